@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+# What people type; CMake does the work.
+#   make            build/microprop, build/libmicroprop.a, build/libmicroprop.so
+#   make demo       set up, build, train a network and show it
+#   make test       set up, build, run every test: plain, under ASan and UBSan, and a minute of fuzzing
+#   make coverage   line and branch coverage per file
+#   make install    [PREFIX=/usr/local] [DESTDIR=]
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+CTEST   = ctest --output-on-failure -j $(JOBS)
+
+all: build/CMakeCache.txt
+	@cmake --build build -j $(JOBS) -- --no-print-directory
+
+build/CMakeCache.txt:
+	@./setup build
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
+
+demo: all
+	@build/microprop train examples/letters.topo --target ref --curve --words 6
+
+build-%:
+	@./setup test
+	@cmake --preset $* > /dev/null
+	@cmake --build --preset $* -j $(JOBS) -- --no-print-directory
+
+test: build-test build-sanitize build-fuzz
+	$(CTEST) --test-dir build
+	$(CTEST) --test-dir build/sanitize -LE slow
+	$(CTEST) --test-dir build/fuzz -L fuzz
+
+coverage: build-coverage
+	@./setup coverage
+	@$(CTEST) --test-dir build/coverage -LE slow > /dev/null || true
+	@gcovr -r . --object-directory build/coverage -f lib/ -f target/ -f api/ -f cli/ -s --txt-metric line
+	@gcovr -r . --object-directory build/coverage -f lib/ -f target/ -f api/ -f cli/ -s --txt-metric branch
+
+install: all
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	@rm -rf build
+
+.PHONY: all demo test coverage install clean

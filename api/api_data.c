@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* Public calls on data. */
+#include <math.h>
+#include <string.h>
+
+#include "api.h"
+
+typedef struct DataArgs {
+	mp_data *d;
+	const char *path;
+	const mp_data_options *opt;
+	/* mp_data_new */
+	uint64_t cases, sequences;
+	uint32_t inputs, targets;
+	const float *x, *y;
+	const uint64_t *seq;
+	/* splitting and scaling */
+	const mp_data *from;
+	double share;
+	uint64_t seed;
+	bool rest;
+	const char *kind;
+	mp_data *also;
+} DataArgs;
+
+static mp_status handle_new(mp_data **data, DataArgs *a, void (*body)(void *), const mp_allocator *alloc)
+{
+	*data = a->d = api_handle(sizeof **data, alloc);
+	if (!*data)
+		return MP_NO_MEMORY;
+	mp_status s = api_call(&(*data)->cx, body, a);
+	if (s != MP_OK)
+		(*data)->data = NULL;
+	return s;
+}
+
+static void open_body(void *arg)
+{
+	DataArgs *a = arg;
+	a->d->data = data_open(&a->d->cx, a->path, a->opt);
+}
+
+mp_status mp_data_open(mp_data **data, const char *path, const mp_data_options *options, const mp_allocator *alloc)
+{
+	return handle_new(data, &(DataArgs){ .path = path, .opt = options }, open_body, alloc);
+}
+
+static void *copied(Arena *arena, const void *from, uint64_t count, size_t size)
+{
+	void *to = arena_alloc(arena, count, size);
+	return memcpy(to, from, count * size);
+}
+
+static void new_body(void *arg)
+{
+	DataArgs *a = arg;
+	Arena *keep = &a->d->cx.keep;
+	Data *d = NEW(keep, 1, Data);
+	d->name = "data";
+	d->cases = a->cases;
+	d->inputs = a->inputs;
+	d->targets = a->targets;
+	if (!a->cases || !a->inputs)
+		fail(&a->d->cx, MP_BAD_INPUT, "give at least one case of one input", "there are no cases");
+	if (a->cases > SIZE_MAX / 8 / a->inputs || (a->targets && a->cases > SIZE_MAX / 8 / a->targets))
+		fail(&a->d->cx, MP_NO_MEMORY, NULL, "%llu cases are too many", (unsigned long long)a->cases);
+	d->x = copied(keep, a->x, a->cases * a->inputs, sizeof *a->x);
+	if (a->targets)
+		d->y = copied(keep, a->y, a->cases * a->targets, sizeof *a->y);
+	d->x_type = d->y_type = T_F32;
+	if (a->seq) {
+		d->seq = copied(keep, a->seq, a->sequences + 1, sizeof *a->seq);
+		d->sequences = a->sequences;
+	}
+	d->bytes = a->cases * ((uint64_t)a->inputs + a->targets) * sizeof(float);
+	data_check(&a->d->cx, d, (Loc){ 0 });
+	data_pack(&a->d->cx, d);
+	a->d->data = d;
+}
+
+mp_status mp_data_new(mp_data **data, uint64_t cases, uint32_t inputs, uint32_t targets, const float *x, const float *y,
+                      const uint64_t *seq, uint64_t sequences, const mp_allocator *alloc)
+{
+	return handle_new(data, &(DataArgs){ .cases = cases, .inputs = inputs, .targets = targets, .x = x, .y = y, .seq = seq,
+	                                     .sequences = sequences }, new_body, alloc);
+}
+
+void mp_data_close(mp_data *data)
+{
+	api_close(data, sizeof *data);
+}
+
+const char *mp_data_messages(const mp_data *data)
+{
+	return data ? ctx_messages(&data->cx) : "error: out of memory\n";
+}
+
+static void info_body(void *arg)
+{
+	DataArgs *a = arg;
+	data_describe(&a->d->cx, a->d->data, &a->d->info);
+}
+
+mp_status mp_data_get_info(mp_data *data, const mp_data_info **info)
+{
+	*info = &data->info;
+	return api_call(&data->cx, info_body, &(DataArgs){ .d = data });
+}
+
+static void save_body(void *arg)
+{
+	DataArgs *a = arg;
+	data_write(&a->d->cx, a->d->data, a->path);
+}
+
+mp_status mp_data_save(mp_data *data, const char *path)
+{
+	return api_call(&data->cx, save_body, &(DataArgs){ .d = data, .path = path });
+}
+
+static void part_body(void *arg)
+{
+	DataArgs *a = arg;
+	a->d->data = data_part(&a->d->cx, a->from->data, a->share, a->seed, a->rest);
+}
+
+mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_data **first, mp_data **rest)
+{
+	DataArgs a = { .from = data, .share = share, .seed = seed };
+	*rest = NULL;
+	mp_status s = handle_new(first, &a, part_body, &data->cx.alloc);
+	a.rest = true;
+	return s != MP_OK ? s : handle_new(rest, &a, part_body, &data->cx.alloc);
+}
+
+static void scale_body(void *arg)
+{
+	DataArgs *a = arg;
+	Ctx *cx = &a->d->cx;
+	int kind = scale_find(a->kind, strlen(a->kind));
+	if (kind <= SCALE_NONE)
+		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1)", "there is no scale '%s'", a->kind);
+	data_scale_fit(cx, a->d->data, kind);
+}
+
+static void scale_also_body(void *arg)
+{
+	DataArgs *a = arg;
+	if (a->d->data->inputs != a->from->data->inputs)
+		fail(&a->d->cx, MP_BAD_INPUT, "scale data of the same width together", "the two sets have %u and %u inputs",
+		     a->from->data->inputs, a->d->data->inputs);
+	data_scale_apply(&a->d->cx, a->d->data, &a->from->data->scale);
+}
+
+mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also)
+{
+	mp_status s = api_call(&data->cx, scale_body, &(DataArgs){ .d = data, .kind = kind });
+	if (s != MP_OK || !also)
+		return s;
+	return api_call(&also->cx, scale_also_body, &(DataArgs){ .d = also, .from = data });
+}
+
+void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y)
+{
+	if (x)
+		data_x(data->data, i, x);
+	if (y && data->data->targets)
+		data_y(data->data, i, y);
+}
+
+/* ---- names ---- */
+
+typedef struct NameArgs { mp_data *d; uint64_t i; const double *outputs; } NameArgs;
+
+static Buf *fresh_text(mp_data *d)
+{
+	d->text.arena = &d->cx.keep;
+	d->text.len = 0;
+	buf_puts(&d->text, "");
+	return &d->text;
+}
+
+static void name_body(void *arg)
+{
+	NameArgs *a = arg;
+	const Data *d = a->d->data;
+	Buf *b = fresh_text(a->d);
+	if (d->names)
+		buf_add(b, d->names[a->i].s, d->names[a->i].len);
+}
+
+const char *mp_data_get_name(mp_data *data, uint64_t i)
+{
+	return api_call(&data->cx, name_body, &(NameArgs){ .d = data, .i = i }) == MP_OK ? data->text.s : "";
+}
+
+static void guess_body(void *arg)
+{
+	NameArgs *a = arg;
+	const Data *d = a->d->data;
+	Buf *b = fresh_text(a->d);
+	uint32_t best = 0;
+	if (d->codes) {
+		best = code_nearest(d->codes, d->code_count, d->targets, a->outputs, NULL);
+		if (d->code_names) {
+			buf_add(b, d->code_names[best].s, d->code_names[best].len);
+			return;
+		}
+	} else if (d->targets == 1) {
+		buf_printf(b, "%g", a->outputs[0]);
+		return;
+	} else {
+		for (uint32_t i = 1; i < d->targets; i++)
+			if (a->outputs[i] > a->outputs[best])
+				best = i;
+	}
+	buf_printf(b, "%u", best);
+}
+
+const char *mp_data_get_guess(mp_data *data, const double *outputs)
+{
+	return api_call(&data->cx, guess_body, &(NameArgs){ .d = data, .outputs = outputs }) == MP_OK ? data->text.s : "";
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Public calls on runs. */
+#include <string.h>
+
+#include "api.h"
+
+mp_status mp_run_new(mp_run **run, const mp_net *net, const mp_allocator *alloc)
+{
+	*run = api_handle(sizeof **run, alloc);
+	if (!*run)
+		return MP_NO_MEMORY;
+	(*run)->net = net->net;
+	(*run)->opt = net->net->options;
+	return MP_OK;
+}
+
+void mp_run_close(mp_run *run)
+{
+	api_close(run, sizeof *run);
+}
+
+const char *mp_run_messages(const mp_run *run)
+{
+	return run ? ctx_messages(&run->cx) : "error: out of memory\n";
+}
+
+/* ---- options ---- */
+
+typedef struct SetArgs { Run *r; const char *option, *value; } SetArgs;
+
+static void set_body(void *arg)
+{
+	SetArgs *a = arg;
+	Ctx *cx = &a->r->cx;
+	const char *remedy, *old = option_get(&cx->scratch, &a->r->opt, a->option);
+	Options o = a->r->opt;
+	const char *wrong = option_set(cx, &o, a->option, a->value, &remedy);
+	if (wrong)
+		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
+	bool fixed = option_is_fixed(a->option) || (o.schedule == SCHEDULE_COSINE && strcmp(a->option, "epochs") == 0);
+	if (a->r->program && fixed
+	    && strcmp(old, option_get(&cx->scratch, &o, a->option)) != 0)
+		fail(cx, MP_BAD_INPUT, "leave it out, or start a new run from these weights with --load",
+		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", a->option, old,
+		     a->value);
+	a->r->opt = o;
+}
+
+mp_status mp_run_set(mp_run *run, const char *option, const char *value)
+{
+	return api_call(&run->cx, set_body, &(SetArgs){ run, option, value });
+}
+
+typedef struct GetArgs { Run *r; const char *option, *value; } GetArgs;
+
+static void get_body(void *arg)
+{
+	GetArgs *a = arg;
+	a->value = option_get(&a->r->cx.keep, &a->r->opt, a->option);
+}
+
+const char *mp_run_get(mp_run *run, const char *option)
+{
+	GetArgs a = { run, option, NULL };
+	return api_call(&run->cx, get_body, &a) == MP_OK ? a.value : NULL;
+}
+
+/* ---- files ---- */
+
+typedef struct FileArgs { Run *r; const char *path; const double *outputs; uint64_t cases; } FileArgs;
+
+static void load_body(void *arg)
+{
+	FileArgs *a = arg;
+	checkpoint_load(a->r, a->path, false);
+}
+
+static void resume_body(void *arg)
+{
+	FileArgs *a = arg;
+	if (a->r->program)
+		fail(&a->r->cx, MP_BAD_INPUT, "resume into a new run", "this run has already started");
+	checkpoint_load(a->r, a->path, true);
+	a->r->resumed = true;
+	a->r->report.epoch = a->r->at.epoch;              /* where it goes on: known before the first report */
+}
+
+static void save_body(void *arg)
+{
+	FileArgs *a = arg;
+	run_start(a->r);
+	checkpoint_save(a->r, a->path, false);
+}
+
+static void save_best_body(void *arg)
+{
+	FileArgs *a = arg;
+	if (!a->r->best_weights || !a->r->best_at.epoch)
+		fail(&a->r->cx, MP_BAD_INPUT, "set option keep-best before training", "there is no best epoch to save");
+	checkpoint_save(a->r, a->path, true);
+}
+
+static void outputs_body(void *arg)
+{
+	FileArgs *a = arg;
+	write_npy_doubles(&a->r->cx, a->path, a->outputs, a->cases, a->r->net->outputs);
+}
+
+mp_status mp_run_load(mp_run *run, const char *path)
+{
+	return api_call(&run->cx, load_body, &(FileArgs){ .r = run, .path = path });
+}
+
+mp_status mp_run_resume(mp_run *run, const char *path)
+{
+	return api_call(&run->cx, resume_body, &(FileArgs){ .r = run, .path = path });
+}
+
+mp_status mp_run_save(mp_run *run, const char *path)
+{
+	return api_call(&run->cx, save_body, &(FileArgs){ .r = run, .path = path });
+}
+
+mp_status mp_run_save_best(mp_run *run, const char *path)
+{
+	return api_call(&run->cx, save_best_body, &(FileArgs){ .r = run, .path = path });
+}
+
+mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases)
+{
+	return api_call(&run->cx, outputs_body, &(FileArgs){ run, path, outputs, cases });
+}
+
+/* ---- training and testing ---- */
+
+typedef struct TrainArgs { Run *r; const Data *data, *test; mp_report_fn *fn; void *user; mp_result *result; double *out; } TrainArgs;
+
+static void train_body(void *arg)
+{
+	TrainArgs *a = arg;
+	a->r->cx.status = run_train(a->r, a->data, a->test, a->fn, a->user);
+}
+
+mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp_report_fn *report, void *user)
+{
+	return api_call(&run->cx, train_body,
+	                &(TrainArgs){ .r = run, .data = data->data, .test = test ? test->data : NULL, .fn = report, .user = user });
+}
+
+const mp_report *mp_run_get_report(const mp_run *run)
+{
+	return &run->report;
+}
+
+void mp_run_stop(mp_run *run)
+{
+	run->stop = 1;
+}
+
+static void test_body(void *arg)
+{
+	TrainArgs *a = arg;
+	run_test(a->r, a->data, a->result, a->out);
+}
+
+mp_status mp_run_test(mp_run *run, const mp_data *data, mp_result *result, double *outputs)
+{
+	return api_call(&run->cx, test_body, &(TrainArgs){ .r = run, .data = data->data, .result = result, .out = outputs });
+}
+
+/* ---- weights ---- */
+
+typedef struct WeightArgs { Run *r; double *out; const double *in; size_t count; } WeightArgs;
+
+static void weights_body(void *arg)
+{
+	WeightArgs *a = arg;
+	run_start(a->r);
+	if (a->count != a->r->net->links)
+		fail(&a->r->cx, MP_BAD_INPUT, "ask mp_net_get_info for the number of connections",
+		     "there are %llu weights, not %zu", (unsigned long long)a->r->net->links, a->count);
+	if (a->in)
+		a->r->target->set(a->r->program, 0, a->in);
+	else
+		a->r->target->get(a->r->program, 0, a->out);
+}
+
+mp_status mp_run_get_weights(mp_run *run, double *w, size_t count)
+{
+	return api_call(&run->cx, weights_body, &(WeightArgs){ .r = run, .out = w, .count = count });
+}
+
+mp_status mp_run_set_weights(mp_run *run, const double *w, size_t count)
+{
+	return api_call(&run->cx, weights_body, &(WeightArgs){ .r = run, .in = w, .count = count });
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* cli: the command line.  It uses microprop.h and the C library, nothing of lib/.
+ *
+ * Results go to stdout, talk to stderr.  Prototypes stand under the name of the file that holds them. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "microprop.h"
+
+#if defined __GNUC__
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#else
+#define PRINTF_LIKE(f, a)
+#endif
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };   /* and 128 + signal */
+
+/* ---- main.c: the table of commands --------------------------------------------------------------------------- */
+
+/* An option of a command; argument NULL: a flag. */
+typedef struct Option { const char *name, *argument, *help; } Option;
+
+/* Options under one heading: a list that ends with a NULL name, or (list NULL) options of the library's own table. */
+typedef struct OptionGroup {
+	const char *heading;
+	const Option *list;
+	const char *from_library; /* names with blanks between and around them, or "*" for all */
+} OptionGroup;
+
+typedef struct Example { const char *line, *says; } Example;
+
+typedef struct Args Args;
+typedef struct Command {
+	const char *name;
+	const char *operands;     /* "FILE.topo [DATA]" */
+	int least, most;          /* how many operands */
+	const char *summary;      /* a few words, for lists */
+	const char *about;        /* paragraphs, with an empty line between them */
+	const OptionGroup *group; /* ends with a NULL heading */
+	const Example *example;   /* ends with a NULL line */
+	int (*run)(Args *args);   /* returns the exit status */
+} Command;
+
+extern const Command *const commands[];                     /* ends with NULL */
+extern const Command train_command, test_command, predict_command, show_command, data_command, help_command;
+const Command *command_find(const char *name);              /* NULL: no such, which has been said */
+
+/* ---- args.c: options in, usage errors out -------------------------------------------------------------------- */
+
+typedef struct Given { const char *name, *value; bool library; } Given; /* flags: "1" or "0" */
+typedef struct Kept Kept;
+
+struct Args {
+	const Command *command;
+	int argc;  char **argv;   /* the whole line, for args.json */
+	Given *given;  size_t givens;
+	const char **operand;  int operands;
+	Kept *kept;               /* memory that lives as long as the command */
+};
+
+/* False: the line is wrong, which has been said.  *help is set if --help was there. */
+bool args_read(Args *a, const Command *command, int argc, char **argv, bool *help);
+void args_free(Args *a);
+const char *args_text(const Args *a, const char *name);     /* NULL if not given */
+bool args_flag(const Args *a, const char *name);
+/* Leaves *value alone if it is not given; false: it is not a number, which has been said. */
+bool args_count(const Args *a, const char *name, uint64_t *value);
+void *args_alloc(Args *a, size_t count, size_t size);       /* zeroed; ends the program if there is no memory */
+
+/* One option as help, manual and completion see it, whether it is ours or the library's. */
+typedef struct OptionView { const char *name, *argument, *help, *standard; bool library; } OptionView;
+bool group_view(const OptionGroup *group, size_t i, OptionView *view); /* false past the last */
+
+/* "error: ..." and the remedy below it, the same form as the library's messages. */
+void complain(const char *remedy, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Keeps the name that is nearest to a misspelt word; names that are far from it do not count. */
+typedef struct Guess { const char *word, *name; size_t distance; } Guess;
+void guess_try(Guess *g, const char *name);
+
+/* ---- manual.c: help, man page and completion, all from the tables -------------------------------------------- */
+
+void manual_help(FILE *f, const Command *c);                /* NULL: all commands */
+int manual_print(const char *which);                        /* "1": microprop(1) in roff; "options": a plain list */
+int manual_completion(const char *shell);
+
+/* ---- session.c: what the commands open, and how they fail ---------------------------------------------------- */
+
+typedef struct Session { mp_net *net; mp_data *data, *test; mp_run *run; } Session;
+
+/* What a call on a handle said goes to stderr; the exit status its result means.  A NULL handle is out of memory. */
+int  after_net(const mp_net *net, mp_status status);
+int  after_data(const mp_data *data, mp_status status);
+int  after_run(const mp_run *run, mp_status status);
+
+/* Each returns the exit status; messages have been shown. */
+int  session_net(Session *s, const char *path);
+int  session_data(mp_data **data, const char *path, const mp_data_options *options);
+int  session_run(Session *s);                               /* a run of the net */
+int  session_set(Session *s, const Args *a);                /* the library's options that were given */
+bool session_reading(const Args *a, bool main_file, mp_data_options *o); /* false: said what is wrong */
+void session_close(Session *s);
+
+extern const Option data_reading[];                         /* options that say how to read data */
+
+/* ---- json.c: JSON out ---------------------------------------------------------------------------------------- */
+
+typedef struct Json { FILE *f; int depth; bool more, lines; } Json; /* lines: one member a line, indented */
+
+void json_open(Json *j, const char *key, char bracket);     /* '{' or '['; key NULL inside arrays and at the top */
+void json_close(Json *j, char bracket);
+void json_text(Json *j, const char *key, const char *value); /* NULL: null; bytes that are not UTF-8 become U+FFFD */
+void json_real(Json *j, const char *key, double value);     /* shortest that reads back the same; not finite: null */
+void json_count(Json *j, const char *key, uint64_t value);
+void json_bool(Json *j, const char *key, bool value);
+void number_print(FILE *f, double value);                      /* the number alone; nan and inf as such */
+void json_end(Json *j);                                     /* closes the object at the top, ends the line */
+
+/* ---- text.c: numbers for people ------------------------------------------------------------------------------ */
+
+typedef struct Word { char s[40]; } Word;
+
+Word word_count(uint64_t n);                                /* 12,022 */
+Word word_things(uint64_t n, const char *thing);             /* 1 case, 2 cases */
+Word word_real(double v);                                   /* four digits that count */
+Word word_share(double v);                                  /* 97.3 % */
+Word word_time(double seconds);                             /* 12.3 ms, 12.3 s, 3 min 05 s, 2 h 03 min */
+Word word_bytes(uint64_t n);                                /* 1.3 MB */
+
+/* What the terminal at `fd` can show. */
+typedef struct Screen { bool terminal, colour, unicode; int columns; } Screen;
+Screen screen_of(int fd);
+
+/* ---- progress.c: one line on stderr that is written over ----------------------------------------------------- */
+
+typedef struct Progress {
+	bool on;                  /* stderr is a terminal and nobody asked for quiet */
+	Screen screen;
+	double began;             /* wall clock at the first report */
+	uint64_t first_epoch;
+	double time_limit;        /* seconds of training, 0: none */
+} Progress;
+
+double wall_clock(void);
+void progress_start(Progress *p, bool quiet, const char *time_limit);
+void progress_show(Progress *p, const mp_report *r);
+void progress_end(Progress *p);                             /* clears the line */
+
+/* ---- curve.c: a learning curve drawn with characters --------------------------------------------------------- */
+
+/* What a report brings to the curve; the test values are NaN where there is no test data. */
+enum { ERROR, TEST_ERROR, RIGHT, TEST_RIGHT, CURVE_VALUES };
+typedef struct Point { double epoch, value[CURVE_VALUES]; } Point;
+enum { CURVE_POINTS = 4096 };
+typedef struct Curve {
+	size_t points, every, skipped;                      /* one report in `every` is kept, so that any run fits */
+	Point point[CURVE_POINTS + 1];                      /* point[points] is the newest, whether it is kept or not */
+} Curve;
+
+void curve_add(Curve *c, const mp_report *r);
+void curve_draw(const Curve *c, const Screen *screen, FILE *f);
+
+/* ---- words.c: a few words transcribed ------------------------------------------------------------------------ */
+
+int words_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f); /* names of cases are "word/position" */
+
+/* ---- rundir.c: a folder that holds all of a training run ----------------------------------------------------- */
+
+typedef struct RunDir {
+	const char *path;         /* NULL: none asked for */
+	FILE *metrics;
+	uint64_t epoch;           /* the last that has a line there */
+	const char *last, *best;  /* files of checkpoints */
+	bool better;              /* there may have been an epoch better than those of best.safetensors */
+	double saved;             /* wall clock when they were written */
+} RunDir;
+
+int  rundir_open(RunDir *d, Session *s, Args *a, const char *data, const char *test, bool resumed);
+int  rundir_report(RunDir *d, mp_run *run, const mp_report *r); /* a line of metrics, checkpoints that are due */
+int  rundir_save(RunDir *d, mp_run *run);                   /* last and best checkpoint */
+int  rundir_close(RunDir *d);
+void json_report(Json *j, const mp_report *r);              /* the keys that metrics and the result share */
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* show: a topology file comes in; the network as compiled, at any stage, goes out. */
+#include <string.h>
+
+#include "cli.h"
+
+static const Option options[] = {
+	{ "stage", "net|plan|program", "print this stage of the compilation and nothing else" },
+	{ "json", NULL, "print counts, groups and blocks as one JSON object" },
+	{ NULL, NULL, NULL },
+};
+
+static const OptionGroup groups[] = {
+	{ "Options", options, NULL },
+	{ "Machine", NULL, " target " },
+	{ NULL, NULL, NULL },
+};
+
+static const Example examples[] = {
+	{ "microprop show examples/xor.topo", "a summary and the network" },
+	{ "microprop show examples/xor.topo --stage program --target ref", "what the target made of it" },
+	{ NULL, NULL },
+};
+
+static void piece_write(void *user, const char *text, size_t len)
+{
+	fwrite(text, 1, len, user);
+}
+
+static int stage_print(Session *s, const char *stage, const char *target)
+{
+	return after_net(s->net, mp_net_print(s->net, stage, target, piece_write, stdout));
+}
+
+static void show_json(const mp_net_info *n)
+{
+	Json j = { .f = stdout };
+	json_open(&j, NULL, '{');
+	json_text(&j, "name", n->name);
+	json_count(&j, "groups", n->groups);
+	json_count(&j, "blocks", n->blocks);
+	json_count(&j, "copies", n->copies);
+	json_count(&j, "connections", n->connections);
+	json_count(&j, "input_connections", n->input_connections);
+	json_count(&j, "units", n->units);
+	json_count(&j, "inputs", n->inputs);
+	json_count(&j, "outputs", n->outputs);
+	json_count(&j, "levels", n->levels);
+	json_text(&j, "fingerprint", n->fingerprint);
+	json_text(&j, "data", n->data);
+	json_text(&j, "test", n->test);
+	json_open(&j, "group_list", '[');
+	for (uint32_t i = 0; i < n->groups; i++) {
+		const mp_group_info *g = &n->group[i];
+		json_open(&j, NULL, '{');
+		json_text(&j, "name", g->name);
+		json_count(&j, "size", g->size);
+		json_text(&j, "function", g->function);
+		json_text(&j, "role", g->role);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_open(&j, "block_list", '[');
+	for (uint32_t i = 0; i < n->blocks; i++) {
+		const mp_block_info *b = &n->block[i];
+		json_open(&j, NULL, '{');
+		json_text(&j, "from", b->from);
+		json_text(&j, "to", b->to);
+		json_text(&j, "kind", b->kind);
+		json_count(&j, "connections", b->connections);
+		json_bool(&j, "frozen", b->frozen);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_end(&j);
+}
+
+static int show_summary(Session *s, const mp_net_info *n, const char *target)
+{
+	printf("%s\n\n", n->name);
+	const struct { const char *name; uint64_t value; } rows[] = {
+		{ "groups", n->groups }, { "units", n->units }, { "inputs", n->inputs }, { "outputs", n->outputs },
+		{ "levels", n->levels }, { "blocks", n->blocks }, { "copies", n->copies },
+		{ "connections", n->connections }, { "input connections", n->input_connections },
+	};
+	for (size_t i = 0; i < COUNT(rows); i++)
+		printf("%-18s %12s\n", rows[i].name, word_count(rows[i].value).s);
+	putchar('\n');
+	return stage_print(s, "net", target);
+}
+
+static int show_steps(Session *s, const Args *a)
+{
+	int rc = session_net(s, a->operand[0]);
+	if (rc)
+		return rc;
+	const char *stage = args_text(a, "stage"), *target = args_text(a, "target");
+	const mp_net_info *info = mp_net_get_info(s->net);
+	if (args_flag(a, "json")) {
+		show_json(info);
+		return EXIT_DONE;
+	}
+	return stage ? stage_print(s, stage, target) : show_summary(s, info, target);
+}
+
+static int show_run(Args *a)
+{
+	Session s = { 0 };
+	int rc = show_steps(&s, a);
+	session_close(&s);
+	return rc;
+}
+
+const Command show_command = {
+	.name = "show",
+	.operands = "FILE.topo",
+	.least = 1,
+	.most = 1,
+	.summary = "the network as compiled",
+	.about = "Prints the network of a topology file: a summary and the network itself, or one stage of its "
+	         "compilation: net (groups and links), plan (the order of work) or program (what the target made of it).",
+	.group = groups,
+	.example = examples,
+	.run = show_run,
+};

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/* test and predict: a topology file, weights and cases come in; out goes how well the network does, or what it says. */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static const Option test_options[] = {
+	{ "outputs", "FILE", "write the outputs of every case to this .npy file" },
+	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
+	{ "json", NULL, "print the result as one JSON object" },
+	{ NULL, NULL, NULL },
+};
+
+static const Option predict_options[] = {
+	{ "output", "FILE", "write to this file instead of stdout: .npy, .csv, or rows of text" },
+	{ "guess", NULL, "the best guess of every case: class, code word or number of the largest output" },
+	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
+	{ "json", NULL, "print everything as one JSON object" },
+	{ NULL, NULL, NULL },
+};
+
+static const OptionGroup test_groups[] = {
+	{ "Options", test_options, NULL },
+	{ "Measuring", NULL, " target error threshold threads " },
+	{ "Reading data", data_reading, NULL },
+	{ NULL, NULL, NULL },
+};
+
+static const OptionGroup predict_groups[] = {
+	{ "Options", predict_options, NULL },
+	{ "Running", NULL, " target threads " },
+	{ "Reading data", data_reading, NULL },
+	{ NULL, NULL, NULL },
+};
+
+static const Example test_examples[] = {
+	{ "microprop test net.topo net.safetensors held-out.npz", "error and shares right and within" },
+	{ "microprop test net.topo net.safetensors cases.csv --outputs out.npy --json", "outputs for other programs" },
+	{ NULL, NULL },
+};
+
+static const Example predict_examples[] = {
+	{ "microprop predict net.topo net.safetensors new.csv", "a row of outputs per case" },
+	{ "echo 0 1 | microprop predict examples/xor.topo xor.safetensors -", "cases from standard input" },
+	{ "microprop predict net.topo net.safetensors new.csv --output out.csv --guess",
+	  "a table with the best guesses" },
+	{ NULL, NULL },
+};
+
+/* Net and weights. */
+static int weights_open(Session *s, const Args *a)
+{
+	int rc = session_net(s, a->operand[0]);
+	if (!rc)
+		rc = session_run(s);
+	if (!rc)
+		rc = session_set(s, a);
+	return rc ? rc : after_run(s->run, mp_run_load(s->run, a->operand[1]));
+}
+
+static int cases_count(mp_data *data, uint64_t *cases)
+{
+	const mp_data_info *info;
+	int rc = after_data(data, mp_data_get_info(data, &info));
+	if (!rc)
+		*cases = info->cases;
+	return rc;
+}
+
+static void test_show(const Session *s, const mp_result *r, const char *file, bool json)
+{
+	if (json) {
+		Json j = { .f = stdout };
+		json_open(&j, NULL, '{');
+		json_count(&j, "cases", r->cases);
+		json_real(&j, "error", r->error);
+		json_real(&j, "total_error", r->total_error);
+		json_real(&j, "right", r->right);
+		json_real(&j, "within", r->within);
+		json_real(&j, "seconds", r->seconds);
+		json_text(&j, "outputs_file", file);
+		json_end(&j);
+		return;
+	}
+	printf("%s: %s\n\n", mp_net_get_info(s->net)->name, word_things(r->cases, "case").s);
+	printf("error        %12s\n", word_real(r->error).s);
+	printf("total error  %12s\n", word_real(r->total_error).s);
+	printf("right        %12s\n", word_share(r->right).s);
+	printf("within       %12s\n\n", word_share(r->within).s);
+	printf("measured in %s\n", word_time(r->seconds).s);
+	if (file)
+		printf("outputs written to %s\n", file);
+}
+
+static int test_steps(Session *s, Args *a)
+{
+	mp_data_options reading;
+	const char *file = args_text(a, "outputs");
+	double *outputs = NULL;
+	uint64_t cases = 0;
+	mp_result result;
+	if (!session_reading(a, true, &reading))
+		return EXIT_USAGE;
+	int rc = weights_open(s, a);
+	if (rc)
+		return rc;
+	const mp_net_info *net = mp_net_get_info(s->net);
+	const char *data = a->operands > 2 ? a->operand[2] : net->test ? net->test : net->data;
+	if (!data) {
+		complain("write: microprop test FILE.topo WEIGHTS DATA", "%s names no data to test on", a->operand[0]);
+		return EXIT_USAGE;
+	}
+	if ((rc = session_data(&s->data, data, &reading)) || (file && (rc = cases_count(s->data, &cases))))
+		return rc;
+	if (file)
+		outputs = args_alloc(a, cases * net->outputs, sizeof *outputs);
+	rc = after_run(s->run, mp_run_test(s->run, s->data, &result, outputs));
+	if (!rc && file)
+		rc = after_run(s->run, mp_run_write_outputs(s->run, file, outputs, cases));
+	if (!rc)
+		test_show(s, &result, file, args_flag(a, "json"));
+	return rc;
+}
+
+static int test_run(Args *a)
+{
+	Session s = { 0 };
+	int rc = test_steps(&s, a);
+	session_close(&s);
+	return rc;
+}
+
+const Command test_command = {
+	.name = "test",
+	.operands = "FILE.topo WEIGHTS [DATA]",
+	.least = 2,
+	.most = 3,
+	.summary = "measure a trained network",
+	.about = "Runs DATA (by default the test data the topology file names, or its training data) through the network "
+	         "with the weights of a file and prints the mean error per case, the share of cases right by best "
+	         "guess, and the share of cases whose outputs are all within the threshold of their targets.",
+	.group = test_groups,
+	.example = test_examples,
+	.run = test_run,
+};
+
+/* ---- predict ---- */
+
+/* Cases may come with targets or without: rows as wide as the net's inputs have none.  So the data is read as
+ * unlabelled first, and again with targets if that does not fit. */
+static int cases_open(Session *s, const char *path, mp_data_options *reading)
+{
+	const mp_data_info *info;
+	bool standard_input = !strcmp(path, "-");
+	reading->unlabelled = 1;
+	if (mp_data_open(&s->data, path, reading, NULL) == MP_OK && mp_data_get_info(s->data, &info) == MP_OK &&
+	    info->inputs == mp_net_get_info(s->net)->inputs)
+		return EXIT_DONE;
+	mp_data_close(s->data);
+	s->data = NULL;
+	reading->unlabelled = 0;
+	if (standard_input)
+		lseek(STDIN_FILENO, 0, SEEK_SET);
+	return session_data(&s->data, path, reading);
+}
+
+/* Standard input becomes a file that can be read twice. */
+static int input_spool(void)
+{
+	char block[65536];
+	FILE *f = tmpfile();
+	ssize_t n = 0;
+	bool failed = !f;
+	while (!failed && (n = read(STDIN_FILENO, block, sizeof block)) > 0)
+		failed = fwrite(block, 1, (size_t)n, f) != (size_t)n;
+	failed = failed || n < 0 || fflush(f) || dup2(fileno(f), STDIN_FILENO) < 0;
+	failed = failed || lseek(STDIN_FILENO, 0, SEEK_SET) < 0;
+	int error = errno;
+	if (f)
+		fclose(f);
+	if (failed)
+		complain("check that the folder for temporary files (/tmp) has room", "cannot read standard input: %s",
+		         strerror(error));
+	return failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+typedef struct Table {
+	mp_data *data;
+	const double *outputs;
+	uint64_t cases;
+	uint32_t width;
+	bool named, guess;
+	bool targets;             /* the data has some, and so knows what its classes are called */
+	char number[32];          /* the last guess, where it has not */
+} Table;
+
+static const char *best_guess(Table *t, const double *row)
+{
+	uint32_t best = 0;
+	if (t->targets)
+		return mp_data_get_guess(t->data, row);
+	for (uint32_t k = 1; k < t->width; k++)
+		best = row[k] > row[best] ? k : best;
+	if (t->width > 1)
+		snprintf(t->number, sizeof t->number, "%u", best);
+	else
+		snprintf(t->number, sizeof t->number, "%g", row[0]);
+	return t->number;
+}
+
+/* A field of a CSV file: in quotes where it needs them. */
+static void csv_field(FILE *f, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, f);
+		return;
+	}
+	fputc('"', f);
+	for (; *text; text++)
+		fprintf(f, *text == '"' ? "\"\"" : "%c", *text);
+	fputc('"', f);
+}
+
+static void table_csv(Table *t, FILE *f)
+{
+	fputs(t->named ? "name," : "", f);
+	for (uint32_t k = 0; k < t->width; k++)
+		fprintf(f, "%sout%u", k ? "," : "", k);
+	fputs(t->guess ? ",guess\n" : "\n", f);
+	for (uint64_t i = 0; i < t->cases; i++) {
+		const double *row = &t->outputs[i * t->width];
+		if (t->named) {
+			csv_field(f, mp_data_get_name(t->data, i));
+			fputc(',', f);
+		}
+		for (uint32_t k = 0; k < t->width; k++) {
+			fputs(k ? "," : "", f);
+			number_print(f, row[k]);
+		}
+		if (t->guess) {
+			fputc(',', f);
+			csv_field(f, best_guess(t, row));
+		}
+		fputc('\n', f);
+	}
+}
+
+static void table_text(Table *t, FILE *f)
+{
+	for (uint64_t i = 0; i < t->cases; i++) {
+		const double *row = &t->outputs[i * t->width];
+		if (t->named)
+			fprintf(f, "%-20s ", mp_data_get_name(t->data, i));
+		if (t->guess)
+			fputs(best_guess(t, row), f);
+		for (uint32_t k = 0; k < t->width && !t->guess; k++)
+			fprintf(f, "%s%11.6g", k ? " " : "", row[k]);
+		fputc('\n', f);
+	}
+}
+
+static void table_json(Table *t, const char *file)
+{
+	Json j = { .f = stdout };
+	json_open(&j, NULL, '{');
+	json_count(&j, "cases", t->cases);
+	json_text(&j, "outputs_file", file);
+	json_open(&j, "outputs", '[');
+	for (uint64_t i = 0; i < t->cases && !file; i++) {
+		json_open(&j, NULL, '[');
+		for (uint32_t k = 0; k < t->width; k++)
+			json_real(&j, NULL, t->outputs[i * t->width + k]);
+		json_close(&j, ']');
+	}
+	json_close(&j, ']');
+	json_open(&j, "guesses", '[');
+	for (uint64_t i = 0; i < t->cases && t->guess; i++)
+		json_text(&j, NULL, best_guess(t, &t->outputs[i * t->width]));
+	json_close(&j, ']');
+	json_end(&j);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+	return n >= m && !strcasecmp(name + n - m, end);
+}
+
+static int table_write(Session *s, Table *t, const char *path)
+{
+	if (ends_with(path, ".npy")) {
+		mp_status status = mp_run_write_outputs(s->run, path, t->outputs, t->cases);
+		return after_run(s->run, status);
+	}
+	FILE *f = fopen(path, "w");
+	if (f)
+		(ends_with(path, ".csv") ? table_csv : table_text)(t, f);
+	bool failed = !f || ferror(f);
+	if ((f && fclose(f)) || failed) {
+		complain("check that the folder can be written and has room", "cannot write %s: %s", path,
+		         strerror(errno));
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}
+
+static int predict_steps(Session *s, Args *a)
+{
+	mp_data_options reading;
+	if (!session_reading(a, true, &reading))
+		return EXIT_USAGE;
+	const char *path = a->operands > 2 ? a->operand[2] : "-", *file = args_text(a, "output");
+	int rc = weights_open(s, a);
+	if (!rc && !strcmp(path, "-"))
+		rc = input_spool();
+	if (!rc)
+		rc = cases_open(s, path, &reading);
+	if (rc)
+		return rc;
+	const mp_data_info *info;
+	if ((rc = after_data(s->data, mp_data_get_info(s->data, &info))))
+		return rc;
+	uint32_t width = mp_net_get_info(s->net)->outputs;
+	double *outputs = args_alloc(a, info->cases * width, sizeof *outputs);
+	Table t = { .data = s->data, .outputs = outputs, .cases = info->cases, .width = width, .named = info->named,
+	            .guess = args_flag(a, "guess"), .targets = info->targets == width };
+	mp_result result;
+	rc = after_run(s->run, mp_run_test(s->run, s->data, &result, outputs));
+	if (!rc && file)
+		rc = table_write(s, &t, file);
+	if (rc)
+		return rc;
+	if (args_flag(a, "json"))
+		table_json(&t, file);
+	else if (file)
+		printf("outputs of %s written to %s\n", word_things(t.cases, "case").s, file);
+	else
+		table_text(&t, stdout);
+	return EXIT_DONE;
+}
+
+static int predict_run(Args *a)
+{
+	Session s = { 0 };
+	int rc = predict_steps(&s, a);
+	session_close(&s);
+	return rc;
+}
+
+const Command predict_command = {
+	.name = "predict",
+	.operands = "FILE.topo WEIGHTS [DATA|-]",
+	.least = 2,
+	.most = 3,
+	.summary = "outputs for unlabelled cases",
+	.about = "Runs cases through the network with the weights of a file and prints the outputs, a row per case. DATA "
+	         "needs no targets; if it has some they are not used. '-', or no DATA, reads CSV or text from standard "
+	         "input.",
+	.group = predict_groups,
+	.example = predict_examples,
+	.run = predict_run,
+};

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* train: a topology file and data come in; a table or a JSON object, and the files that were asked for, go out.
+ * Signals end the run at the last finished update; what was learnt is saved before the program ends. */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static const Option file_options[] = {
+	{ "test", "DATA", "measure on this data too; default: what the topology file names as test" },
+	{ "save", "FILE", "save a checkpoint here at the end (safetensors)" },
+	{ "load", "FILE", "start from the weights in this file" },
+	{ "resume", "FILE", "go on with this checkpoint, with the very bits of the uninterrupted run" },
+	{ "run", "DIR", "keep arguments, metrics, last and best checkpoint in this folder" },
+	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
+	{ NULL, NULL, NULL },
+};
+
+static const Option output_options[] = {
+	{ "json", NULL, "print the result as one JSON object" },
+	{ "quiet", NULL, "show no progress" },
+	{ "curve", NULL, "draw the learning curve; default on a terminal" },
+	{ "words", "N", "transcribe N words at the end, if the data is made of words" },
+	{ NULL, NULL, NULL },
+};
+
+static const OptionGroup groups[] = {
+	{ "Files", file_options, NULL },
+	{ "Output", output_options, NULL },
+	{ "Training", NULL, "*" },
+	{ "Reading data", data_reading, NULL },
+	{ NULL, NULL, NULL },
+};
+
+static const Example examples[] = {
+	{ "microprop train examples/xor.topo", "everything as the topology file says" },
+	{ "microprop train net.topo cases.npz --batch 32 --rate 0.05 --save net.safetensors",
+	  "other data, small batches" },
+	{ "microprop train net.topo --run runs/1 --test held-out.npz --patience 20",
+	  "a folder with metrics and checkpoints; stops when the test error no longer falls" },
+	{ "microprop train net.topo --resume runs/1/last.safetensors --run runs/1 --epochs 5000", "goes on" },
+	{ NULL, NULL },
+};
+
+/* A signal handler has no other way to its run: the only variables of the program. */
+static mp_run *volatile signal_run;
+static volatile sig_atomic_t signal_seen;
+
+static void signal_stop(int number)
+{
+	if (signal_seen)                          /* the second one does not wait for the save */
+		_exit(128 + number);
+	signal_seen = number;
+	mp_run_stop(signal_run);
+}
+
+static void signals_catch(mp_run *run)
+{
+	struct sigaction on = { .sa_handler = signal_stop };
+	sigemptyset(&on.sa_mask);
+	signal_run = run;
+	sigaction(SIGINT, &on, NULL);
+	sigaction(SIGTERM, &on, NULL);
+}
+
+typedef struct Train {
+	Session s;
+	Args *args;
+	const char *data, *test;  /* names */
+	uint64_t words;
+	bool json, resumed;
+	Progress progress;
+	Curve *curve;
+	RunDir dir;
+	int failed;               /* exit status of what went wrong while reporting */
+	const char *saved;        /* file the final weights are in */
+} Train;
+
+static int train_report(void *user, mp_run *run, const mp_report *r)
+{
+	Train *t = user;
+	curve_add(t->curve, r);
+	t->failed = rundir_report(&t->dir, run, r);
+	progress_show(&t->progress, r);
+	return t->failed;
+}
+
+/* The run, with the weights it starts from and the options given. */
+static int train_prepare(Train *t)
+{
+	const char *load = args_text(t->args, "load"), *resume = args_text(t->args, "resume");
+	if (load && resume) {
+		complain("--load starts anew from weights, --resume goes on; give one of them",
+		         "--load and --resume exclude each other");
+		return EXIT_USAGE;
+	}
+	int rc = session_run(&t->s);
+	if (!rc && resume)                                 /* brings its own options, those given come on top */
+		rc = after_run(t->s.run, mp_run_resume(t->s.run, resume));
+	if (!rc)
+		rc = session_set(&t->s, t->args);
+	if (!rc && load)
+		rc = after_run(t->s.run, mp_run_load(t->s.run, load));
+	t->resumed = resume;
+	return rc;
+}
+
+static int train_read(Train *t)
+{
+	const mp_net_info *net = mp_net_get_info(t->s.net);
+	const char *test = args_text(t->args, "test");
+	t->data = t->args->operands > 1 ? t->args->operand[1] : net->data;
+	t->test = test ? test : net->test;
+	if (!t->data) {
+		complain("write: microprop train FILE.topo DATA, or put a line such as  data \"cases.npz\"  into it",
+		         "%s names no data to train on", t->args->operand[0]);
+		return EXIT_USAGE;
+	}
+	mp_data_options main_file, test_file;
+	if (!session_reading(t->args, true, &main_file) || !session_reading(t->args, false, &test_file))
+		return EXIT_USAGE;
+	int rc = session_data(&t->s.data, t->data, &main_file);
+	return rc || !t->test ? rc : session_data(&t->s.test, t->test, &test_file);
+}
+
+static int train_save(Train *t)
+{
+	const char *file = args_text(t->args, "save");
+	int rc = file ? after_run(t->s.run, mp_run_save(t->s.run, file)) : EXIT_DONE;
+	if (!rc && t->dir.path)
+		rc = rundir_save(&t->dir, t->s.run);
+	if (rc)
+		return rc;
+	t->saved = file ? file : t->dir.last;
+	if (signal_seen && t->saved)
+		fprintf(stderr, "stopped; saved to %s\n", t->saved);
+	else if (signal_seen)
+		fputs("stopped; nothing saved, as neither --save nor --run was given\n", stderr);
+	return EXIT_DONE;
+}
+
+static void result_json(const Train *t, const mp_report *r)
+{
+	Json j = { .f = stdout };
+	json_open(&j, NULL, '{');
+	json_text(&j, "target", r->target);
+	json_count(&j, "connections", r->connections);
+	json_count(&j, "cases", r->cases);
+	json_count(&j, "epochs", r->epoch);
+	json_report(&j, r);
+	json_bool(&j, "solved", r->solved);
+	json_text(&j, "stopped_by", r->stopped_by);
+	json_text(&j, "fingerprint", r->fingerprint);
+	json_text(&j, "weights_file", t->saved);
+	json_end(&j);
+}
+
+static const char *why_stopped(const mp_report *r)
+{
+	static const struct { const char *by, *says; } why[] = {
+		{ "until", "solved" },
+		{ "epochs", "stopped at the limit of epochs" },
+		{ "updates", "stopped at the limit of updates" },
+		{ "time", "stopped at the limit of time" },
+		{ "patience", "stopped, no better test error for a while," },
+		{ "signal", "stopped by a signal" },
+	};
+	for (size_t i = 0; i < COUNT(why); i++)
+		if (r->stopped_by && !strcmp(r->stopped_by, why[i].by))
+			return why[i].says;
+	return "stopped";
+}
+
+static void result_row(const mp_report *r, const char *name, Word (*word)(double), double train, double test)
+{
+	printf("%-12s %12s", name, word(train).s);
+	if (r->tested)
+		printf(" %12s", word(test).s);
+	putchar('\n');
+}
+
+static void result_table(const Train *t, const mp_report *r)
+{
+	const mp_net_info *net = mp_net_get_info(t->s.net);
+	printf("%s on %s: %s, %s\n\n", net->name, r->target, word_things(r->connections, "connection").s,
+	       word_things(r->cases, "case").s);
+	printf("%-12s %12s%s\n", "", "train", r->tested ? "         test" : "");
+	result_row(r, "error", word_real, r->error, r->test_error);
+	result_row(r, "total error", word_real, r->total_error, r->test_total_error);
+	result_row(r, "right", word_share, r->right, r->test_right);
+	result_row(r, "within", word_share, r->within, r->test_within);
+	printf("\n%s after %s, %s\n", why_stopped(r), word_things(r->epoch, "epoch").s,
+	       word_things(r->updates, "update").s);
+	printf("trained for %s at %s MCPS\n", word_time(r->seconds).s, word_real(r->mcps).s);
+	if (r->fingerprint)
+		printf("fingerprint %s\n", r->fingerprint);
+	if (t->saved)
+		printf("saved to %s\n", t->saved);
+}
+
+static int train_result(Train *t)
+{
+	const mp_report *r = mp_run_get_report(t->s.run);
+	Screen screen = screen_of(STDOUT_FILENO);
+	const char *curve = args_text(t->args, "curve");
+	if (t->json) {
+		result_json(t, r);
+		return EXIT_DONE;
+	}
+	result_table(t, r);
+	if (curve ? curve[0] == '1' : screen.terminal)
+		curve_draw(t->curve, &screen, stdout);
+	if (!t->words || signal_seen)
+		return EXIT_DONE;
+	return words_show(&t->s, t->args, t->s.test ? t->s.test : t->s.data, t->words, stdout);
+}
+
+static int train_steps(Train *t)
+{
+	Args *a = t->args;
+	int rc = EXIT_DONE;
+	t->json = args_flag(a, "json");
+	t->curve = args_alloc(a, 1, sizeof *t->curve);
+	if (!args_count(a, "words", &t->words))
+		return EXIT_USAGE;
+	if ((rc = session_net(&t->s, a->operand[0])) || (rc = train_prepare(t)) || (rc = train_read(t)) ||
+	    (rc = rundir_open(&t->dir, &t->s, a, t->data, t->test, t->resumed)))
+		return rc;
+	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
+	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
+	signals_catch(t->s.run);
+	mp_status status = mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
+	progress_end(&t->progress);
+	if (t->failed)                                     /* said already */
+		return t->failed;
+	rc = after_run(t->s.run, status);
+	if (rc && !(status == MP_STOPPED && signal_seen))
+		return rc;
+	rc = train_save(t);
+	int shown = train_result(t);
+	return rc ? rc : shown ? shown : signal_seen ? 128 + signal_seen : EXIT_DONE;
+}
+
+static int train_run(Args *a)
+{
+	Train t = { .args = a };
+	int rc = train_steps(&t), closed = rundir_close(&t.dir);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	session_close(&t.s);
+	return rc ? rc : closed;
+}
+
+const Command train_command = {
+	.name = "train",
+	.operands = "FILE.topo [DATA]",
+	.least = 1,
+	.most = 2,
+	.summary = "train a network",
+	.about = "Trains the network of a topology file on DATA (by default the data the file names) until it is solved or "
+	         "a limit is reached, and prints how well it does. DATA is a file, or a built-in set such as "
+	         "make:xor.\n\n"
+	         "Ctrl-C and SIGTERM end the run after the update at work, save what --save or --run ask for, and exit "
+	         "with 130 or 143. A second signal ends it at once.",
+	.group = groups,
+	.example = examples,
+	.run = train_run,
+};

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* The program: one table of commands.  A command line comes in, an exit status goes out.
+ * A new command is a file cmd_NAME.c that holds its Command, and a row below. */
+#include <locale.h>
+#include <string.h>
+
+#include "cli.h"
+
+const Command *const commands[] = {
+	&train_command,
+	&test_command,
+	&predict_command,
+	&show_command,
+	&data_command,
+	&help_command,
+	NULL,
+};
+
+const Command *command_find(const char *name)
+{
+	Guess guess = { .word = name };
+	for (size_t i = 0; commands[i]; i++) {
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+		guess_try(&guess, commands[i]->name);
+	}
+	if (guess.name)
+		complain("see: microprop --help", "there is no command '%s'; did you mean '%s'?", name, guess.name);
+	else
+		complain("see: microprop --help", "there is no command '%s'", name);
+	return NULL;
+}
+
+static int help_run(Args *a)
+{
+	const Command *c = a->operands ? command_find(a->operand[0]) : NULL;
+	if (a->operands && !c)
+		return EXIT_USAGE;
+	manual_help(stdout, c);
+	return EXIT_DONE;
+}
+
+const Command help_command = {
+	.name = "help",
+	.operands = "[COMMAND]",
+	.most = 1,
+	.summary = "explain a command",
+	.about = "Explains a command with its options and examples; without a name, lists all commands.",
+	.group = (const OptionGroup[]){ { 0 } },
+	.example = (const Example[]){ { "microprop help train", "all options of train" }, { 0 } },
+	.run = help_run,
+};
+
+static int command_run(const Command *c, int argc, char **argv)
+{
+	Args args = { 0 };
+	bool help = false;
+	int rc = EXIT_USAGE;
+	if (args_read(&args, c, argc, argv, &help))
+		rc = c->run(&args);
+	else if (help) {
+		manual_help(stdout, c);
+		rc = EXIT_DONE;
+	}
+	args_free(&args);
+	return rc;
+}
+
+static int version_print(const char *unused)
+{
+	(void)unused;
+	printf("microprop %s\n", mp_version());
+	return EXIT_DONE;
+}
+
+static int help_print(const char *unused)
+{
+	(void)unused;
+	manual_help(stdout, NULL);
+	return EXIT_DONE;
+}
+
+/* Options that stand before any command. */
+static const struct { const char *name; bool argument; int (*run)(const char *argument); } globals[] = {
+	{ "--help", false, help_print },
+	{ "-h", false, help_print },
+	{ "--version", false, version_print },
+	{ "--man", true, manual_print },
+	{ "--completion", true, manual_completion },
+};
+
+static int program_run(int argc, char **argv)
+{
+	if (argc < 2) {
+		manual_help(stderr, NULL);
+		return EXIT_USAGE;
+	}
+	Guess guess = { .word = argv[1] };
+	for (size_t i = 0; i < COUNT(globals); i++) {
+		if (!strcmp(argv[1], globals[i].name))
+			return globals[i].run(globals[i].argument && argc > 2 ? argv[2] : "");
+		guess_try(&guess, globals[i].name);
+	}
+	if (argv[1][0] == '-') {
+		complain("see: microprop --help", "there is no option '%s' before a command%s%s%s", argv[1],
+		         guess.name ? "; did you mean '" : "", guess.name ? guess.name : "", guess.name ? "'?" : "");
+		return EXIT_USAGE;
+	}
+	const Command *c = command_find(argv[1]);
+	return c ? command_run(c, argc, argv) : EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_CTYPE, "");                  /* only to know whether the terminal shows UTF-8 */
+	int rc = program_run(argc, argv);
+	if ((fflush(stdout) || ferror(stdout)) && rc == EXIT_DONE) {
+		complain("make room on the disk, or check where the output goes", "cannot write the result");
+		rc = EXIT_FAILED;
+	}
+	return rc;
+}

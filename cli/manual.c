@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* Help, the man page and the bash completion.  All three are printed from the tables of commands and options, so they
+ * say what the program does. */
+#include <ctype.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const char about[] = "microprop compiles back-propagation networks and trains them: a topology file goes in, "
+                            "trained weights come out.";
+
+static const Option global_options[] = {
+	{ "help", NULL, "list the commands" },
+	{ "version", NULL, "print the version" },
+	{ "man", "1|options", "print the manual page (roff), or a plain list of the training options" },
+	{ "completion", "bash", "print a completion script for the shell" },
+	{ NULL, NULL, NULL },
+};
+
+static const OptionGroup global_group = { "Options", global_options, NULL };
+
+static const struct { const char *status, *says; } exits[] = {
+	{ "0", "done" },
+	{ "1", "the run failed: error not finite, disk full, ..." },
+	{ "2", "bad usage or input; the message says where and what would be right" },
+	{ "130, 143", "stopped by Ctrl-C or SIGTERM, after saving" },
+};
+
+static const struct { const char *name, *says; } files[] = {
+	{ "args.json", "what was run: files and all options" },
+	{ "metrics.jsonl", "a line for every report: epoch, updates, errors, shares, rate, seconds, MCPS" },
+	{ "last.safetensors", "checkpoint, written every ten seconds, at the end and at a signal; --resume goes on from it" },
+	{ "best.safetensors", "weights of the best epoch: least test error, or least error if there is no test data" },
+};
+
+/* ---- help ---- */
+
+enum { WIDTH = 100, OPTION_COLUMN = 26 };
+
+/* Words of a text, filled into lines from `column` on; stands at column `at`. */
+static void fill(FILE *f, const char *text, int column, int at)
+{
+	while (*text) {
+		size_t n = strcspn(text, " \n");
+		if (at > column && at + 1 + (int)n > WIDTH) {
+			fprintf(f, "\n%*s", column, "");
+			at = column;
+		} else if (at > column) {
+			fputc(' ', f);
+			at++;
+		}
+		fwrite(text, 1, n, f);
+		at += (int)n;
+		text += n;
+		if (text[0] == '\n' && text[1] == '\n') {
+			fprintf(f, "\n\n%*s", column, "");
+			at = column;
+		}
+		text += strspn(text, " \n");
+	}
+	fputc('\n', f);
+}
+
+static void help_option(FILE *f, const OptionView *v)
+{
+	int n = fprintf(f, "  --%s%s", v->library && !v->argument ? "[no-]" : "", v->name);
+	if (v->argument)
+		n += fprintf(f, " %s", v->argument);
+	if (n >= OPTION_COLUMN) {
+		fputc('\n', f);
+		n = 0;
+	}
+	fprintf(f, "%*s", OPTION_COLUMN - n, "");
+	char text[400];
+	snprintf(text, sizeof text, v->standard && v->argument ? "%s [%s]" : "%s", v->help, v->standard);
+	fill(f, text, OPTION_COLUMN, OPTION_COLUMN);
+}
+
+static void help_group(FILE *f, const OptionGroup *g)
+{
+	OptionView v;
+	fprintf(f, "\n%s%s\n", g->heading, g->list ? "" : " (default in brackets; the topology file may set others)");
+	for (size_t i = 0; group_view(g, i, &v); i++)
+		help_option(f, &v);
+}
+
+static void help_one(FILE *f, const Command *c)
+{
+	fprintf(f, "usage: microprop %s %s%s\n\n", c->name, c->operands, c->group->heading ? " [OPTIONS]" : "");
+	fill(f, c->about, 0, 0);
+	for (const OptionGroup *g = c->group; g->heading; g++)
+		help_group(f, g);
+	fputs("\nExamples\n", f);
+	for (const Example *e = c->example; e->line; e++)
+		fprintf(f, "  %s\n      %s\n", e->line, e->says);
+}
+
+void manual_help(FILE *f, const Command *c)
+{
+	if (c) {
+		help_one(f, c);
+		return;
+	}
+	fputs("usage: microprop COMMAND [OPERANDS] [OPTIONS]\n\n", f);
+	fill(f, about, 0, 0);
+	fputs("\nCommands\n", f);
+	for (size_t i = 0; commands[i]; i++)
+		fprintf(f, "  %-8s %-28s %s\n", commands[i]->name, commands[i]->operands, commands[i]->summary);
+	help_group(f, &global_group);
+	fputs("\n'microprop COMMAND --help' explains a command, with examples. A first run:\n"
+	      "  microprop train examples/xor.topo\n", f);
+}
+
+/* ---- the man page ---- */
+
+/* Text for roff: a backslash and a dash are written with a backslash, a dot or quote cannot start a line. */
+static void roff(const char *text)
+{
+	bool start = true;
+	for (; *text; text++) {
+		if (start && (*text == '.' || *text == '\''))
+			fputs("\\&", stdout);
+		if (text[0] == '\n' && text[1] == '\n') {
+			fputs("\n.PP", stdout);
+			continue;
+		}
+		if (*text == '\\')
+			fputs("\\e", stdout);
+		else if (*text == '-')
+			fputs("\\-", stdout);
+		else
+			putchar(*text);
+		start = *text == '\n';
+	}
+}
+
+static void roff_options(const OptionGroup *g)
+{
+	OptionView v;
+	printf(".PP\n%s:\n", g->heading);
+	for (size_t i = 0; group_view(g, i, &v); i++) {
+		fputs(v.library && !v.argument ? ".TP\n\\fB\\-\\-[no\\-]" : ".TP\n\\fB\\-\\-", stdout);
+		roff(v.name);
+		fputs("\\fR", stdout);
+		if (v.argument) {
+			fputs(" \\fI", stdout);
+			roff(v.argument);
+			fputs("\\fR", stdout);
+		}
+		putchar('\n');
+		roff(v.help);
+		if (v.standard && v.argument) {
+			fputs(" (default ", stdout);
+			roff(v.standard);
+			putchar(')');
+		}
+		putchar('\n');
+	}
+}
+
+static void roff_command(const Command *c)
+{
+	printf(".SS microprop %s ", c->name);
+	roff(c->operands);
+	putchar('\n');
+	roff(c->about);
+	putchar('\n');
+	for (const OptionGroup *g = c->group; g->heading; g++)
+		roff_options(g);
+}
+
+static void roff_page(void)
+{
+	printf(".TH MICROPROP 1 \"\" \"microprop %s\"\n.SH NAME\n", mp_version());
+	puts("microprop \\- compile and train back\\-propagation networks");
+	puts(".SH SYNOPSIS");
+	for (size_t i = 0; commands[i]; i++) {
+		printf("\\fBmicroprop %s\\fR ", commands[i]->name);
+		roff(commands[i]->operands);
+		puts(commands[i]->group->heading ? " [\\fIOPTIONS\\fR]\n.br" : "\n.br");
+	}
+	puts(".SH DESCRIPTION");
+	roff(about);
+	puts("\nResults go to standard output, talk to standard error.\n.SH OPTIONS");
+	roff_options(&global_group);
+	puts(".SH COMMANDS\nOptions are written \\fB\\-\\-name value\\fR or \\fB\\-\\-name=value\\fR; a switch has a\n"
+	     "\\fB\\-\\-no\\-\\fR form. \\fB\\-\\-\\fR ends the options. Training options of a topology file\n"
+	     "count less than those of the command line.");
+	for (size_t i = 0; commands[i]; i++)
+		roff_command(commands[i]);
+	puts(".SH EXIT STATUS");
+	for (size_t i = 0; i < COUNT(exits); i++) {
+		printf(".TP\n.B %s\n", exits[i].status);
+		roff(exits[i].says);
+		putchar('\n');
+	}
+	puts(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nIf set and not empty, nothing is coloured.\n"
+	     ".TP\n.B LC_ALL, LC_CTYPE, LANG\n"
+	     "In a UTF\\-8 locale curves are drawn in braille dots, elsewhere in ASCII.");
+	puts(".SH FILES\nThe folder of \\fBtrain \\-\\-run\\fR holds");
+	for (size_t i = 0; i < COUNT(files); i++) {
+		printf(".TP\n.I %s\n", files[i].name);
+		roff(files[i].says);
+		putchar('\n');
+	}
+	puts(".SH EXAMPLES");
+	for (size_t i = 0; commands[i]; i++) {
+		for (const Example *e = commands[i]->example; e->line; e++) {
+			fputs(".TP\n\\fB", stdout);
+			roff(e->line);
+			fputs("\\fR\n", stdout);
+			roff(e->says);
+			putchar('\n');
+		}
+	}
+	puts(".SH SEE ALSO\n.BR microprop (3),\n.BR topology (5)");
+}
+
+static void options_list(void)
+{
+	const mp_option *o;
+	for (size_t i = 0; (o = mp_option_at(i)); i++)
+		printf("%s\t%s\t%s\n", o->name, o->argument ? o->argument : "on|off", o->standard);
+}
+
+static int pick(const char *option, const char *word, const char *const *words, void (*const *print)(void))
+{
+	char list[80] = "";
+	for (size_t i = 0; words[i]; i++) {
+		size_t n = strlen(list);
+		if (!strcmp(word, words[i])) {
+			print[i]();
+			return EXIT_DONE;
+		}
+		snprintf(list + n, sizeof list - n, "%s%s", i ? " or " : "write ", words[i]);
+	}
+	complain(list, "%s: there is no '%s'", option, word);
+	return EXIT_USAGE;
+}
+
+int manual_print(const char *which)
+{
+	return pick("--man", which, (const char *const[]){ "1", "options", NULL },
+	            (void (*const[])(void)){ roff_page, options_list });
+}
+
+/* ---- completion ---- */
+
+/* The words of "all|N|1" that can be typed as they are: all, 1. */
+static bool choices(const char *argument)
+{
+	bool any = false;
+	for (const char *s = argument; s && strchr(argument, '|'); s = strchr(s, '|') ? strchr(s, '|') + 1 : NULL) {
+		if (isupper((unsigned char)*s))
+			continue;
+		printf("%s%.*s", any ? " " : "", (int)strcspn(s, "|"), s);
+		any = true;
+	}
+	return any;
+}
+
+static void complete_values(const Command *c)
+{
+	OptionView v;
+	for (const OptionGroup *g = c->group; g->heading; g++) {
+		for (size_t i = 0; group_view(g, i, &v); i++) {
+			if (!v.argument || !strchr(v.argument, '|'))
+				continue;
+			printf("\t%s:--%s) words=\"", c->name, v.name);
+			choices(v.argument);
+			puts("\" ;;");
+		}
+	}
+}
+
+static void complete_options(const OptionGroup *g)
+{
+	OptionView v;
+	for (size_t i = 0; group_view(g, i, &v); i++) {
+		printf(" --%s", v.name);
+		if (v.library && !v.argument)
+			printf(" --no-%s", v.name);
+	}
+}
+
+static void completion_bash(void)
+{
+	puts("# bash completion for microprop\n"
+	     "_microprop() {\n"
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=\n"
+	     "\tCOMPREPLY=()\n"
+	     "\t[ \"$COMP_CWORD\" = 1 ] && command=\n"
+	     "\tcase \"$command:$prev\" in");
+	for (size_t i = 0; commands[i]; i++)
+		complete_values(commands[i]);
+	fputs("\thelp:*|:*) words=\"", stdout);
+	for (size_t i = 0; commands[i]; i++)
+		printf("%s%s", i ? " " : "", commands[i]->name);
+	complete_options(&global_group);
+	puts("\" ;;\n\t*) [[ $cur == -* ]] && case \"$command\" in");
+	for (size_t i = 0; commands[i]; i++) {
+		printf("\t\t%s) words=\"--help", commands[i]->name);
+		for (const OptionGroup *g = commands[i]->group; g->heading; g++)
+			complete_options(g);
+		puts("\" ;;");
+	}
+	puts("\t\tesac ;;\n\tesac\n"
+	     "\t[ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+	     "\treturn 0\n"
+	     "}\n"
+	     "complete -o default -o bashdefault -F _microprop microprop   # no words: names of files");
+}
+
+int manual_completion(const char *shell)
+{
+	return pick("--completion", shell, (const char *const[]){ "bash", NULL },
+	            (void (*const[])(void)){ completion_bash });
+}

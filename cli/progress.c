@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* The progress line.  Reports come in; one line on stderr is written over again and again, if stderr is a terminal. */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+double wall_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void progress_start(Progress *p, bool quiet, const char *time_limit)
+{
+	p->screen = screen_of(STDERR_FILENO);
+	p->on = p->screen.terminal && !quiet;
+	p->time_limit = time_limit ? strtod(time_limit, NULL) : 0;
+	p->began = wall_clock();
+}
+
+/* Seconds until the run ends by epochs or by time, whichever is first; NaN if neither is known. */
+static double time_left(const Progress *p, const mp_report *r, double epochs_per_second)
+{
+	double by_epochs = NAN, by_time = NAN;
+	if (r->epochs && epochs_per_second > 0)
+		by_epochs = (double)(r->epochs - (r->epoch < r->epochs ? r->epoch : r->epochs)) / epochs_per_second;
+	if (p->time_limit > 0)
+		by_time = fmax(0, p->time_limit - r->seconds);
+	return fmin(by_epochs, by_time);
+}
+
+void progress_show(Progress *p, const mp_report *r)
+{
+	char line[256];
+	if (!p->on)
+		return;
+	double passed = wall_clock() - p->began;
+	uint64_t epochs = r->epoch > p->first_epoch ? r->epoch - p->first_epoch : 0;
+	double speed = passed > 0 ? (double)epochs / passed : 0, left = time_left(p, r, speed);
+	size_t n = (size_t)snprintf(line, sizeof line, "epoch %s", word_count(r->epoch).s);
+	if (r->epochs)
+		n += (size_t)snprintf(line + n, sizeof line - n, " of %s", word_count(r->epochs).s);
+	n += (size_t)snprintf(line + n, sizeof line - n, "  error %s  right %s", word_real(r->error).s,
+	                      word_share(r->right).s);
+	if (r->tested)
+		n += (size_t)snprintf(line + n, sizeof line - n, "  test %s", word_share(r->test_right).s);
+	n += (size_t)snprintf(line + n, sizeof line - n, "  %s epochs/s  %s MCPS", word_real(speed).s,
+	                      word_real(r->mcps).s);
+	if (!isnan(left))
+		snprintf(line + n, sizeof line - n, "  %s left", word_time(ceil(left)).s);
+	fprintf(stderr, "\r%s%.*s\033[K%s", p->screen.colour ? "\033[36m" : "", p->screen.columns - 1, line,
+	        p->screen.colour ? "\033[0m" : "");
+	fflush(stderr);
+}
+
+void progress_end(Progress *p)
+{
+	if (p->on)
+		fputs("\r\033[K", stderr);
+}

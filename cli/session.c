@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* What commands open: a net, data, a run.  Names and options come in; handles go out, or the library's messages have
+ * been shown on stderr and an exit status says how it failed.  session_close closes whatever is open. */
+#include <string.h>
+
+#include "cli.h"
+
+const Option data_reading[] = {
+	{ "format", "npz|npy|idx|csv|text|nettalk", "format of the data; told by name and content if not given" },
+	{ "inputs", "COLUMNS", "csv: columns that are inputs, such as a,b,3:7; default: all that are not targets" },
+	{ "targets", "COLUMNS", "csv: columns that are targets; default: the last" },
+	{ "labels", "COLUMNS",
+	  "csv: columns whose text is a class, made one-of-n; default: targets that are not numbers" },
+	{ "sequence", "COLUMN", "csv: column that names the sequence a case belongs to" },
+	{ "weight", "COLUMN", "csv: column of case weights" },
+	{ "names", "COLUMN", "csv: column of case names" },
+	{ "partner", "FILE", "npy, idx: file with the targets; default: found by its name" },
+	{ "first", "N", "take only the first N rows (nettalk: words)" },
+	{ NULL, NULL, NULL },
+};
+
+static int status_exit(mp_status status, const char *messages)
+{
+	static const int exits[] = {
+		[MP_OK] = EXIT_DONE, [MP_FAILED] = EXIT_FAILED, [MP_BAD_INPUT] = EXIT_USAGE, [MP_STOPPED] = EXIT_FAILED,
+		[MP_NO_MEMORY] = EXIT_FAILED,
+	};
+	size_t n = strlen(messages);
+	if (n) {
+		fflush(stdout);
+		fwrite(messages, 1, n, stderr);
+		if (messages[n - 1] != '\n')
+			fputc('\n', stderr);
+	}
+	return exits[status];
+}
+
+int after_net(const mp_net *net, mp_status status)
+{
+	return status_exit(status, mp_net_messages(net));
+}
+
+int after_data(const mp_data *data, mp_status status)
+{
+	return status_exit(status, mp_data_messages(data));
+}
+
+int after_run(const mp_run *run, mp_status status)
+{
+	return status_exit(status, mp_run_messages(run));
+}
+
+int session_net(Session *s, const char *path)
+{
+	mp_status status = mp_net_open(&s->net, path, NULL);
+	return after_net(s->net, status);
+}
+
+int session_data(mp_data **data, const char *path, const mp_data_options *options)
+{
+	mp_status status = mp_data_open(data, path, options, NULL);
+	return after_data(*data, status);
+}
+
+int session_run(Session *s)
+{
+	mp_status status = mp_run_new(&s->run, s->net, NULL);
+	return after_run(s->run, status);
+}
+
+int session_set(Session *s, const Args *a)
+{
+	int rc = EXIT_DONE;
+	for (size_t i = 0; i < a->givens; i++) {          /* all of them: several errors are reported in one go */
+		const Given *g = &a->given[i];
+		if (!g->library)
+			continue;
+		int one = after_run(s->run, mp_run_set(s->run, g->name, g->value));
+		rc = one > rc ? one : rc;
+	}
+	return rc;
+}
+
+bool session_reading(const Args *a, bool main_file, mp_data_options *o)
+{
+	*o = (mp_data_options){
+		.format = args_text(a, "format"), .inputs = args_text(a, "inputs"), .targets = args_text(a, "targets"),
+		.labels = args_text(a, "labels"), .sequence = args_text(a, "sequence"),
+		.weight = args_text(a, "weight"), .names = args_text(a, "names"),
+	};
+	if (!main_file)                           /* test data: the same columns, but all rows of its own files */
+		return true;
+	o->partner = args_text(a, "partner");
+	o->words = args_text(a, "words-file");
+	return args_count(a, "first", &o->first);
+}
+
+void session_close(Session *s)
+{
+	mp_run_close(s->run);
+	mp_data_close(s->test);
+	mp_data_close(s->data);
+	mp_net_close(s->net);
+	*s = (Session){ 0 };
+}

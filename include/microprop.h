@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* microprop: compiles back-propagation networks and trains them.
+ *
+ *     mp_net *net;  mp_data *data;  mp_run *run;
+ *     mp_net_open(&net, "xor.topo", NULL);                 a topology file becomes a network
+ *     mp_data_open(&data, "xor.csv", NULL, NULL);          cases to learn
+ *     mp_run_new(&run, net, NULL);                         a network being trained, with the file's own options
+ *     mp_run_set(run, "epochs", "500");
+ *     mp_run_train(run, data, NULL, NULL, NULL);
+ *     mp_run_save(run, "xor.safetensors");
+ *
+ * Handles.  A net, a data set and a run are opaque.  A call that opens one always sets the handle, also when it fails
+ * (unless there was not even memory for the handle: then it is NULL), so that its messages can be read; close it either
+ * way.  Closing NULL does nothing.  A net must outlive its runs; data must outlive the calls it is given to.
+ *
+ * Threads.  Different handles may be used by different threads at the same time; one handle by one thread at a time.
+ * A net and a data set may be read by many runs at once.  mp_run_stop may be called from any thread or signal handler.
+ *
+ * Errors.  Calls return a status; messages (file:line:col, the line, a caret, what would be right) are kept as text in
+ * the handle until its next call.  The library never prints, never exits, never aborts on input. */
+#ifndef MICROPROP_H
+#define MICROPROP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined __GNUC__ && defined MP_BUILD
+#define MP_API __attribute__((visibility("default")))
+#else
+#define MP_API
+#endif
+
+typedef struct mp_net mp_net;
+typedef struct mp_data mp_data;
+typedef struct mp_run mp_run;
+
+typedef enum mp_status {
+	MP_OK = 0,
+	MP_FAILED = 1,            /* the run failed: error not finite, disk full, ... */
+	MP_BAD_INPUT = 2,         /* a file, an option or an argument is wrong; the messages say where and what would be right */
+	MP_STOPPED = 3,           /* mp_run_stop or the report function asked for it */
+	MP_NO_MEMORY = 4
+} mp_status;
+
+/* "0.1.0" */
+MP_API const char *mp_version(void);
+
+/* Memory comes from here, if given: new_size 0 frees `old` and returns NULL; old NULL allocates.  Blocks must be aligned
+ * as malloc's.  Must be safe to call from the thread that uses the handle. */
+typedef struct mp_allocator {
+	void *(*resize)(void *user, void *old, size_t old_size, size_t new_size);
+	void *user;
+} mp_allocator;
+
+/* ---- networks ----------------------------------------------------------------------------------------------------- */
+
+/* Read a topology file (see topology(5)), or text that stands for one; `name` is what messages call it. */
+MP_API mp_status mp_net_open(mp_net **net, const char *path, const mp_allocator *alloc);
+MP_API mp_status mp_net_parse(mp_net **net, const char *text, const char *name, const mp_allocator *alloc);
+MP_API void mp_net_close(mp_net *net);
+MP_API const char *mp_net_messages(const mp_net *net);
+
+typedef struct mp_group_info { const char *name, *function, *role; uint32_t size; } mp_group_info;
+typedef struct mp_block_info { const char *from, *to, *kind; uint64_t connections; int frozen; } mp_block_info; /* from: "a[0:29]" */
+
+typedef struct mp_net_info {
+	const char *name;
+	uint32_t groups, blocks, copies;
+	uint32_t units;                   /* of all groups; the true unit is not counted */
+	uint32_t inputs, outputs;         /* units with a role at the edge: what a case must bring */
+	uint32_t levels;                  /* of units that are computed one after the other */
+	uint64_t connections;             /* with those of the true unit */
+	uint64_t input_connections;       /* the report's Wi: connections of the input layer, the true unit's to it included */
+	const char *fingerprint;          /* of the structure: weights fit if it is the same */
+	const char *data, *test;          /* data the file names, resolved against its folder; NULL if none */
+	const mp_group_info *group;       /* [groups] */
+	const mp_block_info *block;       /* [blocks] */
+} mp_net_info;
+MP_API const mp_net_info *mp_net_get_info(const mp_net *net);
+
+/* Called with pieces of text. */
+typedef void mp_write_fn(void *user, const char *text, size_t len);
+
+/* Print a stage of the compilation: "net", "plan" or "program", the last two for a target (NULL: the default). */
+MP_API mp_status mp_net_print(mp_net *net, const char *stage, const char *target, mp_write_fn *write, void *user);
+
+/* ---- data --------------------------------------------------------------------------------------------------------- */
+
+/* All zero is a good default: the format is told by name and content. */
+typedef struct mp_data_options {
+	const char *format;       /* "npz" "npy" "idx" "csv" "text" "nettalk"; NULL: tell by name and content */
+	const char *inputs;       /* csv: columns that are inputs, "a,b,3:7,*"; NULL: all that are not targets */
+	const char *targets;      /* csv: columns that are targets; NULL: the last column */
+	const char *labels;       /* csv: columns whose text is a class, made one-of-n; NULL: target columns that are not numbers */
+	const char *sequence;     /* csv: column that names the sequence a case belongs to */
+	const char *weight;       /* csv: column of case weights */
+	const char *names;        /* csv: column of case names */
+	const char *partner;      /* npy, idx: the file with the targets; NULL: found by its name */
+	const char *words;        /* nettalk: file with the words to take, first pronunciation of each */
+	uint64_t first;           /* only so many rows (nettalk: words) from the start; 0: all */
+	uint64_t seed;            /* generators: another sample; 0 is the standard one */
+	int unlabelled;           /* csv, text: there are no targets, every column is an input */
+} mp_data_options;
+
+/* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",
+ * "make:reber", "make:temporal-xor". */
+MP_API mp_status mp_data_open(mp_data **data, const char *path, const mp_data_options *options, const mp_allocator *alloc);
+
+/* Cases from memory, copied: x [cases * inputs], y [cases * targets] (NaN: no target), seq [sequences + 1] offsets or NULL. */
+MP_API mp_status mp_data_new(mp_data **data, uint64_t cases, uint32_t inputs, uint32_t targets, const float *x, const float *y,
+                             const uint64_t *seq, uint64_t sequences, const mp_allocator *alloc);
+MP_API void mp_data_close(mp_data *data);
+MP_API const char *mp_data_messages(const mp_data *data);
+
+typedef struct mp_data_info {
+	const char *name, *storage;       /* storage: "float32", "uint8", ..., "index" */
+	uint64_t cases, sequences;        /* sequences 0: none */
+	uint32_t inputs, targets;
+	double density;                   /* share of inputs that are not zero */
+	double min, max;                  /* of the inputs */
+	double target_min, target_max;
+	uint64_t bytes;                   /* held in memory; mapped files not counted */
+	uint64_t missing;                 /* targets marked as none */
+	int mapped, weighted, named;
+	const char *scale;                /* "none", "range", "zscore" */
+	uint32_t codes;                   /* size of the code table, 0 if none */
+	uint32_t classes;                 /* distinct target vectors if at most 1,000, else 0 */
+	const uint64_t *class_cases;      /* [classes] cases of each, most frequent first: the class balance */
+	const char *const *class_names;   /* [classes] */
+	uint32_t extras;                  /* keys of the file that are kept but not used */
+	const char *const *extra;         /* [extras] */
+} mp_data_info;
+MP_API mp_status mp_data_get_info(mp_data *data, const mp_data_info **info);
+
+MP_API mp_status mp_data_save(mp_data *data, const char *path);   /* format by name: .npz .npy .csv .txt .idx */
+
+/* Cut into two by example, at random: about `share` of the examples into *first. */
+MP_API mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_data **first, mp_data **rest);
+/* Scale the inputs to 0..1 ("range") or mean 0 and deviation 1 ("zscore"), fitted on `data`, and the same for `also` (or NULL). */
+MP_API mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also);
+
+/* One case: x [inputs], y [targets]; either may be NULL. */
+MP_API void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y);
+MP_API const char *mp_data_get_name(mp_data *data, uint64_t i);    /* the case's name, "" if it has none; until the next call */
+MP_API const char *mp_data_get_guess(mp_data *data, const double *outputs); /* best guess: code name, class or number; until the next call */
+
+/* ---- options of a run ---------------------------------------------------------------------------------------------- */
+
+/* One option as the topology file's `train` and mp_run_set know it. */
+typedef struct mp_option {
+	const char *name, *argument;      /* argument: "N", "X", "all|N|1"; NULL: a flag, set with "1" or "0" */
+	const char *standard;             /* default */
+	const char *help;
+} mp_option;
+MP_API const mp_option *mp_option_at(size_t i);                   /* NULL past the last */
+
+/* ---- runs ---------------------------------------------------------------------------------------------------------- */
+
+MP_API mp_status mp_run_new(mp_run **run, const mp_net *net, const mp_allocator *alloc);
+MP_API void mp_run_close(mp_run *run);
+MP_API const char *mp_run_messages(const mp_run *run);
+
+MP_API mp_status mp_run_set(mp_run *run, const char *option, const char *value);
+MP_API const char *mp_run_get(mp_run *run, const char *option);    /* as text; NULL if there is no such option */
+
+/* Weights from a file; or everything, so that training goes on with the very bits of the uninterrupted run.  After
+ * mp_run_resume only options that do not change the result may be set, and those that end the run. */
+MP_API mp_status mp_run_load(mp_run *run, const char *path);
+MP_API mp_status mp_run_resume(mp_run *run, const char *path);
+/* Durable and atomic: the old file is there until the new one is safe. */
+MP_API mp_status mp_run_save(mp_run *run, const char *path);
+/* The weights of the best epoch so far, where option keep-best is on; without what resuming needs. */
+MP_API mp_status mp_run_save_best(mp_run *run, const char *path);
+
+/* Where a run stands.  Errors and shares are of the last full pass, measured in the pass itself, before the update. */
+typedef struct mp_report {
+	const char *target;
+	uint64_t connections, cases;
+	uint64_t epoch, epochs;           /* finished, and how many at most; 0: no limit */
+	uint64_t updates;
+	double error, total_error;        /* mean per case of the error summed over outputs; its sum */
+	double right, within;             /* shares of cases, 0..1 */
+	int tested;                       /* the four below are set */
+	double test_error, test_total_error, test_right, test_within;
+	double rate;                      /* learning rate now */
+	double seconds, mcps;             /* of training passes: time, million connections per second */
+	int solved;                       /* the stop criterion is met */
+	int best;                         /* this epoch is the best so far (test error if there is test data) */
+	const char *fingerprint;          /* of the weights now; only in the last report */
+	const char *stopped_by;           /* "until", "epochs", "updates", "time", "patience", "signal"; NULL while running */
+} mp_report;
+
+/* Called after an epoch, at most ten times a second or as option `report` says, and always after the last; may save.  Not 0: stop. */
+typedef int mp_report_fn(void *user, mp_run *run, const mp_report *report);
+
+/* Train until a criterion ends it.  test may be NULL.  MP_OK: ended by itself; MP_STOPPED; MP_FAILED: error not finite. */
+MP_API mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp_report_fn *report, void *user);
+MP_API const mp_report *mp_run_get_report(const mp_run *run);
+MP_API void mp_run_stop(mp_run *run);                             /* async-signal-safe; ends at the last finished update */
+
+typedef struct mp_result { uint64_t cases; double error, total_error, right, within, seconds; } mp_result;
+/* Forward only.  outputs, if not NULL, takes [cases * outputs of the net]. */
+MP_API mp_status mp_run_test(mp_run *run, const mp_data *data, mp_result *result, double *outputs);
+/* A table of numbers as float64 npy, the way test --outputs and predict write it. */
+MP_API mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases);
+
+/* Weights in canonical order: by target unit, then by source unit, the true unit first. */
+MP_API mp_status mp_run_get_weights(mp_run *run, double *w, size_t count);
+MP_API mp_status mp_run_set_weights(mp_run *run, const double *w, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/* Which column of a CSV file is for what.  In: the header line and the options.  Out: Columns.
+ *
+ * The separator is the one of comma, semicolon and tab that the header has most of.  A list of columns names them with
+ * commas between: a name; a number, counted from 1; a range A:B of either, both ends included; or *, all columns that
+ * nothing else asks for.  A name with a comma in it is put in double quotes.  Where a name looks like a number the name
+ * wins.  Inputs keep the order of their list.
+ *
+ * Without options the last column is the target and all others are inputs, unless every name is of the form that our
+ * own writer uses: x1 x2 ... inputs, y1 y2 ... targets, class (a label), and sequence, weight, name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib.h"
+
+enum { SHOWN = 40 };                     /* of a name in a message */
+
+enum { IN_INPUTS = 1, IN_TARGETS = 2, IN_LABELS = 4, IN_OTHERS = 8 };
+
+/* A list of columns while it is put together. */
+typedef struct Pick {
+	const char *what;         /* the option's name, for messages */
+	uint32_t *col;
+	uint32_t count;
+	int64_t star;             /* where in it the rest goes; -1: nowhere */
+	uint8_t bit;              /* marks its columns in Planner.used */
+} Pick;
+
+typedef struct Planner {
+	Ctx *cx;
+	const Src *src;
+	Columns *c;
+	Dict dict;                /* names */
+	uint32_t *first_of;       /* [names] a column so called */
+	bool *twice;              /* [names] there is another */
+	uint8_t *used;            /* [columns] lists that name it, a bit each */
+} Planner;
+
+/* ---- the header ---- */
+
+static char find_separator(const char *p, const char *eol)
+{
+	static const char seps[] = { ',', ';', '\t' };
+	size_t count[COUNT(seps)] = { 0 }, best = 0;
+	bool quoted = false;
+	for (; p < eol; p++) {
+		quoted ^= *p == '"';
+		for (size_t i = 0; i < COUNT(seps); i++)
+			count[i] += !quoted && *p == seps[i];
+	}
+	for (size_t i = 1; i < COUNT(seps); i++)
+		if (count[i] > count[best])
+			best = i;
+	return seps[best];
+}
+
+static bool is_number(Text t)
+{
+	float v;
+	return t.len && number_read(t.s, t.s + t.len, &v) == t.s + t.len;
+}
+
+/* Names that are numbers are a header only where they count the columns, as some programs write: 0,1,2 or 1,2,3. */
+static bool counts_columns(const Columns *c)
+{
+	uint64_t start = c->col[0].name.len == 1 && c->col[0].name.s[0] == '0' ? 0 : 1;
+	for (uint32_t i = 0; i < c->count; i++) {
+		char number[24];
+		int len = snprintf(number, sizeof number, "%llu", (unsigned long long)(start + i));
+		if (c->col[i].name.len != (uint32_t)len || memcmp(c->col[i].name.s, number, (size_t)len) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void check_header(Planner *p)
+{
+	const Columns *c = p->c;
+	for (uint32_t i = 0; i < c->count; i++)
+		if (!is_number(c->col[i].name))
+			return;
+	if (!counts_columns(c))
+		fail_at(p->cx, (Loc){ p->src, c->col[0].off }, "add a line above it that names the columns, such as x1,x2,y",
+		        "the first line holds numbers, not the names of columns");
+}
+
+static void read_header(Planner *p)
+{
+	const Src *s = p->src;
+	const char *text = s->text, *end = text + s->len;
+	if (s->len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)      /* byte order mark of some spreadsheets */
+		text += 3;
+	while (text < end && (*text == '\n' || *text == '\r' || *text == ' '))
+		text++;
+	if (text == end)
+		fail_at(p->cx, (Loc){ s, s->len }, "the first line names the columns, the others hold one case each",
+		        "the file is empty");
+	const char *eol = memchr(text, '\n', (size_t)(end - text));
+	if (!eol)
+		eol = end;
+	Columns *c = p->c;
+	c->body = (size_t)(eol - s->text) + (eol < end);
+	if (eol > text && eol[-1] == '\r')
+		eol--;
+	c->sep = find_separator(text, eol);
+	uint32_t room = 0;
+	for (const char *at = text;;) {
+		if (c->count == room) {
+			c->col = arena_grow(&p->cx->scratch, c->col, room, room ? room * 2 : 16, sizeof *c->col);
+			room = room ? room * 2 : 16;
+		}
+		Column *col = &c->col[c->count++];
+		*col = (Column){ .off = (size_t)(at - s->text), .x = -1, .y = -1 };
+		at = csv_field(p->cx, s, at, eol, c->sep, &col->name);
+		if (!at)
+			check_errors(p->cx);
+		if (at == eol)
+			break;
+		at++;
+	}
+	check_header(p);
+}
+
+/* ---- lists of columns ---- */
+
+static Loc header_at(const Planner *p)
+{
+	return (Loc){ p->src, p->c->col[0].off };
+}
+
+static void index_names(Planner *p)
+{
+	uint32_t n = p->c->count;
+	p->dict.arena = &p->cx->scratch;
+	p->first_of = NEW(&p->cx->scratch, n, uint32_t);
+	p->twice = NEW(&p->cx->scratch, n, bool);
+	p->used = NEW(&p->cx->scratch, n, uint8_t);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t known = p->dict.count, name = dict_add(&p->dict, p->c->col[i].name);
+		if (name == known)
+			p->first_of[name] = i;
+		else
+			p->twice[name] = true;
+	}
+}
+
+/* "the columns are a, b, c", or the nearest one. */
+static const char *column_remedy(Planner *p, Text word)
+{
+	Arena *a = &p->cx->scratch;
+	uint32_t n = p->dict.count < 200 ? p->dict.count : 200;
+	const char **names = NEW(a, n, const char *);
+	for (uint32_t i = 0; i < n; i++)
+		names[i] = arena_copy(a, p->dict.text[i].s, p->dict.text[i].len);
+	const char *near = nearest_name(arena_copy(a, word.s, word.len), names, n);
+	Buf b = { .arena = a };
+	if (near) {
+		buf_printf(&b, "did you mean '%.*s'?", SHOWN, near);
+		return b.s;
+	}
+	buf_printf(&b, "there are %u columns:", p->c->count);
+	for (uint32_t i = 0; i < n && i < 12; i++)
+		buf_printf(&b, "%s %.*s", i ? "," : "", SHOWN, names[i]);
+	buf_puts(&b, p->dict.count > 12 ? ", ..." : "");
+	return b.s;
+}
+
+static int shown(Text t)
+{
+	return t.len < SHOWN ? (int)t.len : SHOWN;
+}
+
+/* A name or a number; *col is set if it is one, else false. */
+static bool find_column(Planner *p, Text word, uint32_t *col)
+{
+	uint32_t name;
+	if (dict_find(&p->dict, word, &name)) {
+		*col = p->first_of[name];
+		if (p->twice[name])
+			error_at(p->cx, (Loc){ p->src, p->c->col[*col].off }, "use its number instead, counted from 1",
+			         "several columns are called '%.*s'", shown(word), word.s);
+		return true;
+	}
+	uint64_t number = 0;
+	for (uint32_t i = 0; i < word.len; i++) {
+		if (word.s[i] < '0' || word.s[i] > '9' || number > UINT32_MAX)
+			return false;
+		number = number * 10 + (uint64_t)(word.s[i] - '0');
+	}
+	*col = (uint32_t)(number - 1);
+	return number >= 1 && number <= p->c->count;
+}
+
+static void pick_add(Planner *p, Pick *k, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i <= to; i++) {
+		const Column *col = &p->c->col[i];
+		if (p->used[i] & k->bit) {
+			error_at(p->cx, (Loc){ p->src, col->off }, "name each column once",
+			         "%s lists column '%.*s' twice", k->what, shown(col->name), col->name.s);
+			return;
+		}
+		k->col[k->count++] = i;
+		p->used[i] |= k->bit;
+	}
+}
+
+static void pick_item(Planner *p, Pick *k, Text word)
+{
+	uint32_t from, to;
+	if (word.len == 1 && *word.s == '*') {
+		k->star = k->count;
+		return;
+	}
+	if (find_column(p, word, &from)) {
+		pick_add(p, k, from, from);
+		return;
+	}
+	const char *colon = memchr(word.s, ':', word.len);
+	if (colon) {
+		Text a = { word.s, (uint32_t)(colon - word.s) }, b = { colon + 1, word.len - a.len - 1 };
+		if (find_column(p, a, &from) && find_column(p, b, &to) && from <= to) {
+			pick_add(p, k, from, to);
+			return;
+		}
+	}
+	error_at(p->cx, header_at(p), column_remedy(p, word), "there is no column '%.*s' as %s asks for",
+	         shown(word), word.s, k->what);
+}
+
+static Pick pick_new(Planner *p, const char *what, uint8_t bit)
+{
+	return (Pick){ .what = what, .star = -1, .bit = bit, .col = NEW(&p->cx->scratch, p->c->count, uint32_t) };
+}
+
+static Pick pick_list(Planner *p, const char *what, uint8_t bit, const char *list)
+{
+	Pick k = pick_new(p, what, bit);
+	const Src as_text = { .name = what, .text = list, .len = list ? strlen(list) : 0 };
+	const char *end = list ? list + as_text.len : NULL;
+	for (const char *at = list; at;) {
+		Text word;
+		at = csv_field(p->cx, &as_text, at, end, ',', &word);
+		if (!at)
+			break;
+		pick_item(p, &k, word);
+		at = at < end ? at + 1 : NULL;
+	}
+	return k;
+}
+
+static int64_t pick_one(Planner *p, const char *what, const char *name)
+{
+	if (!name)
+		return -1;
+	Pick k = pick_new(p, what, 0);
+	pick_item(p, &k, (Text){ name, (uint32_t)strlen(name) });
+	if (k.count != 1)
+		error_at(p->cx, header_at(p), "name one column", "%s must be one column", what);
+	else
+		p->used[k.col[0]] |= IN_OTHERS;
+	return k.count == 1 ? (int64_t)k.col[0] : -1;
+}
+
+/* The rest of the columns, where the list has its star. */
+static void pick_rest(Planner *p, Pick *k)
+{
+	if (k->star < 0)
+		return;
+	uint32_t rest = 0;
+	for (uint32_t i = 0; i < p->c->count; i++)
+		rest += !p->used[i];
+	memmove(k->col + k->star + rest, k->col + k->star, (k->count - (size_t)k->star) * sizeof *k->col);
+	k->count += rest;
+	uint32_t *at = k->col + k->star;
+	for (uint32_t i = 0; i < p->c->count; i++) {
+		if (!p->used[i]) {
+			*at++ = i;
+			p->used[i] |= k->bit;
+		}
+	}
+}
+
+/* ---- roles ---- */
+
+enum { OWN_X, OWN_Y, OWN_CLASS, OWN_SEQUENCE, OWN_WEIGHT, OWN_NAME, OWN_KINDS };
+
+/* What a name of our own writer's stands for, -1: it is none. */
+static int own_kind(Text t)
+{
+	static const char *const words[OWN_KINDS] = { "x", "y", "class", "sequence", "weight", "name" };
+	uint32_t len = t.len;
+	while (len > 1 && t.s[len - 1] >= '0' && t.s[len - 1] <= '9')
+		len--;
+	for (int i = 0; i < OWN_KINDS; i++)
+		if (strlen(words[i]) == len && memcmp(words[i], t.s, len) == 0 && (i <= OWN_Y || len == t.len))
+			return i;
+	return -1;
+}
+
+/* True if the header is as our own writer makes it; then all roles are set. */
+static bool plan_own(Planner *p, Pick *inputs, Pick *targets, Pick *labels)
+{
+	Columns *c = p->c;
+	uint32_t count[OWN_KINDS] = { 0 };
+	for (uint32_t i = 0; i < c->count; i++) {
+		int kind = own_kind(c->col[i].name);
+		if (kind < 0)
+			return false;
+		count[kind]++;
+	}
+	for (int kind = OWN_CLASS; kind < OWN_KINDS; kind++)
+		if (count[kind] > 1)
+			return false;
+	if (!count[OWN_X])
+		return false;
+	int64_t *single[OWN_KINDS] = { [OWN_SEQUENCE] = &c->sequence, [OWN_WEIGHT] = &c->weight, [OWN_NAME] = &c->names };
+	for (uint32_t i = 0; i < c->count; i++) {
+		int kind = own_kind(c->col[i].name);
+		if (single[kind])
+			*single[kind] = i;
+		else
+			pick_add(p, kind == OWN_X ? inputs : targets, i, i);
+		if (kind == OWN_CLASS)
+			labels->col[labels->count++] = i;
+	}
+	return true;
+}
+
+/* The last column that nothing else asks for. */
+static void default_target(Planner *p, Pick *targets)
+{
+	for (uint32_t i = p->c->count; i-- > 0;) {
+		if (!p->used[i]) {
+			pick_add(p, targets, i, i);
+			return;
+		}
+	}
+	error_at(p->cx, header_at(p), "name the target with --targets, or say --unlabelled",
+	         "no column is left for the target");
+}
+
+static void add_labels(Planner *p, const Pick *labels, Pick *targets)
+{
+	for (uint32_t i = 0; i < labels->count; i++) {
+		uint32_t col = labels->col[i];
+		p->c->col[col].label = true;
+		if (!(p->used[col] & targets->bit))
+			pick_add(p, targets, col, col);
+	}
+}
+
+static void set_roles(Planner *p, const Pick *inputs, const Pick *targets)
+{
+	Columns *c = p->c;
+	for (uint32_t i = 0; i < inputs->count; i++)
+		c->col[inputs->col[i]].x = i;
+	for (uint32_t i = 0; i < targets->count; i++)
+		c->col[targets->col[i]].y = i;
+	for (uint32_t i = 0; i < c->count; i++) {
+		Column *col = &c->col[i];
+		bool single = c->sequence == i || c->weight == i || c->names == i;
+		col->plain = (col->x >= 0 || col->y >= 0) && !single;
+		if (col->label && col->x >= 0)
+			error_at(p->cx, (Loc){ p->src, col->off }, "make it an input or a label",
+			         "column '%.*s' is a label and an input", shown(col->name), col->name.s);
+	}
+	c->inputs = inputs->count;
+	c->targets = targets->count;
+	c->target = targets->col;
+}
+
+Columns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt)
+{
+	static const DataOptions none;
+	if (!opt)
+		opt = &none;
+	Planner p = { .cx = cx, .src = s, .c = NEW(&cx->scratch, 1, Columns) };
+	Columns *c = p.c;
+	c->sequence = c->weight = c->names = -1;
+	read_header(&p);
+	index_names(&p);
+	c->sequence = pick_one(&p, "--sequence", opt->sequence);
+	c->weight = pick_one(&p, "--weight", opt->weight);
+	c->names = pick_one(&p, "--names", opt->names);
+	Pick inputs = pick_list(&p, "--inputs", IN_INPUTS, opt->inputs);
+	Pick targets = pick_list(&p, "--targets", IN_TARGETS, opt->targets);
+	Pick labels = pick_list(&p, "--labels", IN_LABELS, opt->labels);
+	check_errors(cx);
+	if (opt->unlabelled && (opt->targets || opt->labels))
+		fail_at(cx, header_at(&p), "leave one of them out",
+		        "--unlabelled says that there are no targets, but some are named");
+
+	bool chosen = opt->sequence || opt->weight || opt->names || opt->inputs || opt->targets || opt->labels;
+	if (chosen || !plan_own(&p, &inputs, &targets, &labels)) {
+		if (!opt->inputs)
+			inputs.star = 0;
+		add_labels(&p, &labels, &targets);
+		if (!targets.count && targets.star < 0 && !opt->unlabelled)
+			default_target(&p, &targets);
+		pick_rest(&p, &targets);
+		pick_rest(&p, &inputs);
+	} else {
+		add_labels(&p, &labels, &targets);
+		if (opt->unlabelled)
+			targets.count = 0;
+	}
+	set_roles(&p, &inputs, &targets);
+	check_errors(cx);
+	if (!c->inputs)
+		fail_at(cx, header_at(&p), "name the inputs with --inputs", "no column is left for the inputs");
+	return c;
+}

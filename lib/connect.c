@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* The `connect` statement.  In: ends and options.  Out: one Block for each pair of ends, checked but for what only the
+ * whole network shows (duplicates, cycles).  Limits are checked before anything is allocated for links. */
+#include <math.h>
+#include <string.h>
+
+#include "parse.h"
+
+enum { GROUP_TRUE = -1 };
+#define MAX_BLOCKS 16777216u
+
+static bool end_unit(Parser *p, const Group *g, uint32_t *unit)
+{
+	uint64_t v;
+	if (p->tok.kind != TOK_NUMBER)
+		return unexpected(p, "a unit's number",
+		                  remedy_printf(p, "write %s[3], or %s[0:2] for units 0, 1 and 2", g->name, g->name));
+	if (!lex_whole(&p->tok, &v) || (g->size && v >= g->size)) {
+		error_at(p->cx, token_at(p),
+		         g->size ? remedy_printf(p, "its units are %s[0:%u]", g->name, g->size - 1) : NULL,
+		         "group '%s' has no unit '%.*s'", g->name, token_shown(&p->tok), p->tok.s);
+		return false;
+	}
+	*unit = (uint32_t)v;
+	token_next(p);
+	return true;
+}
+
+/* [3] or [0:29], both included. */
+static bool end_slice(Parser *p, End *e)
+{
+	uint32_t last;
+	Token open = p->tok;
+	if (e->group == GROUP_TRUE) {
+		error_at(p->cx, token_at(p), "write just 'true'", "the true unit is a single unit");
+		return false;
+	}
+	const Group *g = &p->net->group[e->group];
+	token_next(p);
+	if (!end_unit(p, g, &e->first))
+		return false;
+	last = e->first;
+	if (p->tok.kind == TOK_COLON) {
+		token_next(p);
+		if (!end_unit(p, g, &last))
+			return false;
+	}
+	if (p->tok.kind != TOK_CLOSE)
+		return unexpected(p, "']'", "a slice is written name[FIRST:LAST]");
+	if (last < e->first) {
+		error_at(p->cx, (Loc){ p->lx.src, open.off }, "write the lower number first",
+		         "this slice ends before it begins");
+		return false;
+	}
+	token_next(p);
+	e->count = g->size ? last - e->first + 1 : 0;
+	e->sliced = true;
+	return true;
+}
+
+static bool parse_end(Parser *p, End *e)
+{
+	*e = (End){ .group = GROUP_TRUE, .count = 1, .off = p->tok.off };
+	if (!at_word(p, "true")) {
+		if (!group_find(p, &e->group))
+			return false;
+		e->count = p->net->group[e->group].size;
+	}
+	token_next(p);
+	return p->tok.kind != TOK_OPEN || end_slice(p, e);
+}
+
+static bool parse_ends(Parser *p, Ends *ends)
+{
+	for (ends->count = 0;;) {
+		if (ends->count == ends->room) {
+			size_t room = ends->room ? ends->room * 2 : 16;
+			ends->end = arena_grow(&p->cx->scratch, ends->end, ends->room, room, sizeof *ends->end);
+			ends->room = room;
+		}
+		if (!parse_end(p, &ends->end[ends->count++]))
+			return false;
+		if (p->tok.kind != TOK_COMMA)
+			return true;
+		token_next(p);
+	}
+}
+
+enum { GIVEN_KIND = 1, GIVEN_LATER = 2, GIVEN_WEIGHTS = 4, GIVEN_RATE = 8, GIVEN_FROZEN = 16 };
+
+static bool option_full(Parser *p, Block *b)
+{
+	(void)p;
+	b->kind = LINK_FULL;
+	return true;
+}
+
+static bool option_one_to_one(Parser *p, Block *b)
+{
+	(void)p;
+	b->kind = LINK_ONE_TO_ONE;
+	return true;
+}
+
+static bool option_random(Parser *p, Block *b)
+{
+	float density;
+	b->kind = LINK_RANDOM;
+	if (!expect_real(p, "the density", 0, 1, &density))
+		return false;
+	b->density = density;
+	if (!at_word(p, "seed"))
+		return true;
+	token_next(p);
+	if (!lex_whole(&p->tok, &b->seed))
+		return unexpected(p, "a seed", "a seed is a whole number from 0 up");
+	token_next(p);
+	return true;
+}
+
+static bool option_weights(Parser *p, Block *b)
+{
+	size_t off = p->tok.off;
+	if (!expect_real(p, "a weight", -HUGE_VALF, HUGE_VALF, &b->low))
+		return false;
+	if (p->tok.kind != TOK_NUMBER) {
+		b->high = fabsf(b->low);
+		b->low = 0 - b->high;                     /* not -b->high: minus zero would show in prints */
+		return true;
+	}
+	if (!expect_real(p, "a weight", -HUGE_VALF, HUGE_VALF, &b->high))
+		return false;
+	if (b->high < b->low) {
+		error_at(p->cx, (Loc){ p->lx.src, off }, "write the lower number first",
+		         "no weight is above %g and below %g", b->low, b->high);
+		return false;
+	}
+	return true;
+}
+
+static bool option_rate(Parser *p, Block *b)
+{
+	return expect_real(p, "a rate factor", 0, HUGE_VALF, &b->rate);
+}
+
+static bool option_frozen(Parser *p, Block *b)
+{
+	(void)p;
+	b->frozen = true;
+	return true;
+}
+
+static bool option_later(Parser *p, Block *b)
+{
+	(void)p, (void)b;
+	return true;
+}
+
+typedef struct LinkOption { const char *word; unsigned given; bool (*read)(Parser *p, Block *b); } LinkOption;
+static const LinkOption link_options[] = {
+	{ "full", GIVEN_KIND, option_full },
+	{ "one-to-one", GIVEN_KIND, option_one_to_one },
+	{ "random", GIVEN_KIND, option_random },
+	{ "later", GIVEN_LATER, option_later },
+	{ "weights", GIVEN_WEIGHTS, option_weights },
+	{ "rate", GIVEN_RATE, option_rate },
+	{ "frozen", GIVEN_FROZEN, option_frozen },
+};
+
+static bool link_option(Parser *p, Block *b, unsigned *given)
+{
+	const char *names[COUNT(link_options)];
+	const LinkOption *o = link_options, *end = o + COUNT(link_options);
+	while (o < end && !at_word(p, o->word))
+		o++;
+	if (o == end) {
+		for (size_t i = 0; i < COUNT(link_options); i++)
+			names[i] = link_options[i].word;
+		const char *remedy = remedy_near(p, names, COUNT(names),
+			"options: full one-to-one random later weights rate frozen; groups are separated by commas");
+		return unexpected(p, "an option", remedy);
+	}
+	if (*given & o->given) {
+		error_at(p->cx, token_at(p), "keep one of them", o->given == GIVEN_KIND ?
+		         "'%s' is the second kind of links for this block" : "'%s' is given twice", o->word);
+		return false;
+	}
+	*given |= o->given;
+	token_next(p);
+	return o->read(p, b);
+}
+
+/* What one pair of ends must hold; `b` has all but the number of links. */
+static bool block_fits(Parser *p, const Block *b, unsigned given)
+{
+	const Net *net = p->net;
+	const Group *to = &net->group[b->to_group];
+	const char *from = b->from_group == GROUP_TRUE ? "true" : net->group[b->from_group].name;
+	bool inside = b->from_group == b->to_group;
+	if (to->role == ROLE_INPUT || to->role == ROLE_CONTEXT) {
+		const char *remedy = to->role == ROLE_INPUT ? "link from it, or give it another role" :
+		                     remedy_printf(p, "fill it with: copy GROUP -> %s", to->name);
+		error_at(p->cx, b->at, remedy, "no links can go into %s group '%s'", role_names[to->role], to->name);
+		return false;
+	}
+	if (inside && to->fn == FN_SOFTMAX) {
+		error_at(p->cx, b->at, "leave these links out, or choose another function",
+		         "'%s' is a softmax group: its units cannot be linked to one another", to->name);
+		return false;
+	}
+	if (b->kind == LINK_ONE_TO_ONE && b->from_count != b->to_count) {
+		error_at(p->cx, b->at, "choose slices of the same size, or make it 'full'",
+		         "one-to-one needs two sides of the same size: '%s' has %u here, '%s' has %u", from,
+		         b->from_count, to->name,
+		         b->to_count);
+		return false;
+	}
+	if ((given & GIVEN_LATER) && (!inside || b->kind == LINK_ONE_TO_ONE)) {
+		error_at(p->cx, b->at, "leave 'later' out", "'later' is for full or random links inside one group");
+		return false;
+	}
+	bool backward = (given & GIVEN_LATER) && !block_is_later(b) && b->from_first > b->to_first;
+	if (block_pairs(b) == 0 || backward) {
+		error_at(p->cx, b->at, "link to units with higher numbers",
+		         "this makes no links: no unit on the right stands later");
+		return false;
+	}
+	return true;
+}
+
+static void block_add(Parser *p, const Block *b)
+{
+	Net *net = p->net;
+	p->pairs += b->links;
+	if (p->pairs > MAX_LINKS)
+		fail_at(p->cx, b->at, "make the groups smaller, or leave links out",
+		        "the network has more than %u links, counting all that random blocks choose from", MAX_LINKS);
+	if (net->blocks == MAX_BLOCKS)
+		fail_at(p->cx, b->at, "use slices or whole groups instead of so many single links",
+		        "there are more than %u blocks of links", MAX_BLOCKS);
+	if (net->blocks == p->block_room) {
+		p->block_room = p->block_room ? p->block_room * 2 : 64;
+		net->block = arena_grow(&p->cx->keep, net->block, net->blocks, p->block_room, sizeof *net->block);
+	}
+	net->block[net->blocks++] = *b;
+}
+
+static bool connect_pair(Parser *p, Block b, const End *from, const End *to, unsigned given)
+{
+	b.at = (Loc){ p->lx.src, to->off };
+	if (to->group == GROUP_TRUE) {
+		error_at(p->cx, b.at, "write: connect true -> GROUP",
+		         "the true unit is always 1: no links can go into it");
+		return false;
+	}
+	if (from->count == 0 || to->count == 0)
+		return false;
+	b.from_group = from->group;
+	b.from_first = from->first;
+	b.from_count = from->count;
+	b.to_group = to->group;
+	b.to_first = to->first;
+	b.to_count = to->count;
+	bool single = from->sliced && to->sliced && from->count == 1 && to->count == 1;
+	if (single && b.kind != LINK_RANDOM)
+		b.kind = LINK_SINGLE;
+	if (!block_fits(p, &b, given))
+		return false;
+	b.links = block_pairs(&b);
+	block_add(p, &b);
+	return true;
+}
+
+bool parse_connect(Parser *p)
+{
+	static const char *const usage = "write: connect FROM -> TO";
+	Block b = { .kind = LINK_FULL, .seed = 1, .low = NAN, .high = NAN, .rate = 1 };
+	unsigned given = 0;
+	if (!parse_ends(p, &p->left) || !expect_arrow(p, usage) || !parse_ends(p, &p->right))
+		return false;
+	while (!at_end(p))
+		if (!link_option(p, &b, &given))
+			return false;
+	for (size_t i = 0; i < p->left.count; i++)
+		for (size_t j = 0; j < p->right.count; j++)
+			if (!connect_pair(p, b, &p->left.end[i], &p->right.end[j], given))
+				return false;
+	return true;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/* CSV to Data.  In: the mapped file.  Out: inputs and targets as float32, checked and packed.
+ *
+ * The first line names the columns; columns.c decides what each is for.  Every other line that is not blank is a case.
+ * Numbers are parsed straight from the file; fields may be quoted, "" standing for a quote, and must end on their line.
+ * An empty target means that there is none.  A target column is a label, made one-of-n, if it is asked for or if its
+ * first value is not a number; classes are in the order of their names, numbers before words.  Cases with the same text
+ * in the sequence column, one below the other, are a sequence; an empty field there goes on with the sequence above. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib.h"
+
+enum { SHOWN = 40, MAX_CLASSES = 10000, MAX_CODES = 256 };
+
+typedef struct Csv {
+	Ctx *cx;
+	const Src *src;
+	const Columns *cols;
+	uint64_t rows;            /* read so far */
+	float *x, *weight;
+	float *y;                 /* [rows, target columns]: value or number of the class, NaN: none */
+	Dict *classes;            /* [target columns] */
+	Buf names;
+	Text *name;               /* [rows] only lengths until the end: `names` still moves */
+	uint64_t *seq, sequences;
+	Text sequence;            /* of the row above */
+} Csv;
+
+static Loc at_ptr(const Csv *r, const char *p)
+{
+	return (Loc){ r->src, (size_t)(p - r->src->text) };
+}
+
+static int shown(Text t)
+{
+	return t.len < SHOWN ? (int)t.len : SHOWN;
+}
+
+/* ---- fields ---- */
+
+static const char *quoted_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t)
+{
+	const char *start = p++, *from = p;
+	size_t doubled = 0;
+	for (; p < eol; p++) {
+		if (*p != '"')
+			continue;
+		if (p + 1 == eol || p[1] != '"')
+			break;
+		doubled++;
+		p++;
+	}
+	if (p == eol) {
+		error_at(cx, (Loc){ s, (size_t)(start - s->text) },
+		         "end it with a quote on the same line; write a quote inside as \"\"",
+		         "this quoted field does not end");
+		return NULL;
+	}
+	*t = (Text){ from, (uint32_t)(p - from) };
+	if (doubled) {
+		char *copy = arena_copy(&cx->scratch, from, t->len);
+		uint32_t len = 0;
+		for (uint32_t i = 0; i < t->len; i++) {
+			copy[len++] = from[i];
+			i += from[i] == '"';
+		}
+		*t = (Text){ copy, len };
+	}
+	for (p++; p < eol && *p != sep; p++) {
+		if (*p != ' ') {
+			error_at(cx, (Loc){ s, (size_t)(p - s->text) },
+			         "put all of the field between the quotes; write a quote inside as \"\"",
+			         "there is text after the closing quote");
+			return NULL;
+		}
+	}
+	return p;
+}
+
+const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t)
+{
+	while (p < eol && *p == ' ')
+		p++;
+	if (p < eol && *p == '"')
+		return quoted_field(cx, s, p, eol, sep, t);
+	const char *from = p, *to = memchr(p, sep, (size_t)(eol - p));
+	if (!to)
+		to = eol;
+	p = to;
+	while (to > from && to[-1] == ' ')
+		to--;
+	*t = (Text){ from, (uint32_t)(to - from) };
+	return p;
+}
+
+static bool field_number(Text t, float *v)
+{
+	return t.len && number_read(t.s, t.s + t.len, v) == t.s + t.len;
+}
+
+static const char *number_remedy(Text t, const char *otherwise)
+{
+	static const char starts[] = "0123456789+-.";
+	if (!t.len)
+		return otherwise;
+	if (memchr(t.s, ',', t.len))
+		return "write a decimal point instead of the comma";
+	return memchr(starts, *t.s, sizeof starts - 1) ? "write a plain number, such as 12, -0.5 or 1e-3" : otherwise;
+}
+
+static void read_input(Csv *r, const Column *col, Text t, const char *at, float *x)
+{
+	static const char remedy[] = "leave the column out with --inputs, or make it the target with --labels";
+	if (!t.len)
+		error_at(r->cx, at_ptr(r, at), "fill it in, or leave the column out with --inputs",
+		         "input '%.*s' is empty here", shown(col->name), col->name.s);
+	else if (!field_number(t, x))
+		error_at(r->cx, at_ptr(r, at), number_remedy(t, remedy), "'%.*s' is not a number, and '%.*s' is an input",
+		         shown(t), t.s, shown(col->name), col->name.s);
+	else if (!isfinite(*x))
+		error_at(r->cx, at_ptr(r, at), "write a finite number, or leave the case out",
+		         "input '%.*s' is not finite here", shown(col->name), col->name.s);
+}
+
+static void read_target(Csv *r, const Column *col, Text t, const char *at, float *y)
+{
+	*y = NAN;
+	if (!t.len)
+		return;
+	if (col->label) {
+		*y = (float)dict_add(&r->classes[col->y], t);
+		if (*y >= MAX_CLASSES)
+			fail_at(r->cx, at_ptr(r, at), "choose another target with --targets, or group the values",
+			        "label '%.*s' has more than %d different values", shown(col->name), col->name.s, MAX_CLASSES);
+	} else if (!field_number(t, y)) {
+		error_at(r->cx, at_ptr(r, at), number_remedy(t, "if its text is a class, name the column with --labels"),
+		         "'%.*s' is not a number, and '%.*s' is a target", shown(t), t.s, shown(col->name), col->name.s);
+	} else if (isinf(*y)) {
+		error_at(r->cx, at_ptr(r, at), "write a finite number, or nothing where there is no target",
+		         "target '%.*s' is not finite here", shown(col->name), col->name.s);
+	}
+}
+
+static void read_weight(Csv *r, Text t, const char *at)
+{
+	float *w = &r->weight[r->rows];
+	if (!field_number(t, w) || !isfinite(*w) || *w < 0)
+		error_at(r->cx, at_ptr(r, at), number_remedy(t, "write a number, zero or more"),
+		         "'%.*s' is no weight of a case", shown(t), t.s);
+}
+
+static void read_sequence(Csv *r, Text t)
+{
+	bool goes_on = r->rows > 0 && (!t.len || (t.len == r->sequence.len && memcmp(t.s, r->sequence.s, t.len) == 0));
+	if (goes_on)
+		return;
+	r->seq[r->sequences++] = r->rows;
+	r->sequence = t;
+}
+
+/* Any field that is not simply a number, or is a wrong one. */
+static const char *read_field(Csv *r, uint32_t i, const char *p, const char *eol, float *x, float *y)
+{
+	const Columns *c = r->cols;
+	const Column *col = &c->col[i];
+	Text t;
+	const char *end = csv_field(r->cx, r->src, p, eol, c->sep, &t);
+	if (!end)
+		return NULL;
+	if (col->x >= 0)
+		read_input(r, col, t, p, &x[col->x]);
+	if (col->y >= 0)
+		read_target(r, col, t, p, &y[col->y]);
+	if (c->weight == i)
+		read_weight(r, t, p);
+	if (c->sequence == i)
+		read_sequence(r, t);
+	if (c->names == i) {
+		buf_add(&r->names, t.s, t.len);
+		r->name[r->rows].len = t.len;
+	}
+	return end;
+}
+
+/* ---- rows ---- */
+
+static void wrong_count(Csv *r, const char *at, const char *how)
+{
+	error_at(r->cx, at_ptr(r, at), "give every line one field per column of the header",
+	         "this line has %s fields than the %u columns of the header", how, r->cols->count);
+}
+
+static void read_row(Csv *r, const char *p, const char *eol)
+{
+	const Columns *c = r->cols;
+	float *x = r->x + r->rows * c->inputs, *y = r->y + r->rows * c->targets, v;
+	for (uint32_t i = 0;; i++) {
+		const Column *col = &c->col[i];
+		while (p < eol && *p == ' ')
+			p++;
+		const char *q = col->plain && !col->label ? number_read(p, eol, &v) : NULL;
+		if (q && (q == eol || *q == c->sep) && isfinite(v)) {
+			if (col->x >= 0)
+				x[col->x] = v;
+			if (col->y >= 0)
+				y[col->y] = v;
+		} else {
+			q = read_field(r, i, p, eol, x, y);
+		}
+		if (!q)
+			return;
+		if (i + 1 == c->count) {
+			if (q < eol)
+				wrong_count(r, q, "more");
+			return;
+		}
+		if (q == eol) {
+			wrong_count(r, q, "fewer");
+			return;
+		}
+		p = q + 1;
+	}
+}
+
+/* The next line that is not blank; false at the end of the file. */
+static bool next_line(const Src *s, size_t *off, const char **line, const char **eol)
+{
+	while (*off < s->len) {
+		const char *p = s->text + *off, *end = memchr(p, '\n', s->len - *off);
+		if (!end)
+			end = s->text + s->len;
+		*off = (size_t)(end - s->text) + 1;
+		while (end > p && (end[-1] == '\r' || end[-1] == ' '))
+			end--;
+		if (end > p) {
+			*line = p;
+			*eol = end;
+			return true;
+		}
+	}
+	return false;
+}
+
+static uint64_t count_lines(const Src *s, size_t off)
+{
+	uint64_t n = 0;
+	for (const char *p = s->text + off, *end = s->text + s->len; p < end; n++) {
+		p = memchr(p, '\n', (size_t)(end - p));
+		if (!p)
+			return n + 1;
+		p++;
+	}
+	return n;
+}
+
+/* Target columns whose first value is not a number are labels. */
+static void find_labels(Csv *r, Columns *c)
+{
+	uint32_t open = c->targets;
+	bool *known = NEW(&r->cx->scratch, c->count, bool);
+	const char *p, *eol;
+	for (uint32_t i = 0; i < c->targets; i++) {
+		known[c->target[i]] = c->col[c->target[i]].label;
+		open -= known[c->target[i]];
+	}
+	for (size_t off = c->body; open && next_line(r->src, &off, &p, &eol);) {
+		for (uint32_t i = 0; i < c->count && open; i++) {
+			Text t;
+			float v;
+			const char *q = csv_field(r->cx, r->src, p, eol, c->sep, &t);
+			if (!q)
+				check_errors(r->cx);
+			if (c->col[i].y >= 0 && !known[i] && t.len) {
+				c->col[i].label = !field_number(t, &v) && c->col[i].x < 0;
+				known[i] = true;
+				open--;
+			}
+			if (q == eol)
+				break;
+			p = q + 1;
+		}
+	}
+}
+
+static void read_rows(Csv *r, uint64_t first)
+{
+	const Columns *c = r->cols;
+	Ctx *cx = r->cx;
+	/* A right line has at least a separator or line end per column: a bound that no crafted header can blow up. */
+	uint64_t most = count_lines(r->src, c->body), bytes = r->src->len - c->body;
+	if (most > bytes / c->count + 1)
+		most = bytes / c->count + 1;
+	if (first && most > first)
+		most = first;
+	bool labels = false;
+	for (uint32_t i = 0; i < c->targets; i++)
+		labels |= c->col[c->target[i]].label;
+	r->x = arena_alloc(&cx->keep, most, c->inputs * sizeof(float));
+	r->y = arena_alloc(labels ? &cx->scratch : &cx->keep, most, c->targets * sizeof(float));
+	r->classes = NEW(&cx->scratch, c->targets, Dict);
+	for (uint32_t i = 0; i < c->targets; i++)
+		r->classes[i].arena = &cx->scratch;
+	if (c->weight >= 0)
+		r->weight = NEW(&cx->keep, most, float);
+	if (c->names >= 0)
+		r->name = NEW(&cx->keep, most, Text);
+	if (c->sequence >= 0)
+		r->seq = NEW(&cx->keep, most + 1, uint64_t);
+	r->names.arena = &cx->keep;
+
+	const char *p, *eol;
+	for (size_t off = c->body; r->rows < most && next_line(r->src, &off, &p, &eol); r->rows++)
+		read_row(r, p, eol);
+	check_errors(cx);
+	if (!r->rows) {
+		const char *remedy = memchr(r->src->text, '\r', r->src->len)
+		                     ? "end lines with a line feed, alone or after the carriage return"
+		                     : "write a line with one field per column for each case";
+		fail_at(cx, (Loc){ r->src, r->src->len }, remedy, "there are no cases below the header");
+	}
+}
+
+/* ---- labels ---- */
+
+int class_order(Text a, Text b)
+{
+	float va = 0, vb = 0;
+	bool na = field_number(a, &va) && isfinite(va), nb = field_number(b, &vb) && isfinite(vb);
+	if (na != nb)
+		return na ? -1 : 1;
+	if (na && va != vb)
+		return va < vb ? -1 : 1;
+	uint32_t len = a.len < b.len ? a.len : b.len;
+	int order = len ? memcmp(a.s, b.s, len) : 0;
+	return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+typedef struct Class { Text name; uint32_t id; } Class;
+
+static int by_name(const void *a, const void *b)
+{
+	return class_order(((const Class *)a)->name, ((const Class *)b)->name);
+}
+
+/* Puts the classes in order; place[id] is where class `id` went. */
+static uint32_t *sort_classes(Ctx *cx, Dict *d)
+{
+	Class *class = NEW(&cx->scratch, d->count, Class);
+	uint32_t *place = NEW(&cx->scratch, d->count, uint32_t);
+	for (uint32_t i = 0; i < d->count; i++)
+		class[i] = (Class){ d->text[i], i };
+	qsort(class, d->count, sizeof *class, by_name);
+	for (uint32_t i = 0; i < d->count; i++) {
+		place[class[i].id] = i;
+		d->text[i] = class[i].name;
+	}
+	return place;
+}
+
+/* From one column per target to one per class where the target is a label. */
+static void spread_labels(Csv *r, Data *d)
+{
+	const Columns *c = r->cols;
+	uint32_t **place = NEW(&r->cx->scratch, c->targets, uint32_t *);
+	uint64_t width = 0;
+	for (uint32_t i = 0; i < c->targets; i++) {
+		bool label = c->col[c->target[i]].label;
+		if (label)
+			place[i] = sort_classes(r->cx, &r->classes[i]);
+		width += label && r->classes[i].count ? r->classes[i].count : 1;
+	}
+	if (width > MAX_UNITS)
+		fail_at(r->cx, (Loc){ r->src, 0 }, "choose fewer with --targets", "the labels need %llu targets",
+		        (unsigned long long)width);
+	d->targets = (uint32_t)width;
+	float *y = arena_alloc(&r->cx->keep, r->rows, width * sizeof(float));
+	d->y = y;
+	for (uint64_t row = 0; row < r->rows; row++) {
+		for (uint32_t i = 0; i < c->targets; i++) {
+			float v = r->y[row * c->targets + i];
+			uint32_t n = place[i] && r->classes[i].count ? r->classes[i].count : 1;
+			for (uint32_t j = 0; j < n; j++)
+				y[j] = !place[i] || isnan(v) ? v : (float)(place[i][(uint32_t)v] == j);
+			y += n;
+		}
+	}
+}
+
+/* One label alone: its classes are the code table, so that guesses have names. */
+static void name_classes(Csv *r, Data *d)
+{
+	const Dict *classes = &r->classes[0];
+	uint32_t n = classes->count;
+	if (n < 1 || n > MAX_CODES)
+		return;
+	double *codes = NEW(&r->cx->keep, (size_t)n * n, double);
+	Text *names = NEW(&r->cx->keep, n, Text);
+	for (uint32_t i = 0; i < n; i++) {
+		codes[(size_t)i * n + i] = 1;
+		names[i] = (Text){ arena_copy(&r->cx->keep, classes->text[i].s, classes->text[i].len), classes->text[i].len };
+	}
+	d->codes = codes;
+	d->code_names = names;
+	d->code_count = n;
+}
+
+Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
+{
+	Columns *c = columns_plan(cx, s, opt);
+	Csv r = { .cx = cx, .src = s, .cols = c };
+	find_labels(&r, c);
+	read_rows(&r, opt ? opt->first : 0);
+
+	Data *d = NEW(&cx->keep, 1, Data);
+	d->name = arena_copy(&cx->keep, s->name, strlen(s->name));
+	d->cases = r.rows;
+	d->inputs = c->inputs;
+	d->targets = c->targets;
+	d->x = r.x;
+	d->y = c->targets ? r.y : NULL;
+	d->x_type = d->y_type = T_F32;
+	d->weight = r.weight;
+	bool labels = false;
+	for (uint32_t i = 0; i < c->targets; i++)
+		labels |= c->col[c->target[i]].label;
+	if (labels)
+		spread_labels(&r, d);
+	if (labels && c->targets == 1)
+		name_classes(&r, d);
+	if (r.seq) {
+		r.seq[r.sequences] = r.rows;
+		d->seq = r.seq;
+		d->sequences = r.sequences;
+	}
+	const char *name = r.names.s;
+	for (uint64_t i = 0; r.name && i < r.rows; i++) {
+		r.name[i].s = name ? name : "";
+		name += name ? r.name[i].len : 0;
+	}
+	d->names = r.name;
+	data_check(cx, d, (Loc){ s, 0 });
+	data_pack(cx, d);
+	return d;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* Data to CSV.  Out: a header that the reader knows as our own (columns.c): x1 x2 ..., y1 y2 ... or class, and
+ * sequence, weight, name where the data has them; then a line per case.  Reading it gives the same cases; of a code
+ * table only class names come back.
+ *
+ * Numbers have as few digits as give back the same float32.  A target that is none is an empty field. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib.h"
+
+typedef struct Writer {
+	Ctx *cx;
+	const Data *d;
+	OutFile *f;
+	Buf line;
+	float *x, *y;
+	bool classes;             /* targets are written as the name of the class */
+} Writer;
+
+/* ---- numbers and text ---- */
+
+static bool is_integer(float v)
+{
+	return v >= -999999 && v <= 999999 && v == (float)(int32_t)v && !(v == 0 && signbit(v));
+}
+
+static void put_float(Buf *b, float v)
+{
+	char text[32];
+	if (is_integer(v)) {
+		buf_printf(b, "%d", (int)v);
+		return;
+	}
+	for (int digits = 6; digits <= 9; digits++) {
+		float back;
+		int n = snprintf(text, sizeof text, "%.*g", digits, (double)v);
+		for (char *p = text; *p; p++)            /* some locales write a comma */
+			if (*p == ',')
+				*p = '.';
+		if (digits == 9 || (number_read(text, text + n, &back) && back == v))
+			break;
+	}
+	buf_puts(b, text);
+}
+
+static void put_text(Buf *b, Text t)
+{
+	bool plain = t.len > 0 && t.s[0] != ' ' && t.s[t.len - 1] != ' ';
+	for (uint32_t i = 0; i < t.len && plain; i++)
+		plain = t.s[i] != ',' && t.s[i] != '"' && t.s[i] != ';' && t.s[i] != '\t';
+	if (plain) {
+		buf_add(b, t.s, t.len);
+		return;
+	}
+	buf_puts(b, "\"");
+	for (uint32_t i = 0; i < t.len; i++) {
+		buf_add(b, &t.s[i], 1);
+		if (t.s[i] == '"')
+			buf_puts(b, "\"");
+	}
+	buf_puts(b, "\"");
+}
+
+static void check_text(Ctx *cx, Text t, const char *what)
+{
+	if (t.len && (memchr(t.s, '\n', t.len) || memchr(t.s, '\r', t.len)))
+		fail(cx, MP_BAD_INPUT, "write .npz instead",
+		     "the name of a %s has a line break in it; CSV cannot hold that", what);
+}
+
+/* ---- classes ---- */
+
+/* The row's one, or -1 if it is anything but one-of-n. */
+static int64_t one_of(const float *row, uint32_t n)
+{
+	int64_t one = -1;
+	for (uint32_t k = 0; k < n; k++) {
+		if (row[k] == 0)
+			continue;
+		if (row[k] != 1 || one >= 0)
+			return -1;
+		one = k;
+	}
+	return one;
+}
+
+static bool is_identity(const double *codes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < n; k++)
+			if (codes[(size_t)i * n + k] != (i == k))
+				return false;
+	return true;
+}
+
+/* Names of classes can stand for the targets if reading them gives the same targets back: identity codes, names in the
+ * reader's order, every row one-of-n, every class in use. */
+static bool can_name_classes(Writer *w)
+{
+	const Data *d = w->d;
+	if (!d->codes || !d->code_names || d->code_count != d->targets || !is_identity(d->codes, d->targets))
+		return false;
+	for (uint32_t i = 0; i < d->targets; i++)
+		if (d->code_names[i].len == 0 || (i > 0 && class_order(d->code_names[i - 1], d->code_names[i]) >= 0))
+			return false;
+	bool *used = NEW(&w->cx->scratch, d->targets, bool);
+	uint32_t count = 0;
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_y(d, i, w->y);
+		int64_t class = one_of(w->y, d->targets);
+		if (class < 0)
+			return false;
+		count += !used[class];
+		used[class] = true;
+	}
+	return count == d->targets;
+}
+
+/* ---- lines ---- */
+
+static void put_numbered(Buf *b, char letter, uint32_t n)
+{
+	for (uint32_t i = 1; i <= n; i++)
+		buf_printf(b, "%s%c%" PRIu32, b->len ? "," : "", letter, i);
+}
+
+static void put_header(Writer *w)
+{
+	const Data *d = w->d;
+	Buf *b = &w->line;
+	put_numbered(b, 'x', d->inputs);
+	if (w->classes)
+		buf_puts(b, ",class");
+	else
+		put_numbered(b, 'y', d->targets);
+	buf_puts(b, d->seq ? ",sequence" : "");
+	buf_puts(b, d->weight ? ",weight" : "");
+	buf_puts(b, d->names ? ",name" : "");
+}
+
+static void put_case(Writer *w, uint64_t i, uint64_t sequence)
+{
+	const Data *d = w->d;
+	Buf *b = &w->line;
+	data_x(d, i, w->x);
+	data_y(d, i, w->y);
+	for (uint32_t k = 0; k < d->inputs; k++) {
+		buf_puts(b, k ? "," : "");
+		put_float(b, w->x[k]);
+	}
+	for (uint32_t k = 0; !w->classes && k < d->targets; k++) {
+		buf_puts(b, ",");
+		if (!isnan(w->y[k]))
+			put_float(b, w->y[k]);
+	}
+	if (w->classes) {
+		buf_puts(b, ",");
+		put_text(b, d->code_names[one_of(w->y, d->targets)]);
+	}
+	if (d->seq)
+		buf_printf(b, ",%" PRIu64, sequence);
+	if (d->weight) {
+		buf_puts(b, ",");
+		put_float(b, d->weight[i]);
+	}
+	if (d->names) {
+		check_text(w->cx, d->names[i], "case");
+		buf_puts(b, ",");
+		put_text(b, d->names[i]);
+	}
+}
+
+static void end_line(Writer *w)
+{
+	buf_puts(&w->line, "\n");
+	file_write(w->f, w->line.s, w->line.len);
+	w->line.len = 0;
+}
+
+void write_csv(Ctx *cx, const Data *d, const char *path)
+{
+	Writer w = { .cx = cx, .d = d, .line = { .arena = &cx->scratch } };
+	w.x = NEW(&cx->scratch, d->inputs, float);
+	w.y = NEW(&cx->scratch, d->targets, float);
+	w.classes = can_name_classes(&w);
+	for (uint32_t i = 0; w.classes && i < d->code_count; i++)
+		check_text(cx, d->code_names[i], "class");
+	if (d->codes && !w.classes)
+		note(cx, "write .npz to keep it", "CSV has no place for the code table");
+	w.f = file_create(cx, &cx->scratch, path);
+	put_header(&w);
+	end_line(&w);
+	uint64_t sequence = 0;
+	for (uint64_t i = 0; i < d->cases; i++) {
+		sequence += d->seq && i == d->seq[sequence + 1];
+		put_case(&w, i, sequence + 1);
+		end_line(&w);
+	}
+	file_commit(cx, w.f);
+}

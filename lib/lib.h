@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: MIT */
+/* lib: everything between a topology file and trained weights that knows no machine.
+ *
+ * Types stand in the order of the flow, prototypes under the name of the file that holds them:
+ *
+ *   file.topo --parse--> Net --plan--> Plan --Target.compile--> Program --train--> weights, metrics, checkpoints
+ *
+ * Failing: whoever reads input calls fail() or fail_at(), which records a message and unwinds to the edge, the one
+ * setjmp in api/api.c.  Running code (accumulate, apply) returns a Status and never unwinds.
+ * Memory: every handle has a Ctx with two arenas; `keep` lives as long as the handle, `scratch` until the public call
+ * returns.  Allocation never returns NULL: it unwinds. */
+#ifndef LIB_H
+#define LIB_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "microprop.h"
+
+typedef mp_status Status;
+typedef mp_allocator Alloc;
+typedef struct Ctx Ctx;
+
+#if defined __GNUC__
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#else
+#define PRINTF_LIKE(f, a)
+#endif
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+/* ---- memory.c: the only file that calls malloc -------------------------------------------------------------------- */
+
+typedef struct Chunk Chunk;
+typedef struct Cleanup Cleanup;
+typedef struct Arena {
+	Ctx *cx;                  /* who fails when memory runs out */
+	Chunk *chunk;             /* small blocks are cut from the first of these */
+	Chunk *big;               /* blocks with a chunk of their own: can grow in place */
+	Cleanup *cleanup;         /* what to call before the memory goes: unmap, close */
+} Arena;
+
+void *arena_alloc(Arena *a, size_t count, size_t size);    /* zeroed, aligned; unwinds on failure or overflow */
+void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* as realloc; new part zeroed */
+char *arena_copy(Arena *a, const char *text, size_t len);  /* a NUL-terminated copy */
+void  arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
+void  arena_free(Arena *a);
+#define NEW(arena, n, type) ((type *)arena_alloc(arena, n, sizeof(type)))
+
+/* Text that grows: `s` is always NUL-terminated once something was added. */
+typedef struct Buf { Arena *arena; char *s; size_t len, cap; } Buf;
+void buf_add(Buf *b, const void *bytes, size_t len);
+void buf_puts(Buf *b, const char *s);
+void buf_printf(Buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_vprintf(Buf *b, const char *fmt, va_list ap);
+
+/* ---- error.c ------------------------------------------------------------------------------------------------------ */
+
+/* A text or binary file as read; what a location points into. */
+typedef struct Src {
+	const char *name;         /* as the user wrote it */
+	const char *text;         /* NUL-terminated for text read by src_read */
+	size_t len;
+	bool binary;              /* locations are byte offsets, no line is shown */
+} Src;
+
+/* Where: a byte in a file.  Line and column are worked out only when a message is printed. */
+typedef struct Loc { const Src *src; size_t off; } Loc;
+
+struct Ctx {
+	Alloc alloc;
+	Arena keep, scratch;
+	Buf messages;             /* in keep: all diagnostics of the handle's last call, one after the other */
+	int errors;               /* how many of them are errors */
+	Status status;            /* of the last failure */
+	jmp_buf *edge;            /* where failing unwinds to */
+	bool starved;             /* out of memory: the message is in last_words */
+	char last_words[160];
+};
+
+void ctx_init(Ctx *cx, const Alloc *alloc);
+void ctx_free(Ctx *cx);
+
+/* Every message says what is wrong (fmt) and what would be right (remedy, may be NULL).  At most MAX_ERRORS are kept.
+ * error_at records and returns, so that several errors are reported in one go; check_errors unwinds if there were any. */
+enum { MAX_ERRORS = 20 };
+void error_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void note_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5); /* not an error */
+_Noreturn void fail_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
+_Noreturn void fail(Ctx *cx, Status status, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void note(Ctx *cx, const char *remedy, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void check_errors(Ctx *cx);
+const char *ctx_messages(const Ctx *cx);                    /* all of them as one text; "" if none */
+/* The nearest of `count` names to a misspelt one, or NULL if none is near: for "did you mean". */
+const char *nearest_name(const char *word, const char *const *names, size_t count);
+
+/* ---- file.c: reading, and writing so that a crash never loses what was there ------------------------------------- */
+
+/* Maps (regular files) or reads (pipes, "-" for standard input) a file into the arena's care. */
+Src *src_open(Ctx *cx, Arena *arena, const char *path);
+
+/* Writes to PATH.tmp-PID-N, then fsync, rename over PATH, fsync of the directory.  Nothing appears under PATH unless
+ * file_commit succeeds; every call after a failed one does nothing and file_commit reports the first failure. */
+typedef struct OutFile OutFile;
+OutFile *file_create(Ctx *cx, Arena *arena, const char *path);  /* deferred in arena: abandoned if never committed */
+void     file_write(OutFile *f, const void *bytes, size_t len);
+void     file_commit(Ctx *cx, OutFile *f);                  /* unwinds with MP_FAILED and the system's reason */
+uint64_t memory_total(void);                                /* bytes of RAM; MICROPROP_MEMORY overrides, for tests */
+
+/* Test hooks, like SQLite's: the n-th allocation or the n-th I/O call of the process fails (0: none).  Allocation is
+ * counted by the allocator a test passes in; I/O calls go through these. */
+extern int io_fail_at;       /* counts down at every open, write, fsync, rename, close; at 1 the call fails with ENOSPC */
+
+/* ---- random.c: counter-based, so that any part of a stream can be had without the rest ---------------------------- */
+
+/* Philox 4x32-10.  What a stream is for goes into `stream`; the same (seed, stream, index) gives the same number for ever. */
+enum { STREAM_WEIGHTS = 1, STREAM_SHUFFLE, STREAM_DENSITY, STREAM_SPLIT, STREAM_DATA };
+uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index);
+double   random_unit(uint64_t seed, uint32_t stream, uint64_t index);             /* [0, 1), 24 bits: exact in float */
+uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n); /* 0 .. n-1, unbiased enough: n < 2^32 */
+
+/* Order of examples in an epoch: blocks of 4,096 permuted, then each inside itself. */
+enum { SHUFFLE_BLOCK = 4096 };
+typedef struct Order {
+	uint64_t examples;        /* how many there are */
+	uint64_t seed;
+	bool shuffled;
+	uint64_t epoch;           /* the epoch `blocks` is for */
+	uint32_t *blocks;         /* order of the blocks in this epoch */
+	uint64_t short_at;        /* where the last, shorter block stands in it */
+	uint64_t block;           /* which position of `blocks` `inside` is for */
+	uint16_t inside[SHUFFLE_BLOCK];
+} Order;
+Order   *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled);
+void     order_epoch(Order *o, uint64_t epoch);             /* no allocation */
+uint64_t order_at(Order *o, uint64_t position);             /* which example stands there */
+
+/* ---- arith.c: elementary functions, the same bits on every CPU (libm picks other code where there is FMA) --------- */
+
+double mp_exp(double x);
+double mp_log(double x);
+double mp_tanh(double x);
+double mp_cospi(double x);                                  /* cos(pi x) */
+
+/* ---- units.c: unit functions and error functions, one table each -------------------------------------------------- */
+
+enum { FN_SIGMOID, FN_TANH, FN_LINEAR, FN_RELU, FN_SOFTMAX, FN_GAUSSIAN, FN_SIGMOID2, FN_COUNT };
+typedef struct UnitFn {
+	const char *name, *formula;
+	double (*value)(double net);                        /* softmax: exp, the group is divided by its sum afterwards */
+	double (*slope)(double net, double out);            /* softmax: not used */
+	double low, high;                                   /* range of the outputs */
+} UnitFn;
+extern const UnitFn unit_fns[FN_COUNT];
+
+enum { ERR_SQUARED, ERR_CROSS_ENTROPY, ERR_DIVERGENCE, ERR_COUNT };
+typedef struct ErrorFn {
+	const char *name, *formula;
+	double (*value)(double out, double target);
+	double (*slope)(double out, double target);         /* d value / d out */
+	double low, high;                                   /* outputs must lie in this range */
+	int matched;                                        /* the unit function whose slope cancels, -1 if none */
+	bool only_matched;                                  /* makes sense with that unit function alone */
+} ErrorFn;
+extern const ErrorFn error_fns[ERR_COUNT];
+bool error_fits(int error, int fn);                         /* may outputs of this unit function be trained with it? */
+
+/* ---- options.c: one table (options.def) read by the topology parser, the command line, checkpoints and manuals ---- */
+
+enum { BATCH_ALL = 0 };
+enum { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
+enum { BPTT_COPY, BPTT_FULL };
+typedef struct Options {
+#define INT(field, ...)    int64_t field;
+#define REAL(field, ...)   double field;
+#define CHOICE(field, ...) int field;
+#define FLAG(field, ...)   int field;                       /* 0, 1, or -1 for the default that depends on others */
+#define TEXT(field, ...)   const char *field;
+#include "options.def"
+} Options;
+
+void options_init(Options *o);
+/* NULL if fine, else what is wrong, in scratch; *remedy says what would be right. */
+const char *option_set(Ctx *cx, Options *o, const char *name, const char *value, const char **remedy);
+const char *option_get(Arena *a, const Options *o, const char *name);  /* as text that option_set reads back; NULL: no such */
+const mp_option *option_at(size_t i);                       /* NULL past the last */
+bool option_is_fixed(const char *name);                     /* changes the result: not to be set on a resumed run */
+void options_check(Ctx *cx, const Options *o);              /* combinations that make no sense: fails */
+
+/* What `until` says, taken apart. */
+typedef struct Until { double error, right, within; } Until; /* NaN: not asked for; any that is met ends the run as solved */
+bool until_parse(const char *text, Until *u);
+
+/* ---- net.c, lex.c, parse.c, connect.c (and parse.h), link.c, netprint.c: the network ----------------------------- */
+
+/* Unit 0 is the true unit; then the units of the groups in the order of the file. */
+typedef uint32_t Unit;
+enum { ROLE_INPUT, ROLE_HIDDEN, ROLE_OUTPUT, ROLE_CONTEXT, ROLE_COUNT };
+extern const char *const role_names[ROLE_COUNT];
+
+typedef struct Group {
+	const char *name;
+	uint32_t size;
+	Unit first;
+	int fn;                   /* FN_...; inputs and contexts are FN_LINEAR */
+	int role;
+	float start;              /* contexts: value at the start of a sequence */
+	Loc at;
+} Group;
+
+enum { LINK_FULL, LINK_ONE_TO_ONE, LINK_RANDOM, LINK_SINGLE, LINK_KINDS };
+extern const char *const link_kinds[LINK_KINDS];
+typedef struct Block {            /* one `connect` of one source slice to one target slice */
+	int kind;
+	int32_t from_group, to_group;                       /* from_group -1: the true unit */
+	uint32_t from_first, from_count, to_first, to_count; /* inside their groups */
+	double density;           /* LINK_RANDOM */
+	uint64_t seed;            /* LINK_RANDOM */
+	float low, high;          /* initial weights are drawn from here; NaN: from -+1 / sqrt(the unit's links, true not counted) */
+	float rate;               /* factor on the learning rate */
+	bool frozen;
+	uint64_t links;           /* how many this block has */
+	Loc at;
+} Block;
+
+typedef struct Copy {             /* context = source as it was one case ago, in the same sequence */
+	int32_t from_group, to_group;
+	Loc at;
+} Copy;
+
+typedef struct Net {
+	const char *name;         /* of the file */
+	Group *group;   uint32_t groups;
+	Block *block;   uint32_t blocks;
+	Copy *copy;     uint32_t copies;
+	uint32_t units;           /* with the true unit */
+	uint32_t inputs, outputs; /* sizes of all input and all output groups together, in file order */
+	/* Links in canonical order: by target unit, then by source unit.  Links of unit u are row[u] .. row[u+1]-1. */
+	uint64_t links;
+	uint64_t *row;            /* [units + 1] */
+	Unit *from;               /* [links] */
+	uint32_t *block_of;       /* [links] */
+	Options options;          /* training defaults of the file */
+	const char *data, *test;  /* what `data` and `test` name, resolved against the file's folder; NULL if absent */
+	char fingerprint[33];     /* XXH3-128 of groups, functions, links, copies: what makes weights fit */
+} Net;
+
+/* Limits, checked before anything is allocated for them. */
+#define MAX_UNITS  16777216u
+#define MAX_LINKS  1000000000u
+
+Net *net_parse(Ctx *cx, const Src *src);                    /* text to Net: calls the four below */
+void net_link(Ctx *cx, Net *net);                           /* link.c: blocks to canonical links; finds duplicates */
+void net_check(Ctx *cx, Net *net);                          /* cycles, unreachable groups, roles; sets the fingerprint */
+void net_print(const Net *net, Buf *out);                   /* the text of --stage net */
+void net_weights(const Net *net, uint64_t seed, double *w); /* initial weights, float values, canonical order */
+Group *net_group(const Net *net, Unit u);                   /* whose unit u is; NULL for the true unit */
+void net_unit_name(const Net *net, Unit u, char *buf, size_t size); /* hidden[3], true */
+/* Longest path to every unit, 0 for true, inputs and contexts; a softmax group is one node.  `order` takes the computed
+ * nodes (their first units), sources before targets; returns how many.  Cycles are recorded as errors. */
+uint32_t net_levels(Ctx *cx, const Net *net, uint32_t *level, Unit *order);
+bool block_is_later(const Block *b);                        /* links only to units that stand later in the same group */
+uint64_t block_pairs(const Block *b);                       /* links it has, or for LINK_RANDOM chooses from */
+void block_print_end(const Net *net, const Block *b, bool to, Buf *out); /* a[0:29], b[3], true */
+
+/* ---- plan.c: the order of work, without a machine ---------------------------------------------------------------- */
+
+typedef struct Caps {             /* all the plan knows of a target */
+	const char *target;
+	uint32_t lanes;           /* cases in flight */
+	uint32_t bundle;          /* at most so many weights in a bundle; 0: no limit */
+} Caps;
+
+typedef struct Span { Unit first; uint32_t count; } Span;   /* units that stand side by side in one group */
+typedef struct Bundle { Span units; uint64_t link, links; } Bundle;  /* incoming links of some units of one level */
+typedef struct Level { uint32_t span, spans, bundle, bundles; } Level;
+
+typedef struct Plan {
+	const Net *net;
+	Caps caps;
+	uint32_t *level_of;       /* [units]: 0 for true, inputs, contexts */
+	Level *level;   uint32_t levels; /* that compute; level[i] holds units with level_of == i + 1 */
+	Span *span;     uint32_t spans;
+	Bundle *bundle; uint32_t bundles; /* forward order; backward is the reverse */
+	uint64_t W, Wi, U;        /* the report's counts (section 6.1): weights, those of the input layer, units */
+} Plan;
+
+Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps);
+void plan_print(const Plan *plan, Buf *out);
+
+/* ---- data.c and the readers and writers -------------------------------------------------------------------------- */
+
+typedef enum DType { T_F32, T_F64, T_F16, T_U8, T_I8, T_U16, T_I16, T_U32, T_I32, T_U64, T_I64, T_BOOL, T_COUNT } DType;
+typedef struct DTypeInfo { const char *npy, *name; uint8_t size; } DTypeInfo; /* "f4", "float32", 4 */
+extern const DTypeInfo dtypes[T_COUNT];
+
+enum { SCALE_NONE, SCALE_RANGE, SCALE_ZSCORE };
+typedef struct Scale { int kind; double *offset, *factor; } Scale;  /* [inputs]: scaled = (x - offset) * factor */
+
+typedef struct Text { const char *s; uint32_t len; } Text;
+typedef struct Extra { const char *key; const void *npy; size_t len; } Extra; /* a key of the file that is not ours, kept */
+
+typedef struct Data {
+	const char *name;         /* file or generator it came from */
+	uint64_t cases;
+	uint32_t inputs, targets; /* targets 0: unlabelled */
+	/* Inputs: dense rows of some type, perhaps straight from a mapped file and so of any alignment, or index lists. */
+	const void *x;  DType x_type;
+	const uint64_t *x_indptr; /* [cases + 1] if index lists, else NULL */
+	const uint32_t *x_indices;/* ascending inside a case */
+	const float *x_values;    /* NULL: all ones */
+	const void *y;  DType y_type; /* [cases * targets]; NaN = no target */
+	const uint8_t *mask;      /* [cases * targets] 1 = has a target; NULL: all but NaNs have one */
+	const uint64_t *seq;      /* [sequences + 1] offsets, first 0, last cases; NULL: no sequences */
+	uint64_t sequences;
+	const float *weight;      /* [cases] or NULL */
+	const Text *names;        /* [cases] or NULL */
+	const double *codes;      /* [code_count * targets] or NULL: the code table for best guesses */
+	const Text *code_names;   /* [code_count] or NULL */
+	uint32_t code_count;
+	Scale scale;              /* already applied to x */
+	Extra *extra; uint32_t extras;
+	uint64_t bytes;           /* memory held, mapped parts not counted */
+	bool mapped;              /* some array lies in a mapped file */
+} Data;
+
+typedef mp_data_options DataOptions;
+
+/* Reads any format, told by name and content, or makes a built-in set ("make:xor").  Opt may be NULL. */
+Data *data_open(Ctx *cx, const char *path, const DataOptions *opt);
+void data_write(Ctx *cx, const Data *d, const char *path);  /* format by name: .npz .npy .csv .txt .idx; atomic */
+void data_check(Ctx *cx, Data *d, Loc at);                  /* sizes, offsets, finite inputs: called by every reader */
+void data_pack(Ctx *cx, Data *d);                           /* dense 0/1 rows with few ones become index lists */
+void data_x(const Data *d, uint64_t i, float *row);         /* one case's inputs, dense */
+void data_y(const Data *d, uint64_t i, float *row);         /* its targets, NaN where there is none */
+/* One part of a split by example: about `share` of them, chosen by seed, or the rest; original order; memory in cx->keep,
+ * so that each part can live in a handle of its own. */
+Data *data_part(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest);
+void data_scale_fit(Ctx *cx, Data *d, int kind);            /* sets d->scale and applies it */
+void data_scale_apply(Ctx *cx, Data *d, const Scale *s);    /* same scale on other data */
+void data_describe(Ctx *cx, const Data *d, mp_data_info *info);  /* arrays of info in cx->keep */
+/* Notes what of d a format has no place for; holds: HOLDS_... or-ed. */
+enum { HOLDS_SEQ = 1, HOLDS_WEIGHT = 2, HOLDS_NAMES = 4, HOLDS_CODES = 8, HOLDS_SCALE = 16, HOLDS_EXTRA = 32 };
+void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds);
+uint64_t data_checksum(const Data *d);                      /* checksum.c: of all that training sees */
+uint64_t data_examples(const Data *d);                      /* sequences, or cases where there are none */
+void data_example(const Data *d, uint64_t e, uint64_t *first, uint64_t *count); /* its cases */
+
+/* One reader per format: given the whole file, returns checked data or unwinds.  All memory in cx->keep. */
+Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt);
+Data *read_npy(Ctx *cx, const Src *s, const DataOptions *opt);   /* NAME-x.npy or NAME_x.npy finds its -y partner */
+Data *read_idx(Ctx *cx, const Src *s, const DataOptions *opt);   /* images; labels file found by the usual MNIST names */
+Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt);
+Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt);
+Data *read_nettalk(Ctx *cx, const Src *s, const DataOptions *opt);
+void write_npz(Ctx *cx, const Data *d, const char *path);
+void write_npy(Ctx *cx, const Data *d, const char *path);        /* two files */
+void write_idx(Ctx *cx, const Data *d, const char *path);        /* two files */
+void write_csv(Ctx *cx, const Data *d, const char *path);
+void write_text(Ctx *cx, const Data *d, const char *path);
+void write_npy_doubles(Ctx *cx, const char *path, const double *v, uint64_t rows, uint64_t cols); /* float64 [rows, cols] */
+Data *make_data(Ctx *cx, const char *spec, const DataOptions *opt);  /* generate.c, letters.c: "parity:4" */
+
+/* number.c: a decimal number as float32, correctly rounded; returns where it ends, NULL if there is none.  Also nan, inf. */
+const char *number_read(const char *p, const char *end, float *v);
+
+/* dict.c: texts numbered in order of first appearance; set `arena`, the rest starts at zero */
+typedef struct Dict { Arena *arena; Text *text; uint32_t *slot, slots, count; } Dict;
+uint32_t dict_add(Dict *d, Text t);
+bool dict_find(const Dict *d, Text t, uint32_t *number);
+
+/* columns.c: which column of a CSV file is for what */
+typedef struct Column {
+	Text name;
+	size_t off;               /* of its name in the file */
+	int64_t x, y;             /* input and target column it is, counted from 0; -1: not */
+	bool label;               /* target whose text is a class */
+	bool plain;               /* nothing but numbers for x and y are wanted of it */
+} Column;
+typedef struct Columns {
+	char sep;
+	Column *col;     uint32_t count;
+	uint32_t *target;         /* [targets] their columns */
+	uint32_t inputs, targets; /* columns, before labels become one-of-n */
+	int64_t sequence, weight, names; /* their columns; -1: none */
+	size_t body;              /* offset of the first line below the header */
+} Columns;
+Columns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt);
+/* csv.c: one field; returns the separator or line end behind it, NULL and an error recorded if its quotes are wrong. */
+const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t);
+int class_order(Text a, Text b);                                 /* numbers by value, then words by bytes */
+
+/* nettalk.c, shared by nettalk and letters: words spelt in a-z with one sound and one stress symbol per letter */
+enum { NETTALK_WINDOW = 7, NETTALK_SYMBOLS = 29, NETTALK_INPUTS = 203, NETTALK_TARGETS = 26 };
+typedef struct Word { const char *letters, *sounds, *stresses; uint32_t len; } Word;
+Data *nettalk_data(Ctx *cx, const char *name, const Word *word, uint64_t words); /* a case per letter, named "word/3" */
+bool nettalk_sound(char symbol);                                 /* is it in the code table? */
+bool nettalk_stress(char symbol);
+Word *nettalk_pick(Ctx *cx, const Src *list, const Word *word, uint64_t words, uint64_t *picked); /* those of a word list */
+
+Data *idx_data(Ctx *cx, const Src *images, const Src *labels);   /* idx.c: labels may be NULL */
+Data *make_letters(Ctx *cx, uint64_t seed);                      /* letters.c */
+
+/* npy.c, shared by npy, npz */
+enum { NPY_HEADER = 256 };                /* room enough for any header npy_header writes */
+typedef struct Npy {
+	DType type;                       /* strings: T_U32 for unicode, T_U8 for bytes */
+	uint64_t dim[8]; int dims;
+	bool fortran, string, swap;       /* swap: big-endian */
+	bool scratch;                     /* data lies in memory that goes with the call: copy what is to stay */
+	uint32_t width;                   /* bytes of an element */
+	const uint8_t *data; uint64_t count;
+} Npy;
+Npy  npy_parse(Ctx *cx, const Src *s, size_t off, size_t len);   /* header and bounds checked */
+bool npy_peek(const void *npy, size_t len, Npy *a);              /* quiet: false where npy_parse would fail */
+size_t npy_header(DType t, const uint64_t *dim, int dims, char *out, size_t size); /* 64-byte padded */
+size_t npy_header_like(const Npy *a, const uint64_t *dim, int dims, char *out, size_t size); /* strings too */
+void npy_plain(Ctx *cx, Npy *a);          /* C order, little-endian: in scratch if it was not so */
+/* The array as part of d: in cx->keep, or where it lies if in_place allows; values a type cannot hold become its largest.
+ * want T_COUNT: as it is, at any address. */
+const void *npy_keep(Ctx *cx, Data *d, const Npy *a, bool in_place, DType want);
+const Text *npy_texts(Ctx *cx, Data *d, const Npy *a, Loc at);   /* strings as UTF-8, in cx->keep */
+uint32_t npy_columns(Ctx *cx, const Npy *a, Loc at);             /* elements per case; unwinds over MAX_UNITS */
+void data_take_x(Ctx *cx, Data *d, const Npy *x, bool in_place); /* as index lists where that is worth it */
+bool data_in_place(const Src *s);         /* the file is larger than half the memory: use arrays where they are mapped */
+double dtype_get(DType t, const void *base, uint64_t index);      /* any alignment */
+void dtype_row(DType t, const void *base, uint64_t index, uint64_t count, float *out);
+
+/* split.c */
+extern const char *const scale_names[];   /* none, range, zscore */
+int scale_find(const char *name, size_t len);               /* SCALE_..., -1: no such */
+void data_first(Ctx *cx, Data *d, uint64_t cases);          /* cuts d down to its first cases, whole sequences; 0: all */
+
+bool text_keyword(Text line);             /* text.c: does the line begin with a word of the text form? */
+
+/* zip.c: the container of npz */
+typedef struct Member {
+	const char *name;
+	uint64_t at;              /* of its bytes in the file */
+	uint64_t packed, size;    /* in the file, and unpacked */
+	uint32_t crc;
+	uint16_t method;          /* 0 stored, 8 deflated */
+} Member;
+typedef struct Zip { const Src *src; Member *member; uint32_t members; } Zip;
+Zip *zip_open(Ctx *cx, const Src *s);                       /* in scratch; every member lies inside the file */
+Src *zip_read(Ctx *cx, const Zip *z, const Member *m);      /* its bytes, checksum verified; deflated ones in scratch */
+typedef struct ZipOut ZipOut;
+/* wide_from: sizes from here on are written in 64 bits; UINT32_MAX, or less in a test. */
+ZipOut *zip_create(Ctx *cx, const char *path, uint64_t wide_from);
+void zip_add(ZipOut *z, const char *name, const void *head, size_t head_len, const void *body, size_t len); /* 64-byte aligned */
+void zip_commit(Ctx *cx, ZipOut *z);
+
+/* ---- rules.c, formula.c: update rules, one table (rules.def) ------------------------------------------------------ */
+
+/* A rule is a few assignments over g (gradient), w (weight), its own per-weight state and named numbers of the update
+ * (rate, momentum, ...).  They are parsed once into straight-line code that ref evaluates in double, cpu will turn into a
+ * vector sweep and gf11 into microcode. */
+enum { OP_CONST, OP_PARAM, OP_LOAD, OP_STORE, OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_FMA, OP_NEG, OP_ABS, OP_SQRT, OP_MIN, OP_MAX,
+       OP_LT, OP_LE, OP_SELECT, OP_COUNT };
+typedef struct Op { uint8_t op; uint8_t a, b, c; double value; } Op;  /* result of op i is value i; a, b, c are earlier values;
+                                                                      LOAD/STORE: a = variable (0 g, 1 w, 2.. state), STORE: b = value;
+                                                                      PARAM: a = index into UpdateParams; SELECT: a ? b : c */
+enum { MAX_OPS = 96, MAX_STATE = 3 };
+typedef struct Formula { Op op[MAX_OPS]; uint32_t ops; } Formula;
+
+enum { P_RATE, P_MOMENTUM, P_DECAY, P_CLIP, P_BETA1, P_BETA2, P_FIX1, P_FIX2, P_EPSILON, P_MU, P_UP, P_DOWN, P_STEP_MIN, P_STEP_MAX,
+       P_KAPPA, P_PHI, P_THETA, P_COUNT };
+extern const char *const param_names[P_COUNT];
+
+typedef struct Rule {
+	const char *name, *about, *formula;
+	int states;
+	const char *state[MAX_STATE];          /* names, as in checkpoints: state.<name> */
+	size_t start[MAX_STATE];               /* offset in Options of the number a state starts at; 0: at zero */
+	bool needs_norm;                       /* P_CLIP = 1 / max(1, length of the gradient) */
+} Rule;
+extern const Rule rules[];
+extern const uint32_t rule_count;
+
+void formula_parse(Ctx *cx, const Rule *rule, Formula *f);   /* fails on a bad table: a test parses every rule */
+double rule_start(const Rule *rule, int state, const Options *o, double factor); /* of a weight whose block has this rate factor */
+void formula_print(const Rule *rule, const Formula *f, Buf *out);
+double rule_norm(const double *g, const uint8_t *frozen, uint64_t n); /* length, leaf-tree order over link numbers */
+
+/* What one update needs besides the gradient: filled by the trainer from options, schedule and update count. */
+typedef struct Update { const Rule *rule; double param[P_COUNT]; } Update;
+/* `update` counts from 1; `epochs` have passed when it begins, and `share` of one passes with it: for schedules. */
+void update_fill(const Options *o, uint64_t update, double epochs, double share, Update *u);
+
+/* ---- leaves.c: how a batch is cut and how partial sums join -------------------------------------------------------- */
+
+enum { LEAF_EXAMPLES = 512, MAX_LEAVES = 4096 };
+uint32_t leaf_count(uint64_t examples);
+void     leaf_range(uint64_t examples, uint32_t leaves, uint32_t leaf, uint64_t *first, uint64_t *count);
+uint32_t leaf_joins(uint32_t leaf, uint32_t leaves);         /* joins of the two topmost partial sums due after this leaf */
+
+/* ---- score.c: error and shares of a case -------------------------------------------------------------------------- */
+
+typedef struct Tally { double error; uint64_t cases, scored, right, within; } Tally; /* scored: cases with any target */
+typedef struct Scorer {
+	const ErrorFn *err;
+	double threshold;
+	uint32_t targets;
+	double middle;            /* a lone output is right on the target's side of this: 0 if any target is below 0, else 0.5 */
+	const double *codes; uint32_t code_count;
+} Scorer;
+void scorer_init(Scorer *s, const Options *o, const Data *d);
+void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t);
+void tally_add(Tally *into, const Tally *t);
+/* The code word nearest to `out` (Euclid; the first on ties) over elements whose target is not NaN; target NULL: over all. */
+uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const double *out, const float *target);
+void score_check(Ctx *cx, const Options *o, const Data *d); /* fails if a target lies outside what the error function takes */
+
+/* ---- train.c: the loop ------------------------------------------------------------------------------------------- */
+
+typedef struct Batch { const uint64_t *example; uint64_t first, count; } Batch;  /* example NULL: first, first+1, ... */
+
+/* A machine that can train: a folder in target/ and this one const struct.  Hooks marked * may be NULL. */
+typedef struct Program Program;                              /* what a target made of the plan; starts with ProgramHead */
+typedef struct Target {
+	const char *name, *about;
+	void   (*caps)(Caps *caps);
+	Program *(*compile)(Ctx *cx, const Plan *plan, const Options *opt);
+	void   (*print)(const Program *p, Buf *out);
+	void   (*bind)(Ctx *cx, Program *p, const Data *data); /* data to train or test on from now; takes what buffers it needs */
+	/* Forward and backward over leaves [first, last) of the batch, joined into the pending sum; *stop ends it early. */
+	Status (*accumulate)(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
+	void   (*apply)(Program *p, const Update *u);           /* pending sum to weights; sum is empty afterwards */
+	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
+	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const volatile int *stop, double *out, Tally *t);
+	void   (*get)(const Program *p, int which, double *v);  /* 0 weights, 1.. rule state; canonical order */
+	void   (*set)(Program *p, int which, const double *v);
+	void   (*gradient)(const Program *p, double *v);        /* the pending sum, for checks */
+	bool   f64;                                             /* weights are double: files hold F64 */
+} Target;
+
+/* Where a run stands: all that resuming needs besides weights and rule state. */
+typedef struct Position {
+	uint64_t epoch;           /* finished epochs */
+	uint64_t cases, data;     /* of the data it trains on: how many, checksum */
+	uint64_t done;            /* examples of the current epoch already used */
+	uint64_t updates;
+	Tally tally;              /* of the current epoch so far */
+	double best;              /* best value of what `best` and patience watch (error; of the test data if given) */
+	uint64_t best_epoch;
+	double seconds;           /* of training passes, over all resumptions */
+	Tally last;               /* of the last finished epoch */
+	Tally test;               /* last measurement on test data */
+} Position;
+
+typedef struct mp_run {           /* the public handle */
+	Ctx cx;
+	const Net *net;
+	Options opt;
+	const Target *target;     /* NULL until the run has started */
+	Plan *plan;
+	Program *program;
+	Formula formula;
+	const Rule *rule;
+	Position at;
+	Scale scale;              /* of the data it was trained on; goes into the weights file */
+	mp_report report;
+	volatile int stop;        /* set by mp_run_stop, also from a signal handler */
+	bool resumed;
+	double *best_weights;     /* with option keep-best: those of the best epoch, and where that was */
+	Position best_at;
+	char fingerprint[33];     /* of the weights, when training ended */
+} Run;
+
+void run_start(Run *r);                                      /* plan, compile, initial weights: once */
+Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user);
+void run_test(Run *r, const Data *data, mp_result *result, double *outputs);
+void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled); /* sizes fit, or it fails */
+uint64_t run_examples(const Net *net, const Data *d);        /* data_examples, but 1 for copies without boundaries */
+const Target *target_find(const char *name);                 /* api/targets.c: the table; NULL if no such */
+const char *target_names(Arena *a);                          /* "the targets here are ref" */
+
+/* ---- safetensors.c: the container of weights and checkpoints ------------------------------------------------------- */
+
+enum { SAFE_F64, SAFE_I64, SAFE_U64, SAFE_F32, SAFE_I32, SAFE_U32, SAFE_F16, SAFE_BF16, SAFE_I16, SAFE_U16, SAFE_I8, SAFE_U8,
+       SAFE_F8_E5M2, SAFE_F8_E4M3, SAFE_BOOL, SAFE_TYPES };
+enum { SAFE_DIMS = 8 };
+typedef struct Tensor {
+	const char *name;
+	int type;                 /* SAFE_... */
+	int dims;
+	uint64_t dim[SAFE_DIMS];
+	uint64_t count;           /* product of dim */
+	uint64_t off, bytes;      /* in the data, which begins after the header */
+	bool used;                /* for readers: what is left over gets a note */
+} Tensor;
+typedef struct Meta { const char *key, *value; } Meta;
+typedef struct Safe {
+	const Src *src;
+	size_t data;              /* where the data begins */
+	Tensor *tensor; uint32_t tensors; /* by name */
+	Meta *meta;     uint32_t metas;
+	bool sealed;              /* it has a checksum, and it is right */
+} Safe;
+
+Safe *safe_read(Ctx *cx, const Src *src);                   /* in scratch; everything checked, the checksum if there is one */
+Tensor *safe_find(const Safe *s, const char *name);         /* NULL: no such */
+const char *safe_meta(const Safe *s, const char *key);      /* NULL: no such */
+double safe_number(const Safe *s, const Tensor *t, uint64_t i); /* of floating and 32-bit integer types */
+Loc safe_loc(const Safe *s, const char *name);              /* where the header speaks of it */
+const char *safe_type_name(int type);
+bool safe_is_real(int type);                                /* F64, F32, F16, BF16 */
+struct json_t *safe_json(Ctx *cx, const Safe *s, const char *key); /* metadata that is JSON; freed with scratch */
+
+/* Writes tensors in the given order (larger types first, so that all are aligned); `fill` gives the numbers of one, and is
+ * called twice for each: the checksum stands before what it covers. */
+typedef struct SafeSink SafeSink;
+typedef void SafeFill(void *user, uint32_t tensor, SafeSink *out);
+void safe_put(SafeSink *out, double value);
+void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill, void *user);
+void json_put(Buf *b, const char *text);                    /* quoted and escaped */
+
+/* ---- slots.c: which links stand in which tensor -------------------------------------------------------------------- */
+
+typedef struct Slot {
+	const char *name;         /* a_to_b, b_bias */
+	bool dense;               /* one tensor [to, from] (bias: [to]); else .values, .from and .to */
+	int32_t from_group, to_group;                       /* from_group -1: the true unit */
+	uint32_t from_first, from_count, to_first, to_count; /* inside their groups */
+	uint64_t links;
+} Slot;
+Slot *slots_make(Ctx *cx, const Net *net, uint32_t *count); /* in scratch; every link is in exactly one */
+/* Links of the slot's t-th target unit are those of first .. end-1 that slot_has. */
+void slot_row(const Net *net, const Slot *s, uint32_t t, uint64_t *first, uint64_t *end);
+bool slot_has(const Net *net, const Slot *s, uint64_t link);
+uint64_t link_find(const Net *net, Unit unit, Unit source); /* the first link of unit whose source is not before `source` */
+const char *slots_text(Arena *arena, const Net *net, const Slot *slot, uint32_t count); /* JSON, as in metadata links */
+Slot *slots_read(Ctx *cx, const Safe *f, const Net *net, uint32_t *count); /* and back, checked */
+
+/* ---- weights.c: weights from a file into a network, or why they do not fit ----------------------------------------- */
+
+const char *net_groups_text(Arena *arena, const Net *net);  /* JSON, as in metadata groups */
+const char *net_copies_text(Arena *arena, const Net *net);
+void weights_read(Ctx *cx, const Safe *f, const Net *net, double *w); /* canonical order; fails if the file does not fit */
+
+/* ---- checkpoint.c: weights and checkpoints, safetensors ------------------------------------------------------------ */
+
+void checkpoint_save(Run *r, const char *path, bool best);   /* weights, rule state, position, options; best: those of the best epoch, without state */
+void checkpoint_load(Run *r, const char *path, bool resume); /* resume: everything; else weights and scale only */
+void checkpoint_read(Run *r, const Src *src, bool resume);   /* the same from a file already read */
+void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
+
+#endif

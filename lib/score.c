@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* The error of a case, and whether its outputs count as right and within the threshold.
+ *
+ * In: outputs and targets of one case.  Out: a Tally that adds up.
+ * Must hold: outputs without a target (NaN) count for nothing; a case without any is not scored.
+ *
+ * Right means, over the outputs that have a target:
+ * - with a code table: no code word is nearer to the outputs than the target's own (the code word nearest to the
+ *   target);
+ * - one output alone: it lies on the same side of the middle as its target;
+ * - else: the largest output, the first of equals, stands where the largest target stands. */
+#include <math.h>
+
+#include "lib.h"
+
+static bool has_target(const Data *d, uint64_t i)
+{
+	return !d->mask || d->mask[i];
+}
+
+static bool any_negative(const Data *d)
+{
+	for (uint64_t i = 0; i < d->cases * d->targets; i++)
+		if (has_target(d, i) && dtype_get(d->y_type, d->y, i) < 0)
+			return true;
+	return false;
+}
+
+/* The middle is looked for only where a case has no more than one output: with several it is hardly ever asked for. */
+void scorer_init(Scorer *s, const Options *o, const Data *d)
+{
+	*s = (Scorer){
+		.err = &error_fns[o->error], .threshold = o->threshold, .targets = d->targets, .middle = 0.5,
+		.codes = d->codes, .code_count = d->code_count,
+	};
+	if (d->targets == 1 && any_negative(d))
+		s->middle = 0;
+}
+
+void score_check(Ctx *cx, const Options *o, const Data *d)
+{
+	const ErrorFn *e = &error_fns[o->error];
+
+	if (isinf(e->low) && isinf(e->high))
+		return;
+	for (uint64_t i = 0; i < d->cases * d->targets; i++) {
+		double t = dtype_get(d->y_type, d->y, i);
+		if (has_target(d, i) && (t < e->low || t > e->high))
+			fail(cx, MP_BAD_INPUT, "bring the targets into that range, or train with error squared",
+			     "%s: target %llu of case %llu is %g, but error %s needs targets from %g to %g", d->name,
+			     (unsigned long long)(i % d->targets + 1), (unsigned long long)(i / d->targets + 1), t, e->name, e->low,
+			     e->high);
+	}
+}
+
+/* Squared, over the elements that have a target; target NULL: over all. */
+static double code_distance(const double *code, uint32_t width, const double *out, const float *target)
+{
+	double sum = 0;
+
+	for (uint32_t j = 0; j < width; j++)
+		if (!target || !isnan(target[j]))
+			sum += (code[j] - out[j]) * (code[j] - out[j]);
+	return sum;
+}
+
+static double target_distance(const double *code, uint32_t width, const float *target)
+{
+	double sum = 0;
+
+	for (uint32_t j = 0; j < width; j++)
+		if (!isnan(target[j]))
+			sum += (code[j] - target[j]) * (code[j] - target[j]);
+	return sum;
+}
+
+uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const double *out, const float *target)
+{
+	double least = INFINITY;
+	uint32_t best = 0;
+
+	for (uint32_t k = 0; k < count; k++) {
+		double d = code_distance(codes + (size_t)k * width, width, out, target);
+		if (d < least) {
+			least = d;
+			best = k;
+		}
+	}
+	return best;
+}
+
+/* The target's own code word; most targets are one. */
+static uint32_t code_of(const Scorer *s, const float *target)
+{
+	double least = INFINITY;
+	uint32_t best = 0;
+
+	for (uint32_t k = 0; k < s->code_count && least > 0; k++) {
+		double d = target_distance(s->codes + (size_t)k * s->targets, s->targets, target);
+		if (d < least) {
+			least = d;
+			best = k;
+		}
+	}
+	return best;
+}
+
+static bool code_right(const Scorer *s, const double *out, const float *target)
+{
+	uint32_t near = code_nearest(s->codes, s->code_count, s->targets, out, target), own = code_of(s, target);
+
+	return code_distance(s->codes + (size_t)own * s->targets, s->targets, out, target) <=
+	       code_distance(s->codes + (size_t)near * s->targets, s->targets, out, target);
+}
+
+static bool largest_right(const Scorer *s, const double *out, const float *target)
+{
+	uint32_t guess = s->targets, wanted = s->targets;   /* none yet */
+
+	for (uint32_t j = 0; j < s->targets; j++) {
+		if (isnan(target[j]))
+			continue;
+		if (guess == s->targets || out[j] > out[guess])
+			guess = j;
+		if (wanted == s->targets || target[j] > target[wanted])
+			wanted = j;
+	}
+	return guess == wanted;
+}
+
+void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t)
+{
+	uint32_t count = 0, last = 0;
+	double error = 0;
+	bool within = true;
+
+	t->cases++;
+	for (uint32_t j = 0; j < s->targets; j++) {
+		if (isnan(target[j]))
+			continue;
+		error += s->err->value(out[j], target[j]);
+		within = within && fabs(out[j] - target[j]) <= s->threshold;
+		last = j;
+		count++;
+	}
+	if (!count)
+		return;
+	t->error += weight * error;
+	t->scored++;
+	t->within += within;
+	if (s->code_count)
+		t->right += code_right(s, out, target);
+	else if (count == 1)
+		t->right += (out[last] > s->middle) == (target[last] > s->middle);
+	else
+		t->right += largest_right(s, out, target);
+}
+
+void tally_add(Tally *into, const Tally *t)
+{
+	into->error += t->error;
+	into->cases += t->cases;
+	into->scored += t->scored;
+	into->right += t->right;
+	into->within += t->within;
+}

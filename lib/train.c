@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* The training loop: epochs of batches, each a sum of weight changes over leaves and one update.
+ *
+ * In: a Run (network, options), data to learn and perhaps to test on.  Out: weights in the Run's program, a Position from
+ * which the run can be continued with the same bits, reports.  Between two updates nothing is half done: when the run is
+ * stopped in the middle of a batch the batch is forgotten, and resuming starts it again. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib.h"
+
+typedef struct Loop {             /* what one call of run_train needs besides the Run */
+	Run *r;
+	const Data *data, *test;
+	uint64_t examples, batch;
+	Order *order;
+	uint64_t *picked;         /* examples of the current batch, if shuffled */
+	Until until;
+	mp_report_fn *fn;
+	void *user;
+	double reported;          /* when the last report was given */
+} Loop;
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- starting ---- */
+
+/* An error function sees only outputs it is defined for. */
+static void check_error_fn(Ctx *cx, const Net *net, const Options *o)
+{
+	for (uint32_t i = 0; i < net->groups; i++) {
+		const Group *g = &net->group[i];
+		if (g->role == ROLE_OUTPUT && !error_fits(o->error, g->fn))
+			error_at(cx, g->at, "train with error squared; cross-entropy goes with sigmoid or softmax, divergence with softmax",
+			         "error %s makes no sense for the %s units of '%s'", error_fns[o->error].name,
+			         unit_fns[g->fn].name, g->name);
+	}
+	check_errors(cx);
+}
+
+void run_start(Run *r)
+{
+	if (r->program)
+		return;
+	Ctx *cx = &r->cx;
+	r->target = target_find(r->opt.target);
+	if (!r->target)
+		fail(cx, MP_BAD_INPUT, target_names(&cx->scratch), "there is no target '%s'", r->opt.target);
+	options_check(cx, &r->opt);
+	check_error_fn(cx, r->net, &r->opt);
+	Caps caps;
+	r->target->caps(&caps);
+	r->plan = plan_make(cx, r->net, &caps);
+	Program *program = r->target->compile(cx, r->plan, &r->opt);
+	double *w = NEW(&cx->scratch, r->net->links, double);
+	net_weights(r->net, (uint64_t)r->opt.seed, w);
+	r->target->set(program, 0, w);
+	r->program = program;
+	r->at.best = INFINITY;
+}
+
+void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled)
+{
+	if (d->inputs != net->inputs)
+		fail(cx, MP_BAD_INPUT, "change the size of the input groups, or choose the columns of the data",
+		     "%s has %u inputs a case, but %s has %u input units", d->name, d->inputs, net->name, net->inputs);
+	if (labelled ? d->targets != net->outputs : d->targets && d->targets != net->outputs)
+		fail(cx, MP_BAD_INPUT, "change the size of the output groups, or choose the columns of the data",
+		     "%s has %u targets a case, but %s has %u output units", d->name, d->targets, net->name, net->outputs);
+}
+
+/* A network that remembers, and data without boundaries: all cases are one sequence. */
+uint64_t run_examples(const Net *net, const Data *d)
+{
+	return net->copies && !d->seq ? 1 : data_examples(d);
+}
+
+/* ---- reporting ---- */
+
+static double share(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+static void report_fill(Run *r, const Data *data, double rate)
+{
+	mp_report *p = &r->report;
+	const Position *at = &r->at;
+	const Tally *t = at->epoch ? &at->last : &at->tally;
+	uint64_t seen = at->epoch * data->cases + at->tally.cases;
+	p->target = r->target->name;
+	p->connections = r->net->links;
+	p->cases = data->cases;
+	p->epoch = at->epoch;
+	p->epochs = (uint64_t)r->opt.epochs;
+	p->updates = at->updates;
+	p->total_error = t->error;
+	p->error = t->cases ? t->error / (double)t->cases : 0;
+	p->right = share(t->right, t->scored);
+	p->within = share(t->within, t->scored);
+	p->tested = at->test.cases > 0;
+	p->test_total_error = at->test.error;
+	p->test_error = at->test.cases ? at->test.error / (double)at->test.cases : 0;
+	p->test_right = share(at->test.right, at->test.scored);
+	p->test_within = share(at->test.within, at->test.scored);
+	p->rate = rate;
+	p->seconds = at->seconds;
+	p->mcps = at->seconds > 0 ? (double)r->net->links * (double)seen / at->seconds / 1e6 : 0;
+}
+
+static bool until_met(const Until *u, const mp_report *p)
+{
+	return p->within >= u->within || p->right >= u->right || p->error < u->error;   /* NaN compares false */
+}
+
+/* Why the run ends now, or NULL. */
+static const char *end_reason(const Loop *l)
+{
+	const Run *r = l->r;
+	const Options *o = &r->opt;
+	if (r->report.solved)
+		return "until";
+	if (o->epochs && r->at.epoch >= (uint64_t)o->epochs)
+		return "epochs";
+	if (o->updates && r->at.updates >= (uint64_t)o->updates)
+		return "updates";
+	if (o->time > 0 && r->at.seconds >= o->time)
+		return "time";
+	if (o->patience && r->at.epoch - r->at.best_epoch >= (uint64_t)o->patience)
+		return "patience";
+	return r->stop ? "signal" : NULL;
+}
+
+static bool report_due(const Loop *l)
+{
+	if (l->r->opt.report)
+		return l->r->at.epoch % (uint64_t)l->r->opt.report == 0;
+	return now() - l->reported >= 0.1;
+}
+
+static void give_report(Loop *l)
+{
+	l->reported = now();
+	if (l->fn && l->fn(l->user, l->r, &l->r->report) != 0)
+		l->r->stop = 1;
+}
+
+/* ---- one update, one epoch ---- */
+
+static Status measure(Run *r, const Data *d, Tally *t)
+{
+	r->target->bind(&r->cx, r->program, d);
+	*t = (Tally){ 0 };
+	return r->target->evaluate(r->program, 0, run_examples(r->net, d), &r->stop, NULL, t);
+}
+
+static void check_finite(Loop *l, const Tally *t, double rate)
+{
+	if (isfinite(t->error))
+		return;
+	Run *r = l->r;
+	mp_data_info info;
+	data_describe(&r->cx, l->data, &info);
+	double reach = fmax(fabs(info.min), fabs(info.max));
+	if (reach > 100)
+		fail(&r->cx, MP_FAILED, "scale them: 'microprop data IN OUT --scale zscore'",
+		     "the error is not finite in epoch %llu, update %llu: inputs reach %g", (unsigned long long)r->at.epoch + 1,
+		     (unsigned long long)r->at.updates, reach);
+	fail(&r->cx, MP_FAILED, "try a tenth of the rate, a smaller momentum, or rule doug, which limits the gradient",
+	     "the error is not finite in epoch %llu, update %llu: the rate %g is likely too high",
+	     (unsigned long long)r->at.epoch + 1, (unsigned long long)r->at.updates, rate);
+}
+
+static Batch next_batch(Loop *l)
+{
+	Position *at = &l->r->at;
+	Batch b = { .first = at->done, .count = l->batch };
+	if (b.count > l->examples - at->done)
+		b.count = l->examples - at->done;
+	if (l->picked) {
+		for (uint64_t i = 0; i < b.count; i++)
+			l->picked[i] = order_at(l->order, at->done + i);
+		b.example = l->picked;
+	}
+	return b;
+}
+
+static Status one_update(Loop *l, Update *u)
+{
+	Run *r = l->r;
+	Position *at = &r->at;
+	Batch b = next_batch(l);
+	Tally t = { 0 };
+	double start = now();
+	Status s = r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &r->stop, &t);
+	if (s != MP_OK)
+		return s;
+	update_fill(&r->opt, at->updates + 1, (double)at->epoch + (double)at->done / (double)l->examples,
+	            (double)b.count / (double)l->examples, u);
+	r->target->apply(r->program, u);
+	at->seconds += now() - start;
+	at->updates++;
+	at->done += b.count;
+	tally_add(&at->tally, &t);
+	check_finite(l, &t, u->param[P_RATE]);
+	return MP_OK;
+}
+
+static void note_best(Loop *l)
+{
+	Run *r = l->r;
+	double e = l->test ? r->report.test_error : r->report.error;
+	r->report.best = e < r->at.best;
+	if (!r->report.best)
+		return;
+	r->at.best = e;
+	r->at.best_epoch = r->at.epoch;
+	if (r->opt.keep_best) {
+		r->target->get(r->program, 0, r->best_weights);
+		r->best_at = r->at;
+	}
+}
+
+static Status one_epoch(Loop *l, Update *u)
+{
+	Run *r = l->r;
+	Position *at = &r->at;
+	order_epoch(l->order, at->epoch);
+	while (at->done < l->examples) {
+		Status s = one_update(l, u);
+		if (s != MP_OK)
+			return s;
+		if (at->done < l->examples && end_reason(l))
+			return MP_OK;
+	}
+	at->last = at->tally;
+	at->tally = (Tally){ 0 };
+	at->done = 0;
+	at->epoch++;
+	if (l->test) {
+		Status s = measure(r, l->test, &at->test);
+		r->target->bind(&r->cx, r->program, l->data);
+		if (s != MP_OK)
+			return s;
+	}
+	report_fill(r, l->data, u->param[P_RATE]);
+	r->report.solved = until_met(&l->until, &r->report);
+	note_best(l);
+	return MP_OK;
+}
+
+/* ---- the loop ---- */
+
+static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
+{
+	Ctx *cx = &r->cx;
+	run_check_data(cx, r->net, data, true);
+	score_check(cx, &r->opt, data);
+	if (test) {
+		run_check_data(cx, r->net, test, true);
+		score_check(cx, &r->opt, test);
+	}
+	if (r->opt.patience && !test)
+		fail(cx, MP_BAD_INPUT, "give test data with --test", "patience watches the error on test data, and there is none");
+	run_start(r);
+	until_parse(r->opt.until, &l->until);
+	l->examples = run_examples(r->net, data);
+	if (r->net->copies && !data->seq)
+		note(cx, "mark sequences in the data if there are several (npz key seq, csv --sequence)",
+		     "%s has no sequence boundaries; all its cases are taken as one sequence", data->name);
+	l->batch = r->opt.batch == BATCH_ALL || (uint64_t)r->opt.batch > l->examples ? l->examples : (uint64_t)r->opt.batch;
+	bool shuffled = r->opt.shuffle < 0 ? l->batch < l->examples : r->opt.shuffle != 0;
+	uint64_t checksum = data_checksum(data);
+	if (r->at.cases && (r->at.cases != data->cases || r->at.data != checksum))
+		fail(cx, MP_BAD_INPUT, "resume with the data of the interrupted run, or start a new one from its weights with --load",
+		     "this run began on other data: %llu cases then, %llu in %s, and checksums %016llx and %016llx",
+		     (unsigned long long)r->at.cases, (unsigned long long)data->cases, data->name,
+		     (unsigned long long)r->at.data, (unsigned long long)checksum);
+	r->at.cases = data->cases;
+	r->at.data = checksum;
+	l->order = order_new(&cx->scratch, l->examples, (uint64_t)r->opt.seed, shuffled);
+	if (shuffled)
+		l->picked = NEW(&cx->scratch, l->batch, uint64_t);
+	if (data->scale.kind)
+		r->scale = data->scale;
+	if (r->opt.keep_best && !r->best_weights)
+		r->best_weights = NEW(&cx->keep, r->net->links, double);
+	r->target->bind(cx, r->program, data);
+}
+
+Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
+{
+	Loop l = { .r = r, .data = data, .test = test, .fn = fn, .user = user, .reported = now() };
+	Update u;
+	loop_init(&l, r, data, test);
+	update_fill(&r->opt, r->at.updates + 1, (double)r->at.epoch, 0, &u);
+	r->report = (mp_report){ 0 };
+	report_fill(r, data, u.param[P_RATE]);
+	r->report.solved = r->at.epoch && until_met(&l.until, &r->report);
+	const char *end = end_reason(&l);
+	Status s = MP_OK;
+	while (!end) {
+		s = one_epoch(&l, &u);
+		bool whole = s == MP_OK && r->at.done == 0;
+		if (s == MP_FAILED)
+			return s;
+		end = s == MP_STOPPED ? "signal" : end_reason(&l);
+		if (whole && !end && report_due(&l))
+			give_report(&l);
+		if (!end && r->stop)
+			end = "signal";
+	}
+	report_fill(r, data, u.param[P_RATE]);
+	r->report.stopped_by = end;
+	double *w = NEW(&r->cx.scratch, r->net->links, double);
+	r->target->get(r->program, 0, w);
+	weights_fingerprint(w, r->net->links, r->target->f64, r->fingerprint);
+	r->report.fingerprint = r->fingerprint;
+	give_report(&l);
+	bool asked = strcmp(end, "signal") == 0;
+	r->stop = 0;
+	return asked ? MP_STOPPED : MP_OK;
+}
+
+void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
+{
+	Ctx *cx = &r->cx;
+	run_check_data(cx, r->net, data, false);
+	run_start(r);
+	Data scaled = *data;
+	if (r->scale.kind && !data->scale.kind)
+		data_scale_apply(cx, &scaled, &r->scale);
+	r->target->bind(cx, r->program, &scaled);
+	Tally t = { 0 };
+	double start = now();
+	r->stop = 0;
+	if (r->target->evaluate(r->program, 0, run_examples(r->net, &scaled), &r->stop, outputs, &t) != MP_OK)
+		fail(cx, MP_STOPPED, NULL, "stopped");
+	*result = (mp_result){ .cases = data->cases, .total_error = t.error, .seconds = now() - start,
+	                       .error = t.cases ? t.error / (double)t.cases : 0,
+	                       .right = share(t.right, t.scored), .within = share(t.within, t.scored) };
+}

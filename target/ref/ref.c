@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: MIT */
+/* ref: the oracle.  Evaluates the network directly, in double precision, one case after the other.
+ *
+ * In: a Plan, of which only the order of units is used, options and data.  Out: errors, gradients, weights.
+ * Must hold: nothing here is done for speed; whoever doubts another target reads this.  It shares no code with any.
+ *
+ * One example is a sequence of cases, most often of one.  It goes forward over all its cases, keeping what every
+ * unit was at each; then backward from the last case to the first, which leaves a delta for every unit at each; then
+ * each weight collects delta times source output, over the cases in order.  With `bptt copy` nothing flows back
+ * through a copy.  With `bptt full` what a context unit would like to be changed by is added to the error of its
+ * source one case earlier. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "lib.h"
+
+extern const Target target_ref;
+
+enum { TILE = 64, MAX_SUMS = 16 };        /* links in one go of an update; sums: two and log2 of the leaves at most */
+
+struct Program {
+	const Net *net;
+	const Plan *plan;
+	const Options *opt;               /* the run's own: what may change during a run, changes here too */
+	const Rule *rule;
+	Formula formula;
+	double *w;                        /* [links] */
+	double *state[MAX_STATE];         /* [links] each */
+	uint8_t *frozen;                  /* [links] */
+
+	const Data *data;                 /* bound */
+	Scorer scorer;
+	float *x, *y;                     /* one case as it stands in the data */
+	double *o;                        /* its outputs, side by side */
+
+	/* One example: a row of units for each case. */
+	uint64_t cases;                   /* there is room for so many */
+	double *in, *out, *delta;         /* weighted sum, output, error with respect to the weighted sum */
+	double *err, *err_after;          /* error with respect to the output: of the case at hand and of the next one */
+
+	/* Sums of weight changes, a stack: at the bottom the batches before, above them the subtrees of this one. */
+	double *sum[MAX_SUMS];            /* [links] each */
+	uint32_t sums, depth, below;      /* how many there are, in use, and in use before the batch began */
+	double value[MAX_OPS][TILE];      /* of an update's formula */
+};
+
+static void ref_caps(Caps *caps)
+{
+	*caps = (Caps){ .target = "ref", .lanes = 1, .bundle = 0 };
+}
+
+static double rate_factor(const Net *net, uint64_t link)
+{
+	return net->block[net->block_of[link]].rate;
+}
+
+static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
+{
+	const Net *net = plan->net;
+	Program *p = NEW(&cx->keep, 1, Program);
+
+	p->net = net;
+	p->plan = plan;
+	p->opt = opt;
+	p->rule = &rules[opt->rule];
+	formula_parse(cx, p->rule, &p->formula);
+	p->w = NEW(&cx->keep, net->links, double);
+	p->frozen = NEW(&cx->keep, net->links, uint8_t);
+	for (uint64_t i = 0; i < net->links; i++)
+		p->frozen[i] = net->block[net->block_of[i]].frozen;
+	for (int k = 0; k < p->rule->states; k++) {
+		p->state[k] = NEW(&cx->keep, net->links, double);
+		for (uint64_t i = 0; i < net->links; i++)
+			p->state[k][i] = rule_start(p->rule, k, opt, rate_factor(net, i));
+	}
+	p->x = NEW(&cx->keep, net->inputs, float);
+	p->y = NEW(&cx->keep, net->outputs, float);
+	p->o = NEW(&cx->keep, net->outputs, double);
+	p->err = NEW(&cx->keep, net->units, double);
+	p->err_after = NEW(&cx->keep, net->units, double);
+	return p;
+}
+
+/* ---- the program in words ---- */
+
+static void print_span(const Net *net, const Span *s, Buf *out)
+{
+	const Group *g = net_group(net, s->first);
+	uint32_t first = s->first - g->first;
+	uint64_t links = net->row[s->first + s->count] - net->row[s->first];
+
+	buf_printf(out, "\t%s[%u:%u]  %s of %llu links\n", g->name, first, first + s->count - 1, unit_fns[g->fn].name,
+	           (unsigned long long)links);
+}
+
+static void ref_print(const Program *p, Buf *out)
+{
+	const Net *net = p->net;
+	const Plan *plan = p->plan;
+
+	buf_printf(out, "program ref: the network itself, in double precision, one case after the other\n");
+	buf_printf(out, "forward\n");
+	for (uint32_t i = 0; i < net->copies; i++)
+		buf_printf(out, "\t%s = %s of the case before\n", net->group[net->copy[i].to_group].name,
+		           net->group[net->copy[i].from_group].name);
+	for (uint32_t i = 0; i < plan->levels; i++)
+		for (uint32_t k = 0; k < plan->level[i].spans; k++)
+			print_span(net, &plan->span[plan->level[i].span + k], out);
+	buf_printf(out, "backward\n\terror %s, the same in reverse%s\n", error_fns[p->opt->error].name,
+	           !net->copies ? "" : p->opt->bptt ? ", back through time" : ", truncated at the copy");
+	buf_printf(out, "update %s, for each of %llu links\n", p->rule->name, (unsigned long long)net->links);
+	formula_print(p->rule, &p->formula, out);
+}
+
+/* ---- data ---- */
+
+/* The cases of an example.  A network that remembers, and data without boundaries: all cases are one sequence. */
+static void example_cases(const Program *p, const Data *d, uint64_t example, uint64_t *first, uint64_t *count)
+{
+	if (p->net->copies && !d->seq) {
+		*first = 0;
+		*count = d->cases;
+	} else {
+		data_example(d, example, first, count);
+	}
+}
+
+static uint64_t longest_example(const Program *p, const Data *d, uint64_t examples)
+{
+	uint64_t longest = 0, first, count;
+
+	for (uint64_t e = 0; e < examples; e++) {
+		example_cases(p, d, e, &first, &count);
+		longest = count > longest ? count : longest;
+	}
+	return longest;
+}
+
+static uint32_t sums_needed(uint64_t examples)
+{
+	uint32_t leaves = leaf_count(examples), sums = 2;
+
+	for (uint32_t n = 1; n < leaves; n *= 2)
+		sums++;
+	assert(sums <= MAX_SUMS);
+	return sums;
+}
+
+static void ref_bind(Ctx *cx, Program *p, const Data *data)
+{
+	uint64_t examples = run_examples(p->net, data), cases = longest_example(p, data, examples);
+	size_t units = p->net->units;
+
+	if (cases > p->cases) {
+		p->in = arena_grow(&cx->keep, p->in, p->cases * units, cases * units, sizeof(double));
+		p->out = arena_grow(&cx->keep, p->out, p->cases * units, cases * units, sizeof(double));
+		p->delta = arena_grow(&cx->keep, p->delta, p->cases * units, cases * units, sizeof(double));
+		p->cases = cases;
+	}
+	for (uint32_t need = sums_needed(examples); p->sums < need; p->sums++)
+		p->sum[p->sums] = NEW(&cx->keep, p->net->links, double);
+	p->data = data;
+	scorer_init(&p->scorer, p->opt, data);
+}
+
+/* ---- forward ---- */
+
+static void take_inputs(Program *p, uint64_t i, double *out)
+{
+	const float *x = p->x;
+
+	data_x(p->data, i, p->x);
+	out[0] = 1;                                         /* the true unit */
+	for (uint32_t k = 0; k < p->net->groups; k++) {
+		const Group *g = &p->net->group[k];
+		for (uint32_t j = 0; g->role == ROLE_INPUT && j < g->size; j++)
+			out[g->first + j] = *x++;
+	}
+}
+
+/* before: the outputs of the case before, NULL at the start of a sequence. */
+static void take_contexts(const Net *net, const double *before, double *out)
+{
+	for (uint32_t k = 0; k < net->copies; k++) {
+		const Group *from = &net->group[net->copy[k].from_group], *to = &net->group[net->copy[k].to_group];
+		for (uint32_t j = 0; j < to->size; j++)
+			out[to->first + j] = before ? before[from->first + j] : (double)to->start;
+	}
+}
+
+static double weighted_sum(const Program *p, Unit u, const double *out)
+{
+	const Net *net = p->net;
+	double sum = 0;
+
+	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
+		sum += p->w[i] * out[net->from[i]];
+	return sum;
+}
+
+/* The largest sum is taken off first: it changes nothing but keeps the powers finite. */
+static void softmax(const Span *s, const double *in, double *out)
+{
+	double largest = in[s->first], total = 0;
+
+	for (Unit u = s->first; u < s->first + s->count; u++)
+		largest = in[u] > largest ? in[u] : largest;
+	for (Unit u = s->first; u < s->first + s->count; u++)
+		total += out[u] = unit_fns[FN_SOFTMAX].value(in[u] - largest);
+	for (Unit u = s->first; u < s->first + s->count; u++)
+		out[u] /= total;
+}
+
+static void forward_span(const Program *p, const Span *s, double *in, double *out)
+{
+	int fn = net_group(p->net, s->first)->fn;
+
+	for (Unit u = s->first; u < s->first + s->count; u++)
+		in[u] = weighted_sum(p, u, out);
+	if (fn == FN_SOFTMAX)
+		softmax(s, in, out);
+	else
+		for (Unit u = s->first; u < s->first + s->count; u++)
+			out[u] = unit_fns[fn].value(in[u]);
+}
+
+/* Case i of the data, the t-th of its example. */
+static void forward(Program *p, uint64_t i, uint64_t t)
+{
+	const Plan *plan = p->plan;
+	size_t units = p->net->units;
+	double *in = p->in + t * units, *out = p->out + t * units;
+
+	take_inputs(p, i, out);
+	take_contexts(p->net, t ? out - units : NULL, out);
+	for (uint32_t k = 0; k < plan->levels; k++)
+		for (uint32_t j = 0; j < plan->level[k].spans; j++)
+			forward_span(p, &plan->span[plan->level[k].span + j], in, out);
+}
+
+static void take_outputs(const Net *net, const double *out, double *o)
+{
+	for (uint32_t k = 0; k < net->groups; k++) {
+		const Group *g = &net->group[k];
+		for (uint32_t j = 0; g->role == ROLE_OUTPUT && j < g->size; j++)
+			*o++ = out[g->first + j];
+	}
+}
+
+static double case_weight(const Data *d, uint64_t i)
+{
+	return d->weight ? d->weight[i] : 1;
+}
+
+static void score(Program *p, uint64_t i, uint64_t t, Tally *tally)
+{
+	take_outputs(p->net, p->out + t * p->net->units, p->o);
+	if (p->data->targets)
+		data_y(p->data, i, p->y);
+	score_case(&p->scorer, p->o, p->y, case_weight(p->data, i), tally);
+}
+
+/* ---- backward ---- */
+
+/* An output group: the slope of the error goes into err; where it cancels the slope of the unit function, what is
+ * left, output minus target (softmax: output times the sum of all targets, minus target), goes straight into delta. */
+static void group_error(Program *p, const Group *g, const float *y, double weight, const double *out, double *delta)
+{
+	const ErrorFn *e = p->scorer.err;
+	bool matched = e->matched == g->fn;
+	double total = 0;
+
+	for (uint32_t j = 0; j < g->size; j++)
+		total += isnan(y[j]) ? 0 : y[j];
+	for (uint32_t j = 0; j < g->size; j++) {
+		Unit u = g->first + j;
+		if (matched && g->fn == FN_SOFTMAX)
+			delta[u] = weight * (out[u] * total - (isnan(y[j]) ? 0 : y[j]));
+		else if (matched && !isnan(y[j]))
+			delta[u] = weight * (out[u] - y[j]);
+		else if (!isnan(y[j]))
+			p->err[u] += weight * e->slope(out[u], y[j]);
+	}
+}
+
+static void output_errors(Program *p, uint64_t i, const double *out, double *delta)
+{
+	const float *y = p->y;
+
+	data_y(p->data, i, p->y);
+	for (uint32_t k = 0; k < p->net->groups; k++) {
+		const Group *g = &p->net->group[k];
+		if (g->role != ROLE_OUTPUT)
+			continue;
+		group_error(p, g, y, case_weight(p->data, i), out, delta);
+		y += g->size;
+	}
+}
+
+/* What the contexts of the case after want changed, their sources do now. */
+static void errors_from_after(Program *p)
+{
+	const Net *net = p->net;
+
+	for (uint32_t k = 0; k < net->copies; k++) {
+		const Group *from = &net->group[net->copy[k].from_group], *to = &net->group[net->copy[k].to_group];
+		for (uint32_t j = 0; j < to->size; j++)
+			p->err[from->first + j] += p->err_after[to->first + j];
+	}
+}
+
+static void softmax_deltas(const Span *s, const double *err, const double *out, double *delta)
+{
+	double mean = 0;
+
+	for (Unit u = s->first; u < s->first + s->count; u++)
+		mean += out[u] * err[u];
+	for (Unit u = s->first; u < s->first + s->count; u++)
+		delta[u] += out[u] * (err[u] - mean);
+}
+
+static void backward_span(Program *p, const Span *s, const double *in, const double *out, double *delta)
+{
+	const Net *net = p->net;
+	int fn = net_group(net, s->first)->fn;
+	double offset = fn == FN_SIGMOID ? p->opt->prime_offset : 0;
+
+	if (fn == FN_SOFTMAX)
+		softmax_deltas(s, p->err, out, delta);
+	else
+		for (Unit u = s->first; u < s->first + s->count; u++)
+			delta[u] += p->err[u] * (unit_fns[fn].slope(in[u], out[u]) + offset);
+	for (Unit u = s->first; u < s->first + s->count; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
+			p->err[net->from[i]] += p->w[i] * delta[u];
+}
+
+/* Case i of the data, the t-th of its example; last: no case comes after it. */
+static void backward(Program *p, uint64_t i, uint64_t t, bool last)
+{
+	const Plan *plan = p->plan;
+	size_t units = p->net->units;
+	const double *in = p->in + t * units, *out = p->out + t * units;
+	double *delta = p->delta + t * units, *swap = p->err;
+
+	p->err = p->err_after;
+	p->err_after = swap;
+	memset(p->err, 0, units * sizeof *p->err);
+	memset(delta, 0, units * sizeof *delta);
+	if (p->opt->bptt && !last)
+		errors_from_after(p);
+	output_errors(p, i, out, delta);
+	for (uint32_t k = plan->levels; k-- > 0;)
+		for (uint32_t j = 0; j < plan->level[k].spans; j++)
+			backward_span(p, &plan->span[plan->level[k].span + j], in, out, delta);
+}
+
+static void collect(Program *p, uint64_t t, double *sum)
+{
+	const Net *net = p->net;
+	const double *out = p->out + t * net->units, *delta = p->delta + t * net->units;
+
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
+			sum[i] += delta[u] * out[net->from[i]];
+}
+
+static void learn_example(Program *p, uint64_t example, double *sum, Tally *tally)
+{
+	uint64_t first, count;
+
+	example_cases(p, p->data, example, &first, &count);
+	for (uint64_t t = 0; t < count; t++) {
+		forward(p, first + t, t);
+		score(p, first + t, t, tally);
+	}
+	for (uint64_t t = count; t-- > 0;)
+		backward(p, first + t, t, t == count - 1);
+	for (uint64_t t = 0; t < count; t++)
+		collect(p, t, sum);
+}
+
+/* ---- batches ---- */
+
+/* Topmost sum onto the one below it. */
+static void join(Program *p)
+{
+	const double *top = p->sum[p->depth - 1];
+	double *into = p->sum[p->depth - 2];
+
+	for (uint64_t i = 0; i < p->net->links; i++)
+		into[i] += top[i];
+	p->depth--;
+}
+
+static double *push_empty(Program *p)
+{
+	assert(p->depth < p->sums);
+	return memset(p->sum[p->depth++], 0, p->net->links * sizeof(double));
+}
+
+/* Joins due after a leaf; the tally of a call that starts at a later leaf has fewer parts than the batch has sums. */
+static void tally_join(Tally *part, uint32_t *depth, uint32_t joins)
+{
+	for (; joins && *depth > 1; joins--, --*depth)
+		tally_add(&part[*depth - 2], &part[*depth - 1]);
+}
+
+/* Leaves come in order, from 0; a batch may come in several calls. */
+static Status ref_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop,
+                             Tally *t)
+{
+	uint32_t leaves = leaf_count(b->count), depth = 0;
+	Tally part[MAX_SUMS];
+	uint64_t begin, count;
+
+	if (first == 0)
+		p->below = p->depth;
+	for (uint32_t leaf = first; leaf < last; leaf++) {
+		double *sum = push_empty(p);
+		part[depth++] = (Tally){ 0 };
+		leaf_range(b->count, leaves, leaf, &begin, &count);
+		for (uint64_t i = begin; i < begin + count; i++) {
+			if (*stop) {
+				p->depth = 0;
+				return MP_STOPPED;
+			}
+			learn_example(p, b->example ? b->example[i] : b->first + i, sum, &part[depth - 1]);
+		}
+		uint32_t joins = leaf_joins(leaf, leaves);
+		tally_join(part, &depth, joins);
+		for (; joins; joins--)
+			join(p);
+	}
+	if (last == leaves && p->below)
+		join(p);
+	while (depth)
+		tally_add(t, &part[--depth]);
+	return MP_OK;
+}
+
+/* Returns the place for the next outputs, if they are wanted. */
+static double *test_example(Program *p, uint64_t example, double *out, Tally *tally)
+{
+	uint64_t first, count;
+
+	example_cases(p, p->data, example, &first, &count);
+	for (uint64_t t = 0; t < count; t++) {
+		forward(p, first + t, t);
+		score(p, first + t, t, tally);
+		if (out) {
+			memcpy(out, p->o, p->net->outputs * sizeof *out);
+			out += p->net->outputs;
+		}
+	}
+	return out;
+}
+
+static Status ref_evaluate(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+{
+	uint32_t leaves = leaf_count(count), depth = 0;
+	Tally part[MAX_SUMS];
+	uint64_t begin, size;
+
+	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
+		part[depth++] = (Tally){ 0 };
+		leaf_range(count, leaves, leaf, &begin, &size);
+		for (uint64_t i = begin; i < begin + size; i++) {
+			if (*stop)
+				return MP_STOPPED;
+			out = test_example(p, first + i, out, &part[depth - 1]);
+		}
+		tally_join(part, &depth, leaf_joins(leaf, leaves));
+	}
+	while (depth)
+		tally_add(t, &part[--depth]);
+	return MP_OK;
+}
+
+/* ---- updates ---- */
+
+/* One op of the formula for links first .. first + n - 1. */
+static void update_op(Program *p, uint32_t i, const double *param, uint64_t first, uint32_t n)
+{
+	const Op *o = &p->formula.op[i];
+	double *v = p->value[i];
+	const double *a = p->value[o->a], *b = p->value[o->b], *c = p->value[o->c];
+	double *const variable[] = { p->sum[0], p->w, p->state[0], p->state[1], p->state[2] };
+
+#define EACH(expression) \
+	for (uint32_t j = 0; j < n; j++) \
+		v[j] = expression; \
+	break
+	switch (o->op) {
+	case OP_CONST:  EACH(o->value);
+	case OP_PARAM:  EACH(o->a == P_RATE ? param[P_RATE] * rate_factor(p->net, first + j) : param[o->a]);
+	case OP_LOAD:   EACH(variable[o->a][first + j]);
+	case OP_ADD:    EACH(a[j] + b[j]);
+	case OP_SUB:    EACH(a[j] - b[j]);
+	case OP_MUL:    EACH(a[j] * b[j]);
+	case OP_DIV:    EACH(a[j] / b[j]);
+	case OP_FMA:    EACH(fma(a[j], b[j], c[j]));
+	case OP_NEG:    EACH(-a[j]);
+	case OP_ABS:    EACH(fabs(a[j]));
+	case OP_SQRT:   EACH(sqrt(a[j]));
+	case OP_MIN:    EACH(a[j] < b[j] ? a[j] : b[j]);
+	case OP_MAX:    EACH(a[j] > b[j] ? a[j] : b[j]);
+	case OP_LT:     EACH(a[j] < b[j]);
+	case OP_LE:     EACH(a[j] <= b[j]);
+	case OP_SELECT: EACH(a[j] != 0 ? b[j] : c[j]);
+	case OP_STORE:
+		for (uint32_t j = 0; j < n; j++)
+			if (!p->frozen[first + j])
+				variable[o->a][first + j] = b[j];
+	}
+#undef EACH
+}
+
+static void ref_apply(Program *p, const Update *u)
+{
+	uint64_t links = p->net->links;
+	double param[P_COUNT];
+
+	if (!p->depth)
+		return;
+	assert(p->depth == 1 && u->rule == p->rule);
+	memcpy(param, u->param, sizeof param);
+	if (p->rule->needs_norm)
+		param[P_CLIP] = 1 / fmax(1, rule_norm(p->sum[0], p->frozen, links));
+	for (uint64_t first = 0; first < links; first += TILE)
+		for (uint32_t i = 0; i < p->formula.ops; i++)
+			update_op(p, i, param, first, links - first < TILE ? (uint32_t)(links - first) : TILE);
+	p->depth = 0;
+}
+
+static void ref_get(const Program *p, int which, double *v)
+{
+	memcpy(v, which ? p->state[which - 1] : p->w, p->net->links * sizeof *v);
+}
+
+static void ref_set(Program *p, int which, const double *v)
+{
+	memcpy(which ? p->state[which - 1] : p->w, v, p->net->links * sizeof *v);
+}
+
+static void ref_gradient(const Program *p, double *v)
+{
+	memset(v, 0, p->net->links * sizeof *v);
+	for (uint32_t k = p->depth; k-- > 0;)
+		for (uint64_t i = 0; i < p->net->links; i++)
+			v[i] += p->sum[k][i];
+}
+
+const Target target_ref = {
+	.name = "ref", .about = "double precision, evaluates the network directly: the oracle",
+	.caps = ref_caps, .compile = ref_compile, .print = ref_print, .bind = ref_bind,
+	.accumulate = ref_accumulate, .apply = ref_apply, .evaluate = ref_evaluate,
+	.get = ref_get, .set = ref_set, .gradient = ref_gradient, .f64 = true,
+};

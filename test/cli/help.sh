@@ -1,0 +1,11 @@
+# Help in all its forms.
+t --version
+t --help
+t help
+t help train
+t test --help
+t predict -h
+t help show
+t help data
+t help help
+t --man options

@@ -1,0 +1,13 @@
+# A run directory holds everything; a resumed run goes on where its checkpoint stands.
+net
+t train xor.topo --target ref --until never --epochs 6 --report 2 --run runs/a --json
+ls runs/a
+cat runs/a/args.json
+cat runs/a/metrics.jsonl
+t test xor.topo runs/a/best.safetensors make:xor --json
+echo '{"epoch": 7, "upda' >>runs/a/metrics.jsonl
+t train xor.topo --resume runs/a/last.safetensors --epochs 10 --run runs/a --json
+cat runs/a/metrics.jsonl
+t train xor.topo --target ref --until never --epochs 10 --report 2 --json
+: >file
+t train xor.topo --run file/b

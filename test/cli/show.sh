@@ -1,0 +1,15 @@
+# The network at every stage.
+net
+t show xor.topo
+t show xor.topo --json
+t show xor.topo --stage net
+t show xor.topo --stage plan --target ref
+t show xor.topo --stage program --target ref
+cat >bad.topo <<-END
+	group in 2 input
+	group out 1 output
+	connect inn -> out
+	train rte 3
+END
+t show bad.topo
+t show bad.topo --json

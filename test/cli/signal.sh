@@ -1,0 +1,23 @@
+# SIGTERM and Ctrl-C save and say so with the exit status; the checkpoint can be resumed.
+net
+stop() { # SIGNAL OPTIONS...
+	signal=$1
+	shift
+	"$MICROPROP" train xor.topo --target ref --until never --epochs 0 --time 100 --report 100 --run runs/$signal "$@" >stdout 2>stderr &
+	for tries in $(seq 500); do
+		[ -s runs/$signal/metrics.jsonl ] && break
+		sleep 0.02
+	done
+	kill -s $signal $!
+	wait $!
+	echo "$signal: exit $?"
+	cat stderr
+	grep -o '"stopped_by": "[a-z]*"' stdout
+}
+stop TERM --json
+t test xor.topo runs/TERM/last.safetensors make:xor --json | grep -c cases
+"$MICROPROP" train xor.topo --resume runs/TERM/last.safetensors --time 0.01 --json | grep -o '"stopped_by": "[a-z]*"'
+
+# A shell starts background jobs with SIGINT ignored; the program asks for it again.
+stop INT --save w.safetensors
+[ -s w.safetensors ] && echo saved

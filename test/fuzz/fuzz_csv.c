@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* CSV: the first line of the input chooses columns, one letter of the option before each list ("i1:2 tcls"); the rest is
+ * the file.  What is accepted must be whole: every case can be read. */
+#include "fuzz.h"
+
+static void read_all(Ctx *cx, const Src *s)
+{
+	const char *eol = memchr(s->text, '\n', s->len);
+	if (!eol)
+		return;
+	char *line = arena_copy(&cx->scratch, s->text, (size_t)(eol - s->text)), *save = NULL;
+	DataOptions opt = { 0 };
+	const struct { char letter; const char **list; } lists[] = {
+		{ 'i', &opt.inputs }, { 't', &opt.targets }, { 'l', &opt.labels }, { 's', &opt.sequence }, { 'w', &opt.weight },
+		{ 'n', &opt.names },
+	};
+	for (char *word = strtok_r(line, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+		for (size_t i = 0; i < COUNT(lists); i++)
+			if (word[0] == lists[i].letter)
+				*lists[i].list = word + 1;
+		opt.unlabelled |= word[0] == 'u';
+	}
+	Src file = { .name = "fuzz.csv", .text = eol + 1, .len = s->len - (size_t)(eol + 1 - s->text) };
+	Data *d = read_csv(cx, &file, &opt);
+	float *x = NEW(&cx->scratch, d->inputs, float), *y = NEW(&cx->scratch, d->targets, float);
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_x(d, i, x);
+		data_y(d, i, y);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_run(read_all, data, size);
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What the cmocka programs share: headers in the right order, an edge for failing calls, an allocator that counts. */
+#ifndef TEST_H
+#define TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#undef fail                       /* cmocka's; lib.h has functions of these names */
+#undef run_test
+
+#include "lib.h"
+
+/* Runs body(cx, arg) with an edge; its status. */
+static inline Status guarded(Ctx *cx, void (*body)(Ctx *, void *), void *arg)
+{
+	jmp_buf edge;
+	cx->edge = &edge;
+	cx->status = MP_OK;
+	if (setjmp(edge) == 0)
+		body(cx, arg);
+	cx->edge = NULL;
+	return cx->status;
+}
+
+/* An allocator that counts what lives and refuses the n-th request.  It never grows in place, so blocks always move. */
+typedef struct Meter { long live, calls, fail_at; } Meter;
+
+static inline void *meter_resize(void *user, void *old, size_t old_size, size_t new_size)
+{
+	Meter *m = user;
+	if (new_size == 0) {
+		m->live -= old != NULL;
+		free(old);
+		return NULL;
+	}
+	if (++m->calls == m->fail_at)
+		return NULL;
+	m->live += old == NULL;
+	char *p = malloc(new_size);
+	assert_non_null(p);
+	if (old)
+		memcpy(p, old, old_size < new_size ? old_size : new_size);
+	free(old);
+	return p;
+}
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/* The training loop through the public calls: what ends a run, what is reported, and resuming with the same bits. */
+#include <math.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "test.h"
+
+static const char xor_net[] = "group in 2 input\n"
+                              "group hidden 3 sigmoid\n"
+                              "group out 1 sigmoid output\n"
+                              "connect in -> hidden, out\n"
+                              "connect hidden -> out\n"
+                              "connect true -> hidden, out\n"
+                              "train rate 0.5 momentum 0.9 epochs 5000\n";
+
+static const char elman_net[] = "group in 1 input\n"
+                                "group context 4 context\n"
+                                "group hidden 4 sigmoid\n"
+                                "group out 1 sigmoid output\n"
+                                "connect in, context -> hidden\n"
+                                "connect hidden -> out\n"
+                                "connect true -> hidden, out\n"
+                                "copy hidden -> context start 0.5\n"
+                                "train rate 0.1 batch 7\n";
+
+typedef struct Fixture { mp_net *net; mp_data *data; mp_run *run; } Fixture;
+
+static Fixture open_fixture(const char *net, const char *data)
+{
+	Fixture f;
+	if (mp_net_parse(&f.net, net, "test.topo", NULL) != MP_OK)
+		print_error("%s", mp_net_messages(f.net));
+	assert_int_equal(mp_data_open(&f.data, data, NULL, NULL), MP_OK);
+	assert_int_equal(mp_run_new(&f.run, f.net, NULL), MP_OK);
+	return f;
+}
+
+static void close_fixture(Fixture *f)
+{
+	mp_run_close(f->run);
+	mp_data_close(f->data);
+	mp_net_close(f->net);
+}
+
+static void set(mp_run *run, const char *option, const char *value)
+{
+	if (mp_run_set(run, option, value) != MP_OK)
+		print_error("%s", mp_run_messages(run));
+	assert_string_equal(mp_run_messages(run), "");
+}
+
+static void xor_is_learnt(void **state)
+{
+	(void)state;
+	Fixture f = open_fixture(xor_net, "make:xor");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+	const mp_report *p = mp_run_get_report(f.run);
+	assert_true(p->solved);
+	assert_string_equal(p->stopped_by, "until");
+	assert_string_equal(p->target, "ref");
+	assert_int_equal(p->connections, 15);
+	assert_int_equal(p->cases, 4);
+	assert_true(p->within == 1 && p->right == 1 && p->updates == p->epoch);
+	assert_true(fabs(p->total_error / 4 - p->error) < 1e-12);
+	assert_int_equal(strlen(p->fingerprint), 32);
+	mp_result r;
+	double out[4];
+	assert_int_equal(mp_run_test(f.run, f.data, &r, out), MP_OK);
+	assert_true(r.cases == 4 && r.right == 1 && out[0] < 0.5 && out[1] > 0.5);
+	close_fixture(&f);
+}
+
+/* Trains to the end and gives the fingerprint. */
+static void fingerprint_of(Fixture *f, char out[33])
+{
+	if (mp_run_train(f->run, f->data, NULL, NULL, NULL) != MP_OK)
+		print_error("%s", mp_run_messages(f->run));
+	strcpy(out, mp_run_get_report(f->run)->fingerprint);
+}
+
+static void resume_from_every_update(const char *net, const char *data, const char *rule, const char *epochs)
+{
+	char whole[33], parts[33], path[64];
+	snprintf(path, sizeof path, "resume-%d.safetensors", (int)getpid());
+	Fixture f = open_fixture(net, data);
+	set(f.run, "rule", rule);
+	set(f.run, "epochs", epochs);
+	set(f.run, "until", "never");
+	fingerprint_of(&f, whole);
+	mp_report last = *mp_run_get_report(f.run);
+	close_fixture(&f);
+	for (uint64_t k = 0; k <= last.updates; k++) {
+		char updates[24];
+		snprintf(updates, sizeof updates, "%llu", (unsigned long long)k);
+		f = open_fixture(net, data);
+		set(f.run, "rule", rule);
+		set(f.run, "epochs", epochs);
+		set(f.run, "until", "never");
+		if (k) {
+			set(f.run, "updates", updates);
+			assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+		}
+		assert_int_equal(mp_run_save(f.run, path), MP_OK);
+		mp_run_close(f.run);
+		assert_int_equal(mp_run_new(&f.run, f.net, NULL), MP_OK);
+		if (mp_run_resume(f.run, path) != MP_OK)
+			print_error("%s", mp_run_messages(f.run));
+		set(f.run, "updates", "0");
+		fingerprint_of(&f, parts);
+		assert_string_equal(parts, whole);
+		const mp_report *p = mp_run_get_report(f.run);
+		assert_true(p->error == last.error && p->right == last.right && p->epoch == last.epoch);
+		assert_true(p->updates == last.updates);
+		close_fixture(&f);
+	}
+	unlink(path);
+}
+
+static void resuming_gives_the_same_bits(void **state)
+{
+	(void)state;
+	char net[512];
+	snprintf(net, sizeof net, "%strain batch 3\n", xor_net);
+	for (uint32_t i = 0; i < rule_count; i++)
+		resume_from_every_update(net, "make:xor", rules[i].name, "4");
+	resume_from_every_update(elman_net, "make:temporal-xor", "momentum", "1");
+}
+
+static void resumed_runs_keep_their_options(void **state)
+{
+	(void)state;
+	Fixture f = open_fixture(xor_net, "make:xor");
+	const char *path = "options.safetensors";
+	set(f.run, "rate", "0.25");
+	set(f.run, "epochs", "3");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+	assert_int_equal(mp_run_save(f.run, path), MP_OK);
+	assert_int_equal(mp_run_set(f.run, "rate", "0.5"), MP_BAD_INPUT);
+	assert_int_equal(mp_run_resume(f.run, path), MP_BAD_INPUT);
+	mp_run_close(f.run);
+	assert_int_equal(mp_run_new(&f.run, f.net, NULL), MP_OK);
+	assert_int_equal(mp_run_resume(f.run, path), MP_OK);
+	assert_string_equal(mp_run_get(f.run, "rate"), "0.25");
+	assert_int_equal(mp_run_set(f.run, "rate", "0.5"), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_run_messages(f.run), "rate was 0.25"));
+	set(f.run, "rate", "0.25");
+	set(f.run, "epochs", "5");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+	assert_int_equal(mp_run_get_report(f.run)->epoch, 5);
+	close_fixture(&f);
+	unlink(path);
+}
+
+/* ---- what ends a run ---- */
+
+static int stop_at_three(void *user, mp_run *run, const mp_report *p)
+{
+	(void)run;
+	++*(int *)user;
+	return p->epoch == 3;
+}
+
+static void runs_end_for_the_reason_they_say(void **state)
+{
+	(void)state;
+	static const char *const ends[][3] = {
+		{ "epochs", "7", "epochs" }, { "updates", "5", "updates" }, { "time", "1e-9", "time" },
+		{ "until", "error:10", "until" }, { "until", "right:0.1", "until" }, { "until", "within:0", "until" },
+	};
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		Fixture f = open_fixture(xor_net, "make:xor");
+		set(f.run, ends[i][0], ends[i][1]);
+		assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+		const mp_report *p = mp_run_get_report(f.run);
+		assert_string_equal(p->stopped_by, ends[i][2]);
+		assert_int_equal(p->solved, strcmp(ends[i][2], "until") == 0);
+		close_fixture(&f);
+	}
+}
+
+static void report_function_stops(void **state)
+{
+	(void)state;
+	int calls = 0;
+	Fixture f = open_fixture(xor_net, "make:xor");
+	set(f.run, "report", "1");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, stop_at_three, &calls), MP_STOPPED);
+	assert_int_equal(calls, 4);                       /* three epochs and the last word */
+	assert_int_equal(mp_run_get_report(f.run)->epoch, 3);
+	assert_string_equal(mp_run_get_report(f.run)->stopped_by, "signal");
+	close_fixture(&f);
+	f = open_fixture(xor_net, "make:xor");
+	mp_run_stop(f.run);
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_STOPPED);
+	assert_int_equal(mp_run_get_report(f.run)->updates, 0);
+	close_fixture(&f);
+}
+
+static int save_best_now(void *user, mp_run *run, const mp_report *p)
+{
+	(void)p;
+	return mp_run_save_best(run, user) != MP_OK && p->epoch > 0;
+}
+
+static void test_data_patience_and_best(void **state)
+{
+	(void)state;
+	const char *path = "best.safetensors";
+	Fixture f = open_fixture(xor_net, "make:xor");
+	set(f.run, "patience", "5");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_BAD_INPUT);
+	set(f.run, "rate", "0");                          /* nothing ever gets better */
+	set(f.run, "keep-best", "on");
+	assert_int_equal(mp_run_save_best(f.run, path), MP_BAD_INPUT);
+	assert_int_equal(mp_run_train(f.run, f.data, f.data, save_best_now, (void *)path), MP_OK);
+	const mp_report *p = mp_run_get_report(f.run);
+	assert_string_equal(p->stopped_by, "patience");
+	assert_true(p->tested && p->epoch == 6);
+	assert_true(fabs(p->test_error - p->error) < 1e-12);
+	mp_run *again;
+	assert_int_equal(mp_run_new(&again, f.net, NULL), MP_OK);
+	assert_int_equal(mp_run_load(again, path), MP_OK);
+	mp_run_close(again);
+	close_fixture(&f);
+	unlink(path);
+}
+
+static void errors_that_explode_are_named(void **state)
+{
+	(void)state;
+	static const char net[] = "group in 2 input\ngroup out 1 linear output\nconnect in -> out\ntrain rate 1e6 until never\n";
+	Fixture f = open_fixture(net, "make:xor");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_FAILED);
+	assert_non_null(strstr(mp_run_messages(f.run), "not finite in epoch"));
+	assert_non_null(strstr(mp_run_messages(f.run), "rate"));
+	close_fixture(&f);
+	float x[] = { 3e30f, 1 }, y[] = { 1 };
+	f = open_fixture(net, "make:xor");
+	mp_data *large;
+	assert_int_equal(mp_data_new(&large, 1, 2, 1, x, y, NULL, 0, NULL), MP_OK);
+	assert_int_equal(mp_run_train(f.run, large, NULL, NULL, NULL), MP_FAILED);
+	assert_non_null(strstr(mp_run_messages(f.run), "scale"));
+	mp_data_close(large);
+	close_fixture(&f);
+}
+
+static void data_that_does_not_fit_is_refused(void **state)
+{
+	(void)state;
+	Fixture f = open_fixture(xor_net, "make:parity:3");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_run_messages(f.run), "3 inputs"));
+	close_fixture(&f);
+	f = open_fixture(xor_net, "make:encoder:2-1");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_run_messages(f.run), "2 targets"));
+	close_fixture(&f);
+	f = open_fixture(xor_net, "make:xor");
+	assert_int_equal(mp_run_set(f.run, "target", "abacus"), MP_OK);
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_run_messages(f.run), "the targets here are"));
+	close_fixture(&f);
+	f = open_fixture("group a 2 input\ngroup b 1 linear output\nconnect a -> b\ntrain error cross-entropy\n", "make:xor");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_run_messages(f.run), "sigmoid or softmax"));
+	close_fixture(&f);
+}
+
+static void memory_without_boundaries_is_one_sequence(void **state)
+{
+	(void)state;
+	Fixture f = open_fixture(elman_net, "make:temporal-xor");
+	float x[] = { 0, 1, 1, 0, 1 }, y[] = { 1, 0, 1, 1, 0 };
+	mp_data *plain;
+	assert_int_equal(mp_data_new(&plain, 5, 1, 1, x, y, NULL, 0, NULL), MP_OK);
+	set(f.run, "epochs", "2");
+	assert_int_equal(mp_run_train(f.run, plain, NULL, NULL, NULL), MP_OK);
+	assert_non_null(strstr(mp_run_messages(f.run), "one sequence"));
+	assert_int_equal(mp_run_get_report(f.run)->updates, 2);
+	mp_data_close(plain);
+	close_fixture(&f);
+}
+
+/* The whole path with the n-th allocation failing: no crash, no leak, always a status and a message. */
+static mp_status whole_path(const mp_allocator *alloc)
+{
+	mp_net *net = NULL;
+	mp_data *data = NULL;
+	mp_run *run = NULL, *again = NULL;
+	const char *path = "starved.safetensors";
+	mp_status s = mp_net_parse(&net, xor_net, "xor.topo", alloc);
+	if (s == MP_OK)
+		s = mp_data_open(&data, "make:xor", NULL, alloc);
+	if (s == MP_OK)
+		s = mp_run_new(&run, net, alloc);
+	if (s == MP_OK)
+		s = mp_run_set(run, "epochs", "2");
+	if (s == MP_OK)
+		s = mp_run_train(run, data, data, NULL, NULL);
+	if (s == MP_OK)
+		s = mp_run_save(run, path);
+	if (s == MP_OK)
+		s = mp_run_new(&again, net, alloc);
+	if (s == MP_OK)
+		s = mp_run_resume(again, path);
+	if (s != MP_OK && data && !run)
+		assert_non_null(mp_data_messages(data));
+	mp_run_close(again);
+	mp_run_close(run);
+	mp_data_close(data);
+	mp_net_close(net);
+	unlink(path);
+	return s;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	(void)state;
+	mp_status s = MP_NO_MEMORY;
+	long n;
+	for (n = 1; s == MP_NO_MEMORY; n++) {
+		Meter m = { .fail_at = n };
+		s = whole_path(&(mp_allocator){ meter_resize, &m });
+		assert_int_equal(m.live, 0);
+	}
+	assert_int_equal(s, MP_OK);
+	assert_true(n > 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(xor_is_learnt),
+		cmocka_unit_test(resuming_gives_the_same_bits),
+		cmocka_unit_test(resumed_runs_keep_their_options),
+		cmocka_unit_test(runs_end_for_the_reason_they_say),
+		cmocka_unit_test(report_function_stops),
+		cmocka_unit_test(test_data_patience_and_best),
+		cmocka_unit_test(errors_that_explode_are_named),
+		cmocka_unit_test(data_that_does_not_fit_is_refused),
+		cmocka_unit_test(memory_without_boundaries_is_one_sequence),
+		cmocka_unit_test(every_allocation_may_fail),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
