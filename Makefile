@@ -7,6 +7,7 @@
 #   make install    [PREFIX=/usr/local] [DESTDIR=]
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
+COVERED = -f lib/ -f target/ -f api/ -f cli/
 CTEST   = ctest --output-on-failure -j $(JOBS)
 
 all: build/CMakeCache.txt
@@ -32,8 +33,8 @@ test: build-test build-sanitize build-fuzz
 coverage: build-coverage
 	@./setup coverage
 	@$(CTEST) --test-dir build/coverage -LE slow > /dev/null || true
-	@gcovr -r . --object-directory build/coverage -f lib/ -f target/ -f api/ -f cli/ -s --txt-metric line
-	@gcovr -r . --object-directory build/coverage -f lib/ -f target/ -f api/ -f cli/ -s --txt-metric branch
+	@gcovr -r . $(COVERED) build/coverage
+	@gcovr -r . $(COVERED) --branches -s build/coverage
 
 install: all
 	@cmake --install build --prefix $(PREFIX)

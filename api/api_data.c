@@ -104,6 +104,8 @@ static void info_body(void *arg)
 mp_status mp_data_get_info(mp_data *data, const mp_data_info **info)
 {
 	*info = &data->info;
+	if (data->info.name)                              /* worked out before, and nothing has changed since */
+		return MP_OK;
 	return api_call(&data->cx, info_body, &(DataArgs){ .d = data });
 }
 
@@ -141,6 +143,7 @@ static void scale_body(void *arg)
 	if (kind <= SCALE_NONE)
 		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1)", "there is no scale '%s'", a->kind);
 	data_scale_fit(cx, a->d->data, kind);
+	a->d->info.name = NULL;
 }
 
 static void scale_also_body(void *arg)
@@ -150,6 +153,7 @@ static void scale_also_body(void *arg)
 		fail(&a->d->cx, MP_BAD_INPUT, "scale data of the same width together", "the two sets have %u and %u inputs",
 		     a->from->data->inputs, a->d->data->inputs);
 	data_scale_apply(&a->d->cx, a->d->data, &a->from->data->scale);
+	a->d->info.name = NULL;
 }
 
 mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also)

@@ -433,6 +433,8 @@ extern const char *const scale_names[];   /* none, range, zscore */
 int scale_find(const char *name, size_t len);               /* SCALE_..., -1: no such */
 void data_first(Ctx *cx, Data *d, uint64_t cases);          /* cuts d down to its first cases, whole sequences; 0: all */
 
+enum { TEXT_ESCAPES = 5 };
+extern const char text_escapes[TEXT_ESCAPES][2]; /* text.c: letter after a backslash, and what it stands for */
 bool text_keyword(Text line);             /* text.c: does the line begin with a word of the text form? */
 
 /* zip.c: the container of npz */

@@ -50,6 +50,10 @@ static void npz_keeps_names_that_are_not_utf8(void **state)
 	d.names = names;
 	must_write(&cx, &d, path_of("bytes.npz"));
 	same_data(&d, must_open(&cx, path_of("bytes.npz"), NULL));
+	names[1] = (Text)TEXT_OF("\x7F\x01");
+	names[2] = (Text)TEXT_OF("\xE2\x82");
+	must_write(&cx, &d, path_of("bytes.npz"));
+	same_data(&d, must_open(&cx, path_of("bytes.npz"), NULL));
 	must_write(&cx, &d, path_of("bytes.txt"));
 	same_data(&d, must_open(&cx, path_of("bytes.txt"), NULL));
 	ctx_free(&cx);
@@ -167,6 +171,18 @@ static void text_is_read_as_specified(void **state)
 	d = must_open(&cx, path_of("hand.txt"), &(DataOptions){ .unlabelled = 1 });
 	assert_int_equal(d->targets, 0);
 	assert_null(d->codes);
+	put_text(path_of("mixed.txt"), "inputs 3\ntargets 0\n[1]\n0 2 0 # dense\n[0 2=3]\n");
+	d = must_open(&cx, path_of("mixed.txt"), NULL);
+	assert_non_null(d->x_indptr);
+	assert_int_equal(d->x_indptr[3], 4);
+	data_x(d, 1, x);
+	same_floats(x, (float[]){ 0, 2, 0 }, 3);
+	put_text(path_of("codes.txt"),
+	         "code a 0.1000000000000000055511151231257827021181583404541015625123456789\n1 : 1\n");
+	d = must_open(&cx, path_of("codes.txt"), NULL);
+	assert_true(d->codes[0] == (double)0.1f);         /* more digits than anyone needs: float32 */
+	put_text(path_of("none.txt"), "inputs 1\ninputs 1\nscale none\n1 : NaN NAN\n");
+	assert_int_equal(must_open(&cx, path_of("none.txt"), NULL)->scale.kind, SCALE_NONE);
 	put_text(path_of("dense.txt"), "1 2\n[1]\n+3 -.5");
 	must_refuse(path_of("dense.txt"), &(DataOptions){ .format = "npz" }, "zip directory");
 	put_text(path_of("dense.txt"), "inputs 2\n1 2\n[1=3]\n+3 -.5 weight 0");
@@ -219,6 +235,21 @@ static void npy_partners_are_found_by_name(void **state)
 		                         &(DataOptions){ .partner = path_of("elsewhere.npy") }));
 		ctx_free(&cx);
 	}
+}
+
+static void npy_alone_is_unlabelled(void **state)
+{
+	(void)state;
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	Data d = { .name = "u", .cases = 4, .inputs = 3, .x = sample_x, .x_type = T_F32 };
+	must_write(&cx, &d, path_of("alone.npy"));
+	same_data(&d, must_open(&cx, path_of("alone.npy"), NULL));
+	must_write(&cx, &d, path_of("max.npy"));          /* ends in x, but is no x of a pair */
+	same_data(&d, must_open(&cx, path_of("max.npy"), NULL));
+	assert_int_equal(rename(path_of("max.npy"), path_of("max")), 0);
+	same_data(&d, must_open(&cx, path_of("max"), NULL));
+	ctx_free(&cx);
 }
 
 static void npy_masks_become_nan(void **state)
@@ -392,6 +423,84 @@ static void zips_of_every_kind_are_read(void **state)
 	}
 }
 
+static void do_wide(Ctx *cx, void *arg)
+{
+	Call *c = arg;
+	char npy[256];
+	ZipOut *z = zip_create(cx, c->path, (uint64_t)c->kind);
+	zip_add(z, "x.npy", npy, put_npy(npy, "|u1", false, "(3,)", "\1\2\3", 3), NULL, 0);
+	zip_add(z, "folder/", "", 0, NULL, 0);
+	zip_add(z, "y.npy", npy, put_npy(npy, "|u1", false, "(3,)", "\1\2\3", 3), NULL, 0);
+	zip_commit(cx, z);
+}
+
+static void do_odd_types(Ctx *cx, void *arg)
+{
+	Call *c = arg;
+	static const struct { const char *key, *descr, *shape, *bytes; size_t len; } arrays[] = {
+		{ "x_indptr.npy", "<u4", "(3,)", "\0\0\0\0\1\0\0\0\3\0\0\0", 12 },
+		{ "x_indices.npy", "<u8", "(3,)", "\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 24 },
+		{ "x_values.npy", "<i2", "(3,)", "\5\0\1\0\xff\xff", 6 },
+		{ "x_shape.npy", "|u1", "(2,)", "\2\3", 2 },
+		{ "y.npy", "|i1", "(2, 1, 1)", "\1\2", 2 },
+		{ "mask.npy", "<f4", "(2,)", "\0\0\x80\x3f\0\0\0\0", 8 },
+		{ "seq.npy", "<i8", "(2,)", "\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16 },
+		{ "weight.npy", "|b1", "(2,)", "\0\1", 2 },
+		{ "names.npy", "|S0", "(2,)", "", 0 },
+		{ "codes.npy", ">f4", "(1, 1)", "\x3f\x80\0\0", 4 },
+	};
+	ZipOut *z = zip_create(cx, c->path, UINT32_MAX);
+	for (size_t i = 0; i < COUNT(arrays); i++) {
+		char npy[256];
+		size_t n = put_npy(npy, arrays[i].descr, false, arrays[i].shape, arrays[i].bytes, arrays[i].len);
+		zip_add(z, arrays[i].key, npy, n, NULL, 0);
+	}
+	zip_commit(cx, z);
+}
+
+static void odd_types_are_converted(void **state)
+{
+	(void)state;
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	Call c = { .path = path_of("odd.npz") };
+	assert_int_equal(call(&cx, do_odd_types, &c), MP_OK);
+	Data *d = must_open(&cx, path_of("odd.npz"), NULL);
+	float x[3], y;
+	data_x(d, 0, x);
+	same_floats(x, (float[]){ 0, 5, 0 }, 3);
+	data_x(d, 1, x);
+	same_floats(x, (float[]){ 1, 0, -1 }, 3);
+	data_y(d, 0, &y);
+	assert_true(y == 1);
+	data_y(d, 1, &y);
+	assert_true(isnan(y));
+	same_floats(d->weight, (float[]){ 0, 1 }, 2);
+	assert_int_equal(d->names[1].len, 0);
+	assert_true(d->codes[0] == 1);
+	must_write(&cx, d, path_of("odd.txt"));           /* codes without names get numbers */
+	d = must_open(&cx, path_of("odd.txt"), NULL);
+	assert_memory_equal(d->code_names[0].s, "0", 1);
+	ctx_free(&cx);
+}
+
+static void wide_sizes_are_written(void **state)
+{
+	(void)state;
+	static const int limits[] = { 0, 50, 100, 300, 1000 };
+	for (size_t i = 0; i < COUNT(limits); i++) {
+		Ctx cx;
+		ctx_init(&cx, NULL);
+		Call c = { .path = path_of("wide.npz"), .kind = limits[i] };
+		assert_int_equal(call(&cx, do_wide, &c), MP_OK);
+		Data *d = must_open(&cx, path_of("wide.npz"), NULL);
+		assert_int_equal(d->cases, 3);
+		assert_int_equal(d->targets, 1);
+		assert_int_equal(d->extras, 0);
+		ctx_free(&cx);
+	}
+}
+
 static void every_damaged_byte_is_survived(void **state)
 {
 	(void)state;
@@ -464,6 +573,26 @@ static void large_files_stay_mapped(void **state)
 		assert_int_equal(call(&cx, do_part, &c), MP_OK);
 		assert_false(c.out->mapped);
 	}
+	uint64_t *indptr = calloc(N + 1, sizeof *indptr);
+	uint32_t *indices = calloc(N, sizeof *indices);
+	for (uint64_t i = 0; i < N; i++) {
+		indptr[i + 1] = i + 1;
+		indices[i] = (uint32_t)i % 4;
+	}
+	Extra extra = { "note", "text", 4 };
+	Data lists = { .name = "lists", .cases = N, .inputs = 4, .x_indptr = indptr, .x_indices = indices,
+	              .extra = &extra, .extras = 1 };
+	must_write(&cx, &lists, path_of("big-lists.npz"));
+	setenv("MICROPROP_MEMORY", "6000000", 1);
+	Data *l = must_open(&cx, path_of("big-lists.npz"), NULL);
+	assert_true(l->mapped && l->bytes < 10000);
+	same_cases(&lists, l);
+	same_extras(&lists, l);
+	Call scale = { .out = l, .kind = SCALE_RANGE };
+	assert_int_equal(call(&cx, do_scale, &scale), MP_OK);
+	assert_true(l->bytes >= N * 16);
+	free(indptr);
+	free(indices);
 	unsetenv("MICROPROP_MEMORY");
 	Data *e = must_open(&cx, path_of("big.npz"), NULL);
 	assert_false(e->mapped);
@@ -564,6 +693,34 @@ static void formats_are_told_apart(void **state)
 	}
 	put_text(path_of("plain"), "# numbers\n 0 1 : 1\n1 1 : 0\n");
 	assert_int_equal(must_open(&cx, path_of("plain"), NULL)->targets, 1);
+	put_text(path_of("semicolons"), "\n\t \r\n# comment\na;b\n1;2\n");
+	must_refuse(path_of("semicolons"), &(DataOptions){ .partner = "p" }, "is read as csv");
+	put_text(path_of("tabs"), "a\tb\n1\t2\n");
+	assert_int_equal(must_open(&cx, path_of("tabs"), NULL)->targets, 1);
+	put_text(path_of("words.data"), "Some prose\n\nab\tab\n\tx\tx\t1\nab\t@b\t1\nab\t@b\t1<\tx\nab\t@b\t1<\t0\n");
+	must_refuse(path_of("words.data"), &(DataOptions){ .inputs = "a" }, "is read as nettalk");
+	put_file(path_of("images"), "\0\0\x08\1\0\0\0\1\5", 9);
+	must_refuse(path_of("images"), &(DataOptions){ .words = "w" }, "is read as idx");
+	put_file(path_of("zipped"), "\x1f\x8b\x08", 3);
+	must_refuse(path_of("zipped"), &(DataOptions){ .words = "w" }, "is read as idx");
+	put_text(path_of("odd-idx3-ubyte"), "1 : 1\n");
+	must_refuse(path_of("odd-idx3-ubyte"), &(DataOptions){ .words = "w" }, "is read as idx");
+	static const char *const no_idx[] = { "idx.d", "idx0", "idx3-ubite" };
+	for (size_t i = 0; i < COUNT(no_idx); i++) {
+		put_text(path_of(no_idx[i]), "code a 1\n1 : 1\n");
+		assert_int_equal(must_open(&cx, path_of(no_idx[i]), NULL)->code_count, 1);
+	}
+	static const char *const no_image[] = { "\0\0\x07\1", "\0\0\x08\0", "\0\0\x08\x09", "\0\1\x08\1", "PK\5\5" };
+	for (size_t i = 0; i < COUNT(no_image); i++) {
+		put_file(path_of("image"), no_image[i], 4);
+		must_refuse(path_of("image"), NULL, "neither name nor content");
+	}
+	put_file(path_of("nothing"), "", 0);
+	must_refuse(path_of("nothing"), NULL, "neither name nor content");
+	put_file(path_of("nothing"), "PK\5\6", 4);
+	must_refuse(path_of("nothing"), NULL, "zip directory");
+	put_text(path_of("blank"), "\n#\n \n");
+	must_refuse(path_of("blank"), NULL, "neither name nor content");
 	put_text(path_of("prose"), "Dear reader\nthis is not data\n");
 	must_refuse(path_of("prose"), NULL, "formats: npz, npy");
 	put_file(path_of("binary"), "\1\2\0\3", 4);
@@ -621,10 +778,13 @@ int main(void)
 		cmocka_unit_test(text_is_read_as_specified),
 		cmocka_unit_test(text_reports_several_errors),
 		cmocka_unit_test(npy_partners_are_found_by_name),
+		cmocka_unit_test(npy_alone_is_unlabelled),
 		cmocka_unit_test(npy_masks_become_nan),
 		cmocka_unit_test(doubles_are_written_as_npy),
 		cmocka_unit_test(npy_orders_and_shapes),
 		cmocka_unit_test(zips_of_every_kind_are_read),
+		cmocka_unit_test(odd_types_are_converted),
+		cmocka_unit_test(wide_sizes_are_written),
 		cmocka_unit_test(every_damaged_byte_is_survived),
 		cmocka_unit_test(arrays_are_aligned_in_the_file),
 		cmocka_unit_test(large_files_stay_mapped),

@@ -85,17 +85,21 @@ static void parts_keep_what_belongs_to_them(void **state)
 	(void)state;
 	Ctx cx;
 	ctx_init(&cx, NULL);
-	char per_case[256], whole[256], names[256];
+	char per_case[256], whole[256], names[256], turned[256], single[256], big[256];
 	Extra extra[] = {
 		{ "age", per_case, put_npy(per_case, "<i2", false, "(4, 1)", "\1\0\2\0\3\0\4\0", 8) },
 		{ "shape", whole, put_npy(whole, "<i2", false, "(2,)", "\1\0\2\0", 4) },
 		{ "who", names, put_npy(names, "|S2", false, "(4,)", "a\0bbc\0dd", 8) },
+		{ "turned", turned, put_npy(turned, "|u1", true, "(4, 1)", "abcd", 4) },
+		{ "single", single, put_npy(single, "|u1", false, "()", "a", 1) },
+		{ "big", big, put_npy(big, ">u2", true, "(4,)", "\0\1\0\2\0\3\0\4", 8) },
+		{ "notes.md", "hello", 5 },
 	};
 	Data d = sample();
 	static const uint8_t mask[] = { 1, 1, 0, 1, 1, 0, 1, 1 };
 	d.mask = mask;
 	d.extra = extra;
-	d.extras = 3;
+	d.extras = COUNT(extra);
 	for (int rest = 0; rest < 2; rest++) {
 		Call c = { .in = &d, .share = 0.5, .kind = rest };
 		assert_int_equal(call(&cx, do_part, &c), MP_OK);
@@ -121,11 +125,26 @@ static void parts_keep_what_belongs_to_them(void **state)
 		assert_int_equal(e->extra[1].len, extra[1].len);
 		assert_true(npy_peek(e->extra[2].npy, e->extra[2].len, &a));
 		assert_int_equal(a.data[0], from ? 'b' : 'a');
+		for (int k = 3; k < 5; k++)               /* not by rows: the same for all parts */
+			assert_memory_equal(e->extra[k].npy, extra[k].npy, extra[k].len);
+		assert_true(npy_peek(e->extra[5].npy, e->extra[5].len, &a));
+		assert_true(a.swap);
+		assert_int_equal(a.data[1], from + 1);
+		assert_int_equal(e->extra[6].len, 5);
 	}
 	Data lists = sample_lists(true);
 	Call c = { .in = &lists, .share = 0.6 };
 	assert_int_equal(call(&cx, do_part, &c), MP_OK);
 	assert_non_null(c.out->x_indptr);
+	assert_int_equal(c.out->cases, 2);
+	lists.x_values = NULL;
+	assert_int_equal(call(&cx, do_part, &c), MP_OK);
+	assert_null(c.out->x_values);
+	c.share = 1e-9;                                   /* neither part is ever empty */
+	assert_int_equal(call(&cx, do_part, &c), MP_OK);
+	assert_int_equal(c.out->cases, 1);
+	c.share = 1 - 1e-9;
+	assert_int_equal(call(&cx, do_part, &c), MP_OK);
 	assert_int_equal(c.out->cases, 2);
 	static const double wrong[] = { 0, 1, -1, 2, NAN };
 	for (size_t i = 0; i < COUNT(wrong); i++) {
@@ -157,6 +176,8 @@ static void first_cases_only(void **state)
 	assert_true(npy_peek(e->extra[0].npy, e->extra[0].len, &a));
 	assert_int_equal(a.count, 1);
 	assert_int_equal(must_open(&cx, path_of("first.txt"), &(DataOptions){ .first = 9 })->cases, 4);
+	put_text(path_of("plain.txt"), "1\n2\n3\n");
+	assert_int_equal(must_open(&cx, path_of("plain.txt"), &(DataOptions){ .first = 2 })->cases, 2);
 	put_text(path_of("long.txt"), "sequence\n1\n2\n3\n");
 	must_refuse(path_of("long.txt"), &(DataOptions){ .first = 2 }, "the first sequence");
 	ctx_free(&cx);
@@ -203,6 +224,16 @@ static void scales_fit(void **state)
 	assert_int_equal(call(&cx, do_scale, &also), MP_OK);
 	also.out = d;
 	assert_int_equal(call(&cx, do_scale, &also), MP_BAD_INPUT);
+
+	static double other_offset[] = { 1, 5, 0.25 }, other_factor[] = { 0.1, 1, 2 };
+	Scale near = { SCALE_RANGE, other->scale.offset, other_factor }, far = { SCALE_RANGE, other_offset,
+	                                                                        other_factor };
+	also = (Call){ .out = other, .scale = &near };
+	assert_int_equal(call(&cx, do_scale, &also), MP_BAD_INPUT);
+	also.scale = &far;
+	assert_int_equal(call(&cx, do_scale, &also), MP_BAD_INPUT);
+	also.scale = &(Scale){ 0 };
+	assert_int_equal(call(&cx, do_scale, &also), MP_OK);
 
 	Data lists = sample_lists(false);
 	c = (Call){ .out = &lists, .kind = SCALE_RANGE };
@@ -259,6 +290,22 @@ static void descriptions_are_right(void **state)
 	assert_true(fabs(i->density - 5.0 / 96) < 1e-12);
 	assert_string_equal(i->storage, "index");
 	assert_int_equal(i->classes, 0);
+
+	lists.x_values = NULL;
+	lists.targets = 1;
+	lists.y = (float[]){ NAN, NAN, NAN };
+	assert_int_equal(call(&cx, do_describe, &c), MP_OK);
+	assert_true(i->min == 0 && i->max == 1 && i->target_min == 0 && i->target_max == 0);
+	assert_int_equal(i->missing, 3);
+	Data full = { .name = "full", .cases = 1, .inputs = 2, .x_indptr = list_indptr, .x_indices = (uint32_t[]){ 0,
+	             1 } };
+	c.in = &full;
+	assert_int_equal(call(&cx, do_describe, &c), MP_OK);
+	assert_true(i->min == 1 && i->density == 1);
+	full.extra = &(Extra){ "k", "", 0 };
+	full.extras = 1;
+	assert_int_equal(call(&cx, do_describe, &c), MP_OK);
+	assert_string_equal(i->extra[0], "k");
 
 	float y[1200], long_y[80] = { 0 };
 	for (int k = 0; k < 1200; k++)

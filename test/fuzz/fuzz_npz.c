@@ -78,7 +78,8 @@ static void read_use(Ctx *cx, const Src *s)
 			p = build(cx, &zip, &directory, p, end);
 		size_t at = zip.len;
 		buf_add(&zip, directory.s, directory.len);
-		put(&zip, 0x06054b50, 4), put(&zip, 0, 4), put(&zip, (uint64_t)members, 2), put(&zip, (uint64_t)members, 2);
+		put(&zip, 0x06054b50, 4), put(&zip, 0, 4);
+		put(&zip, (uint64_t)members, 2), put(&zip, (uint64_t)members, 2);
 		put(&zip, directory.len, 4), put(&zip, at, 4), put(&zip, 0, 2);
 		file.text = zip.s;
 		file.len = zip.len;

@@ -8,7 +8,8 @@
 
 static void same(const Data *a, const Data *b, Ctx *cx)
 {
-	float *p = NEW(&cx->scratch, a->inputs + a->targets, float), *q = NEW(&cx->scratch, a->inputs + a->targets, float);
+	float *p = NEW(&cx->scratch, a->inputs + a->targets, float);
+	float *q = NEW(&cx->scratch, a->inputs + a->targets, float);
 	if (a->cases != b->cases || a->inputs != b->inputs || a->targets != b->targets || a->sequences != b->sequences)
 		__builtin_trap();
 	for (uint64_t i = 0; i < a->cases && i < 50; i++) {

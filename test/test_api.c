@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls on data and networks: what they give, what they refuse, and that messages stay with their handle. */
+#include <locale.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "test.h"
+
+static const char net_text[] = "group in 2 input\ngroup out 3 softmax output\nconnect in[0], true -> out\n"
+                               "connect in[1] -> out[0:1] frozen\n";
+
+static void collect(void *user, const char *text, size_t len)
+{
+	Buf *b = user;
+	buf_add(b, text, len);
+}
+
+static void networks_describe_themselves(void **state)
+{
+	(void)state;
+	mp_net *net;
+	assert_int_equal(mp_net_parse(&net, net_text, "n.topo", NULL), MP_OK);
+	const mp_net_info *i = mp_net_get_info(net);
+	assert_string_equal(i->name, "n.topo");
+	assert_true(i->groups == 2 && i->units == 5 && i->inputs == 2 && i->outputs == 3 && i->levels == 1);
+	assert_true(i->connections == 8 && i->input_connections == 8);
+	assert_string_equal(i->group[1].function, "softmax");
+	assert_string_equal(i->group[0].role, "input");
+	assert_int_equal(i->blocks, 3);
+	assert_string_equal(i->block[0].from, "in[0]");
+	assert_string_equal(i->block[1].from, "true");
+	assert_string_equal(i->block[2].to, "out[0:1]");
+	assert_true(i->block[2].frozen && i->block[2].connections == 2);
+	mp_net_close(net);
+	assert_int_equal(mp_net_open(&net, "/no/such/file.topo", NULL), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_net_messages(net), "/no/such/file.topo"));
+	mp_net_close(net);
+	mp_net_close(NULL);
+	assert_non_null(strstr(mp_net_messages(NULL), "memory"));
+}
+
+static void stages_are_printed(void **state)
+{
+	(void)state;
+	Ctx cx;
+	mp_net *net;
+	ctx_init(&cx, NULL);
+	Buf out = { .arena = &cx.keep };
+	assert_int_equal(mp_net_parse(&net, net_text, "n.topo", NULL), MP_OK);
+	const char *stages[] = { "net", "plan", "program" };
+	for (size_t i = 0; i < COUNT(stages); i++) {
+		out.len = 0;
+		assert_int_equal(mp_net_print(net, stages[i], i == 2 ? "ref" : NULL, collect, &out), MP_OK);
+		assert_non_null(strstr(out.s, "softmax"));
+	}
+	assert_int_equal(mp_net_print(net, "soup", NULL, collect, &out), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_net_messages(net), "the stages are"));
+	assert_int_equal(mp_net_print(net, "plan", "abacus", collect, &out), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_net_messages(net), "abacus"));
+	mp_net_close(net);
+	ctx_free(&cx);
+}
+
+static void data_from_memory(void **state)
+{
+	(void)state;
+	float x[] = { 1, 2, 3, 4, 5, 6 }, y[] = { 0, 1, NAN }, row[2], target;
+	uint64_t seq[] = { 0, 1, 3 };
+	mp_data *d;
+	const mp_data_info *i;
+	assert_int_equal(mp_data_new(&d, 3, 2, 1, x, y, seq, 2, NULL), MP_OK);
+	assert_int_equal(mp_data_get_info(d, &i), MP_OK);
+	assert_true(i->cases == 3 && i->inputs == 2 && i->targets == 1 && i->sequences == 2 && i->missing == 1);
+	assert_true(i->min == 1 && i->max == 6 && i->density == 1);
+	mp_data_get_case(d, 1, row, &target);
+	assert_true(row[0] == 3 && row[1] == 4 && target == 1);
+	mp_data_get_case(d, 2, NULL, NULL);
+	assert_string_equal(mp_data_get_name(d, 0), "");
+	double o = 0.25;
+	assert_string_equal(mp_data_get_guess(d, &o), "0.25");
+	assert_int_equal(mp_data_scale(d, "range", NULL), MP_OK);
+	assert_int_equal(mp_data_get_info(d, &i), MP_OK);
+	assert_true(i->min == 0 && i->max == 1);
+	assert_string_equal(i->scale, "range");
+	mp_data_close(d);
+	assert_int_equal(mp_data_new(&d, 0, 2, 1, x, y, NULL, 0, NULL), MP_BAD_INPUT);
+	mp_data_close(d);
+	assert_int_equal(mp_data_new(&d, UINT64_MAX / 4, 2, 1, x, y, NULL, 0, NULL), MP_NO_MEMORY);
+	mp_data_close(d);
+	x[1] = INFINITY;
+	assert_int_equal(mp_data_new(&d, 3, 2, 1, x, y, NULL, 0, NULL), MP_BAD_INPUT);
+	assert_true(*mp_data_messages(d));
+	mp_data_close(d);
+	mp_data_close(NULL);
+	assert_non_null(strstr(mp_data_messages(NULL), "memory"));
+}
+
+static void data_is_split_scaled_and_saved(void **state)
+{
+	(void)state;
+	mp_data *d, *first, *rest, *other;
+	const mp_data_info *a, *b;
+	const char *path = "api-split.npz";
+	assert_int_equal(mp_data_open(&d, "make:spirals", NULL, NULL), MP_OK);
+	assert_int_equal(mp_data_split(d, 0.75, 3, &first, &rest), MP_OK);
+	mp_data_get_info(first, &a);
+	mp_data_get_info(rest, &b);
+	assert_true(a->cases + b->cases == 194 && a->cases > 130 && a->cases < 160);
+	assert_int_equal(mp_data_scale(first, "sideways", NULL), MP_BAD_INPUT);
+	assert_int_equal(mp_data_scale(first, "zscore", rest), MP_OK);
+	assert_int_equal(mp_data_save(first, path), MP_OK);
+	assert_int_equal(mp_data_open(&other, path, NULL, NULL), MP_OK);
+	mp_data_get_info(other, &a);
+	assert_string_equal(a->scale, "zscore");
+	mp_data_close(other);
+	assert_int_equal(mp_data_open(&other, "make:xor", NULL, NULL), MP_OK);
+	assert_int_equal(mp_data_save(other, "/no/such/folder/x.npz"), MP_FAILED);
+	mp_data_close(other);
+	assert_int_equal(mp_data_open(&other, "make:parity:3", NULL, NULL), MP_OK);
+	assert_int_equal(mp_data_scale(other, "range", d), MP_BAD_INPUT);     /* three inputs and two */
+	mp_data_close(other);
+	mp_data_close(first);
+	mp_data_close(rest);
+	assert_int_equal(mp_data_split(d, 2, 3, &first, &rest), MP_BAD_INPUT);
+	mp_data_close(first);
+	mp_data_close(rest);
+	mp_data_close(d);
+	unlink(path);
+}
+
+static void guesses_have_names(void **state)
+{
+	(void)state;
+	mp_data *d;
+	float y[26];
+	double out[26];
+	assert_int_equal(mp_data_open(&d, "make:letters", NULL, NULL), MP_OK);
+	mp_data_get_case(d, 0, NULL, y);
+	for (int i = 0; i < 26; i++)
+		out[i] = y[i];
+	assert_int_equal(strlen(mp_data_get_guess(d, out)), 2);
+	assert_non_null(strstr(mp_data_get_name(d, 0), "/0"));
+	mp_data_close(d);
+	assert_int_equal(mp_data_open(&d, "make:encoder:4-2", NULL, NULL), MP_OK);
+	double four[] = { 0.1, 0.2, 0.9, 0.3 };
+	assert_string_equal(mp_data_get_guess(d, four), "2");
+	mp_data_close(d);
+}
+
+static void weights_go_in_and_out(void **state)
+{
+	(void)state;
+	mp_net *net;
+	mp_run *run;
+	mp_data *xor;
+	double w[8], back[8];
+	assert_int_equal(mp_net_parse(&net, net_text, "n.topo", NULL), MP_OK);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_int_equal(mp_run_get_weights(run, w, 7), MP_BAD_INPUT);
+	assert_int_equal(mp_run_get_weights(run, w, 8), MP_OK);
+	for (int i = 0; i < 8; i++)
+		w[i] = i / 3.0;
+	assert_int_equal(mp_run_set_weights(run, w, 8), MP_OK);
+	assert_int_equal(mp_run_get_weights(run, back, 8), MP_OK);
+	assert_memory_equal(w, back, sizeof w);
+	assert_null(mp_run_get(run, "colour"));
+	assert_int_equal(mp_run_load(run, "/no/such.safetensors"), MP_BAD_INPUT);
+	assert_int_equal(mp_run_save(run, "/no/such/folder/w.safetensors"), MP_FAILED);
+	assert_int_equal(mp_data_open(&xor, "make:xor", NULL, NULL), MP_OK);
+	mp_result r;
+	assert_int_equal(mp_run_test(run, xor, &r, NULL), MP_BAD_INPUT);      /* one target, three outputs */
+	assert_int_equal(mp_run_write_outputs(run, "/no/such/folder/o.npy", w, 2), MP_FAILED);
+	mp_data_close(xor);
+	mp_run_close(run);
+	mp_net_close(net);
+	assert_non_null(strstr(mp_run_messages(NULL), "memory"));
+}
+
+/* A program around us may write numbers with a comma; files never do. */
+static void decimal_commas_do_not_matter(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE" };
+	bool found = false;
+	for (size_t i = 0; i < COUNT(names) && !found; i++)
+		found = setlocale(LC_NUMERIC, names[i]) != NULL;
+	if (!found)
+		skip();
+	mp_net *net;
+	mp_run *run;
+	assert_int_equal(mp_net_parse(&net, "group a 1 input\ngroup b 1 output\nconnect a -> b\ntrain rate 0.25\n", "c.topo", NULL),
+	                 MP_OK);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_string_equal(mp_run_get(run, "rate"), "0.25");
+	mp_run_close(run);
+	mp_net_close(net);
+	setlocale(LC_NUMERIC, "C");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(networks_describe_themselves),
+		cmocka_unit_test(stages_are_printed),
+		cmocka_unit_test(data_from_memory),
+		cmocka_unit_test(data_is_split_scaled_and_saved),
+		cmocka_unit_test(guesses_have_names),
+		cmocka_unit_test(weights_go_in_and_out),
+		cmocka_unit_test(decimal_commas_do_not_matter),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
