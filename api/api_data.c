@@ -95,9 +95,18 @@ const char *mp_data_messages(const mp_data *data)
 	return data ? ctx_messages(&data->cx) : "error: out of memory\n";
 }
 
+/* Handles of data that could not be read stay, for their messages; nothing else can be done with them. */
+static Data *readable(Ctx *cx, const mp_data *d)
+{
+	if (!d->data)
+		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
+	return d->data;
+}
+
 static void info_body(void *arg)
 {
 	DataArgs *a = arg;
+	readable(&a->d->cx, a->d);
 	data_describe(&a->d->cx, a->d->data, &a->d->info);
 }
 
@@ -112,7 +121,7 @@ mp_status mp_data_get_info(mp_data *data, const mp_data_info **info)
 static void save_body(void *arg)
 {
 	DataArgs *a = arg;
-	data_write(&a->d->cx, a->d->data, a->path);
+	data_write(&a->d->cx, readable(&a->d->cx, a->d), a->path);
 }
 
 mp_status mp_data_save(mp_data *data, const char *path)
@@ -123,7 +132,7 @@ mp_status mp_data_save(mp_data *data, const char *path)
 static void part_body(void *arg)
 {
 	DataArgs *a = arg;
-	a->d->data = data_part(&a->d->cx, a->from->data, a->share, a->seed, a->rest);
+	a->d->data = data_part(&a->d->cx, readable(&a->d->cx, a->from), a->share, a->seed, a->rest);
 }
 
 mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_data **first, mp_data **rest)
@@ -139,6 +148,7 @@ static void scale_body(void *arg)
 {
 	DataArgs *a = arg;
 	Ctx *cx = &a->d->cx;
+	readable(cx, a->d);
 	int kind = scale_find(a->kind, strlen(a->kind));
 	if (kind <= SCALE_NONE)
 		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1)", "there is no scale '%s'", a->kind);
@@ -149,10 +159,10 @@ static void scale_body(void *arg)
 static void scale_also_body(void *arg)
 {
 	DataArgs *a = arg;
-	if (a->d->data->inputs != a->from->data->inputs)
+	if (readable(&a->d->cx, a->d)->inputs != a->from->data->inputs)
 		fail(&a->d->cx, MP_BAD_INPUT, "scale data of the same width together", "the two sets have %u and %u inputs",
 		     a->from->data->inputs, a->d->data->inputs);
-	data_scale_apply(&a->d->cx, a->d->data, &a->from->data->scale);
+	data_scale_apply(&a->d->cx, &a->d->cx.keep, a->d->data, &a->from->data->scale);
 	a->d->info.name = NULL;
 }
 
@@ -224,4 +234,10 @@ static void guess_body(void *arg)
 const char *mp_data_get_guess(mp_data *data, const double *outputs)
 {
 	return api_call(&data->cx, guess_body, &(NameArgs){ .d = data, .outputs = outputs }) == MP_OK ? data->text.s : "";
+}
+
+const char *const *mp_data_get_classes(const mp_data *data, uint32_t *count)
+{
+	*count = data->data ? data->data->class_count : 0;
+	return data->data ? data->data->classes : NULL;
 }

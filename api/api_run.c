@@ -4,14 +4,30 @@
 
 #include "api.h"
 
+static void new_body(void *arg)
+{
+	Run *r = arg;
+	if (!r->net)
+		fail(&r->cx, MP_BAD_INPUT, "look at what mp_net_open returned", "this network could not be read");
+	r->opt = r->net->options;
+}
+
+/* What a run may be given: a network and data that were read. */
+static const Data *readable(Ctx *cx, const mp_data *d)
+{
+	if (d && !d->data)
+		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
+	return d ? d->data : NULL;
+}
+
 mp_status mp_run_new(mp_run **run, const mp_net *net, const mp_allocator *alloc)
 {
 	*run = api_handle(sizeof **run, alloc);
 	if (!*run)
 		return MP_NO_MEMORY;
 	(*run)->net = net->net;
-	(*run)->opt = net->net->options;
-	return MP_OK;
+	(*run)->saved_error = -1;
+	return api_call(&(*run)->cx, new_body, *run);
 }
 
 void mp_run_close(mp_run *run)
@@ -44,6 +60,7 @@ static void set_body(void *arg)
 		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", a->option, old,
 		     a->value);
 	a->r->opt = o;
+	a->r->error_set |= strcmp(a->option, "error") == 0;
 }
 
 mp_status mp_run_set(mp_run *run, const char *option, const char *value)
@@ -56,7 +73,14 @@ typedef struct GetArgs { Run *r; const char *option, *value; } GetArgs;
 static void get_body(void *arg)
 {
 	GetArgs *a = arg;
-	a->value = option_get(&a->r->cx.keep, &a->r->opt, a->option);
+	const char *value = option_get(&a->r->cx.scratch, &a->r->opt, a->option);
+	if (!value)
+		return;
+	Buf *b = &a->r->text;
+	b->arena = &a->r->cx.keep;
+	b->len = 0;
+	buf_puts(b, value);
+	a->value = b->s;
 }
 
 const char *mp_run_get(mp_run *run, const char *option)
@@ -81,7 +105,6 @@ static void resume_body(void *arg)
 	if (a->r->program)
 		fail(&a->r->cx, MP_BAD_INPUT, "resume into a new run", "this run has already started");
 	checkpoint_load(a->r, a->path, true);
-	a->r->resumed = true;
 	a->r->report.epoch = a->r->at.epoch;              /* where it goes on: known before the first report */
 }
 
@@ -133,23 +156,43 @@ mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outp
 
 /* ---- training and testing ---- */
 
-typedef struct TrainArgs { Run *r; const Data *data, *test; mp_report_fn *fn; void *user; mp_result *result; double *out; } TrainArgs;
+typedef struct TrainArgs {
+	Run *r;
+	const mp_data *data, *test;
+	mp_report_fn *fn;
+	void *user;
+	mp_result *result;
+	double *out;
+} TrainArgs;
 
 static void train_body(void *arg)
 {
 	TrainArgs *a = arg;
-	a->r->cx.status = run_train(a->r, a->data, a->test, a->fn, a->user);
+	Ctx *cx = &a->r->cx;
+	cx->status = run_train(a->r, readable(cx, a->data), readable(cx, a->test), a->fn, a->user);
 }
 
 mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp_report_fn *report, void *user)
 {
 	return api_call(&run->cx, train_body,
-	                &(TrainArgs){ .r = run, .data = data->data, .test = test ? test->data : NULL, .fn = report, .user = user });
+	                &(TrainArgs){ .r = run, .data = data, .test = test, .fn = report, .user = user });
 }
 
 const mp_report *mp_run_get_report(const mp_run *run)
 {
 	return &run->report;
+}
+
+const mp_point *mp_run_get_history(const mp_run *run, size_t *count)
+{
+	*count = run->points;
+	return run->history;
+}
+
+const char *const *mp_run_get_classes(const mp_run *run, uint32_t *count)
+{
+	*count = run->class_count;
+	return run->classes;
 }
 
 void mp_run_stop(mp_run *run)
@@ -160,12 +203,12 @@ void mp_run_stop(mp_run *run)
 static void test_body(void *arg)
 {
 	TrainArgs *a = arg;
-	run_test(a->r, a->data, a->result, a->out);
+	run_test(a->r, readable(&a->r->cx, a->data), a->result, a->out);
 }
 
 mp_status mp_run_test(mp_run *run, const mp_data *data, mp_result *result, double *outputs)
 {
-	return api_call(&run->cx, test_body, &(TrainArgs){ .r = run, .data = data->data, .result = result, .out = outputs });
+	return api_call(&run->cx, test_body, &(TrainArgs){ .r = run, .data = data, .result = result, .out = outputs });
 }
 
 /* ---- weights ---- */

@@ -2,11 +2,13 @@
 /* The table of targets: adding one is a line here and a folder in target/. */
 #include <string.h>
 
-#include "lib.h"
+#include "api.h"
 
 extern const Target target_ref;
+extern ToolFn gf11_tool;
 
 static const Target *const targets[] = { &target_ref };
+static const struct { const char *name; ToolFn *run; } tools[] = { { "gf11", gf11_tool } };
 
 const Target *target_find(const char *name)
 {
@@ -22,5 +24,22 @@ const char *target_names(Arena *a)
 	buf_puts(&b, "the targets here are:");
 	for (size_t i = 0; i < COUNT(targets); i++)
 		buf_printf(&b, "%s %s", i ? "," : "", targets[i]->name);
+	return b.s;
+}
+
+ToolFn *target_tool(const char *name)
+{
+	for (size_t i = 0; i < COUNT(tools); i++)
+		if (strcmp(tools[i].name, name) == 0)
+			return tools[i].run;
+	return NULL;
+}
+
+const char *target_tool_names(Arena *a)
+{
+	Buf b = { .arena = a };
+	buf_puts(&b, "targets with commands are:");
+	for (size_t i = 0; i < COUNT(tools); i++)
+		buf_printf(&b, "%s %s", i ? "," : "", tools[i].name);
 	return b.s;
 }

@@ -145,7 +145,7 @@ static bool option_take(Args *a, int *i)
 			return false;
 		}
 	}
-	a->given[a->givens++] = (Given){ v.name, value, v.library };
+	a->given[a->givens++] = (Given){ v.name, value, v.library, !v.argument };
 	return true;
 }
 
@@ -230,6 +230,12 @@ void *args_alloc(Args *a, size_t count, size_t size)
 	k->next = a->kept;
 	a->kept = k;
 	return k->bytes;
+}
+
+char *args_copy(Args *a, const char *text)
+{
+	size_t n = strlen(text) + 1;
+	return memcpy(args_alloc(a, n, 1), text, n);
 }
 
 void args_free(Args *a)

@@ -49,12 +49,13 @@ typedef struct Command {
 } Command;
 
 extern const Command *const commands[];                     /* ends with NULL */
-extern const Command train_command, test_command, predict_command, show_command, data_command, help_command;
+extern const Command train_command, test_command, predict_command, show_command, data_command, gf11_command,
+                     bench_command, help_command;
 const Command *command_find(const char *name);              /* NULL: no such, which has been said */
 
 /* ---- args.c: options in, usage errors out -------------------------------------------------------------------- */
 
-typedef struct Given { const char *name, *value; bool library; } Given; /* flags: "1" or "0" */
+typedef struct Given { const char *name, *value; bool library, flag; } Given; /* flags: "1" or "0" */
 typedef struct Kept Kept;
 
 struct Args {
@@ -73,6 +74,7 @@ bool args_flag(const Args *a, const char *name);
 /* Leaves *value alone if it is not given; false: it is not a number, which has been said. */
 bool args_count(const Args *a, const char *name, uint64_t *value);
 void *args_alloc(Args *a, size_t count, size_t size);       /* zeroed; ends the program if there is no memory */
+char *args_copy(Args *a, const char *text);
 
 /* One option as help, manual and completion see it, whether it is ours or the library's. */
 typedef struct OptionView { const char *name, *argument, *help, *standard; bool library; } OptionView;
@@ -87,6 +89,7 @@ void guess_try(Guess *g, const char *name);
 /* ---- manual.c: help, man page and completion, all from the tables -------------------------------------------- */
 
 void manual_help(FILE *f, const Command *c);                /* NULL: all commands */
+void manual_json(const Command *c);                         /* the same for other programs, to stdout */
 int manual_print(const char *which);                        /* "1": microprop(1) in roff; "options": a plain list */
 int manual_completion(const char *shell);
 
@@ -98,6 +101,7 @@ typedef struct Session { mp_net *net; mp_data *data, *test; mp_run *run; } Sessi
 int  after_net(const mp_net *net, mp_status status);
 int  after_data(const mp_data *data, mp_status status);
 int  after_run(const mp_run *run, mp_status status);
+int  after_tool(const mp_tool *tool, mp_status status);
 
 /* Each returns the exit status; messages have been shown. */
 int  session_net(Session *s, const char *path);
@@ -109,6 +113,17 @@ void session_close(Session *s);
 
 extern const Option data_reading[];                         /* options that say how to read data */
 
+/* ---- outputs.c: files to be written, checked before the work ------------------------------------------------- */
+
+/* What the option names, if it is given; EXIT_USAGE: it could not be written, which has been said. */
+int output_check(Args *a, const char *option);              /* a file */
+int folder_output_check(Args *a, const char *option);       /* a folder, which may have to be made */
+
+/* ---- cmd_gf11.c: commands of a target ------------------------------------------------------------------------ */
+
+/* Runs the target's command `verb` (NULL: the first operand) with the operands after it and all options given. */
+int tool_run(Args *a, const char *target, const char *verb);
+
 /* ---- json.c: JSON out ---------------------------------------------------------------------------------------- */
 
 typedef struct Json { FILE *f; int depth; bool more, lines; } Json; /* lines: one member a line, indented */
@@ -119,7 +134,7 @@ void json_text(Json *j, const char *key, const char *value); /* NULL: null; byte
 void json_real(Json *j, const char *key, double value);     /* shortest that reads back the same; not finite: null */
 void json_count(Json *j, const char *key, uint64_t value);
 void json_bool(Json *j, const char *key, bool value);
-void number_print(FILE *f, double value);                      /* the number alone; nan and inf as such */
+void number_print(FILE *f, double value);                   /* the number alone; nan and inf as such */
 void json_end(Json *j);                                     /* closes the object at the top, ends the line */
 
 /* ---- text.c: numbers for people ------------------------------------------------------------------------------ */
@@ -154,17 +169,9 @@ void progress_end(Progress *p);                             /* clears the line *
 
 /* ---- curve.c: a learning curve drawn with characters --------------------------------------------------------- */
 
-/* What a report brings to the curve; the test values are NaN where there is no test data. */
-enum { ERROR, TEST_ERROR, RIGHT, TEST_RIGHT, CURVE_VALUES };
-typedef struct Point { double epoch, value[CURVE_VALUES]; } Point;
-enum { CURVE_POINTS = 4096 };
-typedef struct Curve {
-	size_t points, every, skipped;                      /* one report in `every` is kept, so that any run fits */
-	Point point[CURVE_POINTS + 1];                      /* point[points] is the newest, whether it is kept or not */
-} Curve;
+typedef struct Curve { const mp_point *point; size_t points; bool tested; } Curve;
 
-void curve_add(Curve *c, const mp_report *r);
-void curve_draw(const Curve *c, const Screen *screen, FILE *f);
+void curve_draw(const Curve *c, const Screen *screen, FILE *f); /* nothing, where there are not two points */
 
 /* ---- words.c: a few words transcribed ------------------------------------------------------------------------ */
 
@@ -174,14 +181,19 @@ int words_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f); /* 
 
 typedef struct RunDir {
 	const char *path;         /* NULL: none asked for */
-	FILE *metrics;
+	Args *args;
+	Session *session;
+	const char *data, *test;  /* names, for args.json */
+	bool resumed;
+	FILE *metrics;            /* NULL until there is something to write: a run that is refused leaves no trace */
 	uint64_t epoch;           /* the last that has a line there */
 	const char *last, *best;  /* files of checkpoints */
 	bool better;              /* there may have been an epoch better than those of best.safetensors */
 	double saved;             /* wall clock when they were written */
 } RunDir;
 
-int  rundir_open(RunDir *d, Session *s, Args *a, const char *data, const char *test, bool resumed);
+int  rundir_check(RunDir *d, Args *a);                      /* refuses a folder that holds another run */
+int  rundir_prepare(RunDir *d, Session *s, const char *data, const char *test); /* the run as it will start */
 int  rundir_report(RunDir *d, mp_run *run, const mp_report *r); /* a line of metrics, checkpoints that are due */
 int  rundir_save(RunDir *d, mp_run *run);                   /* last and best checkpoint */
 int  rundir_close(RunDir *d);

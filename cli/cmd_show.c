@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* show: a topology file comes in; the network as compiled, at any stage, goes out. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
 static const Option options[] = {
 	{ "stage", "net|plan|program", "print this stage of the compilation and nothing else" },
-	{ "json", NULL, "print counts, groups and blocks as one JSON object" },
+	{ "json", NULL, "print counts, groups and blocks as one JSON object; with --stage its text, too" },
 	{ NULL, NULL, NULL },
 };
 
@@ -27,12 +28,13 @@ static void piece_write(void *user, const char *text, size_t len)
 	fwrite(text, 1, len, user);
 }
 
-static int stage_print(Session *s, const char *stage, const char *target)
+static int stage_print(Session *s, const char *stage, const char *target, FILE *f)
 {
-	return after_net(s->net, mp_net_print(s->net, stage, target, piece_write, stdout));
+	return after_net(s->net, mp_net_print(s->net, stage, target, piece_write, f));
 }
 
-static void show_json(const mp_net_info *n)
+/* text: of the stage, or both NULL. */
+static void show_json(const mp_net_info *n, const char *stage, const char *text)
 {
 	Json j = { .f = stdout };
 	json_open(&j, NULL, '{');
@@ -72,7 +74,28 @@ static void show_json(const mp_net_info *n)
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
+	if (stage) {
+		json_text(&j, "stage", stage);
+		json_text(&j, "text", text);
+	}
 	json_end(&j);
+}
+
+static int stage_json(Session *s, const char *stage, const char *target)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	int rc = f ? stage_print(s, stage, target, f) : EXIT_FAILED;
+	bool failed = !f || ferror(f);
+	if ((f && fclose(f)) || failed) {
+		complain("close other programs", "out of memory");
+		rc = EXIT_FAILED;
+	}
+	if (!rc)
+		show_json(mp_net_get_info(s->net), stage, text);
+	free(text);
+	return rc;
 }
 
 static int show_summary(Session *s, const mp_net_info *n, const char *target)
@@ -86,7 +109,7 @@ static int show_summary(Session *s, const mp_net_info *n, const char *target)
 	for (size_t i = 0; i < COUNT(rows); i++)
 		printf("%-18s %12s\n", rows[i].name, word_count(rows[i].value).s);
 	putchar('\n');
-	return stage_print(s, "net", target);
+	return stage_print(s, "net", target, stdout);
 }
 
 static int show_steps(Session *s, const Args *a)
@@ -96,11 +119,13 @@ static int show_steps(Session *s, const Args *a)
 		return rc;
 	const char *stage = args_text(a, "stage"), *target = args_text(a, "target");
 	const mp_net_info *info = mp_net_get_info(s->net);
-	if (args_flag(a, "json")) {
-		show_json(info);
-		return EXIT_DONE;
-	}
-	return stage ? stage_print(s, stage, target) : show_summary(s, info, target);
+	bool json = args_flag(a, "json");
+	if (stage)
+		return json ? stage_json(s, stage, target) : stage_print(s, stage, target, stdout);
+	if (!json)
+		return show_summary(s, info, target);
+	show_json(info, NULL, NULL);
+	return EXIT_DONE;
 }
 
 static int show_run(Args *a)

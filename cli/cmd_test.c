@@ -50,24 +50,33 @@ static const Example predict_examples[] = {
 	{ NULL, NULL },
 };
 
-/* Net and weights. */
-static int weights_open(Session *s, const Args *a)
+/* Net and weights; the data is then read with the classes that the weights know. */
+static int weights_open(Session *s, const Args *a, mp_data_options *reading)
 {
 	int rc = session_net(s, a->operand[0]);
 	if (!rc)
 		rc = session_run(s);
 	if (!rc)
 		rc = session_set(s, a);
-	return rc ? rc : after_run(s->run, mp_run_load(s->run, a->operand[1]));
+	if (!rc)
+		rc = after_run(s->run, mp_run_load(s->run, a->operand[1]));
+	if (!rc)
+		reading->classes = mp_run_get_classes(s->run, &reading->class_count);
+	return rc;
 }
 
+/* What can be measured has targets. */
 static int cases_count(mp_data *data, uint64_t *cases)
 {
 	const mp_data_info *info;
 	int rc = after_data(data, mp_data_get_info(data, &info));
-	if (!rc)
-		*cases = info->cases;
-	return rc;
+	if (rc)
+		return rc;
+	*cases = info->cases;
+	if (!info->targets)
+		complain("give data with targets, or see its outputs with: microprop predict",
+		         "%s has no targets to measure by", info->name);
+	return info->targets ? EXIT_DONE : EXIT_USAGE;
 }
 
 static void test_show(const Session *s, const mp_result *r, const char *file, bool json)
@@ -104,7 +113,9 @@ static int test_steps(Session *s, Args *a)
 	mp_result result;
 	if (!session_reading(a, true, &reading))
 		return EXIT_USAGE;
-	int rc = weights_open(s, a);
+	int rc = output_check(a, "outputs");
+	if (!rc)
+		rc = weights_open(s, a, &reading);
 	if (rc)
 		return rc;
 	const mp_net_info *net = mp_net_get_info(s->net);
@@ -113,7 +124,7 @@ static int test_steps(Session *s, Args *a)
 		complain("write: microprop test FILE.topo WEIGHTS DATA", "%s names no data to test on", a->operand[0]);
 		return EXIT_USAGE;
 	}
-	if ((rc = session_data(&s->data, data, &reading)) || (file && (rc = cases_count(s->data, &cases))))
+	if ((rc = session_data(&s->data, data, &reading)) || (rc = cases_count(s->data, &cases)))
 		return rc;
 	if (file)
 		outputs = args_alloc(a, cases * net->outputs, sizeof *outputs);
@@ -149,22 +160,40 @@ const Command test_command = {
 
 /* ---- predict ---- */
 
-/* Cases may come with targets or without: rows as wide as the net's inputs have none.  So the data is read as
- * unlabelled first, and again with targets if that does not fit. */
-static int cases_open(Session *s, const char *path, mp_data_options *reading)
+/* Reads the data one way; NULL: that does not give the inputs of the net. */
+static mp_data *cases_try(const Session *s, const char *path, const mp_data_options *reading)
 {
 	const mp_data_info *info;
-	bool standard_input = !strcmp(path, "-");
-	reading->unlabelled = 1;
-	if (mp_data_open(&s->data, path, reading, NULL) == MP_OK && mp_data_get_info(s->data, &info) == MP_OK &&
-	    info->inputs == mp_net_get_info(s->net)->inputs)
-		return EXIT_DONE;
-	mp_data_close(s->data);
-	s->data = NULL;
-	reading->unlabelled = 0;
-	if (standard_input)
+	mp_data *data;
+	if (!strcmp(path, "-"))
 		lseek(STDIN_FILENO, 0, SEEK_SET);
-	return session_data(&s->data, path, reading);
+	if (mp_data_open(&data, path, reading, NULL) == MP_OK && mp_data_get_info(data, &info) == MP_OK &&
+	    info->inputs == mp_net_get_info(s->net)->inputs)
+		return data;
+	mp_data_close(data);
+	return NULL;
+}
+
+/* Cases may come with targets or without: rows as wide as the net's inputs have none.  So the data is read as
+ * unlabelled first, then with the targets it has, then with targets that may be anything, as nobody looks at them. */
+static int cases_open(Session *s, const char *path, const mp_data_options *reading)
+{
+	char last[24];
+	mp_data_options bare = *reading, any = *reading;
+	bare.unlabelled = 1;
+	if (bare.inputs)
+		bare.targets = bare.labels = NULL;
+	snprintf(last, sizeof last, "%llu", 1ull + mp_net_get_info(s->net)->inputs);
+	any.classes = NULL;
+	any.labels = reading->targets ? reading->targets : reading->labels ? reading->labels : last;
+	const mp_data_options *const ways[] = { &bare, reading, &any };
+	for (size_t i = 0; i < COUNT(ways) && !s->data; i++)
+		s->data = cases_try(s, path, ways[i]);
+	if (s->data)
+		return EXIT_DONE;
+	if (!strcmp(path, "-"))
+		lseek(STDIN_FILENO, 0, SEEK_SET);
+	return session_data(&s->data, path, reading);     /* says what is wrong with it as it stands */
 }
 
 /* Standard input becomes a file that can be read twice. */
@@ -193,17 +222,20 @@ typedef struct Table {
 	uint64_t cases;
 	uint32_t width;
 	bool named, guess;
-	bool targets;             /* the data has some, and so knows what its classes are called */
+	const char *const *classes; /* what the outputs stand for; NULL: they are not classes, or nobody knows */
+	bool targets;             /* the data has some, and so knows what its codes are called */
 	char number[32];          /* the last guess, where it has not */
 } Table;
 
 static const char *best_guess(Table *t, const double *row)
 {
 	uint32_t best = 0;
-	if (t->targets)
+	if (t->targets && !t->classes)
 		return mp_data_get_guess(t->data, row);
 	for (uint32_t k = 1; k < t->width; k++)
 		best = row[k] > row[best] ? k : best;
+	if (t->classes)
+		return t->classes[best];
 	if (t->width > 1)
 		snprintf(t->number, sizeof t->number, "%u", best);
 	else
@@ -313,7 +345,9 @@ static int predict_steps(Session *s, Args *a)
 	if (!session_reading(a, true, &reading))
 		return EXIT_USAGE;
 	const char *path = a->operands > 2 ? a->operand[2] : "-", *file = args_text(a, "output");
-	int rc = weights_open(s, a);
+	int rc = output_check(a, "output");
+	if (!rc)
+		rc = weights_open(s, a, &reading);
 	if (!rc && !strcmp(path, "-"))
 		rc = input_spool();
 	if (!rc)
@@ -327,8 +361,9 @@ static int predict_steps(Session *s, Args *a)
 	double *outputs = args_alloc(a, info->cases * width, sizeof *outputs);
 	Table t = { .data = s->data, .outputs = outputs, .cases = info->cases, .width = width, .named = info->named,
 	            .guess = args_flag(a, "guess"), .targets = info->targets == width };
-	mp_result result;
-	rc = after_run(s->run, mp_run_test(s->run, s->data, &result, outputs));
+	if (reading.class_count == width)
+		t.classes = reading.classes;
+	rc = after_run(s->run, mp_run_test(s->run, s->data, NULL, outputs));
 	if (!rc && file)
 		rc = table_write(s, &t, file);
 	if (rc)

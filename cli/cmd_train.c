@@ -70,9 +70,8 @@ typedef struct Train {
 	Args *args;
 	const char *data, *test;  /* names */
 	uint64_t words;
-	bool json, resumed;
+	bool json;
 	Progress progress;
-	Curve *curve;
 	RunDir dir;
 	int failed;               /* exit status of what went wrong while reporting */
 	const char *saved;        /* file the final weights are in */
@@ -81,21 +80,30 @@ typedef struct Train {
 static int train_report(void *user, mp_run *run, const mp_report *r)
 {
 	Train *t = user;
-	curve_add(t->curve, r);
 	t->failed = rundir_report(&t->dir, run, r);
 	progress_show(&t->progress, r);
 	return t->failed;
+}
+
+/* What can be said before any file is read. */
+static int train_check(Train *t)
+{
+	Args *a = t->args;
+	if (args_text(a, "load") && args_text(a, "resume")) {
+		complain("--load starts anew from weights, --resume goes on; give one of them",
+		         "--load and --resume exclude each other");
+		return EXIT_USAGE;
+	}
+	if (!args_count(a, "words", &t->words))
+		return EXIT_USAGE;
+	int rc = output_check(a, "save");
+	return rc ? rc : rundir_check(&t->dir, a);
 }
 
 /* The run, with the weights it starts from and the options given. */
 static int train_prepare(Train *t)
 {
 	const char *load = args_text(t->args, "load"), *resume = args_text(t->args, "resume");
-	if (load && resume) {
-		complain("--load starts anew from weights, --resume goes on; give one of them",
-		         "--load and --resume exclude each other");
-		return EXIT_USAGE;
-	}
 	int rc = session_run(&t->s);
 	if (!rc && resume)                                 /* brings its own options, those given come on top */
 		rc = after_run(t->s.run, mp_run_resume(t->s.run, resume));
@@ -103,7 +111,6 @@ static int train_prepare(Train *t)
 		rc = session_set(&t->s, t->args);
 	if (!rc && load)
 		rc = after_run(t->s.run, mp_run_load(t->s.run, load));
-	t->resumed = resume;
 	return rc;
 }
 
@@ -122,7 +129,10 @@ static int train_read(Train *t)
 	if (!session_reading(t->args, true, &main_file) || !session_reading(t->args, false, &test_file))
 		return EXIT_USAGE;
 	int rc = session_data(&t->s.data, t->data, &main_file);
-	return rc || !t->test ? rc : session_data(&t->s.test, t->test, &test_file);
+	if (rc || !t->test)
+		return rc;
+	test_file.classes = mp_data_get_classes(t->s.data, &test_file.class_count);
+	return session_data(&t->s.test, t->test, &test_file);
 }
 
 static int train_save(Train *t)
@@ -200,6 +210,20 @@ static void result_table(const Train *t, const mp_report *r)
 		printf("saved to %s\n", t->saved);
 }
 
+/* The history of a long run leaves epochs out; its last is always drawn. */
+static void result_curve(Train *t, const mp_report *r, const Screen *screen)
+{
+	Curve c = { .tested = r->tested };
+	const mp_point *history = mp_run_get_history(t->s.run, &c.points);
+	mp_point *point = args_alloc(t->args, c.points + 1, sizeof *point);
+	if (c.points)
+		memcpy(point, history, c.points * sizeof *point);
+	if (c.points && point[c.points - 1].epoch < r->epoch)
+		point[c.points++] = (mp_point){ r->epoch, r->error, r->right, r->test_error, r->test_right };
+	c.point = point;
+	curve_draw(&c, screen, stdout);
+}
+
 static int train_result(Train *t)
 {
 	const mp_report *r = mp_run_get_report(t->s.run);
@@ -211,7 +235,7 @@ static int train_result(Train *t)
 	}
 	result_table(t, r);
 	if (curve ? curve[0] == '1' : screen.terminal)
-		curve_draw(t->curve, &screen, stdout);
+		result_curve(t, r, &screen);
 	if (!t->words || signal_seen)
 		return EXIT_DONE;
 	return words_show(&t->s, t->args, t->s.test ? t->s.test : t->s.data, t->words, stdout);
@@ -222,11 +246,8 @@ static int train_steps(Train *t)
 	Args *a = t->args;
 	int rc = EXIT_DONE;
 	t->json = args_flag(a, "json");
-	t->curve = args_alloc(a, 1, sizeof *t->curve);
-	if (!args_count(a, "words", &t->words))
-		return EXIT_USAGE;
-	if ((rc = session_net(&t->s, a->operand[0])) || (rc = train_prepare(t)) || (rc = train_read(t)) ||
-	    (rc = rundir_open(&t->dir, &t->s, a, t->data, t->test, t->resumed)))
+	if ((rc = train_check(t)) || (rc = session_net(&t->s, a->operand[0])) || (rc = train_prepare(t)) ||
+	    (rc = train_read(t)) || (rc = rundir_prepare(&t->dir, &t->s, t->data, t->test)))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;

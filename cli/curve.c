@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Learning curves.  Reports come in; out goes a drawing made of characters: braille dots where the terminal shows
- * UTF-8, plain ASCII elsewhere.  Test data is drawn with a dotted line (ASCII: another letter), so that it can be told
- * from training data without colours. */
+/* Learning curves.  The points of a run come in; out goes a drawing made of characters: braille dots where the terminal
+ * shows UTF-8, plain ASCII elsewhere.  Test data is drawn with a dotted line (ASCII: another letter), so that it can be
+ * told from training data without colours. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,35 +21,26 @@ typedef struct Axis {
 	bool log;
 } Axis;
 
-/* Points to draw, the newest included. */
-static size_t curve_count(const Curve *c)
+typedef double Series(const mp_point *p);
+
+static double error_of(const mp_point *p)
 {
-	return c->points + (c->skipped > 0);
+	return p->error;
 }
 
-void curve_add(Curve *c, const mp_report *r)
+static double test_error_of(const mp_point *p)
 {
-	size_t n = curve_count(c);
-	if (r->epoch == 0 || (n && c->point[n - 1].epoch >= (double)r->epoch))
-		return;                           /* stopped inside an epoch: nothing new */
-	if (c->points == CURVE_POINTS) {
-		c->points /= 2;
-		c->every *= 2;
-		for (size_t i = 0; i < c->points; i++)
-			c->point[i] = c->point[2 * i];
-	}
-	Point *p = &c->point[c->points];
-	*p = (Point){ (double)r->epoch, { r->error, NAN, r->right, NAN } };
-	if (r->tested) {
-		p->value[TEST_ERROR] = r->test_error;
-		p->value[TEST_RIGHT] = r->test_right;
-	}
-	if (!c->every)
-		c->every = 1;
-	if (++c->skipped >= c->every) {
-		c->points++;
-		c->skipped = 0;
-	}
+	return p->test_error;
+}
+
+static double right_of(const mp_point *p)
+{
+	return p->right;
+}
+
+static double test_right_of(const mp_point *p)
+{
+	return p->test_right;
 }
 
 /* Where v stands on the axis, 0 to 1. */
@@ -69,14 +60,12 @@ static double axis_value(const Axis *a, double place)
 static Axis axis_fit(const Curve *c)
 {
 	Axis a = { .low = INFINITY };
-	for (size_t i = 0; i < curve_count(c); i++) {
-		for (int k = ERROR; k <= TEST_ERROR; k++) {
-			double v = c->point[i].value[k];
-			if (!isfinite(v))
-				continue;
-			a.low = fmin(a.low, v);
-			a.high = fmax(a.high, v);
-		}
+	for (size_t i = 0; i < c->points; i++) {
+		double v = c->point[i].error, test = c->tested ? c->point[i].test_error : v;
+		if (!isfinite(v) || !isfinite(test))
+			continue;
+		a.low = fmin(a.low, fmin(v, test));
+		a.high = fmax(a.high, fmax(v, test));
 	}
 	a.log = a.low > 0 && isfinite(a.low) && a.high > 30 * a.low;
 	if (!a.log)
@@ -112,19 +101,19 @@ static int dot_at(double place, int dots)
 	return d < 0 ? 0 : d > dots - 1 ? dots - 1 : (int)d;
 }
 
-static void draw_series(Canvas *cv, const Curve *c, int which, const Axis *y, unsigned char mark)
+static void draw_series(Canvas *cv, const Curve *c, Series *of, const Axis *y, unsigned char mark)
 {
-	size_t n = curve_count(c);
-	double first = c->point[0].epoch, last = c->point[n - 1].epoch;
+	size_t n = c->points;
+	double first = (double)c->point[0].epoch, last = (double)c->point[n - 1].epoch;
 	bool pen = false;
 	for (size_t i = 0, x0 = 0, y0 = 0; i < n; i++) {
-		const Point *p = &c->point[i];
-		if (!isfinite(p->value[which])) {
+		double epoch = (double)c->point[i].epoch, v = of(&c->point[i]);
+		if (!isfinite(v)) {
 			pen = false;
 			continue;
 		}
-		size_t x1 = (size_t)dot_at(last > first ? (p->epoch - first) / (last - first) : 0, cv->dots_x);
-		size_t y1 = (size_t)dot_at(1 - axis_place(y, p->value[which]), cv->dots_y);
+		size_t x1 = (size_t)dot_at(last > first ? (epoch - first) / (last - first) : 0, cv->dots_x);
+		size_t y1 = (size_t)dot_at(1 - axis_place(y, v), cv->dots_y);
 		draw_line(cv, (int)(pen ? x0 : x1), (int)(pen ? y0 : y1), (int)x1, (int)y1, mark);
 		x0 = x1;
 		y0 = y1;
@@ -162,8 +151,7 @@ static void print_ascii(const Canvas *cv, int row, int col, bool colour, FILE *f
 /* Labels at the left end, the middle and the right end of the axis below. */
 static void print_epochs(const Curve *c, int width, const Screen *screen, FILE *f)
 {
-	double first = c->point[0].epoch, last = c->point[curve_count(c) - 1].epoch;
-	Word left = word_count((uint64_t)first), right = word_count((uint64_t)last);
+	Word left = word_count(c->point[0].epoch), right = word_count(c->point[c->points - 1].epoch);
 	int gap = width - (int)strlen(left.s) - (int)strlen(right.s);
 	fprintf(f, "%*s %s", LABEL, "", screen->unicode ? "└" : "+");
 	for (int i = 0; i < width; i++)
@@ -171,7 +159,7 @@ static void print_epochs(const Curve *c, int width, const Screen *screen, FILE *
 	fprintf(f, "\n%*s  %s%*s%s  epochs\n", LABEL, "", left.s, gap > 1 ? gap : 1, "", right.s);
 }
 
-typedef struct Panel { const char *title; int train, test; Axis axis; Word (*label)(double); } Panel;
+typedef struct Panel { const char *title; Series *train, *test; Axis axis; Word (*label)(double); } Panel;
 
 static void panel_draw(const Panel *p, const Curve *c, const Screen *screen, FILE *f)
 {
@@ -179,12 +167,11 @@ static void panel_draw(const Panel *p, const Curve *c, const Screen *screen, FIL
 	cv.width = cv.width > MAX_WIDTH ? MAX_WIDTH : cv.width < MIN_WIDTH ? MIN_WIDTH : cv.width;
 	cv.dots_x = screen->unicode ? 2 * cv.width : cv.width;
 	cv.dots_y = screen->unicode ? 4 * HEIGHT : HEIGHT;
-	bool tested = isfinite(c->point[curve_count(c) - 1].value[p->test]);
 	draw_series(&cv, c, p->train, &p->axis, TRAIN_DOT);
-	if (tested)
+	if (c->tested)
 		draw_series(&cv, c, p->test, &p->axis, TEST_DOT);
 	fprintf(f, "\n%*s  %s%s%s\n", LABEL, "", p->title, p->axis.log ? ", logarithmic" : "",
-	        !tested ? "" : screen->unicode ? " (test data dotted)" : " (test data: o)");
+	        !c->tested ? "" : screen->unicode ? " (test data dotted)" : " (test data: o)");
 	for (int row = 0; row < HEIGHT; row++) {
 		bool labelled = row == 0 || row == HEIGHT / 2 || row == HEIGHT - 1;
 		double place = row == HEIGHT / 2 ? 0.5 : row ? 0 : 1;
@@ -204,11 +191,11 @@ static void panel_draw(const Panel *p, const Curve *c, const Screen *screen, FIL
 
 void curve_draw(const Curve *c, const Screen *screen, FILE *f)
 {
-	if (!curve_count(c))
+	if (c->points < 2)
 		return;
 	const Panel panels[] = {
-		{ "error per case", ERROR, TEST_ERROR, axis_fit(c), word_real },
-		{ "share of cases right", RIGHT, TEST_RIGHT, { .low = 0, .high = 1 }, word_share },
+		{ "error per case", error_of, test_error_of, axis_fit(c), word_real },
+		{ "share of cases right", right_of, test_right_of, { .low = 0, .high = 1 }, word_share },
 	};
 	for (size_t i = 0; i < COUNT(panels); i++)
 		panel_draw(&panels[i], c, screen, f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON out.  Members come in one by one; what goes out is always valid JSON in UTF-8: text is escaped, bytes that are
- * not UTF-8 (file names may hold any) become U+FFFD, numbers are the shortest that read back as the same double. */
+ * not UTF-8 (file names may hold any) become U+FFFD, numbers are the shortest that read back as the same double,
+ * whole ones without an exponent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,10 @@ void json_text(Json *j, const char *key, const char *value)
 void number_print(FILE *f, double value)
 {
 	char s[40];
+	if (fabs(value) < 1e15 && value == floor(value)) {
+		fprintf(f, "%.0f", value);
+		return;
+	}
 	for (int digits = 1; digits <= 17; digits++) {
 		snprintf(s, sizeof s, "%.*g", digits, value);
 		if (strtod(s, NULL) == value)

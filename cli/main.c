@@ -12,6 +12,8 @@ const Command *const commands[] = {
 	&predict_command,
 	&show_command,
 	&data_command,
+	&gf11_command,
+	&bench_command,
 	&help_command,
 	NULL,
 };
@@ -36,9 +38,17 @@ static int help_run(Args *a)
 	const Command *c = a->operands ? command_find(a->operand[0]) : NULL;
 	if (a->operands && !c)
 		return EXIT_USAGE;
-	manual_help(stdout, c);
+	if (args_flag(a, "json"))
+		manual_json(c);
+	else
+		manual_help(stdout, c);
 	return EXIT_DONE;
 }
+
+static const Option help_options[] = {
+	{ "json", NULL, "print commands, options and examples as one JSON object, for other programs" },
+	{ NULL, NULL, NULL },
+};
 
 const Command help_command = {
 	.name = "help",
@@ -46,7 +56,7 @@ const Command help_command = {
 	.most = 1,
 	.summary = "explain a command",
 	.about = "Explains a command with its options and examples; without a name, lists all commands.",
-	.group = (const OptionGroup[]){ { 0 } },
+	.group = (const OptionGroup[]){ { "Options", help_options, NULL }, { 0 } },
 	.example = (const Example[]){ { "microprop help train", "all options of train" }, { 0 } },
 	.run = help_run,
 };

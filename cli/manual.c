@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Help, the man page and the bash completion.  All three are printed from the tables of commands and options, so they
- * say what the program does. */
+/* Help, its JSON form, the man page and the bash completion.  All are printed from the tables of commands and options,
+ * so they say what the program does. */
 #include <ctype.h>
 #include <string.h>
 
@@ -109,6 +109,66 @@ void manual_help(FILE *f, const Command *c)
 	help_group(f, &global_group);
 	fputs("\n'microprop COMMAND --help' explains a command, with examples. A first run:\n"
 	      "  microprop train examples/xor.topo\n", f);
+}
+
+/* ---- help for other programs ---- */
+
+static void json_options(Json *j, const OptionGroup *g)
+{
+	OptionView v;
+	for (size_t i = 0; group_view(g, i, &v); i++) {
+		json_open(j, NULL, '{');
+		json_text(j, "name", v.name);
+		json_text(j, "argument", v.argument);
+		json_text(j, "default", v.standard);
+		json_text(j, "help", v.help);
+		json_text(j, "heading", g->heading);
+		json_close(j, '}');
+	}
+}
+
+static void json_command(Json *j, const Command *c)
+{
+	json_text(j, "name", c->name);
+	json_text(j, "operands", c->operands);
+	json_text(j, "summary", c->summary);
+	json_text(j, "about", c->about);
+	json_open(j, "options", '[');
+	for (const OptionGroup *g = c->group; g->heading; g++)
+		json_options(j, g);
+	json_close(j, ']');
+	json_open(j, "examples", '[');
+	for (const Example *e = c->example; e->line; e++) {
+		json_open(j, NULL, '{');
+		json_text(j, "line", e->line);
+		json_text(j, "says", e->says);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+void manual_json(const Command *c)
+{
+	Json j = { .f = stdout, .lines = true };
+	json_open(&j, NULL, '{');
+	if (c) {
+		json_command(&j, c);
+		json_end(&j);
+		return;
+	}
+	json_text(&j, "name", "microprop");
+	json_text(&j, "version", mp_version());
+	json_open(&j, "options", '[');
+	json_options(&j, &global_group);
+	json_close(&j, ']');
+	json_open(&j, "commands", '[');
+	for (size_t i = 0; commands[i]; i++) {
+		json_open(&j, NULL, '{');
+		json_command(&j, commands[i]);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_end(&j);
 }
 
 /* ---- the man page ---- */

@@ -6,8 +6,9 @@
  *     last.safetensors    checkpoint
  *     best.safetensors    weights of the best epoch so far
  *
- * Reports come in; both safetensors files are written every ten seconds, at the end and at a signal.  A resumed run goes
- * on with metrics.jsonl where its checkpoint stands, so that a run that was killed and resumed leaves the same lines as
+ * Reports come in; both safetensors files are written every ten seconds, at the end and at a signal.  Nothing is
+ * written before the first report, so that a run that is refused leaves what is there alone.  A resumed run goes on
+ * with metrics.jsonl where its checkpoint stands, so that a run that was killed and resumed leaves the same lines as
  * one that was not. */
 #include <ctype.h>
 #include <errno.h>
@@ -63,8 +64,9 @@ static void json_option(Json *j, const mp_option *o, const char *value)
 		json_text(j, o->name, value);
 }
 
-static int args_write(Args *a, Session *s, const char *path, const char *data, const char *test)
+static int args_write(const RunDir *d, const char *path)
 {
+	const Args *a = d->args;
 	FILE *f = fopen(path, "w");
 	if (!f)
 		return file_failed(path, "write");
@@ -76,16 +78,16 @@ static int args_write(Args *a, Session *s, const char *path, const char *data, c
 		json_text(&j, NULL, a->argv[i]);
 	json_close(&j, ']');
 	json_text(&j, "topology", a->operand[0]);
-	json_text(&j, "network", mp_net_get_info(s->net)->fingerprint);
-	json_text(&j, "data", data);
-	json_text(&j, "test", test);
+	json_text(&j, "network", mp_net_get_info(d->session->net)->fingerprint);
+	json_text(&j, "data", d->data);
+	json_text(&j, "test", d->test);
 	static const char *const files[] = { "load", "resume", "save" };
 	for (size_t i = 0; i < COUNT(files); i++)
 		json_text(&j, files[i], args_text(a, files[i]));
 	json_open(&j, "options", '{');
 	const mp_option *o;
 	for (size_t i = 0; (o = mp_option_at(i)); i++)
-		json_option(&j, o, mp_run_get(s->run, o->name));
+		json_option(&j, o, mp_run_get(d->session->run, o->name));
 	json_close(&j, '}');
 	json_end(&j);
 	bool failed = ferror(f);
@@ -121,27 +123,53 @@ static FILE *metrics_open(const char *path, bool resumed, uint64_t epoch)
 	return NULL;
 }
 
-int rundir_open(RunDir *d, Session *s, Args *a, const char *data, const char *test, bool resumed)
+int rundir_check(RunDir *d, Args *a)
 {
+	static const char *const marks[] = { "args.json", "metrics.jsonl" };
 	d->path = args_text(a, "run");
 	if (!d->path)
 		return EXIT_DONE;
-	int rc = folder_make(a, d->path);
-	if (rc)
-		return rc;
+	d->args = a;
+	d->resumed = args_text(a, "resume");
 	d->last = path_join(a, d->path, "last.safetensors");
 	d->best = path_join(a, d->path, "best.safetensors");
+	for (size_t i = 0; i < COUNT(marks) && !d->resumed; i++) {
+		if (access(path_join(a, d->path, marks[i]), F_OK))
+			continue;
+		size_t room = strlen(d->last) + 60;
+		char *remedy = args_alloc(a, room, 1);
+		snprintf(remedy, room, "choose another folder, or go on with --resume %s", d->last);
+		complain(remedy, "--run: %s already holds a run", d->path);
+		return EXIT_USAGE;
+	}
+	return folder_output_check(a, "run");
+}
+
+int rundir_prepare(RunDir *d, Session *s, const char *data, const char *test)
+{
+	if (!d->path)
+		return EXIT_DONE;
+	d->session = s;
+	d->data = data;
+	d->test = test;
 	d->saved = wall_clock();
-	d->better = !resumed;
-	rc = after_run(s->run, mp_run_set(s->run, "keep-best", "1"));
-	if (rc)
-		return rc;
-	rc = args_write(a, s, path_join(a, d->path, "args.json"), data, test);
-	if (rc)
-		return rc;
-	const char *metrics = path_join(a, d->path, "metrics.jsonl");
+	d->better = !d->resumed;
 	d->epoch = mp_run_get_report(s->run)->epoch;
-	d->metrics = metrics_open(metrics, resumed, d->epoch);
+	return after_run(s->run, mp_run_set(s->run, "keep-best", "1"));
+}
+
+/* Makes the folder and its first files, once. */
+static int rundir_start(RunDir *d)
+{
+	if (d->metrics)
+		return EXIT_DONE;
+	int rc = folder_make(d->args, d->path);
+	if (!rc)
+		rc = args_write(d, path_join(d->args, d->path, "args.json"));
+	if (rc)
+		return rc;
+	const char *metrics = path_join(d->args, d->path, "metrics.jsonl");
+	d->metrics = metrics_open(metrics, d->resumed, d->epoch);
 	return d->metrics ? EXIT_DONE : file_failed(metrics, "write");
 }
 
@@ -184,7 +212,9 @@ static int saved(mp_run *run, mp_status status)
 
 int rundir_save(RunDir *d, mp_run *run)
 {
-	int rc = saved(run, mp_run_save(run, d->last));
+	int rc = rundir_start(d);
+	if (!rc)
+		rc = saved(run, mp_run_save(run, d->last));
 	d->saved = wall_clock();
 	if (rc || !d->better)
 		return rc;
@@ -194,9 +224,13 @@ int rundir_save(RunDir *d, mp_run *run)
 
 int rundir_report(RunDir *d, mp_run *run, const mp_report *r)
 {
-	int rc = d->path ? metrics_line(d, r) : EXIT_DONE;
+	if (!d->path)
+		return EXIT_DONE;
+	int rc = rundir_start(d);
+	if (!rc)
+		rc = metrics_line(d, r);
 	d->better = d->better || r->best || r->stopped_by;
-	if (!rc && d->path && !r->stopped_by && wall_clock() - d->saved >= SAVE_EVERY)
+	if (!rc && !r->stopped_by && wall_clock() - d->saved >= SAVE_EVERY)
 		rc = rundir_save(d, run);
 	return rc;
 }

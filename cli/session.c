@@ -50,6 +50,11 @@ int after_run(const mp_run *run, mp_status status)
 	return status_exit(status, mp_run_messages(run));
 }
 
+int after_tool(const mp_tool *tool, mp_status status)
+{
+	return status_exit(status, mp_tool_messages(tool));
+}
+
 int session_net(Session *s, const char *path)
 {
 	mp_status status = mp_net_open(&s->net, path, NULL);

@@ -9,7 +9,7 @@
  *     mp_run_train(run, data, NULL, NULL, NULL);
  *     mp_run_save(run, "xor.safetensors");
  *
- * Handles.  A net, a data set and a run are opaque.  A call that opens one always sets the handle, also when it fails
+ * Handles.  A net, a data set, a run and a tool are opaque.  A call that opens one always sets the handle, also when it fails
  * (unless there was not even memory for the handle: then it is NULL), so that its messages can be read; close it either
  * way.  Closing NULL does nothing.  A net must outlive its runs; data must outlive the calls it is given to.
  *
@@ -104,6 +104,9 @@ typedef struct mp_data_options {
 	uint64_t first;           /* only so many rows (nettalk: words) from the start; 0: all */
 	uint64_t seed;            /* generators: another sample; 0 is the standard one */
 	int unlabelled;           /* csv, text: there are no targets, every column is an input */
+	const char *const *classes; /* csv: classes of the label column in the order of the outputs, as a run was trained on
+	                             them: one that is not among them is an error; NULL: those that the file has */
+	uint32_t class_count;
 } mp_data_options;
 
 /* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",
@@ -147,6 +150,9 @@ MP_API mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also);
 MP_API void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y);
 MP_API const char *mp_data_get_name(mp_data *data, uint64_t i);    /* the case's name, "" if it has none; until the next call */
 MP_API const char *mp_data_get_guess(mp_data *data, const double *outputs); /* best guess: code name, class or number; until the next call */
+
+/* Classes of the label column, in the order of the targets they became; NULL if there was none. */
+MP_API const char *const *mp_data_get_classes(const mp_data *data, uint32_t *count);
 
 /* ---- options of a run ---------------------------------------------------------------------------------------------- */
 
@@ -200,10 +206,16 @@ typedef int mp_report_fn(void *user, mp_run *run, const mp_report *report);
 /* Train until a criterion ends it.  test may be NULL.  MP_OK: ended by itself; MP_STOPPED; MP_FAILED: error not finite. */
 MP_API mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp_report_fn *report, void *user);
 MP_API const mp_report *mp_run_get_report(const mp_run *run);
+/* How it went so far, oldest first: every epoch, or every second, fourth, ... of a long run, so that there are at most 512. */
+typedef struct mp_point { uint64_t epoch; double error, right, test_error, test_right; } mp_point;
+MP_API const mp_point *mp_run_get_history(const mp_run *run, size_t *count);
+/* Classes of the labels it was trained on, also after mp_run_load; NULL if there were none. */
+MP_API const char *const *mp_run_get_classes(const mp_run *run, uint32_t *count);
 MP_API void mp_run_stop(mp_run *run);                             /* async-signal-safe; ends at the last finished update */
 
 typedef struct mp_result { uint64_t cases; double error, total_error, right, within, seconds; } mp_result;
-/* Forward only.  outputs, if not NULL, takes [cases * outputs of the net]. */
+/* Forward only.  outputs, if not NULL, takes [cases * outputs of the net].  result NULL: targets that the data may have are
+ * not looked at and need not fit. */
 MP_API mp_status mp_run_test(mp_run *run, const mp_data *data, mp_result *result, double *outputs);
 /* A table of numbers as float64 npy, the way test --outputs and predict write it. */
 MP_API mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases);
@@ -211,6 +223,17 @@ MP_API mp_status mp_run_write_outputs(mp_run *run, const char *path, const doubl
 /* Weights in canonical order: by target unit, then by source unit, the true unit first. */
 MP_API mp_status mp_run_get_weights(mp_run *run, double *w, size_t count);
 MP_API mp_status mp_run_set_weights(mp_run *run, const double *w, size_t count);
+
+/* ---- what a target can do besides training ------------------------------------------------------------------------- */
+
+typedef struct mp_tool mp_tool;
+
+/* Runs a command of a target: argv[0] is its name, then come operands and options, --name=value or --flag, as the
+ * command line `microprop gf11` has them: { "microcode", "forward", "--json" } of target "gf11".  Reports to `write`. */
+MP_API mp_status mp_tool_run(mp_tool **tool, const char *target, int argc, const char *const *argv, mp_write_fn *write,
+                             void *user, const mp_allocator *alloc);
+MP_API const char *mp_tool_messages(const mp_tool *tool);
+MP_API void mp_tool_close(mp_tool *tool);
 
 #ifdef __cplusplus
 }

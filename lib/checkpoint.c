@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +24,6 @@ static const char rng_name[] = "philox4x32-10";
 void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
 {
 	XXH3_state_t state;
-	XXH128_canonical_t digest;
 	float single[512];
 	XXH3_128bits_reset(&state);
 	for (uint64_t i = 0; i < n; i += COUNT(single)) {
@@ -35,9 +33,7 @@ void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
 		XXH3_128bits_update(&state, f64 ? (const void *)(w + i) : single,
 		                    some * (f64 ? sizeof *w : sizeof *single));
 	}
-	XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(&state));
-	for (size_t i = 0; i < sizeof digest.digest; i++)
-		snprintf(out + 2 * i, 3, "%02x", digest.digest[i]);
+	digest_text(&state, out);
 }
 
 /* ---- where the run stands, as text ------------------------------------------------------------------------------- */
@@ -122,6 +118,63 @@ static bool field_read(const Field *f, const char *text, Position *at)
 {
 	char *to = (char *)at + f->offset;
 	return f->kind == REAL ? real_get(text, (double *)to) : whole_get(text, (uint64_t *)to);
+}
+
+/* ---- classes, as text ---------------------------------------------------------------------------------------------- */
+
+/* Names in a file are UTF-8; other bytes of a label are written \xE9, and so a backslash is doubled. */
+static const char *name_escape(Arena *arena, const char *name)
+{
+	Buf b = { .arena = arena };
+	buf_puts(&b, "");
+	for (const unsigned char *s = (const unsigned char *)name; *s;) {
+		size_t n = utf8_length(s);
+		if (n == 0)
+			buf_printf(&b, "\\x%02X", *s);
+		else
+			buf_add(&b, *s == '\\' ? (const void *)"\\\\" : s, *s == '\\' ? 2 : n);
+		s += n ? n : 1;
+	}
+	return b.s;
+}
+
+/* And back; NULL if it cannot be. */
+static char *name_read(Arena *arena, const char *text)
+{
+	char *name = arena_copy(arena, text, strlen(text)), *to = name;
+	for (const char *s = text; *s; s++) {
+		if (*s != '\\') {
+			*to++ = *s;
+			continue;
+		}
+		s++;
+		unsigned byte = '\\';
+		if (*s == 'x') {
+			char digits[3] = { s[1], s[1] ? s[2] : '\0', '\0' };
+			if (strspn(digits, "0123456789ABCDEF") != 2)
+				return NULL;
+			byte = (unsigned)strtoul(digits, NULL, 16);
+			s += 2;
+		} else if (*s != '\\') {
+			return NULL;
+		}
+		if (!byte)
+			return NULL;
+		*to++ = (char)byte;
+	}
+	*to = '\0';
+	return name;
+}
+
+static const char *classes_text(Arena *arena, const char *const *classes, uint32_t count)
+{
+	Buf b = { .arena = arena };
+	for (uint32_t i = 0; i < count; i++) {
+		buf_puts(&b, i ? "," : "[");
+		json_put(&b, name_escape(arena, classes[i]));
+	}
+	buf_puts(&b, "]");
+	return b.s;
 }
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
@@ -301,6 +354,8 @@ static void metas_make(Saver *s)
 	meta_add(s, "rng", rng_name);
 	meta_add(s, "rule", rules[r->opt.rule].name);
 	meta_add(s, "scale", scale_names[r->scale.kind]);
+	if (r->classes)
+		meta_add(s, "classes", classes_text(scratch, r->classes, r->class_count));
 	metas_position(s, "", s->best ? &r->best_at : &r->at);
 	if (r->best_weights && r->best_at.epoch && !s->best)
 		metas_position(s, "best_at.", &r->best_at);
@@ -347,10 +402,17 @@ static const char *meta_need(Ctx *cx, const Safe *f, const char *key)
 	return value;
 }
 
+/* Did we write it?  What others put into metadata of the same names means nothing here. */
+static bool is_ours(const Safe *f)
+{
+	const char *format = safe_meta(f, "format");
+	return format && strncmp(format, "microprop ", 10) == 0;
+}
+
 static void check_format(Ctx *cx, const Safe *f, bool resume)
 {
 	const char *format = safe_meta(f, "format");
-	bool ours = format && strncmp(format, "microprop ", 10) == 0;
+	bool ours = is_ours(f);
 	if (ours && strcmp(format, format_name) != 0)
 		fail_at(cx, safe_loc(f, "format"), "use a newer microprop, or save the file with this one",
 		        "the file has the format '%s'; this program knows '%s'", format, format_name);
@@ -413,6 +475,39 @@ static void read_scale(Ctx *cx, const Safe *f, uint32_t inputs, Scale *scale)
 	scale->factor = vector_read(cx, &cx->keep, f, "scale.factor", inputs);
 }
 
+/* As many as there are outputs, all different. */
+static const char *const *read_classes(Ctx *cx, const Safe *f, uint32_t outputs)
+{
+	static const char remedy[] = "it is a JSON list of names, one for each output of the network";
+	if (!safe_meta(f, "classes"))
+		return NULL;
+	json_t *tree = safe_json(cx, f, "classes");
+	if (!json_is_array(tree) || json_array_size(tree) != outputs)
+		fail_at(cx, safe_loc(f, "classes"), remedy, "metadata classes is not a list of %u names", outputs);
+	const char **classes = NEW(&cx->keep, outputs, const char *);
+	Dict seen = { .arena = &cx->scratch };
+	for (uint32_t i = 0; i < outputs; i++) {
+		const char *text = json_string_value(json_array_get(tree, i));
+		classes[i] = text ? name_read(&cx->keep, text) : NULL;
+		if (!classes[i])
+			fail_at(cx, safe_loc(f, "classes"), remedy, "entry %u of metadata classes is not a name", i);
+		if (dict_add(&seen, (Text){ classes[i], (uint32_t)strlen(classes[i]) }) != i)
+			fail_at(cx, safe_loc(f, "classes"), remedy, "metadata classes has '%.40s' twice", text);
+	}
+	return classes;
+}
+
+/* The error function that the weights were trained with; -1 if the file does not say, or this program has no such. */
+static int read_error(Ctx *cx, const Safe *f)
+{
+	const char *name = safe_meta(f, "options")
+	                   ? json_string_value(json_object_get(safe_json(cx, f, "options"), "error")) : NULL;
+	for (int i = 0; name && i < ERR_COUNT; i++)
+		if (strcmp(error_fns[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
 static void note_unused(Ctx *cx, const Safe *f)
 {
 	enum { SHOWN = 3 };
@@ -461,7 +556,25 @@ static void rest_put(Run *r, const Rest *rest)
 	r->best_at = rest->best_at;
 	if (rest->best_weights)
 		r->best_weights = rest->best_weights;
-	r->resumed = true;
+}
+
+/* The options a run had, to be put back if it cannot start with those of the file. */
+typedef struct Undo { Run *r; Options opt; } Undo;
+
+static void undo_options(void *arg)
+{
+	Undo *u = arg;
+	if (!u->r->program)
+		u->r->opt = u->opt;
+}
+
+static void start_with(Run *r, const Options *opt)
+{
+	Undo *u = NEW(&r->cx.scratch, 1, Undo);
+	*u = (Undo){ r, r->opt };
+	arena_defer(&r->cx.scratch, undo_options, u);
+	r->opt = *opt;
+	run_start(r);
 }
 
 void checkpoint_read(Run *r, const Src *src, bool resume)
@@ -475,17 +588,21 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	double *w = NEW(&cx->scratch, r->net->links, double);
 	weights_read(cx, f, r->net, w);
 	read_scale(cx, f, r->net->inputs, &scale);
-	if (resume) {
+	const char *const *classes = is_ours(f) ? read_classes(cx, f, r->net->outputs) : NULL;
+	int error = is_ours(f) ? read_error(cx, f) : -1;
+	if (resume)
 		rest_read(r, f, rest);
-		r->opt = rest->opt;
-	}
-	run_start(r);
+	start_with(r, resume ? &rest->opt : &r->opt);
 	r->target->set(r->program, 0, w);
 	r->scale = scale;
-	if (resume)
+	r->classes = classes;
+	r->class_count = classes ? r->net->outputs : 0;
+	if (resume) {
 		rest_put(r, rest);
-	else
+	} else {
+		r->saved_error = error;
 		note_unused(cx, f);
+	}
 }
 
 void checkpoint_load(Run *r, const char *path, bool resume)

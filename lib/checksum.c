@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A number that stands for all that training sees of a data set, so that a run is resumed on the data it began with.
- * Storage counts: the same cases as index lists and as rows have different checksums. */
+ * Storage counts: the same cases as index lists and as rows have different checksums.
+ * And how a checksum is written. */
+#include <stdio.h>
 #include <xxhash.h>
 
 #include "lib.h"
@@ -24,4 +26,12 @@ uint64_t data_checksum(const Data *d)
 	h = add(h, d->mask, targets);
 	h = add(h, d->seq, (d->sequences + 1) * sizeof *d->seq);
 	return add(h, d->weight, d->cases * sizeof *d->weight);
+}
+
+void digest_text(const struct XXH3_state_s *hash, char out[33])
+{
+	XXH128_canonical_t bytes;
+	XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(hash));
+	for (size_t i = 0; i < sizeof bytes.digest; i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes.digest[i]);
 }

@@ -7,7 +7,8 @@
  * wins.  Inputs keep the order of their list.
  *
  * Without options the last column is the target and all others are inputs, unless every name is of the form that our
- * own writer uses: x1 x2 ... inputs, y1 y2 ... targets, class (a label), and sequence, weight, name. */
+ * own writer uses: x1 x2 ... inputs, y1 y2 ... targets, class (a label), and sequence, weight, name.  A column that an
+ * option names as one of the last three may be called anything; the others still count. */
 #include <stdio.h>
 #include <string.h>
 
@@ -298,12 +299,17 @@ static int own_kind(Text t)
 	return -1;
 }
 
-/* True if the header is as our own writer makes it; then all roles are set. */
+/* True if the header is as our own writer makes it, but for columns that options have taken; then all roles are set. */
 static bool plan_own(Planner *p, Pick *inputs, Pick *targets, Pick *labels)
 {
 	Columns *c = p->c;
-	uint32_t count[OWN_KINDS] = { 0 };
+	int64_t *single[OWN_KINDS] = { [OWN_SEQUENCE] = &c->sequence, [OWN_WEIGHT] = &c->weight, [OWN_NAME] = &c->names };
+	uint32_t count[OWN_KINDS];
+	for (int kind = 0; kind < OWN_KINDS; kind++)
+		count[kind] = single[kind] && *single[kind] >= 0;
 	for (uint32_t i = 0; i < c->count; i++) {
+		if (p->used[i])
+			continue;
 		int kind = own_kind(c->col[i].name);
 		if (kind < 0)
 			return false;
@@ -314,8 +320,9 @@ static bool plan_own(Planner *p, Pick *inputs, Pick *targets, Pick *labels)
 			return false;
 	if (!count[OWN_X])
 		return false;
-	int64_t *single[OWN_KINDS] = { [OWN_SEQUENCE] = &c->sequence, [OWN_WEIGHT] = &c->weight, [OWN_NAME] = &c->names };
 	for (uint32_t i = 0; i < c->count; i++) {
+		if (p->used[i])
+			continue;
 		int kind = own_kind(c->col[i].name);
 		if (single[kind])
 			*single[kind] = i;
@@ -391,7 +398,7 @@ Columns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt)
 		fail_at(cx, header_at(&p), "leave one of them out",
 		        "--unlabelled says that there are no targets, but some are named");
 
-	bool chosen = opt->sequence || opt->weight || opt->names || opt->inputs || opt->targets || opt->labels;
+	bool chosen = opt->inputs || opt->targets || opt->labels;
 	if (chosen || !plan_own(&p, &inputs, &targets, &labels)) {
 		if (!opt->inputs)
 			inputs.star = 0;

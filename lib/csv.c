@@ -4,15 +4,17 @@
  * The first line names the columns; columns.c decides what each is for.  Every other line that is not blank is a case.
  * Numbers are parsed straight from the file; fields may be quoted, "" standing for a quote, and must end on their line.
  * An empty target means that there is none.  A target column is a label, made one-of-n, if it is asked for or if its
- * first value is not a number; classes are in the order of their names, numbers before words.  Cases with the same text
- * in the sequence column, one below the other, are a sequence; an empty field there goes on with the sequence above. */
+ * first value is not a number; classes are in the order of their names, numbers before words.  Where the options give
+ * the classes, a lone target column is a label and has these, in their order; with several target columns they mean
+ * nothing.  Cases with the same text in the sequence column, one below the other, are a sequence; an empty field there
+ * goes on with the sequence above. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib.h"
 
-enum { SHOWN = 40, MAX_CLASSES = 10000, MAX_CODES = 256 };
+enum { SHOWN = 40 };
 
 typedef struct Csv {
 	Ctx *cx;
@@ -22,6 +24,7 @@ typedef struct Csv {
 	float *x, *weight;
 	float *y;                 /* [rows, target columns]: value or number of the class, NaN: none */
 	Dict *classes;            /* [target columns] */
+	bool given;               /* the options say which classes there are */
 	Buf names;
 	Text *name;               /* [rows] only lengths until the end: `names` still moves */
 	uint64_t *seq, sequences;
@@ -124,16 +127,31 @@ static void read_input(Csv *r, const Column *col, Text t, const char *at, float 
 		         "input '%.*s' is not finite here", shown(col->name), col->name.s);
 }
 
+static void read_label(Csv *r, const Column *col, Text t, const char *at, float *y)
+{
+	Dict *classes = &r->classes[col->y];
+	uint32_t class, known = classes->count;
+	if (r->given && !dict_find(classes, t, &class)) {
+		classes_unknown(r->cx, at_ptr(r, at), t, classes);
+		return;
+	}
+	class = dict_add(classes, t);
+	if (class >= LABEL_CLASSES)
+		fail_at(r->cx, at_ptr(r, at), "choose another target with --targets, or group the values",
+		        "label '%.*s' has more than %d different values", shown(col->name), col->name.s, LABEL_CLASSES);
+	if (class == known && memchr(t.s, 0, t.len))
+		error_at(r->cx, at_ptr(r, at), "save the file as plain text",
+		         "a class cannot have a zero byte in its name");
+	*y = (float)class;
+}
+
 static void read_target(Csv *r, const Column *col, Text t, const char *at, float *y)
 {
 	*y = NAN;
 	if (!t.len)
 		return;
 	if (col->label) {
-		*y = (float)dict_add(&r->classes[col->y], t);
-		if (*y >= MAX_CLASSES)
-			fail_at(r->cx, at_ptr(r, at), "choose another target with --targets, or group the values",
-			        "label '%.*s' has more than %d different values", shown(col->name), col->name.s, MAX_CLASSES);
+		read_label(r, col, t, at, y);
 	} else if (!field_number(t, y)) {
 		error_at(r->cx, at_ptr(r, at), number_remedy(t, "if its text is a class, name the column with --labels"),
 		         "'%.*s' is not a number, and '%.*s' is a target", shown(t), t.s, shown(col->name), col->name.s);
@@ -256,8 +274,11 @@ static uint64_t count_lines(const Src *s, size_t off)
 }
 
 /* Target columns whose first value is not a number are labels. */
-static void find_labels(Csv *r, Columns *c)
+static void find_labels(Csv *r, Columns *c, const DataOptions *opt)
 {
+	r->given = classes_given(opt) && c->targets == 1 && c->col[c->target[0]].x < 0;
+	if (r->given)
+		c->col[c->target[0]].label = true;
 	uint32_t open = c->targets;
 	bool *known = NEW(&r->cx->scratch, c->count, bool);
 	const char *p, *eol;
@@ -284,9 +305,10 @@ static void find_labels(Csv *r, Columns *c)
 	}
 }
 
-static void read_rows(Csv *r, uint64_t first)
+static void read_rows(Csv *r, const DataOptions *opt)
 {
 	const Columns *c = r->cols;
+	uint64_t first = opt ? opt->first : 0;
 	Ctx *cx = r->cx;
 	/* A right line has at least a separator or line end per column: a bound that no crafted header can blow up. */
 	uint64_t most = count_lines(r->src, c->body), bytes = r->src->len - c->body;
@@ -301,7 +323,7 @@ static void read_rows(Csv *r, uint64_t first)
 	r->y = arena_alloc(labels ? &cx->scratch : &cx->keep, most, c->targets * sizeof(float));
 	r->classes = NEW(&cx->scratch, c->targets, Dict);
 	for (uint32_t i = 0; i < c->targets; i++)
-		r->classes[i].arena = &cx->scratch;
+		r->classes[i] = r->given ? classes_dict(cx, opt) : (Dict){ .arena = &cx->scratch };
 	if (c->weight >= 0)
 		r->weight = NEW(&cx->keep, most, float);
 	if (c->names >= 0)
@@ -344,14 +366,15 @@ static int by_name(const void *a, const void *b)
 	return class_order(((const Class *)a)->name, ((const Class *)b)->name);
 }
 
-/* Puts the classes in order; place[id] is where class `id` went. */
-static uint32_t *sort_classes(Ctx *cx, Dict *d)
+/* Puts the classes in order, unless they came in theirs; place[id] is where class `id` went. */
+static uint32_t *sort_classes(Ctx *cx, Dict *d, bool given)
 {
 	Class *class = NEW(&cx->scratch, d->count, Class);
 	uint32_t *place = NEW(&cx->scratch, d->count, uint32_t);
 	for (uint32_t i = 0; i < d->count; i++)
 		class[i] = (Class){ d->text[i], i };
-	qsort(class, d->count, sizeof *class, by_name);
+	if (!given)
+		qsort(class, d->count, sizeof *class, by_name);
 	for (uint32_t i = 0; i < d->count; i++) {
 		place[class[i].id] = i;
 		d->text[i] = class[i].name;
@@ -368,7 +391,7 @@ static void spread_labels(Csv *r, Data *d)
 	for (uint32_t i = 0; i < c->targets; i++) {
 		bool label = c->col[c->target[i]].label;
 		if (label)
-			place[i] = sort_classes(r->cx, &r->classes[i]);
+			place[i] = sort_classes(r->cx, &r->classes[i], r->given);
 		width += label && r->classes[i].count ? r->classes[i].count : 1;
 	}
 	if (width > MAX_UNITS)
@@ -388,30 +411,12 @@ static void spread_labels(Csv *r, Data *d)
 	}
 }
 
-/* One label alone: its classes are the code table, so that guesses have names. */
-static void name_classes(Csv *r, Data *d)
-{
-	const Dict *classes = &r->classes[0];
-	uint32_t n = classes->count;
-	if (n < 1 || n > MAX_CODES)
-		return;
-	double *codes = NEW(&r->cx->keep, (size_t)n * n, double);
-	Text *names = NEW(&r->cx->keep, n, Text);
-	for (uint32_t i = 0; i < n; i++) {
-		codes[(size_t)i * n + i] = 1;
-		names[i] = (Text){ arena_copy(&r->cx->keep, classes->text[i].s, classes->text[i].len), classes->text[i].len };
-	}
-	d->codes = codes;
-	d->code_names = names;
-	d->code_count = n;
-}
-
 Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	Columns *c = columns_plan(cx, s, opt);
 	Csv r = { .cx = cx, .src = s, .cols = c };
-	find_labels(&r, c);
-	read_rows(&r, opt ? opt->first : 0);
+	find_labels(&r, c, opt);
+	read_rows(&r, opt);
 
 	Data *d = NEW(&cx->keep, 1, Data);
 	d->name = arena_copy(&cx->keep, s->name, strlen(s->name));
@@ -427,8 +432,8 @@ Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 		labels |= c->col[c->target[i]].label;
 	if (labels)
 		spread_labels(&r, d);
-	if (labels && c->targets == 1)
-		name_classes(&r, d);
+	if (labels && c->targets == 1)            /* alone, its classes are what guesses are called */
+		classes_set(cx, d, r.classes[0].text, r.classes[0].count);
 	if (r.seq) {
 		r.seq[r.sequences] = r.rows;
 		d->seq = r.seq;

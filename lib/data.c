@@ -173,6 +173,8 @@ static void count_bytes(Data *d)
 		n += sizeof(Text) + d->names[i].len;
 	for (uint32_t i = 0; d->code_names && i < d->code_count; i++)
 		n += sizeof(Text) + d->code_names[i].len;
+	for (uint32_t i = 0; i < d->class_count; i++)
+		n += sizeof *d->classes + strlen(d->classes[i]) + 1;
 	n += d->codes ? (uint64_t)d->code_count * d->targets * 8 : 0;
 	n += d->scale.kind != SCALE_NONE ? (uint64_t)d->inputs * 16 : 0;
 	for (uint32_t i = 0; i < d->extras; i++)
@@ -416,7 +418,8 @@ static const Format *format_tell(Ctx *cx, const char *path, const Src *s, const 
 	return f;
 }
 
-/* Column choices and partners that the format has no use for are a mistake, not to be passed over. */
+/* Column choices and partners that the format has no use for are a mistake, not to be passed over.  Classes are no
+ * choice: they come with a trained network, whatever it is given. */
 static void options_fit(Ctx *cx, const DataOptions *opt, const Format *f, const char *path)
 {
 	if (!opt)

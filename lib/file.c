@@ -24,20 +24,18 @@ enum { MAP_FROM = 1 << 20, READ_FIRST = 1 << 16, WRITE_BUFFER = 1 << 16, MAX_TMP
 
 /* ---- system calls, each of which a test can make fail ------------------------------------------------------------ */
 
-int io_fail_at;
-
-static bool io_fails(int reason)
+static bool io_fails(Ctx *cx, int reason)
 {
-	if (io_fail_at <= 0 || --io_fail_at > 0)
+	if (cx->io_fail_at <= 0 || --cx->io_fail_at > 0)
 		return false;
 	errno = reason;
 	return true;
 }
 
-static int io_open(const char *path, int flags, mode_t mode)
+static int io_open(Ctx *cx, const char *path, int flags, mode_t mode)
 {
 	int fd;
-	if (io_fails(flags & O_CREAT ? ENOSPC : EIO))
+	if (io_fails(cx, flags & O_CREAT ? ENOSPC : EIO))
 		return -1;
 	do
 		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, mode);
@@ -45,10 +43,10 @@ static int io_open(const char *path, int flags, mode_t mode)
 	return fd;
 }
 
-static ssize_t io_read(int fd, void *bytes, size_t len)
+static ssize_t io_read(Ctx *cx, int fd, void *bytes, size_t len)
 {
 	ssize_t n;
-	if (io_fails(EIO))
+	if (io_fails(cx, EIO))
 		return -1;
 	do
 		n = read(fd, bytes, len);
@@ -56,10 +54,10 @@ static ssize_t io_read(int fd, void *bytes, size_t len)
 	return n;
 }
 
-static ssize_t io_write(int fd, const void *bytes, size_t len)
+static ssize_t io_write(Ctx *cx, int fd, const void *bytes, size_t len)
 {
 	ssize_t n;
-	if (io_fails(ENOSPC))
+	if (io_fails(cx, ENOSPC))
 		return -1;
 	do
 		n = write(fd, bytes, len);
@@ -67,10 +65,10 @@ static ssize_t io_write(int fd, const void *bytes, size_t len)
 	return n;
 }
 
-static int io_fsync(int fd)
+static int io_fsync(Ctx *cx, int fd)
 {
 	int rc;
-	if (io_fails(ENOSPC))
+	if (io_fails(cx, ENOSPC))
 		return -1;
 	do
 		rc = fsync(fd);
@@ -79,15 +77,15 @@ static int io_fsync(int fd)
 	return rc < 0 && (errno == EINVAL || errno == ENOTSUP) ? 0 : rc;
 }
 
-static int io_rename(const char *from, const char *to)
+static int io_rename(Ctx *cx, const char *from, const char *to)
 {
-	return io_fails(ENOSPC) ? -1 : rename(from, to);
+	return io_fails(cx, ENOSPC) ? -1 : rename(from, to);
 }
 
 /* The descriptor is gone whatever close says; EINTR is no failure. */
-static int io_close(int fd)
+static int io_close(Ctx *cx, int fd)
 {
-	bool fails = io_fails(ENOSPC);
+	bool fails = io_fails(cx, ENOSPC);
 	int rc = close(fd);
 	if (fails) {
 		errno = ENOSPC;
@@ -132,7 +130,7 @@ static void opened_close(void *arg)
 	if (o->map)
 		munmap(o->map, o->map_len);
 	if (o->owned && o->fd >= 0)
-		io_close(o->fd);
+		close(o->fd);
 	o->map = NULL;
 	o->fd = -1;
 }
@@ -165,7 +163,7 @@ static void src_read(Ctx *cx, Arena *arena, Src *src, int fd, size_t expected)
 	uint64_t most = memory_total() / 2;
 	char *text = NEW(arena, cap, char);
 	for (;;) {
-		ssize_t n = io_read(fd, text + len, cap - 1 - len);
+		ssize_t n = io_read(cx, fd, text + len, cap - 1 - len);
 		if (n < 0)
 			fail(cx, errno == EISDIR ? MP_BAD_INPUT : MP_FAILED, remedy_for(errno, false),
 			     "cannot read %s: %s", src->name, strerror(errno));
@@ -196,7 +194,7 @@ Src *src_open(Ctx *cx, Arena *arena, const char *path)
 	o->fd = standard ? STDIN_FILENO : -1;
 	o->owned = !standard;
 	arena_defer(arena, opened_close, o);
-	if (!standard && (o->fd = io_open(path, O_RDONLY, 0)) < 0)
+	if (!standard && (o->fd = io_open(cx, path, O_RDONLY, 0)) < 0)
 		fail(cx, MP_BAD_INPUT, remedy_for(errno, false), "cannot open %s: %s", path, strerror(errno));
 	if (fstat(o->fd, &st) < 0)
 		fail(cx, MP_BAD_INPUT, remedy_for(errno, false), "cannot read %s: %s", src->name, strerror(errno));
@@ -207,7 +205,7 @@ Src *src_open(Ctx *cx, Arena *arena, const char *path)
 	if (!regular || st.st_size < MAP_FROM || !src_map(src, o, (size_t)st.st_size))
 		src_read(cx, arena, src, o->fd, regular ? (size_t)st.st_size : 0);
 	if (o->owned)
-		io_close(o->fd);
+		io_close(cx, o->fd);
 	o->fd = -1;
 	return src;
 }
@@ -215,6 +213,7 @@ Src *src_open(Ctx *cx, Arena *arena, const char *path)
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 struct OutFile {
+	Ctx *cx;                  /* whose call writes it */
 	const char *path;         /* what appears at the end, symbolic links followed */
 	const char *tmp;          /* what is written; NULL: straight to path, or already renamed */
 	bool direct;              /* path is a device, a pipe or standard output: nothing to rename or sync */
@@ -274,6 +273,14 @@ static bool is_tmp_of(const char *name, const char *base)
 	return n > 0 && name[n] == '\0';
 }
 
+/* Is `name` still the file that was opened?  Its writer may have renamed it and another begun one of that name. */
+static bool is_same_file(int dir, const char *name, int fd)
+{
+	struct stat now, then;
+	return fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &then) == 0
+	       && now.st_dev == then.st_dev && now.st_ino == then.st_ino;
+}
+
 /* Removes what killed writers of this path left.  A living writer holds a lock; trouble here is nobody's trouble. */
 static void remove_leftovers(const char *path, const char *folder)
 {
@@ -288,7 +295,7 @@ static void remove_leftovers(const char *path, const char *folder)
 		int fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 		if (fd < 0)
 			continue;
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_same_file(dirfd(dir), e->d_name, fd))
 			unlinkat(dirfd(dir), e->d_name, 0);
 		close(fd);
 	}
@@ -303,7 +310,7 @@ static void tmp_open(OutFile *f, Arena *arena, mode_t mode)
 	for (int n = 0; n < MAX_TMP; n++) {
 		struct stat st;
 		snprintf(name, size, "%s.tmp-%ld-%d", f->path, (long)getpid(), n);
-		int fd = io_open(name, O_WRONLY | O_CREAT | O_EXCL, mode);
+		int fd = io_open(f->cx, name, O_WRONLY | O_CREAT | O_EXCL, mode);
 		if (fd < 0 && errno == EEXIST)
 			continue;
 		if (fd < 0)
@@ -335,8 +342,8 @@ OutFile *file_create(Ctx *cx, Arena *arena, const char *path)
 	char real[PATH_MAX];
 	struct stat st;
 	bool exists = stat(path, &st) == 0;
-	(void)cx;
 
+	f->cx = cx;
 	f->fd = -1;
 	f->path = arena_copy(arena, path, strlen(path));
 	arena_defer(arena, file_abandon, f);
@@ -347,7 +354,7 @@ OutFile *file_create(Ctx *cx, Arena *arena, const char *path)
 		errno = EISDIR;
 	} else if (exists && !S_ISREG(st.st_mode)) {
 		f->direct = true;
-		f->fd = io_open(path, O_WRONLY, 0);
+		f->fd = io_open(cx, path, O_WRONLY, 0);
 	} else if (!exists || access(path, W_OK) == 0) {
 		if (exists && realpath(path, real))
 			f->path = arena_copy(arena, real, strlen(real));
@@ -364,7 +371,7 @@ OutFile *file_create(Ctx *cx, Arena *arena, const char *path)
 static void write_out(OutFile *f, const char *bytes, size_t len)
 {
 	while (len > 0 && !f->reason) {
-		ssize_t n = io_write(f->fd, bytes, len);
+		ssize_t n = io_write(f->cx, f->fd, bytes, len);
 		if (n < 0) {
 			file_failed(f, "write");
 			return;
@@ -397,11 +404,11 @@ void file_write(OutFile *f, const void *bytes, size_t len)
 
 static void sync_folder(OutFile *f, const char *folder)
 {
-	int fd = io_open(folder, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0 || io_fsync(fd) < 0)
+	int fd = io_open(f->cx, folder, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0 || io_fsync(f->cx, fd) < 0)
 		file_failed(f, "sync of the folder");
 	if (fd >= 0)
-		io_close(fd);
+		io_close(f->cx, fd);
 }
 
 void file_commit(Ctx *cx, OutFile *f)
@@ -411,9 +418,9 @@ void file_commit(Ctx *cx, OutFile *f)
 	if (!f->reason && f->tmp) {
 		/* All that may fail for lack of memory comes before the rename. */
 		const char *folder = folder_copy(&cx->scratch, f->path);
-		if (io_fsync(f->fd) < 0)
+		if (io_fsync(cx, f->fd) < 0)
 			file_failed(f, "sync");
-		else if (io_rename(f->tmp, f->path) < 0)
+		else if (io_rename(cx, f->tmp, f->path) < 0)
 			file_failed(f, "rename");
 		else {
 			f->tmp = NULL;
@@ -424,7 +431,7 @@ void file_commit(Ctx *cx, OutFile *f)
 		int fd = f->fd;
 		f->fd = -1;
 		/* After a sync, close has nothing left to lose; a device may still say no. */
-		if (io_close(fd) < 0 && f->direct)
+		if (io_close(cx, fd) < 0 && f->direct)
 			file_failed(f, "close");
 	}
 	if (!f->reason)

@@ -17,7 +17,7 @@
 
 #include "lib.h"
 
-enum { MAX_DIMS = 8, HEAD_BYTES = 4, DIM_BYTES = 4, MAX_CLASSES = 10000, MAX_CODES = 256 };
+enum { MAX_DIMS = 8, HEAD_BYTES = 4, DIM_BYTES = 4 };
 /* Deflate makes at most 1032 bytes of one: a header that promises more lies. */
 enum { MAX_RATIO = 1032 };
 
@@ -204,44 +204,56 @@ static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data 
 	return to;
 }
 
-static void name_classes(Ctx *cx, Data *d)
+static Loc label_at(const Idx *h, uint64_t i)
 {
-	enum { DIGITS = 4 };
-	uint32_t n = d->targets;
-	if (n > MAX_CODES)
-		return;
-	double *codes = NEW(&cx->keep, (size_t)n * n, double);
-	Text *names = NEW(&cx->keep, n, Text);
-	char *text = NEW(&cx->keep, (size_t)n * DIGITS, char);
-	for (uint32_t i = 0; i < n; i++, text += DIGITS) {
-		codes[(size_t)i * n + i] = 1;
-		names[i] = (Text){ text, (uint32_t)snprintf(text, DIGITS, "%u", i % MAX_CODES) };
-	}
-	d->codes = codes;
-	d->code_names = names;
-	d->code_count = n;
+	return (Loc){ h->src, h->body + i * dtypes[h->type].size };
 }
 
-static void take_labels(Ctx *cx, Data *d, const Idx *h, const void *values)
+static uint32_t largest_label(Ctx *cx, const Idx *h, const void *values)
 {
-	double most = 1;
+	double most = 1;                         /* two classes at least */
 	for (uint64_t i = 0; i < h->cases; i++) {
 		double v = dtype_get(h->type, values, i);
-		if (v < 0 || v >= MAX_CLASSES)
-			fail_at(cx, (Loc){ h->src, h->body + i * dtypes[h->type].size }, "number the classes from 0",
-			        "label %.0f of case %" PRIu64 " is not a class from 0 to %d", v, i, MAX_CLASSES - 1);
+		if (v < 0 || v >= LABEL_CLASSES)
+			fail_at(cx, label_at(h, i), "number the classes from 0",
+			        "label %.0f of case %" PRIu64 " is not a class from 0 to %d", v, i, LABEL_CLASSES - 1);
 		most = v > most ? v : most;
 	}
-	d->targets = (uint32_t)most + 1;
-	uint8_t *y = arena_alloc(&cx->keep, d->cases, d->targets);
-	for (uint64_t i = 0; i < d->cases; i++)
-		y[i * d->targets + (uint32_t)dtype_get(h->type, values, i)] = 1;
-	d->y = y;
-	d->y_type = T_U8;
-	name_classes(cx, d);
+	return (uint32_t)most;
 }
 
-static void take_targets(Ctx *cx, Data *d, const Src *labels)
+/* Classes are called by their numbers; those of the options may stand in any order. */
+static void take_labels(Ctx *cx, Data *d, const Idx *h, const void *values, const DataOptions *opt)
+{
+	uint32_t labels = largest_label(cx, h, values) + 1;
+	Dict classes = classes_given(opt) ? classes_dict(cx, opt) : (Dict){ .arena = &cx->scratch };
+	Text *name = NEW(&cx->scratch, labels, Text);
+	int64_t *place = NEW(&cx->scratch, labels, int64_t);
+	for (uint32_t i = 0; i < labels; i++) {
+		Buf b = { .arena = &cx->scratch };
+		buf_printf(&b, "%" PRIu32, i);
+		name[i] = (Text){ b.s, (uint32_t)b.len };
+		if (!classes_given(opt))
+			dict_add(&classes, name[i]);
+		uint32_t class;
+		place[i] = dict_find(&classes, name[i], &class) ? (int64_t)class : -1;
+	}
+	d->targets = classes.count;
+	uint8_t *y = arena_alloc(&cx->keep, d->cases, d->targets);
+	for (uint64_t i = 0; i < d->cases; i++) {
+		uint32_t label = (uint32_t)dtype_get(h->type, values, i);
+		if (place[label] < 0)
+			classes_unknown(cx, label_at(h, i), name[label], &classes);
+		else
+			y[i * d->targets + (uint64_t)place[label]] = 1;
+	}
+	check_errors(cx);
+	d->y = y;
+	d->y_type = T_U8;
+	classes_set(cx, d, classes.text, classes.count);
+}
+
+static void take_targets(Ctx *cx, Data *d, const Src *labels, const DataOptions *opt)
 {
 	Idx h = idx_parse(cx, labels);
 	if (h.cases != d->cases)
@@ -249,7 +261,7 @@ static void take_targets(Ctx *cx, Data *d, const Src *labels)
 		        "there are %" PRIu64 " labels for %" PRIu64 " cases", h.cases, d->cases);
 	bool whole = h.type != T_F32 && h.type != T_F64;
 	if (h.dims == 1 && whole) {
-		take_labels(cx, d, &h, idx_values(&cx->scratch, &h, labels, &(Data){ 0 }));
+		take_labels(cx, d, &h, idx_values(&cx->scratch, &h, labels, &(Data){ 0 }), opt);
 		return;
 	}
 	d->targets = (uint32_t)h.columns;
@@ -257,7 +269,7 @@ static void take_targets(Ctx *cx, Data *d, const Src *labels)
 	d->y = idx_values(&cx->keep, &h, labels, d);
 }
 
-Data *idx_data(Ctx *cx, const Src *images, const Src *labels)
+Data *idx_data(Ctx *cx, const Src *images, const Src *labels, const DataOptions *opt)
 {
 	Idx h = idx_parse(cx, images);
 	Data *d = NEW(&cx->keep, 1, Data);
@@ -267,7 +279,7 @@ Data *idx_data(Ctx *cx, const Src *images, const Src *labels)
 	d->x_type = h.type;
 	d->x = idx_values(&cx->keep, &h, images, d);
 	if (labels)
-		take_targets(cx, d, labels);
+		take_targets(cx, d, labels, opt);
 	if (d->mapped)
 		d->bytes = sizeof *d + (uint64_t)d->targets * d->cases * dtypes[d->y_type].size;
 	data_check(cx, d, (Loc){ h.src, h.body });
@@ -335,7 +347,7 @@ Data *read_idx(Ctx *cx, const Src *s, const DataOptions *opt)
 	Src *labels = partner ? src_open(cx, &cx->keep, partner) : NULL;
 	if (labels)
 		labels->binary = true;
-	Data *d = idx_data(cx, s, labels);
+	Data *d = idx_data(cx, s, labels, opt);
 	if (wanted && !partner)
 		note(cx, "name it with --partner if there is one", "there are no labels: no file %s", wanted);
 	data_first(cx, d, opt ? opt->first : 0);
@@ -421,7 +433,7 @@ static bool are_labels(const Data *d, float *row)
 			return false;
 		last |= class == (int64_t)d->targets - 1;
 	}
-	return last && d->targets >= 2 && d->targets <= MAX_CODES;
+	return last && d->targets >= 2 && d->targets <= UINT8_MAX + 1;
 }
 
 static void put_targets(Ctx *cx, OutFile *f, const Data *d)

@@ -78,6 +78,8 @@ struct Ctx {
 	jmp_buf *edge;            /* where failing unwinds to */
 	bool starved;             /* out of memory: the message is in last_words */
 	char last_words[160];
+	int io_fail_at;           /* for tests: counts down at every open, read, write, fsync, rename and close of file.c made
+	                           * through this context; the call that brings it to 0 fails.  0: none does */
 };
 
 void ctx_init(Ctx *cx, const Alloc *alloc);
@@ -108,10 +110,6 @@ OutFile *file_create(Ctx *cx, Arena *arena, const char *path);  /* deferred in a
 void     file_write(OutFile *f, const void *bytes, size_t len);
 void     file_commit(Ctx *cx, OutFile *f);                  /* unwinds with MP_FAILED and the system's reason */
 uint64_t memory_total(void);                                /* bytes of RAM; MICROPROP_MEMORY overrides, for tests */
-
-/* Test hooks, like SQLite's: the n-th allocation or the n-th I/O call of the process fails (0: none).  Allocation is
- * counted by the allocator a test passes in; I/O calls go through these. */
-extern int io_fail_at;       /* counts down at every open, write, fsync, rename, close; at 1 the call fails with ENOSPC */
 
 /* ---- random.c: counter-based, so that any part of a stream can be had without the rest ---------------------------- */
 
@@ -320,6 +318,8 @@ typedef struct Data {
 	const double *codes;      /* [code_count * targets] or NULL: the code table for best guesses */
 	const Text *code_names;   /* [code_count] or NULL */
 	uint32_t code_count;
+	const char *const *classes; /* [class_count] of the label column that became the targets, in their order; NULL: none */
+	uint32_t class_count;
 	Scale scale;              /* already applied to x */
 	Extra *extra; uint32_t extras;
 	uint64_t bytes;           /* memory held, mapped parts not counted */
@@ -339,12 +339,15 @@ void data_y(const Data *d, uint64_t i, float *row);         /* its targets, NaN 
  * so that each part can live in a handle of its own. */
 Data *data_part(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest);
 void data_scale_fit(Ctx *cx, Data *d, int kind);            /* sets d->scale and applies it */
-void data_scale_apply(Ctx *cx, Data *d, const Scale *s);    /* same scale on other data */
+void data_scale_apply(Ctx *cx, Arena *a, Data *d, const Scale *s); /* same scale on other data; refuses another */
+Scale scale_copy(Arena *a, const Scale *s, uint32_t inputs);
 void data_describe(Ctx *cx, const Data *d, mp_data_info *info);  /* arrays of info in cx->keep */
 /* Notes what of d a format has no place for; holds: HOLDS_... or-ed. */
 enum { HOLDS_SEQ = 1, HOLDS_WEIGHT = 2, HOLDS_NAMES = 4, HOLDS_CODES = 8, HOLDS_SCALE = 16, HOLDS_EXTRA = 32 };
 void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds);
 uint64_t data_checksum(const Data *d);                      /* checksum.c: of all that training sees */
+struct XXH3_state_s;
+void digest_text(const struct XXH3_state_s *hash, char out[33]); /* checksum.c: XXH3-128 so far, in hexadecimal */
 uint64_t data_examples(const Data *d);                      /* sequences, or cases where there are none */
 void data_example(const Data *d, uint64_t e, uint64_t *first, uint64_t *count); /* its cases */
 
@@ -370,6 +373,15 @@ const char *number_read(const char *p, const char *end, float *v);
 typedef struct Dict { Arena *arena; Text *text; uint32_t *slot, slots, count; } Dict;
 uint32_t dict_add(Dict *d, Text t);
 bool dict_find(const Dict *d, Text t, uint32_t *number);
+
+/* classes.c: texts of a label, and the targets they became.  Which class has which number is told by the list that the
+ * options bring, where there is one, or else by the file. */
+enum { LABEL_CLASSES = 10000, CODED_CLASSES = 256 };        /* at most so many; with a code table */
+bool classes_given(const DataOptions *opt);
+Dict classes_dict(Ctx *cx, const DataOptions *opt);         /* those of the options, in their order; in scratch */
+void classes_unknown(Ctx *cx, Loc at, Text label, const Dict *classes); /* records that it is none of them */
+void classes_set(Ctx *cx, Data *d, const Text *name, uint32_t count);   /* d->classes and, if they are few, the code table */
+const char *const *classes_copy(Arena *a, const char *const *from, uint32_t count); /* NULL of NULL */
 
 /* columns.c: which column of a CSV file is for what */
 typedef struct Column {
@@ -400,7 +412,7 @@ bool nettalk_sound(char symbol);                                 /* is it in the
 bool nettalk_stress(char symbol);
 Word *nettalk_pick(Ctx *cx, const Src *list, const Word *word, uint64_t words, uint64_t *picked); /* those of a word list */
 
-Data *idx_data(Ctx *cx, const Src *images, const Src *labels);   /* idx.c: labels may be NULL */
+Data *idx_data(Ctx *cx, const Src *images, const Src *labels, const DataOptions *opt); /* idx.c: labels, opt may be NULL */
 Data *make_letters(Ctx *cx, uint64_t seed);                      /* letters.c */
 
 /* npy.c, shared by npy, npz */
@@ -520,7 +532,7 @@ void score_check(Ctx *cx, const Options *o, const Data *d); /* fails if a target
 typedef struct Batch { const uint64_t *example; uint64_t first, count; } Batch;  /* example NULL: first, first+1, ... */
 
 /* A machine that can train: a folder in target/ and this one const struct.  Hooks marked * may be NULL. */
-typedef struct Program Program;                              /* what a target made of the plan; starts with ProgramHead */
+typedef struct Program Program;                              /* what a target made of the plan; its own affair */
 typedef struct Target {
 	const char *name, *about;
 	void   (*caps)(Caps *caps);
@@ -559,13 +571,17 @@ typedef struct mp_run {           /* the public handle */
 	const Target *target;     /* NULL until the run has started */
 	Plan *plan;
 	Program *program;
-	Formula formula;
-	const Rule *rule;
 	Position at;
-	Scale scale;              /* of the data it was trained on; goes into the weights file */
+	Scale scale;              /* of the data it was trained on, in keep; goes into the weights file, as do the classes */
+	const char *const *classes; uint32_t class_count;
+	int saved_error;          /* error function of the weights file, -1: none; what testing measures unless told otherwise */
+	bool error_set;           /* told */
 	mp_report report;
 	volatile int stop;        /* set by mp_run_stop, also from a signal handler */
-	bool resumed;
+	mp_point history[512];    /* thinned out as it fills: every stride-th epoch */
+	uint32_t points;
+	uint64_t stride;
+	Buf text;                 /* what mp_run_get was printed into */
 	double *best_weights;     /* with option keep-best: those of the best epoch, and where that was */
 	Position best_at;
 	char fingerprint[33];     /* of the weights, when training ended */
@@ -618,6 +634,7 @@ typedef void SafeFill(void *user, uint32_t tensor, SafeSink *out);
 void safe_put(SafeSink *out, double value);
 void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill, void *user);
 void json_put(Buf *b, const char *text);                    /* quoted and escaped */
+size_t utf8_length(const unsigned char *s);                 /* of the character at s; 0 if there is none */
 
 /* ---- slots.c: which links stand in which tensor -------------------------------------------------------------------- */
 
@@ -645,7 +662,7 @@ void weights_read(Ctx *cx, const Safe *f, const Net *net, double *w); /* canonic
 /* ---- checkpoint.c: weights and checkpoints, safetensors ------------------------------------------------------------ */
 
 void checkpoint_save(Run *r, const char *path, bool best);   /* weights, rule state, position, options; best: those of the best epoch, without state */
-void checkpoint_load(Run *r, const char *path, bool resume); /* resume: everything; else weights and scale only */
+void checkpoint_load(Run *r, const char *path, bool resume); /* resume: everything; else weights, scale, classes */
 void checkpoint_read(Run *r, const Src *src, bool resume);   /* the same from a file already read */
 void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
 

@@ -304,9 +304,7 @@ static void fingerprint(Ctx *cx, Net *net)
 	XXH3_128bits_update(x, source, net->groups * sizeof *source);
 	XXH3_128bits_update(x, net->row, ((size_t)net->units + 1) * sizeof *net->row);
 	XXH3_128bits_update(x, net->from, net->links * sizeof *net->from);
-	XXH128_hash_t h = XXH3_128bits_digest(x);
-	snprintf(net->fingerprint, sizeof net->fingerprint, "%016llx%016llx", (unsigned long long)h.high64,
-	         (unsigned long long)h.low64);
+	digest_text(x, net->fingerprint);
 }
 
 void net_check(Ctx *cx, Net *net)

@@ -161,7 +161,9 @@ void options_init(Options *o)
 static void say_right(const OptionRow *row, Buf *b)
 {
 	const char *name = row->shown.name;
-	if (row->kind == K_INT)
+	if (row->kind == K_INT && row->high < (double)INT64_MAX)
+		buf_printf(b, "%s takes a whole number from %.0f to %.0f", name, row->low, row->high);
+	else if (row->kind == K_INT)
 		buf_printf(b, "%s takes a whole number from %.0f%s", name, row->low, is_batch(row) ? ", or 'all'" : "");
 	else if (row->kind == K_REAL)
 		buf_printf(b, "%s takes a number from %g to %g", name, row->low, row->high);

@@ -288,14 +288,6 @@ static void check_cover(Ctx *cx, const Safe *s)
 		        "%" PRIu64 " bytes after the last tensor belong to none", room - end);
 }
 
-static void digits_of(XXH3_state_t *state, char out[DIGITS + 1])
-{
-	XXH128_canonical_t bytes;
-	XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(state));
-	for (size_t i = 0; i < sizeof bytes.digest; i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes.digest[i]);
-}
-
 /* Our own writer puts the checksum first, so its place is known. */
 static const char checksum_start[] = "{\"__metadata__\":{\"checksum\":\"";
 enum { CHECKSUM_AT = LENGTH_BYTES + sizeof checksum_start - 1 };
@@ -315,7 +307,7 @@ static void check_sum(Ctx *cx, Safe *s, const char *said)
 	XXH3_128bits_update(state, src->text, CHECKSUM_AT);
 	XXH3_128bits_update(state, none, DIGITS);
 	XXH3_128bits_update(state, src->text + CHECKSUM_AT + DIGITS, src->len - CHECKSUM_AT - DIGITS);
-	digits_of(state, found);
+	digest_text(state, found);
 	if (strcmp(found, said) != 0)
 		fail_at(cx, safe_loc(s, "checksum"), damaged, "the checksum is %s, but the file says %s", found, said);
 	s->sealed = true;
@@ -412,8 +404,8 @@ void safe_put(SafeSink *out, double value)
 	}
 }
 
-/* Length of the UTF-8 character at s, 0 if there is none.  Readers refuse a header that is not UTF-8. */
-static size_t utf8_length(const unsigned char *s)
+/* Readers refuse a header that is not UTF-8. */
+size_t utf8_length(const unsigned char *s)
 {
 	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
 	         : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : 0;
@@ -505,7 +497,7 @@ void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Me
 		     "the network has too many blocks of links for one file");
 	XXH3_128bits_reset(&out->hash);
 	put_all(out, &header, t, tensors, fill, user);
-	digits_of(&out->hash, digits);
+	digest_text(&out->hash, digits);
 	memcpy(header.s + CHECKSUM_AT, digits, DIGITS);
 	out->file = file_create(cx, &cx->scratch, path);
 	put_all(out, &header, t, tensors, fill, user);

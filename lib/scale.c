@@ -56,9 +56,9 @@ static void fit_zscore(const Data *d, float *row, double *mean, double *deviatio
 }
 
 /* Replaces the inputs by scaled ones. */
-static void scale_inputs(Ctx *cx, Data *d)
+static void scale_inputs(Ctx *cx, Arena *arena, Data *d)
 {
-	float *x = NEW(&cx->keep, d->cases * d->inputs, float);
+	float *x = NEW(arena, d->cases * d->inputs, float);
 	for (uint64_t i = 0; i < d->cases; i++) {
 		float *row = x + i * d->inputs;
 		data_x(d, i, row);
@@ -76,8 +76,8 @@ static void scale_inputs(Ctx *cx, Data *d)
 
 static void refuse_twice(Ctx *cx, const Data *d)
 {
-	fail(cx, MP_BAD_INPUT, "scale the original data instead", "the inputs of %s are already scaled (%s)", d->name,
-	     scale_names[d->scale.kind]);
+	fail(cx, MP_BAD_INPUT, "use the original data; it is scaled as the weights or the other data ask for",
+	     "the inputs of %s are already scaled (%s), in another way", d->name, scale_names[d->scale.kind]);
 }
 
 void data_scale_fit(Ctx *cx, Data *d, int kind)
@@ -100,10 +100,22 @@ void data_scale_fit(Ctx *cx, Data *d, int kind)
 		factor[k] = constant ? 1 : 1 / width;
 	}
 	d->scale = (Scale){ kind, offset, factor };
-	scale_inputs(cx, d);
+	scale_inputs(cx, &cx->keep, d);
 }
 
-void data_scale_apply(Ctx *cx, Data *d, const Scale *s)
+Scale scale_copy(Arena *arena, const Scale *s, uint32_t inputs)
+{
+	Scale copy = { s->kind, NULL, NULL };
+	if (s->kind == SCALE_NONE)
+		return copy;
+	copy.offset = NEW(arena, inputs, double);
+	copy.factor = NEW(arena, inputs, double);
+	memcpy(copy.offset, s->offset, inputs * sizeof *s->offset);
+	memcpy(copy.factor, s->factor, inputs * sizeof *s->factor);
+	return copy;
+}
+
+void data_scale_apply(Ctx *cx, Arena *arena, Data *d, const Scale *s)
 {
 	size_t bytes = d->inputs * sizeof *s->offset;
 	if (s->kind == SCALE_NONE)
@@ -113,9 +125,6 @@ void data_scale_apply(Ctx *cx, Data *d, const Scale *s)
 		return;                                   /* it was scaled together with the other data */
 	if (d->scale.kind != SCALE_NONE)
 		refuse_twice(cx, d);
-	double *offset = NEW(&cx->keep, d->inputs, double), *factor = NEW(&cx->keep, d->inputs, double);
-	memcpy(offset, s->offset, bytes);
-	memcpy(factor, s->factor, bytes);
-	d->scale = (Scale){ s->kind, offset, factor };
-	scale_inputs(cx, d);
+	d->scale = scale_copy(arena, s, d->inputs);
+	scale_inputs(cx, arena, d);
 }

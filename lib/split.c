@@ -2,7 +2,8 @@
 /* Parts of data: a random share of the examples, the rest, or the first cases.
  *
  * In: data.  Out: data of its own memory with some of the examples in their old order, and all that belongs to them:
- * names, weights, masks, codes, scale, keys of other programs.  Sequences stay whole; index lists stay index lists. */
+ * names, weights, masks, codes, classes, scale, keys of other programs.  Sequences stay whole; index lists stay index
+ * lists. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -151,6 +152,8 @@ static void take_tables(Ctx *cx, const Data *d, Data *part)
 	part->codes = copy_all(cx, d->codes, (uint64_t)d->code_count * d->targets, sizeof *d->codes);
 	if (d->code_names)
 		part->code_names = copy_texts(cx, d->code_names, d->code_count);
+	part->classes = classes_copy(&cx->keep, d->classes, d->class_count);
+	part->class_count = d->class_count;
 	if (d->scale.kind != SCALE_NONE) {
 		part->scale.kind = d->scale.kind;
 		part->scale.offset = copy_all(cx, d->scale.offset, d->inputs, sizeof *d->scale.offset);

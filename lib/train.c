@@ -70,7 +70,7 @@ void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled)
 	if (d->inputs != net->inputs)
 		fail(cx, MP_BAD_INPUT, "change the size of the input groups, or choose the columns of the data",
 		     "%s has %u inputs a case, but %s has %u input units", d->name, d->inputs, net->name, net->inputs);
-	if (labelled ? d->targets != net->outputs : d->targets && d->targets != net->outputs)
+	if (labelled && d->targets != net->outputs)
 		fail(cx, MP_BAD_INPUT, "change the size of the output groups, or choose the columns of the data",
 		     "%s has %u targets a case, but %s has %u output units", d->name, d->targets, net->name, net->outputs);
 }
@@ -153,11 +153,13 @@ static void give_report(Loop *l)
 
 /* ---- one update, one epoch ---- */
 
-static Status measure(Run *r, const Data *d, Tally *t)
+/* Is not stopped half-way: a resumed run could not know the result, and it decides which epoch was best. */
+static void measure(Run *r, const Data *d, Tally *t)
 {
+	static const volatile int never = 0;
 	r->target->bind(&r->cx, r->program, d);
 	*t = (Tally){ 0 };
-	return r->target->evaluate(r->program, 0, run_examples(r->net, d), &r->stop, NULL, t);
+	r->target->evaluate(r->program, 0, run_examples(r->net, d), &never, NULL, t);
 }
 
 static void check_finite(Loop *l, const Tally *t, double rate)
@@ -227,6 +229,21 @@ static void note_best(Loop *l)
 	}
 }
 
+/* When the history is full every other point goes, and from then on only every other epoch comes. */
+static void note_history(Run *r)
+{
+	if (r->points == COUNT(r->history)) {
+		for (uint32_t i = 0; i < r->points / 2; i++)
+			r->history[i] = r->history[2 * i + 1];
+		r->points /= 2;
+		r->stride *= 2;
+	}
+	if (r->at.epoch % r->stride)
+		return;
+	const mp_report *p = &r->report;
+	r->history[r->points++] = (mp_point){ p->epoch, p->error, p->right, p->test_error, p->test_right };
+}
+
 static Status one_epoch(Loop *l, Update *u)
 {
 	Run *r = l->r;
@@ -244,31 +261,65 @@ static Status one_epoch(Loop *l, Update *u)
 	at->done = 0;
 	at->epoch++;
 	if (l->test) {
-		Status s = measure(r, l->test, &at->test);
+		measure(r, l->test, &at->test);
 		r->target->bind(&r->cx, r->program, l->data);
-		if (s != MP_OK)
-			return s;
 	}
 	report_fill(r, l->data, u->param[P_RATE]);
 	r->report.solved = until_met(&l->until, &r->report);
 	note_best(l);
+	note_history(r);
 	return MP_OK;
 }
 
 /* ---- the loop ---- */
 
+/* Data as the run's scale asks for it: scaled with the first data of the run, or as the weights it loaded were. */
+static const Data *scaled(Run *r, const Data *d)
+{
+	if (r->scale.kind == SCALE_NONE)
+		return d;
+	Data *copy = NEW(&r->cx.scratch, 1, Data);
+	*copy = *d;
+	data_scale_apply(&r->cx, &r->cx.scratch, copy, &r->scale);
+	return copy;
+}
+
+/* Where the run goes on, if it was interrupted, must be the data it began with. */
+static void check_same_data(Run *r, const Data *data)
+{
+	uint64_t checksum = data_checksum(data);
+	if (r->at.cases && (r->at.cases != data->cases || r->at.data != checksum))
+		fail(&r->cx, MP_BAD_INPUT, "resume with the data of the interrupted run, or start a new one from its weights with --load",
+		     "this run began on other data: %llu cases then, %llu in %s, and checksums %016llx and %016llx",
+		     (unsigned long long)r->at.cases, (unsigned long long)data->cases, data->name,
+		     (unsigned long long)r->at.data, (unsigned long long)checksum);
+	r->at.cases = data->cases;
+	r->at.data = checksum;
+}
+
+static void check_data(Run *r, const Data *d)
+{
+	run_check_data(&r->cx, r->net, d, true);
+	score_check(&r->cx, &r->opt, d);
+}
+
 static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 {
 	Ctx *cx = &r->cx;
-	run_check_data(cx, r->net, data, true);
-	score_check(cx, &r->opt, data);
-	if (test) {
-		run_check_data(cx, r->net, test, true);
-		score_check(cx, &r->opt, test);
-	}
+	check_data(r, data);
+	if (test)
+		check_data(r, test);
 	if (r->opt.patience && !test)
 		fail(cx, MP_BAD_INPUT, "give test data with --test", "patience watches the error on test data, and there is none");
 	run_start(r);
+	if (r->scale.kind == SCALE_NONE)
+		r->scale = scale_copy(&cx->keep, &data->scale, data->inputs);
+	if (data->classes) {
+		r->classes = classes_copy(&cx->keep, data->classes, data->class_count);
+		r->class_count = data->class_count;
+	}
+	l->data = data = scaled(r, data);
+	l->test = test ? scaled(r, test) : NULL;
 	until_parse(r->opt.until, &l->until);
 	l->examples = run_examples(r->net, data);
 	if (r->net->copies && !data->seq)
@@ -276,29 +327,23 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 		     "%s has no sequence boundaries; all its cases are taken as one sequence", data->name);
 	l->batch = r->opt.batch == BATCH_ALL || (uint64_t)r->opt.batch > l->examples ? l->examples : (uint64_t)r->opt.batch;
 	bool shuffled = r->opt.shuffle < 0 ? l->batch < l->examples : r->opt.shuffle != 0;
-	uint64_t checksum = data_checksum(data);
-	if (r->at.cases && (r->at.cases != data->cases || r->at.data != checksum))
-		fail(cx, MP_BAD_INPUT, "resume with the data of the interrupted run, or start a new one from its weights with --load",
-		     "this run began on other data: %llu cases then, %llu in %s, and checksums %016llx and %016llx",
-		     (unsigned long long)r->at.cases, (unsigned long long)data->cases, data->name,
-		     (unsigned long long)r->at.data, (unsigned long long)checksum);
-	r->at.cases = data->cases;
-	r->at.data = checksum;
+	check_same_data(r, data);
 	l->order = order_new(&cx->scratch, l->examples, (uint64_t)r->opt.seed, shuffled);
 	if (shuffled)
 		l->picked = NEW(&cx->scratch, l->batch, uint64_t);
-	if (data->scale.kind)
-		r->scale = data->scale;
 	if (r->opt.keep_best && !r->best_weights)
 		r->best_weights = NEW(&cx->keep, r->net->links, double);
+	r->points = 0;
+	r->stride = 1;
 	r->target->bind(cx, r->program, data);
 }
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
 {
-	Loop l = { .r = r, .data = data, .test = test, .fn = fn, .user = user, .reported = now() };
+	Loop l = { .r = r, .fn = fn, .user = user, .reported = -INFINITY };
 	Update u;
 	loop_init(&l, r, data, test);
+	data = l.data;
 	update_fill(&r->opt, r->at.updates + 1, (double)r->at.epoch, 0, &u);
 	r->report = (mp_report){ 0 };
 	report_fill(r, data, u.param[P_RATE]);
@@ -331,18 +376,28 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 {
 	Ctx *cx = &r->cx;
-	run_check_data(cx, r->net, data, false);
+	bool labelled = result && data->targets;
+	run_check_data(cx, r->net, data, labelled);
 	run_start(r);
-	Data scaled = *data;
-	if (r->scale.kind && !data->scale.kind)
-		data_scale_apply(cx, &scaled, &r->scale);
-	r->target->bind(cx, r->program, &scaled);
+	Data seen = *scaled(r, data);
+	if (!labelled)
+		seen.targets = 0;
+	Options own = r->opt;
+	if (r->saved_error >= 0 && !r->error_set && !r->at.updates)
+		own.error = r->saved_error;               /* what the weights were trained to make small */
+	if (labelled)
+		score_check(cx, &own, &seen);
+	int error = r->opt.error;
+	r->opt.error = own.error;
+	r->target->bind(cx, r->program, &seen);
 	Tally t = { 0 };
 	double start = now();
-	r->stop = 0;
-	if (r->target->evaluate(r->program, 0, run_examples(r->net, &scaled), &r->stop, outputs, &t) != MP_OK)
-		fail(cx, MP_STOPPED, NULL, "stopped");
-	*result = (mp_result){ .cases = data->cases, .total_error = t.error, .seconds = now() - start,
-	                       .error = t.cases ? t.error / (double)t.cases : 0,
-	                       .right = share(t.right, t.scored), .within = share(t.within, t.scored) };
+	Status s = r->target->evaluate(r->program, 0, run_examples(r->net, &seen), &r->stop, outputs, &t);
+	r->opt.error = error;
+	if (s != MP_OK)
+		fail(cx, s, NULL, "stopped");
+	if (result)
+		*result = (mp_result){ .cases = seen.cases, .total_error = t.error, .seconds = now() - start,
+		                       .error = t.cases ? t.error / (double)t.cases : 0,
+		                       .right = share(t.right, t.scored), .within = share(t.within, t.scored) };
 }

@@ -39,7 +39,7 @@ static inline void do_idx(Ctx *cx, void *arg)
 	Job *j = arg;
 	Src images = { .name = "t.idx", .text = j->text, .len = j->len, .binary = true };
 	Src labels = { .name = "t-labels.idx", .text = j->labels, .len = j->labels_len, .binary = true };
-	j->d = idx_data(cx, &images, j->labels ? &labels : NULL);
+	j->d = idx_data(cx, &images, j->labels ? &labels : NULL, &j->opt);
 }
 
 static inline void do_open(Ctx *cx, void *arg)

@@ -28,7 +28,6 @@ static inline const char *in_folder(const char *name)
 static inline int make_folder(void **state)
 {
 	(void)state;
-	io_fail_at = 0;
 	strcpy(folder, "/tmp/microprop-checkpoint-XXXXXX");
 	return mkdtemp(folder) ? 0 : -1;
 }

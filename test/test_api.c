@@ -96,6 +96,14 @@ static void data_from_memory(void **state)
 	assert_non_null(strstr(mp_data_messages(NULL), "memory"));
 }
 
+static void put_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
 static void data_is_split_scaled_and_saved(void **state)
 {
 	(void)state;
@@ -146,6 +154,65 @@ static void guesses_have_names(void **state)
 	double four[] = { 0.1, 0.2, 0.9, 0.3 };
 	assert_string_equal(mp_data_get_guess(d, four), "2");
 	mp_data_close(d);
+}
+
+/* A run remembers the classes it was trained on, so that a file with other classes is read as it was. */
+static void classes_go_with_the_weights(void **state)
+{
+	(void)state;
+	static const char text[] = "group a 1 input\ngroup o 3 softmax output\nconnect a, true -> o\n";
+	const char *csv = "api-classes.csv", *weights = "api-classes.safetensors";
+	mp_net *net;
+	mp_run *run, *other;
+	mp_data *d, *first, *rest;
+	uint32_t count;
+	put_file(csv, "a,kind\n1,dog\n2,cat\n3,ant\n4,dog\n");
+	assert_int_equal(mp_data_open(&d, csv, NULL, NULL), MP_OK);
+	assert_string_equal(mp_data_get_classes(d, &count)[2], "dog");
+	assert_int_equal(count, 3);
+	assert_int_equal(mp_data_split(d, 0.5, 1, &first, &rest), MP_OK);
+	assert_string_equal(mp_data_get_classes(rest, &count)[0], "ant");
+	assert_int_equal(count, 3);
+	mp_data_close(first);
+	mp_data_close(rest);
+
+	assert_int_equal(mp_net_parse(&net, text, "c.topo", NULL), MP_OK);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_null(mp_run_get_classes(run, &count));
+	assert_int_equal(mp_run_set(run, "error", "divergence"), MP_OK);
+	assert_int_equal(mp_run_set(run, "epochs", "2"), MP_OK);
+	assert_int_equal(mp_run_train(run, d, NULL, NULL, NULL), MP_OK);
+	mp_data_close(d);
+	assert_int_equal(mp_run_save(run, weights), MP_OK);
+	assert_int_equal(mp_run_new(&other, net, NULL), MP_OK);
+	assert_int_equal(mp_run_load(other, weights), MP_OK);
+	mp_data_options reading = { .classes = mp_run_get_classes(other, &count) };
+	reading.class_count = count;
+	assert_int_equal(count, 3);
+	assert_string_equal(reading.classes[1], "cat");
+
+	put_file(csv, "a,kind\n1,dog\n2,cat\n");
+	assert_int_equal(mp_data_open(&d, csv, &reading, NULL), MP_OK);
+	float y[3];
+	mp_data_get_case(d, 0, NULL, y);
+	assert_true(y[0] == 0 && y[1] == 0 && y[2] == 1);
+	mp_result r;
+	assert_int_equal(mp_run_test(other, d, &r, NULL), MP_OK);
+	mp_data_close(d);
+	put_file(csv, "a,kind\n1,dog\n2,elk\n");
+	assert_int_equal(mp_data_open(&d, csv, &reading, NULL), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_data_messages(d), "api-classes.csv:3:3: error: 'elk'"));
+	assert_null(mp_data_get_classes(d, &count));
+	assert_int_equal(count, 0);
+	mp_data_close(d);
+	assert_int_equal(mp_data_open(&d, "make:xor", &reading, NULL), MP_OK); /* nothing to do with labels */
+	assert_null(mp_data_get_classes(d, &count));
+	mp_data_close(d);
+	mp_run_close(other);
+	mp_run_close(run);
+	mp_net_close(net);
+	unlink(csv);
+	unlink(weights);
 }
 
 static void weights_go_in_and_out(void **state)
@@ -206,6 +273,7 @@ int main(void)
 		cmocka_unit_test(data_from_memory),
 		cmocka_unit_test(data_is_split_scaled_and_saved),
 		cmocka_unit_test(guesses_have_names),
+		cmocka_unit_test(classes_go_with_the_weights),
 		cmocka_unit_test(weights_go_in_and_out),
 		cmocka_unit_test(decimal_commas_do_not_matter),
 	};

@@ -70,7 +70,6 @@ static void every_rule_resumes(void **state)
 			same_vector(run->best_weights, resumed->best_weights, net->net->links);
 		else
 			assert_null(resumed->best_weights);
-		assert_true(resumed->resumed);
 		for (size_t i = 0; mp_option_at(i); i++) {
 			char value[200];
 			snprintf(value, sizeof value, "%s", mp_run_get(run, mp_option_at(i)->name));
@@ -160,8 +159,10 @@ static void change_body(Ctx *cx, void *arg)
 	Src *src = src_open(cx, &cx->scratch, c->from);
 	src->binary = true;
 	Safe *f = safe_read(cx, src);
-	Meta *m = NEW(&cx->scratch, f->metas, Meta);
+	Meta *m = NEW(&cx->scratch, f->metas + 1, Meta);
 	uint32_t metas = 0, tensors = 0;
+	if (c->key && !safe_meta(f, c->key))
+		m[metas++] = (Meta){ c->key, c->value };
 	for (uint32_t i = 0; i < f->metas; i++) {
 		bool same = c->key && strcmp(f->meta[i].key, c->key) == 0;
 		if (strcmp(f->meta[i].key, "checksum") != 0 && !(same && !c->value))
@@ -236,6 +237,7 @@ static void what_resuming_needs_is_checked(void **state)
 		{ "best_at.epoch", NULL, NULL, "metadata best_at.epoch is missing" },
 		{ "network", "0", NULL, "the file belongs to another network" },
 		{ "options", "{\"rule\":\"adam\"}", NULL, "tensor state.mean is missing" },
+		{ "options", "{\"error\":\"divergence\"}", NULL, "divergence" },
 	};
 	mp_net *net = net_of(tiny);
 	mp_run *run = travelled(net, "momentum", true);
@@ -253,11 +255,113 @@ static void what_resuming_needs_is_checked(void **state)
 			assert_int_equal(s, MP_BAD_INPUT);
 			expect_words(mp_run_messages(other), cases[i].words);
 			assert_null(other->program);
+			assert_memory_equal(&other->opt, &net->net->options, sizeof other->opt);
 		} else {
 			need(other, s);                   /* not needed where the fingerprint fits */
 		}
 		mp_run_close(other);
 	}
+	mp_run_close(run);
+	mp_net_close(net);
+}
+
+/* Whatever bytes a label has, it comes back; lists that cannot be are refused. */
+static void classes_come_back(void **state)
+{
+	(void)state;
+	static const char *const odd[] = { "caf\xC3\xA9, \"au lait\"", "Z\xFCrich \\xFC\\" };
+	static const struct { const char *value, *words; } cases[] = {
+		{ "[\"a\"]", "metadata classes is not a list of 2 names" },
+		{ "[\"a\",\"b\",\"c\"]", "metadata classes is not a list of 2 names" },
+		{ "{\"a\":\"b\",\"c\":\"d\"}", "metadata classes is not a list of 2 names" },
+		{ "[\"a\"", "metadata classes is not JSON" },
+		{ "", "metadata classes is not JSON" },
+		{ "[\"a\",1]", "entry 1 of metadata classes is not a name" },
+		{ "[\"a\",\"\\\\\"]", "entry 1 of metadata classes is not a name" },
+		{ "[\"a\",\"\\\\x\"]", "entry 1 of metadata classes is not a name" },
+		{ "[\"a\",\"\\\\xF\"]", "entry 1 of metadata classes is not a name" },
+		{ "[\"a\",\"\\\\xGG\"]", "entry 1 of metadata classes is not a name" },
+		{ "[\"a\",\"\\\\x00\"]", "entry 1 of metadata classes is not a name" },
+		{ "[\"a\",\"\\\\n\"]", "entry 1 of metadata classes is not a name" },
+		{ "[\"a\",\"\\u0000\"]", "metadata classes is not JSON" },
+		{ "[\"a\",\"a\"]", "metadata classes has 'a' twice" },
+		{ "[\"\",\"a\"]", NULL },
+	};
+	mp_net *net = net_of(tiny);
+	mp_run *run = travelled(net, "momentum", true);
+	need(run, mp_run_save(run, in_folder("plain")));
+	run->classes = odd;
+	run->class_count = 2;
+	need(run, mp_run_save(run, in_folder("a")));
+	need(run, mp_run_save_best(run, in_folder("best")));
+	for (int k = 0; k < 3; k++) {
+		mp_run *other = run_of(net);
+		need(other, k == 0 ? mp_run_resume(other, in_folder("a"))
+		                   : mp_run_load(other, in_folder(k == 1 ? "a" : "best")));
+		assert_int_equal(other->class_count, 2);
+		assert_string_equal(other->classes[0], odd[0]);
+		assert_string_equal(other->classes[1], odd[1]);
+		if (k > 0) {                              /* the classes are those of the weights */
+			need(other, mp_run_load(other, in_folder("plain")));
+			assert_null(other->classes);
+			assert_int_equal(other->class_count, 0);
+		}
+		mp_run_close(other);
+	}
+	for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+		Ctx cx;
+		ctx_init(&cx, NULL);
+		Change c = { .from = in_folder(i % 2 ? "a" : "plain"), .to = in_folder("b"), .key = "classes",
+		             .value = cases[i / 2].value };
+		assert_int_equal(guarded(&cx, change_body, &c), MP_OK);
+		ctx_free(&cx);
+		mp_run *other = run_of(net);
+		mp_status s = i % 3 ? mp_run_load(other, in_folder("b")) : mp_run_resume(other, in_folder("b"));
+		if (cases[i / 2].words) {
+			assert_int_equal(s, MP_BAD_INPUT);
+			expect_words(mp_run_messages(other), cases[i / 2].words);
+			assert_null(other->program);
+		} else {
+			need(other, s);
+		}
+		mp_run_close(other);
+	}
+	mp_run_close(run);
+	mp_net_close(net);
+}
+
+/* A file of weights says what they were trained to make small. */
+static void the_error_function_is_known(void **state)
+{
+	(void)state;
+	static const struct { const char *options; int error; } cases[] = {
+		{ "{\"error\":\"squared\"}", ERR_SQUARED }, { "{\"error\":\"divergence\"}", ERR_DIVERGENCE },
+		{ "{\"error\":\"guesswork\"}", -1 }, { "{\"error\":1}", -1 }, { "{}", -1 }, { "[]", -1 }, { NULL, -1 },
+	};
+	mp_net *net = net_of(tiny);
+	mp_run *run = run_of(net);
+	need(run, mp_run_set(run, "error", "cross-entropy"));
+	need(run, mp_run_save(run, in_folder("a")));
+	mp_run *other = run_of(net);
+	assert_int_equal(other->saved_error, -1);
+	need(other, mp_run_load(other, in_folder("a")));
+	assert_int_equal(other->saved_error, ERR_CROSS_ENTROPY);
+	assert_int_equal(other->opt.error, ERR_SQUARED);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		Ctx cx;
+		ctx_init(&cx, NULL);
+		Change c = { .from = in_folder("a"), .to = in_folder("b"), .key = "options", .value = cases[i].options };
+		assert_int_equal(guarded(&cx, change_body, &c), MP_OK);
+		ctx_free(&cx);
+		need(other, mp_run_load(other, in_folder("b")));
+		assert_int_equal(other->saved_error, cases[i].error);
+	}
+	mp_run_close(other);
+	other = run_of(net);
+	need(other, mp_run_resume(other, in_folder("a")));
+	assert_int_equal(other->saved_error, -1);
+	assert_int_equal(other->opt.error, ERR_CROSS_ENTROPY);
+	mp_run_close(other);
 	mp_run_close(run);
 	mp_net_close(net);
 }
@@ -309,36 +413,33 @@ static void io_may_fail_at_any_call(void **state)
 	mp_run *old = travelled(net, "momentum", false), *run = travelled(net, "adam", true);
 	need(old, mp_run_save(old, in_folder("old")));
 	need(run, mp_run_save(run, in_folder("new")));
-	for (int n = 1; io_fail_at == 0; n++) {
+	for (int n = 1; run->cx.io_fail_at == 0; n++) {
 		need(old, mp_run_save(old, in_folder("a")));
-		io_fail_at = n;
+		run->cx.io_fail_at = n;
 		mp_status s = mp_run_save(run, in_folder("a"));
-		if (io_fail_at > 0)
+		if (run->cx.io_fail_at > 0)
 			assert_int_equal(s, MP_OK);
-		int left = io_fail_at;
-		io_fail_at = 0;
 		mp_run *other = run_of(net);
 		need(other, mp_run_resume(other, in_folder("a")));
 		bool is_new = other->opt.rule == run->opt.rule;
 		assert_true(s != MP_OK || is_new);
 		same_files(in_folder("a"), is_new ? in_folder("new") : in_folder("old"));
 		mp_run_close(other);
-		io_fail_at = left;
 		assert_true(n < 1000);
 	}
-	io_fail_at = 0;
-	for (int n = 1; io_fail_at == 0; n++) {
+	bool failed = true;
+	for (int n = 1; failed; n++) {
 		mp_run *other = run_of(net);
-		io_fail_at = n;
+		other->cx.io_fail_at = n;
 		mp_status s = mp_run_resume(other, in_folder("new"));
 		if (s == MP_OK)
 			same_part(run, other, 0);
 		else
 			assert_string_not_equal(mp_run_messages(other), "");
+		failed = other->cx.io_fail_at == 0;
 		mp_run_close(other);
 		assert_true(n < 1000);
 	}
-	io_fail_at = 0;
 	mp_run_close(old);
 	mp_run_close(run);
 	mp_net_close(net);
@@ -391,7 +492,8 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
 		CASE(every_kind_of_link_round_trips), CASE(every_rule_resumes), CASE(best_epoch_is_a_file_of_weights),
-		CASE(targets_exchange_weights), CASE(what_resuming_needs_is_checked), CASE(a_started_run_cannot_resume),
+		CASE(targets_exchange_weights), CASE(what_resuming_needs_is_checked), CASE(classes_come_back),
+		CASE(the_error_function_is_known), CASE(a_started_run_cannot_resume),
 		CASE(any_damaged_byte_is_noticed), CASE(io_may_fail_at_any_call), CASE(memory_may_fail_at_any_call),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -659,9 +659,9 @@ static void no_write_failure_hurts(void **state)
 		for (int n = 1; s != MP_OK; n++) {
 			assert_true(n < 100);
 			Call c = { .path = path_of(files[f]), .in = &other };
-			io_fail_at = n;
+			cx.io_fail_at = n;
 			s = call(&cx, do_write, &c);
-			io_fail_at = 0;
+			cx.io_fail_at = 0;
 			assert_true(s == MP_OK || s == MP_FAILED);
 					if (s != MP_OK && f < 2) {
 				Data *e = must_open(&cx, path_of(files[f]), NULL);

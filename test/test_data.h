@@ -76,7 +76,7 @@ static inline void do_scale(Ctx *cx, void *arg)
 {
 	Call *c = arg;
 	if (c->scale)
-		data_scale_apply(cx, c->out, c->scale);
+		data_scale_apply(cx, &cx->keep, c->out, c->scale);
 	else
 		data_scale_fit(cx, c->out, c->kind);
 }

@@ -52,7 +52,6 @@ static int files_in_folder(void)
 static int make_folder(void **state)
 {
 	(void)state;
-	io_fail_at = 0;
 	strcpy(folder, "/tmp/microprop-file-XXXXXX");
 	return mkdtemp(folder) ? 0 : -1;
 }
@@ -205,14 +204,22 @@ static void write_body(Ctx *cx, void *arg)
 		file_commit(cx, f);
 }
 
-static Status write_file(Writing w, char *messages, size_t size)
+/* The call that brings *calls to 0 fails. */
+static Status write_failing(Writing w, char *messages, size_t size, int *calls)
 {
 	Ctx cx;
 	ctx_init(&cx, NULL);
+	cx.io_fail_at = *calls;
 	Status s = guarded(&cx, write_body, &w);
+	*calls = cx.io_fail_at;
 	snprintf(messages, size, "%s", ctx_messages(&cx));
 	ctx_free(&cx);
 	return s;
+}
+
+static Status write_file(Writing w, char *messages, size_t size)
+{
+	return write_failing(w, messages, size, &(int){ 0 });
 }
 
 static void interrupted(int signal)
@@ -316,10 +323,9 @@ static void failing_reads_give_everything_back(void **state)
 		Ctx cx;
 		ctx_init(&cx, &(Alloc){ meter_resize, &meter });
 		Opening o = { .path = in_folder("x") };
-		io_fail_at = n;
+		cx.io_fail_at = n;
 		Status s = guarded(&cx, open_body, &o);
-		bool failed = io_fail_at == 0;
-		io_fail_at = 0;
+		bool failed = cx.io_fail_at == 0;
 		if (s == MP_OK)
 			assert_string_equal(o.src->text, "some text");
 		else
@@ -417,11 +423,10 @@ static void any_call_may_fail(void **state)
 	bool seen_old = false;
 	for (int n = 1;; n++) {
 		plain_write(in_folder("x"), "old", 3);
-		io_fail_at = n;
-		Status s = write_file((Writing){ .path = in_folder("x"), .piece = "new", .pieces = 30000 }, messages,
-		                      sizeof messages);
-		bool failed = io_fail_at == 0;
-		io_fail_at = 0;
+		int calls = n;
+		Status s = write_failing((Writing){ .path = in_folder("x"), .piece = "new", .pieces = 30000 }, messages,
+		                         sizeof messages, &calls);
+		bool failed = calls == 0;
 		size_t len = plain_read(in_folder("x"), text, sizeof text);
 		assert_true(len == 3 || len == 90000);
 		assert_memory_equal(text, len == 3 ? "old" : "new", 3);

@@ -18,7 +18,31 @@ static void idx_labels(void **state)
 	Y(d, 1, 1, 0, 0, 0);
 	assert_int_equal(d->code_count, 4);
 	assert_text(d->code_names[3], "3");
+	assert_int_equal(d->class_count, 4);
+	assert_string_equal(d->classes[2], "2");
 	ctx_free(&cx);
+}
+
+static void idx_classes_given(void **state)
+{
+	(void)state;
+	static const char *const ten[] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9" };
+	static const char *const turned[] = { "3", "0", "none" };
+	Ctx cx;
+	Job j = idx_job(BYTES(0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 1, 9, 7), BYTES(0, 0, 8, 1, 0, 0, 0, 2, 3, 0));
+	j.opt = (DataOptions){ .classes = ten, .class_count = 10 };
+	Data *d = good(&cx, do_idx, &j);
+	assert_int_equal(d->targets, 10);
+	Y(d, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0);
+	assert_string_equal(d->classes[9], "9");
+	ctx_free(&cx);
+	j.opt = (DataOptions){ .classes = turned, .class_count = 3 };
+	d = good(&cx, do_idx, &j);
+	Y(d, 0, 1, 0, 0);
+	Y(d, 1, 0, 1, 0);
+	ctx_free(&cx);
+	j.opt = (DataOptions){ .classes = ten, .class_count = 3 };
+	bad(do_idx, j, "t-labels.idx:1:9: error: '3' is none of the 3 classes that were learnt");
 }
 
 static void idx_types(void **state)
@@ -182,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(idx_labels),
+		cmocka_unit_test(idx_classes_given),
 		cmocka_unit_test(idx_types),
 		cmocka_unit_test(idx_refused),
 		cmocka_unit_test(idx_round_trips),

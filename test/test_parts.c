@@ -100,6 +100,9 @@ static void parts_keep_what_belongs_to_them(void **state)
 	d.mask = mask;
 	d.extra = extra;
 	d.extras = COUNT(extra);
+	static const char *const classes[] = { "no", "yes" };
+	d.classes = classes;
+	d.class_count = 2;
 	for (int rest = 0; rest < 2; rest++) {
 		Call c = { .in = &d, .share = 0.5, .kind = rest };
 		assert_int_equal(call(&cx, do_part, &c), MP_OK);
@@ -117,6 +120,9 @@ static void parts_keep_what_belongs_to_them(void **state)
 		}
 		assert_memory_equal(e->codes, d.codes, sizeof sample_codes);
 		same_texts(d.code_names, e->code_names, 2);
+		assert_int_equal(e->class_count, 2);
+		assert_string_equal(e->classes[1], "yes");
+		assert_ptr_not_equal(e->classes[1], classes[1]);
 		assert_int_equal(e->scale.kind, SCALE_ZSCORE);
 		Npy a;
 		assert_true(npy_peek(e->extra[0].npy, e->extra[0].len, &a));

@@ -130,6 +130,13 @@ static void csv_separators_and_quotes(void **state)
 	ctx_free(&cx);
 }
 
+static void do_csv_label(Ctx *cx, void *arg)
+{
+	Job *j = arg;
+	j->opt.labels = "kind";
+	do_csv(cx, arg);
+}
+
 static void csv_labels(void **state)
 {
 	(void)state;
@@ -145,6 +152,8 @@ static void csv_labels(void **state)
 	assert_text(d->code_names[0], "ant");
 	assert_text(d->code_names[2], "dog");
 	assert_true(d->codes[4] == 1 && d->codes[3] == 0);
+	assert_int_equal(d->class_count, 3);
+	assert_string_equal(d->classes[1], "cat");
 	ctx_free(&cx);
 
 	j = (Job){ .text = "a,k\n1,10\n2,9\n3,x\n", .opt = { .labels = "k" } };  /* numbers by value, before words */
@@ -161,6 +170,90 @@ static void csv_labels(void **state)
 	Y(d, 0, 1, 0, 0.5f);
 	Y(d, 1, 0, 1, NAN);
 	ctx_free(&cx);
+}
+
+static const char *const three[] = { "dog", "ant", "cat" };
+
+/* A list of classes decides which target is which, whatever the file has. */
+static void csv_classes_given(void **state)
+{
+	(void)state;
+	Ctx cx;
+	Job j = { .text = "a,kind\n1,cat\n2,\n3,dog\n", .opt = { .classes = three, .class_count = 3 } };
+	Data *d = good(&cx, do_csv, &j);
+	assert_int_equal(d->targets, 3);
+	Y(d, 0, 0, 0, 1);
+	Y(d, 1, NAN, NAN, NAN);
+	Y(d, 2, 1, 0, 0);
+	assert_int_equal(d->class_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_string_equal(d->classes[i], three[i]);
+		assert_text(d->code_names[i], three[i]);
+	}
+	ctx_free(&cx);
+
+	j.text = "a,kind\n1,\n2,\n";                                            /* none of them occurs */
+	d = good(&cx, do_csv, &j);
+	assert_int_equal(d->targets, 3);
+	Y(d, 1, NAN, NAN, NAN);
+	assert_int_equal(d->code_count, 3);
+	ctx_free(&cx);
+
+	static const char *const numbers[] = { "7", "10", "x" };                /* a first value that could be a number */
+	j = (Job){ .text = "a,kind\n1,10\n2,x\n", .opt = { .classes = numbers, .class_count = 3 } };
+	d = good(&cx, do_csv, &j);
+	Y(d, 0, 0, 1, 0);
+	Y(d, 1, 0, 0, 1);
+	ctx_free(&cx);
+
+	j.opt.class_count = 0;                                                   /* no list */
+	d = good(&cx, do_csv_label, &j);
+	assert_int_equal(d->targets, 2);
+	ctx_free(&cx);
+}
+
+static void csv_classes_not_meant(void **state)
+{
+	(void)state;
+	Ctx cx;
+	/* Two labels, a label and a number, targets that are inputs too, no targets: each as if there were no list. */
+	const struct { DataOptions opt; uint32_t targets; } cases[] = {
+		{ { .inputs = "v", .targets = "k,l" }, 3 }, { { .inputs = "v", .targets = "k,v" }, 3 },
+		{ { .inputs = "v", .targets = "v" }, 1 }, { { .inputs = "v", .unlabelled = 1 }, 0 },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		Job j = { .text = "k,l,v\np,red,1\nq,red,2\n", .opt = cases[i].opt };
+		j.opt.classes = three;
+		j.opt.class_count = 3;
+		Data *d = good(&cx, do_csv, &j);
+		assert_int_equal(d->targets, cases[i].targets);
+		assert_null(d->classes);
+		ctx_free(&cx);
+	}
+}
+
+static void csv_classes_refused(void **state)
+{
+	(void)state;
+	static const char *const twice[] = { "a", "b", "a" };
+	Job j = { .text = "a,kind\n1,cat\n2,bird\n3,cow\n", .opt = { .classes = three, .class_count = 3 } };
+	bad(do_csv, j, "t.csv:3:3: error: 'bird' is none of the 3 classes that were learnt");
+	bad(do_csv, j, "t.csv:4:3: error: 'cow' is none of the 3 classes");
+	bad(do_csv, j, "the classes are dog, ant, cat\n");
+	j.opt.classes = twice;
+	bad(do_csv, j, "class 'a' is given twice");
+	static const char *many[LABEL_CLASSES + 1];
+	for (size_t i = 0; i < COUNT(many); i++)
+		many[i] = "c";
+	j.opt.classes = many;
+	j.opt.class_count = COUNT(many);
+	bad(do_csv, j, "10001 classes are given");
+	static const char *const ten[] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9" };
+	j.opt.classes = ten;
+	j.opt.class_count = 10;
+	bad(do_csv, j, "the classes are 0, 1, 2, 3, 4, 5, 6, 7, ...");
+	static const char zero[] = "a,kind\n1,c\0at\n2,c\0ow\n";
+	bad(do_csv, (Job){ .text = zero, .len = sizeof zero - 1 }, "t.csv:2:3: error: a class cannot have a zero byte");
 }
 
 static void csv_columns(void **state)
@@ -319,6 +412,8 @@ static void many_classes_have_no_codes(void **state)
 	Data *d = good(&cx, do_300_classes, &j);
 	assert_int_equal(d->targets, 300);
 	assert_null(d->codes);
+	assert_int_equal(d->class_count, 300);
+	assert_string_equal(d->classes[299], "c99");
 	ctx_free(&cx);
 }
 
@@ -414,6 +509,46 @@ static void csv_own_header(void **state)
 	ctx_free(&cx);
 }
 
+/* Naming one of our own columns leaves the others what they are. */
+static void csv_own_header_with_options(void **state)
+{
+	(void)state;
+	static const char ours[] = "x1,x2,y1,y2,sequence,weight,name\n1,2,3,4,1,0.5,p\n5,6,7,8,1,2,q\n";
+	static const DataOptions options[] = {
+		{ .sequence = "sequence" }, { .weight = "weight" }, { .names = "name" }, { .sequence = "5", .names = "7" },
+		{ .sequence = "sequence", .weight = "weight", .names = "name" },
+	};
+	for (size_t i = 0; i < COUNT(options); i++) {
+		Ctx cx;
+		Job j = { .text = ours, .opt = options[i] };
+		Data *d = good(&cx, do_csv, &j);
+		X(d, 1, 5, 6);
+		Y(d, 1, 7, 8);
+		assert_int_equal(d->sequences, 1);
+		assert_float_equal(d->weight[0], 0.5f, 0);
+		assert_text(d->names[1], "q");
+		ctx_free(&cx);
+	}
+	Ctx cx;
+	Job j = { .text = "x1,x2,class,name,series\n1,2,a,p,1\n3,4,b,q,2\n", .opt = { .sequence = "series" } };
+	Data *d = good(&cx, do_csv, &j);
+	assert_int_equal(d->inputs, 2);
+	assert_int_equal(d->sequences, 2);
+	assert_int_equal(d->class_count, 2);
+	assert_text(d->names[1], "q");
+	ctx_free(&cx);
+	/* Two sequences, or inputs that are chosen: not ours, the last column left is the target. */
+	j = (Job){ .text = "x1,series,sequence,y1,y2\n1,2,3,4,5\n", .opt = { .sequence = "series" } };
+	d = good(&cx, do_csv, &j);
+	X(d, 0, 1, 3, 4);
+	Y(d, 0, 5);
+	ctx_free(&cx);
+	j = (Job){ .text = "x1,y1,y2\n1,2,3\n", .opt = { .inputs = "x1" } };
+	d = good(&cx, do_csv, &j);
+	Y(d, 0, 3);
+	ctx_free(&cx);
+}
+
 static void csv_cannot_hold_line_breaks(void **state)
 {
 	(void)state;
@@ -467,6 +602,7 @@ static void no_memory(void **state)
 	Job idx = idx_job(BYTES(0, 0, 11, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4), BYTES(0, 0, 8, 1, 0, 0, 0, 1, 1));
 	const struct { Body *body; Job job; } jobs[] = {
 		{ do_csv, { .text = "n,a,b,k\np,1,2,x\nq,3,4,\"y\"\"\"\n", .opt = { .names = "n", .sequence = "n" } } },
+		{ do_csv, { .text = "a,k\n1,ant\n2,cat\n", .opt = { .classes = three, .class_count = 3 } } },
 		{ do_idx, idx },
 		{ do_nettalk, { .text = "ab\t@b\t1<\t0\n" } },
 		{ do_open, { .path = "make:letters" } },
@@ -496,6 +632,9 @@ int main(void)
 		cmocka_unit_test(csv_plain),
 		cmocka_unit_test(csv_separators_and_quotes),
 		cmocka_unit_test(csv_labels),
+		cmocka_unit_test(csv_classes_given),
+		cmocka_unit_test(csv_classes_not_meant),
+		cmocka_unit_test(csv_classes_refused),
 		cmocka_unit_test(csv_columns),
 		cmocka_unit_test(csv_wide),
 		cmocka_unit_test(csv_odd_but_right),
@@ -505,6 +644,7 @@ int main(void)
 		cmocka_unit_test(csv_too_many_classes),
 		cmocka_unit_test(csv_round_trips),
 		cmocka_unit_test(csv_own_header),
+		cmocka_unit_test(csv_own_header_with_options),
 		cmocka_unit_test(csv_cannot_hold_line_breaks),
 		cmocka_unit_test(bad_files_are_refused),
 		cmocka_unit_test(no_memory),

@@ -282,6 +282,106 @@ static void memory_without_boundaries_is_one_sequence(void **state)
 	close_fixture(&f);
 }
 
+/* Weights remember how the inputs were scaled, after the data is gone; raw data is then scaled the same way. */
+static void scale_goes_with_the_weights(void **state)
+{
+	(void)state;
+	const char *path = "scaled.safetensors";
+	Fixture f = open_fixture(xor_net, "make:xor");
+	float x[] = { 10, 3, 10, 5, 20, 3, 20, 5 }, y[] = { 0, 1, 1, 0 };
+	mp_data *raw, *ready;
+	mp_result a, b;
+	assert_int_equal(mp_data_new(&raw, 4, 2, 1, x, y, NULL, 0, NULL), MP_OK);
+	assert_int_equal(mp_data_new(&ready, 4, 2, 1, x, y, NULL, 0, NULL), MP_OK);
+	assert_int_equal(mp_data_scale(ready, "zscore", NULL), MP_OK);
+	set(f.run, "epochs", "20");
+	assert_int_equal(mp_run_train(f.run, ready, raw, NULL, NULL), MP_OK);
+	assert_int_equal(mp_run_test(f.run, ready, &a, NULL), MP_OK);
+	assert_true(mp_run_get_report(f.run)->test_error == a.error);          /* raw test data was scaled too */
+	mp_data_close(ready);
+	assert_int_equal(mp_run_save(f.run, path), MP_OK);
+	mp_run_close(f.run);
+	assert_int_equal(mp_run_new(&f.run, f.net, NULL), MP_OK);
+	assert_int_equal(mp_run_load(f.run, path), MP_OK);
+	assert_int_equal(mp_run_test(f.run, raw, &b, NULL), MP_OK);
+	assert_true(a.error == b.error);
+	assert_int_equal(mp_data_scale(raw, "range", NULL), MP_OK);
+	assert_int_equal(mp_run_test(f.run, raw, &b, NULL), MP_BAD_INPUT);     /* scaled in another way */
+	mp_data_close(raw);
+	close_fixture(&f);
+	unlink(path);
+}
+
+/* Testing measures the error the weights were trained with, unless told otherwise. */
+static void error_function_goes_with_the_weights(void **state)
+{
+	(void)state;
+	const char *path = "error.safetensors";
+	mp_result a, b;
+	Fixture f = open_fixture(xor_net, "make:xor");
+	set(f.run, "error", "cross-entropy");
+	set(f.run, "epochs", "3");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+	assert_int_equal(mp_run_test(f.run, f.data, &a, NULL), MP_OK);
+	assert_int_equal(mp_run_save(f.run, path), MP_OK);
+	for (int told = 0; told < 2; told++) {
+		mp_run_close(f.run);
+		assert_int_equal(mp_run_new(&f.run, f.net, NULL), MP_OK);
+		if (told)
+			set(f.run, "error", "squared");
+		assert_int_equal(mp_run_load(f.run, path), MP_OK);
+		assert_int_equal(mp_run_test(f.run, f.data, &b, NULL), MP_OK);
+		assert_int_equal(a.error == b.error, !told);
+	}
+	close_fixture(&f);
+	unlink(path);
+}
+
+static void handles_that_failed_are_refused(void **state)
+{
+	(void)state;
+	mp_net *net;
+	mp_data *data, *first, *rest;
+	mp_run *run;
+	const mp_data_info *info;
+	assert_int_equal(mp_net_parse(&net, "group", "bad.topo", NULL), MP_BAD_INPUT);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_BAD_INPUT);
+	assert_true(*mp_run_messages(run));
+	mp_run_close(run);
+	mp_net_close(net);
+	Fixture f = open_fixture(xor_net, "make:xor");
+	assert_int_equal(mp_data_open(&data, "/no/such.npz", NULL, NULL), MP_BAD_INPUT);
+	assert_int_equal(mp_run_train(f.run, data, NULL, NULL, NULL), MP_BAD_INPUT);
+	assert_int_equal(mp_run_train(f.run, f.data, data, NULL, NULL), MP_BAD_INPUT);
+	mp_result r;
+	assert_int_equal(mp_run_test(f.run, data, &r, NULL), MP_BAD_INPUT);
+	assert_int_equal(mp_data_get_info(data, &info), MP_BAD_INPUT);
+	assert_int_equal(mp_data_save(data, "x.npz"), MP_BAD_INPUT);
+	assert_int_equal(mp_data_scale(data, "range", NULL), MP_BAD_INPUT);
+	assert_int_equal(mp_data_scale(f.data, "range", data), MP_BAD_INPUT);
+	assert_int_equal(mp_data_split(data, 0.5, 1, &first, &rest), MP_BAD_INPUT);
+	mp_data_close(first);
+	mp_data_close(rest);
+	mp_data_close(data);
+	close_fixture(&f);
+}
+
+static void history_is_thinned_out(void **state)
+{
+	(void)state;
+	Fixture f = open_fixture(xor_net, "make:xor");
+	size_t count;
+	set(f.run, "until", "never");
+	set(f.run, "epochs", "5000");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+	const mp_point *p = mp_run_get_history(f.run, &count);
+	assert_in_range(count, 250, 512);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(p[i].epoch, (i + 1) * p[0].epoch);
+	assert_true(p[count - 1].epoch > 4900 && p[0].error > p[count - 1].error);
+	close_fixture(&f);
+}
+
 /* The whole path with the n-th allocation failing: no crash, no leak, always a status and a message. */
 static mp_status whole_path(const mp_allocator *alloc)
 {
@@ -340,6 +440,10 @@ int main(void)
 		cmocka_unit_test(errors_that_explode_are_named),
 		cmocka_unit_test(data_that_does_not_fit_is_refused),
 		cmocka_unit_test(memory_without_boundaries_is_one_sequence),
+		cmocka_unit_test(scale_goes_with_the_weights),
+		cmocka_unit_test(error_function_goes_with_the_weights),
+		cmocka_unit_test(handles_that_failed_are_refused),
+		cmocka_unit_test(history_is_thinned_out),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

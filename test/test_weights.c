@@ -362,6 +362,10 @@ static void what_does_not_fit_is_named(void **state)
 		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]},"
 		  "\"scale.offset\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[24,32]}}", 32, MP_BAD_INPUT,
 		  "tensor scale.offset should hold 2 numbers" },
+		/* what other programs mean by these is their affair */
+		{ "{\"__metadata__\":{\"classes\":\"3\",\"options\":\"-v\"},\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],"
+		  "\"data_offsets\":[0,16]},"
+		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}", 24, MP_OK, "" },
 		{ "{}", 0, MP_BAD_INPUT, "tensor a_to_o is missing" },
 	};
 	static const char zeros[64];

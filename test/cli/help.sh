@@ -8,4 +8,6 @@ t predict -h
 t help show
 t help data
 t help help
+t help show --json
+"$MICROPROP" help --json | grep -c '"summary"'
 t --man options

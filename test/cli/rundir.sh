@@ -9,5 +9,13 @@ echo '{"epoch": 7, "upda' >>runs/a/metrics.jsonl
 t train xor.topo --resume runs/a/last.safetensors --epochs 10 --run runs/a --json
 cat runs/a/metrics.jsonl
 t train xor.topo --target ref --until never --epochs 10 --report 2 --json
+
+# A folder that holds a run is not written over, and a run that is refused leaves no trace.
+t train xor.topo --target ref --run runs/a
+cp -r runs/a before
+t train xor.topo make:parity:4 --resume runs/a/last.safetensors --run runs/a
+diff -r before runs/a && echo untouched
+t train xor.topo make:parity:4 --run runs/b/c
+ls runs
 : >file
 t train xor.topo --run file/b

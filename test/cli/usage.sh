@@ -36,6 +36,16 @@ t data make:xor a.docx
 t --man 2
 t --completion fish
 t help xyzzy
+# Where the result goes is known to be right before the work starts.
+t train xor.topo --save no/such/w.safetensors
+t train xor.topo --save .
+t train xor.topo --save -
+t train xor.topo --save /dev/stdout
+t train xor.topo --save xor.topo/w
+t train xor.topo --run xor.topo
+t train xor.topo --run ''
+t test xor.topo w.safetensors --outputs no/out.npy
+t predict xor.topo w.safetensors --output ..
 sed '/^data/d' xor.topo >no-data.topo
 t train no-data.topo
 t train -- --odd.topo

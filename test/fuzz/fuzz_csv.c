@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CSV: the first line of the input chooses columns, one letter of the option before each list ("i1:2 tcls"); the rest is
- * the file.  What is accepted must be whole: every case can be read. */
+ * the file.  A word "k" gives classes.  What is accepted must be whole: every case can be read. */
 #include "fuzz.h"
 
 static void read_all(Ctx *cx, const Src *s)
@@ -9,7 +9,8 @@ static void read_all(Ctx *cx, const Src *s)
 	if (!eol)
 		return;
 	char *line = arena_copy(&cx->scratch, s->text, (size_t)(eol - s->text)), *save = NULL;
-	DataOptions opt = { 0 };
+	static const char *const classes[] = { "a", "1", "cat" };
+	DataOptions opt = { .classes = classes };
 	const struct { char letter; const char **list; } lists[] = {
 		{ 'i', &opt.inputs }, { 't', &opt.targets }, { 'l', &opt.labels }, { 's', &opt.sequence }, { 'w', &opt.weight },
 		{ 'n', &opt.names },
@@ -19,6 +20,7 @@ static void read_all(Ctx *cx, const Src *s)
 			if (word[0] == lists[i].letter)
 				*lists[i].list = word + 1;
 		opt.unlabelled |= word[0] == 'u';
+		opt.class_count = word[0] == 'k' ? COUNT(classes) : opt.class_count;
 	}
 	Src file = { .name = "fuzz.csv", .text = eol + 1, .len = s->len - (size_t)(eol + 1 - s->text) };
 	Data *d = read_csv(cx, &file, &opt);

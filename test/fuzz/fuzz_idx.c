@@ -9,7 +9,7 @@ static void read_all(Ctx *cx, const Src *s)
 		return;
 	Src labels = { .name = "fuzz-labels.idx", .text = s->text + 1, .len = n, .binary = true };
 	Src images = { .name = "fuzz.idx", .text = s->text + 1 + n, .len = s->len - 1 - n, .binary = true };
-	Data *d = idx_data(cx, &images, n ? &labels : NULL);
+	Data *d = idx_data(cx, &images, n ? &labels : NULL, NULL);
 	float *x = NEW(&cx->scratch, d->inputs, float), *y = NEW(&cx->scratch, d->targets, float);
 	for (uint64_t i = 0; i < d->cases; i++) {
 		data_x(d, i, x);

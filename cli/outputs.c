@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Files to be written.  Their names come in before the work starts; what could only fail at its end is said now: a
+ * folder that is not there or cannot be written, a folder in place of a file, standard output that carries the
+ * result. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static int refuse(const char *option, const char *path, const char *remedy, int reason)
+{
+	complain(remedy, "--%s: cannot write %s: %s", option, path, strerror(reason));
+	return EXIT_USAGE;
+}
+
+/* A new file is put beside the old one and takes its place: the folder must let us. */
+static int folder_check(const char *option, const char *path, const char *folder)
+{
+	struct stat st;
+	int reason = stat(folder, &st) ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+	if (reason == ENOTDIR)
+		return refuse(option, path, "a part of the path is a file; check the path", reason);
+	if (reason)
+		return refuse(option, path, "make the folder first, or choose another", reason);
+	if (access(folder, W_OK | X_OK))
+		return refuse(option, path, "choose a folder that you may write", errno);
+	return EXIT_DONE;
+}
+
+/* The folder that holds `path`; the text is cut in place. */
+static const char *folder_of(char *path)
+{
+	char *slash = strrchr(path, '/');
+	if (!slash)
+		return ".";
+	slash[slash == path] = '\0';
+	return path;
+}
+
+/* By any of its names; the null device takes everything and carries nothing. */
+static bool is_standard_output(const char *path, const struct stat *st)
+{
+	struct stat out, null;
+	if (!strcmp(path, "-"))
+		return true;
+	if (!st || fstat(STDOUT_FILENO, &out) || out.st_dev != st->st_dev || out.st_ino != st->st_ino)
+		return false;
+	return stat("/dev/null", &null) || null.st_dev != out.st_dev || null.st_ino != out.st_ino;
+}
+
+int output_check(Args *a, const char *option)
+{
+	const char *path = args_text(a, option);
+	if (!path)
+		return EXIT_DONE;
+	struct stat st;
+	char real[PATH_MAX];
+	bool exists = stat(path, &st) == 0;
+	if (!*path)
+		return refuse(option, "''", "name a file", ENOENT);
+	if (is_standard_output(path, exists ? &st : NULL)) {
+		complain("name a file", "--%s: standard output already carries the result", option);
+		return EXIT_USAGE;
+	}
+	if (exists && S_ISDIR(st.st_mode))
+		return refuse(option, path, "name a file in it", EISDIR);
+	if (exists && access(path, W_OK))
+		return refuse(option, path, "choose another file, or make this one writable", errno);
+	if (exists && !S_ISREG(st.st_mode))
+		return EXIT_DONE;                          /* devices and pipes are written as they are */
+	const char *place = exists && realpath(path, real) ? real : path;
+	return folder_check(option, path, folder_of(args_copy(a, place)));
+}
+
+int folder_output_check(Args *a, const char *option)
+{
+	const char *path = args_text(a, option);
+	if (!path)
+		return EXIT_DONE;
+	if (!*path)
+		return refuse(option, "''", "name a folder", ENOENT);
+	struct stat st;
+	char *at = args_copy(a, path);
+	for (size_t n = strlen(at); n > 1 && at[n - 1] == '/'; n--)
+		at[n - 1] = '\0';
+	const char *folder = at;                           /* the nearest that is there: those below it will be made */
+	while (folder == at && stat(folder, &st) && errno == ENOENT)
+		folder = folder_of(at);
+	return folder_check(option, path, folder);
+}

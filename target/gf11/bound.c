@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* Lower bounds on the length of a block: no schedule is shorter.
+ * In: the graph.  Out: three bounds and the largest of them.
+ *
+ *   resource  all uses of one resource, one after the other, and what must follow the last at least
+ *   path      the longest chain of delays
+ *   hrt       head, resource, tail: for any set S of uses of one resource, min head + (|S| - 1) x busy + min tail.  The
+ *             largest over all S is what Jackson's rule gives: always the use with the longest tail of those that can
+ *             start, broken off when one with a longer tail can.
+ *
+ * Heads and tails of hrt are longest paths on which an operation also waits until the operations just before it that
+ * share a resource can all be done (Langevin and Cerny): a product of two loaded words starts one cycle after their
+ * latency. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule.h"
+
+typedef struct Job { int32_t head, tail, left; } Job;        /* tail: from the start of the use; left: cycles to go */
+typedef struct Jobs { Job *job; uint32_t jobs; uint32_t *heap; uint32_t waiting; } Jobs;
+
+static int job_order(const void *x, const void *y)
+{
+	const Job *a = x, *b = y;
+	return a->head != b->head ? (a->head < b->head ? -1 : 1) : (a->tail < b->tail) - (a->tail > b->tail);
+}
+
+/* A heap of jobs, the longest tail on top. */
+static void heap_push(Jobs *q, uint32_t job)
+{
+	uint32_t at = q->waiting++;
+	while (at && q->job[q->heap[(at - 1) / 2]].tail < q->job[job].tail) {
+		q->heap[at] = q->heap[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	q->heap[at] = job;
+}
+
+static void heap_pop(Jobs *q)
+{
+	uint32_t job = q->heap[--q->waiting], at = 0;
+	for (uint32_t child; (child = 2 * at + 1) < q->waiting; at = child) {
+		if (child + 1 < q->waiting && q->job[q->heap[child + 1]].tail > q->job[q->heap[child]].tail)
+			child++;
+		if (q->job[q->heap[child]].tail <= q->job[job].tail)
+			break;
+		q->heap[at] = q->heap[child];
+	}
+	q->heap[at] = job;
+}
+
+/* Jackson's preemptive schedule of jobs that take `busy` cycles each. */
+static int32_t jackson(Jobs *q, int32_t busy)
+{
+	qsort(q->job, q->jobs, sizeof *q->job, job_order);
+	int32_t now = q->job[0].head, length = INT32_MIN;
+	q->waiting = 0;
+	for (uint32_t next = 0; next < q->jobs || q->waiting;) {
+		if (!q->waiting && q->job[next].head > now)
+			now = q->job[next].head;
+		for (; next < q->jobs && q->job[next].head <= now; next++)
+			heap_push(q, next);
+		Job *j = &q->job[q->heap[0]];
+		int32_t run = j->left;
+		if (next < q->jobs && q->job[next].head - now < run)
+			run = q->job[next].head - now;
+		now += run;
+		j->left -= run;
+		if (j->left)
+			continue;
+		if (now - busy + j->tail > length)
+			length = now - busy + j->tail;
+		heap_pop(q);
+	}
+	return length;
+}
+
+/* ---- heads and tails with waiting ------------------------------------------------------------------------------ */
+
+/* The issue of a node comes no earlier than Jackson's rule gets the operations before it done that share a resource;
+ * with edges turned round the same for what must follow.  Its own longest path stands in *far already. */
+static void wait_for(const Graph *g, Jobs *q, const Edge *edge, uint32_t edges, const int32_t *other, bool ahead,
+                     int32_t *far)
+{
+	for (uint32_t resource = 0; resource < RES_BANK; resource++) {
+		q->jobs = 0;
+		for (uint32_t e = 0; e < edges; e++) {
+			const Shape *s = node_shape(g, edge[e].node);
+			if (!s->uses || s->use[0].resource != resource)
+				continue;
+			int32_t path = other[edge[e].node];
+			q->job[q->jobs++] = ahead ? (Job){ path, edge[e].delay, s->use[0].busy }
+			                          : (Job){ edge[e].delay, path, s->use[0].busy };
+		}
+		if (q->jobs < 2)
+			continue;
+		int32_t wait = jackson(q, q->job[0].left);
+		*far = wait > *far ? wait : *far;
+	}
+}
+
+static void waits_fill(Arena *arena, Graph *g, Jobs *q)
+{
+	g->early = NEW(arena, g->nodes, int32_t);
+	g->late = NEW(arena, g->nodes, int32_t);
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const Edge *in = &g->in[g->in_at[i]];
+		uint32_t edges = g->in_at[i + 1] - g->in_at[i];
+		for (uint32_t e = 0; e < edges; e++)
+			if (g->early[in[e].node] + in[e].delay > g->early[i])
+				g->early[i] = g->early[in[e].node] + in[e].delay;
+		if (edges > 1)
+			wait_for(g, q, in, edges, g->early, true, &g->early[i]);
+	}
+	for (uint32_t i = g->nodes; i-- > 0;) {
+		const Edge *out = &g->out[g->out_at[i]];
+		uint32_t edges = g->out_at[i + 1] - g->out_at[i];
+		g->late[i] = node_shape(g, i)->span;
+		for (uint32_t e = 0; e < edges; e++)
+			if (g->late[out[e].node] + out[e].delay > g->late[i])
+				g->late[i] = g->late[out[e].node] + out[e].delay;
+		if (edges > 1)
+			wait_for(g, q, out, edges, g->late, false, &g->late[i]);
+	}
+}
+
+/* ---- bounds ---------------------------------------------------------------------------------------------------- */
+
+static void jobs_collect(const Graph *g, uint32_t resource, const int32_t *head, const int32_t *tail, Jobs *q)
+{
+	q->jobs = 0;
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const Shape *s = node_shape(g, i);
+		for (int k = 0; k < s->uses; k++) {
+			const Use *u = &s->use[k];
+			if ((u->resource == RES_BANK ? (uint32_t)RES_BANK + g->node[i].bank : u->resource) == resource)
+				q->job[q->jobs++] = (Job){ head[i] + u->at, tail[i] - u->at, u->busy };
+		}
+	}
+}
+
+static int32_t resource_bound(const Jobs *q, int32_t busy)
+{
+	int32_t least = INT32_MAX;
+	for (uint32_t i = 0; i < q->jobs; i++)
+		least = q->job[i].tail < least ? q->job[i].tail : least;
+	return (int32_t)(q->jobs - 1) * busy + least;
+}
+
+static int32_t most_of(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+
+Bounds bound_graph(Arena *arena, Graph *g)
+{
+	Bounds b = { 0 };
+	size_t room = MOST_USES * (size_t)g->nodes + g->in_at[g->nodes] + 1;
+	Jobs q = { .job = NEW(arena, room, Job), .heap = NEW(arena, room, uint32_t) };
+	waits_fill(arena, g, &q);
+	int32_t *none = NEW(arena, g->nodes, int32_t), *span = NEW(arena, g->nodes, int32_t);
+	bool dram = false;
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		span[i] = node_shape(g, i)->span;
+		b.path = most_of(b.path, g->head[i] + g->tail[i]);
+		dram |= node_shape(g, i)->unit == UNIT_DRAM;
+	}
+	uint32_t resources = RES_BANK + (dram ? (uint32_t)g->m->dram_banks : 0);
+	for (uint32_t r = 0; r < resources; r++) {
+		jobs_collect(g, r, none, span, &q);
+		if (!q.jobs)
+			continue;
+		int32_t busy = q.job[0].left;
+		b.resource = most_of(b.resource, resource_bound(&q, busy));
+		jobs_collect(g, r, g->early, g->late, &q);
+		b.hrt = most_of(b.hrt, jackson(&q, busy));
+	}
+	b.best = most_of(most_of(b.resource, b.path), b.hrt);
+	return b;
+}
+
+static bool is_arithmetic(int op)
+{
+	return op == GOP_FADD || op == GOP_FSUB || op == GOP_FMUL || op == GOP_IADD || op == GOP_ISUB || op == GOP_IMUL;
+}
+
+void report_count(const Code *code, Report *r)
+{
+	r->operations = code->recs;
+	r->arithmetic = r->transfers = 0;
+	for (uint32_t i = 0; i < code->recs; i++) {
+		r->arithmetic += is_arithmetic(code->rec[i].op);
+		r->transfers += ops[code->rec[i].op].unit == UNIT_SWITCH;
+	}
+}
+
+void report_bounds(const Bounds *b, Report *r)
+{
+	r->bound = (uint32_t)b->best;
+	r->bound_resource = (uint32_t)b->resource;
+	r->bound_path = (uint32_t)b->path;
+	r->bound_hrt = (uint32_t)b->hrt;
+}
+
+void bound_fill(Ctx *cx, const Machine *m, const Code *code, Report *r)
+{
+	Arena *arena = &cx->scratch;
+	Bounds b = bound_graph(arena, graph_build(cx, arena, m, source_new(arena, code)));
+	report_count(code, r);
+	report_bounds(&b, r);
+}

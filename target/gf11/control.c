@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Controller and host.  In: routines, relocation addresses, calls.  Out: processors have run them, and an account of the time.
+ *
+ * The controller holds a limited number of microcode lines and runs one routine at a time, from its first line to its last;
+ * before each call the host has set the relocation registers.  Cycles of routines, cycles that a call costs, and the host's
+ * own time for reading and writing processor memory are counted apart (report, sections 2 and 4.2). */
+#include <assert.h>
+
+#include "gf11.h"
+
+Controller *controller_new(Ctx *cx, Processors *p)
+{
+	Controller *c = NEW(&cx->keep, 1, Controller);
+	*c = (Controller){ .cx = cx, .m = p->m, .p = p, .base = NEW(&cx->keep, 256, uint32_t) };
+	return c;
+}
+
+static void check_room(const Controller *c, const Routine *r)
+{
+	if (r->lines > c->m->block)
+		fail(c->cx, MP_BAD_INPUT, "cut the routine into parts, or use a machine file with longer blocks",
+		     "%s has %u lines of microcode; the longest subroutine of %s is %lld", r->name, r->lines, c->m->name,
+		     (long long)c->m->block);
+	if ((int64_t)c->lines + r->lines > c->m->microcode)
+		fail(c->cx, MP_BAD_INPUT, "share routines by relocation, or use a machine file with more microcode",
+		     "%s does not fit: %u lines with %u in use already; the controller of %s holds %lld", r->name, r->lines,
+		     c->lines, c->m->name, (long long)c->m->microcode);
+}
+
+uint32_t controller_load(Controller *c, const Routine *r)
+{
+	for (uint32_t i = 0; i < c->routines; i++)
+		if (c->routine[i] == r)
+			return i;
+	check_room(c, r);
+	if (c->routines == c->room) {
+		uint32_t room = c->room ? 2 * c->room : 16;
+		Arena *keep = &c->cx->keep;
+		c->routine = arena_grow(keep, c->routine, c->room, room, sizeof *c->routine);
+		c->prepared = arena_grow(keep, c->prepared, c->room, room, sizeof *c->prepared);
+		c->cycles = arena_grow(keep, c->cycles, c->room, room, sizeof *c->cycles);
+		c->room = room;
+	}
+	c->prepared[c->routines] = execute_prepare(c->cx, c->p, r);
+	c->cycles[c->routines] = routine_cycles(c->m, r);
+	c->routine[c->routines] = r;
+	c->lines += r->lines;
+	return c->routines++;
+}
+
+void controller_base(Controller *c, uint32_t n, uint32_t address)
+{
+	if (n == 0 || n >= c->m->relocations)
+		fail(c->cx, MP_BAD_INPUT, "use registers from 1 on; register 0 is always 0",
+		     "relocation register %u cannot be set: %s has %lld", n, c->m->name, (long long)c->m->relocations);
+	c->base[n] = address;
+}
+
+void controller_call(Controller *c, uint32_t routine)
+{
+	assert(routine < c->routines);
+	char why[200];
+	if (execute_refuses(c->p, c->prepared[routine], c->base, why, sizeof why))
+		fail(c->cx, MP_BAD_INPUT, "set the relocation register to another address before the call", "%s", why);
+	if (c->traced)
+		execute_traced(c->p, c->routine[routine], c->base, c->trace, c->trace_user);
+	else
+		execute_fast(c->p, c->prepared[routine], c->base);
+	c->account.calls++;
+	c->account.cycles += c->cycles[routine];
+	c->account.call_cycles += (uint64_t)c->m->host_call;
+}
+
+/* ---- host -------------------------------------------------------------------------------------------------------------- */
+
+/* First of the words that the host wants, `lanes` apart; its time is counted. */
+static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t addr, uint32_t count)
+{
+	uint64_t words = (uint64_t)(dram ? c->m->dram : c->m->sram), end = (uint64_t)addr + count;
+	if (proc >= c->p->procs)
+		fail(c->cx, MP_BAD_INPUT, "number processors from 0", "the host asks for processor %u of %u", proc, c->p->procs);
+	if (end > words)
+		fail(c->cx, MP_BAD_INPUT, "use less memory, or a machine file with more",
+		     "the host asks for words %u to %llu of the %llu of %s", addr, (unsigned long long)end - 1,
+		     (unsigned long long)words, dram ? "DRAM" : "SRAM");
+	c->account.host_words += count;
+	c->account.host_seconds += 1e-6 * c->m->host_word * count;
+	return (dram ? c->p->dram : c->p->sram) + (size_t)addr * c->p->lanes + proc;
+}
+
+void host_write(Controller *c, uint32_t proc, bool dram, uint32_t addr, const Cell *w, uint32_t count)
+{
+	uint32_t *at = host_words(c, proc, dram, addr, count);
+	for (uint32_t i = 0; i < count; i++)
+		at[(size_t)i * c->p->lanes] = w[i].u;
+}
+
+void host_read(Controller *c, uint32_t proc, bool dram, uint32_t addr, Cell *w, uint32_t count)
+{
+	const uint32_t *at = host_words(c, proc, dram, addr, count);
+	for (uint32_t i = 0; i < count; i++)
+		w[i].u = at[(size_t)i * c->p->lanes];
+}
+
+void account_print(const Controller *c, double host_seconds, Buf *out)
+{
+	const Account *a = &c->account;
+	uint64_t cycles = a->cycles + a->call_cycles;
+	double simulated = 1e-9 * c->m->clock * (double)cycles;
+	buf_printf(out, "simulated cycles      %llu in %llu calls, and %llu for calling\n", (unsigned long long)a->cycles,
+	           (unsigned long long)a->calls, (unsigned long long)a->call_cycles);
+	buf_printf(out, "processors            %u\n", c->p->procs);
+	buf_printf(out, "simulated seconds     %.6g, and %.6g of the host for %llu words\n", simulated, a->host_seconds,
+	           (unsigned long long)a->host_words);
+	buf_printf(out, "seconds taken         %.6g\n", host_seconds);
+	if (host_seconds > 0)
+		buf_printf(out, "simulated / real      %.4g\n", simulated / host_seconds);
+}

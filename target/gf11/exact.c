@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Complete search for small blocks: branch and bound with iterative deepening.
+ * In: the graph, a lower bound, a schedule.  Out: a shortest schedule and the proof, or what was found within the steps
+ * allowed.
+ *
+ * For a given length every operation has a window of cycles.  Windows shrink along the edges (also negative ones: a
+ * write may be issued before the read of what it replaces), past cycles whose resource an operation with a single cycle
+ * left has taken, and a set of windows too narrow for its operations ends the branch.  Branching: the operation that
+ * can start first starts there, or later.  Registers and conditions are counted when all have their cycle. */
+#include <assert.h>
+#include <string.h>
+
+#include "schedule.h"
+
+typedef struct Window { int32_t from, to; } Window;
+typedef struct Windows { Window at[EXACT_NODES]; } Windows;
+
+typedef struct Finder {
+	const Graph *g;
+	Places *places;
+	uint64_t steps, limit;
+	int32_t *time;                                       /* where a schedule is left */
+} Finder;
+
+static bool edges_shrink(const Graph *g, Windows *w, bool *changed)
+{
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		for (uint32_t e = g->in_at[i]; e < g->in_at[i + 1]; e++) {
+			Window *from = &w->at[g->in[e].node], *to = &w->at[i];
+			int32_t delay = g->in[e].delay;
+			if (from->from + delay > to->from) {
+				to->from = from->from + delay;
+				*changed = true;
+			}
+			if (to->to - delay < from->to) {
+				from->to = to->to - delay;
+				*changed = true;
+			}
+			if (from->from > from->to || to->from > to->to)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Moves the window of u out of the cycles in which its use would meet that of an operation that starts in cycle t. */
+static bool use_avoid(const Use *taken, int32_t t, const Use *use, Window *u, bool *changed)
+{
+	int32_t first = t + taken->at - use->busy + 1 - use->at, last = t + taken->at + taken->busy - 1 - use->at;
+	if (u->from >= first && u->from <= last) {
+		u->from = last + 1;
+		*changed = true;
+	}
+	if (u->to >= first && u->to <= last) {
+		u->to = first - 1;
+		*changed = true;
+	}
+	return u->from <= u->to;
+}
+
+static bool pair_avoid(const Graph *g, uint32_t fixed, uint32_t other, Windows *w, bool *changed)
+{
+	const Shape *a = node_shape(g, fixed), *b = node_shape(g, other);
+	for (int i = 0; i < a->uses; i++)
+		for (int k = 0; k < b->uses; k++) {
+			if (a->use[i].resource != b->use[k].resource)
+				continue;
+			if (a->use[i].resource == RES_BANK && g->node[fixed].bank != g->node[other].bank)
+				continue;
+			if (!use_avoid(&a->use[i], w->at[fixed].from, &b->use[k], &w->at[other], changed))
+				return false;
+		}
+	return true;
+}
+
+static bool resources_shrink(const Graph *g, Windows *w, bool *changed)
+{
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		if (w->at[i].from != w->at[i].to || !node_shape(g, i)->uses)
+			continue;
+		for (uint32_t k = 0; k < g->nodes; k++)
+			if (k != i && !pair_avoid(g, i, k, w, changed))
+				return false;
+	}
+	return true;
+}
+
+/* Do the windows leave room for all first uses of each resource? */
+static bool resource_has_room(const Graph *g, const Windows *w, uint32_t resource)
+{
+	Window job[EXACT_NODES];
+	int32_t jobs = 0, busy = 1;
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const Shape *s = node_shape(g, i);
+		if (!s->uses || s->use[0].resource != resource)
+			continue;
+		busy = s->use[0].busy;
+		int32_t at = jobs++;
+		for (; at && job[at - 1].to > w->at[i].to; at--)
+			job[at] = job[at - 1];
+		job[at] = w->at[i];
+	}
+	for (int32_t a = 0; a < jobs; a++) {
+		int32_t inside = 0;
+		for (int32_t k = 0; k < jobs; k++) {
+			if (job[k].from < job[a].from)
+				continue;
+			inside++;
+			if ((inside - 1) * busy > job[k].to - job[a].from)
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool shrink(Finder *f, Windows *w)
+{
+	f->steps++;
+	for (bool changed = true; changed;) {
+		changed = false;
+		if (!edges_shrink(f->g, w, &changed) || !resources_shrink(f->g, w, &changed))
+			return false;
+	}
+	for (uint32_t r = 0; r < RES_BANK; r++)
+		if (!resource_has_room(f->g, w, r))
+			return false;
+	return true;
+}
+
+static uint32_t first_open(const Graph *g, const Windows *w)
+{
+	uint32_t best = NOTHING;
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const Window *a = &w->at[i];
+		if (a->from == a->to || g->node[i].op == GOP_NONE)
+			continue;
+		const Window *b = best == NOTHING ? NULL : &w->at[best];
+		if (!b || a->from < b->from || (a->from == b->from && a->to < b->to))
+			best = i;
+	}
+	return best;
+}
+
+static bool places_suffice(Finder *f, const Windows *w)
+{
+	const Graph *g = f->g;
+	for (uint32_t i = 0; i < g->nodes; i++)
+		f->time[i] = w->at[i].from;
+	if (g->webs_of[0] <= g->m->registers && g->webs_of[1] <= g->m->conditions)
+		return true;
+	int32_t most[2];
+	pressure_scheduled(f->places, f->time, most);
+	return most[0] <= g->m->registers && most[1] <= g->m->conditions;
+}
+
+/* w is shrunk; true: a schedule is in f->time. */
+static bool find(Finder *f, Windows *w)
+{
+	for (;;) {
+		uint32_t node = first_open(f->g, w);
+		if (node == NOTHING)
+			return places_suffice(f, w);
+		if (f->steps >= f->limit)
+			return false;
+		Windows then = *w;
+		then.at[node].to = then.at[node].from;
+		if (shrink(f, &then) && find(f, &then))
+			return true;
+		w->at[node].from++;
+		if (!shrink(f, w))
+			return false;
+	}
+}
+
+static bool find_length(Finder *f, int32_t length)
+{
+	const Graph *g = f->g;
+	Windows w = { 0 };
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		w.at[i] = (Window){ g->head[i], length - g->tail[i] };
+		if (w.at[i].from > w.at[i].to)
+			return false;
+	}
+	return shrink(f, &w) && find(f, &w);
+}
+
+Exact exact_search(Arena *arena, const Graph *g, Places *p, int32_t bound, int32_t *time, uint64_t limit)
+{
+	Exact result = { 0 };
+	if (g->nodes > EXACT_NODES)
+		return result;
+	Finder f = { .g = g, .places = p, .limit = limit, .time = NEW(arena, g->nodes, int32_t) };
+	int32_t length = graph_length(g, time), tried = bound;
+	for (; tried < length && f.steps < limit; tried++) {
+		if (find_length(&f, tried)) {
+			memcpy(time, f.time, g->nodes * sizeof *time);
+			length = tried;
+		}
+	}
+	result.complete = f.steps < limit || length == bound;
+	f.limit += limit;                                    /* no proof: is there something shorter at least? */
+	while (!result.complete && length > bound && find_length(&f, length - 1)) {
+		memcpy(time, f.time, g->nodes * sizeof *time);
+		length = graph_length(g, time);
+	}
+	result.steps = f.steps;
+	return result;
+}

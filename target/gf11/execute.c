@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/* Processors, and the two ways to run a routine on them: fast (the sequence made by translate.c and fuse.c, in blocks of
+ * processors spread over threads) and traced (cycle by cycle, as the machine does it).
+ * What must hold: both leave the same bits in memory, on any CPU and any number of threads. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "cell.h"
+#include "execute.h"
+
+/* ---- processors --------------------------------------------------------------------------------------------------------- */
+
+typedef struct Mapping { void *at; size_t bytes; } Mapping;
+
+static void unmap(void *arg)
+{
+	Mapping *m = arg;
+	munmap(m->at, m->bytes);
+}
+
+/* Zeroed memory whose pages come when they are touched. */
+static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words, bool hot)
+{
+	uint64_t bytes = rows * words * sizeof(uint32_t);    /* at most 2^24 rows of 2^13 words: no overflow */
+	Mapping *m = NEW(&cx->keep, 1, Mapping);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
+		fail(cx, MP_NO_MEMORY, "use fewer processors, or a machine file with less memory",
+		     "no room for %llu bytes of %s: %s", (unsigned long long)bytes, what, strerror(errno));
+	*m = (Mapping){ at, bytes };
+	arena_defer(&cx->keep, unmap, m);
+	if (hot)
+		madvise(at, bytes, MADV_HUGEPAGE);           /* a wish: rows of a block lie in many small pages */
+	return at;
+}
+
+/* Rows of a block: traced, registers, condition codes, and results under way, two rows for some; fast, values that are read
+ * later, which are not more, but for those that wait for a joined instruction. */
+static uint32_t row_count(const Machine *m)
+{
+	int64_t under_way = m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency + m->switch_latency;
+	return (uint32_t)(m->registers + m->conditions + 2 * under_way + 1024);
+}
+
+Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs, uint32_t threads)
+{
+	if (procs < 1 || procs > m->processors)
+		fail(cx, MP_BAD_INPUT, "ask for 1 or more, and not more than the machine has",
+		     "%u processors: %s has %lld", procs, m->name, (long long)m->processors);
+	Processors *p = NEW(&cx->keep, 1, Processors);
+	p->m = m;
+	p->sw = sw;
+	p->procs = procs;
+	p->lanes = ((procs + 63) / 64 | 1) * 64;             /* odd: rows of a block fall into different sets of the cache */
+	p->blocks = (procs + LANES - 1) / LANES;
+	p->slots = row_count(m);
+	p->reg = map_memory(cx, "registers", p->blocks, (uint64_t)p->slots * LANES, true);
+	p->sram = map_memory(cx, "SRAM", (uint64_t)m->sram, p->lanes, true);
+	p->dram = map_memory(cx, "DRAM", (uint64_t)m->dram, p->lanes, false);
+	p->pool = pool_new(cx, threads < 1 ? 1 : threads < p->blocks ? threads : p->blocks);
+	p->threads = pool_threads(p->pool);
+	return p;
+}
+
+/* ---- preparing ------------------------------------------------------------------------------------------------------------ */
+
+/* Can two relocation registers of one memory come to lie so that a word written through one is used through the other? */
+static bool may_overlap(const Flow *f)
+{
+	for (uint32_t i = 1; i < f->spaces; i++)
+		for (uint32_t j = i + 1; j < f->spaces; j++)
+			if (f->space[i].far == f->space[j].far && (f->space[i].written || f->space[j].written))
+				return true;
+	return false;
+}
+
+static Sequence *sequence_for(Flow *f, bool apart)
+{
+	Sequence *s = sequence_make(f, apart, true);
+	if (!s)
+		s = sequence_make(f, apart, false);
+	assert(s);
+	return s;
+}
+
+Prepared *execute_prepare(Ctx *cx, const Processors *p, const Routine *r)
+{
+	Flow *f = flow_make(cx, p, r);
+	Prepared *q = NEW(&cx->keep, 1, Prepared);
+	q->name = r->name;
+	q->space = f->space;
+	q->spaces = f->spaces;
+	q->apart = sequence_for(f, true);
+	q->safe = may_overlap(f) ? sequence_for(f, false) : q->apart;
+	return q;
+}
+
+static uint32_t base_value(const uint32_t *base, uint32_t n)
+{
+	return base && n ? base[n] : 0;
+}
+
+const char *execute_refuses(const Processors *p, const Prepared *r, const uint32_t *base, char *buf, size_t size)
+{
+	for (uint32_t i = 1; i < r->spaces; i++) {
+		const Space *s = &r->space[i];
+		uint64_t at = base_value(base, s->base), words = (uint64_t)(s->far ? p->m->dram : p->m->sram);
+		const char *memory = s->far ? "DRAM" : "SRAM";
+		if (at + s->high >= words) {
+			snprintf(buf, size, "%s: address %llu (relocation register %u holds %llu) is outside the %llu words of %s",
+			         r->name, (unsigned long long)(at + s->high), s->base, (unsigned long long)at,
+			         (unsigned long long)words, memory);
+			return buf;
+		}
+		if (s->far && at % (uint64_t)p->m->dram_banks) {
+			snprintf(buf, size, "%s: relocation register %u holds %llu, not a multiple of the %lld DRAM banks",
+			         r->name, s->base, (unsigned long long)at, (long long)p->m->dram_banks);
+			return buf;
+		}
+	}
+	return NULL;
+}
+
+/* ---- fast -------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct Call {
+	Processors *p;
+	const Prepared *r;
+	const Sequence *s;
+	const uint32_t *base;
+	const Kernel *kernel;
+} Call;
+
+static const uint32_t no_base[256];
+
+static bool overlap(const Prepared *r, const uint32_t *base)
+{
+	for (uint32_t i = 1; i < r->spaces; i++)
+		for (uint32_t j = i + 1; j < r->spaces; j++) {
+			const Space *a = &r->space[i], *b = &r->space[j];
+			if (a->far == b->far && (a->written || b->written) && base[a->base] + a->low <= base[b->base] + b->high
+			    && base[b->base] + b->low <= base[a->base] + a->high)
+				return true;
+		}
+	return false;
+}
+
+static void frame_fill(const Call *c, uint32_t block, Frame *f)
+{
+	Processors *p = c->p;
+	f->space[0] = (char *)block_row(p, block, 0);
+	for (uint32_t i = 1; i < c->r->spaces; i++) {
+		const Space *s = &c->r->space[i];
+		uint32_t *memory = s->far ? p->dram : p->sram;
+		f->space[i] = (char *)(memory + (size_t)c->base[s->base] * p->lanes + (size_t)block * LANES);
+	}
+	f->base = c->base;
+	f->sram = p->sram + (size_t)block * LANES;
+	f->lanes = p->lanes;
+	f->words = (uint32_t)p->m->sram;
+}
+
+static void transfer(const Processors *p, const Transfer *t, uint32_t block)
+{
+	uint32_t *dst = block_row(p, block, t->dst);
+	const uint32_t *src = block_row(p, 0, t->src);
+	const int32_t *from = t->from + (size_t)block * LANES;
+	for (uint32_t l = 0; l < LANES; l++)
+		dst[l] = from[l] < 0 ? 0 : src[from[l]];
+}
+
+static void run_share(void *arg, uint32_t thread)
+{
+	const Call *c = arg;
+	Processors *p = c->p;
+	uint32_t first = p->blocks * thread / p->threads, end = p->blocks * (thread + 1) / p->threads;
+	Frame f;
+	for (uint32_t n = 0; n < c->s->stages; n++) {
+		const Stage *st = &c->s->stage[n];
+		for (uint32_t block = first; block < end && st->insts; block++) {
+			frame_fill(c, block, &f);
+			c->kernel->run(c->s, st, &f);
+		}
+		if (!st->transfers)
+			continue;
+		pool_barrier(p->pool);
+		for (uint32_t t = 0; t < st->transfers; t++)
+			for (uint32_t block = first; block < end; block++)
+				transfer(p, &c->s->transfer[st->transfer + t], block);
+		pool_barrier(p->pool);
+	}
+}
+
+void execute_with(Processors *p, const Sequence *s, const Prepared *r, const uint32_t *base, uint32_t kernel)
+{
+	assert(!base || base[0] == 0);
+	Call c = { p, r, s, base ? base : no_base, &kernels[kernel] };
+	pool_run(p->pool, run_share, &c);
+}
+
+void execute_fast(Processors *p, const Prepared *r, const uint32_t *base)
+{
+	uint32_t kernel = 0;
+	while (!kernel_runs(kernel))
+		kernel++;
+	execute_with(p, r->safe != r->apart && overlap(r, base ? base : no_base) ? r->safe : r->apart, r, base, kernel);
+}
+
+/* ---- traced ------------------------------------------------------------------------------------------------------------------ */
+
+/* A result under way: its words lie in working slots, a second row for what else the operation read. */
+typedef struct Flight { const Micro *micro; uint64_t done; uint32_t row, second; } Flight;
+typedef struct Trace {
+	Processors *p;
+	const uint32_t *base;
+	Flight flight[UNITS * 1024]; uint32_t flights; /* in order of issue */
+	uint64_t busy[(1 << 16) / 64];                 /* working slots in use, from the first */
+} Trace;
+
+static uint32_t *word_at(const Processors *p, uint32_t slot, uint32_t proc)
+{
+	return &block_row(p, proc / LANES, slot)[proc % LANES];
+}
+
+static uint32_t row_take(Trace *t)
+{
+	uint32_t first = (uint32_t)(t->p->m->registers + t->p->m->conditions);
+	for (uint32_t i = 0; first + i < t->p->slots; i++)
+		if (!(t->busy[i / 64] >> i % 64 & 1)) {
+			t->busy[i / 64] |= (uint64_t)1 << i % 64;
+			return first + i;
+		}
+	assert(!"more results under way than the latencies allow");
+	return 0;
+}
+
+static void row_give(Trace *t, uint32_t row)
+{
+	uint32_t i = row - (uint32_t)(t->p->m->registers + t->p->m->conditions);
+	t->busy[i / 64] &= ~((uint64_t)1 << i % 64);
+}
+
+static uint32_t *memory_at(const Trace *t, bool far, Addr a, uint32_t index, uint32_t proc)
+{
+	const Processors *p = t->p;
+	uint32_t at = base_value(t->base, a.base) + a.off + index;
+	assert(at < (uint64_t)(far ? p->m->dram : p->m->sram));
+	return (far ? p->dram : p->sram) + (size_t)at * p->lanes + proc;
+}
+
+static uint32_t *own_word(const Trace *t, Addr a, uint32_t index, uint32_t proc)
+{
+	const Processors *p = t->p;
+	uint32_t at = (base_value(t->base, a.base) + a.off + index) % (uint32_t)p->m->sram;
+	return p->sram + (size_t)at * p->lanes + proc;
+}
+
+/* Words go through the crossbars as they are set. */
+static void send(const Trace *t, const Micro *u, uint32_t row)
+{
+	const Processors *p = t->p;
+	for (uint32_t proc = 0; proc < p->procs; proc++)
+		*word_at(p, row, proc) = 0;
+	for (uint32_t proc = 0; proc < p->procs && proc < p->sw->ports; proc++) {
+		uint32_t to = switch_follow(p->sw, &p->sw->setting[u->k.u], proc);
+		if (to < p->procs)
+			*word_at(p, row, to) = *word_at(p, u->a, proc);
+	}
+}
+
+/* What the operation reads when it is issued, and makes of it. */
+static void issue_one(Trace *t, const Micro *u, Flight *f, uint32_t proc)
+{
+	const Processors *p = t->p;
+	unsigned uses = forms[ops[u->op].form].uses;
+	uint32_t *out = word_at(p, f->row, proc);
+	Cell a = { .u = uses & USES_A ? *word_at(p, u->a, proc) : 0 }, b = { .u = uses & USES_B ? *word_at(p, u->b, proc) : 0 };
+	bool cc = uses & READS_CC && *word_at(p, (uint32_t)p->m->registers + u->cc, proc);
+	switch (ops[u->op].form) {
+	case FORM_LOAD: case FORM_FLUSH: *out = *memory_at(t, false, u->mem, 0, proc); break;
+	case FORM_FETCH: *out = *memory_at(t, true, u->far, 0, proc); break;
+	case FORM_LOOKUP: *out = *own_word(t, u->mem, a.u, proc); break;
+	default: *out = op_value(u->op, a, b, cc, u->k).u;
+	}
+	if (f->second != NONE)
+		*word_at(p, f->second, proc) = ops[u->op].form == FORM_PUT ? b.u : cc;
+}
+
+static void arrive_one(const Trace *t, const Flight *f, uint32_t proc)
+{
+	const Micro *u = f->micro;
+	const Processors *p = t->p;
+	uint32_t word = *word_at(p, f->row, proc);
+	uint32_t second = f->second != NONE ? *word_at(p, f->second, proc) : 0;
+	switch (ops[u->op].form) {
+	case FORM_STORE: case FORM_FETCH: *memory_at(t, false, u->mem, 0, proc) = word; break;
+	case FORM_FLUSH: *memory_at(t, true, u->far, 0, proc) = word; break;
+	case FORM_PUT: *own_word(t, u->mem, second, proc) = word; break;
+	case FORM_CMP: *word_at(p, (uint32_t)p->m->registers + u->cc, proc) = word; break;
+	case FORM_MASKED:
+		if (second)
+			*word_at(p, u->dst, proc) = word;
+		break;
+	default: *word_at(p, u->dst, proc) = word;
+	}
+}
+
+static void issue(Trace *t, const Micro *u, uint64_t now)
+{
+	int form = ops[u->op].form;
+	assert(t->flights < COUNT(t->flight));
+	Flight *f = &t->flight[t->flights++];
+	*f = (Flight){ u, now + (uint64_t)op_latency(t->p->m, u->op), row_take(t), NONE };
+	if (form == FORM_PUT || form == FORM_MASKED)
+		f->second = row_take(t);
+	if (form == FORM_XFER)
+		send(t, u, f->row);
+	else
+		for (uint32_t proc = 0; proc < t->p->procs; proc++)
+			issue_one(t, u, f, proc);
+}
+
+static void arrive(Trace *t, uint64_t now)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < t->flights; i++) {
+		Flight f = t->flight[i];
+		if (f.done != now) {
+			t->flight[kept++] = f;
+			continue;
+		}
+		for (uint32_t proc = 0; proc < t->p->procs; proc++)
+			arrive_one(t, &f, proc);
+		row_give(t, f.row);
+		if (f.second != NONE)
+			row_give(t, f.second);
+	}
+	t->flights = kept;
+}
+
+void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user)
+{
+	Trace t = { .p = p, .base = base };
+	for (uint64_t now = 0; now < r->lines || t.flights; now++) {
+		arrive(&t, now);
+		for (uint32_t unit = 0; unit < UNITS && now < r->lines; unit++) {
+			const Micro *u = &r->line[now].slot[unit];
+			if (u->op == GOP_NONE)
+				continue;
+			issue(&t, u, now);
+			if (fn)
+				fn(user, &(TraceEvent){ now, unit, u, now + (uint64_t)op_latency(p->m, u->op) });
+		}
+	}
+}
+
+/* ---- bench --------------------------------------------------------------------------------------------------------------------- */
+
+static double seconds_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double execute_bench(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds)
+{
+	Switch *sw = switch_new(cx, m);
+	Processors *p = processors_new(cx, m, sw, procs, threads);
+	size_t words = (size_t)m->sram * p->lanes;
+	for (size_t i = 0; i < words; i++)
+		p->sram[i] = (Cell){ .f = (float)(i % 1021) / 1021 - 0.5f }.u;
+	Prepared *q = execute_prepare(cx, p, r);
+	double best = 0, work = (double)routine_cycles(m, r) * procs;
+	for (double start = seconds_now(), end = start; end - start < seconds;) {
+		double begin = seconds_now();
+		uint64_t calls = 0;
+		for (end = begin; end - begin < seconds / 10; end = seconds_now(), calls++)
+			execute_fast(p, q, NULL);
+		double rate = (double)calls * work / (end - begin);
+		best = rate > best ? rate : best;
+	}
+	return best;
+}

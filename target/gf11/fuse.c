@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/* From data flow to a sequence of instructions.  In: nodes that name what they read.  Out: stages of instructions over rows.
+ *
+ *   order    nodes by levels: all that needs no transfer, these transfers, all that needs only those, ...; so a few barriers
+ *            do for many transfers
+ *   join     sums of products become one instruction that keeps its sum in vector registers, though the schedule interleaved them; a
+ *            load is read, a store written, by the operation at its other end
+ *   slots    each value that is left gets a slot from its making to its last use
+ *
+ * What must hold: every operation sees the same operands as before, memory included; roundings are those of the operations,
+ * in their order. */
+#include <assert.h>
+#include <string.h>
+
+#include "execute.h"
+
+enum {
+	WINDOW = 256,             /* transfers ordered together: bounds the values that wait for their turn */
+	PRIVATE = 8               /* slots that a chain may keep waiting that nobody else needs */
+};
+
+typedef struct Fuser {
+	Flow *f;
+	Ctx *cx;
+	bool apart, fuse;
+	uint32_t *order, *at;     /* [nodes] node at a position, and back */
+	uint32_t *key;            /* of the order: 2 * level, and 1 for transfers */
+	uint32_t *uses;           /* by other nodes */
+	uint32_t *product;        /* FADD that goes on a chain: its product; NONE */
+	uint32_t *limit;          /* last position where what it loads from memory is still there */
+	uint8_t *waiting;         /* private slots of the chain so far */
+	bool *absorbed;           /* it is part of a longer chain */
+	uint32_t *into;           /* STORE that writes it, at whose position it is done; NONE */
+	bool *needed;             /* some instruction reads its slot */
+	uint32_t *last;           /* position of the last of these */
+	bool *released;
+	uint32_t *slot;
+	Sequence *s;
+	uint32_t inst_room, term_room, stage_room, transfer_room;
+	uint32_t *free_slot, frees, fresh; /* working slots: given back, never used yet */
+	uint32_t *held, helds;    /* read by the transfers of this stage: free after them */
+	uint32_t last_key;        /* of the instruction before */
+	bool full;                /* no slot left */
+} Fuser;
+
+static const Node *node_at(const Fuser *u, uint32_t n)
+{
+	return &u->f->node[n];
+}
+
+static uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Word of memory as far as order is concerned: where relocation registers may overlap, each memory is one word. */
+static uint32_t word_of(const Fuser *u, const Node *n)
+{
+	return u->apart ? n->word : n->far;
+}
+
+/* ---- order --------------------------------------------------------------------------------------------------------------- */
+
+/* Levels before which memory was read or written last.  `any` is SRAM as a whole, for addresses that processors make. */
+typedef struct Levels { uint32_t *read, *write, any_read, any_write, lookup, put; } Levels;
+
+static uint32_t memory_level(const Fuser *u, Levels *v, const Node *n, uint32_t level)
+{
+	uint32_t w = n->op == GOP_LOAD || n->op == GOP_STORE ? word_of(u, n) : 0;
+	uint32_t put = n->far ? 0 : v->put, lookup = n->far ? 0 : v->lookup;
+	switch (n->op) {
+	case GOP_LOAD:
+		level = max(level, max(v->write[w], put));
+		v->read[w] = max(v->read[w], level);
+		if (!n->far)
+			v->any_read = max(v->any_read, level);
+		break;
+	case GOP_STORE:
+		level = max(max(level, max(v->write[w], v->read[w])), max(put, lookup));
+		v->write[w] = level;
+		if (!n->far)
+			v->any_write = max(v->any_write, level);
+		break;
+	case GOP_LOOKUP:
+		level = max(level, max(v->any_write, v->put));
+		v->lookup = max(v->lookup, level);
+		break;
+	case GOP_PUT:
+		level = max(max(level, max(v->any_write, v->any_read)), max(v->put, v->lookup));
+		v->put = level;
+		break;
+	}
+	return level;
+}
+
+static void order_nodes(Fuser *u)
+{
+	Flow *f = u->f;
+	uint32_t *key = u->key;
+	Levels v = { .read = NEW(&u->cx->scratch, f->words + 2, uint32_t), .write = NEW(&u->cx->scratch, f->words + 2, uint32_t) };
+	uint32_t bottom = 0, top = 0, transfers = 0;
+	for (uint32_t n = 0; n < f->nodes; n++) {
+		const Node *node = &f->node[n];
+		uint32_t level = bottom;
+		for (int i = 0; i < 3; i++)
+			if (node->in[i] != NONE)
+				level = max(level, (key[node->in[i]] + 1) / 2);
+		level = memory_level(u, &v, node, level);
+		bool transfer = node->op == GOP_XFER;
+		key[n] = 2 * level + transfer;               /* transfers stand at the end of their level */
+		top = max(top, level + transfer);
+		if (transfer && ++transfers % (u->fuse ? WINDOW : 1) == 0)
+			bottom = top;
+	}
+	uint32_t *start = NEW(&u->cx->scratch, 2 * (size_t)top + 3, uint32_t);
+	for (uint32_t n = 0; n < f->nodes; n++)
+		start[key[n] + 1]++;
+	for (uint32_t i = 1; i < 2 * top + 3; i++)
+		start[i] += start[i - 1];
+	for (uint32_t n = 0; n < f->nodes; n++) {
+		u->at[n] = start[key[n]]++;
+		u->order[u->at[n]] = n;
+	}
+}
+
+/* ---- join ------------------------------------------------------------------------------------------------------------------ */
+
+static void count_uses(Fuser *u)
+{
+	for (uint32_t n = 0; n < u->f->nodes; n++)
+		for (int i = 0; i < 3; i++)
+			if (node_at(u, n)->in[i] != NONE)
+				u->uses[node_at(u, n)->in[i]]++;
+}
+
+/* For loads: the position of the next write of the word. */
+static void find_limits(Fuser *u)
+{
+	uint32_t *next = NEW(&u->cx->scratch, u->f->words + 2, uint32_t), put = NONE;
+	memset(next, 0xFF, (u->f->words + 2) * sizeof *next);
+	for (uint32_t pos = u->f->nodes; pos-- > 0;) {
+		const Node *n = node_at(u, u->order[pos]);
+		if (n->op == GOP_STORE)
+			next[word_of(u, n)] = pos;
+		else if (n->op == GOP_PUT)
+			put = pos;
+		else if (n->op == GOP_LOAD)
+			u->limit[u->order[pos]] = n->far ? next[word_of(u, n)] : min(next[word_of(u, n)], put);
+	}
+}
+
+/* A load that one operation alone needs can be done there, if that is not too late. */
+static bool is_inline(const Fuser *u, uint32_t n, uint32_t pos)
+{
+	return u->fuse && node_at(u, n)->op == GOP_LOAD && u->uses[n] == 1 && pos <= u->limit[n];
+}
+
+static uint32_t load_limit(const Fuser *u, uint32_t n)
+{
+	return n != NONE && node_at(u, n)->op == GOP_LOAD && u->uses[n] == 1 ? u->limit[n] : NONE;
+}
+
+static uint32_t private_slots(const Fuser *u, uint32_t n, uint32_t pos)
+{
+	return u->uses[n] <= 2 && !is_inline(u, n, pos);
+}
+
+static bool is_product(const Fuser *u, uint32_t n)
+{
+	return node_at(u, n)->op == GOP_FMUL && u->uses[n] == 1;
+}
+
+/* An add of a product: part of the chain of its other operand, if that is a chain and nobody else reads it. */
+static void join_add(Fuser *u, uint32_t n)
+{
+	const Node *add = node_at(u, n);
+	uint32_t a = add->in[0], b = add->in[1];
+	if (a == b)
+		return;
+	bool first = is_product(u, a), second = is_product(u, b);
+	if (!first && !second)
+		return;
+	uint32_t p = second ? b : a, c = second ? a : b;
+	const Node *product = node_at(u, p);
+	uint32_t pos = u->at[n];
+	u->product[n] = p;
+	u->limit[n] = min(load_limit(u, product->in[0]), load_limit(u, product->in[1]));
+	u->waiting[n] = (uint8_t)(private_slots(u, product->in[0], pos) + private_slots(u, product->in[1], pos));
+	bool goes_on = u->product[c] != NONE && u->uses[c] == 1 && pos <= u->limit[c]
+	            && u->waiting[c] + u->waiting[n] <= PRIVATE;
+	if (goes_on) {
+		u->absorbed[c] = true;
+		u->limit[n] = min(u->limit[n], u->limit[c]);
+		u->waiting[n] = (uint8_t)(u->waiting[n] + u->waiting[c]);
+	} else {
+		u->limit[n] = min(u->limit[n], load_limit(u, c));
+	}
+	if (pos > u->limit[n])                               /* a word it loads is already gone: leave things as they are */
+		u->limit[n] = pos;
+}
+
+static void join_operation(Fuser *u, uint32_t n)
+{
+	const Node *node = node_at(u, n);
+	if (node->op == GOP_FADD)
+		join_add(u, n);
+	if (u->product[n] == NONE && node->op != GOP_LOAD)
+		for (int i = 0; i < 3; i++)
+			u->limit[n] = min(u->limit[n], load_limit(u, node->in[i]));
+}
+
+/* The value of a store that nobody else reads is made where it is stored. */
+static void join_store(Fuser *u, uint32_t store)
+{
+	uint32_t v = node_at(u, store)->in[0];
+	if (ops[node_at(u, v)->op].unit == UNIT_ALU && u->uses[v] == 1 && u->at[store] <= u->limit[v])
+		u->into[v] = store;
+}
+
+static void join(Fuser *u)
+{
+	for (uint32_t pos = 0; pos < u->f->nodes; pos++)
+		join_operation(u, u->order[pos]);
+	for (uint32_t n = 0; n < u->f->nodes; n++)
+		if (node_at(u, n)->op == GOP_STORE)
+			join_store(u, n);
+}
+
+/* ---- what an instruction reads --------------------------------------------------------------------------------------------- */
+
+typedef void VisitFn(Fuser *u, uint32_t value, uint32_t pos);
+
+/* Visits the values that node n, done at pos, needs in slots. */
+static void visit(Fuser *u, uint32_t n, uint32_t pos, VisitFn *fn)
+{
+	uint32_t in[3] = { node_at(u, n)->in[0], node_at(u, n)->in[1], node_at(u, n)->in[2] };
+	while (u->product[n] != NONE) {
+		const Node *p = node_at(u, u->product[n]);
+		uint32_t rest = node_at(u, n)->in[0] == u->product[n] ? node_at(u, n)->in[1] : node_at(u, n)->in[0];
+		for (int i = 0; i < 2; i++)
+			if (!is_inline(u, p->in[i], pos))
+				fn(u, p->in[i], pos);
+		in[0] = rest;
+		in[1] = in[2] = NONE;
+		if (!u->absorbed[rest])
+			break;
+		n = rest;
+	}
+	bool transfer = node_at(u, n)->op == GOP_XFER;
+	for (int i = 0; i < 3; i++)
+		if (in[i] != NONE && (transfer || !is_inline(u, in[i], pos)))
+			fn(u, in[i], pos);
+}
+
+static void need(Fuser *u, uint32_t value, uint32_t pos)
+{
+	if (!u->needed[value])
+		u->last[value] = pos;
+	u->needed[value] = true;
+}
+
+/* The node that is done at a position: its own, the value of the store there, or NONE. */
+static uint32_t done_at(const Fuser *u, uint32_t pos)
+{
+	uint32_t n = u->order[pos];
+	const Node *node = node_at(u, n);
+	if (node->op == GOP_STORE)
+		return u->into[node->in[0]] == n ? node->in[0] : n;
+	if (node->op == GOP_PUT)
+		return n;
+	return u->needed[n] && !u->absorbed[n] && u->into[n] == NONE ? n : NONE;
+}
+
+static void find_needs(Fuser *u)
+{
+	for (uint32_t pos = u->f->nodes; pos-- > 0;) {
+		uint32_t n = done_at(u, pos);
+		if (n != NONE)
+			visit(u, n, pos, need);
+	}
+}
+
+/* ---- slots ---------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t slot_new(Fuser *u)
+{
+	if (u->frees)
+		return u->free_slot[--u->frees];
+	if (u->fresh == u->f->p->slots) {
+		u->full = true;
+		return u->fresh - 1;
+	}
+	u->s->slots = u->fresh + 1;
+	return u->fresh++;
+}
+
+static void release(Fuser *u, uint32_t value, uint32_t pos)
+{
+	if (u->last[value] != pos || u->released[value])     /* it may be read twice */
+		return;
+	u->released[value] = true;
+	if (node_at(u, u->order[pos])->op == GOP_XFER)
+		u->held[u->helds++] = u->slot[value];
+	else
+		u->free_slot[u->frees++] = u->slot[value];
+}
+
+/* ---- instructions ----------------------------------------------------------------------------------------------------------- */
+
+static void *more(Fuser *u, void *list, uint32_t count, uint32_t *room, size_t size)
+{
+	if (count < *room)
+		return list;
+	uint32_t wanted = *room ? 2 * *room : 64;
+	list = arena_grow(&u->cx->keep, list, *room, wanted, size);
+	*room = wanted;
+	return list;
+}
+
+static Inst *add_inst(Fuser *u, Inst i)
+{
+	u->s->inst = more(u, u->s->inst, u->s->insts, &u->inst_room, sizeof(Inst));
+	u->s->inst[u->s->insts] = i;
+	u->s->stage[u->s->stages - 1].insts++;
+	return &u->s->inst[u->s->insts++];
+}
+
+static void add_stage(Fuser *u)
+{
+	u->s->stage = more(u, u->s->stage, u->s->stages, &u->stage_room, sizeof(Stage));
+	u->s->stage[u->s->stages++] = (Stage){ .inst = u->s->insts, .transfer = u->s->transfers };
+}
+
+static Place memory_place(const Fuser *u, const Node *n)
+{
+	return (Place){ n->addr.off * (u->f->p->lanes / LANES), u->f->space_of[2 * n->addr.base + n->far] };
+}
+
+static Place place_of(const Fuser *u, uint32_t value, uint32_t pos)
+{
+	if (value == NONE)
+		return (Place){ 0, 0 };
+	return is_inline(u, value, pos) ? memory_place(u, node_at(u, value)) : (Place){ u->slot[value], 0 };
+}
+
+/* Terms of the chain that ends in n, in their order. */
+static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
+{
+	uint32_t count = 0, rest = n;
+	for (uint32_t c = n;; c = rest, count++) {
+		const Node *add = node_at(u, c);
+		rest = add->in[0] == u->product[c] ? add->in[1] : add->in[0];
+		if (!u->absorbed[rest])
+			break;
+	}
+	i->op = KOP_CHAIN;
+	i->a = place_of(u, rest, pos);
+	i->first = u->s->terms;
+	i->terms = ++count;
+	while (u->s->terms + count + AHEAD > u->term_room)
+		u->s->term = more(u, u->s->term, u->term_room, &u->term_room, sizeof(Term));
+	u->s->terms += count;
+	for (uint32_t c = n, t = u->s->terms; count > 0; count--) {
+		const Node *add = node_at(u, c), *p = node_at(u, u->product[c]);
+		Place x = place_of(u, p->in[0], pos), y = place_of(u, p->in[1], pos);
+		u->s->term[--t] = x.space ? (Term){ y, x } : (Term){ x, y };
+		c = add->in[0] == u->product[c] ? add->in[1] : add->in[0];
+	}
+}
+
+static void put_transfer(Fuser *u, uint32_t n)
+{
+	const Node *node = node_at(u, n);
+	u->s->transfer = more(u, u->s->transfer, u->s->transfers, &u->transfer_room, sizeof(Transfer));
+	u->s->transfer[u->s->transfers++] = (Transfer){ u->slot[n], u->slot[node->in[0]], u->f->from[node->k.u] };
+	u->s->stage[u->s->stages - 1].transfers++;
+}
+
+static Inst plain_inst(const Fuser *u, uint32_t n, uint32_t pos)
+{
+	const Node *node = node_at(u, n);
+	Inst i = { .op = node->op, .k = node->k, .base = node->addr.base };
+	if (node->op == GOP_LOAD) {
+		i.a = memory_place(u, node);
+		return i;
+	}
+	i.a = place_of(u, node->in[0], pos);
+	i.b = place_of(u, node->in[1], pos);
+	i.c = place_of(u, node->in[2], pos);
+	if (node->op == GOP_LOOKUP || node->op == GOP_PUT) {
+		i.op = node->op == GOP_PUT ? KOP_PUT : KOP_LOOKUP;
+		i.k.u = node->addr.off;
+	}
+	return i;
+}
+
+static void put_node(Fuser *u, uint32_t n, uint32_t pos)
+{
+	const Node *there = node_at(u, u->order[pos]);
+	bool transfer = there->op == GOP_XFER;
+	if (u->s->stage[u->s->stages - 1].transfers && u->key[u->order[pos]] != u->last_key) {
+		while (u->helds)
+			u->free_slot[u->frees++] = u->held[--u->helds];
+		add_stage(u);
+	}
+	u->last_key = u->key[u->order[pos]];
+	Inst i = { 0 };
+	if (u->product[n] != NONE)
+		put_chain(u, n, pos, &i);
+	else if (!transfer)
+		i = plain_inst(u, n, pos);
+	visit(u, n, pos, release);
+	if (there->op == GOP_STORE) {
+		i.dst = memory_place(u, there);
+	} else if (there->op != GOP_PUT) {
+		u->slot[n] = slot_new(u);
+		i.dst = (Place){ u->slot[n], 0 };
+	}
+	if (transfer)
+		put_transfer(u, n);
+	else
+		add_inst(u, i);
+}
+
+Sequence *sequence_make(Flow *f, bool apart, bool fuse)
+{
+	Arena *scratch = &f->cx->scratch;
+	Fuser u = { .f = f, .cx = f->cx, .apart = apart, .fuse = fuse, .s = NEW(&f->cx->keep, 1, Sequence) };
+	uint32_t **numbers[] = { &u.order, &u.at, &u.key, &u.uses, &u.product, &u.limit, &u.into, &u.last, &u.slot, &u.held };
+	for (size_t i = 0; i < COUNT(numbers); i++)
+		*numbers[i] = NEW(scratch, f->nodes, uint32_t);
+	uint32_t **none[] = { &u.product, &u.limit, &u.into, &u.last };
+	for (size_t i = 0; i < COUNT(none); i++)
+		memset(*none[i], 0xFF, f->nodes * sizeof **none[i]);
+	u.waiting = NEW(scratch, f->nodes, uint8_t);
+	u.absorbed = NEW(scratch, f->nodes, bool);
+	u.needed = NEW(scratch, f->nodes, bool);
+	u.released = NEW(scratch, f->nodes, bool);
+	u.free_slot = NEW(scratch, f->p->slots, uint32_t);
+	order_nodes(&u);
+	count_uses(&u);
+	if (fuse) {
+		find_limits(&u);
+		join(&u);
+	}
+	find_needs(&u);
+	add_stage(&u);
+	for (uint32_t pos = 0; pos < f->nodes && !u.full; pos++) {
+		uint32_t n = done_at(&u, pos);
+		if (n != NONE)
+			put_node(&u, n, pos);
+	}
+	return u.full ? NULL : u.s;
+}

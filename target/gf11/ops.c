@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations: the table of ops.def as data, and the meaning of ALU operations as C.
+ * What must hold: a meaning is written once, in ops.def; here it is only wrapped. */
+#include <string.h>
+
+#include "cell.h"
+
+const char *const unit_names[UNITS] = {
+	[UNIT_ALU] = "alu", [UNIT_PORT] = "port", [UNIT_DRAM] = "dram", [UNIT_SWITCH] = "switch",
+};
+
+const FormInfo forms[FORMS] = {
+	[FORM_RR] = { USES_DST | USES_A | USES_B },
+	[FORM_R] = { USES_DST | USES_A },
+	[FORM_CMP] = { WRITES_CC | USES_A | USES_B },
+	[FORM_SELECT] = { USES_DST | READS_CC | USES_A | USES_B },
+	[FORM_MASKED] = { USES_DST | READS_CC | USES_A },
+	[FORM_IMM] = { USES_DST | USES_K },
+	[FORM_LOAD] = { USES_DST | USES_MEM },
+	[FORM_STORE] = { USES_MEM | USES_A },
+	[FORM_LOOKUP] = { USES_DST | USES_MEM | USES_A },
+	[FORM_PUT] = { USES_MEM | USES_A | USES_B },
+	[FORM_FETCH] = { USES_MEM | USES_FAR },
+	[FORM_FLUSH] = { USES_MEM | USES_FAR },
+	[FORM_XFER] = { USES_DST | USES_K | USES_A },
+};
+
+const OpInfo ops[GOPS] = {
+#define OP(NAME, name, unit, form, latency, meaning, about) \
+	[GOP_##NAME] = { name, about, UNIT_##unit, FORM_##form, offsetof(Machine, latency) },
+#include "ops.def"
+};
+
+int64_t op_latency(const Machine *m, int op)
+{
+	return *(const int64_t *)(const void *)((const char *)m + ops[op].latency);
+}
+
+int op_find(const char *name, size_t len)
+{
+	for (int op = 0; op < GOPS; op++)
+		if (strlen(ops[op].name) == len && memcmp(ops[op].name, name, len) == 0)
+			return op;
+	return -1;
+}
+
+/* ---- meanings ---------------------------------------------------------------------------------------------------- */
+
+Cell op_value(int op, Cell a, Cell b, bool cc, Cell k)
+{
+	switch (op) {
+#define OP(NAME, name, unit, form, latency, meaning, about) case GOP_##NAME: return CELL(meaning);
+#include "ops.def"
+	}
+	return a;
+}

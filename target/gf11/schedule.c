@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/* From recorded code to microwords.
+ * In: code, a machine, how long to search.  Out: a routine with its report.
+ * What must hold: the same code on the same machine always gives the same routine.
+ *
+ *   source   recorded order; another one, or spilling, if that order needs too many registers or conditions
+ *   level 0  list scheduling by longest path, from both ends; the best is pushed from end to end and back
+ *   level 1  small changes of the priorities, always the same ones; a complete search if the block is small
+ *
+ * The search ends when the bound is met. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "schedule.h"
+
+enum { WIDE = 32 };                                          /* conditions on their way, for each that there is */
+enum { FIRST = 100000, FIRST_TRIALS = 4 };                   /* placements of level 0; so many trials at least */
+enum { NEAR_ENOUGH = 512 };                                  /* level 0 leaves this part of the bound to the next */
+
+typedef struct Search {
+	Graph *g;
+	List *list;
+	Places *places;
+	Bounds bounds;
+	int32_t limit[2];                                    /* the machine's, less what words that nobody reads may need */
+	int64_t *priority;
+	int32_t *time, *best;
+	int32_t length, enough;                              /* of best; when to stop */
+	int32_t patience;                                    /* trials that get longer are given up */
+	uint32_t window;                                     /* that made it */
+	int32_t conditions;
+	uint64_t left;                                       /* placements still allowed */
+	bool proven;
+} Search;
+
+static bool met(const Search *s)
+{
+	return s->length <= s->enough;
+}
+
+/* ---- trials ---------------------------------------------------------------------------------------------------- */
+
+/* Runs one trial and keeps its schedule if it is the best; false: it gets longer, or needs too many registers. */
+static bool try_list(Search *s, bool backward, uint32_t window, int32_t conditions)
+{
+	const Graph *g = s->g;
+	Trial t = { backward, s->priority, { s->limit[0], conditions }, window,
+	            { s->limit[0] / 2, conditions / 2 }, s->length < s->patience ? s->length : s->patience };
+	s->left = s->left > g->nodes ? s->left - g->nodes : 0;
+	if (!list_schedule(s->list, &t, s->time))
+		return false;
+	int32_t most[2], length = graph_length(g, s->time);
+	pressure_scheduled(s->places, s->time, most);
+	if (most[0] > g->m->registers || most[1] > g->m->conditions)
+		return false;
+	if (length < s->length) {
+		s->length = length;
+		s->window = window;
+		s->conditions = conditions;
+		memcpy(s->best, s->time, g->nodes * sizeof *s->best);
+	}
+	return true;
+}
+
+static void by_tail(Search *s)
+{
+	for (uint32_t i = 0; i < s->g->nodes; i++)
+		s->priority[i] = s->g->late[i];
+}
+
+static void by_head(Search *s)
+{
+	for (uint32_t i = 0; i < s->g->nodes; i++)
+		s->priority[i] = s->g->early[i];
+}
+
+/* Whoever reads a condition goes first, so that its code is free again soon. */
+static void conditions_first(Search *s)
+{
+	for (uint32_t i = 0; i < s->g->nodes; i++)
+		if (s->g->node[i].read[2] != NOTHING)
+			s->priority[i] += INT32_MAX;
+}
+
+/* Pushes the best schedule against its end and back, as long as that makes it shorter. */
+static void push_both_ways(Search *s)
+{
+	for (int32_t before = INT32_MAX; s->length < before && !met(s) && s->left;) {
+		before = s->length;
+		for (uint32_t i = 0; i < s->g->nodes; i++)
+			s->priority[i] = s->best[i];
+		if (!try_list(s, true, s->window, s->conditions))
+			return;
+		for (uint32_t i = 0; i < s->g->nodes; i++)
+			s->priority[i] = -(int64_t)s->time[i];
+		try_list(s, false, s->window, s->conditions);
+	}
+}
+
+/* Windows of the list scheduler, the most promising first. */
+static const uint32_t windows[] = { 256, UINT32_MAX, 512, 128, 1024, 64 };
+
+static void first_trial(Search *s, bool backward, uint32_t window, int32_t conditions)
+{
+	if (met(s) || !s->left)
+		return;
+	(backward ? by_head : by_tail)(s);
+	if (conditions > s->limit[1] && !backward)
+		conditions_first(s);
+	try_list(s, backward, window, conditions);
+}
+
+/* Results on their way count in the limits of a trial, but need no place yet.  For registers that costs little, for the
+ * few conditions much: their limit is taken wider first, and what they really need is counted afterwards. */
+static void search_windows(Search *s)
+{
+	for (size_t k = 0; k < COUNT(windows) && !met(s) && s->left; k++) {
+		for (int wide = s->g->webs_of[1] ? WIDE : 1; wide; wide /= WIDE) {
+			first_trial(s, false, windows[k], wide * s->limit[1]);
+			first_trial(s, true, windows[k], wide * s->limit[1]);
+		}
+	}
+}
+
+static void search_first(Search *s)
+{
+	serial_schedule(s->g, s->best);
+	int32_t serial = s->length = graph_length(s->g, s->best);
+	s->patience = 2 * s->bounds.best;                    /* most likely something comes near, and bad trials take long */
+	search_windows(s);
+	s->patience = INT32_MAX;
+	if (s->length == serial) {
+		s->left = FIRST;
+		search_windows(s);
+	}
+	push_both_ways(s);
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+	x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+	return x ^ x >> 31;
+}
+
+static void search_more(Search *s)
+{
+	push_both_ways(s);
+	for (uint64_t round = 1; !met(s) && s->left; round++) {
+		bool backward = round % 2;
+		uint64_t noise = (uint64_t)8 << round / 2 % 8;
+		if (backward)
+			by_head(s);
+		else
+			by_tail(s);
+		if (round / 16 % 2 && !backward)
+			conditions_first(s);
+		for (uint32_t i = 0; i < s->g->nodes; i++)
+			s->priority[i] = s->priority[i] * 4 + (int64_t)(mix(round << 32 | i) % noise);
+		int32_t before = s->length;
+		try_list(s, backward, windows[round / 2 % COUNT(windows)], round / 4 % 2 ? s->limit[1] : WIDE * s->limit[1]);
+		if (s->length < before)
+			push_both_ways(s);
+	}
+}
+
+static uint64_t budget(const ScheduleOptions *o)
+{
+	uint64_t n = 1000000;                                /* placements, about half a second */
+	for (int k = 1; k < o->level && k < 8; k++)
+		n *= 8;
+	double most = o->seconds * 2e6;
+	return o->seconds > 0 && most < (double)n ? (uint64_t)most : n;
+}
+
+static void search(Search *s, Arena *work, const ScheduleOptions *o)
+{
+	uint64_t few = FIRST_TRIALS * (uint64_t)s->g->nodes;
+	s->left = few > FIRST ? few : FIRST;
+	s->enough = s->bounds.best + s->bounds.best / NEAR_ENOUGH;
+	search_first(s);
+	s->enough = s->bounds.best;
+	if (o->level > 0 && !met(s)) {
+		s->left = budget(o);
+		if (s->g->nodes <= EXACT_NODES)
+			s->proven = exact_search(work, s->g, s->places, s->bounds.best, s->best, s->left / 20).complete;
+		s->length = graph_length(s->g, s->best);
+		if (!s->proven)
+			search_more(s);
+	}
+	s->proven |= met(s);
+}
+
+/* ---- a source that fits ---------------------------------------------------------------------------------------- */
+
+/* Words nobody reads take a place for one cycle that the limits of a trial do not see: one from each unit at most. */
+static void limits_fill(const Graph *g, int32_t limit[2])
+{
+	limit[0] = (int32_t)g->m->registers - (g->dead[0] ? UNITS : 0);
+	limit[1] = (int32_t)g->m->conditions - (g->dead[1] && g->m->conditions > 1);
+}
+
+static bool fits(Arena *work, const Graph *g, int32_t most[2])
+{
+	int32_t limit[2];
+	limits_fill(g, limit);
+	pressure_ordered(places_new(work, g), most);
+	return most[0] <= limit[0] && most[1] <= limit[1];
+}
+
+static Graph *graph_that_fits(Ctx *cx, Arena *work, const Machine *m, const Code *code)
+{
+	int32_t most[2], again[2];
+	Graph *g = graph_build(cx, work, m, source_new(work, code));
+	if (fits(work, g, most))
+		return g;
+	Graph *other = graph_build(cx, work, m, source_reorder(work, g));
+	if (fits(work, other, again))
+		return other;
+	bool better = again[1] <= m->conditions && (again[0] < most[0] || most[1] > m->conditions);
+	if (better)
+		g = other;
+	if ((better ? again[1] : most[1]) > m->conditions)
+		fail(cx, MP_BAD_INPUT, "use a condition sooner after its comparison, or keep it in a register by select",
+		     "%s: %d conditions are needed at once, and the machine has %lld", g->source->name, (int)most[1],
+		     (long long)m->conditions);
+	return graph_build(cx, work, m, source_spill(cx, work, m, g->source, (uint32_t)m->registers - UNITS));
+}
+
+/* ---- microwords ------------------------------------------------------------------------------------------------ */
+
+static Micro micro_make(const Graph *g, const Node *n, const uint32_t *place)
+{
+	const Rec *r = &g->source->rec[n->rec];
+	unsigned uses = forms[ops[r->op].form].uses;
+	Micro u = { .op = r->op, .rec = g->source->origin[n->rec] };
+	if (uses & USES_DST)
+		u.dst = (uint16_t)place[n->dst];
+	if (uses & USES_A)
+		u.a = (uint16_t)place[n->from[0]];
+	if (uses & USES_B)
+		u.b = (uint16_t)place[n->from[1]];
+	if (uses & READS_CC)
+		u.cc = (uint8_t)place[n->from[2]];
+	if (uses & WRITES_CC)
+		u.cc = (uint8_t)place[n->dst];
+	if (uses & USES_MEM)
+		u.mem = r->mem;
+	if (uses & USES_FAR)
+		u.far = r->far;
+	if (uses & USES_K)
+		u.k = r->k;
+	return u;
+}
+
+static void lines_fill(Ctx *cx, Arena *work, const Search *s, Routine *r)
+{
+	const Graph *g = s->g;
+	uint32_t *place = NEW(work, g->webs, uint32_t);
+	places_assign(s->places, s->best, place);
+	for (uint32_t i = 0; i < g->webs; i++)
+		if (!g->web[i].cond && place[i] + 1 > r->report.registers)
+			r->report.registers = place[i] + 1;
+	r->lines = (uint32_t)s->length;
+	r->line = NEW(&cx->keep, r->lines, Line);
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++)
+			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NOTHING };
+	for (uint32_t i = 0; i < g->nodes; i++)
+		if (g->node[i].op != GOP_NONE)
+			r->line[s->best[i]].slot[node_shape(g, i)->unit] = micro_make(g, &g->node[i], place);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
+
+static double seconds_now(void)
+{
+	struct timespec t;
+	timespec_get(&t, TIME_UTC);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void work_free(void *arena)
+{
+	arena_free(arena);
+}
+
+/* Memory for one schedule; given back at the end, or with scratch if it fails before. */
+static Arena *work_new(Ctx *cx)
+{
+	Arena *work = NEW(&cx->scratch, 1, Arena);
+	work->cx = cx;
+	arena_defer(&cx->scratch, work_free, work);
+	return work;
+}
+
+static void search_init(Search *s, Arena *work, Graph *g)
+{
+	*s = (Search){ .g = g, .bounds = bound_graph(work, g), .list = list_new(work, g), .places = places_new(work, g) };
+	limits_fill(g, s->limit);
+	s->priority = NEW(work, g->nodes, int64_t);
+	s->time = NEW(work, g->nodes, int32_t);
+	s->best = NEW(work, g->nodes, int32_t);
+}
+
+/* Of what was recorded: spilling makes a routine longer, not its bound. */
+static Bounds bounds_recorded(Ctx *cx, Arena *work, const Machine *m, const Code *code, const Search *s)
+{
+	return s->g->source->spills ? bound_graph(work, graph_build(cx, work, m, source_new(work, code))) : s->bounds;
+}
+
+static double seed_metric(const Machine *m, const Routine *r)
+{
+	double useful = r->update ? (double)m->switch_interval * r->report.transfers : r->report.arithmetic;
+	return r->lines ? useful / r->lines : 0;
+}
+
+static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code, const ScheduleOptions *o)
+{
+	double begun = seconds_now();
+	Routine *r = NEW(&cx->keep, 1, Routine);
+	r->name = code->name;
+	r->code = code;
+	r->update = code->update;
+	report_count(code, &r->report);
+	if (!code->recs)
+		return r;
+	Search s;
+	search_init(&s, work, graph_that_fits(cx, work, m, code));
+	search(&s, work, o);
+	Bounds b = bounds_recorded(cx, work, m, code, &s);
+	report_bounds(&b, &r->report);
+	lines_fill(cx, work, &s, r);
+	r->report.cycles = r->lines;
+	r->report.spills = s.g->source->spills;
+	r->report.optimal = s.length == b.best || (s.proven && !r->report.spills);
+	r->report.seed_metric = seed_metric(m, r);
+	r->report.seconds = seconds_now() - begun;
+	return r;
+}
+
+static Routine *schedule_any(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o)
+{
+	Arena *work = work_new(cx);
+	Routine *r = routine_make(cx, work, m, code, o);
+	arena_free(work);
+	return r;
+}
+
+Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o)
+{
+	Routine *r = schedule_any(cx, m, code, o);
+	if (r->lines > m->block)
+		fail(cx, MP_BAD_INPUT, code->splits ? "allow it to be split" : "record it as several routines",
+		     "%s: %u lines are more than the %lld of a block", code->name ? code->name : "routine", r->lines,
+		     (long long)m->block);
+	return r;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------------- */
+
+/* The split marks nearest to an even division into `parts`: cut[0] = 0 .. cut[parts] = end. */
+static uint32_t cuts_choose(const Code *code, uint32_t parts, uint32_t *cut)
+{
+	uint32_t cuts = 0, mark = 0;
+	cut[cuts++] = 0;
+	for (uint32_t p = 1; p < parts; p++) {
+		uint64_t ideal = (uint64_t)code->recs * p / parts;
+		while (mark + 1 < code->splits && code->split[mark + 1] <= ideal)
+			mark++;
+		if (mark < code->splits && code->split[mark] > cut[cuts - 1] && code->split[mark] < code->recs)
+			cut[cuts++] = code->split[mark];
+		mark += mark < code->splits;
+	}
+	cut[cuts] = code->recs;
+	return cuts;
+}
+
+static Code *code_part(Ctx *cx, const Code *code, uint32_t number, uint32_t from, uint32_t to)
+{
+	Buf name = { .arena = &cx->keep };
+	buf_printf(&name, "%s.%u", code->name ? code->name : "routine", number + 1);
+	Code *part = NEW(&cx->keep, 1, Code);
+	*part = *code;
+	part->name = name.s;
+	part->rec = code->rec + from;
+	part->recs = to - from;
+	part->split = NULL;
+	part->splits = 0;
+	part->splittable = false;
+	return part;
+}
+
+/* All parts, or NULL if one is too long; then *too_long is its length. */
+static Routine **parts_make(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o, const uint32_t *cut,
+                            uint32_t parts, uint32_t *too_long)
+{
+	Routine **r = NEW(&cx->keep, parts, Routine *);
+	for (uint32_t p = 0; p < parts; p++) {
+		r[p] = schedule_any(cx, m, code_part(cx, code, p, cut[p], cut[p + 1]), o);
+		if (r[p]->lines > m->block) {
+			*too_long = r[p]->lines;
+			return NULL;
+		}
+	}
+	return r;
+}
+
+Routine **schedule_split(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o, uint32_t *count)
+{
+	Routine *whole = schedule_any(cx, m, code, o);
+	if (whole->lines <= m->block) {
+		Routine **r = NEW(&cx->keep, 1, Routine *);
+		*r = whole;
+		*count = 1;
+		return r;
+	}
+	uint32_t *cut = NEW(&cx->scratch, (size_t)code->splits + 3, uint32_t);
+	uint32_t most = code->splittable || code->splits ? code->splits + 1 : 1, too_long = whole->lines;
+	uint32_t parts = (uint32_t)((whole->lines + m->block - 1) / m->block);
+	for (; parts <= most; parts += parts / 8 + 1) {
+		*count = cuts_choose(code, parts, cut);
+		Routine **r = parts_make(cx, m, code, o, cut, *count, &too_long);
+		if (r)
+			return r;
+		if (parts < most && parts + parts / 8 + 1 > most)
+			parts = most - parts / 8 - 1;        /* the last try: cut at every mark */
+	}
+	fail(cx, MP_BAD_INPUT, "mark more places where it may be cut",
+	     "%s: %u lines between two marks are more than the %lld of a block",
+	     code->name ? code->name : "routine", too_long, (long long)m->block);
+}
+
+/* ---- equal code is scheduled once ------------------------------------------------------------------------------ */
+
+typedef struct Known { XXH128_hash_t hash; Routine *routine; struct Known *next; } Known;
+struct ScheduleCache { Known *known[256]; };
+
+ScheduleCache *schedule_cache_new(Ctx *cx)
+{
+	return NEW(&cx->keep, 1, ScheduleCache);
+}
+
+/* Field by field: the bytes between fields are anything. */
+static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o)
+{
+	enum { WORDS = 10 };
+	uint32_t *words = NEW(&cx->scratch, (size_t)code->recs * WORDS + 5, uint32_t), *w = words;
+	for (uint32_t i = 0; i < code->recs; i++) {
+		const Rec *r = &code->rec[i];
+		const uint32_t field[WORDS] = { r->op, r->dst, r->a, r->b, r->cc, r->mem.base, r->mem.off, r->far.base,
+		                                r->far.off, r->k.u };
+		memcpy(w, field, sizeof field);
+		w += WORDS;
+	}
+	const uint32_t rest[] = { code->regs, code->conds, code->bases_overlap, code->update, (uint32_t)o->level };
+	memcpy(w, rest, sizeof rest);
+	w += COUNT(rest);
+	Machine plain = *m;
+	plain.name = NULL;
+	const XXH128_hash_t parts[] = { XXH3_128bits(words, (size_t)(w - words) * sizeof *w),
+	                                XXH3_128bits(&plain, sizeof plain),
+	                                XXH3_128bits(&o->seconds, sizeof o->seconds) };
+	return XXH3_128bits(parts, sizeof parts);
+}
+
+Routine *schedule_cached(Ctx *cx, ScheduleCache *cache, const Machine *m, Code *code, const ScheduleOptions *o)
+{
+	XXH128_hash_t hash = code_hash(cx, m, code, o);
+	Known **list = &cache->known[hash.low64 & (COUNT(cache->known) - 1)];
+	for (Known *k = *list; k; k = k->next)
+		if (XXH128_isEqual(k->hash, hash))
+			return k->routine;
+	Known *k = NEW(&cx->keep, 1, Known);
+	*k = (Known){ hash, schedule(cx, m, code, o), *list };
+	*list = k;
+	return k->routine;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* From microwords to data flow.  In: a routine.  Out: its operations as nodes that name what they read, without time.
+ *
+ * Static timing makes this possible once and for all: the cycle in which an operation reads and the one in which its result
+ * arrives are known, so the lines are walked as a list of events, and what a register holds at each of them is the node that
+ * arrived last.  An operation is put down in the cycle in which it reads.  Writes of memory and masked moves, which act on what is
+ * there when they arrive, are put down in that cycle, with what they read at issue.
+ * What must hold: in one cycle arrivals come before reads, in the order of issue. */
+#include <assert.h>
+#include <string.h>
+
+#include "execute.h"
+
+typedef struct Issue { const Micro *micro; uint32_t line, value, a, b, cc; } Issue;
+typedef struct Events {           /* by cycle; in a cycle first arrivals, then issues */
+	Issue *issue; uint32_t issues;
+	uint32_t *event;          /* 2 * issue + (0 arrival, 1 issue) */
+} Events;
+
+/* ---- what a routine may contain --------------------------------------------------------------------------------------- */
+
+static void check_number(Ctx *cx, const Routine *r, uint32_t line, const char *what, uint64_t number, uint64_t limit)
+{
+	if (number >= limit)
+		fail(cx, MP_BAD_INPUT, "use the machine file that the routine was made for",
+		     "%s: line %u uses %s %llu, the machine has %llu", r->name, line, what, (unsigned long long)number,
+		     (unsigned long long)limit);
+}
+
+static void check_micro(Ctx *cx, const Processors *p, const Routine *r, uint32_t line, const Micro *u)
+{
+	const Machine *m = p->m;
+	check_number(cx, r, line, "operation", u->op, GOPS);
+	unsigned uses = forms[ops[u->op].form].uses;
+	uint64_t registers = (uint64_t)m->registers;
+	if (uses & USES_DST)
+		check_number(cx, r, line, "register", u->dst, registers);
+	if (uses & USES_A)
+		check_number(cx, r, line, "register", u->a, registers);
+	if (uses & USES_B)
+		check_number(cx, r, line, "register", u->b, registers);
+	if (uses & (READS_CC | WRITES_CC))
+		check_number(cx, r, line, "condition code", u->cc, (uint64_t)m->conditions);
+	if (uses & USES_MEM) {
+		check_number(cx, r, line, "relocation register", u->mem.base, (uint64_t)m->relocations);
+		check_number(cx, r, line, "SRAM word", u->mem.off, (uint64_t)m->sram);
+	}
+	if (uses & USES_FAR) {
+		check_number(cx, r, line, "relocation register", u->far.base, (uint64_t)m->relocations);
+		check_number(cx, r, line, "DRAM word", u->far.off, (uint64_t)m->dram);
+	}
+	if (ops[u->op].form == FORM_XFER)
+		check_number(cx, r, line, "switch configuration", u->k.u, p->sw ? p->sw->stored : 0);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------ */
+
+uint32_t routine_cycles(const Machine *m, const Routine *r)
+{
+	uint64_t end = r->lines;
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++) {
+			const Micro *u = &r->line[t].slot[unit];
+			if (u->op < GOPS && t + (uint64_t)op_latency(m, u->op) > end)
+				end = t + (uint64_t)op_latency(m, u->op);
+		}
+	return (uint32_t)end;
+}
+
+static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
+{
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++)
+			e->issues += r->line[t].slot[unit].op != GOP_NONE;
+	e->issue = NEW(&cx->scratch, e->issues, Issue);
+	e->event = NEW(&cx->scratch, 2 * (size_t)e->issues, uint32_t);
+	uint32_t n = 0, cycles = routine_cycles(p->m, r);
+	uint32_t *start = NEW(&cx->scratch, 2 * (size_t)cycles + 3, uint32_t);
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++) {
+			const Micro *u = &r->line[t].slot[unit];
+			if (u->op == GOP_NONE)
+				continue;
+			check_micro(cx, p, r, t, u);
+			e->issue[n++] = (Issue){ .micro = u, .line = t };
+			start[2 * t + 1 + 1]++;
+			start[2 * (t + op_latency(p->m, u->op)) + 1]++;
+		}
+	for (uint32_t i = 1; i < 2 * cycles + 3; i++)
+		start[i] += start[i - 1];
+	n = 0;
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++) {
+			const Micro *u = &r->line[t].slot[unit];
+			if (u->op == GOP_NONE)
+				continue;
+			e->event[start[2 * t + 1]++] = 2 * n + 1;
+			e->event[start[2 * (t + op_latency(p->m, u->op))]++] = 2 * n;
+			n++;
+		}
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct Maker {
+	Flow *f;
+	uint32_t *now;            /* [registers + conditions] node there at this time, or NONE */
+	uint32_t *table;          /* words of memory by address: hashed, node + 1 that names it first */
+	uint32_t table_size;      /* a power of two */
+} Maker;
+
+static uint32_t add(Maker *k, Node n)
+{
+	k->f->node[k->f->nodes] = n;
+	return k->f->nodes++;
+}
+
+/* Registers are a routine's own: what the one before left there is not to be relied on. */
+static uint32_t read_now(Maker *k, const Issue *i, uint32_t place)
+{
+	uint32_t registers = (uint32_t)k->f->p->m->registers;
+	bool condition = place >= registers;
+	if (k->now[place] == NONE)
+		fail(k->f->cx, MP_BAD_INPUT, "write it first, a result takes its latency to arrive",
+		     "%s: %s in line %u reads %s %u, in which nothing has arrived", k->f->r->name, ops[i->micro->op].name,
+		     i->line, condition ? "condition code" : "register", condition ? place - registers : place);
+	return k->now[place];
+}
+
+static uint32_t condition_place(const Flow *f, uint32_t cc)
+{
+	return (uint32_t)f->p->m->registers + cc;
+}
+
+static uint32_t use_space(Flow *f, bool far, Addr a, bool written, bool indexed)
+{
+	uint32_t *s = &f->space_of[2 * a.base + far];
+	if (*s == NONE) {
+		*s = f->spaces++;
+		f->space[*s] = (Space){ .far = far, .base = a.base, .low = a.off, .high = a.off };
+	}
+	Space *space = &f->space[*s];
+	space->low = a.off < space->low ? a.off : space->low;
+	space->high = a.off > space->high ? a.off : space->high;
+	space->written |= written;
+	space->indexed |= indexed;
+	return *s;
+}
+
+static uint32_t word_number(Maker *k, bool far, Addr a, uint32_t node)
+{
+	uint64_t h = (((uint64_t)a.off << 17 | (uint64_t)a.base << 1 | far) + 1) * 0x9E3779B97F4A7C15u >> 20;
+	for (;; h++) {
+		uint32_t *entry = &k->table[h & (k->table_size - 1)];
+		if (!*entry) {
+			*entry = node + 1;
+			return k->f->words++;
+		}
+		const Node *n = &k->f->node[*entry - 1];
+		if (n->far == far && n->addr.base == a.base && n->addr.off == a.off)
+			return n->word;
+	}
+}
+
+static uint32_t add_memory(Maker *k, int op, bool far, Addr a, uint32_t value)
+{
+	use_space(k->f, far, a, op == GOP_STORE, false);
+	uint32_t n = add(k, (Node){ .op = (uint8_t)op, .far = far, .addr = a, .in = { value, NONE, NONE } });
+	k->f->node[n].word = word_number(k, far, a, n);
+	return n;
+}
+
+/* The words that configuration k brings to each lane: where they lie, counted from the same row of block 0. */
+static const int32_t *transfer_table(Flow *f, uint32_t k)
+{
+	if (f->from[k])
+		return f->from[k];
+	const Processors *p = f->p;
+	uint32_t lanes = p->blocks * LANES;
+	int32_t *from = f->from[k] = NEW(&f->cx->keep, lanes, int32_t);
+	for (uint32_t i = 0; i < lanes; i++)
+		from[i] = -1;
+	for (uint32_t i = 0; i < p->procs && i < p->sw->ports; i++)
+		if (p->sw->to[k][i] < p->procs)
+			from[p->sw->to[k][i]] = (int32_t)(i / LANES * p->slots * LANES + i % LANES);
+	return from;
+}
+
+static void issue(Maker *k, Issue *i)
+{
+	const Micro *u = i->micro;
+	int form = ops[u->op].form;
+	unsigned uses = forms[form].uses;
+	i->a = uses & USES_A ? read_now(k, i, u->a) : NONE;
+	i->b = uses & USES_B ? read_now(k, i, u->b) : NONE;
+	i->cc = uses & READS_CC ? read_now(k, i, condition_place(k->f, u->cc)) : NONE;
+	switch (form) {
+	case FORM_MASKED:
+	case FORM_STORE:
+	case FORM_PUT:
+		return;                                      /* when they arrive */
+	case FORM_LOAD: case FORM_FLUSH:
+		i->value = add_memory(k, GOP_LOAD, false, u->mem, NONE);
+		return;
+	case FORM_FETCH:
+		i->value = add_memory(k, GOP_LOAD, true, u->far, NONE);
+		return;
+	case FORM_LOOKUP:
+		use_space(k->f, false, u->mem, false, true);
+		break;
+	case FORM_XFER:
+		transfer_table(k->f, u->k.u);
+		break;
+	}
+	i->value = add(k, (Node){ .op = u->op, .addr = u->mem, .k = u->k, .in = { i->a, i->b, i->cc } });
+}
+
+static void arrive(Maker *k, const Issue *i)
+{
+	const Micro *u = i->micro;
+	switch (ops[u->op].form) {
+	case FORM_STORE:
+		add_memory(k, GOP_STORE, false, u->mem, i->a);
+		return;
+	case FORM_FETCH:
+		add_memory(k, GOP_STORE, false, u->mem, i->value);
+		return;
+	case FORM_FLUSH:
+		add_memory(k, GOP_STORE, true, u->far, i->value);
+		return;
+	case FORM_PUT:
+		use_space(k->f, false, u->mem, false, true);
+		add(k, (Node){ .op = GOP_PUT, .addr = u->mem, .in = { i->a, i->b, NONE } });
+		return;
+	case FORM_MASKED: {
+		uint32_t old = read_now(k, i, u->dst);
+		k->now[u->dst] = add(k, (Node){ .op = GOP_SELECT, .in = { i->a, old, i->cc } });
+		return;
+	}
+	case FORM_CMP:
+		k->now[condition_place(k->f, u->cc)] = i->value;
+		return;
+	default:
+		k->now[u->dst] = i->value;
+	}
+}
+
+Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r)
+{
+	Events e = { 0 };
+	collect(cx, p, r, &e);
+	uint32_t places = (uint32_t)(p->m->registers + p->m->conditions);
+	Flow *f = NEW(&cx->scratch, 1, Flow);
+	*f = (Flow){ .cx = cx, .p = p, .r = r, .spaces = 1 };
+	f->node = NEW(&cx->scratch, 2 * (size_t)e.issues, Node);
+	f->space = NEW(&cx->keep, MAX_SPACES, Space);
+	f->space_of = NEW(&cx->scratch, 2 * (size_t)p->m->relocations, uint32_t);
+	f->from = NEW(&cx->scratch, p->sw ? p->sw->stored : 0, int32_t *);
+	Maker k = { .f = f, .now = NEW(&cx->scratch, places, uint32_t), .table_size = 64 };
+	while (k.table_size < 4 * e.issues)
+		k.table_size *= 2;
+	k.table = NEW(&cx->scratch, k.table_size, uint32_t);
+	memset(k.now, 0xFF, places * sizeof *k.now);
+	memset(f->space_of, 0xFF, 2 * (size_t)p->m->relocations * sizeof *f->space_of);
+	for (uint32_t n = 0; n < 2 * e.issues; n++) {
+		Issue *i = &e.issue[e.event[n] / 2];
+		if (e.event[n] % 2)
+			issue(&k, i);
+		else
+			arrive(&k, i);
+	}
+	return f;
+}
