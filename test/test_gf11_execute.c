@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The executor: fast equals traced equals simulated, bit for bit, on hand-made routines, on random microwords and on random
- * programs, for all kernels and thread counts; the controller's limits and accounts. */
+/* The executor: fast equals traced equals simulated, bit for bit, on hand-made routines, on random microwords and on
+ * random programs, for all kernels and thread counts; the controller's limits and accounts. */
 #include "test.h"
 
 #include "../target/gf11/execute.h"
@@ -22,11 +22,12 @@ enum { PROCS = 70, SRAM = 96, DRAM = 64, REGISTERS = 128, CONDITIONS = 8, BASES 
 /* Short pipelines, so that small programs keep them full; two blocks of processors, the second not full. */
 static Machine small_machine(void)
 {
-	return (Machine){ .name = "small", .processors = PROCS, .clock = 50, .registers = REGISTERS, .sram = SRAM, .dram = DRAM,
-	                  .conditions = CONDITIONS, .relocations = BASES, .alu_latency = 5, .alu_interval = 1, .sram_latency = 3,
-	                  .sram_interval = 1, .lookup_latency = 4, .store_latency = 2, .dram_latency = 8, .dram_interval = 4,
-	                  .dram_banks = 4, .dram_busy = 6, .switch_latency = 6, .switch_interval = 4, .switch_ports = 81,
-	                  .crossbar = 9, .configurations = 4, .microcode = 4096, .block = 2048, .host_call = 100, .host_word = 10 };
+	return (Machine){ .name = "small", .processors = PROCS, .clock = 50, .registers = REGISTERS, .sram = SRAM,
+	                  .dram = DRAM, .conditions = CONDITIONS, .relocations = BASES, .alu_latency = 5,
+	                  .alu_interval = 1, .sram_latency = 3, .sram_interval = 1, .lookup_latency = 4,
+	                  .store_latency = 2, .dram_latency = 8, .dram_interval = 4, .dram_banks = 4, .dram_busy = 6,
+	                  .switch_latency = 6, .switch_interval = 4, .switch_ports = 81, .crossbar = 9,
+	                  .configurations = 4, .microcode = 4096, .block = 2048, .host_call = 100, .host_word = 10 };
 }
 
 /* Knuth's generator: programs need many small numbers, and no quality. */
@@ -37,11 +38,12 @@ static uint32_t roll(Dice *d, uint32_t n)
 	return (uint32_t)((d->state >> 32) * n >> 32);
 }
 
-/* Words as programs have them, and words at the edges: infinities, several NaN, the smallest numbers, whole numbers. */
+/* Words as programs have them, and words at the edges: infinities, several NaN, the smallest numbers, whole numbers.
+ * */
 static uint32_t any_word(Dice *d)
 {
-	static const uint32_t edges[] = { 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7fa00000, 1, 0x80000000, 0x00800000,
-	                                  0x4f000000, 0xcf000000, 0x7fffffff };
+	static const uint32_t edges[] = { 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7fa00000, 1, 0x80000000,
+	                                  0x00800000, 0x4f000000, 0xcf000000, 0x7fffffff };
 	switch (roll(d, 8)) {
 	case 0: return edges[roll(d, COUNT(edges))];
 	case 1: return roll(d, 100);
@@ -100,7 +102,7 @@ static void bench_open(Ctx *cx, void *arg)
 	b->image = NEW(&cx->keep, (SRAM + DRAM) * lanes, uint32_t);
 	for (uint32_t w = 0; w < SRAM + DRAM; w++)
 		for (uint32_t i = 0; i < lanes; i++)
-			b->image[w * lanes + i] = w < SRAM ? first_word(b, false, w, i) : first_word(b, true, w - SRAM, i);
+			b->image[w * lanes + i] = first_word(b, w >= SRAM, w < SRAM ? w : w - SRAM, i);
 }
 
 static int set_up(void **state)
@@ -128,7 +130,7 @@ static void start(Bench *b)
 	fill(b, b->other);
 }
 
-/* ---- hand-made routines -------------------------------------------------------------------------------------------------- */
+/* ---- hand-made routines ---------------------------------------------------------------------------------------- */
 
 static Routine *empty_routine(Ctx *cx, const char *name, uint32_t lines)
 {
@@ -236,16 +238,17 @@ static void chains(Ctx *cx, void *arg)
 		put(r, i, (Micro){ .op = GOP_LOAD, .dst = (uint16_t)(SUMS + i), .mem = { 0, i } });
 	for (uint32_t i = 0, k = 0; i < TERMS; i++)
 		for (uint32_t j = 0; j < SUMS; j++, k++) {
-			uint16_t w = (uint16_t)(40 + k % 8), product = (uint16_t)(60 + k % 8);
-			put(r, FIRST + 2 * k, (Micro){ .op = GOP_LOAD, .dst = w, .mem = { 1, TERMS + k } });
-			put(r, FIRST + 2 * k + 4, (Micro){ .op = GOP_FMUL, .dst = product, .a = w, .b = (uint16_t)(SUMS + i) });
-			put(r, FIRST + 2 * k + 9, (Micro){ .op = GOP_FADD, .dst = (uint16_t)j, .a = (uint16_t)j, .b = product });
+			uint16_t w = (uint16_t)(40 + k % 8), product = (uint16_t)(60 + k % 8), sum = (uint16_t)j;
+			uint32_t t = FIRST + 2 * k;
+			put(r, t, (Micro){ .op = GOP_LOAD, .dst = w, .mem = { 1, TERMS + k } });
+			put(r, t + 4, (Micro){ .op = GOP_FMUL, .dst = product, .a = w, .b = (uint16_t)(SUMS + i) });
+			put(r, t + 9, (Micro){ .op = GOP_FADD, .dst = sum, .a = sum, .b = product });
 		}
 	for (uint32_t j = 0; j < SUMS; j++)
 		put(r, r->lines - SUMS + j, (Micro){ .op = GOP_STORE, .a = (uint16_t)j, .mem = { 2, 80 + j } });
 	run_all(b, cx, r, NULL);
 	const Prepared *q = execute_prepare(cx, b->one, r);
-	assert_int_equal(q->apart->insts, SUMS + TERMS + SUMS); /* constants, loads of what is used often, sums that store */
+	assert_int_equal(q->apart->insts, SUMS + TERMS + SUMS); /* constants, loads of what is used often, sums */
 	assert_int_equal(q->apart->terms, SUMS * TERMS);
 	start(b);
 	const uint32_t *sram = b->other->sram, lanes = b->other->lanes;
@@ -316,7 +319,7 @@ static void hand_made(void **state)
 	}
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------------------------- */
 
 static void refuse_one(Ctx *cx, void *arg)
 {
@@ -349,9 +352,9 @@ static void refusals(void **state)
 	}
 }
 
-/* ---- random microwords --------------------------------------------------------------------------------------------------- */
+/* ---- random microwords ----------------------------------------------------------------------------------------- */
 
-enum { SOME = 12, WORDS = 6, READY = 24, RANDOM = 60 };      /* registers and words in use; when all have something; lines */
+enum { SOME = 12, WORDS = 6, READY = 24, RANDOM = 60 };      /* registers, words in use; when all are set; lines */
 
 static Addr any_address(Dice *d)
 {
@@ -366,9 +369,9 @@ static Micro any_micro(Dice *d, uint32_t unit)
 	while (ops[op].unit != unit);
 	if (unit == UNIT_ALU && roll(d, 2))
 		op = roll(d, 2) ? GOP_FMUL : GOP_FADD;
-	return (Micro){ .op = op, .cc = (uint8_t)roll(d, 3), .dst = (uint16_t)roll(d, SOME), .a = (uint16_t)roll(d, SOME),
-	                .b = (uint16_t)roll(d, SOME), .mem = any_address(d), .far = any_address(d),
-	                .k.u = unit == UNIT_SWITCH ? roll(d, 4) : any_word(d) };
+	return (Micro){ .op = op, .cc = (uint8_t)roll(d, 3), .dst = (uint16_t)roll(d, SOME),
+	                .a = (uint16_t)roll(d, SOME), .b = (uint16_t)roll(d, SOME), .mem = any_address(d),
+	                .far = any_address(d), .k.u = unit == UNIT_SWITCH ? roll(d, 4) : any_word(d) };
 }
 
 /* Anything issued at any time: registers rewritten while read, words of memory under several names. */
@@ -378,7 +381,7 @@ static Routine *any_routine(Ctx *cx, Dice *d)
 	for (uint32_t i = 0; i < SOME; i++)
 		put(r, i, (Micro){ .op = GOP_LOAD, .dst = (uint16_t)i, .mem = { 0, i } });
 	for (uint32_t i = 0; i < 3; i++)
-		put(r, SOME + 3 + i, (Micro){ .op = GOP_FLT_LT, .cc = (uint8_t)i, .a = (uint16_t)i, .b = (uint16_t)(i + 1) });
+		put(r, SOME + 3 + i, (Micro){ .op = GOP_FLT_LT, .cc = (uint8_t)i, .a = (uint16_t)i, .b = 7 });
 	bool plain = roll(d, 2);
 	for (uint32_t t = READY; t < READY + RANDOM; t++)
 		for (uint32_t unit = 0; unit < UNITS; unit++) {
@@ -413,7 +416,7 @@ static void random_microwords(void **state)
 	}
 }
 
-/* ---- random programs: recorded and scheduled, simulated -------------------------------------------------------------------- */
+/* ---- random programs: recorded and scheduled, simulated -------------------------------------------------------- */
 
 typedef struct Maker { Gen *g; Dice d; Reg reg[128]; uint32_t regs; Cond cond[CONDITIONS]; uint32_t conds; } Maker;
 
@@ -476,7 +479,8 @@ static void make_memory(Maker *k)
 
 static void make_program(Gen *g, uint64_t seed)
 {
-	static void (*const steps[])(Maker *) = { make_alu, make_sum, make_sum, make_condition, make_memory, make_memory };
+	static void (*const steps[])(Maker *) = { make_alu, make_sum, make_sum, make_condition, make_memory,
+	                                          make_memory };
 	Maker k = { .g = g, .d = { seed } };
 	keep(&k, g_load(g, any_address(&k.d)));
 	keep(&k, g_const(g, 1.5f));
@@ -540,7 +544,7 @@ static void random_programs(void **state)
 	}
 }
 
-/* ---- controller and host ----------------------------------------------------------------------------------------------- */
+/* ---- controller and host --------------------------------------------------------------------------------------- */
 
 static Routine *doubling(Ctx *cx, uint32_t lines)
 {
@@ -590,7 +594,10 @@ static void control(void **state)
 	ctx_free(&cx);
 }
 
-static void long_block(Ctx *cx, void *arg) { controller_load(controller_new(cx, ((Bench *)arg)->one), doubling(cx, 2049)); }
+static void long_block(Ctx *cx, void *arg)
+{
+	controller_load(controller_new(cx, ((Bench *)arg)->one), doubling(cx, 2049));
+}
 static void much_code(Ctx *cx, void *arg)
 {
 	Controller *c = controller_new(cx, ((Bench *)arg)->one);
@@ -630,7 +637,8 @@ static void control_refusals(void **state)
 {
 	static const struct { void (*body)(Ctx *, void *); const char *says; } rows[] = {
 		{ long_block, "doubling has 2049 lines of microcode; the longest subroutine of small is 2048" },
-		{ much_code, "doubling does not fit: 2000 lines with 4000 in use already; the controller of small holds 4096" },
+		{ much_code, "doubling does not fit: 2000 lines with 4000 in use already; the controller of small "
+		             "holds 4096" },
 		{ base_zero, "relocation register 0 cannot be set" },
 		{ base_outside, "address 96 (relocation register 1 holds 96) is outside the 96 words of SRAM" },
 		{ base_bank, "relocation register 2 holds 6, not a multiple of the 4 DRAM banks" },
@@ -647,7 +655,7 @@ static void control_refusals(void **state)
 	}
 }
 
-/* ---- memory running out ------------------------------------------------------------------------------------------------- */
+/* ---- memory running out ---------------------------------------------------------------------------------------- */
 
 static void starve_body(Ctx *cx, void *arg)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the meanings of ops.def are written in: the one text that simulator, traced and fast execution share.  Kernels put
- * the same expressions into loops over lanes, so everything here has to become vector code: choices, no jumps. */
+/* What the meanings of ops.def are written in: the one text that simulator, traced and fast execution share.
+ * Kernels put the same expressions into loops over lanes, so everything here has to become vector code: choices, no
+ * jumps. */
 #ifndef CELL_H
 #define CELL_H
 
@@ -24,8 +25,8 @@ static inline int32_t cell_fix(float v)
 	return v < -0x1p31f ? INT32_MIN : whole;
 }
 
-/* Arithmetic gives one NaN only: which of two NaN operands a processor hands on depends on the order in which a compiler
- * puts them, and bits must not. */
+/* Arithmetic gives one NaN only: which of two NaN operands a processor hands on depends on the order in which a
+ * compiler puts them, and bits must not. */
 static inline Cell from_float(float v)
 {
 	Cell c = { .f = v };

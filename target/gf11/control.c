@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Controller and host.  In: routines, relocation addresses, calls.  Out: processors have run them, and an account of the time.
+/* Controller and host.  In: routines, relocation addresses, calls.  Out: processors have run them, and an account of
+ * the time.
  *
- * The controller holds a limited number of microcode lines and runs one routine at a time, from its first line to its last;
- * before each call the host has set the relocation registers.  Cycles of routines, cycles that a call costs, and the host's
- * own time for reading and writing processor memory are counted apart (report, sections 2 and 4.2). */
+ * The controller holds a limited number of microcode lines and runs one routine at a time, from its first line to
+ * its last; before each call the host has set the relocation registers.  Cycles of routines, cycles that a call
+ * costs, and the host's own time for reading and writing processor memory are counted apart (report, sections 2 and
+ * 4.2). */
 #include <assert.h>
 
 #include "gf11.h"
@@ -19,12 +21,12 @@ static void check_room(const Controller *c, const Routine *r)
 {
 	if (r->lines > c->m->block)
 		fail(c->cx, MP_BAD_INPUT, "cut the routine into parts, or use a machine file with longer blocks",
-		     "%s has %u lines of microcode; the longest subroutine of %s is %lld", r->name, r->lines, c->m->name,
-		     (long long)c->m->block);
+		     "%s has %u lines of microcode; the longest subroutine of %s is %lld", r->name, r->lines,
+		     c->m->name, (long long)c->m->block);
 	if ((int64_t)c->lines + r->lines > c->m->microcode)
 		fail(c->cx, MP_BAD_INPUT, "share routines by relocation, or use a machine file with more microcode",
-		     "%s does not fit: %u lines with %u in use already; the controller of %s holds %lld", r->name, r->lines,
-		     c->lines, c->m->name, (long long)c->m->microcode);
+		     "%s does not fit: %u lines with %u in use already; the controller of %s holds %lld", r->name,
+		     r->lines, c->lines, c->m->name, (long long)c->m->microcode);
 }
 
 uint32_t controller_load(Controller *c, const Routine *r)
@@ -71,14 +73,15 @@ void controller_call(Controller *c, uint32_t routine)
 	c->account.call_cycles += (uint64_t)c->m->host_call;
 }
 
-/* ---- host -------------------------------------------------------------------------------------------------------------- */
+/* ---- host ------------------------------------------------------------------------------------------------------ */
 
 /* First of the words that the host wants, `lanes` apart; its time is counted. */
 static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t addr, uint32_t count)
 {
 	uint64_t words = (uint64_t)(dram ? c->m->dram : c->m->sram), end = (uint64_t)addr + count;
 	if (proc >= c->p->procs)
-		fail(c->cx, MP_BAD_INPUT, "number processors from 0", "the host asks for processor %u of %u", proc, c->p->procs);
+		fail(c->cx, MP_BAD_INPUT, "number processors from 0", "the host asks for processor %u of %u", proc,
+		     c->p->procs);
 	if (end > words)
 		fail(c->cx, MP_BAD_INPUT, "use less memory, or a machine file with more",
 		     "the host asks for words %u to %llu of the %llu of %s", addr, (unsigned long long)end - 1,
@@ -107,8 +110,8 @@ void account_print(const Controller *c, double host_seconds, Buf *out)
 	const Account *a = &c->account;
 	uint64_t cycles = a->cycles + a->call_cycles;
 	double simulated = 1e-9 * c->m->clock * (double)cycles;
-	buf_printf(out, "simulated cycles      %llu in %llu calls, and %llu for calling\n", (unsigned long long)a->cycles,
-	           (unsigned long long)a->calls, (unsigned long long)a->call_cycles);
+	buf_printf(out, "simulated cycles      %llu in %llu calls, and %llu for calling\n",
+	           (unsigned long long)a->cycles, (unsigned long long)a->calls, (unsigned long long)a->call_cycles);
 	buf_printf(out, "processors            %u\n", c->p->procs);
 	buf_printf(out, "simulated seconds     %.6g, and %.6g of the host for %llu words\n", simulated, a->host_seconds,
 	           (unsigned long long)a->host_words);

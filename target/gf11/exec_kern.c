@@ -2,8 +2,8 @@
 /* The fast loop.  In: instructions over rows.  Out: values in slots and memory of one block of processors.
  *
  * The text of the operations is ops.def; here it stands in loops over lanes, which the compiler turns into vector
- * instructions, once for each kind of CPU.  What must hold: all kinds give the same bits, so there is no fused multiply-add and
- * no other order of sums.
+ * instructions, once for each kind of CPU.  What must hold: all kinds give the same bits, so there is no fused
+ * multiply-add and no other order of sums.
  * Extensions of gcc and clang: target attributes, vector types, loop pragmas. */
 #if defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("O3", "no-trapping-math") /* loops over lanes are worth it whatever the rest is built with */
@@ -27,9 +27,10 @@ INLINE void *row(const Frame *f, Place p)
 	return f->space[p.space] + (size_t)p.off * ROW_BYTES;
 }
 
-/* Sums stay in vector registers from the first term to the last.  A NaN on the way stays one to the end, where it becomes the
- * one NaN there is.  Rows of a block lie so far apart in memory that the CPU does not guess the next: asking for them before
- * gives 20.8 instead of 14.8 billion processor-cycles a second on one core, for weights of 2.4 MB. */
+/* Sums stay in vector registers from the first term to the last.  A NaN on the way stays one to the end, where it
+ * becomes the one NaN there is.  Rows of a block lie so far apart in memory that the CPU does not guess the next:
+ * asking for them before gives 20.8 instead of 14.8 billion processor-cycles a second on one core, for weights of
+ * 2.4 MB. */
 INLINE void run_chain(const Inst *i, const Term *t, const Frame *f)
 {
 	const Term *end = t + i->terms;
@@ -52,7 +53,8 @@ INLINE void run_chain(const Inst *i, const Term *t, const Frame *f)
 	}
 }
 
-/* Where in SRAM the words lie that the lanes of a block address by themselves, in words from the block's first lane. */
+/* Where in SRAM the words lie that the lanes of a block address by themselves, in words from the block's first lane.
+ * */
 INLINE void own_places(const Frame *f, const Inst *i, const uint32_t *index, uint64_t place[LANES])
 {
 	uint32_t first = f->base[i->base] + i->k.u, words = f->words, lanes = f->lanes, mask = words - 1;
@@ -142,9 +144,9 @@ const uint32_t kernel_count = COUNT(kernels);
 bool kernel_runs(uint32_t kernel)
 {
 #if defined __x86_64__
-	bool runs[] = { __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
-	                && __builtin_cpu_supports("avx512vl"), __builtin_cpu_supports("avx2"), true };
-	return runs[kernel];
+	bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+	           && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+	return (bool[]){ avx512, __builtin_cpu_supports("avx2"), true }[kernel];
 #else
 	return kernel == 0;
 #endif

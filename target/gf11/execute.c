@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Processors, and the two ways to run a routine on them: fast (the sequence made by translate.c and fuse.c, in blocks of
- * processors spread over threads) and traced (cycle by cycle, as the machine does it).
+/* Processors, and the two ways to run a routine on them: fast (the sequence made by translate.c and fuse.c, in
+ * blocks of processors spread over threads) and traced (cycle by cycle, as the machine does it).
  * What must hold: both leave the same bits in memory, on any CPU and any number of threads. */
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "cell.h"
 #include "execute.h"
 
-/* ---- processors --------------------------------------------------------------------------------------------------------- */
+/* ---- processors ------------------------------------------------------------------------------------------------ */
 
 typedef struct Mapping { void *at; size_t bytes; } Mapping;
 
@@ -38,11 +38,12 @@ static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words
 	return at;
 }
 
-/* Rows of a block: traced, registers, condition codes, and results under way, two rows for some; fast, values that are read
- * later, which are not more, but for those that wait for a joined instruction. */
+/* Rows of a block: traced, registers, condition codes, and results under way, two rows for some; fast, values that
+ * are read later, which are not more, but for those that wait for a joined instruction. */
 static uint32_t row_count(const Machine *m)
 {
-	int64_t under_way = m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency + m->switch_latency;
+	int64_t under_way = m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency
+	                  + m->switch_latency;
 	return (uint32_t)(m->registers + m->conditions + 2 * under_way + 1024);
 }
 
@@ -55,7 +56,7 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	p->m = m;
 	p->sw = sw;
 	p->procs = procs;
-	p->lanes = ((procs + 63) / 64 | 1) * 64;             /* odd: rows of a block fall into different sets of the cache */
+	p->lanes = ((procs + 63) / 64 | 1) * 64;             /* odd: rows of a block fall into all sets of the cache */
 	p->blocks = (procs + LANES - 1) / LANES;
 	p->slots = row_count(m);
 	p->reg = map_memory(cx, "registers", p->blocks, (uint64_t)p->slots * LANES, true);
@@ -66,9 +67,10 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	return p;
 }
 
-/* ---- preparing ------------------------------------------------------------------------------------------------------------ */
+/* ---- preparing ------------------------------------------------------------------------------------------------- */
 
-/* Can two relocation registers of one memory come to lie so that a word written through one is used through the other? */
+/* Can two relocation registers of one memory come to lie so that a word written through one is used through the
+ * other? */
 static bool may_overlap(const Flow *f)
 {
 	for (uint32_t i = 1; i < f->spaces; i++)
@@ -111,21 +113,21 @@ const char *execute_refuses(const Processors *p, const Prepared *r, const uint32
 		uint64_t at = base_value(base, s->base), words = (uint64_t)(s->far ? p->m->dram : p->m->sram);
 		const char *memory = s->far ? "DRAM" : "SRAM";
 		if (at + s->high >= words) {
-			snprintf(buf, size, "%s: address %llu (relocation register %u holds %llu) is outside the %llu words of %s",
-			         r->name, (unsigned long long)(at + s->high), s->base, (unsigned long long)at,
-			         (unsigned long long)words, memory);
+			snprintf(buf, size, "%s: address %llu (relocation register %u holds %llu) is outside the %llu "
+			         "words of %s", r->name, (unsigned long long)(at + s->high), s->base,
+			         (unsigned long long)at, (unsigned long long)words, memory);
 			return buf;
 		}
 		if (s->far && at % (uint64_t)p->m->dram_banks) {
-			snprintf(buf, size, "%s: relocation register %u holds %llu, not a multiple of the %lld DRAM banks",
-			         r->name, s->base, (unsigned long long)at, (long long)p->m->dram_banks);
+			snprintf(buf, size, "%s: relocation register %u holds %llu, not a multiple of the %lld DRAM "
+			         "banks", r->name, s->base, (unsigned long long)at, (long long)p->m->dram_banks);
 			return buf;
 		}
 	}
 	return NULL;
 }
 
-/* ---- fast -------------------------------------------------------------------------------------------------------------------- */
+/* ---- fast ------------------------------------------------------------------------------------------------------ */
 
 typedef struct Call {
 	Processors *p;
@@ -142,7 +144,8 @@ static bool overlap(const Prepared *r, const uint32_t *base)
 	for (uint32_t i = 1; i < r->spaces; i++)
 		for (uint32_t j = i + 1; j < r->spaces; j++) {
 			const Space *a = &r->space[i], *b = &r->space[j];
-			if (a->far == b->far && (a->written || b->written) && base[a->base] + a->low <= base[b->base] + b->high
+			if (a->far == b->far && (a->written || b->written)
+			    && base[a->base] + a->low <= base[b->base] + b->high
 			    && base[b->base] + b->low <= base[a->base] + a->high)
 				return true;
 		}
@@ -210,7 +213,7 @@ void execute_fast(Processors *p, const Prepared *r, const uint32_t *base)
 	execute_with(p, r->safe != r->apart && overlap(r, base ? base : no_base) ? r->safe : r->apart, r, base, kernel);
 }
 
-/* ---- traced ------------------------------------------------------------------------------------------------------------------ */
+/* ---- traced ---------------------------------------------------------------------------------------------------- */
 
 /* A result under way: its words lie in working slots, a second row for what else the operation read. */
 typedef struct Flight { const Micro *micro; uint64_t done; uint32_t row, second; } Flight;
@@ -278,7 +281,8 @@ static void issue_one(Trace *t, const Micro *u, Flight *f, uint32_t proc)
 	const Processors *p = t->p;
 	unsigned uses = forms[ops[u->op].form].uses;
 	uint32_t *out = word_at(p, f->row, proc);
-	Cell a = { .u = uses & USES_A ? *word_at(p, u->a, proc) : 0 }, b = { .u = uses & USES_B ? *word_at(p, u->b, proc) : 0 };
+	Cell a = { .u = uses & USES_A ? *word_at(p, u->a, proc) : 0 };
+	Cell b = { .u = uses & USES_B ? *word_at(p, u->b, proc) : 0 };
 	bool cc = uses & READS_CC && *word_at(p, (uint32_t)p->m->registers + u->cc, proc);
 	switch (ops[u->op].form) {
 	case FORM_LOAD: case FORM_FLUSH: *out = *memory_at(t, false, u->mem, 0, proc); break;
@@ -358,7 +362,7 @@ void execute_traced(Processors *p, const Routine *r, const uint32_t *base, Trace
 	}
 }
 
-/* ---- bench --------------------------------------------------------------------------------------------------------------------- */
+/* ---- bench ----------------------------------------------------------------------------------------------------- */
 
 static double seconds_now(void)
 {

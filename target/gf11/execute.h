@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The compact form of a routine: what translate.c and fuse.c make, exec_kern.c runs and execute.c spreads over threads.
+/* The compact form of a routine: what translate.c and fuse.c make, exec_kern.c runs and execute.c spreads over
+ * threads.
  *
  *   Routine --translate--> Flow (what each operation reads, no time left) --fuse--> Sequence --kernel--> values
  *
- * Processors are taken in blocks of LANES.  A row is one word of each processor of a block.  A place names a row: of the
- * slots of the block or of memory, relocated at the call.  Any operand and any
+ * Processors are taken in blocks of LANES.  A row is one word of each processor of a block.  A place names a row: of
+ * the slots of the block or of memory, relocated at the call.  Any operand and any
  * result may be either, so loads and stores disappear into the operations that use them. */
 #ifndef EXECUTE_H
 #define EXECUTE_H
@@ -36,8 +37,8 @@ typedef struct Inst {
 	Place dst, a, b, c;       /* c: condition */
 } Inst;
 
-/* A transfer through the switch: slot dst of lane l <- slot src of the lane whose word lies at from[l] words from row src of
- * block 0; -1: 0. */
+/* A transfer through the switch: slot dst of lane l <- slot src of the lane whose word lies at from[l] words from
+ * row src of block 0; -1: 0. */
 typedef struct Transfer { uint32_t dst, src; const int32_t *from; } Transfer;
 
 /* Instructions that a block runs by itself, then transfers, for which all blocks have to be there. */
@@ -48,10 +49,9 @@ typedef struct Sequence {
 	Term *term;         uint32_t terms;
 	Transfer *transfer; uint32_t transfers;
 	Stage *stage;       uint32_t stages;
-	uint32_t slots;           /* of a block, in use */
 } Sequence;
 
-typedef struct Space { bool far, written, indexed; uint16_t base; uint32_t low, high; } Space; /* offsets used */
+typedef struct Space { bool far, written; uint16_t base; uint32_t low, high; } Space; /* offsets used */
 
 struct Prepared {
 	const char *name;
@@ -60,7 +60,7 @@ struct Prepared {
 	Sequence *safe;           /* right always */
 };
 
-/* ---- translate.c: data flow of a routine ------------------------------------------------------------------------------- */
+/* ---- translate.c: data flow of a routine ----------------------------------------------------------------------- */
 
 /* One operation, in the order of the times at which operations read, or, where they write memory or a masked register,
  * arrive.  So each reads what stands before it, and memory is read and written in this order. */
@@ -85,13 +85,13 @@ typedef struct Flow {
 } Flow;
 Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r); /* in scratch, but `space` and `from` in keep */
 
-/* ---- fuse.c: order, chains, slots ----------------------------------------------------------------------------------------- */
+/* ---- fuse.c: order, chains, slots ------------------------------------------------------------------------------ */
 
-/* apart: words of different relocation registers are different.  fuse: join operations, else one by one in their order.
- * NULL if the processors have not slots enough, which cannot happen one by one. */
+/* apart: words of different relocation registers are different.  fuse: join operations, else one by one in their
+ * order. NULL if the processors have not slots enough, which cannot happen one by one. */
 Sequence *sequence_make(Flow *f, bool apart, bool fuse);
 
-/* ---- exec_kern.c ------------------------------------------------------------------------------------------------------- */
+/* ---- exec_kern.c ----------------------------------------------------------------------------------------------- */
 
 enum { MAX_SPACES = 2 * 256 + 1 };
 typedef struct Frame {            /* what a block runs in */
@@ -106,16 +106,16 @@ extern const Kernel kernels[];    /* best first; each gives the same bits */
 extern const uint32_t kernel_count;
 bool kernel_runs(uint32_t kernel); /* on this CPU */
 
-/* ---- pool.c: threads that wait for work -------------------------------------------------------------------------------------- */
+/* ---- pool.c: threads that wait for work ------------------------------------------------------------------------ */
 
 typedef void PoolFn(void *arg, uint32_t thread);
 typedef struct Pool Pool;
-Pool *pool_new(Ctx *cx, uint32_t threads);                   /* joined when cx->keep goes; as many as the system gives */
+Pool *pool_new(Ctx *cx, uint32_t threads);                   /* joined when cx->keep goes; fewer if need be */
 uint32_t pool_threads(const Pool *p);
 void pool_run(Pool *p, PoolFn *fn, void *arg);               /* fn(arg, i) for all i, on this thread and the others */
 void pool_barrier(Pool *p);                                  /* inside fn: all have come */
 
-/* ---- execute.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
 static inline uint32_t *block_row(const Processors *p, uint32_t block, uint32_t slot)
 {

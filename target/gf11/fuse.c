@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* From data flow to a sequence of instructions.  In: nodes that name what they read.  Out: stages of instructions over rows.
+/* From data flow to a sequence of instructions.  In: nodes that name what they read.  Out: stages of instructions
+ * over rows.
  *
- *   order    nodes by levels: all that needs no transfer, these transfers, all that needs only those, ...; so a few barriers
- *            do for many transfers
- *   join     sums of products become one instruction that keeps its sum in vector registers, though the schedule interleaved them; a
- *            load is read, a store written, by the operation at its other end
+ *   order    nodes by levels: all that needs no transfer, these transfers, all that needs only those, ...; so a few
+ *            barriers do for many transfers
+ *   join     sums of products become one instruction that keeps its sum in vector registers, though the schedule
+ *            interleaved them; a load is read, a store written, by the operation at its other end
  *   slots    each value that is left gets a slot from its making to its last use
  *
- * What must hold: every operation sees the same operands as before, memory included; roundings are those of the operations,
- * in their order. */
-#include <assert.h>
+ * What must hold: every operation sees the same operands as before, memory included; roundings are those of the
+ * operations, in their order. */
 #include <string.h>
 
 #include "execute.h"
@@ -57,36 +57,32 @@ static uint32_t word_of(const Fuser *u, const Node *n)
 	return u->apart ? n->word : n->far;
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------------------------- */
 
-/* Levels before which memory was read or written last.  `any` is SRAM as a whole, for addresses that processors make. */
-typedef struct Levels { uint32_t *read, *write, any_read, any_write, lookup, put; } Levels;
+/* Levels at which memory was written last: each word, any of SRAM, any by addresses that processors make; and the
+ * last at which it was read by such an address.  A load needs nothing but the word, so it never comes later than
+ * what writes it next. */
+typedef struct Levels { uint32_t *write, any_write, put, lookup; } Levels;
 
 static uint32_t memory_level(const Fuser *u, Levels *v, const Node *n, uint32_t level)
 {
-	uint32_t w = n->op == GOP_LOAD || n->op == GOP_STORE ? word_of(u, n) : 0;
 	uint32_t put = n->far ? 0 : v->put, lookup = n->far ? 0 : v->lookup;
 	switch (n->op) {
 	case GOP_LOAD:
-		level = max(level, max(v->write[w], put));
-		v->read[w] = max(v->read[w], level);
-		if (!n->far)
-			v->any_read = max(v->any_read, level);
-		break;
+		return max(level, max(v->write[word_of(u, n)], put));
 	case GOP_STORE:
-		level = max(max(level, max(v->write[w], v->read[w])), max(put, lookup));
-		v->write[w] = level;
+		level = max(max(level, v->write[word_of(u, n)]), max(put, lookup));
+		v->write[word_of(u, n)] = level;
 		if (!n->far)
 			v->any_write = max(v->any_write, level);
-		break;
+		return level;
 	case GOP_LOOKUP:
 		level = max(level, max(v->any_write, v->put));
 		v->lookup = max(v->lookup, level);
-		break;
+		return level;
 	case GOP_PUT:
-		level = max(max(level, max(v->any_write, v->any_read)), max(v->put, v->lookup));
-		v->put = level;
-		break;
+		v->put = max(max(level, v->any_write), max(v->put, v->lookup));
+		return v->put;
 	}
 	return level;
 }
@@ -95,7 +91,7 @@ static void order_nodes(Fuser *u)
 {
 	Flow *f = u->f;
 	uint32_t *key = u->key;
-	Levels v = { .read = NEW(&u->cx->scratch, f->words + 2, uint32_t), .write = NEW(&u->cx->scratch, f->words + 2, uint32_t) };
+	Levels v = { .write = NEW(&u->cx->scratch, f->words + 2, uint32_t) };
 	uint32_t bottom = 0, top = 0, transfers = 0;
 	for (uint32_t n = 0; n < f->nodes; n++) {
 		const Node *node = &f->node[n];
@@ -121,7 +117,7 @@ static void order_nodes(Fuser *u)
 	}
 }
 
-/* ---- join ------------------------------------------------------------------------------------------------------------------ */
+/* ---- join ------------------------------------------------------------------------------------------------------ */
 
 static void count_uses(Fuser *u)
 {
@@ -193,7 +189,7 @@ static void join_add(Fuser *u, uint32_t n)
 	} else {
 		u->limit[n] = min(u->limit[n], load_limit(u, c));
 	}
-	if (pos > u->limit[n])                               /* a word it loads is already gone: leave things as they are */
+	if (pos > u->limit[n])                               /* a word it loads is gone: it is not to wait any longer */
 		u->limit[n] = pos;
 }
 
@@ -224,7 +220,7 @@ static void join(Fuser *u)
 			join_store(u, n);
 }
 
-/* ---- what an instruction reads --------------------------------------------------------------------------------------------- */
+/* ---- what an instruction reads --------------------------------------------------------------------------------- */
 
 typedef void VisitFn(Fuser *u, uint32_t value, uint32_t pos);
 
@@ -278,7 +274,7 @@ static void find_needs(Fuser *u)
 	}
 }
 
-/* ---- slots ---------------------------------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t slot_new(Fuser *u)
 {
@@ -288,7 +284,6 @@ static uint32_t slot_new(Fuser *u)
 		u->full = true;
 		return u->fresh - 1;
 	}
-	u->s->slots = u->fresh + 1;
 	return u->fresh++;
 }
 
@@ -303,7 +298,7 @@ static void release(Fuser *u, uint32_t value, uint32_t pos)
 		u->free_slot[u->frees++] = u->slot[value];
 }
 
-/* ---- instructions ----------------------------------------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------------------------- */
 
 static void *more(Fuser *u, void *list, uint32_t count, uint32_t *room, size_t size)
 {
@@ -424,7 +419,8 @@ Sequence *sequence_make(Flow *f, bool apart, bool fuse)
 {
 	Arena *scratch = &f->cx->scratch;
 	Fuser u = { .f = f, .cx = f->cx, .apart = apart, .fuse = fuse, .s = NEW(&f->cx->keep, 1, Sequence) };
-	uint32_t **numbers[] = { &u.order, &u.at, &u.key, &u.uses, &u.product, &u.limit, &u.into, &u.last, &u.slot, &u.held };
+	uint32_t **numbers[] = { &u.order, &u.at, &u.key, &u.uses, &u.product, &u.limit, &u.into, &u.last, &u.slot,
+	                         &u.held };
 	for (size_t i = 0; i < COUNT(numbers); i++)
 		*numbers[i] = NEW(scratch, f->nodes, uint32_t);
 	uint32_t **none[] = { &u.product, &u.limit, &u.into, &u.last };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool of threads.  In: a function and its argument.  Out: it has run once on every thread.
  *
- * Calls come every few dozen microseconds, less than it takes to wake a thread: a worker first looks for the next call by
- * itself for a while, and sleeps only then.  What must hold: everything written before pool_run or pool_barrier is seen after. */
+ * Calls come every few dozen microseconds, less than it takes to wake a thread: a worker first looks for the next
+ * call by itself for a while, and sleeps only then.  Who looks in vain lets others run: there may be fewer cores than
+ * threads.  What must hold: everything written before pool_run or pool_barrier is seen after. */
 #include <sched.h>
 
 #include "execute.h"
 
-enum { LOOKS = 3000, BARRIER_LOOKS = 300 };                  /* some 50 microseconds; 5 */
+enum { LOOKS = 300, TURNS = 10 };                            /* some 5 microseconds; so often before a worker sleeps */
 
 typedef struct Worker { Pool *pool; uint32_t number; pthread_t thread; } Worker;
 
@@ -32,21 +33,23 @@ static void rest(void)
 #endif
 }
 
-/* Until *what is no longer `old`, or `looks` were in vain. */
-static bool look(const _Atomic uint32_t *what, uint32_t old, uint32_t looks)
+/* Until *what is no longer `old`, or all looks were in vain. */
+static bool look(const _Atomic uint32_t *what, uint32_t old)
 {
-	for (uint32_t i = 0; i < looks; i++) {
+	for (uint32_t i = 0; i < LOOKS; i++) {
 		if (atomic_load_explicit(what, memory_order_acquire) != old)
 			return true;
 		rest();
 	}
+	sched_yield();
 	return false;
 }
 
 static void wait_round(Pool *p, uint32_t old)
 {
-	if (look(&p->round, old, LOOKS))
-		return;
+	for (uint32_t turn = 0; turn < TURNS; turn++)
+		if (look(&p->round, old))
+			return;
 	pthread_mutex_lock(&p->lock);
 	p->asleep++;
 	while (atomic_load(&p->round) == old)
@@ -88,8 +91,7 @@ void pool_run(Pool *p, PoolFn *fn, void *arg)
 	}
 	fn(arg, 0);
 	for (uint32_t left; (left = atomic_load(&p->working)) != 0;)
-		if (!look(&p->working, left, BARRIER_LOOKS))
-			sched_yield();
+		look(&p->working, left);
 }
 
 void pool_barrier(Pool *p)
@@ -102,8 +104,8 @@ void pool_barrier(Pool *p)
 		atomic_fetch_add(&p->passed, 1);
 		return;
 	}
-	while (!look(&p->passed, passed, BARRIER_LOOKS))
-		sched_yield();
+	while (!look(&p->passed, passed))
+		;
 }
 
 static void pool_end(void *pool)

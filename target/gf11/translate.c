@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* From microwords to data flow.  In: a routine.  Out: its operations as nodes that name what they read, without time.
  *
- * Static timing makes this possible once and for all: the cycle in which an operation reads and the one in which its result
- * arrives are known, so the lines are walked as a list of events, and what a register holds at each of them is the node that
- * arrived last.  An operation is put down in the cycle in which it reads.  Writes of memory and masked moves, which act on what is
- * there when they arrive, are put down in that cycle, with what they read at issue.
+ * Static timing makes this possible once and for all: the cycle in which an operation reads and the one in which its
+ * result arrives are known, so the lines are walked as a list of events, and what a register holds at each of them
+ * is the node that arrived last.  An operation is put down in the cycle in which it reads.  Writes of memory and
+ * masked moves, which act on what is there when they arrive, are put down in that cycle, with what they read at issue.
  * What must hold: in one cycle arrivals come before reads, in the order of issue. */
-#include <assert.h>
 #include <string.h>
 
 #include "execute.h"
@@ -17,7 +16,7 @@ typedef struct Events {           /* by cycle; in a cycle first arrivals, then i
 	uint32_t *event;          /* 2 * issue + (0 arrival, 1 issue) */
 } Events;
 
-/* ---- what a routine may contain --------------------------------------------------------------------------------------- */
+/* ---- what a routine may contain -------------------------------------------------------------------------------- */
 
 static void check_number(Ctx *cx, const Routine *r, uint32_t line, const char *what, uint64_t number, uint64_t limit)
 {
@@ -53,7 +52,7 @@ static void check_micro(Ctx *cx, const Processors *p, const Routine *r, uint32_t
 		check_number(cx, r, line, "switch configuration", u->k.u, p->sw ? p->sw->stored : 0);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------------------------- */
 
 uint32_t routine_cycles(const Machine *m, const Routine *r)
 {
@@ -100,7 +99,7 @@ static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
 		}
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
 typedef struct Maker {
 	Flow *f;
@@ -122,8 +121,9 @@ static uint32_t read_now(Maker *k, const Issue *i, uint32_t place)
 	bool condition = place >= registers;
 	if (k->now[place] == NONE)
 		fail(k->f->cx, MP_BAD_INPUT, "write it first, a result takes its latency to arrive",
-		     "%s: %s in line %u reads %s %u, in which nothing has arrived", k->f->r->name, ops[i->micro->op].name,
-		     i->line, condition ? "condition code" : "register", condition ? place - registers : place);
+		     "%s: %s in line %u reads %s %u, in which nothing has arrived", k->f->r->name,
+		     ops[i->micro->op].name, i->line, condition ? "condition code" : "register",
+		     condition ? place - registers : place);
 	return k->now[place];
 }
 
@@ -132,7 +132,7 @@ static uint32_t condition_place(const Flow *f, uint32_t cc)
 	return (uint32_t)f->p->m->registers + cc;
 }
 
-static uint32_t use_space(Flow *f, bool far, Addr a, bool written, bool indexed)
+static void use_space(Flow *f, bool far, Addr a, bool written)
 {
 	uint32_t *s = &f->space_of[2 * a.base + far];
 	if (*s == NONE) {
@@ -143,8 +143,6 @@ static uint32_t use_space(Flow *f, bool far, Addr a, bool written, bool indexed)
 	space->low = a.off < space->low ? a.off : space->low;
 	space->high = a.off > space->high ? a.off : space->high;
 	space->written |= written;
-	space->indexed |= indexed;
-	return *s;
 }
 
 static uint32_t word_number(Maker *k, bool far, Addr a, uint32_t node)
@@ -164,7 +162,7 @@ static uint32_t word_number(Maker *k, bool far, Addr a, uint32_t node)
 
 static uint32_t add_memory(Maker *k, int op, bool far, Addr a, uint32_t value)
 {
-	use_space(k->f, far, a, op == GOP_STORE, false);
+	use_space(k->f, far, a, op == GOP_STORE);
 	uint32_t n = add(k, (Node){ .op = (uint8_t)op, .far = far, .addr = a, .in = { value, NONE, NONE } });
 	k->f->node[n].word = word_number(k, far, a, n);
 	return n;
@@ -206,7 +204,7 @@ static void issue(Maker *k, Issue *i)
 		i->value = add_memory(k, GOP_LOAD, true, u->far, NONE);
 		return;
 	case FORM_LOOKUP:
-		use_space(k->f, false, u->mem, false, true);
+		use_space(k->f, false, u->mem, false);
 		break;
 	case FORM_XFER:
 		transfer_table(k->f, u->k.u);
@@ -229,7 +227,7 @@ static void arrive(Maker *k, const Issue *i)
 		add_memory(k, GOP_STORE, true, u->far, i->value);
 		return;
 	case FORM_PUT:
-		use_space(k->f, false, u->mem, false, true);
+		use_space(k->f, false, u->mem, false);
 		add(k, (Node){ .op = GOP_PUT, .addr = u->mem, .in = { i->a, i->b, NONE } });
 		return;
 	case FORM_MASKED: {
