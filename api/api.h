@@ -18,7 +18,7 @@ struct mp_data {
 	Buf text;                 /* what the last name or guess was printed into */
 };
 
-/* Calls body(arg) so that whatever fails under it unwinds to here: the library's one setjmp.  Messages are those of this
+/* Calls body(arg) so that whatever fails under it unwinds to here, the setjmp of every public call.  Messages are those of this
  * call and scratch memory goes when it ends, unless it was made from inside another call on the same handle (a report
  * function that saves). */
 Status api_call(Ctx *cx, void (*body)(void *arg), void *arg);

@@ -9,20 +9,17 @@ typedef struct ToolArgs {
 	const char *target;
 	int argc;
 	const char *const *argv;
-	mp_write_fn *write;
-	void *user;
+	Buf out;                          /* in keep: it outlives a call that fails */
 } ToolArgs;
 
 static void tool_body(void *arg)
 {
 	ToolArgs *a = arg;
 	Ctx *cx = &a->tool->cx;
-	Buf out = { .arena = &cx->scratch };
 	ToolFn *run = target_tool(a->target);
 	if (!run)
 		fail(cx, MP_BAD_INPUT, target_tool_names(&cx->scratch), "target '%s' has no commands", a->target);
-	run(cx, a->argc, a->argv, &out);
-	a->write(a->user, out.s ? out.s : "", out.len);
+	run(cx, a->argc, a->argv, &a->out);
 }
 
 mp_status mp_tool_run(mp_tool **tool, const char *target, int argc, const char *const *argv, mp_write_fn *write,
@@ -31,8 +28,11 @@ mp_status mp_tool_run(mp_tool **tool, const char *target, int argc, const char *
 	*tool = api_handle(sizeof **tool, alloc);
 	if (!*tool)
 		return MP_NO_MEMORY;
-	ToolArgs a = { *tool, target, argc, argv, write, user };
-	return api_call(&(*tool)->cx, tool_body, &a);
+	ToolArgs a = { *tool, target, argc, argv, { .arena = &(*tool)->cx.keep } };
+	mp_status status = api_call(&(*tool)->cx, tool_body, &a);
+	if (a.out.len)
+		write(user, a.out.s, a.out.len);
+	return status;
 }
 
 void mp_tool_close(mp_tool *tool)

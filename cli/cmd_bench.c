@@ -31,7 +31,8 @@ const Command bench_command = {
 	.most = 1,
 	.summary = "how fast a target works here",
 	.about = "Measures a target on this computer. For gf11 that is the executor: processor-cycles a second of all processors "
-	         "on the routine that forms weighted sums, and how many times faster that is than the machine itself was.",
+	         "on the routine that forms weighted sums, and how many times faster that is than the machine itself was. It runs for a second; the rate is that of "
+	         "the best tenth of it, which other work on the computer disturbs least.",
 	.group = groups,
 	.example = examples,
 	.run = bench_run,

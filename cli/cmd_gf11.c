@@ -7,6 +7,25 @@
 
 static const Option options[] = {
 	{ "machine", "FILE", "the machine: a file, or one of gf11, gf11-356, gf11-ring, gf11-banks16; default gf11" },
+	{ "cases", "N", "model, sweep: cases in an epoch; default 12022" },
+	{ "procs", "RANGE", "numbers of processors: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas "
+	  "between; efficiency, sweep and run: one number" },
+	{ "sum", "HOW", "model, sweep: how weight changes are summed, ring, tree, pipelined or halving; default tree. "
+	  "table1, calibrate: only these rows" },
+	{ "compiler", "HOW", "sweep, efficiency: 1989, as the report describes it, or best; default 1989. table1: 1989 "
+	  "leaves out the best mode" },
+	{ "sigmoid", "HOW", "the sigmoid of the compiled program: table or power2; default table" },
+	{ "bundle", "N", "weights in a bundle, about; default: chosen by the compiler, near 1000" },
+	{ "update", "N", "weights in an update call; default: chosen by the compiler" },
+	{ "printed", NULL, "model: the equations as printed, errata and all" },
+	{ "whole", NULL, "model: a processor takes whole cases" },
+	{ "simulate", NULL, "model: simulated cycles beside the model's; run: execute the recorded calls at once, without microcode" },
+	{ "traced", NULL, "run: cycle by cycle, as the machine does it" },
+	{ "execute", NULL, "table1: execute values too; the cycles are the same" },
+	{ "threads", "N", "table1, run: threads that execute; default 1, for run one for each CPU" },
+	{ "net", "FILE.topo", "sweep: the network; default 203-60-26, that of NETtalk" },
+	{ "out", "PATH", "figures: the folder; default figures. calibrate: a machine file to write" },
+	{ "csv", NULL, "sweep: print comma-separated values" },
 	{ "routines", NULL, "efficiency: of the routines of the library" },
 	{ "level", "N", "how long to search for shorter schedules: 0 not at all, each level eight times as long; default 1" },
 	{ "kanata", "FILE", "trace: write a pipeline trace for Konata" },
@@ -23,8 +42,14 @@ static const OptionGroup groups[] = {
 };
 
 static const Example examples[] = {
+	{ "microprop gf11 table1", "the report's Table 1 beside every cycle simulated" },
+	{ "microprop gf11 model examples/letters.topo --sum ring --procs 8..512:x2", "the performance model of section 6.1" },
+	{ "microprop gf11 sweep alu-latency=1..50:7 procs=128,512", "which feature of the machine matters" },
+	{ "microprop gf11 figures --out figures", "figures 8 to 11, data and drawings" },
 	{ "microprop gf11 efficiency --routines", "how near to the best possible every routine comes" },
 	{ "microprop gf11 microcode matrix-vector", "scheduled lines, one column per unit" },
+	{ "microprop gf11 microcode dot >dot.mc && microprop gf11 run dot.mc", "text of microcode, assembled and run" },
+	{ "microprop gf11 run forward --traced", "cycle by cycle; the checksum is that of a run without --traced" },
 	{ "microprop gf11 trace forward --chrome forward.json", "every operation with its latency, for Perfetto" },
 	{ "microprop gf11 switch random:7:500 --dead link:input:3:5", "500 random routes around a dead link" },
 	{ "microprop gf11 machine gf11-ring", "all parameters of a machine and where they come from" },
@@ -66,19 +91,33 @@ static int gf11_run(Args *a)
 
 const Command gf11_command = {
 	.name = "gf11",
-	.operands = "COMMAND [WHAT]",
+	.operands = "COMMAND [WHAT...]",
 	.least = 1,
-	.most = 2,
-	.summary = "the 1989 machine: microcode, switch",
+	.most = 17,
+	.summary = "the 1989 machine: Table 1, figures, model, microcode, switch",
 	.about = "Looks at the GF11, the machine of the 1989 report, cycle by cycle. The commands:\n\n"
-	         "efficiency: schedules the routines of the library and compares their length with lower bounds that no "
-	         "schedule can beat.\n\n"
-	         "microcode ROUTINE: prints the scheduled lines of a routine.\n\n"
-	         "trace ROUTINE: writes a trace of it for a viewer.\n\n"
+	         "table1: the report's Table 1 beside simulated epochs, the model of section 6.1 and the arithmetic limit.\n\n"
+	         "table2: the report's Table 2, with the simulated machine and this computer below it.\n\n"
+	         "figures: figures 8 to 11 as CSV and SVG.\n\n"
+	         "model FILE.topo: the performance model: computation, memory traffic, communication, the host's calls, the best "
+	         "number of processors.\n\n"
+	         "sweep NAME=RANGE...: a simulated epoch for every combination of values of machine parameters or of procs, sum, "
+	         "bundle, update, sigmoid, compiler.\n\n"
+	         "calibrate: fits the host's cost per call to three cells of Table 1.\n\n"
+	         "efficiency [FILE.topo]: share of cycles that compiled routines use well, by shape of network; with --routines, "
+	         "schedules the routines of the library and compares their length with lower bounds that no schedule can beat.\n\n"
+	         "microcode ROUTINE|FILE: prints the scheduled lines of a routine; of a file, checks it and prints it again.\n\n"
+	         "run ROUTINE|FILE: runs it on pseudo-random memory and prints where the time went and a checksum of memory, which "
+	         "is the same fast, traced, simulated, and on any number of threads.\n\n"
+	         "trace ROUTINE|FILE: runs it cycle by cycle and writes a trace for a viewer.\n\n"
+	         "The routines are forward, backward, backward-input, sigmoid-table, sigmoid-powers, reciprocal, polynomial, dot, "
+	         "matrix-vector, vector-add, vector-sum, look-up, scatter, block-move and exchange.\n\n"
 	         "switch ring|tree:K|random:SEED[:ROUTES]|FILE: sets the three stages of crossbars for a permutation, verifies the "
-	         "setting by tokens and draws it; random:1..10000 does so for many and times them. A file has lines of two "
-	         "numbers, from and to.\n\n"
-	         "machine [FILE]: prints every parameter of a machine with its provenance.",
+	         "setting by tokens and draws it; random:FIRST..LAST[:ROUTES] does so for many seeds and times them. A file has "
+	         "lines of two numbers, from and to.\n\n"
+	         "machine [FILE]: prints every parameter of a machine with its provenance.\n\n"
+	         "Every report ends with the simulated cycles, the processors, the seconds that took here, and how many times real "
+	         "time that is.",
 	.group = groups,
 	.example = examples,
 	.run = gf11_run,

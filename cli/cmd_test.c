@@ -24,14 +24,14 @@ static const Option predict_options[] = {
 
 static const OptionGroup test_groups[] = {
 	{ "Options", test_options, NULL },
-	{ "Measuring", NULL, " target error threshold threads " },
+	{ "Measuring", NULL, " target error threshold procs sigmoid machine threads " },
 	{ "Reading data", data_reading, NULL },
 	{ NULL, NULL, NULL },
 };
 
 static const OptionGroup predict_groups[] = {
 	{ "Options", predict_options, NULL },
-	{ "Running", NULL, " target threads " },
+	{ "Running", NULL, " target procs sigmoid machine threads " },
 	{ "Reading data", data_reading, NULL },
 	{ NULL, NULL, NULL },
 };

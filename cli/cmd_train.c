@@ -40,6 +40,7 @@ static const Example examples[] = {
 	  "other data, small batches" },
 	{ "microprop train net.topo --run runs/1 --test held-out.npz --patience 20",
 	  "a folder with metrics and checkpoints; stops when the test error no longer falls" },
+	{ "microprop train net.topo --target gf11 --procs 356", "on the simulated machine of 1989" },
 	{ "microprop train net.topo --resume runs/1/last.safetensors --run runs/1 --epochs 5000", "goes on" },
 	{ NULL, NULL },
 };
@@ -204,6 +205,8 @@ static void result_table(const Train *t, const mp_report *r)
 	printf("\n%s after %s, %s\n", why_stopped(r), word_things(r->epoch, "epoch").s,
 	       word_things(r->updates, "update").s);
 	printf("trained for %s at %s MCPS\n", word_time(r->seconds).s, word_real(r->mcps).s);
+	if (r->simulated_seconds > 0)
+		printf("%s of simulated time at %s MCPS\n", word_time(r->simulated_seconds).s, word_real(r->simulated_mcps).s);
 	if (r->fingerprint)
 		printf("fingerprint %s\n", r->fingerprint);
 	if (t->saved)

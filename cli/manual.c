@@ -28,7 +28,7 @@ static const struct { const char *status, *says; } exits[] = {
 
 static const struct { const char *name, *says; } files[] = {
 	{ "args.json", "what was run: files and all options" },
-	{ "metrics.jsonl", "a line for every report: epoch, updates, errors, shares, rate, seconds, MCPS" },
+	{ "metrics.jsonl", "a line for every report: epoch, updates, errors, shares, rate, seconds, MCPS, the same on a simulated clock" },
 	{ "last.safetensors", "checkpoint, written every ten seconds, at the end and at a signal; --resume goes on from it" },
 	{ "best.safetensors", "weights of the best epoch: least test error, or least error if there is no test data" },
 };

@@ -189,6 +189,10 @@ void json_report(Json *j, const mp_report *r)
 	json_real(j, "rate", r->rate);
 	json_real(j, "seconds", r->seconds);
 	json_real(j, "mcps", r->mcps);
+	if (r->simulated_seconds > 0) {
+		json_real(j, "simulated_seconds", r->simulated_seconds);
+		json_real(j, "simulated_mcps", r->simulated_mcps);
+	}
 }
 
 static int metrics_line(RunDir *d, const mp_report *r)

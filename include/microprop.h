@@ -194,6 +194,7 @@ typedef struct mp_report {
 	double test_error, test_total_error, test_right, test_within;
 	double rate;                      /* learning rate now */
 	double seconds, mcps;             /* of training passes: time, million connections per second */
+	double simulated_seconds, simulated_mcps; /* the same on the clock of a simulated machine; 0 where there is none */
 	int solved;                       /* the stop criterion is met */
 	int best;                         /* this epoch is the best so far (test error if there is test data) */
 	const char *fingerprint;          /* of the weights now; only in the last report */
@@ -229,7 +230,8 @@ MP_API mp_status mp_run_set_weights(mp_run *run, const double *w, size_t count);
 typedef struct mp_tool mp_tool;
 
 /* Runs a command of a target: argv[0] is its name, then come operands and options, --name=value or --flag, as the
- * command line `microprop gf11` has them: { "microcode", "forward", "--json" } of target "gf11".  Reports to `write`. */
+ * command line `microprop gf11` has them: { "microcode", "forward", "--json" } of target "gf11".  Reports to `write`, also
+ * when MP_FAILED is what the report is about. */
 MP_API mp_status mp_tool_run(mp_tool **tool, const char *target, int argc, const char *const *argv, mp_write_fn *write,
                              void *user, const mp_allocator *alloc);
 MP_API const char *mp_tool_messages(const mp_tool *tool);

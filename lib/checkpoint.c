@@ -38,7 +38,7 @@ void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
 
 /* ---- where the run stands, as text ------------------------------------------------------------------------------- */
 
-enum { WHOLE, REAL };
+enum { WHOLE, REAL, MAYBE };     /* maybe: a real that may be absent, then it is 0 */
 typedef struct Field { const char *key; int kind; size_t offset; } Field;
 
 #define AT(member) offsetof(Position, member)
@@ -49,7 +49,7 @@ typedef struct Field { const char *key; int kind; size_t offset; } Field;
 static const Field fields[] = {
 	{ "epoch", WHOLE, AT(epoch) }, { "cases", WHOLE, AT(cases) }, { "data", WHOLE, AT(data) }, { "position", WHOLE, AT(done) },
 	{ "updates", WHOLE, AT(updates) }, { "best", REAL, AT(best) }, { "best_epoch", WHOLE, AT(best_epoch) },
-	{ "seconds", REAL, AT(seconds) }, TALLY("tally", tally), TALLY("last", last), TALLY("test", test),
+	{ "seconds", REAL, AT(seconds) }, { "simulated_seconds", MAYBE, AT(simulated) }, TALLY("tally", tally), TALLY("last", last), TALLY("test", test),
 };
 enum { MAX_METAS = 16 + 2 * COUNT(fields) };
 
@@ -107,7 +107,7 @@ static const char *field_text(Arena *arena, const Field *f, const Position *at)
 {
 	const char *from = (const char *)at + f->offset;
 	Buf b = { .arena = arena };
-	if (f->kind == REAL)
+	if (f->kind != WHOLE)
 		real_put(&b, *(const double *)from);
 	else
 		buf_printf(&b, "%" PRIu64, *(const uint64_t *)from);
@@ -117,7 +117,7 @@ static const char *field_text(Arena *arena, const Field *f, const Position *at)
 static bool field_read(const Field *f, const char *text, Position *at)
 {
 	char *to = (char *)at + f->offset;
-	return f->kind == REAL ? real_get(text, (double *)to) : whole_get(text, (uint64_t *)to);
+	return f->kind != WHOLE ? real_get(text, (double *)to) : whole_get(text, (uint64_t *)to);
 }
 
 /* ---- classes, as text ---------------------------------------------------------------------------------------------- */
@@ -436,8 +436,8 @@ static void read_position(Ctx *cx, const Safe *f, const char *prefix, Position *
 {
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		const char *key = join(&cx->scratch, prefix, fields[i].key);
-		const char *text = meta_need(cx, f, key);
-		if (!field_read(&fields[i], text, at))
+		const char *text = fields[i].kind == MAYBE ? safe_meta(f, key) : meta_need(cx, f, key);
+		if (text && !field_read(&fields[i], text, at))
 			fail_at(cx, safe_loc(f, key), not_whole, "metadata %s cannot be '%s'", key, text);
 	}
 }

@@ -109,6 +109,7 @@ typedef struct OutFile OutFile;
 OutFile *file_create(Ctx *cx, Arena *arena, const char *path);  /* deferred in arena: abandoned if never committed */
 void     file_write(OutFile *f, const void *bytes, size_t len);
 void     file_commit(Ctx *cx, OutFile *f);                  /* unwinds with MP_FAILED and the system's reason */
+double   clock_seconds(void);                               /* of a clock that nobody sets: for differences */
 uint64_t memory_total(void);                                /* bytes of RAM; MICROPROP_MEMORY overrides, for tests */
 
 /* ---- random.c: counter-based, so that any part of a stream can be had without the rest ---------------------------- */
@@ -547,6 +548,7 @@ typedef struct Target {
 	void   (*get)(const Program *p, int which, double *v);  /* 0 weights, 1.. rule state; canonical order */
 	void   (*set)(Program *p, int which, const double *v);
 	void   (*gradient)(const Program *p, double *v);        /* the pending sum, for checks */
+	double (*clock)(const Program *p);                      /* * seconds that passed so far on a simulated machine's clock */
 	bool   f64;                                             /* weights are double: files hold F64 */
 } Target;
 
@@ -560,6 +562,7 @@ typedef struct Position {
 	double best;              /* best value of what `best` and patience watch (error; of the test data if given) */
 	uint64_t best_epoch;
 	double seconds;           /* of training passes, over all resumptions */
+	double simulated;         /* the same on the clock of a simulated machine, if the target is one */
 	Tally last;               /* of the last finished epoch */
 	Tally test;               /* last measurement on test data */
 } Position;

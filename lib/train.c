@@ -6,7 +6,6 @@
  * stopped in the middle of a batch the batch is forgotten, and resuming starts it again. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib.h"
 
@@ -21,13 +20,6 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	void *user;
 	double reported;          /* when the last report was given */
 } Loop;
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- starting ---- */
 
@@ -88,6 +80,12 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : 0;
 }
 
+/* Million connections per second. */
+static double speed(const Net *net, uint64_t cases, double seconds)
+{
+	return seconds > 0 ? (double)net->links * (double)cases / seconds / 1e6 : 0;
+}
+
 static void report_fill(Run *r, const Data *data, double rate)
 {
 	mp_report *p = &r->report;
@@ -111,7 +109,9 @@ static void report_fill(Run *r, const Data *data, double rate)
 	p->test_within = share(at->test.within, at->test.scored);
 	p->rate = rate;
 	p->seconds = at->seconds;
-	p->mcps = at->seconds > 0 ? (double)r->net->links * (double)seen / at->seconds / 1e6 : 0;
+	p->mcps = speed(r->net, seen, at->seconds);
+	p->simulated_seconds = at->simulated;
+	p->simulated_mcps = speed(r->net, seen, at->simulated);
 }
 
 static bool until_met(const Until *u, const mp_report *p)
@@ -141,12 +141,12 @@ static bool report_due(const Loop *l)
 {
 	if (l->r->opt.report)
 		return l->r->at.epoch % (uint64_t)l->r->opt.report == 0;
-	return now() - l->reported >= 0.1;
+	return clock_seconds() - l->reported >= 0.1;
 }
 
 static void give_report(Loop *l)
 {
-	l->reported = now();
+	l->reported = clock_seconds();
 	if (l->fn && l->fn(l->user, l->r, &l->r->report) != 0)
 		l->r->stop = 1;
 }
@@ -193,20 +193,26 @@ static Batch next_batch(Loop *l)
 	return b;
 }
 
+static double simulated(const Run *r)
+{
+	return r->target->clock ? r->target->clock(r->program) : 0;
+}
+
 static Status one_update(Loop *l, Update *u)
 {
 	Run *r = l->r;
 	Position *at = &r->at;
 	Batch b = next_batch(l);
 	Tally t = { 0 };
-	double start = now();
+	double start = clock_seconds(), began = simulated(r);
 	Status s = r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &r->stop, &t);
 	if (s != MP_OK)
 		return s;
 	update_fill(&r->opt, at->updates + 1, (double)at->epoch + (double)at->done / (double)l->examples,
 	            (double)b.count / (double)l->examples, u);
 	r->target->apply(r->program, u);
-	at->seconds += now() - start;
+	at->seconds += clock_seconds() - start;
+	at->simulated += simulated(r) - began;
 	at->updates++;
 	at->done += b.count;
 	tally_add(&at->tally, &t);
@@ -391,13 +397,13 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 	r->opt.error = own.error;
 	r->target->bind(cx, r->program, &seen);
 	Tally t = { 0 };
-	double start = now();
+	double start = clock_seconds();
 	Status s = r->target->evaluate(r->program, 0, run_examples(r->net, &seen), &r->stop, outputs, &t);
 	r->opt.error = error;
 	if (s != MP_OK)
 		fail(cx, s, NULL, "stopped");
 	if (result)
-		*result = (mp_result){ .cases = seen.cases, .total_error = t.error, .seconds = now() - start,
+		*result = (mp_result){ .cases = seen.cases, .total_error = t.error, .seconds = clock_seconds() - start,
 		                       .error = t.cases ? t.error / (double)t.cases : 0,
 		                       .right = share(t.right, t.scored), .within = share(t.within, t.scored) };
 }

@@ -58,10 +58,13 @@ static inline void toy_alu(Toy *t)
 static inline void toy_index(Toy *t)
 {
 	Reg mask = g_const_bits(t->g, TOY_OFFSETS - 1), index = g_op(t->g, GOP_AND, toy_any(t), mask);
-	if (roll(&t->d, 2))
-		toy_keep(t, g_lookup(t->g, toy_address(&t->d), index));
+	bool read = roll(&t->d, 2);
+	Addr table = toy_address(&t->d);
+	g_reach(t->g, table.base, 2 * TOY_OFFSETS);
+	if (read)
+		toy_keep(t, g_lookup(t->g, table, index));
 	else
-		g_put(t->g, toy_address(&t->d), index, toy_any(t));
+		g_put(t->g, table, index, toy_any(t));
 }
 
 static inline void toy_condition(Toy *t)

@@ -175,9 +175,13 @@ static const Case against_recording[] = {
 	  "20 || store r3 -> s[b1+2] (6)",
 	  "reads r9, which holds the result of const of recorded operation 1, not of load of recorded operation 0" },
 	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
-	  "5 | iadd r1, r2 -> r3 (2) | store r1 -> s[b1+2]; 10 || store r3 -> s[1] (3); "
+	  "5 | iadd r1, r2 -> r3 (2) | store r1 -> s[1]; 10 || store r3 -> s[1] (3); "
 	  "12 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
 	  "a spilled word lies at an address that the routine uses" },
+	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
+	  "5 | iadd r1, r2 -> r3 (2) | store r1 -> s[b1+3]; 10 || store r3 -> s[1] (3); "
+	  "12 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
+	  "a spilled word lies at a relocated address" },
 	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r1, r2 -> r3 (2); "
 	  "6 | fadd r1, r2 -> r7", "was not recorded" },
 	/* operands, old word of memory, missing, twice, another constant, address or operation */

@@ -51,15 +51,21 @@ static uint32_t any_word(Dice *d)
 	}
 }
 
-static bool same(const Processors *p, const Processors *q)
+/* The first words of SRAM, and all of DRAM. */
+static bool same_words(const Processors *p, const Processors *q, uint32_t words)
 {
-	for (uint32_t w = 0; w < SRAM; w++)
+	for (uint32_t w = 0; w < words; w++)
 		if (memcmp(p->sram + w * p->lanes, q->sram + w * q->lanes, PROCS * sizeof *p->sram))
 			return false;
 	for (uint32_t w = 0; w < DRAM; w++)
 		if (memcmp(p->dram + w * p->lanes, q->dram + w * q->lanes, PROCS * sizeof *p->dram))
 			return false;
 	return true;
+}
+
+static bool same(const Processors *p, const Processors *q)
+{
+	return same_words(p, q, SRAM);
 }
 
 /* A machine with its switch and three sets of processors: of one thread, of two, and those of the other opinion. */
@@ -460,10 +466,13 @@ static void make_condition(Maker *k)
 static void make_indexed(Maker *k)
 {
 	Reg index = g_op(k->g, GOP_AND, any_reg(k), g_const_bits(k->g, 3));
-	if (roll(&k->d, 2))
-		keep(k, g_lookup(k->g, (Addr){ (uint16_t)roll(&k->d, BASES), 0 }, index));
+	bool read = roll(&k->d, 2);
+	Addr table = { (uint16_t)roll(&k->d, BASES), 0 };
+	g_reach(k->g, table.base, 4);
+	if (read)
+		keep(k, g_lookup(k->g, table, index));
 	else
-		g_put(k->g, (Addr){ (uint16_t)roll(&k->d, BASES), 0 }, index, any_reg(k));
+		g_put(k->g, table, index, any_reg(k));
 }
 
 static void make_memory(Maker *k)
@@ -511,10 +520,27 @@ static Routine *schedule_slowly(Ctx *cx, const Machine *m, const Code *code)
 	return r;
 }
 
+typedef struct Random { Bench *b; uint64_t seed; uint32_t spilled; } Random;
+
+/* One of five with few registers, one of thirty searched for longer. */
+static Routine *schedule_somehow(Ctx *cx, Machine *m, Code *code, uint64_t seed)
+{
+	if (seed % 5 == 0)
+		m->registers = 9 + (int64_t)(seed / 5 % 4);
+	const ScheduleOptions o = { .level = seed % 30 == 1, .seconds = 0.005 };
+	Routine *r = schedule(cx, m, code, &o);
+	const char *fault = check_routine(cx, m, r);
+	if (fault)
+		print_error("program %d: %s\n", (int)seed, fault);
+	assert_null(fault);
+	return r;
+}
+
 static void random_program_body(Ctx *cx, void *arg)
 {
-	Bench *b = ((void **)arg)[0];
-	uint64_t seed = *(uint64_t *)((void **)arg)[1];
+	Random *random = arg;
+	Bench *b = random->b;
+	uint64_t seed = random->seed;
 	static const uint32_t base[BASES] = { 0, 24, 40, 56 };
 	Gen *g = gen_record(cx, &b->m, "random");
 	make_program(g, seed);
@@ -523,25 +549,98 @@ static void random_program_body(Ctx *cx, void *arg)
 	g = gen_simulate(cx, b->other, base);
 	make_program(g, seed);
 	gen_end(g);
-	Routine *slow = schedule_slowly(cx, &b->m, code), *r = schedule(cx, &b->m, code, &(ScheduleOptions){ 0, 0 });
-	assert_int_equal(r->report.spills, 0);
+	Machine m = b->m;
+	Routine *slow = schedule_slowly(cx, &m, code), *r = schedule_somehow(cx, &m, code, seed);
 	execute_fast(b->one, execute_prepare(cx, b->one, slow), base);
 	assert_true(same(b->one, b->other));
-	execute_fast(b->two, execute_prepare(cx, b->two, r), base);
-	assert_true(same(b->two, b->other));
+	uint32_t words = routine_spill_low(&m, r);
+	assert_true((words < SRAM) == (r->report.spills > 0));
+	random->spilled += words < SRAM;
+	Prepared *q = execute_prepare(cx, b->two, r);
+	execute_fast(b->two, q, base);
+	assert_true(same_words(b->two, b->other, words));
+	fill(b, b->one);
+	execute_fast(b->one, q, base);
+	assert_true(same_words(b->one, b->other, words));
 	fill(b, b->one);
 	execute_traced(b->one, r, base, NULL, NULL);
-	assert_true(same(b->one, b->other));
+	assert_true(same_words(b->one, b->other, words));
 }
 
 static void random_programs(void **state)
 {
-	for (uint64_t seed = 0; seed < PROGRAMS; seed++) {
+	Random r = { .b = *state };
+	for (; r.seed < PROGRAMS; r.seed++) {
 		Ctx cx;
 		ctx_init(&cx, NULL);
-		assert_int_equal(guarded(&cx, random_program_body, (void *[]){ *state, &seed }), MP_OK);
+		assert_int_equal(guarded(&cx, random_program_body, &r), MP_OK);
 		ctx_free(&cx);
 	}
+	assert_true(r.spilled > PROGRAMS / 20);
+}
+
+/* ---- spilled words and relocated ones -------------------------------------------------------------------------- */
+
+enum { WIDE = 16 };
+
+/* Many words at once, stored over what they were made of. */
+static void make_wide(Gen *g)
+{
+	Reg r[WIDE], sum = g_const_bits(g, 1);
+	for (uint32_t i = 0; i < WIDE; i++)
+		r[i] = g_load(g, (Addr){ 1, i });
+	for (uint32_t i = 0; i < WIDE; i++)
+		sum = g_op(g, GOP_IADD, g_op(g, GOP_XOR, sum, r[i]), r[(7 * i + 3) % WIDE]);
+	for (uint32_t i = 0; i < WIDE; i++)
+		g_store(g, (Addr){ 1, i }, g_op(g, GOP_IADD, sum, r[i]));
+}
+
+static Routine *wide_routine(Ctx *cx, const Bench *b, bool table)
+{
+	Machine m = b->m;
+	m.registers = 12;
+	Gen *g = gen_record(cx, &m, "wide");
+	if (table) {
+		g_reach(g, 2, 20);
+		g_store(g, (Addr){ 2, 0 }, g_lookup(g, (Addr){ 2, 1 }, g_const_bits(g, 2)));
+	}
+	make_wide(g);
+	Routine *r = schedule(cx, &m, gen_end(g), &(ScheduleOptions){ 0, 0 });
+	assert_null(check_routine(cx, &m, r));
+	assert_true(r->report.spills > 0);
+	return r;
+}
+
+/* Wherever the data lie: right, or refused. */
+static void spilling_body(Ctx *cx, void *arg)
+{
+	Bench *b = arg;
+	Routine *r = wide_routine(cx, b, false);
+	Prepared *q = execute_prepare(cx, b->two, r);
+	uint32_t low = routine_spill_low(&b->m, r), ran = 0;
+	assert_true(low > SRAM / 2 && low < SRAM);
+	for (uint32_t at = 0; at + WIDE <= SRAM; at++) {
+		uint32_t base[BASES] = { 0, at };
+		char why[200];
+		const char *refused = execute_refuses(b->two, q, base, why, sizeof why);
+		assert_true((refused != NULL) == (at + WIDE > low));
+		if (refused)
+			continue;
+		start(b);
+		make_wide(gen_simulate(cx, b->other, base));
+		execute_fast(b->two, q, base);
+		assert_true(same_words(b->two, b->other, low));
+		ran++;
+	}
+	assert_true(ran > 0);
+}
+
+static void spilling(void **state)
+{
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	assert_int_equal(guarded(&cx, spilling_body, *state), MP_OK);
+	ctx_free(&cx);
 }
 
 /* ---- controller and host --------------------------------------------------------------------------------------- */
@@ -621,6 +720,20 @@ static void base_bank(Ctx *cx, void *arg)
 	controller_base(c, 2, 6);
 	controller_call(c, n);
 }
+static void base_spilled(Ctx *cx, void *arg)
+{
+	Controller *c = controller_new(cx, ((Bench *)arg)->one);
+	uint32_t n = controller_load(c, wide_routine(cx, arg, false));
+	controller_base(c, 1, SRAM - WIDE);
+	controller_call(c, n);
+}
+static void table_spilled(Ctx *cx, void *arg)
+{
+	Controller *c = controller_new(cx, ((Bench *)arg)->one);
+	uint32_t n = controller_load(c, wide_routine(cx, arg, true));
+	controller_base(c, 2, SRAM - 20);
+	controller_call(c, n);
+}
 static void host_outside(Ctx *cx, void *arg)
 {
 	Cell w[2];
@@ -636,12 +749,14 @@ static void too_many(Ctx *cx, void *arg) { processors_new(cx, &((Bench *)arg)->m
 static void control_refusals(void **state)
 {
 	static const struct { void (*body)(Ctx *, void *); const char *says; } rows[] = {
-		{ long_block, "doubling has 2049 lines of microcode; the longest subroutine of small is 2048" },
+		{ long_block, "doubling has 2049 lines of microcode; the longest subroutine of small is 2048: 1 too many" },
 		{ much_code, "doubling does not fit: 2000 lines with 4000 in use already; the controller of small "
-		             "holds 4096" },
+		             "holds 4096: 1904 too many" },
 		{ base_zero, "relocation register 0 cannot be set" },
 		{ base_outside, "address 96 (relocation register 1 holds 96) is outside the 96 words of SRAM" },
 		{ base_bank, "relocation register 2 holds 6, not a multiple of the 4 DRAM banks" },
+		{ base_spilled, "wide: word 95 (relocation register 1 holds 80) lies among those for spilled words" },
+		{ table_spilled, "wide: word 95 (relocation register 2 holds 76) lies among those for spilled words" },
 		{ host_outside, "words 63 to 64 of the 64 of DRAM" },
 		{ host_nobody, "processor 70 of 70" },
 		{ too_many, "71 processors" },
@@ -700,8 +815,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hand_made), cmocka_unit_test(refusals), cmocka_unit_test(random_microwords),
-		cmocka_unit_test(random_programs), cmocka_unit_test(control), cmocka_unit_test(control_refusals),
-		cmocka_unit_test(starving), cmocka_unit_test(bench),
+		cmocka_unit_test(random_programs), cmocka_unit_test(spilling), cmocka_unit_test(control),
+		cmocka_unit_test(control_refusals), cmocka_unit_test(starving), cmocka_unit_test(bench),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -497,7 +497,9 @@ static void command(Ctx *cx, void *arg)
 {
 	Asked *a = arg;
 	a->out = (Buf){ .arena = &cx->keep };
-	switch_command(cx, &a->b->m, a->spec, a->dead, a->deads, a->json, &a->out);
+	const char *why = switch_command(cx, &a->b->m, a->spec, a->dead, a->deads, a->json, &a->out);
+	if (why)
+		fail(cx, MP_FAILED, NULL, "%s", why);
 }
 
 static void fails_with(Bench *b, void (*body)(Ctx *, void *), const char *spec, const char *words)
@@ -609,18 +611,18 @@ static void commands(void **state)
 	says(&a, "output stage: outputs that inputs 0 to 1 of each crossbar are joined to\n");
 	a.json = true;
 	assert_int_equal(guarded(&b->cx, command, &a), MP_OK);
-	says(&a, "{\"ports\": 4, \"permutations\": 1, \"routes\": 4, \"routed\": true, \"verified\": true, "
+	says(&a, "\"ports\": 4, \"permutations\": 1, \"routes\": 4, \"routed\": true, \"verified\": true, "
 	         "\"stored\": 1, \"microseconds\": ");
-	says(&a, "\"middle_used\": 2, \"reason\": null}\n");
+	says(&a, "\"middle_used\": 2, \"reason\": null, ");
 	a.spec = "random:1..2000";
 	assert_int_equal(guarded(&b->cx, command, &a), MP_OK);
 	says(&a, "\"permutations\": 2000, \"routes\": 4, \"routed\": true, \"verified\": true, \"stored\": 1024, ");
 	a.dead = dead;
 	a.deads = 2;
 	a.spec = "ring";
-	assert_int_equal(guarded(&b->cx, command, &a), MP_OK);
+	assert_int_equal(guarded(&b->cx, command, &a), MP_FAILED);
 	says(&a, "\"routed\": false, \"verified\": false, \"stored\": 0, ");
-	says(&a, "\"reason\": \"port 2 cannot send to port 3: port 3 is dead\"}\n");
+	says(&a, "\"reason\": \"port 2 cannot send to port 3: port 3 is dead\", ");
 	a.json = false;
 	assert_int_equal(guarded(&b->cx, command, &a), MP_FAILED);
 	holds(ctx_messages(&b->cx), "the switch cannot be set so: port 2 cannot send to port 3: port 3 is dead");
@@ -628,6 +630,13 @@ static void commands(void **state)
 	assert_int_equal(guarded(&b->cx, command, &a), MP_OK);
 	says(&a, "dead: middle crossbar 1\ndead: port 3\n");
 	fails_with(b, command, "random:5..4", "is no range of seeds");
+	fails_with(b, command, "random:1..2000000", "is no range of seeds");
+	fails_with(b, command, "random:1..4:5", "is no range of seeds");
+	fails_with(b, command, "random:1..4:", "is no range of seeds");
+	a.deads = 0;
+	a.spec = "random:18446744073709551614..18446744073709551615:3";
+	assert_int_equal(guarded(&b->cx, command, &a), MP_OK);
+	says(&a, "2 permutations of 3 routes: 2 routed, 2 verified");
 	b->m.ring_only = 1;
 	a.spec = "ring";
 	a.deads = 0;

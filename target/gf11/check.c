@@ -13,7 +13,8 @@
  *
  * Words of memory are the same if base and offset are; an indexed access may touch every word of its base, and, where
  * the recording says that bases overlap, an access may touch what any other base addresses.  Only spilled words have
- * slots that nothing else touches. */
+ * slots that nothing else touches; what lies under other bases keeps away from them when the routine is called. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "gf11.h"
@@ -24,7 +25,7 @@ typedef struct Issue {                                       /* one operation, i
 	const Micro *micro;
 	uint32_t at, done;                                   /* cycle of issue; first cycle that can use the result */
 	uint32_t value;                                      /* whose result it carries: its own, or a spilled one */
-	uint32_t word[2];                                    /* words of memory it touches, as in touches[] */
+	uint32_t word[2];                                    /* words of memory it touches, as in forms[].touch */
 	uint8_t unit, form;
 } Issue;
 
@@ -37,35 +38,12 @@ typedef struct Checker {
 	const Code *code;                                    /* NULL: rules of the machine only */
 	Issue *issue;       uint32_t issues;
 	uint32_t *by_done;                                   /* issues in the order their results arrive */
-	uint64_t *word;     uint32_t word_room, words;       /* open hashing: key + 1, and in word_number its number */
-	uint32_t *word_number;
+	uint32_t words;                                      /* of memory, all that are touched */
 	Want *want;                                          /* [recs] */
 	uint32_t *issue_of;                                  /* [recs] */
 } Checker;
 
-/* ---- what the forms occupy and touch --------------------------------------------------------------------------- */
-
-enum { AT_START = 1, AT_NEXT = 2, AT_LAST = 4 };             /* t, t + 1, t + latency - 1 */
-typedef struct Takes { uint8_t port, sram; } Takes;
-static const Takes takes[FORMS] = {
-	[FORM_LOAD] = { AT_START, AT_START },
-	[FORM_STORE] = { AT_START, AT_START },
-	[FORM_LOOKUP] = { AT_START | AT_NEXT, AT_START },
-	[FORM_PUT] = { AT_START | AT_NEXT, AT_NEXT },
-	[FORM_FETCH] = { 0, AT_LAST },
-	[FORM_FLUSH] = { 0, AT_START },
-	[FORM_XFER] = { AT_START | AT_LAST, 0 },
-};
-
-typedef struct Touch { bool is, write, dram, indexed; } Touch;
-static const Touch touches[FORMS][2] = {
-	[FORM_LOAD] = { { .is = true } },
-	[FORM_STORE] = { { .is = true, .write = true } },
-	[FORM_LOOKUP] = { { .is = true, .indexed = true } },
-	[FORM_PUT] = { { .is = true, .write = true, .indexed = true } },
-	[FORM_FETCH] = { { .is = true, .dram = true }, { .is = true, .write = true } },
-	[FORM_FLUSH] = { { .is = true }, { .is = true, .write = true, .dram = true } },
-};
+/* ---- how often units start ------------------------------------------------------------------------------------- */
 
 static const size_t intervals[UNITS] = {                     /* offset of the parameter; the port has none of its own */
 	[UNIT_ALU] = offsetof(Machine, alu_interval),
@@ -184,26 +162,42 @@ static const char *check_shape(Checker *c)
 
 /* ---- lists of what is issued and which words it touches -------------------------------------------------------- */
 
-static uint32_t word_find(Checker *c, bool dram, Addr a)
+typedef struct Touched { bool dram; Addr at; uint32_t *number; } Touched; /* a touch, and where the number of its word goes */
+
+static int word_compare(const void *a, const void *b)
 {
-	uint64_t key = ((uint64_t)dram << 48 | (uint64_t)a.base << 32 | a.off) + 1;
-	uint32_t at = (uint32_t)((key * 0x9E3779B97F4A7C15u) >> 32) & (c->word_room - 1);
-	while (c->word[at] && c->word[at] != key)
-		at = (at + 1) & (c->word_room - 1);
-	if (!c->word[at]) {
-		c->word[at] = key;
-		c->word_number[at] = c->words++;
+	const Touched *x = a, *y = b;
+	if (x->dram != y->dram)
+		return x->dram - y->dram;
+	if (x->at.base != y->at.base)
+		return x->at.base - y->at.base;
+	return (x->at.off > y->at.off) - (x->at.off < y->at.off);
+}
+
+/* Words are numbered in the order of their addresses. */
+static void number_words(Checker *c)
+{
+	Touched *word = NEW(&c->cx->scratch, 2 * (size_t)c->issues, Touched);
+	size_t touches = 0;
+	for (uint32_t n = 0; n < c->issues; n++) {
+		Issue *i = &c->issue[n];
+		for (int k = 0; k < 2; k++) {
+			const Touch *touch = &forms[i->form].touch[k];
+			if (touch->is)
+				word[touches++] = (Touched){ touch->dram, touch->dram ? i->micro->far : i->micro->mem, &i->word[k] };
+		}
 	}
-	return c->word_number[at];
+	if (touches)
+		qsort(word, touches, sizeof *word, word_compare);
+	for (size_t k = 0; k < touches; k++) {
+		if (k == 0 || word_compare(&word[k - 1], &word[k]))
+			c->words++;
+		*word[k].number = c->words - 1;
+	}
 }
 
 static void list_issues(Checker *c)
 {
-	c->word_room = 16;
-	while (c->word_room < 4 * c->issues)                 /* at most two words each: half full */
-		c->word_room *= 2;
-	c->word = NEW(&c->cx->scratch, c->word_room, uint64_t);
-	c->word_number = NEW(&c->cx->scratch, c->word_room, uint32_t);
 	c->issue = NEW(&c->cx->scratch, c->issues, Issue);
 	uint32_t n = 0;
 	for (uint32_t t = 0; t < c->r->lines; t++) {
@@ -211,17 +205,13 @@ static void list_issues(Checker *c)
 			const Micro *u = &c->r->line[t].slot[unit];
 			if (u->op == GOP_NONE)
 				continue;
-			Issue *i = &c->issue[n];
-			*i = (Issue){ .micro = u, .at = t, .done = t + (uint32_t)op_latency(c->m, u->op),
-			              .unit = (uint8_t)unit, .form = ops[u->op].form, .value = c->code ? u->rec : n };
-			for (int k = 0; k < 2; k++) {
-				const Touch *touch = &touches[i->form][k];
-				if (touch->is)
-					i->word[k] = word_find(c, touch->dram, touch->dram ? u->far : u->mem);
-			}
+			c->issue[n] = (Issue){ .micro = u, .at = t, .done = t + (uint32_t)op_latency(c->m, u->op),
+			                       .unit = (uint8_t)unit, .form = ops[u->op].form,
+			                       .value = c->code ? u->rec : n };
 			n++;
 		}
 	}
+	number_words(c);
 }
 
 /* Counting sort; results of one cycle stay in the order of issue. */
@@ -249,7 +239,7 @@ static const char *check_ends(const Checker *c)
 		int64_t busy = unit_interval(c->m, i->unit);
 		if (i->unit == UNIT_DRAM && c->m->dram_busy > busy)
 			busy = c->m->dram_busy;
-		if (takes[i->form].port & AT_NEXT)
+		if (forms[i->form].port & AT_NEXT)
 			busy = 2;
 		if (i->at + busy > c->r->lines)
 			return fault_at(c, i, "it is busy until cycle %lld, after the routine's %u lines",
@@ -282,9 +272,9 @@ static const char *check_accesses(const Checker *c)
 	uint32_t *port = NEW(&c->cx->scratch, (size_t)c->r->lines + 2, uint32_t);
 	uint32_t *sram = NEW(&c->cx->scratch, (size_t)c->r->lines + 2, uint32_t);
 	for (uint32_t n = 0; n < c->issues; n++) {
-		const char *why = take(c, port, n, takes[c->issue[n].form].port, "the register port");
+		const char *why = take(c, port, n, forms[c->issue[n].form].port, "the register port");
 		if (!why)
-			why = take(c, sram, n, takes[c->issue[n].form].sram, "static memory");
+			why = take(c, sram, n, forms[c->issue[n].form].sram, "static memory");
 		if (why)
 			return why;
 	}
@@ -459,7 +449,7 @@ static const char *arrive(const Checker *c, Values *v, const Issue *i)
 	if (!why && uses & WRITES_CC)
 		why = arrive_in(c, i, &v->cond[u->cc], "c", u->cc);
 	for (int k = 0; k < 2 && !why; k++) {
-		const Touch *touch = &touches[i->form][k];
+		const Touch *touch = &forms[i->form].touch[k];
 		if (touch->is && touch->write && !touch->indexed)
 			why = arrive_in(c, i, &v->word[i->word[k]], touch->dram ? "DRAM word " : "SRAM word ",
 			                touch->dram ? u->far.off : u->mem.off);
@@ -467,19 +457,37 @@ static const char *arrive(const Checker *c, Values *v, const Issue *i)
 	return why;
 }
 
-/* Slots of spilled words belong to them alone. */
-static const char *mark_slots(const Checker *c, Values *v)
+/* Slots of spilled words belong to them alone: nothing else names their address, and no index leads there. */
+static const char *check_slot(const Checker *c, Values *v, const Issue *i)
 {
+	bool moves = i->micro->rec == NOTHING;
+	for (int k = 0; k < 2; k++) {
+		if (!forms[i->form].touch[k].is)
+			continue;
+		v->spill[i->word[k]] |= moves ? 2 : 1;
+		if (v->spill[i->word[k]] == 3)
+			return fault_at(c, i, "a spilled word lies at an address that the routine uses");
+	}
+	if (moves && i->form != FORM_R && i->micro->mem.base)
+		return fault_at(c, i, "a spilled word lies at a relocated address");
+	if (moves && i->form != FORM_R && c->code->reach && i->micro->mem.off < c->code->reach[0])
+		return fault_at(c, i, "a spilled word lies among the first %u words, which indices reach", c->code->reach[0]);
+	return NULL;
+}
+
+static const char *check_slots(const Checker *c, Values *v)
+{
+	bool spills = false;
 	for (uint32_t n = 0; n < c->issues && c->code; n++) {
+		const char *why = check_slot(c, v, &c->issue[n]);
+		if (why)
+			return why;
+		spills |= c->issue[n].micro->rec == NOTHING;
+	}
+	for (uint32_t n = 0; n < c->issues && spills; n++) {
 		const Issue *i = &c->issue[n];
-		uint8_t mark = i->micro->rec == NOTHING ? 2 : 1;
-		for (int k = 0; k < 2; k++) {
-			if (!touches[i->form][k].is)
-				continue;
-			v->spill[i->word[k]] |= mark;
-			if (v->spill[i->word[k]] == 3)
-				return fault_at(c, i, "a spilled word lies at an address that the routine uses");
-		}
+		if (forms[i->form].touch[0].indexed && !(c->code->reach && c->code->reach[i->micro->mem.base]))
+			return fault_at(c, i, "its index may lead to spilled words: the recording does not say how far it goes");
 	}
 	return NULL;
 }
@@ -496,7 +504,7 @@ static const char *check_values(Checker *c)
 {
 	Values v = { held_new(c, (size_t)c->m->registers), held_new(c, (size_t)c->m->conditions), held_new(c, c->words),
 	             NEW(&c->cx->scratch, c->words, uint8_t) };
-	const char *why = mark_slots(c, &v);
+	const char *why = check_slots(c, &v);
 	uint32_t issued = 0, done = 0;
 	for (uint32_t t = 0; t <= c->r->lines && !why; t++) {
 		for (; done < c->issues && c->issue[c->by_done[done]].done == t && !why; done++)
@@ -537,7 +545,7 @@ static const char *check_after(const Checker *c, const Issue *i, const Seen *s, 
 static const char *check_touch(const Checker *c, Sequence *o, uint32_t rec, int k)
 {
 	const Issue *i = &c->issue[c->issue_of[rec]];
-	const Touch *touch = &touches[i->form][k];
+	const Touch *touch = &forms[i->form].touch[k];
 	uint32_t base = touch->dram ? i->micro->far.base : i->micro->mem.base;
 	uint32_t cycle = touch->write ? i->done : i->at;
 	Seen *all = &o->all[touch->dram][base], *indexed = &o->indexed[touch->dram][base], *word = &o->word[i->word[k]];
@@ -563,7 +571,7 @@ static const char *check_memory(const Checker *c)
 	const char *why = NULL;
 	for (uint32_t rec = 0; rec < c->code->recs && !why; rec++)
 		for (int k = 0; k < 2 && !why; k++)
-			if (touches[ops[c->code->rec[rec].op].form][k].is)
+			if (forms[ops[c->code->rec[rec].op].form].touch[k].is)
 				why = check_touch(c, &o, rec, k);
 	return why;
 }

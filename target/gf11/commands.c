@@ -1,230 +1,92 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands of the GF11: microprop gf11 machine | efficiency | microcode | trace | switch | bench.
+/* Commands of the GF11: microprop gf11 machine | efficiency | microcode | trace | run | switch | bench, and more.
  * In: a command's name, operands and options.  Out: a report as text or as one JSON object.
  *
- * The table at the end lists the commands, the one before it their options.  A text ends with a comment that says
- * how many cycles were simulated, of how many processors, and what that took here. */
+ * The table at the end lists the commands, the one before it their options; most stand in files of their own.  Every
+ * report ends with how many cycles were simulated, of how many processors, and what that took here; in a text that is a
+ * comment. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "gf11.h"
-
-enum { MOST_DEAD = 64, MOST_THREADS = 256 };
-
-typedef struct Verb Verb;
-typedef struct Call {
-	Ctx *cx;
-	Buf *out;
-	const Verb *verb;
-	const char *operand;                                 /* NULL: not given */
-	const char *machine, *kanata, *chrome;
-	const char *dead[MOST_DEAD]; size_t deads;
-	uint64_t level, threads;
-	bool json, routines;
-	const Machine *m;
-	double began;
-} Call;
-
-struct Verb {
-	const char *name, *operand;                          /* what the operand is; NULL: takes none */
-	const char *options;                                 /* besides machine and json; with blanks around each */
-	void (*run)(Call *c);
-};
-
-static double seconds_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "commands.h"
 
 /* ---- the end of every report ---- */
 
-/* `rate`: processor-cycles executed in a second; 0: nothing was executed. */
-static void report_end(const Call *c, uint64_t cycles, double rate)
+void report_end(const Call *c, uint64_t cycles, double rate)
 {
-	double real = 1e9 / c->m->clock * (double)c->m->processors, seconds = seconds_now() - c->began;
-	if (c->json) {
-		buf_printf(c->out, "\"simulated_cycles\": %" PRIu64 ", \"processors\": %" PRId64 ", \"host_seconds\": %.6f",
-		           cycles, c->m->processors, seconds);
-		if (rate > 0)
-			buf_printf(c->out, ", \"processor_cycles_per_second\": %.6g, \"times_real_time\": %.4g", rate,
-			           rate / real);
-		buf_puts(c->out, "}\n");
+	int64_t processors = c->used ? c->used : c->m->processors;
+	double simulated = 1e-9 * c->m->clock * (double)cycles, seconds = clock_seconds() - c->began;
+	double times = rate > 0 ? rate * 1e-9 * c->m->clock / (double)processors : simulated / seconds;
+	if (!c->json) {
+		buf_printf(c->out, "# %" PRIu64 " simulated cycles, %" PRId64 " processors, %.6g simulated seconds, %.3f s on this "
+		           "computer, %.3g times real time\n", cycles, processors, simulated, seconds, times);
 		return;
 	}
-	buf_printf(c->out, "# %" PRIu64 " simulated cycles, %" PRId64 " processors, %.3f s on this computer", cycles,
-	           c->m->processors, seconds);
+	buf_printf(c->out, "\"simulated_cycles\": %" PRIu64 ", \"processors\": %" PRId64 ", \"simulated_seconds\": %.6g, "
+	           "\"host_seconds\": %.6f, ", cycles, processors, simulated, seconds);
 	if (rate > 0)
-		buf_printf(c->out, ", %.2f times real time", rate / real);
-	buf_puts(c->out, "\n");
+		buf_printf(c->out, "\"processor_cycles_per_second\": %.6g, ", rate);
+	buf_printf(c->out, "\"times_real_time\": %.4g}\n", times);
 }
 
-static void json_begin(const Call *c)
+void json_begin(const Call *c)
 {
 	buf_puts(c->out, "{\"machine\": ");
 	json_put(c->out, c->m->name);
 	buf_puts(c->out, ", ");
 }
 
-/* ---- routines: recorded, scheduled, checked ---- */
+/* ---- failing without ending the report ---- */
 
-static const RoutineDef *operand_routine(const Call *c)
+const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg)
 {
-	const RoutineDef *def = routine_find(c->operand);
-	if (def)
-		return def;
-	Buf names = { .arena = &c->cx->scratch };
-	buf_puts(&names, "the routines are:");
-	for (size_t i = 0; i < routine_def_count; i++)
-		buf_printf(&names, " %s", routine_defs[i].name);
-	fail(c->cx, MP_BAD_INPUT, names.s, "there is no routine '%s'", c->operand);
+	jmp_buf here, *outer = cx->edge;
+	size_t start = cx->messages.len;
+	cx->edge = &here;
+	if (setjmp(here) == 0) {
+		body(arg);
+		cx->edge = outer;
+		return NULL;
+	}
+	cx->edge = outer;
+	if (cx->status == MP_NO_MEMORY)
+		longjmp(*outer, 1);
+	static const char kind[] = "error: ";
+	const char *said = cx->messages.s + start, *at = strstr(said, kind);
+	at = at ? at + sizeof kind - 1 : said;
+	const char *why = arena_copy(&cx->scratch, at, strcspn(at, "\n"));
+	cx->messages.len = start;
+	cx->messages.s[start] = '\0';
+	cx->errors = 0;
+	cx->status = MP_OK;
+	return why;
 }
 
-static Routine *routine_make(const Call *c, const RoutineDef *def)
-{
-	const ScheduleOptions o = { .level = (int)c->level };
-	Routine *r = schedule(c->cx, c->m, routine_record(c->cx, c->m, def), &o);
-	const char *fault = check_routine(c->cx, c->m, r);
-	if (fault)
-		fail(c->cx, MP_FAILED, "this is a fault of the scheduler, please report it",
-		     "%s: the schedule breaks a rule of the machine: %s", def->name, fault);
-	r->report.checked = true;
-	r->update = def->update;
-	if (def->update)
-		r->report.seed_metric = (double)(c->m->switch_interval * r->report.transfers) / r->report.cycles;
-	return r;
-}
-
-static double percent_of_bound(const Report *r)
-{
-	return 100.0 * r->bound / r->cycles;
-}
-
-/* ---- efficiency ---- */
-
-static void efficiency_json(Buf *out, const Routine *r)
-{
-	static const char *const truth[] = { "false", "true" };
-	const Report *p = &r->report;
-	buf_puts(out, "{\"name\": ");
-	json_put(out, r->name);
-	buf_printf(out, ", \"operations\": %u, \"cycles\": %u, \"bound\": %u, \"percent_of_bound\": %.2f, "
-	           "\"seed_metric\": %.4f, ", p->operations, p->cycles, p->bound, percent_of_bound(p), p->seed_metric);
-	buf_printf(out, "\"registers\": %u, \"spills\": %u, \"checked\": %s, \"optimal\": %s, ", p->registers, p->spills,
-	           truth[p->checked], truth[p->optimal]);
-	buf_printf(out, "\"bound_resource\": %u, \"bound_path\": %u, \"bound_hrt\": %u, \"seconds\": %.6f}",
-	           p->bound_resource, p->bound_path, p->bound_hrt, p->seconds);
-}
-
-static void efficiency_text(Buf *out, const Routine *r, const RoutineDef *def)
-{
-	const Report *p = &r->report;
-	buf_printf(out, "%-15s %10u %7u %7u %8.2f%s %6.1f %9u %6u  %-7s  %s\n", r->name, p->operations, p->cycles, p->bound,
-	           percent_of_bound(p), p->optimal ? "*" : " ", 100 * p->seed_metric, p->registers, p->spills,
-	           p->checked ? "yes" : "no", def->about);
-}
+/* ---- efficiency, switch, machine ---- */
 
 static void run_efficiency(Call *c)
 {
-	uint64_t cycles = 0;
-	if (!c->routines)
-		fail(c->cx, MP_BAD_INPUT, "write --routines for the routines of the library", "efficiency of what?");
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"routines\": [");
-	} else {
-		buf_printf(c->out, "%-15s %10s %7s %7s %9s %6s %9s %6s  %s\n", "routine", "operations", "cycles", "bound", "% of it ",
-		           "seed %", "registers", "spills", "checked");
-	}
-	for (size_t i = 0; i < routine_def_count; i++) {
-		const Routine *r = routine_make(c, &routine_defs[i]);
-		cycles += r->report.cycles;
-		if (c->json) {
-			buf_puts(c->out, i ? ", " : "");
-			efficiency_json(c->out, r);
-		} else {
-			efficiency_text(c->out, r, &routine_defs[i]);
-		}
-	}
-	buf_puts(c->out, c->json ? "], " :
-	         "\n# bound: no schedule is shorter; *: proven that none is shorter than this one\n"
-	         "# seed %: cycles that issue an add or a multiply; for exchanges, those the switch needs (section 6.2.2)\n");
-	report_end(c, cycles, 0);
+	if (c->routines && c->operands)
+		fail(c->cx, MP_BAD_INPUT, "leave one of the two out", "efficiency of %s, or of --routines?", c->operand[0]);
+	(c->routines ? run_routines : run_networks)(c);
 }
-
-/* ---- microcode, trace ---- */
-
-static void run_microcode(Call *c)
-{
-	const Routine *r = routine_make(c, operand_routine(c));
-	if (c->json) {
-		Buf text = { .arena = &c->cx->scratch };
-		microcode_print(c->m, r, &text);
-		json_begin(c);
-		buf_puts(c->out, "\"routine\": ");
-		efficiency_json(c->out, r);
-		buf_puts(c->out, ", \"microcode\": ");
-		json_put(c->out, text.s);
-		buf_puts(c->out, ", ");
-	} else {
-		microcode_print(c->m, r, c->out);
-	}
-	report_end(c, r->report.cycles, 0);
-}
-
-static void run_trace(Call *c)
-{
-	const struct {
-		const char *name, *path;
-		void (*write)(Ctx *, const Machine *, const Routine *, const char *);
-	} traces[] = {
-		{ "kanata", c->kanata, trace_kanata },
-		{ "chrome", c->chrome, trace_chrome },
-	};
-	if (!c->kanata && !c->chrome)
-		fail(c->cx, MP_BAD_INPUT, "write --kanata FILE (opens in Konata) or --chrome FILE (opens in Perfetto)",
-		     "trace to where?");
-	const Routine *r = routine_make(c, operand_routine(c));
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"routine\": ");
-		efficiency_json(c->out, r);
-		buf_puts(c->out, ", ");
-	} else {
-		buf_printf(c->out, "%s: %u operations in %u cycles\n", r->name, r->report.operations, r->report.cycles);
-	}
-	for (size_t i = 0; i < COUNT(traces); i++) {
-		if (!traces[i].path)
-			continue;
-		traces[i].write(c->cx, c->m, r, traces[i].path);
-		if (c->json) {
-			buf_printf(c->out, "\"%s\": ", traces[i].name);
-			json_put(c->out, traces[i].path);
-			buf_puts(c->out, ", ");
-		} else {
-			buf_printf(c->out, "wrote %s\n", traces[i].path);
-		}
-	}
-	report_end(c, r->report.cycles, 0);
-}
-
-/* ---- switch, machine ---- */
 
 static void run_switch(Call *c)
 {
-	switch_command(c->cx, c->m, c->operand, c->dead, c->deads, c->json, c->out);
-	if (!c->json)
-		report_end(c, 0, 0);
+	if (c->json)
+		json_begin(c);
+	c->failure = switch_command(c->cx, c->m, c->operand[0], c->dead, c->deads, c->json, c->out);
+	c->remedy = "route less, or use a machine whose switch can carry it";
+	report_end(c, 0, 0);
 }
 
 static void run_machine(Call *c)
 {
 	if (!c->json) {
 		machine_print(c->m, c->out);
+		report_end(c, 0, 0);
 		return;
 	}
 	json_begin(c);
@@ -233,32 +95,13 @@ static void run_machine(Call *c)
 		const MachineRow *row = &machine_rows[i];
 		const void *field = (const char *)c->m + row->offset;
 		double value = row->real ? *(const double *)field : (double)*(const int64_t *)field;
-		buf_printf(c->out, "%s\"%s\": %.12g", i ? ", " : "", row->name, value);
+		buf_printf(c->out, "%s\"%s\": {\"value\": %.12g, \"unit\": \"%s\", \"from\": ", i ? ", " : "", row->name, value,
+		           row->unit);
+		json_put(c->out, c->m->from[i].text);
+		buf_puts(c->out, "}");
 	}
-	buf_puts(c->out, "}}\n");
-}
-
-/* ---- bench ---- */
-
-static void run_bench(Call *c)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	uint32_t threads = c->threads ? (uint32_t)c->threads : cpus > 0 && cpus < MOST_THREADS ? (uint32_t)cpus : 1;
-	c->level = 0;                                        /* another cycle less makes no difference here */
-	const Routine *r = routine_make(c, routine_find("forward"));
-	double rate = execute_bench(c->cx, c->m, r, (uint32_t)c->m->processors, threads, 1);
-	if (c->json) {
-		json_begin(c);
-		buf_printf(c->out, "\"routine\": \"%s\", \"cycles\": %u, \"threads\": %u, \"kernel\": ", r->name,
-		           r->report.cycles, threads);
-		json_put(c->out, kernel_name());
-		buf_puts(c->out, ", ");
-	} else {
-		buf_printf(c->out, "%s on %s: %.3g billion processor-cycles a second; the machine itself makes %.3g\n",
-		           r->name, c->m->name, rate / 1e9, (double)c->m->processors / c->m->clock);
-		buf_printf(c->out, "%u thread%s, kernels for %s\n", threads, threads == 1 ? "" : "s", kernel_name());
-	}
-	report_end(c, r->report.cycles, rate);
+	buf_puts(c->out, "}, ");
+	report_end(c, 0, 0);
 }
 
 /* ---- tables and arguments ---- */
@@ -278,27 +121,55 @@ static const OptionRow option_rows[] = {                    /* the first two go 
 	{ "chrome", IS_TEXT, offsetof(Call, chrome), 0 },
 	{ "dead", IS_LIST, offsetof(Call, dead), 0 },
 	{ "threads", IS_COUNT, offsetof(Call, threads), MOST_THREADS },
+	{ "procs", IS_TEXT, offsetof(Call, procs), 0 },
+	{ "traced", IS_FLAG, offsetof(Call, traced), 0 },
+	{ "simulate", IS_FLAG, offsetof(Call, simulate), 0 },
+	{ "cases", IS_COUNT, offsetof(Call, cases), 100000000 },
+	{ "sum", IS_TEXT, offsetof(Call, sum), 0 },
+	{ "compiler", IS_TEXT, offsetof(Call, compiler), 0 },
+	{ "sigmoid", IS_TEXT, offsetof(Call, sigmoid), 0 },
+	{ "bundle", IS_COUNT, offsetof(Call, bundle), 100000 },
+	{ "update", IS_COUNT, offsetof(Call, update), 100000 },
+	{ "printed", IS_FLAG, offsetof(Call, printed), 0 },
+	{ "whole", IS_FLAG, offsetof(Call, whole), 0 },
+	{ "execute", IS_FLAG, offsetof(Call, execute), 0 },
+	{ "net", IS_TEXT, offsetof(Call, net), 0 },
+	{ "out", IS_TEXT, offsetof(Call, write), 0 },
+	{ "csv", IS_FLAG, offsetof(Call, csv), 0 },
 };
 
 static const Verb verbs[] = {
-	{ "machine", "[FILE]", "", run_machine },
-	{ "efficiency", NULL, " routines level ", run_efficiency },
-	{ "microcode", "ROUTINE", " level ", run_microcode },
-	{ "trace", "ROUTINE", " level kanata chrome ", run_trace },
-	{ "switch", "ring|tree:K|random:SEED|FILE", " dead ", run_switch },
-	{ "bench", NULL, " threads ", run_bench },
+	{ "machine", "[FILE]", 1, " ", run_machine },
+	{ "table1", NULL, 0, " sum compiler execute threads bundle update sigmoid ", run_table1 },
+	{ "table2", NULL, 0, " ", run_table2 },
+	{ "figures", NULL, 0, " out bundle update sigmoid ", run_figures },
+	{ "model", "FILE.topo", 1, " cases procs sum printed whole simulate bundle ", run_model },
+	{ "sweep", "NAME=FROM..TO", MOST_OPERANDS, " net cases procs sum compiler sigmoid bundle update csv ", run_sweep },
+	{ "calibrate", NULL, 0, " sum out bundle update sigmoid ", run_calibrate },
+	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler sigmoid bundle update ", run_efficiency },
+	{ "microcode", "ROUTINE|FILE", 1, " level ", run_microcode },
+	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome ", run_trace },
+	{ "run", "ROUTINE|FILE", 1, " level procs traced threads simulate ", run_run },
+	{ "switch", "ring|tree:K|random:SEED|FILE", 1, " dead ", run_switch },
+	{ "bench", NULL, 0, " threads ", run_bench },
 };
 
-static uint64_t count_read(const Call *c, const OptionRow *row, const char *value)
+uint64_t whole_number(const Call *c, const char *option, const char *value, uint64_t least, uint64_t most)
 {
 	char *end;
 	unsigned long long n = strtoull(value, &end, 10);
-	if (value[0] < '0' || value[0] > '9' || *end || n > row->most) {
+	if (value[0] < '0' || value[0] > '9' || *end || n < least || n > most) {
 		Buf remedy = { .arena = &c->cx->scratch };
-		buf_printf(&remedy, "write a whole number from 0 to %" PRIu64, row->most);
-		fail(c->cx, MP_BAD_INPUT, remedy.s, "--%s cannot be '%s'", row->name, value);
+		buf_printf(&remedy, "write a whole number from %" PRIu64 " to %" PRIu64, least, most);
+		fail(c->cx, MP_BAD_INPUT, remedy.s, "--%s cannot be '%s'", option, value);
 	}
 	return n;
+}
+
+uint32_t threads_of(const Call *c)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	return c->threads ? (uint32_t)c->threads : cpus > 0 && cpus < MOST_THREADS ? (uint32_t)cpus : 1;
 }
 
 static bool option_fits(const Verb *v, const OptionRow *row)
@@ -337,7 +208,7 @@ static void option_take(Call *c, const char *word)
 	else if (row->kind == IS_TEXT)
 		*(const char **)field = equals + 1;
 	else if (row->kind == IS_COUNT)
-		*(uint64_t *)field = count_read(c, row, equals + 1);
+		*(uint64_t *)field = whole_number(c, row->name, equals + 1, 0, row->most);
 	else if (c->deads < MOST_DEAD)
 		c->dead[c->deads++] = equals + 1;
 	else
@@ -364,32 +235,48 @@ static const char *usage(Arena *a, const Verb *v)
 {
 	Buf b = { .arena = a };
 	buf_printf(&b, "write: %s %s", v->name, v->operand ? v->operand : "and options");
+	if (v->operand && strncmp(v->operand, "ROUTINE", 7) == 0) {
+		buf_puts(&b, "; ");
+		routine_names(&b);
+	}
 	return b.s;
 }
 
 static void operand_take(Call *c, const char *word)
 {
-	if (!c->verb->operand || c->operand)
+	if (c->operands == c->verb->most)
 		fail(c->cx, MP_BAD_INPUT, usage(&c->cx->scratch, c->verb), "'%s' is one operand too many for %s", word,
 		     c->verb->name);
-	c->operand = word;
+	c->operand[c->operands++] = word;
 }
 
+/* The operand of `machine` is the machine itself. */
+static const char *machine_name(const Call *c)
+{
+	const char *file = c->verb->run == run_machine ? c->operand[0] : NULL;
+	if (file && c->machine)
+		fail(c->cx, MP_BAD_INPUT, "write one of the two", "which machine, '%s' or --machine '%s'?", file, c->machine);
+	return file ? file : c->machine ? c->machine : "gf11";
+}
+
+/* A report goes out whole or not at all; one that says that something failed goes out before the message. */
 void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 {
 	if (argc < 1)
 		fail(cx, MP_BAD_INPUT, "name a command", "gf11 does what?");
-	Call c = { .cx = cx, .out = out, .verb = verb_find(cx, argv[0]), .level = 1, .began = seconds_now() };
+	Buf report = { .arena = out->arena };
+	Call c = { .cx = cx, .out = &report, .verb = verb_find(cx, argv[0]), .level = 1, .began = clock_seconds() };
 	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], "--", 2) == 0)
 			option_take(&c, argv[i] + 2);
 		else
 			operand_take(&c, argv[i]);
 	}
-	bool file = c.verb->run == run_machine;              /* its operand is the machine itself */
-	if (c.verb->operand && !c.operand && !file)
+	if (c.verb->operand && c.verb->operand[0] != '[' && !c.operands)
 		fail(cx, MP_BAD_INPUT, usage(&cx->scratch, c.verb), "%s needs an operand", c.verb->name);
-	const char *name = file && c.operand ? c.operand : c.machine;
-	c.m = machine_open(cx, name ? name : "gf11");
+	c.m = machine_open(cx, machine_name(&c));
 	c.verb->run(&c);
+	*out = report;
+	if (c.failure)
+		fail(cx, MP_FAILED, c.remedy, "%s", c.failure);
 }

@@ -5,7 +5,10 @@
  * The controller holds a limited number of microcode lines and runs one routine at a time, from its first line to
  * its last; before each call the host has set the relocation registers.  Cycles of routines, cycles that a call
  * costs, and the host's own time for reading and writing processor memory are counted apart (report, sections 2 and
- * 4.2). */
+ * 4.2).
+ *
+ * Routines have no branches, so what they cost does not depend on values: a dry controller keeps the same account and
+ * executes nothing; memory stays as it is. */
 #include <assert.h>
 
 #include "gf11.h"
@@ -21,12 +24,13 @@ static void check_room(const Controller *c, const Routine *r)
 {
 	if (r->lines > c->m->block)
 		fail(c->cx, MP_BAD_INPUT, "cut the routine into parts, or use a machine file with longer blocks",
-		     "%s has %u lines of microcode; the longest subroutine of %s is %lld", r->name, r->lines,
-		     c->m->name, (long long)c->m->block);
+		     "%s has %u lines of microcode; the longest subroutine of %s is %lld: %lld too many", r->name, r->lines,
+		     c->m->name, (long long)c->m->block, (long long)(r->lines - c->m->block));
 	if ((int64_t)c->lines + r->lines > c->m->microcode)
 		fail(c->cx, MP_BAD_INPUT, "share routines by relocation, or use a machine file with more microcode",
-		     "%s does not fit: %u lines with %u in use already; the controller of %s holds %lld", r->name,
-		     r->lines, c->lines, c->m->name, (long long)c->m->microcode);
+		     "%s does not fit: %u lines with %u in use already; the controller of %s holds %lld: %lld too many",
+		     r->name, r->lines, c->lines, c->m->name, (long long)c->m->microcode,
+		     (long long)((int64_t)c->lines + r->lines - c->m->microcode));
 }
 
 uint32_t controller_load(Controller *c, const Routine *r)
@@ -41,9 +45,10 @@ uint32_t controller_load(Controller *c, const Routine *r)
 		c->routine = arena_grow(keep, c->routine, c->room, room, sizeof *c->routine);
 		c->prepared = arena_grow(keep, c->prepared, c->room, room, sizeof *c->prepared);
 		c->cycles = arena_grow(keep, c->cycles, c->room, room, sizeof *c->cycles);
+		c->called = arena_grow(keep, c->called, c->room, room, sizeof *c->called);
 		c->room = room;
 	}
-	c->prepared[c->routines] = execute_prepare(c->cx, c->p, r);
+	c->prepared[c->routines] = c->dry ? NULL : execute_prepare(c->cx, c->p, r);
 	c->cycles[c->routines] = routine_cycles(c->m, r);
 	c->routine[c->routines] = r;
 	c->lines += r->lines;
@@ -58,9 +63,8 @@ void controller_base(Controller *c, uint32_t n, uint32_t address)
 	c->base[n] = address;
 }
 
-void controller_call(Controller *c, uint32_t routine)
+static void execute(Controller *c, uint32_t routine)
 {
-	assert(routine < c->routines);
 	char why[200];
 	if (execute_refuses(c->p, c->prepared[routine], c->base, why, sizeof why))
 		fail(c->cx, MP_BAD_INPUT, "set the relocation register to another address before the call", "%s", why);
@@ -68,6 +72,14 @@ void controller_call(Controller *c, uint32_t routine)
 		execute_traced(c->p, c->routine[routine], c->base, c->trace, c->trace_user);
 	else
 		execute_fast(c->p, c->prepared[routine], c->base);
+}
+
+void controller_call(Controller *c, uint32_t routine)
+{
+	assert(routine < c->routines);
+	if (!c->dry)
+		execute(c, routine);
+	c->called[routine]++;
 	c->account.calls++;
 	c->account.cycles += c->cycles[routine];
 	c->account.call_cycles += (uint64_t)c->m->host_call;
@@ -94,7 +106,7 @@ static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t ad
 void host_write(Controller *c, uint32_t proc, bool dram, uint32_t addr, const Cell *w, uint32_t count)
 {
 	uint32_t *at = host_words(c, proc, dram, addr, count);
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count && !c->dry; i++)
 		at[(size_t)i * c->p->lanes] = w[i].u;
 }
 

@@ -10,7 +10,7 @@
  *
  * and the same for memory, where a store, put, fetch or flush is the result.  Registers that are written anew begin a
  * web of their own, so only masked moves order anything there.  Words of memory are the same if base and offset are; an
- * indexed access may touch every word of its base. */
+ * indexed access may touch every word of its base, and, if bases overlap, any access every word of other bases. */
 #include <assert.h>
 #include <string.h>
 
@@ -18,41 +18,37 @@
 
 /* ---- shapes: the table of forms in gf11.h ---------------------------------------------------------------------- */
 
-enum { AT_START, AT_NEXT, AT_LAST };                         /* t, t + 1, t + latency - 1 */
-typedef struct Take { uint8_t resource, when; } Take;
-static const struct { uint8_t takes; Take take[MOST_USES]; } form_takes[FORMS] = {
-	[FORM_RR] = { 1, { { RES_ALU, AT_START } } },
-	[FORM_R] = { 1, { { RES_ALU, AT_START } } },
-	[FORM_CMP] = { 1, { { RES_ALU, AT_START } } },
-	[FORM_SELECT] = { 1, { { RES_ALU, AT_START } } },
-	[FORM_MASKED] = { 1, { { RES_ALU, AT_START } } },
-	[FORM_IMM] = { 1, { { RES_ALU, AT_START } } },
-	[FORM_LOAD] = { 2, { { RES_PORT, AT_START }, { RES_SRAM, AT_START } } },
-	[FORM_STORE] = { 2, { { RES_PORT, AT_START }, { RES_SRAM, AT_START } } },
-	[FORM_LOOKUP] = { 3, { { RES_PORT, AT_START }, { RES_PORT, AT_NEXT }, { RES_SRAM, AT_START } } },
-	[FORM_PUT] = { 3, { { RES_PORT, AT_START }, { RES_PORT, AT_NEXT }, { RES_SRAM, AT_NEXT } } },
-	[FORM_FETCH] = { 3, { { RES_DRAM, AT_START }, { RES_BANK, AT_START }, { RES_SRAM, AT_LAST } } },
-	[FORM_FLUSH] = { 3, { { RES_DRAM, AT_START }, { RES_BANK, AT_START }, { RES_SRAM, AT_START } } },
-	[FORM_XFER] = { 3, { { RES_SWITCH, AT_START }, { RES_PORT, AT_START }, { RES_PORT, AT_LAST } } },
-};
+static void use_add(Shape *s, uint8_t resource, int64_t at, int64_t busy)
+{
+	const Use *last = s->uses ? &s->use[s->uses - 1] : NULL;
+	if (last && last->resource == resource && last->at == at)
+		return;                                      /* a transfer of one cycle goes out and in at once */
+	s->use[s->uses++] = (Use){ resource, (int32_t)at, (int32_t)busy };
+	if (at + busy > s->span)
+		s->span = (int32_t)(at + busy);
+}
+
+static void uses_add(Shape *s, uint8_t resource, unsigned when, int64_t busy)
+{
+	if (when & AT_START)
+		use_add(s, resource, 0, busy);
+	if (when & AT_NEXT)
+		use_add(s, resource, 1, busy);
+	if (when & AT_LAST)
+		use_add(s, resource, s->latency - 1, busy);
+}
 
 static void shape_fill(const Machine *m, int op, Shape *s)
 {
-	const int64_t busy[] = { [RES_ALU] = m->alu_interval, [RES_PORT] = 1, [RES_SRAM] = m->sram_interval,
-	                         [RES_DRAM] = m->dram_interval, [RES_SWITCH] = m->switch_interval, [RES_BANK] = m->dram_busy };
-	int form = ops[op].form;
-	*s = (Shape){ .unit = ops[op].unit, .form = (uint8_t)form, .latency = (int32_t)op_latency(m, op) };
-	s->span = s->latency;
-	for (int k = 0; k < form_takes[form].takes; k++) {
-		const Take *t = &form_takes[form].take[k];
-		const int32_t at[] = { [AT_START] = 0, [AT_NEXT] = 1, [AT_LAST] = s->latency - 1 };
-		Use u = { t->resource, at[t->when], (int32_t)busy[t->resource] };
-		bool twice = s->uses && s->use[s->uses - 1].resource == u.resource && s->use[s->uses - 1].at == u.at;
-		if (!twice)                                  /* a transfer of one cycle goes out and in at once */
-			s->use[s->uses++] = u;
-		if (u.at + u.busy > s->span)
-			s->span = u.at + u.busy;
-	}
+	const FormInfo *form = &forms[ops[op].form];
+	int32_t latency = (int32_t)op_latency(m, op);
+	*s = (Shape){ .unit = ops[op].unit, .form = ops[op].form, .latency = latency, .span = latency };
+	uses_add(s, RES_ALU, s->unit == UNIT_ALU ? AT_START : 0, m->alu_interval);
+	uses_add(s, RES_DRAM, s->unit == UNIT_DRAM ? AT_START : 0, m->dram_interval);
+	uses_add(s, RES_BANK, s->unit == UNIT_DRAM ? AT_START : 0, m->dram_busy);
+	uses_add(s, RES_SWITCH, s->unit == UNIT_SWITCH ? AT_START : 0, m->switch_interval);
+	uses_add(s, RES_PORT, form->port, 1);
+	uses_add(s, RES_SRAM, form->sram, m->sram_interval);
 }
 
 /* ---- building -------------------------------------------------------------------------------------------------- */
@@ -71,6 +67,9 @@ typedef struct Region {                                      /* words under one 
 	Gather written, looked;
 } Region;
 
+/* All reads and writes under one base so far, as bases that may lie on the same words see them. */
+typedef struct Past { uint32_t list[2]; Gather set[2]; } Past;   /* [write]; lists of what is not yet in the set */
+
 typedef struct Builder {
 	Ctx *cx;
 	Arena *arena;
@@ -80,8 +79,9 @@ typedef struct Builder {
 	Cons *cons;         size_t conses, cons_room;
 	Place *place[2];                                     /* registers, conditions */
 	MemWord *word;         uint64_t word_mask;
-	Region *region[2];                                   /* SRAM, DRAM */
-	bool wide[2];                                        /* every access counts as indexed: bases may overlap */
+	Region *region[2];                                   /* SRAM, DRAM: [bases + 1], the last one of spilled words */
+	Past *past[2];                                       /* NULL: no two bases meet */
+	uint32_t bases[2];
 	uint32_t node_room;
 } Builder;
 
@@ -225,16 +225,6 @@ static void add_places(Builder *b, uint32_t node, const Rec *r)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-typedef struct Access { bool is, write, dram, indexed; } Access;
-static const Access form_access[FORMS][2] = {
-	[FORM_LOAD] = { { .is = true } },
-	[FORM_STORE] = { { .is = true, .write = true } },
-	[FORM_LOOKUP] = { { .is = true, .indexed = true } },
-	[FORM_PUT] = { { .is = true, .write = true, .indexed = true } },
-	[FORM_FETCH] = { { .is = true, .dram = true }, { .is = true, .write = true } },
-	[FORM_FLUSH] = { { .is = true }, { .is = true, .write = true, .dram = true } },
-};
-
 /* Makes one node stand for a list of nodes and for what `set` stood for; delays are 0 or, for writes, their latency. */
 static void gather_add(Builder *b, Gather *set, uint32_t list, bool writes)
 {
@@ -253,7 +243,7 @@ static void gather_add(Builder *b, Gather *set, uint32_t list, bool writes)
 }
 
 /* A join must come before the node that waits for it: this is done before that node is made. */
-static void memory_prepare(Builder *b, Region *r, const Access *x)
+static void memory_prepare(Builder *b, Region *r, const Touch *x)
 {
 	if (x->indexed && !x->write) {
 		gather_add(b, &r->written, r->writes, true);
@@ -330,22 +320,59 @@ static void narrow_access(Builder *b, Region *r, MemWord *w, uint32_t node, bool
 	r->writes = cons(b, node, r->writes);
 }
 
-static Region *region_of(Builder *b, const Access *x, const Rec *r)
+/* The same with other bases: before the node is made, and after. */
+static void others_prepare(Builder *b, const Touch *x, uint32_t base)
 {
-	return &b->region[x->dram][b->wide[x->dram] ? 0 : x->dram ? r->far.base : r->mem.base];
+	for (uint32_t i = 0; b->past[x->dram] && i < b->bases[x->dram]; i++) {
+		Past *p = &b->past[x->dram][i];
+		for (int write = !x->write; write < 2 && i != base; write++) { /* reads wait for writes only */
+			gather_add(b, &p->set[write], p->list[write], write);
+			p->list[write] = 0;
+		}
+	}
+}
+
+static void others_access(Builder *b, const Touch *x, uint32_t base, uint32_t node)
+{
+	if (!b->past[x->dram])
+		return;
+	int32_t gap = x->write ? 1 - latency_of(b, node) : 0;
+	for (uint32_t i = 0; i < b->bases[x->dram]; i++) {
+		const Past *p = &b->past[x->dram][i];
+		for (int write = !x->write; write < 2 && i != base; write++)
+			if (p->set[write].first != NOTHING)
+				link_add(b, p->set[write].first, node, (int32_t)p->set[write].delay + gap);
+	}
+	uint32_t *list = &b->past[x->dram][base].list[x->write];
+	*list = cons(b, node, *list);
+}
+
+static Addr address_of(const Touch *x, const Rec *r)
+{
+	return x->dram ? r->far : r->mem;
+}
+
+/* Spilled words lie where nothing else does: no index and no other base leads there. */
+static Region *region_of(Builder *b, const Touch *x, const Rec *r)
+{
+	bool spill = b->g->source->origin[r - b->g->source->rec] == NOTHING;
+	return &b->region[x->dram][spill ? b->bases[x->dram] : address_of(x, r).base];
 }
 
 static void add_memory(Builder *b, uint32_t node, const Rec *r)
 {
 	for (int k = 0; k < 2; k++) {
-		const Access *x = &form_access[ops[r->op].form][k];
+		const Touch *x = &forms[ops[r->op].form].touch[k];
 		if (!x->is)
 			continue;
+		Addr a = address_of(x, r);
 		Region *region = region_of(b, x, r);
-		if (x->indexed || b->wide[x->dram])
+		if (x->indexed)
 			wide_access(b, region, node, x->write);
 		else
-			narrow_access(b, region, word_find(b, x->dram, x->dram ? r->far : r->mem), node, x->write);
+			narrow_access(b, region, word_find(b, x->dram, a), node, x->write);
+		if (region - b->region[x->dram] == a.base)
+			others_access(b, x, a.base, node);
 	}
 }
 
@@ -354,10 +381,14 @@ static void add_record(Builder *b, uint32_t rec)
 	Graph *g = b->g;
 	const Rec *r = &g->source->rec[rec];
 	for (int k = 0; k < 2; k++) {
-		Access x = form_access[ops[r->op].form][k];
-		x.indexed = x.indexed || b->wide[x.dram];
-		if (x.is)
-			memory_prepare(b, region_of(b, &x, r), &x);
+		const Touch *x = &forms[ops[r->op].form].touch[k];
+		if (!x->is)
+			continue;
+		uint32_t base = address_of(x, r).base;
+		Region *region = region_of(b, x, r);
+		memory_prepare(b, region, x);
+		if (region - b->region[x->dram] == base)
+			others_prepare(b, x, base);
 	}
 	uint32_t node = node_new(b, rec, r->op);
 	if (forms[ops[r->op].form].uses & USES_FAR)
@@ -398,7 +429,7 @@ static void paths_fill(Graph *g)
 	}
 }
 
-/* Number of bases used in one memory; every access counts as indexed if they may overlap. */
+/* Bases of one memory, up to the last one in use. */
 static uint32_t bases_count(const Source *s, bool dram, bool *several)
 {
 	uint32_t most = 0;
@@ -421,9 +452,13 @@ static void builder_init(Builder *b, const Source *s)
 	for (int dram = 0; dram < 2; dram++) {
 		bool several;
 		uint32_t bases = bases_count(s, dram, &several);
-		b->wide[dram] = several && s->overlap;
-		b->region[dram] = NEW(b->arena, bases, Region);
-		for (uint32_t i = 0; i < bases; i++)
+		b->bases[dram] = bases;
+		if (several && s->overlap)
+			b->past[dram] = NEW(b->arena, bases, Past);
+		for (uint32_t i = 0; b->past[dram] && i < bases; i++)
+			b->past[dram][i].set[0].first = b->past[dram][i].set[1].first = NOTHING;
+		b->region[dram] = NEW(b->arena, (size_t)bases + 1, Region);
+		for (uint32_t i = 0; i < bases + 1; i++)
 			b->region[dram][i] = (Region){ .epoch = 1, .wide_writer = NOTHING, .written = { NOTHING, 0 },
 			                               .looked = { NOTHING, 0 } };
 	}
@@ -470,7 +505,7 @@ Source *source_new(Arena *arena, const Code *code)
 {
 	Source *s = NEW(arena, 1, Source);
 	*s = (Source){ .name = code->name ? code->name : "routine", .recs = code->recs, .regs = code->regs,
-	               .conds = code->conds, .overlap = code->bases_overlap };
+	               .conds = code->conds, .overlap = code->bases_overlap, .timed = code->timed, .reach = code->reach };
 	s->rec = NEW(arena, code->recs, Rec);
 	s->origin = NEW(arena, code->recs, uint32_t);
 	for (uint32_t i = 0; i < code->recs; i++) {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "cell.h"
 #include "execute.h"
@@ -94,6 +93,7 @@ Prepared *execute_prepare(Ctx *cx, const Processors *p, const Routine *r)
 	Flow *f = flow_make(cx, p, r);
 	Prepared *q = NEW(&cx->keep, 1, Prepared);
 	q->name = r->name;
+	q->spill_low = routine_spill_low(p->m, r);
 	q->space = f->space;
 	q->spaces = f->spaces;
 	q->apart = sequence_for(f, true);
@@ -116,6 +116,12 @@ const char *execute_refuses(const Processors *p, const Prepared *r, const uint32
 			snprintf(buf, size, "%s: address %llu (relocation register %u holds %llu) is outside the %llu "
 			         "words of %s", r->name, (unsigned long long)(at + s->high), s->base,
 			         (unsigned long long)at, (unsigned long long)words, memory);
+			return buf;
+		}
+		if (!s->far && s->base && at + s->reach >= r->spill_low) {
+			snprintf(buf, size, "%s: word %llu (relocation register %u holds %llu) lies among those for "
+			         "spilled words, from %u on", r->name, (unsigned long long)(at + s->reach), s->base,
+			         (unsigned long long)at, r->spill_low);
 			return buf;
 		}
 		if (s->far && at % (uint64_t)p->m->dram_banks) {
@@ -364,14 +370,7 @@ void execute_traced(Processors *p, const Routine *r, const uint32_t *base, Trace
 
 /* ---- bench ----------------------------------------------------------------------------------------------------- */
 
-static double seconds_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double execute_bench(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds)
+Measured execute_measure(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds)
 {
 	Switch *sw = switch_new(cx, m);
 	Processors *p = processors_new(cx, m, sw, procs, threads);
@@ -379,14 +378,22 @@ double execute_bench(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs
 	for (size_t i = 0; i < words; i++)
 		p->sram[i] = (Cell){ .f = (float)(i % 1021) / 1021 - 0.5f }.u;
 	Prepared *q = execute_prepare(cx, p, r);
-	double best = 0, work = (double)routine_cycles(m, r) * procs;
-	for (double start = seconds_now(), end = start; end - start < seconds;) {
-		double begin = seconds_now();
+	Measured all = { 0 };
+	uint64_t cycles = routine_cycles(m, r);
+	for (double start = clock_seconds(), end = start; end - start < seconds;) {
+		double begin = clock_seconds();
 		uint64_t calls = 0;
-		for (end = begin; end - begin < seconds / 10; end = seconds_now(), calls++)
+		for (end = begin; end - begin < seconds / 10; end = clock_seconds(), calls++)
 			execute_fast(p, q, NULL);
-		double rate = (double)calls * work / (end - begin);
-		best = rate > best ? rate : best;
+		double rate = (double)(calls * cycles) * procs / (end - begin);
+		all.rate = rate > all.rate ? rate : all.rate;
+		all.cycles += calls * cycles;
+		all.seconds += end - begin;
 	}
-	return best;
+	return all;
+}
+
+double execute_bench(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds)
+{
+	return execute_measure(cx, m, r, procs, threads, seconds).rate;
 }

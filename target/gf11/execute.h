@@ -51,10 +51,15 @@ typedef struct Sequence {
 	Stage *stage;       uint32_t stages;
 } Sequence;
 
-typedef struct Space { bool far, written; uint16_t base; uint32_t low, high; } Space; /* offsets used */
+typedef struct Space {            /* offsets used; reach: the last, with what is known of indices */
+	bool far, written;
+	uint16_t base;
+	uint32_t low, high, reach;
+} Space;
 
 struct Prepared {
 	const char *name;
+	uint32_t spill_low;       /* what is relocated in SRAM must lie below */
 	Space *space; uint32_t spaces;  /* [0] stands for the slots */
 	Sequence *apart;          /* right where words of different relocation registers are different words */
 	Sequence *safe;           /* right always */

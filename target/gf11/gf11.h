@@ -73,7 +73,9 @@ enum {
 };
 
 enum { USES_DST = 1, USES_A = 2, USES_B = 4, READS_CC = 8, WRITES_CC = 16, USES_MEM = 32, USES_FAR = 64, USES_K = 128 };
-typedef struct FormInfo { unsigned uses; } FormInfo;
+enum { AT_START = 1, AT_NEXT = 2, AT_LAST = 4 };             /* cycles t, t + 1, t + latency - 1 */
+typedef struct Touch { bool is, write, dram, indexed; } Touch; /* a word of memory; indexed: anywhere under its base */
+typedef struct FormInfo { unsigned uses; uint8_t port, sram; Touch touch[2]; } FormInfo; /* when it takes the port and SRAM */
 extern const FormInfo forms[FORMS];
 
 typedef struct OpInfo {
@@ -113,6 +115,8 @@ typedef struct Code {
 	uint32_t *split; uint32_t splits;                    /* places where it may be cut */
 	bool bases_overlap;                                  /* false: the caller promises that regions under different bases do not meet */
 	bool update;                                         /* the seed's metric counts transfers */
+	bool timed;                                          /* recorded about as it will run: that order is tried first */
+	uint32_t *reach;                                     /* [relocations] of g_reach, 0: nothing was said; NULL: of no base */
 } Code;
 
 typedef struct Processors Processors;
@@ -135,6 +139,9 @@ Reg  g_load(Gen *g, Addr mem);
 void g_store(Gen *g, Addr mem, Reg a);
 Reg  g_lookup(Gen *g, Addr mem, Reg index);                  /* index: integer, of each processor's own */
 void g_put(Gen *g, Addr mem, Reg index, Reg a);
+/* Says that lookups and puts under this base stay in its first words.  Otherwise they may lead anywhere, and no word of the
+ * code can be spilled. */
+void g_reach(Gen *g, uint16_t base, uint32_t words);
 void g_fetch(Gen *g, Addr mem, Addr far);                    /* DRAM to SRAM */
 void g_flush(Gen *g, Addr far, Addr mem);                    /* SRAM to DRAM */
 Reg  g_xfer(Gen *g, uint32_t configuration, Reg a);
@@ -174,8 +181,9 @@ typedef struct Routine {
 /* Level 0: list scheduling; 1 and more: search while the bound is not met, each level eight times as long.  `seconds` (0: no
  * limit) is turned into a number of placements, so that the result does not depend on the computer. */
 typedef struct ScheduleOptions { int level; double seconds; } ScheduleOptions;
-/* Words that find no register are spilled to SRAM from its last word downwards, under base 0 (report.spills counts moves of
- * words): microwords whose `rec` is UINT32_MAX.  Over machine.block lines it fails, naming routine and number. */
+/* Words that find no register are spilled to SRAM from its last word downwards, under base 0, past words that the code itself
+ * uses under base 0 (report.spills counts moves of words): microwords whose `rec` is UINT32_MAX.  What lies under other bases
+ * must keep below them, which execute_refuses sees to.  Over machine.block lines it fails, naming routine and number. */
 Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o);
 /* Cut at its split marks so that no part exceeds the block limit; `count` routines. */
 Routine **schedule_split(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o, uint32_t *count);
@@ -232,9 +240,10 @@ uint32_t route_colour(uint32_t n, uint32_t edges, const uint8_t *from, const uin
 void permutation_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports, uint16_t *to);
 void permutation_random(uint64_t seed, uint32_t ports, uint32_t routes, uint16_t *to);
 void dead_add(Ctx *cx, Switch *s, const char *spec);         /* crossbar:STAGE:N | link:STAGE:N:M | port:P */
-/* microprop gf11 switch; spec as above, or random:FIRST..LAST for all these seeds. */
-void switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads, bool json,
-                    Buf *out);
+/* microprop gf11 switch; spec as above, or random:FIRST..LAST[:ROUTES] for all these seeds.  NULL, or why it failed, in
+ * scratch.  JSON: members, each with a comma behind it. */
+const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads, bool json,
+                           Buf *out);
 
 /* ---- execute.c: processors -------------------------------------------------------------------------------------------- */
 
@@ -261,9 +270,12 @@ void execute_fast(Processors *p, const Prepared *r, const uint32_t *base); /* ba
 typedef struct TraceEvent { uint64_t cycle; uint32_t unit; const Micro *micro; uint64_t done; } TraceEvent;
 typedef void TraceFn(void *user, const TraceEvent *e);
 void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user);
+uint32_t routine_spill_low(const Machine *m, const Routine *r); /* first word of SRAM that is for spilled ones; m->sram: none is */
 uint32_t routine_cycles(const Machine *m, const Routine *r);  /* until the last result is there */
 /* Processor-cycles per second of a routine called again and again for so long: that of the best tenth. */
 double execute_bench(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds);
+typedef struct Measured { double rate; uint64_t cycles; double seconds; } Measured; /* rate as above; all cycles, all seconds */
+Measured execute_measure(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds);
 const char *kernel_name(void);                               /* what the fast loop is compiled for, as this CPU allows */
 
 /* ---- control.c: controller and host ----------------------------------------------------------------------------------- */
@@ -276,10 +288,11 @@ typedef struct Controller {
 	Ctx *cx;
 	const Machine *m;
 	Processors *p;
-	const Routine **routine; Prepared **prepared; uint32_t *cycles; uint32_t routines, room;
+	const Routine **routine; Prepared **prepared; uint32_t *cycles; uint64_t *called; uint32_t routines, room;
 	uint32_t lines;                                      /* of microcode in use */
 	uint32_t *base;                                      /* relocation registers */
 	bool traced;
+	bool dry;                                            /* set before anything is loaded: calls are counted, not executed */
 	TraceFn *trace; void *trace_user;
 	Account account;
 } Controller;
@@ -316,6 +329,7 @@ Reg constant(Constants *c, int k);
 Reg reciprocal(Constants *c, Reg x);                         /* 2^-126 <= |x| < 2^126: within one unit in the last place */
 Reg sigmoid_by_table(Constants *c, Reg x);                   /* 1 / (1 + e^-x), error at most 1.7e-4 (section 4.3) */
 Reg sigmoid_by_powers(Constants *c, Reg x);                  /* 1 / (1 + 2^-x) to float accuracy (section 4.3) */
+Reg power_of_two(Constants *c, Reg y);                       /* -126 <= y < 126, to float accuracy */
 Reg polynomial(Gen *g, const Reg *coefficient, uint32_t degree, Reg x); /* Horner; coefficient[degree] leads */
 Reg sum_tree(Gen *g, const Reg *v, uint32_t count);          /* halves summed first, the left one the larger */
 
@@ -336,7 +350,8 @@ Code *routine_record(Ctx *cx, const Machine *m, const RoutineDef *def);
 
 /* ---- commands.c: microprop gf11 ... -------------------------------------------------------------------------------------- */
 
-/* Runs one command: argv[0] is its name, operands and options (--name=value, --flag) follow.  Result to `out`, or it fails. */
+/* Runs one command: argv[0] is its name, operands and options (--name=value, --flag) follow.  Result to `out`, or it
+ * fails; or both, if the result is that something failed. */
 void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out);
 
 #endif

@@ -10,19 +10,20 @@ const char *const unit_names[UNITS] = {
 };
 
 const FormInfo forms[FORMS] = {
-	[FORM_RR] = { USES_DST | USES_A | USES_B },
-	[FORM_R] = { USES_DST | USES_A },
-	[FORM_CMP] = { WRITES_CC | USES_A | USES_B },
-	[FORM_SELECT] = { USES_DST | READS_CC | USES_A | USES_B },
-	[FORM_MASKED] = { USES_DST | READS_CC | USES_A },
-	[FORM_IMM] = { USES_DST | USES_K },
-	[FORM_LOAD] = { USES_DST | USES_MEM },
-	[FORM_STORE] = { USES_MEM | USES_A },
-	[FORM_LOOKUP] = { USES_DST | USES_MEM | USES_A },
-	[FORM_PUT] = { USES_MEM | USES_A | USES_B },
-	[FORM_FETCH] = { USES_MEM | USES_FAR },
-	[FORM_FLUSH] = { USES_MEM | USES_FAR },
-	[FORM_XFER] = { USES_DST | USES_K | USES_A },
+	[FORM_RR] = { .uses = USES_DST | USES_A | USES_B },
+	[FORM_R] = { .uses = USES_DST | USES_A },
+	[FORM_CMP] = { .uses = WRITES_CC | USES_A | USES_B },
+	[FORM_SELECT] = { .uses = USES_DST | READS_CC | USES_A | USES_B },
+	[FORM_MASKED] = { .uses = USES_DST | READS_CC | USES_A },
+	[FORM_IMM] = { .uses = USES_DST | USES_K },
+	[FORM_LOAD] = { USES_DST | USES_MEM, AT_START, AT_START, { { .is = true } } },
+	[FORM_STORE] = { USES_MEM | USES_A, AT_START, AT_START, { { .is = true, .write = true } } },
+	[FORM_LOOKUP] = { USES_DST | USES_MEM | USES_A, AT_START | AT_NEXT, AT_START, { { .is = true, .indexed = true } } },
+	[FORM_PUT] = { USES_MEM | USES_A | USES_B, AT_START | AT_NEXT, AT_NEXT,
+	               { { .is = true, .write = true, .indexed = true } } },
+	[FORM_FETCH] = { USES_MEM | USES_FAR, 0, AT_LAST, { { .is = true, .dram = true }, { .is = true, .write = true } } },
+	[FORM_FLUSH] = { USES_MEM | USES_FAR, 0, AT_START, { { .is = true }, { .is = true, .write = true, .dram = true } } },
+	[FORM_XFER] = { USES_DST | USES_K | USES_A, AT_START | AT_LAST, 0, { { 0 } } },
 };
 
 const OpInfo ops[GOPS] = {

@@ -22,6 +22,12 @@ Reg constant(Constants *c, int k)
 	return c->reg[k];
 }
 
+static Reg look_up(Gen *g, uint32_t off, Reg index)
+{
+	g_reach(g, 0, TABLE_WORDS);
+	return g_lookup(g, table(off), index);
+}
+
 /* x kept between low and high. */
 static Reg clamp(Gen *g, Reg x, Reg low, Reg high)
 {
@@ -37,7 +43,7 @@ Reg sigmoid_by_table(Constants *c, Reg x)
 	Reg place = g_fadd(g, g_fmul(g, clamp(g, x, low, high), scale), middle); /* 0 .. 255 */
 	Reg index = g_op(g, GOP_FIX, place, 0);
 	Reg part = g_fsub(g, place, g_op(g, GOP_FLOOR, place, 0));
-	Reg value = g_lookup(g, table(TABLE_SIGMOID), index), rise = g_lookup(g, table(TABLE_RISE), index);
+	Reg value = look_up(g, TABLE_SIGMOID, index), rise = look_up(g, TABLE_RISE, index);
 	return g_fadd(g, value, g_fmul(g, part, rise));
 }
 
@@ -53,7 +59,7 @@ Reg reciprocal(Constants *c, Reg x)
 	Reg one = constant(c, K_ONE), two = constant(c, K_BELOW_TWO);
 	Reg index = g_op(g, GOP_AND, g_op(g, GOP_SHR, x, shift), mask);
 	Reg scale = g_op(g, GOP_AND, x, above);
-	Reg r = g_op(g, GOP_ISUB, g_lookup(g, table(TABLE_RECIPROCAL), index), scale);
+	Reg r = g_op(g, GOP_ISUB, look_up(g, TABLE_RECIPROCAL, index), scale);
 	r = g_fmul(g, r, g_fsub(g, two, g_fmul(g, x, r)));
 	Reg rest = g_fsub(g, one, g_fmul(g, x, r));
 	return g_fadd(g, r, g_fmul(g, r, rest));
@@ -79,7 +85,7 @@ static Reg root_of_power(Constants *c, Reg h)
 }
 
 /* 2^y = 2^floor(y) (2^h)^2 with h = (y - floor(y)) / 2, for y between K_POWER_LOW and K_POWER_HIGH. */
-static Reg power_of_two(Constants *c, Reg y)
+Reg power_of_two(Constants *c, Reg y)
 {
 	Gen *g = c->g;
 	Reg half = constant(c, K_HALF), first = constant(c, K_POWER_FIRST);
@@ -87,7 +93,7 @@ static Reg power_of_two(Constants *c, Reg y)
 	Reg index = g_op(g, GOP_FIX, g_fadd(g, whole, first), 0);
 	Reg root = root_of_power(c, g_fmul(g, g_fsub(g, y, whole), half));
 	Reg part = g_fmul(g, root, root);
-	return g_fmul(g, g_lookup(g, table(TABLE_POWER), index), part);
+	return g_fmul(g, look_up(g, TABLE_POWER, index), part);
 }
 
 Reg sigmoid_by_powers(Constants *c, Reg x)

@@ -174,10 +174,22 @@ static size_t own_address(const Gen *g, Addr mem, uint32_t index)
 	return (uint32_t)(base_of(g, mem) + mem.off + index) % (uint32_t)g->m->sram;
 }
 
+/* What was said about indices is relied on when words are spilled. */
+static void check_reach(const Gen *g, Addr mem, const uint32_t *index)
+{
+	uint32_t words = g->code.reach ? g->code.reach[mem.base] : 0;
+	for (uint32_t i = 0; i < g->p->procs && words; i++)
+		if (mem.off + index[i] >= words)
+			fail(g->cx, MP_BAD_INPUT, "keep the index in its table, or say that the table is larger",
+			     "%s: processor %u goes to word %u under base %u, indices stay in its first %u", g->code.name, i,
+			     mem.off + index[i], mem.base, words);
+}
+
 static void simulate_lookup(Gen *g, const Rec *r)
 {
 	const uint32_t *index = reg_row(g, r->a);
 	uint32_t *dst = reg_row(g, r->dst);
+	check_reach(g, r->mem, index);
 	for (uint32_t i = 0; i < g->p->lanes; i++)
 		dst[i] = g->p->sram[own_address(g, r->mem, index[i]) * g->p->lanes + i];
 }
@@ -185,6 +197,7 @@ static void simulate_lookup(Gen *g, const Rec *r)
 static void simulate_put(Gen *g, const Rec *r)
 {
 	const uint32_t *value = reg_row(g, r->a), *index = reg_row(g, r->b);
+	check_reach(g, r->mem, index);
 	for (uint32_t i = 0; i < g->p->lanes; i++)
 		g->p->sram[own_address(g, r->mem, index[i]) * g->p->lanes + i] = value[i];
 }
@@ -283,6 +296,8 @@ Code *gen_end(Gen *g)
 		code->rec = keep_list(g, g->code.rec, code->recs, sizeof *code->rec);
 		code->split = keep_list(g, g->code.split, code->splits, sizeof *code->split);
 		code->splittable = code->splits > 0;
+		if (code->reach)
+			code->reach = keep_list(g, g->code.reach, (uint32_t)g->m->relocations, sizeof *code->reach);
 	}
 	gen_free(g);
 	return code;
@@ -344,6 +359,15 @@ Reg g_lookup(Gen *g, Addr mem, Reg index)
 void g_put(Gen *g, Addr mem, Reg index, Reg a)
 {
 	emit(g, (Rec){ .op = GOP_PUT, .mem = mem, .a = a, .b = index });
+}
+
+void g_reach(Gen *g, uint16_t base, uint32_t words)
+{
+	check_address(g, "SRAM", g->m->sram, (Addr){ base, words - 1 });
+	if (!g->code.reach)
+		g->code.reach = NEW(&g->arena, (size_t)g->m->relocations, uint32_t);
+	if (g->code.reach[base] < words)
+		g->code.reach[base] = words;
 }
 
 void g_fetch(Gen *g, Addr mem, Addr far)

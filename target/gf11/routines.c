@@ -121,6 +121,7 @@ static void make_look_up(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0], t = size[1];
 	Reg word[MOST];
+	g_reach(g, BASE_SRAM, n + t);
 	for (uint32_t i = 0; i < n; i++)
 		word[i] = g_lookup(g, data(n), g_load(g, data(i)));
 	store_all(g, n + t, word, n);
@@ -131,6 +132,7 @@ static void make_scatter(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
 	Reg index[MOST], word[MOST];
+	g_reach(g, BASE_SRAM, 2 * n + size[1]);
 	load_all(g, index, 0, n);
 	load_all(g, word, n, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -250,5 +252,7 @@ Code *routine_record(Ctx *cx, const Machine *m, const RoutineDef *def)
 {
 	Gen *g = gen_record(cx, m, def->name);
 	def->make(g, def->size);
-	return gen_end(g);
+	Code *code = gen_end(g);
+	code->update = def->update;
+	return code;
 }

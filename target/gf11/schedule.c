@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <xxhash.h>
 
 #include "schedule.h"
@@ -19,6 +18,8 @@
 enum { WIDE = 32 };                                          /* conditions on their way, for each that there is */
 enum { FIRST = 100000, FIRST_TRIALS = 4 };                   /* placements of level 0; so many trials at least */
 enum { NEAR_ENOUGH = 512 };                                  /* level 0 leaves this part of the bound to the next */
+enum { TIMED_GOOD = 32, TIMED_ENOUGH = 4, TIMED_WINDOW = 1024 }; /* likewise, if the recorded order gives it */
+enum { GOOD = 32 };                                          /* so near to the bound no other order is tried */
 
 typedef struct Search {
 	Graph *g;
@@ -77,12 +78,15 @@ static void by_head(Search *s)
 		s->priority[i] = s->g->early[i];
 }
 
-/* Whoever reads a condition goes first, so that its code is free again soon. */
-static void conditions_first(Search *s)
+/* Whoever reads a condition goes first, backward whoever writes it, so that its code is free again soon. */
+static void conditions_first(Search *s, bool backward)
 {
-	for (uint32_t i = 0; i < s->g->nodes; i++)
-		if (s->g->node[i].read[2] != NOTHING)
+	const Graph *g = s->g;
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const Node *n = &g->node[i];
+		if (backward ? n->dst != NOTHING && g->web[n->dst].cond : n->read[2] != NOTHING)
 			s->priority[i] += INT32_MAX;
+	}
 }
 
 /* Pushes the best schedule against its end and back, as long as that makes it shorter. */
@@ -100,6 +104,18 @@ static void push_both_ways(Search *s)
 	}
 }
 
+/* Code recorded about as it will run: what comes first goes first. */
+static void in_order(Search *s)
+{
+	for (uint32_t i = 0; i < s->g->nodes; i++)
+		s->priority[i] = -(int64_t)i;
+	try_list(s, false, TIMED_WINDOW, WIDE * s->limit[1]);
+	if (s->length > s->bounds.best + s->bounds.best / TIMED_GOOD)
+		try_list(s, false, UINT32_MAX, WIDE * s->limit[1]);
+	if (s->length <= s->bounds.best + s->bounds.best / TIMED_ENOUGH)
+		s->left = 0;
+}
+
 /* Windows of the list scheduler, the most promising first. */
 static const uint32_t windows[] = { 256, UINT32_MAX, 512, 128, 1024, 64 };
 
@@ -108,8 +124,8 @@ static void first_trial(Search *s, bool backward, uint32_t window, int32_t condi
 	if (met(s) || !s->left)
 		return;
 	(backward ? by_head : by_tail)(s);
-	if (conditions > s->limit[1] && !backward)
-		conditions_first(s);
+	if (conditions > s->limit[1])
+		conditions_first(s, backward);
 	try_list(s, backward, window, conditions);
 }
 
@@ -125,17 +141,17 @@ static void search_windows(Search *s)
 	}
 }
 
-static void search_first(Search *s)
+/* Trials longer than `most` are given up: most likely something comes near, and bad trials take long. */
+static void search_first(Search *s, int32_t most)
 {
-	serial_schedule(s->g, s->best);
-	int32_t serial = s->length = graph_length(s->g, s->best);
-	s->patience = 2 * s->bounds.best;                    /* most likely something comes near, and bad trials take long */
+	uint64_t few = FIRST_TRIALS * (uint64_t)s->g->nodes;
+	s->left = few > FIRST ? few : FIRST;
+	s->enough = s->bounds.best + s->bounds.best / NEAR_ENOUGH;
+	s->patience = most;
+	if (s->g->source->timed)
+		in_order(s);
 	search_windows(s);
 	s->patience = INT32_MAX;
-	if (s->length == serial) {
-		s->left = FIRST;
-		search_windows(s);
-	}
 	push_both_ways(s);
 }
 
@@ -156,8 +172,8 @@ static void search_more(Search *s)
 			by_head(s);
 		else
 			by_tail(s);
-		if (round / 16 % 2 && !backward)
-			conditions_first(s);
+		if (round / 16 % 2)
+			conditions_first(s, backward);
 		for (uint32_t i = 0; i < s->g->nodes; i++)
 			s->priority[i] = s->priority[i] * 4 + (int64_t)(mix(round << 32 | i) % noise);
 		int32_t before = s->length;
@@ -176,12 +192,8 @@ static uint64_t budget(const ScheduleOptions *o)
 	return o->seconds > 0 && most < (double)n ? (uint64_t)most : n;
 }
 
-static void search(Search *s, Arena *work, const ScheduleOptions *o)
+static void search_deep(Search *s, Arena *work, const ScheduleOptions *o)
 {
-	uint64_t few = FIRST_TRIALS * (uint64_t)s->g->nodes;
-	s->left = few > FIRST ? few : FIRST;
-	s->enough = s->bounds.best + s->bounds.best / NEAR_ENOUGH;
-	search_first(s);
 	s->enough = s->bounds.best;
 	if (o->level > 0 && !met(s)) {
 		s->left = budget(o);
@@ -203,31 +215,92 @@ static void limits_fill(const Graph *g, int32_t limit[2])
 	limit[1] = (int32_t)g->m->conditions - (g->dead[1] && g->m->conditions > 1);
 }
 
-static bool fits(Arena *work, const Graph *g, int32_t most[2])
+/* Code that just fits leaves no room for what could run at the same time: the list scheduler then goes step by step.  So
+ * if the bound is missed by far, another order, or more spilling than needed, may be shorter: all are tried.  This many
+ * parts of all registers are left free by spilling. */
+static const double slacks[] = { 0, 1 / 12., 1 / 6., 1 / 4. };
+enum { RECORDED, DEEP, ALONG, ORDERS, SPILLED = ORDERS, CHOICES = SPILLED + COUNT(slacks) };
+enum { FEWEST = UNITS };                                     /* registers to work with: operands and result */
+
+typedef struct Choices {
+	Ctx *cx;
+	Arena *work;
+	const Machine *m;
+	Graph *order[ORDERS];
+	int32_t most[ORDERS][2];                             /* registers and conditions each needs */
+	bool fits[ORDERS];
+	uint32_t unreached;                                  /* NOTHING: words may be spilled */
+} Choices;
+
+static void order_measure(Choices *c, int order, Graph *g)
 {
 	int32_t limit[2];
 	limits_fill(g, limit);
-	pressure_ordered(places_new(work, g), most);
-	return most[0] <= limit[0] && most[1] <= limit[1];
+	c->order[order] = g;
+	pressure_ordered(places_new(c->work, g), c->most[order]);
+	c->fits[order] = c->most[order][0] <= limit[0] && c->most[order][1] <= limit[1];
 }
 
-static Graph *graph_that_fits(Ctx *cx, Arena *work, const Machine *m, const Code *code)
+static Graph *order_that_fits(Choices *c, int order)
 {
-	int32_t most[2], again[2];
-	Graph *g = graph_build(cx, work, m, source_new(work, code));
-	if (fits(work, g, most))
-		return g;
-	Graph *other = graph_build(cx, work, m, source_reorder(work, g));
-	if (fits(work, other, again))
-		return other;
-	bool better = again[1] <= m->conditions && (again[0] < most[0] || most[1] > m->conditions);
-	if (better)
-		g = other;
-	if ((better ? again[1] : most[1]) > m->conditions)
-		fail(cx, MP_BAD_INPUT, "use a condition sooner after its comparison, or keep it in a register by select",
-		     "%s: %d conditions are needed at once, and the machine has %lld", g->source->name, (int)most[1],
+	if (!c->order[order]) {
+		Source *s = source_reorder(c->work, c->order[RECORDED], order == DEEP);
+		order_measure(c, order, graph_build(c->cx, c->work, c->m, s));
+	}
+	return c->fits[order] ? c->order[order] : NULL;
+}
+
+static int64_t registers_left(const Machine *m, size_t slack)
+{
+	return m->registers - UNITS - (int64_t)(slacks[slack] * (double)m->registers);
+}
+
+/* The one that needs the fewest registers. */
+static int order_best(const Choices *c)
+{
+	int best = -1;
+	for (int k = 0; k < ORDERS; k++)
+		if (c->most[k][1] <= c->m->conditions && (best < 0 || c->most[k][0] < c->most[best][0]))
+			best = k;
+	return best;
+}
+
+/* NULL: not needed, or the words find no place in SRAM. */
+static Graph *order_spilled(Choices *c, size_t slack)
+{
+	int64_t limit = registers_left(c->m, slack);
+	int order = order_best(c);
+	if (order < 0 || limit < FEWEST || c->unreached != NOTHING || (c->fits[order] && c->most[order][0] <= limit))
+		return NULL;
+	Source *s = source_spill(c->work, c->m, c->order[order]->source, (uint32_t)limit);
+	return s ? graph_build(c->cx, c->work, c->m, s) : NULL;
+}
+
+static Graph *choice_graph(Choices *c, int choice)
+{
+	return choice < SPILLED ? order_that_fits(c, choice) : order_spilled(c, (size_t)(choice - SPILLED));
+}
+
+/* Near the limit, or over it: then it is worth while to try on. */
+static bool is_tight(const Choices *c)
+{
+	return c->most[RECORDED][0] > registers_left(c->m, COUNT(slacks) - 1) || !c->fits[RECORDED];
+}
+
+static _Noreturn void nothing_fits(const Choices *c)
+{
+	const Machine *m = c->m;
+	const Source *s = c->order[RECORDED]->source;
+	if (order_best(c) < 0)
+		fail(c->cx, MP_BAD_INPUT, "use a condition sooner after its comparison, or keep it in a register by select",
+		     "%s: %d conditions are needed at once, and the machine has %lld", s->name, (int)c->most[RECORDED][1],
 		     (long long)m->conditions);
-	return graph_build(cx, work, m, source_spill(cx, work, m, g->source, (uint32_t)m->registers - UNITS));
+	if (c->unreached != NOTHING)
+		fail(c->cx, MP_BAD_INPUT, "say with g_reach in which words indices stay, or make the block smaller",
+		     "%s: words that find no register cannot be spilled to SRAM, for operation %u, %s, may lead anywhere there",
+		     s->name, c->unreached, ops[s->rec[c->unreached].op].name);
+	fail(c->cx, MP_BAD_INPUT, "make the block smaller",
+	     "%s: words that find no register do not fit in %lld words of SRAM", s->name, (long long)m->sram);
 }
 
 /* ---- microwords ------------------------------------------------------------------------------------------------ */
@@ -276,13 +349,6 @@ static void lines_fill(Ctx *cx, Arena *work, const Search *s, Routine *r)
 
 /* ---- all of it ------------------------------------------------------------------------------------------------- */
 
-static double seconds_now(void)
-{
-	struct timespec t;
-	timespec_get(&t, TIME_UTC);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void work_free(void *arena)
 {
 	arena_free(arena);
@@ -304,12 +370,32 @@ static void search_init(Search *s, Arena *work, Graph *g)
 	s->priority = NEW(work, g->nodes, int64_t);
 	s->time = NEW(work, g->nodes, int32_t);
 	s->best = NEW(work, g->nodes, int32_t);
+	serial_schedule(g, s->best);
+	s->length = graph_length(g, s->best);
 }
 
-/* Of what was recorded: spilling makes a routine longer, not its bound. */
-static Bounds bounds_recorded(Ctx *cx, Arena *work, const Machine *m, const Code *code, const Search *s)
+/* The first of the choices, or the shortest. */
+static void search_choices(Choices *c, Search *best)
 {
-	return s->g->source->spills ? bound_graph(work, graph_build(cx, work, m, source_new(work, code))) : s->bounds;
+	*best = (Search){ .length = INT32_MAX };
+	for (int choice = 0; choice < CHOICES; choice++) {
+		Graph *g = choice_graph(c, choice);
+		if (!g)
+			continue;
+		Search s;
+		search_init(&s, c->work, g);
+		int32_t good = s.bounds.best + s.bounds.best / GOOD, most = 2 * s.bounds.best;
+		search_first(&s, most < best->length ? most : best->length);
+		bool better = s.length < best->length;
+		if (better)
+			*best = s;
+		if (best->length <= good || !is_tight(c) || (choice > SPILLED && !better))
+			break;                               /* spilling still more would be no better */
+	}
+	if (!best->g)
+		nothing_fits(c);
+	if (best->length > 2 * best->bounds.best)
+		search_first(best, INT32_MAX);
 }
 
 static double seed_metric(const Machine *m, const Routine *r)
@@ -320,7 +406,7 @@ static double seed_metric(const Machine *m, const Routine *r)
 
 static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code, const ScheduleOptions *o)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	Routine *r = NEW(&cx->keep, 1, Routine);
 	r->name = code->name;
 	r->code = code;
@@ -328,17 +414,22 @@ static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code,
 	report_count(code, &r->report);
 	if (!code->recs)
 		return r;
+	Choices choices = { .cx = cx, .work = work, .m = m };
+	Source *source = source_new(work, code);
+	choices.unreached = source_unreached(source);
+	order_measure(&choices, RECORDED, graph_build(cx, work, m, source));
 	Search s;
-	search_init(&s, work, graph_that_fits(cx, work, m, code));
-	search(&s, work, o);
-	Bounds b = bounds_recorded(cx, work, m, code, &s);
+	search_choices(&choices, &s);
+	search_deep(&s, work, o);
+	/* of what was recorded: spilling makes a routine longer, not its bound */
+	Bounds b = s.g->source->spills ? bound_graph(work, choices.order[RECORDED]) : s.bounds;
 	report_bounds(&b, &r->report);
 	lines_fill(cx, work, &s, r);
 	r->report.cycles = r->lines;
 	r->report.spills = s.g->source->spills;
 	r->report.optimal = s.length == b.best || (s.proven && !r->report.spills);
 	r->report.seed_metric = seed_metric(m, r);
-	r->report.seconds = seconds_now() - begun;
+	r->report.seconds = clock_seconds() - begun;
 	return r;
 }
 
@@ -448,7 +539,8 @@ ScheduleCache *schedule_cache_new(Ctx *cx)
 static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o)
 {
 	enum { WORDS = 10 };
-	uint32_t *words = NEW(&cx->scratch, (size_t)code->recs * WORDS + 5, uint32_t), *w = words;
+	size_t bases = code->reach ? (size_t)m->relocations : 0;
+	uint32_t *words = NEW(&cx->scratch, (size_t)code->recs * WORDS + 6 + bases, uint32_t), *w = words;
 	for (uint32_t i = 0; i < code->recs; i++) {
 		const Rec *r = &code->rec[i];
 		const uint32_t field[WORDS] = { r->op, r->dst, r->a, r->b, r->cc, r->mem.base, r->mem.off, r->far.base,
@@ -456,11 +548,16 @@ static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, cons
 		memcpy(w, field, sizeof field);
 		w += WORDS;
 	}
-	const uint32_t rest[] = { code->regs, code->conds, code->bases_overlap, code->update, (uint32_t)o->level };
+	const uint32_t rest[] = { code->regs, code->conds, code->bases_overlap, code->update, code->timed,
+	                          (uint32_t)o->level };
 	memcpy(w, rest, sizeof rest);
 	w += COUNT(rest);
+	if (bases)
+		memcpy(w, code->reach, bases * sizeof *w);
+	w += bases;
 	Machine plain = *m;
 	plain.name = NULL;
+	plain.from = NULL;
 	const XXH128_hash_t parts[] = { XXH3_128bits(words, (size_t)(w - words) * sizeof *w),
 	                                XXH3_128bits(&plain, sizeof plain),
 	                                XXH3_128bits(&o->seconds, sizeof o->seconds) };

@@ -17,7 +17,8 @@ typedef struct Source {
 	Rec *rec;
 	uint32_t *origin;                                    /* number in Code; NOTHING: moves a spilled word */
 	uint32_t recs, regs, conds;
-	bool overlap;                                        /* regions under different bases may meet */
+	bool overlap, timed;                                 /* regions under different bases may meet; as in Code */
+	const uint32_t *reach;                               /* of Code */
 	uint32_t spills;
 } Source;
 
@@ -104,10 +105,13 @@ void places_assign(Places *p, const int32_t *time, uint32_t *place);
 
 /* ---- spill.c: fewer words at once ------------------------------------------------------------------------------ */
 
-/* The source in an order that needs few places at once; the same if that is no better. */
-Source *source_reorder(Arena *a, const Graph *g);
-/* With words moved to SRAM and back so that no more than `limit` registers are needed in its order. */
-Source *source_spill(Ctx *cx, Arena *a, const Machine *m, const Source *s, uint32_t limit);
+/* The source in an order that needs few places at once: along the recorded one, or deep, one result after the other. */
+Source *source_reorder(Arena *a, const Graph *g, bool deep);
+/* NOTHING, or an operation whose index might lead to spilled words: then nothing can be spilled. */
+uint32_t source_unreached(const Source *s);
+/* With words moved to SRAM and back so that no more than `limit` registers, three at least, are needed in its order.
+ * NULL: SRAM has no room for them. */
+Source *source_spill(Arena *a, const Machine *m, const Source *s, uint32_t limit);
 
 /* ---- exact.c: complete search ---------------------------------------------------------------------------------- */
 

@@ -10,11 +10,13 @@
 /* ---- another order --------------------------------------------------------------------------------------------- */
 
 /* From the end towards the beginning, always the operation that lowers the demand most: a word begins to take its place
- * at its last reader and gives it back at its first writer.  Of equals the later one, so that chains are followed. */
-typedef struct Step { int32_t cost; uint32_t node; } Step;
+ * at its last reader and gives it back at its first writer.  Of equals the later one; or, deep, the one whose cost was
+ * found last: then what has been begun is followed to its beginning. */
+typedef struct Step { int32_t cost; uint32_t tie, node; } Step;
 typedef struct Reorder {
 	const Graph *g;
-	Step *heap;         uint32_t steps, room;
+	bool deep;
+	Step *heap;         uint32_t steps, room, found;
 	uint32_t *toucher, *touch_at;                        /* nodes of each web: [webs + 1] */
 	uint32_t *touched;                                   /* of each web, how many are placed */
 	uint32_t *waits;
@@ -22,15 +24,19 @@ typedef struct Reorder {
 	Arena *arena;
 } Reorder;
 
-enum { COND_COST = 64 };                                     /* conditions are few */
+enum { COND_GAIN = 64 };                                     /* conditions are few: each is given back soon */
+enum { SHARED = 8 };                                         /* a word touched more often stays long, whoever begins */
 
 static bool step_before(Step a, Step b)
 {
-	return a.cost != b.cost ? a.cost < b.cost : a.node > b.node;
+	return a.cost != b.cost ? a.cost < b.cost : a.tie > b.tie;
 }
 
-static void step_push(Reorder *o, Step s)
+static int32_t node_cost(const Reorder *o, uint32_t node);
+
+static void step_push(Reorder *o, uint32_t node)
 {
+	Step s = { node_cost(o, node), o->deep ? o->found++ : node, node };
 	if (o->steps == o->room) {
 		o->heap = arena_grow(o->arena, o->heap, o->room, 2 * (size_t)o->room, sizeof *o->heap);
 		o->room *= 2;
@@ -63,8 +69,9 @@ static int32_t web_cost(const Reorder *o, uint32_t web)
 	if (web == NOTHING)
 		return 0;
 	const Web *w = &o->g->web[web];
-	int32_t unit = w->cond ? COND_COST : 1;
-	return unit * (!o->touched[web] - (o->touched[web] + 1 == w->touches));
+	int32_t gain = w->cond ? COND_GAIN : 1;
+	int32_t taken = !o->touched[web] && w->touches <= SHARED;
+	return taken - gain * (o->touched[web] + 1 == w->touches);
 }
 
 static int32_t node_cost(const Reorder *o, uint32_t node)
@@ -86,7 +93,7 @@ static void web_touch(Reorder *o, uint32_t web)
 	for (uint32_t k = o->touch_at[web]; k < o->touch_at[web + 1]; k++) {
 		uint32_t node = o->toucher[k];
 		if (!o->placed[node] && !o->waits[node])     /* its cost has changed */
-			step_push(o, (Step){ node_cost(o, node), node });
+			step_push(o, node);
 	}
 }
 
@@ -116,7 +123,7 @@ static void node_put(Reorder *o, uint32_t node)
 		web_touch(o, g->node[node].read[k]);
 	for (uint32_t e = g->in_at[node]; e < g->in_at[node + 1]; e++)
 		if (!--o->waits[g->in[e].node])
-			step_push(o, (Step){ node_cost(o, g->in[e].node), g->in[e].node });
+			step_push(o, g->in[e].node);
 }
 
 /* In another order only webs tell apart what was written to one register at different times. */
@@ -130,9 +137,9 @@ static Rec rec_renamed(const Graph *g, const Node *n)
 	return r;
 }
 
-Source *source_reorder(Arena *arena, const Graph *g)
+Source *source_reorder(Arena *arena, const Graph *g, bool deep)
 {
-	Reorder o = { .g = g, .arena = arena, .room = g->nodes + 16 };
+	Reorder o = { .g = g, .deep = deep, .arena = arena, .room = g->nodes + 16 };
 	o.heap = NEW(arena, o.room, Step);
 	o.touched = NEW(arena, g->webs, uint32_t);
 	o.waits = NEW(arena, g->nodes, uint32_t);
@@ -142,7 +149,7 @@ Source *source_reorder(Arena *arena, const Graph *g)
 		o.waits[i] = g->out_at[i + 1] - g->out_at[i];
 	for (uint32_t i = 0; i < g->nodes; i++)
 		if (!o.waits[i])
-			step_push(&o, (Step){ node_cost(&o, i), i });
+			step_push(&o, i);
 	const Source *old = g->source;
 	Source *s = NEW(arena, 1, Source);
 	*s = *old;
@@ -174,7 +181,6 @@ typedef struct Held {                                        /* a virtual regist
 } Held;
 
 typedef struct Spiller {
-	Ctx *cx;
 	const Machine *m;
 	const Source *old;
 	Source *s;          uint32_t room;
@@ -182,8 +188,10 @@ typedef struct Spiller {
 	Held *held;
 	uint32_t *resident; uint32_t residents, limit;
 	uint32_t (*next)[3];                                 /* who needs the words a, b, dst of an operation next */
-	uint8_t *used;                                       /* offsets the code uses under base 0, from the last word down */
+	uint8_t *used;                                       /* words the code uses under base 0, from the last down */
 	uint32_t slots;
+	uint32_t *freed, given, taken;                       /* slots in the order they came free; how many were used again */
+	bool full;                                           /* no word of SRAM is left */
 } Spiller;
 
 static void emit(Spiller *p, Rec rec, uint32_t origin)
@@ -199,15 +207,24 @@ static void emit(Spiller *p, Rec rec, uint32_t origin)
 	s->spills += origin == NOTHING;
 }
 
+/* Slots come back late, so that stores need not wait for loads of what was there before. */
+enum { REST = 16 };
+
+static void slot_give(Spiller *p, Held *h)
+{
+	if (h->slot != NOTHING)
+		p->freed[p->given++] = h->slot;
+	h->slot = NOTHING;
+}
+
 static uint32_t slot_new(Spiller *p)
 {
+	if (p->given - p->taken > REST)
+		return p->freed[p->taken++];
 	while (p->slots < p->m->sram && p->used[p->slots])
 		p->slots++;
-	if (p->slots == p->m->sram)
-		fail(p->cx, MP_BAD_INPUT, "make the block smaller",
-		     "%s: the words that find no register do not fit in %lld words of SRAM",
-		     p->old->name, (long long)p->m->sram);
-	return p->slots++;
+	p->full |= p->slots == p->m->sram;
+	return p->full ? 0 : p->slots++;
 }
 
 static Addr slot_address(const Spiller *p, uint32_t slot)
@@ -310,13 +327,18 @@ static void spill_step(Spiller *p, uint32_t i)
 	out.b = uses & USES_B ? p->held[r.b].name : 0;
 	if (masked)
 		out.dst = p->held[r.dst].name;
-	for (int k = 0; k < regs; k++)                       /* words needed no more make room for the result */
-		if (p->held[reg[k]].at != NOTHING && p->held[reg[k]].next == NOTHING && !(masked && reg[k] == r.dst))
-			leave(p, reg[k]);
+	for (int k = 0; k < regs; k++) {                     /* words needed no more make room for the result */
+		Held *h = &p->held[reg[k]];
+		if (h->at == NOTHING || h->next != NOTHING || (masked && reg[k] == r.dst))
+			continue;
+		leave(p, reg[k]);
+		slot_give(p, h);
+	}
 	if (uses & USES_DST && !masked) {
 		Held *h = &p->held[r.dst];
 		if (h->at != NOTHING)
 			leave(p, r.dst);
+		slot_give(p, h);
 		make_room(p, NULL, 0);
 		*h = (Held){ .next = p->next[i][2], .slot = NOTHING };
 		out.dst = p->s->regs++;
@@ -326,14 +348,26 @@ static void spill_step(Spiller *p, uint32_t i)
 	if (!(uses & USES_DST))
 		return;
 	p->held[r.dst].next = p->next[i][2];
-	p->held[r.dst].slot = NOTHING;                       /* a masked move makes the word in SRAM old */
+	slot_give(p, &p->held[r.dst]);                       /* a masked move makes the word in SRAM old */
 	if (p->held[r.dst].next == NOTHING)
 		leave(p, r.dst);
+}
+
+uint32_t source_unreached(const Source *s)
+{
+	for (uint32_t i = 0; i < s->recs; i++) {
+		const Rec *r = &s->rec[i];
+		if (forms[ops[r->op].form].touch[0].indexed && !(s->reach && s->reach[r->mem.base]))
+			return i;
+	}
+	return NOTHING;
 }
 
 static void mark_used(Spiller *p)
 {
 	p->used = NEW(p->arena, (size_t)p->m->sram, uint8_t);
+	for (uint32_t i = 0; p->old->reach && i < p->old->reach[0]; i++)
+		p->used[p->m->sram - 1 - i] = 1;
 	for (uint32_t i = 0; i < p->old->recs; i++) {
 		const Rec *r = &p->old->rec[i];
 		if (forms[ops[r->op].form].uses & USES_MEM && r->mem.base == 0 && r->mem.off < p->m->sram)
@@ -341,9 +375,9 @@ static void mark_used(Spiller *p)
 	}
 }
 
-Source *source_spill(Ctx *cx, Arena *arena, const Machine *m, const Source *old, uint32_t limit)
+Source *source_spill(Arena *arena, const Machine *m, const Source *old, uint32_t limit)
 {
-	Spiller p = { .cx = cx, .m = m, .old = old, .arena = arena, .limit = limit };
+	Spiller p = { .m = m, .old = old, .arena = arena, .limit = limit };
 	p.s = NEW(arena, 1, Source);
 	*p.s = *old;
 	p.s->recs = p.s->regs = 0;
@@ -354,10 +388,11 @@ Source *source_spill(Ctx *cx, Arena *arena, const Machine *m, const Source *old,
 	for (uint32_t i = 0; i < old->regs; i++)
 		p.held[i] = (Held){ .next = NOTHING, .slot = NOTHING, .at = NOTHING };
 	p.resident = NEW(arena, (size_t)limit + 4, uint32_t);
+	p.freed = NEW(arena, old->recs, uint32_t);           /* each result gives back one slot at most */
 	p.next = arena_alloc(arena, old->recs, sizeof *p.next);
 	mark_used(&p);
 	nexts_fill(&p);
-	for (uint32_t i = 0; i < old->recs; i++)
+	for (uint32_t i = 0; i < old->recs && !p.full; i++)
 		spill_step(&p, i);
-	return p.s;
+	return p.full ? NULL : p.s;
 }

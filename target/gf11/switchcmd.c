@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 switch: in comes what to route and which parts are dead, out the settings as text or a line of
- * JSON.  A range of seeds, random:1..10000, routes, verifies and times them all, and stores as many as the machine
- * holds. */
+/* microprop gf11 switch: in comes what to route and which parts are dead, out the settings as text or members of a
+ * JSON object, and why it failed if it did.  A range of seeds, random:1..10000, perhaps with a number of routes behind
+ * it, random:1..10000:500, routes, verifies and times them all, and stores as many as the machine holds. */
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gf11.h"
 
@@ -20,19 +19,12 @@ typedef struct Tour {
 	const char *reason;                                  /* why the first that failed did */
 } Tour;
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void route_one(Ctx *cx, Tour *t)
 {
 	const char *why;
-	double start = now();
+	double start = clock_seconds();
 	bool done = switch_route(t->sw, t->to, &t->set, &why);
-	t->seconds += now() - start;
+	t->seconds += clock_seconds() - start;
 	t->permutations++;
 	t->routes = 0;
 	for (uint32_t p = 0; p < t->sw->ports; p++)
@@ -48,20 +40,42 @@ static void route_one(Ctx *cx, Tour *t)
 		switch_store(cx, t->sw, t->to);
 }
 
-/* random:FIRST..LAST; false if spec is something else. */
-static bool range_parse(const char *spec, uint64_t *first, uint64_t *last)
+/* A number and what must stand behind it; false if something else does. */
+static bool number_take(const char **p, const char *behind, uint64_t *value)
 {
-	int end = 0;
-	return sscanf(spec, "random:%19" SCNu64 "..%19" SCNu64 "%n", first, last, &end) == 2 && !spec[end];
+	char *end;
+	if (**p < '0' || **p > '9')
+		return false;
+	*value = strtoull(*p, &end, 10);
+	size_t len = strlen(behind);
+	*p = end + len;
+	return len ? strncmp(end, behind, len) == 0 : *end == '\0';
 }
 
-static void route_range(Ctx *cx, Tour *t, uint64_t first, uint64_t last)
+typedef struct Seeds { uint64_t first, last, routes; } Seeds;
+
+/* random:FIRST..LAST[:ROUTES]; false if spec is something else, such as random:SEED. */
+static bool seeds_parse(Ctx *cx, const char *spec, uint64_t ports, Seeds *s)
 {
-	if (last < first || last - first >= MOST)
-		fail(cx, MP_BAD_INPUT, "write random:FIRST..LAST with LAST at most a million beyond FIRST",
-		     "random:%" PRIu64 "..%" PRIu64 " is no range of seeds that can be routed", first, last);
-	for (uint64_t seed = first; seed <= last; seed++) {
-		permutation_random(seed, t->sw->ports, t->sw->ports, t->to);
+	static const char remedy[] = "write random:FIRST..LAST or random:FIRST..LAST:ROUTES, with LAST less than a million "
+	                             "beyond FIRST and not more routes than ports";
+	if (strncmp(spec, "random:", 7) != 0 || !strstr(spec, ".."))
+		return false;
+	const char *p = spec + 7, *last;
+	s->routes = ports;
+	bool good = number_take(&p, "..", &s->first);
+	last = p;
+	good = good && (number_take(&p, "", &s->last)
+	                || (p = last, number_take(&p, ":", &s->last) && number_take(&p, "", &s->routes)));
+	if (!good || s->last < s->first || s->last - s->first >= MOST || s->routes > ports)
+		fail(cx, MP_BAD_INPUT, remedy, "%s is no range of seeds that can be routed", spec);
+	return true;
+}
+
+static void route_range(Ctx *cx, Tour *t, const Seeds *s)
+{
+	for (uint64_t seed = s->first; seed - s->first <= s->last - s->first; seed++) {
+		permutation_random(seed, t->sw->ports, (uint32_t)s->routes, t->to);
 		route_one(cx, t);
 	}
 }
@@ -81,7 +95,7 @@ static uint32_t middle_used(const Tour *t)
 static void print_json(const Tour *t, Buf *out)
 {
 	static const char *const truth[] = { "false", "true" };
-	buf_printf(out, "{\"ports\": %u, \"permutations\": %" PRIu64 ", \"routes\": %" PRIu64
+	buf_printf(out, "\"ports\": %u, \"permutations\": %" PRIu64 ", \"routes\": %" PRIu64
 	           ", \"routed\": %s, \"verified\": %s, ", t->sw->ports, t->permutations, t->routes,
 	           truth[t->routed == t->permutations], truth[t->verified == t->permutations]);
 	buf_printf(out, "\"stored\": %u, \"microseconds\": %.3f, \"middle_used\": %u, \"reason\": ", t->sw->stored,
@@ -90,37 +104,46 @@ static void print_json(const Tour *t, Buf *out)
 		json_put(out, t->reason);
 	else
 		buf_puts(out, "null");
-	buf_puts(out, "}\n");
+	buf_puts(out, ", ");
 }
 
-void switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads, bool json,
-                    Buf *out)
+static const char *what_failed(Ctx *cx, const Tour *t)
 {
-	static const char remedy[] = "route less, or use a machine whose switch can carry it";
+	Buf why = { .arena = &cx->scratch };
+	if (t->reason && t->permutations == 1)
+		buf_printf(&why, "the switch cannot be set so: %s", t->reason);
+	else if (t->reason)
+		buf_printf(&why, "%" PRIu64 " of %" PRIu64 " permutations cannot be routed: %s", t->permutations - t->routed,
+		           t->permutations, t->reason);
+	else if (t->verified < t->routed)
+		buf_printf(&why, "%" PRIu64 " of %" PRIu64 " settings do not carry the tokens where they should, a fault of the "
+		           "router: please report it", t->routed - t->verified, t->routed);
+	return why.s;
+}
+
+const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads, bool json,
+                           Buf *out)
+{
 	Tour t = { .sw = switch_new(cx, m) };
-	uint64_t first, last;
+	Seeds seeds;
 	for (size_t i = 0; i < deads; i++)
 		dead_add(cx, t.sw, dead[i]);
 	t.to = NEW(&cx->scratch, t.sw->ports, uint16_t);
 	t.set = setting_new(&cx->scratch, t.sw);
-	bool range = range_parse(spec, &first, &last);
+	bool range = seeds_parse(cx, spec, t.sw->ports, &seeds);
 	if (range) {
-		route_range(cx, &t, first, last);
+		route_range(cx, &t, &seeds);
 	} else {
 		permutation_make(cx, spec, (uint32_t)m->processors, t.sw->ports, t.to);
 		route_one(cx, &t);
 	}
 	if (json)
 		print_json(&t, out);
-	else if (t.reason && !range)
-		fail(cx, MP_FAILED, remedy, "the switch cannot be set so: %s", t.reason);
-	else if (t.reason)
-		fail(cx, MP_FAILED, remedy, "%" PRIu64 " of %" PRIu64 " permutations cannot be routed: %s",
-		     t.permutations - t.routed, t.permutations, t.reason);
 	else if (range)
-		buf_printf(out, "%" PRIu64 " permutations of %" PRIu64 " routes: all routed, %" PRIu64
-		           " verified by tokens, %u stored; %.1f microseconds each to route\n", t.permutations,
-		           t.routes, t.verified, t.sw->stored, 1e6 * t.seconds / (double)t.permutations);
-	else
+		buf_printf(out, "%" PRIu64 " permutations of %" PRIu64 " routes: %" PRIu64 " routed, %" PRIu64
+		           " verified by tokens, %u stored; %.1f microseconds each to route\n", t.permutations, t.routes,
+		           t.routed, t.verified, t.sw->stored, 1e6 * t.seconds / (double)t.permutations);
+	else if (t.routed)
 		switch_print(t.sw, t.to, &t.set, out);
+	return what_failed(cx, &t);
 }

@@ -66,6 +66,21 @@ uint32_t routine_cycles(const Machine *m, const Routine *r)
 	return (uint32_t)end;
 }
 
+/* Where operations are numbered as recorded, those without a number move spilled words. */
+uint32_t routine_spill_low(const Machine *m, const Routine *r)
+{
+	uint32_t low = (uint32_t)m->sram;
+	bool recorded = false;
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++) {
+			const Micro *u = &r->line[t].slot[unit];
+			recorded |= u->op < GOPS && u->rec != UINT32_MAX;
+			if (unit == UNIT_PORT && u->op < GOPS && u->rec == UINT32_MAX && u->mem.off < low)
+				low = u->mem.off;
+		}
+	return recorded ? low : (uint32_t)m->sram;
+}
+
 static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
 {
 	for (uint32_t t = 0; t < r->lines; t++)
@@ -142,7 +157,17 @@ static void use_space(Flow *f, bool far, Addr a, bool written)
 	Space *space = &f->space[*s];
 	space->low = a.off < space->low ? a.off : space->low;
 	space->high = a.off > space->high ? a.off : space->high;
+	space->reach = a.off > space->reach ? a.off : space->reach;
 	space->written |= written;
+}
+
+static void use_indexed(Flow *f, Addr a)
+{
+	use_space(f, false, a, false);
+	const Code *code = f->r->code;
+	Space *space = &f->space[f->space_of[2 * a.base]];
+	uint32_t words = code && code->reach ? code->reach[a.base] : 0;
+	space->reach = words > space->reach + 1 ? words - 1 : space->reach;
 }
 
 static uint32_t word_number(Maker *k, bool far, Addr a, uint32_t node)
@@ -204,7 +229,7 @@ static void issue(Maker *k, Issue *i)
 		i->value = add_memory(k, GOP_LOAD, true, u->far, NONE);
 		return;
 	case FORM_LOOKUP:
-		use_space(k->f, false, u->mem, false);
+		use_indexed(k->f, u->mem);
 		break;
 	case FORM_XFER:
 		transfer_table(k->f, u->k.u);
@@ -227,7 +252,7 @@ static void arrive(Maker *k, const Issue *i)
 		add_memory(k, GOP_STORE, true, u->far, i->value);
 		return;
 	case FORM_PUT:
-		use_space(k->f, false, u->mem, false);
+		use_indexed(k->f, u->mem);
 		add(k, (Node){ .op = GOP_PUT, .addr = u->mem, .in = { i->a, i->b, NONE } });
 		return;
 	case FORM_MASKED: {

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Back-propagation on the GF11 (sections 3 to 6 of the report): a Plan becomes memory addresses, routines and the host's
+ * program of calls.
+ *
+ *   Plan --layout--> addresses --compile--> routines in the controller --epoch: the host calls them--> weights, cycles
+ *
+ * Every processor holds the whole network and its own cases; they meet only in the update. */
+#ifndef BACKPROP_H
+#define BACKPROP_H
+
+#include "gf11.h"
+
+enum { SUM_RING, SUM_TREE, SUM_PIPELINED, SUM_HALVING, SUMS };        /* how weight changes meet: sections 4.4.1, 4.4.2, 10.2 */
+enum { SIGMOID_TABLE, SIGMOID_POWER2 };                               /* section 4.3 */
+enum { COMPILER_1989, COMPILER_BEST };
+extern const char *const sum_names[SUMS], *const sigmoid_names[2], *const compiler_names[2];
+
+typedef struct BpOptions {
+	uint32_t procs;           /* 0: all of the machine */
+	int sum, sigmoid, compiler;
+	uint32_t bundle;          /* weights in a bundle at most; 0: about 1000, chosen by the compiler */
+	uint32_t update;          /* weights in an update call; 0: chosen by the compiler */
+	uint32_t threads;
+	bool traced;
+	bool dry;                 /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
+	ScheduleCache *cache;     /* schedules shared with other programs of the same context; NULL: bp_new makes one of its own */
+} BpOptions;
+
+/* ---- bundles.c: links cut into bundles, units into chunks --------------------------------------------------------------- */
+
+/* A link as the routines see it. */
+typedef struct BpLink { Unit source, target; uint64_t link; } BpLink;
+
+/* A bundle: links of some sources to some targets of one level, as one routine for the way forward and one for the way back.
+ * Bundles that look the same from their own bases share routines (section 9). */
+typedef struct BpBundle {
+	uint32_t level;
+	uint32_t first, links, words;     /* place of its first weight; how many; words up to the next bundle's first */
+	Unit source, target;              /* units its routine's addresses start from */
+	bool input;                       /* sources are inputs or true only: no error goes back */
+	const BpLink *link;               /* [links] by source, then by target: the order of its weights */
+	const bool *opens;                /* [links] the first one to its target: its net input starts here */
+	uint32_t forward, backward;       /* numbers in the controller */
+	uint32_t fetch, fetch_both, flush; /* likewise: DRAM moves of its weights, of weights and changes, of changes back */
+} BpBundle;
+
+/* Units of one level whose outputs and errors one routine computes. */
+typedef struct BpUnit {
+	Unit unit;
+	int fn;
+	int32_t output;                   /* its place among the outputs, -1: none */
+	bool linked;                      /* has incoming links */
+	bool direct;                      /* the slope of the error function cancels its own: output minus target is what is left */
+	bool final;                       /* and there is no other error, for it has no outgoing links */
+} BpUnit;
+typedef struct BpChunk {
+	uint32_t level;
+	Unit first;                       /* unit its routines' addresses start from */
+	const BpUnit *unit; uint32_t units;
+	uint32_t slope;                   /* place of its first slope word, of gaussian units */
+	uint32_t activate, unit_error;    /* numbers in the controller */
+	bool has_error;                   /* there is something to do in unit_error */
+} BpChunk;
+
+/* ---- layout.c: where everything lies ---------------------------------------------------------------------------------- */
+
+/* Processor memory.  SRAM: tables, the summed error, caches of weights and weight changes, then a group of cases: for each
+ * `units` outputs, net inputs (errors on the way back) of the computed ones, its targets, its weight; at the end room
+ * for spilled words.  DRAM: cases, weights, weight changes, last steps (and more rule state later).  Weights lie in the order of the
+ * bundles: place[link].  Every array begins at a multiple of dram_banks, and so does every bundle in it: words between
+ * bundles are zero and stay so. */
+typedef struct Layout {
+	uint32_t units;                   /* with the true unit */
+	uint32_t outputs;
+	/* SRAM */
+	uint32_t total;                   /* one word: summed squared error of the processor */
+	uint32_t weight_cache, change_cache, cache_words;  /* cache_words each */
+	uint32_t scratch, scratch_words;  /* for update routines: the caches; at least MIN_SCRATCH words */
+	bool resident;                    /* the caches hold all weights: they are fetched once an update, not once a group */
+	uint32_t cases, case_words, group; /* first case of a group, words of a case, cases in a group */
+	uint32_t stride, case_step;       /* word f of case i of a group lies at cases + f * stride + i * case_step */
+	uint32_t case_out, case_net, case_target, case_weight, case_slope; /* first words of each kind in a case */
+	uint32_t spill;                   /* from here on the scheduler's */
+	/* DRAM */
+	uint32_t data, slots;             /* first case, cases it can hold */
+	uint32_t data_side, data_step, data_words; /* so many cases stand side by side, word k of each (inputs, targets, weight)
+	                                     data_step words from word k - 1, in a block of data_words */
+	uint32_t weights, changes, steps; /* first words */
+	uint32_t words;                   /* of each of these arrays, with the words between bundles; a multiple of dram_banks */
+	uint32_t dram_end;                /* first word not used */
+} Layout;
+enum { MIN_SCRATCH = 1024, SPILL_WORDS = 32 };
+
+typedef struct Bp {
+	Ctx *cx;
+	const Plan *plan;
+	const Net *net;
+	const Options *opt;
+	BpOptions o;
+	const Machine *m;
+	Switch *sw;
+	Processors *p;
+	Controller *c;
+	ScheduleCache *cache;
+	Machine *roomy;                   /* m with blocks of any length: what routines are scheduled for, before they are measured */
+	Layout at;
+	uint32_t *place;                  /* [links] word of a link in the weight arrays */
+	uint32_t *net_word;               /* [units] where a unit's net input stands among those of a case */
+	Unit *input, *output;             /* [inputs], [outputs] their units, in the order of the data */
+	BpBundle *bundle; uint32_t bundles; /* forward order */
+	BpChunk *chunk; uint32_t chunks;  /* likewise */
+	uint32_t slopes;                  /* gaussian units: a word each in a case */
+	uint32_t *output_error, output_errors; /* routines: errors of the outputs of a case, summed error */
+	uint32_t *fetch_case, fetch_cases; /* routines: a case from DRAM */
+	uint32_t clear;                   /* routine: summed error is zero */
+	struct BpSum *summing;            /* sum.c's own */
+	struct BpBest *best;              /* best.c's own; NULL: compiled as in 1989 */
+	bool changes_start;               /* the first pass of an epoch starts changes at zero: the update need not clear them */
+	bool started;                     /* it has been; what stands in the changes is of this epoch */
+	/* What is loaded. */
+	uint64_t loaded;                  /* cases */
+	float *result;                    /* [slots * procs * outputs] outputs of the loaded cases, of the last pass */
+	/* Where the cycles went: with the host's calls they add up to the controller's account. */
+	uint64_t cycles_forward, cycles_units, cycles_backward, cycles_moves, cycles_update;
+	double compile_seconds;
+	const volatile int *stop;         /* NULL, or looked at after every group of cases: not 0 ends the pass there */
+} Bp;
+
+/* Plans and compiles everything; fails with the number that exceeds a limit (section 9: DRAM, SRAM, microcode, registers).
+ * cases: the most that are loaded at once, over all processors. */
+Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, const BpOptions *o, uint64_t cases);
+void bundles_make(Bp *b);                                    /* bundle, chunk, place and Layout.words */
+/* The same with bundles for so many cases in a call, of `lines` lines each at most. */
+void bundles_make_for(Bp *b, uint32_t cases, uint32_t lines);
+void layout_make(Bp *b, uint64_t cases_per_processor);
+void layout_case(Bp *b);                                     /* what there is in a case */
+void layout_dram(Bp *b, uint64_t cases_per_processor);       /* DRAM; needs words and data_... */
+/* Schedules (equal code once), checks and loads a recorded routine; its number in the controller. */
+uint32_t bp_load(Bp *b, Code *code);
+Routine *bp_schedule(const Bp *b, Code *code);               /* the parts of it: may be longer than a block */
+uint32_t bp_load_routine(Bp *b, Routine *r);
+bool bundles_alike(const Bp *b, const BpBundle *x, const BpBundle *y); /* the same code, from their own bases */
+
+/* ---- bp_routines.c, bp_units.c: routines as C functions over Gen ------------------------------------------------------- */
+
+/* Relocation registers.  CASE: the case.  OUT: output of the bundle's or chunk's first unit; BACK: error of the bundle's first
+ * source; NET: net input or error of the first target.  NEAR: weights and changes in SRAM, FAR: in DRAM.  SLOPE: slope
+ * words of a chunk.  Those from NEXT_WEIGHTS on: see best_routines.c. */
+enum { BP_CASE = 1, BP_OUT, BP_BACK, BP_NET, BP_NEAR_WEIGHTS, BP_NEAR_CHANGES, BP_FAR_WEIGHTS, BP_FAR_CHANGES, BP_SLOPE,
+       BP_NEXT_WEIGHTS, BP_NEXT_CHANGES, BP_FAR_BACK, BP_NEAR_DATA, BP_FAR_DATA, BP_FAR_TARGETS, BP_BASES };
+Code *record_forward(const Bp *b, const BpBundle *n);
+Code *record_backward(const Bp *b, const BpBundle *n);
+enum { MOVE_WEIGHTS = 1, MOVE_CHANGES = 2, MOVE_BACK = 4 };  /* fetch weights, fetch changes, flush changes */
+Code *record_move(const Bp *b, unsigned what, uint32_t words);
+Code *record_fetch_case(const Bp *b, uint32_t first, uint32_t count); /* words of a case's data */
+Code *record_clear(const Bp *b);
+/* For so many cases that stand one after the other.  record_unit_error: NULL if there is nothing to do. */
+Code *record_activate(const Bp *b, const BpChunk *k, uint32_t cases);
+Code *record_unit_error(const Bp *b, const BpChunk *k, uint32_t cases);
+Code *record_output_error(const Bp *b, const BpUnit *unit, uint32_t units, uint32_t cases);
+
+/* ---- best.c, best_routines.c: the same, better than in 1989 ---------------------------------------------------------- */
+
+/* Bundles are cut so that one call takes a whole group of cases, and meanwhile fetches what the next call needs. */
+typedef struct BpFresh { uint32_t *input, inputs; } BpFresh; /* inputs that a bundle is the first to use, by place in the data */
+typedef struct BpCalls { uint32_t routine[2], each; } BpCalls; /* a routine for `each` cases, and one for those left over */
+typedef struct BpBest {
+	uint32_t lines;                   /* that a call should keep to */
+	uint32_t nowhere;                 /* DRAM that changes are cleared in instead where they must stay */
+	uint32_t weight[2], change[2];    /* caches in SRAM: of bundle i is number i mod 2 */
+	BpFresh *fresh;                   /* [bundles] */
+	Routine **forward, **backward;    /* [bundles] */
+	uint32_t open, close;             /* routines: first weights and inputs fetched; last changes flushed */
+	BpCalls *activate, *unit_error;   /* [chunks] */
+	BpCalls *output_error;            /* [Bp.output_errors] */
+} BpBest;
+void best_plan(Bp *b, uint64_t slots);                       /* bundles, chunks, layout */
+void best_load(Bp *b);                                       /* all routines */
+void best_pass(Bp *b, bool backward);                        /* over all loaded cases */
+Code *record_best_forward(const Bp *b, uint32_t bundle);
+Code *record_best_backward(const Bp *b, uint32_t bundle);
+Code *record_best_open(const Bp *b);
+/* Outputs that one routine takes the errors of: those from `first` on, in the order of the data. */
+uint32_t output_error_units(const Bp *b, const BpUnit *unit, uint32_t first);
+BpUnit *output_units(const Bp *b);                           /* [outputs] in scratch */
+void bp_call(Bp *b, uint32_t routine, uint64_t *cycles);     /* calls it and books its cycles */
+void bp_take_outputs(Bp *b, uint32_t first, uint32_t count); /* of the cases in SRAM, `first` of all, to b->result */
+
+/* ---- drive.c: the host's program ----------------------------------------------------------------------------------- */
+
+/* Case data to the processors; not part of the simulated time, as in the report.  Case i of the batch (number cases[i] of the
+ * data; cases NULL: i) goes to processor i mod procs. */
+void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count);
+/* Forward and backward over the loaded cases: weight changes added up in each processor, outputs to b->result. */
+void bp_accumulate(Bp *b);
+/* Forward only: outputs to b->result. */
+void bp_forward(Bp *b);
+const float *bp_outputs(const Bp *b, uint64_t i);            /* of loaded case i, after either of these */
+double bp_total_error(const Bp *b);                          /* summed squared error of the last bp_accumulate, as processors have it */
+void bp_weights_write(Bp *b, int which, const double *v);   /* 0 weights, 1 changes, 2 steps: to every processor */
+void bp_weights_read(const Bp *b, int which, uint32_t proc, double *v);
+void bp_gradient(const Bp *b, double *v);                    /* changes summed over all processors, in double: for checks */
+uint64_t bp_cycles(const Bp *b);                             /* all simulated cycles so far, calls with them */
+
+/* ---- sum.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c, sum_halving.c: the update; join.c ---------- */
+
+/* Records, schedules, checks and loads the routines of the summing method; sets b->summing. */
+void sum_compile(Bp *b);
+/* Sums weight changes over all processors, updates weights and steps with rate and momentum, zeroes the changes. */
+void sum_update(Bp *b, float rate, float momentum);
+uint32_t sum_steps(int sum, uint32_t procs);               /* switch transfers a weight takes */
+/* Where the step of the weight at `place` of the arrays stands in DRAM: in every processor; or in its owner alone, which
+ * also has a copy of the weight of its own, that the host has to write as well. */
+typedef struct SumHome { bool everywhere; uint32_t proc, step, weight; } SumHome;
+SumHome sum_home(const Bp *b, uint32_t place);
+/* One routine that runs these after each other. */
+Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts);
+
+/* ---- model.c: the performance model of section 6.1 -------------------------------------------------------------------- */
+
+typedef struct ModelInput {
+	double W, Wi, U, C, P;            /* weights, those of the input layer, units, cases, processors */
+	double B, M;                      /* weights in a bundle, free words of SRAM */
+	double clock;                     /* ns of a cycle */
+	double dram, exchange;            /* cycles between two DRAM transfers, two switch transfers: 4 in the report */
+	double host_call, calls;          /* cycles of a call, calls a case takes; 0: as in the report, which has no such term */
+	int sum;
+	bool printed;                     /* the equations as they stand in print, errata and all */
+	bool whole;                       /* a processor takes whole cases: ceil(C / P), and whole groups of them */
+} ModelInput;
+typedef struct ModelOutput { double forward, backward, memory, communication, host, total, mcps; } ModelOutput; /* cycles an epoch */
+void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases); /* all but P, sum and the flags */
+ModelOutput model_epoch(const ModelInput *in);
+double model_optimum(const ModelInput *in);                 /* number of processors by calculus */
+uint32_t model_search(const ModelInput *in, uint32_t most); /* the best whole number of them, 1 .. most; the equations' own P */
+double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if every cycle adds or multiplies */
+
+/* ---- epoch.c: a simulated epoch ------------------------------------------------------------------------------------------ */
+
+/* Cycles of one pass over all cases and one update; the parts add up to the total.  Calls stand apart: the host's time is
+ * `calls` times the machine's host_call. */
+typedef struct Epoch {
+	uint64_t forward, backward, units, moves, update, host, total;
+	uint64_t calls;
+	double seconds, mcps;             /* on the simulated clock */
+} Epoch;
+typedef struct EpochSpec {
+	const Plan *plan;
+	const Options *opt;
+	const Machine *m;
+	BpOptions o;                      /* dry: counted, not executed; the same cycles */
+	uint64_t cases;
+	Epoch e;                          /* out: epochs_apart sets these two */
+	const char *why;                  /* NULL, or why there is no figure */
+} EpochSpec;
+Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made); /* made (may be NULL): the program, to look at */
+double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles);
+
+#endif

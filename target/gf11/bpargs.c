@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments of the commands that deal with back-propagation.  In: words as the user wrote them.  Out: networks,
+ * numbers, choices, the compiler's options, simulated epochs; or a message that says what would be right. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+
+enum { MOST_VALUES = 100000 };
+
+/* ---- networks ---- */
+
+static const Plan *plan_parse(Ctx *cx, const Src *src)
+{
+	static const Caps caps = { .target = "gf11", .lanes = 1 };
+	return plan_make(cx, net_parse(cx, src), &caps);
+}
+
+const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs)
+{
+	Buf text = { .arena = &cx->keep }, name = { .arena = &cx->keep };
+	Src *src = NEW(&cx->keep, 1, Src);
+	buf_printf(&text, "group in %u input\ngroup hidden %u\ngroup out %u output\nconnect in -> hidden\n"
+	           "connect hidden -> out\nconnect true -> hidden, out\n", inputs, hidden, outputs);
+	buf_printf(&name, "%u-%u-%u", inputs, hidden, outputs);
+	*src = (Src){ .name = name.s, .text = text.s, .len = text.len };
+	return plan_parse(cx, src);
+}
+
+const Plan *plan_open(Ctx *cx, const char *path)
+{
+	return path ? plan_parse(cx, src_open(cx, &cx->keep, path)) : plan_layers(cx, 203, 60, 26);
+}
+
+bool plan_is_nettalk(const Plan *plan, uint64_t cases)
+{
+	return plan->W == 13826 && plan->Wi == 12240 && plan->U == 289 && cases == NETTALK_CASES;
+}
+
+/* ---- words ---- */
+
+int choice_read(Ctx *cx, const char *option, const char *word, const char *const *names, int count)
+{
+	Buf list = { .arena = &cx->scratch };
+	buf_puts(&list, "write one of:");
+	for (int i = 0; i < count; i++) {
+		if (strcmp(names[i], word) == 0)
+			return i;
+		buf_printf(&list, " %s", names[i]);
+	}
+	fail(cx, MP_BAD_INPUT, list.s, "%s cannot be '%s'", option, word);
+}
+
+typedef struct Ranges {
+	Ctx *cx;
+	const char *option, *word;
+	const MachineRow *row;
+	double *value; uint32_t count, room;
+} Ranges;
+
+static _Noreturn void range_fail(const Ranges *r)
+{
+	Buf remedy = { .arena = &r->cx->scratch };
+	buf_printf(&remedy, "write %s from %.15g to %.15g: N, FROM..TO, FROM..TO:STEP or FROM..TO:xFACTOR, several with "
+	           "commas between", r->row->real ? "numbers" : "whole numbers", r->row->low, r->row->high);
+	fail(r->cx, MP_BAD_INPUT, remedy.s, "%s cannot be '%s'", r->option, r->word);
+}
+
+static double number_take(const Ranges *r, const char **p)
+{
+	char *end;
+	double v = strtod(*p, &end);
+	if (end != *p && *end == 'K') {                      /* as in machine files */
+		v *= 1024;
+		end++;
+	}
+	if (end == *p || !isfinite(v) || (!r->row->real && v != floor(v)))
+		range_fail(r);
+	*p = end;
+	return v;
+}
+
+static void value_add(Ranges *r, double v)
+{
+	if (r->count == MOST_VALUES)
+		fail(r->cx, MP_BAD_INPUT, "ask for fewer", "%s: more than %d values", r->option, MOST_VALUES);
+	if (v < r->row->low || v > r->row->high)
+		range_fail(r);
+	if (r->count == r->room) {
+		uint32_t room = r->room ? 2 * r->room : 64;
+		r->value = arena_grow(&r->cx->scratch, r->value, r->room, room, sizeof *r->value);
+		r->room = room;
+	}
+	r->value[r->count++] = v;
+}
+
+/* strtod would take the point of `1..3` for a decimal one and stop behind it. */
+static double first_take(const Ranges *r, const char **p)
+{
+	const char *dots = strstr(*p, "..");
+	const char *comma = strchr(*p, ',');
+	if (!dots || (comma && comma < dots))
+		return number_take(r, p);
+	const char *text = arena_copy(&r->cx->scratch, *p, (size_t)(dots - *p));
+	double v = number_take(r, &text);
+	if (*text)
+		range_fail(r);
+	*p = dots;
+	return v;
+}
+
+static const char *range_take(Ranges *r, const char *p)
+{
+	double from = first_take(r, &p), to = from, step = 1, factor = 1;
+	if (strncmp(p, "..", 2) == 0) {
+		p += 2;
+		to = number_take(r, &p);
+		if (strncmp(p, ":x", 2) == 0) {
+			p += 2;
+			factor = number_take(r, &p);
+			step = 0;
+		} else if (*p == ':') {
+			p++;
+			step = number_take(r, &p);
+		}
+	}
+	if ((*p && *p != ',') || to < from || step < 0 || (step == 0 && (factor <= 1 || from <= 0)))
+		range_fail(r);
+	for (uint64_t i = 0;; i++) {
+		double v = step > 0 ? from + (double)i * step : r->count && i ? r->value[r->count - 1] * factor : from;
+		if (v > to * (1 + 1e-12))
+			break;
+		value_add(r, v);
+	}
+	return *p ? p + 1 : p;
+}
+
+uint32_t range_read(Ctx *cx, const char *option, const char *word, const MachineRow *row, double **value)
+{
+	Ranges r = { .cx = cx, .option = option, .word = word, .row = row };
+	const char *p = word;
+	do
+		p = range_take(&r, p);
+	while (*p || p[-1] == ',');
+	*value = r.value;
+	return r.count;
+}
+
+uint32_t procs_read(const Call *c, double **value)
+{
+	const MachineRow row = { .low = 1, .high = (double)c->m->processors };
+	static const double usual[] = { 8, 16, 32, 64, 128, 256, 356, 512 };
+	if (c->procs)
+		return range_read(c->cx, "--procs", c->procs, &row, value);
+	uint32_t count = 0;
+	*value = NEW(&c->cx->scratch, COUNT(usual) + 1, double);
+	while (count < COUNT(usual) && usual[count] < row.high) {
+		(*value)[count] = usual[count];
+		count++;
+	}
+	(*value)[count++] = row.high;
+	return count;
+}
+
+/* ---- compiling ---- */
+
+BpOptions call_options(const Call *c)
+{
+	return (BpOptions){
+		.sum = c->sum ? choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) : SUM_TREE,
+		.sigmoid = c->sigmoid ? choice_read(c->cx, "--sigmoid", c->sigmoid, sigmoid_names, 2) : SIGMOID_TABLE,
+		.compiler = c->compiler ? choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) : COMPILER_1989,
+		.bundle = (uint32_t)c->bundle, .update = (uint32_t)c->update,
+		.threads = c->threads ? (uint32_t)c->threads : 1, .dry = !c->execute, .cache = c->cache,
+	};
+}
+
+EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases)
+{
+	return (EpochSpec){ .plan = plan, .opt = &plan->net->options, .m = c->m, .o = call_options(c), .cases = cases };
+}
+
+/* ---- epochs apart ---- */
+
+typedef struct Apart { Ctx *cx; EpochSpec *s; } Apart;
+
+static void simulate_one(void *arg)
+{
+	Apart *a = arg;
+	a->s->e = epoch_simulate(a->cx, a->s, NULL);
+}
+
+static void simulate_all(Ctx *own, Ctx *cx, EpochSpec *s, uint32_t count)
+{
+	ScheduleCache *cache = schedule_cache_new(own);
+	for (uint32_t i = 0; i < count; i++) {
+		Apart a = { own, &s[i] };
+		s[i].o.cache = cache;
+		s[i].e = (Epoch){ 0 };
+		const char *why = attempt(own, simulate_one, &a);
+		s[i].why = why ? arena_copy(&cx->scratch, why, strlen(why)) : NULL;
+	}
+}
+
+/* Only want of memory comes back here by a jump. */
+void epochs_apart(Ctx *cx, EpochSpec *s, uint32_t count)
+{
+	jmp_buf edge;
+	Ctx *own = NEW(&cx->keep, 1, Ctx);
+	ctx_init(own, &cx->alloc);
+	own->edge = &edge;
+	bool starved = setjmp(edge) != 0;
+	if (!starved)
+		simulate_all(own, cx, s, count);
+	ctx_free(own);
+	if (starved)
+		fail(cx, MP_NO_MEMORY, "use a smaller network or fewer processors", "out of memory for a simulated machine");
+}
+
+Epoch epoch_apart(Ctx *cx, EpochSpec *s)
+{
+	epochs_apart(cx, s, 1);
+	if (s->why)
+		fail(cx, MP_BAD_INPUT, "ask for other options or another machine", "%s", s->why);
+	return s->e;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands of the GF11 share: a command's arguments, taken apart, and the beginning and end of its report. */
+#ifndef COMMANDS_H
+#define COMMANDS_H
+
+#include "backprop.h"
+
+enum { MOST_DEAD = 64, MOST_THREADS = 256, MOST_OPERANDS = 16 };
+
+typedef struct Verb Verb;
+typedef struct Call {
+	Ctx *cx;
+	Buf *out;
+	const Verb *verb;
+	const char *operand[MOST_OPERANDS]; uint32_t operands;
+	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *sigmoid, *net, *write; /* NULL: not given */
+	const char *dead[MOST_DEAD]; size_t deads;
+	uint64_t level, threads, cases, bundle, update;
+	bool json, csv, routines, printed, whole, simulate, execute, traced;
+	const Machine *m;
+	ScheduleCache *cache;                                /* of all programs that the command compiles */
+	double began;
+	uint32_t used;                                       /* processors that worked; 0: all of the machine */
+	const char *failure, *remedy;                        /* what the whole report says failed; NULL: nothing did */
+} Call;
+
+struct Verb {
+	const char *name, *operand;                          /* in brackets: may be left out; NULL: takes none */
+	uint32_t most;                                       /* operands */
+	const char *options;                                 /* besides machine and json; with blanks around each */
+	void (*run)(Call *c);
+};
+
+/* ---- commands.c */
+
+void json_begin(const Call *c);
+/* The last words of every report, and the closing brace of JSON: what was simulated, how long the whole command took.
+ * `rate`: processor-cycles executed in a second, where that was measured; 0: cycles and the command's time say it. */
+void report_end(const Call *c, uint64_t cycles, double rate);
+/* Calls body(arg); NULL, or what it failed with, in scratch; its messages are forgotten.  Want of memory is passed on. */
+const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg);
+uint64_t whole_number(const Call *c, const char *option, const char *value, uint64_t least, uint64_t most);
+uint32_t threads_of(const Call *c);                          /* --threads; default one for each CPU */
+
+/* ---- routinecmd.c: commands that make and run routines */
+
+void routine_names(Buf *out);                                /* "the routines are: ..." */
+void run_routines(Call *c);                                  /* efficiency --routines */
+void run_microcode(Call *c);
+void run_trace(Call *c);
+void run_run(Call *c);
+void run_bench(Call *c);
+
+/* ---- runner.c: a machine to try one routine on */
+
+typedef struct Runner {
+	Ctx *cx;
+	const Machine *m;
+	Switch *sw;
+	Processors *p;
+	uint64_t end[2];                                     /* of tables and the routine's data in SRAM, in DRAM */
+	uint64_t result;                                     /* words of SRAM that are no spilled ones */
+	bool *index;                                         /* [words of SRAM] loaded and used as an index; in scratch */
+} Runner;
+Runner *runner_new(Ctx *cx, const Machine *m, uint32_t procs, uint32_t threads);
+Controller *runner_load(Runner *w, const Routine *r);        /* a new one; the routine, number 0, can be called */
+void runner_fill(const Runner *w, Controller *c);            /* the host writes tables and pseudo-random data */
+uint64_t runner_checksum(const Runner *w);                   /* of SRAM, and of the DRAM that the routine reaches */
+
+/* ---- bpargs.c: what the commands of back-propagation take apart */
+
+enum { NETTALK_CASES = 12022 };
+const Plan *plan_open(Ctx *cx, const char *path);            /* of a file; NULL: NETtalk's network, section 6.3 */
+const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs); /* fully linked, with true */
+bool plan_is_nettalk(const Plan *plan, uint64_t cases);
+int choice_read(Ctx *cx, const char *option, const char *word, const char *const *names, int count);
+/* Numbers that `word` stands for: a, a..b, a..b:STEP, a..b:xFACTOR, several with commas between; in scratch. */
+uint32_t range_read(Ctx *cx, const char *option, const char *word, const MachineRow *row, double **value);
+uint32_t procs_read(const Call *c, double **value);          /* --procs; default those of Table 1, and all */
+BpOptions call_options(const Call *c);                       /* sum, compiler, sigmoid, bundle, update, threads; dry */
+EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases); /* with call_options */
+/* Simulates epochs in a context of its own: memory goes before this returns, which for a program of the machine is
+ * much.  What is equal in their code is scheduled once. */
+void epochs_apart(Ctx *cx, EpochSpec *s, uint32_t count);
+Epoch epoch_apart(Ctx *cx, EpochSpec *s);                    /* one, or it fails */
+
+/* ---- bpcommands.c */
+
+void run_model(Call *c);
+void run_networks(Call *c);                                  /* efficiency without --routines */
+
+/* ---- table1.c: Table 1, and the one constant that is fitted to it; table2.c: Table 2 */
+
+typedef struct Cell1 { uint32_t procs; int sum; double mcps; bool fitted; } Cell1;
+extern const Cell1 table1[];                                 /* as printed; fitted: calibrate uses it */
+extern const uint32_t table1_cells;
+double table1_mcps(uint32_t procs, int sum);                 /* 0: the report has no such cell */
+void run_table1(Call *c);
+void run_calibrate(Call *c);
+void run_table2(Call *c);
+
+/* ---- sweep.c, figures.c */
+
+void run_sweep(Call *c);
+void run_figures(Call *c);
+
+/* ---- plot.c: a plot as a self-contained SVG */
+
+enum { CORNER_RIGHT = 1, CORNER_BOTTOM = 2 };            /* or-ed; 0: top left */
+enum { MARK_LINE, MARK_DASHES, MARK_DISC, MARK_SQUARE, MARK_TRIANGLE };
+/* A point with a NaN is left out. */
+typedef struct Series { const char *label, *colour; int mark; const double *x, *y; uint32_t points; } Series;
+typedef struct Axis { const char *label; double low, high; bool log; const double *tick; uint32_t ticks; } Axis;
+/* corner: of the legend */
+typedef struct Plot { const char *title; Axis x, y; const Series *series; uint32_t count; int corner; } Plot;
+void plot_svg(const Plot *p, Buf *out);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* The host's program: which routine comes next, and where its pointers point (sections 2 and 5).
+ * In: a compiled network and cases.  Out: in each processor the weight changes of its cases; outputs; where the cycles
+ * went.
+ *
+ *   for each group of cases: fetch them;
+ *     for each bundle: fetch its weights, forward for each case; after a level its units;
+ *     errors of the outputs; the same in reverse, weight changes fetched and flushed around it.
+ *
+ * Words the host looks at for reports (outputs, errors) are read beside the machine, as its data are loaded: neither
+ * is part of the simulated time. */
+#include <math.h>
+#include <string.h>
+
+#include "backprop.h"
+
+/* ---- data ---- */
+
+static Cell *dram_word(const Bp *b, uint64_t word, uint32_t proc)
+{
+	return (Cell *)(b->p->dram + (size_t)word * b->p->lanes + proc);
+}
+
+static const Cell *sram_word(const Bp *b, uint64_t word, uint32_t proc)
+{
+	return (const Cell *)(b->p->sram + (size_t)word * b->p->lanes + proc);
+}
+
+static void case_write(Bp *b, uint64_t i, const float *x, const float *y, float weight)
+{
+	const Layout *at = &b->at;
+	uint64_t slot = i / b->o.procs, first = at->data + slot / at->data_side * at->data_words + slot % at->data_side;
+	Cell *word = dram_word(b, first, (uint32_t)(i % b->o.procs));
+	size_t step = (size_t)b->p->lanes * at->data_step;
+	for (uint32_t j = 0; j < b->net->inputs; j++, word += step)
+		word->f = x[j];
+	for (uint32_t j = 0; j < at->outputs; j++, word += step)
+		word->f = y[j];
+	word->f = weight;
+}
+
+/* Processors without a case in the last round get one of zeros that counts nothing, and so do all of them in rounds
+ * that fill up those that stand side by side. */
+void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
+{
+	uint64_t together = (uint64_t)b->o.procs * b->at.data_side, blocks = (count + together - 1) / together;
+	if (count > (uint64_t)b->at.slots * b->o.procs)
+		fail(b->cx, MP_BAD_INPUT, "use a smaller batch, or more processors",
+		     "%llu cases: there is room for %u on each of %u processors", (unsigned long long)count, b->at.slots,
+		     b->o.procs);
+	float *x = NEW(&b->cx->scratch, b->net->inputs, float), *y = NEW(&b->cx->scratch, b->at.outputs, float);
+	for (uint32_t j = 0; j < b->at.outputs; j++)
+		y[j] = NAN;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t number = cases ? cases[i] : i;
+		data_x(d, number, x);
+		if (d->targets)
+			data_y(d, number, y);
+		case_write(b, i, x, y, d->weight ? d->weight[number] : 1);
+	}
+	memset(x, 0, b->net->inputs * sizeof *x);
+	memset(y, 0, b->at.outputs * sizeof *y);
+	for (uint64_t i = count; i < blocks * together; i++)
+		case_write(b, i, x, y, 0);
+	b->loaded = count;
+}
+
+static uint32_t array_of(const Bp *b, int which)
+{
+	const uint32_t first[] = { b->at.weights, b->at.changes, b->at.steps };
+	return first[which];
+}
+
+/* Words of a weight in the arrays, and in its owner if it has one. */
+static SumHome home_of(const Bp *b, uint64_t link)
+{
+	uint32_t place = b->place[link];
+	return b->summing ? sum_home(b, place) : (SumHome){ .everywhere = true, .step = b->at.steps + place };
+}
+
+void bp_weights_write(Bp *b, int which, const double *v)
+{
+	b->started |= which == 1;
+	for (uint64_t i = 0; i < b->net->links; i++) {
+		SumHome home = home_of(b, i);
+		Cell *word = dram_word(b, which == 2 ? home.step : array_of(b, which) + b->place[i], 0);
+		for (uint32_t proc = 0; proc < b->o.procs && (which != 2 || home.everywhere); proc++)
+			word[proc].f = (float)v[i];
+		if (which != 1 && !home.everywhere)
+			dram_word(b, which == 2 ? home.step : home.weight, home.proc)->f = (float)v[i];
+	}
+}
+
+/* Changes of the epoch before stand there until the next pass clears them. */
+static bool changes_gone(const Bp *b)
+{
+	return b->changes_start && !b->started;
+}
+
+void bp_weights_read(const Bp *b, int which, uint32_t proc, double *v)
+{
+	for (uint64_t i = 0; i < b->net->links; i++) {
+		SumHome home = home_of(b, i);
+		uint32_t word = which == 2 ? home.step : array_of(b, which) + b->place[i];
+		uint32_t from = which == 2 && !home.everywhere ? home.proc : proc;
+		v[i] = which == 1 && changes_gone(b) ? 0 : (double)dram_word(b, word, from)->f;
+	}
+}
+
+void bp_gradient(const Bp *b, double *v)
+{
+	for (uint64_t i = 0; i < b->net->links; i++) {
+		const Cell *word = dram_word(b, b->at.changes + b->place[i], 0);
+		v[i] = 0;
+		for (uint32_t proc = 0; proc < b->o.procs && !changes_gone(b); proc++)
+			v[i] += (double)word[proc].f;
+	}
+}
+
+double bp_total_error(const Bp *b)
+{
+	const Cell *word = sram_word(b, b->at.total, 0);
+	double sum = 0;
+	for (uint32_t proc = 0; proc < b->o.procs; proc++)
+		sum += (double)word[proc].f;
+	return sum;
+}
+
+const float *bp_outputs(const Bp *b, uint64_t i)
+{
+	return b->result + i * b->at.outputs;
+}
+
+uint64_t bp_cycles(const Bp *b)
+{
+	return b->c->account.cycles + b->c->account.call_cycles;
+}
+
+/* Outputs of cases first .. first + count - 1 of each processor, which stand in SRAM. */
+void bp_take_outputs(Bp *b, uint32_t first, uint32_t count)
+{
+	uint32_t outputs = b->at.outputs, procs = b->o.procs;
+	for (uint32_t i = 0; i < count && !b->o.dry; i++) {
+		float *result = b->result + (size_t)(first + i) * procs * outputs;
+		for (uint32_t k = 0; k < outputs; k++) {
+			uint32_t f = b->at.case_out + b->output[k];
+			const Cell *word = sram_word(b, b->at.cases + f * b->at.stride + i * b->at.case_step, 0);
+			for (uint32_t proc = 0; proc < procs; proc++)
+				result[(size_t)proc * outputs + k] = word[proc].f;
+		}
+	}
+}
+
+/* ---- calls ---- */
+
+void bp_call(Bp *b, uint32_t routine, uint64_t *cycles)
+{
+	uint64_t before = b->c->account.cycles;
+	controller_call(b->c, routine);
+	*cycles += b->c->account.cycles - before;
+}
+
+static uint32_t case_at(const Bp *b, uint32_t i)
+{
+	return b->at.cases + i * b->at.case_words;
+}
+
+static void bases_bundle(Bp *b, const BpBundle *n)
+{
+	uint32_t near = b->at.resident ? n->first : 0;
+	controller_base(b->c, BP_NEAR_WEIGHTS, b->at.weight_cache + near);
+	controller_base(b->c, BP_NEAR_CHANGES, b->at.change_cache + near);
+	controller_base(b->c, BP_FAR_WEIGHTS, b->at.weights + n->first);
+	controller_base(b->c, BP_FAR_CHANGES, b->at.changes + n->first);
+}
+
+static void bases_units(Bp *b, uint32_t i, Unit out, Unit net)
+{
+	controller_base(b->c, BP_CASE, case_at(b, i));
+	controller_base(b->c, BP_OUT, case_at(b, i) + b->at.case_out + out);
+	controller_base(b->c, BP_BACK, case_at(b, i) + b->at.case_net + b->net_word[out]);
+	controller_base(b->c, BP_NET, case_at(b, i) + b->at.case_net + b->net_word[net]);
+}
+
+static void fetch_cases(Bp *b, uint32_t first, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		controller_base(b->c, BP_CASE, case_at(b, i));
+		controller_base(b->c, BP_FAR_WEIGHTS, b->at.data + (first + i) * b->at.data_words);
+		for (uint32_t k = 0; k < b->fetch_cases; k++)
+			bp_call(b, b->fetch_case[k], &b->cycles_moves);
+	}
+}
+
+/* All weights and changes of a network that stays in SRAM; `back`: changes go back. */
+static void move_resident(Bp *b, bool back)
+{
+	for (uint32_t i = 0; b->at.resident && i < b->bundles; i++) {
+		bases_bundle(b, &b->bundle[i]);
+		bp_call(b, back ? b->bundle[i].flush : b->bundle[i].fetch_both, &b->cycles_moves);
+	}
+}
+
+static void forward_bundle(Bp *b, const BpBundle *n, uint32_t count)
+{
+	bases_bundle(b, n);
+	if (!b->at.resident)
+		bp_call(b, n->fetch, &b->cycles_moves);
+	for (uint32_t i = 0; i < count; i++) {
+		bases_units(b, i, n->source, n->target);
+		bp_call(b, n->forward, &b->cycles_forward);
+	}
+}
+
+static void backward_bundle(Bp *b, const BpBundle *n, uint32_t count)
+{
+	bases_bundle(b, n);
+	if (!b->at.resident)
+		bp_call(b, n->fetch_both, &b->cycles_moves);
+	for (uint32_t i = 0; i < count; i++) {
+		bases_units(b, i, n->source, n->target);
+		bp_call(b, n->backward, &b->cycles_backward);
+	}
+	if (!b->at.resident)
+		bp_call(b, n->flush, &b->cycles_moves);
+}
+
+static void call_units(Bp *b, const BpChunk *k, uint32_t routine, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		bases_units(b, i, k->first, k->first);
+		controller_base(b->c, BP_SLOPE, case_at(b, i) + b->at.case_slope + k->slope);
+		bp_call(b, routine, &b->cycles_units);
+	}
+}
+
+static void output_errors(Bp *b, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		controller_base(b->c, BP_CASE, case_at(b, i));
+		for (uint32_t k = 0; k < b->output_errors; k++)
+			bp_call(b, b->output_error[k], &b->cycles_units);
+	}
+}
+
+/* ---- passes over a group ---- */
+
+static void group_forward(Bp *b, uint32_t first, uint32_t count)
+{
+	fetch_cases(b, first, count);
+	uint32_t n = 0, k = 0;
+	for (uint32_t level = 0; level < b->plan->levels; level++) {
+		for (; n < b->bundles && b->bundle[n].level == level; n++)
+			forward_bundle(b, &b->bundle[n], count);
+		for (; k < b->chunks && b->chunk[k].level == level; k++)
+			call_units(b, &b->chunk[k], b->chunk[k].activate, count);
+	}
+	bp_take_outputs(b, first, count);
+}
+
+static void group_backward(Bp *b, uint32_t count)
+{
+	output_errors(b, count);
+	uint32_t n = b->bundles, k = b->chunks;
+	for (uint32_t level = b->plan->levels; level-- > 0;) {
+		for (; k > 0 && b->chunk[k - 1].level == level; k--)
+			if (b->chunk[k - 1].has_error)
+				call_units(b, &b->chunk[k - 1], b->chunk[k - 1].unit_error, count);
+		for (; n > 0 && b->bundle[n - 1].level == level; n--)
+			backward_bundle(b, &b->bundle[n - 1], count);
+	}
+}
+
+static void pass(Bp *b, bool backward)
+{
+	uint32_t rounds = (uint32_t)((b->loaded + b->o.procs - 1) / b->o.procs);
+	move_resident(b, false);
+	for (uint32_t first = 0; first < rounds && !(b->stop && *b->stop); first += b->at.group) {
+		uint32_t count = rounds - first < b->at.group ? rounds - first : b->at.group;
+		group_forward(b, first, count);
+		if (backward)
+			group_backward(b, count);
+	}
+	if (backward)
+		move_resident(b, true);
+}
+
+void bp_accumulate(Bp *b)
+{
+	bp_call(b, b->clear, &b->cycles_units);
+	(b->best ? best_pass : pass)(b, true);
+}
+
+void bp_forward(Bp *b)
+{
+	(b->best ? best_pass : pass)(b, false);
+}

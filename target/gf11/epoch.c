@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* A simulated epoch.  In: a network, a machine, the compiler's options, a number of cases.  Out: the cycles of one pass
+ * over all cases and one update, by part, from the controller's account.
+ *
+ * Cycles do not depend on values, so the cases are all zero.  Loading them is not counted, as in the report. */
+#include <assert.h>
+
+#include "backprop.h"
+
+static const Data *blank_cases(Ctx *cx, const Net *net, uint64_t cases)
+{
+	Data *d = NEW(&cx->keep, 1, Data);
+	d->name = "zeros";
+	d->cases = cases;
+	d->inputs = net->inputs;
+	d->targets = net->outputs;
+	d->x_type = T_F32;
+	d->x_indptr = NEW(&cx->keep, cases + 1, uint64_t);
+	d->x_indices = NEW(&cx->keep, 1, uint32_t);
+	d->y_type = T_U8;
+	d->y = NEW(&cx->keep, cases * net->outputs, uint8_t);
+	return d;
+}
+
+double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles)
+{
+	return 1e3 * (double)plan->W * (double)cases / (cycles * m->clock);
+}
+
+static void take_parts(Epoch *e, const Bp *b)
+{
+	const Account *a = &b->c->account;
+	e->forward = b->cycles_forward;
+	e->backward = b->cycles_backward;
+	e->units = b->cycles_units;
+	e->moves = b->cycles_moves;
+	e->update = b->cycles_update;
+	e->host = a->call_cycles;
+	e->calls = a->calls;
+	e->total = a->cycles + a->call_cycles;
+	assert(e->forward + e->backward + e->units + e->moves + e->update + e->host == e->total);
+}
+
+Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made)
+{
+	Epoch e;
+	Bp *b = bp_new(cx, s->plan, s->opt, s->m, &s->o, s->cases);
+	if (!b->summing)
+		sum_compile(b);
+	if (s->o.dry)
+		b->loaded = s->cases;
+	else
+		bp_load_cases(b, blank_cases(cx, s->plan->net, s->cases), NULL, s->cases);
+	b->c->account = (Account){ 0 };
+	bp_accumulate(b);
+	sum_update(b, (float)s->opt->rate, (float)s->opt->momentum);
+	take_parts(&e, b);
+	e.seconds = 1e-9 * s->m->clock * (double)e.total;
+	e.mcps = mcps_of(s->plan, s->m, s->cases, (double)e.total);
+	if (made)
+		*made = b;
+	return e;
+}

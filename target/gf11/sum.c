@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* The update: weight changes summed over all processors, weights changed by them (sections 4.4 and 10.2). In:
+ * changes, weights and last steps in the DRAM of every processor, rate and momentum.  Out: new weights in all
+ * processors, new steps, changes zero.
+ *
+ *   total = changes of all processors, added as float in the order of the method
+ *   step  = momentum * step - rate * total, weight = weight + step; each product, difference and sum rounded
+ *
+ * What a processor knows of itself (number, flags) and of the host (rate, momentum) stands behind the tables. */
+#include <assert.h>
+#include <string.h>
+
+#include "sum.h"
+
+static_assert((int)TABLE_CONSTANT + (int)CONSTANTS <= (int)SUM_WORDS_AT, "words of the tables and of the update meet");
+
+uint32_t round_to(uint32_t words, uint32_t unit)
+{
+	return (words + unit - 1) / unit * unit;
+}
+
+/* No schedule is perfect, and each fills and drains its pipelines. */
+uint32_t sum_lines(const Bp *b)
+{
+	uint32_t block = (uint32_t)b->m->block;
+	return block > 2 * SLACK ? block - SLACK - block / 24 : block / 3;
+}
+
+Addr sum_word(uint32_t word)
+{
+	return (Addr){ 0, SUM_WORDS_AT + word };
+}
+
+/* ---- routines and calls ---- */
+
+Code *sum_code(Gen *g, bool timed)
+{
+	Code *code = gen_end(g);
+	code->update = true;
+	code->timed = timed;
+	return code;
+}
+
+uint32_t sum_routine(Bp *b, Routine *r)
+{
+	const char *fault = r->report.checked ? NULL : check_routine(b->cx, b->m, r);
+	if (fault)
+		fail(b->cx, MP_FAILED, NULL, "%s: the schedule breaks a rule of the machine: %s", r->name, fault);
+	if (r->report.spills)
+		fail(b->cx, MP_BAD_INPUT, "ask for fewer weights in an update call, or use a machine file with more registers",
+		     "%s: %u words find no register of the %lld of %s", r->name, r->report.spills, (long long)b->m->registers,
+		     b->m->name);
+	r->report.checked = true;
+	return controller_load(b->c, r);
+}
+
+uint32_t sum_load(Bp *b, Code *code)
+{
+	const ScheduleOptions o = { .level = 0 };
+	return sum_routine(b, schedule_cached(b->cx, b->cache, b->m, code, &o));
+}
+
+void sum_call(Bp *b, const SumCall *call)
+{
+	BpSum *s = b->summing;
+	if (s->calls == s->room) {
+		uint32_t room = s->room ? 2 * s->room : 64;
+		s->call = arena_grow(&b->cx->keep, s->call, s->room, room, sizeof *s->call);
+		s->room = room;
+	}
+	s->call[s->calls++] = *call;
+}
+
+/* ---- the switch ---- */
+
+static uint16_t *nowhere(Bp *b)
+{
+	uint16_t *to = NEW(&b->cx->scratch, b->sw->ports, uint16_t);
+	memset(to, 0xFF, b->sw->ports * sizeof *to);         /* NO_ROUTE */
+	return to;
+}
+
+uint32_t sum_shift(Bp *b, uint32_t procs, uint32_t by)
+{
+	uint16_t *to = nowhere(b);
+	for (uint32_t i = 0; i < procs; i++)
+		to[i] = (uint16_t)((i + by) % procs);
+	return switch_store(b->cx, b->sw, to);
+}
+
+uint32_t sum_exchange(Bp *b, uint32_t bit)
+{
+	uint16_t *to = nowhere(b);
+	for (uint32_t i = 0; i < b->o.procs; i++)
+		to[i] = (uint16_t)(i ^ bit);
+	return switch_store(b->cx, b->sw, to);
+}
+
+/* Leftovers n >= 2^levels and their buddies n - 2^levels, both ways (section 4.4.2). */
+static void configure_buddies(Bp *b, BpSum *s)
+{
+	uint32_t power = 1u << s->levels;
+	uint16_t *to = nowhere(b), *from = nowhere(b);
+	for (uint32_t i = 0; i < s->leftovers; i++) {
+		to[power + i] = (uint16_t)i;
+		from[i] = (uint16_t)(power + i);
+	}
+	s->to_buddy = switch_store(b->cx, b->sw, to);
+	s->from_buddy = switch_store(b->cx, b->sw, from);
+}
+
+/* ---- arithmetic ---- */
+
+Rates sum_rates(Gen *g)
+{
+	Reg rate = g_load(g, sum_word(WORD_RATE));
+	return (Rates){ rate, g_load(g, sum_word(WORD_MOMENTUM)) };
+}
+
+Reg sum_step(Gen *g, Rates r, Reg step, Reg total)
+{
+	Reg kept = g_fmul(g, r.momentum, step);
+	return g_fsub(g, kept, g_fmul(g, r.rate, total));
+}
+
+/* ---- compiling ---- */
+
+static const struct { bool (*fits)(const Bp *b); void (*compile)(Bp *b); } methods[SUMS] = {
+	[SUM_RING] = { NULL, ring_compile },
+	[SUM_TREE] = { NULL, tree_compile },
+	[SUM_PIPELINED] = { pipelined_fits, pipelined_compile },
+	[SUM_HALVING] = { halving_fits, halving_compile },
+};
+
+void sum_compile(Bp *b)
+{
+	BpSum *s = b->summing = NEW(&b->cx->keep, 1, BpSum);
+	s->sum = b->o.sum;
+	s->procs = b->o.procs;
+	while ((2u << s->levels) <= b->o.procs)
+		s->levels++;
+	s->leftovers = b->o.procs - (1u << s->levels);
+	if (methods[s->sum].fits && !methods[s->sum].fits(b))
+		s->sum = b->m->ring_only ? SUM_RING : SUM_TREE;
+	if (s->sum == SUM_TREE && s->leftovers)
+		configure_buddies(b, s);
+	methods[s->sum].compile(b);
+}
+
+uint32_t sum_steps(int sum, uint32_t procs)
+{
+	uint32_t levels = 0;
+	while ((2u << levels) <= procs)
+		levels++;
+	switch (procs > 1 ? sum : SUMS) {
+	case SUM_RING: return procs - 1;
+	case SUM_TREE: return levels + 2 * (procs > 1u << levels);
+	case SUM_PIPELINED: case SUM_HALVING: return 2;       /* a little less: 2 (procs - 1) / procs */
+	default: return 0;
+	}
+}
+
+/* ---- updating ---- */
+
+static Cell flag(bool set)
+{
+	return (Cell){ .u = set ? UINT32_MAX : 0 };
+}
+
+static void words_write(Bp *b, const BpSum *s)
+{
+	for (uint32_t i = 0; i < b->o.procs; i++) {
+		Cell word[SUM_WORDS] = { [WORD_SELF] = { .u = i }, [WORD_WRAPPED] = { .u = i - b->o.procs } };
+		word[WORD_BUDDY] = flag(i < s->leftovers);
+		word[WORD_LEFTOVER] = flag(i >= 1u << s->levels);
+		for (uint32_t k = 0; k < MOST_LEVELS; k++)
+			word[WORD_BIT + k] = flag(i >> k & 1);
+		host_write(b->c, i, false, SUM_WORDS_AT, word, SUM_WORDS);
+	}
+}
+
+static void rates_write(Bp *b, float rate, float momentum)
+{
+	const Cell word[] = { [WORD_RATE] = { .f = rate }, [WORD_MOMENTUM] = { .f = momentum } };
+	for (uint32_t i = 0; i < b->o.procs; i++)
+		host_write(b->c, i, false, SUM_WORDS_AT, word, COUNT(word));
+}
+
+void sum_update(Bp *b, float rate, float momentum)
+{
+	BpSum *s = b->summing;
+	if (!s->written)
+		words_write(b, s);
+	if (!s->written || s->rate != rate || s->momentum != momentum)
+		rates_write(b, rate, momentum);
+	s->written = true;
+	s->rate = rate;
+	s->momentum = momentum;
+	uint64_t before = b->c->account.cycles;
+	for (uint32_t i = 0; i < s->calls; i++) {
+		for (uint32_t k = 1; k < SUM_BASES; k++)
+			controller_base(b->c, k, s->call[i].base[k]);
+		controller_call(b->c, s->call[i].routine);
+	}
+	if (s->borrows)
+		controller_call(b->c, s->restore);
+	b->started = false;
+	b->cycles_update += b->c->account.cycles - before;
+}
+
+SumHome sum_home(const Bp *b, uint32_t place)
+{
+	const BpSum *s = b->summing;
+	if (s->sum == SUM_RING || s->sum == SUM_TREE)
+		return (SumHome){ .everywhere = true, .step = b->at.steps + place };
+	const Rows *r = &s->rows;
+	uint32_t row = place / r->words, slot = place % r->words, own = row * r->own + slot / b->o.procs;
+	return (SumHome){ .proc = (slot % b->o.procs + r->shift) % b->o.procs, .step = b->at.steps + own,
+	                  .weight = b->at.steps + r->rows * r->own + own };
+}

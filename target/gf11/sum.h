@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* What the ways of summing share.
+ *
+ *   sum_compile  a method records its routines and lists the calls of an update, each with its pointers
+ *   sum_update   the host makes these calls
+ *
+ * Tree and ring take chunks of weights: every processor ends with the total of each and updates all weights.
+ * Pipelined ring and halving take rows of weights, of which each processor owns some: the owner alone gets the total,
+ * keeps the last step, updates, and sends the new weight round. */
+#ifndef SUM_H
+#define SUM_H
+
+#include "backprop.h"
+
+/* Relocation registers: scratch in SRAM; weights, changes and steps in DRAM; buffers of a row in SRAM. */
+enum { SUM_AT = 1, SUM_WEIGHTS, SUM_CHANGES, SUM_STEPS, SUM_BUFFER, SUM_BASES = SUM_BUFFER + 4 };
+
+/* Words that the host keeps behind the tables of each processor: rate, momentum, zero; the processor's number, and
+ * that less the number of processors; then flags, all ones or zero: it has a leftover for buddy, it is one, bits of
+ * its number. */
+enum { WORD_RATE, WORD_MOMENTUM, WORD_ZERO, WORD_SELF, WORD_WRAPPED, WORD_BUDDY, WORD_LEFTOVER, WORD_BIT,
+       MOST_LEVELS = 16, SUM_WORDS = WORD_BIT + MOST_LEVELS };
+enum { SUM_WORDS_AT = TABLE_WORDS - SUM_WORDS };
+enum { SLACK = 700 };                     /* lines that a routine takes to fill and to drain */
+
+typedef struct SumCall { uint32_t routine, base[SUM_BASES]; } SumCall;
+
+/* A row: `blocks` times a word for each processor.  Its last few slots stay empty where otherwise rows would not
+ * begin at a multiple of dram_banks. */
+typedef struct Rows {
+	uint32_t blocks, words, rows;     /* weights in a row; rows */
+	uint32_t own;                     /* words from what a processor owns of a row to the next: blocks, rounded up */
+	uint32_t shift;                   /* slot i of a block belongs to processor i + shift */
+} Rows;
+
+typedef struct Known { uint64_t key; uint32_t routine; } Known;
+
+typedef struct BpSum {
+	int sum;                          /* as done: rows need three processors, and weights enough */
+	SumCall *call; uint32_t calls, room;
+	uint32_t procs;
+	uint32_t levels, leftovers;       /* whole powers of two in the processors; processors beyond */
+	uint32_t up[MOST_LEVELS], down[MOST_LEVELS]; /* configurations of the switch: of each level; tree: up alone */
+	uint32_t ring, to_buddy, from_buddy;
+	Rows rows;
+	Known known[64]; uint32_t knowns; /* routines made, by what sets them apart */
+	bool borrows;                     /* words of the cases are used as well */
+	uint32_t restore;                 /* routine: puts back what must stand there */
+	bool written; float rate, momentum; /* what the processors know */
+} BpSum;
+
+/* ---- sum.c ---- */
+
+uint32_t round_to(uint32_t words, uint32_t unit);            /* up */
+uint32_t sum_lines(const Bp *b);                             /* of a routine, to plan with */
+Addr sum_word(uint32_t word);                                /* WORD_... */
+Code *sum_code(Gen *g, bool timed);                          /* ends a recording; timed: about as it will run */
+uint32_t sum_routine(Bp *b, Routine *r);                     /* checked, loaded */
+uint32_t sum_load(Bp *b, Code *code);                        /* scheduled before */
+void sum_call(Bp *b, const SumCall *call);                   /* one more in an update */
+uint32_t sum_shift(Bp *b, uint32_t procs, uint32_t by);      /* configuration: i sends to (i + by) mod procs */
+uint32_t sum_exchange(Bp *b, uint32_t bit);                  /* configuration: i sends to i ^ bit */
+/* Rate and momentum in registers; the step that a total makes: momentum * step - rate * total. */
+typedef struct Rates { Reg rate, momentum; } Rates;
+Rates sum_rates(Gen *g);
+Reg sum_step(Gen *g, Rates r, Reg step, Reg total);
+
+/* ---- sum_acts.c: what is recorded, in the order of the time at which it can be done ---- */
+
+/* The scheduler looks ahead only so far, so long codes are recorded about as they will run: acts are planned with the
+ * cycle they should start in, then recorded by these. */
+typedef struct Act { int64_t at; uint32_t number; uint16_t what, step; uint32_t level, i; } Act;
+typedef struct Acts { Arena *arena; Act *act; uint32_t acts, room; } Acts;
+void acts_add(Acts *a, int64_t at, Act act);
+void acts_sort(Acts *a);                                     /* those of one cycle as they were added */
+
+/* ---- sum_chunk.c ---- */
+
+/* Weights of a call, all in one routine or in several parts of it. */
+typedef struct Chunk {
+	Gen *g;
+	const Bp *b;
+	const BpSum *s;
+	uint32_t n;
+	Rates rates;
+	Cond buddy, leftover;             /* tree */
+	Reg *sum, *other, *step;          /* [n] sums so far; what is on its way; new steps */
+} Chunk;
+/* Makes the routines that are called one after the other for a chunk of n weights. */
+typedef uint32_t ChunkFn(Bp *b, uint32_t n, uint32_t **routine);
+void chunks_compile(Bp *b, uint32_t n, ChunkFn *make);
+/* Weights in a chunk: as the user says or the routine's length allows, when each takes `lines` lines and `words`
+ * words of scratch; `most` at most (0: as many as fit). */
+uint32_t chunk_size(const Bp *b, uint32_t lines, uint32_t words, uint32_t most);
+Chunk chunk_open(const Bp *b, const char *name, uint32_t n);
+enum { MOVE_CHANGE_IN, MOVE_WEIGHT_IN, MOVE_STEP_IN, MOVE_ZERO, MOVE_STEP_OUT, MOVE_WEIGHT_OUT, CHUNK_MOVES };
+void chunk_move(const Chunk *c, int move, uint32_t i);       /* one word, DRAM to SRAM or back */
+Reg chunk_change(const Chunk *c, uint32_t i);
+void chunk_update(const Chunk *c, uint32_t i);               /* totals are in sum */
+/* All in one code, with everything beside everything: `step` is called for each step and weight, `latency` cycles
+ * apart for the same weight. */
+typedef void StepFn(Chunk *c, uint32_t step, uint32_t i);
+void chunk_together(Chunk *c, StepFn *fn, uint32_t steps, int64_t latency);
+
+/* ---- sum_rows.c ---- */
+
+enum { MOST_BLOCKS = 64 };
+/* Rows of so many blocks; false if processors are too few, or weights, for what owners keep to find room. */
+bool rows_make(const Bp *b, uint32_t blocks, uint32_t shift, Rows *r);
+uint32_t rows_room(const Bp *b);                             /* words of SRAM for their buffers */
+uint32_t row_words(const Bp *b, int64_t row);                /* weights in it; 0: there is no such row */
+void rows_borrow(Bp *b, uint32_t words);                     /* so many words of SRAM are used */
+/* The routine with this key; recorded if it is new. */
+typedef Code *RecordFn(Bp *b, const void *what);
+uint32_t rows_routine(Bp *b, uint64_t key, RecordFn *record, const void *what);
+/* What an owner keeps of a row: last step, weight. */
+Addr own_step(const BpSum *s, uint32_t row, uint32_t block);
+Addr own_weight(const BpSum *s, uint32_t row, uint32_t block);
+/* Slot (number of the processor + i) mod procs of a block that begins at `mem` is at mem + i + what index_after
+ * gives. */
+typedef struct Index { Reg self, wrapped; } Index;
+Index index_load(Gen *g);
+Reg index_after(Gen *g, const BpSum *s, Index x, uint32_t i);
+/* DRAM moves in small portions between other operations, dram_banks words at a time. */
+typedef struct Move { Addr near, far; uint32_t words, done; bool fetch, zero; } Move;
+typedef struct Moves { Gen *g; uint32_t unit; Move move[4]; uint32_t moves; } Moves;
+Moves moves_new(Gen *g, const Machine *m);
+void moves_fetch(Moves *m, Addr near, Addr far, uint32_t words);
+void moves_flush(Moves *m, Addr far, Addr near, uint32_t words);
+void moves_zero(Moves *m, const Bp *b, Addr far, uint32_t words);
+void moves_skip(Moves *m, uint32_t part, uint32_t whole);    /* the first part / whole of each is done elsewhere */
+void moves_advance(Moves *m, uint32_t part, uint32_t whole); /* until part / whole of each is done */
+
+/* ---- sum_tree.c, sum_ring.c, sum_pipelined.c, sum_halving.c ---- */
+
+void tree_compile(Bp *b);
+void ring_compile(Bp *b);
+bool pipelined_fits(const Bp *b);
+void pipelined_compile(Bp *b);
+bool halving_fits(const Bp *b);
+void halving_compile(Bp *b);
+
+#endif

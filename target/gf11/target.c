@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/* Training on the simulated GF11: the hooks that the training loop calls.  In: a plan, options, data, batches.
+ * Out: tallies, weights, and the time that passed on the machine's clock.
+ *
+ * Case i of a batch goes to processor i mod P; all leaves of a batch are taken at once, for the order of sums is the
+ * machine's own: each processor adds up its cases in order, then the processors meet as option `sum` says.
+ * How a case fared is looked up in simulated memory while it stands there.  Looking, loading cases, reading and
+ * writing weights are the host's affair and take no simulated time, as in the report.
+ *
+ * The machine can be built only when it is known how many cases a batch has.  It stands in a context of its own, so
+ * that a larger one can take its place; weights and steps move over.  A batch that has more cases than there is room
+ * for is loaded in parts that are multiples of P: every processor sees the same cases in the same order. */
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backprop.h"
+
+extern const Target target_gf11;
+
+enum { WEIGHTS, CHANGES, STEPS };                            /* as bp_weights_read counts them */
+
+struct Program {
+	Ctx *cx;                          /* of the run */
+	const Plan *plan;
+	const Net *net;
+	const Options *opt;               /* the run's own */
+	const Machine *m;
+	uint32_t procs;
+	double *w, *step;                 /* [links] while there is no machine, and when one replaces another */
+	double *none;                     /* [links] zeroes */
+
+	Ctx own;                          /* all memory of the machine; its failures are handed on */
+	Bp *bp;                           /* NULL: not built yet */
+	uint64_t room;                    /* cases that it holds at once, a multiple of procs */
+	int error;                        /* error function that it was compiled for */
+	uint64_t cycles;                  /* of machines before it */
+	bool pending;                     /* there are weight changes */
+
+	const Data *data;                 /* bound */
+	Scorer scorer;
+	uint64_t *wanted, *loaded;        /* [room] cases */
+	uint64_t loads;                   /* how many are loaded; 0: none, or those of other data */
+	float *y;                         /* targets of a case */
+	double *out;                      /* its outputs */
+};
+
+static void gf11_caps(Caps *caps)
+{
+	*caps = (Caps){ .target = "gf11", .lanes = 566, .bundle = 1000 };
+}
+
+/* ---- compiling ---- */
+
+/* What another target can do and this one cannot, yet. */
+static void refuse(Ctx *cx, const Net *net, const Options *opt)
+{
+	static const char elsewhere[] = "train it on target ref";
+	if (opt->rule != 0)
+		fail(cx, MP_BAD_INPUT, "set rule momentum, or train on target ref, which knows all rules",
+		     "target gf11 has no rule %s", rules[opt->rule].name);
+	if (net->copies)
+		fail_at(cx, net->copy[0].at, elsewhere, "target gf11 takes feed-forward networks; %s remembers the case before",
+		        net->group[net->copy[0].to_group].name);
+	if (opt->decay > 0)
+		fail(cx, MP_BAD_INPUT, "leave decay out, or train on target ref", "target gf11 has no weight decay");
+	for (uint32_t i = 0; i < net->blocks; i++) {
+		const Block *b = &net->block[i];
+		if (b->frozen)
+			fail_at(cx, b->at, elsewhere, "target gf11 trains all links; these are frozen");
+		if (b->rate != 1)
+			fail_at(cx, b->at, elsewhere, "target gf11 gives all links the same rate; these have a factor of %g", b->rate);
+	}
+}
+
+static uint32_t procs_wanted(Ctx *cx, const Machine *m, const Options *opt)
+{
+	if (opt->procs > m->processors)
+		fail(cx, MP_BAD_INPUT, "ask for fewer, or 0 for all", "procs is %lld: %s has %lld processors",
+		     (long long)opt->procs, m->name, (long long)m->processors);
+	return (uint32_t)(opt->procs ? opt->procs : m->processors);
+}
+
+static void machine_end(void *program)
+{
+	Program *p = program;
+	ctx_free(&p->own);
+}
+
+static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
+{
+	const Net *net = plan->net;
+	Program *p = NEW(&cx->keep, 1, Program);
+	refuse(cx, net, opt);
+	p->cx = cx;
+	p->plan = plan;
+	p->net = net;
+	p->opt = opt;
+	p->m = machine_open(cx, opt->machine);
+	p->procs = procs_wanted(cx, p->m, opt);
+	p->w = NEW(&cx->keep, net->links, double);
+	p->step = NEW(&cx->keep, net->links, double);
+	p->none = NEW(&cx->keep, net->links, double);
+	p->y = NEW(&cx->keep, net->outputs, float);
+	p->out = NEW(&cx->keep, net->outputs, double);
+	ctx_init(&p->own, &cx->alloc);
+	arena_defer(&cx->keep, machine_end, p);
+	return p;
+}
+
+/* ---- the machine ---- */
+
+/* Calls body with an edge of the machine's own context: what fails there must not leave through the run's edge, for
+ * nobody would find its message. */
+static Status inside(Ctx *own, void (*body)(Ctx *own, void *arg), void *arg)
+{
+	jmp_buf edge;
+	own->edge = &edge;
+	own->status = MP_OK;
+	if (setjmp(edge) == 0)
+		body(own, arg);
+	own->edge = NULL;
+	arena_free(&own->scratch);
+	return own->status;
+}
+
+/* What was said inside is said by cx. */
+static void hand_on(Ctx *cx, Ctx *own)
+{
+	cx->messages.arena = &cx->keep;
+	buf_puts(&cx->messages, ctx_messages(own));
+	if (own->messages.s)
+		own->messages.len = 0;
+}
+
+static void fail_as(Ctx *cx, Ctx *own, Status status)
+{
+	if (status == MP_NO_MEMORY) {
+		ctx_free(own);
+		fail(cx, status, "use fewer processors, or less data", "out of memory for the simulated machine");
+	}
+	hand_on(cx, own);
+	ctx_free(own);
+	cx->errors++;
+	check_errors(cx);
+}
+
+static uint32_t threads_wanted(const Options *opt)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	return opt->threads ? (uint32_t)opt->threads : cores < 1 ? 1 : (uint32_t)cores;
+}
+
+typedef struct Build { const Program *p; uint64_t cases; Bp *bp; } Build;
+
+static void build_body(Ctx *own, void *arg)
+{
+	Build *a = arg;
+	const Options *opt = a->p->opt;
+	BpOptions o = { .procs = a->p->procs, .sum = opt->sum, .sigmoid = opt->sigmoid, .compiler = opt->compiler,
+	                .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt) };
+	a->bp = bp_new(own, a->p->plan, opt, a->p->m, &o, a->cases);
+	if (!a->bp->summing)
+		sum_compile(a->bp);
+}
+
+/* The largest batch of this data, as the processors share it. */
+static uint64_t room_needed(const Program *p, const Data *d)
+{
+	uint64_t examples = data_examples(d), longest = 0, cases = d->cases;
+	for (uint64_t e = 0; e < examples; e++) {
+		uint64_t first, count;
+		data_example(d, e, &first, &count);
+		longest = count > longest ? count : longest;
+	}
+	if (p->opt->batch != BATCH_ALL && (uint64_t)p->opt->batch < examples && longest <= cases / (uint64_t)p->opt->batch)
+		cases = longest * (uint64_t)p->opt->batch;
+	uint64_t slots = (cases + p->procs - 1) / p->procs;
+	return (slots ? slots : 1) * p->procs;
+}
+
+/* A machine with room for so many cases; weights and steps are those of the one before. */
+static void machine_build(Ctx *cx, Program *p, uint64_t room)
+{
+	if (p->bp) {
+		bp_weights_read(p->bp, WEIGHTS, 0, p->w);
+		bp_weights_read(p->bp, STEPS, 0, p->step);
+		p->cycles += bp_cycles(p->bp);
+	}
+	p->bp = NULL;
+	p->pending = false;
+	ctx_free(&p->own);
+	ctx_init(&p->own, &cx->alloc);
+	Build a = { p, room, NULL };
+	Status s = inside(&p->own, build_body, &a);
+	if (s != MP_OK)
+		fail_as(cx, &p->own, s);
+	hand_on(cx, &p->own);
+	p->bp = a.bp;
+	p->error = p->opt->error;
+	bp_weights_write(p->bp, WEIGHTS, p->w);
+	bp_weights_write(p->bp, STEPS, p->step);
+	p->wanted = arena_grow(&cx->keep, p->wanted, p->room, room, sizeof *p->wanted);
+	p->loaded = arena_grow(&cx->keep, p->loaded, p->room, room, sizeof *p->loaded);
+	p->room = room > p->room ? room : p->room;
+}
+
+static void gf11_bind(Ctx *cx, Program *p, const Data *data)
+{
+	uint64_t room = room_needed(p, data);
+	if (!p->bp || room > p->room || p->error != p->opt->error)
+		machine_build(cx, p, room > p->room ? room : p->room);
+	p->data = data;
+	p->loads = 0;
+	scorer_init(&p->scorer, p->opt, data);
+}
+
+/* ---- passes ---- */
+
+typedef struct Pass {
+	Program *p;
+	void (*run)(Bp *b);                                 /* bp_accumulate or bp_forward */
+	const volatile int *stop;
+	uint64_t count;                                     /* cases loaded */
+	double *out;                                        /* where their outputs go, or NULL */
+	Tally *tally;
+} Pass;
+
+static void look_at(const Pass *a, uint64_t i)
+{
+	Program *p = a->p;
+	uint32_t outputs = p->net->outputs;
+	uint64_t number = p->loaded[i];
+	const float *seen = bp_outputs(p->bp, i);
+	double *out = a->out ? a->out + i * outputs : p->out;
+	for (uint32_t k = 0; k < outputs; k++)
+		out[k] = seen[k];
+	if (p->data->targets)
+		data_y(p->data, number, p->y);
+	score_case(&p->scorer, out, p->y, p->data->weight ? p->data->weight[number] : 1, a->tally);
+}
+
+/* The first `count` cases wanted. */
+static void load(Program *p, uint64_t count)
+{
+	if (count == p->loads && memcmp(p->wanted, p->loaded, count * sizeof *p->wanted) == 0)
+		return;
+	memcpy(p->loaded, p->wanted, count * sizeof *p->wanted);
+	p->loads = count;
+	bp_load_cases(p->bp, p->data, p->loaded, count);
+}
+
+static void pass_body(Ctx *own, void *arg)
+{
+	Pass *a = arg;
+	(void)own;
+	load(a->p, a->count);
+	a->p->bp->stop = a->stop;
+	a->run(a->p->bp);
+	a->p->bp->stop = NULL;
+}
+
+static Status pass_run(Pass *a)
+{
+	if (*a->stop)
+		return MP_STOPPED;
+	if (inside(&a->p->own, pass_body, a) != MP_OK) {
+		hand_on(a->p->cx, &a->p->own);
+		return MP_FAILED;
+	}
+	if (*a->stop)
+		return MP_STOPPED;
+	for (uint64_t i = 0; i < a->count; i++)
+		look_at(a, i);
+	return MP_OK;
+}
+
+/* Over examples number(0) .. number(count - 1), in as many parts as the room asks for. */
+static Status pass_over(Pass *a, const Batch *b, uint64_t begin, uint64_t count)
+{
+	Program *p = a->p;
+	Status s = MP_OK;
+	a->count = 0;
+	for (uint64_t e = begin; e < begin + count && s == MP_OK; e++) {
+		uint64_t first, cases;
+		data_example(p->data, b->example ? b->example[e] : b->first + e, &first, &cases);
+		for (uint64_t i = first; i < first + cases && s == MP_OK; i++) {
+			p->wanted[a->count++] = i;
+			if (a->count < p->room)
+				continue;
+			s = pass_run(a);
+			a->out = a->out ? a->out + a->count * p->net->outputs : NULL;
+			a->count = 0;
+		}
+	}
+	return s == MP_OK && a->count ? pass_run(a) : s;
+}
+
+/* A batch given up leaves no weight changes. */
+static void forget(Program *p)
+{
+	bp_weights_write(p->bp, CHANGES, p->none);
+	p->pending = false;
+}
+
+static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop,
+                              Tally *t)
+{
+	uint32_t leaves = leaf_count(b->count);
+	uint64_t begin, size, end, end_size;
+	if (first == last)
+		return MP_OK;
+	leaf_range(b->count, leaves, first, &begin, &size);
+	leaf_range(b->count, leaves, last - 1, &end, &end_size);
+	Tally tally = { 0 };
+	Pass a = { .p = p, .run = bp_accumulate, .stop = stop, .tally = &tally };
+	p->pending = true;
+	Status s = pass_over(&a, b, begin, end + end_size - begin);
+	if (s == MP_OK)
+		tally_add(t, &tally);
+	else
+		forget(p);
+	return s;
+}
+
+static Status gf11_evaluate(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+{
+	Pass a = { .p = p, .run = bp_forward, .stop = stop, .out = out, .tally = t };
+	return pass_over(&a, &(Batch){ .first = first, .count = count }, 0, count);
+}
+
+/* Processors that add in orders of their own drift apart by roundings, and a checkpoint holds one set of weights: the
+ * host gives all of them those of the first.  What one processor sends round is the same everywhere already. */
+static void align(Program *p)
+{
+	if (!sum_home(p->bp, 0).everywhere)
+		return;
+	bp_weights_read(p->bp, WEIGHTS, 0, p->w);
+	bp_weights_write(p->bp, WEIGHTS, p->w);
+	bp_weights_read(p->bp, STEPS, 0, p->step);
+	bp_weights_write(p->bp, STEPS, p->step);
+}
+
+static void gf11_apply(Program *p, const Update *u)
+{
+	if (!p->pending)
+		return;
+	assert(u->rule == &rules[p->opt->rule]);
+	sum_update(p->bp, (float)u->param[P_RATE], (float)u->param[P_MOMENTUM]);
+	align(p);
+	p->pending = false;
+}
+
+/* ---- weights ---- */
+
+static void gf11_get(const Program *p, int which, double *v)
+{
+	if (p->bp)
+		bp_weights_read(p->bp, which ? STEPS : WEIGHTS, 0, v);
+	else
+		memcpy(v, which ? p->step : p->w, p->net->links * sizeof *v);
+}
+
+static void gf11_set(Program *p, int which, const double *v)
+{
+	double *to = which ? p->step : p->w;
+	for (uint64_t i = 0; i < p->net->links; i++)
+		to[i] = (float)v[i];
+	if (p->bp)
+		bp_weights_write(p->bp, which ? STEPS : WEIGHTS, to);
+}
+
+static void gf11_gradient(const Program *p, double *v)
+{
+	if (p->bp && p->pending)
+		bp_gradient(p->bp, v);
+	else
+		memset(v, 0, p->net->links * sizeof *v);
+}
+
+static double gf11_clock(const Program *p)
+{
+	return 1e-9 * p->m->clock * (double)(p->cycles + (p->bp ? bp_cycles(p->bp) : 0));
+}
+
+/* ---- the program in words ---- */
+
+static void print_limit(Buf *out, const char *what, uint64_t used, int64_t limit)
+{
+	buf_printf(out, "\t%-10s %8llu of %lld\n", what, (unsigned long long)used, (long long)limit);
+}
+
+static void print_memory(const Bp *b, Buf *out)
+{
+	const Layout *at = &b->at;
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < b->c->routines; i++)
+		if (b->c->routine[i]->report.registers > most)
+			most = b->c->routine[i]->report.registers;
+	buf_printf(out, "SRAM\n\ttables %u, weights and changes 2 x %u from %u%s\n", TABLE_WORDS, at->cache_words,
+	           at->weight_cache, at->resident ? ", all of them" : ", a bundle at a time");
+	buf_printf(out, "\ta group of %u cases of %u words from %u, spilled words from %u\n", at->group, at->case_words,
+	           at->cases, at->spill);
+	buf_printf(out, "DRAM\n\tcases: %u of %u words from %u\n", at->slots, at->data_words, at->data);
+	buf_printf(out, "\tweights, changes, last steps: %u words each, from %u, %u and %u\n", at->words, at->weights,
+	           at->changes, at->steps);
+	buf_printf(out, "limits\n");
+	print_limit(out, "DRAM", at->dram_end, b->m->dram);
+	print_limit(out, "SRAM", at->cases + (uint64_t)at->group * at->case_words, at->spill);
+	print_limit(out, "microcode", b->c->lines, b->m->microcode);
+	print_limit(out, "registers", most, b->m->registers);
+}
+
+static void print_bundle(const Bp *b, const BpBundle *n, Buf *out)
+{
+	char source[80], target[80];
+	net_unit_name(b->net, n->source, source, sizeof source);
+	net_unit_name(b->net, n->target, target, sizeof target);
+	buf_printf(out, "\tlevel %u: %u links from %s on to %s on; forward %u, backward %u\n", n->level + 1, n->links, source,
+	           target, n->forward, n->backward);
+}
+
+static void print_routine(const Bp *b, uint32_t i, Buf *out)
+{
+	const Routine *r = b->c->routine[i];
+	buf_printf(out, "\t%4u  %-20s %7u cycles %6.1f %% of bound  %3u registers\n", i, r->name, b->c->cycles[i],
+	           100.0 * r->report.bound / (r->report.cycles ? r->report.cycles : 1), r->report.registers);
+}
+
+static void bp_print(const Bp *b, Buf *out)
+{
+	buf_printf(out, "program gf11: %u processors of %s, compiler %s, sum %s, sigmoid %s, one case a processor\n",
+	           b->p->procs, b->m->name, compiler_names[b->o.compiler], sum_names[b->o.sum], sigmoid_names[b->o.sigmoid]);
+	print_memory(b, out);
+	buf_printf(out, "bundles, in the order of the forward pass\n");
+	for (uint32_t i = 0; i < b->bundles; i++)
+		print_bundle(b, &b->bundle[i], out);
+	buf_printf(out, "routines, %u lines of microcode\n", b->c->lines);
+	for (uint32_t i = 0; i < b->c->routines; i++)
+		print_routine(b, i, out);
+}
+
+/* A machine for one case a processor, made for this; who asked is told what fails. */
+static void gf11_print(const Program *p, Buf *out)
+{
+	Ctx own;
+	ctx_init(&own, &p->cx->alloc);
+	Build a = { p, p->procs, NULL };
+	Status s = inside(&own, build_body, &a);
+	if (s != MP_OK)
+		fail_as(out->arena->cx, &own, s);
+	bp_print(a.bp, out);
+	ctx_free(&own);
+}
+
+const Target target_gf11 = {
+	.name = "gf11", .about = "the simulated machine of 1989: single precision, cases shared by its processors",
+	.caps = gf11_caps, .compile = gf11_compile, .print = gf11_print, .bind = gf11_bind,
+	.accumulate = gf11_accumulate, .apply = gf11_apply, .evaluate = gf11_evaluate,
+	.get = gf11_get, .set = gf11_set, .gradient = gf11_gradient, .clock = gf11_clock,
+};

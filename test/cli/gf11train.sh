@@ -1,0 +1,37 @@
+# Training on the simulated GF11: the same commands, files and messages as on any target.
+net
+t train xor.topo --target gf11 --procs 3 --epochs 100 --until never
+for sum in ring tree pipelined halving; do
+	t train xor.topo --target gf11 --procs 4 --sum $sum --epochs 20 --until never --json
+done
+t train xor.topo --target gf11 --procs 4 --epochs 20 --until never --sigmoid power2 --json
+
+# 20 epochs are 12 and 8 more; a test in between changes nothing.
+t train xor.topo --target gf11 --procs 3 --batch 3 --epochs 20 --until never --json
+t train xor.topo --target gf11 --procs 3 --batch 3 --epochs 12 --until never --test make:xor --save half.safetensors --json
+t train xor.topo --resume half.safetensors --epochs 20 --json
+t train xor.topo --resume half.safetensors --procs 4
+t test xor.topo half.safetensors --target gf11 --procs 5
+t test xor.topo half.safetensors --target ref
+
+# What it cannot do, or has no room for.
+t train xor.topo --target gf11 --procs 600
+t train xor.topo --target gf11 --machine moon
+t train xor.topo --target gf11 --rule quickprop
+t train "$SOURCE_DIR/examples/reber.topo" --target gf11
+cat >large.topo <<-END
+	group in 9000 input
+	group out 1 output
+	connect in -> out
+END
+awk 'BEGIN { for (i = 0; i <= 9000; i++) printf "%sc%d", i ? "," : "", i; print ""
+	for (i = 0; i <= 9000; i++) printf "%s0.5", i ? "," : ""; print "" }' >large.csv
+sizes() { sed -E 's/takes [0-9]+ words of SRAM beside [0-9]+/takes N words of SRAM beside N/'; }
+t train large.topo large.csv --target gf11 2>&1 | sizes
+t show large.topo --stage program --target gf11 2>&1 | sizes
+sed 's/connect in, true -> hidden/& frozen/' xor.topo >frozen.topo
+t train frozen.topo --target gf11
+sed 's/connect in, true -> hidden/& rate 0.5/' xor.topo >rate.topo
+t train rate.topo --target gf11
+t train xor.topo --target gf11 --decay 0.1
+t show xor.topo --stage program --target gf11 | grep -E '^(program|SRAM|DRAM|limits|bundles)'

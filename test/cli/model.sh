@@ -1,0 +1,17 @@
+# The performance model of the report, and what its commands refuse.  Simulated figures are test_gf11_model's affair.
+letters=$SOURCE_DIR/examples/letters.topo
+t gf11 model "$letters" --sum ring
+t gf11 model "$letters" --cases 12022 --procs 512,566 --whole
+t gf11 model "$letters" --printed --procs 8..512:x8
+t gf11 model "$letters" --procs 356 --sum pipelined --json
+t gf11 model "$letters" --procs 1,,2
+t gf11 model "$letters" --sum star
+t gf11 model
+t gf11 sweep
+t gf11 sweep latency=3
+t gf11 sweep alu-latency
+t gf11 sweep sum=ring,star
+t gf11 sweep clock=0..1
+t gf11 table1 --machine gf11-356
+t gf11 efficiency --routines "$letters"
+t gf11 figures --out no-such-folder/figures

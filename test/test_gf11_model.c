@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/* The performance model against the report's own figures; simulated epochs against themselves (parts add up, counting
+ * and executing agree) and against Table 1; plots; ranges. */
+#include <jansson.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "test.h"
+
+#include "../target/gf11/commands.h"
+
+static Ctx *cx_new(void)
+{
+	Ctx *cx = calloc(1, sizeof *cx);
+	assert_non_null(cx);
+	ctx_init(cx, NULL);
+	return cx;
+}
+
+static void cx_end(Ctx *cx)
+{
+	ctx_free(cx);
+	free(cx);
+}
+
+#define NEAR(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+/* ---- model ---- */
+
+static void model_body(Ctx *cx, void *arg)
+{
+	const Plan *plan = plan_open(cx, NULL);
+	const Machine *m = machine_open(cx, "gf11");
+	ModelInput in;
+	(void)arg;
+	assert_true(plan_is_nettalk(plan, 12022));
+	assert_false(plan_is_nettalk(plan, 12021));
+	model_input(&in, plan, m, 12022);
+	assert_true(in.calls > 30 && in.calls < 36);         /* "some 34" */
+	in.host_call = 0;
+	in.P = 512;
+	for (in.sum = 0; in.sum < SUMS; in.sum++) {
+		ModelOutput out = model_epoch(&in);
+		NEAR(out.forward + out.backward + out.memory + out.communication + out.host, out.total, 1e-6);
+		NEAR(out.mcps, 20 * in.W * in.C / out.total, 1e-9);
+		NEAR(out.forward, 2 * 13826 * 12022 / 512.0, 1e-6);
+	}
+	in.sum = SUM_TREE;
+	assert_true(model_epoch(&in).communication == 4 * 13826 * 9);
+	in.P = 513;
+	assert_true(model_epoch(&in).communication == 4 * 13826 * 10);
+	in.P = 1;
+	assert_true(model_epoch(&in).communication == 0);
+	in.sum = SUM_RING;
+	in.P = 512;
+	assert_true(model_epoch(&in).communication == 4 * 13826 * 512.0);
+
+	NEAR(model_limit(plan, m, 356), 1685, 0.5);
+	NEAR(model_limit(plan, m, 512), 2423, 0.5);
+	NEAR(model_limit(plan, m, 566), 2679, 0.5);
+}
+
+static void optimum_body(Ctx *cx, void *arg)
+{
+	const Plan *plan = plan_open(cx, NULL);
+	ModelInput in;
+	(void)arg;
+	model_input(&in, plan, machine_open(cx, "gf11"), 12022);
+	in.host_call = 0;
+	in.sum = SUM_RING;
+	assert_int_equal(model_search(&in, 566), 120);
+	NEAR(model_optimum(&in), 120, 0.5);
+	in.sum = SUM_TREE;
+	double right = model_optimum(&in);
+	in.printed = true;
+	NEAR(model_optimum(&in) * 0.693147, right, 1);       /* the print lacks ln 2 */
+	in.printed = false;
+	uint32_t searched = model_search(&in, 12022);        /* the logarithm goes up in steps: a power of two near it */
+	assert_true(searched == 8192 && fabs(right - searched) < searched / 2.0);
+}
+
+static void printed_body(Ctx *cx, void *arg)
+{
+	const Plan *plan = plan_open(cx, NULL);
+	ModelInput in;
+	(void)arg;
+	model_input(&in, plan, machine_open(cx, "gf11"), 12022);
+	in.sum = SUM_TREE;
+	in.P = 64;
+	in.printed = true;
+	ModelOutput out = model_epoch(&in);
+	assert_true(out.communication == 4 * 64 * 13826.0 && out.host == 0);
+	NEAR(out.mcps, 20 / out.total, 1e-15);
+	in.printed = false;
+	in.whole = true;
+	in.P = 356;
+	assert_true(model_epoch(&in).forward == 2 * 13826 * 34.0);
+	assert_true(model_epoch(&in).memory == 4 * (3 * 13826 + 1586) * 2.0);
+}
+
+static void runs(void (*body)(Ctx *, void *))
+{
+	Ctx *cx = cx_new();
+	Status s = guarded(cx, body, NULL);
+	if (s)
+		print_error("%s", ctx_messages(cx));
+	assert_int_equal(s, MP_OK);
+	cx_end(cx);
+}
+
+static void test_model(void **state)
+{
+	(void)state;
+	runs(model_body);
+	runs(optimum_body);
+	runs(printed_body);
+}
+
+/* ---- simulated epochs ---- */
+
+static void epochs_body(Ctx *cx, void *arg)
+{
+	const Plan *plan = plan_layers(cx, 20, 13, 7);
+	const Machine *m = machine_open(cx, "gf11");
+	(void)arg;
+	for (int sum = 0; sum < SUMS; sum++) {
+		EpochSpec s = { .plan = plan, .opt = &plan->net->options, .m = m, .cases = 29 };
+		s.o = (BpOptions){ .procs = 6, .sum = sum, .threads = 1 };
+		Epoch executed = epoch_simulate(cx, &s, NULL);
+		s.o.dry = true;
+		s.o.cache = schedule_cache_new(cx);
+		Epoch counted = epoch_simulate(cx, &s, NULL), again = epoch_simulate(cx, &s, NULL);
+		assert_memory_equal(&executed, &counted, sizeof counted);
+		assert_memory_equal(&again, &counted, sizeof counted);
+		assert_true(counted.forward + counted.backward + counted.units + counted.moves + counted.update + counted.host
+		            == counted.total);
+		assert_true(counted.host == counted.calls * (uint64_t)m->host_call);
+		NEAR(counted.mcps, 20.0 * (double)plan->W * 29 / (double)counted.total, 1e-9);
+		NEAR(counted.seconds, 50e-9 * (double)counted.total, 1e-12);
+	}
+}
+
+static void test_epochs(void **state)
+{
+	(void)state;
+	runs(epochs_body);
+}
+
+/* ---- commands ---- */
+
+typedef struct Output { char s[1 << 20]; size_t len; } Output;
+static Output output;
+
+static void output_add(void *user, const char *text, size_t len)
+{
+	Output *o = user;
+	assert_true(o->len + len < sizeof o->s);
+	memcpy(o->s + o->len, text, len);
+	o->len += len;
+	o->s[o->len] = '\0';
+}
+
+static void command(mp_status expected, const char *says, const char *const *words)
+{
+	int count = 0;
+	mp_tool *tool;
+	while (words[count])
+		count++;
+	output.len = 0;
+	output.s[0] = '\0';
+	mp_status status = mp_tool_run(&tool, "gf11", count, words, output_add, &output, NULL);
+	const char *text = status ? mp_tool_messages(tool) : output.s;
+	if (status != expected || !strstr(text, says))
+		print_error("status %d, '%s' is not in: %s\n", status, says, text);
+	assert_int_equal(status, expected);
+	assert_non_null(strstr(text, says));
+	mp_tool_close(tool);
+}
+
+#define RUN(status, says, ...) command(status, says, (const char *const[]){ __VA_ARGS__, NULL })
+
+static json_t *output_json(void)
+{
+	json_error_t error;
+	json_t *j = json_loads(output.s, 0, &error);
+	if (!j)
+		print_error("%s\n", error.text);
+	assert_non_null(j);
+	return j;
+}
+
+static double number(const json_t *row, const char *key)
+{
+	const json_t *v = json_object_get(row, key);
+	assert_true(json_is_number(v));
+	return json_number_value(v);
+}
+
+/* What the project promises: every tree cell within 8 % (10 % at 8), 5 % on average where nothing was fitted. */
+static void test_table1(void **state)
+{
+	(void)state;
+	RUN(MP_OK, "\"best\": []", "table1", "--compiler=1989", "--json");
+	json_t *j = output_json(), *rows = json_object_get(j, "rows");
+	double sum = 0, count = 0;
+	assert_int_equal(json_array_size(rows), 15);
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+		bool tree = strcmp(json_string_value(json_object_get(row, "sum")), "tree") == 0;
+		double procs = number(row, "procs"), off = fabs(number(row, "error_pct"));
+		NEAR(100 * fabs(number(row, "sim1989") / number(row, "paper") - 1), off, 1e-2);
+		assert_true(number(row, "sim1989") < number(row, "limit"));
+		assert_true(number(row, "model") > number(row, "model_with_host"));
+		assert_true(!tree || off <= (procs == 8 ? 10 : 8));
+		if ((tree && (procs == 16 || procs == 64 || procs == 256)) || (!tree && procs == 512))
+			continue;
+		sum += off;
+		count++;
+	}
+	NEAR(sum / count, number(j, "mean_abs_error_pct"), 1e-2);
+	assert_true(sum / count <= 5);
+	json_decref(j);
+}
+
+/* The shipped machine has been calibrated: fitting again gives its constant, but for what a better schedule moves. */
+static void test_calibrate(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/test_gf11_model_XXXXXX";
+	int fd = mkstemp(path);
+	char out[64];
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(out, sizeof out, "--out=%s", path);
+	RUN(MP_OK, "host_call", "calibrate", "--sum=tree", "--json", out);
+	json_t *j = output_json();
+	NEAR(number(j, "host_call"), number(j, "was"), 10);
+	double host_call = number(j, "host_call");
+	json_decref(j);
+	RUN(MP_OK, "assumed (calibrated)", "machine", path);
+	RUN(MP_OK, "parameters", "machine", path, "--json");
+	j = output_json();
+	assert_true(number(json_object_get(json_object_get(j, "parameters"), "host-call"), "value") == host_call);
+	json_decref(j);
+	unlink(path);
+}
+
+static void test_other_commands(void **state)
+{
+	(void)state;
+	char topo[] = SOURCE_DIR "/examples/letters.topo";
+	RUN(MP_OK, "120 by search", "model", topo, "--sum=ring");
+	RUN(MP_OK, "measured_1989\": 901", "model", topo, "--procs=356", "--json");
+	RUN(MP_OK, "simulated\": {", "model", topo, "--procs=356", "--simulate", "--json");
+	json_t *j = output_json(), *row = json_array_get(json_object_get(j, "rows"), 0);
+	json_t *sim = json_object_get(row, "simulated");
+	NEAR(number(sim, "forward") + number(sim, "backward") + number(sim, "units") + number(sim, "memory") +
+	     number(sim, "update") + number(sim, "host"), number(sim, "total"), 0);
+	json_decref(j);
+	RUN(MP_OK, "as printed", "model", topo, "--printed", "--procs=1..3");
+	RUN(MP_OK, "\"update\": {\"ring\"", "efficiency", SOURCE_DIR "/examples/encoder-8-3-8.topo", "--json", "--procs=4");
+	RUN(MP_OK, "sum,host-call,forward", "sweep", "sum=tree,ring", "host-call=0..200:100", "--csv", "--procs=16");
+	RUN(MP_OK, "alu-latency", "sweep", "alu-latency=5,25", "--cases=60", "--procs=2");
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	char topo[] = SOURCE_DIR "/examples/letters.topo";
+	RUN(MP_BAD_INPUT, "model needs an operand", "model");
+	RUN(MP_BAD_INPUT, "--procs cannot be '0'", "model", topo, "--procs=0");
+	RUN(MP_BAD_INPUT, "--procs cannot be '9..8'", "model", topo, "--procs=9..8");
+	RUN(MP_BAD_INPUT, "--procs cannot be '1,'", "model", topo, "--procs=1,");
+	RUN(MP_BAD_INPUT, "--procs cannot be '1..9:0'", "model", topo, "--procs=1..9:0");
+	RUN(MP_BAD_INPUT, "--procs cannot be '567'", "model", topo, "--procs=567");
+	RUN(MP_BAD_INPUT, "--sum cannot be 'star'", "model", topo, "--sum=star");
+	RUN(MP_BAD_INPUT, "do not fit", "model", topo, "--bundle=9000");
+	RUN(MP_BAD_INPUT, "there is no parameter 'latency'", "sweep", "latency=1..2");
+	RUN(MP_BAD_INPUT, "does not say", "sweep", "alu-latency");
+	RUN(MP_BAD_INPUT, "alu-latency cannot be '0..2'", "sweep", "alu-latency=0..2");
+	RUN(MP_BAD_INPUT, "switch ports", "sweep", "processors=600");
+	RUN(MP_BAD_INPUT, "combinations", "sweep", "alu-latency=1..200", "sram-latency=1..200");
+	RUN(MP_BAD_INPUT, "fitted to cells of the tree", "calibrate", "--sum=ring");
+	RUN(MP_BAD_INPUT, "up to 512", "table1", "--machine=gf11-356");
+	RUN(MP_FAILED, "/no-such-folder/x", "figures", "--out=/no-such-folder/x");
+}
+
+/* Every n-th allocation fails, in the command's own context and in those of the epochs, until none does. */
+static void fail_each(int count, const char *const *words, long step)
+{
+	mp_status status = MP_NO_MEMORY;
+	for (long n = 1; status == MP_NO_MEMORY; n += step) {
+		Meter meter = { .fail_at = n };
+		mp_allocator alloc = { meter_resize, &meter };
+		mp_tool *tool;
+		output.len = 0;
+		status = mp_tool_run(&tool, "gf11", count, words, output_add, &output, &alloc);
+		mp_tool_close(tool);
+		assert_int_equal(meter.live, 0);
+	}
+	assert_int_equal(status, MP_OK);
+}
+
+static void test_any_allocation_may_fail(void **state)
+{
+	(void)state;
+	fail_each(3, (const char *const[]){ "model", SOURCE_DIR "/examples/xor.topo", "--procs=4" }, 1);
+	fail_each(5, (const char *const[]){ "sweep", "host-call=1,2", "--net=" SOURCE_DIR "/examples/xor.topo", "--procs=2",
+	                                    "--cases=4" }, 41);
+}
+
+/* ---- plots, ranges ---- */
+
+static void plot_body(Ctx *cx, void *arg)
+{
+	static const double x[] = { 1, 10, 100 }, y[] = { 0.5, NAN, 50 }, tick[] = { 1, 1000 };
+	const Series series[] = { { "a < b", "#000", MARK_LINE, x, y, 3 }, { "c", "#111", MARK_DISC, x, y, 3 },
+	                          { "d", "#222", MARK_SQUARE, x, y, 3 }, { "e", "#333", MARK_TRIANGLE, x, y, 3 } };
+	const Plot plot = { .title = "T & U", .series = series, .count = 4, .x = { "x", 1, 100, true, tick, 1 },
+	                    .y = { "y", 0, 2000, false, tick, 2 } };
+	Buf b = { .arena = &cx->scratch };
+	(void)arg;
+	plot_svg(&plot, &b);
+	assert_non_null(strstr(b.s, "T &#38; U"));
+	assert_non_null(strstr(b.s, "a &#60; b"));
+	assert_non_null(strstr(b.s, ">1,000<"));
+	assert_null(strstr(b.s, "nan"));
+	assert_string_equal(b.s + b.len - 7, "</svg>\n");
+	size_t discs = 0;
+	for (const char *s = b.s; (s = strstr(s, "<circle")) != NULL; s++)
+		discs++;
+	assert_int_equal(discs, 3);                          /* two points, one in the legend */
+}
+
+static void range_body(Ctx *cx, void *arg)
+{
+	const MachineRow whole = { .low = 1, .high = 1000 }, real = { .low = 0, .high = 9, .real = true };
+	double *v;
+	(void)arg;
+	assert_int_equal(range_read(cx, "n", "8..512:x2,566", &whole, &v), 8);
+	assert_true(v[0] == 8 && v[6] == 512 && v[7] == 566);
+	assert_int_equal(range_read(cx, "n", "1..3", &whole, &v), 3);
+	assert_int_equal(range_read(cx, "n", "1..10:4", &whole, &v), 3);
+	assert_true(v[2] == 9);
+	assert_int_equal(range_read(cx, "n", "0.5..1.5:0.25", &real, &v), 5);
+	NEAR(v[4], 1.5, 0);
+}
+
+static void test_plots_and_ranges(void **state)
+{
+	(void)state;
+	runs(plot_body);
+	runs(range_body);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_epochs),
+		cmocka_unit_test(test_table1),
+		cmocka_unit_test(test_calibrate),
+		cmocka_unit_test(test_other_commands),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_any_allocation_may_fail),
+		cmocka_unit_test(test_plots_and_ranges),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* A scalar model of what the GF11 computes in training: plain loops over floats, written from the description in
+ * doc/gf11.md, sharing no code with routines, scheduler or executor.  Small networks must agree with it to the bit, on
+ * any number of processors and for every way of summing; and so must traced and fast execution. */
+#include "gf11_nets.h"
+
+#include "../target/gf11/backprop.h"
+
+enum { POINTS = 256, MOST_PROCS = 40 };
+
+typedef struct Model {
+	const Net *net;
+	const Options *opt;
+	const uint32_t *level_of;         /* [units] */
+	uint32_t levels;
+	float value[POINTS], rise[POINTS]; /* the sigmoid */
+	float *w, *step;                  /* [links] */
+	float *change[MOST_PROCS];        /* [links] of each processor */
+	float *out, *err;                 /* [units] of a case; err: net input, then error, then delta */
+	float *result;                    /* [outputs] */
+} Model;
+
+static float *floats(uint64_t n)
+{
+	return calloc(n + 1, sizeof(float));
+}
+
+static Model model_new(const Net *net, const Plan *plan, const Options *opt)
+{
+	Model m = { .net = net, .opt = opt, .level_of = plan->level_of, .levels = plan->levels, .w = floats(net->links),
+	            .step = floats(net->links), .out = floats(net->units), .err = floats(net->units),
+	            .result = floats(net->outputs) };
+	for (int i = 0; i < POINTS; i++)
+		m.value[i] = (float)(1 / (1 + mp_exp(15 - i / 8.5)));
+	for (int i = 0; i + 1 < POINTS; i++)
+		m.rise[i] = m.value[i + 1] - m.value[i];
+	for (uint32_t p = 0; p < opt->procs; p++)
+		m.change[p] = floats(net->links);
+	return m;
+}
+
+static void model_free(Model *m)
+{
+	for (uint32_t p = 0; p < m->opt->procs; p++)
+		free(m->change[p]);
+	free(m->w);
+	free(m->step);
+	free(m->out);
+	free(m->err);
+	free(m->result);
+}
+
+/* ---- one case ---- */
+
+static float sigmoid(const Model *m, float x)
+{
+	float inside = x < -15 ? -15 : x > 15 ? 15 : x, place = inside * 8.5f + 127.5f;
+	int i = (int)place;
+	return m->value[i] + (place - floorf(place)) * m->rise[i];
+}
+
+static float unit_value(const Model *m, int fn, float x)
+{
+	switch (fn) {
+	case FN_SIGMOID: return sigmoid(m, x);
+	case FN_TANH: { float s = sigmoid(m, x + x); return (s + s) - 1; }
+	case FN_RELU: return x <= 0 ? 0 : x;
+	default: return x;
+	}
+}
+
+static float unit_slope(const Model *m, int fn, float out)
+{
+	float offset = (float)m->opt->prime_offset, slope = out * (1 - out);
+	switch (fn) {
+	case FN_SIGMOID: return offset > 0 ? slope + offset : slope;
+	case FN_TANH: return 1 - out * out;
+	default: return out > 0 ? 1 : 0;
+	}
+}
+
+/* Net inputs: one chain over the links in canonical order, products rounded; the first product starts it. */
+static void forward(Model *m, const float *x)
+{
+	const Net *net = m->net;
+	m->out[0] = 1;
+	for (uint32_t k = 0; k < net->groups; k++)
+		for (uint32_t j = 0; net->group[k].role == ROLE_INPUT && j < net->group[k].size; j++)
+			m->out[net->group[k].first + j] = *x++;
+	for (uint32_t level = 1; level <= m->levels; level++)
+		for (Unit u = 1; u < net->units; u++) {
+			float sum = 0;
+			if (m->level_of[u] != level)
+				continue;
+			for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
+				float product = m->w[l] * m->out[net->from[l]];
+				sum = l == net->row[u] ? product : sum + product;
+			}
+			m->out[u] = unit_value(m, net_group(net, u)->fn, sum);
+			m->err[u] = 0;
+		}
+}
+
+static bool is_source(const Net *net, Unit u)
+{
+	for (uint64_t l = 0; l < net->links; l++)
+		if (net->from[l] == u)
+			return true;
+	return false;
+}
+
+/* Difference of output u from target y, times the weight of the case. */
+static float difference(const Model *m, Unit u, float y, float weight)
+{
+	return (isnan(y) ? 0 : m->out[u] - y) * weight;
+}
+
+/* An error that cancels the slope is added to the delta, or is all of it where no link leaves the unit. */
+static void delta(Model *m, Unit u, const float *y, float weight)
+{
+	const Group *g = net_group(m->net, u);
+	bool matched = y && m->opt->error == ERR_CROSS_ENTROPY && g->fn == FN_SIGMOID;
+	if (matched && !is_source(m->net, u)) {
+		m->err[u] = difference(m, u, *y, weight);
+		return;
+	}
+	if (g->fn != FN_LINEAR)
+		m->err[u] = m->err[u] * unit_slope(m, g->fn, m->out[u]);
+	if (matched)
+		m->err[u] = m->err[u] + difference(m, u, *y, weight);
+}
+
+/* Levels from the last; in a level by target unit, then by source. */
+static void backward(Model *m, const float *y, float weight, float *change)
+{
+	const Net *net = m->net;
+	const float **target = calloc(net->units, sizeof *target);
+	for (uint32_t k = 0; k < net->groups; k++)
+		for (uint32_t j = 0; net->group[k].role == ROLE_OUTPUT && j < net->group[k].size; j++)
+			target[net->group[k].first + j] = y++;
+	for (Unit u = 0; u < net->units; u++)
+		if (target[u] && !(m->opt->error == ERR_CROSS_ENTROPY && net_group(net, u)->fn == FN_SIGMOID))
+			m->err[u] = difference(m, u, *target[u], weight);
+	for (uint32_t level = m->levels; level > 0; level--) {
+		for (Unit u = 1; u < net->units; u++)
+			if (m->level_of[u] == level)
+				delta(m, u, target[u], weight);
+		for (Unit u = 1; u < net->units; u++)
+			for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++) {
+				m->err[net->from[l]] = m->err[net->from[l]] + m->w[l] * m->err[u];
+				change[l] = change[l] + m->err[u] * m->out[net->from[l]];
+			}
+	}
+	free(target);
+}
+
+/* Case i of the batch goes to processor i mod P. */
+static void model_learn(Model *m, const Cases *c, const uint64_t *order, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t n = order ? order[i] : i;
+		forward(m, c->x + n * m->net->inputs);
+		backward(m, c->y + n * m->net->outputs, c->d.weight ? c->weight[n] : 1, m->change[i % (uint64_t)m->opt->procs]);
+	}
+}
+
+/* ---- the update ---- */
+
+/* What processor p has after `level` steps of the tree, in which it receives from p - 1, p - 2, p - 4, ... */
+static float tree_sum(const Model *m, uint64_t l, uint32_t p, uint32_t level, uint32_t power)
+{
+	if (level) {
+		uint32_t from = (p + power - (1u << (level - 1))) % power;
+		return tree_sum(m, l, p, level - 1, power) + tree_sum(m, l, from, level - 1, power);
+	}
+	return p + power < (uint32_t)m->opt->procs ? m->change[p][l] + m->change[p + power][l] : m->change[p][l];
+}
+
+/* As processor 0 adds them. */
+static float total(const Model *m, uint64_t l)
+{
+	uint32_t procs = (uint32_t)m->opt->procs, level = 0;
+	float sum = m->change[0][l];
+	while ((2u << level) <= procs)
+		level++;
+	if (m->opt->sum == SUM_TREE)
+		return tree_sum(m, l, 0, level, 1u << level);
+	for (uint32_t p = procs; p-- > 1;)
+		sum = sum + m->change[p][l];
+	return sum;
+}
+
+static void model_update(Model *m)
+{
+	float rate = (float)m->opt->rate, momentum = (float)m->opt->momentum;
+	for (uint64_t l = 0; l < m->net->links; l++) {
+		m->step[l] = momentum * m->step[l] - rate * total(m, l);
+		m->w[l] = m->w[l] + m->step[l];
+	}
+	for (uint32_t p = 0; p < m->opt->procs; p++)
+		memset(m->change[p], 0, m->net->links * sizeof(float));
+}
+
+/* ---- machine against model ---- */
+
+static void same_floats(const Side *s, int which, const float *v)
+{
+	double *seen = calloc(s->net->links + 1, sizeof *seen);
+	s->target->get(s->program, which, seen);
+	for (uint64_t i = 0; i < s->net->links; i++) {
+		float f = (float)seen[i];
+		if (memcmp(&f, &v[i], sizeof f) != 0)
+			print_error("%s%d procs, %s %llu is %a, model %a\n", s->text, (int)s->opt.procs, which ? "step" : "weight",
+			            (unsigned long long)i, f, v[i]);
+		assert_memory_equal(&f, &v[i], sizeof f);
+	}
+	free(seen);
+}
+
+static void same_outputs(Side *s, Model *m, const Cases *c)
+{
+	double *out = calloc(c->d.cases * s->net->outputs + 1, sizeof *out), *o = out;
+	Tally t = { 0 };
+	assert_int_equal(s->target->evaluate(s->program, 0, c->d.cases, &s->stop, out, &t), MP_OK);
+	for (uint64_t i = 0; i < c->d.cases; i++) {
+		forward(m, c->x + i * s->net->inputs);
+		for (uint32_t k = 0; k < s->net->groups; k++)
+			for (uint32_t j = 0; s->net->group[k].role == ROLE_OUTPUT && j < s->net->group[k].size; j++)
+				assert_true(*o++ == m->out[s->net->group[k].first + j]);
+	}
+	free(out);
+}
+
+static void plan_body(Ctx *cx, void *arg)
+{
+	Plan **plan = arg;
+	*plan = plan_make(cx, (*plan)->net, &(Caps){ .target = "none", .lanes = 1 });
+}
+
+static void agree(uint64_t seed, uint32_t procs, int sum)
+{
+	Draft t;
+	Side s;
+	Options opt;
+	options_init(&opt);
+	opt.procs = procs;
+	opt.threads = 1;
+	opt.sum = sum;
+	opt.compiler = (int)(seed / 2 % 2);                 /* no matter: small networks have one bundle a level */
+	draft(&t, seed, 16, FN_SOFTMAX);                    /* the functions before it */
+	if (roll(&t.d, 2))
+		say(&t, "train prime-offset 0.1\n");
+	side_open(&s, &target_gf11, t.text, opt);
+	Plan *plan = &(Plan){ .net = s.net };
+	assert_int_equal(guarded(&s.cx, plan_body, &plan), MP_OK);
+	uint64_t cases = 1 + roll(&t.d, 3 * procs), order[128], some = 1 + cases / 2;
+	Cases c = cases_make(&t.d, s.net, cases);
+	side_take(&s, &c.d);
+	Model m = model_new(s.net, plan, &s.opt);
+	double *w = calloc(s.net->links + 1, sizeof *w);
+	s.target->get(s.program, 0, w);
+	for (uint64_t i = 0; i < s.net->links; i++)
+		m.w[i] = (float)w[i];
+	for (uint64_t i = 0; i < cases; i++)
+		order[i] = cases - 1 - i;
+	for (uint64_t update = 1; update <= 4; update++) {
+		bool all = update % 2;
+		side_learn(&s, (Batch){ .example = all ? NULL : order, .count = all ? cases : some });
+		side_update(&s, update);
+		model_learn(&m, &c, all ? NULL : order, all ? cases : some);
+		model_update(&m);
+		same_floats(&s, 0, m.w);
+		same_floats(&s, 1, m.step);
+	}
+	same_outputs(&s, &m, &c);
+	free(w);
+	model_free(&m);
+	cases_free(&c);
+	ctx_free(&s.cx);
+}
+
+static void one_and_two_processors_agree(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 12; seed++)
+		agree(seed, 1 + seed % 2, SUM_TREE);
+}
+
+static void tree_and_ring_agree(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 20; seed < 32; seed++)
+		agree(seed, 3 + (uint32_t)(seed * 7 % 14), seed % 2 ? SUM_TREE : SUM_RING);
+}
+
+/* ---- traced and fast ---- */
+
+typedef struct Trial { const char *text; BpOptions o; const Cases *c; Bp *b; Net *net; Options opt; } Trial;
+
+static void trial_body(Ctx *cx, void *arg)
+{
+	Trial *t = arg;
+	Src *src = NEW(&cx->keep, 1, Src);
+	*src = (Src){ .name = "toy.topo", .text = t->text, .len = strlen(t->text) };
+	t->net = net_parse(cx, src);
+	t->opt = t->net->options;
+	Plan *plan = plan_make(cx, t->net, &(Caps){ .target = "gf11", .lanes = 1 });
+	double *w = NEW(&cx->keep, t->net->links, double);
+	net_weights(t->net, 1, w);
+	t->b = bp_new(cx, plan, &t->opt, machine_open(cx, "gf11"), &t->o, t->c->d.cases);
+	if (!t->b->summing)
+		sum_compile(t->b);
+	bp_weights_write(t->b, 0, w);
+	bp_load_cases(t->b, &t->c->d, NULL, t->c->d.cases);
+	for (int update = 0; update < 2; update++) {
+		bp_accumulate(t->b);
+		sum_update(t->b, 0.1f, 0.9f);
+	}
+}
+
+/* All words of all processors. */
+static void same_memory(const Bp *a, const Bp *b)
+{
+	for (uint32_t word = 0; word < a->at.dram_end; word++)
+		assert_memory_equal(a->p->dram + (size_t)word * a->p->lanes, b->p->dram + (size_t)word * b->p->lanes,
+		                    a->o.procs * sizeof(uint32_t));
+	assert_int_equal(bp_cycles(a), bp_cycles(b));
+}
+
+static void traced_and_fast_give_the_same_bits(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 2 * SUMS; k++) {
+		int sum = k / 2, compiler = k % 2;
+		Draft t;
+		Ctx cx[3];
+		Trial trial[3];
+		draft(&t, 40 + (uint64_t)sum, 14, FN_COUNT);
+		Side s;
+		Options opt;
+		options_init(&opt);
+		opt.procs = 5;
+		side_open(&s, &target_ref, t.text, opt);
+		Cases c = cases_make(&t.d, s.net, 11);
+		for (int i = 0; i < 3; i++) {
+			trial[i] = (Trial){ .text = t.text, .c = &c };
+			trial[i].o = (BpOptions){ .procs = 5, .sum = sum, .compiler = compiler, .threads = i == 1 ? 2 : 1,
+			                          .traced = i == 2 };
+			ctx_init(&cx[i], NULL);
+			Status status = guarded(&cx[i], trial_body, &trial[i]);
+			if (status != MP_OK)
+				print_error("%s%s", t.text, ctx_messages(&cx[i]));
+			assert_int_equal(status, MP_OK);
+		}
+		same_memory(trial[0].b, trial[1].b);
+		same_memory(trial[0].b, trial[2].b);
+		for (int i = 0; i < 3; i++)
+			ctx_free(&cx[i]);
+		cases_free(&c);
+		ctx_free(&s.cx);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_and_two_processors_agree),
+		cmocka_unit_test(tree_and_ring_agree),
+		cmocka_unit_test(traced_and_fast_give_the_same_bits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

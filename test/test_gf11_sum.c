@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* The update on the GF11: weights, steps and changes of every processor against plain C that adds in the same order,
+ * bit for bit, for every way of summing and many numbers of processors; twice, so that what one update leaves serves
+ * the next. */
+#include "test.h"
+
+#include "../target/gf11/backprop.h"
+
+enum { MOST_PROCS = 64, MOST_WORDS = 404, EPOCHS = 2 };
+
+/* ---- models: the total of weight change w in processor p ---- */
+
+typedef float Array[MOST_PROCS][MOST_WORDS];
+typedef struct World { uint32_t procs, words; Array change, step, weight, total; } World;
+static World world;
+
+static void total_ring(uint32_t w)
+{
+	uint32_t n = world.procs;
+	for (uint32_t p = 0; p < n; p++) {
+		float sum = world.change[p][w];
+		for (uint32_t k = 1; k < n; k++)
+			sum += world.change[(p + n - k) % n][w];
+		world.total[p][w] = sum;
+	}
+}
+
+static void total_tree(uint32_t w)
+{
+	uint32_t n = world.procs, power = 1;
+	while (2 * power <= n)
+		power *= 2;
+	float sum[MOST_PROCS], next[MOST_PROCS];
+	for (uint32_t p = 0; p < power; p++)
+		sum[p] = power + p < n ? world.change[p][w] + world.change[power + p][w] : world.change[p][w];
+	for (uint32_t step = 1; step < power; step *= 2) {
+		for (uint32_t p = 0; p < power; p++)
+			next[p] = sum[p] + sum[(p + power - step) % power];
+		memcpy(sum, next, sizeof sum);
+	}
+	for (uint32_t p = 0; p < n; p++)
+		world.total[p][w] = sum[p % power];
+}
+
+/* All processors get the total that the one owner computes; slot: which of its block the word is. */
+static void total_pipelined(uint32_t w, uint32_t slot)
+{
+	float sum = world.change[slot][w];
+	for (uint32_t k = 1; k < world.procs; k++)
+		sum += world.change[(slot + k) % world.procs][w];
+	for (uint32_t p = 0; p < world.procs; p++)
+		world.total[p][w] = sum;
+}
+
+/* At each level the words of the upper half go to the processor that sums them further. */
+static void total_halving(uint32_t w, uint32_t slot)
+{
+	uint32_t n = world.procs;
+	float sum[MOST_PROCS];
+	bool select = (n & (n - 1)) == 0;
+	for (uint32_t p = 0; p < n; p++)
+		sum[p] = world.change[p][w];
+	for (uint32_t size = n, half; size > 1; size = half) {
+		half = (size + 1) / 2;
+		for (uint32_t p = 0; p < n; p++) {
+			uint32_t i = (slot + n - p) % n, to = select ? p ^ half : (p + half) % n;
+			bool has = select ? ((p ^ slot) & ~(size - 1)) == 0 : i < size;
+			bool sends = select ? (p ^ slot) & half : i >= half;
+			if (has && sends)
+				sum[to] += sum[p];
+		}
+	}
+	for (uint32_t p = 0; p < n; p++)
+		world.total[p][w] = sum[slot];
+}
+
+static void totals(const Bp *b)
+{
+	for (uint32_t w = 0; w < world.words; w++) {
+		SumHome home = sum_home(b, w);
+		if (b->o.sum == SUM_RING)
+			total_ring(w);
+		else if (home.everywhere)
+			total_tree(w);
+		else if (b->o.sum == SUM_PIPELINED)
+			total_pipelined(w, (home.proc + 1) % world.procs);
+		else
+			total_halving(w, home.proc);
+	}
+}
+
+static void world_update(const Bp *b, float rate, float momentum)
+{
+	totals(b);
+	for (uint32_t p = 0; p < world.procs; p++)
+		for (uint32_t w = 0; w < world.words; w++) {
+			float kept = momentum * world.step[p][w], move = rate * world.total[p][w];
+			world.step[p][w] = kept - move;
+			world.weight[p][w] += world.step[p][w];
+			world.change[p][w] = b->changes_start ? world.change[p][w] : 0;
+		}
+}
+
+/* ---- memory ---- */
+
+/* Splitmix64: the library's own generator takes longer than all the rest here. */
+static float any(uint64_t number)
+{
+	uint64_t z = (number + 1) * 0x9e3779b97f4a7c15u;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return (float)(z >> 40) * 0x1p-22f - 2;
+}
+
+static void world_fill(uint32_t procs, uint32_t words)
+{
+	world.procs = procs;
+	world.words = words;
+	for (uint32_t p = 0; p < procs; p++)
+		for (uint32_t w = 0; w < words; w++) {
+			world.weight[p][w] = any(2 * w);
+			world.step[p][w] = any(2 * w + 1);
+		}
+}
+
+static void changes_fill(uint64_t epoch)
+{
+	for (uint32_t p = 0; p < world.procs; p++)
+		for (uint32_t w = 0; w < world.words; w++)
+			world.change[p][w] = any((epoch + 1) << 32 | p << 16 | w);
+}
+
+static Cell *dram(const Bp *b, uint32_t word, uint32_t proc)
+{
+	return (Cell *)b->p->dram + (size_t)word * b->p->lanes + proc;
+}
+
+static void weights_put(const Bp *b)
+{
+	for (uint32_t p = 0; p < world.procs; p++)
+		for (uint32_t w = 0; w < world.words; w++) {
+			SumHome home = sum_home(b, w);
+			dram(b, b->at.weights + w, p)->f = world.weight[p][w];
+			if (home.everywhere || home.proc == p)
+				dram(b, home.step, p)->f = world.step[p][w];
+			if (!home.everywhere && home.proc == p)
+				dram(b, home.weight, p)->f = world.weight[p][w];
+		}
+}
+
+static void changes_put(const Bp *b)
+{
+	for (uint32_t p = 0; p < world.procs; p++)
+		for (uint32_t w = 0; w < world.words; w++)
+			dram(b, b->at.changes + w, p)->f = world.change[p][w];
+}
+
+static void same(const Bp *b, const char *what, uint32_t word, uint32_t proc, float should)
+{
+	Cell found = *dram(b, word, proc), want = { .f = should };
+	if (found.u == want.u)
+		return;
+	print_error("%s, %s, %u processors, %u weights: %s in word %u of processor %u is %g, should be %g\n",
+	            sum_names[b->o.sum], compiler_names[b->o.compiler], world.procs, world.words, what, word, proc,
+	            (double)found.f, (double)want.f);
+	assert_true(false);
+}
+
+static void world_compare(const Bp *b)
+{
+	for (uint32_t p = 0; p < world.procs; p++)
+		for (uint32_t w = 0; w < world.words; w++) {
+			SumHome home = sum_home(b, w);
+			same(b, "weight", b->at.weights + w, p, world.weight[p][w]);
+			same(b, "change", b->at.changes + w, p, world.change[p][w]);
+			if (home.everywhere || home.proc == p)
+				same(b, "step", home.step, p, world.step[p][w]);
+		}
+	for (uint32_t p = 0; p < world.procs; p++)              /* nothing is written beside the arrays */
+		for (uint32_t k = 0; k < 4; k++) {
+			same(b, "word before", b->at.weights - 1 - k, p, 0);
+			same(b, "word after", b->at.dram_end + k, p, 0);
+		}
+}
+
+/* ---- networks without units: only what an update needs ---- */
+
+typedef struct Try { const Machine *m; uint32_t procs, words, scratch; BpOptions o; bool changes_start; } Try;
+
+static Bp *bp_make(Ctx *cx, const Try *t)
+{
+	Bp *b = NEW(&cx->keep, 1, Bp);
+	*b = (Bp){ .cx = cx, .o = t->o, .m = t->m, .changes_start = t->changes_start };
+	b->o.procs = t->procs;
+	b->sw = switch_new(cx, t->m);
+	b->p = processors_new(cx, t->m, b->sw, t->procs, t->o.threads);
+	b->c = controller_new(cx, b->p);
+	b->c->traced = t->o.traced;
+	b->cache = schedule_cache_new(cx);
+	uint32_t scratch = t->scratch ? t->scratch : MIN_SCRATCH, gap = 8;
+	b->at = (Layout){ .scratch = TABLE_WORDS + 4, .scratch_words = scratch, .words = t->words,
+	                  .cases = TABLE_WORDS + 4 + scratch, .case_words = 5, .group = 3, .stride = 1, .case_step = 5,
+	                  .spill = 16384 - SPILL_WORDS };
+	b->at.weights = gap;
+	b->at.changes = gap + t->words;
+	b->at.steps = gap + 2 * t->words;
+	b->at.dram_end = gap + 3 * t->words;
+	sum_compile(b);
+	return b;
+}
+
+static void true_units(const Bp *b, bool put)
+{
+	for (uint32_t i = 0; i < b->at.group; i++)
+		for (uint32_t p = 0; p < b->o.procs; p++) {
+			Cell *out = (Cell *)b->p->sram + (size_t)(b->at.cases + i * b->at.case_step) * b->p->lanes + p;
+			if (put)
+				out->f = 1;
+			assert_true(out->f == 1);
+		}
+}
+
+static void try_updates(Ctx *cx, void *arg)
+{
+	const Try *t = arg;
+	Bp *b = bp_make(cx, t);
+	world_fill(t->procs, t->words);
+	weights_put(b);
+	true_units(b, true);
+	for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
+		float rate = 0.1f / (float)(epoch + 1), momentum = 0.9f;
+		changes_fill(epoch);
+		changes_put(b);
+		uint64_t before = b->c->account.cycles;
+		sum_update(b, rate, momentum);
+		assert_int_equal(b->c->account.cycles - before, b->cycles_update / (epoch + 1));
+		world_update(b, rate, momentum);
+		world_compare(b);
+		true_units(b, false);
+	}
+	for (uint32_t i = 0; i < b->c->routines; i++)
+		assert_true(b->c->routine[i]->report.checked);
+}
+
+static void try_one(Ctx *cx, Try t)
+{
+	t.o.threads = t.o.threads ? t.o.threads : 1;
+	Status status = guarded(cx, try_updates, &t);
+	if (status)
+		print_error("%s\n", ctx_messages(cx));
+	assert_int_equal(status, MP_OK);
+}
+
+static void open_machine(Ctx *cx, void *arg)
+{
+	*(const Machine **)arg = machine_open(cx, "gf11");
+}
+
+/* With a context of its own for each, so that memory goes. */
+static void try_with(Try t, const Machine *change)
+{
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	Machine m;
+	const Machine *made = NULL;
+	assert_int_equal(guarded(&cx, open_machine, &made), MP_OK);
+	m = *made;
+	m.block = change && change->block ? change->block : m.block;
+	m.ring_only = change && change->ring_only;
+	t.m = &m;
+	try_one(&cx, t);
+	ctx_free(&cx);
+}
+
+/* ---- tests ---- */
+
+static const uint32_t procs[] = { 1, 2, 3, 5, 8, 13, 40, 64 };
+
+static void try_all(int sum, int compiler)
+{
+	for (size_t i = 0; i < COUNT(procs); i++)
+		try_with((Try){ .procs = procs[i], .words = 100, .o = { .sum = sum, .compiler = compiler } }, NULL);
+}
+
+static void test_ring(void **state) { (void)state; try_all(SUM_RING, COMPILER_1989); }
+static void test_tree_1989(void **state) { (void)state; try_all(SUM_TREE, COMPILER_1989); }
+static void test_tree_best(void **state) { (void)state; try_all(SUM_TREE, COMPILER_BEST); }
+static void test_pipelined(void **state) { (void)state; try_all(SUM_PIPELINED, COMPILER_BEST); }
+static void test_halving(void **state) { (void)state; try_all(SUM_HALVING, COMPILER_BEST); }
+
+/* Weights that make one chunk or row, several, or none at all whole; calls as the user wants them. */
+static void test_sizes(void **state)
+{
+	(void)state;
+	static const uint32_t words[] = { 4, 36, 100, 404 }, update[] = { 4, 20, 200 };
+	for (int sum = 0; sum < SUMS; sum++) {
+		for (size_t i = 0; i < COUNT(words); i++)
+			try_with((Try){ .procs = 13, .words = words[i], .o = { .sum = sum, .compiler = (int)(i % 2) } }, NULL);
+		for (size_t i = 0; i < COUNT(update); i++)
+			try_with((Try){ .procs = 12, .words = 212, .o = { .sum = sum, .compiler = (int)(i % 2), .update = update[i] } },
+			         NULL);
+	}
+}
+
+/* Backward starts changes at zero: the update leaves them. */
+static void test_changes_start(void **state)
+{
+	(void)state;
+	for (int sum = 0; sum < SUMS; sum++)
+		try_with((Try){ .procs = 6, .words = 100, .o = { .sum = sum, .compiler = COMPILER_BEST }, .changes_start = true },
+		         NULL);
+}
+
+static void test_threads_and_traced(void **state)
+{
+	(void)state;
+	for (int sum = 0; sum < SUMS; sum++) {
+		try_with((Try){ .procs = 64, .words = 72, .o = { .sum = sum, .threads = 2 } }, NULL);
+		try_with((Try){ .procs = 7, .words = 68, .o = { .sum = sum, .compiler = COMPILER_BEST, .traced = true } }, NULL);
+	}
+}
+
+/* Steps of the ring that do not fit in one block of microcode wait in SRAM from call to call. */
+static void test_short_blocks(void **state)
+{
+	(void)state;
+	const Machine small = { .block = 1600 };
+	for (int sum = 0; sum < SUMS; sum++)
+		try_with((Try){ .procs = 40, .words = 204, .o = { .sum = sum, .compiler = COMPILER_BEST } }, &small);
+}
+
+static void test_ring_only(void **state)
+{
+	(void)state;
+	const Machine ring = { .ring_only = 1 };
+	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_RING } }, &ring);
+	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_PIPELINED, .compiler = COMPILER_BEST } }, &ring);
+}
+
+static void test_steps(void **state)
+{
+	(void)state;
+	assert_int_equal(sum_steps(SUM_RING, 512), 511);
+	assert_int_equal(sum_steps(SUM_TREE, 512), 9);
+	assert_int_equal(sum_steps(SUM_TREE, 566), 11);
+	assert_int_equal(sum_steps(SUM_HALVING, 566), 2);
+	for (int sum = 0; sum < SUMS; sum++)
+		assert_int_equal(sum_steps(sum, 1), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_tree_1989),
+		cmocka_unit_test(test_tree_best),
+		cmocka_unit_test(test_pipelined),
+		cmocka_unit_test(test_halving),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_changes_start),
+		cmocka_unit_test(test_threads_and_traced),
+		cmocka_unit_test(test_short_blocks),
+		cmocka_unit_test(test_ring_only),
+		cmocka_unit_test(test_steps),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
