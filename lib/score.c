@@ -53,12 +53,13 @@ void score_check(Ctx *cx, const Options *o, const Data *d)
 	}
 }
 
-/* Squared, over the elements that have a target; target NULL: over all. */
-static double code_distance(const double *code, uint32_t width, const double *out, const float *target)
+/* Squared, over the elements that have a target; target NULL: over all.  It only grows, so past `enough` it need not be
+ * known: that leaves most of a long table after a few elements. */
+static double code_distance(const double *code, uint32_t width, const double *out, const float *target, double enough)
 {
 	double sum = 0;
 
-	for (uint32_t j = 0; j < width; j++)
+	for (uint32_t j = 0; j < width && !(sum >= enough); j++)
 		if (!target || !isnan(target[j]))
 			sum += (code[j] - out[j]) * (code[j] - out[j]);
 	return sum;
@@ -80,7 +81,7 @@ uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const
 	uint32_t best = 0;
 
 	for (uint32_t k = 0; k < count; k++) {
-		double d = code_distance(codes + (size_t)k * width, width, out, target);
+		double d = code_distance(codes + (size_t)k * width, width, out, target, least);
 		if (d < least) {
 			least = d;
 			best = k;
@@ -109,8 +110,8 @@ static bool code_right(const Scorer *s, const double *out, const float *target)
 {
 	uint32_t near = code_nearest(s->codes, s->code_count, s->targets, out, target), own = code_of(s, target);
 
-	return code_distance(s->codes + (size_t)own * s->targets, s->targets, out, target) <=
-	       code_distance(s->codes + (size_t)near * s->targets, s->targets, out, target);
+	return code_distance(s->codes + (size_t)own * s->targets, s->targets, out, target, INFINITY) <=
+	       code_distance(s->codes + (size_t)near * s->targets, s->targets, out, target, INFINITY);
 }
 
 static bool largest_right(const Scorer *s, const double *out, const float *target)

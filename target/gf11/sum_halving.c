@@ -465,11 +465,12 @@ static void turn_call(Bp *b, const Turn *t)
 	sum_call(b, &call);
 }
 
-/* Lines of a step; with addresses of their own, processors need the port all the time, and some of it is lost. */
+/* Lines of a step; with addresses of their own, processors need the port all the time, and some of it is lost.  Rows of few
+ * processors are short, and their steps wait for one another more. */
 static uint32_t step_lines(const Bp *b, uint32_t blocks)
 {
 	uint32_t lines = word_cycles(b) * blocks * b->o.procs;
-	return lines + lines / 8;
+	return lines + lines / (b->o.procs < 8 ? 1 : b->o.procs < 16 ? 3 : 8);
 }
 
 /* 0: a step is too long for a block of microcode. */

@@ -56,7 +56,7 @@ static void gf11_caps(Caps *caps)
 static void refuse(Ctx *cx, const Net *net, const Options *opt)
 {
 	static const char elsewhere[] = "train it on target ref";
-	if (opt->rule != 0)
+	if (strcmp(rules[opt->rule].name, "momentum") != 0)
 		fail(cx, MP_BAD_INPUT, "set rule momentum, or train on target ref, which knows all rules",
 		     "target gf11 has no rule %s", rules[opt->rule].name);
 	if (net->copies)
@@ -81,10 +81,9 @@ static uint32_t procs_wanted(Ctx *cx, const Machine *m, const Options *opt)
 	return (uint32_t)(opt->procs ? opt->procs : m->processors);
 }
 
-static void machine_end(void *program)
+static void machine_end(void *own)
 {
-	Program *p = program;
-	ctx_free(&p->own);
+	ctx_free(own);
 }
 
 static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
@@ -104,7 +103,7 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->y = NEW(&cx->keep, net->outputs, float);
 	p->out = NEW(&cx->keep, net->outputs, double);
 	ctx_init(&p->own, &cx->alloc);
-	arena_defer(&cx->keep, machine_end, p);
+	arena_defer(&cx->keep, machine_end, &p->own);
 	return p;
 }
 
@@ -130,7 +129,7 @@ static void hand_on(Ctx *cx, Ctx *own)
 	cx->messages.arena = &cx->keep;
 	buf_puts(&cx->messages, ctx_messages(own));
 	if (own->messages.s)
-		own->messages.len = 0;
+		own->messages.s[own->messages.len = 0] = '\0';
 }
 
 static void fail_as(Ctx *cx, Ctx *own, Status status)
@@ -440,17 +439,18 @@ static void bp_print(const Bp *b, Buf *out)
 		print_routine(b, i, out);
 }
 
-/* A machine for one case a processor, made for this; who asked is told what fails. */
+/* A machine for one case a processor, made for this.  It goes with the text, and who asked for that is told what
+ * fails. */
 static void gf11_print(const Program *p, Buf *out)
 {
-	Ctx own;
-	ctx_init(&own, &p->cx->alloc);
+	Ctx *own = NEW(out->arena, 1, Ctx);
+	ctx_init(own, &p->cx->alloc);
+	arena_defer(out->arena, machine_end, own);
 	Build a = { p, p->procs, NULL };
-	Status s = inside(&own, build_body, &a);
+	Status s = inside(own, build_body, &a);
 	if (s != MP_OK)
-		fail_as(out->arena->cx, &own, s);
+		fail_as(out->arena->cx, own, s);
 	bp_print(a.bp, out);
-	ctx_free(&own);
 }
 
 const Target target_gf11 = {
