@@ -49,7 +49,7 @@ static double series(const double *c, int count, double x)
 }
 
 /* e^x = 2^k e^r with |r| <= ln 2 / 2, and e^r = 1 + r + r^2 (1/2! + r/3! + ...). */
-double mp_exp(double x)
+double arith_exp(double x)
 {
 	static const double inverse_factorial[] = {
 		1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800,
@@ -74,7 +74,7 @@ double mp_exp(double x)
 
 /* ln x = k ln 2 + ln(1 + f) with 1 + f in sqrt(1/2) .. sqrt(2).  With s = f / (2 + f) the series is ln(1 + f) = 2 s
  * + s R, R = 2/3 s^2 + 2/5 s^4 + ...; written as f - (f^2/2 - s (f^2/2 + R)) it keeps the bits of f. */
-double mp_log(double x)
+double arith_log(double x)
 {
 	static const double c[] = {
 		2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23,
@@ -104,7 +104,7 @@ double mp_log(double x)
 
 /* Near zero Lambert's fraction tanh x = x / (1 + u), u = x^2 / (3 + x^2 / (5 + ...)), which loses no small x; from 1
  * on 1 - 2 / (e^2x + 1), where the error of e^2x no longer counts. */
-double mp_tanh(double x)
+double arith_tanh(double x)
 {
 	double a = fabs(x);
 
@@ -115,13 +115,13 @@ double mp_tanh(double x)
 			u = z / (odd + u);
 		return x / (1 + u);
 	}
-	double t = 1 - 2 / (mp_exp(2 * a) + 1);
+	double t = 1 - 2 / (arith_exp(2 * a) + 1);
 
 	return x < 0 ? -t : t;
 }
 
 /* The argument is folded into 0 .. 1/4, every step of it exact; there cos or sin of pi x is a short series. */
-double mp_cospi(double x)
+double arith_cospi(double x)
 {
 	static const double cosine[] = {
 		-1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600, -1.0 / 87178291200,

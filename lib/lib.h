@@ -139,10 +139,10 @@ uint64_t order_at(Order *o, uint64_t position);             /* which example sta
 
 /* ---- arith.c: elementary functions, the same bits on every CPU (libm picks other code where there is FMA) --------- */
 
-double mp_exp(double x);
-double mp_log(double x);
-double mp_tanh(double x);
-double mp_cospi(double x);                                  /* cos(pi x) */
+double arith_exp(double x);
+double arith_log(double x);
+double arith_tanh(double x);
+double arith_cospi(double x);                                  /* cos(pi x) */
 
 /* ---- units.c: unit functions and error functions, one table each -------------------------------------------------- */
 

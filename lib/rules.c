@@ -84,7 +84,7 @@ static double rate_cosine(const Options *o, double epochs)
 {
 	double way = o->epochs > 0 ? fmin(epochs / (double)o->epochs, 1) : 0;
 
-	return o->rate_end + (o->rate - o->rate_end) * 0.5 * (1 + mp_cospi(way));
+	return o->rate_end + (o->rate - o->rate_end) * 0.5 * (1 + arith_cospi(way));
 }
 
 static double (*const schedules[])(const Options *o, double epochs) = { rate_constant, rate_step, rate_cosine };

@@ -9,10 +9,10 @@
 
 /* ---- unit functions ---- */
 
-static double sigmoid_value(double net) { return 1 / (1 + mp_exp(-net)); }
+static double sigmoid_value(double net) { return 1 / (1 + arith_exp(-net)); }
 static double sigmoid_slope(double net, double out) { (void)net; return out * (1 - out); }
 
-static double tanh_value(double net) { return mp_tanh(net); }
+static double tanh_value(double net) { return arith_tanh(net); }
 static double tanh_slope(double net, double out) { (void)net; return 1 - out * out; }
 
 static double linear_value(double net) { return net; }
@@ -21,14 +21,14 @@ static double linear_slope(double net, double out) { (void)net; (void)out; retur
 static double relu_value(double net) { return net <= 0 ? 0 : net; }          /* NaN stays NaN */
 static double relu_slope(double net, double out) { (void)out; return net > 0; }
 
-static double softmax_value(double net) { return mp_exp(net); }
+static double softmax_value(double net) { return arith_exp(net); }
 
-static double gaussian_value(double net) { return mp_exp(-(net * net)); }
+static double gaussian_value(double net) { return arith_exp(-(net * net)); }
 static double gaussian_slope(double net, double out) { return -2 * net * out; }
 
 /* The report's first sigmoid (section 4.3), cheap on a machine that has 2^n in a table. */
 #define LN2 0.69314718055994530942
-static double sigmoid2_value(double net) { return 1 / (1 + mp_exp(-net * LN2)); }
+static double sigmoid2_value(double net) { return 1 / (1 + arith_exp(-net * LN2)); }
 static double sigmoid2_slope(double net, double out) { (void)net; return LN2 * out * (1 - out); }
 
 const UnitFn unit_fns[FN_COUNT] = {
@@ -53,7 +53,7 @@ static double off_both(double out) { return out > 1 - SMALLEST_OUTPUT ? 1 - SMAL
 /* t ln(t / o), zero for t = 0. */
 static double surprise(double target, double out)
 {
-	return target > 0 ? target * mp_log(target / out) : 0;
+	return target > 0 ? target * arith_log(target / out) : 0;
 }
 
 static double squared_value(double out, double target) { return 0.5 * (out - target) * (out - target); }

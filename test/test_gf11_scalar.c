@@ -31,7 +31,7 @@ static Model model_new(const Net *net, const Plan *plan, const Options *opt)
 	            .step = floats(net->links), .out = floats(net->units), .err = floats(net->units),
 	            .result = floats(net->outputs) };
 	for (int i = 0; i < POINTS; i++)
-		m.value[i] = (float)(1 / (1 + mp_exp(15 - i / 8.5)));
+		m.value[i] = (float)(1 / (1 + arith_exp(15 - i / 8.5)));
 	for (int i = 0; i + 1 < POINTS; i++)
 		m.rise[i] = m.value[i + 1] - m.value[i];
 	for (uint32_t p = 0; p < opt->procs; p++)

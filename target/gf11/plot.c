@@ -11,7 +11,7 @@ enum { WIDTH = 720, HEIGHT = 460, LEFT = 76, RIGHT = 24, TOP = 46, BOTTOM = 60, 
 
 static double along(const Axis *a, double v)
 {
-	return a->log ? (mp_log(v) - mp_log(a->low)) / (mp_log(a->high) - mp_log(a->low)) : (v - a->low) / (a->high - a->low);
+	return a->log ? (arith_log(v) - arith_log(a->low)) / (arith_log(a->high) - arith_log(a->low)) : (v - a->low) / (a->high - a->low);
 }
 
 static double at_x(const Plot *p, double v)

@@ -235,7 +235,7 @@ static double misfit(const Call *c, const Table1 *t, double host_call)
 	double sum = 0;
 	for (uint32_t i = 0; i < CELLS; i++) {
 		if (table1[i].fitted) {
-			double off = mp_log(mcps_with(c, t, i, host_call) / table1[i].mcps);
+			double off = arith_log(mcps_with(c, t, i, host_call) / table1[i].mcps);
 			sum += off * off;
 		}
 	}

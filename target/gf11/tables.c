@@ -40,7 +40,7 @@ static const Cell constants[CONSTANTS] = {
 
 static float sigmoid_point(int i)
 {
-	return (float)(1 / (1 + mp_exp(15 - i / 8.5)));
+	return (float)(1 / (1 + arith_exp(15 - i / 8.5)));
 }
 
 static void fill_sigmoid(Cell *value, Cell *rise)
