@@ -132,8 +132,11 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 void bundles_make(Bp *b);                                    /* bundle, chunk, place and Layout.words */
 /* The same with bundles for so many cases in a call, of `lines` lines each at most. */
 void bundles_make_for(Bp *b, uint32_t cases, uint32_t lines);
+/* Its links by target, then by source, as numbers of its weights (section 6.2.1); in scratch. */
+uint32_t *bundle_by_target(const Bp *b, const BpBundle *n);
 void layout_make(Bp *b, uint64_t cases_per_processor);
 void layout_case(Bp *b);                                     /* what there is in a case */
+uint32_t layout_ends(Bp *b);                                /* both ends of SRAM: tables, spilled words; the first free word */
 void layout_dram(Bp *b, uint64_t cases_per_processor);       /* DRAM; needs words and data_... */
 /* Schedules (equal code once), checks and loads a recorded routine; its number in the controller. */
 uint32_t bp_load(Bp *b, Code *code);

@@ -83,14 +83,8 @@ static bool layout_group(Bp *b)
 static bool layout_sram(Bp *b, uint64_t slots)
 {
 	Layout *at = &b->at;
-	uint64_t sram = (uint64_t)b->m->sram, first = TABLE_WORDS + 4;
-	if (sram < first + MIN_SCRATCH + SPILL_WORDS + at->case_words)
-		fail(b->cx, MP_BAD_INPUT, "use a smaller network, or a machine file with more SRAM",
-		     "a case of %u units takes %u words of SRAM beside %u for tables and caches; %s has %llu", at->units - 1,
-		     at->case_words, (unsigned)(first + MIN_SCRATCH + SPILL_WORDS), b->m->name, (unsigned long long)sram);
-	at->total = TABLE_WORDS;
-	at->spill = (uint32_t)sram - SPILL_WORDS;
-	at->weight_cache = at->scratch = (uint32_t)first;
+	uint32_t first = layout_ends(b);
+	at->weight_cache = at->scratch = first;
 	uint32_t most = cases_that_fit(b, slots, at->spill - first);
 	uint64_t groups = (slots + most - 1) / most;
 	at->case_step = 1;

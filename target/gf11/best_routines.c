@@ -230,19 +230,6 @@ typedef struct Backward {
 	Reg *change, *weight;             /* [links] */
 } Backward;
 
-static uint32_t *by_target(const Bp *b, const BpBundle *n)
-{
-	uint32_t *order = NEW(&b->cx->scratch, n->links, uint32_t);
-	uint32_t *place = NEW(&b->cx->scratch, b->net->units + 1u, uint32_t);
-	for (uint32_t i = 0; i < n->links; i++)
-		place[n->link[i].target + 1]++;
-	for (Unit u = n->target; u < b->net->units; u++)
-		place[u + 1] += place[u];
-	for (uint32_t i = 0; i < n->links; i++)
-		order[place[n->link[i].target]++] = i;
-	return order;
-}
-
 /* Links of one or more whole targets from order[begin] on, enough to fill the pipeline. */
 static uint32_t tile_end(const Backward *k, uint32_t begin)
 {
@@ -329,7 +316,7 @@ Code *record_best_backward(const Bp *b, uint32_t bundle)
 	const BpBundle *n = &b->bundle[bundle];
 	uint32_t cases = b->at.group, each = backward_cases(b, n);
 	size_t words = (size_t)b->net->units * each;
-	Backward k = { .b = b, .n = n, .g = gen_record(b->cx, b->m, "backward"), .order = by_target(b, n),
+	Backward k = { .b = b, .n = n, .g = gen_record(b->cx, b->m, "backward"), .order = bundle_by_target(b, n),
 	               .out = NEW(scratch, words, Reg), .error = NEW(scratch, words, Reg),
 	               .there = NEW(scratch, b->net->units, bool), .change = NEW(scratch, n->links, Reg),
 	               .weight = NEW(scratch, n->links, Reg) };

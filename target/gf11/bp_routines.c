@@ -61,20 +61,6 @@ Code *record_forward(const Bp *b, const BpBundle *n)
 
 /* ---- backward ---- */
 
-/* Links of the bundle by target, then by source, as numbers of its weights: section 6.2.1. */
-static uint32_t *by_target(const Bp *b, const BpBundle *n)
-{
-	uint32_t *order = NEW(&b->cx->scratch, n->links, uint32_t);
-	uint32_t *place = NEW(&b->cx->scratch, b->net->units + 1u, uint32_t);
-	for (uint32_t i = 0; i < n->links; i++)
-		place[n->link[i].target + 1]++;
-	for (Unit u = n->target; u < b->net->units; u++)
-		place[u + 1] += place[u];
-	for (uint32_t i = 0; i < n->links; i++)
-		order[place[n->link[i].target]++] = i;
-	return order;
-}
-
 typedef struct Back {
 	const Bp *b;
 	const BpBundle *n;
@@ -112,7 +98,7 @@ Code *record_backward(const Bp *b, const BpBundle *n)
 	Arena *scratch = &b->cx->scratch;
 	Back k = { b, n, gen_record(b->cx, b->m, "backward"), NEW(scratch, b->net->units, Reg),
 	           NEW(scratch, b->net->units, Reg), NEW(scratch, b->net->units, bool) };
-	const uint32_t *order = by_target(b, n);
+	const uint32_t *order = bundle_by_target(b, n);
 	Reg delta = 0;
 	for (uint32_t i = 0; i < n->links; i++) {
 		Unit target = n->link[order[i]].target;

@@ -302,3 +302,16 @@ void bundles_make_for(Bp *b, uint32_t cases, uint32_t lines)
 	l.lines = lines;
 	bundles_cut(b, l);
 }
+
+uint32_t *bundle_by_target(const Bp *b, const BpBundle *n)
+{
+	uint32_t *order = NEW(&b->cx->scratch, n->links, uint32_t);
+	uint32_t *place = NEW(&b->cx->scratch, b->net->units + 1u, uint32_t);
+	for (uint32_t i = 0; i < n->links; i++)
+		place[n->link[i].target + 1]++;
+	for (Unit u = n->target; u < b->net->units; u++)
+		place[u + 1] += place[u];
+	for (uint32_t i = 0; i < n->links; i++)
+		order[place[n->link[i].target]++] = i;
+	return order;
+}

@@ -56,17 +56,25 @@ static void layout_caches(Bp *b, uint64_t slots, uint64_t room)
 	at->change_cache = at->weight_cache + at->scratch_words / 2;
 }
 
+uint32_t layout_ends(Bp *b)
+{
+	Layout *at = &b->at;
+	uint32_t first = TABLE_WORDS + 4, beside = first + MIN_SCRATCH + SPILL_WORDS;
+	uint64_t sram = (uint64_t)b->m->sram;
+	if (sram < (uint64_t)beside + at->case_words)
+		fail(b->cx, MP_BAD_INPUT, "use a smaller network, or a machine file with more SRAM",
+		     "a case of %u units takes %u words of SRAM beside %u for tables and caches; %s has %llu", at->units - 1,
+		     at->case_words, beside, b->m->name, (unsigned long long)sram);
+	at->total = TABLE_WORDS;
+	at->spill = (uint32_t)sram - SPILL_WORDS;
+	return first;
+}
+
 static void layout_sram(Bp *b, uint64_t slots)
 {
 	Layout *at = &b->at;
-	uint64_t sram = (uint64_t)b->m->sram, first = TABLE_WORDS + 4;
-	if (sram < first + MIN_SCRATCH + SPILL_WORDS + at->case_words)
-		fail(b->cx, MP_BAD_INPUT, "use a smaller network, or a machine file with more SRAM",
-		     "a case of %u units takes %u words of SRAM beside %u for tables and caches; %s has %llu", at->units - 1,
-		     at->case_words, (unsigned)(first + MIN_SCRATCH + SPILL_WORDS), b->m->name, (unsigned long long)sram);
-	at->total = TABLE_WORDS;
-	at->spill = (uint32_t)sram - SPILL_WORDS;
-	at->weight_cache = (uint32_t)first;
+	uint32_t first = layout_ends(b);
+	at->weight_cache = first;
 	layout_caches(b, slots, at->spill - first);
 	at->cases = at->scratch + at->scratch_words;
 	uint64_t group = at->cases < at->spill ? (at->spill - at->cases) / at->case_words : 0;
@@ -74,7 +82,7 @@ static void layout_sram(Bp *b, uint64_t slots)
 		fail(b->cx, MP_BAD_INPUT, "ask for smaller bundles or a smaller network",
 		     "bundles of %u weights and a case of %u words do not fit: %u words of SRAM, %s has %llu",
 		     at->cache_words, at->case_words, at->cases + at->case_words + SPILL_WORDS, b->m->name,
-		     (unsigned long long)sram);
+		     (unsigned long long)b->m->sram);
 	at->group = (uint32_t)(group < slots ? group : slots);
 }
 
