@@ -23,6 +23,9 @@ struct mp_data {
  * function that saves). */
 Status api_call(Ctx *cx, void (*body)(void *arg), void *arg);
 
+/* api_run.c: the data, NULL of NULL; fails if it could not be read. */
+const Data *data_readable(Ctx *cx, const mp_data *d);
+
 /* targets.c: the commands a target has besides training; NULL if none. */
 typedef void ToolFn(Ctx *cx, int argc, const char *const *argv, Buf *out);
 ToolFn *target_tool(const char *name);

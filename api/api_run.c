@@ -13,7 +13,7 @@ static void new_body(void *arg)
 }
 
 /* What a run may be given: a network and data that were read. */
-static const Data *readable(Ctx *cx, const mp_data *d)
+const Data *data_readable(Ctx *cx, const mp_data *d)
 {
 	if (d && !d->data)
 		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
@@ -169,7 +169,7 @@ static void train_body(void *arg)
 {
 	TrainArgs *a = arg;
 	Ctx *cx = &a->r->cx;
-	cx->status = run_train(a->r, readable(cx, a->data), readable(cx, a->test), a->fn, a->user);
+	cx->status = run_train(a->r, data_readable(cx, a->data), data_readable(cx, a->test), a->fn, a->user);
 }
 
 mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp_report_fn *report, void *user)
@@ -203,7 +203,7 @@ void mp_run_stop(mp_run *run)
 static void test_body(void *arg)
 {
 	TrainArgs *a = arg;
-	run_test(a->r, readable(&a->r->cx, a->data), a->result, a->out);
+	run_test(a->r, data_readable(&a->r->cx, a->data), a->result, a->out);
 }
 
 mp_status mp_run_test(mp_run *run, const mp_data *data, mp_result *result, double *outputs)

@@ -4,11 +4,11 @@
 
 #include "api.h"
 
-extern const Target target_ref, target_gf11;
-extern ToolFn gf11_tool;
+extern const Target target_cpu, target_ref, target_gf11;
+extern ToolFn cpu_tool, gf11_tool;
 
-static const Target *const targets[] = { &target_ref, &target_gf11 };
-static const struct { const char *name; ToolFn *run; } tools[] = { { "gf11", gf11_tool } };
+static const Target *const targets[] = { &target_cpu, &target_ref, &target_gf11 };
+static const struct { const char *name; ToolFn *run; } tools[] = { { "cpu", cpu_tool }, { "gf11", gf11_tool } };
 
 const Target *target_find(const char *name)
 {

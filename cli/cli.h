@@ -165,6 +165,7 @@ typedef struct Progress {
 double wall_clock(void);
 void progress_start(Progress *p, bool quiet, const char *time_limit);
 void progress_show(Progress *p, const mp_report *r);
+void progress_restarts(Progress *p, const mp_restarts *m);  /* seeds instead of epochs */
 void progress_end(Progress *p);                             /* clears the line */
 
 /* ---- curve.c: a learning curve drawn with characters --------------------------------------------------------- */

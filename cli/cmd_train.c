@@ -13,6 +13,7 @@ static const Option file_options[] = {
 	{ "save", "FILE", "save a checkpoint here at the end (safetensors)" },
 	{ "load", "FILE", "start from the weights in this file" },
 	{ "resume", "FILE", "go on with this checkpoint, with the very bits of the uninterrupted run" },
+	{ "restarts", "N", "train N seeds, --seed and those after it, and keep the best: solved in the fewest epochs, or else of least error" },
 	{ "run", "DIR", "keep arguments, metrics, last and best checkpoint in this folder" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ NULL, NULL, NULL },
@@ -40,6 +41,7 @@ static const Example examples[] = {
 	  "other data, small batches" },
 	{ "microprop train net.topo --run runs/1 --test held-out.npz --patience 20",
 	  "a folder with metrics and checkpoints; stops when the test error no longer falls" },
+	{ "microprop train examples/xor.topo --restarts 1000", "a thousand seeds: how many solve it, in how many epochs" },
 	{ "microprop train net.topo --target gf11 --procs 356", "on the simulated machine of 1989" },
 	{ "microprop train net.topo --resume runs/1/last.safetensors --run runs/1 --epochs 5000", "goes on" },
 	{ NULL, NULL },
@@ -71,6 +73,7 @@ typedef struct Train {
 	Args *args;
 	const char *data, *test;  /* names */
 	uint64_t words;
+	uint64_t restarts;        /* 0: not asked for */
 	bool json;
 	Progress progress;
 	RunDir dir;
@@ -86,10 +89,30 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 	return t->failed;
 }
 
+static int train_restarts(void *user, mp_run *run, const mp_restarts *so_far)
+{
+	Train *t = user;
+	(void)run;
+	progress_restarts(&t->progress, so_far);
+	return 0;
+}
+
 /* What can be said before any file is read. */
 static int train_check(Train *t)
 {
 	Args *a = t->args;
+	const char *from = args_text(a, "load") ? "load" : "resume";
+	if (!args_count(a, "restarts", &t->restarts))
+		return EXIT_USAGE;
+	if (args_text(a, "restarts") && !t->restarts) {
+		complain("give 1 or more", "--restarts: there are no seeds to train");
+		return EXIT_USAGE;
+	}
+	if (t->restarts && args_text(a, from)) {
+		complain("each seed starts from weights of its own; leave one of the two out",
+		         "--restarts and --%s exclude each other", from);
+		return EXIT_USAGE;
+	}
 	if (args_text(a, "load") && args_text(a, "resume")) {
 		complain("--load starts anew from weights, --resume goes on; give one of them",
 		         "--load and --resume exclude each other");
@@ -152,8 +175,40 @@ static int train_save(Train *t)
 	return EXIT_DONE;
 }
 
+static void restarts_json(Json *j, const mp_restarts *m)
+{
+	json_count(j, "restarts", m->count);
+	json_count(j, "restarts_done", m->done);
+	json_count(j, "solved_count", m->solved);
+	json_count(j, "failed_count", m->failed);
+	json_real(j, "epochs_median", m->solved ? (double)m->epochs_median : NAN);
+	json_real(j, "epochs_min", m->solved ? (double)m->epochs_min : NAN);
+	json_real(j, "epochs_max", m->solved ? (double)m->epochs_max : NAN);
+	json_real(j, "restarts_seconds", m->seconds);
+	json_real(j, "seeds_per_second", m->seeds_per_second);
+	json_real(j, "restarts_mcps", m->mcps);
+	json_bool(j, "lanes", m->lanes);
+	if (m->done)
+		json_count(j, "best_seed", m->seed[m->best].seed);
+	json_open(j, "results", '[');
+	for (uint64_t i = 0; i < m->done; i++) {
+		const mp_seed *s = &m->seed[i];
+		json_open(j, NULL, '{');
+		json_count(j, "seed", s->seed);
+		json_bool(j, "solved", s->solved);
+		json_count(j, "epochs", s->epochs);
+		json_real(j, "error", s->failed ? NAN : s->error);
+		json_real(j, "right", s->failed ? NAN : s->right);
+		json_real(j, "within", s->failed ? NAN : s->within);
+		json_text(j, "fingerprint", s->failed ? NULL : s->fingerprint);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 static void result_json(const Train *t, const mp_report *r)
 {
+	const mp_restarts *m = mp_run_get_restarts(t->s.run);
 	Json j = { .f = stdout };
 	json_open(&j, NULL, '{');
 	json_text(&j, "target", r->target);
@@ -165,6 +220,8 @@ static void result_json(const Train *t, const mp_report *r)
 	json_text(&j, "stopped_by", r->stopped_by);
 	json_text(&j, "fingerprint", r->fingerprint);
 	json_text(&j, "weights_file", t->saved);
+	if (m)
+		restarts_json(&j, m);
 	json_end(&j);
 }
 
@@ -192,8 +249,31 @@ static void result_row(const mp_report *r, const char *name, Word (*word)(double
 	putchar('\n');
 }
 
+/* Seeds first, then the best of them as any other run. */
+static void restarts_table(const mp_restarts *m)
+{
+	printf("%s, %s solved", word_things(m->done, "seed").s, word_count(m->solved).s);
+	if (m->done < m->count)
+		printf(" of %s asked for", word_count(m->count).s);
+	if (m->failed)
+		printf(", %s failed: the error was not finite", word_count(m->failed).s);
+	putchar('\n');
+	if (m->solved)
+		printf("epochs to solve: %s to %s, median %s\n", word_count(m->epochs_min).s, word_count(m->epochs_max).s,
+		       word_count(m->epochs_median).s);
+	printf("searched for %s, %s seeds/s at %s MCPS%s\n", word_time(m->seconds).s, word_real(m->seeds_per_second).s,
+	       word_real(m->mcps).s, m->lanes ? ", sixteen at a time" : "");
+	if (m->done)
+		printf("best seed %llu\n\n", (unsigned long long)m->seed[m->best].seed);
+}
+
 static void result_table(const Train *t, const mp_report *r)
 {
+	const mp_restarts *m = mp_run_get_restarts(t->s.run);
+	if (m)
+		restarts_table(m);
+	if (m && !m->done)
+		return;
 	const mp_net_info *net = mp_net_get_info(t->s.net);
 	printf("%s on %s: %s, %s\n\n", net->name, r->target, word_things(r->connections, "connection").s,
 	       word_things(r->cases, "case").s);
@@ -255,7 +335,8 @@ static int train_steps(Train *t)
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
 	signals_catch(t->s.run);
-	mp_status status = mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
+	mp_status status = t->restarts ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts, train_restarts, train_report, t)
+	                               : mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
 	progress_end(&t->progress);
 	if (t->failed)                                     /* said already */
 		return t->failed;

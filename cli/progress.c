@@ -33,6 +33,23 @@ static double time_left(const Progress *p, const mp_report *r, double epochs_per
 	return fmin(by_epochs, by_time);
 }
 
+static void line_show(const Progress *p, const char *line)
+{
+	fprintf(stderr, "\r%s%.*s\033[K%s", p->screen.colour ? "\033[36m" : "", p->screen.columns - 1, line,
+	        p->screen.colour ? "\033[0m" : "");
+	fflush(stderr);
+}
+
+void progress_restarts(Progress *p, const mp_restarts *m)
+{
+	char line[256];
+	if (!p->on)
+		return;
+	snprintf(line, sizeof line, "%s of %s seeds  %s solved  %s seeds/s", word_count(m->done).s, word_count(m->count).s,
+	         word_count(m->solved).s, word_real(m->seeds_per_second).s);
+	line_show(p, line);
+}
+
 void progress_show(Progress *p, const mp_report *r)
 {
 	char line[256];
@@ -52,9 +69,7 @@ void progress_show(Progress *p, const mp_report *r)
 	                      word_real(r->mcps).s);
 	if (!isnan(left))
 		snprintf(line + n, sizeof line - n, "  %s left", word_time(ceil(left)).s);
-	fprintf(stderr, "\r%s%.*s\033[K%s", p->screen.colour ? "\033[36m" : "", p->screen.columns - 1, line,
-	        p->screen.colour ? "\033[0m" : "");
-	fflush(stderr);
+	line_show(p, line);
 }
 
 void progress_end(Progress *p)

@@ -214,6 +214,38 @@ MP_API const mp_point *mp_run_get_history(const mp_run *run, size_t *count);
 MP_API const char *const *mp_run_get_classes(const mp_run *run, uint32_t *count);
 MP_API void mp_run_stop(mp_run *run);                             /* async-signal-safe; ends at the last finished update */
 
+/* Many seeds of one network, each trained as mp_run_train would train it, to the last bit.  Where the target can and the
+ * network is small they go side by side, sixteen to a thread, else one after the other. */
+typedef struct mp_seed {
+	uint64_t seed;
+	int solved;                       /* the stop criterion was met */
+	int failed;                       /* the error was not finite in the epoch after `epochs`; only seed and epochs are set */
+	uint64_t epochs;                  /* finished */
+	double error, right, within;      /* of the last of them */
+	char fingerprint[33];             /* of the weights at its end */
+} mp_seed;
+
+typedef struct mp_restarts {
+	uint64_t count, done;             /* seeds asked for, and those that came to their end */
+	uint64_t solved, failed;          /* of those done */
+	uint64_t epochs_min, epochs_median, epochs_max; /* to solve it, over those solved; median: the lower of two.  0: none was */
+	double seconds, seeds_per_second; /* without the last run, that of the best */
+	double mcps;                      /* million connections per second, all seeds together */
+	uint64_t best;                    /* number in `seed` of the best: solved in the fewest epochs, or else of least error */
+	int lanes;                        /* they went side by side */
+	const mp_seed *seed;              /* [done] by seed; NULL while it lasts, also epochs_... and best are not known then */
+} mp_restarts;
+
+/* Called at most ten times a second while it lasts.  Not 0: stop. */
+typedef int mp_restarts_fn(void *user, mp_run *run, const mp_restarts *so_far);
+
+/* Trains seeds s, s + 1, ... s + count - 1, where s is option `seed`; then the best of them is trained once more as
+ * mp_run_train would, with its reports, and the run is that of this seed from then on: weights, options, history.  The run
+ * must be a new one.  A stop ends the search, and the best of those done is taken: MP_STOPPED.  MP_FAILED: every seed failed. */
+MP_API mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test, uint64_t count, mp_restarts_fn *progress,
+                                 mp_report_fn *report, void *user);
+MP_API const mp_restarts *mp_run_get_restarts(const mp_run *run);  /* of the last such call; NULL if there was none */
+
 typedef struct mp_result { uint64_t cases; double error, total_error, right, within, seconds; } mp_result;
 /* Forward only.  outputs, if not NULL, takes [cases * outputs of the net].  result NULL: targets that the data may have are
  * not looked at and need not fit. */

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib.h"
 
@@ -31,6 +33,36 @@ void data_y(const Data *d, uint64_t i, float *row)
 	for (uint32_t k = 0; d->mask && k < d->targets; k++)
 		if (!d->mask[i * d->targets + k])
 			row[k] = NAN;
+}
+
+/* Bytes from .. from + len of a mapped file: asks for the pages, and does not wait. */
+static void bytes_ahead(const void *base, uint64_t from, uint64_t len)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)base + from) / page * page;
+
+	if (base && len)
+		madvise((void *)begin, (uintptr_t)base + from + len - begin, MADV_WILLNEED);
+}
+
+void data_ahead(const Data *d, uint64_t first, uint64_t count)
+{
+	uint64_t begin, last, cases;
+
+	if (!d->mapped || !count)
+		return;
+	data_example(d, first, &begin, &cases);
+	data_example(d, first + count - 1, &last, &cases);
+	cases += last - begin;
+	if (d->x_indptr) {
+		uint64_t from = d->x_indptr[begin], n = d->x_indptr[begin + cases] - from;
+		bytes_ahead(d->x_indices, from * sizeof *d->x_indices, n * sizeof *d->x_indices);
+		bytes_ahead(d->x_values, from * sizeof *d->x_values, n * sizeof *d->x_values);
+	} else {
+		uint64_t row = (uint64_t)d->inputs * dtypes[d->x_type].size;
+		bytes_ahead(d->x, begin * row, cases * row);
+	}
+	uint64_t row = (uint64_t)d->targets * dtypes[d->y_type].size;
+	bytes_ahead(d->y, begin * row, cases * row);
 }
 
 uint64_t data_examples(const Data *d)

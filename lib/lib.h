@@ -44,6 +44,7 @@ typedef struct Arena {
 } Arena;
 
 void *arena_alloc(Arena *a, size_t count, size_t size);    /* zeroed, aligned; unwinds on failure or overflow */
+void *arena_room(Arena *a, size_t count, size_t size);     /* the same, but not zeroed: pages lie near whoever writes first */
 void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* as realloc; new part zeroed */
 char *arena_copy(Arena *a, const char *text, size_t len);  /* a NUL-terminated copy */
 void  arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
@@ -136,6 +137,16 @@ typedef struct Order {
 Order   *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled);
 void     order_epoch(Order *o, uint64_t epoch);             /* no allocation */
 uint64_t order_at(Order *o, uint64_t position);             /* which example stands there */
+uint64_t order_block(const Order *o, uint64_t place, uint64_t *count); /* first example of the block that stands there, and how many; 0: none */
+
+/* ---- pool.c: threads that wait for work --------------------------------------------------------------------------- */
+
+typedef struct Pool Pool;
+typedef void PoolFn(void *arg, uint32_t thread);
+Pool *pool_new(Ctx *cx, uint32_t threads);                   /* joined when cx->keep goes; fewer if need be */
+uint32_t pool_threads(const Pool *p);
+void pool_run(Pool *p, PoolFn *fn, void *arg);               /* fn(arg, i) for all i, on this thread and the others */
+void pool_barrier(Pool *p);                                  /* inside fn: all have come */
 
 /* ---- arith.c: elementary functions, the same bits on every CPU (libm picks other code where there is FMA) --------- */
 
@@ -172,6 +183,8 @@ bool error_fits(int error, int fn);                         /* may outputs of th
 enum { BATCH_ALL = 0 };
 enum { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
 enum { BPTT_COPY, BPTT_FULL };
+enum { PRECISION_FP32, PRECISION_BF16 };
+enum { INPUT_AUTO, INPUT_DENSE, INPUT_INDEX };
 typedef struct Options {
 #define INT(field, ...)    int64_t field;
 #define REAL(field, ...)   double field;
@@ -192,6 +205,8 @@ void options_check(Ctx *cx, const Options *o);              /* combinations that
 /* What `until` says, taken apart. */
 typedef struct Until { double error, right, within; } Until; /* NaN: not asked for; any that is met ends the run as solved */
 bool until_parse(const char *text, Until *u);
+struct Tally;
+bool until_reached(const Until *u, const struct Tally *t);   /* train.c */
 
 /* ---- net.c, lex.c, parse.c, connect.c (and parse.h), link.c, netprint.c: the network ----------------------------- */
 
@@ -337,6 +352,7 @@ void data_check(Ctx *cx, Data *d, Loc at);                  /* sizes, offsets, f
 void data_pack(Ctx *cx, Data *d);                           /* dense 0/1 rows with few ones become index lists */
 void data_x(const Data *d, uint64_t i, float *row);         /* one case's inputs, dense */
 void data_y(const Data *d, uint64_t i, float *row);         /* its targets, NaN where there is none */
+void data_ahead(const Data *d, uint64_t first, uint64_t count); /* these examples will be wanted: reads them ahead, if mapped */
 /* One part of a split by example: about `share` of them, chosen by seed, or the rest; original order; memory in cx->keep,
  * so that each part can live in a handle of its own. */
 Data *data_part(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest);
@@ -491,6 +507,7 @@ typedef struct Rule {
 	const char *state[MAX_STATE];          /* names, as in checkpoints: state.<name> */
 	size_t start[MAX_STATE];               /* offset in Options of the number a state starts at; 0: at zero */
 	bool needs_norm;                       /* P_CLIP = 1 / max(1, length of the gradient) */
+	bool needs_count;                      /* P_FIX1 and P_FIX2 change with every update */
 } Rule;
 extern const Rule rules[];
 extern const uint32_t rule_count;
@@ -535,6 +552,7 @@ typedef struct Batch { const uint64_t *example; uint64_t first, count; } Batch; 
 
 /* A machine that can train: a folder in target/ and this one const struct.  Hooks marked * may be NULL. */
 typedef struct Program Program;                              /* what a target made of the plan; its own affair */
+typedef struct Restarts Restarts;                            /* many seeds: below */
 typedef struct Target {
 	const char *name, *about;
 	void   (*caps)(Caps *caps);
@@ -546,10 +564,16 @@ typedef struct Target {
 	void   (*apply)(Program *p, const Update *u);           /* pending sum to weights; sum is empty afterwards */
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
 	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const volatile int *stop, double *out, Tally *t);
+	/* * Up to `count` whole epochs of one update each, cases in their order: tally[k] is of the k-th, whose update is u[k], or u[0]
+	 * of them all if they are the same.  Ends early after one that reaches `until` or is not finite.  0: not in this way. */
+	uint64_t (*epochs)(Program *p, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop, Tally *tally);
 	void   (*get)(const Program *p, int which, double *v);  /* 0 weights, 1.. rule state; canonical order */
 	void   (*set)(Program *p, int which, const double *v);
 	void   (*gradient)(const Program *p, double *v);        /* the pending sum, for checks */
 	double (*clock)(const Program *p);                      /* * seconds that passed so far on a simulated machine's clock */
+	/* * Many seeds on the bound data at once, each as a run by itself would go.  False, and nothing was done: this network,
+	 * data or option is not for it. */
+	bool   (*restarts)(Ctx *cx, Program *p, Restarts *all);
 	bool   f64;                                             /* weights are double: files hold F64 */
 } Target;
 
@@ -589,6 +613,7 @@ typedef struct mp_run {           /* the public handle */
 	double *best_weights;     /* with option keep-best: those of the best epoch, and where that was */
 	Position best_at;
 	char fingerprint[33];     /* of the weights, when training ended */
+	mp_restarts restarts;     /* count 0: no such call */
 } Run;
 
 void run_start(Run *r);                                      /* plan, compile, initial weights: once */
@@ -598,6 +623,29 @@ void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled); /* s
 uint64_t run_examples(const Net *net, const Data *d);        /* data_examples, but 1 for copies without boundaries */
 const Target *target_find(const char *name);                 /* api/targets.c: the table; NULL if no such */
 const char *target_names(Arena *a);                          /* "the targets here are ref" */
+
+/* ---- restarts.c: many seeds of one network -------------------------------------------------------------------------- */
+
+struct Restarts {
+	uint64_t first, count;    /* seeds */
+	mp_seed *seed;            /* [count] results, by seed; one that has not ended has no fingerprint and has not failed */
+	uint64_t next;            /* the next to begin: many threads change this and the four below */
+	uint64_t ended, solved, failed, epochs;
+	Run *run;
+	mp_restarts_fn *fn;       /* may be NULL */
+	void *user;
+	double began, reported;
+};
+
+/* Starts the run; results in keep.  Fails if it cannot be. */
+void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, const Data *test);
+bool restarts_take(Restarts *all, uint64_t *number);         /* the next seed to begin, from 0; false: none, or it is to stop */
+void restarts_end(Restarts *all, uint64_t number, const mp_seed *result);
+void restarts_look(Restarts *all);                           /* tells fn how far it is, if that is due: on the caller's thread */
+void restarts_sum(Restarts *all, uint64_t cases);            /* run->restarts, from all results */
+void run_restart(Run *r, uint64_t seed);                     /* the run as it would begin with this seed */
+/* Whether a seed ends here; fills solved, epochs, error, right, within.  The tally is that of its last full epoch. */
+bool seed_ends(const Options *o, const Until *u, const Tally *t, uint64_t epoch, uint64_t updates, mp_seed *result);
 
 /* ---- safetensors.c: the container of weights and checkpoints ------------------------------------------------------- */
 

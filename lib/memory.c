@@ -95,7 +95,7 @@ static void big_insert(Arena *a, Chunk *c)
 	a->big = c;
 }
 
-void *arena_alloc(Arena *a, size_t count, size_t size)
+void *arena_room(Arena *a, size_t count, size_t size)
 {
 	if (size && count > SIZE_MAX / 2 / size)
 		out_of_memory(a, SIZE_MAX);
@@ -105,7 +105,7 @@ void *arena_alloc(Arena *a, size_t count, size_t size)
 		Chunk *c = chunk_new(a, need);
 		c->used = need;
 		big_insert(a, c);
-		return memset(payload(c), 0, need);
+		return payload(c);
 	}
 	if (!a->chunk || a->chunk->size < round_up(a->chunk->used, align) + need) {
 		Chunk *c = chunk_new(a, CHUNK_BYTES);
@@ -114,7 +114,12 @@ void *arena_alloc(Arena *a, size_t count, size_t size)
 	}
 	size_t at = round_up(a->chunk->used, align);
 	a->chunk->used = at + need;
-	return memset(payload(a->chunk) + at, 0, need);
+	return payload(a->chunk) + at;
+}
+
+void *arena_alloc(Arena *a, size_t count, size_t size)
+{
+	return memset(arena_room(a, count, size), 0, count * size);
 }
 
 /* Resizes a block that has a chunk of its own.  The allocator may give a block of another alignment: then the payload

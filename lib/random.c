@@ -108,3 +108,11 @@ uint64_t order_at(Order *o, uint64_t position)
 	}
 	return block * SHUFFLE_BLOCK + o->inside[offset];
 }
+
+uint64_t order_block(const Order *o, uint64_t place, uint64_t *count)
+{
+	uint64_t n = block_count(o), block = place < n && o->shuffled ? o->blocks[place] : place, first = block * SHUFFLE_BLOCK;
+
+	*count = place >= n ? 0 : block == n - 1 ? o->examples - first : SHUFFLE_BLOCK;
+	return first;
+}

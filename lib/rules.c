@@ -9,8 +9,8 @@
 
 #define NAMES(...) { __VA_ARGS__ }
 #define STARTS(...) { __VA_ARGS__ }
-#define RULE(rule, text, norm, code, names, starts) \
-	{ .name = rule, .about = text, .needs_norm = norm, .formula = code, .state = names, .start = starts, \
+#define RULE(rule, text, norm, count, code, names, starts) \
+	{ .name = rule, .about = text, .needs_norm = norm, .needs_count = count, .formula = code, .state = names, .start = starts, \
 	  .states = COUNT(((const char *[])names)) },
 const Rule rules[] = {
 #include "rules.def"
@@ -100,8 +100,8 @@ void update_fill(const Options *o, uint64_t update, double epochs, double share,
 	u->param[P_CLIP] = 1;                               /* whoever applies the rule knows the gradient's length */
 	u->param[P_BETA1] = o->beta1;
 	u->param[P_BETA2] = o->beta2;
-	u->param[P_FIX1] = 1 / (1 - power(o->beta1, update));
-	u->param[P_FIX2] = 1 / (1 - power(o->beta2, update));
+	u->param[P_FIX1] = u->rule->needs_count ? 1 / (1 - power(o->beta1, update)) : 1;
+	u->param[P_FIX2] = u->rule->needs_count ? 1 / (1 - power(o->beta2, update)) : 1;
 	u->param[P_EPSILON] = o->epsilon;
 	u->param[P_MU] = o->mu;
 	u->param[P_UP] = o->up;

@@ -9,6 +9,7 @@
  *   target);
  * - one output alone: it lies on the same side of the middle as its target;
  * - else: the largest output, the first of equals, stands where the largest target stands. */
+#include <float.h>
 #include <math.h>
 
 #include "lib.h"
@@ -65,11 +66,11 @@ static double code_distance(const double *code, uint32_t width, const double *ou
 	return sum;
 }
 
-static double target_distance(const double *code, uint32_t width, const float *target)
+static double target_distance(const double *code, uint32_t width, const float *target, double enough)
 {
 	double sum = 0;
 
-	for (uint32_t j = 0; j < width; j++)
+	for (uint32_t j = 0; j < width && !(sum >= enough); j++)
 		if (!isnan(target[j]))
 			sum += (code[j] - target[j]) * (code[j] - target[j]);
 	return sum;
@@ -90,14 +91,17 @@ uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const
 	return best;
 }
 
-/* The target's own code word; most targets are one. */
+/* The target's own code word; most targets are one, and words that differ from it at all need not be measured. */
 static uint32_t code_of(const Scorer *s, const float *target)
 {
 	double least = INFINITY;
 	uint32_t best = 0;
 
-	for (uint32_t k = 0; k < s->code_count && least > 0; k++) {
-		double d = target_distance(s->codes + (size_t)k * s->targets, s->targets, target);
+	for (uint32_t k = 0; k < s->code_count; k++)
+		if (target_distance(s->codes + (size_t)k * s->targets, s->targets, target, DBL_TRUE_MIN) == 0)
+			return k;
+	for (uint32_t k = 0; k < s->code_count; k++) {
+		double d = target_distance(s->codes + (size_t)k * s->targets, s->targets, target, least);
 		if (d < least) {
 			least = d;
 			best = k;
@@ -106,12 +110,17 @@ static uint32_t code_of(const Scorer *s, const float *target)
 	return best;
 }
 
+/* Only whether a word is nearer than the own one counts, not which is nearest: most words are left after a few
+ * elements, and the rest of the table after the first that is. */
 static bool code_right(const Scorer *s, const double *out, const float *target)
 {
-	uint32_t near = code_nearest(s->codes, s->code_count, s->targets, out, target), own = code_of(s, target);
+	const double *own = s->codes + (size_t)code_of(s, target) * s->targets;
+	double enough = code_distance(own, s->targets, out, target, INFINITY);
+	bool right = !isnan(enough);
 
-	return code_distance(s->codes + (size_t)own * s->targets, s->targets, out, target, INFINITY) <=
-	       code_distance(s->codes + (size_t)near * s->targets, s->targets, out, target, INFINITY);
+	for (uint32_t k = 0; k < s->code_count && right; k++)
+		right = !(code_distance(s->codes + (size_t)k * s->targets, s->targets, out, target, enough) < enough);
+	return right;
 }
 
 static bool largest_right(const Scorer *s, const double *out, const float *target)

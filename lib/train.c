@@ -9,16 +9,23 @@
 
 #include "lib.h"
 
+enum { AT_ONCE = 64 };            /* epochs of a tiny network between two looks at the clock */
+
 typedef struct Loop {             /* what one call of run_train needs besides the Run */
 	Run *r;
 	const Data *data, *test;
 	uint64_t examples, batch;
 	Order *order;
+	uint64_t ahead;           /* blocks of examples that were asked for in this epoch */
 	uint64_t *picked;         /* examples of the current batch, if shuffled */
 	Until until;
 	mp_report_fn *fn;
 	void *user;
-	double reported;          /* when the last report was given */
+	double reported;          /* when the last report was given, */
+	double counted;           /* and until when time is counted */
+	bool at_once;             /* the target may do several epochs in one go: */
+	Update update[AT_ONCE];
+	Tally tally[AT_ONCE];
 } Loop;
 
 /* ---- starting ---- */
@@ -80,6 +87,11 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : 0;
 }
 
+static double mean_error(const Tally *t)
+{
+	return t->cases ? t->error / (double)t->cases : 0;
+}
+
 /* Million connections per second. */
 static double speed(const Net *net, uint64_t cases, double seconds)
 {
@@ -99,12 +111,12 @@ static void report_fill(Run *r, const Data *data, double rate)
 	p->epochs = (uint64_t)r->opt.epochs;
 	p->updates = at->updates;
 	p->total_error = t->error;
-	p->error = t->cases ? t->error / (double)t->cases : 0;
+	p->error = mean_error(t);
 	p->right = share(t->right, t->scored);
 	p->within = share(t->within, t->scored);
 	p->tested = at->test.cases > 0;
 	p->test_total_error = at->test.error;
-	p->test_error = at->test.cases ? at->test.error / (double)at->test.cases : 0;
+	p->test_error = mean_error(&at->test);
 	p->test_right = share(at->test.right, at->test.scored);
 	p->test_within = share(at->test.within, at->test.scored);
 	p->rate = rate;
@@ -114,9 +126,9 @@ static void report_fill(Run *r, const Data *data, double rate)
 	p->simulated_mcps = speed(r->net, seen, at->simulated);
 }
 
-static bool until_met(const Until *u, const mp_report *p)
+bool until_reached(const Until *u, const Tally *t)
 {
-	return p->within >= u->within || p->right >= u->right || p->error < u->error;   /* NaN compares false */
+	return share(t->within, t->scored) >= u->within || share(t->right, t->scored) >= u->right || mean_error(t) < u->error; /* NaN: false */
 }
 
 /* Why the run ends now, or NULL. */
@@ -179,9 +191,21 @@ static void check_finite(Loop *l, const Tally *t, double rate)
 	     (unsigned long long)r->at.epoch + 1, (unsigned long long)r->at.updates, rate);
 }
 
+/* While the examples of a block are learnt, those of the next are read. */
+static void read_ahead(Loop *l)
+{
+	uint64_t place = l->r->at.done / SHUFFLE_BLOCK + 2, count;
+
+	for (; l->data->mapped && l->ahead < place; l->ahead++) {
+		uint64_t first = order_block(l->order, l->ahead, &count);
+		data_ahead(l->data, first, count);
+	}
+}
+
 static Batch next_batch(Loop *l)
 {
 	Position *at = &l->r->at;
+	read_ahead(l);
 	Batch b = { .first = at->done, .count = l->batch };
 	if (b.count > l->examples - at->done)
 		b.count = l->examples - at->done;
@@ -198,20 +222,28 @@ static double simulated(const Run *r)
 	return r->target->clock ? r->target->clock(r->program) : 0;
 }
 
+/* Time since it was counted last: one look at the clock an update. */
+static void count_time(Loop *l)
+{
+	double now = clock_seconds();
+	l->r->at.seconds += now - l->counted;
+	l->counted = now;
+}
+
 static Status one_update(Loop *l, Update *u)
 {
 	Run *r = l->r;
 	Position *at = &r->at;
 	Batch b = next_batch(l);
 	Tally t = { 0 };
-	double start = clock_seconds(), began = simulated(r);
+	double began = simulated(r);
 	Status s = r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &r->stop, &t);
 	if (s != MP_OK)
 		return s;
 	update_fill(&r->opt, at->updates + 1, (double)at->epoch + (double)at->done / (double)l->examples,
 	            (double)b.count / (double)l->examples, u);
 	r->target->apply(r->program, u);
-	at->seconds += clock_seconds() - start;
+	count_time(l);
 	at->simulated += simulated(r) - began;
 	at->updates++;
 	at->done += b.count;
@@ -255,6 +287,8 @@ static Status one_epoch(Loop *l, Update *u)
 	Run *r = l->r;
 	Position *at = &r->at;
 	order_epoch(l->order, at->epoch);
+	l->ahead = 0;
+	l->counted = clock_seconds();
 	while (at->done < l->examples) {
 		Status s = one_update(l, u);
 		if (s != MP_OK)
@@ -271,10 +305,76 @@ static Status one_epoch(Loop *l, Update *u)
 		r->target->bind(&r->cx, r->program, l->data);
 	}
 	report_fill(r, l->data, u->param[P_RATE]);
-	r->report.solved = until_met(&l->until, &r->report);
+	r->report.solved = until_reached(&l->until, &at->last);
 	note_best(l);
 	note_history(r);
 	return MP_OK;
+}
+
+/* ---- many epochs at once ---- */
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many epochs may pass before somebody wants to know. */
+static uint64_t epochs_at_once(const Loop *l)
+{
+	const Options *o = &l->r->opt;
+	const Position *at = &l->r->at;
+	uint64_t n = AT_ONCE;
+
+	if (!l->at_once || at->done)
+		return 0;
+	if (o->epochs)
+		n = lesser(n, (uint64_t)o->epochs - at->epoch);
+	if (o->updates)
+		n = lesser(n, (uint64_t)o->updates - at->updates);
+	if (o->report)
+		n = lesser(n, (uint64_t)o->report - at->epoch % (uint64_t)o->report);
+	return n;
+}
+
+static bool same_updates(const Options *o, uint64_t epoch)
+{
+	return o->schedule == SCHEDULE_CONSTANT && o->warmup <= (double)epoch && !rules[o->rule].needs_count;
+}
+
+/* What one_epoch does, for epochs that a target has done by itself. */
+static void note_epoch(Loop *l, const Tally *t, double rate)
+{
+	Run *r = l->r;
+
+	r->at.last = *t;
+	r->at.epoch++;
+	report_fill(r, l->data, rate);
+	r->report.solved = until_reached(&l->until, t);
+	note_best(l);
+	note_history(r);
+}
+
+/* Epochs of one update each, if the target can do several in one go.  False: it cannot. */
+static bool many_epochs(Loop *l, Update *u)
+{
+	Run *r = l->r;
+	uint64_t n = epochs_at_once(l);
+	bool same = same_updates(&r->opt, r->at.epoch);
+
+	if (!n)
+		return false;
+	for (uint64_t k = 0; k < (same ? 1 : n); k++)
+		update_fill(&r->opt, r->at.updates + 1 + k, (double)(r->at.epoch + k), 1, &l->update[k]);
+	l->counted = clock_seconds();
+	uint64_t done = r->target->epochs(r->program, l->update, same, n, &l->until, &r->stop, l->tally);
+	count_time(l);
+	for (uint64_t k = 0; k < done; k++) {
+		*u = l->update[same ? 0 : k];
+		r->at.updates++;
+		check_finite(l, &l->tally[k], u->param[P_RATE]);
+		note_epoch(l, &l->tally[k], u->param[P_RATE]);
+	}
+	return done > 0;
 }
 
 /* ---- the loop ---- */
@@ -341,6 +441,7 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 		r->best_weights = NEW(&cx->keep, r->net->links, double);
 	r->points = 0;
 	r->stride = 1;
+	l->at_once = r->target->epochs && l->batch == l->examples && !shuffled && !test && !r->opt.keep_best;
 	r->target->bind(cx, r->program, data);
 }
 
@@ -353,11 +454,11 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	update_fill(&r->opt, r->at.updates + 1, (double)r->at.epoch, 0, &u);
 	r->report = (mp_report){ 0 };
 	report_fill(r, data, u.param[P_RATE]);
-	r->report.solved = r->at.epoch && until_met(&l.until, &r->report);
+	r->report.solved = r->at.epoch && until_reached(&l.until, &r->at.last);
 	const char *end = end_reason(&l);
 	Status s = MP_OK;
 	while (!end) {
-		s = one_epoch(&l, &u);
+		s = many_epochs(&l, &u) ? MP_OK : one_epoch(&l, &u);
 		bool whole = s == MP_OK && r->at.done == 0;
 		if (s == MP_FAILED)
 			return s;

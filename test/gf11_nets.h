@@ -115,6 +115,26 @@ static inline void draft(Draft *t, uint64_t seed, uint32_t most, uint32_t fns)
 	say(t, "train error %s rate 0.01 momentum 0.9\n", error_for(t));
 }
 
+/* Some of its blocks are frozen, or have a rate of their own; perhaps weights decay. */
+static inline void draft_rates(Draft *t)
+{
+	char plain[sizeof t->text];
+	memcpy(plain, t->text, t->len + 1);
+	t->len = 0;
+	for (char *line = strtok(plain, "\n"); line; line = strtok(NULL, "\n")) {
+		bool links = strncmp(line, "connect", 7) == 0;
+		uint32_t kind = links ? roll(&t->d, 6) : 0;
+		say(t, "%s", line);
+		if (kind > 3)
+			say(t, " rate %g", (double)roll(&t->d, 9) / 4);
+		if (kind == 3 || kind == 4)
+			say(t, " frozen");
+		say(t, "\n");
+	}
+	if (roll(&t->d, 2))
+		say(t, "train decay %g\n", 0.001 * (1 + roll(&t->d, 50)));
+}
+
 /* ---- one network on one target ---- */
 
 typedef struct Side {

@@ -89,6 +89,7 @@ static inline mp_run *run_of(const mp_net *net)
 {
 	mp_run *run;
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_int_equal(mp_run_set(run, "target", "ref"), MP_OK);   /* keeps every bit of a double */
 	return run;
 }
 

@@ -227,7 +227,7 @@ static void weights_go_in_and_out(void **state)
 	assert_int_equal(mp_run_get_weights(run, w, 7), MP_BAD_INPUT);
 	assert_int_equal(mp_run_get_weights(run, w, 8), MP_OK);
 	for (int i = 0; i < 8; i++)
-		w[i] = i / 3.0;
+		w[i] = i / 4.0;
 	assert_int_equal(mp_run_set_weights(run, w, 8), MP_OK);
 	assert_int_equal(mp_run_get_weights(run, back, 8), MP_OK);
 	assert_memory_equal(w, back, sizeof w);

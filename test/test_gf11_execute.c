@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The executor: fast equals traced equals simulated, bit for bit, on hand-made routines, on random microwords and on
- * random programs, for all kernels and thread counts; the controller's limits and accounts. */
+ * random programs, for all kernels, one thread and two; the controller's limits and accounts.  More threads, and the
+ * switch: test_gf11_threads.c. */
 #include "test.h"
 
 #include "../target/gf11/execute.h"
@@ -254,7 +255,7 @@ static void chains(Ctx *cx, void *arg)
 		put(r, r->lines - SUMS + j, (Micro){ .op = GOP_STORE, .a = (uint16_t)j, .mem = { 2, 80 + j } });
 	run_all(b, cx, r, NULL);
 	const Prepared *q = execute_prepare(cx, b->one, r);
-	assert_int_equal(q->apart->insts, SUMS + TERMS + SUMS); /* constants, loads of what is used often, sums */
+	assert_int_equal(q->apart->insts, SUMS + SUMS);         /* constants, sums: words are read where they are used */
 	assert_int_equal(q->apart->terms, SUMS * TERMS);
 	start(b);
 	const uint32_t *sram = b->other->sram, lanes = b->other->lanes;
@@ -770,53 +771,12 @@ static void control_refusals(void **state)
 	}
 }
 
-/* ---- memory running out ---------------------------------------------------------------------------------------- */
-
-static void starve_body(Ctx *cx, void *arg)
-{
-	Bench *b = arg;
-	Processors *p = processors_new(cx, &b->m, b->sw, PROCS, 2);
-	Dice d = { 3 };
-	execute_fast(p, execute_prepare(cx, p, any_routine(cx, &d)), NULL);
-}
-
-static void starving(void **state)
-{
-	for (long n = 1;; n++) {
-		Meter meter = { .fail_at = n };
-		Ctx cx;
-		ctx_init(&cx, &(Alloc){ meter_resize, &meter });
-		Status status = guarded(&cx, starve_body, *state);
-		ctx_free(&cx);
-		assert_int_equal(meter.live, 0);
-		if (status == MP_OK)
-			break;
-		assert_int_equal(status, MP_NO_MEMORY);
-	}
-}
-
-static void benched(Ctx *cx, void *arg)
-{
-	Bench *b = arg;
-	Routine *r = doubling(cx, 9);
-	assert_true(execute_bench(cx, &b->m, r, PROCS, 2, 0.01) > 0);
-	assert_non_null(kernel_name());
-}
-
-static void bench(void **state)
-{
-	Ctx cx;
-	ctx_init(&cx, NULL);
-	assert_int_equal(guarded(&cx, benched, *state), MP_OK);
-	ctx_free(&cx);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hand_made), cmocka_unit_test(refusals), cmocka_unit_test(random_microwords),
 		cmocka_unit_test(random_programs), cmocka_unit_test(spilling), cmocka_unit_test(control),
-		cmocka_unit_test(control_refusals), cmocka_unit_test(starving), cmocka_unit_test(bench),
+		cmocka_unit_test(control_refusals),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

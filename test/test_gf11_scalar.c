@@ -190,11 +190,18 @@ static float total(const Model *m, uint64_t l)
 	return sum;
 }
 
+/* A frozen link keeps weight and step; the rate of others is multiplied by the factor of their block first. */
 static void model_update(Model *m)
 {
-	float rate = (float)m->opt->rate, momentum = (float)m->opt->momentum;
+	float momentum = (float)m->opt->momentum, decay = (float)m->opt->decay;
 	for (uint64_t l = 0; l < m->net->links; l++) {
-		m->step[l] = momentum * m->step[l] - rate * total(m, l);
+		const Block *b = &m->net->block[m->net->block_of[l]];
+		float rate = (float)m->opt->rate * b->rate, slope = total(m, l);
+		if (b->frozen)
+			continue;
+		if (decay > 0)
+			slope = slope + decay * m->w[l];
+		m->step[l] = momentum * m->step[l] - rate * slope;
 		m->w[l] = m->w[l] + m->step[l];
 	}
 	for (uint32_t p = 0; p < m->opt->procs; p++)
@@ -237,12 +244,23 @@ static void plan_body(Ctx *cx, void *arg)
 	*plan = plan_make(cx, (*plan)->net, &(Caps){ .target = "none", .lanes = 1 });
 }
 
-static void agree(uint64_t seed, uint32_t procs, int sum)
+/* Steps start anywhere: frozen ones must stay. */
+static void steps_start(const Side *s, Model *m)
+{
+	double *step = calloc(s->net->links + 1, sizeof *step);
+	for (uint64_t i = 0; i < s->net->links; i++)
+		step[i] = m->step[i] = (float)(0.1 * random_unit(3, STREAM_DATA, i) - 0.05);
+	s->target->set(s->program, 1, step);
+	free(step);
+}
+
+static void agree(uint64_t seed, uint32_t procs, int sum, bool rates)
 {
 	Draft t;
 	Side s;
 	Options opt;
 	options_init(&opt);
+	opt.sigmoid = SIGMOID_TABLE;
 	opt.procs = procs;
 	opt.threads = 1;
 	opt.sum = sum;
@@ -250,6 +268,8 @@ static void agree(uint64_t seed, uint32_t procs, int sum)
 	draft(&t, seed, 16, FN_SOFTMAX);                    /* the functions before it */
 	if (roll(&t.d, 2))
 		say(&t, "train prime-offset 0.1\n");
+	if (rates)
+		draft_rates(&t);
 	side_open(&s, &target_gf11, t.text, opt);
 	Plan *plan = &(Plan){ .net = s.net };
 	assert_int_equal(guarded(&s.cx, plan_body, &plan), MP_OK);
@@ -261,6 +281,8 @@ static void agree(uint64_t seed, uint32_t procs, int sum)
 	s.target->get(s.program, 0, w);
 	for (uint64_t i = 0; i < s.net->links; i++)
 		m.w[i] = (float)w[i];
+	if (rates)
+		steps_start(&s, &m);
 	for (uint64_t i = 0; i < cases; i++)
 		order[i] = cases - 1 - i;
 	for (uint64_t update = 1; update <= 4; update++) {
@@ -283,14 +305,21 @@ static void one_and_two_processors_agree(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 12; seed++)
-		agree(seed, 1 + seed % 2, SUM_TREE);
+		agree(seed, 1 + seed % 2, SUM_TREE, false);
 }
 
 static void tree_and_ring_agree(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 20; seed < 32; seed++)
-		agree(seed, 3 + (uint32_t)(seed * 7 % 14), seed % 2 ? SUM_TREE : SUM_RING);
+		agree(seed, 3 + (uint32_t)(seed * 7 % 14), seed % 2 ? SUM_TREE : SUM_RING, false);
+}
+
+static void frozen_links_rates_and_decay_agree(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 60; seed < 80; seed++)
+		agree(seed, 1 + (uint32_t)(seed * 7 % 14), seed % 3 ? SUM_TREE : SUM_RING, true);
 }
 
 /* ---- traced and fast ---- */
@@ -304,6 +333,7 @@ static void trial_body(Ctx *cx, void *arg)
 	*src = (Src){ .name = "toy.topo", .text = t->text, .len = strlen(t->text) };
 	t->net = net_parse(cx, src);
 	t->opt = t->net->options;
+	t->opt.sigmoid = SIGMOID_TABLE;
 	Plan *plan = plan_make(cx, t->net, &(Caps){ .target = "gf11", .lanes = 1 });
 	double *w = NEW(&cx->keep, t->net->links, double);
 	net_weights(t->net, 1, w);
@@ -336,9 +366,11 @@ static void traced_and_fast_give_the_same_bits(void **state)
 		Ctx cx[3];
 		Trial trial[3];
 		draft(&t, 40 + (uint64_t)sum, 14, FN_COUNT);
+		draft_rates(&t);
 		Side s;
 		Options opt;
 		options_init(&opt);
+		opt.sigmoid = SIGMOID_TABLE;
 		opt.procs = 5;
 		side_open(&s, &target_ref, t.text, opt);
 		Cases c = cases_make(&t.d, s.net, 11);
@@ -366,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_and_two_processors_agree),
 		cmocka_unit_test(tree_and_ring_agree),
+		cmocka_unit_test(frozen_links_rates_and_decay_agree),
 		cmocka_unit_test(traced_and_fast_give_the_same_bits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,11 @@ enum { MOST_PROCS = 64, MOST_WORDS = 404, EPOCHS = 2 };
 /* ---- models: the total of weight change w in processor p ---- */
 
 typedef float Array[MOST_PROCS][MOST_WORDS];
-typedef struct World { uint32_t procs, words; Array change, step, weight, total; } World;
+typedef struct World {
+	uint32_t procs, words;
+	Array change, step, weight, total;
+	float factor[MOST_WORDS];                            /* less than zero: frozen */
+} World;
 static World world;
 
 static void total_ring(uint32_t w)
@@ -94,10 +98,13 @@ static void world_update(const Bp *b, float rate, float momentum)
 	totals(b);
 	for (uint32_t p = 0; p < world.procs; p++)
 		for (uint32_t w = 0; w < world.words; w++) {
-			float kept = momentum * world.step[p][w], move = rate * world.total[p][w];
+			float fall = b->decay * world.weight[p][w], slope = b->decay > 0 ? world.total[p][w] + fall : world.total[p][w];
+			float own = rate * world.factor[w], kept = momentum * world.step[p][w], move = own * slope;
+			world.change[p][w] = b->changes_start ? world.change[p][w] : 0;
+			if (world.factor[w] < 0)
+				continue;
 			world.step[p][w] = kept - move;
 			world.weight[p][w] += world.step[p][w];
-			world.change[p][w] = b->changes_start ? world.change[p][w] : 0;
 		}
 }
 
@@ -185,12 +192,27 @@ static void world_compare(const Bp *b)
 
 /* ---- networks without units: only what an update needs ---- */
 
-typedef struct Try { const Machine *m; uint32_t procs, words, scratch; BpOptions o; bool changes_start; } Try;
+/* kinds: of factors, and 0 if all are 1; from the third on it is less than zero */
+typedef struct Try {
+	const Machine *m;
+	uint32_t procs, words, scratch, kinds;
+	BpOptions o;
+	bool changes_start;
+	float decay;
+} Try;
+
+static void factors_fill(const Try *t)
+{
+	static const float some[] = { 1, 0.5f, -1, 0 };
+	for (uint32_t w = 0; w < t->words; w++)
+		world.factor[w] = t->kinds ? some[w * 7 / 3 % t->kinds] : 1;
+}
 
 static Bp *bp_make(Ctx *cx, const Try *t)
 {
 	Bp *b = NEW(&cx->keep, 1, Bp);
-	*b = (Bp){ .cx = cx, .o = t->o, .m = t->m, .changes_start = t->changes_start };
+	*b = (Bp){ .cx = cx, .o = t->o, .m = t->m, .changes_start = t->changes_start, .decay = t->decay,
+	           .factor = t->kinds ? world.factor : NULL };
 	b->o.procs = t->procs;
 	b->sw = switch_new(cx, t->m);
 	b->p = processors_new(cx, t->m, b->sw, t->procs, t->o.threads);
@@ -204,7 +226,8 @@ static Bp *bp_make(Ctx *cx, const Try *t)
 	b->at.weights = gap;
 	b->at.changes = gap + t->words;
 	b->at.steps = gap + 2 * t->words;
-	b->at.dram_end = gap + 3 * t->words;
+	b->at.factors = gap + 3 * t->words;
+	b->at.dram_end = gap + (t->kinds ? 4 : 3) * t->words;
 	sum_compile(b);
 	return b;
 }
@@ -223,6 +246,7 @@ static void true_units(const Bp *b, bool put)
 static void try_updates(Ctx *cx, void *arg)
 {
 	const Try *t = arg;
+	factors_fill(t);
 	Bp *b = bp_make(cx, t);
 	world_fill(t->procs, t->words);
 	weights_put(b);
@@ -311,6 +335,20 @@ static void test_changes_start(void **state)
 		         NULL);
 }
 
+/* Weights with factors of their own, frozen ones among them, and decay. */
+static void test_factors_and_decay(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 8 * SUMS; i++)
+		try_with((Try){ .procs = procs[i / SUMS], .words = 100 + 4 * (i % 8), .kinds = i / 3 % 5, .decay = i % 2 ? 0.01f : 0,
+		                .o = { .sum = (int)(i % SUMS), .compiler = (int)(i / 8 % 2) }, .changes_start = i % 5 == 0 }, NULL);
+	const Machine small = { .block = 1600 };
+	for (int sum = 0; sum < SUMS; sum++) {
+		try_with((Try){ .procs = 40, .words = 204, .kinds = 4, .decay = 0.01f, .o.sum = sum }, &small);
+		try_with((Try){ .procs = 16, .words = 404, .kinds = 3, .o = { .sum = sum, .compiler = COMPILER_BEST } }, NULL);
+	}
+}
+
 static void test_threads_and_traced(void **state)
 {
 	(void)state;
@@ -358,6 +396,7 @@ int main(void)
 		cmocka_unit_test(test_halving),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_changes_start),
+		cmocka_unit_test(test_factors_and_decay),
 		cmocka_unit_test(test_threads_and_traced),
 		cmocka_unit_test(test_short_blocks),
 		cmocka_unit_test(test_ring_only),

@@ -58,7 +58,7 @@ static void xor_is_learnt(void **state)
 	const mp_report *p = mp_run_get_report(f.run);
 	assert_true(p->solved);
 	assert_string_equal(p->stopped_by, "until");
-	assert_string_equal(p->target, "ref");
+	assert_string_equal(p->target, "cpu");
 	assert_int_equal(p->connections, 15);
 	assert_int_equal(p->cases, 4);
 	assert_true(p->within == 1 && p->right == 1 && p->updates == p->epoch);

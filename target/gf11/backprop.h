@@ -68,7 +68,7 @@ typedef struct BpChunk {
  * `units` outputs, net inputs (errors on the way back) of the computed ones, its targets, its weight; at the end room
  * for spilled words.  DRAM: cases, weights, weight changes, last steps (and more rule state later).  Weights lie in the order of the
  * bundles: place[link].  Every array begins at a multiple of dram_banks, and so does every bundle in it: words between
- * bundles are zero and stay so. */
+ * bundles are zero and stay so.  Factors follow the steps. */
 typedef struct Layout {
 	uint32_t units;                   /* with the true unit */
 	uint32_t outputs;
@@ -85,7 +85,7 @@ typedef struct Layout {
 	uint32_t data, slots;             /* first case, cases it can hold */
 	uint32_t data_side, data_step, data_words; /* so many cases stand side by side, word k of each (inputs, targets, weight)
 	                                     data_step words from word k - 1, in a block of data_words */
-	uint32_t weights, changes, steps; /* first words */
+	uint32_t weights, changes, steps, factors; /* first words; factors: only if there are any */
 	uint32_t words;                   /* of each of these arrays, with the words between bundles; a multiple of dram_banks */
 	uint32_t dram_end;                /* first word not used */
 } Layout;
@@ -105,6 +105,8 @@ typedef struct Bp {
 	Machine *roomy;                   /* m with blocks of any length: what routines are scheduled for, before they are measured */
 	Layout at;
 	uint32_t *place;                  /* [links] word of a link in the weight arrays */
+	const float *factor;              /* [Layout.words] on the rate of the weight there, less than zero: frozen; NULL: all 1 */
+	float decay;                      /* share of a weight that is added to its gradient */
 	uint32_t *net_word;               /* [units] where a unit's net input stands among those of a case */
 	Unit *input, *output;             /* [inputs], [outputs] their units, in the order of the data */
 	BpBundle *bundle; uint32_t bundles; /* forward order */
@@ -129,7 +131,7 @@ typedef struct Bp {
 /* Plans and compiles everything; fails with the number that exceeds a limit (section 9: DRAM, SRAM, microcode, registers).
  * cases: the most that are loaded at once, over all processors. */
 Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, const BpOptions *o, uint64_t cases);
-void bundles_make(Bp *b);                                    /* bundle, chunk, place and Layout.words */
+void bundles_make(Bp *b);                                    /* bundle, chunk, place, factor and Layout.words */
 /* The same with bundles for so many cases in a call, of `lines` lines each at most. */
 void bundles_make_for(Bp *b, uint32_t cases, uint32_t lines);
 /* Its links by target, then by source, as numbers of its weights (section 6.2.1); in scratch. */
@@ -209,12 +211,13 @@ uint64_t bp_cycles(const Bp *b);                             /* all simulated cy
 
 /* Records, schedules, checks and loads the routines of the summing method; sets b->summing. */
 void sum_compile(Bp *b);
-/* Sums weight changes over all processors, updates weights and steps with rate and momentum, zeroes the changes. */
+/* Sums weight changes over all processors, updates weights and steps with rate, momentum, the factors of weights and decay,
+ * zeroes the changes. */
 void sum_update(Bp *b, float rate, float momentum);
 uint32_t sum_steps(int sum, uint32_t procs);               /* switch transfers a weight takes */
-/* Where the step of the weight at `place` of the arrays stands in DRAM: in every processor; or in its owner alone, which
- * also has a copy of the weight of its own, that the host has to write as well. */
-typedef struct SumHome { bool everywhere; uint32_t proc, step, weight; } SumHome;
+/* Where step and factor of the weight at `place` of the arrays stand in DRAM: in every processor; or in its owner alone,
+ * which also has a copy of the weight of its own, that the host has to write as well. */
+typedef struct SumHome { bool everywhere; uint32_t proc, step, weight, factor; } SumHome;
 SumHome sum_home(const Bp *b, uint32_t place);
 /* One routine that runs these after each other. */
 Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cuts the links of a network into bundles and its units into chunks, each small enough for one routine (section 4.2).
  * In: a Plan, the machine's registers, the size asked for.  Out: Bp's bundles and chunks in forward order, and the
- * place of every weight.
+ * place and the factor of every weight.
  *
  * Targets of a level are taken some dozens at a time, their sources so many that near a thousand links come together:
  * net inputs then stay in registers on the way forward, outputs and errors of the sources on the way back.  Cuts are
@@ -270,6 +270,23 @@ bool bundles_alike(const Bp *b, const BpBundle *x, const BpBundle *y)
 
 /* ---- the whole ---- */
 
+/* Of all weights, if those of some blocks are frozen or have a rate of their own. */
+static const float *factors_of(const Bp *b)
+{
+	const Net *net = b->net;
+	bool any = false;
+	for (uint32_t i = 0; i < net->blocks; i++)
+		any |= net->block[i].frozen || net->block[i].rate != 1;
+	if (!any)
+		return NULL;
+	float *factor = NEW(&b->cx->keep, b->at.words, float);
+	for (uint64_t l = 0; l < net->links; l++) {
+		const Block *k = &net->block[net->block_of[l]];
+		factor[b->place[l]] = k->frozen ? -1 : k->rate > 0 ? k->rate : 0;
+	}
+	return factor;
+}
+
 static void bundles_cut(Bp *b, Limits l)
 {
 	const Net *net = b->net;
@@ -286,6 +303,7 @@ static void bundles_cut(Bp *b, Limits l)
 		}
 		level_chunks(b, level, role);
 	}
+	b->factor = factors_of(b);
 }
 
 void bundles_make(Bp *b)

@@ -10,13 +10,26 @@
  * Routines have no branches, so what they cost does not depend on values: a dry controller keeps the same account and
  * executes nothing; memory stays as it is. */
 #include <assert.h>
+#include <string.h>
 
-#include "gf11.h"
+#include "execute.h"
+
+/* Calls put off.  A call takes dozens of microseconds, and what a block has in the cache is gone when the other blocks
+ * have had their turn: it had better run many calls at once.  A NETtalk pass of 1989's compiler on 566 processors takes 93
+ * instead of 123 ms so, on one core. */
+enum { MOST_CALLS = 256, MOST_BASES = 256 };
+struct Queue {
+	bool open;
+	Call call[MOST_CALLS]; uint32_t calls;
+	uint32_t *base;                   /* [MOST_CALLS * relocations] */
+};
 
 Controller *controller_new(Ctx *cx, Processors *p)
 {
 	Controller *c = NEW(&cx->keep, 1, Controller);
-	*c = (Controller){ .cx = cx, .m = p->m, .p = p, .base = NEW(&cx->keep, 256, uint32_t) };
+	*c = (Controller){ .cx = cx, .m = p->m, .p = p, .base = NEW(&cx->keep, MOST_BASES, uint32_t),
+	                   .queue = NEW(&cx->keep, 1, struct Queue) };
+	c->queue->base = NEW(&cx->keep, (size_t)p->m->relocations * MOST_CALLS, uint32_t);
 	return c;
 }
 
@@ -63,15 +76,47 @@ void controller_base(Controller *c, uint32_t n, uint32_t address)
 	c->base[n] = address;
 }
 
+static void run_queue(Controller *c)
+{
+	if (c->queue->calls)
+		execute_calls(c->p, c->queue->call, c->queue->calls);
+	c->queue->calls = 0;
+}
+
+void controller_put_off(Controller *c, bool calls)
+{
+	run_queue(c);
+	c->queue->open = calls;
+}
+
+/* Blocks meet in a transfer: a call that has one does not wait. */
+static void execute_soon(Controller *c, const Prepared *r)
+{
+	struct Queue *q = c->queue;
+	Call call = execute_call(r, c->base);
+	if (!q->open || call.s->transfers) {
+		run_queue(c);
+		execute_fast(c->p, r, c->base);
+		return;
+	}
+	if (q->calls == MOST_CALLS)
+		run_queue(c);
+	size_t bases = (size_t)c->m->relocations;
+	call.base = memcpy(q->base + q->calls * bases, c->base, bases * sizeof *c->base);
+	q->call[q->calls++] = call;
+}
+
 static void execute(Controller *c, uint32_t routine)
 {
 	char why[200];
 	if (execute_refuses(c->p, c->prepared[routine], c->base, why, sizeof why))
 		fail(c->cx, MP_BAD_INPUT, "set the relocation register to another address before the call", "%s", why);
-	if (c->traced)
-		execute_traced(c->p, c->routine[routine], c->base, c->trace, c->trace_user);
-	else
-		execute_fast(c->p, c->prepared[routine], c->base);
+	if (!c->traced) {
+		execute_soon(c, c->prepared[routine]);
+		return;
+	}
+	run_queue(c);
+	execute_traced(c->p, c->routine[routine], c->base, c->trace, c->trace_user);
 }
 
 void controller_call(Controller *c, uint32_t routine)
@@ -98,6 +143,7 @@ static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t ad
 		fail(c->cx, MP_BAD_INPUT, "use less memory, or a machine file with more",
 		     "the host asks for words %u to %llu of the %llu of %s", addr, (unsigned long long)end - 1,
 		     (unsigned long long)words, dram ? "DRAM" : "SRAM");
+	run_queue(c);
 	c->account.host_words += count;
 	c->account.host_seconds += 1e-6 * c->m->host_word * count;
 	return (dram ? c->p->dram : c->p->sram) + (size_t)addr * c->p->lanes + proc;

@@ -80,6 +80,7 @@ static SumHome home_of(const Bp *b, uint64_t link)
 
 void bp_weights_write(Bp *b, int which, const double *v)
 {
+	controller_put_off(b->c, false);                     /* a pass that failed may have left some */
 	b->started |= which == 1;
 	for (uint64_t i = 0; i < b->net->links; i++) {
 		SumHome home = home_of(b, i);
@@ -140,6 +141,7 @@ uint64_t bp_cycles(const Bp *b)
 void bp_take_outputs(Bp *b, uint32_t first, uint32_t count)
 {
 	uint32_t outputs = b->at.outputs, procs = b->o.procs;
+	controller_put_off(b->c, false);
 	for (uint32_t i = 0; i < count && !b->o.dry; i++) {
 		float *result = b->result + (size_t)(first + i) * procs * outputs;
 		for (uint32_t k = 0; k < outputs; k++) {
@@ -149,6 +151,7 @@ void bp_take_outputs(Bp *b, uint32_t first, uint32_t count)
 				result[(size_t)proc * outputs + k] = word[proc].f;
 		}
 	}
+	controller_put_off(b->c, true);
 }
 
 /* ---- calls ---- */
@@ -285,13 +288,20 @@ static void pass(Bp *b, bool backward)
 		move_resident(b, true);
 }
 
+static void pass_over(Bp *b, bool backward)
+{
+	controller_put_off(b->c, true);
+	(b->best ? best_pass : pass)(b, backward);
+	controller_put_off(b->c, false);
+}
+
 void bp_accumulate(Bp *b)
 {
 	bp_call(b, b->clear, &b->cycles_units);
-	(b->best ? best_pass : pass)(b, true);
+	pass_over(b, true);
 }
 
 void bp_forward(Bp *b)
 {
-	(b->best ? best_pass : pass)(b, false);
+	pass_over(b, false);
 }

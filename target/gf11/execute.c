@@ -135,13 +135,11 @@ const char *execute_refuses(const Processors *p, const Prepared *r, const uint32
 
 /* ---- fast ------------------------------------------------------------------------------------------------------ */
 
-typedef struct Call {
+typedef struct Job {
 	Processors *p;
-	const Prepared *r;
-	const Sequence *s;
-	const uint32_t *base;
 	const Kernel *kernel;
-} Call;
+	const Call *call; uint32_t calls;
+} Job;
 
 static const uint32_t no_base[256];
 
@@ -158,9 +156,8 @@ static bool overlap(const Prepared *r, const uint32_t *base)
 	return false;
 }
 
-static void frame_fill(const Call *c, uint32_t block, Frame *f)
+static void frame_fill(const Processors *p, const Call *c, uint32_t block, Frame *f)
 {
-	Processors *p = c->p;
 	f->space[0] = (char *)block_row(p, block, 0);
 	for (uint32_t i = 1; i < c->r->spaces; i++) {
 		const Space *s = &c->r->space[i];
@@ -173,50 +170,85 @@ static void frame_fill(const Call *c, uint32_t block, Frame *f)
 	f->words = (uint32_t)p->m->sram;
 }
 
-static void transfer(const Processors *p, const Transfer *t, uint32_t block)
+/* Transfers of one route are done together. */
+static void send_all(const Job *j, const Stage *st, uint32_t block)
 {
-	uint32_t *dst = block_row(p, block, t->dst);
-	const uint32_t *src = block_row(p, 0, t->src);
-	const int32_t *from = t->from + (size_t)block * LANES;
-	for (uint32_t l = 0; l < LANES; l++)
-		dst[l] = from[l] < 0 ? 0 : src[from[l]];
+	const Transfer *t = j->call->s->transfer + st->transfer, *end = t + st->transfers;
+	for (const Transfer *next; t < end; t = next) {
+		for (next = t + 1; next < end && next->route == t->route;)
+			next++;
+		j->kernel->send(j->p, t, (uint32_t)(next - t), block);
+	}
 }
 
-static void run_share(void *arg, uint32_t thread)
+static uint32_t share_first(const Processors *p, uint32_t thread)
 {
-	const Call *c = arg;
-	Processors *p = c->p;
-	uint32_t first = p->blocks * thread / p->threads, end = p->blocks * (thread + 1) / p->threads;
+	return p->blocks * thread / p->threads;
+}
+
+/* One call, stage by stage. */
+static void run_stages(void *arg, uint32_t thread)
+{
+	const Job *j = arg;
+	Processors *p = j->p;
+	const Sequence *s = j->call->s;
+	uint32_t first = share_first(p, thread), end = share_first(p, thread + 1);
 	Frame f;
-	for (uint32_t n = 0; n < c->s->stages; n++) {
-		const Stage *st = &c->s->stage[n];
+	for (const Stage *st = s->stage; st < s->stage + s->stages; st++) {
 		for (uint32_t block = first; block < end && st->insts; block++) {
-			frame_fill(c, block, &f);
-			c->kernel->run(c->s, st, &f);
+			frame_fill(p, j->call, block, &f);
+			j->kernel->run(s, st, &f);
 		}
 		if (!st->transfers)
 			continue;
 		pool_barrier(p->pool);
-		for (uint32_t t = 0; t < st->transfers; t++)
-			for (uint32_t block = first; block < end; block++)
-				transfer(p, &c->s->transfer[st->transfer + t], block);
-		pool_barrier(p->pool);
+		for (uint32_t block = first; block < end; block++)
+			send_all(j, st, block);
 	}
+}
+
+/* Calls in which blocks have nothing to do with each other. */
+static void run_blocks(void *arg, uint32_t thread)
+{
+	const Job *j = arg;
+	Frame f;
+	for (uint32_t block = share_first(j->p, thread); block < share_first(j->p, thread + 1); block++)
+		for (const Call *c = j->call; c < j->call + j->calls; c++) {
+			frame_fill(j->p, c, block, &f);
+			j->kernel->run(c->s, c->s->stage, &f);
+		}
+}
+
+static uint32_t best_kernel(void)
+{
+	uint32_t kernel = 0;
+	while (!kernel_runs(kernel))
+		kernel++;
+	return kernel;
 }
 
 void execute_with(Processors *p, const Sequence *s, const Prepared *r, const uint32_t *base, uint32_t kernel)
 {
 	assert(!base || base[0] == 0);
-	Call c = { p, r, s, base ? base : no_base, &kernels[kernel] };
-	pool_run(p->pool, run_share, &c);
+	Call c = { r, s, base ? base : no_base };
+	pool_run(p->pool, run_stages, &(Job){ p, &kernels[kernel], &c, 1 });
+}
+
+Call execute_call(const Prepared *r, const uint32_t *base)
+{
+	base = base ? base : no_base;
+	return (Call){ r, r->safe != r->apart && overlap(r, base) ? r->safe : r->apart, base };
+}
+
+void execute_calls(Processors *p, const Call *call, uint32_t count)
+{
+	pool_run(p->pool, run_blocks, &(Job){ p, &kernels[best_kernel()], call, count });
 }
 
 void execute_fast(Processors *p, const Prepared *r, const uint32_t *base)
 {
-	uint32_t kernel = 0;
-	while (!kernel_runs(kernel))
-		kernel++;
-	execute_with(p, r->safe != r->apart && overlap(r, base ? base : no_base) ? r->safe : r->apart, r, base, kernel);
+	Call c = execute_call(r, base);
+	execute_with(p, c.s, r, c.base, best_kernel());
 }
 
 /* ---- traced ---------------------------------------------------------------------------------------------------- */

@@ -16,7 +16,6 @@
 #include "gf11.h"
 
 enum { LANES = 64, ROW_BYTES = LANES * 4 };
-enum { AHEAD = 12 };              /* chains ask for memory so many terms before: their list has so many more */
 #define NONE UINT32_MAX
 
 /* Row off of space 0, the slots of the block, or of another space: memory from a relocation register on. */
@@ -33,15 +32,24 @@ typedef struct Inst {
 	uint8_t op;
 	uint16_t base;            /* relocation register of KOP_LOOKUP, KOP_PUT */
 	uint32_t first, terms;    /* KOP_CHAIN */
+	uint32_t soon, soons;     /* rows to ask for */
 	Cell k;
 	Place dst, a, b, c;       /* c: condition */
 } Inst;
 
-/* A transfer through the switch: slot dst of lane l <- slot src of the lane whose word lies at from[l] words from
- * row src of block 0; -1: 0. */
-typedef struct Transfer { uint32_t dst, src; const int32_t *from; } Transfer;
+/* A configuration of the switch, as all lanes of all blocks see it: the word that lane l receives lies from[l] words from
+ * the row of block 0; -1: it receives 0.  For vectors, the same by STRIP lanes side by side: strip s takes some of the
+ * words of each of part[first[s]] .. part[first[s + 1] - 1], which are STRIP side by side, too. */
+enum { STRIP = 16, STRIPS = LANES / STRIP };
+typedef struct Part { int32_t from; uint16_t lanes; } Part;  /* lanes: bits of those that find their word there */
+typedef struct Route { int32_t *from; uint32_t *first; Part *part; } Route;
 
-/* Instructions that a block runs by itself, then transfers, for which all blocks have to be there. */
+/* A transfer through the switch: slot dst of all lanes <- slot src of those that the route names, plus slot add of
+ * their own; NONE: nothing is added. */
+typedef struct Transfer { uint32_t dst, src, add; const Route *route; } Transfer;
+
+/* Instructions that a block runs by itself, then transfers, for which all blocks have to be there.  Others may still
+ * read what they send when a block is at the instructions of the next stage: so these write to no slot that was sent. */
 typedef struct Stage { uint32_t inst, insts, transfer, transfers; } Stage;
 
 typedef struct Sequence {
@@ -49,6 +57,7 @@ typedef struct Sequence {
 	Term *term;         uint32_t terms;
 	Transfer *transfer; uint32_t transfers;
 	Stage *stage;       uint32_t stages;
+	Place *soon;        uint32_t soons;
 } Sequence;
 
 typedef struct Space {            /* offsets used; reach: the last, with what is known of indices */
@@ -86,15 +95,19 @@ typedef struct Flow {
 	uint32_t words;           /* different words of memory */
 	Space *space; uint32_t spaces;
 	uint32_t *space_of;       /* [2 * relocations] by far, base */
-	int32_t **from;           /* [configurations] tables of Transfer, made when needed */
+	Route **route;            /* [configurations] made when needed */
 } Flow;
-Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r); /* in scratch, but `space` and `from` in keep */
+Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r); /* in scratch, but `space` and routes in keep */
 
 /* ---- fuse.c: order, chains, slots ------------------------------------------------------------------------------ */
 
 /* apart: words of different relocation registers are different.  fuse: join operations, else one by one in their
  * order. NULL if the processors have not slots enough, which cannot happen one by one. */
 Sequence *sequence_make(Flow *f, bool apart, bool fuse);
+
+/* ---- ahead.c: rows asked for before they are needed ------------------------------------------------------------- */
+
+void sequence_ahead(Ctx *cx, Sequence *s);
 
 /* ---- exec_kern.c ----------------------------------------------------------------------------------------------- */
 
@@ -106,19 +119,11 @@ typedef struct Frame {            /* what a block runs in */
 	uint32_t lanes, words;    /* of a row of memory; of SRAM */
 } Frame;
 typedef void KernelFn(const Sequence *s, const Stage *st, const Frame *f);
-typedef struct Kernel { const char *name; KernelFn *run; } Kernel;
+typedef void SendFn(const Processors *p, const Transfer *t, uint32_t count, uint32_t block); /* all of one route */
+typedef struct Kernel { const char *name; KernelFn *run; SendFn *send; } Kernel;
 extern const Kernel kernels[];    /* best first; each gives the same bits */
 extern const uint32_t kernel_count;
 bool kernel_runs(uint32_t kernel); /* on this CPU */
-
-/* ---- pool.c: threads that wait for work ------------------------------------------------------------------------ */
-
-typedef void PoolFn(void *arg, uint32_t thread);
-typedef struct Pool Pool;
-Pool *pool_new(Ctx *cx, uint32_t threads);                   /* joined when cx->keep goes; fewer if need be */
-uint32_t pool_threads(const Pool *p);
-void pool_run(Pool *p, PoolFn *fn, void *arg);               /* fn(arg, i) for all i, on this thread and the others */
-void pool_barrier(Pool *p);                                  /* inside fn: all have come */
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
@@ -127,6 +132,10 @@ static inline uint32_t *block_row(const Processors *p, uint32_t block, uint32_t 
 	return p->reg + ((size_t)block * p->slots + slot) * LANES;
 }
 
+typedef struct Call { const Prepared *r; const Sequence *s; const uint32_t *base; } Call;
+Call execute_call(const Prepared *r, const uint32_t *base);  /* with the sequence that is right for these registers */
+/* Calls without transfers, one after the other; a block runs all of them while its memory is in the cache. */
+void execute_calls(Processors *p, const Call *call, uint32_t count);
 void execute_with(Processors *p, const Sequence *s, const Prepared *r, const uint32_t *base, uint32_t kernel);
 
 #endif

@@ -5,7 +5,8 @@
  *   order    nodes by levels: all that needs no transfer, these transfers, all that needs only those, ...; so a few
  *            barriers do for many transfers
  *   join     sums of products become one instruction that keeps its sum in vector registers, though the schedule
- *            interleaved them; a load is read, a store written, by the operation at its other end
+ *            interleaved them; a load is read, a store written, by the operation at its other end; what only adds what
+ *            it was sent becomes part of the transfer
  *   slots    each value that is left gets a slot from its making to its last use
  *
  * What must hold: every operation sees the same operands as before, memory included; roundings are those of the
@@ -27,6 +28,7 @@ typedef struct Fuser {
 	uint32_t *key;            /* of the order: 2 * level, and 1 for transfers */
 	uint32_t *uses;           /* by other nodes */
 	uint32_t *product;        /* FADD that goes on a chain: its product; NONE */
+	uint32_t *sent;           /* FADD that is part of a transfer: the XFER; NONE */
 	uint32_t *limit;          /* last position where what it loads from memory is still there */
 	uint8_t *waiting;         /* private slots of the chain so far */
 	bool *absorbed;           /* it is part of a longer chain */
@@ -38,7 +40,8 @@ typedef struct Fuser {
 	Sequence *s;
 	uint32_t inst_room, term_room, stage_room, transfer_room;
 	uint32_t *free_slot, frees, fresh; /* working slots: given back, never used yet */
-	uint32_t *held, helds;    /* read by the transfers of this stage: free after them */
+	uint32_t *held, helds;    /* slots that others may still read */
+	uint32_t *sent_in;        /* [slots] stages until it was sent last, with that one; 0: never */
 	uint32_t last_key;        /* of the instruction before */
 	bool full;                /* no slot left */
 } Fuser;
@@ -87,6 +90,17 @@ static uint32_t memory_level(const Fuser *u, Levels *v, const Node *n, uint32_t 
 	return level;
 }
 
+/* The transfer that an add can be part of: nobody else needs what is sent, and the other operand is there before. */
+static uint32_t find_sent(const Fuser *u, const Node *add, uint32_t bottom)
+{
+	for (int i = 0; i < 2 && u->fuse && add->op == GOP_FADD; i++) {
+		uint32_t x = add->in[i], other = add->in[1 - i];
+		if (node_at(u, x)->op == GOP_XFER && u->uses[x] == 1 && u->key[other] < u->key[x] && 2 * bottom < u->key[x])
+			return x;
+	}
+	return NONE;
+}
+
 static void order_nodes(Fuser *u)
 {
 	Flow *f = u->f;
@@ -102,7 +116,10 @@ static void order_nodes(Fuser *u)
 		level = memory_level(u, &v, node, level);
 		bool transfer = node->op == GOP_XFER;
 		key[n] = 2 * level + transfer;               /* transfers stand at the end of their level */
-		top = max(top, level + transfer);
+		u->sent[n] = find_sent(u, node, bottom);
+		if (u->sent[n] != NONE)
+			key[n] = key[u->sent[n]];
+		top = max(top, (key[n] + 1) / 2);
 		if (transfer && ++transfers % (u->fuse ? WINDOW : 1) == 0)
 			bottom = top;
 	}
@@ -143,15 +160,15 @@ static void find_limits(Fuser *u)
 	}
 }
 
-/* A load that one operation alone needs can be done there, if that is not too late. */
+/* A load can be done by the operation that needs it, if that is not too late. */
 static bool is_inline(const Fuser *u, uint32_t n, uint32_t pos)
 {
-	return u->fuse && node_at(u, n)->op == GOP_LOAD && u->uses[n] == 1 && pos <= u->limit[n];
+	return u->fuse && node_at(u, n)->op == GOP_LOAD && pos <= u->limit[n];
 }
 
 static uint32_t load_limit(const Fuser *u, uint32_t n)
 {
-	return n != NONE && node_at(u, n)->op == GOP_LOAD && u->uses[n] == 1 ? u->limit[n] : NONE;
+	return n != NONE && node_at(u, n)->op == GOP_LOAD ? u->limit[n] : NONE;
 }
 
 static uint32_t private_slots(const Fuser *u, uint32_t n, uint32_t pos)
@@ -169,7 +186,7 @@ static void join_add(Fuser *u, uint32_t n)
 {
 	const Node *add = node_at(u, n);
 	uint32_t a = add->in[0], b = add->in[1];
-	if (a == b)
+	if (a == b || u->sent[n] != NONE)
 		return;
 	bool first = is_product(u, a), second = is_product(u, b);
 	if (!first && !second)
@@ -207,7 +224,8 @@ static void join_operation(Fuser *u, uint32_t n)
 static void join_store(Fuser *u, uint32_t store)
 {
 	uint32_t v = node_at(u, store)->in[0];
-	if (ops[node_at(u, v)->op].unit == UNIT_ALU && u->uses[v] == 1 && u->at[store] <= u->limit[v])
+	if (ops[node_at(u, v)->op].unit == UNIT_ALU && u->sent[v] == NONE && u->uses[v] == 1
+	    && u->at[store] <= u->limit[v])
 		u->into[v] = store;
 }
 
@@ -223,6 +241,23 @@ static void join(Fuser *u)
 /* ---- what an instruction reads --------------------------------------------------------------------------------- */
 
 typedef void VisitFn(Fuser *u, uint32_t value, uint32_t pos);
+
+static bool is_transfer(const Fuser *u, uint32_t n)
+{
+	return node_at(u, n)->op == GOP_XFER || u->sent[n] != NONE;
+}
+
+/* Of a node that is a transfer: the value that is sent, and the one that is added, or NONE. */
+static uint32_t sent_value(const Fuser *u, uint32_t n)
+{
+	return node_at(u, u->sent[n] != NONE ? u->sent[n] : n)->in[0];
+}
+
+static uint32_t added_value(const Fuser *u, uint32_t n)
+{
+	const Node *node = node_at(u, n);
+	return u->sent[n] == NONE ? NONE : node->in[node->in[0] == u->sent[n]];
+}
 
 /* Visits the values that node n, done at pos, needs in slots. */
 static void visit(Fuser *u, uint32_t n, uint32_t pos, VisitFn *fn)
@@ -240,7 +275,11 @@ static void visit(Fuser *u, uint32_t n, uint32_t pos, VisitFn *fn)
 			break;
 		n = rest;
 	}
-	bool transfer = node_at(u, n)->op == GOP_XFER;
+	bool transfer = is_transfer(u, n);
+	if (transfer) {
+		in[0] = sent_value(u, n);
+		in[1] = added_value(u, n);
+	}
 	for (int i = 0; i < 3; i++)
 		if (in[i] != NONE && (transfer || !is_inline(u, in[i], pos)))
 			fn(u, in[i], pos);
@@ -287,15 +326,32 @@ static uint32_t slot_new(Fuser *u)
 	return u->fresh++;
 }
 
+/* Other blocks may still be at transfers of the stage before this one. */
+static bool still_read(const Fuser *u, uint32_t slot)
+{
+	return u->sent_in[slot] && u->sent_in[slot] + 1 >= u->s->stages;
+}
+
 static void release(Fuser *u, uint32_t value, uint32_t pos)
 {
 	if (u->last[value] != pos || u->released[value])     /* it may be read twice */
 		return;
 	u->released[value] = true;
-	if (node_at(u, u->order[pos])->op == GOP_XFER)
+	if (still_read(u, u->slot[value]))
 		u->held[u->helds++] = u->slot[value];
 	else
 		u->free_slot[u->frees++] = u->slot[value];
+}
+
+static void free_held(Fuser *u)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < u->helds; i++)
+		if (still_read(u, u->held[i]))
+			u->held[kept++] = u->held[i];
+		else
+			u->free_slot[u->frees++] = u->held[i];
+	u->helds = kept;
 }
 
 /* ---- instructions ---------------------------------------------------------------------------------------------- */
@@ -350,7 +406,7 @@ static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 	i->a = place_of(u, rest, pos);
 	i->first = u->s->terms;
 	i->terms = ++count;
-	while (u->s->terms + count + AHEAD > u->term_room)
+	while (u->s->terms + count > u->term_room)
 		u->s->term = more(u, u->s->term, u->term_room, &u->term_room, sizeof(Term));
 	u->s->terms += count;
 	for (uint32_t c = n, t = u->s->terms; count > 0; count--) {
@@ -363,9 +419,10 @@ static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 
 static void put_transfer(Fuser *u, uint32_t n)
 {
-	const Node *node = node_at(u, n);
+	uint32_t x = u->sent[n] != NONE ? u->sent[n] : n, add = added_value(u, n);
 	u->s->transfer = more(u, u->s->transfer, u->s->transfers, &u->transfer_room, sizeof(Transfer));
-	u->s->transfer[u->s->transfers++] = (Transfer){ u->slot[n], u->slot[node->in[0]], u->f->from[node->k.u] };
+	u->s->transfer[u->s->transfers++] = (Transfer){ u->slot[n], u->slot[sent_value(u, n)],
+	                                                add == NONE ? NONE : u->slot[add], u->f->route[node_at(u, x)->k.u] };
 	u->s->stage[u->s->stages - 1].transfers++;
 }
 
@@ -390,11 +447,10 @@ static Inst plain_inst(const Fuser *u, uint32_t n, uint32_t pos)
 static void put_node(Fuser *u, uint32_t n, uint32_t pos)
 {
 	const Node *there = node_at(u, u->order[pos]);
-	bool transfer = there->op == GOP_XFER;
+	bool transfer = is_transfer(u, n);
 	if (u->s->stage[u->s->stages - 1].transfers && u->key[u->order[pos]] != u->last_key) {
-		while (u->helds)
-			u->free_slot[u->frees++] = u->held[--u->helds];
 		add_stage(u);
+		free_held(u);
 	}
 	u->last_key = u->key[u->order[pos]];
 	Inst i = { 0 };
@@ -402,6 +458,8 @@ static void put_node(Fuser *u, uint32_t n, uint32_t pos)
 		put_chain(u, n, pos, &i);
 	else if (!transfer)
 		i = plain_inst(u, n, pos);
+	if (transfer)
+		u->sent_in[u->slot[sent_value(u, n)]] = u->s->stages;
 	visit(u, n, pos, release);
 	if (there->op == GOP_STORE) {
 		i.dst = memory_place(u, there);
@@ -420,7 +478,7 @@ Sequence *sequence_make(Flow *f, bool apart, bool fuse)
 	Arena *scratch = &f->cx->scratch;
 	Fuser u = { .f = f, .cx = f->cx, .apart = apart, .fuse = fuse, .s = NEW(&f->cx->keep, 1, Sequence) };
 	uint32_t **numbers[] = { &u.order, &u.at, &u.key, &u.uses, &u.product, &u.limit, &u.into, &u.last, &u.slot,
-	                         &u.held };
+	                         &u.sent, &u.held };
 	for (size_t i = 0; i < COUNT(numbers); i++)
 		*numbers[i] = NEW(scratch, f->nodes, uint32_t);
 	uint32_t **none[] = { &u.product, &u.limit, &u.into, &u.last };
@@ -431,8 +489,9 @@ Sequence *sequence_make(Flow *f, bool apart, bool fuse)
 	u.needed = NEW(scratch, f->nodes, bool);
 	u.released = NEW(scratch, f->nodes, bool);
 	u.free_slot = NEW(scratch, f->p->slots, uint32_t);
-	order_nodes(&u);
+	u.sent_in = NEW(scratch, f->p->slots, uint32_t);
 	count_uses(&u);
+	order_nodes(&u);
 	if (fuse) {
 		find_limits(&u);
 		join(&u);
@@ -444,5 +503,8 @@ Sequence *sequence_make(Flow *f, bool apart, bool fuse)
 		if (n != NONE)
 			put_node(&u, n, pos);
 	}
-	return u.full ? NULL : u.s;
+	if (u.full)
+		return NULL;
+	sequence_ahead(f->cx, u.s);
+	return u.s;
 }

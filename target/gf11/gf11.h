@@ -294,12 +294,16 @@ typedef struct Controller {
 	bool traced;
 	bool dry;                                            /* set before anything is loaded: calls are counted, not executed */
 	TraceFn *trace; void *trace_user;
+	struct Queue *queue;                                 /* calls that are put off */
 	Account account;
 } Controller;
 Controller *controller_new(Ctx *cx, Processors *p);
 uint32_t controller_load(Controller *c, const Routine *r);   /* refused by name and number over the limits */
 void controller_base(Controller *c, uint32_t n, uint32_t address);
 void controller_call(Controller *c, uint32_t routine);
+/* true: from now on calls may wait, so that a block runs many at once; nobody looks into memory but through host_read and
+ * host_write.  false: all are done, and none will wait. */
+void controller_put_off(Controller *c, bool calls);
 void host_write(Controller *c, uint32_t proc, bool dram, uint32_t addr, const Cell *w, uint32_t count);
 void host_read(Controller *c, uint32_t proc, bool dram, uint32_t addr, Cell *w, uint32_t count);
 void account_print(const Controller *c, double host_seconds, Buf *out); /* simulated cycles, processors, seconds, times real time */

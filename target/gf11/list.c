@@ -23,11 +23,17 @@ enum { QUEUE_ALU, QUEUE_IN, QUEUE_OUT, QUEUE_DRAM, QUEUE_SWITCH, QUEUES };  /* p
 enum { NEAR, FAR, SIDES };                                   /* in the window, and beyond */
 enum { TRIES = 8 };                                          /* candidates looked at before a unit stays idle */
 static const uint8_t most_tries[SIDES] = { TRIES, 2 };
+enum { RANK_BITS = 28, RANK_MASK = (1 << RANK_BITS) - 1 };  /* of a node's rank in its key */
 enum { GONE = -(1 << 30) };                                  /* room of ranks that are past */
 
-typedef struct Queue { uint32_t *node; uint32_t count; } Queue;         /* a heap, most urgent first */
+typedef struct Queue { uint64_t *key; uint32_t count; } Queue;          /* a heap, most urgent first */
 typedef struct Cycle { uint32_t first; uint8_t port, sram; } Cycle; /* nodes that can start from here on; what is taken */
-typedef struct Rooms { int32_t *most, *add; uint32_t leaves; } Rooms; /* a tree: add to the first ranks, find the largest */
+typedef struct Room { int32_t most, add; } Room;             /* the largest of its part, after add to all of that */
+typedef struct Rooms { Room *room; uint32_t leaves; } Rooms; /* a tree: add to the first ranks, find the largest */
+
+/* Uses of a resource, as the walk counts cycles: all of them together; from the issue of an operation to the beginning of
+ * its use at least, less than 0 backward; from the end of a use to the end of the routine at least. */
+typedef struct Ahead { int32_t work, begin, way; } Ahead;
 
 struct List {
 	const Graph *g;
@@ -42,7 +48,7 @@ struct List {
 	int32_t *ready;
 	uint8_t *issued, *queued;                            /* queued: in a queue, 1 + which side */
 	uint32_t *touched;                                   /* by web, how often */
-	Rooms rooms[2];
+	Rooms rooms[2];     int kinds;                       /* of registers, and of conditions if there are any */
 	uint32_t *refused, freed;                            /* 1 + how often room came free when a node last found none */
 	uint32_t turn;                                       /* the lowest rank not issued */
 	uint32_t left;                                       /* operations not issued */
@@ -50,6 +56,8 @@ struct List {
 	bool late;                                           /* the schedule gets too long */
 	int32_t free[RES_SWITCH + 1];                        /* units: the next cycle they can start in */
 	int32_t *bank_free;
+	Ahead ahead[2][RES_SWITCH + 1];                      /* forward and backward: what a trial starts with */
+	int32_t work[RES_SWITCH + 1];                        /* of operations not issued */
 };
 
 static uint32_t rank_of(const List *l, uint32_t node)
@@ -73,58 +81,60 @@ static void rooms_init(Arena *a, Rooms *r, uint32_t ranks)
 {
 	for (r->leaves = 1; r->leaves < ranks + 1; r->leaves *= 2)
 		;
-	r->most = NEW(a, 2 * (size_t)r->leaves, int32_t);
-	r->add = NEW(a, 2 * (size_t)r->leaves, int32_t);
+	r->room = NEW(a, 2 * (size_t)r->leaves, Room);
 }
 
-static void rooms_up(Rooms *r, uint32_t at)
+/* False: it is as before. */
+static bool rooms_up(Rooms *r, uint32_t at)
 {
-	int32_t left = r->most[2 * at], right = r->most[2 * at + 1];
-	r->most[at] = (left > right ? left : right) + r->add[at];
+	int32_t left = r->room[2 * at].most, right = r->room[2 * at + 1].most, before = r->room[at].most;
+	r->room[at].most = (left > right ? left : right) + r->room[at].add;
+	return r->room[at].most != before;
 }
 
-/* Adds to the rooms of ranks 0 .. last. */
+/* Adds to the rooms of ranks 0 .. last.  Without branches, for nobody could foretell them: on an odd way the part before is
+ * added to as a whole. */
 static void rooms_add(Rooms *r, uint32_t last, int32_t amount)
 {
 	uint32_t at = last + r->leaves;
-	r->most[at] += amount;
+	int32_t most = r->room[at].most += amount;
 	while (at > 1) {
-		if (at & 1) {
-			r->most[at - 1] += amount;
-			r->add[at - 1] += amount;
-		}
+		Room *other = &r->room[at ^ 1];
+		int32_t whole = amount & -(int32_t)(at & 1);
+		other->most += whole;
+		other->add += whole;
 		at /= 2;
-		rooms_up(r, at);
+		most = (most > other->most ? most : other->most) + r->room[at].add;
+		r->room[at].most = most;
 	}
 }
 
 static void rooms_pass(Rooms *r, uint32_t rank)
 {
 	uint32_t at = rank + r->leaves;
-	r->most[at] = GONE;
+	r->room[at].most = GONE;
 	while (at /= 2)
-		rooms_up(r, at);
+		if (!rooms_up(r, at))
+			return;
 }
 
 /* As if all went in order: a web takes room before each rank after its first up to its last. */
 static void rooms_start(List *l)
 {
 	const Graph *g = l->g;
-	for (int k = 0; k < 2; k++) {
-		memset(l->rooms[k].most, 0, 2 * (size_t)l->rooms[k].leaves * sizeof(int32_t));
-		memset(l->rooms[k].add, 0, 2 * (size_t)l->rooms[k].leaves * sizeof(int32_t));
-	}
+	for (int k = 0; k < l->kinds; k++)
+		memset(l->rooms[k].room, 0, 2 * (size_t)l->rooms[k].leaves * sizeof(Room));
 	for (uint32_t i = 0; i < g->webs; i++) {
 		const Web *w = &g->web[i];
 		uint32_t a = rank_of(l, w->first), b = rank_of(l, w->last);
-		int32_t *leaf = l->rooms[w->cond].most + l->rooms[w->cond].leaves;
-		leaf[(a < b ? a : b) + 1]++;
-		leaf[(a < b ? b : a) + 1]--;
+		Room *leaf = l->rooms[w->cond].room + l->rooms[w->cond].leaves;
+		leaf[(a < b ? a : b) + 1].most++;
+		leaf[(a < b ? b : a) + 1].most--;
 	}
-	for (int k = 0; k < 2; k++) {
+	for (int k = 0; k < l->kinds; k++) {
 		Rooms *r = &l->rooms[k];
 		for (uint32_t i = 1; i < r->leaves; i++)
-			r->most[r->leaves + i] += r->most[r->leaves + i - 1];
+			r->room[r->leaves + i].most += r->room[r->leaves + i - 1].most;
 		for (uint32_t at = r->leaves; at-- > 1;)
 			rooms_up(r, at);
 	}
@@ -171,11 +181,13 @@ static bool places_take(List *l, uint32_t node)
 	if (l->refused[node] == 1 + l->freed && rank_of(l, node) != l->turn)
 		return false;                                /* nothing has changed since */
 	const Trial *t = l->trial;
-	int32_t before[2] = { l->rooms[0].most[1], l->rooms[1].most[1] };
+	int32_t before[2] = { 0 };
+	for (int k = 0; k < l->kinds; k++)
+		before[k] = l->rooms[k].room[1].most;
 	webs_count(l, node, 1);
 	bool far = is_far(l, node), fits = true;
-	for (int k = 0; k < 2; k++) {
-		int32_t most = l->rooms[k].most[1];
+	for (int k = 0; k < l->kinds; k++) {
+		int32_t most = l->rooms[k].room[1].most;
 		fits &= most <= t->limit[k] - far * t->reserve[k] || most <= before[k];
 	}
 	if (!fits && rank_of(l, node) != l->turn) {
@@ -241,33 +253,41 @@ static void use_take(List *l, const Use *u, uint32_t node)
 
 /* ---- queues ---------------------------------------------------------------------------------------------------- */
 
-static bool more_urgent(const List *l, uint32_t a, uint32_t b)
+/* Larger is more urgent: by priority, then by rank.  The lower bits say which node it is. */
+static uint64_t key_of(const List *l, uint32_t node)
 {
-	int64_t pa = l->trial->priority[a], pb = l->trial->priority[b];
-	return pa != pb ? pa > pb : rank_of(l, a) < rank_of(l, b);
+	const int64_t middle = (int64_t)1 << (63 - RANK_BITS);
+	int64_t priority = l->trial->priority[node];
+	assert(priority >= -middle && priority < middle);
+	return (uint64_t)(priority + middle) << RANK_BITS | (RANK_MASK - rank_of(l, node));
 }
 
-static void queue_push(const List *l, Queue *q, uint32_t node)
+static uint32_t key_node(const List *l, uint64_t key)
+{
+	return node_of(l, RANK_MASK - (uint32_t)(key & RANK_MASK));
+}
+
+static void queue_push(Queue *q, uint64_t key)
 {
 	uint32_t at = q->count++;
-	while (at && more_urgent(l, node, q->node[(at - 1) / 2])) {
-		q->node[at] = q->node[(at - 1) / 2];
+	while (at && key > q->key[(at - 1) / 2]) {
+		q->key[at] = q->key[(at - 1) / 2];
 		at = (at - 1) / 2;
 	}
-	q->node[at] = node;
+	q->key[at] = key;
 }
 
-static uint32_t queue_pop(const List *l, Queue *q)
+static uint64_t queue_pop(Queue *q)
 {
-	uint32_t top = q->node[0], node = q->node[--q->count], at = 0;
+	uint64_t top = q->key[0], key = q->key[--q->count];
+	uint32_t at = 0;
 	for (uint32_t child; (child = 2 * at + 1) < q->count; at = child) {
-		if (child + 1 < q->count && more_urgent(l, q->node[child + 1], q->node[child]))
-			child++;
-		if (!more_urgent(l, q->node[child], node))
+		child += child + 1 < q->count && q->key[child + 1] > q->key[child];
+		if (q->key[child] <= key)
 			break;
-		q->node[at] = q->node[child];
+		q->key[at] = q->key[child];
 	}
-	q->node[at] = node;
+	q->key[at] = key;
 	return top;
 }
 
@@ -285,7 +305,7 @@ static void node_queue(List *l, uint32_t node)
 {
 	int side = is_far(l, node) ? FAR : NEAR;
 	l->queued[node] = (uint8_t)(1 + side);
-	queue_push(l, &l->queue[queue_of(l, node)][side], node);
+	queue_push(&l->queue[queue_of(l, node)][side], key_of(l, node));
 }
 
 static void node_wait(List *l, uint32_t node)
@@ -303,8 +323,8 @@ static void node_wait(List *l, uint32_t node)
 static void turn_pass(List *l)
 {
 	while (l->turn < l->g->nodes && l->issued[node_of(l, l->turn)]) {
-		rooms_pass(&l->rooms[0], l->turn);
-		rooms_pass(&l->rooms[1], l->turn);
+		for (int k = 0; k < l->kinds; k++)
+			rooms_pass(&l->rooms[k], l->turn);
 		l->turn++;
 		l->freed++;
 		if (l->trial->window >= l->g->nodes - l->turn)
@@ -351,28 +371,43 @@ static bool node_fits(List *l, uint32_t node)
 	return places_take(l, node);
 }
 
+/* From the issue of a node to the end of the routine, at least. */
+static int32_t way_of(const Graph *g, bool backward, uint32_t node)
+{
+	return (backward ? g->early : g->late)[node];
+}
+
 static void node_issue(List *l, uint32_t node)
 {
 	const Shape *s = node_shape(l->g, node);
-	for (int k = 0; k < s->uses; k++)
+	for (int k = 0; k < s->uses; k++) {
 		use_take(l, &s->use[k], node);
+		if (s->use[k].resource != RES_BANK)
+			l->work[s->use[k].resource] -= s->use[k].busy;
+	}
 	node_place(l, node, l->now);
-	l->late |= l->now + (l->trial->backward ? l->g->head : l->g->tail)[node] > l->trial->most;
+	l->late |= l->now + way_of(l->g, l->trial->backward, node) > l->trial->most;
 	l->left--;
 	turn_pass(l);
 }
 
+static bool is_stale(const List *l, uint64_t key, int side)
+{
+	uint32_t node = key_node(l, key);
+	return l->issued[node] || l->queued[node] != 1 + side;
+}
+
 /* The queue with the most urgent node on top, of those with tries left; stale nodes are dropped. */
-static int queue_best(List *l, Queue *const *queue, int queues, const uint8_t *tries)
+static int queue_best(const List *l, Queue *const *queue, int queues, const uint8_t *tries)
 {
 	int best = -1;
 	for (int k = 0; k < queues; k++) {
 		Queue *q = queue[k];
-		while (q->count && (l->issued[q->node[0]] || l->queued[q->node[0]] != 1 + k % SIDES))
-			queue_pop(l, q);
+		while (q->count && is_stale(l, q->key[0], k % SIDES))
+			queue_pop(q);
 		if (!q->count || tries[k] == most_tries[k % SIDES])
 			continue;
-		if (best < 0 || more_urgent(l, q->node[0], queue[best]->node[0]))
+		if (best < 0 || q->key[0] > queue[best]->key[0])
 			best = k;
 	}
 	return best;
@@ -381,20 +416,22 @@ static int queue_best(List *l, Queue *const *queue, int queues, const uint8_t *t
 /* Issues the most urgent node that fits; those looked at in vain go back.  Queues come in pairs, near and far. */
 static void unit_issue(List *l, Queue *const *queue, int queues)
 {
-	uint32_t back[QUEUES * SIDES * TRIES], backs = 0, found = NOTHING;
+	uint64_t back[QUEUES * SIDES * TRIES];
 	uint8_t tries[QUEUES * SIDES] = { 0 }, from[QUEUES * SIDES * TRIES];
+	uint32_t backs = 0, found = NOTHING;
 	for (int k; found == NOTHING && (k = queue_best(l, queue, queues, tries)) >= 0;) {
-		uint32_t node = queue_pop(l, queue[k]);
+		uint64_t key = queue_pop(queue[k]);
+		uint32_t node = key_node(l, key);
 		if (node_fits(l, node)) {
 			found = node;
 			continue;
 		}
 		tries[k]++;
 		from[backs] = (uint8_t)k;
-		back[backs++] = node;
+		back[backs++] = key;
 	}
 	while (backs--)
-		queue_push(l, queue[from[backs]], back[backs]);
+		queue_push(queue[from[backs]], back[backs]);
 	if (found != NOTHING)
 		node_issue(l, found);
 }
@@ -429,6 +466,36 @@ static void cycle_open(List *l)
 	}
 }
 
+/* Is there more to do on some resource than the cycles left allow?  So a trial ends as soon as it has lost too many. */
+static bool is_hopeless(const List *l)
+{
+	for (int r = 0; r <= RES_SWITCH; r++) {
+		const Ahead *a = &l->ahead[l->trial->backward][r];
+		if (l->work[r] && l->now + a->begin + l->work[r] + a->way > l->trial->most)
+			return true;
+	}
+	return false;
+}
+
+static void ahead_fill(const Graph *g, bool backward, Ahead *ahead)
+{
+	for (int r = 0; r <= RES_SWITCH; r++)
+		ahead[r] = (Ahead){ 0, INT32_MAX, INT32_MAX };
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const Shape *s = node_shape(g, i);
+		for (int k = 0; k < s->uses; k++) {
+			const Use *u = &s->use[k];
+			if (u->resource == RES_BANK)
+				continue;
+			Ahead *a = &ahead[u->resource];
+			int32_t begin = backward ? 1 - u->at - u->busy : u->at, way = way_of(g, backward, i) - begin - u->busy;
+			a->work += u->busy;
+			a->begin = begin < a->begin ? begin : a->begin;
+			a->way = way < a->way ? way : a->way;
+		}
+	}
+}
+
 static void walk_start(List *l)
 {
 	const Graph *g = l->g;
@@ -443,14 +510,16 @@ static void walk_start(List *l)
 		l->cycle[i] = (Cycle){ .first = NOTHING };
 	for (int k = 0; k < QUEUES; k++)
 		l->queue[k][NEAR].count = l->queue[k][FAR].count = 0;
+	for (int r = 0; r <= RES_SWITCH; r++)
+		l->work[r] = l->ahead[l->trial->backward][r].work;
 	l->turn = 0;
 	l->left = g->source->recs;
 	l->now = 0;
 	l->late = false;
 	l->freed = 0;
 	rooms_start(l);
-	rooms_pass(&l->rooms[0], g->nodes);                  /* nothing comes after the last */
-	rooms_pass(&l->rooms[1], g->nodes);
+	for (int k = 0; k < l->kinds; k++)
+		rooms_pass(&l->rooms[k], g->nodes);          /* nothing comes after the last */
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		l->waits[i] = at[i + 1] - at[i];
 		l->ready[i] = l->trial->backward ? node_shape(g, i)->span : 0;
@@ -468,6 +537,7 @@ bool list_schedule(List *l, const Trial *trial, int32_t *time)
 		{ &l->queue[QUEUE_IN][NEAR], &l->queue[QUEUE_IN][FAR], &l->queue[QUEUE_OUT][NEAR], &l->queue[QUEUE_OUT][FAR] },
 		{ &l->queue[QUEUE_ALU][NEAR], &l->queue[QUEUE_ALU][FAR] },
 	};
+	static const uint8_t needs[] = { RES_SWITCH, RES_DRAM, RES_PORT, RES_ALU }; /* the port is kept by cycle: always free here */
 	l->trial = trial;
 	l->time = time;
 	walk_start(l);
@@ -475,11 +545,12 @@ bool list_schedule(List *l, const Trial *trial, int32_t *time)
 		cycle_open(l);
 		if (!queues_empty(l)) {
 			for (size_t k = 0; k < COUNT(unit); k++)
-				unit_issue(l, unit[k], unit[k][2] ? 4 : 2);
+				if (l->now >= l->free[needs[k]])
+					unit_issue(l, unit[k], unit[k][2] ? 4 : 2);
 			turn_issue(l);
 		}
 		l->now++;
-		l->late |= l->left && l->now >= trial->most;
+		l->late |= l->left && is_hopeless(l);
 	}
 	if (!trial->backward || l->late)
 		return !l->late;
@@ -492,9 +563,15 @@ bool list_schedule(List *l, const Trial *trial, int32_t *time)
 	return true;
 }
 
+uint32_t list_placed(const List *l)
+{
+	return l->g->source->recs - l->left;
+}
+
 List *list_new(Arena *arena, const Graph *g)
 {
 	List *l = NEW(arena, 1, List);
+	assert(g->nodes <= RANK_MASK);
 	l->g = g;
 	l->arena = arena;
 	int32_t reach = 1;
@@ -505,7 +582,7 @@ List *list_new(Arena *arena, const Graph *g)
 	l->origin = reach;
 	for (int k = 0; k < QUEUES; k++)
 		for (int side = 0; side < SIDES; side++)
-			l->queue[k][side].node = NEW(arena, (size_t)g->nodes + 1, uint32_t);
+			l->queue[k][side].key = NEW(arena, (size_t)g->nodes + 1, uint64_t);
 	l->next = NEW(arena, g->nodes, uint32_t);
 	l->waits = NEW(arena, g->nodes, uint32_t);
 	l->ready = NEW(arena, g->nodes, int32_t);
@@ -514,8 +591,11 @@ List *list_new(Arena *arena, const Graph *g)
 	l->queued = NEW(arena, g->nodes, uint8_t);
 	l->touched = NEW(arena, g->webs, uint32_t);
 	l->bank_free = NEW(arena, (size_t)g->m->dram_banks, int32_t);
-	rooms_init(arena, &l->rooms[0], g->nodes);
-	rooms_init(arena, &l->rooms[1], g->nodes);
+	l->kinds = g->webs_of[1] ? 2 : 1;
+	for (int k = 0; k < l->kinds; k++)
+		rooms_init(arena, &l->rooms[k], g->nodes);
+	ahead_fill(g, false, l->ahead[false]);
+	ahead_fill(g, true, l->ahead[true]);
 	l->cycles = 4 * (uint32_t)reach + 2 * g->nodes;
 	l->cycle = NEW(arena, l->cycles, Cycle);
 	return l;

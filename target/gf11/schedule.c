@@ -17,6 +17,7 @@
 
 enum { WIDE = 32 };                                          /* conditions on their way, for each that there is */
 enum { FIRST = 100000, FIRST_TRIALS = 4 };                   /* placements of level 0; so many trials at least */
+enum { STARTING = 8 };                                       /* nodes made ready for a trial that cost as much as one placed */
 enum { NEAR_ENOUGH = 512 };                                  /* level 0 leaves this part of the bound to the next */
 enum { TIMED_GOOD = 32, TIMED_ENOUGH = 4, TIMED_WINDOW = 1024 }; /* likewise, if the recorded order gives it */
 enum { GOOD = 32 };                                          /* so near to the bound no other order is tried */
@@ -50,8 +51,10 @@ static bool try_list(Search *s, bool backward, uint32_t window, int32_t conditio
 	const Graph *g = s->g;
 	Trial t = { backward, s->priority, { s->limit[0], conditions }, window,
 	            { s->limit[0] / 2, conditions / 2 }, s->length < s->patience ? s->length : s->patience };
-	s->left = s->left > g->nodes ? s->left - g->nodes : 0;
-	if (!list_schedule(s->list, &t, s->time))
+	bool done = list_schedule(s->list, &t, s->time);
+	uint32_t cost = g->nodes / STARTING + 1 + list_placed(s->list);
+	s->left = s->left > cost ? s->left - cost : 0;
+	if (!done)
 		return false;
 	int32_t most[2], length = graph_length(g, s->time);
 	pressure_scheduled(s->places, s->time, most);
@@ -365,7 +368,8 @@ static Arena *work_new(Ctx *cx)
 
 static void search_init(Search *s, Arena *work, Graph *g)
 {
-	*s = (Search){ .g = g, .bounds = bound_graph(work, g), .list = list_new(work, g), .places = places_new(work, g) };
+	*s = (Search){ .g = g, .bounds = bound_graph(work, g), .places = places_new(work, g) };
+	s->list = list_new(work, g);                         /* wants what bound_graph fills */
 	limits_fill(g, s->limit);
 	s->priority = NEW(work, g->nodes, int64_t);
 	s->time = NEW(work, g->nodes, int32_t);

@@ -91,6 +91,7 @@ typedef struct List List;
 List *list_new(Arena *a, const Graph *g);
 /* Cycles of all nodes; the order of nodes itself must keep within the limits.  False: it gave up. */
 bool list_schedule(List *l, const Trial *t, int32_t *time);
+uint32_t list_placed(const List *l);                         /* operations, of the last trial: all, unless it gave up */
 void serial_schedule(const Graph *g, int32_t *time);         /* one after the other: the last resort */
 
 /* ---- allocate.c: registers and conditions ---------------------------------------------------------------------- */

@@ -3,8 +3,12 @@
  * changes, weights and last steps in the DRAM of every processor, rate and momentum.  Out: new weights in all
  * processors, new steps, changes zero.
  *
- *   total = changes of all processors, added as float in the order of the method
- *   step  = momentum * step - rate * total, weight = weight + step; each product, difference and sum rounded
+ *   total  = changes of all processors, added as float in the order of the method
+ *   slope  = total + decay * weight, if there is decay
+ *   step   = momentum * step - rate * slope, weight = weight + step; each product, difference and sum rounded
+ *
+ * Where weights have factors of their own a word stands in DRAM for each, rate is rate * factor, and less than zero says
+ * that the weight is frozen: it stays, and so does its step.
  *
  * What a processor knows of itself (number, flags) and of the host (rate, momentum) stands behind the tables. */
 #include <assert.h>
@@ -54,10 +58,21 @@ uint32_t sum_routine(Bp *b, Routine *r)
 	return controller_load(b->c, r);
 }
 
+Routine *sum_schedule(const Bp *b, Code *code)
+{
+	Machine roomy = *b->m;
+	roomy.block = INT32_MAX;
+	return schedule_cached(b->cx, b->cache, &roomy, code, &(ScheduleOptions){ .level = 0 });
+}
+
 uint32_t sum_load(Bp *b, Code *code)
 {
-	const ScheduleOptions o = { .level = 0 };
-	return sum_routine(b, schedule_cached(b->cx, b->cache, b->m, code, &o));
+	Routine *r = sum_schedule(b, code);
+	if (r->lines > b->m->block)
+		fail(b->cx, MP_BAD_INPUT, "ask for fewer weights in an update call, or use a machine file with longer blocks",
+		     "%s: %u lines are more than the %lld of a block of %s", r->name, r->lines, (long long)b->m->block,
+		     b->m->name);
+	return sum_routine(b, r);
 }
 
 void sum_call(Bp *b, const SumCall *call)
@@ -111,16 +126,58 @@ static void configure_buddies(Bp *b, BpSum *s)
 
 /* ---- arithmetic ---- */
 
-Rates sum_rates(Gen *g)
+Rates sum_rates(Gen *g, const Bp *b)
 {
-	Reg rate = g_load(g, sum_word(WORD_RATE));
-	return (Rates){ rate, g_load(g, sum_word(WORD_MOMENTUM)) };
+	Rates r = { .decays = b->decay > 0, .factors = b->factor, .frozen = b->summing->frozen };
+	r.rate = g_load(g, sum_word(WORD_RATE));
+	r.momentum = g_load(g, sum_word(WORD_MOMENTUM));
+	if (r.decays)
+		r.decay = g_load(g, sum_word(WORD_DECAY));
+	if (r.frozen) {
+		r.zero = g_load(g, sum_word(WORD_ZERO));
+		r.sign = g_const_bits(g, 31);
+	}
+	return r;
 }
 
-Reg sum_step(Gen *g, Rates r, Reg step, Reg total)
+Reg sum_step(Gen *g, const Rates *r, const Kept *k, Reg total)
 {
-	Reg kept = g_fmul(g, r.momentum, step);
-	return g_fsub(g, kept, g_fmul(g, r.rate, total));
+	Reg kept = g_fmul(g, r->momentum, g_load(g, k->step)), rate = r->rate;
+	if (r->decays)
+		total = g_fadd(g, total, g_fmul(g, r->decay, g_load(g, k->weight)));
+	if (r->factors)
+		rate = g_fmul(g, rate, g_load(g, k->factor));
+	return g_fsub(g, kept, g_fmul(g, rate, total));
+}
+
+Reg sum_weight(Gen *g, const Kept *k, Reg step)
+{
+	return g_fadd(g, g_load(g, k->weight), step);
+}
+
+/* The word there where the mask is all ones, else the new one. */
+static Reg stays(Gen *g, Reg mask, Addr old, Reg new)
+{
+	Reg differ = g_op(g, GOP_XOR, new, g_load(g, old));
+	return g_op(g, GOP_XOR, new, g_op(g, GOP_AND, differ, mask));
+}
+
+/* By a mask made of the factor's sign: condition codes are few, and comparisons that run ahead would take them all. */
+void sum_keep(Gen *g, const Rates *r, const Kept *k, Reg step, Reg weight)
+{
+	if (r->frozen) {
+		Reg mask = g_op(g, GOP_ISUB, r->zero, g_op(g, GOP_SHR, g_load(g, k->factor), r->sign));
+		step = stays(g, mask, k->step, step);
+		weight = stays(g, mask, k->weight, weight);
+	}
+	g_store(g, k->step, step);
+	g_store(g, k->weight, weight);
+}
+
+/* The array of factors follows that of steps. */
+Addr sum_factor(const Bp *b, uint32_t i)
+{
+	return (Addr){ SUM_STEPS, b->at.words + i };
 }
 
 /* ---- compiling ---- */
@@ -132,6 +189,18 @@ static const struct { bool (*fits)(const Bp *b); void (*compile)(Bp *b); } metho
 	[SUM_HALVING] = { halving_fits, halving_compile },
 };
 
+/* Factors never change. */
+static void factors_write(Bp *b)
+{
+	for (uint32_t i = 0; b->factor && i < b->at.words && !b->o.dry; i++) {
+		SumHome home = sum_home(b, i);
+		Cell *word = (Cell *)(b->p->dram + (size_t)home.factor * b->p->lanes);
+		for (uint32_t proc = 0; proc < b->o.procs; proc++)
+			if (home.everywhere || proc == home.proc)
+				word[proc].f = b->factor[i];
+	}
+}
+
 void sum_compile(Bp *b)
 {
 	BpSum *s = b->summing = NEW(&b->cx->keep, 1, BpSum);
@@ -140,11 +209,14 @@ void sum_compile(Bp *b)
 	while ((2u << s->levels) <= b->o.procs)
 		s->levels++;
 	s->leftovers = b->o.procs - (1u << s->levels);
+	for (uint32_t i = 0; b->factor && i < b->at.words; i++)
+		s->frozen |= b->factor[i] < 0;
 	if (methods[s->sum].fits && !methods[s->sum].fits(b))
 		s->sum = b->m->ring_only ? SUM_RING : SUM_TREE;
 	if (s->sum == SUM_TREE && s->leftovers)
 		configure_buddies(b, s);
 	methods[s->sum].compile(b);
+	factors_write(b);
 }
 
 uint32_t sum_steps(int sum, uint32_t procs)
@@ -171,6 +243,7 @@ static void words_write(Bp *b, const BpSum *s)
 {
 	for (uint32_t i = 0; i < b->o.procs; i++) {
 		Cell word[SUM_WORDS] = { [WORD_SELF] = { .u = i }, [WORD_WRAPPED] = { .u = i - b->o.procs } };
+		word[WORD_DECAY] = (Cell){ .f = b->decay };
 		word[WORD_BUDDY] = flag(i < s->leftovers);
 		word[WORD_LEFTOVER] = flag(i >= 1u << s->levels);
 		for (uint32_t k = 0; k < MOST_LEVELS; k++)
@@ -212,9 +285,9 @@ SumHome sum_home(const Bp *b, uint32_t place)
 {
 	const BpSum *s = b->summing;
 	if (s->sum == SUM_RING || s->sum == SUM_TREE)
-		return (SumHome){ .everywhere = true, .step = b->at.steps + place };
+		return (SumHome){ .everywhere = true, .step = b->at.steps + place, .factor = b->at.factors + place };
 	const Rows *r = &s->rows;
 	uint32_t row = place / r->words, slot = place % r->words, own = row * r->own + slot / b->o.procs;
 	return (SumHome){ .proc = (slot % b->o.procs + r->shift) % b->o.procs, .step = b->at.steps + own,
-	                  .weight = b->at.steps + r->rows * r->own + own };
+	                  .weight = b->at.steps + r->rows * r->own + own, .factor = b->at.factors + own };
 }

@@ -15,10 +15,10 @@
 /* Relocation registers: scratch in SRAM; weights, changes and steps in DRAM; buffers of a row in SRAM. */
 enum { SUM_AT = 1, SUM_WEIGHTS, SUM_CHANGES, SUM_STEPS, SUM_BUFFER, SUM_BASES = SUM_BUFFER + 4 };
 
-/* Words that the host keeps behind the tables of each processor: rate, momentum, zero; the processor's number, and
- * that less the number of processors; then flags, all ones or zero: it has a leftover for buddy, it is one, bits of
+/* Words that the host keeps behind the tables of each processor: rate, momentum, decay, zero; the processor's number,
+ * and that less the number of processors; then flags, all ones or zero: it has a leftover for buddy, it is one, bits of
  * its number. */
-enum { WORD_RATE, WORD_MOMENTUM, WORD_ZERO, WORD_SELF, WORD_WRAPPED, WORD_BUDDY, WORD_LEFTOVER, WORD_BIT,
+enum { WORD_RATE, WORD_MOMENTUM, WORD_DECAY, WORD_ZERO, WORD_SELF, WORD_WRAPPED, WORD_BUDDY, WORD_LEFTOVER, WORD_BIT,
        MOST_LEVELS = 16, SUM_WORDS = WORD_BIT + MOST_LEVELS };
 enum { SUM_WORDS_AT = TABLE_WORDS - SUM_WORDS };
 enum { SLACK = 700 };                     /* lines that a routine takes to fill and to drain */
@@ -46,6 +46,7 @@ typedef struct BpSum {
 	Known known[64]; uint32_t knowns; /* routines made, by what sets them apart */
 	bool borrows;                     /* words of the cases are used as well */
 	uint32_t restore;                 /* routine: puts back what must stand there */
+	bool frozen;                      /* some weights are */
 	bool written; float rate, momentum; /* what the processors know */
 } BpSum;
 
@@ -56,14 +57,20 @@ uint32_t sum_lines(const Bp *b);                             /* of a routine, to
 Addr sum_word(uint32_t word);                                /* WORD_... */
 Code *sum_code(Gen *g, bool timed);                          /* ends a recording; timed: about as it will run */
 uint32_t sum_routine(Bp *b, Routine *r);                     /* checked, loaded */
-uint32_t sum_load(Bp *b, Code *code);                        /* scheduled before */
+Routine *sum_schedule(const Bp *b, Code *code);              /* equal code once; may be longer than a block */
+uint32_t sum_load(Bp *b, Code *code);                        /* scheduled, checked, loaded */
 void sum_call(Bp *b, const SumCall *call);                   /* one more in an update */
 uint32_t sum_shift(Bp *b, uint32_t procs, uint32_t by);      /* configuration: i sends to (i + by) mod procs */
 uint32_t sum_exchange(Bp *b, uint32_t bit);                  /* configuration: i sends to i ^ bit */
-/* Rate and momentum in registers; the step that a total makes: momentum * step - rate * total. */
-typedef struct Rates { Reg rate, momentum; } Rates;
-Rates sum_rates(Gen *g);
-Reg sum_step(Gen *g, Rates r, Reg step, Reg total);
+/* The rule for one weight, whose words are in SRAM, in three acts: the step that its total makes; the weight after that step;
+ * both go to their words, unless the weight is frozen. */
+typedef struct Rates { Reg rate, momentum, decay, zero, sign; bool decays, factors, frozen; } Rates; /* in registers */
+typedef struct Kept { Addr weight, step, factor; } Kept;
+Rates sum_rates(Gen *g, const Bp *b);
+Reg sum_step(Gen *g, const Rates *r, const Kept *k, Reg total);
+Reg sum_weight(Gen *g, const Kept *k, Reg step);
+void sum_keep(Gen *g, const Rates *r, const Kept *k, Reg step, Reg weight);
+Addr sum_factor(const Bp *b, uint32_t i);                    /* in DRAM, under SUM_STEPS: of the i-th step from there */
 
 /* ---- sum_acts.c: what is recorded, in the order of the time at which it can be done ---- */
 
@@ -89,11 +96,13 @@ typedef struct Chunk {
 /* Makes the routines that are called one after the other for a chunk of n weights. */
 typedef uint32_t ChunkFn(Bp *b, uint32_t n, uint32_t **routine);
 void chunks_compile(Bp *b, uint32_t n, ChunkFn *make);
+uint32_t chunk_words(const Bp *b);                           /* of scratch for each weight */
+uint32_t chunk_moves(const Bp *b);                           /* of DRAM for each weight */
 /* Weights in a chunk: as the user says or the routine's length allows, when each takes `lines` lines and `words`
  * words of scratch; `most` at most (0: as many as fit). */
 uint32_t chunk_size(const Bp *b, uint32_t lines, uint32_t words, uint32_t most);
 Chunk chunk_open(const Bp *b, const char *name, uint32_t n);
-enum { MOVE_CHANGE_IN, MOVE_WEIGHT_IN, MOVE_STEP_IN, MOVE_ZERO, MOVE_STEP_OUT, MOVE_WEIGHT_OUT, CHUNK_MOVES };
+enum { MOVE_CHANGE_IN, MOVE_WEIGHT_IN, MOVE_STEP_IN, MOVE_ZERO, MOVE_STEP_OUT, MOVE_WEIGHT_OUT, MOVE_FACTOR_IN, CHUNK_MOVES };
 void chunk_move(const Chunk *c, int move, uint32_t i);       /* one word, DRAM to SRAM or back */
 Reg chunk_change(const Chunk *c, uint32_t i);
 void chunk_update(const Chunk *c, uint32_t i);               /* totals are in sum */
@@ -113,7 +122,8 @@ void rows_borrow(Bp *b, uint32_t words);                     /* so many words of
 /* The routine with this key; recorded if it is new. */
 typedef Code *RecordFn(Bp *b, const void *what);
 uint32_t rows_routine(Bp *b, uint64_t key, RecordFn *record, const void *what);
-/* What an owner keeps of a row: last step, weight. */
+uint32_t rows_kept(const Bp *b);                             /* words that an owner keeps of each of its weights */
+/* What an owner keeps of a row: last step, weight; sum_factor of the step is its factor. */
 Addr own_step(const BpSum *s, uint32_t row, uint32_t block);
 Addr own_weight(const BpSum *s, uint32_t row, uint32_t block);
 /* Slot (number of the processor + i) mod procs of a block that begins at `mem` is at mem + i + what index_after

@@ -2,9 +2,20 @@
 /* Updates by chunks: every processor holds the total of each weight change and updates all its weights. In: how a
  * method makes totals.  Out: the calls of an update, chunk after chunk.
  *
- * SRAM scratch of a chunk of n weights: weights [n], changes [n], steps [n].  Six DRAM moves a weight: weight, change
- * and step come, new weight and step go, and the change becomes zero (section 6.2.1). */
+ * SRAM scratch of a chunk of n weights: weights [n], changes [n], steps [n], and factors [n] if there are any.  Six DRAM
+ * moves a weight: weight, change and step come, new weight and step go, and the change becomes zero (section 6.2.1); a
+ * seventh brings its factor. */
 #include "sum.h"
+
+uint32_t chunk_words(const Bp *b)
+{
+	return b->factor ? 4 : 3;
+}
+
+uint32_t chunk_moves(const Bp *b)
+{
+	return b->factor ? CHUNK_MOVES : CHUNK_MOVES - 1;    /* MOVE_FACTOR_IN is the last */
+}
 
 void chunks_compile(Bp *b, uint32_t n, ChunkFn *make)
 {
@@ -47,6 +58,8 @@ Chunk chunk_open(const Bp *b, const char *name, uint32_t n)
 static Addr weight_at(const Chunk *c, uint32_t i) { (void)c; return (Addr){ SUM_AT, i }; }
 static Addr change_at(const Chunk *c, uint32_t i) { return (Addr){ SUM_AT, c->n + i }; }
 static Addr step_at(const Chunk *c, uint32_t i) { return (Addr){ SUM_AT, 2 * c->n + i }; }
+static Addr factor_at(const Chunk *c, uint32_t i) { return (Addr){ SUM_AT, 3 * c->n + i }; }
+static Kept kept_at(const Chunk *c, uint32_t i) { return (Kept){ weight_at(c, i), step_at(c, i), factor_at(c, i) }; }
 
 void chunk_move(const Chunk *c, int move, uint32_t i)
 {
@@ -57,6 +70,7 @@ void chunk_move(const Chunk *c, int move, uint32_t i)
 	case MOVE_STEP_IN: g_fetch(c->g, step_at(c, i), step); break;
 	case MOVE_STEP_OUT: g_flush(c->g, step, step_at(c, i)); break;
 	case MOVE_WEIGHT_OUT: g_flush(c->g, weight, weight_at(c, i)); break;
+	case MOVE_FACTOR_IN: g_fetch(c->g, factor_at(c, i), sum_factor(c->b, i)); break;
 	case MOVE_ZERO:
 		if (!c->b->changes_start)
 			g_flush(c->g, change, sum_word(WORD_ZERO));
@@ -70,18 +84,20 @@ Reg chunk_change(const Chunk *c, uint32_t i)
 
 static void update_step(const Chunk *c, uint32_t i)
 {
-	c->step[i] = sum_step(c->g, c->rates, g_load(c->g, step_at(c, i)), c->sum[i]);
+	Kept k = kept_at(c, i);
+	c->step[i] = sum_step(c->g, &c->rates, &k, c->sum[i]);
 }
 
 static void update_weight(const Chunk *c, uint32_t i)
 {
-	g_store(c->g, step_at(c, i), c->step[i]);
-	c->sum[i] = g_fadd(c->g, g_load(c->g, weight_at(c, i)), c->step[i]);
+	Kept k = kept_at(c, i);
+	c->sum[i] = sum_weight(c->g, &k, c->step[i]);
 }
 
 static void update_store(const Chunk *c, uint32_t i)
 {
-	g_store(c->g, weight_at(c, i), c->sum[i]);
+	Kept k = kept_at(c, i);
+	sum_keep(c->g, &c->rates, &k, c->step[i], c->sum[i]);
 }
 
 void chunk_update(const Chunk *c, uint32_t i)
@@ -101,7 +117,7 @@ typedef struct Timing { uint32_t width, steps; int64_t weight, round, latency; }
 static Timing timing_of(const Chunk *c, uint32_t steps, int64_t latency)
 {
 	const Machine *m = c->b->m;
-	int64_t sends = steps * m->switch_interval, moves = CHUNK_MOVES * m->dram_interval;
+	int64_t sends = steps * m->switch_interval, moves = chunk_moves(c->b) * m->dram_interval;
 	Timing t = { .steps = steps, .latency = latency, .weight = sends > moves ? sends : moves };
 	uint32_t least = (uint32_t)(latency / m->switch_interval + 1);
 	for (uint32_t rounds = c->n > least ? c->n / least : 1; rounds; rounds--) {
@@ -119,7 +135,7 @@ static int64_t move_time(const Chunk *c, const Timing *t, int move, uint32_t i)
 {
 	static const int8_t round_of[CHUNK_MOVES] = { [MOVE_CHANGE_IN] = -1, [MOVE_STEP_OUT] = 2, [MOVE_WEIGHT_OUT] = 2 };
 	uint32_t unit = (uint32_t)c->b->m->dram_banks, in_round = i % t->width;
-	int64_t place = in_round / unit * unit * CHUNK_MOVES + (uint32_t)move * unit + in_round % unit;
+	int64_t place = in_round / unit * unit * chunk_moves(c->b) + (uint32_t)move * unit + in_round % unit;
 	return ((int64_t)(i / t->width) + round_of[move]) * t->round + place * c->b->m->dram_interval;
 }
 
@@ -132,7 +148,8 @@ static void plan_weight(const Chunk *c, Acts *acts, const Timing *t, uint32_t i)
 {
 	const Machine *m = c->b->m;
 	int64_t slot = t->steps ? t->round / t->steps : t->round, at = 0, moved[CHUNK_MOVES];
-	for (int move = 0; move < CHUNK_MOVES; move++)
+	int moves = (int)chunk_moves(c->b);
+	for (int move = 0; move < moves; move++)
 		moved[move] = move_time(c, t, move, i);
 	for (uint32_t step = 0; step < t->steps; step++) {
 		at = i / t->width * t->round + step * slot + i % t->width * slot / t->width;
@@ -143,13 +160,15 @@ static void plan_weight(const Chunk *c, Acts *acts, const Timing *t, uint32_t i)
 	if (!t->steps)
 		acts_add(acts, moved[MOVE_ZERO] - 1, (Act){ .what = ACT_LOAD, .i = i });
 	at = later(at + t->latency, moved[MOVE_ZERO]);
+	if (c->b->factor)
+		at = later(at, moved[MOVE_FACTOR_IN] + 1);
 	acts_add(acts, at, (Act){ .what = ACT_UPDATE, .i = i });
 	acts_add(acts, at + 2 * m->alu_latency, (Act){ .what = ACT_WEIGHT, .i = i });
 	at += 3 * m->alu_latency;
 	acts_add(acts, at, (Act){ .what = ACT_STORE, .i = i });
 	moved[MOVE_STEP_OUT] = later(moved[MOVE_STEP_OUT], at + 1);
 	moved[MOVE_WEIGHT_OUT] = later(moved[MOVE_WEIGHT_OUT], at + 1);
-	for (int move = 0; move < CHUNK_MOVES; move++)
+	for (int move = 0; move < moves; move++)
 		acts_add(acts, moved[move], (Act){ .what = ACT_MOVE, .level = (uint32_t)move, .i = i });
 }
 
@@ -169,7 +188,7 @@ void chunk_together(Chunk *c, StepFn *fn, uint32_t steps, int64_t latency)
 {
 	Timing t = timing_of(c, steps, latency);
 	Acts acts = { .arena = &c->b->cx->scratch };
-	c->rates = sum_rates(c->g);
+	c->rates = sum_rates(c->g, c->b);
 	for (uint32_t i = 0; i < c->n; i++)
 		plan_weight(c, &acts, &t, i);
 	acts_sort(&acts);

@@ -91,15 +91,11 @@ static Addr weight_slot(const Halving *h, int64_t row, uint32_t block, uint32_t 
 	return (Addr){ (uint16_t)(SUM_BUFFER + 2 + row % 2), block * h->s->procs + i };
 }
 
-/* Of the two rows that owners are at: weight, step. */
-static Addr kept_weight(const Halving *h, int64_t row, uint32_t block)
+/* Of the two rows that owners are at: weight, step, and the factor if there are any. */
+static Kept kept_at(const Halving *h, int64_t row, uint32_t block)
 {
-	return (Addr){ SUM_AT, 2 * (uint32_t)(row % 2) * h->s->rows.own + block };
-}
-
-static Addr kept_step(const Halving *h, int64_t row, uint32_t block)
-{
-	return (Addr){ SUM_AT, (2 * (uint32_t)(row % 2) + 1) * h->s->rows.own + block };
+	uint32_t own = h->s->rows.own, at = (uint32_t)(row % 2) * rows_kept(h->b) * own + block;
+	return (Kept){ { SUM_AT, at }, { SUM_AT, at + own }, { SUM_AT, at + 2 * own } };
 }
 
 /* ---- select ---- */
@@ -188,30 +184,31 @@ static void do_own(Halving *h, Step *t, const Act *a)
 	uint32_t row = (uint32_t)t->row - h->base;
 	(void)a;
 	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		g_fetch(h->g, kept_weight(h, t->row, u), own_weight(h->s, row, u));
+		g_fetch(h->g, kept_at(h, t->row, u).weight, own_weight(h->s, row, u));
 	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		g_fetch(h->g, kept_step(h, t->row, u), own_step(h->s, row, u));
+		g_fetch(h->g, kept_at(h, t->row, u).step, own_step(h->s, row, u));
+	for (uint32_t u = 0; u < h->s->rows.blocks && h->b->factor; u++)
+		g_fetch(h->g, kept_at(h, t->row, u).factor, sum_factor(h->b, row * h->s->rows.own + u));
 }
 
 static void do_update(Halving *h, Step *t, const Act *a)
 {
 	uint32_t row = (uint32_t)t->row - h->base;
 	const Reg *total = node(h, t->sum, a->level, 0);
-	Rates rates = sum_rates(h->g);
+	Rates rates = sum_rates(h->g, h->b);
 	for (uint32_t u = 0; u < h->s->rows.blocks; u++) {
-		Addr weight = kept_weight(h, t->row, u), last = kept_step(h, t->row, u);
-		Reg step = sum_step(h->g, rates, g_load(h->g, last), total[u]);
-		g_store(h->g, last, step);
-		g_store(h->g, weight, g_fadd(h->g, g_load(h->g, weight), step));
-		g_flush(h->g, own_step(h->s, row, u), last);
-		g_flush(h->g, own_weight(h->s, row, u), weight);
+		Kept k = kept_at(h, t->row, u);
+		Reg step = sum_step(h->g, &rates, &k, total[u]);
+		sum_keep(h->g, &rates, &k, step, sum_weight(h->g, &k, step));
+		g_flush(h->g, own_step(h->s, row, u), k.step);
+		g_flush(h->g, own_weight(h->s, row, u), k.weight);
 	}
 }
 
 static void do_start(Halving *h, Step *t, const Act *a)
 {
 	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		node(h, t->weight, a->level, 0)[u] = g_load(h->g, kept_weight(h, t->row - GATHER, u));
+		node(h, t->weight, a->level, 0)[u] = g_load(h->g, kept_at(h, t->row - GATHER, u).weight);
 }
 
 /* Weights go down a level in two acts: one becomes two; each gets its place. */
@@ -321,7 +318,7 @@ static void plan_sums(Halving *h, Step *t)
 	int64_t total = later(h->ready[h->first[h->levels]], t->gather + m->dram_latency);
 	plan(h, t, t->gather, DO_OWN, 0, 0);
 	plan(h, t, total, DO_UPDATE, h->levels, 0);
-	t->updated = total + 4 * m->alu_latency;
+	t->updated = total + (h->s->frozen ? 7 : 4) * m->alu_latency;
 }
 
 /* Each word just in time to reach its slot, one after the other. */
@@ -391,6 +388,11 @@ static void plan_step(Halving *h, uint32_t number, int64_t row)
 
 typedef struct Turn { int64_t first; uint32_t steps; } Turn;
 
+static int64_t rows_end(const Bp *b)
+{
+	return (int64_t)b->summing->rows.rows + BACK;
+}
+
 /* Of switch or DRAM, for each word of a row. */
 static uint32_t word_cycles(const Bp *b)
 {
@@ -455,7 +457,7 @@ static uint64_t turn_key(const Bp *b, const Turn *t)
 static void turn_call(Bp *b, const Turn *t)
 {
 	const BpSum *s = b->summing;
-	uint32_t base = turn_base(t), slots = s->rows.blocks * b->o.procs, buffer = b->at.scratch + 4 * s->rows.own;
+	uint32_t base = turn_base(t), slots = s->rows.blocks * b->o.procs, buffer = b->at.scratch + 2 * rows_kept(b) * s->rows.own;
 	SumCall call = { rows_routine(b, turn_key(b, t), turn_record, t),
 	                 { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + base * s->rows.words,
 	                   [SUM_CHANGES] = b->at.changes + base * s->rows.words,
@@ -485,7 +487,7 @@ static uint32_t blocks_for(const Bp *b)
 
 static uint32_t sram_words(const Bp *b, const Rows *r)
 {
-	return 4 * (r->own + r->blocks * b->o.procs);
+	return 2 * rows_kept(b) * r->own + 4 * r->blocks * b->o.procs;
 }
 
 bool halving_fits(const Bp *b)
@@ -503,6 +505,25 @@ static uint32_t turn_steps(const Bp *b, const Rows *r)
 	return steps < 2 ? 1 : steps / 2 * 2;
 }
 
+/* Does every call with so many steps fit into a block?  Estimates are good but for few rows, so it is tried. */
+static bool turns_fit(Bp *b, uint32_t steps)
+{
+	uint64_t key[COUNT(b->summing->known)];
+	uint32_t keys = 0;
+	for (int64_t first = -AHEAD, end = rows_end(b); first < end; first += steps) {
+		Turn t = { first, (uint32_t)(end - first < steps ? end - first : steps) };
+		uint32_t k = 0;
+		while (k < keys && key[k] != turn_key(b, &t))
+			k++;
+		if (k < keys || keys == COUNT(key))
+			continue;
+		key[keys++] = turn_key(b, &t);
+		if (sum_schedule(b, turn_record(b, &t))->lines > b->m->block)
+			return false;
+	}
+	return true;
+}
+
 void halving_compile(Bp *b)
 {
 	BpSum *s = b->summing;
@@ -514,7 +535,9 @@ void halving_compile(Bp *b)
 		s->down[k] = h.select ? s->up[k] : sum_shift(b, b->o.procs, b->o.procs - h.size[k]);
 	}
 	uint32_t steps = turn_steps(b, &s->rows);
-	for (int64_t first = -AHEAD, end = (int64_t)s->rows.rows + BACK; first < end; first += steps) {
+	while (steps > 1 && !turns_fit(b, steps))
+		steps = steps > 2 ? steps - 2 : 1;
+	for (int64_t first = -AHEAD, end = rows_end(b); first < end; first += steps) {
 		Turn t = { first, (uint32_t)(end - first < steps ? end - first : steps) };
 		turn_call(b, &t);
 	}

@@ -39,6 +39,16 @@ static Addr kept_step(const BpSum *s, uint32_t block)
 	return (Addr){ SUM_AT, 2 * s->rows.own + block };
 }
 
+static Addr kept_factor(const BpSum *s, uint32_t block)
+{
+	return (Addr){ SUM_AT, 3 * s->rows.own + block };
+}
+
+static uint32_t scratch_words(const Bp *b, const Rows *r)
+{
+	return (1 + rows_kept(b)) * r->own;
+}
+
 static Addr slot(const BpSum *s, uint32_t block, uint32_t i)
 {
 	return (Addr){ HERE, block * s->procs + i };
@@ -46,22 +56,25 @@ static Addr slot(const BpSum *s, uint32_t block, uint32_t i)
 
 /* ---- legs ---- */
 
-static void own_fetch(Gen *g, const BpSum *s)
+static void own_fetch(Gen *g, const Bp *b)
 {
+	const BpSum *s = b->summing;
 	for (uint32_t u = 0; u < s->rows.blocks; u++)
 		g_fetch(g, kept_weight(s, u), own_weight(s, 0, u));
 	for (uint32_t u = 0; u < s->rows.blocks; u++)
 		g_fetch(g, kept_step(s, u), own_step(s, 0, u));
+	for (uint32_t u = 0; u < s->rows.blocks && b->factor; u++)
+		g_fetch(g, kept_factor(s, u), sum_factor(b, u));
 }
 
-static void own_update(Gen *g, const BpSum *s, const Reg *total)
+static void own_update(Gen *g, const Bp *b, const Reg *total)
 {
-	Rates rates = sum_rates(g);
+	const BpSum *s = b->summing;
+	Rates rates = sum_rates(g, b);
 	for (uint32_t u = 0; u < s->rows.blocks; u++) {
-		Reg step = sum_step(g, rates, g_load(g, kept_step(s, u)), total[u]);
-		Reg weight = g_fadd(g, g_load(g, kept_weight(s, u)), step);
-		g_store(g, kept_step(s, u), step);
-		g_store(g, kept_weight(s, u), weight);
+		Kept k = { kept_weight(s, u), kept_step(s, u), kept_factor(s, u) };
+		Reg step = sum_step(g, &rates, &k, total[u]);
+		sum_keep(g, &rates, &k, step, sum_weight(g, &k, step));
 		g_flush(g, own_step(s, 0, u), kept_step(s, u));
 		g_flush(g, own_weight(s, 0, u), kept_weight(s, u));
 	}
@@ -74,13 +87,14 @@ static void words_keep(Gen *g, const BpSum *s, const Reg *word)
 }
 
 /* Changes of the slot i after the own one; on step k that is slot P - 1 - k. */
-static void record_sums(Gen *g, const BpSum *s, const Leg *l, Index x, Moves *moves)
+static void record_sums(Gen *g, const Bp *b, const Leg *l, Index x, Moves *moves)
 {
+	const BpSum *s = b->summing;
 	Reg word[MOST_BLOCKS];
 	for (uint32_t u = 0; u < s->rows.blocks; u++)
 		word[u] = l->first ? g_load(g, under_way(u)) : g_lookup(g, slot(s, u, 0), x.self);
 	if (l->end == l->steps)
-		own_fetch(g, s);
+		own_fetch(g, b);
 	for (uint32_t k = l->first; k < l->end; k++) {
 		uint32_t i = s->procs - 1 - k;
 		Reg index = index_after(g, s, x, i);
@@ -91,7 +105,7 @@ static void record_sums(Gen *g, const BpSum *s, const Leg *l, Index x, Moves *mo
 		moves_advance(moves, k + 1, l->steps);
 	}
 	if (l->end == l->steps)
-		own_update(g, s, word);
+		own_update(g, b, word);
 	else
 		words_keep(g, s, word);
 }
@@ -137,7 +151,7 @@ static Code *leg_record(Bp *b, const void *what)
 	moves_skip(&moves, l->first, l->steps);
 	g_reach(g, HERE, s->rows.blocks * b->o.procs);
 	if (l->what == SUMMING)
-		record_sums(g, s, l, index_load(g), &moves);
+		record_sums(g, b, l, index_load(g), &moves);
 	else if (l->what == GATHERING)
 		record_gather(g, s, l, index_load(g), &moves);
 	moves_advance(&moves, l->end, l->steps);
@@ -170,7 +184,7 @@ static void leg_call(Bp *b, int what, uint32_t row, uint32_t moved, uint32_t wor
 	bool travels = what == SUMMING || what == GATHERING;
 	uint32_t steps = travels ? b->o.procs - 1 : (words ? words : 1);
 	uint32_t parts = travels ? parts_of(b, what, s->rows.blocks, steps) : parts_of(b, SUMMING, 1, steps);
-	uint32_t slots = s->rows.blocks * b->o.procs, buffer = b->at.scratch + 3 * s->rows.own;
+	uint32_t slots = s->rows.blocks * b->o.procs, buffer = b->at.scratch + scratch_words(b, &s->rows);
 	for (uint32_t i = 0; i < parts; i++) {
 		Leg l = { what, steps * i / parts, steps * (i + 1) / parts, steps, words };
 		uint64_t key = ((uint64_t)what << 56 | (uint64_t)i << 40) + words;
@@ -189,7 +203,8 @@ static uint32_t blocks_for(const Bp *b, Rows *best)
 	uint64_t least = UINT64_MAX;
 	for (uint32_t blocks = 1; blocks <= MOST_BLOCKS; blocks++) {
 		Rows r;
-		bool fits = rows_make(b, blocks, b->o.procs - 1, &r) && 3 * r.own + 2 * blocks * b->o.procs <= rows_room(b);
+		bool fits = rows_make(b, blocks, b->o.procs - 1, &r)
+		         && scratch_words(b, &r) + 2 * blocks * b->o.procs <= rows_room(b);
 		if (!fits || (b->o.update && b->o.update < r.words && blocks > 1))
 			continue;
 		uint32_t steps = b->o.procs - 1, calls = parts_of(b, SUMMING, blocks, steps) + parts_of(b, GATHERING, blocks, steps);
@@ -221,5 +236,5 @@ void pipelined_compile(Bp *b)
 		leg_call(b, GATHERING, row, row + 1, row_words(b, (int64_t)row + 1));
 	}
 	leg_call(b, FLUSHING, s->rows.rows, s->rows.rows - 1, row_words(b, s->rows.rows - 1));
-	rows_borrow(b, 3 * s->rows.own + 2 * s->rows.blocks * b->o.procs);
+	rows_borrow(b, scratch_words(b, &s->rows) + 2 * s->rows.blocks * b->o.procs);
 }

@@ -7,7 +7,7 @@
  * more of them, and Neighbor and Sum wait in SRAM for the next call. */
 #include "sum.h"
 
-enum { FEW = 8, CUT_CHUNK = 64, CUT_WORDS = 5 };             /* weights, changes, steps, Neighbor, Sum */
+enum { FEW = 8, CUT_CHUNK = 64, CUT_WORDS = 6 };             /* weights, changes, steps, factors, Neighbor, Sum */
 
 static void ring_step(Chunk *c, uint32_t step, uint32_t i)
 {
@@ -30,7 +30,7 @@ static uint32_t make_whole(Bp *b, uint32_t n, uint32_t **routine)
 
 static Addr waiting(uint32_t n, bool sum, uint32_t i)
 {
-	return (Addr){ SUM_AT, (sum ? 4 : 3) * n + i };
+	return (Addr){ SUM_AT, (sum ? 5 : 4) * n + i };
 }
 
 /* So many of the steps; the first call brings the words from DRAM, the last one takes them back. */
@@ -42,6 +42,8 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 	for (int move = MOVE_WEIGHT_IN; move <= MOVE_ZERO && last; move++)
 		for (uint32_t i = 0; i < n; i++)
 			chunk_move(&c, move, i);
+	for (uint32_t i = 0; i < n && last && b->factor; i++)
+		chunk_move(&c, MOVE_FACTOR_IN, i);
 	for (uint32_t i = 0; i < n; i++) {
 		c.other[i] = first ? chunk_change(&c, i) : g_load(c.g, waiting(n, false, i));
 		c.sum[i] = first ? c.other[i] : g_load(c.g, waiting(n, true, i));
@@ -49,7 +51,7 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 	for (uint32_t step = 0; step < steps; step++)
 		for (uint32_t i = 0; i < n; i++)
 			ring_step(&c, step, i);
-	c.rates = sum_rates(c.g);
+	c.rates = sum_rates(c.g, b);
 	for (uint32_t i = 0; i < n; i++) {
 		if (last) {
 			chunk_update(&c, i);
@@ -67,7 +69,7 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 /* Equal parts, so that those in the middle are one routine. */
 static uint32_t make_cut(Bp *b, uint32_t n, uint32_t **routine)
 {
-	uint32_t lines = sum_lines(b), steps = b->o.procs - 1, moves = 4 * n * (uint32_t)b->m->dram_interval;
+	uint32_t lines = sum_lines(b), steps = b->o.procs - 1, moves = (chunk_moves(b) - 2) * n * (uint32_t)b->m->dram_interval;
 	uint32_t fit = (lines > 2 * moves ? lines - moves : lines / 2) / (n * (uint32_t)b->m->switch_interval);
 	uint32_t parts = (steps + fit - 1) / (fit ? fit : 1), each = (steps + parts - 1) / parts;
 	parts = (steps + each - 1) / each;
@@ -82,12 +84,12 @@ static uint32_t make_cut(Bp *b, uint32_t n, uint32_t **routine)
 void ring_compile(Bp *b)
 {
 	uint32_t sums = sum_steps(SUM_RING, b->o.procs) * (uint32_t)b->m->switch_interval;
-	uint32_t moves = 6 * (uint32_t)b->m->dram_interval, lines = sums > moves ? sums : moves;
+	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval, lines = sums > moves ? sums : moves;
 	if (b->o.procs > 1)
 		b->summing->ring = sum_shift(b, b->o.procs, 1);
 	uint64_t wanted = b->o.update ? b->o.update : FEW;
 	if (wanted * lines <= sum_lines(b)) {
-		chunks_compile(b, chunk_size(b, lines, 3, 0), make_whole);
+		chunks_compile(b, chunk_size(b, lines, chunk_words(b), 0), make_whole);
 		return;
 	}
 	chunks_compile(b, chunk_size(b, 1, CUT_WORDS, CUT_CHUNK), make_cut);

@@ -4,7 +4,7 @@
  *
  * DRAM addresses are the same in all processors, so owners keep what is theirs side by side: where otherwise all
  * steps would stand, first the steps they own, row after row, then their weights.  These copies spare the fetching of
- * all weights: 1 / P of the moves. */
+ * all weights: 1 / P of the moves.  Factors that they own stand likewise at the beginning of that array. */
 #include "sum.h"
 
 /* ---- geometry ---- */
@@ -59,6 +59,11 @@ uint32_t rows_routine(Bp *b, uint64_t key, RecordFn *record, const void *what)
 	if (s->knowns < COUNT(s->known))
 		s->known[s->knowns++] = (Known){ key, routine };
 	return routine;
+}
+
+uint32_t rows_kept(const Bp *b)
+{
+	return b->factor ? 3 : 2;
 }
 
 Addr own_step(const BpSum *s, uint32_t row, uint32_t block)

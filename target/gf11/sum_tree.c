@@ -46,6 +46,8 @@ static Code *record_fetch(const Bp *b, uint32_t n)
 {
 	Chunk c = chunk_open(b, "update.fetch", n);
 	moves_all(&c, MOVE_CHANGE_IN, MOVE_STEP_IN);
+	if (b->factor)
+		moves_all(&c, MOVE_FACTOR_IN, MOVE_FACTOR_IN);
 	return sum_code(c.g, false);
 }
 
@@ -54,7 +56,7 @@ static Code *record_sum(const Bp *b, uint32_t n)
 	Chunk c = chunk_open(b, "update.sum", n);
 	uint32_t steps = sum_steps(SUM_TREE, b->o.procs);
 	roles_load(&c);
-	c.rates = sum_rates(c.g);
+	c.rates = sum_rates(c.g, b);
 	for (uint32_t i = 0; i < n; i++)
 		c.sum[i] = chunk_change(&c, i);
 	for (uint32_t step = 0; step < steps; step++)
@@ -102,9 +104,9 @@ void tree_compile(Bp *b)
 	for (uint32_t level = 0; level < s->levels; level++)
 		s->up[level] = sum_shift(b, 1u << s->levels, 1u << level);
 	uint32_t sums = sum_steps(SUM_TREE, b->o.procs) * (uint32_t)b->m->switch_interval;
-	uint32_t moves = 6 * (uint32_t)b->m->dram_interval;
+	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval;
 	if (b->o.compiler == COMPILER_1989)
-		chunks_compile(b, chunk_size(b, sums + moves, 3, b->o.update ? 0 : CHUNK_1989), make_apart);
+		chunks_compile(b, chunk_size(b, sums + moves, chunk_words(b), b->o.update ? 0 : CHUNK_1989), make_apart);
 	else
-		chunks_compile(b, chunk_size(b, sums > moves ? sums : moves, 3, 0), make_together);
+		chunks_compile(b, chunk_size(b, sums > moves ? sums : moves, chunk_words(b), 0), make_together);
 }

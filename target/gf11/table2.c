@@ -38,6 +38,7 @@ static double rate_here(const Call *c, const Target *target)
 	Options opt = shape->net->options;
 	Update update;
 	Caps caps;
+	opt.threads = 1;
 	opt.rate = 1e-4;                                     /* weights stay small: huge ones would make other work */
 	target->caps(&caps);
 	Plan *plan = plan_make(c->cx, shape->net, &caps);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "backprop.h"
+#include "execute.h"
 
 extern const Target target_gf11;
 
@@ -41,8 +42,9 @@ struct Program {
 	Scorer scorer;
 	uint64_t *wanted, *loaded;        /* [room] cases */
 	uint64_t loads;                   /* how many are loaded; 0: none, or those of other data */
-	float *y;                         /* targets of a case */
-	double *out;                      /* its outputs */
+	Tally *scored;                    /* [room] of each case */
+	float *y;                         /* [threads * outputs] targets of a case */
+	double *out;                      /* likewise, its outputs */
 };
 
 static void gf11_caps(Caps *caps)
@@ -62,15 +64,6 @@ static void refuse(Ctx *cx, const Net *net, const Options *opt)
 	if (net->copies)
 		fail_at(cx, net->copy[0].at, elsewhere, "target gf11 takes feed-forward networks; %s remembers the case before",
 		        net->group[net->copy[0].to_group].name);
-	if (opt->decay > 0)
-		fail(cx, MP_BAD_INPUT, "leave decay out, or train on target ref", "target gf11 has no weight decay");
-	for (uint32_t i = 0; i < net->blocks; i++) {
-		const Block *b = &net->block[i];
-		if (b->frozen)
-			fail_at(cx, b->at, elsewhere, "target gf11 trains all links; these are frozen");
-		if (b->rate != 1)
-			fail_at(cx, b->at, elsewhere, "target gf11 gives all links the same rate; these have a factor of %g", b->rate);
-	}
 }
 
 static uint32_t procs_wanted(Ctx *cx, const Machine *m, const Options *opt)
@@ -100,8 +93,6 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->w = NEW(&cx->keep, net->links, double);
 	p->step = NEW(&cx->keep, net->links, double);
 	p->none = NEW(&cx->keep, net->links, double);
-	p->y = NEW(&cx->keep, net->outputs, float);
-	p->out = NEW(&cx->keep, net->outputs, double);
 	ctx_init(&p->own, &cx->alloc);
 	arena_defer(&cx->keep, machine_end, &p->own);
 	return p;
@@ -201,6 +192,9 @@ static void machine_build(Ctx *cx, Program *p, uint64_t room)
 	bp_weights_write(p->bp, STEPS, p->step);
 	p->wanted = arena_grow(&cx->keep, p->wanted, p->room, room, sizeof *p->wanted);
 	p->loaded = arena_grow(&cx->keep, p->loaded, p->room, room, sizeof *p->loaded);
+	p->scored = arena_grow(&cx->keep, p->scored, p->room, room, sizeof *p->scored);
+	p->y = NEW(&cx->keep, (size_t)p->bp->p->threads * p->net->outputs, float);
+	p->out = NEW(&cx->keep, (size_t)p->bp->p->threads * p->net->outputs, double);
 	p->room = room > p->room ? room : p->room;
 }
 
@@ -225,18 +219,36 @@ typedef struct Pass {
 	Tally *tally;
 } Pass;
 
-static void look_at(const Pass *a, uint64_t i)
+static void look_at(const Pass *a, uint64_t i, uint32_t thread)
 {
 	Program *p = a->p;
 	uint32_t outputs = p->net->outputs;
 	uint64_t number = p->loaded[i];
 	const float *seen = bp_outputs(p->bp, i);
-	double *out = a->out ? a->out + i * outputs : p->out;
+	float *y = p->y + (size_t)thread * outputs;
+	double *out = a->out ? a->out + i * outputs : p->out + (size_t)thread * outputs;
 	for (uint32_t k = 0; k < outputs; k++)
 		out[k] = seen[k];
 	if (p->data->targets)
-		data_y(p->data, number, p->y);
-	score_case(&p->scorer, out, p->y, p->data->weight ? p->data->weight[number] : 1, a->tally);
+		data_y(p->data, number, y);
+	p->scored[i] = (Tally){ 0 };
+	score_case(&p->scorer, out, y, p->data->weight ? p->data->weight[number] : 1, &p->scored[i]);
+}
+
+static void look_at_share(void *arg, uint32_t thread)
+{
+	const Pass *a = arg;
+	uint32_t threads = a->p->bp->p->threads;
+	for (uint64_t i = a->count * thread / threads; i < a->count * (thread + 1) / threads; i++)
+		look_at(a, i, thread);
+}
+
+/* Threads score; one adds up, in the order of the cases: sums do not depend on how many there are. */
+static void look_at_all(Pass *a)
+{
+	pool_run(a->p->bp->p->pool, look_at_share, a);
+	for (uint64_t i = 0; i < a->count; i++)
+		tally_add(a->tally, &a->p->scored[i]);
 }
 
 /* The first `count` cases wanted. */
@@ -269,8 +281,7 @@ static Status pass_run(Pass *a)
 	}
 	if (*a->stop)
 		return MP_STOPPED;
-	for (uint64_t i = 0; i < a->count; i++)
-		look_at(a, i);
+	look_at_all(a);
 	return MP_OK;
 }
 
@@ -328,16 +339,31 @@ static Status gf11_evaluate(Program *p, uint64_t first, uint64_t count, const vo
 	return pass_over(&a, &(Batch){ .first = first, .count = count }, 0, count);
 }
 
+/* All processors get the word of the first one. */
+static void align_row(const Processors *p, uint32_t word)
+{
+	uint32_t *row = p->dram + (size_t)word * p->lanes, first = *row;
+	for (const uint32_t *end = row + (size_t)p->blocks * LANES; row < end; row += LANES)
+		for (uint32_t l = 0; l < LANES; l++)
+			row[l] = first;
+}
+
+static void align_share(void *arg, uint32_t thread)
+{
+	const Bp *b = arg;
+	uint64_t words = b->at.words, threads = b->p->threads;
+	for (uint64_t i = words * thread / threads; i < words * (thread + 1) / threads; i++) {
+		align_row(b->p, b->at.weights + (uint32_t)i);
+		align_row(b->p, b->at.steps + (uint32_t)i);
+	}
+}
+
 /* Processors that add in orders of their own drift apart by roundings, and a checkpoint holds one set of weights: the
  * host gives all of them those of the first.  What one processor sends round is the same everywhere already. */
 static void align(Program *p)
 {
-	if (!sum_home(p->bp, 0).everywhere)
-		return;
-	bp_weights_read(p->bp, WEIGHTS, 0, p->w);
-	bp_weights_write(p->bp, WEIGHTS, p->w);
-	bp_weights_read(p->bp, STEPS, 0, p->step);
-	bp_weights_write(p->bp, STEPS, p->step);
+	if (sum_home(p->bp, 0).everywhere)
+		pool_run(p->bp->p->pool, align_share, p->bp);
 }
 
 static void gf11_apply(Program *p, const Update *u)

@@ -193,20 +193,40 @@ static uint32_t add_memory(Maker *k, int op, bool far, Addr a, uint32_t value)
 	return n;
 }
 
-/* The words that configuration k brings to each lane: where they lie, counted from the same row of block 0. */
-static const int32_t *transfer_table(Flow *f, uint32_t k)
+/* Where the words of a strip come from, each place once; how many there are. */
+static uint32_t find_parts(const int32_t *from, Part *part)
 {
-	if (f->from[k])
-		return f->from[k];
+	uint32_t parts = 0;
+	for (uint32_t l = 0; l < STRIP; l++) {
+		if (from[l] < 0)
+			continue;
+		int32_t strip = from[l] - from[l] % STRIP;
+		uint32_t i = 0;
+		while (i < parts && part[i].from != strip)
+			i++;
+		if (i == parts)
+			part[parts++] = (Part){ .from = strip };
+		part[i].lanes = (uint16_t)(part[i].lanes | 1u << l);
+	}
+	return parts;
+}
+
+static void make_route(Flow *f, uint32_t k)
+{
 	const Processors *p = f->p;
 	uint32_t lanes = p->blocks * LANES;
-	int32_t *from = f->from[k] = NEW(&f->cx->keep, lanes, int32_t);
+	if (f->route[k])
+		return;
+	Route *r = f->route[k] = NEW(&f->cx->keep, 1, Route);
+	*r = (Route){ NEW(&f->cx->keep, lanes, int32_t), NEW(&f->cx->keep, lanes / STRIP + 1, uint32_t),
+	              NEW(&f->cx->keep, lanes, Part) };
 	for (uint32_t i = 0; i < lanes; i++)
-		from[i] = -1;
+		r->from[i] = -1;
 	for (uint32_t i = 0; i < p->procs && i < p->sw->ports; i++)
 		if (p->sw->to[k][i] < p->procs)
-			from[p->sw->to[k][i]] = (int32_t)(i / LANES * p->slots * LANES + i % LANES);
-	return from;
+			r->from[p->sw->to[k][i]] = (int32_t)(i / LANES * p->slots * LANES + i % LANES);
+	for (uint32_t s = 0; s < lanes / STRIP; s++)
+		r->first[s + 1] = r->first[s] + find_parts(r->from + s * STRIP, r->part + r->first[s]);
 }
 
 static void issue(Maker *k, Issue *i)
@@ -232,7 +252,7 @@ static void issue(Maker *k, Issue *i)
 		use_indexed(k->f, u->mem);
 		break;
 	case FORM_XFER:
-		transfer_table(k->f, u->k.u);
+		make_route(k->f, u->k.u);
 		break;
 	}
 	i->value = add(k, (Node){ .op = u->op, .addr = u->mem, .k = u->k, .in = { i->a, i->b, i->cc } });
@@ -278,7 +298,7 @@ Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r)
 	f->node = NEW(&cx->scratch, 2 * (size_t)e.issues, Node);
 	f->space = NEW(&cx->keep, MAX_SPACES, Space);
 	f->space_of = NEW(&cx->scratch, 2 * (size_t)p->m->relocations, uint32_t);
-	f->from = NEW(&cx->scratch, p->sw ? p->sw->stored : 0, int32_t *);
+	f->route = NEW(&cx->scratch, p->sw ? p->sw->stored : 0, Route *);
 	Maker k = { .f = f, .now = NEW(&cx->scratch, places, uint32_t), .table_size = 64 };
 	while (k.table_size < 4 * e.issues)
 		k.table_size *= 2;

@@ -29,9 +29,4 @@ awk 'BEGIN { for (i = 0; i <= 9000; i++) printf "%sc%d", i ? "," : "", i; print 
 sizes() { sed -E 's/takes [0-9]+ words of SRAM beside [0-9]+/takes N words of SRAM beside N/'; }
 t train large.topo large.csv --target gf11 2>&1 | sizes
 t show large.topo --stage program --target gf11 2>&1 | sizes
-sed 's/connect in, true -> hidden/& frozen/' xor.topo >frozen.topo
-t train frozen.topo --target gf11
-sed 's/connect in, true -> hidden/& rate 0.5/' xor.topo >rate.topo
-t train rate.topo --target gf11
-t train xor.topo --target gf11 --decay 0.1
 t show xor.topo --stage program --target gf11 | grep -E '^(program|SRAM|DRAM|limits|bundles)'

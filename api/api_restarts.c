@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Training many seeds: side by side if the target can, else one after the other; then the best once more. */
+#include <assert.h>
+#include <string.h>
+
+#include "api.h"
+
+typedef struct Job {
+	Run *r;
+	const mp_data *data, *test;
+	mp_report_fn *report;
+	mp_restarts_fn *fn;
+	void *user;
+	uint64_t count, number;   /* number: of the seed in hand */
+	Restarts all;
+	bool lanes;
+} Job;
+
+static void begin_body(void *arg)
+{
+	Job *j = arg;
+	Run *r = j->r;
+	const Data *data = data_readable(&r->cx, j->data), *test = data_readable(&r->cx, j->test);
+
+	restarts_init(&j->all, r, j->count, data, test);
+	j->all.fn = j->fn;
+	j->all.user = j->user;
+	if (!r->target->restarts || r->opt.patience)          /* patience: what the test data says ends a run */
+		return;
+	r->target->bind(&r->cx, r->program, data);
+	j->lanes = r->target->restarts(&r->cx, r->program, &j->all);
+}
+
+static int seed_report(void *user, mp_run *run, const mp_report *report)
+{
+	Job *j = user;
+
+	(void)run;
+	(void)report;
+	restarts_look(&j->all);
+	return 0;
+}
+
+/* Nobody looks at its tests unless they may end it, nor at its best epoch or its reports. */
+static void seed_body(void *arg)
+{
+	Job *j = arg;
+	Run *r = j->r;
+	Options own = r->opt;
+
+	r->opt.keep_best = 0;
+	r->opt.report = 0;
+	run_restart(r, j->all.first + j->number);
+	r->cx.status = run_train(r, j->data->data, r->opt.patience && j->test ? j->test->data : NULL, seed_report, j);
+	r->opt = own;
+}
+
+/* One seed that fails does not end the others. */
+static Status each_seed(Job *j)
+{
+	Run *r = j->r;
+
+	while (restarts_take(&j->all, &j->number)) {
+		Options own = r->opt;
+		Status s = api_call(&r->cx, seed_body, j);
+		const mp_report *p = &r->report;
+		mp_seed one = { .seed = j->all.first + j->number, .failed = s == MP_FAILED, .epochs = r->at.epoch };
+		r->opt = own;
+		if (s != MP_OK && s != MP_FAILED)
+			return s;
+		if (s == MP_OK) {
+			one.solved = p->solved;
+			one.error = p->error;
+			one.right = p->right;
+			one.within = p->within;
+			memcpy(one.fingerprint, r->fingerprint, sizeof one.fingerprint);
+		}
+		restarts_end(&j->all, j->number, &one);
+	}
+	return r->stop ? MP_STOPPED : MP_OK;
+}
+
+static void sum_body(void *arg)
+{
+	Job *j = arg;
+
+	restarts_sum(&j->all, j->data->data->cases);
+	j->r->restarts.lanes = j->lanes;
+}
+
+static void best_body(void *arg)
+{
+	Job *j = arg;
+	Run *r = j->r;
+	const mp_seed *best = &r->restarts.seed[r->restarts.best];
+
+	run_restart(r, best->seed);
+	r->cx.status = run_train(r, j->data->data, j->test ? j->test->data : NULL, j->report, j->user);
+	assert(r->cx.status != MP_OK || !strcmp(best->fingerprint, r->fingerprint));
+}
+
+mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test, uint64_t count, mp_restarts_fn *progress,
+                          mp_report_fn *report, void *user)
+{
+	Job j = { .r = run, .data = data, .test = test, .count = count, .fn = progress, .report = report, .user = user };
+	Status s = api_call(&run->cx, begin_body, &j), summed = MP_OK;
+
+	if (s == MP_OK && !j.lanes)
+		s = each_seed(&j);
+	if (s != MP_OK && s != MP_STOPPED)
+		return s;
+	bool stopped = s == MP_STOPPED || run->stop;
+	run->stop = 0;
+	summed = api_call(&run->cx, sum_body, &j);
+	if (summed != MP_OK)
+		return summed;
+	if (run->restarts.done)
+		s = api_call(&run->cx, best_body, &j);
+	return s == MP_OK && stopped ? MP_STOPPED : s;
+}
+
+const mp_restarts *mp_run_get_restarts(const mp_run *run)
+{
+	return run->restarts.count ? &run->restarts : NULL;
+}

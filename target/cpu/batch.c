@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+/* Leaves of a batch over threads.  In: a batch of the bound data.  Out: its sum of weight changes, or outputs, and a tally.
+ *
+ * Where there are leaves enough each thread takes a contiguous run of them, in rows of its own, and keeps sums of whole
+ * subtrees; what is left to join at the end joins as the tree says.  Else the threads are a team: of each chunk of rows
+ * everyone takes some forward and backward, and then some of the weights.  Must hold: both give the same bits, for neither
+ * cuts a sum. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "half.h"
+
+enum {
+	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache, or twice the weights if these are more */
+	LEAST_ROWS = 48, MOST_ROWS = 512,
+	TEAM_WORK = 2000000           /* links times rows, below which waking a thread does not pay */
+};
+
+typedef struct Job {
+	Program *p;
+	const Batch *b;
+	uint32_t leaves, threads;
+	const volatile int *stop;
+	_Atomic bool stopped;
+	bool learn;
+	bool online;              /* a single case, whose inputs' weights may be late */
+	double *out;              /* testing: where outputs go, or NULL, */
+	uint64_t out_first;       /* and which case is the first */
+	uint32_t team_rows;       /* of the chunk that the team has in hand */
+	uint64_t team_next;       /* where the next begins */
+} Job;
+
+/* ---- chunks ---- */
+
+static uint64_t example_at(const Batch *b, uint64_t i)
+{
+	return b->example ? b->example[i] : b->first + i;
+}
+
+/* A network that remembers, and data without boundaries: all cases are one sequence. */
+static void example_cases(const Program *p, uint64_t example, uint64_t *first, uint64_t *count)
+{
+	if (p->net->copies && !p->data->seq) {
+		*first = 0;
+		*count = p->data->cases;
+	} else {
+		data_example(p->data, example, first, count);
+	}
+}
+
+/* Takes examples from i on, as many as have room; returns the rows. */
+static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end)
+{
+	uint32_t rows = 0, most = s->chunk;
+
+	s->examples = 0;
+	while (*i < end && rows < most) {
+		uint64_t first, count;
+		example_cases(p, example_at(b, *i), &first, &count);
+		if (rows && rows + count > most)
+			break;
+		s->begin[s->examples++] = rows;
+		for (uint64_t k = 0; k < count; k++)
+			s->cases[rows++] = first + k;
+		++*i;
+	}
+	s->begin[s->examples] = rows;
+	return rows;
+}
+
+/* Rows of examples first .. end - 1 by step. */
+static void make_steps(Space *s, uint32_t first, uint32_t end)
+{
+	uint32_t *at = s->step_at, steps = 0;
+
+	for (uint32_t e = first; e < end; e++)
+		if (s->begin[e + 1] - s->begin[e] > steps)
+			steps = s->begin[e + 1] - s->begin[e];
+	memset(at, 0, (steps + 1) * sizeof *at);
+	for (uint32_t e = first; e < end; e++)
+		at[s->begin[e + 1] - s->begin[e]]++;        /* how many have just so many cases */
+	uint32_t longer = 0, row = s->begin[end] - s->begin[first];
+	for (uint32_t t = steps + 1; t-- > 0;) {            /* at step t there are those that have more than t */
+		uint32_t just = at[t];
+		row -= longer;
+		at[t] = row;
+		longer += just;
+	}
+	s->steps = steps;
+	for (uint32_t e = first; e < end; e++)
+		for (uint32_t t = 0; t < s->begin[e + 1] - s->begin[e]; t++)
+			s->step[at[t]++] = s->begin[e] + t;
+	for (uint32_t t = steps; t > 0; t--)
+		at[t] = at[t - 1];
+	at[0] = 0;
+}
+
+static void run_rows(const Job *j, Space *s, uint32_t first, uint32_t rows)
+{
+	const Program *p = j->p;
+	bool labelled = p->data->targets != 0;
+
+	rows_load(p, s, first, rows, labelled);
+	if (j->online)
+		online_prepare(p, s);
+	rows_forward(p, s, first, rows);
+	if (labelled)
+		rows_score(p, s, first, rows, j->learn);
+	if (j->learn)
+		rows_backward(p, s, first, rows);
+}
+
+static void give_outputs(const Job *j, const Space *s, uint32_t rows)
+{
+	for (uint32_t m = 0; j->out && m < rows; m++)
+		rows_outputs(j->p, s, m, j->out + (s->cases[m] - j->out_first) * j->p->net->outputs);
+}
+
+static void tally_rows(const Job *j, const Space *s, uint32_t rows, Tally *t)
+{
+	if (j->p->data->targets)
+		rows_tally(s, 0, rows, t);
+	else
+		t->cases += rows;
+}
+
+/* ---- a leaf on one thread ---- */
+
+static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
+{
+	Program *p = j->p;
+	Tally *t = &p->tally[leaf];
+	uint64_t i, count;
+
+	if (leaf + 1 < j->leaves && !j->b->example) {
+		leaf_range(j->b->count, j->leaves, leaf + 1, &i, &count);
+		data_ahead(p->data, j->b->first + i, count);
+	}
+	leaf_range(j->b->count, j->leaves, leaf, &i, &count);
+	*t = (Tally){ 0 };
+	for (uint64_t end = i + count, first = i; i < end;) {
+		bool fresh = i == first;
+		if (*j->stop)
+			atomic_store(&j->stopped, true);
+		if (atomic_load(&j->stopped))
+			return;
+		uint32_t rows = take_examples(p, s, j->b, &i, end);
+		if (p->net->copies)
+			make_steps(s, 0, s->examples);
+		run_rows(j, s, 0, rows);
+		if (j->learn)
+			rows_gradient(p, s, rows, fresh, 0, 1, sum);
+		tally_rows(j, s, rows, t);
+		give_outputs(j, s, rows);
+	}
+}
+
+/* ---- the tree ---- */
+
+/* Where a run of n leaves splits: at the largest power of two below n. */
+static uint32_t split(uint32_t n)
+{
+	uint32_t half = 1;
+
+	while (2 * half < n)
+		half *= 2;
+	return half;
+}
+
+static void learn_subtree(Job *j, Space *s, uint32_t first, uint32_t end)
+{
+	if (end - first == 1) {
+		run_leaf(j, s, first, s->sum[s->depth++]);
+		return;
+	}
+	uint32_t middle = first + split(end - first);
+	learn_subtree(j, s, first, middle);
+	learn_subtree(j, s, middle, end);
+	s->depth--;
+	j->p->kern->add(s->sum[s->depth - 1], s->sum[s->depth], j->p->layout->room);
+}
+
+static void thread_leaves(const Job *j, uint32_t thread, uint32_t *first, uint32_t *end)
+{
+	*first = (uint32_t)((uint64_t)j->leaves * thread / j->threads);
+	*end = (uint32_t)((uint64_t)j->leaves * (thread + 1) / j->threads);
+}
+
+/* The largest subtrees that lie in the thread's leaves. */
+static void learn_own(Job *j, Space *s, uint32_t thread, uint32_t first, uint32_t end)
+{
+	uint32_t low, high;
+
+	thread_leaves(j, thread, &low, &high);
+	if (end <= low || first >= high)
+		return;
+	if (first >= low && end <= high) {
+		learn_subtree(j, s, first, end);
+		return;
+	}
+	uint32_t middle = first + split(end - first);
+	learn_own(j, s, thread, first, middle);
+	learn_own(j, s, thread, middle, end);
+}
+
+/* Around the work of a thread. */
+static unsigned thread_enter(const Program *p)
+{
+	if (p->half)
+		p->half->kern->enter();
+	return cpu_enter();
+}
+
+static void thread_leave(const Program *p, unsigned before)
+{
+	cpu_leave(before);
+	if (p->half)
+		p->half->kern->leave();
+}
+
+static void leaves_work(void *arg, uint32_t thread)
+{
+	Job *j = arg;
+	Space *s = &j->p->space[thread];
+	unsigned before = thread_enter(j->p);
+
+	s->depth = 0;
+	if (j->learn) {
+		learn_own(j, s, thread, 0, j->leaves);
+	} else {
+		uint32_t first, end;
+		thread_leaves(j, thread, &first, &end);
+		for (; first < end; first++)
+			run_leaf(j, s, first, NULL);
+	}
+	thread_leave(j->p, before);
+}
+
+/* Joins what threads left; their sums stand in the order of leaves.  next: how many of each are used. */
+static float **join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
+{
+	uint32_t thread = 0, low, high;
+
+	for (thread_leaves(j, 0, &low, &high); first >= high; thread_leaves(j, thread, &low, &high))
+		thread++;
+	if (end <= high)
+		return &j->p->space[thread].sum[next[thread]++];
+	uint32_t middle = first + split(end - first);
+	float **a = join_threads(j, next, first, middle), **b = join_threads(j, next, middle, end);
+	j->p->kern->add(*a, *b, j->p->layout->room);
+	return a;
+}
+
+/* ---- a team ---- */
+
+/* A view of the team's rows with steps of one's own, for some of the examples. */
+static Space team_view(const Program *p, uint32_t thread, uint32_t first, uint32_t end)
+{
+	Space view = p->space[0];
+
+	view.step = p->space[thread].step;
+	view.step_at = p->space[thread].step_at;
+	view.room = p->space[thread].room;
+	view.x = p->space[thread].x;
+	if (p->net->copies)
+		make_steps(&view, first, end);
+	return view;
+}
+
+/* Thread 0 takes a chunk; each one's examples; then each one's weights. */
+static void team_work(void *arg, uint32_t thread)
+{
+	Job *j = arg;
+	Program *p = j->p;
+	Space *team = &p->space[0];
+	HalfSpace half;                             /* inputs of the team, a scratch of one's own */
+	unsigned before = thread_enter(p);
+
+	if (p->half) {
+		half = *p->space[thread].half;
+		half.x = team->half->x;
+	}
+
+	for (uint32_t leaf = 0; leaf < j->leaves; leaf++) {
+		uint64_t i, count;
+		leaf_range(j->b->count, j->leaves, leaf, &i, &count);
+		for (uint64_t end = i + count, begin = i, next; i < end; i = next) {
+			if (thread == 0) {
+				j->team_next = i;
+				j->team_rows = take_examples(p, team, j->b, &j->team_next, end);
+				if (*j->stop)
+					atomic_store(&j->stopped, true);
+			}
+			pool_barrier(p->pool);
+			if (atomic_load(&j->stopped))
+				goto out;
+			next = j->team_next;                /* read here: past the last barrier thread 0 may be ahead */
+			uint32_t first = (uint32_t)((uint64_t)team->examples * thread / j->threads);
+			uint32_t last = (uint32_t)((uint64_t)team->examples * (thread + 1) / j->threads);
+			Space view = team_view(p, thread, first, last);
+			view.half = p->half ? &half : NULL;
+			run_rows(j, &view, team->begin[first], team->begin[last] - team->begin[first]);
+			pool_barrier(p->pool);
+			if (j->learn)
+				rows_gradient(p, &view, j->team_rows, i == begin, thread, j->threads, team->sum[team->depth]);
+			if (thread == 0) {
+				p->tally[leaf] = i == begin ? (Tally){ 0 } : p->tally[leaf];
+				tally_rows(j, team, j->team_rows, &p->tally[leaf]);
+				give_outputs(j, team, j->team_rows);
+			}
+			pool_barrier(p->pool);
+		}
+		if (thread == 0 && j->learn) {
+			team->depth++;
+			for (uint32_t joins = leaf_joins(leaf, j->leaves); joins; joins--) {
+				team->depth--;
+				p->kern->add(team->sum[team->depth - 1], team->sum[team->depth], p->layout->room);
+			}
+		}
+		pool_barrier(p->pool);
+	}
+out:
+	thread_leave(p, before);
+}
+
+/* ---- batches ---- */
+
+static Tally join_tallies(const Tally *t, uint32_t first, uint32_t end)
+{
+	if (end - first == 1)
+		return t[first];
+	uint32_t middle = first + split(end - first);
+	Tally a = join_tallies(t, first, middle), b = join_tallies(t, middle, end);
+	tally_add(&a, &b);
+	return a;
+}
+
+/* Many leaves: everyone has some.  Few: a team, if there is work enough for one. */
+static void run_job(Job *j)
+{
+	Program *p = j->p;
+	double work = (double)j->b->count * (double)p->longest * (double)p->net->links;
+	bool even = j->leaves % p->threads == 0 || j->leaves >= 4 * p->threads;
+
+	if (p->threads > 1 && even && work >= TEAM_WORK) {
+		j->threads = p->threads;
+		pool_run(p->pool, leaves_work, j);
+	} else if (p->threads > 1 && work >= TEAM_WORK) {
+		j->threads = p->threads;
+		p->space[0].depth = 0;
+		pool_run(p->pool, team_work, j);
+		j->threads = 1;                             /* all sums are thread 0's */
+	} else {
+		j->threads = 1;
+		leaves_work(j, 0);
+	}
+}
+
+/* The sum that waits grows by the batch's, or becomes it. */
+static void take_sum(Program *p, float **sum)
+{
+	if (p->has_pending) {
+		p->kern->add(p->pending, *sum, p->layout->room);
+		return;
+	}
+	float *empty = p->pending;
+	p->pending = *sum;
+	*sum = empty;
+	p->has_pending = true;
+}
+
+/* Some leaves of a batch that comes in several calls, in order: thread 0 alone keeps the stack of sums. */
+static Status learn_some(Job *j, uint32_t first, uint32_t last, Tally *t)
+{
+	Program *p = j->p;
+	Space *s = &p->space[0];
+	unsigned before = thread_enter(p);
+
+	if (first == 0)
+		s->depth = 0;
+	for (uint32_t leaf = first; leaf < last && !j->stopped; leaf++) {
+		run_leaf(j, s, leaf, s->sum[s->depth++]);
+		for (uint32_t joins = leaf_joins(leaf, j->leaves); joins; joins--) {
+			s->depth--;
+			p->kern->add(s->sum[s->depth - 1], s->sum[s->depth], p->layout->room);
+		}
+		tally_add(t, &p->tally[leaf]);
+	}
+	if (j->stopped)
+		p->has_pending = false;
+	else if (last == j->leaves)
+		take_sum(p, &s->sum[0]);
+	thread_leave(p, before);
+	return j->stopped ? MP_STOPPED : MP_OK;
+}
+
+Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
+{
+	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .stop = stop, .learn = true };
+	uint32_t next[MAX_THREADS] = { 0 };
+
+	if (first || last < j.leaves)
+		return learn_some(&j, first, last, t);
+	run_job(&j);
+	if (j.stopped) {
+		p->has_pending = false;
+		return MP_STOPPED;
+	}
+	unsigned before = cpu_enter();
+	take_sum(p, join_threads(&j, next, 0, j.leaves));
+	cpu_leave(before);
+	Tally all = join_tallies(p->tally, 0, j.leaves);
+	tally_add(t, &all);
+	return MP_OK;
+}
+
+Status batch_one(Program *p, const Batch *b, Tally *t)
+{
+	static const volatile int never = 0;
+	Job j = { .p = p, .b = b, .leaves = 1, .stop = &never, .learn = true, .online = p->index };
+	Space *s = &p->space[0];
+	uint64_t i = 0;
+	unsigned before = cpu_enter();
+
+	take_examples(p, s, b, &i, 1);
+	run_rows(&j, s, 0, 1);
+	tally_rows(&j, s, 1, t);
+	online_wait(p);
+	cpu_leave(before);
+	return MP_OK;
+}
+
+void batch_sum(Program *p)
+{
+	unsigned before = cpu_enter();
+
+	rows_gradient(p, &p->space[0], 1, true, 0, 1, p->pending);
+	p->has_pending = true;
+	online_forget(p);
+	cpu_leave(before);
+}
+
+Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+{
+	Batch b = { .first = first, .count = count };
+	Job j = { .p = p, .b = &b, .leaves = leaf_count(count), .stop = stop, .out = out };
+	uint64_t unused;
+
+	if (!count)
+		return MP_OK;
+	example_cases(p, first, &j.out_first, &unused);
+	run_job(&j);
+	if (j.stopped)
+		return MP_STOPPED;
+	Tally all = join_tallies(p->tally, 0, j.leaves);
+	tally_add(t, &all);
+	return MP_OK;
+}
+
+/* ---- buffers ---- */
+
+/* How many sums a thread holds at most: whole subtrees before and inside the one that it is at. */
+static uint32_t sums_needed(uint32_t leaves)
+{
+	uint32_t sums = 2;
+
+	for (uint32_t n = 1; n < leaves; n *= 2)
+		sums += 2;
+	return sums;
+}
+
+static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
+{
+	const Layout *l = p->layout;
+	size_t all = (size_t)rows * l->cols, outputs = p->net->outputs;
+
+	s->rows = rows;
+	s->act = arena_room(&cx->keep, all + LANES, sizeof(float));
+	s->err = arena_room(&cx->keep, all + LANES, sizeof(float));
+	s->fresh = true;
+	s->net = l->nets ? floats_take(&cx->keep, all + LANES) : NULL;
+	s->own = l->owns ? floats_take(&cx->keep, all + LANES) : NULL;
+	s->y = floats_take(&cx->keep, rows * outputs + LANES);
+	s->out = l->outputs > 1 ? floats_take(&cx->keep, (size_t)rows * l->outputs_padded) : NULL;
+	s->weight = floats_take(&cx->keep, rows);
+	s->value = floats_take(&cx->keep, rows);
+	s->verdict = NEW(&cx->keep, rows, uint8_t);
+	s->index = NEW(&cx->keep, rows, const uint32_t *);
+	s->values = NEW(&cx->keep, rows, const float *);
+	s->lengths = NEW(&cx->keep, rows, uint32_t);
+	s->half = p->half ? half_take(cx, p, p->half, rows) : NULL;
+	s->x = l->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
+	s->cases = NEW(&cx->keep, rows, uint64_t);
+	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
+	s->step = NEW(&cx->keep, rows, uint32_t);
+	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
+}
+
+/* On the thread that will use them, so that their pages lie near it. */
+static void touch_rows(void *arg, uint32_t thread)
+{
+	const Program *p = arg;
+	const Layout *l = p->layout;
+	Space *s = &p->space[thread];
+	size_t all = (size_t)s->rows * l->cols + LANES;
+
+	for (uint32_t i = s->touched; i < s->sums; i++)
+		memset(s->sum[i], 0, (l->room + LANES) * sizeof *s->sum[i]);
+	s->touched = s->sums;
+	if (!s->fresh)
+		return;
+	s->fresh = false;
+	memset(s->act, 0, all * sizeof *s->act);
+	memset(s->err, 0, all * sizeof *s->err);
+	for (uint32_t m = 0; m < s->rows; m++) {
+		float *act = s->act + (size_t)m * l->cols;
+		act[0] = 1;                                 /* the true unit */
+		for (uint32_t k = 0; k < l->parts; k++)
+			if (l->part[k].one)
+				act[l->part[k].col + l->part[k].count] = 1;
+	}
+}
+
+/* So many rows that they and what they touch of the weights stay in the cache. */
+static uint64_t chunk_rows(const Program *p)
+{
+	uint64_t bytes = CHUNK_BYTES, weights = 2 * p->layout->room * sizeof(float), row = 2 * p->layout->cols * sizeof(float);
+	uint64_t rows = (bytes > weights ? bytes : weights) / row;
+
+	rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
+	if (p->half)
+		rows = (rows + 31) / 32 * 32;               /* so that no 32 of a sum is cut */
+	if (p->net->copies)
+		rows *= 4;                                  /* sequences side by side, so that steps are not too short */
+	return rows;
+}
+
+void space_take(Ctx *cx, Program *p)
+{
+	uint64_t examples = run_examples(p->net, p->data), longest = 0, first, count;
+	uint32_t sums = sums_needed(leaf_count(examples));
+
+	for (uint64_t e = 0; e < examples; e++) {
+		example_cases(p, e, &first, &count);
+		longest = count > longest ? count : longest;
+	}
+	p->longest = longest;
+	uint64_t rows = chunk_rows(p);
+	if (rows < longest)
+		rows = longest;
+	if (rows > p->data->cases)
+		rows = p->data->cases;
+	if (rows > UINT32_MAX / 2)
+		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", p->data->name, (unsigned long long)longest);
+	for (uint32_t i = 0; i < p->threads; i++) {
+		Space *s = &p->space[i];
+		if (s->rows < rows)
+			take_rows(cx, p, s, (uint32_t)rows);
+		s->chunk = (uint32_t)rows;
+		if (p->codes && s->rooms < codes_room(p->codes)) {
+			s->rooms = codes_room(p->codes);
+			s->room = floats_take(&cx->keep, s->rooms);
+		}
+		for (; s->sums < sums; s->sums++)
+			s->sum[s->sums] = arena_room(&cx->keep, p->layout->room + LANES, sizeof(float));
+	}
+	if (p->threads > 1)
+		pool_run(p->pool, touch_rows, p);
+	else
+		touch_rows(p, 0);
+}

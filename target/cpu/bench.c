@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* microprop bench: how fast this computer trains.  In: the words of the command.  Out: ceilings and rows, as text or JSON.
+ *
+ * Ceilings and rows are measured in turns, round after round: what disturbs one round disturbs all alike, and the best of
+ * a row can be compared with the best of another.
+ *
+ * The share of the ceiling counts the operations of dense work: 2 for the weighted sum, 2 for the weight change and, where
+ * the source has an error, 2 for that, for each connection and case (NETtalk: 4.23).  The ceiling is that of fused
+ * multiply-adds of as many threads; for bf16 that of tile products.  Index lists leave out most of the first layer, so that their
+ * share can pass 100 %. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { MOST_THREADS = 4096, MOST_ROUNDS = 1000 };
+
+enum { ONE, ALL, ASKED, TEAMS };          /* numbers of threads whose ceilings are measured */
+typedef struct Team { uint32_t threads; double fma, amx; } Team;
+
+typedef struct Bench {
+	Ctx *cx;
+	Buf *out;
+	bool json, list;
+	const char *only;                 /* NULL: all */
+	uint64_t threads;                 /* 0: one and all */
+	uint64_t rounds;
+	int isa;
+	Cpus cpus;
+	Team team[TEAMS];
+	double copy;
+	Row *row; uint32_t rows;
+} Bench;
+
+/* ---- the command's words ---- */
+
+static uint64_t count_read(const Bench *b, const char *option, const char *value, uint64_t most)
+{
+	char *end;
+	unsigned long long n = strtoull(value, &end, 10);
+	Buf remedy = { .arena = &b->cx->scratch };
+
+	if (value[0] >= '0' && value[0] <= '9' && !*end && n >= 1 && n <= most)
+		return n;
+	buf_printf(&remedy, "write a whole number from 1 to %" PRIu64, most);
+	fail(b->cx, MP_BAD_INPUT, remedy.s, "--%s cannot be '%s'", option, value);
+}
+
+/* Does --only ask for this?  WORK, or WORK:BATCH. */
+static bool spec_asked(const Bench *b, const Spec *s)
+{
+	size_t len = strlen(s->work->name);
+
+	if (!b->only)
+		return true;
+	if (strncmp(b->only, s->work->name, len))
+		return false;
+	return !b->only[len] || (b->only[len] == ':' && strcmp(b->only + len + 1, s->batch) == 0);
+}
+
+static void check_only(const Bench *b)
+{
+	Buf known = { .arena = &b->cx->scratch };
+	const Spec *last = NULL;
+
+	buf_puts(&known, "write one of these, or the word before the colon:");
+	for (uint32_t i = 0; i < spec_count; i++) {
+		const Spec *s = &specs[i];
+		if (spec_asked(b, s))
+			return;
+		if (!last || last->work != s->work || strcmp(last->batch, s->batch))
+			buf_printf(&known, " %s:%s", s->work->name, s->batch);
+		last = s;
+	}
+	fail(b->cx, MP_BAD_INPUT, known.s, "--only cannot be '%s'", b->only);
+}
+
+static void take_word(Bench *b, const char *word)
+{
+	static const struct { const char *name; bool flag; size_t at; uint64_t most; } options[] = {
+		{ "json", true, offsetof(Bench, json), 0 },
+		{ "list", true, offsetof(Bench, list), 0 },
+		{ "only", false, offsetof(Bench, only), 0 },
+		{ "threads", false, offsetof(Bench, threads), MOST_THREADS },
+		{ "rounds", false, offsetof(Bench, rounds), MOST_ROUNDS },
+	};
+	Buf known = { .arena = &b->cx->scratch };
+
+	if (strncmp(word, "--", 2))
+		fail(b->cx, MP_BAD_INPUT, "leave it out", "'%s' is one operand too many for bench", word);
+	word += 2;
+	size_t len = strcspn(word, "=");
+	buf_puts(&known, "its options are:");
+	for (size_t i = 0; i < COUNT(options); i++) {
+		void *field = (char *)b + options[i].at;
+		buf_printf(&known, " --%s", options[i].name);
+		if (strlen(options[i].name) != len || memcmp(options[i].name, word, len))
+			continue;
+		if (options[i].flag != !word[len])
+			fail(b->cx, MP_BAD_INPUT, options[i].flag ? "write it without =" : "write it after =",
+			     options[i].flag ? "--%s takes no value" : "--%s needs a value", options[i].name);
+		if (options[i].flag)
+			*(bool *)field = true;
+		else if (options[i].most)
+			*(uint64_t *)field = count_read(b, options[i].name, word + len + 1, options[i].most);
+		else
+			*(const char **)field = word + len + 1;
+		return;
+	}
+	fail(b->cx, MP_BAD_INPUT, known.s, "bench of the cpu has no option '--%.*s'", (int)len, word);
+}
+
+/* ---- rows ---- */
+
+/* Rows of one work and form share their data. */
+static const Data *row_data(const Bench *b, const Spec *s)
+{
+	for (uint32_t i = 0; i < b->rows; i++)
+		if (b->row[i].spec->work == s->work && b->row[i].spec->index == s->index)
+			return b->row[i].data;
+	return s->work->make(b->cx, s->work, s->index);
+}
+
+static void add_row(Bench *b, const Spec *s, bool bf16, uint32_t threads)
+{
+	Row *r = &b->row[b->rows];
+
+	*r = (Row){ .spec = s, .data = row_data(b, s), .bf16 = bf16, .threads = threads };
+	r->isa = bf16 ? b->isa : isa_fp32(b->isa);
+	r->mcps = NEW(&b->cx->keep, b->rounds, double);
+	row_start(b->cx, r);
+	b->rows++;
+}
+
+/* bf16 is worth a row where there are tiles. */
+static void make_rows(Bench *b)
+{
+	uint32_t precisions = b->isa == ISA_AMX ? 2 : 1;
+
+	b->row = NEW(&b->cx->keep, (size_t)spec_count * precisions * TEAMS, Row);
+	for (uint32_t i = 0; i < spec_count; i++)
+		for (uint32_t k = 0; spec_asked(b, &specs[i]) && k < precisions; k++) {
+			if (b->threads) {
+				add_row(b, &specs[i], k, (uint32_t)b->threads);
+				continue;
+			}
+			add_row(b, &specs[i], k, 1);
+			if (b->cpus.count > 1)
+				add_row(b, &specs[i], k, b->cpus.count);
+		}
+}
+
+/* ---- measuring ---- */
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* Threads that there are no CPUs for add nothing. */
+static void teams_make(Bench *b)
+{
+	uint32_t asked = b->threads && b->threads < b->cpus.count ? (uint32_t)b->threads : b->cpus.count;
+
+	b->team[ONE].threads = 1;
+	b->team[ALL].threads = b->cpus.count;
+	b->team[ASKED].threads = asked;
+}
+
+static void measure_ceilings(Bench *b)
+{
+	for (Team *t = b->team; t < b->team + (b->threads ? TEAMS : ASKED); t++) {
+		t->fma = larger(t->fma, ceiling_gflops(b->cx, &b->cpus, t->threads, ceiling_of(isa_fp32(b->isa))));
+		if (b->isa == ISA_AMX)
+			t->amx = larger(t->amx, ceiling_gflops(b->cx, &b->cpus, t->threads, ceiling_of(ISA_AMX)));
+	}
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void measure(Bench *b)
+{
+	const double seconds = 0.2;
+
+	b->copy = ceiling_copy(b->cx, &b->cpus, b->cpus.count);
+	for (uint64_t i = 0; i < b->rounds; i++) {
+		measure_ceilings(b);
+		for (uint32_t k = 0; k < b->rows; k++)
+			b->row[k].mcps[i] = row_round(&b->row[k], seconds);
+	}
+	measure_ceilings(b);
+	for (uint32_t k = 0; k < b->rows; k++)
+		qsort(b->row[k].mcps, b->rounds, sizeof(double), ascending);
+}
+
+/* ---- the report ---- */
+
+static double row_best(const Bench *b, const Row *r)
+{
+	return r->mcps[b->rounds - 1];
+}
+
+static double row_share(const Bench *b, const Row *r)
+{
+	const Team *t = &b->team[r->threads == 1 ? ONE : b->threads ? ASKED : ALL];
+	double ceiling = r->bf16 && t->amx > 0 ? t->amx : t->fma;
+
+	return ceiling > 0 ? 100 * row_best(b, r) * 1e-3 * row_flops(r) / ceiling : 0;
+}
+
+/* What stands beside the machines of the report: NETtalk, pooled, all inputs given. */
+static const Row *row_table2(const Bench *b)
+{
+	const Row *found = NULL;
+
+	for (const Row *r = b->row; r < b->row + b->rows; r++) {
+		const Spec *s = r->spec;
+		if (strcmp(s->work->name, "nettalk") || strcmp(s->batch, "all") || s->index || r->bf16)
+			continue;
+		if (!found || row_best(b, r) > row_best(b, found))
+			found = r;
+	}
+	return found;
+}
+
+static void report_text(const Bench *b)
+{
+	const double gf11 = 901;                             /* Table 2 of the report */
+	const Team *one = &b->team[ONE], *all = &b->team[ALL];
+	const Row *best = row_table2(b);
+	Buf *out = b->out;
+
+	buf_printf(out, "ceilings, threads 1 and %u: multiply-adds (%s) %.1f and %.1f GFLOPS, ", all->threads,
+	           isa_name(isa_fp32(b->isa)), one->fma, all->fma);
+	if (all->amx > 0)
+		buf_printf(out, "tile products (bf16) %.0f and %.0f GFLOPS, ", one->amx, all->amx);
+	buf_printf(out, "copying %.1f GB/s\n\n", b->copy);
+	buf_printf(out, "%-8s %5s  %-5s  %-4s  %7s  %-7s  %9s  %9s  %9s  %7s\n", "work", "batch", "input", "prec", "threads",
+	           "isa", "best MCPS", "median", "worst", "ceiling");
+	for (const Row *r = b->row; r < b->row + b->rows; r++)
+		buf_printf(out, "%-8s %5s  %-5s  %-4s  %7u  %-7s  %9.1f  %9.1f  %9.1f  %5.1f %%\n", r->spec->work->name,
+		           r->spec->batch, r->spec->index ? "index" : "dense", r->bf16 ? "bf16" : "fp32", r->threads,
+		           isa_name(r->isa), row_best(b, r), r->mcps[b->rounds / 2], r->mcps[0], row_share(b, r));
+	if (best)
+		buf_printf(out, "\nTable 2: this computer, %u thread%s, cpu: %.0f MCPS, %.3g times the GF11\n", best->threads,
+		           best->threads == 1 ? "" : "s", row_best(b, best), row_best(b, best) / gf11);
+}
+
+static void report_json(const Bench *b)
+{
+	const Team *one = &b->team[ONE], *all = &b->team[ALL];
+	const Row *best = row_table2(b);
+	Buf *out = b->out;
+
+	buf_printf(out, "{\"ceilings\": {\"fma_gflops_1\": %.6g, \"fma_gflops_all\": %.6g, \"amx_gflops_1\": %.6g, "
+	           "\"amx_gflops_all\": %.6g, \"copy_gbs\": %.6g}, \"rows\": [", one->fma, all->fma, one->amx, all->amx, b->copy);
+	for (const Row *r = b->row; r < b->row + b->rows; r++)
+		buf_printf(out, "%s\n{\"work\": \"%s\", \"batch\": \"%s\", \"input\": \"%s\", \"precision\": \"%s\", \"threads\": %u, "
+		           "\"isa\": \"%s\", \"mcps\": %.6g, \"median\": %.6g, \"worst\": %.6g, \"ceiling_pct\": %.4g}",
+		           r == b->row ? "" : ",", r->spec->work->name, r->spec->batch, r->spec->index ? "index" : "dense",
+		           r->bf16 ? "bf16" : "fp32", r->threads, isa_name(r->isa), row_best(b, r), r->mcps[b->rounds / 2],
+		           r->mcps[0], row_share(b, r));
+	buf_puts(out, "\n], \"table2\": ");
+	if (best)
+		buf_printf(out, "{\"machine\": \"this computer, %u thread%s, cpu\", \"mcps\": %.6g, \"from\": \"measured now\"}}\n",
+		           best->threads, best->threads == 1 ? "" : "s", row_best(b, best));
+	else
+		buf_puts(out, "null}\n");
+}
+
+/* ---- what there is ---- */
+
+static void list_text(const Bench *b)
+{
+	buf_printf(b->out, "%-8s %s\n", "isa", "here");
+	for (int i = 0; i < ISA_COUNT; i++)
+		buf_printf(b->out, "%-8s %s\n", isa_name(i), i == b->isa ? "used" : isa_has(i) ? "yes" : "no");
+	buf_printf(b->out, "\nthreads  %u\n\n%-8s %5s  %-5s  %s\n", b->cpus.count, "work", "batch", "input", "network");
+	for (uint32_t i = 0; i < spec_count; i++)
+		buf_printf(b->out, "%-8s %5s  %-5s  %s\n", specs[i].work->name, specs[i].batch,
+		           specs[i].index ? "index" : "dense", specs[i].work->shape);
+}
+
+static void list_json(const Bench *b)
+{
+	buf_puts(b->out, "{\"isas\": [");
+	for (int i = 0; i < ISA_COUNT; i++)
+		buf_printf(b->out, "%s{\"isa\": \"%s\", \"here\": %s, \"used\": %s}", i ? ", " : "", isa_name(i),
+		           isa_has(i) ? "true" : "false", i == b->isa ? "true" : "false");
+	buf_printf(b->out, "], \"threads\": %u, \"works\": [", b->cpus.count);
+	for (uint32_t i = 0; i < spec_count; i++)
+		buf_printf(b->out, "%s{\"work\": \"%s\", \"batch\": \"%s\", \"input\": \"%s\"}", i ? ", " : "", specs[i].work->name,
+		           specs[i].batch, specs[i].index ? "index" : "dense");
+	buf_puts(b->out, "]}\n");
+}
+
+void cpu_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
+{
+	Bench b = { .cx = cx, .out = out, .rounds = 5 };
+
+	if (argc < 1)
+		fail(cx, MP_BAD_INPUT, "name a command", "cpu does what?");
+	if (strcmp(argv[0], "bench"))
+		fail(cx, MP_BAD_INPUT, "its one command is bench", "cpu has no command '%s'", argv[0]);
+	for (int i = 1; i < argc; i++)
+		take_word(&b, argv[i]);
+	check_only(&b);
+	b.isa = isa_choose(cx);
+	b.cpus = cpus_here(cx);
+	if (b.list) {
+		(b.json ? list_json : list_text)(&b);
+		return;
+	}
+	teams_make(&b);
+	make_rows(&b);
+	measure(&b);
+	(b.json ? report_json : report_text)(&b);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* What this computer could do at most.  In: how many threads.  Out: multiply-adds or tile products a second from
+ * registers, bytes a second copied in memory.
+ *
+ * All threads start a window together and each counts what it does until its time is over; the rates of a window are
+ * added, and the best window counts, which other work on the computer disturbed least. */
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+enum { WINDOWS = 10, MOST_CPUS = CPU_SETSIZE };
+
+/* Does something for about so many seconds; a rate. */
+typedef struct Job Job;
+typedef double WindowFn(const Job *j, char *memory, double seconds);
+
+struct Job {
+	const Cpus *cpus;
+	WindowFn *window;
+	CeilingFn *fn;                    /* what window_arithmetic calls */
+	size_t bytes;                     /* of memory for each thread; 0: needs none */
+	pthread_mutex_t gate;             /* held until all threads are there */
+	pthread_barrier_t together;
+};
+
+typedef struct Hand { Job *job; uint32_t number; double rate[WINDOWS]; pthread_t thread; } Hand;
+
+Cpus cpus_here(Ctx *cx)
+{
+	cpu_set_t set;
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	Cpus c = { .count = 0 };
+
+	if (sched_getaffinity(0, sizeof set, &set))
+		return (Cpus){ .count = online > 0 ? (uint32_t)online : 1 };
+	c.number = NEW(&cx->keep, MOST_CPUS, int);
+	for (int i = 0; i < MOST_CPUS; i++)
+		if (CPU_ISSET(i, &set))
+			c.number[c.count++] = i;
+	return c;
+}
+
+CeilingFn *ceiling_of(int isa)
+{
+#if defined __x86_64__
+	static CeilingFn *const fns[ISA_COUNT] = { ceiling_generic, ceiling_avx2, ceiling_avx512, ceiling_amx };
+	return fns[isa];
+#else
+	(void)isa;
+	return ceiling_generic;
+#endif
+}
+
+/* ---- what a thread does in a window ---- */
+
+static double window_arithmetic(const Job *j, char *memory, double seconds)
+{
+	double began = clock_seconds(), now, done = 0;
+	uint64_t turns = 1;
+
+	(void)memory;
+	do {
+		done += j->fn(turns);
+		now = clock_seconds() - began;
+		if (now < seconds / 16)                      /* few looks at the clock */
+			turns *= 2;
+	} while (now < seconds);
+	return done / now;
+}
+
+static double window_copy(const Job *j, char *memory, double seconds)
+{
+	double began = clock_seconds();
+	size_t half = j->bytes / 2;
+
+	(void)seconds;
+	if (!memory)
+		return 0;
+	memcpy(memory + half, memory, half);
+	return (double)j->bytes / (clock_seconds() - began);
+}
+
+/* ---- threads ---- */
+
+static void pin(const Cpus *c, uint32_t number)
+{
+	cpu_set_t set;
+
+	if (!c->number)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(c->number[number % c->count], &set);
+	sched_setaffinity(0, sizeof set, &set);
+}
+
+/* Touched first by the thread that uses it. */
+static char *memory_take(size_t bytes)
+{
+	char *memory = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, bytes, MADV_HUGEPAGE);
+	memset(memory, 1, bytes);
+	return memory;
+}
+
+static void *hand_main(void *arg)
+{
+	Hand *h = arg;
+	Job *j = h->job;
+	const double seconds = 0.002;
+
+	pin(j->cpus, h->number);
+	char *memory = memory_take(j->bytes);
+	pthread_mutex_lock(&j->gate);
+	pthread_mutex_unlock(&j->gate);
+	for (int i = 0; i < WINDOWS; i++) {
+		pthread_barrier_wait(&j->together);
+		h->rate[i] = j->window(j, memory, seconds);
+	}
+	if (memory)
+		munmap(memory, j->bytes);
+	return NULL;
+}
+
+/* The best window of all threads together; 0 if there are no threads to be had. */
+static double job_run(Ctx *cx, Job *j, uint32_t threads)
+{
+	Hand *hand = NEW(&cx->scratch, threads, Hand);
+	double best = 0;
+	uint32_t there;
+
+	pthread_mutex_init(&j->gate, NULL);
+	pthread_mutex_lock(&j->gate);
+	for (there = 0; there < threads; there++) {
+		hand[there] = (Hand){ .job = j, .number = there };
+		if (pthread_create(&hand[there].thread, NULL, hand_main, &hand[there]))
+			break;
+	}
+	pthread_barrier_init(&j->together, NULL, there ? there : 1);
+	pthread_mutex_unlock(&j->gate);
+	for (uint32_t i = 0; i < there; i++)
+		pthread_join(hand[i].thread, NULL);
+	pthread_barrier_destroy(&j->together);
+	pthread_mutex_destroy(&j->gate);
+	for (int w = 0; w < WINDOWS; w++) {
+		double sum = 0;
+		for (uint32_t i = 0; i < there; i++)
+			sum += hand[i].rate[w];
+		best = sum > best ? sum : best;
+	}
+	return best * 1e-9;
+}
+
+double ceiling_gflops(Ctx *cx, const Cpus *c, uint32_t threads, CeilingFn *fn)
+{
+	Job j = { .cpus = c, .window = window_arithmetic, .fn = fn };
+
+	return job_run(cx, &j, threads);
+}
+
+/* More than caches hold, of all threads together, and not much of the computer's memory. */
+double ceiling_copy(Ctx *cx, const Cpus *c, uint32_t threads)
+{
+	const uint64_t most = memory_total() / 8, wanted = (uint64_t)256 << 20, line = 4096;
+	uint64_t bytes = (most < wanted ? most : wanted) / threads / line * line;
+	Job j = { .cpus = c, .window = window_copy, .bytes = bytes };
+
+	return job_run(cx, &j, threads);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* cpu: networks on this computer's own vector units.
+ *
+ *   Plan --layout.c--> Layout (parts, panels) --run.c, steps.c--> sums of weight changes --update.c--> weights
+ *                                                  batch.c: leaves over threads
+ *
+ * Cases are rows.  A row holds every unit of the network in a column of its own; units that are computed alike stand side
+ * by side and are called a part.  Weights from a run of columns to a part are a panel: a small dense matrix.  What a pass
+ * does with a panel is one Product (kern/kern.h), and everything between products is element by element.  So the order
+ * in which a sum is formed is the order of columns, which is canonical, or of rows, which is that of the batch: nothing
+ * here depends on the kind of vectors, on threads, or on how rows are cut into chunks. */
+#ifndef CPU_H
+#define CPU_H
+
+#include "isa.h"
+#include "kern/kern.h"
+#include "lib.h"
+
+typedef struct Codes Codes;
+
+enum { MAX_THREADS = 4096 };
+enum { MAX_SUMS = 32 };           /* of weight changes in a worker's hands: more than twice 1 + log2(MAX_LEAVES) */
+
+/* ---- layout.c: where units and weights stand ---------------------------------------------------------------------- */
+
+/* A recurrent network computes parts that lie on a way from a context back to its source step by step; what such parts
+ * do not need is computed before, for all cases at once, and what nothing of them needs, after. */
+enum { PHASE_BEFORE, PHASE_STEPPED, PHASE_AFTER };
+
+/* Units of one group that stand side by side and have the same sources. */
+typedef struct Part {
+	Unit first;
+	uint32_t count;
+	uint32_t col;             /* of its first unit; a multiple of LANES, as is the room that follows */
+	uint32_t level;           /* 0: not computed, but an input or a context */
+	int fn, role;
+	int32_t group;
+	uint32_t input, output;   /* number of its first unit among the inputs or outputs */
+	uint32_t in, ins;         /* panels into it: panel[in] ..., by source */
+	uint32_t out, outs;       /* what leads out of it: outlet[out] ..., by target */
+	bool one;                 /* the column after the last unit is always 1, for a panel that has the true unit's weights */
+	bool error;               /* errors must reach it */
+	bool own;                 /* it is an output whose units also get errors from elsewhere */
+	bool gaps;                /* its units differ in their sources, and its panels have gaps */
+	int phase;                /* PHASE_... */
+} Part;
+
+/* Links that are too few for a matrix, one by one. */
+typedef struct LinkList {
+	uint64_t *at;             /* [targets + 1] links of target t, in canonical order, are at[t] .. at[t + 1] - 1 */
+	uint32_t *from, *to;      /* [links] columns */
+	uint64_t *by_source;      /* [links] their numbers, by source and, for one source, by target */
+	uint64_t links;
+	struct LinkKind *kind; uint32_t kinds; /* links of blocks with the same rate */
+} LinkList;
+typedef struct LinkKind { double rate; bool frozen; uint32_t *real; } LinkKind;   /* a bit for each link, as Sweep wants it */
+
+/* Weights from `sources` columns to the columns of a part.  By source: a row of weights for each source; by target: a row
+ * for each target.  Rows are padded to full sixteens; the padding means nothing.  A pass that needs the other form has a
+ * copy of it. */
+typedef struct Panel {
+	uint32_t part, from;      /* numbers of the parts it leads to and from */
+	uint32_t source;          /* first column it leads from */
+	uint32_t sources, targets;
+	bool bias;                /* the true unit's weights come after those of the sources, as one source more */
+	bool by_source;
+	bool frozen;
+	double rate;              /* factor on the learning rate */
+	uint64_t link;            /* of target t and source s it is net->row[t] + link + s, where `real` is NULL */
+	uint64_t bias_link;       /* of target t: net->row[t] + bias_link */
+	uint32_t *real;           /* NULL: every place is a link; else a bit for each, as Sweep wants it */
+	LinkList *list;           /* NULL; else it is no matrix: weights stand in the order of the list, from, sources mean nothing */
+	uint64_t at;              /* of its weights, in floats */
+	uint32_t row;             /* floats in a row */
+	uint64_t copy;            /* of the other form, in `copies`; NONE: there is none */
+	uint32_t copy_row;
+} Panel;
+#define NONE UINT64_MAX
+
+/* A panel that leads out of a part; of a list, those of its by_source that do. */
+typedef struct Outlet { uint32_t part, panel; uint64_t first, count; } Outlet;
+
+typedef struct Layout {
+	const Net *net;
+	Part *part;      uint32_t parts;   /* by first unit; part 0 is the true unit */
+	Panel *panel;    uint32_t panels;
+	Outlet *outlet;  uint32_t outlets; /* by source part and, inside it, by target */
+	uint32_t *forward;        /* parts that are computed, sources before targets */
+	uint32_t forwards;
+	uint32_t cols;            /* of a row */
+	uint32_t *col_of;         /* [units] */
+	uint32_t inputs, outputs; /* how many parts are inputs and outputs, */
+	uint32_t input, output;   /* and which is the first of them */
+	double largest_output;    /* what no output exceeds, either way; infinite if there is no such number */
+	uint32_t outputs_padded;  /* units of all outputs, in full sixteens */
+	uint64_t room, copies;    /* floats for weights, and for their other forms */
+	bool index;               /* inputs come as index lists */
+	bool lists;               /* some links are computed one by one */
+	bool recalled;            /* some context remembers inputs */
+	bool owns;                /* some output has errors of its own and others */
+	bool nets;                /* net inputs must be kept beside outputs: some unit function needs them */
+} Layout;
+
+Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index);
+uint64_t panel_size(const Panel *p);                         /* floats */
+uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source); /* from p->at; source == sources: the true unit */
+/* Calls fn for every link of the layout: its number, and where its weight stands. */
+typedef void LinkFn(void *arg, uint64_t link, uint64_t place);
+void layout_links(const Layout *l, LinkFn *fn, void *arg);
+void layout_print(const Layout *l, Buf *out);
+
+/* ---- program ------------------------------------------------------------------------------------------------------- */
+
+/* Rows of cases that a thread works on, taken once.  Arrays of rows are [rows][cols] unless it says otherwise. */
+typedef struct Space {
+	uint32_t rows;            /* there is room for so many */
+	uint32_t chunk;           /* and of the data bound now so many are taken at a time */
+	float *act, *err, *net;   /* outputs; errors, then deltas; net inputs, where a unit function wants them back */
+	float *own;               /* where an output unit has targets of its own: the error it makes itself */
+	float *y;                 /* [rows][targets] */
+	float *out;               /* [rows][outputs, padded], where outputs are not one part */
+	float *room;              /* for codes_right */
+	size_t rooms;
+	float *weight, *value;    /* [rows] weights and errors of the cases */
+	uint8_t *verdict;         /* [rows] VERDICT_... */
+	const uint32_t **index;   /* [rows] index lists: where they are, */
+	const float **values;
+	uint32_t *lengths;        /* and how long */
+	float *x;                 /* [inputs] of one case, where they are not one part */
+	uint64_t *cases;          /* [rows] which case of the data a row is */
+	uint32_t *begin;          /* [rows + 1] first rows of the examples in hand */
+	uint32_t examples;
+	uint32_t *step;           /* [rows] rows in the order of steps: first cases of all sequences, second cases, ... */
+	uint32_t *step_at;        /* [rows + 1] where each step begins there */
+	uint32_t steps;
+	struct HalfSpace *half;   /* with bf16: half.h */
+	float *sum[MAX_SUMS];     /* [room] each: sums of weight changes, a stack */
+	uint32_t sums, depth;
+	bool fresh;               /* nobody has written to its rows yet, */
+	uint32_t touched;         /* nor to sums from this one on */
+} Space;
+
+struct Program {
+	const Net *net;
+	const Plan *plan;
+	const Options *opt;       /* the run's own: what may change during a run, changes here too */
+	const Rule *rule;
+	Formula formula;
+	int isa;
+	const Kern *kern;
+	Layout *layout;
+	float *w, *state[MAX_STATE];  /* [room] */
+	float *copies;                /* [copies] other forms of the weights */
+	float *zero;                  /* a row of zeros, as long as any */
+	double *norm;                 /* [links] where the rule needs the length of the gradient, */
+	uint8_t *frozen;              /* and which links do not count for it */
+	float *pending;               /* [room] the sum of weight changes that waits for an update */
+	bool has_pending;
+
+	Arena bound;              /* what is kept until other data is bound */
+	struct Halves *half;      /* NULL: all is fp32; else half.h */
+
+	const Data *data;         /* bound */
+	bool index;               /* its inputs are index lists */
+	Scorer scorer;
+	Codes *codes, *table;     /* NULL: it has none; the last there was */
+	uint64_t longest;         /* cases of its longest example */
+	Pool *pool;               /* NULL: one thread */
+	uint32_t threads;
+	Space *space;             /* [threads] */
+	Tally *tally;             /* [MAX_LEAVES] */
+	struct Online *online;    /* NULL: not in this way */
+	struct TinyRun *tiny;     /* NULL: not in this way */
+};
+
+/* ---- target.c: the hooks, and what all share ------------------------------------------------------------------------ */
+
+float *floats_take(Arena *a, size_t n);                      /* zeroed, on a cache line, in full sixteens */
+typedef struct Form { const float *w; size_t row; } Form;
+Form form_by_source(const Program *p, const Panel *panel);
+Form form_by_target(const Program *p, const Panel *panel);
+
+/* ---- run.c: rows of cases forward and backward --------------------------------------------------------------------- */
+
+/* All work on rows first .. first + rows - 1 of the space; those of a network that remembers, on the examples in hand. */
+void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets); /* what s->cases says */
+void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
+void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back); /* back: errors of outputs too */
+void rows_backward(const Program *p, Space *s, uint32_t first, uint32_t rows);
+void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t);
+void rows_outputs(const Program *p, const Space *s, uint32_t row, double *out);
+/* Adds to sum, or sets it where it is fresh.  Thread i of n takes its share of the weights. */
+void rows_gradient(const Program *p, const Space *s, uint32_t rows, bool fresh, uint32_t i, uint32_t n, float *sum);
+
+/* ---- batch.c: leaves of a batch over threads ----------------------------------------------------------------------- */
+
+void space_take(Ctx *cx, Program *p);                        /* buffers for the data that is bound */
+Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
+Status batch_one(Program *p, const Batch *b, Tally *t);      /* online: the case waits for its update, */
+void batch_sum(Program *p);                                  /* or it becomes a sum of weight changes after all */
+Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);
+
+/* ---- update.c ------------------------------------------------------------------------------------------------------ */
+
+void update_apply(Program *p, const Update *u);
+void update_copies(Program *p);                              /* other forms of all weights, after they were set */
+
+/* ---- online.c: batches of one case --------------------------------------------------------------------------------- */
+
+typedef struct Online Online;
+Online *online_make(Ctx *cx, const Program *p);              /* for the layout; NULL: not in this way */
+void online_begin(Program *p);                               /* after weights or state were set */
+void online_prepare(const Program *p, const Space *s);       /* before row 0 goes forward */
+void online_wait(Program *p);                                /* row 0 of the first space waits for its update */
+bool online_waits(const Program *p);
+void online_forget(Program *p);                              /* it does no longer */
+void online_apply(Program *p, const Update *u);
+void online_settle(Program *p);                              /* before anybody else looks at weights */
+
+/* ---- tiny.c: whole epochs of networks with no more than sixteen computed units -------------------------------------- */
+
+typedef struct TinyRun TinyRun;
+TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);     /* for the data bound; NULL: not in this way */
+uint64_t tiny_epochs(Program *p, TinyRun *r, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop,
+                     Tally *tally);                          /* as Target.epochs */
+
+/* ---- codes.c: is a code word nearer than the target's own? --------------------------------------------------------- */
+
+Codes *codes_make(Ctx *cx, Codes *old, const Data *d);       /* old again if it will do; NULL: the data has none */
+enum { CODES_ROWS = 32 };                                    /* are looked at at a time, */
+size_t codes_room(const Codes *c);                           /* in so many floats of room */
+typedef struct CodesArgs {
+	const Scorer *scorer;
+	const Kern *kern;
+	double most;              /* what no output exceeds, or infinite */
+	uint32_t rows;
+	const float *out, *y;     /* y: [rows][targets] */
+	size_t row;
+	float *room;
+	uint8_t *verdict;         /* [rows] VERDICT_RIGHT is added where it is so */
+} CodesArgs;
+void codes_right(const Codes *c, const CodesArgs *a);
+
+#endif

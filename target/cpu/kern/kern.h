@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernels of the cpu target: what does all the arithmetic, once for each kind of vector unit.
+ *
+ * The kernels are written once (the .inc files of this folder) in words of sixteen floats, and built three times:
+ *
+ *   vec_generic.h, vec_avx2.h, vec_avx512.h     sixteen floats, and what can be done to them
+ *   product.inc, lists.inc, links.inc, units.inc, score.inc, codes.inc, update.inc, online.inc, tiny.inc
+ *   generic.c, avx2.c, avx512.c                 one of the first, all of the second, one Kern
+ *
+ * Every lane is one chain of correctly rounded operations in an order that the arguments alone decide, so all three give
+ * the same bits.  Rows are rows of cases.  Columns are counted in full sixteens: rows are as long as cols rounded up
+ * to a multiple of LANES says, kernels may compute and write all of it, and what lies past cols means nothing.  No kernel
+ * needs alignment, but cache lines like it.  Tiny numbers count as zero: whoever calls has set the CPU so. */
+#ifndef KERN_H
+#define KERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib.h"
+#include "seeds.h"
+
+enum { LANES = 16 };
+
+/* c[m][n] = start[m][n] + a[m][0] b[0][n] + a[m][1] b[1][n] + ..., each element one chain of fused multiply-adds in this
+ * order.  All three passes are of this form:
+ *
+ *                rows m        columns n       depth k         a                  b
+ *   forward      cases         target units    source units    outputs            weights, by source
+ *   backward     cases         source units    target units    deltas             weights, by target
+ *   gradient     target units  source units    cases           deltas             outputs
+ *   or           source units  target units    cases           outputs            deltas                            */
+typedef struct Product {
+	uint32_t rows, cols, depth;
+	const float *a;                   /* a[m][k] is a[m * a_row + k * a_step] */
+	size_t a_row, a_step;
+	const float *b;                   /* b[k][n] is b[k * b_row + n] */
+	size_t b_row;
+	const float *start;               /* start_row 0: the same row for all */
+	size_t start_row;
+	float *c;                         /* may be start */
+	size_t c_row;
+	const uint32_t *at;               /* NULL, or the numbers of the rows of a and c (and start, unless start_row is 0) */
+} Product;
+
+/* Inputs as index lists, a list for each row: c[m] = start[m] + value b[index] + ...; and the gradient of it. */
+typedef struct Lists {
+	uint32_t rows, cols;
+	const uint32_t *const *index;     /* [rows] ascending */
+	const float *const *value;        /* [rows], NULL: all ones */
+	const uint32_t *count;            /* [rows] */
+	uint32_t low, high;               /* only indices from low to high - 1 count; low stands in row 0 of b or sum */
+	const float *b;                   /* forward: weights, by source */
+	size_t b_row;
+	const float *start;
+	size_t start_row;
+	float *c;
+	size_t c_row;
+	const uint32_t *at;               /* NULL, or the numbers of the rows of c (and start); index, value and count have them too */
+	const float *delta;               /* gradient: sum[index][n] = delta[m][n] value + sum[index][n], rows in order */
+	size_t delta_row;
+	float *sum;
+	size_t sum_row;
+} Lists;
+
+/* Links one by one: forward for `targets` units, c[m][t] = start + ... in the order of the list; backward into the sources
+ * of some links, err[m][from] += delta[m][to] w; gradient of all. */
+typedef struct Links {
+	uint32_t rows;
+	const uint32_t *at;               /* NULL, or the numbers of the rows */
+	size_t row;                       /* floats from one row to the next */
+	const uint64_t *first;            /* forward: [targets + 1] the links of each target */
+	uint32_t targets;
+	const uint32_t *from, *to;        /* columns; readable in full sixteens */
+	const uint64_t *order;            /* backward: [links] numbers of the links, by source; else 0, 1, ... */
+	uint64_t links;
+	const float *w;
+	const float *act, *delta;
+	float *c;                         /* forward: of the first target; backward: err, of column 0 */
+	float *sum;                       /* gradient, in the order of the links; full sixteens */
+} Links;
+
+/* Some columns of some rows: net inputs, outputs or errors of one span of units. */
+typedef struct Rows {
+	uint32_t rows, cols;
+	const uint32_t *at;               /* NULL, or the numbers of the rows */
+	size_t row;                       /* from one row to the next */
+} Rows;
+
+/* Outputs against targets, for one output group.  Per case and output, with y not NaN (else nothing):
+ * what goes back is weight * slope of the error, or, matched, weight * (o - y) (softmax: weight * (o * sum of the row's y - y));
+ * value[m] += weight * error summed over the row. */
+typedef struct Errors {
+	Rows of;                          /* of out and back */
+	int error;                        /* ERR_... */
+	int fn;                           /* FN_... of the units */
+	const float *out;
+	const float *y;                   /* [rows][y_row], row m of it is the m-th case, whatever `at` says; NaN: no target */
+	size_t y_row;
+	const float *weight;              /* [rows] or NULL */
+	float *back;                      /* NULL: not wanted */
+	float *value;                     /* [rows] */
+} Errors;
+
+/* Right and within, over rows of all outputs: see lib/score.c for what they mean. */
+enum { RIGHT_LARGEST, RIGHT_SIDE, RIGHT_NONE };
+typedef struct Scores {
+	Rows of;
+	const float *out;
+	const float *y;
+	size_t y_row;
+	float threshold, middle;
+	int right;                        /* RIGHT_...: by the largest output, by the side of the middle, or not asked for here */
+	uint8_t *verdict;                 /* [rows] SCORED | RIGHT | WITHIN */
+} Scores;
+enum { VERDICT_SCORED = 1, VERDICT_RIGHT = 2, VERDICT_WITHIN = 4 };
+
+/* Weights after a single case, whose gradient is the product of a and b, by the rule of momentum. */
+typedef struct Outer {
+	uint32_t rows, cols;
+	const float *a;                   /* [rows], NULL: all ones */
+	const float *b;                   /* [cols] */
+	const uint32_t *index;            /* NULL, or row i of a is row index[i] - low of the weights */
+	uint32_t low;
+	float *w, *step;
+	size_t row;
+	float rate, momentum, decay;
+} Outer;
+
+/* Outputs and targets as bits: above one half or not.  At most 64 columns. */
+typedef struct HalfRows {
+	uint32_t rows, cols;
+	const float *out, *y;
+	size_t row, y_row;
+	uint64_t *of_out, *of_y;          /* [rows] */
+	bool *plain;                      /* [rows] no output is one half, and every target is 0 or 1 */
+} HalfRows;
+
+/* Distances of a row to all of some points: is any point nearer than the row's own? */
+enum { NEARER_NO, NEARER_YES, NEARER_DOUBT };     /* doubt: some differ by less than the margin, or are not finite */
+typedef struct Nearer {
+	uint32_t rows, cols;              /* cols in full sixteens */
+	const float *distance;
+	size_t row;
+	const uint32_t *own;              /* [rows] */
+	const float *margin;              /* [rows] */
+	uint8_t *verdict;                 /* [rows] NEARER_... */
+} Nearer;
+
+/* One update of n weights, n a multiple of LANES, all of one block. */
+typedef struct Sweep {
+	const Formula *formula;
+	float param[P_COUNT];             /* the rate is the block's own */
+	const float *own;                 /* NULL, or instead of param: [P_COUNT][LANES], for each lane its own */
+	float *variable[2 + MAX_STATE];   /* g, w, state */
+	const uint32_t *real;             /* NULL, or a bit for each: those without one keep weight and state */
+	size_t n;
+} Sweep;
+
+/* A network so small that sixteen lanes hold all its computed units: a pass over all cases and an update in one call.
+ * Weights, gradients and state are matrices [sources][LANES]: rows by unit, true, inputs and the others; lanes by computed
+ * unit.  Cases stand in blocks of sixteen: act is [rows][blocks][LANES], and so on. */
+typedef struct TinyUnit {
+	uint8_t row, lane;
+	bool bias;
+	uint16_t in, ins;                 /* its sources, rows: from[in] ... */
+	uint16_t out, outs;               /* its targets, lanes: to[out] ... */
+} TinyUnit;
+typedef struct TinyPart { uint32_t first, end; int fn; bool is_output; } TinyPart; /* units that are computed side by side */
+typedef struct Tiny {
+	uint32_t cases, blocks, sources, units, outputs;  /* sources: rows, in fours */
+	const TinyUnit *unit;             /* [units] sources before targets */
+	const TinyPart *part;
+	uint32_t parts;
+	const uint8_t *from, *to, *output;/* output: [outputs] which unit is the j-th */
+	float *act, *delta, *y;
+	const uint32_t *wanted;           /* [outputs][blocks] a bit for each case: this is its largest target */
+	const uint32_t *before;           /* its largest target comes later; of a lone output: the target is above the middle */
+	bool matched;                     /* cross-entropy of sigmoids; else squared error */
+	/* No more than eight cases, outputs side by side: rows of act, delta and y are eight floats long, and a word of wanted and
+	 * before is of two outputs, the second in bits 8 to 15. */
+	bool eight;
+	float offset, threshold, middle;
+} Tiny;
+
+typedef struct Kern {
+	const char *name;
+	void (*product)(const Product *p);
+	void (*lists_forward)(const Lists *l);
+	void (*lists_gradient)(const Lists *l);
+	void (*links_forward)(const Links *l);
+	void (*links_backward)(const Links *l);
+	void (*links_gradient)(const Links *l);
+	void (*units)(const Rows *r, int fn, const float *net, float *out);   /* out may be net */
+	/* err becomes err * (slope + offset); net is looked at by gaussian alone. */
+	void (*deltas)(const Rows *r, int fn, float offset, const float *net, const float *out, float *err);
+	void (*errors)(const Errors *e);
+	void (*scores)(const Scores *s);
+	void (*halves)(const HalfRows *h);
+	void (*nearer)(const Nearer *n);
+	void (*update)(const Sweep *s);
+	void (*outer)(const Outer *o);
+	void (*catch_up)(const Outer *o, const uint32_t *missed);            /* missed: by row of the weights; a, b are not looked at */
+	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally);           /* adds to the tally */
+	void (*seeds_load)(const Seeds *s, uint32_t cases, uint64_t first, const uint32_t *lane);
+	void (*seeds_pass)(const Seeds *s, uint32_t cases, bool fresh, float *sum, SeedTally *t);
+	uint32_t (*seeds_due)(const SeedTally *t, const SeedEnds *e);         /* lane i is bit i */
+	void (*add)(float *into, const float *from, size_t n);                /* n a multiple of LANES */
+	void (*transpose)(uint32_t rows, uint32_t cols, const float *from, size_t from_row, float *to, size_t to_row);
+} Kern;
+
+extern const Kern kern_generic, kern_avx2, kern_avx512;
+
+#endif

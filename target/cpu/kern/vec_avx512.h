@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Sixteen floats with AVX-512: what the kernels are written in.  vec_generic.h says what each word means. */
+#ifndef VEC_H
+#define VEC_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VEC_ACCUMULATORS 27       /* registers that hold sums in a product; the rest hold operands */
+#define VEC_DEEPEST 256           /* so many k of a product in one go, where the rows of a stand side by side */
+
+typedef __m512 V;
+typedef __m512i I;
+typedef __mmask16 M;
+
+static inline V v_set(float x) { return _mm512_set1_ps(x); }
+static inline V v_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline V v_load_first(const float *p, uint32_t n) { return _mm512_maskz_loadu_ps((M)((1u << n) - 1), p); }
+static inline void v_store(float *p, V a) { _mm512_storeu_ps(p, a); }
+static inline V v_add(V a, V b) { return _mm512_add_ps(a, b); }
+static inline V v_sub(V a, V b) { return _mm512_sub_ps(a, b); }
+static inline V v_mul(V a, V b) { return _mm512_mul_ps(a, b); }
+static inline V v_div(V a, V b) { return _mm512_div_ps(a, b); }
+static inline V v_sqrt(V a) { return _mm512_sqrt_ps(a); }
+static inline V v_fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
+static inline V v_fnma(V a, V b, V c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline V v_min(V a, V b) { return _mm512_min_ps(a, b); }
+static inline V v_max(V a, V b) { return _mm512_max_ps(a, b); }
+static inline V v_neg(V a) { return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN))); }
+static inline V v_abs(V a) { return _mm512_abs_ps(a); }
+static inline V v_sign_from(V a, V b)
+{
+	__m512i sign = _mm512_set1_epi32(INT32_MIN);             /* bits of b where it is set, else of a */
+	return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(sign, _mm512_castps_si512(b), _mm512_castps_si512(a), 0xca));
+}
+
+static inline M v_lt(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+static inline M v_le(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+static inline M v_eq(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+static inline M v_nan(V a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
+static inline V v_select(M m, V a, V b) { return _mm512_mask_blend_ps(m, b, a); }
+static inline M m_and(M a, M b) { return (M)(a & b); }
+static inline M m_or(M a, M b) { return (M)(a | b); }
+static inline M m_but(M a, M b) { return (M)(a & ~b); }
+static inline uint32_t m_bits(M m) { return m; }
+static inline M m_of(uint32_t bits) { return (M)bits; }
+static inline M m_first(uint32_t n) { return (M)((1u << n) - 1); }
+
+static inline I v_bits(V a) { return _mm512_castps_si512(a); }
+static inline V i_float(I a) { return _mm512_castsi512_ps(a); }
+static inline V i_value(I a) { return _mm512_cvtepi32_ps(a); }
+static inline I i_set(int32_t x) { return _mm512_set1_epi32(x); }
+static inline I i_add(I a, I b) { return _mm512_add_epi32(a, b); }
+static inline I i_sub(I a, I b) { return _mm512_sub_epi32(a, b); }
+static inline I i_and(I a, I b) { return _mm512_and_si512(a, b); }
+static inline I i_shl23(I a) { return _mm512_slli_epi32(a, 23); }
+static inline I i_sar23(I a) { return _mm512_srai_epi32(a, 23); }
+
+/* Lanes i and i + 8, then 4, 2, 1. */
+static inline float v_sum(V a)
+{
+	__m256 h = _mm256_add_ps(_mm512_castps512_ps256(a), _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)));
+	__m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+
+	q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+	return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
+}
+
+static inline float v_largest(V a) { return _mm512_reduce_max_ps(a); }
+
+/* Elements inside quarters by two rounds of unpacking, then the quarters themselves. */
+static inline void v_transpose16(V r[16])
+{
+	V t[16];
+
+	for (int i = 0; i < 16; i += 2) {
+		t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+		t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+	}
+	for (int i = 0; i < 16; i += 4)
+		for (int k = 0; k < 2; k++) {
+			__m512d a = _mm512_castps_pd(t[i + k]), b = _mm512_castps_pd(t[i + 2 + k]);
+			r[i + 2 * k] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+			r[i + 2 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+		}
+	for (int i = 0; i < 4; i++) {
+		V a = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88), b = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+		V c = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd), d = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+		t[i] = _mm512_shuffle_f32x4(a, b, 0x88);
+		t[i + 8] = _mm512_shuffle_f32x4(a, b, 0xdd);
+		t[i + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
+		t[i + 12] = _mm512_shuffle_f32x4(c, d, 0xdd);
+	}
+	for (int i = 0; i < 16; i++)
+		r[i] = t[i];
+}
+
+static inline void v_store8(float *p, V a) { _mm256_storeu_ps(p, _mm512_castps512_ps256(a)); }
+static inline V v_load8(const float *p) { return _mm512_castps256_ps512(_mm256_loadu_ps(p)); }
+static inline V v_swap(V a) { return _mm512_shuffle_f32x4(a, a, 0x4e); }
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Sixteen floats in plain C: what the kernels are written in, for any CPU.
+ *
+ * V is sixteen floats, I sixteen 32-bit integers, M sixteen truths.  Every operation on V is one correctly rounded IEEE
+ * operation per lane, so that a kernel made of them gives the same bits on every machine; tiny numbers count as zero
+ * because whoever calls kernels has set the CPU so (cpu_enter). */
+#ifndef VEC_H
+#define VEC_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define VEC_ACCUMULATORS 2        /* registers that hold sums in a product */
+#define VEC_DEEPEST 256           /* so many k of a product in one go, where the rows of a stand side by side */
+
+typedef float V __attribute__((vector_size(64)));
+typedef int32_t I __attribute__((vector_size(64)));
+typedef I M;                      /* -1 or 0 in every lane */
+
+static inline V v_set(float x) { return (V){ x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x }; }
+static inline V v_load(const float *p) { V a; memcpy(&a, p, sizeof a); return a; }
+static inline V v_load_first(const float *p, uint32_t n)                           /* the first n, 0 .. 16, then zeros; touches no more */
+{
+	V a = { 0 };
+
+	for (uint32_t i = 0; i < n; i++)
+		a[i] = p[i];
+	return a;
+}
+static inline void v_store(float *p, V a) { memcpy(p, &a, sizeof a); }
+static inline V v_add(V a, V b) { return a + b; }
+static inline V v_sub(V a, V b) { return a - b; }
+static inline V v_mul(V a, V b) { return a * b; }
+static inline V v_div(V a, V b) { return a / b; }
+
+static inline V v_sqrt(V a)
+{
+	for (int i = 0; i < 16; i++)
+		a[i] = sqrtf(a[i]);
+	return a;
+}
+
+/* a b + c, rounded once.  The product is exact in double; the sum is rounded to odd there (where a bit is lost the last
+ * one is made 1), so that rounding it again to float gives what one rounding would have.  libm's fmaf would not take
+ * tiny numbers as zero.  Two at a time, as baseline x86-64 can; what infinities and NaN lose is NaN and changes nothing.
+ * Not inline: the kernels have many of these. */
+typedef float Pair __attribute__((vector_size(8)));
+typedef double Doubles __attribute__((vector_size(16)));
+typedef int64_t Double_bits __attribute__((vector_size(16)));
+
+static inline Pair pair_fma(Pair a, Pair b, Pair c)
+{
+	Doubles p = __builtin_convertvector(a, Doubles) * __builtin_convertvector(b, Doubles), wide = __builtin_convertvector(c, Doubles);
+	Doubles s = p + wide, back = s - p, lost = (p - (s - back)) + (wide - back);
+	Double_bits below = lost < 0, odd = below | (lost > 0);
+	Double_bits bits = ((Double_bits)s + (odd & (below ^ (s < 0)))) | (odd & 1);     /* towards zero, then odd */
+
+	return __builtin_convertvector((Doubles)bits, Pair);
+}
+
+static __attribute__((noinline)) V v_fma(V a, V b, V c)
+{
+	Pair x[8], y[8], z[8];
+
+	memcpy(x, &a, sizeof x);
+	memcpy(y, &b, sizeof y);
+	memcpy(z, &c, sizeof z);
+	for (int i = 0; i < 8; i++)
+		z[i] = pair_fma(x[i], y[i], z[i]);
+	memcpy(&c, z, sizeof z);
+	return c;
+}
+
+static inline V v_fnma(V a, V b, V c) { return v_fma((V)((I)a ^ INT32_MIN), b, c); }  /* c - a b, rounded once */
+
+static inline V v_bits_select(I m, V a, V b) { return (V)((m & (I)a) | (~m & (I)b)); }
+static inline V v_min(V a, V b) { return v_bits_select(a < b, a, b); }   /* b where they do not compare */
+static inline V v_max(V a, V b) { return v_bits_select(a > b, a, b); }
+static inline V v_neg(V a) { return (V)((I)a ^ INT32_MIN); }
+static inline V v_abs(V a) { return (V)((I)a & INT32_MAX); }
+static inline V v_sign_from(V a, V b) { return (V)(((I)a & INT32_MAX) | ((I)b & INT32_MIN)); }   /* |a| with the sign of b */
+
+static inline M v_lt(V a, V b) { return a < b; }
+static inline M v_le(V a, V b) { return a <= b; }
+static inline M v_eq(V a, V b) { return a == b; }
+static inline M v_nan(V a) { return a != a; }
+static inline V v_select(M m, V a, V b) { return v_bits_select(m, a, b); }         /* a where m holds, else b */
+static inline M m_and(M a, M b) { return a & b; }
+static inline M m_or(M a, M b) { return a | b; }
+static inline M m_but(M a, M b) { return a & ~b; }                                 /* a, but not where b */
+static inline uint32_t m_bits(M m)                                                 /* lane i is bit i */
+{
+	uint32_t bits = 0;
+
+	for (int i = 0; i < 16; i++)
+		bits |= (uint32_t)(m[i] & 1) << i;
+	return bits;
+}
+static inline M m_of(uint32_t bits)                                                /* and back: of the lowest sixteen bits */
+{
+	I bit = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 };
+
+	return (bit & (int32_t)bits) != 0;
+}
+static inline M m_first(uint32_t n)                                                /* the first n lanes, 0 .. 16 */
+{
+	return (I){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } < (int32_t)n;
+}
+
+static inline I v_bits(V a) { return (I)a; }
+static inline V i_float(I a) { return (V)a; }                                      /* the same bits */
+static inline V i_value(I a) { return __builtin_convertvector(a, V); }             /* the same number */
+static inline I i_set(int32_t x) { return (I){ 0 } + x; }
+typedef uint32_t Wrapping __attribute__((vector_size(64)));
+static inline I i_add(I a, I b) { return (I)((Wrapping)a + (Wrapping)b); }
+static inline I i_sub(I a, I b) { return (I)((Wrapping)a - (Wrapping)b); }
+static inline I i_and(I a, I b) { return a & b; }
+static inline I i_shl23(I a) { return (I)((Wrapping)a << 23); }
+static inline I i_sar23(I a) { return a >> 23; }
+
+/* The sum of all lanes: i and i + 8, then 4, 2, 1. */
+static inline float v_sum(V a)
+{
+	for (int n = 8; n; n /= 2)
+		for (int i = 0; i < n; i++)
+			a[i] += a[i + n];
+	return a[0];
+}
+
+static inline float v_largest(V a)                                                 /* no lane may be NaN */
+{
+	float x = a[0];
+
+	for (int i = 1; i < 16; i++)
+		x = a[i] > x ? a[i] : x;
+	return x;
+}
+
+static inline void v_transpose16(V r[16])                                          /* rows become columns */
+{
+	for (int i = 0; i < 16; i++)
+		for (int j = 0; j < i; j++) {
+			float x = r[i][j];
+			r[i][j] = r[j][i];
+			r[j][i] = x;
+		}
+}
+
+static inline void v_store8(float *p, V a) { memcpy(p, &a, 32); }                  /* the first eight lanes */
+static inline V v_load8(const float *p) { V a = { 0 }; memcpy(&a, p, 32); return a; } /* the others mean nothing */
+static inline V v_swap(V a)                                                        /* lanes i and i + 8 change places */
+{
+	V b;
+
+	for (int i = 0; i < 16; i++)
+		b[i] = a[(i + 8) % 16];
+	return b;
+}
+
+#endif

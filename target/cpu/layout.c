@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: MIT */
+/* Where units and weights stand.  In: a Plan.  Out: parts of units, panels of weights, and who needs which form of them.
+ *
+ * Units of a group that have one level and the same sources make a part, and their links are cut into panels where the
+ * sources are not side by side or the blocks they come from have other rates.  Where nearly every unit has sources of its
+ * own, as after `connect random`, the units make one part all the same: with all their sources as one matrix that has
+ * gaps, if it is not too empty, else with a list of links.  Must hold: panels into a part stand in the order of
+ * sources, and outlets of a part in the order of targets, for that is the order of sums. */
+#include <math.h>
+#include <string.h>
+
+#include "cpu.h"
+
+enum { WIDE = 8, FULL_ENOUGH = 8, SMALL_PANEL = 4 };  /* units of a part, links in a matrix with gaps: 1 of 8; links of a panel */
+
+typedef struct Maker {
+	Ctx *cx;
+	const Plan *plan;
+	const Net *net;
+	const Options *opt;
+	Layout *l;
+	uint32_t *part_of;        /* [units] */
+	uint32_t panels;          /* there is room for so many */
+} Maker;
+
+static uint32_t padded(uint64_t n)
+{
+	return (uint32_t)((n + LANES - 1) / LANES * LANES);
+}
+
+static const Block *block_at(const Net *net, uint64_t link)
+{
+	return &net->block[net->block_of[link]];
+}
+
+static bool alike(const Block *a, const Block *b)
+{
+	return a->rate == b->rate && a->frozen == b->frozen;
+}
+
+/* ---- parts ---- */
+
+static bool same_sources(const Net *net, Unit u, Unit v)
+{
+	uint64_t a = net->row[u], b = net->row[v], n = net->row[u + 1] - a;
+
+	if (net->row[v + 1] - b != n)
+		return false;
+	for (uint64_t i = 0; i < n; i++)
+		if (net->from[a + i] != net->from[b + i] || !alike(block_at(net, a + i), block_at(net, b + i)))
+			return false;
+	return true;
+}
+
+static void add_part(Maker *m, const Group *g, Unit first, uint32_t count)
+{
+	Layout *l = m->l;
+	Part *p = &l->part[l->parts];
+
+	*p = (Part){ .first = first, .count = count, .fn = g ? g->fn : FN_LINEAR, .role = g ? g->role : ROLE_INPUT,
+	             .level = first ? m->plan->level_of[first] : 0, .group = g ? (int32_t)(g - m->net->group) : -1 };
+	p->error = p->level > 0 || (p->role == ROLE_CONTEXT && m->opt->bptt == BPTT_FULL);
+	p->col = l->cols;
+	l->cols += padded(count);
+	for (uint32_t i = 0; i < count; i++)
+		m->part_of[first + i] = l->parts;
+	l->parts++;
+}
+
+/* Units first .. end - 1 have one level: parts of units with equal sources if these are wide, else one part. */
+static void add_stretch(Maker *m, const Group *g, Unit first, Unit end)
+{
+	uint32_t runs = 1;
+
+	for (Unit u = first + 1; u < end; u++)
+		runs += !same_sources(m->net, u - 1, u);
+	if (runs == 1 || g->fn == FN_SOFTMAX || (end - first) / runs < WIDE) {
+		add_part(m, g, first, end - first);
+		return;
+	}
+	for (Unit u = first; u < end; u = first) {
+		while (first < end && same_sources(m->net, u, first))
+			first++;
+		add_part(m, g, u, first - u);
+	}
+}
+
+static void make_parts(Maker *m)
+{
+	const Net *net = m->net;
+	uint32_t input = 0, output = 0;
+
+	m->l->part = NEW(&m->cx->keep, net->units, Part);
+	add_part(m, NULL, 0, 1);
+	for (uint32_t k = 0; k < net->groups; k++) {
+		const Group *g = &net->group[k];
+		Unit end = g->first + g->size, u = g->first;
+		uint32_t before = m->l->parts;
+		while (u < end) {
+			Unit next = u + 1;
+			while (next < end && m->plan->level_of[next] == m->plan->level_of[u])
+				next++;
+			if (m->plan->level_of[u])
+				add_stretch(m, g, u, next);
+			else
+				add_part(m, g, u, next - u);
+			u = next;
+		}
+		for (uint32_t i = before; i < m->l->parts; i++) {
+			m->l->part[i].input = input + m->l->part[i].first - g->first;
+			m->l->part[i].output = output + m->l->part[i].first - g->first;
+		}
+		input += g->role == ROLE_INPUT ? g->size : 0;
+		output += g->role == ROLE_OUTPUT ? g->size : 0;
+	}
+}
+
+/* ---- panels ---- */
+
+static Panel *add_panel(Maker *m, uint32_t part)
+{
+	Layout *l = m->l;
+
+	if (l->panels == m->panels) {
+		uint32_t more = m->panels ? 2 * m->panels : 64;
+		l->panel = arena_grow(&m->cx->keep, l->panel, m->panels, more, sizeof *l->panel);
+		m->panels = more;
+	}
+	Panel *p = &l->panel[l->panels++];
+	*p = (Panel){ .part = part, .targets = l->part[part].count, .copy = NONE, .by_source = true };
+	l->part[part].ins++;
+	return p;
+}
+
+/* How many panels the sources of a unit make. */
+static uint64_t count_runs(const Maker *m, Unit u)
+{
+	const Net *net = m->net;
+	uint64_t runs = 0;
+
+	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
+		runs += i == net->row[u] || net->from[i] != net->from[i - 1] + 1 ||
+		        m->part_of[net->from[i]] != m->part_of[net->from[i - 1]] || !alike(block_at(net, i), block_at(net, i - 1));
+	return runs;
+}
+
+/* All units of the part have the sources of its first. */
+static void regular_panels(Maker *m, uint32_t part)
+{
+	const Net *net = m->net;
+	Unit u = m->l->part[part].first;
+	Panel *p = NULL;
+
+	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+		Unit s = net->from[i];
+		const Block *b = block_at(net, i);
+		bool next = p && s == net->from[i - 1] + 1 && m->part_of[s] == p->from && alike(b, block_at(net, i - 1));
+		if (!next) {
+			p = add_panel(m, part);
+			p->from = m->part_of[s];
+			p->source = m->l->part[p->from].col + s - m->l->part[p->from].first;
+			p->rate = b->rate;
+			p->frozen = b->frozen;
+			p->link = i - net->row[u];
+		}
+		p->sources++;
+	}
+}
+
+/* Marks the sources of all units of the part; returns how many there are, 0 if blocks differ in rate. */
+static uint64_t all_sources(const Maker *m, const Part *t, uint8_t *is_source)
+{
+	const Net *net = m->net;
+	uint64_t first = net->row[t->first], sources = 0;
+
+	for (uint64_t i = first; i < net->row[t->first + t->count]; i++) {
+		if (!alike(block_at(net, i), block_at(net, first)))
+			return 0;
+		sources += !is_source[net->from[i]];
+		is_source[net->from[i]] = 1;
+	}
+	return sources;
+}
+
+/* Panels over all sources of all units, with gaps. */
+static void gapped_panels(Maker *m, uint32_t part, const uint8_t *is_source)
+{
+	const Net *net = m->net;
+	const Block *b = block_at(net, net->row[m->l->part[part].first]);
+	Panel *p = NULL;
+
+	for (Unit s = 0; s < net->units; s++) {
+		if (!is_source[s])
+			continue;
+		if (!p || !is_source[s - 1] || m->part_of[s] != p->from) {
+			p = add_panel(m, part);
+			p->from = m->part_of[s];
+			p->source = m->l->part[p->from].col + s - m->l->part[p->from].first;
+			p->rate = b->rate;
+			p->frozen = b->frozen;
+		}
+		p->sources++;
+	}
+}
+
+static int by_source_order(const LinkList *list, uint64_t a, uint64_t b)
+{
+	if (list->from[a] != list->from[b])
+		return list->from[a] < list->from[b] ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* Heap sort: links of a part can be many, and their order by source is all that is wanted. */
+static void sort_by_source(LinkList *list)
+{
+	uint64_t n = list->links, *v = list->by_source;
+
+	for (uint64_t start = n / 2, end = n; end > 1;) {
+		if (start > 0) {
+			start--;
+		} else {
+			uint64_t top = v[0];
+			v[0] = v[--end];
+			v[end] = top;
+		}
+		for (uint64_t root = start, child; (child = 2 * root + 1) < end; root = child) {
+			if (child + 1 < end && by_source_order(list, v[child], v[child + 1]) < 0)
+				child++;
+			if (by_source_order(list, v[root], v[child]) >= 0)
+				break;
+			uint64_t t = v[root];
+			v[root] = v[child];
+			v[child] = t;
+		}
+	}
+}
+
+/* The kind of a link: blocks with the same rate are one. */
+static LinkKind *link_kind(Maker *m, LinkList *list, const Block *b)
+{
+	for (uint32_t i = 0; i < list->kinds; i++)
+		if (list->kind[i].rate == b->rate && list->kind[i].frozen == b->frozen)
+			return &list->kind[i];
+	list->kind = arena_grow(&m->cx->keep, list->kind, list->kinds, list->kinds + 1, sizeof *list->kind);
+	LinkKind *k = &list->kind[list->kinds++];
+	*k = (LinkKind){ b->rate, b->frozen, NEW(&m->cx->keep, list->links / 32 + 1, uint32_t) };
+	return k;
+}
+
+static void list_panel(Maker *m, uint32_t part)
+{
+	const Net *net = m->net;
+	Arena *keep = &m->cx->keep;
+	const Part *t = &m->l->part[part];
+	uint64_t first = net->row[t->first], n = net->row[t->first + t->count] - first;
+	Panel *p = add_panel(m, part);
+	LinkList *list = p->list = NEW(keep, 1, LinkList);
+
+	list->links = n;
+	list->at = NEW(keep, t->count + 1, uint64_t);
+	list->from = NEW(keep, padded(n), uint32_t);        /* kernels read full sixteens: the rest is column 0 */
+	list->to = NEW(keep, padded(n), uint32_t);
+	list->by_source = NEW(keep, n, uint64_t);
+	for (uint32_t i = 0; i <= t->count; i++)
+		list->at[i] = net->row[t->first + i] - first;
+	for (uint32_t i = 0; i < t->count; i++)
+		for (uint64_t k = list->at[i]; k < list->at[i + 1]; k++) {
+			const Part *s = &m->l->part[m->part_of[net->from[first + k]]];
+			list->from[k] = s->col + net->from[first + k] - s->first;
+			list->to[k] = t->col + i;
+			list->by_source[k] = k;
+			link_kind(m, list, block_at(net, first + k))->real[k / 32] |= 1u << k % 32;
+		}
+	sort_by_source(list);
+}
+
+static bool is_regular(const Maker *m, const Part *t)
+{
+	uint64_t links = m->net->row[t->first + 1] - m->net->row[t->first];
+
+	for (Unit u = t->first + 1; u < t->first + t->count; u++)
+		if (!same_sources(m->net, u - 1, u))
+			return false;
+	return links * t->count >= SMALL_PANEL * count_runs(m, t->first);
+}
+
+static void make_panels(Maker *m)
+{
+	Layout *l = m->l;
+	uint8_t *is_source = NEW(&m->cx->scratch, m->net->units, uint8_t);
+
+	for (uint32_t i = 0; i < l->parts; i++) {
+		Part *t = &l->part[i];
+		t->in = l->panels;
+		if (!t->level)
+			continue;
+		uint64_t links = m->net->row[t->first + t->count] - m->net->row[t->first];
+		if (is_regular(m, t)) {
+			regular_panels(m, i);
+			continue;
+		}
+		memset(is_source, 0, m->net->units);
+		uint64_t sources = all_sources(m, t, is_source);
+		if (sources && links * FULL_ENOUGH >= sources * t->count) {
+			t->gaps = true;
+			gapped_panels(m, i, is_source);
+		} else {
+			l->lists = true;
+			list_panel(m, i);
+		}
+	}
+}
+
+/* ---- forms ---- */
+
+/* The true unit's weights go with the first panel that has a free lane behind the last unit of a whole part. */
+static void join_bias(Maker *m, Part *t)
+{
+	Layout *l = m->l;
+	Panel *b = &l->panel[t->in];
+
+	if (!t->ins || t->gaps || b->list || b->from != 0)
+		return;
+	for (uint32_t i = 1; i < t->ins; i++) {
+		Panel *p = b + i;
+		Part *s = &l->part[p->from];
+		if (p->sources != s->count || s->count % LANES == 0 || p->rate != b->rate || p->frozen != b->frozen)
+			continue;
+		p->bias = true;
+		p->bias_link = b->link;
+		s->one = true;
+		memmove(b, b + 1, (size_t)(&l->panel[l->panels] - (b + 1)) * sizeof *b);
+		l->panels--;
+		t->ins--;
+		for (Part *after = t + 1; after < l->part + l->parts; after++)
+			after->in--;
+		return;
+	}
+}
+
+/* Vectors of multiply-adds that a case costs in either form. */
+static uint64_t cost(uint64_t rows, uint64_t cols)
+{
+	return rows * padded(cols) / LANES;
+}
+
+/* A copy costs about as much as some cases do: it is made once an update. */
+static bool better_by_target(const Maker *m, const Panel *p)
+{
+	uint64_t sources = p->sources + p->bias, batch = m->opt->batch == BATCH_ALL ? 4096 : (uint64_t)m->opt->batch;
+	uint64_t copies = m->l->part[p->from].error ? 0 : 4 * cost(sources, p->targets);
+
+	return batch * cost(p->targets, sources) + copies < batch * cost(sources, p->targets);
+}
+
+static void mark_real(Maker *m, Panel *p)
+{
+	const Net *net = m->net;
+	const Part *t = &m->l->part[p->part], *s = &m->l->part[p->from];
+	Unit first = s->first + p->source - s->col;
+
+	p->real = NEW(&m->cx->keep, (size_t)p->sources * p->row / 32 + 1, uint32_t);
+	for (uint32_t i = 0; i < t->count; i++)
+		for (uint64_t k = net->row[t->first + i]; k < net->row[t->first + i + 1]; k++)
+			if (net->from[k] >= first && net->from[k] < first + p->sources) {
+				uint64_t place = (net->from[k] - first) * (uint64_t)p->row + i;
+				p->real[place / 32] |= 1u << place % 32;
+			}
+}
+
+/* Whatever is not the whole of a part stays by source: a copy has zeros behind its rows, which leave what stands beside
+ * the panel's columns as it is. */
+static void make_forms(Maker *m)
+{
+	Layout *l = m->l;
+
+	for (uint32_t i = 0; i < l->panels; i++) {
+		Panel *p = &l->panel[i];
+		const Part *s = &l->part[p->from];
+		bool gaps = l->part[p->part].gaps, whole = p->sources == s->count;
+		bool indexed = l->index && s->role == ROLE_INPUT;
+		uint32_t sources = p->sources + p->bias;
+		p->at = l->room;
+		if (p->list) {
+			p->row = padded(p->list->links);
+			l->room += p->row;
+			continue;
+		}
+		p->by_source = indexed || gaps || !whole || !better_by_target(m, p);
+		p->row = padded(p->by_source ? p->targets : sources);
+		p->copy_row = padded(p->by_source ? sources : p->targets);
+		l->room += (uint64_t)p->row * (p->by_source ? sources : p->targets);
+		if (!p->by_source || s->error) {
+			p->copy = l->copies;
+			l->copies += (uint64_t)p->copy_row * (p->by_source ? p->targets : sources);
+		}
+		if (gaps)
+			mark_real(m, p);
+	}
+}
+
+/* ---- who needs whom ---- */
+
+static void add_outlet(Maker *m, Outlet o)
+{
+	Layout *l = m->l;
+
+	l->outlet[l->outlets++] = o;
+	l->part[o.part].outs++;
+}
+
+/* Outlets of a list: its links by source fall into runs, one for each part they come from. */
+static uint32_t list_outlets(Maker *m, uint32_t panel, bool add)
+{
+	const Layout *l = m->l;
+	const LinkList *list = l->panel[panel].list;
+	uint32_t count = 0, part = 0;
+
+	for (uint64_t i = 0, first = 0; i < list->links; first = i) {
+		while (part + 1 < l->parts && l->part[part + 1].col <= list->from[list->by_source[first]])
+			part++;
+		while (i < list->links && (part + 1 == l->parts || list->from[list->by_source[i]] < l->part[part + 1].col))
+			i++;
+		count++;
+		if (add && l->part[part].error)
+			add_outlet(m, (Outlet){ part, panel, first, i - first });
+	}
+	return count;
+}
+
+/* Panels stand by target, so a stable sort by source part is all that is left to do. */
+static void make_outlets(Maker *m)
+{
+	Layout *l = m->l;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < l->panels; i++)
+		most += l->panel[i].list ? list_outlets(m, i, false) : 1;
+	l->outlet = NEW(&m->cx->scratch, most, Outlet);
+	for (uint32_t i = 0; i < l->panels; i++) {
+		if (l->panel[i].list)
+			list_outlets(m, i, true);
+		else if (l->part[l->panel[i].from].error)
+			add_outlet(m, (Outlet){ .part = l->panel[i].from, .panel = i });
+	}
+	Outlet *sorted = NEW(&m->cx->keep, l->outlets, Outlet);
+	uint32_t at = 0;
+	for (uint32_t i = 0; i < l->parts; i++) {
+		l->part[i].out = at;
+		at += l->part[i].outs;
+		l->part[i].outs = 0;
+	}
+	for (uint32_t i = 0; i < l->outlets; i++) {
+		Part *p = &l->part[l->outlet[i].part];
+		sorted[p->out + p->outs++] = l->outlet[i];
+	}
+	l->outlet = sorted;
+}
+
+/* Outputs that others build on, or that contexts remember where errors flow back through time. */
+static void mark_own(Maker *m)
+{
+	const Net *net = m->net;
+
+	for (Part *t = m->l->part; t < m->l->part + m->l->parts; t++) {
+		bool copied = false;
+		for (uint32_t k = 0; k < net->copies; k++)
+			copied |= net->copy[k].from_group == t->group;
+		t->own = t->role == ROLE_OUTPUT && (t->outs || (copied && m->opt->bptt == BPTT_FULL));
+		m->l->owns |= t->own;
+	}
+}
+
+static void make_order(Maker *m)
+{
+	Layout *l = m->l;
+
+	l->forward = NEW(&m->cx->keep, l->parts, uint32_t);
+	for (uint32_t level = 1; level <= m->plan->levels; level++)
+		for (uint32_t i = 0; i < l->parts; i++)
+			if (l->part[i].level == level)
+				l->forward[l->forwards++] = i;
+}
+
+static uint32_t part_at(const Layout *l, uint32_t col)
+{
+	uint32_t low = 0, high = l->parts;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (l->part[middle].col <= col)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Calls of a walk over the parts that lead into t: is one of them marked, or mark them all. */
+static bool sources_marked(const Layout *l, const Part *t, uint8_t *marked, bool mark)
+{
+	bool any = false;
+
+	for (uint32_t i = t->in; i < t->in + t->ins; i++) {
+		const Panel *p = &l->panel[i];
+		for (uint64_t k = 0; k < (p->list ? p->list->links : 1); k++) {
+			uint32_t s = p->list ? part_at(l, p->list->from[k]) : p->from;
+			any |= marked[s];
+			marked[s] |= mark;
+		}
+	}
+	return any;
+}
+
+/* On a way from a context to the source of a copy: what remembers, and what is remembered. */
+static void make_phases(Maker *m)
+{
+	Layout *l = m->l;
+	const Net *net = m->net;
+	uint8_t *remembers = NEW(&m->cx->scratch, l->parts, uint8_t), *remembered = NEW(&m->cx->scratch, l->parts, uint8_t);
+
+	for (uint32_t i = 0; i < l->parts; i++) {
+		remembers[i] = l->part[i].role == ROLE_CONTEXT;
+		for (uint32_t k = 0; k < net->copies; k++)
+			remembered[i] |= l->part[i].group == net->copy[k].from_group;
+	}
+	for (uint32_t i = 0; i < l->forwards; i++)
+		remembers[l->forward[i]] = sources_marked(l, &l->part[l->forward[i]], remembers, false);
+	for (uint32_t i = l->forwards; i-- > 0;)
+		if (remembered[l->forward[i]])
+			sources_marked(l, &l->part[l->forward[i]], remembered, true);
+	for (uint32_t i = 0; i < l->forwards; i++) {
+		Part *t = &l->part[l->forward[i]];
+		if (remembers[l->forward[i]])
+			t->phase = remembered[l->forward[i]] ? PHASE_STEPPED : PHASE_AFTER;
+	}
+}
+
+static void count_ends(Layout *l, const Net *net, uint32_t *col_of)
+{
+	l->col_of = col_of;
+	l->outputs_padded = padded(net->outputs);
+	for (uint32_t i = 1; i < l->parts; i++) {
+		const Part *p = &l->part[i];
+		if (p->role == ROLE_INPUT && !l->inputs++)
+			l->input = i;
+		if (p->role == ROLE_OUTPUT && !l->outputs++)
+			l->output = i;
+		if (p->role == ROLE_OUTPUT)
+			l->largest_output = fmax(l->largest_output, fmax(fabs(unit_fns[p->fn].low), fabs(unit_fns[p->fn].high)));
+		l->nets |= p->fn == FN_GAUSSIAN;
+		for (uint32_t k = 0; k < p->count; k++)
+			col_of[p->first + k] = p->col + k;
+	}
+}
+
+/* Rows an odd number of cache lines long: neighbours do not fall into the same sets. */
+static uint32_t row_length(uint32_t cols)
+{
+	return cols / LANES % 2 ? cols : cols + LANES;
+}
+
+Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
+{
+	Maker m = { .cx = cx, .plan = plan, .net = plan->net, .opt = opt, .l = NEW(&cx->keep, 1, Layout) };
+	Layout *l = m.l;
+
+	l->net = plan->net;
+	l->index = index;
+	m.part_of = NEW(&cx->scratch, plan->net->units, uint32_t);
+	make_parts(&m);
+	l->cols = row_length(l->cols);
+	make_panels(&m);
+	for (uint32_t i = 0; i < l->parts; i++)
+		join_bias(&m, &l->part[i]);
+	make_forms(&m);
+	make_outlets(&m);
+	mark_own(&m);
+	make_order(&m);
+	if (plan->net->copies)
+		make_phases(&m);
+	for (uint32_t k = 0; k < plan->net->copies; k++)
+		l->recalled |= plan->net->group[plan->net->copy[k].from_group].role == ROLE_INPUT;
+	count_ends(l, plan->net, NEW(&cx->keep, plan->net->units, uint32_t));
+	return l;
+}
+
+/* ---- walks ---- */
+
+uint64_t panel_size(const Panel *p)
+{
+	return p->list ? p->row : (uint64_t)p->row * (p->by_source ? p->sources + p->bias : p->targets);
+}
+
+uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source)
+{
+	return p->by_source ? (uint64_t)source * p->row + target : (uint64_t)target * p->row + source;
+}
+
+static void gapped_links(const Layout *l, const Panel *p, LinkFn *fn, void *arg)
+{
+	const Net *net = l->net;
+	const Part *t = &l->part[p->part], *s = &l->part[p->from];
+	Unit first = s->first + p->source - s->col;
+
+	for (uint32_t i = 0; i < t->count; i++)
+		for (uint64_t k = net->row[t->first + i]; k < net->row[t->first + i + 1]; k++)
+			if (net->from[k] >= first && net->from[k] < first + p->sources)
+				fn(arg, k, p->at + panel_place(p, i, net->from[k] - first));
+}
+
+static void panel_links(const Layout *l, const Panel *p, LinkFn *fn, void *arg)
+{
+	const uint64_t *row = l->net->row + l->part[p->part].first;
+
+	for (uint64_t k = 0; p->list && k < p->list->links; k++)
+		fn(arg, *row + k, p->at + k);
+	for (uint32_t t = 0; !p->list && t < p->targets; t++) {
+		for (uint32_t s = 0; s < p->sources; s++)
+			fn(arg, row[t] + p->link + s, p->at + panel_place(p, t, s));
+		if (p->bias)
+			fn(arg, row[t] + p->bias_link, p->at + panel_place(p, t, p->sources));
+	}
+}
+
+void layout_links(const Layout *l, LinkFn *fn, void *arg)
+{
+	for (uint32_t i = 0; i < l->panels; i++) {
+		if (l->panel[i].real)
+			gapped_links(l, &l->panel[i], fn, arg);
+		else
+			panel_links(l, &l->panel[i], fn, arg);
+	}
+}
+
+/* ---- in words ---- */
+
+static const char *part_name(const Layout *l, const Part *p)
+{
+	return p->group < 0 ? "true" : l->net->group[p->group].name;
+}
+
+static void print_panel(const Layout *l, const Panel *p, Buf *out)
+{
+	static const char *const forms[] = { "by target", "by source" };
+	const Part *s = &l->part[p->from];
+	uint32_t first = p->source - s->col;
+
+	if (p->list) {
+		buf_printf(out, "\t\t%llu links, one by one\n", (unsigned long long)p->list->links);
+		return;
+	}
+	buf_printf(out, "\t\tfrom %s[%u:%u]%s, %s%s%s%s\n", part_name(l, s), s->group < 0 ? 0 : s->first - l->net->group[s->group].first + first,
+	           (s->group < 0 ? 0 : s->first - l->net->group[s->group].first + first) + p->sources - 1, p->bias ? " and true" : "",
+	           forms[p->by_source], p->copy == NONE ? "" : ", with a copy ", p->copy == NONE ? "" : forms[!p->by_source],
+	           p->real ? ", with gaps" : p->frozen ? ", frozen" : "");
+}
+
+void layout_print(const Layout *l, Buf *out)
+{
+	static const char *const phases[] = { "", ", case by case", ", when all cases are known" };
+
+	for (uint32_t i = 0; i < l->forwards; i++) {
+		const Part *t = &l->part[l->forward[i]];
+		Unit first = t->first - l->net->group[t->group].first;
+		buf_printf(out, "\t%s[%u:%u]  %s%s\n", part_name(l, t), first, first + t->count - 1, unit_fns[t->fn].name, phases[t->phase]);
+		for (uint32_t k = t->in; k < t->in + t->ins; k++)
+			print_panel(l, &l->panel[k], out);
+	}
+}

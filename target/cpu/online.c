@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Online learning: an update after every case, by the rule of momentum.
+ *
+ * In: a row of outputs and deltas.  Out: weights after the update; no sum of weight changes is ever stored.  With index lists
+ * there is more to save: the weights of an input that is zero get no gradient, but the last change goes on in them, case
+ * after case.  Nobody looks at them until the input is on again, so they catch up then, in registers.  Must hold: every
+ * weight goes through the very operations of the plain way, in their order; whoever reads weights calls online_settle
+ * first. */
+#include <string.h>
+
+#include "cpu.h"
+
+/* Weights of a panel whose rows may be late: how many updates each row has missed is now - stamp. */
+typedef struct Late {
+	uint32_t *stamp, *missed; /* [sources] */
+} Late;
+
+struct Online {
+	float *copy_step;         /* [copies] the last changes, for the other forms of weights */
+	Late *late;               /* [panels] stamp NULL: never late */
+	uint32_t now;             /* updates so far */
+	bool waiting;             /* a case waits for its update: it stands in row 0 of the first space */
+	bool behind;              /* some rows may be late */
+};
+
+static bool is_momentum(const Program *p)
+{
+	return strcmp(p->rule->name, "momentum") == 0;
+}
+
+Online *online_make(Ctx *cx, const Program *p)
+{
+	const Layout *l = p->layout;
+
+	if (p->opt->batch != 1 || !is_momentum(p) || l->lists || p->opt->precision != PRECISION_FP32)
+		return NULL;
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *panel = &l->panel[i];
+		bool slice = panel->copy != NONE && panel->sources != l->part[panel->from].count;
+		if (panel->real || slice)                   /* behind a slice the copy's rows must stay zero */
+			return NULL;
+	}
+	if (l->index && p->opt->decay != 0)                 /* weights of inputs that are zero decay all the same */
+		return NULL;
+	Online *o = NEW(&cx->keep, 1, Online);
+	o->copy_step = floats_take(&cx->keep, l->copies + LANES);
+	o->late = NEW(&cx->keep, l->panels, Late);
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *panel = &l->panel[i];
+		const Part *from = &l->part[panel->from];
+		if (l->index && from->role == ROLE_INPUT && from->group >= 0 && panel->by_source && !panel->frozen) {
+			o->late[i].stamp = NEW(&cx->keep, panel->sources, uint32_t);
+			o->late[i].missed = NEW(&cx->keep, panel->sources, uint32_t);
+		}
+	}
+	return o;
+}
+
+/* The last changes of the other forms are those of the first. */
+void online_begin(Program *p)
+{
+	const Layout *l = p->layout;
+
+	for (uint32_t i = 0; p->online && i < l->panels; i++) {
+		const Panel *panel = &l->panel[i];
+		uint32_t sources = panel->sources + panel->bias;
+		if (panel->copy != NONE)
+			p->kern->transpose(panel->by_source ? sources : panel->targets, panel->by_source ? panel->targets : sources,
+			                   p->state[0] + panel->at, panel->row, p->online->copy_step + panel->copy, panel->copy_row);
+	}
+}
+
+static Outer outer_of(const Program *p, const Panel *panel)
+{
+	return (Outer){ .cols = panel->targets, .w = p->w + panel->at, .step = p->state[0] + panel->at, .row = panel->row,
+	                .momentum = (float)p->opt->momentum };
+}
+
+/* Rows of one panel that a list names, or all of them. */
+static void catch_up(const Program *p, uint32_t i, const uint32_t *index, uint32_t count, uint32_t low)
+{
+	Online *on = p->online;
+	Late *late = &on->late[i];
+	Outer o = outer_of(p, &p->layout->panel[i]);
+
+	for (uint32_t k = 0; k < count; k++) {
+		uint32_t row = index ? index[k] - low : k;
+		late->missed[row] = on->now - late->stamp[row];
+		late->stamp[row] = on->now;
+	}
+	o.rows = count;
+	o.index = index;
+	o.low = low;
+	p->kern->catch_up(&o, late->missed);
+}
+
+/* The part of a row's list that lies in a panel. */
+static const uint32_t *listed(const Program *p, const Space *s, const Panel *panel, uint32_t *low, uint32_t *count, uint32_t *skipped)
+{
+	const Part *from = &p->layout->part[panel->from];
+	const uint32_t *index = s->index[0], *end = index + s->lengths[0];
+
+	*low = from->input + panel->source - from->col;
+	while (index < end && *index < *low)
+		index++;
+	*skipped = (uint32_t)(index - s->index[0]);
+	*count = 0;
+	while (index + *count < end && index[*count] < *low + panel->sources)
+		++*count;
+	return index;
+}
+
+/* Before a case goes forward: the weights of its inputs. */
+void online_prepare(const Program *p, const Space *s)
+{
+	for (uint32_t i = 0; i < p->layout->panels; i++)
+		if (p->online->late[i].stamp) {
+			uint32_t low, count, skipped;
+			const uint32_t *index = listed(p, s, &p->layout->panel[i], &low, &count, &skipped);
+			catch_up(p, i, index, count, low);
+		}
+}
+
+void online_settle(Program *p)
+{
+	Online *on = p->online;
+
+	if (!on || !on->behind)
+		return;
+	unsigned before = cpu_enter();
+	for (uint32_t i = 0; i < p->layout->panels; i++)
+		if (on->late[i].stamp)
+			catch_up(p, i, NULL, p->layout->panel[i].sources, 0);
+	on->behind = false;
+	cpu_leave(before);
+}
+
+/* ---- updates ---- */
+
+static void late_panel(Program *p, uint32_t i, Outer o)
+{
+	const Space *s = &p->space[0];
+	const Panel *panel = &p->layout->panel[i];
+	uint32_t low, count, skipped;
+	const uint32_t *index = listed(p, s, panel, &low, &count, &skipped);
+	Outer bias = o;
+
+	o.rows = count;
+	o.index = index;
+	o.low = low;
+	o.a = s->values[0] ? s->values[0] + skipped : NULL;
+	p->kern->outer(&o);
+	for (uint32_t k = 0; k < count; k++)
+		p->online->late[i].stamp[index[k] - low] = p->online->now + 1;
+	if (panel->bias) {
+		bias.rows = 1;
+		bias.w += (size_t)panel->sources * panel->row;
+		bias.step += (size_t)panel->sources * panel->row;
+		p->kern->outer(&bias);
+	}
+}
+
+static void update_panel(Program *p, uint32_t i, const Update *u)
+{
+	const Panel *panel = &p->layout->panel[i];
+	const Space *s = &p->space[0];
+	const float *act = s->act + panel->source, *delta = s->err + p->layout->part[panel->part].col;
+	uint32_t sources = panel->sources + panel->bias;
+	Outer o = outer_of(p, panel);
+
+	o.rate = (float)(u->param[P_RATE] * panel->rate);
+	o.decay = (float)u->param[P_DECAY];
+	o.momentum = (float)u->param[P_MOMENTUM];
+	o.b = delta;
+	if (p->online->late[i].stamp) {
+		late_panel(p, i, o);
+		return;
+	}
+	Outer by_source = o, by_target = o;
+	by_source.rows = sources;
+	by_source.a = act;
+	by_target.rows = by_source.cols = panel->targets;
+	by_target.cols = sources;
+	by_target.a = delta;
+	by_target.b = act;
+	p->kern->outer(panel->by_source ? &by_source : &by_target);
+	if (panel->copy == NONE)
+		return;
+	Outer *other = panel->by_source ? &by_target : &by_source;
+	other->w = p->copies + panel->copy;
+	other->step = p->online->copy_step + panel->copy;
+	other->row = panel->copy_row;
+	p->kern->outer(other);
+}
+
+void online_apply(Program *p, const Update *u)
+{
+	unsigned before = cpu_enter();
+
+	for (uint32_t i = 0; i < p->layout->panels; i++)
+		if (!p->layout->panel[i].frozen)
+			update_panel(p, i, u);
+	p->online->now++;
+	p->online->behind = true;
+	p->online->waiting = false;
+	cpu_leave(before);
+}
+
+bool online_waits(const Program *p)
+{
+	return p->online && p->online->waiting;
+}
+
+void online_wait(Program *p)
+{
+	p->online->waiting = true;
+}
+
+void online_forget(Program *p)
+{
+	p->online->waiting = false;
+}

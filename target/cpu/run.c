@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of cases forward and backward.  In: which cases of the bound data stand in which row.  Out: outputs, errors,
+ * deltas of all units in those rows, and what they add to the sums of weight changes.
+ *
+ * A pass goes over the parts and for each over its panels; a panel is one Product.  Must hold: sums run over panels in the
+ * order of the layout, each going on where the one before stopped, so a unit's sum is one chain however it is cut.
+ *
+ * A network that remembers goes through its sequences side by side: step t computes case t of all sequences that have
+ * one.  Rows stand sequence after sequence all the same, for that is the order in which gradients are summed. */
+#include <math.h>
+#include <string.h>
+
+#include "half.h"
+
+/* Some rows of a space: side by side from `first`, or those that `at` names. */
+typedef struct Slice { uint32_t first, rows; const uint32_t *at; } Slice;
+
+static float *column(const Program *p, float *base, const Slice *r, uint32_t col)
+{
+	return base + (size_t)r->first * p->layout->cols + col;
+}
+
+static Rows rows_of(const Program *p, const Slice *r, uint32_t cols)
+{
+	return (Rows){ .rows = r->rows, .cols = cols, .at = r->at, .row = p->layout->cols };
+}
+
+/* ---- loading ---- */
+
+static void load_inputs(const Program *p, Space *s, uint32_t row)
+{
+	const Layout *l = p->layout;
+	const Data *d = p->data;
+	float *act = s->act + (size_t)row * l->cols;
+	uint64_t i = s->cases[row];
+
+	if (p->index) {
+		uint64_t first = d->x_indptr[i];
+		s->index[row] = d->x_indices + first;
+		s->values[row] = d->x_values ? d->x_values + first : NULL;
+		s->lengths[row] = (uint32_t)(d->x_indptr[i + 1] - first);
+		if (!l->lists && !l->recalled)
+			return;
+	}
+	if (l->inputs == 1) {
+		data_x(d, i, act + l->part[l->input].col);
+		return;
+	}
+	data_x(d, i, s->x);
+	for (uint32_t k = 0; k < l->parts; k++) {
+		const Part *t = &l->part[k];
+		if (t->role == ROLE_INPUT && t->group >= 0)
+			memcpy(act + t->col, s->x + t->input, t->count * sizeof *act);
+	}
+}
+
+enum { CASES_AHEAD = 8, MOST_FETCHED = 2048 };       /* cases that are under way from memory; bytes of one, at most */
+
+static void fetch(const void *base, uint64_t from, uint64_t bytes)
+{
+	const char *at = (const char *)base + from;
+
+	for (uint64_t i = 0; i < bytes && i < MOST_FETCHED; i += 64)
+		__builtin_prefetch(at + i);
+}
+
+/* Of cases that stand side by side the CPU finds the next by itself; of others it has to be told. */
+static void fetch_case(const Data *d, uint64_t i)
+{
+	uint64_t row = (uint64_t)d->targets * dtypes[d->y_type].size;
+
+	if (d->x_indptr)
+		fetch(d->x_indices, d->x_indptr[i] * sizeof *d->x_indices, (d->x_indptr[i + 1] - d->x_indptr[i]) * sizeof *d->x_indices);
+	else
+		fetch(d->x, i * d->inputs * dtypes[d->x_type].size, (uint64_t)d->inputs * dtypes[d->x_type].size);
+	fetch(d->y, i * row, row);
+}
+
+void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets)
+{
+	const uint64_t *cases = s->cases;
+
+	if (p->half)
+		half_load(p, p->half, s->half, s->cases, first, rows);
+	for (uint32_t m = first; m < first + rows; m++) {
+		if (m + CASES_AHEAD < first + rows && cases[m + CASES_AHEAD] != cases[m] + CASES_AHEAD)
+			fetch_case(p->data, cases[m + CASES_AHEAD]);
+		if (!p->half || p->layout->lists)
+			load_inputs(p, s, m);
+		if (targets)
+			data_y(p->data, s->cases[m], s->y + (size_t)m * p->data->targets);
+		if (p->data->weight)
+			s->weight[m] = p->data->weight[s->cases[m]];
+	}
+}
+
+/* ---- forward ---- */
+
+static Links links_of(const Program *p, const Slice *r, const Panel *panel)
+{
+	return (Links){ .rows = r->rows, .at = r->at, .row = p->layout->cols, .first = panel->list->at, .targets = panel->targets,
+	                .from = panel->list->from, .to = panel->list->to, .links = panel->list->links, .w = p->w + panel->at };
+}
+
+static bool by_index(const Program *p, const Panel *panel)
+{
+	const Part *from = &p->layout->part[panel->from];
+
+	return p->index && from->role == ROLE_INPUT && from->group >= 0;
+}
+
+/* c = start + outputs of the panel's sources times its weights. */
+static void forward_panel(const Program *p, Space *s, const Slice *r, const Panel *panel, const float *start, size_t start_row,
+                          float *c)
+{
+	size_t cols = p->layout->cols;
+	Form w = form_by_source(p, panel);
+	const Part *from = &p->layout->part[panel->from];
+
+	if (panel->list) {
+		Links l = links_of(p, r, panel);
+		l.act = column(p, s->act, r, 0);
+		l.c = c;
+		p->kern->links_forward(&l);
+	} else if (by_index(p, panel)) {
+		uint32_t low = from->input + panel->source - from->col;
+		p->kern->lists_forward(&(Lists){
+			.rows = r->rows, .cols = panel->targets, .index = s->index + r->first, .value = p->data->x_values ? s->values + r->first : NULL,
+			.count = s->lengths + r->first, .low = low, .high = low + panel->sources, .b = w.w, .b_row = w.row,
+			.start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at });
+	} else {
+		Product q = {
+			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = column(p, s->act, r, panel->source), .a_row = cols,
+			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at };
+		if (p->half)
+			half_forward(p, p->half, s->half, panel, r->first, &q);
+		else
+			p->kern->product(&q);
+	}
+}
+
+/* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing else. */
+static const float *first_weights(const Program *p, const Part *t, uint32_t *k)
+{
+	const Layout *l = p->layout;
+	const Panel *panel = &l->panel[t->in];
+
+	if (t->ins && panel->from == 0 && !panel->list) {
+		++*k;
+		return form_by_source(p, panel).w;
+	}
+	for (uint32_t i = 0; i < t->ins; i++)
+		if (panel[i].bias) {
+			Form w = form_by_source(p, &panel[i]);
+			return w.w + panel[i].sources * w.row;
+		}
+	return p->zero;
+}
+
+static void forward_part(const Program *p, Space *s, const Slice *r, const Part *t)
+{
+	size_t cols = p->layout->cols, start_row = 0;
+	float *out = column(p, s->act, r, t->col), *net = t->fn == FN_GAUSSIAN ? column(p, s->net, r, t->col) : out;
+	uint32_t k = t->in;
+	const float *start = first_weights(p, t, &k);
+	Rows rows = rows_of(p, r, t->count);
+
+	if (k == t->in + t->ins)
+		p->kern->product(&(Product){ .rows = r->rows, .cols = t->count, .a = net, .b = net, .start = start, .c = net, .c_row = cols,
+		                             .at = r->at });
+	for (; k < t->in + t->ins; k++) {
+		forward_panel(p, s, r, &p->layout->panel[k], start, start_row, net);
+		start = net;
+		start_row = cols;
+	}
+	p->kern->units(&rows, t->fn, net, out);
+	for (uint32_t m = 0; t->one && m < r->rows; m++)
+		out[(r->at ? r->at[m] : m) * cols + t->count] = 1;
+}
+
+static void forward_phase(const Program *p, Space *s, const Slice *r, int phase)
+{
+	const Layout *l = p->layout;
+
+	for (uint32_t i = 0; i < l->forwards; i++)
+		if (l->part[l->forward[i]].phase == phase)
+			forward_part(p, s, r, &l->part[l->forward[i]]);
+}
+
+/* Contexts of a row are what their sources were in the row before; at the start of a sequence, their start value. */
+static void take_contexts(const Program *p, Space *s, const Slice *r, bool first)
+{
+	const Layout *l = p->layout;
+
+	for (uint32_t k = 0; k < p->net->copies; k++) {
+		const Group *to = &p->net->group[p->net->copy[k].to_group], *from = &p->net->group[p->net->copy[k].from_group];
+		for (uint32_t m = 0; m < r->rows; m++) {
+			float *act = s->act + (size_t)r->at[m] * l->cols;
+			for (uint32_t j = 0; j < to->size; j++)
+				act[l->col_of[to->first + j]] = first ? to->start : act[l->col_of[from->first + j] - (size_t)l->cols];
+		}
+	}
+}
+
+static Slice step_rows(const Space *s, uint32_t step)
+{
+	return (Slice){ .rows = s->step_at[step + 1] - s->step_at[step], .at = s->step + s->step_at[step] };
+}
+
+void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows)
+{
+	Slice all = { .first = first, .rows = rows };
+
+	forward_phase(p, s, &all, PHASE_BEFORE);
+	if (!p->net->copies)
+		return;
+	for (uint32_t step = 0; step < s->steps; step++) {
+		Slice now = step_rows(s, step);
+		take_contexts(p, s, &now, step == 0);
+		forward_phase(p, s, &now, PHASE_STEPPED);
+	}
+	forward_phase(p, s, &all, PHASE_AFTER);
+}
+
+/* ---- scores ---- */
+
+void rows_outputs(const Program *p, const Space *s, uint32_t row, double *out)
+{
+	const Layout *l = p->layout;
+
+	for (uint32_t k = 0; k < l->parts; k++) {
+		const Part *t = &l->part[k];
+		for (uint32_t j = 0; t->role == ROLE_OUTPUT && j < t->count; j++)
+			out[t->output + j] = s->act[(size_t)row * l->cols + t->col + j];
+	}
+}
+
+/* Outputs of all parts side by side; where there is one part alone they are so already. */
+static const float *gather_outputs(const Program *p, Space *s, const Slice *r, size_t *row)
+{
+	const Layout *l = p->layout;
+	size_t width = l->outputs_padded;
+
+	*row = l->cols;
+	if (l->outputs == 1)
+		return column(p, s->act, r, l->part[l->output].col);
+	*row = width;
+	for (uint32_t k = 0; k < l->parts; k++) {
+		const Part *t = &l->part[k];
+		for (uint32_t m = r->first; t->role == ROLE_OUTPUT && m < r->first + r->rows; m++)
+			memcpy(s->out + m * width + t->output, s->act + (size_t)m * l->cols + t->col, t->count * sizeof *s->out);
+	}
+	return s->out + r->first * width;
+}
+
+static void score_part(const Program *p, Space *s, const Slice *r, const Part *t, bool back)
+{
+	p->kern->errors(&(Errors){
+		.of = rows_of(p, r, t->count), .error = (int)(p->scorer.err - error_fns), .fn = t->fn, .out = column(p, s->act, r, t->col),
+		.y = s->y + (size_t)r->first * p->data->targets + t->output, .y_row = p->data->targets,
+		.weight = p->data->weight ? s->weight + r->first : NULL,
+		.back = !back ? NULL : column(p, t->own ? s->own : s->err, r, t->col), .value = s->value + r->first });
+}
+
+void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back)
+{
+	const Layout *l = p->layout;
+	Slice r = { .first = first, .rows = rows };
+	size_t row, targets = p->data->targets;
+
+	memset(s->value + first, 0, rows * sizeof *s->value);
+	for (uint32_t k = 0; k < l->parts; k++)
+		if (l->part[k].role == ROLE_OUTPUT)
+			score_part(p, s, &r, &l->part[k], back);
+	const float *out = gather_outputs(p, s, &r, &row);
+	p->kern->scores(&(Scores){
+		.of = { .rows = rows, .cols = p->net->outputs, .row = row }, .out = out, .y = s->y + first * targets, .y_row = targets,
+		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = p->codes ? RIGHT_NONE : RIGHT_LARGEST,
+		.verdict = s->verdict + first });
+	if (p->codes)
+		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer, .kern = p->kern, .most = l->largest_output, .rows = rows, .out = out,
+		                                    .y = s->y + first * targets, .row = row, .room = s->room, .verdict = s->verdict + first });
+}
+
+void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t)
+{
+	for (uint32_t m = first; m < first + rows; m++) {
+		t->error += (double)s->value[m];
+		t->scored += (s->verdict[m] & VERDICT_SCORED) != 0;
+		t->right += (s->verdict[m] & VERDICT_RIGHT) != 0;
+		t->within += (s->verdict[m] & VERDICT_WITHIN) != 0;
+	}
+	t->cases += rows;
+}
+
+/* ---- backward ---- */
+
+/* Adds to the errors of the sources of an outlet what its targets' deltas tell them; start: where the sums begin. */
+static void backward_outlet(const Program *p, Space *s, const Slice *r, const Outlet *o, const float *start, size_t start_row)
+{
+	const Layout *l = p->layout;
+	const Panel *panel = &l->panel[o->panel];
+	size_t cols = l->cols;
+
+	if (panel->list) {
+		Links links = links_of(p, r, panel);
+		links.order = panel->list->by_source + o->first;
+		links.links = o->count;
+		links.delta = links.c = column(p, s->err, r, 0);
+		p->kern->links_backward(&links);
+		return;
+	}
+	Form w = form_by_target(p, panel);
+	float *c = column(p, s->err, r, panel->source);
+	Product q = {
+		.rows = r->rows, .cols = panel->sources, .depth = panel->targets, .a = column(p, s->err, r, l->part[panel->part].col),
+		.a_row = cols, .a_step = 1, .b = w.w, .b_row = w.row, .start = start ? start : c, .start_row = start_row, .c = c, .c_row = cols,
+		.at = r->at };
+	if (p->half)
+		half_backward(p, p->half, s->half, panel, &q);
+	else
+		p->kern->product(&q);
+}
+
+static void rows_copy(const Program *p, const Slice *r, const Part *t, const float *from, float *to)
+{
+	for (uint32_t m = 0; m < r->rows; m++) {
+		size_t row = (r->at ? r->at[m] : r->first + m) * (size_t)p->layout->cols + t->col;
+		memcpy(to + row, from + row, t->count * sizeof *to);
+	}
+}
+
+static void rows_zero(const Program *p, const Slice *r, const Part *t, float *to)
+{
+	for (uint32_t m = 0; m < r->rows; m++)
+		memset(to + (r->at ? r->at[m] : r->first + m) * (size_t)p->layout->cols + t->col, 0, t->count * sizeof *to);
+}
+
+static void rows_add(const Program *p, const Slice *r, const Part *t, const float *from, float *to)
+{
+	for (uint32_t m = 0; m < r->rows; m++) {
+		size_t row = (r->at ? r->at[m] : r->first + m) * (size_t)p->layout->cols + t->col;
+		for (uint32_t j = 0; j < t->count; j++)
+			to[row + j] += from[row + j];
+	}
+}
+
+/* Is the row the last of its sequence?  Steps hold rows by example, in ascending order. */
+static bool is_last(const Space *s, uint32_t row)
+{
+	uint32_t low = 0, high = s->examples;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (s->begin[middle] <= row)
+			low = middle;
+		else
+			high = middle;
+	}
+	return row + 1 == s->begin[low + 1];
+}
+
+/* What the contexts of the row after want changed, their sources do in this one. */
+static void carry_back(const Program *p, Space *s, const Slice *r, const Part *t)
+{
+	const Layout *l = p->layout;
+
+	for (uint32_t k = 0; k < p->net->copies; k++) {
+		const Group *to = &p->net->group[p->net->copy[k].to_group];
+		if (p->net->copy[k].from_group != t->group)
+			continue;
+		Unit first = t->first - p->net->group[t->group].first;
+		for (uint32_t m = 0; m < r->rows; m++) {
+			uint32_t row = r->at ? r->at[m] : r->first + m;
+			float *err = s->err + (size_t)row * l->cols;
+			for (uint32_t j = 0; !is_last(s, row) && j < t->count; j++)
+				err[t->col + j] += err[l->cols + l->col_of[to->first + first + j]];
+		}
+	}
+}
+
+/* Errors that come to a part from its targets, on top of those that it has by itself or from the row after.  A hidden
+ * part whose first outlet is a whole panel starts its sums at zero by itself. */
+static void gather_errors(const Program *p, Space *s, const Slice *r, const Part *t, bool matched, bool carried)
+{
+	const Layout *l = p->layout;
+	const Outlet *o = &l->outlet[t->out];
+	bool plain = !t->own && !carried && t->outs && !l->panel[o->panel].list && l->panel[o->panel].sources == t->count;
+
+	if (t->own && !matched)
+		rows_copy(p, r, t, s->own, s->err);
+	else if (!plain)
+		rows_zero(p, r, t, s->err);
+	if (carried)
+		carry_back(p, s, r, t);
+	for (uint32_t i = 0; i < t->outs; i++)
+		backward_outlet(p, s, r, &o[i], plain && !i ? p->zero : NULL, plain && !i ? 0 : l->cols);
+}
+
+/* Errors of a part become its deltas.  Of outputs that lead nowhere they are there already, and where error and unit
+ * function match, as deltas. */
+static void backward_part(const Program *p, Space *s, const Slice *r, const Part *t, bool carried)
+{
+	bool output = t->role == ROLE_OUTPUT, matched = output && p->scorer.err->matched == t->fn;
+	Rows rows = rows_of(p, r, t->count);
+
+	if (!output || t->own)
+		gather_errors(p, s, r, t, matched, carried);
+	if (t->level && t->fn != FN_LINEAR && (!matched || t->own))
+		p->kern->deltas(&rows, t->fn, t->fn == FN_SIGMOID ? (float)p->opt->prime_offset : 0,
+		                p->layout->nets ? column(p, s->net, r, t->col) : NULL, column(p, s->act, r, t->col), column(p, s->err, r, t->col));
+	if (matched && t->own)
+		rows_add(p, r, t, s->own, s->err);
+}
+
+static void backward_phase(const Program *p, Space *s, const Slice *r, int phase, bool carried)
+{
+	const Layout *l = p->layout;
+
+	for (uint32_t i = l->forwards; i-- > 0;)
+		if (l->part[l->forward[i]].phase == phase)
+			backward_part(p, s, r, &l->part[l->forward[i]], carried);
+}
+
+void rows_backward(const Program *p, Space *s, uint32_t first, uint32_t rows)
+{
+	const Layout *l = p->layout;
+	Slice all = { .first = first, .rows = rows };
+
+	if (p->net->copies)
+		backward_phase(p, s, &all, PHASE_AFTER, false);
+	if (p->net->copies && p->opt->bptt == BPTT_COPY)
+		backward_phase(p, s, &all, PHASE_STEPPED, false);
+	for (uint32_t step = s->steps; p->net->copies && p->opt->bptt == BPTT_FULL && step-- > 0;) {
+		Slice now = step_rows(s, step);
+		backward_phase(p, s, &now, PHASE_STEPPED, true);
+		for (uint32_t i = 0; i < l->parts; i++)
+			if (l->part[i].role == ROLE_CONTEXT)
+				backward_part(p, s, &now, &l->part[i], true);
+	}
+	backward_phase(p, s, &all, PHASE_BEFORE, p->net->copies && p->opt->bptt == BPTT_FULL);
+}
+
+/* ---- gradient ---- */
+
+static void share(uint32_t n, uint32_t i, uint32_t of, uint32_t *first, uint32_t *count)
+{
+	*first = (uint32_t)((uint64_t)n * i / of);
+	*count = (uint32_t)((uint64_t)n * (i + 1) / of) - *first;
+}
+
+/* The true unit's weights alone: deltas summed, which is a product with a column of ones. */
+static void gradient_bias(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, float *sum)
+{
+	size_t cols = p->layout->cols;
+	const float *delta = s->err + p->layout->part[panel->part].col;
+
+	sum += panel->at + (size_t)panel->sources * panel->row;
+	p->kern->product(&(Product){ .rows = 1, .cols = panel->targets, .depth = rows, .a = s->act, .a_step = cols, .b = delta, .b_row = cols,
+	                             .start = fresh ? p->zero : sum, .c = sum });
+}
+
+/* Threads share the columns, sixteens of targets. */
+static void gradient_index(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i, uint32_t n, float *sum)
+{
+	const Part *from = &p->layout->part[panel->from], *to = &p->layout->part[panel->part];
+	uint32_t low = from->input + panel->source - from->col, first, count;
+
+	share((panel->targets + LANES - 1) / LANES, i, n, &first, &count);
+	if (i == 0 && panel->bias)
+		gradient_bias(p, s, rows, fresh, panel, sum);
+	sum += panel->at + first * LANES;
+	for (uint32_t k = 0; fresh && k < panel->sources; k++)
+		memset(sum + (size_t)k * panel->row, 0, count * LANES * sizeof *sum);
+	p->kern->lists_gradient(&(Lists){
+		.rows = rows, .cols = count * LANES, .index = s->index, .value = p->data->x_values ? s->values : NULL, .count = s->lengths,
+		.low = low, .high = low + panel->sources, .delta = s->err + to->col + first * LANES, .delta_row = p->layout->cols, .sum = sum,
+		.sum_row = panel->row });
+}
+
+static void gradient_list(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, float *sum)
+{
+	Links links = links_of(p, &(Slice){ .rows = rows }, panel);
+
+	links.act = s->act;
+	links.delta = s->err;
+	links.sum = sum + panel->at;
+	if (fresh)
+		memset(links.sum, 0, panel->row * sizeof *sum);
+	p->kern->links_gradient(&links);
+}
+
+static void gradient_product(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i, uint32_t n,
+                             float *sum)
+{
+	const Part *to = &p->layout->part[panel->part];
+	size_t cols = p->layout->cols;
+	const float *act = s->act + panel->source, *delta = s->err + to->col;
+	uint32_t sources = panel->sources + panel->bias, first, count;
+
+	share(panel->by_source ? sources : panel->targets, i, n, &first, &count);
+	sum += panel->at + (size_t)first * panel->row;
+	Product q = {
+		.rows = count, .cols = panel->by_source ? panel->targets : sources, .depth = rows,
+		.a = (panel->by_source ? act : delta) + first, .a_row = 1, .a_step = cols, .b = panel->by_source ? delta : act, .b_row = cols,
+		.start = fresh ? p->zero : sum, .start_row = fresh ? 0 : panel->row, .c = sum, .c_row = panel->row };
+	if (p->half)
+		half_gradient(p, p->half, s->half, panel, first, &q);
+	else
+		p->kern->product(&q);
+}
+
+void rows_gradient(const Program *p, const Space *s, uint32_t rows, bool fresh, uint32_t i, uint32_t n, float *sum)
+{
+	const Layout *l = p->layout;
+
+	for (uint32_t k = 0; k < l->panels; k++) {
+		const Panel *panel = &l->panel[k];
+		if (panel->list) {
+			if (k % n == i)
+				gradient_list(p, s, rows, fresh, panel, sum);
+		} else if (panel->frozen) {
+			continue;
+		} else if (by_index(p, panel)) {
+			gradient_index(p, s, rows, fresh, panel, i, n, sum);
+		} else {
+			gradient_product(p, s, rows, fresh, panel, i, n, sum);
+		}
+	}
+}

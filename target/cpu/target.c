@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* The hooks of the cpu target.  In: a Plan, options, data.  Out: what the trainer asks for; the work is done elsewhere. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "half.h"
+#include "restarts.h"
+
+extern const Target target_cpu;
+
+/* The arena puts what is as long as a cache line on one. */
+float *floats_take(Arena *a, size_t n)
+{
+	size_t full = (n + LANES - 1) / LANES * LANES;
+
+	return arena_alloc(a, full + LANES, sizeof(float));
+}
+
+static void cpu_caps(Caps *caps)
+{
+	*caps = (Caps){ .target = "cpu", .lanes = LANES, .bundle = 0 };
+}
+
+/* ---- weights ---- */
+
+Form form_by_source(const Program *p, const Panel *panel)
+{
+	return panel->by_source ? (Form){ p->w + panel->at, panel->row } : (Form){ p->copies + panel->copy, panel->copy_row };
+}
+
+Form form_by_target(const Program *p, const Panel *panel)
+{
+	return panel->by_source ? (Form){ p->copies + panel->copy, panel->copy_row } : (Form){ p->w + panel->at, panel->row };
+}
+
+/* Between canonical order and the places of a layout. */
+typedef struct Move { double *v; float *place; } Move;
+
+static void move_out(void *arg, uint64_t link, uint64_t place)
+{
+	const Move *m = arg;
+	m->v[link] = m->place[place];
+}
+
+static void move_in(void *arg, uint64_t link, uint64_t place)
+{
+	const Move *m = arg;
+	m->place[place] = (float)m->v[link];
+}
+
+/* Weights that are late become what they have been all along. */
+static void cpu_get(const Program *p, int which, double *v)
+{
+	online_settle((Program *)p);
+	layout_links(p->layout, move_out, &(Move){ v, which ? p->state[which - 1] : p->w });
+}
+
+static void cpu_set(Program *p, int which, const double *v)
+{
+	online_settle(p);
+	layout_links(p->layout, move_in, &(Move){ (double *)v, which ? p->state[which - 1] : p->w });
+	if (!which)
+		update_copies(p);
+	online_begin(p);
+}
+
+static void cpu_gradient(const Program *p, double *v)
+{
+	if (online_waits(p))
+		batch_sum((Program *)p);
+	memset(v, 0, p->net->links * sizeof *v);
+	if (p->has_pending)
+		layout_links(p->layout, move_out, &(Move){ v, p->pending });
+}
+
+/* ---- compiling ---- */
+
+static uint32_t longest_row(const Layout *l)
+{
+	uint32_t longest = l->cols;
+
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		longest = p->row > longest ? p->row : longest;
+		longest = p->copy_row > longest ? p->copy_row : longest;
+	}
+	return longest;
+}
+
+/* Arrays for a layout; what stood in those of an older one has to be moved by whoever asks. */
+static void take_weights(Ctx *cx, Program *p, Layout *l)
+{
+	p->layout = l;
+	p->w = floats_take(&cx->keep, l->room + LANES);
+	p->copies = floats_take(&cx->keep, l->copies + LANES);
+	p->zero = floats_take(&cx->keep, longest_row(l) + LANES);
+	p->pending = floats_take(&cx->keep, l->room + LANES);
+	for (int k = 0; k < p->rule->states; k++)
+		p->state[k] = floats_take(&cx->keep, l->room + LANES);
+	p->half = p->opt->precision == PRECISION_BF16 ? halves_make(cx, l, p->isa) : NULL;
+	for (uint32_t i = 0; i < p->threads; i++)
+		p->space[i] = (Space){ 0 };
+	p->online = online_make(cx, p);
+}
+
+static void take_norm(Ctx *cx, Program *p)
+{
+	p->norm = NEW(&cx->keep, p->net->links, double);
+	p->frozen = NEW(&cx->keep, p->net->links, uint8_t);
+	for (uint64_t i = 0; i < p->net->links; i++)
+		p->frozen[i] = p->net->block[p->net->block_of[i]].frozen;
+}
+
+static uint32_t threads_wanted(const Options *opt)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	int64_t threads = opt->threads ? opt->threads : cores > 0 ? cores : 1;
+
+	return threads > MAX_THREADS ? MAX_THREADS : (uint32_t)threads;
+}
+
+static void forget_data(void *p)
+{
+	arena_free(&((Program *)p)->bound);
+}
+
+static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
+{
+	const Net *net = plan->net;
+	Program *p = NEW(&cx->keep, 1, Program);
+	double *start = NEW(&cx->scratch, net->links, double);
+
+	p->bound.cx = cx;
+	arena_defer(&cx->keep, forget_data, p);
+	p->net = net;
+	p->plan = plan;
+	p->opt = opt;
+	p->rule = &rules[opt->rule];
+	formula_parse(cx, p->rule, &p->formula);
+	p->isa = isa_choose(cx);
+	p->kern = isa_kern(p->isa);
+	p->threads = threads_wanted(opt);
+	p->tally = NEW(&cx->keep, MAX_LEAVES, Tally);
+	p->space = NEW(&cx->keep, p->threads, Space);
+	take_weights(cx, p, cpu_layout(cx, plan, opt, false));
+	if (p->rule->needs_norm)
+		take_norm(cx, p);
+	for (int k = 0; k < p->rule->states; k++) {
+		for (uint64_t i = 0; i < net->links; i++)
+			start[i] = rule_start(p->rule, k, opt, net->block[net->block_of[i]].rate);
+		cpu_set(p, k + 1, start);
+	}
+	return p;
+}
+
+static void cpu_print(const Program *p, Buf *out)
+{
+	buf_printf(out, "program cpu: rows of %u floats a case, sums of sixteen units at once\nforward\n", p->layout->cols);
+	layout_print(p->layout, out);
+	buf_printf(out, "backward\n\terror %s, the same in reverse%s\n", error_fns[p->opt->error].name,
+	           !p->net->copies ? "" : p->opt->bptt ? ", back through time" : ", truncated at the copy");
+	buf_printf(out, "update %s, for each of %llu links\n", p->rule->name, (unsigned long long)p->net->links);
+	formula_print(p->rule, &p->formula, out);
+}
+
+/* ---- data ---- */
+
+/* Index lists want the weights of inputs by source. */
+static void change_layout(Ctx *cx, Program *p)
+{
+	double *v = NEW(&cx->scratch, (size_t)(1 + p->rule->states) * p->net->links, double);
+
+	for (int k = 0; k <= p->rule->states; k++)
+		cpu_get(p, k, v + k * p->net->links);
+	take_weights(cx, p, cpu_layout(cx, p->plan, p->opt, true));
+	for (int k = 0; k <= p->rule->states; k++)
+		cpu_set(p, k, v + k * p->net->links);
+}
+
+/* Dense inputs as index lists, until other data is bound. */
+static const Data *indexed(Arena *a, const Data *d)
+{
+	Data *copy = NEW(a, 1, Data);
+	float *row = NEW(a, d->inputs, float);
+	uint64_t *at = NEW(a, d->cases + 1, uint64_t);
+
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_x(d, i, row);
+		at[i + 1] = at[i];
+		for (uint32_t k = 0; k < d->inputs; k++)
+			at[i + 1] += row[k] != 0;
+	}
+	uint32_t *index = NEW(a, at[d->cases], uint32_t);
+	float *value = NEW(a, at[d->cases], float);
+	for (uint64_t i = 0, n = 0; i < d->cases; i++) {
+		data_x(d, i, row);
+		for (uint32_t k = 0; k < d->inputs; k++)
+			if (row[k] != 0) {
+				index[n] = k;
+				value[n++] = row[k];
+			}
+	}
+	*copy = *d;
+	copy->x_indptr = at;
+	copy->x_indices = index;
+	copy->x_values = value;
+	return copy;
+}
+
+static void cpu_bind(Ctx *cx, Program *p, const Data *data)
+{
+	forget_data(p);
+	if (p->opt->input == INPUT_INDEX && !data->x_indptr)
+		data = indexed(&p->bound, data);
+	p->data = data;
+	p->index = data->x_indptr && p->opt->input != INPUT_DENSE && !p->half; /* halves are dense */
+	if (p->index && !p->layout->index)
+		change_layout(cx, p);
+	if (!p->pool && p->threads > 1) {
+		p->pool = pool_new(cx, p->threads);
+		p->threads = pool_threads(p->pool);
+	}
+	scorer_init(&p->scorer, p->opt, data);
+	Codes *codes = codes_make(cx, p->table, data);
+	p->table = codes ? codes : p->table;
+	p->codes = codes;
+	space_take(cx, p);
+	p->tiny = p->half ? NULL : tiny_make(cx, &p->bound, p);
+}
+
+/* ---- running ---- */
+
+static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
+{
+	if (online_waits(p))
+		batch_sum(p);
+	if (p->online && p->index == p->layout->index && b->count == 1 && p->longest == 1 && !p->has_pending)
+		return batch_one(p, b, t);
+	online_settle(p);
+	return batch_learn(p, b, first, last, stop, t);
+}
+
+static void cpu_apply(Program *p, const Update *u)
+{
+	if (online_waits(p)) {
+		online_apply(p, u);
+	} else if (p->has_pending) {
+		update_apply(p, u);
+		online_begin(p);
+	}
+	p->has_pending = false;
+}
+
+static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+{
+	if (online_waits(p))
+		batch_sum(p);                               /* its row is needed */
+	online_settle(p);
+	return batch_test(p, first, count, stop, out, t);
+}
+
+static uint64_t cpu_epochs(Program *p, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop, Tally *tally)
+{
+	return p->tiny ? tiny_epochs(p, p->tiny, u, same, count, until, stop, tally) : 0;
+}
+
+const Target target_cpu = {
+	.name = "cpu", .about = "this computer's vector units, single precision",
+	.caps = cpu_caps, .compile = cpu_compile, .print = cpu_print, .bind = cpu_bind,
+	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate, .epochs = cpu_epochs, .restarts = cpu_restarts,
+	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient,
+};

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Tiny networks: what the kernel that runs whole epochs of them needs.  In: a program and the data bound to it.  Out: a
+ * table of units and links, cases turned so that sixteen of them stand side by side; and weights there and back.
+ *
+ * Most of a small network's time would go into calls: 8-3-8 with its eight cases is 500 multiply-adds an epoch. */
+#include <math.h>
+#include <string.h>
+
+#include "cpu.h"
+
+enum { MOST_ROWS = 60, MOST_CASES = LEAF_EXAMPLES };
+
+struct TinyRun {
+	Tiny t;
+	Sweep sweep;
+	uint8_t lane_of[MOST_ROWS];       /* by unit */
+};
+
+static bool known_function(const Group *g)
+{
+	return g->fn == FN_SIGMOID || g->fn == FN_TANH || g->fn == FN_RELU || g->fn == FN_LINEAR;
+}
+
+/* One update an epoch, plain groups of units, plain blocks of links. */
+static bool fits_net(const Program *p)
+{
+	const Net *net = p->net;
+	uint32_t computed = 0;
+
+	if (net->units > MOST_ROWS || net->copies || p->rule->needs_norm || p->opt->precision != PRECISION_FP32)
+		return false;
+	if (p->layout->outputs > 1)                         /* errors of a case are summed part by part */
+		return false;
+	for (uint32_t i = 0; i < net->blocks; i++)
+		if (net->block[i].frozen || net->block[i].rate != 1)
+			return false;
+	for (uint32_t i = 0; i < net->groups; i++) {
+		const Group *g = &net->group[i];
+		bool given = g->role == ROLE_INPUT;
+		if (!given && !known_function(g))
+			return false;
+		if (g->role == ROLE_OUTPUT && p->opt->error != ERR_SQUARED && error_fns[p->opt->error].matched != g->fn)
+			return false;
+		computed += given ? 0 : g->size;
+	}
+	for (uint64_t i = 0; i < net->links; i++)
+		if (net->from[i] && net_group(net, net->from[i])->role == ROLE_OUTPUT)
+			return false;
+	return computed <= LANES;
+}
+
+/* Every case has every target; with cross-entropy they are 0 or 1, for which the kernels have a short way. */
+static bool fits_data(const Program *p)
+{
+	const Data *d = p->data;
+
+	if (d->cases > MOST_CASES || d->seq || d->weight || d->code_count || !d->targets)
+		return false;
+	for (uint64_t i = 0; i < d->cases * d->targets; i++) {
+		double y = dtype_get(d->y_type, d->y, i);
+		if (isnan(y) || (d->mask && !d->mask[i]) || (p->opt->error != ERR_SQUARED && y != 0 && y != 1))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the network ---- */
+
+static TinyUnit unit_of(const Program *p, const TinyRun *r, Unit u, uint8_t *from, uint8_t *to, uint16_t *ins, uint16_t *outs)
+{
+	const Net *net = p->net;
+	TinyUnit t = { .row = (uint8_t)u, .lane = r->lane_of[u], .in = *ins, .out = *outs };
+
+	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+		if (net->from[i])
+			from[(*ins)++] = (uint8_t)net->from[i];
+		t.bias |= net->from[i] == 0;
+	}
+	for (Unit v = 1; v < net->units; v++)
+		for (uint64_t i = net->row[v]; i < net->row[v + 1]; i++)
+			if (net->from[i] == u)
+				to[(*outs)++] = r->lane_of[v];
+	t.ins = (uint16_t)(*ins - t.in);
+	t.outs = (uint16_t)(*outs - t.out);
+	return t;
+}
+
+static void take_units(Arena *a, const Program *p, TinyRun *r)
+{
+	const Net *net = p->net;
+	const Layout *l = p->layout;
+	uint8_t *from = NEW(a, net->links, uint8_t), *to = NEW(a, net->links, uint8_t);
+	uint8_t *output = NEW(a, net->outputs, uint8_t);
+	TinyUnit *unit = NEW(a, LANES, TinyUnit);
+	TinyPart *tiny_part = NEW(a, l->forwards, TinyPart);
+	uint16_t ins = 0, outs = 0;
+	uint8_t lane = 0;
+
+	for (Unit u = 1; u < net->units; u++)
+		if (net_group(net, u)->role != ROLE_INPUT)
+			r->lane_of[u] = lane++;
+	for (uint32_t i = 0; i < l->forwards; i++) {
+		const Part *part = &l->part[l->forward[i]];
+		tiny_part[i] = (TinyPart){ r->t.units, r->t.units + part->count, part->fn, part->role == ROLE_OUTPUT };
+		for (uint32_t k = 0; k < part->count; k++) {
+			if (part->role == ROLE_OUTPUT)
+				output[part->output + k] = (uint8_t)r->t.units;
+			unit[r->t.units++] = unit_of(p, r, part->first + k, from, to, &ins, &outs);
+		}
+	}
+	r->t.unit = unit;
+	r->t.part = tiny_part;
+	r->t.parts = l->forwards;
+	r->t.from = from;
+	r->t.to = to;
+	r->t.output = output;
+	r->t.outputs = net->outputs;
+	r->t.sources = (net->units + 3) / 4 * 4;
+}
+
+/* ---- weights ---- */
+
+static void take_weights(Arena *a, const Program *p, TinyRun *r)
+{
+	const Net *net = p->net;
+	uint32_t *real = NEW(a, r->t.sources * LANES / 32 + 1, uint32_t);
+
+	r->sweep.formula = &p->formula;
+	r->sweep.n = r->t.sources * LANES;
+	r->sweep.real = real;
+	for (int i = 0; i < 2 + p->rule->states; i++)
+		r->sweep.variable[i] = floats_take(a, r->sweep.n);
+	for (Unit u = 1; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			uint32_t place = net->from[i] * LANES + r->lane_of[u];
+			real[place / 32] |= 1u << place % 32;
+		}
+}
+
+typedef struct Carry { const Program *p; TinyRun *r; Unit unit; bool in; } Carry;
+
+/* Links come part by part and, inside a panel, by target: the unit is looked for only where the last one's links end. */
+static void carry_link(void *arg, uint64_t link, uint64_t place)
+{
+	Carry *c = arg;
+	const Net *net = c->p->net;
+
+	while (link < net->row[c->unit])
+		c->unit--;
+	while (link >= net->row[c->unit + 1])
+		c->unit++;
+	uint32_t at = net->from[link] * LANES + c->r->lane_of[c->unit];
+	for (int i = 0; i <= c->p->rule->states; i++) {
+		float *tiny = c->r->sweep.variable[1 + i] + at, *wide = (i ? c->p->state[i - 1] : c->p->w) + place;
+		if (c->in)
+			*tiny = *wide;
+		else
+			*wide = *tiny;
+	}
+}
+
+static void carry(const Program *p, TinyRun *r, bool in)
+{
+	layout_links(p->layout, carry_link, &(Carry){ .p = p, .r = r, .in = in });
+}
+
+/* ---- cases ---- */
+
+static uint32_t largest(const float *y, uint32_t n)
+{
+	uint32_t at = 0;
+
+	for (uint32_t j = 1; j < n; j++)
+		if (y[j] > y[at])
+			at = j;
+	return at;
+}
+
+static void take_case(const Program *p, TinyRun *r, uint64_t i, float *x, float *y, uint32_t *wanted, uint32_t *before)
+{
+	Tiny *t = &r->t;
+	size_t width = t->eight ? LANES / 2 : LANES, block = i / width, lane = i % width, input = 0;
+
+	data_x(p->data, i, x);
+	data_y(p->data, i, y);
+	t->act[block * width + lane] = 1;
+	for (Unit u = 1; u < p->net->units; u++)
+		if (net_group(p->net, u)->role == ROLE_INPUT)
+			t->act[(u * t->blocks + block) * width + lane] = x[input++];
+	uint32_t top = largest(y, t->outputs);
+	for (uint32_t j = 0; j < t->outputs; j++) {
+		size_t word = t->eight ? j / 2 : j * t->blocks + block, bit = lane + (t->eight ? j % 2 * width : 0);
+		t->y[(j * t->blocks + block) * width + lane] = y[j];
+		wanted[word] |= (uint32_t)(j == top) << bit;
+		before[word] |= (uint32_t)(t->outputs > 1 ? j < top : y[j] > t->middle) << bit;
+	}
+}
+
+/* Do all units of a part have the same sources and the same targets? */
+static bool alike(const Tiny *t)
+{
+	for (uint32_t k = 0; k < t->parts; k++)
+		for (uint32_t i = t->part[k].first + 1; i < t->part[k].end; i++) {
+			const TinyUnit *a = &t->unit[i - 1], *b = &t->unit[i];
+			if (a->bias != b->bias || a->ins != b->ins || a->outs != b->outs || memcmp(t->from + a->in, t->from + b->in, a->ins) ||
+			    memcmp(t->to + a->out, t->to + b->out, a->outs))
+				return false;
+		}
+	return true;
+}
+
+static void take_cases(Ctx *cx, Arena *a, const Program *p, TinyRun *r)
+{
+	Tiny *t = &r->t;
+	float *x = NEW(&cx->scratch, p->net->inputs, float), *y = NEW(&cx->scratch, p->net->outputs, float);
+
+	t->cases = (uint32_t)p->data->cases;
+	t->eight = t->cases <= LANES / 2 && p->layout->outputs == 1 && alike(t);
+	t->blocks = (t->cases + LANES - 1) / LANES;
+	t->act = floats_take(a, (size_t)t->sources * t->blocks * LANES);
+	t->delta = floats_take(a, (size_t)LANES * t->blocks * LANES);
+	t->y = floats_take(a, (size_t)t->outputs * t->blocks * LANES);
+	uint32_t *wanted = NEW(a, t->outputs * t->blocks, uint32_t), *before = NEW(a, t->outputs * t->blocks, uint32_t);
+	for (uint64_t i = 0; i < t->cases; i++)
+		take_case(p, r, i, x, y, wanted, before);
+	t->wanted = wanted;
+	t->before = before;
+}
+
+TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p)
+{
+	if (!fits_net(p) || !fits_data(p))
+		return NULL;
+	TinyRun *r = NEW(a, 1, TinyRun);
+	r->t.matched = p->opt->error != ERR_SQUARED;
+	r->t.offset = (float)p->opt->prime_offset;
+	r->t.middle = (float)p->scorer.middle;
+	take_units(a, p, r);
+	take_weights(a, p, r);
+	take_cases(cx, a, p, r);
+	return r;
+}
+
+uint64_t tiny_epochs(Program *p, TinyRun *r, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop,
+                     Tally *tally)
+{
+	unsigned before = cpu_enter();
+	uint64_t done = 0;
+
+	r->t.threshold = (float)p->scorer.threshold;
+	carry(p, r, true);
+	while (done < count && !*stop) {
+		Tally *t = &tally[done];
+		for (int i = 0; !(same && done) && i < P_COUNT; i++)
+			r->sweep.param[i] = (float)u[same ? 0 : done].param[i];
+		*t = (Tally){ 0 };
+		p->kern->tiny(&r->t, &r->sweep, t);
+		done++;
+		if (!isfinite(t->error) || until_reached(until, t))
+			break;
+	}
+	carry(p, r, false);
+	update_copies(p);
+	cpu_leave(before);
+	return done;
+}

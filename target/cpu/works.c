@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* Works that bench measures.  In: a network, made-up data, how to train.  Out: connections a second.
+ *
+ * A row goes through the hooks of the target as a training run does: the same batches, shuffled where a run would shuffle
+ * them, one accumulate and one apply for each, or whole epochs where the target can do those in one go.  As in a run,
+ * working out the order of an epoch is not counted.  Rates are so small that weights stay what they are, more or less:
+ * saturated units would make other work. */
+#include <assert.h>
+#include <string.h>
+
+#include "bench.h"
+
+/* ---- data ---- */
+
+static Data *data_new(Ctx *cx, const Work *w, uint64_t cases, uint32_t inputs, uint32_t targets)
+{
+	Data *d = NEW(&cx->keep, 1, Data);
+
+	*d = (Data){ .name = w->name, .cases = cases, .inputs = inputs, .targets = targets, .x_type = T_F32, .y_type = T_F32 };
+	return d;
+}
+
+/* Index lists of `ones` inputs a case, or the same as dense rows. */
+static void take_ones(Ctx *cx, Data *d, const uint32_t *at, uint32_t ones, bool index)
+{
+	uint64_t *indptr;
+	float *x;
+
+	if (index) {
+		indptr = NEW(&cx->keep, d->cases + 1, uint64_t);
+		for (uint64_t i = 0; i <= d->cases; i++)
+			indptr[i] = i * ones;
+		d->x_indptr = indptr;
+		d->x_indices = at;
+		return;
+	}
+	x = NEW(&cx->keep, d->cases * d->inputs, float);
+	for (uint64_t i = 0; i < d->cases * ones; i++)
+		x[i / ones * d->inputs + at[i]] = 1;
+	d->x = x;
+}
+
+static void random_x(Ctx *cx, Data *d)
+{
+	float *x = NEW(&cx->keep, d->cases * d->inputs, float);
+
+	for (uint64_t i = 0; i < d->cases * d->inputs; i++)
+		x[i] = (float)random_unit(1, STREAM_DATA, i);
+	d->x = x;
+}
+
+/* Zeros and ones. */
+static void random_y(Ctx *cx, Data *d)
+{
+	float *y = NEW(&cx->keep, d->cases * d->targets, float);
+
+	for (uint64_t i = 0; i < d->cases * d->targets; i++)
+		y[i] = (float)(random_u64(2, STREAM_DATA, i) & 1);
+	d->y = y;
+}
+
+/* Index lists have one letter of 29 in each of seven places; dense inputs are any numbers. */
+static Data *make_nettalk(Ctx *cx, const Work *w, bool index)
+{
+	Data *d = data_new(cx, w, w->examples, NETTALK_INPUTS, NETTALK_TARGETS);
+	uint64_t places = d->cases * NETTALK_WINDOW;
+	uint32_t *at;
+
+	random_y(cx, d);
+	if (!index) {
+		random_x(cx, d);
+		return d;
+	}
+	at = NEW(&cx->keep, places, uint32_t);
+	for (uint64_t i = 0; i < places; i++)
+		at[i] = (uint32_t)(i % NETTALK_WINDOW * NETTALK_SYMBOLS + random_below(1, STREAM_DATA, i, NETTALK_SYMBOLS));
+	take_ones(cx, d, at, NETTALK_WINDOW, true);
+	return d;
+}
+
+/* One of eight in, the same out. */
+static Data *make_encoder(Ctx *cx, const Work *w, bool index)
+{
+	Data *d = data_new(cx, w, w->examples, 8, 8);
+	uint32_t *at = NEW(&cx->keep, d->cases, uint32_t);
+	float *y = NEW(&cx->keep, d->cases * d->targets, float);
+
+	for (uint32_t i = 0; i < d->cases; i++) {
+		at[i] = i;
+		y[i * d->targets + i] = 1;
+	}
+	d->y = y;
+	take_ones(cx, d, at, 1, index);
+	return d;
+}
+
+static Data *make_images(Ctx *cx, const Work *w, bool index)
+{
+	Data *d = data_new(cx, w, w->examples, 784, 10);
+
+	assert(!index);
+	random_x(cx, d);
+	random_y(cx, d);
+	return d;
+}
+
+/* Sequences of 40 to 60 letters; the next letter is to be told. */
+static Data *make_letters_in_turn(Ctx *cx, const Work *w, bool index)
+{
+	enum { LETTERS = 26, SHORTEST = 40, LENGTHS = 21 };
+	uint64_t *seq = NEW(&cx->keep, w->examples + 1, uint64_t), cases = 0;
+	uint32_t *at;
+	float *y;
+	Data *d;
+
+	for (uint64_t i = 0; i < w->examples; i++) {
+		cases += SHORTEST + random_below(3, STREAM_DATA, i, LENGTHS);
+		seq[i + 1] = cases;
+	}
+	d = data_new(cx, w, cases, LETTERS, LETTERS);
+	d->seq = seq;
+	d->sequences = w->examples;
+	at = NEW(&cx->keep, cases + 1, uint32_t);
+	for (uint64_t i = 0; i <= cases; i++)
+		at[i] = (uint32_t)random_below(1, STREAM_DATA, i, LETTERS);
+	y = NEW(&cx->keep, cases * LETTERS, float);
+	for (uint64_t i = 0; i < cases; i++)
+		y[i * LETTERS + at[i + 1]] = 1;
+	d->y = y;
+	take_ones(cx, d, at, 1, index);
+	return d;
+}
+
+/* ---- works ---- */
+
+static const Work nettalk = {
+	"nettalk", "203-60-26, 12,022 cases",
+	"group in 203 input\ngroup hidden 60\ngroup out 26 output\n"
+	"connect in -> hidden\nconnect hidden -> out\nconnect true -> hidden, out\n", 12022, 0.02, make_nettalk,
+};
+static const Work encoder = {
+	"8-3-8", "8-3-8, 8 cases",
+	"group in 8 input\ngroup hidden 3\ngroup out 8 output\n"
+	"connect in -> hidden\nconnect hidden -> out\nconnect true -> hidden, out\n", 8, 0.001, make_encoder,
+};
+static const Work mlp784 = {
+	"mlp784", "784-512-512-10, 12,800 cases",
+	"group in 784 input\ngroup first 512\ngroup second 512\ngroup out 10 output\n"
+	"connect in -> first\nconnect first -> second\nconnect second -> out\nconnect true -> first, second, out\n",
+	12800, 0.02, make_images,
+};
+static const Work elman = {
+	"elman", "26-64-26 with 64 context units, 1,000 sequences of 40 to 60 cases",
+	"group in 26 input\ngroup hidden 64\ngroup out 26 output\ngroup memory 64 context\ncopy hidden -> memory start 0.5\n"
+	"connect in, memory, true -> hidden\nconnect hidden, true -> out\n", 1000, 0.02, make_letters_in_turn,
+};
+
+const Spec specs[] = {
+	{ &nettalk, "all", false }, { &nettalk, "all", true },
+	{ &nettalk, "512", false }, { &nettalk, "512", true },
+	{ &nettalk, "1", false }, { &nettalk, "1", true },
+	{ &encoder, "all", false }, { &encoder, "1", false },
+	{ &mlp784, "256", false },
+	{ &elman, "all", false }, { &elman, "all", true },
+};
+const uint32_t spec_count = COUNT(specs);
+
+/* ---- a row ---- */
+
+static const Target *cpu(void)
+{
+	const Target *t = target_find("cpu");
+
+	assert(t);
+	return t;
+}
+
+static void row_options(Ctx *cx, Row *r)
+{
+	const char *remedy;
+
+	r->opt = r->net->options;
+	r->opt.target = cpu()->name;
+	r->opt.threads = r->threads;
+	option_set(cx, &r->opt, "batch", r->spec->batch, &remedy);
+	r->opt.precision = r->bf16 ? PRECISION_BF16 : PRECISION_FP32;
+	r->batch = r->opt.batch == BATCH_ALL ? r->examples : (uint64_t)r->opt.batch;
+	r->opt.rate = r->spec->work->rate / (double)r->batch;
+}
+
+/* The order of one epoch; all epochs have it. */
+static uint64_t *row_order(Ctx *cx, const Row *r)
+{
+	Order *o = order_new(&cx->scratch, r->examples, 1, true);
+	uint64_t *order = NEW(&cx->keep, r->examples, uint64_t);
+
+	order_epoch(o, 0);
+	for (uint64_t i = 0; i < r->examples; i++)
+		order[i] = order_at(o, i);
+	return order;
+}
+
+void row_start(Ctx *cx, Row *r)
+{
+	const Work *w = r->spec->work;
+	Src *src = NEW(&cx->keep, 1, Src);
+	double *weights;
+	Plan *plan;
+	Caps caps;
+
+	*src = (Src){ .name = w->name, .text = w->text, .len = strlen(w->text) };
+	r->net = net_parse(cx, src);
+	r->examples = w->examples;
+	row_options(cx, r);
+	cpu()->caps(&caps);
+	plan = plan_make(cx, r->net, &caps);
+	r->program = cpu()->compile(cx, plan, &r->opt);
+	weights = NEW(&cx->scratch, r->net->links, double);
+	net_weights(r->net, 1, weights);
+	cpu()->set(r->program, 0, weights);
+	cpu()->bind(cx, r->program, r->data);
+	if (r->batch < r->examples)
+		r->order = row_order(cx, r);
+}
+
+static const volatile int never = 0;
+
+/* Whole epochs in one go; how many cases that were, 0: this network is not one of those for which the target can. */
+static uint64_t row_epochs(Row *r)
+{
+	enum { AT_ONCE = 64 };                               /* as in a run */
+	Tally t[AT_ONCE];
+	Until until;
+	Update u;
+
+	if (!cpu()->epochs || r->order)
+		return 0;
+	until_parse("never", &until);
+	update_fill(&r->opt, r->updates + 1, 0, 1, &u);
+	uint64_t done = cpu()->epochs(r->program, &u, true, AT_ONCE, &until, &never, t);
+	r->updates += done;
+	return done * r->data->cases;
+}
+
+/* One update; how many cases it took. */
+static uint64_t row_update(Row *r)
+{
+	Batch b = { .first = r->done, .count = r->batch };
+	Tally t = { 0 };
+	Update u;
+
+	if (b.count > r->examples - r->done)
+		b.count = r->examples - r->done;
+	if (r->order)
+		b.example = r->order + r->done;
+	cpu()->accumulate(r->program, &b, 0, leaf_count(b.count), &never, &t);
+	update_fill(&r->opt, ++r->updates, 0, 1, &u);
+	cpu()->apply(r->program, &u);
+	r->done = r->done + b.count == r->examples ? 0 : r->done + b.count;
+	return t.cases;
+}
+
+double row_round(Row *r, double seconds)
+{
+	uint64_t cases = 0, turns = 1;
+	double began, now;
+
+	bool at_once = row_epochs(r) > 0;
+	row_update(r);                                       /* caches and threads that sleep */
+	began = clock_seconds();
+	do {
+		for (uint64_t i = 0; i < turns; i++)
+			cases += at_once ? row_epochs(r) : row_update(r);
+		now = clock_seconds() - began;
+		if (now < seconds / 64)                      /* few looks at the clock */
+			turns *= 2;
+	} while (now < seconds);
+	return 1e-6 * (double)r->net->links * (double)cases / now;
+}
+
+/* A weighted sum and a weight change for every connection; an error for those whose source has one. */
+double row_flops(const Row *r)
+{
+	const Net *net = r->net;
+	uint64_t back = 0;
+
+	for (uint64_t i = 0; i < net->links; i++) {
+		const Group *g = net_group(net, net->from[i]);
+		back += g && (g->role == ROLE_HIDDEN || g->role == ROLE_OUTPUT);
+	}
+	return 4 + 2 * (double)back / (double)net->links;
+}
