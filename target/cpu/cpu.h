@@ -209,7 +209,6 @@ void update_copies(Program *p);                              /* other forms of a
 
 typedef struct Online Online;
 Online *online_make(Ctx *cx, const Program *p);              /* for the layout; NULL: not in this way */
-void online_begin(Program *p);                               /* after weights or state were set */
 void online_prepare(const Program *p, const Space *s);       /* before row 0 goes forward */
 void online_wait(Program *p);                                /* row 0 of the first space waits for its update */
 bool online_waits(const Program *p);

@@ -16,7 +16,6 @@ typedef struct Late {
 } Late;
 
 struct Online {
-	float *copy_step;         /* [copies] the last changes, for the other forms of weights */
 	Late *late;               /* [panels] stamp NULL: never late */
 	uint32_t now;             /* updates so far */
 	bool waiting;             /* a case waits for its update: it stands in row 0 of the first space */
@@ -34,16 +33,12 @@ Online *online_make(Ctx *cx, const Program *p)
 
 	if (p->opt->batch != 1 || !is_momentum(p) || l->lists || p->opt->precision != PRECISION_FP32)
 		return NULL;
-	for (uint32_t i = 0; i < l->panels; i++) {
-		const Panel *panel = &l->panel[i];
-		bool slice = panel->copy != NONE && panel->sources != l->part[panel->from].count;
-		if (panel->real || slice)                   /* behind a slice the copy's rows must stay zero */
+	for (uint32_t i = 0; i < l->panels; i++)
+		if (l->panel[i].real)
 			return NULL;
-	}
 	if (l->index && p->opt->decay != 0)                 /* weights of inputs that are zero decay all the same */
 		return NULL;
 	Online *o = NEW(&cx->keep, 1, Online);
-	o->copy_step = floats_take(&cx->keep, l->copies + LANES);
 	o->late = NEW(&cx->keep, l->panels, Late);
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
@@ -54,20 +49,6 @@ Online *online_make(Ctx *cx, const Program *p)
 		}
 	}
 	return o;
-}
-
-/* The last changes of the other forms are those of the first. */
-void online_begin(Program *p)
-{
-	const Layout *l = p->layout;
-
-	for (uint32_t i = 0; p->online && i < l->panels; i++) {
-		const Panel *panel = &l->panel[i];
-		uint32_t sources = panel->sources + panel->bias;
-		if (panel->copy != NONE)
-			p->kern->transpose(panel->by_source ? sources : panel->targets, panel->by_source ? panel->targets : sources,
-			                   p->state[0] + panel->at, panel->row, p->online->copy_step + panel->copy, panel->copy_row);
-	}
 }
 
 static Outer outer_of(const Program *p, const Panel *panel)
@@ -176,21 +157,13 @@ static void update_panel(Program *p, uint32_t i, const Update *u)
 		late_panel(p, i, o);
 		return;
 	}
-	Outer by_source = o, by_target = o;
-	by_source.rows = sources;
-	by_source.a = act;
-	by_target.rows = by_source.cols = panel->targets;
-	by_target.cols = sources;
-	by_target.a = delta;
-	by_target.b = act;
-	p->kern->outer(panel->by_source ? &by_source : &by_target);
-	if (panel->copy == NONE)
-		return;
-	Outer *other = panel->by_source ? &by_target : &by_source;
-	other->w = p->copies + panel->copy;
-	other->step = p->online->copy_step + panel->copy;
-	other->row = panel->copy_row;
-	p->kern->outer(other);
+	o.rows = panel->by_source ? sources : panel->targets;
+	o.cols = panel->by_source ? panel->targets : sources;
+	o.a = panel->by_source ? act : delta;
+	o.b = panel->by_source ? delta : act;
+	p->kern->outer(&o);
+	if (panel->copy != NONE)
+		p->kern->transpose(o.rows, o.cols, p->w + panel->at, panel->row, p->copies + panel->copy, panel->copy_row);
 }
 
 void online_apply(Program *p, const Update *u)

@@ -62,7 +62,6 @@ static void cpu_set(Program *p, int which, const double *v)
 	layout_links(p->layout, move_in, &(Move){ (double *)v, which ? p->state[which - 1] : p->w });
 	if (!which)
 		update_copies(p);
-	online_begin(p);
 }
 
 static void cpu_gradient(const Program *p, double *v)
@@ -243,12 +242,10 @@ static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 
 static void cpu_apply(Program *p, const Update *u)
 {
-	if (online_waits(p)) {
+	if (online_waits(p))
 		online_apply(p, u);
-	} else if (p->has_pending) {
+	else if (p->has_pending)
 		update_apply(p, u);
-		online_begin(p);
-	}
 	p->has_pending = false;
 }
 
