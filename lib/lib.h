@@ -548,7 +548,11 @@ void score_check(Ctx *cx, const Options *o, const Data *d); /* fails if a target
 
 /* ---- train.c: the loop ------------------------------------------------------------------------------------------- */
 
-typedef struct Batch { const uint64_t *example; uint64_t first, count; } Batch;  /* example NULL: first, first+1, ... */
+typedef struct Batch {
+	const uint64_t *example;  /* NULL: first, first + 1, ... */
+	uint64_t first, count;
+	uint64_t more;            /* so many after these are those of the next batch; 0: not known */
+} Batch;
 
 /* A machine that can train: a folder in target/ and this one const struct.  Hooks marked * may be NULL. */
 typedef struct Program Program;                              /* what a target made of the plan; its own affair */

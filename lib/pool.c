@@ -2,8 +2,9 @@
 /* A pool of threads.  In: a function and its argument.  Out: it has run once on every thread.
  *
  * Calls come every few dozen microseconds, less than it takes to wake a thread: who waits first looks by itself for a
- * while, lets others run, and only then sleeps.  Where there are cores enough each worker has one to itself, so that
- * what it has in its caches stays there; MICROPROP_PIN=0 leaves that to the system.  What must hold: everything written
+ * while, lets others run, and only then sleeps.  Where a pool has a thread for every core this process may use, each worker is
+ * bound to one, so that what it has in its caches stays there (MICROPROP_PIN=0: it is not); smaller pools, of which
+ * several may run at once, are left to the system.  What must hold: everything written
  * before pool_run or pool_barrier is seen after. */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -141,7 +142,7 @@ Pool *pool_new(Ctx *cx, uint32_t threads)
 	Pool *p = NEW(&cx->keep, 1, Pool);
 	cpu_set_t all;
 	const char *wish = getenv("MICROPROP_PIN");
-	bool pinned = threads <= cores(&all) && !(wish && *wish == '0');
+	bool pinned = threads == cores(&all) && !(wish && *wish == '0');
 
 	p->worker = NEW(&cx->keep, threads, Worker);
 	arena_defer(&cx->keep, pool_end, p);

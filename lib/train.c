@@ -10,6 +10,7 @@
 #include "lib.h"
 
 enum { AT_ONCE = 64 };            /* epochs of a tiny network between two looks at the clock */
+enum { PICKS_AHEAD = 64 };        /* examples that are picked in one go, beside those of this batch and the next */
 
 typedef struct Loop {             /* what one call of run_train needs besides the Run */
 	Run *r;
@@ -17,7 +18,8 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	uint64_t examples, batch;
 	Order *order;
 	uint64_t ahead;           /* blocks of examples that were asked for in this epoch */
-	uint64_t *picked;         /* examples of the current batch, if shuffled */
+	uint64_t *picked;         /* examples of the current batch and more, if shuffled: */
+	uint64_t picked_from, picks, pick_room; /* the place of the first in the epoch; how many */
 	Until until;
 	mp_report_fn *fn;
 	void *user;
@@ -202,18 +204,37 @@ static void read_ahead(Loop *l)
 	}
 }
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* So many examples from where the epoch is; those that were picked before stay. */
+static const uint64_t *pick(Loop *l, uint64_t count)
+{
+	uint64_t done = l->r->at.done, passed = done - l->picked_from;
+
+	if (passed + count > l->picks) {
+		uint64_t kept = l->picks - passed;
+		memmove(l->picked, l->picked + passed, kept * sizeof *l->picked);
+		l->picked_from = done;
+		l->picks = lesser(l->pick_room, l->examples - done);
+		for (uint64_t i = kept; i < l->picks; i++)
+			l->picked[i] = order_at(l->order, done + i);
+		passed = 0;
+	}
+	return l->picked + passed;
+}
+
 static Batch next_batch(Loop *l)
 {
-	Position *at = &l->r->at;
+	uint64_t done = l->r->at.done, left = l->examples - done;
+	Batch b = { .first = done, .count = lesser(l->batch, left) };
+
 	read_ahead(l);
-	Batch b = { .first = at->done, .count = l->batch };
-	if (b.count > l->examples - at->done)
-		b.count = l->examples - at->done;
-	if (l->picked) {
-		for (uint64_t i = 0; i < b.count; i++)
-			l->picked[i] = order_at(l->order, at->done + i);
-		b.example = l->picked;
-	}
+	b.more = lesser(l->batch, left - b.count);
+	if (l->picked)
+		b.example = pick(l, b.count + b.more);
 	return b;
 }
 
@@ -287,7 +308,9 @@ static Status one_epoch(Loop *l, Update *u)
 	Run *r = l->r;
 	Position *at = &r->at;
 	order_epoch(l->order, at->epoch);
-	l->ahead = 0;
+	l->picked_from = at->done;
+	l->picks = 0;
+	l->ahead = at->done / SHUFFLE_BLOCK;
 	l->counted = clock_seconds();
 	while (at->done < l->examples) {
 		Status s = one_update(l, u);
@@ -312,11 +335,6 @@ static Status one_epoch(Loop *l, Update *u)
 }
 
 /* ---- many epochs at once ---- */
-
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* How many epochs may pass before somebody wants to know. */
 static uint64_t epochs_at_once(const Loop *l)
@@ -435,8 +453,9 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	bool shuffled = r->opt.shuffle < 0 ? l->batch < l->examples : r->opt.shuffle != 0;
 	check_same_data(r, data);
 	l->order = order_new(&cx->scratch, l->examples, (uint64_t)r->opt.seed, shuffled);
+	l->pick_room = 2 * l->batch + PICKS_AHEAD;
 	if (shuffled)
-		l->picked = NEW(&cx->scratch, l->batch, uint64_t);
+		l->picked = NEW(&cx->scratch, l->pick_room, uint64_t);
 	if (r->opt.keep_best && !r->best_weights)
 		r->best_weights = NEW(&cx->keep, r->net->links, double);
 	r->points = 0;

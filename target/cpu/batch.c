@@ -68,6 +68,17 @@ static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64
 	return rows;
 }
 
+/* The chunk before example i is in hand: the one from there on gets under way, or what thread `thread` of n will take of it.  The
+ * leaf ends at `end`; then comes the next, or the next batch. */
+static void look_ahead(const Program *p, Space *s, const Batch *b, uint64_t i, uint64_t end, uint32_t thread, uint32_t n)
+{
+	uint64_t left = i < end ? end - i : b->count + b->more - i, count = left < s->chunk ? left : s->chunk;
+	uint64_t first = count * thread / n, last = count * (thread + 1) / n;
+
+	if (s->ahead)
+		rows_ahead(p, s->ahead, b->example ? b->example + i + first : NULL, b->first + i + first, last - first);
+}
+
 /* Rows of examples first .. end - 1 by step. */
 static void make_steps(Space *s, uint32_t first, uint32_t end)
 {
@@ -145,6 +156,7 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 		if (atomic_load(&j->stopped))
 			return;
 		uint32_t rows = take_examples(p, s, j->b, &i, end);
+		look_ahead(p, s, j->b, i, end, 0, 1);
 		if (p->net->copies)
 			make_steps(s, 0, s->examples);
 		run_rows(j, s, 0, rows);
@@ -262,6 +274,7 @@ static Space team_view(const Program *p, uint32_t thread, uint32_t first, uint32
 	view.step_at = p->space[thread].step_at;
 	view.room = p->space[thread].room;
 	view.x = p->space[thread].x;
+	view.ahead = p->space[thread].ahead;
 	if (p->net->copies)
 		make_steps(&view, first, end);
 	return view;
@@ -299,6 +312,7 @@ static void team_work(void *arg, uint32_t thread)
 			uint32_t last = (uint32_t)((uint64_t)team->examples * (thread + 1) / j->threads);
 			Space view = team_view(p, thread, first, last);
 			view.half = p->half ? &half : NULL;
+			look_ahead(p, &view, j->b, next, end, thread, j->threads);
 			run_rows(j, &view, team->begin[first], team->begin[last] - team->begin[first]);
 			pool_barrier(p->pool);
 			if (j->learn)
@@ -397,7 +411,7 @@ static Status learn_some(Job *j, uint32_t first, uint32_t last, Tally *t)
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
 {
 	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .stop = stop, .learn = true };
-	uint32_t next[MAX_THREADS] = { 0 };
+	uint32_t next[MAX_THREADS];
 
 	if (first || last < j.leaves)
 		return learn_some(&j, first, last, t);
@@ -407,6 +421,7 @@ Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, co
 		return MP_STOPPED;
 	}
 	unsigned before = cpu_enter();
+	memset(next, 0, p->threads * sizeof *next);
 	take_sum(p, join_threads(&j, next, 0, j.leaves));
 	cpu_leave(before);
 	Tally all = join_tallies(p->tally, 0, j.leaves);
@@ -423,6 +438,8 @@ Status batch_one(Program *p, const Batch *b, Tally *t)
 	unsigned before = cpu_enter();
 
 	take_examples(p, s, b, &i, 1);
+	if (b->more)
+		case_fetch(p->data, example_at(b, 1));
 	run_rows(&j, s, 0, 1);
 	tally_rows(&j, s, 1, t);
 	online_wait(p);
@@ -464,9 +481,21 @@ static uint32_t sums_needed(uint32_t leaves)
 {
 	uint32_t sums = 2;
 
+	if (leaves < 2)
+		return 1;
 	for (uint32_t n = 1; n < leaves; n *= 2)
 		sums += 2;
 	return sums;
+}
+
+/* What a thread of a team needs for itself, where the rows are all the first one's. */
+static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
+{
+	s->rows = rows;
+	s->x = p->layout->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
+	s->step = NEW(&cx->keep, rows, uint32_t);
+	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
+	s->list.wanted = NEW(&cx->keep, 2 * (size_t)rows, Wanted);
 }
 
 static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
@@ -474,7 +503,7 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	const Layout *l = p->layout;
 	size_t all = (size_t)rows * l->cols, outputs = p->net->outputs;
 
-	s->rows = rows;
+	take_steps(cx, p, s, rows);
 	s->act = arena_room(&cx->keep, all + LANES, sizeof(float));
 	s->err = arena_room(&cx->keep, all + LANES, sizeof(float));
 	s->fresh = true;
@@ -489,11 +518,8 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->values = NEW(&cx->keep, rows, const float *);
 	s->lengths = NEW(&cx->keep, rows, uint32_t);
 	s->half = p->half ? half_take(cx, p, p->half, rows) : NULL;
-	s->x = l->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
 	s->cases = NEW(&cx->keep, rows, uint64_t);
 	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
-	s->step = NEW(&cx->keep, rows, uint32_t);
-	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
 }
 
 /* On the thread that will use them, so that their pages lie near it. */
@@ -554,14 +580,19 @@ void space_take(Ctx *cx, Program *p)
 		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", p->data->name, (unsigned long long)longest);
 	for (uint32_t i = 0; i < p->threads; i++) {
 		Space *s = &p->space[i];
-		if (s->rows < rows)
+		bool helps = i > 0 && leaf_count(examples) == 1 && !p->half;     /* never has a leaf to itself */
+		if (helps && s->rows < rows)
+			take_steps(cx, p, s, (uint32_t)rows);
+		else if (!helps && (s->rows < rows || !s->act))
 			take_rows(cx, p, s, (uint32_t)rows);
 		s->chunk = (uint32_t)rows;
+		s->ahead = p->half || p->index || longest > 1 ? NULL : &s->list;
+		s->list.count = 0;
 		if (p->codes && s->rooms < codes_room(p->codes)) {
 			s->rooms = codes_room(p->codes);
 			s->room = floats_take(&cx->keep, s->rooms);
 		}
-		for (; s->sums < sums; s->sums++)
+		for (; !helps && s->sums < sums; s->sums++)
 			s->sum[s->sums] = arena_room(&cx->keep, p->layout->room + LANES, sizeof(float));
 	}
 	if (p->threads > 1)

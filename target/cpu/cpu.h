@@ -133,6 +133,8 @@ typedef struct Space {
 	uint32_t *step;           /* [rows] rows in the order of steps: first cases of all sequences, second cases, ... */
 	uint32_t *step_at;        /* [rows + 1] where each step begins there */
 	uint32_t steps;
+	Ahead list;               /* [2 rows] inputs and targets that come after the rows in hand, */
+	Ahead *ahead;             /* and this points there; NULL: nobody says what comes */
 	struct HalfSpace *half;   /* with bf16: half.h */
 	float *sum[MAX_SUMS];     /* [room] each: sums of weight changes, a stack */
 	uint32_t sums, depth;
@@ -183,7 +185,10 @@ Form form_by_target(const Program *p, const Panel *panel);
 /* ---- run.c: rows of cases forward and backward --------------------------------------------------------------------- */
 
 /* All work on rows first .. first + rows - 1 of the space; those of a network that remembers, on the examples in hand. */
+void case_fetch(const Data *d, uint64_t i);                  /* from memory into the cache, without waiting for it */
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets); /* what s->cases says */
+/* These cases come next, example[0] ... or first ...: products from now on call them into the cache. */
+void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t first, uint64_t count);
 void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
 void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back); /* back: errors of outputs too */
 void rows_backward(const Program *p, Space *s, uint32_t first, uint32_t rows);

@@ -11,7 +11,13 @@
 
 #include "cpu.h"
 
-enum { WIDE = 8, FULL_ENOUGH = 8, SMALL_PANEL = 4 };  /* units of a part, links in a matrix with gaps: 1 of 8; links of a panel */
+enum {
+	WIDE = 8,                         /* units of a part, if a stretch is cut into several */
+	SMALL_PANEL = 4, FEW_PANELS = 16, /* links of a panel, below which a list is better unless panels are few */
+	/* A matrix with gaps costs what a full one does, a list about 35 times as much for each link (1,000 units to 1,000,
+	 * random links): one place in 32 must be a link, of large matrices one in 8, for they are also memory. */
+	SPARSEST = 32, SPARSEST_LARGE = 8, LARGE = 1 << 22
+};
 
 typedef struct Maker {
 	Ctx *cx;
@@ -62,8 +68,10 @@ static void add_part(Maker *m, const Group *g, Unit first, uint32_t count)
 	p->error = p->level > 0 || (p->role == ROLE_CONTEXT && m->opt->bptt == BPTT_FULL);
 	p->col = l->cols;
 	l->cols += padded(count);
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		m->part_of[first + i] = l->parts;
+		l->col_of[first + i] = p->col + i;
+	}
 	l->parts++;
 }
 
@@ -167,32 +175,48 @@ static void regular_panels(Maker *m, uint32_t part)
 	}
 }
 
-/* Marks the sources of all units of the part; returns how many there are, 0 if blocks differ in rate. */
-static uint64_t all_sources(const Maker *m, const Part *t, uint8_t *is_source)
+/* The sources of all units of a part: marked from low to high - 1, so many; none if blocks differ in rate. */
+typedef struct Sources { uint8_t *is; Unit low, high; uint64_t count, runs; } Sources;
+
+static void find_sources(const Maker *m, const Part *t, Sources *s)
 {
 	const Net *net = m->net;
-	uint64_t first = net->row[t->first], sources = 0;
+	uint64_t first = net->row[t->first], end = net->row[t->first + t->count];
 
-	for (uint64_t i = first; i < net->row[t->first + t->count]; i++) {
-		if (!alike(block_at(net, i), block_at(net, first)))
-			return 0;
-		sources += !is_source[net->from[i]];
-		is_source[net->from[i]] = 1;
+	s->low = UINT32_MAX;
+	s->high = 0;
+	s->count = s->runs = 0;
+	for (uint64_t i = first; i < end; i++) {
+		Unit u = net->from[i];
+		s->count += !s->is[u];
+		s->is[u] = 1;
+		s->low = u < s->low ? u : s->low;
+		s->high = u + 1 > s->high ? u + 1 : s->high;
 	}
-	return sources;
+	for (Unit u = s->low; u < s->high; u++)
+		s->runs += s->is[u] && (u == s->low || !s->is[u - 1] || m->part_of[u] != m->part_of[u - 1]);
+	for (uint64_t i = first; i < end; i++)
+		if (!alike(block_at(net, i), block_at(net, first)))
+			s->count = 0;
+}
+
+static void forget_sources(const Maker *m, const Part *t, Sources *s)
+{
+	for (uint64_t i = m->net->row[t->first]; i < m->net->row[t->first + t->count]; i++)
+		s->is[m->net->from[i]] = 0;
 }
 
 /* Panels over all sources of all units, with gaps. */
-static void gapped_panels(Maker *m, uint32_t part, const uint8_t *is_source)
+static void gapped_panels(Maker *m, uint32_t part, const Sources *all)
 {
 	const Net *net = m->net;
 	const Block *b = block_at(net, net->row[m->l->part[part].first]);
 	Panel *p = NULL;
 
-	for (Unit s = 0; s < net->units; s++) {
-		if (!is_source[s])
+	for (Unit s = all->low; s < all->high; s++) {
+		if (!all->is[s])
 			continue;
-		if (!p || !is_source[s - 1] || m->part_of[s] != p->from) {
+		if (!p || !all->is[s - 1] || m->part_of[s] != p->from) {
 			p = add_panel(m, part);
 			p->from = m->part_of[s];
 			p->source = m->l->part[p->from].col + s - m->l->part[p->from].first;
@@ -274,68 +298,95 @@ static void list_panel(Maker *m, uint32_t part)
 	sort_by_source(list);
 }
 
-static bool is_regular(const Maker *m, const Part *t)
+static bool units_alike(const Maker *m, const Part *t)
 {
-	uint64_t links = m->net->row[t->first + 1] - m->net->row[t->first];
-
 	for (Unit u = t->first + 1; u < t->first + t->count; u++)
 		if (!same_sources(m->net, u - 1, u))
 			return false;
-	return links * t->count >= SMALL_PANEL * count_runs(m, t->first);
+	return true;
+}
+
+/* Is a matrix with gaps better than a list? */
+static bool full_enough(const Part *t, const Sources *s, uint64_t links)
+{
+	uint64_t places = s->count * padded(t->count), least = places > LARGE ? SPARSEST_LARGE : SPARSEST;
+
+	return s->count && links * least >= places && (links >= SMALL_PANEL * s->runs || s->runs <= FEW_PANELS);
+}
+
+static void part_panels(Maker *m, uint32_t i, Sources *s)
+{
+	Part *t = &m->l->part[i];
+	uint64_t links = m->net->row[t->first + t->count] - m->net->row[t->first];
+
+	if (units_alike(m, t)) {
+		uint64_t runs = count_runs(m, t->first);
+		if (links >= SMALL_PANEL * runs || runs <= FEW_PANELS) {
+			regular_panels(m, i);
+			return;
+		}
+	} else {
+		find_sources(m, t, s);
+		t->gaps = full_enough(t, s, links);
+		if (t->gaps)
+			gapped_panels(m, i, s);
+		forget_sources(m, t, s);
+		if (t->gaps)
+			return;
+	}
+	m->l->lists = true;
+	list_panel(m, i);
 }
 
 static void make_panels(Maker *m)
 {
 	Layout *l = m->l;
-	uint8_t *is_source = NEW(&m->cx->scratch, m->net->units, uint8_t);
+	Sources s = { .is = NEW(&m->cx->scratch, m->net->units, uint8_t) };
 
 	for (uint32_t i = 0; i < l->parts; i++) {
-		Part *t = &l->part[i];
-		t->in = l->panels;
-		if (!t->level)
-			continue;
-		uint64_t links = m->net->row[t->first + t->count] - m->net->row[t->first];
-		if (is_regular(m, t)) {
-			regular_panels(m, i);
-			continue;
-		}
-		memset(is_source, 0, m->net->units);
-		uint64_t sources = all_sources(m, t, is_source);
-		if (sources && links * FULL_ENOUGH >= sources * t->count) {
-			t->gaps = true;
-			gapped_panels(m, i, is_source);
-		} else {
-			l->lists = true;
-			list_panel(m, i);
-		}
+		l->part[i].in = l->panels;
+		if (l->part[i].level)
+			part_panels(m, i, &s);
 	}
 }
 
 /* ---- forms ---- */
 
-/* The true unit's weights go with the first panel that has a free lane behind the last unit of a whole part. */
-static void join_bias(Maker *m, Part *t)
+/* The true unit's weights go with the first panel that has a free lane behind the last unit of a whole part: is there one? */
+static bool join_bias(Maker *m, const Part *t)
 {
 	Layout *l = m->l;
-	Panel *b = &l->panel[t->in];
+	const Panel *b = &l->panel[t->in];
 
 	if (!t->ins || t->gaps || b->list || b->from != 0)
-		return;
+		return false;
 	for (uint32_t i = 1; i < t->ins; i++) {
-		Panel *p = b + i;
+		Panel *p = &l->panel[t->in + i];
 		Part *s = &l->part[p->from];
 		if (p->sources != s->count || s->count % LANES == 0 || p->rate != b->rate || p->frozen != b->frozen)
 			continue;
 		p->bias = true;
 		p->bias_link = b->link;
 		s->one = true;
-		memmove(b, b + 1, (size_t)(&l->panel[l->panels] - (b + 1)) * sizeof *b);
-		l->panels--;
-		t->ins--;
-		for (Part *after = t + 1; after < l->part + l->parts; after++)
-			after->in--;
-		return;
+		return true;
 	}
+	return false;
+}
+
+/* Panels whose weights went elsewhere leave no gap. */
+static void join_biases(Maker *m)
+{
+	Layout *l = m->l;
+	uint32_t kept = 0;
+
+	for (Part *t = l->part; t < l->part + l->parts; t++) {
+		uint32_t first = t->in + join_bias(m, t), end = t->in + t->ins;
+		t->in = kept;
+		t->ins = end - first;
+		memmove(l->panel + kept, l->panel + first, t->ins * sizeof *l->panel);
+		kept += t->ins;
+	}
+	l->panels = kept;
 }
 
 /* Vectors of multiply-adds that a case costs in either form. */
@@ -351,21 +402,6 @@ static bool better_by_target(const Maker *m, const Panel *p)
 	uint64_t copies = m->l->part[p->from].error ? 0 : 4 * cost(sources, p->targets);
 
 	return batch * cost(p->targets, sources) + copies < batch * cost(sources, p->targets);
-}
-
-static void mark_real(Maker *m, Panel *p)
-{
-	const Net *net = m->net;
-	const Part *t = &m->l->part[p->part], *s = &m->l->part[p->from];
-	Unit first = s->first + p->source - s->col;
-
-	p->real = NEW(&m->cx->keep, (size_t)p->sources * p->row / 32 + 1, uint32_t);
-	for (uint32_t i = 0; i < t->count; i++)
-		for (uint64_t k = net->row[t->first + i]; k < net->row[t->first + i + 1]; k++)
-			if (net->from[k] >= first && net->from[k] < first + p->sources) {
-				uint64_t place = (net->from[k] - first) * (uint64_t)p->row + i;
-				p->real[place / 32] |= 1u << place % 32;
-			}
 }
 
 /* Whatever is not the whole of a part stays by source: a copy has zeros behind its rows, which leave what stands beside
@@ -395,8 +431,62 @@ static void make_forms(Maker *m)
 			l->copies += (uint64_t)p->copy_row * (p->by_source ? p->targets : sources);
 		}
 		if (gaps)
-			mark_real(m, p);
+			p->real = NEW(&m->cx->keep, (size_t)p->sources * p->row / 32 + 1, uint32_t);
 	}
+}
+
+/* ---- gaps ---- */
+
+uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source)
+{
+	return p->by_source ? (uint64_t)source * p->row + target : (uint64_t)target * p->row + source;
+}
+
+/* The panel of a part that leads from a column; they stand in the order of sources. */
+static const Panel *panel_from(const Layout *l, const Part *t, uint32_t col)
+{
+	uint32_t low = t->in, high = t->in + t->ins;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (l->panel[middle].source <= col)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &l->panel[low];
+}
+
+static void gapped_links(const Layout *l, const Part *t, LinkFn *fn, void *arg)
+{
+	const Net *net = l->net;
+
+	for (uint32_t i = 0; i < t->count; i++)
+		for (uint64_t k = net->row[t->first + i]; k < net->row[t->first + i + 1]; k++) {
+			uint32_t col = l->col_of[net->from[k]];
+			const Panel *p = panel_from(l, t, col);
+			fn(arg, k, p->at + panel_place(p, i, col - p->source));
+		}
+}
+
+typedef struct Marker { const Layout *l; const Part *t; } Marker;
+
+static void mark_place(void *arg, uint64_t link, uint64_t place)
+{
+	const Marker *m = arg;
+	const Panel *p = panel_from(m->l, m->t, m->l->col_of[m->l->net->from[link]]);
+
+	place -= p->at;
+	p->real[place / 32] |= 1u << place % 32;
+}
+
+static void mark_real(const Maker *m)
+{
+	const Layout *l = m->l;
+
+	for (const Part *t = l->part; t < l->part + l->parts; t++)
+		if (t->gaps)
+			gapped_links(l, t, mark_place, &(Marker){ l, t });
 }
 
 /* ---- who needs whom ---- */
@@ -409,16 +499,29 @@ static void add_outlet(Maker *m, Outlet o)
 	l->part[o.part].outs++;
 }
 
+static uint32_t part_at(const Layout *l, uint32_t col)
+{
+	uint32_t low = 0, high = l->parts;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (l->part[middle].col <= col)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Outlets of a list: its links by source fall into runs, one for each part they come from. */
 static uint32_t list_outlets(Maker *m, uint32_t panel, bool add)
 {
 	const Layout *l = m->l;
 	const LinkList *list = l->panel[panel].list;
-	uint32_t count = 0, part = 0;
+	uint32_t count = 0;
 
 	for (uint64_t i = 0, first = 0; i < list->links; first = i) {
-		while (part + 1 < l->parts && l->part[part + 1].col <= list->from[list->by_source[first]])
-			part++;
+		uint32_t part = part_at(l, list->from[list->by_source[first]]);
 		while (i < list->links && (part + 1 == l->parts || list->from[list->by_source[i]] < l->part[part + 1].col))
 			i++;
 		count++;
@@ -471,29 +574,22 @@ static void mark_own(Maker *m)
 	}
 }
 
+/* By level and, inside one, by unit. */
 static void make_order(Maker *m)
 {
 	Layout *l = m->l;
+	uint32_t levels = m->plan->levels, *at = NEW(&m->cx->scratch, levels + 2, uint32_t);
 
 	l->forward = NEW(&m->cx->keep, l->parts, uint32_t);
-	for (uint32_t level = 1; level <= m->plan->levels; level++)
-		for (uint32_t i = 0; i < l->parts; i++)
-			if (l->part[i].level == level)
-				l->forward[l->forwards++] = i;
-}
-
-static uint32_t part_at(const Layout *l, uint32_t col)
-{
-	uint32_t low = 0, high = l->parts;
-
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-		if (l->part[middle].col <= col)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	for (uint32_t i = 0; i < l->parts; i++)
+		at[l->part[i].level + 1] += l->part[i].level > 0;
+	for (uint32_t k = 1; k < levels + 2; k++)
+		at[k] += at[k - 1];
+	for (uint32_t i = 0; i < l->parts; i++)
+		if (l->part[i].level) {
+			l->forward[at[l->part[i].level]++] = i;
+			l->forwards++;
+		}
 }
 
 /* Calls of a walk over the parts that lead into t: is one of them marked, or mark them all. */
@@ -536,9 +632,8 @@ static void make_phases(Maker *m)
 	}
 }
 
-static void count_ends(Layout *l, const Net *net, uint32_t *col_of)
+static void count_ends(Layout *l, const Net *net)
 {
-	l->col_of = col_of;
 	l->outputs_padded = padded(net->outputs);
 	for (uint32_t i = 1; i < l->parts; i++) {
 		const Part *p = &l->part[i];
@@ -549,8 +644,6 @@ static void count_ends(Layout *l, const Net *net, uint32_t *col_of)
 		if (p->role == ROLE_OUTPUT)
 			l->largest_output = fmax(l->largest_output, fmax(fabs(unit_fns[p->fn].low), fabs(unit_fns[p->fn].high)));
 		l->nets |= p->fn == FN_GAUSSIAN;
-		for (uint32_t k = 0; k < p->count; k++)
-			col_of[p->first + k] = p->col + k;
 	}
 }
 
@@ -568,12 +661,13 @@ Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 	l->net = plan->net;
 	l->index = index;
 	m.part_of = NEW(&cx->scratch, plan->net->units, uint32_t);
+	l->col_of = NEW(&cx->keep, plan->net->units, uint32_t);
 	make_parts(&m);
 	l->cols = row_length(l->cols);
 	make_panels(&m);
-	for (uint32_t i = 0; i < l->parts; i++)
-		join_bias(&m, &l->part[i]);
+	join_biases(&m);
 	make_forms(&m);
+	mark_real(&m);
 	make_outlets(&m);
 	mark_own(&m);
 	make_order(&m);
@@ -581,7 +675,7 @@ Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 		make_phases(&m);
 	for (uint32_t k = 0; k < plan->net->copies; k++)
 		l->recalled |= plan->net->group[plan->net->copy[k].from_group].role == ROLE_INPUT;
-	count_ends(l, plan->net, NEW(&cx->keep, plan->net->units, uint32_t));
+	count_ends(l, plan->net);
 	return l;
 }
 
@@ -590,23 +684,6 @@ Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 uint64_t panel_size(const Panel *p)
 {
 	return p->list ? p->row : (uint64_t)p->row * (p->by_source ? p->sources + p->bias : p->targets);
-}
-
-uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source)
-{
-	return p->by_source ? (uint64_t)source * p->row + target : (uint64_t)target * p->row + source;
-}
-
-static void gapped_links(const Layout *l, const Panel *p, LinkFn *fn, void *arg)
-{
-	const Net *net = l->net;
-	const Part *t = &l->part[p->part], *s = &l->part[p->from];
-	Unit first = s->first + p->source - s->col;
-
-	for (uint32_t i = 0; i < t->count; i++)
-		for (uint64_t k = net->row[t->first + i]; k < net->row[t->first + i + 1]; k++)
-			if (net->from[k] >= first && net->from[k] < first + p->sources)
-				fn(arg, k, p->at + panel_place(p, i, net->from[k] - first));
 }
 
 static void panel_links(const Layout *l, const Panel *p, LinkFn *fn, void *arg)
@@ -625,10 +702,10 @@ static void panel_links(const Layout *l, const Panel *p, LinkFn *fn, void *arg)
 
 void layout_links(const Layout *l, LinkFn *fn, void *arg)
 {
-	for (uint32_t i = 0; i < l->panels; i++) {
-		if (l->panel[i].real)
-			gapped_links(l, &l->panel[i], fn, arg);
-		else
+	for (const Part *t = l->part; t < l->part + l->parts; t++) {
+		if (t->gaps)
+			gapped_links(l, t, fn, arg);
+		for (uint32_t i = t->in; !t->gaps && i < t->in + t->ins; i++)
 			panel_links(l, &l->panel[i], fn, arg);
 	}
 }

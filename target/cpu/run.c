@@ -54,7 +54,10 @@ static void load_inputs(const Program *p, Space *s, uint32_t row)
 	}
 }
 
-enum { CASES_AHEAD = 8, MOST_FETCHED = 2048 };       /* cases that are under way from memory; bytes of one, at most */
+enum {
+	CASES_AHEAD = 8, MOST_FETCHED = 2048,         /* cases that are under way from memory; bytes of one, at most */
+	MOST_AHEAD = 262144                           /* bytes of the chunk after this, which share the L2 cache with it */
+};
 
 static void fetch(const void *base, uint64_t from, uint64_t bytes)
 {
@@ -65,7 +68,7 @@ static void fetch(const void *base, uint64_t from, uint64_t bytes)
 }
 
 /* Of cases that stand side by side the CPU finds the next by itself; of others it has to be told. */
-static void fetch_case(const Data *d, uint64_t i)
+void case_fetch(const Data *d, uint64_t i)
 {
 	uint64_t row = (uint64_t)d->targets * dtypes[d->y_type].size;
 
@@ -76,6 +79,31 @@ static void fetch_case(const Data *d, uint64_t i)
 	fetch(d->y, i * row, row);
 }
 
+/* One row of an array more, before those there are; rows that stand side by side are one. */
+static void wanted_add(Ahead *h, const void *base, uint64_t row, uint64_t bytes)
+{
+	const char *at = (const char *)base + row * bytes;
+
+	if (h->count && h->wanted[h->count - 1].at == at + bytes)
+		h->wanted[h->count - 1].at = at;
+	else
+		h->wanted[h->count++] = (Wanted){ at, at + bytes };
+}
+
+void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t first, uint64_t count)
+{
+	const Data *d = p->data;
+	uint64_t x = (uint64_t)d->inputs * dtypes[d->x_type].size, y = (uint64_t)d->targets * dtypes[d->y_type].size;
+
+	h->count = 0;
+	if (count > MOST_AHEAD / (x + y + 1))
+		count = MOST_AHEAD / (x + y + 1);
+	for (uint64_t i = count; y && i-- > 0;)
+		wanted_add(h, d->y, example ? example[i] : first + i, y);
+	for (uint64_t i = count; x && i-- > 0;)
+		wanted_add(h, d->x, example ? example[i] : first + i, x);
+}
+
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets)
 {
 	const uint64_t *cases = s->cases;
@@ -84,7 +112,7 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 		half_load(p, p->half, s->half, s->cases, first, rows);
 	for (uint32_t m = first; m < first + rows; m++) {
 		if (m + CASES_AHEAD < first + rows && cases[m + CASES_AHEAD] != cases[m] + CASES_AHEAD)
-			fetch_case(p->data, cases[m + CASES_AHEAD]);
+			case_fetch(p->data, cases[m + CASES_AHEAD]);
 		if (!p->half || p->layout->lists)
 			load_inputs(p, s, m);
 		if (targets)
@@ -131,7 +159,8 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 	} else {
 		Product q = {
 			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = column(p, s->act, r, panel->source), .a_row = cols,
-			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at };
+			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at,
+			.ahead = s->ahead };
 		if (p->half)
 			half_forward(p, p->half, s->half, panel, r->first, &q);
 		else
@@ -373,7 +402,9 @@ static void carry_back(const Program *p, Space *s, const Slice *r, const Part *t
 		for (uint32_t m = 0; m < r->rows; m++) {
 			uint32_t row = r->at ? r->at[m] : r->first + m;
 			float *err = s->err + (size_t)row * l->cols;
-			for (uint32_t j = 0; !is_last(s, row) && j < t->count; j++)
+			if (is_last(s, row))
+				continue;
+			for (uint32_t j = 0; j < t->count; j++)
 				err[t->col + j] += err[l->cols + l->col_of[to->first + first + j]];
 		}
 	}
@@ -503,7 +534,8 @@ static void gradient_product(const Program *p, const Space *s, uint32_t rows, bo
 	Product q = {
 		.rows = count, .cols = panel->by_source ? panel->targets : sources, .depth = rows,
 		.a = (panel->by_source ? act : delta) + first, .a_row = 1, .a_step = cols, .b = panel->by_source ? delta : act, .b_row = cols,
-		.start = fresh ? p->zero : sum, .start_row = fresh ? 0 : panel->row, .c = sum, .c_row = panel->row };
+		.start = fresh ? p->zero : sum, .start_row = fresh ? 0 : panel->row, .c = sum, .c_row = panel->row,
+		.ahead = s->ahead };
 	if (p->half)
 		half_gradient(p, p->half, s->half, panel, first, &q);
 	else

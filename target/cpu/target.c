@@ -259,6 +259,7 @@ static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const vol
 
 static uint64_t cpu_epochs(Program *p, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop, Tally *tally)
 {
+	online_settle(p);
 	return p->tiny ? tiny_epochs(p, p->tiny, u, same, count, until, stop, tally) : 0;
 }
 

@@ -102,6 +102,8 @@ static void take_units(Arena *a, const Program *p, TinyRun *r)
 	for (uint32_t i = 0; i < l->forwards; i++) {
 		const Part *part = &l->part[l->forward[i]];
 		tiny_part[i] = (TinyPart){ r->t.units, r->t.units + part->count, part->fn, part->role == ROLE_OUTPUT };
+		if (part->role == ROLE_OUTPUT)
+			r->t.output_fn = part->fn;
 		for (uint32_t k = 0; k < part->count; k++) {
 			if (part->role == ROLE_OUTPUT)
 				output[part->output + k] = (uint8_t)r->t.units;
@@ -115,7 +117,10 @@ static void take_units(Arena *a, const Program *p, TinyRun *r)
 	r->t.to = to;
 	r->t.output = output;
 	r->t.outputs = net->outputs;
-	r->t.sources = (net->units + 3) / 4 * 4;
+	Unit last = 0;
+	for (uint64_t i = 0; i < net->links; i++)
+		last = net->from[i] > last ? net->from[i] : last;
+	r->t.sources = (last + 4) / 4 * 4;
 }
 
 /* ---- weights ---- */
@@ -217,7 +222,7 @@ static void take_cases(Ctx *cx, Arena *a, const Program *p, TinyRun *r)
 	t->cases = (uint32_t)p->data->cases;
 	t->eight = t->cases <= LANES / 2 && p->layout->outputs == 1 && alike(t);
 	t->blocks = (t->cases + LANES - 1) / LANES;
-	t->act = floats_take(a, (size_t)t->sources * t->blocks * LANES);
+	t->act = floats_take(a, (size_t)(p->net->units + 3) / 4 * 4 * t->blocks * LANES);
 	t->delta = floats_take(a, (size_t)LANES * t->blocks * LANES);
 	t->y = floats_take(a, (size_t)t->outputs * t->blocks * LANES);
 	uint32_t *wanted = NEW(a, t->outputs * t->blocks, uint32_t), *before = NEW(a, t->outputs * t->blocks, uint32_t);
@@ -233,6 +238,7 @@ TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p)
 		return NULL;
 	TinyRun *r = NEW(a, 1, TinyRun);
 	r->t.matched = p->opt->error != ERR_SQUARED;
+	r->t.momentum = strcmp(p->rule->name, "momentum") == 0;
 	r->t.offset = (float)p->opt->prime_offset;
 	r->t.middle = (float)p->scorer.middle;
 	take_units(a, p, r);

@@ -251,6 +251,7 @@ static uint64_t row_update(Row *r)
 
 	if (b.count > r->examples - r->done)
 		b.count = r->examples - r->done;
+	b.more = r->examples - r->done - b.count;
 	if (r->order)
 		b.example = r->order + r->done;
 	cpu()->accumulate(r->program, &b, 0, leaf_count(b.count), &never, &t);

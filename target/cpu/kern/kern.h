@@ -23,6 +23,10 @@
 
 enum { LANES = 16 };
 
+/* Memory that somebody will want soon: products call it into the cache while they compute. */
+typedef struct Wanted { const char *at, *end; } Wanted;
+typedef struct Ahead { Wanted *wanted; uint32_t count; } Ahead;   /* the last comes first */
+
 /* c[m][n] = start[m][n] + a[m][0] b[0][n] + a[m][1] b[1][n] + ..., each element one chain of fused multiply-adds in this
  * order.  All three passes are of this form:
  *
@@ -42,6 +46,7 @@ typedef struct Product {
 	float *c;                         /* may be start */
 	size_t c_row;
 	const uint32_t *at;               /* NULL, or the numbers of the rows of a and c (and start, unless start_row is 0) */
+	Ahead *ahead;                     /* NULL, or what is called into the cache meanwhile */
 } Product;
 
 /* Inputs as index lists, a list for each row: c[m] = start[m] + value b[index] + ...; and the gradient of it. */
@@ -169,11 +174,12 @@ typedef struct TinyUnit {
 } TinyUnit;
 typedef struct TinyPart { uint32_t first, end; int fn; bool is_output; } TinyPart; /* units that are computed side by side */
 typedef struct Tiny {
-	uint32_t cases, blocks, sources, units, outputs;  /* sources: rows, in fours */
+	uint32_t cases, blocks, sources, units, outputs;  /* sources: rows that have targets and those before, in fours */
 	const TinyUnit *unit;             /* [units] sources before targets */
 	const TinyPart *part;
 	uint32_t parts;
 	const uint8_t *from, *to, *output;/* output: [outputs] which unit is the j-th */
+	int output_fn;
 	float *act, *delta, *y;
 	const uint32_t *wanted;           /* [outputs][blocks] a bit for each case: this is its largest target */
 	const uint32_t *before;           /* its largest target comes later; of a lone output: the target is above the middle */
@@ -181,6 +187,7 @@ typedef struct Tiny {
 	/* No more than eight cases, outputs side by side: rows of act, delta and y are eight floats long, and a word of wanted and
 	 * before is of two outputs, the second in bits 8 to 15. */
 	bool eight;
+	bool momentum;                    /* the rule: a Sweep's formula is that of momentum */
 	float offset, threshold, middle;
 } Tiny;
 

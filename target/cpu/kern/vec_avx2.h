@@ -139,8 +139,22 @@ static inline void v_transpose16(V r[16])
 	}
 }
 
-static inline void v_store8(float *p, V a) { _mm256_storeu_ps(p, a.l); }
-static inline V v_load8(const float *p) { return (V){ _mm256_loadu_ps(p), _mm256_setzero_ps() }; }
+static inline void v_transpose_pairs(V r[8])
+{
+	__m256 q[2][8];                   /* rows 0 to 7, rows 8 to 15 */
+
+	for (int i = 0; i < 8; i++) {
+		q[i / 4][i % 4 * 2] = r[i].l;
+		q[i / 4][i % 4 * 2 + 1] = r[i].h;
+	}
+	v_transpose8(q[0]);
+	v_transpose8(q[1]);
+	for (int i = 0; i < 8; i++)
+		r[i] = (V){ q[0][i], q[1][i] };
+}
+
+static inline V v_load8_twice(const float *p) { return (V){ _mm256_loadu_ps(p), _mm256_loadu_ps(p) }; }
+static inline V v_two(float x, float y) { return (V){ _mm256_set1_ps(x), _mm256_set1_ps(y) }; }
 static inline V v_swap(V a) { return (V){ a.h, a.l }; }
 
 #endif

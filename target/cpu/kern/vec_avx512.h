@@ -95,8 +95,28 @@ static inline void v_transpose16(V r[16])
 		r[i] = t[i];
 }
 
-static inline void v_store8(float *p, V a) { _mm256_storeu_ps(p, _mm512_castps512_ps256(a)); }
-static inline V v_load8(const float *p) { return _mm512_castps256_ps512(_mm256_loadu_ps(p)); }
+/* Four rows to quarters of one column each, then the quarters. */
+static inline void v_transpose_pairs(V r[8])
+{
+	__m512i low = _mm512_setr_epi32(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27);
+	V t[8];
+
+	for (int i = 0; i < 4; i++) {
+		t[i] = _mm512_permutex2var_ps(r[2 * i], low, r[2 * i + 1]);
+		t[i + 4] = _mm512_permutex2var_ps(r[2 * i], _mm512_add_epi32(low, _mm512_set1_epi32(4)), r[2 * i + 1]);
+	}
+	for (int i = 0; i < 8; i += 4) {
+		V a = _mm512_shuffle_f32x4(t[i], t[i + 1], 0x88), b = _mm512_shuffle_f32x4(t[i + 2], t[i + 3], 0x88);
+		V c = _mm512_shuffle_f32x4(t[i], t[i + 1], 0xdd), d = _mm512_shuffle_f32x4(t[i + 2], t[i + 3], 0xdd);
+		r[i] = _mm512_shuffle_f32x4(a, b, 0x88);
+		r[i + 1] = _mm512_shuffle_f32x4(c, d, 0x88);
+		r[i + 2] = _mm512_shuffle_f32x4(a, b, 0xdd);
+		r[i + 3] = _mm512_shuffle_f32x4(c, d, 0xdd);
+	}
+}
+
+static inline V v_load8_twice(const float *p) { return _mm512_broadcast_f32x8(_mm256_loadu_ps(p)); }
+static inline V v_two(float x, float y) { return _mm512_mask_broadcastss_ps(_mm512_set1_ps(x), 0xff00, _mm_set_ss(y)); }
 static inline V v_swap(V a) { return _mm512_shuffle_f32x4(a, a, 0x4e); }
 
 #endif

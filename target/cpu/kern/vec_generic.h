@@ -147,8 +147,29 @@ static inline void v_transpose16(V r[16])                                       
 		}
 }
 
-static inline void v_store8(float *p, V a) { memcpy(p, &a, 32); }                  /* the first eight lanes */
-static inline V v_load8(const float *p) { V a = { 0 }; memcpy(&a, p, 32); return a; } /* the others mean nothing */
+/* Sixteen rows of eight, two in a vector, become eight of sixteen. */
+static inline void v_transpose_pairs(V r[8])
+{
+	V t[8];
+
+	for (int i = 0; i < 16; i++)
+		for (int k = 0; k < 8; k++)
+			t[k][i] = r[i / 2][i % 2 * 8 + k];
+	memcpy(r, t, sizeof t);
+}
+
+static inline V v_load8_twice(const float *p)                                      /* in both halves */
+{
+	V a;
+
+	memcpy(&a, p, 32);
+	memcpy((char *)&a + 32, p, 32);
+	return a;
+}
+static inline V v_two(float x, float y)                                            /* one in each half */
+{
+	return (V){ x, x, x, x, x, x, x, x, y, y, y, y, y, y, y, y };
+}
 static inline V v_swap(V a)                                                        /* lanes i and i + 8 change places */
 {
 	V b;
