@@ -237,6 +237,7 @@ static void leaves_work(void *arg, uint32_t thread)
 	unsigned before = thread_enter(j->p);
 
 	s->depth = 0;
+	s->alone = true;
 	if (j->learn) {
 		learn_own(j, s, thread, 0, j->leaves);
 	} else {
@@ -270,6 +271,7 @@ static Space team_view(const Program *p, uint32_t thread, uint32_t first, uint32
 {
 	Space view = p->space[0];
 
+	view.alone = false;
 	view.step = p->space[thread].step;
 	view.step_at = p->space[thread].step_at;
 	view.room = p->space[thread].room;
@@ -300,6 +302,7 @@ static void team_work(void *arg, uint32_t thread)
 		for (uint64_t end = i + count, begin = i, next; i < end; i = next) {
 			if (thread == 0) {
 				j->team_next = i;
+				team->direct = NULL;
 				j->team_rows = take_examples(p, team, j->b, &j->team_next, end);
 				if (*j->stop)
 					atomic_store(&j->stopped, true);
@@ -437,6 +440,7 @@ Status batch_one(Program *p, const Batch *b, Tally *t)
 	uint64_t i = 0;
 	unsigned before = cpu_enter();
 
+	s->alone = false;                           /* the update reads inputs in the row */
 	take_examples(p, s, b, &i, 1);
 	if (b->more)
 		case_fetch(p->data, example_at(b, 1));
@@ -520,6 +524,7 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->half = p->half ? half_take(cx, p, p->half, rows) : NULL;
 	s->cases = NEW(&cx->keep, rows, uint64_t);
 	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
+	s->bias = floats_take(&cx->keep, l->cols);
 }
 
 /* On the thread that will use them, so that their pages lie near it. */

@@ -126,6 +126,9 @@ typedef struct Space {
 	const uint32_t **index;   /* [rows] index lists: where they are, */
 	const float **values;
 	uint32_t *lengths;        /* and how long */
+	bool alone;               /* no team has these rows */
+	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 */
+	float *bias;              /* a row of sums for the true unit's weights */
 	float *x;                 /* [inputs] of one case, where they are not one part */
 	uint64_t *cases;          /* [rows] which case of the data a row is */
 	uint32_t *begin;          /* [rows + 1] first rows of the examples in hand */

@@ -104,16 +104,37 @@ void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t fi
 		wanted_add(h, d->x, example ? example[i] : first + i, x);
 }
 
+/* Floats that stand side by side in the data, row after row, need not be copied.  Products read up to a vector past the end of
+ * a row, so some must follow. */
+static const float *direct_inputs(const Program *p, const Space *s, uint32_t rows)
+{
+	const Data *d = p->data;
+	const Layout *l = p->layout;
+	uint64_t first = s->cases[0];
+
+	if (!s->alone || p->half || l->inputs != 1 || l->lists || p->net->copies)
+		return NULL;
+	if (d->x_indptr || d->x_type != T_F32 || (uintptr_t)d->x % sizeof(float))
+		return NULL;
+	if ((d->cases - s->cases[rows - 1] - 1) * d->inputs < LANES)
+		return NULL;
+	for (uint32_t m = 1; m < rows; m++)
+		if (s->cases[m] != first + m)
+			return NULL;
+	return (const float *)d->x + first * d->inputs;
+}
+
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets)
 {
 	const uint64_t *cases = s->cases;
 
+	s->direct = direct_inputs(p, s, rows);
 	if (p->half)
 		half_load(p, p->half, s->half, s->cases, first, rows);
 	for (uint32_t m = first; m < first + rows; m++) {
 		if (m + CASES_AHEAD < first + rows && cases[m + CASES_AHEAD] != cases[m] + CASES_AHEAD)
 			case_fetch(p->data, cases[m + CASES_AHEAD]);
-		if (!p->half || p->layout->lists)
+		if (!s->direct && (!p->half || p->layout->lists))
 			load_inputs(p, s, m);
 		if (targets)
 			data_y(p->data, s->cases[m], s->y + (size_t)m * p->data->targets);
@@ -137,6 +158,18 @@ static bool by_index(const Program *p, const Panel *panel)
 	return p->index && from->role == ROLE_INPUT && from->group >= 0;
 }
 
+/* Outputs of the panel's sources in the first row, and how far it is to the next. */
+typedef struct Outputs { const float *at; size_t row; } Outputs;
+
+static Outputs outputs_of(const Program *p, const Space *s, const Panel *panel)
+{
+	const Part *from = &p->layout->part[panel->from];
+
+	if (s->direct && from->role == ROLE_INPUT && from->group >= 0)
+		return (Outputs){ s->direct + panel->source - from->col, p->data->inputs };
+	return (Outputs){ s->act + panel->source, p->layout->cols };
+}
+
 /* c = start + outputs of the panel's sources times its weights. */
 static void forward_panel(const Program *p, Space *s, const Slice *r, const Panel *panel, const float *start, size_t start_row,
                           float *c)
@@ -157,8 +190,9 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 			.count = s->lengths + r->first, .low = low, .high = low + panel->sources, .b = w.w, .b_row = w.row,
 			.start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at });
 	} else {
+		Outputs of = outputs_of(p, s, panel);
 		Product q = {
-			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = column(p, s->act, r, panel->source), .a_row = cols,
+			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = of.at + r->first * of.row, .a_row = of.row,
 			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at,
 			.ahead = s->ahead };
 		if (p->half)
@@ -521,23 +555,63 @@ static void gradient_list(const Program *p, const Space *s, uint32_t rows, bool 
 	p->kern->links_gradient(&links);
 }
 
+/* Where inputs are read from the data there is no column of ones beside them, and what is read beyond them is not one: the
+ * true unit's weights, the last column of each row, are saved and summed by themselves. */
+static void bias_move(const Panel *panel, float *sum, float *bias, bool save)
+{
+	for (uint32_t t = 0; t < panel->targets; t++) {
+		float *at = sum + panel->at + (size_t)t * panel->row + panel->sources;
+		if (save)
+			bias[t] = *at;
+		else
+			*at = bias[t];
+	}
+}
+
+static void gradient_direct(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, Product *q, float *sum)
+{
+	const float *delta = s->err + p->layout->part[panel->part].col;
+	size_t cols = p->layout->cols;
+
+	if (panel->by_source) {
+		q->rows = panel->sources;
+		p->kern->product(q);
+		if (panel->bias)
+			gradient_bias(p, s, rows, fresh, panel, sum);
+		return;
+	}
+	q->cols = panel->sources;
+	if (panel->bias)
+		bias_move(panel, sum, s->bias, true);
+	p->kern->product(q);
+	if (!panel->bias)
+		return;
+	p->kern->product(&(Product){ .rows = 1, .cols = panel->targets, .depth = rows, .a = s->act, .a_step = cols, .b = delta, .b_row = cols,
+	                             .start = fresh ? p->zero : s->bias, .c = s->bias });
+	bias_move(panel, sum, s->bias, false);
+}
+
 static void gradient_product(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i, uint32_t n,
                              float *sum)
 {
 	const Part *to = &p->layout->part[panel->part];
 	size_t cols = p->layout->cols;
-	const float *act = s->act + panel->source, *delta = s->err + to->col;
+	Outputs of = outputs_of(p, s, panel);
+	const float *delta = s->err + to->col;
 	uint32_t sources = panel->sources + panel->bias, first, count;
 
 	share(panel->by_source ? sources : panel->targets, i, n, &first, &count);
-	sum += panel->at + (size_t)first * panel->row;
+	float *c = sum + panel->at + (size_t)first * panel->row;
 	Product q = {
 		.rows = count, .cols = panel->by_source ? panel->targets : sources, .depth = rows,
-		.a = (panel->by_source ? act : delta) + first, .a_row = 1, .a_step = cols, .b = panel->by_source ? delta : act, .b_row = cols,
-		.start = fresh ? p->zero : sum, .start_row = fresh ? 0 : panel->row, .c = sum, .c_row = panel->row,
+		.a = (panel->by_source ? of.at : delta) + first, .a_row = 1, .a_step = panel->by_source ? of.row : cols,
+		.b = panel->by_source ? delta : of.at, .b_row = panel->by_source ? cols : of.row,
+		.start = fresh ? p->zero : c, .start_row = fresh ? 0 : panel->row, .c = c, .c_row = panel->row,
 		.ahead = s->ahead };
 	if (p->half)
 		half_gradient(p, p->half, s->half, panel, first, &q);
+	else if (of.row != cols)
+		gradient_direct(p, s, rows, fresh, panel, &q, sum);
 	else
 		p->kern->product(&q);
 }
