@@ -4,8 +4,8 @@
  * The kernels are written once (the .inc files of this folder) in words of sixteen floats, and built three times:
  *
  *   vec_generic.h, vec_avx2.h, vec_avx512.h     sixteen floats, and what can be done to them
- *   product.inc, lists.inc, links.inc, units.inc, score.inc, codes.inc, update.inc, online.inc, tiny.inc
- *   generic.c, avx2.c, avx512.c                 one of the first, all of the second, one Kern
+ *   product.inc, ..., seeds.inc                  the kernels; kernels.inc lists them
+ *   generic.c, avx2.c, avx512.c                 one of the first, all of the second: one Kern
  *
  * Every lane is one chain of correctly rounded operations in an order that the arguments alone decide, so all three give
  * the same bits.  Rows are rows of cases.  Columns are counted in full sixteens: rows are as long as cols rounded up
