@@ -256,7 +256,9 @@ static void roff_page(void)
 	}
 	puts(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nIf set and not empty, nothing is coloured.\n"
 	     ".TP\n.B LC_ALL, LC_CTYPE, LANG\n"
-	     "In a UTF\\-8 locale curves are drawn in braille dots, elsewhere in ASCII.");
+	     "In a UTF\\-8 locale curves are drawn in braille dots, elsewhere in ASCII.\n"
+	     ".TP\n.B MICROPROP_ISA\nKernels of target cpu: generic, avx2, avx512 or amx. Default: the best there are.\n"
+	     ".TP\n.B MICROPROP_PIN\n0: threads are not bound to cores. Default: they are, if there is one for every core.");
 	puts(".SH FILES\nThe folder of \\fBtrain \\-\\-run\\fR holds");
 	for (size_t i = 0; i < COUNT(files); i++) {
 		printf(".TP\n.I %s\n", files[i].name);

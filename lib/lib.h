@@ -624,7 +624,10 @@ void run_start(Run *r);                                      /* plan, compile, i
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user);
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs);
 void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled); /* sizes fit, or it fails */
-uint64_t run_examples(const Net *net, const Data *d);        /* data_examples, but 1 for copies without boundaries */
+void run_check_training(Run *r, const Data *d);             /* and targets are what the error function takes */
+uint64_t run_examples(const Net *net, const Data *d);        /* data_examples, but 1 for copies without boundaries, */
+void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count); /* and its cases */
+double share_of(uint64_t part, uint64_t whole);              /* 0 of nothing */
 const Target *target_find(const char *name);                 /* api/targets.c: the table; NULL if no such */
 const char *target_names(Arena *a);                          /* "the targets here are ref" */
 

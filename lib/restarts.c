@@ -9,12 +9,6 @@
 
 #include "lib.h"
 
-static void check_data(Run *r, const Data *d)
-{
-	run_check_data(&r->cx, r->net, d, true);
-	score_check(&r->cx, &r->opt, d);
-}
-
 void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, const Data *test)
 {
 	Ctx *cx = &r->cx;
@@ -30,9 +24,9 @@ void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, cons
 	if (r->opt.time > 0)
 		fail(cx, MP_BAD_INPUT, "limit epochs or updates",
 		     "a limit of time ends a run at another epoch each time: no seed's result could be had again");
-	check_data(r, data);
+	run_check_training(r, data);
 	if (test)
-		check_data(r, test);
+		run_check_training(r, test);
 	run_start(r);
 	*all = (Restarts){ .first = (uint64_t)r->opt.seed, .count = count, .run = r, .began = clock_seconds() };
 	all->reported = all->began;
@@ -101,17 +95,12 @@ void restarts_look(Restarts *all)
 		all->run->stop = 1;
 }
 
-static double share(uint64_t part, uint64_t whole)
-{
-	return whole ? (double)part / (double)whole : 0;
-}
-
 bool seed_ends(const Options *o, const Until *u, const Tally *t, uint64_t epoch, uint64_t updates, mp_seed *result)
 {
 	result->epochs = epoch;
 	result->error = t->cases ? t->error / (double)t->cases : 0;
-	result->right = share(t->right, t->scored);
-	result->within = share(t->within, t->scored);
+	result->right = share_of(t->right, t->scored);
+	result->within = share_of(t->within, t->scored);
 	result->solved = epoch && until_reached(u, t);
 	return result->solved || (o->epochs && epoch >= (uint64_t)o->epochs) || (o->updates && updates >= (uint64_t)o->updates);
 }

@@ -82,9 +82,17 @@ uint64_t run_examples(const Net *net, const Data *d)
 	return net->copies && !d->seq ? 1 : data_examples(d);
 }
 
+void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count)
+{
+	*first = 0;
+	*count = d->cases;
+	if (!net->copies || d->seq)
+		data_example(d, example, first, count);
+}
+
 /* ---- reporting ---- */
 
-static double share(uint64_t part, uint64_t whole)
+double share_of(uint64_t part, uint64_t whole)
 {
 	return whole ? (double)part / (double)whole : 0;
 }
@@ -114,13 +122,13 @@ static void report_fill(Run *r, const Data *data, double rate)
 	p->updates = at->updates;
 	p->total_error = t->error;
 	p->error = mean_error(t);
-	p->right = share(t->right, t->scored);
-	p->within = share(t->within, t->scored);
+	p->right = share_of(t->right, t->scored);
+	p->within = share_of(t->within, t->scored);
 	p->tested = at->test.cases > 0;
 	p->test_total_error = at->test.error;
 	p->test_error = mean_error(&at->test);
-	p->test_right = share(at->test.right, at->test.scored);
-	p->test_within = share(at->test.within, at->test.scored);
+	p->test_right = share_of(at->test.right, at->test.scored);
+	p->test_within = share_of(at->test.within, at->test.scored);
 	p->rate = rate;
 	p->seconds = at->seconds;
 	p->mcps = speed(r->net, seen, at->seconds);
@@ -130,7 +138,7 @@ static void report_fill(Run *r, const Data *data, double rate)
 
 bool until_reached(const Until *u, const Tally *t)
 {
-	return share(t->within, t->scored) >= u->within || share(t->right, t->scored) >= u->right || mean_error(t) < u->error; /* NaN: false */
+	return share_of(t->within, t->scored) >= u->within || share_of(t->right, t->scored) >= u->right || mean_error(t) < u->error; /* NaN: false */
 }
 
 /* Why the run ends now, or NULL. */
@@ -421,7 +429,7 @@ static void check_same_data(Run *r, const Data *data)
 	r->at.data = checksum;
 }
 
-static void check_data(Run *r, const Data *d)
+void run_check_training(Run *r, const Data *d)
 {
 	run_check_data(&r->cx, r->net, d, true);
 	score_check(&r->cx, &r->opt, d);
@@ -430,9 +438,9 @@ static void check_data(Run *r, const Data *d)
 static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 {
 	Ctx *cx = &r->cx;
-	check_data(r, data);
+	run_check_training(r, data);
 	if (test)
-		check_data(r, test);
+		run_check_training(r, test);
 	if (r->opt.patience && !test)
 		fail(cx, MP_BAD_INPUT, "give test data with --test", "patience watches the error on test data, and there is none");
 	run_start(r);
@@ -525,5 +533,5 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 	if (result)
 		*result = (mp_result){ .cases = seen.cases, .total_error = t.error, .seconds = clock_seconds() - start,
 		                       .error = t.cases ? t.error / (double)t.cases : 0,
-		                       .right = share(t.right, t.scored), .within = share(t.within, t.scored) };
+		                       .right = share_of(t.right, t.scored), .within = share_of(t.within, t.scored) };
 }

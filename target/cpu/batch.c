@@ -37,17 +37,6 @@ static uint64_t example_at(const Batch *b, uint64_t i)
 	return b->example ? b->example[i] : b->first + i;
 }
 
-/* A network that remembers, and data without boundaries: all cases are one sequence. */
-static void example_cases(const Program *p, uint64_t example, uint64_t *first, uint64_t *count)
-{
-	if (p->net->copies && !p->data->seq) {
-		*first = 0;
-		*count = p->data->cases;
-	} else {
-		data_example(p->data, example, first, count);
-	}
-}
-
 /* Takes examples from i on, as many as have room; returns the rows. */
 static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end)
 {
@@ -56,7 +45,7 @@ static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64
 	s->examples = 0;
 	while (*i < end && rows < most) {
 		uint64_t first, count;
-		example_cases(p, example_at(b, *i), &first, &count);
+		run_example(p->net, p->data, example_at(b, *i), &first, &count);
 		if (rows && rows + count > most)
 			break;
 		s->begin[s->examples++] = rows;
@@ -469,7 +458,7 @@ Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int
 
 	if (!count)
 		return MP_OK;
-	example_cases(p, first, &j.out_first, &unused);
+	run_example(p->net, p->data, first, &j.out_first, &unused);
 	run_job(&j);
 	if (j.stopped)
 		return MP_STOPPED;
@@ -572,7 +561,7 @@ void space_take(Ctx *cx, Program *p)
 	uint32_t sums = sums_needed(leaf_count(examples));
 
 	for (uint64_t e = 0; e < examples; e++) {
-		example_cases(p, e, &first, &count);
+		run_example(p->net, p->data, e, &first, &count);
 		longest = count > longest ? count : longest;
 	}
 	p->longest = longest;

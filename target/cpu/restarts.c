@@ -263,14 +263,6 @@ static void leaf_of_cases(Sixteen *g, uint64_t at, uint64_t count, float *sum, S
 	}
 }
 
-static void example_cases(const Program *p, uint64_t example, uint64_t *first, uint64_t *count)
-{
-	*first = 0;
-	*count = p->data->cases;
-	if (!p->net->copies || p->data->seq)
-		data_example(p->data, example, first, count);
-}
-
 /* Examples that are sequences, one at a time in each lane; shorter ones end with cases that have no targets. */
 static void leaf_of_sequences(Sixteen *g, uint64_t at, uint64_t count, float *sum, SeedTally *t)
 {
@@ -279,7 +271,7 @@ static void leaf_of_sequences(Sixteen *g, uint64_t at, uint64_t count, float *su
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t first[LANES], cases[LANES], longest = 0;
 		for (uint32_t l = 0; l < LANES; l++) {
-			example_cases(p, example_at(g, l, at + i), &first[l], &cases[l]);
+			run_example(p->net, p->data, example_at(g, l, at + i), &first[l], &cases[l]);
 			longest = cases[l] > longest ? cases[l] : longest;
 			t->cases[l] += (float)cases[l];
 		}
