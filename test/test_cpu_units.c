@@ -424,7 +424,7 @@ static uint8_t want_verdict(const Scores *s, uint32_t m)
 	for (uint32_t n = 0; n < s->of.cols; n++)
 		out[n] = s->out[place(&s->of, m, n)];
 	score_case(&scorer, out, s->y + m * s->y_row, 1, &t);
-	return (uint8_t)((t.scored ? VERDICT_SCORED : 0) | (t.right && s->right != RIGHT_NONE ? VERDICT_RIGHT : 0) |
+	return (uint8_t)((t.scored ? VERDICT_SCORED : 0) | (t.right && s->right ? VERDICT_RIGHT : 0) |
 	                 (t.within ? VERDICT_WITHIN : 0));
 }
 
@@ -446,7 +446,7 @@ static void test_scores(void **state)
 			for (uint32_t n = 0; n < r.cols; n++)
 				out[place(&r, m, n)] = y[m * y_row + n] + 0.25f;
 		Scores s = { .of = r, .out = out, .y = y, .y_row = y_row, .threshold = 0.25f, .middle = 0.5f,
-		             .right = r.cols == 1 ? RIGHT_SIDE : below(8) ? RIGHT_LARGEST : RIGHT_NONE, .verdict = verdict };
+		             .right = r.cols == 1 || below(8), .verdict = verdict };
 		for (int i = 0; i < kerns; i++) {
 			kern[i]->scores(&s);
 			for (uint32_t m = 0; m < r.rows; m++)

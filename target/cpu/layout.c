@@ -592,7 +592,7 @@ static void make_order(Maker *m)
 		}
 }
 
-/* Calls of a walk over the parts that lead into t: is one of them marked, or mark them all. */
+/* Is one of the parts that lead into t marked?  mark: from now on all of them are. */
 static bool sources_marked(const Layout *l, const Part *t, uint8_t *marked, bool mark)
 {
 	bool any = false;

@@ -338,7 +338,7 @@ void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool 
 	const float *out = gather_outputs(p, s, &r, &row);
 	p->kern->scores(&(Scores){
 		.of = { .rows = rows, .cols = p->net->outputs, .row = row }, .out = out, .y = s->y + first * targets, .y_row = targets,
-		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = p->codes ? RIGHT_NONE : RIGHT_LARGEST,
+		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = !p->codes,
 		.verdict = s->verdict + first });
 	if (p->codes)
 		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer, .kern = p->kern, .most = l->largest_output, .rows = rows, .out = out,

@@ -109,14 +109,13 @@ typedef struct Errors {
 } Errors;
 
 /* Right and within, over rows of all outputs: see lib/score.c for what they mean. */
-enum { RIGHT_LARGEST, RIGHT_SIDE, RIGHT_NONE };
 typedef struct Scores {
 	Rows of;
 	const float *out;
 	const float *y;
 	size_t y_row;
 	float threshold, middle;
-	int right;                        /* RIGHT_...: by the largest output, by the side of the middle, or not asked for here */
+	bool right;                       /* is it asked for here? */
 	uint8_t *verdict;                 /* [rows] SCORED | RIGHT | WITHIN */
 } Scores;
 enum { VERDICT_SCORED = 1, VERDICT_RIGHT = 2, VERDICT_WITHIN = 4 };
