@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* What is broken on a machine, and when (section 8 of the report is about finding it).
+ *
+ *   spec --faults_add--> Faults --controller_call: faults_call--> words that are wrong, a log of every one
+ *
+ * Processors, ports and crossbars are numbered as they stand in the machine.  A program that leaves some out has a map
+ * from its own processors to those (Processors.port).  What the machine really does (`broken`) and what its users know of
+ * it (Switch.dead, the processors that a program leaves out) are different things: tests find out the second. */
+#ifndef FAULTS_H
+#define FAULTS_H
+
+#include "gf11.h"
+
+/* dead:PROC                           all its words are 0, it sends 0
+ * stuck:PROC:reg|sram|dram:ADDR:BIT[:0|1]   the bit is always so; without a value, what the seed says
+ * flip:RATE[:reg|sram|dram]           any bit of these memories (default: all three) of any processor turns over,
+ *                                     RATE times in a simulated second on average
+ * alu:PROC:RATE                       a bit of a result of its ALU is wrong, with this probability for each operation
+ * port:PORT                           neither sends nor receives: 0 arrives
+ * misroute:PORT:RATE                  what it sends arrives at another port instead, with this probability for each word
+ * crossbar:STAGE:N                    stage input, middle, output: nothing comes through
+ * link:STAGE:N:M                      stage input or middle: output M of crossbar N
+ * disk:N:RATE                         a bit of a word that disk N delivers is wrong, with this probability for each word
+ * anything else                       a file: one of these a line, # begins a comment */
+enum { FAULT_DEAD, FAULT_STUCK, FAULT_FLIP, FAULT_ALU, FAULT_PORT, FAULT_MISROUTE, FAULT_CROSSBAR, FAULT_LINK, FAULT_DISK,
+       FAULT_KINDS };
+enum { IN_REG, IN_SRAM, IN_DRAM, IN_PLACES };
+extern const char *const fault_names[FAULT_KINDS], *const place_names[IN_PLACES];
+
+typedef struct Fault {
+	int kind;
+	uint32_t proc;            /* or port, or disk */
+	uint32_t stage, n, m;     /* crossbar, link */
+	unsigned places;          /* stuck, flip: bits 1 << IN_... */
+	uint32_t addr; uint8_t bit, value;
+	double rate;
+} Fault;
+
+/* Something that happened: one word of one processor was wrong.  Permanent faults are logged once for each call in which
+ * they changed a word. */
+typedef struct FaultEvent {
+	uint64_t cycle;           /* of the machine's clock, calls included */
+	uint32_t fault;           /* number of its Fault */
+	uint32_t proc;            /* of the machine */
+	int place;                /* IN_...; of alu IN_REG; of the switch and disks: -1 */
+	uint32_t addr; uint8_t bit;
+} FaultEvent;
+
+typedef struct Faults {
+	Ctx *cx;
+	const Machine *m;
+	uint64_t seed;
+	Fault *fault; uint32_t faults;
+	FaultEvent *event; uint64_t events, room; /* the log; at most MOST_EVENTS are kept, all are counted */
+	uint64_t happened[FAULT_KINDS];           /* events of each kind */
+	uint64_t before;          /* cycles of machines before the present one: their clock goes on */
+	struct FaultClock *clock; /* when transient ones happen next */
+} Faults;
+enum { MOST_EVENTS = 1 << 20 };
+
+/* ---- faults.c ---- */
+
+Faults *faults_new(Ctx *cx, const Machine *m, uint64_t seed);
+void faults_add(Faults *f, const char *spec);                /* or several with commas between; fails with a sentence */
+void faults_print(const Fault *f, Buf *out);                 /* as a spec */
+void fault_event_json(const Faults *f, const FaultEvent *e, Buf *out); /* one object, no line end */
+/* One permanent fault of a processor (dead, stuck anywhere below the ends given, alu at rate 1), or of the switch (port,
+ * crossbar, link): number i of the sequence that the seed begins.  For experiments. */
+Fault fault_random_processor(const Machine *m, uint64_t seed, uint64_t i, uint32_t procs, uint32_t sram_end, uint32_t dram_end);
+Fault fault_random_switch(const Machine *m, uint64_t seed, uint64_t i);
+void faults_set(Faults *f, const Fault *fault, uint32_t count); /* these instead of those before; log empty */
+
+/* ---- fault_call.c: a routine on a machine with faults ---- */
+
+/* What controller_call does when there are faults: all processors fast; those in which something happens during the call
+ * once more, cycle by cycle, from the memory they had before.  A call with transfers in which something happens is run cycle by
+ * cycle on all of them.  Transient faults in memory happen between calls. */
+void faults_call(Faults *f, Controller *c, uint32_t routine);
+/* What the host writes and what disks deliver goes into memory past faults, too: stuck bits stick, dead processors stay 0. */
+void faults_settle(Faults *f, Processors *p);
+
+#endif
