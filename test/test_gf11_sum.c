@@ -82,7 +82,7 @@ static void totals(const Bp *b)
 {
 	for (uint32_t w = 0; w < world.words; w++) {
 		SumHome home = sum_home(b, w);
-		if (b->o.sum == SUM_RING)
+		if (b->o.sum == SUM_RING || (home.everywhere && b->m->ring_only))
 			total_ring(w);
 		else if (home.everywhere)
 			total_tree(w);
@@ -291,6 +291,7 @@ static void try_with(Try t, const Machine *change)
 	m = *made;
 	m.block = change && change->block ? change->block : m.block;
 	m.ring_only = change && change->ring_only;
+	m.fixed_address = change && change->fixed_address;
 	t.m = &m;
 	try_one(&cx, t);
 	ctx_free(&cx);
@@ -375,6 +376,17 @@ static void test_ring_only(void **state)
 	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_PIPELINED, .compiler = COMPILER_BEST } }, &ring);
 }
 
+/* Without addresses of its own a processor falls back to the tree, but for the pairs of a power of two. */
+static void test_fixed_address(void **state)
+{
+	(void)state;
+	const Machine fixed = { .fixed_address = 1 }, ring = { .fixed_address = 1, .ring_only = 1 };
+	for (uint32_t i = 0; i < 2 * SUMS; i++)
+		try_with((Try){ .procs = i < SUMS ? 9 : 16, .words = 100, .o = { .sum = (int)(i % SUMS), .compiler = COMPILER_BEST } },
+		         &fixed);
+	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_PIPELINED } }, &ring);
+}
+
 static void test_steps(void **state)
 {
 	(void)state;
@@ -400,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_threads_and_traced),
 		cmocka_unit_test(test_short_blocks),
 		cmocka_unit_test(test_ring_only),
+		cmocka_unit_test(test_fixed_address),
 		cmocka_unit_test(test_steps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,7 @@ typedef struct Processors Processors;
 typedef struct Gen Gen;                                      /* a recorder, or a simulator: the mode switch */
 Gen *gen_record(Ctx *cx, const Machine *m, const char *name);
 Gen *gen_simulate(Ctx *cx, Processors *p, const uint32_t *base); /* executes at once on all processors; base [relocations] */
+const Machine *gen_machine(const Gen *g);
 Code *gen_end(Gen *g);                                       /* what was recorded; NULL for a simulator */
 void code_print(const Code *c, Buf *out);
 
@@ -322,7 +323,7 @@ enum { TABLE_SIGMOID = 0, TABLE_RISE = 256, TABLE_POWER = 512, TABLE_RECIPROCAL 
 enum { K_ZERO, K_HALF, K_ONE, K_BELOW_TWO,
        K_SIGMOID_LOW, K_SIGMOID_HIGH, K_SIGMOID_SCALE, K_SIGMOID_MIDDLE,
        K_POWER_LOW, K_POWER_HIGH, K_POWER_FIRST, K_POWER_1, K_POWER_2, K_POWER_3, K_POWER_4, K_POWER_5,
-       K_MANTISSA_SHIFT, K_MANTISSA_MASK, K_SIGN_EXPONENT, CONSTANTS };
+       K_MANTISSA_SHIFT, K_MANTISSA_MASK, K_SIGN_EXPONENT, K_EXPONENT_BIAS, K_EXPONENT_SHIFT, K_RECIPROCAL_BITS, CONSTANTS };
 void tables_fill(Cell *word);                                /* [TABLE_WORDS] */
 
 /* ---- pieces.c: arithmetic on one value, for use in routines -------------------------------------------------------------- */

@@ -84,6 +84,10 @@ static void check(const Gen *g, const Rec *r)
 		check_made(g, "register", r->dst, g->first_reg, g->code.regs);
 	if (uses & USES_MEM)
 		check_address(g, "SRAM", g->m->sram, r->mem);
+	if (g->m->fixed_address && forms[ops[r->op].form].touch[0].indexed)
+		fail(g->cx, MP_BAD_INPUT, "compute it, as --sigmoid power2 does, or use a machine file with fixed-address 0",
+		     "%s: %s takes an address of each processor's own, and the processors of %s have none", g->code.name,
+		     ops[r->op].name, g->m->name ? g->m->name : "this machine");
 	if (uses & USES_FAR) {
 		check_address(g, "DRAM", g->m->dram, r->far);
 		check_bank(g, r->far);
@@ -277,6 +281,11 @@ Gen *gen_simulate(Ctx *cx, Processors *p, const uint32_t *base)
 	g->p = p;
 	g->base = base;
 	return g;
+}
+
+const Machine *gen_machine(const Gen *g)
+{
+	return g->m;
 }
 
 static void *keep_list(Gen *g, const void *list, uint32_t count, size_t size)

@@ -493,6 +493,8 @@ static uint32_t sram_words(const Bp *b, const Rows *r)
 bool halving_fits(const Bp *b)
 {
 	Rows r;
+	if (b->m->fixed_address && (b->o.procs & (b->o.procs - 1)))
+		return false;                                /* only the pairs of a power of two do without look-up */
 	return rows_make(b, blocks_for(b), 0, &r) && sram_words(b, &r) <= rows_room(b);
 }
 

@@ -222,7 +222,7 @@ static uint32_t blocks_for(const Bp *b, Rows *best)
 bool pipelined_fits(const Bp *b)
 {
 	Rows r;
-	return blocks_for(b, &r) > 0;
+	return !b->m->fixed_address && blocks_for(b, &r) > 0;
 }
 
 void pipelined_compile(Bp *b)

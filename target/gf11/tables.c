@@ -36,6 +36,9 @@ static const Cell constants[CONSTANTS] = {
 	[K_MANTISSA_SHIFT] = { .u = 16 },                   /* leaves the 7 upper bits of the fraction lowest */
 	[K_MANTISSA_MASK] = { .u = GUESSES - 1 },
 	[K_SIGN_EXPONENT] = { .u = 0xff800000u },
+	[K_EXPONENT_BIAS] = { .f = 127 },
+	[K_EXPONENT_SHIFT] = { .u = 23 },
+	[K_RECIPROCAL_BITS] = { .u = 0x7ef311c7u },
 };
 
 static float sigmoid_point(int i)
