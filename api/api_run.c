@@ -195,6 +195,24 @@ const char *const *mp_run_get_classes(const mp_run *run, uint32_t *count)
 	return run->classes;
 }
 
+static void figures_body(void *arg)
+{
+	GetArgs *a = arg;
+	Buf *b = &a->r->text;
+	b->arena = &a->r->cx.keep;
+	b->len = 0;
+	buf_puts(b, "");
+	if (a->r->program && a->r->target->report)
+		a->r->target->report(a->r->program, b);
+	a->value = b->s;
+}
+
+const char *mp_run_get_figures(mp_run *run)
+{
+	GetArgs a = { .r = run };
+	return api_call(&run->cx, figures_body, &a) == MP_OK ? a.value : NULL;
+}
+
 void mp_run_stop(mp_run *run)
 {
 	run->stop = 1;

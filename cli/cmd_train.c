@@ -220,6 +220,7 @@ static void result_json(const Train *t, const mp_report *r)
 	json_text(&j, "stopped_by", r->stopped_by);
 	json_text(&j, "fingerprint", r->fingerprint);
 	json_text(&j, "weights_file", t->saved);
+	json_members(&j, mp_run_get_figures(t->s.run));
 	if (m)
 		restarts_json(&j, m);
 	json_end(&j);

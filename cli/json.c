@@ -129,6 +129,14 @@ void json_bool(Json *j, const char *key, bool value)
 	fputs(value ? "true" : "false", j->f);
 }
 
+void json_members(Json *j, const char *members)
+{
+	if (!members || !*members)
+		return;
+	member(j, NULL);
+	fputs(members, j->f);
+}
+
 void json_end(Json *j)
 {
 	json_close(j, '}');

@@ -212,6 +212,9 @@ typedef struct mp_point { uint64_t epoch; double error, right, test_error, test_
 MP_API const mp_point *mp_run_get_history(const mp_run *run, size_t *count);
 /* Classes of the labels it was trained on, also after mp_run_load; NULL if there were none. */
 MP_API const char *const *mp_run_get_classes(const mp_run *run, uint32_t *count);
+/* What the target alone has to report of the run so far: members of a JSON object, `"key": value`, with ", " between, or "".
+ * NULL: memory ran out. */
+MP_API const char *mp_run_get_figures(mp_run *run);
 MP_API void mp_run_stop(mp_run *run);                             /* async-signal-safe; ends at the last finished update */
 
 /* Many seeds of one network, each trained as mp_run_train would train it, to the last bit.  Where the target can and the

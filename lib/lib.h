@@ -575,6 +575,8 @@ typedef struct Target {
 	void   (*set)(Program *p, int which, const double *v);
 	void   (*gradient)(const Program *p, double *v);        /* the pending sum, for checks */
 	double (*clock)(const Program *p);                      /* * seconds that passed so far on a simulated machine's clock */
+	/* * Figures of its own about the run so far: members of a JSON object, `"key": value`, with ", " between; or nothing. */
+	void   (*report)(const Program *p, Buf *json);
 	/* * Many seeds on the bound data at once, each as a run by itself would go.  False, and nothing was done: this network,
 	 * data or option is not for it. */
 	bool   (*restarts)(Ctx *cx, Program *p, Restarts *all);

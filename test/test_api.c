@@ -179,6 +179,7 @@ static void classes_go_with_the_weights(void **state)
 	assert_int_equal(mp_net_parse(&net, text, "c.topo", NULL), MP_OK);
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
 	assert_null(mp_run_get_classes(run, &count));
+	assert_string_equal(mp_run_get_figures(run), "");
 	assert_int_equal(mp_run_set(run, "error", "divergence"), MP_OK);
 	assert_int_equal(mp_run_set(run, "epochs", "2"), MP_OK);
 	assert_int_equal(mp_run_train(run, d, NULL, NULL, NULL), MP_OK);

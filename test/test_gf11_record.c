@@ -160,7 +160,7 @@ static const uint16_t routes[CONFIGURATIONS][9] = {
 	{ 2, NO_ROUTE, 7, 0, NO_ROUTE, 1, NO_ROUTE, NO_ROUTE, NO_ROUTE },
 };
 
-typedef struct World { Switch sw; uint16_t *to[CONFIGURATIONS]; Processors p; } World;
+typedef struct World { Switch sw; uint16_t *to[CONFIGURATIONS], port[PROCS], at_port[9]; Processors p; } World;
 
 static uint64_t draw(uint64_t *n)
 {
@@ -181,7 +181,9 @@ static World *world_new(uint64_t seed)
 		memcpy(w->to[k], routes[k], sizeof routes[k]);
 	}
 	w->sw = (Switch){ .m = &small, .ports = 9, .n = 3, .to = w->to, .stored = CONFIGURATIONS };
-	w->p = (Processors){ .m = &small, .sw = &w->sw, .procs = PROCS, .lanes = LANES };
+	w->p = (Processors){ .m = &small, .sw = &w->sw, .port = w->port, .at_port = w->at_port, .procs = PROCS, .lanes = LANES };
+	for (uint16_t i = 0; i < COUNT(w->at_port); i++)
+		w->at_port[i] = i < PROCS ? (w->port[i] = i) : (uint16_t)NO_ROUTE;
 	w->p.sram = calloc(SRAM * LANES, sizeof *w->p.sram);
 	w->p.dram = calloc(DRAM * LANES, sizeof *w->p.dram);
 	for (int i = 0; i < SRAM * LANES; i++)

@@ -216,6 +216,8 @@ static Bp *bp_make(Ctx *cx, const Try *t)
 	b->o.procs = t->procs;
 	b->sw = switch_new(cx, t->m);
 	b->p = processors_new(cx, t->m, b->sw, t->procs, t->o.threads);
+	if (t->o.port)
+		processors_place(cx, b->p, t->o.port);
 	b->c = controller_new(cx, b->p);
 	b->c->traced = t->o.traced;
 	b->cache = schedule_cache_new(cx);
@@ -359,6 +361,24 @@ static void test_threads_and_traced(void **state)
 	}
 }
 
+/* Any processors of the machine, in any order, do what its first ones do; those of a ring in the order of the ring. */
+static void test_scattered(void **state)
+{
+	(void)state;
+	const Machine ring = { .ring_only = 1 };
+	uint16_t port[64], rising[9];
+	for (uint32_t i = 0; i < COUNT(port); i++)
+		port[i] = (uint16_t)(i * 229 % 566);
+	for (uint32_t i = 0; i < COUNT(rising); i++)
+		rising[i] = (uint16_t)(3 + i * i * 7);
+	for (int sum = 0; sum < SUMS; sum++)
+		for (size_t i = 0; i < COUNT(procs); i++)
+			try_with((Try){ .procs = procs[i], .words = 100, .o = { .sum = sum, .compiler = (int)(i % 2), .port = port,
+			                .traced = i == 5 } }, NULL);
+	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_RING, .port = rising } }, &ring);
+	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_PIPELINED, .compiler = COMPILER_BEST, .port = rising } }, &ring);
+}
+
 /* Steps of the ring that do not fit in one block of microcode wait in SRAM from call to call. */
 static void test_short_blocks(void **state)
 {
@@ -410,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_changes_start),
 		cmocka_unit_test(test_factors_and_decay),
 		cmocka_unit_test(test_threads_and_traced),
+		cmocka_unit_test(test_scattered),
 		cmocka_unit_test(test_short_blocks),
 		cmocka_unit_test(test_ring_only),
 		cmocka_unit_test(test_fixed_address),

@@ -17,6 +17,7 @@ extern const char *const sum_names[SUMS], *const sigmoid_names[2], *const compil
 
 typedef struct BpOptions {
 	uint32_t procs;           /* 0: all of the machine */
+	const uint16_t *port;     /* [procs] which ones; NULL: the first */
 	int sum, sigmoid, compiler;
 	uint32_t bundle;          /* weights in a bundle at most; 0: about 1000, chosen by the compiler */
 	uint32_t update;          /* weights in an update call; 0: chosen by the compiler */

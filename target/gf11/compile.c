@@ -256,6 +256,8 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 	}
 	b->sw = switch_new(cx, m);
 	b->p = processors_new(cx, m, b->sw, b->o.procs, o->threads ? o->threads : 1);
+	if (o->port)
+		processors_place(cx, b->p, o->port);
 	b->c = controller_new(cx, b->p);
 	b->c->traced = o->traced;
 	b->c->dry = o->dry;

@@ -46,6 +46,43 @@ static uint32_t row_count(const Machine *m)
 	return (uint32_t)(m->registers + m->conditions + 2 * under_way + 1024);
 }
 
+static uint32_t port_count(const Processors *p)
+{
+	return (uint32_t)(p->m->switch_ports > p->m->processors ? p->m->switch_ports : p->m->processors);
+}
+
+static void place_first(Ctx *cx, Processors *p)
+{
+	p->port = NEW(&cx->keep, p->procs, uint16_t);
+	p->at_port = NEW(&cx->keep, port_count(p), uint16_t);
+	memset(p->at_port, 0xFF, port_count(p) * sizeof *p->at_port); /* NO_ROUTE */
+	for (uint32_t i = 0; i < p->procs; i++)
+		p->port[i] = p->at_port[i] = (uint16_t)i;
+}
+
+void processors_place(Ctx *cx, Processors *p, const uint16_t *port)
+{
+	assert(!p->sw || !p->sw->stored);
+	memset(p->at_port, 0xFF, port_count(p) * sizeof *p->at_port);
+	for (uint32_t i = 0; i < p->procs; i++) {
+		if (port[i] >= p->m->processors)
+			fail(cx, MP_BAD_INPUT, "number the processors of the machine from 0", "there is no processor %u: %s has %lld",
+			     port[i], p->m->name, (long long)p->m->processors);
+		if (p->at_port[port[i]] != NO_ROUTE)
+			fail(cx, MP_BAD_INPUT, "name every processor once", "processor %u of the machine is named twice", port[i]);
+		p->port[i] = port[i];
+		p->at_port[port[i]] = (uint16_t)i;
+	}
+}
+
+uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32_t proc)
+{
+	uint32_t port = p->port[proc], to = p->sw->to[configuration][port];
+	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || !switch_carries(p->sw, &p->sw->setting[configuration], port))
+		return NO_ROUTE;
+	return p->at_port[to];
+}
+
 Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs, uint32_t threads)
 {
 	if (procs < 1 || procs > m->processors)
@@ -61,6 +98,7 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	p->reg = map_memory(cx, "registers", p->blocks, (uint64_t)p->slots * LANES, true);
 	p->sram = map_memory(cx, "SRAM", (uint64_t)m->sram, p->lanes, true);
 	p->dram = map_memory(cx, "DRAM", (uint64_t)m->dram, p->lanes, false);
+	place_first(cx, p);
 	p->pool = pool_new(cx, threads < 1 ? 1 : threads < p->blocks ? threads : p->blocks);
 	p->threads = pool_threads(p->pool);
 	return p;
@@ -98,7 +136,16 @@ Prepared *execute_prepare(Ctx *cx, const Processors *p, const Routine *r)
 	q->spaces = f->spaces;
 	q->apart = sequence_for(f, true);
 	q->safe = may_overlap(f) ? sequence_for(f, false) : q->apart;
+	q->route = f->route;
+	q->routes = p->sw ? p->sw->stored : 0;
 	return q;
+}
+
+void execute_renew_routes(const Processors *p, Prepared *r)
+{
+	for (uint32_t k = 0; k < r->routes; k++)
+		if (r->route[k])
+			route_fill(p, k, r->route[k]);
 }
 
 static uint32_t base_value(const uint32_t *base, uint32_t n)
@@ -300,15 +347,16 @@ static uint32_t *own_word(const Trace *t, Addr a, uint32_t index, uint32_t proc)
 	return p->sram + (size_t)at * p->lanes + proc;
 }
 
-/* Words go through the crossbars as they are set. */
+/* Words go through the crossbars as they are set; those that meet a broken part are lost. */
 static void send(const Trace *t, const Micro *u, uint32_t row)
 {
 	const Processors *p = t->p;
+	const Setting *set = &p->sw->setting[u->k.u];
 	for (uint32_t proc = 0; proc < p->procs; proc++)
 		*word_at(p, row, proc) = 0;
-	for (uint32_t proc = 0; proc < p->procs && proc < p->sw->ports; proc++) {
-		uint32_t to = switch_follow(p->sw, &p->sw->setting[u->k.u], proc);
-		if (to < p->procs)
+	for (uint32_t proc = 0; proc < p->procs; proc++) {
+		uint32_t port = switch_follow(p->sw, set, p->port[proc]), to = port == NO_ROUTE ? NO_ROUTE : p->at_port[port];
+		if (to != NO_ROUTE && !(p->mute && p->mute[proc]) && switch_carries(p->sw, set, p->port[proc]))
 			*word_at(p, row, to) = *word_at(p, u->a, proc);
 	}
 }

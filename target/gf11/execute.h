@@ -42,7 +42,7 @@ typedef struct Inst {
  * words of each of part[first[s]] .. part[first[s + 1] - 1], which are STRIP side by side, too. */
 enum { STRIP = 16, STRIPS = LANES / STRIP };
 typedef struct Part { int32_t from; uint16_t lanes; } Part;  /* lanes: bits of those that find their word there */
-typedef struct Route { int32_t *from; uint32_t *first; Part *part; } Route;
+typedef struct Route { int32_t *from; uint32_t *first; Part *part; } Route; /* part [lanes] */
 
 /* A transfer through the switch: slot dst of all lanes <- slot src of those that the route names, plus slot add of
  * their own; NONE: nothing is added. */
@@ -72,6 +72,7 @@ struct Prepared {
 	Space *space; uint32_t spaces;  /* [0] stands for the slots */
 	Sequence *apart;          /* right where words of different relocation registers are different words */
 	Sequence *safe;           /* right always */
+	Route **route; uint32_t routes;  /* by configuration; NULL: not used */
 };
 
 /* ---- translate.c: data flow of a routine ----------------------------------------------------------------------- */
@@ -98,6 +99,7 @@ typedef struct Flow {
 	Route **route;            /* [configurations] made when needed */
 } Flow;
 Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r); /* in scratch, but `space` and routes in keep */
+void route_fill(const Processors *p, uint32_t configuration, Route *r);
 
 /* ---- fuse.c: order, chains, slots ------------------------------------------------------------------------------ */
 

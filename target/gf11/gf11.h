@@ -218,7 +218,8 @@ typedef struct Setting { uint16_t *in, *middle, *out; } Setting;
 typedef struct Switch {
 	const Machine *m;
 	uint32_t ports, n;                                   /* n crossbars of n ports in a stage */
-	Dead dead;
+	Dead dead;                                           /* known: no route goes there */
+	Dead broken;                                         /* really: what is sent through it arrives as 0; members NULL: nothing is */
 	Setting *setting;                                    /* stored configurations */
 	uint16_t **to;                                       /* what each does: to[k][from] = port, NO_ROUTE: nothing sent */
 	uint32_t stored;
@@ -229,6 +230,7 @@ Setting setting_new(Arena *a, const Switch *s);
 /* Route a partial permutation (to[i] = port that port i sends to, or NO_ROUTE, for all ports); false if it is none or
  * dead parts make it impossible, with the reason in *why, until the next call.  No allocation. */
 bool switch_route(const Switch *s, const uint16_t *to, Setting *out, const char **why);
+bool switch_carries(const Switch *s, const Setting *set, uint32_t port); /* nothing on its word's way is broken */
 bool switch_verify(const Switch *s, const uint16_t *to, const Setting *set); /* pushes a token through every crossbar */
 uint32_t switch_follow(const Switch *s, const Setting *set, uint32_t port);  /* where its word comes out, or NO_ROUTE */
 uint32_t switch_store(Ctx *cx, Switch *s, const uint16_t *to);  /* routes and keeps; the configuration's number */
@@ -253,6 +255,9 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 struct Processors {
 	const Machine *m;
 	Switch *sw;
+	uint16_t *port;                                      /* [procs] number in the machine, which is its port of the switch */
+	uint16_t *at_port;                                   /* [ports] processor of the program, or NO_ROUTE */
+	uint8_t *mute;                                       /* [procs] what it sends arrives as 0; NULL: none */
 	uint32_t procs, lanes;                               /* lanes: procs rounded up to an odd multiple of 64 */
 	uint32_t *sram, *dram;                               /* dram pages come when touched */
 	uint32_t *reg;                                       /* registers, condition codes (0 or 1) and more rows: of each block (execute.h) */
@@ -261,9 +266,14 @@ struct Processors {
 	struct Pool *pool;
 };
 Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs, uint32_t threads);
+/* Other processors of the machine than its first ones: port [procs], each once.  Before configurations are stored. */
+void processors_place(Ctx *cx, Processors *p, const uint16_t *port);
+/* Who gets what `proc` sends through a stored configuration, or NO_ROUTE. */
+uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32_t proc);
 
 typedef struct Prepared Prepared;                            /* a routine translated once into compact form */
 Prepared *execute_prepare(Ctx *cx, const Processors *p, const Routine *r);
+void execute_renew_routes(const Processors *p, Prepared *r);  /* after a change of Switch.broken or Processors.mute */
 /* NULL, or what is wrong with these relocation registers for this routine (in buf). */
 const char *execute_refuses(const Processors *p, const Prepared *r, const uint32_t *base, char *buf, size_t size);
 void execute_fast(Processors *p, const Prepared *r, const uint32_t *base); /* base [relocations], [0] is 0, as execute_refuses lets pass; NULL: all 0 */

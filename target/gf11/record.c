@@ -209,13 +209,14 @@ static void simulate_put(Gen *g, const Rec *r)
 /* A processor to which nothing is sent receives 0; what goes to a port without a processor is lost. */
 static void simulate_xfer(Gen *g, const Rec *r)
 {
-	const uint16_t *to = g->p->sw->to[r->k.u];
 	const uint32_t *a = reg_row(g, r->a);
 	uint32_t *dst = reg_row(g, r->dst);
 	memset(dst, 0, g->p->lanes * sizeof *dst);
-	for (uint32_t i = 0; i < g->p->procs; i++)
-		if (to[i] < g->p->procs)
-			dst[to[i]] = a[i];
+	for (uint32_t i = 0; i < g->p->procs; i++) {
+		uint32_t to = processors_receiver(g->p, r->k.u, i);
+		if (to != NO_ROUTE)
+			dst[to] = a[i];
+	}
 }
 
 static void simulate(Gen *g, const Rec *r)

@@ -86,7 +86,12 @@ void sum_call(Bp *b, const SumCall *call)
 	s->call[s->calls++] = *call;
 }
 
-/* ---- the switch ---- */
+/* ---- the switch: configurations are of ports, routines count processors ---- */
+
+static void join(const Bp *b, uint16_t *to, uint32_t from, uint32_t into)
+{
+	to[b->p->port[from]] = b->p->port[into];
+}
 
 static uint16_t *nowhere(Bp *b)
 {
@@ -99,7 +104,7 @@ uint32_t sum_shift(Bp *b, uint32_t procs, uint32_t by)
 {
 	uint16_t *to = nowhere(b);
 	for (uint32_t i = 0; i < procs; i++)
-		to[i] = (uint16_t)((i + by) % procs);
+		join(b, to, i, (i + by) % procs);
 	return switch_store(b->cx, b->sw, to);
 }
 
@@ -107,7 +112,7 @@ uint32_t sum_exchange(Bp *b, uint32_t bit)
 {
 	uint16_t *to = nowhere(b);
 	for (uint32_t i = 0; i < b->o.procs; i++)
-		to[i] = (uint16_t)(i ^ bit);
+		join(b, to, i, i ^ bit);
 	return switch_store(b->cx, b->sw, to);
 }
 
@@ -117,8 +122,8 @@ static void configure_buddies(Bp *b, BpSum *s)
 	uint32_t power = 1u << s->levels;
 	uint16_t *to = nowhere(b), *from = nowhere(b);
 	for (uint32_t i = 0; i < s->leftovers; i++) {
-		to[power + i] = (uint16_t)i;
-		from[i] = (uint16_t)(power + i);
+		join(b, to, power + i, i);
+		join(b, from, i, power + i);
 	}
 	s->to_buddy = switch_store(b->cx, b->sw, to);
 	s->from_buddy = switch_store(b->cx, b->sw, from);

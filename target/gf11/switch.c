@@ -287,16 +287,22 @@ static bool middle_stage_fits(const Switch *s, const Graph *g)
 	              room, w.s, g->edges - room);
 }
 
-/* The ring: the first P processors, each to the next and the last to the first; the rest are passed by. */
+/* The ring: each processor that sends does so to the next one that does, the last to the first; the rest are passed by. */
 static bool ring_route(const Switch *s, const uint16_t *to, Setting *out)
 {
-	uint32_t procs = 0;
-	while (procs < (uint32_t)s->m->processors && to[procs] != NO_ROUTE)
-		procs++;
-	for (uint32_t p = 0; p < s->ports; p++)
-		if (p < procs ? to[p] != (p + 1) % procs : to[p] != NO_ROUTE)
+	uint32_t procs = (uint32_t)s->m->processors, first = 0;
+	while (first < procs && to[first] == NO_ROUTE)
+		first++;
+	for (uint32_t p = first; p < s->ports; p++) {
+		uint32_t next = p + 1;
+		if (to[p] == NO_ROUTE)
+			continue;
+		while (next < procs && to[next] == NO_ROUTE)
+			next++;
+		if (p >= procs || to[p] != (next < procs ? next : first))
 			return refuse(s, "port %u cannot send to port %u: this machine joins its processors in a "
 			              "ring, in which each sends to the next and the last to the first", p, to[p]);
+	}
 	memcpy(out->in, to, s->ports * sizeof *to);
 	return true;
 }
@@ -369,6 +375,27 @@ uint32_t switch_follow(const Switch *s, const Setting *set, uint32_t port)
 	uint32_t o = m < n ? set->middle[m * n + i] : NO_ROUTE;
 	uint32_t b = o < n ? set->out[o * n + m] : NO_ROUTE;
 	return b < n ? o * n + b : NO_ROUTE;
+}
+
+static bool is_broken(const uint8_t *part, uint32_t i)
+{
+	return part && part[i];
+}
+
+bool switch_carries(const Switch *s, const Setting *set, uint32_t port)
+{
+	const Dead *b = &s->broken;
+	bool whole = !b->port && !b->crossbar[INPUT] && !b->crossbar[MIDDLE] && !b->crossbar[OUTPUT] && !b->link[0] && !b->link[1];
+	uint32_t n = s->n, to = whole ? NO_ROUTE : switch_follow(s, set, port);
+	if (to == NO_ROUTE)
+		return true;
+	if (is_broken(b->port, port) || is_broken(b->port, to))
+		return false;
+	if (s->m->ring_only)
+		return true;
+	uint32_t i = port / n, m = set->in[port], o = to / n;
+	return !is_broken(b->crossbar[INPUT], i) && !is_broken(b->link[0], i * n + m) && !is_broken(b->crossbar[MIDDLE], m)
+	       && !is_broken(b->link[1], m * n + o) && !is_broken(b->crossbar[OUTPUT], o);
 }
 
 enum { NO_TOKEN = 0xFFFF };

@@ -211,22 +211,30 @@ static uint32_t find_parts(const int32_t *from, Part *part)
 	return parts;
 }
 
+void route_fill(const Processors *p, uint32_t k, Route *r)
+{
+	uint32_t lanes = p->blocks * LANES;
+	memset(r->part, 0, lanes * sizeof *r->part);
+	for (uint32_t i = 0; i < lanes; i++)
+		r->from[i] = -1;
+	for (uint32_t i = 0; i < p->procs; i++) {
+		uint32_t to = processors_receiver(p, k, i);
+		if (to != NO_ROUTE)
+			r->from[to] = (int32_t)(i / LANES * p->slots * LANES + i % LANES);
+	}
+	for (uint32_t s = 0; s < lanes / STRIP; s++)
+		r->first[s + 1] = r->first[s] + find_parts(r->from + s * STRIP, r->part + r->first[s]);
+}
+
 static void make_route(Flow *f, uint32_t k)
 {
-	const Processors *p = f->p;
-	uint32_t lanes = p->blocks * LANES;
+	uint32_t lanes = f->p->blocks * LANES;
 	if (f->route[k])
 		return;
 	Route *r = f->route[k] = NEW(&f->cx->keep, 1, Route);
 	*r = (Route){ NEW(&f->cx->keep, lanes, int32_t), NEW(&f->cx->keep, lanes / STRIP + 1, uint32_t),
 	              NEW(&f->cx->keep, lanes, Part) };
-	for (uint32_t i = 0; i < lanes; i++)
-		r->from[i] = -1;
-	for (uint32_t i = 0; i < p->procs && i < p->sw->ports; i++)
-		if (p->sw->to[k][i] < p->procs)
-			r->from[p->sw->to[k][i]] = (int32_t)(i / LANES * p->slots * LANES + i % LANES);
-	for (uint32_t s = 0; s < lanes / STRIP; s++)
-		r->first[s + 1] = r->first[s] + find_parts(r->from + s * STRIP, r->part + r->first[s]);
+	route_fill(f->p, k, r);
 }
 
 static void issue(Maker *k, Issue *i)
@@ -298,7 +306,7 @@ Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r)
 	f->node = NEW(&cx->scratch, 2 * (size_t)e.issues, Node);
 	f->space = NEW(&cx->keep, MAX_SPACES, Space);
 	f->space_of = NEW(&cx->scratch, 2 * (size_t)p->m->relocations, uint32_t);
-	f->route = NEW(&cx->scratch, p->sw ? p->sw->stored : 0, Route *);
+	f->route = NEW(&cx->keep, p->sw ? p->sw->stored : 0, Route *);
 	Maker k = { .f = f, .now = NEW(&cx->scratch, places, uint32_t), .table_size = 64 };
 	while (k.table_size < 4 * e.issues)
 		k.table_size *= 2;
