@@ -135,6 +135,42 @@ static inline void draft_rates(Draft *t)
 		say(t, "train decay %g\n", 0.001 * (1 + roll(&t->d, 50)));
 }
 
+static inline void say_context(Draft *t, uint32_t k, uint32_t size, bool used)
+{
+	say(t, "group c%u %u context\n", k, size);
+	if (used)
+		say(t, "connect c%u -> g%u\n", k, t->inputs + roll(&t->d, t->groups - t->inputs));
+}
+
+static inline void say_copy(Draft *t, const char *from, uint32_t number, uint32_t to)
+{
+	say(t, "copy %s%u -> c%u", from, number, to);
+	if (roll(&t->d, 2))
+		say(t, " start %g", (double)roll(&t->d, 9) / 4 - 1);
+	say(t, "\n");
+}
+
+/* It remembers: contexts of any groups, delay lines of several contexts, perhaps a ring of them. */
+static inline void draft_memory(Draft *t)
+{
+	uint32_t contexts = 0;
+	for (uint32_t lines = 1 + roll(&t->d, 3); lines > 0; lines--) {
+		uint32_t from = roll(&t->d, t->groups), length = 1 + roll(&t->d, 3), ring = roll(&t->d, 4) == 0 ? 2 + roll(&t->d, 2) : 0;
+		if (from >= t->inputs && (t->fn[from] == FN_LINEAR || t->fn[from] == FN_RELU))
+			length = 1;                                  /* longer memories of these explode */
+		for (uint32_t i = 0; i < length; i++)
+			say_context(t, contexts + i, t->size[from], i + 1 == length || roll(&t->d, 2));
+		for (uint32_t i = 0; i < length; i++)
+			say_copy(t, i ? "c" : "g", i ? contexts + i - 1 : from, contexts + i);
+		contexts += length;
+		for (uint32_t i = 0; i < ring; i++)
+			say_context(t, contexts + i, 3, true);
+		for (uint32_t i = 0; i < ring; i++)
+			say_copy(t, "c", contexts + (i + 1) % ring, contexts + i);
+		contexts += ring;
+	}
+}
+
 /* ---- one network on one target ---- */
 
 typedef struct Side {
@@ -211,7 +247,7 @@ static inline void side_update(Side *s, uint64_t number)
 
 /* ---- cases ---- */
 
-typedef struct Cases { Data d; float *x, *y, *weight; } Cases;
+typedef struct Cases { Data d; float *x, *y, *weight; uint64_t *seq; } Cases;
 
 static inline Cases cases_make(Dice *d, const Net *net, uint64_t count)
 {
@@ -229,8 +265,23 @@ static inline Cases cases_make(Dice *d, const Net *net, uint64_t count)
 	return c;
 }
 
+/* Cuts them into sequences of 1 to `most`; some are empty. */
+static inline void cases_cut(Dice *d, Cases *c, uint32_t most)
+{
+	uint64_t at = 0, count = 0;
+	c->seq = calloc(2 * c->d.cases + 2, sizeof *c->seq);
+	while (at < c->d.cases) {
+		uint64_t length = roll(d, 9) || count > c->d.cases ? 1 + roll(d, most) : 0;
+		at = at + length < c->d.cases ? at + length : c->d.cases;
+		c->seq[++count] = at;
+	}
+	c->d.seq = c->seq;
+	c->d.sequences = count;
+}
+
 static inline void cases_free(Cases *c)
 {
+	free(c->seq);
 	free(c->x);
 	free(c->y);
 	free(c->weight);

@@ -371,8 +371,8 @@ static void limits(void **state)
 	        &(Job){ .o.procs = 1, .cases = 1 }, "a case of 8001 units takes");
 	refused("group x 600 input\ngroup o 300 output\nconnect x -> o\n", &(Job){ .o.procs = 1, .cases = 1 },
 	        "180000 weights take three words of DRAM each");
-	refused("group x 2 input\ngroup m 2 context\ngroup o 2 output\nconnect x, m -> o\ncopy o -> m\n",
-	        &(Job){ .o.procs = 1, .cases = 1 }, "copies o");
+	refused("group x 2 input\ngroup m 2 context\ngroup o 2 output\nconnect x, m -> o\ncopy o -> m\ntrain bptt full\n",
+	        &(Job){ .o.procs = 1, .cases = 1 }, "errors cannot go back through time");
 	refused("group x 2 input\ngroup o 1 output\nconnect x -> o\ntrain rule adam\n", &(Job){ .o.procs = 1, .cases = 1 },
 	        "no microcode for rule adam");
 	refused("group x 2 input\ngroup o 1 gaussian output\nconnect x -> o\ntrain error cross-entropy\n",

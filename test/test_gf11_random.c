@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks, skipping and
- * single links, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways of summing and sigmoids in turn.
+ * single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways of summing and sigmoids in turn.
  * Outputs, errors, gradients, and what three updates make of weights and steps, each from the same weights.
  *
  * A few here; MICROPROP_NETWORKS=N for so many more of any size, MICROPROP_LOUD for how near they came.  How near they must
@@ -17,7 +17,7 @@ static const struct { const char *name; double least; } vectors[VECTORS] = { /* 
 	{ "output", 1 }, { "gradient", 0.1 }, { "weight", 0.1 }, { "step", 0.05 },
 };
 
-typedef struct Match { Side gf11, ref; uint64_t seed, cases; } Match;
+typedef struct Match { Side gf11, ref; uint64_t seed, cases, examples; } Match;
 
 static double worst_ever[2][VECTORS];
 
@@ -69,10 +69,10 @@ static void errors_near(const Match *m, const Tally *a, const Tally *b)
 	assert_true(fabs(a->error - b->error) <= near * (1 + fabs(b->error)));
 }
 
-static Tally outputs_of(Side *s, uint64_t cases, double *out)
+static Tally outputs_of(Side *s, uint64_t examples, double *out)
 {
 	Tally t = { 0 };
-	side_ok(s, s->target->evaluate(s->program, 0, cases, &s->stop, out, &t));
+	side_ok(s, s->target->evaluate(s->program, 0, examples, &s->stop, out, &t));
 	return t;
 }
 
@@ -80,7 +80,7 @@ static void outputs_near(Match *m)
 {
 	uint64_t n = m->cases * m->ref.net->outputs;
 	double *a = calloc(n + 1, sizeof *a), *b = calloc(n + 1, sizeof *b);
-	Tally x = outputs_of(&m->gf11, m->cases, a), y = outputs_of(&m->ref, m->cases, b);
+	Tally x = outputs_of(&m->gf11, m->examples, a), y = outputs_of(&m->ref, m->examples, b);
 	near_enough(m, OUTPUT, a, b, n);
 	errors_near(m, &x, &y);
 	free(a);
@@ -124,11 +124,11 @@ static void update(Match *m, uint64_t number)
 /* All cases, some of them in another order, all again. */
 static void learn(Match *m)
 {
-	uint64_t *order = calloc(m->cases, sizeof *order);
-	for (uint64_t i = 0; i < m->cases; i++)
-		order[i] = (i * 7 + 3) % m->cases;
+	uint64_t *order = calloc(m->examples, sizeof *order);
+	for (uint64_t i = 0; i < m->examples; i++)
+		order[i] = (i * 7 + 3) % m->examples;
 	for (uint64_t number = 1; number <= 3; number++) {
-		Batch b = { .example = number == 2 ? order : NULL, .count = number == 2 ? 1 + m->cases / 2 : m->cases };
+		Batch b = { .example = number == 2 ? order : NULL, .count = number == 2 ? 1 + m->examples / 2 : m->examples };
 		make_equal(m);
 		Tally x = side_learn(&m->gf11, b), y = side_learn(&m->ref, b);
 		errors_near(m, &x, &y);
@@ -150,7 +150,7 @@ static void steps_start(const Match *m)
 	free(step);
 }
 
-static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way)
+static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool memory)
 {
 	Draft t;
 	Match m = { .seed = seed };
@@ -162,12 +162,19 @@ static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way)
 	opt.compiler = way / SUMS % 2;
 	draft(&t, seed, units, FN_COUNT);
 	opt.sigmoid = roll(&t.d, 3) == 0;
+	if (memory)
+		draft_memory(&t);
 	if (roll(&t.d, 2))
 		draft_rates(&t);
+	if (memory && roll(&t.d, 2))
+		say(&t, "train batch %u\n", 1 + roll(&t.d, 9));   /* room for so many: more come in parts */
 	side_open(&m.gf11, &target_gf11, t.text, opt);
 	side_open(&m.ref, &target_ref, t.text, opt);
-	m.cases = 1 + roll(&t.d, 2 * procs + 3);
+	m.cases = m.examples = 1 + roll(&t.d, (memory ? 8 : 2) * procs + 3);
 	Cases c = cases_make(&t.d, m.gf11.net, m.cases);
+	if (memory && roll(&t.d, 8))
+		cases_cut(&t.d, &c, 6);
+	m.examples = run_examples(m.gf11.net, &c.d);
 	side_take(&m.gf11, &c.d);
 	side_take(&m.ref, &c.d);
 	steps_start(&m);
@@ -184,17 +191,24 @@ static void small_networks_agree(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 24; seed++)
-		agree(seed, 1 + (uint32_t)(seed * 5 % 40), 1 + (uint32_t)(seed * 13 % 40), (int)seed);
+		agree(seed, 1 + (uint32_t)(seed * 5 % 40), 1 + (uint32_t)(seed * 13 % 40), (int)seed, false);
+}
+
+static void recurrent_networks_agree(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 201; seed <= 224; seed++)
+		agree(seed, 4 + (uint32_t)(seed * 5 % 40), 1 + (uint32_t)(seed * 13 % 9), (int)seed, true);
 }
 
 static void large_networks_agree(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 101; seed <= 104; seed++)
-		agree(seed, 200, 1 + (uint32_t)(seed * 17 % 40), (int)seed);
+		agree(seed, 200, 1 + (uint32_t)(seed * 17 % 40), (int)seed, false);
 	const char *more = getenv("MICROPROP_NETWORKS");
 	for (uint64_t seed = 1000; more && seed < 1000 + strtoull(more, NULL, 10); seed++)
-		agree(seed, 1 + (uint32_t)(seed * 37 % 200), 1 + (uint32_t)(seed * 13 % 40), (int)(seed * 3));
+		agree(seed, 1 + (uint32_t)(seed * 37 % 200), 1 + (uint32_t)(seed * 13 % 40), (int)(seed * 3), seed % 2);
 	for (int k = 0; k < 2 && getenv("MICROPROP_LOUD"); k++)
 		for (int what = 0; what < VECTORS; what++)
 			print_message("sigmoid %s: %s off by %g of the largest\n", sigmoid_names[k], vectors[what].name,
@@ -205,6 +219,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_networks_agree),
+		cmocka_unit_test(recurrent_networks_agree),
 		cmocka_unit_test(large_networks_agree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -384,7 +384,7 @@ static void what_it_cannot_do_is_refused(void **state)
 		{ small, "rule", "adam", "target gf11 has no rule adam" },
 		{ small, "procs", "567", "procs is 567: gf11 has 566 processors" },
 		{ small, "machine", "nowhere.machine", "nowhere.machine" },
-		{ memory, "epochs", "1", "target gf11 takes feed-forward networks" },
+		{ memory, "bptt", "full", "errors cannot go back through time" },
 		{ "group x 9000 input\ngroup o 2 output\nconnect x -> o\n", "epochs", "1", "SRAM" },
 	};
 	mp_data *data = small_data();

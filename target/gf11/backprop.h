@@ -15,6 +15,13 @@ enum { SIGMOID_TABLE, SIGMOID_POWER2 };                               /* section
 enum { COMPILER_1989, COMPILER_BEST };
 extern const char *const sum_names[SUMS], *const sigmoid_names[2], *const compiler_names[2];
 
+/* Sequences of the largest batch, for recurrent networks. */
+typedef struct BpSequences {
+	const uint64_t *length; uint64_t count;
+	uint32_t lanes;           /* there is to be room for so many of them side by side in a processor, */
+	uint64_t steps;           /* and for so many cases of each, if not for more */
+} BpSequences;
+
 typedef struct BpOptions {
 	uint32_t procs;           /* 0: all of the machine */
 	const uint16_t *port;     /* [procs] which ones; NULL: the first */
@@ -22,6 +29,7 @@ typedef struct BpOptions {
 	uint32_t bundle;          /* weights in a bundle at most; 0: about 1000, chosen by the compiler */
 	uint32_t update;          /* weights in an update call; 0: chosen by the compiler */
 	uint32_t threads;
+	const BpSequences *sequences; /* NULL: every case stands for itself */
 	bool traced;
 	bool dry;                 /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
 	ScheduleCache *cache;     /* schedules shared with other programs of the same context; NULL: bp_new makes one of its own */
@@ -66,8 +74,8 @@ typedef struct BpChunk {
 /* ---- layout.c: where everything lies ---------------------------------------------------------------------------------- */
 
 /* Processor memory.  SRAM: tables, the summed error, caches of weights and weight changes, then a group of cases: for each
- * `units` outputs, net inputs (errors on the way back) of the computed ones, its targets, its weight; at the end room
- * for spilled words.  DRAM: cases, weights, weight changes, last steps (and more rule state later).  Weights lie in the order of the
+ * `units` outputs, net inputs (errors on the way back) of the computed ones, its targets, its weight, perhaps its flag; at
+ * the end room for spilled words.  DRAM: cases, weights, weight changes, last steps (and more rule state later).  Weights lie in the order of the
  * bundles: place[link].  Every array begins at a multiple of dram_banks, and so does every bundle in it: words between
  * bundles are zero and stay so.  Factors follow the steps. */
 typedef struct Layout {
@@ -81,16 +89,20 @@ typedef struct Layout {
 	uint32_t cases, case_words, group; /* first case of a group, words of a case, cases in a group */
 	uint32_t stride, case_step;       /* word f of case i of a group lies at cases + f * stride + i * case_step */
 	uint32_t case_out, case_net, case_target, case_weight, case_slope; /* first words of each kind in a case */
+	uint32_t case_flag, case_aside;   /* of networks with copies: 0 at the start of a sequence; a word for rings of copies */
 	uint32_t spill;                   /* from here on the scheduler's */
 	/* DRAM */
 	uint32_t data, slots;             /* first case, cases it can hold */
-	uint32_t data_side, data_step, data_words; /* so many cases stand side by side, word k of each (inputs, targets, weight)
+	uint32_t data_side, data_step, data_words; /* so many cases stand side by side, word k of each (inputs, targets, weight, flag)
 	                                     data_step words from word k - 1, in a block of data_words */
 	uint32_t weights, changes, steps, factors; /* first words; factors: only if there are any */
 	uint32_t words;                   /* of each of these arrays, with the words between bundles; a multiple of dram_banks */
 	uint32_t dram_end;                /* first word not used */
 } Layout;
 enum { MIN_SCRATCH = 1024, SPILL_WORDS = 32 };
+
+/* A pair of the copy list, as words of a case: to = from, or start at the start of a sequence. */
+typedef struct BpCopy { uint32_t from, to; float start; } BpCopy;
 
 typedef struct Bp {
 	Ctx *cx;
@@ -115,13 +127,17 @@ typedef struct Bp {
 	uint32_t slopes;                  /* gaussian units: a word each in a case */
 	uint32_t *output_error, output_errors; /* routines: errors of the outputs of a case, summed error */
 	uint32_t *fetch_case, fetch_cases; /* routines: a case from DRAM */
+	BpCopy *copy; uint32_t copies;    /* in this order */
+	uint32_t *copy_call, copy_calls;  /* routines: contexts from the case before */
 	uint32_t clear;                   /* routine: summed error is zero */
 	struct BpSum *summing;            /* sum.c's own */
 	struct BpBest *best;              /* best.c's own; NULL: compiled as in 1989 */
 	bool changes_start;               /* the first pass of an epoch starts changes at zero: the update need not clear them */
 	bool started;                     /* it has been; what stands in the changes is of this epoch */
 	/* What is loaded. */
-	uint64_t loaded;                  /* cases */
+	uint64_t loaded;                  /* cases, padding among them */
+	uint32_t *lanes;                  /* [slots / group] lanes that a case stands in, at each step; NULL: in all of them */
+	uint64_t gone_through;            /* by all processors: cases, padding with them */
 	float *result;                    /* [slots * procs * outputs] outputs of the loaded cases, of the last pass */
 	/* Where the cycles went: with the host's calls they add up to the controller's account. */
 	uint64_t cycles_forward, cycles_units, cycles_backward, cycles_moves, cycles_update;
@@ -139,6 +155,9 @@ void bundles_make_for(Bp *b, uint32_t cases, uint32_t lines);
 uint32_t *bundle_by_target(const Bp *b, const BpBundle *n);
 void layout_make(Bp *b, uint64_t cases_per_processor);
 void layout_case(Bp *b);                                     /* what there is in a case */
+uint32_t layout_data(const Bp *b);                           /* words of a case's data: inputs, targets, weight, flag */
+uint64_t layout_arrays(const Bp *b);                         /* words of DRAM that a weight takes */
+bool layout_fits(const Bp *b, uint32_t cases, bool *resident); /* can a group have so many, and do weights stay in SRAM then? */
 uint32_t layout_ends(Bp *b);                                /* both ends of SRAM: tables, spilled words; the first free word */
 void layout_dram(Bp *b, uint64_t cases_per_processor);       /* DRAM; needs words and data_... */
 /* Schedules (equal code once), checks and loads a recorded routine; its number in the controller. */
@@ -165,6 +184,12 @@ Code *record_activate(const Bp *b, const BpChunk *k, uint32_t cases);
 Code *record_unit_error(const Bp *b, const BpChunk *k, uint32_t cases);
 Code *record_output_error(const Bp *b, const BpUnit *unit, uint32_t units, uint32_t cases);
 
+/* ---- bp_copies.c: what a recurrent network remembers -------------------------------------------------------------------- */
+
+void copies_list(Bp *b);                                     /* copy, copies: a word is read by all before it is written */
+uint32_t copies_a_call(const Bp *b, uint32_t first);         /* pairs that one routine takes, from `first` on */
+Code *record_copies(const Bp *b, uint32_t first, uint32_t cases); /* of cases side by side; FAR_DATA: their data */
+
 /* ---- best.c, best_routines.c: the same, better than in 1989 ---------------------------------------------------------- */
 
 /* Bundles are cut so that one call takes a whole group of cases, and meanwhile fetches what the next call needs. */
@@ -179,8 +204,10 @@ typedef struct BpBest {
 	uint32_t open, close;             /* routines: first weights and inputs fetched; last changes flushed */
 	BpCalls *activate, *unit_error;   /* [chunks] */
 	BpCalls *output_error;            /* [Bp.output_errors] */
+	BpCalls *copies;                  /* [Bp.copy_calls] */
 } BpBest;
 void best_plan(Bp *b, uint64_t slots);                       /* bundles, chunks, layout */
+bool best_fits(const Bp *b, uint32_t cases);                 /* can a group have so many? */
 void best_load(Bp *b);                                       /* all routines */
 void best_pass(Bp *b, bool backward);                        /* over all loaded cases */
 Code *record_best_forward(const Bp *b, uint32_t bundle);
@@ -195,7 +222,10 @@ void bp_take_outputs(Bp *b, uint32_t first, uint32_t count); /* of the cases in 
 /* ---- drive.c: the host's program ----------------------------------------------------------------------------------- */
 
 /* Case data to the processors; not part of the simulated time, as in the report.  Case i of the batch (number cases[i] of the
- * data; cases NULL: i) goes to processor i mod procs. */
+ * data; cases NULL: i) goes to processor i mod procs.  Without CASE_GOES_ON it is the start of a sequence; with it, case
+ * i - group * procs is the one before. */
+#define CASE_GOES_ON ((uint64_t)1 << 63)
+#define NO_CASE UINT64_MAX                                   /* padding: zeros that count nothing */
 void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count);
 /* Forward and backward over the loaded cases: weight changes added up in each processor, outputs to b->result. */
 void bp_accumulate(Bp *b);
@@ -207,6 +237,26 @@ void bp_weights_write(Bp *b, int which, const double *v);   /* 0 weights, 1 chan
 void bp_weights_read(const Bp *b, int which, uint32_t proc, double *v);
 void bp_gradient(const Bp *b, double *v);                    /* changes summed over all processors, in double: for checks */
 uint64_t bp_cycles(const Bp *b);                             /* all simulated cycles so far, calls with them */
+
+/* ---- sequences.c: sequences over processors ------------------------------------------------------------------------- */
+
+typedef struct Packer Packer;
+Packer *packer_new(Arena *a, uint64_t sequences);            /* for so many at once */
+uint64_t packer_room(const Packer *k);                       /* how many that is */
+uint64_t *packer_lengths(Packer *k);                         /* room for their lengths, until sequences_arrange */
+typedef struct BpPlace { uint64_t bin, begin; } BpPlace;     /* lane bin / procs of processor bin mod procs; step */
+typedef struct BpPacked { const BpPlace *place; uint64_t steps, lane_steps; } BpPacked; /* lane_steps: of all lanes together */
+BpPacked sequences_pack(Packer *k, const uint64_t *length, uint64_t count, uint32_t procs, uint32_t lanes);
+/* How many of them a processor takes side by side.  This says in which order it adds up, so it depends on them, the
+ * network and the options only, not on what else there is room for. */
+uint32_t sequences_lanes(const Bp *b, const BpSequences *s);
+uint32_t sequences_side(const Bp *b);                        /* these, or what options ask for */
+uint64_t sequences_steps(const Bp *b);                       /* room for how many cases of a lane; needs group and words */
+/* Examples of the batch from `begin` on, at most `count`, in so many lanes: what to load, and where in it their cases are,
+ * in the order of the batch.  Returns how many examples found room. */
+typedef struct BpArranged { uint64_t *wanted, *slot, slots, cases; } BpArranged;
+uint64_t sequences_arrange(Packer *k, const Bp *b, uint32_t lanes, const Data *d, const Batch *batch, uint64_t begin,
+                           uint64_t count, BpArranged *to);
 
 /* ---- sum.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c, sum_halving.c: the update; join.c ---------- */
 

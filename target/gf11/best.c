@@ -64,6 +64,11 @@ static uint32_t cases_that_fit(const Bp *b, uint64_t slots, uint64_t room)
 	return cases;
 }
 
+bool best_fits(const Bp *b, uint32_t cases)
+{
+	return cases_that_fit(b, cases, b->at.spill - b->at.weight_cache) == cases;
+}
+
 /* ---- layout ---- */
 
 /* Words of one kind of all cases of a group stand side by side. */
@@ -85,15 +90,16 @@ static bool layout_sram(Bp *b, uint64_t slots)
 	Layout *at = &b->at;
 	uint32_t first = layout_ends(b);
 	at->weight_cache = at->scratch = first;
+	slots = b->o.sequences ? sequences_side(b) : slots;
 	uint32_t most = cases_that_fit(b, slots, at->spill - first);
 	uint64_t groups = (slots + most - 1) / most;
 	at->case_step = 1;
-	at->group = at->stride = at->data_side = (uint32_t)((slots + groups - 1) / groups);
+	at->group = at->stride = at->data_side = b->o.sequences ? most : (uint32_t)((slots + groups - 1) / groups);
 	at->data_step = round_up(at->group, (uint64_t)b->m->dram_banks);
-	at->data_words = (b->net->inputs + at->outputs + 1) * at->data_step;
+	at->data_words = layout_data(b) * at->data_step;
 	if (!layout_group(b))
 		return false;
-	layout_dram(b, groups * at->group);
+	layout_dram(b, (b->o.sequences ? sequences_steps(b) : groups) * at->group);
 	b->best->nowhere = at->dram_end;
 	b->changes_start = at->dram_end + 2 * (uint64_t)at->cache_words <= (uint64_t)b->m->dram;
 	at->dram_end += b->changes_start ? 2 * at->cache_words : 0;
@@ -243,6 +249,21 @@ static void load_output_errors(Bp *b)
 	}
 }
 
+/* Data are fetched from DRAM, where a call's cases have to begin at the first bank. */
+static void load_copies(Bp *b)
+{
+	uint32_t banks = (uint32_t)b->m->dram_banks;
+	b->best->copies = NEW(&b->cx->keep, b->copies, BpCalls);
+	for (uint32_t first = 0; first < b->copies; first += copies_a_call(b, first)) {
+		BpCalls *c = &b->best->copies[b->copy_calls++];
+		*c = calls_for(b, record_copies(b, first, 1));
+		c->each = least(round_up(c->each, banks), b->at.group);
+		c->routine[0] = bp_load(b, record_copies(b, first, c->each));
+		if (left_over(b, c))
+			c->routine[1] = bp_load(b, record_copies(b, first, left_over(b, c)));
+	}
+}
+
 void best_load(Bp *b)
 {
 	BpBest *best = b->best;
@@ -258,6 +279,7 @@ void best_load(Bp *b)
 	for (uint32_t i = 0; i < b->chunks; i++)
 		load_chunk(b, i);
 	load_output_errors(b);
+	load_copies(b);
 }
 
 /* ---- the host's program ---- */
@@ -310,6 +332,15 @@ static void call_units(Bp *b, const BpChunk *k, const BpCalls *c)
 	}
 }
 
+static void call_copies(Bp *b, uint32_t block, const BpCalls *c)
+{
+	for (uint32_t i = 0; i < b->at.group; i += c->each) {
+		controller_base(b->c, BP_CASE, b->at.cases + i);
+		controller_base(b->c, BP_FAR_DATA, block + i);
+		bp_call(b, c->routine[b->at.group - i < c->each], &b->cycles_moves);
+	}
+}
+
 /* Where a call clears changes: those of the bundle, or nothing that matters. */
 static void base_clear(Bp *b, uint32_t bundle, bool start)
 {
@@ -319,6 +350,8 @@ static void base_clear(Bp *b, uint32_t bundle, bool start)
 static void group_forward(Bp *b, uint32_t block, bool start)
 {
 	uint32_t n = 0, k = 0;
+	for (uint32_t i = 0; i < b->copy_calls; i++)
+		call_copies(b, block, &b->best->copies[i]);
 	controller_base(b->c, BP_FAR_TARGETS, block + b->net->inputs * b->at.data_step);
 	controller_base(b->c, BP_CASE, b->at.cases);
 	if (b->bundles) {
@@ -373,6 +406,7 @@ void best_pass(Bp *b, bool backward)
 	for (uint32_t first = 0; first < rounds && !(b->stop && *b->stop); first += b->at.group) {
 		group_forward(b, b->at.data + first / b->at.group * b->at.data_words, backward && !b->started);
 		b->started |= backward;
+		b->gone_through += (uint64_t)b->at.group * b->o.procs;
 		bp_take_outputs(b, first, b->at.group);
 		if (backward)
 			group_backward(b);

@@ -32,10 +32,9 @@ static void refuse_outputs(const Bp *b)
 static void refuse(const Bp *b)
 {
 	const Net *net = b->net;
-	if (net->copies)
-		fail(b->cx, MP_BAD_INPUT, "train it with --target ref",
-		     "%s copies %s: target gf11 takes networks without memory only", net->name,
-		     net->group[net->copy[0].from_group].name);
+	if (net->copies && b->opt->bptt == BPTT_FULL)
+		fail(b->cx, MP_BAD_INPUT, "use --bptt copy, or --target cpu or ref",
+		     "target gf11 keeps one case of a sequence: errors cannot go back through time");
 	if (strcmp(rules[b->opt->rule].name, "momentum") != 0)
 		fail(b->cx, MP_BAD_INPUT, "use --rule momentum, or --target ref",
 		     "target gf11 has no microcode for rule %s", rules[b->opt->rule].name);
@@ -102,6 +101,13 @@ static void load_case_moves(Bp *b)
 		uint32_t count = words - first < MOVE_WORDS ? words - first : MOVE_WORDS;
 		b->fetch_case[i] = bp_load(b, record_fetch_case(b, first, count));
 	}
+}
+
+static void load_copies(Bp *b)
+{
+	b->copy_call = NEW(&b->cx->keep, b->copies, uint32_t);
+	for (uint32_t first = 0; first < b->copies; first += copies_a_call(b, first))
+		b->copy_call[b->copy_calls++] = bp_load(b, record_copies(b, first, 1));
 }
 
 /* How many different sizes of bundles there are, as far as it matters. */
@@ -185,6 +191,7 @@ static void load_routines(Bp *b)
 {
 	bool rounded = bundle_sizes(b) > MOST_MOVES;
 	load_case_moves(b);
+	load_copies(b);
 	for (uint32_t i = 0; i < b->bundles; i++)
 		load_bundle(b, &b->bundle[i], rounded);
 	for (uint32_t i = 0; i < b->chunks; i++)
@@ -265,6 +272,8 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 	(b->best ? best_load : load_routines)(b);
 	if (!o->dry)
 		memory_start(b);
+	if (b->o.sequences)
+		b->lanes = NEW(&cx->keep, b->at.slots / b->at.group, uint32_t);
 	b->result = arena_alloc(&cx->keep, (size_t)b->at.slots * b->o.procs, b->at.outputs * sizeof *b->result);
 	b->compile_seconds = seconds_now() - begun;
 	return b;

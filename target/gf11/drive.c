@@ -3,7 +3,7 @@
  * In: a compiled network and cases.  Out: in each processor the weight changes of its cases; outputs; where the cycles
  * went.
  *
- *   for each group of cases: fetch them;
+ *   for each group of cases: copy from the cases before them, fetch them;
  *     for each bundle: fetch its weights, forward for each case; after a level its units;
  *     errors of the outputs; the same in reverse, weight changes fetched and flushed around it.
  *
@@ -26,7 +26,7 @@ static const Cell *sram_word(const Bp *b, uint64_t word, uint32_t proc)
 	return (const Cell *)(b->p->sram + (size_t)word * b->p->lanes + proc);
 }
 
-static void case_write(Bp *b, uint64_t i, const float *x, const float *y, float weight)
+static void case_write(Bp *b, uint64_t i, const float *x, const float *y, float weight, bool goes_on)
 {
 	const Layout *at = &b->at;
 	uint64_t slot = i / b->o.procs, first = at->data + slot / at->data_side * at->data_words + slot % at->data_side;
@@ -37,6 +37,20 @@ static void case_write(Bp *b, uint64_t i, const float *x, const float *y, float 
 	for (uint32_t j = 0; j < at->outputs; j++, word += step)
 		word->f = y[j];
 	word->f = weight;
+	if (b->net->copies)
+		word[step].f = goes_on;
+}
+
+/* Lanes run out from the last. */
+static void lanes_count(Bp *b, const uint64_t *cases, uint64_t count)
+{
+	uint64_t across = (uint64_t)b->at.group * b->o.procs;
+	for (uint64_t i = 0; i < count; i++) {
+		if (i % across == 0)
+			b->lanes[i / across] = 0;
+		if (!cases || cases[i] != NO_CASE)
+			b->lanes[i / across] = (uint32_t)(i % across / b->o.procs) + 1;
+	}
 }
 
 /* Processors without a case in the last round get one of zeros that counts nothing, and so do all of them in rounds
@@ -49,19 +63,22 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 		     "%llu cases: there is room for %u on each of %u processors", (unsigned long long)count, b->at.slots,
 		     b->o.procs);
 	float *x = NEW(&b->cx->scratch, b->net->inputs, float), *y = NEW(&b->cx->scratch, b->at.outputs, float);
+	float *zeros = NEW(&b->cx->scratch, b->net->inputs + b->at.outputs, float);
 	for (uint32_t j = 0; j < b->at.outputs; j++)
 		y[j] = NAN;
-	for (uint64_t i = 0; i < count; i++) {
-		uint64_t number = cases ? cases[i] : i;
+	for (uint64_t i = 0; i < blocks * together; i++) {
+		uint64_t place = i >= count ? NO_CASE : cases ? cases[i] : i, number = place & ~CASE_GOES_ON;
+		if (place == NO_CASE) {
+			case_write(b, i, zeros, zeros, 0, false);
+			continue;
+		}
 		data_x(d, number, x);
 		if (d->targets)
 			data_y(d, number, y);
-		case_write(b, i, x, y, d->weight ? d->weight[number] : 1);
+		case_write(b, i, x, y, d->weight ? d->weight[number] : 1, place & CASE_GOES_ON);
 	}
-	memset(x, 0, b->net->inputs * sizeof *x);
-	memset(y, 0, b->at.outputs * sizeof *y);
-	for (uint64_t i = count; i < blocks * together; i++)
-		case_write(b, i, x, y, 0);
+	if (b->lanes)
+		lanes_count(b, cases, count);
 	b->loaded = count;
 }
 
@@ -185,11 +202,16 @@ static void bases_units(Bp *b, uint32_t i, Unit out, Unit net)
 	controller_base(b->c, BP_NET, case_at(b, i) + b->at.case_net + b->net_word[net]);
 }
 
+/* Inputs may be copied, so contexts come before new inputs. */
 static void fetch_cases(Bp *b, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
+		uint32_t far = b->at.data + (first + i) * b->at.data_words;
 		controller_base(b->c, BP_CASE, case_at(b, i));
-		controller_base(b->c, BP_FAR_WEIGHTS, b->at.data + (first + i) * b->at.data_words);
+		controller_base(b->c, BP_FAR_WEIGHTS, far);
+		controller_base(b->c, BP_FAR_DATA, far);
+		for (uint32_t k = 0; k < b->copy_calls; k++)
+			bp_call(b, b->copy_call[k], &b->cycles_moves);
 		for (uint32_t k = 0; k < b->fetch_cases; k++)
 			bp_call(b, b->fetch_case[k], &b->cycles_moves);
 	}
@@ -280,6 +302,9 @@ static void pass(Bp *b, bool backward)
 	move_resident(b, false);
 	for (uint32_t first = 0; first < rounds && !(b->stop && *b->stop); first += b->at.group) {
 		uint32_t count = rounds - first < b->at.group ? rounds - first : b->at.group;
+		if (b->lanes && b->lanes[first / b->at.group] < count)
+			count = b->lanes[first / b->at.group];
+		b->gone_through += (uint64_t)count * b->o.procs;
 		group_forward(b, first, count);
 		if (backward)
 			group_backward(b, count);

@@ -26,7 +26,21 @@ void layout_case(Bp *b)
 	at->case_target = at->case_net + computed;
 	at->case_weight = at->case_target + at->outputs;
 	at->case_slope = at->case_weight + 1;
-	at->case_words = at->case_slope + gaussian;
+	at->case_flag = at->case_slope + gaussian;
+	at->case_aside = at->case_flag + 1;
+	at->case_words = at->case_flag + (b->net->copies ? 2 : 0);
+	if (b->net->copies)
+		copies_list(b);
+}
+
+uint32_t layout_data(const Bp *b)
+{
+	return b->net->inputs + b->net->outputs + 1 + (b->net->copies > 0);
+}
+
+uint64_t layout_arrays(const Bp *b)
+{
+	return b->factor ? 4 : 3;
 }
 
 /* Cases one after the other, at least two words for each unit, as in the report (section 6.1): input units have no net
@@ -37,23 +51,46 @@ static void layout_cases(Bp *b)
 	uint32_t words = 2 * (at->units - 1);
 	at->case_words = at->case_step = at->case_words > words ? at->case_words : words;
 	at->stride = at->data_side = at->data_step = 1;
-	at->data_words = (uint32_t)round_up((uint64_t)b->net->inputs + at->outputs + 1, (uint64_t)b->m->dram_banks);
+	at->data_words = (uint32_t)round_up(layout_data(b), (uint64_t)b->m->dram_banks);
 }
 
 /* A network whose weights and changes leave room for some cases stays in SRAM during an update. */
-static void layout_caches(Bp *b, uint64_t slots, uint64_t room)
+static bool stays(const Bp *b, uint64_t slots)
 {
 	enum { CASES_BESIDE = 16 };
-	Layout *at = &b->at;
-	uint64_t beside = (slots < CASES_BESIDE ? slots : CASES_BESIDE) * at->case_words;
+	uint64_t beside = (slots < CASES_BESIDE ? slots : CASES_BESIDE) * b->at.case_words;
+	return 2 * (uint64_t)b->at.words + beside <= b->at.spill - b->at.weight_cache;
+}
+
+/* Words of the cache of weights, and of that of changes. */
+static uint32_t cache_for(const Bp *b, uint64_t slots)
+{
+	uint32_t words = 0;
 	for (uint32_t i = 0; i < b->bundles; i++)
-		at->cache_words = at->cache_words > b->bundle[i].words ? at->cache_words : b->bundle[i].words;
-	at->resident = 2 * (uint64_t)at->words + beside <= room;
-	if (at->resident)
-		at->cache_words = at->words;
+		words = words > b->bundle[i].words ? words : b->bundle[i].words;
+	return stays(b, slots) ? b->at.words : words;
+}
+
+static uint32_t scratch_for(uint32_t cache_words)
+{
+	return 2 * cache_words > MIN_SCRATCH ? 2 * cache_words : MIN_SCRATCH;
+}
+
+static void layout_caches(Bp *b, uint64_t slots)
+{
+	Layout *at = &b->at;
+	at->resident = stays(b, slots);
+	at->cache_words = cache_for(b, slots);
 	at->scratch = at->weight_cache;
-	at->scratch_words = 2 * at->cache_words > MIN_SCRATCH ? 2 * at->cache_words : MIN_SCRATCH;
+	at->scratch_words = scratch_for(at->cache_words);
 	at->change_cache = at->weight_cache + at->scratch_words / 2;
+}
+
+bool layout_fits(const Bp *b, uint32_t cases, bool *resident)
+{
+	uint64_t caches = b->at.weight_cache + (uint64_t)scratch_for(cache_for(b, cases));
+	*resident = stays(b, cases);
+	return caches + (uint64_t)cases * b->at.case_words <= b->at.spill;
 }
 
 uint32_t layout_ends(Bp *b)
@@ -75,7 +112,9 @@ static void layout_sram(Bp *b, uint64_t slots)
 	Layout *at = &b->at;
 	uint32_t first = layout_ends(b);
 	at->weight_cache = first;
-	layout_caches(b, slots, at->spill - first);
+	if (b->o.sequences)
+		slots = sequences_side(b);
+	layout_caches(b, slots);
 	at->cases = at->scratch + at->scratch_words;
 	uint64_t group = at->cases < at->spill ? (at->spill - at->cases) / at->case_words : 0;
 	if (!group)
@@ -89,7 +128,7 @@ static void layout_sram(Bp *b, uint64_t slots)
 void layout_dram(Bp *b, uint64_t slots)
 {
 	Layout *at = &b->at;
-	uint64_t dram = (uint64_t)b->m->dram, arrays = b->factor ? 4 : 3, weights = arrays * at->words;
+	uint64_t dram = (uint64_t)b->m->dram, weights = layout_arrays(b) * at->words;
 	uint64_t cases = slots / at->data_side * at->data_words;
 	if (slots > dram || cases + weights > dram)
 		fail(b->cx, MP_BAD_INPUT, "use more processors, a smaller batch or network, or a machine file with more DRAM",
@@ -108,8 +147,9 @@ void layout_dram(Bp *b, uint64_t slots)
 
 void layout_make(Bp *b, uint64_t slots)
 {
+	const Layout *at = &b->at;
 	layout_case(b);
 	layout_cases(b);
 	layout_sram(b, slots);
-	layout_dram(b, slots);
+	layout_dram(b, b->o.sequences ? sequences_steps(b) * at->group : slots);
 }

@@ -4,6 +4,8 @@
  *
  * Case i of a batch goes to processor i mod P; all leaves of a batch are taken at once, for the order of sums is the
  * machine's own: each processor adds up its cases in order, then the processors meet as option `sum` says.
+ * Sequences of recurrent networks go whole to one processor: see sequences.c.  Scores are added up in the order of the
+ * batch all the same.
  * How a case fared is looked up in simulated memory while it stands there.  Looking, loading cases, reading and
  * writing weights are the host's affair and take no simulated time, as in the report.
  *
@@ -11,6 +13,7 @@
  * that a larger one can take its place; weights and steps move over.  A batch that has more cases than there is room
  * for is loaded in parts that are multiples of P: every processor sees the same cases in the same order. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,6 +44,10 @@ struct Program {
 	const Data *data;                 /* bound */
 	Scorer scorer;
 	uint64_t *wanted, *loaded;        /* [room] cases */
+	uint64_t *slot;                   /* [room] which of these a case of the batch is; NULL: the same one */
+	Packer *packer;                   /* of recurrent networks, */
+	uint32_t lanes;                   /* which take so many sequences of this data side by side */
+	uint64_t learnt, gone_through;    /* cases, and with padding: of accumulating passes */
 	uint64_t loads;                   /* how many are loaded; 0: none, or those of other data */
 	Tally *scored;                    /* [room] of each case */
 	float *y;                         /* [threads * outputs] targets of a case */
@@ -57,13 +64,12 @@ static void gf11_caps(Caps *caps)
 /* What another target can do and this one cannot, yet. */
 static void refuse(Ctx *cx, const Net *net, const Options *opt)
 {
-	static const char elsewhere[] = "train it on target ref";
 	if (strcmp(rules[opt->rule].name, "momentum") != 0)
 		fail(cx, MP_BAD_INPUT, "set rule momentum, or train on target ref, which knows all rules",
 		     "target gf11 has no rule %s", rules[opt->rule].name);
-	if (net->copies)
-		fail_at(cx, net->copy[0].at, elsewhere, "target gf11 takes feed-forward networks; %s remembers the case before",
-		        net->group[net->copy[0].to_group].name);
+	if (net->copies && opt->bptt == BPTT_FULL)
+		fail_at(cx, net->copy[0].at, "set bptt copy, or train it on target cpu or ref",
+		        "target gf11 keeps one case of a sequence: errors cannot go back through time");
 }
 
 static uint32_t procs_wanted(Ctx *cx, const Machine *m, const Options *opt)
@@ -141,14 +147,14 @@ static uint32_t threads_wanted(const Options *opt)
 	return opt->threads ? (uint32_t)opt->threads : cores < 1 ? 1 : (uint32_t)cores;
 }
 
-typedef struct Build { const Program *p; uint64_t cases; Bp *bp; } Build;
+typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Bp *bp; } Build;
 
 static void build_body(Ctx *own, void *arg)
 {
 	Build *a = arg;
 	const Options *opt = a->p->opt;
 	BpOptions o = { .procs = a->p->procs, .sum = opt->sum, .sigmoid = opt->sigmoid, .compiler = opt->compiler,
-	                .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt) };
+	                .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt), .sequences = a->sequences };
 	a->bp = bp_new(own, a->p->plan, opt, a->p->m, &o, a->cases);
 	if (!a->bp->summing)
 		sum_compile(a->bp);
@@ -169,8 +175,26 @@ static uint64_t room_needed(const Program *p, const Data *d)
 	return (slots ? slots : 1) * p->procs;
 }
 
+static int longer_first(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return *x > *y ? -1 : *x < *y;
+}
+
+/* The longest sequences that a batch may have. */
+static BpSequences sequences_needed(const Program *p, const Data *d)
+{
+	uint64_t count = run_examples(p->net, d), first, *length = packer_lengths(p->packer);
+	for (uint64_t e = 0; e < count; e++)
+		run_example(p->net, d, e, &first, &length[e]);
+	qsort(length, count, sizeof *length, longer_first);
+	if (p->opt->batch != BATCH_ALL && (uint64_t)p->opt->batch < count)
+		count = (uint64_t)p->opt->batch;
+	return (BpSequences){ .length = length, .count = count };
+}
+
 /* A machine with room for so many cases; weights and steps are those of the one before. */
-static void machine_build(Ctx *cx, Program *p, uint64_t room)
+static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences *sequences)
 {
 	if (p->bp) {
 		bp_weights_read(p->bp, WEIGHTS, 0, p->w);
@@ -181,7 +205,7 @@ static void machine_build(Ctx *cx, Program *p, uint64_t room)
 	p->pending = false;
 	ctx_free(&p->own);
 	ctx_init(&p->own, &cx->alloc);
-	Build a = { p, room, NULL };
+	Build a = { p, cases, sequences, NULL };
 	Status s = inside(&p->own, build_body, &a);
 	if (s != MP_OK)
 		fail_as(cx, &p->own, s);
@@ -190,19 +214,63 @@ static void machine_build(Ctx *cx, Program *p, uint64_t room)
 	p->error = p->opt->error;
 	bp_weights_write(p->bp, WEIGHTS, p->w);
 	bp_weights_write(p->bp, STEPS, p->step);
+	uint64_t room = (uint64_t)p->bp->at.slots * p->procs;
+	room = room > p->room ? room : p->room;
 	p->wanted = arena_grow(&cx->keep, p->wanted, p->room, room, sizeof *p->wanted);
 	p->loaded = arena_grow(&cx->keep, p->loaded, p->room, room, sizeof *p->loaded);
 	p->scored = arena_grow(&cx->keep, p->scored, p->room, room, sizeof *p->scored);
+	if (sequences)
+		p->slot = arena_grow(&cx->keep, p->slot, p->room, room, sizeof *p->slot);
 	p->y = NEW(&cx->keep, (size_t)p->bp->p->threads * p->net->outputs, float);
 	p->out = NEW(&cx->keep, (size_t)p->bp->p->threads * p->net->outputs, double);
-	p->room = room > p->room ? room : p->room;
+	p->room = room;
+}
+
+typedef struct Lanes { const Bp *b; const BpSequences *s; uint32_t lanes; } Lanes;
+
+static void lanes_body(Ctx *own, void *arg)
+{
+	Lanes *a = arg;
+	(void)own;
+	a->lanes = sequences_lanes(a->b, a->s);
+}
+
+static uint32_t lanes_of(Ctx *cx, Program *p, const BpSequences *s)
+{
+	Lanes a = { p->bp, s, 0 };
+	Status status = inside(&p->own, lanes_body, &a);
+	if (status != MP_OK)
+		fail_as(cx, &p->own, status);
+	return a.lanes;
+}
+
+/* Room only grows: training and testing by turns must not build machines by turns. */
+static void bind_sequences(Ctx *cx, Program *p, const Data *data)
+{
+	uint64_t examples = run_examples(p->net, data), steps = 0;
+	if (!p->packer || packer_room(p->packer) < examples)
+		p->packer = packer_new(&cx->keep, examples);
+	BpSequences s = sequences_needed(p, data);
+	if (p->bp) {
+		s.lanes = p->bp->at.group;
+		s.steps = p->bp->at.slots / s.lanes;
+		p->lanes = lanes_of(cx, p, &s);
+		steps = sequences_pack(p->packer, s.length, s.count, p->procs, p->lanes).steps;
+	}
+	if (!p->bp || p->lanes > s.lanes || steps > s.steps || p->error != p->opt->error) {
+		machine_build(cx, p, 0, &s);
+		p->lanes = lanes_of(cx, p, &s);
+		p->lanes = p->lanes < p->bp->at.group ? p->lanes : p->bp->at.group;
+	}
 }
 
 static void gf11_bind(Ctx *cx, Program *p, const Data *data)
 {
 	uint64_t room = room_needed(p, data);
-	if (!p->bp || room > p->room || p->error != p->opt->error)
-		machine_build(cx, p, room > p->room ? room : p->room);
+	if (p->net->copies)
+		bind_sequences(cx, p, data);
+	else if (!p->bp || room > p->room || p->error != p->opt->error)
+		machine_build(cx, p, room > p->room ? room : p->room, NULL);
 	p->data = data;
 	p->loads = 0;
 	scorer_init(&p->scorer, p->opt, data);
@@ -214,7 +282,8 @@ typedef struct Pass {
 	Program *p;
 	void (*run)(Bp *b);                                 /* bp_accumulate or bp_forward */
 	const volatile int *stop;
-	uint64_t count;                                     /* cases loaded */
+	uint64_t count;                                     /* cases loaded, */
+	uint64_t slots;                                     /* padding with them */
 	double *out;                                        /* where their outputs go, or NULL */
 	Tally *tally;
 } Pass;
@@ -223,8 +292,8 @@ static void look_at(const Pass *a, uint64_t i, uint32_t thread)
 {
 	Program *p = a->p;
 	uint32_t outputs = p->net->outputs;
-	uint64_t number = p->loaded[i];
-	const float *seen = bp_outputs(p->bp, i);
+	uint64_t slot = p->slot ? p->slot[i] : i, number = p->loaded[slot] & ~CASE_GOES_ON;
+	const float *seen = bp_outputs(p->bp, slot);
 	float *y = p->y + (size_t)thread * outputs;
 	double *out = a->out ? a->out + i * outputs : p->out + (size_t)thread * outputs;
 	for (uint32_t k = 0; k < outputs; k++)
@@ -265,7 +334,7 @@ static void pass_body(Ctx *own, void *arg)
 {
 	Pass *a = arg;
 	(void)own;
-	load(a->p, a->count);
+	load(a->p, a->slots);
 	a->p->bp->stop = a->stop;
 	a->run(a->p->bp);
 	a->p->bp->stop = NULL;
@@ -282,7 +351,22 @@ static Status pass_run(Pass *a)
 	if (*a->stop)
 		return MP_STOPPED;
 	look_at_all(a);
+	a->out = a->out ? a->out + a->count * a->p->net->outputs : NULL;
 	return MP_OK;
+}
+
+static Status pass_over_sequences(Pass *a, const Batch *b, uint64_t begin, uint64_t count)
+{
+	Program *p = a->p;
+	Status s = MP_OK;
+	for (uint64_t done = 0; done < count && s == MP_OK;) {
+		BpArranged to = { .wanted = p->wanted, .slot = p->slot };
+		done += sequences_arrange(p->packer, p->bp, p->lanes, p->data, b, begin + done, count - done, &to);
+		a->count = to.cases;
+		a->slots = to.slots;
+		s = a->count ? pass_run(a) : s;
+	}
+	return s;
 }
 
 /* Over examples number(0) .. number(count - 1), in as many parts as the room asks for. */
@@ -291,15 +375,17 @@ static Status pass_over(Pass *a, const Batch *b, uint64_t begin, uint64_t count)
 	Program *p = a->p;
 	Status s = MP_OK;
 	a->count = 0;
+	if (p->net->copies)
+		return pass_over_sequences(a, b, begin, count);
 	for (uint64_t e = begin; e < begin + count && s == MP_OK; e++) {
 		uint64_t first, cases;
 		data_example(p->data, b->example ? b->example[e] : b->first + e, &first, &cases);
 		for (uint64_t i = first; i < first + cases && s == MP_OK; i++) {
 			p->wanted[a->count++] = i;
+			a->slots = a->count;
 			if (a->count < p->room)
 				continue;
 			s = pass_run(a);
-			a->out = a->out ? a->out + a->count * p->net->outputs : NULL;
 			a->count = 0;
 		}
 	}
@@ -324,12 +410,16 @@ static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 	leaf_range(b->count, leaves, last - 1, &end, &end_size);
 	Tally tally = { 0 };
 	Pass a = { .p = p, .run = bp_accumulate, .stop = stop, .tally = &tally };
+	uint64_t before = p->bp->gone_through;
 	p->pending = true;
 	Status s = pass_over(&a, b, begin, end + end_size - begin);
-	if (s == MP_OK)
-		tally_add(t, &tally);
-	else
+	if (s != MP_OK) {
 		forget(p);
+		return s;
+	}
+	tally_add(t, &tally);
+	p->learnt += tally.cases;
+	p->gone_through += p->bp->gone_through - before;
 	return s;
 }
 
@@ -472,7 +562,7 @@ static void gf11_print(const Program *p, Buf *out)
 	Ctx *own = NEW(out->arena, 1, Ctx);
 	ctx_init(own, &p->cx->alloc);
 	arena_defer(out->arena, machine_end, own);
-	Build a = { p, p->procs, NULL };
+	Build a = { p, p->procs, NULL, NULL };
 	Status s = inside(own, build_body, &a);
 	if (s != MP_OK)
 		fail_as(out->arena->cx, own, s);

@@ -18,7 +18,7 @@ t test xor.topo half.safetensors --target ref
 t train xor.topo --target gf11 --procs 600
 t train xor.topo --target gf11 --machine moon
 t train xor.topo --target gf11 --rule quickprop
-t train "$SOURCE_DIR/examples/reber.topo" --target gf11
+t train "$SOURCE_DIR/examples/reber.topo" --target gf11 --bptt full
 cat >large.topo <<-END
 	group in 9000 input
 	group out 1 output
