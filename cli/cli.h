@@ -37,6 +37,7 @@ typedef struct OptionGroup {
 typedef struct Example { const char *line, *says; } Example;
 
 typedef struct Args Args;
+typedef struct Rank { mp_job *job; int kept; } Rank;          /* kept: what a rank other than 0 said, a file */
 typedef struct Command {
 	const char *name;
 	const char *operands;     /* "FILE.topo [DATA]" */
@@ -53,6 +54,11 @@ extern const Command train_command, test_command, predict_command, show_command,
                      bench_command, help_command;
 const Command *command_find(const char *name);              /* NULL: no such, which has been said */
 
+/* ---- job.c: a process of several ----------------------------------------------------------------------------- */
+
+int job_join(Rank *j);                                       /* exit status; ranks other than 0 are silent from now on */
+int job_leave(Rank *j, int rc);                              /* the exit status of all */
+
 /* ---- args.c: options in, usage errors out -------------------------------------------------------------------- */
 
 typedef struct Given { const char *name, *value; bool library, flag; } Given; /* flags: "1" or "0" */
@@ -64,6 +70,7 @@ struct Args {
 	Given *given;  size_t givens;
 	const char **operand;  int operands;
 	Kept *kept;               /* memory that lives as long as the command */
+	mp_job *job;              /* a job of one, unless several processes were started together */
 };
 
 /* False: the line is wrong, which has been said.  *help is set if --help was there. */

@@ -75,6 +75,7 @@ typedef struct Train {
 	uint64_t words;
 	uint64_t restarts;        /* 0: not asked for */
 	bool json;
+	bool speaks;              /* rank 0 of a job: reports, and writes files */
 	Progress progress;
 	RunDir dir;
 	int failed;               /* exit status of what went wrong while reporting */
@@ -120,15 +121,38 @@ static int train_check(Train *t)
 	}
 	if (!args_count(a, "words", &t->words))
 		return EXIT_USAGE;
-	int rc = output_check(a, "save");
-	return rc ? rc : rundir_check(&t->dir, a);
+	int rc = t->speaks ? output_check(a, "save") : EXIT_DONE;
+	return rc || !t->speaks ? rc : rundir_check(&t->dir, a);
+}
+
+/* A file that perhaps only rank 0 has. */
+static int train_file(Train *t, const char **name)
+{
+	if (!*name || mp_job_size(t->args->job) == 1)
+		return EXIT_DONE;
+	*name = mp_job_file(t->args->job, *name);
+	if (*name)
+		return EXIT_DONE;
+	fputs(mp_job_messages(t->args->job), stderr);
+	return EXIT_FAILED;
+}
+
+static int train_net(Train *t)
+{
+	const char *name = t->args->operand[0];
+	int rc = train_file(t, &name);
+	return rc ? rc : session_net(&t->s, name);
 }
 
 /* The run, with the weights it starts from and the options given. */
 static int train_prepare(Train *t)
 {
 	const char *load = args_text(t->args, "load"), *resume = args_text(t->args, "resume");
-	int rc = session_run(&t->s);
+	int rc = train_file(t, load ? &load : &resume);
+	if (!rc)
+		rc = session_run(&t->s);
+	if (!rc)
+		mp_run_share(t->s.run, t->args->job);
 	if (!rc && resume)                                 /* brings its own options, those given come on top */
 		rc = after_run(t->s.run, mp_run_resume(t->s.run, resume));
 	if (!rc)
@@ -152,7 +176,15 @@ static int train_read(Train *t)
 	mp_data_options main_file, test_file;
 	if (!session_reading(t->args, true, &main_file) || !session_reading(t->args, false, &test_file))
 		return EXIT_USAGE;
-	int rc = session_data(&t->s.data, t->data, &main_file);
+	int rc = train_file(t, &t->data);
+	if (!rc)
+		rc = train_file(t, &t->test);
+	if (!rc)
+		rc = train_file(t, &main_file.partner);
+	if (!rc)
+		rc = train_file(t, &main_file.words);
+	if (!rc)
+		rc = session_data(&t->s.data, t->data, &main_file);
 	if (rc || !t->test)
 		return rc;
 	test_file.classes = mp_data_get_classes(t->s.data, &test_file.class_count);
@@ -330,8 +362,9 @@ static int train_steps(Train *t)
 	Args *a = t->args;
 	int rc = EXIT_DONE;
 	t->json = args_flag(a, "json");
-	if ((rc = train_check(t)) || (rc = session_net(&t->s, a->operand[0])) || (rc = train_prepare(t)) ||
-	    (rc = train_read(t)) || (rc = rundir_prepare(&t->dir, &t->s, t->data, t->test)))
+	t->speaks = mp_job_rank(a->job) == 0;
+	if ((rc = train_check(t)) || (rc = train_net(t)) || (rc = train_prepare(t)) ||
+	    (rc = train_read(t)) || (rc = t->speaks ? rundir_prepare(&t->dir, &t->s, t->data, t->test) : EXIT_DONE))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
@@ -344,6 +377,8 @@ static int train_steps(Train *t)
 	rc = after_run(t->s.run, status);
 	if (rc && !(status == MP_STOPPED && signal_seen))
 		return rc;
+	if (!t->speaks)
+		return signal_seen ? 128 + signal_seen : EXIT_DONE;
 	rc = train_save(t);
 	int shown = train_result(t);
 	return rc ? rc : shown ? shown : signal_seen ? 128 + signal_seen : EXIT_DONE;

@@ -61,14 +61,15 @@ const Command help_command = {
 	.run = help_run,
 };
 
-static int command_run(const Command *c, int argc, char **argv)
+static int command_run(const Command *c, int argc, char **argv, Rank *job)
 {
 	Args args = { 0 };
 	bool help = false;
 	int rc = EXIT_USAGE;
-	if (args_read(&args, c, argc, argv, &help))
+	if (args_read(&args, c, argc, argv, &help)) {
+		args.job = job->job;
 		rc = c->run(&args);
-	else if (help) {
+	} else if (help) {
 		manual_help(stdout, c);
 		rc = EXIT_DONE;
 	}
@@ -99,7 +100,7 @@ static const struct { const char *name; bool argument; int (*run)(const char *ar
 	{ "--completion", true, manual_completion },
 };
 
-static int program_run(int argc, char **argv)
+static int program_run(int argc, char **argv, Rank *job)
 {
 	if (argc < 2) {
 		manual_help(stderr, NULL);
@@ -117,16 +118,21 @@ static int program_run(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	const Command *c = command_find(argv[1]);
-	return c ? command_run(c, argc, argv) : EXIT_USAGE;
+	if (mp_job_rank(job->job) && c != &train_command)  /* only training is shared */
+		return EXIT_DONE;
+	return c ? command_run(c, argc, argv, job) : EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, "");                  /* only to know whether the terminal shows UTF-8 */
-	int rc = program_run(argc, argv);
+	Rank job;
+	int rc = job_join(&job);
+	if (!rc)
+		rc = program_run(argc, argv, &job);
 	if ((fflush(stdout) || ferror(stdout)) && rc == EXIT_DONE) {
 		complain("make room on the disk, or check where the output goes", "cannot write the result");
 		rc = EXIT_FAILED;
 	}
-	return rc;
+	return job_leave(&job, rc);
 }

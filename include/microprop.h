@@ -9,7 +9,7 @@
  *     mp_run_train(run, data, NULL, NULL, NULL);
  *     mp_run_save(run, "xor.safetensors");
  *
- * Handles.  A net, a data set, a run and a tool are opaque.  A call that opens one always sets the handle, also when it fails
+ * Handles.  A net, a data set, a run, a job and a tool are opaque.  A call that opens one always sets the handle, also when it fails
  * (unless there was not even memory for the handle: then it is NULL), so that its messages can be read; close it either
  * way.  Closing NULL does nothing.  A net must outlive its runs; data must outlive the calls it is given to.
  *
@@ -37,6 +37,7 @@ extern "C" {
 typedef struct mp_net mp_net;
 typedef struct mp_data mp_data;
 typedef struct mp_run mp_run;
+typedef struct mp_job mp_job;
 
 typedef enum mp_status {
 	MP_OK = 0,
@@ -216,6 +217,21 @@ MP_API const char *const *mp_run_get_classes(const mp_run *run, uint32_t *count)
  * NULL: memory ran out. */
 MP_API const char *mp_run_get_figures(mp_run *run);
 MP_API void mp_run_stop(mp_run *run);                             /* async-signal-safe; ends at the last finished update */
+
+/* A job: several processes, started by mpirun or the like, that train one network.  All make the same calls; each does its share
+ * of the leaves of every batch, and all have the weights of a single process, to the last bit.  A process that was not
+ * started so is a job of one. */
+MP_API mp_status mp_job_join(mp_job **job, const mp_allocator *alloc); /* once in a process */
+MP_API const char *mp_job_messages(const mp_job *job);
+MP_API uint32_t mp_job_rank(const mp_job *job);
+MP_API uint32_t mp_job_size(const mp_job *job);
+/* A file by the name that rank 0 gives it: the name itself where there is one, else that of a copy from rank 0, which goes when
+ * the job ends; NULL if it fails. */
+MP_API const char *mp_job_file(mp_job *job, const char *path);
+MP_API void mp_run_share(mp_run *run, mp_job *job);              /* before training; only rank 0 reports */
+/* The last call: everyone's status and, if that is not 0, words that the others get to hear.  Returns the largest status. */
+MP_API int mp_job_leave(mp_job *job, int status, const char *text);
+MP_API void mp_job_close(mp_job *job);
 
 /* Many seeds of one network, each trained as mp_run_train would train it, to the last bit.  Where the target can and the
  * network is small they go side by side, sixteen to a thread, else one after the other. */

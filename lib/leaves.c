@@ -29,16 +29,32 @@ void leaf_range(uint64_t examples, uint32_t leaves, uint32_t leaf, uint64_t *fir
 	*count = size + (leaf < longer);
 }
 
+/* At the largest power of two below n. */
+uint32_t leaf_split(uint32_t n)
+{
+	uint32_t half = 1;
+
+	while (2 * half < n)
+		half *= 2;
+	return half;
+}
+
 /* After leaf number i (from 0), i + 1 leaves are done: every power of two that divides i + 1 completes a subtree.
  * After the last leaf what remains on the stack, one sum for each one bit of the count, joins too. */
 uint32_t leaf_joins(uint32_t leaf, uint32_t leaves)
 {
+	return leaf_joins_from(leaf, leaves, 0);
+}
+
+/* A join makes the sum of a subtree: of those that reach back before leaf `first` some part is elsewhere. */
+uint32_t leaf_joins_from(uint32_t leaf, uint32_t leaves, uint32_t first)
+{
 	uint32_t done = leaf + 1, joins = 0;
 
-	for (uint32_t n = done; n % 2 == 0; n /= 2)
+	for (uint32_t size = 2; done % size == 0 && done - size >= first; size *= 2)
 		joins++;
 	if (done == leaves)
-		for (uint32_t rest = done & (done - 1); rest; rest &= rest - 1)
+		for (uint32_t rest = done & (done - 1); rest && (rest & (rest - 1)) >= first; rest &= rest - 1)
 			joins++;
 	return joins;
 }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "microprop.h"
+#include "comm.h"
 
 typedef mp_status Status;
 typedef mp_allocator Alloc;
@@ -184,6 +185,7 @@ enum { BATCH_ALL = 0 };
 enum { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
 enum { BPTT_COPY, BPTT_FULL };
 enum { PRECISION_FP32, PRECISION_BF16 };
+enum { ALLREDUCE_EXACT, ALLREDUCE_MPI };
 enum { INPUT_AUTO, INPUT_DENSE, INPUT_INDEX };
 typedef struct Options {
 #define INT(field, ...)    int64_t field;
@@ -527,6 +529,8 @@ void update_fill(const Options *o, uint64_t update, double epochs, double share,
 enum { LEAF_EXAMPLES = 512, MAX_LEAVES = 4096 };
 uint32_t leaf_count(uint64_t examples);
 void     leaf_range(uint64_t examples, uint32_t leaves, uint32_t leaf, uint64_t *first, uint64_t *count);
+uint32_t leaf_split(uint32_t n);                             /* of n > 1 leaves, those of the left subtree */
+uint32_t leaf_joins_from(uint32_t leaf, uint32_t leaves, uint32_t first); /* of sums that begin at leaf `first` or later */
 uint32_t leaf_joins(uint32_t leaf, uint32_t leaves);         /* joins of the two topmost partial sums due after this leaf */
 
 /* ---- score.c: error and shares of a case -------------------------------------------------------------------------- */
@@ -542,6 +546,7 @@ typedef struct Scorer {
 void scorer_init(Scorer *s, const Options *o, const Data *d);
 void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t);
 void tally_add(Tally *into, const Tally *t);
+Tally tally_leaves(const Tally *leaf, uint32_t first, uint32_t end); /* of leaves first .. end - 1, a subtree, joined as it says */
 /* The code word nearest to `out` (Euclid; the first on ties) over elements whose target is not NaN; target NULL: over all. */
 uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const double *out, const float *target);
 void score_check(Ctx *cx, const Options *o, const Data *d); /* fails if a target lies outside what the error function takes */
@@ -553,6 +558,16 @@ typedef struct Batch {
 	uint64_t first, count;
 	uint64_t more;            /* so many after these are those of the next batch; 0: not known */
 } Batch;
+
+/* What a process has of a batch whose other leaves are done elsewhere. */
+enum { MOST_SUMS = 2 * 12 };      /* of the largest subtrees of any run of up to MAX_LEAVES leaves */
+typedef struct Share {
+	float *sum[MOST_SUMS];    /* [floats] of each of these subtrees, in order */
+	uint32_t sums;
+	uint64_t floats;          /* a multiple of 16 */
+	float *total;             /* [floats] where the sum of the whole batch has to go */
+	const Tally *tally;       /* of each leaf, by number; of those done here */
+} Share;
 
 /* A machine that can train: a folder in target/ and this one const struct.  Hooks marked * may be NULL. */
 typedef struct Program Program;                              /* what a target made of the plan; its own affair */
@@ -568,6 +583,11 @@ typedef struct Target {
 	void   (*apply)(Program *p, const Update *u);           /* pending sum to weights; sum is empty afterwards */
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
 	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const volatile int *stop, double *out, Tally *t);
+	/* * Leaves [first, last) alone, learnt or only tested: what other processes need of them goes to out. */
+	Status (*share)(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out);
+	void   (*join)(Program *p, float *into, const float *from, uint64_t floats); /* * as sums of leaves join; a multiple of 16 */
+	uint64_t (*floats)(const Program *p);                   /* * of a sum */
+	void   (*shared)(Program *p);                           /* * out.total is there: it is the pending sum */
 	/* * Up to `count` whole epochs of one update each, cases in their order: tally[k] is of the k-th, whose update is u[k], or u[0]
 	 * of them all if they are the same.  Ends early after one that reaches `until` or is not finite.  0: not in this way. */
 	uint64_t (*epochs)(Program *p, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop, Tally *tally);
@@ -612,6 +632,8 @@ typedef struct mp_run {           /* the public handle */
 	bool error_set;           /* told */
 	mp_report report;
 	volatile int stop;        /* set by mp_run_stop, also from a signal handler */
+	struct Ranks *job;        /* NULL: there is none */
+	struct Ranks *ranks;      /* those that share the work; NULL: this process trains alone */
 	mp_point history[512];    /* thinned out as it fills: every stride-th epoch */
 	uint32_t points;
 	uint64_t stride;
@@ -632,6 +654,43 @@ void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *firs
 double share_of(uint64_t part, uint64_t whole);              /* 0 of nothing */
 const Target *target_find(const char *name);                 /* api/targets.c: the table; NULL if no such */
 const char *target_names(Arena *a);                          /* "the targets here are ref" */
+
+/* ---- ranks.c: processes that share the leaves of every batch ------------------------------------------------------ */
+
+/* What everyone says when they meet.  Whoever leaves says so instead: the others know, and nobody waits for ever. */
+enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_LEAVE };
+enum { SAME_PROGRAM, SAME_NET, SAME_OPTIONS, SAME_DATA, SAME_TEST, SAME_WEIGHTS, SAMES };
+typedef struct Saying {
+	int32_t kind, status, stop;
+	uint32_t tallies;
+	double seconds;
+	uint64_t same[SAMES];     /* what must be the same everywhere */
+	union { Tally tally[MOST_SUMS]; char text[1000]; };
+} Saying;
+
+typedef struct Ranks {
+	const Comm *comm;
+	Saying own, *all;          /* all: [size] */
+	bool gone;                /* someone has left */
+	bool alone;               /* rank 0 trains, the others wait */
+	bool stop;                /* as all have agreed */
+	double seconds;           /* of training, by the clock of rank 0 */
+	bool library;             /* sums as the library makes them */
+	float *inbox; uint64_t room; /* parts of others' sums */
+	uint64_t sent;            /* bytes, of sums */
+} Ranks;
+
+Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
+/* Says `own`, hears all; fails, naming the rank and what it said, if one of them has left. */
+void ranks_meet(Ctx *cx, Ranks *k, int kind);
+void ranks_same(Ctx *cx, Ranks *k);                          /* after a meeting: fails, naming what differs on which rank */
+void ranks_leave(Ranks *k, int status, const char *text);    /* says so, unless someone else did */
+/* Leaves of a rank: as many as the others have, within a thirty-second, and such that few subtrees are cut. */
+void rank_leaves(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t *first, uint32_t *last);
+uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last); /* largest ones that lie in [first, last) */
+void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples);  /* takes what sums of such batches need */
+/* One batch, by all ranks: the pending sum and the tally are those of one process. */
+Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t);
 
 /* ---- restarts.c: many seeds of one network -------------------------------------------------------------------------- */
 

@@ -174,3 +174,13 @@ void tally_add(Tally *into, const Tally *t)
 	into->right += t->right;
 	into->within += t->within;
 }
+
+Tally tally_leaves(const Tally *leaf, uint32_t first, uint32_t end)
+{
+	if (end - first == 1)
+		return leaf[first];
+	uint32_t middle = first + leaf_split(end - first);
+	Tally a = tally_leaves(leaf, first, middle), b = tally_leaves(leaf, middle, end);
+	tally_add(&a, &b);
+	return a;
+}

@@ -6,6 +6,7 @@
  * stopped in the middle of a batch the batch is forgotten, and resuming starts it again. */
 #include <math.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "lib.h"
 
@@ -141,22 +142,29 @@ bool until_reached(const Until *u, const Tally *t)
 	return share_of(t->within, t->scored) >= u->within || share_of(t->right, t->scored) >= u->right || mean_error(t) < u->error; /* NaN: false */
 }
 
+/* Ranks end together: by what they agreed on, not by what one of them has just heard. */
+static bool to_stop(const Run *r)
+{
+	return r->ranks ? r->ranks->stop : r->stop;
+}
+
 /* Why the run ends now, or NULL. */
 static const char *end_reason(const Loop *l)
 {
 	const Run *r = l->r;
 	const Options *o = &r->opt;
+	double seconds = r->ranks ? r->ranks->seconds : r->at.seconds;
 	if (r->report.solved)
 		return "until";
 	if (o->epochs && r->at.epoch >= (uint64_t)o->epochs)
 		return "epochs";
 	if (o->updates && r->at.updates >= (uint64_t)o->updates)
 		return "updates";
-	if (o->time > 0 && r->at.seconds >= o->time)
+	if (o->time > 0 && seconds >= o->time)
 		return "time";
 	if (o->patience && r->at.epoch - r->at.best_epoch >= (uint64_t)o->patience)
 		return "patience";
-	return r->stop ? "signal" : NULL;
+	return to_stop(r) ? "signal" : NULL;
 }
 
 static bool report_due(const Loop *l)
@@ -169,7 +177,8 @@ static bool report_due(const Loop *l)
 static void give_report(Loop *l)
 {
 	l->reported = clock_seconds();
-	if (l->fn && l->fn(l->user, l->r, &l->r->report) != 0)
+	bool speaks = !l->r->ranks || l->r->ranks->comm->rank == 0;
+	if (speaks && l->fn && l->fn(l->user, l->r, &l->r->report) != 0)
 		l->r->stop = 1;
 }
 
@@ -181,7 +190,10 @@ static void measure(Run *r, const Data *d, Tally *t)
 	static const volatile int never = 0;
 	r->target->bind(&r->cx, r->program, d);
 	*t = (Tally){ 0 };
-	r->target->evaluate(r->program, 0, run_examples(r->net, d), &never, NULL, t);
+	if (r->ranks)
+		ranks_batch(r, &(Batch){ .count = run_examples(r->net, d) }, false, &never, t);
+	else
+		r->target->evaluate(r->program, 0, run_examples(r->net, d), &never, NULL, t);
 }
 
 static void check_finite(Loop *l, const Tally *t, double rate)
@@ -206,7 +218,7 @@ static void read_ahead(Loop *l)
 {
 	uint64_t place = l->r->at.done / SHUFFLE_BLOCK + 2, count;
 
-	for (; l->data->mapped && l->ahead < place; l->ahead++) {
+	for (; l->data->mapped && !l->r->ranks && l->ahead < place; l->ahead++) {
 		uint64_t first = order_block(l->order, l->ahead, &count);
 		data_ahead(l->data, first, count);
 	}
@@ -266,7 +278,8 @@ static Status one_update(Loop *l, Update *u)
 	Batch b = next_batch(l);
 	Tally t = { 0 };
 	double began = simulated(r);
-	Status s = r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &r->stop, &t);
+	Status s = r->ranks ? ranks_batch(r, &b, true, &r->stop, &t)
+	                    : r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &r->stop, &t);
 	if (s != MP_OK)
 		return s;
 	update_fill(&r->opt, at->updates + 1, (double)at->epoch + (double)at->done / (double)l->examples,
@@ -435,6 +448,61 @@ void run_check_training(Run *r, const Data *d)
 	score_check(&r->cx, &r->opt, d);
 }
 
+static uint64_t hash_text(const char *text)
+{
+	return XXH3_64bits(text, strlen(text));
+}
+
+/* Options that change what is computed, or when it ends. */
+static uint64_t hash_options(Ctx *cx, const Options *o)
+{
+	const mp_option *option;
+	Buf b = { .arena = &cx->scratch };
+	for (size_t i = 0; (option = option_at(i)) != NULL; i++)
+		if (strcmp(option->name, "threads") != 0 && strcmp(option->name, "input") != 0)
+			buf_printf(&b, "%s=%s\n", option->name, option_get(&cx->scratch, o, option->name));
+	return hash_text(b.s);
+}
+
+/* Ranks meet before they begin, to see that they are at the same work.  Where a batch is a single leaf, or the target knows no
+ * shares, rank 0 trains as if it were alone. */
+static void share_out(Loop *l)
+{
+	Run *r = l->r;
+	Ctx *cx = &r->cx;
+	Ranks *k = r->job;
+	char text[33];
+	double *w = NEW(&cx->scratch, r->net->links, double);
+	const Src *program = src_open(cx, &cx->scratch, "/proc/self/exe");
+	r->target->get(r->program, 0, w);
+	weights_fingerprint(w, r->net->links, r->target->f64, text);
+	k->own = (Saying){ .seconds = r->at.seconds };
+	k->own.same[SAME_PROGRAM] = XXH3_64bits(program->text, program->len);
+	k->own.same[SAME_NET] = hash_text(r->net->fingerprint);
+	k->own.same[SAME_OPTIONS] = hash_options(cx, &r->opt);
+	k->own.same[SAME_DATA] = r->at.data;
+	k->own.same[SAME_TEST] = l->test ? data_checksum(l->test) : 0;
+	k->own.same[SAME_WEIGHTS] = hash_text(text) + r->at.updates;
+	ranks_meet(cx, k, SAY_START);
+	ranks_same(cx, k);
+	k->seconds = k->all[0].seconds;
+	k->stop = false;
+	k->library = r->opt.allreduce == ALLREDUCE_MPI;
+	k->alone = !r->target->share || leaf_count(l->batch) < 2;
+	if (!k->alone) {
+		ranks_room(cx, k, r->target->floats(r->program), l->batch);
+		ranks_room(cx, k, r->target->floats(r->program), l->examples % l->batch);
+		r->ranks = k;
+		return;
+	}
+	if (!r->target->share)
+		note(cx, "run it without mpirun, or with --target cpu", "target %s stays in one process: rank 0 trains, the others wait",
+		     r->target->name);
+	else
+		note(cx, "ranks share batches of more than 512 examples", "a batch of %llu examples is one leaf: rank 0 trains, the others wait",
+		     (unsigned long long)l->batch);
+}
+
 static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 {
 	Ctx *cx = &r->cx;
@@ -468,8 +536,10 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 		r->best_weights = NEW(&cx->keep, r->net->links, double);
 	r->points = 0;
 	r->stride = 1;
-	l->at_once = r->target->epochs && l->batch == l->examples && !shuffled && !test && !r->opt.keep_best;
 	r->target->bind(cx, r->program, data);
+	if (r->job)
+		share_out(l);
+	l->at_once = r->target->epochs && !r->ranks && l->batch == l->examples && !shuffled && !test && !r->opt.keep_best;
 }
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
@@ -477,6 +547,8 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	Loop l = { .r = r, .fn = fn, .user = user, .reported = -INFINITY };
 	Update u;
 	loop_init(&l, r, data, test);
+	if (r->job && r->job->alone && r->job->comm->rank)
+		return MP_OK;
 	data = l.data;
 	update_fill(&r->opt, r->at.updates + 1, (double)r->at.epoch, 0, &u);
 	r->report = (mp_report){ 0 };
@@ -492,7 +564,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 		end = s == MP_STOPPED ? "signal" : end_reason(&l);
 		if (whole && !end && report_due(&l))
 			give_report(&l);
-		if (!end && r->stop)
+		if (!end && to_stop(r))
 			end = "signal";
 	}
 	report_fill(r, data, u.param[P_RATE]);

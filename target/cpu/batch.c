@@ -20,6 +20,7 @@ typedef struct Job {
 	Program *p;
 	const Batch *b;
 	uint32_t leaves, threads;
+	uint32_t first, last;     /* leaves that are done here */
 	const volatile int *stop;
 	_Atomic bool stopped;
 	bool learn;
@@ -132,7 +133,7 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 	Tally *t = &p->tally[leaf];
 	uint64_t i, count;
 
-	if (leaf + 1 < j->leaves && !j->b->example) {
+	if (leaf + 1 < j->last && !j->b->example) {
 		leaf_range(j->b->count, j->leaves, leaf + 1, &i, &count);
 		data_ahead(p->data, j->b->first + i, count);
 	}
@@ -158,23 +159,13 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 
 /* ---- the tree ---- */
 
-/* Where a run of n leaves splits: at the largest power of two below n. */
-static uint32_t split(uint32_t n)
-{
-	uint32_t half = 1;
-
-	while (2 * half < n)
-		half *= 2;
-	return half;
-}
-
 static void learn_subtree(Job *j, Space *s, uint32_t first, uint32_t end)
 {
 	if (end - first == 1) {
 		run_leaf(j, s, first, s->sum[s->depth++]);
 		return;
 	}
-	uint32_t middle = first + split(end - first);
+	uint32_t middle = first + leaf_split(end - first);
 	learn_subtree(j, s, first, middle);
 	learn_subtree(j, s, middle, end);
 	s->depth--;
@@ -183,8 +174,10 @@ static void learn_subtree(Job *j, Space *s, uint32_t first, uint32_t end)
 
 static void thread_leaves(const Job *j, uint32_t thread, uint32_t *first, uint32_t *end)
 {
-	*first = (uint32_t)((uint64_t)j->leaves * thread / j->threads);
-	*end = (uint32_t)((uint64_t)j->leaves * (thread + 1) / j->threads);
+	uint64_t leaves = j->last - j->first;
+
+	*first = j->first + (uint32_t)(leaves * thread / j->threads);
+	*end = j->first + (uint32_t)(leaves * (thread + 1) / j->threads);
 }
 
 /* The largest subtrees that lie in the thread's leaves. */
@@ -199,7 +192,7 @@ static void learn_own(Job *j, Space *s, uint32_t thread, uint32_t first, uint32_
 		learn_subtree(j, s, first, end);
 		return;
 	}
-	uint32_t middle = first + split(end - first);
+	uint32_t middle = first + leaf_split(end - first);
 	learn_own(j, s, thread, first, middle);
 	learn_own(j, s, thread, middle, end);
 }
@@ -247,7 +240,7 @@ static float **join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end
 		thread++;
 	if (end <= high)
 		return &j->p->space[thread].sum[next[thread]++];
-	uint32_t middle = first + split(end - first);
+	uint32_t middle = first + leaf_split(end - first);
 	float **a = join_threads(j, next, first, middle), **b = join_threads(j, next, middle, end);
 	j->p->kern->add(*a, *b, j->p->layout->room);
 	return a;
@@ -285,7 +278,7 @@ static void team_work(void *arg, uint32_t thread)
 		half.x = team->half->x;
 	}
 
-	for (uint32_t leaf = 0; leaf < j->leaves; leaf++) {
+	for (uint32_t leaf = j->first; leaf < j->last; leaf++) {
 		uint64_t i, count;
 		leaf_range(j->b->count, j->leaves, leaf, &i, &count);
 		for (uint64_t end = i + count, begin = i, next; i < end; i = next) {
@@ -318,7 +311,7 @@ static void team_work(void *arg, uint32_t thread)
 		}
 		if (thread == 0 && j->learn) {
 			team->depth++;
-			for (uint32_t joins = leaf_joins(leaf, j->leaves); joins; joins--) {
+			for (uint32_t joins = leaf_joins_from(leaf, j->leaves, j->first); joins; joins--) {
 				team->depth--;
 				p->kern->add(team->sum[team->depth - 1], team->sum[team->depth], p->layout->room);
 			}
@@ -331,22 +324,14 @@ out:
 
 /* ---- batches ---- */
 
-static Tally join_tallies(const Tally *t, uint32_t first, uint32_t end)
-{
-	if (end - first == 1)
-		return t[first];
-	uint32_t middle = first + split(end - first);
-	Tally a = join_tallies(t, first, middle), b = join_tallies(t, middle, end);
-	tally_add(&a, &b);
-	return a;
-}
-
 /* Many leaves: everyone has some.  Few: a team, if there is work enough for one. */
 static void run_job(Job *j)
 {
 	Program *p = j->p;
-	double work = (double)j->b->count * (double)p->longest * (double)p->net->links;
-	bool even = j->leaves % p->threads == 0 || j->leaves >= 4 * p->threads;
+	uint32_t leaves = j->last - j->first;
+	double examples = (double)j->b->count * leaves / j->leaves;
+	double work = examples * (double)p->longest * (double)p->net->links;
+	bool even = leaves % p->threads == 0 || leaves >= 4 * p->threads;
 
 	if (p->threads > 1 && even && work >= TEAM_WORK) {
 		j->threads = p->threads;
@@ -402,7 +387,7 @@ static Status learn_some(Job *j, uint32_t first, uint32_t last, Tally *t)
 
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
 {
-	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .stop = stop, .learn = true };
+	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = true };
 	uint32_t next[MAX_THREADS];
 
 	if (first || last < j.leaves)
@@ -416,15 +401,51 @@ Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, co
 	memset(next, 0, p->threads * sizeof *next);
 	take_sum(p, join_threads(&j, next, 0, j.leaves));
 	cpu_leave(before);
-	Tally all = join_tallies(p->tally, 0, j.leaves);
+	Tally all = tally_leaves(p->tally, 0, j.leaves);
 	tally_add(t, &all);
+	return MP_OK;
+}
+
+/* Sums of the largest subtrees that lie in the leaves done here, in their order. */
+static void collect_sums(Job *j, uint32_t *next, uint32_t first, uint32_t end, Share *out)
+{
+	if (end <= j->first || first >= j->last)
+		return;
+	if (first >= j->first && end <= j->last) {
+		out->sum[out->sums++] = *join_threads(j, next, first, end);
+		return;
+	}
+	uint32_t middle = first + leaf_split(end - first);
+	collect_sums(j, next, first, middle, out);
+	collect_sums(j, next, middle, end, out);
+}
+
+Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out)
+{
+	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = learn };
+	uint32_t next[MAX_THREADS];
+
+	out->sums = 0;
+	out->tally = p->tally;
+	out->total = p->pending;
+	out->floats = p->layout->room;
+	if (first == last)
+		return MP_OK;
+	run_job(&j);
+	if (j.stopped)
+		return MP_STOPPED;
+	unsigned before = cpu_enter();
+	memset(next, 0, p->threads * sizeof *next);
+	if (learn)
+		collect_sums(&j, next, 0, j.leaves, out);
+	cpu_leave(before);
 	return MP_OK;
 }
 
 Status batch_one(Program *p, const Batch *b, Tally *t)
 {
 	static const volatile int never = 0;
-	Job j = { .p = p, .b = b, .leaves = 1, .stop = &never, .learn = true, .online = p->index };
+	Job j = { .p = p, .b = b, .leaves = 1, .last = 1, .stop = &never, .learn = true, .online = p->index };
 	Space *s = &p->space[0];
 	uint64_t i = 0;
 	unsigned before = cpu_enter();
@@ -453,7 +474,7 @@ void batch_sum(Program *p)
 Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
 {
 	Batch b = { .first = first, .count = count };
-	Job j = { .p = p, .b = &b, .leaves = leaf_count(count), .stop = stop, .out = out };
+	Job j = { .p = p, .b = &b, .leaves = leaf_count(count), .last = leaf_count(count), .stop = stop, .out = out };
 	uint64_t unused;
 
 	if (!count)
@@ -462,7 +483,7 @@ Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int
 	run_job(&j);
 	if (j.stopped)
 		return MP_STOPPED;
-	Tally all = join_tallies(p->tally, 0, j.leaves);
+	Tally all = tally_leaves(p->tally, 0, j.leaves);
 	tally_add(t, &all);
 	return MP_OK;
 }

@@ -204,6 +204,7 @@ void rows_gradient(const Program *p, const Space *s, uint32_t rows, bool fresh, 
 
 void space_take(Ctx *cx, Program *p);                        /* buffers for the data that is bound */
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
+Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out);
 Status batch_one(Program *p, const Batch *b, Tally *t);      /* online: the case waits for its update, */
 void batch_sum(Program *p);                                  /* or it becomes a sum of weight changes after all */
 Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);

@@ -240,6 +240,32 @@ static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 	return batch_learn(p, b, first, last, stop, t);
 }
 
+static Status cpu_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out)
+{
+	if (online_waits(p))
+		batch_sum(p);
+	online_settle(p);
+	return batch_share(p, b, first, last, learn, stop, out);
+}
+
+static void cpu_join(Program *p, float *into, const float *from, uint64_t floats)
+{
+	unsigned before = cpu_enter();
+
+	p->kern->add(into, from, floats);
+	cpu_leave(before);
+}
+
+static uint64_t cpu_floats(const Program *p)
+{
+	return p->layout->room;
+}
+
+static void cpu_shared(Program *p)
+{
+	p->has_pending = true;
+}
+
 static void cpu_apply(Program *p, const Update *u)
 {
 	if (online_waits(p))
@@ -266,6 +292,7 @@ static uint64_t cpu_epochs(Program *p, const Update *u, bool same, uint64_t coun
 const Target target_cpu = {
 	.name = "cpu", .about = "this computer's vector units, single precision",
 	.caps = cpu_caps, .compile = cpu_compile, .print = cpu_print, .bind = cpu_bind,
-	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate, .epochs = cpu_epochs, .restarts = cpu_restarts,
+	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate,
+	.share = cpu_share, .join = cpu_join, .floats = cpu_floats, .shared = cpu_shared, .epochs = cpu_epochs, .restarts = cpu_restarts,
 	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient,
 };

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* A process of several, started by mpirun or the like.  Rank 0 talks; what others would say on stderr is kept, and rank 0 says
+ * it if they end early. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static void silence(Rank *j)
+{
+	int nowhere = open("/dev/null", O_WRONLY);
+	j->kept = memfd_create("stderr", 0);
+	fflush(stdout);
+	if (nowhere >= 0)
+		dup2(nowhere, STDOUT_FILENO);
+	if (j->kept >= 0)
+		dup2(j->kept, STDERR_FILENO);
+	if (nowhere >= 0)
+		close(nowhere);
+}
+
+int job_join(Rank *j)
+{
+	const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *other = getenv("PMI_RANK"), *rank = open_mpi ? open_mpi : other;
+	*j = (Rank){ .kept = -1 };
+	mp_status status = mp_job_join(&j->job, NULL);
+	if (status != MP_OK) {
+		if (!rank || !strcmp(rank, "0"))                  /* all say the same */
+			fputs(mp_job_messages(j->job), stderr);
+		return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (mp_job_rank(j->job))
+		silence(j);
+	return EXIT_DONE;
+}
+
+int job_leave(Rank *j, int rc)
+{
+	char text[1000];
+	ssize_t n = j->kept >= 0 ? pread(j->kept, text, sizeof text - 1, 0) : 0;
+	text[n < 0 ? 0 : n] = '\0';
+	if (j->job)
+		rc = mp_job_leave(j->job, rc, text);
+	mp_job_close(j->job);
+	return rc;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages by MPI.  A module of its own, built once for each MPI there is and loaded when a process finds itself in a job of
+ * that MPI (open.c), so that the program itself needs none.
+ *
+ * In: bytes, ranks.  Out: bytes.  Errors of MPI end the job, as is its custom.
+ * Waiting is polite: ranks may have to share a core, and one that waits long sleeps. */
+#include <limits.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "comm.h"
+
+enum { SPINS = 2000, YIELDS = 2000 };
+enum { MOST_BYTES = 1 << 30 };            /* of a message: counts are int */
+
+typedef struct Mpi {
+	MPI_Request *request; int requests, room;
+	char name[MPI_MAX_LIBRARY_VERSION_STRING];
+	Comm comm;
+} Mpi;
+
+static Mpi mpi;
+
+static void pause_for(uint64_t tries)
+{
+	if (tries < SPINS)
+		return;
+	if (tries < SPINS + YIELDS)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){ .tv_nsec = tries < SPINS + 2 * YIELDS ? 20000 : 500000 }, NULL);
+}
+
+static void finish(MPI_Request *r, int count)
+{
+	int done = 0;
+
+	for (uint64_t tries = 0; !done; tries++) {
+		MPI_Testall(count, r, &done, MPI_STATUSES_IGNORE);
+		if (!done)
+			pause_for(tries);
+	}
+}
+
+static MPI_Request *next_request(Mpi *m)
+{
+	if (m->requests == m->room) {
+		m->room = m->room ? 2 * m->room : 64;
+		m->request = realloc(m->request, (size_t)m->room * sizeof *m->request);
+		if (!m->request)
+			MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	return &m->request[m->requests++];
+}
+
+static void mpi_send(void *self, const void *from, size_t bytes, uint32_t to)
+{
+	for (size_t done = 0, some; done < bytes; done += some) {
+		some = bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES;
+		MPI_Isend((const char *)from + done, (int)some, MPI_BYTE, (int)to, 0, MPI_COMM_WORLD, next_request(self));
+	}
+}
+
+static void mpi_receive(void *self, void *to, size_t bytes, uint32_t from)
+{
+	for (size_t done = 0, some; done < bytes; done += some) {
+		some = bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES;
+		MPI_Irecv((char *)to + done, (int)some, MPI_BYTE, (int)from, 0, MPI_COMM_WORLD, next_request(self));
+	}
+}
+
+static void mpi_wait(void *self)
+{
+	Mpi *m = self;
+
+	finish(m->request, m->requests);
+	m->requests = 0;
+}
+
+static void mpi_gather(void *self, const void *own, size_t bytes, void *all)
+{
+	MPI_Request r;
+
+	(void)self;
+	MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD, &r);
+	finish(&r, 1);
+}
+
+static void mpi_spread(void *self, void *bytes, size_t count, uint32_t from)
+{
+	(void)self;
+	for (size_t done = 0, some; done < count; done += some) {
+		MPI_Request r;
+		some = count - done < MOST_BYTES ? count - done : MOST_BYTES;
+		MPI_Ibcast((char *)bytes + done, (int)some, MPI_BYTE, (int)from, MPI_COMM_WORLD, &r);
+		finish(&r, 1);
+	}
+}
+
+static void mpi_add(void *self, float *v, size_t n)
+{
+	(void)self;
+	for (size_t done = 0, some; done < n; done += some) {
+		some = n - done < MOST_BYTES ? n - done : MOST_BYTES;
+		MPI_Allreduce(MPI_IN_PLACE, v + done, (int)some, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	}
+}
+
+static void mpi_end(void *self)
+{
+	MPI_Request r;
+
+	(void)self;
+	MPI_Ibarrier(MPI_COMM_WORLD, &r);                    /* finalizing waits less politely */
+	finish(&r, 1);
+	MPI_Finalize();
+}
+
+static void mpi_kill(void *self, int code)
+{
+	(void)self;
+	MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+/* Joins the job; NULL if that cannot be. */
+__attribute__((visibility("default"))) const Comm *microprop_comm(uint32_t version)
+{
+	int rank, size, length, given;
+
+	if (version != COMM_VERSION || MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS)
+		return NULL;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	MPI_Get_library_version(mpi.name, &length);
+	for (char *s = mpi.name; *s; s++)                    /* Open MPI's has its whole address */
+		if (*s == ',' || *s == '\n')
+			*s = '\0';
+	mpi.comm = (Comm){ .rank = (uint32_t)rank, .size = (uint32_t)size, .name = mpi.name, .self = &mpi, .send = mpi_send,
+	                   .receive = mpi_receive, .wait = mpi_wait, .gather = mpi_gather, .spread = mpi_spread, .add = mpi_add,
+	                   .end = mpi_end, .kill = mpi_kill };
+	return &mpi.comm;
+}

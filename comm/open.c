@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds out whether this process was started in a job, and loads the module for its messages.
+ *
+ * In: what launchers leave in the environment.  Out: a Comm, or NULL where there is no job of more than one process.
+ * Modules lie beside the program, or where it was installed; MICROPROP_COMM names one. */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "open.h"
+
+/* What a launcher says about the size of the job, and whose it is. */
+static const struct { const char *variable, *module; } signs[] = {
+	{ "OMPI_COMM_WORLD_SIZE", "openmpi" },
+	{ "PMI_SIZE", "mpich" },
+	{ "PMIX_SIZE", "openmpi" },
+};
+
+static void *module_load(Ctx *cx, const char *folder, size_t length, const char *name)
+{
+	Buf path = { .arena = &cx->scratch };
+	buf_add(&path, folder, length);
+	buf_printf(&path, "/microprop-%s.so", name);
+	return access(path.s, R_OK) == 0 ? dlopen(path.s, RTLD_NOW | RTLD_GLOBAL) : NULL; /* global: Open MPI has plugins */
+}
+
+static void *module_open(Ctx *cx, const char *name)
+{
+	const char *named = getenv("MICROPROP_COMM");
+	char self[PATH_MAX];
+	if (named)
+		return dlopen(named, RTLD_NOW | RTLD_GLOBAL);
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	self[n < 0 ? 0 : n] = '\0';
+	char *end = strrchr(self, '/');
+	void *module = end ? module_load(cx, self, (size_t)(end - self), name) : NULL;
+	return module ? module : module_load(cx, COMM_FOLDER, strlen(COMM_FOLDER), name);
+}
+
+const Comm *comm_open(Ctx *cx)
+{
+	for (size_t i = 0; i < COUNT(signs); i++) {
+		const char *size = getenv(signs[i].variable);
+		if (!size)
+			continue;
+		if (strcmp(size, "1") == 0)
+			return NULL;
+		void *module = module_open(cx, signs[i].module);
+		if (!module)
+			fail(cx, MP_BAD_INPUT, "build it where that MPI is installed, or set MICROPROP_COMM to the module",
+			     "this is a job of %s processes, but there is no module microprop-%s.so%s%s", size, signs[i].module,
+			     getenv("MICROPROP_COMM") ? ": " : "", getenv("MICROPROP_COMM") ? dlerror() : "");
+		CommFn *join;
+		*(void **)&join = dlsym(module, "microprop_comm");
+		const Comm *comm = join ? join(COMM_VERSION) : NULL;
+		if (!comm)
+			fail(cx, MP_BAD_INPUT, "build module and program together", "microprop-%s.so is not for this program",
+			     signs[i].module);
+		return comm;
+	}
+	return NULL;
+}

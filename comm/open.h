@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* comm/: how processes of a job reach each other. */
+#ifndef OPEN_H
+#define OPEN_H
+
+#include "lib.h"
+
+const Comm *comm_open(Ctx *cx);                              /* NULL: there is no job, or it has one process */
+
+#endif
