@@ -7,24 +7,27 @@
 
 static const Option options[] = {
 	{ "machine", "FILE", "the machine: a file, or one of gf11, gf11-356, gf11-ring, gf11-banks16; default gf11" },
-	{ "cases", "N", "model, sweep: cases in an epoch; default 12022" },
+	{ "cases", "N", "model, sweep, evaluate: cases in an epoch; default 12022" },
 	{ "procs", "RANGE", "numbers of processors: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas "
-	  "between; efficiency, sweep and run: one number" },
+	  "between; efficiency, sweep, evaluate and run: one number" },
 	{ "sum", "HOW", "model, sweep: how weight changes are summed, ring, tree, pipelined or halving; default tree. "
 	  "table1, calibrate: only these rows" },
 	{ "compiler", "HOW", "sweep, efficiency: 1989, as the report describes it, or best; default 1989. table1: 1989 "
-	  "leaves out the best mode" },
+	  "leaves out the best mode. sums, evaluate: only this one" },
 	{ "sigmoid", "HOW", "the sigmoid of the compiled program: table or power2; default table" },
 	{ "bundle", "N", "weights in a bundle, about; default: chosen by the compiler, near 1000" },
 	{ "update", "N", "weights in an update call; default: chosen by the compiler" },
+	{ "extended", NULL, "table1: the cycles of the update by every way of summing, too, and from how many processors on one is "
+	  "faster than another" },
 	{ "printed", NULL, "model: the equations as printed, errata and all" },
 	{ "whole", NULL, "model: a processor takes whole cases" },
 	{ "simulate", NULL, "model: simulated cycles beside the model's; run: execute the recorded calls at once, without microcode" },
 	{ "traced", NULL, "run: cycle by cycle, as the machine does it" },
 	{ "execute", NULL, "table1: execute values too; the cycles are the same" },
 	{ "threads", "N", "table1, run: threads that execute; default 1, for run one for each CPU" },
-	{ "net", "FILE.topo", "sweep: the network; default 203-60-26, that of NETtalk" },
-	{ "out", "PATH", "figures: the folder; default figures. calibrate: a machine file to write" },
+	{ "net", "FILE.topo", "sweep: the network; default 203-60-26, that of NETtalk. sums: this one alone" },
+	{ "out", "PATH", "figures: the folder; default figures. sums, evaluate: a folder for drawings. calibrate: a machine file to "
+	  "write" },
 	{ "csv", NULL, "sweep: print comma-separated values" },
 	{ "routines", NULL, "efficiency: of the routines of the library" },
 	{ "level", "N", "how long to search for shorter schedules: 0 not at all, each level eight times as long; default 1" },
@@ -45,7 +48,9 @@ static const Example examples[] = {
 	{ "microprop gf11 table1", "the report's Table 1 beside every cycle simulated" },
 	{ "microprop gf11 model examples/letters.topo --sum ring --procs 8..512:x2", "the performance model of section 6.1" },
 	{ "microprop gf11 sweep alu-latency=1..50:7 procs=128,512", "which feature of the machine matters" },
-	{ "microprop gf11 figures --out figures", "figures 8 to 11, data and drawings" },
+	{ "microprop gf11 evaluate --out figures", "what every feature of the machine is worth, on three networks" },
+	{ "microprop gf11 sums", "ways of summing weight changes compared, for 8 to 566 processors" },
+	{ "microprop gf11 figures --out figures", "figures 8 to 11 and Table 1 extended, data and drawings" },
 	{ "microprop gf11 efficiency --routines", "how near to the best possible every routine comes" },
 	{ "microprop gf11 microcode matrix-vector", "scheduled lines, one column per unit" },
 	{ "microprop gf11 microcode dot >dot.mc && microprop gf11 run dot.mc", "text of microcode, assembled and run" },
@@ -98,11 +103,15 @@ const Command gf11_command = {
 	.about = "Looks at the GF11, the machine of the 1989 report, cycle by cycle. The commands:\n\n"
 	         "table1: the report's Table 1 beside simulated epochs, the model of section 6.1 and the arithmetic limit.\n\n"
 	         "table2: the report's Table 2, with the simulated machine and this computer below it.\n\n"
-	         "figures: figures 8 to 11 as CSV and SVG.\n\n"
+	         "figures: figures 8 to 11, and Table 1 with every way of summing, as CSV and SVG.\n\n"
 	         "model FILE.topo: the performance model: computation, memory traffic, communication, the host's calls, the best "
 	         "number of processors.\n\n"
 	         "sweep NAME=RANGE...: a simulated epoch for every combination of values of machine parameters or of procs, sum, "
 	         "bundle, update, sigmoid, compiler.\n\n"
+	         "sums: ways of summing weight changes compared: cycles of the update for each weight of three networks, the best "
+	         "one, and from how many processors on one is faster than another.\n\n"
+	         "evaluate [FILE.topo...]: what each feature of the machine is worth (section 11): simulated epochs with one feature "
+	         "changed, sorted by effect; default three networks of different character.\n\n"
 	         "calibrate: fits the host's cost per call to three cells of Table 1.\n\n"
 	         "efficiency [FILE.topo]: share of cycles that compiled routines use well, by shape of network; with --routines, "
 	         "schedules the routines of the library and compares their length with lower bounds that no schedule can beat.\n\n"

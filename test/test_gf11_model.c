@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The performance model against the report's own figures; simulated epochs against themselves (parts add up, counting
  * and executing agree) and against Table 1; plots; ranges. */
-#include <jansson.h>
 #include <math.h>
 #include <unistd.h>
 
-#include "test.h"
+#include "gf11_command.h"
 
 #include "../target/gf11/commands.h"
 
@@ -147,54 +146,6 @@ static void test_epochs(void **state)
 }
 
 /* ---- commands ---- */
-
-typedef struct Output { char s[1 << 20]; size_t len; } Output;
-static Output output;
-
-static void output_add(void *user, const char *text, size_t len)
-{
-	Output *o = user;
-	assert_true(o->len + len < sizeof o->s);
-	memcpy(o->s + o->len, text, len);
-	o->len += len;
-	o->s[o->len] = '\0';
-}
-
-static void command(mp_status expected, const char *says, const char *const *words)
-{
-	int count = 0;
-	mp_tool *tool;
-	while (words[count])
-		count++;
-	output.len = 0;
-	output.s[0] = '\0';
-	mp_status status = mp_tool_run(&tool, "gf11", count, words, output_add, &output, NULL);
-	const char *text = status ? mp_tool_messages(tool) : output.s;
-	if (status != expected || !strstr(text, says))
-		print_error("status %d, '%s' is not in: %s\n", status, says, text);
-	assert_int_equal(status, expected);
-	assert_non_null(strstr(text, says));
-	mp_tool_close(tool);
-}
-
-#define RUN(status, says, ...) command(status, says, (const char *const[]){ __VA_ARGS__, NULL })
-
-static json_t *output_json(void)
-{
-	json_error_t error;
-	json_t *j = json_loads(output.s, 0, &error);
-	if (!j)
-		print_error("%s\n", error.text);
-	assert_non_null(j);
-	return j;
-}
-
-static double number(const json_t *row, const char *key)
-{
-	const json_t *v = json_object_get(row, key);
-	assert_true(json_is_number(v));
-	return json_number_value(v);
-}
 
 /* What the project promises: every tree cell within 8 % (10 % at 8), 5 % on average where nothing was fitted. */
 static void test_table1(void **state)

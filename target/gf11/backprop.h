@@ -298,7 +298,10 @@ double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if
  * `calls` times the machine's host_call. */
 typedef struct Epoch {
 	uint64_t forward, backward, units, moves, update, host, total;
-	uint64_t calls;
+	uint64_t calls, update_calls;     /* update_calls: those of the update among them */
+	uint64_t adds, multiplies, choices, own; /* what each processor did: choices are compares, selects and masked moves, own are
+	                                     reads and writes at an address of its own */
+	int64_t sum;                      /* how changes were summed in fact */
 	double seconds, mcps;             /* on the simulated clock */
 } Epoch;
 typedef struct EpochSpec {

@@ -136,15 +136,18 @@ static const OptionRow option_rows[] = {                    /* the first two go 
 	{ "net", IS_TEXT, offsetof(Call, net), 0 },
 	{ "out", IS_TEXT, offsetof(Call, write), 0 },
 	{ "csv", IS_FLAG, offsetof(Call, csv), 0 },
+	{ "extended", IS_FLAG, offsetof(Call, extended), 0 },
 };
 
 static const Verb verbs[] = {
 	{ "machine", "[FILE]", 1, " ", run_machine },
-	{ "table1", NULL, 0, " sum compiler execute threads bundle update sigmoid ", run_table1 },
+	{ "table1", NULL, 0, " sum compiler extended execute threads bundle update sigmoid ", run_table1 },
 	{ "table2", NULL, 0, " ", run_table2 },
 	{ "figures", NULL, 0, " out bundle update sigmoid ", run_figures },
 	{ "model", "FILE.topo", 1, " cases procs sum printed whole simulate bundle ", run_model },
 	{ "sweep", "NAME=FROM..TO", MOST_OPERANDS, " net cases procs sum compiler sigmoid bundle update csv ", run_sweep },
+	{ "evaluate", "[FILE.topo]", MOST_OPERANDS, " cases procs compiler out ", run_evaluate },
+	{ "sums", NULL, 0, " net procs compiler out ", run_sums },
 	{ "calibrate", NULL, 0, " sum out bundle update sigmoid ", run_calibrate },
 	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler sigmoid bundle update ", run_efficiency },
 	{ "microcode", "ROUTINE|FILE", 1, " level ", run_microcode },

@@ -16,7 +16,7 @@ typedef struct Call {
 	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *sigmoid, *net, *write; /* NULL: not given */
 	const char *dead[MOST_DEAD]; size_t deads;
 	uint64_t level, threads, cases, bundle, update;
-	bool json, csv, routines, printed, whole, simulate, execute, traced;
+	bool json, csv, extended, routines, printed, whole, simulate, execute, traced;
 	const Machine *m;
 	ScheduleCache *cache;                                /* of all programs that the command compiles */
 	double began;
@@ -89,12 +89,37 @@ Epoch epoch_apart(Ctx *cx, EpochSpec *s);                    /* one, or it fails
 void run_model(Call *c);
 void run_networks(Call *c);                                  /* efficiency without --routines */
 
+/* ---- sums.c: ways of summing compared */
+
+enum { SUM_METHODS = SUMS + 1, MOST_CROSSINGS = 32 };
+typedef struct SumMethod { const char *name; int sum; uint32_t update; } SumMethod; /* update: as in BpOptions */
+extern const SumMethod sum_methods[SUM_METHODS];             /* the first SUMS as sum_names has them */
+typedef struct SumCost {
+	double cycles;                                       /* of an update, its calls with them; NaN: not to be had */
+	uint64_t update, calls, epoch;                       /* cycles without calls; calls; cycles of an epoch */
+	const char *why;                                     /* NULL, or why there is none */
+} SumCost;
+typedef struct SumPair { int a, b; } SumPair;
+/* From so many processors on one way takes less than another. */
+typedef struct Crossing { int faster, slower; uint32_t from; } Crossing;
+double sum_transfers(int sum, uint32_t procs);               /* over the switch, for each weight */
+/* Looked for between 2, 3 ... 8, 16, 32 ... processors, by bisection where the order at two of these differs; [MOST_CROSSINGS]. */
+uint32_t crossings_find(const Call *c, const Plan *plan, int compiler, Crossing *out);
+void crossings_json(const Call *c, const Crossing *x, uint32_t count);
+void crossings_text(const Call *c, const Crossing *x, uint32_t count);
+void run_sums(Call *c);
+
 /* ---- table1.c: Table 1, and the one constant that is fitted to it; table2.c: Table 2 */
 
 typedef struct Cell1 { uint32_t procs; int sum; double mcps; bool fitted; } Cell1;
 extern const Cell1 table1[];                                 /* as printed; fitted: calibrate uses it */
 extern const uint32_t table1_cells;
 double table1_mcps(uint32_t procs, int sum);                 /* 0: the report has no such cell */
+enum { BEST_ROWS = 9 };
+extern const uint32_t best_procs[BEST_ROWS];
+/* Table 1 in best mode: NETtalk's network, every way of summing; .total 0: not asked for, or it cannot be. */
+typedef struct BestTable { Epoch cell[BEST_ROWS][SUMS]; uint32_t rows; uint64_t cycles; } BestTable;
+void best_simulate(Call *c, const Plan *plan, BestTable *t);
 void run_table1(Call *c);
 void run_calibrate(Call *c);
 void run_table2(Call *c);
@@ -102,10 +127,24 @@ void run_table2(Call *c);
 /* ---- sweep.c, figures.c */
 
 void run_sweep(Call *c);
+void machine_put(Machine *m, const MachineRow *row, double v);
+const Machine *machine_checked(Ctx *cx, const Machine *m);   /* fails as reading a file of these values would */
 void run_figures(Call *c);
+void run_evaluate(Call *c);                                  /* evaluate.c */
+/* Files in the folder of --out. */
+void folder_make(const Call *c);
+bool figures_begin(const Call *c);                           /* true: the next file is the first */
+void figure_write(const Call *c, const char *name, const char *ending, const Buf *text, bool *first);
+void figures_end(const Call *c);
 
 /* ---- plot.c: a plot as a self-contained SVG */
 
+/* Okabe and Ito's colours, which people with any kind of colour vision can tell apart. */
+#define PLOT_BLUE   "#0072b2"
+#define PLOT_ORANGE "#d55e00"
+#define PLOT_GREEN  "#009e73"
+#define PLOT_PURPLE "#cc79a7"
+#define PLOT_BLACK  "#333333"
 enum { CORNER_RIGHT = 1, CORNER_BOTTOM = 2 };            /* or-ed; 0: top left */
 enum { MARK_LINE, MARK_DASHES, MARK_DISC, MARK_SQUARE, MARK_TRIANGLE };
 /* A point with a NaN is left out. */
@@ -114,5 +153,13 @@ typedef struct Axis { const char *label; double low, high; bool log; const doubl
 /* corner: of the legend */
 typedef struct Plot { const char *title; Axis x, y; const Series *series; uint32_t count; int corner; } Plot;
 void plot_svg(const Plot *p, Buf *out);
+/* Bars from the least to the most that something makes of 1, two of them for each; the ends are named by what makes them. */
+typedef struct TornadoEnd { double low, high; const char *low_value, *high_value; } TornadoEnd;
+typedef struct TornadoBar { const char *label; TornadoEnd end[2]; } TornadoBar;
+typedef struct Tornado {
+	const char *title, *axis, *group[2], *colour[2];
+	const TornadoBar *bar; uint32_t bars;
+} Tornado;
+void tornado_svg(const Tornado *t, Buf *out);
 
 #endif

@@ -5,7 +5,7 @@
  * Cycles do not depend on values, so the cases are all zero.  Loading them is not counted, as in the report. */
 #include <assert.h>
 
-#include "backprop.h"
+#include "sum.h"
 
 static const Data *blank_cases(Ctx *cx, const Net *net, uint64_t cases)
 {
@@ -41,9 +41,29 @@ static void take_parts(Epoch *e, const Bp *b)
 	assert(e->forward + e->backward + e->units + e->moves + e->update + e->host == e->total);
 }
 
+/* Of the microwords themselves, each as often as it was called. */
+static void count_work(Epoch *e, const Controller *c)
+{
+	for (uint32_t i = 0; i < c->routines; i++) {
+		Epoch one = { 0 };
+		for (uint32_t t = 0; t < c->routine[i]->lines; t++) {
+			const Micro *alu = &c->routine[i]->line[t].slot[UNIT_ALU], *port = &c->routine[i]->line[t].slot[UNIT_PORT];
+			int form = alu->op < GOPS ? ops[alu->op].form : FORM_IMM;
+			one.adds += alu->op == GOP_FADD || alu->op == GOP_FSUB;
+			one.multiplies += alu->op == GOP_FMUL;
+			one.choices += form == FORM_CMP || form == FORM_SELECT || form == FORM_MASKED;
+			one.own += port->op == GOP_LOOKUP || port->op == GOP_PUT;
+		}
+		e->adds += c->called[i] * one.adds;
+		e->multiplies += c->called[i] * one.multiplies;
+		e->choices += c->called[i] * one.choices;
+		e->own += c->called[i] * one.own;
+	}
+}
+
 Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made)
 {
-	Epoch e;
+	Epoch e = { 0 };
 	Bp *b = bp_new(cx, s->plan, s->opt, s->m, &s->o, s->cases);
 	if (!b->summing)
 		sum_compile(b);
@@ -53,8 +73,12 @@ Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made)
 		bp_load_cases(b, blank_cases(cx, s->plan->net, s->cases), NULL, s->cases);
 	b->c->account = (Account){ 0 };
 	bp_accumulate(b);
+	uint64_t before = b->c->account.calls;
 	sum_update(b, (float)s->opt->rate, (float)s->opt->momentum);
 	take_parts(&e, b);
+	count_work(&e, b->c);
+	e.update_calls = e.calls - before;
+	e.sum = b->summing->sum;
 	e.seconds = 1e-9 * s->m->clock * (double)e.total;
 	e.mcps = mcps_of(s->plan, s->m, s->cases, (double)e.total);
 	if (made)

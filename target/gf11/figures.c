@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* microprop gf11 figures.  In: a machine.  Out: the report's figures 8 to 11, each as CSV and as SVG, in a folder: what
- * the model of section 6.1 predicts, what was measured in 1989, and what the simulated machine does. */
+ * the model of section 6.1 predicts, what was measured in 1989, and what the simulated machine does; likewise Table 1
+ * with every way of summing in best mode. */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "commands.h"
-
-/* Okabe and Ito's colours, which people with any kind of colour vision can tell apart. */
-static const char BLUE[] = "#0072b2", ORANGE[] = "#d55e00", GREEN[] = "#009e73", BLACK[] = "#333333";
 
 enum { MOST_POINTS = 16 };
 typedef struct Points {
@@ -150,9 +149,9 @@ static Axis axis_linear(Arena *a, const char *label, double most)
 static void svg_speed(Arena *a, const Curves *v, const char *title, Buf *b)
 {
 	const Series series[] = {
-		{ "predicted: model of section 6.1", BLUE, MARK_LINE, v->procs, v->mcps, v->most },
-		{ "measured in 1989: Table 1", BLACK, MARK_DISC, v->paper.x, v->paper.y, v->paper.count },
-		{ "simulated, as the 1989 program", ORANGE, MARK_SQUARE, v->sim.x, v->sim.y, v->sim.count },
+		{ "predicted: model of section 6.1", PLOT_BLUE, MARK_LINE, v->procs, v->mcps, v->most },
+		{ "measured in 1989: Table 1", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper.y, v->paper.count },
+		{ "simulated, as the 1989 program", PLOT_ORANGE, MARK_SQUARE, v->sim.x, v->sim.y, v->sim.count },
 	};
 	double most = fmax(fmax(largest(v->mcps, v->most), largest(v->sim.y, v->sim.count)),
 	                   largest(v->paper.y, v->paper.count));
@@ -168,12 +167,12 @@ static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
 	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 };
 	static const double y_tick[] = { 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000 };
 	const Series series[] = {
-		{ "computation, predicted", BLUE, MARK_LINE, v->procs, v->work, v->most },
-		{ "communication, predicted", ORANGE, MARK_LINE, v->procs, v->talk, v->most },
-		{ "together, predicted", GREEN, MARK_DASHES, v->procs, v->total, v->most },
-		{ "together, measured in 1989", BLACK, MARK_DISC, v->paper.x, v->paper_total, v->paper.count },
-		{ "computation, simulated", BLUE, MARK_SQUARE, v->sim.x, v->sim.work, v->sim.count },
-		{ "communication, simulated", ORANGE, MARK_TRIANGLE, v->sim.x, v->sim.talk, v->sim.count },
+		{ "computation, predicted", PLOT_BLUE, MARK_LINE, v->procs, v->work, v->most },
+		{ "communication, predicted", PLOT_ORANGE, MARK_LINE, v->procs, v->talk, v->most },
+		{ "together, predicted", PLOT_GREEN, MARK_DASHES, v->procs, v->total, v->most },
+		{ "together, measured in 1989", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper_total, v->paper.count },
+		{ "computation, simulated", PLOT_BLUE, MARK_SQUARE, v->sim.x, v->sim.work, v->sim.count },
+		{ "communication, simulated", PLOT_ORANGE, MARK_TRIANGLE, v->sim.x, v->sim.talk, v->sim.count },
 	};
 	const Plot plot = {
 		.title = title, .series = series, .count = COUNT(series),
@@ -187,26 +186,107 @@ static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
 
 /* ---- files ---- */
 
-static const char *path_of(Arena *a, const char *folder, const char *name, const char *ending)
+static const char *folder_of(const Call *c)
 {
-	Buf b = { .arena = a };
-	buf_printf(&b, "%s/%s.%s", folder, name, ending);
-	return b.s;
+	return c->write ? c->write : "figures";
 }
 
-static void figure_write(const Call *c, const char *path, const Buf *text, bool *first)
+void folder_make(const Call *c)
 {
-	OutFile *f = file_create(c->cx, &c->cx->scratch, path);
+	if (mkdir(folder_of(c), 0777) && errno != EEXIST)
+		fail(c->cx, MP_FAILED, "name another folder with --out", "%s: %s", folder_of(c), strerror(errno));
+}
+
+bool figures_begin(const Call *c)
+{
+	buf_puts(c->out, c->json ? "\"files\": [" : "");
+	return true;
+}
+
+void figure_write(const Call *c, const char *name, const char *ending, const Buf *text, bool *first)
+{
+	Buf path = { .arena = &c->cx->scratch };
+	buf_printf(&path, "%s/%s.%s", folder_of(c), name, ending);
+	OutFile *f = file_create(c->cx, &c->cx->scratch, path.s);
 	file_write(f, text->s, text->len);
 	file_commit(c->cx, f);
 	if (c->json) {
 		buf_puts(c->out, *first ? "" : ", ");
-		json_put(c->out, path);
+		json_put(c->out, path.s);
 	} else {
-		buf_printf(c->out, "wrote %s\n", path);
+		buf_printf(c->out, "wrote %s\n", path.s);
 	}
 	*first = false;
 }
+
+void figures_end(const Call *c)
+{
+	buf_puts(c->out, c->json ? "], " : "");
+}
+
+/* ---- Table 1 with every way of summing ---- */
+
+static void csv_best(const Call *c, const Plan *plan, const BestTable *t, Buf *b)
+{
+	buf_puts(b, "procs,limit_mcps");
+	for (int sum = 0; sum < SUMS; sum++)
+		buf_printf(b, ",%s_mcps,%s_update_cycles", sum_names[sum], sum_names[sum]);
+	buf_puts(b, "\n");
+	for (uint32_t i = 0; i < t->rows; i++) {
+		buf_printf(b, "%u,%.6g", best_procs[i], model_limit(plan, c->m, best_procs[i]));
+		for (int sum = 0; sum < SUMS; sum++) {
+			const Epoch *e = &t->cell[i][sum];
+			if (e->total)
+				buf_printf(b, ",%.6g,%" PRIu64, e->mcps, e->update);
+			else
+				buf_puts(b, ",,");
+		}
+		buf_puts(b, "\n");
+	}
+}
+
+static void svg_best(const Call *c, const Plan *plan, const BestTable *t, Buf *b)
+{
+	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 };
+	static const double y_tick[] = { 20, 50, 100, 200, 500, 1000, 2000 };
+	static const char *const colour[SUMS] = { PLOT_BLACK, PLOT_BLUE, PLOT_ORANGE, PLOT_GREEN };
+	double x[BEST_ROWS], limit[BEST_ROWS], y[SUMS][BEST_ROWS];
+	Series series[SUMS + 2];
+	Points paper = { 0 };
+	for (uint32_t i = 0; i < t->rows; i++) {
+		x[i] = best_procs[i];
+		limit[i] = model_limit(plan, c->m, x[i]);
+		for (int sum = 0; sum < SUMS; sum++)
+			y[sum][i] = t->cell[i][sum].total ? t->cell[i][sum].mcps : NAN;
+	}
+	for (uint32_t i = 0; i < table1_cells; i++) {
+		if (table1[i].sum != SUM_TREE)
+			continue;
+		paper.x[paper.count] = table1[i].procs;
+		paper.y[paper.count++] = table1[i].mcps;
+	}
+	series[0] = (Series){ "arithmetic limit", PLOT_PURPLE, MARK_DASHES, x, limit, t->rows };
+	for (int sum = 0; sum < SUMS; sum++)
+		series[1 + sum] = (Series){ sum_names[sum], colour[sum], MARK_LINE, x, y[sum], t->rows };
+	series[SUMS + 1] = (Series){ "measured in 1989, tree", PLOT_BLACK, MARK_DISC, paper.x, paper.y, paper.count };
+	const Plot plot = {
+		.title = "Table 1 extended: speed by way of summing, best mode (NETtalk)", .series = series, .count = COUNT(series),
+		.x = { "Processors", 7, 600, true, x_tick, COUNT(x_tick) },
+		.y = { "Millions of connections per second", 20, 3000, true, y_tick, COUNT(y_tick) },
+	};
+	plot_svg(&plot, b);
+}
+
+static void figure_best(const Call *c, const Plan *plan, const BestTable *t, bool *first)
+{
+	Buf csv = { .arena = &c->cx->scratch }, svg = { .arena = &c->cx->scratch };
+	csv_best(c, plan, t, &csv);
+	svg_best(c, plan, t, &svg);
+	figure_write(c, "table1", "csv", &csv, first);
+	figure_write(c, "table1", "svg", &svg, first);
+}
+
+/* ---- the command ---- */
 
 static const struct {
 	const char *name, *title;
@@ -222,14 +302,13 @@ static const struct {
 
 void run_figures(Call *c)
 {
-	const char *folder = c->write ? c->write : "figures";
 	const Plan *plan = plan_open(c->cx, NULL);
+	Arena *a = &c->cx->scratch;
 	Curves curves[SUMS] = { 0 };
 	static const int sums[] = { SUM_RING, SUM_TREE };
 	uint64_t cycles = 0;
-	bool first = true;
-	if (mkdir(folder, 0777) && errno != EEXIST)
-		fail(c->cx, MP_FAILED, "name another folder with --out", "%s: %s", folder, strerror(errno));
+	BestTable *best = NEW(a, 1, BestTable);
+	folder_make(c);
 	for (size_t i = 0; i < COUNT(sums); i++) {
 		Curves *v = &curves[sums[i]];
 		v->sum = sums[i];
@@ -237,18 +316,18 @@ void run_figures(Call *c)
 		curves_paper(plan, v);
 		cycles += curves_simulated(c, plan, v);
 	}
-	if (c->json) {
+	best_simulate(c, plan, best);
+	if (c->json)
 		json_begin(c);
-		buf_puts(c->out, "\"files\": [");
-	}
+	bool first = figures_begin(c);
 	for (size_t i = 0; i < COUNT(figures); i++) {
-		Arena *a = &c->cx->scratch;
 		Buf csv = { .arena = a }, svg = { .arena = a };
 		figures[i].csv(&curves[figures[i].sum], &csv);
 		figures[i].svg(a, &curves[figures[i].sum], figures[i].title, &svg);
-		figure_write(c, path_of(a, folder, figures[i].name, "csv"), &csv, &first);
-		figure_write(c, path_of(a, folder, figures[i].name, "svg"), &svg, &first);
+		figure_write(c, figures[i].name, "csv", &csv, &first);
+		figure_write(c, figures[i].name, "svg", &svg, &first);
 	}
-	buf_puts(c->out, c->json ? "], " : "");
-	report_end(c, cycles, 0);
+	figure_best(c, plan, best, &first);
+	figures_end(c);
+	report_end(c, cycles + best->cycles, 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plot as a self-contained SVG.  In: series of points, two axes, linear or logarithmic.  Out: the text of the file.
+/* Plots as self-contained SVGs.  In: series of points, two axes, linear or logarithmic; or bars.  Out: the text of the
+ * file.
  *
  * Lines are clipped by the frame, points stand above all lines, the legend inside the frame, in a corner.  Coordinates
  * are in user units (pixels where nothing scales them), y downwards. */
@@ -41,17 +42,17 @@ static void text_put(Buf *out, const char *s)
 
 /* ---- frame ---- */
 
-static void head(const Plot *p, Buf *out)
+static void head(const char *title, int height, Buf *out)
 {
 	buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
 	           "font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" font-size=\"13\" fill=\"#222\">\n<title>",
-	           WIDTH, HEIGHT, WIDTH, HEIGHT);
-	text_put(out, p->title);
-	buf_printf(out, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, HEIGHT);
+	           WIDTH, height, WIDTH, height);
+	text_put(out, title);
+	buf_printf(out, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, height);
 	buf_printf(out, "<clipPath id=\"frame\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n", LEFT, TOP,
-	           WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+	           WIDTH - LEFT - RIGHT, height - TOP - BOTTOM);
 	buf_printf(out, "<text x=\"%d\" y=\"28\" font-size=\"15\" font-weight=\"bold\">", LEFT);
-	text_put(out, p->title);
+	text_put(out, title);
 	buf_puts(out, "</text>\n");
 }
 
@@ -192,10 +193,94 @@ static void legend(const Plot *p, Buf *out)
 
 void plot_svg(const Plot *p, Buf *out)
 {
-	head(p, out);
+	head(p->title, HEIGHT, out);
 	grid(p, out);
 	axes(p, out);
 	series(p, out);
 	legend(p, out);
+	buf_puts(out, "</svg>\n");
+}
+
+/* ---- tornado ---- */
+
+enum { FROM = 150, TO = WIDTH - 60, STEP = 30, THICK = 10 };
+
+typedef struct Ratios { double low, high; } Ratios;            /* logarithmic */
+
+static double on_scale(Ratios s, double v)
+{
+	return FROM + (TO - FROM) * (arith_log(v) - arith_log(s.low)) / (arith_log(s.high) - arith_log(s.low));
+}
+
+/* With room for the names of the ends. */
+static Ratios scale_of(const Tornado *t)
+{
+	Ratios s = { 0.7, 1.4 };
+	for (uint32_t i = 0; i < t->bars; i++)
+		for (int k = 0; k < 2; k++) {
+			s.low = fmin(s.low, t->bar[i].end[k].low);
+			s.high = fmax(s.high, t->bar[i].end[k].high);
+		}
+	double room = arith_exp(0.13 * (arith_log(s.high) - arith_log(s.low)));
+	return (Ratios){ s.low / room, s.high * room };
+}
+
+static void scale_draw(const Tornado *t, Ratios s, int bottom, Buf *out)
+{
+	static const double tick[] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.4, 2, 5, 10, 20, 50, 100 };
+	for (size_t i = 0; i < COUNT(tick); i++) {
+		bool close = tick[i] == 0.7 || tick[i] == 1.4;       /* only where 0.5 and 2 are far away */
+		if (tick[i] < s.low || tick[i] > s.high || (close && s.high / s.low > 6))
+			continue;
+		double x = on_scale(s, tick[i]);
+		buf_printf(out, "<path d=\"M%.1f %dV%d\" stroke=\"%s\"/>\n<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n",
+		           x, TOP, bottom, tick[i] == 1 ? "#444" : "#e4e4e4", x, bottom + 18, tick[i]);
+	}
+	buf_printf(out, "<text x=\"%d\" y=\"%d\" font-size=\"14\" text-anchor=\"middle\">", (FROM + TO) / 2, bottom + 42);
+	text_put(out, t->axis);
+	buf_puts(out, "</text>\n");
+}
+
+static void end_name(double x, int y, const char *anchor, const char *name, Buf *out)
+{
+	if (!name[0])
+		return;
+	buf_printf(out, "<text x=\"%.1f\" y=\"%d\" font-size=\"10\" text-anchor=\"%s\">", x, y, anchor);
+	text_put(out, name);
+	buf_puts(out, "</text>\n");
+}
+
+static void bar_draw(const Tornado *t, Ratios s, uint32_t i, Buf *out)
+{
+	const TornadoBar *bar = &t->bar[i];
+	int top = TOP + STEP * (int)i + (STEP - 2 * THICK) / 2;
+	buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", FROM - 8, top + THICK + 4);
+	text_put(out, bar->label);
+	buf_puts(out, "</text>\n");
+	for (int k = 0; k < 2; k++) {
+		double left = on_scale(s, bar->end[k].low), right = on_scale(s, bar->end[k].high);
+		int y = top + k * THICK;
+		buf_printf(out, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", left, y, right - left,
+		           THICK - 1, t->colour[k]);
+		end_name(left - 3, y + 8, "end", bar->end[k].low_value, out);
+		end_name(right + 3, y + 8, "start", bar->end[k].high_value, out);
+	}
+}
+
+void tornado_svg(const Tornado *t, Buf *out)
+{
+	Ratios s = scale_of(t);
+	int bottom = TOP + STEP * (int)t->bars;
+	head(t->title, bottom + BOTTOM, out);
+	scale_draw(t, s, bottom, out);
+	for (uint32_t i = 0; i < t->bars; i++)
+		bar_draw(t, s, i, out);
+	for (int k = 0; k < 2; k++) {
+		int y = bottom - 44 + 18 * k;
+		buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"24\" height=\"%d\" fill=\"%s\"/>\n<text x=\"%d\" y=\"%d\">", TO - 110, y,
+		           THICK, t->colour[k], TO - 80, y + 10);
+		text_put(out, t->group[k]);
+		buf_puts(out, "</text>\n");
+	}
 	buf_puts(out, "</svg>\n");
 }

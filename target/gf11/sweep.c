@@ -91,7 +91,7 @@ static void option_put(BpOptions *o, const Sweep *s, double v)
 		*(uint32_t *)field = (uint32_t)v;
 }
 
-static void machine_put(Machine *m, const MachineRow *row, double v)
+void machine_put(Machine *m, const MachineRow *row, double v)
 {
 	void *field = (char *)m + row->offset;
 	if (row->real)
@@ -101,7 +101,7 @@ static void machine_put(Machine *m, const MachineRow *row, double v)
 }
 
 /* Values that contradict each other are found where machine files are read. */
-static const Machine *machine_checked(Ctx *cx, const Machine *m)
+const Machine *machine_checked(Ctx *cx, const Machine *m)
 {
 	Buf text = { .arena = &cx->keep };
 	Src *src = NEW(&cx->keep, 1, Src);

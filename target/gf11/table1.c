@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* microprop gf11 table1 and calibrate.  In: a machine.  Out: the report's Table 1 beside simulated epochs of the same
- * network, and the one constant of the machine that nobody knows and that is fitted to three of its cells.
+ * network, the same by every way of summing in best mode, and the one constant of the machine that nobody knows and that
+ * is fitted to three of its cells.
  *
  * Every simulated figure counts the cycles of the compiled program, call by call; the model of section 6.1 stands
  * beside it and has no part in it. */
@@ -19,15 +20,16 @@ const Cell1 table1[] = {
 };
 const uint32_t table1_cells = COUNT(table1);
 
-static const uint32_t best_procs[] = { 8, 16, 32, 64, 128, 256, 356, 512, 566 };
-enum { CELLS = COUNT(table1), BESTS = COUNT(best_procs) };
+const uint32_t best_procs[BEST_ROWS] = { 8, 16, 32, 64, 128, 256, 356, 512, 566 };
+enum { CELLS = COUNT(table1) };
 
 typedef struct Table1 {
 	const Plan *plan;
 	bool shown[CELLS];                                   /* --sum chooses */
 	Epoch sim[CELLS];
 	double model[CELLS], model_host[CELLS];
-	Epoch best[BESTS][SUMS]; uint32_t bests;             /* 0: not computed */
+	BestTable best;                                      /* no rows: not computed */
+	Crossing crossing[MOST_CROSSINGS]; uint32_t crossings;
 	uint64_t cycles;                                     /* simulated in all */
 } Table1;
 
@@ -93,9 +95,9 @@ static void simulate_cells(const Call *c, Table1 *t)
 }
 
 /* A cell that cannot be compiled is left out of the table, and said at its end. */
-static void best_take(Call *c, Table1 *t, uint32_t row, const EpochSpec *s)
+static void best_take(Call *c, BestTable *t, uint32_t row, const EpochSpec *s)
 {
-	t->best[row][s->o.sum] = s->e;
+	t->cell[row][s->o.sum] = s->e;
 	t->cycles += s->e.total;
 	if (s->why) {
 		Buf b = { .arena = &c->cx->scratch };
@@ -106,23 +108,23 @@ static void best_take(Call *c, Table1 *t, uint32_t row, const EpochSpec *s)
 }
 
 /* All ways of summing with so many processors together: they have most of their code in common. */
-static void simulate_best(Call *c, Table1 *t)
+void best_simulate(Call *c, const Plan *plan, BestTable *t)
 {
 	int chosen = call_options(c).sum;
-	for (; t->bests < BESTS && best_procs[t->bests] <= c->m->processors; t->bests++) {
+	for (; t->rows < BEST_ROWS && best_procs[t->rows] <= c->m->processors; t->rows++) {
 		EpochSpec s[SUMS];
 		uint32_t count = 0;
 		for (int sum = 0; sum < SUMS; sum++) {
 			if (c->sum && sum != chosen)
 				continue;
-			s[count] = epoch_spec(c, t->plan, NETTALK_CASES);
+			s[count] = epoch_spec(c, plan, NETTALK_CASES);
 			s[count].o.compiler = COMPILER_BEST;
-			s[count].o.procs = best_procs[t->bests];
+			s[count].o.procs = best_procs[t->rows];
 			s[count++].o.sum = sum;
 		}
 		epochs_apart(c->cx, s, count);
 		for (uint32_t i = 0; i < count; i++)
-			best_take(c, t, t->bests, &s[i]);
+			best_take(c, t, t->rows, &s[i]);
 	}
 }
 
@@ -139,6 +141,54 @@ static double mean_of(const Table1 *t)
 	for (uint32_t i = 0; i < CELLS; i++)
 		mcps[i] = t->sim[i].mcps;
 	return mean_error(t, mcps);
+}
+
+/* ---- table1 extended: what the update takes by every way of summing ---- */
+
+static int fastest(const Epoch *cell)
+{
+	int best = -1;
+	for (int sum = 0; sum < SUMS; sum++)
+		if (cell[sum].total && (best < 0 || cell[sum].total < cell[best].total))
+			best = sum;
+	return best;
+}
+
+static void extended_json(const Call *c, const Table1 *t)
+{
+	buf_puts(c->out, "\"extended\": {\"rows\": [");
+	for (uint32_t i = 0, shown = 0; i < t->best.rows * SUMS; i++) {
+		const Epoch *cell = t->best.cell[i / SUMS], *e = &cell[i % SUMS];
+		if (!e->total)
+			continue;
+		buf_printf(c->out, "%s{\"procs\": %u, \"sum\": \"%s\", \"mcps\": %.6g, \"update\": %" PRIu64 ", \"update_calls\": %"
+		           PRIu64 ", \"update_cycles_per_weight\": %.4f, \"best\": %s}", shown++ ? ", " : "", best_procs[i / SUMS],
+		           sum_names[i % SUMS], e->mcps, e->update, e->update_calls, (double)e->update / (double)t->plan->W,
+		           (int)(i % SUMS) == fastest(cell) ? "true" : "false");
+	}
+	buf_puts(c->out, "], \"crossovers\": ");
+	crossings_json(c, t->crossing, t->crossings);
+	buf_puts(c->out, "}, ");
+}
+
+static void extended_text(const Call *c, const Table1 *t)
+{
+	buf_printf(c->out, "\n%5s", "procs");
+	for (int sum = 0; sum < SUMS; sum++)
+		buf_printf(c->out, " %10s", sum_names[sum]);
+	buf_puts(c->out, "    (--compiler best, cycles of the update; *: the fastest)\n");
+	for (uint32_t i = 0; i < t->best.rows; i++) {
+		const Epoch *cell = t->best.cell[i];
+		buf_printf(c->out, "%5u", best_procs[i]);
+		for (int sum = 0; sum < SUMS; sum++) {
+			if (cell[sum].total)
+				buf_printf(c->out, " %9" PRIu64 "%c", cell[sum].update, sum == fastest(cell) ? '*' : ' ');
+			else
+				buf_printf(c->out, " %9s ", "-");
+		}
+		buf_puts(c->out, "\n");
+	}
+	crossings_text(c, t->crossing, t->crossings);
 }
 
 /* ---- table1 ---- */
@@ -158,16 +208,41 @@ static void table1_json(const Call *c, const Table1 *t)
 		           model_limit(t->plan, c->m, cell->procs), t->sim[i].total, cell->fitted ? "true" : "false");
 	}
 	buf_puts(c->out, "], \"best\": [");
-	for (uint32_t i = 0, shown = 0; i < t->bests * SUMS; i++) {
+	for (uint32_t i = 0, shown = 0; i < t->best.rows * SUMS; i++) {
 		uint32_t procs = best_procs[i / SUMS];
-		const Epoch *e = &t->best[i / SUMS][i % SUMS];
+		const Epoch *e = &t->best.cell[i / SUMS][i % SUMS];
 		if (!e->total)
 			continue;
 		buf_printf(c->out, "%s{\"procs\": %u, \"sum\": \"%s\", \"mcps\": %.6g, \"percent_of_limit\": %.2f, "
 		           "\"cycles\": %" PRIu64 "}", shown++ ? ", " : "", procs, sum_names[i % SUMS], e->mcps,
 		           100 * e->mcps / model_limit(t->plan, c->m, procs), e->total);
 	}
-	buf_printf(c->out, "], \"mean_abs_error_pct\": %.3f, ", mean_of(t));
+	buf_puts(c->out, "], ");
+	extended_json(c, t);
+	buf_printf(c->out, "\"mean_abs_error_pct\": %.3f, ", mean_of(t));
+}
+
+static void best_text(const Call *c, const Table1 *t)
+{
+	const BestTable *best = &t->best;
+	if (best->rows) {
+		buf_printf(c->out, "\n%5s", "procs");
+		for (int sum = 0; sum < SUMS; sum++)
+			buf_printf(c->out, " %10s     %%", sum_names[sum]);
+		buf_puts(c->out, "   limit    (--compiler best)\n");
+	}
+	for (uint32_t i = 0; i < best->rows; i++) {
+		double limit = model_limit(t->plan, c->m, best_procs[i]);
+		buf_printf(c->out, "%5u", best_procs[i]);
+		for (int sum = 0; sum < SUMS; sum++) {
+			const Epoch *e = &best->cell[i][sum];
+			if (e->total)
+				buf_printf(c->out, " %10.1f %5.1f", e->mcps, 100 * e->mcps / limit);
+			else
+				buf_printf(c->out, " %10s %5s", "-", "-");
+		}
+		buf_printf(c->out, " %7.0f\n", limit);
+	}
 }
 
 static void table1_text(const Call *c, const Table1 *t)
@@ -185,23 +260,9 @@ static void table1_text(const Call *c, const Table1 *t)
 		           model_limit(t->plan, c->m, cell->procs),
 		           remark(cell));
 	}
-	if (t->bests) {
-		buf_printf(c->out, "\n%5s", "procs");
-		for (int sum = 0; sum < SUMS; sum++)
-			buf_printf(c->out, " %10s     %%", sum_names[sum]);
-		buf_puts(c->out, "   limit    (--compiler best)\n");
-	}
-	for (uint32_t i = 0; i < t->bests; i++) {
-		double limit = model_limit(t->plan, c->m, best_procs[i]);
-		buf_printf(c->out, "%5u", best_procs[i]);
-		for (int sum = 0; sum < SUMS; sum++) {
-			if (t->best[i][sum].total)
-				buf_printf(c->out, " %10.1f %5.1f", t->best[i][sum].mcps, 100 * t->best[i][sum].mcps / limit);
-			else
-				buf_printf(c->out, " %10s %5s", "-", "-");
-		}
-		buf_printf(c->out, " %7.0f\n", limit);
-	}
+	best_text(c, t);
+	if (c->extended)
+		extended_text(c, t);
 	buf_printf(c->out, "\n# mean absolute error of the cells that nothing was fitted to, ring at 512 left out: %.1f %%\n",
 	           mean_of(t));
 	buf_puts(c->out, "# 1989: every cycle of the program that the authors describe; model: section 6.1, corrected\n"
@@ -216,9 +277,11 @@ void run_table1(Call *c)
 	t->plan = plan_open(c->cx, NULL);
 	simulate_cells(c, t);
 	if (best)
-		simulate_best(c, t);
+		best_simulate(c, t->plan, &t->best);
+	if (best && (c->extended || c->json))
+		t->crossings = crossings_find(c, t->plan, COMPILER_BEST, t->crossing);
 	(c->json ? table1_json : table1_text)(c, t);
-	report_end(c, t->cycles, 0);
+	report_end(c, t->cycles + t->best.cycles, 0);
 }
 
 /* ---- calibrate ---- */

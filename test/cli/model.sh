@@ -15,3 +15,10 @@ t gf11 sweep clock=0..1
 t gf11 table1 --machine gf11-356
 t gf11 efficiency --routines "$letters"
 t gf11 figures --out no-such-folder/figures
+# Ways of summing, and what features are worth: refusals, and one small report.
+printf 'base gf11\nprocessors 12 assumed\n' >dozen.machine
+t gf11 sums --net "$SOURCE_DIR/examples/encoder-8-3-8.topo" --procs 3,8 --compiler 1989 --machine dozen.machine
+t gf11 sums --compiler best --out x
+t gf11 evaluate "$SOURCE_DIR/examples/xor.topo" --cases 8 --compiler worst
+t gf11 evaluate "$SOURCE_DIR/examples/xor.topo" --procs 9999
+t gf11 table2 --extended
