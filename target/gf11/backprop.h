@@ -30,6 +30,7 @@ typedef struct BpOptions {
 	uint32_t update;          /* weights in an update call; 0: chosen by the compiler */
 	uint32_t threads;
 	const BpSequences *sequences; /* NULL: every case stands for itself */
+	struct Faults *faults;    /* NULL: none */
 	bool traced;
 	bool dry;                 /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
 	ScheduleCache *cache;     /* schedules shared with other programs of the same context; NULL: bp_new makes one of its own */

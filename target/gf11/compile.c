@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "backprop.h"
+#include "faults.h"
 
 const char *const sum_names[SUMS] = { "ring", "tree", "pipelined", "halving" };
 const char *const sigmoid_names[2] = { "table", "power2" };
@@ -270,10 +271,13 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 	b->c->dry = o->dry;
 	b->clear = bp_load(b, record_clear(b));
 	(b->best ? best_load : load_routines)(b);
+	b->p->dram_used = b->at.dram_end;
 	if (!o->dry)
 		memory_start(b);
 	if (b->o.sequences)
 		b->lanes = NEW(&cx->keep, b->at.slots / b->at.group, uint32_t);
+	if (o->faults)
+		faults_attach(o->faults, b->c);
 	b->result = arena_alloc(&cx->keep, (size_t)b->at.slots * b->o.procs, b->at.outputs * sizeof *b->result);
 	b->compile_seconds = seconds_now() - begun;
 	return b;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "execute.h"
+#include "faults.h"
 
 /* Calls put off.  A call takes dozens of microseconds, and what a block has in the cache is gone when the other blocks
  * have had their turn: it had better run many calls at once.  A NETtalk pass of 1989's compiler on 566 processors takes 93
@@ -21,6 +22,7 @@ enum { MOST_CALLS = 256, MOST_BASES = 256 };
 struct Queue {
 	bool open;
 	Call call[MOST_CALLS]; uint32_t calls;
+	uint32_t number[MOST_CALLS];      /* of their routines */
 	uint32_t *base;                   /* [MOST_CALLS * relocations] */
 };
 
@@ -65,7 +67,10 @@ uint32_t controller_load(Controller *c, const Routine *r)
 	c->cycles[c->routines] = routine_cycles(c->m, r);
 	c->routine[c->routines] = r;
 	c->lines += r->lines;
-	return c->routines++;
+	c->routines++;
+	if (c->faults)
+		faults_loaded(c, c->routines - 1);
+	return c->routines - 1;
 }
 
 void controller_base(Controller *c, uint32_t n, uint32_t address)
@@ -76,33 +81,40 @@ void controller_base(Controller *c, uint32_t n, uint32_t address)
 	c->base[n] = address;
 }
 
-static void run_queue(Controller *c)
+void controller_run_queue(Controller *c)
 {
-	if (c->queue->calls)
-		execute_calls(c->p, c->queue->call, c->queue->calls);
-	c->queue->calls = 0;
+	struct Queue *q = c->queue;
+	if (q->calls)
+		execute_calls(c->p, q->call, q->calls);
+	for (uint32_t i = 0; i < q->calls && c->faults; i++)
+		faults_after(c->faults, c, q->number[i], q->call[i].base);
+	q->calls = 0;
 }
 
 void controller_put_off(Controller *c, bool calls)
 {
-	run_queue(c);
+	controller_run_queue(c);
 	c->queue->open = calls;
 }
 
 /* Blocks meet in a transfer: a call that has one does not wait. */
-static void execute_soon(Controller *c, const Prepared *r)
+void controller_soon(Controller *c, uint32_t routine)
 {
 	struct Queue *q = c->queue;
+	const Prepared *r = c->prepared[routine];
 	Call call = execute_call(r, c->base);
 	if (!q->open || call.s->transfers) {
-		run_queue(c);
+		controller_run_queue(c);
 		execute_fast(c->p, r, c->base);
+		if (c->faults)
+			faults_after(c->faults, c, routine, c->base);
 		return;
 	}
 	if (q->calls == MOST_CALLS)
-		run_queue(c);
+		controller_run_queue(c);
 	size_t bases = (size_t)c->m->relocations;
 	call.base = memcpy(q->base + q->calls * bases, c->base, bases * sizeof *c->base);
+	q->number[q->calls] = routine;
 	q->call[q->calls++] = call;
 }
 
@@ -111,11 +123,15 @@ static void execute(Controller *c, uint32_t routine)
 	char why[200];
 	if (execute_refuses(c->p, c->prepared[routine], c->base, why, sizeof why))
 		fail(c->cx, MP_BAD_INPUT, "set the relocation register to another address before the call", "%s", why);
-	if (!c->traced) {
-		execute_soon(c, c->prepared[routine]);
+	if (c->faults) {
+		faults_call(c->faults, c, routine);
 		return;
 	}
-	run_queue(c);
+	if (!c->traced) {
+		controller_soon(c, routine);
+		return;
+	}
+	controller_run_queue(c);
 	execute_traced(c->p, c->routine[routine], c->base, c->trace, c->trace_user);
 }
 
@@ -143,7 +159,7 @@ static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t ad
 		fail(c->cx, MP_BAD_INPUT, "use less memory, or a machine file with more",
 		     "the host asks for words %u to %llu of the %llu of %s", addr, (unsigned long long)end - 1,
 		     (unsigned long long)words, dram ? "DRAM" : "SRAM");
-	run_queue(c);
+	controller_run_queue(c);
 	c->account.host_words += count;
 	c->account.host_seconds += 1e-6 * c->m->host_word * count;
 	return (dram ? c->p->dram : c->p->sram) + (size_t)addr * c->p->lanes + proc;
@@ -154,6 +170,8 @@ void host_write(Controller *c, uint32_t proc, bool dram, uint32_t addr, const Ce
 	uint32_t *at = host_words(c, proc, dram, addr, count);
 	for (uint32_t i = 0; i < count && !c->dry; i++)
 		at[(size_t)i * c->p->lanes] = w[i].u;
+	if (c->faults && !c->dry)
+		faults_settle_words(c->faults, c->p, dram, addr, count);
 }
 
 void host_read(Controller *c, uint32_t proc, bool dram, uint32_t addr, Cell *w, uint32_t count)

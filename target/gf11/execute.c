@@ -10,6 +10,7 @@
 
 #include "cell.h"
 #include "execute.h"
+#include "faults.h"
 
 /* ---- processors ------------------------------------------------------------------------------------------------ */
 
@@ -305,6 +306,8 @@ typedef struct Flight { const Micro *micro; uint64_t done; uint32_t row, second;
 typedef struct Trace {
 	Processors *p;
 	const uint32_t *base;
+	const Meddler *w;                              /* NULL: nobody meddles */
+	uint64_t now;
 	Flight flight[UNITS * 1024]; uint32_t flights; /* in order of issue */
 	uint64_t busy[(1 << 16) / 64];                 /* working slots in use, from the first */
 } Trace;
@@ -332,33 +335,66 @@ static void row_give(Trace *t, uint32_t row)
 	t->busy[i / 64] &= ~((uint64_t)1 << i % 64);
 }
 
-static uint32_t *memory_at(const Trace *t, bool far, Addr a, uint32_t index, uint32_t proc)
+static uint32_t address_of(const Trace *t, bool far, Addr a)
 {
-	const Processors *p = t->p;
-	uint32_t at = base_value(t->base, a.base) + a.off + index;
-	assert(at < (uint64_t)(far ? p->m->dram : p->m->sram));
-	return (far ? p->dram : p->sram) + (size_t)at * p->lanes + proc;
+	uint32_t at = base_value(t->base, a.base) + a.off;
+	assert(at < (uint64_t)(far ? t->p->m->dram : t->p->m->sram));
+	(void)far;
+	return at;
 }
 
-static uint32_t *own_word(const Trace *t, Addr a, uint32_t index, uint32_t proc)
+static uint32_t own_address(const Trace *t, Addr a, uint32_t index)
 {
-	const Processors *p = t->p;
-	uint32_t at = (base_value(t->base, a.base) + a.off + index) % (uint32_t)p->m->sram;
-	return p->sram + (size_t)at * p->lanes + proc;
+	return (base_value(t->base, a.base) + a.off + index) % (uint32_t)t->p->m->sram;
 }
 
-/* Words go through the crossbars as they are set; those that meet a broken part are lost. */
+static uint32_t *memory_at(const Trace *t, bool far, uint32_t at, uint32_t proc)
+{
+	return (far ? t->p->dram : t->p->sram) + (size_t)at * t->p->lanes + proc;
+}
+
+static bool watched(const Trace *t, uint32_t proc)
+{
+	return t->w && t->w->watched[proc];
+}
+
+/* Where the word of a processor comes out, and whether the way there is whole. */
+static uint32_t send_to(const Trace *t, const Setting *set, uint32_t proc, bool *wrong)
+{
+	const Processors *p = t->p;
+	uint32_t port = p->port[proc], to = switch_follow(p->sw, set, port), really = to;
+	if (to != NO_ROUTE && t->w && t->w->arrives)
+		really = t->w->arrives(t->w->user, proc, t->now, to);
+	*wrong = really != to;
+	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || (!*wrong && !switch_carries(p->sw, set, port)))
+		return NO_ROUTE;
+	return p->at_port[really];
+}
+
+/* Words go through the crossbars as they are set; those that meet a broken part are lost.  One that goes astray takes the place
+ * of the one that should have come there. */
 static void send(const Trace *t, const Micro *u, uint32_t row)
 {
 	const Processors *p = t->p;
 	const Setting *set = &p->sw->setting[u->k.u];
+	uint16_t stray[MAX_CROSSBAR * MAX_CROSSBAR][2];
+	uint32_t strays = 0;
 	for (uint32_t proc = 0; proc < p->procs; proc++)
 		*word_at(p, row, proc) = 0;
 	for (uint32_t proc = 0; proc < p->procs; proc++) {
-		uint32_t port = switch_follow(p->sw, set, p->port[proc]), to = port == NO_ROUTE ? NO_ROUTE : p->at_port[port];
-		if (to != NO_ROUTE && !(p->mute && p->mute[proc]) && switch_carries(p->sw, set, p->port[proc]))
+		bool wrong;
+		uint32_t to = send_to(t, set, proc, &wrong);
+		if (to == NO_ROUTE)
+			continue;
+		if (wrong) {
+			stray[strays][0] = (uint16_t)proc;
+			stray[strays++][1] = (uint16_t)to;
+		} else {
 			*word_at(p, row, to) = *word_at(p, u->a, proc);
+		}
 	}
+	for (uint32_t i = 0; i < strays; i++)
+		*word_at(p, row, stray[i][1]) = *word_at(p, u->a, stray[i][0]);
 }
 
 /* What the operation reads when it is issued, and makes of it. */
@@ -371,60 +407,87 @@ static void issue_one(Trace *t, const Micro *u, Flight *f, uint32_t proc)
 	Cell b = { .u = uses & USES_B ? *word_at(p, u->b, proc) : 0 };
 	bool cc = uses & READS_CC && *word_at(p, (uint32_t)p->m->registers + u->cc, proc);
 	switch (ops[u->op].form) {
-	case FORM_LOAD: case FORM_FLUSH: *out = *memory_at(t, false, u->mem, 0, proc); break;
-	case FORM_FETCH: *out = *memory_at(t, true, u->far, 0, proc); break;
-	case FORM_LOOKUP: *out = *own_word(t, u->mem, a.u, proc); break;
+	case FORM_LOAD: case FORM_FLUSH: *out = *memory_at(t, false, address_of(t, false, u->mem), proc); break;
+	case FORM_FETCH: *out = *memory_at(t, true, address_of(t, true, u->far), proc); break;
+	case FORM_LOOKUP: *out = *memory_at(t, false, own_address(t, u->mem, a.u), proc); break;
 	default: *out = op_value(u->op, a, b, cc, u->k).u;
 	}
+	if (ops[u->op].unit == UNIT_ALU && watched(t, proc))
+		*out = t->w->result(t->w->user, proc, u, t->now, *out);
 	if (f->second != NONE)
 		*word_at(p, f->second, proc) = ops[u->op].form == FORM_PUT ? b.u : cc;
 }
 
-static void arrive_one(const Trace *t, const Flight *f, uint32_t proc)
+/* Where a result goes: a register, a condition code (place -1) or a word of memory. */
+typedef struct Goal { int place; uint32_t addr; uint32_t *word; } Goal;
+
+static Goal goal_of(const Trace *t, const Micro *u, uint32_t index, uint32_t proc)
 {
-	const Micro *u = f->micro;
-	const Processors *p = t->p;
-	uint32_t word = *word_at(p, f->row, proc);
-	uint32_t second = f->second != NONE ? *word_at(p, f->second, proc) : 0;
+	uint32_t at = u->dst;
 	switch (ops[u->op].form) {
-	case FORM_STORE: case FORM_FETCH: *memory_at(t, false, u->mem, 0, proc) = word; break;
-	case FORM_FLUSH: *memory_at(t, true, u->far, 0, proc) = word; break;
-	case FORM_PUT: *own_word(t, u->mem, second, proc) = word; break;
-	case FORM_CMP: *word_at(p, (uint32_t)p->m->registers + u->cc, proc) = word; break;
-	case FORM_MASKED:
-		if (second)
-			*word_at(p, u->dst, proc) = word;
-		break;
-	default: *word_at(p, u->dst, proc) = word;
+	case FORM_STORE: case FORM_FETCH:
+		at = address_of(t, false, u->mem);
+		return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
+	case FORM_PUT:
+		at = own_address(t, u->mem, index);
+		return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
+	case FORM_FLUSH:
+		at = address_of(t, true, u->far);
+		return (Goal){ IN_DRAM, at, memory_at(t, true, at, proc) };
+	case FORM_CMP:
+		return (Goal){ -1, u->cc, word_at(t->p, (uint32_t)t->p->m->registers + u->cc, proc) };
+	default:
+		return (Goal){ IN_REG, at, word_at(t->p, at, proc) };
 	}
 }
 
-static void issue(Trace *t, const Micro *u, uint64_t now)
+static void arrive_one(const Trace *t, const Flight *f, uint32_t proc)
+{
+	uint32_t word = *word_at(t->p, f->row, proc);
+	uint32_t second = f->second != NONE ? *word_at(t->p, f->second, proc) : 0;
+	if (ops[f->micro->op].form == FORM_MASKED && !second)
+		return;
+	Goal g = goal_of(t, f->micro, second, proc);
+	*g.word = watched(t, proc) ? t->w->write(t->w->user, proc, g.place, g.addr, t->now, word) : word;
+}
+
+/* All processors, or those that somebody asked for. */
+static uint32_t runs(const Trace *t)
+{
+	return t->w && t->w->proc ? t->w->procs : t->p->procs;
+}
+
+static uint32_t run_proc(const Trace *t, uint32_t i)
+{
+	return t->w && t->w->proc ? t->w->proc[i] : i;
+}
+
+static void issue(Trace *t, const Micro *u)
 {
 	int form = ops[u->op].form;
 	assert(t->flights < COUNT(t->flight));
 	Flight *f = &t->flight[t->flights++];
-	*f = (Flight){ u, now + (uint64_t)op_latency(t->p->m, u->op), row_take(t), NONE };
+	*f = (Flight){ u, t->now + (uint64_t)op_latency(t->p->m, u->op), row_take(t), NONE };
 	if (form == FORM_PUT || form == FORM_MASKED)
 		f->second = row_take(t);
 	if (form == FORM_XFER)
 		send(t, u, f->row);
 	else
-		for (uint32_t proc = 0; proc < t->p->procs; proc++)
-			issue_one(t, u, f, proc);
+		for (uint32_t i = 0; i < runs(t); i++)
+			issue_one(t, u, f, run_proc(t, i));
 }
 
-static void arrive(Trace *t, uint64_t now)
+static void arrive(Trace *t)
 {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < t->flights; i++) {
 		Flight f = t->flight[i];
-		if (f.done != now) {
+		if (f.done != t->now) {
 			t->flight[kept++] = f;
 			continue;
 		}
-		for (uint32_t proc = 0; proc < t->p->procs; proc++)
-			arrive_one(t, &f, proc);
+		for (uint32_t k = 0; k < runs(t); k++)
+			arrive_one(t, &f, run_proc(t, k));
 		row_give(t, f.row);
 		if (f.second != NONE)
 			row_give(t, f.second);
@@ -432,20 +495,27 @@ static void arrive(Trace *t, uint64_t now)
 	t->flights = kept;
 }
 
-void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user)
+void execute_meddled(Processors *p, const Routine *r, const uint32_t *base, const Meddler *w, TraceFn *fn, void *user)
 {
-	Trace t = { .p = p, .base = base };
-	for (uint64_t now = 0; now < r->lines || t.flights; now++) {
-		arrive(&t, now);
-		for (uint32_t unit = 0; unit < UNITS && now < r->lines; unit++) {
-			const Micro *u = &r->line[now].slot[unit];
+	Trace t = { .p = p, .base = base, .w = w };
+	for (; t.now < r->lines || t.flights; t.now++) {
+		arrive(&t);
+		if (w)
+			w->cycle(w->user, t.now);
+		for (uint32_t unit = 0; unit < UNITS && t.now < r->lines; unit++) {
+			const Micro *u = &r->line[t.now].slot[unit];
 			if (u->op == GOP_NONE)
 				continue;
-			issue(&t, u, now);
+			issue(&t, u);
 			if (fn)
-				fn(user, &(TraceEvent){ now, unit, u, now + (uint64_t)op_latency(p->m, u->op) });
+				fn(user, &(TraceEvent){ t.now, unit, u, t.now + (uint64_t)op_latency(p->m, u->op) });
 		}
 	}
+}
+
+void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user)
+{
+	execute_meddled(p, r, base, NULL, fn, user);
 }
 
 /* ---- bench ----------------------------------------------------------------------------------------------------- */

@@ -138,6 +138,8 @@ typedef struct Call { const Prepared *r; const Sequence *s; const uint32_t *base
 Call execute_call(const Prepared *r, const uint32_t *base);  /* with the sequence that is right for these registers */
 /* Calls without transfers, one after the other; a block runs all of them while its memory is in the cache. */
 void execute_calls(Processors *p, const Call *call, uint32_t count);
+void controller_run_queue(Controller *c);                    /* control.c: calls put off are done */
+void controller_soon(Controller *c, uint32_t routine);       /* control.c: done, or put off if that may be */
 void execute_with(Processors *p, const Sequence *s, const Prepared *r, const uint32_t *base, uint32_t kernel);
 
 #endif

@@ -231,6 +231,8 @@ Setting setting_new(Arena *a, const Switch *s);
  * dead parts make it impossible, with the reason in *why, until the next call.  No allocation. */
 bool switch_route(const Switch *s, const uint16_t *to, Setting *out, const char **why);
 bool switch_carries(const Switch *s, const Setting *set, uint32_t port); /* nothing on its word's way is broken */
+typedef struct Path { uint32_t from, to, box[3]; } Path;     /* of a word: its ports, its crossbar in each stage (a ring: none) */
+Path switch_path(const Switch *s, const Setting *set, uint32_t port); /* to NO_ROUTE: it has none */
 bool switch_verify(const Switch *s, const uint16_t *to, const Setting *set); /* pushes a token through every crossbar */
 uint32_t switch_follow(const Switch *s, const Setting *set, uint32_t port);  /* where its word comes out, or NO_ROUTE */
 uint32_t switch_store(Ctx *cx, Switch *s, const uint16_t *to);  /* routes and keeps; the configuration's number */
@@ -261,6 +263,7 @@ struct Processors {
 	uint32_t procs, lanes;                               /* lanes: procs rounded up to an odd multiple of 64 */
 	uint32_t *sram, *dram;                               /* dram pages come when touched */
 	uint32_t *reg;                                       /* registers, condition codes (0 or 1) and more rows: of each block (execute.h) */
+	uint32_t dram_used;                                  /* first word of DRAM that nobody uses; 0: it is not known */
 	uint32_t blocks, slots;                              /* blocks that hold processors; rows in a block */
 	uint32_t threads;
 	struct Pool *pool;
@@ -281,6 +284,18 @@ void execute_fast(Processors *p, const Prepared *r, const uint32_t *base); /* ba
 typedef struct TraceEvent { uint64_t cycle; uint32_t unit; const Micro *micro; uint64_t done; } TraceEvent;
 typedef void TraceFn(void *user, const TraceEvent *e);
 void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user);
+/* The same with somebody who meddles.  `now` is a cycle of the routine. */
+typedef struct Meddler {
+	const uint16_t *proc; uint32_t procs;                /* only these are run; NULL: all.  Transfers need all */
+	const uint8_t *watched;                              /* [procs of the program] result and write are called for these */
+	void *user;
+	void (*cycle)(void *user, uint64_t now);             /* results have arrived, nothing is issued yet */
+	uint32_t (*result)(void *user, uint32_t proc, const Micro *u, uint64_t now, uint32_t word); /* of the ALU, at its issue */
+	/* A word on its way to a place (IN_..., in faults.h), or a condition code: place is -1. */
+	uint32_t (*write)(void *user, uint32_t proc, int place, uint32_t addr, uint64_t now, uint32_t word);
+	uint32_t (*arrives)(void *user, uint32_t proc, uint64_t now, uint32_t port); /* a word sent to `port`: where it really comes */
+} Meddler;
+void execute_meddled(Processors *p, const Routine *r, const uint32_t *base, const Meddler *w, TraceFn *fn, void *user);
 uint32_t routine_spill_low(const Machine *m, const Routine *r); /* first word of SRAM that is for spilled ones; m->sram: none is */
 uint32_t routine_cycles(const Machine *m, const Routine *r);  /* until the last result is there */
 /* Processor-cycles per second of a routine called again and again for so long: that of the best tenth. */
@@ -306,6 +321,8 @@ typedef struct Controller {
 	bool dry;                                            /* set before anything is loaded: calls are counted, not executed */
 	TraceFn *trace; void *trace_user;
 	struct Queue *queue;                                 /* calls that are put off */
+	struct Faults *faults;                               /* NULL: none; faults_attach sets it */
+	struct FaultRun *fault_run;                          /* fault_call.c's own */
 	Account account;
 } Controller;
 Controller *controller_new(Ctx *cx, Processors *p);

@@ -11,7 +11,7 @@
 #include "commands.h"
 
 enum { STREAM_RUN = 80, MOST_PROCESSORS = 4096, BASES = 256 };
-enum { IN_SRAM, IN_DRAM, MEMORIES };
+enum { OF_SRAM, OF_DRAM, MEMORIES };
 enum { INDICES = 64 };                                       /* look-ups and puts go to so many words */
 
 /* How many words a routine can reach behind each relocation register. */
@@ -53,7 +53,7 @@ static void switch_set(Runner *w, const Routine *r)
 static void reach_add(Reach *reach, const Micro *u)
 {
 	const FormInfo *f = &forms[ops[u->op].form];
-	uint64_t *s = &reach->words[IN_SRAM][u->mem.base], *d = &reach->words[IN_DRAM][u->far.base];
+	uint64_t *s = &reach->words[OF_SRAM][u->mem.base], *d = &reach->words[OF_DRAM][u->far.base];
 	uint64_t last = (uint64_t)u->mem.off + (f->touch[0].indexed || f->touch[1].indexed ? INDICES - 1 : 0);
 	if (f->uses & USES_MEM && last >= *s)
 		*s = last + 1;
@@ -78,8 +78,8 @@ static void reach_of(Reach *reach, const Runner *w, const Routine *r)
 static void regions_place(Runner *w, Controller *c, const Reach *reach)
 {
 	uint64_t banks = (uint64_t)w->m->dram_banks, size[MEMORIES] = { (uint64_t)w->m->sram, (uint64_t)w->m->dram };
-	w->end[IN_SRAM] = reach->words[IN_SRAM][0] > TABLE_WORDS ? reach->words[IN_SRAM][0] : TABLE_WORDS;
-	w->end[IN_DRAM] = reach->words[IN_DRAM][0];
+	w->end[OF_SRAM] = reach->words[OF_SRAM][0] > TABLE_WORDS ? reach->words[OF_SRAM][0] : TABLE_WORDS;
+	w->end[OF_DRAM] = reach->words[OF_DRAM][0];
 	for (uint32_t n = 1; n < BASES; n++) {
 		uint64_t at = 0;
 		for (int k = 0; k < MEMORIES; k++)
@@ -173,7 +173,7 @@ Controller *runner_load(Runner *w, const Routine *r)
 static Cell data_word(const Runner *w, int memory, uint64_t at, uint32_t proc)
 {
 	uint64_t number = at * MOST_PROCESSORS + proc;
-	if (memory == IN_SRAM && w->index[at])
+	if (memory == OF_SRAM && w->index[at])
 		return (Cell){ .u = (uint32_t)random_below(0, STREAM_RUN, number, INDICES) };
 	return (Cell){ .f = (float)(2 * random_unit((uint64_t)memory, STREAM_RUN, number) - 1) };
 }
@@ -184,20 +184,20 @@ static void words_write(const Runner *w, Controller *c, int memory, uint64_t fro
 	for (uint32_t proc = 0; proc < w->p->procs && count; proc++) {
 		for (uint32_t i = 0; i < count; i++)
 			word[i] = data_word(w, memory, from + i, proc);
-		host_write(c, proc, memory == IN_DRAM, (uint32_t)from, word, count);
+		host_write(c, proc, memory == OF_DRAM, (uint32_t)from, word, count);
 	}
 }
 
 void runner_fill(const Runner *w, Controller *c)
 {
-	uint64_t most = w->end[IN_SRAM] > w->end[IN_DRAM] ? w->end[IN_SRAM] : w->end[IN_DRAM];
+	uint64_t most = w->end[OF_SRAM] > w->end[OF_DRAM] ? w->end[OF_SRAM] : w->end[OF_DRAM];
 	uint32_t tables = w->m->sram < TABLE_WORDS ? (uint32_t)w->m->sram : TABLE_WORDS;
 	Cell *word = NEW(&w->cx->scratch, most > TABLE_WORDS ? most : TABLE_WORDS, Cell);
 	tables_fill(word);
 	for (uint32_t proc = 0; proc < w->p->procs; proc++)
 		host_write(c, proc, false, 0, word, tables);
-	words_write(w, c, IN_SRAM, TABLE_WORDS, word);
-	words_write(w, c, IN_DRAM, 0, word);
+	words_write(w, c, OF_SRAM, TABLE_WORDS, word);
+	words_write(w, c, OF_DRAM, 0, word);
 }
 
 uint64_t runner_checksum(const Runner *w)
@@ -205,7 +205,7 @@ uint64_t runner_checksum(const Runner *w)
 	uint64_t h = 0;
 	for (uint64_t i = 0; i < w->result; i++)
 		h = XXH3_64bits_withSeed(w->p->sram + i * w->p->lanes, w->p->procs * sizeof(uint32_t), h);
-	for (uint64_t i = 0; i < w->end[IN_DRAM]; i++)
+	for (uint64_t i = 0; i < w->end[OF_DRAM]; i++)
 		h = XXH3_64bits_withSeed(w->p->dram + i * w->p->lanes, w->p->procs * sizeof(uint32_t), h);
 	return h;
 }

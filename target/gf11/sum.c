@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "faults.h"
 #include "sum.h"
 
 static_assert((int)TABLE_CONSTANT + (int)CONSTANTS <= (int)SUM_WORDS_AT, "words of the tables and of the update meet");
@@ -222,6 +223,8 @@ void sum_compile(Bp *b)
 		configure_buddies(b, s);
 	methods[s->sum].compile(b);
 	factors_write(b);
+	if (b->c->faults && !b->o.dry)
+		faults_settle(b->c->faults, b->p);
 }
 
 uint32_t sum_steps(int sum, uint32_t procs)

@@ -377,6 +377,14 @@ uint32_t switch_follow(const Switch *s, const Setting *set, uint32_t port)
 	return b < n ? o * n + b : NO_ROUTE;
 }
 
+Path switch_path(const Switch *s, const Setting *set, uint32_t port)
+{
+	uint32_t to = switch_follow(s, set, port);
+	if (to == NO_ROUTE || s->m->ring_only)
+		return (Path){ .from = port, .to = to };
+	return (Path){ port, to, { port / s->n, set->in[port], to / s->n } };
+}
+
 static bool is_broken(const uint8_t *part, uint32_t i)
 {
 	return part && part[i];
@@ -386,16 +394,17 @@ bool switch_carries(const Switch *s, const Setting *set, uint32_t port)
 {
 	const Dead *b = &s->broken;
 	bool whole = !b->port && !b->crossbar[INPUT] && !b->crossbar[MIDDLE] && !b->crossbar[OUTPUT] && !b->link[0] && !b->link[1];
-	uint32_t n = s->n, to = whole ? NO_ROUTE : switch_follow(s, set, port);
-	if (to == NO_ROUTE)
+	Path p = { .to = NO_ROUTE };
+	if (!whole)
+		p = switch_path(s, set, port);
+	if (p.to == NO_ROUTE)
 		return true;
-	if (is_broken(b->port, port) || is_broken(b->port, to))
-		return false;
-	if (s->m->ring_only)
-		return true;
-	uint32_t i = port / n, m = set->in[port], o = to / n;
-	return !is_broken(b->crossbar[INPUT], i) && !is_broken(b->link[0], i * n + m) && !is_broken(b->crossbar[MIDDLE], m)
-	       && !is_broken(b->link[1], m * n + o) && !is_broken(b->crossbar[OUTPUT], o);
+	bool carries = !is_broken(b->port, p.from) && !is_broken(b->port, p.to);
+	for (int stage = 0; stage < 3 && !s->m->ring_only; stage++)
+		carries &= !is_broken(b->crossbar[stage], p.box[stage]);
+	for (int stage = 0; stage < 2 && !s->m->ring_only; stage++)
+		carries &= !is_broken(b->link[stage], p.box[stage] * s->n + p.box[stage + 1]);
+	return carries;
 }
 
 enum { NO_TOKEN = 0xFFFF };

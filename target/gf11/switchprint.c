@@ -7,16 +7,13 @@
  * but never meet. */
 #include <stdio.h>
 
-#include "gf11.h"
+#include "scan.h"
 
 enum { DRAWN = 8, GAP = 2 * DRAWN + 3, ROWS = 2 * MAX_CROSSBAR };
 enum { UP = 1, DOWN = 2, LEFT = 4, RIGHT = 8 };
 static const char *const strokes[16] = {
 	" ", "╵", "╷", "│", "╴", "╯", "╮", "┤", "╶", "╰", "╭", "├", "─", "┴", "┬", "┼"
 };
-static const char *const stage_names[3] = { "input", "middle", "output" };
-
-typedef struct Path { uint32_t from, to, box[3]; } Path;     /* a route: its ports, its crossbar in each stage */
 
 typedef struct Picture {
 	uint32_t n, paths;
@@ -25,12 +22,6 @@ typedef struct Picture {
 	uint8_t gap[2][ROWS][GAP];                           /* strokes between the stages */
 } Picture;
 
-static Path path_of(const Switch *s, const Setting *set, uint32_t port)
-{
-	uint32_t to = switch_follow(s, set, port);
-	return (Path){ port, to, { port / s->n, set->in[port], to / s->n } };
-}
-
 static uint32_t count_through(const Switch *s, const uint16_t *to, const Setting *set,
                               uint32_t through[3][MAX_CROSSBAR])
 {
@@ -38,7 +29,7 @@ static uint32_t count_through(const Switch *s, const uint16_t *to, const Setting
 	for (uint32_t p = 0; p < s->ports; p++) {
 		if (to[p] == NO_ROUTE)
 			continue;
-		Path path = path_of(s, set, p);
+		Path path = switch_path(s, set, p);
 		routes++;
 		for (int stage = 0; stage < 3; stage++)
 			through[stage][path.box[stage]]++;
@@ -65,7 +56,7 @@ static void choose_paths(Picture *pic, const Switch *s, const uint16_t *to, cons
 		for (uint32_t p = i * s->n; p < (i + 1) * s->n && p < s->ports; p++) {
 			if (to[p] == NO_ROUTE)
 				continue;
-			Path path = path_of(s, set, p);
+			Path path = switch_path(s, set, p);
 			if (shares_box(pic, &path))
 				continue;
 			pic->path[pic->paths++] = path;
