@@ -300,6 +300,17 @@ static void restarts_table(const mp_restarts *m)
 		printf("best seed %llu\n\n", (unsigned long long)m->seed[m->best].seed);
 }
 
+/* What the target alone reports, which is JSON, in words. */
+static void figures_line(const char *figures)
+{
+	if (!figures || !*figures)
+		return;
+	for (; *figures; figures++)
+		if (*figures != '"' && *figures != ':')
+			putchar(*figures);
+	putchar('\n');
+}
+
 static void result_table(const Train *t, const mp_report *r)
 {
 	const mp_restarts *m = mp_run_get_restarts(t->s.run);
@@ -320,6 +331,7 @@ static void result_table(const Train *t, const mp_report *r)
 	printf("trained for %s at %s MCPS\n", word_time(r->seconds).s, word_real(r->mcps).s);
 	if (r->simulated_seconds > 0)
 		printf("%s of simulated time at %s MCPS\n", word_time(r->simulated_seconds).s, word_real(r->simulated_mcps).s);
+	figures_line(mp_run_get_figures(t->s.run));
 	if (r->fingerprint)
 		printf("fingerprint %s\n", r->fingerprint);
 	if (t->saved)

@@ -185,6 +185,45 @@ static Data *make_temporal_xor(Ctx *cx, const Request *q)
 	return d;
 }
 
+/* Elman (1990): consonants by chance, each with its vowel as often as it takes, "diibaguuubadii"; a letter is six
+ * features, of which the next letter's are asked for.  After a vowel that ends its syllable a consonant comes; which one
+ * is not known, so the two features by which they differ have no target. */
+enum { FEATURES = 6, SYLLABLES = 3, VOWELS_MOST = 3 };
+static const float letter_features[][FEATURES] = {            /* consonant, vowel, interrupted, high, back, voiced */
+	{ 1, 0, 1, 0, 0, 1 }, { 1, 0, 1, 1, 0, 1 }, { 1, 0, 1, 0, 1, 1 },  /* b, d, g */
+	{ 0, 1, 0, 0, 1, 1 }, { 0, 1, 0, 1, 0, 1 }, { 0, 1, 0, 1, 1, 1 },  /* a, i, u */
+	{ 1, 0, 1, NAN, NAN, 1 },                                          /* some consonant */
+};
+static const char letter_names[] = "bdgaiu";
+
+static Data *make_letter_sequences(Ctx *cx, const Request *q)
+{
+	enum { SEQUENCES = 64, FEWEST = 4, MOST = 16, ANY = 2 * SYLLABLES };
+	float *x, *y;
+	uint64_t draws = 0, cases = 0;
+	Data *d = data_new(cx, SEQUENCES * MOST * (1 + VOWELS_MOST), FEATURES, FEATURES, &x, &y);
+	uint64_t *seq = NEW(&cx->keep, SEQUENCES + 1, uint64_t);
+	Text *names = NEW(&cx->keep, d->cases, Text);
+	for (uint32_t i = 0; i < SEQUENCES; i++) {
+		uint64_t syllables = FEWEST + random_below(q->seed, STREAM_DATA, draws++, MOST - FEWEST + 1);
+		for (uint64_t k = 0; k < syllables; k++) {
+			uint32_t which = (uint32_t)random_below(q->seed, STREAM_DATA, draws++, SYLLABLES), vowels = which + 1;
+			for (uint32_t j = 0; j <= vowels; j++, cases++) {
+				uint32_t letter = j ? SYLLABLES + which : which, next = j < vowels ? SYLLABLES + which : ANY;
+				memcpy(x + cases * FEATURES, letter_features[letter], sizeof letter_features[letter]);
+				memcpy(y + cases * FEATURES, letter_features[next], sizeof letter_features[next]);
+				names[cases] = (Text){ letter_names + letter, 1 };
+			}
+		}
+		seq[i + 1] = cases;
+	}
+	d->cases = cases;
+	d->seq = seq;
+	d->sequences = SEQUENCES;
+	d->names = names;
+	return d;
+}
+
 static Data *make_letter_words(Ctx *cx, const Request *q)
 {
 	return make_letters(cx, q->seed);
@@ -200,6 +239,7 @@ static const Generator generators[] = {
 	{ "letters", "letters", NO_NUMBER, 0, 0, make_letter_words },
 	{ "reber", "reber", NO_NUMBER, 0, 0, make_reber },
 	{ "temporal-xor", "temporal-xor", NO_NUMBER, 0, 0, make_temporal_xor },
+	{ "letter-sequences", "letter-sequences", NO_NUMBER, 0, 0, make_letter_sequences },
 };
 
 /* A whole number at *p, which moves behind it; 0 if there is none or it is far too large. */

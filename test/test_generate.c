@@ -176,6 +176,33 @@ static void temporal_xor(void **state)
 	ctx_free(&cx);
 }
 
+/* What the letters spell, syllable by syllable, and whether each knows the next one. */
+static void letter_sequences(void **state)
+{
+	(void)state;
+	static const char *const spelt[] = { "ba", "dii", "guuu" };
+	Ctx cx;
+	Data *d = make(&cx, "letter-sequences");
+	assert_int_equal(d->inputs, 6);
+	assert_int_equal(d->targets, 6);
+	for (uint64_t s = 0; s < d->sequences; s++)
+		for (uint64_t i = d->seq[s]; i < d->seq[s + 1];) {
+			const char *syllable = spelt[strchr("bdg", d->names[i].s[0]) - "bdg"];
+			for (; *syllable; syllable++, i++) {
+				float x[6], y[6];
+				assert_true(i < d->seq[s + 1] && d->names[i].s[0] == *syllable);
+				data_x(d, i, x);
+				assert_true(x[0] == !strchr("aiu", *syllable) && x[1] == !x[0]);
+				data_y(d, i, y);
+				if (syllable[1])
+					data_x(d, i + 1, x);
+				for (int k = 0; k < 6; k++)
+					assert_true(syllable[1] ? y[k] == x[k] : k == 3 || k == 4 ? isnan(y[k]) : y[k] == (k != 1));
+			}
+		}
+	ctx_free(&cx);
+}
+
 static Text word_of(Text name)
 {
 	while (name.s[name.len - 1] != '/')
@@ -262,6 +289,7 @@ static void random_sets_are_fixed(void **state)
 	const struct { const char *spec; uint64_t fingerprint; } sets[] = {
 		{ "letters", 0x1fd7828de382de41 }, { "reber", 0xaa29cda7847e54cd },
 		{ "temporal-xor", 0xff2502b8614139ad }, { "spirals", 0x61b461d400ac3ce6 },
+		{ "letter-sequences", 0x562fe4f5ce6e1193 },
 	};
 	for (size_t i = 0; i < COUNT(sets); i++) {
 		Ctx cx;
@@ -307,6 +335,7 @@ int main(void)
 		cmocka_unit_test(spirals),
 		cmocka_unit_test(reber),
 		cmocka_unit_test(temporal_xor),
+		cmocka_unit_test(letter_sequences),
 		cmocka_unit_test(letters),
 		cmocka_unit_test(letters_are_learnable),
 		cmocka_unit_test(random_sets_are_fixed),

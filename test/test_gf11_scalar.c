@@ -322,6 +322,182 @@ static void frozen_links_rates_and_decay_agree(void **state)
 		agree(seed, 1 + (uint32_t)(seed * 7 % 14), seed % 3 ? SUM_TREE : SUM_RING, true);
 }
 
+/* ---- sequences ---- */
+
+/* Contexts, all at once, of a case that comes after the one whose outputs are `before`; NULL: none did. */
+static void contexts(Model *m, const float *before)
+{
+	for (uint32_t k = 0; k < m->net->copies; k++) {
+		const Group *from = &m->net->group[m->net->copy[k].from_group], *to = &m->net->group[m->net->copy[k].to_group];
+		for (uint32_t j = 0; j < to->size; j++)
+			m->out[to->first + j] = before ? before[from->first + j] : to->start;
+	}
+}
+
+/* A lane of a processor: its sequences in order, and which case of them comes next. */
+typedef struct Bin { uint64_t load, number, sequence[64], sequences, now, next; float *out; } Bin;
+
+static int fuller_first(const void *a, const void *b)
+{
+	const Bin *x = a, *y = b;
+	if (x->load != y->load)
+		return x->load > y->load ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+/* The longest sequence first, to the first bin of those with the fewest cases; bins from the fullest. */
+static Bin *bins_fill(const Cases *c, uint32_t bins, uint32_t units)
+{
+	Bin *bin = calloc(bins, sizeof *bin);
+	bool used[128] = { false };
+	for (uint32_t i = 0; i < bins; i++)
+		bin[i] = (Bin){ .number = i, .out = floats(units) };
+	for (uint64_t n = 0; n < c->d.sequences; n++) {
+		uint64_t longest = UINT64_MAX, least = 0;
+		for (uint64_t s = 0; s < c->d.sequences; s++)
+			if (!used[s] && (longest == UINT64_MAX || c->seq[s + 1] - c->seq[s] > c->seq[longest + 1] - c->seq[longest]))
+				longest = s;
+		for (uint32_t i = 1; i < bins; i++)
+			least = bin[i].load < bin[least].load ? i : least;
+		used[longest] = true;
+		bin[least].sequence[bin[least].sequences++] = longest;
+		bin[least].load += c->seq[longest + 1] - c->seq[longest];
+	}
+	qsort(bin, bins, sizeof *bin, fuller_first);
+	return bin;
+}
+
+/* The next case of a bin, learnt by processor p; the outputs go to `result`.  False: it is at its end. */
+static bool bin_learn(Model *m, const Cases *c, Bin *b, uint32_t p, float *result)
+{
+	uint64_t n;
+	while (b->now < b->sequences && c->seq[b->sequence[b->now]] + b->next == c->seq[b->sequence[b->now] + 1]) {
+		b->now++;
+		b->next = 0;
+	}
+	if (b->now == b->sequences)
+		return false;
+	n = c->seq[b->sequence[b->now]] + b->next;
+	contexts(m, b->next++ ? b->out : NULL);
+	forward(m, c->x + n * m->net->inputs);
+	memcpy(b->out, m->out, m->net->units * sizeof(float));
+	backward(m, c->y + n * m->net->outputs, c->d.weight ? c->weight[n] : 1, m->change[p]);
+	for (uint32_t k = 0, o = 0; k < m->net->groups; k++)
+		for (uint32_t j = 0; m->net->group[k].role == ROLE_OUTPUT && j < m->net->group[k].size; j++)
+			result[n * m->net->outputs + o++] = m->out[m->net->group[k].first + j];
+	return true;
+}
+
+/* Step by step, at each over the lanes in order. */
+static void model_learn_sequences(Model *m, const Cases *c, uint32_t lanes, float *result)
+{
+	uint32_t procs = (uint32_t)m->opt->procs;
+	Bin *bin = bins_fill(c, procs * lanes, m->net->units);
+	for (bool any = true; any;) {
+		any = false;
+		for (uint32_t i = 0; i < procs * lanes; i++)
+			any |= bin_learn(m, c, &bin[i], i % procs, result);
+	}
+	for (uint32_t i = 0; i < procs * lanes; i++)
+		free(bin[i].out);
+	free(bin);
+}
+
+typedef struct Memory {
+	const char *text;
+	const Cases *c;
+	BpOptions o;
+	uint32_t lanes;
+	Options opt;
+	Bp *b;
+	uint64_t *slot;                   /* [cases] */
+	double *w;
+} Memory;
+
+static void memory_body(Ctx *cx, void *arg)
+{
+	Memory *t = arg;
+	Src *src = NEW(&cx->keep, 1, Src);
+	*src = (Src){ .name = "toy.topo", .text = t->text, .len = strlen(t->text) };
+	Net *net = net_parse(cx, src);
+	Plan *plan = plan_make(cx, net, &(Caps){ .target = "gf11", .lanes = 1 });
+	uint64_t count = t->c->d.sequences, *length = NEW(&cx->keep, count, uint64_t), first;
+	for (uint64_t i = 0; i < count; i++)
+		data_example(&t->c->d, i, &first, &length[i]);
+	t->o.sequences = &(BpSequences){ .length = length, .count = count, .lanes = t->lanes, .steps = t->c->d.cases };
+	t->opt = net->options;
+	t->opt.sigmoid = SIGMOID_TABLE;
+	t->opt.procs = t->o.procs;
+	t->b = bp_new(cx, plan, &t->opt, machine_open(cx, "gf11"), &t->o, 0);
+	t->w = NEW(&cx->keep, net->links, double);
+	net_weights(net, 1, t->w);
+	bp_weights_write(t->b, 0, t->w);
+	uint64_t room = (uint64_t)t->b->at.slots * t->o.procs;
+	BpArranged to = { .lanes = t->lanes, .steps = t->c->d.cases, .wanted = NEW(&cx->keep, room, uint64_t),
+	                  .slot = NEW(&cx->keep, t->c->d.cases, uint64_t) };
+	Packer *k = packer_new(&cx->keep, count);
+	assert_int_equal(sequences_arrange(k, t->b, &t->c->d, &(Batch){ .count = count }, 0, count, &to), count);
+	assert_int_equal(to.cases, t->c->d.cases);
+	bp_load_cases(t->b, &t->c->d, to.wanted, to.slots);
+	bp_accumulate(t->b);
+	t->slot = to.slot;
+}
+
+/* Outputs of all cases, and the changes of every processor. */
+static void same_memory_of(const Memory *t, Model *m)
+{
+	const Net *net = t->b->net;
+	float *result = floats(t->c->d.cases * net->outputs);
+	double *change = calloc(net->links + 1, sizeof *change);
+	for (uint64_t i = 0; i < net->links; i++)
+		m->w[i] = (float)t->w[i];
+	model_learn_sequences(m, t->c, t->lanes, result);
+	for (uint64_t i = 0; i < t->c->d.cases; i++)
+		assert_memory_equal(result + i * net->outputs, bp_outputs(t->b, t->slot[i]), net->outputs * sizeof(float));
+	for (uint32_t p = 0; p < t->o.procs; p++) {
+		bp_weights_read(t->b, 1, p, change);
+		for (uint64_t i = 0; i < net->links; i++) {
+			if (change[i] != m->change[p][i])
+				print_error("%s%u lanes: change %llu of processor %u is %a, model %a\n", t->text, t->lanes,
+				            (unsigned long long)i, p, change[i], (double)m->change[p][i]);
+			assert_true(change[i] == m->change[p][i]);
+		}
+	}
+	free(change);
+	free(result);
+}
+
+/* Any number of lanes; both compilers; traced in turn. */
+static void sequences_agree(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 100; seed < 124; seed++) {
+		Draft t;
+		Side s;
+		Ctx cx;
+		Options opt;
+		options_init(&opt);
+		draft(&t, seed, 16, FN_SOFTMAX);
+		draft_memory(&t);
+		side_open(&s, &target_ref, t.text, opt);
+		Cases c = cases_make(&t.d, s.net, 1 + roll(&t.d, 60));
+		cases_cut(&t.d, &c, 7);
+		Memory j = { .text = t.text, .c = &c, .lanes = 1 + roll(&t.d, 4) };
+		j.o = (BpOptions){ .procs = 1 + roll(&t.d, 6), .compiler = (int)(seed % 2), .traced = seed % 4 > 1, .threads = 1 };
+		ctx_init(&cx, NULL);
+		Status status = guarded(&cx, memory_body, &j);
+		if (status != MP_OK)
+			print_error("%s%s", t.text, ctx_messages(&cx));
+		assert_int_equal(status, MP_OK);
+		Model m = model_new(j.b->net, j.b->plan, &j.opt);
+		same_memory_of(&j, &m);
+		model_free(&m);
+		cases_free(&c);
+		ctx_free(&cx);
+		ctx_free(&s.cx);
+	}
+}
+
 /* ---- traced and fast ---- */
 
 typedef struct Trial { const char *text; BpOptions o; const Cases *c; Bp *b; Net *net; Options opt; } Trial;
@@ -398,6 +574,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_and_two_processors_agree),
 		cmocka_unit_test(tree_and_ring_agree),
+		cmocka_unit_test(sequences_agree),
 		cmocka_unit_test(frozen_links_rates_and_decay_agree),
 		cmocka_unit_test(traced_and_fast_give_the_same_bits),
 	};

@@ -253,11 +253,15 @@ BpPacked sequences_pack(Packer *k, const uint64_t *length, uint64_t count, uint3
 uint32_t sequences_lanes(const Bp *b, const BpSequences *s);
 uint32_t sequences_side(const Bp *b);                        /* these, or what options ask for */
 uint64_t sequences_steps(const Bp *b);                       /* room for how many cases of a lane; needs group and words */
-/* Examples of the batch from `begin` on, at most `count`, in so many lanes: what to load, and where in it their cases are,
- * in the order of the batch.  Returns how many examples found room. */
-typedef struct BpArranged { uint64_t *wanted, *slot, slots, cases; } BpArranged;
-uint64_t sequences_arrange(Packer *k, const Bp *b, uint32_t lanes, const Data *d, const Batch *batch, uint64_t begin,
-                           uint64_t count, BpArranged *to);
+/* Examples of the batch from `begin` on, at most `count`, in so many lanes and steps: what to load, and where in it their
+ * cases are, in the order of the batch.  Returns how many examples found room. */
+typedef struct BpArranged {
+	uint32_t lanes; uint64_t steps;   /* in: not more than there are */
+	uint64_t *wanted, slots;          /* [lanes of the machine * steps * procs] as bp_load_cases takes them; how many */
+	uint64_t *slot, cases;            /* [cases] their numbers in these; how many */
+} BpArranged;
+uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *batch, uint64_t begin, uint64_t count,
+                           BpArranged *to);
 
 /* ---- sum.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c, sum_halving.c: the update; join.c ---------- */
 

@@ -209,16 +209,16 @@ static uint64_t example_at(const Batch *batch, uint64_t i)
 	return batch->example ? batch->example[i] : batch->first + i;
 }
 
-uint64_t sequences_arrange(Packer *k, const Bp *b, uint32_t lanes, const Data *d, const Batch *batch, uint64_t begin,
-                           uint64_t count, BpArranged *to)
+uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *batch, uint64_t begin, uint64_t count,
+                           BpArranged *to)
 {
-	uint64_t procs = b->o.procs, across = procs * b->at.group, steps = b->at.slots / b->at.group, first, length;
+	uint64_t procs = b->o.procs, across = procs * b->at.group, first, length;
 	BpPacked p;
 	count = count < k->room ? count : k->room;
 	for (uint64_t i = 0; i < count; i++)
 		run_example(b->net, d, example_at(batch, begin + i), &first, &k->length[i]);
-	count = cases_up_to(k->length, count, procs * lanes * steps);
-	while ((p = sequences_pack(k, k->length, count, b->o.procs, lanes)).steps > steps)
+	count = cases_up_to(k->length, count, procs * to->lanes * to->steps);
+	while ((p = sequences_pack(k, k->length, count, b->o.procs, to->lanes)).steps > to->steps)
 		count -= count / 8 + 1;                      /* as many as there are bins always fit */
 	to->slots = across * p.steps;
 	to->cases = 0;

@@ -46,7 +46,10 @@ struct Program {
 	uint64_t *wanted, *loaded;        /* [room] cases */
 	uint64_t *slot;                   /* [room] which of these a case of the batch is; NULL: the same one */
 	Packer *packer;                   /* of recurrent networks, */
-	uint32_t lanes;                   /* which take so many sequences of this data side by side */
+	uint32_t lanes;                   /* which take so many sequences of this data side by side, */
+	uint64_t steps;                   /* so many cases of each at once at most; */
+	uint32_t most_lanes;              /* more find no room in its memories */
+	uint64_t most_steps;
 	uint64_t learnt, gone_through;    /* cases, and with padding: of accumulating passes */
 	uint64_t loads;                   /* how many are loaded; 0: none, or those of other data */
 	Tally *scored;                    /* [room] of each case */
@@ -235,33 +238,49 @@ static void lanes_body(Ctx *own, void *arg)
 	a->lanes = sequences_lanes(a->b, a->s);
 }
 
-static uint32_t lanes_of(Ctx *cx, Program *p, const BpSequences *s)
+/* For these, the longest first, whatever the machine at hand has; but not more than any has. */
+static void room_wanted(Ctx *cx, Program *p, const BpSequences *s)
 {
 	Lanes a = { p->bp, s, 0 };
 	Status status = inside(&p->own, lanes_body, &a);
 	if (status != MP_OK)
 		fail_as(cx, &p->own, status);
-	return a.lanes;
+	p->lanes = a.lanes < p->most_lanes ? a.lanes : p->most_lanes;
+	uint64_t steps = sequences_pack(p->packer, s->length, s->count, p->procs, p->lanes).steps;
+	p->steps = steps < p->most_steps || s->count == 0 ? steps : p->most_steps > s->length[0] ? p->most_steps : s->length[0];
+}
+
+static void build_for_sequences(Ctx *cx, Program *p, BpSequences *s)
+{
+	p->most_lanes = UINT32_MAX;
+	p->most_steps = UINT64_MAX;
+	s->steps = p->steps > s->steps ? p->steps : s->steps;
+	machine_build(cx, p, 0, s);
+	uint32_t group = p->bp->at.group;
+	uint64_t steps = p->bp->at.slots / group;
+	room_wanted(cx, p, s);
+	if (p->lanes > group) {
+		p->most_lanes = group;
+		room_wanted(cx, p, s);
+	}
+	p->most_steps = p->steps > steps ? steps : UINT64_MAX;
+	p->steps = p->steps > steps ? steps : p->steps;
 }
 
 /* Room only grows: training and testing by turns must not build machines by turns. */
 static void bind_sequences(Ctx *cx, Program *p, const Data *data)
 {
-	uint64_t examples = run_examples(p->net, data), steps = 0;
+	uint64_t examples = run_examples(p->net, data);
 	if (!p->packer || packer_room(p->packer) < examples)
 		p->packer = packer_new(&cx->keep, examples);
 	BpSequences s = sequences_needed(p, data);
 	if (p->bp) {
 		s.lanes = p->bp->at.group;
 		s.steps = p->bp->at.slots / s.lanes;
-		p->lanes = lanes_of(cx, p, &s);
-		steps = sequences_pack(p->packer, s.length, s.count, p->procs, p->lanes).steps;
+		room_wanted(cx, p, &s);
 	}
-	if (!p->bp || p->lanes > s.lanes || steps > s.steps || p->error != p->opt->error) {
-		machine_build(cx, p, 0, &s);
-		p->lanes = lanes_of(cx, p, &s);
-		p->lanes = p->lanes < p->bp->at.group ? p->lanes : p->bp->at.group;
-	}
+	if (!p->bp || p->lanes > s.lanes || p->steps > s.steps || p->error != p->opt->error)
+		build_for_sequences(cx, p, &s);
 }
 
 static void gf11_bind(Ctx *cx, Program *p, const Data *data)
@@ -360,8 +379,8 @@ static Status pass_over_sequences(Pass *a, const Batch *b, uint64_t begin, uint6
 	Program *p = a->p;
 	Status s = MP_OK;
 	for (uint64_t done = 0; done < count && s == MP_OK;) {
-		BpArranged to = { .wanted = p->wanted, .slot = p->slot };
-		done += sequences_arrange(p->packer, p->bp, p->lanes, p->data, b, begin + done, count - done, &to);
+		BpArranged to = { .wanted = p->wanted, .slot = p->slot, .lanes = p->lanes, .steps = p->steps };
+		done += sequences_arrange(p->packer, p->bp, p->data, b, begin + done, count - done, &to);
 		a->count = to.cases;
 		a->slots = to.slots;
 		s = a->count ? pass_run(a) : s;
@@ -498,6 +517,20 @@ static double gf11_clock(const Program *p)
 	return 1e-9 * p->m->clock * (double)(p->cycles + (p->bp ? bp_cycles(p->bp) : 0));
 }
 
+/* ---- figures ---- */
+
+/* Cases that processors went through for nothing, since sequences differ in length and number. */
+static void report_padding(const Program *p, Buf *json)
+{
+	buf_printf(json, "%s\"padding\": %.6g", json->len ? ", " : "", 1 - share_of(p->learnt, p->gone_through));
+}
+
+static void gf11_report(const Program *p, Buf *json)
+{
+	if (p->net->copies && p->gone_through)
+		report_padding(p, json);
+}
+
 /* ---- the program in words ---- */
 
 static void print_limit(Buf *out, const char *what, uint64_t used, int64_t limit)
@@ -573,5 +606,5 @@ const Target target_gf11 = {
 	.name = "gf11", .about = "the simulated machine of 1989: single precision, cases shared by its processors",
 	.caps = gf11_caps, .compile = gf11_compile, .print = gf11_print, .bind = gf11_bind,
 	.accumulate = gf11_accumulate, .apply = gf11_apply, .evaluate = gf11_evaluate,
-	.get = gf11_get, .set = gf11_set, .gradient = gf11_gradient, .clock = gf11_clock,
+	.get = gf11_get, .set = gf11_set, .gradient = gf11_gradient, .clock = gf11_clock, .report = gf11_report,
 };
