@@ -276,9 +276,9 @@ void tornado_svg(const Tornado *t, Buf *out)
 	for (uint32_t i = 0; i < t->bars; i++)
 		bar_draw(t, s, i, out);
 	for (int k = 0; k < 2; k++) {
-		int y = bottom - 44 + 18 * k;
-		buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"24\" height=\"%d\" fill=\"%s\"/>\n<text x=\"%d\" y=\"%d\">", TO - 110, y,
-		           THICK, t->colour[k], TO - 80, y + 10);
+		int y = bottom + 8 + 18 * k;
+		buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"24\" height=\"%d\" fill=\"%s\"/>\n<text x=\"%d\" y=\"%d\">", 8, y,
+		           THICK, t->colour[k], 38, y + 10);
 		text_put(out, t->group[k]);
 		buf_puts(out, "</text>\n");
 	}
