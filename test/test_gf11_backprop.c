@@ -254,7 +254,11 @@ static void epochs_run(Ctx *cx, void *arg)
 	bp_accumulate(b);
 	bp_gradient(b, e->changes[0]);
 	sum_compile(b);
-	sum_update(b, 0.01f, 0.9f);
+	Update u;
+	update_fill(b->opt, 1, 0, 0, &u);
+	u.param[P_RATE] = 0.01;
+	u.param[P_MOMENTUM] = 0.9;
+	sum_update(b, &u);
 	bp_gradient(b, e->gone);
 	bp_accumulate(b);
 	bp_gradient(b, e->changes[1]);
@@ -370,11 +374,11 @@ static void limits(void **state)
 	refused("group x 5000 input\ngroup h 3000\ngroup o 1 output\nconnect x[0] -> h\nconnect h, x -> o\n",
 	        &(Job){ .o.procs = 1, .cases = 1 }, "a case of 8001 units takes");
 	refused("group x 600 input\ngroup o 300 output\nconnect x -> o\n", &(Job){ .o.procs = 1, .cases = 1 },
-	        "180000 weights take three words of DRAM each");
+	        "180000 weights take 3 words of DRAM each");
 	refused("group x 2 input\ngroup m 2 context\ngroup o 2 output\nconnect x, m -> o\ncopy o -> m\ntrain bptt full\n",
 	        &(Job){ .o.procs = 1, .cases = 1 }, "errors cannot go back through time");
-	refused("group x 2 input\ngroup o 1 output\nconnect x -> o\ntrain rule adam\n", &(Job){ .o.procs = 1, .cases = 1 },
-	        "no microcode for rule adam");
+	refused("group x 2 input\ngroup o 1 output\nconnect x -> o\ntrain rule doug\n", &(Job){ .o.procs = 1, .cases = 1 },
+	        "target gf11 has no rule doug");
 	refused("group x 2 input\ngroup o 1 gaussian output\nconnect x -> o\ntrain error cross-entropy\n",
 	        &(Job){ .o.procs = 1, .cases = 1 }, "cannot train gaussian units with error cross-entropy");
 }

@@ -50,8 +50,12 @@ static void trial_body(Ctx *cx, void *arg)
 	bp_weights_write(t->b, 0, w);
 	bp_load_cases(t->b, &t->toy->data, NULL, CASES);
 	for (int i = 0; i < UPDATES; i++) {
+		Update u;
+		update_fill(t->b->opt, (uint64_t)i + 1, 0, 0, &u);
+		u.param[P_RATE] = 0.1;
+		u.param[P_MOMENTUM] = 0.9;
 		bp_accumulate(t->b);
-		sum_update(t->b, 0.1f, 0.9f);
+		sum_update(t->b, &u);
 	}
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks, skipping and
- * single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways of summing and sigmoids in turn.
- * Outputs, errors, gradients, and what three updates make of weights and steps, each from the same weights.
+ * single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways of summing, sigmoids and rules in turn.
+ * Outputs, errors, gradients, and what three updates make of weights and rule state, each from the same weights.
  *
  * A few here; MICROPROP_NETWORKS=N for so many more of any size, MICROPROP_LOUD for how near they came.  How near they must
- * is written in doc/gf11.md: NEAR of the largest output or gradient of the network, NEARER with sigmoid power2. */
+ * is written in doc/gf11.md: NEAR of the largest output or gradient of the network, NEARER with sigmoid power2.  Rules that
+ * decide by the sign of a gradient, or divide by what two gradients differ by, go another way where that is about zero: one
+ * weight in twenty may. */
 #include "gf11_nets.h"
 
 #include "../target/gf11/backprop.h"
@@ -12,32 +14,47 @@
 #define NEAR 5e-3
 #define NEARER 1e-5
 
-enum { OUTPUT, GRADIENT, WEIGHT, STEP, VECTORS };
+enum { OUTPUT, GRADIENT, WEIGHT, STATE, VECTORS = STATE + MAX_STATE };
 static const struct { const char *name; double least; } vectors[VECTORS] = { /* least: that the largest counts for */
-	{ "output", 1 }, { "gradient", 0.1 }, { "weight", 0.1 }, { "step", 0.05 },
+	{ "output", 1 }, { "gradient", 0.1 }, { "weight", 0.1 }, { "first state", 0.05 }, { "second state", 0.05 },
+	{ "third state", 0.05 },
 };
 
 typedef struct Match { Side gf11, ref; uint64_t seed, cases, examples; } Match;
 
 static double worst_ever[2][VECTORS];
 
+static const Rule *rule_of(const Match *m)
+{
+	return &rules[m->gf11.opt.rule];
+}
+
+static bool decides_smoothly(const Match *m)
+{
+	return rule_of(m)->states == 1;
+}
+
 static void near_enough(const Match *m, int what, const double *a, const double *b, uint64_t n)
 {
 	const Options *o = &m->gf11.opt;
-	double reach = vectors[what].least, worst = 0;
-	uint64_t at = 0;
-	for (uint64_t i = 0; i < n; i++) {
+	double reach = vectors[what].least, worst = 0, far = o->sigmoid == SIGMOID_TABLE ? NEAR : NEARER;
+	uint64_t at = 0, others = what < WEIGHT || decides_smoothly(m) ? 0 : 1 + n / 20;
+	for (uint64_t i = 0; i < n; i++)
 		reach = fmax(reach, fabs(b[i]));
-		if (!(fabs(a[i] - b[i]) <= worst)) {
-			worst = fabs(a[i] - b[i]);
+	for (uint64_t i = 0; i < n; i++) {
+		double off = fabs(a[i] - b[i]);
+		if (!(off <= far * reach) && others) {
+			others--;
+		} else if (!(off <= worst)) {
+			worst = off;
 			at = i;
 		}
 	}
-	bool near = worst <= (o->sigmoid == SIGMOID_TABLE ? NEAR : NEARER) * reach;
+	bool near = worst <= far * reach;
 	worst_ever[o->sigmoid][what] = fmax(worst_ever[o->sigmoid][what], worst / reach);
 	if (!near)
-		print_error("%sseed %llu, %d processors, compiler %s, sum %s, sigmoid %s: %s %llu is %.9g, should be %.9g; largest %g\n",
-		            m->gf11.text, (unsigned long long)m->seed, (int)o->procs, compiler_names[o->compiler],
+		print_error("%sseed %llu, %d processors, rule %s, compiler %s, sum %s, sigmoid %s: %s %llu is %.9g, should be %.9g; largest %g\n",
+		            m->gf11.text, (unsigned long long)m->seed, (int)o->procs, rule_of(m)->name, compiler_names[o->compiler],
 		            sum_names[o->sum], sigmoid_names[o->sigmoid], vectors[what].name, (unsigned long long)at, a[at], b[at],
 		            reach);
 	assert_true(near);
@@ -87,10 +104,10 @@ static void outputs_near(Match *m)
 	free(b);
 }
 
-/* The oracle goes on from the weights and steps of the machine. */
+/* The oracle goes on from the weights and the rule state of the machine. */
 static void make_equal(const Match *m)
 {
-	for (int which = 0; which < 2; which++) {
+	for (int which = 0; which <= rule_of(m)->states; which++) {
 		double *v = vector_of(&m->gf11, WEIGHT + which);
 		m->ref.target->set(m->ref.program, which, v);
 		free(v);
@@ -106,12 +123,13 @@ static bool is_frozen(const Net *net, uint64_t link)
 static void update(Match *m, uint64_t number)
 {
 	const Net *net = m->gf11.net;
-	double *before[2], *after[2];
-	for (int which = 0; which < 2; which++)
+	int vectors_kept = 1 + rule_of(m)->states;
+	double *before[1 + MAX_STATE], *after[1 + MAX_STATE];
+	for (int which = 0; which < vectors_kept; which++)
 		before[which] = vector_of(&m->gf11, WEIGHT + which);
 	side_update(&m->gf11, number);
 	side_update(&m->ref, number);
-	for (int which = 0; which < 2; which++) {
+	for (int which = 0; which < vectors_kept; which++) {
 		after[which] = vector_of(&m->gf11, WEIGHT + which);
 		for (uint64_t i = 0; i < net->links; i++)
 			if (is_frozen(net, i))
@@ -134,19 +152,22 @@ static void learn(Match *m)
 		errors_near(m, &x, &y);
 		both_near(m, GRADIENT);
 		update(m, number);
-		both_near(m, WEIGHT);
-		both_near(m, STEP);
+		for (int k = 0; k <= rule_of(m)->states; k++)
+			both_near(m, WEIGHT + k);
 	}
 	free(order);
 }
 
-/* Steps that an earlier run left: frozen ones must stay. */
+/* Steps, or sizes of steps, that an earlier run left: frozen ones must stay.  Means without their squares would be no state
+ * that a run can leave. */
 static void steps_start(const Match *m)
 {
-	double *step = vector_of(&m->gf11, STEP);
+	double *step = vector_of(&m->gf11, STATE);
+	bool size = strcmp(rule_of(m)->state[0], "size") == 0;
 	for (uint64_t i = 0; i < m->gf11.net->links; i++)
-		step[i] = (float)(0.02 * random_unit(m->seed, STREAM_DATA, i) - 0.01);
-	m->gf11.target->set(m->gf11.program, 1, step);
+		step[i] = (float)(0.02 * random_unit(m->seed, STREAM_DATA, i) - (size ? 0 : 0.01));
+	if (strcmp(rule_of(m)->state[0], "mean") != 0)
+		m->gf11.target->set(m->gf11.program, 1, step);
 	free(step);
 }
 
@@ -168,6 +189,9 @@ static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool m
 		draft_rates(&t);
 	if (memory && roll(&t.d, 2))
 		say(&t, "train batch %u\n", 1 + roll(&t.d, 9));   /* room for so many: more come in parts */
+	const Rule *rule = &rules[seed % rule_count];
+	if (!rule->needs_norm)
+		say(&t, "train rule %s\n", rule->name);
 	side_open(&m.gf11, &target_gf11, t.text, opt);
 	side_open(&m.ref, &target_ref, t.text, opt);
 	m.cases = m.examples = 1 + roll(&t.d, (memory ? 8 : 2) * procs + 3);

@@ -519,8 +519,10 @@ static void trial_body(Ctx *cx, void *arg)
 	bp_weights_write(t->b, 0, w);
 	bp_load_cases(t->b, &t->c->d, NULL, t->c->d.cases);
 	for (int update = 0; update < 2; update++) {
+		Update u;
+		update_fill(&t->opt, 1, 0, 0, &u);
 		bp_accumulate(t->b);
-		sum_update(t->b, 0.1f, 0.9f);
+		sum_update(t->b, &u);
 	}
 }
 

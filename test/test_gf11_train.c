@@ -381,7 +381,7 @@ static void what_it_cannot_do_is_refused(void **state)
 	static const char memory[] = "group x 3 input\ngroup h 2\ngroup o 2 output\ngroup c 2 context\n"
 	                             "copy h -> c\nconnect x, c -> h\nconnect h -> o\n";
 	static const Refusal refusal[] = {
-		{ small, "rule", "adam", "target gf11 has no rule adam" },
+		{ small, "rule", "doug", "target gf11 has no rule doug" },
 		{ small, "procs", "567", "procs is 567: gf11 has 566 processors" },
 		{ small, "machine", "nowhere.machine", "nowhere.machine" },
 		{ memory, "bptt", "full", "errors cannot go back through time" },

@@ -76,9 +76,9 @@ typedef struct BpChunk {
 
 /* Processor memory.  SRAM: tables, the summed error, caches of weights and weight changes, then a group of cases: for each
  * `units` outputs, net inputs (errors on the way back) of the computed ones, its targets, its weight, perhaps its flag; at
- * the end room for spilled words.  DRAM: cases, weights, weight changes, last steps (and more rule state later).  Weights lie in the order of the
+ * the end room for spilled words.  DRAM: cases, weights, weight changes, rule state: an array for each state of the rule.  Weights lie in the order of the
  * bundles: place[link].  Every array begins at a multiple of dram_banks, and so does every bundle in it: words between
- * bundles are zero and stay so.  Factors follow the steps. */
+ * bundles are zero and stay so.  Factors follow the states. */
 typedef struct Layout {
 	uint32_t units;                   /* with the true unit */
 	uint32_t outputs;
@@ -96,7 +96,7 @@ typedef struct Layout {
 	uint32_t data, slots;             /* first case, cases it can hold */
 	uint32_t data_side, data_step, data_words; /* so many cases stand side by side, word k of each (inputs, targets, weight, flag)
 	                                     data_step words from word k - 1, in a block of data_words */
-	uint32_t weights, changes, steps, factors; /* first words; factors: only if there are any */
+	uint32_t weights, changes, states, factors; /* first words; factors: only if there are any */
 	uint32_t words;                   /* of each of these arrays, with the words between bundles; a multiple of dram_banks */
 	uint32_t dram_end;                /* first word not used */
 } Layout;
@@ -110,6 +110,7 @@ typedef struct Bp {
 	const Plan *plan;
 	const Net *net;
 	const Options *opt;
+	const Rule *rule;                 /* of the updates */
 	BpOptions o;
 	const Machine *m;
 	Switch *sw;
@@ -234,7 +235,7 @@ void bp_accumulate(Bp *b);
 void bp_forward(Bp *b);
 const float *bp_outputs(const Bp *b, uint64_t i);            /* of loaded case i, after either of these */
 double bp_total_error(const Bp *b);                          /* summed squared error of the last bp_accumulate, as processors have it */
-void bp_weights_write(Bp *b, int which, const double *v);   /* 0 weights, 1 changes, 2 steps: to every processor */
+void bp_weights_write(Bp *b, int which, const double *v);   /* 0 weights, 1 changes, 2.. rule state: to every processor */
 void bp_weights_read(const Bp *b, int which, uint32_t proc, double *v);
 void bp_gradient(const Bp *b, double *v);                    /* changes summed over all processors, in double: for checks */
 uint64_t bp_cycles(const Bp *b);                             /* all simulated cycles so far, calls with them */
@@ -263,17 +264,17 @@ typedef struct BpArranged {
 uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *batch, uint64_t begin, uint64_t count,
                            BpArranged *to);
 
-/* ---- sum.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c, sum_halving.c: the update; join.c ---------- */
+/* ---- sum.c, sum_rule.c, sum_weight.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c, sum_halving.c: the update; join.c ---------- */
 
 /* Records, schedules, checks and loads the routines of the summing method; sets b->summing. */
 void sum_compile(Bp *b);
-/* Sums weight changes over all processors, updates weights and steps with rate, momentum, the factors of weights and decay,
- * zeroes the changes. */
-void sum_update(Bp *b, float rate, float momentum);
+/* Sums weight changes over all processors, updates weights and rule state with the numbers of the update, the factors of
+ * weights and decay, zeroes the changes. */
+void sum_update(Bp *b, const Update *u);
 uint32_t sum_steps(int sum, uint32_t procs);               /* switch transfers a weight takes */
-/* Where step and factor of the weight at `place` of the arrays stand in DRAM: in every processor; or in its owner alone,
+/* Where states and factor of the weight at `place` of the arrays stand in DRAM: in every processor; or in its owner alone,
  * which also has a copy of the weight of its own, that the host has to write as well. */
-typedef struct SumHome { bool everywhere; uint32_t proc, step, weight, factor; } SumHome;
+typedef struct SumHome { bool everywhere; uint32_t proc, state[MAX_STATE], weight, factor; } SumHome;
 SumHome sum_home(const Bp *b, uint32_t place);
 /* One routine that runs these after each other. */
 Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts);

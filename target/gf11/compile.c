@@ -36,13 +36,14 @@ static void refuse(const Bp *b)
 	if (net->copies && b->opt->bptt == BPTT_FULL)
 		fail(b->cx, MP_BAD_INPUT, "use --bptt copy, or --target cpu or ref",
 		     "target gf11 keeps one case of a sequence: errors cannot go back through time");
-	if (strcmp(rules[b->opt->rule].name, "momentum") != 0)
-		fail(b->cx, MP_BAD_INPUT, "use --rule momentum, or --target ref",
-		     "target gf11 has no microcode for rule %s", rules[b->opt->rule].name);
-	if (3 * net->links > (uint64_t)b->m->dram)
+	if (b->rule->needs_norm)
+		fail(b->cx, MP_BAD_INPUT, "use another rule, or --target ref",
+		     "target gf11 has no rule %s: it would have to sum all weight changes before it applies the first", b->rule->name);
+	uint64_t arrays = layout_arrays(b);
+	if (net->links > (uint64_t)b->m->dram / arrays)
 		fail(b->cx, MP_BAD_INPUT, "use a smaller network, or a machine file with more DRAM",
-		     "%llu weights take three words of DRAM each; %s has %lld", (unsigned long long)net->links, b->m->name,
-		     (long long)b->m->dram);
+		     "%llu weights take %llu words of DRAM each; %s has %lld", (unsigned long long)net->links,
+		     (unsigned long long)arrays, b->m->name, (long long)b->m->dram);
 	if (b->o.procs < 1 || b->o.procs > b->m->processors)
 		fail(b->cx, MP_BAD_INPUT, "ask for 1 or more, and not more than the machine has",
 		     "%u processors: %s has %lld", b->o.procs, b->m->name, (long long)b->m->processors);
@@ -247,7 +248,7 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 {
 	double begun = seconds_now();
 	Bp *b = NEW(&cx->keep, 1, Bp);
-	*b = (Bp){ .cx = cx, .plan = plan, .net = plan->net, .opt = opt, .o = *o, .m = m, .decay = (float)opt->decay };
+	*b = (Bp){ .cx = cx, .plan = plan, .net = plan->net, .opt = opt, .rule = &rules[opt->rule], .o = *o, .m = m, .decay = (float)opt->decay };
 	b->o.procs = o->procs ? o->procs : (uint32_t)m->processors;
 	b->roomy = NEW(&cx->keep, 1, Machine);
 	*b->roomy = *m;

@@ -82,30 +82,36 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 	b->loaded = count;
 }
 
-static uint32_t array_of(const Bp *b, int which)
-{
-	const uint32_t first[] = { b->at.weights, b->at.changes, b->at.steps };
-	return first[which];
-}
+enum { WEIGHTS, CHANGES, STATES };                          /* which array, as the caller counts them */
 
-/* Words of a weight in the arrays, and in its owner if it has one. */
+/* Words of a weight in its owner, if it has one. */
 static SumHome home_of(const Bp *b, uint64_t link)
 {
-	uint32_t place = b->place[link];
-	return b->summing ? sum_home(b, place) : (SumHome){ .everywhere = true, .step = b->at.steps + place };
+	return b->summing ? sum_home(b, b->place[link]) : (SumHome){ .everywhere = true };
+}
+
+/* Its word in an array that all processors have, or its owner alone. */
+static uint32_t word_of(const Bp *b, const SumHome *home, int which, uint64_t link)
+{
+	if (which >= STATES && !home->everywhere)
+		return home->state[which - STATES];
+	uint32_t array = which >= STATES ? b->at.states + (uint32_t)(which - STATES) * b->at.words
+	               : which == CHANGES ? b->at.changes : b->at.weights;
+	return array + b->place[link];
 }
 
 void bp_weights_write(Bp *b, int which, const double *v)
 {
 	controller_put_off(b->c, false);                     /* a pass that failed may have left some */
-	b->started |= which == 1;
+	b->started |= which == CHANGES;
 	for (uint64_t i = 0; i < b->net->links; i++) {
 		SumHome home = home_of(b, i);
-		Cell *word = dram_word(b, which == 2 ? home.step : array_of(b, which) + b->place[i], 0);
-		for (uint32_t proc = 0; proc < b->o.procs && (which != 2 || home.everywhere); proc++)
-			word[proc].f = (float)v[i];
-		if (which != 1 && !home.everywhere)
-			dram_word(b, which == 2 ? home.step : home.weight, home.proc)->f = (float)v[i];
+		Cell *word = dram_word(b, word_of(b, &home, which, i), 0);
+		for (uint32_t proc = 0; proc < b->o.procs; proc++)
+			if (which < STATES || home.everywhere || proc == home.proc)
+				word[proc].f = (float)v[i];
+		if (which == WEIGHTS && !home.everywhere)
+			dram_word(b, home.weight, home.proc)->f = (float)v[i];
 	}
 }
 
@@ -119,9 +125,9 @@ void bp_weights_read(const Bp *b, int which, uint32_t proc, double *v)
 {
 	for (uint64_t i = 0; i < b->net->links; i++) {
 		SumHome home = home_of(b, i);
-		uint32_t word = which == 2 ? home.step : array_of(b, which) + b->place[i];
-		uint32_t from = which == 2 && !home.everywhere ? home.proc : proc;
-		v[i] = which == 1 && changes_gone(b) ? 0 : (double)dram_word(b, word, from)->f;
+		uint32_t word = word_of(b, &home, which, i);
+		uint32_t from = which >= STATES && !home.everywhere ? home.proc : proc;
+		v[i] = which == CHANGES && changes_gone(b) ? 0 : (double)dram_word(b, word, from)->f;
 	}
 }
 

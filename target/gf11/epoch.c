@@ -74,7 +74,9 @@ Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made)
 	b->c->account = (Account){ 0 };
 	bp_accumulate(b);
 	uint64_t before = b->c->account.calls;
-	sum_update(b, (float)s->opt->rate, (float)s->opt->momentum);
+	Update u;
+	update_fill(s->opt, 1, 0, 0, &u);
+	sum_update(b, &u);
 	take_parts(&e, b);
 	count_work(&e, b->c);
 	e.update_calls = e.calls - before;

@@ -40,7 +40,7 @@ uint32_t layout_data(const Bp *b)
 
 uint64_t layout_arrays(const Bp *b)
 {
-	return b->factor ? 4 : 3;
+	return 2 + (uint64_t)b->rule->states + (b->factor != NULL);
 }
 
 /* Cases one after the other, at least two words for each unit, as in the report (section 6.1): input units have no net
@@ -128,20 +128,19 @@ static void layout_sram(Bp *b, uint64_t slots)
 void layout_dram(Bp *b, uint64_t slots)
 {
 	Layout *at = &b->at;
-	uint64_t dram = (uint64_t)b->m->dram, weights = layout_arrays(b) * at->words;
+	uint64_t dram = (uint64_t)b->m->dram, arrays = layout_arrays(b), weights = arrays * at->words;
 	uint64_t cases = slots / at->data_side * at->data_words;
 	if (slots > dram || cases + weights > dram)
 		fail(b->cx, MP_BAD_INPUT, "use more processors, a smaller batch or network, or a machine file with more DRAM",
-		     "%llu cases, %llu words of data, and %s words for each of %llu weights are %llu words of DRAM; %s has %llu",
-		     (unsigned long long)slots, (unsigned long long)cases, b->factor ? "four" : "three",
-		     (unsigned long long)b->net->links,
-		     (unsigned long long)(cases + weights), b->m->name, (unsigned long long)dram);
+		     "%llu cases, %llu words of data, and %llu words for each of %llu weights are %llu words of DRAM; %s has %llu",
+		     (unsigned long long)slots, (unsigned long long)cases, (unsigned long long)arrays,
+		     (unsigned long long)b->net->links, (unsigned long long)(cases + weights), b->m->name, (unsigned long long)dram);
 	at->slots = (uint32_t)slots;
 	at->data = 0;
 	at->weights = (uint32_t)cases;
 	at->changes = at->weights + at->words;
-	at->steps = at->changes + at->words;
-	at->factors = at->steps + at->words;
+	at->states = at->changes + at->words;
+	at->factors = at->states + (uint32_t)b->rule->states * at->words;
 	at->dram_end = at->weights + (uint32_t)weights;
 }
 

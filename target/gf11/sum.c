@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The update: weight changes summed over all processors, weights changed by them (sections 4.4 and 10.2). In:
- * changes, weights and last steps in the DRAM of every processor, rate and momentum.  Out: new weights in all
- * processors, new steps, changes zero.
+ * changes, weights and rule state in the DRAM of every processor, numbers of the update.  Out: new weights in all
+ * processors, new state, changes zero.
  *
  *   total  = changes of all processors, added as float in the order of the method
- *   slope  = total + decay * weight, if there is decay
- *   step   = momentum * step - rate * slope, weight = weight + step; each product, difference and sum rounded
+ *   weight and state by the formula of the rule (sum_rule.c), with the total as gradient, each operation rounded
  *
  * Where weights have factors of their own a word stands in DRAM for each, rate is rate * factor, and less than zero says
- * that the weight is frozen: it stays, and so does its step.
+ * that the weight is frozen: it stays, and so does its state.
  *
  * What a processor knows of itself (number, flags) and of the host (rate, momentum) stands behind the tables. */
 #include <assert.h>
@@ -27,8 +26,9 @@ uint32_t round_to(uint32_t words, uint32_t unit)
 /* No schedule is perfect, and each fills and drains its pipelines. */
 uint32_t sum_lines(const Bp *b)
 {
-	uint32_t block = (uint32_t)b->m->block;
-	return block > 2 * SLACK ? block - SLACK - block / 24 : block / 3;
+	uint32_t block = (uint32_t)b->m->block, usual = 3 * (uint32_t)b->m->alu_latency, length = (uint32_t)b->summing->rule->length;
+	uint32_t slack = SLACK + (length > usual ? length - usual : 0);
+	return block > 2 * slack ? block - slack - block / 24 : block / 3;
 }
 
 Addr sum_word(uint32_t word)
@@ -66,14 +66,18 @@ Routine *sum_schedule(const Bp *b, Code *code)
 	return schedule_cached(b->cx, b->cache, &roomy, code, &(ScheduleOptions){ .level = 0 });
 }
 
-uint32_t sum_load(Bp *b, Code *code)
+uint32_t sum_load_routine(Bp *b, Routine *r)
 {
-	Routine *r = sum_schedule(b, code);
 	if (r->lines > b->m->block)
 		fail(b->cx, MP_BAD_INPUT, "ask for fewer weights in an update call, or use a machine file with longer blocks",
 		     "%s: %u lines are more than the %lld of a block of %s", r->name, r->lines, (long long)b->m->block,
 		     b->m->name);
 	return sum_routine(b, r);
+}
+
+uint32_t sum_load(Bp *b, Code *code)
+{
+	return sum_load_routine(b, sum_schedule(b, code));
 }
 
 void sum_call(Bp *b, const SumCall *call)
@@ -130,60 +134,17 @@ static void configure_buddies(Bp *b, BpSum *s)
 	s->from_buddy = switch_store(b->cx, b->sw, from);
 }
 
-/* ---- arithmetic ---- */
+/* ---- places ---- */
 
-Rates sum_rates(Gen *g, const Bp *b)
+/* Arrays of the states follow one another, and the array of factors follows them. */
+Addr sum_state(const Bp *b, int state, uint32_t i)
 {
-	Rates r = { .decays = b->decay > 0, .factors = b->factor, .frozen = b->summing->frozen };
-	r.rate = g_load(g, sum_word(WORD_RATE));
-	r.momentum = g_load(g, sum_word(WORD_MOMENTUM));
-	if (r.decays)
-		r.decay = g_load(g, sum_word(WORD_DECAY));
-	if (r.frozen) {
-		r.zero = g_load(g, sum_word(WORD_ZERO));
-		r.sign = g_const_bits(g, 31);
-	}
-	return r;
+	return (Addr){ SUM_STATES, (uint32_t)state * b->at.words + i };
 }
 
-Reg sum_step(Gen *g, const Rates *r, const Kept *k, Reg total)
-{
-	Reg kept = g_fmul(g, r->momentum, g_load(g, k->step)), rate = r->rate;
-	if (r->decays)
-		total = g_fadd(g, total, g_fmul(g, r->decay, g_load(g, k->weight)));
-	if (r->factors)
-		rate = g_fmul(g, rate, g_load(g, k->factor));
-	return g_fsub(g, kept, g_fmul(g, rate, total));
-}
-
-Reg sum_weight(Gen *g, const Kept *k, Reg step)
-{
-	return g_fadd(g, g_load(g, k->weight), step);
-}
-
-/* The word there where the mask is all ones, else the new one. */
-static Reg stays(Gen *g, Reg mask, Addr old, Reg new)
-{
-	Reg differ = g_op(g, GOP_XOR, new, g_load(g, old));
-	return g_op(g, GOP_XOR, new, g_op(g, GOP_AND, differ, mask));
-}
-
-/* By a mask made of the factor's sign: condition codes are few, and comparisons that run ahead would take them all. */
-void sum_keep(Gen *g, const Rates *r, const Kept *k, Reg step, Reg weight)
-{
-	if (r->frozen) {
-		Reg mask = g_op(g, GOP_ISUB, r->zero, g_op(g, GOP_SHR, g_load(g, k->factor), r->sign));
-		step = stays(g, mask, k->step, step);
-		weight = stays(g, mask, k->weight, weight);
-	}
-	g_store(g, k->step, step);
-	g_store(g, k->weight, weight);
-}
-
-/* The array of factors follows that of steps. */
 Addr sum_factor(const Bp *b, uint32_t i)
 {
-	return (Addr){ SUM_STEPS, b->at.words + i };
+	return sum_state(b, b->rule->states, i);
 }
 
 /* ---- compiling ---- */
@@ -217,6 +178,7 @@ void sum_compile(Bp *b)
 	s->leftovers = b->o.procs - (1u << s->levels);
 	for (uint32_t i = 0; b->factor && i < b->at.words; i++)
 		s->frozen |= b->factor[i] < 0;
+	s->rule = rule_make(b);
 	if (methods[s->sum].fits && !methods[s->sum].fits(b))
 		s->sum = b->m->ring_only ? SUM_RING : SUM_TREE;
 	if (s->sum == SUM_TREE && s->leftovers)
@@ -251,7 +213,6 @@ static void words_write(Bp *b, const BpSum *s)
 {
 	for (uint32_t i = 0; i < b->o.procs; i++) {
 		Cell word[SUM_WORDS] = { [WORD_SELF] = { .u = i }, [WORD_WRAPPED] = { .u = i - b->o.procs } };
-		word[WORD_DECAY] = (Cell){ .f = b->decay };
 		word[WORD_BUDDY] = flag(i < s->leftovers);
 		word[WORD_LEFTOVER] = flag(i >= 1u << s->levels);
 		for (uint32_t k = 0; k < MOST_LEVELS; k++)
@@ -260,23 +221,25 @@ static void words_write(Bp *b, const BpSum *s)
 	}
 }
 
-static void rates_write(Bp *b, float rate, float momentum)
+/* Numbers of the update that changed since the last one. */
+static void rates_write(Bp *b, BpSum *s, const Update *u)
 {
-	const Cell word[] = { [WORD_RATE] = { .f = rate }, [WORD_MOMENTUM] = { .f = momentum } };
+	Cell word[SUM_UNIFORMS] = { 0 };
+	rule_words(s->rule, u, word);
+	if (s->written && memcmp(word, s->word, sizeof word) == 0)
+		return;
+	memcpy(s->word, word, sizeof word);
 	for (uint32_t i = 0; i < b->o.procs; i++)
-		host_write(b->c, i, false, SUM_WORDS_AT, word, COUNT(word));
+		host_write(b->c, i, false, SUM_WORDS_AT + WORD_RULE, word, s->rule->words);
 }
 
-void sum_update(Bp *b, float rate, float momentum)
+void sum_update(Bp *b, const Update *u)
 {
 	BpSum *s = b->summing;
 	if (!s->written)
 		words_write(b, s);
-	if (!s->written || s->rate != rate || s->momentum != momentum)
-		rates_write(b, rate, momentum);
+	rates_write(b, s, u);
 	s->written = true;
-	s->rate = rate;
-	s->momentum = momentum;
 	uint64_t before = b->c->account.cycles;
 	for (uint32_t i = 0; i < s->calls; i++) {
 		for (uint32_t k = 1; k < SUM_BASES; k++)
@@ -292,10 +255,19 @@ void sum_update(Bp *b, float rate, float momentum)
 SumHome sum_home(const Bp *b, uint32_t place)
 {
 	const BpSum *s = b->summing;
-	if (s->sum == SUM_RING || s->sum == SUM_TREE)
-		return (SumHome){ .everywhere = true, .step = b->at.steps + place, .factor = b->at.factors + place };
 	const Rows *r = &s->rows;
-	uint32_t row = place / r->words, slot = place % r->words, own = row * r->own + slot / b->o.procs;
-	return (SumHome){ .proc = (slot % b->o.procs + r->shift) % b->o.procs, .step = b->at.steps + own,
-	                  .weight = b->at.steps + r->rows * r->own + own, .factor = b->at.factors + own };
+	bool everywhere = s->sum == SUM_RING || s->sum == SUM_TREE;
+	uint32_t at = place, stride = b->at.words;
+	SumHome home = { .everywhere = everywhere };
+	if (!everywhere) {
+		uint32_t row = place / r->words, slot = place % r->words;
+		at = row * r->own + slot / b->o.procs;
+		stride = r->rows * r->own;
+		home.proc = (slot % b->o.procs + r->shift) % b->o.procs;
+		home.weight = b->at.states + (uint32_t)b->rule->states * stride + at;
+	}
+	for (int k = 0; k < b->rule->states; k++)
+		home.state[k] = b->at.states + (uint32_t)k * stride + at;
+	home.factor = b->at.factors + at;
+	return home;
 }

@@ -6,19 +6,19 @@
  *
  * Tree and ring take chunks of weights: every processor ends with the total of each and updates all weights.
  * Pipelined ring and halving take rows of weights, of which each processor owns some: the owner alone gets the total,
- * keeps the last step, updates, and sends the new weight round. */
+ * keeps the rule state, updates, and sends the new weight round. */
 #ifndef SUM_H
 #define SUM_H
 
 #include "backprop.h"
 
-/* Relocation registers: scratch in SRAM; weights, changes and steps in DRAM; buffers of a row in SRAM. */
-enum { SUM_AT = 1, SUM_WEIGHTS, SUM_CHANGES, SUM_STEPS, SUM_BUFFER, SUM_BASES = SUM_BUFFER + 4 };
+/* Relocation registers: scratch in SRAM; weights, changes and rule state in DRAM; buffers of a row in SRAM. */
+enum { SUM_AT = 1, SUM_WEIGHTS, SUM_CHANGES, SUM_STATES, SUM_BUFFER, SUM_BASES = SUM_BUFFER + 4 };
 
-/* Words that the host keeps behind the tables of each processor: rate, momentum, decay, zero; the processor's number,
- * and that less the number of processors; then flags, all ones or zero: it has a leftover for buddy, it is one, bits of
- * its number. */
-enum { WORD_RATE, WORD_MOMENTUM, WORD_DECAY, WORD_ZERO, WORD_SELF, WORD_WRAPPED, WORD_BUDDY, WORD_LEFTOVER, WORD_BIT,
+/* Words that the host keeps behind the tables of each processor: numbers of the update, as the rule wants them; zero; the
+ * processor's number, and that less the number of processors; then flags, all ones or zero: it has a leftover for buddy,
+ * it is one, bits of its number. */
+enum { SUM_UNIFORMS = 16, WORD_RULE = 0, WORD_ZERO = SUM_UNIFORMS, WORD_SELF, WORD_WRAPPED, WORD_BUDDY, WORD_LEFTOVER, WORD_BIT,
        MOST_LEVELS = 16, SUM_WORDS = WORD_BIT + MOST_LEVELS };
 enum { SUM_WORDS_AT = TABLE_WORDS - SUM_WORDS };
 enum { SLACK = 700 };                     /* lines that a routine takes to fill and to drain */
@@ -47,7 +47,8 @@ typedef struct BpSum {
 	bool borrows;                     /* words of the cases are used as well */
 	uint32_t restore;                 /* routine: puts back what must stand there */
 	bool frozen;                      /* some weights are */
-	bool written; float rate, momentum; /* what the processors know */
+	struct SumRule *rule;
+	bool written; Cell word[SUM_UNIFORMS]; /* what the processors know of the update */
 } BpSum;
 
 /* ---- sum.c ---- */
@@ -58,19 +59,42 @@ Addr sum_word(uint32_t word);                                /* WORD_... */
 Code *sum_code(Gen *g, bool timed);                          /* ends a recording; timed: about as it will run */
 uint32_t sum_routine(Bp *b, Routine *r);                     /* checked, loaded */
 Routine *sum_schedule(const Bp *b, Code *code);              /* equal code once; may be longer than a block */
+uint32_t sum_load_routine(Bp *b, Routine *r);                /* the same, and no longer than a block */
 uint32_t sum_load(Bp *b, Code *code);                        /* scheduled, checked, loaded */
 void sum_call(Bp *b, const SumCall *call);                   /* one more in an update */
 uint32_t sum_shift(Bp *b, uint32_t procs, uint32_t by);      /* configuration: i sends to (i + by) mod procs */
 uint32_t sum_exchange(Bp *b, uint32_t bit);                  /* configuration: i sends to i ^ bit */
-/* The rule for one weight, whose words are in SRAM, in three acts: the step that its total makes; the weight after that step;
- * both go to their words, unless the weight is frozen. */
-typedef struct Rates { Reg rate, momentum, decay, zero, sign; bool decays, factors, frozen; } Rates; /* in registers */
-typedef struct Kept { Addr weight, step, factor; } Kept;
+Addr sum_factor(const Bp *b, uint32_t i);                    /* in DRAM, under SUM_STATES: of the i-th weight from there */
+Addr sum_state(const Bp *b, int state, uint32_t i);          /* likewise; chunks */
+
+/* ---- sum_rule.c, sum_weight.c: the rule for one weight ---- */
+
+/* The code of one weight.  Its words stand under base RULE_PLACE: g, which is the total, w and states as the formula counts
+ * variables, then the factor. */
+enum { RULE_PLACE = 1, RULE_FACTOR = 2 + MAX_STATE };
+typedef struct SumRule {
+	const Rule *rule;
+	Formula formula;
+	bool uniform[MAX_OPS], fixed[MAX_OPS]; /* the same for all weights; always the same */
+	uint8_t word[SUM_UNIFORMS]; uint32_t words; /* ops of the formula that the host works out */
+	Code *code;
+	Reg total, keeps;                 /* that it starts from; the first that the last act makes */
+	uint8_t *act; uint32_t acts;      /* [recs] */
+	int64_t length;                   /* cycles from the total to what is stored */
+	uint32_t alu, port;               /* cycles of both for a weight */
+	bool looks_up;
+} SumRule;
+SumRule *rule_make(const Bp *b);
+void rule_plan(const Bp *b, SumRule *r);                     /* what follows from the code */
+void rule_words(const SumRule *r, const Update *u, Cell *word); /* [words] for the processors */
+int64_t rule_time(const Bp *b, uint32_t act);                /* cycles after the total, of an act */
+/* What all weights of a routine share, in registers; then a weight, whose words are in SRAM. */
+typedef struct Rates { const SumRule *rule; Reg *shared; Cond *cond; } Rates;
+typedef struct Kept { Addr weight, state[MAX_STATE], factor; } Kept;
 Rates sum_rates(Gen *g, const Bp *b);
-Reg sum_step(Gen *g, const Rates *r, const Kept *k, Reg total);
-Reg sum_weight(Gen *g, const Kept *k, Reg step);
-void sum_keep(Gen *g, const Rates *r, const Kept *k, Reg step, Reg weight);
-Addr sum_factor(const Bp *b, uint32_t i);                    /* in DRAM, under SUM_STEPS: of the i-th step from there */
+Reg *weight_open(const Bp *b, const Rates *r, Reg total);    /* its registers */
+void weight_act(Gen *g, const Rates *r, const Kept *k, Reg *reg, uint32_t act);
+void weight_update(Gen *g, const Bp *b, const Rates *r, const Kept *k, Reg total); /* all acts */
 
 /* ---- sum_acts.c: what is recorded, in the order of the time at which it can be done ---- */
 
@@ -91,19 +115,25 @@ typedef struct Chunk {
 	uint32_t n;
 	Rates rates;
 	Cond buddy, leftover;             /* tree */
-	Reg *sum, *other, *step;          /* [n] sums so far; what is on its way; new steps */
+	Reg *sum, *other, **weight;       /* [n] sums so far; what is on its way; registers of a weight that is updated */
 } Chunk;
-/* Makes the routines that are called one after the other for a chunk of n weights. */
-typedef uint32_t ChunkFn(Bp *b, uint32_t n, uint32_t **routine);
+/* Makes the routines that are called one after the other for a chunk of n weights, in scratch; how many. */
+typedef uint32_t ChunkFn(Bp *b, uint32_t n, Routine ***routine);
 void chunks_compile(Bp *b, uint32_t n, ChunkFn *make);
 uint32_t chunk_words(const Bp *b);                           /* of scratch for each weight */
-uint32_t chunk_moves(const Bp *b);                           /* of DRAM for each weight */
+/* Moves of DRAM for each weight: change, weight and states come, the change becomes zero, states and weight go; then a factor
+ * comes, if there are any. */
+uint32_t chunk_moves(const Bp *b);
+uint32_t chunk_lines(const Bp *b, uint32_t steps);           /* cycles of a weight that takes so many steps */
 /* Weights in a chunk: as the user says or the routine's length allows, when each takes `lines` lines and `words`
  * words of scratch; `most` at most (0: as many as fit). */
 uint32_t chunk_size(const Bp *b, uint32_t lines, uint32_t words, uint32_t most);
 Chunk chunk_open(const Bp *b, const char *name, uint32_t n);
-enum { MOVE_CHANGE_IN, MOVE_WEIGHT_IN, MOVE_STEP_IN, MOVE_ZERO, MOVE_STEP_OUT, MOVE_WEIGHT_OUT, MOVE_FACTOR_IN, CHUNK_MOVES };
-void chunk_move(const Chunk *c, int move, uint32_t i);       /* one word, DRAM to SRAM or back */
+enum { MOVE_CHANGE_IN, MOVE_WEIGHT_IN, MOVE_STATE_IN, MOVE_ZERO, MOVE_STATE_OUT, MOVE_WEIGHT_OUT, MOVE_FACTOR_IN };
+typedef struct ChunkMove { int what, state; } ChunkMove;
+ChunkMove chunk_move_at(const Bp *b, uint32_t number);       /* of the moves, in this order */
+void chunk_move(const Chunk *c, ChunkMove move, uint32_t i); /* one word, DRAM to SRAM or back */
+void chunk_moves_all(const Chunk *c, int first, int last);   /* those from MOVE_... to MOVE_..., one after the other */
 Reg chunk_change(const Chunk *c, uint32_t i);
 void chunk_update(const Chunk *c, uint32_t i);               /* totals are in sum */
 /* All in one code, with everything beside everything: `step` is called for each step and weight, `latency` cycles
@@ -123,9 +153,12 @@ void rows_borrow(Bp *b, uint32_t words);                     /* so many words of
 typedef Code *RecordFn(Bp *b, const void *what);
 uint32_t rows_routine(Bp *b, uint64_t key, RecordFn *record, const void *what);
 uint32_t rows_kept(const Bp *b);                             /* words that an owner keeps of each of its weights */
-/* What an owner keeps of a row: last step, weight; sum_factor of the step is its factor. */
-Addr own_step(const BpSum *s, uint32_t row, uint32_t block);
-Addr own_weight(const BpSum *s, uint32_t row, uint32_t block);
+/* What an owner keeps of a row: states, weight, factor; in DRAM, `row` rows from where SUM_STATES stands. */
+Kept own_words(const Bp *b, uint32_t row, uint32_t block);
+/* Likewise in SRAM: weights, then states, then factors, each `own` words. */
+Kept near_words(const Bp *b, Addr at, uint32_t block);
+void own_fetch(Gen *g, const Bp *b, uint32_t row, Addr at);  /* of a row, to near_words */
+void own_update(Gen *g, const Bp *b, uint32_t row, Addr at, const Reg *total); /* totals of its blocks; new words go back */
 /* Slot (number of the processor + i) mod procs of a block that begins at `mem` is at mem + i + what index_after
  * gives. */
 typedef struct Index { Reg self, wrapped; } Index;

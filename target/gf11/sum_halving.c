@@ -91,11 +91,10 @@ static Addr weight_slot(const Halving *h, int64_t row, uint32_t block, uint32_t 
 	return (Addr){ (uint16_t)(SUM_BUFFER + 2 + row % 2), block * h->s->procs + i };
 }
 
-/* Of the two rows that owners are at: weight, step, and the factor if there are any. */
-static Kept kept_at(const Halving *h, int64_t row, uint32_t block)
+/* What owners keep of the two rows that they are at. */
+static Addr kept_at(const Halving *h, int64_t row)
 {
-	uint32_t own = h->s->rows.own, at = (uint32_t)(row % 2) * rows_kept(h->b) * own + block;
-	return (Kept){ { SUM_AT, at }, { SUM_AT, at + own }, { SUM_AT, at + 2 * own } };
+	return (Addr){ SUM_AT, (uint32_t)(row % 2) * rows_kept(h->b) * h->s->rows.own };
 }
 
 /* ---- select ---- */
@@ -181,34 +180,19 @@ static void do_keep(Halving *h, Step *t, const Act *a)
 
 static void do_own(Halving *h, Step *t, const Act *a)
 {
-	uint32_t row = (uint32_t)t->row - h->base;
 	(void)a;
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		g_fetch(h->g, kept_at(h, t->row, u).weight, own_weight(h->s, row, u));
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		g_fetch(h->g, kept_at(h, t->row, u).step, own_step(h->s, row, u));
-	for (uint32_t u = 0; u < h->s->rows.blocks && h->b->factor; u++)
-		g_fetch(h->g, kept_at(h, t->row, u).factor, sum_factor(h->b, row * h->s->rows.own + u));
+	own_fetch(h->g, h->b, (uint32_t)t->row - h->base, kept_at(h, t->row));
 }
 
 static void do_update(Halving *h, Step *t, const Act *a)
 {
-	uint32_t row = (uint32_t)t->row - h->base;
-	const Reg *total = node(h, t->sum, a->level, 0);
-	Rates rates = sum_rates(h->g, h->b);
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++) {
-		Kept k = kept_at(h, t->row, u);
-		Reg step = sum_step(h->g, &rates, &k, total[u]);
-		sum_keep(h->g, &rates, &k, step, sum_weight(h->g, &k, step));
-		g_flush(h->g, own_step(h->s, row, u), k.step);
-		g_flush(h->g, own_weight(h->s, row, u), k.weight);
-	}
+	own_update(h->g, h->b, (uint32_t)t->row - h->base, kept_at(h, t->row), node(h, t->sum, a->level, 0));
 }
 
 static void do_start(Halving *h, Step *t, const Act *a)
 {
 	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		node(h, t->weight, a->level, 0)[u] = g_load(h->g, kept_at(h, t->row - GATHER, u).weight);
+		node(h, t->weight, a->level, 0)[u] = g_load(h->g, near_words(h->b, kept_at(h, t->row - GATHER), u).weight);
 }
 
 /* Weights go down a level in two acts: one becomes two; each gets its place. */
@@ -318,7 +302,7 @@ static void plan_sums(Halving *h, Step *t)
 	int64_t total = later(h->ready[h->first[h->levels]], t->gather + m->dram_latency);
 	plan(h, t, t->gather, DO_OWN, 0, 0);
 	plan(h, t, total, DO_UPDATE, h->levels, 0);
-	t->updated = total + (h->s->frozen ? 7 : 4) * m->alu_latency;
+	t->updated = total + h->s->rule->length + (h->s->frozen ? 4 : 1) * m->alu_latency;
 }
 
 /* Each word just in time to reach its slot, one after the other. */
@@ -461,7 +445,7 @@ static void turn_call(Bp *b, const Turn *t)
 	SumCall call = { rows_routine(b, turn_key(b, t), turn_record, t),
 	                 { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + base * s->rows.words,
 	                   [SUM_CHANGES] = b->at.changes + base * s->rows.words,
-	                   [SUM_STEPS] = b->at.steps + base * s->rows.own } };
+	                   [SUM_STATES] = b->at.states + base * s->rows.own } };
 	for (uint32_t i = 0; i < 4; i++)
 		call.base[SUM_BUFFER + i] = buffer + i * slots;
 	sum_call(b, &call);

@@ -22,26 +22,16 @@ typedef struct Leg {
 	uint32_t words;                                      /* moved between DRAM and the other buffer */
 } Leg;
 
-/* ---- scratch: words on their way, weights, steps ---- */
+/* ---- scratch: words on their way, then what owners keep ---- */
 
 static Addr under_way(uint32_t block)
 {
 	return (Addr){ SUM_AT, block };
 }
 
-static Addr kept_weight(const BpSum *s, uint32_t block)
+static Addr kept(const BpSum *s)
 {
-	return (Addr){ SUM_AT, s->rows.own + block };
-}
-
-static Addr kept_step(const BpSum *s, uint32_t block)
-{
-	return (Addr){ SUM_AT, 2 * s->rows.own + block };
-}
-
-static Addr kept_factor(const BpSum *s, uint32_t block)
-{
-	return (Addr){ SUM_AT, 3 * s->rows.own + block };
+	return (Addr){ SUM_AT, s->rows.own };
 }
 
 static uint32_t scratch_words(const Bp *b, const Rows *r)
@@ -55,30 +45,6 @@ static Addr slot(const BpSum *s, uint32_t block, uint32_t i)
 }
 
 /* ---- legs ---- */
-
-static void own_fetch(Gen *g, const Bp *b)
-{
-	const BpSum *s = b->summing;
-	for (uint32_t u = 0; u < s->rows.blocks; u++)
-		g_fetch(g, kept_weight(s, u), own_weight(s, 0, u));
-	for (uint32_t u = 0; u < s->rows.blocks; u++)
-		g_fetch(g, kept_step(s, u), own_step(s, 0, u));
-	for (uint32_t u = 0; u < s->rows.blocks && b->factor; u++)
-		g_fetch(g, kept_factor(s, u), sum_factor(b, u));
-}
-
-static void own_update(Gen *g, const Bp *b, const Reg *total)
-{
-	const BpSum *s = b->summing;
-	Rates rates = sum_rates(g, b);
-	for (uint32_t u = 0; u < s->rows.blocks; u++) {
-		Kept k = { kept_weight(s, u), kept_step(s, u), kept_factor(s, u) };
-		Reg step = sum_step(g, &rates, &k, total[u]);
-		sum_keep(g, &rates, &k, step, sum_weight(g, &k, step));
-		g_flush(g, own_step(s, 0, u), kept_step(s, u));
-		g_flush(g, own_weight(s, 0, u), kept_weight(s, u));
-	}
-}
 
 static void words_keep(Gen *g, const BpSum *s, const Reg *word)
 {
@@ -94,7 +60,7 @@ static void record_sums(Gen *g, const Bp *b, const Leg *l, Index x, Moves *moves
 	for (uint32_t u = 0; u < s->rows.blocks; u++)
 		word[u] = l->first ? g_load(g, under_way(u)) : g_lookup(g, slot(s, u, 0), x.self);
 	if (l->end == l->steps)
-		own_fetch(g, b);
+		own_fetch(g, b, 0, kept(s));
 	for (uint32_t k = l->first; k < l->end; k++) {
 		uint32_t i = s->procs - 1 - k;
 		Reg index = index_after(g, s, x, i);
@@ -105,7 +71,7 @@ static void record_sums(Gen *g, const Bp *b, const Leg *l, Index x, Moves *moves
 		moves_advance(moves, k + 1, l->steps);
 	}
 	if (l->end == l->steps)
-		own_update(g, b, word);
+		own_update(g, b, 0, kept(s), word);
 	else
 		words_keep(g, s, word);
 }
@@ -117,11 +83,12 @@ static void put_all(Gen *g, const BpSum *s, Index x, uint32_t i, const Reg *word
 		g_put(g, slot(s, u, i), index, word[u]);
 }
 
-static void record_gather(Gen *g, const BpSum *s, const Leg *l, Index x, Moves *moves)
+static void record_gather(Gen *g, const Bp *b, const Leg *l, Index x, Moves *moves)
 {
+	const BpSum *s = b->summing;
 	Reg word[MOST_BLOCKS];
 	for (uint32_t u = 0; u < s->rows.blocks; u++)
-		word[u] = g_load(g, l->first ? under_way(u) : kept_weight(s, u));
+		word[u] = g_load(g, l->first ? under_way(u) : near_words(b, kept(s), u).weight);
 	if (!l->first)
 		put_all(g, s, x, 1, word);
 	for (uint32_t k = l->first; k < l->end; k++) {
@@ -153,7 +120,7 @@ static Code *leg_record(Bp *b, const void *what)
 	if (l->what == SUMMING)
 		record_sums(g, b, l, index_load(g), &moves);
 	else if (l->what == GATHERING)
-		record_gather(g, s, l, index_load(g), &moves);
+		record_gather(g, b, l, index_load(g), &moves);
 	moves_advance(&moves, l->end, l->steps);
 	return sum_code(g, false);
 }
@@ -191,7 +158,7 @@ static void leg_call(Bp *b, int what, uint32_t row, uint32_t moved, uint32_t wor
 		SumCall call = { rows_routine(b, key, leg_record, &l),
 		                 { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + moved * s->rows.words,
 		                   [SUM_CHANGES] = b->at.changes + moved * s->rows.words,
-		                   [SUM_STEPS] = b->at.steps + row * s->rows.own,
+		                   [SUM_STATES] = b->at.states + row * s->rows.own,
 		                   [HERE] = buffer + row % 2 * slots, [THERE] = buffer + (row + 1) % 2 * slots } };
 		sum_call(b, &call);
 	}

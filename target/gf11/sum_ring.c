@@ -7,7 +7,7 @@
  * more of them, and Neighbor and Sum wait in SRAM for the next call. */
 #include "sum.h"
 
-enum { FEW = 8, CUT_CHUNK = 64, CUT_WORDS = 6 };             /* weights, changes, steps, factors, Neighbor, Sum */
+enum { FEW = 8, CUT_CHUNK = 64 };
 
 static void ring_step(Chunk *c, uint32_t step, uint32_t i)
 {
@@ -16,37 +16,37 @@ static void ring_step(Chunk *c, uint32_t step, uint32_t i)
 	c->sum[i] = g_fadd(c->g, c->sum[i], c->other[i]);
 }
 
-static uint32_t make_whole(Bp *b, uint32_t n, uint32_t **routine)
+static uint32_t make_whole(Bp *b, uint32_t n, Routine ***routine)
 {
 	const Machine *m = b->m;
 	Chunk c = chunk_open(b, "ring update", n);
 	chunk_together(&c, ring_step, b->o.procs - 1, m->switch_latency > m->alu_latency ? m->switch_latency : m->alu_latency);
-	*routine = NEW(&b->cx->scratch, 1, uint32_t);
-	**routine = sum_load(b, sum_code(c.g, true));
+	*routine = NEW(&b->cx->scratch, 1, Routine *);
+	**routine = sum_schedule(b, sum_code(c.g, true));
 	return 1;
 }
 
 /* ---- steps in parts ---- */
 
-static Addr waiting(uint32_t n, bool sum, uint32_t i)
+/* Neighbor and Sum behind the other words of the chunk. */
+static Addr waiting(const Chunk *c, bool sum, uint32_t i)
 {
-	return (Addr){ SUM_AT, (sum ? 5 : 4) * n + i };
+	return (Addr){ SUM_AT, (chunk_words(c->b) + sum) * c->n + i };
 }
 
 /* So many of the steps; the first call brings the words from DRAM, the last one takes them back. */
 static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, bool last)
 {
 	Chunk c = chunk_open(b, "ring update", n);
-	for (uint32_t i = 0; i < n && first; i++)
-		chunk_move(&c, MOVE_CHANGE_IN, i);
-	for (int move = MOVE_WEIGHT_IN; move <= MOVE_ZERO && last; move++)
-		for (uint32_t i = 0; i < n; i++)
-			chunk_move(&c, move, i);
-	for (uint32_t i = 0; i < n && last && b->factor; i++)
-		chunk_move(&c, MOVE_FACTOR_IN, i);
+	if (first)
+		chunk_moves_all(&c, MOVE_CHANGE_IN, MOVE_CHANGE_IN);
+	if (last) {
+		chunk_moves_all(&c, MOVE_WEIGHT_IN, MOVE_ZERO);
+		chunk_moves_all(&c, MOVE_FACTOR_IN, MOVE_FACTOR_IN);
+	}
 	for (uint32_t i = 0; i < n; i++) {
-		c.other[i] = first ? chunk_change(&c, i) : g_load(c.g, waiting(n, false, i));
-		c.sum[i] = first ? c.other[i] : g_load(c.g, waiting(n, true, i));
+		c.other[i] = first ? chunk_change(&c, i) : g_load(c.g, waiting(&c, false, i));
+		c.sum[i] = first ? c.other[i] : g_load(c.g, waiting(&c, true, i));
 	}
 	for (uint32_t step = 0; step < steps; step++)
 		for (uint32_t i = 0; i < n; i++)
@@ -57,34 +57,33 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 			chunk_update(&c, i);
 			continue;
 		}
-		g_store(c.g, waiting(n, false, i), c.other[i]);
-		g_store(c.g, waiting(n, true, i), c.sum[i]);
+		g_store(c.g, waiting(&c, false, i), c.other[i]);
+		g_store(c.g, waiting(&c, true, i), c.sum[i]);
 	}
-	for (int move = MOVE_STEP_OUT; move <= MOVE_WEIGHT_OUT && last; move++)
-		for (uint32_t i = 0; i < n; i++)
-			chunk_move(&c, move, i);
+	if (last)
+		chunk_moves_all(&c, MOVE_STATE_OUT, MOVE_WEIGHT_OUT);
 	return sum_code(c.g, false);
 }
 
 /* Equal parts, so that those in the middle are one routine. */
-static uint32_t make_cut(Bp *b, uint32_t n, uint32_t **routine)
+static uint32_t make_cut(Bp *b, uint32_t n, Routine ***routine)
 {
 	uint32_t lines = sum_lines(b), steps = b->o.procs - 1, moves = (chunk_moves(b) - 2) * n * (uint32_t)b->m->dram_interval;
+	moves = moves > b->summing->rule->alu * n ? moves : b->summing->rule->alu * n;
 	uint32_t fit = (lines > 2 * moves ? lines - moves : lines / 2) / (n * (uint32_t)b->m->switch_interval);
 	uint32_t parts = (steps + fit - 1) / (fit ? fit : 1), each = (steps + parts - 1) / parts;
 	parts = (steps + each - 1) / each;
-	*routine = NEW(&b->cx->scratch, parts, uint32_t);
+	*routine = NEW(&b->cx->scratch, parts, Routine *);
 	for (uint32_t i = 0; i < parts; i++) {
 		uint32_t here = i + 1 < parts ? each : steps - i * each;
-		(*routine)[i] = sum_load(b, record_cut(b, n, here, i == 0, i + 1 == parts));
+		(*routine)[i] = sum_schedule(b, record_cut(b, n, here, i == 0, i + 1 == parts));
 	}
 	return parts;
 }
 
 void ring_compile(Bp *b)
 {
-	uint32_t sums = sum_steps(SUM_RING, b->o.procs) * (uint32_t)b->m->switch_interval;
-	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval, lines = sums > moves ? sums : moves;
+	uint32_t lines = chunk_lines(b, sum_steps(SUM_RING, b->o.procs));
 	if (b->o.procs > 1)
 		b->summing->ring = sum_shift(b, b->o.procs, 1);
 	uint64_t wanted = b->o.update ? b->o.update : FEW;
@@ -92,5 +91,5 @@ void ring_compile(Bp *b)
 		chunks_compile(b, chunk_size(b, lines, chunk_words(b), 0), make_whole);
 		return;
 	}
-	chunks_compile(b, chunk_size(b, 1, CUT_WORDS, CUT_CHUNK), make_cut);
+	chunks_compile(b, chunk_size(b, 1, chunk_words(b) + 2, CUT_CHUNK), make_cut);
 }

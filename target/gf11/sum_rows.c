@@ -3,8 +3,8 @@
  * pipelined ring and halving share: who owns what, addresses of a processor's own, DRAM moves on the side.
  *
  * DRAM addresses are the same in all processors, so owners keep what is theirs side by side: where otherwise all
- * steps would stand, first the steps they own, row after row, then their weights.  These copies spare the fetching of
- * all weights: 1 / P of the moves.  Factors that they own stand likewise at the beginning of that array. */
+ * rule state would stand, first the states they own, one after the other, row after row, then their weights.  These copies
+ * spare the fetching of all weights: 1 / P of the moves.  Factors that they own stand likewise at the beginning of that array. */
 #include "sum.h"
 
 /* ---- geometry ---- */
@@ -16,7 +16,8 @@ bool rows_make(const Bp *b, uint32_t blocks, uint32_t shift, Rows *r)
 	if (b->o.procs < 3 || !r->words || !b->at.words)
 		return false;
 	r->rows = (b->at.words + r->words - 1) / r->words;
-	return 2 * (uint64_t)r->rows * r->own <= b->at.words;
+	uint64_t states = (uint64_t)b->rule->states;
+	return (states + 1) * r->rows * r->own <= states * b->at.words;
 }
 
 uint32_t row_words(const Bp *b, int64_t row)
@@ -63,17 +64,52 @@ uint32_t rows_routine(Bp *b, uint64_t key, RecordFn *record, const void *what)
 
 uint32_t rows_kept(const Bp *b)
 {
-	return b->factor ? 3 : 2;
+	return 1 + (uint32_t)b->rule->states + (b->factor != NULL);
 }
 
-Addr own_step(const BpSum *s, uint32_t row, uint32_t block)
+/* ---- what owners keep ---- */
+
+Kept own_words(const Bp *b, uint32_t row, uint32_t block)
 {
-	return (Addr){ SUM_STEPS, row * s->rows.own + block };
+	const Rows *r = &b->summing->rows;
+	uint32_t at = row * r->own + block, array = r->rows * r->own, states = (uint32_t)b->rule->states;
+	Kept k = { .weight = { SUM_STATES, states * array + at }, .factor = sum_factor(b, at) };
+	for (uint32_t s = 0; s < states; s++)
+		k.state[s] = (Addr){ SUM_STATES, s * array + at };
+	return k;
 }
 
-Addr own_weight(const BpSum *s, uint32_t row, uint32_t block)
+Kept near_words(const Bp *b, Addr at, uint32_t block)
 {
-	return (Addr){ SUM_STEPS, (s->rows.rows + row) * s->rows.own + block };
+	uint32_t own = b->summing->rows.own, states = (uint32_t)b->rule->states;
+	Kept k = { .weight = { at.base, at.off + block }, .factor = { at.base, at.off + (1 + states) * own + block } };
+	for (uint32_t s = 0; s < states; s++)
+		k.state[s] = (Addr){ at.base, at.off + (1 + s) * own + block };
+	return k;
+}
+
+void own_fetch(Gen *g, const Bp *b, uint32_t row, Addr at)
+{
+	uint32_t blocks = b->summing->rows.blocks;
+	for (uint32_t u = 0; u < blocks; u++)
+		g_fetch(g, near_words(b, at, u).weight, own_words(b, row, u).weight);
+	for (int s = 0; s < b->rule->states; s++)
+		for (uint32_t u = 0; u < blocks; u++)
+			g_fetch(g, near_words(b, at, u).state[s], own_words(b, row, u).state[s]);
+	for (uint32_t u = 0; u < blocks && b->factor; u++)
+		g_fetch(g, near_words(b, at, u).factor, own_words(b, row, u).factor);
+}
+
+void own_update(Gen *g, const Bp *b, uint32_t row, Addr at, const Reg *total)
+{
+	Rates rates = sum_rates(g, b);
+	for (uint32_t u = 0; u < b->summing->rows.blocks; u++) {
+		Kept near = near_words(b, at, u), far = own_words(b, row, u);
+		weight_update(g, b, &rates, &near, total[u]);
+		for (int s = 0; s < b->rule->states; s++)
+			g_flush(g, far.state[s], near.state[s]);
+		g_flush(g, far.weight, near.weight);
+	}
 }
 
 /* ---- addresses of a processor's own ---- */

@@ -35,19 +35,11 @@ static void roles_load(Chunk *c)
 
 /* ---- 1989 ---- */
 
-static void moves_all(const Chunk *c, int first, int last)
-{
-	for (int move = first; move <= last; move++)
-		for (uint32_t i = 0; i < c->n; i++)
-			chunk_move(c, move, i);
-}
-
 static Code *record_fetch(const Bp *b, uint32_t n)
 {
 	Chunk c = chunk_open(b, "update.fetch", n);
-	moves_all(&c, MOVE_CHANGE_IN, MOVE_STEP_IN);
-	if (b->factor)
-		moves_all(&c, MOVE_FACTOR_IN, MOVE_FACTOR_IN);
+	chunk_moves_all(&c, MOVE_CHANGE_IN, MOVE_STATE_IN);
+	chunk_moves_all(&c, MOVE_FACTOR_IN, MOVE_FACTOR_IN);
 	return sum_code(c.g, false);
 }
 
@@ -70,31 +62,31 @@ static Code *record_sum(const Bp *b, uint32_t n)
 static Code *record_flush(const Bp *b, uint32_t n)
 {
 	Chunk c = chunk_open(b, "update.flush", n);
-	moves_all(&c, MOVE_ZERO, MOVE_WEIGHT_OUT);
+	chunk_moves_all(&c, MOVE_ZERO, MOVE_WEIGHT_OUT);
 	return sum_code(c.g, false);
 }
 
-static uint32_t make_apart(Bp *b, uint32_t n, uint32_t **routine)
+static uint32_t make_apart(Bp *b, uint32_t n, Routine ***routine)
 {
 	const ScheduleOptions o = { .level = 0 };
 	Code *code[] = { record_fetch(b, n), record_sum(b, n), record_flush(b, n) };
 	Routine *part[COUNT(code)];
 	for (size_t i = 0; i < COUNT(code); i++)
-		part[i] = schedule_cached(b->cx, b->cache, b->m, code[i], &o);
-	*routine = NEW(&b->cx->scratch, 1, uint32_t);
-	**routine = sum_routine(b, routine_join(b->cx, b->m, "tree update", part, COUNT(part)));
+		part[i] = schedule_cached(b->cx, b->cache, b->roomy ? b->roomy : b->m, code[i], &o);
+	*routine = NEW(&b->cx->scratch, 1, Routine *);
+	**routine = routine_join(b->cx, b->m, "tree update", part, COUNT(part));
 	return 1;
 }
 
 /* ---- best ---- */
 
-static uint32_t make_together(Bp *b, uint32_t n, uint32_t **routine)
+static uint32_t make_together(Bp *b, uint32_t n, Routine ***routine)
 {
 	Chunk c = chunk_open(b, "tree update", n);
 	roles_load(&c);
 	chunk_together(&c, tree_step, sum_steps(SUM_TREE, b->o.procs), b->m->switch_latency + b->m->alu_latency);
-	*routine = NEW(&b->cx->scratch, 1, uint32_t);
-	**routine = sum_load(b, sum_code(c.g, true));
+	*routine = NEW(&b->cx->scratch, 1, Routine *);
+	**routine = sum_schedule(b, sum_code(c.g, true));
 	return 1;
 }
 
@@ -103,10 +95,11 @@ void tree_compile(Bp *b)
 	BpSum *s = b->summing;
 	for (uint32_t level = 0; level < s->levels; level++)
 		s->up[level] = sum_shift(b, 1u << s->levels, 1u << level);
-	uint32_t sums = sum_steps(SUM_TREE, b->o.procs) * (uint32_t)b->m->switch_interval;
-	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval;
+	uint32_t steps = sum_steps(SUM_TREE, b->o.procs), sums = steps * (uint32_t)b->m->switch_interval;
+	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval, alu = steps + s->rule->alu;
 	if (b->o.compiler == COMPILER_1989)
-		chunks_compile(b, chunk_size(b, sums + moves, chunk_words(b), b->o.update ? 0 : CHUNK_1989), make_apart);
+		chunks_compile(b, chunk_size(b, (sums > alu ? sums : alu) + moves, chunk_words(b), b->o.update ? 0 : CHUNK_1989),
+		               make_apart);
 	else
-		chunks_compile(b, chunk_size(b, sums > moves ? sums : moves, chunk_words(b), 0), make_together);
+		chunks_compile(b, chunk_size(b, chunk_lines(b, steps), chunk_words(b), 0), make_together);
 }

@@ -10,7 +10,7 @@
  * writing weights are the host's affair and take no simulated time, as in the report.
  *
  * The machine can be built only when it is known how many cases a batch has.  It stands in a context of its own, so
- * that a larger one can take its place; weights and steps move over.  A batch that has more cases than there is room
+ * that a larger one can take its place; weights and rule state move over.  A batch that has more cases than there is room
  * for is loaded in parts that are multiples of P: every processor sees the same cases in the same order. */
 #include <assert.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 extern const Target target_gf11;
 
-enum { WEIGHTS, CHANGES, STEPS };                            /* as bp_weights_read counts them */
+enum { WEIGHTS, CHANGES, STATES };                           /* as bp_weights_read counts them */
 
 struct Program {
 	Ctx *cx;                          /* of the run */
@@ -31,7 +31,8 @@ struct Program {
 	const Options *opt;               /* the run's own */
 	const Machine *m;
 	uint32_t procs;
-	double *w, *step;                 /* [links] while there is no machine, and when one replaces another */
+	const Rule *rule;
+	double *vector[1 + MAX_STATE];    /* [links] weights and rule state while there is no machine, and when one replaces another */
 	double *none;                     /* [links] zeroes */
 
 	Ctx own;                          /* all memory of the machine; its failures are handed on */
@@ -67,9 +68,10 @@ static void gf11_caps(Caps *caps)
 /* What another target can do and this one cannot, yet. */
 static void refuse(Ctx *cx, const Net *net, const Options *opt)
 {
-	if (strcmp(rules[opt->rule].name, "momentum") != 0)
-		fail(cx, MP_BAD_INPUT, "set rule momentum, or train on target ref, which knows all rules",
-		     "target gf11 has no rule %s", rules[opt->rule].name);
+	if (rules[opt->rule].needs_norm)
+		fail(cx, MP_BAD_INPUT, "set another rule, or train on target ref, which knows all rules",
+		     "target gf11 has no rule %s: it would have to sum all weight changes before it applies the first",
+		     rules[opt->rule].name);
 	if (net->copies && opt->bptt == BPTT_FULL)
 		fail_at(cx, net->copy[0].at, "set bptt copy, or train it on target cpu or ref",
 		        "target gf11 keeps one case of a sequence: errors cannot go back through time");
@@ -99,8 +101,12 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->opt = opt;
 	p->m = machine_open(cx, opt->machine);
 	p->procs = procs_wanted(cx, p->m, opt);
-	p->w = NEW(&cx->keep, net->links, double);
-	p->step = NEW(&cx->keep, net->links, double);
+	p->rule = &rules[opt->rule];
+	for (int k = 0; k <= p->rule->states; k++)
+		p->vector[k] = NEW(&cx->keep, net->links, double);
+	for (int k = 0; k < p->rule->states; k++)
+		for (uint64_t i = 0; i < net->links; i++)
+			p->vector[1 + k][i] = rule_start(p->rule, k, opt, net->block[net->block_of[i]].rate);
 	p->none = NEW(&cx->keep, net->links, double);
 	ctx_init(&p->own, &cx->alloc);
 	arena_defer(&cx->keep, machine_end, &p->own);
@@ -196,12 +202,18 @@ static BpSequences sequences_needed(const Program *p, const Data *d)
 	return (BpSequences){ .length = length, .count = count };
 }
 
-/* A machine with room for so many cases; weights and steps are those of the one before. */
+/* Weights are 0 here, states 1 and up; on the machine changes stand between. */
+static int array_of(int which)
+{
+	return which ? STATES + which - 1 : WEIGHTS;
+}
+
+/* A machine with room for so many cases; weights and rule state are those of the one before. */
 static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences *sequences)
 {
 	if (p->bp) {
-		bp_weights_read(p->bp, WEIGHTS, 0, p->w);
-		bp_weights_read(p->bp, STEPS, 0, p->step);
+		for (int k = 0; k <= p->rule->states; k++)
+			bp_weights_read(p->bp, array_of(k), 0, p->vector[k]);
 		p->cycles += bp_cycles(p->bp);
 	}
 	p->bp = NULL;
@@ -215,8 +227,8 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 	hand_on(cx, &p->own);
 	p->bp = a.bp;
 	p->error = p->opt->error;
-	bp_weights_write(p->bp, WEIGHTS, p->w);
-	bp_weights_write(p->bp, STEPS, p->step);
+	for (int k = 0; k <= p->rule->states; k++)
+		bp_weights_write(p->bp, array_of(k), p->vector[k]);
 	uint64_t room = (uint64_t)p->bp->at.slots * p->procs;
 	room = room > p->room ? room : p->room;
 	p->wanted = arena_grow(&cx->keep, p->wanted, p->room, room, sizeof *p->wanted);
@@ -463,7 +475,8 @@ static void align_share(void *arg, uint32_t thread)
 	uint64_t words = b->at.words, threads = b->p->threads;
 	for (uint64_t i = words * thread / threads; i < words * (thread + 1) / threads; i++) {
 		align_row(b->p, b->at.weights + (uint32_t)i);
-		align_row(b->p, b->at.steps + (uint32_t)i);
+		for (uint32_t k = 0; k < (uint32_t)b->rule->states; k++)
+			align_row(b->p, b->at.states + k * b->at.words + (uint32_t)i);
 	}
 }
 
@@ -479,8 +492,8 @@ static void gf11_apply(Program *p, const Update *u)
 {
 	if (!p->pending)
 		return;
-	assert(u->rule == &rules[p->opt->rule]);
-	sum_update(p->bp, (float)u->param[P_RATE], (float)u->param[P_MOMENTUM]);
+	assert(u->rule == p->rule);
+	sum_update(p->bp, u);
 	align(p);
 	p->pending = false;
 }
@@ -490,18 +503,18 @@ static void gf11_apply(Program *p, const Update *u)
 static void gf11_get(const Program *p, int which, double *v)
 {
 	if (p->bp)
-		bp_weights_read(p->bp, which ? STEPS : WEIGHTS, 0, v);
+		bp_weights_read(p->bp, array_of(which), 0, v);
 	else
-		memcpy(v, which ? p->step : p->w, p->net->links * sizeof *v);
+		memcpy(v, p->vector[which], p->net->links * sizeof *v);
 }
 
 static void gf11_set(Program *p, int which, const double *v)
 {
-	double *to = which ? p->step : p->w;
+	double *to = p->vector[which];
 	for (uint64_t i = 0; i < p->net->links; i++)
 		to[i] = (float)v[i];
 	if (p->bp)
-		bp_weights_write(p->bp, which ? STEPS : WEIGHTS, to);
+		bp_weights_write(p->bp, array_of(which), to);
 }
 
 static void gf11_gradient(const Program *p, double *v)
@@ -550,8 +563,10 @@ static void print_memory(const Bp *b, Buf *out)
 	buf_printf(out, "\ta group of %u cases of %u words from %u, spilled words from %u\n", at->group, at->case_words,
 	           at->cases, at->spill);
 	buf_printf(out, "DRAM\n\tcases: %u of %u words from %u\n", at->slots, at->data_words, at->data);
-	buf_printf(out, "\tweights, changes, last steps: %u words each, from %u, %u and %u\n", at->words, at->weights,
-	           at->changes, at->steps);
+	buf_printf(out, "\tweights, changes");
+	for (int k = 0; k < b->rule->states; k++)
+		buf_printf(out, ", state %s", b->rule->state[k]);
+	buf_printf(out, ": %u words each, from %u, %u and %u\n", at->words, at->weights, at->changes, at->states);
 	buf_printf(out, "limits\n");
 	print_limit(out, "DRAM", at->dram_end, b->m->dram);
 	print_limit(out, "SRAM", at->cases + (uint64_t)at->group * at->case_words, at->spill);

@@ -13,11 +13,12 @@ t train xor.topo --resume half.safetensors --epochs 20 --json
 t train xor.topo --resume half.safetensors --procs 4
 t test xor.topo half.safetensors --target gf11 --procs 5
 t test xor.topo half.safetensors --target ref
+t train xor.topo --target gf11 --procs 4 --rule quickprop --epochs 20 --until never --json
 
 # What it cannot do, or has no room for.
 t train xor.topo --target gf11 --procs 600
 t train xor.topo --target gf11 --machine moon
-t train xor.topo --target gf11 --rule quickprop
+t train xor.topo --target gf11 --rule doug
 t train "$SOURCE_DIR/examples/reber.topo" --target gf11 --bptt full
 cat >large.topo <<-END
 	group in 9000 input

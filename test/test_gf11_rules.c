@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Update rules on the simulated GF11 against the oracle, free to go their own way from the same start: every rule the
+ * machine has, several networks, numbers of processors, ways of summing, both compilers.
+ *
+ * quickprop divides by the difference of two slopes and multiplies what rounding did to it every few updates; so does the
+ * cpu target, which is single precision as well.  So the oracle gets the machine's weights and state again every FEW updates;
+ * with the others it never does.  How near the error of each epoch and all weights must stay is in `near`. */
+#include "gf11_nets.h"
+
+#include "../target/gf11/backprop.h"
+
+enum { UPDATES = 40, FEW = 10, ALL = UPDATES };
+
+static const struct { const char *rule; int alone; double near, rate; } races[] = { /* alone: updates from the same start */
+	{ "momentum", ALL, 1e-5, 0.002 }, { "nesterov", ALL, 1e-5, 0.002 }, { "quickprop", FEW, 1e-3, 0.002 },
+	{ "rprop", ALL, 1e-4, 0.05 }, { "delta-bar-delta", ALL, 1e-4, 0.001 }, { "adam", ALL, 1e-4, 0.02 },
+};
+
+static const char *const networks[] = {
+	"group in 8 input\ngroup code 3\ngroup out 8 output\nconnect in, true -> code\nconnect code, true -> out\n",
+	"group in 5 input\ngroup h 6 tanh\ngroup out 2 linear output\nconnect in, true -> h rate 0.5\nconnect h, true -> out\n"
+	"connect in -> out frozen\n",
+	"group in 6 input\ngroup h 7\ngroup out 4 softmax output\nconnect in, true -> h\nconnect h, true -> out\n"
+	"train error divergence decay 0.002\n",
+};
+
+static void vectors_near(const Side *a, const Side *b, int which, double near, int update)
+{
+	uint64_t links = a->net->links;
+	double *x = calloc(links, sizeof *x), *y = calloc(links, sizeof *y), reach = 0.1;
+	a->target->get(a->program, which, x);
+	b->target->get(b->program, which, y);
+	for (uint64_t i = 0; i < links; i++)
+		reach = fmax(reach, fabs(y[i]));
+	for (uint64_t i = 0; i < links; i++) {
+		if (!(fabs(x[i] - y[i]) <= near * reach))
+			print_error("%s%d processors, %s, %s, update %d: number %llu of vector %d is %.9g, should be %.9g; largest %g\n", a->text,
+			            (int)a->opt.procs, sum_names[a->opt.sum], compiler_names[a->opt.compiler], update,
+			            (unsigned long long)i, which, x[i], y[i], reach);
+		assert_true(fabs(x[i] - y[i]) <= near * reach);
+	}
+	free(x);
+	free(y);
+}
+
+static void make_equal(const Side *from, const Side *to)
+{
+	double *v = calloc(from->net->links, sizeof *v);
+	for (int k = 0; k <= rules[from->opt.rule].states; k++) {
+		from->target->get(from->program, k, v);
+		to->target->set(to->program, k, v);
+	}
+	free(v);
+}
+
+static void race(size_t which, uint32_t way)
+{
+	static const uint32_t procs[] = { 1, 3, 8, 13, 40 };
+	char text[1024];
+	Side gf11, ref;
+	Options opt;
+	Dice d = { 7 + way, 0 };
+	options_init(&opt);
+	opt.procs = procs[way % COUNT(procs)];
+	opt.threads = 1;
+	opt.sigmoid = SIGMOID_POWER2;
+	opt.sum = (int)(way % SUMS);
+	opt.compiler = (int)(way / 2 % 2);
+	snprintf(text, sizeof text, "%strain rule %s rate %g momentum 0.8 kappa 0.0001\n", networks[way % COUNT(networks)], races[which].rule,
+	         races[which].rate);
+	side_open(&gf11, &target_gf11, text, opt);
+	side_open(&ref, &target_ref, text, opt);
+	Cases c = cases_make(&d, gf11.net, 30);
+	side_take(&gf11, &c.d);
+	side_take(&ref, &c.d);
+	for (int update = 1; update <= UPDATES; update++) {
+		Batch b = { .count = 30 };
+		Tally x = side_learn(&gf11, b), y = side_learn(&ref, b);
+		assert_true(fabs(x.error - y.error) <= races[which].near * (1 + fabs(y.error)));
+		side_update(&gf11, (uint64_t)update);
+		side_update(&ref, (uint64_t)update);
+		vectors_near(&gf11, &ref, 0, races[which].near, update);
+		if (update % races[which].alone == 0)
+			make_equal(&gf11, &ref);
+	}
+	cases_free(&c);
+	ctx_free(&gf11.cx);
+	ctx_free(&ref.cx);
+}
+
+static void rules_keep_to_the_oracle(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(races); i++)
+		for (uint32_t way = 0; way < 5; way++)
+			race(i, (uint32_t)i + way);
+}
+
+/* What is in the table above is every rule but the one that is refused. */
+static void all_rules_are_here(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < rule_count; i++) {
+		bool found = rules[i].needs_norm;
+		for (size_t k = 0; k < COUNT(races); k++)
+			found |= strcmp(races[k].rule, rules[i].name) == 0;
+		assert_true(found);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_keep_to_the_oracle),
+		cmocka_unit_test(all_rules_are_here),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
