@@ -84,7 +84,7 @@ bool group_view(const OptionGroup *group, size_t i, OptionView *v)
 	}
 	const mp_option *o = library_at(group->from_library, i);
 	if (o)
-		*v = (OptionView){ o->name, o->argument, o->help, o->standard, true };
+		*v = (OptionView){ o->name, o->argument, o->help, *o->standard ? o->standard : NULL, true, o->list };
 	return o;
 }
 
@@ -119,6 +119,22 @@ static void option_unknown(const Command *c, const char *written, size_t len)
 		complain(remedy, "%s has no option '--%s'", c->name, word);
 }
 
+/* One more value for a list that was given before; false: it was not. */
+static bool list_add(Args *a, const char *name, const char *value)
+{
+	for (size_t i = 0; i < a->givens; i++) {
+		Given *g = &a->given[i];
+		if (strcmp(g->name, name))
+			continue;
+		size_t room = strlen(g->value) + strlen(value) + sizeof ",";
+		char *both = args_alloc(a, room, 1);
+		snprintf(both, room, "%s,%s", g->value, value);
+		g->value = both;
+		return true;
+	}
+	return false;
+}
+
 /* One word that starts with "--"; *i is its place and moves on if the next word is its argument. */
 static bool option_take(Args *a, int *i)
 {
@@ -145,7 +161,8 @@ static bool option_take(Args *a, int *i)
 			return false;
 		}
 	}
-	a->given[a->givens++] = (Given){ v.name, value, v.library, !v.argument };
+	if (!v.list || !list_add(a, v.name, value))
+		a->given[a->givens++] = (Given){ v.name, value, v.library, !v.argument };
 	return true;
 }
 

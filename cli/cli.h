@@ -84,7 +84,7 @@ void *args_alloc(Args *a, size_t count, size_t size);       /* zeroed; ends the 
 char *args_copy(Args *a, const char *text);
 
 /* One option as help, manual and completion see it, whether it is ours or the library's. */
-typedef struct OptionView { const char *name, *argument, *help, *standard; bool library; } OptionView;
+typedef struct OptionView { const char *name, *argument, *help, *standard; bool library, list; } OptionView;
 bool group_view(const OptionGroup *group, size_t i, OptionView *view); /* false past the last */
 
 /* "error: ..." and the remedy below it, the same form as the library's messages. */

@@ -122,6 +122,8 @@ static int train_check(Train *t)
 	if (!args_count(a, "words", &t->words))
 		return EXIT_USAGE;
 	int rc = t->speaks ? output_check(a, "save") : EXIT_DONE;
+	if (rc == EXIT_DONE && t->speaks)
+		rc = output_check(a, "fault-log");
 	return rc || !t->speaks ? rc : rundir_check(&t->dir, a);
 }
 

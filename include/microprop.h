@@ -162,6 +162,7 @@ typedef struct mp_option {
 	const char *name, *argument;      /* argument: "N", "X", "all|N|1"; NULL: a flag, set with "1" or "0" */
 	const char *standard;             /* default */
 	const char *help;
+	int list;                         /* several values with commas between: a command line may give it again */
 } mp_option;
 MP_API const mp_option *mp_option_at(size_t i);                   /* NULL past the last */
 

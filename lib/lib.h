@@ -597,9 +597,11 @@ typedef struct Target {
 	double (*clock)(const Program *p);                      /* * seconds that passed so far on a simulated machine's clock */
 	/* * Figures of its own about the run so far: members of a JSON object, `"key": value`, with ", " between; or nothing. */
 	void   (*report)(const Program *p, Buf *json);
+	void   (*finish)(Ctx *cx, Program *p);                  /* * training has ended, well or not: writes what options ask for */
 	/* * Many seeds on the bound data at once, each as a run by itself would go.  False, and nothing was done: this network,
 	 * data or option is not for it. */
 	bool   (*restarts)(Ctx *cx, Program *p, Restarts *all);
+	bool   breaks;                                          /* its machine can have faults (option fault) */
 	bool   f64;                                             /* weights are double: files hold F64 */
 } Target;
 

@@ -11,7 +11,7 @@
 #include "lib.h"
 
 enum { FREE, FIXED };
-enum { K_INT, K_REAL, K_CHOICE, K_FLAG, K_TEXT };
+enum { K_INT, K_REAL, K_CHOICE, K_FLAG, K_TEXT, K_LIST };
 
 typedef struct OptionRow {
 	int kind, when;
@@ -22,11 +22,12 @@ typedef struct OptionRow {
 
 static const OptionRow table[] = {
 #define INT(f, name, when, d, lo, hi, arg, help) \
-	{ K_INT, when, offsetof(Options, f), (double)(lo), (double)(hi), { name, arg, d, help } },
-#define REAL(f, name, when, d, lo, hi, arg, help) { K_REAL, when, offsetof(Options, f), lo, hi, { name, arg, d, help } },
-#define CHOICE(f, name, when, d, choices, help) { K_CHOICE, when, offsetof(Options, f), 0, 0, { name, choices, d, help } },
-#define FLAG(f, name, when, d, help) { K_FLAG, when, offsetof(Options, f), 0, 0, { name, NULL, d, help } },
-#define TEXT(f, name, when, d, arg, help) { K_TEXT, when, offsetof(Options, f), 0, 0, { name, arg, d, help } },
+	{ K_INT, when, offsetof(Options, f), (double)(lo), (double)(hi), { name, arg, d, help, 0 } },
+#define REAL(f, name, when, d, lo, hi, arg, help) { K_REAL, when, offsetof(Options, f), lo, hi, { name, arg, d, help, 0 } },
+#define CHOICE(f, name, when, d, choices, help) { K_CHOICE, when, offsetof(Options, f), 0, 0, { name, choices, d, help, 0 } },
+#define FLAG(f, name, when, d, help) { K_FLAG, when, offsetof(Options, f), 0, 0, { name, NULL, d, help, 0 } },
+#define TEXT(f, name, when, d, arg, help) { K_TEXT, when, offsetof(Options, f), 0, 0, { name, arg, d, help, 0 } },
+#define LIST(f, name, when, d, arg, help) { K_LIST, when, offsetof(Options, f), 0, 0, { name, arg, d, help, 1 } },
 #include "options.def"
 };
 
@@ -153,7 +154,7 @@ void options_init(Options *o)
 		bool fine = read_value(&table[i], table[i].shown.standard, field);
 		assert(fine);
 		(void)fine;
-		if (table[i].kind == K_TEXT)
+		if (table[i].kind >= K_TEXT)
 			*(const char **)field = table[i].shown.standard;
 	}
 }
@@ -183,7 +184,7 @@ const char *option_set(Ctx *cx, Options *o, const char *name, const char *value,
 		return unknown(cx, name, remedy);
 	void *field = (char *)o + row->offset;
 	if (read_value(row, value, field)) {
-		if (row->kind == K_TEXT)
+		if (row->kind >= K_TEXT)
 			*(const char **)field = arena_copy(&cx->keep, value, strlen(value));
 		return NULL;
 	}

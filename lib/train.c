@@ -55,6 +55,9 @@ void run_start(Run *r)
 	if (!r->target)
 		fail(cx, MP_BAD_INPUT, target_names(&cx->scratch), "there is no target '%s'", r->opt.target);
 	options_check(cx, &r->opt);
+	if (*r->opt.fault && !r->target->breaks)
+		fail(cx, MP_BAD_INPUT, "train with --target gf11, or leave --fault out",
+		     "target %s has no machine that could be broken: fault is %s", r->target->name, r->opt.fault);
 	check_error_fn(cx, r->net, &r->opt);
 	Caps caps;
 	r->target->caps(&caps);
@@ -542,6 +545,12 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	l->at_once = r->target->epochs && !r->ranks && l->batch == l->examples && !shuffled && !test && !r->opt.keep_best;
 }
 
+static void finish(Run *r)
+{
+	if (r->target->finish)
+		r->target->finish(&r->cx, r->program);
+}
+
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
 {
 	Loop l = { .r = r, .fn = fn, .user = user, .reported = -INFINITY };
@@ -559,8 +568,10 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	while (!end) {
 		s = many_epochs(&l, &u) ? MP_OK : one_epoch(&l, &u);
 		bool whole = s == MP_OK && r->at.done == 0;
-		if (s == MP_FAILED)
+		if (s == MP_FAILED) {
+			finish(r);
 			return s;
+		}
 		end = s == MP_STOPPED ? "signal" : end_reason(&l);
 		if (whole && !end && report_due(&l))
 			give_report(&l);
@@ -574,6 +585,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	weights_fingerprint(w, r->net->links, r->target->f64, r->fingerprint);
 	r->report.fingerprint = r->fingerprint;
 	give_report(&l);
+	finish(r);
 	bool asked = strcmp(end, "signal") == 0;
 	r->stop = 0;
 	return asked ? MP_STOPPED : MP_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "faults.h"
 
 enum { MOST_VALUES = 100000 };
 
@@ -174,6 +175,16 @@ BpOptions call_options(const Call *c)
 		.bundle = (uint32_t)c->bundle, .update = (uint32_t)c->update,
 		.threads = c->threads ? (uint32_t)c->threads : 1, .dry = !c->execute, .cache = c->cache,
 	};
+}
+
+Faults *call_faults(const Call *c)
+{
+	if (!c->faults)
+		return NULL;
+	Faults *f = faults_new(c->cx, c->m, c->fault_seed);
+	for (size_t i = 0; i < c->faults; i++)
+		faults_add(f, c->fault[i]);
+	return f;
 }
 
 EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases)

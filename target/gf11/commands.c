@@ -110,7 +110,7 @@ typedef struct OptionRow {
 	const char *name;
 	enum { IS_FLAG, IS_TEXT, IS_COUNT, IS_LIST } kind;
 	size_t at;                                           /* in Call */
-	uint64_t most;                                       /* IS_COUNT */
+	uint64_t most;                                       /* IS_COUNT; IS_LIST: where their number stands in Call */
 } OptionRow;
 static const OptionRow option_rows[] = {                    /* the first two go with all commands */
 	{ "machine", IS_TEXT, offsetof(Call, machine), 0 },
@@ -119,7 +119,9 @@ static const OptionRow option_rows[] = {                    /* the first two go 
 	{ "level", IS_COUNT, offsetof(Call, level), 9 },
 	{ "kanata", IS_TEXT, offsetof(Call, kanata), 0 },
 	{ "chrome", IS_TEXT, offsetof(Call, chrome), 0 },
-	{ "dead", IS_LIST, offsetof(Call, dead), 0 },
+	{ "dead", IS_LIST, offsetof(Call, dead), offsetof(Call, deads) },
+	{ "fault", IS_LIST, offsetof(Call, fault), offsetof(Call, faults) },
+	{ "fault-seed", IS_COUNT, offsetof(Call, fault_seed), UINT64_MAX },
 	{ "threads", IS_COUNT, offsetof(Call, threads), MOST_THREADS },
 	{ "procs", IS_TEXT, offsetof(Call, procs), 0 },
 	{ "traced", IS_FLAG, offsetof(Call, traced), 0 },
@@ -197,6 +199,15 @@ static const OptionRow *option_row(const Call *c, const char *word, size_t len)
 	fail(c->cx, MP_BAD_INPUT, fit.s, "%s has no option '--%.*s'", c->verb->name, (int)len, word);
 }
 
+static void list_add(Call *c, const OptionRow *row, const char *value)
+{
+	const char **list = (const char **)((char *)c + row->at);
+	size_t *count = (size_t *)((char *)c + row->most);
+	if (*count == MOST_DEAD)
+		fail(c->cx, MP_BAD_INPUT, "name fewer", "--%s is given more than %d times", row->name, MOST_DEAD);
+	list[(*count)++] = value;
+}
+
 /* Word without its dashes: name, or name=value. */
 static void option_take(Call *c, const char *word)
 {
@@ -212,10 +223,8 @@ static void option_take(Call *c, const char *word)
 		*(const char **)field = equals + 1;
 	else if (row->kind == IS_COUNT)
 		*(uint64_t *)field = whole_number(c, row->name, equals + 1, 0, row->most);
-	else if (c->deads < MOST_DEAD)
-		c->dead[c->deads++] = equals + 1;
 	else
-		fail(c->cx, MP_BAD_INPUT, "name fewer", "more than %d dead parts", MOST_DEAD);
+		list_add(c, row, equals + 1);
 }
 
 static const Verb *verb_find(Ctx *cx, const char *name)
@@ -268,7 +277,7 @@ void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 	if (argc < 1)
 		fail(cx, MP_BAD_INPUT, "name a command", "gf11 does what?");
 	Buf report = { .arena = out->arena };
-	Call c = { .cx = cx, .out = &report, .verb = verb_find(cx, argv[0]), .level = 1, .began = clock_seconds() };
+	Call c = { .cx = cx, .out = &report, .verb = verb_find(cx, argv[0]), .level = 1, .fault_seed = 1, .began = clock_seconds() };
 	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], "--", 2) == 0)
 			option_take(&c, argv[i] + 2);

@@ -15,6 +15,8 @@ typedef struct Call {
 	const char *operand[MOST_OPERANDS]; uint32_t operands;
 	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *sigmoid, *net, *write; /* NULL: not given */
 	const char *dead[MOST_DEAD]; size_t deads;
+	const char *fault[MOST_DEAD]; size_t faults;
+	uint64_t fault_seed;                                 /* 1 if not given */
 	uint64_t level, threads, cases, bundle, update;
 	bool json, csv, extended, routines, printed, whole, simulate, execute, traced;
 	const Machine *m;
@@ -78,6 +80,7 @@ int choice_read(Ctx *cx, const char *option, const char *word, const char *const
 uint32_t range_read(Ctx *cx, const char *option, const char *word, const MachineRow *row, double **value);
 uint32_t procs_read(const Call *c, double **value);          /* --procs; default those of Table 1, and all */
 BpOptions call_options(const Call *c);                       /* sum, compiler, sigmoid, bundle, update, threads; dry */
+struct Faults *call_faults(const Call *c);                   /* those of --fault; NULL: none were given */
 EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases); /* with call_options */
 /* Simulates epochs in a context of its own: memory goes before this returns, which for a program of the machine is
  * much.  What is equal in their code is scheduled once. */

@@ -13,12 +13,20 @@
 #include <string.h>
 
 #include "backprop.h"
+#include "faults.h"
 
 /* ---- data ---- */
 
 static Cell *dram_word(const Bp *b, uint64_t word, uint32_t proc)
 {
 	return (Cell *)(b->p->dram + (size_t)word * b->p->lanes + proc);
+}
+
+/* What was written beside the machine meets its faults, too. */
+static void settle(Bp *b, uint32_t first, uint64_t words)
+{
+	if (b->c->faults && !b->o.dry)
+		faults_settle_words(b->c->faults, b->p, true, first, (uint32_t)words);
 }
 
 static const Cell *sram_word(const Bp *b, uint64_t word, uint32_t proc)
@@ -80,6 +88,7 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 	if (b->lanes)
 		lanes_count(b, cases, count);
 	b->loaded = count;
+	settle(b, b->at.data, blocks * b->at.data_words);
 }
 
 enum { WEIGHTS, CHANGES, STATES };                          /* which array, as the caller counts them */
@@ -113,6 +122,7 @@ void bp_weights_write(Bp *b, int which, const double *v)
 		if (which == WEIGHTS && !home.everywhere)
 			dram_word(b, home.weight, home.proc)->f = (float)v[i];
 	}
+	settle(b, b->at.weights, b->at.dram_end - b->at.weights);
 }
 
 /* Changes of the epoch before stand there until the next pass clears them. */

@@ -122,8 +122,11 @@ static void kind_add(const Faults *f, FaultRun *r, const Processors *p, uint16_t
 	case FAULT_ALU: r->alu[r->alus++] = i; break;
 	case FAULT_MISROUTE: r->misroute[r->misroutes++] = i; break;
 	}
-	r->next[i] = r->first[lane];
-	r->first[lane] = i;
+	uint16_t *end = &r->first[lane];     /* of two that contradict each other the last one has its way, everywhere */
+	while (*end != NO_FAULT)
+		end = &r->next[*end];
+	*end = i;
+	r->next[i] = NO_FAULT;
 }
 
 static uint64_t place_bits(const Processors *p, int place)
@@ -232,7 +235,7 @@ void faults_attach(Faults *f, Controller *c)
 
 /* ---- memory past faults ---- */
 
-void faults_settle_words(const Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count)
+void faults_settle_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count)
 {
 	for (uint32_t i = 0; i < f->faults; i++) {
 		const Fault *fault = &f->fault[i];
@@ -243,6 +246,7 @@ void faults_settle_words(const Faults *f, Processors *p, bool dram, uint32_t add
 			if (!in_place(fault, dram ? IN_DRAM : IN_SRAM) || fault->addr - addr >= count)
 				continue;
 			uint32_t *word = word_of(p, dram, fault->addr, lane);
+			f->wait[i].settled |= forced(fault, *word) != *word;
 			*word = forced(fault, *word);
 			continue;
 		}
@@ -252,7 +256,7 @@ void faults_settle_words(const Faults *f, Processors *p, bool dram, uint32_t add
 	}
 }
 
-void faults_settle(const Faults *f, Processors *p)
+void faults_settle(Faults *f, Processors *p)
 {
 	faults_settle_words(f, p, false, 0, (uint32_t)p->m->sram);
 	faults_settle_words(f, p, true, 0, p->dram_used ? p->dram_used : (uint32_t)p->m->dram);
@@ -404,7 +408,6 @@ static void log_stuck(FaultRun *r, uint16_t i, uint64_t cycle)
 	const Fault *f = &r->f->fault[i];
 	int place = in_place(f, IN_REG) ? IN_REG : in_place(f, IN_SRAM) ? IN_SRAM : IN_DRAM;
 	faults_log(r->f, &(FaultEvent){ .cycle = cycle, .fault = i, .proc = f->proc, .place = place, .addr = f->addr, .bit = f->bit });
-	r->changed[i] = 1;
 }
 
 /* Words that were written last of all are put right now. */
@@ -477,7 +480,7 @@ static void log_lost(FaultRun *r, uint16_t i)
 		}
 }
 
-/* Before the first call: dead processors.  In calls with transfers: words that a broken part swallows. */
+/* Before the first call: dead processors.  What the host wrote and a bit did not take.  In calls with transfers: words that a broken part swallows. */
 static void log_permanent(FaultRun *r)
 {
 	for (uint32_t i = 0; i < r->f->faults && r->deads; i++) {
@@ -486,6 +489,12 @@ static void log_permanent(FaultRun *r)
 			continue;
 		r->f->wait[i].seen = true;
 		faults_log(r->f, &(FaultEvent){ .cycle = r->begin, .fault = i, .proc = f->proc, .place = -1 });
+	}
+	for (uint32_t k = 0; k < r->stucks; k++) {
+		FaultWait *w = &r->f->wait[r->stuck[k]];
+		if (w->settled)
+			log_stuck(r, r->stuck[k], r->begin);
+		w->settled = false;
 	}
 	for (uint32_t k = 0; k < r->brokens; k++)
 		log_lost(r, r->broken[k]);
@@ -548,6 +557,7 @@ static uint32_t meddle_write(void *user, uint32_t lane, int place, uint32_t addr
 		word = forced(f, word);
 		if (!r->changed[i])
 			log_stuck(r, i, r->begin + now);
+		r->changed[i] = 1;
 	}
 	return word;
 }

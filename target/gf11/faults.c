@@ -332,6 +332,19 @@ void faults_json(const Faults *f, Buf *out)
 	buf_printf(out, "\"all\": %llu}", (unsigned long long)all);
 }
 
+void faults_write_log(Ctx *cx, const Faults *f, const char *path)
+{
+	OutFile *file = file_create(cx, &cx->scratch, path);
+	Buf line = { .arena = &cx->scratch };
+	for (uint64_t i = 0; i < f->events; i++) {
+		line.len = 0;
+		fault_event_json(f, &f->event[i], &line);
+		buf_puts(&line, "\n");
+		file_write(file, line.s, line.len);
+	}
+	file_commit(cx, file);
+}
+
 /* ---- disks ---- */
 
 void faults_disk(Faults *f, uint64_t cycle, uint32_t disk, uint32_t *word, uint64_t count, size_t step)

@@ -37,7 +37,8 @@ typedef struct Fault {
 } Fault;
 
 /* Something that happened: one word of one processor was wrong.  A dead processor is logged once, with its first call.  Stuck
- * bits and broken parts of the switch are logged once for each call in which they changed or swallowed a word. */
+ * bits and broken parts of the switch are logged once for each call in which they changed or swallowed a word; a stuck bit that
+ * changed what the host wrote, at the beginning of the next call. */
 typedef struct FaultEvent {
 	uint64_t cycle;           /* of the machine's clock, calls included */
 	uint32_t fault;           /* number of its Fault */
@@ -54,6 +55,7 @@ typedef struct FaultWait {
 	double at[IN_PLACES];     /* flip: cycle of the next; INFINITY: never */
 	uint64_t flips[IN_PLACES]; /* waits drawn, of each memory */
 	bool seen;                /* dead: logged */
+	bool settled;             /* stuck: changed what the host wrote; logged with the next call */
 } FaultWait;
 
 typedef struct Faults {
@@ -75,6 +77,7 @@ void faults_add(Faults *f, const char *spec);                /* or several with 
 void faults_print(const Fault *f, Buf *out);                 /* as a spec */
 void faults_json(const Faults *f, Buf *out);                 /* how often each kind happened: an object */
 void fault_event_json(const Faults *f, const FaultEvent *e, Buf *out); /* one object, no line end */
+void faults_write_log(Ctx *cx, const Faults *f, const char *path); /* these, one a line */
 /* One permanent fault of a processor (dead, stuck anywhere below the ends given, alu at rate 1), or of the switch (port,
  * crossbar, link): number i of the sequence that the seed begins.  For experiments. */
 Fault fault_random_processor(const Machine *m, uint64_t seed, uint64_t i, uint32_t procs, uint32_t sram_end, uint32_t dram_end);
@@ -103,7 +106,7 @@ void faults_loaded(Controller *c, uint32_t routine);         /* controller_load'
 void faults_after(Faults *f, Controller *c, uint32_t routine, const uint32_t *base);
 /* What the host writes and what disks deliver goes into memory past faults, too: stuck bits stick, dead processors stay 0.
  * All memory in use, or these words of all processors; host_write does it by itself. */
-void faults_settle(const Faults *f, Processors *p);
-void faults_settle_words(const Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count);
+void faults_settle(Faults *f, Processors *p);
+void faults_settle_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count);
 
 #endif

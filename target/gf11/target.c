@@ -19,6 +19,7 @@
 
 #include "backprop.h"
 #include "execute.h"
+#include "faults.h"
 
 extern const Target target_gf11;
 
@@ -40,6 +41,7 @@ struct Program {
 	uint64_t room;                    /* cases that it holds at once, a multiple of procs */
 	int error;                        /* error function that it was compiled for */
 	uint64_t cycles;                  /* of machines before it */
+	Faults *faults;                   /* in cx; NULL: none */
 	bool pending;                     /* there are weight changes */
 
 	const Data *data;                 /* bound */
@@ -110,6 +112,10 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->none = NEW(&cx->keep, net->links, double);
 	ctx_init(&p->own, &cx->alloc);
 	arena_defer(&cx->keep, machine_end, &p->own);
+	if (*opt->fault) {
+		p->faults = faults_new(cx, p->m, (uint64_t)opt->fault_seed);
+		faults_add(p->faults, opt->fault);
+	}
 	return p;
 }
 
@@ -156,13 +162,13 @@ static uint32_t threads_wanted(const Options *opt)
 	return opt->threads ? (uint32_t)opt->threads : cores < 1 ? 1 : (uint32_t)cores;
 }
 
-typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Bp *bp; } Build;
+typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Faults *faults; Bp *bp; } Build;
 
 static void build_body(Ctx *own, void *arg)
 {
 	Build *a = arg;
 	const Options *opt = a->p->opt;
-	BpOptions o = { .procs = a->p->procs, .sum = opt->sum, .sigmoid = opt->sigmoid, .compiler = opt->compiler,
+	BpOptions o = { .procs = a->p->procs, .faults = a->faults, .sum = opt->sum, .sigmoid = opt->sigmoid, .compiler = opt->compiler,
 	                .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt), .sequences = a->sequences };
 	a->bp = bp_new(own, a->p->plan, opt, a->p->m, &o, a->cases);
 	if (!a->bp->summing)
@@ -215,12 +221,14 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 		for (int k = 0; k <= p->rule->states; k++)
 			bp_weights_read(p->bp, array_of(k), 0, p->vector[k]);
 		p->cycles += bp_cycles(p->bp);
+		if (p->faults)
+			p->faults->before = p->cycles;
 	}
 	p->bp = NULL;
 	p->pending = false;
 	ctx_free(&p->own);
 	ctx_init(&p->own, &cx->alloc);
-	Build a = { p, cases, sequences, NULL };
+	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults };
 	Status s = inside(&p->own, build_body, &a);
 	if (s != MP_OK)
 		fail_as(cx, &p->own, s);
@@ -480,11 +488,20 @@ static void align_share(void *arg, uint32_t thread)
 	}
 }
 
+/* What a fault did must not be healed by the host, which copies memory in no time: after the first one nothing is aligned. */
+static bool is_whole(const Program *p)
+{
+	uint64_t happened = 0;
+	for (int k = 0; k < FAULT_KINDS && p->faults; k++)
+		happened += p->faults->happened[k];
+	return !happened;
+}
+
 /* Processors that add in orders of their own drift apart by roundings, and a checkpoint holds one set of weights: the
  * host gives all of them those of the first.  What one processor sends round is the same everywhere already. */
 static void align(Program *p)
 {
-	if (sum_home(p->bp, 0).everywhere)
+	if (is_whole(p) && sum_home(p->bp, 0).everywhere)
 		pool_run(p->bp->p->pool, align_share, p->bp);
 }
 
@@ -538,10 +555,24 @@ static void report_padding(const Program *p, Buf *json)
 	buf_printf(json, "%s\"padding\": %.6g", json->len ? ", " : "", 1 - share_of(p->learnt, p->gone_through));
 }
 
+static void report_faults(const Program *p, Buf *json)
+{
+	buf_printf(json, "%s\"faults\": ", json->len ? ", " : "");
+	faults_json(p->faults, json);
+}
+
 static void gf11_report(const Program *p, Buf *json)
 {
 	if (p->net->copies && p->gone_through)
 		report_padding(p, json);
+	if (p->faults)
+		report_faults(p, json);
+}
+
+static void gf11_finish(Ctx *cx, Program *p)
+{
+	if (p->faults && *p->opt->fault_log)
+		faults_write_log(cx, p->faults, p->opt->fault_log);
 }
 
 /* ---- the program in words ---- */
@@ -610,7 +641,7 @@ static void gf11_print(const Program *p, Buf *out)
 	Ctx *own = NEW(out->arena, 1, Ctx);
 	ctx_init(own, &p->cx->alloc);
 	arena_defer(out->arena, machine_end, own);
-	Build a = { p, p->procs, NULL, NULL };
+	Build a = { .p = p, .cases = p->procs };
 	Status s = inside(own, build_body, &a);
 	if (s != MP_OK)
 		fail_as(out->arena->cx, own, s);
@@ -622,4 +653,5 @@ const Target target_gf11 = {
 	.caps = gf11_caps, .compile = gf11_compile, .print = gf11_print, .bind = gf11_bind,
 	.accumulate = gf11_accumulate, .apply = gf11_apply, .evaluate = gf11_evaluate,
 	.get = gf11_get, .set = gf11_set, .gradient = gf11_gradient, .clock = gf11_clock, .report = gf11_report,
+	.finish = gf11_finish, .breaks = true,
 };

@@ -31,3 +31,17 @@ sizes() { sed -E 's/takes [0-9]+ words of SRAM beside [0-9]+/takes N words of SR
 t train large.topo large.csv --target gf11 2>&1 | sizes
 t show large.topo --stage program --target gf11 2>&1 | sizes
 t show xor.topo --stage program --target gf11 | grep -E '^(program|SRAM|DRAM|limits|bundles)'
+
+# A broken machine: what happened is counted, and written down.
+t train xor.topo --target gf11 --procs 3 --epochs 20 --until never --json --fault dead:1 --fault stuck:2:dram:5:30:1 --fault-log log
+head -n 2 log
+echo '# two faults
+misroute:0:0.01   # now and then
+flip:0.001:sram' >faults
+t train xor.topo --target gf11 --procs 3 --epochs 2 --until never --json --fault faults --fault-seed 3
+t train xor.topo --target gf11 --procs 3 --epochs 20 --until never --json --fault stuck:9:reg:1:1
+t train xor.topo --target gf11 --fault crossbar:input:24
+t train xor.topo --target ref --fault dead:1
+t train xor.topo --restarts 3 --target gf11 --fault dead:1
+echo 'dead:1 dead:2' >faults
+t train xor.topo --target gf11 --fault faults
