@@ -91,7 +91,7 @@ const char *mp_run_get(mp_run *run, const char *option)
 
 /* ---- files ---- */
 
-typedef struct FileArgs { Run *r; const char *path; const double *outputs; uint64_t cases; } FileArgs;
+typedef struct FileArgs { Run *r; const char *path; const double *outputs; uint64_t cases; const char *best; uint32_t keep; } FileArgs;
 
 static void load_body(void *arg)
 {
@@ -123,6 +123,20 @@ static void save_best_body(void *arg)
 	checkpoint_save(a->r, a->path, true);
 }
 
+static void save_later_body(void *arg)
+{
+	FileArgs *a = arg;
+	Status before = later_status(a->r, false);
+	later_save(a->r, a->path, a->best, a->keep);
+	a->r->cx.status = before;
+}
+
+static void save_wait_body(void *arg)
+{
+	FileArgs *a = arg;
+	a->r->cx.status = later_status(a->r, true);
+}
+
 static void outputs_body(void *arg)
 {
 	FileArgs *a = arg;
@@ -149,9 +163,24 @@ mp_status mp_run_save_best(mp_run *run, const char *path)
 	return api_call(&run->cx, save_best_body, &(FileArgs){ .r = run, .path = path });
 }
 
+mp_status mp_run_save_later(mp_run *run, const char *path, const char *best, unsigned keep)
+{
+	return api_call(&run->cx, save_later_body, &(FileArgs){ .r = run, .path = path, .best = best, .keep = keep });
+}
+
+mp_status mp_run_save_wait(mp_run *run)
+{
+	return api_call(&run->cx, save_wait_body, &(FileArgs){ .r = run });
+}
+
+const char *mp_run_save_messages(const mp_run *run)
+{
+	return later_said(run);
+}
+
 mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases)
 {
-	return api_call(&run->cx, outputs_body, &(FileArgs){ run, path, outputs, cases });
+	return api_call(&run->cx, outputs_body, &(FileArgs){ .r = run, .path = path, .outputs = outputs, .cases = cases });
 }
 
 /* ---- training and testing ---- */
@@ -211,6 +240,13 @@ const char *mp_run_get_figures(mp_run *run)
 {
 	GetArgs a = { .r = run };
 	return api_call(&run->cx, figures_body, &a) == MP_OK ? a.value : NULL;
+}
+
+void mp_run_on_tick(mp_run *run, double seconds, mp_tick_fn *fn, void *user)
+{
+	run->tick = fn;
+	run->tick_user = user;
+	run->tick_seconds = seconds;
 }
 
 void mp_run_stop(mp_run *run)

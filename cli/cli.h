@@ -198,12 +198,17 @@ typedef struct RunDir {
 	uint64_t epoch;           /* the last that has a line there */
 	const char *last, *best;  /* files of checkpoints */
 	bool better;              /* there may have been an epoch better than those of best.safetensors */
-	double saved;             /* wall clock when they were written */
+	const char *file;         /* the checkpoint that is written during training; NULL: none */
+	double every;             /* so many seconds */
+	uint64_t keep;            /* files of it */
+	bool incomplete;          /* a line of metrics could not be written, which has been said */
+	bool failing;             /* the last checkpoint could not be written, which has been said */
 } RunDir;
 
-int  rundir_check(RunDir *d, Args *a);                      /* refuses a folder that holds another run */
+int  rundir_check(RunDir *d, Args *a);                      /* refuses a folder that holds another run, and bad intervals */
 int  rundir_prepare(RunDir *d, Session *s, const char *data, const char *test); /* the run as it will start */
-int  rundir_report(RunDir *d, mp_run *run, const mp_report *r); /* a line of metrics, checkpoints that are due */
+int  rundir_report(RunDir *d, mp_run *run, const mp_report *r); /* a line of metrics */
+void rundir_tick(RunDir *d, mp_run *run);                   /* a checkpoint is due; what cannot be written is said, training goes on */
 int  rundir_save(RunDir *d, mp_run *run);                   /* last and best checkpoint */
 int  rundir_close(RunDir *d);
 void json_report(Json *j, const mp_report *r);              /* the keys that metrics and the result share */

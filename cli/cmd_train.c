@@ -15,6 +15,8 @@ static const Option file_options[] = {
 	{ "resume", "FILE", "go on with this checkpoint, with the very bits of the uninterrupted run" },
 	{ "restarts", "N", "train N seeds, --seed and those after it, and keep the best: solved in the fewest epochs, or else of least error" },
 	{ "run", "DIR", "keep arguments, metrics, last and best checkpoint in this folder" },
+	{ "every", "SECONDS", "time between checkpoints, written while training goes on; default 10 with --run, with --save only at the end" },
+	{ "keep", "N", "keep the last N checkpoints, older ones as FILE.1, FILE.2, ...; default 1" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ NULL, NULL, NULL },
 };
@@ -88,6 +90,13 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 	t->failed = rundir_report(&t->dir, run, r);
 	progress_show(&t->progress, r);
 	return t->failed;
+}
+
+static int train_tick(void *user, mp_run *run)
+{
+	Train *t = user;
+	rundir_tick(&t->dir, run);
+	return 0;
 }
 
 static int train_restarts(void *user, mp_run *run, const mp_restarts *so_far)
@@ -196,6 +205,7 @@ static int train_read(Train *t)
 static int train_save(Train *t)
 {
 	const char *file = args_text(t->args, "save");
+	mp_run_save_wait(t->s.run);
 	int rc = file ? after_run(t->s.run, mp_run_save(t->s.run, file)) : EXIT_DONE;
 	if (!rc && t->dir.path)
 		rc = rundir_save(&t->dir, t->s.run);
@@ -383,6 +393,8 @@ static int train_steps(Train *t)
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
 	signals_catch(t->s.run);
+	if (t->speaks && t->dir.file)
+		mp_run_on_tick(t->s.run, t->dir.every, train_tick, t);
 	mp_status status = t->restarts ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts, train_restarts, train_report, t)
 	                               : mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
 	progress_end(&t->progress);

@@ -6,7 +6,8 @@
  *     last.safetensors    checkpoint
  *     best.safetensors    weights of the best epoch so far
  *
- * Reports come in; both safetensors files are written every ten seconds, at the end and at a signal.  Nothing is
+ * Reports come in; both safetensors files are written every so many seconds while training goes on, at the end and at a
+ * signal.  What cannot be written is said and tried again; training goes on, and the exit status tells.  Nothing is
  * written before the first report, so that a run that is refused leaves what is there alone.  A resumed run goes on
  * with metrics.jsonl where its checkpoint stands, so that a run that was killed and resumed leaves the same lines as
  * one that was not. */
@@ -19,7 +20,7 @@
 
 #include "cli.h"
 
-enum { SAVE_EVERY = 10 };                         /* seconds */
+enum { SAVE_EVERY = 10 };                         /* seconds, unless the user says otherwise */
 
 static char *path_join(Args *a, const char *folder, const char *name)
 {
@@ -123,13 +124,36 @@ static FILE *metrics_open(const char *path, bool resumed, uint64_t epoch)
 	return NULL;
 }
 
+static int interval_check(RunDir *d, Args *a)
+{
+	const char *every = args_text(a, "every");
+	char *end = NULL;
+	d->every = every ? strtod(every, &end) : SAVE_EVERY;
+	d->keep = 1;
+	if (!args_count(a, "keep", &d->keep))
+		return EXIT_USAGE;
+	if (every && (end == every || *end || !(d->every > 0 && d->every < 1e9))) {
+		complain("give seconds, for example 60 or 0.5", "--every: '%s' is no time between checkpoints", every);
+		return EXIT_USAGE;
+	}
+	if (d->keep < 1 || d->keep > 1000) {
+		complain("give a number from 1 to 1000", "--keep: %s checkpoints", args_text(a, "keep"));
+		return EXIT_USAGE;
+	}
+	d->file = d->path ? d->last : every ? args_text(a, "save") : NULL;
+	if (d->file || (!every && !args_text(a, "keep")))
+		return EXIT_DONE;
+	complain("give --run DIR or --save FILE too", "--every and --keep say when checkpoints are written, but not where");
+	return EXIT_USAGE;
+}
+
 int rundir_check(RunDir *d, Args *a)
 {
 	static const char *const marks[] = { "args.json", "metrics.jsonl" };
 	d->path = args_text(a, "run");
-	if (!d->path)
-		return EXIT_DONE;
 	d->args = a;
+	if (!d->path)
+		return interval_check(d, a);
 	d->resumed = args_text(a, "resume");
 	d->last = path_join(a, d->path, "last.safetensors");
 	d->best = path_join(a, d->path, "best.safetensors");
@@ -142,7 +166,8 @@ int rundir_check(RunDir *d, Args *a)
 		complain(remedy, "--run: %s already holds a run", d->path);
 		return EXIT_USAGE;
 	}
-	return folder_output_check(a, "run");
+	int rc = interval_check(d, a);
+	return rc ? rc : folder_output_check(a, "run");
 }
 
 int rundir_prepare(RunDir *d, Session *s, const char *data, const char *test)
@@ -152,7 +177,6 @@ int rundir_prepare(RunDir *d, Session *s, const char *data, const char *test)
 	d->session = s;
 	d->data = data;
 	d->test = test;
-	d->saved = wall_clock();
 	d->better = !d->resumed;
 	d->epoch = mp_run_get_report(s->run)->epoch;
 	return after_run(s->run, mp_run_set(s->run, "keep-best", "1"));
@@ -208,40 +232,50 @@ static int metrics_line(RunDir *d, const mp_report *r)
 	return fflush(d->metrics) ? file_failed(d->path, "write metrics.jsonl in") : EXIT_DONE;
 }
 
-/* Inside a report messages are the training's: they are shown at its end, those of a save only if it failed. */
-static int saved(mp_run *run, mp_status status)
-{
-	return status == MP_OK ? EXIT_DONE : after_run(run, status);
-}
-
 int rundir_save(RunDir *d, mp_run *run)
 {
 	int rc = rundir_start(d);
+	mp_run_save_wait(run);                            /* what it could not write is written now, or said */
 	if (!rc)
-		rc = saved(run, mp_run_save(run, d->last));
-	d->saved = wall_clock();
+		rc = after_run(run, mp_run_save(run, d->last));
 	if (rc || !d->better)
 		return rc;
 	mp_status status = mp_run_save_best(run, d->best);
-	return status == MP_BAD_INPUT ? EXIT_DONE : saved(run, status);    /* none was better: the old file stays */
+	return status == MP_BAD_INPUT ? EXIT_DONE : after_run(run, status);    /* none was better: the old file stays */
 }
 
 int rundir_report(RunDir *d, mp_run *run, const mp_report *r)
 {
+	(void)run;
 	if (!d->path)
 		return EXIT_DONE;
 	int rc = rundir_start(d);
-	if (!rc)
-		rc = metrics_line(d, r);
+	if (rc)
+		return rc;
+	if (!d->incomplete && metrics_line(d, r)) {
+		d->incomplete = true;
+		fputs("  training goes on without it\n", stderr);
+	}
 	d->better = d->better || r->best || r->stopped_by;
-	if (!rc && !r->stopped_by && wall_clock() - d->saved >= SAVE_EVERY)
-		rc = rundir_save(d, run);
-	return rc;
+	return EXIT_DONE;
+}
+
+/* A disk may be full for hours: that is said once, and once when it is over. */
+void rundir_tick(RunDir *d, mp_run *run)
+{
+	if (d->path && rundir_start(d))
+		return;
+	mp_status status = mp_run_save_later(run, d->file, d->path && d->better ? d->best : NULL, (unsigned)d->keep);
+	if (status != MP_OK && !d->failing)
+		fprintf(stderr, "%s  training goes on; it is tried again every %g s\n", mp_run_save_messages(run), d->every);
+	d->failing = status != MP_OK;
 }
 
 int rundir_close(RunDir *d)
 {
-	int rc = d->metrics && fclose(d->metrics) ? file_failed(d->path, "write metrics.jsonl in") : EXIT_DONE;
+	int rc = d->incomplete ? EXIT_FAILED : EXIT_DONE;
+	if (d->metrics && fclose(d->metrics) && !d->incomplete)
+		rc = file_failed(d->path, "write metrics.jsonl in");
 	d->metrics = NULL;
 	return rc;
 }

@@ -183,6 +183,12 @@ MP_API mp_status mp_run_resume(mp_run *run, const char *path);
 MP_API mp_status mp_run_save(mp_run *run, const char *path);
 /* The weights of the best epoch so far, where option keep-best is on; without what resuming needs. */
 MP_API mp_status mp_run_save_best(mp_run *run, const char *path);
+/* The same in the background, between two updates: the run is taken as it stands, written, read back, and only then put in the
+ * place of the older file; best (may be NULL) is where the best epoch's weights go.  The older keep - 1 files stay, as PATH.1,
+ * PATH.2, ...  Does nothing while the last one is still being written.  Returns how the one before ended, if nobody asked. */
+MP_API mp_status mp_run_save_later(mp_run *run, const char *path, const char *best, unsigned keep);
+MP_API mp_status mp_run_save_wait(mp_run *run);                  /* until it is written; how that ended */
+MP_API const char *mp_run_save_messages(const mp_run *run);      /* why one in the background failed */
 
 /* Where a run stands.  Errors and shares are of the last full pass, measured in the pass itself, before the update. */
 typedef struct mp_report {
@@ -217,6 +223,9 @@ MP_API const char *const *mp_run_get_classes(const mp_run *run, uint32_t *count)
 /* What the target alone has to report of the run so far: members of a JSON object, `"key": value`, with ", " between, or "".
  * NULL: memory ran out. */
 MP_API const char *mp_run_get_figures(mp_run *run);
+/* Called between two updates, at most once in so many seconds, whatever an epoch takes; not 0 stops the run. */
+typedef int mp_tick_fn(void *user, mp_run *run);
+MP_API void mp_run_on_tick(mp_run *run, double seconds, mp_tick_fn *fn, void *user);
 MP_API void mp_run_stop(mp_run *run);                             /* async-signal-safe; ends at the last finished update */
 
 /* A job: several processes, started by mpirun or the like, that train one network.  All make the same calls; each does its share

@@ -361,7 +361,7 @@ static void metas_make(Saver *s)
 		metas_position(s, "best_at.", &r->best_at);
 }
 
-void checkpoint_save(Run *r, const char *path, bool best)
+Content checkpoint_image(Run *r, Arena *arena, bool best)
 {
 	run_start(r);
 	Saver *s = NEW(&r->cx.scratch, 1, Saver);
@@ -372,7 +372,12 @@ void checkpoint_save(Run *r, const char *path, bool best)
 	s->slot = slots_make(&r->cx, r->net, &s->slots);
 	parts_make(s);
 	metas_make(s);
-	safe_write(&r->cx, path, s->tensor, s->parts, s->meta, s->metas, fill, s);
+	return safe_image(&r->cx, arena, s->tensor, s->parts, s->meta, s->metas, fill, s);
+}
+
+void checkpoint_save(Run *r, const char *path, bool best)
+{
+	file_put(&r->cx, path, checkpoint_image(r, &r->cx.scratch, best), 1);
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */

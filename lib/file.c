@@ -78,6 +78,11 @@ static int io_fsync(Ctx *cx, int fd)
 	return rc < 0 && (errno == EINVAL || errno == ENOTSUP) ? 0 : rc;
 }
 
+static int io_link(Ctx *cx, const char *from, const char *to)
+{
+	return io_fails(cx, ENOSPC) ? -1 : link(from, to);
+}
+
 static int io_rename(Ctx *cx, const char *from, const char *to)
 {
 	return io_fails(cx, ENOSPC) ? -1 : rename(from, to);
@@ -221,6 +226,8 @@ struct OutFile {
 	int fd;
 	int reason;               /* errno of the first failure */
 	const char *step;         /* and in what */
+	Content whole;              /* what it should hold in the end; at NULL: nobody says */
+	uint32_t keep;            /* so many files in the end, with those before this one */
 	size_t used;
 	char bytes[WRITE_BUFFER];
 };
@@ -412,6 +419,62 @@ static void sync_folder(OutFile *f, const char *folder)
 		io_close(f->cx, fd);
 }
 
+/* Once more from the disk, not from memory. */
+static bool reads_back(OutFile *f)
+{
+	int fd = io_open(f->cx, f->tmp, O_RDONLY, 0);
+	size_t at = 0;
+	ssize_t n = 0;
+	if (fd < 0)
+		return false;
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	errno = EIO;
+	while (at < f->whole.len && (n = io_read(f->cx, fd, f->bytes, sizeof f->bytes)) > 0) {
+		if ((size_t)n > f->whole.len - at || memcmp(f->bytes, f->whole.at + at, (size_t)n) != 0)
+			break;
+		at += (size_t)n;
+		errno = EIO;
+	}
+	int reason = errno;
+	io_close(f->cx, fd);
+	errno = reason;
+	return at == f->whole.len;
+}
+
+static const char *older(Arena *a, const char *path, uint32_t number)
+{
+	Buf b = { .arena = a };
+	buf_puts(&b, path);
+	if (number)
+		buf_printf(&b, ".%u", number);
+	return b.s;
+}
+
+/* Those before get higher numbers.  The last one stays where it is, too, until the rename: there is always a file. */
+static bool keeps_older(OutFile *f)
+{
+	Arena *scratch = &f->cx->scratch;
+	if (f->keep < 2 || access(f->path, F_OK) < 0)
+		return true;
+	for (uint32_t i = f->keep - 1; i > 1; i--)
+		if (io_rename(f->cx, older(scratch, f->path, i - 1), older(scratch, f->path, i)) < 0 && errno != ENOENT)
+			return false;
+	const char *next = older(scratch, f->path, 1);
+	unlink(next);
+	if (io_link(f->cx, f->path, next) == 0)
+		return true;
+	return (errno == EPERM || errno == EOPNOTSUPP) && io_rename(f->cx, f->path, next) == 0; /* some file systems know no links */
+}
+
+void file_put(Ctx *cx, const char *path, Content whole, uint32_t keep)
+{
+	OutFile *f = file_create(cx, &cx->scratch, path);
+	file_write(f, whole.at, whole.len);
+	f->whole = whole;
+	f->keep = keep;
+	file_commit(cx, f);
+}
+
 void file_commit(Ctx *cx, OutFile *f)
 {
 	if (f->fd >= 0)
@@ -421,6 +484,10 @@ void file_commit(Ctx *cx, OutFile *f)
 		const char *folder = folder_copy(&cx->scratch, f->path);
 		if (io_fsync(cx, f->fd) < 0)
 			file_failed(f, "sync");
+		else if (f->whole.at && !reads_back(f))
+			file_failed(f, "reading it back");
+		else if (!keeps_older(f))
+			file_failed(f, "keeping the older one");
 		else if (io_rename(cx, f->tmp, f->path) < 0)
 			file_failed(f, "rename");
 		else {

@@ -112,6 +112,10 @@ typedef struct OutFile OutFile;
 OutFile *file_create(Ctx *cx, Arena *arena, const char *path);  /* deferred in arena: abandoned if never committed */
 void     file_write(OutFile *f, const void *bytes, size_t len);
 void     file_commit(Ctx *cx, OutFile *f);                  /* unwinds with MP_FAILED and the system's reason */
+/* The whole content of a file, read back before it takes the place of the old one; of that and those before it keep - 1 stay,
+ * as PATH.1, PATH.2, ... */
+typedef struct Content { char *at; size_t len; } Content;
+void     file_put(Ctx *cx, const char *path, Content whole, uint32_t keep);
 double   clock_seconds(void);                               /* of a clock that nobody sets: for differences */
 uint64_t memory_total(void);                                /* bytes of RAM; MICROPROP_MEMORY overrides, for tests */
 
@@ -634,6 +638,8 @@ typedef struct mp_run {           /* the public handle */
 	bool error_set;           /* told */
 	mp_report report;
 	volatile int stop;        /* set by mp_run_stop, also from a signal handler */
+	struct Later *later;      /* NULL: nothing was saved so */
+	mp_tick_fn *tick; void *tick_user; double tick_seconds; /* tick NULL: nobody wants to know */
 	struct Ranks *job;        /* NULL: there is none */
 	struct Ranks *ranks;      /* those that share the work; NULL: this process trains alone */
 	mp_point history[512];    /* thinned out as it fills: every stride-th epoch */
@@ -749,11 +755,12 @@ const char *safe_type_name(int type);
 bool safe_is_real(int type);                                /* F64, F32, F16, BF16 */
 struct json_t *safe_json(Ctx *cx, const Safe *s, const char *key); /* metadata that is JSON; freed with scratch */
 
-/* Writes tensors in the given order (larger types first, so that all are aligned); `fill` gives the numbers of one, and is
- * called twice for each: the checksum stands before what it covers. */
+/* Tensors in the given order (larger types first, so that all are aligned), as the bytes of a file; `fill` gives the numbers of
+ * one, as many as it has. */
 typedef struct SafeSink SafeSink;
 typedef void SafeFill(void *user, uint32_t tensor, SafeSink *out);
 void safe_put(SafeSink *out, double value);
+Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill, void *user);
 void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill, void *user);
 void json_put(Buf *b, const char *text);                    /* quoted and escaped */
 size_t utf8_length(const unsigned char *s);                 /* of the character at s; 0 if there is none */
@@ -781,8 +788,17 @@ const char *net_groups_text(Arena *arena, const Net *net);  /* JSON, as in metad
 const char *net_copies_text(Arena *arena, const Net *net);
 void weights_read(Ctx *cx, const Safe *f, const Net *net, double *w); /* canonical order; fails if the file does not fit */
 
+/* ---- later.c: checkpoints written while training goes on ------------------------------------------------------------ */
+
+typedef struct Later Later;
+/* Takes the run as it stands; a thread writes it.  Nothing happens if that still writes the last one. */
+void later_save(Run *r, const char *path, const char *best, uint32_t keep); /* best: NULL, or where the best epoch's weights go */
+Status later_status(Run *r, bool wait);                      /* of the last one that was written, if nobody asked before */
+const char *later_said(const Run *r);                        /* why the last failure was */
+
 /* ---- checkpoint.c: weights and checkpoints, safetensors ------------------------------------------------------------ */
 
+Content checkpoint_image(Run *r, Arena *arena, bool best);      /* the bytes of that file */
 void checkpoint_save(Run *r, const char *path, bool best);   /* weights, rule state, position, options; best: those of the best epoch, without state */
 void checkpoint_load(Run *r, const char *path, bool resume); /* resume: everything; else weights, scale, classes */
 void checkpoint_read(Run *r, const Src *src, bool resume);   /* the same from a file already read */

@@ -8,6 +8,7 @@
  * overlap and leave no holes.  Or the other way round, atomically.
  * The checksum is XXH3-128 over the whole file with its own 32 digits taken as '0'.  Files of other programs have none.
  * Numbers are copied as they are in memory: machines here are little-endian. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -365,30 +366,16 @@ const char *safe_meta(const Safe *s, const char *key)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Takes numbers and passes them on in pieces, to the checksum in the first pass and to the file in the second. */
+/* Where the next number goes. */
 struct SafeSink {
-	XXH3_state_t hash;
-	OutFile *file;
 	int type;
-	size_t used;
-	unsigned char bytes[SINK_BYTES];
+	char *at;
 };
-
-static void sink_flush(SafeSink *out)
-{
-	if (out->file)
-		file_write(out->file, out->bytes, out->used);
-	else
-		XXH3_128bits_update(&out->hash, out->bytes, out->used);
-	out->used = 0;
-}
 
 static void sink_add(SafeSink *out, const void *bytes, size_t len)
 {
-	if (out->used + len > sizeof out->bytes)
-		sink_flush(out);
-	memcpy(out->bytes + out->used, bytes, len);
-	out->used += len;
+	memcpy(out->at, bytes, len);
+	out->at += len;
 }
 
 void safe_put(SafeSink *out, double value)
@@ -474,32 +461,33 @@ static void put_header(Buf *b, Tensor *t, uint32_t tensors, const Meta *m, uint3
 	memcpy(b->s, &len, sizeof len);
 }
 
-static void put_all(SafeSink *out, const Buf *header, const Tensor *t, uint32_t tensors, SafeFill *fill, void *user)
-{
-	for (size_t at = 0; at < header->len; at += SINK_BYTES)
-		sink_add(out, header->s + at, header->len - at < SINK_BYTES ? header->len - at : SINK_BYTES);
-	for (uint32_t i = 0; i < tensors; i++) {
-		out->type = t[i].type;
-		fill(user, i, out);
-	}
-	sink_flush(out);
-}
-
-void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill,
-                void *user)
+Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill, void *user)
 {
 	Buf header = { .arena = &cx->scratch };
-	SafeSink *out = NEW(&cx->scratch, 1, SafeSink);
 	char digits[DIGITS + 1];
 	put_header(&header, t, tensors, m, metas);
 	if (header.len > MAX_HEADER)
 		fail(cx, MP_FAILED, "join slices: connect whole groups where you can",
 		     "the network has too many blocks of links for one file");
-	XXH3_128bits_reset(&out->hash);
-	put_all(out, &header, t, tensors, fill, user);
-	digest_text(&out->hash, digits);
-	memcpy(header.s + CHECKSUM_AT, digits, DIGITS);
-	out->file = file_create(cx, &cx->scratch, path);
-	put_all(out, &header, t, tensors, fill, user);
-	file_commit(cx, out->file);
+	uint64_t data = tensors ? t[tensors - 1].off + t[tensors - 1].bytes : 0;
+	Content image = { arena_alloc(arena, header.len + data, 1), header.len + data };
+	SafeSink out = { .at = image.at };
+	sink_add(&out, header.s, header.len);
+	for (uint32_t i = 0; i < tensors; i++) {
+		out.type = t[i].type;
+		fill(user, i, &out);
+		assert(out.at == image.at + header.len + t[i].off + t[i].bytes);
+	}
+	XXH3_state_t hash;
+	XXH3_128bits_reset(&hash);
+	XXH3_128bits_update(&hash, image.at, image.len);
+	digest_text(&hash, digits);
+	memcpy(image.at + CHECKSUM_AT, digits, DIGITS);
+	return image;
+}
+
+void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill,
+                void *user)
+{
+	file_put(cx, path, safe_image(cx, &cx->scratch, t, tensors, m, metas, fill, user), 1);
 }

@@ -26,6 +26,7 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	void *user;
 	double reported;          /* when the last report was given, */
 	double counted;           /* and until when time is counted */
+	double ticked;            /* when the last tick was */
 	bool at_once;             /* the target may do several epochs in one go: */
 	Update update[AT_ONCE];
 	Tally tally[AT_ONCE];
@@ -274,6 +275,19 @@ static void count_time(Loop *l)
 	l->counted = now;
 }
 
+/* Between two updates.  What it takes is not training. */
+static void tick(Loop *l)
+{
+	Run *r = l->r;
+	bool speaks = !r->ranks || r->ranks->comm->rank == 0;
+	if (!r->tick || !speaks || l->counted - l->ticked < r->tick_seconds)
+		return;
+	l->ticked = l->counted;
+	if (r->tick(r->tick_user, r) != 0)
+		r->stop = 1;
+	l->counted = clock_seconds();
+}
+
 static Status one_update(Loop *l, Update *u)
 {
 	Run *r = l->r;
@@ -294,6 +308,8 @@ static Status one_update(Loop *l, Update *u)
 	at->done += b.count;
 	tally_add(&at->tally, &t);
 	check_finite(l, &t, u->param[P_RATE]);
+	if (at->done < l->examples)                          /* else when the epoch is noted */
+		tick(l);
 	return MP_OK;
 }
 
@@ -553,7 +569,7 @@ static void finish(Run *r)
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
 {
-	Loop l = { .r = r, .fn = fn, .user = user, .reported = -INFINITY };
+	Loop l = { .r = r, .fn = fn, .user = user, .reported = -INFINITY, .ticked = clock_seconds() };
 	Update u;
 	loop_init(&l, r, data, test);
 	if (r->job && r->job->alone && r->job->comm->rank)
@@ -575,6 +591,8 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 		end = s == MP_STOPPED ? "signal" : end_reason(&l);
 		if (whole && !end && report_due(&l))
 			give_report(&l);
+		if (whole && !end)
+			tick(&l);
 		if (!end && to_stop(r))
 			end = "signal";
 	}
