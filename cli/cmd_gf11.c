@@ -7,7 +7,7 @@
 
 static const Option options[] = {
 	{ "machine", "FILE", "the machine: a file, or one of gf11, gf11-356, gf11-ring, gf11-banks16; default gf11" },
-	{ "cases", "N", "model, sweep, evaluate: cases in an epoch; default 12022" },
+	{ "cases", "N", "model, sweep, evaluate, disks: cases in an epoch; default 12022" },
 	{ "procs", "RANGE", "numbers of processors: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas "
 	  "between; efficiency, sweep, evaluate and run: one number" },
 	{ "sum", "HOW", "model, sweep: how weight changes are summed, ring, tree, pipelined or halving; default tree. "
@@ -49,6 +49,7 @@ static const Example examples[] = {
 	{ "microprop gf11 model examples/letters.topo --sum ring --procs 8..512:x2", "the performance model of section 6.1" },
 	{ "microprop gf11 sweep alu-latency=1..50:7 procs=128,512", "which feature of the machine matters" },
 	{ "microprop gf11 evaluate --out figures", "what every feature of the machine is worth, on three networks" },
+	{ "microprop gf11 disks --compiler best", "when training has to wait for the disks" },
 	{ "microprop gf11 sums", "ways of summing weight changes compared, for 8 to 566 processors" },
 	{ "microprop gf11 figures --out figures", "figures 8 to 11 and Table 1 extended, data and drawings" },
 	{ "microprop gf11 efficiency --routines", "how near to the best possible every routine comes" },
@@ -112,6 +113,8 @@ const Command gf11_command = {
 	         "one, and from how many processors on one is faster than another.\n\n"
 	         "evaluate [FILE.topo...]: what each feature of the machine is worth (section 11): simulated epochs with one feature "
 	         "changed, sorted by effect; default three networks of different character.\n\n"
+	         "disks [FILE.topo]: what training asks of the disks and what they give, if every case comes from them while others are "
+	         "trained on: the rate needed and reached, when the disks are the limit, how long they take to fill the memories.\n\n"
 	         "calibrate: fits the host's cost per call to three cells of Table 1.\n\n"
 	         "efficiency [FILE.topo]: share of cycles that compiled routines use well, by shape of network; with --routines, "
 	         "schedules the routines of the library and compares their length with lower bounds that no schedule can beat.\n\n"

@@ -197,6 +197,9 @@ static inline void side_build(Ctx *cx, void *arg)
 	s->opt.sum = machine.sum;
 	s->opt.sigmoid = machine.sigmoid;
 	s->opt.compiler = machine.compiler;
+	s->opt.machine = machine.machine;
+	s->opt.disks = machine.disks;
+	s->opt.batch = machine.batch;
 	Caps caps;
 	s->target->caps(&caps);
 	s->program = s->target->compile(cx, plan_make(cx, s->net, &caps), &s->opt);

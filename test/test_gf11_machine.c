@@ -83,7 +83,7 @@ static void assumptions_are_labelled(void **state)
 	(void)state;
 	static const char *const assumed[] = { "conditions", "relocations", "sram-latency", "lookup-latency",
 		"store-latency", "dram-latency", "dram-banks", "dram-busy", "switch-latency", "host-call",
-		"host-word" };
+		"host-word", "disk-buffer" };
 	Case *c = run("gf11", NULL);
 	for (size_t i = 0; i < machine_row_count; i++) {
 		bool expected = false;

@@ -31,6 +31,8 @@ typedef struct BpOptions {
 	uint32_t threads;
 	const BpSequences *sequences; /* NULL: every case stands for itself */
 	struct Faults *faults;    /* NULL: none */
+	int disks;                /* DISKS_OFF; DISKS_AUTO: it fails if not all of the data fit into DRAM; DISKS_ON: data come from disks */
+	uint64_t data;            /* cases of all the data, where a batch is not all; 0: it is */
 	bool traced;
 	bool dry;                 /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
 	ScheduleCache *cache;     /* schedules shared with other programs of the same context; NULL: bp_new makes one of its own */
@@ -94,6 +96,8 @@ typedef struct Layout {
 	uint32_t spill;                   /* from here on the scheduler's */
 	/* DRAM */
 	uint32_t data, slots;             /* first case, cases it can hold */
+	uint32_t rooms, room_words;       /* such rooms for cases, one after the other: with two of them, `data` is in one or the other */
+	uint32_t disk_near;               /* SRAM: words on their way from disks */
 	uint32_t data_side, data_step, data_words; /* so many cases stand side by side, word k of each (inputs, targets, weight, flag)
 	                                     data_step words from word k - 1, in a block of data_words */
 	uint32_t weights, changes, states, factors; /* first words; factors: only if there are any */
@@ -134,6 +138,7 @@ typedef struct Bp {
 	uint32_t clear;                   /* routine: summed error is zero */
 	struct BpSum *summing;            /* sum.c's own */
 	struct BpBest *best;              /* best.c's own; NULL: compiled as in 1989 */
+	struct BpDisk *disk;              /* disk.c's own; NULL: the host loads the data */
 	bool changes_start;               /* the first pass of an epoch starts changes at zero: the update need not clear them */
 	bool started;                     /* it has been; what stands in the changes is of this epoch */
 	/* What is loaded. */
@@ -143,6 +148,7 @@ typedef struct Bp {
 	float *result;                    /* [slots * procs * outputs] outputs of the loaded cases, of the last pass */
 	/* Where the cycles went: with the host's calls they add up to the controller's account. */
 	uint64_t cycles_forward, cycles_units, cycles_backward, cycles_moves, cycles_update;
+	uint64_t cycles_receive, cycles_wait; /* of routines that only receive from disks; in which nothing runs: not the controller's */
 	double compile_seconds;
 	const volatile int *stop;         /* NULL, or looked at after every group of cases: not 0 ends the pass there */
 } Bp;
@@ -162,6 +168,7 @@ uint64_t layout_arrays(const Bp *b);                         /* words of DRAM th
 bool layout_fits(const Bp *b, uint32_t cases, bool *resident); /* can a group have so many, and do weights stay in SRAM then? */
 uint32_t layout_ends(Bp *b);                                /* both ends of SRAM: tables, spilled words; the first free word */
 void layout_dram(Bp *b, uint64_t cases_per_processor);       /* DRAM; needs words and data_... */
+uint64_t layout_blocks(const Bp *b, uint64_t blocks);        /* so many blocks of cases, or what finds room twice, for disks */
 /* Schedules (equal code once), checks and loads a recorded routine; its number in the controller. */
 uint32_t bp_load(Bp *b, Code *code);
 Routine *bp_schedule(const Bp *b, Code *code);               /* the parts of it: may be longer than a block */
@@ -229,6 +236,9 @@ void bp_take_outputs(Bp *b, uint32_t first, uint32_t count); /* of the cases in 
 #define CASE_GOES_ON ((uint64_t)1 << 63)
 #define NO_CASE UINT64_MAX                                   /* padding: zeros that count nothing */
 void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count);
+/* Blocks of data_side cases for each processor, of such a list, into memory in which the first block begins: word w of
+ * processor i at memory[w * lanes + i]. */
+void bp_write_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count, uint64_t first, uint64_t blocks, uint32_t *memory);
 /* Forward and backward over the loaded cases: weight changes added up in each processor, outputs to b->result. */
 void bp_accumulate(Bp *b);
 /* Forward only: outputs to b->result. */
@@ -276,6 +286,7 @@ uint32_t sum_steps(int sum, uint32_t procs);               /* switch transfers a
  * which also has a copy of the weight of its own, that the host has to write as well. */
 typedef struct SumHome { bool everywhere; uint32_t proc, state[MAX_STATE], weight, factor; } SumHome;
 SumHome sum_home(const Bp *b, uint32_t place);
+Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts); /* what they were made of, one after the other */
 /* One routine that runs these after each other. */
 Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts);
 
@@ -304,6 +315,8 @@ double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if
  * `calls` times the machine's host_call. */
 typedef struct Epoch {
 	uint64_t forward, backward, units, moves, update, host, total;
+	uint64_t receive, wait;           /* from disks, for disks */
+	uint64_t bytes, carried;          /* from disks: all; those that came during routines that do something else */
 	uint64_t calls, update_calls;     /* update_calls: those of the update among them */
 	uint64_t adds, multiplies, choices, own; /* what each processor did: choices are compares, selects and masked moves, own are
 	                                     reads and writes at an address of its own */

@@ -97,7 +97,7 @@ static bool layout_sram(Bp *b, uint64_t slots)
 	at->group = at->stride = at->data_side = b->o.sequences ? most : (uint32_t)((slots + groups - 1) / groups);
 	at->data_step = round_up(at->group, (uint64_t)b->m->dram_banks);
 	at->data_words = layout_data(b) * at->data_step;
-	if (!layout_group(b))
+	if (!layout_group(b) || (!layout_blocks(b, groups) && b->best->lines))
 		return false;
 	layout_dram(b, (b->o.sequences ? sequences_steps(b) : groups) * at->group);
 	b->best->nowhere = at->dram_end;

@@ -151,6 +151,7 @@ static const Verb verbs[] = {
 	{ "evaluate", "[FILE.topo]", MOST_OPERANDS, " cases procs compiler out ", run_evaluate },
 	{ "sums", NULL, 0, " net procs compiler out ", run_sums },
 	{ "calibrate", NULL, 0, " sum out bundle update sigmoid ", run_calibrate },
+	{ "disks", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle update ", run_disks },
 	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler sigmoid bundle update ", run_efficiency },
 	{ "microcode", "ROUTINE|FILE", 1, " level ", run_microcode },
 	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome ", run_trace },

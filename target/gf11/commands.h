@@ -130,6 +130,7 @@ void run_table2(Call *c);
 /* ---- sweep.c, figures.c */
 
 void run_sweep(Call *c);
+void run_disks(Call *c);                                     /* diskcmd.c */
 void machine_put(Machine *m, const MachineRow *row, double v);
 const Machine *machine_checked(Ctx *cx, const Machine *m);   /* fails as reading a file of these values would */
 void run_figures(Call *c);

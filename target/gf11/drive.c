@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backprop.h"
+#include "disk.h"
 #include "faults.h"
 
 /* ---- data ---- */
@@ -34,11 +34,12 @@ static const Cell *sram_word(const Bp *b, uint64_t word, uint32_t proc)
 	return (const Cell *)(b->p->sram + (size_t)word * b->p->lanes + proc);
 }
 
-static void case_write(Bp *b, uint64_t i, const float *x, const float *y, float weight, bool goes_on)
+/* Case i of those that begin in memory. */
+static void case_write(Bp *b, uint32_t *memory, uint64_t i, const float *x, const float *y, float weight, bool goes_on)
 {
 	const Layout *at = &b->at;
-	uint64_t slot = i / b->o.procs, first = at->data + slot / at->data_side * at->data_words + slot % at->data_side;
-	Cell *word = dram_word(b, first, (uint32_t)(i % b->o.procs));
+	uint64_t slot = i / b->o.procs, first = slot / at->data_side * at->data_words + slot % at->data_side;
+	Cell *word = (Cell *)(memory + (size_t)first * b->p->lanes + i % b->o.procs);
 	size_t step = (size_t)b->p->lanes * at->data_step;
 	for (uint32_t j = 0; j < b->net->inputs; j++, word += step)
 		word->f = x[j];
@@ -63,6 +64,26 @@ static void lanes_count(Bp *b, const uint64_t *cases, uint64_t count)
 
 /* Processors without a case in the last round get one of zeros that counts nothing, and so do all of them in rounds
  * that fill up those that stand side by side. */
+void bp_write_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count, uint64_t first, uint64_t blocks, uint32_t *memory)
+{
+	uint64_t together = (uint64_t)b->o.procs * b->at.data_side, begin = first * together;
+	float *x = NEW(&b->cx->scratch, b->net->inputs, float), *y = NEW(&b->cx->scratch, b->at.outputs, float);
+	float *zeros = NEW(&b->cx->scratch, (size_t)b->net->inputs + b->at.outputs, float);
+	for (uint32_t j = 0; j < b->at.outputs; j++)
+		y[j] = NAN;
+	for (uint64_t i = begin; i < begin + blocks * together; i++) {
+		uint64_t place = i >= count ? NO_CASE : cases ? cases[i] : i, number = place & ~CASE_GOES_ON;
+		if (place == NO_CASE) {
+			case_write(b, memory, i - begin, zeros, zeros, 0, false);
+			continue;
+		}
+		data_x(d, number, x);
+		if (d->targets)
+			data_y(d, number, y);
+		case_write(b, memory, i - begin, x, y, d->weight ? d->weight[number] : 1, place & CASE_GOES_ON);
+	}
+}
+
 void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 {
 	uint64_t together = (uint64_t)b->o.procs * b->at.data_side, blocks = (count + together - 1) / together;
@@ -70,21 +91,7 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 		fail(b->cx, MP_BAD_INPUT, "use a smaller batch, or more processors",
 		     "%llu cases: there is room for %u on each of %u processors", (unsigned long long)count, b->at.slots,
 		     b->o.procs);
-	float *x = NEW(&b->cx->scratch, b->net->inputs, float), *y = NEW(&b->cx->scratch, b->at.outputs, float);
-	float *zeros = NEW(&b->cx->scratch, b->net->inputs + b->at.outputs, float);
-	for (uint32_t j = 0; j < b->at.outputs; j++)
-		y[j] = NAN;
-	for (uint64_t i = 0; i < blocks * together; i++) {
-		uint64_t place = i >= count ? NO_CASE : cases ? cases[i] : i, number = place & ~CASE_GOES_ON;
-		if (place == NO_CASE) {
-			case_write(b, i, zeros, zeros, 0, false);
-			continue;
-		}
-		data_x(d, number, x);
-		if (d->targets)
-			data_y(d, number, y);
-		case_write(b, i, x, y, d->weight ? d->weight[number] : 1, place & CASE_GOES_ON);
-	}
+	bp_write_cases(b, d, cases, count, 0, blocks, b->p->dram + (size_t)b->at.data * b->p->lanes);
 	if (b->lanes)
 		lanes_count(b, cases, count);
 	b->loaded = count;
@@ -167,7 +174,7 @@ const float *bp_outputs(const Bp *b, uint64_t i)
 
 uint64_t bp_cycles(const Bp *b)
 {
-	return b->c->account.cycles + b->c->account.call_cycles;
+	return b->c->account.cycles + b->c->account.call_cycles + b->cycles_wait;
 }
 
 /* Outputs of cases first .. first + count - 1 of each processor, which stand in SRAM. */
@@ -192,8 +199,10 @@ void bp_take_outputs(Bp *b, uint32_t first, uint32_t count)
 void bp_call(Bp *b, uint32_t routine, uint64_t *cycles)
 {
 	uint64_t before = b->c->account.cycles;
-	controller_call(b->c, routine);
+	controller_call(b->c, b->disk ? disk_carrier(b, routine) : routine);
 	*cycles += b->c->account.cycles - before;
+	if (b->disk)
+		disk_between(b);
 }
 
 static uint32_t case_at(const Bp *b, uint32_t i)

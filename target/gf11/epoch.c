@@ -2,9 +2,11 @@
 /* A simulated epoch.  In: a network, a machine, the compiler's options, a number of cases.  Out: the cycles of one pass
  * over all cases and one update, by part, from the controller's account.
  *
- * Cycles do not depend on values, so the cases are all zero.  Loading them is not counted, as in the report. */
+ * Cycles do not depend on values, so the cases are all zero.  Loading them is not counted, as in the report, unless they come
+ * from disks: then all of them do, in every epoch, while others are trained on. */
 #include <assert.h>
 
+#include "disk.h"
 #include "sum.h"
 
 static const Data *blank_cases(Ctx *cx, const Net *net, uint64_t cases)
@@ -37,8 +39,12 @@ static void take_parts(Epoch *e, const Bp *b)
 	e->update = b->cycles_update;
 	e->host = a->call_cycles;
 	e->calls = a->calls;
-	e->total = a->cycles + a->call_cycles;
-	assert(e->forward + e->backward + e->units + e->moves + e->update + e->host == e->total);
+	e->receive = b->cycles_receive;
+	e->wait = b->cycles_wait;
+	e->bytes = b->disk ? b->disk->account.bytes : 0;
+	e->carried = b->disk ? 4 * b->disk->account.carried * b->o.procs : 0;
+	e->total = bp_cycles(b);
+	assert(e->forward + e->backward + e->units + e->moves + e->update + e->host + e->receive + e->wait == e->total);
 }
 
 /* Of the microwords themselves, each as often as it was called. */
@@ -61,12 +67,51 @@ static void count_work(Epoch *e, const Controller *c)
 	}
 }
 
-Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made)
+/* A pass in parts and an update.  The part after each is on its way meanwhile; in the end the first is there again. */
+static void stream_epoch(Bp *b, const Data *d, const EpochSpec *s, const Update *u)
+{
+	uint64_t room = (uint64_t)b->at.slots * b->o.procs;
+	for (uint64_t done = 0; done < s->cases;) {
+		done += b->loaded;
+		uint64_t left = done < s->cases ? s->cases - done : s->cases;
+		disk_order(b, d, NULL, left < room ? left : room);
+		bp_accumulate(b);
+		if (done >= s->cases)
+			sum_update(b, u);
+		disk_take(b);
+	}
+}
+
+static Epoch epoch_minus(Epoch e, const Epoch *before)
+{
+	static const size_t part[] = { offsetof(Epoch, forward), offsetof(Epoch, backward), offsetof(Epoch, units),
+		offsetof(Epoch, moves), offsetof(Epoch, update), offsetof(Epoch, host), offsetof(Epoch, total),
+		offsetof(Epoch, receive), offsetof(Epoch, wait), offsetof(Epoch, calls), offsetof(Epoch, bytes),
+		offsetof(Epoch, carried) };
+	for (size_t i = 0; i < COUNT(part); i++)
+		*(uint64_t *)(void *)((char *)&e + part[i]) -= *(const uint64_t *)(const void *)((const char *)before + part[i]);
+	return e;
+}
+
+/* The second epoch: only then is it known how long a part takes. */
+static Epoch epoch_streamed(Ctx *cx, const EpochSpec *s, Bp *b, const Update *u)
+{
+	const Data *d = s->o.dry ? NULL : blank_cases(cx, s->plan->net, s->cases);
+	uint64_t room = (uint64_t)b->at.slots * b->o.procs;
+	Epoch e = { 0 }, before = { 0 };
+	disk_compile(b);
+	disk_order(b, d, NULL, s->cases < room ? s->cases : room);
+	disk_take(b);
+	stream_epoch(b, d, s, u);
+	take_parts(&before, b);
+	stream_epoch(b, d, s, u);
+	take_parts(&e, b);
+	return epoch_minus(e, &before);
+}
+
+static Epoch epoch_loaded(Ctx *cx, const EpochSpec *s, Bp *b, const Update *u)
 {
 	Epoch e = { 0 };
-	Bp *b = bp_new(cx, s->plan, s->opt, s->m, &s->o, s->cases);
-	if (!b->summing)
-		sum_compile(b);
 	if (s->o.dry)
 		b->loaded = s->cases;
 	else
@@ -74,12 +119,21 @@ Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made)
 	b->c->account = (Account){ 0 };
 	bp_accumulate(b);
 	uint64_t before = b->c->account.calls;
-	Update u;
-	update_fill(s->opt, 1, 0, 0, &u);
-	sum_update(b, &u);
+	sum_update(b, u);
 	take_parts(&e, b);
 	count_work(&e, b->c);
 	e.update_calls = e.calls - before;
+	return e;
+}
+
+Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made)
+{
+	Update u;
+	Bp *b = bp_new(cx, s->plan, s->opt, s->m, &s->o, s->cases);
+	if (!b->summing)
+		sum_compile(b);
+	update_fill(s->opt, 1, 0, 0, &u);
+	Epoch e = (s->o.disks == DISKS_ON ? epoch_streamed : epoch_loaded)(cx, s, b, &u);
 	e.sum = b->summing->sum;
 	e.seconds = 1e-9 * s->m->clock * (double)e.total;
 	e.mcps = mcps_of(s->plan, s->m, s->cases, (double)e.total);

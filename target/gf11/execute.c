@@ -84,6 +84,27 @@ uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32
 	return p->at_port[to];
 }
 
+static uint32_t disk_port(const Processors *p, uint32_t disk)
+{
+	return p->sw->ports - p->disks + disk;
+}
+
+uint32_t processors_from_disk(const Processors *p, uint32_t configuration, uint32_t disk)
+{
+	uint32_t port = disk_port(p, disk), to = p->sw->to[configuration][port];
+	if (to == NO_ROUTE || !switch_carries(p->sw, &p->sw->setting[configuration], port))
+		return NO_ROUTE;
+	return p->at_port[to];
+}
+
+bool processors_disks_send(const Processors *p, uint32_t configuration)
+{
+	for (uint32_t i = 0; i < p->disks; i++)
+		if (p->sw->to[configuration][disk_port(p, i)] != NO_ROUTE)
+			return true;
+	return false;
+}
+
 Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs, uint32_t threads)
 {
 	if (procs < 1 || procs > m->processors)
@@ -92,6 +113,7 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	Processors *p = NEW(&cx->keep, 1, Processors);
 	p->m = m;
 	p->sw = sw;
+	p->disks = sw ? machine_disks(m) : 0;
 	p->procs = procs;
 	p->lanes = ((procs + 63) / 64 | 1) * 64;             /* odd: rows of a block fall into all sets of the cache */
 	p->blocks = (procs + LANES - 1) / LANES;
@@ -218,6 +240,16 @@ static void frame_fill(const Processors *p, const Call *c, uint32_t block, Frame
 	f->words = (uint32_t)p->m->sram;
 }
 
+/* Those processors of the block that the disks send to. */
+static void send_disks(const Processors *p, const Transfer *t, uint32_t block)
+{
+	for (uint32_t i = 0; i < p->disks; i++) {
+		int32_t lane = t->route->disk[i];
+		if (lane >= 0 && (uint32_t)lane / LANES == block)
+			block_row(p, block, t->dst)[lane % LANES] = p->disk ? p->disk[(size_t)t->taken * p->disks + i] : 0;
+	}
+}
+
 /* Transfers of one route are done together. */
 static void send_all(const Job *j, const Stage *st, uint32_t block)
 {
@@ -226,6 +258,8 @@ static void send_all(const Job *j, const Stage *st, uint32_t block)
 		for (next = t + 1; next < end && next->route == t->route;)
 			next++;
 		j->kernel->send(j->p, t, (uint32_t)(next - t), block);
+		for (; t < next && t->route->disk; t++)
+			send_disks(j->p, t, block);
 	}
 }
 
@@ -310,6 +344,7 @@ typedef struct Trace {
 	uint64_t now;
 	Flight flight[UNITS * 1024]; uint32_t flights; /* in order of issue */
 	uint64_t busy[(1 << 16) / 64];                 /* working slots in use, from the first */
+	uint32_t taken;                                /* words of each disk */
 } Trace;
 
 static uint32_t *word_at(const Processors *p, uint32_t slot, uint32_t proc)
@@ -373,7 +408,7 @@ static uint32_t send_to(const Trace *t, const Setting *set, uint32_t proc, bool 
 
 /* Words go through the crossbars as they are set; those that meet a broken part are lost.  One that goes astray takes the place
  * of the one that should have come there. */
-static void send(const Trace *t, const Micro *u, uint32_t row)
+static void send(Trace *t, const Micro *u, uint32_t row)
 {
 	const Processors *p = t->p;
 	const Setting *set = &p->sw->setting[u->k.u];
@@ -393,6 +428,12 @@ static void send(const Trace *t, const Micro *u, uint32_t row)
 			*word_at(p, row, to) = *word_at(p, u->a, proc);
 		}
 	}
+	for (uint32_t i = 0; i < p->disks; i++) {
+		uint32_t port = switch_follow(p->sw, set, disk_port(p, i)), to = port == NO_ROUTE ? NO_ROUTE : p->at_port[port];
+		if (to != NO_ROUTE && switch_carries(p->sw, set, disk_port(p, i)))
+			*word_at(p, row, to) = p->disk ? p->disk[(size_t)t->taken * p->disks + i] : 0;
+	}
+	t->taken += processors_disks_send(p, u->k.u);
 	for (uint32_t i = 0; i < strays; i++)
 		*word_at(p, row, stray[i][1]) = *word_at(p, u->a, stray[i][0]);
 }

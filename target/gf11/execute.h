@@ -42,11 +42,12 @@ typedef struct Inst {
  * words of each of part[first[s]] .. part[first[s + 1] - 1], which are STRIP side by side, too. */
 enum { STRIP = 16, STRIPS = LANES / STRIP };
 typedef struct Part { int32_t from; uint16_t lanes; } Part;  /* lanes: bits of those that find their word there */
-typedef struct Route { int32_t *from; uint32_t *first; Part *part; } Route; /* part [lanes] */
+typedef struct Route { int32_t *from; uint32_t *first; Part *part; int32_t *disk; } Route; /* part [lanes]; disk [disks] the lane
+                                     that gets its word, or -1; NULL: no disk sends */
 
 /* A transfer through the switch: slot dst of all lanes <- slot src of those that the route names, plus slot add of
  * their own; NONE: nothing is added. */
-typedef struct Transfer { uint32_t dst, src, add; const Route *route; } Transfer;
+typedef struct Transfer { uint32_t dst, src, add; const Route *route; uint32_t taken; } Transfer; /* taken: of each disk before it */
 
 /* Instructions that a block runs by itself, then transfers, for which all blocks have to be there.  Others may still
  * read what they send when a block is at the instructions of the next stage: so these write to no slot that was sent. */
@@ -85,7 +86,8 @@ typedef struct Node {
 	uint32_t in[3];           /* nodes a, b, condition; NONE */
 	Addr addr;
 	Cell k;
-	uint32_t word;            /* LOAD, STORE: number of the word of memory, equal for equal addresses */
+	uint32_t word;            /* LOAD, STORE: number of the word of memory, equal for equal addresses; XFER: words taken of
+	                           * each disk before it, NONE: it takes none */
 } Node;
 
 typedef struct Flow {
@@ -94,6 +96,7 @@ typedef struct Flow {
 	const Routine *r;
 	Node *node;   uint32_t nodes;
 	uint32_t words;           /* different words of memory */
+	uint32_t taken;           /* words of each disk */
 	Space *space; uint32_t spaces;
 	uint32_t *space_of;       /* [2 * relocations] by far, base */
 	Route **route;            /* [configurations] made when needed */

@@ -90,12 +90,13 @@ static uint32_t memory_level(const Fuser *u, Levels *v, const Node *n, uint32_t 
 	return level;
 }
 
-/* The transfer that an add can be part of: nobody else needs what is sent, and the other operand is there before. */
+/* The transfer that an add can be part of: nobody else needs what is sent, which comes from no disk, and the other operand
+ * is there before. */
 static uint32_t find_sent(const Fuser *u, const Node *add, uint32_t bottom)
 {
 	for (int i = 0; i < 2 && u->fuse && add->op == GOP_FADD; i++) {
 		uint32_t x = add->in[i], other = add->in[1 - i];
-		if (node_at(u, x)->op == GOP_XFER && u->uses[x] == 1 && u->key[other] < u->key[x] && 2 * bottom < u->key[x])
+		if (node_at(u, x)->op == GOP_XFER && node_at(u, x)->word == NONE && u->uses[x] == 1 && u->key[other] < u->key[x] && 2 * bottom < u->key[x])
 			return x;
 	}
 	return NONE;
@@ -422,7 +423,8 @@ static void put_transfer(Fuser *u, uint32_t n)
 	uint32_t x = u->sent[n] != NONE ? u->sent[n] : n, add = added_value(u, n);
 	u->s->transfer = more(u, u->s->transfer, u->s->transfers, &u->transfer_room, sizeof(Transfer));
 	u->s->transfer[u->s->transfers++] = (Transfer){ u->slot[n], u->slot[sent_value(u, n)],
-	                                                add == NONE ? NONE : u->slot[add], u->f->route[node_at(u, x)->k.u] };
+	                                                add == NONE ? NONE : u->slot[add], u->f->route[node_at(u, x)->k.u],
+	                                                node_at(u, x)->word };
 	u->s->stage[u->s->stages - 1].transfers++;
 }
 

@@ -32,6 +32,7 @@ extern const size_t machine_row_count;
 Machine *machine_open(Ctx *cx, const char *name);
 Machine *machine_parse(Ctx *cx, const Src *src);
 void machine_print(const Machine *m, Buf *out);
+uint32_t machine_disks(const Machine *m);                    /* on ports that the processors leave; a ring has none */
 
 /* ---- ops.c: operations --------------------------------------------------------------------------------------------- */
 
@@ -260,6 +261,9 @@ struct Processors {
 	uint16_t *port;                                      /* [procs] number in the machine, which is its port of the switch */
 	uint16_t *at_port;                                   /* [ports] processor of the program, or NO_ROUTE */
 	uint8_t *mute;                                       /* [procs] what it sends arrives as 0; NULL: none */
+	uint32_t disks;                                      /* of the machine, on the last ports */
+	const uint32_t *disk;                                /* words that they send during the next call: `disks` for each transfer whose
+	                                                      * configuration a disk is part of, in the order of issue; NULL: zeros */
 	uint32_t procs, lanes;                               /* lanes: procs rounded up to an odd multiple of 64 */
 	uint32_t *sram, *dram;                               /* dram pages come when touched */
 	uint32_t *reg;                                       /* registers, condition codes (0 or 1) and more rows: of each block (execute.h) */
@@ -273,6 +277,8 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 void processors_place(Ctx *cx, Processors *p, const uint16_t *port);
 /* Who gets what `proc` sends through a stored configuration, or NO_ROUTE. */
 uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32_t proc);
+uint32_t processors_from_disk(const Processors *p, uint32_t configuration, uint32_t disk); /* likewise what a disk sends */
+bool processors_disks_send(const Processors *p, uint32_t configuration); /* is a disk part of it? */
 
 typedef struct Prepared Prepared;                            /* a routine translated once into compact form */
 Prepared *execute_prepare(Ctx *cx, const Processors *p, const Routine *r);

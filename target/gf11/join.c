@@ -15,7 +15,7 @@ static void rec_shift(Rec *r, uint32_t regs, uint32_t conds)
 	r->cc += uses & READS_CC ? conds : 0;
 }
 
-static Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts)
+Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts)
 {
 	Code *code = NEW(&cx->keep, 1, Code);
 	code->name = name;

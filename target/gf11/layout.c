@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where everything lies in a processor's memories.  In: bundles and chunks, cases each processor is to hold.
  * Out: Layout, or a refusal that gives the number of words wanted and there (section 9). */
-#include "backprop.h"
+#include "disk.h"
 
 static uint64_t round_up(uint64_t words, uint64_t to)
 {
@@ -96,15 +96,17 @@ bool layout_fits(const Bp *b, uint32_t cases, bool *resident)
 uint32_t layout_ends(Bp *b)
 {
 	Layout *at = &b->at;
-	uint32_t first = TABLE_WORDS + 4, beside = first + MIN_SCRATCH + SPILL_WORDS;
+	uint32_t near = b->o.disks == DISKS_ON ? 2 * chain_side(b->m) : 0;
+	uint32_t first = TABLE_WORDS + 4, beside = first + near + MIN_SCRATCH + SPILL_WORDS;
 	uint64_t sram = (uint64_t)b->m->sram;
 	if (sram < (uint64_t)beside + at->case_words)
 		fail(b->cx, MP_BAD_INPUT, "use a smaller network, or a machine file with more SRAM",
 		     "a case of %u units takes %u words of SRAM beside %u for tables and caches; %s has %llu", at->units - 1,
 		     at->case_words, beside, b->m->name, (unsigned long long)sram);
 	at->total = TABLE_WORDS;
+	at->disk_near = first;
 	at->spill = (uint32_t)sram - SPILL_WORDS;
-	return first;
+	return first + near;
 }
 
 static void layout_sram(Bp *b, uint64_t slots)
@@ -125,18 +127,61 @@ static void layout_sram(Bp *b, uint64_t slots)
 	at->group = (uint32_t)(group < slots ? group : slots);
 }
 
+/* Words of DRAM for weights; the compiler of today clears changes beside them. */
+static uint64_t array_words(const Bp *b)
+{
+	return layout_arrays(b) * b->at.words + (b->best ? 2 * (uint64_t)b->at.cache_words : 0);
+}
+
+/* Words of a room for so many blocks of cases: whole blocks of rows come from disks. */
+static uint64_t room_words(const Bp *b, uint64_t blocks)
+{
+	return round_up(blocks * b->at.data_words, b->o.disks == DISKS_ON ? chain_side(b->m) : 1);
+}
+
+static uint64_t all_blocks(const Bp *b, uint64_t blocks)
+{
+	uint64_t across = (uint64_t)b->o.procs * b->at.data_side, all = (b->o.data + across - 1) / across;
+	return all > blocks ? all : blocks;
+}
+
+uint64_t layout_blocks(const Bp *b, uint64_t blocks)
+{
+	uint64_t dram = (uint64_t)b->m->dram, arrays = array_words(b), all = all_blocks(b, blocks);
+	uint64_t most = dram < arrays ? 0 : (dram - arrays) / 2 / chain_side(b->m) * chain_side(b->m) / b->at.data_words;
+	if (b->o.disks != DISKS_ON || (all == blocks && room_words(b, all) + arrays <= dram))
+		return blocks;
+	return blocks < most ? blocks : most;
+}
+
+/* Data that cannot all be there come from disks part by part: while one is trained on, the next comes. */
+static void layout_rooms(Bp *b, uint64_t blocks)
+{
+	Layout *at = &b->at;
+	uint64_t all = all_blocks(b, blocks);
+	if (b->o.disks == DISKS_AUTO && all * at->data_words + array_words(b) > (uint64_t)b->m->dram)
+		fail(b->cx, MP_BAD_INPUT, "set disks on",
+		     "%llu cases for each processor do not fit into the %lld words of DRAM of %s",
+		     (unsigned long long)(all * at->data_side), (long long)b->m->dram, b->m->name);
+	at->rooms = b->o.disks == DISKS_ON && (all > blocks || room_words(b, all) + array_words(b) > (uint64_t)b->m->dram) ? 2 : 1;
+}
+
 void layout_dram(Bp *b, uint64_t slots)
 {
 	Layout *at = &b->at;
 	uint64_t dram = (uint64_t)b->m->dram, arrays = layout_arrays(b), weights = arrays * at->words;
-	uint64_t cases = slots / at->data_side * at->data_words;
-	if (slots > dram || cases + weights > dram)
+	layout_rooms(b, slots / at->data_side);
+	if (at->rooms > 1)
+		slots = layout_blocks(b, slots / at->data_side) * at->data_side;
+	uint64_t room = room_words(b, slots / at->data_side), cases = at->rooms * room;
+	if (!slots || slots > dram || cases + weights > dram)
 		fail(b->cx, MP_BAD_INPUT, "use more processors, a smaller batch or network, or a machine file with more DRAM",
 		     "%llu cases, %llu words of data, and %llu words for each of %llu weights are %llu words of DRAM; %s has %llu",
 		     (unsigned long long)slots, (unsigned long long)cases, (unsigned long long)arrays,
 		     (unsigned long long)b->net->links, (unsigned long long)(cases + weights), b->m->name, (unsigned long long)dram);
 	at->slots = (uint32_t)slots;
 	at->data = 0;
+	at->room_words = (uint32_t)room;
 	at->weights = (uint32_t)cases;
 	at->changes = at->weights + at->words;
 	at->states = at->changes + at->words;

@@ -420,3 +420,9 @@ void machine_print(const Machine *m, Buf *out)
 		           columns < WIDTH ? WIDTH - columns : 1, "", row->about);
 	}
 }
+
+uint32_t machine_disks(const Machine *m)
+{
+	int64_t ports = m->ring_only || m->switch_ports < m->processors ? 0 : m->switch_ports - m->processors;
+	return (uint32_t)(m->disk_rate > 0 ? m->disks < ports ? m->disks : ports : 0);
+}

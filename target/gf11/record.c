@@ -20,6 +20,7 @@ struct Gen {
 	uint32_t first_reg, first_cond; /* made since the last split: older ones are gone */
 	Processors *p;            /* NULL: recording */
 	const uint32_t *base;     /* NULL: all 0 */
+	uint32_t taken;           /* simulated: words of each disk */
 	uint32_t *reg;  uint32_t reg_room;   /* simulated: register r is reg + (r - first_reg) * lanes */
 	uint8_t *cond;  uint32_t cond_room;
 };
@@ -217,6 +218,12 @@ static void simulate_xfer(Gen *g, const Rec *r)
 		if (to != NO_ROUTE)
 			dst[to] = a[i];
 	}
+	for (uint32_t i = 0; i < g->p->disks; i++) {
+		uint32_t to = processors_from_disk(g->p, r->k.u, i);
+		if (to != NO_ROUTE)
+			dst[to] = g->p->disk ? g->p->disk[(size_t)g->taken * g->p->disks + i] : 0;
+	}
+	g->taken += processors_disks_send(g->p, r->k.u);
 }
 
 static void simulate(Gen *g, const Rec *r)

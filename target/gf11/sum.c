@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "disk.h"
 #include "faults.h"
 #include "sum.h"
 
@@ -240,16 +241,18 @@ void sum_update(Bp *b, const Update *u)
 		words_write(b, s);
 	rates_write(b, s, u);
 	s->written = true;
-	uint64_t before = b->c->account.cycles;
+	uint64_t before = b->c->account.cycles - b->cycles_receive;
 	for (uint32_t i = 0; i < s->calls; i++) {
 		for (uint32_t k = 1; k < SUM_BASES; k++)
 			controller_base(b->c, k, s->call[i].base[k]);
 		controller_call(b->c, s->call[i].routine);
+		if (b->disk)
+			disk_between(b);
 	}
 	if (s->borrows)
 		controller_call(b->c, s->restore);
 	b->started = false;
-	b->cycles_update += b->c->account.cycles - before;
+	b->cycles_update += b->c->account.cycles - b->cycles_receive - before;
 }
 
 SumHome sum_home(const Bp *b, uint32_t place)

@@ -11,13 +11,14 @@
  *
  * The machine can be built only when it is known how many cases a batch has.  It stands in a context of its own, so
  * that a larger one can take its place; weights and rule state move over.  A batch that has more cases than there is room
- * for is loaded in parts that are multiples of P: every processor sees the same cases in the same order. */
+ * for is loaded in parts that are multiples of P: every processor sees the same cases in the same order.
+ * With option `disks` the parts come from disks (disk.c), the next one while the present one is trained on. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "backprop.h"
+#include "disk.h"
 #include "execute.h"
 #include "faults.h"
 
@@ -38,7 +39,7 @@ struct Program {
 
 	Ctx own;                          /* all memory of the machine; its failures are handed on */
 	Bp *bp;                           /* NULL: not built yet */
-	uint64_t room;                    /* cases that it holds at once, a multiple of procs */
+	uint64_t room, asked;             /* cases that it holds at once, a multiple of procs; those it was asked to */
 	int error;                        /* error function that it was compiled for */
 	uint64_t cycles;                  /* of machines before it */
 	Faults *faults;                   /* in cx; NULL: none */
@@ -46,8 +47,9 @@ struct Program {
 
 	const Data *data;                 /* bound */
 	Scorer scorer;
-	uint64_t *wanted, *loaded;        /* [room] cases */
-	uint64_t *slot;                   /* [room] which of these a case of the batch is; NULL: the same one */
+	uint64_t held;                    /* room in these arrays: */
+	uint64_t *wanted, *loaded, *next; /* cases; next: those of the part that comes next */
+	uint64_t *slot;                   /* which of these a case of the batch is; NULL: the same one */
 	Packer *packer;                   /* of recurrent networks, */
 	uint32_t lanes;                   /* which take so many sequences of this data side by side, */
 	uint64_t steps;                   /* so many cases of each at once at most; */
@@ -55,7 +57,9 @@ struct Program {
 	uint64_t most_steps;
 	uint64_t learnt, gone_through;    /* cases, and with padding: of accumulating passes */
 	uint64_t loads;                   /* how many are loaded; 0: none, or those of other data */
-	Tally *scored;                    /* [room] of each case */
+	Tally *scored;                    /* of each case */
+	const Data *at_start;             /* data that came from disks when training began, and stay */
+	DiskAccount disk;                 /* of machines before this one */
 	float *y;                         /* [threads * outputs] targets of a case */
 	double *out;                      /* likewise, its outputs */
 };
@@ -74,6 +78,8 @@ static void refuse(Ctx *cx, const Net *net, const Options *opt)
 		fail(cx, MP_BAD_INPUT, "set another rule, or train on target ref, which knows all rules",
 		     "target gf11 has no rule %s: it would have to sum all weight changes before it applies the first",
 		     rules[opt->rule].name);
+	if (net->copies && opt->disks == DISKS_ON)
+		fail(cx, MP_BAD_INPUT, "set disks off: the host loads them", "sequences of recurrent networks do not come from disks");
 	if (net->copies && opt->bptt == BPTT_FULL)
 		fail_at(cx, net->copy[0].at, "set bptt copy, or train it on target cpu or ref",
 		        "target gf11 keeps one case of a sequence: errors cannot go back through time");
@@ -162,17 +168,34 @@ static uint32_t threads_wanted(const Options *opt)
 	return opt->threads ? (uint32_t)opt->threads : cores < 1 ? 1 : (uint32_t)cores;
 }
 
-typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Faults *faults; Bp *bp; } Build;
+typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Faults *faults; Bp *bp; int disks; uint64_t data; } Build;
 
 static void build_body(Ctx *own, void *arg)
 {
 	Build *a = arg;
 	const Options *opt = a->p->opt;
 	BpOptions o = { .procs = a->p->procs, .faults = a->faults, .sum = opt->sum, .sigmoid = opt->sigmoid, .compiler = opt->compiler,
-	                .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt), .sequences = a->sequences };
+	                .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt), .sequences = a->sequences,
+	                .disks = a->disks, .data = a->data };
 	a->bp = bp_new(own, a->p->plan, opt, a->p->m, &o, a->cases);
 	if (!a->bp->summing)
 		sum_compile(a->bp);
+	disk_compile(a->bp);
+}
+
+/* Data from disks, if there are any and not all of the data fit. */
+static Status build(Ctx *cx, Ctx *own, Build *a)
+{
+	a->disks = a->p->opt->disks;
+	if (a->disks == DISKS_AUTO && (a->sequences || !machine_disks(a->p->m)))
+		a->disks = DISKS_OFF;
+	Status s = inside(own, build_body, a);
+	if (s != MP_BAD_INPUT || a->disks != DISKS_AUTO)
+		return s;
+	a->disks = DISKS_ON;
+	ctx_free(own);
+	ctx_init(own, &cx->alloc);
+	return inside(own, build_body, a);
 }
 
 /* The largest batch of this data, as the processors share it. */
@@ -215,7 +238,7 @@ static int array_of(int which)
 }
 
 /* A machine with room for so many cases; weights and rule state are those of the one before. */
-static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences *sequences)
+static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences *sequences, uint64_t data)
 {
 	if (p->bp) {
 		for (int k = 0; k <= p->rule->states; k++)
@@ -223,13 +246,14 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 		p->cycles += bp_cycles(p->bp);
 		if (p->faults)
 			p->faults->before = p->cycles;
+		p->disk = disk_account(p->bp, &p->disk);
 	}
 	p->bp = NULL;
 	p->pending = false;
 	ctx_free(&p->own);
 	ctx_init(&p->own, &cx->alloc);
-	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults };
-	Status s = inside(&p->own, build_body, &a);
+	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults, .data = data };
+	Status s = build(cx, &p->own, &a);
 	if (s != MP_OK)
 		fail_as(cx, &p->own, s);
 	hand_on(cx, &p->own);
@@ -237,16 +261,20 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 	p->error = p->opt->error;
 	for (int k = 0; k <= p->rule->states; k++)
 		bp_weights_write(p->bp, array_of(k), p->vector[k]);
-	uint64_t room = (uint64_t)p->bp->at.slots * p->procs;
-	room = room > p->room ? room : p->room;
-	p->wanted = arena_grow(&cx->keep, p->wanted, p->room, room, sizeof *p->wanted);
-	p->loaded = arena_grow(&cx->keep, p->loaded, p->room, room, sizeof *p->loaded);
-	p->scored = arena_grow(&cx->keep, p->scored, p->room, room, sizeof *p->scored);
+	p->asked = cases;
+	p->room = (uint64_t)p->bp->at.slots * p->procs;
+	uint64_t held = p->room > p->held ? p->room : p->held;
+	p->wanted = arena_grow(&cx->keep, p->wanted, p->held, held, sizeof *p->wanted);
+	p->loaded = arena_grow(&cx->keep, p->loaded, p->held, held, sizeof *p->loaded);
+	p->scored = arena_grow(&cx->keep, p->scored, p->held, held, sizeof *p->scored);
+	if (p->bp->disk)
+		p->next = arena_grow(&cx->keep, p->next, p->next ? p->held : 0, held, sizeof *p->next);
 	if (sequences)
-		p->slot = arena_grow(&cx->keep, p->slot, p->room, room, sizeof *p->slot);
+		p->slot = arena_grow(&cx->keep, p->slot, p->held, held, sizeof *p->slot);
 	p->y = NEW(&cx->keep, (size_t)p->bp->p->threads * p->net->outputs, float);
 	p->out = NEW(&cx->keep, (size_t)p->bp->p->threads * p->net->outputs, double);
-	p->room = room;
+	p->held = held;
+	p->at_start = NULL;
 }
 
 typedef struct Lanes { const Bp *b; const BpSequences *s; uint32_t lanes; } Lanes;
@@ -275,7 +303,7 @@ static void build_for_sequences(Ctx *cx, Program *p, BpSequences *s)
 	p->most_lanes = UINT32_MAX;
 	p->most_steps = UINT64_MAX;
 	s->steps = p->steps > s->steps ? p->steps : s->steps;
-	machine_build(cx, p, 0, s);
+	machine_build(cx, p, 0, s, 0);
 	uint32_t group = p->bp->at.group;
 	uint64_t steps = p->bp->at.slots / group;
 	room_wanted(cx, p, s);
@@ -308,8 +336,8 @@ static void gf11_bind(Ctx *cx, Program *p, const Data *data)
 	uint64_t room = room_needed(p, data);
 	if (p->net->copies)
 		bind_sequences(cx, p, data);
-	else if (!p->bp || room > p->room || p->error != p->opt->error)
-		machine_build(cx, p, room > p->room ? room : p->room, NULL);
+	else if (!p->bp || room > p->asked || p->error != p->opt->error)
+		machine_build(cx, p, room > p->asked ? room : p->asked, NULL, data->cases);
 	p->data = data;
 	p->loads = 0;
 	scorer_init(&p->scorer, p->opt, data);
@@ -317,9 +345,28 @@ static void gf11_bind(Ctx *cx, Program *p, const Data *data)
 
 /* ---- passes ---- */
 
+typedef struct Walk { const Batch *b; uint64_t example, end, inside; } Walk; /* inside: cases of the example that are done */
+
+/* The next cases, as many as there is room for. */
+static uint64_t walk_on(const Program *p, Walk *w, uint64_t *wanted)
+{
+	uint64_t count = 0, first, cases;
+	while (w->example < w->end && count < p->room) {
+		data_example(p->data, w->b->example ? w->b->example[w->example] : w->b->first + w->example, &first, &cases);
+		while (w->inside < cases && count < p->room)
+			wanted[count++] = first + w->inside++;
+		if (w->inside == cases) {
+			w->example++;
+			w->inside = 0;
+		}
+	}
+	return count;
+}
+
 typedef struct Pass {
 	Program *p;
 	void (*run)(Bp *b);                                 /* bp_accumulate or bp_forward */
+	Walk walk;                                          /* to the cases after these */
 	const volatile int *stop;
 	uint64_t count;                                     /* cases loaded, */
 	uint64_t slots;                                     /* padding with them */
@@ -359,21 +406,55 @@ static void look_at_all(Pass *a)
 		tally_add(a->tally, &a->p->scored[i]);
 }
 
-/* The first `count` cases wanted. */
-static void load(Program *p, uint64_t count)
+/* The part after this one: of this batch, or of the next; 0: nobody knows. */
+static uint64_t part_after(const Pass *a)
 {
+	Program *p = a->p;
+	Walk w = a->walk;
+	const Batch *b = w.b;
+	uint64_t count = walk_on(p, &w, p->next), all = data_examples(p->data), batch = (uint64_t)p->opt->batch;
+	if (!count && b->more) {
+		w = (Walk){ b, b->count, b->count + b->more, 0 };
+		count = walk_on(p, &w, p->next);
+	} else if (!count && !b->example) {
+		w = (Walk){ &(const Batch){ .first = 0 }, 0, p->opt->batch == BATCH_ALL || batch > all ? all : batch, 0 };
+		count = walk_on(p, &w, p->next);
+	}
+	return count;
+}
+
+static void load_from_disks(Pass *a, uint64_t count)
+{
+	Program *p = a->p;
+	if (!disk_ordered(p->bp, p->data, p->loaded, count))
+		disk_order(p->bp, p->data, p->loaded, count);
+	disk_take(p->bp);
+	uint64_t next = p->bp->at.rooms > 1 ? part_after(a) : 0;
+	if (next && (next != count || memcmp(p->next, p->loaded, next * sizeof *p->next) != 0))
+		disk_order(p->bp, p->data, p->next, next);
+	p->at_start = p->data;
+}
+
+/* The cases wanted.  What testing drove out comes back by the host. */
+static void load(Pass *a)
+{
+	Program *p = a->p;
+	uint64_t count = a->slots;
 	if (count == p->loads && memcmp(p->wanted, p->loaded, count * sizeof *p->wanted) == 0)
 		return;
 	memcpy(p->loaded, p->wanted, count * sizeof *p->wanted);
 	p->loads = count;
-	bp_load_cases(p->bp, p->data, p->loaded, count);
+	if (p->bp->disk && a->run == bp_accumulate && (p->bp->at.rooms > 1 || p->at_start != p->data))
+		load_from_disks(a, count);
+	else
+		bp_load_cases(p->bp, p->data, p->loaded, count);
 }
 
 static void pass_body(Ctx *own, void *arg)
 {
 	Pass *a = arg;
 	(void)own;
-	load(a->p, a->slots);
+	load(a);
 	a->p->bp->stop = a->stop;
 	a->run(a->p->bp);
 	a->p->bp->stop = NULL;
@@ -411,24 +492,13 @@ static Status pass_over_sequences(Pass *a, const Batch *b, uint64_t begin, uint6
 /* Over examples number(0) .. number(count - 1), in as many parts as the room asks for. */
 static Status pass_over(Pass *a, const Batch *b, uint64_t begin, uint64_t count)
 {
-	Program *p = a->p;
 	Status s = MP_OK;
-	a->count = 0;
-	if (p->net->copies)
+	if (a->p->net->copies)
 		return pass_over_sequences(a, b, begin, count);
-	for (uint64_t e = begin; e < begin + count && s == MP_OK; e++) {
-		uint64_t first, cases;
-		data_example(p->data, b->example ? b->example[e] : b->first + e, &first, &cases);
-		for (uint64_t i = first; i < first + cases && s == MP_OK; i++) {
-			p->wanted[a->count++] = i;
-			a->slots = a->count;
-			if (a->count < p->room)
-				continue;
-			s = pass_run(a);
-			a->count = 0;
-		}
-	}
-	return s == MP_OK && a->count ? pass_run(a) : s;
+	a->walk = (Walk){ b, begin, begin + count, 0 };
+	while (s == MP_OK && (a->count = a->slots = walk_on(a->p, &a->walk, a->p->wanted)) > 0)
+		s = pass_run(a);
+	return s;
 }
 
 /* A batch given up leaves no weight changes. */
@@ -465,7 +535,12 @@ static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 static Status gf11_evaluate(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
 {
 	Pass a = { .p = p, .run = bp_forward, .stop = stop, .out = out, .tally = t };
-	return pass_over(&a, &(Batch){ .first = first, .count = count }, 0, count);
+	if (p->bp->disk)
+		disk_pause(p->bp, true);
+	Status s = pass_over(&a, &(Batch){ .first = first, .count = count }, 0, count);
+	if (p->bp->disk)
+		disk_pause(p->bp, false);
+	return s;
 }
 
 /* All processors get the word of the first one. */
@@ -567,6 +642,8 @@ static void gf11_report(const Program *p, Buf *json)
 		report_padding(p, json);
 	if (p->faults)
 		report_faults(p, json);
+	if (p->bp && p->bp->disk)
+		disk_report(p->bp, &p->disk, json);
 }
 
 static void gf11_finish(Ctx *cx, Program *p)
@@ -626,6 +703,8 @@ static void bp_print(const Bp *b, Buf *out)
 	buf_printf(out, "program gf11: %u processors of %s, compiler %s, sum %s, sigmoid %s, one case a processor\n",
 	           b->p->procs, b->m->name, compiler_names[b->o.compiler], sum_names[b->o.sum], sigmoid_names[b->o.sigmoid]);
 	print_memory(b, out);
+	if (b->disk)
+		disk_print(b, out);
 	buf_printf(out, "bundles, in the order of the forward pass\n");
 	for (uint32_t i = 0; i < b->bundles; i++)
 		print_bundle(b, &b->bundle[i], out);
@@ -642,7 +721,7 @@ static void gf11_print(const Program *p, Buf *out)
 	ctx_init(own, &p->cx->alloc);
 	arena_defer(out->arena, machine_end, own);
 	Build a = { .p = p, .cases = p->procs };
-	Status s = inside(own, build_body, &a);
+	Status s = build(p->cx, own, &a);
 	if (s != MP_OK)
 		fail_as(out->arena->cx, own, s);
 	bp_print(a.bp, out);

@@ -222,6 +222,10 @@ void route_fill(const Processors *p, uint32_t k, Route *r)
 		if (to != NO_ROUTE)
 			r->from[to] = (int32_t)(i / LANES * p->slots * LANES + i % LANES);
 	}
+	for (uint32_t i = 0; r->disk && i < p->disks; i++) {
+		uint32_t to = processors_from_disk(p, k, i);
+		r->disk[i] = to == NO_ROUTE ? -1 : (int32_t)to;
+	}
 	for (uint32_t s = 0; s < lanes / STRIP; s++)
 		r->first[s + 1] = r->first[s] + find_parts(r->from + s * STRIP, r->part + r->first[s]);
 }
@@ -233,7 +237,9 @@ static void make_route(Flow *f, uint32_t k)
 		return;
 	Route *r = f->route[k] = NEW(&f->cx->keep, 1, Route);
 	*r = (Route){ NEW(&f->cx->keep, lanes, int32_t), NEW(&f->cx->keep, lanes / STRIP + 1, uint32_t),
-	              NEW(&f->cx->keep, lanes, Part) };
+	              NEW(&f->cx->keep, lanes, Part), NULL };
+	if (processors_disks_send(f->p, k))
+		r->disk = NEW(&f->cx->keep, f->p->disks, int32_t);
 	route_fill(f->p, k, r);
 }
 
@@ -242,6 +248,7 @@ static void issue(Maker *k, Issue *i)
 	const Micro *u = i->micro;
 	int form = ops[u->op].form;
 	unsigned uses = forms[form].uses;
+	uint32_t taken = NONE;
 	i->a = uses & USES_A ? read_now(k, i, u->a) : NONE;
 	i->b = uses & USES_B ? read_now(k, i, u->b) : NONE;
 	i->cc = uses & READS_CC ? read_now(k, i, condition_place(k->f, u->cc)) : NONE;
@@ -261,9 +268,11 @@ static void issue(Maker *k, Issue *i)
 		break;
 	case FORM_XFER:
 		make_route(k->f, u->k.u);
+		taken = k->f->route[u->k.u]->disk ? k->f->taken++ : NONE;
 		break;
 	}
-	i->value = add(k, (Node){ .op = u->op, .addr = u->mem, .k = u->k, .in = { i->a, i->b, i->cc } });
+	i->value = add(k, (Node){ .op = u->op, .addr = u->mem, .k = u->k, .in = { i->a, i->b, i->cc },
+	                        .word = taken });
 }
 
 static void arrive(Maker *k, const Issue *i)
