@@ -17,6 +17,7 @@ typedef float Array[MOST_PROCS][MOST_WORDS];
 typedef struct World {
 	uint32_t procs, words;
 	Array change, state[MAX_STATE], weight, total;
+	uint32_t caught[MOST_PROCS][MOST_WORDS];
 	float factor[MOST_WORDS];                            /* less than zero: frozen */
 } World;
 static World world;
@@ -155,9 +156,24 @@ static void weight_update(const Formula *f, const Update *u, float factor, bool 
 	memcpy(variable, new, sizeof new);
 }
 
+/* Each processor checks the totals that it updates by. */
+static void world_check(const Bp *b)
+{
+	for (uint32_t w = 0; w < world.words && b->range > 0; w++) {
+		SumHome home = sum_home(b, w);
+		for (uint32_t p = 0; p < world.procs; p++) {
+			bool inside = fabsf(world.total[p][w]) <= b->range;
+			world.caught[p][w] += !inside && (home.everywhere || home.proc == p);
+			world.total[p][w] = inside ? world.total[p][w] : 0;
+			assert_int_equal(range_count(b->log, p, w), world.caught[p][w]);
+		}
+	}
+}
+
 static void world_update(const Bp *b, const Formula *f, const Update *u)
 {
 	totals(b);
+	world_check(b);
 	for (uint32_t p = 0; p < world.procs; p++)
 		for (uint32_t w = 0; w < world.words; w++) {
 			float v[2 + MAX_STATE] = { world.total[p][w], world.weight[p][w] };
@@ -196,11 +212,12 @@ static void world_fill(uint32_t procs, uint32_t words)
 		}
 }
 
-static void changes_fill(uint64_t epoch)
+/* spoilt: what a broken processor might make of some of its changes; 0 is as good as any. */
+static void changes_fill(uint64_t epoch, float spoilt)
 {
 	for (uint32_t p = 0; p < world.procs; p++)
 		for (uint32_t w = 0; w < world.words; w++)
-			world.change[p][w] = any((epoch + 1) << 32 | p << 16 | w);
+			world.change[p][w] = (w + epoch) % 29 == 7 && p == 0 ? spoilt : any((epoch + 1) << 32 | p << 16 | w);
 }
 
 static Cell *dram(const Bp *b, uint32_t word, uint32_t proc)
@@ -267,7 +284,7 @@ typedef struct Try {
 	uint32_t procs, words, scratch, kinds;
 	BpOptions o;
 	bool changes_start;
-	float decay;
+	float decay, range;
 	int64_t rule;
 } Try;
 
@@ -281,7 +298,7 @@ static void factors_fill(const Try *t)
 static Bp *bp_make(Ctx *cx, const Try *t)
 {
 	Bp *b = NEW(&cx->keep, 1, Bp);
-	*b = (Bp){ .cx = cx, .o = t->o, .m = t->m, .changes_start = t->changes_start, .decay = t->decay,
+	*b = (Bp){ .cx = cx, .o = t->o, .m = t->m, .changes_start = t->changes_start, .decay = t->decay, .range = t->range,
 	           .rule = &rules[t->rule], .factor = t->kinds ? world.factor : NULL };
 	b->o.procs = t->procs;
 	b->sw = switch_new(cx, t->m);
@@ -331,13 +348,14 @@ static void try_updates(Ctx *cx, void *arg)
 	o.decay = (double)t->decay;
 	formula_parse(cx, b->rule, &f);
 	world_fill(t->procs, t->words);
+	memset(world.caught, 0, sizeof world.caught);
 	weights_put(b);
 	true_units(b, true);
 	for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
 		Update u;
 		o.rate = 0.1 / (epoch + 1);
 		update_fill(&o, epoch + 1, 0, 0, &u);
-		changes_fill(epoch);
+		changes_fill(epoch, t->range > 0 ? (epoch ? NAN : 1e30f) : 0);
 		changes_put(b);
 		uint64_t before = b->c->account.cycles;
 		sum_update(b, &u);
@@ -439,11 +457,24 @@ static void test_rules(void **state)
 {
 	(void)state;
 	const Machine small = { .block = 3000 };
-	for (uint32_t i = 0; i < rule_count * SUMS * 4; i++) {
-		Try t = { .rule = (int64_t)(i / 4 / SUMS), .procs = procs[1 + i * 5 % 6], .words = 100 + 4 * (i % 5), .kinds = i % 4 < 2 ? 0 : 4,
-		          .decay = i % 3 ? 0 : 0.01f, .o = { .sum = (int)(i / 4 % SUMS), .compiler = (int)(i % 2) } };
+	for (uint32_t i = 0; i < rule_count * SUMS * 2; i++) {
+		Try t = { .rule = (int64_t)(i / 2 / SUMS), .procs = procs[1 + i * 5 % 6], .words = 100 + 4 * (i % 5), .kinds = (i + i / 8) % 2 ? 0 : 4,
+		          .decay = i % 3 ? 0 : 0.01f, .o = { .sum = (int)(i / 2 % SUMS), .compiler = (int)(i % 2) } };
 		if (!rules[t.rule].needs_norm)
 			try_with(t, i % 7 ? NULL : &small);
+	}
+}
+
+/* Totals out of range, or no numbers: zero, and counted by processor and weight. */
+static void test_range(void **state)
+{
+	(void)state;
+	const Machine small = { .block = 2400 };
+	for (uint32_t i = 0; i < 6 * SUMS; i++) {
+		Try t = { .rule = i % 5 == 4 ? 3 : 0, .procs = procs[i * 3 % COUNT(procs)], .words = 100 + 24 * (i % 7), .kinds = i % 3 ? 0 : 4,
+		          .range = 0.5f * (float)(1 + i % 8), .o = { .sum = (int)(i % SUMS), .compiler = (int)(i / 4 % 2), .traced = i == 9 },
+		          .changes_start = i % 2 };
+		try_with(t, i % 7 == 5 ? &small : NULL);
 	}
 }
 
@@ -525,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_changes_start),
 		cmocka_unit_test(test_factors_and_decay),
 		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_threads_and_traced),
 		cmocka_unit_test(test_scattered),
 		cmocka_unit_test(test_short_blocks),

@@ -35,6 +35,7 @@ typedef struct BpOptions {
 	uint64_t data;            /* cases of all the data, where a batch is not all; 0: it is */
 	bool traced;
 	bool dry;                 /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
+	struct RangeLog *log;     /* where the range check counts; NULL: a log of its own */
 	ScheduleCache *cache;     /* schedules shared with other programs of the same context; NULL: bp_new makes one of its own */
 } BpOptions;
 
@@ -126,6 +127,8 @@ typedef struct Bp {
 	uint32_t *place;                  /* [links] word of a link in the weight arrays */
 	const float *factor;              /* [Layout.words] on the rate of the weight there, less than zero: frozen; NULL: all 1 */
 	float decay;                      /* share of a weight that is added to its gradient */
+	float range;                      /* total weight changes beyond this are faults; 0: no check */
+	struct RangeLog *log;             /* of these */
 	uint32_t *net_word;               /* [units] where a unit's net input stands among those of a case */
 	Unit *input, *output;             /* [inputs], [outputs] their units, in the order of the data */
 	BpBundle *bundle; uint32_t bundles; /* forward order */
@@ -274,7 +277,7 @@ typedef struct BpArranged {
 uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *batch, uint64_t begin, uint64_t count,
                            BpArranged *to);
 
-/* ---- sum.c, sum_rule.c, sum_weight.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c, sum_halving.c: the update; join.c ---------- */
+/* ---- sum.c, sum_rule.c, sum_weight.c, sum_range.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c, sum_halving.c: the update; join.c ---------- */
 
 /* Records, schedules, checks and loads the routines of the summing method; sets b->summing. */
 void sum_compile(Bp *b);
@@ -287,6 +290,15 @@ uint32_t sum_steps(int sum, uint32_t procs);               /* switch transfers a
 typedef struct SumHome { bool everywhere; uint32_t proc, state[MAX_STATE], weight, factor; } SumHome;
 SumHome sum_home(const Bp *b, uint32_t place);
 Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts); /* what they were made of, one after the other */
+/* What the range check caught, by processor and link.  Counts by link stop when there are more than 2^16 of them; those
+ * by processor, and all, do not. */
+typedef struct RangeSlot { uint64_t key, count; } RangeSlot;
+typedef struct RangeLog { uint64_t caught, *of_proc; RangeSlot *slot; } RangeLog;
+typedef struct RangeWorst { uint32_t proc; uint64_t link, count; } RangeWorst; /* processor that caught most, and what most often */
+RangeLog *range_log_new(Arena *a, uint32_t procs);
+uint64_t range_count(const RangeLog *log, uint32_t proc, uint64_t link);
+RangeWorst range_worst(const RangeLog *log, uint32_t procs);
+void range_report(const RangeLog *log, uint32_t procs, Buf *json); /* members */
 /* One routine that runs these after each other. */
 Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts);
 

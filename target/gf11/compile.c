@@ -248,7 +248,7 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 {
 	double begun = seconds_now();
 	Bp *b = NEW(&cx->keep, 1, Bp);
-	*b = (Bp){ .cx = cx, .plan = plan, .net = plan->net, .opt = opt, .rule = &rules[opt->rule], .o = *o, .m = m, .decay = (float)opt->decay };
+	*b = (Bp){ .cx = cx, .plan = plan, .net = plan->net, .opt = opt, .rule = &rules[opt->rule], .o = *o, .m = m, .decay = (float)opt->decay, .range = (float)opt->range_check, .log = o->log };
 	b->o.procs = o->procs ? o->procs : (uint32_t)m->processors;
 	b->roomy = NEW(&cx->keep, 1, Machine);
 	*b->roomy = *m;

@@ -28,7 +28,7 @@ uint32_t round_to(uint32_t words, uint32_t unit)
 uint32_t sum_lines(const Bp *b)
 {
 	uint32_t block = (uint32_t)b->m->block, usual = 3 * (uint32_t)b->m->alu_latency, length = (uint32_t)b->summing->rule->length;
-	uint32_t slack = SLACK + (length > usual ? length - usual : 0);
+	uint32_t slack = SLACK + (length > usual ? length - usual : 0) + (uint32_t)range_time(b);
 	return block > 2 * slack ? block - slack - block / 24 : block / 3;
 }
 
@@ -180,6 +180,7 @@ void sum_compile(Bp *b)
 	for (uint32_t i = 0; b->factor && i < b->at.words; i++)
 		s->frozen |= b->factor[i] < 0;
 	s->rule = rule_make(b);
+	range_prepare(b);
 	if (methods[s->sum].fits && !methods[s->sum].fits(b))
 		s->sum = b->m->ring_only ? SUM_RING : SUM_TREE;
 	if (s->sum == SUM_TREE && s->leftovers)
@@ -214,6 +215,7 @@ static void words_write(Bp *b, const BpSum *s)
 {
 	for (uint32_t i = 0; i < b->o.procs; i++) {
 		Cell word[SUM_WORDS] = { [WORD_SELF] = { .u = i }, [WORD_WRAPPED] = { .u = i - b->o.procs } };
+		word[WORD_LIMIT] = (Cell){ .f = b->range };
 		word[WORD_BUDDY] = flag(i < s->leftovers);
 		word[WORD_LEFTOVER] = flag(i >= 1u << s->levels);
 		for (uint32_t k = 0; k < MOST_LEVELS; k++)
@@ -243,7 +245,7 @@ void sum_update(Bp *b, const Update *u)
 	s->written = true;
 	uint64_t before = b->c->account.cycles - b->cycles_receive;
 	for (uint32_t i = 0; i < s->calls; i++) {
-		for (uint32_t k = 1; k < SUM_BASES; k++)
+		for (uint32_t k = 1; k < (range_checked(b) ? SUM_BASES : SUM_FLAGS); k++)
 			controller_base(b->c, k, s->call[i].base[k]);
 		controller_call(b->c, s->call[i].routine);
 		if (b->disk)
@@ -253,6 +255,8 @@ void sum_update(Bp *b, const Update *u)
 		controller_call(b->c, s->restore);
 	b->started = false;
 	b->cycles_update += b->c->account.cycles - b->cycles_receive - before;
+	if (range_checked(b) && !b->o.dry)
+		range_collect(b);
 }
 
 SumHome sum_home(const Bp *b, uint32_t place)

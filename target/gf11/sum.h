@@ -12,18 +12,20 @@
 
 #include "backprop.h"
 
-/* Relocation registers: scratch in SRAM; weights, changes and rule state in DRAM; buffers of a row in SRAM. */
-enum { SUM_AT = 1, SUM_WEIGHTS, SUM_CHANGES, SUM_STATES, SUM_BUFFER, SUM_BASES = SUM_BUFFER + 4 };
+/* Relocation registers: scratch in SRAM; weights, changes and rule state in DRAM; buffers of a row in SRAM;
+ * bits of the range check in DRAM. */
+enum { SUM_AT = 1, SUM_WEIGHTS, SUM_CHANGES, SUM_STATES, SUM_BUFFER, SUM_FLAGS = SUM_BUFFER + 4, SUM_BASES };
 
 /* Words that the host keeps behind the tables of each processor: numbers of the update, as the rule wants them; zero; the
  * processor's number, and that less the number of processors; then flags, all ones or zero: it has a leftover for buddy,
- * it is one, bits of its number. */
+ * it is one, bits of its number; for the range check the limit, and what is not zero if anything was beyond. */
 enum { SUM_UNIFORMS = 16, WORD_RULE = 0, WORD_ZERO = SUM_UNIFORMS, WORD_SELF, WORD_WRAPPED, WORD_BUDDY, WORD_LEFTOVER, WORD_BIT,
-       MOST_LEVELS = 16, SUM_WORDS = WORD_BIT + MOST_LEVELS };
+       MOST_LEVELS = 16, WORD_LIMIT = WORD_BIT + MOST_LEVELS, WORD_CAUGHT, SUM_WORDS };
 enum { SUM_WORDS_AT = TABLE_WORDS - SUM_WORDS };
 enum { SLACK = 700 };                     /* lines that a routine takes to fill and to drain */
 
-typedef struct SumCall { uint32_t routine, base[SUM_BASES]; } SumCall;
+/* weights: those whose bits it leaves, from place `first` on; 0: it leaves none, or those of rows. */
+typedef struct SumCall { uint32_t routine, base[SUM_BASES], first, weights; } SumCall;
 
 /* A row: `blocks` times a word for each processor.  Its last few slots stay empty where otherwise rows would not
  * begin at a multiple of dram_banks. */
@@ -48,6 +50,8 @@ typedef struct BpSum {
 	uint32_t restore;                 /* routine: puts back what must stand there */
 	bool frozen;                      /* some weights are */
 	struct SumRule *rule;
+	uint32_t flags;                   /* DRAM: bits of the range check, of rows */
+	uint64_t *link_at;                /* [Layout.words] link of a weight by its place; UINT64_MAX: none; for the range check */
 	bool written; Cell word[SUM_UNIFORMS]; /* what the processors know of the update */
 } BpSum;
 
@@ -96,6 +100,28 @@ Reg *weight_open(const Bp *b, const Rates *r, Reg total);    /* its registers */
 void weight_act(Gen *g, const Rates *r, const Kept *k, Reg *reg, uint32_t act);
 void weight_update(Gen *g, const Bp *b, const Rates *r, const Kept *k, Reg total); /* all acts */
 
+/* ---- sum_range.c: totals out of range become zero; nothing if there is no such check ---- */
+
+typedef struct RangeGroup { Reg part[6]; uint32_t parts, count; } RangeGroup; /* 32 weights: bits that are joined so far */
+typedef struct Range {
+	Gen *g;
+	bool on;
+	uint32_t weights;
+	Addr near, far;                   /* words of bits in SRAM and in DRAM */
+	Reg limit, zero, caught;
+	RangeGroup *group;
+} Range;
+bool range_checked(const Bp *b);
+uint32_t range_words(const Bp *b, uint32_t weights);         /* of bits for so many, a multiple of dram_banks */
+int64_t range_time(const Bp *b);                             /* cycles from a total to the checked one */
+uint32_t range_alu(const Bp *b);                             /* operations for a weight */
+Range range_open(Gen *g, const Bp *b, uint32_t weights, Addr near, Addr far);
+Reg range_check(Range *r, Reg total, uint32_t i);            /* of weight i; each is checked once, in any order */
+void range_close(const Range *r);                            /* all are */
+uint32_t range_room(Bp *b, uint32_t words);                  /* of DRAM, from here on */
+void range_prepare(Bp *b);                                   /* before an update */
+void range_collect(Bp *b);                                   /* after one */
+
 /* ---- sum_acts.c: what is recorded, in the order of the time at which it can be done ---- */
 
 /* The scheduler looks ahead only so far, so long codes are recorded about as they will run: acts are planned with the
@@ -114,6 +140,7 @@ typedef struct Chunk {
 	const BpSum *s;
 	uint32_t n;
 	Rates rates;
+	Range range;
 	Cond buddy, leftover;             /* tree */
 	Reg *sum, *other, **weight;       /* [n] sums so far; what is on its way; registers of a weight that is updated */
 } Chunk;
@@ -135,7 +162,8 @@ ChunkMove chunk_move_at(const Bp *b, uint32_t number);       /* of the moves, in
 void chunk_move(const Chunk *c, ChunkMove move, uint32_t i); /* one word, DRAM to SRAM or back */
 void chunk_moves_all(const Chunk *c, int first, int last);   /* those from MOVE_... to MOVE_..., one after the other */
 Reg chunk_change(const Chunk *c, uint32_t i);
-void chunk_update(const Chunk *c, uint32_t i);               /* totals are in sum */
+void chunk_rates(Chunk *c, uint32_t words);                  /* before updates; words of scratch a weight has */
+void chunk_update(Chunk *c, uint32_t i);                     /* totals are in sum; range_close when all are done */
 /* All in one code, with everything beside everything: `step` is called for each step and weight, `latency` cycles
  * apart for the same weight. */
 typedef void StepFn(Chunk *c, uint32_t step, uint32_t i);

@@ -35,7 +35,7 @@ ChunkMove chunk_move_at(const Bp *b, uint32_t number)
 uint32_t chunk_lines(const Bp *b, uint32_t steps)
 {
 	uint32_t sums = steps * (uint32_t)b->m->switch_interval, moves = chunk_moves(b) * (uint32_t)b->m->dram_interval;
-	uint32_t alu = steps + b->summing->rule->alu, most = sums > moves ? sums : moves;
+	uint32_t alu = steps + b->summing->rule->alu + range_alu(b), most = sums > moves ? sums : moves;
 	return most > alu ? most : alu;
 }
 
@@ -77,9 +77,12 @@ void chunks_compile(Bp *b, uint32_t n, ChunkFn *make)
 			routine = parts_load(b, &p);
 		}
 		for (uint32_t i = 0; i < p.parts; i++) {
+			bool flags = i + 1 == p.parts && range_checked(b);
 			SumCall call = { routine[i], { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + first,
 			                               [SUM_CHANGES] = b->at.changes + first,
-			                               [SUM_STATES] = b->at.states + first } };
+			                               [SUM_STATES] = b->at.states + first,
+			                               [SUM_FLAGS] = flags ? range_room(b, range_words(b, p.n)) : 0 },
+			                 first, flags ? p.n : 0 };
 			sum_call(b, &call);
 		}
 	}
@@ -88,6 +91,8 @@ void chunks_compile(Bp *b, uint32_t n, ChunkFn *make)
 uint32_t chunk_size(const Bp *b, uint32_t lines, uint32_t words, uint32_t most)
 {
 	uint32_t banks = (uint32_t)b->m->dram_banks, n = sum_lines(b) / lines, room = b->at.scratch_words / words;
+	while (room && room * words + range_words(b, room) > b->at.scratch_words)
+		room--;
 	n = n < room ? n : room;
 	n = most && most < n ? most : n;
 	if (b->o.update && b->o.update < n)
@@ -150,7 +155,13 @@ Reg chunk_change(const Chunk *c, uint32_t i)
 	return g_load(c->g, change_at(c, i));
 }
 
-static void update_act(const Chunk *c, uint32_t act, uint32_t i)
+void chunk_rates(Chunk *c, uint32_t words)
+{
+	c->rates = sum_rates(c->g, c->b);
+	c->range = range_open(c->g, c->b, c->n, (Addr){ SUM_AT, words * c->n }, (Addr){ SUM_FLAGS, 0 });
+}
+
+static void update_act(Chunk *c, uint32_t act, uint32_t i)
 {
 	Kept k = kept_at(c, i);
 	if (!act)
@@ -158,15 +169,16 @@ static void update_act(const Chunk *c, uint32_t act, uint32_t i)
 	weight_act(c->g, &c->rates, &k, c->weight[i], act);
 }
 
-void chunk_update(const Chunk *c, uint32_t i)
+void chunk_update(Chunk *c, uint32_t i)
 {
+	c->sum[i] = range_check(&c->range, c->sum[i], i);
 	for (uint32_t act = 0; act < c->s->rule->acts; act++)
 		update_act(c, act, i);
 }
 
 /* ---- everything beside everything ---- */
 
-enum { ACT_MOVE, ACT_LOAD, ACT_STEP, ACT_UPDATE };
+enum { ACT_MOVE, ACT_LOAD, ACT_STEP, ACT_CHECK, ACT_UPDATE };
 
 /* Weights go in rounds of so many that the switch is busy while one of them waits for its next step. */
 typedef struct Timing { uint32_t width, steps; int64_t weight, round, latency; } Timing;
@@ -208,6 +220,9 @@ static void plan_rule(const Chunk *c, Acts *acts, int64_t at, int64_t *moved, ui
 		if (what == MOVE_ZERO || what == MOVE_FACTOR_IN)
 			at = later(at, moved[k] + (what == MOVE_FACTOR_IN));
 	}
+	if (c->range.on)
+		acts_add(acts, at, (Act){ .what = ACT_CHECK, .i = i });
+	at += range_time(c->b);
 	for (uint32_t act = 0; act < c->s->rule->acts; act++)
 		acts_add(acts, at + rule_time(c->b, act), (Act){ .what = ACT_UPDATE, .level = act, .i = i });
 	for (uint32_t k = 0; k < chunk_moves(c->b); k++) {
@@ -242,6 +257,7 @@ static void act_record(Chunk *c, const Act *a, StepFn *fn)
 	case ACT_MOVE: chunk_move(c, chunk_move_at(c->b, a->level), a->i); break;
 	case ACT_LOAD: c->sum[a->i] = c->other[a->i] = chunk_change(c, a->i); break;
 	case ACT_STEP: fn(c, a->level, a->i); break;
+	case ACT_CHECK: c->sum[a->i] = range_check(&c->range, c->sum[a->i], a->i); break;
 	case ACT_UPDATE: update_act(c, a->level, a->i); break;
 	}
 }
@@ -250,10 +266,11 @@ void chunk_together(Chunk *c, StepFn *fn, uint32_t steps, int64_t latency)
 {
 	Timing t = timing_of(c, steps, latency);
 	Acts acts = { .arena = &c->b->cx->scratch };
-	c->rates = sum_rates(c->g, c->b);
+	chunk_rates(c, chunk_words(c->b));
 	for (uint32_t i = 0; i < c->n; i++)
 		plan_weight(c, &acts, &t, i);
 	acts_sort(&acts);
 	for (uint32_t i = 0; i < acts.acts; i++)
 		act_record(c, &acts.act[i], fn);
+	range_close(&c->range);
 }

@@ -302,7 +302,7 @@ static void plan_sums(Halving *h, Step *t)
 	int64_t total = later(h->ready[h->first[h->levels]], t->gather + m->dram_latency);
 	plan(h, t, t->gather, DO_OWN, 0, 0);
 	plan(h, t, total, DO_UPDATE, h->levels, 0);
-	t->updated = total + h->s->rule->length + (h->s->frozen ? 4 : 1) * m->alu_latency;
+	t->updated = total + range_time(h->b) + h->s->rule->length + (h->s->frozen ? 4 : 1) * m->alu_latency;
 }
 
 /* Each word just in time to reach its slot, one after the other. */
@@ -442,9 +442,10 @@ static void turn_call(Bp *b, const Turn *t)
 {
 	const BpSum *s = b->summing;
 	uint32_t base = turn_base(t), slots = s->rows.blocks * b->o.procs, buffer = b->at.scratch + 2 * rows_kept(b) * s->rows.own;
-	SumCall call = { rows_routine(b, turn_key(b, t), turn_record, t),
-	                 { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + base * s->rows.words,
+	SumCall call = { .routine = rows_routine(b, turn_key(b, t), turn_record, t),
+	                 .base = { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + base * s->rows.words,
 	                   [SUM_CHANGES] = b->at.changes + base * s->rows.words,
+	                   [SUM_FLAGS] = s->flags + base * range_words(b, s->rows.blocks),
 	                   [SUM_STATES] = b->at.states + base * s->rows.own } };
 	for (uint32_t i = 0; i < 4; i++)
 		call.base[SUM_BUFFER + i] = buffer + i * slots;
@@ -516,6 +517,7 @@ void halving_compile(Bp *b)
 	Halving h = { 0 };
 	sizes_fill(&h, b->o.procs);
 	rows_make(b, blocks_for(b), 0, &s->rows);
+	s->flags = range_room(b, s->rows.rows * range_words(b, s->rows.blocks));
 	for (uint32_t k = 1; k <= h.levels; k++) {
 		s->up[k] = h.select ? sum_exchange(b, h.size[k]) : sum_shift(b, b->o.procs, h.size[k]);
 		s->down[k] = h.select ? s->up[k] : sum_shift(b, b->o.procs, b->o.procs - h.size[k]);

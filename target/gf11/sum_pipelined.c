@@ -155,10 +155,11 @@ static void leg_call(Bp *b, int what, uint32_t row, uint32_t moved, uint32_t wor
 	for (uint32_t i = 0; i < parts; i++) {
 		Leg l = { what, steps * i / parts, steps * (i + 1) / parts, steps, words };
 		uint64_t key = ((uint64_t)what << 56 | (uint64_t)i << 40) + words;
-		SumCall call = { rows_routine(b, key, leg_record, &l),
-		                 { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + moved * s->rows.words,
+		SumCall call = { .routine = rows_routine(b, key, leg_record, &l),
+		                 .base = { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + moved * s->rows.words,
 		                   [SUM_CHANGES] = b->at.changes + moved * s->rows.words,
 		                   [SUM_STATES] = b->at.states + row * s->rows.own,
+		                   [SUM_FLAGS] = s->flags + row * range_words(b, s->rows.blocks),
 		                   [HERE] = buffer + row % 2 * slots, [THERE] = buffer + (row + 1) % 2 * slots } };
 		sum_call(b, &call);
 	}
@@ -197,6 +198,7 @@ void pipelined_compile(Bp *b)
 	BpSum *s = b->summing;
 	blocks_for(b, &s->rows);
 	s->ring = sum_shift(b, b->o.procs, 1);
+	s->flags = range_room(b, s->rows.rows * range_words(b, s->rows.blocks));
 	leg_call(b, FETCHING, 1, 0, row_words(b, 0));        /* as if the row before were there: row 0 is its other buffer's */
 	for (uint32_t row = 0; row < s->rows.rows; row++) {
 		leg_call(b, SUMMING, row, row ? row - 1 : 0, row ? row_words(b, row - 1) : 0);

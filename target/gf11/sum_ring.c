@@ -51,7 +51,7 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 	for (uint32_t step = 0; step < steps; step++)
 		for (uint32_t i = 0; i < n; i++)
 			ring_step(&c, step, i);
-	c.rates = sum_rates(c.g, b);
+	chunk_rates(&c, chunk_words(b) + 2);
 	for (uint32_t i = 0; i < n; i++) {
 		if (last) {
 			chunk_update(&c, i);
@@ -60,8 +60,10 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 		g_store(c.g, waiting(&c, false, i), c.other[i]);
 		g_store(c.g, waiting(&c, true, i), c.sum[i]);
 	}
-	if (last)
+	if (last) {
+		range_close(&c.range);
 		chunk_moves_all(&c, MOVE_STATE_OUT, MOVE_WEIGHT_OUT);
+	}
 	return sum_code(c.g, false);
 }
 
@@ -69,7 +71,8 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 static uint32_t make_cut(Bp *b, uint32_t n, Routine ***routine)
 {
 	uint32_t lines = sum_lines(b), steps = b->o.procs - 1, moves = (chunk_moves(b) - 2) * n * (uint32_t)b->m->dram_interval;
-	moves = moves > b->summing->rule->alu * n ? moves : b->summing->rule->alu * n;
+	uint32_t alu = (b->summing->rule->alu + range_alu(b)) * n;
+	moves = moves > alu ? moves : alu;
 	uint32_t fit = (lines > 2 * moves ? lines - moves : lines / 2) / (n * (uint32_t)b->m->switch_interval);
 	uint32_t parts = (steps + fit - 1) / (fit ? fit : 1), each = (steps + parts - 1) / parts;
 	parts = (steps + each - 1) / each;

@@ -64,7 +64,7 @@ uint32_t rows_routine(Bp *b, uint64_t key, RecordFn *record, const void *what)
 
 uint32_t rows_kept(const Bp *b)
 {
-	return 1 + (uint32_t)b->rule->states + (b->factor != NULL);
+	return 1 + (uint32_t)b->rule->states + (b->factor != NULL) + range_checked(b);
 }
 
 /* ---- what owners keep ---- */
@@ -102,14 +102,18 @@ void own_fetch(Gen *g, const Bp *b, uint32_t row, Addr at)
 
 void own_update(Gen *g, const Bp *b, uint32_t row, Addr at, const Reg *total)
 {
+	const Rows *r = &b->summing->rows;
 	Rates rates = sum_rates(g, b);
-	for (uint32_t u = 0; u < b->summing->rows.blocks; u++) {
+	Addr bits = { at.base, at.off + (rows_kept(b) - 1) * r->own };
+	Range range = range_open(g, b, r->blocks, bits, (Addr){ SUM_FLAGS, row * range_words(b, r->blocks) });
+	for (uint32_t u = 0; u < r->blocks; u++) {
 		Kept near = near_words(b, at, u), far = own_words(b, row, u);
-		weight_update(g, b, &rates, &near, total[u]);
+		weight_update(g, b, &rates, &near, range_check(&range, total[u], u));
 		for (int s = 0; s < b->rule->states; s++)
 			g_flush(g, far.state[s], near.state[s]);
 		g_flush(g, far.weight, near.weight);
 	}
+	range_close(&range);
 }
 
 /* ---- addresses of a processor's own ---- */

@@ -48,7 +48,7 @@ static Code *record_sum(const Bp *b, uint32_t n)
 	Chunk c = chunk_open(b, "update.sum", n);
 	uint32_t steps = sum_steps(SUM_TREE, b->o.procs);
 	roles_load(&c);
-	c.rates = sum_rates(c.g, b);
+	chunk_rates(&c, chunk_words(b));
 	for (uint32_t i = 0; i < n; i++)
 		c.sum[i] = chunk_change(&c, i);
 	for (uint32_t step = 0; step < steps; step++)
@@ -56,6 +56,7 @@ static Code *record_sum(const Bp *b, uint32_t n)
 			tree_step(&c, step, i);
 	for (uint32_t i = 0; i < n; i++)
 		chunk_update(&c, i);
+	range_close(&c.range);
 	return sum_code(c.g, false);
 }
 
@@ -96,7 +97,7 @@ void tree_compile(Bp *b)
 	for (uint32_t level = 0; level < s->levels; level++)
 		s->up[level] = sum_shift(b, 1u << s->levels, 1u << level);
 	uint32_t steps = sum_steps(SUM_TREE, b->o.procs), sums = steps * (uint32_t)b->m->switch_interval;
-	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval, alu = steps + s->rule->alu;
+	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval, alu = steps + s->rule->alu + range_alu(b);
 	if (b->o.compiler == COMPILER_1989)
 		chunks_compile(b, chunk_size(b, (sums > alu ? sums : alu) + moves, chunk_words(b), b->o.update ? 0 : CHUNK_1989),
 		               make_apart);

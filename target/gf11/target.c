@@ -36,6 +36,7 @@ struct Program {
 	const Rule *rule;
 	double *vector[1 + MAX_STATE];    /* [links] weights and rule state while there is no machine, and when one replaces another */
 	double *none;                     /* [links] zeroes */
+	RangeLog *log;                    /* what the range check caught; NULL: there is none */
 
 	Ctx own;                          /* all memory of the machine; its failures are handed on */
 	Bp *bp;                           /* NULL: not built yet */
@@ -116,6 +117,8 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 		for (uint64_t i = 0; i < net->links; i++)
 			p->vector[1 + k][i] = rule_start(p->rule, k, opt, net->block[net->block_of[i]].rate);
 	p->none = NEW(&cx->keep, net->links, double);
+	if (opt->range_check > 0)
+		p->log = range_log_new(&cx->keep, p->procs);
 	ctx_init(&p->own, &cx->alloc);
 	arena_defer(&cx->keep, machine_end, &p->own);
 	if (*opt->fault) {
@@ -176,7 +179,7 @@ static void build_body(Ctx *own, void *arg)
 	const Options *opt = a->p->opt;
 	BpOptions o = { .procs = a->p->procs, .faults = a->faults, .sum = opt->sum, .sigmoid = opt->sigmoid, .compiler = opt->compiler,
 	                .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt), .sequences = a->sequences,
-	                .disks = a->disks, .data = a->data };
+	                .disks = a->disks, .data = a->data, .log = a->p->log };
 	a->bp = bp_new(own, a->p->plan, opt, a->p->m, &o, a->cases);
 	if (!a->bp->summing)
 		sum_compile(a->bp);
@@ -638,6 +641,8 @@ static void report_faults(const Program *p, Buf *json)
 
 static void gf11_report(const Program *p, Buf *json)
 {
+	if (p->log)
+		range_report(p->log, p->procs, json);
 	if (p->net->copies && p->gone_through)
 		report_padding(p, json);
 	if (p->faults)
