@@ -51,6 +51,7 @@ static const Example examples[] = {
 	{ "microprop gf11 evaluate --out figures", "what every feature of the machine is worth, on three networks" },
 	{ "microprop gf11 disks --compiler best", "when training has to wait for the disks" },
 	{ "microprop gf11 sums", "ways of summing weight changes compared, for 8 to 566 processors" },
+	{ "microprop gf11 updates --compiler best --procs 566", "what quickprop and the range check cost" },
 	{ "microprop gf11 figures --out figures", "figures 8 to 11 and Table 1 extended, data and drawings" },
 	{ "microprop gf11 efficiency --routines", "how near to the best possible every routine comes" },
 	{ "microprop gf11 microcode matrix-vector", "scheduled lines, one column per unit" },
@@ -111,6 +112,8 @@ const Command gf11_command = {
 	         "bundle, update, sigmoid, compiler.\n\n"
 	         "sums: ways of summing weight changes compared: cycles of the update for each weight of three networks, the best "
 	         "one, and from how many processors on one is faster than another.\n\n"
+	         "updates [FILE.topo]: what each update rule takes of the machine for a weight, and what a rule, or the range check "
+	         "of option range-check (section 8), adds to an epoch with momentum, by every way of summing.\n\n"
 	         "evaluate [FILE.topo...]: what each feature of the machine is worth (section 11): simulated epochs with one feature "
 	         "changed, sorted by effect; default three networks of different character.\n\n"
 	         "disks [FILE.topo]: what training asks of the disks and what they give, if every case comes from them while others are "

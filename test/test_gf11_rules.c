@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Update rules on the simulated GF11 against the oracle, free to go their own way from the same start: every rule the
+/* Update rules on the simulated GF11, and what the range check costs.  Rules: against the oracle, free to go their own way from the same start: every rule the
  * machine has, several networks, numbers of processors, ways of summing, both compilers.
  *
  * quickprop divides by the difference of two slopes and multiplies what rounding did to it every few updates; so does the
@@ -108,11 +108,47 @@ static void all_rules_are_here(void **state)
 	}
 }
 
+/* ---- what the range check costs ---- */
+
+typedef struct Cost { int sum, compiler; uint32_t procs; uint64_t total[2]; } Cost;
+
+static void cost_body(Ctx *cx, void *arg)
+{
+	static const char text[] = "group in 40 input\ngroup h 20\ngroup out 10 output\nconnect in, true -> h\nconnect h, true -> out\n";
+	Cost *c = arg;
+	Src *src = NEW(&cx->keep, 1, Src);
+	*src = (Src){ .name = "toy.topo", .text = text, .len = strlen(text) };
+	Net *net = net_parse(cx, src);
+	const Plan *plan = plan_make(cx, net, &(Caps){ .target = "gf11", .lanes = 566 });
+	for (int checked = 0; checked < 2; checked++) {
+		Options opt = net->options;
+		opt.range_check = checked;
+		EpochSpec s = { .plan = plan, .opt = &opt, .m = machine_open(cx, "gf11"), .cases = 24 * c->procs,
+		                .o = { .procs = c->procs, .sum = c->sum, .compiler = c->compiler, .threads = 1, .dry = true } };
+		c->total[checked] = epoch_simulate(cx, &s, NULL).total;
+	}
+}
+
+/* Less than a fiftieth of an epoch, by every way of summing. */
+static void range_check_costs_little(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4 * SUMS; i++) {
+		Ctx cx;
+		Cost c = { .sum = i % SUMS, .compiler = i / SUMS % 2, .procs = i / SUMS < 2 ? 8 : 40 };
+		ctx_init(&cx, NULL);
+		assert_int_equal(guarded(&cx, cost_body, &c), MP_OK);
+		assert_true(50 * c.total[1] < 51 * c.total[0]);
+		ctx_free(&cx);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rules_keep_to_the_oracle),
 		cmocka_unit_test(all_rules_are_here),
+		cmocka_unit_test(range_check_costs_little),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,7 @@ static const Verb verbs[] = {
 	{ "sweep", "NAME=FROM..TO", MOST_OPERANDS, " net cases procs sum compiler sigmoid bundle update csv ", run_sweep },
 	{ "evaluate", "[FILE.topo]", MOST_OPERANDS, " cases procs compiler out ", run_evaluate },
 	{ "sums", NULL, 0, " net procs compiler out ", run_sums },
+	{ "updates", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle ", run_updates },
 	{ "calibrate", NULL, 0, " sum out bundle update sigmoid ", run_calibrate },
 	{ "disks", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle update ", run_disks },
 	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler sigmoid bundle update ", run_efficiency },

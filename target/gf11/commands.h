@@ -111,6 +111,7 @@ uint32_t crossings_find(const Call *c, const Plan *plan, int compiler, Crossing 
 void crossings_json(const Call *c, const Crossing *x, uint32_t count);
 void crossings_text(const Call *c, const Crossing *x, uint32_t count);
 void run_sums(Call *c);
+void run_updates(Call *c);                                   /* updates.c: rules and range check */
 
 /* ---- table1.c: Table 1, and the one constant that is fitted to it; table2.c: Table 2 */
 

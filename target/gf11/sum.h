@@ -89,6 +89,7 @@ typedef struct SumRule {
 	bool looks_up;
 } SumRule;
 SumRule *rule_make(const Bp *b);
+bool *rule_waits(const Bp *b, const SumRule *r);             /* selects of the code that wait long after their condition; NULL: it has none */
 void rule_plan(const Bp *b, SumRule *r);                     /* what follows from the code */
 void rule_words(const SumRule *r, const Update *u, Cell *word); /* [words] for the processors */
 int64_t rule_time(const Bp *b, uint32_t act);                /* cycles after the total, of an act */
@@ -105,7 +106,7 @@ void weight_update(Gen *g, const Bp *b, const Rates *r, const Kept *k, Reg total
 typedef struct RangeGroup { Reg part[6]; uint32_t parts, count; } RangeGroup; /* 32 weights: bits that are joined so far */
 typedef struct Range {
 	Gen *g;
-	bool on;
+	bool on, apart;                   /* apart: parts of words stay in SRAM, for range_join in a later code */
 	uint32_t weights;
 	Addr near, far;                   /* words of bits in SRAM and in DRAM */
 	Reg limit, zero, caught;
@@ -118,6 +119,7 @@ uint32_t range_alu(const Bp *b);                             /* operations for a
 Range range_open(Gen *g, const Bp *b, uint32_t weights, Addr near, Addr far);
 Reg range_check(Range *r, Reg total, uint32_t i);            /* of weight i; each is checked once, in any order */
 void range_close(const Range *r);                            /* all are */
+void range_join(Range *r);                                   /* of parts that another range left in SRAM */
 uint32_t range_room(Bp *b, uint32_t words);                  /* of DRAM, from here on */
 void range_prepare(Bp *b);                                   /* before an update */
 void range_collect(Bp *b);                                   /* after one */
@@ -162,7 +164,8 @@ ChunkMove chunk_move_at(const Bp *b, uint32_t number);       /* of the moves, in
 void chunk_move(const Chunk *c, ChunkMove move, uint32_t i); /* one word, DRAM to SRAM or back */
 void chunk_moves_all(const Chunk *c, int first, int last);   /* those from MOVE_... to MOVE_..., one after the other */
 Reg chunk_change(const Chunk *c, uint32_t i);
-void chunk_rates(Chunk *c, uint32_t words);                  /* before updates; words of scratch a weight has */
+void chunk_rates(Chunk *c);                                  /* before updates */
+void chunk_range(Chunk *c);                                  /* the range check alone */
 void chunk_update(Chunk *c, uint32_t i);                     /* totals are in sum; range_close when all are done */
 /* All in one code, with everything beside everything: `step` is called for each step and weight, `latency` cycles
  * apart for the same weight. */

@@ -91,8 +91,6 @@ void chunks_compile(Bp *b, uint32_t n, ChunkFn *make)
 uint32_t chunk_size(const Bp *b, uint32_t lines, uint32_t words, uint32_t most)
 {
 	uint32_t banks = (uint32_t)b->m->dram_banks, n = sum_lines(b) / lines, room = b->at.scratch_words / words;
-	while (room && room * words + range_words(b, room) > b->at.scratch_words)
-		room--;
 	n = n < room ? n : room;
 	n = most && most < n ? most : n;
 	if (b->o.update && b->o.update < n)
@@ -155,10 +153,16 @@ Reg chunk_change(const Chunk *c, uint32_t i)
 	return g_load(c->g, change_at(c, i));
 }
 
-void chunk_rates(Chunk *c, uint32_t words)
+/* Its words stand where the first changes were, which have been loaded long before. */
+void chunk_range(Chunk *c)
+{
+	c->range = range_open(c->g, c->b, c->n, change_at(c, 0), (Addr){ SUM_FLAGS, 0 });
+}
+
+void chunk_rates(Chunk *c)
 {
 	c->rates = sum_rates(c->g, c->b);
-	c->range = range_open(c->g, c->b, c->n, (Addr){ SUM_AT, words * c->n }, (Addr){ SUM_FLAGS, 0 });
+	chunk_range(c);
 }
 
 static void update_act(Chunk *c, uint32_t act, uint32_t i)
@@ -266,7 +270,7 @@ void chunk_together(Chunk *c, StepFn *fn, uint32_t steps, int64_t latency)
 {
 	Timing t = timing_of(c, steps, latency);
 	Acts acts = { .arena = &c->b->cx->scratch };
-	chunk_rates(c, chunk_words(c->b));
+	chunk_rates(c);
 	for (uint32_t i = 0; i < c->n; i++)
 		plan_weight(c, &acts, &t, i);
 	acts_sort(&acts);

@@ -10,7 +10,7 @@
 
 #include "sum.h"
 
-enum { BITS = 32 };
+enum { BITS = 32, APART = 8 };                               /* weights of a word; of a part of it, where these are joined later */
 
 /* ---- recording ---- */
 
@@ -42,7 +42,7 @@ Range range_open(Gen *g, const Bp *b, uint32_t weights, Addr near, Addr far)
 	r.limit = g_load(g, sum_word(WORD_LIMIT));
 	r.zero = g_load(g, sum_word(WORD_ZERO));
 	r.caught = g_load(g, sum_word(WORD_CAUGHT));
-	r.group = NEW(&b->cx->scratch, (weights + BITS - 1) / BITS, RangeGroup);
+	r.group = NEW(&b->cx->scratch, (weights + APART - 1) / APART, RangeGroup);
 	return r;
 }
 
@@ -54,37 +54,58 @@ static void bit_add(Range *r, RangeGroup *group, Reg bit)
 	group->part[group->parts++] = bit;
 }
 
-static void group_end(Range *r, uint32_t number)
+static void word_end(Range *r, uint32_t number, Reg bits)
 {
-	RangeGroup *group = &r->group[number];
-	Reg bits = group->part[--group->parts];
-	while (group->parts)
-		bits = g_op(r->g, GOP_OR, group->part[--group->parts], bits);
 	Addr near = { r->near.base, r->near.off + number };
 	g_store(r->g, near, bits);
 	g_flush(r->g, (Addr){ r->far.base, r->far.off + number }, near);
 	r->caught = g_op(r->g, GOP_OR, r->caught, bits);
 }
 
+static void group_end(Range *r, uint32_t number)
+{
+	RangeGroup *group = &r->group[number];
+	Reg bits = group->part[--group->parts];
+	while (group->parts)
+		bits = g_op(r->g, GOP_OR, group->part[--group->parts], bits);
+	if (r->apart)
+		g_store(r->g, (Addr){ r->near.base, r->near.off + number }, bits);
+	else
+		word_end(r, number, bits);
+}
+
 Reg range_check(Range *r, Reg total, uint32_t i)
 {
 	if (!r->on)
 		return total;
-	RangeGroup *group = &r->group[i / BITS];
-	uint32_t rest = r->weights - i / BITS * BITS;
+	uint32_t each = r->apart ? APART : BITS, rest = r->weights - i / each * each;
+	RangeGroup *group = &r->group[i / each];
 	Reg bit = g_const_bits(r->g, 1u << i % BITS), size = g_op(r->g, GOP_FABS, total, 0);
 	Cond inside = g_compare(r->g, GOP_FLT_LE, size, r->limit); /* not so if it is no number */
 	Reg checked = g_select(r->g, inside, total, r->zero);
 	bit_add(r, group, g_select(r->g, inside, r->zero, bit));
-	if (group->count == (rest < BITS ? rest : BITS))
-		group_end(r, i / BITS);
+	if (group->count == (rest < each ? rest : each))
+		group_end(r, i / each);
 	return checked;
 }
 
 void range_close(const Range *r)
 {
-	if (r->on)
+	if (r->on && !r->apart)
 		g_store(r->g, sum_word(WORD_CAUGHT), r->caught);
+}
+
+/* Parts of words are loaded before words go where they stand: word k covers parts of words up to k alone. */
+void range_join(Range *r)
+{
+	for (uint32_t k = 0; r->on && k * BITS < r->weights; k++) {
+		uint32_t first = k * (BITS / APART), end = (r->weights + APART - 1) / APART;
+		Reg bits = g_load(r->g, (Addr){ r->near.base, r->near.off + first });
+		for (uint32_t i = first + 1; i < end && i < first + BITS / APART; i++)
+			bits = g_op(r->g, GOP_OR, bits, g_load(r->g, (Addr){ r->near.base, r->near.off + i }));
+		word_end(r, k, bits);
+	}
+	range_close(r);
 }
 
 /* ---- places ---- */

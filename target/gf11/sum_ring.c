@@ -51,7 +51,7 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 	for (uint32_t step = 0; step < steps; step++)
 		for (uint32_t i = 0; i < n; i++)
 			ring_step(&c, step, i);
-	chunk_rates(&c, chunk_words(b) + 2);
+	chunk_rates(&c);
 	for (uint32_t i = 0; i < n; i++) {
 		if (last) {
 			chunk_update(&c, i);

@@ -31,6 +31,7 @@ typedef struct Writer {
 	Reg word[SUM_UNIFORMS];
 	Fixed fixed[16]; uint32_t fixeds;
 	Reg zero, sign;                                      /* for the mask of frozen weights */
+	const bool *masked; uint32_t selects;                /* by a mask, in the order they are written; NULL: none */
 } Writer;
 
 static const Op *op_at(const Writer *w, uint32_t i)
@@ -151,6 +152,23 @@ static void params_load(Writer *w)
 
 static Reg value(Writer *w, uint32_t i);
 
+/* a where the condition holds, else b.  Condition codes are few: where one would wait for a or b it becomes a mask, all ones
+ * or zero, in a register. */
+static Reg select_by(Writer *w, Cond condition, Reg a, Reg b)
+{
+	Gen *g = w->g;
+	if (!w->masked || !w->masked[w->selects++])
+		return g_select(g, condition, a, b);
+	Reg zero = fixed_bits(w, 0), ones = fixed_bits(w, UINT32_MAX);
+	if (a == zero)
+		return g_op(g, GOP_AND, b, g_select(g, condition, zero, ones));
+	Reg mask = g_select(g, condition, ones, zero);
+	if (b == zero)
+		return g_op(g, GOP_AND, a, mask);
+	Reg differ = g_op(g, GOP_XOR, a, b);
+	return g_op(g, GOP_XOR, b, g_op(g, GOP_AND, differ, mask));
+}
+
 /* Divisors nearer to zero than any normal number count as the normal one with the same fraction, those of 2^126 and
  * more as infinite; no number stays none. */
 static Reg quotient(Writer *w, Reg a, Reg b)
@@ -159,10 +177,10 @@ static Reg quotient(Writer *w, Reg a, Reg b)
 	Reg low = fixed_value(w, 0x1p-126f), high = fixed_value(w, HUGE_DIVISOR), hidden = fixed_bits(w, HIDDEN_BIT);
 	Reg zero = fixed_bits(w, 0), raised = g_op(g, GOP_OR, b, hidden), size = g_op(g, GOP_FABS, b, 0);
 	Cond tiny = g_compare(g, GOP_FLT_LT, size, low);
-	Reg divisor = g_select(g, tiny, raised, b);
+	Reg divisor = select_by(w, tiny, raised, b);
 	Reg r = reciprocal(&w->constants, divisor);
 	Cond huge = g_compare(g, GOP_FLT_LE, high, g_op(g, GOP_FABS, b, 0));
-	return g_fmul(g, a, g_select(g, huge, zero, r));
+	return g_fmul(g, a, select_by(w, huge, zero, r));
 }
 
 /* x r with r near 1 / sqrt(x), r (3 - x r r) / 2 being nearer; zero gives zero.  x is zero or more; numbers below the normal
@@ -202,18 +220,18 @@ static Reg chosen(Writer *w, uint32_t condition, Reg a, Reg b)
 	if (!compares(o->op) || w->r->uniform[condition]) {
 		Reg given = value(w, condition), zero = fixed_bits(w, 0);
 		Cond none = g_compare(w->g, GOP_FLT_EQ, given, zero);
-		return g_select(w->g, none, b, a);
+		return select_by(w, none, b, a);
 	}
 	Reg x = value(w, o->a), y = value(w, o->b);
 	Cond holds = g_compare(w->g, o->op == OP_LT ? GOP_FLT_LT : GOP_FLT_LE, x, y);
-	return g_select(w->g, holds, a, b);
+	return select_by(w, holds, a, b);
 }
 
 static Reg smaller(Writer *w, const Op *o, bool larger)
 {
 	Reg a = value(w, o->a), b = value(w, o->b);
 	Cond first = larger ? g_compare(w->g, GOP_FLT_LT, b, a) : g_compare(w->g, GOP_FLT_LT, a, b);
-	return g_select(w->g, first, a, b);
+	return select_by(w, first, a, b);
 }
 
 static Reg binary(Writer *w, const Op *o)
@@ -299,15 +317,12 @@ static void keep(Writer *w, Reg *last)
 
 /* ---- the whole ---- */
 
-SumRule *rule_make(const Bp *b)
+static void rule_write(const Bp *b, SumRule *r, const bool *masked)
 {
-	SumRule *r = NEW(&b->cx->keep, 1, SumRule);
-	Writer w = { .b = b, .r = r, .g = gen_record(b->cx, b->m, b->rule->name) };
+	Writer w = { .b = b, .r = r, .g = gen_record(b->cx, b->m, b->rule->name), .masked = masked };
 	Reg last[2 + MAX_STATE];
 	uint32_t stored = 0;
-	r->rule = b->rule;
-	formula_parse(b->cx, b->rule, &r->formula);
-	uniforms_find(b, r);
+	r->words = 0;
 	w.constants.g = w.g;
 	r->total = g_load(w.g, (Addr){ RULE_PLACE, 0 });
 	params_load(&w);
@@ -325,6 +340,19 @@ SumRule *rule_make(const Bp *b)
 	assert(stored == (4u << b->rule->states) - 2);       /* the weight and each state get a value in every rule */
 	keep(&w, last);
 	r->code = gen_end(w.g);
+}
+
+/* Written twice: how long each condition waits shows when all is written. */
+SumRule *rule_make(const Bp *b)
+{
+	SumRule *r = NEW(&b->cx->keep, 1, SumRule);
+	r->rule = b->rule;
+	formula_parse(b->cx, b->rule, &r->formula);
+	uniforms_find(b, r);
+	rule_write(b, r, NULL);
+	const bool *masked = rule_waits(b, r);
+	if (masked)
+		rule_write(b, r, masked);
 	rule_plan(b, r);
 	return r;
 }

@@ -8,7 +8,7 @@
  * goes back after is not overlapped with the sums.  Best: a dozen weights after the other, with everything at once. */
 #include "sum.h"
 
-enum { CHUNK_1989 = 64 };
+enum { CHUNK_1989 = 64, GROUP_1989 = 16 };
 
 /* Before: what a buddy gets from its leftover is added.  After: leftovers take the total. */
 static void tree_step(Chunk *c, uint32_t step, uint32_t i)
@@ -43,27 +43,35 @@ static Code *record_fetch(const Bp *b, uint32_t n)
 	return sum_code(c.g, false);
 }
 
+/* Totals are all there when the switch has done its work, and the range check would come on top of that: with it some weights
+ * go before the others, so that theirs are checked while the switch works for the next. */
 static Code *record_sum(const Bp *b, uint32_t n)
 {
 	Chunk c = chunk_open(b, "update.sum", n);
 	uint32_t steps = sum_steps(SUM_TREE, b->o.procs);
 	roles_load(&c);
-	chunk_rates(&c, chunk_words(b));
+	chunk_rates(&c);
+	c.range.apart = true;
 	for (uint32_t i = 0; i < n; i++)
 		c.sum[i] = chunk_change(&c, i);
-	for (uint32_t step = 0; step < steps; step++)
-		for (uint32_t i = 0; i < n; i++)
-			tree_step(&c, step, i);
-	for (uint32_t i = 0; i < n; i++)
-		chunk_update(&c, i);
+	for (uint32_t first = 0, end; first < n; first = end) {
+		end = c.range.on && n - first >= 2 * GROUP_1989 ? first + GROUP_1989 : n;
+		for (uint32_t step = 0; step < steps; step++)
+			for (uint32_t i = first; i < end; i++)
+				tree_step(&c, step, i);
+		for (uint32_t i = first; i < end; i++)
+			chunk_update(&c, i);
+	}
 	range_close(&c.range);
-	return sum_code(c.g, false);
+	return sum_code(c.g, c.range.on);
 }
 
 static Code *record_flush(const Bp *b, uint32_t n)
 {
 	Chunk c = chunk_open(b, "update.flush", n);
 	chunk_moves_all(&c, MOVE_ZERO, MOVE_WEIGHT_OUT);
+	chunk_range(&c);
+	range_join(&c.range);
 	return sum_code(c.g, false);
 }
 

@@ -11,6 +11,7 @@
 #include "sum.h"
 
 enum { ACT_OPERATIONS = 2 };                                 /* one after the other, in an act */
+enum { CONDITION_WAITS = 1 };                                /* operations, one after the other, that a condition may wait for */
 
 /* Loaded once for all weights of a routine. */
 static bool is_shared(const Rec *c)
@@ -70,6 +71,28 @@ static int64_t early_fill(const Machine *m, const SumRule *r, Times *t)
 	return end;
 }
 
+static Times times_new(const Bp *b, const SumRule *r)
+{
+	Arena *a = &b->cx->scratch;
+	uint32_t recs = r->code->recs;
+	return (Times){ NEW(a, r->code->regs, uint32_t), NEW(a, r->code->conds, uint32_t), NEW(a, recs, int64_t), NEW(a, recs, int64_t),
+	                NEW(a, recs, int64_t) };
+}
+
+bool *rule_waits(const Bp *b, const SumRule *r)
+{
+	Times t = times_new(b, r);
+	uint32_t selects = 0;
+	bool *waits = NEW(&b->cx->scratch, r->code->recs, bool);
+	early_fill(b->m, r, &t);
+	for (uint32_t i = 0; i < r->code->recs; i++) {
+		const Rec *c = &r->code->rec[i];
+		if (c->op == GOP_SELECT)
+			waits[selects++] = t.early[i] - t.early[t.tester[c->cc]] > CONDITION_WAITS * b->m->alu_latency;
+	}
+	return selects ? waits : NULL;
+}
+
 static void late_fill(const Machine *m, const SumRule *r, Times *t, int64_t end)
 {
 	for (uint32_t i = 0; i < r->code->recs; i++)
@@ -103,10 +126,8 @@ static void acts_fill(const Machine *m, SumRule *r, const Times *t)
 
 void rule_plan(const Bp *b, SumRule *r)
 {
-	Arena *a = &b->cx->scratch;
 	uint32_t recs = r->code->recs;
-	Times t = { NEW(a, r->code->regs, uint32_t), NEW(a, r->code->conds, uint32_t), NEW(a, recs, int64_t), NEW(a, recs, int64_t),
-	            NEW(a, recs, int64_t) };
+	Times t = times_new(b, r);
 	r->length = early_fill(b->m, r, &t);
 	late_fill(b->m, r, &t, r->length);
 	r->act = NEW(&b->cx->keep, recs, uint8_t);

@@ -35,6 +35,7 @@ t bench gf11 --threads 1 --json | sed -E 's/"kernel": "[^"]*"/"kernel": "K"/; s/
 # What does not fit is a row of the report.
 printf 'base gf11\nblock 300 lines assumed\n' >short.machine
 t gf11 efficiency --routines --level 0 --machine short.machine
+t gf11 updates "$SOURCE_DIR/examples/xor.topo" --cases 16 --procs 4 --sum tree | sed -n 1,9p
 # What is wrong, and what would be right.
 t gf11
 t gf11 efficency --routines
