@@ -150,10 +150,16 @@ static inline void say_copy(Draft *t, const char *from, uint32_t number, uint32_
 	say(t, "\n");
 }
 
-/* It remembers: contexts of any groups, delay lines of several contexts, perhaps a ring of them. */
+/* It remembers: contexts of any groups, delay lines of several contexts, perhaps a ring of them, perhaps an input that
+ * is seen a case late only. */
 static inline void draft_memory(Draft *t)
 {
 	uint32_t contexts = 0;
+	if (roll(&t->d, 3) == 0) {
+		say(t, "group late 3 input\n");
+		say_context(t, contexts, 3, true);
+		say(t, "copy late -> c%u\n", contexts++);
+	}
 	for (uint32_t lines = 1 + roll(&t->d, 3); lines > 0; lines--) {
 		uint32_t from = roll(&t->d, t->groups), length = 1 + roll(&t->d, 3), ring = roll(&t->d, 4) == 0 ? 2 + roll(&t->d, 2) : 0;
 		if (from >= t->inputs && (t->fn[from] == FN_LINEAR || t->fn[from] == FN_RELU))

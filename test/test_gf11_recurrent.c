@@ -63,7 +63,7 @@ static void examples_are_solved(void **state)
 	static const char *const procs[NUMBERS] = { "1", "2", "7", "356", "566" }, *const compilers[] = { "1989", "best" };
 	static const struct { Course course; bool quick[NUMBERS]; } row[] = {
 		{ { .file = "temporal-xor.topo", .batch = "all", .rate = "0.1" }, { true, true, true, true, true } },
-		{ { .file = "reber.topo", .batch = "32", .rate = "0.007" }, { true, false, true, false, true } },
+		{ { .file = "reber.topo", .batch = "32", .rate = "0.007" }, { false, true, true, false, false } },
 		{ { .file = "letter-sequences.topo", .batch = "8", .rate = "0.003" }, { false, false, true, false, false } },
 	};
 	for (size_t i = 0; i < COUNT(row); i++)

@@ -214,12 +214,13 @@ typedef struct BpBest {
 	BpFresh *fresh;                   /* [bundles] */
 	Routine **forward, **backward;    /* [bundles] */
 	uint32_t open, close;             /* routines: first weights and inputs fetched; last changes flushed */
+	bool opens;                       /* there is something to do in open */
 	BpCalls *activate, *unit_error;   /* [chunks] */
 	BpCalls *output_error;            /* [Bp.output_errors] */
 	BpCalls *copies;                  /* [Bp.copy_calls] */
 } BpBest;
 void best_plan(Bp *b, uint64_t slots);                       /* bundles, chunks, layout */
-bool best_fits(const Bp *b, uint32_t cases);                 /* can a group have so many? */
+bool best_fits(const Bp *b, uint32_t cases, bool *resident); /* can a group have so many, and do weights stay in SRAM then? */
 void best_load(Bp *b);                                       /* all routines */
 void best_pass(Bp *b, bool backward);                        /* over all loaded cases */
 Code *record_best_forward(const Bp *b, uint32_t bundle);

@@ -64,23 +64,37 @@ static uint32_t cases_that_fit(const Bp *b, uint64_t slots, uint64_t room)
 	return cases;
 }
 
-bool best_fits(const Bp *b, uint32_t cases)
+bool best_fits(const Bp *b, uint32_t cases, bool *resident)
 {
-	return cases_that_fit(b, cases, b->at.spill - b->at.weight_cache) == cases;
+	uint64_t room = b->at.spill - b->at.weight_cache, weights = b->net->links + b->net->links / 16 + 64;
+	*resident = 2 * weights + (uint64_t)cases * b->at.case_words <= room;
+	return cases_that_fit(b, cases, room) == cases;
 }
 
 /* ---- layout ---- */
 
-/* Words of one kind of all cases of a group stand side by side. */
-/* Caches of bundles cut for this group, then the cases; false if they find no room. */
+/* Sequences run step by step, and a step may have few cases to hide the moves of weights behind: these stay in SRAM if
+ * there is room. */
+static bool stays(const Bp *b)
+{
+	const Layout *at = &b->at;
+	uint64_t words = 2 * (uint64_t)at->words, least_words = words > MIN_SCRATCH ? words : MIN_SCRATCH;
+	return b->o.sequences && at->scratch + least_words + (uint64_t)at->group * at->case_words <= at->spill;
+}
+
+/* Words of one kind of all cases of a group stand side by side.
+ * Caches of bundles cut for this group, then the cases; false if they find no room. */
 static bool layout_group(Bp *b)
 {
 	Layout *at = &b->at;
 	bundles_make_for(b, at->group, b->best->lines);
 	for (uint32_t i = 0; i < b->bundles; i++)
 		at->cache_words = at->cache_words > b->bundle[i].words ? at->cache_words : b->bundle[i].words;
-	at->scratch_words = 4 * at->cache_words > MIN_SCRATCH ? 4 * at->cache_words : MIN_SCRATCH;
-	at->change_cache = at->weight_cache + 2 * at->cache_words;
+	at->resident = stays(b);
+	at->cache_words = at->resident ? at->words : at->cache_words;
+	uint32_t half = (at->resident ? 1 : 2) * at->cache_words;
+	at->scratch_words = 2 * half > MIN_SCRATCH ? 2 * half : MIN_SCRATCH;
+	at->change_cache = at->weight_cache + half;
 	at->cases = at->scratch + at->scratch_words;
 	return at->cases + (uint64_t)at->group * at->case_words <= at->spill;
 }
@@ -101,30 +115,38 @@ static bool layout_sram(Bp *b, uint64_t slots)
 		return false;
 	layout_dram(b, (b->o.sequences ? sequences_steps(b) : groups) * at->group);
 	b->best->nowhere = at->dram_end;
-	b->changes_start = at->dram_end + 2 * (uint64_t)at->cache_words <= (uint64_t)b->m->dram;
+	b->changes_start = !at->resident && at->dram_end + 2 * (uint64_t)at->cache_words <= (uint64_t)b->m->dram;
 	at->dram_end += b->changes_start ? 2 * at->cache_words : 0;
 	return true;
 }
 
+/* The bundle that is the first to use each unit; the first of all fetches inputs that are copied and nothing else. */
+static uint32_t *first_users(const Bp *b)
+{
+	uint32_t *user = NEW(&b->cx->scratch, b->net->units, uint32_t);
+	for (Unit u = 0; u < b->net->units; u++)
+		user[u] = b->net->copies ? 0 : UINT32_MAX;
+	for (uint32_t j = b->bundles; j-- > 0;)
+		for (uint32_t i = 0; i < b->bundle[j].links; i++)
+			user[b->bundle[j].link[i].source] = j;
+	return user;
+}
+
 static void find_fresh(Bp *b)
 {
-	bool *seen = NEW(&b->cx->scratch, b->net->units, bool);
-	uint32_t *place = NEW(&b->cx->scratch, b->net->units, uint32_t);
-	for (uint32_t i = 0; i < b->net->units; i++)
-		place[i] = UINT32_MAX;
+	const uint32_t *user = first_users(b);
 	for (uint32_t i = 0; i < b->net->inputs; i++)
-		place[b->input[i]] = i;
+		if (user[b->input[i]] < b->bundles)
+			b->best->fresh[user[b->input[i]]].inputs++;
 	for (uint32_t j = 0; j < b->bundles; j++) {
-		const BpBundle *n = &b->bundle[j];
-		BpFresh *f = &b->best->fresh[j];
-		f->input = NEW(&b->cx->keep, least(n->links, b->net->inputs), uint32_t);
-		for (uint32_t i = 0; i < n->links; i++) {
-			Unit source = n->link[i].source;
-			if (!seen[source] && place[source] != UINT32_MAX)
-				f->input[f->inputs++] = place[source];
-			seen[source] = true;
-		}
+		b->best->fresh[j].input = NEW(&b->cx->keep, b->best->fresh[j].inputs, uint32_t);
+		b->best->fresh[j].inputs = 0;
 	}
+	for (uint32_t i = 0; i < b->net->inputs; i++)
+		if (user[b->input[i]] < b->bundles) {
+			BpFresh *f = &b->best->fresh[user[b->input[i]]];
+			f->input[f->inputs++] = i;
+		}
 }
 
 static bool plan_with(Bp *b, uint64_t slots, uint32_t lines)
@@ -270,8 +292,14 @@ void best_load(Bp *b)
 	best->activate = NEW(&b->cx->keep, b->chunks, BpCalls);
 	best->unit_error = NEW(&b->cx->keep, b->chunks, BpCalls);
 	best->output_error = NEW(&b->cx->keep, b->at.outputs, BpCalls);
-	best->open = bp_load(b, record_best_open(b));
+	Code *open = record_best_open(b);
+	best->opens = open->recs > 0;
+	best->open = best->opens ? bp_load(b, open) : 0;
 	best->close = b->bundles ? bp_load(b, record_move(b, MOVE_BACK, b->bundle[0].links)) : 0;
+	for (uint32_t i = 0; i < b->bundles && b->at.resident; i++) {
+		b->bundle[i].fetch_both = bp_load(b, record_move(b, MOVE_WEIGHTS | MOVE_CHANGES, b->bundle[i].words));
+		b->bundle[i].flush = bp_load(b, record_move(b, MOVE_BACK, b->bundle[i].words));
+	}
 	for (uint32_t i = 0; i < b->bundles; i++) {
 		b->bundle[i].forward = bp_load_routine(b, best->forward[i]);
 		b->bundle[i].backward = bp_load_routine(b, best->backward[i]);
@@ -306,8 +334,8 @@ static void bases_bundle(Bp *b, uint32_t bundle)
 	controller_base(b->c, BP_OUT, word_at(b, b->at.case_out + n->source));
 	controller_base(b->c, BP_BACK, word_at(b, b->at.case_net + b->net_word[n->source]));
 	controller_base(b->c, BP_NET, word_at(b, b->at.case_net + b->net_word[n->target]));
-	controller_base(b->c, BP_NEAR_WEIGHTS, best->weight[bundle % 2]);
-	controller_base(b->c, BP_NEAR_CHANGES, best->change[bundle % 2]);
+	controller_base(b->c, BP_NEAR_WEIGHTS, b->at.resident ? b->at.weight_cache + n->first : best->weight[bundle % 2]);
+	controller_base(b->c, BP_NEAR_CHANGES, b->at.resident ? b->at.change_cache + n->first : best->change[bundle % 2]);
 	controller_base(b->c, BP_NEXT_WEIGHTS, best->weight[(bundle + 1) % 2]);
 	controller_base(b->c, BP_NEXT_CHANGES, best->change[(bundle + 1) % 2]);
 }
@@ -360,7 +388,8 @@ static void group_forward(Bp *b, uint32_t block, bool start)
 		bases_data(b, block, 0);
 		base_clear(b, 0, start);
 	}
-	bp_call(b, b->best->open, &b->cycles_moves);
+	if (b->best->opens)
+		bp_call(b, b->best->open, &b->cycles_moves);
 	for (uint32_t level = 0; level < b->plan->levels; level++) {
 		for (; n < b->bundles && b->bundle[n].level == level; n++) {
 			bool last = n + 1 == b->bundles;
@@ -393,15 +422,26 @@ static void group_backward(Bp *b)
 			bp_call(b, b->bundle[n - 1].backward, &b->cycles_backward);
 		}
 	}
-	if (!b->bundles)
+	if (!b->bundles || b->at.resident)
 		return;
 	bases_bundle(b, 0);
 	bases_far(b, 0);
 	bp_call(b, b->best->close, &b->cycles_moves);
 }
 
+/* All weights and changes of a network that stays in SRAM; `back`: changes go back. */
+static void move_resident(Bp *b, bool back)
+{
+	for (uint32_t i = 0; b->at.resident && i < b->bundles; i++) {
+		bases_bundle(b, i);
+		bases_far(b, i);
+		bp_call(b, back ? b->bundle[i].flush : b->bundle[i].fetch_both, &b->cycles_moves);
+	}
+}
+
 void best_pass(Bp *b, bool backward)
 {
+	move_resident(b, false);
 	uint32_t rounds = (uint32_t)((b->loaded + b->o.procs - 1) / b->o.procs);
 	for (uint32_t first = 0; first < rounds && !(b->stop && *b->stop); first += b->at.group) {
 		group_forward(b, b->at.data + first / b->at.group * b->at.data_words, backward && !b->started);
@@ -411,4 +451,6 @@ void best_pass(Bp *b, bool backward)
 		if (backward)
 			group_backward(b);
 	}
+	if (backward)
+		move_resident(b, true);
 }

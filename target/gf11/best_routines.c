@@ -8,6 +8,8 @@
  *   NEAR_DATA, FAR_DATA          inputs that the next bundle is the first to use
  *   FAR_TARGETS                  targets and weights of the cases
  *
+ * Weights and changes of a network that stays in SRAM are not moved here.
+ *
  * Cases are taken some at a time: on the way forward a weight is loaded once for all of them, on the way back a weight
  * change is loaded and stored once.  What must hold: sums run in the same order as for one case at a time, so both
  * compilers give the same bits. */
@@ -93,7 +95,7 @@ Code *record_best_open(const Bp *b)
 	if (b->bundles == 1)
 		move_zeros(&v, b, 0);
 	if (b->bundles) {
-		move_block(&v, false, BP_NEAR_WEIGHTS, BP_FAR_WEIGHTS, b->bundle[0].links);
+		move_block(&v, false, BP_NEAR_WEIGHTS, BP_FAR_WEIGHTS, b->at.resident ? 0 : b->bundle[0].links);
 		move_inputs(&v, b, &b->best->fresh[0]);
 	} else {
 		move_targets(&v, b);
@@ -197,11 +199,11 @@ Code *record_best_forward(const Bp *b, uint32_t bundle)
 	              .there = NEW(&b->cx->scratch, b->net->units, bool) };
 	Moves v = moves_new(b, f.g);
 	if (bundle + 1 < b->bundles) {
-		move_block(&v, false, BP_NEXT_WEIGHTS, BP_FAR_WEIGHTS, n[1].links);
+		move_block(&v, false, BP_NEXT_WEIGHTS, BP_FAR_WEIGHTS, b->at.resident ? 0 : n[1].links);
 		move_inputs(&v, b, &b->best->fresh[bundle + 1]);
 		move_zeros(&v, b, bundle);
 	} else {
-		move_block(&v, false, BP_NEAR_CHANGES, BP_FAR_CHANGES, n->links);
+		move_block(&v, false, BP_NEAR_CHANGES, BP_FAR_CHANGES, b->at.resident ? 0 : n->links);
 		move_targets(&v, b);
 	}
 	for (f.first = 0; f.first < cases; f.first += f.cases) {
@@ -292,6 +294,8 @@ static Moves backward_moves(const Bp *b, Gen *g, uint32_t bundle)
 {
 	const BpBundle *n = &b->bundle[bundle];
 	Moves v = moves_new(b, g);
+	if (b->at.resident)
+		return v;
 	if (bundle + 1 < b->bundles)
 		move_block(&v, true, BP_NEXT_CHANGES, BP_FAR_BACK, n[1].links);
 	if (bundle > 0)

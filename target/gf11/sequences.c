@@ -122,9 +122,11 @@ static double pass_cycles(const Bp *b, const BpPacked *p, uint32_t lanes, bool r
 {
 	double links = (double)b->net->links, moves = 4 * links * (double)b->m->dram_interval, compute = 6 * links;
 	double calls = (4 * b->plan->levels + links / 500) * (double)(b->m->host_call + 2 * b->m->alu_latency);
+	if (resident)
+		moves = 0;
 	if (b->best)
 		return (double)p->steps * ((moves > lanes * compute ? moves : lanes * compute) + calls);
-	return (double)p->steps * (resident ? 0 : moves) + (double)p->lane_steps * (compute + calls);
+	return (double)p->steps * moves + (double)p->lane_steps * (compute + calls);
 }
 
 static uint64_t longest_of(const BpSequences *s)
@@ -142,7 +144,7 @@ static bool lanes_fit(const Bp *b, uint32_t lanes, uint64_t longest, bool *resid
 	*resident = false;
 	if (weights > dram || longest > (dram - weights) / step_words(b, lanes))
 		return false;
-	return b->best ? best_fits(b, lanes) : layout_fits(b, lanes, resident);
+	return (b->best ? best_fits : layout_fits)(b, lanes, resident);
 }
 
 /* One, two, four and so on, or as many as give every sequence a lane.  More than MOST_LANES would gain next to nothing:
@@ -212,12 +214,13 @@ static uint64_t example_at(const Batch *batch, uint64_t i)
 uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *batch, uint64_t begin, uint64_t count,
                            BpArranged *to)
 {
-	uint64_t procs = b->o.procs, across = procs * b->at.group, first, length;
+	uint64_t procs = b->o.procs, across = procs * b->at.group, places = procs * to->lanes * to->steps, first, length;
 	BpPacked p;
 	count = count < k->room ? count : k->room;
+	count = count < places ? count : places;             /* a sequence has a case or more */
 	for (uint64_t i = 0; i < count; i++)
 		run_example(b->net, d, example_at(batch, begin + i), &first, &k->length[i]);
-	count = cases_up_to(k->length, count, procs * to->lanes * to->steps);
+	count = cases_up_to(k->length, count, places);
 	while ((p = sequences_pack(k, k->length, count, b->o.procs, to->lanes)).steps > to->steps)
 		count -= count / 8 + 1;                      /* as many as there are bins always fit */
 	to->slots = across * p.steps;
