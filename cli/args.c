@@ -187,7 +187,8 @@ bool args_read(Args *a, const Command *command, int argc, char **argv, bool *hel
 	a->argv = argv;
 	a->given = args_alloc(a, (size_t)argc, sizeof *a->given);
 	a->operand = args_alloc(a, (size_t)argc, sizeof *a->operand);
-	bool only_operands = false;
+	bool only_operands = false, off;
+	OptionView short_form;
 	for (int i = 2; i < argc; i++) {
 		const char *word = argv[i];
 		if (only_operands || word[0] != '-' || !word[1])
@@ -197,6 +198,10 @@ bool args_read(Args *a, const Command *command, int argc, char **argv, bool *hel
 		else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
 			*help = true;
 			return false;
+		} else if (!strcmp(word, "-n") && option_find(command, "ranks", 5, &short_form, &off)) {
+			argv[i] = "--ranks";                      /* as mpirun calls it */
+			if (!option_take(a, &i))
+				return false;
 		} else if (word[1] != '-') {
 			complain("options have two dashes: --name", "'%s' is not an option", word);
 			return false;

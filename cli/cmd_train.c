@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* train: a topology file and data come in; a table or a JSON object, and the files that were asked for, go out.
  * Signals end the run at the last finished update; what was learnt is saved before the program ends. */
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -70,6 +73,8 @@ static void signals_catch(mp_run *run)
 	sigaction(SIGTERM, &on, NULL);
 }
 
+#define BEAT 0.2                          /* seconds between signs of life */
+
 typedef struct Train {
 	Session s;
 	Args *args;
@@ -80,6 +85,8 @@ typedef struct Train {
 	bool speaks;              /* rank 0 of a job: reports, and writes files */
 	Progress progress;
 	RunDir dir;
+	const char *beat;         /* a file to touch while it lives; NULL: nobody watches */
+	double ticked;            /* when the last checkpoint was due */
 	int failed;               /* exit status of what went wrong while reporting */
 	const char *saved;        /* file the final weights are in */
 } Train;
@@ -92,10 +99,25 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 	return t->failed;
 }
 
+/* Whoever watches this process looks at the time of a file. */
+static void heartbeat(const Train *t)
+{
+	int fd = t->beat ? open(t->beat, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+	if (fd < 0)
+		return;
+	futimens(fd, NULL);
+	close(fd);
+}
+
 static int train_tick(void *user, mp_run *run)
 {
 	Train *t = user;
-	rundir_tick(&t->dir, run);
+	double now = wall_clock();
+	heartbeat(t);
+	if (t->dir.file && now - t->ticked >= t->dir.every) {
+		t->ticked = now;
+		rundir_tick(&t->dir, run);
+	}
 	return 0;
 }
 
@@ -200,6 +222,14 @@ static int train_read(Train *t)
 		return rc;
 	test_file.classes = mp_data_get_classes(t->s.data, &test_file.class_count);
 	return session_data(&t->s.test, t->test, &test_file);
+}
+
+/* The folder is rank 0's affair; what it asks of the run goes for all. */
+static int train_folder(Train *t)
+{
+	if (t->speaks)
+		return rundir_prepare(&t->dir, &t->s, t->data, t->test);
+	return args_text(t->args, "run") ? after_run(t->s.run, mp_run_set(t->s.run, "keep-best", "1")) : EXIT_DONE;
 }
 
 static int train_save(Train *t)
@@ -388,13 +418,16 @@ static int train_steps(Train *t)
 	t->json = args_flag(a, "json");
 	t->speaks = mp_job_rank(a->job) == 0;
 	if ((rc = train_check(t)) || (rc = train_net(t)) || (rc = train_prepare(t)) ||
-	    (rc = train_read(t)) || (rc = t->speaks ? rundir_prepare(&t->dir, &t->s, t->data, t->test) : EXIT_DONE))
+	    (rc = train_read(t)) || (rc = train_folder(t)))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
 	signals_catch(t->s.run);
-	if (t->speaks && t->dir.file)
-		mp_run_on_tick(t->s.run, t->dir.every, train_tick, t);
+	t->beat = getenv("MICROPROP_HEARTBEAT");
+	t->ticked = wall_clock();
+	if (t->speaks && (t->dir.file || t->beat))
+		mp_run_on_tick(t->s.run, t->beat && t->dir.every > BEAT ? BEAT : t->dir.every, train_tick, t);
+	heartbeat(t);
 	mp_status status = t->restarts ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts, train_restarts, train_report, t)
 	                               : mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
 	progress_end(&t->progress);

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/* launch: a training command comes in; it is started, watched, and started again from its last checkpoint when a process dies or
+ * hangs.  What goes out is what the attempt that came to the end printed: the same bits as if nothing had happened.
+ *
+ * One process is started as it is, several by mpirun.  Rank 0 touches a file between updates; if that grows old, all are
+ * killed.  An attempt that gets no further than the one before counts; after some of them in a row it is given up. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+enum { POLL_MS = 20, GRACE = 5, MOST_HOSTS = 4096 };
+enum { NORMAL_BEATS = 20 };               /* a beat that takes so many times the longest before is late */
+
+static const Option options[] = {
+	{ "ranks", "N", "processes, -n for short; default 1, which needs no MPI" },
+	{ "mpirun", "COMMAND", "what starts several; default mpirun.openmpi, mpirun.mpich or mpirun, the first that is there" },
+	{ "hosts", "LIST", "HOST[:SLOTS],... for mpirun; those that no longer answer are left out, with their ranks" },
+	{ "check", "COMMAND", "tells whether a host answers: it is run with the host's name behind it; default ssh HOST true" },
+	{ "deadline", "SECONDS", "kill the processes after so long without a sign of life; default 60, more if updates take long" },
+	{ "tries", "N", "give up after so many attempts that get no further; default 5" },
+	{ NULL, NULL, NULL },
+};
+
+static const OptionGroup groups[] = {
+	{ "Options", options, NULL },
+	{ NULL, NULL, NULL },
+};
+
+static const Example examples[] = {
+	{ "microprop launch -- train net.topo --run runs/1 --every 30", "one process, started again whenever it dies" },
+	{ "microprop launch -n 4 -- train net.topo --batch 4096 --run runs/1", "four ranks on this host" },
+	{ "microprop launch -n 8 --hosts a:4,b:4 -- train net.topo --run runs/1", "two hosts; if one is gone, four ranks go on" },
+	{ NULL, NULL },
+};
+
+typedef struct Launch {
+	Args *args;
+	uint64_t ranks, tries;
+	double deadline;
+	const char *mpirun, *check;
+	char *host[MOST_HOSTS]; uint64_t slots[MOST_HOSTS]; size_t hosts;
+	const char *checkpoint;   /* where the attempts meet */
+	bool every;               /* the command says when it saves */
+	char beat[PATH_MAX];      /* the file that rank 0 touches */
+	double slowest;           /* time between two beats, so far */
+	uint64_t attempts, idle;  /* all; in a row that got no further */
+	struct stat seen;         /* the checkpoint before the attempt */
+} Launch;
+
+static volatile sig_atomic_t launch_signal;
+
+static void signal_note(int number)
+{
+	launch_signal = number;
+}
+
+/* ---- what to start ---- */
+
+static const char *train_option(const Launch *l, const char *name)
+{
+	size_t n = strlen(name);
+	for (int i = 1; i < l->args->operands; i++) {
+		const char *word = l->args->operand[i];
+		if (strncmp(word, "--", 2) || strncmp(word + 2, name, n))
+			continue;
+		if (word[2 + n] == '=')
+			return word + 3 + n;
+		if (!word[2 + n])
+			return i + 1 < l->args->operands ? l->args->operand[i + 1] : "";
+	}
+	return NULL;
+}
+
+static char *join(Args *a, const char *one, const char *two)
+{
+	size_t room = strlen(one) + strlen(two) + 1;
+	char *both = args_alloc(a, room, 1);
+	snprintf(both, room, "%s%s", one, two);
+	return both;
+}
+
+static bool command_check(Launch *l)
+{
+	const char *run = train_option(l, "run"), *save = train_option(l, "save");
+	if (strcmp(l->args->operand[0], "train")) {
+		complain("write: microprop launch [OPTIONS] -- train ...", "launch starts training, not '%s'", l->args->operand[0]);
+		return false;
+	}
+	l->every = train_option(l, "every");
+	if (run)
+		l->checkpoint = join(l->args, run, "/last.safetensors");
+	else if (save)
+		l->checkpoint = save;
+	if (l->checkpoint)
+		return true;
+	complain("add --run DIR or --save FILE to the training command", "there is no checkpoint from which it could go on");
+	return false;
+}
+
+static bool hosts_read(Launch *l)
+{
+	const char *list = args_text(l->args, "hosts");
+	if (!list)
+		return true;
+	for (char *word = strtok(join(l->args, list, ""), ","); word; word = strtok(NULL, ",")) {
+		char *colon = strrchr(word, ':'), *end = NULL;
+		uint64_t slots = colon ? strtoull(colon + 1, &end, 10) : 1;
+		if (colon && (!slots || *end || slots > 65536)) {
+			complain("write HOST or HOST:SLOTS, several with commas between", "--hosts: '%s'", word);
+			return false;
+		}
+		if (colon)
+			*colon = '\0';
+		if (l->hosts == MOST_HOSTS) {
+			complain("name fewer", "--hosts: more than %d hosts", MOST_HOSTS);
+			return false;
+		}
+		l->host[l->hosts] = word;
+		l->slots[l->hosts++] = slots;
+	}
+	return true;
+}
+
+static const char *mpirun_find(Args *a)
+{
+	static const char *const names[] = { "mpirun.openmpi", "mpirun.mpich", "mpirun" };
+	const char *path = getenv("PATH");
+	for (size_t i = 0; i < COUNT(names); i++)
+		for (const char *p = path ? path : "/usr/bin"; *p; p += strcspn(p, ":"), p += *p == ':') {
+			size_t n = strcspn(p, ":"), room = n + strlen(names[i]) + 2;
+			char *file = args_alloc(a, room, 1);
+			snprintf(file, room, "%.*s/%s", (int)n, p, names[i]);
+			if (!access(file, X_OK))
+				return file;
+		}
+	return NULL;
+}
+
+/* ---- hosts ---- */
+
+static bool host_answers(const Launch *l, const char *host)
+{
+	if (!l->check && !strcmp(host, "localhost"))
+		return true;
+	char *command = join(l->args, join(l->args, l->check ? l->check : "ssh -o BatchMode=yes -o ConnectTimeout=5", " "), host);
+	if (!l->check)
+		command = join(l->args, command, " true");
+	int status = system(command);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* False: none is left. */
+static bool hosts_review(Launch *l)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < l->hosts; i++) {
+		if (host_answers(l, l->host[i])) {
+			l->host[kept] = l->host[i];
+			l->slots[kept++] = l->slots[i];
+			continue;
+		}
+		uint64_t lost = l->slots[i] < l->ranks ? l->slots[i] : l->ranks;
+		l->ranks -= lost;
+		fprintf(stderr, "launch: %s does not answer; %s left\n", l->host[i], word_things(l->ranks, "rank").s);
+	}
+	bool some = !l->hosts || (kept && l->ranks);
+	l->hosts = kept;
+	return some;
+}
+
+/* ---- one attempt ---- */
+
+static const char *hosts_text(const Launch *l)
+{
+	char *text = join(l->args, "", "");
+	for (size_t i = 0; i < l->hosts; i++) {
+		char slots[32];
+		snprintf(slots, sizeof slots, ":%llu", (unsigned long long)l->slots[i]);
+		text = join(l->args, join(l->args, join(l->args, text, i ? "," : ""), l->host[i]), slots);
+	}
+	return text;
+}
+
+/* Words of the command line; from the second attempt on it resumes, and takes nothing else to begin with. */
+static char **command_line(const Launch *l, bool resume)
+{
+	static const char *const begins[] = { "--load", "--resume" };
+	Args *a = l->args;
+	char **word = args_alloc(a, (size_t)a->operands + 24, sizeof *word), self[PATH_MAX], ranks[32];
+	size_t n = 0;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+	self[len < 0 ? 0 : len] = '\0';
+	if (l->ranks > 1) {
+		snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)l->ranks);
+		word[n++] = (char *)l->mpirun;
+		word[n++] = "-n";
+		word[n++] = join(a, ranks, "");
+		if (l->hosts) {
+			word[n++] = strstr(l->mpirun, "mpich") ? "-hosts" : "--host";
+			word[n++] = (char *)hosts_text(l);
+		}
+	}
+	word[n++] = join(a, len > 0 ? self : "microprop", "");
+	for (int i = 0; i < a->operands; i++) {
+		bool begin = false;
+		for (size_t k = 0; k < COUNT(begins) && resume; k++) {
+			size_t length = strlen(begins[k]);
+			if (strncmp(a->operand[i], begins[k], length) || (a->operand[i][length] && a->operand[i][length] != '='))
+				continue;
+			begin = true;
+			i += !a->operand[i][length];
+			break;
+		}
+		if (!begin)
+			word[n++] = (char *)a->operand[i];
+	}
+	if (!l->every)
+		word[n++] = "--every=10";
+	if (resume)
+		word[n++] = join(a, "--resume=", l->checkpoint);
+	return word;
+}
+
+static pid_t attempt_start(Launch *l, bool resume)
+{
+	char **word = command_line(l, resume);
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	setpgid(0, 0);                                        /* so that all of them can be killed */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	setenv("MICROPROP_HEARTBEAT", l->beat, 1);
+	execvp(word[0], word);
+	complain("check --mpirun", "cannot start %s: %s", word[0], strerror(errno));
+	_exit(127);
+}
+
+static double beat_age(const Launch *l, double began)
+{
+	struct stat st;
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	double age = wall_clock() - began;
+	if (stat(l->beat, &st))
+		return age;
+	double since = (double)(now.tv_sec - st.st_mtim.tv_sec) + 1e-9 * (double)(now.tv_nsec - st.st_mtim.tv_nsec);
+	return since < age ? since : age;
+}
+
+static void attempt_kill(pid_t pid)
+{
+	int status;
+	kill(-pid, SIGTERM);
+	for (int i = 0; i < GRACE * 1000 / POLL_MS; i++) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000L }, NULL);
+	}
+	kill(-pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
+/* Until it ends; false: it hung and was killed. */
+static bool attempt_watch(Launch *l, pid_t pid, int *status)
+{
+	double began = wall_clock(), last = 0;
+	bool told = false;
+	while (waitpid(pid, status, WNOHANG) != pid) {
+		if (launch_signal && !told) {
+			kill(-pid, launch_signal);
+			told = true;
+		}
+		double age = beat_age(l, began);
+		if (age < last && last > l->slowest)
+			l->slowest = last;
+		last = age;
+		double most = l->slowest * NORMAL_BEATS > l->deadline ? l->slowest * NORMAL_BEATS : l->deadline;
+		if (age > most) {
+			fprintf(stderr, "launch: no sign of life for %s; killed\n", word_time(age).s);
+			attempt_kill(pid);
+			return false;
+		}
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000L }, NULL);
+	}
+	kill(-pid, SIGKILL);                                  /* ranks that outlived their mpirun */
+	return true;
+}
+
+/* ---- all attempts ---- */
+
+static bool got_further(Launch *l)
+{
+	struct stat st = { 0 };
+	if (stat(l->checkpoint, &st))
+		return false;
+	bool further = st.st_ino != l->seen.st_ino || st.st_mtim.tv_sec != l->seen.st_mtim.tv_sec
+	               || st.st_mtim.tv_nsec != l->seen.st_mtim.tv_nsec;
+	l->seen = st;
+	return further;
+}
+
+static void say_ended(const Launch *l, int status, bool resumes)
+{
+	const char *next = resumes ? "the last checkpoint" : "the beginning";
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "launch: attempt %llu ended by %s; on from %s\n", (unsigned long long)l->attempts,
+		        strsignal(WTERMSIG(status)), next);
+	else
+		fprintf(stderr, "launch: attempt %llu ended with exit status %d; on from %s\n", (unsigned long long)l->attempts,
+		        WEXITSTATUS(status), next);
+}
+
+/* Bad input and a signal that the user sent are final; so is success. */
+static bool is_final(bool ended, int status, int *rc)
+{
+	*rc = ended && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+	if (launch_signal)
+		*rc = 128 + launch_signal;
+	return launch_signal || (ended && WIFEXITED(status) && (*rc == EXIT_DONE || *rc == EXIT_USAGE));
+}
+
+static int attempts(Launch *l)
+{
+	int status = 0, rc = EXIT_FAILED;
+	bool resume = false;
+	stat(l->checkpoint, &l->seen);
+	for (;;) {
+		l->attempts++;
+		unlink(l->beat);
+		pid_t pid = attempt_start(l, resume);
+		if (pid < 0) {
+			complain("end other programs", "cannot start a process: %s", strerror(errno));
+			return EXIT_FAILED;
+		}
+		bool ended = attempt_watch(l, pid, &status);
+		if (is_final(ended, status, &rc))
+			return rc;
+		bool further = got_further(l);
+		resume |= further;
+		l->idle = further ? 0 : l->idle + 1;
+		if (l->idle >= l->tries) {
+			complain("look at what it says above; --tries N tries more often", "%s in a row got no further",
+			         word_things(l->idle, "attempt").s);
+			return rc ? rc : EXIT_FAILED;
+		}
+		if (ended)
+			say_ended(l, status, resume);
+		if (!hosts_review(l)) {
+			complain("start it again when there are hosts", "no host answers");
+			return EXIT_FAILED;
+		}
+		if (l->idle)
+			nanosleep(&(struct timespec){ .tv_nsec = 100000000L }, NULL);
+	}
+}
+
+static bool launch_read(Launch *l)
+{
+	Args *a = l->args;
+	const char *deadline = args_text(a, "deadline");
+	char *end = NULL;
+	l->ranks = 1;
+	l->tries = 5;
+	if (!args_count(a, "ranks", &l->ranks) || !args_count(a, "tries", &l->tries))
+		return false;
+	l->deadline = deadline ? strtod(deadline, &end) : 60;
+	if (deadline && (end == deadline || *end || !(l->deadline > 0))) {
+		complain("give seconds, for example 60", "--deadline: '%s' is no time", deadline);
+		return false;
+	}
+	if (!l->ranks || l->ranks > 65536 || !l->tries) {
+		complain("give 1 or more", "--%s: there is nothing to start", l->tries ? "ranks" : "tries");
+		return false;
+	}
+	l->check = args_text(a, "check");
+	l->mpirun = args_text(a, "mpirun");
+	if (!l->mpirun && l->ranks > 1)
+		l->mpirun = mpirun_find(a);
+	if (!l->mpirun && l->ranks > 1) {
+		complain("install openmpi-bin or mpich, or name it with --mpirun", "several ranks need mpirun, and there is none");
+		return false;
+	}
+	return hosts_read(l) && command_check(l);
+}
+
+static int launch_run(Args *a)
+{
+	Launch l = { .args = a };
+	if (!launch_read(&l))
+		return EXIT_USAGE;
+	const char *folder = getenv("TMPDIR");
+	snprintf(l.beat, sizeof l.beat, "%s/microprop-beat-%ld", folder && *folder ? folder : "/tmp", (long)getpid());
+	struct sigaction on = { .sa_handler = signal_note };
+	sigemptyset(&on.sa_mask);
+	sigaction(SIGINT, &on, NULL);
+	sigaction(SIGTERM, &on, NULL);
+	int rc = attempts(&l);
+	unlink(l.beat);
+	if (l.attempts > 1)
+		fprintf(stderr, "launch: %s\n", word_things(l.attempts, "attempt").s);
+	return rc;
+}
+
+const Command launch_command = {
+	.name = "launch",
+	.operands = "-- train ...",
+	.least = 2,
+	.most = INT_MAX,
+	.summary = "train, and go on whatever happens",
+	.about = "Starts a training command, with several ranks if asked for, and watches it. When a process dies or gives no sign of "
+	         "life, all are ended and started again from the last checkpoint; the result has the bits of an undisturbed run. The "
+	         "training command has to write checkpoints: --run DIR, or --save FILE, and --every says how often.\n\n"
+	         "With --hosts, hosts that no longer answer are left out and fewer ranks go on. Bad input (exit 2) is not tried "
+	         "again. Ctrl-C and SIGTERM go to the processes, which save and end.",
+	.group = groups,
+	.example = examples,
+	.run = launch_run,
+};
