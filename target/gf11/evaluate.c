@@ -196,9 +196,8 @@ static Range range_of(const Trial *t, int compiler, const Feature *f)
 static void features_sort(Trial *t)
 {
 	for (uint32_t i = 1; i < VARIANTS; i++) {
-		Feature *last = &t->feature[t->features - 1];
-		if (t->features && strcmp(last->name, variants[i].feature) == 0)
-			last->count++;
+		if (t->features && strcmp(t->feature[t->features - 1].name, variants[i].feature) == 0)
+			t->feature[t->features - 1].count++;
 		else
 			t->feature[t->features++] = (Feature){ variants[i].feature, i, 1, 0 };
 	}

@@ -221,7 +221,7 @@ static Ratios scale_of(const Tornado *t)
 			s.low = fmin(s.low, t->bar[i].end[k].low);
 			s.high = fmax(s.high, t->bar[i].end[k].high);
 		}
-	double room = arith_exp(0.13 * (arith_log(s.high) - arith_log(s.low)));
+	double room = arith_exp(0.18 * (arith_log(s.high) - arith_log(s.low)));
 	return (Ratios){ s.low / room, s.high * room };
 }
 
