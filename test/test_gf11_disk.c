@@ -6,6 +6,7 @@
 #include "gf11_nets.h"
 
 #include "../target/gf11/disk.h"
+#include "../target/gf11/faults.h"
 
 /* ---- a machine and a program by hand ---- */
 
@@ -14,12 +15,13 @@ typedef struct Small {                                       /* a machine with l
 	int compiler;
 	bool traced;
 	uint32_t threads;
+	const char *fault;
 } Small;
 
 static const char text[] = "group in 5 input\ngroup hidden 9\ngroup out 3 output\nconnect in -> hidden\nconnect hidden -> out\n"
                            "connect true -> hidden, out\n";
 
-typedef struct Made { Net *net; Machine *m; Bp *b; Options opt; } Made;
+typedef struct Made { Net *net; Machine *m; Bp *b; Options opt; Faults *faults; } Made;
 typedef struct Make { Small s; uint64_t cases; int disks; bool dry; Made made; } Make;
 
 static void make_body(Ctx *cx, void *arg)
@@ -39,6 +41,10 @@ static void make_body(Ctx *cx, void *arg)
 	target_gf11.caps(&caps);
 	BpOptions o = { .sum = SUM_TREE, .sigmoid = SIGMOID_POWER2, .compiler = a->s.compiler, .threads = a->s.threads,
 	                .traced = a->s.traced, .disks = a->disks, .dry = a->dry };
+	if (a->s.fault) {
+		o.faults = a->made.faults = faults_new(cx, m, 1);
+		faults_add(o.faults, a->s.fault);
+	}
 	Bp *b = a->made.b = bp_new(cx, plan_make(cx, a->made.net, &caps), &a->made.opt, m, &o, a->cases);
 	sum_compile(b);
 	disk_compile(b);
@@ -71,9 +77,11 @@ static void take_body(Ctx *cx, void *arg)
 	disk_take(a->b);
 }
 
-/* Every word of the part's room is what bp_load_cases writes there; every other word stays. */
+/* Every word of the part's room is what bp_load_cases writes there, but for those that a disk got wrong; every other word
+ * stays. */
 static void arrives(Small s, uint64_t cases)
 {
+	uint64_t wrong = 0;
 	Ctx cx;
 	Dice dice = { 3, 0 };
 	Made k = make(&cx, s, cases, DISKS_ON, false);
@@ -92,12 +100,21 @@ static void arrives(Small s, uint64_t cases)
 	assert_int_equal(b->loaded, count);
 	bp_load_cases(b, &c.d, part, count);
 	for (size_t w = 0; w < words; w++)
-		if (w % b->p->lanes < b->o.procs && after[w] != b->p->dram[w]) {
+		if (s.fault && after[w] != b->p->dram[w]) {
+			uint32_t bits = after[w] ^ b->p->dram[w];
+			assert_int_equal(w % b->p->lanes % b->disk->disks, 1);
+			assert_int_equal(bits & (bits - 1), 0);
+			wrong++;
+		} else if (w % b->p->lanes < b->o.procs && after[w] != b->p->dram[w]) {
 			print_error("%lld processors, %lld disks: word %zu of processor %zu is %08x, not %08x\n",
 			            (long long)s.processors, (long long)s.disks, w / b->p->lanes, w % b->p->lanes, after[w],
 			            b->p->dram[w]);
 			assert_true(false);
 		}
+	if (s.fault) {
+		assert_true(wrong > 0);
+		assert_int_equal(wrong, k.faults->happened[FAULT_DISK]);
+	}
 	free(before);
 	free(after);
 	free(part);
@@ -117,6 +134,14 @@ static void test_arrives(void **state)
 	arrives((Small){ .processors = 13, .disks = 3, .dram = 2048, .banks = 1 }, 100);
 	arrives((Small){ .processors = 13, .disks = 3, .dram = 4096, .banks = 16, .compiler = COMPILER_BEST }, 100);
 	arrives((Small){ .processors = 29, .disks = 2, .dram = 2048, .buffer = 16 }, 100);
+}
+
+/* A bit of one word in some hundred, of one disk: in as many words of memory as the log says, of its processors. */
+static void test_wrong_words(void **state)
+{
+	(void)state;
+	arrives((Small){ .processors = 12, .disks = 3, .dram = 2048, .fault = "disk:1:0.01" }, 12 * 60);
+	arrives((Small){ .processors = 12, .disks = 3, .dram = 2048, .fault = "disk:1:0.02", .compiler = COMPILER_BEST }, 12 * 60);
 }
 
 /* ---- training ---- */
@@ -173,6 +198,8 @@ static void train(Side *s, const Cases *c, const Lesson *lesson)
 	free(order);
 }
 
+static double carried_most;                                  /* share of words received by routines of bundles */
+
 /* On a small machine with disks, on one that holds everything, and on the oracle. */
 static void learns_the_same(Small s, uint64_t cases, Lesson lesson)
 {
@@ -209,6 +236,9 @@ static void learns_the_same(Small s, uint64_t cases, Lesson lesson)
 	assert_non_null(json.s);
 	assert_non_null(strstr(json.s, "\"disk_mbs\": "));
 	assert_non_null(strstr(json.s, "\"limit\": \""));
+	const char *carried = strstr(json.s, "\"disk_carried_share\": ");
+	assert_non_null(carried);
+	carried_most = fmax(carried_most, strtod(strchr(carried, ':') + 1, NULL));
 	free(a);
 	free(b);
 	free(r);
@@ -235,6 +265,7 @@ static void test_learns_the_same(void **state)
 		s.disks = 10;
 		learns_the_same(s, 300, (Lesson){ .epochs = 2 });
 	}
+	assert_true(carried_most > 0.5);
 }
 
 /* ---- the account ---- */
@@ -352,6 +383,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_arrives),
+		cmocka_unit_test(test_wrong_words),
 		cmocka_unit_test(test_learns_the_same),
 		cmocka_unit_test(test_account),
 		cmocka_unit_test(test_claims),

@@ -7,7 +7,7 @@
  *
  *   carried   by routines of bundles that have slots to spare (weave.c): costs nothing
  *   alone     by routines that do nothing else: at the end of a part, and in between when rows come later than cases are
- *             trained on
+ *             trained on and buffers fill up
  *   waited    for, when the disks have not read them yet
  *
  * A routine is called only when the disks have or will have each of its words in time.  What must hold: what is received
@@ -109,8 +109,11 @@ static void make_carriers(Bp *b, BpDisk *d)
 static void take_room(Bp *b, BpDisk *d)
 {
 	uint64_t most = d->alone[0].rows;            /* rows in a call */
-	for (uint32_t i = 0; i < d->carriers; i++)
+	for (uint32_t i = 0; i < d->carriers; i++) {
 		most = d->carrier[i].rows > most ? d->carrier[i].rows : most;
+		if (d->carrier[i].rows)
+			d->full = d->buffer / 8;
+	}
 	d->room = (uint64_t)b->at.slots * b->o.procs;
 	if (b->o.dry)
 		return;
@@ -288,7 +291,7 @@ void disk_between(Bp *b)
 	while (on_its_way(d) && is_late(b)) {
 		advance(b);
 		int which = largest(d, d->ready);
-		if (which == ALONE)
+		if (which == ALONE || d->ready < d->full)
 			return;
 		call_alone(b, which);
 	}
@@ -383,10 +386,10 @@ void disk_report(const Bp *b, const DiskAccount *before, Buf *json)
 	DiskAccount a = disk_account(b, before);
 	double cycle = 1e-9 * b->m->clock, cycles = (double)(a.cycles - a.aside), seconds = cycle * cycles;
 	buf_printf(json, "%s\"disk_mbs\": %.6g, \"disk_peak_mbs\": %.6g, \"disk_bytes\": %llu, \"disk_wait_share\": %.6g, "
-	           "\"disk_receive_share\": %.6g, \"disk_load_seconds\": %.6g, \"limit\": \"%s\"", json->len ? ", " : "",
+	           "\"disk_receive_share\": %.6g, \"disk_carried_share\": %.6g, \"disk_load_seconds\": %.6g, \"limit\": \"%s\"", json->len ? ", " : "",
 	           seconds > 0 ? 1e-6 * (double)a.bytes / seconds : 0, b->disk->disks * b->m->disk_rate,
 	           (unsigned long long)a.bytes, cycles > 0 ? (double)a.wait / cycles : 0,
-	           cycles > 0 ? (double)a.receive / cycles : 0, cycle * (double)a.load,
+	           cycles > 0 ? (double)a.receive / cycles : 0, share_of(a.carried, a.rows), cycle * (double)a.load,
 	           disk_is_limit(&a) ? "disks" : "processors");
 }
 

@@ -52,7 +52,7 @@ typedef struct BpDisk {
 	uint32_t disks, *disk;            /* that are used, and which of the machine */
 	Chain chain;
 	double rate;                      /* words a cycle, each */
-	double buffer;                    /* words that each holds */
+	double buffer, full;              /* words that each holds; so many are left to routines that receive besides */
 	Woven alone[ALONE]; uint32_t alone_routine[ALONE]; /* that only receive: many rows first, one block last */
 	Woven *carrier; uint32_t *carrier_routine, carriers; /* [routines] which receive besides; rows 0: none */
 	bool *tried;                      /* [routines] to make such */

@@ -22,3 +22,6 @@ t gf11 sums --compiler best --out x
 t gf11 evaluate "$SOURCE_DIR/examples/xor.topo" --cases 8 --compiler worst
 t gf11 evaluate "$SOURCE_DIR/examples/xor.topo" --procs 9999
 t gf11 table2 --extended
+t gf11 disks "$SOURCE_DIR/examples/encoder-8-3-8.topo" --cases 300 --procs 3,12 --machine dozen.machine
+t gf11 disks "$SOURCE_DIR/examples/encoder-8-3-8.topo" --cases 300 --procs 12 --machine dozen.machine --json
+t gf11 disks --machine gf11-356
