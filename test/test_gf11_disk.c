@@ -21,7 +21,7 @@ typedef struct Small {                                       /* a machine with l
 static const char text[] = "group in 5 input\ngroup hidden 9\ngroup out 3 output\nconnect in -> hidden\nconnect hidden -> out\n"
                            "connect true -> hidden, out\n";
 
-typedef struct Made { Net *net; Machine *m; Bp *b; Options opt; Faults *faults; } Made;
+typedef struct Made { Net *net; Machine *m; Bp *b; Faults *faults; } Made;
 typedef struct Make { Small s; uint64_t cases; int disks; bool dry; Made made; } Make;
 
 static void make_body(Ctx *cx, void *arg)
@@ -30,7 +30,7 @@ static void make_body(Ctx *cx, void *arg)
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "small.topo", .text = text, .len = strlen(text) };
 	a->made.net = net_parse(cx, src);
-	a->made.opt = a->made.net->options;
+	const Options *opt = &a->made.net->options;
 	Machine *m = a->made.m = machine_open(cx, "gf11");
 	m->processors = a->s.processors ? a->s.processors : m->processors;
 	m->disks = a->s.disks ? a->s.disks : m->disks;
@@ -45,7 +45,7 @@ static void make_body(Ctx *cx, void *arg)
 		o.faults = a->made.faults = faults_new(cx, m, 1);
 		faults_add(o.faults, a->s.fault);
 	}
-	Bp *b = a->made.b = bp_new(cx, plan_make(cx, a->made.net, &caps), &a->made.opt, m, &o, a->cases);
+	Bp *b = a->made.b = bp_new(cx, plan_make(cx, a->made.net, &caps), opt, m, &o, a->cases);
 	sum_compile(b);
 	disk_compile(b);
 	double *w = NEW(&cx->scratch, a->made.net->links, double);
@@ -373,6 +373,9 @@ static void test_refused(void **state)
 	refused(text, options_for(&tight, machine_file(path, &tight), DISKS_AUTO, &lesson), "words of DRAM");
 	tight.compiler = COMPILER_BEST;
 	refused(text, options_for(&tight, path, DISKS_AUTO, &lesson), "words of DRAM");
+	remove(path);
+	Small many = { .processors = 500, .disks = 1, .dram = 480, .buffer = 16 };
+	refused(text, options_for(&many, machine_file(path, &many), DISKS_ON, &lesson), "takes 500 transfers");
 	remove(path);
 	Options ring = options_for(&none, "gf11-ring", DISKS_ON, &lesson);
 	ring.sum = SUM_RING;

@@ -57,25 +57,37 @@ static uint32_t configure(Bp *b, const BpDisk *d)
 	return switch_store(b->cx, b->sw, to);
 }
 
+/* Lines that a block of rows takes at least. */
+static double block_lines(const Bp *b, const Chain *c, double spacing)
+{
+	return c->steps * fmax((double)b->m->switch_latency, c->side * spacing);
+}
+
+static _Noreturn void refuse_steps(const Bp *b, const BpDisk *d)
+{
+	fail(b->cx, MP_BAD_INPUT, "use fewer processors, or a machine file with more disks or longer blocks",
+	     "a word for each of %u processors from %u disks takes %u transfers, one after the other: they do not fit into the %lld "
+	     "lines of a block of %s", b->o.procs, d->disks, d->chain.steps, (long long)b->m->block, b->m->name);
+}
+
 /* The most rows up to `rows` that one call can receive; slower than the switch could, if their words would not find room in
  * the disks' buffers before. */
-static Woven receive_alone(const Bp *b, BpDisk *d, uint32_t rows)
+static Woven receive_alone(const Bp *b, const BpDisk *d, uint32_t rows)
 {
 	Chain c = d->chain;
-	for (;; rows = rows / 2 / c.side * c.side) {
-		if (rows < c.side) {
-			if (c.spacing > 1 / d->rate)
-				fail(b->cx, MP_BAD_INPUT, "use fewer processors, or a machine file with more disks or longer blocks",
-				     "a word for each of %u processors from %u disks takes %u transfers, one after the other: they do "
-				     "not fit into the %lld lines of a block of %s", b->o.procs, d->disks, c.steps,
-				     (long long)b->m->block, b->m->name);
-			c.spacing = (uint32_t)ceil(1 / d->rate) + 1;
-			rows = c.side;
-		}
+	double block = (double)b->m->block, slow = ceil(1 / d->rate) + 1;
+	for (; rows >= c.side && block_lines(b, &c, c.spacing) <= block; rows = rows / 2 / c.side * c.side) {
 		Woven w = weave(b->cx, b->m, &c, NULL, rows, d->rate);
 		if (w.routine && w.routine->lines <= b->m->block && w.need <= d->buffer)
 			return w;
 	}
+	if (block_lines(b, &c, slow) > block)
+		refuse_steps(b, d);
+	c.spacing = (uint32_t)slow > c.spacing ? (uint32_t)slow : c.spacing;
+	Woven w = weave(b->cx, b->m, &c, NULL, c.side, d->rate);
+	if (!w.routine || w.routine->lines > b->m->block || w.need > d->buffer)
+		refuse_steps(b, d);
+	return w;
 }
 
 /* The routine, receiving besides; at most twice what the disks read meanwhile. */
@@ -186,7 +198,7 @@ void disk_pause(Bp *b, bool pause)
 static bool is_late(const Bp *b)
 {
 	const BpDisk *d = b->disk;
-	double elapsed = (double)(bp_cycles(b) - b->cycles_wait - d->began), expected = d->pace * (double)b->loaded;
+	double elapsed = (double)(bp_cycles(b) - b->cycles_wait - d->began), expected = d->pace * (double)d->learning;
 	return expected > 0 && (double)d->got * expected < elapsed * (double)d->rows;
 }
 
@@ -339,8 +351,8 @@ void disk_take(Bp *b)
 	BpDisk *d = b->disk;
 	uint64_t start = bp_cycles(b), waited = b->cycles_wait;
 	bool ahead = start > d->ordered_at;
-	if (b->loaded && d->began)
-		d->pace = (double)(start - waited - d->began) / (double)b->loaded;
+	if (d->learning)
+		d->pace = (double)(start - waited - d->began) / (double)d->learning;
 	while (d->got < d->rows) {
 		int which = largest(d, d->buffer);
 		wait_for(b, d->alone[which].need);
@@ -352,7 +364,7 @@ void disk_take(Bp *b)
 		d->account.load_wait += b->cycles_wait - waited;
 	}
 	b->at.data = d->to;
-	b->loaded = d->count;
+	b->loaded = d->learning = d->count;
 	d->began = now - b->cycles_wait;
 	d->ordered = false;
 }
@@ -386,8 +398,8 @@ void disk_report(const Bp *b, const DiskAccount *before, Buf *json)
 	DiskAccount a = disk_account(b, before);
 	double cycle = 1e-9 * b->m->clock, cycles = (double)(a.cycles - a.aside), seconds = cycle * cycles;
 	buf_printf(json, "%s\"disk_mbs\": %.6g, \"disk_peak_mbs\": %.6g, \"disk_bytes\": %llu, \"disk_wait_share\": %.6g, "
-	           "\"disk_receive_share\": %.6g, \"disk_carried_share\": %.6g, \"disk_load_seconds\": %.6g, \"limit\": \"%s\"", json->len ? ", " : "",
-	           seconds > 0 ? 1e-6 * (double)a.bytes / seconds : 0, b->disk->disks * b->m->disk_rate,
+	           "\"disk_receive_share\": %.6g, \"disk_carried_share\": %.6g, \"disk_load_seconds\": %.6g, "
+	           "\"limit\": \"%s\"", json->len ? ", " : "", seconds > 0 ? 1e-6 * (double)a.bytes / seconds : 0, b->disk->disks * b->m->disk_rate,
 	           (unsigned long long)a.bytes, cycles > 0 ? (double)a.wait / cycles : 0,
 	           cycles > 0 ? (double)a.receive / cycles : 0, share_of(a.carried, a.rows), cycle * (double)a.load,
 	           disk_is_limit(&a) ? "disks" : "processors");

@@ -67,7 +67,7 @@ typedef struct BpDisk {
 	uint64_t clock;                   /* this cycle */
 	bool paused;                      /* time that passes is not counted */
 	/* How long a part takes. */
-	uint64_t began;                   /* when training on the present one began, waiting not counted; 0: never */
+	uint64_t learning, began;         /* cases of the present one, 0: there is none; when it began, waiting not counted */
 	double pace;                      /* cycles of a case in the part before; 0: not known */
 	DiskAccount account;
 } BpDisk;

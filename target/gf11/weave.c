@@ -11,7 +11,7 @@
 
 #include "disk.h"
 
-enum { NOT_FOUND = UINT32_MAX };
+#define NOT_FOUND UINT32_MAX
 
 typedef struct Placed { uint32_t line; uint8_t unit; } Placed;
 
