@@ -35,6 +35,11 @@ static const Option options[] = {
 	{ "chrome", "FILE", "trace: write a trace for Perfetto or chrome://tracing" },
 	{ "dead", "PART", "switch: what does not work, crossbar:STAGE:N, link:STAGE:N:M or port:P, with stages input, middle "
 	  "and output; may be given again" },
+	{ "fault", "SPEC", "diagnose: what is broken, dead:PROC, stuck:PROC:reg|sram|dram:ADDR:BIT[:0|1], alu:PROC:RATE, port:PORT, "
+	  "misroute:PORT:RATE, crossbar:STAGE:N, link:STAGE:N:M, flip:RATE, or a file with one of these a line; may be given again" },
+	{ "fault-seed", "N", "diagnose: of what chance decides; default 1" },
+	{ "trials", "N", "diagnose: instead, so many machines with one random permanent fault each" },
+	{ "trials-of", "WHAT", "diagnose: faults of processors or of the switch; default processors" },
 	{ "json", NULL, "print one JSON object" },
 	{ NULL, NULL, NULL },
 };
@@ -59,6 +64,7 @@ static const Example examples[] = {
 	{ "microprop gf11 run forward --traced", "cycle by cycle; the checksum is that of a run without --traced" },
 	{ "microprop gf11 trace forward --chrome forward.json", "every operation with its latency, for Perfetto" },
 	{ "microprop gf11 switch random:7:500 --dead link:input:3:5", "500 random routes around a dead link" },
+	{ "microprop gf11 diagnose --fault stuck:77:sram:1200:3 --fault link:input:3:5", "two faults, found and run without" },
 	{ "microprop gf11 machine gf11-ring", "all parameters of a machine and where they come from" },
 	{ NULL, NULL },
 };
@@ -130,6 +136,9 @@ const Command gf11_command = {
 	         "switch ring|tree:K|random:SEED[:ROUTES]|FILE: sets the three stages of crossbars for a permutation, verifies the "
 	         "setting by tokens and draws it; random:FIRST..LAST[:ROUTES] does so for many seeds and times them. A file has "
 	         "lines of two numbers, from and to.\n\n"
+	         "diagnose [FILE.topo]: tests processors and switch as a run would before it starts: memories and registers by "
+	         "patterns, the switch by words of the host, processors by training alone on the same cases; says who is approved, "
+	         "what was found, and how that compares with the faults given. A network of 203-60-26 is the default.\n\n"
 	         "machine [FILE]: prints every parameter of a machine with its provenance.\n\n"
 	         "Every report ends with the simulated cycles, the processors, the seconds that took here, and how many times real "
 	         "time that is.",

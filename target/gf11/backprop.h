@@ -34,6 +34,8 @@ typedef struct BpOptions {
 	int disks;                /* DISKS_OFF; DISKS_AUTO: it fails if not all of the data fit into DRAM; DISKS_ON: data come from disks */
 	uint64_t data;            /* cases of all the data, where a batch is not all; 0: it is */
 	bool traced;
+	const Switch *known;      /* whose dead parts no configuration may use; NULL: none is dead */
+	const uint16_t *alone;    /* [ports] every configuration is this one instead; NULL: they are what the program wants */
 	bool dry;                 /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
 	struct RangeLog *log;     /* where the range check counts; NULL: a log of its own */
 	ScheduleCache *cache;     /* schedules shared with other programs of the same context; NULL: bp_new makes one of its own */
@@ -285,6 +287,7 @@ void sum_compile(Bp *b);
 /* Sums weight changes over all processors, updates weights and rule state with the numbers of the update, the factors of
  * weights and decay, zeroes the changes. */
 void sum_update(Bp *b, const Update *u);
+void sum_words_as(Bp *b, uint32_t proc);                     /* from the next update on all act as this one: for diagnosis */
 uint32_t sum_steps(int sum, uint32_t procs);               /* switch transfers a weight takes */
 /* Where states and factor of the weight at `place` of the arrays stand in DRAM: in every processor; or in its owner alone,
  * which also has a copy of the weight of its own, that the host has to write as well. */
@@ -321,6 +324,13 @@ ModelOutput model_epoch(const ModelInput *in);
 double model_optimum(const ModelInput *in);                 /* number of processors by calculus */
 uint32_t model_search(const ModelInput *in, uint32_t most); /* the best whole number of them, 1 .. most; the equations' own P */
 double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if every cycle adds or multiplies */
+
+/* ---- apart.c: a context of its own --------------------------------------------------------------------------------- */
+
+Status inside(Ctx *own, void (*body)(Ctx *own, void *arg), void *arg); /* with an edge in it; its scratch goes */
+void hand_on(Ctx *cx, Ctx *own);                             /* messages */
+void fail_as(Ctx *cx, Ctx *own, Status status);              /* cx fails as own did, which is freed */
+void apart(Ctx *cx, void (*body)(Ctx *own, void *arg), void *arg); /* in a new one that is gone afterwards; fails as body does */
 
 /* ---- epoch.c: a simulated epoch ------------------------------------------------------------------------------------------ */
 

@@ -139,6 +139,8 @@ static const OptionRow option_rows[] = {                    /* the first two go 
 	{ "out", IS_TEXT, offsetof(Call, write), 0 },
 	{ "csv", IS_FLAG, offsetof(Call, csv), 0 },
 	{ "extended", IS_FLAG, offsetof(Call, extended), 0 },
+	{ "trials", IS_COUNT, offsetof(Call, trials), 1000000 },
+	{ "trials-of", IS_TEXT, offsetof(Call, trials_of), 0 },
 };
 
 static const Verb verbs[] = {
@@ -158,6 +160,8 @@ static const Verb verbs[] = {
 	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome ", run_trace },
 	{ "run", "ROUTINE|FILE", 1, " level procs traced threads simulate ", run_run },
 	{ "switch", "ring|tree:K|random:SEED|FILE", 1, " dead ", run_switch },
+	{ "diagnose", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle update threads fault fault-seed trials trials-of ",
+	  run_diagnose },
 	{ "bench", NULL, 0, " threads ", run_bench },
 };
 

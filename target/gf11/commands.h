@@ -17,7 +17,8 @@ typedef struct Call {
 	const char *dead[MOST_DEAD]; size_t deads;
 	const char *fault[MOST_DEAD]; size_t faults;
 	uint64_t fault_seed;                                 /* 1 if not given */
-	uint64_t level, threads, cases, bundle, update;
+	const char *trials_of;
+	uint64_t level, threads, cases, bundle, update, trials;
 	bool json, csv, extended, routines, printed, whole, simulate, execute, traced;
 	const Machine *m;
 	ScheduleCache *cache;                                /* of all programs that the command compiles */
@@ -141,6 +142,10 @@ void folder_make(const Call *c);
 bool figures_begin(const Call *c);                           /* true: the next file is the first */
 void figure_write(const Call *c, const char *name, const char *ending, const Buf *text, bool *first);
 void figures_end(const Call *c);
+
+/* ---- diagnosecmd.c */
+
+void run_diagnose(Call *c);
 
 /* ---- plot.c: a plot as a self-contained SVG */
 

@@ -264,6 +264,9 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 		layout_make(b, slots);
 	}
 	b->sw = switch_new(cx, m);
+	b->sw->instead = o->alone;
+	if (o->known)
+		switch_know(b->sw, o->known);
 	b->p = processors_new(cx, m, b->sw, b->o.procs, o->threads ? o->threads : 1);
 	if (o->port)
 		processors_place(cx, b->p, o->port);

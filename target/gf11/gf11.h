@@ -224,10 +224,12 @@ typedef struct Switch {
 	Setting *setting;                                    /* stored configurations */
 	uint16_t **to;                                       /* what each does: to[k][from] = port, NO_ROUTE: nothing sent */
 	uint32_t stored;
+	const uint16_t *instead;                             /* stored whatever is asked for: for tests; NULL: none */
 	char *why;                                           /* room for the reason that switch_route gives */
 } Switch;
 Switch *switch_new(Ctx *cx, const Machine *m);
 Setting setting_new(Arena *a, const Switch *s);
+void switch_know(Switch *s, const Switch *from);             /* of the same dead parts */
 /* Route a partial permutation (to[i] = port that port i sends to, or NO_ROUTE, for all ports); false if it is none or
  * dead parts make it impossible, with the reason in *why, until the next call.  No allocation. */
 bool switch_route(const Switch *s, const uint16_t *to, Setting *out, const char **why);

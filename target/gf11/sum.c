@@ -213,14 +213,15 @@ static Cell flag(bool set)
 
 static void words_write(Bp *b, const BpSum *s)
 {
-	for (uint32_t i = 0; i < b->o.procs; i++) {
+	for (uint32_t proc = 0; proc < b->o.procs; proc++) {
+		uint32_t i = s->alike ? s->as : proc;
 		Cell word[SUM_WORDS] = { [WORD_SELF] = { .u = i }, [WORD_WRAPPED] = { .u = i - b->o.procs } };
 		word[WORD_LIMIT] = (Cell){ .f = b->range };
 		word[WORD_BUDDY] = flag(i < s->leftovers);
 		word[WORD_LEFTOVER] = flag(i >= 1u << s->levels);
 		for (uint32_t k = 0; k < MOST_LEVELS; k++)
 			word[WORD_BIT + k] = flag(i >> k & 1);
-		host_write(b->c, i, false, SUM_WORDS_AT, word, SUM_WORDS);
+		host_write(b->c, proc, false, SUM_WORDS_AT, word, SUM_WORDS);
 	}
 }
 
@@ -257,6 +258,13 @@ void sum_update(Bp *b, const Update *u)
 	b->cycles_update += b->c->account.cycles - b->cycles_receive - before;
 	if (range_checked(b) && !b->o.dry)
 		range_collect(b);
+}
+
+void sum_words_as(Bp *b, uint32_t proc)
+{
+	b->summing->alike = true;
+	b->summing->as = proc;
+	b->summing->written = false;
 }
 
 SumHome sum_home(const Bp *b, uint32_t place)

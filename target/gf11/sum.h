@@ -52,6 +52,7 @@ typedef struct BpSum {
 	struct SumRule *rule;
 	uint32_t flags;                   /* DRAM: bits of the range check, of rows */
 	uint64_t *link_at;                /* [Layout.words] link of a weight by its place; UINT64_MAX: none; for the range check */
+	bool alike; uint32_t as;          /* every processor is told that it is this one */
 	bool written; Cell word[SUM_UNIFORMS]; /* what the processors know of the update */
 } BpSum;
 

@@ -51,6 +51,15 @@ Setting setting_new(Arena *a, const Switch *s)
 	return (Setting){ all, all + size, all + 2 * size };
 }
 
+void switch_know(Switch *s, const Switch *from)
+{
+	for (int stage = 0; stage < 3; stage++)
+		memcpy(s->dead.crossbar[stage], from->dead.crossbar[stage], s->n);
+	for (int stage = 0; stage < 2; stage++)
+		memcpy(s->dead.link[stage], from->dead.link[stage], s->n * s->n);
+	memcpy(s->dead.port, from->dead.port, s->ports);
+}
+
 /* ---- reasons ---- */
 
 /* Writes the reason; false, so that it can be returned. */
@@ -354,6 +363,7 @@ uint32_t switch_store(Ctx *cx, Switch *s, const uint16_t *to)
 	if (s->stored >= s->m->configurations)
 		fail(cx, MP_BAD_INPUT, "use fewer configurations, or a machine file that holds more",
 		     "the switch holds %u configurations and all are taken", s->stored);
+	to = s->instead ? s->instead : to;
 	Setting set = setting_new(&cx->keep, s);
 	if (!switch_route(s, to, &set, &why))
 		fail(cx, MP_BAD_INPUT, "route less, or use a machine whose switch can carry it",

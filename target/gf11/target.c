@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "diagnose.h"
 #include "disk.h"
 #include "execute.h"
-#include "faults.h"
 
 extern const Target target_gf11;
 
@@ -33,6 +33,8 @@ struct Program {
 	const Options *opt;               /* the run's own */
 	const Machine *m;
 	uint32_t procs;
+	const uint16_t *port;             /* [procs] of the machine; NULL: the first */
+	const Switch *known;              /* dead parts of its switch; NULL: none */
 	const Rule *rule;
 	double *vector[1 + MAX_STATE];    /* [links] weights and rule state while there is no machine, and when one replaces another */
 	double *none;                     /* [links] zeroes */
@@ -44,6 +46,7 @@ struct Program {
 	int error;                        /* error function that it was compiled for */
 	uint64_t cycles;                  /* of machines before it */
 	Faults *faults;                   /* in cx; NULL: none */
+	uint64_t tested;                  /* cycles of diagnosis: no part of training */
 	bool pending;                     /* there are weight changes */
 
 	const Data *data;                 /* bound */
@@ -130,41 +133,6 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 
 /* ---- the machine ---- */
 
-/* Calls body with an edge of the machine's own context: what fails there must not leave through the run's edge, for
- * nobody would find its message. */
-static Status inside(Ctx *own, void (*body)(Ctx *own, void *arg), void *arg)
-{
-	jmp_buf edge;
-	own->edge = &edge;
-	own->status = MP_OK;
-	if (setjmp(edge) == 0)
-		body(own, arg);
-	own->edge = NULL;
-	arena_free(&own->scratch);
-	return own->status;
-}
-
-/* What was said inside is said by cx. */
-static void hand_on(Ctx *cx, Ctx *own)
-{
-	cx->messages.arena = &cx->keep;
-	buf_puts(&cx->messages, ctx_messages(own));
-	if (own->messages.s)
-		own->messages.s[own->messages.len = 0] = '\0';
-}
-
-static void fail_as(Ctx *cx, Ctx *own, Status status)
-{
-	if (status == MP_NO_MEMORY) {
-		ctx_free(own);
-		fail(cx, status, "use fewer processors, or less data", "out of memory for the simulated machine");
-	}
-	hand_on(cx, own);
-	ctx_free(own);
-	cx->errors++;
-	check_errors(cx);
-}
-
 static uint32_t threads_wanted(const Options *opt)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -173,14 +141,20 @@ static uint32_t threads_wanted(const Options *opt)
 
 typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Faults *faults; Bp *bp; int disks; uint64_t data; } Build;
 
+static BpOptions build_options(const Build *a)
+{
+	const Program *p = a->p;
+	const Options *opt = p->opt;
+	return (BpOptions){ .procs = p->procs, .port = p->port, .known = p->known, .faults = a->faults, .sum = opt->sum,
+	                    .sigmoid = opt->sigmoid, .compiler = opt->compiler, .bundle = (uint32_t)opt->bundle,
+	                    .threads = threads_wanted(opt), .sequences = a->sequences, .disks = a->disks, .data = a->data, .log = p->log };
+}
+
 static void build_body(Ctx *own, void *arg)
 {
 	Build *a = arg;
-	const Options *opt = a->p->opt;
-	BpOptions o = { .procs = a->p->procs, .faults = a->faults, .sum = opt->sum, .sigmoid = opt->sigmoid, .compiler = opt->compiler,
-	                .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt), .sequences = a->sequences,
-	                .disks = a->disks, .data = a->data, .log = a->p->log };
-	a->bp = bp_new(own, a->p->plan, opt, a->p->m, &o, a->cases);
+	BpOptions o = build_options(a);
+	a->bp = bp_new(own, a->p->plan, a->p->opt, a->p->m, &o, a->cases);
 	if (!a->bp->summing)
 		sum_compile(a->bp);
 	disk_compile(a->bp);
@@ -199,6 +173,39 @@ static Status build(Ctx *cx, Ctx *own, Build *a)
 	ctx_free(own);
 	ctx_init(own, &cx->alloc);
 	return inside(own, build_body, a);
+}
+
+/* ---- diagnosis ---- */
+
+typedef struct Choose { Ctx *cx; Program *p; const Build *a; } Choose;
+
+static void choose_body(Ctx *own, void *arg)
+{
+	Choose *a = arg;
+	Program *p = a->p;
+	Diagnosis d = { .plan = p->plan, .opt = p->opt, .m = p->m, .o = build_options(a->a), .cases = a->a->cases,
+	                .processors = (uint32_t)p->m->processors, .faults = p->faults };
+	d.o.procs = (uint32_t)p->opt->procs;
+	d.o.port = NULL;
+	d.o.known = NULL;
+	diagnose(own, &d);
+	diagnosis_tell(own, &d);
+	const Placed *placed = d.switches.placed;
+	if (placed->procs < p->opt->procs)
+		fail(own, MP_FAILED, "ask for fewer, or for 0: all that are approved", "procs is %lld, but only %u processors are "
+		     "approved", (long long)p->opt->procs, placed->procs);
+	uint16_t *port = NEW(&a->cx->keep, placed->procs, uint16_t);
+	Switch *known = switch_new(a->cx, p->m);
+	memcpy(port, placed->port, placed->procs * sizeof *port);
+	switch_know(known, d.switches.known);
+	p->procs = placed->procs;
+	p->tested += d.cycles;
+	if (p->faults) {                                     /* what is told of a run is told of its training */
+		p->faults->events = 0;
+		memset(p->faults->happened, 0, sizeof p->faults->happened);
+	}
+	p->port = port;
+	p->known = known;
 }
 
 /* The largest batch of this data, as the processors share it. */
@@ -248,7 +255,7 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 			bp_weights_read(p->bp, array_of(k), 0, p->vector[k]);
 		p->cycles += bp_cycles(p->bp);
 		if (p->faults)
-			p->faults->before = p->cycles;
+			p->faults->before = p->cycles + p->tested;
 		p->disk = disk_account(p->bp, &p->disk);
 	}
 	p->bp = NULL;
@@ -257,6 +264,13 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 	ctx_init(&p->own, &cx->alloc);
 	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults, .data = data };
 	Status s = build(cx, &p->own, &a);
+	for (int disks = -1; s == MP_OK && p->opt->diagnose > 0 && a.disks != disks;) {
+		disks = a.disks;                             /* where data lie depends on them: more is to be tested if they change */
+		ctx_free(&p->own);
+		ctx_init(&p->own, &cx->alloc);
+		apart(cx, choose_body, &(Choose){ cx, p, &a });
+		s = build(cx, &p->own, &a);
+	}
 	if (s != MP_OK)
 		fail_as(cx, &p->own, s);
 	hand_on(cx, &p->own);
