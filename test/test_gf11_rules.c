@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Update rules on the simulated GF11, and what the range check costs.  Rules: against the oracle, free to go their own way from the same start: every rule the
- * machine has, several networks, numbers of processors, ways of summing, both compilers.
+/* Update rules on the simulated GF11, and what the range check costs.  Rules: against the oracle, free to go their own way
+ * from the same start: every rule the machine has, several networks, numbers of processors, ways of summing, both compilers.
  *
  * quickprop divides by the difference of two slopes and multiplies what rounding did to it every few updates; so does the
  * cpu target, which is single precision as well.  So the oracle gets the machine's weights and state again every FEW updates;

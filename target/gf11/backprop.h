@@ -280,7 +280,8 @@ typedef struct BpArranged {
 uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *batch, uint64_t begin, uint64_t count,
                            BpArranged *to);
 
-/* ---- sum.c, sum_rule.c, sum_weight.c, sum_range.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c, sum_halving.c: the update; join.c ---------- */
+/* ---- sum.c, sum_rule.c, sum_weight.c, sum_range.c, sum_chunk.c, sum_ring.c, sum_tree.c, sum_rows.c, sum_pipelined.c,
+ * sum_halving.c: the update; join.c ---- */
 
 /* Records, schedules, checks and loads the routines of the summing method; sets b->summing. */
 void sum_compile(Bp *b);

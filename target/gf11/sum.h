@@ -90,7 +90,8 @@ typedef struct SumRule {
 	bool looks_up;
 } SumRule;
 SumRule *rule_make(const Bp *b);
-bool *rule_waits(const Bp *b, const SumRule *r);             /* selects of the code that wait long after their condition; NULL: it has none */
+/* [selects] in the order of the code, whether one waits long after its condition; NULL: it has none. */
+bool *rule_waits(const Bp *b, const SumRule *r);
 void rule_plan(const Bp *b, SumRule *r);                     /* what follows from the code */
 void rule_words(const SumRule *r, const Update *u, Cell *word); /* [words] for the processors */
 int64_t rule_time(const Bp *b, uint32_t act);                /* cycles after the total, of an act */

@@ -121,6 +121,8 @@ uint32_t range_room(Bp *b, uint32_t words)
 		     "range-check: there is no room in DRAM for %u words of bits behind the %u in use; %s has %lld", words,
 		     b->at.dram_end, b->m->name, (long long)b->m->dram);
 	b->at.dram_end = at + words;
+	if (b->p->dram_used)
+		b->p->dram_used = b->at.dram_end;
 	return at;
 }
 

@@ -50,7 +50,8 @@ static Taken rule_takes(const Call *c, const Rule *rule)
 
 static void rules_text(const Call *c, const Study *s)
 {
-	buf_puts(c->out, "# for each weight: operations, transfers between registers and SRAM, DRAM moves (ring, tree), cycles from its total on\n");
+	buf_puts(c->out, "# for each weight: operations, transfers between registers and SRAM, DRAM moves (ring, tree), cycles from its "
+	                 "total on\n");
 	buf_printf(c->out, "%-16s %10s %10s %10s %10s\n", "rule", "operations", "transfers", "moves", "cycles");
 	for (uint32_t i = 0; i < s->variants; i++) {
 		if (i == CHECKED)
@@ -121,7 +122,8 @@ static void row_json(const Call *c, const Study *s, const Row *row, bool first)
 	           row->procs, sum_names[row->sum]);
 	for (uint32_t i = 0; i < s->variants; i++)
 		if (row->e[i].total)
-			buf_printf(c->out, ", \"%s\": {\"epoch\": %" PRIu64 ", \"update\": %" PRIu64 ", \"calls\": %" PRIu64 ", \"percent\": %.4f}",
+			buf_printf(c->out, ", \"%s\": {\"epoch\": %" PRIu64 ", \"update\": %" PRIu64 ", \"calls\": %" PRIu64
+			           ", \"percent\": %.4f}",
 			           s->variant[i].name, row->e[i].total, row->e[i].update, row->e[i].update_calls, added(row, i));
 	buf_puts(c->out, "}");
 }

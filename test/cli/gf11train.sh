@@ -14,6 +14,8 @@ t train xor.topo --resume half.safetensors --procs 4
 t test xor.topo half.safetensors --target gf11 --procs 5
 t test xor.topo half.safetensors --target ref
 t train xor.topo --target gf11 --procs 4 --rule quickprop --epochs 20 --until never --json
+t train xor.topo --target gf11 --procs 4 --rule quickprop --epochs 8 --until never --save part.safetensors --json
+t train xor.topo --resume part.safetensors --epochs 20 --json
 t train xor.topo --target gf11 --procs 4 --sum halving --range-check 0.05 --epochs 20 --until never --json
 
 # What it cannot do, or has no room for.
