@@ -76,7 +76,7 @@ static void scan_part(Scan *s, const Machine *m, int part, const char *remedy, F
 	case PART_PLACE: case PART_PLACES: f->places = 1u << scan_place(s, remedy); break;
 	case PART_ADDR: f->addr = scan_index(s, word_of[place_of(f)], place_words(m, place_of(f)), remedy); break;
 	case PART_BIT: f->bit = (uint8_t)scan_index(s, "bit", 32, remedy); break;
-	case PART_VALUE: f->value = (uint8_t)scan_index(s, "value of a bit", 2, remedy); break;
+	case PART_VALUE: f->value = (uint8_t)scan_index(s, "value", 2, remedy); break;
 	case PART_RATE: f->rate = scan_real(s, "rate", 0, MOST_FLIPS, remedy); break;
 	case PART_CHANCE: f->rate = scan_real(s, "rate", 0, 1, remedy); break;
 	case PART_STAGE: f->stage = scan_stage(s, 3, remedy); break;
