@@ -200,12 +200,23 @@ static void measure(Run *r, const Data *d, Tally *t)
 		r->target->evaluate(r->program, 0, run_examples(r->net, d), &never, NULL, t);
 }
 
+static void finish(Run *r)
+{
+	if (r->target->finish)
+		r->target->finish(&r->cx, r->program);
+}
+
 static void check_finite(Loop *l, const Tally *t, double rate)
 {
 	if (isfinite(t->error))
 		return;
 	Run *r = l->r;
 	mp_data_info info;
+	finish(r);
+	if (*r->opt.fault)
+		fail(&r->cx, MP_FAILED, "--fault-log FILE shows which words were wrong before that",
+		     "the error is not finite in epoch %llu, update %llu: most likely a fault has made it so",
+		     (unsigned long long)r->at.epoch + 1, (unsigned long long)r->at.updates);
 	data_describe(&r->cx, l->data, &info);
 	double reach = fmax(fabs(info.min), fabs(info.max));
 	if (reach > 100)
@@ -559,12 +570,6 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	if (r->job)
 		share_out(l);
 	l->at_once = r->target->epochs && !r->ranks && l->batch == l->examples && !shuffled && !test && !r->opt.keep_best;
-}
-
-static void finish(Run *r)
-{
-	if (r->target->finish)
-		r->target->finish(&r->cx, r->program);
 }
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)

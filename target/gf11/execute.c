@@ -342,6 +342,7 @@ typedef struct Trace {
 	const uint32_t *base;
 	const Meddler *w;                              /* NULL: nobody meddles */
 	uint64_t now;
+	uint16_t seen[4096]; uint32_t seens;           /* processors that are watched */
 	Flight flight[UNITS * 1024]; uint32_t flights; /* in order of issue */
 	uint64_t busy[(1 << 16) / 64];                 /* working slots in use, from the first */
 	uint32_t taken;                                /* words of each disk */
@@ -386,11 +387,6 @@ static uint32_t own_address(const Trace *t, Addr a, uint32_t index)
 static uint32_t *memory_at(const Trace *t, bool far, uint32_t at, uint32_t proc)
 {
 	return (far ? t->p->dram : t->p->sram) + (size_t)at * t->p->lanes + proc;
-}
-
-static bool watched(const Trace *t, uint32_t proc)
-{
-	return t->w && t->w->watched[proc];
 }
 
 /* Where the word of a processor comes out, and whether the way there is whole. */
@@ -453,10 +449,36 @@ static void issue_one(Trace *t, const Micro *u, Flight *f, uint32_t proc)
 	case FORM_LOOKUP: *out = *memory_at(t, false, own_address(t, u->mem, a.u), proc); break;
 	default: *out = op_value(u->op, a, b, cc, u->k).u;
 	}
-	if (ops[u->op].unit == UNIT_ALU && watched(t, proc))
-		*out = t->w->result(t->w->user, proc, u, t->now, *out);
 	if (f->second != NONE)
 		*word_at(p, f->second, proc) = ops[u->op].form == FORM_PUT ? b.u : cc;
+}
+
+static const uint32_t *register_row(const Trace *t, uint32_t block, bool used, uint32_t slot)
+{
+	static const uint32_t zero[LANES];
+	return used ? block_row(t->p, block, slot) : zero;
+}
+
+/* The same for a block of processors at once. */
+static void issue_block(Trace *t, const Micro *u, const Flight *f, uint32_t block)
+{
+	const Processors *p = t->p;
+	int form = ops[u->op].form;
+	unsigned uses = forms[form].uses;
+	uint32_t first = block * LANES, *out = block_row(p, block, f->row);
+	const uint32_t *a = register_row(t, block, uses & USES_A, u->a), *b = register_row(t, block, uses & USES_B, u->b);
+	const uint32_t *cc = register_row(t, block, uses & READS_CC, (uint32_t)p->m->registers + u->cc);
+	switch (form) {
+	case FORM_LOAD: case FORM_FLUSH: memcpy(out, memory_at(t, false, address_of(t, false, u->mem), first), ROW_BYTES); break;
+	case FORM_FETCH: memcpy(out, memory_at(t, true, address_of(t, true, u->far), first), ROW_BYTES); break;
+	case FORM_LOOKUP:
+		for (uint32_t l = 0; l < LANES; l++)
+			out[l] = *memory_at(t, false, own_address(t, u->mem, a[l]), first + l);
+		break;
+	default: op_values(u->op, a, b, cc, u->k, LANES, out);
+	}
+	if (f->second != NONE)
+		memcpy(block_row(p, block, f->second), form == FORM_PUT ? b : cc, ROW_BYTES);
 }
 
 /* Where a result goes: a register, a condition code (place -1) or a word of memory. */
@@ -489,18 +511,23 @@ static void arrive_one(const Trace *t, const Flight *f, uint32_t proc)
 	if (ops[f->micro->op].form == FORM_MASKED && !second)
 		return;
 	Goal g = goal_of(t, f->micro, second, proc);
-	*g.word = watched(t, proc) ? t->w->write(t->w->user, proc, g.place, g.addr, t->now, word) : word;
+	*g.word = t->w && t->w->watched[proc] ? t->w->write(t->w->user, proc, g.place, g.addr, t->now, word) : word;
 }
 
-/* All processors, or those that somebody asked for. */
-static uint32_t runs(const Trace *t)
+/* A whole row at once, if all its words go to the same place; then those that are watched once more. */
+static void arrive_block(const Trace *t, const Flight *f, uint32_t block)
 {
-	return t->w && t->w->proc ? t->w->procs : t->p->procs;
+	uint32_t first = block * LANES, end = first + LANES < t->p->procs ? first + LANES : t->p->procs;
+	if (f->second == NONE)
+		memcpy(goal_of(t, f->micro, 0, first).word, block_row(t->p, block, f->row), (end - first) * sizeof(uint32_t));
+	else
+		for (uint32_t proc = first; proc < end; proc++)
+			arrive_one(t, f, proc);
 }
 
-static uint32_t run_proc(const Trace *t, uint32_t i)
+static bool alone(const Trace *t)
 {
-	return t->w && t->w->proc ? t->w->proc[i] : i;
+	return t->w && t->w->alone;
 }
 
 static void issue(Trace *t, const Micro *u)
@@ -513,9 +540,16 @@ static void issue(Trace *t, const Micro *u)
 		f->second = row_take(t);
 	if (form == FORM_XFER)
 		send(t, u, f->row);
+	else if (alone(t))
+		for (uint32_t i = 0; i < t->seens; i++)
+			issue_one(t, u, f, t->seen[i]);
 	else
-		for (uint32_t i = 0; i < runs(t); i++)
-			issue_one(t, u, f, run_proc(t, i));
+		for (uint32_t block = 0; block < t->p->blocks; block++)
+			issue_block(t, u, f, block);
+	for (uint32_t i = 0; i < t->seens && ops[u->op].unit == UNIT_ALU; i++) {
+		uint32_t *word = word_at(t->p, f->row, t->seen[i]);
+		*word = t->w->result(t->w->user, t->seen[i], u, t->now, *word);
+	}
 }
 
 static void arrive(Trace *t)
@@ -527,8 +561,10 @@ static void arrive(Trace *t)
 			t->flight[kept++] = f;
 			continue;
 		}
-		for (uint32_t k = 0; k < runs(t); k++)
-			arrive_one(t, &f, run_proc(t, k));
+		for (uint32_t block = 0; block < t->p->blocks && !alone(t); block++)
+			arrive_block(t, &f, block);
+		for (uint32_t k = 0; k < t->seens && (f.second == NONE || alone(t)); k++)
+			arrive_one(t, &f, t->seen[k]);
 		row_give(t, f.row);
 		if (f.second != NONE)
 			row_give(t, f.second);
@@ -539,6 +575,9 @@ static void arrive(Trace *t)
 void execute_meddled(Processors *p, const Routine *r, const uint32_t *base, const Meddler *w, TraceFn *fn, void *user)
 {
 	Trace t = { .p = p, .base = base, .w = w };
+	for (uint32_t i = 0; i < p->procs && w; i++)
+		if (w->watched[i])
+			t.seen[t.seens++] = (uint16_t)i;
 	for (; t.now < r->lines || t.flights; t.now++) {
 		arrive(&t);
 		if (w)

@@ -480,7 +480,8 @@ static void log_lost(FaultRun *r, uint16_t i)
 		}
 }
 
-/* Before the first call: dead processors.  What the host wrote and a bit did not take.  In calls with transfers: words that a broken part swallows. */
+/* Before the first call: dead processors.  What the host wrote and a bit did not take.  In calls with transfers: words that a
+ * broken part swallows. */
 static void log_permanent(FaultRun *r)
 {
 	for (uint32_t i = 0; i < r->f->faults && r->deads; i++) {
@@ -579,8 +580,8 @@ static uint32_t meddle_arrives(void *user, uint32_t lane, uint64_t now, uint32_t
 static void run_meddled(FaultRun *r, uint32_t routine, bool all)
 {
 	Controller *c = r->c;
-	Meddler w = { .proc = all ? NULL : r->again, .procs = r->agains, .watched = r->watched, .user = r, .cycle = meddle_cycle,
-	              .result = meddle_result, .write = meddle_write };
+	Meddler w = { .watched = r->watched, .alone = !all, .user = r, .cycle = meddle_cycle, .result = meddle_result,
+	              .write = meddle_write };
 	if (r->misroutes && r->now->uses)
 		w.arrives = meddle_arrives;
 	for (uint32_t i = 0; i < r->deads && all; i++)

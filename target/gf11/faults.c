@@ -358,7 +358,8 @@ void faults_disk(Faults *f, uint64_t cycle, uint32_t disk, uint32_t *word, uint6
 		for (; at < count; at += 1 + fault_wait_words(f, i, w->drawn++, fault->rate)) {
 			uint8_t bit = fault_draw(f, i, DRAW_BIT, w->drawn) & 31;
 			word[at * step] ^= 1u << bit;
-			faults_log(f, &(FaultEvent){ .cycle = cycle, .fault = i, .proc = disk, .place = -1, .addr = (uint32_t)at, .bit = bit });
+			faults_log(f, &(FaultEvent){ .cycle = f->before + cycle, .fault = i, .proc = disk, .place = -1,
+			                             .addr = (uint32_t)at, .bit = bit });
 		}
 		w->left = at - count;
 	}

@@ -84,7 +84,7 @@ Fault fault_random_processor(const Machine *m, uint64_t seed, uint64_t i, uint32
 Fault fault_random_switch(const Machine *m, uint64_t seed, uint64_t i);
 void faults_set(Faults *f, const Fault *fault, uint32_t count); /* these instead of those before; log empty */
 void faults_log(Faults *f, const FaultEvent *e);
-/* Words that a disk delivers, `step` words apart in memory: bits of some of them turn over. */
+/* Words that a disk delivers in this cycle of the present machine, `step` words apart: bits of some of them turn over. */
 void faults_disk(Faults *f, uint64_t cycle, uint32_t disk, uint32_t *word, uint64_t count, size_t step);
 /* Random numbers: draw n of a fault; operations or words before the next wrong one, each with probability `rate`; cycles to
  * the next of events that come `rate` times a cycle. */

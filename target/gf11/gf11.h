@@ -90,6 +90,8 @@ int64_t op_latency(const Machine *m, int op);
 int op_find(const char *name, size_t len);                   /* -1: no such */
 /* The meaning of an ALU operation for one processor: what the table says, literally. */
 Cell op_value(int op, Cell a, Cell b, bool cc, Cell k);
+/* The same for a row of processors; operands that it does not use may be anything. */
+void op_values(int op, const uint32_t *a, const uint32_t *b, const uint32_t *cc, Cell k, uint32_t count, uint32_t *out);
 
 /* An address that the controller relocates: base register and offset.  Bases are multiples of dram_banks, so that the bank
  * of a DRAM address is known when the code is made; base 0 is always 0. */
@@ -294,8 +296,8 @@ typedef void TraceFn(void *user, const TraceEvent *e);
 void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user);
 /* The same with somebody who meddles.  `now` is a cycle of the routine. */
 typedef struct Meddler {
-	const uint16_t *proc; uint32_t procs;                /* only these are run; NULL: all.  Transfers need all */
 	const uint8_t *watched;                              /* [procs of the program] result and write are called for these */
+	bool alone;                                          /* no others are run; not for transfers */
 	void *user;
 	void (*cycle)(void *user, uint64_t now);             /* results have arrived, nothing is issued yet */
 	uint32_t (*result)(void *user, uint32_t proc, const Micro *u, uint64_t now, uint32_t word); /* of the ALU, at its issue */
