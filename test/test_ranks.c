@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that share the leaves of every batch, as threads of one process: messages are copies.  Any number of ranks has the bits
+ * and the figures of one, by each way of summing; ranks that differ, or end early, are found out. */
+#include "test.h"
+
+#include <pthread.h>
+
+#include "api.h"
+
+enum { MOST_RANKS = 12, MOST_MESSAGES = 4096 };
+
+/* ---- messages between threads ---- */
+
+typedef struct Message { const void *from; void *to; size_t bytes; uint32_t source, target; bool taken; } Message;
+
+typedef struct Hall {                     /* where all meet */
+	uint32_t size;
+	pthread_barrier_t barrier;
+	pthread_mutex_t mutex;
+	Message sent[MOST_MESSAGES], wanted[MOST_MESSAGES];
+	uint32_t sents, wanteds;
+	const void *said[MOST_RANKS];
+} Hall;
+
+typedef struct Seat { Hall *hall; Comm comm; } Seat;
+
+static void hall_send(void *self, const void *from, size_t bytes, uint32_t to)
+{
+	Seat *s = self;
+	pthread_mutex_lock(&s->hall->mutex);
+	assert_true(s->hall->sents < MOST_MESSAGES);
+	s->hall->sent[s->hall->sents++] = (Message){ .from = from, .bytes = bytes, .source = s->comm.rank, .target = to };
+	pthread_mutex_unlock(&s->hall->mutex);
+}
+
+static void hall_receive(void *self, void *to, size_t bytes, uint32_t from)
+{
+	Seat *s = self;
+	pthread_mutex_lock(&s->hall->mutex);
+	assert_true(s->hall->wanteds < MOST_MESSAGES);
+	s->hall->wanted[s->hall->wanteds++] = (Message){ .to = to, .bytes = bytes, .source = from, .target = s->comm.rank };
+	pthread_mutex_unlock(&s->hall->mutex);
+}
+
+/* Messages between two ranks arrive in order. */
+static void deliver(Hall *h)
+{
+	for (uint32_t i = 0; i < h->wanteds; i++) {
+		Message *w = &h->wanted[i], *m = h->sent;
+		while (m < h->sent + h->sents && (m->taken || m->source != w->source || m->target != w->target))
+			m++;
+		assert_true(m < h->sent + h->sents);
+		assert_int_equal(m->bytes, w->bytes);
+		memcpy(w->to, m->from, m->bytes);
+		m->taken = true;
+	}
+	for (uint32_t i = 0; i < h->sents; i++)
+		assert_true(h->sent[i].taken);
+	h->sents = h->wanteds = 0;
+}
+
+static void hall_wait(void *self)
+{
+	Seat *s = self;
+	pthread_barrier_wait(&s->hall->barrier);
+	if (s->comm.rank == 0)
+		deliver(s->hall);
+	pthread_barrier_wait(&s->hall->barrier);
+}
+
+static void hall_gather(void *self, const void *own, size_t bytes, void *all)
+{
+	Seat *s = self;
+	s->hall->said[s->comm.rank] = own;
+	pthread_barrier_wait(&s->hall->barrier);
+	for (uint32_t i = 0; i < s->hall->size; i++)
+		memcpy((char *)all + i * bytes, s->hall->said[i], bytes);
+	pthread_barrier_wait(&s->hall->barrier);
+}
+
+static Hall hall;
+static Seat seat[MOST_RANKS];
+
+static void hall_open(uint32_t size)
+{
+	hall = (Hall){ .size = size };
+	pthread_barrier_init(&hall.barrier, NULL, size);
+	pthread_mutex_init(&hall.mutex, NULL);
+	for (uint32_t i = 0; i < size; i++)
+		seat[i] = (Seat){ &hall, { .rank = i, .size = size, .name = "threads", .self = &seat[i], .send = hall_send,
+		                           .receive = hall_receive, .wait = hall_wait, .gather = hall_gather } };
+}
+
+/* ---- runs ---- */
+
+typedef struct Rank {
+	uint32_t rank;
+	const mp_net *net;
+	const mp_data *data, *test;
+	const char *const *option;
+	const char *odd;                  /* NULL, or the rate of the last rank */
+	mp_run *run;
+	mp_status status;
+	char fingerprint[33], said[400];
+	mp_report report;
+} Rank;
+
+static void *rank_run(void *arg)
+{
+	Rank *k = arg;
+	assert_int_equal(mp_run_new(&k->run, k->net, NULL), MP_OK);
+	for (const char *const *o = k->option; *o; o += 2)
+		assert_int_equal(mp_run_set(k->run, o[0], o[1]), MP_OK);
+	if (k->odd && k->rank + 1 == hall.size)
+		assert_int_equal(mp_run_set(k->run, "rate", k->odd), MP_OK);
+	if (hall.size > 1)
+		k->run->job = ranks_new(&k->run->cx, &seat[k->rank].comm);
+	k->status = mp_run_train(k->run, k->data, k->test, NULL, NULL);
+	k->report = *mp_run_get_report(k->run);
+	snprintf(k->said, sizeof k->said, "%s", mp_run_messages(k->run));
+	snprintf(k->fingerprint, sizeof k->fingerprint, "%s", k->report.fingerprint ? k->report.fingerprint : "");
+	if (k->run->job)
+		ranks_leave(k->run->job, k->status, k->said);
+	mp_run_close(k->run);
+	return NULL;
+}
+
+static void ranks_run(uint32_t size, Rank *rank, Rank like)
+{
+	pthread_t thread[MOST_RANKS];
+	hall_open(size);
+	for (uint32_t i = 0; i < size; i++) {
+		rank[i] = like;
+		rank[i].rank = i;
+		assert_int_equal(pthread_create(&thread[i], NULL, rank_run, &rank[i]), 0);
+	}
+	for (uint32_t i = 0; i < size; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static mp_net *net_new(const char *text)
+{
+	mp_net *net;
+	assert_int_equal(mp_net_parse(&net, text, "net.topo", NULL), MP_OK);
+	return net;
+}
+
+static mp_data *data_new(uint64_t cases, uint32_t inputs, uint32_t targets, const uint64_t *seq, uint64_t sequences)
+{
+	float *x = malloc(cases * inputs * sizeof *x), *y = malloc(cases * targets * sizeof *y);
+	for (uint64_t i = 0; i < cases * inputs; i++)
+		x[i] = (float)random_unit(1, STREAM_DATA, i);
+	for (uint64_t i = 0; i < cases * targets; i++)
+		y[i] = (float)(random_u64(2, STREAM_DATA, i) % 2);
+	mp_data *data;
+	assert_int_equal(mp_data_new(&data, cases, inputs, targets, x, y, seq, sequences, NULL), MP_OK);
+	free(x);
+	free(y);
+	return data;
+}
+
+static void compare(const Rank *one, const Rank *rank, uint32_t size)
+{
+	for (uint32_t i = 0; i < size; i++) {
+		assert_int_equal(rank[i].status, one->status);
+		assert_string_equal(rank[i].fingerprint, one->fingerprint);
+		assert_memory_equal(&rank[i].report.total_error, &one->report.total_error, sizeof(double));
+		assert_memory_equal(&rank[i].report.test_total_error, &one->report.test_total_error, sizeof(double));
+		assert_true(rank[i].report.right == one->report.right && rank[i].report.epoch == one->report.epoch);
+	}
+}
+
+static const char small[] = "group a 5 input\ngroup h 7\ngroup o 3 output\nconnect a -> h\nconnect h -> o\nconnect a -> o\nconnect true -> h, o\n";
+static const char large[] = "group a 40 input\ngroup h 90\ngroup o 30 output\nconnect a -> h\nconnect h -> o\nconnect true -> h, o\n";
+static const char memory[] = "group a 3 input\ngroup h 6\ngroup c 6 context\ngroup o 2 output\nconnect a -> h\nconnect c -> h\n"
+                             "connect h -> o\nconnect true -> h, o\ncopy h -> c\n";
+
+static void all_ranks(const char *text, const mp_data *data, const mp_data *test, const char *const *option)
+{
+	static const uint32_t sizes[] = { 2, 3, 4, 5, 7, 8, 12 };
+	mp_net *net = net_new(text);
+	Rank one, rank[MOST_RANKS];
+	Rank like = { .net = net, .data = data, .test = test, .option = option };
+	ranks_run(1, &one, like);
+	assert_int_equal(one.status, MP_OK);
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		ranks_run(sizes[i], rank, like);
+		compare(&one, rank, sizes[i]);
+	}
+	mp_net_close(net);
+}
+
+static void any_number_has_the_bits_of_one(void **state)
+{
+	(void)state;
+	static const char *const pooled[] = { "epochs", "3", "until", "never", "rate", "0.001", "threads", "1", NULL };
+	static const char *const team[] = { "epochs", "2", "until", "never", "rate", "0.001", "threads", "3", NULL };
+	static const char *const parts[] = { "epochs", "2", "until", "never", "rate", "0.001", "batch", "1500", "threads", "1", NULL };
+	mp_data *few = data_new(700, 5, 3, NULL, 0), *many = data_new(5000, 5, 3, NULL, 0), *eight = data_new(4096, 40, 30, NULL, 0);
+	mp_data *wide = data_new(2100, 40, 30, NULL, 0);
+	all_ranks(small, few, NULL, pooled);                 /* two leaves, together */
+	all_ranks(small, many, few, team);
+	all_ranks(small, many, few, parts);                  /* the last batch is a single leaf */
+	all_ranks(large, eight, NULL, pooled);               /* halving */
+	all_ranks(large, wide, wide, team);                  /* parts */
+	mp_data_close(few);
+	mp_data_close(many);
+	mp_data_close(eight);
+	mp_data_close(wide);
+}
+
+static void sequences_too(void **state)
+{
+	(void)state;
+	static const char *const pooled[] = { "epochs", "2", "until", "never", "rate", "0.001", "threads", "1", NULL };
+	uint64_t seq[1101] = { 0 };
+	for (uint64_t i = 0; i < 1100; i++)
+		seq[i + 1] = seq[i] + 1 + i % 4;
+	mp_data *data = data_new(seq[1100], 3, 2, seq, 1100);
+	all_ranks(memory, data, NULL, pooled);
+	mp_data_close(data);
+}
+
+/* A batch of one leaf: rank 0 has the weights, the others none to show. */
+static void one_leaf_is_for_rank_0(void **state)
+{
+	(void)state;
+	static const char *const option[] = { "epochs", "3", "until", "never", "batch", "100", "threads", "1", NULL };
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(700, 5, 3, NULL, 0);
+	Rank one, rank[MOST_RANKS], like = { .net = net, .data = data, .option = option };
+	ranks_run(1, &one, like);
+	ranks_run(3, rank, like);
+	assert_string_equal(rank[0].fingerprint, one.fingerprint);
+	assert_non_null(strstr(rank[0].said, "is one leaf"));
+	assert_int_equal(rank[2].status, MP_OK);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+static void other_options_are_found(void **state)
+{
+	(void)state;
+	static const char *const option[] = { "epochs", "3", "until", "never", "threads", "1", NULL };
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(700, 5, 3, NULL, 0);
+	Rank rank[MOST_RANKS], like = { .net = net, .data = data, .option = option, .odd = "0.25" };
+	ranks_run(4, rank, like);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(rank[i].status, MP_BAD_INPUT);
+		assert_non_null(strstr(rank[i].said, "rank 3 has other options than rank 0"));
+	}
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+static void whoever_ends_early_is_heard(void **state)
+{
+	(void)state;
+	static const char *const option[] = { "epochs", "3", "until", "never", "threads", "1", NULL };
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(700, 5, 3, NULL, 0);
+	Rank rank[MOST_RANKS], like = { .net = net, .data = data, .option = option, .odd = "1e-30" };
+	like.test = NULL;
+	hall_open(2);
+	rank[0] = rank[1] = like;
+	rank[1].rank = 1;
+	pthread_t thread;
+	rank[0].odd = NULL;
+	assert_int_equal(pthread_create(&thread, NULL, rank_run, &rank[0]), 0);
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	ranks_leave(ranks_new(&cx, &seat[1].comm), MP_BAD_INPUT, "error: cannot open it\n  look elsewhere\n");
+	pthread_join(thread, NULL);
+	ctx_free(&cx);
+	assert_int_equal(rank[0].status, MP_BAD_INPUT);
+	assert_non_null(strstr(rank[0].said, "rank 1 of 2 ended early: cannot open it"));
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+/* ---- leaves ---- */
+
+static void leaves_are_shared_out(void **state)
+{
+	(void)state;
+	for (uint32_t leaves = 1; leaves < 300; leaves++)
+		for (uint32_t ranks = 1; ranks < 40; ranks++) {
+			uint32_t end = 0, most = 0;
+			for (uint32_t i = 0; i < ranks; i++) {
+				uint32_t first, last;
+				rank_leaves(leaves, ranks, i, &first, &last);
+				assert_int_equal(first, end);
+				assert_true(last >= first);
+				assert_true(subtree_count(leaves, first, last) <= MOST_SUMS);
+				most = last - first > most ? last - first : most;
+				end = last;
+			}
+			assert_int_equal(end, leaves);
+			assert_true(most <= (leaves + ranks - 1) / ranks + leaves / ranks / 16);
+		}
+	uint32_t first, last;
+	rank_leaves(4096, 3, 1, &first, &last);
+	assert_true(subtree_count(4096, first, last) <= 5);      /* places are chosen so that few subtrees are cut */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leaves_are_shared_out), cmocka_unit_test(any_number_has_the_bits_of_one), cmocka_unit_test(sequences_too),
+		cmocka_unit_test(one_leaf_is_for_rank_0), cmocka_unit_test(other_options_are_found), cmocka_unit_test(whoever_ends_early_is_heard),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
