@@ -29,6 +29,9 @@ static const Option options[] = {
 	{ "out", "PATH", "figures: the folder; default figures. sums, evaluate: a folder for drawings. calibrate: a machine file to "
 	  "write" },
 	{ "csv", NULL, "sweep: print comma-separated values" },
+	{ "small-layers", "HOW", "sweep, efficiency: sums over links in chains (straight), in trees (tree), or in trees where the chain is "
+	  "the bound (auto); default auto" },
+	{ "units", "RANGE", "small: units of the small layer; default 1..12,14,16,20,24,28,32" },
 	{ "routines", NULL, "efficiency: of the routines of the library" },
 	{ "level", "N", "how long to search for shorter schedules: 0 not at all, each level eight times as long; default 1" },
 	{ "kanata", "FILE", "trace: write a pipeline trace for Konata" },
@@ -59,6 +62,7 @@ static const Example examples[] = {
 	{ "microprop gf11 updates --compiler best --procs 566", "what quickprop and the range check cost" },
 	{ "microprop gf11 figures --out figures", "figures 8 to 11 and Table 1 extended, data and drawings" },
 	{ "microprop gf11 efficiency --routines", "how near to the best possible every routine comes" },
+	{ "microprop gf11 small --units 1..12", "layers of few units: straight code against trees" },
 	{ "microprop gf11 microcode matrix-vector", "scheduled lines, one column per unit" },
 	{ "microprop gf11 microcode dot >dot.mc && microprop gf11 run dot.mc", "text of microcode, assembled and run" },
 	{ "microprop gf11 run forward --traced", "cycle by cycle; the checksum is that of a run without --traced" },
@@ -111,11 +115,13 @@ const Command gf11_command = {
 	.about = "Looks at the GF11, the machine of the 1989 report, cycle by cycle. The commands:\n\n"
 	         "table1: the report's Table 1 beside simulated epochs, the model of section 6.1 and the arithmetic limit.\n\n"
 	         "table2: the report's Table 2, with the simulated machine and this computer below it.\n\n"
+	         "small: what sums in trees gain over straight code for layers of few units, with both compilers (section 10.3); "
+	         "--cases are those of a processor, 24.\n\n"
 	         "figures: figures 8 to 11, and Table 1 with every way of summing, as CSV and SVG.\n\n"
 	         "model FILE.topo: the performance model: computation, memory traffic, communication, the host's calls, the best "
 	         "number of processors.\n\n"
 	         "sweep NAME=RANGE...: a simulated epoch for every combination of values of machine parameters or of procs, sum, "
-	         "bundle, update, sigmoid, compiler.\n\n"
+	         "bundle, update, sigmoid, compiler, small-layers.\n\n"
 	         "sums: ways of summing weight changes compared: cycles of the update for each weight of three networks, the best "
 	         "one, and from how many processors on one is faster than another.\n\n"
 	         "updates [FILE.topo]: what each update rule takes of the machine for a weight, and what a rule, or the range check "

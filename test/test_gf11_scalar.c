@@ -16,6 +16,7 @@ typedef struct Model {
 	float value[POINTS], rise[POINTS]; /* the sigmoid */
 	float *w, *step;                  /* [links] */
 	float *change[MOST_PROCS];        /* [links] of each processor */
+	uint32_t *row, *row_back;         /* [levels + 1] sources, targets in a row whose products make a tree; 1: a chain */
 	float *out, *err;                 /* [units] of a case; err: net input, then error, then delta */
 	float *result;                    /* [outputs] */
 } Model;
@@ -25,11 +26,111 @@ static float *floats(uint64_t n)
 	return calloc(n + 1, sizeof(float));
 }
 
+/* ---- how sums are shaped ---- */
+
+/* Links of a level by source: what is left of the network for these sums. */
+typedef struct Grid {
+	uint32_t sources, targets;
+	bool *linked;                     /* [sources * targets] */
+	bool *wants;                      /* [sources] */
+	uint32_t *source;                 /* [units] number among the sources */
+	uint32_t *target;                 /* [units] number among the targets */
+} Grid;
+
+static Grid grid_new(const Model *m, uint32_t level)
+{
+	const Net *net = m->net;
+	Grid g = { .source = calloc(net->units, 4), .target = calloc(net->units, 4) };
+	for (Unit u = 1; u < net->units; u++)
+		for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++)
+			g.source[net->from[l]] = g.target[u] = 1;
+	for (Unit u = 0; u < net->units; u++) {
+		g.source[u] = g.source[u] ? g.sources++ : 0;
+		g.target[u] = g.target[u] ? g.targets++ : 0;
+	}
+	g.linked = calloc((size_t)g.sources * g.targets + 1, sizeof *g.linked);
+	g.wants = calloc(g.sources + 1, sizeof *g.wants);
+	for (Unit u = 1; u < net->units; u++)
+		for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++) {
+			g.linked[(size_t)g.source[net->from[l]] * g.targets + g.target[u]] = true;
+			g.wants[g.source[net->from[l]]] = m->level_of[net->from[l]] > 0;
+		}
+	return g;
+}
+
+static void grid_free(Grid *g)
+{
+	free(g->linked);
+	free(g->wants);
+	free(g->source);
+	free(g->target);
+}
+
+/* 48 sources at a time: the longest sum, and an add and a multiply for each product. */
+static void measure(const Grid *g, bool back, uint32_t *chain, uint32_t *work, uint32_t *longest)
+{
+	*chain = *work = *longest = 0;
+	for (uint32_t first = 0; first < g->sources; first += 48) {
+		uint32_t end = first + 48 < g->sources ? first + 48 : g->sources, here = 0;
+		for (uint32_t s = first; s < end; s++) {
+			uint32_t links = 0;
+			for (uint32_t t = 0; t < g->targets; t++)
+				links += g->linked[s * g->targets + t];
+			here = back && g->wants[s] && links > here ? links : here;
+			*work += links * (back && g->wants[s] ? 4 : 2);
+		}
+		for (uint32_t t = 0; !back && t < g->targets; t++) {
+			uint32_t links = 0;
+			for (uint32_t s = first; s < end; s++)
+				links += g->linked[s * g->targets + t];
+			here = links > here ? links : here;
+		}
+		*chain += here;
+		*longest = here > *longest ? here : *longest;
+	}
+}
+
+/* The fewest products in a tree, 2, 4, 8 or 16, with which a chain of 25 cycles an addition takes no longer than the work;
+ * no more than there are, or than 192 registers hold of all sums. */
+static uint32_t row_of(const Grid *g, bool back)
+{
+	uint32_t chain, work, longest, size = 1, levels = 0;
+	measure(g, back, &chain, &work, &longest);
+	while (25 * ((chain + size - 1) / size + levels) > work && size < 16 && size < longest
+	       && (back || g->targets * (levels + 2) <= 192)) {
+		uint32_t before = (chain + size - 1) / size + levels, after = (chain + 2 * size - 1) / (2 * size) + levels + 1;
+		if (after >= before)
+			break;
+		size *= 2;
+		levels++;
+	}
+	uint32_t units = back ? g->targets : g->sources, over = back ? longest : chain;
+	uint32_t row = size > 1 ? (size * units + over - 1) / over : 1;
+	return row < 48 ? row : 48;
+}
+
+/* Values in a row: the left part is the largest power of two that leaves something. */
+static float tree_of(const float *v, uint32_t count)
+{
+	uint32_t left = 1;
+	while (2 * left < count)
+		left *= 2;
+	return count == 1 ? v[0] : tree_of(v, left) + tree_of(v + left, count - left);
+}
+
 static Model model_new(const Net *net, const Plan *plan, const Options *opt)
 {
 	Model m = { .net = net, .opt = opt, .level_of = plan->level_of, .levels = plan->levels, .w = floats(net->links),
 	            .step = floats(net->links), .out = floats(net->units), .err = floats(net->units),
 	            .result = floats(net->outputs) };
+	m.row = calloc(m.levels + 1, sizeof *m.row);
+	m.row_back = calloc(m.levels + 1, sizeof *m.row_back);
+	for (uint32_t level = 1; level <= m.levels; level++) {
+		Grid g = grid_new(&m, level);
+		m.row[level] = opt->small_layers == SMALL_STRAIGHT ? 1 : row_of(&g, false);
+		m.row_back[level] = opt->small_layers == SMALL_STRAIGHT ? 1 : row_of(&g, true);
+		grid_free(&g);
+	}
 	for (int i = 0; i < POINTS; i++)
 		m.value[i] = (float)(1 / (1 + arith_exp(15 - i / 8.5)));
 	for (int i = 0; i + 1 < POINTS; i++)
@@ -43,6 +144,8 @@ static void model_free(Model *m)
 {
 	for (uint32_t p = 0; p < m->opt->procs; p++)
 		free(m->change[p]);
+	free(m->row);
+	free(m->row_back);
 	free(m->w);
 	free(m->step);
 	free(m->out);
@@ -79,7 +182,47 @@ static float unit_slope(const Model *m, int fn, float out)
 	}
 }
 
-/* Net inputs: one chain over the links in canonical order, products rounded; the first product starts it. */
+/* Products of one sum, and the tree that each belongs to, in the order of the chain. */
+typedef struct Terms { float *value; uint32_t *tree, count; } Terms;
+
+/* Trees first, then one after the other to what there is. */
+static float terms_add(const Terms *t, bool empty, float sum)
+{
+	for (uint32_t i = 0, end; i < t->count; i = end) {
+		for (end = i + 1; end < t->count && t->tree[end] == t->tree[i]; end++)
+			;
+		float part = tree_of(t->value + i, end - i);
+		sum = empty ? part : sum + part;
+		empty = false;
+	}
+	return sum;
+}
+
+static Terms terms_new(uint32_t most)
+{
+	return (Terms){ calloc(most + 1, sizeof(float)), calloc(most + 1, sizeof(uint32_t)), 0 };
+}
+
+static void terms_free(Terms *t)
+{
+	free(t->value);
+	free(t->tree);
+}
+
+/* A net input: products in canonical order, rounded; the first tree starts it. */
+static float net_input(const Model *m, const Grid *g, Unit u)
+{
+	const Net *net = m->net;
+	Terms t = terms_new((uint32_t)(net->row[u + 1] - net->row[u]));
+	for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
+		t.value[t.count] = m->w[l] * m->out[net->from[l]];
+		t.tree[t.count++] = g->source[net->from[l]] / m->row[m->level_of[u]];
+	}
+	float sum = terms_add(&t, true, 0);
+	terms_free(&t);
+	return sum;
+}
+
 static void forward(Model *m, const float *x)
 {
 	const Net *net = m->net;
@@ -87,18 +230,16 @@ static void forward(Model *m, const float *x)
 	for (uint32_t k = 0; k < net->groups; k++)
 		for (uint32_t j = 0; net->group[k].role == ROLE_INPUT && j < net->group[k].size; j++)
 			m->out[net->group[k].first + j] = *x++;
-	for (uint32_t level = 1; level <= m->levels; level++)
+	for (uint32_t level = 1; level <= m->levels; level++) {
+		Grid g = grid_new(m, level);
 		for (Unit u = 1; u < net->units; u++) {
-			float sum = 0;
 			if (m->level_of[u] != level)
 				continue;
-			for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
-				float product = m->w[l] * m->out[net->from[l]];
-				sum = l == net->row[u] ? product : sum + product;
-			}
-			m->out[u] = unit_value(m, net_group(net, u)->fn, sum);
+			m->out[u] = unit_value(m, net_group(net, u)->fn, net_input(m, &g, u));
 			m->err[u] = 0;
 		}
+		grid_free(&g);
+	}
 }
 
 static bool is_source(const Net *net, Unit u)
@@ -130,7 +271,26 @@ static void delta(Model *m, Unit u, const float *y, float weight)
 		m->err[u] = m->err[u] + difference(m, u, *y, weight);
 }
 
-/* Levels from the last; in a level by target unit, then by source. */
+/* Errors of the sources of a level: each a sum over its targets in order. */
+static void errors_back(Model *m, uint32_t level)
+{
+	const Net *net = m->net;
+	Grid g = grid_new(m, level);
+	for (Unit source = 1; source < net->units; source++) {
+		Terms t = terms_new(g.targets);
+		for (Unit u = 1; u < net->units && m->level_of[source] > 0; u++)
+			for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++)
+				if (net->from[l] == source) {
+					t.value[t.count] = m->w[l] * m->err[u];
+					t.tree[t.count++] = g.target[u] / m->row_back[level];
+				}
+		m->err[source] = terms_add(&t, false, m->err[source]);
+		terms_free(&t);
+	}
+	grid_free(&g);
+}
+
+/* Levels from the last. */
 static void backward(Model *m, const float *y, float weight, float *change)
 {
 	const Net *net = m->net;
@@ -146,10 +306,9 @@ static void backward(Model *m, const float *y, float weight, float *change)
 			if (m->level_of[u] == level)
 				delta(m, u, target[u], weight);
 		for (Unit u = 1; u < net->units; u++)
-			for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++) {
-				m->err[net->from[l]] = m->err[net->from[l]] + m->w[l] * m->err[u];
+			for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++)
 				change[l] = change[l] + m->err[u] * m->out[net->from[l]];
-			}
+		errors_back(m, level);
 	}
 	free(target);
 }
@@ -254,27 +413,18 @@ static void steps_start(const Side *s, Model *m)
 	free(step);
 }
 
-static void agree(uint64_t seed, uint32_t procs, int sum, bool rates)
+/* `rates`: steps start anywhere. */
+static void agree_on(Draft *t, Options opt, bool rates)
 {
-	Draft t;
 	Side s;
-	Options opt;
-	options_init(&opt);
+	uint32_t procs = (uint32_t)opt.procs;
 	opt.sigmoid = SIGMOID_TABLE;
-	opt.procs = procs;
 	opt.threads = 1;
-	opt.sum = sum;
-	opt.compiler = (int)(seed / 2 % 2);                 /* no matter: small networks have one bundle a level */
-	draft(&t, seed, 16, FN_SOFTMAX);                    /* the functions before it */
-	if (roll(&t.d, 2))
-		say(&t, "train prime-offset 0.1\n");
-	if (rates)
-		draft_rates(&t);
-	side_open(&s, &target_gf11, t.text, opt);
+	side_open(&s, &target_gf11, t->text, opt);
 	Plan *plan = &(Plan){ .net = s.net };
 	assert_int_equal(guarded(&s.cx, plan_body, &plan), MP_OK);
-	uint64_t cases = 1 + roll(&t.d, 3 * procs), order[128], some = 1 + cases / 2;
-	Cases c = cases_make(&t.d, s.net, cases);
+	uint64_t cases = 1 + roll(&t->d, 3 * procs), order[128], some = 1 + cases / 2;
+	Cases c = cases_make(&t->d, s.net, cases);
 	side_take(&s, &c.d);
 	Model m = model_new(s.net, plan, &s.opt);
 	double *w = calloc(s.net->links + 1, sizeof *w);
@@ -301,6 +451,23 @@ static void agree(uint64_t seed, uint32_t procs, int sum, bool rates)
 	ctx_free(&s.cx);
 }
 
+static void agree(uint64_t seed, uint32_t procs, int sum, bool rates)
+{
+	Draft t;
+	Options opt;
+	options_init(&opt);
+	opt.procs = procs;
+	opt.sum = sum;
+	opt.compiler = (int)(seed / 2 % 2);                 /* no matter */
+	opt.small_layers = seed % 5 == 0 ? SMALL_STRAIGHT : SMALL_AUTO;
+	draft(&t, seed, 16, FN_SOFTMAX);                    /* the functions before it */
+	if (roll(&t.d, 2))
+		say(&t, "train prime-offset 0.1\n");
+	if (rates)
+		draft_rates(&t);
+	agree_on(&t, opt, rates);
+}
+
 static void one_and_two_processors_agree(void **state)
 {
 	(void)state;
@@ -320,6 +487,31 @@ static void frozen_links_rates_and_decay_agree(void **state)
 	(void)state;
 	for (uint64_t seed = 60; seed < 80; seed++)
 		agree(seed, 1 + (uint32_t)(seed * 7 % 14), seed % 3 ? SUM_TREE : SUM_RING, true);
+}
+
+/* Layers of few units between wide ones, also with links cut into several bundles: chains are the bound there. */
+static void small_layers_agree(void **state)
+{
+	(void)state;
+	static const struct { uint32_t size[4]; const char *how; } nets[] = {
+		{ { 60, 3, 40, 2 }, "" }, { { 37, 1, 64, 5 }, "" }, { { 130, 5, 7, 50 }, "random 0.4 seed 3" },
+		{ { 90, 12, 12, 1 }, "" }, { { 64, 2, 2, 64 }, "random 0.8 seed 5" },
+	};
+	for (size_t i = 0; i < 4 * COUNT(nets); i++) {
+		const uint32_t *size = nets[i / 4].size;
+		Draft t = { .d = { i, 0 } };
+		Options opt;
+		options_init(&opt);
+		opt.procs = 1 + (int)(i % 3);
+		opt.sum = SUM_TREE;
+		opt.compiler = (int)(i % 2);
+		opt.bundle = i % 4 < 2 ? 0 : 70;
+		opt.small_layers = i == 3 ? SMALL_STRAIGHT : SMALL_AUTO;
+		say(&t, "group a %u input\ngroup b %u\ngroup c %u\ngroup d %u output\n", size[0], size[1], size[2], size[3]);
+		say(&t, "connect a -> b %s\nconnect b -> c %s\nconnect c -> d\nconnect true -> b, c\n", nets[i / 4].how,
+		    nets[i / 4].how);
+		agree_on(&t, opt, false);
+	}
 }
 
 /* ---- sequences ---- */
@@ -578,6 +770,7 @@ int main(void)
 		cmocka_unit_test(tree_and_ring_agree),
 		cmocka_unit_test(sequences_agree),
 		cmocka_unit_test(frozen_links_rates_and_decay_agree),
+		cmocka_unit_test(small_layers_agree),
 		cmocka_unit_test(traced_and_fast_give_the_same_bits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,8 @@
 enum { SUM_RING, SUM_TREE, SUM_PIPELINED, SUM_HALVING, SUMS };        /* how weight changes meet: sections 4.4.1, 4.4.2, 10.2 */
 enum { SIGMOID_TABLE, SIGMOID_POWER2 };                               /* section 4.3 */
 enum { COMPILER_1989, COMPILER_BEST };
-extern const char *const sum_names[SUMS], *const sigmoid_names[2], *const compiler_names[2];
+enum { SMALL_AUTO, SMALL_STRAIGHT, SMALL_TREE, SMALLS };              /* sums of layers with few units: section 10.3 */
+extern const char *const sum_names[SUMS], *const sigmoid_names[2], *const compiler_names[2], *const small_names[SMALLS];
 
 /* Sequences of the largest batch, for recurrent networks. */
 typedef struct BpSequences {
@@ -25,7 +26,7 @@ typedef struct BpSequences {
 typedef struct BpOptions {
 	uint32_t procs;           /* 0: all of the machine */
 	const uint16_t *port;     /* [procs] which ones; NULL: the first */
-	int sum, sigmoid, compiler;
+	int sum, sigmoid, compiler, small;
 	uint32_t bundle;          /* weights in a bundle at most; 0: about 1000, chosen by the compiler */
 	uint32_t update;          /* weights in an update call; 0: chosen by the compiler */
 	uint32_t threads;
@@ -55,6 +56,8 @@ typedef struct BpBundle {
 	bool input;                       /* sources are inputs or true only: no error goes back */
 	const BpLink *link;               /* [links] by source, then by target: the order of its weights */
 	const bool *opens;                /* [links] the first one to its target: its net input starts here */
+	const bool *ends, *ends_back;     /* [links] the last one of a tree of its target's net input, of its source's error */
+	uint32_t levels, levels_back;     /* of these trees at most; 0: all sums are chains */
 	uint32_t forward, backward;       /* numbers in the controller */
 	uint32_t fetch, fetch_both, flush; /* likewise: DRAM moves of its weights, of weights and changes, of changes back */
 } BpBundle;
@@ -166,6 +169,9 @@ void bundles_make(Bp *b);                                    /* bundle, chunk, p
 void bundles_make_for(Bp *b, uint32_t cases, uint32_t lines);
 /* Its links by target, then by source, as numbers of its weights (section 6.2.1); in scratch. */
 uint32_t *bundle_by_target(const Bp *b, const BpBundle *n);
+/* Different sources or targets of a bundle, in order; in scratch. */
+typedef struct Ends { Unit *unit; uint32_t units, *number; } Ends; /* number: [net units] of a unit among them */
+Ends bundle_ends(const Bp *b, const BpBundle *n, bool sources);
 void layout_make(Bp *b, uint64_t cases_per_processor);
 void layout_case(Bp *b);                                     /* what there is in a case */
 uint32_t layout_data(const Bp *b);                           /* words of a case's data: inputs, targets, weight, flag */
@@ -179,6 +185,24 @@ uint32_t bp_load(Bp *b, Code *code);
 Routine *bp_schedule(const Bp *b, Code *code);               /* the parts of it: may be longer than a block */
 uint32_t bp_load_routine(Bp *b, Routine *r);
 bool bundles_alike(const Bp *b, const BpBundle *x, const BpBundle *y); /* the same code, from their own bases */
+
+/* ---- shape.c: sums over links as chains or as trees ------------------------------------------------------------------- */
+
+enum { MOST_TREE = 16, TREE_LEVELS = 32 };
+/* A sum that grows: values in a row are added in pairs, pairs in pairs; the rest, smaller ones first, at the end. */
+typedef struct Tree {
+	Reg part[TREE_LEVELS];
+	uint32_t count;
+	bool chain;                                          /* one after the other instead */
+	Reg (*join)(Gen *g, Reg a, Reg b);                   /* NULL: the sum of two */
+} Tree;
+void tree_add(Gen *g, Tree *t, Reg x);
+Reg  tree_end(Gen *g, Tree *t);                              /* the sum of all since it was empty; it is empty again */
+
+/* Links of some targets, by source: [links] the number of the tree that takes its product on the way forward; the last one of
+ * its tree of this target, forward; the last one of its tree of this source, back. */
+typedef struct Shape { uint32_t *tree; bool *ends, *ends_back; uint32_t levels, levels_back; } Shape;
+Shape shape_of(const Bp *b, const BpLink *link, uint64_t count); /* in scratch */
 
 /* ---- bp_routines.c, bp_units.c: routines as C functions over Gen ------------------------------------------------------- */
 

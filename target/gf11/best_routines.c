@@ -13,8 +13,6 @@
  * Cases are taken some at a time: on the way forward a weight is loaded once for all of them, on the way back a weight
  * change is loaded and stored once.  What must hold: sums run in the same order as for one case at a time, so both
  * compilers give the same bits. */
-#include <string.h>
-
 #include "backprop.h"
 
 enum { PIPELINE = 64, NETS = 128, TILE = 24, MOST_TOGETHER = 12 };
@@ -106,28 +104,9 @@ Code *record_best_open(const Bp *b)
 
 /* ---- units of a bundle ---- */
 
-/* Different targets or sources among the links. */
-typedef struct Ends { uint32_t sources, targets, wanting; } Ends;  /* wanting: sources that want an error */
-
 static bool wants(const Bp *b, Unit source)
 {
 	return b->plan->level_of[source] > 0;
-}
-
-static Ends ends_of(const Bp *b, const BpBundle *n)
-{
-	Ends e = { 0 };
-	bool *seen = NEW(&b->cx->scratch, b->net->units, bool);
-	for (uint32_t i = 0; i < n->links; i++) {
-		const BpLink *l = &n->link[i];
-		e.targets += !seen[l->target];
-		seen[l->target] = true;
-		if (i == 0 || l->source != l[-1].source) {
-			e.sources++;
-			e.wanting += wants(b, l->source);
-		}
-	}
-	return e;
 }
 
 static Addr out_at(const Bp *b, const BpBundle *n, Unit source, uint32_t i)
@@ -156,47 +135,71 @@ static uint32_t together(uint32_t cases, uint32_t most)
 
 /* ---- forward ---- */
 
+/* Net inputs of a target, while the bundle adds to them. */
+typedef struct NetInputs { Reg *sum; bool there, opens; Tree *tree; } NetInputs; /* [cases] */
+
 typedef struct Forward {
 	const Bp *b;
 	const BpBundle *n;
 	Gen *g;
 	uint32_t first, cases;            /* taken together now */
-	Reg *net;                         /* [units * cases] */
-	bool *there;                      /* [units] */
+	Ends to;
+	NetInputs *net;                   /* [to.units] */
 	Reg out[NETS];
 } Forward;
+
+static void forward_start(Forward *f)
+{
+	for (uint32_t i = 0; i < f->to.units; i++)
+		f->net[i].there = f->net[i].opens = false;
+}
 
 static void forward_link(Forward *f, uint32_t i)
 {
 	Gen *g = f->g;
 	const BpLink *l = &f->n->link[i];
+	NetInputs *net = &f->net[f->to.number[l->target]];
 	if (i == 0 || l->source != l[-1].source)
 		for (uint32_t k = 0; k < f->cases; k++)
 			f->out[k] = g_load(g, out_at(f->b, f->n, l->source, f->first + k));
-	Reg weight = g_load(g, at(BP_NEAR_WEIGHTS, i)), *net = f->net + (size_t)l->target * f->cases;
+	Reg weight = g_load(g, at(BP_NEAR_WEIGHTS, i));
+	net->opens |= f->n->opens[i];
 	for (uint32_t k = 0; k < f->cases; k++) {
-		Reg product = g_fmul(g, weight, f->out[k]);
-		if (!f->n->opens[i] && !f->there[l->target])
-			net[k] = g_load(g, net_at(f->b, f->n, l->target, f->first + k));
-		net[k] = f->n->opens[i] ? product : g_fadd(g, net[k], product);
+		tree_add(g, &net->tree[k], g_fmul(g, weight, f->out[k]));
+		if (!f->n->ends[i])
+			continue;
+		Reg sum = tree_end(g, &net->tree[k]);
+		if (!net->there && !net->opens)
+			net->sum[k] = g_load(g, net_at(f->b, f->n, l->target, f->first + k));
+		net->sum[k] = net->there || !net->opens ? g_fadd(g, net->sum[k], sum) : sum;
 	}
-	f->there[l->target] = true;
+	net->there |= f->n->ends[i];
 }
 
 static void forward_store(Forward *f)
 {
-	for (Unit u = f->n->target; u < f->b->net->units; u++)
-		for (uint32_t k = 0; f->there[u] && k < f->cases; k++)
-			g_store(f->g, net_at(f->b, f->n, u, f->first + k), f->net[(size_t)u * f->cases + k]);
+	for (uint32_t i = 0; i < f->to.units; i++)
+		for (uint32_t k = 0; k < f->cases; k++)
+			g_store(f->g, net_at(f->b, f->n, f->to.unit[i], f->first + k), f->net[i].sum[k]);
+}
+
+/* Cases whose net inputs find room in registers, with what their trees hold. */
+static uint32_t forward_cases(const Bp *b, const BpBundle *n, uint32_t targets)
+{
+	uint32_t most = NETS / (targets * (1 + n->levels));
+	return together(b->at.group, most ? most : 1);
 }
 
 Code *record_best_forward(const Bp *b, uint32_t bundle)
 {
 	const BpBundle *n = &b->bundle[bundle];
-	uint32_t cases = b->at.group, most = NETS / ends_of(b, n).targets, each = together(cases, most ? most : 1);
-	Forward f = { .b = b, .n = n, .g = gen_record(b->cx, b->m, "forward"),
-	              .net = NEW(&b->cx->scratch, (size_t)b->net->units * each, Reg),
-	              .there = NEW(&b->cx->scratch, b->net->units, bool) };
+	Forward f = { .b = b, .n = n, .g = gen_record(b->cx, b->m, "forward"), .to = bundle_ends(b, n, false) };
+	uint32_t cases = b->at.group, each = forward_cases(b, n, f.to.units);
+	f.net = NEW(&b->cx->scratch, f.to.units, NetInputs);
+	for (uint32_t i = 0; i < f.to.units; i++) {
+		f.net[i].sum = NEW(&b->cx->scratch, each, Reg);
+		f.net[i].tree = NEW(&b->cx->scratch, each, Tree);
+	}
 	Moves v = moves_new(b, f.g);
 	if (bundle + 1 < b->bundles) {
 		move_block(&v, false, BP_NEXT_WEIGHTS, BP_FAR_WEIGHTS, b->at.resident ? 0 : n[1].links);
@@ -208,7 +211,7 @@ Code *record_best_forward(const Bp *b, uint32_t bundle)
 	}
 	for (f.first = 0; f.first < cases; f.first += f.cases) {
 		f.cases = cases - f.first < each ? cases - f.first : each;
-		memset(f.there, 0, b->net->units * sizeof *f.there);
+		forward_start(&f);
 		for (uint32_t i = 0; i < n->links; i++) {
 			forward_link(&f, i);
 			moves_until(&v, (uint64_t)f.first * n->links + (uint64_t)i * f.cases, (uint64_t)cases * n->links);
@@ -221,14 +224,16 @@ Code *record_best_forward(const Bp *b, uint32_t bundle)
 
 /* ---- backward ---- */
 
+typedef struct Source { Reg *out, *error; bool there; Tree *tree; } Source; /* [cases] */
+
 typedef struct Backward {
 	const Bp *b;
 	const BpBundle *n;
 	Gen *g;
 	uint32_t first, cases;
 	const uint32_t *order;            /* [links] by target, then by source */
-	Reg *out, *error;                 /* [units * cases] of the sources */
-	bool *there;                      /* [units] */
+	Ends from;
+	Source *source;                   /* [from.units] */
 	Reg *change, *weight;             /* [links] */
 } Backward;
 
@@ -242,16 +247,21 @@ static uint32_t tile_end(const Backward *k, uint32_t begin)
 	return end;
 }
 
+static Source *source_of(Backward *k, Unit source)
+{
+	return &k->source[k->from.number[source]];
+}
+
 static void source_open(Backward *k, Unit source)
 {
-	if (k->there[source])
+	Source *s = source_of(k, source);
+	if (s->there)
 		return;
-	k->there[source] = true;
+	s->there = true;
 	for (uint32_t i = 0; i < k->cases; i++) {
-		size_t r = (size_t)source * k->cases + i;
-		k->out[r] = g_load(k->g, out_at(k->b, k->n, source, k->first + i));
+		s->out[i] = g_load(k->g, out_at(k->b, k->n, source, k->first + i));
 		if (wants(k->b, source))
-			k->error[r] = g_load(k->g, back_at(k->b, k->n, source, k->first + i));
+			s->error[i] = g_load(k->g, back_at(k->b, k->n, source, k->first + i));
 	}
 }
 
@@ -267,27 +277,35 @@ static void tile_load(Backward *k, uint32_t begin, uint32_t end)
 	}
 }
 
-static void tile_case(Backward *k, uint32_t begin, uint32_t end, uint32_t i)
+static void link_case(Backward *k, uint32_t l, uint32_t i, Reg delta)
 {
 	Gen *g = k->g;
+	Unit unit = k->n->link[l].source;
+	Source *s = source_of(k, unit);
+	if (wants(k->b, unit)) {
+		tree_add(g, &s->tree[i], g_fmul(g, k->weight[l], delta));
+		if (k->n->ends_back[l])
+			s->error[i] = g_fadd(g, s->error[i], tree_end(g, &s->tree[i]));
+	}
+	k->change[l] = g_fadd(g, k->change[l], g_fmul(g, delta, s->out[i]));
+}
+
+static void tile_case(Backward *k, uint32_t begin, uint32_t end, uint32_t i)
+{
 	Reg delta = 0;
 	for (uint32_t j = begin; j < end; j++) {
-		uint32_t l = k->order[j];
-		const BpLink *link = &k->n->link[l];
-		size_t r = (size_t)link->source * k->cases + i;
-		if (j == begin || link->target != k->n->link[k->order[j - 1]].target)
-			delta = g_load(g, net_at(k->b, k->n, link->target, k->first + i));
-		if (wants(k->b, link->source))
-			k->error[r] = g_fadd(g, k->error[r], g_fmul(g, k->weight[l], delta));
-		k->change[l] = g_fadd(g, k->change[l], g_fmul(g, delta, k->out[r]));
+		Unit target = k->n->link[k->order[j]].target;
+		if (j == begin || target != k->n->link[k->order[j - 1]].target)
+			delta = g_load(k->g, net_at(k->b, k->n, target, k->first + i));
+		link_case(k, k->order[j], i, delta);
 	}
 }
 
 static void errors_store(Backward *k)
 {
-	for (Unit u = k->n->source; u < k->b->net->units; u++)
-		for (uint32_t i = 0; k->there[u] && wants(k->b, u) && i < k->cases; i++)
-			g_store(k->g, back_at(k->b, k->n, u, k->first + i), k->error[(size_t)u * k->cases + i]);
+	for (uint32_t j = 0; j < k->from.units; j++)
+		for (uint32_t i = 0; wants(k->b, k->from.unit[j]) && i < k->cases; i++)
+			g_store(k->g, back_at(k->b, k->n, k->from.unit[j], k->first + i), k->source[j].error[i]);
 }
 
 static Moves backward_moves(const Bp *b, Gen *g, uint32_t bundle)
@@ -305,29 +323,40 @@ static Moves backward_moves(const Bp *b, Gen *g, uint32_t bundle)
 	return v;
 }
 
-/* Cases whose outputs and errors find room in registers, beside a tile of changes and weights. */
-static uint32_t backward_cases(const Bp *b, const BpBundle *n)
+/* Cases whose outputs, errors and trees find room in registers, beside a tile of changes and weights. */
+static uint32_t backward_cases(const Bp *b, const BpBundle *n, const Ends *from)
 {
-	Ends e = ends_of(b, n);
-	uint32_t tile = (TILE + e.sources) * (e.wanting ? 2 : 1) + PIPELINE, room = (uint32_t)b->m->registers;
-	uint32_t most = room > tile ? (room - tile) / (e.sources + e.wanting) : 1;
+	uint32_t wanting = 0, room = (uint32_t)b->m->registers;
+	for (uint32_t i = 0; i < from->units; i++)
+		wanting += wants(b, from->unit[i]);
+	uint32_t tile = (TILE + from->units) * (wanting ? 2 : 1) + PIPELINE;
+	uint32_t most = room > tile ? (room - tile) / (from->units + wanting * (1 + n->levels_back)) : 1;
 	return together(b->at.group, most < 1 ? 1 : most > MOST_TOGETHER ? MOST_TOGETHER : most);
+}
+
+static Backward backward_new(const Bp *b, const BpBundle *n, uint32_t *each)
+{
+	Arena *scratch = &b->cx->scratch;
+	Backward k = { .b = b, .n = n, .g = gen_record(b->cx, b->m, "backward"), .order = bundle_by_target(b, n),
+	               .from = bundle_ends(b, n, true), .change = NEW(scratch, n->links, Reg),
+	               .weight = NEW(scratch, n->links, Reg) };
+	*each = backward_cases(b, n, &k.from);
+	k.source = NEW(scratch, k.from.units, Source);
+	for (uint32_t i = 0; i < k.from.units; i++)
+		k.source[i] = (Source){ NEW(scratch, *each, Reg), NEW(scratch, *each, Reg), false, NEW(scratch, *each, Tree) };
+	return k;
 }
 
 Code *record_best_backward(const Bp *b, uint32_t bundle)
 {
-	Arena *scratch = &b->cx->scratch;
 	const BpBundle *n = &b->bundle[bundle];
-	uint32_t cases = b->at.group, each = backward_cases(b, n);
-	size_t words = (size_t)b->net->units * each;
-	Backward k = { .b = b, .n = n, .g = gen_record(b->cx, b->m, "backward"), .order = bundle_by_target(b, n),
-	               .out = NEW(scratch, words, Reg), .error = NEW(scratch, words, Reg),
-	               .there = NEW(scratch, b->net->units, bool), .change = NEW(scratch, n->links, Reg),
-	               .weight = NEW(scratch, n->links, Reg) };
+	uint32_t cases = b->at.group, each;
+	Backward k = backward_new(b, n, &each);
 	Moves v = backward_moves(b, k.g, bundle);
 	for (k.first = 0; k.first < cases; k.first += k.cases) {
 		k.cases = cases - k.first < each ? cases - k.first : each;
-		memset(k.there, 0, b->net->units * sizeof *k.there);
+		for (uint32_t i = 0; i < k.from.units; i++)
+			k.source[i].there = false;
 		for (uint32_t begin = 0, end; begin < n->links; begin = end) {
 			end = tile_end(&k, begin);
 			tile_load(&k, begin, end);

@@ -33,71 +33,90 @@ static Addr back_at(const Bp *b, const BpBundle *n, Unit source)
 
 /* ---- forward ---- */
 
+/* A net input while a bundle adds to it: what is there already, and the tree that comes next. */
+typedef struct NetInput { Reg sum; bool there, opens; Tree tree; } NetInput;
+
+static void net_add(const Bp *b, const BpBundle *n, Gen *g, NetInput *net, uint32_t i, Reg product)
+{
+	net->opens |= n->opens[i];
+	tree_add(g, &net->tree, product);
+	if (!n->ends[i])
+		return;
+	Reg sum = tree_end(g, &net->tree);
+	if (!net->there && !net->opens)
+		net->sum = g_load(g, net_at(b, n, n->link[i].target));
+	net->sum = net->there || !net->opens ? g_fadd(g, net->sum, sum) : sum;
+	net->there = true;
+}
+
 /* By source: additions to one net input are as far apart as the bundle has targets. */
 Code *record_forward(const Bp *b, const BpBundle *n)
 {
 	Gen *g = gen_record(b->cx, b->m, "forward");
-	Reg *net = NEW(&b->cx->scratch, b->net->units, Reg), out = 0;
-	bool *there = NEW(&b->cx->scratch, b->net->units, bool);
+	Ends to = bundle_ends(b, n, false);
+	NetInput *net = NEW(&b->cx->scratch, to.units, NetInput);
+	Reg out = 0;
 	for (uint32_t i = 0; i < n->links; i++) {
 		const BpLink *l = &n->link[i];
 		if (i == 0 || l->source != l[-1].source)
 			out = g_load(g, source_out(b, n, l->source));
 		Reg weight = g_load(g, at(BP_NEAR_WEIGHTS, i)), product = g_fmul(g, weight, out);
-		if (n->opens[i]) {
-			net[l->target] = product;
-		} else {
-			if (!there[l->target])
-				net[l->target] = g_load(g, net_at(b, n, l->target));
-			net[l->target] = g_fadd(g, net[l->target], product);
-		}
-		there[l->target] = true;
+		net_add(b, n, g, &net[to.number[l->target]], i, product);
 	}
-	for (Unit u = n->target; u < b->net->units; u++)
-		if (there[u])
-			g_store(g, net_at(b, n, u), net[u]);
+	for (uint32_t i = 0; i < to.units; i++)
+		g_store(g, net_at(b, n, to.unit[i]), net[i].sum);
 	return gen_end(g);
 }
 
 /* ---- backward ---- */
 
+typedef struct Source { Reg out, error; bool there; Tree tree; } Source;
+
 typedef struct Back {
 	const Bp *b;
 	const BpBundle *n;
 	Gen *g;
-	Reg *out, *error;                 /* [units] of the sources */
-	bool *there;
+	Ends from;
+	Source *source;                   /* [from.units] */
 } Back;
 
-static void source_open(Back *k, Unit source)
+static bool wants(const Bp *b, Unit source)
 {
-	if (k->there[source])
-		return;
-	k->there[source] = true;
-	k->out[source] = g_load(k->g, source_out(k->b, k->n, source));
-	if (k->b->plan->level_of[source] > 0)
-		k->error[source] = g_load(k->g, back_at(k->b, k->n, source));
+	return b->plan->level_of[source] > 0;
+}
+
+static Source *source_open(Back *k, Unit unit)
+{
+	Source *s = &k->source[k->from.number[unit]];
+	if (s->there)
+		return s;
+	s->there = true;
+	s->out = g_load(k->g, source_out(k->b, k->n, unit));
+	if (wants(k->b, unit))
+		s->error = g_load(k->g, back_at(k->b, k->n, unit));
+	return s;
 }
 
 /* Error of the source += weight * error of the target; weight change += error of the target * output of the source. */
 static void link_back(Back *k, uint32_t i, Reg delta)
 {
 	Gen *g = k->g;
-	Unit source = k->n->link[i].source;
-	source_open(k, source);
-	if (k->b->plan->level_of[source] > 0) {
+	Unit unit = k->n->link[i].source;
+	Source *s = source_open(k, unit);
+	if (wants(k->b, unit)) {
 		Reg weight = g_load(g, at(BP_NEAR_WEIGHTS, i));
-		k->error[source] = g_fadd(g, k->error[source], g_fmul(g, weight, delta));
+		tree_add(g, &s->tree, g_fmul(g, weight, delta));
+		if (k->n->ends_back[i])
+			s->error = g_fadd(g, s->error, tree_end(g, &s->tree));
 	}
 	Reg change = g_load(g, at(BP_NEAR_CHANGES, i));
-	g_store(g, at(BP_NEAR_CHANGES, i), g_fadd(g, change, g_fmul(g, delta, k->out[source])));
+	g_store(g, at(BP_NEAR_CHANGES, i), g_fadd(g, change, g_fmul(g, delta, s->out)));
 }
 
 Code *record_backward(const Bp *b, const BpBundle *n)
 {
-	Arena *scratch = &b->cx->scratch;
-	Back k = { b, n, gen_record(b->cx, b->m, "backward"), NEW(scratch, b->net->units, Reg),
-	           NEW(scratch, b->net->units, Reg), NEW(scratch, b->net->units, bool) };
+	Back k = { b, n, gen_record(b->cx, b->m, "backward"), bundle_ends(b, n, true), NULL };
+	k.source = NEW(&b->cx->scratch, k.from.units, Source);
 	const uint32_t *order = bundle_by_target(b, n);
 	Reg delta = 0;
 	for (uint32_t i = 0; i < n->links; i++) {
@@ -106,9 +125,9 @@ Code *record_backward(const Bp *b, const BpBundle *n)
 			delta = g_load(k.g, net_at(b, n, target));
 		link_back(&k, order[i], delta);
 	}
-	for (Unit u = n->source; u < b->net->units; u++)
-		if (k.there[u] && b->plan->level_of[u] > 0)
-			g_store(k.g, back_at(b, n, u), k.error[u]);
+	for (uint32_t i = 0; i < k.from.units; i++)
+		if (wants(b, k.from.unit[i]))
+			g_store(k.g, back_at(b, n, k.from.unit[i]), k.source[i].error);
 	return gen_end(k.g);
 }
 

@@ -112,6 +112,18 @@ static Reg net_input(Maker *m, const BpUnit *u)
 	return u->linked ? g_load(m->c.g, net_of(m, u)) : constant(&m->c, K_ZERO);
 }
 
+/* A sum over all units of a group: of one case it would be a chain as long as the group (section 10.3). */
+static Tree group_sum(const Maker *m)
+{
+	return (Tree){ .chain = m->b->o.small == SMALL_STRAIGHT };
+}
+
+static Reg larger(Gen *g, Reg a, Reg b)
+{
+	Cond less = g_compare(g, GOP_FLT_LT, a, b);
+	return g_select(g, less, b, a);
+}
+
 /* The largest net input is taken off first, as everywhere.  Powers pass through the units' output words: a group may be
  * larger than the register file. */
 static void softmax_of(Maker *m)
@@ -119,18 +131,17 @@ static void softmax_of(Maker *m)
 	Gen *g = m->c.g;
 	const BpUnit *unit = m->k->unit;
 	uint32_t units = m->k->units;
-	Reg largest = net_input(m, unit), total = 0;
-	for (uint32_t i = 1; i < units; i++) {
-		Reg x = net_input(m, &unit[i]);
-		Cond less = g_compare(g, GOP_FLT_LT, largest, x);
-		largest = g_select(g, less, x, largest);
-	}
+	Tree most = group_sum(m), total = group_sum(m);
+	most.join = larger;
+	for (uint32_t i = 0; i < units; i++)
+		tree_add(g, &most, net_input(m, &unit[i]));
+	Reg largest = tree_end(g, &most);
 	for (uint32_t i = 0; i < units; i++) {
 		Reg x = net_input(m, &unit[i]), e = power(m, g_fsub(g, x, largest));
-		total = i ? g_fadd(g, total, e) : e;
+		tree_add(g, &total, e);
 		g_store(g, out_of(m, &unit[i]), e);
 	}
-	Reg part = reciprocal(&m->c, total);
+	Reg part = reciprocal(&m->c, tree_end(g, &total));
 	for (uint32_t i = 0; i < units; i++)
 		g_store(g, out_of(m, &unit[i]), g_fmul(g, g_load(g, out_of(m, &unit[i])), part));
 }
@@ -175,13 +186,15 @@ static Reg difference(Maker *m, const BpUnit *u)
 static Reg target_total(Maker *m, const BpUnit *unit, uint32_t units)
 {
 	Gen *g = m->c.g;
-	Reg total = constant(&m->c, K_ZERO), zero = total;
+	Reg zero = constant(&m->c, K_ZERO);
+	Tree total = group_sum(m);
+	tree_add(g, &total, zero);
 	for (uint32_t i = 0; i < units; i++) {
 		Reg target = g_load(g, target_of(m, &unit[i]));
 		Cond there = g_compare(g, GOP_FLT_EQ, target, target);
-		total = g_fadd(g, total, g_select(g, there, target, zero));
+		tree_add(g, &total, g_select(g, there, target, zero));
 	}
-	return total;
+	return tree_end(g, &total);
 }
 
 /* What a matched error function leaves, before the weight of the case. */
@@ -293,12 +306,13 @@ static void softmax_error(Maker *m)
 {
 	Gen *g = m->c.g;
 	const BpChunk *k = m->k;
-	Reg total = k->unit[0].direct ? target_total(m, k->unit, k->units) : 0, mean = 0;
+	Reg total = k->unit[0].direct ? target_total(m, k->unit, k->units) : 0;
+	Tree products = group_sum(m);
 	for (uint32_t i = 0; i < k->units; i++) {
 		Reg out = g_load(g, out_of(m, &k->unit[i])), error = g_load(g, net_of(m, &k->unit[i]));
-		Reg product = g_fmul(g, out, error);
-		mean = i ? g_fadd(g, mean, product) : product;
+		tree_add(g, &products, g_fmul(g, out, error));
 	}
+	Reg mean = tree_end(g, &products);
 	for (uint32_t i = 0; i < k->units; i++) {
 		Reg out = g_load(g, out_of(m, &k->unit[i])), error = g_load(g, net_of(m, &k->unit[i]));
 		delta_store(m, &k->unit[i], g_fmul(g, out, g_fsub(g, error, mean)), total);

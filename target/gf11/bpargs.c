@@ -172,6 +172,7 @@ BpOptions call_options(const Call *c)
 		.sum = c->sum ? choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) : SUM_TREE,
 		.sigmoid = c->sigmoid ? choice_read(c->cx, "--sigmoid", c->sigmoid, sigmoid_names, 2) : SIGMOID_TABLE,
 		.compiler = c->compiler ? choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) : COMPILER_1989,
+		.small = c->small ? choice_read(c->cx, "--small-layers", c->small, small_names, SMALLS) : SMALL_AUTO,
 		.bundle = (uint32_t)c->bundle, .update = (uint32_t)c->update,
 		.threads = c->threads ? (uint32_t)c->threads : 1, .dry = !c->execute, .cache = c->cache,
 	};

@@ -19,6 +19,9 @@ enum { PIPELINE_REGISTERS = 64 };         /* hold what is on its way through the
 /* What a bundle may have at most; for best.c also lines of microcode with so many cases in a call. */
 typedef struct Limits { uint32_t links, sources, targets, cases, lines; } Limits;
 
+/* Links of some targets, by source, that are to be cut. */
+typedef struct Part { const BpLink *link; uint64_t count; Shape shape; } Part;
+
 static uint32_t least(uint64_t a, uint64_t b)
 {
 	return (uint32_t)(a < b ? a : b);
@@ -62,12 +65,21 @@ static uint64_t source_end(const BpLink *link, uint64_t count, uint64_t i)
 	return end;
 }
 
-/* End of part k of `parts` of about the same size, in whole sources. */
-static uint64_t part_end(const BpLink *link, uint64_t count, uint32_t parts, uint32_t k, uint64_t begin)
+/* Where the tree of link i ends: nothing is cut before. */
+static uint64_t tree_after(const Part *p, uint64_t i)
 {
-	uint64_t ideal = count * (k + 1) / parts, end = begin;
-	while (end < count) {
-		uint64_t next = source_end(link, count, end);
+	uint64_t end = i + 1;
+	while (end < p->count && p->shape.tree[end] == p->shape.tree[i])
+		end++;
+	return end;
+}
+
+/* End of part k of `parts` of about the same size, in whole trees. */
+static uint64_t part_end(const Part *p, uint32_t parts, uint32_t k, uint64_t begin)
+{
+	uint64_t ideal = p->count * (k + 1) / parts, end = begin;
+	while (end < p->count) {
+		uint64_t next = tree_after(p, end);
 		if (end > begin && next > ideal && next - ideal > ideal - (end < ideal ? end : ideal))
 			break;
 		end = next;
@@ -83,18 +95,18 @@ static uint32_t sources_in(const BpLink *link, uint64_t count)
 	return sources;
 }
 
-/* Does every part keep the limits?  One source alone always does. */
-static bool parts_fit(const BpLink *link, uint64_t count, uint32_t parts, const Limits *l)
+/* Does every part keep the limits?  One tree alone always does. */
+static bool parts_fit(const Part *p, uint32_t parts, const Limits *l)
 {
 	uint64_t begin = 0;
-	for (uint32_t k = 0; k < parts && begin < count; k++) {
-		uint64_t end = k + 1 < parts ? part_end(link, count, parts, k, begin) : count;
-		uint32_t sources = sources_in(link + begin, end - begin);
-		if (sources > 1 && (sources > l->sources || end - begin > l->links))
+	for (uint32_t k = 0; k < parts && begin < p->count; k++) {
+		uint64_t end = k + 1 < parts ? part_end(p, parts, k, begin) : p->count;
+		uint32_t sources = sources_in(p->link + begin, end - begin);
+		if (end > tree_after(p, begin) && (sources > l->sources || end - begin > l->links))
 			return false;
 		begin = end;
 	}
-	return begin == count;
+	return begin == p->count;
 }
 
 /* ---- bundles ---- */
@@ -104,13 +116,21 @@ static bool is_given(const Bp *b, Unit u)
 	return b->plan->level_of[u] == 0;
 }
 
-static void bundle_add(Bp *b, uint32_t level, const BpLink *link, uint32_t count, bool *opened)
+static const void *kept(const Bp *b, const void *from, uint32_t count, size_t size)
 {
-	BpLink *own = NEW(&b->cx->keep, count, BpLink);
+	return memcpy(arena_alloc(&b->cx->keep, count, size), from, count * size);
+}
+
+static void bundle_add(Bp *b, uint32_t level, const Part *p, uint64_t begin, uint64_t end, bool *opened)
+{
+	uint32_t count = (uint32_t)(end - begin);
+	const BpLink *own = kept(b, p->link + begin, count, sizeof *own);
 	bool *opens = NEW(&b->cx->keep, count, bool);
-	memcpy(own, link, count * sizeof *own);
 	BpBundle n = { .level = level, .first = b->at.words, .links = count, .source = UINT32_MAX, .target = UINT32_MAX,
-	               .input = true, .link = own, .opens = opens };
+	               .input = true, .link = own, .opens = opens,
+	               .ends = kept(b, p->shape.ends + begin, count, sizeof(bool)),
+	               .ends_back = kept(b, p->shape.ends_back + begin, count, sizeof(bool)),
+	               .levels = p->shape.levels, .levels_back = p->shape.levels_back };
 	for (uint32_t i = 0; i < count; i++) {
 		n.target = least(n.target, own[i].target);
 		n.input &= is_given(b, own[i].source);
@@ -128,22 +148,32 @@ static void bundle_add(Bp *b, uint32_t level, const BpLink *link, uint32_t count
 	b->bundle[b->bundles++] = n;
 }
 
-/* Cuts for a call with many cases: as many whole sources as keep the limits, so that all but the last are alike.  A
+/* Cuts for a call with many cases: as many whole trees as keep the limits, so that all but the last are alike.  A
  * link takes an add and a multiply for each case, on the way back twice that if its source wants an error. */
-static uint64_t full_end(const Bp *b, const BpLink *link, uint64_t count, uint64_t begin, const Limits *l)
+static uint64_t full_end(const Bp *b, const Part *p, uint64_t begin, const Limits *l)
 {
-	uint64_t end = begin, lines = 0;
-	for (uint32_t sources = 0; end < count && sources < l->sources; sources++) {
-		uint64_t next = source_end(link, count, end);
-		lines += (next - end) * l->cases * (is_given(b, link[end].source) ? 2 : 4);
-		if (end > begin && (lines > l->lines || next - begin > l->links))
+	uint64_t end = begin, lines = 0, sources = 0;
+	while (end < p->count) {
+		uint64_t next = tree_after(p, end);
+		sources += sources_in(p->link + end, next - end);
+		for (uint64_t i = end; i < next; i++)
+			lines += l->cases * (is_given(b, p->link[i].source) ? 2u : 4u);
+		if (end > begin && (lines > l->lines || next - begin > l->links || sources > l->sources))
 			break;
 		end = next;
 	}
 	return end;
 }
 
-static void targets_cut(Bp *b, uint32_t level, const Unit *target, uint32_t targets, const Limits *l, bool *opened)
+/* Registers of a source on the way back: output, error, and what a tree of its error holds. */
+static Limits limits_for(const Shape *s, const Limits *l)
+{
+	Limits own = *l;
+	own.sources = 2 * l->sources / (2 + s->levels_back);
+	return own;
+}
+
+static void targets_cut(Bp *b, uint32_t level, const Unit *target, uint32_t targets, const Limits *limits, bool *opened)
 {
 	const Net *net = b->net;
 	uint64_t count = 0, begin = 0;
@@ -151,16 +181,18 @@ static void targets_cut(Bp *b, uint32_t level, const Unit *target, uint32_t targ
 		count += net->row[target[i] + 1] - net->row[target[i]];
 	BpLink *link = NEW(&b->cx->scratch, count, BpLink);
 	count = links_of(net, target, targets, link);
+	Part p = { link, count, shape_of(b, link, count) };
+	const Limits own = limits_for(&p.shape, limits), *l = &own;
 	for (uint64_t end; l->cases && begin < count; begin = end) {
-		end = full_end(b, link, count, begin, l);
-		bundle_add(b, level, link + begin, (uint32_t)(end - begin), opened);
+		end = full_end(b, &p, begin, l);
+		bundle_add(b, level, &p, begin, end, opened);
 	}
 	uint32_t parts = (uint32_t)((count + l->links - 1) / l->links);
-	while (begin < count && !parts_fit(link, count, parts, l))
+	while (begin < count && !parts_fit(&p, parts, l))
 		parts++;
 	for (uint32_t k = 0; k < parts && begin < count; k++) {
-		uint64_t end = k + 1 < parts ? part_end(link, count, parts, k, begin) : count;
-		bundle_add(b, level, link + begin, (uint32_t)(end - begin), opened);
+		uint64_t end = k + 1 < parts ? part_end(&p, parts, k, begin) : count;
+		bundle_add(b, level, &p, begin, end, opened);
 		begin = end;
 	}
 }
@@ -254,7 +286,8 @@ static bool links_alike(const Bp *b, const BpBundle *x, const BpBundle *y, uint3
 	return k->source - x->source == l->source - y->source && k->target - x->target == l->target - y->target
 	    && word[k->target] - word[x->target] == word[l->target] - word[y->target]
 	    && word[k->source] - word[x->source] == word[l->source] - word[y->source]
-	    && is_given(b, k->source) == is_given(b, l->source) && x->opens[i] == y->opens[i];
+	    && is_given(b, k->source) == is_given(b, l->source) && x->opens[i] == y->opens[i]
+	    && x->ends[i] == y->ends[i] && x->ends_back[i] == y->ends_back[i];
 }
 
 /* Units before a bundle's first source are the true unit, whose address is its own. */
@@ -332,4 +365,20 @@ uint32_t *bundle_by_target(const Bp *b, const BpBundle *n)
 	for (uint32_t i = 0; i < n->links; i++)
 		order[place[n->link[i].target]++] = i;
 	return order;
+}
+
+Ends bundle_ends(const Bp *b, const BpBundle *n, bool sources)
+{
+	Arena *scratch = &b->cx->scratch;
+	Ends e = { .number = NEW(scratch, b->net->units, uint32_t) };
+	uint32_t most = least(n->links, b->net->units);
+	for (uint32_t i = 0; i < n->links; i++)
+		e.number[sources ? n->link[i].source : n->link[i].target] = 1;
+	e.unit = NEW(scratch, most, Unit);
+	for (Unit u = 0; u < b->net->units; u++)
+		if (e.number[u]) {
+			e.unit[e.units] = u;
+			e.number[u] = e.units++;
+		}
+	return e;
 }

@@ -13,7 +13,7 @@ typedef struct Call {
 	Buf *out;
 	const Verb *verb;
 	const char *operand[MOST_OPERANDS]; uint32_t operands;
-	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *sigmoid, *net, *write; /* NULL: not given */
+	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *small, *units, *sigmoid, *net, *write; /* NULL: not given */
 	const char *dead[MOST_DEAD]; size_t deads;
 	const char *fault[MOST_DEAD]; size_t faults;
 	uint64_t fault_seed;                                 /* 1 if not given */
@@ -129,12 +129,13 @@ void run_table1(Call *c);
 void run_calibrate(Call *c);
 void run_table2(Call *c);
 
-/* ---- sweep.c, figures.c */
+/* ---- sweep.c, figures.c, smallcmd.c */
 
 void run_sweep(Call *c);
 void run_disks(Call *c);                                     /* diskcmd.c */
 void machine_put(Machine *m, const MachineRow *row, double v);
 const Machine *machine_checked(Ctx *cx, const Machine *m);   /* fails as reading a file of these values would */
+void run_small(Call *c);
 void run_figures(Call *c);
 void run_evaluate(Call *c);                                  /* evaluate.c */
 /* Files in the folder of --out. */

@@ -25,6 +25,7 @@ static const Swept swept[] = {
 	{ "sum", offsetof(BpOptions, sum), sum_names, SUMS, 0 },
 	{ "sigmoid", offsetof(BpOptions, sigmoid), sigmoid_names, 2, 0 },
 	{ "compiler", offsetof(BpOptions, compiler), compiler_names, 2, 0 },
+	{ "small-layers", offsetof(BpOptions, small), small_names, SMALLS, 0 },
 };
 
 /* ---- what is swept ---- */

@@ -146,8 +146,8 @@ static BpOptions build_options(const Build *a)
 	const Program *p = a->p;
 	const Options *opt = p->opt;
 	return (BpOptions){ .procs = p->procs, .port = p->port, .known = p->known, .faults = a->faults, .sum = opt->sum,
-	                    .sigmoid = opt->sigmoid, .compiler = opt->compiler, .bundle = (uint32_t)opt->bundle,
-	                    .threads = threads_wanted(opt), .sequences = a->sequences, .disks = a->disks, .data = a->data, .log = p->log };
+	                    .sigmoid = opt->sigmoid, .compiler = opt->compiler, .small = opt->small_layers,
+	                    .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt), .sequences = a->sequences, .disks = a->disks, .data = a->data, .log = p->log };
 }
 
 static void build_body(Ctx *own, void *arg)
