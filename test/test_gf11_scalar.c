@@ -459,8 +459,9 @@ static void agree(uint64_t seed, uint32_t procs, int sum, bool rates)
 	opt.procs = procs;
 	opt.sum = sum;
 	opt.compiler = (int)(seed / 2 % 2);                 /* no matter */
-	opt.small_layers = seed % 5 == 0 ? SMALL_STRAIGHT : SMALL_AUTO;
 	draft(&t, seed, 16, FN_SOFTMAX);                    /* the functions before it */
+	if (seed % 5 == 0)
+		say(&t, "train small-layers straight\n");
 	if (roll(&t.d, 2))
 		say(&t, "train prime-offset 0.1\n");
 	if (rates)
@@ -505,11 +506,10 @@ static void small_layers_agree(void **state)
 		opt.procs = 1 + (int)(i % 3);
 		opt.sum = SUM_TREE;
 		opt.compiler = (int)(i % 2);
-		opt.bundle = i % 4 < 2 ? 0 : 70;
-		opt.small_layers = i == 3 ? SMALL_STRAIGHT : SMALL_AUTO;
 		say(&t, "group a %u input\ngroup b %u\ngroup c %u\ngroup d %u output\n", size[0], size[1], size[2], size[3]);
 		say(&t, "connect a -> b %s\nconnect b -> c %s\nconnect c -> d\nconnect true -> b, c\n", nets[i / 4].how,
 		    nets[i / 4].how);
+		say(&t, "train bundle %d small-layers %s\n", i % 4 < 2 ? 0 : 70, small_names[i == 3 ? SMALL_STRAIGHT : SMALL_AUTO]);
 		agree_on(&t, opt, false);
 	}
 }

@@ -143,6 +143,7 @@ typedef struct Bp {
 	uint32_t *fetch_case, fetch_cases; /* routines: a case from DRAM */
 	BpCopy *copy; uint32_t copies;    /* in this order */
 	uint32_t *copy_call, copy_calls;  /* routines: contexts from the case before */
+	struct Beyond { const Routine **routine; uint32_t routines; } *beyond; /* compile.c: found no room; NULL when all are loaded */
 	uint32_t clear;                   /* routine: summed error is zero */
 	struct BpSum *summing;            /* sum.c's own */
 	struct BpBest *best;              /* best.c's own; NULL: compiled as in 1989 */

@@ -279,21 +279,28 @@ static void level_chunks(Bp *b, uint32_t level, const Role *role)
 
 /* ---- sharing ---- */
 
+/* Units before a bundle's first source are the true unit, whose address is its own. */
+static bool sources_alike(const Bp *b, const BpBundle *x, const BpBundle *y, Unit from, Unit other)
+{
+	const uint32_t *word = b->net_word;
+	if (from < x->source || other < y->source)
+		return from == other && from < x->source && other < y->source;
+	return from - x->source == other - y->source && is_given(b, from) == is_given(b, other)
+	    && word[from] - word[x->source] == word[other] - word[y->source];
+}
+
 static bool links_alike(const Bp *b, const BpBundle *x, const BpBundle *y, uint32_t i)
 {
 	const BpLink *k = &x->link[i], *l = &y->link[i];
 	const uint32_t *word = b->net_word;
-	return k->source - x->source == l->source - y->source && k->target - x->target == l->target - y->target
-	    && word[k->target] - word[x->target] == word[l->target] - word[y->target]
-	    && word[k->source] - word[x->source] == word[l->source] - word[y->source]
-	    && is_given(b, k->source) == is_given(b, l->source) && x->opens[i] == y->opens[i]
+	return sources_alike(b, x, y, k->source, l->source) && k->target - x->target == l->target - y->target
+	    && word[k->target] - word[x->target] == word[l->target] - word[y->target] && x->opens[i] == y->opens[i]
 	    && x->ends[i] == y->ends[i] && x->ends_back[i] == y->ends_back[i];
 }
 
-/* Units before a bundle's first source are the true unit, whose address is its own. */
 bool bundles_alike(const Bp *b, const BpBundle *x, const BpBundle *y)
 {
-	if (x->links != y->links || x->link[0].source < x->source || y->link[0].source < y->source)
+	if (x->links != y->links)
 		return false;
 	for (uint32_t i = 0; i < x->links; i++)
 		if (!links_alike(b, x, y, i))
@@ -320,6 +327,48 @@ static const float *factors_of(const Bp *b)
 	return factor;
 }
 
+static bool rows_alike(const Net *net, Unit x, Unit y)
+{
+	uint64_t links = net->row[x + 1] - net->row[x];
+	return links == net->row[y + 1] - net->row[y]
+	    && memcmp(net->from + net->row[x], net->from + net->row[y], links * sizeof *net->from) == 0;
+}
+
+static uint32_t alike_end(const Net *net, const Unit *target, uint32_t targets, uint32_t begin)
+{
+	uint32_t end = begin + 1;
+	while (end < targets && rows_alike(net, target[begin], target[end]))
+		end++;
+	return end;
+}
+
+/* Targets that are cut together: those that have the same sources, so that equal blocks are cut in equal places and share
+ * routines (section 9); or all up to the next that do, where these are few. */
+static uint32_t region_end(const Net *net, const Unit *target, uint32_t targets, uint32_t begin)
+{
+	enum { LEAST_ALIKE = 16 };
+	uint32_t end = alike_end(net, target, targets, begin);
+	if (end - begin >= LEAST_ALIKE)
+		return end;
+	while (end < targets) {
+		uint32_t next = alike_end(net, target, targets, end);
+		if (next - end >= LEAST_ALIKE)
+			break;
+		end = next;
+	}
+	return end;
+}
+
+static void region_cut(Bp *b, uint32_t level, const Unit *target, uint32_t targets, const Limits *l, bool *opened)
+{
+	uint32_t parts = (targets + l->targets - 1) / l->targets;
+	for (uint32_t k = 0; k < parts; k++) {
+		uint32_t begin = (uint32_t)((uint64_t)targets * k / parts);
+		uint32_t end = (uint32_t)((uint64_t)targets * (k + 1) / parts);
+		targets_cut(b, level, target + begin, end - begin, l, opened);
+	}
+}
+
 static void bundles_cut(Bp *b, Limits l)
 {
 	const Net *net = b->net;
@@ -328,11 +377,10 @@ static void bundles_cut(Bp *b, Limits l)
 	const Role *role = roles_of(b);
 	b->place = NEW(&b->cx->keep, net->links, uint32_t);
 	for (uint32_t level = 0; level < b->plan->levels; level++) {
-		uint32_t targets = level_targets(b, level, target), parts = (targets + l.targets - 1) / l.targets;
-		for (uint32_t k = 0; k < parts; k++) {
-			uint32_t begin = (uint32_t)((uint64_t)targets * k / parts);
-			uint32_t end = (uint32_t)((uint64_t)targets * (k + 1) / parts);
-			targets_cut(b, level, target + begin, end - begin, &l, opened);
+		uint32_t targets = level_targets(b, level, target);
+		for (uint32_t begin = 0, end; begin < targets; begin = end) {
+			end = targets > l.targets ? region_end(net, target, targets, begin) : targets;
+			region_cut(b, level, target + begin, end - begin, &l, opened);
 		}
 		level_chunks(b, level, role);
 	}

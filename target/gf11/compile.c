@@ -75,6 +75,23 @@ Routine *bp_schedule(const Bp *b, Code *code)
 	return schedule_cached(b->cx, b->cache, b->roomy, code, &o);
 }
 
+/* Routines that find no room in the controller are counted, so that the message can say how many lines there are. */
+static bool beyond_add(Bp *b, const Routine *r)
+{
+	struct Beyond *y = b->beyond;
+	bool fits = r->lines > b->m->block || (int64_t)b->c->lines + r->lines <= b->m->microcode;
+	for (uint32_t i = 0; !y->routines && i < b->c->routines; i++)
+		fits |= b->c->routine[i] == r;
+	for (uint32_t i = 0; i < y->routines; i++)
+		if (y->routine[i] == r)
+			return true;
+	if (fits && !y->routines)
+		return false;
+	y->routine = arena_grow(&b->cx->scratch, y->routine, y->routines, y->routines + 1u, sizeof(Routine *));
+	y->routine[y->routines++] = r;
+	return true;
+}
+
 uint32_t bp_load_routine(Bp *b, Routine *r)
 {
 	if (!r->report.checked) {
@@ -84,7 +101,7 @@ uint32_t bp_load_routine(Bp *b, Routine *r)
 		r->report.checked = true;
 		check_spills(b, r);
 	}
-	return controller_load(b->c, r);
+	return b->beyond && beyond_add(b, r) ? 0 : controller_load(b->c, r);
 }
 
 uint32_t bp_load(Bp *b, Code *code)
@@ -201,6 +218,26 @@ static void load_routines(Bp *b)
 	load_output_errors(b);
 }
 
+/* Loads all routines but those of the update, or says how many lines they are (section 9). */
+static void load_all(Bp *b)
+{
+	struct Beyond beyond = { 0 };
+	b->beyond = &beyond;
+	b->clear = bp_load(b, record_clear(b));
+	(b->best ? best_load : load_routines)(b);
+	b->beyond = NULL;
+	int64_t lines = b->c->lines;
+	for (uint32_t i = 0; i < beyond.routines; i++)
+		lines += beyond.routine[i]->lines;
+	if (lines > b->m->microcode)
+		fail(b->cx, MP_BAD_INPUT, b->best ? "use --compiler 1989, which takes fewer lines where links have no pattern, or fewer links, or a "
+		     "machine file with more microcode" : "link units in equal blocks, which share routines by relocation, use fewer "
+		     "links, or a machine file with more microcode",
+		     "%u bundles of %llu links take %lld lines of microcode, those of the update not counted; the controller of %s holds "
+		     "%lld: %lld too many", b->bundles, (unsigned long long)b->net->links, (long long)lines, b->m->name,
+		     (long long)b->m->microcode, (long long)(lines - b->m->microcode));
+}
+
 /* ---- the whole ---- */
 
 static void find_ends(Bp *b)
@@ -273,8 +310,7 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 	b->c = controller_new(cx, b->p);
 	b->c->traced = o->traced;
 	b->c->dry = o->dry;
-	b->clear = bp_load(b, record_clear(b));
-	(b->best ? best_load : load_routines)(b);
+	load_all(b);
 	b->p->dram_used = b->at.dram_end;
 	if (!o->dry)
 		memory_start(b);

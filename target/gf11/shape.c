@@ -186,7 +186,7 @@ Shape shape_of(const Bp *b, const BpLink *link, uint64_t count)
 	for (uint64_t i = 0; i < count; i++)
 		s.tree[i] = p.source[i] / row;
 	mark_ends(&p, &s, row_back);
-	s.levels = levels_of(size);
-	s.levels_back = levels_of(size_back);
+	s.levels = levels_of(row);                           /* of the fullest there can be */
+	s.levels_back = levels_of(row_back);
 	return s;
 }

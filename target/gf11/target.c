@@ -717,6 +717,22 @@ static void print_routine(const Bp *b, uint32_t i, Buf *out)
 	           100.0 * r->report.bound / (r->report.cycles ? r->report.cycles : 1), r->report.registers);
 }
 
+/* Lines of all routines, had every bundle its own (section 9). */
+static unsigned long long lines_unshared(const Bp *b)
+{
+	uint32_t *uses = NEW(&b->cx->scratch, b->c->routines, uint32_t);
+	unsigned long long lines = 0;
+	for (uint32_t i = 0; i < b->bundles; i++) {
+		const BpBundle *n = &b->bundle[i];
+		const uint32_t own[] = { n->forward, n->backward, n->fetch, n->fetch_both, n->flush };
+		for (size_t k = 0; k < (b->best ? 2 : COUNT(own)); k++)
+			uses[own[k]]++;
+	}
+	for (uint32_t i = 0; i < b->c->routines; i++)
+		lines += (unsigned long long)b->c->routine[i]->lines * (uses[i] ? uses[i] : 1);
+	return lines;
+}
+
 static void bp_print(const Bp *b, Buf *out)
 {
 	buf_printf(out, "program gf11: %u processors of %s, compiler %s, sum %s, sigmoid %s, one case a processor\n",
@@ -727,7 +743,7 @@ static void bp_print(const Bp *b, Buf *out)
 	buf_printf(out, "bundles, in the order of the forward pass\n");
 	for (uint32_t i = 0; i < b->bundles; i++)
 		print_bundle(b, &b->bundle[i], out);
-	buf_printf(out, "routines, %u lines of microcode\n", b->c->lines);
+	buf_printf(out, "routines, %u lines of microcode, %llu if bundles did not share them\n", b->c->lines, lines_unshared(b));
 	for (uint32_t i = 0; i < b->c->routines; i++)
 		print_routine(b, i, out);
 }
