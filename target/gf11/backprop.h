@@ -259,6 +259,10 @@ BpUnit *output_units(const Bp *b);                           /* [outputs] in scr
 void bp_call(Bp *b, uint32_t routine, uint64_t *cycles);     /* calls it and books its cycles */
 void bp_take_outputs(Bp *b, uint32_t first, uint32_t count); /* of the cases in SRAM, `first` of all, to b->result */
 
+/* ---- bpprint.c ----------------------------------------------------------------------------------------------------- */
+
+void bp_print(const Bp *b, Buf *out);                        /* in words */
+
 /* ---- drive.c: the host's program ----------------------------------------------------------------------------------- */
 
 /* Case data to the processors; not part of the simulated time, as in the report.  Case i of the batch (number cases[i] of the
@@ -270,6 +274,9 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count);
 /* Blocks of data_side cases for each processor, of such a list, into memory in which the first block begins: word w of
  * processor i at memory[w * lanes + i]. */
 void bp_write_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count, uint64_t first, uint64_t blocks, uint32_t *memory);
+void bp_case_words(const Bp *b, const Data *d, uint64_t place, float *word); /* [layout_data] of one; place: as in cases */
+void bp_case_write(Bp *b, uint64_t i, const float *word);    /* these, as case i of those loaded */
+void bp_loaded(Bp *b, const uint64_t *cases, uint64_t count); /* that they are there */
 /* Forward and backward over the loaded cases: weight changes added up in each processor, outputs to b->result. */
 void bp_accumulate(Bp *b);
 /* Forward only: outputs to b->result. */

@@ -34,20 +34,32 @@ static const Cell *sram_word(const Bp *b, uint64_t word, uint32_t proc)
 	return (const Cell *)(b->p->sram + (size_t)word * b->p->lanes + proc);
 }
 
+void bp_case_words(const Bp *b, const Data *d, uint64_t place, float *word)
+{
+	uint32_t inputs = b->net->inputs, outputs = b->at.outputs;
+	uint64_t number = place & ~CASE_GOES_ON;
+	memset(word, 0, layout_data(b) * sizeof *word);
+	if (place == NO_CASE)
+		return;
+	data_x(d, number, word);
+	for (uint32_t j = 0; j < outputs; j++)
+		word[inputs + j] = NAN;
+	if (d->targets)
+		data_y(d, number, word + inputs);
+	word[inputs + outputs] = d->weight ? d->weight[number] : 1;
+	if (b->net->copies)
+		word[inputs + outputs + 1] = (place & CASE_GOES_ON) != 0;
+}
+
 /* Case i of those that begin in memory. */
-static void case_write(Bp *b, uint32_t *memory, uint64_t i, const float *x, const float *y, float weight, bool goes_on)
+static void case_write(const Bp *b, uint32_t *memory, uint64_t i, const float *word)
 {
 	const Layout *at = &b->at;
 	uint64_t slot = i / b->o.procs, first = slot / at->data_side * at->data_words + slot % at->data_side;
-	Cell *word = (Cell *)(memory + (size_t)first * b->p->lanes + i % b->o.procs);
+	Cell *to = (Cell *)(memory + (size_t)first * b->p->lanes + i % b->o.procs);
 	size_t step = (size_t)b->p->lanes * at->data_step;
-	for (uint32_t j = 0; j < b->net->inputs; j++, word += step)
-		word->f = x[j];
-	for (uint32_t j = 0; j < at->outputs; j++, word += step)
-		word->f = y[j];
-	word->f = weight;
-	if (b->net->copies)
-		word[step].f = goes_on;
+	for (uint32_t j = 0, words = layout_data(b); j < words; j++, to += step)
+		to->f = word[j];
 }
 
 /* Lanes run out from the last. */
@@ -62,26 +74,28 @@ static void lanes_count(Bp *b, const uint64_t *cases, uint64_t count)
 	}
 }
 
+void bp_loaded(Bp *b, const uint64_t *cases, uint64_t count)
+{
+	if (b->lanes)
+		lanes_count(b, cases, count);
+	b->loaded = count;
+}
+
 /* Processors without a case in the last round get one of zeros that counts nothing, and so do all of them in rounds
  * that fill up those that stand side by side. */
 void bp_write_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count, uint64_t first, uint64_t blocks, uint32_t *memory)
 {
 	uint64_t together = (uint64_t)b->o.procs * b->at.data_side, begin = first * together;
-	float *x = NEW(&b->cx->scratch, b->net->inputs, float), *y = NEW(&b->cx->scratch, b->at.outputs, float);
-	float *zeros = NEW(&b->cx->scratch, (size_t)b->net->inputs + b->at.outputs, float);
-	for (uint32_t j = 0; j < b->at.outputs; j++)
-		y[j] = NAN;
+	float *word = NEW(&b->cx->scratch, layout_data(b), float);
 	for (uint64_t i = begin; i < begin + blocks * together; i++) {
-		uint64_t place = i >= count ? NO_CASE : cases ? cases[i] : i, number = place & ~CASE_GOES_ON;
-		if (place == NO_CASE) {
-			case_write(b, memory, i - begin, zeros, zeros, 0, false);
-			continue;
-		}
-		data_x(d, number, x);
-		if (d->targets)
-			data_y(d, number, y);
-		case_write(b, memory, i - begin, x, y, d->weight ? d->weight[number] : 1, place & CASE_GOES_ON);
+		bp_case_words(b, d, i >= count ? NO_CASE : cases ? cases[i] : i, word);
+		case_write(b, memory, i - begin, word);
 	}
+}
+
+void bp_case_write(Bp *b, uint64_t i, const float *word)
+{
+	case_write(b, b->p->dram + (size_t)b->at.data * b->p->lanes, i, word);
 }
 
 void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
@@ -92,9 +106,7 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 		     "%llu cases: there is room for %u on each of %u processors", (unsigned long long)count, b->at.slots,
 		     b->o.procs);
 	bp_write_cases(b, d, cases, count, 0, blocks, b->p->dram + (size_t)b->at.data * b->p->lanes);
-	if (b->lanes)
-		lanes_count(b, cases, count);
-	b->loaded = count;
+	bp_loaded(b, cases, count);
 	settle(b, b->at.data, blocks * b->at.data_words);
 }
 

@@ -225,6 +225,12 @@ static void words_write(Bp *b, const BpSum *s)
 	}
 }
 
+void sum_words_write(Bp *b)
+{
+	if (!b->summing->written)
+		words_write(b, b->summing);
+}
+
 /* Numbers of the update that changed since the last one. */
 static void rates_write(Bp *b, BpSum *s, const Update *u)
 {
@@ -240,8 +246,7 @@ static void rates_write(Bp *b, BpSum *s, const Update *u)
 void sum_update(Bp *b, const Update *u)
 {
 	BpSum *s = b->summing;
-	if (!s->written)
-		words_write(b, s);
+	sum_words_write(b);
 	rates_write(b, s, u);
 	s->written = true;
 	uint64_t before = b->c->account.cycles - b->cycles_receive;

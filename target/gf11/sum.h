@@ -61,6 +61,7 @@ typedef struct BpSum {
 uint32_t round_to(uint32_t words, uint32_t unit);            /* up */
 uint32_t sum_lines(const Bp *b);                             /* of a routine, to plan with */
 Addr sum_word(uint32_t word);                                /* WORD_... */
+void sum_words_write(Bp *b);                                 /* what processors know of themselves, if they do not yet */
 Code *sum_code(Gen *g, bool timed);                          /* ends a recording; timed: about as it will run */
 uint32_t sum_routine(Bp *b, Routine *r);                     /* checked, loaded */
 Routine *sum_schedule(const Bp *b, Code *code);              /* equal code once; may be longer than a block */
@@ -181,6 +182,7 @@ enum { MOST_BLOCKS = 64 };
 bool rows_make(const Bp *b, uint32_t blocks, uint32_t shift, Rows *r);
 uint32_t rows_room(const Bp *b);                             /* words of SRAM for their buffers */
 uint32_t row_words(const Bp *b, int64_t row);                /* weights in it; 0: there is no such row */
+Code *record_true_units(const Bp *b);                        /* their outputs, of all cases of a group */
 void rows_borrow(Bp *b, uint32_t words);                     /* so many words of SRAM are used */
 /* The routine with this key; recorded if it is new. */
 typedef Code *RecordFn(Bp *b, const void *what);

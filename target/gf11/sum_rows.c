@@ -36,17 +36,23 @@ uint32_t rows_room(const Bp *b)
 	return all > b->at.scratch_words ? all : b->at.scratch_words;
 }
 
+Code *record_true_units(const Bp *b)
+{
+	const Layout *at = &b->at;
+	Gen *g = gen_record(b->cx, b->m, "true units");
+	Reg one = g_const(g, 1);
+	for (uint32_t i = 0; i < at->group; i++)
+		g_store(g, (Addr){ 0, at->cases + at->case_out * at->stride + i * at->case_step }, one);
+	return sum_code(g, false);
+}
+
 /* Of the words of cases only the outputs of true units are not written again. */
 void rows_borrow(Bp *b, uint32_t words)
 {
 	const Layout *at = &b->at;
 	if (words <= at->scratch_words || !at->group)
 		return;
-	Gen *g = gen_record(b->cx, b->m, "true units");
-	Reg one = g_const(g, 1);
-	for (uint32_t i = 0; i < at->group; i++)
-		g_store(g, (Addr){ 0, at->cases + at->case_out * at->stride + i * at->case_step }, one);
-	b->summing->restore = sum_load(b, sum_code(g, false));
+	b->summing->restore = sum_load(b, record_true_units(b));
 	b->summing->borrows = true;
 }
 

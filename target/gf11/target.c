@@ -21,6 +21,7 @@
 #include "diagnose.h"
 #include "disk.h"
 #include "execute.h"
+#include "protect.h"
 
 extern const Target target_gf11;
 
@@ -48,6 +49,10 @@ struct Program {
 	Faults *faults;                   /* in cx; NULL: none */
 	uint64_t tested;                  /* cycles of diagnosis: no part of training */
 	bool pending;                     /* there are weight changes */
+	Protect *protect;                 /* NULL: nothing is asked for */
+	Guard guard;                      /* what it remembers */
+	uint64_t batch;                   /* cases of the pending changes */
+	bool failed;                      /* in an update, which cannot say so */
 
 	const Data *data;                 /* bound */
 	Scorer scorer;
@@ -139,7 +144,7 @@ static uint32_t threads_wanted(const Options *opt)
 	return opt->threads ? (uint32_t)opt->threads : cores < 1 ? 1 : (uint32_t)cores;
 }
 
-typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Faults *faults; Bp *bp; int disks; uint64_t data; } Build;
+typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Faults *faults; Bp *bp; int disks; uint64_t data; Guard *guard; Protect *protect; } Build;
 
 static BpOptions build_options(const Build *a)
 {
@@ -158,6 +163,8 @@ static void build_body(Ctx *own, void *arg)
 	if (!a->bp->summing)
 		sum_compile(a->bp);
 	disk_compile(a->bp);
+	if (a->guard)
+		a->protect = protect_new(a->bp, a->p->opt, a->guard);
 }
 
 /* Data from disks, if there are any and not all of the data fit. */
@@ -259,10 +266,11 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 		p->disk = disk_account(p->bp, &p->disk);
 	}
 	p->bp = NULL;
+	p->protect = NULL;
 	p->pending = false;
 	ctx_free(&p->own);
 	ctx_init(&p->own, &cx->alloc);
-	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults, .data = data };
+	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults, .data = data, .guard = &p->guard };
 	Status s = build(cx, &p->own, &a);
 	for (int disks = -1; s == MP_OK && p->opt->diagnose > 0 && a.disks != disks;) {
 		disks = a.disks;                             /* where data lie depends on them: more is to be tested if they change */
@@ -275,6 +283,7 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 		fail_as(cx, &p->own, s);
 	hand_on(cx, &p->own);
 	p->bp = a.bp;
+	p->protect = a.protect;
 	p->error = p->opt->error;
 	for (int k = 0; k <= p->rule->states; k++)
 		bp_weights_write(p->bp, array_of(k), p->vector[k]);
@@ -457,14 +466,20 @@ static void load(Pass *a)
 {
 	Program *p = a->p;
 	uint64_t count = a->slots;
-	if (count == p->loads && memcmp(p->wanted, p->loaded, count * sizeof *p->wanted) == 0)
-		return;
+	bool there = count == p->loads && memcmp(p->wanted, p->loaded, count * sizeof *p->wanted) == 0;
 	memcpy(p->loaded, p->wanted, count * sizeof *p->wanted);
 	p->loads = count;
-	if (p->bp->disk && a->run == bp_accumulate && (p->bp->at.rooms > 1 || p->at_start != p->data))
+	if (p->protect)
+		there = protect_finds(p->protect, p->data, p->loaded, count, there);
+	if (there)
+		return;
+	bool disks = p->bp->disk && a->run == bp_accumulate && (p->bp->at.rooms > 1 || p->at_start != p->data);
+	if (disks)
 		load_from_disks(a, count);
 	else
 		bp_load_cases(p->bp, p->data, p->loaded, count);
+	if (p->protect)
+		protect_loaded(p->protect, disks);
 }
 
 static void pass_body(Ctx *own, void *arg)
@@ -481,10 +496,10 @@ static Status pass_run(Pass *a)
 {
 	if (*a->stop)
 		return MP_STOPPED;
-	if (inside(&a->p->own, pass_body, a) != MP_OK) {
-		hand_on(a->p->cx, &a->p->own);
+	Status s = inside(&a->p->own, pass_body, a);
+	hand_on(a->p->cx, &a->p->own);
+	if (s != MP_OK)
 		return MP_FAILED;
-	}
 	if (*a->stop)
 		return MP_STOPPED;
 	look_at_all(a);
@@ -525,6 +540,60 @@ static void forget(Program *p)
 	p->pending = false;
 }
 
+/* ---- protection: what it fails with, and what it notes, is said by the run ---- */
+
+typedef struct Guarded { Program *p; const Tally *tally; bool again; } Guarded;
+
+static void begin_body(Ctx *own, void *arg)
+{
+	(void)own;
+	protect_begin(((Guarded *)arg)->p->protect);
+}
+
+static void again_body(Ctx *own, void *arg)
+{
+	Guarded *a = arg;
+	(void)own;
+	a->again = protect_again(a->p->protect, a->tally);
+}
+
+static void updated_body(Ctx *own, void *arg)
+{
+	Program *p = ((Guarded *)arg)->p;
+	(void)own;
+	protect_updated(p->protect, p->batch);
+}
+
+static Status guarded(Guarded *a, void (*body)(Ctx *own, void *arg))
+{
+	Program *p = a->p;
+	if (!p->protect)
+		return MP_OK;
+	Status s = inside(&p->own, body, a);
+	hand_on(p->cx, &p->own);
+	return s == MP_OK ? MP_OK : MP_FAILED;
+}
+
+/* All cases of the batch; again while weights were rolled back for what came out. */
+static Status pass_protected(Pass *a, const Batch *b, uint64_t begin, uint64_t count)
+{
+	Program *p = a->p;
+	Guarded g = { .p = p, .tally = a->tally };
+	Status s = p->failed ? MP_FAILED : guarded(&g, begin_body);
+	do {
+		g.again = false;
+		*a->tally = (Tally){ 0 };
+		if (s == MP_OK)
+			s = pass_over(a, b, begin, count);
+		if (s == MP_OK)
+			s = guarded(&g, again_body);
+		if (g.again)
+			forget(p);
+	} while (g.again && s == MP_OK);
+	p->batch = a->tally->cases;
+	return s;
+}
+
 static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop,
                               Tally *t)
 {
@@ -537,8 +606,8 @@ static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 	Tally tally = { 0 };
 	Pass a = { .p = p, .run = bp_accumulate, .stop = stop, .tally = &tally };
 	uint64_t before = p->bp->gone_through;
+	Status s = pass_protected(&a, b, begin, end + end_size - begin);
 	p->pending = true;
-	Status s = pass_over(&a, b, begin, end + end_size - begin);
 	if (s != MP_OK) {
 		forget(p);
 		return s;
@@ -603,8 +672,11 @@ static void gf11_apply(Program *p, const Update *u)
 		return;
 	assert(u->rule == p->rule);
 	sum_update(p->bp, u);
-	align(p);
+	if (p->opt->agree == AGREE_HOST)
+		align(p);
 	p->pending = false;
+	Guarded g = { .p = p };
+	p->failed = guarded(&g, updated_body) != MP_OK;
 }
 
 /* ---- weights ---- */
@@ -663,6 +735,7 @@ static void gf11_report(const Program *p, Buf *json)
 		report_faults(p, json);
 	if (p->bp && p->bp->disk)
 		disk_report(p->bp, &p->disk, json);
+	protect_report(p->opt, &p->guard, p->bp, json);
 }
 
 static void gf11_finish(Ctx *cx, Program *p)
@@ -672,81 +745,6 @@ static void gf11_finish(Ctx *cx, Program *p)
 }
 
 /* ---- the program in words ---- */
-
-static void print_limit(Buf *out, const char *what, uint64_t used, int64_t limit)
-{
-	buf_printf(out, "\t%-10s %8llu of %lld\n", what, (unsigned long long)used, (long long)limit);
-}
-
-static void print_memory(const Bp *b, Buf *out)
-{
-	const Layout *at = &b->at;
-	uint32_t most = 0;
-	for (uint32_t i = 0; i < b->c->routines; i++)
-		if (b->c->routine[i]->report.registers > most)
-			most = b->c->routine[i]->report.registers;
-	buf_printf(out, "SRAM\n\ttables %u, weights and changes 2 x %u from %u%s\n", TABLE_WORDS, at->cache_words,
-	           at->weight_cache, at->resident ? ", all of them" : ", a bundle at a time");
-	buf_printf(out, "\ta group of %u cases of %u words from %u, spilled words from %u\n", at->group, at->case_words,
-	           at->cases, at->spill);
-	buf_printf(out, "DRAM\n\tcases: %u of %u words from %u\n", at->slots, at->data_words, at->data);
-	buf_printf(out, "\tweights, changes");
-	for (int k = 0; k < b->rule->states; k++)
-		buf_printf(out, ", state %s", b->rule->state[k]);
-	buf_printf(out, ": %u words each, from %u, %u and %u\n", at->words, at->weights, at->changes, at->states);
-	buf_printf(out, "limits\n");
-	print_limit(out, "DRAM", at->dram_end, b->m->dram);
-	print_limit(out, "SRAM", at->cases + (uint64_t)at->group * at->case_words, at->spill);
-	print_limit(out, "microcode", b->c->lines, b->m->microcode);
-	print_limit(out, "registers", most, b->m->registers);
-}
-
-static void print_bundle(const Bp *b, const BpBundle *n, Buf *out)
-{
-	char source[80], target[80];
-	net_unit_name(b->net, n->source, source, sizeof source);
-	net_unit_name(b->net, n->target, target, sizeof target);
-	buf_printf(out, "\tlevel %u: %u links from %s on to %s on; forward %u, backward %u\n", n->level + 1, n->links, source,
-	           target, n->forward, n->backward);
-}
-
-static void print_routine(const Bp *b, uint32_t i, Buf *out)
-{
-	const Routine *r = b->c->routine[i];
-	buf_printf(out, "\t%4u  %-20s %7u cycles %6.1f %% of bound  %3u registers\n", i, r->name, b->c->cycles[i],
-	           100.0 * r->report.bound / (r->report.cycles ? r->report.cycles : 1), r->report.registers);
-}
-
-/* Lines of all routines, had every bundle its own (section 9). */
-static unsigned long long lines_unshared(const Bp *b)
-{
-	uint32_t *uses = NEW(&b->cx->scratch, b->c->routines, uint32_t);
-	unsigned long long lines = 0;
-	for (uint32_t i = 0; i < b->bundles; i++) {
-		const BpBundle *n = &b->bundle[i];
-		const uint32_t own[] = { n->forward, n->backward, n->fetch, n->fetch_both, n->flush };
-		for (size_t k = 0; k < (b->best ? 2 : COUNT(own)); k++)
-			uses[own[k]]++;
-	}
-	for (uint32_t i = 0; i < b->c->routines; i++)
-		lines += (unsigned long long)b->c->routine[i]->lines * (uses[i] ? uses[i] : 1);
-	return lines;
-}
-
-static void bp_print(const Bp *b, Buf *out)
-{
-	buf_printf(out, "program gf11: %u processors of %s, compiler %s, sum %s, sigmoid %s, one case a processor\n",
-	           b->p->procs, b->m->name, compiler_names[b->o.compiler], sum_names[b->o.sum], sigmoid_names[b->o.sigmoid]);
-	print_memory(b, out);
-	if (b->disk)
-		disk_print(b, out);
-	buf_printf(out, "bundles, in the order of the forward pass\n");
-	for (uint32_t i = 0; i < b->bundles; i++)
-		print_bundle(b, &b->bundle[i], out);
-	buf_printf(out, "routines, %u lines of microcode, %llu if bundles did not share them\n", b->c->lines, lines_unshared(b));
-	for (uint32_t i = 0; i < b->c->routines; i++)
-		print_routine(b, i, out);
-}
 
 /* A machine for one case a processor, made for this.  It goes with the text, and who asked for that is told what
  * fails. */
