@@ -9,7 +9,7 @@
 
 #include "diagnose.h"
 #include "disk.h"
-#include "sum.h"
+#include "protect.h"
 
 const char *const verdict_names[PROC_VERDICTS] = { "fine", "memory", "result", "port", "no way" };
 
@@ -84,6 +84,17 @@ static void needs_switch(Ctx *cx, const Bp *b, Wanted *w)
 	}
 }
 
+/* Checksums and copies that the run will keep behind all else; the file of an earlier run is left alone. */
+static const Protect *protect_for(Bp *b, const Options *opt)
+{
+	Options *o = NEW(&b->cx->keep, 1, Options);
+	*o = *opt;
+	if (strcmp(o->machine_memory, "none") != 0 && !o->data_check)
+		o->data_check = 1;
+	o->machine_memory = "none";
+	return protect_new(b, o, NEW(&b->cx->keep, 1, Guard));
+}
+
 /* The program is compiled, on a machine that works; nothing is executed. */
 static void needs_body(Ctx *own, void *arg)
 {
@@ -96,10 +107,11 @@ static void needs_body(Ctx *own, void *arg)
 	if (!b->summing)
 		sum_compile(b);
 	disk_compile(b);
+	const Protect *protect = protect_for(b, a->d->opt);
 	const Layout *at = &b->at;
 	a->n->sram_end = b->summing->borrows ? at->spill : at->cases + at->group * at->case_words;
 	a->n->spill = spills(b) ? at->spill : (uint32_t)b->m->sram;
-	a->n->dram_end = at->dram_end;
+	a->n->dram_end = protect && protect->dram_end > at->dram_end ? protect->dram_end : at->dram_end;
 	needs_registers(b, a->n->reg);
 	needs_switch(a->d->cx, b, &a->n->wanted);
 }
