@@ -149,6 +149,7 @@ uint64_t order_block(const Order *o, uint64_t place, uint64_t *count); /* first 
 typedef struct Pool Pool;
 typedef void PoolFn(void *arg, uint32_t thread);
 Pool *pool_new(Ctx *cx, uint32_t threads);                   /* joined when cx->keep goes; fewer if need be */
+uint32_t pool_cores(void);                                   /* cores this process may use: how many threads are worth while */
 uint32_t pool_threads(const Pool *p);
 void pool_run(Pool *p, PoolFn *fn, void *arg);               /* fn(arg, i) for all i, on this thread and the others */
 void pool_barrier(Pool *p);                                  /* inside fn: all have come */

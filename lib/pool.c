@@ -123,6 +123,31 @@ static uint32_t cores(cpu_set_t *set)
 	return sched_getaffinity(0, sizeof *set, set) ? 0 : (uint32_t)CPU_COUNT(set);
 }
 
+/* Ranks of a job on this host, which share its cores unless their launcher gave each some of its own. */
+static uint32_t local_ranks(void)
+{
+	static const char *const signs[] = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE" };
+	const char *text = NULL;
+
+	for (size_t i = 0; i < COUNT(signs) && !text; i++)
+		text = getenv(signs[i]);
+	long ranks = text ? strtol(text, NULL, 10) : 1;
+	return ranks > 1 ? (uint32_t)ranks : 1;
+}
+
+uint32_t pool_cores(void)
+{
+	cpu_set_t all;
+	uint32_t own = cores(&all), ranks = local_ranks();
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!own)
+		own = online > 0 ? (uint32_t)online : 1;
+	if (online > 0 && own < (uint32_t)online)            /* they are its own */
+		return own;
+	return own / ranks ? own / ranks : 1;
+}
+
 /* Worker i gets the i-th core from the end: the caller's thread is most often on one of the first. */
 static void pin(const Worker *w, const cpu_set_t *all)
 {
@@ -142,7 +167,7 @@ Pool *pool_new(Ctx *cx, uint32_t threads)
 	Pool *p = NEW(&cx->keep, 1, Pool);
 	cpu_set_t all;
 	const char *wish = getenv("MICROPROP_PIN");
-	bool pinned = threads == cores(&all) && !(wish && *wish == '0');
+	bool pinned = threads == cores(&all) && local_ranks() == 1 && !(wish && *wish == '0');
 
 	p->worker = NEW(&cx->keep, threads, Worker);
 	arena_defer(&cx->keep, pool_end, p);

@@ -2,7 +2,6 @@
 /* The hooks of the cpu target.  In: a Plan, options, data.  Out: what the trainer asks for; the work is done elsewhere. */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "half.h"
 #include "restarts.h"
@@ -113,8 +112,7 @@ static void take_norm(Ctx *cx, Program *p)
 
 static uint32_t threads_wanted(const Options *opt)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	int64_t threads = opt->threads ? opt->threads : cores > 0 ? cores : 1;
+	int64_t threads = opt->threads ? opt->threads : pool_cores();
 
 	return threads > MAX_THREADS ? MAX_THREADS : (uint32_t)threads;
 }

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "commands.h"
 
@@ -182,8 +181,8 @@ uint64_t whole_number(const Call *c, const char *option, const char *value, uint
 
 uint32_t threads_of(const Call *c)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	return c->threads ? (uint32_t)c->threads : cpus > 0 && cpus < MOST_THREADS ? (uint32_t)cpus : 1;
+	uint32_t cores = pool_cores();
+	return c->threads ? (uint32_t)c->threads : cores < MOST_THREADS ? cores : MOST_THREADS;
 }
 
 static bool option_fits(const Verb *v, const OptionRow *row)

@@ -16,7 +16,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "diagnose.h"
 #include "disk.h"
@@ -140,8 +139,7 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 
 static uint32_t threads_wanted(const Options *opt)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	return opt->threads ? (uint32_t)opt->threads : cores < 1 ? 1 : (uint32_t)cores;
+	return opt->threads ? (uint32_t)opt->threads : pool_cores();
 }
 
 typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Faults *faults; Bp *bp; int disks; uint64_t data; Guard *guard; Protect *protect; } Build;
