@@ -25,7 +25,7 @@ static void begin_body(void *arg)
 	restarts_init(&j->all, r, j->count, data, test);
 	j->all.fn = j->fn;
 	j->all.user = j->user;
-	if (!r->target->restarts || r->opt.patience)          /* patience: what the test data says ends a run */
+	if (!r->target->restarts || r->opt.patience || r->opt.guard) /* patience: what the test data says ends a run */
 		return;
 	r->target->bind(&r->cx, r->program, data);
 	j->lanes = r->target->restarts(&r->cx, r->program, &j->all);

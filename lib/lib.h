@@ -577,6 +577,8 @@ typedef struct Share {
 /* A machine that can train: a folder in target/ and this one const struct.  Hooks marked * may be NULL. */
 typedef struct Program Program;                              /* what a target made of the plan; its own affair */
 typedef struct Restarts Restarts;                            /* many seeds: below */
+struct Region;
+struct Watch;
 typedef struct Target {
 	const char *name, *about;
 	void   (*caps)(Caps *caps);
@@ -602,6 +604,13 @@ typedef struct Target {
 	double (*clock)(const Program *p);                      /* * seconds that passed so far on a simulated machine's clock */
 	/* * Figures of its own about the run so far: members of a JSON object, `"key": value`, with ", " between; or nothing. */
 	void   (*report)(const Program *p, Buf *json);
+	/* * For guards (guard.h): state that rests between updates; what is to be watched from now on, NULL: nothing, with no
+	 * sum pending; a leaf once more, elsewhere, as Watch.made; the data that passes read; a checksum, as seal_of. */
+	uint32_t (*regions)(Program *p, struct Region *r);
+	void   (*watch)(Program *p, struct Watch *w);
+	uint64_t (*again)(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core);
+	const Data *(*reads)(const Program *p);
+	uint64_t (*seal)(const Program *p, const void *at, uint64_t bytes);
 	void   (*finish)(Ctx *cx, Program *p);                  /* * training has ended, well or not: writes what options ask for */
 	/* * Many seeds on the bound data at once, each as a run by itself would go.  False, and nothing was done: this network,
 	 * data or option is not for it. */
@@ -641,6 +650,8 @@ typedef struct mp_run {           /* the public handle */
 	volatile int stop;        /* set by mp_run_stop, also from a signal handler */
 	struct Later *later;      /* NULL: nothing was saved so */
 	mp_tick_fn *tick; void *tick_user; double tick_seconds; /* tick NULL: nobody wants to know */
+	struct Guard *guard;      /* NULL: nobody looks for silent corruption */
+	void (*moment)(void *user, int moment, void *sum, uint64_t bytes); void *moment_user; /* for tests of it: guard.h */
 	struct Ranks *job;        /* NULL: there is none */
 	struct Ranks *ranks;      /* those that share the work; NULL: this process trains alone */
 	mp_point history[512];    /* thinned out as it fills: every stride-th epoch */
@@ -674,6 +685,7 @@ typedef struct Saying {
 	uint32_t tallies;
 	double seconds;
 	uint64_t same[SAMES];     /* what must be the same everywhere */
+	uint64_t guard;           /* and of a guarded batch: guard_word */
 	union { Tally tally[MOST_SUMS]; char text[1000]; };
 } Saying;
 

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib.h"
+#include "guard.h"
 
 enum { LANE = 16 };               /* floats: parts begin at multiples */
 enum { FEW_FLOATS = 1 << 14 };    /* all sums of a batch together: latency counts, not length */
@@ -362,6 +362,20 @@ void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples)
 
 /* ---- a batch ---- */
 
+/* All ranks have the same weights.  One that differs is named, if most agree. */
+static void same_guards(Run *r, Ranks *k)
+{
+	for (uint32_t i = 0; i < k->comm->size; i++) {
+		uint32_t others = 0;
+		for (uint32_t j = 0; j < k->comm->size; j++)
+			others += k->all[j].guard != k->all[i].guard;
+		if (2 * others < k->comm->size)
+			continue;
+		k->gone = true;                             /* all see it and leave without another word */
+		guard_rank(r, 2 * others > k->comm->size || k->comm->size > 2 ? i : UINT32_MAX);
+	}
+}
+
 Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t)
 {
 	Ranks *k = r->ranks;
@@ -371,7 +385,7 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop,
 
 	rank_leaves(leaves, k->comm->size, k->comm->rank, &first, &last);
 	Status status = r->target->share(r->program, b, first, last, learn, stop, &s);
-	k->own = (Saying){ .status = status, .stop = *stop != 0, .seconds = clock_seconds() };
+	k->own = (Saying){ .status = status, .stop = *stop != 0, .seconds = clock_seconds(), .guard = learn ? guard_word(r->guard) : 0 };
 	if (status == MP_OK)
 		own_tallies(&k->own, s.tally, 0, leaves, first, last);
 	ranks_meet(&r->cx, k, SAY_BATCH);
@@ -379,6 +393,7 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop,
 		k->stop |= k->all[i].stop;
 		stopped |= k->all[i].status == MP_STOPPED;
 	}
+	same_guards(r, k);
 	k->seconds = k->all[0].seconds;
 	if (stopped) {
 		k->stop = true;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "lib.h"
+#include "guard.h"
 
 enum { AT_ONCE = 64 };            /* epochs of a tiny network between two looks at the clock */
 enum { PICKS_AHEAD = 64 };        /* examples that are picked in one go, beside those of this batch and the next */
@@ -27,6 +27,7 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	double reported;          /* when the last report was given, */
 	double counted;           /* and until when time is counted */
 	double ticked;            /* when the last tick was */
+	bool rolled;              /* back to an earlier Position, from which it goes on */
 	bool at_once;             /* the target may do several epochs in one go: */
 	Update update[AT_ONCE];
 	Tally tally[AT_ONCE];
@@ -294,6 +295,9 @@ static void tick(Loop *l)
 	if (!r->tick || !speaks || l->counted - l->ticked < r->tick_seconds)
 		return;
 	l->ticked = l->counted;
+	l->rolled = r->guard && !guard_state(r->guard);      /* weights may go into a file */
+	if (l->rolled)
+		return;
 	if (r->tick(r->tick_user, r) != 0)
 		r->stop = 1;
 	l->counted = clock_seconds();
@@ -303,21 +307,33 @@ static Status one_update(Loop *l, Update *u)
 {
 	Run *r = l->r;
 	Position *at = &r->at;
+	l->rolled = r->guard && !guard_place(r->guard);
+	if (l->rolled)
+		return MP_OK;
 	Batch b = next_batch(l);
 	Tally t = { 0 };
 	double began = simulated(r);
+	l->rolled = r->guard && !guard_batch(r->guard, &b);
+	if (l->rolled)
+		return MP_OK;
 	Status s = r->ranks ? ranks_batch(r, &b, true, &r->stop, &t)
 	                    : r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &r->stop, &t);
 	if (s != MP_OK)
 		return s;
 	update_fill(&r->opt, at->updates + 1, (double)at->epoch + (double)at->done / (double)l->examples,
 	            (double)b.count / (double)l->examples, u);
+	l->rolled = r->guard && !guard_summed(r->guard, &b);
+	if (l->rolled)
+		return MP_OK;
 	r->target->apply(r->program, u);
 	count_time(l);
 	at->simulated += simulated(r) - began;
 	at->updates++;
 	at->done += b.count;
 	tally_add(&at->tally, &t);
+	l->rolled = r->guard && !guard_applied(r->guard, &t);
+	if (l->rolled)
+		return MP_OK;
 	check_finite(l, &t, u->param[P_RATE]);
 	if (at->done < l->examples)                          /* else when the epoch is noted */
 		tick(l);
@@ -351,6 +367,8 @@ static void note_history(Run *r)
 	if (r->at.epoch % r->stride)
 		return;
 	const mp_report *p = &r->report;
+	while (r->points && r->history[r->points - 1].epoch >= p->epoch)  /* it was here before, and was rolled back */
+		r->points--;
 	r->history[r->points++] = (mp_point){ p->epoch, p->error, p->right, p->test_error, p->test_right };
 }
 
@@ -358,22 +376,33 @@ static Status one_epoch(Loop *l, Update *u)
 {
 	Run *r = l->r;
 	Position *at = &r->at;
+	l->rolled = r->guard && !guard_epoch(r->guard);
+	if (l->rolled)
+		return MP_OK;
 	order_epoch(l->order, at->epoch);
 	l->picked_from = at->done;
 	l->picks = 0;
 	l->ahead = at->done / SHUFFLE_BLOCK;
 	l->counted = clock_seconds();
-	while (at->done < l->examples) {
+	while (at->done < l->examples && !l->rolled) {
 		Status s = one_update(l, u);
 		if (s != MP_OK)
 			return s;
-		if (at->done < l->examples && end_reason(l))
+		if (!l->rolled && at->done < l->examples && end_reason(l))
 			return MP_OK;
 	}
+	l->rolled = l->rolled || (r->guard && !guard_place(r->guard));
+	if (l->rolled)
+		return MP_OK;
 	at->last = at->tally;
 	at->tally = (Tally){ 0 };
 	at->done = 0;
 	at->epoch++;
+	if (r->guard && (l->test || r->opt.keep_best)) {
+		l->rolled = !guard_state(r->guard);
+		if (l->rolled)
+			return MP_OK;
+	}
 	if (l->test) {
 		measure(r, l->test, &at->test);
 		r->target->bind(&r->cx, r->program, l->data);
@@ -382,6 +411,8 @@ static Status one_epoch(Loop *l, Update *u)
 	r->report.solved = until_reached(&l->until, &at->last);
 	note_best(l);
 	note_history(r);
+	if (r->guard)
+		guard_moved(r->guard);
 	return MP_OK;
 }
 
@@ -569,7 +600,8 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	r->target->bind(cx, r->program, data);
 	if (r->job)
 		share_out(l);
-	l->at_once = r->target->epochs && !r->ranks && l->batch == l->examples && !shuffled && !test && !r->opt.keep_best;
+	r->guard = guard_begin(r, data, l->order);
+	l->at_once = r->target->epochs && !r->ranks && !r->guard && l->batch == l->examples && !shuffled && !test && !r->opt.keep_best;
 }
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
@@ -593,7 +625,14 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 			finish(r);
 			return s;
 		}
+		if (l.rolled)
+			continue;
 		end = s == MP_STOPPED ? "signal" : end_reason(&l);
+		if (end && r->guard && !guard_end(r->guard)) {
+			r->report.solved = 0;
+			end = NULL;
+			continue;
+		}
 		if (whole && !end && report_due(&l))
 			give_report(&l);
 		if (whole && !end)

@@ -5,8 +5,10 @@
  * subtrees; what is left to join at the end joins as the tree says.  Else the threads are a team: of each chunk of rows
  * everyone takes some forward and backward, and then some of the weights.  Must hold: both give the same bits, for neither
  * cuts a sum. */
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "half.h"
 
@@ -157,19 +159,87 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 	}
 }
 
+/* ---- sums at rest ---- */
+
+static uint64_t seal_sum(const Program *p, const float *v)
+{
+	return p->kern->seal(v, p->layout->room * sizeof *v);
+}
+
+static void check_sum(const Program *p, const float *v, uint64_t seal)
+{
+	if (p->watch && p->watch->sums && seal_sum(p, v) != seal)
+		__atomic_fetch_add(&p->watch->broken, 1, __ATOMIC_RELAXED);
+}
+
+void pending_seal(Program *p)
+{
+	p->pending_seal = p->watch && p->watch->sums ? seal_sum(p, p->pending) : 0;
+}
+
+void pending_check(Program *p)
+{
+	check_sum(p, p->pending, p->pending_seal);
+}
+
+/* What a leaf comes to: the same bits wherever it is computed. */
+static uint64_t leaf_word(uint64_t sum, const Tally *t)
+{
+	return XXH3_64bits_withSeed(t, sizeof *t, sum);
+}
+
+static void leaf_made(Job *j, uint32_t leaf, Sum *sum, uint32_t thread, int core)
+{
+	const Program *p = j->p;
+	Watch *w = p->watch;
+
+	if (!w || !w->sums)
+		return;
+	watch_moment(w, MOMENT_MADE, sum->v, p->layout->room * sizeof *sum->v);
+	sum->seal = seal_sum(p, sum->v);
+	if (leaf == w->leaf) {
+		w->made = leaf_word(sum->seal, &p->tally[leaf]);
+		w->core = core;
+		w->thread = thread;
+	}
+	watch_moment(w, MOMENT_RESTS, sum->v, p->layout->room * sizeof *sum->v);
+}
+
+static void learn_leaf(Job *j, Space *s, uint32_t leaf)
+{
+	Sum *sum = &s->sum[s->depth++];
+
+	run_leaf(j, s, leaf, sum->v);
+	leaf_made(j, leaf, sum, (uint32_t)(s - j->p->space), sched_getcpu());
+}
+
+static void join_sums(const Program *p, Sum *into, const Sum *from)
+{
+	check_sum(p, into->v, into->seal);
+	check_sum(p, from->v, from->seal);
+	p->kern->add(into->v, from->v, p->layout->room);
+	if (p->watch && p->watch->sums)
+		into->seal = seal_sum(p, into->v);
+}
+
+static void join_top(const Program *p, Space *s)
+{
+	s->depth--;
+	join_sums(p, &s->sum[s->depth - 1], &s->sum[s->depth]);
+}
+
 /* ---- the tree ---- */
 
 static void learn_subtree(Job *j, Space *s, uint32_t first, uint32_t end)
 {
 	if (end - first == 1) {
-		run_leaf(j, s, first, s->sum[s->depth++]);
+		learn_leaf(j, s, first);
 		return;
 	}
 	uint32_t middle = first + leaf_split(end - first);
 	learn_subtree(j, s, first, middle);
 	learn_subtree(j, s, middle, end);
-	s->depth--;
-	j->p->kern->add(s->sum[s->depth - 1], s->sum[s->depth], j->p->layout->room);
+	join_top(j->p, s);
 }
 
 static void thread_leaves(const Job *j, uint32_t thread, uint32_t *first, uint32_t *end)
@@ -232,7 +302,7 @@ static void leaves_work(void *arg, uint32_t thread)
 }
 
 /* Joins what threads left; their sums stand in the order of leaves.  next: how many of each are used. */
-static float **join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
+static Sum *join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
 {
 	uint32_t thread = 0, low, high;
 
@@ -241,8 +311,8 @@ static float **join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end
 	if (end <= high)
 		return &j->p->space[thread].sum[next[thread]++];
 	uint32_t middle = first + leaf_split(end - first);
-	float **a = join_threads(j, next, first, middle), **b = join_threads(j, next, middle, end);
-	j->p->kern->add(*a, *b, j->p->layout->room);
+	Sum *a = join_threads(j, next, first, middle), *b = join_threads(j, next, middle, end);
+	join_sums(j->p, a, b);
 	return a;
 }
 
@@ -301,7 +371,7 @@ static void team_work(void *arg, uint32_t thread)
 			run_rows(j, &view, team->begin[first], team->begin[last] - team->begin[first]);
 			pool_barrier(p->pool);
 			if (j->learn)
-				rows_gradient(p, &view, j->team_rows, i == begin, thread, j->threads, team->sum[team->depth]);
+				rows_gradient(p, &view, j->team_rows, i == begin, thread, j->threads, team->sum[team->depth].v);
 			if (thread == 0) {
 				p->tally[leaf] = i == begin ? (Tally){ 0 } : p->tally[leaf];
 				tally_rows(j, team, j->team_rows, &p->tally[leaf]);
@@ -310,11 +380,9 @@ static void team_work(void *arg, uint32_t thread)
 			pool_barrier(p->pool);
 		}
 		if (thread == 0 && j->learn) {
-			team->depth++;
-			for (uint32_t joins = leaf_joins_from(leaf, j->leaves, j->first); joins; joins--) {
-				team->depth--;
-				p->kern->add(team->sum[team->depth - 1], team->sum[team->depth], p->layout->room);
-			}
+			leaf_made(j, leaf, &team->sum[team->depth++], 0, -1);
+			for (uint32_t joins = leaf_joins_from(leaf, j->leaves, j->first); joins; joins--)
+				join_top(p, team);
 		}
 		pool_barrier(p->pool);
 	}
@@ -348,15 +416,18 @@ static void run_job(Job *j)
 }
 
 /* The sum that waits grows by the batch's, or becomes it. */
-static void take_sum(Program *p, float **sum)
+static void take_sum(Program *p, Sum *sum)
 {
 	if (p->has_pending) {
-		p->kern->add(p->pending, *sum, p->layout->room);
+		Sum pending = { p->pending, p->pending_seal };
+		join_sums(p, &pending, sum);
+		p->pending_seal = pending.seal;
 		return;
 	}
 	float *empty = p->pending;
-	p->pending = *sum;
-	*sum = empty;
+	p->pending = sum->v;
+	p->pending_seal = sum->seal;
+	sum->v = empty;
 	p->has_pending = true;
 }
 
@@ -370,11 +441,9 @@ static Status learn_some(Job *j, uint32_t first, uint32_t last, Tally *t)
 	if (first == 0)
 		s->depth = 0;
 	for (uint32_t leaf = first; leaf < last && !j->stopped; leaf++) {
-		run_leaf(j, s, leaf, s->sum[s->depth++]);
-		for (uint32_t joins = leaf_joins(leaf, j->leaves); joins; joins--) {
-			s->depth--;
-			p->kern->add(s->sum[s->depth - 1], s->sum[s->depth], p->layout->room);
-		}
+		learn_leaf(j, s, leaf);
+		for (uint32_t joins = leaf_joins(leaf, j->leaves); joins; joins--)
+			join_top(p, s);
 		tally_add(t, &p->tally[leaf]);
 	}
 	if (j->stopped)
@@ -412,7 +481,9 @@ static void collect_sums(Job *j, uint32_t *next, uint32_t first, uint32_t end, S
 	if (end <= j->first || first >= j->last)
 		return;
 	if (first >= j->first && end <= j->last) {
-		out->sum[out->sums++] = *join_threads(j, next, first, end);
+		Sum *sum = join_threads(j, next, first, end);
+		check_sum(j->p, sum->v, sum->seal);
+		out->sum[out->sums++] = sum->v;
 		return;
 	}
 	uint32_t middle = first + leaf_split(end - first);
@@ -442,6 +513,66 @@ Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bo
 	return MP_OK;
 }
 
+/* ---- a leaf once more ---- */
+
+typedef struct Again { Job j; uint32_t leaf, thread; uint64_t word; int core; } Again;
+
+/* The first thread's rows and sums are free: the batch waits for its update. */
+static void again_work(void *arg, uint32_t thread)
+{
+	Again *a = arg;
+	Program *p = a->j.p;
+	Space *s = &p->space[0];
+
+	if (thread != a->thread)
+		return;
+	unsigned before = thread_enter(p);
+	Tally first = p->tally[a->leaf];
+	s->alone = true;
+	run_leaf(&a->j, s, a->leaf, s->sum[0].v);
+	a->word = leaf_word(seal_sum(p, s->sum[0].v), &p->tally[a->leaf]);
+	a->core = sched_getcpu();
+	p->tally[a->leaf] = first;
+	thread_leave(p, before);
+}
+
+/* The core after the one this thread is on, if it may use others. */
+static void go_elsewhere(void)
+{
+	cpu_set_t all, one;
+	int core = sched_getcpu();
+
+	if (sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) < 2 || core < 0)
+		return;
+	do
+		core = (core + 1) % CPU_SETSIZE;
+	while (!CPU_ISSET(core, &all));
+	CPU_ZERO(&one);
+	CPU_SET(core, &one);
+	sched_setaffinity(0, sizeof one, &one);
+}
+
+uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core)
+{
+	static const volatile int never = 0;
+	Again a = { .j = { .p = p, .b = b, .leaves = leaf_count(b->count), .first = leaf, .last = leaf + 1, .stop = &never, .learn = true,
+	                   .threads = 1 }, .leaf = leaf };
+	cpu_set_t all;
+
+	if (p->threads > 1) {
+		a.thread = (p->watch->thread + 1 + turn) % p->threads;
+		pool_run(p->pool, again_work, &a);
+	} else {
+		bool bound = sched_getaffinity(0, sizeof all, &all) == 0;
+		go_elsewhere();
+		again_work(&a, 0);
+		if (bound)
+			sched_setaffinity(0, sizeof all, &all);
+	}
+	*core = a.core;
+	return a.word;
+}
+
 Status batch_one(Program *p, const Batch *b, Tally *t)
 {
 	static const volatile int never = 0;
@@ -467,6 +598,7 @@ void batch_sum(Program *p)
 
 	rows_gradient(p, &p->space[0], 1, true, 0, 1, p->pending);
 	p->has_pending = true;
+	pending_seal(p);
 	online_forget(p);
 	cpu_leave(before);
 }
@@ -546,7 +678,7 @@ static void touch_rows(void *arg, uint32_t thread)
 	size_t all = (size_t)s->rows * l->cols + LANES;
 
 	for (uint32_t i = s->touched; i < s->sums; i++)
-		memset(s->sum[i], 0, (l->room + LANES) * sizeof *s->sum[i]);
+		memset(s->sum[i].v, 0, (l->room + LANES) * sizeof *s->sum[i].v);
 	s->touched = s->sums;
 	if (!s->fresh)
 		return;
@@ -608,7 +740,7 @@ void space_take(Ctx *cx, Program *p)
 			s->room = floats_take(&cx->keep, s->rooms);
 		}
 		for (; !helps && s->sums < sums; s->sums++)
-			s->sum[s->sums] = arena_room(&cx->keep, p->layout->room + LANES, sizeof(float));
+			s->sum[s->sums].v = arena_room(&cx->keep, p->layout->room + LANES, sizeof(float));
 	}
 	if (p->threads > 1)
 		pool_run(p->pool, touch_rows, p);

@@ -12,11 +12,12 @@
 #ifndef CPU_H
 #define CPU_H
 
+#include "guard.h"
 #include "isa.h"
 #include "kern/kern.h"
-#include "lib.h"
 
 typedef struct Codes Codes;
+typedef struct Sum { float *v; uint64_t seal; } Sum; /* of weight changes, and what sealed it when it came to rest */
 
 enum { MAX_THREADS = 4096 };
 enum { MAX_SUMS = 32 };           /* of weight changes in a worker's hands: more than twice 1 + log2(MAX_LEAVES) */
@@ -139,8 +140,9 @@ typedef struct Space {
 	Ahead list;               /* [2 rows] inputs and targets that come after the rows in hand, */
 	Ahead *ahead;             /* and this points there; NULL: nobody says what comes */
 	struct HalfSpace *half;   /* with bf16: half.h */
-	float *sum[MAX_SUMS];     /* [room] each: sums of weight changes, a stack */
+	Sum sum[MAX_SUMS];        /* [room] each: a stack */
 	uint32_t sums, depth;
+	float reach;              /* of an update, by this thread: Watch.reach */
 	bool fresh;               /* nobody has written to its rows yet, */
 	uint32_t touched;         /* nor to sums from this one on */
 } Space;
@@ -159,7 +161,9 @@ struct Program {
 	float *zero;                  /* a row of zeros, as long as any */
 	double *norm;                 /* [links] where the rule needs the length of the gradient, */
 	uint8_t *frozen;              /* and which links do not count for it */
-	float *pending;               /* [room] the sum of weight changes that waits for an update */
+	float *pending;               /* [room] the sum of weight changes that waits for an update, */
+	uint64_t pending_seal;        /* and its seal */
+	struct Watch *watch;          /* NULL: nobody guards this run */
 	bool has_pending;
 
 	Arena bound;              /* what is kept until other data is bound */
@@ -205,6 +209,9 @@ void rows_gradient(const Program *p, const Space *s, uint32_t rows, bool fresh, 
 void space_take(Ctx *cx, Program *p);                        /* buffers for the data that is bound */
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
 Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out);
+uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core); /* as Target.again */
+void pending_seal(Program *p);                               /* it rests from now, if sums are watched, */
+void pending_check(Program *p);                              /* and has rested */
 Status batch_one(Program *p, const Batch *b, Tally *t);      /* online: the case waits for its update, */
 void batch_sum(Program *p);                                  /* or it becomes a sum of weight changes after all */
 Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);

@@ -209,6 +209,7 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 		room += l->part[panel->from].error ? half_room_tiles(panel->targets, panel->sources) : 0;
 	}
 	h->w = halves_take(cx, room);
+	h->room = room;
 	for (uint32_t k = 0; k < l->parts; k++)
 		if (is_input(&l->part[k])) {
 			h->x_at[k] = h->x_row;

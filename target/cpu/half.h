@@ -9,7 +9,8 @@
 /* Of a program. */
 typedef struct Halves {
 	const HalfKern *kern;
-	Half *w;                          /* tiles of the weights of all panels */
+	Half *w;                          /* tiles of the weights of all panels, */
+	size_t room;                      /* so many numbers */
 	size_t *by_source, *by_target;    /* [panels] where those of a panel begin, for forward and backward */
 	uint32_t *x_at;                   /* [parts] inputs have rows of their own, as halves: where a part begins there */
 	uint32_t x_row;

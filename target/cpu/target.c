@@ -232,7 +232,7 @@ static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 {
 	if (online_waits(p))
 		batch_sum(p);
-	if (p->online && p->index == p->layout->index && b->count == 1 && p->longest == 1 && !p->has_pending)
+	if (p->online && !p->watch && p->index == p->layout->index && b->count == 1 && p->longest == 1 && !p->has_pending)
 		return batch_one(p, b, t);
 	online_settle(p);
 	return batch_learn(p, b, first, last, stop, t);
@@ -262,14 +262,17 @@ static uint64_t cpu_floats(const Program *p)
 static void cpu_shared(Program *p)
 {
 	p->has_pending = true;
+	pending_seal(p);
 }
 
 static void cpu_apply(Program *p, const Update *u)
 {
 	if (online_waits(p))
 		online_apply(p, u);
-	else if (p->has_pending)
+	else if (p->has_pending) {
+		pending_check(p);
 		update_apply(p, u);
+	}
 	p->has_pending = false;
 }
 
@@ -287,10 +290,47 @@ static uint64_t cpu_epochs(Program *p, const Update *u, bool same, uint64_t coun
 	return p->tiny ? tiny_epochs(p, p->tiny, u, same, count, until, stop, tally) : 0;
 }
 
+/* ---- guards ---- */
+
+static uint32_t cpu_regions(Program *p, Region *r)
+{
+	uint32_t n = 0;
+
+	r[n++] = (Region){ "weights", p->w, p->layout->room * sizeof *p->w };
+	r[n++] = (Region){ "transposed weights", p->copies, p->layout->copies * sizeof *p->copies };
+	for (int k = 0; k < p->rule->states; k++)
+		r[n++] = (Region){ p->rule->state[k], p->state[k], p->layout->room * sizeof *p->state[k] };
+	if (p->half)
+		r[n++] = (Region){ "rounded weights", p->half->w, p->half->room * sizeof *p->half->w };
+	r[n++] = (Region){ "row of zeros", p->zero, longest_row(p->layout) * sizeof *p->zero };
+	return n;
+}
+
+/* While somebody watches, no weights are late. */
+static void cpu_watch(Program *p, Watch *w)
+{
+	if (online_waits(p))
+		online_forget(p);
+	online_settle(p);
+	p->has_pending = false;
+	p->watch = w;
+}
+
+static const Data *cpu_reads(const Program *p)
+{
+	return p->data;
+}
+
+static uint64_t cpu_seal(const Program *p, const void *at, uint64_t bytes)
+{
+	return p->kern->seal(at, bytes);
+}
+
 const Target target_cpu = {
 	.name = "cpu", .about = "this computer's vector units, single precision",
 	.caps = cpu_caps, .compile = cpu_compile, .print = cpu_print, .bind = cpu_bind,
 	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate,
 	.share = cpu_share, .join = cpu_join, .floats = cpu_floats, .shared = cpu_shared, .epochs = cpu_epochs, .restarts = cpu_restarts,
 	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient,
+	.regions = cpu_regions, .watch = cpu_watch, .again = batch_again, .reads = cpu_reads, .seal = cpu_seal,
 };

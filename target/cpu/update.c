@@ -27,17 +27,18 @@ static Sweep sweep_of(const Work *w, double rate)
 	return s;
 }
 
-static void sweep_from(const Program *p, Sweep *s, uint64_t at, size_t n)
+static void sweep_from(const Program *p, uint32_t thread, Sweep *s, uint64_t at, size_t n)
 {
 	float *const base[] = { p->pending, p->w, p->state[0], p->state[1], p->state[2] };
 
 	for (int i = 0; i < 2 + p->rule->states; i++)
 		s->variable[i] = base[i] + at;
 	s->n = n;
+	s->reach = p->watch ? &p->space[thread].reach : NULL;
 	p->kern->update(s);
 }
 
-static void update_list(const Work *w, const Panel *panel)
+static void update_list(const Work *w, const Panel *panel, uint32_t thread)
 {
 	for (uint32_t i = 0; i < panel->list->kinds; i++) {
 		const LinkKind *k = &panel->list->kind[i];
@@ -45,7 +46,7 @@ static void update_list(const Work *w, const Panel *panel)
 			continue;
 		Sweep s = sweep_of(w, k->rate);
 		s.real = k->real;
-		sweep_from(w->p, &s, panel->at, panel->row);
+		sweep_from(w->p, thread, &s, panel->at, panel->row);
 	}
 }
 
@@ -65,7 +66,7 @@ static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 	if (w->u && !panel->frozen) {
 		Sweep s = sweep_of(w, panel->rate);
 		s.real = panel->real ? panel->real + (size_t)first * panel->row / 32 : NULL;
-		sweep_from(p, &s, at, (size_t)(end - first) * panel->row);
+		sweep_from(p, thread, &s, at, (size_t)(end - first) * panel->row);
 	}
 	if (panel->copy != NONE)
 		p->kern->transpose(end - first, panel->by_source ? panel->targets : sources, p->w + at, panel->row,
@@ -83,7 +84,7 @@ static void update_work(void *arg, uint32_t thread)
 		if (!panel->list)
 			update_panel(w, panel, thread);
 		else if (w->u && i % w->threads == thread)
-			update_list(w, panel);
+			update_list(w, panel, thread);
 	}
 	cpu_leave(before);
 }
@@ -125,7 +126,11 @@ void update_apply(Program *p, const Update *u)
 		layout_links(p->layout, note_gradient, p);
 		w.clip = (float)(1 / fmax(1, rule_norm(p->norm, p->frozen, p->net->links)));
 	}
+	for (uint32_t i = 0; p->watch && i < p->threads; i++)
+		p->space[i].reach = 0;
 	share_work(&w);
+	for (uint32_t i = 0; p->watch && i < p->threads; i++)
+		p->watch->reach = i && p->watch->reach > p->space[i].reach ? p->watch->reach : p->space[i].reach;
 }
 
 void update_copies(Program *p)

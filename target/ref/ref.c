@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lib.h"
+#include "guard.h"
 
 extern const Target target_ref;
 
@@ -552,9 +552,25 @@ static void ref_gradient(const Program *p, double *v)
 			v[i] += p->sum[k][i];
 }
 
+static uint32_t ref_regions(Program *p, Region *r)
+{
+	uint32_t n = 0;
+
+	r[n++] = (Region){ "weights", p->w, p->net->links * sizeof *p->w };
+	for (int k = 0; k < p->rule->states; k++)
+		r[n++] = (Region){ p->rule->state[k], p->state[k], p->net->links * sizeof *p->state[k] };
+	return n;
+}
+
+static void ref_watch(Program *p, Watch *w)
+{
+	(void)w;
+	p->depth = 0;
+}
+
 const Target target_ref = {
 	.name = "ref", .about = "double precision, evaluates the network directly: the oracle",
 	.caps = ref_caps, .compile = ref_compile, .print = ref_print, .bind = ref_bind,
 	.accumulate = ref_accumulate, .apply = ref_apply, .evaluate = ref_evaluate,
-	.get = ref_get, .set = ref_set, .gradient = ref_gradient, .f64 = true,
+	.get = ref_get, .set = ref_set, .gradient = ref_gradient, .regions = ref_regions, .watch = ref_watch, .f64 = true,
 };

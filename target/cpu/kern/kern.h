@@ -160,6 +160,7 @@ typedef struct Sweep {
 	float *variable[2 + MAX_STATE];   /* g, w, state */
 	const uint32_t *real;             /* NULL, or a bit for each: those without one keep weight and state */
 	size_t n;
+	float *reach;                     /* NULL, or it becomes the largest |g| if it is not yet; infinite: some g is no number */
 } Sweep;
 
 /* A network so small that sixteen lanes hold all its computed units: a pass over all cases and an update in one call.
@@ -213,6 +214,7 @@ typedef struct Kern {
 	void (*seeds_pass)(const Seeds *s, uint32_t cases, bool fresh, float *sum, SeedTally *t);
 	uint32_t (*seeds_due)(const SeedTally *t, const SeedEnds *e);         /* lane i is bit i */
 	void (*add)(float *into, const float *from, size_t n);                /* n a multiple of LANES */
+	uint64_t (*seal)(const void *at, size_t bytes);                       /* XXH3 */
 	void (*transpose)(uint32_t rows, uint32_t cols, const float *from, size_t from_row, float *to, size_t to_row);
 } Kern;
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What a guard does with data: seals of pieces, and a bit that changed put right.  Shared by guard.c and guard_data.c. */
+#ifndef GUARD_DATA_H
+#define GUARD_DATA_H
+
+#include "guard.h"
+
+enum { PIECE = 8192 };                                       /* bytes that have a seal: few enough to try every bit of them */
+
+static inline uint64_t pieces_of(uint64_t bytes)
+{
+	return bytes / PIECE + (bytes % PIECE != 0);
+}
+
+static inline uint64_t piece_size(uint64_t bytes, uint64_t at)
+{
+	return bytes - at < PIECE ? bytes - at : PIECE;
+}
+
+typedef struct DataSeals DataSeals;
+DataSeals *data_seals_new(Arena *a, const Data *d, Run *r);
+/* NULL: examples first .. first + count - 1 (count 0: everything) are as they were.  Else what was wrong; it was put right, and
+ * *repaired counts, or it fails. */
+const char *data_seals_look(DataSeals *s, const Data *d, const Net *net, uint64_t first, uint64_t count, uint64_t *repaired);
+/* The one bit whose change gives the piece its seal again, if there is one. */
+bool flipped_bit(DataSeals *s, const void *piece, uint64_t bytes, uint64_t seal, uint64_t *bit);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* Guarded training: single bits flip in weights, other forms of them, rule state, sums of weight changes, data, copies and the
+ * position.  Each time the result has the bits of a run that was left alone, or the run has said so and ended.  And nothing is
+ * ever found where nothing was flipped.
+ *
+ * GUARD_FLIPS says how many flips, GUARD_STEPS how many steps without any; GUARD_TABLE=1 prints the counts. */
+#include "runs.h"
+
+#include "guard.h"
+
+static const char network[] = "group in 20 input\ngroup mid 9 tanh\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
+                              "connect true -> mid, out\ntrain rate 0.001 until never epochs 4\n";
+enum { CASES = 1700, INPUTS = 20, TARGETS = 3, SOME = 300 };
+
+typedef struct Setting { const char *option[3][2]; } Setting;
+static const Setting settings[] = {
+	{ { { "batch", "600" }, { "rule", "momentum" } } },
+	{ { { "batch", "all" }, { "rule", "adam" } } },
+	{ { { "batch", "512" }, { "input", "index" }, { "rule", "rprop" } } },
+	{ { { "batch", "1100" }, { "precision", "bf16" } } },
+};
+
+enum { IN_STATE, IN_SUMS, IN_INPUTS, IN_TARGETS, IN_POSITION, IN_COPIES, PLACES };
+static const char *const place_names[PLACES] = { "weights, momentum", "partial sums", "inputs", "targets", "position", "copies" };
+
+typedef struct Flip {
+	mp_run *run;
+	uint64_t at, seen;        /* moments of its kind that pass before it; so far */
+	int place;
+	uint64_t random;
+	bool done;
+} Flip;
+
+static void flip_in(void *bytes, uint64_t size, uint64_t random)
+{
+	uint64_t bit = random % (8 * size);
+	((uint8_t *)bytes)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+static void flip_region(const Region *r, uint32_t n, uint64_t random)
+{
+	const Region *chosen = &r[random % n];
+	if (chosen->bytes)
+		flip_in(chosen->at, chosen->bytes, random / n);
+}
+
+static void flip_now(Flip *f, void *sum, uint64_t bytes)
+{
+	const Data *d = f->run->target->reads(f->run->program);
+	Region r[MOST_REGIONS];
+	uint32_t n;
+	switch (f->place) {
+	case IN_STATE:
+		n = f->run->target->regions(f->run->program, r);
+		flip_region(r, n, f->random);
+		break;
+	case IN_SUMS:
+		flip_in(sum, bytes, f->random);
+		break;
+	case IN_INPUTS:
+		if (d->x_values)
+			flip_in((void *)d->x_values, d->x_indptr[d->cases] * sizeof *d->x_values, f->random);
+		else
+			flip_in((void *)d->x, d->cases * d->inputs * sizeof(float), f->random);
+		break;
+	case IN_TARGETS:
+		flip_in((void *)d->y, d->cases * d->targets * sizeof(float), f->random);
+		break;
+	case IN_POSITION:
+		flip_in(&f->run->at, sizeof f->run->at, f->random);
+		break;
+	case IN_COPIES:
+		n = guard_copies(f->run->guard, r);
+		flip_in(r[0].at, r[0].bytes, f->random / 2);
+		if (f->random % 2 && n > 1) {                /* and weights too, so that an older copy is needed */
+			n = f->run->target->regions(f->run->program, r);
+			flip_region(r, n, f->random / 2);
+		}
+		break;
+	}
+	f->done = true;
+}
+
+/* Sums where they rest; everything else between any two steps.  The position rests between updates. */
+static void flip_moment(void *user, int moment, void *sum, uint64_t bytes)
+{
+	Flip *f = user;
+	bool fits = f->place == IN_SUMS ? moment == MOMENT_RESTS : f->place == IN_POSITION ? moment == MOMENT_BATCH : moment != MOMENT_MADE;
+	if (fits && !f->done && f->seen++ == f->at)
+		flip_now(f, sum, bytes);
+}
+
+/* ---- runs ---- */
+
+static mp_data *some_data(void)
+{
+	static float x[CASES * INPUTS], y[CASES * TARGETS];
+	for (uint64_t i = 0; i < COUNT(x); i++)
+		x[i] = random_u64(1, STREAM_DATA, i) % 3 ? 0 : (float)random_unit(2, STREAM_DATA, i);
+	for (uint64_t i = 0; i < COUNT(y); i++)
+		y[i] = (float)(random_u64(3, STREAM_DATA, i) % 2);
+	mp_data *data;
+	assert_int_equal(mp_data_new(&data, CASES, INPUTS, TARGETS, x, y, NULL, 0, NULL), MP_OK);
+	return data;
+}
+
+static mp_run *run_new(const mp_net *net, const Setting *s, const char *guard)
+{
+	mp_run *run;
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	need(run, mp_run_set(run, "threads", "1"));
+	need(run, mp_run_set(run, "guard", guard));
+	for (size_t i = 0; i < COUNT(s->option) && s->option[i][0]; i++)
+		need(run, mp_run_set(run, s->option[i][0], s->option[i][1]));
+	return run;
+}
+
+static uint64_t faults(const mp_run *run)
+{
+	const GuardCount *c = guard_count(run->guard);
+	return c->state + c->sums + c->data + c->leaves + c->jumps + c->position + c->copies;
+}
+
+typedef struct Result { uint64_t flips, detected, harmless, ended, missed; } Result;
+
+static void count_result(const Flip *f, mp_status status, const char *clean, Result *to)
+{
+	bool same = status == MP_OK && strcmp(f->run->fingerprint, clean) == 0, found = faults(f->run) > 0;
+	to->flips++;
+	to->detected += same && found;
+	to->harmless += same && !found;
+	to->ended += status == MP_FAILED && found;
+	to->missed += !same && !(status == MP_FAILED && found);
+	if (!same && status != MP_FAILED)
+		print_error("%s, moment %llu, random %llu: another result\n", place_names[f->place], (unsigned long long)f->at,
+		            (unsigned long long)f->random);
+}
+
+static void one_flip(const mp_net *net, const mp_data *data, const Setting *s, uint64_t number, const char *clean, Result *result)
+{
+	uint64_t checksum = data_checksum(data->data);
+	Flip f = { .run = run_new(net, s, "full"), .place = (int)(number % PLACES), .random = random_u64(5, STREAM_SPLIT, number) >> 1 };
+	f.at = random_below(6, STREAM_SPLIT, number, f.place == IN_SUMS ? 12 : f.place == IN_POSITION ? 4 : 30);
+	f.run->moment = flip_moment;
+	f.run->moment_user = &f;
+	mp_status status = mp_run_train(f.run, data, NULL, NULL, NULL);
+	if (f.done)
+		count_result(&f, status, clean, &result[f.place]);
+	assert_true(data_checksum(data->data) == checksum);  /* what was flipped there was put right */
+	mp_run_close(f.run);
+}
+
+static uint64_t wanted(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+	return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void flips_are_undone(void **state)
+{
+	(void)state;
+	Result result[PLACES] = { { 0 } };
+	mp_net *net = net_of(network);
+	mp_data *data = some_data();
+	char clean[COUNT(settings)][33];
+	for (size_t i = 0; i < COUNT(settings); i++) {
+		mp_run *run = run_new(net, &settings[i], "off");
+		need(run, mp_run_train(run, data, NULL, NULL, NULL));
+		strcpy(clean[i], run->fingerprint);
+		mp_run_close(run);
+	}
+	for (uint64_t n = 0, flips = wanted("GUARD_FLIPS", SOME); n < flips; n++) {
+		size_t s = n / PLACES % COUNT(settings);
+		one_flip(net, data, &settings[s], n, clean[s], result);
+	}
+	for (int i = 0; i < PLACES; i++) {
+		const Result *r = &result[i];
+		if (getenv("GUARD_TABLE"))
+			print_message("%-20s flips %5llu, undone %5llu, harmless %5llu, ended %5llu, missed %llu\n", place_names[i],
+			              (unsigned long long)r->flips, (unsigned long long)r->detected, (unsigned long long)r->harmless,
+			              (unsigned long long)r->ended, (unsigned long long)r->missed);
+		assert_true(r->flips > 0);
+		assert_int_equal(r->missed, 0);
+		assert_int_equal(r->ended, 0);               /* single bits can all be undone */
+	}
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+static void nothing_is_found_where_nothing_is(void **state)
+{
+	(void)state;
+	mp_net *net = net_of(network);
+	mp_data *data = some_data();
+	uint64_t steps = wanted("GUARD_STEPS", 400);
+	char text[32];
+	snprintf(text, sizeof text, "%llu", (unsigned long long)steps);
+	for (size_t i = 0; i < COUNT(settings); i++) {
+		static const char *const guards[] = { "off", "light", "full" };
+		char fingerprint[33] = "";
+		for (size_t k = 0; k < COUNT(guards); k++) {
+			mp_run *run = run_new(net, &settings[i], guards[k]);
+			need(run, mp_run_set(run, "epochs", "0"));
+			need(run, mp_run_set(run, "updates", text));
+			need(run, mp_run_train(run, data, NULL, NULL, NULL));
+			if (k)
+				assert_string_equal(run->fingerprint, fingerprint);
+			if (run->guard)
+				assert_int_equal(faults(run), 0);
+			strcpy(fingerprint, run->fingerprint);
+			mp_run_close(run);
+		}
+	}
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+/* A core that computes wrongly: the first leaf is always looked at. */
+static void wrong_leaf(void *user, int moment, void *sum, uint64_t bytes)
+{
+	bool *done = user;
+	if (moment == MOMENT_MADE && !*done) {
+		*done = true;
+		flip_in(sum, bytes, 8 * 77 + 3);
+	}
+}
+
+static void a_core_is_named(void **state)
+{
+	(void)state;
+	mp_net *net = net_of(network);
+	mp_data *data = some_data();
+	bool done = false;
+	mp_run *alone = run_new(net, &settings[2], "off"), *run = run_new(net, &settings[2], "full");
+	need(alone, mp_run_train(alone, data, NULL, NULL, NULL));
+	run->moment = wrong_leaf;
+	run->moment_user = &done;
+	need(run, mp_run_train(run, data, NULL, NULL, NULL));
+	assert_int_equal(guard_count(run->guard)->leaves, 1);
+	expect_words(mp_run_messages(run), "computed leaf 0 of the batch wrongly");
+	assert_string_equal(run->fingerprint, alone->fingerprint);
+	mp_run_close(run);
+	mp_run_close(alone);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+/* Weights flip at every update: it gives up, and says so. */
+static void always(void *user, int moment, void *sum, uint64_t bytes)
+{
+	mp_run *run = user;
+	Region r[MOST_REGIONS];
+	(void)sum;
+	(void)bytes;
+	if (moment == MOMENT_SUMMED && run->target->regions(run->program, r))
+		flip_in(r[0].at, r[0].bytes, 99);
+}
+
+static void what_fails_for_ever_ends(void **state)
+{
+	(void)state;
+	mp_net *net = net_of(network);
+	mp_data *data = some_data();
+	mp_run *run = run_new(net, &settings[0], "full");
+	run->moment = always;
+	run->moment_user = run;
+	assert_int_equal(mp_run_train(run, data, NULL, NULL, NULL), MP_FAILED);
+	expect_words(mp_run_messages(run), "fails again and again: bit 3 of number 3 of the weights changed by itself");
+	mp_run_close(run);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flips_are_undone),
+		cmocka_unit_test(nothing_is_found_where_nothing_is),
+		cmocka_unit_test(a_core_is_named),
+		cmocka_unit_test(what_fails_for_ever_ends),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
