@@ -13,6 +13,7 @@ const Command *const commands[] = {
 	&show_command,
 	&data_command,
 	&gf11_command,
+	&model_command,
 	&launch_command,
 	&bench_command,
 	&help_command,

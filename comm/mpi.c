@@ -137,6 +137,8 @@ __attribute__((visibility("default"))) const Comm *microprop_comm(uint32_t versi
 	for (char *s = mpi.name; *s; s++)                    /* Open MPI's has its whole address */
 		if (*s == ',' || *s == '\n')
 			*s = '\0';
+		else if (*s == '\t')
+			*s = ' ';
 	mpi.comm = (Comm){ .rank = (uint32_t)rank, .size = (uint32_t)size, .name = mpi.name, .self = &mpi, .send = mpi_send,
 	                   .receive = mpi_receive, .wait = mpi_wait, .gather = mpi_gather, .spread = mpi_spread, .add = mpi_add,
 	                   .end = mpi_end, .kill = mpi_kill };

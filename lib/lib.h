@@ -699,6 +699,7 @@ typedef struct Ranks {
 	bool library;             /* sums as the library makes them */
 	float *inbox; uint64_t room; /* parts of others' sums */
 	uint64_t sent;            /* bytes, of sums */
+	uint32_t counted_leaves, counted_sums; /* ranks_sums of so many leaves */
 } Ranks;
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
@@ -709,7 +710,13 @@ void ranks_leave(Ranks *k, int status, const char *text);    /* says so, unless 
 /* Leaves of a rank: as many as the others have, within a thirty-second, and such that few subtrees are cut. */
 void rank_leaves(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t *first, uint32_t *last);
 uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last); /* largest ones that lie in [first, last) */
+uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank);      /* that a rank sends: its largest subtrees */
+uint32_t ranks_sums(uint32_t leaves, uint32_t ranks);                    /* all of them */
+enum { WAY_TOGETHER, WAY_HALVING, WAY_PARTS, RANK_WAYS };
+int ranks_way(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks); /* in which sums travel */
+uint64_t part_first(uint64_t floats, uint32_t part, uint32_t parts);     /* where that part of a sum begins; parts: the end */
 void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples);  /* takes what sums of such batches need */
+void ranks_sum(Run *r, Share *s, uint32_t leaves);                       /* of all ranks, to s->total */
 /* One batch, by all ranks: the pending sum and the tally are those of one process. */
 Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t);
 

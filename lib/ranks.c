@@ -132,21 +132,43 @@ uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last)
 	return leaves ? count_inside(0, leaves, first, last) : 0;
 }
 
-static uint32_t rank_sums(uint32_t leaves, const Comm *c, uint32_t rank)
+uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank)
 {
 	uint32_t first, last;
 
-	rank_leaves(leaves, c->size, rank, &first, &last);
+	rank_leaves(leaves, ranks, rank, &first, &last);
 	return subtree_count(leaves, first, last);
 }
 
-static uint32_t all_sums(uint32_t leaves, const Comm *c)
+uint32_t ranks_sums(uint32_t leaves, uint32_t ranks)
 {
 	uint32_t sums = 0;
 
-	for (uint32_t i = 0; i < c->size; i++)
-		sums += rank_sums(leaves, c, i);
+	for (uint32_t i = 0; i < ranks; i++)
+		sums += rank_sums(leaves, ranks, i);
 	return sums;
+}
+
+/* The same; with many ranks it is worth remembering. */
+static uint32_t all_sums(Ranks *k, uint32_t leaves)
+{
+	if (k->counted_leaves != leaves) {
+		k->counted_leaves = leaves;
+		k->counted_sums = ranks_sums(leaves, k->comm->size);
+	}
+	return k->counted_sums;
+}
+
+static bool power_of_two(uint32_t n)
+{
+	return n && (n & (n - 1)) == 0;
+}
+
+int ranks_way(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks)
+{
+	if (floats * sums <= FEW_FLOATS)
+		return WAY_TOGETHER;
+	return power_of_two(ranks) && power_of_two(leaves) && leaves >= ranks ? WAY_HALVING : WAY_PARTS;
 }
 
 /* ---- joining ---- */
@@ -228,9 +250,9 @@ static void get(Ranks *k, float *to, uint64_t floats, uint32_t from)
 		k->comm->receive(k->comm->self, to, floats * sizeof *to, from);
 }
 
-static uint64_t part_first(const Share *s, uint32_t part, uint32_t parts)
+uint64_t part_first(uint64_t floats, uint32_t part, uint32_t parts)
 {
-	return s->floats / LANE * part / parts * LANE;
+	return floats / LANE * part / parts * LANE;
 }
 
 /* Floats first .. first + floats - 1 of all others' sums, in the order of ranks, are on their way to the inbox. */
@@ -239,7 +261,7 @@ static void get_all(Ranks *k, uint32_t leaves, uint64_t floats)
 	float *in = k->inbox;
 
 	for (uint32_t i = 0; i < k->comm->size; i++)
-		for (uint32_t n = i == k->comm->rank ? 0 : rank_sums(leaves, k->comm, i); n; n--, in += floats)
+		for (uint32_t n = i == k->comm->rank ? 0 : rank_sums(leaves, k->comm->size, i); n; n--, in += floats)
 			get(k, in, floats, i);
 }
 
@@ -260,13 +282,13 @@ static void sum_parts(Run *r, Share *s, uint32_t leaves)
 {
 	Ranks *k = r->ranks;
 	uint32_t size = k->comm->size, rank = k->comm->rank;
-	uint64_t first = part_first(s, rank, size), floats = part_first(s, rank + 1, size) - first;
+	uint64_t first = part_first(s->floats, rank, size), floats = part_first(s->floats, rank + 1, size) - first;
 	Joining j = { .r = r, .leaves = leaves, .first = first, .floats = floats, .own = s->sum, .in = k->inbox };
 
 	get_all(k, leaves, floats);
 	for (uint32_t i = 1; i < size; i++) {
 		uint32_t to = (rank + i) % size;
-		uint64_t begin = part_first(s, to, size), end = part_first(s, to + 1, size);
+		uint64_t begin = part_first(s->floats, to, size), end = part_first(s->floats, to + 1, size);
 		for (uint32_t n = 0; n < s->sums; n++)
 			put(k, s->sum[n] + begin, end - begin, to);
 	}
@@ -274,8 +296,8 @@ static void sum_parts(Run *r, Share *s, uint32_t leaves)
 	memcpy(s->total + first, join_sums(&j, 0, leaves), floats * sizeof *s->total);
 	for (uint32_t i = 1; i < size; i++) {
 		uint32_t from = (rank + size - i) % size;
-		uint64_t begin = part_first(s, from, size);
-		get(k, s->total + begin, part_first(s, from + 1, size) - begin, from);
+		uint64_t begin = part_first(s->floats, from, size);
+		get(k, s->total + begin, part_first(s->floats, from + 1, size) - begin, from);
 		put(k, s->total + first, floats, (rank + i) % size);
 	}
 	k->comm->wait(k->comm->self);
@@ -322,25 +344,16 @@ static void sum_library(Run *r, Share *s)
 	k->comm->add(k->comm->self, s->total, s->floats);
 }
 
-static bool power_of_two(uint32_t n)
+void ranks_sum(Run *r, Share *s, uint32_t leaves)
 {
-	return n && (n & (n - 1)) == 0;
-}
-
-static bool few(const Ranks *k, uint64_t floats, uint32_t leaves)
-{
-	return floats * all_sums(leaves, k->comm) <= FEW_FLOATS;
-}
-
-static void sum_all(Run *r, Share *s, uint32_t leaves)
-{
-	const Ranks *k = r->ranks;
+	Ranks *k = r->ranks;
+	int way = ranks_way(s->floats, all_sums(k, leaves), leaves, k->comm->size);
 
 	if (k->library)
 		sum_library(r, s);
-	else if (few(k, s->floats, leaves))
+	else if (way == WAY_TOGETHER)
 		sum_together(r, s, leaves);
-	else if (power_of_two(k->comm->size) && power_of_two(leaves) && leaves >= k->comm->size)
+	else if (way == WAY_HALVING)
 		sum_halving(r, s);
 	else
 		sum_parts(r, s, leaves);
@@ -349,9 +362,8 @@ static void sum_all(Run *r, Share *s, uint32_t leaves)
 
 void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples)
 {
-	uint32_t leaves = leaf_count(examples);
-	uint64_t part = floats / k->comm->size + LANE;
-	uint64_t room = (few(k, floats, leaves) ? floats : part) * all_sums(leaves, k->comm);
+	uint32_t leaves = leaf_count(examples), sums = all_sums(k, leaves), size = k->comm->size;
+	uint64_t part = floats / size + LANE, room = (ranks_way(floats, sums, leaves, size) == WAY_TOGETHER ? floats : part) * sums;
 
 	room = room > floats / 2 + LANE ? room : floats / 2 + LANE;
 	if (room > k->room) {
@@ -403,6 +415,6 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop,
 	Tally all = join_tallies(&j, 0, leaves);
 	tally_add(t, &all);
 	if (learn)
-		sum_all(r, &s, leaves);
+		ranks_sum(r, &s, leaves);
 	return MP_OK;
 }

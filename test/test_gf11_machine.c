@@ -185,7 +185,7 @@ static void faults_have_a_place_and_a_remedy(void **state)
 		  "write 'ns'" },
 		{ "base gf11\nclock 50", "x.machine:2:9: error: clock is counted in ns", "write 'ns'" },
 		{ "base gf11\nclock 50 ns", "x.machine:2:12: error: where does clock come from?",
-		  "'published' or 'assumed'" },
+		  "'published', 'measured' or 'assumed'" },
 		{ "base gf11\nclock 50 ns guessed",
 		  "x.machine:2:13: error: where clock comes from cannot be 'guessed'", "assumed" },
 		{ "base gf11\nclock 50 ns seed", "x.machine:2:17: error: the section of the report is missing",

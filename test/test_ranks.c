@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "api.h"
+#include "cluster.h"
 
 enum { MOST_RANKS = 12, MOST_MESSAGES = 4096 };
 
@@ -103,6 +104,7 @@ typedef struct Rank {
 	mp_status status;
 	char fingerprint[33], said[400];
 	mp_report report;
+	uint64_t sent, floats;
 } Rank;
 
 static void *rank_run(void *arg)
@@ -119,6 +121,8 @@ static void *rank_run(void *arg)
 	k->report = *mp_run_get_report(k->run);
 	snprintf(k->said, sizeof k->said, "%s", mp_run_messages(k->run));
 	snprintf(k->fingerprint, sizeof k->fingerprint, "%s", k->report.fingerprint ? k->report.fingerprint : "");
+	k->floats = k->run->program ? k->run->target->floats(k->run->program) : 0;
+	k->sent = k->run->job ? k->run->job->sent : 0;
 	if (k->run->job)
 		ranks_leave(k->run->job, k->status, k->said);
 	mp_run_close(k->run);
@@ -221,6 +225,34 @@ static void sequences_too(void **state)
 	mp_data_close(data);
 }
 
+/* The model of scaling.c says how many bytes the rank sends that sends most. */
+static void the_model_counts_what_is_sent(void **state)
+{
+	(void)state;
+	static const char *const option[] = { "epochs", "1", "until", "never", "rate", "0.001", "threads", "1", NULL };
+	static const struct { const char *text; uint64_t cases; uint32_t inputs, outputs, ranks; int way; } runs[] = {
+		{ small, 5000, 5, 3, 7, WAY_TOGETHER }, { large, 4096, 40, 30, 8, WAY_HALVING }, { large, 4096, 40, 30, 2, WAY_HALVING },
+		{ large, 4096, 40, 30, 3, WAY_PARTS }, { large, 2100, 40, 30, 4, WAY_PARTS }, { large, 2100, 40, 30, 12, WAY_PARTS },
+	};
+	const Cluster c = { .bandwidth = 1 };
+	const Rates r = { 1, 1, 1 };
+	for (size_t i = 0; i < COUNT(runs); i++) {
+		mp_net *net = net_new(runs[i].text);
+		mp_data *data = data_new(runs[i].cases, runs[i].inputs, runs[i].outputs, NULL, 0);
+		Rank rank[MOST_RANKS], like = { .net = net, .data = data, .option = option };
+		ranks_run(runs[i].ranks, rank, like);
+		Workload w = { .links = 1, .floats = rank[0].floats, .examples = runs[i].cases, .cases = runs[i].cases, .batch = runs[i].cases, .threads = 1 };
+		Scaling s = scaling_epoch(&c, &r, &w, runs[i].ranks);
+		uint64_t most = 0;
+		for (uint32_t k = 0; k < runs[i].ranks; k++)
+			most = rank[k].sent > most ? rank[k].sent : most;
+		assert_int_equal(s.way, runs[i].way);
+		assert_true((double)s.bytes > 0.97 * (double)most && (double)s.bytes < 1.03 * (double)most);
+		mp_data_close(data);
+		mp_net_close(net);
+	}
+}
+
 /* A batch of one leaf: rank 0 has the weights, the others none to show. */
 static void one_leaf_is_for_rank_0(void **state)
 {
@@ -309,6 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leaves_are_shared_out), cmocka_unit_test(any_number_has_the_bits_of_one), cmocka_unit_test(sequences_too),
 		cmocka_unit_test(one_leaf_is_for_rank_0), cmocka_unit_test(other_options_are_found), cmocka_unit_test(whoever_ends_early_is_heard),
+		cmocka_unit_test(the_model_counts_what_is_sent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,11 @@
  * the source has an error, 2 for that, for each connection and case (NETtalk: 4.23).  The ceiling is that of fused
  * multiply-adds of as many threads; for bf16 that of tile products.  Index lists leave out most of the first layer, so that their
  * share can pass 100 %. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
+#include "words.h"
 
 enum { MOST_THREADS = 4096, MOST_ROUNDS = 1000 };
 
@@ -34,18 +34,6 @@ typedef struct Bench {
 } Bench;
 
 /* ---- the command's words ---- */
-
-static uint64_t count_read(const Bench *b, const char *option, const char *value, uint64_t most)
-{
-	char *end;
-	unsigned long long n = strtoull(value, &end, 10);
-	Buf remedy = { .arena = &b->cx->scratch };
-
-	if (value[0] >= '0' && value[0] <= '9' && !*end && n >= 1 && n <= most)
-		return n;
-	buf_printf(&remedy, "write a whole number from 1 to %" PRIu64, most);
-	fail(b->cx, MP_BAD_INPUT, remedy.s, "--%s cannot be '%s'", option, value);
-}
 
 /* Does --only ask for this?  WORK, or WORK:BATCH. */
 static bool spec_asked(const Bench *b, const Spec *s)
@@ -76,40 +64,14 @@ static void check_only(const Bench *b)
 	fail(b->cx, MP_BAD_INPUT, known.s, "--only cannot be '%s'", b->only);
 }
 
-static void take_word(Bench *b, const char *word)
-{
-	static const struct { const char *name; bool flag; size_t at; uint64_t most; } options[] = {
-		{ "json", true, offsetof(Bench, json), 0 },
-		{ "list", true, offsetof(Bench, list), 0 },
-		{ "only", false, offsetof(Bench, only), 0 },
-		{ "threads", false, offsetof(Bench, threads), MOST_THREADS },
-		{ "rounds", false, offsetof(Bench, rounds), MOST_ROUNDS },
-	};
-	Buf known = { .arena = &b->cx->scratch };
-
-	if (strncmp(word, "--", 2))
-		fail(b->cx, MP_BAD_INPUT, "leave it out", "'%s' is one operand too many for bench", word);
-	word += 2;
-	size_t len = strcspn(word, "=");
-	buf_puts(&known, "its options are:");
-	for (size_t i = 0; i < COUNT(options); i++) {
-		void *field = (char *)b + options[i].at;
-		buf_printf(&known, " --%s", options[i].name);
-		if (strlen(options[i].name) != len || memcmp(options[i].name, word, len))
-			continue;
-		if (options[i].flag != !word[len])
-			fail(b->cx, MP_BAD_INPUT, options[i].flag ? "write it without =" : "write it after =",
-			     options[i].flag ? "--%s takes no value" : "--%s needs a value", options[i].name);
-		if (options[i].flag)
-			*(bool *)field = true;
-		else if (options[i].most)
-			*(uint64_t *)field = count_read(b, options[i].name, word + len + 1, options[i].most);
-		else
-			*(const char **)field = word + len + 1;
-		return;
-	}
-	fail(b->cx, MP_BAD_INPUT, known.s, "bench of the cpu has no option '--%.*s'", (int)len, word);
-}
+static const WordRow options[] = {
+	{ "json", WORD_FLAG, offsetof(Bench, json), 0 },
+	{ "list", WORD_FLAG, offsetof(Bench, list), 0 },
+	{ "only", WORD_TEXT, offsetof(Bench, only), 0 },
+	{ "threads", WORD_COUNT, offsetof(Bench, threads), MOST_THREADS },
+	{ "rounds", WORD_COUNT, offsetof(Bench, rounds), MOST_ROUNDS },
+};
+static const Words words = { .of = "bench of the cpu", .row = options, .rows = COUNT(options) };
 
 /* ---- rows ---- */
 
@@ -308,8 +270,7 @@ void cpu_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 		fail(cx, MP_BAD_INPUT, "name a command", "cpu does what?");
 	if (strcmp(argv[0], "bench"))
 		fail(cx, MP_BAD_INPUT, "its one command is bench", "cpu has no command '%s'", argv[0]);
-	for (int i = 1; i < argc; i++)
-		take_word(&b, argv[i]);
+	words_read(cx, &words, argc - 1, argv + 1, &b);
 	check_only(&b);
 	b.isa = isa_choose(cx);
 	b.cpus = cpus_here(cx);

@@ -77,8 +77,6 @@ const Plan *plan_open(Ctx *cx, const char *path);            /* of a file; NULL:
 const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs); /* fully linked, with true */
 bool plan_is_nettalk(const Plan *plan, uint64_t cases);
 int choice_read(Ctx *cx, const char *option, const char *word, const char *const *names, int count);
-/* Numbers that `word` stands for: a, a..b, a..b:STEP, a..b:xFACTOR, several with commas between; in scratch. */
-uint32_t range_read(Ctx *cx, const char *option, const char *word, const MachineRow *row, double **value);
 uint32_t procs_read(const Call *c, double **value);          /* --procs; default those of Table 1, and all */
 BpOptions call_options(const Call *c);                       /* sum, compiler, sigmoid, bundle, update, threads; dry */
 struct Faults *call_faults(const Call *c);                   /* those of --fault; NULL: none were given */

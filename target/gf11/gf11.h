@@ -9,12 +9,9 @@
 #define GF11_H
 
 #include "lib.h"
+#include "params.h"
 
 /* ---- machine.c: parameters, from a machine file ------------------------------------------------------------------- */
-
-enum { FROM_SEED, FROM_PUBLISHED, FROM_ASSUMED };            /* provenance of a parameter */
-
-typedef struct Provenance { uint8_t kind; const char *text; } Provenance; /* text: "seed §2", "assumed (calibrated)" */
 
 typedef struct Machine {
 	const char *name;
@@ -24,7 +21,7 @@ typedef struct Machine {
 #include "machine.def"
 } Machine;
 
-typedef struct MachineRow { const char *name, *unit, *about; size_t offset; bool real; double low, high; } MachineRow;
+typedef Param MachineRow;
 extern const MachineRow machine_rows[];
 extern const size_t machine_row_count;
 

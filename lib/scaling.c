@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* The report's performance model (section 6.1), carried over to ranks.  In: a cluster, what a rank takes for its arithmetic, a
+ * network's counts.  Out: seconds of an epoch by part, for a number of ranks.
+ *
+ * Who has which leaves, which sums travel, how and in what parts is asked of ranks.c itself.  A rank that begins k messages of
+ * b bytes together and waits takes latency + k overhead + b / bandwidth; it sends and receives at the same time, so the larger
+ * of the two counts.  The meeting is as an allgather goes by doubling: log2 steps, and everyone's word to everyone.
+ * Everyone waits for the slowest: of each part the busiest rank counts. */
+#include <assert.h>
+#include <math.h>
+
+#include "cluster.h"
+
+static const double ln_2 = 0.69314718055994530942;
+
+/* The ranks that a batch has, and what the one with the most to do has of it. */
+typedef struct Cut {
+	uint32_t leaves, ranks, sums;     /* of the whole batch */
+	uint32_t most_leaves, most_sums;
+	uint64_t examples;                /* the most that one has */
+	uint32_t busy;                    /* ranks that have any */
+	int way;
+} Cut;
+
+static double crowd(double many, int64_t room)
+{
+	return room && many > (double)room ? many / (double)room : 1;
+}
+
+static double message_seconds(const Cluster *c, const Cut *k, double messages, double bytes)
+{
+	return 1e-6 * (c->latency + messages * c->overhead * crowd(k->ranks, c->cores)) +
+	       1e-6 * bytes / c->bandwidth * crowd(k->ranks, c->links);
+}
+
+static double join_seconds(const Cluster *c, const Rates *r, const Cut *k, double floats)
+{
+	return floats * r->join * crowd(k->ranks, c->cores);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static Cut cut_batch(const Workload *w, uint64_t examples, uint32_t ranks)
+{
+	Cut k = { .leaves = leaf_count(examples), .ranks = ranks };
+
+	for (uint32_t i = 0; i < ranks; i++) {
+		uint32_t first, last;
+		uint64_t from, to = examples, count;
+		rank_leaves(k.leaves, ranks, i, &first, &last);
+		if (first == last)
+			continue;
+		leaf_range(examples, k.leaves, first, &from, &count);
+		if (last < k.leaves)
+			leaf_range(examples, k.leaves, last, &to, &count);
+		uint32_t sums = subtree_count(k.leaves, first, last);
+		k.busy++;
+		k.sums += sums;
+		k.examples = larger(k.examples, to - from);
+		k.most_leaves = (uint32_t)larger(k.most_leaves, last - first);
+		k.most_sums = (uint32_t)larger(k.most_sums, sums);
+	}
+	k.way = ranks_way(w->floats, k.sums, k.leaves, ranks);
+	return k;
+}
+
+/* ---- ways of summing: seconds; the bytes and messages that the busiest rank sends go to the row ---- */
+
+static double travel_together(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
+{
+	double floats = (double)w->floats;
+
+	out->messages = (uint64_t)k->most_sums * (k->ranks - 1);
+	out->bytes = 4 * w->floats * out->messages;
+	double in = k->sums - 1;                             /* at most */
+	double moved = fmax((double)out->messages, in);
+	return message_seconds(c, k, moved, 4 * floats * moved) + join_seconds(c, r, k, floats * k->sums);
+}
+
+static double travel_parts(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
+{
+	uint64_t part = part_first(w->floats, k->ranks, k->ranks) - part_first(w->floats, k->ranks - 1, k->ranks);
+	double there = (double)((w->floats - part) * k->most_sums), in = (double)part * (k->sums - 1), back = (double)(w->floats - part);
+	double messages = fmax((double)k->most_sums * (k->ranks - 1), k->sums - 1);
+
+	out->messages = ((uint64_t)k->most_sums + 1) * (k->ranks - 1);
+	out->bytes = 4 * (w->floats - part) * (k->most_sums + 1);
+	return message_seconds(c, k, messages, 4 * fmax(there, in)) + join_seconds(c, r, k, (double)part * k->sums) +
+	       message_seconds(c, k, k->ranks - 1, 4 * back);
+}
+
+static double travel_halving(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
+{
+	double seconds = join_seconds(c, r, k, (double)w->floats); /* the copy at the end */
+	uint64_t part = w->floats;
+
+	for (uint32_t bit = 1; bit < k->ranks; bit *= 2) {
+		uint64_t half = part - part_first(part, 1, 2);   /* the larger one */
+		seconds += 2 * message_seconds(c, k, 1, 4.0 * (double)half) + join_seconds(c, r, k, (double)half);
+		out->messages += 2;
+		out->bytes += 8 * half;
+		part = half;
+	}
+	return seconds;
+}
+
+typedef double TravelFn(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out);
+static TravelFn *const travels[RANK_WAYS] = {
+	[WAY_TOGETHER] = travel_together, [WAY_HALVING] = travel_halving, [WAY_PARTS] = travel_parts,
+};
+
+static double meeting_seconds(const Cluster *c, const Cut *k)
+{
+	double steps = 0;
+
+	for (uint32_t reach = 1; reach < k->ranks; reach *= 2)
+		steps++;
+	return 1e-6 * steps * (c->latency + c->overhead * crowd(k->ranks, c->cores)) +
+	       1e-6 * (k->ranks - 1.0) * sizeof(Saying) / c->bandwidth * crowd(k->ranks, c->links);
+}
+
+/* One batch is added to the epoch. */
+static void add_batch(const Cluster *c, const Rates *r, const Workload *w, uint64_t examples, double times, Scaling *out)
+{
+	bool alone = out->ranks == 1 || leaf_count(w->batch) < 2;
+	Cut k = cut_batch(w, examples, alone ? 1 : out->ranks);
+	double cases = (double)w->cases / (double)w->examples;
+	Scaling sent = { .way = -1 };
+
+	out->arithmetic += times * (double)k.examples * cases * r->cases * crowd((double)k.busy * w->threads, c->cores);
+	out->update += times * r->update * crowd((alone ? 1.0 : k.ranks) * w->threads, c->cores);
+	if (!alone) {
+		sent.way = k.way;
+		out->meeting += times * meeting_seconds(c, &k);
+		out->travel += times * travels[k.way](c, r, w, &k, &sent);
+	}
+	if (examples == w->batch) {
+		out->leaves = k.most_leaves;
+		out->sums = k.most_sums;
+		out->way = sent.way;
+		out->bytes = sent.bytes;
+		out->messages = sent.messages;
+	}
+}
+
+Scaling scaling_epoch(const Cluster *c, const Rates *r, const Workload *w, uint32_t ranks)
+{
+	Scaling out = { .ranks = ranks, .way = -1 };
+	uint64_t full = w->examples / w->batch, rest = w->examples % w->batch;
+
+	assert(ranks && w->batch <= w->examples);
+	add_batch(c, r, w, w->batch, (double)full, &out);
+	if (rest)
+		add_batch(c, r, w, rest, 1, &out);
+	out.total = out.arithmetic + out.travel + out.meeting + out.update;
+	out.mcps = 1e-6 * (double)w->links * (double)w->cases / out.total;
+	return out;
+}
+
+/* Of a batch, A / R + L log2 R + S R: A the arithmetic of one rank; L a step of the meeting and of the sums there and back; S the
+ * time for what one rank says.  Where the slope is 0, S R^2 + L / ln 2 R - A = 0. */
+double scaling_optimum(const Cluster *c, const Rates *r, const Workload *w)
+{
+	double A = (double)w->batch * (double)w->cases / (double)w->examples * r->cases;
+	double L = 3e-6 * (c->latency + c->overhead) / ln_2, S = 1e-6 * sizeof(Saying) / c->bandwidth;
+
+	return fmax(1, (sqrt(L * L + 4 * S * A) - L) / (2 * S));
+}
