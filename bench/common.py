@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the scripts of this folder share: runs of microprop, aligned tables, data files, a plot as text or SVG."""
-import json, os, random, struct, subprocess, sys, tempfile
+import json, math, os, random, struct, subprocess, sys, tempfile
 
 
 def program(path):
@@ -131,17 +131,19 @@ def text_plot(points, height=16, label=''):
     print(' ' * 11 + f'{shown[0][0]:g} to {shown[-1][0]:g}  {label}')
 
 
-def svg_plot(path, series, x_label, y_label):
-    """series {name: [(x, y)]}, both axes from 0."""
+def svg_plot(path, series, x_label, y_label, log=False):
+    """series {name: [(x, y)]}, both axes from 0; log: both logarithmic, from 1."""
     w, h, m = 900, 420, 60
     xs, ys = [x for s in series.values() for x, _ in s], [y for s in series.values() for _, y in s]
     right, top = max(xs), max(ys) * 1.05
-    at = lambda x, y: f'{m + x / right * (w - 2 * m):.1f},{h - m - y / top * (h - 2 * m):.1f}'
+    share = (lambda v, most: math.log(max(v, 1)) / math.log(most)) if log else (lambda v, most: v / most)
+    tick = (lambda most, i: most ** (i / 5)) if log else (lambda most, i: most * i / 5)
+    at = lambda x, y: f'{m + share(x, right) * (w - 2 * m):.1f},{h - m - share(y, top) * (h - 2 * m):.1f}'
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" font-family="sans-serif" font-size="12">',
            f'<rect width="{w}" height="{h}" fill="white"/>',
            f'<polyline fill="none" stroke="black" points="{at(0, top)} {at(0, 0)} {at(right, 0)}"/>']
     for i in range(6):
-        x, y = right * i / 5, top * i / 5
+        x, y = tick(right, i), tick(top, i)
         (px, _), (_, py) = (p.split(',') for p in (at(x, 0), at(0, y)))
         out.append(f'<text x="{px}" y="{h - m + 18}" text-anchor="middle">{x:.3g}</text>')
         out.append(f'<text x="{m - 6}" y="{py}" text-anchor="end">{y:.3g}</text>')
