@@ -8,8 +8,8 @@
  * LAST_ERRORS epochs, each of which counts as its worst batch.  Then the newest good copy comes back and the batch is done
  * again; epochs are counted on, so that only what was learnt since is lost.
  * A weight of nonsense may saturate a unit for good, and yet the error hardly shows it.  So after every epoch processors
- * look for their largest weight.  If it is more than GROWTH times the largest when the newest copy was made, and more than
- * SMALL, that is a jump as well.
+ * look for their largest weight.  If that of most of them is more than GROWTH times what it was an epoch before, and more
+ * than SMALL, that is a jump as well.  Nonsense in a few of them is for averages to put right.
  *
  * A transient fault does not repeat itself.  If the same error comes again after the rollback, the copy may have been bad
  * without showing it, and the older one is taken; if it comes again after that, or there is no older one, it is

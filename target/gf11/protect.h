@@ -162,7 +162,8 @@ void memory_keep(Ctx *cx, Processors *p, const char *path, uint64_t words); /* t
 void copies_make(Protect *t);
 void copy_save(Protect *t, uint32_t copy);
 bool copy_restore(Protect *t, uint32_t copy);                /* false: it is of no use */
-double largest_weight(Protect *t);                           /* of any processor; infinite if one is no number */
+/* The largest, of a processor in the middle of all: one with nonsense alone does not count.  Infinite: no number. */
+double largest_weight(Protect *t);
 
 /* ---- protect_share.c ---- */
 

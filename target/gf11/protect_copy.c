@@ -12,6 +12,7 @@
  * of its checksums is wrong. */
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "protect.h"
 
@@ -265,17 +266,21 @@ bool copy_restore(Protect *t, uint32_t copy)
 	return true;
 }
 
+static int smaller_first(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
 double largest_weight(Protect *t)
 {
-	float largest = 0;
+	uint32_t *size = NEW(&t->b->cx->scratch, t->b->o.procs, uint32_t);
 	protect_clear(t);
 	for (uint32_t first = 0; first < t->b->at.words; first += t->chunk)
 		protect_call(t, t->largest[first + t->chunk > t->b->at.words], t->b->at.weights + first, 0, 0);
-	for (uint32_t proc = 0; proc < t->b->o.procs; proc++) {
-		Cell size = { .u = protect_count(t, proc) };
-		if (!isfinite(size.f))
-			return INFINITY;
-		largest = size.f > largest ? size.f : largest;
-	}
-	return (double)largest;
+	for (uint32_t proc = 0; proc < t->b->o.procs; proc++)
+		size[proc] = protect_count(t, proc);
+	qsort(size, t->b->o.procs, sizeof *size, smaller_first);
+	Cell middle = { .u = size[(t->b->o.procs - 1) / 2] };
+	return isfinite(middle.f) ? (double)middle.f : INFINITY;
 }

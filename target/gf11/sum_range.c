@@ -128,7 +128,7 @@ uint32_t range_room(Bp *b, uint32_t words)
 
 /* ---- what was caught ---- */
 
-enum { LOG_SLOTS = 1 << 16 };
+enum { LOG_SLOTS = 1 << 16, LOG_TRIES = 64 };            /* a full log must not be searched for every weight of every processor */
 
 RangeLog *range_log_new(Arena *a, uint32_t procs)
 {
@@ -144,7 +144,7 @@ static void log_add(RangeLog *log, uint32_t proc, uint64_t link)
 	uint64_t key = (link + 1) << 16 | proc, at = key * 0x9e3779b97f4a7c15u >> 48;
 	log->caught++;
 	log->of_proc[proc]++;
-	for (uint32_t tries = 0; tries < LOG_SLOTS; tries++, at = (at + 1) % LOG_SLOTS) {
+	for (uint32_t tries = 0; tries < LOG_TRIES; tries++, at = (at + 1) % LOG_SLOTS) {
 		RangeSlot *s = &log->slot[at];
 		if (s->key && s->key != key)
 			continue;
@@ -157,7 +157,7 @@ static void log_add(RangeLog *log, uint32_t proc, uint64_t link)
 uint64_t range_count(const RangeLog *log, uint32_t proc, uint64_t link)
 {
 	uint64_t key = (link + 1) << 16 | proc, at = key * 0x9e3779b97f4a7c15u >> 48;
-	for (uint32_t tries = 0; tries < LOG_SLOTS && log->slot[at].key; tries++, at = (at + 1) % LOG_SLOTS)
+	for (uint32_t tries = 0; tries < LOG_TRIES && log->slot[at].key; tries++, at = (at + 1) % LOG_SLOTS)
 		if (log->slot[at].key == key)
 			return log->slot[at].count;
 	return 0;
