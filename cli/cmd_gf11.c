@@ -7,12 +7,12 @@
 
 static const Option options[] = {
 	{ "machine", "FILE", "the machine: a file, or one of gf11, gf11-356, gf11-ring, gf11-banks16; default gf11" },
-	{ "cases", "N", "model, sweep, evaluate, updates, disks: cases in an epoch; default 12022" },
+	{ "cases", "N", "model, sweep, evaluate, updates, disks, diagnose: cases in an epoch; default 12022" },
 	{ "procs", "RANGE", "numbers of processors: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas "
-	  "between; efficiency, sweep, evaluate and run: one number" },
-	{ "sum", "HOW", "model, sweep: how weight changes are summed, ring, tree, pipelined or halving; default tree. "
+	  "between; efficiency, sweep, evaluate, run and diagnose: one number" },
+	{ "sum", "HOW", "model, sweep, disks, diagnose: how weight changes are summed, ring, tree, pipelined or halving; default tree. "
 	  "table1, calibrate, updates: only these rows" },
-	{ "compiler", "HOW", "sweep, efficiency: 1989, as the report describes it, or best; default 1989. table1: 1989 "
+	{ "compiler", "HOW", "sweep, efficiency, disks, diagnose: 1989, as the report describes it, or best; default 1989. table1: 1989 "
 	  "leaves out the best mode. sums, updates, evaluate: only this one" },
 	{ "sigmoid", "HOW", "the sigmoid of the compiled program: table or power2; default table" },
 	{ "bundle", "N", "weights in a bundle, about; default: chosen by the compiler, near 1000" },

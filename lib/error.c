@@ -157,6 +157,12 @@ void check_errors(Ctx *cx)
 		unwind(cx, MP_BAD_INPUT);
 }
 
+void fail_again(Ctx *cx, Status status)
+{
+	cx->errors++;
+	unwind(cx, status);
+}
+
 const char *ctx_messages(const Ctx *cx)
 {
 	if (cx->starved)

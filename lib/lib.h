@@ -97,6 +97,7 @@ _Noreturn void fail_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...
 _Noreturn void fail(Ctx *cx, Status status, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void note(Ctx *cx, const char *remedy, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void check_errors(Ctx *cx);
+_Noreturn void fail_again(Ctx *cx, Status status);           /* what is wrong has been said already */
 const char *ctx_messages(const Ctx *cx);                    /* all of them as one text; "" if none */
 /* The nearest of `count` names to a misspelt one, or NULL if none is near: for "did you mean". */
 const char *nearest_name(const char *word, const char *const *names, size_t count);

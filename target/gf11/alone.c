@@ -186,10 +186,38 @@ static const Wanted *to_itself(void *user, uint32_t procs)
 	return &t->back;
 }
 
+static void join(Alone *t, uint32_t port)
+{
+	uint32_t k = 0;
+	while (t->candidate[k] != port)
+		k++;
+	t->reached[k] = 1;
+	t->member[t->members++] = k;
+	if (!t->m->ring_only)
+		t->to[port] = (uint16_t)port;
+}
+
+/* Those that find ways back.  There may be a turn for every processor: what the test takes goes with it, but for what it
+ * found. */
+static void choose_by_test(Ctx *own, void *arg)
+{
+	Alone *t = arg;
+	SwitchTest way = t->ways;
+	way.located = NULL;
+	way.locateds = way.room = 0;
+	switch_test(own, &way);
+	for (uint32_t i = 0; i < way.placed->procs; i++)
+		join(t, way.placed->port[i]);
+	for (uint32_t i = 0; i < way.locateds; i++)
+		located_add(t->cx, &t->ways, &way.located[i]);
+	t->ways.cycles = way.cycles;
+	t->ways.host_seconds = way.host_seconds;
+	t->ways.configurations = way.configurations;
+}
+
 /* Who has this turn: those that have not had one, as far as there are ways back; the way is tested first. */
 static bool choose(Ctx *cx, Alone *t)
 {
-	SwitchTest *way = &t->ways;
 	uint16_t *left = NEW(&cx->scratch, t->candidates, uint16_t);
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < t->candidates; i++)
@@ -199,20 +227,12 @@ static bool choose(Ctx *cx, Alone *t)
 	t->members = 0;
 	if (!count)
 		return false;
-	way->candidate = left;
-	way->candidates = count;
+	t->ways.candidate = left;
+	t->ways.candidates = count;
 	if (!t->m->ring_only)
-		switch_test(cx, way);
-	uint32_t members = t->m->ring_only ? (count < t->procs ? count : t->procs) : way->placed->procs;
-	for (uint32_t i = 0; i < members; i++) {
-		uint32_t port = t->m->ring_only ? left[i] : way->placed->port[i], k = 0;
-		while (t->candidate[k] != port)
-			k++;
-		t->reached[k] = 1;
-		t->member[t->members++] = k;
-		if (!t->m->ring_only)
-			t->to[port] = (uint16_t)port;
-	}
+		apart(cx, choose_by_test, t);
+	for (uint32_t i = 0; i < count && i < t->procs && t->m->ring_only; i++)
+		join(t, left[i]);
 	return true;
 }
 

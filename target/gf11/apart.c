@@ -32,8 +32,7 @@ void fail_as(Ctx *cx, Ctx *own, Status status)
 	}
 	hand_on(cx, own);
 	ctx_free(own);
-	cx->errors++;
-	check_errors(cx);
+	fail_again(cx, status);
 }
 
 static void own_end(void *own)

@@ -362,7 +362,7 @@ double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if
 
 Status inside(Ctx *own, void (*body)(Ctx *own, void *arg), void *arg); /* with an edge in it; its scratch goes */
 void hand_on(Ctx *cx, Ctx *own);                             /* messages */
-void fail_as(Ctx *cx, Ctx *own, Status status);              /* cx fails as own did, which is freed */
+_Noreturn void fail_as(Ctx *cx, Ctx *own, Status status);             /* cx fails as own did, which is freed */
 void apart(Ctx *cx, void (*body)(Ctx *own, void *arg), void *arg); /* in a new one that is gone afterwards; fails as body does */
 
 /* ---- epoch.c: a simulated epoch ------------------------------------------------------------------------------------------ */

@@ -141,14 +141,12 @@ static void run_trials(const Call *c, Diagnosis *d)
 
 void run_diagnose(Call *c)
 {
-	const MachineRow row = { .low = 1, .high = (double)c->m->processors };
-	double *procs;
 	Diagnosis d = { .plan = plan_open(c->cx, c->operand[0]), .m = c->m, .o = call_options(c),
 	                .cases = c->cases ? c->cases : NETTALK_CASES, .processors = (uint32_t)c->m->processors };
 	d.opt = &d.plan->net->options;
 	d.o.dry = false;
-	if (c->procs && range_read(c->cx, "--procs", c->procs, &row, &procs))
-		d.processors = (uint32_t)procs[0];
+	if (c->procs)
+		d.processors = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
 	if (c->faults) {
 		d.faults = faults_new(c->cx, c->m, c->fault_seed);
 		for (size_t i = 0; i < c->faults; i++)

@@ -61,12 +61,15 @@ static DiskRow row_make(Question *q, uint32_t procs)
 	return r;
 }
 
-/* The smallest number of processors at which the disks are the limit; 0: at none. */
-static uint32_t limit_from(Question *q)
+/* The smallest number of processors at which the disks are the limit; 0: at none, or not known, and why. */
+typedef struct Limit { uint32_t procs; const char *why; } Limit;
+
+static Limit limit_from(Question *q)
 {
 	uint32_t low = 0, high = (uint32_t)q->c->m->processors;
-	if (!row_make(q, high).disks_limit)
-		return 0;
+	DiskRow all = row_make(q, high);
+	if (!all.disks_limit)
+		return (Limit){ 0, all.why };
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 		if (row_make(q, middle).disks_limit)
@@ -74,7 +77,7 @@ static uint32_t limit_from(Question *q)
 		else
 			low = middle;
 	}
-	return high;
+	return (Limit){ high, NULL };
 }
 
 /* ---- filling memories ---- */
@@ -107,6 +110,22 @@ static Fill fill(Question *q, bool dram)
 	if (why)
 		f.seconds = NAN;
 	return f;
+}
+
+static void fill_text(const Fill *f, const char *of, Buf *out)
+{
+	if (isfinite(f->seconds))
+		buf_printf(out, "%.4g s for %s, %.4g MB", f->seconds, of, 1e-6 * (double)f->bytes);
+	else
+		buf_printf(out, "no room for %s", of);
+}
+
+static void fill_json(const Fill *f, const char *name, Buf *out)
+{
+	if (isfinite(f->seconds))
+		buf_printf(out, "\"%s_seconds\": %.6g, \"%s_bytes\": %" PRIu64 ", ", name, f->seconds, name, f->bytes);
+	else
+		buf_printf(out, "\"%s_seconds\": null, \"%s_bytes\": null, ", name, name);
 }
 
 /* ---- the report ---- */
@@ -146,32 +165,38 @@ static void row_json(const Call *c, const DiskRow *r, bool first)
 	           r->disks_limit ? "disks" : "processors");
 }
 
-static void end_text(const Question *q, uint32_t limit, const Fill *data, const Fill *dram)
+static void end_text(const Question *q, Limit limit, const Fill *data, const Fill *dram)
 {
 	Buf *out = q->c->out;
 	const Net *net = q->plan->net;
 	double words = (double)net->inputs + net->outputs + 1;
 	buf_printf(out, "\nweights a word   %s has %.1f weights for each word of a case\n", net->name, (double)q->plan->W / words);
-	if (limit)
-		buf_printf(out, "limit            the disks, from %u processors on\n", limit);
+	if (limit.procs)
+		buf_printf(out, "limit            the disks, from %u processors on\n", limit.procs);
+	else if (limit.why)
+		buf_printf(out, "limit            not known: %s\n", limit.why);
 	else
 		buf_puts(out, "limit            the processors, up to all of them\n");
-	buf_printf(out, "loading          %.3g s for %" PRIu64 " cases, %.4g MB; %.4g s for all of DRAM, %.4g MB\n", data->seconds,
-	           q->cases, 1e-6 * (double)data->bytes, dram->seconds, 1e-6 * (double)dram->bytes);
+	Buf cases = { .arena = &q->c->cx->scratch };
+	buf_printf(&cases, "%" PRIu64 " cases", q->cases);
+	buf_puts(out, "loading          ");
+	fill_text(data, cases.s, out);
+	buf_puts(out, "; ");
+	fill_text(dram, "all of DRAM", out);
+	buf_puts(out, "\n");
 }
 
-static void end_json(const Question *q, uint32_t limit, const Fill *data, const Fill *dram)
+static void end_json(const Question *q, Limit limit, const Fill *data, const Fill *dram)
 {
 	Buf *out = q->c->out;
 	const Net *net = q->plan->net;
 	buf_printf(out, "], \"network_weights_per_word\": %.6g, ", (double)q->plan->W / ((double)net->inputs + net->outputs + 1));
-	if (limit)
-		buf_printf(out, "\"limit_procs\": %u, ", limit);
+	if (limit.procs)
+		buf_printf(out, "\"limit_procs\": %u, ", limit.procs);
 	else
 		buf_puts(out, "\"limit_procs\": null, ");
-	if (isfinite(data->seconds))
-		buf_printf(out, "\"load_seconds\": %.6g, \"load_bytes\": %" PRIu64 ", ", data->seconds, data->bytes);
-	buf_printf(out, "\"dram_load_seconds\": %.6g, \"dram_load_bytes\": %" PRIu64 ", ", dram->seconds, dram->bytes);
+	fill_json(data, "load", out);
+	fill_json(dram, "dram_load", out);
 }
 
 void run_disks(Call *c)
@@ -199,7 +224,7 @@ void run_disks(Call *c)
 		else
 			row_text(c, &r);
 	}
-	uint32_t limit = limit_from(&q);
+	Limit limit = limit_from(&q);
 	Fill data = fill(&q, false), dram = fill(&q, true);
 	(c->json ? end_json : end_text)(&q, limit, &data, &dram);
 	report_end(c, q.cycles, 0);

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "locate.h"
+#include "scan.h"
 
 enum { INPUT, MIDDLE, OUTPUT, STAGES };
-static const char *const stage_names[STAGES] = { "input", "middle", "output" };
 
 /* ---- parts ---- */
 

@@ -366,7 +366,8 @@ uint32_t switch_store(Ctx *cx, Switch *s, const uint16_t *to)
 	to = s->instead ? s->instead : to;
 	Setting set = setting_new(&cx->keep, s);
 	if (!switch_route(s, to, &set, &why))
-		fail(cx, MP_BAD_INPUT, "route less, or use a machine whose switch can carry it",
+		fail(cx, MP_BAD_INPUT, s->m->ring_only ? "sum by ring or pipelined, or use a machine with a switch"
+		                                       : "route less, or use a machine whose switch can carry it",
 		     "configuration %u cannot be set: %s", s->stored, why);
 	s->to[s->stored] = NEW(&cx->keep, s->ports, uint16_t);
 	memcpy(s->to[s->stored], to, s->ports * sizeof *to);

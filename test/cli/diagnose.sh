@@ -20,10 +20,11 @@ diagnose --fault dead:14
 diagnose --trials 3 --trials-of moon
 diagnose --trials 3 --procs 3
 diagnose --procs 2 --fault dead:0 --fault dead:1
+diagnose --procs 2..3
 # Training goes on without what is broken, and to the same bits.
 for broken in '' '--fault dead:0 --fault stuck:3:sram:1024:30:1 --fault link:input:0:2 --fault crossbar:output:1 --fault alu:10:0.01'; do
 	t train xor.topo --target gf11 --machine small.machine --procs 7 --epochs 30 --until never --diagnose $broken 2>&1 |
 		grep -E '^(note|fingerprint|faults)'
 done
 t train xor.topo --target gf11 --machine small.machine --procs 7 --epochs 30 --until never | grep '^fingerprint'
-t train xor.topo --target gf11 --machine small.machine --procs 14 --diagnose --fault dead:2 2>&1 | grep -A1 error:
+t train xor.topo --target gf11 --machine small.machine --procs 14 --diagnose --fault dead:2
