@@ -586,7 +586,7 @@ static void data_of_an_earlier_run_is_used(void **state)
 	expect_reuse(net, other, path, "48 of 50 cases lay there already, 2 were loaded", different);
 	FILE *f = fopen(path, "r+b");                          /* another user's program */
 	assert_non_null(f);
-	fseek(f, 128, SEEK_SET);
+	fseek(f, sysconf(_SC_PAGESIZE) + 128, SEEK_SET);
 	fputs("nothing of interest", f);
 	fclose(f);
 	expect_reuse(net, other, path, "of 50 cases lay there already", different);
@@ -596,6 +596,15 @@ static void data_of_an_earlier_run_is_used(void **state)
 	need(run, mp_run_set(run, "machine-memory", "/nowhere/memory"));
 	assert_int_equal(mp_run_train(run, data, NULL, NULL, NULL), MP_BAD_INPUT);
 	expect_words(mp_run_messages(run), "/nowhere/memory");
+	mp_run_close(run);
+	f = fopen(path, "wb");                                 /* not memory of a machine: it stays as it is */
+	fputs("a letter to a friend, longer than the line that memory of a machine begins with\n", f);
+	fclose(f);
+	run = run_of(net);
+	need(run, mp_run_set(run, "target", "gf11"));
+	need(run, mp_run_set(run, "machine-memory", path));
+	assert_int_equal(mp_run_train(run, data, NULL, NULL, NULL), MP_BAD_INPUT);
+	expect_words(mp_run_messages(run), "holds something else");
 	mp_run_close(run);
 	mp_data_close(data);
 	mp_data_close(other);

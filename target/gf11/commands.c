@@ -107,9 +107,9 @@ static void run_machine(Call *c)
 
 typedef struct OptionRow {
 	const char *name;
-	enum { IS_FLAG, IS_TEXT, IS_COUNT, IS_LIST } kind;
+	enum { IS_FLAG, IS_TEXT, IS_COUNT, IS_SOME, IS_LIST } kind; /* IS_SOME: a count that is not 0 */
 	size_t at;                                           /* in Call */
-	uint64_t most;                                       /* IS_COUNT; IS_LIST: where their number stands in Call */
+	uint64_t most;                                       /* IS_COUNT, IS_SOME; IS_LIST: where their number stands in Call */
 } OptionRow;
 static const OptionRow option_rows[] = {                    /* the first two go with all commands */
 	{ "machine", IS_TEXT, offsetof(Call, machine), 0 },
@@ -127,7 +127,7 @@ static const OptionRow option_rows[] = {                    /* the first two go 
 	{ "procs", IS_TEXT, offsetof(Call, procs), 0 },
 	{ "traced", IS_FLAG, offsetof(Call, traced), 0 },
 	{ "simulate", IS_FLAG, offsetof(Call, simulate), 0 },
-	{ "cases", IS_COUNT, offsetof(Call, cases), 100000000 },
+	{ "cases", IS_SOME, offsetof(Call, cases), 100000000 },
 	{ "sum", IS_TEXT, offsetof(Call, sum), 0 },
 	{ "compiler", IS_TEXT, offsetof(Call, compiler), 0 },
 	{ "sigmoid", IS_TEXT, offsetof(Call, sigmoid), 0 },
@@ -229,8 +229,8 @@ static void option_take(Call *c, const char *word)
 		*(bool *)field = true;
 	else if (row->kind == IS_TEXT)
 		*(const char **)field = equals + 1;
-	else if (row->kind == IS_COUNT)
-		*(uint64_t *)field = whole_number(c, row->name, equals + 1, 0, row->most);
+	else if (row->kind == IS_COUNT || row->kind == IS_SOME)
+		*(uint64_t *)field = whole_number(c, row->name, equals + 1, row->kind == IS_SOME, row->most);
 	else
 		list_add(c, row, equals + 1);
 }
