@@ -145,6 +145,8 @@ void run_diagnose(Call *c)
 	                .cases = c->cases ? c->cases : NETTALK_CASES, .processors = (uint32_t)c->m->processors };
 	d.opt = &d.plan->net->options;
 	d.o.dry = false;
+	if (c->m->ring_only && !c->sum)
+		d.o.sum = SUM_RING;                          /* nothing else can be summed there */
 	if (c->procs)
 		d.processors = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
 	if (c->faults) {
