@@ -9,6 +9,7 @@
 
 #include "api.h"
 #include "../comm/open.h"
+#include "ranks.h"
 
 struct mp_job {
 	Ctx cx;

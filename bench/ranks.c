@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../comm/open.h"
+#include "ranks.h"
 
 enum { SMALL = 8, LARGE = 1 << 22, MANY = 64, PINGS = 100, LEAST_ROUNDS = 9 };
 /* Seconds: one measurement is short, so that some fall between what else the computer does; and there are many. */

@@ -414,7 +414,7 @@ static int launch_run(Args *a)
 
 const Command launch_command = {
 	.name = "launch",
-	.operands = "-- train ...",
+	.operands = "[OPTIONS] -- train ...",
 	.least = 2,
 	.most = INT_MAX,
 	.summary = "train, and go on whatever happens",

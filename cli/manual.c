@@ -86,7 +86,7 @@ static void help_group(FILE *f, const OptionGroup *g)
 
 static void help_one(FILE *f, const Command *c)
 {
-	fprintf(f, "usage: microprop %s %s%s\n\n", c->name, c->operands, c->group->heading ? " [OPTIONS]" : "");
+	fprintf(f, "usage: microprop %s %s%s\n\n", c->name, c->operands, c->group->heading && !strstr(c->operands, "[OPTIONS]") ? " [OPTIONS]" : "");
 	fill(f, c->about, 0, 0);
 	for (const OptionGroup *g = c->group; g->heading; g++)
 		help_group(f, g);

@@ -3,6 +3,7 @@
 #ifndef OPEN_H
 #define OPEN_H
 
+#include "comm.h"
 #include "lib.h"
 
 const Comm *comm_open(Ctx *cx);                              /* NULL: there is no job, or it has one process */

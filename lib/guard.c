@@ -20,6 +20,7 @@
 #include <xxhash.h>
 
 #include "guard_data.h"
+#include "ranks.h"
 
 enum { MOST_NOTES = 20, PATIENCE = 6 };    /* faults told one by one; faults without an update between them */
 static const double error_jump = 2, reach_jump = 8, fading = 0.99;

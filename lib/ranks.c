@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "guard.h"
+#include "ranks.h"
 
 enum { LANE = 16 };               /* floats: parts begin at multiples */
 enum { FEW_FLOATS = 1 << 14 };    /* all sums of a batch together: latency counts, not length */

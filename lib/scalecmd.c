@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cluster.h"
+#include "ranks.h"
 #include "words.h"
 
 enum { MOST_RANKS = 4096, MOST_THREADS = 4096, MOST_SHOWN = 64, MOST_BATCHES = 64 };

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "cluster.h"
+#include "ranks.h"
 
 static const double ln_2 = 0.69314718055994530942;
 

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "guard.h"
+#include "ranks.h"
 
 enum { AT_ONCE = 64 };            /* epochs of a tiny network between two looks at the clock */
 enum { PICKS_AHEAD = 64 };        /* examples that are picked in one go, beside those of this batch and the next */

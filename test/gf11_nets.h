@@ -296,4 +296,23 @@ static inline void cases_free(Cases *c)
 	free(c->weight);
 }
 
+/* Two equal runs, of which one tests on other data before and in between: weights, outputs and errors are the same. */
+static inline void testing_changes_nothing(mp_run *a, mp_run *b, const mp_data *data, const mp_data *other)
+{
+	size_t count = other->data->cases * a->net->outputs;
+	double *out = malloc(count * sizeof *out), *again = malloc(count * sizeof *again);
+	mp_result first, second;
+	need(a, mp_run_test(a, other, &first, out));
+	need(a, mp_run_train(a, data, other, NULL, NULL));
+	need(b, mp_run_train(b, data, NULL, NULL, NULL));
+	same_part(a, b, 0);
+	need(a, mp_run_test(a, other, &first, out));
+	need(b, mp_run_test(b, other, &second, again));
+	assert_true(first.total_error == second.total_error);
+	same_vector(out, again, count);
+	assert_true(mp_run_get_report(a)->test_total_error == first.total_error);
+	free(out);
+	free(again);
+}
+
 #endif

@@ -235,17 +235,7 @@ static void testing_in_between_changes_nothing(void **state)
 		mp_data *other = cut_into(others[i / 4]);
 		mp_run *a = small_run(net, "4", compilers[i / 2 % 2], batches[i % 2]);
 		mp_run *b = small_run(net, "4", compilers[i / 2 % 2], batches[i % 2]);
-		mp_result first, second;
-		double out[CASES * 2], again[CASES * 2];
-		need(a, mp_run_test(a, other, &first, out));
-		need(a, mp_run_train(a, data, other, NULL, NULL));
-		need(b, mp_run_train(b, data, NULL, NULL, NULL));
-		same_part(a, b, 0);
-		need(a, mp_run_test(a, other, &first, out));
-		need(b, mp_run_test(b, other, &second, again));
-		assert_true(first.total_error == second.total_error);
-		same_vector(out, again, COUNT(out));
-		assert_true(mp_run_get_report(a)->test_total_error == first.total_error);
+		testing_changes_nothing(a, b, data, other);
 		mp_run_close(a);
 		mp_run_close(b);
 		mp_data_close(other);

@@ -322,17 +322,7 @@ static void testing_in_between_changes_nothing(void **state)
 	for (size_t i = 0; i < COUNT(batches); i++) {
 		const char *const option[][2] = { { "batch", batches[i] }, { NULL, NULL } };
 		mp_run *a = run_set(net, option), *b = run_set(net, option);
-		mp_result first, second;
-		double out[60], again[60];
-		need(a, mp_run_test(a, more, &first, out));
-		need(a, mp_run_train(a, data, more, NULL, NULL));
-		need(b, mp_run_train(b, data, NULL, NULL, NULL));
-		same_part(a, b, 0);
-		need(a, mp_run_test(a, more, &first, out));
-		need(b, mp_run_test(b, more, &second, again));
-		assert_true(first.total_error == second.total_error);
-		same_vector(out, again, COUNT(out));
-		assert_true(mp_run_get_report(a)->test_total_error == first.total_error);
+		testing_changes_nothing(a, b, data, more);
 		mp_run_close(a);
 		mp_run_close(b);
 	}

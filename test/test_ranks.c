@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "cluster.h"
+#include "ranks.h"
 
 enum { MOST_RANKS = 12, MOST_MESSAGES = 4096 };
 

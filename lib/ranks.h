@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* ranks.c: processes that share the leaves of every batch. */
+#ifndef RANKS_H
+#define RANKS_H
+
+#include "comm.h"
+#include "lib.h"
+
+/* What everyone says when they meet.  Whoever leaves says so instead: the others know, and nobody waits for ever. */
+enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_LEAVE };
+enum { SAME_PROGRAM, SAME_NET, SAME_OPTIONS, SAME_DATA, SAME_TEST, SAME_WEIGHTS, SAMES };
+typedef struct Saying {
+	int32_t kind, status, stop;
+	uint32_t tallies;
+	double seconds;
+	uint64_t same[SAMES];     /* what must be the same everywhere */
+	uint64_t guard;           /* and of a guarded batch: guard_word */
+	union { Tally tally[MOST_SUMS]; char text[1000]; };
+} Saying;
+
+typedef struct Ranks {
+	const Comm *comm;
+	Saying own, *all;          /* all: [size] */
+	bool gone;                /* someone has left */
+	bool alone;               /* rank 0 trains, the others wait */
+	bool stop;                /* as all have agreed */
+	double seconds;           /* of training, by the clock of rank 0 */
+	bool library;             /* sums as the library makes them */
+	float *inbox; uint64_t room; /* parts of others' sums */
+	uint64_t sent;            /* bytes, of sums */
+	uint32_t counted_leaves, counted_sums; /* ranks_sums of so many leaves */
+} Ranks;
+
+Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
+/* Says `own`, hears all; fails, naming the rank and what it said, if one of them has left. */
+void ranks_meet(Ctx *cx, Ranks *k, int kind);
+void ranks_same(Ctx *cx, Ranks *k);                          /* after a meeting: fails, naming what differs on which rank */
+void ranks_leave(Ranks *k, int status, const char *text);    /* says so, unless someone else did */
+/* Leaves of a rank: as many as the others have, within a thirty-second, and such that few subtrees are cut. */
+void rank_leaves(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t *first, uint32_t *last);
+uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last); /* largest ones that lie in [first, last) */
+uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank);      /* that a rank sends: its largest subtrees */
+uint32_t ranks_sums(uint32_t leaves, uint32_t ranks);                    /* all of them */
+enum { WAY_TOGETHER, WAY_HALVING, WAY_PARTS, RANK_WAYS };
+int ranks_way(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks); /* in which sums travel */
+uint64_t part_first(uint64_t floats, uint32_t part, uint32_t parts);     /* where that part of a sum begins; parts: the end */
+void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples);  /* takes what sums of such batches need */
+void ranks_sum(Run *r, Share *s, uint32_t leaves);                       /* of all ranks, to s->total */
+/* One batch, by all ranks: the pending sum and the tally are those of one process. */
+Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t);
+
+#endif
