@@ -100,6 +100,7 @@ static Data *readable(Ctx *cx, const mp_data *d)
 {
 	if (!d->data)
 		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
+	data_settle(cx, d->data);
 	return d->data;
 }
 
@@ -176,6 +177,11 @@ mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also)
 
 void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y)
 {
+	Glance l = { 0 };
+	if (data->data->unchecked)                        /* index lists may be wrong */
+		cases_look(data->data, NULL, i, i + 1, &l);
+	if (l.wrong)
+		return;
 	if (x)
 		data_x(data->data, i, x);
 	if (y && data->data->targets)

@@ -17,7 +17,15 @@ const Data *data_readable(Ctx *cx, const mp_data *d)
 {
 	if (d && !d->data)
 		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
+	if (d)
+		data_settle(cx, d->data);
 	return d ? d->data : NULL;
+}
+
+/* Ranks of a job look at the cases that they train on, and at no others. */
+static const Data *data_shared(Run *r, const mp_data *d)
+{
+	return r->job && d && d->data ? d->data : data_readable(&r->cx, d);
 }
 
 mp_status mp_run_new(mp_run **run, const mp_net *net, const mp_allocator *alloc)
@@ -198,7 +206,7 @@ static void train_body(void *arg)
 {
 	TrainArgs *a = arg;
 	Ctx *cx = &a->r->cx;
-	cx->status = run_train(a->r, data_readable(cx, a->data), data_readable(cx, a->test), a->fn, a->user);
+	cx->status = run_train(a->r, data_shared(a->r, a->data), data_shared(a->r, a->test), a->fn, a->user);
 }
 
 mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp_report_fn *report, void *user)

@@ -209,6 +209,7 @@ static int train_read(Train *t)
 	mp_data_options main_file, test_file;
 	if (!session_reading(t->args, true, &main_file) || !session_reading(t->args, false, &test_file))
 		return EXIT_USAGE;
+	main_file.shared = test_file.shared = mp_job_size(t->args->job) > 1 && !t->restarts;
 	int rc = train_file(t, &t->data);
 	if (!rc)
 		rc = train_file(t, &t->test);

@@ -108,6 +108,8 @@ typedef struct mp_data_options {
 	const char *const *classes; /* csv: classes of the label column in the order of the outputs, as a run was trained on
 	                             them: one that is not among them is an error; NULL: those that the file has */
 	uint32_t class_count;
+	int shared;               /* several ranks of a job train on it, each on some of the cases: npz, npy and idx files are mapped, and
+	                             each rank reads and checks what it needs */
 } mp_data_options;
 
 /* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",

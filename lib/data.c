@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Data: cases to learn, whatever they came from.
  *
- * In: a path, or make:SPEC for a built-in set.  Out: Data that passed data_check: sizes fit, offsets ascend, inputs are
- * finite.  The table of formats is what tells them apart, by name first and then by content. */
+ * In: a path, or make:SPEC for a built-in set.  Out: Data that passed data_check (check.c).  The table of formats is what tells them
+ * apart, by name first and then by content. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -76,123 +76,10 @@ void data_example(const Data *d, uint64_t e, uint64_t *first, uint64_t *count)
 	*count = d->seq ? d->seq[e + 1] - d->seq[e] : 1;
 }
 
-/* ---- check ---- */
+/* ---- size ---- */
 
-static bool is_float(DType t)
-{
-	return t == T_F32 || t == T_F64 || t == T_F16;
-}
-
-/* First element of a dense array that float32 cannot hold, or count.  NaN counts only where nan_too. */
-static uint64_t find_bad(DType t, const void *v, uint64_t count, bool nan_too)
-{
-	if (!is_float(t))
-		return count;
-	float piece[256];
-	for (uint64_t i = 0; i < count; i += COUNT(piece)) {
-		uint64_t n = count - i < COUNT(piece) ? count - i : COUNT(piece);
-		dtype_row(t, v, i, n, piece);
-		for (uint64_t k = 0; k < n; k++)
-			if (isinf(piece[k]) || (nan_too && isnan(piece[k])))
-				return i + k;
-	}
-	return count;
-}
-
-static void check_sizes(Ctx *cx, const Data *d, Loc at)
-{
-	if (d->cases == 0)
-		fail_at(cx, at, "give it at least one case", "there are no cases in the data");
-	if (d->inputs == 0)
-		fail_at(cx, at, "give every case at least one input", "the cases have no inputs");
-	if (d->inputs > MAX_UNITS || d->targets > MAX_UNITS)
-		fail_at(cx, at, "cut it into smaller parts",
-		        "a case has more values than a network can have units (%u)", MAX_UNITS);
-	uint64_t wide = d->inputs > d->targets ? d->inputs : d->targets;
-	if (d->cases > INT64_MAX / 8 / wide)
-		fail_at(cx, at, "cut it into smaller parts",
-		        "%" PRIu64 " cases of %" PRIu64 " values are more than any memory holds", d->cases, wide);
-}
-
-static void check_lists(Ctx *cx, const Data *d, Loc at)
-{
-	if (d->x_indptr[0] != 0)
-		fail_at(cx, at, "the first list starts at 0", "the index lists start at %" PRIu64, d->x_indptr[0]);
-	for (uint64_t i = 0; i < d->cases; i++)
-		if (d->x_indptr[i] > d->x_indptr[i + 1])
-			fail_at(cx, at, "offsets of index lists must ascend",
-			        "the index list of case %" PRIu64 " ends before it starts", i);
-	for (uint64_t i = 0; i < d->cases; i++) {
-		for (uint64_t k = d->x_indptr[i]; k < d->x_indptr[i + 1]; k++) {
-			if (d->x_indices[k] >= d->inputs)
-				fail_at(cx, at, "inputs are numbered from 0",
-				        "case %" PRIu64 " has index %" PRIu32 ", but there are %" PRIu32 " inputs", i,
-				        d->x_indices[k], d->inputs);
-			if (k > d->x_indptr[i] && d->x_indices[k] <= d->x_indices[k - 1])
-				fail_at(cx, at, "sort the indices of each case and leave out doubles",
-				        "the indices of case %" PRIu64 " do not ascend: %" PRIu32 " after %" PRIu32, i,
-				        d->x_indices[k], d->x_indices[k - 1]);
-			if (d->x_values && !isfinite(d->x_values[k]))
-				fail_at(cx, at, "replace it by a number, or leave out the case",
-				        "input %" PRIu32 " of case %" PRIu64 " is not a finite number", d->x_indices[k],
-				        i);
-		}
-	}
-}
-
-static void check_values(Ctx *cx, const Data *d, Loc at)
-{
-	uint64_t count = d->cases * d->inputs, bad = d->x_indptr ? count : find_bad(d->x_type, d->x, count, true);
-	if (bad < count)
-		fail_at(cx, at, "replace it by a number, or leave out the case",
-		        "input %" PRIu64 " of case %" PRIu64 " is %g, which is not a finite float32", bad % d->inputs,
-		        bad / d->inputs, dtype_get(d->x_type, d->x, bad));
-	count = d->cases * d->targets;
-	bad = count ? find_bad(d->y_type, d->y, count, false) : 0;
-	if (bad < count)
-		fail_at(cx, at, "write NaN where there is no target",
-		        "target %" PRIu64 " of case %" PRIu64 " is %g, which is not a finite float32", bad % d->targets,
-		        bad / d->targets, dtype_get(d->y_type, d->y, bad));
-	for (uint64_t i = 0; d->mask && i < count; i++)
-		if (d->mask[i] > 1)
-			fail_at(cx, at, "write 1 where there is a target and 0 where there is none",
-			        "the mask of target %" PRIu64 " of case %" PRIu64 " is neither 0 nor 1", i % d->targets,
-			        i / d->targets);
-	for (uint64_t i = 0; d->weight && i < d->cases; i++)
-		if (!isfinite(d->weight[i]) || d->weight[i] < 0)
-			fail_at(cx, at, "weights are 0 or more", "the weight of case %" PRIu64 " is %g", i,
-			        (double)d->weight[i]);
-}
-
-static void check_sequences(Ctx *cx, const Data *d, Loc at)
-{
-	if (d->seq[0] != 0)
-		fail_at(cx, at, "the first sequence starts at case 0", "the sequences start at case %" PRIu64,
-		        d->seq[0]);
-	for (uint64_t i = 0; i < d->sequences; i++)
-		if (d->seq[i] >= d->seq[i + 1])
-			fail_at(cx, at, "every sequence has a case, and offsets ascend",
-			        "sequence %" PRIu64 " has no cases", i);
-	if (d->seq[d->sequences] != d->cases)
-		fail_at(cx, at, "the last offset is the number of cases",
-		        "the sequences end at case %" PRIu64 ", but there are %" PRIu64 " cases", d->seq[d->sequences],
-		        d->cases);
-}
-
-static void check_tables(Ctx *cx, const Data *d, Loc at)
-{
-	for (uint64_t i = 0; d->codes && i < (uint64_t)d->code_count * d->targets; i++)
-		if (!isfinite(d->codes[i]))
-			fail_at(cx, at, "give every code a number for every target",
-			        "code %" PRIu64 " is not made of finite numbers", i / d->targets);
-	for (uint32_t i = 0; d->scale.kind != SCALE_NONE && i < d->inputs; i++)
-		if (!isfinite(d->scale.offset[i]) || !isfinite(d->scale.factor[i]) || d->scale.factor[i] == 0)
-			fail_at(cx, at, "scale the original data again",
-			        "the scale of input %" PRIu32 " is not a finite number", i);
-}
-
-/* Bytes of all arrays; where some are mapped the reader has counted those that are not. */
-static void count_bytes(Data *d)
+/* Where some arrays are mapped the reader has counted those that are not. */
+void data_count_bytes(Data *d)
 {
 	if (d->mapped)
 		return;
@@ -214,24 +101,14 @@ static void count_bytes(Data *d)
 	d->bytes = n;
 }
 
-void data_check(Ctx *cx, Data *d, Loc at)
-{
-	check_sizes(cx, d, at);
-	if (d->x_indptr)
-		check_lists(cx, d, at);
-	check_values(cx, d, at);
-	if (d->seq)
-		check_sequences(cx, d, at);
-	check_tables(cx, d, at);
-	count_bytes(d);
-}
-
 /* ---- packing ---- */
 
+enum { LEAST = 8 };               /* inputs for a one: then lists are smaller than even bytes */
+
 /* How many ones there are, if all values are 0 or 1; UINT64_MAX if not, or as soon as there are more than `most`. */
-static uint64_t count_ones(const Data *d, uint64_t most)
+static uint64_t count_ones(const Data *d, uint64_t cases, uint64_t most)
 {
-	uint64_t count = d->cases * d->inputs, ones = 0;
+	uint64_t count = cases * d->inputs, ones = 0;
 	float piece[256];
 	for (uint64_t i = 0; i < count; i += COUNT(piece)) {
 		uint64_t n = count - i < COUNT(piece) ? count - i : COUNT(piece);
@@ -250,10 +127,9 @@ static uint64_t count_ones(const Data *d, uint64_t most)
 
 void data_pack(Ctx *cx, Data *d)
 {
-	enum { LEAST = 8 };                               /* one in eight: then lists are smaller than even bytes */
 	if (d->x_indptr || d->mapped || !d->x || d->cases == 0 || d->inputs == 0)
 		return;
-	uint64_t ones = count_ones(d, d->cases * d->inputs / LEAST);
+	uint64_t ones = count_ones(d, d->cases, d->cases * d->inputs / LEAST);
 	if (ones == UINT64_MAX || ones >= (d->cases * d->inputs + LEAST - 1) / LEAST)
 		return;
 	uint64_t *indptr = NEW(&cx->keep, d->cases + 1, uint64_t), have = 0;
@@ -270,17 +146,25 @@ void data_pack(Ctx *cx, Data *d)
 	d->x_indptr = indptr;
 	d->x_indices = indices;
 	d->x_values = NULL;
-	count_bytes(d);
+	data_count_bytes(d);
 }
 
-void data_take_x(Ctx *cx, Data *d, const Npy *x, bool in_place)
+bool data_seems_sparse(const Data *d)
+{
+	enum { SOME = 256 };
+	uint64_t cases = d->cases < SOME ? d->cases : SOME;
+
+	return count_ones(d, cases, cases * d->inputs / LEAST) != UINT64_MAX;
+}
+
+void data_take_x(Ctx *cx, Data *d, const Npy *x, int place)
 {
 	d->x = x->data;
 	d->x_type = x->type;
-	if (!in_place || x->scratch)
+	if (place == ARRAYS_COPIED || x->scratch || (place == ARRAYS_SHARED && data_seems_sparse(d)))
 		data_pack(cx, d);
 	if (d->x)
-		d->x = npy_keep(cx, d, x, in_place, T_COUNT);
+		d->x = npy_keep(cx, d, x, place, T_COUNT);
 }
 
 /* ---- formats ---- */

@@ -182,14 +182,14 @@ static Idx idx_parse(Ctx *cx, const Src *s)
 /* ---- reading ---- */
 
 /* The elements in this machine's order: where they lie if they are bytes that stay, else a copy. */
-static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data *d)
+static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data *d, const DataOptions *opt)
 {
 	const uint8_t *from = (const uint8_t *)h->src->text + h->body;
 	size_t size = dtypes[h->type].size;
 	uint64_t count = h->cases * h->columns;
 	if (size == 1 && h->src != file)          /* unpacked: ours already */
 		return from;
-	if (size == 1 && data_in_place(file)) {
+	if (size == 1 && data_place(file, opt)) {
 		d->mapped = true;
 		return from;
 	}
@@ -261,12 +261,12 @@ static void take_targets(Ctx *cx, Data *d, const Src *labels, const DataOptions 
 		        "there are %" PRIu64 " labels for %" PRIu64 " cases", h.cases, d->cases);
 	bool whole = h.type != T_F32 && h.type != T_F64;
 	if (h.dims == 1 && whole) {
-		take_labels(cx, d, &h, idx_values(&cx->scratch, &h, labels, &(Data){ 0 }), opt);
+		take_labels(cx, d, &h, idx_values(&cx->scratch, &h, labels, &(Data){ 0 }, opt), opt);
 		return;
 	}
 	d->targets = (uint32_t)h.columns;
 	d->y_type = h.type;
-	d->y = idx_values(&cx->keep, &h, labels, d);
+	d->y = idx_values(&cx->keep, &h, labels, d, opt);
 }
 
 Data *idx_data(Ctx *cx, const Src *images, const Src *labels, const DataOptions *opt)
@@ -277,7 +277,7 @@ Data *idx_data(Ctx *cx, const Src *images, const Src *labels, const DataOptions 
 	d->cases = h.cases;
 	d->inputs = (uint32_t)h.columns;
 	d->x_type = h.type;
-	d->x = idx_values(&cx->keep, &h, images, d);
+	d->x = idx_values(&cx->keep, &h, images, d, opt);
 	if (labels)
 		take_targets(cx, d, labels, opt);
 	if (d->mapped)

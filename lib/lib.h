@@ -324,6 +324,16 @@ typedef struct Scale { int kind; double *offset, *factor; } Scale;  /* [inputs]:
 typedef struct Text { const char *s; uint32_t len; } Text;
 typedef struct Extra { const char *key; const void *npy; size_t len; } Extra; /* a key of the file that is not ours, kept */
 
+/* Bytes of an npz member that nobody has read yet, so that its checksum is still to be looked at. */
+enum { UNREAD_X, UNREAD_INDICES, UNREAD_VALUES, UNREAD_Y, UNREAD_MASK, UNREAD_WEIGHT, UNREADS };
+typedef struct Unread {
+	const Src *bytes;         /* NULL: it was looked at */
+	uint64_t head;            /* bytes of it before the first case */
+	uint32_t crc;
+	const char *name; Loc where;
+} Unread;
+
+enum { SIGNS_UNKNOWN, SIGNS_PLAIN, SIGNS_NEGATIVE };         /* of targets */
 typedef struct Data {
 	const char *name;         /* file or generator it came from */
 	uint64_t cases;
@@ -348,6 +358,10 @@ typedef struct Data {
 	Extra *extra; uint32_t extras;
 	uint64_t bytes;           /* memory held, mapped parts not counted */
 	bool mapped;              /* some array lies in a mapped file */
+	bool unchecked;           /* its cases: whoever trains on some of them has to look at those (check.c) */
+	Unread unread[UNREADS];
+	Loc at;                   /* of what is wrong with cases */
+	int signs;                /* SIGNS_... */
 } Data;
 
 typedef mp_data_options DataOptions;
@@ -355,7 +369,8 @@ typedef mp_data_options DataOptions;
 /* Reads any format, told by name and content, or makes a built-in set ("make:xor").  Opt may be NULL. */
 Data *data_open(Ctx *cx, const char *path, const DataOptions *opt);
 void data_write(Ctx *cx, const Data *d, const char *path);  /* format by name: .npz .npy .csv .txt .idx; atomic */
-void data_check(Ctx *cx, Data *d, Loc at);                  /* sizes, offsets, finite inputs: called by every reader */
+void data_count_bytes(Data *d);
+bool data_seems_sparse(const Data *d);                      /* its first cases say that packing is worth it */
 void data_pack(Ctx *cx, Data *d);                           /* dense 0/1 rows with few ones become index lists */
 void data_x(const Data *d, uint64_t i, float *row);         /* one case's inputs, dense */
 void data_y(const Data *d, uint64_t i, float *row);         /* its targets, NaN where there is none */
@@ -370,11 +385,28 @@ void data_describe(Ctx *cx, const Data *d, mp_data_info *info);  /* arrays of in
 /* Notes what of d a format has no place for; holds: HOLDS_... or-ed. */
 enum { HOLDS_SEQ = 1, HOLDS_WEIGHT = 2, HOLDS_NAMES = 4, HOLDS_CODES = 8, HOLDS_SCALE = 16, HOLDS_EXTRA = 32 };
 void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds);
-uint64_t data_checksum(const Data *d);                      /* checksum.c: of all that training sees */
+/* checksum.c: of all that training sees; of cases, which adds up; of the data whose cases have that */
+uint64_t data_checksum(const Data *d);
+uint64_t cases_checksum(const Data *d, uint64_t first, uint64_t end);
+uint64_t data_checksum_with(const Data *d, uint64_t of_cases);
 struct XXH3_state_s;
 void digest_text(const struct XXH3_state_s *hash, char out[33]); /* checksum.c: XXH3-128 so far, in hexadecimal */
 uint64_t data_examples(const Data *d);                      /* sequences, or cases where there are none */
 void data_example(const Data *d, uint64_t e, uint64_t *first, uint64_t *count); /* its cases */
+
+/* check.c: what is seen in some cases; adds up.  Error functions may be NULL: any target will do. */
+typedef struct Glance {
+	uint64_t checksum;
+	uint32_t crc[UNREADS];
+	bool negative;            /* a target is, where a case has one target */
+	bool wrong; uint32_t check; uint64_t place; /* the first thing that is, for one who looks at all cases */
+} Glance;
+void data_check(Ctx *cx, Data *d, Loc at);                  /* called by every reader: all of it, or all but the cases if d->unchecked */
+void data_settle(Ctx *cx, Data *d);                         /* looks at the cases too, if nobody has */
+void cases_look(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Glance *l);
+void look_signs(const Data *d, uint64_t first, uint64_t end, Glance *l);
+void look_add(Glance *into, const Glance *l);
+void look_tell(Ctx *cx, const Data *d, const ErrorFn *e, const Glance *l); /* of all cases together: fails if something was wrong */
 
 /* One reader per format: given the whole file, returns checked data or unwinds.  All memory in cx->keep. */
 Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt);
@@ -455,13 +487,16 @@ bool npy_peek(const void *npy, size_t len, Npy *a);              /* quiet: false
 size_t npy_header(DType t, const uint64_t *dim, int dims, char *out, size_t size); /* 64-byte padded */
 size_t npy_header_like(const Npy *a, const uint64_t *dim, int dims, char *out, size_t size); /* strings too */
 void npy_plain(Ctx *cx, Npy *a);          /* C order, little-endian: in scratch if it was not so */
-/* The array as part of d: in cx->keep, or where it lies if in_place allows; values a type cannot hold become its largest.
+/* The array as part of d: in cx->keep, or where it lies if the place allows; values a type cannot hold become its largest.
  * want T_COUNT: as it is, at any address. */
-const void *npy_keep(Ctx *cx, Data *d, const Npy *a, bool in_place, DType want);
+const void *npy_keep(Ctx *cx, Data *d, const Npy *a, int place, DType want);
 const Text *npy_texts(Ctx *cx, Data *d, const Npy *a, Loc at);   /* strings as UTF-8, in cx->keep */
 uint32_t npy_columns(Ctx *cx, const Npy *a, Loc at);             /* elements per case; unwinds over MAX_UNITS */
-void data_take_x(Ctx *cx, Data *d, const Npy *x, bool in_place); /* as index lists where that is worth it */
-bool data_in_place(const Src *s);         /* the file is larger than half the memory: use arrays where they are mapped */
+void data_take_x(Ctx *cx, Data *d, const Npy *x, int place); /* as index lists where that is worth it */
+/* Arrays of a file are copied; or stay where it is mapped, because each rank wants only some cases, unless index lists are worth more;
+ * or stay there at any rate, because the file is larger than half the memory. */
+enum { ARRAYS_COPIED, ARRAYS_SHARED, ARRAYS_MAPPED };
+int data_place(const Src *s, const DataOptions *opt);
 double dtype_get(DType t, const void *base, uint64_t index);      /* any alignment */
 void dtype_row(DType t, const void *base, uint64_t index, uint64_t count, float *out);
 
@@ -484,7 +519,9 @@ typedef struct Member {
 } Member;
 typedef struct Zip { const Src *src; Member *member; uint32_t members; } Zip;
 Zip *zip_open(Ctx *cx, const Src *s);                       /* in scratch; every member lies inside the file */
-Src *zip_read(Ctx *cx, const Zip *z, const Member *m);      /* its bytes, checksum verified; deflated ones in scratch */
+Src *zip_read(Ctx *cx, const Zip *z, const Member *m);      /* its bytes; deflated ones in scratch */
+void zip_check(Ctx *cx, const Zip *z, const Member *m, const Src *bytes); /* its checksum */
+void zip_wrong(Ctx *cx, Loc at, const char *member);        /* that is wrong: fails */
 typedef struct ZipOut ZipOut;
 /* wide_from: sizes from here on are written in 64 bits; UINT32_MAX, or less in a test. */
 ZipOut *zip_create(Ctx *cx, const char *path, uint64_t wide_from);

@@ -438,18 +438,20 @@ static void convert(const Npy *a, DType want, void *out)
 	}
 }
 
-bool data_in_place(const Src *s)
+int data_place(const Src *s, const DataOptions *opt)
 {
-	return s->len > memory_total() / 2;
+	if (s->len > memory_total() / 2)
+		return ARRAYS_MAPPED;
+	return opt && opt->shared && !opt->first ? ARRAYS_SHARED : ARRAYS_COPIED;
 }
 
-const void *npy_keep(Ctx *cx, Data *d, const Npy *a, bool in_place, DType want)
+const void *npy_keep(Ctx *cx, Data *d, const Npy *a, int place, DType want)
 {
 	bool anywhere = want == T_COUNT;                  /* x and y may; arrays of a fixed C type may not */
 	if (anywhere)
 		want = a->type;
 	bool same = same_bits(a->type, want);
-	if (in_place && !a->scratch && same && (anywhere || (uintptr_t)a->data % dtypes[want].size == 0)) {
+	if (place && !a->scratch && same && (anywhere || (uintptr_t)a->data % dtypes[want].size == 0)) {
 		d->mapped = true;
 		return a->data;
 	}

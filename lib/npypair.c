@@ -57,7 +57,8 @@ Data *read_npy(Ctx *cx, const Src *s, const DataOptions *opt)
 		const char *found = partner_name(&cx->scratch, s->name);
 		partner = access(found, F_OK) == 0 ? found : NULL;
 	}
-	bool in_place = data_in_place(s);
+	int place = data_place(s, opt);
+	data_take_x(cx, d, &x, place);
 	if (partner) {
 		Src *t = src_open(cx, &cx->keep, partner);
 		t->binary = true;
@@ -67,11 +68,11 @@ Data *read_npy(Ctx *cx, const Src *s, const DataOptions *opt)
 			        "there are targets for %" PRIu64 " cases, but %s has %" PRIu64, y.dim[0], s->name,
 			        d->cases);
 		d->targets = npy_columns(cx, &y, (Loc){ t, 0 });
-		in_place |= data_in_place(t);
+		int own = data_place(t, opt);
 		d->y_type = y.type;
-		d->y = npy_keep(cx, d, &y, in_place, T_COUNT);
+		d->y = npy_keep(cx, d, &y, own > place ? own : place, T_COUNT);
 	}
-	data_take_x(cx, d, &x, in_place);
+	d->unchecked = d->mapped && opt && opt->shared;
 	data_check(cx, d, (Loc){ s, 0 });
 	data_first(cx, d, opt ? opt->first : 0);
 	return d;

@@ -33,9 +33,12 @@ typedef struct Load {
 	Ctx *cx;
 	Data *d;
 	const Src *src;
-	bool in_place;
+	int place;
+	bool shared;              /* cases are looked at later, by those who train on them */
+	const Zip *zip;
 	const Npy *a[K_COUNT];    /* NULL: not there */
 	Loc at[K_COUNT];
+	const Member *later[K_COUNT]; /* whose checksum was not looked at; NULL: it was */
 } Load;
 
 /* ---- reading: members ---- */
@@ -43,7 +46,7 @@ typedef struct Load {
 static void keep_extra(Load *l, const char *key, const Src *bytes, bool in_scratch)
 {
 	Data *d = l->d;
-	bool stays = l->in_place && !in_scratch;
+	bool stays = l->place && !in_scratch;
 	d->extra = arena_grow(&l->cx->keep, d->extra, d->extras, d->extras + 1, sizeof *d->extra);
 	const char *npy = stays ? bytes->text : arena_copy(&l->cx->keep, bytes->text, bytes->len);
 	d->extra[d->extras++] = (Extra){ key, npy, bytes->len };
@@ -51,19 +54,38 @@ static void keep_extra(Load *l, const char *key, const Src *bytes, bool in_scrat
 	d->bytes += stays ? 0 : bytes->len;
 }
 
-static void take_member(Load *l, const Zip *z, const Member *m)
+/* Arrays of which a rank may need a part. */
+static const int parts[UNREADS] = {
+	[UNREAD_X] = K_X, [UNREAD_INDICES] = K_INDICES, [UNREAD_VALUES] = K_VALUES, [UNREAD_Y] = K_Y, [UNREAD_MASK] = K_MASK,
+	[UNREAD_WEIGHT] = K_WEIGHT,
+};
+
+static bool has_parts(int k)
+{
+	for (int i = 0; i < UNREADS; i++)
+		if (parts[i] == k)
+			return true;
+	return false;
+}
+
+static void take_member(Load *l, const Member *m)
 {
 	static const char magic[] = "\x93NUMPY";
 	Ctx *cx = l->cx;
-	Src *bytes = zip_read(cx, z, m);
+	Src *bytes = zip_read(cx, l->zip, m);
 	size_t n = strlen(m->name);
 	bool is_npy = n > 4 && strcmp(m->name + n - 4, ".npy") == 0;
 	const char *key = arena_copy(&cx->keep, m->name, is_npy ? n - 4 : n);
-	if (is_npy && (bytes->len < sizeof magic - 1 || memcmp(bytes->text, magic, sizeof magic - 1) != 0))
-		fail_at(cx, (Loc){ bytes, 0 }, "write it with numpy.savez", "this is no npy array");
 	int k = 0;
 	while (k < K_COUNT && (!is_npy || strcmp(key, keys[k].key) != 0))
 		k++;
+	bool later = k < K_COUNT && l->shared && m->method == 0 && has_parts(k);
+	if (later)
+		l->later[k] = m;
+	else
+		zip_check(cx, l->zip, m, bytes);
+	if (is_npy && (bytes->len < sizeof magic - 1 || memcmp(bytes->text, magic, sizeof magic - 1) != 0))
+		fail_at(cx, (Loc){ bytes, 0 }, "write it with numpy.savez", "this is no npy array");
 	if (k == K_COUNT) {
 		keep_extra(l, key, bytes, m->method != 0);
 		return;
@@ -98,7 +120,7 @@ static void want_partner(Load *l, int k, int partner)
 
 static const void *keep(Load *l, int k, DType want)
 {
-	return npy_keep(l->cx, l->d, l->a[k], l->in_place, want);
+	return npy_keep(l->cx, l->d, l->a[k], l->place, want);
 }
 
 static void no_inputs(Load *l)
@@ -118,7 +140,7 @@ static void take_dense(Load *l)
 		fail_at(l->cx, l->at[K_X], "save an array [cases, inputs]", "'x' is a single number");
 	l->d->cases = x->dim[0];
 	l->d->inputs = npy_columns(l->cx, x, l->at[K_X]);
-	data_take_x(l->cx, l->d, x, l->in_place);
+	data_take_x(l->cx, l->d, x, l->place);
 }
 
 static void take_lists(Load *l)
@@ -219,10 +241,10 @@ static void take_codes(Load *l)
 static void take_scale(Load *l)
 {
 	Data *d = l->d;
-	static const int parts[] = { K_SCALE, K_OFFSET, K_FACTOR };
-	for (size_t i = 0; i < COUNT(parts); i++)
-		for (size_t k = 0; k < COUNT(parts); k++)
-			want_partner(l, parts[i], parts[k]);
+	static const int together[] = { K_SCALE, K_OFFSET, K_FACTOR };
+	for (size_t i = 0; i < COUNT(together); i++)
+		for (size_t k = 0; k < COUNT(together); k++)
+			want_partner(l, together[i], together[k]);
 	if (!l->a[K_SCALE])
 		return;
 	want_count(l, K_SCALE, 1, "a word");
@@ -238,19 +260,40 @@ static void take_scale(Load *l)
 	d->scale.factor = (double *)(uintptr_t)keep(l, K_FACTOR, T_F64);
 }
 
+/* What stayed in the file waits for those who read it; what was copied was read. */
+static void put_off(Load *l)
+{
+	Data *d = l->d;
+	const void *const in[UNREADS] = {
+		[UNREAD_X] = d->x, [UNREAD_INDICES] = d->x_indices, [UNREAD_VALUES] = d->x_values, [UNREAD_Y] = d->y, [UNREAD_MASK] = d->mask,
+		[UNREAD_WEIGHT] = d->weight,
+	};
+	for (int i = 0; i < UNREADS; i++) {
+		const Member *m = l->later[parts[i]];
+		const Src *bytes = l->at[parts[i]].src;
+		if (m && in[i] == l->a[parts[i]]->data)
+			d->unread[i] = (Unread){ bytes, (uint64_t)((const char *)in[i] - bytes->text), m->crc,
+			                         arena_copy(&l->cx->keep, m->name, strlen(m->name)), { l->src, m->at } };
+		else if (m)
+			zip_check(l->cx, l->zip, m, bytes);
+	}
+	d->unchecked = l->shared && d->mapped;
+}
+
 Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	Data *d = NEW(&cx->keep, 1, Data);
-	Load l = { .cx = cx, .d = d, .src = s, .in_place = data_in_place(s) };
+	Load l = { .cx = cx, .d = d, .src = s, .place = data_place(s, opt), .shared = opt && opt->shared && !opt->first };
 	d->name = arena_copy(&cx->keep, s->name, strlen(s->name));
-	Zip *z = zip_open(cx, s);
-	for (uint32_t i = 0; i < z->members; i++)
-		take_member(&l, z, &z->member[i]);
+	l.zip = zip_open(cx, s);
+	for (uint32_t i = 0; i < l.zip->members; i++)
+		take_member(&l, &l.zip->member[i]);
 	take_inputs(&l);
 	take_targets(&l);
 	take_rest(&l);
 	take_codes(&l);
 	take_scale(&l);
+	put_off(&l);
 	data_check(cx, d, (Loc){ s, 0 });
 	data_first(cx, d, opt ? opt->first : 0);
 	return d;

@@ -79,6 +79,16 @@ void ranks_same(Ctx *cx, Ranks *k)
 			}
 }
 
+void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Glance *of)
+{
+	*of = (Glance){ 0 };
+	for (uint32_t i = 0; i < k->comm->size; i++)
+		look_add(of, &k->all[i].look[which]);
+	k->gone = true;                             /* if there is something wrong, all say so themselves */
+	look_tell(cx, d, e, of);
+	k->gone = false;
+}
+
 void ranks_leave(Ranks *k, int status, const char *text)
 {
 	if (k->gone)
@@ -116,6 +126,19 @@ void rank_leaves(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t *first
 {
 	*first = rank_first(leaves, ranks, rank);
 	*last = rank_first(leaves, ranks, rank + 1);
+}
+
+void rank_examples(const Ranks *k, uint64_t examples, uint64_t batch, uint64_t i, uint64_t *first, uint64_t *end)
+{
+	uint64_t begin = i * batch, left = examples - begin, count = left < batch ? left : batch, unused;
+	uint32_t leaves = leaf_count(count), low, high;
+
+	rank_leaves(leaves, k->comm->size, k->comm->rank, &low, &high);
+	*first = *end = begin + count;
+	if (low < leaves)
+		leaf_range(count, leaves, low, first, &unused), *first += begin;
+	if (high < leaves)
+		leaf_range(count, leaves, high, end, &unused), *end += begin;
 }
 
 static uint32_t count_inside(uint32_t first, uint32_t end, uint32_t low, uint32_t high)

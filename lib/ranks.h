@@ -9,13 +9,14 @@
 /* What everyone says when they meet.  Whoever leaves says so instead: the others know, and nobody waits for ever. */
 enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_LEAVE };
 enum { SAME_PROGRAM, SAME_NET, SAME_OPTIONS, SAME_DATA, SAME_TEST, SAME_WEIGHTS, SAMES };
+enum { LOOK_DATA, LOOK_TEST, LOOKS };
 typedef struct Saying {
 	int32_t kind, status, stop;
 	uint32_t tallies;
 	double seconds;
 	uint64_t same[SAMES];     /* what must be the same everywhere */
 	uint64_t guard;           /* and of a guarded batch: guard_word */
-	union { Tally tally[MOST_SUMS]; char text[1000]; };
+	union { Tally tally[MOST_SUMS]; char text[1000]; Glance look[LOOKS]; };
 } Saying;
 
 typedef struct Ranks {
@@ -35,9 +36,13 @@ Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
 /* Says `own`, hears all; fails, naming the rank and what it said, if one of them has left. */
 void ranks_meet(Ctx *cx, Ranks *k, int kind);
 void ranks_same(Ctx *cx, Ranks *k);                          /* after a meeting: fails, naming what differs on which rank */
+/* The same, of data: `of` is what all ranks together saw of it. */
+void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Glance *of);
 void ranks_leave(Ranks *k, int status, const char *text);    /* says so, unless someone else did */
 /* Leaves of a rank: as many as the others have, within a thirty-second, and such that few subtrees are cut. */
 void rank_leaves(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t *first, uint32_t *last);
+/* Examples of a rank in batch number i of data that is gone through in its order. */
+void rank_examples(const Ranks *k, uint64_t examples, uint64_t batch, uint64_t i, uint64_t *first, uint64_t *end);
 uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last); /* largest ones that lie in [first, last) */
 uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank);      /* that a rank sends: its largest subtrees */
 uint32_t ranks_sums(uint32_t leaves, uint32_t ranks);                    /* all of them */

@@ -14,17 +14,13 @@
 
 #include "lib.h"
 
-static bool has_target(const Data *d, uint64_t i)
-{
-	return !d->mask || d->mask[i];
-}
-
 static bool any_negative(const Data *d)
 {
-	for (uint64_t i = 0; i < d->cases * d->targets; i++)
-		if (has_target(d, i) && dtype_get(d->y_type, d->y, i) < 0)
-			return true;
-	return false;
+	Glance l = { 0 };
+
+	if (d->signs == SIGNS_UNKNOWN)
+		look_signs(d, 0, d->cases, &l);
+	return l.negative || d->signs == SIGNS_NEGATIVE;
 }
 
 /* The middle is looked for only where a case has no more than one output: with several it is hardly ever asked for. */
@@ -36,22 +32,6 @@ void scorer_init(Scorer *s, const Options *o, const Data *d)
 	};
 	if (d->targets == 1 && any_negative(d))
 		s->middle = 0;
-}
-
-void score_check(Ctx *cx, const Options *o, const Data *d)
-{
-	const ErrorFn *e = &error_fns[o->error];
-
-	if (isinf(e->low) && isinf(e->high))
-		return;
-	for (uint64_t i = 0; i < d->cases * d->targets; i++) {
-		double t = dtype_get(d->y_type, d->y, i);
-		if (has_target(d, i) && (t < e->low || t > e->high))
-			fail(cx, MP_BAD_INPUT, "bring the targets into that range, or train with error squared",
-			     "%s: target %llu of case %llu is %g, but error %s needs targets from %g to %g", d->name,
-			     (unsigned long long)(i % d->targets + 1), (unsigned long long)(i / d->targets + 1), t, e->name, e->low,
-			     e->high);
-	}
 }
 
 /* Squared, over the elements that have a target; target NULL: over all.  It only grows, so past `enough` it need not be

@@ -18,6 +18,7 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	Run *r;
 	const Data *data, *test;
 	uint64_t examples, batch;
+	bool shuffled;
 	Order *order;
 	uint64_t ahead;           /* blocks of examples that were asked for in this epoch */
 	uint64_t *picked;         /* examples of the current batch and more, if shuffled: */
@@ -492,9 +493,8 @@ static const Data *scaled(Run *r, const Data *d)
 }
 
 /* Where the run goes on, if it was interrupted, must be the data it began with. */
-static void check_same_data(Run *r, const Data *data)
+static void check_same_data(Run *r, const Data *data, uint64_t checksum)
 {
-	uint64_t checksum = data_checksum(data);
 	if (r->at.cases && (r->at.cases != data->cases || r->at.data != checksum))
 		fail(&r->cx, MP_BAD_INPUT, "resume with the data of the interrupted run, or start a new one from its weights with --load",
 		     "this run began on other data: %llu cases then, %llu in %s, and checksums %016llx and %016llx",
@@ -508,6 +508,12 @@ void run_check_training(Run *r, const Data *d)
 {
 	run_check_data(&r->cx, r->net, d, true);
 	score_check(&r->cx, &r->opt, d);
+}
+
+/* Ranks look at cases together. */
+static void check_sizes(Run *r, const Data *d)
+{
+	run_check_data(&r->cx, r->net, d, true);
 }
 
 static uint64_t hash_text(const char *text)
@@ -526,14 +532,76 @@ static uint64_t hash_options(Ctx *cx, const Options *o)
 	return hash_text(b.s);
 }
 
+/* ---- ranks ---- */
+
+/* Does a rank have to look at all of the data?  Of what lies in a file it reads its own cases alone.  These are the same in every
+ * epoch, unless the order changes: then sooner or later all cases come to every rank. */
+static bool reads_all(const Loop *l, const Data *d)
+{
+	return !d->unchecked || (d == l->data && l->shuffled && !l->r->job->alone);
+}
+
+/* A few cases that every rank looks at, whoever has them: other data is hardly the same in all of these. */
+static uint64_t sample_checksum(const Data *d)
+{
+	enum { SAMPLES = 16 };
+	Glance l = { 0 };
+
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		uint64_t at = i * ((d->cases - 1) / (SAMPLES - 1));
+		cases_look(d, NULL, at, at + 1, &l);
+	}
+	return l.checksum;
+}
+
+/* What this rank has to look at of the data, and has to say about it. */
+static void look_at(const Loop *l, const Data *d, int which, uint64_t batch)
+{
+	const Run *r = l->r;
+	Ranks *k = r->job;
+	const ErrorFn *e = &error_fns[r->opt.error];
+	uint64_t examples = run_examples(r->net, d), batches = examples / batch + (examples % batch != 0);
+	Glance *own = &k->own.look[which];
+
+	if (reads_all(l, d) || (k->alone && !k->comm->rank))
+		cases_look(d, e, 0, d->cases, own);
+	for (uint64_t i = 0; !reads_all(l, d) && !k->alone && i < batches; i++) {
+		uint64_t first, end, begin, after = d->cases, unused;
+		rank_examples(k, examples, batch, i, &first, &end);
+		if (first == end)
+			continue;
+		run_example(r->net, d, first, &begin, &unused);
+		if (end < examples)
+			run_example(r->net, d, end, &after, &unused);
+		cases_look(d, e, begin, after, own);
+	}
+	k->own.same[SAME_DATA + which] = data_checksum_with(d, reads_all(l, d) ? own->checksum : sample_checksum(d));
+	if (reads_all(l, d) && k->comm->rank)                /* rank 0 has said it */
+		*own = (Glance){ .wrong = own->wrong, .check = own->check, .place = own->place };
+}
+
+/* The data as all ranks together saw it. */
+static const Data *looked_at(Loop *l, const Data *d, int which, uint64_t *checksum)
+{
+	Glance all;
+	Data *copy = NEW(&l->r->cx.scratch, 1, Data);
+
+	ranks_look(&l->r->cx, l->r->job, which, d, &error_fns[l->r->opt.error], &all);
+	*copy = *d;
+	copy->signs = all.negative ? SIGNS_NEGATIVE : SIGNS_PLAIN;
+	*checksum = data_checksum_with(d, all.checksum);
+	return copy;
+}
+
 /* Ranks meet before they begin, to see that they are at the same work.  Where a batch is a single leaf, or the target knows no
  * shares, rank 0 trains as if it were alone. */
-static void share_out(Loop *l)
+static uint64_t share_out(Loop *l)
 {
 	Run *r = l->r;
 	Ctx *cx = &r->cx;
 	Ranks *k = r->job;
 	char text[33];
+	uint64_t checksum, unused;
 	double *w = NEW(&cx->scratch, r->net->links, double);
 	const Src *program = src_open(cx, &cx->scratch, "/proc/self/exe");
 	r->target->get(r->program, 0, w);
@@ -542,15 +610,28 @@ static void share_out(Loop *l)
 	k->own.same[SAME_PROGRAM] = XXH3_64bits(program->text, program->len);
 	k->own.same[SAME_NET] = hash_text(r->net->fingerprint);
 	k->own.same[SAME_OPTIONS] = hash_options(cx, &r->opt);
-	k->own.same[SAME_DATA] = r->at.data;
-	k->own.same[SAME_TEST] = l->test ? data_checksum(l->test) : 0;
 	k->own.same[SAME_WEIGHTS] = hash_text(text) + r->at.updates;
+	k->alone = !r->target->share || leaf_count(l->batch) < 2;
+	look_at(l, l->data, LOOK_DATA, l->batch);
+	if (l->test)
+		look_at(l, l->test, LOOK_TEST, run_examples(r->net, l->test));
 	ranks_meet(cx, k, SAY_START);
 	ranks_same(cx, k);
 	k->seconds = k->all[0].seconds;
 	k->stop = false;
 	k->library = r->opt.allreduce == ALLREDUCE_MPI;
-	k->alone = !r->target->share || leaf_count(l->batch) < 2;
+	l->data = looked_at(l, l->data, LOOK_DATA, &checksum);
+	if (l->test)
+		l->test = looked_at(l, l->test, LOOK_TEST, &unused);
+	return checksum;
+}
+
+/* When the target has the data, and knows how long its sums are. */
+static void share_begin(Loop *l)
+{
+	Run *r = l->r;
+	Ctx *cx = &r->cx;
+	Ranks *k = r->job;
 	if (!k->alone) {
 		ranks_room(cx, k, r->target->floats(r->program), l->batch);
 		ranks_room(cx, k, r->target->floats(r->program), l->examples % l->batch);
@@ -568,9 +649,10 @@ static void share_out(Loop *l)
 static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 {
 	Ctx *cx = &r->cx;
-	run_check_training(r, data);
+	void (*check)(Run *r, const Data *d) = r->job ? check_sizes : run_check_training;
+	check(r, data);
 	if (test)
-		run_check_training(r, test);
+		check(r, test);
 	if (r->opt.patience && !test)
 		fail(cx, MP_BAD_INPUT, "give test data with --test", "patience watches the error on test data, and there is none");
 	run_start(r);
@@ -588,11 +670,17 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 		note(cx, "mark sequences in the data if there are several (npz key seq, csv --sequence)",
 		     "%s has no sequence boundaries; all its cases are taken as one sequence", data->name);
 	l->batch = r->opt.batch == BATCH_ALL || (uint64_t)r->opt.batch > l->examples ? l->examples : (uint64_t)r->opt.batch;
-	bool shuffled = r->opt.shuffle < 0 ? l->batch < l->examples : r->opt.shuffle != 0;
-	check_same_data(r, data);
-	l->order = order_new(&cx->scratch, l->examples, (uint64_t)r->opt.seed, shuffled);
+	l->shuffled = r->opt.shuffle < 0 ? l->batch < l->examples : r->opt.shuffle != 0;
+	uint64_t checksum = r->job ? share_out(l) : data_checksum(data);
+	data = l->data;
+	if (r->job)
+		r->job->gone = true;                         /* all have the same checkpoint and data */
+	check_same_data(r, data, checksum);
+	if (r->job)
+		r->job->gone = false;
+	l->order = order_new(&cx->scratch, l->examples, (uint64_t)r->opt.seed, l->shuffled);
 	l->pick_room = 2 * l->batch + PICKS_AHEAD;
-	if (shuffled)
+	if (l->shuffled)
 		l->picked = NEW(&cx->scratch, l->pick_room, uint64_t);
 	if (r->opt.keep_best && !r->best_weights)
 		r->best_weights = NEW(&cx->keep, r->net->links, double);
@@ -600,9 +688,9 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	r->stride = 1;
 	r->target->bind(cx, r->program, data);
 	if (r->job)
-		share_out(l);
+		share_begin(l);
 	r->guard = guard_begin(r, data, l->order);
-	l->at_once = r->target->epochs && !r->ranks && !r->guard && l->batch == l->examples && !shuffled && !test && !r->opt.keep_best;
+	l->at_once = r->target->epochs && !r->ranks && !r->guard && l->batch == l->examples && !l->shuffled && !test && !r->opt.keep_best;
 }
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)

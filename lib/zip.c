@@ -233,9 +233,18 @@ Src *zip_read(Ctx *cx, const Zip *z, const Member *m)
 	s->binary = true;
 	s->len = m->size;
 	s->text = m->method == DEFLATED ? inflate_all(cx, z, m) : z->src->text + m->at;
-	if (crc32_z(0, (const Bytef *)s->text, s->len) != m->crc)
-		fail_at(cx, (Loc){ z->src, m->at }, damaged, "the checksum of member '%s' is wrong", m->name);
 	return s;
+}
+
+void zip_wrong(Ctx *cx, Loc at, const char *member)
+{
+	fail_at(cx, at, damaged, "the checksum of member '%s' is wrong", member);
+}
+
+void zip_check(Ctx *cx, const Zip *z, const Member *m, const Src *bytes)
+{
+	if (crc32_z(0, (const Bytef *)bytes->text, bytes->len) != m->crc)
+		zip_wrong(cx, (Loc){ z->src, m->at }, m->name);
 }
 
 /* ---- writing ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks that share the leaves of every batch, as threads of one process: messages are copies.  Any number of ranks has the bits
  * and the figures of one, by each way of summing; ranks that differ, or end early, are found out. */
-#include "test.h"
+#include "test_data.h"
 
 #include <pthread.h>
 
@@ -99,6 +99,7 @@ typedef struct Rank {
 	uint32_t rank;
 	const mp_net *net;
 	const mp_data *data, *test;
+	mp_data *const *own;              /* NULL, or data of each rank */
 	const char *const *option;
 	const char *odd;                  /* NULL, or the rate of the last rank */
 	mp_run *run;
@@ -118,7 +119,7 @@ static void *rank_run(void *arg)
 		assert_int_equal(mp_run_set(k->run, "rate", k->odd), MP_OK);
 	if (hall.size > 1)
 		k->run->job = ranks_new(&k->run->cx, &seat[k->rank].comm);
-	k->status = mp_run_train(k->run, k->data, k->test, NULL, NULL);
+	k->status = mp_run_train(k->run, k->own ? k->own[k->rank] : k->data, k->test, NULL, NULL);
 	k->report = *mp_run_get_report(k->run);
 	snprintf(k->said, sizeof k->said, "%s", mp_run_messages(k->run));
 	snprintf(k->fingerprint, sizeof k->fingerprint, "%s", k->report.fingerprint ? k->report.fingerprint : "");
@@ -312,6 +313,174 @@ static void whoever_ends_early_is_heard(void **state)
 	mp_net_close(net);
 }
 
+/* ---- data that lies in files ---- */
+
+static const char *const pooled[] = { "epochs", "2", "until", "never", "rate", "0.001", "threads", "1", "batch", "1500", "shuffle", "0", NULL };
+
+static mp_data *shared_open(const char *path)
+{
+	mp_data *data;
+	assert_int_equal(mp_data_open(&data, path, &(mp_data_options){ .shared = 1 }, NULL), MP_OK);
+	return data;
+}
+
+/* A copy of the data in which no input that rank `own` should not look at is a number. */
+static void write_spoilt(mp_data *from, const char *path, uint32_t ranks, uint32_t own, uint64_t batch)
+{
+	Data d = *from->data;
+	uint64_t n = d.cases * d.inputs, first, end;
+	float *x = malloc(n * sizeof *x);
+	Ranks k = { .comm = &(Comm){ .size = ranks, .rank = own } };
+	for (uint64_t i = 0; i < n; i++)
+		x[i] = NAN;
+	for (uint64_t b = 0; b * batch < d.cases; b++) {
+		rank_examples(&k, d.cases, batch, b, &first, &end);
+		for (uint64_t i = first; i < end; i++)
+			data_x(from->data, i, x + i * d.inputs);
+	}
+	for (uint64_t i = 0; i < 16; i++) {                  /* those that all look at */
+		uint64_t at = i * ((d.cases - 1) / 15);
+		data_x(from->data, at, x + at * d.inputs);
+	}
+	d.x = x;
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	data_write(&cx, &d, path);
+	ctx_free(&cx);
+	free(x);
+}
+
+static void each_looks_at_its_cases_alone(void **state)
+{
+	(void)state;
+	enum { RANKS = 3, CASES = 5000, BATCH = 1500 };
+	char path[RANKS][80];
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(CASES, 5, 3, NULL, 0), *own[RANKS];
+	for (uint32_t i = 0; i < RANKS; i++) {
+		snprintf(path[i], sizeof path[i], "%s/%u-x.npy", folder, i);
+		write_spoilt(data, path[i], RANKS, i, BATCH);
+		own[i] = shared_open(path[i]);
+	}
+	Rank one, rank[MOST_RANKS], like = { .net = net, .data = data, .option = pooled };
+	ranks_run(1, &one, like);
+	like.own = own;
+	ranks_run(RANKS, rank, like);
+	compare(&one, rank, RANKS);
+	for (uint32_t i = 0; i < RANKS; i++)
+		mp_data_close(own[i]);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+/* What is wrong with data is told in the words of a single process, whichever rank has it. */
+static void wrong_cases_are_told_as_by_one(void **state)
+{
+	(void)state;
+	static const uint64_t wrong[][2] = { { 4999, 2600 }, { 0, 4000 }, { 1700, 1700 } };
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(5000, 5, 3, NULL, 0);
+	for (size_t i = 0; i < 2 * COUNT(wrong); i++) {
+		char path[80], said[400];
+		bool zipped = i % 2;
+		Data d = *data->data;
+		float *x = malloc(d.cases * d.inputs * sizeof *x);
+		memcpy(x, d.x, d.cases * d.inputs * sizeof *x);
+		for (int k = 0; k < 2; k++)
+			x[wrong[i / 2][k] * d.inputs + 3] = INFINITY;
+		d.x = x;
+		snprintf(path, sizeof path, "%s/%s", folder, zipped ? "wrong.npz" : "wrong-x.npy");
+		Ctx cx;
+		ctx_init(&cx, NULL);
+		data_write(&cx, &d, path);
+		ctx_free(&cx);
+		mp_data *alone, *shared = shared_open(path);
+		assert_int_equal(mp_data_open(&alone, path, NULL, NULL), MP_BAD_INPUT);
+		snprintf(said, sizeof said, "%s", mp_data_messages(alone));
+		assert_non_null(strstr(said, "input 3 of case"));
+		Rank rank[MOST_RANKS];
+		ranks_run(4, rank, (Rank){ .net = net, .data = shared, .option = pooled });
+		for (int k = 0; k < 4; k++) {
+			assert_int_equal(rank[k].status, MP_BAD_INPUT);
+			assert_string_equal(rank[k].said, said);
+		}
+		mp_data_close(alone);
+		mp_data_close(shared);
+		free(x);
+	}
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+/* Flips a bit in the middle of a file. */
+static void damage(const char *path)
+{
+	FILE *f = fopen(path, "r+b");
+	assert_int_equal(fseek(f, 0, SEEK_END), 0);
+	long middle = ftell(f) / 2;
+	fseek(f, middle, SEEK_SET);
+	int byte = fgetc(f);
+	fseek(f, middle, SEEK_SET);
+	fputc(byte ^ 1, f);
+	fclose(f);
+}
+
+/* The checksum of a zip member, from the parts that ranks read: as dense rows, as index lists. */
+static void checksums_of_parts_add_up(void **state)
+{
+	(void)state;
+	mp_net *net = net_new(small);
+	for (int lists = 0; lists < 2; lists++) {
+		char path[80], said[400];
+		snprintf(path, sizeof path, "%s/parts.npz", folder);
+		float *x = calloc(5000 * 5, sizeof *x), *y = calloc(5000 * 3, sizeof *y);
+		for (uint64_t i = 0; i < 5000 * 5; i++)
+			x[i] = lists ? i % 41 == 0 : (float)random_unit(1, STREAM_DATA, i);
+		mp_data *data;
+		assert_int_equal(mp_data_new(&data, 5000, 5, 3, x, y, NULL, 0, NULL), MP_OK);
+		assert_int_equal(data->data->x_indptr != NULL, lists);
+		assert_int_equal(mp_data_save(data, path), MP_OK);
+		mp_data *shared = shared_open(path);
+		assert_true(shared->data->unchecked);
+		assert_true(data_checksum(shared->data) == data_checksum(data->data));
+		Rank one, rank[MOST_RANKS], like = { .net = net, .data = data, .option = pooled };
+		ranks_run(1, &one, like);
+		like.data = shared;
+		ranks_run(3, rank, like);
+		compare(&one, rank, 3);
+		mp_data_close(shared);
+		damage(path);
+		mp_data *alone;
+		assert_int_equal(mp_data_open(&alone, path, NULL, NULL), MP_BAD_INPUT);
+		snprintf(said, sizeof said, "%s", mp_data_messages(alone));
+		mp_data_close(alone);
+		like.data = shared_open(path);
+		ranks_run(3, rank, like);
+		assert_string_equal(rank[0].said, said);
+		assert_string_equal(rank[2].said, said);
+		mp_data_close((mp_data *)like.data);
+		mp_data_close(data);
+		free(x);
+		free(y);
+	}
+	mp_net_close(net);
+}
+
+static void other_data_is_found(void **state)
+{
+	(void)state;
+	mp_net *net = net_new(small);
+	mp_data *made[2] = { data_new(5000, 5, 3, NULL, 0), data_new(4000, 5, 3, NULL, 0) };
+	mp_data *own[3] = { made[0], made[0], made[1] };
+	Rank rank[MOST_RANKS], like = { .net = net, .own = own, .option = pooled };
+	ranks_run(3, rank, like);
+	assert_non_null(strstr(rank[0].said, "rank 2 has other data than rank 0"));
+	assert_int_equal(rank[2].status, MP_BAD_INPUT);
+	mp_data_close(made[0]);
+	mp_data_close(made[1]);
+	mp_net_close(net);
+}
+
 /* ---- leaves ---- */
 
 static void leaves_are_shared_out(void **state)
@@ -342,7 +511,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leaves_are_shared_out), cmocka_unit_test(any_number_has_the_bits_of_one), cmocka_unit_test(sequences_too),
 		cmocka_unit_test(one_leaf_is_for_rank_0), cmocka_unit_test(other_options_are_found), cmocka_unit_test(whoever_ends_early_is_heard),
-		cmocka_unit_test(the_model_counts_what_is_sent),
+		cmocka_unit_test(the_model_counts_what_is_sent), cmocka_unit_test(each_looks_at_its_cases_alone),
+		cmocka_unit_test(wrong_cases_are_told_as_by_one), cmocka_unit_test(checksums_of_parts_add_up), cmocka_unit_test(other_data_is_found),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
