@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "lib.h"
 
+enum { HUGE_PAGE = 1 << 21 };
 enum { ALIGN = 64, SMALL_ALIGN = 16, CHUNK_BYTES = 65536, BIG_BYTES = CHUNK_BYTES / 4 };
 
 /*   malloc'ed block:  | slack | Chunk | payload, 64-byte aligned ... |
@@ -36,7 +38,12 @@ static void *default_resize(void *user, void *old, size_t old_size, size_t new_s
 		free(old);
 		return NULL;
 	}
-	return realloc(old, new_size);
+	char *block = realloc(old, new_size);
+	if (block && new_size >= 2 * HUGE_PAGE) {             /* cases are read in any order: large pages are found faster */
+		char *inner = block + (HUGE_PAGE - (uintptr_t)block % HUGE_PAGE) % HUGE_PAGE;
+		madvise(inner, (new_size - (size_t)(inner - block)) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+	}
+	return block;
 }
 
 static _Noreturn void out_of_memory(Arena *a, size_t size)

@@ -40,8 +40,21 @@ static uint64_t example_at(const Batch *b, uint64_t i)
 	return b->example ? b->example[i] : b->first + i;
 }
 
-/* Takes examples from i on, as many as have room; returns the rows. */
-static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end)
+/* Cases from i on, where each is an example. */
+static uint32_t take_cases(Space *s, const Batch *b, uint64_t *i, uint64_t end)
+{
+	uint32_t rows = (uint32_t)(end - *i < s->chunk ? end - *i : s->chunk);
+
+	for (uint32_t m = 0; m < rows; m++) {
+		s->begin[m] = m;
+		s->cases[m] = example_at(b, *i + m);
+	}
+	s->examples = rows;
+	*i += rows;
+	return rows;
+}
+
+static uint32_t take_sequences(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end)
 {
 	uint32_t rows = 0, most = s->chunk;
 
@@ -56,7 +69,17 @@ static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64
 			s->cases[rows++] = first + k;
 		++*i;
 	}
+	return rows;
+}
+
+/* Takes examples from i on, as many as have room; returns the rows. */
+static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end)
+{
+	bool single = !p->net->copies && !p->data->seq;
+	uint32_t rows = single ? take_cases(s, b, i, end) : take_sequences(p, s, b, i, end);
+
 	s->begin[s->examples] = rows;
+	rows_find(p, s, rows);
 	return rows;
 }
 
@@ -289,7 +312,6 @@ static void leaves_work(void *arg, uint32_t thread)
 	unsigned before = thread_enter(j->p);
 
 	s->depth = 0;
-	s->alone = true;
 	if (j->learn) {
 		learn_own(j, s, thread, 0, j->leaves);
 	} else {
@@ -323,11 +345,11 @@ static Space team_view(const Program *p, uint32_t thread, uint32_t first, uint32
 {
 	Space view = p->space[0];
 
-	view.alone = false;
 	view.step = p->space[thread].step;
 	view.step_at = p->space[thread].step_at;
 	view.room = p->space[thread].room;
 	view.x = p->space[thread].x;
+	view.bias = p->space[thread].bias;
 	view.ahead = p->space[thread].ahead;
 	if (p->net->copies)
 		make_steps(&view, first, end);
@@ -354,7 +376,6 @@ static void team_work(void *arg, uint32_t thread)
 		for (uint64_t end = i + count, begin = i, next; i < end; i = next) {
 			if (thread == 0) {
 				j->team_next = i;
-				team->direct = NULL;
 				j->team_rows = take_examples(p, team, j->b, &j->team_next, end);
 				if (*j->stop)
 					atomic_store(&j->stopped, true);
@@ -528,7 +549,6 @@ static void again_work(void *arg, uint32_t thread)
 		return;
 	unsigned before = thread_enter(p);
 	Tally first = p->tally[a->leaf];
-	s->alone = true;
 	run_leaf(&a->j, s, a->leaf, s->sum[0].v);
 	a->word = leaf_word(seal_sum(p, s->sum[0].v), &p->tally[a->leaf]);
 	a->core = sched_getcpu();
@@ -581,8 +601,8 @@ Status batch_one(Program *p, const Batch *b, Tally *t)
 	uint64_t i = 0;
 	unsigned before = cpu_enter();
 
-	s->alone = false;                           /* the update reads inputs in the row */
 	take_examples(p, s, b, &i, 1);
+	s->direct = NULL;                           /* the update reads inputs in the row */
 	if (b->more)
 		case_fetch(p->data, example_at(b, 1));
 	run_rows(&j, s, 0, 1);
@@ -642,6 +662,7 @@ static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->step = NEW(&cx->keep, rows, uint32_t);
 	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
 	s->list.wanted = NEW(&cx->keep, 2 * (size_t)rows, Wanted);
+	s->bias = floats_take(&cx->keep, p->layout->cols);
 }
 
 static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
@@ -666,7 +687,6 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->half = p->half ? half_take(cx, p, p->half, rows) : NULL;
 	s->cases = NEW(&cx->keep, rows, uint64_t);
 	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
-	s->bias = floats_take(&cx->keep, l->cols);
 }
 
 /* On the thread that will use them, so that their pages lie near it. */

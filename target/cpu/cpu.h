@@ -96,6 +96,7 @@ typedef struct Layout {
 	uint32_t outputs_padded;  /* units of all outputs, in full sixteens */
 	uint64_t room, copies;    /* floats for weights, and for their other forms */
 	bool index;               /* inputs come as index lists */
+	bool input_rows;          /* some panel from inputs is by source */
 	bool lists;               /* some links are computed one by one */
 	bool recalled;            /* some context remembers inputs */
 	bool owns;                /* some output has errors of its own and others */
@@ -127,8 +128,9 @@ typedef struct Space {
 	const uint32_t **index;   /* [rows] index lists: where they are, */
 	const float **values;
 	uint32_t *lengths;        /* and how long */
-	bool alone;               /* no team has these rows */
-	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 */
+	bool in_turn;             /* cases of the rows stand side by side in the data */
+	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
+	const float *target;      /* of row 0: y, or where they stand in the data */
 	float *bias;              /* a row of sums for the true unit's weights */
 	float *x;                 /* [inputs] of one case, where they are not one part */
 	uint64_t *cases;          /* [rows] which case of the data a row is */
@@ -193,6 +195,7 @@ Form form_by_target(const Program *p, const Panel *panel);
 
 /* All work on rows first .. first + rows - 1 of the space; those of a network that remembers, on the examples in hand. */
 void case_fetch(const Data *d, uint64_t i);                  /* from memory into the cache, without waiting for it */
+void rows_find(const Program *p, Space *s, uint32_t rows);   /* what need not be loaded, for all that are in hand */
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets); /* what s->cases says */
 /* These cases come next, example[0] ... or first ...: products from now on call them into the cache. */
 void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t first, uint64_t count);

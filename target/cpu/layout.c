@@ -423,6 +423,7 @@ static void make_forms(Maker *m)
 			continue;
 		}
 		p->by_source = indexed || gaps || !whole || !better_by_target(m, p);
+		l->input_rows |= p->by_source && s->role == ROLE_INPUT;
 		p->row = padded(p->by_source ? p->targets : sources);
 		p->copy_row = padded(p->by_source ? sources : p->targets);
 		l->room += (uint64_t)p->row * (p->by_source ? sources : p->targets);

@@ -104,43 +104,58 @@ void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t fi
 		wanted_add(h, d->x, example ? example[i] : first + i, x);
 }
 
-/* Floats that stand side by side in the data, row after row, need not be copied.  Products read up to a vector past the end of
- * a row, so some must follow. */
-static const float *direct_inputs(const Program *p, const Space *s, uint32_t rows)
+/* Floats are not copied but read where they stand.  Products read up to a vector past the end of a row, so some must follow. */
+static bool inputs_stand(const Program *p, const Space *s, uint32_t rows)
 {
 	const Data *d = p->data;
 	const Layout *l = p->layout;
-	uint64_t first = s->cases[0];
 
-	if (!s->alone || p->half || l->inputs != 1 || l->lists || p->net->copies)
-		return NULL;
+	if (p->half || l->inputs != 1 || l->lists || p->net->copies || (!s->in_turn && l->input_rows))
+		return false;
 	if (d->x_indptr || d->x_type != T_F32 || (uintptr_t)d->x % sizeof(float))
-		return NULL;
-	if ((d->cases - s->cases[rows - 1] - 1) * d->inputs < LANES)
-		return NULL;
+		return false;
+	uint64_t last = (LANES + d->inputs - 1) / d->inputs, most = d->cases > last ? d->cases - last : 0;
+	for (uint32_t m = 0; m < rows; m++)
+		if (s->cases[m] >= most)
+			return false;
+	return true;
+}
+
+static bool targets_stand(const Data *d)
+{
+	return d->y_type == T_F32 && !d->mask && (uintptr_t)d->y % sizeof(float) == 0;
+}
+
+void rows_find(const Program *p, Space *s, uint32_t rows)
+{
+	const Data *d = p->data;
+
+	s->in_turn = true;
 	for (uint32_t m = 1; m < rows; m++)
-		if (s->cases[m] != first + m)
-			return NULL;
-	return (const float *)d->x + first * d->inputs;
+		s->in_turn &= s->cases[m] == s->cases[0] + m;
+	s->direct = NULL;
+	if (inputs_stand(p, s, rows))
+		s->direct = (const float *)d->x + (s->in_turn ? s->cases[0] * d->inputs : 0);
+	s->target = s->in_turn && targets_stand(d) ? (const float *)d->y + s->cases[0] * d->targets : s->y;
 }
 
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets)
 {
+	const Data *d = p->data;
 	const uint64_t *cases = s->cases;
+	bool inputs = !s->direct && (!p->half || p->layout->lists);
 
-	s->direct = direct_inputs(p, s, rows);
 	if (p->half)
 		half_load(p, p->half, s->half, s->cases, first, rows);
-	for (uint32_t m = first; m < first + rows; m++) {
-		if (m + CASES_AHEAD < first + rows && cases[m + CASES_AHEAD] != cases[m] + CASES_AHEAD)
-			case_fetch(p->data, cases[m + CASES_AHEAD]);
-		if (!s->direct && (!p->half || p->layout->lists))
-			load_inputs(p, s, m);
-		if (targets)
-			data_y(p->data, s->cases[m], s->y + (size_t)m * p->data->targets);
-		if (p->data->weight)
-			s->weight[m] = p->data->weight[s->cases[m]];
+	for (uint32_t m = first; inputs && m < first + rows; m++) {
+		if (!s->in_turn && !s->ahead && m + CASES_AHEAD < first + rows)
+			case_fetch(d, cases[m + CASES_AHEAD]);
+		load_inputs(p, s, m);
 	}
+	for (uint32_t m = first; targets && s->target == s->y && m < first + rows; m++)
+		data_y(d, cases[m], s->y + (size_t)m * d->targets);
+	for (uint32_t m = first; d->weight && m < first + rows; m++)
+		s->weight[m] = d->weight[cases[m]];
 }
 
 /* ---- forward ---- */
@@ -151,23 +166,28 @@ static Links links_of(const Program *p, const Slice *r, const Panel *panel)
 	                .from = panel->list->from, .to = panel->list->to, .links = panel->list->links, .w = p->w + panel->at };
 }
 
-static bool by_index(const Program *p, const Panel *panel)
+static bool from_inputs(const Program *p, const Panel *panel)
 {
 	const Part *from = &p->layout->part[panel->from];
 
-	return p->index && from->role == ROLE_INPUT && from->group >= 0;
+	return from->role == ROLE_INPUT && from->group >= 0;
 }
 
-/* Outputs of the panel's sources in the first row, and how far it is to the next. */
-typedef struct Outputs { const float *at; size_t row; } Outputs;
+static bool by_index(const Program *p, const Panel *panel)
+{
+	return p->index && from_inputs(p, panel);
+}
+
+/* Outputs of the panel's sources in the first row, and how far it is to the next; or the rows are numbered. */
+typedef struct Outputs { const float *at; size_t row; const uint64_t *number; } Outputs;
 
 static Outputs outputs_of(const Program *p, const Space *s, const Panel *panel)
 {
 	const Part *from = &p->layout->part[panel->from];
 
-	if (s->direct && from->role == ROLE_INPUT && from->group >= 0)
-		return (Outputs){ s->direct + panel->source - from->col, p->data->inputs };
-	return (Outputs){ s->act + panel->source, p->layout->cols };
+	if (s->direct && from_inputs(p, panel))
+		return (Outputs){ s->direct + panel->source - from->col, p->data->inputs, s->in_turn ? NULL : s->cases };
+	return (Outputs){ s->act + panel->source, p->layout->cols, NULL };
 }
 
 /* c = start + outputs of the panel's sources times its weights. */
@@ -192,7 +212,8 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 	} else {
 		Outputs of = outputs_of(p, s, panel);
 		Product q = {
-			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = of.at + r->first * of.row, .a_row = of.row,
+			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = of.at + (of.number ? 0 : r->first * of.row), .a_row = of.row,
+			.a_at = of.number ? of.number + r->first : NULL,
 			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at,
 			.ahead = s->ahead };
 		if (p->half)
@@ -320,7 +341,7 @@ static void score_part(const Program *p, Space *s, const Slice *r, const Part *t
 {
 	p->kern->errors(&(Errors){
 		.of = rows_of(p, r, t->count), .error = (int)(p->scorer.err - error_fns), .fn = t->fn, .out = column(p, s->act, r, t->col),
-		.y = s->y + (size_t)r->first * p->data->targets + t->output, .y_row = p->data->targets,
+		.y = s->target + (size_t)r->first * p->data->targets + t->output, .y_row = p->data->targets,
 		.weight = p->data->weight ? s->weight + r->first : NULL,
 		.back = !back ? NULL : column(p, t->own ? s->own : s->err, r, t->col), .value = s->value + r->first });
 }
@@ -337,12 +358,12 @@ void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool 
 			score_part(p, s, &r, &l->part[k], back);
 	const float *out = gather_outputs(p, s, &r, &row);
 	p->kern->scores(&(Scores){
-		.of = { .rows = rows, .cols = p->net->outputs, .row = row }, .out = out, .y = s->y + first * targets, .y_row = targets,
+		.of = { .rows = rows, .cols = p->net->outputs, .row = row }, .out = out, .y = s->target + first * targets, .y_row = targets,
 		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = !p->codes,
 		.verdict = s->verdict + first });
 	if (p->codes)
 		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer, .kern = p->kern, .most = l->largest_output, .rows = rows, .out = out,
-		                                    .y = s->y + first * targets, .row = row, .room = s->room, .verdict = s->verdict + first });
+		                                    .y = s->target + first * targets, .row = row, .room = s->room, .verdict = s->verdict + first });
 }
 
 void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t)
@@ -557,38 +578,41 @@ static void gradient_list(const Program *p, const Space *s, uint32_t rows, bool 
 
 /* Where inputs are read from the data there is no column of ones beside them, and what is read beyond them is not one: the
  * true unit's weights, the last column of each row, are saved and summed by themselves. */
-static void bias_move(const Panel *panel, float *sum, float *bias, bool save)
+static void bias_move(const Panel *panel, uint32_t first, uint32_t count, float *sum, float *bias, bool save)
 {
-	for (uint32_t t = 0; t < panel->targets; t++) {
+	for (uint32_t t = first; t < first + count; t++) {
 		float *at = sum + panel->at + (size_t)t * panel->row + panel->sources;
 		if (save)
-			bias[t] = *at;
+			bias[t - first] = *at;
 		else
-			*at = bias[t];
+			*at = bias[t - first];
 	}
 }
 
-static void gradient_direct(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, Product *q, float *sum)
+static void gradient_direct(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t first, Product *q,
+                            float *sum)
 {
-	const float *delta = s->err + p->layout->part[panel->part].col;
+	const float *delta = s->err + p->layout->part[panel->part].col + first;
+	uint32_t count = q->rows;
 	size_t cols = p->layout->cols;
 
 	if (panel->by_source) {
-		q->rows = panel->sources;
-		p->kern->product(q);
-		if (panel->bias)
+		if (panel->bias && first + count > panel->sources) {
 			gradient_bias(p, s, rows, fresh, panel, sum);
+			q->rows--;
+		}
+		p->kern->product(q);
 		return;
 	}
 	q->cols = panel->sources;
 	if (panel->bias)
-		bias_move(panel, sum, s->bias, true);
+		bias_move(panel, first, count, sum, s->bias, true);
 	p->kern->product(q);
 	if (!panel->bias)
 		return;
-	p->kern->product(&(Product){ .rows = 1, .cols = panel->targets, .depth = rows, .a = s->act, .a_step = cols, .b = delta, .b_row = cols,
+	p->kern->product(&(Product){ .rows = 1, .cols = count, .depth = rows, .a = s->act, .a_step = cols, .b = delta, .b_row = cols,
 	                             .start = fresh ? p->zero : s->bias, .c = s->bias });
-	bias_move(panel, sum, s->bias, false);
+	bias_move(panel, first, count, sum, s->bias, false);
 }
 
 static void gradient_product(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i, uint32_t n,
@@ -605,13 +629,13 @@ static void gradient_product(const Program *p, const Space *s, uint32_t rows, bo
 	Product q = {
 		.rows = count, .cols = panel->by_source ? panel->targets : sources, .depth = rows,
 		.a = (panel->by_source ? of.at : delta) + first, .a_row = 1, .a_step = panel->by_source ? of.row : cols,
-		.b = panel->by_source ? delta : of.at, .b_row = panel->by_source ? cols : of.row,
+		.b = panel->by_source ? delta : of.at, .b_row = panel->by_source ? cols : of.row, .b_at = of.number,
 		.start = fresh ? p->zero : c, .start_row = fresh ? 0 : panel->row, .c = c, .c_row = panel->row,
 		.ahead = s->ahead };
 	if (p->half)
 		half_gradient(p, p->half, s->half, panel, first, &q);
-	else if (of.row != cols)
-		gradient_direct(p, s, rows, fresh, panel, &q, sum);
+	else if (s->direct && from_inputs(p, panel))
+		gradient_direct(p, s, rows, fresh, panel, first, &q, sum);
 	else
 		p->kern->product(&q);
 }

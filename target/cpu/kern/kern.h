@@ -46,6 +46,8 @@ typedef struct Product {
 	float *c;                         /* may be start */
 	size_t c_row;
 	const uint32_t *at;               /* NULL, or the numbers of the rows of a and c (and start, unless start_row is 0) */
+	const uint64_t *a_at;             /* NULL, or those of a alone, and then `at` is NULL */
+	const uint64_t *b_at;             /* NULL, or b[k][n] is b[b_at[k] * b_row + n] */
 	Ahead *ahead;                     /* NULL, or what is called into the cache meanwhile */
 } Product;
 
