@@ -10,7 +10,7 @@
  *   data       are sealed at the start and looked at before an epoch comes to them (guard_data.c)
  *   leaves     one, now and then, is computed again on another core
  *   jumps      an error or a weight change far beyond those before is only odd: the run goes back, and if it comes out the same
- *              again, then that is how it is
+ *              again, then that is how it is.  A run that jumps all the time is not done twice: a Budget says how often
  *
  * Copies of the state, each with its seals: `recent`, for faults in what was sealed after it; `before` and `pass`, taken where a
  * pass over the data began: a block that is found broken may have been so since it was looked at last, so the run goes back
@@ -26,10 +26,10 @@ enum { MOST_NOTES = 20, PATIENCE = 6 };    /* faults told one by one; faults wit
 static const double error_jump = 2, reach_jump = 8, fading = 0.99;
 
 /* Shares of the time, by level. */
-typedef struct Shares { double state, copies, data, leaves; } Shares;
+typedef struct Shares { double state, copies, data, leaves, jumps; } Shares;
 static const Shares shares[] = {
-	[GUARD_LIGHT] = { .state = 0.005, .copies = 0.003, .data = 0.004 },
-	[GUARD_FULL] = { .state = 1, .copies = 0.01, .data = 0.015, .leaves = 0.02 },
+	[GUARD_LIGHT] = { .state = 0.004, .copies = 0.002, .data = 0.003, .jumps = 0.002 },
+	[GUARD_FULL] = { .state = 1, .copies = 0.005, .data = 0.01, .leaves = 0.015, .jumps = 0.01 },
 };
 
 typedef struct Budget { double cost, last; } Budget;         /* of the last time, and when that was */
@@ -53,6 +53,7 @@ struct Guard {
 	uint64_t bytes, pieces;   /* of all regions */
 	uint64_t *seal;           /* [pieces] */
 	bool sealed;              /* they are of the state as it should be now */
+	bool swept;               /* updates look at the state and seal it: Watch.was, Watch.is */
 	Position at;              /* as it should be now */
 	Kept recent, pass, before;
 
@@ -63,17 +64,24 @@ struct Guard {
 	uint64_t pass_epoch;      /* in this one; */
 	uint64_t entered;         /* so many already */
 
-	Budget looks, copies, passes, leaves;
+	Budget looks, copies, passes, leaves, jumps;
 	double error, reach;      /* largest of late: fading */
 	bool seen;
-	struct { uint64_t update; double error; float reach; } odd; /* update 0: none is */
+	struct { uint64_t update; double error; float reach; double began; } odd; /* update 0: none is; began: going back */
 	uint64_t furthest;        /* update */
 	uint32_t vain, notes;     /* faults since the furthest update moved; notes given */
 };
 
 uint64_t seal_of(const void *at, uint64_t bytes)
 {
-	return XXH3_64bits(at, bytes);
+	uint64_t seal = 0;
+	for (uint64_t done = 0, n; done < bytes; done += n) {
+		uint32_t word = 0;
+		n = bytes - done < sizeof word ? bytes - done : sizeof word;
+		memcpy(&word, (const uint8_t *)at + done, n);
+		seal += word * seal_factor(done / sizeof word);
+	}
+	return seal;
 }
 
 void watch_moment(const Watch *w, int moment, void *sum, uint64_t bytes)
@@ -159,6 +167,10 @@ static void state_take(Guard *g)
 		g->pieces += pieces_of(now[i].bytes);
 	}
 	g->seal = NEW(&g->own, g->pieces, uint64_t);
+	if (g->swept) {
+		g->watch.was = NEW(&g->own, g->pieces, uint64_t);
+		g->watch.is = NEW(&g->own, g->pieces, uint64_t);
+	}
 	g->recent = kept_new(g);
 	g->pass = kept_new(g);
 	g->before = kept_new(g);
@@ -229,27 +241,38 @@ static bool fault(Guard *g, uint64_t *count, Kept *to, const char *what)
 
 /* ---- what is looked at ---- */
 
-static bool state_look(Guard *g)
+/* A piece of a region has this seal. */
+static bool piece_changed(Guard *g, const Region *region, uint64_t at, uint64_t should, uint64_t is)
 {
-	uint64_t *seal = g->seal;
+	Buf b = { .arena = &g->r->cx.scratch };
+	uint64_t size = piece_size(region->bytes, at), bit;
+	if (flipped_bit(size, should, is, &bit))
+		buf_printf(&b, "bit %llu of number %llu of the %s changed by itself", (unsigned long long)bit % 32,
+		           (unsigned long long)(8 * at + bit) / 32, region->name);
+	else
+		buf_printf(&b, "some of bytes %llu to %llu of the %s changed by themselves", (unsigned long long)at,
+		           (unsigned long long)(at + size - 1), region->name);
+	return fault(g, &g->count.state, &g->recent, b.s);
+}
+
+/* Seals as they are: found by an update, or made here. */
+static bool state_compare(Guard *g, const uint64_t *found)
+{
+	uint64_t piece = 0;
 	g->count.checks++;
 	for (uint32_t i = 0; i < g->regions; i++)
-		for (uint64_t at = 0; at < g->region[i].bytes; at += PIECE, seal++) {
+		for (uint64_t at = 0; at < g->region[i].bytes; at += PIECE, piece++) {
 			const Region *region = &g->region[i];
-			uint8_t *here = (uint8_t *)region->at + at;
-			uint64_t size = piece_size(region->bytes, at), bit;
-			if (*seal == seal_piece(g, here, size))
-				continue;
-			Buf b = { .arena = &g->r->cx.scratch };
-			if (flipped_bit(g->data, here, size, *seal, &bit))
-				buf_printf(&b, "bit %llu of number %llu of the %s changed by itself", (unsigned long long)bit % 32,
-				           (unsigned long long)(8 * at + bit) / 32, region->name);
-			else
-				buf_printf(&b, "some of bytes %llu to %llu of the %s changed by themselves", (unsigned long long)at,
-				           (unsigned long long)(at + size - 1), region->name);
-			return fault(g, &g->count.state, &g->recent, b.s);
+			uint64_t is = found ? found[piece] : seal_piece(g, (uint8_t *)region->at + at, piece_size(region->bytes, at));
+			if (is != g->seal[piece])
+				return piece_changed(g, region, at, g->seal[piece], is);
 		}
 	return true;
+}
+
+static bool state_look(Guard *g)
+{
+	return state_compare(g, NULL);
 }
 
 bool guard_state(Guard *g)
@@ -298,11 +321,13 @@ static bool leaf_look(Guard *g, const Batch *b)
 
 /* ---- jumps ---- */
 
+/* What is not finite is looked at whatever it costs: it happens once. */
 static bool is_odd(const Guard *g, double error, float reach)
 {
 	if (!isfinite(error) || !isfinite(reach))
 		return true;
-	return g->seen && (error > error_jump * g->error || reach > reach_jump * g->reach);
+	return g->seen && (error > error_jump * g->error || reach > reach_jump * g->reach) &&
+	       due(&g->jumps, shares[g->level].jumps, clock_seconds());
 }
 
 static void levels_note(Guard *g, double error, float reach)
@@ -322,6 +347,7 @@ static bool jump_look(Guard *g, const Tally *t)
 	if (again && memcmp(&g->odd.error, &error, sizeof error) == 0 && memcmp(&g->odd.reach, &reach, sizeof reach) == 0) {
 		g->count.replays++;
 		g->odd.update = 0;
+		spent(&g->jumps, g->odd.began);
 		levels_note(g, error, reach);
 		return data_all(g);                          /* that would come out the same, too */
 	}
@@ -331,6 +357,7 @@ static bool jump_look(Guard *g, const Tally *t)
 		g->odd.update = r->at.updates;
 		g->odd.error = error;
 		g->odd.reach = reach;
+		g->odd.began = clock_seconds();
 		roll_back(g, g->recent.valid ? &g->recent : g->pass.valid ? &g->pass : &g->before);
 		return false;
 	}
@@ -363,6 +390,7 @@ Guard *guard_begin(Run *r, const Data *data, Order *order)
 	}
 	guard_free(g);
 	*g = (Guard){ .own.cx = cx, .r = r, .level = r->opt.guard, .bound = data, .order = order };
+	g->swept = g->level == GUARD_FULL && r->target->seals;
 	g->watch = (Watch){ .sums = g->level == GUARD_FULL, .leaf = NO_LEAF, .moment = r->moment, .user = r->moment_user };
 	r->target->watch(r->program, &g->watch);
 	double began = clock_seconds();
@@ -460,6 +488,11 @@ bool guard_summed(Guard *g, const Batch *b)
 	watch_moment(&g->watch, MOMENT_SUMMED, NULL, 0);
 	if (g->watch.leaf != NO_LEAF && !leaf_look(g, b))
 		return false;
+	if (g->swept) {
+		memset(g->watch.was, 0, g->pieces * sizeof *g->watch.was);
+		memset(g->watch.is, 0, g->pieces * sizeof *g->watch.is);
+		return true;
+	}
 	if (!g->sealed)
 		return true;
 	double began = g->level == GUARD_LIGHT ? clock_seconds() : 0;
@@ -474,13 +507,18 @@ bool guard_summed(Guard *g, const Batch *b)
 bool guard_applied(Guard *g, const Tally *t)
 {
 	Run *r = g->r;
+	if (g->swept && !state_compare(g, g->watch.was))
+		return false;
 	g->sealed = false;
 	if (g->watch.broken)
 		return fault(g, &g->count.sums, &g->recent, "a sum of weight changes changed by itself before it was used");
 	if (!jump_look(g, t))
 		return false;
 	double now = clock_seconds();
-	if (g->level == GUARD_FULL) {
+	if (g->swept) {
+		memcpy(g->seal, g->watch.is, g->pieces * sizeof *g->seal);
+		g->sealed = true;
+	} else if (g->level == GUARD_FULL) {
 		state_seal(g);
 	} else if (due(&g->looks, shares[g->level].state, now)) {
 		state_seal(g);

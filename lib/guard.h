@@ -7,10 +7,11 @@
 #define GUARD_H
 
 #include "lib.h"
+#include "seal.h"
 
 enum { GUARD_OFF, GUARD_LIGHT, GUARD_FULL };
 
-uint64_t seal_of(const void *at, uint64_t bytes);            /* any CPU's; Target.seal is the same number, faster */
+uint64_t seal_of(const void *at, uint64_t bytes);            /* of up to a piece; Target.seal is the same number, faster */
 
 /* Memory of a target that nobody but an update writes to: weights, their other forms, rule state. */
 typedef struct Region { const char *name; void *at; uint64_t bytes; } Region;
@@ -25,6 +26,7 @@ typedef void MomentFn(void *user, int moment, void *sum, uint64_t bytes); /* sum
 typedef struct Watch {
 	bool sums;                /* sums of weight changes are to be sealed where they rest */
 	int broken;               /* how many were not what they had been; atomic */
+	uint64_t *was, *is;       /* [pieces of all regions] NULL, or an update adds seals of the state as it found and as it left it */
 	float reach;              /* largest total weight change of the last update; infinite: one was no number; 0: not known */
 	uint32_t leaf;            /* of the batch in hand, is to be noted: */
 	uint64_t made;            /* its sum and tally as they were made, */

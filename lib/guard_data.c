@@ -2,9 +2,8 @@
 /* Data under guard.  In: data as it is when training begins.  Out: whether some examples still are as they were; if not, they are
  * put right, or training ends.
  *
- * Each array is cut into pieces, each with its seal.  Where a piece is broken, every single bit of it is tried, some 65,000:
- * the one that gives the seal again is the one that changed.  More than one bit cannot be put right that way, but a mapped file can
- * be read again.  Must hold: nothing of an array of offsets is believed before its own pieces were looked at. */
+ * Each array is cut into pieces, each with its seal.  Where a piece is broken, its seal tells the bit that changed, if it was a
+ * single one.  More than one cannot be put right that way, but a mapped file can be read again.  Must hold: nothing of an array of offsets is believed before its own pieces were looked at. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,7 +20,6 @@ struct DataSeals {
 	Run *r;
 	uint64_t bytes[ARRAYS];   /* as they were: offsets may lie */
 	uint64_t *seal[ARRAYS];
-	uint8_t piece[PIECE];     /* to try bits in */
 };
 
 typedef struct Array { const uint8_t *at; uint64_t bytes; } Array;
@@ -62,14 +60,18 @@ DataSeals *data_seals_new(Arena *a, const Data *d, Run *r)
 	return s;
 }
 
-bool flipped_bit(DataSeals *s, const void *piece, uint64_t bytes, uint64_t should, uint64_t *bit)
+/* The seal has changed by the word's factor times a power of two.  The factor is odd, so the power is known at once. */
+bool flipped_bit(uint64_t bytes, uint64_t should, uint64_t is, uint64_t *bit)
 {
-	memcpy(s->piece, piece, bytes);
-	for (*bit = 0; *bit < 8 * bytes; ++*bit) {
-		s->piece[*bit / 8] ^= (uint8_t)(1u << *bit % 8);
-		if (seal(s, s->piece, bytes) == should)
+	uint64_t change = is - should, power = 0;
+
+	while (change && power < 32 && !(change >> power & 1))
+		power++;
+	for (uint64_t word = 0; change && power < 32 && 4 * word < bytes; word++) {
+		uint64_t up = seal_factor(word) << power;
+		*bit = 32 * word + power;
+		if ((change == up || change == -up) && *bit < 8 * bytes)
 			return true;
-		s->piece[*bit / 8] ^= (uint8_t)(1u << *bit % 8);
 	}
 	return false;
 }
@@ -97,6 +99,18 @@ static void read_again(const uint8_t *at, uint64_t bytes)
 	madvise((void *)first, (uintptr_t)at + bytes - first, MADV_DONTNEED);
 }
 
+/* Several bits of a word may change its seal as one would: then nothing is done. */
+static bool flip_back(const DataSeals *s, uint8_t *here, uint64_t size, uint64_t should, uint64_t *bit)
+{
+	if (!flipped_bit(size, should, seal(s, here, size), bit))
+		return false;
+	here[*bit / 8] ^= (uint8_t)(1u << *bit % 8);
+	if (seal(s, here, size) == should)
+		return true;
+	here[*bit / 8] ^= (uint8_t)(1u << *bit % 8);
+	return false;
+}
+
 static const char *put_right(DataSeals *s, const Data *d, int which, uint64_t at, uint64_t *repaired)
 {
 	Ctx *cx = &s->r->cx;
@@ -106,8 +120,7 @@ static const char *put_right(DataSeals *s, const Data *d, int which, uint64_t at
 	bool writable, file;
 
 	mapping_of(here, &writable, &file);
-	if (writable && flipped_bit(s, here, size, should, &bit)) {
-		here[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	if (writable && flip_back(s, here, size, should, &bit)) {
 		++*repaired;
 		buf_printf(&b, "bit %llu of byte %llu of the %s of %s changed by itself, and was put right", (unsigned long long)bit % 8,
 		           (unsigned long long)(at + bit / 8), names[which], d->name);

@@ -5,24 +5,12 @@
 
 #include "guard.h"
 
-enum { PIECE = 8192 };                                       /* bytes that have a seal: few enough to try every bit of them */
-
-static inline uint64_t pieces_of(uint64_t bytes)
-{
-	return bytes / PIECE + (bytes % PIECE != 0);
-}
-
-static inline uint64_t piece_size(uint64_t bytes, uint64_t at)
-{
-	return bytes - at < PIECE ? bytes - at : PIECE;
-}
-
 typedef struct DataSeals DataSeals;
 DataSeals *data_seals_new(Arena *a, const Data *d, Run *r);
 /* NULL: examples first .. first + count - 1 (count 0: everything) are as they were.  Else what was wrong; it was put right, and
  * *repaired counts, or it fails. */
 const char *data_seals_look(DataSeals *s, const Data *d, const Net *net, uint64_t first, uint64_t count, uint64_t *repaired);
-/* The one bit whose change gives the piece its seal again, if there is one. */
-bool flipped_bit(DataSeals *s, const void *piece, uint64_t bytes, uint64_t seal, uint64_t *bit);
+/* The one bit of a piece whose change would make this of its seal, if there is one. */
+bool flipped_bit(uint64_t bytes, uint64_t should, uint64_t is, uint64_t *bit);
 
 #endif

@@ -642,12 +642,13 @@ typedef struct Target {
 	/* * Figures of its own about the run so far: members of a JSON object, `"key": value`, with ", " between; or nothing. */
 	void   (*report)(const Program *p, Buf *json);
 	/* * For guards (guard.h): state that rests between updates; what is to be watched from now on, NULL: nothing, with no
-	 * sum pending; a leaf once more, elsewhere, as Watch.made; the data that passes read; a checksum, as seal_of. */
+	 * sum pending; a leaf once more, elsewhere, as Watch.made; the data that passes read; the seal of a piece, as seal_of. */
 	uint32_t (*regions)(Program *p, struct Region *r);
 	void   (*watch)(Program *p, struct Watch *w);
 	uint64_t (*again)(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core);
 	const Data *(*reads)(const Program *p);
 	uint64_t (*seal)(const Program *p, const void *at, uint64_t bytes);
+	bool   seals;                                           /* apply makes Watch.was and Watch.is */
 	void   (*finish)(Ctx *cx, Program *p);                  /* * training has ended, well or not: writes what options ask for */
 	/* * Many seeds on the bound data at once, each as a run by itself would go.  False, and nothing was done: this network,
 	 * data or option is not for it. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Products and index lists of the cpu target: every kernel this CPU can run against one plain chain of fmaf, bit for bit. */
+/* Products and index lists of the cpu target: every kernel this CPU can run against one plain chain of fmaf, bit for bit; and
+ * seals against the plain one. */
 #include <float.h>
 #include <math.h>
 
 #include "test.h"
 
 #include "../target/cpu/kern/kern.h"
+#include "guard.h"
 
 #if defined __x86_64__
 #include <immintrin.h>
@@ -318,6 +320,20 @@ static void lists_gradient(void **state)
 	}
 }
 
+static void seals(void **state)
+{
+	(void)state;
+	uint8_t *piece = (uint8_t *)of_a;
+	fill(of_a, PIECE / sizeof *of_a, 20);
+	for (int k = 0; k < kern_count; k++)
+		for (int n = 0; n < 500; n++) {
+			size_t bytes = n < 200 ? (size_t)n : 1 + draw(PIECE), cut = bytes / SEAL_ROW ? SEAL_ROW * draw(bytes / SEAL_ROW) : 0;
+			uint64_t parts = kerns[k]->seal(piece, cut, 0) + kerns[k]->seal(piece + cut, bytes - cut, (uint32_t)(cut / SEAL_ROW));
+			assert_true(kerns[k]->seal(piece, bytes, 0) == seal_of(piece, bytes));
+			assert_true(parts == seal_of(piece, bytes));
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +344,7 @@ int main(void)
 		cmocka_unit_test(infinities_and_nan_pass_through),
 		cmocka_unit_test(lists_forward),
 		cmocka_unit_test(lists_gradient),
+		cmocka_unit_test(seals),
 	};
 
 	kerns[kern_count++] = &kern_generic;

@@ -184,9 +184,22 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 
 /* ---- sums at rest ---- */
 
+uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n)
+{
+	enum { FLOATS = PIECE / sizeof(float) };
+	uint64_t seal = 0;
+
+	for (uint64_t end = at + n, next; at < end; at = next) {
+		next = (at / FLOATS + 1) * FLOATS;
+		next = next < end ? next : end;
+		seal += piece_factor(at / FLOATS) * p->kern->seal(v + at, (next - at) * sizeof *v, (uint32_t)(at % FLOATS / SEAL_WORDS));
+	}
+	return seal;
+}
+
 static uint64_t seal_sum(const Program *p, const float *v)
 {
-	return p->kern->seal(v, p->layout->room * sizeof *v);
+	return seal_run(p, v, 0, p->layout->room);
 }
 
 static void check_sum(const Program *p, const float *v, uint64_t seal)
@@ -198,11 +211,6 @@ static void check_sum(const Program *p, const float *v, uint64_t seal)
 void pending_seal(Program *p)
 {
 	p->pending_seal = p->watch && p->watch->sums ? seal_sum(p, p->pending) : 0;
-}
-
-void pending_check(Program *p)
-{
-	check_sum(p, p->pending, p->pending_seal);
 }
 
 /* What a leaf comes to: the same bits wherever it is computed. */
@@ -236,13 +244,29 @@ static void learn_leaf(Job *j, Space *s, uint32_t leaf)
 	leaf_made(j, leaf, sum, (uint32_t)(s - j->p->space), sched_getcpu());
 }
 
+/* A piece at a time, so that it is in the cache while it is sealed. */
+static void join_sealed(const Program *p, Sum *into, const Sum *from)
+{
+	uint64_t step = PIECE / sizeof(float), a = 0, b = 0, joined = 0;
+
+	for (uint64_t at = 0, n; at < p->layout->room; at += n) {
+		n = p->layout->room - at < step ? p->layout->room - at : step;
+		a += seal_run(p, into->v, at, n);
+		b += seal_run(p, from->v, at, n);
+		p->kern->add(into->v + at, from->v + at, n);
+		joined += seal_run(p, into->v, at, n);
+	}
+	if (a != into->seal || b != from->seal)
+		__atomic_fetch_add(&p->watch->broken, 1, __ATOMIC_RELAXED);
+	into->seal = joined;
+}
+
 static void join_sums(const Program *p, Sum *into, const Sum *from)
 {
-	check_sum(p, into->v, into->seal);
-	check_sum(p, from->v, from->seal);
-	p->kern->add(into->v, from->v, p->layout->room);
 	if (p->watch && p->watch->sums)
-		into->seal = seal_sum(p, into->v);
+		join_sealed(p, into, from);
+	else
+		p->kern->add(into->v, from->v, p->layout->room);
 }
 
 static void join_top(const Program *p, Space *s)

@@ -144,7 +144,8 @@ typedef struct Space {
 	struct HalfSpace *half;   /* with bf16: half.h */
 	Sum sum[MAX_SUMS];        /* [room] each: a stack */
 	uint32_t sums, depth;
-	float reach;              /* of an update, by this thread: Watch.reach */
+	float reach;              /* of an update, by this thread: Watch.reach, */
+	uint64_t summed;          /* and its part of the seal of the sum that was used */
 	bool fresh;               /* nobody has written to its rows yet, */
 	uint32_t touched;         /* nor to sums from this one on */
 } Space;
@@ -186,6 +187,8 @@ struct Program {
 
 /* ---- target.c: the hooks, and what all share ------------------------------------------------------------------------ */
 
+enum { REGION_WEIGHTS, REGION_COPIES, REGION_STATE };        /* and, after all states, the zeros, then with bf16 the rounded weights */
+uint32_t cpu_regions(Program *p, Region *r);                 /* as Target.regions */
 float *floats_take(Arena *a, size_t n);                      /* zeroed, on a cache line, in full sixteens */
 typedef struct Form { const float *w; size_t row; } Form;
 Form form_by_source(const Program *p, const Panel *panel);
@@ -213,8 +216,8 @@ void space_take(Ctx *cx, Program *p);                        /* buffers for the 
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
 Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out);
 uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core); /* as Target.again */
-void pending_seal(Program *p);                               /* it rests from now, if sums are watched, */
-void pending_check(Program *p);                              /* and has rested */
+void pending_seal(Program *p);                               /* it rests from now, if sums are watched */
+uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n); /* numbers of a sum from `at` on: parts add up */
 Status batch_one(Program *p, const Batch *b, Tally *t);      /* online: the case waits for its update, */
 void batch_sum(Program *p);                                  /* or it becomes a sum of weight changes after all */
 Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);

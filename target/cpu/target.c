@@ -269,10 +269,8 @@ static void cpu_apply(Program *p, const Update *u)
 {
 	if (online_waits(p))
 		online_apply(p, u);
-	else if (p->has_pending) {
-		pending_check(p);
+	else if (p->has_pending)
 		update_apply(p, u);
-	}
 	p->has_pending = false;
 }
 
@@ -292,7 +290,7 @@ static uint64_t cpu_epochs(Program *p, const Update *u, bool same, uint64_t coun
 
 /* ---- guards ---- */
 
-static uint32_t cpu_regions(Program *p, Region *r)
+uint32_t cpu_regions(Program *p, Region *r)
 {
 	uint32_t n = 0;
 
@@ -300,9 +298,9 @@ static uint32_t cpu_regions(Program *p, Region *r)
 	r[n++] = (Region){ "transposed weights", p->copies, p->layout->copies * sizeof *p->copies };
 	for (int k = 0; k < p->rule->states; k++)
 		r[n++] = (Region){ p->rule->state[k], p->state[k], p->layout->room * sizeof *p->state[k] };
+	r[n++] = (Region){ "row of zeros", p->zero, longest_row(p->layout) * sizeof *p->zero };
 	if (p->half)
 		r[n++] = (Region){ "rounded weights", p->half->w, p->half->room * sizeof *p->half->w };
-	r[n++] = (Region){ "row of zeros", p->zero, longest_row(p->layout) * sizeof *p->zero };
 	return n;
 }
 
@@ -323,7 +321,7 @@ static const Data *cpu_reads(const Program *p)
 
 static uint64_t cpu_seal(const Program *p, const void *at, uint64_t bytes)
 {
-	return p->kern->seal(at, bytes);
+	return p->kern->seal(at, bytes, 0);
 }
 
 const Target target_cpu = {
@@ -332,5 +330,5 @@ const Target target_cpu = {
 	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate,
 	.share = cpu_share, .join = cpu_join, .floats = cpu_floats, .shared = cpu_shared, .epochs = cpu_epochs, .restarts = cpu_restarts,
 	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient,
-	.regions = cpu_regions, .watch = cpu_watch, .again = batch_again, .reads = cpu_reads, .seal = cpu_seal,
+	.regions = cpu_regions, .watch = cpu_watch, .again = batch_again, .reads = cpu_reads, .seal = cpu_seal, .seals = true,
 };

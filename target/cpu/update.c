@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Updates.  In: the sum of weight changes that waits, and the numbers of the update.  Out: new weights and rule state, and
- * the other forms of the weights that passes need.  Threads share the rows of every panel. */
+ * the other forms of the weights that passes need.  Threads share the rows of every panel.
+ *
+ * Where a guard wants them (Watch.was, Watch.is), seals of what is read and of what is written are made in the same sweep, some
+ * thousand weights at a time: these are in the first cache then, and memory is read once.  Must hold: every byte of every
+ * region is sealed by exactly one thread. */
 #include <math.h>
 
 #include "half.h"
@@ -12,7 +16,79 @@ typedef struct Work {
 	const Update *u;                  /* NULL: nothing but copies */
 	float clip;
 	uint32_t threads;
+	bool sealed;                      /* seals are wanted: */
+	Region region[MOST_REGIONS];      /* of these, */
+	uint64_t piece[MOST_REGIONS];     /* which begin with so many-th piece */
+	uint32_t regions;
 } Work;
+
+/* ---- seals ---- */
+
+static void work_regions(Work *w)
+{
+	uint64_t pieces = 0;
+
+	w->sealed = w->u && w->p->watch && w->p->watch->was;
+	w->regions = w->sealed ? cpu_regions(w->p, w->region) : 0;
+	for (uint32_t i = 0; i < w->regions; i++) {
+		w->piece[i] = pieces;
+		pieces += pieces_of(w->region[i].bytes);
+	}
+}
+
+/* Bytes from .. end - 1 of a region, in full rows of a piece; seals of parts add up, whoever adds first. */
+static void seal_bytes(const Work *w, uint64_t *seals, uint32_t region, uint64_t from, uint64_t end)
+{
+	for (uint64_t next; from < end; from = next) {
+		uint64_t piece = from / PIECE, left = (piece + 1) * PIECE;
+		next = end < left ? end : left;
+		uint64_t part = w->p->kern->seal((const uint8_t *)w->region[region].at + from, next - from, (uint32_t)(from % PIECE / SEAL_ROW));
+		__atomic_fetch_add(&seals[w->piece[region] + piece], part, __ATOMIC_RELAXED);
+	}
+}
+
+static void seal_floats(const Work *w, uint64_t *seals, uint32_t region, uint64_t at, uint64_t n)
+{
+	seal_bytes(w, seals, region, at * sizeof(float), (at + n) * sizeof(float));
+}
+
+/* Weights and rule state from `at` on. */
+static void seal_sweep(const Work *w, uint64_t *seals, uint64_t at, uint64_t n)
+{
+	seal_floats(w, seals, REGION_WEIGHTS, at, n);
+	for (int i = 0; i < w->p->rule->states; i++)
+		seal_floats(w, seals, REGION_STATE + (uint32_t)i, at, n);
+}
+
+/* A thread's share of a region that is not swept. */
+static void seal_share(const Work *w, uint64_t *seals, uint32_t region, uint32_t thread)
+{
+	uint64_t bytes = w->region[region].bytes, pieces = pieces_of(bytes);
+	uint64_t end = pieces * (thread + 1) / w->threads * PIECE;
+
+	seal_bytes(w, seals, region, pieces * thread / w->threads * PIECE, end < bytes ? end : bytes);
+}
+
+static uint32_t zero_region(const Program *p)
+{
+	return REGION_STATE + (uint32_t)p->rule->states;
+}
+
+static uint32_t half_region(const Program *p)
+{
+	return zero_region(p) + 1;
+}
+
+/* Zeros stay; rounded weights change later. */
+static void seal_others(const Work *w, uint32_t thread)
+{
+	seal_share(w, w->p->watch->was, zero_region(w->p), thread);
+	seal_share(w, w->p->watch->is, zero_region(w->p), thread);
+	if (w->p->half)
+		seal_share(w, w->p->watch->was, half_region(w->p), thread);
+}
+
+/* ---- weights ---- */
 
 static Sweep sweep_of(const Work *w, double rate)
 {
@@ -27,27 +103,63 @@ static Sweep sweep_of(const Work *w, double rate)
 	return s;
 }
 
-static void sweep_from(const Program *p, uint32_t thread, Sweep *s, uint64_t at, size_t n)
+static void sweep_from(const Work *w, uint32_t thread, double rate, const uint32_t *real, uint64_t at, size_t n)
 {
+	const Program *p = w->p;
 	float *const base[] = { p->pending, p->w, p->state[0], p->state[1], p->state[2] };
+	Sweep s = sweep_of(w, rate);
 
 	for (int i = 0; i < 2 + p->rule->states; i++)
-		s->variable[i] = base[i] + at;
-	s->n = n;
-	s->reach = p->watch ? &p->space[thread].reach : NULL;
-	p->kern->update(s);
+		s.variable[i] = base[i] + at;
+	s.real = real;
+	s.n = n;
+	s.reach = p->watch ? &p->space[thread].reach : NULL;
+	p->kern->update(&s);
 }
 
-static void update_list(const Work *w, const Panel *panel, uint32_t thread)
+/* Weights `from` .. from + n - 1 of a panel. */
+static void sweep_panel(const Work *w, uint32_t thread, const Panel *panel, uint64_t from, size_t n)
 {
-	for (uint32_t i = 0; i < panel->list->kinds; i++) {
+	if (!panel->list && !panel->frozen)
+		sweep_from(w, thread, panel->rate, panel->real ? panel->real + from / 32 : NULL, panel->at + from, n);
+	for (uint32_t i = 0; panel->list && i < panel->list->kinds; i++) {
 		const LinkKind *k = &panel->list->kind[i];
-		if (k->frozen)
-			continue;
-		Sweep s = sweep_of(w, k->rate);
-		s.real = k->real;
-		sweep_from(w->p, thread, &s, panel->at, panel->row);
+		if (!k->frozen)
+			sweep_from(w, thread, k->rate, k->real + from / 32, panel->at + from, n);
 	}
+}
+
+/* The same, sealed before and after. */
+static void sweep_sealed(const Work *w, uint32_t thread, const Panel *panel, uint64_t from, uint64_t n)
+{
+	Program *p = w->p;
+
+	for (uint64_t end = from + n, next; from < end; from = next) {
+		next = end - from < PIECE / sizeof(float) ? end : from + PIECE / sizeof(float);
+		p->space[thread].summed += seal_run(p, p->pending, panel->at + from, next - from);
+		seal_sweep(w, p->watch->was, panel->at + from, next - from);
+		sweep_panel(w, thread, panel, from, next - from);
+		seal_sweep(w, p->watch->is, panel->at + from, next - from);
+	}
+}
+
+static void update_weights(const Work *w, uint32_t thread, const Panel *panel, uint64_t from, uint64_t n)
+{
+	if (w->sealed)
+		sweep_sealed(w, thread, panel, from, n);
+	else if (w->u)
+		sweep_panel(w, thread, panel, from, n);
+}
+
+/* Columns first .. end - 1, in full sixteens, of all rows of a copy. */
+static void seal_copy(const Work *w, uint64_t *seals, const Panel *panel, uint32_t first, uint32_t end, uint32_t rows)
+{
+	uint32_t width = (end - first + LANES - 1) / LANES * LANES;
+
+	if (width == panel->copy_row)
+		seal_floats(w, seals, REGION_COPIES, panel->copy, (uint64_t)rows * width);
+	for (uint32_t i = 0; width < panel->copy_row && i < rows; i++)
+		seal_floats(w, seals, REGION_COPIES, panel->copy + (uint64_t)i * panel->copy_row + first, width);
 }
 
 /* Rows of a panel that are a thread's: in full sixteens, so that no two threads write into one cache line of a copy. */
@@ -58,19 +170,20 @@ static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 	uint32_t blocks = (rows + LANES - 1) / LANES;
 	uint32_t first = (uint32_t)((uint64_t)blocks * thread / w->threads) * LANES;
 	uint32_t end = (uint32_t)((uint64_t)blocks * (thread + 1) / w->threads) * LANES;
-	uint64_t at = panel->at + (uint64_t)first * panel->row;
+	uint32_t copy_rows = panel->by_source ? panel->targets : sources;
+	uint64_t from = (uint64_t)first * panel->row;
 
 	end = end < rows ? end : rows;
 	if (first >= end)
 		return;
-	if (w->u && !panel->frozen) {
-		Sweep s = sweep_of(w, panel->rate);
-		s.real = panel->real ? panel->real + (size_t)first * panel->row / 32 : NULL;
-		sweep_from(p, thread, &s, at, (size_t)(end - first) * panel->row);
-	}
-	if (panel->copy != NONE)
-		p->kern->transpose(end - first, panel->by_source ? panel->targets : sources, p->w + at, panel->row,
-		                   p->copies + panel->copy + first, panel->copy_row);
+	update_weights(w, thread, panel, from, (uint64_t)(end - first) * panel->row);
+	if (panel->copy == NONE)
+		return;
+	if (w->sealed)
+		seal_copy(w, p->watch->was, panel, first, end, copy_rows);
+	p->kern->transpose(end - first, copy_rows, p->w + panel->at + from, panel->row, p->copies + panel->copy + first, panel->copy_row);
+	if (w->sealed)
+		seal_copy(w, p->watch->is, panel, first, end, copy_rows);
 }
 
 static void update_work(void *arg, uint32_t thread)
@@ -83,9 +196,11 @@ static void update_work(void *arg, uint32_t thread)
 		const Panel *panel = &l->panel[i];
 		if (!panel->list)
 			update_panel(w, panel, thread);
-		else if (w->u && i % w->threads == thread)
-			update_list(w, panel, thread);
+		else if (i % w->threads == thread)
+			update_weights(w, thread, panel, 0, panel->row);
 	}
+	if (w->sealed)
+		seal_others(w, thread);
 	cpu_leave(before);
 }
 
@@ -96,19 +211,31 @@ static void half_work(void *arg, uint32_t thread)
 	halves_weights(w->p, w->p->half, thread, w->threads);
 }
 
+static void seal_work(void *arg, uint32_t thread)
+{
+	const Work *w = arg;
+
+	seal_share(w, w->p->watch->is, half_region(w->p), thread);
+}
+
+static void on_threads(Work *w, PoolFn *fn)
+{
+	if (w->threads > 1)
+		pool_run(w->p->pool, fn, w);
+	else
+		fn(w, 0);
+}
+
 static void share_work(Work *w)
 {
 	Program *p = w->p;
 
 	w->threads = p->pool && p->layout->room >= SHARED_ROOM ? p->threads : 1;
-	if (w->threads > 1)
-		pool_run(p->pool, update_work, w);
-	else
-		update_work(w, 0);
-	if (p->half && w->threads > 1)
-		pool_run(p->pool, half_work, w);
-	else if (p->half)
-		half_work(w, 0);
+	on_threads(w, update_work);
+	if (p->half)
+		on_threads(w, half_work);
+	if (p->half && w->sealed)
+		on_threads(w, seal_work);
 }
 
 static void note_gradient(void *arg, uint64_t link, uint64_t place)
@@ -126,11 +253,19 @@ void update_apply(Program *p, const Update *u)
 		layout_links(p->layout, note_gradient, p);
 		w.clip = (float)(1 / fmax(1, rule_norm(p->norm, p->frozen, p->net->links)));
 	}
-	for (uint32_t i = 0; p->watch && i < p->threads; i++)
+	for (uint32_t i = 0; p->watch && i < p->threads; i++) {
 		p->space[i].reach = 0;
+		p->space[i].summed = 0;
+	}
+	work_regions(&w);
 	share_work(&w);
-	for (uint32_t i = 0; p->watch && i < p->threads; i++)
+	uint64_t summed = 0;
+	for (uint32_t i = 0; p->watch && i < p->threads; i++) {
 		p->watch->reach = i && p->watch->reach > p->space[i].reach ? p->watch->reach : p->space[i].reach;
+		summed += p->space[i].summed;
+	}
+	if (w.sealed && summed != p->pending_seal)
+		p->watch->broken++;
 }
 
 void update_copies(Program *p)

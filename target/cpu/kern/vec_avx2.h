@@ -80,6 +80,10 @@ static inline I i_sub(I a, I b) { return (I){ _mm256_sub_epi32(a.l, b.l), _mm256
 static inline I i_and(I a, I b) { return (I){ _mm256_and_si256(a.l, b.l), _mm256_and_si256(a.h, b.h) }; }
 static inline I i_shl23(I a) { return (I){ _mm256_slli_epi32(a.l, 23), _mm256_slli_epi32(a.h, 23) }; }
 static inline I i_sar23(I a) { return (I){ _mm256_srai_epi32(a.l, 23), _mm256_srai_epi32(a.h, 23) }; }
+static inline I i_load(const void *p) { return (I){ _mm256_loadu_si256(p), _mm256_loadu_si256((const __m256i *)p + 1) }; }
+static inline I i_times(I a, I b) { return (I){ _mm256_mul_epu32(a.l, b.l), _mm256_mul_epu32(a.h, b.h) }; }
+static inline I i_odd(I a) { return (I){ _mm256_srli_epi64(a.l, 32), _mm256_srli_epi64(a.h, 32) }; }
+static inline I i_add64(I a, I b) { return (I){ _mm256_add_epi64(a.l, b.l), _mm256_add_epi64(a.h, b.h) }; }
 
 static inline float v_sum(V a)
 {

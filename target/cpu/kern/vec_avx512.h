@@ -55,6 +55,10 @@ static inline I i_sub(I a, I b) { return _mm512_sub_epi32(a, b); }
 static inline I i_and(I a, I b) { return _mm512_and_si512(a, b); }
 static inline I i_shl23(I a) { return _mm512_slli_epi32(a, 23); }
 static inline I i_sar23(I a) { return _mm512_srai_epi32(a, 23); }
+static inline I i_load(const void *p) { return _mm512_loadu_si512(p); }
+static inline I i_times(I a, I b) { return _mm512_mul_epu32(a, b); }
+static inline I i_odd(I a) { return _mm512_srli_epi64(a, 32); }
+static inline I i_add64(I a, I b) { return _mm512_add_epi64(a, b); }
 
 /* Lanes i and i + 8, then 4, 2, 1. */
 static inline float v_sum(V a)

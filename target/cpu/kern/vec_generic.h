@@ -118,6 +118,11 @@ static inline I i_sub(I a, I b) { return (I)((Wrapping)a - (Wrapping)b); }
 static inline I i_and(I a, I b) { return a & b; }
 static inline I i_shl23(I a) { return (I)((Wrapping)a << 23); }
 static inline I i_sar23(I a) { return a >> 23; }
+static inline I i_load(const void *p) { I a; memcpy(&a, p, sizeof a); return a; }
+typedef uint64_t Wide __attribute__((vector_size(64)));                            /* eight pairs of lanes, the even one below */
+static inline I i_times(I a, I b) { return (I)(((Wide)a & 0xffffffff) * ((Wide)b & 0xffffffff)); } /* even lanes, unsigned, to pairs */
+static inline I i_odd(I a) { return (I)((Wide)a >> 32); }                          /* odd lanes, where the even ones were */
+static inline I i_add64(I a, I b) { return (I)((Wide)a + (Wide)b); }               /* pairs */
 
 /* The sum of all lanes: i and i + 8, then 4, 2, 1. */
 static inline float v_sum(V a)
