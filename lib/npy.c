@@ -56,6 +56,18 @@ double dtype_get(DType t, const void *base, uint64_t index)
 	return getters[t]((const uint8_t *)base + index * dtypes[t].size);
 }
 
+/* Sixteen at a time, which the compiler makes vectors of. */
+static void bytes_row(const uint8_t *restrict p, uint64_t count, float *restrict out)
+{
+	uint64_t i = 0;
+
+	for (; i + 16 <= count; i += 16)
+		for (int k = 0; k < 16; k++)
+			out[i + k] = p[i + k];
+	for (; i < count; i++)
+		out[i] = p[i];
+}
+
 void dtype_row(DType t, const void *base, uint64_t index, uint64_t count, float *out)
 {
 	const uint8_t *p = (const uint8_t *)base + index * dtypes[t].size;
@@ -63,8 +75,7 @@ void dtype_row(DType t, const void *base, uint64_t index, uint64_t count, float 
 		if (count)
 			memcpy(out, p, count * sizeof *out);
 	} else if (t == T_U8) {
-		for (uint64_t i = 0; i < count; i++)
-			out[i] = p[i];
+		bytes_row(p, count, out);
 	} else {
 		for (uint64_t i = 0; i < count; i++)
 			out[i] = (float)getters[t](p + i * dtypes[t].size);

@@ -148,15 +148,18 @@ uint32_t pool_cores(void)
 	return own / ranks ? own / ranks : 1;
 }
 
-/* Worker i gets the i-th core from the end: the caller's thread is most often on one of the first. */
+/* Worker i gets the i-th core after the one that the caller's thread is on: on the same one they would take turns until the
+ * system moves one of them, longer than a short run takes. */
 static void pin(const Worker *w, const cpu_set_t *all)
 {
-	uint32_t left = w->number;
-	int core = CPU_SETSIZE - 1;
+	int core = sched_getcpu();
 	cpu_set_t one;
 
-	while (core > 0 && (!CPU_ISSET(core, all) || --left))
-		core--;
+	core = core < 0 ? 0 : core;
+	for (uint32_t left = w->number; left; left--)
+		do
+			core = (core + 1) % CPU_SETSIZE;
+		while (!CPU_ISSET(core, all));
 	CPU_ZERO(&one);
 	CPU_SET(core, &one);
 	pthread_setaffinity_np(w->thread, sizeof one, &one);

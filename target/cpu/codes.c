@@ -2,105 +2,180 @@
 /* Is a code word nearer to the outputs than the target's own?  In: the code table of the data, rows of outputs.  Out: as
  * code_right of lib/score.c says, in a fraction of the time.
  *
- * Three ways, each for what the one before leaves.  Words are most often made of 0 and 1: of all such vectors the one nearest
- * to the outputs is the outputs rounded, so if that is a word, it is the nearest.  Else squared distances to all words,
- * less what is the same for all, are one product in single precision: |c|^2 - 2 o c.  Words whose distances differ by less
- * than its rounding may be are measured as lib/score.c does. */
+ * Of squared distances what is the same for all words is left out: 2 o c - |c|^2 is the larger the nearer.  It is a sum over
+ * the elements of c that are not zero, which are few, and sixteen rows of outputs take it together, one in each lane.  Many
+ * tables are all pairs of some beginnings and some endings (a sound and its stress, say): then beginning and ending are
+ * nearest each by itself, and there are much fewer of both than of words.  Where a sum in single precision does not tell, words are
+ * measured as lib/score.c does. */
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "cpu.h"
 
+/* Some columns of all words, and how to find what stands there. */
+typedef struct Set {
+	uint32_t from, cols;
+	uint32_t count;           /* of those that differ */
+	uint32_t *word;           /* [count] the first word that has it */
+	uint32_t *slot, slots;    /* by hash: number + 1 */
+} Set;
+
+enum { PARTS = 2 };
+
 struct Codes {
 	uint32_t count, width;
 	uint64_t hash;            /* of the table it was made from */
 	float *word;              /* [count][width] as targets are */
-	float *product;           /* [width][padded] -2 c, by element */
-	float *squares;           /* [padded] |c|^2, infinite past the last */
-	uint32_t padded;          /* words in full sixteens */
+	Set whole;                /* words */
+	uint32_t parts;           /* 1: words as they are; 2: beginnings and endings */
+	uint32_t *number[PARTS];  /* [count] which beginning or ending each has */
+	CodeWords words[PARTS];
 	double largest;           /* |c|^2 of the longest */
-	uint32_t *slot, slots;    /* words by the hash of their bits, number + 1 */
-	uint64_t *bits;           /* [slots] words of 0 and 1, by a hash of themselves; NULL: there are others, or too long ones */
-	bool zero;                /* the word without any 1 is one, whose bits look like an empty place */
+	uint64_t *bits;           /* [slots of whole] words of 0 and 1, by a hash of themselves; NULL: there are others, or too long ones */
+	uint32_t *of_bits;        /* [slots] which word it is, + 1 */
 };
 
-static uint32_t slot_of(const Codes *c, const float *y)
+/* ---- sets ---- */
+
+static Set set_take(Arena *a, const Codes *c, uint32_t from, uint32_t cols)
 {
-	return (uint32_t)XXH3_64bits(y, c->width * sizeof *y) & (c->slots - 1);
+	Set s = { .from = from, .cols = cols, .slots = 4 };
+
+	while (s.slots < 2 * c->count)
+		s.slots *= 2;
+	s.slot = NEW(a, s.slots, uint32_t);
+	s.word = NEW(a, c->count, uint32_t);
+	return s;
 }
 
-/* A word that is there already is as near as the first of them: it is never asked. */
-static bool is_twin(const Codes *c, const float *word)
+/* Its place, or the empty one where it would be. */
+static uint32_t set_slot(const Codes *c, const Set *s, const float *row)
 {
-	for (uint32_t s = slot_of(c, word); c->slot[s]; s = (s + 1) & (c->slots - 1))
-		if (memcmp(c->word + (size_t)(c->slot[s] - 1) * c->width, word, c->width * sizeof *word) == 0)
-			return true;
-	return false;
+	uint32_t at = (uint32_t)XXH3_64bits(row + s->from, s->cols * sizeof *row) & (s->slots - 1);
+
+	while (s->slot[at] &&
+	       memcmp(c->word + (size_t)s->word[s->slot[at] - 1] * c->width + s->from, row + s->from, s->cols * sizeof *row) != 0)
+		at = (at + 1) & (s->slots - 1);
+	return at;
+}
+
+static uint32_t set_add(const Codes *c, Set *s, uint32_t word)
+{
+	uint32_t at = set_slot(c, s, c->word + (size_t)word * c->width);
+
+	if (!s->slot[at]) {
+		s->word[s->count++] = word;
+		s->slot[at] = s->count;
+	}
+	return s->slot[at] - 1;
 }
 
 /* ---- words as bits ---- */
 
 static uint32_t bits_slot(const Codes *c, uint64_t bits)
 {
-	return (uint32_t)(bits * 0x9e3779b97f4a7c15u >> 40) & (c->slots - 1);
+	uint32_t at = (uint32_t)(bits * 0x9e3779b97f4a7c15u >> 40) & (c->whole.slots - 1);
+
+	while (c->of_bits[at] && c->bits[at] != bits)
+		at = (at + 1) & (c->whole.slots - 1);
+	return at;
 }
 
-static bool is_word(const Codes *c, uint64_t bits)
+static bool all_bits(const Codes *c)
 {
-	if (!bits)
-		return c->zero;
-	for (uint32_t s = bits_slot(c, bits); c->bits[s]; s = (s + 1) & (c->slots - 1))
-		if (c->bits[s] == bits)
-			return true;
-	return false;
-}
-
-static void add_bits(Codes *c, const float *word)
-{
-	uint64_t bits = 0;
-
-	for (uint32_t i = 0; i < c->width; i++)
-		bits |= (uint64_t)(word[i] == 1) << i;
-	if (is_word(c, bits))
-		return;
-	c->zero |= !bits;
-	uint32_t s = bits_slot(c, bits);
-	while (bits && c->bits[s])
-		s = (s + 1) & (c->slots - 1);
-	if (bits)
-		c->bits[s] = bits;
-}
-
-static bool all_bits(const Data *d)
-{
-	for (size_t i = 0; i < (size_t)d->code_count * d->targets; i++)
-		if (d->codes[i] != 0 && d->codes[i] != 1)
+	for (size_t i = 0; i < (size_t)c->count * c->width; i++)
+		if (c->word[i] != 0 && c->word[i] != 1)
 			return false;
-	return d->targets <= 64;
+	return c->width <= MOST_ONES;
+}
+
+static void take_bits(Ctx *cx, Codes *c)
+{
+	c->bits = NEW(&cx->keep, c->whole.slots, uint64_t);
+	c->of_bits = NEW(&cx->keep, c->whole.slots, uint32_t);
+	for (uint32_t k = 0; k < c->count; k++) {
+		uint64_t bits = 0;
+		for (uint32_t i = 0; i < c->width; i++)
+			bits |= (uint64_t)(c->word[(size_t)k * c->width + i] == 1) << i;
+		uint32_t at = bits_slot(c, bits);
+		if (!c->of_bits[at])
+			c->of_bits[at] = k + 1;
+		c->bits[at] = bits;
+	}
 }
 
 /* ---- the table ---- */
 
-static void add_word(Codes *c, const Data *d, uint32_t k)
+static CodeWords words_of(Ctx *cx, const Codes *c, const Set *s)
 {
-	const double *word = d->codes + (size_t)k * c->width;
-	double square = 0;
+	uint32_t *first = NEW(&cx->keep, s->count + 1, uint32_t);
+	uint32_t *column = NEW(&cx->keep, (size_t)s->count * s->cols, uint32_t), n = 0;
+	float *twice = NEW(&cx->keep, (size_t)s->count * s->cols, float), *start = NEW(&cx->keep, s->count, float);
+	bool ones = true;
 
-	for (uint32_t i = 0; i < c->width; i++) {
-		c->word[(size_t)k * c->width + i] = (float)word[i];
-		c->product[(size_t)i * c->padded + k] = (float)(-2 * word[i]);
-		square += word[i] * word[i];
+	for (uint32_t k = 0; k < s->count; k++) {
+		double square = 0;
+		for (uint32_t i = s->from; i < s->from + s->cols; i++) {
+			float x = c->word[(size_t)s->word[k] * c->width + i];
+			if (x == 0)
+				continue;
+			ones = ones && x == 1;
+			column[n] = i;
+			twice[n++] = 2 * x;
+			square += (double)x * x;
+		}
+		first[k + 1] = n;
+		start[k] = (float)-square;
 	}
-	c->squares[k] = INFINITY;
-	if (is_twin(c, c->word + (size_t)k * c->width))
-		return;
-	c->squares[k] = (float)square;
-	c->largest = fmax(c->largest, square);
-	uint32_t s = slot_of(c, c->word + (size_t)k * c->width);
-	while (c->slot[s])
-		s = (s + 1) & (c->slots - 1);
-	c->slot[s] = k + 1;
+	return (CodeWords){ .count = s->count, .first = first, .column = column, .twice = ones ? NULL : twice, .start = start };
+}
+
+/* How many different ones the columns have. */
+static uint32_t count_of(const Codes *c, Set *s, uint32_t from, uint32_t cols)
+{
+	memset(s->slot, 0, s->slots * sizeof *s->slot);
+	s->count = 0;
+	s->from = from;
+	s->cols = cols;
+	for (uint32_t k = 0; k < c->count; k++)
+		set_add(c, s, k);
+	return s->count;
+}
+
+/* Where words are best cut, if they are all pairs of what stands before and after; 0: nowhere.  Words of bits alone are
+ * looked at: others are too long for it, or too rare. */
+static uint32_t best_cut(Ctx *cx, const Codes *c)
+{
+	Set s = set_take(&cx->scratch, c, 0, 0);
+	uint32_t best = 0, least = c->whole.count;
+
+	for (uint32_t cut = 1; c->bits && cut < c->width; cut++) {
+		uint32_t begins = count_of(c, &s, 0, cut);
+		if (begins >= least || c->whole.count % begins)
+			continue;
+		uint32_t ends = count_of(c, &s, cut, c->width - cut);
+		if ((uint64_t)begins * ends == c->whole.count && begins + ends < least) {
+			least = begins + ends;
+			best = cut;
+		}
+	}
+	return best;
+}
+
+static void take_parts(Ctx *cx, Codes *c)
+{
+	uint32_t cut = best_cut(cx, c), from = 0;
+
+	c->parts = cut ? 2 : 1;
+	for (uint32_t i = 0; i < c->parts; i++) {
+		Set s = set_take(&cx->scratch, c, from, cut && !i ? cut : c->width - from);
+		c->number[i] = NEW(&cx->keep, c->count, uint32_t);
+		for (uint32_t k = 0; k < c->count; k++)
+			c->number[i][k] = set_add(c, &s, k);
+		c->words[i] = words_of(cx, c, &s);
+		from += s.cols;
+	}
 }
 
 Codes *codes_make(Ctx *cx, Codes *old, const Data *d)
@@ -115,23 +190,23 @@ Codes *codes_make(Ctx *cx, Codes *old, const Data *d)
 	c->width = d->targets;
 	c->hash = hash;
 	c->word = NEW(&cx->keep, (size_t)c->count * c->width, float);
-	c->padded = (c->count + LANES - 1) / LANES * LANES;
-	c->product = floats_take(&cx->keep, (size_t)c->width * c->padded);
-	c->squares = floats_take(&cx->keep, c->padded);
-	for (uint32_t k = c->count; k < c->padded; k++)
-		c->squares[k] = INFINITY;
-	for (c->slots = 4; c->slots < 2 * c->count; c->slots *= 2)
-		;
-	c->slot = NEW(&cx->keep, c->slots, uint32_t);
-	if (all_bits(d))
-		c->bits = NEW(&cx->keep, c->slots, uint64_t);
+	c->whole = set_take(&cx->keep, c, 0, c->width);
 	for (uint32_t k = 0; k < c->count; k++) {
-		add_word(c, d, k);
-		if (c->bits)
-			add_bits(c, c->word + (size_t)k * c->width);
+		double square = 0;
+		for (size_t i = (size_t)k * c->width; i < (size_t)(k + 1) * c->width; i++) {
+			c->word[i] = (float)d->codes[i];
+			square += d->codes[i] * d->codes[i];
+		}
+		c->largest = fmax(c->largest, square);
+		set_add(c, &c->whole, k);
 	}
+	if (all_bits(c))
+		take_bits(cx, c);
+	take_parts(cx, c);
 	return c;
 }
+
+/* ---- measuring ---- */
 
 /* Squared distance over the elements that have a target; it only grows, so past `enough` it need not be known. */
 static double reach(const double *word, const float *out, const float *y, uint32_t n, double enough)
@@ -144,18 +219,12 @@ static double reach(const double *word, const float *out, const float *y, uint32
 	return sum;
 }
 
-/* The first word that is nearest to the target: the one whose bits it has, or else whichever it is. */
-static uint32_t own_word(const Codes *c, const double *words, const float *y, bool *exact)
+/* The first word that is nearest to a target that is none itself. */
+static uint32_t nearest_word(const Codes *c, const double *words, const float *y)
 {
 	double least = INFINITY;
 	uint32_t best = 0;
 
-	for (uint32_t s = slot_of(c, y); c->slot[s]; s = (s + 1) & (c->slots - 1)) {
-		uint32_t k = c->slot[s] - 1;
-		*exact = memcmp(c->word + (size_t)k * c->width, y, c->width * sizeof *y) == 0;
-		if (*exact)
-			return k;
-	}
 	for (uint32_t k = 0; k < c->count; k++) {
 		double d = reach(words + (size_t)k * c->width, y, y, c->width, least);
 		if (d < least) {
@@ -166,23 +235,41 @@ static uint32_t own_word(const Codes *c, const double *words, const float *y, bo
 	return best;
 }
 
-/* Of the words whose distance, as rounded, is below `most`. */
-static bool measured_right(const Codes *c, const double *words, const float *rounded, float most, const float *out, const float *y)
+/* The word whose bits the target has, or `count`. */
+static uint32_t own_word(const Codes *c, const float *y, uint64_t ones)
 {
-	bool exact;
-	uint32_t k = own_word(c, words, y, &exact);
-	double own = reach(words + (size_t)k * c->width, out, y, c->width, INFINITY);
-
-	for (uint32_t i = 0; i < c->count; i++)
-		if (!(rounded[i] >= most) && reach(words + (size_t)i * c->width, out, y, c->width, own) < own)
-			return false;
-	return !isnan(own);
+	if (c->bits && ones != NO_ONES) {
+		uint32_t number = c->of_bits[bits_slot(c, ones)];
+		return number ? number - 1 : c->count;
+	}
+	uint32_t number = c->whole.slot[set_slot(c, &c->whole, y)];
+	return number ? c->whole.word[number - 1] : c->count;
 }
 
-/* Twice what the chain of width + 1 roundings can amount to, for outputs whose squares add up to so much. */
+/* Is no word nearer than number `own`?  near: NULL, or only words that are no further than it, less the margin, may be. */
+static bool measured_right(const Codes *c, const CodesArgs *a, uint32_t own, const Near *near, uint32_t lane, float margin, uint32_t m)
+{
+	const double *words = a->scorer->codes;
+	const float *out = a->out + m * a->row, *y = a->y + (size_t)m * c->width;
+	double enough = reach(words + (size_t)own * c->width, out, y, c->width, INFINITY);
+
+	for (uint32_t k = 0; k < c->count; k++) {
+		bool further = false;
+		for (uint32_t i = 0; near && i < c->parts; i++)
+			further |= near->of[i].near[c->number[i][k] * LANES + lane] < near->of[i].most[lane] - 2 * margin;
+		if (!further && reach(words + (size_t)k * c->width, out, y, c->width, enough) < enough)
+			return false;
+	}
+	return !isnan(enough);
+}
+
+/* Twice what a chain of width + 1 roundings can amount to, for outputs whose squares add up to so much; and those of
+ * lib/score.c, which sums the squares themselves. */
 static float rounding(const Codes *c, double square)
 {
-	return (float)(4 * (c->width + 2.0) * 0x1p-24 * (c->largest + 2 * sqrt(c->largest * square)));
+	double own = 0x1p-24 * (c->largest + 2 * sqrt(c->largest * square)), others = 0x1p-53 * (c->largest + square);
+
+	return (float)(4 * (c->width + 2.0) * (own + others));
 }
 
 static double squares_of(const Codes *c, const float *out)
@@ -194,62 +281,70 @@ static double squares_of(const Codes *c, const float *out)
 	return square;
 }
 
-size_t codes_room(const Codes *c)
+/* ---- rows ---- */
+
+static size_t padded(uint32_t n)
 {
-	return (size_t)CODES_ROWS * (c->padded + c->width);
+	return (n + LANES - 1) / LANES * LANES;
 }
 
-/* Rows `which` of out, n of them, by distances. */
-static void by_distance(const Codes *c, const CodesArgs *a, const uint32_t *which, uint32_t n)
+size_t codes_room(const Codes *c)
 {
-	uint32_t own[CODES_ROWS];
-	float margin[CODES_ROWS], *distance = a->room, *out = a->room + (size_t)CODES_ROWS * c->padded;
-	uint8_t nearer[CODES_ROWS];
+	size_t rows = padded(c->width);
 
-	for (uint32_t m = 0; m < n; m++)
-		memcpy(out + m * c->width, a->out + which[m] * a->row, c->width * sizeof *out);
-	a->kern->product(&(Product){ .rows = n, .cols = c->padded, .depth = c->width, .a = out, .a_row = c->width, .a_step = 1, .b = c->product,
-	                             .b_row = c->padded, .start = c->squares, .c = distance, .c_row = c->padded });
-	for (uint32_t m = 0; m < n; m++) {
-		const float *o = a->out + which[m] * a->row, *t = a->y + (size_t)which[m] * c->width;
-		bool exact = false;
-		own[m] = own_word(c, a->scorer->codes, t, &exact);
-		margin[m] = !exact ? INFINITY : rounding(c, isinf(a->most) ? squares_of(c, o) : a->most * a->most * c->width);
+	for (uint32_t i = 0; i < c->parts; i++)
+		rows += c->words[i].count;
+	return rows * LANES;
+}
+
+/* Is row m, whose sums stand in this lane, right?  Nothing but numbers that are finite and far enough apart tells. */
+static bool lane_right(const Codes *c, const CodesArgs *a, const Near *near, uint32_t lane, uint32_t own, float margin, uint32_t m)
+{
+	bool nearer = false, clear = true;
+
+	if (own == c->count)
+		return measured_right(c, a, nearest_word(c, a->scorer->codes, a->y + (size_t)m * c->width), NULL, 0, 0, m);
+	for (uint32_t i = 0; i < c->parts; i++) {
+		const NearPart *p = &near->of[i];
+		float mine = p->near[c->number[i][own] * LANES + lane];
+		nearer |= p->most[lane] - mine > margin;
+		clear &= mine - p->second[lane] > margin;
 	}
-	a->kern->nearer(&(Nearer){ .rows = n, .cols = c->padded, .distance = distance, .row = c->padded, .own = own, .margin = margin,
-	                           .verdict = nearer });
-	for (uint32_t m = 0; m < n; m++) {
-		const float *d = distance + (size_t)m * c->padded, *o = a->out + which[m] * a->row, *t = a->y + (size_t)which[m] * c->width;
-		if (nearer[m] == NEARER_NO || (nearer[m] == NEARER_DOUBT && measured_right(c, a->scorer->codes, d, d[own[m]] + margin[m], o, t)))
-			a->verdict[which[m]] |= VERDICT_RIGHT;
+	return !nearer && (clear || measured_right(c, a, own, near, lane, margin, m));
+}
+
+/* The rows whose sums stand in the lanes, from `first` on. */
+static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, float margin, uint32_t first, uint32_t rows)
+{
+	uint64_t ones[LANES];
+
+	if (c->bits)
+		a->kern->ones(rows, c->width, a->y + (size_t)first * c->width, c->width, ones);
+	for (uint32_t i = 0; i < rows; i++) {
+		uint32_t m = first + i;
+		if (!(a->verdict[m] & VERDICT_SCORED))
+			continue;
+		uint32_t own = own_word(c, a->y + (size_t)m * c->width, c->bits ? ones[i] : NO_ONES);
+		if (lane_right(c, a, near, i, own, isinf(a->most) ? rounding(c, squares_of(c, near->out[i])) : margin, m))
+			a->verdict[m] |= VERDICT_RIGHT;
 	}
 }
 
 void codes_right(const Codes *c, const CodesArgs *a)
 {
-	uint32_t which[CODES_ROWS], n = 0;
-	uint64_t of_out[CODES_ROWS], of_y[CODES_ROWS];
-	bool plain[CODES_ROWS];
+	Near near = { .cols = c->width, .parts = c->parts, .room = a->room };
+	float *room = a->room + padded(c->width) * LANES, margin = rounding(c, a->most * a->most * c->width);
 
-	for (uint32_t first = 0; first < a->rows; first += CODES_ROWS) {
-		uint32_t rows = a->rows - first < CODES_ROWS ? a->rows - first : CODES_ROWS;
-		if (c->bits)
-			a->kern->halves(&(HalfRows){ .rows = rows, .cols = c->width, .out = a->out + first * a->row, .row = a->row,
-			                             .y = a->y + (size_t)first * c->width, .y_row = c->width, .of_out = of_out, .of_y = of_y, .plain = plain });
-		for (uint32_t m = 0; m < rows; m++) {
-			bool rounds = c->bits && plain[m] && is_word(c, of_y[m]) && (of_out[m] == of_y[m] || is_word(c, of_out[m]));
-			if (!(a->verdict[first + m] & VERDICT_SCORED))
-				continue;
-			if (rounds && of_out[m] == of_y[m])
-				a->verdict[first + m] |= VERDICT_RIGHT;
-			if (!rounds)
-				which[n++] = first + m;
-			if (n == CODES_ROWS) {
-				by_distance(c, a, which, n);
-				n = 0;
-			}
-		}
+	for (uint32_t i = 0; i < c->parts; i++) {
+		near.of[i].words = &c->words[i];
+		near.of[i].near = room;
+		room += c->words[i].count * LANES;
 	}
-	if (n)
-		by_distance(c, a, which, n);
+	for (uint32_t first = 0; first < a->rows; first += LANES) {
+		uint32_t rows = a->rows - first < LANES ? a->rows - first : LANES;
+		for (uint32_t i = 0; i < LANES; i++)
+			near.out[i] = a->out + (first + (i < rows ? i : 0)) * a->row;
+		a->kern->near(&near);
+		lanes_right(c, a, &near, margin, first, rows);
+	}
 }

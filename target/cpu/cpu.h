@@ -248,8 +248,7 @@ uint64_t tiny_epochs(Program *p, TinyRun *r, const Update *u, bool same, uint64_
 /* ---- codes.c: is a code word nearer than the target's own? --------------------------------------------------------- */
 
 Codes *codes_make(Ctx *cx, Codes *old, const Data *d);       /* old again if it will do; NULL: the data has none */
-enum { CODES_ROWS = 32 };                                    /* are looked at at a time, */
-size_t codes_room(const Codes *c);                           /* in so many floats of room */
+size_t codes_room(const Codes *c);                           /* so many floats are needed for it */
 typedef struct CodesArgs {
 	const Scorer *scorer;
 	const Kern *kern;

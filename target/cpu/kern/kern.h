@@ -135,25 +135,29 @@ typedef struct Outer {
 	float rate, momentum, decay;
 } Outer;
 
-/* Outputs and targets as bits: above one half or not.  At most 64 columns. */
-typedef struct HalfRows {
-	uint32_t rows, cols;
-	const float *out, *y;
-	size_t row, y_row;
-	uint64_t *of_out, *of_y;          /* [rows] */
-	bool *plain;                      /* [rows] no output is one half, and every target is 0 or 1 */
-} HalfRows;
+/* Some columns of code words: the different ones there are, by their elements that are not zero. */
+typedef struct CodeWords {
+	uint32_t count;
+	const uint32_t *first;            /* [count + 1] those of word k are first[k] .. first[k + 1] - 1 */
+	const uint32_t *column;           /* where an element stands, */
+	const float *twice;               /* and twice what it is; NULL: all are 1 */
+	const float *start;               /* [count] the squares of its elements, below zero */
+} CodeWords;
 
-/* Distances of a row to all of some points: is any point nearer than the row's own? */
-enum { NEARER_NO, NEARER_YES, NEARER_DOUBT };     /* doubt: some differ by less than the margin, or are not finite */
-typedef struct Nearer {
-	uint32_t rows, cols;              /* cols in full sixteens */
-	const float *distance;
-	size_t row;
-	const uint32_t *own;              /* [rows] */
-	const float *margin;              /* [rows] */
-	uint8_t *verdict;                 /* [rows] NEARER_... */
-} Nearer;
+/* How near sixteen rows of outputs are to words: start + 2 o c, the more the nearer. */
+typedef struct NearPart {
+	const CodeWords *words;
+	float *near;                      /* [words][LANES] a lane for each row */
+	float most[LANES], second[LANES]; /* the largest two of a lane */
+} NearPart;
+typedef struct Near {
+	uint32_t cols, parts;
+	const float *out[LANES];          /* readable in full sixteens */
+	float *room;                      /* [cols in full sixteens][LANES] */
+	NearPart of[2];
+} Near;
+enum { MOST_ONES = 63 };                  /* columns that fit into a word of bits, less one: */
+#define NO_ONES UINT64_MAX                /* the row has more than zeros and ones */
 
 /* One update of n weights, n a multiple of LANES, all of one block. */
 typedef struct Sweep {
@@ -207,8 +211,8 @@ typedef struct Kern {
 	void (*deltas)(const Rows *r, int fn, float offset, const float *net, const float *out, float *err);
 	void (*errors)(const Errors *e);
 	void (*scores)(const Scores *s);
-	void (*halves)(const HalfRows *h);
-	void (*nearer)(const Nearer *n);
+	void (*near)(Near *n);
+	void (*ones)(uint32_t rows, uint32_t cols, const float *y, size_t y_row, uint64_t *ones);    /* which targets of a row are 1; or NO_ONES */
 	void (*update)(const Sweep *s);
 	void (*outer)(const Outer *o);
 	void (*catch_up)(const Outer *o, const uint32_t *missed);            /* missed: by row of the weights; a, b are not looked at */
