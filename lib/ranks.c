@@ -13,7 +13,7 @@
  * The last two move each weight about twice, whatever the number of ranks.
  *
  * Everyone meets once a batch and says how it went.  A rank that ends early says that it leaves, in a word of the same length,
- * so that the others end too. */
+ * so that the others end too.  What ranks say adds up on the way, tallies by the same tree: what comes and goes does not grow with their number. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +21,7 @@
 #include "ranks.h"
 
 enum { LANE = 16 };               /* floats: parts begin at multiples */
+enum { NOBODY = UINT32_MAX };
 enum { FEW_FLOATS = 1 << 14 };    /* all sums of a batch together: latency counts, not length */
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm)
@@ -28,36 +29,194 @@ Ranks *ranks_new(Ctx *cx, const Comm *comm)
 	Ranks *k = NEW(&cx->keep, 1, Ranks);
 
 	k->comm = comm;
-	k->all = NEW(&cx->keep, comm->size, Saying);
 	return k;
+}
+
+/* ---- what ranks in a row say ---- */
+
+static bool power_of_two(uint32_t n)
+{
+	return n && (n & (n - 1)) == 0;
+}
+
+/* Tallies of the largest subtrees of leaves low .. high - 1, from those below the middle and those from there on. */
+typedef struct Mixing { const Tally *a, *b; uint32_t low, middle, high; Saying *out; } Mixing;
+
+static Tally mix_one(Mixing *m, uint32_t first, uint32_t end)
+{
+	if (end <= m->middle)
+		return *m->a++;
+	if (first >= m->middle)
+		return *m->b++;
+	uint32_t middle = first + leaf_split(end - first);
+	Tally a = mix_one(m, first, middle), b = mix_one(m, middle, end);
+	tally_add(&a, &b);
+	return a;
+}
+
+static void mix_tallies(Mixing *m, uint32_t first, uint32_t end)
+{
+	if (end <= m->low || first >= m->high)
+		return;
+	if (first >= m->low && end <= m->high) {
+		m->out->tally[m->out->tallies++] = mix_one(m, first, end);
+		return;
+	}
+	uint32_t middle = first + leaf_split(end - first);
+	mix_tallies(m, first, middle);
+	mix_tallies(m, middle, end);
+}
+
+static void add_tallies(Saying *a, const Saying *b, uint32_t ranks)
+{
+	Tally lower[MOST_SUMS];
+	Mixing m = { .a = lower, .b = b->tally, .out = a };
+	uint32_t unused;
+
+	if (!a->leaves)
+		return;
+	memcpy(lower, a->tally, sizeof lower);
+	a->tallies = 0;
+	rank_leaves(a->leaves, ranks, a->first, &m.low, &unused);
+	rank_leaves(a->leaves, ranks, b->first, &m.middle, &unused);
+	rank_leaves(a->leaves, ranks, b->end - 1, &unused, &m.high);
+	mix_tallies(&m, 0, a->leaves);
+}
+
+static void add_votes(Saying *a, const Saying *b)
+{
+	for (int i = 0; i < VOTES && b->vote[i].ranks; i++) {
+		Vote *v = a->vote;
+		while (v < a->vote + VOTES && v->ranks && v->word != b->vote[i].word)
+			v++;
+		if (v == a->vote + VOTES)                    /* more than can be told apart: so are most */
+			continue;
+		v->first = v->ranks ? v->first : b->vote[i].first;
+		v->word = b->vote[i].word;
+		v->ranks += b->vote[i].ranks;
+	}
+}
+
+/* Whoever differs from the first rank of all: b's first, if that does; else whom b knows. */
+static void add_same(Saying *a, const Saying *b)
+{
+	for (int32_t s = 0; s < SAMES && a->odd == NOBODY; s++)
+		if (a->same[s] != b->same[s]) {
+			a->odd = b->first;
+			a->odd_same = s;
+		}
+	if (a->odd == NOBODY) {
+		a->odd = b->odd;
+		a->odd_same = b->odd_same;
+	}
+}
+
+/* b, of the ranks behind those of a, is added to a. */
+static void add_saying(Saying *a, const Saying *b, uint32_t ranks)
+{
+	a->status = b->status > a->status ? b->status : a->status;
+	if (a->kind == SAY_LEAVE || a->kind == SAY_MIXED || b->kind == SAY_LEAVE || b->kind == SAY_MIXED || a->kind != b->kind) {
+		bool other = a->kind != SAY_LEAVE && b->kind == SAY_LEAVE;
+		if (other) {
+			a->odd = b->odd;
+			a->odd_status = b->odd_status;
+			memcpy(a->text, b->text, sizeof a->text);
+		}
+		a->kind = a->kind == SAY_LEAVE || other ? SAY_LEAVE : SAY_MIXED;
+	} else {
+		a->stop |= b->stop;
+		a->stopped |= b->stopped;
+		add_same(a, b);
+		add_votes(a, b);
+		if (a->kind == SAY_START)
+			for (int i = 0; i < LOOKS; i++)
+				look_add(&a->look[i], &b->look[i]);
+		else
+			add_tallies(a, b, ranks);
+	}
+	a->end = b->end;
 }
 
 /* ---- meeting ---- */
 
-static void heard(Ctx *cx, const Ranks *k, uint32_t rank)
+static void heard(Ctx *cx, const Ranks *k)
 {
-	const Saying *w = &k->all[rank];
+	const Saying *w = &k->all;
 	const char *text = w->text, *colon = strstr(text, "error: ");
 	int length = (int)strcspn(colon ? colon + 7 : text, "\n");
 
-	fail(cx, w->status == MP_BAD_INPUT ? MP_BAD_INPUT : MP_FAILED, NULL, "rank %u of %u ended early: %.*s", rank, k->comm->size,
+	fail(cx, w->odd_status == MP_BAD_INPUT ? MP_BAD_INPUT : MP_FAILED, NULL, "rank %u of %u ended early: %.*s", w->odd, k->comm->size,
 	     length ? length : 20, length ? (colon ? colon + 7 : text) : "it said no more");
 }
 
+/* Exchanges what was said so far with another rank, which has that of the ranks behind, or before. */
+static void exchange(Ranks *k, uint32_t other)
+{
+	const Comm *c = k->comm;
+	Saying b;
+
+	c->receive(c->self, &b, sizeof b, other);
+	c->send(c->self, &k->all, sizeof k->all, other);
+	c->wait(c->self);
+	if (b.first < k->all.first) {
+		Saying upper = k->all;
+		k->all = b;
+		b = upper;
+	}
+	add_saying(&k->all, &b, c->size);
+}
+
+static void pass(Ranks *k, bool gives, uint32_t other)
+{
+	const Comm *c = k->comm;
+
+	if (gives)
+		c->send(c->self, &k->all, sizeof k->all, other);
+	else
+		c->receive(c->self, &k->all, sizeof k->all, other);
+	c->wait(c->self);
+}
+
+/* Pairs exchange what they said, then pairs of pairs, ...  Where ranks are no power of two, the first few come in twos, of which one
+ * speaks for both. */
 static void say(Ranks *k, int kind)
 {
+	uint32_t rank = k->comm->rank, size = k->comm->size, speakers = 1;
+
+	while (2 * speakers <= size)
+		speakers *= 2;
+	uint32_t twos = size - speakers, number = rank < 2 * twos ? rank / 2 : rank - twos;
+	bool in_two = rank < 2 * twos, speaks = !in_two || rank % 2 == 0;
 	k->own.kind = kind;
-	k->comm->gather(k->comm->self, &k->own, sizeof k->own, k->all);
-	for (uint32_t i = 0; i < k->comm->size; i++)
-		k->gone |= k->all[i].kind != kind;
+	k->own.first = rank;
+	k->own.end = rank + 1;
+	k->own.odd = kind == SAY_LEAVE ? rank : NOBODY;
+	k->own.odd_status = k->own.status;
+	k->all = k->own;
+	if (in_two && speaks) {
+		Saying b;
+		k->comm->receive(k->comm->self, &b, sizeof b, rank + 1);
+		k->comm->wait(k->comm->self);
+		add_saying(&k->all, &b, size);
+	} else if (in_two) {
+		pass(k, true, rank - 1);
+	}
+	for (uint32_t bit = 1; speaks && bit < speakers; bit *= 2) {
+		uint32_t other = number ^ bit;
+		exchange(k, other < twos ? 2 * other : other + twos);
+	}
+	if (in_two)
+		pass(k, speaks, speaks ? rank + 1 : rank - 1);
+	k->gone |= k->all.kind != kind;
 }
 
 void ranks_meet(Ctx *cx, Ranks *k, int kind)
 {
 	say(k, kind);
-	for (uint32_t i = 0; i < k->comm->size; i++)
-		if (k->all[i].kind == SAY_LEAVE)
-			heard(cx, k, i);
+	if (k->all.kind == SAY_LEAVE)
+		heard(cx, k);
+	if (k->all.kind == SAY_MIXED)
+		fail(cx, MP_BAD_INPUT, "start all ranks with the same command", "the ranks are not at the same work");
 }
 
 void ranks_same(Ctx *cx, Ranks *k)
@@ -71,19 +230,15 @@ void ranks_same(Ctx *cx, Ranks *k)
 		[SAME_WEIGHTS] = { "other weights to begin with", "resume all ranks from the same checkpoint" },
 	};
 
-	for (uint32_t i = 1; i < k->comm->size; i++)
-		for (int s = 0; s < SAMES; s++)
-			if (k->all[i].same[s] != k->all[0].same[s]) {
-				k->gone = true;             /* all see it and leave without another word */
-				fail(cx, MP_BAD_INPUT, same[s].remedy, "rank %u has %s than rank 0", i, same[s].what);
-			}
+	if (k->all.odd == NOBODY)
+		return;
+	k->gone = true;                             /* all see it and leave without another word */
+	fail(cx, MP_BAD_INPUT, same[k->all.odd_same].remedy, "rank %u has %s than rank 0", k->all.odd, same[k->all.odd_same].what);
 }
 
 void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Glance *of)
 {
-	*of = (Glance){ 0 };
-	for (uint32_t i = 0; i < k->comm->size; i++)
-		look_add(of, &k->all[i].look[which]);
+	*of = k->all.look[which];
 	k->gone = true;                             /* if there is something wrong, all say so themselves */
 	look_tell(cx, d, e, of);
 	k->gone = false;
@@ -96,8 +251,7 @@ void ranks_leave(Ranks *k, int status, const char *text)
 	k->own = (Saying){ .status = status };
 	snprintf(k->own.text, sizeof k->own.text, "%s", text);
 	say(k, SAY_LEAVE);
-	for (uint32_t i = 0; i < k->comm->size; i++)
-		k->own.status = k->all[i].status > k->own.status ? k->all[i].status : k->own.status;
+	k->own.status = k->all.status;
 }
 
 /* ---- who has which leaves ---- */
@@ -183,11 +337,6 @@ static uint32_t all_sums(Ranks *k, uint32_t leaves)
 	return k->counted_sums;
 }
 
-static bool power_of_two(uint32_t n)
-{
-	return n && (n & (n - 1)) == 0;
-}
-
 int ranks_way(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks)
 {
 	if (floats * sums <= FEW_FLOATS)
@@ -201,7 +350,7 @@ int ranks_way(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks)
 typedef struct Joining {
 	Run *r;
 	uint32_t leaves, rank;            /* rank: whose leaves the walk is in */
-	uint32_t next;                    /* tallies of that rank, or own sums, used so far */
+	uint32_t next;                    /* own sums used so far */
 	uint64_t first, floats;           /* part of the weights */
 	float *const *own;                /* own sums */
 	float *in;                        /* the next of the others' */
@@ -235,18 +384,7 @@ static float *join_sums(Joining *j, uint32_t first, uint32_t end)
 	return a;
 }
 
-static Tally join_tallies(Joining *j, uint32_t first, uint32_t end)
-{
-	if (one_has(j, first, end))
-		return j->r->ranks->all[j->rank].tally[j->next++];
-	uint32_t middle = first + leaf_split(end - first);
-	Tally a = join_tallies(j, first, middle), b = join_tallies(j, middle, end);
-	tally_add(&a, &b);
-	return a;
-}
-
-/* Tallies of the largest subtrees of [low, high), in order. */
-static void own_tallies(Saying *w, const Tally *leaf, uint32_t first, uint32_t end, uint32_t low, uint32_t high)
+void tallies_own(Saying *w, const Tally *leaf, uint32_t first, uint32_t end, uint32_t low, uint32_t high)
 {
 	if (end <= low || first >= high)
 		return;
@@ -255,8 +393,8 @@ static void own_tallies(Saying *w, const Tally *leaf, uint32_t first, uint32_t e
 		return;
 	}
 	uint32_t middle = first + leaf_split(end - first);
-	own_tallies(w, leaf, first, middle, low, high);
-	own_tallies(w, leaf, middle, end, low, high);
+	tallies_own(w, leaf, first, middle, low, high);
+	tallies_own(w, leaf, middle, end, low, high);
 }
 
 /* ---- sums of all ranks ---- */
@@ -347,14 +485,14 @@ static void sum_halving(Run *r, Share *s)
 		if (high > low)
 			r->target->join(r->program, v + low, k->inbox, high - low);
 	}
+	memcpy(s->total + low, v + low, (high - low) * sizeof *v);
 	while (steps-- > 0) {
-		get(k, v + cut[steps], end[steps] - cut[steps], rank ^ 1u << steps);
-		put(k, v + low, high - low, rank ^ 1u << steps);
+		get(k, s->total + cut[steps], end[steps] - cut[steps], rank ^ 1u << steps);
+		put(k, s->total + low, high - low, rank ^ 1u << steps);
 		k->comm->wait(k->comm->self);
 		low = cut[steps] < low ? cut[steps] : low;
 		high = end[steps] > high ? end[steps] : high;
 	}
-	memcpy(s->total, v, s->floats * sizeof *s->total);
 }
 
 /* In an order that nobody knows. */
@@ -401,15 +539,19 @@ void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples)
 /* All ranks have the same weights.  One that differs is named, if most agree. */
 static void same_guards(Run *r, Ranks *k)
 {
-	for (uint32_t i = 0; i < k->comm->size; i++) {
-		uint32_t others = 0;
-		for (uint32_t j = 0; j < k->comm->size; j++)
-			others += k->all[j].guard != k->all[i].guard;
-		if (2 * others < k->comm->size)
-			continue;
-		k->gone = true;                             /* all see it and leave without another word */
-		guard_rank(r, 2 * others > k->comm->size || k->comm->size > 2 ? i : UINT32_MAX);
+	const Vote *v = k->all.vote;
+	uint32_t odd = NOBODY;
+	bool most = false;
+
+	if (v[0].ranks == k->comm->size)
+		return;
+	for (int i = 0; i < VOTES && v[i].ranks; i++) {
+		bool is_most = 2 * v[i].ranks > k->comm->size;
+		most |= is_most;
+		odd = !is_most && v[i].first < odd ? v[i].first : odd;
 	}
+	k->gone = true;                                     /* all see it and leave without another word */
+	guard_rank(r, most ? odd : NOBODY);
 }
 
 Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t)
@@ -417,27 +559,22 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop,
 	Ranks *k = r->ranks;
 	uint32_t leaves = leaf_count(b->count), first, last;
 	Share s;
-	bool stopped = false;
 
 	rank_leaves(leaves, k->comm->size, k->comm->rank, &first, &last);
 	Status status = r->target->share(r->program, b, first, last, learn, stop, &s);
-	k->own = (Saying){ .status = status, .stop = *stop != 0, .seconds = clock_seconds(), .guard = learn ? guard_word(r->guard) : 0 };
+	k->own = (Saying){ .status = status, .stop = *stop != 0, .stopped = status == MP_STOPPED, .seconds = clock_seconds(), .leaves = leaves,
+	                   .vote = { { learn ? guard_word(r->guard) : 0, 1, k->comm->rank } } };
 	if (status == MP_OK)
-		own_tallies(&k->own, s.tally, 0, leaves, first, last);
+		tallies_own(&k->own, s.tally, 0, leaves, first, last);
 	ranks_meet(&r->cx, k, SAY_BATCH);
-	for (uint32_t i = 0; i < k->comm->size; i++) {
-		k->stop |= k->all[i].stop;
-		stopped |= k->all[i].status == MP_STOPPED;
-	}
+	k->stop |= k->all.stop;
 	same_guards(r, k);
-	k->seconds = k->all[0].seconds;
-	if (stopped) {
+	k->seconds = k->all.seconds;
+	if (k->all.stopped) {
 		k->stop = true;
 		return MP_STOPPED;
 	}
-	Joining j = { .r = r, .leaves = leaves };
-	Tally all = join_tallies(&j, 0, leaves);
-	tally_add(t, &all);
+	tally_add(t, &k->all.tally[0]);
 	if (learn)
 		ranks_sum(r, &s, leaves);
 	return MP_OK;

@@ -6,22 +6,30 @@
 #include "comm.h"
 #include "lib.h"
 
-/* What everyone says when they meet.  Whoever leaves says so instead: the others know, and nobody waits for ever. */
-enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_LEAVE };
+/* What everyone says when they meet.  Whoever leaves says so instead: the others know, and nobody waits for ever.  What some ranks in
+ * a row say is one of these again, so a meeting takes a few steps, however many come. */
+enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_LEAVE, SAY_MIXED };
 enum { SAME_PROGRAM, SAME_NET, SAME_OPTIONS, SAME_DATA, SAME_TEST, SAME_WEIGHTS, SAMES };
 enum { LOOK_DATA, LOOK_TEST, LOOKS };
+enum { VOTES = 4 };               /* different words that are told apart */
+typedef struct Vote { uint64_t word; uint32_t ranks, first; } Vote;
 typedef struct Saying {
-	int32_t kind, status, stop;
+	int32_t kind, status, stop, stopped;  /* status: the worst; stop, stopped: of any */
+	uint32_t first, end;      /* the ranks that say it */
+	uint32_t odd;             /* the first that leaves, or says something else than the first of all; if there is one */
+	int32_t odd_status, odd_same; /* what it leaves with; SAME_... */
+	uint32_t leaves;          /* of the batch */
 	uint32_t tallies;
-	double seconds;
-	uint64_t same[SAMES];     /* what must be the same everywhere */
-	uint64_t guard;           /* and of a guarded batch: guard_word */
+	double seconds;           /* of the first */
+	uint64_t same[SAMES];     /* what must be the same everywhere, of the first */
+	Vote vote[VOTES];         /* and of a guarded batch: guard_word */
 	union { Tally tally[MOST_SUMS]; char text[1000]; Glance look[LOOKS]; };
 } Saying;
 
 typedef struct Ranks {
 	const Comm *comm;
-	Saying own, *all;          /* all: [size] */
+	Saying own;               /* what is said */
+	Saying all;               /* and by all together */
 	bool gone;                /* someone has left */
 	bool alone;               /* rank 0 trains, the others wait */
 	bool stop;                /* as all have agreed */
@@ -33,8 +41,9 @@ typedef struct Ranks {
 } Ranks;
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
-/* Says `own`, hears all; fails, naming the rank and what it said, if one of them has left. */
+/* Says `own`, hears `all`; fails, naming the rank and what it said, if one of them has left. */
 void ranks_meet(Ctx *cx, Ranks *k, int kind);
+void tallies_own(Saying *w, const Tally *leaf, uint32_t first, uint32_t end, uint32_t low, uint32_t high); /* those of [low, high), a subtree each */
 void ranks_same(Ctx *cx, Ranks *k);                          /* after a meeting: fails, naming what differs on which rank */
 /* The same, of data: `of` is what all ranks together saw of it. */
 void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Glance *of);

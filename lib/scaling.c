@@ -4,7 +4,7 @@
  *
  * Who has which leaves, which sums travel, how and in what parts is asked of ranks.c itself.  A rank that begins k messages of
  * b bytes together and waits takes latency + k overhead + b / bandwidth; it sends and receives at the same time, so the larger
- * of the two counts.  The meeting is as an allgather goes by doubling: log2 steps, and everyone's word to everyone.
+ * of the two counts.  The meeting goes by doubling: log2 steps.
  * Everyone waits for the slowest: of each part the busiest rank counts. */
 #include <assert.h>
 #include <math.h>
@@ -95,7 +95,7 @@ static double travel_parts(const Cluster *c, const Rates *r, const Workload *w, 
 
 static double travel_halving(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
 {
-	double seconds = join_seconds(c, r, k, (double)w->floats); /* the copy at the end */
+	double seconds = 0;
 	uint64_t part = w->floats;
 
 	for (uint32_t bit = 1; bit < k->ranks; bit *= 2) {
@@ -116,11 +116,12 @@ static TravelFn *const travels[RANK_WAYS] = {
 static double meeting_seconds(const Cluster *c, const Cut *k)
 {
 	double steps = 0;
+	uint32_t reach = 1;
 
-	for (uint32_t reach = 1; reach < k->ranks; reach *= 2)
+	for (; 2 * reach <= k->ranks; reach *= 2)
 		steps++;
-	return 1e-6 * steps * (c->latency + c->overhead * crowd(k->ranks, c->cores)) +
-	       1e-6 * (k->ranks - 1.0) * sizeof(Saying) / c->bandwidth * crowd(k->ranks, c->links);
+	steps += reach < k->ranks ? 2 : 0;                   /* those that come in twos */
+	return steps * message_seconds(c, k, 1, sizeof(Saying));
 }
 
 /* One batch is added to the epoch. */
@@ -161,12 +162,12 @@ Scaling scaling_epoch(const Cluster *c, const Rates *r, const Workload *w, uint3
 	return out;
 }
 
-/* Of a batch, A / R + L log2 R + S R: A the arithmetic of one rank; L a step of the meeting and of the sums there and back; S the
- * time for what one rank says.  Where the slope is 0, S R^2 + L / ln 2 R - A = 0. */
+/* Of a batch, A / R + L log2 R: A the arithmetic of one rank; L a step of the meeting and of the sums there and back.  Where the
+ * slope is 0, R = A ln 2 / L. */
 double scaling_optimum(const Cluster *c, const Rates *r, const Workload *w)
 {
 	double A = (double)w->batch * (double)w->cases / (double)w->examples * r->cases;
-	double L = 3e-6 * (c->latency + c->overhead) / ln_2, S = 1e-6 * sizeof(Saying) / c->bandwidth;
+	double L = 1e-6 * (3 * (c->latency + c->overhead) + sizeof(Saying) / c->bandwidth);
 
-	return fmax(1, (sqrt(L * L + 4 * S * A) - L) / (2 * S));
+	return fmax(1, A * ln_2 / L);
 }

@@ -617,7 +617,7 @@ static uint64_t share_out(Loop *l)
 		look_at(l, l->test, LOOK_TEST, run_examples(r->net, l->test));
 	ranks_meet(cx, k, SAY_START);
 	ranks_same(cx, k);
-	k->seconds = k->all[0].seconds;
+	k->seconds = k->all.seconds;
 	k->stop = false;
 	k->library = r->opt.allreduce == ALLREDUCE_MPI;
 	l->data = looked_at(l, l->data, LOOK_DATA, &checksum);

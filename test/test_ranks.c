@@ -9,88 +9,87 @@
 #include "cluster.h"
 #include "ranks.h"
 
-enum { MOST_RANKS = 12, MOST_MESSAGES = 4096 };
+enum { MOST_RANKS = 1000, SOME_RANKS = 12 };
 
 /* ---- messages between threads ---- */
 
-typedef struct Message { const void *from; void *to; size_t bytes; uint32_t source, target; bool taken; } Message;
+typedef struct Message Message;
+struct Message { Message *next; size_t bytes; uint32_t source; char body[]; };
+typedef struct Wanted { void *to; size_t bytes; uint32_t source; } Wanted;
 
-typedef struct Hall {                     /* where all meet */
-	uint32_t size;
-	pthread_barrier_t barrier;
+typedef struct Seat {                     /* of a rank, with what has come for it */
+	Comm comm;
 	pthread_mutex_t mutex;
-	Message sent[MOST_MESSAGES], wanted[MOST_MESSAGES];
-	uint32_t sents, wanteds;
-	const void *said[MOST_RANKS];
-} Hall;
+	pthread_cond_t came;
+	Message *first, **last;
+	Wanted wanted[MOST_RANKS];
+	uint32_t wanteds;
+} Seat;
 
-typedef struct Seat { Hall *hall; Comm comm; } Seat;
+static Seat seat[MOST_RANKS];
 
 static void hall_send(void *self, const void *from, size_t bytes, uint32_t to)
 {
-	Seat *s = self;
-	pthread_mutex_lock(&s->hall->mutex);
-	assert_true(s->hall->sents < MOST_MESSAGES);
-	s->hall->sent[s->hall->sents++] = (Message){ .from = from, .bytes = bytes, .source = s->comm.rank, .target = to };
-	pthread_mutex_unlock(&s->hall->mutex);
+	Message *m = malloc(sizeof *m + bytes);
+	Seat *s = &seat[to];
+	*m = (Message){ .bytes = bytes, .source = ((Seat *)self)->comm.rank };
+	memcpy(m->body, from, bytes);
+	pthread_mutex_lock(&s->mutex);
+	*s->last = m;
+	s->last = &m->next;
+	pthread_cond_signal(&s->came);
+	pthread_mutex_unlock(&s->mutex);
 }
 
 static void hall_receive(void *self, void *to, size_t bytes, uint32_t from)
 {
 	Seat *s = self;
-	pthread_mutex_lock(&s->hall->mutex);
-	assert_true(s->hall->wanteds < MOST_MESSAGES);
-	s->hall->wanted[s->hall->wanteds++] = (Message){ .to = to, .bytes = bytes, .source = from, .target = s->comm.rank };
-	pthread_mutex_unlock(&s->hall->mutex);
+	assert_true(s->wanteds < MOST_RANKS);
+	s->wanted[s->wanteds++] = (Wanted){ to, bytes, from };
 }
 
 /* Messages between two ranks arrive in order. */
-static void deliver(Hall *h)
+static Message *take(Seat *s, uint32_t source)
 {
-	for (uint32_t i = 0; i < h->wanteds; i++) {
-		Message *w = &h->wanted[i], *m = h->sent;
-		while (m < h->sent + h->sents && (m->taken || m->source != w->source || m->target != w->target))
-			m++;
-		assert_true(m < h->sent + h->sents);
-		assert_int_equal(m->bytes, w->bytes);
-		memcpy(w->to, m->from, m->bytes);
-		m->taken = true;
-	}
-	for (uint32_t i = 0; i < h->sents; i++)
-		assert_true(h->sent[i].taken);
-	h->sents = h->wanteds = 0;
+	Message **m = &s->first;
+	while (*m && (*m)->source != source)
+		m = &(*m)->next;
+	Message *found = *m;
+	if (!found)
+		return NULL;
+	*m = found->next;
+	s->last = found->next ? s->last : m;
+	return found;
 }
 
 static void hall_wait(void *self)
 {
 	Seat *s = self;
-	pthread_barrier_wait(&s->hall->barrier);
-	if (s->comm.rank == 0)
-		deliver(s->hall);
-	pthread_barrier_wait(&s->hall->barrier);
+	pthread_mutex_lock(&s->mutex);
+	for (uint32_t i = 0; i < s->wanteds; i++) {
+		Message *m;
+		while ((m = take(s, s->wanted[i].source)) == NULL)
+			pthread_cond_wait(&s->came, &s->mutex);
+		assert_int_equal(m->bytes, s->wanted[i].bytes);
+		memcpy(s->wanted[i].to, m->body, m->bytes);
+		free(m);
+	}
+	s->wanteds = 0;
+	pthread_mutex_unlock(&s->mutex);
 }
 
-static void hall_gather(void *self, const void *own, size_t bytes, void *all)
-{
-	Seat *s = self;
-	s->hall->said[s->comm.rank] = own;
-	pthread_barrier_wait(&s->hall->barrier);
-	for (uint32_t i = 0; i < s->hall->size; i++)
-		memcpy((char *)all + i * bytes, s->hall->said[i], bytes);
-	pthread_barrier_wait(&s->hall->barrier);
-}
-
-static Hall hall;
-static Seat seat[MOST_RANKS];
+static uint32_t hall_size;
 
 static void hall_open(uint32_t size)
 {
-	hall = (Hall){ .size = size };
-	pthread_barrier_init(&hall.barrier, NULL, size);
-	pthread_mutex_init(&hall.mutex, NULL);
-	for (uint32_t i = 0; i < size; i++)
-		seat[i] = (Seat){ &hall, { .rank = i, .size = size, .name = "threads", .self = &seat[i], .send = hall_send,
-		                           .receive = hall_receive, .wait = hall_wait, .gather = hall_gather } };
+	hall_size = size;
+	for (uint32_t i = 0; i < size; i++) {
+		seat[i] = (Seat){ .comm = { .rank = i, .size = size, .name = "threads", .self = &seat[i], .send = hall_send, .receive = hall_receive,
+		                            .wait = hall_wait } };
+		seat[i].last = &seat[i].first;
+		pthread_mutex_init(&seat[i].mutex, NULL);
+		pthread_cond_init(&seat[i].came, NULL);
+	}
 }
 
 /* ---- runs ---- */
@@ -115,9 +114,9 @@ static void *rank_run(void *arg)
 	assert_int_equal(mp_run_new(&k->run, k->net, NULL), MP_OK);
 	for (const char *const *o = k->option; *o; o += 2)
 		assert_int_equal(mp_run_set(k->run, o[0], o[1]), MP_OK);
-	if (k->odd && k->rank + 1 == hall.size)
+	if (k->odd && k->rank + 1 == hall_size)
 		assert_int_equal(mp_run_set(k->run, "rate", k->odd), MP_OK);
-	if (hall.size > 1)
+	if (hall_size > 1)
 		k->run->job = ranks_new(&k->run->cx, &seat[k->rank].comm);
 	k->status = mp_run_train(k->run, k->own ? k->own[k->rank] : k->data, k->test, NULL, NULL);
 	k->report = *mp_run_get_report(k->run);
@@ -131,17 +130,30 @@ static void *rank_run(void *arg)
 	return NULL;
 }
 
+/* A thread for each rank, on a stack that leaves room for many. */
+static void ranks_start(uint32_t size, void *(*work)(void *), void *arg, size_t step)
+{
+	static pthread_t thread[MOST_RANKS];
+	pthread_attr_t small;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 1 << 18);
+	for (uint32_t i = 0; i < size; i++)
+		assert_int_equal(pthread_create(&thread[i], &small, work, (char *)arg + i * step), 0);
+	for (uint32_t i = 0; i < size; i++)
+		pthread_join(thread[i], NULL);
+	pthread_attr_destroy(&small);
+	for (uint32_t i = 0; i < size; i++)
+		assert_null(seat[i].first);                  /* what was sent was wanted */
+}
+
 static void ranks_run(uint32_t size, Rank *rank, Rank like)
 {
-	pthread_t thread[MOST_RANKS];
 	hall_open(size);
 	for (uint32_t i = 0; i < size; i++) {
 		rank[i] = like;
 		rank[i].rank = i;
-		assert_int_equal(pthread_create(&thread[i], NULL, rank_run, &rank[i]), 0);
 	}
-	for (uint32_t i = 0; i < size; i++)
-		pthread_join(thread[i], NULL);
+	ranks_start(size, rank_run, rank, sizeof *rank);
 }
 
 static mp_net *net_new(const char *text)
@@ -185,7 +197,7 @@ static void all_ranks(const char *text, const mp_data *data, const mp_data *test
 {
 	static const uint32_t sizes[] = { 2, 3, 4, 5, 7, 8, 12 };
 	mp_net *net = net_new(text);
-	Rank one, rank[MOST_RANKS];
+	Rank one, rank[SOME_RANKS];
 	Rank like = { .net = net, .data = data, .test = test, .option = option };
 	ranks_run(1, &one, like);
 	assert_int_equal(one.status, MP_OK);
@@ -227,6 +239,110 @@ static void sequences_too(void **state)
 	mp_data_close(data);
 }
 
+/* More ranks than leaves, and than anyone has cores. */
+static void a_thousand_have_the_bits_of_one(void **state)
+{
+	(void)state;
+	static const char *const option[] = { "epochs", "2", "until", "never", "rate", "0.001", "threads", "1", NULL };
+	static Rank rank[MOST_RANKS];
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(5000, 5, 3, NULL, 0);
+	Rank one, like = { .net = net, .data = data, .option = option };
+	ranks_run(1, &one, like);
+	ranks_run(MOST_RANKS, rank, like);
+	compare(&one, rank, MOST_RANKS);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+/* ---- meetings ---- */
+
+typedef struct Guest {
+	uint32_t rank, leaves, odd, leaver, mixed;
+	const Tally *leaf;
+	Tally all;
+	mp_status status;
+	char said[200];
+} Guest;
+
+static void guest_body(Ctx *cx, void *arg)
+{
+	Guest *g = arg;
+	Ranks *k = ranks_new(cx, &seat[g->rank].comm);
+	uint32_t first, last;
+	if (g->rank == g->leaver) {
+		ranks_leave(k, MP_BAD_INPUT, "error: no such file\n");
+		return;
+	}
+	rank_leaves(g->leaves, hall_size, g->rank, &first, &last);
+	k->own = (Saying){ .leaves = g->leaves, .same = { [SAME_OPTIONS] = g->rank >= g->odd } };
+	tallies_own(&k->own, g->leaf, 0, g->leaves, first, last);
+	ranks_meet(cx, k, g->rank == g->mixed ? SAY_FILE : SAY_BATCH);
+	assert_int_equal(k->all.tallies, 1);
+	g->all = k->all.tally[0];
+	ranks_same(cx, k);
+}
+
+static void *guest_meet(void *arg)
+{
+	Guest *g = arg;
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	g->status = guarded(&cx, guest_body, g);
+	snprintf(g->said, sizeof g->said, "%s", ctx_messages(&cx));
+	ctx_free(&cx);
+	return NULL;
+}
+
+static void meet(uint32_t size, Guest *guest, Guest like)
+{
+	hall_open(size);
+	for (uint32_t i = 0; i < size; i++) {
+		guest[i] = like;
+		guest[i].rank = i;
+	}
+	ranks_start(size, guest_meet, guest, sizeof *guest);
+}
+
+/* Any number of ranks comes to the same tally, that of the tree; and all hear of the first who differs or leaves. */
+static void meetings_of_any_size(void **state)
+{
+	(void)state;
+	static const uint32_t sizes[] = { 2, 3, 4, 5, 6, 7, 8, 9, 13, 64, 100, 1000 }, leaves[] = { 1, 3, 40, 1000, 4096 };
+	static Guest guest[MOST_RANKS];
+	static Tally leaf[MAX_LEAVES];
+	for (uint32_t i = 0; i < MAX_LEAVES; i++)
+		leaf[i] = (Tally){ .error = random_unit(3, STREAM_DATA, i), .cases = 1 };
+	const Guest like = { .odd = UINT32_MAX, .leaver = UINT32_MAX, .mixed = UINT32_MAX, .leaf = leaf };
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		for (size_t n = 0; n < COUNT(leaves); n++) {
+			Guest g = like;
+			g.leaves = leaves[n];
+			meet(sizes[i], guest, g);
+			Tally right = tally_leaves(leaf, 0, g.leaves);
+			for (uint32_t k = 0; k < sizes[i]; k++)
+				assert_memory_equal(&guest[k].all, &right, sizeof right);
+		}
+		const struct { Guest how; const char *says; uint32_t rank; } wrong[] = {
+			{ { .odd = sizes[i] / 2, .leaver = UINT32_MAX, .mixed = UINT32_MAX }, "rank %u has other options", sizes[i] / 2 },
+			{ { .odd = UINT32_MAX, .leaver = sizes[i] - 1, .mixed = UINT32_MAX }, "rank %u of", sizes[i] - 1 },
+			{ { .odd = 1, .leaver = sizes[i] / 3, .mixed = 0 }, "rank %u of", sizes[i] / 3 },
+			{ { .odd = UINT32_MAX, .leaver = UINT32_MAX, .mixed = 0 }, "the ranks are not at the same work", 0 },
+		};
+		for (size_t w = 0; w < COUNT(wrong); w++) {
+			char says[80];
+			Guest g = wrong[w].how;
+			g.leaf = leaf;
+			g.leaves = 40;
+			snprintf(says, sizeof says, wrong[w].says, wrong[w].rank);
+			meet(sizes[i], guest, g);
+			for (uint32_t k = 0; k < sizes[i]; k++)
+				if (k != g.leaver)
+					assert_non_null(strstr(guest[k].said, says));
+		}
+	}
+}
+
 /* The model of scaling.c says how many bytes the rank sends that sends most. */
 static void the_model_counts_what_is_sent(void **state)
 {
@@ -241,7 +357,7 @@ static void the_model_counts_what_is_sent(void **state)
 	for (size_t i = 0; i < COUNT(runs); i++) {
 		mp_net *net = net_new(runs[i].text);
 		mp_data *data = data_new(runs[i].cases, runs[i].inputs, runs[i].outputs, NULL, 0);
-		Rank rank[MOST_RANKS], like = { .net = net, .data = data, .option = option };
+		Rank rank[SOME_RANKS], like = { .net = net, .data = data, .option = option };
 		ranks_run(runs[i].ranks, rank, like);
 		Workload w = { .links = 1, .floats = rank[0].floats, .examples = runs[i].cases, .cases = runs[i].cases, .batch = runs[i].cases, .threads = 1 };
 		Scaling s = scaling_epoch(&c, &r, &w, runs[i].ranks);
@@ -262,7 +378,7 @@ static void one_leaf_is_for_rank_0(void **state)
 	static const char *const option[] = { "epochs", "3", "until", "never", "batch", "100", "threads", "1", NULL };
 	mp_net *net = net_new(small);
 	mp_data *data = data_new(700, 5, 3, NULL, 0);
-	Rank one, rank[MOST_RANKS], like = { .net = net, .data = data, .option = option };
+	Rank one, rank[SOME_RANKS], like = { .net = net, .data = data, .option = option };
 	ranks_run(1, &one, like);
 	ranks_run(3, rank, like);
 	assert_string_equal(rank[0].fingerprint, one.fingerprint);
@@ -278,7 +394,7 @@ static void other_options_are_found(void **state)
 	static const char *const option[] = { "epochs", "3", "until", "never", "threads", "1", NULL };
 	mp_net *net = net_new(small);
 	mp_data *data = data_new(700, 5, 3, NULL, 0);
-	Rank rank[MOST_RANKS], like = { .net = net, .data = data, .option = option, .odd = "0.25" };
+	Rank rank[SOME_RANKS], like = { .net = net, .data = data, .option = option, .odd = "0.25" };
 	ranks_run(4, rank, like);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(rank[i].status, MP_BAD_INPUT);
@@ -294,7 +410,7 @@ static void whoever_ends_early_is_heard(void **state)
 	static const char *const option[] = { "epochs", "3", "until", "never", "threads", "1", NULL };
 	mp_net *net = net_new(small);
 	mp_data *data = data_new(700, 5, 3, NULL, 0);
-	Rank rank[MOST_RANKS], like = { .net = net, .data = data, .option = option, .odd = "1e-30" };
+	Rank rank[SOME_RANKS], like = { .net = net, .data = data, .option = option, .odd = "1e-30" };
 	like.test = NULL;
 	hall_open(2);
 	rank[0] = rank[1] = like;
@@ -362,7 +478,7 @@ static void each_looks_at_its_cases_alone(void **state)
 		write_spoilt(data, path[i], RANKS, i, BATCH);
 		own[i] = shared_open(path[i]);
 	}
-	Rank one, rank[MOST_RANKS], like = { .net = net, .data = data, .option = pooled };
+	Rank one, rank[SOME_RANKS], like = { .net = net, .data = data, .option = pooled };
 	ranks_run(1, &one, like);
 	like.own = own;
 	ranks_run(RANKS, rank, like);
@@ -398,7 +514,7 @@ static void wrong_cases_are_told_as_by_one(void **state)
 		assert_int_equal(mp_data_open(&alone, path, NULL, NULL), MP_BAD_INPUT);
 		snprintf(said, sizeof said, "%s", mp_data_messages(alone));
 		assert_non_null(strstr(said, "input 3 of case"));
-		Rank rank[MOST_RANKS];
+		Rank rank[SOME_RANKS];
 		ranks_run(4, rank, (Rank){ .net = net, .data = shared, .option = pooled });
 		for (int k = 0; k < 4; k++) {
 			assert_int_equal(rank[k].status, MP_BAD_INPUT);
@@ -443,7 +559,7 @@ static void checksums_of_parts_add_up(void **state)
 		mp_data *shared = shared_open(path);
 		assert_true(shared->data->unchecked);
 		assert_true(data_checksum(shared->data) == data_checksum(data->data));
-		Rank one, rank[MOST_RANKS], like = { .net = net, .data = data, .option = pooled };
+		Rank one, rank[SOME_RANKS], like = { .net = net, .data = data, .option = pooled };
 		ranks_run(1, &one, like);
 		like.data = shared;
 		ranks_run(3, rank, like);
@@ -472,7 +588,7 @@ static void other_data_is_found(void **state)
 	mp_net *net = net_new(small);
 	mp_data *made[2] = { data_new(5000, 5, 3, NULL, 0), data_new(4000, 5, 3, NULL, 0) };
 	mp_data *own[3] = { made[0], made[0], made[1] };
-	Rank rank[MOST_RANKS], like = { .net = net, .own = own, .option = pooled };
+	Rank rank[SOME_RANKS], like = { .net = net, .own = own, .option = pooled };
 	ranks_run(3, rank, like);
 	assert_non_null(strstr(rank[0].said, "rank 2 has other data than rank 0"));
 	assert_int_equal(rank[2].status, MP_BAD_INPUT);
@@ -510,6 +626,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leaves_are_shared_out), cmocka_unit_test(any_number_has_the_bits_of_one), cmocka_unit_test(sequences_too),
+		cmocka_unit_test(a_thousand_have_the_bits_of_one), cmocka_unit_test(meetings_of_any_size),
 		cmocka_unit_test(one_leaf_is_for_rank_0), cmocka_unit_test(other_options_are_found), cmocka_unit_test(whoever_ends_early_is_heard),
 		cmocka_unit_test(the_model_counts_what_is_sent), cmocka_unit_test(each_looks_at_its_cases_alone),
 		cmocka_unit_test(wrong_cases_are_told_as_by_one), cmocka_unit_test(checksums_of_parts_add_up), cmocka_unit_test(other_data_is_found),
