@@ -110,7 +110,7 @@ static bool inputs_stand(const Program *p, const Space *s, uint32_t rows)
 	const Data *d = p->data;
 	const Layout *l = p->layout;
 
-	if (p->half || l->inputs != 1 || l->lists || p->net->copies || (!s->in_turn && l->input_rows))
+	if (p->half || l->inputs != 1 || l->lists || l->recalled || (!s->in_turn && (l->input_rows || p->net->copies)))
 		return false;
 	if (d->x_indptr || d->x_type != T_F32 || (uintptr_t)d->x % sizeof(float))
 		return false;
@@ -241,23 +241,57 @@ static const float *first_weights(const Program *p, const Part *t, uint32_t *k)
 	return p->zero;
 }
 
-static void forward_part(const Program *p, Space *s, const Slice *r, const Part *t)
+/* Panels of a stepped part that come before the first one whose sources are stepped too are summed for all rows at once: the
+ * number of that one. */
+static uint32_t first_stepped(const Program *p, const Part *t)
+{
+	const Layout *l = p->layout;
+	uint32_t k = t->in;
+
+	for (; k < t->in + t->ins && !l->panel[k].list; k++) {
+		const Part *from = &l->part[l->panel[k].from];
+		if (from->role == ROLE_CONTEXT || from->phase == PHASE_STEPPED)
+			break;
+	}
+	return k;
+}
+
+static float *net_inputs(const Program *p, Space *s, const Slice *r, const Part *t)
+{
+	return column(p, t->fn == FN_GAUSSIAN ? s->net : s->act, r, t->col);
+}
+
+/* Sums over panels first .. end - 1; what comes before is in them, if anything does. */
+static void forward_sums(const Program *p, Space *s, const Slice *r, const Part *t, uint32_t first, uint32_t end)
 {
 	size_t cols = p->layout->cols, start_row = 0;
-	float *out = column(p, s->act, r, t->col), *net = t->fn == FN_GAUSSIAN ? column(p, s->net, r, t->col) : out;
+	float *net = net_inputs(p, s, r, t);
 	uint32_t k = t->in;
 	const float *start = first_weights(p, t, &k);
-	Rows rows = rows_of(p, r, t->count);
 
-	if (k == t->in + t->ins)
+	if (k == end && first == t->in)
 		p->kern->product(&(Product){ .rows = r->rows, .cols = t->count, .a = net, .b = net, .start = start, .c = net, .c_row = cols,
 		                             .at = r->at });
-	for (; k < t->in + t->ins; k++) {
+	if (first > t->in) {
+		start = net;
+		start_row = cols;
+		k = first;
+	}
+	for (; k < end; k++) {
 		forward_panel(p, s, r, &p->layout->panel[k], start, start_row, net);
 		start = net;
 		start_row = cols;
 	}
-	p->kern->units(&rows, t->fn, net, out);
+}
+
+static void forward_part(const Program *p, Space *s, const Slice *r, const Part *t)
+{
+	size_t cols = p->layout->cols;
+	float *out = column(p, s->act, r, t->col);
+	Rows rows = rows_of(p, r, t->count);
+
+	forward_sums(p, s, r, t, t->phase == PHASE_STEPPED ? first_stepped(p, t) : t->in, t->in + t->ins);
+	p->kern->units(&rows, t->fn, net_inputs(p, s, r, t), out);
 	for (uint32_t m = 0; t->one && m < r->rows; m++)
 		out[(r->at ? r->at[m] : m) * cols + t->count] = 1;
 }
@@ -271,6 +305,14 @@ static void forward_phase(const Program *p, Space *s, const Slice *r, int phase)
 			forward_part(p, s, r, &l->part[l->forward[i]]);
 }
 
+/* The columns of a group, if they are side by side; else NULL. */
+static float *group_columns(const Layout *l, const Group *g, float *row)
+{
+	uint32_t first = l->col_of[g->first];
+
+	return l->col_of[g->first + g->size - 1] - first == g->size - 1 ? row + first : NULL;
+}
+
 /* Contexts of a row are what their sources were in the row before; at the start of a sequence, their start value. */
 static void take_contexts(const Program *p, Space *s, const Slice *r, bool first)
 {
@@ -280,7 +322,10 @@ static void take_contexts(const Program *p, Space *s, const Slice *r, bool first
 		const Group *to = &p->net->group[p->net->copy[k].to_group], *from = &p->net->group[p->net->copy[k].from_group];
 		for (uint32_t m = 0; m < r->rows; m++) {
 			float *act = s->act + (size_t)r->at[m] * l->cols;
-			for (uint32_t j = 0; j < to->size; j++)
+			float *into = group_columns(l, to, act), *last = first ? NULL : group_columns(l, from, act - l->cols);
+			if (into && last)
+				memcpy(into, last, to->size * sizeof *into);
+			for (uint32_t j = 0; !(into && last) && j < to->size; j++)
 				act[l->col_of[to->first + j]] = first ? to->start : act[l->col_of[from->first + j] - (size_t)l->cols];
 		}
 	}
@@ -293,11 +338,17 @@ static Slice step_rows(const Space *s, uint32_t step)
 
 void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows)
 {
+	const Layout *l = p->layout;
 	Slice all = { .first = first, .rows = rows };
 
 	forward_phase(p, s, &all, PHASE_BEFORE);
 	if (!p->net->copies)
 		return;
+	for (uint32_t i = 0; i < l->forwards; i++) {
+		const Part *t = &l->part[l->forward[i]];
+		if (t->phase == PHASE_STEPPED && first_stepped(p, t) > t->in)
+			forward_sums(p, s, &all, t, t->in, first_stepped(p, t));
+	}
 	for (uint32_t step = 0; step < s->steps; step++) {
 		Slice now = step_rows(s, step);
 		take_contexts(p, s, &now, step == 0);
