@@ -130,7 +130,8 @@ typedef struct Space {
 	uint32_t *lengths;        /* and how long */
 	bool in_turn;             /* cases of the rows stand side by side in the data */
 	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
-	const float *target;      /* of row 0: y, or where they stand in the data */
+	const float *target;      /* of row 0: y, or where they stand in the data, */
+	const uint64_t *target_at;/* and there NULL or which they are */
 	float *bias;              /* a row of sums for the true unit's weights */
 	float *x;                 /* [inputs] of one case, where they are not one part */
 	uint64_t *cases;          /* [rows] which case of the data a row is */

@@ -136,7 +136,12 @@ void rows_find(const Program *p, Space *s, uint32_t rows)
 	s->direct = NULL;
 	if (inputs_stand(p, s, rows))
 		s->direct = (const float *)d->x + (s->in_turn ? s->cases[0] * d->inputs : 0);
-	s->target = s->in_turn && targets_stand(d) ? (const float *)d->y + s->cases[0] * d->targets : s->y;
+	s->target = s->y;
+	s->target_at = NULL;
+	if (targets_stand(d) && (s->in_turn || !p->codes)) {
+		s->target = (const float *)d->y + (s->in_turn ? s->cases[0] * d->targets : 0);
+		s->target_at = s->in_turn ? NULL : s->cases;
+	}
 }
 
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets)
@@ -388,11 +393,33 @@ static const float *gather_outputs(const Program *p, Space *s, const Slice *r, s
 	return s->out + r->first * width;
 }
 
+static bool is_matched(const Program *p, const Part *t)
+{
+	return t->role == ROLE_OUTPUT && p->scorer.err->matched == t->fn;
+}
+
+static float slope_offset(const Program *p, const Part *t)
+{
+	return t->fn == FN_SIGMOID ? (float)p->opt->prime_offset : 0;
+}
+
+/* Targets of row `first`: the first of them, or where to find which they are. */
+static const float *targets_from(const Program *p, const Space *s, uint32_t first, const uint64_t **at)
+{
+	*at = s->target_at ? s->target_at + first : NULL;
+	return s->target_at ? s->target : s->target + (size_t)first * p->data->targets;
+}
+
+/* Where nothing else comes to the errors of a part, they are made deltas at once. */
 static void score_part(const Program *p, Space *s, const Slice *r, const Part *t, bool back)
 {
+	const uint64_t *y_at;
+	const float *y = targets_from(p, s, r->first, &y_at);
+
 	p->kern->errors(&(Errors){
 		.of = rows_of(p, r, t->count), .error = (int)(p->scorer.err - error_fns), .fn = t->fn, .out = column(p, s->act, r, t->col),
-		.y = s->target + (size_t)r->first * p->data->targets + t->output, .y_row = p->data->targets,
+		.y = y + t->output, .y_row = p->data->targets, .y_at = y_at, .net = p->layout->nets ? column(p, s->net, r, t->col) : NULL,
+		.deltas = t->level && !t->own && !is_matched(p, t) && t->fn != FN_LINEAR, .offset = slope_offset(p, t),
 		.weight = p->data->weight ? s->weight + r->first : NULL,
 		.back = !back ? NULL : column(p, t->own ? s->own : s->err, r, t->col), .value = s->value + r->first });
 }
@@ -401,7 +428,9 @@ void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool 
 {
 	const Layout *l = p->layout;
 	Slice r = { .first = first, .rows = rows };
-	size_t row, targets = p->data->targets;
+	size_t row;
+	const uint64_t *y_at;
+	const float *y = targets_from(p, s, first, &y_at);
 
 	memset(s->value + first, 0, rows * sizeof *s->value);
 	for (uint32_t k = 0; k < l->parts; k++)
@@ -409,12 +438,12 @@ void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool 
 			score_part(p, s, &r, &l->part[k], back);
 	const float *out = gather_outputs(p, s, &r, &row);
 	p->kern->scores(&(Scores){
-		.of = { .rows = rows, .cols = p->net->outputs, .row = row }, .out = out, .y = s->target + first * targets, .y_row = targets,
+		.of = { .rows = rows, .cols = p->net->outputs, .row = row }, .out = out, .y = y, .y_row = p->data->targets, .y_at = y_at,
 		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = !p->codes,
 		.verdict = s->verdict + first });
 	if (p->codes)
 		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer, .kern = p->kern, .most = l->largest_output, .rows = rows, .out = out,
-		                                    .y = s->target + first * targets, .row = row, .room = s->room, .verdict = s->verdict + first });
+		                                    .y = y, .row = row, .room = s->room, .verdict = s->verdict + first });
 }
 
 void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t)
@@ -534,19 +563,19 @@ static void gather_errors(const Program *p, Space *s, const Slice *r, const Part
 		backward_outlet(p, s, r, &o[i], plain && !i ? p->zero : NULL, plain && !i ? 0 : l->cols);
 }
 
-/* Errors of a part become its deltas.  Of outputs that lead nowhere they are there already, and where error and unit
- * function match, as deltas. */
+/* Errors of a part become its deltas.  Those of outputs that lead nowhere are deltas already. */
 static void backward_part(const Program *p, Space *s, const Slice *r, const Part *t, bool carried)
 {
-	bool output = t->role == ROLE_OUTPUT, matched = output && p->scorer.err->matched == t->fn;
+	bool matched = is_matched(p, t);
 	Rows rows = rows_of(p, r, t->count);
 
-	if (!output || t->own)
-		gather_errors(p, s, r, t, matched, carried);
-	if (t->level && t->fn != FN_LINEAR && (!matched || t->own))
-		p->kern->deltas(&rows, t->fn, t->fn == FN_SIGMOID ? (float)p->opt->prime_offset : 0,
-		                p->layout->nets ? column(p, s->net, r, t->col) : NULL, column(p, s->act, r, t->col), column(p, s->err, r, t->col));
-	if (matched && t->own)
+	if (t->role == ROLE_OUTPUT && !t->own)
+		return;
+	gather_errors(p, s, r, t, matched, carried);
+	if (t->level && t->fn != FN_LINEAR)
+		p->kern->deltas(&rows, t->fn, slope_offset(p, t), p->layout->nets ? column(p, s->net, r, t->col) : NULL,
+		                column(p, s->act, r, t->col), column(p, s->err, r, t->col));
+	if (matched)
 		rows_add(p, r, t, s->own, s->err);
 }
 

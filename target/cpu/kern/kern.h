@@ -106,8 +106,12 @@ typedef struct Errors {
 	const float *out;
 	const float *y;                   /* [rows][y_row], row m of it is the m-th case, whatever `at` says; NaN: no target */
 	size_t y_row;
+	const uint64_t *y_at;             /* NULL, or which row of y a case's is */
 	const float *weight;              /* [rows] or NULL */
 	float *back;                      /* NULL: not wanted */
+	const float *net;                 /* of the units, for gaussian alone */
+	bool deltas;                      /* what goes back is made a delta: times the slope of the units, plus offset */
+	float offset;
 	float *value;                     /* [rows] */
 } Errors;
 
@@ -117,6 +121,7 @@ typedef struct Scores {
 	const float *out;
 	const float *y;
 	size_t y_row;
+	const uint64_t *y_at;             /* as of Errors */
 	float threshold, middle;
 	bool right;                       /* is it asked for here? */
 	uint8_t *verdict;                 /* [rows] SCORED | RIGHT | WITHIN */
