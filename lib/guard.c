@@ -12,9 +12,12 @@
  *   jumps      an error or a weight change far beyond those before is only odd: the run goes back, and if it comes out the same
  *              again, then that is how it is.  A run that jumps all the time is not done twice: a Budget says how often
  *
- * Copies of the state, each with its seals: `recent`, for faults in what was sealed after it; `before` and `pass`, taken where a
+ * Copies of the state (guard_state.c): a recent one, for faults in what was sealed after it; two more, taken where a
  * pass over the data began: a block that is found broken may have been so since it was looked at last, so the run goes back
- * to where the pass before began.  With `light`, and for copies, passes and leaves, a Budget holds down what is spent. */
+ * to where the pass before began.  With `light`, and for copies, passes and leaves, a Budget holds down what is spent.
+ *
+ * Ranks go back together.  One that finds a fault says so, and the others hear it where they meet next: before the sums of a batch,
+ * or at the end.  So they keep copies when they have met, for only then does each know that all found the last update well. */
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
@@ -34,14 +37,6 @@ static const Shares shares[] = {
 
 typedef struct Budget { double cost, last; } Budget;         /* of the last time, and when that was */
 
-typedef struct Kept {
-	bool valid;
-	Position at, best_at;
-	uint8_t *bytes;           /* all regions, one after the other */
-	uint64_t *seal;
-	double *best;             /* with keep-best */
-} Kept;
-
 struct Guard {
 	Run *r;
 	int level;
@@ -49,13 +44,10 @@ struct Guard {
 	Watch watch;
 	GuardCount count;
 
-	Region region[MOST_REGIONS]; uint32_t regions;
-	uint64_t bytes, pieces;   /* of all regions */
-	uint64_t *seal;           /* [pieces] */
-	bool sealed;              /* they are of the state as it should be now */
+	State state;
+	bool sealed;              /* its seals are of the state as it should be now */
 	bool swept;               /* updates look at the state and seal it: Watch.was, Watch.is */
 	Position at;              /* as it should be now */
-	Kept recent, pass, before;
 
 	const Data *bound;
 	DataSeals *data;
@@ -101,183 +93,126 @@ static void spent(Budget *b, double began)
 	b->cost = b->last - began;
 }
 
+/* Ranks do at the same update what not all of them can do when they like: rank 0's clock says when, as all have heard. */
+static bool due_together(const Guard *g, int what)
+{
+	const Ranks *k = g->r->ranks;
+	return (k ? k->due : guard_due(g)) >> what & 1;
+}
+
 /* ---- state ---- */
 
-static uint64_t seal_piece(const Guard *g, const void *at, uint64_t bytes)
-{
-	return g->r->target->seal ? g->r->target->seal(g->r->program, at, bytes) : seal_of(at, bytes);
-}
-
-static void state_seal(Guard *g)
-{
-	uint64_t *seal = g->seal;
-	for (uint32_t i = 0; i < g->regions; i++)
-		for (uint64_t at = 0; at < g->region[i].bytes; at += PIECE)
-			*seal++ = seal_piece(g, (uint8_t *)g->region[i].at + at, piece_size(g->region[i].bytes, at));
-	g->sealed = true;
-}
-
-static bool copy_is_good(const Guard *g, const Kept *k)
-{
-	const uint8_t *bytes = k->bytes;
-	uint64_t n = 0;
-	for (uint32_t i = 0; i < g->regions; bytes += g->region[i++].bytes)
-		for (uint64_t at = 0; at < g->region[i].bytes; at += PIECE)
-			if (k->seal[n++] != seal_piece(g, bytes + at, piece_size(g->region[i].bytes, at)))
-				return false;
-	return true;
-}
-
-static Kept kept_new(Guard *g)
-{
-	return (Kept){ .bytes = arena_room(&g->own, g->bytes, 1), .seal = NEW(&g->own, g->pieces, uint64_t),
-	               .best = g->r->opt.keep_best ? NEW(&g->own, g->r->net->links, double) : NULL };
-}
-
 /* The state as it is now, which has its seals: the copy has the same. */
-static void keep(Guard *g, Kept *k)
+static void keep(Guard *g, int copy)
 {
-	const Run *r = g->r;
-	uint8_t *to = k->bytes;
 	if (!g->sealed)
-		state_seal(g);
-	for (uint32_t i = 0; i < g->regions; to += g->region[i++].bytes)
-		memcpy(to, g->region[i].at, g->region[i].bytes);
-	memcpy(k->seal, g->seal, g->pieces * sizeof *k->seal);
-	k->at = r->at;
-	k->best_at = r->best_at;
-	if (k->best)
-		memcpy(k->best, r->best_weights, r->net->links * sizeof *k->best);
-	k->valid = true;
+		state_seal(&g->state);
+	g->sealed = true;
+	state_keep(&g->state, copy);
 	g->count.kept++;
 }
 
 /* Other data may have changed where weights stand: then all begins anew from here. */
-static void state_take(Guard *g)
+static void take(Guard *g)
 {
-	Region now[MOST_REGIONS] = { { 0 } };
-	uint32_t regions = g->r->target->regions(g->r->program, now);
-	if (g->seal && regions == g->regions && memcmp(now, g->region, sizeof now) == 0)
+	if (!state_take(&g->state))
 		return;
-	memcpy(g->region, now, sizeof now);
-	g->regions = regions;
-	g->bytes = g->pieces = 0;
-	for (uint32_t i = 0; i < regions; i++) {
-		g->bytes += now[i].bytes;
-		g->pieces += pieces_of(now[i].bytes);
-	}
-	g->seal = NEW(&g->own, g->pieces, uint64_t);
 	if (g->swept) {
-		g->watch.was = NEW(&g->own, g->pieces, uint64_t);
-		g->watch.is = NEW(&g->own, g->pieces, uint64_t);
+		g->watch.was = NEW(&g->own, g->state.pieces, uint64_t);
+		g->watch.is = NEW(&g->own, g->state.pieces, uint64_t);
 	}
-	g->recent = kept_new(g);
-	g->pass = kept_new(g);
-	g->before = kept_new(g);
 	g->sealed = g->passing = false;
-	keep(g, &g->recent);
-	keep(g, &g->before);
+	keep(g, COPY_RECENT);
+	keep(g, COPY_BEFORE);
 }
 
 /* ---- going back ---- */
 
-static void roll_back(Guard *g, Kept *to)
+/* To the latest copy that is good, alone or with all ranks.  what: NULL, or the fault because of which. */
+static void roll_back(Guard *g, int newest, const char *what)
 {
 	Run *r = g->r;
-	Kept *const older[] = { to, &g->pass, &g->before };
-	for (size_t i = 0; i < COUNT(older); i++) {
-		Kept *k = older[i];
-		if (!k->valid || k->at.updates > to->at.updates)
-			continue;
-		if (!copy_is_good(g, k)) {
-			k->valid = false;
-			g->count.copies++;
-			continue;
-		}
-		const uint8_t *from = k->bytes;
-		for (uint32_t n = 0; n < g->regions; from += g->region[n++].bytes)
-			memcpy(g->region[n].at, from, g->region[n].bytes);
-		memcpy(g->seal, k->seal, g->pieces * sizeof *g->seal);
-		double seconds = r->at.seconds;
-		r->at = k->at;
-		r->at.seconds = seconds;
-		r->best_at = k->best_at;
-		if (k->best)
-			memcpy(r->best_weights, k->best, r->net->links * sizeof *k->best);
-		g->at = r->at;
-		g->sealed = true;
-		g->watch.broken = 0;
-		r->target->watch(r->program, &g->watch);     /* the batch in hand is forgotten */
-		if (k != &g->recent)
-			g->recent.valid = false;
-		if (g->passing && r->at.epoch < g->pass_epoch)
-			g->passing = g->pass.valid = false;
-		return;
+	bool enough = what && ++g->vain > PATIENCE;
+	unsigned long long update = r->at.updates;
+	int copy = state_choose(&g->state, newest, &enough, &g->count.copies);
+	if (r->ranks)
+		r->ranks->gone = copy < 0;                   /* all say the same, and leave without another word */
+	if (enough)
+		fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine or on other cores (taskset)",
+		     "update %llu fails again and again: %s", update, what ? what : "it jumps");
+	if (copy < 0)
+		fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine", "every copy of the weights in memory is broken too");
+	state_restore(&g->state, copy);
+	g->at = r->at;
+	g->sealed = true;
+	g->watch.broken = 0;
+	r->target->watch(r->program, &g->watch);             /* the batch in hand is forgotten */
+	if (copy != COPY_RECENT)
+		g->state.kept[COPY_RECENT].valid = false;
+	if (g->passing && r->at.epoch < g->pass_epoch)
+		g->passing = g->state.kept[COPY_PASS].valid = false;
+	if (what) {
+		g->count.rollbacks++;
+		g->odd.update = 0;                           /* if it was odd, this was why */
 	}
-	fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine", "every copy of the weights in memory is broken too");
 }
 
 static const char remedy[] = "training goes on from a copy of before; look into the memory of this machine if it happens again";
 
-/* A fault: it is told, and the run goes back.  Ranks cannot go back alone. */
-static bool fault(Guard *g, uint64_t *count, Kept *to, const char *what)
+/* What happened, on which rank: in one line. */
+static const char *told(Guard *g, uint32_t rank, const char *what)
 {
 	Run *r = g->r;
-	++*count;
-	if (r->ranks)
-		fail(&r->cx, MP_FAILED, "start the job again from its last checkpoint", "rank %u, update %llu: %s", r->ranks->comm->rank,
-		     (unsigned long long)r->at.updates, what);
-	if (++g->vain > PATIENCE)
-		fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine or on other cores (taskset)",
-		     "update %llu fails again and again: %s", (unsigned long long)r->at.updates, what);
+	Buf b = { .arena = &r->cx.scratch };
+	if (r->ranks && rank < r->ranks->comm->size)
+		buf_printf(&b, "rank %u: ", rank);
+	buf_puts(&b, what);
 	if (g->notes++ < MOST_NOTES)
 		note(&r->cx, remedy, "silent corruption in epoch %llu, update %llu: %s", (unsigned long long)r->at.epoch + 1,
-		     (unsigned long long)r->at.updates, what);
-	g->count.rollbacks++;
-	g->odd.update = 0;
-	roll_back(g, to->valid ? to : g->pass.valid ? &g->pass : &g->before);
+		     (unsigned long long)r->at.updates, b.s);
+	return b.s;
+}
+
+void guard_together(Guard *g, const char *what)
+{
+	const Saying *all = &g->r->ranks->all;
+	bool told_by_one = all->kind == SAY_BACK && *all->text;
+	const char *last = what ? told(g, UINT32_MAX, what) : told_by_one ? told(g, all->odd, all->text) : NULL;
+	roll_back(g, all->kind == SAY_BACK ? all->back : COPY_RECENT, last);
+}
+
+/* Alone, or with all others as soon as they meet. */
+static void go_back(Guard *g, int newest, const char *what)
+{
+	if (!g->r->ranks) {
+		roll_back(g, newest, what ? told(g, 0, what) : NULL);
+		return;
+	}
+	ranks_back(&g->r->cx, g->r->ranks, newest, what ? what : "");
+	guard_together(g, NULL);
+}
+
+/* A fault: it is told, and the run goes back. */
+static bool fault(Guard *g, uint64_t *count, int newest, const char *what)
+{
+	++*count;
+	go_back(g, newest, what);
 	return false;
 }
 
 /* ---- what is looked at ---- */
 
-/* A piece of a region has this seal. */
-static bool piece_changed(Guard *g, const Region *region, uint64_t at, uint64_t should, uint64_t is)
+/* found: as state_look. */
+static bool look(Guard *g, const uint64_t *found)
 {
-	Buf b = { .arena = &g->r->cx.scratch };
-	uint64_t size = piece_size(region->bytes, at), bit;
-	if (flipped_bit(size, should, is, &bit))
-		buf_printf(&b, "bit %llu of number %llu of the %s changed by itself", (unsigned long long)bit % 32,
-		           (unsigned long long)(8 * at + bit) / 32, region->name);
-	else
-		buf_printf(&b, "some of bytes %llu to %llu of the %s changed by themselves", (unsigned long long)at,
-		           (unsigned long long)(at + size - 1), region->name);
-	return fault(g, &g->count.state, &g->recent, b.s);
-}
-
-/* Seals as they are: found by an update, or made here. */
-static bool state_compare(Guard *g, const uint64_t *found)
-{
-	uint64_t piece = 0;
+	const char *what = state_look(&g->state, found);
 	g->count.checks++;
-	for (uint32_t i = 0; i < g->regions; i++)
-		for (uint64_t at = 0; at < g->region[i].bytes; at += PIECE, piece++) {
-			const Region *region = &g->region[i];
-			uint64_t is = found ? found[piece] : seal_piece(g, (uint8_t *)region->at + at, piece_size(region->bytes, at));
-			if (is != g->seal[piece])
-				return piece_changed(g, region, at, g->seal[piece], is);
-		}
-	return true;
-}
-
-static bool state_look(Guard *g)
-{
-	return state_compare(g, NULL);
+	return !what || fault(g, &g->count.state, COPY_RECENT, what);
 }
 
 bool guard_state(Guard *g)
 {
-	return !g->sealed || state_look(g);
+	return !g->sealed || look(g, NULL);
 }
 
 /* Examples first .. first + count - 1, or all data if there are none. */
@@ -286,7 +221,7 @@ static bool data_look(Guard *g, uint64_t first, uint64_t count)
 	const Run *r = g->r;
 	const Data *d = r->target->reads ? r->target->reads(r->program) : g->bound;
 	const char *what = data_seals_look(g->data, d, r->net, first, count, &g->count.repaired);
-	return !what || fault(g, &g->count.data, &g->before, what);
+	return !what || fault(g, &g->count.data, COPY_BEFORE, what);
 }
 
 static bool data_all(Guard *g)
@@ -316,7 +251,7 @@ static bool leaf_look(Guard *g, const Batch *b)
 	else
 		buf_printf(&text, "leaf %u of the batch, computed again on core %d and then on core %d, has come out differently", g->watch.leaf,
 		           second, third);
-	return fault(g, &g->count.leaves, &g->recent, text.s);
+	return fault(g, &g->count.leaves, COPY_RECENT, text.s);
 }
 
 /* ---- jumps ---- */
@@ -352,13 +287,13 @@ static bool jump_look(Guard *g, const Tally *t)
 		return data_all(g);                          /* that would come out the same, too */
 	}
 	if (again)
-		return fault(g, &g->count.jumps, &g->recent, "the error or a weight change jumped, and was another when the update was done again");
-	if (odd && !r->ranks) {
+		return fault(g, &g->count.jumps, COPY_RECENT, "the error or a weight change jumped, and was another when the update was done again");
+	if (odd && !(r->ranks && r->ranks->library)) {       /* sums of the library may come out otherwise without a fault */
 		g->odd.update = r->at.updates;
 		g->odd.error = error;
 		g->odd.reach = reach;
 		g->odd.began = clock_seconds();
-		roll_back(g, g->recent.valid ? &g->recent : g->pass.valid ? &g->pass : &g->before);
+		go_back(g, COPY_RECENT, NULL);
 		return false;
 	}
 	levels_note(g, error, reach);
@@ -390,6 +325,7 @@ Guard *guard_begin(Run *r, const Data *data, Order *order)
 	}
 	guard_free(g);
 	*g = (Guard){ .own.cx = cx, .r = r, .level = r->opt.guard, .bound = data, .order = order };
+	g->state = (State){ .r = r, .arena = &g->own };
 	g->swept = g->level == GUARD_FULL && r->target->seals;
 	g->watch = (Watch){ .sums = g->level == GUARD_FULL, .leaf = NO_LEAF, .moment = r->moment, .user = r->moment_user };
 	r->target->watch(r->program, &g->watch);
@@ -398,7 +334,7 @@ Guard *guard_begin(Run *r, const Data *data, Order *order)
 	spent(&g->passes, began);
 	g->passes.last = began;
 	began = clock_seconds();
-	state_take(g);
+	take(g);
 	spent(&g->copies, began);
 	g->looks = g->copies;
 	g->leaves.last = g->copies.last;
@@ -409,7 +345,7 @@ Guard *guard_begin(Run *r, const Data *data, Order *order)
 void guard_moved(Guard *g)
 {
 	g->at = g->r->at;
-	state_take(g);
+	take(g);
 }
 
 bool guard_place(Guard *g)
@@ -418,35 +354,60 @@ bool guard_place(Guard *g)
 	if (memcmp(&g->at, &g->r->at, sizeof g->at) == 0)
 		return true;
 	g->r->at = g->at;
-	return fault(g, &g->count.position, &g->recent, "where the run stands changed by itself");
+	return fault(g, &g->count.position, COPY_RECENT, "where the run stands changed by itself");
 }
 
 /* A pass has come round when the next epoch begins; then another may. */
-bool guard_epoch(Guard *g)
+static bool pass_turn(Guard *g)
 {
 	const Position *at = &g->r->at;
-	watch_moment(&g->watch, MOMENT_EPOCH, NULL, 0);
-	if (!guard_place(g))
-		return false;
 	if (g->passing && g->pass_epoch == at->epoch)
 		return true;
 	if (g->passing) {
-		Kept done = g->pass;
-		g->pass = g->before;
-		g->before = done;
-		g->pass.valid = g->passing = false;
+		Kept *kept = g->state.kept, done = kept[COPY_PASS];
+		kept[COPY_PASS] = kept[COPY_BEFORE];
+		kept[COPY_BEFORE] = done;
+		kept[COPY_PASS].valid = g->passing = false;
 		g->count.passes++;
 	}
 	double now = clock_seconds();
-	if (at->done || !due(&g->passes, shares[g->level].data, now))
+	if (at->done || !due_together(g, DUE_PASS))
 		return true;
 	if (!guard_state(g))
 		return false;
-	keep(g, &g->pass);
+	keep(g, COPY_PASS);
 	g->passing = true;
 	g->pass_epoch = at->epoch;
 	g->entered = 0;
 	spent(&g->passes, now);
+	return true;
+}
+
+bool guard_epoch(Guard *g)
+{
+	watch_moment(&g->watch, MOMENT_EPOCH, NULL, 0);
+	return guard_place(g) && (g->r->ranks || pass_turn(g));
+}
+
+static void copy_turn(Guard *g)
+{
+	if (!due_together(g, DUE_COPY))
+		return;
+	double now = clock_seconds();
+	keep(g, COPY_RECENT);
+	spent(&g->copies, now);
+}
+
+/* No rank has found anything since the last update: what that made may be kept. */
+static bool turns_together(Guard *g)
+{
+	if (!g->r->ranks)
+		return true;
+	if (!g->r->at.done && !pass_turn(g))
+		return false;
+	if (due_together(g, DUE_COPY) && !guard_state(g))
+		return false;
+	copy_turn(g);
 	return true;
 }
 
@@ -486,17 +447,19 @@ bool guard_batch(Guard *g, const Batch *b)
 bool guard_summed(Guard *g, const Batch *b)
 {
 	watch_moment(&g->watch, MOMENT_SUMMED, NULL, 0);
+	if (!turns_together(g))
+		return false;
 	if (g->watch.leaf != NO_LEAF && !leaf_look(g, b))
 		return false;
 	if (g->swept) {
-		memset(g->watch.was, 0, g->pieces * sizeof *g->watch.was);
-		memset(g->watch.is, 0, g->pieces * sizeof *g->watch.is);
+		memset(g->watch.was, 0, g->state.pieces * sizeof *g->watch.was);
+		memset(g->watch.is, 0, g->state.pieces * sizeof *g->watch.is);
 		return true;
 	}
 	if (!g->sealed)
 		return true;
 	double began = g->level == GUARD_LIGHT ? clock_seconds() : 0;
-	if (!state_look(g))
+	if (!look(g, NULL))
 		return false;
 	if (g->level == GUARD_LIGHT)
 		g->looks.cost += clock_seconds() - began;
@@ -504,31 +467,33 @@ bool guard_summed(Guard *g, const Batch *b)
 	return true;
 }
 
+bool guard_sums(Guard *g)
+{
+	return !g->watch.broken ||
+	       fault(g, &g->count.sums, COPY_RECENT, "a sum of weight changes changed by itself before it was used");
+}
+
 bool guard_applied(Guard *g, const Tally *t)
 {
 	Run *r = g->r;
-	if (g->swept && !state_compare(g, g->watch.was))
+	if (g->swept && !look(g, g->watch.was))
 		return false;
 	g->sealed = false;
-	if (g->watch.broken)
-		return fault(g, &g->count.sums, &g->recent, "a sum of weight changes changed by itself before it was used");
-	if (!jump_look(g, t))
+	if (!guard_sums(g) || !jump_look(g, t))
 		return false;
+	bool sealed = true;
 	double now = clock_seconds();
-	if (g->swept) {
-		memcpy(g->seal, g->watch.is, g->pieces * sizeof *g->seal);
-		g->sealed = true;
-	} else if (g->level == GUARD_FULL) {
-		state_seal(g);
-	} else if (due(&g->looks, shares[g->level].state, now)) {
-		state_seal(g);
+	if (g->swept)
+		memcpy(g->state.seal, g->watch.is, g->state.pieces * sizeof *g->state.seal);
+	else if (g->level == GUARD_FULL || due(&g->looks, shares[g->level].state, now))
+		state_seal(&g->state);
+	else
+		sealed = false;
+	g->sealed = sealed;
+	if (sealed && g->level == GUARD_LIGHT)
 		spent(&g->looks, now);
-	}
-	if (due(&g->copies, shares[g->level].copies, now)) {
-		now = clock_seconds();
-		keep(g, &g->recent);
-		spent(&g->copies, now);
-	}
+	if (!r->ranks)
+		copy_turn(g);
 	g->at = r->at;
 	if (r->at.updates > g->furthest) {
 		g->furthest = r->at.updates;
@@ -540,34 +505,33 @@ bool guard_applied(Guard *g, const Tally *t)
 
 bool guard_end(Guard *g)
 {
-	return guard_state(g) && (g->level != GUARD_FULL || data_all(g));
+	if (!guard_state(g) || (g->level == GUARD_FULL && !data_all(g)))
+		return false;
+	return !g->r->ranks || !ranks_gather(g->r, (Saying){ 0 }, SAY_END);
 }
 
 /* ---- ranks ---- */
 
-uint64_t guard_word(const Guard *g)
+uint32_t guard_due(const Guard *g)
 {
-	return g && g->level == GUARD_FULL && g->sealed ? seal_of(g->seal, pieces_of(g->region[0].bytes) * sizeof *g->seal) : 0;
+	double now = clock_seconds();
+	return (uint32_t)due(&g->copies, shares[g->level].copies, now) << DUE_COPY | (uint32_t)due(&g->passes, shares[g->level].data, now) << DUE_PASS;
 }
 
-void guard_rank(Run *r, uint32_t rank)
+uint64_t guard_word(const Guard *g)
 {
-	static const char again[] = "start the job again from its last checkpoint";
-	if (rank == UINT32_MAX)
-		fail(&r->cx, MP_FAILED, again, "silent corruption before update %llu: the ranks' weights differ", (unsigned long long)r->at.updates + 1);
-	fail(&r->cx, MP_FAILED, again, "silent corruption before update %llu: rank %u has other weights than most",
-	     (unsigned long long)r->at.updates + 1, rank);
+	const State *s = &g->state;
+	return g->level == GUARD_FULL && g->sealed ? XXH3_64bits(s->seal, pieces_of(s->region[0].bytes) * sizeof *s->seal) : 0;
 }
 
 /* ---- for tests ---- */
 
 uint32_t guard_copies(const Guard *g, Region *r)
 {
-	const Kept *const kept[] = { &g->recent, &g->pass, &g->before };
 	uint32_t n = 0;
-	for (size_t i = 0; i < COUNT(kept); i++)
-		if (kept[i]->valid)
-			r[n++] = (Region){ "copies", kept[i]->bytes, g->bytes };
+	for (int i = 0; i < COPIES; i++)
+		if (g->state.kept[i].valid)
+			r[n++] = (Region){ "copies", g->state.kept[i].bytes, g->state.bytes };
 	return n;
 }
 

@@ -51,6 +51,7 @@ Guard *guard_begin(Run *r, const Data *data, Order *order); /* the data is bound
 bool guard_epoch(Guard *g);                                  /* an epoch begins */
 bool guard_place(Guard *g);                                  /* the Position is used: is it what it was? */
 bool guard_batch(Guard *g, const Batch *b);                  /* before a batch is computed, */
+bool guard_sums(Guard *g);                                   /* before its sums are given away, */
 bool guard_summed(Guard *g, const Batch *b);                 /* before its update, */
 bool guard_applied(Guard *g, const Tally *t);                /* after it; the Position is the next one's */
 void guard_moved(Guard *g);                                  /* the loop has changed the Position */
@@ -58,7 +59,11 @@ bool guard_state(Guard *g);                                  /* before weights a
 bool guard_end(Guard *g);                                    /* before the result is */
 const GuardCount *guard_count(const Guard *g);
 uint32_t guard_copies(const Guard *g, Region *r);            /* for tests: where they are; recent first, three at most */
+
+/* Ranks (ranks.c): what each says when they meet, and what it means. */
+enum { DUE_COPY, DUE_PASS };
+uint32_t guard_due(const Guard *g);                          /* bits: by this rank's clock it is time for that */
 uint64_t guard_word(const Guard *g);                         /* what must be the same on all ranks; 0: nothing is known */
-_Noreturn void guard_rank(Run *r, uint32_t rank);            /* it is not, on this one */
+void guard_together(Guard *g, const char *what);             /* some said SAY_BACK, or all know what is wrong: all go back */
 
 #endif

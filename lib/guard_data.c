@@ -3,7 +3,8 @@
  * put right, or training ends.
  *
  * Each array is cut into pieces, each with its seal.  Where a piece is broken, its seal tells the bit that changed, if it was a
- * single one.  More than one cannot be put right that way, but a mapped file can be read again.  Must hold: nothing of an array of offsets is believed before its own pieces were looked at. */
+ * single one.  More than one cannot be put right that way, but a mapped file can be read again.  Must hold: nothing of an array
+ * of offsets is believed before its own pieces were looked at. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -93,6 +93,7 @@ static void add_votes(Saying *a, const Saying *b)
 			continue;
 		v->first = v->ranks ? v->first : b->vote[i].first;
 		v->word = b->vote[i].word;
+		v->update = b->vote[i].update;
 		v->ranks += b->vote[i].ranks;
 	}
 }
@@ -111,18 +112,38 @@ static void add_same(Saying *a, const Saying *b)
 	}
 }
 
+/* Whoever leaves drowns out whoever wants to go back, and that one all others. */
+static int both_kinds(int a, int b)
+{
+	if (a == SAY_LEAVE || b == SAY_LEAVE)
+		return SAY_LEAVE;
+	if (a == SAY_BACK || b == SAY_BACK)
+		return SAY_BACK;
+	return a == b ? a : SAY_MIXED;
+}
+
+/* Someone leaves or wants to go back: the first who does, and says why, is heard. */
+static void add_call(Saying *a, const Saying *b, int kind)
+{
+	bool first = a->kind == kind && (kind == SAY_LEAVE || *a->text), second = b->kind == kind && (a->kind != kind || *b->text);
+
+	if (!first && second) {
+		a->odd = b->odd;
+		a->odd_status = b->odd_status;
+		memcpy(a->text, b->text, sizeof a->text);
+	}
+	a->back = b->back > a->back ? b->back : a->back;
+}
+
 /* b, of the ranks behind those of a, is added to a. */
 static void add_saying(Saying *a, const Saying *b, uint32_t ranks)
 {
+	int kind = both_kinds(a->kind, b->kind);
+
 	a->status = b->status > a->status ? b->status : a->status;
-	if (a->kind == SAY_LEAVE || a->kind == SAY_MIXED || b->kind == SAY_LEAVE || b->kind == SAY_MIXED || a->kind != b->kind) {
-		bool other = a->kind != SAY_LEAVE && b->kind == SAY_LEAVE;
-		if (other) {
-			a->odd = b->odd;
-			a->odd_status = b->odd_status;
-			memcpy(a->text, b->text, sizeof a->text);
-		}
-		a->kind = a->kind == SAY_LEAVE || other ? SAY_LEAVE : SAY_MIXED;
+	if (kind == SAY_LEAVE || kind == SAY_BACK || kind == SAY_MIXED) {
+		add_call(a, b, kind);
+		a->kind = kind;
 	} else {
 		a->stop |= b->stop;
 		a->stopped |= b->stopped;
@@ -190,7 +211,7 @@ static void say(Ranks *k, int kind)
 	k->own.kind = kind;
 	k->own.first = rank;
 	k->own.end = rank + 1;
-	k->own.odd = kind == SAY_LEAVE ? rank : NOBODY;
+	k->own.odd = kind == SAY_LEAVE || kind == SAY_BACK ? rank : NOBODY;
 	k->own.odd_status = k->own.status;
 	k->all = k->own;
 	if (in_two && speaks) {
@@ -207,16 +228,24 @@ static void say(Ranks *k, int kind)
 	}
 	if (in_two)
 		pass(k, speaks, speaks ? rank + 1 : rank - 1);
-	k->gone |= k->all.kind != kind;
+	k->gone |= k->all.kind != kind && k->all.kind != SAY_BACK;
 }
 
-void ranks_meet(Ctx *cx, Ranks *k, int kind)
+bool ranks_meet(Ctx *cx, Ranks *k, int kind)
 {
 	say(k, kind);
 	if (k->all.kind == SAY_LEAVE)
 		heard(cx, k);
 	if (k->all.kind == SAY_MIXED)
 		fail(cx, MP_BAD_INPUT, "start all ranks with the same command", "the ranks are not at the same work");
+	return k->all.kind == SAY_BACK;
+}
+
+void ranks_back(Ctx *cx, Ranks *k, int copy, const char *why)
+{
+	k->own = (Saying){ .back = copy };
+	snprintf(k->own.text, sizeof k->own.text, "%s", why);
+	ranks_meet(cx, k, SAY_BACK);
 }
 
 void ranks_same(Ctx *cx, Ranks *k)
@@ -536,22 +565,44 @@ void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples)
 
 /* ---- a batch ---- */
 
-/* All ranks have the same weights.  One that differs is named, if most agree. */
-static void same_guards(Run *r, Ranks *k)
+/* All ranks have the same weights, or what is wrong.  One that differs is named, if most agree. */
+static const char *differs(Run *r, const Ranks *k)
 {
+	Buf b = { .arena = &r->cx.scratch };
 	const Vote *v = k->all.vote;
 	uint32_t odd = NOBODY;
 	bool most = false;
 
 	if (v[0].ranks == k->comm->size)
-		return;
+		return NULL;
 	for (int i = 0; i < VOTES && v[i].ranks; i++) {
 		bool is_most = 2 * v[i].ranks > k->comm->size;
 		most |= is_most;
 		odd = !is_most && v[i].first < odd ? v[i].first : odd;
 	}
-	k->gone = true;                                     /* all see it and leave without another word */
-	guard_rank(r, most ? odd : NOBODY);
+	if (!most)
+		return "the ranks' weights differ";
+	buf_printf(&b, "rank %u has other weights than most", odd);
+	return b.s;
+}
+
+bool ranks_gather(Run *r, Saying own, int kind)
+{
+	Ranks *k = r->ranks;
+
+	k->back = r->guard && !guard_sums(r->guard);
+	if (k->back)
+		return true;
+	k->own = own;
+	k->own.vote[0] = (Vote){ .word = r->guard ? guard_word(r->guard) : 0, .ranks = 1, .first = k->comm->rank };
+	k->own.due = r->guard ? guard_due(r->guard) : 0;
+	k->back = ranks_meet(&r->cx, k, kind);
+	const char *wrong = k->back ? NULL : differs(r, k);
+	k->due = k->back || wrong ? 0 : k->all.due;
+	k->back |= wrong != NULL;
+	if (k->back)
+		guard_together(r->guard, wrong);
+	return k->back;
 }
 
 Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t)
@@ -562,13 +613,12 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop,
 
 	rank_leaves(leaves, k->comm->size, k->comm->rank, &first, &last);
 	Status status = r->target->share(r->program, b, first, last, learn, stop, &s);
-	k->own = (Saying){ .status = status, .stop = *stop != 0, .stopped = status == MP_STOPPED, .seconds = clock_seconds(), .leaves = leaves,
-	                   .vote = { { learn ? guard_word(r->guard) : 0, 1, k->comm->rank } } };
+	Saying own = { .status = status, .stop = *stop != 0, .stopped = status == MP_STOPPED, .seconds = clock_seconds(), .leaves = leaves };
 	if (status == MP_OK)
-		tallies_own(&k->own, s.tally, 0, leaves, first, last);
-	ranks_meet(&r->cx, k, SAY_BATCH);
+		tallies_own(&own, s.tally, 0, leaves, first, last);
+	if (ranks_gather(r, own, SAY_BATCH))
+		return MP_OK;
 	k->stop |= k->all.stop;
-	same_guards(r, k);
 	k->seconds = k->all.seconds;
 	if (k->all.stopped) {
 		k->stop = true;

@@ -8,21 +8,23 @@
 
 /* What everyone says when they meet.  Whoever leaves says so instead: the others know, and nobody waits for ever.  What some ranks in
  * a row say is one of these again, so a meeting takes a few steps, however many come. */
-enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_LEAVE, SAY_MIXED };
+enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_END, SAY_COPIES, SAY_BACK, SAY_LEAVE, SAY_MIXED };
 enum { SAME_PROGRAM, SAME_NET, SAME_OPTIONS, SAME_DATA, SAME_TEST, SAME_WEIGHTS, SAMES };
 enum { LOOK_DATA, LOOK_TEST, LOOKS };
 enum { VOTES = 4 };               /* different words that are told apart */
-typedef struct Vote { uint64_t word; uint32_t ranks, first; } Vote;
+typedef struct Vote { uint64_t word; uint32_t ranks, first; uint64_t update; } Vote; /* update: of a copy */
 typedef struct Saying {
 	int32_t kind, status, stop, stopped;  /* status: the worst; stop, stopped: of any */
 	uint32_t first, end;      /* the ranks that say it */
-	uint32_t odd;             /* the first that leaves, or says something else than the first of all; if there is one */
+	uint32_t odd;             /* the first that leaves, goes back, or says something else than the first of all; if there is one */
 	int32_t odd_status, odd_same; /* what it leaves with; SAME_... */
 	uint32_t leaves;          /* of the batch */
 	uint32_t tallies;
 	double seconds;           /* of the first */
+	uint32_t due;             /* guard_due, of the first */
+	int32_t back;             /* with SAY_BACK: the latest copy that will do; text: why, or nothing */
 	uint64_t same[SAMES];     /* what must be the same everywhere, of the first */
-	Vote vote[VOTES];         /* and of a guarded batch: guard_word */
+	Vote vote[VOTES];         /* and of guards: guard_word, or a copy's */
 	union { Tally tally[MOST_SUMS]; char text[1000]; Glance look[LOOKS]; };
 } Saying;
 
@@ -33,6 +35,8 @@ typedef struct Ranks {
 	bool gone;                /* someone has left */
 	bool alone;               /* rank 0 trains, the others wait */
 	bool stop;                /* as all have agreed */
+	bool back;                /* all have gone back, in the last meeting */
+	uint32_t due;             /* what rank 0 has said of it */
 	double seconds;           /* of training, by the clock of rank 0 */
 	bool library;             /* sums as the library makes them */
 	float *inbox; uint64_t room; /* parts of others' sums */
@@ -41,8 +45,10 @@ typedef struct Ranks {
 } Ranks;
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
-/* Says `own`, hears `all`; fails, naming the rank and what it said, if one of them has left. */
-void ranks_meet(Ctx *cx, Ranks *k, int kind);
+/* Says `own`, hears `all`; fails, naming the rank and what it said, if one of them has left.  True: one says that all have to go back. */
+bool ranks_meet(Ctx *cx, Ranks *k, int kind);
+void ranks_back(Ctx *cx, Ranks *k, int copy, const char *why); /* says so, wherever the others meet */
+bool ranks_gather(Run *r, Saying own, int kind);             /* meets in the course of training.  True: all have gone back */
 void tallies_own(Saying *w, const Tally *leaf, uint32_t first, uint32_t end, uint32_t low, uint32_t high); /* those of [low, high), a subtree each */
 void ranks_same(Ctx *cx, Ranks *k);                          /* after a meeting: fails, naming what differs on which rank */
 /* The same, of data: `of` is what all ranks together saw of it. */

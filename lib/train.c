@@ -289,6 +289,12 @@ static void count_time(Loop *l)
 	l->counted = now;
 }
 
+/* Guarded ranks have to meet before they know that the last update is worth a file: then it comes before the next. */
+static bool ticks_late(const Run *r)
+{
+	return r->ranks && r->guard;
+}
+
 /* Between two updates.  What it takes is not training. */
 static void tick(Loop *l)
 {
@@ -296,6 +302,8 @@ static void tick(Loop *l)
 	bool speaks = !r->ranks || r->ranks->comm->rank == 0;
 	if (!r->tick || !speaks || l->counted - l->ticked < r->tick_seconds)
 		return;
+	if (ticks_late(r))
+		count_time(l);
 	l->ticked = l->counted;
 	l->rolled = r->guard && !guard_state(r->guard);      /* weights may go into a file */
 	if (l->rolled)
@@ -320,11 +328,14 @@ static Status one_update(Loop *l, Update *u)
 		return MP_OK;
 	Status s = r->ranks ? ranks_batch(r, &b, true, &r->stop, &t)
 	                    : r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &r->stop, &t);
-	if (s != MP_OK)
+	l->rolled = r->ranks && r->ranks->back;
+	if (s != MP_OK || l->rolled)
 		return s;
 	update_fill(&r->opt, at->updates + 1, (double)at->epoch + (double)at->done / (double)l->examples,
 	            (double)b.count / (double)l->examples, u);
 	l->rolled = r->guard && !guard_summed(r->guard, &b);
+	if (!l->rolled && ticks_late(r))
+		tick(l);
 	if (l->rolled)
 		return MP_OK;
 	r->target->apply(r->program, u);
@@ -337,7 +348,7 @@ static Status one_update(Loop *l, Update *u)
 	if (l->rolled)
 		return MP_OK;
 	check_finite(l, &t, u->param[P_RATE]);
-	if (at->done < l->examples)                          /* else when the epoch is noted */
+	if (at->done < l->examples && !ticks_late(r))        /* else when the epoch is noted */
 		tick(l);
 	return MP_OK;
 }
@@ -408,6 +419,9 @@ static Status one_epoch(Loop *l, Update *u)
 	if (l->test) {
 		measure(r, l->test, &at->test);
 		r->target->bind(&r->cx, r->program, l->data);
+		l->rolled = r->ranks && r->ranks->back;
+		if (l->rolled)
+			return MP_OK;
 	}
 	report_fill(r, l->data, u->param[P_RATE]);
 	r->report.solved = until_reached(&l->until, &at->last);
@@ -633,6 +647,7 @@ static void share_begin(Loop *l)
 	Ctx *cx = &r->cx;
 	Ranks *k = r->job;
 	if (!k->alone) {
+		k->room = 0;                                 /* what there was went with an earlier run */
 		ranks_room(cx, k, r->target->floats(r->program), l->batch);
 		ranks_room(cx, k, r->target->floats(r->program), l->examples % l->batch);
 		r->ranks = k;
@@ -686,6 +701,8 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 		r->best_weights = NEW(&cx->keep, r->net->links, double);
 	r->points = 0;
 	r->stride = 1;
+	if (l->test && r->opt.guard)
+		r->target->bind(cx, r->program, l->test);    /* if that moves weights, it had better be now */
 	r->target->bind(cx, r->program, data);
 	if (r->job)
 		share_begin(l);
@@ -724,7 +741,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 		}
 		if (whole && !end && report_due(&l))
 			give_report(&l);
-		if (whole && !end)
+		if (whole && !end && !ticks_late(r))
 			tick(&l);
 		if (!end && to_stop(r))
 			end = "signal";
