@@ -631,7 +631,7 @@ Status batch_one(Program *p, const Batch *b, Tally *t)
 		case_fetch(p->data, example_at(b, 1));
 	run_rows(&j, s, 0, 1);
 	tally_rows(&j, s, 1, t);
-	online_wait(p);
+	online_wait(p, b->more ? example_at(b, 1) : NO_CASE);
 	cpu_leave(before);
 	return MP_OK;
 }

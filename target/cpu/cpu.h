@@ -204,6 +204,8 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 /* These cases come next, example[0] ... or first ...: products from now on call them into the cache. */
 void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t first, uint64_t count);
 void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
+/* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing else. */
+const float *first_weights(const Program *p, const Part *t, uint32_t *k);
 void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back); /* back: errors of outputs too */
 void rows_backward(const Program *p, Space *s, uint32_t first, uint32_t rows);
 void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t);
@@ -233,10 +235,12 @@ void update_copies(Program *p);                              /* other forms of a
 typedef struct Online Online;
 Online *online_make(Ctx *cx, const Program *p);              /* for the layout; NULL: not in this way */
 void online_prepare(const Program *p, const Space *s);       /* before row 0 goes forward */
-void online_wait(Program *p);                                /* row 0 of the first space waits for its update */
+#define NO_CASE UINT64_MAX
+void online_wait(Program *p, uint64_t next);                 /* row 0 of the first space waits for its update, and then comes case `next` */
 bool online_waits(const Program *p);
 void online_forget(Program *p);                              /* it does no longer */
 void online_apply(Program *p, const Update *u);
+bool online_early(const Program *p, uint64_t i, const Part *t, float *net); /* the part's net inputs for case i, if they are known */
 void online_settle(Program *p);                              /* before anybody else looks at weights */
 
 /* ---- tiny.c: whole epochs of networks with no more than sixteen computed units -------------------------------------- */

@@ -3,9 +3,10 @@
  *
  * In: a row of outputs and deltas.  Out: weights after the update; no sum of weight changes is ever stored.  With index lists
  * there is more to save: the weights of an input that is zero get no gradient, but the last change goes on in them, case
- * after case.  Nobody looks at them until the input is on again, so they catch up then, in registers.  Must hold: every
- * weight goes through the very operations of the plain way, in their order; whoever reads weights calls online_settle
- * first. */
+ * after case.  Nobody looks at them until the input is on again, so they catch up then, in registers.  Without index lists
+ * all weights of the first layer go through the cache for every case: where the next case is known, its weighted sums are
+ * formed in the update, as the weights are made.  Must hold: every weight and sum goes through the very operations of the
+ * plain way, in their order; whoever reads or sets weights calls online_settle first. */
 #include <string.h>
 
 #include "cpu.h"
@@ -18,6 +19,9 @@ typedef struct Late {
 struct Online {
 	Late *late;               /* [panels] stamp NULL: never late */
 	uint32_t now;             /* updates so far */
+	bool *early;              /* [panels] all that a part has from inputs: its sums can be formed in the update */
+	float *net;               /* [cols] such sums, of the case `known` */
+	uint64_t next, known;     /* the case after the one that waits; NO_CASE: none */
 	bool waiting;             /* a case waits for its update: it stands in row 0 of the first space */
 	bool behind;              /* some rows may be late */
 };
@@ -25,6 +29,15 @@ struct Online {
 static bool is_momentum(const Program *p)
 {
 	return strcmp(p->rule->name, "momentum") == 0;
+}
+
+static bool is_early(const Layout *l, uint32_t i)
+{
+	const Panel *panel = &l->panel[i];
+	const Part *t = &l->part[panel->part], *from = &l->part[panel->from];
+	uint32_t others = t->ins - 1 - (l->panel[t->in].from == 0);
+
+	return !l->index && l->inputs == 1 && from->role == ROLE_INPUT && from->group >= 0 && !others && panel->by_source && !panel->frozen;
 }
 
 Online *online_make(Ctx *cx, const Program *p)
@@ -40,9 +53,13 @@ Online *online_make(Ctx *cx, const Program *p)
 		return NULL;
 	Online *o = NEW(&cx->keep, 1, Online);
 	o->late = NEW(&cx->keep, l->panels, Late);
+	o->early = NEW(&cx->keep, l->panels, bool);
+	o->net = floats_take(&cx->keep, l->cols);
+	o->known = NO_CASE;
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
 		const Part *from = &l->part[panel->from];
+		o->early[i] = is_early(l, i);
 		if (l->index && from->role == ROLE_INPUT && from->group >= 0 && panel->by_source && !panel->frozen) {
 			o->late[i].stamp = NEW(&cx->keep, panel->sources, uint32_t);
 			o->late[i].missed = NEW(&cx->keep, panel->sources, uint32_t);
@@ -106,6 +123,8 @@ void online_settle(Program *p)
 {
 	Online *on = p->online;
 
+	if (on)
+		on->known = NO_CASE;
 	if (!on || !on->behind)
 		return;
 	unsigned before = cpu_enter();
@@ -141,6 +160,49 @@ static void late_panel(Program *p, uint32_t i, Outer o)
 	}
 }
 
+/* Inputs of the case after this one, if its sums can begin; NULL: they cannot. */
+static const float *next_inputs(const Program *p, const Panel *panel)
+{
+	const Data *d = p->data;
+
+	if (p->online->next == NO_CASE || d->x_type != T_F32 || d->x_indptr || (uintptr_t)d->x % sizeof(float))
+		return NULL;
+	return (const float *)d->x + p->online->next * d->inputs + panel->source - p->layout->part[panel->from].col;
+}
+
+/* The weights that sums begin with come first. */
+static void early_panel(Program *p, const Panel *panel, Outer o, const float *next)
+{
+	const Part *t = &p->layout->part[panel->part];
+	uint32_t k = t->in;
+	float *net = p->online->net + t->col;
+	Outer bias = o;
+
+	if (panel->bias) {
+		bias.rows = 1;
+		bias.a = o.a + panel->sources;
+		bias.w += (size_t)panel->sources * panel->row;
+		bias.step += (size_t)panel->sources * panel->row;
+		p->kern->outer(&bias);
+	}
+	memcpy(net, first_weights(p, t, &k), (size_t)panel->row * sizeof *net);
+	o.rows = panel->sources;
+	o.next = next;
+	o.net = net;
+	p->kern->outer(&o);
+	p->online->known = p->online->next;
+}
+
+bool online_early(const Program *p, uint64_t i, const Part *t, float *net)
+{
+	const Online *on = p->online;
+
+	if (!on || on->known != i || !t->ins || !on->early[t->in + t->ins - 1])
+		return false;
+	memcpy(net, on->net + t->col, t->count * sizeof *net);
+	return true;
+}
+
 static void update_panel(Program *p, uint32_t i, const Update *u)
 {
 	const Panel *panel = &p->layout->panel[i];
@@ -161,7 +223,11 @@ static void update_panel(Program *p, uint32_t i, const Update *u)
 	o.cols = panel->by_source ? panel->targets : sources;
 	o.a = panel->by_source ? act : delta;
 	o.b = panel->by_source ? delta : act;
-	p->kern->outer(&o);
+	const float *next = p->online->early[i] ? next_inputs(p, panel) : NULL;
+	if (next)
+		early_panel(p, panel, o, next);
+	else
+		p->kern->outer(&o);
 	if (panel->copy != NONE)
 		p->kern->transpose(o.rows, o.cols, p->w + panel->at, panel->row, p->copies + panel->copy, panel->copy_row);
 }
@@ -170,6 +236,7 @@ void online_apply(Program *p, const Update *u)
 {
 	unsigned before = cpu_enter();
 
+	p->online->known = NO_CASE;
 	for (uint32_t i = 0; i < p->layout->panels; i++)
 		if (!p->layout->panel[i].frozen)
 			update_panel(p, i, u);
@@ -184,8 +251,9 @@ bool online_waits(const Program *p)
 	return p->online && p->online->waiting;
 }
 
-void online_wait(Program *p)
+void online_wait(Program *p, uint64_t next)
 {
+	p->online->next = next;
 	p->online->waiting = true;
 }
 

@@ -228,8 +228,7 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 	}
 }
 
-/* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing else. */
-static const float *first_weights(const Program *p, const Part *t, uint32_t *k)
+const float *first_weights(const Program *p, const Part *t, uint32_t *k)
 {
 	const Layout *l = p->layout;
 	const Panel *panel = &l->panel[t->in];
@@ -295,7 +294,8 @@ static void forward_part(const Program *p, Space *s, const Slice *r, const Part 
 	float *out = column(p, s->act, r, t->col);
 	Rows rows = rows_of(p, r, t->count);
 
-	forward_sums(p, s, r, t, t->phase == PHASE_STEPPED ? first_stepped(p, t) : t->in, t->in + t->ins);
+	if (!online_early(p, s->cases[r->first], t, net_inputs(p, s, r, t)))
+		forward_sums(p, s, r, t, t->phase == PHASE_STEPPED ? first_stepped(p, t) : t->in, t->in + t->ins);
 	p->kern->units(&rows, t->fn, net_inputs(p, s, r, t), out);
 	for (uint32_t m = 0; t->one && m < r->rows; m++)
 		out[(r->at ? r->at[m] : m) * cols + t->count] = 1;

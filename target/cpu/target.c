@@ -208,6 +208,7 @@ static const Data *indexed(Arena *a, const Data *d)
 static void cpu_bind(Ctx *cx, Program *p, const Data *data)
 {
 	forget_data(p);
+	online_settle(p);
 	if (p->opt->input == INPUT_INDEX && !data->x_indptr)
 		data = indexed(&p->bound, data);
 	p->data = data;

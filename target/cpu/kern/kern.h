@@ -138,6 +138,8 @@ typedef struct Outer {
 	float *w, *step;
 	size_t row;
 	float rate, momentum, decay;
+	const float *next;                /* NULL, or the a of the case after this one: */
+	float *net;                       /* [cols] its sum goes on with these weights as they are made */
 } Outer;
 
 /* Some columns of code words: the different ones there are, by their elements that are not zero. */
