@@ -32,7 +32,7 @@ static const double error_jump = 2, reach_jump = 8, fading = 0.99;
 typedef struct Shares { double state, copies, data, leaves, jumps; } Shares;
 static const Shares shares[] = {
 	[GUARD_LIGHT] = { .state = 0.004, .copies = 0.002, .data = 0.003, .jumps = 0.002 },
-	[GUARD_FULL] = { .state = 1, .copies = 0.005, .data = 0.01, .leaves = 0.015, .jumps = 0.01 },
+	[GUARD_FULL] = { .state = 1, .copies = 0.005, .data = 0.01, .leaves = 0.01, .jumps = 0.01 },
 };
 
 typedef struct Budget { double cost, last; } Budget;         /* of the last time, and when that was */

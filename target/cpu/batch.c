@@ -446,10 +446,11 @@ static void run_job(Job *j)
 	double work = examples * (double)p->longest * (double)p->net->links;
 	bool even = leaves % p->threads == 0 || leaves >= 4 * p->threads;
 
-	if (p->threads > 1 && even && work >= TEAM_WORK) {
+	p->awake = p->threads > 1 && work >= TEAM_WORK;
+	if (p->awake && even) {
 		j->threads = p->threads;
 		pool_run(p->pool, leaves_work, j);
-	} else if (p->threads > 1 && work >= TEAM_WORK) {
+	} else if (p->awake) {
 		j->threads = p->threads;
 		p->space[0].depth = 0;
 		pool_run(p->pool, team_work, j);

@@ -179,6 +179,7 @@ struct Program {
 	Codes *codes, *table;     /* NULL: it has none; the last there was */
 	uint64_t longest;         /* cases of its longest example */
 	Pool *pool;               /* NULL: one thread */
+	bool awake;               /* the last batch was work for all its threads */
 	uint32_t threads;
 	Space *space;             /* [threads] */
 	Tally *tally;             /* [MAX_LEAVES] */

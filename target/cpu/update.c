@@ -9,7 +9,7 @@
 
 #include "half.h"
 
-enum { SHARED_ROOM = 65536 };             /* floats, from which on sharing them pays */
+enum { SHARED_ROOM = 65536, TEAM_ROOM = 8192 };  /* floats, from which on sharing them pays; with threads that are awake */
 
 typedef struct Work {
 	Program *p;
@@ -69,23 +69,12 @@ static void seal_share(const Work *w, uint64_t *seals, uint32_t region, uint32_t
 	seal_bytes(w, seals, region, pieces * thread / w->threads * PIECE, end < bytes ? end : bytes);
 }
 
-static uint32_t zero_region(const Program *p)
+/* Regions that are not swept: other forms of the weights, and the zeros, which stay. */
+static void seal_others(const Work *w, uint64_t *seals, uint32_t thread)
 {
-	return REGION_STATE + (uint32_t)p->rule->states;
-}
-
-static uint32_t half_region(const Program *p)
-{
-	return zero_region(p) + 1;
-}
-
-/* Zeros stay; rounded weights change later. */
-static void seal_others(const Work *w, uint32_t thread)
-{
-	seal_share(w, w->p->watch->was, zero_region(w->p), thread);
-	seal_share(w, w->p->watch->is, zero_region(w->p), thread);
-	if (w->p->half)
-		seal_share(w, w->p->watch->was, half_region(w->p), thread);
+	seal_share(w, seals, REGION_COPIES, thread);
+	for (uint32_t i = REGION_STATE + (uint32_t)w->p->rule->states; i < w->regions; i++)
+		seal_share(w, seals, i, thread);
 }
 
 /* ---- weights ---- */
@@ -151,17 +140,6 @@ static void update_weights(const Work *w, uint32_t thread, const Panel *panel, u
 		sweep_panel(w, thread, panel, from, n);
 }
 
-/* Columns first .. end - 1, in full sixteens, of all rows of a copy. */
-static void seal_copy(const Work *w, uint64_t *seals, const Panel *panel, uint32_t first, uint32_t end, uint32_t rows)
-{
-	uint32_t width = (end - first + LANES - 1) / LANES * LANES;
-
-	if (width == panel->copy_row)
-		seal_floats(w, seals, REGION_COPIES, panel->copy, (uint64_t)rows * width);
-	for (uint32_t i = 0; width < panel->copy_row && i < rows; i++)
-		seal_floats(w, seals, REGION_COPIES, panel->copy + (uint64_t)i * panel->copy_row + first, width);
-}
-
 /* Rows of a panel that are a thread's: in full sixteens, so that no two threads write into one cache line of a copy. */
 static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 {
@@ -170,20 +148,15 @@ static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 	uint32_t blocks = (rows + LANES - 1) / LANES;
 	uint32_t first = (uint32_t)((uint64_t)blocks * thread / w->threads) * LANES;
 	uint32_t end = (uint32_t)((uint64_t)blocks * (thread + 1) / w->threads) * LANES;
-	uint32_t copy_rows = panel->by_source ? panel->targets : sources;
 	uint64_t from = (uint64_t)first * panel->row;
 
 	end = end < rows ? end : rows;
 	if (first >= end)
 		return;
 	update_weights(w, thread, panel, from, (uint64_t)(end - first) * panel->row);
-	if (panel->copy == NONE)
-		return;
-	if (w->sealed)
-		seal_copy(w, p->watch->was, panel, first, end, copy_rows);
-	p->kern->transpose(end - first, copy_rows, p->w + panel->at + from, panel->row, p->copies + panel->copy + first, panel->copy_row);
-	if (w->sealed)
-		seal_copy(w, p->watch->is, panel, first, end, copy_rows);
+	if (panel->copy != NONE)
+		p->kern->transpose(end - first, panel->by_source ? panel->targets : sources, p->w + panel->at + from, panel->row,
+		                   p->copies + panel->copy + first, panel->copy_row);
 }
 
 static void update_work(void *arg, uint32_t thread)
@@ -192,6 +165,10 @@ static void update_work(void *arg, uint32_t thread)
 	const Layout *l = w->p->layout;
 	unsigned before = cpu_enter();
 
+	if (w->sealed)
+		seal_others(w, w->p->watch->was, thread);
+	if (w->sealed && w->threads > 1)
+		pool_barrier(w->p->pool);                    /* copies are sealed by piece, and made by panel */
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
 		if (!panel->list)
@@ -199,8 +176,11 @@ static void update_work(void *arg, uint32_t thread)
 		else if (i % w->threads == thread)
 			update_weights(w, thread, panel, 0, panel->row);
 	}
-	if (w->sealed)
-		seal_others(w, thread);
+	if (w->sealed && !w->p->half) {
+		if (w->threads > 1)
+			pool_barrier(w->p->pool);
+		seal_others(w, w->p->watch->is, thread);
+	}
 	cpu_leave(before);
 }
 
@@ -215,7 +195,7 @@ static void seal_work(void *arg, uint32_t thread)
 {
 	const Work *w = arg;
 
-	seal_share(w, w->p->watch->is, half_region(w->p), thread);
+	seal_others(w, w->p->watch->is, thread);
 }
 
 static void on_threads(Work *w, PoolFn *fn)
@@ -230,7 +210,7 @@ static void share_work(Work *w)
 {
 	Program *p = w->p;
 
-	w->threads = p->pool && p->layout->room >= SHARED_ROOM ? p->threads : 1;
+	w->threads = p->pool && p->layout->room >= (p->awake ? TEAM_ROOM : SHARED_ROOM) ? p->threads : 1;
 	on_threads(w, update_work);
 	if (p->half)
 		on_threads(w, half_work);
