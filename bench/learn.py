@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Seconds until a network in PyTorch gives so many right answers.
 
-  bench/learn.py DATA.npz HIDDEN BATCH RULE RATE ERROR SHARE SECONDS [THREADS]    prints {"seconds", "epochs", "right", "mcps"}
+  bench/learn.py DATA.npz HIDDEN BATCH RULE RATE ERROR SHARE SECONDS [THREADS [SEED]]    prints {"seconds", "epochs", "right", "mcps"}
 
 The network, its first weights (uniform, +-1 / sqrt(links of the unit)), the order of work and the rule are those of
 microprop train.  Only updates are timed: looking for right answers, after each epoch, is not, though microprop pays
@@ -12,7 +12,7 @@ import numpy, torch
 
 path, hidden, batch, rule, rate, error, share, limit = sys.argv[1:9]
 torch.set_num_threads(int(sys.argv[9]) if len(sys.argv) > 9 else 1)
-torch.manual_seed(1)
+torch.manual_seed(int(sys.argv[10]) if len(sys.argv) > 10 else 1)
 data = numpy.load(path)
 y = torch.tensor(data['y'], dtype=torch.float32)
 cases = len(y)

@@ -159,7 +159,17 @@ static bool src_map(Src *src, Opened *o, size_t len)
 	}
 	src->text = map;
 	src->len = len;
+	src->mapped = true;
 	return true;
+}
+
+void pages_forget(const void *from, size_t len)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)from + page - 1) / page * page;
+	uintptr_t end = ((uintptr_t)from + len) / page * page;
+
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 /* Reads to the end; the arena's memory is zeroed, so a NUL follows. */

@@ -48,6 +48,7 @@ void *arena_room(Arena *a, size_t count, size_t size);     /* the same, but not 
 void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* as realloc; new part zeroed */
 char *arena_copy(Arena *a, const char *text, size_t len);  /* a NUL-terminated copy */
 void  arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
+void  arena_drop(Arena *a, void *block, size_t count, size_t size); /* goes now, if it is large; count and size as it was taken or grew */
 void  arena_free(Arena *a);
 #define NEW(arena, n, type) ((type *)arena_alloc(arena, n, sizeof(type)))
 
@@ -66,6 +67,7 @@ typedef struct Src {
 	const char *text;         /* NUL-terminated for text read by src_read */
 	size_t len;
 	bool binary;              /* locations are byte offsets, no line is shown */
+	bool mapped;              /* text lies in the file itself, whose pages come and go */
 } Src;
 
 /* Where: a byte in a file.  Line and column are worked out only when a message is printed. */
@@ -105,6 +107,7 @@ const char *nearest_name(const char *word, const char *const *names, size_t coun
 
 /* Maps (regular files) or reads (pipes, "-" for standard input) a file into the arena's care. */
 Src *src_open(Ctx *cx, Arena *arena, const char *path);
+void pages_forget(const void *from, size_t len);             /* of a mapped file, whole pages: they are read again when they are wanted */
 
 /* Writes to PATH.tmp-PID-N, then fsync, rename over PATH, fsync of the directory.  Nothing appears under PATH unless
  * file_commit succeeds; every call after a failed one does nothing and file_commit reports the first failure. */
@@ -479,6 +482,7 @@ typedef struct Npy {
 	uint64_t dim[8]; int dims;
 	bool fortran, string, swap;       /* swap: big-endian */
 	bool scratch;                     /* data lies in memory that goes with the call: copy what is to stay */
+	bool mapped;                      /* data lies in a mapped file: what was copied need not stay in memory twice */
 	uint32_t width;                   /* bytes of an element */
 	const uint8_t *data; uint64_t count;
 } Npy;

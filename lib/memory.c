@@ -171,6 +171,21 @@ void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t
 	return memcpy(p, old, old_bytes);
 }
 
+/* Small blocks stay until the arena goes: others stand beside them. */
+void arena_drop(Arena *a, void *block, size_t count, size_t size)
+{
+	if (!block || round_up(count * size, ALIGN) < BIG_BYTES)
+		return;
+	Chunk *c = (Chunk *)block - 1;
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		a->big = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	a->cx->alloc.resize(a->cx->alloc.user, c->base, c->base_size, 0);
+}
+
 char *arena_copy(Arena *a, const char *text, size_t len)
 {
 	char *s = arena_alloc(a, len + 1, 1);

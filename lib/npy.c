@@ -56,15 +56,15 @@ double dtype_get(DType t, const void *base, uint64_t index)
 	return getters[t]((const uint8_t *)base + index * dtypes[t].size);
 }
 
-/* Sixteen at a time, which the compiler makes vectors of. */
+/* Sixteen at a time, which the compiler makes vectors of; the last sixteen may have been done in part. */
 static void bytes_row(const uint8_t *restrict p, uint64_t count, float *restrict out)
 {
-	uint64_t i = 0;
-
-	for (; i + 16 <= count; i += 16)
+	for (uint64_t i = 0; count >= 16 && i < count; i += 16) {
+		uint64_t at = i + 16 <= count ? i : count - 16;
 		for (int k = 0; k < 16; k++)
-			out[i + k] = p[i + k];
-	for (; i < count; i++)
+			out[at + k] = p[at + k];
+	}
+	for (uint64_t i = 0; count < 16 && i < count; i++)
 		out[i] = p[i];
 }
 
@@ -340,6 +340,7 @@ Npy npy_parse(Ctx *cx, const Src *s, size_t off, size_t len)
 	Npy a;
 	if (!npy_read(&h, &a, (const uint8_t *)s->text + off, len))
 		fail_at(cx, (Loc){ s, off + (size_t)(h.at - h.text) }, h.remedy, "%s", h.wrong);
+	a.mapped = s->mapped;
 	return a;
 }
 
@@ -417,6 +418,7 @@ void npy_plain(Ctx *cx, Npy *a)
 		}
 		a->data = copy;
 		a->scratch = true;
+		a->mapped = false;
 	}
 	a->fortran = a->swap = false;
 }
@@ -456,6 +458,19 @@ int data_place(const Src *s, const DataOptions *opt)
 	return opt && opt->shared && !opt->first ? ARRAYS_SHARED : ARRAYS_COPIED;
 }
 
+/* A piece at a time, after which its pages of the file may go: else it would be in memory twice. */
+static void copy_pieces(const Npy *a, uint64_t bytes, uint8_t *out)
+{
+	enum { PIECE = 1 << 22 };
+
+	for (uint64_t at = 0; at < bytes; at += PIECE) {
+		size_t some = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
+		memcpy(out + at, a->data + at, some);
+		if (a->mapped)
+			pages_forget(a->data + at, some);
+	}
+}
+
 const void *npy_keep(Ctx *cx, Data *d, const Npy *a, int place, DType want)
 {
 	bool anywhere = want == T_COUNT;                  /* x and y may; arrays of a fixed C type may not */
@@ -470,8 +485,8 @@ const void *npy_keep(Ctx *cx, Data *d, const Npy *a, int place, DType want)
 	d->bytes += a->count * dtypes[want].size;
 	if (!same)
 		convert(a, want, out);
-	else if (a->count)
-		memcpy(out, a->data, a->count * dtypes[want].size);
+	else
+		copy_pieces(a, a->count * dtypes[want].size, out);
 	return out;
 }
 

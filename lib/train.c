@@ -70,6 +70,7 @@ void run_start(Run *r)
 	double *w = NEW(&cx->scratch, r->net->links, double);
 	net_weights(r->net, (uint64_t)r->opt.seed, w);
 	r->target->set(program, 0, w);
+	arena_drop(&cx->scratch, w, r->net->links, sizeof *w);
 	r->program = program;
 	r->at.best = INFINITY;
 }
@@ -751,6 +752,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	double *w = NEW(&r->cx.scratch, r->net->links, double);
 	r->target->get(r->program, 0, w);
 	weights_fingerprint(w, r->net->links, r->target->f64, r->fingerprint);
+	arena_drop(&r->cx.scratch, w, r->net->links, sizeof *w);
 	r->report.fingerprint = r->fingerprint;
 	give_report(&l);
 	finish(r);

@@ -233,6 +233,7 @@ Src *zip_read(Ctx *cx, const Zip *z, const Member *m)
 	s->binary = true;
 	s->len = m->size;
 	s->text = m->method == DEFLATED ? inflate_all(cx, z, m) : z->src->text + m->at;
+	s->mapped = m->method != DEFLATED && z->src->mapped;
 	return s;
 }
 

@@ -48,6 +48,32 @@ static void growing_keeps_what_was_there(void **state)
 	assert_int_equal(m.live, 0);
 }
 
+/* Large blocks go at once, in any order; small ones with the arena. */
+static void dropped_blocks_are_gone_once(void **state)
+{
+	(void)state;
+	Meter m = { 0 };
+	Ctx cx;
+	ctx_init(&cx, &(Alloc){ meter_resize, &m });
+	char *small = arena_alloc(&cx.keep, 100, 1), *large[5];
+	for (size_t i = 0; i < COUNT(large); i++)
+		large[i] = arena_alloc(&cx.keep, 100000 + i, 1);
+	large[3] = arena_grow(&cx.keep, large[3], 100003, 200000, 1);
+	long before = m.live;
+	arena_drop(&cx.keep, small, 100, 1);
+	arena_drop(&cx.keep, NULL, 100000, 1);
+	assert_int_equal(m.live, before);
+	small[99] = 1;
+	arena_drop(&cx.keep, large[3], 200000, 1);
+	arena_drop(&cx.keep, large[4], 100004, 1);
+	arena_drop(&cx.keep, large[0], 100000, 1);
+	assert_int_equal(m.live, before - 3);
+	memset(large[1], 1, 100001);
+	memset(large[2], 1, 100002);
+	ctx_free(&cx);
+	assert_int_equal(m.live, 0);
+}
+
 static void count_call(void *arg)
 {
 	++*(int *)arg;
@@ -287,6 +313,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blocks_are_zeroed_aligned_and_freed),
 		cmocka_unit_test(growing_keeps_what_was_there),
+		cmocka_unit_test(dropped_blocks_are_gone_once),
 		cmocka_unit_test(deferred_calls_run_once),
 		cmocka_unit_test(too_much_memory_unwinds_with_a_message),
 		cmocka_unit_test(every_failing_allocation_is_survived),

@@ -236,10 +236,23 @@ static void leaf_made(Job *j, uint32_t leaf, Sum *sum, uint32_t thread, int core
 	watch_moment(w, MOMENT_RESTS, sum->v, p->layout->room * sizeof *sum->v);
 }
 
+/* The next sum, by the thread that will use it: so its pages lie near it, and those that are never needed are never there. */
+static Sum *next_sum(const Program *p, Space *s)
+{
+	Sum *sum = &s->sum[s->depth];
+
+	if (s->depth == s->touched) {
+		memset(sum->v, 0, (p->layout->room + LANES) * sizeof *sum->v);
+		s->touched++;
+	}
+	return sum;
+}
+
 static void learn_leaf(Job *j, Space *s, uint32_t leaf)
 {
-	Sum *sum = &s->sum[s->depth++];
+	Sum *sum = next_sum(j->p, s);
 
+	s->depth++;
 	run_leaf(j, s, leaf, sum->v);
 	leaf_made(j, leaf, sum, (uint32_t)(s - j->p->space), sched_getcpu());
 }
@@ -401,6 +414,8 @@ static void team_work(void *arg, uint32_t thread)
 			if (thread == 0) {
 				j->team_next = i;
 				j->team_rows = take_examples(p, team, j->b, &j->team_next, end);
+				if (j->learn)
+					next_sum(p, team);
 				if (*j->stop)
 					atomic_store(&j->stopped, true);
 			}
@@ -722,9 +737,6 @@ static void touch_rows(void *arg, uint32_t thread)
 	Space *s = &p->space[thread];
 	size_t all = (size_t)s->rows * l->cols + LANES;
 
-	for (uint32_t i = s->touched; i < s->sums; i++)
-		memset(s->sum[i].v, 0, (l->room + LANES) * sizeof *s->sum[i].v);
-	s->touched = s->sums;
 	if (!s->fresh)
 		return;
 	s->fresh = false;

@@ -16,6 +16,11 @@ float *floats_take(Arena *a, size_t n)
 	return arena_alloc(a, full + LANES, sizeof(float));
 }
 
+static void floats_drop(Arena *a, float *v, size_t n)
+{
+	arena_drop(a, v, (n + LANES - 1) / LANES * LANES + LANES, sizeof *v);
+}
+
 static void cpu_caps(Caps *caps)
 {
 	*caps = (Caps){ .target = "cpu", .lanes = LANES, .bundle = 0 };
@@ -122,11 +127,21 @@ static void forget_data(void *p)
 	arena_free(&((Program *)p)->bound);
 }
 
+/* Where a rule's state begins. */
+typedef struct Start { const Program *p; int k; } Start;
+
+static void move_start(void *arg, uint64_t link, uint64_t place)
+{
+	const Start *s = arg;
+	const Program *p = s->p;
+
+	p->state[s->k][place] = (float)rule_start(p->rule, s->k, p->opt, p->net->block[p->net->block_of[link]].rate);
+}
+
 static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
 {
 	const Net *net = plan->net;
 	Program *p = NEW(&cx->keep, 1, Program);
-	double *start = NEW(&cx->scratch, net->links, double);
 
 	p->bound.cx = cx;
 	arena_defer(&cx->keep, forget_data, p);
@@ -143,11 +158,8 @@ static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	take_weights(cx, p, cpu_layout(cx, plan, opt, false));
 	if (p->rule->needs_norm)
 		take_norm(cx, p);
-	for (int k = 0; k < p->rule->states; k++) {
-		for (uint64_t i = 0; i < net->links; i++)
-			start[i] = rule_start(p->rule, k, opt, net->block[net->block_of[i]].rate);
-		cpu_set(p, k + 1, start);
-	}
+	for (int k = 0; k < p->rule->states; k++)
+		layout_links(p->layout, move_start, &(Start){ p, k });
 	return p;
 }
 
@@ -163,16 +175,22 @@ static void cpu_print(const Program *p, Buf *out)
 
 /* ---- data ---- */
 
-/* Index lists want the weights of inputs by source. */
+/* Index lists want the weights of inputs by source.  What stood in another way goes as soon as it has moved. */
 static void change_layout(Ctx *cx, Program *p)
 {
-	double *v = NEW(&cx->scratch, (size_t)(1 + p->rule->states) * p->net->links, double);
+	double *v = NEW(&cx->scratch, p->net->links, double);
+	online_settle(p);
+	Program old = *p;
 
-	for (int k = 0; k <= p->rule->states; k++)
-		cpu_get(p, k, v + k * p->net->links);
 	take_weights(cx, p, cpu_layout(cx, p->plan, p->opt, true));
-	for (int k = 0; k <= p->rule->states; k++)
-		cpu_set(p, k, v + k * p->net->links);
+	floats_drop(&cx->keep, old.pending, old.layout->room + LANES);
+	floats_drop(&cx->keep, old.copies, old.layout->copies + LANES);
+	for (int k = 0; k <= p->rule->states; k++) {
+		cpu_get(&old, k, v);
+		floats_drop(&cx->keep, k ? old.state[k - 1] : old.w, old.layout->room + LANES);
+		cpu_set(p, k, v);
+	}
+	arena_drop(&cx->scratch, v, p->net->links, sizeof *v);
 }
 
 /* Dense inputs as index lists, until other data is bound. */
