@@ -175,7 +175,7 @@ void layout_dram(Bp *b, uint64_t slots)
 		slots = layout_blocks(b, slots / at->data_side) * at->data_side;
 	uint64_t room = room_words(b, slots / at->data_side), cases = at->rooms * room;
 	if (!slots || slots > dram || cases + weights > dram)
-		fail(b->cx, MP_BAD_INPUT, "use more processors, a smaller batch or network, or a machine file with more DRAM",
+		fail(b->cx, MP_BAD_INPUT, "use more processors, fewer cases (--cases or --batch), a smaller network, or a machine file with more DRAM",
 		     "%llu cases, %llu words of data, and %llu words for each of %llu weights are %llu words of DRAM; %s has %llu",
 		     (unsigned long long)slots, (unsigned long long)cases, (unsigned long long)arrays,
 		     (unsigned long long)b->net->links, (unsigned long long)(cases + weights), b->m->name, (unsigned long long)dram);
