@@ -3,24 +3,43 @@
  * A number depends on (seed, stream, index) alone, so any thread or rank can have any of them. */
 #include "lib.h"
 
-static void philox(uint32_t ctr[4], uint32_t key0, uint32_t key1)
+/* Numbers of so many counters in a row at once: each is a long chain of multiplications, and a CPU can do several side by side. */
+enum { DRAWS = 4 };
+
+static inline void philox(uint32_t ctr[4][DRAWS], int n, uint32_t key0, uint32_t key1)
 {
 	for (int round = 0; round < 10; round++) {
-		uint64_t a = (uint64_t)0xD2511F53u * ctr[0], b = (uint64_t)0xCD9E8D57u * ctr[2];
-		uint32_t next[4] = { (uint32_t)(b >> 32) ^ ctr[1] ^ key0, (uint32_t)b,
-		                     (uint32_t)(a >> 32) ^ ctr[3] ^ key1, (uint32_t)a };
-		for (int i = 0; i < 4; i++)
-			ctr[i] = next[i];
+		for (int i = 0; i < n; i++) {
+			uint64_t a = (uint64_t)0xD2511F53u * ctr[0][i], b = (uint64_t)0xCD9E8D57u * ctr[2][i];
+			ctr[0][i] = (uint32_t)(b >> 32) ^ ctr[1][i] ^ key0;
+			ctr[1][i] = (uint32_t)b;
+			ctr[2][i] = (uint32_t)(a >> 32) ^ ctr[3][i] ^ key1;
+			ctr[3][i] = (uint32_t)a;
+		}
 		key0 += 0x9E3779B9u;
 		key1 += 0xBB67AE85u;
 	}
 }
 
+static inline void draws(uint64_t seed, uint32_t stream, uint32_t sub, uint64_t index, int n, uint64_t *out)
+{
+	uint32_t ctr[4][DRAWS];
+	for (int i = 0; i < n; i++) {
+		ctr[0][i] = (uint32_t)(index + (uint64_t)i);
+		ctr[1][i] = (uint32_t)((index + (uint64_t)i) >> 32);
+		ctr[2][i] = stream;
+		ctr[3][i] = sub;
+	}
+	philox(ctr, n, (uint32_t)seed, (uint32_t)(seed >> 32));
+	for (int i = 0; i < n; i++)
+		out[i] = (uint64_t)ctr[1][i] << 32 | ctr[0][i];
+}
+
 static uint64_t draw(uint64_t seed, uint32_t stream, uint32_t sub, uint64_t index)
 {
-	uint32_t ctr[4] = { (uint32_t)index, (uint32_t)(index >> 32), stream, sub };
-	philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
-	return (uint64_t)ctr[1] << 32 | ctr[0];
+	uint64_t random;
+	draws(seed, stream, sub, index, 1, &random);
+	return random;
 }
 
 uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index)
@@ -100,8 +119,11 @@ uint64_t order_at(Order *o, uint64_t position)
 	uint64_t size = block == last ? SHUFFLE_BLOCK - short_by : SHUFFLE_BLOCK;
 	if (o->block != place) {
 		o->block = place;
+		uint64_t random[DRAWS];
 		for (uint64_t i = 0; i < size; i++) {
-			uint64_t j = below(shuffle_draw(o, (block + 1) << 32 | i), i + 1);
+			if (i % DRAWS == 0)
+				draws(o->seed, STREAM_SHUFFLE, (uint32_t)o->epoch, (block + 1) << 32 | i, DRAWS, random);
+			uint64_t j = below(random[i % DRAWS], i + 1);
 			o->inside[i] = o->inside[j];
 			o->inside[j] = (uint16_t)i;
 		}
