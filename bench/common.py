@@ -40,7 +40,8 @@ def train(microprop, topo, data, target, threads, epochs):
 class Trial:
     """How long training takes for a case, measured in rounds of about so many seconds.
 
-    One thread: CPU time of long runs less that of short ones, so that waiting for a CPU does not count."""
+    One thread: CPU time of long runs less that of short ones, so that waiting for a CPU does not count.  Long epochs by the clock
+    of the run itself: setting up a large network takes longer than they do, and never the same."""
     def __init__(self, *how, seconds=.05):
         self.how, self.seconds = how, seconds
         self.short = self.long = self.wall = float('inf')
@@ -51,14 +52,14 @@ class Trial:
         self.short = min(self.short, cpu)
         if not self.epochs:                              # an epoch alone is slow: caches are cold
             quick = few['connections'] * few['cases'] / 20e9
-            self.epochs = max(1, min(10**6, round(self.seconds / max(quick, few['seconds'] / 10))))
+            self.epochs = max(4, min(10**6, round(self.seconds / max(quick, few['seconds'] / 10))))
         many, cpu, self.memory = train(*self.how, 1 + self.epochs)
         self.long = min(self.long, cpu)
         self.wall = min(self.wall, many['seconds'] / many['epochs'])
         self.cases = many['cases']
 
     def case_seconds(self):
-        epoch = (self.long - self.short) / self.epochs if self.how[-1] == 1 else self.wall
+        epoch = (self.long - self.short) / self.epochs if self.how[-1] == 1 and self.wall < .005 else self.wall
         return epoch / self.cases
 
 
