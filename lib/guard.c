@@ -159,36 +159,48 @@ static void roll_back(Guard *g, int newest, const char *what)
 
 static const char remedy[] = "training goes on from a copy of before; look into the memory of this machine if it happens again";
 
-/* What happened, on which rank: in one line. */
-static const char *told(Guard *g, uint32_t rank, const char *what)
+/* What happened, and before it where the run stood. */
+static const char *placed(Guard *g, const char *what)
 {
-	Run *r = g->r;
-	Buf b = { .arena = &r->cx.scratch };
-	if (r->ranks && rank < r->ranks->comm->size)
+	Buf b = { .arena = &g->r->cx.scratch };
+	buf_printf(&b, "epoch %llu, update %llu: %s", (unsigned long long)g->r->at.epoch + 1, (unsigned long long)g->r->at.updates, what);
+	return b.s;
+}
+
+/* Tells what `placed` made, here or on a rank; the end of it, with the rank. */
+static const char *told(Guard *g, uint32_t rank, const char *text)
+{
+	Buf b = { .arena = &g->r->cx.scratch };
+	int place = (int)(strchr(text, ':') - text);
+	if (rank != UINT32_MAX)
 		buf_printf(&b, "rank %u: ", rank);
-	buf_puts(&b, what);
+	buf_puts(&b, text + place + 2);
 	if (g->notes++ < MOST_NOTES)
-		note(&r->cx, remedy, "silent corruption in epoch %llu, update %llu: %s", (unsigned long long)r->at.epoch + 1,
-		     (unsigned long long)r->at.updates, b.s);
+		note(&g->r->cx, remedy, "silent corruption in %.*s: %s", place, text, b.s);
 	return b.s;
 }
 
 void guard_together(Guard *g, const char *what)
 {
 	const Saying *all = &g->r->ranks->all;
-	bool told_by_one = all->kind == SAY_BACK && *all->text;
-	const char *last = what ? told(g, UINT32_MAX, what) : told_by_one ? told(g, all->odd, all->text) : NULL;
-	roll_back(g, all->kind == SAY_BACK ? all->back : COPY_RECENT, last);
+	bool back = all->kind == SAY_BACK;
+	const char *last = NULL;
+	if (what)
+		last = told(g, UINT32_MAX, placed(g, what));
+	else if (back && *all->text)
+		last = told(g, all->odd, all->text);
+	roll_back(g, back ? all->back : COPY_RECENT, last);
 }
 
 /* Alone, or with all others as soon as they meet. */
 static void go_back(Guard *g, int newest, const char *what)
 {
+	const char *text = what ? placed(g, what) : "";
 	if (!g->r->ranks) {
-		roll_back(g, newest, what ? told(g, 0, what) : NULL);
+		roll_back(g, newest, what ? told(g, UINT32_MAX, text) : NULL);
 		return;
 	}
-	ranks_back(&g->r->cx, g->r->ranks, newest, what ? what : "");
+	ranks_back(&g->r->cx, g->r->ranks, newest, text);
 	guard_together(g, NULL);
 }
 

@@ -165,6 +165,43 @@ static void nothing_is_found_where_nothing_is(void **state)
 	}
 }
 
+/* A core that computes wrongly: the first leaf of a rank is always looked at. */
+static void wrong_leaf(void *user, int moment, void *sum, uint64_t bytes)
+{
+	bool *done = user;
+	if (moment == MOMENT_MADE && !*done) {
+		*done = true;
+		flip_in(sum, bytes, 8 * 77 + 3);
+	}
+}
+
+static void wrong_begin(Rank *k)
+{
+	if (k->rank != 1)
+		return;
+	k->run->moment = wrong_leaf;
+	k->run->moment_user = k->user;
+}
+
+static void rank_and_core_are_named(void **state)
+{
+	(void)state;
+	bool done = false;
+	Rank rank[SOME_RANKS];
+	Scene s;
+	scene_open(&s, full);
+	s.like.begin = wrong_begin;
+	s.like.user = &done;
+	ranks_run(3, rank, s.like);
+	compare(&s.one, rank, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(rank[i].found.leaves, i == 1);
+		assert_non_null(strstr(rank[i].said, "update 0: rank 1: core "));
+		assert_non_null(strstr(rank[i].said, " computed leaf 1 of the batch wrongly"));
+	}
+	scene_close(&s);
+}
+
 /* ---- messages that change on their way ---- */
 
 static int waits;
@@ -271,7 +308,7 @@ int main(void)
 		return by_mpi();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_found_where_nothing_is), cmocka_unit_test(ranks_go_back_together),
-		cmocka_unit_test(ranks_that_differ_go_back), cmocka_unit_test(all_end_with_one_message),
+		cmocka_unit_test(rank_and_core_are_named), cmocka_unit_test(ranks_that_differ_go_back), cmocka_unit_test(all_end_with_one_message),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
