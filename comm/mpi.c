@@ -15,12 +15,13 @@
 
 #include "comm.h"
 
-enum { SPINS = 2000, YIELDS = 2000 };
+enum { SPINS = 2000, FEW_SPINS = 10, YIELDS = 2000 };
 enum { MOST_BYTES = 1 << 30 };            /* of a message: counts are int */
 
 typedef struct Mpi {
 	MPI_Request *request; int requests, room;
 	char name[MPI_MAX_LIBRARY_VERSION_STRING];
+	uint64_t spins;           /* before it lets others have the core; few where ranks have to share cores */
 	bool ucx;                 /* MPICH over UCX */
 	bool apart;               /* and its launcher says that ranks are on several hosts */
 	Comm comm;
@@ -30,12 +31,12 @@ static Mpi mpi;
 
 static void pause_for(uint64_t tries)
 {
-	if (tries < SPINS)
+	if (tries < mpi.spins)
 		return;
-	if (tries < SPINS + YIELDS)
+	if (tries < mpi.spins + YIELDS)
 		sched_yield();
 	else
-		nanosleep(&(struct timespec){ .tv_nsec = tries < SPINS + 2 * YIELDS ? 20000 : 500000 }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = tries < mpi.spins + 2 * YIELDS ? 20000 : 500000 }, NULL);
 }
 
 static void finish(MPI_Request *r, int count)
@@ -151,6 +152,14 @@ static void mpi_kill(void *self, int code)
 	MPI_Abort(MPI_COMM_WORLD, code);
 }
 
+/* Ranks of this host outnumber its cores, as their launcher counts them. */
+static bool cores_are_shared(void)
+{
+	const char *open_mpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"), *here = open_mpi ? open_mpi : getenv("MPI_LOCALNRANKS");
+
+	return here && atol(here) > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 /* As Hydra says it; an option of MPICH makes one host count as many. */
 static bool ranks_are_apart(void)
 {
@@ -166,6 +175,7 @@ __attribute__((visibility("default"))) const Comm *microprop_comm(uint32_t versi
 	int rank, size, length, given;
 
 	mpi.apart = ranks_are_apart();
+	mpi.spins = cores_are_shared() ? FEW_SPINS : SPINS;
 	if (mpi.apart)
 		setenv("UCX_RNDV_THRESH", "inf", 0);
 	if (version != COMM_VERSION || MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS)
