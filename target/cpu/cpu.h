@@ -214,9 +214,12 @@ void rows_outputs(const Program *p, const Space *s, uint32_t row, double *out);
 /* Adds to sum, or sets it where it is fresh.  Thread i of n takes its share of the weights. */
 void rows_gradient(const Program *p, const Space *s, uint32_t rows, bool fresh, uint32_t i, uint32_t n, float *sum);
 
-/* ---- batch.c: leaves of a batch over threads ----------------------------------------------------------------------- */
+/* ---- space.c ------------------------------------------------------------------------------------------------------- */
 
 void space_take(Ctx *cx, Program *p);                        /* buffers for the data that is bound */
+
+/* ---- batch.c: leaves of a batch over threads ----------------------------------------------------------------------- */
+
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
 Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out);
 uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core); /* as Target.again */

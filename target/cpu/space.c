@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers that threads work in.  In: a layout and the data that is bound.  Out: for each thread rows of cases and sums of weight
+ * changes, first written by the thread that will use them.  Must hold: what is there already and large enough stays. */
+#include <string.h>
+
+#include "half.h"
+
+enum {
+	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache, or twice the weights if these are more */
+	LEAST_ROWS = 48, MOST_ROWS = 512
+};
+
+/* How many sums a thread holds at most: whole subtrees before and inside the one that it is at. */
+static uint32_t sums_needed(uint32_t leaves)
+{
+	uint32_t sums = 2;
+
+	if (leaves < 2)
+		return 1;
+	for (uint32_t n = 1; n < leaves; n *= 2)
+		sums += 2;
+	return sums;
+}
+
+/* What a thread of a team needs for itself, where the rows are all the first one's. */
+static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
+{
+	s->rows = rows;
+	s->x = p->layout->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
+	s->step = NEW(&cx->keep, rows, uint32_t);
+	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
+	s->list.wanted = NEW(&cx->keep, 2 * (size_t)rows, Wanted);
+	s->bias = floats_take(&cx->keep, p->layout->cols);
+}
+
+static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
+{
+	const Layout *l = p->layout;
+	size_t all = (size_t)rows * l->cols, outputs = p->net->outputs;
+
+	take_steps(cx, p, s, rows);
+	s->act = arena_room(&cx->keep, all + LANES, sizeof(float));
+	s->err = arena_room(&cx->keep, all + LANES, sizeof(float));
+	s->fresh = true;
+	s->net = l->nets ? floats_take(&cx->keep, all + LANES) : NULL;
+	s->own = l->owns ? floats_take(&cx->keep, all + LANES) : NULL;
+	s->y = floats_take(&cx->keep, rows * outputs + LANES);
+	s->out = l->outputs > 1 ? floats_take(&cx->keep, (size_t)rows * l->outputs_padded) : NULL;
+	s->weight = floats_take(&cx->keep, rows);
+	s->value = floats_take(&cx->keep, rows);
+	s->verdict = NEW(&cx->keep, rows, uint8_t);
+	s->index = NEW(&cx->keep, rows, const uint32_t *);
+	s->values = NEW(&cx->keep, rows, const float *);
+	s->lengths = NEW(&cx->keep, rows, uint32_t);
+	s->half = p->half ? half_take(cx, p, p->half, rows) : NULL;
+	s->cases = NEW(&cx->keep, rows, uint64_t);
+	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
+}
+
+/* On the thread that will use them, so that their pages lie near it. */
+static void touch_rows(void *arg, uint32_t thread)
+{
+	const Program *p = arg;
+	const Layout *l = p->layout;
+	Space *s = &p->space[thread];
+	size_t all = (size_t)s->rows * l->cols + LANES;
+
+	if (!s->fresh)
+		return;
+	s->fresh = false;
+	memset(s->act, 0, all * sizeof *s->act);
+	memset(s->err, 0, all * sizeof *s->err);
+	for (uint32_t m = 0; m < s->rows; m++) {
+		float *act = s->act + (size_t)m * l->cols;
+		act[0] = 1;                                 /* the true unit */
+		for (uint32_t k = 0; k < l->parts; k++)
+			if (l->part[k].one)
+				act[l->part[k].col + l->part[k].count] = 1;
+	}
+}
+
+/* So many rows that they and what they touch of the weights stay in the cache. */
+static uint64_t chunk_rows(const Program *p)
+{
+	uint64_t bytes = CHUNK_BYTES, weights = 2 * p->layout->room * sizeof(float), row = 2 * p->layout->cols * sizeof(float);
+	uint64_t rows = (bytes > weights ? bytes : weights) / row;
+
+	rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
+	if (p->half)
+		rows = (rows + 31) / 32 * 32;               /* so that no 32 of a sum is cut */
+	if (p->net->copies)
+		rows *= 4;                                  /* sequences side by side, so that steps are not too short */
+	return rows;
+}
+
+void space_take(Ctx *cx, Program *p)
+{
+	uint64_t examples = run_examples(p->net, p->data), longest = 0, first, count;
+	uint32_t sums = sums_needed(leaf_count(examples));
+
+	for (uint64_t e = 0; e < examples; e++) {
+		run_example(p->net, p->data, e, &first, &count);
+		longest = count > longest ? count : longest;
+	}
+	p->longest = longest;
+	uint64_t rows = chunk_rows(p);
+	if (rows < longest)
+		rows = longest;
+	if (rows > p->data->cases)
+		rows = p->data->cases;
+	if (rows > UINT32_MAX / 2)
+		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", p->data->name, (unsigned long long)longest);
+	for (uint32_t i = 0; i < p->threads; i++) {
+		Space *s = &p->space[i];
+		bool helps = i > 0 && leaf_count(examples) == 1 && !p->half;     /* never has a leaf to itself */
+		if (helps && s->rows < rows)
+			take_steps(cx, p, s, (uint32_t)rows);
+		else if (!helps && (s->rows < rows || !s->act))
+			take_rows(cx, p, s, (uint32_t)rows);
+		s->chunk = (uint32_t)rows;
+		s->ahead = p->half || p->index || longest > 1 ? NULL : &s->list;
+		s->list.count = 0;
+		if (p->codes && s->rooms < codes_room(p->codes)) {
+			s->rooms = codes_room(p->codes);
+			s->room = floats_take(&cx->keep, s->rooms);
+		}
+		for (; !helps && s->sums < sums; s->sums++)
+			s->sum[s->sums].v = arena_room(&cx->keep, p->layout->room + LANES, sizeof(float));
+	}
+	if (p->threads > 1)
+		pool_run(p->pool, touch_rows, p);
+	else
+		touch_rows(p, 0);
+}
