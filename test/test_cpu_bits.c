@@ -347,6 +347,33 @@ static void batches_come_in_pieces(void **state)
 	side_close(&s);
 }
 
+/* A network that remembers, and nothing to remember: online learning computes all of its units, too. */
+static void sequences_of_one_case(void **state)
+{
+	(void)state;
+	enum { CASES = 9 };
+	Side plain, online;
+	Dice d = { 14, 0 };
+	side_open(&plain, &target_cpu, remembering, (Way){ .isa = best_isa(), .threads = 1 });
+	side_open(&online, &target_cpu, remembering, (Way){ .isa = best_isa(), .threads = 1, .batch = 1 });
+	Cases c = cases_make(&d, plain.net, CASES, true);
+	for (uint64_t i = 0; i <= CASES; i++)
+		c.seq[i] = i;
+	c.dense.seq = c.seq;
+	c.dense.sequences = CASES;
+	side_take(&plain, &c);
+	side_take(&online, &c);
+	for (uint64_t i = 0; i < CASES; i++) {
+		double *wanted = gradient_of(&plain, (Batch){ .first = i, .count = 1 }), *g = gradient_of(&online, (Batch){ .first = i, .count = 1 });
+		same_vector(wanted, g, plain.net->links);
+		free(wanted);
+		free(g);
+	}
+	cases_free(&c);
+	side_close(&plain);
+	side_close(&online);
+}
+
 /* ---- stopping ---- */
 
 static void stopped_batch_leaves_nothing(void **state)
@@ -575,7 +602,7 @@ int main(void)
 		cmocka_unit_test(examples_on_avx512),
 		cmocka_unit_test(sums_run_in_canonical_order),
 		cmocka_unit_test(leaves_join_as_the_tree_says),
-		cmocka_unit_test(batches_come_in_pieces),
+		cmocka_unit_test(batches_come_in_pieces), cmocka_unit_test(sequences_of_one_case),
 		cmocka_unit_test(stopped_batch_leaves_nothing),
 		cmocka_unit_test(resuming_gives_the_same_bits),
 		cmocka_unit_test(files_hold_floats),
