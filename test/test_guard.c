@@ -252,6 +252,24 @@ static void nothing_is_found_where_nothing_is(void **state)
 	mp_net_close(net);
 }
 
+/* Nor in what lies behind the units of a group: of one that leads to others in parts, of one whose links stand one by one. */
+static void padding_comes_out_the_same(void **state)
+{
+	(void)state;
+	static const char padded[] = "group in 20 input\ngroup a 17 relu\ngroup b 17\ngroup p 1 output\ngroup q 2 output\n"
+	                             "connect in[0:4] -> a\nconnect in[0] -> b rate 0.5\nconnect in[1:19] -> b random 0.3 seed 3\n"
+	                             "connect a[2:4] -> p\nconnect a, b, true -> q\ntrain rate 0.0001 until never epochs 3 batch 600\n";
+	mp_net *net = net_of(padded);
+	mp_data *data = some_data();
+	mp_run *run = run_new(net, &(Setting){ 0 }, "full");
+	need(run, mp_run_train(run, data, NULL, NULL, NULL));
+	assert_true(guard_count(run->guard)->again > 0);
+	assert_int_equal(faults(run), 0);
+	mp_run_close(run);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
 /* So many weights that threads share updates: panels of both forms, one that is frozen, one with gaps, links one by one. */
 static void threads_share_seals(void **state)
 {
@@ -373,6 +391,7 @@ int main(void)
 		cmocka_unit_test(seals_see_bits),
 		cmocka_unit_test(flips_are_undone),
 		cmocka_unit_test(nothing_is_found_where_nothing_is),
+		cmocka_unit_test(padding_comes_out_the_same),
 		cmocka_unit_test(threads_share_seals),
 		cmocka_unit_test(a_core_is_named),
 		cmocka_unit_test(jumps_are_not_replayed_for_ever),

@@ -25,6 +25,19 @@ static Rows rows_of(const Program *p, const Slice *r, uint32_t cols)
 	return (Rows){ .rows = r->rows, .cols = cols, .at = r->at, .row = p->layout->cols };
 }
 
+/* Bytes of a part in a row, with its padding.  That means nothing, but goes through sums with the rest; guards seal it there, so it
+ * has to come out the same each time. */
+static size_t part_bytes(const Part *t)
+{
+	return (t->count + LANES - 1) / LANES * LANES * sizeof(float);
+}
+
+static void rows_zero(const Program *p, const Slice *r, const Part *t, float *to)
+{
+	for (uint32_t m = 0; m < r->rows; m++)
+		memset(to + (r->at ? r->at[m] : r->first + m) * (size_t)p->layout->cols + t->col, 0, part_bytes(t));
+}
+
 /* ---- loading ---- */
 
 static void load_inputs(const Program *p, Space *s, uint32_t row)
@@ -201,12 +214,13 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 {
 	size_t cols = p->layout->cols;
 	Form w = form_by_source(p, panel);
-	const Part *from = &p->layout->part[panel->from];
+	const Part *from = &p->layout->part[panel->from], *t = &p->layout->part[panel->part];
 
 	if (panel->list) {
 		Links l = links_of(p, r, panel);
 		l.act = column(p, s->act, r, 0);
 		l.c = c;
+		rows_zero(p, r, t, t->fn == FN_GAUSSIAN ? s->net : s->act);  /* behind the last unit nothing is written */
 		p->kern->links_forward(&l);
 	} else if (by_index(p, panel)) {
 		uint32_t low = from->input + panel->source - from->col;
@@ -490,14 +504,8 @@ static void rows_copy(const Program *p, const Slice *r, const Part *t, const flo
 {
 	for (uint32_t m = 0; m < r->rows; m++) {
 		size_t row = (r->at ? r->at[m] : r->first + m) * (size_t)p->layout->cols + t->col;
-		memcpy(to + row, from + row, t->count * sizeof *to);
+		memcpy(to + row, from + row, part_bytes(t));
 	}
-}
-
-static void rows_zero(const Program *p, const Slice *r, const Part *t, float *to)
-{
-	for (uint32_t m = 0; m < r->rows; m++)
-		memset(to + (r->at ? r->at[m] : r->first + m) * (size_t)p->layout->cols + t->col, 0, t->count * sizeof *to);
 }
 
 static void rows_add(const Program *p, const Slice *r, const Part *t, const float *from, float *to)
