@@ -79,9 +79,15 @@ static void compare(Ctx *cx, const Case *c, const Kern *kern)
 	Data d = { .codes = c->codes, .code_count = c->words, .targets = c->cols, .cases = ROWS };
 	Scorer scorer = { .err = &error_fns[ERR_SQUARED], .threshold = 0.1, .targets = c->cols, .codes = c->codes, .code_count = c->words };
 	uint8_t verdict[ROWS] = { 0 };
-	Codes *codes = codes_make(cx, NULL, &d);
+	Codes *known[KNOWN_CODES] = { NULL }, *codes = codes_make(cx, known, &d), *other;
+	double word[MOST_COLS] = { 0 };
+	Data test = { .codes = word, .code_count = 1, .targets = c->cols };
 
-	assert_ptr_equal(codes_make(cx, codes, &d), codes);
+	other = codes_make(cx, known, &test);
+	for (int turn = 0; turn < 2; turn++) {               /* as in every epoch */
+		assert_ptr_equal(codes_make(cx, known, &d), codes);
+		assert_ptr_equal(codes_make(cx, known, &test), other);
+	}
 	kern->scores(&(Scores){ .of = { .rows = ROWS, .cols = c->cols, .row = c->row }, .out = c->out, .y = c->y, .y_row = c->cols,
 	                        .threshold = 0.1f, .verdict = verdict });
 	codes_right(codes, &(CodesArgs){ .scorer = &scorer, .kern = kern, .most = c->most, .rows = ROWS, .out = c->out, .y = c->y,

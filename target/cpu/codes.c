@@ -178,13 +178,14 @@ static void take_parts(Ctx *cx, Codes *c)
 	}
 }
 
-Codes *codes_make(Ctx *cx, Codes *old, const Data *d)
+Codes *codes_make(Ctx *cx, Codes *known[KNOWN_CODES], const Data *d)
 {
 	if (!d->code_count || !d->targets)
 		return NULL;
 	uint64_t hash = XXH3_64bits(d->codes, (size_t)d->code_count * d->targets * sizeof *d->codes);
-	if (old && old->count == d->code_count && old->width == d->targets && old->hash == hash)
-		return old;
+	for (int i = 0; i < KNOWN_CODES; i++)
+		if (known[i] && known[i]->count == d->code_count && known[i]->width == d->targets && known[i]->hash == hash)
+			return known[i];
 	Codes *c = NEW(&cx->keep, 1, Codes);
 	c->count = d->code_count;
 	c->width = d->targets;
@@ -203,6 +204,8 @@ Codes *codes_make(Ctx *cx, Codes *old, const Data *d)
 	if (all_bits(c))
 		take_bits(cx, c);
 	take_parts(cx, c);
+	memmove(known + 1, known, (KNOWN_CODES - 1) * sizeof *known);
+	known[0] = c;
 	return c;
 }
 

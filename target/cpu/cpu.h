@@ -17,6 +17,7 @@
 #include "kern/kern.h"
 
 typedef struct Codes Codes;
+enum { KNOWN_CODES = 2 };         /* tables that are kept: training and test data may have different ones, and take turns */
 typedef struct Sum { float *v; uint64_t seal; } Sum; /* of weight changes, and what sealed it when it came to rest */
 
 enum { MAX_THREADS = 4096 };
@@ -176,7 +177,8 @@ struct Program {
 	const Data *data;         /* bound */
 	bool index;               /* its inputs are index lists */
 	Scorer scorer;
-	Codes *codes, *table;     /* NULL: it has none; the last there was */
+	Codes *codes;             /* NULL: it has none */
+	Codes *known[KNOWN_CODES]; /* the last there were */
 	uint64_t longest;         /* cases of its longest example */
 	Pool *pool;               /* NULL: one thread */
 	bool awake;               /* the last batch was work for all its threads */
@@ -256,7 +258,7 @@ uint64_t tiny_epochs(Program *p, TinyRun *r, const Update *u, bool same, uint64_
 
 /* ---- codes.c: is a code word nearer than the target's own? --------------------------------------------------------- */
 
-Codes *codes_make(Ctx *cx, Codes *old, const Data *d);       /* old again if it will do; NULL: the data has none */
+Codes *codes_make(Ctx *cx, Codes *known[KNOWN_CODES], const Data *d); /* one of those known, or a new one among them; NULL: the data has none */
 size_t codes_room(const Codes *c);                           /* so many floats are needed for it */
 typedef struct CodesArgs {
 	const Scorer *scorer;

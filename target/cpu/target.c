@@ -238,9 +238,7 @@ static void cpu_bind(Ctx *cx, Program *p, const Data *data)
 		p->threads = pool_threads(p->pool);
 	}
 	scorer_init(&p->scorer, p->opt, data);
-	Codes *codes = codes_make(cx, p->table, data);
-	p->table = codes ? codes : p->table;
-	p->codes = codes;
+	p->codes = codes_make(cx, p->known, data);
 	space_take(cx, p);
 	p->tiny = p->half ? NULL : tiny_make(cx, &p->bound, p);
 }
