@@ -11,7 +11,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "lib.h"
+#include "zip.h"
 
 /* ---- sizes, offsets, tables: of all data at once ---- */
 

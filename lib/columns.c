@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib.h"
+#include "columns.h"
 
 enum { SHOWN = 40 };                     /* of a name in a message */
 

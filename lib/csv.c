@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib.h"
+#include "columns.h"
 
 enum { SHOWN = 40 };
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib.h"
+#include "columns.h"
 
 typedef struct Writer {
 	Ctx *cx;

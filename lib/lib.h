@@ -443,27 +443,6 @@ void classes_unknown(Ctx *cx, Loc at, Text label, const Dict *classes); /* recor
 void classes_set(Ctx *cx, Data *d, const Text *name, uint32_t count);   /* d->classes and, if they are few, the code table */
 const char *const *classes_copy(Arena *a, const char *const *from, uint32_t count); /* NULL of NULL */
 
-/* columns.c: which column of a CSV file is for what */
-typedef struct Column {
-	Text name;
-	size_t off;               /* of its name in the file */
-	int64_t x, y;             /* input and target column it is, counted from 0; -1: not */
-	bool label;               /* target whose text is a class */
-	bool plain;               /* nothing but numbers for x and y are wanted of it */
-} Column;
-typedef struct Columns {
-	char sep;
-	Column *col;     uint32_t count;
-	uint32_t *target;         /* [targets] their columns */
-	uint32_t inputs, targets; /* columns, before labels become one-of-n */
-	int64_t sequence, weight, names; /* their columns; -1: none */
-	size_t body;              /* offset of the first line below the header */
-} Columns;
-Columns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt);
-/* csv.c: one field; returns the separator or line end behind it, NULL and an error recorded if its quotes are wrong. */
-const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t);
-int class_order(Text a, Text b);                                 /* numbers by value, then words by bytes */
-
 /* nettalk.c, shared by nettalk and letters: words spelt in a-z with one sound and one stress symbol per letter */
 enum { NETTALK_WINDOW = 7, NETTALK_SYMBOLS = 29, NETTALK_INPUTS = 203, NETTALK_TARGETS = 26 };
 typedef struct Word { const char *letters, *sounds, *stresses; uint32_t len; } Word;
@@ -512,25 +491,6 @@ void data_first(Ctx *cx, Data *d, uint64_t cases);          /* cuts d down to it
 enum { TEXT_ESCAPES = 5 };
 extern const char text_escapes[TEXT_ESCAPES][2]; /* text.c: letter after a backslash, and what it stands for */
 bool text_keyword(Text line);             /* text.c: does the line begin with a word of the text form? */
-
-/* zip.c: the container of npz */
-typedef struct Member {
-	const char *name;
-	uint64_t at;              /* of its bytes in the file */
-	uint64_t packed, size;    /* in the file, and unpacked */
-	uint32_t crc;
-	uint16_t method;          /* 0 stored, 8 deflated */
-} Member;
-typedef struct Zip { const Src *src; Member *member; uint32_t members; } Zip;
-Zip *zip_open(Ctx *cx, const Src *s);                       /* in scratch; every member lies inside the file */
-Src *zip_read(Ctx *cx, const Zip *z, const Member *m);      /* its bytes; deflated ones in scratch */
-void zip_check(Ctx *cx, const Zip *z, const Member *m, const Src *bytes); /* its checksum */
-void zip_wrong(Ctx *cx, Loc at, const char *member);        /* that is wrong: fails */
-typedef struct ZipOut ZipOut;
-/* wide_from: sizes from here on are written in 64 bits; UINT32_MAX, or less in a test. */
-ZipOut *zip_create(Ctx *cx, const char *path, uint64_t wide_from);
-void zip_add(ZipOut *z, const char *name, const void *head, size_t head_len, const void *body, size_t len); /* 64-byte aligned */
-void zip_commit(Ctx *cx, ZipOut *z);
 
 /* ---- rules.c, formula.c: update rules, one table (rules.def) ------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib.h"
+#include "zip.h"
 
 enum { K_X, K_INDPTR, K_INDICES, K_VALUES, K_SHAPE, K_Y, K_SEQ, K_MASK, K_WEIGHT, K_NAMES, K_CODES, K_CODE_NAMES,
        K_OFFSET, K_FACTOR, K_SCALE, K_COUNT };

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "lib.h"
+#include "zip.h"
 
 enum { LOCAL = 30, CENTRAL = 46, END = 22, END64 = 56, LOCATOR64 = 20 };
 enum { SIG_LOCAL = 0x04034b50, SIG_CENTRAL = 0x02014b50, SIG_END = 0x06054b50, SIG_END64 = 0x06064b50,

@@ -2,6 +2,7 @@
 /* Data files: round trips of npz, npy and text, zips of every kind, telling formats apart, failing memory and disk, and
  * refusing what is malformed. */
 #include "test_data.h"
+#include "zip.h"
 
 #include <zlib.h>
 
