@@ -148,14 +148,12 @@ uint32_t pool_cores(void)
 	return own / ranks ? own / ranks : 1;
 }
 
-/* Worker i gets the i-th core after the one that the caller's thread is on: on the same one they would take turns until the
+/* Worker i gets the i-th core after `core`, on which the caller's thread was when the first one was made: on the same one they would take turns until the
  * system moves one of them, longer than a short run takes. */
-static void pin(const Worker *w, const cpu_set_t *all)
+static void pin(const Worker *w, const cpu_set_t *all, int core)
 {
-	int core = sched_getcpu();
 	cpu_set_t one;
 
-	core = core < 0 ? 0 : core;
 	for (uint32_t left = w->number; left; left--)
 		do
 			core = (core + 1) % CPU_SETSIZE;
@@ -169,6 +167,7 @@ Pool *pool_new(Ctx *cx, uint32_t threads)
 {
 	Pool *p = NEW(&cx->keep, 1, Pool);
 	cpu_set_t all;
+	int core = sched_getcpu();                  /* once: where the caller moves on meanwhile, two workers would get the same */
 	const char *wish = getenv("MICROPROP_PIN");
 	bool pinned = threads == cores(&all) && local_ranks() == 1 && !(wish && *wish == '0');
 
@@ -180,7 +179,7 @@ Pool *pool_new(Ctx *cx, uint32_t threads)
 		if (pthread_create(&w->thread, NULL, worker_main, w))
 			break;
 		if (pinned)
-			pin(w, &all);
+			pin(w, &all, core < 0 ? 0 : core);
 	}
 	return p;
 }
