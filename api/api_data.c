@@ -180,6 +180,10 @@ void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y)
 	Glance l = { 0 };
 	if (data->data->unchecked)                        /* index lists may be wrong */
 		cases_look(data->data, NULL, i, i + 1, &l);
+	for (uint32_t k = 0; l.wrong && x && k < data->data->inputs; k++)
+		x[k] = NAN;
+	for (uint32_t k = 0; l.wrong && y && k < data->data->targets; k++)
+		y[k] = NAN;
 	if (l.wrong)
 		return;
 	if (x)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "api.h"
 #include "../comm/open.h"
@@ -22,6 +23,8 @@ static void join_body(void *arg)
 {
 	mp_job *job = arg;
 	const Comm *comm = comm_open(&job->cx);
+	if (comm)
+		ranks_greet(&job->cx, comm);
 	job->ranks = comm ? ranks_new(&job->cx, comm) : NULL;
 }
 
@@ -125,8 +128,9 @@ static void file_body(void *arg)
 	mp_job *job = a->job;
 	const Comm *c = job->ranks->comm;
 	a->found = NULL;
-	job->ranks->own = (Saying){ 0 };
+	job->ranks->own = (Saying){ .same[SAME_FILE] = a->path ? XXH3_64bits(a->path, strlen(a->path)) : 0 };
 	ranks_meet(&job->cx, job->ranks, SAY_FILE);
+	ranks_same(&job->cx, job->ranks);
 	const char *name = name_spread(job, a->path);
 	struct stat st;
 	bool there = stat(name, &st) == 0, some = false;

@@ -90,7 +90,7 @@ Screen screen_of(int fd)
 {
 	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
 	struct winsize size = { 0 };
-	Screen s = { .terminal = isatty(fd), .columns = 80 };
+	Screen s = { .terminal = isatty(fd) && !getenv("OMPI_COMM_WORLD_SIZE"), .columns = 80 }; /* Open MPI makes terminals of its own */
 	s.colour = s.terminal && !(no_colour && *no_colour) && term && strcmp(term, "dumb");
 	s.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	if (s.terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)

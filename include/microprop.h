@@ -149,7 +149,7 @@ MP_API mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_da
 /* Scale the inputs to 0..1 ("range") or mean 0 and deviation 1 ("zscore"), fitted on `data`, and the same for `also` (or NULL). */
 MP_API mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also);
 
-/* One case: x [inputs], y [targets]; either may be NULL. */
+/* One case: x [inputs], y [targets]; either may be NULL.  All NaN where the file is found to be wrong. */
 MP_API void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y);
 MP_API const char *mp_data_get_name(mp_data *data, uint64_t i);    /* the case's name, "" if it has none; until the next call */
 MP_API const char *mp_data_get_guess(mp_data *data, const double *outputs); /* best guess: code name, class or number; until the next call */
@@ -237,7 +237,7 @@ MP_API mp_status mp_job_join(mp_job **job, const mp_allocator *alloc); /* once i
 MP_API const char *mp_job_messages(const mp_job *job);
 MP_API uint32_t mp_job_rank(const mp_job *job);
 MP_API uint32_t mp_job_size(const mp_job *job);
-/* A file by the name that rank 0 gives it: the name itself where there is one, else that of a copy from rank 0, which goes when
+/* A file, by the name that all ranks give it: the name itself where there is one, else that of a copy from rank 0, which goes when
  * the job ends; NULL if it fails. */
 MP_API const char *mp_job_file(mp_job *job, const char *path);
 MP_API void mp_run_share(mp_run *run, mp_job *job);              /* before training; only rank 0 reports */

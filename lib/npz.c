@@ -219,6 +219,8 @@ static void take_rest(Load *l)
 	}
 }
 
+enum { MOST_CODES = 1 << 24 };
+
 static void take_codes(Load *l)
 {
 	Data *d = l->d;
@@ -226,10 +228,13 @@ static void take_codes(Load *l)
 	want_partner(l, K_CODE_NAMES, K_CODES);
 	if (!c)
 		return;
-	if (d->targets == 0 || c->dims < 1 || c->dim[0] == 0 || c->dim[0] > UINT32_MAX ||
+	if (d->targets == 0 || c->dims < 1 || c->dim[0] == 0 ||
 	    npy_columns(l->cx, c, l->at[K_CODES]) != d->targets)
 		fail_at(l->cx, l->at[K_CODES], "save one row per code, with one column per target",
 		        "'codes' does not fit %" PRIu32 " targets", d->targets);
+	if (c->dim[0] > MOST_CODES)
+		fail_at(l->cx, l->at[K_CODES], "keep those that are wanted", "'codes' has %" PRIu64 " rows; at most %d can be told apart",
+		        c->dim[0], MOST_CODES);
 	d->code_count = (uint32_t)c->dim[0];
 	d->codes = keep(l, K_CODES, T_F64);
 	if (l->a[K_CODE_NAMES]) {

@@ -148,8 +148,8 @@ uint32_t pool_cores(void)
 	return own / ranks ? own / ranks : 1;
 }
 
-/* Worker i gets the i-th core after `core`, on which the caller's thread was when the first one was made: on the same one they would take turns until the
- * system moves one of them, longer than a short run takes. */
+/* Worker i gets the i-th core after `core`, on which the caller's thread was when the first one was made: on the same one they
+ * would take turns until the system moves one of them, longer than a short run takes. */
 static void pin(const Worker *w, const cpu_set_t *all, int core)
 {
 	cpu_set_t one;

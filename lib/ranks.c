@@ -16,6 +16,7 @@
  * so that the others end too.  What ranks say adds up on the way, tallies by the same tree: what comes and goes does not grow with their number. */
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "guard.h"
 #include "ranks.h"
@@ -23,6 +24,22 @@
 enum { LANE = 16 };               /* floats: parts begin at multiples */
 enum { NOBODY = UINT32_MAX };
 enum { FEW_FLOATS = 1 << 14 };    /* all sums of a batch together: latency counts, not length */
+
+/* Other programs may meet in other words, and wait for ever: this is said first, and its form never changes. */
+void ranks_greet(Ctx *cx, const Comm *c)
+{
+	const Src *program = src_open(cx, &cx->scratch, "/proc/self/exe");
+	uint64_t own = XXH3_64bits(program->text, program->len), *all = NEW(&cx->scratch, c->size, uint64_t);
+	uint32_t odd = 0;
+
+	c->gather(c->self, &own, sizeof own, all);
+	while (odd < c->size && all[odd] == all[0])
+		odd++;
+	if (odd == c->size)
+		return;
+	c->end(c->self);
+	fail(cx, MP_BAD_INPUT, "install the same program on all hosts", "rank %u has another microprop than rank 0", odd);
+}
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm)
 {
@@ -251,7 +268,7 @@ void ranks_back(Ctx *cx, Ranks *k, int copy, const char *why)
 void ranks_same(Ctx *cx, Ranks *k)
 {
 	static const struct { const char *what, *remedy; } same[SAMES] = {
-		[SAME_PROGRAM] = { "another microprop", "install the same program on all hosts" },
+		[SAME_FILE] = { "another file name on its command line", "start all ranks with the same command line" },
 		[SAME_NET] = { "another network", "give all ranks the same topology file" },
 		[SAME_OPTIONS] = { "other options", "start all ranks with the same options" },
 		[SAME_DATA] = { "other data", "give all ranks the same data" },

@@ -9,7 +9,7 @@
 /* What everyone says when they meet.  Whoever leaves says so instead: the others know, and nobody waits for ever.  What some ranks in
  * a row say is one of these again, so a meeting takes a few steps, however many come. */
 enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_END, SAY_COPIES, SAY_BACK, SAY_LEAVE, SAY_MIXED };
-enum { SAME_PROGRAM, SAME_NET, SAME_OPTIONS, SAME_DATA, SAME_TEST, SAME_WEIGHTS, SAMES };
+enum { SAME_FILE, SAME_NET, SAME_OPTIONS, SAME_DATA, SAME_TEST, SAME_WEIGHTS, SAMES };
 enum { LOOK_DATA, LOOK_TEST, LOOKS };
 enum { VOTES = 4 };               /* different words that are told apart */
 typedef struct Vote { uint64_t word; uint32_t ranks, first; uint64_t update; } Vote; /* update: of a copy */
@@ -44,6 +44,7 @@ typedef struct Ranks {
 	uint32_t counted_leaves, counted_sums; /* ranks_sums of so many leaves */
 } Ranks;
 
+void ranks_greet(Ctx *cx, const Comm *c);                    /* before all else: fails, on all ranks, if one is another program */
 Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
 /* Says `own`, hears `all`; fails, naming the rank and what it said, if one of them has left.  True: one says that all have to go back. */
 bool ranks_meet(Ctx *cx, Ranks *k, int kind);

@@ -35,9 +35,9 @@ static bool is_early(const Layout *l, uint32_t i)
 {
 	const Panel *panel = &l->panel[i];
 	const Part *t = &l->part[panel->part], *from = &l->part[panel->from];
-	uint32_t others = t->ins - 1 - (l->panel[t->in].from == 0);
+	bool all = t->ins == 1 + (uint32_t)(l->panel[t->in].from == 0);   /* but the true unit's */
 
-	return !l->index && l->inputs == 1 && from->role == ROLE_INPUT && from->group >= 0 && !others && panel->by_source && !panel->frozen;
+	return !l->index && l->inputs == 1 && from->role == ROLE_INPUT && from->group >= 0 && all && panel->by_source && !panel->frozen;
 }
 
 Online *online_make(Ctx *cx, const Program *p)
