@@ -23,9 +23,9 @@ static void join_body(void *arg)
 {
 	mp_job *job = arg;
 	const Comm *comm = comm_open(&job->cx);
-	if (comm)
-		ranks_greet(&job->cx, comm);
 	job->ranks = comm ? ranks_new(&job->cx, comm) : NULL;
+	if (comm)
+		ranks_greet(&job->cx, job->ranks);
 }
 
 mp_status mp_job_join(mp_job **job, const mp_allocator *alloc)

@@ -25,9 +25,18 @@ enum { LANE = 16 };               /* floats: parts begin at multiples */
 enum { NOBODY = UINT32_MAX };
 enum { FEW_FLOATS = 1 << 14 };    /* all sums of a batch together: latency counts, not length */
 
-/* Other programs may meet in other words, and wait for ever: this is said first, and its form never changes. */
-void ranks_greet(Ctx *cx, const Comm *c)
+Ranks *ranks_new(Ctx *cx, const Comm *comm)
 {
+	Ranks *k = NEW(&cx->keep, 1, Ranks);
+
+	k->comm = comm;
+	return k;
+}
+
+/* Other programs may meet in other words, and wait for ever: this is said first, and its form never changes. */
+void ranks_greet(Ctx *cx, Ranks *k)
+{
+	const Comm *c = k->comm;
 	const Src *program = src_open(cx, &cx->scratch, "/proc/self/exe");
 	uint64_t own = XXH3_64bits(program->text, program->len), *all = NEW(&cx->scratch, c->size, uint64_t);
 	uint32_t odd = 0;
@@ -37,16 +46,8 @@ void ranks_greet(Ctx *cx, const Comm *c)
 		odd++;
 	if (odd == c->size)
 		return;
-	c->end(c->self);
+	k->gone = true;                             /* all see it and leave without another word */
 	fail(cx, MP_BAD_INPUT, "install the same program on all hosts", "rank %u has another microprop than rank 0", odd);
-}
-
-Ranks *ranks_new(Ctx *cx, const Comm *comm)
-{
-	Ranks *k = NEW(&cx->keep, 1, Ranks);
-
-	k->comm = comm;
-	return k;
 }
 
 /* ---- what ranks in a row say ---- */

@@ -44,8 +44,8 @@ typedef struct Ranks {
 	uint32_t counted_leaves, counted_sums; /* ranks_sums of so many leaves */
 } Ranks;
 
-void ranks_greet(Ctx *cx, const Comm *c);                    /* before all else: fails, on all ranks, if one is another program */
 Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
+void ranks_greet(Ctx *cx, Ranks *k);                         /* before all else: fails, on all ranks, if one is another program */
 /* Says `own`, hears `all`; fails, naming the rank and what it said, if one of them has left.  True: one says that all have to go back. */
 bool ranks_meet(Ctx *cx, Ranks *k, int kind);
 void ranks_back(Ctx *cx, Ranks *k, int copy, const char *why); /* says so, wherever the others meet */
