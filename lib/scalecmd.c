@@ -179,8 +179,8 @@ static void batch_report(Model *m, uint64_t batch, bool first)
 		           "\"speedup\": %.6g}, \"closed\": %.6g, \"rows\": [\n", first ? "" : ",\n", batch, pooled ? "true" : "false", leaves,
 		           b.best.ranks, b.best.total, b.one.total / b.best.total, b.closed);
 	else
-		buf_printf(m->out, "\nbatches of %" PRIu64 " examples%s, %u lea%s; seconds of an epoch\n%5s %7s %5s %-9s %12s %10s %10s %10s %10s %9s %6s %10s\n",
-		           batch, pooled ? " (all)" : "", leaves, leaves < 2 ? "f: rank 0 trains alone" : "ves", "ranks", "leaves", "sums", "way",
+		buf_printf(m->out, "\nbatches of %" PRIu64 " example%s%s, %u lea%s; seconds of an epoch\n%5s %7s %5s %-9s %12s %10s %10s %10s %10s %9s %6s %10s\n",
+		           batch, batch == 1 ? "" : "s", pooled ? " (all)" : "", leaves, leaves < 2 ? "f: rank 0 trains alone" : "ves", "ranks", "leaves", "sums", "way",
 		           "arithmetic", "sums, s", "meeting", "update", "total", "speed-up", "eff. %", "MCPS");
 	for (uint32_t i = 0; i < m->rank_count; i++) {
 		if (!is_shown(m, &b, i))
