@@ -94,7 +94,8 @@ typedef struct Train {
 static int train_report(void *user, mp_run *run, const mp_report *r)
 {
 	Train *t = user;
-	t->failed = rundir_report(&t->dir, run, r);
+	if (!t->failed)                                    /* said once */
+		t->failed = rundir_report(&t->dir, run, r);
 	progress_show(&t->progress, r);
 	return t->failed;
 }

@@ -10,11 +10,14 @@
  * signal.  What cannot be written is said and tried again; training goes on, and the exit status tells.  Nothing is
  * written before the first report, so that a run that is refused leaves what is there alone.  A resumed run goes on
  * with metrics.jsonl where its checkpoint stands, so that a run that was killed and resumed leaves the same lines as
- * one that was not. */
+ * one that was not; a run that was killed before its first checkpoint is begun again.  While a run goes on it holds a
+ * lock on metrics.jsonl, so that no other one writes there. */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,13 +115,19 @@ static off_t metrics_end(FILE *f, uint64_t epoch)
 	return end;
 }
 
+/* Locked, and cut to what the checkpoint knows of.  A file system without locks is no reason not to train. */
 static FILE *metrics_open(const char *path, bool resumed, uint64_t epoch)
 {
-	FILE *f = resumed ? fopen(path, "r+") : NULL;
-	if (!f)
-		return fopen(path, "w");
-	off_t end = metrics_end(f, epoch);
-	if (ftruncate(fileno(f), end) == 0 && fseeko(f, end, SEEK_SET) == 0)
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return NULL;
+	FILE *f = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? NULL : fdopen(fd, "r+");
+	if (!f) {
+		close(fd);
+		return NULL;
+	}
+	off_t end = resumed ? metrics_end(f, epoch) : 0;
+	if (ftruncate(fd, end) == 0 && fseeko(f, end, SEEK_SET) == 0)
 		return f;
 	fclose(f);
 	return NULL;
@@ -149,7 +158,6 @@ static int interval_check(RunDir *d, Args *a)
 
 int rundir_check(RunDir *d, Args *a)
 {
-	static const char *const marks[] = { "args.json", "metrics.jsonl" };
 	d->path = args_text(a, "run");
 	d->args = a;
 	if (!d->path)
@@ -157,9 +165,7 @@ int rundir_check(RunDir *d, Args *a)
 	d->resumed = args_text(a, "resume");
 	d->last = path_join(a, d->path, "last.safetensors");
 	d->best = path_join(a, d->path, "best.safetensors");
-	for (size_t i = 0; i < COUNT(marks) && !d->resumed; i++) {
-		if (access(path_join(a, d->path, marks[i]), F_OK))
-			continue;
+	if (!d->resumed && !access(d->last, F_OK)) {
 		size_t room = strlen(d->last) + 60;
 		char *remedy = args_alloc(a, room, 1);
 		snprintf(remedy, room, "choose another folder, or go on with --resume %s", d->last);
@@ -187,14 +193,16 @@ static int rundir_start(RunDir *d)
 {
 	if (d->metrics)
 		return EXIT_DONE;
+	const char *metrics = path_join(d->args, d->path, "metrics.jsonl");
 	int rc = folder_make(d->args, d->path);
-	if (!rc)
-		rc = args_write(d, path_join(d->args, d->path, "args.json"));
 	if (rc)
 		return rc;
-	const char *metrics = path_join(d->args, d->path, "metrics.jsonl");
 	d->metrics = metrics_open(metrics, d->resumed, d->epoch);
-	return d->metrics ? EXIT_DONE : file_failed(metrics, "write");
+	if (!d->metrics && errno == EWOULDBLOCK) {
+		complain("wait for it, or choose another folder", "another run is writing to %s", d->path);
+		return EXIT_FAILED;
+	}
+	return d->metrics ? args_write(d, path_join(d->args, d->path, "args.json")) : file_failed(metrics, "write");
 }
 
 void json_report(Json *j, const mp_report *r)

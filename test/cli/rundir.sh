@@ -19,3 +19,17 @@ t train xor.topo make:parity:4 --run runs/b/c
 ls runs
 : >file
 t train xor.topo --run file/b
+
+# Killed before its first checkpoint: it begins again.  Two runs do not write to one folder.
+mkdir runs/killed
+echo '{"epoch": 9}' >runs/killed/metrics.jsonl
+: >runs/killed/args.json
+t train xor.topo --target ref --until never --epochs 2 --report 2 --run runs/killed --json
+cat runs/killed/metrics.jsonl
+mkdir runs/other
+exec 9>runs/other/metrics.jsonl
+flock 9
+t train xor.topo --target ref --until never --epochs 2 --run runs/other --quiet 9>&-
+ls runs/other
+exec 9>&-
+t train xor.topo --target ref --until never --epochs 2 --run runs/other --quiet --json
