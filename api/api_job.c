@@ -19,13 +19,26 @@ struct mp_job {
 	const char *file[16]; uint32_t files;
 };
 
+typedef struct Program { Ctx *cx; uint64_t word; } Program;
+
+static void program_body(void *arg)
+{
+	Program *p = arg;
+	const Src *src = src_open(p->cx, &p->cx->scratch, "/proc/self/exe");
+	p->word = XXH3_64bits(src->text, src->len) | 1;
+}
+
+/* The others wait for a word from this one: it gives one even if it cannot read its own program. */
 static void join_body(void *arg)
 {
 	mp_job *job = arg;
 	const Comm *comm = comm_open(&job->cx);
+	Program own = { .cx = &job->cx };
 	job->ranks = comm ? ranks_new(&job->cx, comm) : NULL;
-	if (comm)
-		ranks_greet(&job->cx, job->ranks);
+	if (!comm)
+		return;
+	api_call(&job->cx, program_body, &own);
+	ranks_greet(&job->cx, job->ranks, own.word);
 }
 
 mp_status mp_job_join(mp_job **job, const mp_allocator *alloc)
@@ -56,6 +69,8 @@ void mp_run_share(mp_run *run, mp_job *job)
 
 /* ---- files ---- */
 
+enum { PIECE = 1 << 22 };             /* bytes that travel at a time */
+
 typedef struct FileArgs { mp_job *job; const char *path; const char *found; } FileArgs;
 
 static const char *own_folder(mp_job *job)
@@ -68,19 +83,6 @@ static const char *own_folder(mp_job *job)
 	if (!mkdtemp(name.s))
 		fail(&job->cx, MP_FAILED, "set TMPDIR to a folder that can be written", "cannot make %s: %s", name.s, strerror(errno));
 	return job->folder = name.s;
-}
-
-/* The name that rank 0 has. */
-static const char *name_spread(mp_job *job, const char *path)
-{
-	const Comm *c = job->ranks->comm;
-	uint64_t length = path ? strlen(path) : 0;
-	c->spread(c->self, &length, sizeof length, 0);
-	char *name = NEW(&job->cx.keep, length + 1, char);
-	if (c->rank == 0 && path)
-		memcpy(name, path, length);
-	c->spread(c->self, name, length, 0);
-	return name;
 }
 
 typedef struct Keeping { mp_job *job; const char *name; Buf path; OutFile *out; } Keeping;
@@ -96,14 +98,10 @@ static void copy_body(void *arg)
 }
 
 /* Content of a file, from rank 0 to all; those who want it write it where they find it again.  One that cannot still listens. */
-static const char *content_spread(mp_job *job, const char *name, bool wanted)
+static const char *content_spread(mp_job *job, const char *name, const Src *src, char *piece, bool wanted)
 {
 	const Comm *c = job->ranks->comm;
-	Arena *scratch = &job->cx.scratch;
-	const Src *src = c->rank == 0 ? src_open(&job->cx, scratch, name) : NULL;
 	uint64_t length = src ? src->len : 0, some;
-	enum { PIECE = 1 << 22 };
-	char *piece = NEW(scratch, PIECE, char);
 	Keeping copy = { .job = job, .name = name, .path.arena = &job->cx.keep };
 	Status status = wanted ? api_call(&job->cx, copy_body, &copy) : MP_OK;
 	c->spread(c->self, &length, sizeof length, 0);
@@ -122,33 +120,45 @@ static const char *content_spread(mp_job *job, const char *name, bool wanted)
 	return wanted ? copy.path.s : name;
 }
 
+/* How many have it, as all said when they met; *first: the first of them. */
+static uint32_t votes_for(const Saying *all, uint64_t word, uint32_t *first)
+{
+	for (int i = 0; i < VOTES && all->vote[i].ranks; i++)
+		if (all->vote[i].word == word) {
+			*first = all->vote[i].first;
+			return all->vote[i].ranks;
+		}
+	return 0;
+}
+
+/* Whatever can fail does so before they meet: there a rank can leave, and the others hear it. */
 static void file_body(void *arg)
 {
 	FileArgs *a = arg;
 	mp_job *job = a->job;
-	const Comm *c = job->ranks->comm;
-	a->found = NULL;
-	job->ranks->own = (Saying){ .same[SAME_FILE] = a->path ? XXH3_64bits(a->path, strlen(a->path)) : 0 };
-	ranks_meet(&job->cx, job->ranks, SAY_FILE);
-	ranks_same(&job->cx, job->ranks);
-	const char *name = name_spread(job, a->path);
+	Ranks *k = job->ranks;
 	struct stat st;
-	bool there = stat(name, &st) == 0, some = false;
-	uint8_t own = (uint8_t)(there && S_ISREG(st.st_mode)), *all = NEW(&job->cx.scratch, c->size, uint8_t);
-	c->gather(c->self, &own, 1, all);
-	for (uint32_t i = 0; i < c->size; i++)
-		some |= !all[i];
-	a->found = *name ? name : NULL;
-	if (all[0] && some)
-		a->found = content_spread(job, name, !own);
+	enum { LACKS, HAS };
+	char *piece = NEW(&job->cx.scratch, PIECE, char);
+	bool has = a->path && stat(a->path, &st) == 0 && S_ISREG(st.st_mode);
+	const Src *src = has && k->comm->rank == 0 ? src_open(&job->cx, &job->cx.scratch, a->path) : NULL;
+	uint32_t first = 0;
+	k->own = (Saying){ .same[SAME_FILE] = a->path ? XXH3_64bits(a->path, strlen(a->path)) : 0,
+	                   .vote[0] = { .word = has ? HAS : LACKS, .ranks = 1, .first = k->comm->rank } };
+	ranks_meet(&job->cx, k, SAY_FILE);
+	ranks_same(&job->cx, k);
+	uint32_t number = votes_for(&k->all, HAS, &first);
+	a->found = a->path;
+	if (number && number < k->comm->size && first == 0)
+		a->found = content_spread(job, a->path, src, piece, !has);
 }
 
-const char *mp_job_file(mp_job *job, const char *path)
+mp_status mp_job_file(mp_job *job, const char *path, const char **found)
 {
 	FileArgs a = { job, path, path };
-	if (job->ranks)
-		api_call(&job->cx, file_body, &a);
-	return a.found;
+	mp_status status = job->ranks ? api_call(&job->cx, file_body, &a) : MP_OK;
+	*found = a.found;
+	return status;
 }
 
 /* ---- the end ---- */

@@ -37,7 +37,8 @@ typedef struct OptionGroup {
 typedef struct Example { const char *line, *says; } Example;
 
 typedef struct Args Args;
-typedef struct Rank { mp_job *job; int kept; } Rank;          /* kept: what a rank other than 0 said, a file */
+/* kept: what a rank other than 0 said, a file; beat: where this process gives signs of life, -1: nobody watches */
+typedef struct Rank { mp_job *job; int kept, beat; } Rank;
 typedef struct Command {
 	const char *name;
 	const char *operands;     /* "FILE.topo [DATA]" */
@@ -59,6 +60,17 @@ const Command *command_find(const char *name);              /* NULL: no such, wh
 int job_join(Rank *j);                                       /* exit status; ranks other than 0 are silent from now on */
 int job_leave(Rank *j, int rc);                              /* the exit status of all */
 
+/* ---- beat.c: signs of life ------------------------------------------------------------------------------------ */
+
+/* sign: changes while it lives, 0: nobody did so far; ended: 1 + the exit status, 0: nobody has ended in good order */
+typedef struct Beat { uint64_t sign; uint32_t attempt, ended; } Beat;
+
+int  beat_join(int *beat);                                   /* exit status; *beat -1: nobody watches this process */
+void beat_sign(int beat);
+void beat_end(int beat, int rc);
+Beat beat_look(const char *path);
+bool beat_begin(const char *path, uint32_t attempt, double seconds); /* ends who is left of the last one; false: cannot, which has been said */
+
 /* ---- args.c: options in, usage errors out -------------------------------------------------------------------- */
 
 typedef struct Given { const char *name, *value; bool library, flag; } Given; /* flags: "1" or "0" */
@@ -71,6 +83,7 @@ struct Args {
 	const char **operand;  int operands;
 	Kept *kept;               /* memory that lives as long as the command */
 	mp_job *job;              /* a job of one, unless several processes were started together */
+	int beat;                 /* as in Rank */
 };
 
 /* False: the line is wrong, which has been said.  *help is set if --help was there. */

@@ -2,8 +2,9 @@
 /* launch: a training command comes in; it is started, watched, and started again from its last checkpoint when a process dies or
  * hangs.  What goes out is what the attempt that came to the end printed: the same bits as if nothing had happened.
  *
- * One process is started as it is, several by mpirun.  Rank 0 touches a file between updates; if that grows old, all are
- * killed.  An attempt that gets no further than the one before counts; after some of them in a row it is given up. */
+ * One process is started as it is, several by mpirun.  Rank 0 gives signs of life between updates (beat.c); if these stay away, all
+ * are killed.  An attempt that gets no further than the one before counts; after some of them in a row it is given up, and after
+ * two in which no process so much as began. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -51,8 +52,10 @@ typedef struct Launch {
 	char *host[MOST_HOSTS]; uint64_t slots[MOST_HOSTS]; size_t hosts;
 	const char *checkpoint;   /* where the attempts meet */
 	bool every;               /* the command says when it saves */
-	char beat[PATH_MAX];      /* the file that rank 0 touches */
+	char beat[PATH_MAX];      /* the file for signs of life */
 	double slowest;           /* time between two beats, so far */
+	Beat last;                /* what was seen there last */
+	int refusal; uint64_t refusals; /* status of attempts in a row in which nobody began, and how many they are */
 	uint64_t attempts, idle;  /* all; in a row that got no further */
 	struct stat seen;         /* the checkpoint before the attempt */
 } Launch;
@@ -240,22 +243,14 @@ static pid_t attempt_start(Launch *l, bool resume)
 		return pid;
 	setpgid(0, 0);                                        /* so that all of them can be killed */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	char attempt[32];
+	snprintf(attempt, sizeof attempt, "%llu", (unsigned long long)l->attempts);
 	setenv("MICROPROP_HEARTBEAT", l->beat, 1);
+	setenv("MICROPROP_ATTEMPT", attempt, 1);
+	setenv("OMPI_MCA_mca_base_env_list", "MICROPROP_HEARTBEAT;MICROPROP_ATTEMPT", 0); /* Open MPI, other hosts */
 	execvp(word[0], word);
 	complain("check --mpirun", "cannot start %s: %s", word[0], strerror(errno));
 	_exit(127);
-}
-
-static double beat_age(const Launch *l, double began)
-{
-	struct stat st;
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	double age = wall_clock() - began;
-	if (stat(l->beat, &st))
-		return age;
-	double since = (double)(now.tv_sec - st.st_mtim.tv_sec) + 1e-9 * (double)(now.tv_nsec - st.st_mtim.tv_nsec);
-	return since < age ? since : age;
 }
 
 static void attempt_kill(pid_t pid)
@@ -271,29 +266,36 @@ static void attempt_kill(pid_t pid)
 	waitpid(pid, &status, 0);
 }
 
-/* Until it ends; false: it hung and was killed. */
+/* Until it ends; false: it hung and was killed.  Times are of the clock here, whatever that of rank 0 says. */
 static bool attempt_watch(Launch *l, pid_t pid, int *status)
 {
-	double began = wall_clock(), last = 0;
+	double sign = wall_clock();
 	bool told = false;
+	l->last = (Beat){ 0 };
 	while (waitpid(pid, status, WNOHANG) != pid) {
 		if (launch_signal && !told) {
 			kill(-pid, launch_signal);
 			told = true;
 		}
-		double age = beat_age(l, began);
-		if (age < last && last > l->slowest)
-			l->slowest = last;
-		last = age;
+		Beat beat = beat_look(l->beat);
+		double now = wall_clock(), age = now - sign;
+		if (beat.sign != l->last.sign) {
+			l->slowest = age > l->slowest ? age : l->slowest;
+			sign = now;
+			age = 0;
+		}
+		l->last = beat;
 		double most = l->slowest * NORMAL_BEATS > l->deadline ? l->slowest * NORMAL_BEATS : l->deadline;
 		if (age > most) {
 			fprintf(stderr, "launch: no sign of life for %s; killed\n", word_time(age).s);
 			attempt_kill(pid);
+			l->last = beat_look(l->beat);
 			return false;
 		}
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000L }, NULL);
 	}
-	kill(-pid, SIGKILL);                                  /* ranks that outlived their mpirun */
+	kill(-pid, SIGKILL);                                  /* what it has left behind */
+	l->last = beat_look(l->beat);
 	return true;
 }
 
@@ -321,13 +323,42 @@ static void say_ended(const Launch *l, int status, bool resumes)
 		        WEXITSTATUS(status), next);
 }
 
-/* Bad input and a signal that the user sent are final; so is success. */
-static bool is_final(bool ended, int status, int *rc)
+/* Bad input and a signal that the user sent are final; so is success.  What the processes themselves say at their end counts
+ * before the status of mpirun: of several Open MPI passes on the first, MPICH all bits together. */
+static bool is_final(const Launch *l, bool ended, int status, int *rc)
 {
-	*rc = ended && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+	bool says = l->last.ended != 0, exited = ended && WIFEXITED(status);
+	*rc = says ? (int)l->last.ended - 1 : exited ? WEXITSTATUS(status) : EXIT_FAILED;
 	if (launch_signal)
 		*rc = 128 + launch_signal;
-	return launch_signal || (ended && WIFEXITED(status) && (*rc == EXIT_DONE || *rc == EXIT_USAGE));
+	return launch_signal || ((says || exited) && (*rc == EXIT_DONE || *rc == EXIT_USAGE));
+}
+
+/* Did mpirun end, or hang, before any process began, twice in a row and in the same way?  It will not do better a third time.
+ * A process that somebody killed before it could begin says nothing about mpirun: Open MPI tells that by 128 + the signal, MPICH by the
+ * signal. */
+static bool is_refused(Launch *l, bool ended, int status)
+{
+	static const int killed[] = { SIGKILL, SIGTERM, 128 + SIGKILL, 128 + SIGTERM };
+	int refusal = ended && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	bool counts = !l->last.sign && (!ended || WIFEXITED(status));
+	for (size_t i = 0; i < COUNT(killed); i++)
+		counts &= refusal != killed[i];
+	l->refusals = !counts ? 0 : refusal == l->refusal ? l->refusals + 1 : 1;
+	l->refusal = refusal;
+	return l->refusals > 1;
+}
+
+static int say_refused(const Launch *l)
+{
+	static const char remedy[] = "look at what it says above, and check: are there slots for all ranks (--hosts HOST:SLOTS, or what the "
+	                             "environment tells mpirun), do all hosts answer by these names, is --mpirun what starts a job here";
+	const char *name = l->ranks > 1 ? l->mpirun : "the program";
+	if (l->refusal < 0)
+		complain(remedy, "%s started no process within %s, twice", name, word_time(l->deadline).s);
+	else
+		complain(remedy, "%s ended with exit status %d before any process began, twice", name, l->refusal);
+	return EXIT_FAILED;
 }
 
 static int attempts(Launch *l)
@@ -335,18 +366,21 @@ static int attempts(Launch *l)
 	int status = 0, rc = EXIT_FAILED;
 	bool resume = false;
 	stat(l->checkpoint, &l->seen);
+	if (!beat_begin(l->beat, 1, l->deadline))
+		return EXIT_FAILED;
 	for (;;) {
 		l->attempts++;
-		unlink(l->beat);
 		pid_t pid = attempt_start(l, resume);
 		if (pid < 0) {
 			complain("end other programs", "cannot start a process: %s", strerror(errno));
 			return EXIT_FAILED;
 		}
 		bool ended = attempt_watch(l, pid, &status);
-		if (is_final(ended, status, &rc))
+		if (is_final(l, ended, status, &rc))
 			return rc;
-		bool further = got_further(l);
+		if (!beat_begin(l->beat, (uint32_t)l->attempts + 1, l->deadline))
+			return EXIT_FAILED;
+		bool refused = is_refused(l, ended, status), further = got_further(l);
 		resume |= further;
 		l->idle = further ? 0 : l->idle + 1;
 		if (l->idle >= l->tries) {
@@ -354,12 +388,15 @@ static int attempts(Launch *l)
 			         word_things(l->idle, "attempt").s);
 			return rc ? rc : EXIT_FAILED;
 		}
-		if (ended)
-			say_ended(l, status, resume);
+		size_t hosts = l->hosts;
 		if (!hosts_review(l)) {
 			complain("start it again when there are hosts", "no host answers");
 			return EXIT_FAILED;
 		}
+		if (refused && l->hosts == hosts)
+			return say_refused(l);
+		if (ended)
+			say_ended(l, status, resume);
 		if (l->idle)
 			nanosleep(&(struct timespec){ .tv_nsec = 100000000L }, NULL);
 	}
@@ -421,8 +458,10 @@ const Command launch_command = {
 	.about = "Starts a training command, with several ranks if asked for, and watches it. When a process dies or gives no sign of "
 	         "life, all are ended and started again from the last checkpoint; the result has the bits of an undisturbed run. The "
 	         "training command has to write checkpoints: --run DIR, or --save FILE, and --every says how often.\n\n"
-	         "With --hosts, hosts that no longer answer are left out and fewer ranks go on. Bad input (exit 2) is not tried "
-	         "again. Ctrl-C and SIGTERM go to the processes, which save and end.",
+	         "With --hosts, hosts that no longer answer are left out and fewer ranks go on. Rank 0 gives its signs of life in a file "
+	         "under TMPDIR, so it runs on this host, or TMPDIR is a folder that both see. No attempt begins before all "
+	         "processes of the last one here are gone.\n\n"
+	         "Bad input (exit 2) is not tried again, nor an mpirun that fails twice before any process began. Ctrl-C and SIGTERM go to the processes, which save and end.",
 	.group = groups,
 	.example = examples,
 	.run = launch_run,

@@ -85,7 +85,6 @@ typedef struct Train {
 	bool speaks;              /* rank 0 of a job: reports, and writes files */
 	Progress progress;
 	RunDir dir;
-	const char *beat;         /* a file to touch while it lives; NULL: nobody watches */
 	double ticked;            /* when the last checkpoint was due */
 	int failed;               /* exit status of what went wrong while reporting */
 	const char *saved;        /* file the final weights are in */
@@ -100,21 +99,11 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 	return t->failed;
 }
 
-/* Whoever watches this process looks at the time of a file. */
-static void heartbeat(const Train *t)
-{
-	int fd = t->beat ? open(t->beat, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
-	if (fd < 0)
-		return;
-	futimens(fd, NULL);
-	close(fd);
-}
-
 static int train_tick(void *user, mp_run *run)
 {
 	Train *t = user;
 	double now = wall_clock();
-	heartbeat(t);
+	beat_sign(t->args->beat);
 	if (t->dir.file && now - t->ticked >= t->dir.every) {
 		t->ticked = now;
 		rundir_tick(&t->dir, run);
@@ -164,11 +153,11 @@ static int train_file(Train *t, const char **name)
 {
 	if (!*name || mp_job_size(t->args->job) == 1)
 		return EXIT_DONE;
-	*name = mp_job_file(t->args->job, *name);
-	if (*name)
+	mp_status status = mp_job_file(t->args->job, *name, name);
+	if (status == MP_OK)
 		return EXIT_DONE;
 	fputs(mp_job_messages(t->args->job), stderr);
-	return EXIT_FAILED;
+	return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 }
 
 static int train_net(Train *t)
@@ -425,11 +414,11 @@ static int train_steps(Train *t)
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
 	signals_catch(t->s.run);
-	t->beat = getenv("MICROPROP_HEARTBEAT");
+	bool watched = a->beat >= 0;
 	t->ticked = wall_clock();
-	if (t->speaks && (t->dir.file || t->beat))
-		mp_run_on_tick(t->s.run, t->beat && t->dir.every > BEAT ? BEAT : t->dir.every, train_tick, t);
-	heartbeat(t);
+	if (t->speaks && (t->dir.file || watched))
+		mp_run_on_tick(t->s.run, watched && t->dir.every > BEAT ? BEAT : t->dir.every, train_tick, t);
+	beat_sign(a->beat);
 	mp_status status = t->restarts ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts, train_restarts, train_report, t)
 	                               : mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
 	progress_end(&t->progress);

@@ -25,7 +25,10 @@ static void silence(Rank *j)
 int job_join(Rank *j)
 {
 	const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *other = getenv("PMI_RANK"), *rank = open_mpi ? open_mpi : other;
-	*j = (Rank){ .kept = -1 };
+	*j = (Rank){ .kept = -1, .beat = -1 };
+	int rc = beat_join(&j->beat);
+	if (rc)
+		return rc;
 	mp_status status = mp_job_join(&j->job, NULL);
 	if (status != MP_OK) {
 		if (!rank || !strcmp(rank, "0"))                  /* all say the same */
@@ -42,8 +45,11 @@ int job_leave(Rank *j, int rc)
 	char text[1000];
 	ssize_t n = j->kept >= 0 ? pread(j->kept, text, sizeof text - 1, 0) : 0;
 	text[n < 0 ? 0 : n] = '\0';
+	if (rc == EXIT_USAGE)                                 /* now: once a rank has ended so, its launcher may kill the others */
+		beat_end(j->beat, rc);
 	if (j->job)
 		rc = mp_job_leave(j->job, rc, text);
+	beat_end(j->beat, rc);
 	mp_job_close(j->job);
 	return rc;
 }

@@ -70,6 +70,7 @@ static int command_run(const Command *c, int argc, char **argv, Rank *job)
 	int rc = EXIT_USAGE;
 	if (args_read(&args, c, argc, argv, &help)) {
 		args.job = job->job;
+		args.beat = job->beat;
 		rc = c->run(&args);
 	} else if (help) {
 		manual_help(stdout, c);

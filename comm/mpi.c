@@ -4,8 +4,11 @@
  *
  * In: bytes, ranks.  Out: bytes.  Errors of MPI end the job, as is its custom.
  * Waiting is polite: ranks may have to share a core, and one that waits long sleeps. */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <mpi.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -119,14 +122,48 @@ static void mpi_add(void *self, float *v, size_t n)
  * pull request 6596).  So where ranks are on several hosts such a rank only tells the launcher, Hydra, that it has ended well;
  * everyone has come by then, and connections go with the process. */
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40200000
+enum { PATIENCE_MS = 10000 };
+
+/* The number of an open file that the launcher has left in the environment, or -1. */
+static int file_named(const char *variable)
+{
+	const char *text = getenv(variable);
+	char *end = NULL;
+	long number = text ? strtol(text, &end, 10) : -1;
+
+	return text && end != text && !*end && number >= 0 && number <= INT_MAX && fcntl((int)number, F_GETFD) >= 0 ? (int)number : -1;
+}
+
+/* A line from the launcher, without its end; false: it says nothing, or does not speak in lines. */
+static bool line_read(int from, char *line, size_t room)
+{
+	for (size_t length = 0; length < room; length++) {
+		struct pollfd ready = { .fd = from, .events = POLLIN };
+		int some;
+		do
+			some = poll(&ready, 1, PATIENCE_MS);
+		while (some < 0 && errno == EINTR);
+		if (some <= 0 || read(from, line + length, 1) != 1)
+			return false;
+		if (line[length] == '\n') {
+			line[length] = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
+/* In the words of PMI 1, which Hydra speaks to a program of this MPICH.  False: it has not understood. */
 static bool ends_by_itself(const Mpi *m)
 {
-	static const char end[] = "cmd=finalize\n";
-	const char *hydra = getenv("HYDI_CONTROL_FD"), *launcher = getenv("PMI_FD");
+	static const char end[] = "cmd=finalize\n", understood[] = "cmd=finalize_ack";
+	int launcher = file_named("PMI_FD");
 	char answer[256];
 
-	return m->ucx && m->apart && hydra && launcher && write(atoi(launcher), end, sizeof end - 1) == sizeof end - 1 &&
-	       read(atoi(launcher), answer, sizeof answer) > 0;
+	if (!m->ucx || !m->apart || !getenv("HYDI_CONTROL_FD") || launcher < 0)
+		return false;
+	return write(launcher, end, sizeof end - 1) == sizeof end - 1 && line_read(launcher, answer, sizeof answer) &&
+	       strncmp(answer, understood, sizeof understood - 1) == 0;
 }
 #else
 static bool ends_by_itself(const Mpi *m)

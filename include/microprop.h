@@ -237,9 +237,9 @@ MP_API mp_status mp_job_join(mp_job **job, const mp_allocator *alloc); /* once i
 MP_API const char *mp_job_messages(const mp_job *job);
 MP_API uint32_t mp_job_rank(const mp_job *job);
 MP_API uint32_t mp_job_size(const mp_job *job);
-/* A file, by the name that all ranks give it: the name itself where there is one, else that of a copy from rank 0, which goes when
- * the job ends; NULL if it fails. */
-MP_API const char *mp_job_file(mp_job *job, const char *path);
+/* A file, by the name that all ranks give it; *found: the name itself where there is one, else that of a copy from rank 0, which goes
+ * when the job ends. */
+MP_API mp_status mp_job_file(mp_job *job, const char *path, const char **found);
 MP_API void mp_run_share(mp_run *run, mp_job *job);              /* before training; only rank 0 reports */
 /* The last call: everyone's status and, if that is not 0, words that the others get to hear.  Returns the largest status. */
 MP_API int mp_job_leave(mp_job *job, int status, const char *text);

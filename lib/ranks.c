@@ -16,7 +16,6 @@
  * so that the others end too.  What ranks say adds up on the way, tallies by the same tree: what comes and goes does not grow with their number. */
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "guard.h"
 #include "ranks.h"
@@ -30,24 +29,28 @@ Ranks *ranks_new(Ctx *cx, const Comm *comm)
 	Ranks *k = NEW(&cx->keep, 1, Ranks);
 
 	k->comm = comm;
+	k->programs = NEW(&cx->keep, comm->size, uint64_t);
 	return k;
 }
 
 /* Other programs may meet in other words, and wait for ever: this is said first, and its form never changes. */
-void ranks_greet(Ctx *cx, Ranks *k)
+void ranks_greet(Ctx *cx, Ranks *k, uint64_t own)
 {
 	const Comm *c = k->comm;
-	const Src *program = src_open(cx, &cx->scratch, "/proc/self/exe");
-	uint64_t own = XXH3_64bits(program->text, program->len), *all = NEW(&cx->scratch, c->size, uint64_t);
-	uint32_t odd = 0;
+	const uint64_t *all = k->programs;
+	uint32_t mute = 0, odd = 0;
 
-	c->gather(c->self, &own, sizeof own, all);
+	c->gather(c->self, &own, sizeof own, k->programs);
+	while (mute < c->size && all[mute])
+		mute++;
 	while (odd < c->size && all[odd] == all[0])
 		odd++;
-	if (odd == c->size)
-		return;
-	k->gone = true;                             /* all see it and leave without another word */
-	fail(cx, MP_BAD_INPUT, "install the same program on all hosts", "rank %u has another microprop than rank 0", odd);
+	k->gone = mute < c->size || odd < c->size;  /* all see it and leave without another word */
+	if (mute < c->size)
+		fail(cx, MP_BAD_INPUT, "mount /proc there, and let the program's file be read",
+		     "rank %u cannot read its own program, /proc/self/exe", mute);
+	if (odd < c->size)
+		fail(cx, MP_BAD_INPUT, "install the same program on all hosts", "rank %u has another microprop than rank 0", odd);
 }
 
 /* ---- what ranks in a row say ---- */
@@ -335,11 +338,10 @@ void rank_examples(const Ranks *k, uint64_t examples, uint64_t batch, uint64_t i
 	uint32_t leaves = leaf_count(count), low, high;
 
 	rank_leaves(leaves, k->comm->size, k->comm->rank, &low, &high);
-	*first = *end = begin + count;
-	if (low < leaves)
-		leaf_range(count, leaves, low, first, &unused), *first += begin;
-	if (high < leaves)
-		leaf_range(count, leaves, high, end, &unused), *end += begin;
+	leaf_range(count, leaves, low, first, &unused);
+	leaf_range(count, leaves, high, end, &unused);      /* the leaf after the last would begin at the end */
+	*first += begin;
+	*end += begin;
 }
 
 static uint32_t count_inside(uint32_t first, uint32_t end, uint32_t low, uint32_t high)

@@ -41,11 +41,13 @@ typedef struct Ranks {
 	bool library;             /* sums as the library makes them */
 	float *inbox; uint64_t room; /* parts of others' sums */
 	uint64_t sent;            /* bytes, of sums */
+	uint64_t *programs;       /* [size] as they greet each other */
 	uint32_t counted_leaves, counted_sums; /* ranks_sums of so many leaves */
 } Ranks;
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
-void ranks_greet(Ctx *cx, Ranks *k);                         /* before all else: fails, on all ranks, if one is another program */
+/* Before all else: fails, on all ranks, if one is another program.  own: stands for this one; 0: it cannot be read. */
+void ranks_greet(Ctx *cx, Ranks *k, uint64_t own);
 /* Says `own`, hears `all`; fails, naming the rank and what it said, if one of them has left.  True: one says that all have to go back. */
 bool ranks_meet(Ctx *cx, Ranks *k, int kind);
 void ranks_back(Ctx *cx, Ranks *k, int copy, const char *why); /* says so, wherever the others meet */

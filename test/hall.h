@@ -93,12 +93,21 @@ static inline void hall_spread(void *self, void *bytes, size_t count, uint32_t f
 	hall_wait(self);
 }
 
+static inline void hall_gather(void *self, const void *own, size_t bytes, void *all)
+{
+	for (uint32_t i = 0; i < hall_size; i++) {
+		hall_send(self, own, bytes, i);
+		hall_receive(self, (char *)all + i * bytes, bytes, i);
+	}
+	hall_wait(self);
+}
+
 static inline void hall_open(uint32_t size)
 {
 	hall_size = size;
 	for (uint32_t i = 0; i < size; i++) {
 		seat[i] = (Seat){ .comm = { .rank = i, .size = size, .name = "threads", .self = &seat[i], .send = hall_send, .receive = hall_receive,
-		                            .wait = hall_wait, .spread = hall_spread } };
+		                            .wait = hall_wait, .gather = hall_gather, .spread = hall_spread } };
 		seat[i].last = &seat[i].first;
 		pthread_mutex_init(&seat[i].mutex, NULL);
 		pthread_cond_init(&seat[i].came, NULL);

@@ -121,6 +121,47 @@ static void meet(uint32_t size, Guest *guest, Guest like)
 	ranks_start(size, guest_meet, guest, sizeof *guest);
 }
 
+static void greeting_body(Ctx *cx, void *arg)
+{
+	const Guest *g = arg;
+	ranks_greet(cx, ranks_new(cx, &seat[g->rank].comm), g->rank == g->mixed ? 0 : g->rank == g->odd ? 5 : 7);
+}
+
+static void *guest_greet(void *arg)
+{
+	Guest *g = arg;
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	g->status = guarded(&cx, greeting_body, g);
+	snprintf(g->said, sizeof g->said, "%s", ctx_messages(&cx));
+	ctx_free(&cx);
+	return NULL;
+}
+
+/* Another program, or one that cannot be read, is found by all. */
+static void greetings_are_compared(void **state)
+{
+	(void)state;
+	enum { NO_RANK = 99 };
+	static const struct { uint32_t odd, mixed; mp_status status; const char *says; } rows[] = {
+		{ NO_RANK, NO_RANK, MP_OK, "" },
+		{ 2, NO_RANK, MP_BAD_INPUT, "rank 2 has another microprop than rank 0" },
+		{ NO_RANK, 0, MP_BAD_INPUT, "rank 0 cannot read its own program" },
+		{ 1, 2, MP_BAD_INPUT, "rank 2 cannot read its own program" },
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		Guest guest[3];
+		hall_open(3);
+		for (uint32_t r = 0; r < 3; r++)
+			guest[r] = (Guest){ .rank = r, .odd = rows[i].odd, .mixed = rows[i].mixed };
+		ranks_start(3, guest_greet, guest, sizeof *guest);
+		for (int r = 0; r < 3; r++) {
+			assert_int_equal(guest[r].status, rows[i].status);
+			assert_non_null(strstr(guest[r].said, rows[i].says));
+		}
+	}
+}
+
 /* Any number of ranks comes to the same tally, that of the tree; and all hear of the first who differs or leaves. */
 static void meetings_of_any_size(void **state)
 {
@@ -443,7 +484,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leaves_are_shared_out), cmocka_unit_test(any_number_has_the_bits_of_one), cmocka_unit_test(sequences_too),
-		cmocka_unit_test(a_thousand_have_the_bits_of_one), cmocka_unit_test(meetings_of_any_size),
+		cmocka_unit_test(a_thousand_have_the_bits_of_one), cmocka_unit_test(greetings_are_compared), cmocka_unit_test(meetings_of_any_size),
 		cmocka_unit_test(one_leaf_is_for_rank_0), cmocka_unit_test(other_options_are_found), cmocka_unit_test(whoever_ends_early_is_heard),
 		cmocka_unit_test(the_model_counts_what_is_sent), cmocka_unit_test(each_looks_at_its_cases_alone),
 		cmocka_unit_test(wrong_cases_are_told_as_by_one), cmocka_unit_test(checksums_of_parts_add_up), cmocka_unit_test(other_data_is_found),

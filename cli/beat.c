@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Signs of life: what launch and the processes it starts tell each other, by a file that both see.
+ *
+ *     Beat                the number of the attempt, by launch; the last sign of life and the exit status, by the processes
+ *     a byte for a rank   which holds a lock on it as long as it lives
+ *
+ * Must hold: when an attempt begins, nobody of an earlier one is left who could write a file.  Launch ends whoever still holds a lock,
+ * and writes the new number while it holds all of them; a process that comes late finds another number than its own, and ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static struct flock lock_of(off_t first, off_t count)
+{
+	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count };
+}
+
+/* ---- a process that is watched ---- */
+
+static long own_rank(void)
+{
+	static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK" };
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (getenv(names[i]))
+			return atol(getenv(names[i]));
+	return 0;
+}
+
+int beat_join(int *beat)
+{
+	const char *path = getenv("MICROPROP_HEARTBEAT"), *attempt = getenv("MICROPROP_ATTEMPT");
+	*beat = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	if (*beat < 0 && path && attempt && own_rank() == 0) {
+		complain("start launch where rank 0 runs, or set TMPDIR to a folder that both see",
+		         "launch wants a sign of life in %s, which is not here: %s", path, strerror(errno));
+		return EXIT_USAGE;
+	}
+	if (*beat < 0)
+		return EXIT_DONE;
+	struct flock lock = lock_of((off_t)sizeof(Beat) + own_rank(), 1);
+	Beat b;
+	fcntl(*beat, F_SETLKW, &lock);                        /* a file system without locks is no reason not to train */
+	if (attempt && pread(*beat, &b, sizeof b, 0) == sizeof b && b.attempt != strtoul(attempt, NULL, 10)) {
+		complain(NULL, "attempt %s is over", attempt);
+		return EXIT_FAILED;
+	}
+	beat_sign(*beat);
+	return EXIT_DONE;
+}
+
+void beat_sign(int beat)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	uint64_t sign = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	if (beat >= 0 && pwrite(beat, &sign, sizeof sign, offsetof(Beat, sign)) < 0)
+		return;                                           /* launch will miss it, and start anew */
+}
+
+void beat_end(int beat, int rc)
+{
+	uint32_t ended = (uint32_t)rc + 1;
+	if (beat >= 0 && pwrite(beat, &ended, sizeof ended, offsetof(Beat, ended)) < 0)
+		return;                                           /* then its own exit status has to do */
+}
+
+/* ---- launch ---- */
+
+Beat beat_look(const char *path)
+{
+	Beat b = { 0 };
+	int fd = open(path, O_RDONLY | O_CLOEXEC);            /* anew each time: over a network that is what makes it look */
+	if (fd >= 0 && pread(fd, &b, sizeof b, 0) != sizeof b)
+		b = (Beat){ 0 };
+	if (fd >= 0)
+		close(fd);
+	return b;
+}
+
+/* Ends those who hold locks.  False: after so many seconds one still does. */
+static bool locks_take(int fd, double seconds)
+{
+	for (double began = wall_clock(); ; ) {
+		struct flock lock = lock_of(0, 0), holder = lock;
+		if (!fcntl(fd, F_SETLK, &lock) || (errno != EAGAIN && errno != EACCES))
+			return true;
+		if (!fcntl(fd, F_GETLK, &holder) && holder.l_type != F_UNLCK && holder.l_pid > 0)
+			kill(holder.l_pid, SIGKILL);
+		if (wall_clock() - began > seconds)
+			return false;
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000L }, NULL);
+	}
+}
+
+bool beat_begin(const char *path, uint32_t attempt, double seconds)
+{
+	Beat b = { .attempt = attempt };
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	bool good = fd >= 0;
+	if (good && !locks_take(fd, seconds)) {
+		complain("end it, then start launch again; it goes on from the last checkpoint",
+		         "a process of the attempt before lives on and could write over files of the next");
+		good = false;
+	} else if (!good || pwrite(fd, &b, sizeof b, 0) != sizeof b) {
+		complain("set TMPDIR to a folder that can be written", "cannot write %s: %s", path, strerror(errno));
+		good = false;
+	}
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
