@@ -7,6 +7,7 @@
 #endif
 #include "cpu_nets.h"
 
+#include "../lib/guard.h"
 #include "../target/cpu/kern/amx.h"
 
 #if defined __x86_64__
@@ -318,6 +319,7 @@ static void open_ways(Trial *t)
 static void agree(uint64_t seed)
 {
 	static Trial t;
+	Watch watch = { .leaf = NO_LEAF };
 	t = (Trial){ .ways = 0 };
 	draft(&t.draft, seed, seed % 3 ? 60 : 20, false);
 	snprintf(t.text, sizeof t.text, "%strain precision bf16\n", t.draft.text);
@@ -331,14 +333,24 @@ static void agree(uint64_t seed)
 	t.have = calloc(room, sizeof *t.have);
 	t.other = calloc(room, sizeof *t.other);
 	side_take(&t.ref, &t.c);
-	for (uint32_t k = 0; k < t.ways; k++)
+	for (uint32_t k = 0; k < t.ways; k++) {
 		side_take(&t.way[k], &t.c);
+		if (k % 2)
+			target_cpu.watch(t.way[k].program, &watch);     /* rounded inputs are not kept */
+	}
 	outputs_agree(&t, examples, cases * net->outputs);
 	gradients_agree(&t, examples);
 	weights_agree(&t, 1);
 	for (uint32_t k = 0; k < t.ways; k++)
 		side_learn(&t.way[k], (Batch){ .count = 1 + examples / 2 });
 	weights_agree(&t, 2);
+	uint64_t *order = calloc(examples, sizeof *order);
+	for (uint64_t i = 0; i < examples; i++)
+		order[i] = (i * 7 + 3) % examples;
+	for (uint32_t k = 0; k < t.ways; k++)
+		side_learn(&t.way[k], (Batch){ .example = order, .count = 1 + examples / 2 });
+	weights_agree(&t, 3);
+	free(order);
 	cases_free(&t.c);
 	side_close(&t.ref);
 	for (uint32_t k = 0; k < t.ways; k++)

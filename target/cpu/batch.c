@@ -422,6 +422,8 @@ static void team_work(void *arg, uint32_t thread)
 			uint32_t first = (uint32_t)((uint64_t)team->examples * thread / j->threads);
 			uint32_t last = (uint32_t)((uint64_t)team->examples * (thread + 1) / j->threads);
 			Space view = team_view(p, thread, first, last);
+			if (p->half)
+				half.rows = team->half->rows;
 			view.half = p->half ? &half : NULL;
 			look_ahead(p, &view, j->b, next, end, thread, j->threads);
 			run_rows(j, &view, team->begin[first], team->begin[last] - team->begin[first]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Products with operands rounded to bf16.  In: a Product, as for floats.  Out: its c.
  *
- * Weights are rounded and made into tiles once per update, for both directions.  Inputs are rounded when a case is
- * loaded; outputs and deltas when a product takes them, strip by strip into a scratch that stays in a near cache: each is
+ * Weights are rounded and made into tiles once per update, for both directions.  Inputs are rounded when a case is loaded
+ * for the first time, and kept: half the bytes come from memory then, and cases in turn are used where they stand.  Outputs and deltas when a product takes them, strip by strip into a scratch that stays in a near cache: each is
  * taken once in each form, so nothing is kept.  Must hold: sums are cut into 32s counted from where a Product's depth
  * begins, whatever threads there are, so chunks of cases end at full 32s or with the leaf. */
 #include <string.h>
@@ -11,7 +11,9 @@
 
 enum {
 	STRIP = 32,               /* two tiles: rows of a, or columns of b, at a time; */
-	STRIP_BYTES = 16384       /* more rows where they do not fill so much */
+	STRIP_BYTES = 16384,      /* more rows where they do not fill so much */
+	KEPT_MIB = 1024,          /* inputs are kept if they take no more */
+	CASES_AHEAD = 8           /* that are under way from memory */
 };
 
 static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -35,13 +37,18 @@ static size_t scratch_room(const Layout *l, uint32_t rows)
 	return most;
 }
 
-/* Zeroed, and on a cache line. */
-static Half *halves_take(Ctx *cx, size_t n)
+/* On a cache line. */
+static Half *halves_room(Ctx *cx, size_t n)
 {
 	enum { LINE = 64 };
-	char *p = arena_alloc(&cx->keep, n * sizeof(Half) + LINE, 1);
+	char *p = arena_room(&cx->keep, n * sizeof(Half) + LINE, 1);
 
 	return (Half *)(void *)(p + (LINE - (uintptr_t)p % LINE) % LINE);
+}
+
+static Half *halves_take(Ctx *cx, size_t n)
+{
+	return memset(halves_room(cx, n), 0, n * sizeof(Half));
 }
 
 HalfSpace *half_take(Ctx *cx, const Program *p, const Halves *h, uint32_t rows)
@@ -63,7 +70,7 @@ static bool is_input(const Part *t)
 
 static const Half *input_rows(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, uint32_t first)
 {
-	return t->x + (size_t)first * h->x_row + h->x_at[panel->from] + panel->source - p->layout->part[panel->from].col;
+	return t->rows + (size_t)first * h->x_row + h->x_at[panel->from] + panel->source - p->layout->part[panel->from].col;
 }
 
 enum { ONE = 0x3f80 };
@@ -94,22 +101,61 @@ static void load_ones(const Program *p, const Halves *h, uint64_t i, Half *row)
 		row[t->count] = ONE;
 }
 
-void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first, uint32_t rows)
+static void load_row(const Program *p, const Halves *h, const HalfSpace *t, uint64_t i, Half *row)
 {
 	const Data *d = p->data;
-	bool straight = !d->x_indptr && d->x_type == T_F32 && (uintptr_t)d->x % sizeof(float) == 0;
-	bool ones = d->x_indptr && !d->x_values && p->layout->inputs == 1;
 
+	if (d->x_indptr && !d->x_values && p->layout->inputs == 1) {
+		load_ones(p, h, i, row);
+	} else if (!d->x_indptr && d->x_type == T_F32 && (uintptr_t)d->x % sizeof(float) == 0) {
+		load_floats(p, h, (const float *)d->x + i * d->inputs, row);
+	} else {
+		data_x(d, i, t->row);
+		load_floats(p, h, t->row, row);
+	}
+}
+
+static const Half *kept_row(const Program *p, const Halves *h, const HalfSpace *t, uint64_t i)
+{
+	Half *row = h->kept + i * h->x_row;
+
+	if (!h->known[i]) {
+		memset(row, 0, h->x_row * sizeof *row);         /* what lies behind a part is multiplied by zeros */
+		load_row(p, h, t, i, row);
+		h->known[i] = 1;
+	}
+	return row;
+}
+
+static void fetch(const Halves *h, uint64_t i)
+{
+	for (uint32_t k = 0; k < h->x_row; k += TILE_DEPTH)
+		__builtin_prefetch(h->kept + i * h->x_row + k);
+}
+
+/* A guard looks at data and not at what is made of it. */
+static bool keeps(const Program *p, const Halves *h)
+{
+	return h->kept && !p->watch;
+}
+
+void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn)
+{
+	t->rows = keeps(p, h) && in_turn ? h->kept + cases[0] * h->x_row : t->x;
+}
+
+void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first, uint32_t rows)
+{
 	for (uint32_t m = first; m < first + rows; m++) {
 		Half *row = t->x + (size_t)m * h->x_row;
 
-		if (ones) {
-			load_ones(p, h, cases[m], row);
-		} else if (straight) {
-			load_floats(p, h, (const float *)d->x + cases[m] * d->inputs, row);
+		if (!keeps(p, h)) {
+			load_row(p, h, t, cases[m], row);
+		} else if (t->rows != t->x) {
+			kept_row(p, h, t, cases[m]);
 		} else {
-			data_x(d, cases[m], t->row);
-			load_floats(p, h, t->row, row);
+			fetch(h, cases[m + CASES_AHEAD < first + rows ? m + CASES_AHEAD : m]);
+			memcpy(row, kept_row(p, h, t, cases[m]), h->x_row * sizeof *row);
 		}
 	}
 }
@@ -194,6 +240,7 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 {
 	Halves *h = NEW(&cx->keep, 1, Halves);
 	size_t room = 0;
+	bool beside = false;
 
 	h->kern = isa == ISA_AMX ? &half_amx : &half_plain;
 	h->by_source = NEW(&cx->keep, l->panels, size_t);
@@ -215,8 +262,27 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 			h->x_at[k] = h->x_row;
 			h->x_row += (uint32_t)half_blocks(l->part[k].count + l->part[k].one) * TILE_DEPTH;
 		}
-	h->x_row = (uint32_t)half_row(h->x_row);
+	for (uint32_t i = 0; i < l->panels; i++)                /* a tile that begins inside a part ends behind it */
+		beside |= is_input(&l->part[l->panel[i].from]) && (l->panel[i].source - l->part[l->panel[i].from].col) % TILE_DEPTH;
+	h->x_row = (uint32_t)half_row(h->x_row + (beside ? TILE_DEPTH : 0));
 	return h;
+}
+
+/* Sixteen more, as tiles are read in whole. */
+void halves_keep(Ctx *cx, const Program *p, Halves *h)
+{
+	uint64_t cases = p->data->cases, row = h->x_row * sizeof(Half), most = (uint64_t)KEPT_MIB << 20;
+
+	h->kept = NULL;
+	if (cases > most / row - TILE_ROWS)
+		return;
+	if (h->room_cases < cases) {
+		h->room_cases = cases;
+		h->known = arena_room(&cx->keep, cases, 1);
+		h->store = halves_room(cx, (cases + TILE_ROWS) * h->x_row);
+	}
+	memset(h->known, 0, cases);
+	h->kept = h->store;
 }
 
 /* Thread i of n takes its share of the columns, in full sixteens. */

@@ -14,18 +14,25 @@ typedef struct Halves {
 	size_t *by_source, *by_target;    /* [panels] where those of a panel begin, for forward and backward */
 	uint32_t *x_at;                   /* [parts] inputs have rows of their own, as halves: where a part begins there */
 	uint32_t x_row;
+	Half *kept;                       /* [cases][x_row] inputs of the data bound, NULL: too many; */
+	uint8_t *known;                   /* [cases] which of them have been rounded */
+	Half *store;                      /* room for them, */
+	uint64_t room_cases;              /* of so many */
 } Halves;
 
 /* Of a thread; of a team, x is that of the team. */
 typedef struct HalfSpace {
-	Half *x;                          /* [rows][x_row] inputs */
+	Half *x;                          /* [rows][x_row] inputs, */
+	const Half *rows;                 /* unless they can be used where they are kept */
 	Half *scratch;
 	float *row;                       /* [inputs] of one case */
 } HalfSpace;
 
 Halves *halves_make(Ctx *cx, const Layout *l, int isa);
 void halves_weights(const Program *p, const Halves *h, uint32_t i, uint32_t n); /* when weights are new; thread i of n, its share */
+void halves_keep(Ctx *cx, const Program *p, Halves *h);       /* when data is bound */
 HalfSpace *half_take(Ctx *cx, const Program *p, const Halves *h, uint32_t rows); /* room for so many cases */
+void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn); /* before cases are loaded */
 void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first, uint32_t rows);
 
 /* As kern->product.  `panel` says whose weights b is.  first: row of the space that row 0 of the product is.  from: of a

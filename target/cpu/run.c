@@ -147,6 +147,8 @@ void rows_find(const Program *p, Space *s, uint32_t rows)
 	for (uint32_t m = 1; m < rows; m++)
 		s->in_turn &= s->cases[m] == s->cases[0] + m;
 	s->direct = NULL;
+	if (p->half)
+		half_find(p, p->half, s->half, s->cases, s->in_turn);
 	if (inputs_stand(p, s, rows))
 		s->direct = (const float *)d->x + (s->in_turn ? s->cases[0] * d->inputs : 0);
 	s->target = s->y;

@@ -7,7 +7,8 @@
 
 enum {
 	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache, or twice the weights if these are more */
-	LEAST_ROWS = 48, MOST_ROWS = 512
+	LEAST_ROWS = 48, MOST_ROWS = 512,
+	HALF_ROWS = 256               /* with bf16: full 32s, so that no 32 of a sum is cut, and sums stay in tiles for eight of them */
 };
 
 /* How many sums a thread holds at most: whole subtrees before and inside the one that it is at. */
@@ -87,7 +88,7 @@ static uint64_t chunk_rows(const Program *p)
 
 	rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
 	if (p->half)
-		rows = (rows + 31) / 32 * 32;               /* so that no 32 of a sum is cut */
+		rows = HALF_ROWS;
 	if (p->net->copies)
 		rows *= 4;                                  /* sequences side by side, so that steps are not too short */
 	return rows;

@@ -240,6 +240,8 @@ static void cpu_bind(Ctx *cx, Program *p, const Data *data)
 	scorer_init(&p->scorer, p->opt, data);
 	p->codes = codes_make(cx, p->known, data);
 	space_take(cx, p);
+	if (p->half)
+		halves_keep(cx, p, p->half);
 	p->tiny = p->half ? NULL : tiny_make(cx, &p->bound, p);
 }
 
