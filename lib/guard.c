@@ -8,7 +8,7 @@
  *   state      weights, their other forms and rule state are sealed after an update and looked at before the next
  *   sums       of weight changes are sealed by the target while they rest (Watch.sums)
  *   data       are sealed at the start and looked at before an epoch comes to them (guard_data.c)
- *   leaves     one, now and then, is computed again on another core
+ *   leaves     one, now and then, is computed again on another core, or by another rank (guard_ranks.c)
  *   jumps      an error or a weight change far beyond those before is only odd: the run goes back, and if it comes out the same
  *              again, then that is how it is.  A run that jumps all the time is not done twice: a Budget says how often
  *
@@ -56,6 +56,9 @@ struct Guard {
 	uint64_t pass_epoch;      /* in this one; */
 	uint64_t entered;         /* so many already */
 
+	bool neighbours;          /* the leaf of the batch in hand, if there is one, is for the next rank */
+	Pair pair[PAIRS];         /* what came of that */
+
 	Budget looks, copies, passes, leaves, jumps;
 	double error, reach;      /* largest of late: fading */
 	bool seen;
@@ -98,6 +101,11 @@ static bool due_together(const Guard *g, int what)
 {
 	const Ranks *k = g->r->ranks;
 	return (k ? k->due : guard_due(g)) >> what & 1;
+}
+
+static bool leaves_again(const Guard *g)
+{
+	return g->level == GUARD_FULL && g->r->target->again;
 }
 
 /* ---- state ---- */
@@ -146,6 +154,8 @@ static void roll_back(Guard *g, int newest, const char *what)
 	g->at = r->at;
 	g->sealed = true;
 	g->watch.broken = 0;
+	if (r->ranks)
+		r->ranks->due = 0;                           /* nobody knows what the others were about to do */
 	r->target->watch(r->program, &g->watch);             /* the batch in hand is forgotten */
 	if (copy != COPY_RECENT)
 		g->state.kept[COPY_RECENT].valid = false;
@@ -227,12 +237,31 @@ bool guard_state(Guard *g)
 	return !g->sealed || look(g, NULL);
 }
 
+/* As the target has it. */
+static const Data *data_read(const Guard *g)
+{
+	const Run *r = g->r;
+	return r->target->reads ? r->target->reads(r->program) : g->bound;
+}
+
+/* What is to be guarded of the data: all of it, or this rank's cases. */
+static void data_seal(Guard *g, uint64_t batch)
+{
+	const Run *r = g->r;
+	const Data *d = data_read(g);
+	uint64_t examples = run_examples(r->net, d), begin = 0, end = d->cases;
+	g->data = data_seals_new(&g->own, d, g->r);
+	if (!batch)
+		g->count.sealed = data_seals_add(g->data, d, begin, end);
+	for (uint64_t i = 0; batch && i * batch < examples; i++)
+		if (rank_cases(r->ranks, r->net, d, batch, i, &begin, &end))
+			g->count.sealed += data_seals_add(g->data, d, begin, end);
+}
+
 /* Examples first .. first + count - 1, or all data if there are none. */
 static bool data_look(Guard *g, uint64_t first, uint64_t count)
 {
-	const Run *r = g->r;
-	const Data *d = r->target->reads ? r->target->reads(r->program) : g->bound;
-	const char *what = data_seals_look(g->data, d, r->net, first, count, &g->count.repaired);
+	const char *what = data_seals_look(g->data, data_read(g), g->r->net, first, count, &g->count.repaired);
 	return !what || fault(g, &g->count.data, COPY_BEFORE, what);
 }
 
@@ -264,6 +293,59 @@ static bool leaf_look(Guard *g, const Batch *b)
 		buf_printf(&text, "leaf %u of the batch, computed again on core %d and then on core %d, has come out differently", g->watch.leaf,
 		           second, third);
 	return fault(g, &g->count.leaves, COPY_RECENT, text.s);
+}
+
+/* A rank's memory may hold another part of the data than those it has looked at so far. */
+static bool leaf_readable(void *guard, const Batch *b, uint32_t leaf)
+{
+	Guard *g = guard;
+	const Run *r = g->r;
+	uint64_t first, count, begin, end, cases, low, added;
+	Glance glance = { 0 };
+	if (b->example)                                      /* all cases come to every rank, sooner or later: it has looked at them */
+		return true;
+	leaf_range(b->count, leaf_count(b->count), leaf, &first, &count);
+	run_example(r->net, g->bound, b->first + first, &begin, &cases);
+	run_example(r->net, g->bound, b->first + first + count - 1, &low, &cases);
+	end = low + cases;
+	added = data_seals_add(g->data, data_read(g), begin, end);
+	g->count.sealed += added;
+	if (added)
+		cases_look(g->bound, &error_fns[r->opt.error], begin, end, &glance);
+	return !glance.wrong;
+}
+
+/* Nothing is told, and nothing put right, where the others would not hear it. */
+static bool all_is_well(void *guard, const Batch *b, uint32_t leaf)
+{
+	Guard *g = guard;
+	(void)b;
+	(void)leaf;
+	return !(g->sealed && state_look(&g->state, NULL)) && !data_seals_look(g->data, data_read(g), g->r->net, 0, 0, NULL);
+}
+
+void guard_leaves(Guard *g, const Batch *b)
+{
+	if (!g->neighbours)
+		return;
+	double began = clock_seconds();
+	pairs_compare(g->r, b, &g->watch, g->at.updates, leaf_readable, all_is_well, g, g->pair);
+	g->count.again++;
+	spent(&g->leaves, began);
+}
+
+/* What came of that.  Broken state or data would have done this too. */
+static bool pairs_look(Guard *g)
+{
+	g->neighbours = false;
+	for (int i = 0; i < PAIRS; i++) {
+		const char *what = pair_fault(&g->r->cx.scratch, &g->pair[i], i == PAIR_OWN);
+		if (g->pair[i].differs && (!guard_state(g) || !data_all(g)))
+			return false;
+		if (what)
+			return fault(g, &g->count.leaves, COPY_RECENT, what);
+	}
+	return true;
 }
 
 /* ---- jumps ---- */
@@ -319,7 +401,7 @@ static void guard_free(void *arg)
 	arena_free(&((Guard *)arg)->own);
 }
 
-Guard *guard_begin(Run *r, const Data *data, Order *order)
+Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 {
 	Ctx *cx = &r->cx;
 	Guard *g = r->guard;
@@ -342,7 +424,7 @@ Guard *guard_begin(Run *r, const Data *data, Order *order)
 	g->watch = (Watch){ .sums = g->level == GUARD_FULL, .leaf = NO_LEAF, .moment = r->moment, .user = r->moment_user };
 	r->target->watch(r->program, &g->watch);
 	double began = clock_seconds();
-	g->data = data_seals_new(&g->own, r->target->reads ? r->target->reads(r->program) : data, r);
+	data_seal(g, batch);
 	spent(&g->passes, began);
 	g->passes.last = began;
 	began = clock_seconds();
@@ -350,6 +432,8 @@ Guard *guard_begin(Run *r, const Data *data, Order *order)
 	spent(&g->copies, began);
 	g->looks = g->copies;
 	g->leaves.last = g->copies.last;
+	if (r->ranks)
+		r->ranks->due = (uint32_t)leaves_again(g) << DUE_LEAF;   /* the first batch is looked at */
 	guard_moved(g);
 	return g;
 }
@@ -437,17 +521,16 @@ static bool blocks_look(Guard *g, const Batch *b)
 	return true;
 }
 
+/* Ranks do it together; one alone, when it likes. */
 static void leaf_choose(Guard *g, const Batch *b)
 {
-	const Ranks *k = g->r->ranks;
-	uint32_t first = 0, last = leaf_count(b->count);
+	const Run *r = g->r;
+	g->neighbours = r->ranks && due_together(g, DUE_LEAF);
 	g->watch.leaf = NO_LEAF;
-	if (g->level != GUARD_FULL || !g->r->target->again || !due(&g->leaves, shares[g->level].leaves, clock_seconds()))
-		return;
-	if (k)
-		rank_leaves(last, k->comm->size, k->comm->rank, &first, &last);
-	if (first < last)
-		g->watch.leaf = first + (uint32_t)random_below((uint64_t)g->r->opt.seed, STREAM_SPLIT, g->r->at.updates, last - first);
+	if (g->neighbours)
+		g->watch.leaf = rank_leaf(r, b, r->ranks->comm->rank, g->at.updates);
+	else if (!r->ranks && leaves_again(g) && due(&g->leaves, shares[g->level].leaves, clock_seconds()))
+		g->watch.leaf = (uint32_t)random_below((uint64_t)r->opt.seed, STREAM_SPLIT, r->at.updates, leaf_count(b->count));
 }
 
 bool guard_batch(Guard *g, const Batch *b)
@@ -461,7 +544,7 @@ bool guard_summed(Guard *g, const Batch *b)
 	watch_moment(&g->watch, MOMENT_SUMMED, NULL, 0);
 	if (!turns_together(g))
 		return false;
-	if (g->watch.leaf != NO_LEAF && !leaf_look(g, b))
+	if (g->neighbours ? !pairs_look(g) : g->watch.leaf != NO_LEAF && !leaf_look(g, b))
 		return false;
 	if (g->swept) {
 		memset(g->watch.was, 0, g->state.pieces * sizeof *g->watch.was);
@@ -524,10 +607,14 @@ bool guard_end(Guard *g)
 
 /* ---- ranks ---- */
 
+/* Leaves that are under way are not due again. */
 uint32_t guard_due(const Guard *g)
 {
+	const Shares *share = &shares[g->level];
 	double now = clock_seconds();
-	return (uint32_t)due(&g->copies, shares[g->level].copies, now) << DUE_COPY | (uint32_t)due(&g->passes, shares[g->level].data, now) << DUE_PASS;
+	bool leaf = leaves_again(g) && !g->neighbours && due(&g->leaves, share->leaves, now);
+	return (uint32_t)due(&g->copies, share->copies, now) << DUE_COPY | (uint32_t)due(&g->passes, share->data, now) << DUE_PASS |
+	       (uint32_t)leaf << DUE_LEAF;
 }
 
 uint64_t guard_word(const Guard *g)

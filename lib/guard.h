@@ -44,9 +44,11 @@ typedef struct GuardCount {
 	uint64_t repaired;        /* bits of data put right */
 	uint64_t rollbacks, replays; /* replays: of what was odd and came out the same again: no faults */
 	uint64_t checks, again, kept, passes; /* states looked at, leaves computed again, copies kept, passes over the data */
+	uint64_t sealed;          /* pieces of data */
 } GuardCount;
 
-Guard *guard_begin(Run *r, const Data *data, Order *order); /* the data is bound; NULL: option guard is off */
+/* The data is bound; NULL: option guard is off.  batch: this rank reads its own cases of such batches alone; 0: it reads everything. */
+Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch);
 /* Each may roll the run back to an earlier Position: then it is false.  They fail where that does not help. */
 bool guard_epoch(Guard *g);                                  /* an epoch begins */
 bool guard_place(Guard *g);                                  /* the Position is used: is it what it was? */
@@ -61,9 +63,10 @@ const GuardCount *guard_count(const Guard *g);
 uint32_t guard_copies(const Guard *g, Region *r);            /* for tests: where they are; recent first, three at most */
 
 /* Ranks (ranks.c): what each says when they meet, and what it means. */
-enum { DUE_COPY, DUE_PASS };
+enum { DUE_COPY, DUE_PASS, DUE_LEAF };
 uint32_t guard_due(const Guard *g);                          /* bits: by this rank's clock it is time for that */
 uint64_t guard_word(const Guard *g);                         /* what must be the same on all ranks; 0: nothing is known */
+void guard_leaves(Guard *g, const Batch *b);                 /* the batch is summed: if they are due, neighbours compute leaves again */
 void guard_together(Guard *g, const char *what);             /* some said SAY_BACK, or all know what is wrong: all go back */
 
 #endif

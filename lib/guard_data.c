@@ -2,7 +2,7 @@
 /* Data under guard.  In: data as it is when training begins.  Out: whether some examples still are as they were; if not, they are
  * put right, or training ends.
  *
- * Each array is cut into pieces, each with its seal.  Where a piece is broken, its seal tells the bit that changed, if it was a
+ * Each array is cut into pieces, each with its seal, if it was asked for: a rank need not read the others' cases.  Where a piece is broken, its seal tells the bit that changed, if it was a
  * single one.  More than one cannot be put right that way, but a mapped file can be read again.  Must hold: nothing of an array
  * of offsets is believed before its own pieces were looked at. */
 #include <stdio.h>
@@ -21,6 +21,7 @@ struct DataSeals {
 	Run *r;
 	uint64_t bytes[ARRAYS];   /* as they were: offsets may lie */
 	uint64_t *seal[ARRAYS];
+	uint8_t *known[ARRAYS];   /* is there a seal of the piece? */
 };
 
 typedef struct Array { const uint8_t *at; uint64_t bytes; } Array;
@@ -52,13 +53,47 @@ DataSeals *data_seals_new(Arena *a, const Data *d, Run *r)
 	DataSeals *s = NEW(a, 1, DataSeals);
 	s->r = r;
 	for (int i = 0; i < ARRAYS; i++) {
-		Array array = array_of(d, i);
-		s->bytes[i] = array.bytes;
-		s->seal[i] = NEW(a, pieces_of(array.bytes), uint64_t);
-		for (uint64_t at = 0; at < array.bytes; at += PIECE)
-			s->seal[i][at / PIECE] = seal(s, array.at + at, piece_size(array.bytes, at));
+		s->bytes[i] = array_of(d, i).bytes;
+		s->seal[i] = NEW(a, pieces_of(s->bytes[i]), uint64_t);
+		s->known[i] = NEW(a, pieces_of(s->bytes[i]), uint8_t);
 	}
 	return s;
+}
+
+/* Bytes of an array that cases first .. end - 1 need: whole ones where cases do not tell. */
+static void bytes_of(const DataSeals *s, const Data *d, int which, uint64_t first, uint64_t end, uint64_t *low, uint64_t *high)
+{
+	bool listed = which == A_INDICES || which == A_VALUES;
+
+	*low = 0;
+	*high = s->bytes[which];
+	if (which == A_SEQ || which == A_CODES || !s->bytes[which])
+		return;
+	if (which == A_INDPTR) {
+		*low = first * sizeof *d->x_indptr;
+		*high = (end + 1) * sizeof *d->x_indptr;
+	} else {
+		*low = listed ? d->x_indptr[first] * sizeof(uint32_t) : s->bytes[which] / d->cases * first;
+		*high = listed ? d->x_indptr[end] * sizeof(uint32_t) : s->bytes[which] / d->cases * end;
+	}
+	*high = *high < s->bytes[which] ? *high : s->bytes[which];
+}
+
+uint64_t data_seals_add(DataSeals *s, const Data *d, uint64_t first, uint64_t end)
+{
+	uint64_t low, high, added = 0;
+
+	for (int i = 0; i < ARRAYS; i++) {
+		const uint8_t *array = array_of(d, i).at;
+		bytes_of(s, d, i, first, end, &low, &high);
+		for (uint64_t at = low / PIECE * PIECE; at < high; at += PIECE)
+			if (!s->known[i][at / PIECE]) {
+				s->seal[i][at / PIECE] = seal(s, array + at, piece_size(s->bytes[i], at));
+				s->known[i][at / PIECE] = 1;
+				added++;
+			}
+	}
+	return added;
 }
 
 /* The seal has changed by the word's factor times a power of two.  The factor is odd, so the power is known at once. */
@@ -147,38 +182,30 @@ static const char *look(DataSeals *s, const Data *d, int which, uint64_t low, ui
 	const uint8_t *array = array_of(d, which).at;
 	const char *wrong = NULL;
 
-	high = high < s->bytes[which] ? high : s->bytes[which];
 	for (uint64_t at = low / PIECE * PIECE; at < high; at += PIECE)
-		if (seal(s, array + at, piece_size(s->bytes[which], at)) != s->seal[which][at / PIECE])
-			wrong = put_right(s, d, which, at, repaired);
+		if (s->known[which][at / PIECE] && seal(s, array + at, piece_size(s->bytes[which], at)) != s->seal[which][at / PIECE])
+			wrong = repaired ? put_right(s, d, which, at, repaired) : names[which];
 	return wrong;
 }
 
 const char *data_seals_look(DataSeals *s, const Data *d, const Net *net, uint64_t first, uint64_t count, uint64_t *repaired)
 {
 	const char *wrong = NULL;
-	uint64_t low[ARRAYS] = { 0 }, high[ARRAYS], begin = 0, end = d->cases, unused;
+	uint64_t low = 0, high = s->bytes[A_SEQ], begin = 0, end = d->cases, cases;
 
-	for (int i = 0; i < ARRAYS; i++)
-		high[i] = UINT64_MAX;
-	for (int i = 0; i < ARRAYS; i++) {
-		if (count && i == A_SEQ) {
-			low[i] = first * sizeof *d->seq;
-			high[i] = (first + count + 1) * sizeof *d->seq;
+	if (count && high) {
+		low = first * sizeof *d->seq;
+		high = (first + count + 1) * sizeof *d->seq < high ? (first + count + 1) * sizeof *d->seq : high;
+	}
+	for (int i = A_SEQ; i < ARRAYS; i++) {
+		if (count && i == A_SEQ + 1) {               /* sequences are right by now */
+			run_example(net, d, first, &begin, &cases);
+			run_example(net, d, first + count - 1, &end, &cases);
+			end += cases;
 		}
-		if (count && i == A_INDPTR) {                /* sequences are right by now */
-			run_example(net, d, first, &begin, &unused);
-			run_example(net, d, first + count - 1, &end, &unused);
-			end += unused;
-			low[i] = begin * sizeof *d->x_indptr;
-			high[i] = (end + 1) * sizeof *d->x_indptr;
-		}
-		if (count && i > A_INDPTR && i < A_CODES) {
-			bool listed = (i == A_INDICES || i == A_VALUES) && s->bytes[i];
-			low[i] = listed ? d->x_indptr[begin] * sizeof(uint32_t) : s->bytes[i] / d->cases * begin;
-			high[i] = listed ? d->x_indptr[end] * sizeof(uint32_t) : s->bytes[i] / d->cases * end;
-		}
-		const char *what = look(s, d, i, low[i], high[i], repaired);
+		if (i > A_SEQ)
+			bytes_of(s, d, i, begin, end, &low, &high);
+		const char *what = look(s, d, i, low, high, repaired);
 		wrong = what ? what : wrong;
 	}
 	return wrong;

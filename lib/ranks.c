@@ -344,6 +344,18 @@ void rank_examples(const Ranks *k, uint64_t examples, uint64_t batch, uint64_t i
 	*end += begin;
 }
 
+bool rank_cases(const Ranks *k, const Net *net, const Data *d, uint64_t batch, uint64_t i, uint64_t *first, uint64_t *end)
+{
+	uint64_t examples = run_examples(net, d), begin, after, unused;
+
+	rank_examples(k, examples, batch, i, &begin, &after);
+	*end = d->cases;
+	run_example(net, d, begin < examples ? begin : 0, first, &unused);
+	if (after < examples)
+		run_example(net, d, after, end, &unused);
+	return begin < after;
+}
+
 static uint32_t count_inside(uint32_t first, uint32_t end, uint32_t low, uint32_t high)
 {
 	if (end <= low || first >= high)
@@ -647,5 +659,7 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop,
 	tally_add(t, &k->all.tally[0]);
 	if (learn)
 		ranks_sum(r, &s, leaves);
+	if (learn && r->guard)
+		guard_leaves(r->guard, b);
 	return MP_OK;
 }

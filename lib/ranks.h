@@ -61,6 +61,8 @@ void ranks_leave(Ranks *k, int status, const char *text);    /* says so, unless 
 void rank_leaves(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t *first, uint32_t *last);
 /* Examples of a rank in batch number i of data that is gone through in its order. */
 void rank_examples(const Ranks *k, uint64_t examples, uint64_t batch, uint64_t i, uint64_t *first, uint64_t *end);
+/* And their cases, in data of that network; false: there are none. */
+bool rank_cases(const Ranks *k, const Net *net, const Data *d, uint64_t batch, uint64_t i, uint64_t *first, uint64_t *end);
 uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last); /* largest ones that lie in [first, last) */
 uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank);      /* that a rank sends: its largest subtrees */
 uint32_t ranks_sums(uint32_t leaves, uint32_t ranks);                    /* all of them */

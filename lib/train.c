@@ -581,14 +581,9 @@ static void look_at(const Loop *l, const Data *d, int which, uint64_t batch)
 	if (reads_all(l, d) || (k->alone && !k->comm->rank))
 		cases_look(d, e, 0, d->cases, own);
 	for (uint64_t i = 0; !reads_all(l, d) && !k->alone && i < batches; i++) {
-		uint64_t first, end, begin, after = d->cases, unused;
-		rank_examples(k, examples, batch, i, &first, &end);
-		if (first == end)
-			continue;
-		run_example(r->net, d, first, &begin, &unused);
-		if (end < examples)
-			run_example(r->net, d, end, &after, &unused);
-		cases_look(d, e, begin, after, own);
+		uint64_t begin, end;
+		if (rank_cases(k, r->net, d, batch, i, &begin, &end))
+			cases_look(d, e, begin, end, own);
 	}
 	k->own.same[SAME_DATA + which] = data_checksum_with(d, reads_all(l, d) ? own->checksum : sample_checksum(d));
 	if (reads_all(l, d) && k->comm->rank)                /* rank 0 has said it */
@@ -705,7 +700,7 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	r->target->bind(cx, r->program, data);
 	if (r->job)
 		share_begin(l);
-	r->guard = guard_begin(r, data, l->order);
+	r->guard = guard_begin(r, data, l->order, r->ranks && !reads_all(l, data) ? l->batch : 0);
 	l->at_once = r->target->epochs && !r->ranks && !r->guard && l->batch == l->examples && !l->shuffled && !test && !r->opt.keep_best;
 }
 

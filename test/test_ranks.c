@@ -298,20 +298,21 @@ static mp_data *shared_open(const char *path)
 	return data;
 }
 
-/* A copy of the data in which no input that rank `own` should not look at is a number. */
-static void write_spoilt(mp_data *from, const char *path, uint32_t ranks, uint32_t own, uint64_t batch)
+/* A copy of the data in which inputs are right only where ranks first .. first + some - 1 look at them. */
+static void write_spoilt(mp_data *from, const char *path, uint32_t ranks, uint32_t rank, uint32_t some, uint64_t batch, float spoilt)
 {
 	Data d = *from->data;
 	uint64_t n = d.cases * d.inputs, first, end;
 	float *x = malloc(n * sizeof *x);
-	Ranks k = { .comm = &(Comm){ .size = ranks, .rank = own } };
 	for (uint64_t i = 0; i < n; i++)
-		x[i] = NAN;
-	for (uint64_t b = 0; b * batch < d.cases; b++) {
-		rank_examples(&k, d.cases, batch, b, &first, &end);
-		for (uint64_t i = first; i < end; i++)
-			data_x(from->data, i, x + i * d.inputs);
-	}
+		x[i] = spoilt;
+	for (uint64_t b = 0; b * batch < d.cases; b++)
+		for (uint32_t r = rank; r < rank + some; r++) {
+			Ranks k = { .comm = &(Comm){ .size = ranks, .rank = r % ranks } };
+			rank_examples(&k, d.cases, batch, b, &first, &end);
+			for (uint64_t i = first; i < end; i++)
+				data_x(from->data, i, x + i * d.inputs);
+		}
 	for (uint64_t i = 0; i < 16; i++) {                  /* those that all look at */
 		uint64_t at = i * ((d.cases - 1) / 15);
 		data_x(from->data, at, x + at * d.inputs);
@@ -333,7 +334,7 @@ static void each_looks_at_its_cases_alone(void **state)
 	mp_data *data = data_new(CASES, 5, 3, NULL, 0), *own[RANKS];
 	for (uint32_t i = 0; i < RANKS; i++) {
 		snprintf(path[i], sizeof path[i], "%s/%u-x.npy", folder, i);
-		write_spoilt(data, path[i], RANKS, i, BATCH);
+		write_spoilt(data, path[i], RANKS, i, 1, BATCH, NAN);
 		own[i] = shared_open(path[i]);
 	}
 	Rank one, rank[SOME_RANKS], like = { .net = net, .data = data, .option = pooled };
@@ -343,6 +344,67 @@ static void each_looks_at_its_cases_alone(void **state)
 	compare(&one, rank, RANKS);
 	for (uint32_t i = 0; i < RANKS; i++)
 		mp_data_close(own[i]);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+static const char *const guarded_options[] = { "epochs", "2", "until", "never", "rate", "0.0001", "threads", "1", "batch", "8000", "shuffle", "0",
+                                               "guard", "full", NULL };
+
+enum { FEW = 4 };                         /* ranks */
+
+/* Each has its own file, in which inputs are right for it and, some say, for others. */
+static void files_run(mp_data *data, Rank like, const uint32_t *some, float spoilt, Rank *one, Rank *rank)
+{
+	mp_data *own[FEW];
+	like.data = data;
+	ranks_run(1, one, like);
+	for (uint32_t i = 0; i < FEW; i++) {
+		char path[80];
+		snprintf(path, sizeof path, "%s/%u-x.npy", folder, i);
+		write_spoilt(data, path, FEW, i + 1 + FEW - some[i], some[i], 8000, spoilt);
+		own[i] = shared_open(path);
+	}
+	like.own = own;
+	ranks_run(FEW, rank, like);
+	for (uint32_t i = 0; i < FEW; i++)
+		mp_data_close(own[i]);
+}
+
+/* Under guard a rank looks at its cases, and at leaves of the rank before which it computes again. */
+static void guards_look_at_few_cases(void **state)
+{
+	(void)state;
+	static const uint32_t some[FEW] = { 2, 2, 2, 2 };
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(40000, 5, 3, NULL, 0);
+	Rank one, rank[SOME_RANKS];
+	files_run(data, (Rank){ .net = net, .option = guarded_options }, some, NAN, &one, rank);
+	compare(&one, rank, FEW);
+	for (uint32_t i = 0; i < FEW; i++) {
+		assert_true(rank[i].found.sealed && rank[i].found.sealed <= one.found.sealed / 2);
+		assert_true(rank[i].found.again > 0);
+		assert_int_equal(rank[i].found.rollbacks, 0);
+	}
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
+/* Rank 1 has other numbers where rank 0 looks, which nobody has noticed; what it makes of rank 0's leaves is another thing. */
+static void neighbours_notice(void **state)
+{
+	(void)state;
+	static const uint32_t some[FEW] = { 2, 1, 2, 2 };
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(40000, 5, 3, NULL, 0);
+	Rank one, rank[SOME_RANKS];
+	files_run(data, (Rank){ .net = net, .option = guarded_options }, some, 0.125f, &one, rank);
+	for (uint32_t i = 0; i < FEW; i++) {
+		assert_true(rank[i].status == MP_FAILED || strcmp(rank[i].fingerprint, one.fingerprint) == 0);
+		assert_int_equal(rank[i].found.leaves > 0, i == 0);
+		assert_non_null(strstr(rank[i].said, "update 0: rank 0: leaf "));
+		assert_non_null(strstr(rank[i].said, " of the batch comes out differently on core "));
+	}
 	mp_data_close(data);
 	mp_net_close(net);
 }
@@ -487,6 +549,7 @@ int main(void)
 		cmocka_unit_test(a_thousand_have_the_bits_of_one), cmocka_unit_test(greetings_are_compared), cmocka_unit_test(meetings_of_any_size),
 		cmocka_unit_test(one_leaf_is_for_rank_0), cmocka_unit_test(other_options_are_found), cmocka_unit_test(whoever_ends_early_is_heard),
 		cmocka_unit_test(the_model_counts_what_is_sent), cmocka_unit_test(each_looks_at_its_cases_alone),
+		cmocka_unit_test(guards_look_at_few_cases), cmocka_unit_test(neighbours_notice),
 		cmocka_unit_test(wrong_cases_are_told_as_by_one), cmocka_unit_test(checksums_of_parts_add_up), cmocka_unit_test(other_data_is_found),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
