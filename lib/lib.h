@@ -216,7 +216,7 @@ void options_check(Ctx *cx, const Options *o);              /* combinations that
 typedef struct Until { double error, right, within; } Until; /* NaN: not asked for; any that is met ends the run as solved */
 bool until_parse(const char *text, Until *u);
 struct Tally;
-bool until_reached(const Until *u, const struct Tally *t);   /* train.c */
+bool until_reached(const Until *u, const struct Tally *t);   /* report.c */
 
 /* ---- net.c, lex.c, parse.c, connect.c (and parse.h), link.c, netprint.c: the network ----------------------------- */
 
@@ -565,6 +565,20 @@ typedef struct Batch {
 	uint64_t more;            /* so many after these are those of the next batch; 0: not known */
 } Batch;
 
+/* Updates that a target may do in one go, of one epoch or of several.  It ends early after an epoch that reaches `until`, or
+ * when numbers are no longer finite. */
+typedef struct Updates {
+	uint64_t examples, batch; /* of an epoch; of an update, but the last of an epoch has what is left */
+	uint64_t done;            /* examples of the first epoch that came before */
+	uint64_t count;           /* updates, at most */
+	const uint64_t *example;  /* NULL: in their order; else those of all updates, one after the other */
+	const Update *update;     /* [count] */
+	bool same;                /* there is only one, for all */
+	const Until *until;
+	const volatile int *stop;
+	Tally *tally;             /* of each epoch: added to */
+} Updates;
+
 /* What a process has of a batch whose other leaves are done elsewhere. */
 enum { MOST_SUMS = 2 * 12 };      /* of the largest subtrees of any run of up to MAX_LEAVES leaves */
 typedef struct Share {
@@ -596,9 +610,7 @@ typedef struct Target {
 	void   (*join)(Program *p, float *into, const float *from, uint64_t floats); /* * as sums of leaves join; a multiple of 16 */
 	uint64_t (*floats)(const Program *p);                   /* * of a sum */
 	void   (*shared)(Program *p);                           /* * out.total is there: it is the pending sum */
-	/* * Up to `count` whole epochs of one update each, cases in their order: tally[k] is of the k-th, whose update is u[k], or u[0]
-	 * of them all if they are the same.  Ends early after one that reaches `until` or is not finite.  0: not in this way. */
-	uint64_t (*epochs)(Program *p, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop, Tally *tally);
+	uint64_t (*updates)(Program *p, const Updates *s);      /* * so many were done; 0: not in this way, or not these */
 	void   (*get)(const Program *p, int which, double *v);  /* 0 weights, 1.. rule state; canonical order */
 	void   (*set)(Program *p, int which, const double *v);
 	void   (*gradient)(const Program *p, double *v);        /* the pending sum, for checks */
@@ -673,9 +685,14 @@ void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled); /* s
 void run_check_training(Run *r, const Data *d);             /* and targets are what the error function takes */
 uint64_t run_examples(const Net *net, const Data *d);        /* data_examples, but 1 for copies without boundaries, */
 void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count); /* and its cases */
-double share_of(uint64_t part, uint64_t whole);              /* 0 of nothing */
 const Target *target_find(const char *name);                 /* api/targets.c: the table; NULL if no such */
 const char *target_names(Arena *a);                          /* "the targets here are ref" */
+
+/* ---- report.c: what is said about a run ----------------------------------------------------------------------------- */
+
+double share_of(uint64_t part, uint64_t whole);              /* 0 of nothing */
+void report_fill(Run *r, const Data *data, double rate);     /* r->report, from r->at */
+void report_note(Run *r);                                    /* it becomes a point of the history */
 
 /* ---- restarts.c: many seeds of one network -------------------------------------------------------------------------- */
 

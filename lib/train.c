@@ -11,7 +11,8 @@
 #include "guard.h"
 #include "ranks.h"
 
-enum { AT_ONCE = 64 };            /* epochs of a tiny network between two looks at the clock */
+/* Of a tiny network between two looks at the clock: epochs; updates; updates that differ. */
+enum { EPOCHS_AT_ONCE = 64, UPDATES_AT_ONCE = 4096, OTHERS_AT_ONCE = 64 };
 enum { PICKS_AHEAD = 64 };        /* examples that are picked in one go, beside those of this batch and the next */
 
 typedef struct Loop {             /* what one call of run_train needs besides the Run */
@@ -30,9 +31,10 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	double counted;           /* and until when time is counted */
 	double ticked;            /* when the last tick was */
 	bool rolled;              /* back to an earlier Position, from which it goes on */
-	bool at_once;             /* the target may do several epochs in one go: */
-	Update update[AT_ONCE];
-	Tally tally[AT_ONCE];
+	bool at_once;             /* the target may do several updates in one go: */
+	uint64_t *example;        /* [UPDATES_AT_ONCE] if shuffled: of all of these */
+	Update update[OTHERS_AT_ONCE];
+	Tally tally[EPOCHS_AT_ONCE];
 } Loop;
 
 /* ---- starting ---- */
@@ -100,55 +102,6 @@ void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *firs
 }
 
 /* ---- reporting ---- */
-
-double share_of(uint64_t part, uint64_t whole)
-{
-	return whole ? (double)part / (double)whole : 0;
-}
-
-static double mean_error(const Tally *t)
-{
-	return t->cases ? t->error / (double)t->cases : 0;
-}
-
-/* Million connections per second. */
-static double speed(const Net *net, uint64_t cases, double seconds)
-{
-	return seconds > 0 ? (double)net->links * (double)cases / seconds / 1e6 : 0;
-}
-
-static void report_fill(Run *r, const Data *data, double rate)
-{
-	mp_report *p = &r->report;
-	const Position *at = &r->at;
-	const Tally *t = at->epoch ? &at->last : &at->tally;
-	uint64_t seen = at->epoch * data->cases + at->tally.cases;
-	p->target = r->target->name;
-	p->connections = r->net->links;
-	p->cases = data->cases;
-	p->epoch = at->epoch;
-	p->epochs = (uint64_t)r->opt.epochs;
-	p->updates = at->updates;
-	p->total_error = t->error;
-	p->error = mean_error(t);
-	p->right = share_of(t->right, t->scored);
-	p->within = share_of(t->within, t->scored);
-	p->tested = at->test.cases > 0;
-	p->test_total_error = at->test.error;
-	p->test_error = mean_error(&at->test);
-	p->test_right = share_of(at->test.right, at->test.scored);
-	p->test_within = share_of(at->test.within, at->test.scored);
-	p->rate = rate;
-	p->seconds = at->seconds;
-	p->mcps = speed(r->net, seen, at->seconds);
-	p->simulated_seconds = at->simulated;
-	p->simulated_mcps = speed(r->net, seen, at->simulated);
-}
-
-bool until_reached(const Until *u, const Tally *t)
-{
-	return share_of(t->within, t->scored) >= u->within || share_of(t->right, t->scored) >= u->right || mean_error(t) < u->error; /* NaN: false */
-}
 
 /* Ranks end together: by what they agreed on, not by what one of them has just heard. */
 static bool to_stop(const Run *r)
@@ -369,23 +322,6 @@ static void note_best(Loop *l)
 	}
 }
 
-/* When the history is full every other point goes, and from then on only every other epoch comes. */
-static void note_history(Run *r)
-{
-	if (r->points == COUNT(r->history)) {
-		for (uint32_t i = 0; i < r->points / 2; i++)
-			r->history[i] = r->history[2 * i + 1];
-		r->points /= 2;
-		r->stride *= 2;
-	}
-	if (r->at.epoch % r->stride)
-		return;
-	const mp_report *p = &r->report;
-	while (r->points && r->history[r->points - 1].epoch >= p->epoch)  /* it was here before, and was rolled back */
-		r->points--;
-	r->history[r->points++] = (mp_point){ p->epoch, p->error, p->right, p->test_error, p->test_right };
-}
-
 static Status one_epoch(Loop *l, Update *u)
 {
 	Run *r = l->r;
@@ -427,69 +363,111 @@ static Status one_epoch(Loop *l, Update *u)
 	report_fill(r, l->data, u->param[P_RATE]);
 	r->report.solved = until_reached(&l->until, &at->last);
 	note_best(l);
-	note_history(r);
+	report_note(r);
 	if (r->guard)
 		guard_moved(r->guard);
 	return MP_OK;
 }
 
-/* ---- many epochs at once ---- */
-
-/* How many epochs may pass before somebody wants to know. */
-static uint64_t epochs_at_once(const Loop *l)
-{
-	const Options *o = &l->r->opt;
-	const Position *at = &l->r->at;
-	uint64_t n = AT_ONCE;
-
-	if (!l->at_once || at->done)
-		return 0;
-	if (o->epochs)
-		n = lesser(n, (uint64_t)o->epochs - at->epoch);
-	if (o->updates)
-		n = lesser(n, (uint64_t)o->updates - at->updates);
-	if (o->report)
-		n = lesser(n, (uint64_t)o->report - at->epoch % (uint64_t)o->report);
-	return n;
-}
+/* ---- many updates at once ---- */
 
 static bool same_updates(const Options *o, uint64_t epoch)
 {
 	return o->schedule == SCHEDULE_CONSTANT && o->warmup <= (double)epoch && !rules[o->rule].needs_count;
 }
 
-/* What one_epoch does, for epochs that a target has done by itself. */
+/* Updates of an epoch, from where so many examples are done. */
+static uint64_t updates_left(const Loop *l, uint64_t done)
+{
+	return (l->examples - done + l->batch - 1) / l->batch;
+}
+
+/* How many updates may pass before somebody wants to know. */
+static uint64_t updates_at_once(const Loop *l, bool same)
+{
+	const Options *o = &l->r->opt;
+	const Position *at = &l->r->at;
+	uint64_t epochs = EPOCHS_AT_ONCE, n = same ? UPDATES_AT_ONCE : OTHERS_AT_ONCE;
+
+	if (o->epochs)
+		epochs = lesser(epochs, (uint64_t)o->epochs - at->epoch);
+	if (o->report)
+		epochs = lesser(epochs, (uint64_t)o->report - at->epoch % (uint64_t)o->report);
+	n = lesser(n, updates_left(l, at->done) + (epochs - 1) * updates_left(l, 0));
+	if (o->updates)
+		n = lesser(n, (uint64_t)o->updates - at->updates);
+	if (l->r->tick && l->r->tick_seconds <= 0)           /* after every one */
+		n = lesser(n, 1);
+	return l->shuffled ? lesser(n, UPDATES_AT_ONCE / l->batch) : n;
+}
+
+/* Their numbers and their examples. */
+static void updates_fill(Loop *l, Updates *s)
+{
+	const Position *at = &l->r->at;
+	uint64_t epoch = at->epoch, done = at->done, examples = 0;
+
+	for (uint64_t k = 0; k < s->count; k++) {
+		uint64_t count = lesser(l->batch, l->examples - done);
+		if (!k || !s->same)
+			update_fill(&l->r->opt, at->updates + 1 + k, (double)epoch + (double)done / (double)l->examples,
+			            (double)count / (double)l->examples, &l->update[k]);
+		if (l->shuffled)
+			order_epoch(l->order, epoch);
+		for (uint64_t i = 0; l->shuffled && i < count; i++)
+			l->example[examples++] = order_at(l->order, done + i);
+		done += count;
+		epoch += done == l->examples;
+		done = done == l->examples ? 0 : done;
+	}
+	memset(l->tally, 0, sizeof l->tally);
+	l->tally[0] = at->tally;
+}
+
+/* What one_epoch does, for an epoch that a target has ended by itself. */
 static void note_epoch(Loop *l, const Tally *t, double rate)
 {
 	Run *r = l->r;
 
 	r->at.last = *t;
+	r->at.tally = (Tally){ 0 };
+	r->at.done = 0;
 	r->at.epoch++;
 	report_fill(r, l->data, rate);
 	r->report.solved = until_reached(&l->until, t);
 	note_best(l);
-	note_history(r);
+	report_note(r);
 }
 
-/* Epochs of one update each, if the target can do several in one go.  False: it cannot. */
-static bool many_epochs(Loop *l, Update *u)
+/* Some updates, if the target can do them in one go.  False: it cannot. */
+static bool many_updates(Loop *l, Update *u)
 {
 	Run *r = l->r;
-	uint64_t n = epochs_at_once(l);
-	bool same = same_updates(&r->opt, r->at.epoch);
+	Position *at = &r->at;
+	bool same = same_updates(&r->opt, at->epoch);
+	Updates s = { .examples = l->examples, .batch = l->batch, .done = at->done, .example = l->example, .update = l->update, .same = same,
+	              .until = &l->until, .stop = &r->stop, .tally = l->tally };
 
-	if (!n)
+	s.count = l->at_once ? updates_at_once(l, same) : 0;
+	if (!s.count)
 		return false;
-	for (uint64_t k = 0; k < (same ? 1 : n); k++)
-		update_fill(&r->opt, r->at.updates + 1 + k, (double)(r->at.epoch + k), 1, &l->update[k]);
+	updates_fill(l, &s);
 	l->counted = clock_seconds();
-	uint64_t done = r->target->epochs(r->program, l->update, same, n, &l->until, &r->stop, l->tally);
+	uint64_t done = r->target->updates(r->program, &s), left = done;
 	count_time(l);
-	for (uint64_t k = 0; k < done; k++) {
-		*u = l->update[same ? 0 : k];
-		r->at.updates++;
-		check_finite(l, &l->tally[k], u->param[P_RATE]);
-		note_epoch(l, &l->tally[k], u->param[P_RATE]);
+	l->at_once = done > 0;
+	for (const Tally *t = l->tally; left; t++) {
+		uint64_t some = lesser(left, updates_left(l, at->done));
+		left -= some;
+		*u = l->update[same ? 0 : done - left - 1];
+		at->updates += some;
+		check_finite(l, t, u->param[P_RATE]);
+		if (some == updates_left(l, at->done)) {
+			note_epoch(l, t, u->param[P_RATE]);
+			continue;
+		}
+		at->tally = *t;
+		at->done += some * l->batch;
 	}
 	return done > 0;
 }
@@ -701,7 +679,9 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	if (r->job)
 		share_begin(l);
 	r->guard = guard_begin(r, data, l->order, r->ranks && !reads_all(l, data) ? l->batch : 0);
-	l->at_once = r->target->epochs && !r->ranks && !r->guard && l->batch == l->examples && !l->shuffled && !test && !r->opt.keep_best;
+	l->at_once = r->target->updates && !r->ranks && !r->guard && !test && !r->opt.keep_best;
+	if (l->at_once && l->shuffled)
+		l->example = NEW(&cx->scratch, UPDATES_AT_ONCE, uint64_t);
 }
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
@@ -719,7 +699,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	const char *end = end_reason(&l);
 	Status s = MP_OK;
 	while (!end) {
-		s = many_epochs(&l, &u) ? MP_OK : one_epoch(&l, &u);
+		s = many_updates(&l, &u) ? MP_OK : one_epoch(&l, &u);
 		bool whole = s == MP_OK && r->at.done == 0;
 		if (s == MP_FAILED) {
 			finish(r);
@@ -735,7 +715,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 		}
 		if (whole && !end && report_due(&l))
 			give_report(&l);
-		if (whole && !end && !ticks_late(r))
+		if (!end && !ticks_late(r))
 			tick(&l);
 		if (!end && to_stop(r))
 			end = "signal";

@@ -336,7 +336,9 @@ static void epochs_agree(Trial *t, uint64_t number)
 		update_fill(&t->ref.opt, number + (uint64_t)i, 0, 0, &u[i]);
 	for (uint32_t k = 0; k < t->ways; k++) {
 		Side *s = &t->way[k];
-		uint64_t done = k ? s->target->epochs(s->program, u, false, EPOCHS, &(Until){ NAN, NAN, NAN }, &never, tally[k]) : 0;
+		Updates all = { .examples = t->examples, .batch = t->examples, .count = EPOCHS, .update = u, .until = &(Until){ NAN, NAN, NAN },
+		                .stop = &never, .tally = tally[k] };
+		uint64_t done = k ? s->target->updates(s->program, &all) : 0;
 		worst.tiny += done > 0;
 		assert_true(done == 0 || done == EPOCHS);
 		for (; done < EPOCHS; done++) {

@@ -39,7 +39,8 @@ typedef struct Row {
 	Options opt;
 	Program *program;
 	uint64_t examples, batch;         /* of an epoch, of an update */
-	uint64_t *order;                  /* [examples], NULL: as they stand */
+	uint64_t *order;                  /* [examples], and of as many epochs; NULL: as they stand */
+	uint64_t epochs;                  /* that may go in one go; 0: an epoch is too long for that */
 	uint64_t done, updates;           /* examples of this epoch, updates since the start */
 	double *mcps;                     /* [rounds] */
 } Row;

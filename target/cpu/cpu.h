@@ -251,10 +251,16 @@ void online_settle(Program *p);                              /* before anybody e
 
 /* ---- tiny.c: whole epochs of networks with no more than sixteen computed units -------------------------------------- */
 
+enum { TINY_CASES = 1 << 15 };    /* at most */
 typedef struct TinyRun TinyRun;
 TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);     /* for the data bound; NULL: not in this way */
-uint64_t tiny_epochs(Program *p, TinyRun *r, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop,
-                     Tally *tally);                          /* as Target.epochs */
+uint64_t tiny_updates(Program *p, TinyRun *r, const Updates *s); /* as Target.updates */
+uint32_t tiny_largest(const float *y, uint32_t n);           /* where it stands, the first of equals */
+
+/* ---- tiny_steps.c: the same networks, batches of few cases ------------------------------------------------------------ */
+
+/* lane_of: by unit.  NULL: not in this way. */
+TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, const Tiny *base, const uint8_t *lane_of);
 
 /* ---- codes.c: is a code word nearer than the target's own? --------------------------------------------------------- */
 

@@ -301,10 +301,12 @@ static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const vol
 	return batch_test(p, first, count, stop, out, t);
 }
 
-static uint64_t cpu_epochs(Program *p, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop, Tally *tally)
+static uint64_t cpu_updates(Program *p, const Updates *s)
 {
+	if (!p->tiny || p->has_pending || online_waits(p))
+		return 0;
 	online_settle(p);
-	return p->tiny ? tiny_epochs(p, p->tiny, u, same, count, until, stop, tally) : 0;
+	return tiny_updates(p, p->tiny, s);
 }
 
 /* ---- guards ---- */
@@ -347,7 +349,7 @@ const Target target_cpu = {
 	.name = "cpu", .about = "this computer's vector units, single precision",
 	.caps = cpu_caps, .compile = cpu_compile, .print = cpu_print, .bind = cpu_bind,
 	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate,
-	.share = cpu_share, .join = cpu_join, .floats = cpu_floats, .shared = cpu_shared, .epochs = cpu_epochs, .restarts = cpu_restarts,
+	.share = cpu_share, .join = cpu_join, .floats = cpu_floats, .shared = cpu_shared, .updates = cpu_updates, .restarts = cpu_restarts,
 	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient,
 	.regions = cpu_regions, .watch = cpu_watch, .again = batch_again, .reads = cpu_reads, .seal = cpu_seal, .seals = true,
 };

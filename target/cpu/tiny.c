@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiny networks: what the kernel that runs whole epochs of them needs.  In: a program and the data bound to it.  Out: a
- * table of units and links, cases turned so that sixteen of them stand side by side; and weights there and back.
+/* Tiny networks: what the kernels that run whole epochs of them need.  In: a program and the data bound to it.  Out: a
+ * table of units and links, cases turned so that sixteen of them stand side by side; and weights there and back.  Updates after
+ * few cases go another way, which tiny_steps.c prepares.
  *
  * Most of a small network's time would go into calls: 8-3-8 with its eight cases is 500 multiply-adds an epoch. */
 #include <math.h>
@@ -10,9 +11,14 @@
 
 enum { MOST_ROWS = 60, MOST_CASES = LEAF_EXAMPLES };
 
+typedef struct Place { uint64_t wide; uint32_t tiny; } Place; /* of a link: in the program's arrays, and here */
+
 struct TinyRun {
 	Tiny t;
+	TinySteps *steps;                 /* NULL: not in this way */
 	Sweep sweep;
+	Place *place;                     /* [links] */
+	uint64_t places;
 	uint8_t lane_of[MOST_ROWS];       /* by unit */
 };
 
@@ -21,7 +27,7 @@ static bool known_function(const Group *g)
 	return g->fn == FN_SIGMOID || g->fn == FN_TANH || g->fn == FN_RELU || g->fn == FN_LINEAR;
 }
 
-/* One update an epoch, plain groups of units, plain blocks of links. */
+/* Plain groups of units, plain blocks of links. */
 static bool fits_net(const Program *p)
 {
 	const Net *net = p->net;
@@ -49,17 +55,19 @@ static bool fits_net(const Program *p)
 	return computed <= LANES;
 }
 
-/* Every case has every target; with cross-entropy they are 0 or 1, for which the kernels have a short way. */
-static bool fits_data(const Program *p)
+/* Every case has every target.  *binary: and they are 0 or 1. */
+static bool fits_data(const Program *p, bool *binary)
 {
 	const Data *d = p->data;
 
-	if (d->cases > MOST_CASES || d->seq || d->weight || d->code_count || !d->targets)
+	if (d->cases > TINY_CASES || d->seq || d->weight || d->code_count || !d->targets)
 		return false;
+	*binary = true;
 	for (uint64_t i = 0; i < d->cases * d->targets; i++) {
 		double y = dtype_get(d->y_type, d->y, i);
-		if (isnan(y) || (d->mask && !d->mask[i]) || (p->opt->error != ERR_SQUARED && y != 0 && y != 1))
+		if (isnan(y) || (d->mask && !d->mask[i]))
 			return false;
+		*binary = *binary && (y == 0 || y == 1);
 	}
 	return true;
 }
@@ -94,11 +102,11 @@ static void take_units(Arena *a, const Program *p, TinyRun *r)
 	TinyUnit *unit = NEW(a, LANES, TinyUnit);
 	TinyPart *tiny_part = NEW(a, l->forwards, TinyPart);
 	uint16_t ins = 0, outs = 0;
-	uint8_t lane = 0;
+	uint8_t output_lane = 0, lane = (uint8_t)net->outputs;
 
 	for (Unit u = 1; u < net->units; u++)
 		if (net_group(net, u)->role != ROLE_INPUT)
-			r->lane_of[u] = lane++;
+			r->lane_of[u] = net_group(net, u)->role == ROLE_OUTPUT ? output_lane++ : lane++;
 	for (uint32_t i = 0; i < l->forwards; i++) {
 		const Part *part = &l->part[l->forward[i]];
 		tiny_part[i] = (TinyPart){ r->t.units, r->t.units + part->count, part->fn, part->role == ROLE_OUTPUT };
@@ -134,7 +142,7 @@ static void take_weights(Arena *a, const Program *p, TinyRun *r)
 	r->sweep.n = r->t.sources * LANES;
 	r->sweep.real = real;
 	for (int i = 0; i < 2 + p->rule->states; i++)
-		r->sweep.variable[i] = floats_take(a, r->sweep.n);
+		r->sweep.variable[i] = floats_take(a, (size_t)(net->units + 3) * LANES); /* rows without targets may be looked at */
 	for (Unit u = 1; u < net->units; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 			uint32_t place = net->from[i] * LANES + r->lane_of[u];
@@ -142,36 +150,57 @@ static void take_weights(Arena *a, const Program *p, TinyRun *r)
 		}
 }
 
-typedef struct Carry { const Program *p; TinyRun *r; Unit unit; bool in; } Carry;
+typedef struct Finding { const Program *p; TinyRun *r; Unit unit; } Finding;
 
 /* Links come part by part and, inside a panel, by target: the unit is looked for only where the last one's links end. */
-static void carry_link(void *arg, uint64_t link, uint64_t place)
+static void find_place(void *arg, uint64_t link, uint64_t place)
 {
-	Carry *c = arg;
-	const Net *net = c->p->net;
+	Finding *f = arg;
+	const Net *net = f->p->net;
 
-	while (link < net->row[c->unit])
-		c->unit--;
-	while (link >= net->row[c->unit + 1])
-		c->unit++;
-	uint32_t at = net->from[link] * LANES + c->r->lane_of[c->unit];
-	for (int i = 0; i <= c->p->rule->states; i++) {
-		float *tiny = c->r->sweep.variable[1 + i] + at, *wide = (i ? c->p->state[i - 1] : c->p->w) + place;
-		if (c->in)
-			*tiny = *wide;
-		else
-			*wide = *tiny;
+	while (link < net->row[f->unit])
+		f->unit--;
+	while (link >= net->row[f->unit + 1])
+		f->unit++;
+	f->r->place[f->r->places++] = (Place){ place, net->from[link] * LANES + f->r->lane_of[f->unit] };
+}
+
+static void take_places(Arena *a, const Program *p, TinyRun *r)
+{
+	r->place = NEW(a, p->net->links, Place);
+	layout_links(p->layout, find_place, &(Finding){ .p = p, .r = r });
+}
+
+static void carry_in(const Program *p, TinyRun *r)
+{
+	for (int i = 0; i <= p->rule->states; i++) {
+		const float *wide = i ? p->state[i - 1] : p->w;
+		for (uint64_t k = 0; k < r->places; k++)
+			r->sweep.variable[1 + i][r->place[k].tiny] = wide[r->place[k].wide];
 	}
 }
 
-static void carry(const Program *p, TinyRun *r, bool in)
+static void carry_out(Program *p, const TinyRun *r)
 {
-	layout_links(p->layout, carry_link, &(Carry){ .p = p, .r = r, .in = in });
+	for (int i = 0; i <= p->rule->states; i++) {
+		float *wide = i ? p->state[i - 1] : p->w;
+		for (uint64_t k = 0; k < r->places; k++)
+			wide[r->place[k].wide] = r->sweep.variable[1 + i][r->place[k].tiny];
+	}
+	update_copies(p);
+}
+
+static bool all_finite(const TinyRun *r)
+{
+	for (uint64_t k = 0; k < r->places; k++)
+		if (!isfinite(r->sweep.variable[1][r->place[k].tiny]))
+			return false;
+	return true;
 }
 
 /* ---- cases ---- */
 
-static uint32_t largest(const float *y, uint32_t n)
+uint32_t tiny_largest(const float *y, uint32_t n)
 {
 	uint32_t at = 0;
 
@@ -192,7 +221,7 @@ static void take_case(const Program *p, TinyRun *r, uint64_t i, float *x, float 
 	for (Unit u = 1; u < p->net->units; u++)
 		if (net_group(p->net, u)->role == ROLE_INPUT)
 			t->act[(u * t->blocks + block) * width + lane] = x[input++];
-	uint32_t top = largest(y, t->outputs);
+	uint32_t top = tiny_largest(y, t->outputs);
 	for (uint32_t j = 0; j < t->outputs; j++) {
 		size_t word = t->eight ? j / 2 : j * t->blocks + block, bit = lane + (t->eight ? j % 2 * width : 0);
 		t->y[(j * t->blocks + block) * width + lane] = y[j];
@@ -234,7 +263,9 @@ static void take_cases(Ctx *cx, Arena *a, const Program *p, TinyRun *r)
 
 TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p)
 {
-	if (!fits_net(p) || !fits_data(p))
+	bool binary;
+
+	if (!fits_net(p) || !fits_data(p, &binary))
 		return NULL;
 	TinyRun *r = NEW(a, 1, TinyRun);
 	r->t.matched = p->opt->error != ERR_SQUARED;
@@ -243,30 +274,77 @@ TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p)
 	r->t.middle = (float)p->scorer.middle;
 	take_units(a, p, r);
 	take_weights(a, p, r);
-	take_cases(cx, a, p, r);
+	take_places(a, p, r);
+	if (p->data->cases <= MOST_CASES && (binary || !r->t.matched))        /* for those the kernel has a short way */
+		take_cases(cx, a, p, r);
+	r->steps = tiny_steps_make(cx, a, p, &r->t, r->lane_of);
 	return r;
 }
 
-uint64_t tiny_epochs(Program *p, TinyRun *r, const Update *u, bool same, uint64_t count, const Until *until, const volatile int *stop,
-                     Tally *tally)
+/* ---- running ---- */
+
+static void set_update(TinyRun *r, const Updates *s, uint64_t number)
 {
-	unsigned before = cpu_enter();
+	for (int i = 0; !(s->same && number) && i < P_COUNT; i++)
+		r->sweep.param[i] = (float)s->update[s->same ? 0 : number].param[i];
+}
+
+/* One update an epoch, cases in their order. */
+static uint64_t run_epochs(Program *p, TinyRun *r, const Updates *s)
+{
 	uint64_t done = 0;
 
 	r->t.threshold = (float)p->scorer.threshold;
-	carry(p, r, true);
-	while (done < count && !*stop) {
-		Tally *t = &tally[done];
-		for (int i = 0; !(same && done) && i < P_COUNT; i++)
-			r->sweep.param[i] = (float)u[same ? 0 : done].param[i];
-		*t = (Tally){ 0 };
+	while (done < s->count && !*s->stop) {
+		Tally *t = &s->tally[done];
+		set_update(r, s, done++);
 		p->kern->tiny(&r->t, &r->sweep, t);
-		done++;
-		if (!isfinite(t->error) || until_reached(until, t))
+		if (!isfinite(t->error) || until_reached(s->until, t))
 			break;
 	}
-	carry(p, r, false);
-	update_copies(p);
+	return done;
+}
+
+/* Updates that are the same go to the kernel together, up to the end of an epoch.  Where numbers are no longer finite the plain
+ * way may have seen it earlier, and has to say so: then nothing was done. */
+static uint64_t run_steps(Program *p, TinyRun *r, const Updates *s)
+{
+	uint64_t done = 0, place = s->done, examples = 0;
+	Tally *t = s->tally;
+
+	r->steps->threshold = (float)p->scorer.threshold;
+	while (done < s->count && !*s->stop) {
+		uint64_t left = s->examples - place, most = (s->same ? s->count - done : 1) * s->batch, cases = left < most ? left : most;
+		TinyOrder order = { .example = s->example ? s->example + examples : NULL, .first = place, .cases = cases, .batch = s->batch };
+		set_update(r, s, done);
+		p->kern->tiny_steps(r->steps, &r->sweep, &order, t);
+		if (!isfinite(t->error))
+			return 0;
+		done += (cases + s->batch - 1) / s->batch;
+		examples += cases;
+		place += cases;
+		if (place < s->examples)
+			continue;
+		place = 0;
+		if (until_reached(s->until, t++))
+			break;
+	}
+	return all_finite(r) ? done : 0;
+}
+
+uint64_t tiny_updates(Program *p, TinyRun *r, const Updates *s)
+{
+	bool pooled = r->t.cases && s->batch == s->examples && !s->example && !s->done;
+	unsigned before = cpu_enter();
+	uint64_t done = 0;
+
+	carry_in(p, r);
+	if (pooled)
+		done = run_epochs(p, r, s);
+	else if (r->steps && s->batch <= LEAF_EXAMPLES)
+		done = run_steps(p, r, s);
+	if (done)
+		carry_out(p, r);
 	cpu_leave(before);
 	return done;
 }

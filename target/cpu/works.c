@@ -188,15 +188,19 @@ static void row_options(Ctx *cx, Row *r)
 	r->opt.rate = r->spec->work->rate / (double)r->batch;
 }
 
-/* The order of one epoch; all epochs have it. */
+/* As in a run: so many in one go, unless an epoch is long. */
+enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 };
+
+/* The order of one epoch, or of those that may go in one go. */
 static uint64_t *row_order(Ctx *cx, const Row *r)
 {
 	Order *o = order_new(&cx->scratch, r->examples, 1, true);
-	uint64_t *order = NEW(&cx->keep, r->examples, uint64_t);
+	uint64_t epochs = r->epochs ? r->epochs : 1, *order = NEW(&cx->keep, epochs * r->examples, uint64_t);
 
-	order_epoch(o, 0);
-	for (uint64_t i = 0; i < r->examples; i++)
-		order[i] = order_at(o, i);
+	for (uint64_t i = 0; i < epochs * r->examples; i++) {
+		order_epoch(o, i / r->examples);
+		order[i] = order_at(o, i % r->examples);
+	}
 	return order;
 }
 
@@ -219,27 +223,31 @@ void row_start(Ctx *cx, Row *r)
 	net_weights(r->net, 1, weights);
 	cpu()->set(r->program, 0, weights);
 	cpu()->bind(cx, r->program, r->data);
+	r->epochs = EXAMPLES_AT_ONCE / r->examples < EPOCHS_AT_ONCE ? EXAMPLES_AT_ONCE / r->examples : EPOCHS_AT_ONCE;
 	if (r->batch < r->examples)
 		r->order = row_order(cx, r);
 }
 
 static const volatile int never = 0;
 
-/* Whole epochs in one go; how many cases that were, 0: this network is not one of those for which the target can. */
+/* Epochs in one go; how many cases that were, 0: this network is not one of those for which the target can. */
 static uint64_t row_epochs(Row *r)
 {
-	enum { AT_ONCE = 64 };                               /* as in a run */
-	Tally t[AT_ONCE];
+	Tally t[EPOCHS_AT_ONCE] = { 0 };
 	Until until;
 	Update u;
+	Updates s = { .examples = r->examples, .batch = r->batch, .example = r->order, .update = &u, .same = true, .until = &until,
+	              .stop = &never, .tally = t };
 
-	if (!cpu()->epochs || r->order)
+	if (!cpu()->updates || !r->epochs || r->done)
 		return 0;
+	s.count = r->epochs * ((r->examples + r->batch - 1) / r->batch);
 	until_parse("never", &until);
 	update_fill(&r->opt, r->updates + 1, 0, 1, &u);
-	uint64_t done = cpu()->epochs(r->program, &u, true, AT_ONCE, &until, &never, t);
-	r->updates += done;
-	return done * r->data->cases;
+	if (!cpu()->updates(r->program, &s))
+		return 0;
+	r->updates += s.count;
+	return r->epochs * r->data->cases;
 }
 
 /* One update; how many cases it took. */
@@ -267,7 +275,8 @@ double row_round(Row *r, double seconds)
 	double began, now;
 
 	bool at_once = row_epochs(r) > 0;
-	row_update(r);                                       /* caches and threads that sleep */
+	if (!at_once)
+		row_update(r);                               /* caches and threads that sleep */
 	began = clock_seconds();
 	do {
 		for (uint64_t i = 0; i < turns; i++)

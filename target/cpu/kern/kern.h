@@ -205,6 +205,36 @@ typedef struct Tiny {
 	float offset, threshold, middle;
 } Tiny;
 
+/* The same network where an update comes after few cases: lanes are units all the way, outputs first and in their order.  Rows
+ * of weights are those of Tiny: true and the inputs come before all others. */
+typedef struct TinyLink { uint8_t row, lane; } TinyLink;       /* a computed unit: where its weights stand as a source, and itself */
+typedef struct TinyStage {                /* units that are computed side by side */
+	uint32_t lanes;                   /* a bit for each */
+	uint32_t row, lane, units;        /* of the first of them; the others follow */
+	int fn;
+	bool is_output;
+	bool inputs;                      /* are some of its sources */
+	const TinyLink *from;             /* its other sources, */
+	const uint8_t *to;                /* and lanes of its targets: of any of its units, in canonical order */
+	uint32_t froms, tos;
+} TinyStage;
+typedef struct TinySteps {
+	uint32_t given, sources, outputs; /* rows: true and inputs; all that have targets */
+	const TinyStage *stage;           /* sources before targets */
+	uint32_t stages;
+	const uint8_t *lane;              /* [sources] of the computed ones */
+	const uint16_t *real;             /* [sources] lanes that are links */
+	const float *x;                   /* [cases][given] true and inputs, */
+	const uint32_t *on;               /* [cases + 1] and those inputs that are not zero: */
+	const uint8_t *on_row;
+	const float *on_value;
+	const float *y;                   /* [cases][LANES], padded with zeros */
+	const uint8_t *top;               /* [cases] which target is the largest, the first of equals */
+	bool matched, momentum;           /* as of Tiny */
+	float offset, threshold, middle;
+} TinySteps;
+typedef struct TinyOrder { const uint64_t *example; uint64_t first, cases, batch; } TinyOrder;  /* example NULL: first, first + 1, ... */
+
 typedef struct Kern {
 	const char *name;
 	void (*product)(const Product *p);
@@ -224,6 +254,7 @@ typedef struct Kern {
 	void (*outer)(const Outer *o);
 	void (*catch_up)(const Outer *o, const uint32_t *missed);            /* missed: by row of the weights; a, b are not looked at */
 	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally);           /* adds to the tally */
+	void (*tiny_steps)(const TinySteps *t, const Sweep *s, const TinyOrder *o, Tally *tally);    /* an update after each batch */
 	void (*seeds_load)(const Seeds *s, uint32_t cases, uint64_t first, const uint32_t *lane);
 	void (*seeds_pass)(const Seeds *s, uint32_t cases, bool fresh, float *sum, SeedTally *t);
 	uint32_t (*seeds_due)(const SeedTally *t, const SeedEnds *e);         /* lane i is bit i */

@@ -28,6 +28,7 @@ static inline V v_mul(V a, V b) { return (V){ _mm256_mul_ps(a.l, b.l), _mm256_mu
 static inline V v_div(V a, V b) { return (V){ _mm256_div_ps(a.l, b.l), _mm256_div_ps(a.h, b.h) }; }
 static inline V v_sqrt(V a) { return (V){ _mm256_sqrt_ps(a.l), _mm256_sqrt_ps(a.h) }; }
 static inline V v_fma(V a, V b, V c) { return (V){ _mm256_fmadd_ps(a.l, b.l, c.l), _mm256_fmadd_ps(a.h, b.h, c.h) }; }
+static inline float f_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline V v_fnma(V a, V b, V c) { return (V){ _mm256_fnmadd_ps(a.l, b.l, c.l), _mm256_fnmadd_ps(a.h, b.h, c.h) }; }
 static inline V v_min(V a, V b) { return (V){ _mm256_min_ps(a.l, b.l), _mm256_min_ps(a.h, b.h) }; }
 static inline V v_max(V a, V b) { return (V){ _mm256_max_ps(a.l, b.l), _mm256_max_ps(a.h, b.h) }; }

@@ -23,6 +23,7 @@ static inline V v_mul(V a, V b) { return _mm512_mul_ps(a, b); }
 static inline V v_div(V a, V b) { return _mm512_div_ps(a, b); }
 static inline V v_sqrt(V a) { return _mm512_sqrt_ps(a); }
 static inline V v_fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
+static inline float f_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline V v_fnma(V a, V b, V c) { return _mm512_fnmadd_ps(a, b, c); }
 static inline V v_min(V a, V b) { return _mm512_min_ps(a, b); }
 static inline V v_max(V a, V b) { return _mm512_max_ps(a, b); }

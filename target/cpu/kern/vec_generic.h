@@ -72,6 +72,7 @@ static __attribute__((noinline)) V v_fma(V a, V b, V c)
 	return c;
 }
 
+static inline float f_fma(float a, float b, float c) { return pair_fma((Pair){ a }, (Pair){ b }, (Pair){ c })[0]; } /* of one number */
 static inline V v_fnma(V a, V b, V c) { return v_fma((V)((I)a ^ INT32_MIN), b, c); }  /* c - a b, rounded once */
 
 static inline V v_bits_select(I m, V a, V b) { return (V)((m & (I)a) | (~m & (I)b)); }

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Tiny networks with updates after every case or a few: what the kernel for them needs.  In: a program, the data bound to it, where
+ * tiny.c has put units and weights.  Out: stages of units, cases one after the other, or NULL if this is not for them. */
+#include <string.h>
+
+#include "cpu.h"
+
+enum { MOST_BATCH = 16 };
+
+/* Larger batches are better off with cases in the lanes. */
+static bool fits(const Program *p)
+{
+	const Net *net = p->net;
+	bool computed = false;
+
+	for (uint32_t i = 0; i < net->groups; i++) {
+		if (computed && net->group[i].role == ROLE_INPUT)    /* their weights would come later in sums */
+			return false;
+		computed |= net->group[i].role != ROLE_INPUT;
+	}
+	return p->opt->batch > 0 && p->opt->batch <= MOST_BATCH;
+}
+
+/* ---- stages ---- */
+
+/* Is there a link between the unit and any of the part? */
+static bool leads_to(const Net *net, Unit from, const Part *part)
+{
+	for (Unit u = part->first; u < part->first + part->count; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
+			if (net->from[i] == from)
+				return true;
+	return false;
+}
+
+static bool comes_from(const Net *net, Unit to, const Part *part)
+{
+	for (uint64_t i = net->row[to]; i < net->row[to + 1]; i++)
+		if (net->from[i] >= part->first && net->from[i] < part->first + part->count)
+			return true;
+	return false;
+}
+
+static TinyStage stage_of(Arena *a, const Program *p, const uint8_t *lane_of, const Part *part)
+{
+	const Net *net = p->net;
+	TinyLink *from = NEW(a, net->units, TinyLink);
+	uint8_t *to = NEW(a, net->units, uint8_t);
+	TinyStage s = { .row = part->first, .lane = lane_of[part->first], .units = part->count, .fn = part->fn,
+	                .is_output = part->role == ROLE_OUTPUT, .from = from, .to = to };
+
+	s.lanes = ((1u << part->count) - 1) << s.lane;
+	for (Unit u = 1; u < net->units; u++) {
+		bool source = leads_to(net, u, part), given = net_group(net, u)->role == ROLE_INPUT;
+		s.inputs |= source && given;
+		if (source && !given)
+			from[s.froms++] = (TinyLink){ (uint8_t)u, lane_of[u] };
+		if (comes_from(net, u, part))
+			to[s.tos++] = lane_of[u];
+	}
+	return s;
+}
+
+static void take_stages(Arena *a, const Program *p, const uint8_t *lane_of, TinySteps *t)
+{
+	const Layout *l = p->layout;
+	TinyStage *stage = NEW(a, l->forwards, TinyStage);
+
+	for (uint32_t i = 0; i < l->forwards; i++)
+		stage[i] = stage_of(a, p, lane_of, &l->part[l->forward[i]]);
+	t->stage = stage;
+	t->stages = l->forwards;
+}
+
+/* Rows up to the last that has targets. */
+static void take_rows(Arena *a, const Program *p, const uint8_t *lane_of, TinySteps *t)
+{
+	const Net *net = p->net;
+	uint16_t *real = NEW(a, net->units, uint16_t);
+
+	for (Unit u = 1; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			real[net->from[i]] |= (uint16_t)(1u << lane_of[u]);
+			t->sources = net->from[i] >= t->sources ? net->from[i] + 1 : t->sources;
+		}
+	t->given = 1 + net->inputs < t->sources ? 1 + net->inputs : t->sources;
+	t->real = real;
+	t->lane = lane_of;
+}
+
+/* ---- cases ---- */
+
+static void take_cases(Ctx *cx, Arena *a, const Program *p, TinySteps *t)
+{
+	const Data *d = p->data;
+	uint32_t inputs = p->net->inputs;
+	float *row = NEW(&cx->scratch, inputs + 1, float), *x = NEW(a, d->cases * t->given, float), *y = floats_take(a, d->cases * LANES);
+	uint32_t *on = NEW(a, d->cases + 1, uint32_t);
+	uint8_t *on_row = NEW(a, d->cases * inputs, uint8_t), *top = NEW(a, d->cases, uint8_t);
+	float *on_value = NEW(a, d->cases * inputs, float);
+
+	row[0] = 1;
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_x(d, i, row + 1);
+		data_y(d, i, y + i * LANES);
+		memcpy(x + i * t->given, row, t->given * sizeof *x);
+		top[i] = (uint8_t)tiny_largest(y + i * LANES, t->outputs);
+		on[i + 1] = on[i];
+		for (uint32_t k = 1; k < t->given; k++)
+			if (row[k] != 0) {
+				on_row[on[i + 1]] = (uint8_t)k;
+				on_value[on[i + 1]++] = row[k];
+			}
+	}
+	t->x = x;
+	t->y = y;
+	t->on = on;
+	t->on_row = on_row;
+	t->on_value = on_value;
+	t->top = top;
+}
+
+TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, const Tiny *base, const uint8_t *lane_of)
+{
+	if (!fits(p))
+		return NULL;
+	TinySteps *t = NEW(a, 1, TinySteps);
+	t->outputs = base->outputs;
+	t->matched = base->matched;
+	t->momentum = base->momentum;
+	t->offset = base->offset;
+	t->middle = base->middle;
+	take_stages(a, p, lane_of, t);
+	take_rows(a, p, lane_of, t);
+	take_cases(cx, a, p, t);
+	return t;
+}
