@@ -318,6 +318,37 @@ static void test_account(void **state)
 		}
 }
 
+/* Parts that take the same cycles are not all gone through when nothing is executed: the figures are those of going through them. */
+static void epochs_body(Ctx *cx, void *arg)
+{
+	Make *a = arg;
+	make_body(cx, a);
+	EpochSpec s = { .plan = a->made.b->plan, .opt = &a->made.net->options, .m = a->made.m, .o = a->made.b->o, .cases = a->cases };
+	Epoch e[2];
+	s.cases = 9 * epoch_simulate(cx, &s, NULL).part + 17;
+	for (int i = 0; i < 2; i++) {
+		s.o.dry = i;
+		e[i] = epoch_simulate(cx, &s, NULL);
+	}
+	assert_true(s.cases >= 8 * e[0].part && e[0].wait + e[0].carried + e[0].receive > 0);
+	assert_memory_equal(&e[0], &e[1], sizeof e[0]);
+}
+
+static void test_parts_that_are_the_same(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		Ctx cx;
+		Make a = { { .processors = 60, .disks = (int64_t[]){ 10, 3, 1, 2 }[k], .dram = 900, .compiler = k % 2 }, 12345, DISKS_ON, true, { 0 } };
+		ctx_init(&cx, NULL);
+		Status status = guarded(&cx, epochs_body, &a);
+		if (status != MP_OK)
+			print_error("%s\n", ctx_messages(&cx));
+		assert_int_equal(status, MP_OK);
+		ctx_free(&cx);
+	}
+}
+
 /* Section 10.1: "the entire DRAM of each processor can be filled in less than 15 seconds, and our NETTALK data set could be
  * loaded in a fraction of a second".  230 words a case, 12,022 of them. */
 static void test_claims(void **state)
@@ -389,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_words),
 		cmocka_unit_test(test_learns_the_same),
 		cmocka_unit_test(test_account),
+		cmocka_unit_test(test_parts_that_are_the_same),
 		cmocka_unit_test(test_claims),
 		cmocka_unit_test(test_refused),
 	};

@@ -448,7 +448,7 @@ static void words_get_lost(void **state)
 static void specs_body(Ctx *cx, void *arg)
 {
 	(void)arg;
-	static const char *const same[] = { "dead:565", "stuck:0:reg:255:31:0", "stuck:7:dram:524287:0:1", "flip:1e-09", "flip:2:sram",
+	static const char *const same[] = { "dead:565", "stuck:0:reg:255:31:0", "stuck:7:dram:524287:0:1", "flip:1e-09", "flip:1:sram",
 		"alu:3:0.5", "port:575", "misroute:4:1", "crossbar:output:23", "link:middle:1:2", "disk:9:0.001" };
 	Faults *f = faults_new(cx, machine_open(cx, "gf11"), 5);
 	Buf all = { .arena = &cx->scratch };

@@ -373,6 +373,7 @@ typedef struct Epoch {
 	uint64_t forward, backward, units, moves, update, host, total;
 	uint64_t receive, wait;           /* from disks, for disks */
 	uint64_t bytes, carried;          /* from disks: all; those that came during routines that do something else */
+	uint64_t part;                    /* from disks: cases that are there at a time */
 	uint64_t calls, update_calls;     /* update_calls: those of the update among them */
 	uint64_t adds, multiplies, choices, own; /* what each processor did: choices are compares, selects and masked moves, own are
 	                                     reads and writes at an address of its own */

@@ -34,10 +34,27 @@ static double cycles_a_word(const Machine *m)
 	return 4e3 / (m->disk_rate * m->clock);
 }
 
+static double rounds_of(uint64_t cases, uint32_t procs)
+{
+	return ceil((double)cases / procs);
+}
+
+/* Of more cases than the memories hold: a pass over so many as they do, carried on, and the update. */
+static Epoch carried_on(const Question *q, const EpochSpec *fits)
+{
+	Epoch e = fits->e;
+	double update = (double)e.update + (double)e.host * share_of(e.update_calls, e.calls);
+	double times = rounds_of(q->cases, (uint32_t)fits->o.procs) / rounds_of(fits->cases, (uint32_t)fits->o.procs);
+	e.total = (uint64_t)(((double)e.total - update) * times + update);
+	e.seconds = 1e-9 * fits->m->clock * (double)e.total;
+	e.mcps = mcps_of(fits->plan, fits->m, q->cases, (double)e.total);
+	return e;
+}
+
 /* Cycles for each weight and case, as trained; a word for every processor takes so many cycles of the disks. */
 static double weights_needed(const Question *q, const Epoch *e, uint32_t procs)
 {
-	double rounds = ceil((double)q->cases / procs), each = (double)e->total / (rounds * (double)q->plan->W);
+	double each = (double)e->total / (rounds_of(q->cases, procs) * (double)q->plan->W);
 	return steps_of(q->c->m, procs) * cycles_a_word(q->c->m) / each;
 }
 
@@ -49,6 +66,12 @@ static DiskRow row_make(Question *q, uint32_t procs)
 	s[1].o.data = INT64_MAX;
 	epochs_apart(q->c->cx, s, 2);
 	DiskRow r = { .procs = procs, .loaded = s[0].e, .streamed = s[1].e, .why = s[1].why ? s[1].why : s[0].why };
+	if (s[0].why && !s[1].why) {
+		s[0].cases = s[1].e.part;
+		epochs_apart(q->c->cx, s, 1);
+		r.why = s[0].why;
+		r.loaded = carried_on(q, &s[0]);
+	}
 	if (r.why)
 		return r;
 	double bytes = (double)r.streamed.bytes;

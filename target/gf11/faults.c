@@ -25,7 +25,8 @@ static const Kind kinds[FAULT_KINDS] = {
 	[FAULT_STUCK] = { { PART_PROC, PART_PLACE, PART_ADDR, PART_BIT, PART_VALUE },
 	                  "write stuck:PROC:PLACE:ADDR:BIT, where PLACE is reg, sram or dram, and :0 or :1 if the seed is not to say it" },
 	[FAULT_FLIP] = { { PART_RATE, PART_PLACES },
-	                 "write flip:RATE, how often a bit turns over in a simulated second, and :reg, :sram or :dram for one memory" },
+	                 "write flip:RATE, how often each bit turns over in a simulated second, 0 to 1, for registers alone 0 to 1000, and :reg, :sram or "
+	                 ":dram for one memory" },
 	[FAULT_ALU] = { { PART_PROC, PART_CHANCE }, "write alu:PROC:RATE, with the share of operations that go wrong" },
 	[FAULT_PORT] = { { PART_PORT }, "write port:PORT" },
 	[FAULT_MISROUTE] = { { PART_PORT, PART_CHANCE }, "write misroute:PORT:RATE, with the share of words that go wrong" },
@@ -34,7 +35,10 @@ static const Kind kinds[FAULT_KINDS] = {
 	[FAULT_DISK] = { { PART_DISK, PART_CHANCE }, "write disk:N:RATE, with the share of words that are wrong" },
 };
 enum { ALL_PLACES = (1 << IN_PLACES) - 1 };
-#define MOST_FLIPS 1000.0                                    /* of a bit in a second: more than a run could carry out */
+/* Of a bit in a second.  A memory in which words stay for seconds holds nothing if every bit turns over once in one, and a million words of
+ * 566 processors would be 500 flips a cycle; words stay in registers for less than a millisecond. */
+#define MOST_FLIPS 1.0
+#define MOST_REGISTER_FLIPS 1000.0
 
 static uint32_t place_words(const Machine *m, int place)
 {
@@ -77,7 +81,7 @@ static void scan_part(Scan *s, const Machine *m, int part, const char *remedy, F
 	case PART_ADDR: f->addr = scan_index(s, word_of[place_of(f)], place_words(m, place_of(f)), remedy); break;
 	case PART_BIT: f->bit = (uint8_t)scan_index(s, "bit", 32, remedy); break;
 	case PART_VALUE: f->value = (uint8_t)scan_index(s, "value", 2, remedy); break;
-	case PART_RATE: f->rate = scan_real(s, "rate", 0, MOST_FLIPS, remedy); break;
+	case PART_RATE: f->rate = scan_real(s, "rate", 0, MOST_REGISTER_FLIPS, remedy); break;
 	case PART_CHANCE: f->rate = scan_real(s, "rate", 0, 1, remedy); break;
 	case PART_STAGE: f->stage = scan_stage(s, 3, remedy); break;
 	case PART_FROM: f->stage = scan_stage(s, 2, remedy); break;
@@ -96,15 +100,19 @@ static Fault scan_fault(Scan *s, const Machine *m, int kind)
 {
 	const Kind *k = &kinds[kind];
 	Fault f = { .kind = kind, .places = kind == FAULT_FLIP ? ALL_PLACES : 0, .value = 2 };
+	Loc first = scan_here(s);
 	if (m->ring_only && (kind == FAULT_CROSSBAR || kind == FAULT_LINK))
 		fail_at(s->cx, scan_here(s), "write port:PORT", "%s is a ring: it has no crossbars and no links between them", m->name);
 	for (size_t i = 0; i < COUNT(k->part) && k->part[i]; i++) {
 		if (scan_peek(s) < 0 && may_lack(k->part[i]))
 			break;
 		scan_colon(s, k->remedy);
+		first = i ? first : scan_here(s);
 		scan_part(s, m, k->part[i], k->remedy, &f);
 	}
 	scan_end(s, k->remedy);
+	if (kind == FAULT_FLIP && f.rate > MOST_FLIPS && f.places != 1u << IN_REG)
+		fail_at(s->cx, first, k->remedy, "the rate %g is not between 0 and %g: no memory holds anything at more", f.rate, MOST_FLIPS);
 	return f;
 }
 
