@@ -6,8 +6,8 @@
  *
  * The share of the ceiling counts the operations of dense work: 2 for the weighted sum, 2 for the weight change and, where
  * the source has an error, 2 for that, for each connection and case (NETtalk: 4.23).  The ceiling is that of fused
- * multiply-adds of as many threads; for bf16 that of tile products.  Index lists leave out most of the first layer, so that their
- * share can pass 100 %. */
+ * multiply-adds of as many threads; for bf16 that of tile products, if there are any.  Index lists leave out most of the
+ * first layer, so that their share can pass 100 %. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,14 +95,13 @@ static void add_row(Bench *b, const Spec *s, bool bf16, uint32_t threads)
 	b->rows++;
 }
 
-/* bf16 is worth a row where there are tiles. */
 static void make_rows(Bench *b)
 {
-	uint32_t precisions = b->isa == ISA_AMX ? 2 : 1;
+	enum { PRECISIONS = 2 };
 
-	b->row = NEW(&b->cx->keep, (size_t)spec_count * precisions * TEAMS, Row);
+	b->row = NEW(&b->cx->keep, (size_t)spec_count * PRECISIONS * TEAMS, Row);
 	for (uint32_t i = 0; i < spec_count; i++)
-		for (uint32_t k = 0; spec_asked(b, &specs[i]) && k < precisions; k++) {
+		for (uint32_t k = 0; spec_asked(b, &specs[i]) && k < PRECISIONS; k++) {
 			if (b->threads) {
 				add_row(b, &specs[i], k, (uint32_t)b->threads);
 				continue;

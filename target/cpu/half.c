@@ -163,19 +163,18 @@ void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint
 /* ---- products ---- */
 
 /* Rows first .. of the product, with a packed. */
-static void multiply_rows(const Program *p, const Halves *h, const Product *q, uint32_t first, uint32_t rows, const Half *a, size_t a_row,
+static void multiply_rows(const Halves *h, const Product *q, uint32_t first, uint32_t rows, const Half *a, size_t a_row,
                           const Half *b)
 {
 	size_t skip = q->at ? 0 : first;                      /* numbered rows count from the first of all */
 
 	h->kern->multiply(&(Multiply){
 		.rows = rows, .cols = q->cols, .depth = q->depth, .a = a, .a_row = a_row, .b = b, .start = q->start + skip * q->start_row,
-		.start_row = q->start_row, .c = q->c + skip * q->c_row, .c_row = q->c_row, .at = q->at ? q->at + first : NULL,
-		.kern = p->kern });
+		.start_row = q->start_row, .c = q->c + skip * q->c_row, .c_row = q->c_row, .at = q->at ? q->at + first : NULL });
 }
 
 /* Rows of a are packed strip by strip. */
-static void product(const Program *p, const Halves *h, const HalfSpace *t, const Product *q, const Matrix *a, const Half *b)
+static void product(const Halves *h, const HalfSpace *t, const Product *q, const Matrix *a, const Half *b)
 {
 	uint32_t strip = strip_rows(q->depth);
 	size_t row = half_row(q->depth);
@@ -191,7 +190,7 @@ static void product(const Program *p, const Halves *h, const HalfSpace *t, const
 		else
 			some.h += m * a->row;
 		h->kern->pack_rows(rows, q->depth, &some, t->scratch, row);
-		multiply_rows(p, h, q, m, rows, t->scratch, row, b);
+		multiply_rows(h, q, m, rows, t->scratch, row, b);
 	}
 }
 
@@ -200,16 +199,16 @@ void half_forward(const Program *p, const Halves *h, const HalfSpace *t, const P
 	const Half *b = h->w + h->by_source[panel - p->layout->panel];
 
 	if (!is_input(&p->layout->part[panel->from]))
-		product(p, h, t, q, &(Matrix){ .f = q->a, .row = q->a_row, .at = q->at }, b);
+		product(h, t, q, &(Matrix){ .f = q->a, .row = q->a_row, .at = q->at }, b);
 	else if (q->at)
-		product(p, h, t, q, &(Matrix){ .h = input_rows(p, h, t, panel, first), .row = h->x_row, .at = q->at }, b);
+		product(h, t, q, &(Matrix){ .h = input_rows(p, h, t, panel, first), .row = h->x_row, .at = q->at }, b);
 	else
-		multiply_rows(p, h, q, 0, q->rows, input_rows(p, h, t, panel, first), h->x_row, b);
+		multiply_rows(h, q, 0, q->rows, input_rows(p, h, t, panel, first), h->x_row, b);
 }
 
 void half_backward(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, const Product *q)
 {
-	product(p, h, t, q, &(Matrix){ .f = q->a, .row = q->a_row, .at = q->at }, h->w + h->by_target[panel - p->layout->panel]);
+	product(h, t, q, &(Matrix){ .f = q->a, .row = q->a_row, .at = q->at }, h->w + h->by_target[panel - p->layout->panel]);
 }
 
 void half_gradient(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, uint32_t from, const Product *q)
@@ -229,12 +228,15 @@ void half_gradient(const Program *p, const Halves *h, const HalfSpace *t, const 
 
 		kern->pack_pairs(q->depth, cols, &some, tiles);
 		kern->multiply(&(Multiply){ .rows = q->rows, .cols = cols, .depth = q->depth, .a = t->scratch, .a_row = row, .b = tiles,
-		                            .start = q->start + n, .start_row = q->start_row, .c = q->c + n, .c_row = q->c_row,
-		                            .kern = p->kern });
+		                            .start = q->start + n, .start_row = q->start_row, .c = q->c + n, .c_row = q->c_row });
 	}
 }
 
 /* ---- weights ---- */
+
+static const HalfKern *const kinds[ISA_COUNT] = {
+	[ISA_GENERIC] = &half_generic, [ISA_AVX2] = &half_avx2, [ISA_AVX512] = &half_avx512, [ISA_AMX] = &half_amx,
+};
 
 Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 {
@@ -242,7 +244,7 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 	size_t room = 0;
 	bool beside = false;
 
-	h->kern = isa == ISA_AMX ? &half_amx : &half_plain;
+	h->kern = kinds[isa];
 	h->by_source = NEW(&cx->keep, l->panels, size_t);
 	h->by_target = NEW(&cx->keep, l->panels, size_t);
 	h->x_at = NEW(&cx->keep, l->parts, uint32_t);

@@ -32,7 +32,6 @@ typedef struct Multiply {
 	float *c;                         /* may be start */
 	size_t c_row;
 	const uint32_t *at;               /* NULL, or the numbers of the rows of c (and start, unless start_row is 0) */
-	const Kern *kern;                 /* of this CPU, for those that have no tiles */
 } Multiply;
 
 /* A matrix to be packed: of floats, or of numbers that are halves already. */
@@ -53,8 +52,7 @@ typedef struct HalfKern {
 	void (*multiply)(const Multiply *p);
 } HalfKern;
 
-extern const HalfKern half_amx;   /* only where isa_has(ISA_AMX) */
-extern const HalfKern half_plain; /* the same bits on any CPU */
+extern const HalfKern half_generic, half_avx2, half_avx512, half_amx; /* the same bits from all */
 
 static inline size_t half_blocks(size_t depth) { return (depth + TILE_DEPTH - 1) / TILE_DEPTH; }
 /* Halves in a row of a.  An odd number of cache lines, so that rows that lie below each other do not compete for a set. */
