@@ -22,6 +22,17 @@ static const char remembering[] =
 	"copy hidden -> memory start 0.5\nconnect letter, memory, true -> hidden\nconnect hidden, true -> follows\n"
 	"train rate 0.001 error cross-entropy\ndata \"make:reber\"\n";
 
+/* Scattered links, in several lists, some frozen; from inputs, from contexts, around a group. */
+static const char scattered[] =
+	"group input 203 input\ngroup a 70\ngroup b 40 tanh\ngroup output 26 output\n"
+	"connect input, true -> a random 0.06 seed 1\nconnect input -> b random 0.03 seed 2 rate 0.5\nconnect a -> b random 0.1 seed 3\n"
+	"connect a -> output random 0.05 seed 4 frozen\nconnect b -> output random 0.2 seed 5\nconnect true -> output\n"
+	"train rate 0.001 error cross-entropy\ndata \"make:letters\"\n";
+static const char scattered_memory[] =
+	"group letter 7 input\ngroup memory 90 context\ngroup hidden 90 tanh\ngroup follows 7 output\n"
+	"copy hidden -> memory start 0.5\nconnect letter, true -> hidden\nconnect memory -> hidden random 0.06 seed 1\n"
+	"connect hidden -> follows random 0.1 seed 2\nconnect true -> follows\ntrain rate 0.001 error cross-entropy\ndata \"make:reber\"\n";
+
 /* Of letters there are 240 cases, one leaf, or 721, which are two: for threads to share leaves, or cases and then weights. */
 static const Course courses[] = {
 	{ "xor.topo", 1, { { "epochs", "30" } } },
@@ -44,6 +55,9 @@ static const Course courses[] = {
 	{ "letters.topo", 0.06, { { "batch", "700" }, { "epochs", "1" }, { "rate", "0.001" }, { "rule", "adam" } } },
 	{ remembering, 1, { { "batch", "all" }, { "epochs", "1" }, { "bptt", "full" } } },
 	{ remembering, 1, { { "batch", "100" }, { "epochs", "1" } } },
+	{ scattered, 0.06, { { "batch", "all" }, { "epochs", "2" } } },
+	{ scattered, 0.02, { { "batch", "1" }, { "updates", "20" } } },
+	{ scattered_memory, 1, { { "batch", "all" }, { "epochs", "1" }, { "bptt", "full" } } },
 };
 
 /* What came out, as text: fingerprint of the weights, error and shares of the last epoch. */

@@ -383,6 +383,7 @@ static Space team_view(const Program *p, uint32_t thread, uint32_t first, uint32
 	view.room = p->space[thread].room;
 	view.x = p->space[thread].x;
 	view.bias = p->space[thread].bias;
+	view.links = p->space[thread].links;
 	view.ahead = p->space[thread].ahead;
 	if (p->net->copies)
 		make_steps(&view, first, end);

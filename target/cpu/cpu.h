@@ -47,13 +47,16 @@ typedef struct Part {
 	int phase;                /* PHASE_... */
 } Part;
 
-/* Links that are too few for a matrix, one by one. */
+/* Links that are too few for a matrix, one by one, in canonical order. */
+typedef struct LinkBack { uint32_t part; LinkSums sums; } LinkBack;   /* those that lead out of a part, by source */
 typedef struct LinkList {
-	uint64_t *at;             /* [targets + 1] links of target t, in canonical order, are at[t] .. at[t + 1] - 1 */
-	uint32_t *from, *to;      /* [links] columns */
-	uint64_t *by_source;      /* [links] their numbers, by source and, for one source, by target */
 	uint64_t links;
+	LinkSums forward;         /* targets over their sources */
+	LinkBack *back; uint32_t backs; /* parts that errors go back to */
+	uint32_t *to;             /* [links] number of the target, ascending; full sixteens, */
+	uint16_t *begins;         /* and of each sixteen a bit for every link that has another target than the one before */
 	struct LinkKind *kind; uint32_t kinds; /* links of blocks with the same rate */
+	uint64_t room;            /* floats that kernels want to work in */
 } LinkList;
 typedef struct LinkKind { double rate; bool frozen; uint32_t *real; } LinkKind;   /* a bit for each link, as Sweep wants it */
 
@@ -79,8 +82,8 @@ typedef struct Panel {
 } Panel;
 #define NONE UINT64_MAX
 
-/* A panel that leads out of a part; of a list, those of its by_source that do. */
-typedef struct Outlet { uint32_t part, panel; uint64_t first, count; } Outlet;
+/* A panel that leads out of a part; of a list, those of its links that do. */
+typedef struct Outlet { uint32_t part, panel; const LinkSums *links; } Outlet;
 
 typedef struct Layout {
 	const Net *net;
@@ -98,7 +101,8 @@ typedef struct Layout {
 	uint64_t room, copies;    /* floats for weights, and for their other forms */
 	bool index;               /* inputs come as index lists */
 	bool input_rows;          /* some panel from inputs is by source */
-	bool lists;               /* some links are computed one by one */
+	bool lists;               /* some links are computed one by one, */
+	uint64_t link_room;       /* and kernels want so many floats for that */
 	bool recalled;            /* some context remembers inputs */
 	bool owns;                /* some output has errors of its own and others */
 	bool nets;                /* net inputs must be kept beside outputs: some unit function needs them */
@@ -111,6 +115,10 @@ uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source); /* from 
 typedef void LinkFn(void *arg, uint64_t link, uint64_t place);
 void layout_links(const Layout *l, LinkFn *fn, void *arg);
 void layout_print(const Layout *l, Buf *out);
+
+/* ---- links.c: links that are computed one by one ------------------------------------------------------------------- */
+
+LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Part *t, uint32_t *number); /* number: [cols / LANES] zeros, and again after */
 
 /* ---- program ------------------------------------------------------------------------------------------------------- */
 
@@ -133,6 +141,7 @@ typedef struct Space {
 	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
 	const float *target;      /* of row 0: y, or where they stand in the data, */
 	const uint64_t *target_at;/* and there NULL or which they are */
+	float *links;             /* [link_room] rows that are turned for links one by one */
 	float *bias;              /* a row of sums for the true unit's weights */
 	float *x;                 /* [inputs] of one case, where they are not one part */
 	uint64_t *cases;          /* [rows] which case of the data a row is */

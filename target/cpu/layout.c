@@ -14,9 +14,9 @@
 enum {
 	WIDE = 8,                         /* units of a part, if a stretch is cut into several */
 	SMALL_PANEL = 4, FEW_PANELS = 16, /* links of a panel, below which a list is better unless panels are few */
-	/* A matrix with gaps costs what a full one does, a list about 35 times as much for each link (1,000 units to 1,000,
-	 * random links): one place in 32 must be a link, of large matrices one in 8, for they are also memory. */
-	SPARSEST = 32, SPARSEST_LARGE = 8, LARGE = 1 << 22
+	/* One place in so many of a matrix with gaps must be a link, else a list is faster (doc/cpu.md).  With index lists few rows of a
+	 * matrix are looked at, and a list knows nothing of that; but large matrices are also memory. */
+	SPARSEST = 4, SPARSEST_INDEX = 32, SPARSEST_LARGE = 8, LARGE = 1 << 22
 };
 
 typedef struct Maker {
@@ -27,6 +27,7 @@ typedef struct Maker {
 	Layout *l;
 	uint32_t *part_of;        /* [units] */
 	uint32_t panels;          /* there is room for so many */
+	uint32_t *strip;          /* [cols / LANES] zeros, for links_list */
 } Maker;
 
 static uint32_t padded(uint64_t n)
@@ -176,7 +177,7 @@ static void regular_panels(Maker *m, uint32_t part)
 }
 
 /* The sources of all units of a part: marked from low to high - 1, so many; none if blocks differ in rate. */
-typedef struct Sources { uint8_t *is; Unit low, high; uint64_t count, runs; } Sources;
+typedef struct Sources { uint8_t *is; Unit low, high; uint64_t count, runs; bool inputs; } Sources;
 
 static void find_sources(const Maker *m, const Part *t, Sources *s)
 {
@@ -186,8 +187,10 @@ static void find_sources(const Maker *m, const Part *t, Sources *s)
 	s->low = UINT32_MAX;
 	s->high = 0;
 	s->count = s->runs = 0;
+	s->inputs = true;
 	for (uint64_t i = first; i < end; i++) {
 		Unit u = net->from[i];
+		s->inputs &= m->l->part[m->part_of[u]].role == ROLE_INPUT;
 		s->count += !s->is[u];
 		s->is[u] = 1;
 		s->low = u < s->low ? u : s->low;
@@ -227,77 +230,6 @@ static void gapped_panels(Maker *m, uint32_t part, const Sources *all)
 	}
 }
 
-static int by_source_order(const LinkList *list, uint64_t a, uint64_t b)
-{
-	if (list->from[a] != list->from[b])
-		return list->from[a] < list->from[b] ? -1 : 1;
-	return a < b ? -1 : a > b;
-}
-
-/* Heap sort: links of a part can be many, and their order by source is all that is wanted. */
-static void sort_by_source(LinkList *list)
-{
-	uint64_t n = list->links, *v = list->by_source;
-
-	for (uint64_t start = n / 2, end = n; end > 1;) {
-		if (start > 0) {
-			start--;
-		} else {
-			uint64_t top = v[0];
-			v[0] = v[--end];
-			v[end] = top;
-		}
-		for (uint64_t root = start, child; (child = 2 * root + 1) < end; root = child) {
-			if (child + 1 < end && by_source_order(list, v[child], v[child + 1]) < 0)
-				child++;
-			if (by_source_order(list, v[root], v[child]) >= 0)
-				break;
-			uint64_t t = v[root];
-			v[root] = v[child];
-			v[child] = t;
-		}
-	}
-}
-
-/* The kind of a link: blocks with the same rate are one. */
-static LinkKind *link_kind(Maker *m, LinkList *list, const Block *b)
-{
-	for (uint32_t i = 0; i < list->kinds; i++)
-		if (list->kind[i].rate == b->rate && list->kind[i].frozen == b->frozen)
-			return &list->kind[i];
-	list->kind = arena_grow(&m->cx->keep, list->kind, list->kinds, list->kinds + 1, sizeof *list->kind);
-	LinkKind *k = &list->kind[list->kinds++];
-	*k = (LinkKind){ b->rate, b->frozen, NEW(&m->cx->keep, list->links / 32 + 1, uint32_t) };
-	return k;
-}
-
-static void list_panel(Maker *m, uint32_t part)
-{
-	const Net *net = m->net;
-	Arena *keep = &m->cx->keep;
-	const Part *t = &m->l->part[part];
-	uint64_t first = net->row[t->first], n = net->row[t->first + t->count] - first;
-	Panel *p = add_panel(m, part);
-	LinkList *list = p->list = NEW(keep, 1, LinkList);
-
-	list->links = n;
-	list->at = NEW(keep, t->count + 1, uint64_t);
-	list->from = NEW(keep, padded(n), uint32_t);        /* kernels read full sixteens: the rest is column 0 */
-	list->to = NEW(keep, padded(n), uint32_t);
-	list->by_source = NEW(keep, n, uint64_t);
-	for (uint32_t i = 0; i <= t->count; i++)
-		list->at[i] = net->row[t->first + i] - first;
-	for (uint32_t i = 0; i < t->count; i++)
-		for (uint64_t k = list->at[i]; k < list->at[i + 1]; k++) {
-			const Part *s = &m->l->part[m->part_of[net->from[first + k]]];
-			list->from[k] = s->col + net->from[first + k] - s->first;
-			list->to[k] = t->col + i;
-			list->by_source[k] = k;
-			link_kind(m, list, block_at(net, first + k))->real[k / 32] |= 1u << k % 32;
-		}
-	sort_by_source(list);
-}
-
 static bool units_alike(const Maker *m, const Part *t)
 {
 	for (Unit u = t->first + 1; u < t->first + t->count; u++)
@@ -307,9 +239,10 @@ static bool units_alike(const Maker *m, const Part *t)
 }
 
 /* Is a matrix with gaps better than a list? */
-static bool full_enough(const Part *t, const Sources *s, uint64_t links)
+static bool full_enough(const Maker *m, const Part *t, const Sources *s, uint64_t links)
 {
-	uint64_t places = s->count * padded(t->count), least = places > LARGE ? SPARSEST_LARGE : SPARSEST;
+	uint64_t places = s->count * padded(t->count);
+	uint64_t least = !m->l->index || !s->inputs ? SPARSEST : places > LARGE ? SPARSEST_LARGE : SPARSEST_INDEX;
 
 	return s->count && links * least >= places && (links >= SMALL_PANEL * s->runs || s->runs <= FEW_PANELS);
 }
@@ -327,15 +260,19 @@ static void part_panels(Maker *m, uint32_t i, Sources *s)
 		}
 	} else {
 		find_sources(m, t, s);
-		t->gaps = full_enough(t, s, links);
+		t->gaps = full_enough(m, t, s, links);
 		if (t->gaps)
 			gapped_panels(m, i, s);
 		forget_sources(m, t, s);
 		if (t->gaps)
 			return;
 	}
+	LinkList *list = links_list(m->cx, m->l, m->part_of, t, m->strip);
+	Panel *p = add_panel(m, i);
+	p->list = list;
+	p->frozen = list->kinds == 1 && list->kind->frozen;
 	m->l->lists = true;
-	list_panel(m, i);
+	m->l->link_room = list->room > m->l->link_room ? list->room : m->l->link_room;
 }
 
 static void make_panels(Maker *m)
@@ -514,24 +451,6 @@ static uint32_t part_at(const Layout *l, uint32_t col)
 	return low;
 }
 
-/* Outlets of a list: its links by source fall into runs, one for each part they come from. */
-static uint32_t list_outlets(Maker *m, uint32_t panel, bool add)
-{
-	const Layout *l = m->l;
-	const LinkList *list = l->panel[panel].list;
-	uint32_t count = 0;
-
-	for (uint64_t i = 0, first = 0; i < list->links; first = i) {
-		uint32_t part = part_at(l, list->from[list->by_source[first]]);
-		while (i < list->links && (part + 1 == l->parts || list->from[list->by_source[i]] < l->part[part + 1].col))
-			i++;
-		count++;
-		if (add && l->part[part].error)
-			add_outlet(m, (Outlet){ part, panel, first, i - first });
-	}
-	return count;
-}
-
 /* Panels stand by target, so a stable sort by source part is all that is left to do. */
 static void make_outlets(Maker *m)
 {
@@ -539,12 +458,13 @@ static void make_outlets(Maker *m)
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < l->panels; i++)
-		most += l->panel[i].list ? list_outlets(m, i, false) : 1;
+		most += l->panel[i].list ? l->panel[i].list->backs : 1;
 	l->outlet = NEW(&m->cx->scratch, most, Outlet);
 	for (uint32_t i = 0; i < l->panels; i++) {
-		if (l->panel[i].list)
-			list_outlets(m, i, true);
-		else if (l->part[l->panel[i].from].error)
+		const LinkList *list = l->panel[i].list;
+		for (uint32_t k = 0; list && k < list->backs; k++)
+			add_outlet(m, (Outlet){ list->back[k].part, i, &list->back[k].sums });
+		if (!list && l->part[l->panel[i].from].error)
 			add_outlet(m, (Outlet){ .part = l->panel[i].from, .panel = i });
 	}
 	Outlet *sorted = NEW(&m->cx->keep, l->outlets, Outlet);
@@ -600,8 +520,8 @@ static bool sources_marked(const Layout *l, const Part *t, uint8_t *marked, bool
 
 	for (uint32_t i = t->in; i < t->in + t->ins; i++) {
 		const Panel *p = &l->panel[i];
-		for (uint64_t k = 0; k < (p->list ? p->list->links : 1); k++) {
-			uint32_t s = p->list ? part_at(l, p->list->from[k]) : p->from;
+		for (uint32_t k = 0; k < (p->list ? p->list->forward.strips : 1); k++) {
+			uint32_t s = p->list ? part_at(l, p->list->forward.strip[k]) : p->from;
 			any |= marked[s];
 			marked[s] |= mark;
 		}
@@ -665,6 +585,7 @@ Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 	l->col_of = NEW(&cx->keep, plan->net->units, uint32_t);
 	make_parts(&m);
 	l->cols = row_length(l->cols);
+	m.strip = NEW(&cx->scratch, l->cols / LANES, uint32_t);
 	make_panels(&m);
 	join_biases(&m);
 	make_forms(&m);

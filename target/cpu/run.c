@@ -180,10 +180,11 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 
 /* ---- forward ---- */
 
-static Links links_of(const Program *p, const Slice *r, const Panel *panel)
+/* in, c: of row 0 and column 0 of the space. */
+static void run_links(const Program *p, const Space *s, const Slice *r, const Panel *panel, const LinkSums *of, float *in, float *c, bool go_on)
 {
-	return (Links){ .rows = r->rows, .at = r->at, .row = p->layout->cols, .first = panel->list->at, .targets = panel->targets,
-	                .from = panel->list->from, .to = panel->list->to, .links = panel->list->links, .w = p->w + panel->at };
+	p->kern->links(&(Links){ .of = of, .rows = r->rows, .at = r->at, .row = p->layout->cols, .in = column(p, in, r, 0), .w = p->w + panel->at,
+	                         .c = column(p, c, r, 0), .go_on = go_on, .room = s->links });
 }
 
 static bool from_inputs(const Program *p, const Panel *panel)
@@ -219,11 +220,7 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 	const Part *from = &p->layout->part[panel->from], *t = &p->layout->part[panel->part];
 
 	if (panel->list) {
-		Links l = links_of(p, r, panel);
-		l.act = column(p, s->act, r, 0);
-		l.c = c;
-		rows_zero(p, r, t, t->fn == FN_GAUSSIAN ? s->net : s->act);  /* behind the last unit nothing is written */
-		p->kern->links_forward(&l);
+		run_links(p, s, r, panel, &panel->list->forward, s->act, t->fn == FN_GAUSSIAN ? s->net : s->act, false);
 	} else if (by_index(p, panel)) {
 		uint32_t low = from->input + panel->source - from->col;
 		p->kern->lists_forward(&(Lists){
@@ -483,11 +480,7 @@ static void backward_outlet(const Program *p, Space *s, const Slice *r, const Ou
 	size_t cols = l->cols;
 
 	if (panel->list) {
-		Links links = links_of(p, r, panel);
-		links.order = panel->list->by_source + o->first;
-		links.links = o->count;
-		links.delta = links.c = column(p, s->err, r, 0);
-		p->kern->links_backward(&links);
+		run_links(p, s, r, panel, o->links, s->err, s->err, true);
 		return;
 	}
 	Form w = form_by_target(p, panel);
@@ -654,16 +647,20 @@ static void gradient_index(const Program *p, const Space *s, uint32_t rows, bool
 		.sum_row = panel->row });
 }
 
-static void gradient_list(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, float *sum)
+/* Threads share the links, sixteens of them. */
+static void gradient_list(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i, uint32_t n, float *sum)
 {
-	Links links = links_of(p, &(Slice){ .rows = rows }, panel);
+	const LinkList *list = panel->list;
+	uint32_t first, count;
 
-	links.act = s->act;
-	links.delta = s->err;
-	links.sum = sum + panel->at;
+	share(panel->row / LANES, i, n, &first, &count);
+	sum += panel->at;
 	if (fresh)
-		memset(links.sum, 0, panel->row * sizeof *sum);
-	p->kern->links_gradient(&links);
+		memset(sum + (size_t)first * LANES, 0, (size_t)count * LANES * sizeof *sum);
+	p->kern->links_gradient(&(LinkGradient){
+		.of = &list->forward, .rows = rows, .row = p->layout->cols, .act = s->act, .delta = s->err + p->layout->part[panel->part].col,
+		.to = list->to, .begins = list->begins, .first = (uint64_t)first * LANES, .end = (uint64_t)(first + count) * LANES, .sum = sum,
+		.room = s->links });
 }
 
 /* Where inputs are read from the data there is no column of ones beside them, and what is read beyond them is not one: the
@@ -736,11 +733,10 @@ void rows_gradient(const Program *p, const Space *s, uint32_t rows, bool fresh, 
 
 	for (uint32_t k = 0; k < l->panels; k++) {
 		const Panel *panel = &l->panel[k];
-		if (panel->list) {
-			if (k % n == i)
-				gradient_list(p, s, rows, fresh, panel, sum);
-		} else if (panel->frozen) {
+		if (panel->frozen)
 			continue;
+		if (panel->list) {
+			gradient_list(p, s, rows, fresh, panel, i, n, sum);
 		} else if (by_index(p, panel)) {
 			gradient_index(p, s, rows, fresh, panel, i, n, sum);
 		} else {

@@ -32,6 +32,7 @@ static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
 	s->list.wanted = NEW(&cx->keep, 2 * (size_t)rows, Wanted);
 	s->bias = floats_take(&cx->keep, p->layout->cols);
+	s->links = p->layout->lists ? arena_room(&cx->keep, p->layout->link_room, sizeof *s->links) : NULL;
 }
 
 static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
@@ -87,6 +88,8 @@ static uint64_t chunk_rows(const Program *p)
 	uint64_t rows = (bytes > weights ? bytes : weights) / row;
 
 	rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
+	if (p->layout->lists)
+		rows = (rows + LINK_ROWS - 1) / LINK_ROWS * LINK_ROWS;
 	if (p->half)
 		rows = HALF_ROWS;
 	if (p->net->copies)

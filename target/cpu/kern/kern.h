@@ -72,22 +72,40 @@ typedef struct Lists {
 	size_t sum_row;
 } Lists;
 
-/* Links one by one: forward for `targets` units, c[m][t] = start + ... in the order of the list; backward into the sources
- * of some links, err[m][from] += delta[m][to] w; gradient of all. */
+/* Who sums over which links.  Forward that is the targets of some links, each over its sources; backward the sources. */
+typedef struct LinkSums {
+	uint32_t *strip, strips;          /* columns that links read, by sixteens: where each begins, ascending */
+	uint32_t *slot;                   /* [links] what a link reads: column slot % 16 of strip slot / 16; readable in full sixteens */
+	uint32_t *unit, units;            /* columns that sums go to, ascending; what else lies in their sixteens stays, or becomes 0 */
+	uint64_t *first;                  /* [units + 1] links of unit u are first[u] .. first[u + 1] - 1 */
+	uint32_t *order;                  /* [links] where their weights stand; NULL: in this order */
+} LinkSums;
+
+/* Links one by one: c[m][unit] = start + in[m][...] w + ... in the order of the links. */
+enum { LINK_ROWS = 64 };                  /* that are worked on at once */
 typedef struct Links {
+	const LinkSums *of;
 	uint32_t rows;
 	const uint32_t *at;               /* NULL, or the numbers of the rows */
 	size_t row;                       /* floats from one row to the next */
-	const uint64_t *first;            /* forward: [targets + 1] the links of each target */
-	uint32_t targets;
-	const uint32_t *from, *to;        /* columns; readable in full sixteens */
-	const uint64_t *order;            /* backward: [links] numbers of the links, by source; else 0, 1, ... */
-	uint64_t links;
-	const float *w;
-	const float *act, *delta;
-	float *c;                         /* forward: of the first target; backward: err, of column 0 */
-	float *sum;                       /* gradient, in the order of the links; full sixteens */
+	const float *in, *w;              /* in, c: of column 0 */
+	float *c;
+	bool go_on;                       /* sums begin with what stands in c; else at 0 */
+	float *room;                      /* [strips][LANES][LINK_ROWS] */
 } Links;
+
+/* Their gradients: sum[k] = delta[m][to[k]] act[m][...] + sum[k], rows in order, k from first to end - 1, full sixteens. */
+typedef struct LinkGradient {
+	const LinkSums *of;               /* forward */
+	uint32_t rows;
+	size_t row;
+	const float *act, *delta;         /* act: of column 0; delta: of the first target */
+	const uint32_t *to;               /* [links] numbers of targets, ascending */
+	const uint16_t *begins;           /* of sixteen links: bit i says that the i-th has another target than the one before */
+	uint64_t first, end;
+	float *sum;
+	float *room;                      /* [strips and sixteens of targets][LANES][LANES] */
+} LinkGradient;
 
 /* Some columns of some rows: net inputs, outputs or errors of one span of units. */
 typedef struct Rows {
@@ -240,9 +258,8 @@ typedef struct Kern {
 	void (*product)(const Product *p);
 	void (*lists_forward)(const Lists *l);
 	void (*lists_gradient)(const Lists *l);
-	void (*links_forward)(const Links *l);
-	void (*links_backward)(const Links *l);
-	void (*links_gradient)(const Links *l);
+	void (*links)(const Links *l);
+	void (*links_gradient)(const LinkGradient *l);
 	void (*units)(const Rows *r, int fn, const float *net, float *out);   /* out may be net */
 	/* err becomes err * (slope + offset); net is looked at by gaussian alone. */
 	void (*deltas)(const Rows *r, int fn, float offset, const float *net, const float *out, float *err);

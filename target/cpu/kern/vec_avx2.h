@@ -158,6 +158,12 @@ static inline void v_transpose_pairs(V r[8])
 		r[i] = (V){ q[0][i], q[1][i] };
 }
 
+static inline V v_pick(const float *base, const uint32_t slot[16])
+{
+	return (V){ _mm256_i32gather_ps(base, _mm256_loadu_si256((const __m256i *)slot), 4),
+	            _mm256_i32gather_ps(base, _mm256_loadu_si256((const __m256i *)(slot + 8)), 4) };
+}
+
 static inline V v_load8_twice(const float *p) { return (V){ _mm256_loadu_ps(p), _mm256_loadu_ps(p) }; }
 static inline V v_two(float x, float y) { return (V){ _mm256_set1_ps(x), _mm256_set1_ps(y) }; }
 static inline V v_swap(V a) { return (V){ a.h, a.l }; }

@@ -164,6 +164,15 @@ static inline void v_transpose_pairs(V r[8])
 	memcpy(r, t, sizeof t);
 }
 
+static inline V v_pick(const float *base, const uint32_t slot[16])                 /* base[slot[i]] */
+{
+	V a;
+
+	for (int i = 0; i < 16; i++)
+		a[i] = base[slot[i]];
+	return a;
+}
+
 static inline V v_load8_twice(const float *p)                                      /* in both halves */
 {
 	V a;
