@@ -109,6 +109,13 @@ static uint32_t row_of(const Grid *g, bool back)
 	return row < 48 ? row : 48;
 }
 
+/* All rows are full but the first. */
+static uint32_t tree_number(uint32_t i, uint32_t units, uint32_t row)
+{
+	uint32_t first = units % row;
+	return i < first ? 0 : 1 + (i - first) / row;
+}
+
 /* Values in a row: the left part is the largest power of two that leaves something. */
 static float tree_of(const float *v, uint32_t count)
 {
@@ -216,7 +223,7 @@ static float net_input(const Model *m, const Grid *g, Unit u)
 	Terms t = terms_new((uint32_t)(net->row[u + 1] - net->row[u]));
 	for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
 		t.value[t.count] = m->w[l] * m->out[net->from[l]];
-		t.tree[t.count++] = g->source[net->from[l]] / m->row[m->level_of[u]];
+		t.tree[t.count++] = tree_number(g->source[net->from[l]], g->sources, m->row[m->level_of[u]]);
 	}
 	float sum = terms_add(&t, true, 0);
 	terms_free(&t);
@@ -282,7 +289,7 @@ static void errors_back(Model *m, uint32_t level)
 			for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++)
 				if (net->from[l] == source) {
 					t.value[t.count] = m->w[l] * m->err[u];
-					t.tree[t.count++] = g.target[u] / m->row_back[level];
+					t.tree[t.count++] = tree_number(g.target[u], g.targets, m->row_back[level]);
 				}
 		m->err[source] = terms_add(&t, false, m->err[source]);
 		terms_free(&t);

@@ -155,10 +155,18 @@ static uint32_t row_of(uint32_t size, uint64_t units, uint64_t chain)
 	return (uint32_t)(row < WINDOW ? row : WINDOW);
 }
 
+/* Places before the first unit, so that if the trees of all units are not all full it is the first one: what comes last should be
+ * as much as can be, for then there is nothing else to do while it is added up. */
+static uint32_t places_before(uint32_t units, uint32_t row)
+{
+	return (row - units % row) % row;
+}
+
 /* ---- where they end ---- */
 
 static void mark_ends(const Part *p, Shape *s, uint32_t targets_in_row)
 {
+	uint32_t before = places_before(p->targets, targets_in_row);
 	uint32_t *next = NEW(&p->b->cx->scratch, p->targets, uint32_t); /* tree of the next link to each, + 1 */
 	for (uint64_t i = p->count; i-- > 0;) {
 		const BpLink *l = &p->link[i];
@@ -166,7 +174,7 @@ static void mark_ends(const Part *p, Shape *s, uint32_t targets_in_row)
 		s->ends[i] = next[target] != s->tree[i] + 1;
 		next[target] = s->tree[i] + 1;
 		s->ends_back[i] = i + 1 == p->count || l[1].source != l->source
-		               || p->target[l[1].target] / targets_in_row != target / targets_in_row;
+		               || (before + p->target[l[1].target]) / targets_in_row != (before + target) / targets_in_row;
 	}
 }
 
@@ -184,7 +192,7 @@ Shape shape_of(const Bp *b, const BpLink *link, uint64_t count)
 	uint32_t size = tree_size(&p, &forward, p.targets), size_back = tree_size(&p, &back, 0);
 	uint32_t row = row_of(size, p.sources, forward.chain), row_back = row_of(size_back, p.targets, back.longest);
 	for (uint64_t i = 0; i < count; i++)
-		s.tree[i] = p.source[i] / row;
+		s.tree[i] = (places_before(p.sources, row) + p.source[i]) / row;
 	mark_ends(&p, &s, row_back);
 	s.levels = levels_of(row);                           /* of the fullest there can be */
 	s.levels_back = levels_of(row_back);

@@ -28,6 +28,8 @@ static Side side_of(const Bp *b, int way)
 		arithmetic += b->c->routine[routine]->report.arithmetic;
 		s.levels = way == WAY_INTO ? n->levels : n->levels_back;
 	}
+	if (b->best && b->best->opens && way == WAY_INTO)    /* what the first bundle needs from DRAM; the forward code fetches for the next */
+		cycles += b->c->cycles[b->best->open];
 	s.cycles = (double)cycles / (b->best ? b->at.group : 1);
 	s.share = share_of(arithmetic, cycles);
 	return s;
