@@ -388,6 +388,83 @@ static void sequences_of_one_case(void **state)
 	side_close(&online);
 }
 
+/* Are they the same numbers, with the same signs where they are zero? */
+static void same_bits(const double *wanted, const double *have, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (memcmp(&wanted[i], &have[i], sizeof *have) && !(isnan(wanted[i]) && isnan(have[i]))) {
+			print_error("number %llu is %.9g, not %.9g\n", (unsigned long long)i, have[i], wanted[i]);
+			assert_true(false);
+		}
+}
+
+static void same_weights(Side *a, Side *b)
+{
+	double *x = calloc(a->net->links, sizeof *x), *y = calloc(a->net->links, sizeof *y);
+	for (int which = 0; which < 2; which++) {
+		a->target->get(a->program, which, x);
+		b->target->get(b->program, which, y);
+		same_bits(x, y, a->net->links);
+	}
+	free(x);
+	free(y);
+}
+
+/* One weight is `one` and grows by a quarter of it; last changes of the others are zeros of either sign. */
+static void set_weights(Side *s, double one)
+{
+	double *v = calloc(s->net->links, sizeof *v);
+	net_weights(s->net, 1, v);
+	v[s->net->links / 3] = one;
+	s->target->set(s->program, 0, v);
+	for (uint64_t i = 0; i < s->net->links; i++)
+		v[i] = i == s->net->links / 3 ? one / 4 : i % 2 ? -0.0 : 0;
+	s->target->set(s->program, 1, v);
+	free(v);
+}
+
+/* Online, where the next case is known and then comes, or does not: also with a weight that becomes infinite, and products that are
+ * too small for a float. */
+static void next_case_is_known(void **state)
+{
+	static const struct { const char *train; float x; double one; } kinds[] = {
+		{ "rate 0.1", 1, 0.1 }, { "rate 0.1 decay 0.01", 1, 0.1 }, { "rate 1e-30", 1e-37f, 0.1 }, { "rate 1", 1e-20f, 0.1 },
+		{ "rate 1e6", 1, 0.1 }, { "rate 1e6", 1e30f, 0.1 }, { "rate 0.1", 1, 3.3e38 }, { "rate 0.2", 1, 3.3e38 },
+	};
+	enum { CASES = 40, UPDATES = 300 };
+	(void)state;
+	for (uint32_t k = 0; k < COUNT(kinds); k++)
+		for (int isa = 0; isa <= best_isa(); isa++) {
+			Side plain, online;
+			Dice d = { 15 + k, 0 };
+			char text[300];
+			snprintf(text, sizeof text, "group x 20 input\ngroup h 19\ngroup o 5 output\nconnect x, true -> h\nconnect h, true -> o\n"
+			         "train momentum 0.9 %s\n", kinds[k].train);
+			side_open(&plain, &target_cpu, text, (Way){ .isa = isa, .threads = 1 });
+			side_open(&online, &target_cpu, text, (Way){ .isa = isa, .threads = 1, .batch = 1 });
+			Cases c = cases_make(&d, plain.net, CASES, true);
+			for (uint64_t i = 0; i < CASES * plain.net->inputs; i++)
+				c.x[i] *= one_in(&d, 5) ? 0 : one_in(&d, 2) ? -kinds[k].x : kinds[k].x;
+			side_take(&plain, &c);
+			side_take(&online, &c);
+			set_weights(&plain, kinds[k].one);
+			set_weights(&online, kinds[k].one);
+			for (uint64_t i = 0, at = 0; i < UPDATES; i++, at = one_in(&d, 20) ? roll(&d, CASES) : (at + 1) % CASES) {
+				Batch b = { .first = at, .count = 1, .more = CASES - 1 - at };
+				side_learn(&plain, b);
+				side_learn(&online, b);
+				side_update(&plain, i + 1);
+				side_update(&online, i + 1);
+				if (i == 1 || one_in(&d, 10))
+					same_weights(&plain, &online);
+			}
+			same_weights(&plain, &online);
+			cases_free(&c);
+			side_close(&plain);
+			side_close(&online);
+		}
+}
+
 /* ---- stopping ---- */
 
 static void stopped_batch_leaves_nothing(void **state)
@@ -617,6 +694,7 @@ int main(void)
 		cmocka_unit_test(sums_run_in_canonical_order),
 		cmocka_unit_test(leaves_join_as_the_tree_says),
 		cmocka_unit_test(batches_come_in_pieces), cmocka_unit_test(sequences_of_one_case),
+		cmocka_unit_test(next_case_is_known),
 		cmocka_unit_test(stopped_batch_leaves_nothing),
 		cmocka_unit_test(resuming_gives_the_same_bits),
 		cmocka_unit_test(files_hold_floats),

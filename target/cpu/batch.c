@@ -22,7 +22,7 @@ typedef struct Job {
 	const volatile int *stop;
 	_Atomic bool stopped;
 	bool learn;
-	bool online;              /* a single case, whose inputs' weights may be late */
+	bool online;              /* a single case, whose inputs' weights may be late or elsewhere */
 	double *out;              /* testing: where outputs go, or NULL, */
 	uint64_t out_first;       /* and which case is the first */
 	uint32_t team_rows;       /* of the chunk that the team has in hand */
@@ -119,7 +119,7 @@ static void make_steps(Space *s, uint32_t first, uint32_t end)
 
 static void run_rows(const Job *j, Space *s, uint32_t first, uint32_t rows)
 {
-	const Program *p = j->p;
+	Program *p = j->p;
 	bool labelled = p->data->targets != 0;
 
 	rows_load(p, s, first, rows, labelled);
@@ -635,13 +635,14 @@ uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, i
 Status batch_one(Program *p, const Batch *b, Tally *t)
 {
 	static const volatile int never = 0;
-	Job j = { .p = p, .b = b, .leaves = 1, .last = 1, .stop = &never, .learn = true, .online = p->index };
+	Job j = { .p = p, .b = b, .leaves = 1, .last = 1, .stop = &never, .learn = true, .online = true };
 	Space *s = &p->space[0];
 	uint64_t i = 0;
 	unsigned before = cpu_enter();
 
 	take_examples(p, s, b, &i, 1);
-	s->direct = NULL;                           /* the update reads inputs in the row */
+	if (!online_direct(p))
+		s->direct = NULL;                   /* the update reads inputs in the row */
 	if (b->more)
 		case_fetch(p->data, example_at(b, 1));
 	run_rows(&j, s, 0, 1);
@@ -655,6 +656,7 @@ void batch_sum(Program *p)
 {
 	unsigned before = cpu_enter();
 
+	online_settle(p);
 	rows_gradient(p, &p->space[0], 1, true, 0, 1, p->pending);
 	p->has_pending = true;
 	pending_seal(p);

@@ -249,11 +249,12 @@ void update_copies(Program *p);                              /* other forms of a
 
 typedef struct Online Online;
 Online *online_make(Ctx *cx, const Program *p);              /* for the layout; NULL: not in this way */
-void online_prepare(const Program *p, const Space *s);       /* before row 0 goes forward */
+void online_prepare(Program *p, const Space *s);             /* before row 0 goes forward */
 #define NO_CASE UINT64_MAX
 void online_wait(Program *p, uint64_t next);                 /* row 0 of the first space waits for its update, and then comes case `next` */
 bool online_waits(const Program *p);
 void online_forget(Program *p);                              /* it does no longer */
+bool online_direct(const Program *p);                        /* inputs need not be in the row */
 void online_apply(Program *p, const Update *u);
 bool online_early(const Program *p, uint64_t i, const Part *t, float *net); /* the part's net inputs for case i, if they are known */
 void online_settle(Program *p);                              /* before anybody else looks at weights */

@@ -5,8 +5,9 @@
  * there is more to save: the weights of an input that is zero get no gradient, but the last change goes on in them, case
  * after case.  Nobody looks at them until the input is on again, so they catch up then, in registers.  Without index lists
  * all weights of the first layer go through the cache for every case: where the next case is known, its weighted sums are
- * formed in the update, as the weights are made.  Must hold: every weight and sum goes through the very operations of the
- * plain way, in their order; whoever reads or sets weights calls online_settle first. */
+ * formed in the update, as the weights are made.  Such weights stand in an order of their own meanwhile.  Must hold: every weight
+ * and sum goes through the very operations of the plain way, in their order (or through others that have the same result, bit
+ * for bit); whoever reads or sets weights calls online_settle first. */
 #include <string.h>
 
 #include "cpu.h"
@@ -16,10 +17,18 @@ typedef struct Late {
 	uint32_t *stamp, *missed; /* [sources] */
 } Late;
 
+/* A panel that is all that a part has, from inputs: its sums can be formed in the update. */
+typedef struct Early {
+	float *block;             /* NULL: it is no such panel; else room for weights and last changes, as OuterAhead wants them */
+	bool moved;               /* they stand there now */
+	bool finite;              /* no weight is infinite or no number, as far as we know */
+} Early;
+
 struct Online {
 	Late *late;               /* [panels] stamp NULL: never late */
 	uint32_t now;             /* updates so far */
-	bool *early;              /* [panels] all that a part has from inputs: its sums can be formed in the update */
+	Early *early;             /* [panels] */
+	bool direct;              /* inputs may be read where they stand in the data */
 	float *net;               /* [cols] such sums, of the case `known` */
 	uint64_t next, known;     /* the case after the one that waits; NO_CASE: none */
 	bool waiting;             /* a case waits for its update: it stands in row 0 of the first space */
@@ -53,13 +62,16 @@ Online *online_make(Ctx *cx, const Program *p)
 		return NULL;
 	Online *o = NEW(&cx->keep, 1, Online);
 	o->late = NEW(&cx->keep, l->panels, Late);
-	o->early = NEW(&cx->keep, l->panels, bool);
+	o->early = NEW(&cx->keep, l->panels, Early);
 	o->net = floats_take(&cx->keep, l->cols);
 	o->known = NO_CASE;
+	o->direct = true;
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
 		const Part *from = &l->part[panel->from];
-		o->early[i] = is_early(l, i);
+		if (is_early(l, i))
+			o->early[i].block = floats_take(&cx->keep, 2 * (size_t)panel->sources * panel->row);
+		o->direct &= panel->by_source || from->role != ROLE_INPUT;
 		if (l->index && from->role == ROLE_INPUT && from->group >= 0 && panel->by_source && !panel->frozen) {
 			o->late[i].stamp = NEW(&cx->keep, panel->sources, uint32_t);
 			o->late[i].missed = NEW(&cx->keep, panel->sources, uint32_t);
@@ -92,6 +104,25 @@ static void catch_up(const Program *p, uint32_t i, const uint32_t *index, uint32
 	p->kern->catch_up(&o, late->missed);
 }
 
+/* To the order of its own, or back. */
+static void move_panel(Program *p, uint32_t i, bool there)
+{
+	const Panel *panel = &p->layout->panel[i];
+	Early *early = &p->online->early[i];
+	float *block = early->block;
+
+	if (!block || early->moved == there)
+		return;
+	for (uint32_t t = 0; t < panel->row; t += LANES)
+		for (uint32_t k = 0; k < panel->sources; k++, block += 2 * LANES) {
+			size_t at = panel->at + (size_t)k * panel->row + t;
+			memcpy(there ? block : p->w + at, there ? p->w + at : block, LANES * sizeof *block);
+			memcpy(there ? block + LANES : p->state[0] + at, there ? p->state[0] + at : block + LANES, LANES * sizeof *block);
+		}
+	early->moved = there;
+	early->finite = false;
+}
+
 /* The part of a row's list that lies in a panel. */
 static const uint32_t *listed(const Program *p, const Space *s, const Panel *panel, uint32_t *low, uint32_t *count, uint32_t *skipped)
 {
@@ -109,8 +140,10 @@ static const uint32_t *listed(const Program *p, const Space *s, const Panel *pan
 }
 
 /* Before a case goes forward: the weights of its inputs. */
-void online_prepare(const Program *p, const Space *s)
+void online_prepare(Program *p, const Space *s)
 {
+	for (uint32_t i = 0; p->online->known != s->cases[0] && i < p->layout->panels; i++)
+		move_panel(p, i, false);
 	for (uint32_t i = 0; i < p->layout->panels; i++)
 		if (p->online->late[i].stamp) {
 			uint32_t low, count, skipped;
@@ -123,6 +156,8 @@ void online_settle(Program *p)
 {
 	Online *on = p->online;
 
+	for (uint32_t i = 0; on && i < p->layout->panels; i++)
+		move_panel(p, i, false);
 	if (on)
 		on->known = NO_CASE;
 	if (!on || !on->behind)
@@ -137,14 +172,26 @@ void online_settle(Program *p)
 
 /* ---- updates ---- */
 
+/* The true unit's weights of a panel by source. */
+static void update_bias(const Program *p, const Panel *panel, Outer o)
+{
+	if (!panel->bias)
+		return;
+	o.rows = 1;
+	o.a = NULL;
+	o.w += (size_t)panel->sources * panel->row;
+	o.step += (size_t)panel->sources * panel->row;
+	p->kern->outer(&o);
+}
+
 static void late_panel(Program *p, uint32_t i, Outer o)
 {
 	const Space *s = &p->space[0];
 	const Panel *panel = &p->layout->panel[i];
 	uint32_t low, count, skipped;
 	const uint32_t *index = listed(p, s, panel, &low, &count, &skipped);
-	Outer bias = o;
 
+	update_bias(p, panel, o);
 	o.rows = count;
 	o.index = index;
 	o.low = low;
@@ -152,12 +199,6 @@ static void late_panel(Program *p, uint32_t i, Outer o)
 	p->kern->outer(&o);
 	for (uint32_t k = 0; k < count; k++)
 		p->online->late[i].stamp[index[k] - low] = p->online->now + 1;
-	if (panel->bias) {
-		bias.rows = 1;
-		bias.w += (size_t)panel->sources * panel->row;
-		bias.step += (size_t)panel->sources * panel->row;
-		p->kern->outer(&bias);
-	}
 }
 
 /* Inputs of the case after this one, if its sums can begin; NULL: they cannot. */
@@ -171,25 +212,19 @@ static const float *next_inputs(const Program *p, const Panel *panel)
 }
 
 /* The weights that sums begin with come first. */
-static void early_panel(Program *p, const Panel *panel, Outer o, const float *next)
+static void early_panel(Program *p, uint32_t i, Outer o, const float *next)
 {
+	const Panel *panel = &p->layout->panel[i];
 	const Part *t = &p->layout->part[panel->part];
+	Early *early = &p->online->early[i];
 	uint32_t k = t->in;
 	float *net = p->online->net + t->col;
-	Outer bias = o;
 
-	if (panel->bias) {
-		bias.rows = 1;
-		bias.a = o.a + panel->sources;
-		bias.w += (size_t)panel->sources * panel->row;
-		bias.step += (size_t)panel->sources * panel->row;
-		p->kern->outer(&bias);
-	}
+	update_bias(p, panel, o);
 	memcpy(net, first_weights(p, t, &k), (size_t)panel->row * sizeof *net);
-	o.rows = panel->sources;
-	o.next = next;
-	o.net = net;
-	p->kern->outer(&o);
+	move_panel(p, i, true);
+	early->finite = p->kern->outer_ahead(&(OuterAhead){
+		.of = o, .block = early->block, .finite = early->finite, .next = next, .net = net });
 	p->online->known = p->online->next;
 }
 
@@ -197,7 +232,7 @@ bool online_early(const Program *p, uint64_t i, const Part *t, float *net)
 {
 	const Online *on = p->online;
 
-	if (!on || on->known != i || !t->ins || !on->early[t->in + t->ins - 1])
+	if (!on || on->known != i || !t->ins || !on->early[t->in + t->ins - 1].moved)
 		return false;
 	memcpy(net, on->net + t->col, t->count * sizeof *net);
 	return true;
@@ -207,8 +242,11 @@ static void update_panel(Program *p, uint32_t i, const Update *u)
 {
 	const Panel *panel = &p->layout->panel[i];
 	const Space *s = &p->space[0];
-	const float *act = s->act + panel->source, *delta = s->err + p->layout->part[panel->part].col;
-	uint32_t sources = panel->sources + panel->bias;
+	const Part *from = &p->layout->part[panel->from];
+	bool direct = s->direct && from->role == ROLE_INPUT && from->group >= 0;
+	const float *act = direct ? s->direct + panel->source - from->col : s->act + panel->source;
+	const float *delta = s->err + p->layout->part[panel->part].col;
+	uint32_t sources = panel->sources + (panel->bias && !panel->by_source);
 	Outer o = outer_of(p, panel);
 
 	o.rate = (float)(u->param[P_RATE] * panel->rate);
@@ -223,11 +261,15 @@ static void update_panel(Program *p, uint32_t i, const Update *u)
 	o.cols = panel->by_source ? panel->targets : sources;
 	o.a = panel->by_source ? act : delta;
 	o.b = panel->by_source ? delta : act;
-	const float *next = p->online->early[i] ? next_inputs(p, panel) : NULL;
-	if (next)
-		early_panel(p, panel, o, next);
-	else
+	const float *next = p->online->early[i].block ? next_inputs(p, panel) : NULL;
+	if (next) {
+		early_panel(p, i, o, next);
+	} else {
+		move_panel(p, i, false);
+		if (panel->by_source)
+			update_bias(p, panel, o);
 		p->kern->outer(&o);
+	}
 	if (panel->copy != NONE)
 		p->kern->transpose(o.rows, o.cols, p->w + panel->at, panel->row, p->copies + panel->copy, panel->copy_row);
 }
@@ -255,6 +297,11 @@ void online_wait(Program *p, uint64_t next)
 {
 	p->online->next = next;
 	p->online->waiting = true;
+}
+
+bool online_direct(const Program *p)
+{
+	return p->online->direct;
 }
 
 void online_forget(Program *p)

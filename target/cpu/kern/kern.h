@@ -156,9 +156,17 @@ typedef struct Outer {
 	float *w, *step;
 	size_t row;
 	float rate, momentum, decay;
-	const float *next;                /* NULL, or the a of the case after this one: */
-	float *net;                       /* [cols] its sum goes on with these weights as they are made */
 } Outer;
+
+/* The same where the next case is known: its sums go on with the weights as they are made, so that these come from the cache once,
+ * not twice.  Says whether the sums are finite, and with them all weights. */
+typedef struct OuterAhead {
+	Outer of;                         /* but for w, step and row, */
+	float *block;                     /* instead of which: [cols / LANES][rows][2][LANES] weights and last changes */
+	bool finite;                      /* all weights are finite */
+	const float *next;                /* [rows] the a of the next case */
+	float *net;                       /* [cols] its sums */
+} OuterAhead;
 
 /* Some columns of code words: the different ones there are, by their elements that are not zero. */
 typedef struct CodeWords {
@@ -269,6 +277,7 @@ typedef struct Kern {
 	void (*ones)(uint32_t rows, uint32_t cols, const float *y, size_t y_row, uint64_t *ones);    /* which targets of a row are 1; or NO_ONES */
 	void (*update)(const Sweep *s);
 	void (*outer)(const Outer *o);
+	bool (*outer_ahead)(const OuterAhead *h);
 	void (*catch_up)(const Outer *o, const uint32_t *missed);            /* missed: by row of the weights; a, b are not looked at */
 	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally);           /* adds to the tally */
 	void (*tiny_steps)(const TinySteps *t, const Sweep *s, const TinyOrder *o, Tally *tally);    /* an update after each batch */
