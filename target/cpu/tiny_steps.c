@@ -90,33 +90,40 @@ static void take_rows(Arena *a, const Program *p, const uint8_t *lane_of, TinySt
 
 /* ---- cases ---- */
 
+/* Inputs that are not zero, then the others; returns how many are not. */
+static uint8_t list_inputs(const float *x, uint32_t given, uint8_t *listed)
+{
+	uint8_t on = 0, all;
+
+	for (uint32_t row = 1; row < given; row++)
+		if (x[row] != 0)
+			listed[on++] = (uint8_t)row;
+	all = on;
+	for (uint32_t row = 1; row < given; row++)
+		if (x[row] == 0)
+			listed[all++] = (uint8_t)row;
+	return on;
+}
+
 static void take_cases(Ctx *cx, Arena *a, const Program *p, TinySteps *t)
 {
 	const Data *d = p->data;
-	uint32_t inputs = p->net->inputs;
-	float *row = NEW(&cx->scratch, inputs + 1, float), *x = NEW(a, d->cases * t->given, float), *y = floats_take(a, d->cases * LANES);
-	uint32_t *on = NEW(a, d->cases + 1, uint32_t);
-	uint8_t *on_row = NEW(a, d->cases * inputs, uint8_t), *top = NEW(a, d->cases, uint8_t);
-	float *on_value = NEW(a, d->cases * inputs, float);
+	float *row = NEW(&cx->scratch, p->net->inputs, float), *x = NEW(a, d->cases * t->given, float), *y = floats_take(a, d->cases * LANES);
+	uint8_t *listed = NEW(a, d->cases * t->given, uint8_t), *on = NEW(a, d->cases, uint8_t), *top = NEW(a, d->cases, uint8_t);
 
-	row[0] = 1;
 	for (uint64_t i = 0; i < d->cases; i++) {
-		data_x(d, i, row + 1);
+		float *own = x + i * t->given;
+		data_x(d, i, row);
+		own[0] = 1;
+		memcpy(own + 1, row, (t->given - 1) * sizeof *x);
+		on[i] = list_inputs(own, t->given, listed + i * (t->given - 1));
 		data_y(d, i, y + i * LANES);
-		memcpy(x + i * t->given, row, t->given * sizeof *x);
 		top[i] = (uint8_t)tiny_largest(y + i * LANES, t->outputs);
-		on[i + 1] = on[i];
-		for (uint32_t k = 1; k < t->given; k++)
-			if (row[k] != 0) {
-				on_row[on[i + 1]] = (uint8_t)k;
-				on_value[on[i + 1]++] = row[k];
-			}
 	}
 	t->x = x;
 	t->y = y;
+	t->listed = listed;
 	t->on = on;
-	t->on_row = on_row;
-	t->on_value = on_value;
 	t->top = top;
 }
 

@@ -250,10 +250,9 @@ typedef struct TinySteps {
 	uint32_t stages;
 	const uint8_t *lane;              /* [sources] of the computed ones */
 	const uint16_t *real;             /* [sources] lanes that are links */
-	const float *x;                   /* [cases][given] true and inputs, */
-	const uint32_t *on;               /* [cases + 1] and those inputs that are not zero: */
-	const uint8_t *on_row;
-	const float *on_value;
+	const float *x;                   /* [cases][given] true and inputs */
+	const uint8_t *listed;            /* [cases][given - 1] rows of inputs: those that are not zero, then the others, */
+	const uint8_t *on;                /* [cases] and how many are not */
 	const float *y;                   /* [cases][LANES], padded with zeros */
 	const uint8_t *top;               /* [cases] which target is the largest, the first of equals */
 	bool matched, momentum;           /* as of Tiny */

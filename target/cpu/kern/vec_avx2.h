@@ -166,6 +166,12 @@ static inline V v_pick(const float *base, const uint32_t slot[16])
 
 static inline V v_load8_twice(const float *p) { return (V){ _mm256_loadu_ps(p), _mm256_loadu_ps(p) }; }
 static inline V v_two(float x, float y) { return (V){ _mm256_set1_ps(x), _mm256_set1_ps(y) }; }
+static inline __m256 v_eight_lane(V a, uint32_t i)
+{
+	return _mm256_permutevar8x32_ps(i < 8 ? a.l : a.h, _mm256_set1_epi32((int32_t)i));       /* which takes i by its low three bits */
+}
+static inline V v_lane(V a, uint32_t i) { __m256 x = v_eight_lane(a, i); return (V){ x, x }; }
+static inline float f_lane(V a, uint32_t i) { return _mm256_cvtss_f32(v_eight_lane(a, i)); }
 static inline V v_swap(V a) { return (V){ a.h, a.l }; }
 
 #endif

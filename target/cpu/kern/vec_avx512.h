@@ -124,6 +124,8 @@ static inline V v_pick(const float *base, const uint32_t slot[16]) { return _mm5
 
 static inline V v_load8_twice(const float *p) { return _mm512_broadcast_f32x8(_mm256_loadu_ps(p)); }
 static inline V v_two(float x, float y) { return _mm512_mask_broadcastss_ps(_mm512_set1_ps(x), 0xff00, _mm_set_ss(y)); }
+static inline V v_lane(V a, uint32_t i) { return _mm512_permutexvar_ps(_mm512_set1_epi32((int32_t)i), a); }
+static inline float f_lane(V a, uint32_t i) { return _mm512_cvtss_f32(v_lane(a, i)); }
 static inline V v_swap(V a) { return _mm512_shuffle_f32x4(a, a, 0x4e); }
 
 #endif

@@ -185,6 +185,8 @@ static inline V v_two(float x, float y)                                         
 {
 	return (V){ x, x, x, x, x, x, x, x, y, y, y, y, y, y, y, y };
 }
+static inline float f_lane(V a, uint32_t i) { return a[i]; }                        /* one of the sixteen, */
+static inline V v_lane(V a, uint32_t i) { return v_set(a[i]); }                    /* and in every lane */
 static inline V v_swap(V a)                                                        /* lanes i and i + 8 change places */
 {
 	V b;
