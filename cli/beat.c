@@ -8,6 +8,7 @@
  * and writes the new number while it holds all of them; a process that comes late finds another number than its own, and ends. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -84,6 +85,15 @@ Beat beat_look(const char *path)
 	return b;
 }
 
+/* Over a network the holder may be a number of another host. */
+static bool is_microprop(pid_t pid)
+{
+	char link[64], own[PATH_MAX], other[PATH_MAX];
+	snprintf(link, sizeof link, "/proc/%ld/exe", (long)pid);
+	ssize_t n = readlink("/proc/self/exe", own, sizeof own), m = readlink(link, other, sizeof other);
+	return n > 0 && n == m && !memcmp(own, other, (size_t)n);
+}
+
 /* Ends those who hold locks.  False: after so many seconds one still does. */
 static bool locks_take(int fd, double seconds)
 {
@@ -91,7 +101,7 @@ static bool locks_take(int fd, double seconds)
 		struct flock lock = lock_of(0, 0), holder = lock;
 		if (!fcntl(fd, F_SETLK, &lock) || (errno != EAGAIN && errno != EACCES))
 			return true;
-		if (!fcntl(fd, F_GETLK, &holder) && holder.l_type != F_UNLCK && holder.l_pid > 0)
+		if (!fcntl(fd, F_GETLK, &holder) && holder.l_type != F_UNLCK && is_microprop(holder.l_pid))
 			kill(holder.l_pid, SIGKILL);
 		if (wall_clock() - began > seconds)
 			return false;
