@@ -35,6 +35,7 @@ typedef struct Rates {
 	double cases;             /* for a case of a leaf, its joins into the rank's sums with it */
 	double join;              /* for a float of two sums */
 	double update;            /* for an update of all weights */
+	double alone;             /* for a batch that is one leaf, with its update; 0: not known, its cases and the update are counted */
 } Rates;
 
 typedef struct Workload {
@@ -61,6 +62,8 @@ double scaling_optimum(const Cluster *c, const Rates *r, const Workload *w);
 typedef struct Rated { Rates rates; uint64_t floats, examples, cases; } Rated;
 /* The network on data, or on made-up cases if that is NULL, for a second or so; not timed: counts alone, at once. */
 Rated rates_measure(Ctx *cx, const Net *net, const Data *data, uint32_t threads, bool timed);
+/* Seconds of a batch of so many examples, one leaf, and its update; 0: there are not so many. */
+double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, uint64_t batch);
 
 /* ---- scalecmd.c ------------------------------------------------------------------------------------------------------ */
 

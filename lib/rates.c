@@ -2,13 +2,16 @@
 /* What a rank on this computer takes for its part of a batch.  In: a network, data or none.  Out: seconds for a case of a leaf, for
  * joining two sums, for an update; each is the best of several measurements, which other work on the computer disturbs least.
  *
+ * A batch of one leaf goes another way, from picking its examples to an update that may be one with the sum, and has fixed costs that are
+ * small only beside many cases: it is measured as a whole, for the size asked for.
+ *
  * The hooks of target cpu are called as ranks_batch and the trainer call them.  Without data, cases are made up: numbers in,
  * zeros and ones out; sequences of twenty where the network has copies. */
 #include <assert.h>
 
 #include "cluster.h"
 
-enum { MADE_CASES = 4096, MADE_SEQUENCE = 20 };
+enum { MADE_CASES = 4096, MADE_SEQUENCE = 20, MOST_PICKS = 1 << 16 };
 
 static const volatile int never = 0;
 static const double long_enough = 0.02, in_all = 0.25;  /* seconds: of one measurement, of all of a kind */
@@ -22,6 +25,9 @@ typedef struct Trial {
 	uint32_t some;            /* that a measurement takes */
 	float *sum[2];
 	uint64_t floats, updates;
+	Order *order;             /* of batches that one rank has alone: */
+	uint64_t batch, at, picks; /* examples of one; the next of those that were picked */
+	uint64_t *picked;
 } Trial;
 
 static const Data *data_made(Ctx *cx, const Net *net)
@@ -46,7 +52,7 @@ static const Data *data_made(Ctx *cx, const Net *net)
 }
 
 /* Rates are so small that weights stay what they are: saturated units would make other work. */
-static void trial_start(Ctx *cx, Trial *t, const Net *net, const Data *data, uint32_t threads)
+static void trial_start(Ctx *cx, Trial *t, const Net *net, const Data *data, uint32_t threads, int64_t batch)
 {
 	double *weights = NEW(&cx->scratch, net->links, double);
 	Caps caps;
@@ -56,7 +62,7 @@ static void trial_start(Ctx *cx, Trial *t, const Net *net, const Data *data, uin
 	t->opt = net->options;
 	t->opt.target = t->target->name;
 	t->opt.threads = threads;
-	t->opt.batch = BATCH_ALL;
+	t->opt.batch = batch;
 	t->opt.rate = 1e-9;
 	t->target->caps(&caps);
 	t->program = t->target->compile(cx, plan_make(cx, net, &caps), &t->opt);
@@ -103,6 +109,27 @@ static double do_update(Trial *t)
 	return 1;
 }
 
+/* The next batch in the order of the epoch, and its update. */
+static double do_batch(Trial *t)
+{
+	Tally tally = { 0 };
+	Update u;
+
+	if (t->at + t->batch > t->picks) {
+		order_epoch(t->order, t->updates);
+		for (uint64_t i = 0; i < t->picks; i++)
+			t->picked[i] = order_at(t->order, i);
+		t->at = 0;
+	}
+	uint64_t left = t->picks - t->at - t->batch;
+	Batch b = { .example = t->picked + t->at, .count = t->batch, .more = left < t->batch ? left : t->batch };
+	update_fill(&t->opt, ++t->updates, 0, 1, &u);
+	t->target->accumulate(t->program, &b, 0, 1, &never, &tally);
+	t->target->apply(t->program, &u);
+	t->at += t->batch;
+	return 1;
+}
+
 static double best_seconds(Trial *t, double (*work)(Trial *t))
 {
 	double best = 1e30, began = clock_seconds(), now;
@@ -139,7 +166,7 @@ Rated rates_measure(Ctx *cx, const Net *net, const Data *data, uint32_t threads,
 	Trial t = { 0 };
 	Rated out = { 0 };
 
-	trial_start(cx, &t, net, data ? data : data_made(cx, net), threads);
+	trial_start(cx, &t, net, data ? data : data_made(cx, net), threads, BATCH_ALL);
 	if (timed) {
 		choose_some(&t);
 		out.rates.cases = best_seconds(&t, do_leaves);
@@ -150,4 +177,19 @@ Rated rates_measure(Ctx *cx, const Net *net, const Data *data, uint32_t threads,
 	out.examples = t.examples;
 	out.cases = t.cases;
 	return out;
+}
+
+double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, uint64_t batch)
+{
+	Trial t = { .batch = batch };
+
+	assert(leaf_count(batch) == 1);
+	trial_start(cx, &t, net, data ? data : data_made(cx, net), threads, (int64_t)batch);
+	if (t.examples < batch)
+		return 0;
+	t.order = order_new(&cx->scratch, t.examples, 1, t.opt.shuffle != 0 && batch < t.examples);
+	t.picks = t.examples < MOST_PICKS ? t.examples : MOST_PICKS;
+	t.picked = NEW(&cx->scratch, t.picks, uint64_t);
+	t.at = t.picks;
+	return best_seconds(&t, do_batch);
 }

@@ -20,6 +20,7 @@ typedef struct Model {
 	const Net *net;
 	const Cluster *c;
 	const char *on;           /* what was measured on; NULL: nothing was measured */
+	const Data *data;         /* that; NULL: made-up cases */
 	Rates rates;
 	Workload w;
 	uint64_t batches[MOST_BATCHES]; uint32_t batch_count;
@@ -63,6 +64,7 @@ static void take_rates(Model *m)
 	Rated here = rates_measure(m->cx, m->net, d, (uint32_t)m->threads, !all_given);
 	double links = (double)m->net->links;
 
+	m->data = d;
 	m->on = all_given ? NULL : d ? d->name : "made-up cases";
 	m->rates = here.rates;
 	if (c->arithmetic > 0)
@@ -169,7 +171,9 @@ static void row_json(const Model *m, const Best *b, const Scaling *s)
 
 static void batch_report(Model *m, uint64_t batch, bool first)
 {
+	bool of_here = m->c->arithmetic <= 0 && m->c->updates <= 0;
 	m->w.batch = batch;
+	m->rates.alone = of_here && leaf_count(batch) == 1 ? rates_alone(m->cx, m->net, m->data, (uint32_t)m->threads, batch) : 0;
 	Best b = best_find(m);
 	bool pooled = batch == m->w.examples, comma = false;
 	uint32_t leaves = leaf_count(batch);

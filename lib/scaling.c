@@ -132,8 +132,14 @@ static void add_batch(const Cluster *c, const Rates *r, const Workload *w, uint6
 	double cases = (double)w->cases / (double)w->examples;
 	Scaling sent = { .way = -1 };
 
-	out->arithmetic += times * (double)k.examples * cases * r->cases * crowd((double)k.busy * w->threads, c->cores);
-	out->update += times * r->update * crowd((alone ? 1.0 : k.ranks) * w->threads, c->cores);
+	double arithmetic = (double)k.examples * cases * r->cases, update = r->update;
+	if (k.leaves == 1 && r->alone > 0) {                 /* measured as one: what is not the update is arithmetic */
+		double whole = r->alone * (double)examples / (double)w->batch;
+		update = fmin(update, whole);
+		arithmetic = whole - update;
+	}
+	out->arithmetic += times * arithmetic * crowd((double)k.busy * w->threads, c->cores);
+	out->update += times * update * crowd((alone ? 1.0 : k.ranks) * w->threads, c->cores);
 	if (!alone) {
 		sent.way = k.way;
 		out->meeting += times * meeting_seconds(c, &k);

@@ -211,7 +211,7 @@ static void the_model_counts_what_is_sent(void **state)
 		{ large, 4096, 40, 30, 3, WAY_PARTS }, { large, 2100, 40, 30, 4, WAY_PARTS }, { large, 2100, 40, 30, 12, WAY_PARTS },
 	};
 	const Cluster c = { .bandwidth = 1 };
-	const Rates r = { 1, 1, 1 };
+	const Rates r = { 1, 1, 1, 0 };
 	for (size_t i = 0; i < COUNT(runs); i++) {
 		mp_net *net = net_new(runs[i].text);
 		mp_data *data = data_new(runs[i].cases, runs[i].inputs, runs[i].outputs, NULL, 0);

@@ -7,7 +7,7 @@
 #include "cluster.h"
 
 static const Cluster ethernet = { .latency = 50, .overhead = 5, .bandwidth = 117 };
-static const Rates rates = { 1e-6, 1e-10, 1e-5 };
+static const Rates rates = { 1e-6, 1e-10, 1e-5, 0 };
 static const Workload work = { .links = 13826, .floats = 14000, .examples = 2097152, .cases = 2097152, .batch = 2097152, .threads = 1 };
 
 static void parts_add_up(void **state)
@@ -56,6 +56,47 @@ static void the_best_is_where_calculus_says(void **state)
 	assert_true(closed < 4096 && at > closed / 2 && at < closed * 2);
 }
 
+/* A batch of one leaf takes what was measured of it, on any number of ranks; larger ones do not. */
+static void one_leaf_takes_what_was_measured(void **state)
+{
+	(void)state;
+	Workload w = work;
+	Rates r = rates;
+	r.alone = 3e-5;
+	for (uint32_t ranks = 1; ranks <= 4; ranks *= 2) {
+		w.batch = 16;
+		Scaling s = scaling_epoch(&ethernet, &r, &w, ranks);
+		double batches = (double)w.examples / 16;
+		assert_true(fabs(s.total - batches * 3e-5) < 1e-9 * s.total && fabs(s.update - batches * r.update) < 1e-9 * s.total);
+		w.batch = 1024;
+		assert_true(scaling_epoch(&ethernet, &r, &w, ranks).total == scaling_epoch(&ethernet, &rates, &w, ranks).total);
+	}
+	r.alone = r.update / 2;                              /* sum and update in one sweep: less than an update by itself */
+	w.batch = 1;
+	Scaling s = scaling_epoch(&ethernet, &r, &w, 1);
+	assert_true(s.arithmetic == 0 && fabs(s.total - (double)w.examples * r.alone) < 1e-9 * s.total);
+}
+
+static void alone_body(Ctx *cx, void *arg)
+{
+	static const char text[] = "group in 5 input\ngroup out 3 output\nconnect in -> out\nconnect true -> out\n";
+	Src src = { .name = "small.topo", .text = text, .len = sizeof text - 1 };
+	const Net *net = net_parse(cx, &src);
+	(void)arg;
+	for (uint64_t batch = 1; batch <= 512; batch *= 8)
+		assert_true(rates_alone(cx, net, NULL, 1, batch) > 0);
+	assert_true(rates_alone(cx, net, data_open(cx, "make:parity:5", NULL), 1, 33) == 0); /* it has 32 */
+}
+
+static void small_batches_are_measured(void **state)
+{
+	(void)state;
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	assert_int_equal(guarded(&cx, alone_body, NULL), MP_OK);
+	ctx_free(&cx);
+}
+
 static void small_batches_meet_more_often(void **state)
 {
 	(void)state;
@@ -93,6 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_add_up), cmocka_unit_test(better_is_not_slower), cmocka_unit_test(the_best_is_where_calculus_says),
+		cmocka_unit_test(one_leaf_takes_what_was_measured), cmocka_unit_test(small_batches_are_measured),
 		cmocka_unit_test(small_batches_meet_more_often), cmocka_unit_test(a_cluster_prints_as_it_reads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
