@@ -25,8 +25,6 @@ typedef struct Job {
 	bool online;              /* a single case, whose inputs' weights may be late or elsewhere */
 	double *out;              /* testing: where outputs go, or NULL, */
 	uint64_t out_first;       /* and which case is the first */
-	uint32_t team_rows;       /* of the chunk that the team has in hand */
-	uint64_t team_next;       /* where the next begins */
 } Job;
 
 /* ---- chunks ---- */
@@ -373,44 +371,62 @@ static Sum *join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
 
 /* ---- a team ---- */
 
-/* A view of the team's rows with steps of one's own, for some of the examples. */
-static Space team_view(const Program *p, uint32_t thread, uint32_t first, uint32_t end)
+/* A view of the team's rows with all that is one's own. */
+static Space team_view(const Program *p, uint32_t thread)
 {
+	const Space *own = &p->space[thread];
 	Space view = p->space[0];
 
-	view.step = p->space[thread].step;
-	view.step_at = p->space[thread].step_at;
-	view.room = p->space[thread].room;
-	view.x = p->space[thread].x;
-	view.bias = p->space[thread].bias;
-	view.links = p->space[thread].links;
-	view.ahead = p->space[thread].ahead;
-	if (p->net->copies)
-		make_steps(&view, first, end);
+	view.chunk = p->team_rows;
+	view.cases = own->cases;
+	view.begin = own->begin;
+	view.step = own->step;
+	view.step_at = own->step_at;
+	view.room = own->room;
+	view.x = own->x;
+	view.bias = own->bias;
+	view.links = own->links;
+	view.ahead = own->ahead;
 	return view;
 }
 
-/* Thread 0 takes a chunk; each one's examples; then each one's weights. */
+/* Everybody knows which rows the chunk has, and takes some of them forward and back. */
+static uint32_t team_forward(Job *j, Space *view, uint32_t thread, uint64_t *i, uint64_t end)
+{
+	Program *p = j->p;
+	uint32_t rows = take_examples(p, view, j->b, i, end);
+	uint32_t first = (uint32_t)((uint64_t)view->examples * thread / j->threads);
+	uint32_t last = (uint32_t)((uint64_t)view->examples * (thread + 1) / j->threads);
+
+	if (p->net->copies)
+		make_steps(view, first, last);
+	look_ahead(p, view, j->b, *i, end, thread, j->threads);
+	run_rows(j, view, view->begin[first], view->begin[last] - view->begin[first]);
+	return rows;
+}
+
+/* Each one's examples; then each one's weights.  They meet twice: all rows must be there for the sums, and nobody goes on to the next
+ * rows while these are needed. */
 static void team_work(void *arg, uint32_t thread)
 {
 	Job *j = arg;
 	Program *p = j->p;
-	Space *team = &p->space[0];
+	Space *team = &p->space[0], view = team_view(p, thread);
 	HalfSpace half;                             /* inputs of the team, a scratch of one's own */
 	unsigned before = thread_enter(p);
 
 	if (p->half) {
 		half = *p->space[thread].half;
 		half.x = team->half->x;
+		view.half = &half;
 	}
-
 	for (uint32_t leaf = j->first; leaf < j->last; leaf++) {
 		uint64_t i, count;
 		leaf_range(j->b->count, j->leaves, leaf, &i, &count);
-		for (uint64_t end = i + count, begin = i, next; i < end; i = next) {
+		for (uint64_t end = i + count, begin = i; i < end;) {
+			bool fresh = i == begin;
+			uint32_t rows = team_forward(j, &view, thread, &i, end);
 			if (thread == 0) {
-				j->team_next = i;
-				j->team_rows = take_examples(p, team, j->b, &j->team_next, end);
 				if (j->learn)
 					next_sum(p, team);
 				if (*j->stop)
@@ -419,22 +435,12 @@ static void team_work(void *arg, uint32_t thread)
 			pool_barrier(p->pool);
 			if (atomic_load(&j->stopped))
 				goto out;
-			next = j->team_next;                /* read here: past the last barrier thread 0 may be ahead */
-			uint32_t first = (uint32_t)((uint64_t)team->examples * thread / j->threads);
-			uint32_t last = (uint32_t)((uint64_t)team->examples * (thread + 1) / j->threads);
-			Space view = team_view(p, thread, first, last);
-			if (p->half)
-				half.rows = team->half->rows;
-			view.half = p->half ? &half : NULL;
-			look_ahead(p, &view, j->b, next, end, thread, j->threads);
-			run_rows(j, &view, team->begin[first], team->begin[last] - team->begin[first]);
-			pool_barrier(p->pool);
 			if (j->learn)
-				rows_gradient(p, &view, j->team_rows, i == begin, thread, j->threads, team->sum[team->depth].v);
+				rows_gradient(p, &view, rows, fresh, thread, j->threads, team->sum[team->depth].v);
 			if (thread == 0) {
-				p->tally[leaf] = i == begin ? (Tally){ 0 } : p->tally[leaf];
-				tally_rows(j, team, j->team_rows, &p->tally[leaf]);
-				give_outputs(j, team, j->team_rows);
+				p->tally[leaf] = fresh ? (Tally){ 0 } : p->tally[leaf];
+				tally_rows(j, &view, rows, &p->tally[leaf]);
+				give_outputs(j, &view, rows);
 			}
 			pool_barrier(p->pool);
 		}
@@ -443,7 +449,6 @@ static void team_work(void *arg, uint32_t thread)
 			for (uint32_t joins = leaf_joins_from(leaf, j->leaves, j->first); joins; joins--)
 				join_top(p, team);
 		}
-		pool_barrier(p->pool);
 	}
 out:
 	thread_leave(p, before);

@@ -150,6 +150,7 @@ typedef struct Space {
 	uint32_t *step;           /* [rows] rows in the order of steps: first cases of all sequences, second cases, ... */
 	uint32_t *step_at;        /* [rows + 1] where each step begins there */
 	uint32_t steps;
+	uint32_t steps_room;      /* of cases, begin, step, step_at and list there is room for so many rows: those of a team, too */
 	Ahead list;               /* [2 rows] inputs and targets that come after the rows in hand, */
 	Ahead *ahead;             /* and this points there; NULL: nobody says what comes */
 	struct HalfSpace *half;   /* with bf16: half.h */
@@ -192,6 +193,7 @@ struct Program {
 	Pool *pool;               /* NULL: one thread */
 	bool awake;               /* the last batch was work for all its threads */
 	uint32_t threads;
+	uint32_t team_rows;       /* that a team takes at a time: they are those of the first space */
 	Space *space;             /* [threads] */
 	Tally *tally;             /* [MAX_LEAVES] */
 	struct Online *online;    /* NULL: not in this way */

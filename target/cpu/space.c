@@ -8,6 +8,7 @@
 enum {
 	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache, or twice the weights if these are more */
 	LEAST_ROWS = 48, MOST_ROWS = 512,
+	SIDE_BY_SIDE = 4,             /* times as many where there are sequences, so that steps are not too short */
 	HALF_ROWS = 256               /* with bf16: full 32s, so that no 32 of a sum is cut, and sums stay in tiles for eight of them */
 };
 
@@ -26,7 +27,9 @@ static uint32_t sums_needed(uint32_t leaves)
 /* What a thread of a team needs for itself, where the rows are all the first one's. */
 static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 {
-	s->rows = rows;
+	s->steps_room = rows;
+	s->cases = NEW(&cx->keep, rows, uint64_t);
+	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
 	s->x = p->layout->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
 	s->step = NEW(&cx->keep, rows, uint32_t);
 	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
@@ -40,7 +43,7 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	const Layout *l = p->layout;
 	size_t all = (size_t)rows * l->cols, outputs = p->net->outputs;
 
-	take_steps(cx, p, s, rows);
+	s->rows = rows;
 	s->act = arena_room(&cx->keep, all + LANES, sizeof(float));
 	s->err = arena_room(&cx->keep, all + LANES, sizeof(float));
 	s->fresh = true;
@@ -55,8 +58,6 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->values = NEW(&cx->keep, rows, const float *);
 	s->lengths = NEW(&cx->keep, rows, uint32_t);
 	s->half = p->half ? half_take(cx, p, p->half, rows) : NULL;
-	s->cases = NEW(&cx->keep, rows, uint64_t);
-	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
 }
 
 /* On the thread that will use them, so that their pages lie near it. */
@@ -93,8 +94,18 @@ static uint64_t chunk_rows(const Program *p)
 	if (p->half)
 		rows = HALF_ROWS;
 	if (p->net->copies)
-		rows *= 4;                                  /* sequences side by side, so that steps are not too short */
+		rows *= SIDE_BY_SIDE;
 	return rows;
+}
+
+/* A team takes as many rows at a time as its threads would alone: it has to meet less often.  With bf16 threads have no room for that. */
+static uint64_t team_rows(const Program *p, uint64_t rows)
+{
+	uint64_t most = MOST_ROWS * (p->net->copies ? SIDE_BY_SIDE : 1), wide = rows * p->threads < most ? rows * p->threads : most;
+
+	if (p->half || wide < rows)
+		return rows;
+	return wide < p->data->cases ? wide : p->data->cases;
 }
 
 void space_take(Ctx *cx, Program *p)
@@ -114,13 +125,15 @@ void space_take(Ctx *cx, Program *p)
 		rows = p->data->cases;
 	if (rows > UINT32_MAX / 2)
 		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", p->data->name, (unsigned long long)longest);
+	uint32_t wide = p->team_rows = (uint32_t)team_rows(p, rows);
 	for (uint32_t i = 0; i < p->threads; i++) {
 		Space *s = &p->space[i];
+		uint32_t own = i ? (uint32_t)rows : wide;
 		bool helps = i > 0 && leaf_count(examples) == 1 && !p->half;     /* never has a leaf to itself */
-		if (helps && s->rows < rows)
-			take_steps(cx, p, s, (uint32_t)rows);
-		else if (!helps && (s->rows < rows || !s->act))
-			take_rows(cx, p, s, (uint32_t)rows);
+		if (s->steps_room < wide)
+			take_steps(cx, p, s, wide);
+		if (!helps && s->rows < own)
+			take_rows(cx, p, s, own);
 		s->chunk = (uint32_t)rows;
 		s->ahead = p->half || p->index || longest > 1 ? NULL : &s->list;
 		s->list.count = 0;
