@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Leaves of a batch over threads.  In: a batch of the bound data.  Out: its sum of weight changes, or outputs, and a tally.
  *
- * Where there are leaves enough each thread takes a contiguous run of them, in rows of its own, and keeps sums of whole
- * subtrees; what is left to join at the end joins as the tree says.  Else the threads are a team: of each chunk of rows
+ * Each thread takes a contiguous run of leaves, all runs of one length, in rows of its own, and keeps sums of whole subtrees; what is
+ * left to join at the end joins as the tree says.  For leaves that do not come out even the threads are a team: of each chunk of rows
  * everyone takes some forward and backward, and then some of the weights.  Must hold: both give the same bits, for neither
  * cuts a sum. */
+#include <assert.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -17,8 +18,9 @@ enum { TEAM_WORK = 2000000 };     /* links times rows, below which waking a thre
 typedef struct Job {
 	Program *p;
 	const Batch *b;
-	uint32_t leaves, threads;
+	uint32_t leaves;
 	uint32_t first, last;     /* leaves that are done here */
+	uint32_t threads, team;   /* so many threads have a run each of those before `team`; all of them together do the others */
 	const volatile int *stop;
 	_Atomic bool stopped;
 	bool learn;
@@ -235,6 +237,7 @@ static Sum *next_sum(const Program *p, Space *s)
 {
 	Sum *sum = &s->sum[s->depth];
 
+	assert(s->depth < s->sums);
 	if (s->depth == s->touched) {
 		memset(sum->v, 0, (p->layout->room + LANES) * sizeof *sum->v);
 		s->touched++;
@@ -296,10 +299,16 @@ static void learn_subtree(Job *j, Space *s, uint32_t first, uint32_t end)
 	join_top(j->p, s);
 }
 
+/* Those of a thread's run; after the last of them come the team's. */
 static void thread_leaves(const Job *j, uint32_t thread, uint32_t *first, uint32_t *end)
 {
-	uint64_t leaves = j->last - j->first;
+	uint64_t leaves = j->team - j->first;
 
+	if (thread >= j->threads) {
+		*first = j->team;
+		*end = j->last;
+		return;
+	}
 	*first = j->first + (uint32_t)(leaves * thread / j->threads);
 	*end = j->first + (uint32_t)(leaves * (thread + 1) / j->threads);
 }
@@ -354,13 +363,16 @@ static void leaves_work(void *arg, uint32_t thread)
 	thread_leave(j->p, before);
 }
 
-/* Joins what threads left; their sums stand in the order of leaves.  next: how many of each are used. */
+/* Joins what threads left; their sums stand in the order of leaves, with the team's above those of thread 0.  next: how many of each
+ * are used. */
 static Sum *join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
 {
 	uint32_t thread = 0, low, high;
 
 	for (thread_leaves(j, 0, &low, &high); first >= high; thread_leaves(j, thread, &low, &high))
 		thread++;
+	if (thread == j->threads)
+		thread = 0;
 	if (end <= high)
 		return &j->p->space[thread].sum[next[thread]++];
 	uint32_t middle = first + leaf_split(end - first);
@@ -395,12 +407,12 @@ static uint32_t team_forward(Job *j, Space *view, uint32_t thread, uint64_t *i, 
 {
 	Program *p = j->p;
 	uint32_t rows = take_examples(p, view, j->b, i, end);
-	uint32_t first = (uint32_t)((uint64_t)view->examples * thread / j->threads);
-	uint32_t last = (uint32_t)((uint64_t)view->examples * (thread + 1) / j->threads);
+	uint32_t first = (uint32_t)((uint64_t)view->examples * thread / p->threads);
+	uint32_t last = (uint32_t)((uint64_t)view->examples * (thread + 1) / p->threads);
 
 	if (p->net->copies)
 		make_steps(view, first, last);
-	look_ahead(p, view, j->b, *i, end, thread, j->threads);
+	look_ahead(p, view, j->b, *i, end, thread, p->threads);
 	run_rows(j, view, view->begin[first], view->begin[last] - view->begin[first]);
 	return rows;
 }
@@ -420,7 +432,7 @@ static void team_work(void *arg, uint32_t thread)
 		half.x = team->half->x;
 		view.half = &half;
 	}
-	for (uint32_t leaf = j->first; leaf < j->last; leaf++) {
+	for (uint32_t leaf = j->team; leaf < j->last; leaf++) {
 		uint64_t i, count;
 		leaf_range(j->b->count, j->leaves, leaf, &i, &count);
 		for (uint64_t end = i + count, begin = i; i < end;) {
@@ -436,7 +448,7 @@ static void team_work(void *arg, uint32_t thread)
 			if (atomic_load(&j->stopped))
 				goto out;
 			if (j->learn)
-				rows_gradient(p, &view, rows, fresh, thread, j->threads, team->sum[team->depth].v);
+				rows_gradient(p, &view, rows, fresh, thread, p->threads, team->sum[team->depth].v);
 			if (thread == 0) {
 				p->tally[leaf] = fresh ? (Tally){ 0 } : p->tally[leaf];
 				tally_rows(j, &view, rows, &p->tally[leaf]);
@@ -446,7 +458,7 @@ static void team_work(void *arg, uint32_t thread)
 		}
 		if (thread == 0 && j->learn) {
 			leaf_made(j, leaf, &team->sum[team->depth++], 0, -1);
-			for (uint32_t joins = leaf_joins_from(leaf, j->leaves, j->first); joins; joins--)
+			for (uint32_t joins = leaf_joins_from(leaf, j->leaves, j->team); joins; joins--)
 				join_top(p, team);
 		}
 	}
@@ -456,28 +468,29 @@ out:
 
 /* ---- batches ---- */
 
-/* Many leaves: everyone has some.  Few: a team, if there is work enough for one. */
+/* Everyone has the same number of leaves, and a team does those that are left; if these are too small for that, and many, some have
+ * one more. */
 static void run_job(Job *j)
 {
 	Program *p = j->p;
 	uint32_t leaves = j->last - j->first;
-	double examples = (double)j->b->count * leaves / j->leaves;
-	double work = examples * (double)p->longest * (double)p->net->links;
-	bool even = leaves % p->threads == 0 || leaves >= 4 * p->threads;
+	double each = (double)j->b->count / j->leaves * (double)p->longest * (double)p->net->links;
 
-	p->awake = p->threads > 1 && work >= TEAM_WORK;
-	if (p->awake && even) {
-		j->threads = p->threads;
-		pool_run(p->pool, leaves_work, j);
-	} else if (p->awake) {
-		j->threads = p->threads;
-		p->space[0].depth = 0;
-		pool_run(p->pool, team_work, j);
-		j->threads = 1;                             /* all sums are thread 0's */
-	} else {
-		j->threads = 1;
+	j->threads = 1;
+	j->team = j->last;
+	p->awake = p->threads > 1 && each * leaves >= TEAM_WORK;
+	if (!p->awake) {
 		leaves_work(j, 0);
+		return;
 	}
+	if (each >= TEAM_WORK || leaves < 4 * p->threads)
+		j->team -= leaves % p->threads;
+	j->threads = j->team > j->first ? p->threads : 0;
+	p->space[0].depth = 0;
+	if (j->threads)
+		pool_run(p->pool, leaves_work, j);
+	if (j->team < j->last && !j->stopped)
+		pool_run(p->pool, team_work, j);
 }
 
 /* The sum that waits grows by the batch's, or becomes it. */
