@@ -451,8 +451,8 @@ static bool many_updates(Loop *l, Update *u)
 	s.count = l->at_once ? updates_at_once(l, same) : 0;
 	if (!s.count)
 		return false;
-	updates_fill(l, &s);
 	l->counted = clock_seconds();
+	updates_fill(l, &s);
 	uint64_t done = r->target->updates(r->program, &s), left = done;
 	count_time(l);
 	l->at_once = done > 0;
