@@ -85,6 +85,8 @@ static uint32_t longest_row(const Layout *l)
 
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *p = &l->panel[i];
+		if (p->list)
+			continue;
 		longest = p->row > longest ? p->row : longest;
 		longest = p->copy_row > longest ? p->copy_row : longest;
 	}

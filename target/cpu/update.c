@@ -159,6 +159,16 @@ static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 		                   p->copies + panel->copy + first, panel->copy_row);
 }
 
+/* Links of a list that are a thread's: in steps that are whole words of the bits of a kind. */
+static void update_list(const Work *w, const Panel *panel, uint32_t thread)
+{
+	uint64_t words = (panel->row + 31) / 32, first = words * thread / w->threads * 32, end = words * (thread + 1) / w->threads * 32;
+
+	end = end < panel->row ? end : panel->row;
+	if (first < end)
+		update_weights(w, thread, panel, first, end - first);
+}
+
 static void update_work(void *arg, uint32_t thread)
 {
 	const Work *w = arg;
@@ -171,10 +181,10 @@ static void update_work(void *arg, uint32_t thread)
 		pool_barrier(w->p->pool);                    /* copies are sealed by piece, and made by panel */
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
-		if (!panel->list)
+		if (panel->list)
+			update_list(w, panel, thread);
+		else
 			update_panel(w, panel, thread);
-		else if (i % w->threads == thread)
-			update_weights(w, thread, panel, 0, panel->row);
 	}
 	if (w->sealed && !w->p->half) {
 		if (w->threads > 1)
