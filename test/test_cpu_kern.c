@@ -6,21 +6,11 @@
 
 #include "test.h"
 
-#include "../target/cpu/kern/kern.h"
+#include "kerns.h"
 #include "guard.h"
 
-#if defined __x86_64__
-#include <immintrin.h>
-static void tiny_is_zero(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }
-#else
-static void tiny_is_zero(void) { }
-#endif
-
-enum { ROOM = 1 << 18, MOST_KERNS = 3 };
+enum { ROOM = 1 << 18 };
 #define UNTOUCHED 12345.0f
-
-static const Kern *kerns[MOST_KERNS];
-static int kern_count;
 
 /* One set of operands for all; every kernel has a c and start of its own. */
 static float of_a[ROOM], of_b[ROOM], begin[ROOM], got[MOST_KERNS + 1][ROOM];
@@ -347,14 +337,6 @@ int main(void)
 		cmocka_unit_test(seals),
 	};
 
-	kerns[kern_count++] = &kern_generic;
-#if defined __x86_64__
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		kerns[kern_count++] = &kern_avx2;
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-	    __builtin_cpu_supports("avx512dq"))
-		kerns[kern_count++] = &kern_avx512;
-#endif
-	tiny_is_zero();
+	kerns_find();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

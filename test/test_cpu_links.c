@@ -5,22 +5,13 @@
 
 #include "test.h"
 
-#include "../target/cpu/kern/kern.h"
-
-#if defined __x86_64__
-#include <immintrin.h>
-static void tiny_is_zero(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }
-#else
-static void tiny_is_zero(void) { }
-#endif
+#include "kerns.h"
 
 enum {
-	MOST_KERNS = 3, MOST_ROWS = 150, MOST_STRIPS = 6, COLS = 9 * LANES, MOST_LINKS = 1200,
+	MOST_ROWS = 150, MOST_STRIPS = 6, COLS = 9 * LANES, MOST_LINKS = 1200,
 	SIZE = 2 * MOST_ROWS * COLS, ROOM = 2 * MOST_STRIPS * LANES * LINK_ROWS
 };
 
-static const Kern *kerns[MOST_KERNS];
-static int kern_count;
 static float in[SIZE], begin[SIZE], got[SIZE], want[SIZE], w[MOST_LINKS], room[ROOM];
 
 static uint64_t seed;
@@ -227,14 +218,6 @@ int main(void)
 		cmocka_unit_test(gradients_of_any_rows_and_links),
 	};
 
-	kerns[kern_count++] = &kern_generic;
-#if defined __x86_64__
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		kerns[kern_count++] = &kern_avx2;
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-	    __builtin_cpu_supports("avx512dq"))
-		kerns[kern_count++] = &kern_avx512;
-#endif
-	tiny_is_zero();
+	kerns_find();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

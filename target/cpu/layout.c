@@ -14,9 +14,8 @@
 enum {
 	WIDE = 8,                         /* units of a part, if a stretch is cut into several */
 	SMALL_PANEL = 4, FEW_PANELS = 16, /* links of a panel, below which a list is better unless panels are few */
-	/* One place in so many of a matrix with gaps must be a link, else a list is faster (doc/cpu.md).  With index lists few rows of a
-	 * matrix are looked at, and a list knows nothing of that; but large matrices are also memory. */
-	SPARSEST = 4, SPARSEST_INDEX = 32, SPARSEST_LARGE = 8, LARGE = 1 << 22
+	/* One place in so many of a matrix with gaps must be a link, else a list is faster (doc/cpu.md). */
+	SPARSEST = 4
 };
 
 typedef struct Maker {
@@ -177,7 +176,7 @@ static void regular_panels(Maker *m, uint32_t part)
 }
 
 /* The sources of all units of a part: marked from low to high - 1, so many; none if blocks differ in rate. */
-typedef struct Sources { uint8_t *is; Unit low, high; uint64_t count, runs; bool inputs; } Sources;
+typedef struct Sources { uint8_t *is; Unit low, high; uint64_t count, runs; } Sources;
 
 static void find_sources(const Maker *m, const Part *t, Sources *s)
 {
@@ -187,10 +186,8 @@ static void find_sources(const Maker *m, const Part *t, Sources *s)
 	s->low = UINT32_MAX;
 	s->high = 0;
 	s->count = s->runs = 0;
-	s->inputs = true;
 	for (uint64_t i = first; i < end; i++) {
 		Unit u = net->from[i];
-		s->inputs &= m->l->part[m->part_of[u]].role == ROLE_INPUT;
 		s->count += !s->is[u];
 		s->is[u] = 1;
 		s->low = u < s->low ? u : s->low;
@@ -239,12 +236,11 @@ static bool units_alike(const Maker *m, const Part *t)
 }
 
 /* Is a matrix with gaps better than a list? */
-static bool full_enough(const Maker *m, const Part *t, const Sources *s, uint64_t links)
+static bool full_enough(const Part *t, const Sources *s, uint64_t links)
 {
 	uint64_t places = s->count * padded(t->count);
-	uint64_t least = !m->l->index || !s->inputs ? SPARSEST : places > LARGE ? SPARSEST_LARGE : SPARSEST_INDEX;
 
-	return s->count && links * least >= places && (links >= SMALL_PANEL * s->runs || s->runs <= FEW_PANELS);
+	return s->count && links * SPARSEST >= places && (links >= SMALL_PANEL * s->runs || s->runs <= FEW_PANELS);
 }
 
 static void part_panels(Maker *m, uint32_t i, Sources *s)
@@ -260,7 +256,7 @@ static void part_panels(Maker *m, uint32_t i, Sources *s)
 		}
 	} else {
 		find_sources(m, t, s);
-		t->gaps = full_enough(m, t, s, links);
+		t->gaps = full_enough(t, s, links);
 		if (t->gaps)
 			gapped_panels(m, i, s);
 		forget_sources(m, t, s);

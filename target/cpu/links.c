@@ -166,7 +166,8 @@ LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Pa
 {
 	const Net *net = l->net;
 	uint64_t first = net->row[t->first];
-	Lister m = { .cx = cx, .l = l, .part_of = part_of, .number = number, .t = t, .first = first, .links = net->row[t->first + t->count] - first };
+	Lister m = { .cx = cx, .l = l, .part_of = part_of, .number = number, .t = t, .first = first,
+	             .links = net->row[t->first + t->count] - first };
 	LinkList *list = NEW(&cx->keep, 1, LinkList);
 
 	list->links = m.links;

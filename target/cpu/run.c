@@ -181,7 +181,8 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 /* ---- forward ---- */
 
 /* in, c: of row 0 and column 0 of the space. */
-static void run_links(const Program *p, const Space *s, const Slice *r, const Panel *panel, const LinkSums *of, float *in, float *c, bool go_on)
+static void run_links(const Program *p, const Space *s, const Slice *r, const Panel *panel, const LinkSums *of, float *in, float *c,
+                      bool go_on)
 {
 	p->kern->links(&(Links){ .of = of, .rows = r->rows, .at = r->at, .row = p->layout->cols, .in = column(p, in, r, 0), .w = p->w + panel->at,
 	                         .c = column(p, c, r, 0), .go_on = go_on, .room = s->links });
