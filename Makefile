@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What people type; CMake does the work.
 #   make            build/microprop, build/libmicroprop.a, build/libmicroprop.so
-#   make demo       set up, build, train a network and show it
+#   make demo       set up, build, train a network and show it, beside the machines of 1989
 #   make test       set up, build, run every test: plain, under ASan and UBSan, and a minute of fuzzing
 #   make coverage   line and branch coverage per file
 #   make install    [PREFIX=/usr/local] [DESTDIR=]
@@ -18,7 +18,9 @@ build/CMakeCache.txt:
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
 
 demo: all
-	@build/microprop train examples/letters.topo --target ref --curve --words 6
+	@build/microprop train examples/letters.topo --curve --words 6
+	@echo
+	@build/microprop gf11 table2
 
 build-%:
 	@./setup test

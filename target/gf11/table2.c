@@ -14,7 +14,7 @@ static const char *const measured[] = { "ref", "cpu" };
 static void row(const Call *c, bool first, const char *machine, double mcps, const char *from)
 {
 	if (!c->json) {
-		buf_printf(c->out, "%-34s %10.4g   %s\n", machine, mcps, from);
+		buf_printf(c->out, mcps < 1000 ? "%-38s %10.4g   %s\n" : "%-38s %10.0f   %s\n", machine, mcps, from);
 		return;
 	}
 	buf_puts(c->out, first ? "{\"machine\": " : ", {\"machine\": ");
@@ -83,7 +83,7 @@ void run_table2(Call *c)
 		json_begin(c);
 		buf_puts(c->out, "\"rows\": [");
 	} else {
-		buf_printf(c->out, "%-34s %10s   %s\n", "machine", "MCPS", "from");
+		buf_printf(c->out, "%-38s %10s   %s\n", "machine", "MCPS", "from");
 	}
 	for (size_t i = 0; i < COUNT(printed); i++)
 		row(c, i == 0, printed[i].machine, printed[i].mcps, "report, Table 2");
