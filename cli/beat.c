@@ -18,6 +18,8 @@
 
 #include "cli.h"
 
+static const char writable[] = "set TMPDIR to a folder that can be written and has room";
+
 static struct flock lock_of(off_t first, off_t count)
 {
 	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count };
@@ -74,6 +76,21 @@ void beat_end(int beat, int rc)
 
 /* ---- launch ---- */
 
+/* A name of its own: processes of another host or container may have the same number, and see the same folder. */
+bool beat_make(char *path, size_t room)
+{
+	const char *folder = getenv("TMPDIR");
+	char number[32];
+	int suffix = snprintf(number, sizeof number, "-%ld", (long)getpid());
+	snprintf(path, room, "%s/microprop-beat-XXXXXX%s", folder && *folder ? folder : "/tmp", number);
+	int fd = mkstemps(path, suffix);
+	if (fd < 0)
+		complain(writable, "cannot make a file %s: %s", path, strerror(errno));
+	else
+		close(fd);
+	return fd >= 0;
+}
+
 Beat beat_look(const char *path)
 {
 	Beat b = { 0 };
@@ -115,11 +132,11 @@ bool beat_begin(const char *path, uint32_t attempt, double seconds)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	bool good = fd >= 0;
 	if (good && !locks_take(fd, seconds)) {
-		complain("end it, then start launch again; it goes on from the last checkpoint",
+		complain("end it, then start launch again, with --resume and the last checkpoint",
 		         "a process of the attempt before lives on and could write over files of the next");
 		good = false;
 	} else if (!good || pwrite(fd, &b, sizeof b, 0) != sizeof b) {
-		complain("set TMPDIR to a folder that can be written", "cannot write %s: %s", path, strerror(errno));
+		complain(writable, "cannot write %s: %s", path, strerror(errno));
 		good = false;
 	}
 	if (fd >= 0)

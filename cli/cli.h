@@ -68,6 +68,7 @@ typedef struct Beat { uint64_t sign; uint32_t attempt, ended; } Beat;
 int  beat_join(int *beat);                                   /* exit status; *beat -1: nobody watches this process */
 void beat_sign(int beat);
 void beat_end(int beat, int rc);
+bool beat_make(char *path, size_t room);                     /* a file for all attempts; false: cannot, which has been said */
 Beat beat_look(const char *path);
 bool beat_begin(const char *path, uint32_t attempt, double seconds); /* ends who is left of the last one; false: cannot, which has been said */
 
@@ -221,7 +222,7 @@ typedef struct RunDir {
 int  rundir_check(RunDir *d, Args *a);                      /* refuses a folder that holds another run, and bad intervals */
 int  rundir_prepare(RunDir *d, Session *s, const char *data, const char *test); /* the run as it will start */
 int  rundir_report(RunDir *d, mp_run *run, const mp_report *r); /* a line of metrics */
-void rundir_tick(RunDir *d, mp_run *run);                   /* a checkpoint is due; what cannot be written is said, training goes on */
+int  rundir_tick(RunDir *d, mp_run *run);                   /* a checkpoint is due; what cannot be written is said, training goes on */
 int  rundir_save(RunDir *d, mp_run *run);                   /* last and best checkpoint */
 int  rundir_close(RunDir *d);
 void json_report(Json *j, const mp_report *r);              /* the keys that metrics and the result share */

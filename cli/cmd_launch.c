@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -58,13 +59,32 @@ typedef struct Launch {
 	int refusal; uint64_t refusals; /* status of attempts in a row in which nobody began, and how many they are */
 	uint64_t attempts, idle;  /* all; in a row that got no further */
 	struct stat seen;         /* the checkpoint before the attempt */
+	int output;               /* what the attempt prints, a file; -1: it prints for itself */
 } Launch;
 
-static volatile sig_atomic_t launch_signal;
+static volatile sig_atomic_t launch_signal, launch_signals;  /* the last one, and how many */
 
 static void signal_note(int number)
 {
 	launch_signal = number;
+	launch_signals++;
+}
+
+/* A child of its own: no signal is lost between here and the program that it becomes. */
+static pid_t child_start(void)
+{
+	static const int noted[] = { SIGINT, SIGTERM };
+	sigset_t held, before;
+	sigemptyset(&held);
+	for (size_t i = 0; i < COUNT(noted); i++)
+		sigaddset(&held, noted[i]);
+	sigprocmask(SIG_BLOCK, &held, &before);
+	fflush(NULL);
+	pid_t pid = fork();
+	for (size_t i = 0; !pid && i < COUNT(noted); i++)
+		signal(noted[i], SIG_DFL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
 }
 
 /* ---- what to start ---- */
@@ -97,6 +117,11 @@ static bool command_check(Launch *l)
 	const char *run = train_option(l, "run"), *save = train_option(l, "save");
 	if (strcmp(l->args->operand[0], "train")) {
 		complain("write: microprop launch [OPTIONS] -- train ...", "launch starts training, not '%s'", l->args->operand[0]);
+		return false;
+	}
+	if (train_option(l, "restarts")) {
+		complain("choose the seed with 'microprop train ... --restarts N', then start launch with --seed",
+		         "many seeds have no checkpoint from which they could go on");
 		return false;
 	}
 	l->every = train_option(l, "every");
@@ -151,6 +176,20 @@ static const char *mpirun_find(Args *a)
 
 /* ---- hosts ---- */
 
+static bool succeeds(const char *command)
+{
+	int status = -1;
+	pid_t pid = child_start();
+	if (!pid) {
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		if (launch_signal)
+			kill(pid, SIGTERM);
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static bool host_answers(const Launch *l, const char *host)
 {
 	if (!l->check && !strcmp(host, "localhost"))
@@ -158,16 +197,15 @@ static bool host_answers(const Launch *l, const char *host)
 	char *command = join(l->args, join(l->args, l->check ? l->check : "ssh -o BatchMode=yes -o ConnectTimeout=5", " "), host);
 	if (!l->check)
 		command = join(l->args, command, " true");
-	int status = system(command);
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return succeeds(command);
 }
 
-/* False: none is left. */
+/* False: none is left.  Whoever wants to end does not wait for answers. */
 static bool hosts_review(Launch *l)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < l->hosts; i++) {
-		if (host_answers(l, l->host[i])) {
+		if (launch_signal || host_answers(l, l->host[i]) || launch_signal) {
 			l->host[kept] = l->host[i];
 			l->slots[kept++] = l->slots[i];
 			continue;
@@ -237,12 +275,17 @@ static char **command_line(const Launch *l, bool resume)
 static pid_t attempt_start(Launch *l, bool resume)
 {
 	char **word = command_line(l, resume);
-	fflush(NULL);
-	pid_t pid = fork();
+	if (l->output >= 0 && (ftruncate(l->output, 0) || lseek(l->output, 0, SEEK_SET)))
+		l->output = -1;
+	pid_t pid = child_start();
+	if (pid > 0)
+		setpgid(pid, pid);                            /* so that all of them can be killed, from now on */
 	if (pid)
 		return pid;
-	setpgid(0, 0);                                        /* so that all of them can be killed */
+	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (l->output >= 0)
+		dup2(l->output, STDOUT_FILENO);
 	char attempt[32];
 	snprintf(attempt, sizeof attempt, "%llu", (unsigned long long)l->attempts);
 	setenv("MICROPROP_HEARTBEAT", l->beat, 1);
@@ -270,12 +313,12 @@ static void attempt_kill(pid_t pid)
 static bool attempt_watch(Launch *l, pid_t pid, int *status)
 {
 	double sign = wall_clock();
-	bool told = false;
+	int told = 0;
 	l->last = (Beat){ 0 };
 	while (waitpid(pid, status, WNOHANG) != pid) {
-		if (launch_signal && !told) {
+		if (launch_signals != told) {                 /* a second one ends them at once */
+			told = launch_signals;
 			kill(-pid, launch_signal);
-			told = true;
 		}
 		Beat beat = beat_look(l->beat);
 		double now = wall_clock(), age = now - sign;
@@ -389,7 +432,10 @@ static int attempts(Launch *l)
 			return rc ? rc : EXIT_FAILED;
 		}
 		size_t hosts = l->hosts;
-		if (!hosts_review(l)) {
+		bool some = hosts_review(l);
+		if (launch_signal)
+			return 128 + launch_signal;
+		if (!some) {
 			complain("start it again when there are hosts", "no host answers");
 			return EXIT_FAILED;
 		}
@@ -431,19 +477,34 @@ static bool launch_read(Launch *l)
 	return hosts_read(l) && command_check(l);
 }
 
+/* Of the last attempt: others that were told to end may have printed how far they were. */
+static void output_show(const Launch *l)
+{
+	char text[4096];
+	ssize_t n;
+	off_t at = 0;
+	for (; l->output >= 0 && (n = pread(l->output, text, sizeof text, at)) > 0; at += n)
+		fwrite(text, 1, (size_t)n, stdout);
+	if (l->output >= 0)
+		close(l->output);
+}
+
 static int launch_run(Args *a)
 {
 	Launch l = { .args = a };
 	if (!launch_read(&l))
 		return EXIT_USAGE;
-	const char *folder = getenv("TMPDIR");
-	snprintf(l.beat, sizeof l.beat, "%s/microprop-beat-%ld", folder && *folder ? folder : "/tmp", (long)getpid());
+	l.output = isatty(STDOUT_FILENO) ? -1 : memfd_create("output", MFD_CLOEXEC);
+	if (!beat_make(l.beat, sizeof l.beat))
+		return EXIT_FAILED;
 	struct sigaction on = { .sa_handler = signal_note };
 	sigemptyset(&on.sa_mask);
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGTERM, &on, NULL);
+	signal(SIGCHLD, SIG_DFL);                             /* if it is ignored nobody hears how a child ended */
 	int rc = attempts(&l);
 	unlink(l.beat);
+	output_show(&l);
 	if (l.attempts > 1)
 		fprintf(stderr, "launch: %s\n", word_things(l.attempts, "attempt").s);
 	return rc;

@@ -106,9 +106,10 @@ static int train_tick(void *user, mp_run *run)
 	beat_sign(t->args->beat);
 	if (t->dir.file && now - t->ticked >= t->dir.every) {
 		t->ticked = now;
-		rundir_tick(&t->dir, run);
+		if (!t->failed)
+			t->failed = rundir_tick(&t->dir, run);
 	}
-	return 0;
+	return t->failed;
 }
 
 static int train_restarts(void *user, mp_run *run, const mp_restarts *so_far)

@@ -115,22 +115,23 @@ static off_t metrics_end(FILE *f, uint64_t epoch)
 	return end;
 }
 
-/* Locked, and cut to what the checkpoint knows of.  A file system without locks is no reason not to train. */
-static FILE *metrics_open(const char *path, bool resumed, uint64_t epoch)
+/* Locked.  A file system without locks is no reason not to train. */
+static FILE *metrics_open(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return NULL;
 	FILE *f = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? NULL : fdopen(fd, "r+");
-	if (!f) {
+	if (!f)
 		close(fd);
-		return NULL;
-	}
+	return f;
+}
+
+/* To what the checkpoint knows of. */
+static bool metrics_cut(FILE *f, bool resumed, uint64_t epoch)
+{
 	off_t end = resumed ? metrics_end(f, epoch) : 0;
-	if (ftruncate(fd, end) == 0 && fseeko(f, end, SEEK_SET) == 0)
-		return f;
-	fclose(f);
-	return NULL;
+	return ftruncate(fileno(f), end) == 0 && fseeko(f, end, SEEK_SET) == 0;
 }
 
 static int interval_check(RunDir *d, Args *a)
@@ -156,6 +157,18 @@ static int interval_check(RunDir *d, Args *a)
 	return EXIT_USAGE;
 }
 
+/* A new run does not write over another. */
+static int empty_check(const RunDir *d)
+{
+	if (d->resumed || access(d->last, F_OK))
+		return EXIT_DONE;
+	size_t room = strlen(d->last) + 60;
+	char *remedy = args_alloc(d->args, room, 1);
+	snprintf(remedy, room, "choose another folder, or go on with --resume %s", d->last);
+	complain(remedy, "--run: %s already holds a run", d->path);
+	return EXIT_USAGE;
+}
+
 int rundir_check(RunDir *d, Args *a)
 {
 	d->path = args_text(a, "run");
@@ -165,14 +178,9 @@ int rundir_check(RunDir *d, Args *a)
 	d->resumed = args_text(a, "resume");
 	d->last = path_join(a, d->path, "last.safetensors");
 	d->best = path_join(a, d->path, "best.safetensors");
-	if (!d->resumed && !access(d->last, F_OK)) {
-		size_t room = strlen(d->last) + 60;
-		char *remedy = args_alloc(a, room, 1);
-		snprintf(remedy, room, "choose another folder, or go on with --resume %s", d->last);
-		complain(remedy, "--run: %s already holds a run", d->path);
-		return EXIT_USAGE;
-	}
-	int rc = interval_check(d, a);
+	int rc = empty_check(d);
+	if (!rc)
+		rc = interval_check(d, a);
 	return rc ? rc : folder_output_check(a, "run");
 }
 
@@ -188,7 +196,7 @@ int rundir_prepare(RunDir *d, Session *s, const char *data, const char *test)
 	return after_run(s->run, mp_run_set(s->run, "keep-best", "1"));
 }
 
-/* Makes the folder and its first files, once. */
+/* Makes the folder and its first files, once.  Another run may have been here since it was looked at. */
 static int rundir_start(RunDir *d)
 {
 	if (d->metrics)
@@ -197,12 +205,20 @@ static int rundir_start(RunDir *d)
 	int rc = folder_make(d->args, d->path);
 	if (rc)
 		return rc;
-	d->metrics = metrics_open(metrics, d->resumed, d->epoch);
-	if (!d->metrics && errno == EWOULDBLOCK) {
+	FILE *f = metrics_open(metrics);
+	if (!f && errno == EWOULDBLOCK) {
 		complain("wait for it, or choose another folder", "another run is writing to %s", d->path);
-		return EXIT_FAILED;
+		return EXIT_USAGE;
 	}
-	return d->metrics ? args_write(d, path_join(d->args, d->path, "args.json")) : file_failed(metrics, "write");
+	rc = !f ? file_failed(metrics, "write") : empty_check(d);
+	if (!rc && !metrics_cut(f, d->resumed, d->epoch))
+		rc = file_failed(metrics, "write");
+	if (rc && f)
+		fclose(f);
+	if (rc)
+		return rc;
+	d->metrics = f;
+	return args_write(d, path_join(d->args, d->path, "args.json"));
 }
 
 void json_report(Json *j, const mp_report *r)
@@ -269,14 +285,16 @@ int rundir_report(RunDir *d, mp_run *run, const mp_report *r)
 }
 
 /* A disk may be full for hours: that is said once, and once when it is over. */
-void rundir_tick(RunDir *d, mp_run *run)
+int rundir_tick(RunDir *d, mp_run *run)
 {
-	if (d->path && rundir_start(d))
-		return;
+	int rc = d->path ? rundir_start(d) : EXIT_DONE;
+	if (rc)
+		return rc == EXIT_USAGE ? rc : EXIT_DONE;
 	mp_status status = mp_run_save_later(run, d->file, d->path && d->better ? d->best : NULL, (unsigned)d->keep);
 	if (status != MP_OK && !d->failing)
 		fprintf(stderr, "%s  training goes on; it is tried again every %g s\n", mp_run_save_messages(run), d->every);
 	d->failing = status != MP_OK;
+	return EXIT_DONE;
 }
 
 int rundir_close(RunDir *d)

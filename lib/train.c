@@ -396,6 +396,8 @@ static uint64_t updates_at_once(const Loop *l, bool same)
 	n = lesser(n, updates_left(l, at->done) + (epochs - 1) * updates_left(l, 0));
 	if (o->updates)
 		n = lesser(n, (uint64_t)o->updates - at->updates);
+	if (!o->report && report_due(l))                     /* at the end of an epoch: it is not to be passed */
+		n = lesser(n, updates_left(l, at->done));
 	if (l->r->tick && l->r->tick_seconds <= 0)           /* after every one */
 		n = lesser(n, 1);
 	return l->shuffled ? lesser(n, UPDATES_AT_ONCE / l->batch) : n;

@@ -300,6 +300,31 @@ static void ticks_come_inside_epochs(void **state)
 	mp_net_close(net);
 }
 
+static int stop_now(void *user, mp_run *run, const mp_report *r)
+{
+	(void)user;
+	(void)run;
+	return !r->stopped_by;
+}
+
+/* A report that is due comes at the end of the epoch, however many updates could go on from there. */
+static void reports_are_not_passed(void **state)
+{
+	(void)state;
+	static const Trip trips_long[] = { { { "epochs", "900" } }, { { "epochs", "900", "rule", "adam" } }, { { "epochs", "900", "batch", "7" } } };
+	mp_net *net = net_of(long_net);
+	mp_data *data = long_data();
+	for (size_t i = 0; i < COUNT(trips_long); i++) {
+		mp_run *run = trip_run(net, &trips_long[i], i);
+		assert_int_equal(mp_run_train(run, data, NULL, stop_now, NULL), MP_STOPPED);
+		assert_int_equal(mp_run_get_report(run)->epoch, 1);
+		assert_int_equal(run->at.done, 0);
+		mp_run_close(run);
+	}
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
 /* ---- numbers that are none ---- */
 
 /* A run that explodes says where, to the update; weights that are infinite while errors are not go on alike. */
@@ -337,7 +362,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(updates_in_one_go), cmocka_unit_test(runs_end_alike), cmocka_unit_test(resuming_anywhere),
-		cmocka_unit_test(ticks_come_inside_epochs), cmocka_unit_test(explosions_are_told_alike),
+		cmocka_unit_test(ticks_come_inside_epochs), cmocka_unit_test(reports_are_not_passed), cmocka_unit_test(explosions_are_told_alike),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
