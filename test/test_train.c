@@ -428,6 +428,47 @@ static void every_allocation_may_fail(void **state)
 	assert_true(n > 10);
 }
 
+static const char parity_net[] = "group in 9 input\ngroup hidden 20\ngroup out 1 output\nconnect in -> hidden\n"
+                                 "connect hidden -> out\nconnect true -> hidden, out\ntrain batch 100 epochs 1 until never";
+
+/* Trains after a test whose n-th allocation failed; false: it has not so many. */
+static bool train_after(const Fixture *f, const char *option, const char *value, long n, char fingerprint[33])
+{
+	Meter m = { 0 };
+	mp_run *run;
+	mp_result result;
+	double weight;
+	assert_int_equal(mp_run_new(&run, f->net, &(mp_allocator){ meter_resize, &m }), MP_OK);
+	set(run, option, value);
+	mp_run_get_weights(run, &weight, 1);                 /* refused, but the run has begun */
+	m.fail_at = n ? m.calls + n : 0;
+	mp_status s = n ? mp_run_test(run, f->data, &result, NULL) : MP_NO_MEMORY;
+	m.fail_at = 0;
+	if (mp_run_train(run, f->data, NULL, NULL, NULL) != MP_OK)
+		print_error("%s", mp_run_messages(run));
+	strcpy(fingerprint, mp_run_get_report(run)->fingerprint);
+	mp_run_close(run);
+	assert_int_equal(m.live, 0);
+	return s == MP_NO_MEMORY;
+}
+
+/* With index lists weights move when data is bound; with bf16 there is more room to take. */
+static void runs_go_on_after_memory_ran_out(void **state)
+{
+	(void)state;
+	static const char *const ways[][2] = { { "input", "dense" }, { "input", "index" }, { "precision", "bf16" } };
+	Fixture f = open_fixture(parity_net, "make:parity:9");
+	for (size_t i = 0; i < COUNT(ways); i++) {
+		char plain[33], again[33];
+		long n = 1;
+		assert_true(train_after(&f, ways[i][0], ways[i][1], 0, plain));
+		for (; train_after(&f, ways[i][0], ways[i][1], n, again); n++)
+			assert_string_equal(again, plain);
+		assert_true(n > 3);
+	}
+	close_fixture(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +486,7 @@ int main(void)
 		cmocka_unit_test(handles_that_failed_are_refused),
 		cmocka_unit_test(history_is_thinned_out),
 		cmocka_unit_test(every_allocation_may_fail),
+		cmocka_unit_test(runs_go_on_after_memory_ran_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,12 +276,12 @@ void halves_keep(Ctx *cx, const Program *p, Halves *h)
 	uint64_t cases = p->data->cases, row = h->x_row * sizeof(Half), most = (uint64_t)KEPT_MIB << 20;
 
 	h->kept = NULL;
-	if (cases > most / row - TILE_ROWS)
+	if (cases > most / row || cases + TILE_ROWS > most / row)
 		return;
 	if (h->room_cases < cases) {
-		h->room_cases = cases;
 		h->known = arena_room(&cx->keep, cases, 1);
 		h->store = halves_room(cx, (cases + TILE_ROWS) * h->x_row);
+		h->room_cases = cases;                          /* last: memory may run out before */
 	}
 	memset(h->known, 0, cases);
 	h->kept = h->store;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Buffers that threads work in.  In: a layout and the data that is bound.  Out: for each thread rows of cases and sums of weight
- * changes, first written by the thread that will use them.  Must hold: what is there already and large enough stays. */
+ * changes, first written by the thread that will use them.  Must hold: what is there already and large enough stays; how
+ * large it is, is said when all of it is there, for memory may run out before and the next call goes on from here. */
 #include <string.h>
 
 #include "half.h"
@@ -27,7 +28,6 @@ static uint32_t sums_needed(uint32_t leaves)
 /* What a thread of a team needs for itself, where the rows are all the first one's. */
 static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 {
-	s->steps_room = rows;
 	s->cases = NEW(&cx->keep, rows, uint64_t);
 	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
 	s->x = p->layout->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
@@ -36,6 +36,7 @@ static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->list.wanted = NEW(&cx->keep, 2 * (size_t)rows, Wanted);
 	s->bias = floats_take(&cx->keep, p->layout->cols);
 	s->links = p->layout->lists ? arena_room(&cx->keep, p->layout->link_room, sizeof *s->links) : NULL;
+	s->steps_room = rows;
 }
 
 static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
@@ -43,7 +44,6 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	const Layout *l = p->layout;
 	size_t all = (size_t)rows * l->cols, outputs = p->net->outputs;
 
-	s->rows = rows;
 	s->act = arena_room(&cx->keep, all + LANES, sizeof(float));
 	s->err = arena_room(&cx->keep, all + LANES, sizeof(float));
 	s->fresh = true;
@@ -58,6 +58,7 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->values = NEW(&cx->keep, rows, const float *);
 	s->lengths = NEW(&cx->keep, rows, uint32_t);
 	s->half = p->half ? half_take(cx, p, p->half, rows) : NULL;
+	s->rows = rows;
 }
 
 /* On the thread that will use them, so that their pages lie near it. */
@@ -138,8 +139,8 @@ void space_take(Ctx *cx, Program *p)
 		s->ahead = p->half || p->index || longest > 1 ? NULL : &s->list;
 		s->list.count = 0;
 		if (p->codes && s->rooms < codes_room(p->codes)) {
+			s->room = floats_take(&cx->keep, codes_room(p->codes));
 			s->rooms = codes_room(p->codes);
-			s->room = floats_take(&cx->keep, s->rooms);
 		}
 		for (; !helps && s->sums < sums; s->sums++)
 			s->sum[s->sums].v = arena_room(&cx->keep, p->layout->room + LANES, sizeof(float));

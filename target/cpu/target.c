@@ -93,20 +93,23 @@ static uint32_t longest_row(const Layout *l)
 	return longest;
 }
 
-/* Arrays for a layout; what stood in those of an older one has to be moved by whoever asks. */
+/* Arrays for a layout; what stood in those of an older one has to be moved by whoever asks.  If memory runs out, all is as it was. */
 static void take_weights(Ctx *cx, Program *p, Layout *l)
 {
-	p->layout = l;
-	p->w = floats_take(&cx->keep, l->room + LANES);
-	p->copies = floats_take(&cx->keep, l->copies + LANES);
-	p->zero = floats_take(&cx->keep, longest_row(l) + LANES);
-	p->pending = floats_take(&cx->keep, l->room + LANES);
+	Program made = *p;
+
+	made.layout = l;
+	made.w = floats_take(&cx->keep, l->room + LANES);
+	made.copies = floats_take(&cx->keep, l->copies + LANES);
+	made.zero = floats_take(&cx->keep, longest_row(l) + LANES);
+	made.pending = floats_take(&cx->keep, l->room + LANES);
 	for (int k = 0; k < p->rule->states; k++)
-		p->state[k] = floats_take(&cx->keep, l->room + LANES);
-	p->half = p->opt->precision == PRECISION_BF16 ? halves_make(cx, l, p->isa) : NULL;
+		made.state[k] = floats_take(&cx->keep, l->room + LANES);
+	made.half = p->opt->precision == PRECISION_BF16 ? halves_make(cx, l, p->isa) : NULL;
+	made.online = online_make(cx, &made);
 	for (uint32_t i = 0; i < p->threads; i++)
 		p->space[i] = (Space){ 0 };
-	p->online = online_make(cx, p);
+	*p = made;
 }
 
 static void take_norm(Ctx *cx, Program *p)
