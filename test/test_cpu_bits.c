@@ -438,8 +438,8 @@ static void next_case_is_known(void **state)
 			Side plain, online;
 			Dice d = { 15 + k, 0 };
 			char text[300];
-			snprintf(text, sizeof text, "group x 20 input\ngroup h 19\ngroup o 5 output\nconnect x, true -> h\nconnect h, true -> o\n"
-			         "train momentum 0.9 %s\n", kinds[k].train);
+			snprintf(text, sizeof text, "group x 20 input\ngroup h 19\ngroup g 37\ngroup o 21 output\nconnect x, true -> h\nconnect h, true -> g\n"
+			         "connect h, g, true -> o\ntrain momentum 0.9 %s\n", kinds[k].train);
 			side_open(&plain, &target_cpu, text, (Way){ .isa = isa, .threads = 1 });
 			side_open(&online, &target_cpu, text, (Way){ .isa = isa, .threads = 1, .batch = 1 });
 			Cases c = cases_make(&d, plain.net, CASES, true);

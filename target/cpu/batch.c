@@ -128,7 +128,7 @@ static void run_rows(const Job *j, Space *s, uint32_t first, uint32_t rows)
 	rows_forward(p, s, first, rows);
 	if (labelled)
 		rows_score(p, s, first, rows, j->learn);
-	if (j->learn)
+	if (j->learn && !j->online)                 /* there the update does it */
 		rows_backward(p, s, first, rows);
 }
 
@@ -675,6 +675,7 @@ void batch_sum(Program *p)
 	unsigned before = cpu_enter();
 
 	online_settle(p);
+	rows_backward(p, &p->space[0], 0, 1);
 	rows_gradient(p, &p->space[0], 1, true, 0, 1, p->pending);
 	p->has_pending = true;
 	pending_seal(p);

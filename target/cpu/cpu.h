@@ -259,6 +259,9 @@ void online_forget(Program *p);                              /* it does no longe
 bool online_direct(const Program *p);                        /* inputs need not be in the row */
 void online_apply(Program *p, const Update *u);
 bool online_early(const Program *p, uint64_t i, const Part *t, float *net); /* the part's net inputs for case i, if they are known */
+/* Instead of the form of the weights that is not kept up, c of one row: false, it is, or there is more to do than that. */
+bool online_turned(const Program *p, const Panel *panel, const float *a, const float *start, float *c);
+bool online_back(const Program *p, uint32_t i, const float *start, float *c); /* errors through panel i, which may learn with that */
 void online_settle(Program *p);                              /* before anybody else looks at weights */
 
 /* ---- tiny.c: whole epochs of networks with no more than sixteen computed units -------------------------------------- */

@@ -5,7 +5,8 @@
  * there is more to save: the weights of an input that is zero get no gradient, but the last change goes on in them, case
  * after case.  Nobody looks at them until the input is on again, so they catch up then, in registers.  Without index lists
  * all weights of the first layer go through the cache for every case: where the next case is known, its weighted sums are
- * formed in the update, as the weights are made.  Such weights stand in an order of their own meanwhile.  Must hold: every weight
+ * formed in the update, as the weights are made.  Such weights stand in an order of their own meanwhile.  Errors of hidden units are
+ * formed in the update, too, and copies of weights in another form are not made until somebody else wants them.  Must hold: every weight
  * and sum goes through the very operations of the plain way, in their order (or through others that have the same result, bit
  * for bit); whoever reads or sets weights calls online_settle first. */
 #include <string.h>
@@ -24,7 +25,16 @@ typedef struct Early {
 	bool finite;              /* no weight is infinite or no number, as far as we know */
 } Early;
 
+/* A panel that two passes need in two forms: only one is kept up. */
+typedef struct Single {
+	bool finite;              /* as of Early */
+	bool updated;             /* by this update already */
+} Single;
+
 struct Online {
+	Single *single;           /* [panels] */
+	bool alone;               /* cases come one by one: copies are out of date, but for the true unit's weights */
+	const Update *update;     /* that is being made, or NULL */
 	Late *late;               /* [panels] stamp NULL: never late */
 	uint32_t now;             /* updates so far */
 	Early *early;             /* [panels] */
@@ -62,6 +72,7 @@ Online *online_make(Ctx *cx, const Program *p)
 		return NULL;
 	Online *o = NEW(&cx->keep, 1, Online);
 	o->late = NEW(&cx->keep, l->panels, Late);
+	o->single = NEW(&cx->keep, l->panels, Single);
 	o->early = NEW(&cx->keep, l->panels, Early);
 	o->net = floats_take(&cx->keep, l->cols);
 	o->known = NO_CASE;
@@ -80,10 +91,18 @@ Online *online_make(Ctx *cx, const Program *p)
 	return o;
 }
 
-static Outer outer_of(const Program *p, const Panel *panel)
+/* Field by field: loads of what was stored in other pieces have to wait until all stores are done, and there are many. */
+static void outer_fill(const Program *p, const Panel *panel, Outer *o)
 {
-	return (Outer){ .cols = panel->targets, .w = p->w + panel->at, .step = p->state[0] + panel->at, .row = panel->row,
-	                .momentum = (float)p->opt->momentum };
+	o->a = NULL;
+	o->index = NULL;
+	o->low = 0;
+	o->bias = false;
+	o->sources = panel->sources;
+	o->w = p->w + panel->at;
+	o->step = p->state[0] + panel->at;
+	o->row = panel->row;
+	o->momentum = (float)p->opt->momentum;
 }
 
 /* Rows of one panel that a list names, or all of them. */
@@ -91,8 +110,10 @@ static void catch_up(const Program *p, uint32_t i, const uint32_t *index, uint32
 {
 	Online *on = p->online;
 	Late *late = &on->late[i];
-	Outer o = outer_of(p, &p->layout->panel[i]);
+	Outer o;
 
+	outer_fill(p, &p->layout->panel[i], &o);
+	o.cols = p->layout->panel[i].targets;
 	for (uint32_t k = 0; k < count; k++) {
 		uint32_t row = index ? index[k] - low : k;
 		late->missed[row] = on->now - late->stamp[row];
@@ -142,6 +163,7 @@ static const uint32_t *listed(const Program *p, const Space *s, const Panel *pan
 /* Before a case goes forward: the weights of its inputs. */
 void online_prepare(Program *p, const Space *s)
 {
+	p->online->alone = true;
 	for (uint32_t i = 0; p->online->known != s->cases[0] && i < p->layout->panels; i++)
 		move_panel(p, i, false);
 	for (uint32_t i = 0; i < p->layout->panels; i++)
@@ -152,6 +174,21 @@ void online_prepare(Program *p, const Space *s)
 		}
 }
 
+static void make_copies(Program *p)
+{
+	Online *on = p->online;
+
+	for (uint32_t i = 0; i < p->layout->panels; i++) {
+		const Panel *panel = &p->layout->panel[i];
+		uint32_t sources = panel->sources + panel->bias;
+		on->single[i].finite = false;
+		if (panel->copy != NONE)
+			p->kern->transpose(panel->by_source ? sources : panel->targets, panel->by_source ? panel->targets : sources,
+			                   p->w + panel->at, panel->row, p->copies + panel->copy, panel->copy_row);
+	}
+	on->alone = false;
+}
+
 void online_settle(Program *p)
 {
 	Online *on = p->online;
@@ -160,6 +197,8 @@ void online_settle(Program *p)
 		move_panel(p, i, false);
 	if (on)
 		on->known = NO_CASE;
+	if (on && on->alone)
+		make_copies(p);
 	if (!on || !on->behind)
 		return;
 	unsigned before = cpu_enter();
@@ -172,33 +211,16 @@ void online_settle(Program *p)
 
 /* ---- updates ---- */
 
-/* The true unit's weights of a panel by source. */
-static void update_bias(const Program *p, const Panel *panel, Outer o)
-{
-	if (!panel->bias)
-		return;
-	o.rows = 1;
-	o.a = NULL;
-	o.w += (size_t)panel->sources * panel->row;
-	o.step += (size_t)panel->sources * panel->row;
-	p->kern->outer(&o);
-}
-
-static void late_panel(Program *p, uint32_t i, Outer o)
+static void late_panel(Program *p, uint32_t i, Outer *o)
 {
 	const Space *s = &p->space[0];
-	const Panel *panel = &p->layout->panel[i];
-	uint32_t low, count, skipped;
-	const uint32_t *index = listed(p, s, panel, &low, &count, &skipped);
+	uint32_t skipped;
 
-	update_bias(p, panel, o);
-	o.rows = count;
-	o.index = index;
-	o.low = low;
-	o.a = s->values[0] ? s->values[0] + skipped : NULL;
-	p->kern->outer(&o);
-	for (uint32_t k = 0; k < count; k++)
-		p->online->late[i].stamp[index[k] - low] = p->online->now + 1;
+	o->index = listed(p, s, &p->layout->panel[i], &o->low, &o->rows, &skipped);
+	o->a = s->values[0] ? s->values[0] + skipped : NULL;
+	p->kern->outer(o);
+	for (uint32_t k = 0; k < o->rows; k++)
+		p->online->late[i].stamp[o->index[k] - o->low] = p->online->now + 1;
 }
 
 /* Inputs of the case after this one, if its sums can begin; NULL: they cannot. */
@@ -212,7 +234,7 @@ static const float *next_inputs(const Program *p, const Panel *panel)
 }
 
 /* The weights that sums begin with come first. */
-static void early_panel(Program *p, uint32_t i, Outer o, const float *next)
+static void early_panel(Program *p, uint32_t i, Outer *o, const float *next)
 {
 	const Panel *panel = &p->layout->panel[i];
 	const Part *t = &p->layout->part[panel->part];
@@ -220,7 +242,11 @@ static void early_panel(Program *p, uint32_t i, Outer o, const float *next)
 	uint32_t k = t->in;
 	float *net = p->online->net + t->col;
 
-	update_bias(p, panel, o);
+	if (o->bias) {
+		o->rows = 0;
+		p->kern->outer(o);
+		o->rows = panel->sources;
+	}
 	memcpy(net, first_weights(p, t, &k), (size_t)panel->row * sizeof *net);
 	move_panel(p, i, true);
 	early->finite = p->kern->outer_ahead(&(OuterAhead){
@@ -238,53 +264,110 @@ bool online_early(const Program *p, uint64_t i, const Part *t, float *net)
 	return true;
 }
 
-static void update_panel(Program *p, uint32_t i, const Update *u)
+/* All of a panel by its case. */
+static void case_outer(const Program *p, const Panel *panel, Outer *o)
 {
-	const Panel *panel = &p->layout->panel[i];
 	const Space *s = &p->space[0];
+	const Update *u = p->online->update;
 	const Part *from = &p->layout->part[panel->from];
 	bool direct = s->direct && from->role == ROLE_INPUT && from->group >= 0;
 	const float *act = direct ? s->direct + panel->source - from->col : s->act + panel->source;
 	const float *delta = s->err + p->layout->part[panel->part].col;
-	uint32_t sources = panel->sources + (panel->bias && !panel->by_source);
-	Outer o = outer_of(p, panel);
 
-	o.rate = (float)(u->param[P_RATE] * panel->rate);
-	o.decay = (float)u->param[P_DECAY];
-	o.momentum = (float)u->param[P_MOMENTUM];
-	o.b = delta;
-	if (p->online->late[i].stamp) {
-		late_panel(p, i, o);
+	outer_fill(p, panel, o);
+	o->rate = (float)(u->param[P_RATE] * panel->rate);
+	o->decay = (float)u->param[P_DECAY];
+	o->momentum = (float)u->param[P_MOMENTUM];
+	o->bias = panel->bias && panel->by_source;
+	o->rows = panel->by_source ? panel->sources : panel->targets;
+	o->cols = panel->by_source ? panel->targets : panel->sources + panel->bias;
+	o->a = panel->by_source ? act : delta;
+	o->b = panel->by_source ? delta : act;
+}
+
+/* The true unit's weights begin sums and are wanted in a row, also where weights stand by target. */
+static void copy_bias(const Program *p, const Panel *panel)
+{
+	const float *w = p->w + panel->at + panel->sources;
+	float *to = p->copies + panel->copy + (size_t)panel->sources * panel->copy_row;
+
+	for (uint32_t t = 0; !panel->by_source && panel->bias && t < panel->targets; t++)
+		to[t] = w[(size_t)t * panel->row];
+}
+
+bool online_turned(const Program *p, const Panel *panel, const float *a, const float *start, float *c)
+{
+	bool back = panel->by_source;
+
+	if (!p->online || !p->online->alone)
+		return false;
+	p->online->single[panel - p->layout->panel].finite = p->kern->turned(&(Turned){
+		.cols = back ? panel->sources : panel->targets, .depth = back ? panel->targets : panel->sources, .a = a,
+		.b = p->w + panel->at, .row = panel->row, .start = start, .c = c });
+	return true;
+}
+
+bool online_back(const Program *p, uint32_t i, const float *start, float *c)
+{
+	const Panel *panel = &p->layout->panel[i];
+	Online *on = p->online;
+
+	if (!on || !on->update)
+		return false;
+	if (panel->by_source)
+		return online_turned(p, panel, p->space[0].err + p->layout->part[panel->part].col, start, c);
+	if (panel->frozen)
+		return false;
+	Outer of;
+	case_outer(p, panel, &of);
+	p->kern->outer_back(&(OuterBack){
+		.of = &of, .finite = on->single[i].finite, .start = start, .c = c, .cols = panel->sources });
+	copy_bias(p, panel);
+	on->single[i].updated = true;
+	return true;
+}
+
+static void update_panel(Program *p, uint32_t i)
+{
+	const Panel *panel = &p->layout->panel[i];
+	Outer o;
+
+	if (p->online->single[i].updated) {
+		p->online->single[i].updated = false;
 		return;
 	}
-	o.rows = panel->by_source ? sources : panel->targets;
-	o.cols = panel->by_source ? panel->targets : sources;
-	o.a = panel->by_source ? act : delta;
-	o.b = panel->by_source ? delta : act;
+	case_outer(p, panel, &o);
+	if (p->online->late[i].stamp) {
+		late_panel(p, i, &o);
+		return;
+	}
 	const float *next = p->online->early[i].block ? next_inputs(p, panel) : NULL;
 	if (next) {
-		early_panel(p, i, o, next);
+		early_panel(p, i, &o, next);
 	} else {
 		move_panel(p, i, false);
-		if (panel->by_source)
-			update_bias(p, panel, o);
 		p->kern->outer(&o);
 	}
 	if (panel->copy != NONE)
-		p->kern->transpose(o.rows, o.cols, p->w + panel->at, panel->row, p->copies + panel->copy, panel->copy_row);
+		copy_bias(p, panel);
 }
 
 void online_apply(Program *p, const Update *u)
 {
 	unsigned before = cpu_enter();
+	Online *on = p->online;
 
-	p->online->known = NO_CASE;
+	on->known = NO_CASE;
+	on->alone = true;
+	on->update = u;
+	rows_backward(p, &p->space[0], 0, 1);
 	for (uint32_t i = 0; i < p->layout->panels; i++)
 		if (!p->layout->panel[i].frozen)
-			update_panel(p, i, u);
-	p->online->now++;
-	p->online->behind = true;
-	p->online->waiting = false;
+			update_panel(p, i);
+	on->update = NULL;
+	on->now++;
+	on->behind = true;
+	on->waiting = false;
 	cpu_leave(before);
 }
 

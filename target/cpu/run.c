@@ -235,6 +235,8 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 			.a_at = of.number ? of.number + r->first : NULL,
 			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at,
 			.ahead = s->ahead };
+		if (!panel->by_source && online_turned(p, panel, q.a, start, c))
+			return;
 		if (p->half)
 			half_forward(p, p->half, s->half, panel, r->first, &q);
 		else
@@ -490,6 +492,8 @@ static void backward_outlet(const Program *p, Space *s, const Slice *r, const Ou
 		.rows = r->rows, .cols = panel->sources, .depth = panel->targets, .a = column(p, s->err, r, l->part[panel->part].col),
 		.a_row = cols, .a_step = 1, .b = w.w, .b_row = w.row, .start = start ? start : c, .start_row = start_row, .c = c, .c_row = cols,
 		.at = r->at };
+	if (online_back(p, o->panel, q.start, c))
+		return;
 	if (p->half)
 		half_backward(p, p->half, s->half, panel, &q);
 	else

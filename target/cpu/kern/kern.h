@@ -153,6 +153,8 @@ typedef struct Outer {
 	const float *b;                   /* [cols] */
 	const uint32_t *index;            /* NULL, or row i of a is row index[i] - low of the weights */
 	uint32_t low;
+	bool bias;                        /* there is one row more, number `sources`, whose a is 1 */
+	uint32_t sources;
 	float *w, *step;
 	size_t row;
 	float rate, momentum, decay;
@@ -161,12 +163,30 @@ typedef struct Outer {
 /* The same where the next case is known: its sums go on with the weights as they are made, so that these come from the cache once,
  * not twice.  Says whether the sums are finite, and with them all weights. */
 typedef struct OuterAhead {
-	Outer of;                         /* but for w, step and row, */
+	const Outer *of;                  /* but for w, step and row, */
 	float *block;                     /* instead of which: [cols / LANES][rows][2][LANES] weights and last changes */
 	bool finite;                      /* all weights are finite */
 	const float *next;                /* [rows] the a of the next case */
 	float *net;                       /* [cols] its sums */
 } OuterAhead;
+
+/* The same, by target, where errors also go back: c = start + a w, with the weights as they were. */
+typedef struct OuterBack {
+	const Outer *of;
+	bool finite;                      /* all weights are finite */
+	const float *start;
+	float *c;                         /* [cols] may be start */
+	uint32_t cols;
+} OuterBack;
+
+/* A product of one row with a matrix that stands the other way: c[n] = start[n] + a[0] b[n][0] + a[1] b[n][1] + ... */
+typedef struct Turned {
+	uint32_t cols, depth;
+	const float *a, *b;
+	size_t row;                       /* of b, in full sixteens */
+	const float *start;
+	float *c;                         /* may be start */
+} Turned;
 
 /* Some columns of code words: the different ones there are, by their elements that are not zero. */
 typedef struct CodeWords {
@@ -277,6 +297,8 @@ typedef struct Kern {
 	void (*update)(const Sweep *s);
 	void (*outer)(const Outer *o);
 	bool (*outer_ahead)(const OuterAhead *h);
+	void (*outer_back)(const OuterBack *h);
+	bool (*turned)(const Turned *t);                                      /* is all of c finite, and with it b? */
 	void (*catch_up)(const Outer *o, const uint32_t *missed);            /* missed: by row of the weights; a, b are not looked at */
 	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally);           /* adds to the tally */
 	void (*tiny_steps)(const TinySteps *t, const Sweep *s, const TinyOrder *o, Tally *tally);    /* an update after each batch */
