@@ -10,6 +10,8 @@
 
 #include "bench.h"
 
+extern const Target target_cpu;
+
 /* ---- data ---- */
 
 static Data *data_new(Ctx *cx, const Work *w, uint64_t cases, uint32_t inputs, uint32_t targets)
@@ -167,20 +169,12 @@ const uint32_t spec_count = COUNT(specs);
 
 /* ---- a row ---- */
 
-static const Target *cpu(void)
-{
-	const Target *t = target_find("cpu");
-
-	assert(t);
-	return t;
-}
-
 static void row_options(Ctx *cx, Row *r)
 {
 	const char *remedy;
 
 	r->opt = r->net->options;
-	r->opt.target = cpu()->name;
+	r->opt.target = target_cpu.name;
 	r->opt.threads = r->threads;
 	option_set(cx, &r->opt, "batch", r->spec->batch, &remedy);
 	r->opt.precision = r->bf16 ? PRECISION_BF16 : PRECISION_FP32;
@@ -216,13 +210,13 @@ void row_start(Ctx *cx, Row *r)
 	r->net = net_parse(cx, src);
 	r->examples = w->examples;
 	row_options(cx, r);
-	cpu()->caps(&caps);
+	target_cpu.caps(&caps);
 	plan = plan_make(cx, r->net, &caps);
-	r->program = cpu()->compile(cx, plan, &r->opt);
+	r->program = target_cpu.compile(cx, plan, &r->opt);
 	weights = NEW(&cx->scratch, r->net->links, double);
 	net_weights(r->net, 1, weights);
-	cpu()->set(r->program, 0, weights);
-	cpu()->bind(cx, r->program, r->data);
+	target_cpu.set(r->program, 0, weights);
+	target_cpu.bind(cx, r->program, r->data);
 	r->epochs = EXAMPLES_AT_ONCE / r->examples < EPOCHS_AT_ONCE ? EXAMPLES_AT_ONCE / r->examples : EPOCHS_AT_ONCE;
 	if (r->batch < r->examples)
 		r->order = row_order(cx, r);
@@ -239,12 +233,12 @@ static uint64_t row_epochs(Row *r)
 	Updates s = { .examples = r->examples, .batch = r->batch, .example = r->order, .update = &u, .same = true, .until = &until,
 	              .stop = &never, .tally = t };
 
-	if (!cpu()->updates || !r->epochs || r->done)
+	if (!target_cpu.updates || !r->epochs || r->done)
 		return 0;
 	s.count = r->epochs * ((r->examples + r->batch - 1) / r->batch);
 	until_parse("never", &until);
 	update_fill(&r->opt, r->updates + 1, 0, 1, &u);
-	if (!cpu()->updates(r->program, &s))
+	if (!target_cpu.updates(r->program, &s))
 		return 0;
 	r->updates += s.count;
 	return r->epochs * r->data->cases;
@@ -262,9 +256,9 @@ static uint64_t row_update(Row *r)
 	b.more = r->examples - r->done - b.count;
 	if (r->order)
 		b.example = r->order + r->done;
-	cpu()->accumulate(r->program, &b, 0, leaf_count(b.count), &never, &t);
+	target_cpu.accumulate(r->program, &b, 0, leaf_count(b.count), &never, &t);
 	update_fill(&r->opt, ++r->updates, 0, 1, &u);
-	cpu()->apply(r->program, &u);
+	target_cpu.apply(r->program, &u);
 	r->done = r->done + b.count == r->examples ? 0 : r->done + b.count;
 	return t.cases;
 }
