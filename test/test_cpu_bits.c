@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "cpu_nets.h"
+#include "../lib/guard.h"
 #include "runs.h"
 
 /* ---- every example in every way ---- */
@@ -465,6 +466,44 @@ static void next_case_is_known(void **state)
 		}
 }
 
+/* ---- guards ---- */
+
+/* A leaf comes to the same word with any threads, and computed again, though chunks are others and the last case is read in another
+ * way. */
+static void leaves_come_to_one_word(void **state)
+{
+	static const char text[] = "group x 203 input\ngroup h 60\ngroup o 26 output\nconnect x, true -> h\nconnect h, true -> o\n";
+	static const uint64_t counts[] = { 512, 700, 1500 };
+	enum { CASES = 1600 };
+	Dice d = { 16, 0 };
+	uint64_t word[COUNT(counts)] = { 0 };
+	(void)state;
+	for (int threads = 1; threads <= 3; threads++) {
+		Side s;
+		int core;
+		Watch w = { .sums = true, .leaf = 0 };
+		side_open(&s, &target_cpu, text, (Way){ .isa = best_isa(), .threads = threads });
+		d.count = 0;
+		Cases c = cases_make(&d, s.net, CASES, true);
+		side_take(&s, &c);
+		target_cpu.watch(s.program, &w);
+		for (uint32_t k = 0; k < COUNT(counts); k++) {
+			uint64_t order[CASES];
+			for (uint64_t i = 0; i < CASES; i++)
+				order[i] = CASES - 1 - i;
+			Batch b = { .example = order, .count = counts[k] };
+			side_learn(&s, b);
+			for (uint32_t turn = 0; turn < 2; turn++)
+				assert_true(target_cpu.again(s.program, &b, 0, turn, &core) == w.made);
+			assert_true(threads == 1 || w.made == word[k]);
+			word[k] = w.made;
+			side_update(&s, k + 1);
+		}
+		cases_free(&c);
+		side_close(&s);
+	}
+}
+
 /* ---- stopping ---- */
 
 static void stopped_batch_leaves_nothing(void **state)
@@ -695,6 +734,7 @@ int main(void)
 		cmocka_unit_test(leaves_join_as_the_tree_says),
 		cmocka_unit_test(batches_come_in_pieces), cmocka_unit_test(sequences_of_one_case),
 		cmocka_unit_test(next_case_is_known),
+		cmocka_unit_test(leaves_come_to_one_word),
 		cmocka_unit_test(stopped_batch_leaves_nothing),
 		cmocka_unit_test(resuming_gives_the_same_bits),
 		cmocka_unit_test(files_hold_floats),

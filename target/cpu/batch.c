@@ -209,6 +209,17 @@ void pending_seal(Program *p)
 	p->pending_seal = p->watch && p->watch->sums ? seal_sum(p, p->pending) : 0;
 }
 
+/* What lies past the weights of a row is not computed but happens: it depends on how the leaf was cut into chunks. */
+static uint64_t seal_leaf(const Program *p, float *v)
+{
+	for (const Panel *q = p->layout->panel; q < p->layout->panel + p->layout->panels; q++) {
+		uint64_t cols = q->list ? q->list->links : q->by_source ? q->targets : q->sources + q->bias;
+		for (float *row = v + q->at, *end = row + panel_size(q); row < end; row += q->row)
+			memset(row + cols, 0, (q->row - cols) * sizeof *row);
+	}
+	return seal_sum(p, v);
+}
+
 /* What a leaf comes to: the same bits wherever it is computed. */
 static uint64_t leaf_word(uint64_t sum, const Tally *t)
 {
@@ -223,7 +234,7 @@ static void leaf_made(Job *j, uint32_t leaf, Sum *sum, uint32_t thread, int core
 	if (!w || !w->sums)
 		return;
 	watch_moment(w, MOMENT_MADE, sum->v, p->layout->room * sizeof *sum->v);
-	sum->seal = seal_sum(p, sum->v);
+	sum->seal = seal_leaf(p, sum->v);
 	if (leaf == w->leaf) {
 		w->made = leaf_word(sum->seal, &p->tally[leaf]);
 		w->core = core;
@@ -607,7 +618,7 @@ static void again_work(void *arg, uint32_t thread)
 	unsigned before = thread_enter(p);
 	Tally first = p->tally[a->leaf];
 	run_leaf(&a->j, s, a->leaf, s->sum[0].v);
-	a->word = leaf_word(seal_sum(p, s->sum[0].v), &p->tally[a->leaf]);
+	a->word = leaf_word(seal_leaf(p, s->sum[0].v), &p->tally[a->leaf]);
 	a->core = sched_getcpu();
 	p->tally[a->leaf] = first;
 	thread_leave(p, before);
