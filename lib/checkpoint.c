@@ -16,7 +16,7 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-#include "lib.h"
+#include "tensors.h"
 
 static const char format_name[] = "microprop 1";
 static const char rng_name[] = "philox4x32-10";

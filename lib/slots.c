@@ -17,7 +17,7 @@
 
 #include <jansson.h>
 
-#include "lib.h"
+#include "tensors.h"
 
 /* A full block; but one link of larger groups is a single link, even from the true unit. */
 static bool block_is_dense(const Net *net, const Block *b)

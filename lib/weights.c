@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "lib.h"
+#include "tensors.h"
 
 static const char other_net[] = "use the topology the weights were trained with, or train this one anew";
 

@@ -2,8 +2,8 @@
 /* Works that bench measures.  In: a network, made-up data, how to train.  Out: connections a second.
  *
  * A row goes through the hooks of the target as a training run does: the same batches, shuffled where a run would shuffle
- * them, one accumulate and one apply for each, or whole epochs where the target can do those in one go.  As in a run,
- * working out the order of an epoch is not counted.  Rates are so small that weights stay what they are, more or less:
+ * them, one accumulate and one apply for each, or whole epochs where the target can do those in one go.
+ * Working out the order of an epoch is not counted.  Rates are so small that weights stay what they are, more or less:
  * saturated units would make other work. */
 #include <assert.h>
 #include <string.h>
