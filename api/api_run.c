@@ -285,9 +285,9 @@ static void weights_body(void *arg)
 		fail(&a->r->cx, MP_BAD_INPUT, "ask mp_net_get_info for the number of connections",
 		     "there are %llu weights, not %zu", (unsigned long long)a->r->net->links, a->count);
 	if (a->in)
-		a->r->target->set(a->r->program, 0, a->in);
+		a->r->target->set(a->r->program, 0, 0, ALL_LINKS, a->in);
 	else
-		a->r->target->get(a->r->program, 0, a->out);
+		a->r->target->get(a->r->program, 0, 0, ALL_LINKS, a->out);
 }
 
 mp_status mp_run_get_weights(mp_run *run, double *w, size_t count)

@@ -21,18 +21,37 @@
 static const char format_name[] = "microprop 1";
 static const char rng_name[] = "philox4x32-10";
 
-void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
+static void digest_weights(XXH3_state_t *state, const double *w, uint64_t n, bool f64)
 {
-	XXH3_state_t state;
 	float single[512];
-	XXH3_128bits_reset(&state);
 	for (uint64_t i = 0; i < n; i += COUNT(single)) {
 		size_t some = n - i < COUNT(single) ? (size_t)(n - i) : COUNT(single);
 		for (size_t k = 0; k < some; k++)
 			single[k] = (float)w[i + k];
-		XXH3_128bits_update(&state, f64 ? (const void *)(w + i) : single,
+		XXH3_128bits_update(state, f64 ? (const void *)(w + i) : single,
 		                    some * (f64 ? sizeof *w : sizeof *single));
 	}
+}
+
+void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
+{
+	XXH3_state_t state;
+	XXH3_128bits_reset(&state);
+	digest_weights(&state, w, n, f64);
+	digest_text(&state, out);
+}
+
+void run_fingerprint(Run *r, char out[33])
+{
+	XXH3_state_t state;
+	uint64_t piece = net_piece(r->net, 0, PIECE_LINKS);
+	double *w = NEW(&r->cx.scratch, piece, double);
+	XXH3_128bits_reset(&state);
+	for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
+		r->target->get(r->program, 0, i, PIECE_LINKS, w);
+		digest_weights(&state, w, net_piece(r->net, i, PIECE_LINKS), r->target->f64);
+	}
+	arena_drop(&r->cx.scratch, w, piece, sizeof *w);
 	digest_text(&state, out);
 }
 
@@ -264,7 +283,7 @@ static const double *hold(Saver *s, int which)
 	if (which == 0 && s->best)
 		return s->r->best_weights;
 	if (s->held != which)
-		s->r->target->get(s->r->program, which, s->v);
+		s->r->target->get(s->r->program, which, 0, ALL_LINKS, s->v);
 	s->held = which;
 	return s->v;
 }
@@ -276,14 +295,14 @@ static void fill_slot(Saver *s, int kind, const Slot *slot, SafeSink *out)
 	for (uint32_t t = 0; t < slot->to_count; t++) {
 		uint64_t link, end;
 		for (slot_row(net, slot, t, &link, &end); link < end; link++) {
-			if (!slot_has(net, slot, link))
+			if (!slot_has(net, slot, t, link))
 				continue;
 			if (kind == PART_VALUES)
 				safe_put(out, w[link]);
 			else if (kind == PART_TO)
 				safe_put(out, t);
 			else
-				safe_put(out, net->from[link] - net->group[slot->from_group].first);
+				safe_put(out, net_source(net, net->group[slot->to_group].first + slot->to_first + t, link) - net->group[slot->from_group].first);
 		}
 	}
 }
@@ -556,7 +575,7 @@ static void rest_put(Run *r, const Rest *rest)
 {
 	const Rule *rule = &rules[rest->opt.rule];
 	for (int i = 0; i < rule->states; i++)
-		r->target->set(r->program, 1 + i, rest->state[i]);
+		r->target->set(r->program, 1 + i, 0, ALL_LINKS, rest->state[i]);
 	r->at = rest->at;
 	r->best_at = rest->best_at;
 	if (rest->best_weights)
@@ -598,7 +617,7 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	if (resume)
 		rest_read(r, f, rest);
 	start_with(r, resume ? &rest->opt : &r->opt);
-	r->target->set(r->program, 0, w);
+	r->target->set(r->program, 0, 0, ALL_LINKS, w);
 	r->scale = scale;
 	r->classes = classes;
 	r->class_count = classes ? r->net->outputs : 0;

@@ -46,6 +46,7 @@ typedef struct Arena {
 void *arena_alloc(Arena *a, size_t count, size_t size);    /* zeroed, aligned; unwinds on failure or overflow */
 void *arena_room(Arena *a, size_t count, size_t size);     /* the same, but not zeroed: pages lie near whoever writes first */
 void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* as realloc; new part zeroed */
+void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* the rest goes back, if the block is large */
 char *arena_copy(Arena *a, const char *text, size_t len);  /* a NUL-terminated copy */
 void  arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
 void  arena_drop(Arena *a, void *block, size_t count, size_t size); /* goes now, if it is large; count and size as it was taken or grew */
@@ -265,8 +266,11 @@ typedef struct Net {
 	/* Links in canonical order: by target unit, then by source unit.  Links of unit u are row[u] .. row[u+1]-1. */
 	uint64_t links;
 	uint64_t *row;            /* [units + 1] */
-	Unit *from;               /* [links] */
-	uint32_t *block_of;       /* [links] */
+	/* Lists of sources and of blocks.  Units that have the same, one after the other, share one list, and so do those whose list
+	 * is the beginning of the next one's: a full block takes as much as one of its targets. */
+	Unit *from;               /* of link l of unit u: from[l + from_at[u]], the sum modulo 2^64; likewise block_of */
+	uint32_t *block_of;
+	uint64_t *from_at, *block_at; /* [units] */
 	Options options;          /* training defaults of the file */
 	const char *data, *test;  /* what `data` and `test` name, resolved against the file's folder; NULL if absent */
 	char fingerprint[33];     /* XXH3-128 of groups, functions, links, copies: what makes weights fit */
@@ -278,9 +282,26 @@ typedef struct Net {
 
 Net *net_parse(Ctx *cx, const Src *src);                    /* text to Net: calls the four below */
 void net_link(Ctx *cx, Net *net);                           /* link.c: blocks to canonical links; finds duplicates */
+Unit net_target(const Net *net, uint64_t link);             /* whose link it is */
+/* Source and block of link l, which leads to unit u. */
+static inline Unit net_source(const Net *net, Unit u, uint64_t l)
+{
+	return net->from[l + net->from_at[u]];
+}
+
+static inline const Block *net_block(const Net *net, Unit u, uint64_t l)
+{
+	return &net->block[net->block_of[l + net->block_at[u]]];
+}
+
+bool net_same_sources(const Net *net, Unit u, Unit v);
 void net_check(Ctx *cx, Net *net);                          /* cycles, unreachable groups, roles; sets the fingerprint */
 void net_print(const Net *net, Buf *out);                   /* the text of --stage net */
-void net_weights(const Net *net, uint64_t seed, double *w); /* initial weights, float values, canonical order */
+/* Numbers of links are asked for in pieces: all at once, in double precision, they would be the largest thing there is. */
+enum { PIECE_LINKS = 1 << 15 };
+#define ALL_LINKS UINT64_MAX
+uint64_t net_piece(const Net *net, uint64_t first, uint64_t count); /* so many there are of count links from `first` on */
+void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w); /* initial weights, float values, canonical order */
 Group *net_group(const Net *net, Unit u);                   /* whose unit u is; NULL for the true unit */
 void net_unit_name(const Net *net, Unit u, char *buf, size_t size); /* hidden[3], true */
 /* Longest path to every unit, 0 for true, inputs and contexts; a softmax group is one node.  `order` takes the computed
@@ -611,8 +632,10 @@ typedef struct Target {
 	uint64_t (*floats)(const Program *p);                   /* * of a sum */
 	void   (*shared)(Program *p);                           /* * out.total is there: it is the pending sum */
 	uint64_t (*updates)(Program *p, const Updates *s);      /* * so many were done; 0: not in this way, or not these */
-	void   (*get)(const Program *p, int which, double *v);  /* 0 weights, 1.. rule state; canonical order */
-	void   (*set)(Program *p, int which, const double *v);
+	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on.  Who sets some of
+	 * them goes on to the last: then they count. */
+	void   (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
+	void   (*set)(Program *p, int which, uint64_t first, uint64_t count, const double *v);
 	void   (*gradient)(const Program *p, double *v);        /* the pending sum, for checks */
 	double (*clock)(const Program *p);                      /* * seconds that passed so far on a simulated machine's clock */
 	/* * Figures of its own about the run so far: members of a JSON object, `"key": value`, with ", " between; or nothing. */
@@ -679,6 +702,7 @@ typedef struct mp_run {           /* the public handle */
 } Run;
 
 void run_start(Run *r);                                      /* plan, compile, initial weights: once */
+void run_first_weights(Ctx *cx, const Net *net, const Target *target, Program *program, uint64_t seed);
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user);
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs);
 void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled); /* sizes fit, or it fails */
@@ -737,5 +761,6 @@ void checkpoint_save(Run *r, const char *path, bool best);   /* weights, rule st
 void checkpoint_load(Run *r, const char *path, bool resume); /* resume: everything; else weights, scale, classes */
 void checkpoint_read(Run *r, const Src *src, bool resume);   /* the same from a file already read */
 void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
+void run_fingerprint(Run *r, char out[33]);                  /* of the weights it has */
 
 #endif

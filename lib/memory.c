@@ -129,9 +129,9 @@ void *arena_alloc(Arena *a, size_t count, size_t size)
 	return memset(arena_room(a, count, size), 0, count * size);
 }
 
-/* Resizes a block that has a chunk of its own.  The allocator may give a block of another alignment: then the payload
- * has to slide inside it. */
-static void *big_grow(Arena *a, Chunk *c, size_t old_bytes, size_t need)
+/* Resizes a block that has a chunk of its own; `kept` bytes of it stay.  The allocator may give a block of another alignment: then
+ * the payload has to slide inside it. */
+static void *big_resize(Arena *a, Chunk *c, size_t kept, size_t need)
 {
 	size_t outer = outer_size(a, need);
 	size_t shift = (size_t)(payload(c) - (char *)c->base);
@@ -141,7 +141,7 @@ static void *big_grow(Arena *a, Chunk *c, size_t old_bytes, size_t need)
 	if (!base)
 		out_of_memory(a, need);
 	uintptr_t start = ((uintptr_t)base + sizeof(Chunk) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
-	memmove((char *)start, base + shift, old_bytes);
+	memmove((char *)start, base + shift, kept);
 	c = chunk_place(base, outer, need);
 	c->used = need;
 	c->prev = prev;
@@ -152,7 +152,7 @@ static void *big_grow(Arena *a, Chunk *c, size_t old_bytes, size_t need)
 		a->big = c;
 	if (next)
 		next->prev = c;
-	memset(payload(c) + old_bytes, 0, need - old_bytes);
+	memset(payload(c) + kept, 0, need - kept);
 	return payload(c);
 }
 
@@ -166,9 +166,23 @@ void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t
 	if (size && new_count > SIZE_MAX / 2 / size)
 		out_of_memory(a, SIZE_MAX);
 	if (round_up(old_bytes, ALIGN) >= BIG_BYTES)
-		return big_grow(a, (Chunk *)old - 1, old_bytes, round_up(new_count * size, ALIGN));
+		return big_resize(a, (Chunk *)old - 1, old_bytes, round_up(new_count * size, ALIGN));
 	void *p = arena_alloc(a, new_count, size);
 	return memcpy(p, old, old_bytes);
+}
+
+/* A block that is no longer large moves in among the small ones: whoever drops or grows it tells by its size which it is. */
+void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
+{
+	size_t old_bytes = round_up(old_count * size, ALIGN), need = round_up(new_count * size, ALIGN);
+	if (old_bytes < BIG_BYTES || need >= old_bytes)
+		return old;
+	if (need < BIG_BYTES) {
+		void *p = memcpy(arena_room(a, new_count, size), old, new_count * size);
+		arena_drop(a, old, old_count, size);
+		return p;
+	}
+	return big_resize(a, (Chunk *)old - 1, need, need);
 }
 
 /* Small blocks stay until the arena goes: others stand beside them. */

@@ -50,7 +50,8 @@ enum { MOST_CYCLES = 100, CYCLE_SHOWN = 8 };
 typedef struct Step {             /* of the path that is being walked */
 	Unit node;
 	uint32_t level;           /* highest among the sources seen so far */
-	uint64_t link;            /* the one that is being looked at */
+	Unit unit;                /* of the node, */
+	uint64_t link;            /* and its link that is being looked at */
 } Step;
 
 typedef struct Walk {
@@ -84,7 +85,7 @@ static void walk_init(Walk *w, Ctx *cx, const Net *net, uint32_t *level, Unit *o
 
 static void walk_push(Walk *w, Unit node)
 {
-	w->path[w->depth++] = (Step){ .node = node, .link = w->net->row[node] };
+	w->path[w->depth++] = (Step){ .node = node, .unit = node, .link = w->net->row[node] };
 	w->level[node] = ACTIVE;
 }
 
@@ -103,9 +104,11 @@ static void cycle_report(Walk *w, uint32_t first)
 {
 	const Net *net = w->net;
 	uint32_t blamed = UINT32_MAX, length = w->depth - first;
-	for (uint32_t i = first; i < w->depth && blamed == UINT32_MAX; i++)
-		if (w->node[net->from[w->path[i].link]] >= w->path[i].node)
-			blamed = net->block_of[w->path[i].link];
+	for (uint32_t i = first; i < w->depth && blamed == UINT32_MAX; i++) {
+		const Step *s = &w->path[i];
+		if (w->node[net_source(net, s->unit, s->link)] >= s->node)
+			blamed = (uint32_t)(net_block(net, s->unit, s->link) - net->block);
+	}
 	if (!w->reported)
 		w->reported = NEW(&w->cx->scratch, net->blocks, bool);
 	if (w->reported[blamed])
@@ -139,7 +142,9 @@ static bool walk_deeper(Walk *w)
 	const Net *net = w->net;
 	Step *s = &w->path[w->depth - 1];
 	for (uint64_t end = net->row[w->end[s->node]]; s->link < end; s->link++) {
-		Unit source = w->node[net->from[s->link]];
+		while (s->link >= net->row[s->unit + 1])
+			s->unit++;
+		Unit source = w->node[net_source(net, s->unit, s->link)];
 		uint32_t level = w->level[source];
 		if (level == UNSEEN) {
 			walk_push(w, source);
@@ -231,14 +236,14 @@ static uint8_t *find_marks(Ctx *cx, const Net *net, const Unit *order, uint32_t 
 		Unit end = g->fn == FN_SOFTMAX ? g->first + g->size : order[i] + 1;
 		for (Unit u = order[i]; u < end; u++)
 			for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
-				mark[u] |= mark[net->from[l]] & REACHED;
+				mark[u] |= mark[net_source(net, u, l)] & REACHED;
 	}
 	for (uint32_t i = nodes; i-- > 0;) {
 		const Group *g = net_group(net, order[i]);
 		Unit end = g->fn == FN_SOFTMAX ? g->first + g->size : order[i] + 1;
 		for (Unit u = order[i]; u < end; u++)
 			for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
-				mark[net->from[l]] |= mark[u] & USED;
+				mark[net_source(net, u, l)] |= mark[u] & USED;
 	}
 	return mark;
 }
@@ -303,7 +308,8 @@ static void fingerprint(Ctx *cx, Net *net)
 		source[net->copy[i].to_group] = net->copy[i].from_group + 1;
 	XXH3_128bits_update(x, source, net->groups * sizeof *source);
 	XXH3_128bits_update(x, net->row, ((size_t)net->units + 1) * sizeof *net->row);
-	XXH3_128bits_update(x, net->from, net->links * sizeof *net->from);
+	for (Unit u = 0; u < net->units; u++)
+		XXH3_128bits_update(x, net->from + (net->row[u] + net->from_at[u]), (net->row[u + 1] - net->row[u]) * sizeof *net->from);
 	digest_text(x, net->fingerprint);
 }
 
@@ -327,16 +333,22 @@ void net_check(Ctx *cx, Net *net)
 
 /* ---- initial weights ---- */
 
-void net_weights(const Net *net, uint64_t seed, double *w)
+uint64_t net_piece(const Net *net, uint64_t first, uint64_t count)
 {
-	for (Unit u = 0; u < net->units; u++) {
-		uint64_t first = net->row[u], end = net->row[u + 1];
-		uint64_t fan_in = end - first - (first < end && net->from[first] == 0);
+	return count < net->links - first ? count : net->links - first;
+}
+
+void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w)
+{
+	uint64_t last = first + net_piece(net, first, count);
+	for (uint64_t l = first, end; l < last; l = end) {
+		Unit u = net_target(net, l);
+		uint64_t row = net->row[u], fan_in = net->row[u + 1] - row - (net_source(net, u, row) == 0);
 		float usual = (float)(1 / sqrt(fan_in ? (double)fan_in : 1));
-		for (uint64_t l = first; l < end; l++) {
-			const Block *b = &net->block[net->block_of[l]];
+		for (end = l; end < last && end < net->row[u + 1]; end++) {
+			const Block *b = net_block(net, u, end);
 			double low = isnan(b->low) ? -usual : b->low, high = isnan(b->low) ? usual : b->high;
-			w[l] = (float)(low + (high - low) * random_unit(seed, STREAM_WEIGHTS, l));
+			w[end - first] = (float)(low + (high - low) * random_unit(seed, STREAM_WEIGHTS, end));
 		}
 	}
 }

@@ -21,9 +21,9 @@ static void count_links(Plan *plan)
 	plan->U = net->units - 1;
 	for (Unit u = 1; u < net->units; u++) {
 		uint64_t first = net->row[u], end = net->row[u + 1], given = 0;
-		uint64_t has_true = first < end && net->from[first] == 0;
+		uint64_t has_true = first < end && net_source(net, u, first) == 0;
 		for (uint64_t l = first + has_true; l < end; l++)
-			given += plan->level_of[net->from[l]] == 0;
+			given += plan->level_of[net_source(net, u, l)] == 0;
 		plan->Wi += given + (has_true && given == end - first - 1);
 	}
 }

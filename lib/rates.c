@@ -66,8 +66,8 @@ static void trial_start(Ctx *cx, Trial *t, const Net *net, const Data *data, uin
 	t->opt.rate = 1e-9;
 	t->target->caps(&caps);
 	t->program = t->target->compile(cx, plan_make(cx, net, &caps), &t->opt);
-	net_weights(net, 1, weights);
-	t->target->set(t->program, 0, weights);
+	net_weights(net, 1, 0, ALL_LINKS, weights);
+	t->target->set(t->program, 0, 0, ALL_LINKS, weights);
 	t->target->bind(cx, t->program, data);
 	t->examples = run_examples(net, data);
 	t->cases = data->cases;

@@ -39,18 +39,17 @@ void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, cons
 
 void run_restart(Run *r, uint64_t seed)
 {
-	uint64_t links = r->net->links;
 	const Rule *rule = &rules[r->opt.rule];
-	double *v = NEW(&r->cx.scratch, links, double);
+	double *v = NEW(&r->cx.scratch, r->net->links, double);
 
 	r->opt.seed = (int64_t)seed;
 	run_start(r);
-	net_weights(r->net, seed, v);
-	r->target->set(r->program, 0, v);
+	run_first_weights(&r->cx, r->net, r->target, r->program, seed);
 	for (int k = 0; k < rule->states; k++) {
-		for (uint64_t i = 0; i < links; i++)
-			v[i] = rule_start(rule, k, &r->opt, r->net->block[r->net->block_of[i]].rate);
-		r->target->set(r->program, k + 1, v);
+		for (Unit u = 0; u < r->net->units; u++)
+			for (uint64_t i = r->net->row[u]; i < r->net->row[u + 1]; i++)
+				v[i] = rule_start(rule, k, &r->opt, net_block(r->net, u, i)->rate);
+		r->target->set(r->program, k + 1, 0, ALL_LINKS, v);
 	}
 	r->at = (Position){ .best = INFINITY };
 	r->best_at = (Position){ 0 };

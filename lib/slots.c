@@ -37,7 +37,7 @@ uint64_t link_find(const Net *net, Unit unit, Unit source)
 	uint64_t low = net->row[unit], high = net->row[unit + 1];
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
-		if (net->from[middle] < source)
+		if (net_source(net, unit, middle) < source)
 			low = middle + 1;
 		else
 			high = middle;
@@ -52,9 +52,9 @@ void slot_row(const Net *net, const Slot *s, uint32_t t, uint64_t *first, uint64
 	*end = link_find(net, unit, source + s->from_count);
 }
 
-bool slot_has(const Net *net, const Slot *s, uint64_t link)
+bool slot_has(const Net *net, const Slot *s, uint32_t t, uint64_t link)
 {
-	return s->dense || !block_is_dense(net, &net->block[net->block_of[link]]);
+	return s->dense || !block_is_dense(net, net_block(net, net->group[s->to_group].first + s->to_first + t, link));
 }
 
 /* ---- making them ------------------------------------------------------------------------------------------------- */

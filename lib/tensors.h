@@ -57,7 +57,7 @@ typedef struct Slot {
 Slot *slots_make(Ctx *cx, const Net *net, uint32_t *count); /* in scratch; every link is in exactly one */
 /* Links of the slot's t-th target unit are those of first .. end-1 that slot_has. */
 void slot_row(const Net *net, const Slot *s, uint32_t t, uint64_t *first, uint64_t *end);
-bool slot_has(const Net *net, const Slot *s, uint64_t link);
+bool slot_has(const Net *net, const Slot *s, uint32_t t, uint64_t link);
 uint64_t link_find(const Net *net, Unit unit, Unit source); /* the first link of unit whose source is not before `source` */
 const char *slots_text(Arena *arena, const Net *net, const Slot *slot, uint32_t count); /* JSON, as in metadata links */
 Slot *slots_read(Ctx *cx, const Safe *f, const Net *net, uint32_t *count); /* and back, checked */

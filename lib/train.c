@@ -52,6 +52,16 @@ static void check_error_fn(Ctx *cx, const Net *net, const Options *o)
 	check_errors(cx);
 }
 
+void run_first_weights(Ctx *cx, const Net *net, const Target *target, Program *program, uint64_t seed)
+{
+	double *w = NEW(&cx->scratch, net_piece(net, 0, PIECE_LINKS), double);
+	for (uint64_t i = 0; i < net->links; i += PIECE_LINKS) {
+		net_weights(net, seed, i, PIECE_LINKS, w);
+		target->set(program, 0, i, PIECE_LINKS, w);
+	}
+	arena_drop(&cx->scratch, w, net_piece(net, 0, PIECE_LINKS), sizeof *w);
+}
+
 void run_start(Run *r)
 {
 	if (r->program)
@@ -69,10 +79,7 @@ void run_start(Run *r)
 	r->target->caps(&caps);
 	r->plan = plan_make(cx, r->net, &caps);
 	Program *program = r->target->compile(cx, r->plan, &r->opt);
-	double *w = NEW(&cx->scratch, r->net->links, double);
-	net_weights(r->net, (uint64_t)r->opt.seed, w);
-	r->target->set(program, 0, w);
-	arena_drop(&cx->scratch, w, r->net->links, sizeof *w);
+	run_first_weights(cx, r->net, r->target, program, (uint64_t)r->opt.seed);
 	r->program = program;
 	r->at.best = INFINITY;
 }
@@ -317,7 +324,7 @@ static void note_best(Loop *l)
 	r->at.best = e;
 	r->at.best_epoch = r->at.epoch;
 	if (r->opt.keep_best) {
-		r->target->get(r->program, 0, r->best_weights);
+		r->target->get(r->program, 0, 0, ALL_LINKS, r->best_weights);
 		r->best_at = r->at;
 	}
 }
@@ -592,9 +599,7 @@ static uint64_t share_out(Loop *l)
 	Ranks *k = r->job;
 	char text[33];
 	uint64_t checksum, unused;
-	double *w = NEW(&cx->scratch, r->net->links, double);
-	r->target->get(r->program, 0, w);
-	weights_fingerprint(w, r->net->links, r->target->f64, text);
+	run_fingerprint(r, text);
 	k->own = (Saying){ .seconds = r->at.seconds };
 	k->own.same[SAME_NET] = hash_text(r->net->fingerprint);
 	k->own.same[SAME_OPTIONS] = hash_options(cx, &r->opt);
@@ -724,10 +729,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	}
 	report_fill(r, data, u.param[P_RATE]);
 	r->report.stopped_by = end;
-	double *w = NEW(&r->cx.scratch, r->net->links, double);
-	r->target->get(r->program, 0, w);
-	weights_fingerprint(w, r->net->links, r->target->f64, r->fingerprint);
-	arena_drop(&r->cx.scratch, w, r->net->links, sizeof *w);
+	run_fingerprint(r, r->fingerprint);
 	r->report.fingerprint = r->fingerprint;
 	give_report(&l);
 	finish(r);

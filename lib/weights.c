@@ -190,7 +190,7 @@ static bool take(Taker *k, const Slot *s, double from, double to, double value)
 	if (from >= 0 && from < (source ? source->size : 1) && to >= 0 && to < target->size) {
 		Unit first = (source ? source->first : 0) + (Unit)from, last = target->first + (Unit)to;
 		uint64_t link = link_find(net, last, first);
-		if (link < net->row[last + 1] && net->from[link] == first && !k->seen[link]) {
+		if (link < net->row[last + 1] && net_source(net, last, link) == first && !k->seen[link]) {
 			k->w[link] = value;
 			k->seen[link] = 1;
 			return true;
@@ -237,9 +237,9 @@ static void check_seen(const Taker *k)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 			if (k->seen[i])
 				continue;
-			net_unit_name(net, net->from[i], from, sizeof from);
+			net_unit_name(net, net_source(net, u, i), from, sizeof from);
 			net_unit_name(net, u, to, sizeof to);
-			error_at(k->cx, net->block[net->block_of[i]].at, other_net,
+			error_at(k->cx, net_block(net, u, i)->at, other_net,
 			         "links differ: the file has none from %s to %s", from, to);
 			return;
 		}

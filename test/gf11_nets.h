@@ -210,8 +210,8 @@ static inline void side_build(Ctx *cx, void *arg)
 	s->target->caps(&caps);
 	s->program = s->target->compile(cx, plan_make(cx, s->net, &caps), &s->opt);
 	double *w = NEW(&cx->scratch, s->net->links, double);
-	net_weights(s->net, 1, w);
-	s->target->set(s->program, 0, w);
+	net_weights(s->net, 1, 0, ALL_LINKS, w);
+	s->target->set(s->program, 0, 0, ALL_LINKS, w);
 }
 
 static inline void side_bind(Ctx *cx, void *arg)

@@ -144,7 +144,7 @@ static inline mp_run *travelled(const mp_net *net, const char *rule, bool best)
 	need(run, mp_run_set_weights(run, w, n));
 	for (int i = 0; i < rules[run->opt.rule].states; i++) {
 		double *v = odd_vector(2 + (uint64_t)i, n);
-		run->target->set(run->program, 1 + i, v);
+		run->target->set(run->program, 1 + i, 0, ALL_LINKS, v);
 		free(v);
 	}
 	run->at = odd_position(1);
@@ -183,8 +183,8 @@ static inline void same_part(mp_run *a, mp_run *b, int which)
 {
 	uint64_t n = a->net->links;
 	double *x = malloc((n + 1) * sizeof *x), *y = malloc((n + 1) * sizeof *y);
-	a->target->get(a->program, which, x);
-	b->target->get(b->program, which, y);
+	a->target->get(a->program, which, 0, ALL_LINKS, x);
+	b->target->get(b->program, which, 0, ALL_LINKS, y);
 	same_vector(x, y, n);
 	free(x);
 	free(y);

@@ -93,7 +93,7 @@ static void best_epoch_is_a_file_of_weights(void **state)
 	need(run, mp_run_save_best(run, in_folder("best")));
 	need(other, mp_run_load(other, in_folder("best")));
 	double *w = malloc((net->net->links + 1) * sizeof *w);
-	other->target->get(other->program, 0, w);
+	other->target->get(other->program, 0, 0, ALL_LINKS, w);
 	same_vector(w, run->best_weights, net->net->links);
 	free(w);
 	mp_run_close(other);

@@ -155,10 +155,10 @@ static void model_forward(Model *m, const Span *s, float *out)
 	const Net *net = m->net;
 	for (Unit u = s->first; u < s->first + s->count; u++) {
 		uint64_t i = net->row[u], end = net->row[u + 1];
-		bool biased = i < end && net->from[i] == 0;
+		bool biased = i < end && net_source(net, net_target(net, i), i) == 0;
 		float x = biased ? m->w[i++] : 0;
 		for (; i < end; i++)
-			x = fmaf(out[net->from[i]], m->w[i], x);
+			x = fmaf(out[net_source(net, net_target(net, i), i)], m->w[i], x);
 		out[u] = net_group(net, u)->fn == FN_RELU && x <= 0 ? 0 : x;
 	}
 }
@@ -169,7 +169,7 @@ static float model_error(const Model *m, Unit u, float sum)
 	const Net *net = m->net;
 	for (Unit v = 1; v < net->units; v++)
 		for (uint64_t i = net->row[v]; i < net->row[v + 1]; i++)
-			if (net->from[i] == u)
+			if (net_source(net, net_target(net, i), i) == u)
 				sum = fmaf(m->delta[v], m->w[i], sum);
 	return sum;
 }
@@ -197,7 +197,7 @@ static void model_case(Model *m, const float *x, const float *y)
 		}
 	for (Unit u = 1; u < net->units; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-			m->sum[i] = fmaf(m->delta[u], m->out[net->from[i]], m->sum[i]);
+			m->sum[i] = fmaf(m->delta[u], m->out[net_source(net, net_target(net, i), i)], m->sum[i]);
 }
 
 static void make_plan(Ctx *cx, void *arg)
@@ -232,7 +232,7 @@ static void sum_as_the_model(uint64_t seed)
 	side_take(&s, &c);
 	side_learn(&s, (Batch){ .count = cases });
 	s.target->gradient(s.program, g);
-	s.target->get(s.program, 0, w);
+	s.target->get(s.program, 0, 0, ALL_LINKS, w);
 	for (uint64_t i = 0; i < links; i++)
 		weight[i] = (float)w[i];
 	unsigned before = cpu_enter();
@@ -285,7 +285,7 @@ static double *gradient_by_leaves(Side *s, uint64_t count, const double *w)
 	double *stack[16];
 	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
 		leaf_range(count, leaves, leaf, &first, &size);
-		s->target->set(s->program, 0, w);
+		s->target->set(s->program, 0, 0, ALL_LINKS, w);
 		stack[depth++] = gradient_of(s, (Batch){ .first = first, .count = size });
 		for (uint32_t joins = leaf_joins(leaf, leaves); joins; joins--) {
 			depth--;
@@ -309,7 +309,7 @@ static void leaves_join_as_the_tree_says(void **state)
 	Cases c = cases_make(&d, one.net, 6657, true);
 	double *w = calloc(one.net->links, sizeof *w);
 	side_take(&one, &c);
-	one.target->get(one.program, 0, w);
+	one.target->get(one.program, 0, 0, ALL_LINKS, w);
 	for (size_t i = 0; i < COUNT(counts); i++) {
 		double *wanted = gradient_by_leaves(&one, counts[i], w);
 		for (size_t k = 0; k < COUNT(threads); k++) {
@@ -340,7 +340,7 @@ static void batches_come_in_pieces(void **state)
 	uint64_t links = s.net->links;
 	double *w = calloc(links, sizeof *w), *g = calloc(links, sizeof *g), *wanted = NULL;
 	side_take(&s, &c);
-	s.target->get(s.program, 0, w);
+	s.target->get(s.program, 0, 0, ALL_LINKS, w);
 	for (size_t i = 0; i < COUNT(cuts); i++) {
 		Batch b = { .count = 3584 };
 		Tally t = { 0 };
@@ -350,7 +350,7 @@ static void batches_come_in_pieces(void **state)
 		assert_int_equal(t.cases, 2 * 3584);
 		s.target->gradient(s.program, g);
 		side_update(&s, 1);
-		s.target->set(s.program, 0, w);
+		s.target->set(s.program, 0, 0, ALL_LINKS, w);
 		if (!wanted)
 			wanted = memcpy(calloc(links, sizeof *wanted), g, links * sizeof *g);
 		same_vector(wanted, g, links);
@@ -403,8 +403,8 @@ static void same_weights(Side *a, Side *b)
 {
 	double *x = calloc(a->net->links, sizeof *x), *y = calloc(a->net->links, sizeof *y);
 	for (int which = 0; which < 2; which++) {
-		a->target->get(a->program, which, x);
-		b->target->get(b->program, which, y);
+		a->target->get(a->program, which, 0, ALL_LINKS, x);
+		b->target->get(b->program, which, 0, ALL_LINKS, y);
 		same_bits(x, y, a->net->links);
 	}
 	free(x);
@@ -415,12 +415,12 @@ static void same_weights(Side *a, Side *b)
 static void set_weights(Side *s, double one)
 {
 	double *v = calloc(s->net->links, sizeof *v);
-	net_weights(s->net, 1, v);
+	net_weights(s->net, 1, 0, ALL_LINKS, v);
 	v[s->net->links / 3] = one;
-	s->target->set(s->program, 0, v);
+	s->target->set(s->program, 0, 0, ALL_LINKS, v);
 	for (uint64_t i = 0; i < s->net->links; i++)
 		v[i] = i == s->net->links / 3 ? one / 4 : i % 2 ? -0.0 : 0;
-	s->target->set(s->program, 1, v);
+	s->target->set(s->program, 1, 0, ALL_LINKS, v);
 	free(v);
 }
 
@@ -519,7 +519,7 @@ static void stopped_batch_leaves_nothing(void **state)
 			double *w = calloc(s.net->links, sizeof *w), *g = calloc(s.net->links, sizeof *g);
 			Tally t = { 0 };
 			side_take(&s, &c);
-			s.target->get(s.program, 0, w);
+			s.target->get(s.program, 0, 0, ALL_LINKS, w);
 			if (pieces)
 				side_ok(&s, s.target->accumulate(s.program, &b, 0, 3, &s.stop, &t));
 			s.stop = 1;
@@ -530,7 +530,7 @@ static void stopped_batch_leaves_nothing(void **state)
 			for (uint64_t i = 0; i < s.net->links; i++)
 				assert_true(g[i] == 0);
 			side_update(&s, 1);
-			s.target->get(s.program, 0, g);
+			s.target->get(s.program, 0, 0, ALL_LINKS, g);
 			same_vector(w, g, s.net->links);
 			free(w);
 			free(g);

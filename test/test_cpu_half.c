@@ -288,7 +288,7 @@ static void gradients_agree(Trial *t, uint64_t examples)
 		side_learn(s, (Batch){ .count = examples });
 		s->target->gradient(s->program, k ? t->other : t->have);
 		for (uint64_t i = 0; i < links; i++)
-			if (s->net->block[s->net->block_of[i]].frozen)
+			if (net_block(s->net, net_target(s->net, i), i)->frozen)
 				(k ? t->other : t->have)[i] = t->want[i] = 0;
 		if (k)
 			same(t, s, "gradient", links);
@@ -301,7 +301,7 @@ static void weights_agree(Trial *t, uint64_t number)
 	for (uint32_t k = 0; k < t->ways; k++) {
 		Side *s = &t->way[k];
 		side_update(s, number);
-		s->target->get(s->program, 0, k ? t->other : t->have);
+		s->target->get(s->program, 0, 0, ALL_LINKS, k ? t->other : t->have);
 		if (k)
 			same(t, s, "weight", s->net->links);
 	}

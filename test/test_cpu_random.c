@@ -49,7 +49,7 @@ static double largest(const double *v, uint64_t n, double least)
 
 static bool is_frozen(const Net *net, uint64_t link)
 {
-	return net->block[net->block_of[link]].frozen;
+	return net_block(net, net_target(net, link), link)->frozen;
 }
 
 /* |a - b| as a share of reach, the worst of all; must not pass `most`. */
@@ -180,7 +180,7 @@ static double error_with(Trial *t, uint64_t link, double value)
 {
 	double old = t->v[0][link];
 	t->v[0][link] = value;
-	t->ref.target->set(t->ref.program, 0, t->v[0]);
+	t->ref.target->set(t->ref.program, 0, 0, ALL_LINKS, t->v[0]);
 	t->v[0][link] = old;
 	return side_test(&t->ref, 0, t->examples, NULL).error;
 }
@@ -200,7 +200,7 @@ static void slopes_agree(Trial *t, double reach)
 		if (!is_frozen(t->ref.net, link))
 			near_all(t, &t->way[0], "gradient by differences", &t->g[link], &slope, 1, reach, NEAR_SLOPE, &worst.slope);
 	}
-	t->ref.target->set(t->ref.program, 0, t->v[0]);
+	t->ref.target->set(t->ref.program, 0, 0, ALL_LINKS, t->v[0]);
 }
 
 /* Nobody needs the gradients of frozen links. */
@@ -253,7 +253,7 @@ static void formula_all(Trial *t, uint64_t number)
 		double variable[2 + MAX_STATE] = { t->g[i], t->v[0][i] };
 		for (int k = 0; k < rule->states; k++)
 			variable[2 + k] = t->v[1 + k][i];
-		u.param[P_RATE] = (float)(rate * net->block[net->block_of[i]].rate);
+		u.param[P_RATE] = (float)(rate * net_block(net, net_target(net, i), i)->rate);
 		if (!frozen[i])
 			formula_once(&t->formula, u.param, variable);
 		for (int k = 0; k <= rule->states; k++)
@@ -266,10 +266,10 @@ static void formula_all(Trial *t, uint64_t number)
 static void same_weights(Trial *t)
 {
 	for (int which = 0; which <= rules[t->ref.opt.rule].states; which++) {
-		t->way[0].target->get(t->way[0].program, which, t->v[which]);
-		t->ref.target->set(t->ref.program, which, t->v[which]);
+		t->way[0].target->get(t->way[0].program, which, 0, ALL_LINKS, t->v[which]);
+		t->ref.target->set(t->ref.program, which, 0, ALL_LINKS, t->v[which]);
 		for (uint32_t k = 1; k < t->ways; k++) {
-			t->way[k].target->get(t->way[k].program, which, t->b);
+			t->way[k].target->get(t->way[k].program, which, 0, ALL_LINKS, t->b);
 			same_all(t, &t->way[k], which ? "state" : "weight", t->v[which], t->b, t->links);
 		}
 	}
@@ -284,7 +284,7 @@ static void updates_agree(Trial *t, uint64_t number)
 	for (uint32_t k = 0; k < t->ways; k++)
 		side_update(&t->way[k], number);
 	for (int which = 0; which <= rules[t->ref.opt.rule].states; which++) {
-		t->way[0].target->get(t->way[0].program, which, t->a);
+		t->way[0].target->get(t->way[0].program, which, 0, ALL_LINKS, t->a);
 		near_all(t, &t->way[0], which ? "state" : "weight", t->a, t->v[which], t->links, largest(t->v[which], t->links, which ? 1e-3 : 0.1),
 		         NEAR_WEIGHT, &worst.weight);
 	}
@@ -318,8 +318,8 @@ static void online_agrees(Trial *t, uint64_t number)
 		}
 	}
 	if (smooth) {
-		t->ref.target->get(t->ref.program, 0, t->a);
-		t->way[0].target->get(t->way[0].program, 0, t->b);
+		t->ref.target->get(t->ref.program, 0, 0, ALL_LINKS, t->a);
+		t->way[0].target->get(t->way[0].program, 0, 0, ALL_LINKS, t->b);
 		near_all(t, &t->way[0], "weight after examples one by one", t->b, t->a, t->links, largest(t->a, t->links, 0.1), NEAR_PATH, &worst.path);
 	}
 	same_weights(t);
@@ -411,8 +411,8 @@ static void open_trial(Trial *t, uint64_t seed, uint32_t most, bool plain)
 	t->g = numbers(t->links);
 	for (int k = 0; k <= rules[t->ref.opt.rule].states; k++) {
 		t->v[k] = numbers(t->links);
-		t->way[0].target->get(t->way[0].program, k, t->v[k]);
-		t->ref.target->set(t->ref.program, k, t->v[k]);
+		t->way[0].target->get(t->way[0].program, k, 0, ALL_LINKS, t->v[k]);
+		t->ref.target->set(t->ref.program, k, 0, ALL_LINKS, t->v[k]);
 	}
 	side_take(&t->ref, &t->c);
 	for (uint32_t k = 0; k < t->ways; k++)

@@ -68,8 +68,8 @@ static void same_state(const char *text, Side *a, Side *b)
 	uint64_t n = a->net->links;
 	double *x = calloc(n, sizeof *x), *y = calloc(n, sizeof *y);
 	for (int which = 0; which <= rules[a->opt.rule].states; which++) {
-		a->target->get(a->program, which, x);
-		b->target->get(b->program, which, y);
+		a->target->get(a->program, which, 0, ALL_LINKS, x);
+		b->target->get(b->program, which, 0, ALL_LINKS, y);
 		if (memcmp(x, y, n * sizeof *x))
 			print_error("%s%s, %s, batch %d: other weights or state\n", text, isa_name(b->way.isa), b->way.index ? "index" : "dense",
 			            (int)b->way.batch);

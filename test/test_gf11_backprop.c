@@ -48,7 +48,7 @@ static void job_run(Ctx *cx, void *arg)
 	Job *j = arg;
 	double w[MOST_LINKS];
 	job_build(cx, j);
-	target_ref.get(j->toy->program, 0, w);
+	target_ref.get(j->toy->program, 0, 0, ALL_LINKS, w);
 	bp_weights_write(j->bp, 0, w);
 	bp_load_cases(j->bp, &j->toy->data, NULL, j->cases);
 	bp_accumulate(j->bp);

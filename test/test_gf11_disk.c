@@ -49,7 +49,7 @@ static void make_body(Ctx *cx, void *arg)
 	sum_compile(b);
 	disk_compile(b);
 	double *w = NEW(&cx->scratch, a->made.net->links, double);
-	net_weights(a->made.net, 1, w);
+	net_weights(a->made.net, 1, 0, ALL_LINKS, w);
 	if (!a->dry)
 		bp_weights_write(b, 0, w);
 }
@@ -222,9 +222,9 @@ static void learns_the_same(Small s, uint64_t cases, Lesson lesson)
 	train(&ref, &c, &lesson);
 	double *a = calloc(ref.net->links, sizeof *a), *b = calloc(ref.net->links, sizeof *b), *r = calloc(ref.net->links, sizeof *r);
 	for (int which = 0; which < 2; which++) {
-		streamed.target->get(streamed.program, which, a);
-		hosted.target->get(hosted.program, which, b);
-		ref.target->get(ref.program, which, r);
+		streamed.target->get(streamed.program, which, 0, ALL_LINKS, a);
+		hosted.target->get(hosted.program, which, 0, ALL_LINKS, b);
+		ref.target->get(ref.program, which, 0, ALL_LINKS, r);
 		for (uint64_t i = 0; i < ref.net->links; i++) {
 			assert_true(a[i] == b[i]);
 			assert_true(fabs(a[i] - r[i]) <= 1e-3 * (1 + fabs(r[i])));

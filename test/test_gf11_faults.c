@@ -46,7 +46,7 @@ static void trial_body(Ctx *cx, void *arg)
 	t->b = bp_new(cx, t->toy->plan, &t->toy->net->options, m, &t->o, CASES);
 	if (!t->b->summing)
 		sum_compile(t->b);
-	target_ref.get(t->toy->program, 0, w);
+	target_ref.get(t->toy->program, 0, 0, ALL_LINKS, w);
 	bp_weights_write(t->b, 0, w);
 	bp_load_cases(t->b, &t->toy->data, NULL, CASES);
 	for (int i = 0; i < UPDATES; i++) {

@@ -39,7 +39,7 @@ static void large_body(Ctx *cx, void *arg)
 	m->microcode = t->microcode ? t->microcode : m->microcode;
 	m->dram = t->dram ? t->dram : m->dram;
 	t->w = NEW(&cx->keep, net->links, double);
-	net_weights(net, 1, t->w);
+	net_weights(net, 1, 0, ALL_LINKS, t->w);
 	t->b = bp_new(cx, plan, &net->options, m, &t->o, CASES);
 	if (!t->b->summing)
 		sum_compile(t->b);
@@ -91,7 +91,7 @@ static void blocks_share_microcode(void **state)
 	side_learn(&ref, (Batch){ .count = CASES });
 	side_update(&ref, 1);
 	double *w = calloc(ref.net->links, sizeof *w);
-	ref.target->get(ref.program, 0, w);
+	ref.target->get(ref.program, 0, 0, ALL_LINKS, w);
 	for (int compiler = 0; compiler < 2; compiler++) {
 		Ctx cx[3];
 		Large t = { .text = d.text, .c = &c, .o = { .procs = 2, .compiler = compiler, .sum = SUM_TREE,

@@ -47,7 +47,7 @@ static void bench_build(Ctx *cx, void *arg)
 	sum_compile(s->b);
 	s->t = protect_new(s->b, &s->opt, &s->guard);
 	double *w = NEW(&cx->scratch, net->links, double);
-	net_weights(net, 1, w);
+	net_weights(net, 1, 0, ALL_LINKS, w);
 	bp_weights_write(s->b, 0, w);
 	Dice d = { 11, 0 };
 	s->c = cases_make(&d, net, CASES);
@@ -165,7 +165,7 @@ static void bench_again(Bench *s)
 	double *w = calloc(b->net->links, sizeof *w);
 	for (uint32_t k = 0; k <= state_count(b); k++)
 		bp_weights_write(s->b, k ? (int)k + 1 : 0, w);
-	net_weights(b->net, 1, w);
+	net_weights(b->net, 1, 0, ALL_LINKS, w);
 	bp_weights_write(s->b, 0, w);
 	free(w);
 	s->guard = (Guard){ 0 };

@@ -66,7 +66,7 @@ static double *vector_of(const Side *s, int what)
 	if (what == GRADIENT)
 		s->target->gradient(s->program, v);
 	else
-		s->target->get(s->program, what - WEIGHT, v);
+		s->target->get(s->program, what - WEIGHT, 0, ALL_LINKS, v);
 	return v;
 }
 
@@ -109,14 +109,14 @@ static void make_equal(const Match *m)
 {
 	for (int which = 0; which <= rule_of(m)->states; which++) {
 		double *v = vector_of(&m->gf11, WEIGHT + which);
-		m->ref.target->set(m->ref.program, which, v);
+		m->ref.target->set(m->ref.program, which, 0, ALL_LINKS, v);
 		free(v);
 	}
 }
 
 static bool is_frozen(const Net *net, uint64_t link)
 {
-	return net->block[net->block_of[link]].frozen;
+	return net_block(net, net_target(net, link), link)->frozen;
 }
 
 /* Frozen links stay as they are, to the bit. */
@@ -167,7 +167,7 @@ static void steps_start(const Match *m)
 	for (uint64_t i = 0; i < m->gf11.net->links; i++)
 		step[i] = (float)(0.02 * random_unit(m->seed, STREAM_DATA, i) - (size ? 0 : 0.01));
 	if (strcmp(rule_of(m)->state[0], "mean") != 0)
-		m->gf11.target->set(m->gf11.program, 1, step);
+		m->gf11.target->set(m->gf11.program, 1, 0, ALL_LINKS, step);
 	free(step);
 }
 

@@ -28,8 +28,8 @@ static void vectors_near(const Side *a, const Side *b, int which, double near, i
 {
 	uint64_t links = a->net->links;
 	double *x = calloc(links, sizeof *x), *y = calloc(links, sizeof *y), reach = 0.1;
-	a->target->get(a->program, which, x);
-	b->target->get(b->program, which, y);
+	a->target->get(a->program, which, 0, ALL_LINKS, x);
+	b->target->get(b->program, which, 0, ALL_LINKS, y);
 	for (uint64_t i = 0; i < links; i++)
 		reach = fmax(reach, fabs(y[i]));
 	for (uint64_t i = 0; i < links; i++) {
@@ -47,8 +47,8 @@ static void make_equal(const Side *from, const Side *to)
 {
 	double *v = calloc(from->net->links, sizeof *v);
 	for (int k = 0; k <= rules[from->opt.rule].states; k++) {
-		from->target->get(from->program, k, v);
-		to->target->set(to->program, k, v);
+		from->target->get(from->program, k, 0, ALL_LINKS, v);
+		to->target->set(to->program, k, 0, ALL_LINKS, v);
 	}
 	free(v);
 }

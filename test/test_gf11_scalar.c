@@ -43,7 +43,7 @@ static Grid grid_new(const Model *m, uint32_t level)
 	Grid g = { .source = calloc(net->units, 4), .target = calloc(net->units, 4) };
 	for (Unit u = 1; u < net->units; u++)
 		for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++)
-			g.source[net->from[l]] = g.target[u] = 1;
+			g.source[net_source(net, net_target(net, l), l)] = g.target[u] = 1;
 	for (Unit u = 0; u < net->units; u++) {
 		g.source[u] = g.source[u] ? g.sources++ : 0;
 		g.target[u] = g.target[u] ? g.targets++ : 0;
@@ -52,8 +52,8 @@ static Grid grid_new(const Model *m, uint32_t level)
 	g.wants = calloc(g.sources + 1, sizeof *g.wants);
 	for (Unit u = 1; u < net->units; u++)
 		for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++) {
-			g.linked[(size_t)g.source[net->from[l]] * g.targets + g.target[u]] = true;
-			g.wants[g.source[net->from[l]]] = m->level_of[net->from[l]] > 0;
+			g.linked[(size_t)g.source[net_source(net, net_target(net, l), l)] * g.targets + g.target[u]] = true;
+			g.wants[g.source[net_source(net, net_target(net, l), l)]] = m->level_of[net_source(net, net_target(net, l), l)] > 0;
 		}
 	return g;
 }
@@ -222,8 +222,8 @@ static float net_input(const Model *m, const Grid *g, Unit u)
 	const Net *net = m->net;
 	Terms t = terms_new((uint32_t)(net->row[u + 1] - net->row[u]));
 	for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
-		t.value[t.count] = m->w[l] * m->out[net->from[l]];
-		t.tree[t.count++] = tree_number(g->source[net->from[l]], g->sources, m->row[m->level_of[u]]);
+		t.value[t.count] = m->w[l] * m->out[net_source(net, net_target(net, l), l)];
+		t.tree[t.count++] = tree_number(g->source[net_source(net, net_target(net, l), l)], g->sources, m->row[m->level_of[u]]);
 	}
 	float sum = terms_add(&t, true, 0);
 	terms_free(&t);
@@ -252,7 +252,7 @@ static void forward(Model *m, const float *x)
 static bool is_source(const Net *net, Unit u)
 {
 	for (uint64_t l = 0; l < net->links; l++)
-		if (net->from[l] == u)
+		if (net_source(net, net_target(net, l), l) == u)
 			return true;
 	return false;
 }
@@ -287,7 +287,7 @@ static void errors_back(Model *m, uint32_t level)
 		Terms t = terms_new(g.targets);
 		for (Unit u = 1; u < net->units && m->level_of[source] > 0; u++)
 			for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++)
-				if (net->from[l] == source) {
+				if (net_source(net, net_target(net, l), l) == source) {
 					t.value[t.count] = m->w[l] * m->err[u];
 					t.tree[t.count++] = tree_number(g.target[u], g.targets, m->row_back[level]);
 				}
@@ -314,7 +314,7 @@ static void backward(Model *m, const float *y, float weight, float *change)
 				delta(m, u, target[u], weight);
 		for (Unit u = 1; u < net->units; u++)
 			for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++)
-				change[l] = change[l] + m->err[u] * m->out[net->from[l]];
+				change[l] = change[l] + m->err[u] * m->out[net_source(net, net_target(net, l), l)];
 		errors_back(m, level);
 	}
 	free(target);
@@ -361,7 +361,7 @@ static void model_update(Model *m)
 {
 	float momentum = (float)m->opt->momentum, decay = (float)m->opt->decay;
 	for (uint64_t l = 0; l < m->net->links; l++) {
-		const Block *b = &m->net->block[m->net->block_of[l]];
+		const Block *b = net_block(m->net, net_target(m->net, l), l);
 		float rate = (float)m->opt->rate * b->rate, slope = total(m, l);
 		if (b->frozen)
 			continue;
@@ -379,7 +379,7 @@ static void model_update(Model *m)
 static void same_floats(const Side *s, int which, const float *v)
 {
 	double *seen = calloc(s->net->links + 1, sizeof *seen);
-	s->target->get(s->program, which, seen);
+	s->target->get(s->program, which, 0, ALL_LINKS, seen);
 	for (uint64_t i = 0; i < s->net->links; i++) {
 		float f = (float)seen[i];
 		if (memcmp(&f, &v[i], sizeof f) != 0)
@@ -416,7 +416,7 @@ static void steps_start(const Side *s, Model *m)
 	double *step = calloc(s->net->links + 1, sizeof *step);
 	for (uint64_t i = 0; i < s->net->links; i++)
 		step[i] = m->step[i] = (float)(0.1 * random_unit(3, STREAM_DATA, i) - 0.05);
-	s->target->set(s->program, 1, step);
+	s->target->set(s->program, 1, 0, ALL_LINKS, step);
 	free(step);
 }
 
@@ -435,7 +435,7 @@ static void agree_on(Draft *t, Options opt, bool rates)
 	side_take(&s, &c.d);
 	Model m = model_new(s.net, plan, &s.opt);
 	double *w = calloc(s.net->links + 1, sizeof *w);
-	s.target->get(s.program, 0, w);
+	s.target->get(s.program, 0, 0, ALL_LINKS, w);
 	for (uint64_t i = 0; i < s.net->links; i++)
 		m.w[i] = (float)w[i];
 	if (rates)
@@ -629,7 +629,7 @@ static void memory_body(Ctx *cx, void *arg)
 	t->opt.procs = t->o.procs;
 	t->b = bp_new(cx, plan, &t->opt, machine_open(cx, "gf11"), &t->o, 0);
 	t->w = NEW(&cx->keep, net->links, double);
-	net_weights(net, 1, t->w);
+	net_weights(net, 1, 0, ALL_LINKS, t->w);
 	bp_weights_write(t->b, 0, t->w);
 	uint64_t room = (uint64_t)t->b->at.slots * t->o.procs;
 	BpArranged to = { .lanes = t->lanes, .steps = t->c->d.cases, .wanted = NEW(&cx->keep, room, uint64_t),
@@ -711,7 +711,7 @@ static void trial_body(Ctx *cx, void *arg)
 	t->opt.sigmoid = SIGMOID_TABLE;
 	Plan *plan = plan_make(cx, t->net, &(Caps){ .target = "gf11", .lanes = 1 });
 	double *w = NEW(&cx->keep, t->net->links, double);
-	net_weights(t->net, 1, w);
+	net_weights(t->net, 1, 0, ALL_LINKS, w);
 	t->b = bp_new(cx, plan, &t->opt, machine_open(cx, "gf11"), &t->o, t->c->d.cases);
 	if (!t->b->summing)
 		sum_compile(t->b);

@@ -70,8 +70,8 @@ static void same_vectors(Side *a, Side *b, int which, double least)
 		a->target->gradient(a->program, p.a);
 		b->target->gradient(b->program, p.b);
 	} else {
-		a->target->get(a->program, which, p.a);
-		b->target->get(b->program, which, p.b);
+		a->target->get(a->program, which, 0, ALL_LINKS, p.a);
+		b->target->get(b->program, which, 0, ALL_LINKS, p.b);
 	}
 	pair_near(&p, which == 2 ? 1 : 2, names[which], least, a);
 	pair_free(&p);
@@ -81,8 +81,8 @@ static void make_equal(Side *ref, const Side *gf11)
 {
 	double *v = calloc(ref->net->links + 1, sizeof *v);
 	for (int which = 0; which < 2; which++) {
-		gf11->target->get(gf11->program, which, v);
-		ref->target->set(ref->program, which, v);
+		gf11->target->get(gf11->program, which, 0, ALL_LINKS, v);
+		ref->target->set(ref->program, which, 0, ALL_LINKS, v);
 	}
 	free(v);
 }

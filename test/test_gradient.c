@@ -64,7 +64,7 @@ static double error_at_weight(Toy *t, double *w, uint64_t link, double value)
 {
 	double old = w[link];
 	w[link] = value;
-	target_ref.set(t->program, 0, w);
+	target_ref.set(t->program, 0, 0, ALL_LINKS, w);
 	w[link] = old;
 	return toy_error(t);
 }
@@ -90,10 +90,10 @@ static void check_gradient(Toy *t)
 {
 	double g[MAX_LINKS_HERE], w[MAX_LINKS_HERE];
 	toy_gradient(t, g);
-	target_ref.get(t->program, 0, w);
+	target_ref.get(t->program, 0, 0, ALL_LINKS, w);
 	for (uint64_t i = 0; i < t->net->links; i++)
 		compare(t, i, g[i], slope_at(t, w, i));
-	target_ref.set(t->program, 0, w);
+	target_ref.set(t->program, 0, 0, ALL_LINKS, w);
 }
 
 static double largest_of(const double *v, uint64_t n)
@@ -231,8 +231,8 @@ static void record_contexts(const Toy *elman, int hidden, double *contexts)
 	t.data.seq = sequences;
 	t.data.sequences = COUNT(sequences) - 1;
 	toy_bind(&t, CASES, xs, ys);
-	target_ref.get(elman->program, 0, w);               /* links to h come first in both */
-	target_ref.set(t.program, 0, w);
+	target_ref.get(elman->program, 0, 0, ALL_LINKS, w);               /* links to h come first in both */
+	target_ref.set(t.program, 0, 0, ALL_LINKS, w);
 	target_ref.evaluate(t.program, 0, t.data.sequences, &t.stop, out, &tally);
 	for (uint32_t s = 0; s < t.data.sequences; s++)
 		for (uint64_t i = sequences[s]; i < sequences[s + 1]; i++)
@@ -263,8 +263,8 @@ static void check_truncated(const char *text, int hidden, int output)
 			wide[i * 5 + j] = j < 2 ? xs[i * 2 + j] : (float)contexts[i * 3 + j - 2];
 	held.data.weight = weights;
 	toy_bind(&held, CASES, wide, ys);
-	target_ref.get(elman.program, 0, w);
-	target_ref.set(held.program, 0, w);
+	target_ref.get(elman.program, 0, 0, ALL_LINKS, w);
+	target_ref.set(held.program, 0, 0, ALL_LINKS, w);
 	check_gradient(&held);
 	toy_gradient(&held, want);
 	assert_int_equal(held.net->links, elman.net->links);
@@ -312,7 +312,7 @@ static double saturated(const char *options, double w)
 	snprintf(text, sizeof text, "group x 1 input\ngroup o 1 sigmoid output\nconnect x -> o\ntrain %s\n", options);
 	toy_open(&t, text);
 	toy_bind(&t, 1, &x, &y);
-	target_ref.set(t.program, 0, &w);
+	target_ref.set(t.program, 0, 0, ALL_LINKS, &w);
 	toy_gradient(&t, &g);
 	toy_close(&t);
 	return g;

@@ -23,8 +23,8 @@ static void set_version(mp_run *run, uint64_t k)
 	double *v = malloc(n * sizeof *v);
 	for (uint64_t i = 0; i < n; i++)
 		v[i] = (double)k;
-	run->target->set(run->program, 0, v);
-	run->target->set(run->program, 1, v);
+	run->target->set(run->program, 0, 0, ALL_LINKS, v);
+	run->target->set(run->program, 1, 0, ALL_LINKS, v);
 	run->at.epoch = k;
 	free(v);
 }
@@ -40,7 +40,7 @@ static uint64_t get_version(const mp_net *net)
 	uint64_t n = run->net->links, k = run->at.epoch;
 	double *v = malloc(n * sizeof *v);
 	for (int which = 0; which <= 1; which++) {
-		run->target->get(run->program, which, v);
+		run->target->get(run->program, which, 0, ALL_LINKS, v);
 		for (uint64_t i = 0; i < n; i++)
 			assert_true(v[i] == (double)k);
 	}

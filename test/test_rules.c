@@ -18,13 +18,13 @@ static void bowl_open(Bowl *b, char *text, size_t size, const char *options, dou
 	b->y = 0;
 	b->updates = 0;
 	toy_bind(&b->t, 1, &b->x, &b->y);
-	target_ref.set(b->t.program, 0, &w);
+	target_ref.set(b->t.program, 0, 0, ALL_LINKS, &w);
 }
 
 static double bowl_get(Bowl *b, int which)
 {
 	double v;
-	target_ref.get(b->t.program, which, &v);
+	target_ref.get(b->t.program, which, 0, ALL_LINKS, &v);
 	return v;
 }
 
@@ -103,8 +103,8 @@ static double quickprop_from(double w, double step, double slope)
 	char text[400];
 	Bowl b;
 	bowl_open(&b, text, sizeof text, "rule quickprop rate 0.25 mu 2", w);
-	target_ref.set(b.t.program, 1, &step);
-	target_ref.set(b.t.program, 2, &slope);
+	target_ref.set(b.t.program, 1, 0, ALL_LINKS, &step);
+	target_ref.set(b.t.program, 2, 0, ALL_LINKS, &slope);
 	bowl_step(&b);
 	assert_true(bowl_get(&b, 2) == w);                  /* the slope it was taken at */
 	step = bowl_get(&b, 1);
@@ -173,21 +173,21 @@ static void test_rate_factor_and_frozen(void **state)
 		         "train rule %s momentum 0 epsilon 0\n", rules[r].name);
 		toy_open(&t, text);
 		toy_bind(&t, 1, x, &y);
-		target_ref.set(t.program, 0, w);
+		target_ref.set(t.program, 0, 0, ALL_LINKS, w);
 		for (int k = 0; k < rules[r].states; k++) {
-			target_ref.get(t.program, k + 1, s);
+			target_ref.get(t.program, k + 1, 0, ALL_LINKS, s);
 			assert_true(s[0] == rule_start(&rules[r], k, &t.net->options, 1));
 			assert_true(s[1] == 0.5 * s[0]);
 		}
-		target_ref.get(t.program, 1, kept);
+		target_ref.get(t.program, 1, 0, ALL_LINKS, kept);
 		toy_learn(&t, (Batch){ .count = 1 });
 		update_fill(&t.net->options, 1, 0, 0, &u);
 		target_ref.apply(t.program, &u);
-		target_ref.get(t.program, 0, after);
+		target_ref.get(t.program, 0, 0, ALL_LINKS, after);
 		assert_true(after[0] < 0.5);
 		assert_true(fabs((after[1] - 0.5) - 0.5 * (after[0] - 0.5)) < 1e-15);   /* half the step */
 		assert_true(after[2] == 0.5);
-		target_ref.get(t.program, 1, s);
+		target_ref.get(t.program, 1, 0, ALL_LINKS, s);
 		assert_true(s[2] == kept[2]);               /* state is left alone too */
 		toy_close(&t);
 	}
@@ -204,11 +204,11 @@ static void test_doug_length(void **state)
 	toy_open(&t, "group a 2 input\ngroup c 1 input\ngroup o 1 linear output\nconnect a -> o\nconnect c -> o frozen\n"
 	         "train rule doug rate 0.5\n");
 	toy_bind(&t, 1, x, &y);
-	target_ref.set(t.program, 0, w);
+	target_ref.set(t.program, 0, 0, ALL_LINKS, w);
 	toy_learn(&t, (Batch){ .count = 1 });
 	update_fill(&t.net->options, 1, 0, 0, &u);
 	target_ref.apply(t.program, &u);
-	target_ref.get(t.program, 0, w);
+	target_ref.get(t.program, 0, 0, ALL_LINKS, w);
 	assert_true(fabs(w[0] - (3 - 0.5 * 0.6)) < 1e-15 && fabs(w[1] - (-2 - 0.5 * 0.8)) < 1e-15 && w[2] == 0);
 	toy_close(&t);
 }

@@ -134,8 +134,8 @@ static void expect_round_trip(const char *path)
 	assert_string_equal(c->plan_text, again->plan_text);
 	assert_string_equal(c->net->fingerprint, again->net->fingerprint);
 	double *w = calloc(c->net->links, sizeof *w), *v = calloc(c->net->links, sizeof *v);
-	net_weights(c->net, 3, w);
-	net_weights(again->net, 3, v);
+	net_weights(c->net, 3, 0, ALL_LINKS, w);
+	net_weights(again->net, 3, 0, ALL_LINKS, v);
 	assert_memory_equal(w, v, c->net->links * sizeof *w);
 	free(w);
 	free(v);
@@ -349,8 +349,8 @@ static void expect_links(const Net *net)
 		for (Unit from = 0; from < net->units; from++) {
 			for (uint32_t b = 0; b < net->blocks; b++) {
 				if (block_links(net, &net->block[b], from, to)) {
-					assert_int_equal(net->from[link], from);
-					assert_int_equal(net->block_of[link], b);
+					assert_int_equal(net_source(net, net_target(net, link), link), from);
+					assert_int_equal((uint32_t)(net_block(net, net_target(net, link), link) - net->block), b);
 					count[b]++;
 					link++;
 				}
@@ -455,16 +455,16 @@ static void weights_are_in_range(void **state)
 	                    "connect a[0] -> o weights 1.5 1.5\n");
 	const Net *net = c->net;
 	double *w = calloc(net->links, sizeof *w), *v = calloc(net->links, sizeof *v);
-	net_weights(net, 1, w);
-	net_weights(net, 1, v);
+	net_weights(net, 1, 0, ALL_LINKS, w);
+	net_weights(net, 1, 0, ALL_LINKS, v);
 	assert_memory_equal(w, v, net->links * sizeof *w);
-	net_weights(net, 2, v);
+	net_weights(net, 2, 0, ALL_LINKS, v);
 	assert_memory_not_equal(w, v, net->links * sizeof *w);
 	double low[6], high[6];
 	for (int b = 0; b < 6; b++)
 		low[b] = 9, high[b] = -9;
 	for (uint64_t l = 0; l < net->links; l++) {
-		uint32_t b = net->block_of[l];
+		uint32_t b = (uint32_t)(net_block(net, net_target(net, l), l) - net->block);
 		assert_true(w[l] == (double)(float)w[l]);
 		low[b] = fmin(low[b], w[l]);
 		high[b] = fmax(high[b], w[l]);
@@ -495,8 +495,8 @@ static void expect_levels(const Plan *plan)
 		for (Unit u = g->first; u < g->first + g->size; u++) {
 			uint32_t level = 0;
 			for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
-				if (plan->level_of[net->from[l]] > level)
-					level = plan->level_of[net->from[l]];
+				if (plan->level_of[net_source(net, net_target(net, l), l)] > level)
+					level = plan->level_of[net_source(net, net_target(net, l), l)];
 			if (level > deepest)
 				deepest = level;
 			if (g->role == ROLE_INPUT || g->role == ROLE_CONTEXT)

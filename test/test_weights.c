@@ -33,9 +33,9 @@ static double weight_of(mp_run *run, Unit from, Unit to)
 {
 	const Net *net = run->net;
 	double *w = malloc(net->links * sizeof *w), found = NAN;
-	run->target->get(run->program, 0, w);
+	run->target->get(run->program, 0, 0, ALL_LINKS, w);
 	for (uint64_t i = net->row[to]; i < net->row[to + 1]; i++)
-		if (net->from[i] == from)
+		if (net_source(net, net_target(net, i), i) == from)
 			found = w[i];
 	free(w);
 	return found;

@@ -106,7 +106,7 @@ static inline void toy_weights(Toy *t, uint64_t seed, double reach)
 	double *w = calloc(t->net->links + 1, sizeof *w);
 	for (uint64_t i = 0; i < t->net->links; i++)
 		w[i] = reach * (2 * random_unit(seed, STREAM_WEIGHTS, i) - 1);
-	target_ref.set(t->program, 0, w);
+	target_ref.set(t->program, 0, 0, ALL_LINKS, w);
 	free(w);
 }
 

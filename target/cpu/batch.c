@@ -504,7 +504,27 @@ static void run_job(Job *j)
 		pool_run(p->pool, team_work, j);
 }
 
-/* The sum that waits grows by the batch's, or becomes it. */
+/* The array of its own that the sum that waits has, or would have, is written to. */
+static void pending_touch(Program *p, float *own)
+{
+	if (p->fresh)
+		memset(own, 0, (p->layout->room + LANES) * sizeof *own);
+	p->fresh = false;
+}
+
+/* The sum that waits has an array of its own: threads are going to use theirs. */
+static void pending_apart(Program *p)
+{
+	if (!p->lent)
+		return;
+	pending_touch(p, p->spare);
+	p->lent->v = p->spare;
+	p->lent = NULL;
+	p->spare = NULL;
+}
+
+/* The sum that waits grows by the batch's, or becomes it.  Its array stays where it is: most often it is used, and done with, before
+ * anybody sums again, and one array less is ever written to. */
 static void take_sum(Program *p, Sum *sum)
 {
 	if (p->has_pending) {
@@ -513,10 +533,11 @@ static void take_sum(Program *p, Sum *sum)
 		p->pending_seal = pending.seal;
 		return;
 	}
-	float *empty = p->pending;
+	if (!p->lent)
+		p->spare = p->pending;
+	p->lent = sum;
 	p->pending = sum->v;
 	p->pending_seal = sum->seal;
-	sum->v = empty;
 	p->has_pending = true;
 }
 
@@ -548,6 +569,8 @@ Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, co
 	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = true };
 	uint32_t next[MAX_THREADS];
 
+	if (p->has_pending)
+		pending_apart(p);
 	if (first || last < j.leaves)
 		return learn_some(&j, first, last, t);
 	run_job(&j);
@@ -585,6 +608,8 @@ Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bo
 	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = learn };
 	uint32_t next[MAX_THREADS];
 
+	pending_apart(p);
+	pending_touch(p, p->pending);
 	out->sums = 0;
 	out->tally = p->tally;
 	out->total = p->pending;
@@ -647,6 +672,7 @@ uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, i
 	                   .threads = 1 }, .leaf = leaf };
 	cpu_set_t all;
 
+	pending_apart(p);
 	if (p->threads > 1) {
 		a.thread = (p->watch->thread + 1 + turn) % p->threads;
 		pool_run(p->pool, again_work, &a);
@@ -686,6 +712,8 @@ void batch_sum(Program *p)
 	unsigned before = cpu_enter();
 
 	online_settle(p);
+	if (!p->lent)
+		pending_touch(p, p->pending);
 	rows_backward(p, &p->space[0], 0, 1);
 	rows_gradient(p, &p->space[0], 1, true, 0, 1, p->pending);
 	p->has_pending = true;

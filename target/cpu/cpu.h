@@ -111,9 +111,9 @@ typedef struct Layout {
 Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index);
 uint64_t panel_size(const Panel *p);                         /* floats */
 uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source); /* from p->at; source == sources: the true unit */
-/* Calls fn for every link of the layout: its number, and where its weight stands. */
-typedef void LinkFn(void *arg, uint64_t link, uint64_t place);
-void layout_links(const Layout *l, LinkFn *fn, void *arg);
+/* Calls fn for links first .. end - 1: where each leads, its number, and where its weight stands. */
+typedef void LinkFn(void *arg, Unit unit, uint64_t link, uint64_t place);
+void layout_links(const Layout *l, uint64_t first, uint64_t end, LinkFn *fn, void *arg);
 void layout_print(const Layout *l, Buf *out);
 
 /* ---- links.c: links that are computed one by one ------------------------------------------------------------------- */
@@ -178,6 +178,9 @@ struct Program {
 	uint8_t *frozen;              /* and which links do not count for it */
 	float *pending;               /* [room] the sum of weight changes that waits for an update, */
 	uint64_t pending_seal;        /* and its seal */
+	Sum *lent;                    /* NULL, or whose array that is: nobody else needs it until the next batch */
+	float *spare;                 /* if so, the array it would have otherwise; */
+	bool fresh;                   /* nobody has written to that yet */
 	struct Watch *watch;          /* NULL: nobody guards this run */
 	bool has_pending;
 

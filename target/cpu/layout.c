@@ -34,11 +34,6 @@ static uint32_t padded(uint64_t n)
 	return (uint32_t)((n + LANES - 1) / LANES * LANES);
 }
 
-static const Block *block_at(const Net *net, uint64_t link)
-{
-	return &net->block[net->block_of[link]];
-}
-
 static bool alike(const Block *a, const Block *b)
 {
 	return a->rate == b->rate && a->frozen == b->frozen;
@@ -46,14 +41,15 @@ static bool alike(const Block *a, const Block *b)
 
 /* ---- parts ---- */
 
+/* Same sources, with weights that change alike. */
 static bool same_sources(const Net *net, Unit u, Unit v)
 {
 	uint64_t a = net->row[u], b = net->row[v], n = net->row[u + 1] - a;
 
-	if (net->row[v + 1] - b != n)
+	if (!net_same_sources(net, u, v))
 		return false;
-	for (uint64_t i = 0; i < n; i++)
-		if (net->from[a + i] != net->from[b + i] || !alike(block_at(net, a + i), block_at(net, b + i)))
+	for (uint64_t i = 0; i < n && a + net->block_at[u] != b + net->block_at[v]; i++)
+		if (!alike(net_block(net, u, a + i), net_block(net, v, b + i)))
 			return false;
 	return true;
 }
@@ -147,8 +143,9 @@ static uint64_t count_runs(const Maker *m, Unit u)
 	uint64_t runs = 0;
 
 	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-		runs += i == net->row[u] || net->from[i] != net->from[i - 1] + 1 ||
-		        m->part_of[net->from[i]] != m->part_of[net->from[i - 1]] || !alike(block_at(net, i), block_at(net, i - 1));
+		runs += i == net->row[u] || net_source(net, u, i) != net_source(net, u, i - 1) + 1 ||
+		        m->part_of[net_source(net, u, i)] != m->part_of[net_source(net, u, i - 1)] ||
+		        !alike(net_block(net, u, i), net_block(net, u, i - 1));
 	return runs;
 }
 
@@ -160,9 +157,9 @@ static void regular_panels(Maker *m, uint32_t part)
 	Panel *p = NULL;
 
 	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
-		Unit s = net->from[i];
-		const Block *b = block_at(net, i);
-		bool next = p && s == net->from[i - 1] + 1 && m->part_of[s] == p->from && alike(b, block_at(net, i - 1));
+		Unit s = net_source(net, u, i);
+		const Block *b = net_block(net, u, i);
+		bool next = p && s == net_source(net, u, i - 1) + 1 && m->part_of[s] == p->from && alike(b, net_block(net, u, i - 1));
 		if (!next) {
 			p = add_panel(m, part);
 			p->from = m->part_of[s];
@@ -181,36 +178,41 @@ typedef struct Sources { uint8_t *is; Unit low, high; uint64_t count, runs; } So
 static void find_sources(const Maker *m, const Part *t, Sources *s)
 {
 	const Net *net = m->net;
-	uint64_t first = net->row[t->first], end = net->row[t->first + t->count];
+	Unit end = t->first + t->count;
+	const Block *b = NULL;
+	bool same = true;
 
 	s->low = UINT32_MAX;
 	s->high = 0;
 	s->count = s->runs = 0;
-	for (uint64_t i = first; i < end; i++) {
-		Unit u = net->from[i];
-		s->count += !s->is[u];
-		s->is[u] = 1;
-		s->low = u < s->low ? u : s->low;
-		s->high = u + 1 > s->high ? u + 1 : s->high;
-	}
+	for (Unit u = t->first; u < end; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			Unit from = net_source(net, u, i);
+			s->count += !s->is[from];
+			s->is[from] = 1;
+			s->low = from < s->low ? from : s->low;
+			s->high = from + 1 > s->high ? from + 1 : s->high;
+			b = b ? b : net_block(net, u, i);
+			same = same && alike(net_block(net, u, i), b);
+		}
 	for (Unit u = s->low; u < s->high; u++)
 		s->runs += s->is[u] && (u == s->low || !s->is[u - 1] || m->part_of[u] != m->part_of[u - 1]);
-	for (uint64_t i = first; i < end; i++)
-		if (!alike(block_at(net, i), block_at(net, first)))
-			s->count = 0;
+	if (!same)
+		s->count = 0;
 }
 
-static void forget_sources(const Maker *m, const Part *t, Sources *s)
+static void forget_sources(Sources *s)
 {
-	for (uint64_t i = m->net->row[t->first]; i < m->net->row[t->first + t->count]; i++)
-		s->is[m->net->from[i]] = 0;
+	if (s->low < s->high)
+		memset(s->is + s->low, 0, s->high - s->low);
 }
 
 /* Panels over all sources of all units, with gaps. */
 static void gapped_panels(Maker *m, uint32_t part, const Sources *all)
 {
 	const Net *net = m->net;
-	const Block *b = block_at(net, net->row[m->l->part[part].first]);
+	uint64_t first = net->row[m->l->part[part].first];
+	const Block *b = net_block(net, net_target(net, first), first);
 	Panel *p = NULL;
 
 	for (Unit s = all->low; s < all->high; s++) {
@@ -259,7 +261,7 @@ static void part_panels(Maker *m, uint32_t i, Sources *s)
 		t->gaps = full_enough(t, s, links);
 		if (t->gaps)
 			gapped_panels(m, i, s);
-		forget_sources(m, t, s);
+		forget_sources(s);
 		if (t->gaps)
 			return;
 	}
@@ -391,24 +393,34 @@ static const Panel *panel_from(const Layout *l, const Part *t, uint32_t col)
 	return &l->panel[low];
 }
 
-static void gapped_links(const Layout *l, const Part *t, LinkFn *fn, void *arg)
+/* Some links. */
+typedef struct Range { uint64_t first, end; } Range;
+
+static Range in_both(Range a, Range b)
+{
+	return (Range){ a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end };
+}
+
+static void gapped_links(const Layout *l, const Part *t, Range some, LinkFn *fn, void *arg)
 {
 	const Net *net = l->net;
 
-	for (uint32_t i = 0; i < t->count; i++)
-		for (uint64_t k = net->row[t->first + i]; k < net->row[t->first + i + 1]; k++) {
-			uint32_t col = l->col_of[net->from[k]];
+	for (Unit u = t->first; u < t->first + t->count; u++) {
+		Range r = in_both(some, (Range){ net->row[u], net->row[u + 1] });
+		for (uint64_t k = r.first; k < r.end; k++) {
+			uint32_t col = l->col_of[net_source(net, u, k)];
 			const Panel *p = panel_from(l, t, col);
-			fn(arg, k, p->at + panel_place(p, i, col - p->source));
+			fn(arg, u, k, p->at + panel_place(p, u - t->first, col - p->source));
 		}
+	}
 }
 
 typedef struct Marker { const Layout *l; const Part *t; } Marker;
 
-static void mark_place(void *arg, uint64_t link, uint64_t place)
+static void mark_place(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
 	const Marker *m = arg;
-	const Panel *p = panel_from(m->l, m->t, m->l->col_of[m->l->net->from[link]]);
+	const Panel *p = panel_from(m->l, m->t, m->l->col_of[net_source(m->l->net, unit, link)]);
 
 	place -= p->at;
 	p->real[place / 32] |= 1u << place % 32;
@@ -420,7 +432,7 @@ static void mark_real(const Maker *m)
 
 	for (const Part *t = l->part; t < l->part + l->parts; t++)
 		if (t->gaps)
-			gapped_links(l, t, mark_place, &(Marker){ l, t });
+			gapped_links(l, t, (Range){ 0, l->net->links }, mark_place, &(Marker){ l, t });
 }
 
 /* ---- who needs whom ---- */
@@ -604,27 +616,32 @@ uint64_t panel_size(const Panel *p)
 	return p->list ? p->row : (uint64_t)p->row * (p->by_source ? p->sources + p->bias : p->targets);
 }
 
-static void panel_links(const Layout *l, const Panel *p, LinkFn *fn, void *arg)
+static void panel_links(const Layout *l, const Panel *p, Range some, LinkFn *fn, void *arg)
 {
-	const uint64_t *row = l->net->row + l->part[p->part].first;
+	Unit first = l->part[p->part].first;
+	const uint64_t *row = l->net->row + first;
 
-	for (uint64_t k = 0; p->list && k < p->list->links; k++)
-		fn(arg, *row + k, p->at + k);
-	for (uint32_t t = 0; !p->list && t < p->targets; t++) {
-		for (uint32_t s = 0; s < p->sources; s++)
-			fn(arg, row[t] + p->link + s, p->at + panel_place(p, t, s));
-		if (p->bias)
-			fn(arg, row[t] + p->bias_link, p->at + panel_place(p, t, p->sources));
+	for (uint32_t t = 0; t < p->targets; t++) {
+		uint64_t begin = row[t] + (p->list ? 0 : p->link);
+		Range r = in_both(some, (Range){ begin, p->list ? row[t + 1] : begin + p->sources });
+		for (uint64_t k = r.first; k < r.end; k++)
+			fn(arg, first + t, k, p->at + (p->list ? k - *row : panel_place(p, t, (uint32_t)(k - begin))));
+		uint64_t bias = row[t] + p->bias_link;
+		if (p->bias && bias >= some.first && bias < some.end)
+			fn(arg, first + t, bias, p->at + panel_place(p, t, p->sources));
 	}
 }
 
-void layout_links(const Layout *l, LinkFn *fn, void *arg)
+void layout_links(const Layout *l, uint64_t first, uint64_t end, LinkFn *fn, void *arg)
 {
+	const uint64_t *row = l->net->row;
+
 	for (const Part *t = l->part; t < l->part + l->parts; t++) {
-		if (t->gaps)
-			gapped_links(l, t, fn, arg);
-		for (uint32_t i = t->in; !t->gaps && i < t->in + t->ins; i++)
-			panel_links(l, &l->panel[i], fn, arg);
+		Range some = in_both((Range){ first, end }, (Range){ row[t->first], row[t->first + t->count] });
+		if (t->gaps && some.first < some.end)
+			gapped_links(l, t, some, fn, arg);
+		for (uint32_t i = t->in; !t->gaps && some.first < some.end && i < t->in + t->ins; i++)
+			panel_links(l, &l->panel[i], some, fn, arg);
 	}
 }
 

@@ -59,11 +59,12 @@ static void forward_sums(const Lister *m, LinkSums *s)
 	s->unit = NEW(keep, s->units, uint32_t);
 	s->first = NEW(keep, (size_t)s->units + 1, uint64_t);
 	for (uint32_t i = 0; i < s->units; i++) {
+		Unit u = m->t->first + i;
 		s->unit[i] = m->t->col + i;
-		s->first[i + 1] = net->row[m->t->first + i + 1] - m->first;
+		s->first[i + 1] = net->row[u + 1] - m->first;
+		for (uint64_t k = net->row[u]; k < net->row[u + 1]; k++)
+			col[k - m->first] = m->l->col_of[net_source(net, u, k)];
 	}
-	for (uint64_t k = 0; k < m->links; k++)
-		col[k] = m->l->col_of[net->from[m->first + k]];
 	find_strips(m, s, col, m->links);
 }
 
@@ -104,18 +105,24 @@ static void backward_sums(const Lister *m, const LinkList *list, uint32_t *order
 	find_strips(m, s, col, n);
 }
 
+/* The part that link k of the list leads from. */
+static uint32_t from_part(const Lister *m, const LinkList *list, uint32_t k)
+{
+	Unit u = m->t->first + list->to[k];
+	return m->part_of[net_source(m->l->net, u, m->first + k)];
+}
+
 /* One for each part that links lead from and errors must reach. */
 static void make_backs(const Lister *m, LinkList *list)
 {
 	uint32_t *order = order_by_source(m, &list->forward), most = 0;
-	const Unit *from = m->l->net->from + m->first;
 
 	for (uint64_t k = 0; k < m->links; k++)
-		most += k == 0 || m->part_of[from[order[k]]] != m->part_of[from[order[k - 1]]];
+		most += k == 0 || from_part(m, list, order[k]) != from_part(m, list, order[k - 1]);
 	list->back = NEW(&m->cx->keep, most, LinkBack);
 	for (uint64_t k = 0, end; k < m->links; k = end) {
-		uint32_t part = m->part_of[from[order[k]]];
-		for (end = k + 1; end < m->links && m->part_of[from[order[end]]] == part;)
+		uint32_t part = from_part(m, list, order[k]);
+		for (end = k + 1; end < m->links && from_part(m, list, order[end]) == part;)
 			end++;
 		if (!m->l->part[part].error)
 			continue;
@@ -175,7 +182,7 @@ LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Pa
 	make_targets(&m, list);
 	make_backs(&m, list);
 	for (uint64_t k = 0; k < m.links; k++)
-		link_kind(&m, list, &net->block[net->block_of[first + k]])->real[k / 32] |= 1u << k % 32;
+		link_kind(&m, list, net_block(net, t->first + list->to[k], first + k))->real[k / 32] |= 1u << k % 32;
 	list->room = room_for(list, t->count);
 	return list;
 }

@@ -107,11 +107,12 @@ static void lane_begin(Sixteen *g, uint32_t i, uint64_t number)
 	l->number = number;
 	l->epoch = g->epochs;
 	l->update = g->updates;
-	net_weights(net, seed, g->v);
+	net_weights(net, seed, 0, ALL_LINKS, g->v);
 	spread(g->s.w, c->place_of, g->v, net->links, i);
 	for (int k = 0; k < p->rule->states; k++) {
-		for (uint64_t link = 0; link < net->links; link++)
-			g->v[link] = rule_start(p->rule, k, p->opt, net->block[net->block_of[link]].rate);
+		for (Unit unit = 0; unit < net->units; unit++)
+			for (uint64_t link = net->row[unit]; link < net->row[unit + 1]; link++)
+				g->v[link] = rule_start(p->rule, k, p->opt, net_block(net, unit, link)->rate);
 		spread(g->state[k], c->place_of, g->v, net->links, i);
 	}
 	if (l->order) {
@@ -446,7 +447,7 @@ static void take_stretches(Ctx *cx, Common *c)
 	c->rate = NEW(&cx->scratch, net->blocks + 1, double);
 	c->stretch = NEW(&cx->scratch, net->links + 1, Stretch);
 	for (uint64_t i = 0; i < net->links; i++) {
-		const Block *b = &net->block[net->block_of[i]];
+		const Block *b = net_block(net, net_target(net, i), i);
 		uint32_t k = 0;
 		while (k < c->kinds && c->rate[k] != b->rate)
 			k++;

@@ -30,13 +30,6 @@ static uint32_t row_of(const Maker *m, Unit u)
 
 /* ---- forward ---- */
 
-static bool same_sources(const Net *net, Unit u, Unit v)
-{
-	uint64_t n = net->row[u + 1] - net->row[u];
-
-	return net->row[v + 1] - net->row[v] == n && !memcmp(net->from + net->row[u], net->from + net->row[v], n * sizeof *net->from);
-}
-
 static void add_bunch(Maker *m, Unit first, uint32_t count)
 {
 	const Net *net = m->net;
@@ -44,13 +37,13 @@ static void add_bunch(Maker *m, Unit first, uint32_t count)
 	SeedBunch *b = &m->bunch[m->bunches++];
 
 	*b = (SeedBunch){ .unit = first, .count = count, .links = (uint32_t)links, .other = m->froms, .weight = m->places,
-	                  .bias = links && net->from[row] == 0, .still = true };
+	                  .bias = links && net_source(net, first, row) == 0, .still = true };
 	for (uint64_t k = 0; k < links; k++) {
-		m->from[m->froms++] = row_of(m, net->from[row + k]);
+		m->from[m->froms++] = row_of(m, net_source(net, first, row + k));
 		for (uint32_t t = 0; t < count; t++) {
 			uint64_t link = net->row[first + t] + k;
 			m->place_of[link] = m->places++;
-			b->still = b->still && net->block[net->block_of[link]].frozen;
+			b->still = b->still && net_block(net, first + t, link)->frozen;
 		}
 	}
 }
@@ -59,7 +52,7 @@ static void make_bunches(Maker *m, SeedPart *p)
 {
 	p->bunch = m->bunches;
 	for (uint32_t i = 0, n; i < p->count; i += n) {
-		for (n = 1; n < BUNCH_UNITS && i + n < p->count && same_sources(m->net, p->unit + i, p->unit + i + n); n++)
+		for (n = 1; n < BUNCH_UNITS && i + n < p->count && net_same_sources(m->net, p->unit + i, p->unit + i + n); n++)
 			;
 		add_bunch(m, p->unit + i, n);
 	}
@@ -75,14 +68,15 @@ static void make_out(Maker *m)
 	m->out = NEW(m->arena, net->units + 2, uint64_t);
 	m->out_link = NEW(m->arena, net->links, uint64_t);
 	m->target = NEW(m->arena, net->links, uint32_t);
-	for (uint64_t i = 0; i < net->links; i++)
-		m->out[net->from[i] + 2]++;
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
+			m->out[net_source(net, u, i) + 2]++;
 	for (Unit u = 0; u < net->units; u++)
 		m->out[u + 2] += m->out[u + 1];
 	for (Unit u = 0; u < net->units; u++)               /* by target, as links are: so each source's are too */
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 			m->target[i] = u;
-			m->out_link[m->out[net->from[i] + 1]++] = i;
+			m->out_link[m->out[net_source(net, u, i) + 1]++] = i;
 		}
 }
 

@@ -38,33 +38,38 @@ Form form_by_target(const Program *p, const Panel *panel)
 	return panel->by_source ? (Form){ p->copies + panel->copy, panel->copy_row } : (Form){ p->w + panel->at, panel->row };
 }
 
-/* Between canonical order and the places of a layout. */
-typedef struct Move { double *v; float *place; } Move;
+/* Between canonical order, from link `first` on, and the places of a layout. */
+typedef struct Move { double *v; float *place; uint64_t first; } Move;
 
-static void move_out(void *arg, uint64_t link, uint64_t place)
+static void move_out(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
 	const Move *m = arg;
-	m->v[link] = m->place[place];
+	(void)unit;
+	m->v[link - m->first] = m->place[place];
 }
 
-static void move_in(void *arg, uint64_t link, uint64_t place)
+static void move_in(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
 	const Move *m = arg;
-	m->place[place] = (float)m->v[link];
+	(void)unit;
+	m->place[place] = (float)m->v[link - m->first];
 }
 
 /* Weights that are late become what they have been all along. */
-static void cpu_get(const Program *p, int which, double *v)
+static void cpu_get(const Program *p, int which, uint64_t first, uint64_t count, double *v)
 {
 	online_settle((Program *)p);
-	layout_links(p->layout, move_out, &(Move){ v, which ? p->state[which - 1] : p->w });
+	layout_links(p->layout, first, first + net_piece(p->net, first, count), move_out,
+	             &(Move){ v, which ? p->state[which - 1] : p->w, first });
 }
 
-static void cpu_set(Program *p, int which, const double *v)
+static void cpu_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
 {
+	uint64_t end = first + net_piece(p->net, first, count);
+
 	online_settle(p);
-	layout_links(p->layout, move_in, &(Move){ (double *)v, which ? p->state[which - 1] : p->w });
-	if (!which)
+	layout_links(p->layout, first, end, move_in, &(Move){ (double *)v, which ? p->state[which - 1] : p->w, first });
+	if (!which && end == p->net->links)
 		update_copies(p);
 }
 
@@ -74,7 +79,7 @@ static void cpu_gradient(const Program *p, double *v)
 		batch_sum((Program *)p);
 	memset(v, 0, p->net->links * sizeof *v);
 	if (p->has_pending)
-		layout_links(p->layout, move_out, &(Move){ v, p->pending });
+		layout_links(p->layout, 0, p->net->links, move_out, &(Move){ v, p->pending, 0 });
 }
 
 /* ---- compiling ---- */
@@ -102,7 +107,10 @@ static void take_weights(Ctx *cx, Program *p, Layout *l)
 	made.w = floats_take(&cx->keep, l->room + LANES);
 	made.copies = floats_take(&cx->keep, l->copies + LANES);
 	made.zero = floats_take(&cx->keep, longest_row(l) + LANES);
-	made.pending = floats_take(&cx->keep, l->room + LANES);
+	made.pending = arena_room(&cx->keep, l->room + LANES, sizeof *made.pending);
+	made.fresh = true;
+	made.lent = NULL;
+	made.spare = NULL;
 	for (int k = 0; k < p->rule->states; k++)
 		made.state[k] = floats_take(&cx->keep, l->room + LANES);
 	made.half = p->opt->precision == PRECISION_BF16 ? halves_make(cx, l, p->isa) : NULL;
@@ -116,8 +124,9 @@ static void take_norm(Ctx *cx, Program *p)
 {
 	p->norm = NEW(&cx->keep, p->net->links, double);
 	p->frozen = NEW(&cx->keep, p->net->links, uint8_t);
-	for (uint64_t i = 0; i < p->net->links; i++)
-		p->frozen[i] = p->net->block[p->net->block_of[i]].frozen;
+	for (Unit u = 0; u < p->net->units; u++)
+		for (uint64_t i = p->net->row[u]; i < p->net->row[u + 1]; i++)
+			p->frozen[i] = net_block(p->net, u, i)->frozen;
 }
 
 static uint32_t threads_wanted(const Options *opt)
@@ -135,12 +144,12 @@ static void forget_data(void *p)
 /* Where a rule's state begins. */
 typedef struct Start { const Program *p; int k; } Start;
 
-static void move_start(void *arg, uint64_t link, uint64_t place)
+static void move_start(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
 	const Start *s = arg;
 	const Program *p = s->p;
 
-	p->state[s->k][place] = (float)rule_start(p->rule, s->k, p->opt, p->net->block[p->net->block_of[link]].rate);
+	p->state[s->k][place] = (float)rule_start(p->rule, s->k, p->opt, net_block(p->net, unit, link)->rate);
 }
 
 static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
@@ -164,7 +173,7 @@ static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	if (p->rule->needs_norm)
 		take_norm(cx, p);
 	for (int k = 0; k < p->rule->states; k++)
-		layout_links(p->layout, move_start, &(Start){ p, k });
+		layout_links(p->layout, 0, net->links, move_start, &(Start){ p, k });
 	return p;
 }
 
@@ -183,19 +192,20 @@ static void cpu_print(const Program *p, Buf *out)
 /* Index lists want the weights of inputs by source.  What stood in another way goes as soon as it has moved. */
 static void change_layout(Ctx *cx, Program *p)
 {
-	double *v = NEW(&cx->scratch, p->net->links, double);
+	double *v = NEW(&cx->scratch, net_piece(p->net, 0, PIECE_LINKS), double);
 	online_settle(p);
 	Program old = *p;
 
 	take_weights(cx, p, cpu_layout(cx, p->plan, p->opt, true));
-	floats_drop(&cx->keep, old.pending, old.layout->room + LANES);
+	arena_drop(&cx->keep, old.lent ? old.spare : old.pending, old.layout->room + LANES, sizeof *old.pending);
 	floats_drop(&cx->keep, old.copies, old.layout->copies + LANES);
 	for (int k = 0; k <= p->rule->states; k++) {
-		cpu_get(&old, k, v);
+		for (uint64_t i = 0; i < p->net->links; i += PIECE_LINKS) {
+			cpu_get(&old, k, i, PIECE_LINKS, v);
+			cpu_set(p, k, i, PIECE_LINKS, v);
+		}
 		floats_drop(&cx->keep, k ? old.state[k - 1] : old.w, old.layout->room + LANES);
-		cpu_set(p, k, v);
 	}
-	arena_drop(&cx->scratch, v, p->net->links, sizeof *v);
 }
 
 /* Dense inputs as index lists, until other data is bound. */

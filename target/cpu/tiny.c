@@ -49,9 +49,12 @@ static bool fits_net(const Program *p)
 			return false;
 		computed += given ? 0 : g->size;
 	}
-	for (uint64_t i = 0; i < net->links; i++)
-		if (net->from[i] && net_group(net, net->from[i])->role == ROLE_OUTPUT)
-			return false;
+	for (Unit u = 0; u < net->units && computed <= LANES; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			Unit from = net_source(net, u, i);
+			if (from && net_group(net, from)->role == ROLE_OUTPUT)
+				return false;
+		}
 	return computed <= LANES;
 }
 
@@ -80,13 +83,14 @@ static TinyUnit unit_of(const Program *p, const TinyRun *r, Unit u, uint8_t *fro
 	TinyUnit t = { .row = (uint8_t)u, .lane = r->lane_of[u], .in = *ins, .out = *outs };
 
 	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
-		if (net->from[i])
-			from[(*ins)++] = (uint8_t)net->from[i];
-		t.bias |= net->from[i] == 0;
+		Unit source = net_source(net, u, i);
+		if (source)
+			from[(*ins)++] = (uint8_t)source;
+		t.bias |= source == 0;
 	}
 	for (Unit v = 1; v < net->units; v++)
 		for (uint64_t i = net->row[v]; i < net->row[v + 1]; i++)
-			if (net->from[i] == u)
+			if (net_source(net, v, i) == u)
 				to[(*outs)++] = r->lane_of[v];
 	t.ins = (uint16_t)(*ins - t.in);
 	t.outs = (uint16_t)(*outs - t.out);
@@ -126,8 +130,9 @@ static void take_units(Arena *a, const Program *p, TinyRun *r)
 	r->t.output = output;
 	r->t.outputs = net->outputs;
 	Unit last = 0;
-	for (uint64_t i = 0; i < net->links; i++)
-		last = net->from[i] > last ? net->from[i] : last;
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
+			last = net_source(net, u, i) > last ? net_source(net, u, i) : last;
 	r->t.sources = (last + 4) / 4 * 4;
 }
 
@@ -145,30 +150,24 @@ static void take_weights(Arena *a, const Program *p, TinyRun *r)
 		r->sweep.variable[i] = floats_take(a, (size_t)(net->units + 3) * LANES); /* rows without targets may be looked at */
 	for (Unit u = 1; u < net->units; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
-			uint32_t place = net->from[i] * LANES + r->lane_of[u];
+			uint32_t place = net_source(net, u, i) * LANES + r->lane_of[u];
 			real[place / 32] |= 1u << place % 32;
 		}
 }
 
-typedef struct Finding { const Program *p; TinyRun *r; Unit unit; } Finding;
+typedef struct Finding { const Program *p; TinyRun *r; } Finding;
 
-/* Links come part by part and, inside a panel, by target: the unit is looked for only where the last one's links end. */
-static void find_place(void *arg, uint64_t link, uint64_t place)
+static void find_place(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
-	Finding *f = arg;
-	const Net *net = f->p->net;
+	const Finding *f = arg;
 
-	while (link < net->row[f->unit])
-		f->unit--;
-	while (link >= net->row[f->unit + 1])
-		f->unit++;
-	f->r->place[f->r->places++] = (Place){ place, net->from[link] * LANES + f->r->lane_of[f->unit] };
+	f->r->place[f->r->places++] = (Place){ place, net_source(f->p->net, unit, link) * LANES + f->r->lane_of[unit] };
 }
 
 static void take_places(Arena *a, const Program *p, TinyRun *r)
 {
 	r->place = NEW(a, p->net->links, Place);
-	layout_links(p->layout, find_place, &(Finding){ .p = p, .r = r });
+	layout_links(p->layout, 0, p->net->links, find_place, &(Finding){ .p = p, .r = r });
 }
 
 static void carry_in(const Program *p, TinyRun *r)

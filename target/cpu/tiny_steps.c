@@ -28,7 +28,7 @@ static bool leads_to(const Net *net, Unit from, const Part *part)
 {
 	for (Unit u = part->first; u < part->first + part->count; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-			if (net->from[i] == from)
+			if (net_source(net, u, i) == from)
 				return true;
 	return false;
 }
@@ -36,7 +36,7 @@ static bool leads_to(const Net *net, Unit from, const Part *part)
 static bool comes_from(const Net *net, Unit to, const Part *part)
 {
 	for (uint64_t i = net->row[to]; i < net->row[to + 1]; i++)
-		if (net->from[i] >= part->first && net->from[i] < part->first + part->count)
+		if (net_source(net, to, i) >= part->first && net_source(net, to, i) < part->first + part->count)
 			return true;
 	return false;
 }
@@ -80,8 +80,9 @@ static void take_rows(Arena *a, const Program *p, const uint8_t *lane_of, TinySt
 
 	for (Unit u = 1; u < net->units; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
-			real[net->from[i]] |= (uint16_t)(1u << lane_of[u]);
-			t->sources = net->from[i] >= t->sources ? net->from[i] + 1 : t->sources;
+			Unit from = net_source(net, u, i);
+			real[from] |= (uint16_t)(1u << lane_of[u]);
+			t->sources = from >= t->sources ? from + 1 : t->sources;
 		}
 	t->given = 1 + net->inputs < t->sources ? 1 + net->inputs : t->sources;
 	t->real = real;

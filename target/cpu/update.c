@@ -228,9 +228,10 @@ static void share_work(Work *w)
 		on_threads(w, seal_work);
 }
 
-static void note_gradient(void *arg, uint64_t link, uint64_t place)
+static void note_gradient(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
 	const Program *p = arg;
+	(void)unit;
 
 	p->norm[link] = p->pending[place];
 }
@@ -240,7 +241,7 @@ void update_apply(Program *p, const Update *u)
 	Work w = { .p = p, .u = u };
 
 	if (p->rule->needs_norm) {
-		layout_links(p->layout, note_gradient, p);
+		layout_links(p->layout, 0, p->net->links, note_gradient, p);
 		w.clip = (float)(1 / fmax(1, rule_norm(p->norm, p->frozen, p->net->links)));
 	}
 	for (uint32_t i = 0; p->watch && i < p->threads; i++) {

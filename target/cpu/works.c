@@ -214,8 +214,8 @@ void row_start(Ctx *cx, Row *r)
 	plan = plan_make(cx, r->net, &caps);
 	r->program = target_cpu.compile(cx, plan, &r->opt);
 	weights = NEW(&cx->scratch, r->net->links, double);
-	net_weights(r->net, 1, weights);
-	target_cpu.set(r->program, 0, weights);
+	net_weights(r->net, 1, 0, ALL_LINKS, weights);
+	target_cpu.set(r->program, 0, 0, ALL_LINKS, weights);
 	target_cpu.bind(cx, r->program, r->data);
 	r->epochs = EXAMPLES_AT_ONCE / r->examples < EPOCHS_AT_ONCE ? EXAMPLES_AT_ONCE / r->examples : EPOCHS_AT_ONCE;
 	if (r->batch < r->examples)
@@ -288,9 +288,10 @@ double row_flops(const Row *r)
 	const Net *net = r->net;
 	uint64_t back = 0;
 
-	for (uint64_t i = 0; i < net->links; i++) {
-		const Group *g = net_group(net, net->from[i]);
-		back += g && (g->role == ROLE_HIDDEN || g->role == ROLE_OUTPUT);
-	}
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			const Group *g = net_group(net, net_source(net, u, i));
+			back += g && (g->role == ROLE_HIDDEN || g->role == ROLE_OUTPUT);
+		}
 	return 4 + 2 * (double)back / (double)net->links;
 }

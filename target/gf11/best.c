@@ -33,9 +33,10 @@ static uint32_t lines_of_sources(const Bp *b)
 		for (uint32_t i = 0; i < v->spans; i++) {
 			Span s = b->plan->span[v->span + i];
 			units += s.count;
-			for (uint64_t l = b->net->row[s.first]; l < b->net->row[s.first + s.count]; l++)
-				if (b->plan->level_of[b->net->from[l]] > 0)
-					arithmetic = 4;
+			for (Unit u = s.first; u < s.first + s.count; u++)
+				for (uint64_t l = b->net->row[u]; l < b->net->row[u + 1]; l++)
+					if (b->plan->level_of[net_source(b->net, u, l)] > 0)
+						arithmetic = 4;
 		}
 		uint32_t lines = least(units, 64) * arithmetic * FEWEST_SOURCES;
 		most = lines > most ? lines : most;

@@ -51,7 +51,7 @@ static uint64_t links_of(const Net *net, const Unit *target, uint32_t targets, B
 	uint64_t count = 0;
 	for (uint32_t i = 0; i < targets; i++)
 		for (uint64_t l = net->row[target[i]]; l < net->row[target[i] + 1]; l++)
-			link[count++] = (BpLink){ net->from[l], target[i], l };
+			link[count++] = (BpLink){ net_source(net, target[i], l), target[i], l };
 	qsort(link, count, sizeof *link, by_source);
 	return count;
 }
@@ -230,8 +230,9 @@ static Role *roles_of(const Bp *b)
 		role[u].output = -1;
 	for (uint32_t i = 0; i < b->net->outputs; i++)
 		role[b->output[i]].output = (int32_t)i;
-	for (uint64_t l = 0; l < b->net->links; l++)
-		role[b->net->from[l]].sends = true;
+	for (Unit u = 0; u < b->net->units; u++)
+		for (uint64_t l = b->net->row[u]; l < b->net->row[u + 1]; l++)
+			role[net_source(b->net, u, l)].sends = true;
 	return role;
 }
 
@@ -320,24 +321,18 @@ static const float *factors_of(const Bp *b)
 	if (!any)
 		return NULL;
 	float *factor = NEW(&b->cx->keep, b->at.words, float);
-	for (uint64_t l = 0; l < net->links; l++) {
-		const Block *k = &net->block[net->block_of[l]];
-		factor[b->place[l]] = k->frozen ? -1 : k->rate > 0 ? k->rate : 0;
-	}
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
+			const Block *k = net_block(net, u, l);
+			factor[b->place[l]] = k->frozen ? -1 : k->rate > 0 ? k->rate : 0;
+		}
 	return factor;
-}
-
-static bool rows_alike(const Net *net, Unit x, Unit y)
-{
-	uint64_t links = net->row[x + 1] - net->row[x];
-	return links == net->row[y + 1] - net->row[y]
-	    && memcmp(net->from + net->row[x], net->from + net->row[y], links * sizeof *net->from) == 0;
 }
 
 static uint32_t alike_end(const Net *net, const Unit *target, uint32_t targets, uint32_t begin)
 {
 	uint32_t end = begin + 1;
-	while (end < targets && rows_alike(net, target[begin], target[end]))
+	while (end < targets && net_same_sources(net, target[begin], target[end]))
 		end++;
 	return end;
 }

@@ -16,8 +16,9 @@ static uint64_t links_back(const Plan *plan)
 {
 	const Net *net = plan->net;
 	uint64_t back = 0;
-	for (uint64_t l = 0; l < net->links; l++)
-		back += plan->level_of[net->from[l]] > 0;
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
+			back += plan->level_of[net_source(net, u, l)] > 0;
 	return back;
 }
 

@@ -44,9 +44,9 @@ static double rate_here(const Call *c, const Target *target)
 	Plan *plan = plan_make(c->cx, shape->net, &caps);
 	double *weights = NEW(&c->cx->scratch, plan->W, double);
 	Program *p = target->compile(c->cx, plan, &opt);
-	net_weights(plan->net, 1, weights);
+	net_weights(plan->net, 1, 0, ALL_LINKS, weights);
 	target->bind(c->cx, p, data);
-	target->set(p, 0, weights);
+	target->set(p, 0, 0, ALL_LINKS, weights);
 	update_fill(&opt, 1, 0, 1, &update);
 	double began = clock_seconds(), seconds = 0;
 	while (seconds < SECONDS) {

@@ -121,8 +121,9 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	for (int k = 0; k <= p->rule->states; k++)
 		p->vector[k] = NEW(&cx->keep, net->links, double);
 	for (int k = 0; k < p->rule->states; k++)
-		for (uint64_t i = 0; i < net->links; i++)
-			p->vector[1 + k][i] = rule_start(p->rule, k, opt, net->block[net->block_of[i]].rate);
+		for (Unit u = 0; u < net->units; u++)
+			for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
+				p->vector[1 + k][i] = rule_start(p->rule, k, opt, net_block(net, u, i)->rate);
 	p->none = NEW(&cx->keep, net->links, double);
 	if (opt->range_check > 0)
 		p->log = range_log_new(&cx->keep, p->procs);
@@ -679,20 +680,20 @@ static void gf11_apply(Program *p, const Update *u)
 
 /* ---- weights ---- */
 
-static void gf11_get(const Program *p, int which, double *v)
+static void gf11_get(const Program *p, int which, uint64_t first, uint64_t count, double *v)
 {
 	if (p->bp)
-		bp_weights_read(p->bp, array_of(which), 0, v);
-	else
-		memcpy(v, p->vector[which], p->net->links * sizeof *v);
+		bp_weights_read(p->bp, array_of(which), 0, p->vector[which]);
+	memcpy(v, p->vector[which] + first, net_piece(p->net, first, count) * sizeof *v);
 }
 
-static void gf11_set(Program *p, int which, const double *v)
+static void gf11_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
 {
 	double *to = p->vector[which];
-	for (uint64_t i = 0; i < p->net->links; i++)
-		to[i] = (float)v[i];
-	if (p->bp)
+	uint64_t some = net_piece(p->net, first, count);
+	for (uint64_t i = 0; i < some; i++)
+		to[first + i] = (float)v[i];
+	if (p->bp && first + some == p->net->links)
 		bp_weights_write(p->bp, array_of(which), to);
 }
 

@@ -50,11 +50,6 @@ static void ref_caps(Caps *caps)
 	*caps = (Caps){ .target = "ref", .lanes = 1, .bundle = 0 };
 }
 
-static double rate_factor(const Net *net, uint64_t link)
-{
-	return net->block[net->block_of[link]].rate;
-}
-
 static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 {
 	const Net *net = plan->net;
@@ -67,13 +62,15 @@ static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	formula_parse(cx, p->rule, &p->formula);
 	p->w = NEW(&cx->keep, net->links, double);
 	p->frozen = NEW(&cx->keep, net->links, uint8_t);
-	for (uint64_t i = 0; i < net->links; i++)
-		p->frozen[i] = net->block[net->block_of[i]].frozen;
-	for (int k = 0; k < p->rule->states; k++) {
+	for (int k = 0; k < p->rule->states; k++)
 		p->state[k] = NEW(&cx->keep, net->links, double);
-		for (uint64_t i = 0; i < net->links; i++)
-			p->state[k][i] = rule_start(p->rule, k, opt, rate_factor(net, i));
-	}
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			const Block *b = net_block(net, u, i);
+			p->frozen[i] = b->frozen;
+			for (int k = 0; k < p->rule->states; k++)
+				p->state[k][i] = rule_start(p->rule, k, opt, b->rate);
+		}
 	p->x = NEW(&cx->keep, net->inputs, float);
 	p->y = NEW(&cx->keep, net->outputs, float);
 	p->o = NEW(&cx->keep, net->outputs, double);
@@ -195,7 +192,7 @@ static double weighted_sum(const Program *p, Unit u, const double *out)
 	double sum = 0;
 
 	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-		sum += p->w[i] * out[net->from[i]];
+		sum += p->w[i] * out[net_source(net, u, i)];
 	return sum;
 }
 
@@ -333,7 +330,7 @@ static void backward_span(Program *p, const Span *s, const double *in, const dou
 			delta[u] += p->err[u] * (unit_fns[fn].slope(in[u], out[u]) + offset);
 	for (Unit u = s->first; u < s->first + s->count; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-			p->err[net->from[i]] += p->w[i] * delta[u];
+			p->err[net_source(net, u, i)] += p->w[i] * delta[u];
 }
 
 /* Case i of the data, the t-th of its example; last: no case comes after it. */
@@ -363,7 +360,7 @@ static void collect(Program *p, uint64_t t, double *sum)
 
 	for (Unit u = 0; u < net->units; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-			sum[i] += delta[u] * out[net->from[i]];
+			sum[i] += delta[u] * out[net_source(net, u, i)];
 }
 
 static void learn_example(Program *p, uint64_t example, double *sum, Tally *tally)
@@ -480,6 +477,18 @@ static Status ref_evaluate(Program *p, uint64_t first, uint64_t count, const vol
 
 /* ---- updates ---- */
 
+/* The rate times the factor of each link's block. */
+static void link_rates(const Net *net, double rate, uint64_t first, uint32_t n, double *v)
+{
+	Unit u = net_target(net, first);
+
+	for (uint64_t i = first; i < first + n; i++) {
+		while (i >= net->row[u + 1])
+			u++;
+		v[i - first] = rate * net_block(net, u, i)->rate;
+	}
+}
+
 /* One op of the formula for links first .. first + n - 1. */
 static void update_op(Program *p, uint32_t i, const double *param, uint64_t first, uint32_t n)
 {
@@ -494,7 +503,12 @@ static void update_op(Program *p, uint32_t i, const double *param, uint64_t firs
 	break
 	switch (o->op) {
 	case OP_CONST:  EACH(o->value);
-	case OP_PARAM:  EACH(o->a == P_RATE ? param[P_RATE] * rate_factor(p->net, first + j) : param[o->a]);
+	case OP_PARAM:
+		if (o->a == P_RATE) {
+			link_rates(p->net, param[P_RATE], first, n, v);
+			break;
+		}
+		EACH(param[o->a]);
 	case OP_LOAD:   EACH(variable[o->a][first + j]);
 	case OP_ADD:    EACH(a[j] + b[j]);
 	case OP_SUB:    EACH(a[j] - b[j]);
@@ -534,14 +548,14 @@ static void ref_apply(Program *p, const Update *u)
 	p->depth = 0;
 }
 
-static void ref_get(const Program *p, int which, double *v)
+static void ref_get(const Program *p, int which, uint64_t first, uint64_t count, double *v)
 {
-	memcpy(v, which ? p->state[which - 1] : p->w, p->net->links * sizeof *v);
+	memcpy(v, (which ? p->state[which - 1] : p->w) + first, net_piece(p->net, first, count) * sizeof *v);
 }
 
-static void ref_set(Program *p, int which, const double *v)
+static void ref_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
 {
-	memcpy(which ? p->state[which - 1] : p->w, v, p->net->links * sizeof *v);
+	memcpy((which ? p->state[which - 1] : p->w) + first, v, net_piece(p->net, first, count) * sizeof *v);
 }
 
 static void ref_gradient(const Program *p, double *v)

@@ -13,7 +13,7 @@ static char *print(Ctx *cx, const Src *src)
 	plan_print(plan_make(cx, net, &caps), &plan);
 	net_print(net, &out);
 	double *w = NEW(&cx->keep, net->links, double);
-	net_weights(net, 1, w);
+	net_weights(net, 1, 0, ALL_LINKS, w);
 	return out.s;
 }
 
