@@ -50,6 +50,7 @@ static void seed_body(void *arg)
 
 	r->opt.keep_best = 0;
 	r->opt.report = 0;
+	r->seed = true;
 	run_restart(r, j->all.first + j->number);
 	r->cx.status = run_train(r, j->data->data, r->opt.patience && j->test ? j->test->data : NULL, seed_report, j);
 	r->opt = own;
@@ -66,6 +67,7 @@ static Status each_seed(Job *j)
 		const mp_report *p = &r->report;
 		mp_seed one = { .seed = j->all.first + j->number, .failed = s == MP_FAILED, .epochs = r->at.epoch };
 		r->opt = own;
+		r->seed = false;
 		if (s != MP_OK && s != MP_FAILED)
 			return s;
 		if (s == MP_OK) {

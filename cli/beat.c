@@ -67,11 +67,20 @@ void beat_sign(int beat)
 		return;                                           /* launch will miss it, and start anew */
 }
 
+static void put_word(int beat, uint32_t word, size_t at)
+{
+	if (beat >= 0 && pwrite(beat, &word, sizeof word, (off_t)at) < 0)
+		return;                                           /* then its own exit status has to do */
+}
+
 void beat_end(int beat, int rc)
 {
-	uint32_t ended = (uint32_t)rc + 1;
-	if (beat >= 0 && pwrite(beat, &ended, sizeof ended, offsetof(Beat, ended)) < 0)
-		return;                                           /* then its own exit status has to do */
+	put_word(beat, (uint32_t)rc + 1, offsetof(Beat, ended));
+}
+
+void beat_diverged(int beat)
+{
+	put_word(beat, 1, offsetof(Beat, diverged));
 }
 
 /* ---- launch ---- */

@@ -62,12 +62,14 @@ int job_leave(Rank *j, int rc);                              /* the exit status 
 
 /* ---- beat.c: signs of life ------------------------------------------------------------------------------------ */
 
-/* sign: changes while it lives, 0: nobody did so far; ended: 1 + the exit status, 0: nobody has ended in good order */
-typedef struct Beat { uint64_t sign; uint32_t attempt, ended; } Beat;
+/* sign: changes while it lives, 0: nobody did so far; ended: 1 + the exit status, 0: nobody has ended in good order; diverged: and that
+ * was why */
+typedef struct Beat { uint64_t sign; uint32_t attempt, ended, diverged; } Beat;
 
 int  beat_join(int *beat);                                   /* exit status; *beat -1: nobody watches this process */
 void beat_sign(int beat);
 void beat_end(int beat, int rc);
+void beat_diverged(int beat);
 bool beat_make(char *path, size_t room);                     /* a file for all attempts; false: cannot, which has been said */
 Beat beat_look(const char *path);
 bool beat_begin(const char *path, uint32_t attempt, double seconds); /* ends who is left of the last one; false: cannot, which has been said */
@@ -224,6 +226,7 @@ int  rundir_prepare(RunDir *d, Session *s, const char *data, const char *test); 
 int  rundir_report(RunDir *d, mp_run *run, const mp_report *r); /* a line of metrics */
 int  rundir_tick(RunDir *d, mp_run *run);                   /* a checkpoint is due; what cannot be written is said, training goes on */
 int  rundir_save(RunDir *d, mp_run *run);                   /* last and best checkpoint */
+int  rundir_keep(RunDir *d, mp_run *run);                   /* the best alone, if there is one */
 int  rundir_close(RunDir *d);
 void json_report(Json *j, const mp_report *r);              /* the keys that metrics and the result share */
 

@@ -58,6 +58,7 @@ typedef struct Launch {
 	Beat last;                /* what was seen there last */
 	int refusal; uint64_t refusals; /* status of attempts in a row in which nobody began, and how many they are */
 	uint64_t attempts, idle;  /* all; in a row that got no further */
+	uint64_t diverged;        /* in a row that did */
 	struct stat seen;         /* the checkpoint before the attempt */
 	int output;               /* what the attempt prints, a file; -1: it prints for itself */
 } Launch;
@@ -392,6 +393,13 @@ static bool is_refused(Launch *l, bool ended, int status)
 	return l->refusals > 1;
 }
 
+/* Once, a word that changed by itself may have done it; twice, it was the training. */
+static bool is_diverged(Launch *l)
+{
+	l->diverged = l->last.diverged ? l->diverged + 1 : 0;
+	return l->diverged > 1;
+}
+
 static int say_refused(const Launch *l)
 {
 	static const char remedy[] = "look at what it says above, and check: are there slots for all ranks (--hosts HOST:SLOTS, or what the "
@@ -423,6 +431,11 @@ static int attempts(Launch *l)
 			return rc;
 		if (!beat_begin(l->beat, (uint32_t)l->attempts + 1, l->deadline))
 			return EXIT_FAILED;
+		if (is_diverged(l)) {
+			complain("train with a lower rate, or go on from the last checkpoint with one: --load FILE --rate R",
+			         "training diverged twice in a row, and would again");
+			return EXIT_FAILED;
+		}
 		bool refused = is_refused(l, ended, status), further = got_further(l);
 		resume |= further;
 		l->idle = further ? 0 : l->idle + 1;
@@ -522,7 +535,7 @@ const Command launch_command = {
 	         "With --hosts, hosts that no longer answer are left out and fewer ranks go on. Rank 0 gives its signs of life in a file "
 	         "under TMPDIR, so it runs on this host, or TMPDIR is a folder that both see. No attempt begins before all "
 	         "processes of the last one here are gone.\n\n"
-	         "Bad input (exit 2) is not tried again, nor an mpirun that fails twice before any process began. Ctrl-C and SIGTERM go to the processes, which save and end.",
+	         "Bad input (exit 2) is not tried again, nor a run that diverges twice in a row, nor an mpirun that fails twice before any process began. Ctrl-C and SIGTERM go to the processes, which save and end.",
 	.group = groups,
 	.example = examples,
 	.run = launch_run,

@@ -241,6 +241,20 @@ static int train_save(Train *t)
 	return EXIT_DONE;
 }
 
+/* The numbers are lost, but not those that were kept before. */
+static void train_diverged(Train *t)
+{
+	beat_diverged(t->args->beat);
+	mp_run_save_wait(t->s.run);
+	if (!t->speaks || !t->dir.path || rundir_keep(&t->dir, t->s.run))
+		return;
+	for (int i = 0; i < 2; i++) {
+		const char *file = i ? t->dir.last : t->dir.best;
+		if (!access(file, F_OK))
+			fprintf(stderr, "  %s holds %s\n", file, i ? "the last checkpoint" : "the best epoch");
+	}
+}
+
 static void restarts_json(Json *j, const mp_restarts *m)
 {
 	json_count(j, "restarts", m->count);
@@ -323,7 +337,7 @@ static void restarts_table(const mp_restarts *m)
 	if (m->done < m->count)
 		printf(" of %s asked for", word_count(m->count).s);
 	if (m->failed)
-		printf(", %s failed: the error was not finite", word_count(m->failed).s);
+		printf(", %s failed: the error or a weight was not finite", word_count(m->failed).s);
 	putchar('\n');
 	if (m->solved)
 		printf("epochs to solve: %s to %s, median %s\n", word_count(m->epochs_min).s, word_count(m->epochs_max).s,
@@ -426,6 +440,9 @@ static int train_steps(Train *t)
 	if (t->failed)                                     /* said already */
 		return t->failed;
 	rc = after_run(t->s.run, status);
+	const char *end = mp_run_get_report(t->s.run)->stopped_by;
+	if (rc && end && !strcmp(end, "diverged"))
+		train_diverged(t);
 	if (rc && !(status == MP_STOPPED && signal_seen))
 		return rc;
 	if (!t->speaks)

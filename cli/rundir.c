@@ -262,7 +262,13 @@ int rundir_save(RunDir *d, mp_run *run)
 	mp_run_save_wait(run);                            /* what it could not write is written now, or said */
 	if (!rc)
 		rc = after_run(run, mp_run_save(run, d->last));
-	if (rc || !d->better)
+	return rc || !d->better ? rc : rundir_keep(d, run);
+}
+
+int rundir_keep(RunDir *d, mp_run *run)
+{
+	int rc = rundir_start(d);
+	if (rc)
 		return rc;
 	mp_status status = mp_run_save_best(run, d->best);
 	return status == MP_BAD_INPUT ? EXIT_DONE : after_run(run, status);    /* none was better: the old file stays */

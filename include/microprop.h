@@ -208,7 +208,7 @@ typedef struct mp_report {
 	int solved;                       /* the stop criterion is met */
 	int best;                         /* this epoch is the best so far (test error if there is test data) */
 	const char *fingerprint;          /* of the weights now; only in the last report */
-	const char *stopped_by;           /* "until", "epochs", "updates", "time", "patience", "signal"; NULL while running */
+	const char *stopped_by;           /* "until", "epochs", "updates", "time", "patience", "signal", "diverged"; NULL while running */
 } mp_report;
 
 /* Called after an epoch, at most ten times a second or as option `report` says, and always after the last; may save.  Not 0: stop. */

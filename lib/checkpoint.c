@@ -358,6 +358,9 @@ static void metas_make(Saver *s)
 	Run *r = s->r;
 	Arena *scratch = &r->cx.scratch;
 	char *digits = NEW(scratch, 33, char);
+	if (!weights_finite(hold(s, 0), r->net->links))
+		fail(&r->cx, MP_FAILED, "train anew with a lower rate, from an older file if there is one",
+		     "weights are not finite after update %" PRIu64 ": they are not saved", r->at.updates);
 	weights_fingerprint(hold(s, 0), r->net->links, r->target->f64, digits);
 	meta_add(s, "format", format_name);
 	meta_add(s, "version", MP_VERSION);

@@ -131,6 +131,9 @@ void later_save(Run *r, const char *path, const char *best, uint32_t keep)
 	Later *l = r->later;
 	if (is_busy(l) || !l->told)
 		return;
+	r->diverged = !run_finite(r);
+	if (r->diverged)                                     /* the file that is there is better; the trainer tells */
+		return;
 	arena_free(&l->images);
 	l->jobs = 0;
 	job_add(l, path, keep, false);

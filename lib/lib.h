@@ -586,8 +586,8 @@ typedef struct Batch {
 	uint64_t more;            /* so many after these are those of the next batch; 0: not known */
 } Batch;
 
-/* Updates that a target may do in one go, of one epoch or of several.  It ends early after an epoch that reaches `until`, or
- * when numbers are no longer finite. */
+/* Updates that a target may do in one go, of one epoch or of several.  It ends early after an epoch that reaches `until`.  Where
+ * numbers are no longer finite nothing was done: going update by update shows when that begins. */
 typedef struct Updates {
 	uint64_t examples, batch; /* of an epoch; of an update, but the last of an epoch has what is left */
 	uint64_t done;            /* examples of the first epoch that came before */
@@ -652,6 +652,7 @@ typedef struct Target {
 	/* * Many seeds on the bound data at once, each as a run by itself would go.  False, and nothing was done: this network,
 	 * data or option is not for it. */
 	bool   (*restarts)(Ctx *cx, Program *p, Restarts *all);
+	bool   (*finite)(const Program *p);                     /* * are all weights?  False: they may not be */
 	bool   breaks;                                          /* its machine can have faults (option fault) */
 	bool   f64;                                             /* weights are double: files hold F64 */
 } Target;
@@ -697,6 +698,8 @@ typedef struct mp_run {           /* the public handle */
 	Buf text;                 /* what mp_run_get was printed into */
 	double *best_weights;     /* with option keep-best: those of the best epoch, and where that was */
 	Position best_at;
+	bool diverged;            /* weights that were to be saved are not finite */
+	bool seed;                /* one of many: its weights are looked at when it ends, as those of the others are */
 	char fingerprint[33];     /* of the weights, when training ended */
 	mp_restarts restarts;     /* count 0: no such call */
 } Run;
@@ -717,6 +720,13 @@ const char *target_names(Arena *a);                          /* "the targets her
 double share_of(uint64_t part, uint64_t whole);              /* 0 of nothing */
 void report_fill(Run *r, const Data *data, double rate);     /* r->report, from r->at */
 void report_note(Run *r);                                    /* it becomes a point of the history */
+
+/* ---- finite.c: numbers that are no longer finite --------------------------------------------------------------------- */
+
+bool weights_finite(const double *w, uint64_t n);
+bool run_finite(Run *r);                                     /* are all weights? */
+uint64_t epochs_between_looks(const Net *net, const Data *d);
+_Noreturn void run_diverged(Run *r, const Data *d, uint64_t epoch, uint64_t updates); /* in this epoch, each of so many updates */
 
 /* ---- restarts.c: many seeds of one network -------------------------------------------------------------------------- */
 
@@ -749,7 +759,8 @@ size_t utf8_length(const unsigned char *s);                 /* of the character 
 /* ---- later.c: checkpoints written while training goes on ------------------------------------------------------------ */
 
 typedef struct Later Later;
-/* Takes the run as it stands; a thread writes it.  Nothing happens if that still writes the last one. */
+/* Takes the run as it stands; a thread writes it.  Nothing happens if that still writes the last one, or if weights are not finite:
+ * then the run is marked as diverged. */
 void later_save(Run *r, const char *path, const char *best, uint32_t keep); /* best: NULL, or where the best epoch's weights go */
 Status later_status(Run *r, bool wait);                      /* of the last one that was written, if nobody asked before */
 const char *later_said(const Run *r);                        /* why the last failure was */

@@ -30,6 +30,7 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	double reported;          /* when the last report was given, */
 	double counted;           /* and until when time is counted */
 	double ticked;            /* when the last tick was */
+	uint64_t look_every;      /* so many epochs the weights are looked at */
 	bool rolled;              /* back to an earlier Position, from which it goes on */
 	bool at_once;             /* the target may do several updates in one go: */
 	uint64_t *example;        /* [UPDATES_AT_ONCE] if shuffled: of all of these */
@@ -170,26 +171,39 @@ static void finish(Run *r)
 		r->target->finish(&r->cx, r->program);
 }
 
-static void check_finite(Loop *l, const Tally *t, double rate)
+/* Updates of an epoch, from where so many examples are done. */
+static uint64_t updates_left(const Loop *l, uint64_t done)
 {
-	if (isfinite(t->error))
-		return;
+	return (l->examples - done + l->batch - 1) / l->batch;
+}
+
+static _Noreturn void diverged(Loop *l, uint64_t epoch)
+{
+	finish(l->r);
+	run_diverged(l->r, l->data, epoch, updates_left(l, 0));
+}
+
+/* Before the epoch that it belongs to is counted. */
+static void check_error(Loop *l, const Tally *t)
+{
+	if (!isfinite(t->error))
+		diverged(l, l->r->at.epoch + 1);
+}
+
+/* After an epoch, or in one.  A guard is asked first whether somebody else has changed the weights. */
+static void check_weights(Loop *l)
+{
 	Run *r = l->r;
-	mp_data_info info;
-	finish(r);
-	if (*r->opt.fault)
-		fail(&r->cx, MP_FAILED, "--fault-log FILE shows which words were wrong before that",
-		     "the error is not finite in epoch %llu, update %llu: most likely a fault has made it so",
-		     (unsigned long long)r->at.epoch + 1, (unsigned long long)r->at.updates);
-	data_describe(&r->cx, l->data, &info);
-	double reach = fmax(fabs(info.min), fabs(info.max));
-	if (reach > 100)
-		fail(&r->cx, MP_FAILED, "scale them: 'microprop data IN OUT --scale zscore'",
-		     "the error is not finite in epoch %llu, update %llu: inputs reach %g", (unsigned long long)r->at.epoch + 1,
-		     (unsigned long long)r->at.updates, reach);
-	fail(&r->cx, MP_FAILED, "try a tenth of the rate, a smaller momentum, or rule doug, which limits the gradient",
-	     "the error is not finite in epoch %llu, update %llu: the rate %g is likely too high",
-	     (unsigned long long)r->at.epoch + 1, (unsigned long long)r->at.updates, rate);
+	if (run_finite(r))
+		return;
+	l->rolled = r->guard && !guard_state(r->guard);
+	if (!l->rolled)
+		diverged(l, r->at.epoch + (r->at.done > 0));
+}
+
+static bool look_due(const Loop *l)
+{
+	return !l->r->seed && l->r->at.epoch % l->look_every == 0;
 }
 
 /* While the examples of a block are learnt, those of the next are read. */
@@ -271,6 +285,8 @@ static void tick(Loop *l)
 		return;
 	if (r->tick(r->tick_user, r) != 0)
 		r->stop = 1;
+	if (r->diverged && !r->seed)
+		diverged(l, r->at.epoch + (r->at.done > 0));
 	l->counted = clock_seconds();
 }
 
@@ -308,7 +324,7 @@ static Status one_update(Loop *l, Update *u)
 	l->rolled = r->guard && !guard_applied(r->guard, &t);
 	if (l->rolled)
 		return MP_OK;
-	check_finite(l, &t, u->param[P_RATE]);
+	check_error(l, &t);
 	if (at->done < l->examples && !ticks_late(r))        /* else when the epoch is noted */
 		tick(l);
 	return MP_OK;
@@ -323,7 +339,9 @@ static void note_best(Loop *l)
 		return;
 	r->at.best = e;
 	r->at.best_epoch = r->at.epoch;
-	if (r->opt.keep_best) {
+	if (r->opt.keep_best && !look_due(l))
+		check_weights(l);
+	if (r->opt.keep_best && !l->rolled) {
 		r->target->get(r->program, 0, 0, ALL_LINKS, r->best_weights);
 		r->best_at = r->at;
 	}
@@ -360,6 +378,10 @@ static Status one_epoch(Loop *l, Update *u)
 		if (l->rolled)
 			return MP_OK;
 	}
+	if (look_due(l))
+		check_weights(l);
+	if (l->rolled)
+		return MP_OK;
 	if (l->test) {
 		measure(r, l->test, &at->test);
 		r->target->bind(&r->cx, r->program, l->data);
@@ -371,7 +393,7 @@ static Status one_epoch(Loop *l, Update *u)
 	r->report.solved = until_reached(&l->until, &at->last);
 	note_best(l);
 	report_note(r);
-	if (r->guard)
+	if (r->guard && !l->rolled)
 		guard_moved(r->guard);
 	return MP_OK;
 }
@@ -381,12 +403,6 @@ static Status one_epoch(Loop *l, Update *u)
 static bool same_updates(const Options *o, uint64_t epoch)
 {
 	return o->schedule == SCHEDULE_CONSTANT && o->warmup <= (double)epoch && !rules[o->rule].needs_count;
-}
-
-/* Updates of an epoch, from where so many examples are done. */
-static uint64_t updates_left(const Loop *l, uint64_t done)
-{
-	return (l->examples - done + l->batch - 1) / l->batch;
 }
 
 /* How many updates may pass before somebody wants to know. */
@@ -470,7 +486,7 @@ static bool many_updates(Loop *l, Update *u)
 		left -= some;
 		*u = l->update[same ? 0 : done - left - 1];
 		at->updates += some;
-		check_finite(l, t, u->param[P_RATE]);
+		check_error(l, t);
 		if (some == updates_left(l, at->done)) {
 			note_epoch(l, t, u->param[P_RATE]);
 			continue;
@@ -673,6 +689,7 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	if (r->job)
 		r->job->gone = false;
 	l->order = order_new(&cx->scratch, l->examples, (uint64_t)r->opt.seed, l->shuffled);
+	l->look_every = epochs_between_looks(r->net, data);
 	l->pick_room = 2 * l->batch + PICKS_AHEAD;
 	if (l->shuffled)
 		l->picked = NEW(&cx->scratch, l->pick_room, uint64_t);
@@ -695,6 +712,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 {
 	Loop l = { .r = r, .fn = fn, .user = user, .reported = -INFINITY, .ticked = clock_seconds() };
 	Update u;
+	r->diverged = false;
 	loop_init(&l, r, data, test);
 	if (r->job && r->job->alone && r->job->comm->rank)
 		return MP_OK;
@@ -729,6 +747,8 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	}
 	report_fill(r, data, u.param[P_RATE]);
 	r->report.stopped_by = end;
+	if (!run_finite(r))
+		diverged(&l, r->at.epoch + (r->at.done > 0));
 	run_fingerprint(r, r->fingerprint);
 	r->report.fingerprint = r->fingerprint;
 	give_report(&l);

@@ -271,6 +271,8 @@ void weights_read(Ctx *cx, const Safe *f, const Net *net, double *w)
 			take_sparse(&taker, &slot[i]);
 	check_seen(&taker);
 	check_errors(cx);
+	if (!weights_finite(w, net->links))
+		fail_at(cx, safe_loc(f, "__metadata__"), "take a file that was saved before training diverged", "not all weights of the file are finite");
 	if (other)
 		fail_at(cx, safe_loc(f, "network"), other_net,
 		        "the file belongs to another network: its fingerprint is %s, not %s", said, net->fingerprint);

@@ -306,17 +306,20 @@ static void other_programs_weights_load(void **state)
 static void halves_are_read_exactly(void **state)
 {
 	(void)state;
-	static const uint16_t f16[] = { 0x0000, 0x8000, 0x0001, 0x03FF, 0x7BFF, 0xFC00 };
-	static const double value[] = { 0.0, -0.0, 0x1p-24, 0x3FFp-24, 65504, -INFINITY };
+	static uint16_t f16[] = { 0x0000, 0x8000, 0x0001, 0x03FF, 0x7BFF, 0xFBFF };
+	static const double value[] = { 0.0, -0.0, 0x1p-24, 0x3FFp-24, 65504, -65504 };
+	static const char header[] = "{\"o_bias\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[0,2]},"
+	                             "\"a_to_o\":{\"dtype\":\"F16\",\"shape\":[1,5],\"data_offsets\":[2,12]}}";
 	mp_net *net = net_of("group a 5 input\ngroup o 1 output\nconnect a -> o\nconnect true -> o\n");
-	put_safetensors(in_folder("x"),
-	                "{\"o_bias\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[0,2]},"
-	                "\"a_to_o\":{\"dtype\":\"F16\",\"shape\":[1,5],\"data_offsets\":[2,12]}}", f16, sizeof f16);
+	put_safetensors(in_folder("x"), header, f16, sizeof f16);
 	mp_run *run = run_of(net);
 	need(run, mp_run_load(run, in_folder("x")));
 	double w[6];
 	need(run, mp_run_get_weights(run, w, 6));
 	same_vector(w, value, 6);
+	f16[5] = 0xFC00;                                      /* infinite */
+	put_safetensors(in_folder("x"), header, f16, sizeof f16);
+	assert_int_equal(mp_run_load(run, in_folder("x")), MP_BAD_INPUT);
 	mp_run_close(run);
 	mp_net_close(net);
 }

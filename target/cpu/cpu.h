@@ -266,6 +266,7 @@ bool online_early(const Program *p, uint64_t i, const Part *t, float *net); /* t
 bool online_turned(const Program *p, const Panel *panel, const float *a, const float *start, float *c);
 bool online_back(const Program *p, uint32_t i, const float *start, float *c); /* errors through panel i, which may learn with that */
 void online_settle(Program *p);                              /* before anybody else looks at weights */
+bool online_finite(const Program *p);                        /* are weights that stand elsewhere? */
 
 /* ---- tiny.c: whole epochs of networks with no more than sixteen computed units -------------------------------------- */
 

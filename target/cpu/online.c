@@ -144,6 +144,19 @@ static void move_panel(Program *p, uint32_t i, bool there)
 	early->finite = false;
 }
 
+/* With their last changes: if one of those is not finite, its weight is not. */
+bool online_finite(const Program *p)
+{
+	const Online *on = p->online;
+
+	for (uint32_t i = 0; on && i < p->layout->panels; i++) {
+		const Panel *panel = &p->layout->panel[i];
+		if (on->early[i].moved && !p->kern->finite(on->early[i].block, 2 * (size_t)panel->sources * panel->row))
+			return false;
+	}
+	return true;
+}
+
 /* The part of a row's list that lies in a panel. */
 static const uint32_t *listed(const Program *p, const Space *s, const Panel *panel, uint32_t *low, uint32_t *count, uint32_t *skipped)
 {

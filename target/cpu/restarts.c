@@ -149,6 +149,8 @@ static void lane_end(Sixteen *g, uint32_t i, mp_seed *result)
 
 	result->seed = c->all->first + g->lane[i].number;
 	gather(g->s.w, c->place_of, g->v, c->p->net->links, i);
+	if (!weights_finite(g->v, c->p->net->links))
+		*result = (mp_seed){ .seed = result->seed, .failed = 1, .epochs = result->epochs };
 	if (!result->failed)
 		weights_fingerprint(g->v, c->p->net->links, false, result->fingerprint);
 	restarts_end(c->all, g->lane[i].number, result);

@@ -63,6 +63,16 @@ static void cpu_get(const Program *p, int which, uint64_t first, uint64_t count,
 	             &(Move){ v, which ? p->state[which - 1] : p->w, first });
 }
 
+/* As updates left them: those that are late can wait, for what is not finite stays so. */
+static bool cpu_finite(const Program *p)
+{
+	unsigned before = cpu_enter();
+	bool finite = p->kern->finite(p->w, p->layout->room) && online_finite(p);
+
+	cpu_leave(before);
+	return finite;
+}
+
 static void cpu_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
 {
 	uint64_t end = first + net_piece(p->net, first, count);
@@ -365,6 +375,6 @@ const Target target_cpu = {
 	.caps = cpu_caps, .compile = cpu_compile, .print = cpu_print, .bind = cpu_bind,
 	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate,
 	.share = cpu_share, .join = cpu_join, .floats = cpu_floats, .shared = cpu_shared, .updates = cpu_updates, .restarts = cpu_restarts,
-	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient,
+	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient, .finite = cpu_finite,
 	.regions = cpu_regions, .watch = cpu_watch, .again = batch_again, .reads = cpu_reads, .seal = cpu_seal, .seals = true,
 };

@@ -298,14 +298,15 @@ static uint64_t run_epochs(Program *p, TinyRun *r, const Updates *s)
 		Tally *t = &s->tally[done];
 		set_update(r, s, done++);
 		p->kern->tiny(&r->t, &r->sweep, t);
-		if (!isfinite(t->error) || until_reached(s->until, t))
+		if (!isfinite(t->error))
+			return 0;
+		if (until_reached(s->until, t))
 			break;
 	}
-	return done;
+	return all_finite(r) ? done : 0;
 }
 
-/* Updates that are the same go to the kernel together, up to the end of an epoch.  Where numbers are no longer finite the plain
- * way may have seen it earlier, and has to say so: then nothing was done. */
+/* Updates that are the same go to the kernel together, up to the end of an epoch. */
 static uint64_t run_steps(Program *p, TinyRun *r, const Updates *s)
 {
 	uint64_t done = 0, place = s->done, examples = 0;

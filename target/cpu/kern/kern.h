@@ -305,6 +305,7 @@ typedef struct Kern {
 	void (*seeds_load)(const Seeds *s, uint32_t cases, uint64_t first, const uint32_t *lane);
 	void (*seeds_pass)(const Seeds *s, uint32_t cases, bool fresh, float *sum, SeedTally *t);
 	uint32_t (*seeds_due)(const SeedTally *t, const SeedEnds *e);         /* lane i is bit i */
+	bool (*finite)(const float *v, size_t n);                             /* are all of them?  n a multiple of LANES */
 	void (*add)(float *into, const float *from, size_t n);                /* n a multiple of LANES */
 	uint64_t (*seal)(const void *at, size_t bytes, uint32_t row);         /* seal.h: rows of a piece from `row` on, the last may be cut */
 	void (*transpose)(uint32_t rows, uint32_t cols, const float *from, size_t from_row, float *to, size_t to_row);
