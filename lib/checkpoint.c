@@ -41,6 +41,44 @@ void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
 	digest_text(&state, out);
 }
 
+/* ---- weights of the best epoch ----------------------------------------------------------------------------------- */
+
+uint64_t best_bytes(const Run *r)
+{
+	return r->net->links * (r->target->f64 ? sizeof(double) : sizeof(float));
+}
+
+void best_put(Run *r, uint64_t first, uint64_t count, const double *w)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		if (r->target->f64)
+			((double *)r->best_weights)[first + i] = w[i];
+		else
+			((float *)r->best_weights)[first + i] = (float)w[i];
+	}
+}
+
+double best_weight(const Run *r, uint64_t link)
+{
+	return r->target->f64 ? ((const double *)r->best_weights)[link] : ((const float *)r->best_weights)[link];
+}
+
+static bool best_finite(const Run *r)
+{
+	double none = 0;
+	for (uint64_t i = 0; i < r->net->links; i++)
+		none += best_weight(r, i) - best_weight(r, i);
+	return none == 0;
+}
+
+static void best_fingerprint(const Run *r, char out[33])
+{
+	XXH3_state_t state;
+	XXH3_128bits_reset(&state);
+	XXH3_128bits_update(&state, r->best_weights, best_bytes(r));
+	digest_text(&state, out);
+}
+
 void run_fingerprint(Run *r, char out[33])
 {
 	XXH3_state_t state;
@@ -208,8 +246,9 @@ typedef struct Saver {
 	Slot *slot;  uint32_t slots;
 	Part *part;  Tensor *tensor;  uint32_t parts;
 	Meta meta[MAX_METAS];     uint32_t metas;
-	double *v;                /* [links]: what the target gave last */
-	int held;                 /* which that is; -1: nothing yet */
+	double *v;                /* [PIECE_LINKS]: what the target gave last, */
+	int held;                 /* which that is; -1: nothing yet; */
+	uint64_t first, count;    /* and of which links */
 } Saver;
 
 static const char *join(Arena *arena, const char *a, const char *b)
@@ -277,32 +316,37 @@ static void parts_make(Saver *s)
 	parts_indices(s);
 }
 
-/* Weights or rule state, asked of the target only when it is another than last time. */
-static const double *hold(Saver *s, int which)
+/* Weights or rule state of a link; if they have to be asked for, then so many from there on at once. */
+static double hold(Saver *s, int which, uint64_t link, uint64_t count)
 {
 	if (which == 0 && s->best)
-		return s->r->best_weights;
-	if (s->held != which)
-		s->r->target->get(s->r->program, which, 0, ALL_LINKS, s->v);
-	s->held = which;
-	return s->v;
+		return best_weight(s->r, link);
+	if (s->held != which || link < s->first || link - s->first >= s->count) {
+		s->first = link;
+		s->count = net_piece(s->r->net, link, count < PIECE_LINKS ? count : PIECE_LINKS);
+		s->held = which;
+		s->r->target->get(s->r->program, which, link, s->count, s->v);
+	}
+	return s->v[link - s->first];
 }
 
 static void fill_slot(Saver *s, int kind, const Slot *slot, SafeSink *out)
 {
 	const Net *net = s->r->net;
-	const double *w = kind == PART_VALUES ? hold(s, 0) : NULL;
+	Unit first = net->group[slot->to_group].first + slot->to_first;
 	for (uint32_t t = 0; t < slot->to_count; t++) {
-		uint64_t link, end;
-		for (slot_row(net, slot, t, &link, &end); link < end; link++) {
+		uint64_t link, end, row = net->row[first + t + 1] - net->row[first + t];
+		slot_row(net, slot, t, &link, &end);
+		uint64_t some = 2 * (end - link) < row ? end - link : PIECE_LINKS; /* most of the row, and so of those that follow */
+		for (; link < end; link++) {
 			if (!slot_has(net, slot, t, link))
 				continue;
 			if (kind == PART_VALUES)
-				safe_put(out, w[link]);
+				safe_put(out, hold(s, 0, link, some));
 			else if (kind == PART_TO)
 				safe_put(out, t);
 			else
-				safe_put(out, net_source(net, net->group[slot->to_group].first + slot->to_first + t, link) - net->group[slot->from_group].first);
+				safe_put(out, net_source(net, first + t, link) - net->group[slot->from_group].first);
 		}
 	}
 }
@@ -312,19 +356,20 @@ static void fill(void *user, uint32_t tensor, SafeSink *out)
 	Saver *s = user;
 	const Part *p = &s->part[tensor];
 	const Tensor *t = &s->tensor[tensor];
-	const double *v = NULL;
-	if (p->kind == PART_OFFSET)
-		v = s->r->scale.offset;
-	else if (p->kind == PART_FACTOR)
-		v = s->r->scale.factor;
-	else if (p->kind == PART_BEST)
-		v = s->r->best_weights;
-	else if (p->kind == PART_STATE)
-		v = hold(s, 1 + (int)p->index);
-	else
+	if (p->kind <= PART_TO) {
 		fill_slot(s, p->kind, &s->slot[p->index], out);
-	for (uint64_t i = 0; v && i < t->count; i++)
-		safe_put(out, v[i]);
+		return;
+	}
+	for (uint64_t i = 0; i < t->count; i++) {
+		if (p->kind == PART_OFFSET)
+			safe_put(out, s->r->scale.offset[i]);
+		else if (p->kind == PART_FACTOR)
+			safe_put(out, s->r->scale.factor[i]);
+		else if (p->kind == PART_BEST)
+			safe_put(out, best_weight(s->r, i));
+		else
+			safe_put(out, hold(s, 1 + (int)p->index, i, PIECE_LINKS));
+	}
 }
 
 static const char *options_text(Arena *arena, const Options *o)
@@ -358,10 +403,13 @@ static void metas_make(Saver *s)
 	Run *r = s->r;
 	Arena *scratch = &r->cx.scratch;
 	char *digits = NEW(scratch, 33, char);
-	if (!weights_finite(hold(s, 0), r->net->links))
+	if (s->best ? !best_finite(r) : !run_finite(r))
 		fail(&r->cx, MP_FAILED, "train anew with a lower rate, from an older file if there is one",
 		     "weights are not finite after update %" PRIu64 ": they are not saved", r->at.updates);
-	weights_fingerprint(hold(s, 0), r->net->links, r->target->f64, digits);
+	if (s->best)
+		best_fingerprint(r, digits);
+	else
+		run_fingerprint(r, digits);
 	meta_add(s, "format", format_name);
 	meta_add(s, "version", MP_VERSION);
 	meta_add(s, "kind", s->best ? "weights" : "checkpoint");
@@ -383,23 +431,30 @@ static void metas_make(Saver *s)
 		metas_position(s, "best_at.", &r->best_at);
 }
 
-Content checkpoint_image(Run *r, Arena *arena, bool best)
+static Saver *saver_new(Run *r, bool best)
 {
 	run_start(r);
 	Saver *s = NEW(&r->cx.scratch, 1, Saver);
 	s->r = r;
 	s->best = best;
 	s->held = -1;
-	s->v = NEW(&r->cx.scratch, r->net->links, double);
+	s->v = NEW(&r->cx.scratch, net_piece(r->net, 0, PIECE_LINKS), double);
 	s->slot = slots_make(&r->cx, r->net, &s->slots);
 	parts_make(s);
 	metas_make(s);
+	return s;
+}
+
+Content checkpoint_image(Run *r, Arena *arena, bool best)
+{
+	Saver *s = saver_new(r, best);
 	return safe_image(&r->cx, arena, s->tensor, s->parts, s->meta, s->metas, fill, s);
 }
 
 void checkpoint_save(Run *r, const char *path, bool best)
 {
-	file_put(&r->cx, path, checkpoint_image(r, &r->cx.scratch, best), 1);
+	Saver *s = saver_new(r, best);
+	safe_write(&r->cx, path, s->tensor, s->parts, s->meta, s->metas, fill, s);
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
@@ -407,7 +462,7 @@ void checkpoint_save(Run *r, const char *path, bool best)
 static const char not_whole[] = "resume from a file that 'microprop train --save' wrote; --load takes weights alone";
 
 /* A vector of `count` numbers by name. */
-static double *vector_read(Ctx *cx, Arena *arena, const Safe *f, const char *name, uint64_t count)
+static const Tensor *vector_find(Ctx *cx, const Safe *f, const char *name, uint64_t count)
 {
 	Tensor *t = safe_find(f, name);
 	if (!t)
@@ -415,6 +470,12 @@ static double *vector_read(Ctx *cx, Arena *arena, const Safe *f, const char *nam
 	if (!safe_is_real(t->type) || t->dims != 1 || t->count != count)
 		fail_at(cx, safe_loc(f, name), not_whole, "tensor %s should hold %" PRIu64 " numbers", name, count);
 	t->used = true;
+	return t;
+}
+
+static double *vector_read(Ctx *cx, Arena *arena, const Safe *f, const char *name, uint64_t count)
+{
+	const Tensor *t = vector_find(cx, f, name, count);
 	double *v = NEW(arena, count, double);
 	for (uint64_t i = 0; i < count; i++)
 		v[i] = safe_number(f, t, i);
@@ -551,12 +612,13 @@ static void note_unused(Ctx *cx, const Safe *f)
 		note(cx, NULL, "%u more tensors of %s are not used", left - SHOWN, f->src->name);
 }
 
-/* What a checkpoint holds besides weights, read and checked before the run is touched. */
+/* What a checkpoint holds besides weights, checked before the run is touched. */
 typedef struct Rest {
 	Options opt;
 	Position at, best_at;
-	const double *state[MAX_STATE];
-	double *best_weights;
+	const Tensor *state[MAX_STATE];
+	const Tensor *best;       /* weights of the best epoch; NULL: none; */
+	void *best_room;          /* and where they will go */
 } Rest;
 
 static void rest_read(Run *r, const Safe *f, Rest *rest)
@@ -566,23 +628,43 @@ static void rest_read(Run *r, const Safe *f, Rest *rest)
 	read_position(cx, f, "", &rest->at);
 	const Rule *rule = &rules[rest->opt.rule];
 	for (int i = 0; i < rule->states; i++)
-		rest->state[i] =
-			vector_read(cx, &cx->scratch, f, join(&cx->scratch, "state.", rule->state[i]), r->net->links);
+		rest->state[i] = vector_find(cx, f, join(&cx->scratch, "state.", rule->state[i]), r->net->links);
 	if (!safe_find(f, "best.weights"))
 		return;
-	rest->best_weights = vector_read(cx, &cx->keep, f, "best.weights", r->net->links);
+	rest->best = vector_find(cx, f, "best.weights", r->net->links);
+	const Target *target = target_find(rest->opt.target);        /* NULL: the run will not start */
+	rest->best_room = arena_alloc(&cx->keep, r->net->links, target && target->f64 ? sizeof(double) : sizeof(float));
 	read_position(cx, f, "best_at.", &rest->best_at);
 }
 
-static void rest_put(Run *r, const Rest *rest)
+/* From the file, a piece at a time in v: weights (0), rule state (1..), or best weights (-1).  A vector holds all but weights. */
+static void links_put(Run *r, const Safe *f, int which, Weights *weights, const Tensor *vector, double *v)
+{
+	for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
+		uint64_t some = net_piece(r->net, i, PIECE_LINKS);
+		if (weights)
+			weights_next(weights, i, some, v);
+		for (uint64_t k = 0; vector && k < some; k++)
+			v[k] = safe_number(f, vector, i + k);
+		if (which < 0)
+			best_put(r, i, some, v);
+		else
+			r->target->set(r->program, which, i, some, v);
+		safe_forget(f);
+	}
+}
+
+static void rest_put(Run *r, const Safe *f, const Rest *rest, double *v)
 {
 	const Rule *rule = &rules[rest->opt.rule];
 	for (int i = 0; i < rule->states; i++)
-		r->target->set(r->program, 1 + i, 0, ALL_LINKS, rest->state[i]);
+		links_put(r, f, 1 + i, NULL, rest->state[i], v);
+	if (rest->best) {
+		r->best_weights = rest->best_room;
+		links_put(r, f, -1, NULL, rest->best, v);
+	}
 	r->at = rest->at;
 	r->best_at = rest->best_at;
-	if (rest->best_weights)
-		r->best_weights = rest->best_weights;
 }
 
 /* The options a run had, to be put back if it cannot start with those of the file. */
@@ -612,20 +694,20 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 
 	Rest *rest = NEW(&cx->scratch, 1, Rest);
 	Scale scale;
-	double *w = NEW(&cx->scratch, r->net->links, double);
-	weights_read(cx, f, r->net, w);
+	Weights *weights = weights_open(cx, f, r->net);
 	read_scale(cx, f, r->net->inputs, &scale);
 	const char *const *classes = is_ours(f) ? read_classes(cx, f, r->net->outputs) : NULL;
 	int error = is_ours(f) ? read_error(cx, f) : -1;
 	if (resume)
 		rest_read(r, f, rest);
+	double *v = NEW(&cx->scratch, net_piece(r->net, 0, PIECE_LINKS), double); /* from here on nothing can fail but the start */
 	start_with(r, resume ? &rest->opt : &r->opt);
-	r->target->set(r->program, 0, 0, ALL_LINKS, w);
+	links_put(r, f, 0, weights, NULL, v);
 	r->scale = scale;
 	r->classes = classes;
 	r->class_count = classes ? r->net->outputs : 0;
 	if (resume) {
-		rest_put(r, rest);
+		rest_put(r, f, rest, v);
 	} else {
 		r->saved_error = error;
 		note_unused(cx, f);

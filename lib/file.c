@@ -19,6 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define XXH_STATIC_LINKING_ONLY           /* the state's size */
+#include <xxhash.h>
+
 #include "lib.h"
 
 enum { MAP_FROM = 1 << 20, READ_FIRST = 1 << 16, WRITE_BUFFER = 1 << 16, MAX_TMP = 1000 };
@@ -236,7 +239,7 @@ struct OutFile {
 	int fd;
 	int reason;               /* errno of the first failure */
 	const char *step;         /* and in what */
-	Content whole;              /* what it should hold in the end; at NULL: nobody says */
+	XXH3_state_t *written;    /* of all bytes so far, and room for that of those that are read; NULL: it is not read back */
 	uint32_t keep;            /* so many files in the end, with those before this one */
 	size_t used;
 	char bytes[WRITE_BUFFER];
@@ -405,8 +408,18 @@ static void flush_out(OutFile *f)
 	f->used = 0;
 }
 
+void file_checked(OutFile *f, uint32_t keep)
+{
+	f->written = NEW(&f->cx->scratch, 2, XXH3_state_t);
+	f->keep = keep;
+	XXH3_128bits_reset(&f->written[0]);
+	XXH3_128bits_reset(&f->written[1]);
+}
+
 void file_write(OutFile *f, const void *bytes, size_t len)
 {
+	if (f->written && len)
+		XXH3_128bits_update(f->written, bytes, len);
 	if (len > sizeof f->bytes - f->used)
 		flush_out(f);
 	if (f->reason)
@@ -433,22 +446,16 @@ static void sync_folder(OutFile *f, const char *folder)
 static bool reads_back(OutFile *f)
 {
 	int fd = io_open(f->cx, f->tmp, O_RDONLY, 0);
-	size_t at = 0;
-	ssize_t n = 0;
+	ssize_t n;
 	if (fd < 0)
 		return false;
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	errno = EIO;
-	while (at < f->whole.len && (n = io_read(f->cx, fd, f->bytes, sizeof f->bytes)) > 0) {
-		if ((size_t)n > f->whole.len - at || memcmp(f->bytes, f->whole.at + at, (size_t)n) != 0)
-			break;
-		at += (size_t)n;
-		errno = EIO;
-	}
-	int reason = errno;
+	while ((n = io_read(f->cx, fd, f->bytes, sizeof f->bytes)) > 0)
+		XXH3_128bits_update(&f->written[1], f->bytes, (size_t)n);
+	int reason = n < 0 ? errno : EIO;
 	io_close(f->cx, fd);
 	errno = reason;
-	return at == f->whole.len;
+	return n == 0 && XXH128_isEqual(XXH3_128bits_digest(&f->written[0]), XXH3_128bits_digest(&f->written[1]));
 }
 
 static const char *older(Arena *a, const char *path, uint32_t number)
@@ -479,9 +486,8 @@ static bool keeps_older(OutFile *f)
 void file_put(Ctx *cx, const char *path, Content whole, uint32_t keep)
 {
 	OutFile *f = file_create(cx, &cx->scratch, path);
+	file_checked(f, keep);
 	file_write(f, whole.at, whole.len);
-	f->whole = whole;
-	f->keep = keep;
 	file_commit(cx, f);
 }
 
@@ -494,7 +500,7 @@ void file_commit(Ctx *cx, OutFile *f)
 		const char *folder = folder_copy(&cx->scratch, f->path);
 		if (io_fsync(cx, f->fd) < 0)
 			file_failed(f, "sync");
-		else if (f->whole.at && !reads_back(f))
+		else if (f->written && !reads_back(f))
 			file_failed(f, "reading it back");
 		else if (!keeps_older(f))
 			file_failed(f, "keeping the older one");

@@ -16,7 +16,7 @@ typedef struct Kept {
 	uint64_t place;           /* what sealed the position */
 	uint8_t *bytes;           /* all regions, one after the other */
 	uint64_t *seal;
-	double *best;             /* with keep-best */
+	void *best;               /* with keep-best */
 } Kept;
 
 typedef struct State {

@@ -57,7 +57,7 @@ const char *state_look(const State *s, const uint64_t *found)
 static Kept kept_new(const State *s)
 {
 	return (Kept){ .bytes = arena_room(s->arena, s->bytes, 1), .seal = NEW(s->arena, s->pieces, uint64_t),
-	               .best = s->r->opt.keep_best ? NEW(s->arena, s->r->net->links, double) : NULL };
+	               .best = s->r->opt.keep_best ? arena_alloc(s->arena, best_bytes(s->r), 1) : NULL };
 }
 
 bool state_take(State *s)
@@ -99,7 +99,7 @@ void state_keep(State *s, int copy)
 	k->best_at = r->best_at;
 	k->place = place_word(&k->at);
 	if (k->best)
-		memcpy(k->best, r->best_weights, r->net->links * sizeof *k->best);
+		memcpy(k->best, r->best_weights, best_bytes(r));
 	k->valid = true;
 }
 
@@ -127,7 +127,7 @@ void state_restore(State *s, int copy)
 	r->at.seconds = seconds;
 	r->best_at = k->best_at;
 	if (k->best)
-		memcpy(r->best_weights, k->best, r->net->links * sizeof *k->best);
+		memcpy(r->best_weights, k->best, best_bytes(r));
 }
 
 /* ---- which of them ---- */
@@ -170,7 +170,7 @@ static void copy_spread(State *s, int copy, uint32_t from)
 	c->spread(c->self, &k->best_at, sizeof k->best_at, from);
 	c->spread(c->self, &k->place, sizeof k->place, from);
 	if (k->best)
-		c->spread(c->self, k->best, s->r->net->links * sizeof *k->best, from);
+		c->spread(c->self, k->best, best_bytes(s->r), from);
 	k->valid = true;
 }
 

@@ -116,8 +116,10 @@ typedef struct OutFile OutFile;
 OutFile *file_create(Ctx *cx, Arena *arena, const char *path);  /* deferred in arena: abandoned if never committed */
 void     file_write(OutFile *f, const void *bytes, size_t len);
 void     file_commit(Ctx *cx, OutFile *f);                  /* unwinds with MP_FAILED and the system's reason */
-/* The whole content of a file, read back before it takes the place of the old one; of that and those before it keep - 1 stay,
- * as PATH.1, PATH.2, ... */
+/* From the first byte on: what is written will be read back before it takes the place of the old file; of that and those before it
+ * keep - 1 stay, as PATH.1, PATH.2, ... */
+void     file_checked(OutFile *f, uint32_t keep);
+/* The whole content of a file, checked so. */
 typedef struct Content { char *at; size_t len; } Content;
 void     file_put(Ctx *cx, const char *path, Content whole, uint32_t keep);
 double   clock_seconds(void);                               /* of a clock that nobody sets: for differences */
@@ -696,7 +698,7 @@ typedef struct mp_run {           /* the public handle */
 	uint32_t points;
 	uint64_t stride;
 	Buf text;                 /* what mp_run_get was printed into */
-	double *best_weights;     /* with option keep-best: those of the best epoch, and where that was */
+	void *best_weights;       /* with option keep-best: those of the best epoch, float or, of a target with f64, double; and where that was */
 	Position best_at;
 	bool diverged;            /* weights that were to be saved are not finite */
 	bool seed;                /* one of many: its weights are looked at when it ends, as those of the others are */
@@ -767,6 +769,9 @@ const char *later_said(const Run *r);                        /* why the last fai
 
 /* ---- checkpoint.c: weights and checkpoints, safetensors ------------------------------------------------------------ */
 
+uint64_t best_bytes(const Run *r);                           /* of r->best_weights */
+void best_put(Run *r, uint64_t first, uint64_t count, const double *w);
+double best_weight(const Run *r, uint64_t link);
 Content checkpoint_image(Run *r, Arena *arena, bool best);      /* the bytes of that file */
 void checkpoint_save(Run *r, const char *path, bool best);   /* weights, rule state, position, options; best: those of the best epoch, without state */
 void checkpoint_load(Run *r, const char *path, bool resume); /* resume: everything; else weights, scale, classes */

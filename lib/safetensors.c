@@ -109,6 +109,12 @@ double safe_number(const Safe *s, const Tensor *t, uint64_t i)
 	return types[t->type].get(s->src->text + s->data + t->off + i * types[t->type].size);
 }
 
+void safe_forget(const Safe *s)
+{
+	if (s->src->mapped)
+		pages_forget(s->src->text, s->src->len);
+}
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static const char damaged[] = "the file is damaged or cut short; use another copy, or the checkpoint before it";
@@ -293,6 +299,18 @@ static void check_cover(Ctx *cx, const Safe *s)
 static const char checksum_start[] = "{\"__metadata__\":{\"checksum\":\"";
 enum { CHECKSUM_AT = LENGTH_BYTES + sizeof checksum_start - 1 };
 
+/* All bytes from `at` on, in pieces: nothing of the file has to stay in memory. */
+static void digest_source(XXH3_state_t *state, const Src *src, size_t at)
+{
+	enum { PIECE = 1 << 22 };
+	for (size_t some; at < src->len; at += some) {
+		some = src->len - at < PIECE ? src->len - at : PIECE;
+		XXH3_128bits_update(state, src->text + at, some);
+		if (src->mapped)
+			pages_forget(src->text + at, some);
+	}
+}
+
 static void check_sum(Ctx *cx, Safe *s, const char *said)
 {
 	static const char none[] = "00000000000000000000000000000000";
@@ -307,7 +325,7 @@ static void check_sum(Ctx *cx, Safe *s, const char *said)
 	XXH3_128bits_reset(state);
 	XXH3_128bits_update(state, src->text, CHECKSUM_AT);
 	XXH3_128bits_update(state, none, DIGITS);
-	XXH3_128bits_update(state, src->text + CHECKSUM_AT + DIGITS, src->len - CHECKSUM_AT - DIGITS);
+	digest_source(state, src, CHECKSUM_AT + DIGITS);
 	digest_text(state, found);
 	if (strcmp(found, said) != 0)
 		fail_at(cx, safe_loc(s, "checksum"), damaged, "the checksum is %s, but the file says %s", found, said);
@@ -366,14 +384,30 @@ const char *safe_meta(const Safe *s, const char *key)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Where the next number goes. */
+/* Where the next number goes: into room for all of them, or through a buffer that is emptied when it is full. */
 struct SafeSink {
 	int type;
-	char *at;
+	char *at, *begin, *end;
+	uint64_t before;          /* bytes that came before `begin` */
+	XXH3_state_t *hash;       /* NULL, or what they are added to */
+	OutFile *file;            /* NULL, or where they go */
 };
+
+static void sink_empty(SafeSink *out)
+{
+	size_t len = (size_t)(out->at - out->begin);
+	if (out->hash)
+		XXH3_128bits_update(out->hash, out->begin, len);
+	if (out->file)
+		file_write(out->file, out->begin, len);
+	out->before += len;
+	out->at = out->begin;
+}
 
 static void sink_add(SafeSink *out, const void *bytes, size_t len)
 {
+	if ((size_t)(out->end - out->at) < len)
+		sink_empty(out);
 	memcpy(out->at, bytes, len);
 	out->at += len;
 }
@@ -461,23 +495,36 @@ static void put_header(Buf *b, Tensor *t, uint32_t tensors, const Meta *m, uint3
 	memcpy(b->s, &len, sizeof len);
 }
 
-Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill, void *user)
+static Buf header_make(Ctx *cx, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas)
 {
 	Buf header = { .arena = &cx->scratch };
-	char digits[DIGITS + 1];
 	put_header(&header, t, tensors, m, metas);
 	if (header.len > MAX_HEADER)
 		fail(cx, MP_FAILED, "join slices: connect whole groups where you can",
 		     "the network has too many blocks of links for one file");
-	uint64_t data = tensors ? t[tensors - 1].off + t[tensors - 1].bytes : 0;
-	Content image = { arena_alloc(arena, header.len + data, 1), header.len + data };
-	SafeSink out = { .at = image.at };
-	sink_add(&out, header.s, header.len);
+	return header;
+}
+
+static void put_data(SafeSink *out, const Tensor *t, uint32_t tensors, SafeFill *fill, void *user)
+{
+	uint64_t begin = out->before + (uint64_t)(out->at - out->begin);
 	for (uint32_t i = 0; i < tensors; i++) {
-		out.type = t[i].type;
-		fill(user, i, &out);
-		assert(out.at == image.at + header.len + t[i].off + t[i].bytes);
+		out->type = t[i].type;
+		fill(user, i, out);
+		assert(out->before + (uint64_t)(out->at - out->begin) == begin + t[i].off + t[i].bytes);
 	}
+	(void)begin;
+}
+
+Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill, void *user)
+{
+	Buf header = header_make(cx, t, tensors, m, metas);
+	char digits[DIGITS + 1];
+	uint64_t data = tensors ? t[tensors - 1].off + t[tensors - 1].bytes : 0;
+	Content image = { arena_room(arena, header.len + data, 1), header.len + data };
+	SafeSink out = { .at = image.at, .begin = image.at, .end = image.at + image.len };
+	sink_add(&out, header.s, header.len);
+	put_data(&out, t, tensors, fill, user);
 	XXH3_state_t hash;
 	XXH3_128bits_reset(&hash);
 	XXH3_128bits_update(&hash, image.at, image.len);
@@ -486,8 +533,26 @@ Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Met
 	return image;
 }
 
+/* Twice: the checksum stands before the data. */
 void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill,
                 void *user)
 {
-	file_put(cx, path, safe_image(cx, &cx->scratch, t, tensors, m, metas, fill, user), 1);
+	enum { BUFFER = 1 << 16 };
+	Buf header = header_make(cx, t, tensors, m, metas);
+	char digits[DIGITS + 1], *buffer = NEW(&cx->scratch, BUFFER, char);
+	XXH3_state_t hash;
+	XXH3_128bits_reset(&hash);
+	XXH3_128bits_update(&hash, header.s, header.len);
+	SafeSink out = { .at = buffer, .begin = buffer, .end = buffer + BUFFER, .hash = &hash };
+	put_data(&out, t, tensors, fill, user);
+	sink_empty(&out);
+	digest_text(&hash, digits);
+	memcpy(header.s + CHECKSUM_AT, digits, DIGITS);
+	out.hash = NULL;
+	out.file = file_create(cx, &cx->scratch, path);
+	file_checked(out.file, 1);
+	file_write(out.file, header.s, header.len);
+	put_data(&out, t, tensors, fill, user);
+	sink_empty(&out);
+	file_commit(cx, out.file);
 }

@@ -32,13 +32,14 @@ Safe *safe_read(Ctx *cx, const Src *src);                   /* in scratch; every
 Tensor *safe_find(const Safe *s, const char *name);         /* NULL: no such */
 const char *safe_meta(const Safe *s, const char *key);      /* NULL: no such */
 double safe_number(const Safe *s, const Tensor *t, uint64_t i); /* of floating and 32-bit integer types */
+void safe_forget(const Safe *s);                            /* its pages, if it is mapped: they come again when they are read */
 Loc safe_loc(const Safe *s, const char *name);              /* where the header speaks of it */
 const char *safe_type_name(int type);
 bool safe_is_real(int type);                                /* F64, F32, F16, BF16 */
 struct json_t *safe_json(Ctx *cx, const Safe *s, const char *key); /* metadata that is JSON; freed with scratch */
 
-/* Tensors in the given order (larger types first, so that all are aligned), as the bytes of a file; `fill` gives the numbers of
- * one, as many as it has. */
+/* Tensors in the given order (larger types first, so that all are aligned), as the bytes of a file, in memory or written at once;
+ * `fill` gives the numbers of one, as many as it has, as often as it is asked. */
 typedef struct SafeSink SafeSink;
 typedef void SafeFill(void *user, uint32_t tensor, SafeSink *out);
 void safe_put(SafeSink *out, double value);
@@ -66,6 +67,8 @@ Slot *slots_read(Ctx *cx, const Safe *f, const Net *net, uint32_t *count); /* an
 
 const char *net_groups_text(Arena *arena, const Net *net);  /* JSON, as in metadata groups */
 const char *net_copies_text(Arena *arena, const Net *net);
-void weights_read(Ctx *cx, const Safe *f, const Net *net, double *w); /* canonical order; fails if the file does not fit */
+typedef struct Weights Weights;
+Weights *weights_open(Ctx *cx, const Safe *f, const Net *net); /* in scratch; fails if the file does not fit */
+void weights_next(Weights *k, uint64_t first, uint64_t count, double *w); /* canonical order, one piece after the other, from 0 */
 
 #endif

@@ -24,6 +24,7 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	uint64_t ahead;           /* blocks of examples that were asked for in this epoch */
 	uint64_t *picked;         /* examples of the current batch and more, if shuffled: */
 	uint64_t picked_from, picks, pick_room; /* the place of the first in the epoch; how many */
+	double *piece;            /* of weights, with keep-best */
 	Until until;
 	mp_report_fn *fn;
 	void *user;
@@ -342,7 +343,10 @@ static void note_best(Loop *l)
 	if (r->opt.keep_best && !look_due(l))
 		check_weights(l);
 	if (r->opt.keep_best && !l->rolled) {
-		r->target->get(r->program, 0, 0, ALL_LINKS, r->best_weights);
+		for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
+			r->target->get(r->program, 0, i, PIECE_LINKS, l->piece);
+			best_put(r, i, net_piece(r->net, i, PIECE_LINKS), l->piece);
+		}
 		r->best_at = r->at;
 	}
 }
@@ -694,7 +698,9 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	if (l->shuffled)
 		l->picked = NEW(&cx->scratch, l->pick_room, uint64_t);
 	if (r->opt.keep_best && !r->best_weights)
-		r->best_weights = NEW(&cx->keep, r->net->links, double);
+		r->best_weights = arena_alloc(&cx->keep, best_bytes(r), 1);
+	if (r->opt.keep_best)
+		l->piece = NEW(&cx->scratch, net_piece(r->net, 0, PIECE_LINKS), double);
 	r->points = 0;
 	r->stride = 1;
 	if (l->test && r->opt.guard)

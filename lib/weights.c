@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights from a file into a network, or why they do not fit.  In: a file (safe_read) and a Net.  Out: the weights in
- * canonical order; else every difference in words, at the place in the topology file where it shows.
+ * canonical order, a piece at a time; else every difference in words, at the place in the topology file where it shows.
  *
  * Our own files carry the network's fingerprint, its groups, its copies and which links stand in which tensor: weights
  * fit wherever the links are the same, in whatever blocks they are written.  Files of other programs fit if every
@@ -179,57 +179,85 @@ static void explain(Ctx *cx, const Safe *f, const Net *net)
 		         "copies differ: the file has %s, the network %s", copies, ours);
 }
 
-/* Where the weights go, and which have come. */
-typedef struct Taker { Ctx *cx; const Safe *file; const Net *net; double *w; uint8_t *seen; } Taker;
+/* Where the numbers of a slot are.  In our files its links stand in canonical order; others may have another. */
+typedef struct Place { const Tensor *values, *to, *from; bool ordered; uint64_t next; } Place; /* next: the one to be given out */
 
-/* One weight from unit `from` to unit `to` of the slot's groups; false, with an error, if there is no such link. */
-static bool take(Taker *k, const Slot *s, double from, double to, double value)
+struct Weights {
+	Ctx *cx;
+	const Safe *file;
+	const Net *net;
+	const Slot *slot; uint32_t slots;
+	Place *place;             /* [slots] */
+	bool ordered;             /* all are; */
+	double *all;              /* else all weights */
+	uint8_t *seen;            /* [links] while it is opened: which have come, */
+	double none;              /* and each less itself, added up: no number if one is not finite */
+};
+
+static void see_value(Weights *k, const Place *p, uint64_t i)
+{
+	double v = safe_number(k->file, p->values, i);
+	k->none += v - v;
+}
+
+static void link_missing(const Weights *k, const Slot *s, double from, double to)
+{
+	error_at(k->cx, k->net->group[s->to_group].at, other_net,
+	         "links differ: %s of the file has one from unit %.0f to unit %.0f, the network has not", s->name, from,
+	         to);
+}
+
+/* Every link of a dense slot must be there, once. */
+static void see_dense(Weights *k, const Slot *s, const Place *p)
+{
+	const Net *net = k->net;
+	Unit first = s->from_group < 0 ? 0 : net->group[s->from_group].first + s->from_first;
+	for (uint32_t t = 0; t < s->to_count; t++) {
+		Unit unit = net->group[s->to_group].first + s->to_first + t;
+		uint64_t link = link_find(net, unit, first);
+		for (uint32_t i = 0; i < s->from_count; i++, link++) {
+			if (link >= net->row[unit + 1] || net_source(net, unit, link) != first + i || k->seen[link]) {
+				link_missing(k, s, s->from_first + i, s->to_first + t);
+				return;
+			}
+			k->seen[link] = 1;
+			see_value(k, p, (uint64_t)t * s->from_count + i);
+		}
+	}
+}
+
+/* Link i of a sparse slot; net->links if there is no such. */
+static uint64_t sparse_link(const Weights *k, const Slot *s, const Place *p, uint64_t i)
 {
 	const Net *net = k->net;
 	const Group *source = s->from_group < 0 ? NULL : &net->group[s->from_group], *target = &net->group[s->to_group];
-	if (from >= 0 && from < (source ? source->size : 1) && to >= 0 && to < target->size) {
-		Unit first = (source ? source->first : 0) + (Unit)from, last = target->first + (Unit)to;
-		uint64_t link = link_find(net, last, first);
-		if (link < net->row[last + 1] && net_source(net, last, link) == first && !k->seen[link]) {
-			k->w[link] = value;
-			k->seen[link] = 1;
-			return true;
+	double from = p->from ? safe_number(k->file, p->from, i) : 0, to = safe_number(k->file, p->to, i);
+	if (!(from >= 0 && from < (source ? source->size : 1) && to >= 0 && to < target->size))
+		return net->links;
+	Unit first = (source ? source->first : 0) + (Unit)from, last = target->first + (Unit)to;
+	uint64_t link = link_find(net, last, first);
+	return link < net->row[last + 1] && net_source(net, last, link) == first ? link : net->links;
+}
+
+static void see_sparse(Weights *k, const Slot *s, Place *p)
+{
+	p->ordered = true;
+	for (uint64_t i = 0, last = 0; i < p->values->count; i++) {
+		uint64_t link = sparse_link(k, s, p, i);
+		if (link == k->net->links || k->seen[link]) {
+			link_missing(k, s, p->from ? safe_number(k->file, p->from, i) : 0, safe_number(k->file, p->to, i));
+			return;
 		}
+		k->seen[link] = 1;
+		see_value(k, p, i);
+		p->ordered = p->ordered && link >= last;
+		last = link;
 	}
-	error_at(k->cx, target->at, other_net,
-	         "links differ: %s of the file has one from unit %.0f to unit %.0f, the network has not", s->name, from,
-	         to);
-	return false;
-}
-
-static void take_dense(Taker *k, const Slot *s)
-{
-	const Tensor *t = safe_find(k->file, s->name);
-	for (uint64_t i = 0; i < t->count; i++)
-		if (!take(k, s, (double)(s->from_first + i % s->from_count), (double)(s->to_first + i / s->from_count),
-		          safe_number(k->file, t, i)))
-			return;
-}
-
-static const Tensor *part_find(Taker *k, const Slot *s, const char *ending)
-{
-	Buf name = { .arena = &k->cx->scratch };
-	buf_printf(&name, "%s%s", s->name, ending);
-	return safe_find(k->file, name.s);
-}
-
-static void take_sparse(Taker *k, const Slot *s)
-{
-	const Tensor *values = part_find(k, s, ".values"), *to = part_find(k, s, ".to");
-	const Tensor *from = s->from_group < 0 ? NULL : part_find(k, s, ".from");
-	for (uint64_t i = 0; i < values->count; i++)
-		if (!take(k, s, from ? safe_number(k->file, from, i) : 0, safe_number(k->file, to, i),
-		          safe_number(k->file, values, i)))
-			return;
+	k->ordered = k->ordered && p->ordered;
 }
 
 /* The first link that got no weight, if there is one. */
-static void check_seen(const Taker *k)
+static void check_seen(const Weights *k)
 {
 	const Net *net = k->net;
 	char from[128], to[128];
@@ -246,34 +274,104 @@ static void check_seen(const Taker *k)
 	}
 }
 
-void weights_read(Ctx *cx, const Safe *f, const Net *net, double *w)
+static const Tensor *part_find(const Weights *k, const Slot *s, const char *ending)
 {
+	Buf name = { .arena = &k->cx->scratch };
+	buf_printf(&name, "%s%s", s->name, ending);
+	return safe_find(k->file, name.s);
+}
+
+static void see_all(Weights *k)
+{
+	k->place = NEW(&k->cx->scratch, k->slots, Place);
+	k->seen = NEW(&k->cx->scratch, k->net->links, uint8_t);
+	k->ordered = true;
+	for (uint32_t i = 0; i < k->slots; i++) {
+		const Slot *s = &k->slot[i];
+		Place *p = &k->place[i];
+		p->values = part_find(k, s, s->dense ? "" : ".values");
+		if (s->dense) {
+			see_dense(k, s, p);
+			continue;
+		}
+		p->to = part_find(k, s, ".to");
+		p->from = s->from_group < 0 ? NULL : part_find(k, s, ".from");
+		see_sparse(k, s, p);
+	}
+	check_seen(k);
+	check_errors(k->cx);
+	if (k->none != 0)
+		fail_at(k->cx, safe_loc(k->file, "__metadata__"), "take a file that was saved before training diverged",
+		        "not all weights of the file are finite");
+	arena_drop(&k->cx->scratch, k->seen, k->net->links, sizeof *k->seen);
+}
+
+/* ---- giving them out --------------------------------------------------------------------------------------------- */
+
+static void give_dense(const Weights *k, const Slot *s, const Place *p, uint64_t first, uint64_t end, double *w)
+{
+	Unit begin = k->net->group[s->to_group].first + s->to_first, low = net_target(k->net, first), high = net_target(k->net, end - 1);
+	for (Unit u = low > begin ? low : begin; u <= high && u < begin + s->to_count; u++) {
+		uint64_t from, last, row = (uint64_t)(u - begin) * s->from_count;
+		slot_row(k->net, s, u - begin, &from, &last);
+		for (uint64_t link = from > first ? from : first; link < last && link < end; link++)
+			w[link - first] = safe_number(k->file, p->values, row + (link - from));
+	}
+}
+
+static void give_sparse(const Weights *k, const Slot *s, Place *p, uint64_t first, uint64_t end, double *w)
+{
+	for (; p->next < p->values->count; p->next++) {
+		uint64_t link = sparse_link(k, s, p, p->next);
+		if (link >= end)
+			return;
+		w[link - first] = safe_number(k->file, p->values, p->next);
+	}
+}
+
+static void give(Weights *k, uint64_t first, uint64_t end, double *w)
+{
+	for (uint32_t i = 0; first < end && i < k->slots; i++) {
+		if (k->slot[i].dense)
+			give_dense(k, &k->slot[i], &k->place[i], first, end, w);
+		else
+			give_sparse(k, &k->slot[i], &k->place[i], first, end, w);
+	}
+}
+
+Weights *weights_open(Ctx *cx, const Safe *f, const Net *net)
+{
+	Weights *k = NEW(&cx->scratch, 1, Weights);
 	const char *said = safe_meta(f, "network");
 	bool other = said && strcmp(said, net->fingerprint) != 0;
-	uint32_t slots;
 	bool told = said && !other && safe_meta(f, "links");
-	Slot *slot = told ? slots_read(cx, f, net, &slots) : slots_make(cx, net, &slots);
+	*k = (Weights){ .cx = cx, .file = f, .net = net };
+	k->slot = told ? slots_read(cx, f, net, &k->slots) : slots_make(cx, net, &k->slots);
 	if (other)
 		explain(cx, f, net);
-	for (uint32_t i = 0; i < slots; i++)
-		slot_check(cx, f, net, &slot[i]);
+	for (uint32_t i = 0; i < k->slots; i++)
+		slot_check(cx, f, net, &k->slot[i]);
 	for (uint32_t i = 0; other && i < f->tensors; i++)
 		if (!f->tensor[i].used && is_link_tensor(f->tensor[i].name))
 			error_at(cx, safe_loc(f, f->tensor[i].name), other_net,
 			         "the file has links %s, the network has not", f->tensor[i].name);
 	check_errors(cx);
-
-	Taker taker = { cx, f, net, w, NEW(&cx->scratch, net->links, uint8_t) };
-	for (uint32_t i = 0; i < slots; i++)
-		if (slot[i].dense)
-			take_dense(&taker, &slot[i]);
-		else
-			take_sparse(&taker, &slot[i]);
-	check_seen(&taker);
-	check_errors(cx);
-	if (!weights_finite(w, net->links))
-		fail_at(cx, safe_loc(f, "__metadata__"), "take a file that was saved before training diverged", "not all weights of the file are finite");
+	see_all(k);
 	if (other)
 		fail_at(cx, safe_loc(f, "network"), other_net,
 		        "the file belongs to another network: its fingerprint is %s, not %s", said, net->fingerprint);
+	if (!k->ordered) {
+		k->all = NEW(&cx->scratch, net->links, double);
+		give(k, 0, net->links, k->all);
+	}
+	safe_forget(f);
+	return k;
+}
+
+void weights_next(Weights *k, uint64_t first, uint64_t count, double *w)
+{
+	if (k->all)
+		memcpy(w, k->all + first, count * sizeof *w);
+	else
+		give(k, first, first + count, w);
 }

@@ -158,7 +158,7 @@ static inline mp_run *travelled(const mp_net *net, const char *rule, bool best)
 	if (best) {
 		run->best_weights = NEW(&run->cx.keep, n, double);
 		for (uint64_t i = 0; i < n; i++)
-			run->best_weights[i] = odd_number(9, i);
+			((double *)run->best_weights)[i] = odd_number(9, i);
 		run->best_at = odd_position(2);
 	}
 	free(w);
