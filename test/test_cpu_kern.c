@@ -278,6 +278,7 @@ static void lists_forward(void **state)
 	(void)state;
 	for (int round = 0; round < 300; round++) {
 		Lists l = random_task();
+		l.sigmoid = draw(2);
 		for (int i = 0; i <= kern_count; i++) {
 			l.c = i < kern_count ? got[i] : want;
 			for (size_t j = 0; j < LIST_ROWS * l.c_row; j++)
@@ -287,9 +288,33 @@ static void lists_forward(void **state)
 			else
 				plain_forward(&l);
 		}
+		if (l.sigmoid)
+			kerns[0]->units(&(Rows){ .rows = l.rows, .cols = l.cols, .row = l.c_row }, FN_SIGMOID, want, want);
 		for (int i = 0; i < kern_count; i++)
 			compare(LIST_ROWS, l.cols, l.c_row, got[i], kerns[i]->name);
 	}
+}
+
+/* The lists of a task by input. */
+static InputRows by_input(const Lists *l)
+{
+	static InputRun run[LIST_UNITS];
+	static uint16_t row[LIST_ROWS * LIST_UNITS];
+	static float value[LIST_ROWS * LIST_UNITS];
+	uint32_t runs = 0, n = 0;
+
+	for (uint32_t source = 0; source < LIST_UNITS; source++) {
+		uint32_t before = n;
+		for (uint32_t m = 0; m < l->rows; m++)
+			for (uint32_t k = 0; k < l->count[m]; k++)
+				if (l->index[m][k] == source) {
+					row[n] = (uint16_t)m;
+					value[n++] = l->value ? l->value[m][k] : 1;
+				}
+		if (n > before)
+			run[runs++] = (InputRun){ source, n };
+	}
+	return (InputRows){ .runs = runs, .run = run, .row = row, .value = l->value ? value : NULL };
 }
 
 static void lists_gradient(void **state)
@@ -297,6 +322,8 @@ static void lists_gradient(void **state)
 	(void)state;
 	for (int round = 0; round < 300; round++) {
 		Lists l = random_task();
+		InputRows turned = by_input(&l);
+		l.by_input = draw(2) ? &turned : NULL;
 		for (int i = 0; i <= kern_count; i++) {
 			l.sum = i < kern_count ? got[i] : want;
 			memcpy(l.sum, begin, LIST_UNITS * l.sum_row * sizeof(float));

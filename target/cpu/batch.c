@@ -171,8 +171,10 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 		if (p->net->copies)
 			make_steps(s, 0, s->examples);
 		run_rows(j, s, 0, rows);
-		if (j->learn)
+		if (j->learn) {
+			s->by_input = by_input_rows(p, s, rows);
 			rows_gradient(p, s, rows, fresh, 0, 1, sum);
+		}
 		tally_rows(j, s, rows, t);
 		give_outputs(j, s, rows);
 	}

@@ -137,6 +137,7 @@ typedef struct Space {
 	const uint32_t **index;   /* [rows] index lists: where they are, */
 	const float **values;
 	uint32_t *lengths;        /* and how long */
+	const InputRows *by_input;/* NULL, or the same by input */
 	bool in_turn;             /* cases of the rows stand side by side in the data */
 	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
 	const float *target;      /* of row 0: y, or where they stand in the data, */
@@ -201,6 +202,7 @@ struct Program {
 	Tally *tally;             /* [MAX_LEAVES] */
 	struct Online *online;    /* NULL: not in this way */
 	struct TinyRun *tiny;     /* NULL: not in this way */
+	struct ByInput *by_input; /* NULL: index lists are by case alone */
 };
 
 /* ---- target.c: the hooks, and what all share ------------------------------------------------------------------------ */
@@ -211,6 +213,11 @@ float *floats_take(Arena *a, size_t n);                      /* zeroed, on a cac
 typedef struct Form { const float *w; size_t row; } Form;
 Form form_by_source(const Program *p, const Panel *panel);
 Form form_by_target(const Program *p, const Panel *panel);
+
+/* ---- by_input.c: index lists by input -------------------------------------------------------------------------------- */
+
+struct ByInput *by_input_make(Arena *a, const Program *p);  /* NULL: they would not be worth their room */
+const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows); /* of the rows in hand; NULL: there are none */
 
 /* ---- run.c: rows of cases forward and backward --------------------------------------------------------------------- */
 

@@ -147,6 +147,7 @@ void rows_find(const Program *p, Space *s, uint32_t rows)
 	for (uint32_t m = 1; m < rows; m++)
 		s->in_turn &= s->cases[m] == s->cases[0] + m;
 	s->direct = NULL;
+	s->by_input = NULL;
 	if (p->half)
 		half_find(p, p->half, s->half, s->cases, s->in_turn);
 	if (inputs_stand(p, s, rows))
@@ -212,9 +213,9 @@ static Outputs outputs_of(const Program *p, const Space *s, const Panel *panel)
 	return (Outputs){ s->act + panel->source, p->layout->cols, NULL };
 }
 
-/* c = start + outputs of the panel's sources times its weights. */
-static void forward_panel(const Program *p, Space *s, const Slice *r, const Panel *panel, const float *start, size_t start_row,
-                          float *c)
+/* c = start + outputs of the panel's sources times its weights; `whole`: that is the whole sum.  Says whether c became the outputs. */
+static bool forward_panel(const Program *p, Space *s, const Slice *r, const Panel *panel, const float *start, size_t start_row,
+                          float *c, bool whole)
 {
 	size_t cols = p->layout->cols;
 	Form w = form_by_source(p, panel);
@@ -227,7 +228,8 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 		p->kern->lists_forward(&(Lists){
 			.rows = r->rows, .cols = panel->targets, .index = s->index + r->first, .value = p->data->x_values ? s->values + r->first : NULL,
 			.count = s->lengths + r->first, .low = low, .high = low + panel->sources, .b = w.w, .b_row = w.row,
-			.start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at });
+			.start = start, .start_row = start_row, .c = c, .c_row = cols, .sigmoid = whole && t->fn == FN_SIGMOID, .at = r->at });
+		return whole && t->fn == FN_SIGMOID;
 	} else {
 		Outputs of = outputs_of(p, s, panel);
 		Product q = {
@@ -236,12 +238,13 @@ static void forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at,
 			.ahead = s->ahead };
 		if (!panel->by_source && online_turned(p, panel, q.a, start, c))
-			return;
+			return false;
 		if (p->half)
 			half_forward(p, p->half, s->half, panel, r->first, &q);
 		else
 			p->kern->product(&q);
 	}
+	return false;
 }
 
 const float *first_weights(const Program *p, const Part *t, uint32_t *k)
@@ -281,10 +284,11 @@ static float *net_inputs(const Program *p, Space *s, const Slice *r, const Part 
 	return column(p, t->fn == FN_GAUSSIAN ? s->net : s->act, r, t->col);
 }
 
-/* Sums over panels first .. end - 1; what comes before is in them, if anything does. */
-static void forward_sums(const Program *p, Space *s, const Slice *r, const Part *t, uint32_t first, uint32_t end)
+/* Sums over panels first .. end - 1; what comes before is in them, if anything does.  Says whether they became outputs. */
+static bool forward_sums(const Program *p, Space *s, const Slice *r, const Part *t, uint32_t first, uint32_t end)
 {
 	size_t cols = p->layout->cols, start_row = 0;
+	bool made = false;
 	float *net = net_inputs(p, s, r, t);
 	uint32_t k = t->in;
 	const float *start = first_weights(p, t, &k);
@@ -298,10 +302,11 @@ static void forward_sums(const Program *p, Space *s, const Slice *r, const Part 
 		k = first;
 	}
 	for (; k < end; k++) {
-		forward_panel(p, s, r, &p->layout->panel[k], start, start_row, net);
+		made = forward_panel(p, s, r, &p->layout->panel[k], start, start_row, net, k + 1 == t->in + t->ins);
 		start = net;
 		start_row = cols;
 	}
+	return made;
 }
 
 static void forward_part(const Program *p, Space *s, const Slice *r, const Part *t)
@@ -310,9 +315,9 @@ static void forward_part(const Program *p, Space *s, const Slice *r, const Part 
 	float *out = column(p, s->act, r, t->col);
 	Rows rows = rows_of(p, r, t->count);
 
-	if (!online_early(p, s->cases[r->first], t, net_inputs(p, s, r, t)))
-		forward_sums(p, s, r, t, t->phase == PHASE_STEPPED ? first_stepped(p, t) : t->in, t->in + t->ins);
-	p->kern->units(&rows, t->fn, net_inputs(p, s, r, t), out);
+	if (online_early(p, s->cases[r->first], t, net_inputs(p, s, r, t)) ||
+	    !forward_sums(p, s, r, t, t->phase == PHASE_STEPPED ? first_stepped(p, t) : t->in, t->in + t->ins))
+		p->kern->units(&rows, t->fn, net_inputs(p, s, r, t), out);
 	for (uint32_t m = 0; t->one && m < r->rows; m++)
 		out[(r->at ? r->at[m] : m) * cols + t->count] = 1;
 }
@@ -649,7 +654,7 @@ static void gradient_index(const Program *p, const Space *s, uint32_t rows, bool
 	p->kern->lists_gradient(&(Lists){
 		.rows = rows, .cols = count * LANES, .index = s->index, .value = p->data->x_values ? s->values : NULL, .count = s->lengths,
 		.low = low, .high = low + panel->sources, .delta = s->err + to->col + first * LANES, .delta_row = p->layout->cols, .sum = sum,
-		.sum_row = panel->row });
+		.sum_row = panel->row, .by_input = s->by_input });
 }
 
 /* Threads share the links, sixteens of them. */

@@ -83,10 +83,22 @@ static void touch_rows(void *arg, uint32_t thread)
 	}
 }
 
+/* Columns of a row that are used: index lists stand in the data. */
+static uint64_t columns_used(const Program *p)
+{
+	const Layout *l = p->layout;
+	uint64_t cols = l->cols;
+
+	for (uint32_t k = 0; p->index && !l->lists && !l->recalled && k < l->parts; k++)
+		if (l->part[k].role == ROLE_INPUT && l->part[k].group >= 0)
+			cols -= l->part[k].count / LANES * LANES;
+	return cols;
+}
+
 /* So many rows that they and what they touch of the weights stay in the cache. */
 static uint64_t chunk_rows(const Program *p)
 {
-	uint64_t bytes = CHUNK_BYTES, weights = 2 * p->layout->room * sizeof(float), row = 2 * p->layout->cols * sizeof(float);
+	uint64_t bytes = CHUNK_BYTES, weights = 2 * p->layout->room * sizeof(float), row = 2 * columns_used(p) * sizeof(float);
 	uint64_t rows = (bytes > weights ? bytes : weights) / row;
 
 	rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;

@@ -267,6 +267,7 @@ static void cpu_bind(Ctx *cx, Program *p, const Data *data)
 	space_take(cx, p);
 	if (p->half)
 		halves_keep(cx, p, p->half);
+	p->by_input = by_input_make(&p->bound, p);
 	p->tiny = p->half ? NULL : tiny_make(cx, &p->bound, p);
 }
 

@@ -52,6 +52,15 @@ typedef struct Product {
 	Ahead *ahead;                     /* NULL, or what is called into the cache meanwhile */
 } Product;
 
+/* The same lists by input: which rows have it, in order. */
+typedef struct InputRun { uint32_t source, end; } InputRun;   /* end: of its rows, which begin where those before it end */
+typedef struct InputRows {
+	uint32_t runs;
+	const InputRun *run;              /* [runs] by source */
+	const uint16_t *row;
+	const float *value;               /* NULL: all ones */
+} InputRows;
+
 /* Inputs as index lists, a list for each row: c[m] = start[m] + value b[index] + ...; and the gradient of it. */
 typedef struct Lists {
 	uint32_t rows, cols;
@@ -65,11 +74,13 @@ typedef struct Lists {
 	size_t start_row;
 	float *c;
 	size_t c_row;
+	bool sigmoid;                     /* c is the sigmoid of it */
 	const uint32_t *at;               /* NULL, or the numbers of the rows of c (and start); index, value and count have them too */
 	const float *delta;               /* gradient: sum[index][n] = delta[m][n] value + sum[index][n], rows in order */
 	size_t delta_row;
 	float *sum;
 	size_t sum_row;
+	const InputRows *by_input;        /* NULL, or index, value and count are not looked at */
 } Lists;
 
 /* Who sums over which links.  Forward that is the targets of some links, each over its sources; backward the sources. */
