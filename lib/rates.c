@@ -3,13 +3,14 @@
  * joining two sums, for an update; each is the best of several measurements, which other work on the computer disturbs least.
  *
  * A batch of one leaf goes another way, from picking its examples to an update that may be one with the sum, and has fixed costs that are
- * small only beside many cases: it is measured as a whole, for the size asked for.
+ * small only beside many cases: it is measured as a whole, for the size asked for; of a tiny network many in one go, as it is trained.
  *
  * The hooks of target cpu are called as ranks_batch and the trainer call them.  Without data, cases are made up: numbers in,
  * zeros and ones out; sequences of twenty where the network has copies. */
 #include <assert.h>
 
 #include "cluster.h"
+#include "many.h"
 
 enum { MADE_CASES = 4096, MADE_SEQUENCE = 20, MOST_PICKS = 1 << 16 };
 
@@ -28,6 +29,8 @@ typedef struct Trial {
 	Order *order;             /* of batches that one rank has alone: */
 	uint64_t batch, at, picks; /* examples of one; the next of those that were picked */
 	uint64_t *picked;
+	Many *many;               /* those that go in one go, and where that is: */
+	Position position;
 } Trial;
 
 static const Data *data_made(Ctx *cx, const Net *net)
@@ -130,6 +133,24 @@ static double do_batch(Trial *t)
 	return 1;
 }
 
+/* Many of them in one go: so many as it comes to in examples. */
+static double do_many(Trial *t)
+{
+	Position *at = &t->position;
+	uint64_t left = many_do(t->many, at, many_most(t->many, at, EPOCHS_AT_ONCE)), examples = 0;
+
+	at->updates += left;
+	while (left) {
+		uint64_t of_epoch = updates_left(t->examples, t->batch, at->done), some = left < of_epoch ? left : of_epoch;
+		uint64_t count = some < of_epoch ? some * t->batch : t->examples - at->done;
+		examples += count;
+		left -= some;
+		at->done = (at->done + count) % t->examples;
+		at->epoch += at->done == 0;
+	}
+	return (double)examples / (double)t->batch;
+}
+
 static double best_seconds(Trial *t, double (*work)(Trial *t))
 {
 	double best = 1e30, began = clock_seconds(), now;
@@ -182,12 +203,20 @@ Rated rates_measure(Ctx *cx, const Net *net, const Data *data, uint32_t threads,
 double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, uint64_t batch)
 {
 	Trial t = { .batch = batch };
+	Until until;
 
 	assert(leaf_count(batch) == 1);
 	trial_start(cx, &t, net, data ? data : data_made(cx, net), threads, (int64_t)batch);
 	if (t.examples < batch)
 		return 0;
 	t.order = order_new(&cx->scratch, t.examples, 1, t.opt.shuffle != 0 && batch < t.examples);
+	until_parse("never", &until);
+	t.many = NEW(&cx->scratch, 1, Many);
+	*t.many = (Many){ .target = t.target, .program = t.program, .opt = &t.opt, .examples = t.examples, .batch = batch, .order = t.order,
+	                  .until = &until, .stop = &never };
+	many_init(t.many, &cx->scratch);
+	if (t.target->updates && do_many(&t) > 0)
+		return best_seconds(&t, do_many);
 	t.picks = t.examples < MOST_PICKS ? t.examples : MOST_PICKS;
 	t.picked = NEW(&cx->scratch, t.picks, uint64_t);
 	t.at = t.picks;

@@ -9,10 +9,9 @@
 #include <xxhash.h>
 
 #include "guard.h"
+#include "many.h"
 #include "ranks.h"
 
-/* Of a tiny network between two looks at the clock: epochs; updates; updates that differ. */
-enum { EPOCHS_AT_ONCE = 64, UPDATES_AT_ONCE = 4096, OTHERS_AT_ONCE = 64 };
 enum { PICKS_AHEAD = 64 };        /* examples that are picked in one go, beside those of this batch and the next */
 
 typedef struct Loop {             /* what one call of run_train needs besides the Run */
@@ -34,9 +33,7 @@ typedef struct Loop {             /* what one call of run_train needs besides th
 	uint64_t look_every;      /* so many epochs the weights are looked at */
 	bool rolled;              /* back to an earlier Position, from which it goes on */
 	bool at_once;             /* the target may do several updates in one go: */
-	uint64_t *example;        /* [UPDATES_AT_ONCE] if shuffled: of all of these */
-	Update update[OTHERS_AT_ONCE];
-	Tally tally[EPOCHS_AT_ONCE];
+	Many many;
 } Loop;
 
 /* ---- starting ---- */
@@ -172,16 +169,10 @@ static void finish(Run *r)
 		r->target->finish(&r->cx, r->program);
 }
 
-/* Updates of an epoch, from where so many examples are done. */
-static uint64_t updates_left(const Loop *l, uint64_t done)
-{
-	return (l->examples - done + l->batch - 1) / l->batch;
-}
-
 static _Noreturn void diverged(Loop *l, uint64_t epoch)
 {
 	finish(l->r);
-	run_diverged(l->r, l->data, epoch, updates_left(l, 0));
+	run_diverged(l->r, l->data, epoch, updates_left(l->examples, l->batch, 0));
 }
 
 /* Before the epoch that it belongs to is counted. */
@@ -351,6 +342,39 @@ static void note_best(Loop *l)
 	}
 }
 
+/* The epoch is counted, tested and noted.  Sound: its weights are known to be finite. */
+static void epoch_end(Loop *l, double rate, bool sound)
+{
+	Run *r = l->r;
+	Position *at = &r->at;
+	at->last = at->tally;
+	at->tally = (Tally){ 0 };
+	at->done = 0;
+	at->epoch++;
+	if (r->guard && (l->test || r->opt.keep_best)) {
+		l->rolled = !guard_state(r->guard);
+		if (l->rolled)
+			return;
+	}
+	if (!sound && look_due(l))
+		check_weights(l);
+	if (l->rolled)
+		return;
+	if (l->test) {
+		measure(r, l->test, &at->test);
+		r->target->bind(&r->cx, r->program, l->data);
+		l->rolled = r->ranks && r->ranks->back;
+		if (l->rolled)
+			return;
+	}
+	report_fill(r, l->data, rate);
+	r->report.solved = until_reached(&l->until, &at->last);
+	note_best(l);
+	report_note(r);
+	if (r->guard && !l->rolled)
+		guard_moved(r->guard);
+}
+
 static Status one_epoch(Loop *l, Update *u)
 {
 	Run *r = l->r;
@@ -373,130 +397,56 @@ static Status one_epoch(Loop *l, Update *u)
 	l->rolled = l->rolled || (r->guard && !guard_place(r->guard));
 	if (l->rolled)
 		return MP_OK;
-	at->last = at->tally;
-	at->tally = (Tally){ 0 };
-	at->done = 0;
-	at->epoch++;
-	if (r->guard && (l->test || r->opt.keep_best)) {
-		l->rolled = !guard_state(r->guard);
-		if (l->rolled)
-			return MP_OK;
-	}
-	if (look_due(l))
-		check_weights(l);
-	if (l->rolled)
-		return MP_OK;
-	if (l->test) {
-		measure(r, l->test, &at->test);
-		r->target->bind(&r->cx, r->program, l->data);
-		l->rolled = r->ranks && r->ranks->back;
-		if (l->rolled)
-			return MP_OK;
-	}
-	report_fill(r, l->data, u->param[P_RATE]);
-	r->report.solved = until_reached(&l->until, &at->last);
-	note_best(l);
-	report_note(r);
-	if (r->guard && !l->rolled)
-		guard_moved(r->guard);
+	epoch_end(l, u->param[P_RATE], false);
 	return MP_OK;
 }
 
 /* ---- many updates at once ---- */
 
-static bool same_updates(const Options *o, uint64_t epoch)
-{
-	return o->schedule == SCHEDULE_CONSTANT && o->warmup <= (double)epoch && !rules[o->rule].needs_count;
-}
-
 /* How many updates may pass before somebody wants to know. */
-static uint64_t updates_at_once(const Loop *l, bool same)
+static uint64_t updates_at_once(Loop *l)
 {
 	const Options *o = &l->r->opt;
 	const Position *at = &l->r->at;
-	uint64_t epochs = EPOCHS_AT_ONCE, n = same ? UPDATES_AT_ONCE : OTHERS_AT_ONCE;
+	uint64_t epochs = EPOCHS_AT_ONCE;
 
 	if (o->epochs)
 		epochs = lesser(epochs, (uint64_t)o->epochs - at->epoch);
 	if (o->report)
 		epochs = lesser(epochs, (uint64_t)o->report - at->epoch % (uint64_t)o->report);
-	n = lesser(n, updates_left(l, at->done) + (epochs - 1) * updates_left(l, 0));
+	if (l->test || o->keep_best || (!o->report && report_due(l))) /* at the end of an epoch: it is not to be passed */
+		epochs = 1;
+	uint64_t n = many_most(&l->many, at, epochs);
 	if (o->updates)
 		n = lesser(n, (uint64_t)o->updates - at->updates);
-	if (!o->report && report_due(l))                     /* at the end of an epoch: it is not to be passed */
-		n = lesser(n, updates_left(l, at->done));
 	if (l->r->tick && l->r->tick_seconds <= 0)           /* after every one */
 		n = lesser(n, 1);
-	return l->shuffled ? lesser(n, UPDATES_AT_ONCE / l->batch) : n;
-}
-
-/* Their numbers and their examples. */
-static void updates_fill(Loop *l, Updates *s)
-{
-	const Position *at = &l->r->at;
-	uint64_t epoch = at->epoch, done = at->done, examples = 0;
-
-	for (uint64_t k = 0; k < s->count; k++) {
-		uint64_t count = lesser(l->batch, l->examples - done);
-		if (!k || !s->same)
-			update_fill(&l->r->opt, at->updates + 1 + k, (double)epoch + (double)done / (double)l->examples,
-			            (double)count / (double)l->examples, &l->update[k]);
-		if (l->shuffled)
-			order_epoch(l->order, epoch);
-		for (uint64_t i = 0; l->shuffled && i < count; i++)
-			l->example[examples++] = order_at(l->order, done + i);
-		done += count;
-		epoch += done == l->examples;
-		done = done == l->examples ? 0 : done;
-	}
-	memset(l->tally, 0, sizeof l->tally);
-	l->tally[0] = at->tally;
-}
-
-/* What one_epoch does, for an epoch that a target has ended by itself. */
-static void note_epoch(Loop *l, const Tally *t, double rate)
-{
-	Run *r = l->r;
-
-	r->at.last = *t;
-	r->at.tally = (Tally){ 0 };
-	r->at.done = 0;
-	r->at.epoch++;
-	report_fill(r, l->data, rate);
-	r->report.solved = until_reached(&l->until, t);
-	note_best(l);
-	report_note(r);
+	return n;
 }
 
 /* Some updates, if the target can do them in one go.  False: it cannot. */
 static bool many_updates(Loop *l, Update *u)
 {
-	Run *r = l->r;
-	Position *at = &r->at;
-	bool same = same_updates(&r->opt, at->epoch);
-	Updates s = { .examples = l->examples, .batch = l->batch, .done = at->done, .example = l->example, .update = l->update, .same = same,
-	              .until = &l->until, .stop = &r->stop, .tally = l->tally };
+	Position *at = &l->r->at;
+	uint64_t count = l->at_once ? updates_at_once(l) : 0;
 
-	s.count = l->at_once ? updates_at_once(l, same) : 0;
-	if (!s.count)
+	if (!count)
 		return false;
 	l->counted = clock_seconds();
-	updates_fill(l, &s);
-	uint64_t done = r->target->updates(r->program, &s), left = done;
+	uint64_t done = many_do(&l->many, at, count), left = done;
 	count_time(l);
 	l->at_once = done > 0;
-	for (const Tally *t = l->tally; left; t++) {
-		uint64_t some = lesser(left, updates_left(l, at->done));
+	for (const Tally *t = l->many.tally; left; t++) {
+		uint64_t of_epoch = updates_left(l->examples, l->batch, at->done), some = lesser(left, of_epoch);
 		left -= some;
-		*u = l->update[same ? 0 : done - left - 1];
+		*u = l->many.update[l->many.same ? 0 : done - left - 1];
 		at->updates += some;
-		check_error(l, t);
-		if (some == updates_left(l, at->done)) {
-			note_epoch(l, t, u->param[P_RATE]);
-			continue;
-		}
 		at->tally = *t;
-		at->done += some * l->batch;
+		check_error(l, t);
+		if (some == of_epoch)
+			epoch_end(l, u->param[P_RATE], true);
+		else
+			at->done += some * l->batch;
 	}
 	return done > 0;
 }
@@ -709,9 +659,11 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	if (r->job)
 		share_begin(l);
 	r->guard = guard_begin(r, data, l->order, r->ranks && !reads_all(l, data) ? l->batch : 0);
-	l->at_once = r->target->updates && !r->ranks && !r->guard && !test && !r->opt.keep_best;
-	if (l->at_once && l->shuffled)
-		l->example = NEW(&cx->scratch, UPDATES_AT_ONCE, uint64_t);
+	l->at_once = r->target->updates && !r->ranks && !r->guard;
+	l->many = (Many){ .target = r->target, .program = r->program, .opt = &r->opt, .examples = l->examples, .batch = l->batch, .order = l->order,
+	                  .until = &l->until, .stop = &r->stop };
+	if (l->at_once)
+		many_init(&l->many, &cx->scratch);
 }
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)

@@ -175,7 +175,8 @@ static void same_end(mp_run *a, mp_run *b)
 	assert_true(x->total_error == y->total_error && x->right == y->right && x->within == y->within && x->rate == y->rate);
 	assert_true(x->epoch == y->epoch && x->updates == y->updates && x->solved == y->solved);
 	assert_memory_equal(&a->at.tally, &b->at.tally, sizeof a->at.tally);
-	assert_true(a->at.done == b->at.done && a->points == b->points);
+	assert_true(a->at.done == b->at.done && a->points == b->points && a->at.best == b->at.best && a->best_at.epoch == b->best_at.epoch);
+	assert_memory_equal(&a->at.test, &b->at.test, sizeof a->at.test);
 	assert_memory_equal(a->history, b->history, a->points * sizeof a->history[0]);
 }
 
@@ -192,7 +193,7 @@ static const Trip trips[] = {
 	{ { "batch", "1", "epochs", "40", "rule", "doug" } },
 };
 
-/* keep-best wants to look at every epoch: such a run goes update by update. */
+/* A guard wants to look at every update: such a run goes one by one.  Epochs that are tested, or whose weights may be kept, end alike. */
 static void runs_end_alike(void **state)
 {
 	(void)state;
@@ -202,10 +203,16 @@ static void runs_end_alike(void **state)
 		mp_data *data = data_of(net);
 		setenv("MICROPROP_ISA", isa_name((int)i % (best_isa() + 1)), 1);
 		mp_run *one_by_one = trip_run(net, t, i), *at_once = trip_run(net, t, i / 2);
-		need(one_by_one, mp_run_set(one_by_one, "keep-best", "on"));
-		need(one_by_one, mp_run_train(one_by_one, data, NULL, NULL, NULL));
-		need(at_once, mp_run_train(at_once, data, NULL, NULL, NULL));
+		mp_data *test = i % 3 == 2 ? data : NULL;
+		const char *best = i % 2 ? "on" : "off";
+		need(one_by_one, mp_run_set(one_by_one, "guard", "light"));
+		need(one_by_one, mp_run_set(one_by_one, "keep-best", best));
+		need(at_once, mp_run_set(at_once, "keep-best", best));
+		need(one_by_one, mp_run_train(one_by_one, data, test, NULL, NULL));
+		need(at_once, mp_run_train(at_once, data, test, NULL, NULL));
 		same_end(one_by_one, at_once);
+		if (i % 2)
+			assert_memory_equal(one_by_one->best_weights, at_once->best_weights, best_bytes(at_once));
 		unsetenv("MICROPROP_ISA");
 		mp_run_close(one_by_one);
 		mp_run_close(at_once);
@@ -283,7 +290,7 @@ static void ticks_come_inside_epochs(void **state)
 	mp_data *data = long_data();
 	mp_run *one_by_one = trip_run(net, &t, 0), *at_once = trip_run(net, &t, 1), *rest = run_of(net);
 	Ticks ticks = { 0 };
-	need(one_by_one, mp_run_set(one_by_one, "keep-best", "on"));
+	need(one_by_one, mp_run_set(one_by_one, "guard", "light"));
 	need(one_by_one, mp_run_train(one_by_one, data, NULL, NULL, NULL));
 	mp_run_on_tick(at_once, 1e-9, save_inside, &ticks);
 	need(at_once, mp_run_train(at_once, data, NULL, NULL, NULL));
@@ -345,7 +352,7 @@ static void explosions_are_told_alike(void **state)
 		mp_net *net = net_of(texts[i / 2]);
 		mp_data *data = data_of(net);
 		mp_run *one_by_one = trip_run(net, &none, i), *at_once = trip_run(net, &none, i);
-		need(one_by_one, mp_run_set(one_by_one, "keep-best", "on"));
+		need(one_by_one, mp_run_set(one_by_one, "guard", "light"));
 		mp_status a = mp_run_train(one_by_one, data, NULL, NULL, NULL), b = mp_run_train(at_once, data, NULL, NULL, NULL);
 		assert_int_equal(a, b);
 		assert_string_equal(mp_run_messages(one_by_one), mp_run_messages(at_once));

@@ -79,12 +79,18 @@ static void one_leaf_takes_what_was_measured(void **state)
 
 static void alone_body(Ctx *cx, void *arg)
 {
-	static const char text[] = "group in 5 input\ngroup out 3 output\nconnect in -> out\nconnect true -> out\n";
-	Src src = { .name = "small.topo", .text = text, .len = sizeof text - 1 };
-	const Net *net = net_parse(cx, &src);
+	static const char *const texts[] = {                 /* many updates in one go; one by one */
+		"group in 5 input\ngroup out 3 output\nconnect in -> out\nconnect true -> out\n",
+		"group in 100 input\ngroup out 3 output\nconnect in -> out\nconnect true -> out\n",
+	};
+	const Net *net = NULL;
 	(void)arg;
-	for (uint64_t batch = 1; batch <= 512; batch *= 8)
-		assert_true(rates_alone(cx, net, NULL, 1, batch) > 0);
+	for (size_t i = COUNT(texts); i-- > 0;) {
+		Src src = { .name = "small.topo", .text = texts[i], .len = strlen(texts[i]) };
+		net = net_parse(cx, &src);
+		for (uint64_t batch = 1; batch <= 512; batch *= 8)
+			assert_true(rates_alone(cx, net, NULL, 1, batch) > 0);
+	}
 	assert_true(rates_alone(cx, net, data_open(cx, "make:parity:5", NULL), 1, 33) == 0); /* it has 32 */
 }
 
