@@ -21,6 +21,7 @@ typedef struct Csv {
 	const Src *src;
 	const Columns *cols;
 	uint64_t rows;            /* read so far */
+	uint64_t room;            /* there is room for so many */
 	float *x, *weight;
 	float *y;                 /* [rows, target columns]: value or number of the class, NaN: none */
 	Dict *classes;            /* [target columns] */
@@ -264,11 +265,13 @@ static bool next_line(const Src *s, size_t *off, const char **line, const char *
 static uint64_t count_lines(const Src *s, size_t off)
 {
 	uint64_t n = 0;
+	size_t gone = 0;
 	for (const char *p = s->text + off, *end = s->text + s->len; p < end; n++) {
 		p = memchr(p, '\n', (size_t)(end - p));
 		if (!p)
 			return n + 1;
 		p++;
+		src_passed(s, &gone, (size_t)(p - s->text));
 	}
 	return n;
 }
@@ -319,6 +322,7 @@ static void read_rows(Csv *r, const DataOptions *opt)
 	bool labels = false;
 	for (uint32_t i = 0; i < c->targets; i++)
 		labels |= c->col[c->target[i]].label;
+	r->room = most;
 	r->x = arena_alloc(&cx->keep, most, c->inputs * sizeof(float));
 	r->y = arena_alloc(labels ? &cx->scratch : &cx->keep, most, c->targets * sizeof(float));
 	r->classes = NEW(&cx->scratch, c->targets, Dict);
@@ -333,8 +337,10 @@ static void read_rows(Csv *r, const DataOptions *opt)
 	r->names.arena = &cx->keep;
 
 	const char *p, *eol;
-	for (size_t off = c->body; r->rows < most && next_line(r->src, &off, &p, &eol); r->rows++)
+	for (size_t off = c->body, gone = 0; r->rows < most && next_line(r->src, &off, &p, &eol); r->rows++) {
 		read_row(r, p, eol);
+		src_passed(r->src, &gone, off);
+	}
 	check_errors(cx);
 	if (!r->rows) {
 		const char *remedy = memchr(r->src->text, '\r', r->src->len)
@@ -447,5 +453,7 @@ Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 	d->names = r.name;
 	data_check(cx, d, (Loc){ s, 0 });
 	data_pack(cx, d);
+	if (!d->x)
+		arena_drop(&cx->keep, r.x, r.room, c->inputs * sizeof *r.x);
 	return d;
 }

@@ -157,14 +157,16 @@ bool data_seems_sparse(const Data *d)
 	return count_ones(d, cases, cases * d->inputs / LEAST) != UINT64_MAX;
 }
 
-void data_take_x(Ctx *cx, Data *d, const Npy *x, int place)
+void data_take_x(Ctx *cx, Data *d, Npy *x, int place)
 {
 	d->x = x->data;
 	d->x_type = x->type;
-	if (place == ARRAYS_COPIED || x->scratch || (place == ARRAYS_SHARED && data_seems_sparse(d)))
+	if (place == ARRAYS_COPIED || x->block || (place == ARRAYS_SHARED && data_seems_sparse(d)))
 		data_pack(cx, d);
 	if (d->x)
 		d->x = npy_keep(cx, d, x, place, T_COUNT);
+	else
+		npy_drop(cx, x);
 }
 
 /* ---- formats ---- */

@@ -175,6 +175,16 @@ void pages_forget(const void *from, size_t len)
 		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
+void src_passed(const Src *s, size_t *gone, size_t off)
+{
+	enum { AT_ONCE = 1 << 22 };
+
+	if (!s->mapped || off < *gone + AT_ONCE)
+		return;
+	pages_forget(s->text + *gone, off - *gone);
+	*gone = off;
+}
+
 /* Reads to the end; the arena's memory is zeroed, so a NUL follows. */
 static void src_read(Ctx *cx, Arena *arena, Src *src, int fd, size_t expected)
 {

@@ -95,7 +95,7 @@ static void check_length(Ctx *cx, const Idx *h, uint64_t whole)
 
 /* ---- gzip ---- */
 
-typedef struct Gunzip { Ctx *cx; const Src *src; z_stream z; size_t fed; bool ended; } Gunzip;
+typedef struct Gunzip { Ctx *cx; const Src *src; z_stream z; size_t fed, gone; bool ended; } Gunzip;
 
 static void *zlib_alloc(void *arena, unsigned count, unsigned size)
 {
@@ -110,17 +110,18 @@ static void zlib_free(void *arena, void *block)
 /* The next bytes that come out, as many as there are up to n. */
 static size_t gunzip_some(Gunzip *g, uint8_t *out, size_t n)
 {
-	enum { PIECE = 1 << 30 };
+	enum { PIECE = 1 << 22, MOST = 1 << 30 };
 	size_t have = 0;
 	while (have < n && !g->ended) {
 		size_t in = g->src->len - g->fed < PIECE ? g->src->len - g->fed : PIECE;
-		size_t room = n - have < PIECE ? n - have : PIECE;
+		size_t room = n - have < MOST ? n - have : MOST;
 		g->z.next_in = (z_const Bytef *)(g->src->text + g->fed);
 		g->z.avail_in = (uInt)in;
 		g->z.next_out = out + have;
 		g->z.avail_out = (uInt)room;
 		int rc = inflate(&g->z, Z_NO_FLUSH);
 		g->fed += in - g->z.avail_in;
+		src_passed(g->src, &g->gone, g->fed);
 		have += room - g->z.avail_out;
 		g->ended = rc == Z_STREAM_END;
 		if (rc != Z_OK && rc != Z_STREAM_END)
@@ -181,10 +182,17 @@ static Idx idx_parse(Ctx *cx, const Src *s)
 
 /* ---- reading ---- */
 
+/* What was unpacked. */
+static void idx_drop(Ctx *cx, const Src *s)
+{
+	arena_drop(&cx->keep, (char *)(uintptr_t)s->text, s->len + 1, 1);
+}
+
 /* The elements in this machine's order: where they lie if they are bytes that stay, else a copy. */
 static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data *d, const DataOptions *opt)
 {
 	const uint8_t *from = (const uint8_t *)h->src->text + h->body;
+	enum { PIECE = 1 << 22 };                 /* after which pages of the file may go: else it would be in memory twice */
 	size_t size = dtypes[h->type].size;
 	uint64_t count = h->cases * h->columns;
 	if (size == 1 && h->src != file)          /* unpacked: ours already */
@@ -194,13 +202,21 @@ static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data 
 		return from;
 	}
 	uint8_t *to = arena_alloc(arena, count, size);
-	if (size == 1)
-		return memcpy(to, from, count);
 	const uint32_t probe = 1;
 	bool little = *(const uint8_t *)&probe;
-	for (uint64_t i = 0; i < count; i++)
-		for (size_t k = 0; k < size; k++)
-			to[i * size + k] = from[i * size + (little ? size - 1 - k : k)];
+	uint64_t bytes = count * size;
+	for (uint64_t at = 0, some; at < bytes; at += some) {
+		some = bytes - at < PIECE ? bytes - at : PIECE;
+		if (size == 1)
+			memcpy(to + at, from + at, some);
+		for (uint64_t i = at; size > 1 && i < at + some; i += size)
+			for (size_t k = 0; k < size; k++)
+				to[i + k] = from[i + (little ? size - 1 - k : k)];
+		if (h->src->mapped)
+			pages_forget(from + at, some);
+	}
+	if (h->src != file)
+		idx_drop(arena->cx, h->src);
 	return to;
 }
 
@@ -283,7 +299,12 @@ Data *idx_data(Ctx *cx, const Src *images, const Src *labels, const DataOptions 
 	if (d->mapped)
 		d->bytes = sizeof *d + (uint64_t)d->targets * d->cases * dtypes[d->y_type].size;
 	data_check(cx, d, (Loc){ h.src, h.body });
+	const void *x = d->x;
 	data_pack(cx, d);
+	if (!d->x && h.src != images && dtypes[h.type].size == 1)
+		idx_drop(cx, h.src);
+	else if (!d->x)
+		arena_drop(&cx->keep, (void *)(uintptr_t)x, d->cases * d->inputs, dtypes[h.type].size);
 	return d;
 }
 

@@ -47,6 +47,7 @@ void *arena_alloc(Arena *a, size_t count, size_t size);    /* zeroed, aligned; u
 void *arena_room(Arena *a, size_t count, size_t size);     /* the same, but not zeroed: pages lie near whoever writes first */
 void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* as realloc; new part zeroed */
 void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* the rest goes back, if the block is large */
+void *arena_give(Arena *from, Arena *to, void *block, size_t count, size_t size); /* lives with another from now; copied if it is small */
 char *arena_copy(Arena *a, const char *text, size_t len);  /* a NUL-terminated copy */
 void  arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
 void  arena_drop(Arena *a, void *block, size_t count, size_t size); /* goes now, if it is large; count and size as it was taken or grew */
@@ -109,6 +110,8 @@ const char *nearest_name(const char *word, const char *const *names, size_t coun
 /* Maps (regular files) or reads (pipes, "-" for standard input) a file into the arena's care. */
 Src *src_open(Ctx *cx, Arena *arena, const char *path);
 void pages_forget(const void *from, size_t len);             /* of a mapped file, whole pages: they are read again when they are wanted */
+/* A reader of a file has come to `off`: pages before it go, some at a time, if it is mapped.  *gone: up to where they did, from 0. */
+void src_passed(const Src *s, size_t *gone, size_t off);
 
 /* Writes to PATH.tmp-PID-N, then fsync, rename over PATH, fsync of the directory.  Nothing appears under PATH unless
  * file_commit succeeds; every call after a failed one does nothing and file_commit reports the first failure. */
@@ -483,7 +486,7 @@ typedef struct Npy {
 	DType type;                       /* strings: T_U32 for unicode, T_U8 for bytes */
 	uint64_t dim[8]; int dims;
 	bool fortran, string, swap;       /* swap: big-endian */
-	bool scratch;                     /* data lies in memory that goes with the call: copy what is to stay */
+	char *block; size_t block_len;    /* NULL, or data lies in here, which is in scratch */
 	bool mapped;                      /* data lies in a mapped file: what was copied need not stay in memory twice */
 	uint32_t width;                   /* bytes of an element */
 	const uint8_t *data; uint64_t count;
@@ -493,12 +496,13 @@ bool npy_peek(const void *npy, size_t len, Npy *a);              /* quiet: false
 size_t npy_header(DType t, const uint64_t *dim, int dims, char *out, size_t size); /* 64-byte padded */
 size_t npy_header_like(const Npy *a, const uint64_t *dim, int dims, char *out, size_t size); /* strings too */
 void npy_plain(Ctx *cx, Npy *a);          /* C order, little-endian: in scratch if it was not so */
+void npy_drop(Ctx *cx, Npy *a);           /* its block, if it has one */
 /* The array as part of d: in cx->keep, or where it lies if the place allows; values a type cannot hold become its largest.
  * want T_COUNT: as it is, at any address. */
-const void *npy_keep(Ctx *cx, Data *d, const Npy *a, int place, DType want);
+const void *npy_keep(Ctx *cx, Data *d, Npy *a, int place, DType want);
 const Text *npy_texts(Ctx *cx, Data *d, const Npy *a, Loc at);   /* strings as UTF-8, in cx->keep */
 uint32_t npy_columns(Ctx *cx, const Npy *a, Loc at);             /* elements per case; unwinds over MAX_UNITS */
-void data_take_x(Ctx *cx, Data *d, const Npy *x, int place); /* as index lists where that is worth it */
+void data_take_x(Ctx *cx, Data *d, Npy *x, int place); /* as index lists where that is worth it */
 /* Arrays of a file are copied; or stay where it is mapped, because each rank wants only some cases, unless index lists are worth more;
  * or stay there at any rate, because the file is larger than half the memory. */
 enum { ARRAYS_COPIED, ARRAYS_SHARED, ARRAYS_MAPPED };

@@ -141,7 +141,8 @@ static void *big_resize(Arena *a, Chunk *c, size_t kept, size_t need)
 	if (!base)
 		out_of_memory(a, need);
 	uintptr_t start = ((uintptr_t)base + sizeof(Chunk) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
-	memmove((char *)start, base + shift, kept);
+	if ((char *)start != base + shift)
+		memmove((char *)start, base + shift, kept);
 	c = chunk_place(base, outer, need);
 	c->used = need;
 	c->prev = prev;
@@ -185,18 +186,33 @@ void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t
 	return big_resize(a, (Chunk *)old - 1, need, need);
 }
 
-/* Small blocks stay until the arena goes: others stand beside them. */
-void arena_drop(Arena *a, void *block, size_t count, size_t size)
+static void big_remove(Arena *a, Chunk *c)
 {
-	if (!block || round_up(count * size, ALIGN) < BIG_BYTES)
-		return;
-	Chunk *c = (Chunk *)block - 1;
 	if (c->prev)
 		c->prev->next = c->next;
 	else
 		a->big = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
+}
+
+void *arena_give(Arena *from, Arena *to, void *block, size_t count, size_t size)
+{
+	if (round_up(count * size, ALIGN) < BIG_BYTES)
+		return memcpy(arena_room(to, count, size), block, count * size);
+	Chunk *c = (Chunk *)block - 1;
+	big_remove(from, c);
+	big_insert(to, c);
+	return block;
+}
+
+/* Small blocks stay until the arena goes: others stand beside them. */
+void arena_drop(Arena *a, void *block, size_t count, size_t size)
+{
+	if (!block || round_up(count * size, ALIGN) < BIG_BYTES)
+		return;
+	Chunk *c = (Chunk *)block - 1;
+	big_remove(a, c);
 	a->cx->alloc.resize(a->cx->alloc.user, c->base, c->base_size, 0);
 }
 

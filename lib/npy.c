@@ -404,6 +404,13 @@ static uint64_t fortran_index(const Npy *a, uint64_t i)
 	return at;
 }
 
+void npy_drop(Ctx *cx, Npy *a)
+{
+	if (a->block)
+		arena_drop(&cx->scratch, a->block, a->block_len, 1);
+	a->block = NULL;
+}
+
 void npy_plain(Ctx *cx, Npy *a)
 {
 	bool turn = a->fortran && a->dims > 1;
@@ -416,8 +423,10 @@ void npy_plain(Ctx *cx, Npy *a)
 			for (uint32_t k = 0; k < a->width; k++)
 				to[k] = from[a->swap ? (k | (each - 1)) - (k & (each - 1)) : k];
 		}
+		npy_drop(cx, a);
 		a->data = copy;
-		a->scratch = true;
+		a->block = (char *)copy;
+		a->block_len = a->count * a->width;
 		a->mapped = false;
 	}
 	a->fortran = a->swap = false;
@@ -436,7 +445,10 @@ static bool same_bits(DType a, DType b)
 
 static void convert(const Npy *a, DType want, void *out)
 {
+	enum { PIECE = 1 << 16 };
 	for (uint64_t i = 0; i < a->count; i++) {
+		if (a->mapped && i && i % PIECE == 0)
+			pages_forget(a->data + (i - PIECE) * a->width, (size_t)PIECE * a->width);
 		const uint8_t *p = a->data + i * a->width;
 		if (want == T_F32)
 			((float *)out)[i] = (float)getters[a->type](p);
@@ -471,15 +483,23 @@ static void copy_pieces(const Npy *a, uint64_t bytes, uint8_t *out)
 	}
 }
 
-const void *npy_keep(Ctx *cx, Data *d, const Npy *a, int place, DType want)
+const void *npy_keep(Ctx *cx, Data *d, Npy *a, int place, DType want)
 {
 	bool anywhere = want == T_COUNT;                  /* x and y may; arrays of a fixed C type may not */
 	if (anywhere)
 		want = a->type;
 	bool same = same_bits(a->type, want);
-	if (place && !a->scratch && same && (anywhere || (uintptr_t)a->data % dtypes[want].size == 0)) {
+	bool fits = same && (anywhere || (uintptr_t)a->data % dtypes[want].size == 0);
+	if (place && !a->block && fits) {
 		d->mapped = true;
 		return a->data;
+	}
+	if (a->block && fits) {                           /* ours already; if it is small it moves, and what it holds with it */
+		size_t at = (size_t)((const char *)a->data - a->block);
+		char *block = arena_give(&cx->scratch, &cx->keep, a->block, a->block_len, 1);
+		a->block = NULL;
+		d->bytes += a->count * dtypes[want].size;
+		return block + at;
 	}
 	void *out = arena_alloc(&cx->keep, a->count, dtypes[want].size);
 	d->bytes += a->count * dtypes[want].size;
@@ -487,6 +507,7 @@ const void *npy_keep(Ctx *cx, Data *d, const Npy *a, int place, DType want)
 		convert(a, want, out);
 	else
 		copy_pieces(a, a->count * dtypes[want].size, out);
+	npy_drop(cx, a);
 	return out;
 }
 

@@ -36,7 +36,7 @@ typedef struct Load {
 	int place;
 	bool shared;              /* cases are looked at later, by those who train on them */
 	const Zip *zip;
-	const Npy *a[K_COUNT];    /* NULL: not there */
+	Npy *a[K_COUNT];          /* NULL: not there */
 	Loc at[K_COUNT];
 	const Member *later[K_COUNT]; /* whose checksum was not looked at; NULL: it was */
 } Load;
@@ -48,7 +48,8 @@ static void keep_extra(Load *l, const char *key, const Src *bytes, bool in_scrat
 	Data *d = l->d;
 	bool stays = l->place && !in_scratch;
 	d->extra = arena_grow(&l->cx->keep, d->extra, d->extras, d->extras + 1, sizeof *d->extra);
-	const char *npy = stays ? bytes->text : arena_copy(&l->cx->keep, bytes->text, bytes->len);
+	const char *npy = stays ? bytes->text : in_scratch ? arena_give(&l->cx->scratch, &l->cx->keep, (char *)(uintptr_t)bytes->text, bytes->len, 1)
+	                                                   : arena_copy(&l->cx->keep, bytes->text, bytes->len);
 	d->extra[d->extras++] = (Extra){ key, npy, bytes->len };
 	d->mapped |= stays;
 	d->bytes += stays ? 0 : bytes->len;
@@ -92,7 +93,10 @@ static void take_member(Load *l, const Member *m)
 	}
 	Npy *a = NEW(&cx->scratch, 1, Npy);
 	*a = npy_parse(cx, bytes, 0, bytes->len);
-	a->scratch = m->method != 0;
+	if (m->method != 0) {
+		a->block = (char *)(uintptr_t)bytes->text;
+		a->block_len = bytes->len;
+	}
 	npy_plain(cx, a);
 	l->a[k] = a;
 	l->at[k] = (Loc){ bytes, 0 };
@@ -135,7 +139,7 @@ static void no_inputs(Load *l)
 
 static void take_dense(Load *l)
 {
-	const Npy *x = l->a[K_X];
+	Npy *x = l->a[K_X];
 	if (x->dims == 0)
 		fail_at(l->cx, l->at[K_X], "save an array [cases, inputs]", "'x' is a single number");
 	l->d->cases = x->dim[0];

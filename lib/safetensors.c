@@ -303,11 +303,10 @@ enum { CHECKSUM_AT = LENGTH_BYTES + sizeof checksum_start - 1 };
 static void digest_source(XXH3_state_t *state, const Src *src, size_t at)
 {
 	enum { PIECE = 1 << 22 };
-	for (size_t some; at < src->len; at += some) {
+	for (size_t gone = 0, some; at < src->len; at += some) {
 		some = src->len - at < PIECE ? src->len - at : PIECE;
 		XXH3_128bits_update(state, src->text + at, some);
-		if (src->mapped)
-			pages_forget(src->text + at, some);
+		src_passed(src, &gone, at + some);
 	}
 }
 

@@ -50,7 +50,7 @@ typedef struct Reader {
 static void *vec_add(Reader *r, Vec *v, uint64_t count, size_t size)
 {
 	if (!v->v || v->cap - v->count < count) {
-		uint64_t cap = v->cap ? v->cap * 2 : 64;
+		uint64_t much = ((uint64_t)1 << 26) / size, cap = v->cap > much ? v->cap + v->cap / 4 : v->cap ? v->cap * 2 : 64;
 		if (cap - v->count < count)
 			cap = v->count + count;
 		v->v = arena_grow(&r->cx->scratch, v->v, v->cap, cap, size);
@@ -533,10 +533,10 @@ static void case_line(Reader *r)
 
 static void *vec_keep(Reader *r, const Vec *v, size_t size)
 {
-	void *out = arena_alloc(&r->cx->keep, v->count, size);
-	if (v->count)
-		memcpy(out, v->v, v->count * size);
-	return out;
+	Arena *scratch = &r->cx->scratch;
+	if (!v->count)
+		return arena_alloc(&r->cx->keep, 0, size);
+	return arena_give(scratch, &r->cx->keep, arena_trim(scratch, v->v, v->cap, v->count, size), v->count, size);
 }
 
 static const Text *names_keep(Reader *r, const Names *n)
@@ -561,6 +561,8 @@ static void give_inputs(Reader *r, Data *d)
 			data_pack(r->cx, d);
 		if (d->x)
 			d->x = vec_keep(r, &r->x, sizeof(float));
+		else
+			arena_drop(&r->cx->scratch, r->x.v, r->x.cap, sizeof(float));
 		return;
 	}
 	const float *v = r->values.v;
@@ -620,7 +622,7 @@ Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt)
 	Reader r = { .cx = cx, .src = s, .p = s->text, .end = s->text + s->len, .unlabelled = opt && opt->unlabelled };
 	if (s->len >= 3 && memcmp(r.p, "\xEF\xBB\xBF", 3) == 0)  /* some editors mark UTF-8 so */
 		r.p += 3;
-	while (r.p < r.end) {
+	for (size_t gone = 0; r.p < r.end; src_passed(s, &gone, (size_t)(r.p - s->text))) {
 		const char *eol = memchr(r.p, '\n', (size_t)(r.end - r.p));
 		r.eol = eol ? eol : r.end;
 		r.bad = false;

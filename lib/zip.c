@@ -201,7 +201,8 @@ static void inflate_free(voidpf arena, voidpf block)
 
 static const char *inflate_all(Ctx *cx, const Zip *z, const Member *m)
 {
-	enum { PIECE = 1 << 30 };
+	enum { PIECE = 1 << 22 };
+	size_t gone = (size_t)m->at;
 	char *out = arena_alloc(&cx->scratch, m->size, 1);
 	z_stream f = { .zalloc = inflate_alloc, .zfree = inflate_free, .opaque = &cx->scratch };
 	uint64_t in = 0, have = 0;
@@ -216,6 +217,7 @@ static const char *inflate_all(Ctx *cx, const Zip *z, const Member *m)
 		rc = inflate(&f, Z_NO_FLUSH);
 		in += in_before - f.avail_in;
 		have += out_before - f.avail_out;
+		src_passed(z->src, &gone, (size_t)(m->at + in));
 	}
 	inflateEnd(&f);
 	if (rc != Z_STREAM_END || have != m->size || in != m->packed)
@@ -244,7 +246,14 @@ void zip_wrong(Ctx *cx, Loc at, const char *member)
 
 void zip_check(Ctx *cx, const Zip *z, const Member *m, const Src *bytes)
 {
-	if (crc32_z(0, (const Bytef *)bytes->text, bytes->len) != m->crc)
+	enum { PIECE = 1 << 22 };
+	uLong crc = crc32_z(0, NULL, 0);
+	for (size_t at = 0, gone = 0, some; at < bytes->len; at += some) {
+		some = bytes->len - at < PIECE ? bytes->len - at : PIECE;
+		crc = crc32_z(crc, (const Bytef *)bytes->text + at, some);
+		src_passed(bytes, &gone, at + some);
+	}
+	if (crc != m->crc)
 		zip_wrong(cx, (Loc){ z->src, m->at }, m->name);
 }
 
