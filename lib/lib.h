@@ -550,7 +550,10 @@ extern const uint32_t rule_count;
 void formula_parse(Ctx *cx, const Rule *rule, Formula *f);   /* fails on a bad table: a test parses every rule */
 double rule_start(const Rule *rule, int state, const Options *o, double factor); /* of a weight whose block has this rate factor */
 void formula_print(const Rule *rule, const Formula *f, Buf *out);
-double rule_norm(const double *g, const uint8_t *frozen, uint64_t n); /* length, leaf-tree order over link numbers */
+/* Length of a gradient, leaf-tree order over link numbers.  It is asked for links first .. first + count - 1: zero where they are frozen. */
+typedef void GradientFn(const void *arg, uint64_t first, uint64_t count, double *g);
+double rule_length(GradientFn *gradient, const void *arg, uint64_t n);
+double rule_norm(const double *g, const uint8_t *frozen, uint64_t n); /* of one in an array; frozen NULL: none is */
 
 /* What one update needs besides the gradient: filled by the trainer from options, schedule and update count. */
 typedef struct Update { const Rule *rule; double param[P_COUNT]; } Update;

@@ -31,18 +31,21 @@ double rule_start(const Rule *rule, int state, const Options *o, double factor)
 	return at ? *(const double *)((const char *)o + at) * factor : 0;
 }
 
-static double square_sum(const double *g, const uint8_t *frozen, uint64_t first, uint64_t count)
+static double square_sum(GradientFn *gradient, const void *arg, uint64_t first, uint64_t count)
 {
-	double sum = 0;
+	double g[512], sum = 0;
 
-	for (uint64_t i = first; i < first + count; i++)
-		if (!frozen || !frozen[i])
+	for (uint64_t end = first + count, some; first < end; first += some) {
+		some = end - first < COUNT(g) ? end - first : COUNT(g);
+		gradient(arg, first, some, g);
+		for (uint64_t i = 0; i < some; i++)
 			sum += g[i] * g[i];
+	}
 	return sum;
 }
 
 /* Links are cut and joined as the examples of a batch are, so that any cut of the weights gives the same length. */
-double rule_norm(const double *g, const uint8_t *frozen, uint64_t n)
+double rule_length(GradientFn *gradient, const void *arg, uint64_t n)
 {
 	double sum[32] = { 0 };                             /* more than 1 + log2(MAX_LEAVES) */
 	uint32_t leaves = leaf_count(n), depth = 0;
@@ -50,11 +53,26 @@ double rule_norm(const double *g, const uint8_t *frozen, uint64_t n)
 
 	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
 		leaf_range(n, leaves, leaf, &first, &count);
-		sum[depth++] = square_sum(g, frozen, first, count);
+		sum[depth++] = square_sum(gradient, arg, first, count);
 		for (uint32_t joins = leaf_joins(leaf, leaves); joins; joins--, depth--)
 			sum[depth - 2] += sum[depth - 1];
 	}
 	return sqrt(sum[0]);
+}
+
+typedef struct Array { const double *g; const uint8_t *frozen; } Array;
+
+static void array_gradient(const void *arg, uint64_t first, uint64_t count, double *g)
+{
+	const Array *a = arg;
+
+	for (uint64_t i = 0; i < count; i++)
+		g[i] = a->frozen && a->frozen[first + i] ? 0 : a->g[first + i];
+}
+
+double rule_norm(const double *g, const uint8_t *frozen, uint64_t n)
+{
+	return rule_length(array_gradient, &(Array){ g, frozen }, n);
 }
 
 static double power(double x, uint64_t n)

@@ -175,8 +175,6 @@ struct Program {
 	float *w, *state[MAX_STATE];  /* [room] */
 	float *copies;                /* [copies] other forms of the weights */
 	float *zero;                  /* a row of zeros, as long as any */
-	double *norm;                 /* [links] where the rule needs the length of the gradient, */
-	uint8_t *frozen;              /* and which links do not count for it */
 	float *pending;               /* [room] the sum of weight changes that waits for an update, */
 	uint64_t pending_seal;        /* and its seal */
 	Sum *lent;                    /* NULL, or whose array that is: nobody else needs it until the next batch */

@@ -393,21 +393,31 @@ static const Panel *panel_from(const Layout *l, const Part *t, uint32_t col)
 	return &l->panel[low];
 }
 
-/* Some links. */
-typedef struct Range { uint64_t first, end; } Range;
+/* Some links of some units of a part, counted from its first. */
+typedef struct Range { uint64_t first, end; uint32_t low, high; } Range;
 
-static Range in_both(Range a, Range b)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-	return (Range){ a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end };
+	return a > b ? a : b;
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static Range all_links(const Part *t)
+{
+	return (Range){ 0, UINT64_MAX, 0, t->count };
 }
 
 static void gapped_links(const Layout *l, const Part *t, Range some, LinkFn *fn, void *arg)
 {
 	const Net *net = l->net;
 
-	for (Unit u = t->first; u < t->first + t->count; u++) {
-		Range r = in_both(some, (Range){ net->row[u], net->row[u + 1] });
-		for (uint64_t k = r.first; k < r.end; k++) {
+	for (Unit u = t->first + some.low; u < t->first + some.high; u++) {
+		uint64_t end = lesser(some.end, net->row[u + 1]);
+		for (uint64_t k = larger(some.first, net->row[u]); k < end; k++) {
 			uint32_t col = l->col_of[net_source(net, u, k)];
 			const Panel *p = panel_from(l, t, col);
 			fn(arg, u, k, p->at + panel_place(p, u - t->first, col - p->source));
@@ -432,7 +442,7 @@ static void mark_real(const Maker *m)
 
 	for (const Part *t = l->part; t < l->part + l->parts; t++)
 		if (t->gaps)
-			gapped_links(l, t, (Range){ 0, l->net->links }, mark_place, &(Marker){ l, t });
+			gapped_links(l, t, all_links(t), mark_place, &(Marker){ l, t });
 }
 
 /* ---- who needs whom ---- */
@@ -621,10 +631,9 @@ static void panel_links(const Layout *l, const Panel *p, Range some, LinkFn *fn,
 	Unit first = l->part[p->part].first;
 	const uint64_t *row = l->net->row + first;
 
-	for (uint32_t t = 0; t < p->targets; t++) {
-		uint64_t begin = row[t] + (p->list ? 0 : p->link);
-		Range r = in_both(some, (Range){ begin, p->list ? row[t + 1] : begin + p->sources });
-		for (uint64_t k = r.first; k < r.end; k++)
+	for (uint32_t t = some.low; t < some.high; t++) {
+		uint64_t begin = row[t] + (p->list ? 0 : p->link), end = lesser(some.end, p->list ? row[t + 1] : begin + p->sources);
+		for (uint64_t k = larger(some.first, begin); k < end; k++)
 			fn(arg, first + t, k, p->at + (p->list ? k - *row : panel_place(p, t, (uint32_t)(k - begin))));
 		uint64_t bias = row[t] + p->bias_link;
 		if (p->bias && bias >= some.first && bias < some.end)
@@ -634,13 +643,14 @@ static void panel_links(const Layout *l, const Panel *p, Range some, LinkFn *fn,
 
 void layout_links(const Layout *l, uint64_t first, uint64_t end, LinkFn *fn, void *arg)
 {
-	const uint64_t *row = l->net->row;
-
-	for (const Part *t = l->part; t < l->part + l->parts; t++) {
-		Range some = in_both((Range){ first, end }, (Range){ row[t->first], row[t->first + t->count] });
-		if (t->gaps && some.first < some.end)
+	if (first >= end)
+		return;
+	Unit low = net_target(l->net, first), last = net_target(l->net, end - 1);
+	for (const Part *t = &l->part[part_at(l, l->col_of[low])]; t < l->part + l->parts && t->first <= last; t++) {
+		Range some = { first, end, low > t->first ? low - t->first : 0, (uint32_t)lesser(last - t->first + 1, t->count) };
+		if (t->gaps)
 			gapped_links(l, t, some, fn, arg);
-		for (uint32_t i = t->in; !t->gaps && some.first < some.end && i < t->in + t->ins; i++)
+		for (uint32_t i = t->in; !t->gaps && i < t->in + t->ins; i++)
 			panel_links(l, &l->panel[i], some, fn, arg);
 	}
 }

@@ -31,6 +31,7 @@ typedef struct Common {
 	uint32_t *place_of;               /* [links] */
 	Stretch *stretch; uint32_t stretches;
 	double *rate; uint32_t kinds;     /* [kinds] factors on the rate */
+	uint8_t *frozen;                  /* [links] */
 	Until until;
 	uint64_t examples, batch, longest;
 	double batch_work;                /* connections in a batch, about */
@@ -337,7 +338,7 @@ static void params_clip(Sixteen *g)
 
 	for (uint32_t i = 0; i < LANES; i++) {
 		gather(g->sum[0], c->place_of, g->v, p->net->links, i);
-		float clip = (float)(1 / fmax(1, rule_norm(g->v, p->frozen, p->net->links)));
+		float clip = (float)(1 / fmax(1, rule_norm(g->v, c->frozen, p->net->links)));
 		for (uint32_t k = 0; k < c->kinds; k++)
 			g->param[((size_t)k * P_COUNT + P_CLIP) * LANES + i] = clip;
 	}
@@ -448,9 +449,11 @@ static void take_stretches(Ctx *cx, Common *c)
 
 	c->rate = NEW(&cx->scratch, net->blocks + 1, double);
 	c->stretch = NEW(&cx->scratch, net->links + 1, Stretch);
+	c->frozen = NEW(&cx->scratch, net->links, uint8_t);
 	for (uint64_t i = 0; i < net->links; i++) {
 		const Block *b = net_block(net, net_target(net, i), i);
 		uint32_t k = 0;
+		c->frozen[i] = b->frozen;
 		while (k < c->kinds && c->rate[k] != b->rate)
 			k++;
 		if (k == c->kinds)

@@ -8,17 +8,31 @@
 
 extern const Target target_cpu;
 
+static size_t floats_full(size_t n)
+{
+	return (n + LANES - 1) / LANES * LANES + LANES;
+}
+
 /* The arena puts what is as long as a cache line on one. */
 float *floats_take(Arena *a, size_t n)
 {
-	size_t full = (n + LANES - 1) / LANES * LANES;
+	return arena_alloc(a, floats_full(n), sizeof(float));
+}
 
-	return arena_alloc(a, full + LANES, sizeof(float));
+/* What nobody writes to takes no memory yet. */
+static float *floats_room(Arena *a, size_t n)
+{
+	return arena_room(a, floats_full(n), sizeof(float));
+}
+
+static void floats_clear(float *v, size_t n)
+{
+	memset(v, 0, floats_full(n) * sizeof *v);
 }
 
 static void floats_drop(Arena *a, float *v, size_t n)
 {
-	arena_drop(a, v, (n + LANES - 1) / LANES * LANES + LANES, sizeof *v);
+	arena_drop(a, v, floats_full(n), sizeof *v);
 }
 
 static void cpu_caps(Caps *caps)
@@ -108,21 +122,22 @@ static uint32_t longest_row(const Layout *l)
 	return longest;
 }
 
-/* Arrays for a layout; what stood in those of an older one has to be moved by whoever asks.  If memory runs out, all is as it was. */
+/* Arrays for a layout, not yet cleared: what stood in those of an older one has to be moved by whoever asks.  If memory runs out, all
+ * is as it was. */
 static void take_weights(Ctx *cx, Program *p, Layout *l)
 {
 	Program made = *p;
 
 	made.layout = l;
-	made.w = floats_take(&cx->keep, l->room + LANES);
-	made.copies = floats_take(&cx->keep, l->copies + LANES);
+	made.w = floats_room(&cx->keep, l->room + LANES);
+	made.copies = floats_room(&cx->keep, l->copies + LANES);
 	made.zero = floats_take(&cx->keep, longest_row(l) + LANES);
 	made.pending = arena_room(&cx->keep, l->room + LANES, sizeof *made.pending);
 	made.fresh = true;
 	made.lent = NULL;
 	made.spare = NULL;
 	for (int k = 0; k < p->rule->states; k++)
-		made.state[k] = floats_take(&cx->keep, l->room + LANES);
+		made.state[k] = floats_room(&cx->keep, l->room + LANES);
 	made.half = p->opt->precision == PRECISION_BF16 ? halves_make(cx, l, p->isa) : NULL;
 	made.online = online_make(cx, &made);
 	for (uint32_t i = 0; i < p->threads; i++)
@@ -130,13 +145,12 @@ static void take_weights(Ctx *cx, Program *p, Layout *l)
 	*p = made;
 }
 
-static void take_norm(Ctx *cx, Program *p)
+/* Weights (0) with their copies, or rule state. */
+static void clear_weights(Program *p, int which)
 {
-	p->norm = NEW(&cx->keep, p->net->links, double);
-	p->frozen = NEW(&cx->keep, p->net->links, uint8_t);
-	for (Unit u = 0; u < p->net->units; u++)
-		for (uint64_t i = p->net->row[u]; i < p->net->row[u + 1]; i++)
-			p->frozen[i] = net_block(p->net, u, i)->frozen;
+	floats_clear(which ? p->state[which - 1] : p->w, p->layout->room + LANES);
+	if (!which)
+		floats_clear(p->copies, p->layout->copies + LANES);
 }
 
 static uint32_t threads_wanted(const Options *opt)
@@ -180,8 +194,8 @@ static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->tally = NEW(&cx->keep, MAX_LEAVES, Tally);
 	p->space = NEW(&cx->keep, p->threads, Space);
 	take_weights(cx, p, cpu_layout(cx, plan, opt, false));
-	if (p->rule->needs_norm)
-		take_norm(cx, p);
+	for (int k = 0; k <= p->rule->states; k++)
+		clear_weights(p, k);
 	for (int k = 0; k < p->rule->states; k++)
 		layout_links(p->layout, 0, net->links, move_start, &(Start){ p, k });
 	return p;
@@ -210,6 +224,7 @@ static void change_layout(Ctx *cx, Program *p)
 	arena_drop(&cx->keep, old.lent ? old.spare : old.pending, old.layout->room + LANES, sizeof *old.pending);
 	floats_drop(&cx->keep, old.copies, old.layout->copies + LANES);
 	for (int k = 0; k <= p->rule->states; k++) {
+		clear_weights(p, k);
 		for (uint64_t i = 0; i < p->net->links; i += PIECE_LINKS) {
 			cpu_get(&old, k, i, PIECE_LINKS, v);
 			cpu_set(p, k, i, PIECE_LINKS, v);

@@ -228,22 +228,29 @@ static void share_work(Work *w)
 		on_threads(w, seal_work);
 }
 
+/* The sum that waits, from link `first` on. */
+typedef struct Gradient { const Program *p; uint64_t first; double *g; } Gradient;
+
 static void note_gradient(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
-	const Program *p = arg;
-	(void)unit;
+	const Gradient *g = arg;
 
-	p->norm[link] = p->pending[place];
+	g->g[link - g->first] = net_block(g->p->net, unit, link)->frozen ? 0 : g->p->pending[place];
+}
+
+static void some_gradient(const void *arg, uint64_t first, uint64_t count, double *g)
+{
+	const Program *p = arg;
+
+	layout_links(p->layout, first, first + count, note_gradient, &(Gradient){ p, first, g });
 }
 
 void update_apply(Program *p, const Update *u)
 {
 	Work w = { .p = p, .u = u };
 
-	if (p->rule->needs_norm) {
-		layout_links(p->layout, 0, p->net->links, note_gradient, p);
-		w.clip = (float)(1 / fmax(1, rule_norm(p->norm, p->frozen, p->net->links)));
-	}
+	if (p->rule->needs_norm)
+		w.clip = (float)(1 / fmax(1, rule_length(some_gradient, p, p->net->links)));
 	for (uint32_t i = 0; p->watch && i < p->threads; i++) {
 		p->space[i].reach = 0;
 		p->space[i].summed = 0;
