@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Signs of life: what launch and the processes it starts tell each other, by a file that both see.
  *
- *     Beat                the number of the attempt, by launch; the last sign of life and the exit status, by the processes
+ *     Beat                the number of the attempt, by launch; the last signs of life and the exit status, by the processes
  *     a byte for a rank   which holds a lock on it as long as it lives
  *
  * Must hold: when an attempt begins, nobody of an earlier one is left who could write a file.  Launch ends whoever still holds a lock,
- * and writes the new number while it holds all of them; a process that comes late finds another number than its own, and ends. */
+ * and writes the new number while it holds all of them; a process that comes late finds another number than its own, and ends.
+ *
+ * A process that reads data comes to no update for a long time.  Until rank 0 comes to one, a thread gives signs of life, as long as the process
+ * reads bytes or touches new pages: one that hangs does neither, nor does one that waits for another. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +41,51 @@ static long own_rank(void)
 	return 0;
 }
 
+/* Bytes that the process has read, but for *own, and pages that it has touched for the first time. */
+static uint64_t work_done(uint64_t *own)
+{
+	struct rusage use = { 0 };
+	char text[512];
+	int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);  /* not everywhere; then pages have to do */
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+	uint64_t bytes = n > 0 && !strncmp(text, "rchar: ", 7) ? strtoull(text + 7, NULL, 10) - *own : 0;
+	*own += n > 0 ? (uint64_t)n : 0;
+	if (fd >= 0)
+		close(fd);
+	getrusage(RUSAGE_SELF, &use);
+	return bytes + (uint64_t)use.ru_minflt + (uint64_t)use.ru_majflt;
+}
+
+enum { LOOK_MS = 100, LOOK_WORK = 16 };   /* less than that is what happens while one waits */
+
+static void *watch_loading(void *arg)
+{
+	int beat = (int)(intptr_t)arg;
+	Beat b = { 0 };
+	uint64_t own = 0, seen = work_done(&own);
+	while (pread(beat, &b, sizeof b, 0) == sizeof b && !b.step) {
+		own += sizeof b;
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * 1000000L }, NULL);
+		uint64_t now = work_done(&own);
+		if (now > seen + LOOK_WORK)
+			beat_sign(beat);
+		seen = now;
+	}
+	return NULL;
+}
+
+/* Without it loading has to be done within the deadline. */
+static void watch_start(int beat)
+{
+	pthread_t thread;
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);         /* signals are for the thread that trains */
+	if (!pthread_create(&thread, NULL, watch_loading, (void *)(intptr_t)beat))
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 int beat_join(int *beat)
 {
 	const char *path = getenv("MICROPROP_HEARTBEAT"), *attempt = getenv("MICROPROP_ATTEMPT");
@@ -55,16 +105,28 @@ int beat_join(int *beat)
 		return EXIT_FAILED;
 	}
 	beat_sign(*beat);
+	watch_start(*beat);
 	return EXIT_DONE;
 }
 
-void beat_sign(int beat)
+static void put_time(int beat, size_t at)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	uint64_t sign = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	if (beat >= 0 && pwrite(beat, &sign, sizeof sign, offsetof(Beat, sign)) < 0)
+	if (beat >= 0 && pwrite(beat, &sign, sizeof sign, (off_t)at) < 0)
 		return;                                           /* launch will miss it, and start anew */
+}
+
+void beat_sign(int beat)
+{
+	put_time(beat, offsetof(Beat, sign));
+}
+
+void beat_step(int beat)
+{
+	put_time(beat, offsetof(Beat, step));
+	beat_sign(beat);
 }
 
 static void put_word(int beat, uint32_t word, size_t at)

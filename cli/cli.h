@@ -62,12 +62,13 @@ int job_leave(Rank *j, int rc);                              /* the exit status 
 
 /* ---- beat.c: signs of life ------------------------------------------------------------------------------------ */
 
-/* sign: changes while it lives, 0: nobody did so far; ended: 1 + the exit status, 0: nobody has ended in good order; diverged: and that
+/* sign: changes while it lives, 0: nobody did so far; step: the last that came between two updates, 0: none did; ended: 1 + the exit status, 0: nobody has ended in good order; diverged: and that
  * was why */
-typedef struct Beat { uint64_t sign; uint32_t attempt, ended, diverged; } Beat;
+typedef struct Beat { uint64_t sign, step; uint32_t attempt, ended, diverged; } Beat;
 
 int  beat_join(int *beat);                                   /* exit status; *beat -1: nobody watches this process */
-void beat_sign(int beat);
+void beat_sign(int beat);                                    /* it lives */
+void beat_step(int beat);                                    /* and it trains */
 void beat_end(int beat, int rc);
 void beat_diverged(int beat);
 bool beat_make(char *path, size_t room);                     /* a file for all attempts; false: cannot, which has been said */

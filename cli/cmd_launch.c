@@ -2,9 +2,9 @@
 /* launch: a training command comes in; it is started, watched, and started again from its last checkpoint when a process dies or
  * hangs.  What goes out is what the attempt that came to the end printed: the same bits as if nothing had happened.
  *
- * One process is started as it is, several by mpirun.  Rank 0 gives signs of life between updates (beat.c); if these stay away, all
- * are killed.  An attempt that gets no further than the one before counts; after some of them in a row it is given up, and after
- * two in which no process so much as began. */
+ * One process is started as it is, several by mpirun.  While they load, processes give signs of life, and then rank 0 does between updates
+ * (beat.c); if these stay away, all are killed.  An attempt that gets no further than the one before counts; after some of them in a row
+ * it is given up, and after two in which no process so much as began. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,14 +21,14 @@
 #include "cli.h"
 
 enum { POLL_MS = 20, GRACE = 5, MOST_HOSTS = 4096 };
-enum { NORMAL_BEATS = 20 };               /* a beat that takes so many times the longest before is late */
+enum { NORMAL_STEPS = 20 };               /* a step that takes so many times the longest before is late */
 
 static const Option options[] = {
 	{ "ranks", "N", "processes, -n for short; default 1, which needs no MPI" },
 	{ "mpirun", "COMMAND", "what starts several; default mpirun.openmpi, mpirun.mpich or mpirun, the first that is there" },
 	{ "hosts", "LIST", "HOST[:SLOTS],... for mpirun; those that no longer answer are left out, with their ranks" },
 	{ "check", "COMMAND", "tells whether a host answers: it is run with the host's name behind it; default ssh HOST true" },
-	{ "deadline", "SECONDS", "kill the processes after so long without a sign of life; default 60, more if updates take long" },
+	{ "deadline", "SECONDS", "kill the processes after so long without a sign of life; default 60, or twenty times the longest step so far" },
 	{ "tries", "N", "give up after so many attempts that get no further; default 5" },
 	{ NULL, NULL, NULL },
 };
@@ -54,7 +54,7 @@ typedef struct Launch {
 	const char *checkpoint;   /* where the attempts meet */
 	bool every;               /* the command says when it saves */
 	char beat[PATH_MAX];      /* the file for signs of life */
-	double slowest;           /* time between two beats, so far */
+	double slowest;           /* time between two steps, so far */
 	Beat last;                /* what was seen there last */
 	int refusal; uint64_t refusals; /* status of attempts in a row in which nobody began, and how many they are */
 	uint64_t attempts, idle;  /* all; in a row that got no further */
@@ -313,7 +313,7 @@ static void attempt_kill(pid_t pid)
 /* Until it ends; false: it hung and was killed.  Times are of the clock here, whatever that of rank 0 says. */
 static bool attempt_watch(Launch *l, pid_t pid, int *status)
 {
-	double sign = wall_clock();
+	double sign = wall_clock(), step = 0;                 /* when the last ones were seen */
 	int told = 0;
 	l->last = (Beat){ 0 };
 	while (waitpid(pid, status, WNOHANG) != pid) {
@@ -323,13 +323,16 @@ static bool attempt_watch(Launch *l, pid_t pid, int *status)
 		}
 		Beat beat = beat_look(l->beat);
 		double now = wall_clock(), age = now - sign;
+		if (beat.step != l->last.step) {
+			l->slowest = step > 0 && now - step > l->slowest ? now - step : l->slowest;
+			step = now;
+		}
 		if (beat.sign != l->last.sign) {
-			l->slowest = age > l->slowest ? age : l->slowest;
 			sign = now;
 			age = 0;
 		}
 		l->last = beat;
-		double most = l->slowest * NORMAL_BEATS > l->deadline ? l->slowest * NORMAL_BEATS : l->deadline;
+		double most = l->slowest * NORMAL_STEPS > l->deadline ? l->slowest * NORMAL_STEPS : l->deadline;
 		if (age > most) {
 			fprintf(stderr, "launch: no sign of life for %s; killed\n", word_time(age).s);
 			attempt_kill(pid);

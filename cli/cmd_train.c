@@ -103,7 +103,7 @@ static int train_tick(void *user, mp_run *run)
 {
 	Train *t = user;
 	double now = wall_clock();
-	beat_sign(t->args->beat);
+	beat_step(t->args->beat);
 	if (t->dir.file && now - t->ticked >= t->dir.every) {
 		t->ticked = now;
 		if (!t->failed)
