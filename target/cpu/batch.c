@@ -125,6 +125,7 @@ static void run_rows(const Job *j, Space *s, uint32_t first, uint32_t rows)
 	rows_load(p, s, first, rows, labelled);
 	if (j->online)
 		online_prepare(p, s);
+	s->late = j->learn && labelled && !j->online && rows_late(p);
 	rows_forward(p, s, first, rows);
 	if (labelled)
 		rows_score(p, s, first, rows, j->learn);
