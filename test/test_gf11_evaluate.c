@@ -285,9 +285,30 @@ static void test_drawings(void **state)
 	rmdir("evaluated");
 }
 
+/* ---- disks ---- */
+
+/* Nothing is faster than data that is there in no time, also where it is more than DRAM holds. */
+static void test_disks(void **state)
+{
+	static const char *const cases[] = { "--cases=3000", "--cases=12022", "--cases=12345" };
+	(void)state;
+	machine_write("three.machine", "base gf11\nprocessors 3 assumed\n");
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		RUN(MP_OK, "\"rows\"", "disks", SOURCE_DIR "/examples/letters.topo", "--procs=1,2,3", cases[i], "--machine=three.machine", "--json");
+		json_t *all = output_json(), *row;
+		size_t k;
+		json_array_foreach(json_object_get(all, "rows"), k, row)
+			assert_true(number(row, "mcps") > 0 && number(row, "mcps") <= number(row, "mcps_loaded"));
+		assert_int_equal(k, 3);
+		json_decref(all);
+	}
+	unlink("three.machine");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_disks),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_crossings),
 		cmocka_unit_test(test_table1_keys),

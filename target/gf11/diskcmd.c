@@ -3,7 +3,7 @@
  * (section 10.1): when they are the limit, and how long they take to fill the memories.
  *
  * An epoch is simulated twice: loaded by the host in no time, and with every case coming from the disks while others are
- * trained on, as if the data were far more than the memories hold. */
+ * trained on, as if the data were far more than the memories hold.  If it is, the first is the second without what the disks take. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -39,15 +39,14 @@ static double rounds_of(uint64_t cases, uint32_t procs)
 	return ceil((double)cases / procs);
 }
 
-/* Of more cases than the memories hold: a pass over so many as they do, carried on, and the update. */
-static Epoch carried_on(const Question *q, const EpochSpec *fits)
+/* Of more cases than the memories hold: the same parts, each of them there in no time. */
+static Epoch without_disks(const Question *q, const EpochSpec *streamed)
 {
-	Epoch e = fits->e;
-	double update = (double)e.update + (double)e.host * share_of(e.update_calls, e.calls);
-	double times = rounds_of(q->cases, (uint32_t)fits->o.procs) / rounds_of(fits->cases, (uint32_t)fits->o.procs);
-	e.total = (uint64_t)(((double)e.total - update) * times + update);
-	e.seconds = 1e-9 * fits->m->clock * (double)e.total;
-	e.mcps = mcps_of(fits->plan, fits->m, q->cases, (double)e.total);
+	Epoch e = streamed->e;
+	e.total -= e.receive + e.wait;
+	e.receive = e.wait = 0;
+	e.seconds = 1e-9 * streamed->m->clock * (double)e.total;
+	e.mcps = mcps_of(streamed->plan, streamed->m, q->cases, (double)e.total);
 	return e;
 }
 
@@ -65,13 +64,9 @@ static DiskRow row_make(Question *q, uint32_t procs)
 	s[1].o.disks = DISKS_ON;
 	s[1].o.data = INT64_MAX;
 	epochs_apart(q->c->cx, s, 2);
-	DiskRow r = { .procs = procs, .loaded = s[0].e, .streamed = s[1].e, .why = s[1].why ? s[1].why : s[0].why };
-	if (s[0].why && !s[1].why) {
-		s[0].cases = s[1].e.part;
-		epochs_apart(q->c->cx, s, 1);
-		r.why = s[0].why;
-		r.loaded = carried_on(q, &s[0]);
-	}
+	DiskRow r = { .procs = procs, .loaded = s[0].e, .streamed = s[1].e, .why = s[1].why };
+	if (s[0].why && !s[1].why)
+		r.loaded = without_disks(q, &s[1]);
 	if (r.why)
 		return r;
 	double bytes = (double)r.streamed.bytes;
