@@ -595,8 +595,9 @@ typedef struct Batch {
 	uint64_t more;            /* so many after these are those of the next batch; 0: not known */
 } Batch;
 
-/* Updates that a target may do in one go, of one epoch or of several.  It ends early after an epoch that reaches `until`.  Where
- * numbers are no longer finite nothing was done: going update by update shows when that begins. */
+/* Updates that a target may do in one go, of one epoch or of several.  It ends early after an epoch that reaches `until`, and after an
+ * update whose error is not finite.  It does not pass the end of an epoch that leaves weights which are not: then it ends there, or nothing
+ * was done, and going update by update shows when that begins. */
 typedef struct Updates {
 	uint64_t examples, batch; /* of an epoch; of an update, but the last of an epoch has what is left */
 	uint64_t done;            /* examples of the first epoch that came before */

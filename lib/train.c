@@ -351,6 +351,7 @@ static void epoch_end(Loop *l, double rate, bool sound)
 	at->tally = (Tally){ 0 };
 	at->done = 0;
 	at->epoch++;
+	l->ahead = 0;
 	if (r->guard && (l->test || r->opt.keep_best)) {
 		l->rolled = !guard_state(r->guard);
 		if (l->rolled)
@@ -433,6 +434,8 @@ static bool many_updates(Loop *l, Update *u)
 	if (!count)
 		return false;
 	l->counted = clock_seconds();
+	order_epoch(l->order, at->epoch);
+	read_ahead(l);
 	uint64_t done = many_do(&l->many, at, count), left = done;
 	count_time(l);
 	l->at_once = done > 0;
@@ -444,7 +447,7 @@ static bool many_updates(Loop *l, Update *u)
 		at->tally = *t;
 		check_error(l, t);
 		if (some == of_epoch)
-			epoch_end(l, u->param[P_RATE], true);
+			epoch_end(l, u->param[P_RATE], left > 0);
 		else
 			at->done += some * l->batch;
 	}
@@ -643,6 +646,7 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	if (r->job)
 		r->job->gone = false;
 	l->order = order_new(&cx->scratch, l->examples, (uint64_t)r->opt.seed, l->shuffled);
+	l->ahead = r->at.done / SHUFFLE_BLOCK;
 	l->look_every = epochs_between_looks(r->net, data);
 	l->pick_room = 2 * l->batch + PICKS_AHEAD;
 	if (l->shuffled)

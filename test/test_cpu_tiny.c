@@ -52,15 +52,26 @@ static void walk(Side *s, const Road *r, Tally *tally)
 	}
 }
 
-/* Did the target do it in one go? */
+/* Did the target do it in one go, or in several? */
 static bool leap(Side *s, const Road *r, Tally *tally)
 {
-	Updates all = { .examples = r->examples, .batch = r->batch, .done = r->done, .count = r->count,
-	                .example = r->shuffled ? r->example : NULL, .update = r->update, .same = r->same, .until = &never_reached,
-	                .stop = &s->stop, .tally = tally };
-	uint64_t done = s->target->updates(s->program, &all);
-	assert_true(done == 0 || done == r->count);
-	return done > 0;
+	uint64_t place = r->done, at = 0;
+	for (uint64_t k = 0, done; k < r->count; k += done) {
+		Updates some = { .examples = r->examples, .batch = r->batch, .done = place, .count = r->count - k,
+		                 .example = r->shuffled ? r->example + at : NULL, .update = r->update + (r->same ? 0 : k), .same = r->same,
+		                 .until = &never_reached, .stop = &s->stop, .tally = tally };
+		done = s->target->updates(s->program, &some);
+		assert_true(done <= some.count && (done || !k));
+		if (!done)
+			return false;
+		for (uint64_t i = 0; i < done; i++) {
+			uint64_t left = r->examples - place, count = left < r->batch ? left : r->batch;
+			at += count;
+			place = place + count == r->examples ? 0 : place + count;
+			tally += !place;
+		}
+	}
+	return true;
 }
 
 static void same_state(const char *text, Side *a, Side *b)

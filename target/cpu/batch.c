@@ -24,7 +24,6 @@ typedef struct Job {
 	const volatile int *stop;
 	_Atomic bool stopped;
 	bool learn;
-	bool online;              /* a single case, whose inputs' weights may be late or elsewhere */
 	double *out;              /* testing: where outputs go, or NULL, */
 	uint64_t out_first;       /* and which case is the first */
 } Job;
@@ -123,13 +122,10 @@ static void run_rows(const Job *j, Space *s, uint32_t first, uint32_t rows)
 	bool labelled = p->data->targets != 0;
 
 	rows_load(p, s, first, rows, labelled);
-	if (j->online)
-		online_prepare(p, s);
-	s->late = j->learn && labelled && !j->online && rows_late(p);
 	rows_forward(p, s, first, rows);
 	if (labelled)
 		rows_score(p, s, first, rows, j->learn);
-	if (j->learn && !j->online)                 /* there the update does it */
+	if (j->learn)
 		rows_backward(p, s, first, rows);
 }
 
@@ -688,26 +684,6 @@ uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, i
 	}
 	*core = a.core;
 	return a.word;
-}
-
-Status batch_one(Program *p, const Batch *b, Tally *t)
-{
-	static const volatile int never = 0;
-	Job j = { .p = p, .b = b, .leaves = 1, .last = 1, .stop = &never, .learn = true, .online = true };
-	Space *s = &p->space[0];
-	uint64_t i = 0;
-	unsigned before = cpu_enter();
-
-	take_examples(p, s, b, &i, 1);
-	if (!online_direct(p))
-		s->direct = NULL;                   /* the update reads inputs in the row */
-	if (b->more)
-		case_fetch(p->data, example_at(b, 1));
-	run_rows(&j, s, 0, 1);
-	tally_rows(&j, s, 1, t);
-	online_wait(p, b->more ? example_at(b, 1) : NO_CASE);
-	cpu_leave(before);
-	return MP_OK;
 }
 
 void batch_sum(Program *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cpu: networks on this computer's own vector units.
  *
- *   Plan --layout.c--> Layout (parts, panels) --run.c, steps.c--> sums of weight changes --update.c--> weights
+ *   Plan --layout.c--> Layout (parts, panels) --run.c--> sums of weight changes --update.c--> weights
  *                                                  batch.c: leaves over threads
  *
  * Cases are rows.  A row holds every unit of the network in a column of its own; units that are computed alike stand side
@@ -140,7 +140,6 @@ typedef struct Space {
 	const InputRows *by_input;/* NULL, or the same by input */
 	bool in_turn;             /* cases of the rows stand side by side in the data */
 	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
-	bool late;                /* the outputs are made with their scores, not before */
 	const float *target;      /* of row 0: y, or where they stand in the data, */
 	const uint64_t *target_at;/* and there NULL or which they are */
 	float *links;             /* [link_room] rows that are turned for links one by one */
@@ -227,7 +226,6 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 /* These cases come next, example[0] ... or first ...: products from now on call them into the cache. */
 void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t first, uint64_t count);
 void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
-bool rows_late(const Program *p);                            /* may a learning pass make the outputs with their scores? */
 /* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing else. */
 const float *first_weights(const Program *p, const Part *t, uint32_t *k);
 void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back); /* back: errors of outputs too */
@@ -248,8 +246,7 @@ Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bo
 uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core); /* as Target.again */
 void pending_seal(Program *p);                               /* it rests from now, if sums are watched */
 uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n); /* numbers of a sum from `at` on: parts add up */
-Status batch_one(Program *p, const Batch *b, Tally *t);      /* online: the case waits for its update, */
-void batch_sum(Program *p);                                  /* or it becomes a sum of weight changes after all */
+void batch_sum(Program *p);                                  /* the case that waits for its update becomes a sum of weight changes after all */
 Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);
 
 /* ---- update.c ------------------------------------------------------------------------------------------------------ */
@@ -260,20 +257,20 @@ void update_copies(Program *p);                              /* other forms of a
 /* ---- online.c: batches of one case --------------------------------------------------------------------------------- */
 
 typedef struct Online Online;
-Online *online_make(Ctx *cx, const Program *p);              /* for the layout; NULL: not in this way */
-void online_prepare(Program *p, const Space *s);             /* before row 0 goes forward */
 #define NO_CASE UINT64_MAX
-void online_wait(Program *p, uint64_t next);                 /* row 0 of the first space waits for its update, and then comes case `next` */
+Online *online_make(Ctx *cx, const Program *p);              /* for the layout; NULL: not in this way */
+bool online_takes(const Program *p, const Batch *b);         /* is it a case for online_one? */
+void online_one(Program *p, const Batch *b, Tally *t);       /* the case goes forward and waits for its update */
 bool online_waits(const Program *p);
 void online_forget(Program *p);                              /* it does no longer */
-bool online_direct(const Program *p);                        /* inputs need not be in the row */
 void online_apply(Program *p, const Update *u);
-bool online_early(const Program *p, uint64_t i, const Part *t, float *net); /* the part's net inputs for case i, if they are known */
-/* Instead of the form of the weights that is not kept up, c of one row: false, it is, or there is more to do than that. */
-bool online_turned(const Program *p, const Panel *panel, const float *a, const float *start, float *c);
-bool online_back(const Program *p, uint32_t i, const float *start, float *c); /* errors through panel i, which may learn with that */
+uint64_t online_updates(Program *p, const Updates *s);       /* as Target.updates */
 void online_settle(Program *p);                              /* before anybody else looks at weights */
 bool online_finite(const Program *p);                        /* are weights that stand elsewhere? */
+
+/* ---- calls.c: what a single case has to go through ------------------------------------------------------------------ */
+
+void calls_make(Program *p);                                 /* for the weights and the space that there are now */
 
 /* ---- tiny.c: whole epochs of networks with no more than sixteen computed units -------------------------------------- */
 

@@ -1,69 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /* Online learning: an update after every case, by the rule of momentum.
  *
- * In: a row of outputs and deltas.  Out: weights after the update; no sum of weight changes is ever stored.  With index lists
- * there is more to save: the weights of an input that is zero get no gradient, but the last change goes on in them, case
- * after case.  Nobody looks at them until the input is on again, so they catch up then, in registers.  Without index lists
- * all weights of the first layer go through the cache for every case: where the next case is known, its weighted sums are
- * formed in the update, as the weights are made.  Such weights stand in an order of their own meanwhile.  Errors of hidden units are
- * formed in the update, too, and copies of weights in another form are not made until somebody else wants them.  Must hold: every weight
- * and sum goes through the very operations of the plain way, in their order (or through others that have the same result, bit
- * for bit); whoever reads or sets weights calls online_settle first. */
+ * In: cases, one by one or some in one go.  Out: weights after each; no sum of weight changes is ever stored.  What a case has to go
+ * through is a list of calls, made once (calls.c).  With index lists there is more to save: the weights of an input that is zero get no
+ * gradient, but the last change goes on in them, case after case.  Nobody looks at them until the input is on again, so they catch up
+ * then, in registers.  Without index lists all weights of the first layer go through the cache for every case: where the next case is
+ * known, its weighted sums are formed in the update, as the weights are made.  Errors of hidden units are formed in the update, too.
+ * Such weights stand in an order of their own meanwhile, and copies of weights in another form are not made until somebody else
+ * wants them.  Must hold: every weight and sum goes through the very operations of the plain way, in their order (or through others
+ * that have the same result, bit for bit); whoever else reads or sets weights calls online_settle first. */
+#include <math.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "online.h"
 
-/* Weights of a panel whose rows may be late: how many updates each row has missed is now - stamp. */
-typedef struct Late {
-	uint32_t *stamp, *missed; /* [sources] */
-} Late;
+enum { LINKS_AT_ONCE = 1 << 26 };         /* updates in one go pass over about so many */
 
-/* A panel that is all that a part has, from inputs: its sums can be formed in the update. */
-typedef struct Early {
-	float *block;             /* NULL: it is no such panel; else room for weights and last changes, as OuterAhead wants them */
-	bool moved;               /* they stand there now */
-	bool finite;              /* no weight is infinite or no number, as far as we know */
-} Early;
-
-/* A panel that two passes need in two forms: only one is kept up. */
-typedef struct Single {
-	bool finite;              /* as of Early */
-	bool updated;             /* by this update already */
-} Single;
-
-struct Online {
-	Single *single;           /* [panels] */
-	bool alone;               /* cases come one by one: copies are out of date, but for the true unit's weights */
-	const Update *update;     /* that is being made, or NULL */
-	Late *late;               /* [panels] stamp NULL: never late */
-	uint32_t now;             /* updates so far */
-	Early *early;             /* [panels] */
-	bool direct;              /* inputs may be read where they stand in the data */
-	float *net;               /* [cols] such sums, of the case `known` */
-	uint64_t next, known;     /* the case after the one that waits; NO_CASE: none */
-	bool waiting;             /* a case waits for its update: it stands in row 0 of the first space */
-	bool behind;              /* some rows may be late */
-};
+/* ---- weights ---- */
 
 static bool is_momentum(const Program *p)
 {
 	return strcmp(p->rule->name, "momentum") == 0;
 }
 
-static bool is_early(const Layout *l, uint32_t i)
+/* A panel that is all that a part has, from inputs: its sums can be formed in the update. */
+static bool is_ahead(const Layout *l, const Panel *panel)
 {
-	const Panel *panel = &l->panel[i];
 	const Part *t = &l->part[panel->part], *from = &l->part[panel->from];
 	bool all = t->ins == 1 + (uint32_t)(l->panel[t->in].from == 0);   /* but the true unit's */
 
 	return !l->index && l->inputs == 1 && from->role == ROLE_INPUT && from->group >= 0 && all && panel->by_source && !panel->frozen;
 }
 
+/* One by target that errors go back through. */
+static bool is_back(const Layout *l, uint32_t i)
+{
+	for (const Outlet *o = l->outlet; o < l->outlet + l->outlets; o++)
+		if (o->panel == i && l->part[o->part].level)
+			return !l->panel[i].by_source && !l->panel[i].frozen;
+	return false;
+}
+
+static void take_own(Ctx *cx, const Layout *l, uint32_t i, Own *own)
+{
+	const Panel *panel = &l->panel[i];
+
+	own->ahead = is_ahead(l, panel);
+	if (!own->ahead && !is_back(l, i))
+		return;
+	own->rows = own->ahead ? panel->sources : (panel->targets + LANES - 1) / LANES * LANES;
+	own->sixteens = own->ahead ? panel->row / LANES : (panel->sources + LANES - 1) / LANES;
+	own->block = floats_take(&cx->keep, 2 * (size_t)LANES * own->rows * own->sixteens);
+	if (!own->ahead && panel->bias)
+		own->bias = floats_take(&cx->keep, 2 * (size_t)own->rows);
+}
+
 Online *online_make(Ctx *cx, const Program *p)
 {
 	const Layout *l = p->layout;
 
-	if (p->opt->batch != 1 || !is_momentum(p) || l->lists || p->net->copies || p->opt->precision != PRECISION_FP32)
+	if (p->opt->batch != 1 || !is_momentum(p) || l->lists || l->owns || p->net->copies || p->opt->precision != PRECISION_FP32)
 		return NULL;
 	for (uint32_t i = 0; i < l->panels; i++)
 		if (l->panel[i].real)
@@ -71,77 +67,55 @@ Online *online_make(Ctx *cx, const Program *p)
 	if (l->index && p->opt->decay != 0)                 /* weights of inputs that are zero decay all the same */
 		return NULL;
 	Online *o = NEW(&cx->keep, 1, Online);
-	o->late = NEW(&cx->keep, l->panels, Late);
-	o->single = NEW(&cx->keep, l->panels, Single);
-	o->early = NEW(&cx->keep, l->panels, Early);
-	o->net = floats_take(&cx->keep, l->cols);
+	o->own = NEW(&cx->keep, l->panels, Own);
+	o->stamp = NEW(&cx->keep, l->panels, uint32_t *);
+	o->call = NEW(&cx->keep, calls_most(l), Call);
 	o->known = NO_CASE;
-	o->direct = true;
+	o->in_place = true;
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
 		const Part *from = &l->part[panel->from];
-		if (is_early(l, i))
-			o->early[i].block = floats_take(&cx->keep, 2 * (size_t)panel->sources * panel->row);
-		o->direct &= panel->by_source || from->role != ROLE_INPUT;
-		if (l->index && from->role == ROLE_INPUT && from->group >= 0 && panel->by_source && !panel->frozen) {
-			o->late[i].stamp = NEW(&cx->keep, panel->sources, uint32_t);
-			o->late[i].missed = NEW(&cx->keep, panel->sources, uint32_t);
-		}
+		take_own(cx, l, i, &o->own[i]);
+		o->in_place &= panel->by_source || from->role != ROLE_INPUT;
+		if (l->index && from->role == ROLE_INPUT && from->group >= 0 && panel->by_source && !panel->frozen)
+			o->stamp[i] = NEW(&cx->keep, panel->sources, uint32_t);
 	}
 	return o;
 }
 
-/* Field by field: loads of what was stored in other pieces have to wait until all stores are done, and there are many. */
-static void outer_fill(const Program *p, const Panel *panel, Outer *o)
+static void copy_floats(float *wide, float *own, size_t n, bool there)
 {
-	o->a = NULL;
-	o->index = NULL;
-	o->low = 0;
-	o->bias = false;
-	o->sources = panel->sources;
-	o->w = p->w + panel->at;
-	o->step = p->state[0] + panel->at;
-	o->row = panel->row;
-	o->momentum = (float)p->opt->momentum;
+	memcpy(there ? own : wide, there ? wide : own, n * sizeof *own);
 }
 
-/* Rows of one panel that a list names, or all of them. */
-static void catch_up(const Program *p, uint32_t i, const uint32_t *index, uint32_t count, uint32_t low)
+/* Sixteen columns from `col` on; past the last there are zeros. */
+static void own_copy(float *wide, float *own, uint32_t col, uint32_t cols, bool there)
 {
-	Online *on = p->online;
-	Late *late = &on->late[i];
-	Outer o;
-
-	outer_fill(p, &p->layout->panel[i], &o);
-	o.cols = p->layout->panel[i].targets;
-	for (uint32_t k = 0; k < count; k++) {
-		uint32_t row = index ? index[k] - low : k;
-		late->missed[row] = on->now - late->stamp[row];
-		late->stamp[row] = on->now;
-	}
-	o.rows = count;
-	o.index = index;
-	o.low = low;
-	p->kern->catch_up(&o, late->missed);
+	copy_floats(wide, own, cols - col < LANES ? cols - col : LANES, there);
 }
 
-/* To the order of its own, or back. */
-static void move_panel(Program *p, uint32_t i, bool there)
+void own_move(Program *p, uint32_t i, bool there)
 {
 	const Panel *panel = &p->layout->panel[i];
-	Early *early = &p->online->early[i];
-	float *block = early->block;
+	Own *own = &p->online->own[i];
+	uint32_t rows = panel->by_source ? panel->sources : panel->targets, cols = panel->by_source ? panel->targets : panel->sources;
+	float *v = own->block;
 
-	if (!block || early->moved == there)
+	if (!own->block || own->moved == there)
 		return;
-	for (uint32_t t = 0; t < panel->row; t += LANES)
-		for (uint32_t k = 0; k < panel->sources; k++, block += 2 * LANES) {
-			size_t at = panel->at + (size_t)k * panel->row + t;
-			memcpy(there ? block : p->w + at, there ? p->w + at : block, LANES * sizeof *block);
-			memcpy(there ? block + LANES : p->state[0] + at, there ? p->state[0] + at : block + LANES, LANES * sizeof *block);
+	for (uint32_t c = 0; c < cols; c += LANES, v += 2 * (size_t)LANES * (own->rows - rows))
+		for (uint32_t k = 0; k < rows; k++, v += 2 * LANES) {
+			size_t at = panel->at + (size_t)k * panel->row + c;
+			own_copy(p->w + at, v, c, cols, there);
+			own_copy(p->state[0] + at, v + LANES, c, cols, there);
 		}
-	early->moved = there;
-	early->finite = false;
+	for (uint32_t k = 0; own->bias && k < rows; k++) {
+		size_t at = panel->at + (size_t)k * panel->row + panel->sources;
+		copy_floats(p->w + at, own->bias + k, 1, there);
+		copy_floats(p->state[0] + at, own->bias + own->rows + k, 1, there);
+	}
+	own->moved = there;
+	own->finite = false;
 }
 
 /* With their last changes: if one of those is not finite, its weight is not. */
@@ -150,237 +124,161 @@ bool online_finite(const Program *p)
 	const Online *on = p->online;
 
 	for (uint32_t i = 0; on && i < p->layout->panels; i++) {
-		const Panel *panel = &p->layout->panel[i];
-		if (on->early[i].moved && !p->kern->finite(on->early[i].block, 2 * (size_t)panel->sources * panel->row))
+		const Own *own = &on->own[i];
+		if (own->moved && !p->kern->finite(own->block, 2 * (size_t)LANES * own->rows * own->sixteens))
+			return false;
+		if (own->moved && own->bias && !p->kern->finite(own->bias, 2 * (size_t)own->rows))
 			return false;
 	}
 	return true;
 }
 
-/* The part of a row's list that lies in a panel. */
-static const uint32_t *listed(const Program *p, const Space *s, const Panel *panel, uint32_t *low, uint32_t *count, uint32_t *skipped)
-{
-	const Part *from = &p->layout->part[panel->from];
-	const uint32_t *index = s->index[0], *end = index + s->lengths[0];
-
-	*low = from->input + panel->source - from->col;
-	while (index < end && *index < *low)
-		index++;
-	*skipped = (uint32_t)(index - s->index[0]);
-	*count = 0;
-	while (index + *count < end && index[*count] < *low + panel->sources)
-		++*count;
-	return index;
-}
-
-/* Before a case goes forward: the weights of its inputs. */
-void online_prepare(Program *p, const Space *s)
-{
-	p->online->alone = true;
-	for (uint32_t i = 0; p->online->known != s->cases[0] && i < p->layout->panels; i++)
-		move_panel(p, i, false);
-	for (uint32_t i = 0; i < p->layout->panels; i++)
-		if (p->online->late[i].stamp) {
-			uint32_t low, count, skipped;
-			const uint32_t *index = listed(p, s, &p->layout->panel[i], &low, &count, &skipped);
-			catch_up(p, i, index, count, low);
-		}
-}
-
 static void make_copies(Program *p)
+{
+	for (uint32_t i = 0; i < p->layout->panels; i++) {
+		const Panel *panel = &p->layout->panel[i];
+		uint32_t sources = panel->sources + panel->bias;
+		if (panel->copy != NONE)
+			p->kern->transpose(panel->by_source ? sources : panel->targets, panel->by_source ? panel->targets : sources,
+			                   p->w + panel->at, panel->row, p->copies + panel->copy, panel->copy_row);
+	}
+}
+
+/* All rows of all panels that may be late. */
+static void catch_up(Program *p)
 {
 	Online *on = p->online;
 
 	for (uint32_t i = 0; i < p->layout->panels; i++) {
 		const Panel *panel = &p->layout->panel[i];
-		uint32_t sources = panel->sources + panel->bias;
-		on->single[i].finite = false;
-		if (panel->copy != NONE)
-			p->kern->transpose(panel->by_source ? sources : panel->targets, panel->by_source ? panel->targets : sources,
-			                   p->w + panel->at, panel->row, p->copies + panel->copy, panel->copy_row);
+		if (on->stamp[i])
+			p->kern->late(&(Late){ .count = panel->sources, .cols = panel->targets, .stamp = on->stamp[i], .now = on->now, .w = p->w + panel->at,
+			                       .step = p->state[0] + panel->at, .row = panel->row, .momentum = (float)p->opt->momentum });
 	}
-	on->alone = false;
+	on->behind = false;
 }
 
 void online_settle(Program *p)
 {
 	Online *on = p->online;
 
-	for (uint32_t i = 0; on && i < p->layout->panels; i++)
-		move_panel(p, i, false);
-	if (on)
-		on->known = NO_CASE;
-	if (on && on->alone)
-		make_copies(p);
-	if (!on || !on->behind)
+	if (!on)
 		return;
 	unsigned before = cpu_enter();
+	on->known = NO_CASE;
+	on->set = false;
 	for (uint32_t i = 0; i < p->layout->panels; i++)
-		if (on->late[i].stamp)
-			catch_up(p, i, NULL, p->layout->panel[i].sources, 0);
-	on->behind = false;
+		own_move(p, i, false);
+	if (on->behind)
+		catch_up(p);
+	if (on->alone)
+		make_copies(p);
+	on->alone = false;
 	cpu_leave(before);
 }
 
-/* ---- updates ---- */
+/* ---- a case ---- */
 
-static void late_panel(Program *p, uint32_t i, Outer *o)
+/* Those that errors go back through move to an order of their own; others when the next case is known. */
+static void leave_settled(Program *p)
 {
-	const Space *s = &p->space[0];
-	uint32_t skipped;
-
-	o->index = listed(p, s, &p->layout->panel[i], &o->low, &o->rows, &skipped);
-	o->a = s->values[0] ? s->values[0] + skipped : NULL;
-	p->kern->outer(o);
-	for (uint32_t k = 0; k < o->rows; k++)
-		p->online->late[i].stamp[o->index[k] - o->low] = p->online->now + 1;
-}
-
-/* Inputs of the case after this one, if its sums can begin; NULL: they cannot. */
-static const float *next_inputs(const Program *p, const Panel *panel)
-{
-	const Data *d = p->data;
-
-	if (p->online->next == NO_CASE || d->x_type != T_F32 || d->x_indptr || (uintptr_t)d->x % sizeof(float))
-		return NULL;
-	return (const float *)d->x + p->online->next * d->inputs + panel->source - p->layout->part[panel->from].col;
-}
-
-/* The weights that sums begin with come first. */
-static void early_panel(Program *p, uint32_t i, Outer *o, const float *next)
-{
-	const Panel *panel = &p->layout->panel[i];
-	const Part *t = &p->layout->part[panel->part];
-	Early *early = &p->online->early[i];
-	uint32_t k = t->in;
-	float *net = p->online->net + t->col;
-
-	if (o->bias) {
-		o->rows = 0;
-		p->kern->outer(o);
-		o->rows = panel->sources;
-	}
-	memcpy(net, first_weights(p, t, &k), (size_t)panel->row * sizeof *net);
-	move_panel(p, i, true);
-	early->finite = p->kern->outer_ahead(&(OuterAhead){
-		.of = o, .block = early->block, .finite = early->finite, .next = next, .net = net });
-	p->online->known = p->online->next;
-}
-
-bool online_early(const Program *p, uint64_t i, const Part *t, float *net)
-{
-	const Online *on = p->online;
-
-	if (!on || on->known != i || !t->ins || !on->early[t->in + t->ins - 1].moved)
-		return false;
-	memcpy(net, on->net + t->col, t->count * sizeof *net);
-	return true;
-}
-
-/* All of a panel by its case. */
-static void case_outer(const Program *p, const Panel *panel, Outer *o)
-{
-	const Space *s = &p->space[0];
-	const Update *u = p->online->update;
-	const Part *from = &p->layout->part[panel->from];
-	bool direct = s->direct && from->role == ROLE_INPUT && from->group >= 0;
-	const float *act = direct ? s->direct + panel->source - from->col : s->act + panel->source;
-	const float *delta = s->err + p->layout->part[panel->part].col;
-
-	outer_fill(p, panel, o);
-	o->rate = (float)(u->param[P_RATE] * panel->rate);
-	o->decay = (float)u->param[P_DECAY];
-	o->momentum = (float)u->param[P_MOMENTUM];
-	o->bias = panel->bias && panel->by_source;
-	o->rows = panel->by_source ? panel->sources : panel->targets;
-	o->cols = panel->by_source ? panel->targets : panel->sources + panel->bias;
-	o->a = panel->by_source ? act : delta;
-	o->b = panel->by_source ? delta : act;
-}
-
-/* The true unit's weights begin sums and are wanted in a row, also where weights stand by target. */
-static void copy_bias(const Program *p, const Panel *panel)
-{
-	const float *w = p->w + panel->at + panel->sources;
-	float *to = p->copies + panel->copy + (size_t)panel->sources * panel->copy_row;
-
-	for (uint32_t t = 0; !panel->by_source && panel->bias && t < panel->targets; t++)
-		to[t] = w[(size_t)t * panel->row];
-}
-
-bool online_turned(const Program *p, const Panel *panel, const float *a, const float *start, float *c)
-{
-	bool back = panel->by_source;
-
-	if (!p->online || !p->online->alone)
-		return false;
-	p->online->single[panel - p->layout->panel].finite = p->kern->turned(&(Turned){
-		.cols = back ? panel->sources : panel->targets, .depth = back ? panel->targets : panel->sources, .a = a,
-		.b = p->w + panel->at, .row = panel->row, .start = start, .c = c });
-	return true;
-}
-
-bool online_back(const Program *p, uint32_t i, const float *start, float *c)
-{
-	const Panel *panel = &p->layout->panel[i];
 	Online *on = p->online;
 
-	if (!on || !on->update)
-		return false;
-	if (panel->by_source)
-		return online_turned(p, panel, p->space[0].err + p->layout->part[panel->part].col, start, c);
-	if (panel->frozen)
-		return false;
-	Outer of;
-	case_outer(p, panel, &of);
-	p->kern->outer_back(&(OuterBack){
-		.of = &of, .finite = on->single[i].finite, .start = start, .c = c, .cols = panel->sources });
-	copy_bias(p, panel);
-	on->single[i].updated = true;
-	return true;
+	for (uint32_t i = 0; !on->alone && i < p->layout->panels; i++)
+		if (!on->own[i].ahead)
+			own_move(p, i, true);
+	on->alone = true;
 }
 
-static void update_panel(Program *p, uint32_t i)
+static void run_calls(Program *p, Call *c, uint32_t count)
 {
-	const Panel *panel = &p->layout->panel[i];
-	Outer o;
+	for (Call *end = c + count; c < end; c++)
+		c->run(p, c);
+}
 
-	if (p->online->single[i].updated) {
-		p->online->single[i].updated = false;
-		return;
-	}
-	case_outer(p, panel, &o);
-	if (p->online->late[i].stamp) {
-		late_panel(p, i, &o);
-		return;
-	}
-	const float *next = p->online->early[i].block ? next_inputs(p, panel) : NULL;
-	if (next) {
-		early_panel(p, i, &o, next);
+static void case_forward(Program *p, uint64_t i, Tally *t)
+{
+	Online *on = p->online;
+	Space *s = &p->space[0];
+	bool labelled = p->data->targets != 0;
+
+	s->cases[0] = i;
+	rows_find(p, s, 1);
+	if (!on->in_place)
+		s->direct = NULL;
+	rows_load(p, s, 0, 1, labelled);
+	leave_settled(p);
+	run_calls(p, on->call, on->forwards);
+	if (labelled) {
+		rows_score(p, s, 0, 1, true);
+		rows_tally(s, 0, 1, t);
 	} else {
-		move_panel(p, i, false);
-		p->kern->outer(&o);
+		t->cases++;
 	}
-	if (panel->copy != NONE)
-		copy_bias(p, panel);
+}
+
+/* What an update has of its own goes into the calls. */
+static void set_update(Program *p, const Update *u)
+{
+	Online *on = p->online;
+
+	if (on->set && memcmp(on->param, u->param, sizeof on->param) == 0)
+		return;
+	for (Call *c = on->call; c < on->call + on->forwards + on->backwards; c++) {
+		if (!c->learns)
+			continue;
+		c->outer.rate = (float)(u->param[P_RATE] * p->layout->panel[c->panel].rate);
+		c->outer.momentum = (float)u->param[P_MOMENTUM];
+		c->outer.decay = (float)u->param[P_DECAY];
+	}
+	memcpy(on->param, u->param, sizeof on->param);
+	on->set = true;
+}
+
+static void case_update(Program *p, const Update *u, uint64_t next)
+{
+	Online *on = p->online;
+
+	set_update(p, u);
+	on->known = NO_CASE;
+	on->next = next;
+	leave_settled(p);
+	run_calls(p, on->call + on->forwards, on->backwards);
+	on->now++;
+	on->behind = true;
+}
+
+/* ---- cases one by one, as they come ---- */
+
+static bool is_ready(const Program *p)
+{
+	return p->online && !p->watch && p->index == p->layout->index && p->longest == 1 && !p->has_pending;
+}
+
+bool online_takes(const Program *p, const Batch *b)
+{
+	return b->count == 1 && is_ready(p);
+}
+
+void online_one(Program *p, const Batch *b, Tally *t)
+{
+	unsigned before = cpu_enter();
+	Online *on = p->online;
+
+	on->next = !b->more ? NO_CASE : b->example ? b->example[1] : b->first + 1;
+	if (b->more)
+		case_fetch(p->data, on->next);
+	case_forward(p, b->example ? b->example[0] : b->first, t);
+	on->waiting = true;
+	cpu_leave(before);
 }
 
 void online_apply(Program *p, const Update *u)
 {
 	unsigned before = cpu_enter();
-	Online *on = p->online;
 
-	on->known = NO_CASE;
-	on->alone = true;
-	on->update = u;
-	rows_backward(p, &p->space[0], 0, 1);
-	for (uint32_t i = 0; i < p->layout->panels; i++)
-		if (!p->layout->panel[i].frozen)
-			update_panel(p, i);
-	on->update = NULL;
-	on->now++;
-	on->behind = true;
-	on->waiting = false;
+	case_update(p, u, p->online->next);
+	p->online->waiting = false;
 	cpu_leave(before);
 }
 
@@ -389,18 +287,36 @@ bool online_waits(const Program *p)
 	return p->online && p->online->waiting;
 }
 
-void online_wait(Program *p, uint64_t next)
-{
-	p->online->next = next;
-	p->online->waiting = true;
-}
-
-bool online_direct(const Program *p)
-{
-	return p->online->direct;
-}
-
 void online_forget(Program *p)
 {
 	p->online->waiting = false;
+}
+
+/* ---- many of them in one go ---- */
+
+static uint64_t case_at(const Updates *s, uint64_t k)
+{
+	return s->example ? s->example[k] : (s->done + k) % s->examples;
+}
+
+/* Up to the end of an epoch.  An error that is not finite is for the caller to see, at once. */
+uint64_t online_updates(Program *p, const Updates *s)
+{
+	uint64_t most = LINKS_AT_ONCE / (p->net->links + 1) + 1, left = s->examples - s->done, k = 0;
+	uint64_t count = s->count < most ? s->count : most;
+
+	if (s->batch != 1 || !is_ready(p))
+		return 0;
+	count = count < left ? count : left;
+	unsigned before = cpu_enter();
+	while (k < count && !*s->stop && isfinite(s->tally->error)) {
+		uint64_t next = k + 1 < s->count ? case_at(s, k + 1) : NO_CASE;
+		if (next != NO_CASE)
+			case_fetch(p->data, next);
+		case_forward(p, case_at(s, k), s->tally);
+		case_update(p, &s->update[s->same ? 0 : k], next);
+		k++;
+	}
+	cpu_leave(before);
+	return k;
 }

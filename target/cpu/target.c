@@ -280,6 +280,8 @@ static void cpu_bind(Ctx *cx, Program *p, const Data *data)
 	scorer_init(&p->scorer, p->opt, data);
 	p->codes = codes_make(cx, p->known, data);
 	space_take(cx, p);
+	if (p->online && p->index == p->layout->index)
+		calls_make(p);
 	if (p->half)
 		halves_keep(cx, p, p->half);
 	p->by_input = by_input_make(&p->bound, p);
@@ -292,8 +294,10 @@ static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 {
 	if (online_waits(p))
 		batch_sum(p);
-	if (p->online && !p->watch && p->index == p->layout->index && b->count == 1 && p->longest == 1 && !p->has_pending)
-		return batch_one(p, b, t);
+	if (online_takes(p, b)) {
+		online_one(p, b, t);
+		return MP_OK;
+	}
 	online_settle(p);
 	return batch_learn(p, b, first, last, stop, t);
 }
@@ -344,8 +348,10 @@ static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const vol
 
 static uint64_t cpu_updates(Program *p, const Updates *s)
 {
-	if (!p->tiny || p->has_pending || online_waits(p))
+	if (p->has_pending || online_waits(p))
 		return 0;
+	if (!p->tiny)
+		return online_updates(p, s);
 	online_settle(p);
 	return tiny_updates(p, p->tiny, s);
 }

@@ -224,24 +224,29 @@ void row_start(Ctx *cx, Row *r)
 
 static const volatile int never = 0;
 
-/* Epochs in one go; how many cases that were, 0: this network is not one of those for which the target can. */
-static uint64_t row_epochs(Row *r)
+/* Updates in one go, of some epochs or a part of one; how many cases that were, 0: this network is not one of those for which the
+ * target can. */
+static uint64_t row_updates(Row *r)
 {
 	Tally t[EPOCHS_AT_ONCE] = { 0 };
 	Until until;
 	Update u;
-	Updates s = { .examples = r->examples, .batch = r->batch, .example = r->order, .update = &u, .same = true, .until = &until,
-	              .stop = &never, .tally = t };
+	Updates s = { .examples = r->examples, .batch = r->batch, .done = r->done, .example = r->order ? r->order + r->done : NULL, .update = &u,
+	              .same = true, .until = &until, .stop = &never, .tally = t };
+	uint64_t most = EXAMPLES_AT_ONCE / r->batch, left = (r->examples - r->done + r->batch - 1) / r->batch;
 
-	if (!target_cpu.updates || !r->epochs || r->done)
+	s.count = r->epochs ? r->epochs * left : left < most ? left : most;
+	if (!s.count || (r->epochs && r->done))
 		return 0;
-	s.count = r->epochs * ((r->examples + r->batch - 1) / r->batch);
 	until_parse("never", &until);
 	update_fill(&r->opt, r->updates + 1, 0, 1, &u);
-	if (!target_cpu.updates(r->program, &s))
-		return 0;
-	r->updates += s.count;
-	return r->epochs * r->data->cases;
+	uint64_t done = target_cpu.updates(r->program, &s), cases = done * r->batch;
+	r->updates += done;
+	if (r->epochs)
+		return done ? r->epochs * r->data->cases : 0;
+	cases = cases < r->examples - r->done ? cases : r->examples - r->done;
+	r->done = (r->done + cases) % r->examples;
+	return cases;
 }
 
 /* One update; how many cases it took. */
@@ -268,13 +273,13 @@ double row_round(Row *r, double seconds)
 	uint64_t cases = 0, turns = 1;
 	double began, now;
 
-	bool at_once = row_epochs(r) > 0;
+	bool at_once = row_updates(r) > 0;
 	if (!at_once)
 		row_update(r);                               /* caches and threads that sleep */
 	began = clock_seconds();
 	do {
 		for (uint64_t i = 0; i < turns; i++)
-			cases += at_once ? row_epochs(r) : row_update(r);
+			cases += at_once ? row_updates(r) : row_update(r);
 		now = clock_seconds() - began;
 		if (now < seconds / 64)                      /* few looks at the clock */
 			turns *= 2;

@@ -142,7 +142,6 @@ typedef struct Errors {
 	bool deltas;                      /* what goes back is made a delta: times the slope of the units, plus offset */
 	float offset;
 	float *value;                     /* [rows] */
-	float *made;                      /* outcomes: net inputs, which become outputs; the same as out */
 } Errors;
 
 /* Right and within, over rows of all outputs: see lib/score.c for what they mean. */
@@ -157,7 +156,6 @@ typedef struct Scores {
 	uint8_t *verdict;                 /* [rows] SCORED | RIGHT | WITHIN */
 } Scores;
 enum { VERDICT_SCORED = 1, VERDICT_RIGHT = 2, VERDICT_WITHIN = 4 };
-enum { OUTCOME_COLS = 4 * LANES };
 
 /* Weights after a single case, whose gradient is the product of a and b, by the rule of momentum. */
 typedef struct Outer {
@@ -173,33 +171,43 @@ typedef struct Outer {
 	float rate, momentum, decay;
 } Outer;
 
-/* The same where the next case is known: its sums go on with the weights as they are made, so that these come from the cache once,
- * not twice.  Says whether the sums are finite, and with them all weights. */
-typedef struct OuterAhead {
-	const Outer *of;                  /* but for w, step and row, */
-	float *block;                     /* instead of which: [cols / LANES][rows][2][LANES] weights and last changes */
+/* The same with weights in an order of their own, and a sum over its rows formed meanwhile, so that these come from the cache once, not
+ * twice: of errors that go back, c = start + a w with the weights as they were; or, where the next case is known, of what goes into its
+ * targets, c = start + next w with the weights as they become. */
+typedef struct OuterBlock {
+	const Outer *of;                  /* but for w, step, row, index, bias, */
+	float *block;                     /* instead of which: sixteens of columns, in each the rows, of each [2][LANES] weights and last changes;
+	                                   * zeros past the last column, which stay */
+	size_t sixteen;                   /* floats from one sixteen of columns to the next */
 	bool finite;                      /* all weights are finite */
-	const float *next;                /* [rows] the a of the next case */
-	float *net;                       /* [cols] its sums */
-} OuterAhead;
-
-/* The same, by target, where errors also go back: c = start + a w, with the weights as they were. */
-typedef struct OuterBack {
-	const Outer *of;
-	bool finite;                      /* all weights are finite */
+	const float *next;                /* [rows] the a of the next case; NULL: errors go back */
 	const float *start;
 	float *c;                         /* [cols] may be start */
-	uint32_t cols;
-} OuterBack;
+} OuterBlock;
 
 /* A product of one row with a matrix that stands the other way: c[n] = start[n] + a[0] b[n][0] + a[1] b[n][1] + ... */
 typedef struct Turned {
 	uint32_t cols, depth;
 	const float *a, *b;
-	size_t row;                       /* of b, in full sixteens */
+	size_t row, sixteen;              /* of b: floats from one n to the next; from one sixteen of k to the next, which stand side by side */
+	bool full;                        /* there are full sixteens of n, too */
 	const float *start;
 	float *c;                         /* may be start */
 } Turned;
+
+/* Weights of inputs that were zero for a while: rows of a panel, which missed updates.  Without decay nothing but the last change goes
+ * on in them.  Then sums over them, as of Lists. */
+typedef struct Late {
+	const uint32_t *index;            /* NULL: rows 0, 1, ...; else row i is row index[i] - low */
+	uint32_t count, low, cols;
+	uint32_t *stamp, now;             /* [rows] which update a row has seen; which was the last */
+	float *w, *step;
+	size_t row;
+	float momentum;
+	const float *value;               /* [count], NULL: all ones */
+	const float *start;
+	float *c;                         /* NULL: no sums */
+} Late;
 
 /* Some columns of code words: the different ones there are, by their elements that are not zero. */
 typedef struct CodeWords {
@@ -305,17 +313,13 @@ typedef struct Kern {
 	void (*deltas)(const Rows *r, int fn, float offset, const float *net, const float *out, float *err);
 	void (*errors)(const Errors *e);
 	void (*scores)(const Scores *s);
-	/* Units, errors and scores at once, for rows of 2 to OUTCOME_COLS sigmoids with squared errors that are made deltas, without case
-	 * weights.  One after the other these take half as long again: one row's verdict waits while the next one's sigmoids go on. */
-	void (*outcomes)(const Errors *e, const Scores *s);
 	void (*near)(Near *n);
 	void (*ones)(uint32_t rows, uint32_t cols, const float *y, size_t y_row, uint64_t *ones);    /* which targets of a row are 1; or NO_ONES */
 	void (*update)(const Sweep *s);
 	void (*outer)(const Outer *o);
-	bool (*outer_ahead)(const OuterAhead *h);
-	void (*outer_back)(const OuterBack *h);
+	bool (*outer_block)(const OuterBlock *h);                            /* is all of c finite, and with it all weights that were summed? */
 	bool (*turned)(const Turned *t);                                      /* is all of c finite, and with it b? */
-	void (*catch_up)(const Outer *o, const uint32_t *missed);            /* missed: by row of the weights; a, b are not looked at */
+	void (*late)(const Late *l);
 	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally);           /* adds to the tally */
 	void (*tiny_steps)(const TinySteps *t, const Sweep *s, const TinyOrder *o, Tally *tally);    /* an update after each batch */
 	void (*seeds_load)(const Seeds *s, uint32_t cases, uint64_t first, const uint32_t *lane);
