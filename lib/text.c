@@ -50,7 +50,7 @@ typedef struct Reader {
 static void *vec_add(Reader *r, Vec *v, uint64_t count, size_t size)
 {
 	if (!v->v || v->cap - v->count < count) {
-		uint64_t much = ((uint64_t)1 << 26) / size, cap = v->cap > much ? v->cap + v->cap / 4 : v->cap ? v->cap * 2 : 64;
+		uint64_t much = ((uint64_t)1 << 26) / size, cap = v->cap >= much ? v->cap + v->cap / 4 : v->cap ? v->cap * 2 : 64;
 		if (cap - v->count < count)
 			cap = v->count + count;
 		v->v = arena_grow(&r->cx->scratch, v->v, v->cap, cap, size);

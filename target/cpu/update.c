@@ -228,21 +228,31 @@ static void share_work(Work *w)
 		on_threads(w, seal_work);
 }
 
-/* The sum that waits, from link `first` on. */
-typedef struct Gradient { const Program *p; uint64_t first; double *g; } Gradient;
+/* The sum that waits, from link `first` on; frozen: some blocks are. */
+typedef struct Gradient { const Program *p; uint64_t first; double *g; bool frozen; } Gradient;
 
 static void note_gradient(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
 	const Gradient *g = arg;
 
-	g->g[link - g->first] = net_block(g->p->net, unit, link)->frozen ? 0 : g->p->pending[place];
+	g->g[link - g->first] = g->frozen && net_block(g->p->net, unit, link)->frozen ? 0 : g->p->pending[place];
 }
 
 static void some_gradient(const void *arg, uint64_t first, uint64_t count, double *g)
 {
-	const Program *p = arg;
+	const Gradient *all = arg;
+	Gradient some = { all->p, first, g, all->frozen };
 
-	layout_links(p->layout, first, first + count, note_gradient, &(Gradient){ p, first, g });
+	layout_links(some.p->layout, first, first + count, note_gradient, &some);
+}
+
+static double gradient_length(const Program *p)
+{
+	Gradient all = { .p = p };
+
+	for (uint32_t i = 0; i < p->net->blocks; i++)
+		all.frozen |= p->net->block[i].frozen;
+	return rule_length(some_gradient, &all, p->net->links);
 }
 
 void update_apply(Program *p, const Update *u)
@@ -250,7 +260,7 @@ void update_apply(Program *p, const Update *u)
 	Work w = { .p = p, .u = u };
 
 	if (p->rule->needs_norm)
-		w.clip = (float)(1 / fmax(1, rule_length(some_gradient, p, p->net->links)));
+		w.clip = (float)(1 / fmax(1, gradient_length(p)));
 	for (uint32_t i = 0; p->watch && i < p->threads; i++) {
 		p->space[i].reach = 0;
 		p->space[i].summed = 0;
