@@ -30,19 +30,22 @@ static inline Status guarded(Ctx *cx, void (*body)(Ctx *, void *), void *arg)
 }
 
 /* An allocator that counts what lives and refuses the n-th request.  It never grows in place, so blocks always move. */
-typedef struct Meter { long live, calls, fail_at; } Meter;
+typedef struct Meter { long live, calls, fail_at; size_t bytes, most; } Meter; /* most: bytes at any time */
 
 static inline void *meter_resize(void *user, void *old, size_t old_size, size_t new_size)
 {
 	Meter *m = user;
 	if (new_size == 0) {
 		m->live -= old != NULL;
+		m->bytes -= old_size;
 		free(old);
 		return NULL;
 	}
 	if (++m->calls == m->fail_at)
 		return NULL;
 	m->live += old == NULL;
+	m->bytes += new_size - old_size;
+	m->most = m->bytes > m->most ? m->bytes : m->most;
 	char *p = malloc(new_size);
 	assert_non_null(p);
 	if (old)

@@ -456,6 +456,53 @@ static void test_scores(void **state)
 	}
 }
 
+/* One after the other: units, errors and scores of plain C. */
+static void want_outcomes(const Errors *e, const Scores *s)
+{
+	kern[0]->units(&e->of, FN_SIGMOID, e->made, e->made);
+	memset(e->value, 0, e->of.rows * sizeof *e->value);
+	kern[0]->errors(e);
+	kern[0]->scores(s);
+}
+
+static void test_outcomes(void **state)
+{
+	float net[AREA], out[AREA], want[AREA], back[AREA], want_back[AREA], value[ROWS], want_value[ROWS];
+	uint8_t verdict[ROWS], want_verdicts[ROWS];
+	uint32_t at[ROWS];
+	(void)state;
+	for (int shape = 0; shape < 10 * SHAPES; shape++) {
+		Rows r = some_rows(at);
+		r.cols = r.cols > 1 ? r.cols : 2;
+		size_t y_row = r.cols + below(3), last = (r.rows - 1) * y_row + r.cols;
+		float *y = malloc(last * sizeof *y);
+		fill(net, AREA, shape % 3 ? coarse : anything);
+		fill(y, last, shape % 5 ? coarse_target : never_nan);
+		for (size_t i = 0; shape % 2 && i < last; i++)
+			y[i] = (float)below(2);
+		Scores s = { .of = r, .out = want, .y = y, .y_row = y_row, .threshold = 0.4f, .middle = 0.5f, .right = below(4), .verdict = want_verdicts };
+		Errors e = { .of = r, .error = ERR_SQUARED, .fn = FN_SIGMOID, .out = want, .made = want, .y = y, .y_row = y_row, .back = want_back,
+		             .deltas = true, .offset = below(2) ? 0.1f : 0, .value = want_value };
+		memcpy(want, net, sizeof net);
+		want_outcomes(&e, &s);
+		for (int i = 0; i < kerns; i++) {
+			memcpy(out, net, sizeof net);
+			s.out = e.out = e.made = out;
+			e.back = back;
+			e.value = value;
+			s.verdict = verdict;
+			kern[i]->outcomes(&e, &s);
+			assert_memory_equal(verdict, want_verdicts, r.rows);
+			assert_same(value, want_value, r.rows, "errors", kern[i]->name);
+			for (uint32_t m = 0; m < r.rows; m++) {
+				assert_same(out + place(&r, m, 0), want + place(&r, m, 0), r.cols, "outputs", kern[i]->name);
+				assert_same(back + place(&r, m, 0), want_back + place(&r, m, 0), r.cols, "deltas", kern[i]->name);
+			}
+		}
+		free(y);
+	}
+}
+
 /* ---- updates ---- */
 
 enum { WEIGHTS = 7 * LANES, VARIABLES = 2 + MAX_STATE };
@@ -639,7 +686,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_functions), cmocka_unit_test(test_exp_and_log), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_softmax), cmocka_unit_test(test_deltas), cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_saturated), cmocka_unit_test(test_error_nan), cmocka_unit_test(test_scores),
+		cmocka_unit_test(test_saturated), cmocka_unit_test(test_error_nan), cmocka_unit_test(test_scores), cmocka_unit_test(test_outcomes),
 		cmocka_unit_test(test_update), cmocka_unit_test(test_momentum), cmocka_unit_test(test_add), cmocka_unit_test(test_transpose),
 	};
 	return cmocka_run_group_tests(tests, enter, NULL);

@@ -357,9 +357,10 @@ static void put_bytes(Bytes *b, const void *v, size_t len)
 /* A zip file of one member x.npy: deflated or stored, sizes after the data, 64-bit sizes everywhere, and a comment. */
 static void make_zip(Bytes *z, const char *npy, size_t n, bool deflated, bool descriptor, bool wide)
 {
-	unsigned char packed[1024];
+	unsigned char packed[2048];
 	size_t p = n;
-	memcpy(packed, npy, n);
+	if (!deflated)
+		memcpy(packed, npy, n);
 	if (deflated) {
 		z_stream s = { .next_in = (Bytef *)(uintptr_t)npy, .avail_in = (uInt)n, .next_out = packed,
 		              .avail_out = sizeof packed };
@@ -736,6 +737,33 @@ static void formats_are_told_apart(void **state)
 	ctx_free(&cx);
 }
 
+/* ---- memory ---- */
+
+/* What was unpacked is not copied. */
+static void unpacked_arrays_are_there_once(void **state)
+{
+	(void)state;
+	enum { CASES = 200000, INPUTS = 4 };
+	char *npy = malloc(512 + CASES * INPUTS);
+	Bytes *z = calloc(1, sizeof *z);
+	Meter m = { 0 };
+	Ctx cx;
+	size_t head = put_npy(npy, "|u1", false, "(200000, 4)", "", 0);
+	for (size_t i = 0; i < CASES * INPUTS; i++)
+		npy[head + i] = (char)(i % 5 < 3);
+	make_zip(z, npy, head + CASES * INPUTS, true, false, false);
+	put_file(path_of("unpacked.npz"), z->s, z->len);
+	ctx_init(&cx, &(Alloc){ meter_resize, &m });
+	Data *d = must_open(&cx, path_of("unpacked.npz"), NULL);
+	assert_int_equal(d->cases, CASES);
+	assert_memory_equal(d->x, npy + head, CASES * INPUTS);
+	assert_true(m.most < CASES * INPUTS * 3 / 2);
+	ctx_free(&cx);
+	assert_int_equal(m.live, 0);
+	free(z);
+	free(npy);
+}
+
 /* ---- malformed files ---- */
 
 static void malformed_files_are_refused(void **state)
@@ -792,6 +820,7 @@ int main(void)
 		cmocka_unit_test(no_allocation_failure_hurts),
 		cmocka_unit_test(no_write_failure_hurts),
 		cmocka_unit_test(formats_are_told_apart),
+		cmocka_unit_test(unpacked_arrays_are_there_once),
 		cmocka_unit_test(malformed_files_are_refused),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

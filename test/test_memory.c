@@ -74,6 +74,36 @@ static void dropped_blocks_are_gone_once(void **state)
 	assert_int_equal(m.live, 0);
 }
 
+/* What is left of a block, large or no longer, keeps its bytes; it may be given to another arena, and go there. */
+static void trimmed_and_given_blocks(void **state)
+{
+	(void)state;
+	static const size_t sizes[][2] = { { 100, 50 }, { 100000, 99999 }, { 100000, 20000 }, { 100000, 100 }, { 100000, 0 }, { 5000000, 4000000 } };
+	Meter m = { 0 };
+	Ctx cx;
+	ctx_init(&cx, &(Alloc){ meter_resize, &m });
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		size_t had = sizes[i][0], left = sizes[i][1], before = m.bytes;
+		unsigned char *p = arena_alloc(&cx.scratch, had, 1);
+		for (size_t k = 0; k < had; k++)
+			p[k] = (unsigned char)(k * 7 + i);
+		p = arena_trim(&cx.scratch, p, had, left, 1);
+		assert_int_equal((uintptr_t)p % (left < 64 ? 16 : 64), 0);
+		if (had > 65536)
+			assert_true(m.bytes < before + left + 65536 + 512);
+		p = arena_give(&cx.scratch, &cx.keep, p, left, 1);
+		for (size_t k = 0; k < left; k++)
+			assert_int_equal(p[k], (unsigned char)(k * 7 + i));
+		arena_free(&cx.scratch);
+		for (size_t k = 0; k < left; k++)
+			assert_int_equal(p[k], (unsigned char)(k * 7 + i));
+		arena_drop(&cx.keep, p, left, 1);
+	}
+	ctx_free(&cx);
+	assert_int_equal(m.live, 0);
+	assert_int_equal(m.bytes, 0);
+}
+
 static void count_call(void *arg)
 {
 	++*(int *)arg;
@@ -314,6 +344,7 @@ int main(void)
 		cmocka_unit_test(blocks_are_zeroed_aligned_and_freed),
 		cmocka_unit_test(growing_keeps_what_was_there),
 		cmocka_unit_test(dropped_blocks_are_gone_once),
+		cmocka_unit_test(trimmed_and_given_blocks),
 		cmocka_unit_test(deferred_calls_run_once),
 		cmocka_unit_test(too_much_memory_unwinds_with_a_message),
 		cmocka_unit_test(every_failing_allocation_is_survived),

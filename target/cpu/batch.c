@@ -122,6 +122,7 @@ static void run_rows(const Job *j, Space *s, uint32_t first, uint32_t rows)
 	bool labelled = p->data->targets != 0;
 
 	rows_load(p, s, first, rows, labelled);
+	s->late = j->learn && labelled && rows_late(p);
 	rows_forward(p, s, first, rows);
 	if (labelled)
 		rows_score(p, s, first, rows, j->learn);

@@ -140,6 +140,7 @@ typedef struct Space {
 	const InputRows *by_input;/* NULL, or the same by input */
 	bool in_turn;             /* cases of the rows stand side by side in the data */
 	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
+	bool late;                /* the outputs are made with their scores, not before */
 	const float *target;      /* of row 0: y, or where they stand in the data, */
 	const uint64_t *target_at;/* and there NULL or which they are */
 	float *links;             /* [link_room] rows that are turned for links one by one */
@@ -226,6 +227,7 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 /* These cases come next, example[0] ... or first ...: products from now on call them into the cache. */
 void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t first, uint64_t count);
 void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
+bool rows_late(const Program *p);                            /* may a learning pass make the outputs with their scores? */
 /* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing else. */
 const float *first_weights(const Program *p, const Part *t, uint32_t *k);
 void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back); /* back: errors of outputs too */

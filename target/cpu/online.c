@@ -207,6 +207,7 @@ static void case_forward(Program *p, uint64_t i, Tally *t)
 	if (!on->in_place)
 		s->direct = NULL;
 	rows_load(p, s, 0, 1, labelled);
+	s->late = false;
 	leave_settled(p);
 	run_calls(p, on->call, on->forwards);
 	if (labelled) {

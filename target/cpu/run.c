@@ -47,14 +47,6 @@ static void load_inputs(const Program *p, Space *s, uint32_t row)
 	float *act = s->act + (size_t)row * l->cols;
 	uint64_t i = s->cases[row];
 
-	if (p->index) {
-		uint64_t first = d->x_indptr[i];
-		s->index[row] = d->x_indices + first;
-		s->values[row] = d->x_values ? d->x_values + first : NULL;
-		s->lengths[row] = (uint32_t)(d->x_indptr[i + 1] - first);
-		if (!l->lists && !l->recalled)
-			return;
-	}
 	if (l->inputs == 1) {
 		data_x(d, i, act + l->part[l->input].col);
 		return;
@@ -65,6 +57,19 @@ static void load_inputs(const Program *p, Space *s, uint32_t row)
 		if (t->role == ROLE_INPUT && t->group >= 0)
 			memcpy(act + t->col, s->x + t->input, t->count * sizeof *act);
 	}
+}
+
+/* Index lists stay where they are. */
+static void find_lists(const Data *d, Space *s, uint32_t first, uint32_t rows)
+{
+	const uint64_t *cases = s->cases, *from = d->x_indptr;
+
+	for (uint32_t m = first; m < first + rows; m++) {
+		s->index[m] = d->x_indices + from[cases[m]];
+		s->lengths[m] = (uint32_t)(from[cases[m] + 1] - from[cases[m]]);
+	}
+	for (uint32_t m = first; d->x_values && m < first + rows; m++)
+		s->values[m] = d->x_values + from[cases[m]];
 }
 
 enum {
@@ -164,15 +169,18 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 {
 	const Data *d = p->data;
 	const uint64_t *cases = s->cases;
-	bool inputs = !s->direct && (!p->half || p->layout->lists);
+	bool inputs = !s->direct && (!p->half || p->layout->lists), copied = inputs && (!p->index || p->layout->lists || p->layout->recalled);
 
 	if (p->half)
 		half_load(p, p->half, s->half, s->cases, first, rows);
-	for (uint32_t m = first; inputs && m < first + rows; m++) {
+	for (uint32_t m = first; inputs && (copied || !s->in_turn) && m < first + rows; m++) {
 		if (!s->in_turn && !s->ahead && m + CASES_AHEAD < first + rows)
 			case_fetch(d, cases[m + CASES_AHEAD]);
-		load_inputs(p, s, m);
+		if (copied)
+			load_inputs(p, s, m);
 	}
+	if (p->index)
+		find_lists(d, s, first, rows);
 	for (uint32_t m = first; targets && s->target == s->y && m < first + rows; m++)
 		data_y(d, cases[m], s->y + (size_t)m * d->targets);
 	for (uint32_t m = first; d->weight && m < first + rows; m++)
@@ -313,7 +321,8 @@ static void forward_part(const Program *p, Space *s, const Slice *r, const Part 
 	float *out = column(p, s->act, r, t->col);
 	Rows rows = rows_of(p, r, t->count);
 
-	if (!forward_sums(p, s, r, t, t->phase == PHASE_STEPPED ? first_stepped(p, t) : t->in, t->in + t->ins))
+	bool made = forward_sums(p, s, r, t, t->phase == PHASE_STEPPED ? first_stepped(p, t) : t->in, t->in + t->ins);
+	if (!made && !(s->late && t->role == ROLE_OUTPUT))
 		p->kern->units(&rows, t->fn, net_inputs(p, s, r, t), out);
 	for (uint32_t m = 0; t->one && m < r->rows; m++)
 		out[(r->at ? r->at[m] : m) * cols + t->count] = 1;
@@ -328,12 +337,10 @@ static void forward_phase(const Program *p, Space *s, const Slice *r, int phase)
 			forward_part(p, s, r, &l->part[l->forward[i]]);
 }
 
-/* The columns of a group, if they are side by side; else NULL. */
-static float *group_columns(const Layout *l, const Group *g, float *row)
+/* Do the columns of a group follow each other? */
+static bool side_by_side(const Layout *l, const Group *g)
 {
-	uint32_t first = l->col_of[g->first];
-
-	return l->col_of[g->first + g->size - 1] - first == g->size - 1 ? row + first : NULL;
+	return l->col_of[g->first + g->size - 1] - l->col_of[g->first] == g->size - 1;
 }
 
 /* Contexts of a row are what their sources were in the row before; at the start of a sequence, their start value. */
@@ -343,12 +350,13 @@ static void take_contexts(const Program *p, Space *s, const Slice *r, bool first
 
 	for (uint32_t k = 0; k < p->net->copies; k++) {
 		const Group *to = &p->net->group[p->net->copy[k].to_group], *from = &p->net->group[p->net->copy[k].from_group];
+		bool together = !first && side_by_side(l, to) && side_by_side(l, from);
+		size_t into = l->col_of[to->first], last = l->col_of[from->first];
 		for (uint32_t m = 0; m < r->rows; m++) {
 			float *act = s->act + (size_t)r->at[m] * l->cols;
-			float *into = group_columns(l, to, act), *last = first ? NULL : group_columns(l, from, act - l->cols);
-			if (into && last)
-				memcpy(into, last, to->size * sizeof *into);
-			for (uint32_t j = 0; !(into && last) && j < to->size; j++)
+			if (together)
+				memcpy(act + into, act + last - l->cols, to->size * sizeof *act);
+			for (uint32_t j = 0; !together && j < to->size; j++)
 				act[l->col_of[to->first + j]] = first ? to->start : act[l->col_of[from->first + j] - (size_t)l->cols];
 		}
 	}
@@ -428,18 +436,35 @@ static const float *targets_from(const Program *p, const Space *s, uint32_t firs
 	return s->target_at ? s->target : s->target + (size_t)first * p->data->targets;
 }
 
+bool rows_late(const Program *p)
+{
+	const Layout *l = p->layout;
+	const Part *t = &l->part[l->output];
+
+	if (p->half || l->outputs != 1 || t->fn != FN_SIGMOID || t->outs || !t->level || p->opt->error != ERR_SQUARED || p->data->weight)
+		return false;
+	for (uint32_t k = 0; k < p->net->copies; k++)
+		if (p->net->copy[k].from_group == t->group)
+			return false;
+	for (uint32_t k = t->in; k < t->in + t->ins; k++)
+		if (by_index(p, &l->panel[k]))
+			return false;
+	return t->count > 1 && t->count <= OUTCOME_COLS;
+}
+
 /* Where nothing else comes to the errors of a part, they are made deltas at once. */
-static void score_part(const Program *p, Space *s, const Slice *r, const Part *t, bool back)
+static Errors errors_of(const Program *p, Space *s, const Slice *r, const Part *t, bool back)
 {
 	const uint64_t *y_at;
 	const float *y = targets_from(p, s, r->first, &y_at);
 
-	p->kern->errors(&(Errors){
+	return (Errors){
 		.of = rows_of(p, r, t->count), .error = (int)(p->scorer.err - error_fns), .fn = t->fn, .out = column(p, s->act, r, t->col),
 		.y = y + t->output, .y_row = p->data->targets, .y_at = y_at, .net = p->layout->nets ? column(p, s->net, r, t->col) : NULL,
 		.deltas = t->level && !t->own && !is_matched(p, t) && t->fn != FN_LINEAR, .offset = slope_offset(p, t),
 		.weight = p->data->weight ? s->weight + r->first : NULL,
-		.back = !back ? NULL : column(p, t->own ? s->own : s->err, r, t->col), .value = s->value + r->first });
+		.back = !back ? NULL : column(p, t->own ? s->own : s->err, r, t->col), .value = s->value + r->first,
+		.made = column(p, s->act, r, t->col) };
 }
 
 void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back)
@@ -450,15 +475,23 @@ void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool 
 	const uint64_t *y_at;
 	const float *y = targets_from(p, s, first, &y_at);
 
-	memset(s->value + first, 0, rows * sizeof *s->value);
-	for (uint32_t k = 0; k < l->parts; k++)
-		if (l->part[k].role == ROLE_OUTPUT)
-			score_part(p, s, &r, &l->part[k], back);
 	const float *out = gather_outputs(p, s, &r, &row);
-	p->kern->scores(&(Scores){
+	Scores scores = {
 		.of = { .rows = rows, .cols = p->net->outputs, .row = row }, .out = out, .y = y, .y_row = p->data->targets, .y_at = y_at,
 		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = !p->codes,
-		.verdict = s->verdict + first });
+		.verdict = s->verdict + first };
+	if (s->late) {
+		Errors e = errors_of(p, s, &r, &l->part[l->output], true);
+		p->kern->outcomes(&e, &scores);
+	} else {
+		memset(s->value + first, 0, rows * sizeof *s->value);
+		for (uint32_t k = 0; k < l->parts; k++)
+			if (l->part[k].role == ROLE_OUTPUT) {
+				Errors e = errors_of(p, s, &r, &l->part[k], back);
+				p->kern->errors(&e);
+			}
+		p->kern->scores(&scores);
+	}
 	if (p->codes)
 		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer, .kern = p->kern, .most = l->largest_output, .rows = rows, .out = out,
 		                                    .y = y, .row = row, .room = s->room, .verdict = s->verdict + first });

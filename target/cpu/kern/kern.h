@@ -142,6 +142,7 @@ typedef struct Errors {
 	bool deltas;                      /* what goes back is made a delta: times the slope of the units, plus offset */
 	float offset;
 	float *value;                     /* [rows] */
+	float *made;                      /* outcomes: net inputs, which become outputs; the same as out */
 } Errors;
 
 /* Right and within, over rows of all outputs: see lib/score.c for what they mean. */
@@ -156,6 +157,7 @@ typedef struct Scores {
 	uint8_t *verdict;                 /* [rows] SCORED | RIGHT | WITHIN */
 } Scores;
 enum { VERDICT_SCORED = 1, VERDICT_RIGHT = 2, VERDICT_WITHIN = 4 };
+enum { OUTCOME_COLS = 4 * LANES };
 
 /* Weights after a single case, whose gradient is the product of a and b, by the rule of momentum. */
 typedef struct Outer {
@@ -313,6 +315,9 @@ typedef struct Kern {
 	void (*deltas)(const Rows *r, int fn, float offset, const float *net, const float *out, float *err);
 	void (*errors)(const Errors *e);
 	void (*scores)(const Scores *s);
+	/* Units, errors and scores at once, for rows of 2 to OUTCOME_COLS sigmoids with squared errors that are made deltas, without case
+	 * weights.  One after the other these take half as long again: one row's verdict waits while the next one's sigmoids go on. */
+	void (*outcomes)(const Errors *e, const Scores *s);
 	void (*near)(Near *n);
 	void (*ones)(uint32_t rows, uint32_t cols, const float *y, size_t y_row, uint64_t *ones);    /* which targets of a row are 1; or NO_ONES */
 	void (*update)(const Sweep *s);
