@@ -428,7 +428,7 @@ static void every_allocation_may_fail(void **state)
 	assert_true(n > 10);
 }
 
-static const char parity_net[] = "group in 9 input\ngroup hidden 20\ngroup out 1 output\nconnect in -> hidden\n"
+static const char parity_net[] = "group in 9 input\ngroup hidden 300\ngroup out 1 output\nconnect in -> hidden\n"
                                  "connect hidden -> out\nconnect true -> hidden, out\ntrain batch 100 epochs 1 until never";
 
 /* Trains after a test whose n-th allocation failed; false: it has not so many. */

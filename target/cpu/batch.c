@@ -85,8 +85,8 @@ static void look_ahead(const Program *p, Space *s, const Batch *b, uint64_t i, u
 	uint64_t left = i < end ? end - i : b->count + b->more - i, count = left < s->chunk ? left : s->chunk;
 	uint64_t first = count * thread / n, last = count * (thread + 1) / n;
 
-	if (s->ahead)
-		rows_ahead(p, s->ahead, b->example ? b->example + i + first : NULL, b->first + i + first, last - first);
+	if (!p->half && !p->index && p->longest == 1)
+		rows_ahead(p, b->example ? b->example + i + first : NULL, b->first + i + first, last - first);
 }
 
 /* Rows of examples first .. end - 1 by step. */
@@ -409,7 +409,6 @@ static Space team_view(const Program *p, uint32_t thread)
 	view.x = own->x;
 	view.bias = own->bias;
 	view.links = own->links;
-	view.ahead = own->ahead;
 	return view;
 }
 

@@ -153,8 +153,6 @@ typedef struct Space {
 	uint32_t *step_at;        /* [rows + 1] where each step begins there */
 	uint32_t steps;
 	uint32_t steps_room;      /* of cases, begin, step, step_at and list there is room for so many rows: those of a team, too */
-	Ahead list;               /* [2 rows] inputs and targets that come after the rows in hand, */
-	Ahead *ahead;             /* and this points there; NULL: nobody says what comes */
 	struct HalfSpace *half;   /* with bf16: half.h */
 	Sum sum[MAX_SUMS];        /* [room] each: a stack */
 	uint32_t sums, depth;
@@ -224,8 +222,8 @@ const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows);
 void case_fetch(const Data *d, uint64_t i);                  /* from memory into the cache, without waiting for it */
 void rows_find(const Program *p, Space *s, uint32_t rows);   /* what need not be loaded, for all that are in hand */
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets); /* what s->cases says */
-/* These cases come next, example[0] ... or first ...: products from now on call them into the cache. */
-void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t first, uint64_t count);
+/* These cases come next, example[0] ... or first ...: calls the first of them into the cache. */
+void rows_ahead(const Program *p, const uint64_t *example, uint64_t first, uint64_t count);
 void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
 bool rows_late(const Program *p);                            /* may a learning pass make the outputs with their scores? */
 /* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing else. */

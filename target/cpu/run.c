@@ -73,8 +73,7 @@ static void find_lists(const Data *d, Space *s, uint32_t first, uint32_t rows)
 }
 
 enum {
-	CASES_AHEAD = 8, MOST_FETCHED = 2048,         /* cases that are under way from memory; bytes of one, at most */
-	MOST_AHEAD = 262144                           /* bytes of the chunk after this, which share the L2 cache with it */
+	CASES_AHEAD = 12, MOST_FETCHED = 2048         /* cases that are under way from memory, a tile of them; bytes of one, at most */
 };
 
 static void fetch(const void *base, uint64_t from, uint64_t bytes)
@@ -97,29 +96,11 @@ void case_fetch(const Data *d, uint64_t i)
 	fetch(d->y, i * row, row);
 }
 
-/* One row of an array more, before those there are; rows that stand side by side are one. */
-static void wanted_add(Ahead *h, const void *base, uint64_t row, uint64_t bytes)
+/* Products call the others. */
+void rows_ahead(const Program *p, const uint64_t *example, uint64_t first, uint64_t count)
 {
-	const char *at = (const char *)base + row * bytes;
-
-	if (h->count && h->wanted[h->count - 1].at == at + bytes)
-		h->wanted[h->count - 1].at = at;
-	else
-		h->wanted[h->count++] = (Wanted){ at, at + bytes };
-}
-
-void rows_ahead(const Program *p, Ahead *h, const uint64_t *example, uint64_t first, uint64_t count)
-{
-	const Data *d = p->data;
-	uint64_t x = (uint64_t)d->inputs * dtypes[d->x_type].size, y = (uint64_t)d->targets * dtypes[d->y_type].size;
-
-	h->count = 0;
-	if (count > MOST_AHEAD / (x + y + 1))
-		count = MOST_AHEAD / (x + y + 1);
-	for (uint64_t i = count; y && i-- > 0;)
-		wanted_add(h, d->y, example ? example[i] : first + i, y);
-	for (uint64_t i = count; x && i-- > 0;)
-		wanted_add(h, d->x, example ? example[i] : first + i, x);
+	for (uint64_t i = 0; i < count && i < CASES_AHEAD; i++)
+		case_fetch(p->data, example ? example[i] : first + i);
 }
 
 /* Floats are not copied but read where they stand.  Products read up to a vector past the end of a row, so some must follow. */
@@ -174,7 +155,7 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 	if (p->half)
 		half_load(p, p->half, s->half, s->cases, first, rows);
 	for (uint32_t m = first; inputs && (copied || !s->in_turn) && m < first + rows; m++) {
-		if (!s->in_turn && !s->ahead && m + CASES_AHEAD < first + rows)
+		if (!s->in_turn && m + CASES_AHEAD < first + rows)
 			case_fetch(d, cases[m + CASES_AHEAD]);
 		if (copied)
 			load_inputs(p, s, m);
@@ -244,7 +225,7 @@ static bool forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = of.at + (of.number ? 0 : r->first * of.row), .a_row = of.row,
 			.a_at = of.number ? of.number + r->first : NULL,
 			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at,
-			.ahead = s->ahead };
+			.far = from_inputs(p, panel) };
 		if (p->half)
 			half_forward(p, p->half, s->half, panel, r->first, &q);
 		else
@@ -755,8 +736,7 @@ static void gradient_product(const Program *p, const Space *s, uint32_t rows, bo
 		.rows = count, .cols = panel->by_source ? panel->targets : sources, .depth = rows,
 		.a = (panel->by_source ? of.at : delta) + first, .a_row = 1, .a_step = panel->by_source ? of.row : cols,
 		.b = panel->by_source ? delta : of.at, .b_row = panel->by_source ? cols : of.row, .b_at = of.number,
-		.start = fresh ? p->zero : c, .start_row = fresh ? 0 : panel->row, .c = c, .c_row = panel->row,
-		.ahead = s->ahead };
+		.start = fresh ? p->zero : c, .start_row = fresh ? 0 : panel->row, .c = c, .c_row = panel->row };
 	if (p->half)
 		half_gradient(p, p->half, s->half, panel, first, &q);
 	else if (s->direct && from_inputs(p, panel))

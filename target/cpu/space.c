@@ -7,7 +7,8 @@
 #include "half.h"
 
 enum {
-	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache, or twice the weights if these are more */
+	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache, or twice the weights if these are more; */
+	DENSE_BYTES = 688128,         /* with dense inputs so much, for they are mostly read in the data, and not in the row */
 	LEAST_ROWS = 48, MOST_ROWS = 512,
 	SIDE_BY_SIDE = 4,             /* times as many where there are sequences, so that steps are not too short */
 	HALF_ROWS = 256               /* with bf16: full 32s, so that no 32 of a sum is cut, and sums stay in tiles for eight of them */
@@ -33,7 +34,6 @@ static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->x = p->layout->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
 	s->step = NEW(&cx->keep, rows, uint32_t);
 	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
-	s->list.wanted = NEW(&cx->keep, 2 * (size_t)rows, Wanted);
 	s->bias = floats_take(&cx->keep, p->layout->cols);
 	s->links = p->layout->lists ? arena_room(&cx->keep, p->layout->link_room, sizeof *s->links) : NULL;
 	s->steps_room = rows;
@@ -98,7 +98,9 @@ static uint64_t columns_used(const Program *p)
 /* So many rows that they and what they touch of the weights stay in the cache. */
 static uint64_t chunk_rows(const Program *p)
 {
-	uint64_t bytes = CHUNK_BYTES, weights = 2 * p->layout->room * sizeof(float), row = 2 * columns_used(p) * sizeof(float);
+	bool dense = !p->index && !p->net->copies;
+	uint64_t bytes = dense ? DENSE_BYTES : CHUNK_BYTES, weights = 2 * p->layout->room * sizeof(float);
+	uint64_t row = 2 * columns_used(p) * sizeof(float);
 	uint64_t rows = (bytes > weights ? bytes : weights) / row;
 
 	rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
@@ -148,8 +150,6 @@ void space_take(Ctx *cx, Program *p)
 		if (!helps && s->rows < own)
 			take_rows(cx, p, s, own);
 		s->chunk = (uint32_t)rows;
-		s->ahead = p->half || p->index || longest > 1 ? NULL : &s->list;
-		s->list.count = 0;
 		if (p->codes && s->rooms < codes_room(p->codes)) {
 			s->room = floats_take(&cx->keep, codes_room(p->codes));
 			s->rooms = codes_room(p->codes);

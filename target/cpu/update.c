@@ -9,7 +9,10 @@
 
 #include "half.h"
 
-enum { SHARED_ROOM = 65536, TEAM_ROOM = 8192 };  /* floats, from which on sharing them pays; with threads that are awake */
+enum {
+	SHARED_ROOM = 65536, TEAM_ROOM = 8192,   /* floats, from which on sharing them pays; with threads that are awake */
+	COPIED_ROWS = 32                         /* of new weights that are still in the L2 cache when they are copied; full sixteens */
+};
 
 typedef struct Work {
 	Program *p;
@@ -148,15 +151,16 @@ static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 	uint32_t blocks = (rows + LANES - 1) / LANES;
 	uint32_t first = (uint32_t)((uint64_t)blocks * thread / w->threads) * LANES;
 	uint32_t end = (uint32_t)((uint64_t)blocks * (thread + 1) / w->threads) * LANES;
-	uint64_t from = (uint64_t)first * panel->row;
 
 	end = end < rows ? end : rows;
-	if (first >= end)
-		return;
-	update_weights(w, thread, panel, from, (uint64_t)(end - first) * panel->row);
-	if (panel->copy != NONE)
-		p->kern->transpose(end - first, panel->by_source ? panel->targets : sources, p->w + panel->at + from, panel->row,
-		                   p->copies + panel->copy + first, panel->copy_row);
+	for (uint32_t row = first, some; row < end; row += some) {
+		uint64_t from = (uint64_t)row * panel->row;
+		some = panel->copy == NONE || end - row < COPIED_ROWS ? end - row : COPIED_ROWS;
+		update_weights(w, thread, panel, from, (uint64_t)some * panel->row);
+		if (panel->copy != NONE)
+			p->kern->transpose(some, panel->by_source ? panel->targets : sources, p->w + panel->at + from, panel->row,
+			                   p->copies + panel->copy + row, panel->copy_row);
+	}
 }
 
 /* Links of a list that are a thread's: in steps that are whole words of the bits of a kind. */

@@ -24,10 +24,6 @@
 
 enum { LANES = 16 };
 
-/* Memory that somebody will want soon: products call it into the cache while they compute. */
-typedef struct Wanted { const char *at, *end; } Wanted;
-typedef struct Ahead { Wanted *wanted; uint32_t count; } Ahead;   /* the last comes first */
-
 /* c[m][n] = start[m][n] + a[m][0] b[0][n] + a[m][1] b[1][n] + ..., each element one chain of fused multiply-adds in this
  * order.  All three passes are of this form:
  *
@@ -49,7 +45,7 @@ typedef struct Product {
 	const uint32_t *at;               /* NULL, or the numbers of the rows of a and c (and start, unless start_row is 0) */
 	const uint64_t *a_at;             /* NULL, or those of a alone, and then `at` is NULL */
 	const uint64_t *b_at;             /* NULL, or b[k][n] is b[b_at[k] * b_row + n] */
-	Ahead *ahead;                     /* NULL, or what is called into the cache meanwhile */
+	bool far;                         /* rows of a (a_step 1) come from memory: those of a tile are called while the one before is computed */
 } Product;
 
 /* The same lists by input: which rows have it, in order. */

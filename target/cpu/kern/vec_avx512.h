@@ -8,6 +8,7 @@
 
 #define VEC_ACCUMULATORS 27       /* registers that hold sums in a product; the rest hold operands */
 #define VEC_DEEPEST 256           /* so many k of a product in one go, where the rows of a stand side by side */
+#define VEC_STRIP 65536           /* bytes of b that a product works on at a time: L2 brings three lines in 27 cycles easily */
 
 typedef __m512 V;
 typedef __m512i I;

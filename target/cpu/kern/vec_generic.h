@@ -13,6 +13,7 @@
 
 #define VEC_ACCUMULATORS 2        /* registers that hold sums in a product */
 #define VEC_DEEPEST 256           /* so many k of a product in one go, where the rows of a stand side by side */
+#define VEC_STRIP 32768           /* bytes of b that a product works on at a time */
 
 typedef float V __attribute__((vector_size(64)));
 typedef int32_t I __attribute__((vector_size(64)));
