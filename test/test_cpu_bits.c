@@ -694,6 +694,38 @@ static void testing_in_between_changes_nothing(void **state)
 	mp_net_close(net);
 }
 
+/* Nor does it if the lists of the test data have values, and those to learn from are all ones. */
+static void testing_on_values_changes_nothing(void **state)
+{
+	(void)state;
+	enum { CASES = 9 };
+	static const char *const batches[] = { "1", "16" };
+	const Course few = { "letters.topo", 0.02, { { NULL, NULL } } };
+	mp_net *net = course_net(&few);
+	mp_data *data = course_data(&few, net), *test;
+	assert_true(data->data->x_indptr && !data->data->x_values);
+	uint32_t n = data->data->inputs, targets = data->data->targets;
+	float *x = calloc((size_t)CASES * n, sizeof *x), *y = calloc((size_t)CASES * targets, sizeof *y);
+	for (size_t i = 0; i < (size_t)CASES * n; i++)
+		x[i] = (float)random_unit(3, STREAM_DATA, i);
+	assert_int_equal(mp_data_new(&test, CASES, n, targets, x, y, NULL, 0, NULL), MP_OK);
+	for (size_t i = 0; i < COUNT(batches); i++) {
+		const Course c = { NULL, 1, { { "batch", batches[i] }, { "epochs", "3" }, { "rate", "0.001" }, { "input", "index" } } };
+		mp_run *a = course_run(&c, net), *b = course_run(&c, net);
+		need(a, mp_run_train(a, data, test, NULL, NULL));
+		need(b, mp_run_train(b, data, NULL, NULL, NULL));
+		same_part(a, b, 0);
+		same_part(a, b, 1);
+		mp_run_close(a);
+		mp_run_close(b);
+	}
+	free(x);
+	free(y);
+	mp_data_close(data);
+	mp_data_close(test);
+	mp_net_close(net);
+}
+
 /* Outputs of cases without targets are those of the same cases with them. */
 static void unlabelled_cases_have_outputs(void **state)
 {
@@ -739,7 +771,7 @@ int main(void)
 		cmocka_unit_test(resuming_gives_the_same_bits),
 		cmocka_unit_test(files_hold_floats),
 		cmocka_unit_test(forms_of_inputs_may_change),
-		cmocka_unit_test(testing_in_between_changes_nothing),
+		cmocka_unit_test(testing_in_between_changes_nothing), cmocka_unit_test(testing_on_values_changes_nothing),
 		cmocka_unit_test(unlabelled_cases_have_outputs),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -65,7 +65,7 @@ static void call_listed(const Program *p, const Panel *panel, Outer *o)
 		end--;
 	o->index = index;
 	o->rows = (uint32_t)(end - index);
-	o->a = s->values[0] ? s->values[0] + (index - s->index[0]) : NULL;
+	o->a = p->data->x_values ? s->values[0] + (index - s->index[0]) : NULL;
 }
 
 static void call_late(Program *p, Call *c)

@@ -135,7 +135,7 @@ typedef struct Space {
 	float *weight, *value;    /* [rows] weights and errors of the cases */
 	uint8_t *verdict;         /* [rows] VERDICT_... */
 	const uint32_t **index;   /* [rows] index lists: where they are, */
-	const float **values;
+	const float **values;     /* and their values, if the data has some; */
 	uint32_t *lengths;        /* and how long */
 	const InputRows *by_input;/* NULL, or the same by input */
 	bool in_turn;             /* cases of the rows stand side by side in the data */
