@@ -22,6 +22,7 @@ static void begin_body(void *arg)
 	Run *r = j->r;
 	const Data *data = data_readable(&r->cx, j->data), *test = data_readable(&r->cx, j->test);
 
+	run_occupy(r);
 	restarts_init(&j->all, r, j->count, data, test);
 	j->all.fn = j->fn;
 	j->all.user = j->user;

@@ -211,7 +211,8 @@ typedef struct mp_report {
 	const char *stopped_by;           /* "until", "epochs", "updates", "time", "patience", "signal", "diverged"; NULL while running */
 } mp_report;
 
-/* Called after an epoch, at most ten times a second or as option `report` says, and always after the last; may save.  Not 0: stop. */
+/* Called after an epoch, at most ten times a second or as option `report` says, and always after the last; may save, and ask for or
+ * set weights, but test or train only in the last (stopped_by).  Not 0: stop. */
 typedef int mp_report_fn(void *user, mp_run *run, const mp_report *report);
 
 /* Train until a criterion ends it.  test may be NULL.  MP_OK: ended by itself; MP_STOPPED; MP_FAILED: error not finite. */

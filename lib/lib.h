@@ -709,6 +709,7 @@ typedef struct mp_run {           /* the public handle */
 	void *best_weights;       /* with option keep-best: those of the best epoch, float or, of a target with f64, double; and where that was */
 	Position best_at;
 	bool diverged;            /* weights that were to be saved are not finite */
+	bool training;            /* until its last report: other data cannot be bound */
 	bool seed;                /* one of many: its weights are looked at when it ends, as those of the others are */
 	char fingerprint[33];     /* of the weights, when training ended */
 	mp_restarts restarts;     /* count 0: no such call */
@@ -716,6 +717,7 @@ typedef struct mp_run {           /* the public handle */
 
 void run_start(Run *r);                                      /* plan, compile, initial weights: once */
 void run_first_weights(Ctx *cx, const Net *net, const Target *target, Program *program, uint64_t seed);
+void run_occupy(Run *r);                                     /* sets `training` until the public call ends; fails if it is set */
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user);
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs);
 void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled); /* sizes fit, or it fails */

@@ -670,10 +670,31 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 		many_init(&l->many, &cx->scratch);
 }
 
+/* Report and tick functions may ask for much, but the data that is bound must stay. */
+static void check_idle(Run *r)
+{
+	if (r->training)
+		fail(&r->cx, MP_BAD_INPUT, "give the data to mp_run_train as test data, or do it when the last report has come",
+		     "a run that is training can neither test nor train on other data meanwhile");
+}
+
+static void training_over(void *run)
+{
+	((Run *)run)->training = false;
+}
+
+void run_occupy(Run *r)
+{
+	check_idle(r);
+	arena_defer(&r->cx.scratch, training_over, r);
+	r->training = true;
+}
+
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
 {
 	Loop l = { .r = r, .fn = fn, .user = user, .reported = -INFINITY, .ticked = clock_seconds() };
 	Update u;
+	run_occupy(r);
 	r->diverged = false;
 	loop_init(&l, r, data, test);
 	if (r->job && r->job->alone && r->job->comm->rank)
@@ -713,6 +734,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 		diverged(&l, r->at.epoch + (r->at.done > 0));
 	run_fingerprint(r, r->fingerprint);
 	r->report.fingerprint = r->fingerprint;
+	r->training = false;
 	give_report(&l);
 	finish(r);
 	bool asked = strcmp(end, "signal") == 0;
@@ -724,6 +746,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 {
 	Ctx *cx = &r->cx;
 	bool labelled = result && data->targets;
+	check_idle(r);
 	run_check_data(cx, r->net, data, labelled);
 	run_start(r);
 	Data seen = *scaled(r, data);

@@ -179,6 +179,58 @@ static void runs_end_for_the_reason_they_say(void **state)
 	}
 }
 
+/* Whoever is called between two updates cannot take the data away. */
+typedef struct Meddler { mp_data *other; int refused, done; } Meddler;
+
+static int meddle(void *user, mp_run *run)
+{
+	Meddler *m = user;
+	mp_result result;
+	const mp_status s[] = { mp_run_test(run, m->other, &result, NULL), mp_run_train(run, m->other, NULL, NULL, NULL),
+	                        mp_run_restarts(run, m->other, NULL, 2, NULL, NULL, NULL) };
+	for (size_t i = 0; i < COUNT(s); i++)
+		m->refused += s[i] == MP_BAD_INPUT;
+	assert_non_null(strstr(mp_run_messages(run), "a run that is training"));
+	return 0;
+}
+
+static int meddle_or_test(void *user, mp_run *run, const mp_report *p)
+{
+	Meddler *m = user;
+	mp_result result;
+	if (!p->stopped_by)
+		return meddle(user, run);
+	m->done += mp_run_test(run, m->other, &result, NULL) == MP_OK;
+	return 0;
+}
+
+static void data_stays_while_it_trains(void **state)
+{
+	(void)state;
+	static const char *const batches[] = { "1", "all" };
+	Meddler m = { NULL, 0, 0 };
+	assert_int_equal(mp_data_open(&m.other, "make:parity:2", NULL, NULL), MP_OK);
+	for (size_t i = 0; i < COUNT(batches); i++) {
+		Fixture f = open_fixture(xor_net, "make:xor"), g = open_fixture(xor_net, "make:xor");
+		set(f.run, "report", "1");
+		mp_run_on_tick(f.run, 0, meddle, &m);
+		for (size_t k = 0; k < 2; k++) {
+			mp_run *run = k ? g.run : f.run;
+			set(run, "batch", batches[i]);
+			set(run, "epochs", "3");
+			set(run, "until", "never");
+		}
+		assert_int_equal(mp_run_train(f.run, f.data, NULL, meddle_or_test, &m), MP_OK);
+		assert_int_equal(mp_run_train(g.run, g.data, NULL, NULL, NULL), MP_OK);
+		assert_string_equal(mp_run_get_report(f.run)->fingerprint, mp_run_get_report(g.run)->fingerprint);
+		close_fixture(&f);
+		close_fixture(&g);
+	}
+	assert_int_equal(m.done, 2);
+	assert_int_equal(m.refused, 3 * (2 + 11 + 2 + 2));        /* two reports, and a tick after all updates but the last */
+	mp_data_close(m.other);
+}
+
 static void report_function_stops(void **state)
 {
 	(void)state;
@@ -477,6 +529,7 @@ int main(void)
 		cmocka_unit_test(resumed_runs_keep_their_options),
 		cmocka_unit_test(runs_end_for_the_reason_they_say),
 		cmocka_unit_test(report_function_stops),
+		cmocka_unit_test(data_stays_while_it_trains),
 		cmocka_unit_test(test_data_patience_and_best),
 		cmocka_unit_test(errors_that_explode_are_named),
 		cmocka_unit_test(data_that_does_not_fit_is_refused),
