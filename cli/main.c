@@ -2,6 +2,7 @@
 /* The program: one table of commands.  A command line comes in, an exit status goes out.
  * A new command is a file cmd_NAME.c that holds its Command, and a row below. */
 #include <locale.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cli.h"
@@ -129,6 +130,7 @@ static int program_run(int argc, char **argv, Rank *job)
 int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, "");                  /* only to know whether the terminal shows UTF-8 */
+	signal(SIGXFSZ, SIG_IGN);                 /* a file that may not grow is told like a full disk, and hours of training are not lost */
 	Rank job;
 	int rc = job_join(&job);
 	if (!rc)

@@ -115,6 +115,7 @@ static const struct { int reason; const char *read, *write;
 	  "write to a folder of your own, or change the permissions" },
 	{ EROFS, NULL, "this disk is read-only; write to another" },
 	{ ENOSPC, NULL, "the disk is full; free some space or write to another disk" },
+	{ EFBIG, NULL, "files may not be so large here: raise the limit (ulimit -f), or write to another disk" },
 	{ EDQUOT, NULL, "your quota is used up; remove some files or write to another disk" },
 	{ ENAMETOOLONG, "use a shorter name", "use a shorter name" },
 	{ EIO, "the disk has a fault; try a copy of the file", "the disk has a fault; write to another" },

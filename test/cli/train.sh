@@ -32,5 +32,7 @@ cat >letters.topo <<-END
 END
 t train letters.topo --target ref --words 4
 t train xor.topo --target ref --epochs 2 --save /dev/full/x
+(ulimit -f 1; t train xor.topo --epochs 2 --quiet --json --save limited.safetensors) 2>&1 | cat
+ls | grep limited
 "$MICROPROP" train xor.topo --target ref --epochs 2 --json >/dev/full
 echo "exit $?"
