@@ -631,6 +631,9 @@ typedef struct Target {
 	Program *(*compile)(Ctx *cx, const Plan *plan, const Options *opt);
 	void   (*print)(const Program *p, Buf *out);
 	void   (*bind)(Ctx *cx, Program *p, const Data *data); /* data to train or test on from now; takes what buffers it needs */
+	/* * The same for data to which one comes back by turns.  What was made of the data before this may be kept, and used again when
+	 * its turn comes: who calls this says that nothing has changed in either since the last bind.  NULL: bind does. */
+	void   (*turn)(Ctx *cx, Program *p, const Data *data);
 	/* Forward and backward over leaves [first, last) of the batch, joined into the pending sum; *stop ends it early. */
 	Status (*accumulate)(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
 	void   (*apply)(Program *p, const Update *u);           /* pending sum to weights; sum is empty afterwards */

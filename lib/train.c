@@ -151,11 +151,17 @@ static void give_report(Loop *l)
 
 /* ---- one update, one epoch ---- */
 
+/* Data and test data live and stay as they are until the run ends: a caller's report may save, but not change them. */
+static void turn_to(Run *r, const Data *d)
+{
+	(r->target->turn ? r->target->turn : r->target->bind)(&r->cx, r->program, d);
+}
+
 /* Is not stopped half-way: a resumed run could not know the result, and it decides which epoch was best. */
 static void measure(Run *r, const Data *d, Tally *t)
 {
 	static const volatile int never = 0;
-	r->target->bind(&r->cx, r->program, d);
+	turn_to(r, d);
 	*t = (Tally){ 0 };
 	if (r->ranks)
 		ranks_batch(r, &(Batch){ .count = run_examples(r->net, d) }, false, &never, t);
@@ -363,7 +369,7 @@ static void epoch_end(Loop *l, double rate, bool sound)
 		return;
 	if (l->test) {
 		measure(r, l->test, &at->test);
-		r->target->bind(&r->cx, r->program, l->data);
+		turn_to(r, l->data);
 		l->rolled = r->ranks && r->ranks->back;
 		if (l->rolled)
 			return;

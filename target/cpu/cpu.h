@@ -162,6 +162,22 @@ typedef struct Space {
 	uint32_t touched;         /* nor to sums from this one on */
 } Space;
 
+/* What was made of some data, so that it need not be made again when its turn comes: what a program has of the data that is bound. */
+typedef struct Bound {
+	const Data *of;           /* as it was given; NULL: none, or not all of it is there */
+	Arena arena;              /* where all this is, */
+	const Data *data;         /* also index lists that were made of dense inputs */
+	bool index;
+	Scorer scorer;
+	Codes *codes;             /* among those known */
+	uint64_t longest;
+	uint32_t chunk, team_rows;
+	struct TinyRun *tiny;
+	struct ByInput *by_input;
+	struct KeptHalves *kept;
+} Bound;
+enum { BOUND_NOW, BOUND_BEFORE, BOUNDS };
+
 struct Program {
 	const Net *net;
 	const Plan *plan;
@@ -182,7 +198,7 @@ struct Program {
 	struct Watch *watch;          /* NULL: nobody guards this run */
 	bool has_pending;
 
-	Arena bound;              /* what is kept until other data is bound */
+	Bound bound[BOUNDS];      /* of the data that is bound, and of the data before if they take turns */
 	struct Halves *half;      /* NULL: all is fp32; else half.h */
 
 	const Data *data;         /* bound */

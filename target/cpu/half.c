@@ -38,17 +38,17 @@ static size_t scratch_room(const Layout *l, uint32_t rows)
 }
 
 /* On a cache line. */
-static Half *halves_room(Ctx *cx, size_t n)
+static Half *halves_room(Arena *a, size_t n)
 {
 	enum { LINE = 64 };
-	char *p = arena_room(&cx->keep, n * sizeof(Half) + LINE, 1);
+	char *p = arena_room(a, n * sizeof(Half) + LINE, 1);
 
 	return (Half *)(void *)(p + (LINE - (uintptr_t)p % LINE) % LINE);
 }
 
 static Half *halves_take(Ctx *cx, size_t n)
 {
-	return memset(halves_room(cx, n), 0, n * sizeof(Half));
+	return memset(halves_room(&cx->keep, n), 0, n * sizeof(Half));
 }
 
 HalfSpace *half_take(Ctx *cx, const Program *p, const Halves *h, uint32_t rows)
@@ -117,12 +117,12 @@ static void load_row(const Program *p, const Halves *h, const HalfSpace *t, uint
 
 static const Half *kept_row(const Program *p, const Halves *h, const HalfSpace *t, uint64_t i)
 {
-	Half *row = h->kept + i * h->x_row;
+	Half *row = h->kept->x + i * h->x_row;
 
-	if (!h->known[i]) {
+	if (!h->kept->known[i]) {
 		memset(row, 0, h->x_row * sizeof *row);         /* what lies behind a part is multiplied by zeros */
 		load_row(p, h, t, i, row);
-		h->known[i] = 1;
+		h->kept->known[i] = 1;
 	}
 	return row;
 }
@@ -130,7 +130,7 @@ static const Half *kept_row(const Program *p, const Halves *h, const HalfSpace *
 static void fetch(const Halves *h, uint64_t i)
 {
 	for (uint32_t k = 0; k < h->x_row; k += TILE_DEPTH)
-		__builtin_prefetch(h->kept + i * h->x_row + k);
+		__builtin_prefetch(h->kept->x + i * h->x_row + k);
 }
 
 /* A guard looks at data and not at what is made of it. */
@@ -141,7 +141,7 @@ static bool keeps(const Program *p, const Halves *h)
 
 void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn)
 {
-	t->rows = keeps(p, h) && in_turn ? h->kept + cases[0] * h->x_row : t->x;
+	t->rows = keeps(p, h) && in_turn ? h->kept->x + cases[0] * h->x_row : t->x;
 }
 
 void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first, uint32_t rows)
@@ -271,20 +271,16 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 }
 
 /* Sixteen more, as tiles are read in whole. */
-void halves_keep(Ctx *cx, const Program *p, Halves *h)
+KeptHalves *halves_keep(Arena *a, const Program *p, const Halves *h)
 {
 	uint64_t cases = p->data->cases, row = h->x_row * sizeof(Half), most = (uint64_t)KEPT_MIB << 20;
 
-	h->kept = NULL;
 	if (cases > most / row || cases + TILE_ROWS > most / row)
-		return;
-	if (h->room_cases < cases) {
-		h->known = arena_room(&cx->keep, cases, 1);
-		h->store = halves_room(cx, (cases + TILE_ROWS) * h->x_row);
-		h->room_cases = cases;                          /* last: memory may run out before */
-	}
-	memset(h->known, 0, cases);
-	h->kept = h->store;
+		return NULL;
+	KeptHalves *k = NEW(a, 1, KeptHalves);
+	k->known = NEW(a, cases, uint8_t);
+	k->x = halves_room(a, (cases + TILE_ROWS) * h->x_row);
+	return k;
 }
 
 /* Thread i of n takes its share of the columns, in full sixteens. */

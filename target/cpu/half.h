@@ -6,6 +6,12 @@
 #include "cpu.h"
 #include "kern/amx.h"
 
+/* Inputs of some data. */
+typedef struct KeptHalves {
+	Half *x;                          /* [cases][x_row] */
+	uint8_t *known;                   /* [cases] which of them have been rounded */
+} KeptHalves;
+
 /* Of a program. */
 typedef struct Halves {
 	const HalfKern *kern;
@@ -14,10 +20,7 @@ typedef struct Halves {
 	size_t *by_source, *by_target;    /* [panels] where those of a panel begin, for forward and backward */
 	uint32_t *x_at;                   /* [parts] inputs have rows of their own, as halves: where a part begins there */
 	uint32_t x_row;
-	Half *kept;                       /* [cases][x_row] inputs of the data bound, NULL: too many; */
-	uint8_t *known;                   /* [cases] which of them have been rounded */
-	Half *store;                      /* room for them, */
-	uint64_t room_cases;              /* of so many */
+	KeptHalves *kept;                 /* of the data bound; NULL: too many */
 } Halves;
 
 /* Of a thread; of a team, x is that of the team. */
@@ -30,7 +33,7 @@ typedef struct HalfSpace {
 
 Halves *halves_make(Ctx *cx, const Layout *l, int isa);
 void halves_weights(const Program *p, const Halves *h, uint32_t i, uint32_t n); /* when weights are new; thread i of n, its share */
-void halves_keep(Ctx *cx, const Program *p, Halves *h);       /* when data is bound */
+KeptHalves *halves_keep(Arena *a, const Program *p, const Halves *h); /* for the data bound; NULL: they would take too much */
 HalfSpace *half_take(Ctx *cx, const Program *p, const Halves *h, uint32_t rows); /* room for so many cases */
 void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn); /* before cases are loaded */
 void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first, uint32_t rows);

@@ -160,9 +160,18 @@ static uint32_t threads_wanted(const Options *opt)
 	return threads > MAX_THREADS ? MAX_THREADS : (uint32_t)threads;
 }
 
-static void forget_data(void *p)
+static void bound_forget(Bound *b)
 {
-	arena_free(&((Program *)p)->bound);
+	b->of = NULL;
+	arena_free(&b->arena);
+}
+
+static void forget_data(void *arg)
+{
+	Program *p = arg;
+
+	for (int i = 0; i < BOUNDS; i++)
+		bound_forget(&p->bound[i]);
 }
 
 /* Where a rule's state begins. */
@@ -181,7 +190,8 @@ static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	const Net *net = plan->net;
 	Program *p = NEW(&cx->keep, 1, Program);
 
-	p->bound.cx = cx;
+	for (int i = 0; i < BOUNDS; i++)
+		p->bound[i].arena.cx = cx;
 	arena_defer(&cx->keep, forget_data, p);
 	p->net = net;
 	p->plan = plan;
@@ -263,16 +273,17 @@ static const Data *indexed(Arena *a, const Data *d)
 	return copy;
 }
 
-static void cpu_bind(Ctx *cx, Program *p, const Data *data)
+/* What is made of the data goes to the program; weights that it wants in another layout move, and what was made for the old one goes. */
+static void make(Ctx *cx, Program *p, Arena *a, const Data *data)
 {
-	forget_data(p);
-	online_settle(p);
 	if (p->opt->input == INPUT_INDEX && !data->x_indptr)
-		data = indexed(&p->bound, data);
+		data = indexed(a, data);
 	p->data = data;
 	p->index = data->x_indptr && p->opt->input != INPUT_DENSE && !p->half; /* halves are dense */
-	if (p->index && !p->layout->index)
+	if (p->index && !p->layout->index) {
+		bound_forget(&p->bound[BOUND_BEFORE]);
 		change_layout(cx, p);
+	}
 	if (!p->pool && p->threads > 1) {
 		p->pool = pool_new(cx, p->threads);
 		p->threads = pool_threads(p->pool);
@@ -280,12 +291,68 @@ static void cpu_bind(Ctx *cx, Program *p, const Data *data)
 	scorer_init(&p->scorer, p->opt, data);
 	p->codes = codes_make(cx, p->known, data);
 	space_take(cx, p);
+	if (p->half)
+		p->half->kept = halves_keep(a, p, p->half);
+	p->by_input = by_input_make(a, p);
+	p->tiny = p->half ? NULL : tiny_make(cx, a, p);
+}
+
+static void bound_note(const Program *p, const Data *of, Bound *b)
+{
+	*b = (Bound){ .of = of, .arena = b->arena, .data = p->data, .index = p->index, .scorer = p->scorer, .codes = p->codes,
+	              .longest = p->longest, .chunk = p->space[0].chunk, .team_rows = p->team_rows, .tiny = p->tiny, .by_input = p->by_input,
+	              .kept = p->half ? p->half->kept : NULL };
+}
+
+/* All as it was when it was made, but for the one option that may have changed. */
+static void bound_use(Program *p, const Bound *b)
+{
+	p->data = b->data;
+	p->index = b->index;
+	p->scorer = b->scorer;
+	p->scorer.threshold = p->opt->threshold;
+	p->codes = b->codes;
+	p->longest = b->longest;
+	p->team_rows = b->team_rows;
+	for (uint32_t i = 0; i < p->threads; i++)
+		p->space[i].chunk = b->chunk;
+	p->tiny = b->tiny;
+	p->by_input = b->by_input;
+	if (p->half)
+		p->half->kept = b->kept;
+}
+
+/* Spaces may have grown for other data, so calls are made in any case: that is a few stores. */
+static void bind_to(Ctx *cx, Program *p, const Data *data)
+{
+	Bound *b = &p->bound[BOUND_NOW];
+
+	online_settle(p);
+	if (b->of == data) {
+		bound_use(p, b);
+	} else {
+		bound_forget(b);
+		make(cx, p, &b->arena, data);
+		bound_note(p, data, b);
+	}
 	if (p->online && p->index == p->layout->index)
 		calls_make(p);
-	if (p->half)
-		halves_keep(cx, p, p->half);
-	p->by_input = by_input_make(&p->bound, p);
-	p->tiny = p->half ? NULL : tiny_make(cx, &p->bound, p);
+}
+
+static void cpu_bind(Ctx *cx, Program *p, const Data *data)
+{
+	forget_data(p);
+	bind_to(cx, p, data);
+}
+
+static void cpu_turn(Ctx *cx, Program *p, const Data *data)
+{
+	if (p->bound[BOUND_NOW].of != data) {
+		Bound before = p->bound[BOUND_NOW];
+		p->bound[BOUND_NOW] = p->bound[BOUND_BEFORE];
+		p->bound[BOUND_BEFORE] = before;
+	}
+	bind_to(cx, p, data);
 }
 
 /* ---- running ---- */
@@ -394,7 +461,7 @@ static uint64_t cpu_seal(const Program *p, const void *at, uint64_t bytes)
 
 const Target target_cpu = {
 	.name = "cpu", .about = "this computer's vector units, single precision",
-	.caps = cpu_caps, .compile = cpu_compile, .print = cpu_print, .bind = cpu_bind,
+	.caps = cpu_caps, .compile = cpu_compile, .print = cpu_print, .bind = cpu_bind, .turn = cpu_turn,
 	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate,
 	.share = cpu_share, .join = cpu_join, .floats = cpu_floats, .shared = cpu_shared, .updates = cpu_updates, .restarts = cpu_restarts,
 	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient, .finite = cpu_finite,
