@@ -263,6 +263,12 @@ static void epochs_run(Ctx *cx, void *arg)
 	bp_accumulate(b);
 	bp_gradient(b, e->changes[1]);
 	bp_weights_read(b, 0, 1, e->weights);
+	for (uint64_t i = 0, links = b->net->links, some; i < links; i += some) {
+		double piece[7];
+		some = links - i < COUNT(piece) ? links - i : COUNT(piece);
+		bp_weights_some(b, 0, 1, i, some, piece);
+		assert_memory_equal(piece, e->weights + i, some * sizeof *piece);
+	}
 }
 
 static void epochs_follow(void **state)

@@ -285,6 +285,7 @@ const float *bp_outputs(const Bp *b, uint64_t i);            /* of loaded case i
 double bp_total_error(const Bp *b);                          /* summed squared error of the last bp_accumulate, as processors have it */
 void bp_weights_write(Bp *b, int which, const double *v);   /* 0 weights, 1 changes, 2.. rule state: to every processor */
 void bp_weights_read(const Bp *b, int which, uint32_t proc, double *v);
+void bp_weights_some(const Bp *b, int which, uint32_t proc, uint64_t first, uint64_t count, double *v); /* links first .. first + count - 1 */
 void bp_gradient(const Bp *b, double *v);                    /* changes summed over all processors, in double: for checks */
 uint64_t bp_cycles(const Bp *b);                             /* all simulated cycles so far, calls with them */
 

@@ -150,14 +150,19 @@ static bool changes_gone(const Bp *b)
 	return b->changes_start && !b->started;
 }
 
-void bp_weights_read(const Bp *b, int which, uint32_t proc, double *v)
+void bp_weights_some(const Bp *b, int which, uint32_t proc, uint64_t first, uint64_t count, double *v)
 {
-	for (uint64_t i = 0; i < b->net->links; i++) {
+	for (uint64_t i = first; i < first + count; i++) {
 		SumHome home = home_of(b, i);
 		uint32_t word = word_of(b, &home, which, i);
 		uint32_t from = which >= STATES && !home.everywhere ? home.proc : proc;
-		v[i] = which == CHANGES && changes_gone(b) ? 0 : (double)dram_word(b, word, from)->f;
+		v[i - first] = which == CHANGES && changes_gone(b) ? 0 : (double)dram_word(b, word, from)->f;
 	}
+}
+
+void bp_weights_read(const Bp *b, int which, uint32_t proc, double *v)
+{
+	bp_weights_some(b, which, proc, 0, b->net->links, v);
 }
 
 void bp_gradient(const Bp *b, double *v)

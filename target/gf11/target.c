@@ -682,9 +682,11 @@ static void gf11_apply(Program *p, const Update *u)
 
 static void gf11_get(const Program *p, int which, uint64_t first, uint64_t count, double *v)
 {
+	uint64_t some = net_piece(p->net, first, count);
 	if (p->bp)
-		bp_weights_read(p->bp, array_of(which), 0, p->vector[which]);
-	memcpy(v, p->vector[which] + first, net_piece(p->net, first, count) * sizeof *v);
+		bp_weights_some(p->bp, array_of(which), 0, first, some, v);
+	else
+		memcpy(v, p->vector[which] + first, some * sizeof *v);
 }
 
 static void gf11_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
