@@ -46,6 +46,7 @@ typedef struct Arena {
 void *arena_alloc(Arena *a, size_t count, size_t size);    /* zeroed, aligned; unwinds on failure or overflow */
 void *arena_room(Arena *a, size_t count, size_t size);     /* the same, but not zeroed: pages lie near whoever writes first */
 void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* as realloc; new part zeroed */
+void *arena_grow_room(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* the same, but not zeroed */
 void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* the rest goes back, if the block is large */
 void *arena_give(Arena *from, Arena *to, void *block, size_t count, size_t size); /* lives with another from now; copied if it is small */
 char *arena_copy(Arena *a, const char *text, size_t len);  /* a NUL-terminated copy */

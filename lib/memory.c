@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib.h"
 
@@ -31,6 +32,11 @@ struct Cleanup {
 	void *arg;
 };
 
+static size_t round_up(size_t n, size_t align)
+{
+	return (n + align - 1) & ~(align - 1);
+}
+
 static void *default_resize(void *user, void *old, size_t old_size, size_t new_size)
 {
 	(void)user, (void)old_size;
@@ -40,8 +46,9 @@ static void *default_resize(void *user, void *old, size_t old_size, size_t new_s
 	}
 	char *block = realloc(old, new_size);
 	if (block && new_size >= 2 * HUGE_PAGE) {             /* cases are read in any order: large pages are found faster */
-		char *inner = block + (HUGE_PAGE - (uintptr_t)block % HUGE_PAGE) % HUGE_PAGE;
-		madvise(inner, (new_size - (size_t)(inner - block)) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+		size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)block % page;
+		/* All of it: a mapping in two kinds could not grow, but would be copied. */
+		madvise(block - before, round_up(before + new_size, page), MADV_HUGEPAGE);
 	}
 	return block;
 }
@@ -50,11 +57,6 @@ static _Noreturn void out_of_memory(Arena *a, size_t size)
 {
 	fail(a->cx, MP_NO_MEMORY, "use a smaller network or less data, or a machine with more memory",
 	     "out of memory: %zu bytes were needed", size);
-}
-
-static size_t round_up(size_t n, size_t align)
-{
-	return (n + align - 1) & ~(align - 1);
 }
 
 static char *payload(Chunk *c)
@@ -153,23 +155,31 @@ static void *big_resize(Arena *a, Chunk *c, size_t kept, size_t need)
 		a->big = c;
 	if (next)
 		next->prev = c;
-	memset(payload(c) + kept, 0, need - kept);
 	return payload(c);
 }
 
-void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
+void *arena_grow_room(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
 {
 	size_t old_bytes = old_count * size;
 	if (!old)
-		return arena_alloc(a, new_count, size);
+		return arena_room(a, new_count, size);
 	if (new_count <= old_count)
 		return old;
 	if (size && new_count > SIZE_MAX / 2 / size)
 		out_of_memory(a, SIZE_MAX);
 	if (round_up(old_bytes, ALIGN) >= BIG_BYTES)
 		return big_resize(a, (Chunk *)old - 1, old_bytes, round_up(new_count * size, ALIGN));
-	void *p = arena_alloc(a, new_count, size);
+	void *p = arena_room(a, new_count, size);
 	return memcpy(p, old, old_bytes);
+}
+
+void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
+{
+	char *p = arena_grow_room(a, old, old_count, new_count, size);
+	size_t kept = old ? old_count * size : 0;
+	if (!old || new_count > old_count)
+		memset(p + kept, 0, new_count * size - kept);
+	return p;
 }
 
 /* A block that is no longer large moves in among the small ones: whoever drops or grows it tells by its size which it is. */

@@ -37,8 +37,8 @@ typedef struct Reader {
 	uint64_t cases;
 	Vec x;                    /* dense: float [cases * inputs] */
 	Vec indptr, indices, values; /* lists; values only once one is not 1 */
-	Vec y, weight, seq;       /* float, float, uint64_t */
-	Names names, code_names;
+	Vec y, weight, seq;       /* float, float, uint64_t; weights only once there is one */
+	Names names, code_names;  /* names only once a case has one */
 	Vec codes;                /* double */
 	Vec offset, factor;       /* double */
 	int scale;
@@ -47,13 +47,23 @@ typedef struct Reader {
 	Vec list_values;          /* float */
 } Reader;
 
+/* What an array will need in the end if the rest of the file is as what was read of it, and an eighth: nobody has touched what is left over,
+ * and it goes back.  The rest may be otherwise, so there are limits. */
+static uint64_t vec_room(const Reader *r, const Vec *v)
+{
+	double share = (double)(r->p - r->src->text + 1) / (double)(r->src->len + 1), whole = (double)v->count / share * 1.125;
+	uint64_t most = v->cap * 8, least = v->cap + v->cap / 8;
+	return whole >= (double)most ? most : whole < (double)least ? least : (uint64_t)whole;
+}
+
+/* Not zeroed. */
 static void *vec_add(Reader *r, Vec *v, uint64_t count, size_t size)
 {
 	if (!v->v || v->cap - v->count < count) {
-		uint64_t much = ((uint64_t)1 << 26) / size, cap = v->cap >= much ? v->cap + v->cap / 4 : v->cap ? v->cap * 2 : 64;
+		uint64_t cap = v->cap ? vec_room(r, v) : 64;
 		if (cap - v->count < count)
 			cap = v->count + count;
-		v->v = arena_grow(&r->cx->scratch, v->v, v->cap, cap, size);
+		v->v = arena_grow_room(&r->cx->scratch, v->v, v->cap, cap, size);
 		v->cap = cap;
 	}
 	v->count += count;
@@ -63,6 +73,13 @@ static void *vec_add(Reader *r, Vec *v, uint64_t count, size_t size)
 static void add_float(Reader *r, Vec *v, float value)
 {
 	*(float *)vec_add(r, v, 1, sizeof value) = value;
+}
+
+/* What nobody has said so far of the first `count` is 1. */
+static void add_ones(Reader *r, Vec *v, uint64_t count)
+{
+	while (v->count < count)
+		add_float(r, v, 1);
 }
 
 /* ---- words of a line ---- */
@@ -478,8 +495,10 @@ static void take_weight(Reader *r)
 		if (!r->bad && take_number(r, &v, false) && v < 0)
 			wrong(r, at, "weights are 0 or more", "the weight is negative");
 		r->weighted = true;
+		add_ones(r, &r->weight, r->cases);
 	}
-	add_float(r, &r->weight, v);
+	if (r->weighted)
+		add_float(r, &r->weight, v);
 }
 
 /* The inputs of the case at hand, in the way all cases are kept. */
@@ -489,7 +508,9 @@ static void store_inputs(Reader *r, bool list)
 	const float *value = r->list_values.v;
 	uint64_t n = r->list_values.count;
 	if (!r->lists) {
-		float *row = vec_add(r, &r->x, r->inputs, sizeof *row); /* zeroed */
+		float *row = vec_add(r, &r->x, r->inputs, sizeof *row);
+		if (list)
+			memset(row, 0, r->inputs * sizeof *row);
 		for (uint64_t i = 0; i < n; i++)
 			row[list ? index[i] : i] = value[i];
 		return;
@@ -497,8 +518,11 @@ static void store_inputs(Reader *r, bool list)
 	for (uint64_t i = 0; i < n; i++) {
 		if (!list && value[i] == 0)
 			continue;
+		if (value[i] != 1 && !r->values.count)
+			add_ones(r, &r->values, r->indices.count);
+		if (value[i] != 1 || r->values.count)
+			add_float(r, &r->values, value[i]);
 		*(uint32_t *)vec_add(r, &r->indices, 1, sizeof(uint32_t)) = list ? index[i] : (uint32_t)i;
-		add_float(r, &r->values, value[i]);
 	}
 	*(uint64_t *)vec_add(r, &r->indptr, 1, sizeof(uint64_t)) = r->indices.count;
 }
@@ -506,9 +530,12 @@ static void store_inputs(Reader *r, bool list)
 static void case_line(Reader *r)
 {
 	r->list.count = r->list_values.count = 0;
-	if (peek(r) == '"')
+	if (peek(r) == '"' && !r->named) {
 		r->named = true;
-	take_name(r, &r->names, false);
+		memset(vec_add(r, &r->names.text, r->cases, sizeof(Text)), 0, r->cases * sizeof(Text)); /* those before have none */
+	}
+	if (r->named)
+		take_name(r, &r->names, false);
 	bool list = !r->bad && peek(r) == '[';
 	if (list)
 		take_list(r);
@@ -565,13 +592,9 @@ static void give_inputs(Reader *r, Data *d)
 			arena_drop(&r->cx->scratch, r->x.v, r->x.cap, sizeof(float));
 		return;
 	}
-	const float *v = r->values.v;
-	uint64_t ones = 0;
-	while (ones < r->values.count && v[ones] == 1)
-		ones++;
 	d->x_indptr = vec_keep(r, &r->indptr, sizeof(uint64_t));
 	d->x_indices = vec_keep(r, &r->indices, sizeof(uint32_t));
-	if (ones < r->values.count)
+	if (r->values.count)
 		d->x_values = vec_keep(r, &r->values, sizeof(float));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How much memory training takes, by what is asked of the allocator: weights, their changes, rule state and sums as floats, and nothing
- * else that grows with the weights but the other form of those behind hidden layers.  Cases are few: then rows take next to nothing. */
+ * else that grows with the weights but the other form of those behind hidden layers.  Cases are few: then rows take next to nothing.
+ * And data: once, also while it is read. */
 #include "runs.h"
 
 enum { SIDE = 704, CASES = 16 };
@@ -165,6 +166,65 @@ static void any_piece_of_weights(void **state)
 	}
 }
 
+/* ---- data ---- */
+
+/* So many cases of the same line, then the last; more than a MiB, for it is to be mapped. */
+typedef struct File { const char *head, *line, *last; uint64_t cases; } File;
+
+static mp_data *open_text(const File *f)
+{
+	mp_data *data;
+	FILE *out = fopen(in_folder("cases.txt"), "w");
+	assert_non_null(out);
+	fputs(f->head, out);
+	for (uint64_t i = 1; i < f->cases; i++)
+		fputs(f->line, out);
+	fputs(f->last, out);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(mp_data_open(&data, in_folder("cases.txt"), NULL, &(mp_allocator){ meter_resize, &meter }), MP_OK);
+	assert_int_equal(data->data->cases, f->cases);
+	return data;
+}
+
+/* Arrays are what they will be, and a piece; what no case has takes no room. */
+static void text_is_in_memory_once(void **state)
+{
+	(void)state;
+	static const File files[] = {
+		{ "", "1 2 3 4 5 6 7 8 : .5\n", "1 2 3 4 5 6 7 9 : .5\n", 50000 },
+		{ "", ".25 : .5\n", ".5 : .5\n", 200000 },
+		{ "inputs 99\n", "[1 5 9 11 15 19 21 25 29] : 1\n", "[1 98] : 0\n", 50000 },
+		{ "inputs 99\n", "[1 5 9 11 15 19 21 25 29] : 1\n", "\"late\" [1 98=2] : 0 weight 3\n", 50000 },
+	};
+	for (size_t i = 0; i < COUNT(files); i++) {
+		meter = (Meter){ 0 };
+		mp_data *data = open_text(&files[i]);
+		if ((double)meter.most > 1.25 * (double)data->data->bytes + (1 << 18))
+			print_error("file %zu: %zu bytes for %llu\n", i, meter.most, (unsigned long long)data->data->bytes);
+		assert_true((double)meter.most <= 1.25 * (double)data->data->bytes + (1 << 18));
+		mp_data_close(data);
+		assert_int_equal(meter.live, 0);
+	}
+}
+
+/* Names, weights and values that come late: those before are none, 1 and 1. */
+static void what_comes_late_is_read(void **state)
+{
+	(void)state;
+	mp_data *data = open_text(&(File){ "inputs 3\n", "[0 2] : 1\n", "\"late\" [1=2] : 0 weight 3\n", 10000 });
+	const Data *d = data->data;
+	for (uint64_t i = 0; i < d->cases; i++) {
+		bool last = i + 1 == d->cases;
+		float x[3], y;
+		mp_data_get_case(data, i, x, &y);
+		assert_true(x[0] == !last && x[1] == 2 * last && x[2] == !last && y == !last);
+		assert_true(d->weight[i] == (last ? 3 : 1));
+		assert_int_equal(d->names[i].len, last ? 4 : 0);
+	}
+	assert_memory_equal(d->names[d->cases - 1].s, "late", 4);
+	mp_data_close(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +232,8 @@ int main(void)
 		cmocka_unit_test(weights_are_there_once),
 		cmocka_unit_test(pieces_of_files_fit_together),
 		cmocka_unit_test(any_piece_of_weights),
+		cmocka_unit_test(text_is_in_memory_once),
+		cmocka_unit_test(what_comes_late_is_read),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
