@@ -647,7 +647,7 @@ typedef struct Target {
 	void   (*shared)(Program *p);                           /* * out.total is there: it is the pending sum */
 	uint64_t (*updates)(Program *p, const Updates *s);      /* * so many were done; 0: not in this way, or not these */
 	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on.  Who sets some of
-	 * them goes on to the last: then they count. */
+	 * them goes on to the last: then they count.  A piece costs its share of all, not more. */
 	void   (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
 	void   (*set)(Program *p, int which, uint64_t first, uint64_t count, const double *v);
 	void   (*gradient)(const Program *p, double *v);        /* the pending sum, for checks */

@@ -325,7 +325,8 @@ static void give_sparse(const Weights *k, const Slot *s, Place *p, uint64_t firs
 		uint64_t link = sparse_link(k, s, p, p->next);
 		if (link >= end)
 			return;
-		w[link - first] = safe_number(k->file, p->values, p->next);
+		if (link >= first)                           /* unless somebody has written to the file since it was looked through */
+			w[link - first] = safe_number(k->file, p->values, p->next);
 	}
 }
 

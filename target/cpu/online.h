@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What online.c and calls.c share: the state of online learning, and the list of calls that a case is. */
+/* What online.c and calls.c share: the state of online learning, and the list of calls that a case is.
+ *
+ * Where the weights of a panel stand:
+ *
+ *   panel                          between online_settle and the next case    while cases come one by one (`alone`)
+ *   errors go back through it      in p->w                                    in own.block
+ *   sums are formed in its update  in p->w                                    in own.block if the next case is known, else in p->w (own.moved)
+ *   from index lists               in p->w                                    in p->w, each row as of update stamp[row]
+ *   all others                     in p->w                                    in p->w
+ *
+ * Copies in another form are up to date only if not `alone`. */
 #ifndef ONLINE_H
 #define ONLINE_H
 
