@@ -41,7 +41,7 @@ typedef struct mp_job mp_job;
 
 typedef enum mp_status {
 	MP_OK = 0,
-	MP_FAILED = 1,            /* the run failed: error not finite, disk full, ... */
+	MP_FAILED = 1,            /* the run failed: error or weights not finite, disk full, ... */
 	MP_BAD_INPUT = 2,         /* a file, an option or an argument is wrong; the messages say where and what would be right */
 	MP_STOPPED = 3,           /* mp_run_stop or the report function asked for it */
 	MP_NO_MEMORY = 4
@@ -215,7 +215,8 @@ typedef struct mp_report {
  * set weights, but test or train only in the last (stopped_by).  Not 0: stop. */
 typedef int mp_report_fn(void *user, mp_run *run, const mp_report *report);
 
-/* Train until a criterion ends it.  test may be NULL.  MP_OK: ended by itself; MP_STOPPED; MP_FAILED: error not finite. */
+/* Train until a criterion ends it.  test may be NULL.  MP_OK: ended by itself; MP_STOPPED; MP_FAILED: the error or a weight is not
+ * finite. */
 MP_API mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp_report_fn *report, void *user);
 MP_API const mp_report *mp_run_get_report(const mp_run *run);
 /* How it went so far, oldest first: every epoch, or every second, fourth, ... of a long run, so that there are at most 512. */
@@ -251,7 +252,7 @@ MP_API void mp_job_close(mp_job *job);
 typedef struct mp_seed {
 	uint64_t seed;
 	int solved;                       /* the stop criterion was met */
-	int failed;                       /* the error was not finite in the epoch after `epochs`; only seed and epochs are set */
+	int failed;                       /* the error or a weight was not finite in the epoch after `epochs`; only seed and epochs are set */
 	uint64_t epochs;                  /* finished */
 	double error, right, within;      /* of the last of them */
 	char fingerprint[33];             /* of the weights at its end */

@@ -12,19 +12,12 @@ static const Panel *panel_of(const Program *p, const Call *c)
 	return &p->layout->panel[c->panel];
 }
 
-static bool from_inputs(const Program *p, const Panel *panel)
-{
-	const Part *from = &p->layout->part[panel->from];
-
-	return from->role == ROLE_INPUT && from->group >= 0;
-}
-
 /* Outputs of a panel's sources: inputs may stand in the data. */
 static const float *sources_at(const Program *p, const Panel *panel)
 {
 	const Space *s = &p->space[0];
 
-	return s->direct && from_inputs(p, panel) ? s->direct + panel->source - p->layout->part[panel->from].col : s->act + panel->source;
+	return s->direct && from_inputs(p->layout, panel) ? s->direct + panel->source - p->layout->part[panel->from].col : s->act + panel->source;
 }
 
 /* ---- what calls do ---- */
@@ -247,13 +240,13 @@ static void add_sums(Program *p, uint32_t i, const float *start, float *net)
 	uint32_t low = from->input + panel->source - from->col;
 	Call *c;
 
-	if (p->index && from_inputs(p, panel) && !p->online->stamp[i]) {
+	if (p->index && from_inputs(p->layout, panel) && !p->online->stamp[i]) {
 		c = add_forward(p, call_lists);
 		c->lists = (Lists){ .rows = 1, .cols = panel->targets, .index = s->index, .value = p->data->x_values ? s->values : NULL,
 		                    .count = s->lengths, .low = low, .high = low + panel->sources, .b = p->w + panel->at, .b_row = panel->row,
 		                    .start = start, .c = net };
 	} else if (panel->by_source) {
-		bool inputs = from_inputs(p, panel);
+		bool inputs = from_inputs(p->layout, panel);
 		c = add_forward(p, !inputs ? call_product : p->index ? call_late : call_inputs);
 		c->product = (Product){ .rows = 1, .cols = panel->targets, .depth = panel->sources, .a = s->act + panel->source, .a_step = 1,
 		                        .b = p->w + panel->at, .b_row = panel->row, .start = start, .c = net };

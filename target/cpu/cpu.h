@@ -109,6 +109,7 @@ typedef struct Layout {
 } Layout;
 
 Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index);
+bool from_inputs(const Layout *l, const Panel *p);           /* not from the true unit */
 uint64_t panel_size(const Panel *p);                         /* floats */
 uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source); /* from p->at; source == sources: the true unit */
 /* Calls fn for links first .. end - 1: where each leads, its number, and where its weight stands. */

@@ -621,6 +621,13 @@ Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 
 /* ---- walks ---- */
 
+bool from_inputs(const Layout *l, const Panel *p)
+{
+	const Part *from = &l->part[p->from];
+
+	return from->role == ROLE_INPUT && from->group >= 0;
+}
+
 uint64_t panel_size(const Panel *p)
 {
 	return p->list ? p->row : (uint64_t)p->row * (p->by_source ? p->sources + p->bias : p->targets);

@@ -26,10 +26,10 @@ static bool is_momentum(const Program *p)
 /* A panel that is all that a part has, from inputs: its sums can be formed in the update. */
 static bool is_ahead(const Layout *l, const Panel *panel)
 {
-	const Part *t = &l->part[panel->part], *from = &l->part[panel->from];
+	const Part *t = &l->part[panel->part];
 	bool all = t->ins == 1 + (uint32_t)(l->panel[t->in].from == 0);   /* but the true unit's */
 
-	return !l->index && l->inputs == 1 && from->role == ROLE_INPUT && from->group >= 0 && all && panel->by_source && !panel->frozen;
+	return !l->index && l->inputs == 1 && from_inputs(l, panel) && all && panel->by_source && !panel->frozen;
 }
 
 /* One by target that errors go back through. */
@@ -74,10 +74,9 @@ Online *online_make(Ctx *cx, const Program *p)
 	o->in_place = true;
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
-		const Part *from = &l->part[panel->from];
 		take_own(cx, l, i, &o->own[i]);
-		o->in_place &= panel->by_source || from->role != ROLE_INPUT;
-		if (l->index && from->role == ROLE_INPUT && from->group >= 0 && panel->by_source && !panel->frozen)
+		o->in_place &= panel->by_source || !from_inputs(l, panel);
+		if (l->index && from_inputs(l, panel) && panel->by_source && !panel->frozen)
 			o->stamp[i] = NEW(&cx->keep, panel->sources, uint32_t);
 	}
 	return o;
@@ -133,17 +132,6 @@ bool online_finite(const Program *p)
 	return true;
 }
 
-static void make_copies(Program *p)
-{
-	for (uint32_t i = 0; i < p->layout->panels; i++) {
-		const Panel *panel = &p->layout->panel[i];
-		uint32_t sources = panel->sources + panel->bias;
-		if (panel->copy != NONE)
-			p->kern->transpose(panel->by_source ? sources : panel->targets, panel->by_source ? panel->targets : sources,
-			                   p->w + panel->at, panel->row, p->copies + panel->copy, panel->copy_row);
-	}
-}
-
 /* All rows of all panels that may be late. */
 static void catch_up(Program *p)
 {
@@ -172,7 +160,7 @@ void online_settle(Program *p)
 	if (on->behind)
 		catch_up(p);
 	if (on->alone)
-		make_copies(p);
+		update_copies(p);
 	on->alone = false;
 	cpu_leave(before);
 }

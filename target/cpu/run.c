@@ -178,16 +178,9 @@ static void run_links(const Program *p, const Space *s, const Slice *r, const Pa
 	                         .c = column(p, c, r, 0), .go_on = go_on, .room = s->links });
 }
 
-static bool from_inputs(const Program *p, const Panel *panel)
-{
-	const Part *from = &p->layout->part[panel->from];
-
-	return from->role == ROLE_INPUT && from->group >= 0;
-}
-
 static bool by_index(const Program *p, const Panel *panel)
 {
-	return p->index && from_inputs(p, panel);
+	return p->index && from_inputs(p->layout, panel);
 }
 
 /* Outputs of the panel's sources in the first row, and how far it is to the next; or the rows are numbered. */
@@ -197,7 +190,7 @@ static Outputs outputs_of(const Program *p, const Space *s, const Panel *panel)
 {
 	const Part *from = &p->layout->part[panel->from];
 
-	if (s->direct && from_inputs(p, panel))
+	if (s->direct && from_inputs(p->layout, panel))
 		return (Outputs){ s->direct + panel->source - from->col, p->data->inputs, s->in_turn ? NULL : s->cases };
 	return (Outputs){ s->act + panel->source, p->layout->cols, NULL };
 }
@@ -225,7 +218,7 @@ static bool forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = of.at + (of.number ? 0 : r->first * of.row), .a_row = of.row,
 			.a_at = of.number ? of.number + r->first : NULL,
 			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at,
-			.far = from_inputs(p, panel) };
+			.far = from_inputs(p->layout, panel) };
 		if (p->half)
 			half_forward(p, p->half, s->half, panel, r->first, &q);
 		else
@@ -739,7 +732,7 @@ static void gradient_product(const Program *p, const Space *s, uint32_t rows, bo
 		.start = fresh ? p->zero : c, .start_row = fresh ? 0 : panel->row, .c = c, .c_row = panel->row };
 	if (p->half)
 		half_gradient(p, p->half, s->half, panel, first, &q);
-	else if (s->direct && from_inputs(p, panel))
+	else if (s->direct && from_inputs(p->layout, panel))
 		gradient_direct(p, s, rows, fresh, panel, first, &q, sum);
 	else
 		p->kern->product(&q);
