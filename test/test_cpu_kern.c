@@ -52,7 +52,7 @@ static void plain_product(const Product *p)
 		for (uint32_t n = 0; n < p->cols; n++) {
 			float sum = p->start[row * p->start_row + n];
 			for (uint32_t k = 0; k < p->depth; k++)
-				sum = fmaf(p->a[row * p->a_row + k * p->a_step], p->b[k * p->b_row + n], sum);
+				sum = fmaf(p->a[row * p->a_row + k * p->a_step], p->b[p->turned ? n * p->b_row + k : k * p->b_row + n], sum);
 			p->c[row * p->c_row + n] = sum;
 		}
 	}
@@ -99,20 +99,20 @@ static void try_size(uint32_t rows, uint32_t cols, uint32_t depth, int spread)
 {
 	static uint32_t at[1024];
 	size_t wide = round_up(cols);
-	bool listed = draw(3) == 0, across = draw(2);
+	bool listed = draw(3) == 0, across = draw(2), turned = draw(4) == 0;
 	uint32_t all_rows = listed ? 2 * rows : rows;
-	Product p = { .rows = rows, .cols = cols, .depth = depth, .a = of_a, .b = of_b };
+	Product p = { .rows = rows, .cols = cols, .depth = depth, .a = of_a, .b = of_b, .turned = turned };
 
 	assert_true(all_rows <= COUNT(at));
 	p.a_row = draw(10) == 0 ? 0 : across ? 1 : depth + draw(20);
 	p.a_step = draw(10) == 0 ? 0 : across ? all_rows + draw(20) : 1;
-	p.b_row = draw(10) == 0 ? 0 : wide + draw(3) * LANES;
+	p.b_row = draw(10) == 0 ? 0 : (turned ? round_up(depth) : wide) + draw(3) * LANES;
 	p.c_row = wide + draw(3) * LANES;
 	p.start_row = draw(2) ? 0 : wide + draw(2) * LANES;
 	p.at = listed ? at : NULL;
 	row_numbers(at, listed ? rows : 0);
 	fill(of_a, all_rows * p.a_row + depth * p.a_step + 1, spread);
-	fill(of_b, depth * p.b_row + wide, spread);
+	fill(of_b, (turned ? cols : depth) * p.b_row + (turned ? round_up(depth) : wide), spread);
 	fill(begin, all_rows * (p.c_row > p.start_row ? p.c_row : p.start_row) + wide, spread);
 	try_product(p, draw(3) == 0);
 }

@@ -62,7 +62,7 @@ typedef struct LinkKind { double rate; bool frozen; uint32_t *real; } LinkKind; 
 
 /* Weights from `sources` columns to the columns of a part.  By source: a row of weights for each source; by target: a row
  * for each target.  Rows are padded to full sixteens; the padding means nothing.  A pass that needs the other form has a
- * copy of it. */
+ * copy of it, or turns it itself. */
 typedef struct Panel {
 	uint32_t part, from;      /* numbers of the parts it leads to and from */
 	uint32_t source;          /* first column it leads from */
@@ -224,7 +224,7 @@ struct Program {
 enum { REGION_WEIGHTS, REGION_COPIES, REGION_STATE };        /* and, after all states, the zeros, then with bf16 the rounded weights */
 uint32_t cpu_regions(Program *p, Region *r);                 /* as Target.regions */
 float *floats_take(Arena *a, size_t n);                      /* zeroed, on a cache line, in full sixteens */
-typedef struct Form { const float *w; size_t row; } Form;
+typedef struct Form { const float *w; size_t row; bool turned; } Form; /* turned: it is the other form, and the pass has to turn it */
 Form form_by_source(const Program *p, const Panel *panel);
 Form form_by_target(const Program *p, const Panel *panel);
 

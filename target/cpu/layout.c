@@ -15,7 +15,9 @@ enum {
 	WIDE = 8,                         /* units of a part, if a stretch is cut into several */
 	SMALL_PANEL = 4, FEW_PANELS = 16, /* links of a panel, below which a list is better unless panels are few */
 	/* One place in so many of a matrix with gaps must be a link, else a list is faster (doc/cpu.md). */
-	SPARSEST = 4
+	SPARSEST = 4,
+	LARGE = 1 << 16,                  /* weights of a panel that passes turn, so that no other form of it is kept; */
+	MUCH = 32                         /* it stands by target, which needs one, only to save such a part of its multiply-adds */
 };
 
 typedef struct Maker {
@@ -330,12 +332,21 @@ static uint64_t cost(uint64_t rows, uint64_t cols)
 	return rows * padded(cols) / LANES;
 }
 
+/* Do errors go back through the weights as they stand by source?  Turning sixteen squared of them takes 64 shuffles, using them sixteen
+ * multiply-adds for each row in hand: online and step by step rows are few, and bf16 rounds both forms once an update. */
+static bool is_turned(const Maker *m, const Panel *p)
+{
+	return (uint64_t)p->sources * p->targets >= LARGE && m->opt->batch != 1 && !m->net->copies && m->opt->precision == PRECISION_FP32;
+}
+
 /* A copy costs about as much as some cases do: it is made once an update. */
 static bool better_by_target(const Maker *m, const Panel *p)
 {
 	uint64_t sources = p->sources + p->bias, batch = m->opt->batch == BATCH_ALL ? 4096 : (uint64_t)m->opt->batch;
 	uint64_t copies = m->l->part[p->from].error ? 0 : 4 * cost(sources, p->targets);
 
+	if (is_turned(m, p) && cost(sources, p->targets) - cost(sources, p->targets) / MUCH < cost(p->targets, sources))
+		return false;
 	return batch * cost(p->targets, sources) + copies < batch * cost(sources, p->targets);
 }
 
@@ -362,7 +373,7 @@ static void make_forms(Maker *m)
 		p->row = padded(p->by_source ? p->targets : sources);
 		p->copy_row = padded(p->by_source ? sources : p->targets);
 		l->room += (uint64_t)p->row * (p->by_source ? sources : p->targets);
-		if (!p->by_source || s->error) {
+		if (!p->by_source || (s->error && !is_turned(m, p))) {
 			p->copy = l->copies;
 			l->copies += (uint64_t)p->copy_row * (p->by_source ? p->targets : sources);
 		}

@@ -499,7 +499,7 @@ static void backward_outlet(const Program *p, Space *s, const Slice *r, const Ou
 	float *c = column(p, s->err, r, panel->source);
 	Product q = {
 		.rows = r->rows, .cols = panel->sources, .depth = panel->targets, .a = column(p, s->err, r, l->part[panel->part].col),
-		.a_row = cols, .a_step = 1, .b = w.w, .b_row = w.row, .start = start ? start : c, .start_row = start_row, .c = c, .c_row = cols,
+		.a_row = cols, .a_step = 1, .b = w.w, .b_row = w.row, .turned = w.turned, .start = start ? start : c, .start_row = start_row, .c = c, .c_row = cols,
 		.at = r->at };
 	if (p->half)
 		half_backward(p, p->half, s->half, panel, &q);

@@ -7,8 +7,9 @@
 #include "half.h"
 
 enum {
-	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache, or twice the weights if these are more; */
-	DENSE_BYTES = 688128,         /* with dense inputs so much, for they are mostly read in the data, and not in the row */
+	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache; */
+	DENSE_BYTES = 688128,         /* with dense inputs so much, for they are mostly read in the data, and not in the row; */
+	LARGE_ROWS = 256,             /* up to so many may fill as much as twice the weights do: these come from memory for every chunk */
 	LEAST_ROWS = 48, MOST_ROWS = 512,
 	SIDE_BY_SIDE = 4,             /* times as many where there are sequences, so that steps are not too short */
 	HALF_ROWS = 256               /* with bf16: full 32s, so that no 32 of a sum is cut, and sums stay in tiles for eight of them */
@@ -95,15 +96,25 @@ static uint64_t columns_used(const Program *p)
 	return cols;
 }
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* So many rows that they and what they touch of the weights stay in the cache. */
 static uint64_t chunk_rows(const Program *p)
 {
 	bool dense = !p->index && !p->net->copies;
-	uint64_t bytes = dense ? DENSE_BYTES : CHUNK_BYTES, weights = 2 * p->layout->room * sizeof(float);
 	uint64_t row = 2 * columns_used(p) * sizeof(float);
-	uint64_t rows = (bytes > weights ? bytes : weights) / row;
+	uint64_t near = lesser((dense ? DENSE_BYTES : CHUNK_BYTES) / row, MOST_ROWS);
+	uint64_t far = lesser(2 * p->layout->room * sizeof(float) / row, LARGE_ROWS);
+	uint64_t rows = larger(larger(near, far), LEAST_ROWS);
 
-	rows = rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
 	if (p->layout->lists)
 		rows = (rows + LINK_ROWS - 1) / LINK_ROWS * LINK_ROWS;
 	if (p->half)
@@ -116,11 +127,9 @@ static uint64_t chunk_rows(const Program *p)
 /* A team takes as many rows at a time as its threads would alone: it has to meet less often.  With bf16 threads have no room for that. */
 static uint64_t team_rows(const Program *p, uint64_t rows)
 {
-	uint64_t most = MOST_ROWS * (p->net->copies ? SIDE_BY_SIDE : 1), wide = rows * p->threads < most ? rows * p->threads : most;
+	uint64_t wide = lesser(rows * p->threads, MOST_ROWS * (p->net->copies ? SIDE_BY_SIDE : 1));
 
-	if (p->half || wide < rows)
-		return rows;
-	return wide < p->data->cases ? wide : p->data->cases;
+	return p->half || wide < rows ? rows : lesser(wide, p->data->cases);
 }
 
 void space_take(Ctx *cx, Program *p)
@@ -133,11 +142,7 @@ void space_take(Ctx *cx, Program *p)
 		longest = count > longest ? count : longest;
 	}
 	p->longest = longest;
-	uint64_t rows = chunk_rows(p);
-	if (rows < longest)
-		rows = longest;
-	if (rows > p->data->cases)
-		rows = p->data->cases;
+	uint64_t rows = lesser(larger(chunk_rows(p), longest), p->data->cases);
 	if (rows > UINT32_MAX / 2)
 		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", p->data->name, (unsigned long long)longest);
 	uint32_t wide = p->team_rows = (uint32_t)team_rows(p, rows);

@@ -44,12 +44,14 @@ static void cpu_caps(Caps *caps)
 
 Form form_by_source(const Program *p, const Panel *panel)
 {
-	return panel->by_source ? (Form){ p->w + panel->at, panel->row } : (Form){ p->copies + panel->copy, panel->copy_row };
+	return panel->by_source ? (Form){ p->w + panel->at, panel->row, false } : (Form){ p->copies + panel->copy, panel->copy_row, false };
 }
 
 Form form_by_target(const Program *p, const Panel *panel)
 {
-	return panel->by_source ? (Form){ p->copies + panel->copy, panel->copy_row } : (Form){ p->w + panel->at, panel->row };
+	if (panel->by_source && panel->copy == NONE)
+		return (Form){ p->w + panel->at, panel->row, true };
+	return panel->by_source ? (Form){ p->copies + panel->copy, panel->copy_row, false } : (Form){ p->w + panel->at, panel->row, false };
 }
 
 /* Between canonical order, from link `first` on, and the places of a layout. */

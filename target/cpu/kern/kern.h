@@ -38,6 +38,7 @@ typedef struct Product {
 	size_t a_row, a_step;
 	const float *b;                   /* b[k][n] is b[k * b_row + n] */
 	size_t b_row;
+	bool turned;                      /* b[k][n] is b[n * b_row + k], and b_at is NULL: strips of b are turned when their turn comes */
 	const float *start;               /* start_row 0: the same row for all */
 	size_t start_row;
 	float *c;                         /* may be start */
