@@ -47,6 +47,7 @@ typedef struct Product {
 	const uint64_t *a_at;             /* NULL, or those of a alone, and then `at` is NULL */
 	const uint64_t *b_at;             /* NULL, or b[k][n] is b[b_at[k] * b_row + n] */
 	bool far;                         /* rows of a (a_step 1) come from memory: those of a tile are called while the one before is computed */
+	bool c_far;                       /* found by the kernel: c does not stay in L2, so its lines are called where a tile begins */
 } Product;
 
 /* The same lists by input: which rows have it, in order. */

@@ -9,6 +9,8 @@
 #define VEC_ACCUMULATORS 27       /* registers that hold sums in a product; the rest hold operands */
 #define VEC_DEEPEST 256           /* so many k of a product in one go, where the rows of a stand side by side */
 #define VEC_STRIP 65536           /* bytes of b that a product works on at a time: L2 brings three lines in 27 cycles easily */
+#define VEC_ALIKE 0               /* is a strip of b copied if its rows fall into few sets of the cache? */
+#define VEC_APART 2048            /* floats from one row of b to the next from which on it is copied, for each is on another page */
 
 typedef __m512 V;
 typedef __m512i I;

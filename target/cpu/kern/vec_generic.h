@@ -14,6 +14,8 @@
 #define VEC_ACCUMULATORS 2        /* registers that hold sums in a product */
 #define VEC_DEEPEST 256           /* so many k of a product in one go, where the rows of a stand side by side */
 #define VEC_STRIP 32768           /* bytes of b that a product works on at a time */
+#define VEC_ALIKE 1               /* is a strip of b copied if its rows fall into few sets of the cache? */
+#define VEC_APART 1024            /* floats from one row of b to the next from which on it is copied, for each is on another page */
 
 typedef float V __attribute__((vector_size(64)));
 typedef int32_t I __attribute__((vector_size(64)));
