@@ -55,6 +55,10 @@ extern const Command train_command, test_command, predict_command, show_command,
                      launch_command, model_command, bench_command, help_command;
 const Command *command_find(const char *name);              /* NULL: no such, which has been said */
 
+/* ---- fault.c: files that are cut short while they are mapped --------------------------------------------------- */
+
+void fault_watch(void);                                      /* from now on that ends the program with a sentence */
+
 /* ---- job.c: a process of several ----------------------------------------------------------------------------- */
 
 int job_join(Rank *j);                                       /* exit status; ranks other than 0 are silent from now on */

@@ -131,6 +131,7 @@ int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, "");                  /* only to know whether the terminal shows UTF-8 */
 	signal(SIGXFSZ, SIG_IGN);                 /* a file that may not grow is told like a full disk, and hours of training are not lost */
+	fault_watch();
 	Rank job;
 	int rc = job_join(&job);
 	if (!rc)
