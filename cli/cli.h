@@ -53,7 +53,6 @@ typedef struct Command {
 extern const Command *const commands[];                     /* ends with NULL */
 extern const Command train_command, test_command, predict_command, show_command, data_command, gf11_command,
                      launch_command, model_command, bench_command, help_command;
-const Command *command_find(const char *name);              /* NULL: no such, which has been said */
 
 /* ---- fault.c: files that are cut short while they are mapped --------------------------------------------------- */
 

@@ -21,7 +21,8 @@ const Command *const commands[] = {
 	NULL,
 };
 
-const Command *command_find(const char *name)
+/* NULL: no such, which has been said. */
+static const Command *command_find(const char *name)
 {
 	Guess guess = { .word = name };
 	for (size_t i = 0; commands[i]; i++) {

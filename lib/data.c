@@ -149,7 +149,8 @@ void data_pack(Ctx *cx, Data *d)
 	data_count_bytes(d);
 }
 
-bool data_seems_sparse(const Data *d)
+/* Its first cases say that packing is worth it. */
+static bool seems_sparse(const Data *d)
 {
 	enum { SOME = 256 };
 	uint64_t cases = d->cases < SOME ? d->cases : SOME;
@@ -161,7 +162,7 @@ void data_take_x(Ctx *cx, Data *d, Npy *x, int place)
 {
 	d->x = x->data;
 	d->x_type = x->type;
-	if (place == ARRAYS_COPIED || x->block || (place == ARRAYS_SHARED && data_seems_sparse(d)))
+	if (place == ARRAYS_COPIED || x->block || (place == ARRAYS_SHARED && seems_sparse(d)))
 		data_pack(cx, d);
 	if (d->x)
 		d->x = npy_keep(cx, d, x, place, T_COUNT);

@@ -286,7 +286,7 @@ typedef struct Net {
 #define MAX_UNITS  16777216u
 #define MAX_LINKS  1000000000u
 
-Net *net_parse(Ctx *cx, const Src *src);                    /* text to Net: calls the four below */
+Net *net_parse(Ctx *cx, const Src *src);                    /* text to Net: calls net_link and net_check */
 void net_link(Ctx *cx, Net *net);                           /* link.c: blocks to canonical links; finds duplicates */
 Unit net_target(const Net *net, uint64_t link);             /* whose link it is */
 /* Source and block of link l, which leads to unit u. */
@@ -400,7 +400,6 @@ typedef mp_data_options DataOptions;
 Data *data_open(Ctx *cx, const char *path, const DataOptions *opt);
 void data_write(Ctx *cx, const Data *d, const char *path);  /* format by name: .npz .npy .csv .txt .idx; atomic */
 void data_count_bytes(Data *d);
-bool data_seems_sparse(const Data *d);                      /* its first cases say that packing is worth it */
 void data_pack(Ctx *cx, Data *d);                           /* dense 0/1 rows with few ones become index lists */
 void data_x(const Data *d, uint64_t i, float *row);         /* one case's inputs, dense */
 void data_y(const Data *d, uint64_t i, float *row);         /* its targets, NaN where there is none */
@@ -474,8 +473,6 @@ const char *const *classes_copy(Arena *a, const char *const *from, uint32_t coun
 enum { NETTALK_WINDOW = 7, NETTALK_SYMBOLS = 29, NETTALK_INPUTS = 203, NETTALK_TARGETS = 26 };
 typedef struct Word { const char *letters, *sounds, *stresses; uint32_t len; } Word;
 Data *nettalk_data(Ctx *cx, const char *name, const Word *word, uint64_t words); /* a case per letter, named "word/3" */
-bool nettalk_sound(char symbol);                                 /* is it in the code table? */
-bool nettalk_stress(char symbol);
 Word *nettalk_pick(Ctx *cx, const Src *list, const Word *word, uint64_t words, uint64_t *picked); /* those of a word list */
 
 Data *idx_data(Ctx *cx, const Src *images, const Src *labels, const DataOptions *opt); /* idx.c: labels, opt may be NULL */
@@ -523,13 +520,13 @@ bool text_keyword(Text line);             /* text.c: does the line begin with a 
 /* ---- rules.c, formula.c: update rules, one table (rules.def) ------------------------------------------------------ */
 
 /* A rule is a few assignments over g (gradient), w (weight), its own per-weight state and named numbers of the update
- * (rate, momentum, ...).  They are parsed once into straight-line code that ref evaluates in double, cpu will turn into a
- * vector sweep and gf11 into microcode. */
+ * (rate, momentum, ...).  They are parsed once into straight-line code that ref evaluates in double; cpu makes a vector sweep
+ * of it and gf11 microcode. */
 enum { OP_CONST, OP_PARAM, OP_LOAD, OP_STORE, OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_FMA, OP_NEG, OP_ABS, OP_SQRT, OP_MIN, OP_MAX,
        OP_LT, OP_LE, OP_SELECT, OP_COUNT };
 typedef struct Op { uint8_t op; uint8_t a, b, c; double value; } Op;  /* result of op i is value i; a, b, c are earlier values;
                                                                       LOAD/STORE: a = variable (0 g, 1 w, 2.. state), STORE: b = value;
-                                                                      PARAM: a = index into UpdateParams; SELECT: a ? b : c */
+                                                                      PARAM: a = index into Update.param; SELECT: a ? b : c */
 enum { MAX_OPS = 96, MAX_STATE = 3 };
 typedef struct Formula { Op op[MAX_OPS]; uint32_t ops; } Formula;
 
@@ -729,7 +726,7 @@ void run_check_training(Run *r, const Data *d);             /* and targets are w
 uint64_t run_examples(const Net *net, const Data *d);        /* data_examples, but 1 for copies without boundaries, */
 void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count); /* and its cases */
 const Target *target_find(const char *name);                 /* api/targets.c: the table; NULL if no such */
-const char *target_names(Arena *a);                          /* "the targets here are ref" */
+const char *target_names(Arena *a);                          /* "the targets here are: cpu, ref, gf11" */
 
 /* ---- report.c: what is said about a run ----------------------------------------------------------------------------- */
 

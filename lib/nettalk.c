@@ -36,12 +36,12 @@ static const Code *find_code(const Code *code, size_t count, char symbol)
 	return NULL;
 }
 
-bool nettalk_sound(char symbol)
+static bool nettalk_sound(char symbol)
 {
 	return find_code(sounds, COUNT(sounds), symbol) != NULL;
 }
 
-bool nettalk_stress(char symbol)
+static bool nettalk_stress(char symbol)
 {
 	return find_code(stresses, COUNT(stresses), symbol) != NULL;
 }

@@ -371,7 +371,8 @@ uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last)
 	return leaves ? count_inside(0, leaves, first, last) : 0;
 }
 
-uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank)
+/* That a rank sends: its largest subtrees. */
+static uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank)
 {
 	uint32_t first, last;
 
@@ -379,21 +380,14 @@ uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank)
 	return subtree_count(leaves, first, last);
 }
 
-uint32_t ranks_sums(uint32_t leaves, uint32_t ranks)
-{
-	uint32_t sums = 0;
-
-	for (uint32_t i = 0; i < ranks; i++)
-		sums += rank_sums(leaves, ranks, i);
-	return sums;
-}
-
-/* The same; with many ranks it is worth remembering. */
+/* Of all ranks; with many it is worth remembering. */
 static uint32_t all_sums(Ranks *k, uint32_t leaves)
 {
 	if (k->counted_leaves != leaves) {
 		k->counted_leaves = leaves;
-		k->counted_sums = ranks_sums(leaves, k->comm->size);
+		k->counted_sums = 0;
+		for (uint32_t i = 0; i < k->comm->size; i++)
+			k->counted_sums += rank_sums(leaves, k->comm->size, i);
 	}
 	return k->counted_sums;
 }

@@ -42,7 +42,7 @@ typedef struct Ranks {
 	float *inbox; uint64_t room; /* parts of others' sums */
 	uint64_t sent;            /* bytes, of sums */
 	uint64_t *programs;       /* [size] as they greet each other */
-	uint32_t counted_leaves, counted_sums; /* ranks_sums of so many leaves */
+	uint32_t counted_leaves, counted_sums; /* all_sums of so many leaves */
 } Ranks;
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm);                 /* in keep */
@@ -64,8 +64,6 @@ void rank_examples(const Ranks *k, uint64_t examples, uint64_t batch, uint64_t i
 /* And their cases, in data of that network; false: there are none. */
 bool rank_cases(const Ranks *k, const Net *net, const Data *d, uint64_t batch, uint64_t i, uint64_t *first, uint64_t *end);
 uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last); /* largest ones that lie in [first, last) */
-uint32_t rank_sums(uint32_t leaves, uint32_t ranks, uint32_t rank);      /* that a rank sends: its largest subtrees */
-uint32_t ranks_sums(uint32_t leaves, uint32_t ranks);                    /* all of them */
 enum { WAY_TOGETHER, WAY_HALVING, WAY_PARTS, RANK_WAYS };
 int ranks_way(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks); /* in which sums travel */
 uint64_t part_first(uint64_t floats, uint32_t part, uint32_t parts);     /* where that part of a sum begins; parts: the end */

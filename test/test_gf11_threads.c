@@ -270,7 +270,7 @@ static void starving(void **state)
 static void measured_body(Ctx *cx, void *arg)
 {
 	(void)arg;
-	assert_true(execute_bench(cx, &machine, product_routine(cx), PROCS, 2, 0.01) > 0);
+	assert_true(execute_measure(cx, &machine, product_routine(cx), PROCS, 2, 0.01).rate > 0);
 	assert_non_null(kernel_name());
 }
 

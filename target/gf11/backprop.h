@@ -332,10 +332,8 @@ Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts)
  * by processor, and all, do not. */
 typedef struct RangeSlot { uint64_t key, count; } RangeSlot;
 typedef struct RangeLog { uint64_t caught, *of_proc; RangeSlot *slot; } RangeLog;
-typedef struct RangeWorst { uint32_t proc; uint64_t link, count; } RangeWorst; /* processor that caught most, and what most often */
 RangeLog *range_log_new(Arena *a, uint32_t procs);
 uint64_t range_count(const RangeLog *log, uint32_t proc, uint64_t link);
-RangeWorst range_worst(const RangeLog *log, uint32_t procs);
 void range_report(const RangeLog *log, uint32_t procs, Buf *json); /* members */
 /* One routine that runs these after each other. */
 Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts);

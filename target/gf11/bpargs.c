@@ -79,16 +79,6 @@ BpOptions call_options(const Call *c)
 	};
 }
 
-Faults *call_faults(const Call *c)
-{
-	if (!c->faults)
-		return NULL;
-	Faults *f = faults_new(c->cx, c->m, c->fault_seed);
-	for (size_t i = 0; i < c->faults; i++)
-		faults_add(f, c->fault[i]);
-	return f;
-}
-
 EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases)
 {
 	return (EpochSpec){ .plan = plan, .opt = &plan->net->options, .m = c->m, .o = call_options(c), .cases = cases };

@@ -79,7 +79,6 @@ bool plan_is_nettalk(const Plan *plan, uint64_t cases);
 int choice_read(Ctx *cx, const char *option, const char *word, const char *const *names, int count);
 uint32_t procs_read(const Call *c, double **value);          /* --procs; default those of Table 1, and all */
 BpOptions call_options(const Call *c);                       /* sum, compiler, sigmoid, bundle, update, threads; dry */
-struct Faults *call_faults(const Call *c);                   /* those of --fault; NULL: none were given */
 EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases); /* with call_options */
 /* Simulates epochs in a context of its own: memory goes before this returns, which for a program of the machine is
  * much.  What is equal in their code is scheduled once. */
@@ -104,7 +103,6 @@ typedef struct SumCost {
 typedef struct SumPair { int a, b; } SumPair;
 /* From so many processors on one way takes less than another. */
 typedef struct Crossing { int faster, slower; uint32_t from; } Crossing;
-double sum_transfers(int sum, uint32_t procs);               /* over the switch, for each weight */
 /* Looked for between 2, 3 ... 8, 16, 32 ... processors, by bisection where the order at two of these differs; [MOST_CROSSINGS]. */
 uint32_t crossings_find(const Call *c, const Plan *plan, int compiler, Crossing *out);
 void crossings_json(const Call *c, const Crossing *x, uint32_t count);

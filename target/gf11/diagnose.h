@@ -150,9 +150,6 @@ typedef struct Score {
 	uint64_t misplaced;               /* parts of the switch called dead that were not */
 } Score;
 bool fault_scored(const Fault *f);                           /* it is always there, or comes again: not flip, not disk */
-bool fault_found(const Diagnosis *d, const Fault *f);
-/* Does the program compute anything else with this fault than without any?  Of the switch: do words go that way? */
-bool fault_changes(Diagnosis *d, const Fault *f);
 void score_diagnosis(Diagnosis *d, Score *s, uint8_t *found, uint8_t *changes); /* [faults] each */
 /* `trials` machines with one permanent fault each, number i that of fault_random_...(seed, i).  d has been begun. */
 void trials_processors(Diagnosis *d, uint64_t trials, uint64_t seed, Score *s);

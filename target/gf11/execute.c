@@ -622,8 +622,3 @@ Measured execute_measure(Ctx *cx, const Machine *m, const Routine *r, uint32_t p
 	}
 	return all;
 }
-
-double execute_bench(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds)
-{
-	return execute_measure(cx, m, r, procs, threads, seconds).rate;
-}

@@ -305,9 +305,8 @@ typedef struct Meddler {
 void execute_meddled(Processors *p, const Routine *r, const uint32_t *base, const Meddler *w, TraceFn *fn, void *user);
 uint32_t routine_spill_low(const Machine *m, const Routine *r); /* first word of SRAM that is for spilled ones; m->sram: none is */
 uint32_t routine_cycles(const Machine *m, const Routine *r);  /* until the last result is there */
-/* Processor-cycles per second of a routine called again and again for so long: that of the best tenth. */
-double execute_bench(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds);
-typedef struct Measured { double rate; uint64_t cycles; double seconds; } Measured; /* rate as above; all cycles, all seconds */
+/* A routine called again and again for so long: processor-cycles per second in the best tenth; all cycles, all seconds. */
+typedef struct Measured { double rate; uint64_t cycles; double seconds; } Measured;
 Measured execute_measure(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds);
 const char *kernel_name(void);                               /* what the fast loop is compiled for, as this CPU allows */
 

@@ -26,7 +26,7 @@ uint32_t part_link(const Switch *s, uint32_t stage, uint32_t x, uint32_t y)
 	return s->ports + STAGES * s->n + (stage * s->n + x) * s->n + y;
 }
 
-uint32_t part_count(const Switch *s)
+static uint32_t part_count(const Switch *s)
 {
 	return s->m->ring_only ? s->ports : part_link(s, MIDDLE, s->n - 1, s->n - 1) + 1;
 }
@@ -46,7 +46,8 @@ uint32_t trip_parts(const Switch *s, Trip w, uint32_t part[TRIP_PARTS])
 	return TRIP_PARTS;
 }
 
-bool part_is_port(const Switch *s, uint32_t part)
+/* Then its number is that of the port. */
+static bool part_is_port(const Switch *s, uint32_t part)
 {
 	return part < s->ports;
 }

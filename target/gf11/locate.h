@@ -13,12 +13,10 @@ typedef struct Trip { uint16_t from, middle, to; } Trip;
 
 /* Parts by number: ports, then crossbars of the three stages, then links of the two. */
 enum { TRIP_PARTS = 7 };
-uint32_t part_count(const Switch *s);
 uint32_t part_crossbar(const Switch *s, uint32_t stage, uint32_t x); /* stage 0 to 2 */
 uint32_t part_link(const Switch *s, uint32_t stage, uint32_t x, uint32_t y); /* from output y of crossbar x; stage 0, 1 */
 uint32_t trip_parts(const Switch *s, Trip w, uint32_t part[TRIP_PARTS]); /* how many: of a ring the two ports alone */
 void part_print(const Switch *s, uint32_t part, Buf *out);   /* as dead_add reads it */
-bool part_is_port(const Switch *s, uint32_t part);           /* then its number is that of the port */
 void part_kill(Dead *d, const Switch *s, uint32_t part);     /* marked as dead in d */
 bool part_dead(const Dead *d, const Switch *s, uint32_t part);
 

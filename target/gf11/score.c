@@ -48,7 +48,7 @@ static bool located(const SwitchTest *t, uint32_t part)
 	return false;
 }
 
-bool fault_found(const Diagnosis *d, const Fault *f)
+static bool fault_found(const Diagnosis *d, const Fault *f)
 {
 	if (of_processor(f))
 		return f->proc < d->processors && d->verdict[f->proc] != PROC_FINE && d->verdict[f->proc] != PROC_NO_WAY;
@@ -143,7 +143,8 @@ static bool words_go_through(Diagnosis *d, uint32_t part)
 	return false;
 }
 
-bool fault_changes(Diagnosis *d, const Fault *f)
+/* Does the program compute anything else with this fault than without any?  Of the switch: do words go that way? */
+static bool fault_changes(Diagnosis *d, const Fault *f)
 {
 	if (!of_processor(f))
 		return words_go_through(d, part_of(d->switches.known, f));

@@ -47,7 +47,7 @@ Code *sum_code(Gen *g, bool timed)
 	return code;
 }
 
-uint32_t sum_routine(Bp *b, Routine *r)
+static uint32_t sum_routine(Bp *b, Routine *r)
 {
 	const char *fault = r->report.checked ? NULL : check_routine(b->cx, b->m, r);
 	if (fault)

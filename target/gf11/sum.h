@@ -63,9 +63,8 @@ uint32_t sum_lines(const Bp *b);                             /* of a routine, to
 Addr sum_word(uint32_t word);                                /* WORD_... */
 void sum_words_write(Bp *b);                                 /* what processors know of themselves, if they do not yet */
 Code *sum_code(Gen *g, bool timed);                          /* ends a recording; timed: about as it will run */
-uint32_t sum_routine(Bp *b, Routine *r);                     /* checked, loaded */
 Routine *sum_schedule(const Bp *b, Code *code);              /* equal code once; may be longer than a block */
-uint32_t sum_load_routine(Bp *b, Routine *r);                /* the same, and no longer than a block */
+uint32_t sum_load_routine(Bp *b, Routine *r);                /* checked, loaded; no longer than a block */
 uint32_t sum_load(Bp *b, Code *code);                        /* scheduled, checked, loaded */
 void sum_call(Bp *b, const SumCall *call);                   /* one more in an update */
 uint32_t sum_shift(Bp *b, uint32_t procs, uint32_t by);      /* configuration: i sends to (i + by) mod procs */
@@ -162,9 +161,6 @@ uint32_t chunk_lines(const Bp *b, uint32_t steps);           /* cycles of a weig
 uint32_t chunk_size(const Bp *b, uint32_t lines, uint32_t words, uint32_t most);
 Chunk chunk_open(const Bp *b, const char *name, uint32_t n);
 enum { MOVE_CHANGE_IN, MOVE_WEIGHT_IN, MOVE_STATE_IN, MOVE_ZERO, MOVE_STATE_OUT, MOVE_WEIGHT_OUT, MOVE_FACTOR_IN };
-typedef struct ChunkMove { int what, state; } ChunkMove;
-ChunkMove chunk_move_at(const Bp *b, uint32_t number);       /* of the moves, in this order */
-void chunk_move(const Chunk *c, ChunkMove move, uint32_t i); /* one word, DRAM to SRAM or back */
 void chunk_moves_all(const Chunk *c, int first, int last);   /* those from MOVE_... to MOVE_..., one after the other */
 Reg chunk_change(const Chunk *c, uint32_t i);
 void chunk_rates(Chunk *c);                                  /* before updates */
@@ -188,9 +184,7 @@ void rows_borrow(Bp *b, uint32_t words);                     /* so many words of
 typedef Code *RecordFn(Bp *b, const void *what);
 uint32_t rows_routine(Bp *b, uint64_t key, RecordFn *record, const void *what);
 uint32_t rows_kept(const Bp *b);                             /* words that an owner keeps of each of its weights */
-/* What an owner keeps of a row: states, weight, factor; in DRAM, `row` rows from where SUM_STATES stands. */
-Kept own_words(const Bp *b, uint32_t row, uint32_t block);
-/* Likewise in SRAM: weights, then states, then factors, each `own` words. */
+/* What an owner keeps of a row, in SRAM: weights, then states, then factors, each `own` words. */
 Kept near_words(const Bp *b, Addr at, uint32_t block);
 void own_fetch(Gen *g, const Bp *b, uint32_t row, Addr at);  /* of a row, to near_words */
 void own_update(Gen *g, const Bp *b, uint32_t row, Addr at, const Reg *total); /* totals of its blocks; new words go back */

@@ -17,7 +17,10 @@ uint32_t chunk_moves(const Bp *b)
 	return 4 + 2 * (uint32_t)b->rule->states + (b->factor != NULL);
 }
 
-ChunkMove chunk_move_at(const Bp *b, uint32_t number)
+/* Which of the moves is the number-th, MOVE_... and of which state. */
+typedef struct ChunkMove { int what, state; } ChunkMove;
+
+static ChunkMove chunk_move_at(const Bp *b, uint32_t number)
 {
 	int n = (int)number, states = b->rule->states;
 	if (n < MOVE_STATE_IN)
@@ -123,7 +126,8 @@ static Kept kept_at(const Chunk *c, uint32_t i)
 	return k;
 }
 
-void chunk_move(const Chunk *c, ChunkMove move, uint32_t i)
+/* One word, DRAM to SRAM or back. */
+static void chunk_move(const Chunk *c, ChunkMove move, uint32_t i)
 {
 	Addr weight = { SUM_WEIGHTS, i }, change = { SUM_CHANGES, i }, state = sum_state(c->b, move.state, i);
 	switch (move.what) {

@@ -163,7 +163,10 @@ uint64_t range_count(const RangeLog *log, uint32_t proc, uint64_t link)
 	return 0;
 }
 
-RangeWorst range_worst(const RangeLog *log, uint32_t procs)
+/* The processor that caught most, and what most often. */
+typedef struct RangeWorst { uint32_t proc; uint64_t link, count; } RangeWorst;
+
+static RangeWorst range_worst(const RangeLog *log, uint32_t procs)
 {
 	RangeWorst w = { 0 };
 	for (uint32_t i = 0; i < procs; i++)

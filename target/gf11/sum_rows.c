@@ -75,7 +75,8 @@ uint32_t rows_kept(const Bp *b)
 
 /* ---- what owners keep ---- */
 
-Kept own_words(const Bp *b, uint32_t row, uint32_t block)
+/* In DRAM, `row` rows from where SUM_STATES stands. */
+static Kept own_words(const Bp *b, uint32_t row, uint32_t block)
 {
 	const Rows *r = &b->summing->rows;
 	uint32_t at = row * r->own + block, array = r->rows * r->own, states = (uint32_t)b->rule->states;

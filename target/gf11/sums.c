@@ -48,7 +48,8 @@ static void costs_fill(const Call *c, const Plan *plan, int compiler, uint32_t p
 		cost[of[i]] = cost_of(&s[i]);
 }
 
-double sum_transfers(int sum, uint32_t procs)
+/* Over the switch, for each weight. */
+static double sum_transfers(int sum, uint32_t procs)
 {
 	if (sum == SUM_PIPELINED || sum == SUM_HALVING)
 		return 2.0 * (procs - 1) / procs;
