@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "commands.h"
-#include "faults.h"
 
 /* ---- networks ---- */
 
@@ -86,39 +85,30 @@ EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases)
 
 /* ---- epochs apart ---- */
 
-typedef struct Apart { Ctx *cx; EpochSpec *s; } Apart;
+typedef struct Apart { Ctx *cx; EpochSpec *s; uint32_t count; } Apart;
+typedef struct One { Ctx *own; EpochSpec *s; } One;
 
 static void simulate_one(void *arg)
 {
-	Apart *a = arg;
-	a->s->e = epoch_simulate(a->cx, a->s, NULL);
+	One *a = arg;
+	a->s->e = epoch_simulate(a->own, a->s, NULL);
 }
 
-static void simulate_all(Ctx *own, Ctx *cx, EpochSpec *s, uint32_t count)
+static void simulate_all(Ctx *own, void *arg)
 {
+	const Apart *a = arg;
 	ScheduleCache *cache = schedule_cache_new(own);
-	for (uint32_t i = 0; i < count; i++) {
-		Apart a = { own, &s[i] };
-		s[i].o.cache = cache;
-		s[i].e = (Epoch){ 0 };
-		const char *why = attempt(own, simulate_one, &a);
-		s[i].why = why ? arena_copy(&cx->scratch, why, strlen(why)) : NULL;
+	for (EpochSpec *s = a->s; s < a->s + a->count; s++) {
+		s->o.cache = cache;
+		s->e = (Epoch){ 0 };
+		const char *why = attempt(own, simulate_one, &(One){ own, s });
+		s->why = why ? arena_copy(&a->cx->scratch, why, strlen(why)) : NULL;
 	}
 }
 
-/* Only want of memory comes back here by a jump. */
 void epochs_apart(Ctx *cx, EpochSpec *s, uint32_t count)
 {
-	jmp_buf edge;
-	Ctx *own = NEW(&cx->keep, 1, Ctx);
-	ctx_init(own, &cx->alloc);
-	own->edge = &edge;
-	bool starved = setjmp(edge) != 0;
-	if (!starved)
-		simulate_all(own, cx, s, count);
-	ctx_free(own);
-	if (starved)
-		fail(cx, MP_NO_MEMORY, "use a smaller network or fewer processors", "out of memory for a simulated machine");
+	apart(cx, simulate_all, &(Apart){ cx, s, count });
 }
 
 Epoch epoch_apart(Ctx *cx, EpochSpec *s)
