@@ -5,9 +5,9 @@
  *
  *   file.topo --parse--> Net --plan--> Plan --Target.compile--> Program --train--> weights, metrics, checkpoints
  *
- * Failing: whoever reads input calls fail() or fail_at(), which records a message and unwinds to the edge, the one
- * setjmp in api/api.c.  (A machine that stands in a context of its own, as target/gf11 does, has an edge there.)  Running
- * code (accumulate, apply) returns a Status and never unwinds.
+ * Failing: whoever reads input calls fail() or fail_at(), which records a message and unwinds to the edge, the
+ * setjmp in api/api.c.  (What stands in a context of its own has an edge there: the thread of later.c, machines of target/gf11.)
+ * Running code (accumulate, apply) returns a Status and never unwinds.
  * Memory: every handle has a Ctx with two arenas; `keep` lives as long as the handle, `scratch` until the public call
  * returns.  Allocation never returns NULL: it unwinds. */
 #ifndef LIB_H
