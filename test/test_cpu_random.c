@@ -489,6 +489,7 @@ static void turned_weights_agree(void **state)
 		"group a 5 input\ngroup b 263\ngroup c 270 tanh\ngroup d 3 output\nconnect a, true -> b\nconnect b, true -> c\nconnect c, true -> d\n",
 		"group a 9 input\ngroup b 288\ngroup c 256 output\ngroup d 257 output\nconnect a, true -> b\nconnect b[7:275], true -> c\n"
 		"connect b[1:260], c[3:11] -> d\n",
+		"group a 5 input\ngroup b 263\ngroup c 270 output\nconnect a, true -> b\nconnect b, true -> c\ntrain precision bf16\n",
 	};
 	static const Way ways[] = { { .batch = 1, .threads = 1 }, { .batch = BATCH_ALL, .threads = 1 }, { .batch = 45, .threads = 2 } };
 	for (size_t i = 0; i < COUNT(nets); i++)

@@ -12,7 +12,7 @@
 enum {
 	STRIP = 32,               /* two tiles: rows of a, or columns of b, at a time; */
 	STRIP_BYTES = 16384,      /* more rows where they do not fill so much */
-	KEPT_MIB = 1024,          /* inputs are kept if they take no more */
+	KEPT_MIB = 1024,          /* inputs are kept if they take no more, those of training and test data together */
 	CASES_AHEAD = 8           /* that are under way from memory */
 };
 
@@ -273,24 +273,43 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 /* Sixteen more, as tiles are read in whole. */
 KeptHalves *halves_keep(Arena *a, const Program *p, const Halves *h)
 {
-	uint64_t cases = p->data->cases, row = h->x_row * sizeof(Half), most = (uint64_t)KEPT_MIB << 20;
+	const Bound *other = &p->bound[BOUND_BEFORE];
+	uint64_t cases = p->data->cases, row = h->x_row * sizeof(Half);
+	uint64_t most = ((uint64_t)KEPT_MIB << 20) - (other->of && other->kept ? other->kept->bytes : 0);
 
 	if (cases > most / row || cases + TILE_ROWS > most / row)
 		return NULL;
 	KeptHalves *k = NEW(a, 1, KeptHalves);
 	k->known = NEW(a, cases, uint8_t);
 	k->x = halves_room(a, (cases + TILE_ROWS) * h->x_row);
+	k->bytes = (cases + TILE_ROWS) * row;
 	return k;
 }
 
+/* Weights that stand the other way are turned, a tile at a time. */
+static void pack_turned(const Program *p, const Halves *h, Form w, uint32_t depth, uint32_t cols, Half *to)
+{
+	_Alignas(64) float b[TILE_DEPTH * LANES];
+
+	for (uint32_t n = 0; n < cols; n += LANES)
+		for (uint32_t k = 0; k < depth; k += TILE_DEPTH, to += TILE_SIZE) {
+			uint32_t deep = smaller(depth - k, TILE_DEPTH), wide = smaller(cols - n, LANES);
+			p->kern->transpose(wide, deep, w.w + n * w.row + k, w.row, b, LANES);
+			h->kern->pack_pairs(deep, wide, &(Matrix){ .f = b, .row = LANES }, to);
+		}
+}
+
 /* Thread i of n takes its share of the columns, in full sixteens. */
-static void pack_share(const Halves *h, Form w, uint32_t depth, uint32_t cols, uint32_t i, uint32_t n, Half *to)
+static void pack_share(const Program *p, const Halves *h, Form w, uint32_t depth, uint32_t cols, uint32_t i, uint32_t n, Half *to)
 {
 	uint64_t tiles = (cols + LANES - 1) / LANES;
 	uint32_t first = (uint32_t)(tiles * i / n) * LANES, end = smaller(cols, (uint32_t)(tiles * (i + 1) / n) * LANES);
 
-	if (first < end)
-		h->kern->pack_pairs(depth, end - first, &(Matrix){ .f = w.w + first, .row = w.row }, to + half_room_tiles(depth, first));
+	to += half_room_tiles(depth, first);
+	if (first < end && w.turned)
+		pack_turned(p, h, (Form){ w.w + first * w.row, w.row, true }, depth, end - first, to);
+	else if (first < end)
+		h->kern->pack_pairs(depth, end - first, &(Matrix){ .f = w.w + first, .row = w.row }, to);
 }
 
 void halves_weights(const Program *p, const Halves *h, uint32_t i, uint32_t n)
@@ -301,8 +320,8 @@ void halves_weights(const Program *p, const Halves *h, uint32_t i, uint32_t n)
 		const Panel *panel = &l->panel[k];
 		if (panel->list)
 			continue;
-		pack_share(h, form_by_source(p, panel), panel->sources, panel->targets, i, n, h->w + h->by_source[k]);
+		pack_share(p, h, form_by_source(p, panel), panel->sources, panel->targets, i, n, h->w + h->by_source[k]);
 		if (l->part[panel->from].error)
-			pack_share(h, form_by_target(p, panel), panel->targets, panel->sources, i, n, h->w + h->by_target[k]);
+			pack_share(p, h, form_by_target(p, panel), panel->targets, panel->sources, i, n, h->w + h->by_target[k]);
 	}
 }

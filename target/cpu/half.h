@@ -10,6 +10,7 @@
 typedef struct KeptHalves {
 	Half *x;                          /* [cases][x_row] */
 	uint8_t *known;                   /* [cases] which of them have been rounded */
+	uint64_t bytes;                   /* of x: no more than may be kept */
 } KeptHalves;
 
 /* Of a program. */

@@ -333,10 +333,10 @@ static uint64_t cost(uint64_t rows, uint64_t cols)
 }
 
 /* Do errors go back through the weights as they stand by source?  Turning sixteen squared of them takes 64 shuffles, using them sixteen
- * multiply-adds for each row in hand: online and step by step rows are few, and bf16 rounds both forms once an update. */
+ * multiply-adds for each row in hand: online and step by step rows are few. */
 static bool is_turned(const Maker *m, const Panel *p)
 {
-	return (uint64_t)p->sources * p->targets >= LARGE && m->opt->batch != 1 && !m->net->copies && m->opt->precision == PRECISION_FP32;
+	return (uint64_t)p->sources * p->targets >= LARGE && m->opt->batch != 1 && !m->net->copies;
 }
 
 /* A copy costs about as much as some cases do: it is made once an update. */
