@@ -44,33 +44,24 @@ static void call_lists(Program *p, Call *c)
 	p->kern->lists_forward(&c->lists);
 }
 
-/* The part of the row's list that lies in a panel. */
-static void call_listed(const Program *p, const Panel *panel, Outer *o)
-{
-	const Part *from = &p->layout->part[panel->from];
-	const Space *s = &p->space[0];
-	const uint32_t *index = s->index[0], *end = index + s->lengths[0];
-
-	o->low = from->input + panel->source - from->col;
-	while (index < end && *index < o->low)
-		index++;
-	while (end > index && end[-1] >= o->low + panel->sources)
-		end--;
-	o->index = index;
-	o->rows = (uint32_t)(end - index);
-	o->a = p->data->x_values ? s->values[0] + (index - s->index[0]) : NULL;
-}
-
+/* Rows of the panel that the case's list names catch up, and sums are formed. */
 static void call_late(Program *p, Call *c)
 {
-	const Online *on = p->online;
-	const Panel *panel = panel_of(p, c);
-	Outer *o = &c->outer;
+	const Space *s = &p->space[0];
+	const uint32_t *index = s->index[0], *end = index + s->lengths[0];
+	Late *l = &c->late;
 
-	call_listed(p, panel, o);
-	p->kern->late(&(Late){ .index = o->index, .count = o->rows, .low = o->low, .cols = panel->targets, .stamp = on->stamp[c->panel],
-	                       .now = on->now, .w = p->w + panel->at, .step = p->state[0] + panel->at, .row = panel->row,
-	                       .momentum = (float)p->opt->momentum, .value = o->a, .start = c->product.start, .c = c->product.c });
+	while (index < end && *index < l->low)
+		index++;
+	while (end > index && end[-1] >= l->low + l->sources)
+		end--;
+	l->index = index;
+	l->count = (uint32_t)(end - index);
+	l->value = p->data->x_values ? s->values[0] + (index - s->index[0]) : NULL;
+	l->now = p->online->now;
+	p->kern->late(l);
+	if (l->sigmoid && c->part->one)
+		l->c[c->part->count] = 1;
 }
 
 static void call_turned(Program *p, Call *c)
@@ -82,6 +73,24 @@ static void call_turned(Program *p, Call *c)
 		return;
 	}
 	own->finite = p->kern->turned(&c->turned);
+}
+
+static void call_errors(Program *p, Call *c)
+{
+	Space *s = &p->space[0];
+
+	c->errors.y = s->target + c->part->output;
+	c->scores.y = s->target;
+	s->value[0] = 0;
+	p->kern->errors(&c->errors);
+	p->kern->scores(&c->scores);
+}
+
+static void call_score(Program *p, Call *c)
+{
+	(void)c;
+	p->space[0].late = false;
+	rows_score(p, &p->space[0], 0, 1, true);
 }
 
 static void call_units(Program *p, Call *c)
@@ -133,15 +142,20 @@ static void call_bias(Program *p, Call *c)
 	p->kern->outer(&c->outer);
 }
 
-/* What the list of the row does not name is late by one update more. */
-static void call_late_outer(Program *p, Call *c)
+/* All rows are late by one update more, and those of the list owe its gradient. */
+static void call_owe(Program *p, Call *c)
 {
-	Outer *o = &c->outer;
+	const Late *l = c->listed;
+	const Lag *lag = l->lag;
 
-	call_listed(p, panel_of(p, c), o);
-	p->kern->outer(o);
-	for (uint32_t k = 0; k < o->rows; k++)
-		p->online->stamp[c->panel][o->index[k] - o->low] = p->online->now + 1;
+	c->owe.now = l->now;
+	c->owe.rate = c->outer.rate;
+	c->owe.momentum = c->outer.momentum;
+	if ((l->now & (lag->slots - 1)) == 0)               /* the slots are used anew: nobody may owe what is in them */
+		catch_up(p, c->panel);
+	p->kern->owe(&c->owe);
+	for (uint32_t k = 0; k < l->count; k++)
+		lag->owed[l->index[k] - l->low] = l->value ? l->value[k] : 1;
 }
 
 /* Inputs of the case after this one, if its sums can begin; NULL: they cannot. */
@@ -174,10 +188,10 @@ static void call_ahead(Program *p, Call *c)
 
 /* ---- the list ---- */
 
-/* Sums of panels and of nothing, units; errors from nothing and of outlets, deltas; weights and the true unit's. */
+/* Sums of panels and of nothing, units, scores; errors from nothing and of outlets, deltas; weights and the true unit's. */
 uint32_t calls_most(const Layout *l)
 {
-	return 4 * l->parts + 3 * l->panels + l->outlets;
+	return 4 * l->parts + 3 * l->panels + l->outlets + 1;
 }
 
 static Call *add(Program *p, uint32_t *count, void (*run)(Program *p, Call *c))
@@ -232,22 +246,29 @@ static Turned turned_of(const Program *p, uint32_t i, const float *a, const floa
 	return t;
 }
 
-static void add_sums(Program *p, uint32_t i, const float *start, float *net)
+/* Sums from one panel; true: they have become outputs. */
+static bool add_sums(Program *p, const Part *t, uint32_t i, bool last, const float *start, float *net)
 {
 	const Panel *panel = &p->layout->panel[i];
 	const Part *from = &p->layout->part[panel->from];
+	const Lag *lag = &p->online->lag[i];
 	const Space *s = &p->space[0];
 	uint32_t low = from->input + panel->source - from->col;
+	bool inputs = from_inputs(p->layout, panel), made = lag->stamp && last && t->fn == FN_SIGMOID;
 	Call *c;
 
-	if (p->index && from_inputs(p->layout, panel) && !p->online->stamp[i]) {
+	if (lag->stamp) {
+		c = add_forward(p, call_late);
+		c->late = (Late){ .lag = lag, .low = low, .sources = panel->sources, .cols = panel->targets, .w = p->w + panel->at,
+		                  .step = p->state[0] + panel->at, .row = panel->row, .momentum = (float)p->opt->momentum, .start = start, .c = net,
+		                  .sigmoid = made };
+	} else if (p->index && inputs) {
 		c = add_forward(p, call_lists);
 		c->lists = (Lists){ .rows = 1, .cols = panel->targets, .index = s->index, .value = p->data->x_values ? s->values : NULL,
 		                    .count = s->lengths, .low = low, .high = low + panel->sources, .b = p->w + panel->at, .b_row = panel->row,
 		                    .start = start, .c = net };
 	} else if (panel->by_source) {
-		bool inputs = from_inputs(p->layout, panel);
-		c = add_forward(p, !inputs ? call_product : p->index ? call_late : call_inputs);
+		c = add_forward(p, inputs ? call_inputs : call_product);
 		c->product = (Product){ .rows = 1, .cols = panel->targets, .depth = panel->sources, .a = s->act + panel->source, .a_step = 1,
 		                        .b = p->w + panel->at, .b_row = panel->row, .start = start, .c = net };
 	} else {
@@ -255,6 +276,8 @@ static void add_sums(Program *p, uint32_t i, const float *start, float *net)
 		c->turned = turned_of(p, i, s->act + panel->source, start, net);
 	}
 	c->panel = i;
+	c->part = t;
+	return made;
 }
 
 static void add_part(Program *p, const Part *t)
@@ -262,6 +285,7 @@ static void add_part(Program *p, const Part *t)
 	float *net = net_of(p, t);
 	uint32_t k = t->in, end = t->in + t->ins;
 	const float *start = sums_start(p, t, &k);
+	bool made = false;
 	Call *c;
 
 	if (k == end) {
@@ -269,12 +293,30 @@ static void add_part(Program *p, const Part *t)
 		c->product = (Product){ .rows = 1, .cols = t->count, .a = net, .b = net, .start = start, .c = net };
 	}
 	for (; k < end; k++, start = net)
-		add_sums(p, k, start, net);
+		made = add_sums(p, t, k, k + 1 == end, start, net);
+	if (made)
+		return;
 	c = add_forward(p, call_units);
 	c->part = t;
 	c->rows = (Rows){ .rows = 1, .cols = t->count };
 	c->net = net;
 	c->out = p->space[0].act + t->col;
+}
+
+static void add_scores(Program *p)
+{
+	Errors errors;
+	Scores scores;
+
+	if (!p->data->targets)
+		return;
+	bool alone = row_scoring(p, &p->space[0], &errors, &scores);
+	Call *c = add_forward(p, alone ? call_errors : call_score);
+	if (!alone)
+		return;
+	c->part = &p->layout->part[p->layout->output];
+	c->errors = errors;
+	c->scores = scores;
 }
 
 /* One that learns, with weights where they stand. */
@@ -292,6 +334,19 @@ static Call *add_learner(Program *p, uint32_t i, void (*run)(Program *p, Call *c
 		.a = panel->by_source ? act : delta, .b = panel->by_source ? delta : act, .bias = panel->bias && panel->by_source,
 		.sources = panel->sources, .w = p->w + panel->at, .step = p->state[0] + panel->at, .row = panel->row };
 	return c;
+}
+
+static void add_owe(Program *p, uint32_t i)
+{
+	const Online *on = p->online;
+	Call *c = add_learner(p, i, call_owe);
+	const Outer *o = &c->outer;
+	size_t at = (size_t)o->sources * o->row;
+
+	c->owe = (Owe){ .lag = &on->lag[i], .cols = o->cols, .delta = o->b, .w = o->bias ? o->w + at : NULL, .step = o->step + at };
+	for (Call *k = on->call; k < on->call + on->forwards; k++)
+		if (k->run == call_late && k->panel == i)
+			c->listed = &k->late;
 }
 
 /* The true unit's weights of a panel that has others in an order of their own. */
@@ -388,12 +443,17 @@ void calls_make(Program *p)
 	on->set = false;
 	for (uint32_t i = 0; i < l->forwards; i++)
 		add_part(p, &l->part[l->forward[i]]);
+	add_scores(p);
 	for (uint32_t i = l->forwards; i-- > 0;)
 		if (l->part[l->forward[i]].role != ROLE_OUTPUT)
 			add_errors(p, &l->part[l->forward[i]]);
-	for (uint32_t i = 0; i < l->panels; i++)
-		if (!l->panel[i].frozen && !on->own[i].block)
-			add_learner(p, i, on->stamp[i] ? call_late_outer : call_outer);
+	for (uint32_t i = 0; i < l->panels; i++) {
+		on->lag[i].ones = !p->data->x_values;
+		if (on->lag[i].stamp)
+			add_owe(p, i);
+		else if (!l->panel[i].frozen && !on->own[i].block)
+			add_learner(p, i, call_outer);
+	}
 	for (uint32_t i = 0; i < l->panels; i++)
 		if (on->own[i].ahead)
 			add_ahead(p, i);

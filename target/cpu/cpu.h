@@ -245,6 +245,9 @@ void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
 bool rows_late(const Program *p);                            /* may a learning pass make the outputs with their scores? */
 /* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing else. */
 const float *first_weights(const Program *p, const Part *t, uint32_t *k);
+/* Row 0 of a case alone: s->cases[0] is loaded; how it is scored, but for its targets, which may stand elsewhere (false: by rows_score). */
+void row_load(const Program *p, Space *s, bool in_place, bool targets);
+bool row_scoring(const Program *p, Space *s, Errors *e, Scores *scores);
 void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back); /* back: errors of outputs too */
 void rows_backward(const Program *p, Space *s, uint32_t first, uint32_t rows);
 void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t);
@@ -283,7 +286,7 @@ void online_forget(Program *p);                              /* it does no longe
 void online_apply(Program *p, const Update *u);
 uint64_t online_updates(Program *p, const Updates *s);       /* as Target.updates */
 void online_settle(Program *p);                              /* before anybody else looks at weights */
-bool online_finite(const Program *p);                        /* are weights that stand elsewhere? */
+bool online_finite(Program *p);                              /* are weights that stand elsewhere?  None are late after that */
 
 /* ---- calls.c: what a single case has to go through ------------------------------------------------------------------ */
 

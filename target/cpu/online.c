@@ -4,8 +4,9 @@
  * In: cases, one by one or some in one go.  Out: weights after each; no sum of weight changes is ever stored.  What a case has to go
  * through is a list of calls, made once (calls.c).  With index lists there is more to save: the weights of an input that is zero get no
  * gradient, but the last change goes on in them, case after case.  Nobody looks at them until the input is on again, so they catch up
- * then, in registers.  Without index lists all weights of the first layer go through the cache for every case: where the next case is
- * known, its weighted sums are formed in the update, as the weights are made.  Errors of hidden units are formed in the update, too.
+ * then, in registers, beginning with the gradient of the case that had it on last: it waits for that among the deltas of some hundred
+ * cases.  Without index lists all weights of the first layer go through the cache for every case: where the next case is known, its
+ * weighted sums are formed in the update, as the weights are made.  Errors of hidden units are formed in the update, too.
  * Such weights stand in an order of their own meanwhile, and copies of weights in another form are not made until somebody else
  * wants them.  Must hold: every weight and sum goes through the very operations of the plain way, in their order (or through others
  * that have the same result, bit for bit); whoever else reads or sets weights calls online_settle first. */
@@ -15,6 +16,7 @@
 #include "online.h"
 
 enum { LINKS_AT_ONCE = 1 << 26 };         /* updates in one go pass over about so many */
+enum { SLOTS_MOST = 512, SLOTS_LEAST = 16, SLOTS_FLOATS = 1 << 16 };     /* of deltas that rows may owe; more would leave the cache */
 
 /* ---- weights ---- */
 
@@ -55,6 +57,18 @@ static void take_own(Ctx *cx, const Layout *l, uint32_t i, Own *own)
 		own->bias = floats_take(&cx->keep, 2 * (size_t)own->rows);
 }
 
+static void take_lag(Ctx *cx, const Panel *panel, Lag *lag)
+{
+	lag->room = (panel->targets + LANES - 1) / LANES * LANES;
+	lag->slots = SLOTS_MOST;
+	while (lag->slots > SLOTS_LEAST && lag->slots * (uint64_t)lag->room > SLOTS_FLOATS)
+		lag->slots /= 2;
+	lag->stamp = NEW(&cx->keep, panel->sources, uint32_t);
+	lag->owed = NEW(&cx->keep, panel->sources, float);
+	lag->delta = floats_take(&cx->keep, (size_t)lag->slots * lag->room);
+	lag->rate = NEW(&cx->keep, lag->slots, float);
+}
+
 Online *online_make(Ctx *cx, const Program *p)
 {
 	const Layout *l = p->layout;
@@ -68,7 +82,7 @@ Online *online_make(Ctx *cx, const Program *p)
 		return NULL;
 	Online *o = NEW(&cx->keep, 1, Online);
 	o->own = NEW(&cx->keep, l->panels, Own);
-	o->stamp = NEW(&cx->keep, l->panels, uint32_t *);
+	o->lag = NEW(&cx->keep, l->panels, Lag);
 	o->call = NEW(&cx->keep, calls_most(l), Call);
 	o->known = NO_CASE;
 	o->in_place = true;
@@ -77,7 +91,7 @@ Online *online_make(Ctx *cx, const Program *p)
 		take_own(cx, l, i, &o->own[i]);
 		o->in_place &= panel->by_source || !from_inputs(l, panel);
 		if (l->index && from_inputs(l, panel) && panel->by_source && !panel->frozen)
-			o->stamp[i] = NEW(&cx->keep, panel->sources, uint32_t);
+			take_lag(cx, panel, &o->lag[i]);
 	}
 	return o;
 }
@@ -117,11 +131,32 @@ void own_move(Program *p, uint32_t i, bool there)
 	own->finite = false;
 }
 
+void catch_up(Program *p, uint32_t i)
+{
+	const Panel *panel = &p->layout->panel[i];
+	const Online *on = p->online;
+
+	p->kern->late(&(Late){ .lag = &on->lag[i], .count = panel->sources, .cols = panel->targets, .now = on->now, .w = p->w + panel->at,
+	                       .step = p->state[0] + panel->at, .row = panel->row, .momentum = (float)p->opt->momentum });
+}
+
+static void catch_all_up(Program *p)
+{
+	Online *on = p->online;
+
+	for (uint32_t i = 0; on->behind && i < p->layout->panels; i++)
+		if (on->lag[i].stamp)
+			catch_up(p, i);
+	on->behind = false;
+}
+
 /* With their last changes: if one of those is not finite, its weight is not. */
-bool online_finite(const Program *p)
+bool online_finite(Program *p)
 {
 	const Online *on = p->online;
 
+	if (on)
+		catch_all_up(p);
 	for (uint32_t i = 0; on && i < p->layout->panels; i++) {
 		const Own *own = &on->own[i];
 		if (own->moved && !p->kern->finite(own->block, 2 * (size_t)LANES * own->rows * own->sixteens))
@@ -130,20 +165,6 @@ bool online_finite(const Program *p)
 			return false;
 	}
 	return true;
-}
-
-/* All rows of all panels that may be late. */
-static void catch_up(Program *p)
-{
-	Online *on = p->online;
-
-	for (uint32_t i = 0; i < p->layout->panels; i++) {
-		const Panel *panel = &p->layout->panel[i];
-		if (on->stamp[i])
-			p->kern->late(&(Late){ .count = panel->sources, .cols = panel->targets, .stamp = on->stamp[i], .now = on->now, .w = p->w + panel->at,
-			                       .step = p->state[0] + panel->at, .row = panel->row, .momentum = (float)p->opt->momentum });
-	}
-	on->behind = false;
 }
 
 void online_settle(Program *p)
@@ -157,8 +178,7 @@ void online_settle(Program *p)
 	on->set = false;
 	for (uint32_t i = 0; i < p->layout->panels; i++)
 		own_move(p, i, false);
-	if (on->behind)
-		catch_up(p);
+	catch_all_up(p);
 	if (on->alone)
 		update_copies(p);
 	on->alone = false;
@@ -191,19 +211,13 @@ static void case_forward(Program *p, uint64_t i, Tally *t)
 	bool labelled = p->data->targets != 0;
 
 	s->cases[0] = i;
-	rows_find(p, s, 1);
-	if (!on->in_place)
-		s->direct = NULL;
-	rows_load(p, s, 0, 1, labelled);
-	s->late = false;
+	row_load(p, s, on->in_place, labelled);
 	leave_settled(p);
 	run_calls(p, on->call, on->forwards);
-	if (labelled) {
-		rows_score(p, s, 0, 1, true);
+	if (labelled)
 		rows_tally(s, 0, 1, t);
-	} else {
+	else
 		t->cases++;
-	}
 }
 
 /* What an update has of its own goes into the calls. */
@@ -224,11 +238,10 @@ static void set_update(Program *p, const Update *u)
 	on->set = true;
 }
 
-static void case_update(Program *p, const Update *u, uint64_t next)
+static void case_update(Program *p, uint64_t next)
 {
 	Online *on = p->online;
 
-	set_update(p, u);
 	on->known = NO_CASE;
 	on->next = next;
 	leave_settled(p);
@@ -266,7 +279,8 @@ void online_apply(Program *p, const Update *u)
 {
 	unsigned before = cpu_enter();
 
-	case_update(p, u, p->online->next);
+	set_update(p, u);
+	case_update(p, p->online->next);
 	p->online->waiting = false;
 	cpu_leave(before);
 }
@@ -303,7 +317,9 @@ uint64_t online_updates(Program *p, const Updates *s)
 		if (next != NO_CASE)
 			case_fetch(p->data, next);
 		case_forward(p, case_at(s, k), s->tally);
-		case_update(p, &s->update[s->same ? 0 : k], next);
+		if (!k || !s->same)
+			set_update(p, &s->update[k]);
+		case_update(p, next);
 		k++;
 	}
 	cpu_leave(before);

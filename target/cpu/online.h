@@ -6,7 +6,7 @@
  *   panel                          between online_settle and the next case    while cases come one by one (`alone`)
  *   errors go back through it      in p->w                                    in own.block
  *   sums are formed in its update  in p->w                                    in own.block if the next case is known, else in p->w (own.moved)
- *   from index lists               in p->w                                    in p->w, each row as of update stamp[row]
+ *   from index lists               in p->w                                    in p->w, each row as of update lag.stamp[row]
  *   all others                     in p->w                                    in p->w
  *
  * Copies in another form are up to date only if not `alone`. */
@@ -36,6 +36,9 @@ struct Call {
 	union {
 		Product product;
 		Lists lists;
+		Late late;
+		struct { Owe owe; const Late *listed; };                     /* listed: of the case's list, forward */
+		struct { Errors errors; Scores scores; };
 		Turned turned;
 		OuterBlock block;
 		struct { Rows rows; const float *net, *act; float *out; };
@@ -44,7 +47,7 @@ struct Call {
 
 struct Online {
 	Own *own;                 /* [panels] */
-	uint32_t **stamp;         /* [panels] NULL: never late; else [sources] the last update that a row has seen */
+	Lag *lag;                 /* [panels] */
 	Call *call;               /* [forwards] of a case forward, then [backwards] of errors and weights */
 	uint32_t forwards, backwards;
 	double param[P_COUNT];    /* of the update that calls are set for */
@@ -58,6 +61,7 @@ struct Online {
 };
 
 void own_move(Program *p, uint32_t i, bool there);           /* to the order of its own, or back */
+void catch_up(Program *p, uint32_t i);                       /* all rows of a panel that may be late */
 uint32_t calls_most(const Layout *l);
 
 #endif

@@ -168,6 +168,22 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 		s->weight[m] = d->weight[cases[m]];
 }
 
+void row_load(const Program *p, Space *s, bool in_place, bool targets)
+{
+	const Data *d = p->data;
+
+	if (!p->index || !targets || !targets_stand(d) || d->weight) {
+		rows_find(p, s, 1);
+		s->direct = in_place ? s->direct : NULL;
+		rows_load(p, s, 0, 1, targets);
+		return;
+	}
+	s->direct = NULL;
+	s->target = (const float *)d->y + s->cases[0] * d->targets;
+	s->target_at = NULL;
+	find_lists(d, s, 0, 1);
+}
+
 /* ---- forward ---- */
 
 /* in, c: of row 0 and column 0 of the space. */
@@ -441,19 +457,39 @@ static Errors errors_of(const Program *p, Space *s, const Slice *r, const Part *
 		.made = column(p, s->act, r, t->col) };
 }
 
+static Scores scores_of(const Program *p, Space *s, const Slice *r)
+{
+	size_t row;
+	const uint64_t *y_at;
+	const float *y = targets_from(p, s, r->first, &y_at), *out = gather_outputs(p, s, r, &row);
+
+	return (Scores){
+		.of = { .rows = r->rows, .cols = p->net->outputs, .row = row }, .out = out, .y = y, .y_row = p->data->targets, .y_at = y_at,
+		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = !p->codes,
+		.verdict = s->verdict + r->first };
+}
+
+bool row_scoring(const Program *p, Space *s, Errors *e, Scores *scores)
+{
+	Slice r = { .rows = 1 };
+
+	if (p->codes || p->layout->outputs != 1)
+		return false;
+	s->target = s->y;
+	s->target_at = NULL;
+	*e = errors_of(p, s, &r, &p->layout->part[p->layout->output], true);
+	*scores = scores_of(p, s, &r);
+	return true;
+}
+
 void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back)
 {
 	const Layout *l = p->layout;
 	Slice r = { .first = first, .rows = rows };
-	size_t row;
-	const uint64_t *y_at;
-	const float *y = targets_from(p, s, first, &y_at);
+	Scores scores = scores_of(p, s, &r);
+	const float *out = scores.out, *y = scores.y;
+	size_t row = scores.of.row;
 
-	const float *out = gather_outputs(p, s, &r, &row);
-	Scores scores = {
-		.of = { .rows = rows, .cols = p->net->outputs, .row = row }, .out = out, .y = y, .y_row = p->data->targets, .y_at = y_at,
-		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = !p->codes,
-		.verdict = s->verdict + first };
 	if (s->late) {
 		Errors e = errors_of(p, s, &r, &l->part[l->output], true);
 		p->kern->outcomes(&e, &scores);

@@ -79,11 +79,11 @@ static void cpu_get(const Program *p, int which, uint64_t first, uint64_t count,
 	             &(Move){ v, which ? p->state[which - 1] : p->w, first });
 }
 
-/* As updates left them: those that are late can wait, for what is not finite stays so. */
+/* As updates left them, wherever they stand. */
 static bool cpu_finite(const Program *p)
 {
 	unsigned before = cpu_enter();
-	bool finite = p->kern->finite(p->w, p->layout->room) && online_finite(p);
+	bool finite = online_finite((Program *)p) && p->kern->finite(p->w, p->layout->room);
 
 	cpu_leave(before);
 	return finite;

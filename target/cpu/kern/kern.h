@@ -195,19 +195,40 @@ typedef struct Turned {
 	float *c;                         /* may be start */
 } Turned;
 
-/* Weights of inputs that were zero for a while: rows of a panel, which missed updates.  Without decay nothing but the last change goes
- * on in them.  Then sums over them, as of Lists. */
+/* Rows of weights from inputs that are mostly zero.  A row is left alone from one case with its input to the next: it owes that case's
+ * gradient, and after it, without decay, nothing but the last change goes on in it. */
+typedef struct Lag {
+	uint32_t *stamp;                  /* [rows] how many updates a row has seen; NULL: rows are never late */
+	float *owed;                      /* [rows] its input in the first update that it has not seen; 0: none is owed */
+	float *delta;                     /* [slots][room] deltas of update u stand in slot u % slots; if ones, times the rate, ready to be added */
+	float *rate;                      /* [slots] */
+	uint32_t slots, room;             /* slots: a power of two */
+	bool ones;                        /* inputs are 0 or 1 */
+} Lag;
+
+/* Rows that see all updates before `now`; then sums over them, as of Lists. */
 typedef struct Late {
+	const Lag *lag;
 	const uint32_t *index;            /* NULL: rows 0, 1, ...; else row i is row index[i] - low */
-	uint32_t count, low, cols;
-	uint32_t *stamp, now;             /* [rows] which update a row has seen; which was the last */
+	uint32_t count, low, cols, now;
+	uint32_t sources;                 /* rows that there are */
 	float *w, *step;
 	size_t row;
 	float momentum;
 	const float *value;               /* [count], NULL: all ones */
 	const float *start;
 	float *c;                         /* NULL: no sums */
+	bool sigmoid;                     /* c is the sigmoid of them */
 } Late;
+
+/* Deltas of update `now`, for rows to be late with.  The true unit's weights are never late. */
+typedef struct Owe {
+	const Lag *lag;
+	uint32_t cols, now;
+	const float *delta;
+	float *w, *step;                  /* the true unit's; NULL: there are none */
+	float rate, momentum;
+} Owe;
 
 /* Some columns of code words: the different ones there are, by their elements that are not zero. */
 typedef struct CodeWords {
@@ -323,6 +344,7 @@ typedef struct Kern {
 	bool (*outer_block)(const OuterBlock *h);                            /* is all of c finite, and with it all weights that were summed? */
 	bool (*turned)(const Turned *t);                                      /* is all of c finite, and with it b? */
 	void (*late)(const Late *l);
+	void (*owe)(const Owe *o);
 	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally);           /* adds to the tally */
 	void (*tiny_steps)(const TinySteps *t, const Sweep *s, const TinyOrder *o, Tally *tally);    /* an update after each batch */
 	void (*seeds_load)(const Seeds *s, uint32_t cases, uint64_t first, const uint32_t *lane);
