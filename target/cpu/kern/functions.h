@@ -21,6 +21,14 @@
 #include <math.h>
 #include <stdbool.h>
 
+/* Loops over a few vectors are written out in full, or they would not stay in registers. */
+#if defined __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+#define EACH(i, count) UNROLL for (uint32_t i = 0; i < (count); i++)
+
 #define LN2_HIGH 0x1.62e430p-1f           /* with LN2_LOW 48 bits of ln 2 */
 #define LN2_LOW -0x1.05c610p-29f
 #define LN2_INVERSE 0x1.715476p+0f
@@ -91,20 +99,60 @@ static inline V v_over_one_and(V p, V e, bool exact)
 /* The sigmoid of x, from e = e^-|x|: 1 / (1 + e), below zero e / (1 + e). */
 static inline V v_sigmoid_from(V x, V e)
 {
-	return v_over_one_and(v_select(v_lt(x, v_set(0)), e, v_set(1)), e, false);
+	return v_over_one_and(v_or_one(x, e), e, false);
 }
 
-/* 1 / (1 + e^-x).  What ln 2 lacks as one float shows only where e is tiny. */
-static inline V v_sigmoid(V x)
+/* 1 / (1 + e^-x) of `count` vectors, a constant, VEC_TOGETHER at most.  What ln 2 lacks as one float shows only where e is tiny; the
+ * end is as in v_over_one_and.  One is a chain of some 60 cycles, and few of them fit into what a CPU looks ahead: so every step is
+ * done for all vectors before the next, and in between, `meanwhile` does something else, if there is such. */
+static inline __attribute__((always_inline)) void v_sigmoids(V *x, uint32_t count, void (*meanwhile)(void *), void *arg)
 {
 	static const float c[] = {                                            /* e^-r */
 		1, -0x1.fffff6p-1f, 0x1.fffdc4p-2f, -0x1.555a6ep-3f, 0x1.573b0cp-5f, -0x1.0fa7aap-7f,
 	};
-	V whole = v_set(WHOLE), a = v_min(v_set(88), v_abs(x));
-	V z = v_fma(a, v_set(-LN2_INVERSE), whole), n = v_sub(z, whole);
-	V r = v_fma(n, v_set(LN2_HIGH), a);
+	V whole = v_set(WHOLE), one = v_set(1), z[VEC_TOGETHER], n[VEC_TOGETHER], r[VEC_TOGETHER], e[VEC_TOGETHER], y[VEC_TOGETHER];
 
-	return v_sigmoid_from(x, v_mul(v_series(c, 6, r), i_float(i_shl23(v_bits(z)))));
+	EACH(i, count) {
+		r[i] = v_min(v_set(88), v_abs(x[i]));
+		e[i] = v_set(c[5]);
+	}
+	EACH(i, count) z[i] = v_fma(r[i], v_set(-LN2_INVERSE), whole);
+	EACH(i, count) n[i] = v_sub(z[i], whole);
+	if (meanwhile)
+		meanwhile(arg);
+	EACH(i, count) r[i] = v_fma(n[i], v_set(LN2_HIGH), r[i]);
+	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[4]));
+	if (meanwhile)
+		meanwhile(arg);
+	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[3]));
+	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[2]));
+	if (meanwhile)
+		meanwhile(arg);
+	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[1]));
+	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[0]));
+	if (meanwhile)
+		meanwhile(arg);
+	EACH(i, count) e[i] = v_times_power(e[i], n[i], z[i]);
+	EACH(i, count) y[i] = v_fma(v_set(32 / 99.0f), e[i], v_set(-80 / 99.0f));
+	EACH(i, count) y[i] = v_fma(y[i], e[i], v_set(98 / 99.0f));
+	if (meanwhile)
+		meanwhile(arg);
+	EACH(i, count) r[i] = v_add(e[i], one);
+	EACH(i, count) z[i] = v_fnma(r[i], y[i], one);
+	if (meanwhile)
+		meanwhile(arg);
+	EACH(i, count) y[i] = v_fma(y[i], z[i], y[i]);
+	EACH(i, count) x[i] = v_mul(v_or_one(x[i], e[i]), y[i]);
+	if (meanwhile)
+		meanwhile(arg);
+	EACH(i, count) z[i] = v_fnma(r[i], y[i], one);
+	EACH(i, count) x[i] = v_fma(x[i], z[i], x[i]);
+}
+
+static inline V v_sigmoid(V x)
+{
+	v_sigmoids(&x, 1, NULL, NULL);
+	return x;
 }
 
 /* 1 / (1 + 2^-x). */
@@ -116,7 +164,7 @@ static inline V v_sigmoid2(V x)
 	V whole = v_set(WHOLE), a = v_min(v_set(127), v_abs(x));
 	V z = v_sub(whole, a), n = v_sub(z, whole), r = v_add(n, a);
 
-	return v_sigmoid_from(x, v_mul(v_series(c, 6, r), i_float(i_shl23(v_bits(z)))));
+	return v_sigmoid_from(x, v_times_power(v_series(c, 6, r), n, z));
 }
 
 /* tanh |x| = (1 - e) / (1 + e) with e = e^-2|x| = 2^n (1 - r P(r)).  m = 1 - e as (1 - 2^n) + 2^n r P(r) keeps small x, for

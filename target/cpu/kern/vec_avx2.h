@@ -11,6 +11,7 @@
 #define VEC_STRIP 32768           /* bytes of b that a product works on at a time: less than the L1 cache, which also holds rows of a and c */
 #define VEC_ALIKE 1               /* is a strip of b copied if its rows fall into few sets of the cache? */
 #define VEC_APART 1024            /* floats from one row of b to the next from which on it is copied, for each is on another page */
+#define VEC_TOGETHER 1            /* vectors whose sigmoids are made step by step side by side */
 
 typedef struct V { __m256 l, h; } V;
 typedef struct I { __m256i l, h; } I;
@@ -88,6 +89,11 @@ static inline I i_load(const void *p) { return (I){ _mm256_loadu_si256(p), _mm25
 static inline I i_times(I a, I b) { return (I){ _mm256_mul_epu32(a.l, b.l), _mm256_mul_epu32(a.h, b.h) }; }
 static inline I i_odd(I a) { return (I){ _mm256_srli_epi64(a.l, 32), _mm256_srli_epi64(a.h, 32) }; }
 static inline I i_add64(I a, I b) { return (I){ _mm256_add_epi64(a.l, b.l), _mm256_add_epi64(a.h, b.h) }; }
+
+/* 1, or e, which is no more, where x is below zero. */
+static inline V v_or_one(V x, V e) { return v_select(v_lt(x, v_set(0)), e, v_set(1)); }
+/* a 2^n, with a 1 or more where n is -127, and z is n + WHOLE of functions.h: 0 if that is tiny. */
+static inline V v_times_power(V a, V n, V z) { (void)n; return v_mul(a, i_float(i_shl23(v_bits(z)))); }
 
 static inline float v_sum(V a)
 {

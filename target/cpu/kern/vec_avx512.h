@@ -11,6 +11,7 @@
 #define VEC_STRIP 65536           /* bytes of b that a product works on at a time: L2 brings three lines in 27 cycles easily */
 #define VEC_ALIKE 0               /* is a strip of b copied if its rows fall into few sets of the cache? */
 #define VEC_APART 2048            /* floats from one row of b to the next from which on it is copied, for each is on another page */
+#define VEC_TOGETHER 4            /* vectors whose sigmoids are made step by step side by side */
 
 typedef __m512 V;
 typedef __m512i I;
@@ -36,6 +37,18 @@ static inline V v_sign_from(V a, V b)
 {
 	__m512i sign = _mm512_set1_epi32(INT32_MIN);             /* bits of b where it is set, else of a */
 	return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(sign, _mm512_castps_si512(b), _mm512_castps_si512(a), 0xca));
+}
+
+/* Zen 4 compares and multiplies in the same unit.  The sigmoid has that busy, and others idle: so neither is used here. */
+static inline V v_or_one(V x, V e)
+{
+	__m512 below = _mm512_castsi512_ps(_mm512_srai_epi32(_mm512_castps_si512(x), 31));
+	return _mm512_max_ps(_mm512_andnot_ps(below, _mm512_set1_ps(1)), e);
+}
+static inline V v_times_power(V a, V n, V z)
+{
+	(void)z;                                                 /* a NaN makes an n of which nothing is left */
+	return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23)));
 }
 
 static inline M v_lt(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }

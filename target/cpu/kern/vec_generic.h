@@ -16,6 +16,7 @@
 #define VEC_STRIP 32768           /* bytes of b that a product works on at a time */
 #define VEC_ALIKE 1               /* is a strip of b copied if its rows fall into few sets of the cache? */
 #define VEC_APART 1024            /* floats from one row of b to the next from which on it is copied, for each is on another page */
+#define VEC_TOGETHER 1            /* vectors whose sigmoids are made step by step side by side */
 
 typedef float V __attribute__((vector_size(64)));
 typedef int32_t I __attribute__((vector_size(64)));
@@ -127,6 +128,11 @@ typedef uint64_t Wide __attribute__((vector_size(64)));                         
 static inline I i_times(I a, I b) { return (I)(((Wide)a & 0xffffffff) * ((Wide)b & 0xffffffff)); } /* even lanes, unsigned, to pairs */
 static inline I i_odd(I a) { return (I)((Wide)a >> 32); }                          /* odd lanes, where the even ones were */
 static inline I i_add64(I a, I b) { return (I)((Wide)a + (Wide)b); }               /* pairs */
+
+/* 1, or e, which is no more, where x is below zero. */
+static inline V v_or_one(V x, V e) { return v_select(v_lt(x, v_set(0)), e, v_set(1)); }
+/* a 2^n, with a 1 or more where n is -127, and z is n + WHOLE of functions.h: 0 if that is tiny. */
+static inline V v_times_power(V a, V n, V z) { (void)n; return v_mul(a, i_float(i_shl23(v_bits(z)))); }
 
 /* The sum of all lanes: i and i + 8, then 4, 2, 1. */
 static inline float v_sum(V a)
