@@ -5,6 +5,7 @@
  *
  * Unless examples are shuffled chunks are the same in every epoch, so each is turned once: when it is first in hand, by the thread
  * that works on it.  Must hold: rows of an input are in order, for so are sums. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
@@ -76,21 +77,31 @@ ByInput *by_input_make(Arena *a, const Program *p)
 	return t;
 }
 
+/* Runs as long as the one before end where the CPU expects them to. */
+static int fewer_rows(const void *a, const void *b)
+{
+	const InputRun *x = a, *y = b;
+
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->source < y->source ? -1 : x->source > y->source;
+}
+
 static void turn(const ByInput *t, const Data *d, uint32_t chunk, uint32_t *next)
 {
 	uint64_t first = t->begin[chunk], end = t->begin[chunk + 1], at = d->x_indptr[first];
 	InputRun *run = t->run + (uint64_t)chunk * d->inputs;
-	uint32_t runs = 0, rows = 0;
+	uint32_t rows = 0;
 
-	memset(next, 0, d->inputs * sizeof *next);
+	for (uint32_t i = 0; i < d->inputs; i++)
+		run[i] = (InputRun){ i, 0 };
 	for (uint64_t k = at; k < d->x_indptr[end]; k++)
-		next[d->x_indices[k]]++;
+		run[d->x_indices[k]].end++;
+	qsort(run, d->inputs, sizeof *run, fewer_rows);
 	for (uint32_t i = 0; i < d->inputs; i++) {
-		uint32_t count = next[i];
-		next[i] = rows;
-		rows += count;
-		if (count)
-			run[runs++] = (InputRun){ i, rows };
+		next[run[i].source] = rows;
+		rows += run[i].end;
+		run[i].end = rows;
 	}
 	for (uint64_t i = first; i < end; i++)
 		for (uint64_t k = d->x_indptr[i]; k < d->x_indptr[i + 1]; k++) {
@@ -99,7 +110,7 @@ static void turn(const ByInput *t, const Data *d, uint32_t chunk, uint32_t *next
 			if (t->value)
 				t->value[place] = d->x_values[k];
 		}
-	t->lists[chunk] = (InputRows){ .runs = runs, .run = run, .row = t->row + at, .value = t->value ? t->value + at : NULL };
+	t->lists[chunk] = (InputRows){ .runs = d->inputs, .run = run, .row = t->row + at, .value = t->value ? t->value + at : NULL };
 }
 
 const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows)

@@ -687,12 +687,12 @@ static void gradient_index(const Program *p, const Space *s, uint32_t rows, bool
 	if (i == 0 && panel->bias)
 		gradient_bias(p, s, rows, fresh, panel, sum);
 	sum += panel->at + first * LANES;
-	for (uint32_t k = 0; fresh && k < panel->sources; k++)
+	for (uint32_t k = 0; fresh && !s->by_input && k < panel->sources; k++)
 		memset(sum + (size_t)k * panel->row, 0, count * LANES * sizeof *sum);
 	p->kern->lists_gradient(&(Lists){
 		.rows = rows, .cols = count * LANES, .index = s->index, .value = p->data->x_values ? s->values : NULL, .count = s->lengths,
 		.low = low, .high = low + panel->sources, .delta = s->err + to->col + first * LANES, .delta_row = p->layout->cols, .sum = sum,
-		.sum_row = panel->row, .by_input = s->by_input });
+		.sum_row = panel->row, .by_input = s->by_input, .fresh = fresh });
 }
 
 /* Threads share the links, sixteens of them. */

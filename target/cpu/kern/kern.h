@@ -54,7 +54,7 @@ typedef struct Product {
 typedef struct InputRun { uint32_t source, end; } InputRun;   /* end: of its rows, which begin where those before it end */
 typedef struct InputRows {
 	uint32_t runs;
-	const InputRun *run;              /* [runs] by source */
+	const InputRun *run;              /* [runs] all inputs, those with few rows first */
 	const uint16_t *row;
 	const float *value;               /* NULL: all ones */
 } InputRows;
@@ -78,7 +78,8 @@ typedef struct Lists {
 	size_t delta_row;
 	float *sum;
 	size_t sum_row;
-	const InputRows *by_input;        /* NULL, or index, value and count are not looked at */
+	const InputRows *by_input;        /* NULL, or index, value and count are not looked at, */
+	bool fresh;                       /* and sums may begin at zero */
 } Lists;
 
 /* Who sums over which links.  Forward that is the targets of some links, each over its sources; backward the sources. */
