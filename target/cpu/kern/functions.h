@@ -99,17 +99,29 @@ static inline V v_over_one_and(V p, V e, bool exact)
 /* The sigmoid of x, from e = e^-|x|: 1 / (1 + e), below zero e / (1 + e). */
 static inline V v_sigmoid_from(V x, V e)
 {
-	return v_over_one_and(v_or_one(x, e), e, false);
+	return v_over_one_and(v_select(v_lt(x, v_set(0)), e, v_set(1)), e, false);
 }
 
-/* 1 / (1 + e^-x) of `count` vectors, a constant, VEC_TOGETHER at most.  What ln 2 lacks as one float shows only where e is tiny; the
- * end is as in v_over_one_and.  One is a chain of some 60 cycles, and few of them fit into what a CPU looks ahead: so every step is
- * done for all vectors before the next, and in between, `meanwhile` does something else, if there is such. */
+static const float sigmoid_series[] = {                                       /* e^-r */
+	1, -0x1.fffff6p-1f, 0x1.fffdc4p-2f, -0x1.555a6ep-3f, 0x1.573b0cp-5f, -0x1.0fa7aap-7f,
+};
+
+/* 1 / (1 + e^-x).  What ln 2 lacks as one float shows only where e is tiny. */
+static inline V v_sigmoid(V x)
+{
+	V whole = v_set(WHOLE), a = v_min(v_set(88), v_abs(x));
+	V z = v_fma(a, v_set(-LN2_INVERSE), whole), n = v_sub(z, whole);
+	V r = v_fma(n, v_set(LN2_HIGH), a);
+
+	return v_sigmoid_from(x, v_mul(v_series(sigmoid_series, 6, r), i_float(i_shl23(v_bits(z)))));
+}
+
+/* The same bits for `count` vectors, a constant, VEC_TOGETHER at most.  One is a chain of some 60 cycles, and few of them fit into what a
+ * CPU looks ahead: so every step is done for all vectors before the next, and in between, `meanwhile` does something else, if there
+ * is such.  Where one has to be waited for, v_sigmoid is sooner there: 8-3-8 online takes 3 % less. */
 static inline __attribute__((always_inline)) void v_sigmoids(V *x, uint32_t count, void (*meanwhile)(void *), void *arg)
 {
-	static const float c[] = {                                            /* e^-r */
-		1, -0x1.fffff6p-1f, 0x1.fffdc4p-2f, -0x1.555a6ep-3f, 0x1.573b0cp-5f, -0x1.0fa7aap-7f,
-	};
+	const float *c = sigmoid_series;
 	V whole = v_set(WHOLE), one = v_set(1), z[VEC_TOGETHER], n[VEC_TOGETHER], r[VEC_TOGETHER], e[VEC_TOGETHER], y[VEC_TOGETHER];
 
 	EACH(i, count) {
@@ -149,12 +161,6 @@ static inline __attribute__((always_inline)) void v_sigmoids(V *x, uint32_t coun
 	EACH(i, count) x[i] = v_fma(x[i], z[i], x[i]);
 }
 
-static inline V v_sigmoid(V x)
-{
-	v_sigmoids(&x, 1, NULL, NULL);
-	return x;
-}
-
 /* 1 / (1 + 2^-x). */
 static inline V v_sigmoid2(V x)
 {
@@ -164,7 +170,7 @@ static inline V v_sigmoid2(V x)
 	V whole = v_set(WHOLE), a = v_min(v_set(127), v_abs(x));
 	V z = v_sub(whole, a), n = v_sub(z, whole), r = v_add(n, a);
 
-	return v_sigmoid_from(x, v_times_power(v_series(c, 6, r), n, z));
+	return v_sigmoid_from(x, v_mul(v_series(c, 6, r), i_float(i_shl23(v_bits(z)))));
 }
 
 /* tanh |x| = (1 - e) / (1 + e) with e = e^-2|x| = 2^n (1 - r P(r)).  m = 1 - e as (1 - 2^n) + 2^n r P(r) keeps small x, for
