@@ -153,6 +153,8 @@ static inline void v_transpose16(V r[16])
 	}
 }
 
+static inline void v_transpose12(V r[16]) { v_transpose16(r); }
+
 static inline void v_transpose_pairs(V r[8])
 {
 	__m256 q[2][8];                   /* rows 0 to 7, rows 8 to 15 */

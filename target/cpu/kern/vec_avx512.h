@@ -89,31 +89,44 @@ static inline float v_sum(V a)
 
 static inline float v_largest(V a) { return _mm512_reduce_max_ps(a); }
 
-/* Elements inside quarters by two rounds of unpacking, then the quarters themselves. */
+/* Four rows inside quarters, by two rounds of unpacking: row k gets column k of every quarter. */
+static inline void v_transpose4(V r[4])
+{
+	V a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]), c = _mm512_unpacklo_ps(r[2], r[3]), d = _mm512_unpackhi_ps(r[2], r[3]);
+
+	r[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(c)));
+	r[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(c)));
+	r[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(b), _mm512_castps_pd(d)));
+	r[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(b), _mm512_castps_pd(d)));
+}
+
+/* Fours of rows, then the quarters themselves. */
 static inline void v_transpose16(V r[16])
 {
-	V t[16];
-
-	for (int i = 0; i < 16; i += 2) {
-		t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-		t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-	}
 	for (int i = 0; i < 16; i += 4)
-		for (int k = 0; k < 2; k++) {
-			__m512d a = _mm512_castps_pd(t[i + k]), b = _mm512_castps_pd(t[i + 2 + k]);
-			r[i + 2 * k] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-			r[i + 2 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-		}
+		v_transpose4(r + i);
 	for (int i = 0; i < 4; i++) {
 		V a = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88), b = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
 		V c = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd), d = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-		t[i] = _mm512_shuffle_f32x4(a, b, 0x88);
-		t[i + 8] = _mm512_shuffle_f32x4(a, b, 0xdd);
-		t[i + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
-		t[i + 12] = _mm512_shuffle_f32x4(c, d, 0xdd);
+		r[i] = _mm512_shuffle_f32x4(a, b, 0x88);
+		r[i + 8] = _mm512_shuffle_f32x4(a, b, 0xdd);
+		r[i + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
+		r[i + 12] = _mm512_shuffle_f32x4(c, d, 0xdd);
 	}
-	for (int i = 0; i < 16; i++)
-		r[i] = t[i];
+}
+
+/* The last four rows are zeros: 48 shuffles, not 64. */
+static inline void v_transpose12(V r[16])
+{
+	for (int i = 0; i < 12; i += 4)
+		v_transpose4(r + i);
+	for (int i = 0; i < 4; i++) {
+		V a = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88), c = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd), last = r[i + 8];
+		r[i] = _mm512_maskz_shuffle_f32x4(0xfff, a, last, 0x08);
+		r[i + 8] = _mm512_maskz_shuffle_f32x4(0xfff, a, last, 0x2d);
+		r[i + 4] = _mm512_maskz_shuffle_f32x4(0xfff, c, last, 0x18);
+		r[i + 12] = _mm512_maskz_shuffle_f32x4(0xfff, c, last, 0x3d);
+	}
 }
 
 /* Four rows to quarters of one column each, then the quarters. */

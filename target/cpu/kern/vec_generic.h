@@ -162,6 +162,8 @@ static inline void v_transpose16(V r[16])                                       
 		}
 }
 
+static inline void v_transpose12(V r[16]) { v_transpose16(r); }
+
 /* Sixteen rows of eight, two in a vector, become eight of sixteen. */
 static inline void v_transpose_pairs(V r[8])
 {
