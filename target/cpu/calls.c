@@ -66,13 +66,9 @@ static void call_late(Program *p, Call *c)
 
 static void call_turned(Program *p, Call *c)
 {
-	Own *own = &p->online->own[c->panel];
-
-	if (!own->block) {
-		p->kern->turned(&c->turned);
-		return;
-	}
-	own->finite = p->kern->turned(&c->turned);
+	p->online->own[c->panel].finite = p->kern->turned(&c->turned);
+	if (c->turned.sigmoid && c->part->one)
+		c->turned.c[c->part->count] = 1;
 }
 
 static void call_errors(Program *p, Call *c)
@@ -254,7 +250,7 @@ static bool add_sums(Program *p, const Part *t, uint32_t i, bool last, const flo
 	const Lag *lag = &p->online->lag[i];
 	const Space *s = &p->space[0];
 	uint32_t low = from->input + panel->source - from->col;
-	bool inputs = from_inputs(p->layout, panel), made = lag->stamp && last && t->fn == FN_SIGMOID;
+	bool inputs = from_inputs(p->layout, panel), made = last && t->fn == FN_SIGMOID && (lag->stamp || (!panel->by_source && !(p->index && inputs)));
 	Call *c;
 
 	if (lag->stamp) {
@@ -274,6 +270,7 @@ static bool add_sums(Program *p, const Part *t, uint32_t i, bool last, const flo
 	} else {
 		c = add_forward(p, call_turned);
 		c->turned = turned_of(p, i, s->act + panel->source, start, net);
+		c->turned.sigmoid = made;
 	}
 	c->panel = i;
 	c->part = t;

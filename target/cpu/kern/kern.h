@@ -192,6 +192,7 @@ typedef struct Turned {
 	const float *a, *b;
 	size_t row, sixteen;              /* of b: floats from one n to the next; from one sixteen of k to the next, which stand side by side */
 	bool full;                        /* there are full sixteens of n, too */
+	bool sigmoid;                     /* c is the sigmoid of it */
 	const float *start;
 	float *c;                         /* may be start */
 } Turned;
@@ -343,7 +344,7 @@ typedef struct Kern {
 	void (*update)(const Sweep *s);
 	void (*outer)(const Outer *o);
 	bool (*outer_block)(const OuterBlock *h);                            /* is all of c finite, and with it all weights that were summed? */
-	bool (*turned)(const Turned *t);                                      /* is all of c finite, and with it b? */
+	bool (*turned)(const Turned *t);                                      /* is every sum finite, and with it b? */
 	void (*late)(const Late *l);
 	void (*owe)(const Owe *o);
 	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally);           /* adds to the tally */
