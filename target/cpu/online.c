@@ -192,7 +192,9 @@ static void leave_settled(Program *p)
 {
 	Online *on = p->online;
 
-	for (uint32_t i = 0; !on->alone && i < p->layout->panels; i++)
+	if (on->alone)
+		return;
+	for (uint32_t i = 0; i < p->layout->panels; i++)
 		if (!on->own[i].ahead)
 			own_move(p, i, true);
 	on->alone = true;

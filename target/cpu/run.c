@@ -60,7 +60,7 @@ static void load_inputs(const Program *p, Space *s, uint32_t row)
 }
 
 /* Index lists stay where they are. */
-static void find_lists(const Data *d, Space *s, uint32_t first, uint32_t rows)
+static inline void find_lists(const Data *d, Space *s, uint32_t first, uint32_t rows)
 {
 	const uint64_t *cases = s->cases, *from = d->x_indptr;
 
