@@ -7,6 +7,8 @@
 
 #include "online.h"
 
+enum { LATEST = 1 << 16 };                /* after so many updates, full rounds of slots, all rows catch up: how late they are is counted in 32 bits */
+
 static const Panel *panel_of(const Program *p, const Call *c)
 {
 	return &p->layout->panel[c->panel];
@@ -148,7 +150,7 @@ static void call_owe(Program *p, Call *c)
 	c->owe.rate = c->outer.rate;
 	c->owe.momentum = c->outer.momentum;
 	if ((l->now & (lag->slots - 1)) == 0)               /* the slots are used anew: nobody may owe what is in them */
-		catch_up(p, c->panel);
+		catch_up(p, c->panel, l->now % LATEST != 0);
 	p->kern->owe(&c->owe);
 	for (uint32_t k = 0; k < l->count; k++)
 		lag->owed[l->index[k] - l->low] = l->value ? l->value[k] : 1;

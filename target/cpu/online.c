@@ -65,6 +65,7 @@ static void take_lag(Ctx *cx, const Panel *panel, Lag *lag)
 		lag->slots /= 2;
 	lag->stamp = NEW(&cx->keep, panel->sources, uint32_t);
 	lag->owed = NEW(&cx->keep, panel->sources, float);
+	lag->owing = NEW(&cx->keep, panel->sources, uint32_t);
 	lag->delta = floats_take(&cx->keep, (size_t)lag->slots * lag->room);
 	lag->rate = NEW(&cx->keep, lag->slots, float);
 }
@@ -131,13 +132,26 @@ void own_move(Program *p, uint32_t i, bool there)
 	own->finite = false;
 }
 
-void catch_up(Program *p, uint32_t i)
+static uint32_t find_owing(const Lag *lag, uint32_t rows)
+{
+	uint32_t count = 0;
+
+	for (uint32_t r = 0; r < rows; r++) {
+		lag->owing[count] = r;
+		count += lag->owed[r] != 0;
+	}
+	return count;
+}
+
+void catch_up(Program *p, uint32_t i, bool owing)
 {
 	const Panel *panel = &p->layout->panel[i];
 	const Online *on = p->online;
+	const Lag *lag = &on->lag[i];
 
-	p->kern->late(&(Late){ .lag = &on->lag[i], .count = panel->sources, .cols = panel->targets, .now = on->now, .w = p->w + panel->at,
-	                       .step = p->state[0] + panel->at, .row = panel->row, .momentum = (float)p->opt->momentum });
+	p->kern->late(&(Late){ .lag = lag, .index = owing ? lag->owing : NULL, .count = owing ? find_owing(lag, panel->sources) : panel->sources,
+	                       .cols = panel->targets, .now = on->now, .w = p->w + panel->at, .step = p->state[0] + panel->at,
+	                       .row = panel->row, .momentum = (float)p->opt->momentum });
 }
 
 static void catch_all_up(Program *p)
@@ -146,7 +160,7 @@ static void catch_all_up(Program *p)
 
 	for (uint32_t i = 0; on->behind && i < p->layout->panels; i++)
 		if (on->lag[i].stamp)
-			catch_up(p, i);
+			catch_up(p, i, false);
 	on->behind = false;
 }
 

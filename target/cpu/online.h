@@ -61,7 +61,7 @@ struct Online {
 };
 
 void own_move(Program *p, uint32_t i, bool there);           /* to the order of its own, or back */
-void catch_up(Program *p, uint32_t i);                       /* all rows of a panel that may be late */
+void catch_up(Program *p, uint32_t i, bool owing);           /* all rows of a panel that may be late, or those that owe */
 uint32_t calls_most(const Layout *l);
 
 #endif

@@ -202,6 +202,7 @@ typedef struct Turned {
 typedef struct Lag {
 	uint32_t *stamp;                  /* [rows] how many updates a row has seen; NULL: rows are never late */
 	float *owed;                      /* [rows] its input in the first update that it has not seen; 0: none is owed */
+	uint32_t *owing;                  /* [rows] room for a list of those that owe */
 	float *delta;                     /* [slots][room] deltas of update u stand in slot u % slots; if ones, times the rate, ready to be added */
 	float *rate;                      /* [slots] */
 	uint32_t slots, room;             /* slots: a power of two */
