@@ -344,7 +344,7 @@ typedef struct Kern {
 	void (*ones)(uint32_t rows, uint32_t cols, const float *y, size_t y_row, uint64_t *ones);    /* which targets of a row are 1; or NO_ONES */
 	void (*update)(const Sweep *s);
 	void (*outer)(const Outer *o);
-	bool (*outer_block)(const OuterBlock *h);                            /* is all of c finite, and with it all weights that were summed? */
+	bool (*outer_block)(const OuterBlock *h);                            /* with next: is all of c finite, and with it all weights? */
 	bool (*turned)(const Turned *t);                                      /* is every sum finite, and with it b? */
 	void (*late)(const Late *l);
 	void (*owe)(const Owe *o);
