@@ -59,6 +59,18 @@ static mp_run *taught(const mp_net *net, const mp_data *data, const char *rate, 
 	return run;
 }
 
+static void same_from_lists(const char *text, const mp_data *data, const char *rate, const char *const (*option)[2])
+{
+	mp_net *net = net_of(text);
+	mp_run *dense = taught(net, data, rate, "dense", option), *index = taught(net, data, rate, "index", option);
+	same_part(dense, index, 0);
+	same_part(dense, index, 1);
+	assert_true(mp_run_get_report(dense)->total_error == mp_run_get_report(index)->total_error);
+	mp_run_close(dense);
+	mp_run_close(index);
+	mp_net_close(net);
+}
+
 static void lists_are_dense_inputs(int isa, Kind kind)
 {
 	if (!isa_has(isa))
@@ -67,16 +79,8 @@ static void lists_are_dense_inputs(int isa, Kind kind)
 	const char *rate = kind == TINY ? "1" : "0.01";
 	setenv("MICROPROP_ISA", isa_name(isa), 1);
 	for (size_t n = 0; n < COUNT(nets); n++)
-		for (size_t k = 0; k < COUNT(options); k++) {
-			mp_net *net = net_of(nets[n]);
-			mp_run *dense = taught(net, data, rate, "dense", options[k]), *index = taught(net, data, rate, "index", options[k]);
-			same_part(dense, index, 0);
-			same_part(dense, index, 1);
-			assert_true(mp_run_get_report(dense)->total_error == mp_run_get_report(index)->total_error);
-			mp_run_close(dense);
-			mp_run_close(index);
-			mp_net_close(net);
-		}
+		for (size_t k = 0; k < COUNT(options); k++)
+			same_from_lists(nets[n], data, rate, options[k]);
 	unsetenv("MICROPROP_ISA");
 	mp_data_close(data);
 }
@@ -91,12 +95,23 @@ static void ones_on_avx512(void **state) { (void)state; lists_are_dense_inputs(I
 static void values_on_avx512(void **state) { (void)state; lists_are_dense_inputs(ISA_AVX512, VALUES); }
 static void tiny_on_avx512(void **state) { (void)state; lists_are_dense_inputs(ISA_AVX512, TINY); }
 
+/* So many updates that all rows catch up, because they are counted. */
+static void counts_of_updates_do_not_end(void **state)
+{
+	(void)state;
+	static const char *const option[3][2] = { { "epochs", "48" } };
+	mp_data *data = rare(ONES);
+	same_from_lists(nets[1], data, "0.0001", option);
+	mp_data_close(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ones_on_generic), cmocka_unit_test(values_on_generic), cmocka_unit_test(tiny_on_generic),
 		cmocka_unit_test(ones_on_avx2), cmocka_unit_test(values_on_avx2), cmocka_unit_test(tiny_on_avx2),
 		cmocka_unit_test(ones_on_avx512), cmocka_unit_test(values_on_avx512), cmocka_unit_test(tiny_on_avx512),
+		cmocka_unit_test(counts_of_updates_do_not_end),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
