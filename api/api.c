@@ -5,7 +5,9 @@
 #include <locale.h>
 #include <string.h>
 
-typedef struct Handle { Ctx cx; } Handle;
+typedef struct Handle {
+	Ctx cx;
+} Handle;
 
 Status api_call(Ctx *cx, void (*body)(void *arg), void *arg)
 {
@@ -60,12 +62,6 @@ void api_close(void *handle, size_t size)
 	alloc.resize(alloc.user, h, size, 0);
 }
 
-const char *mp_version(void)
-{
-	return MP_VERSION;
-}
+const char *mp_version(void) { return MP_VERSION; }
 
-const mp_option *mp_option_at(size_t i)
-{
-	return option_at(i);
-}
+const mp_option *mp_option_at(size_t i) { return option_at(i); }

@@ -7,20 +7,20 @@
 
 struct mp_net {
 	Ctx cx;
-	Net *net;                 /* NULL if reading failed */
+	Net *net; /* NULL if reading failed */
 	mp_net_info info;
 };
 
 struct mp_data {
 	Ctx cx;
-	Data *data;               /* NULL if reading failed */
+	Data *data; /* NULL if reading failed */
 	mp_data_info info;
-	Buf text;                 /* what the last name or guess was printed into */
+	Buf text; /* what the last name or guess was printed into */
 };
 
-/* Calls body(arg) so that whatever fails under it unwinds to here, the setjmp of every public call.  Messages are those of this
- * call and scratch memory goes when it ends, unless it was made from inside another call on the same handle (a report
- * function that saves). */
+/* Calls body(arg) so that whatever fails under it unwinds to here, the setjmp of every public call. Messages are
+ * those of this call and scratch memory goes when it ends, unless it was made from inside another call on the same
+ * handle (a report function that saves). */
 Status api_call(Ctx *cx, void (*body)(void *arg), void *arg);
 
 /* api_run.c: the data, NULL of NULL; fails if it could not be read. */
@@ -29,7 +29,7 @@ const Data *data_readable(Ctx *cx, const mp_data *d);
 /* targets.c: the commands a target has besides training; NULL if none. */
 typedef void ToolFn(Ctx *cx, int argc, const char *const *argv, Buf *out);
 ToolFn *target_tool(const char *name);
-const char *target_tool_names(Arena *a);                    /* "targets with commands are: gf11" */
+const char *target_tool_names(Arena *a); /* "targets with commands are: gf11" */
 
 /* Memory for a handle, zeroed, with its Ctx (the first member) ready; NULL if there is none. */
 void *api_handle(size_t size, const Alloc *alloc);

@@ -81,19 +81,16 @@ static void new_body(void *arg)
 mp_status mp_data_new(mp_data **data, uint64_t cases, uint32_t inputs, uint32_t targets, const float *x, const float *y,
                       const uint64_t *seq, uint64_t sequences, const mp_allocator *alloc)
 {
-	return handle_new(data, &(DataArgs){ .cases = cases, .inputs = inputs, .targets = targets, .x = x, .y = y, .seq = seq,
-	                                     .sequences = sequences }, new_body, alloc);
+	return handle_new(
+		data,
+		&(DataArgs){
+			.cases = cases, .inputs = inputs, .targets = targets, .x = x, .y = y, .seq = seq, .sequences = sequences },
+		new_body, alloc);
 }
 
-void mp_data_close(mp_data *data)
-{
-	api_close(data, sizeof *data);
-}
+void mp_data_close(mp_data *data) { api_close(data, sizeof *data); }
 
-const char *mp_data_messages(const mp_data *data)
-{
-	return data ? ctx_messages(&data->cx) : "error: out of memory\n";
-}
+const char *mp_data_messages(const mp_data *data) { return data ? ctx_messages(&data->cx) : "error: out of memory\n"; }
 
 /* Handles of data that could not be read stay, for their messages; nothing else can be done with them. */
 static Data *readable(Ctx *cx, const mp_data *d)
@@ -114,7 +111,7 @@ static void info_body(void *arg)
 mp_status mp_data_get_info(mp_data *data, const mp_data_info **info)
 {
 	*info = &data->info;
-	if (data->info.name)                              /* worked out before, and nothing has changed since */
+	if (data->info.name) /* worked out before, and nothing has changed since */
 		return MP_OK;
 	return api_call(&data->cx, info_body, &(DataArgs){ .d = data });
 }
@@ -152,7 +149,8 @@ static void scale_body(void *arg)
 	readable(cx, a->d);
 	int kind = scale_find(a->kind, strlen(a->kind));
 	if (kind <= SCALE_NONE)
-		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1)", "there is no scale '%s'", a->kind);
+		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1)", "there is no scale '%s'",
+		     a->kind);
 	data_scale_fit(cx, a->d->data, kind);
 	a->d->info.name = NULL;
 }
@@ -178,7 +176,7 @@ mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also)
 void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y)
 {
 	Glance l = { 0 };
-	if (data->data->unchecked)                        /* index lists may be wrong */
+	if (data->data->unchecked) /* index lists may be wrong */
 		cases_look(data->data, NULL, i, i + 1, &l);
 	for (uint32_t k = 0; l.wrong && x && k < data->data->inputs; k++)
 		x[k] = NAN;
@@ -194,7 +192,11 @@ void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y)
 
 /* ---- names ---- */
 
-typedef struct NameArgs { mp_data *d; uint64_t i; const double *outputs; } NameArgs;
+typedef struct NameArgs {
+	mp_data *d;
+	uint64_t i;
+	const double *outputs;
+} NameArgs;
 
 static Buf *fresh_text(mp_data *d)
 {

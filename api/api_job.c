@@ -14,12 +14,16 @@
 
 struct mp_job {
 	Ctx cx;
-	Ranks *ranks;             /* NULL: there is no job */
-	const char *folder;       /* of files that came from rank 0; NULL: none did */
-	const char *file[16]; uint32_t files;
+	Ranks *ranks;       /* NULL: there is no job */
+	const char *folder; /* of files that came from rank 0; NULL: none did */
+	const char *file[16];
+	uint32_t files;
 };
 
-typedef struct Program { Ctx *cx; uint64_t word; } Program;
+typedef struct Program {
+	Ctx *cx;
+	uint64_t word;
+} Program;
 
 static void program_body(void *arg)
 {
@@ -47,31 +51,23 @@ mp_status mp_job_join(mp_job **job, const mp_allocator *alloc)
 	return *job ? api_call(&(*job)->cx, join_body, *job) : MP_NO_MEMORY;
 }
 
-const char *mp_job_messages(const mp_job *job)
-{
-	return job ? ctx_messages(&job->cx) : "error: out of memory\n";
-}
+const char *mp_job_messages(const mp_job *job) { return job ? ctx_messages(&job->cx) : "error: out of memory\n"; }
 
-uint32_t mp_job_rank(const mp_job *job)
-{
-	return job->ranks ? job->ranks->comm->rank : 0;
-}
+uint32_t mp_job_rank(const mp_job *job) { return job->ranks ? job->ranks->comm->rank : 0; }
 
-uint32_t mp_job_size(const mp_job *job)
-{
-	return job->ranks ? job->ranks->comm->size : 1;
-}
+uint32_t mp_job_size(const mp_job *job) { return job->ranks ? job->ranks->comm->size : 1; }
 
-void mp_run_share(mp_run *run, mp_job *job)
-{
-	run->job = job->ranks;
-}
+void mp_run_share(mp_run *run, mp_job *job) { run->job = job->ranks; }
 
 /* ---- files ---- */
 
-enum { PIECE = 1 << 22 };             /* bytes that travel at a time */
+enum { PIECE = 1 << 22 }; /* bytes that travel at a time */
 
-typedef struct FileArgs { mp_job *job; const char *path; const char *found; } FileArgs;
+typedef struct FileArgs {
+	mp_job *job;
+	const char *path;
+	const char *found;
+} FileArgs;
 
 static const char *own_folder(mp_job *job)
 {
@@ -81,11 +77,17 @@ static const char *own_folder(mp_job *job)
 	Buf name = { .arena = &job->cx.keep };
 	buf_printf(&name, "%s/microprop-XXXXXX", parent && *parent ? parent : "/tmp");
 	if (!mkdtemp(name.s))
-		fail(&job->cx, MP_FAILED, "set TMPDIR to a folder that can be written", "cannot make %s: %s", name.s, strerror(errno));
+		fail(&job->cx, MP_FAILED, "set TMPDIR to a folder that can be written", "cannot make %s: %s", name.s,
+		     strerror(errno));
 	return job->folder = name.s;
 }
 
-typedef struct Keeping { mp_job *job; const char *name; Buf path; OutFile *out; } Keeping;
+typedef struct Keeping {
+	mp_job *job;
+	const char *name;
+	Buf path;
+	OutFile *out;
+} Keeping;
 
 static void copy_body(void *arg)
 {
@@ -97,7 +99,8 @@ static void copy_body(void *arg)
 		a->job->file[a->job->files++] = a->path.s;
 }
 
-/* Content of a file, from rank 0 to all; those who want it write it where they find it again.  One that cannot still listens. */
+/* Content of a file, from rank 0 to all; those who want it write it where they find it again. One that cannot still
+ * listens. */
 static const char *content_spread(mp_job *job, const char *name, const Src *src, char *piece, bool wanted)
 {
 	const Comm *c = job->ranks->comm;
@@ -114,7 +117,8 @@ static const char *content_spread(mp_job *job, const char *name, const Src *src,
 			file_write(copy.out, piece, some);
 	}
 	if (status != MP_OK)
-		fail(&job->cx, status, "make room there, or put the file where this rank can read it", "cannot keep a copy of %s", name);
+		fail(&job->cx, status, "make room there, or put the file where this rank can read it",
+		     "cannot keep a copy of %s", name);
 	if (copy.out)
 		file_commit(&job->cx, copy.out);
 	return wanted ? copy.path.s : name;
@@ -144,7 +148,7 @@ static void file_body(void *arg)
 	const Src *src = has && k->comm->rank == 0 ? src_open(&job->cx, &job->cx.scratch, a->path) : NULL;
 	uint32_t first = 0;
 	k->own = (Saying){ .same[SAME_FILE] = a->path ? XXH3_64bits(a->path, strlen(a->path)) : 0,
-	                   .vote[0] = { .word = has ? HAS : LACKS, .ranks = 1, .first = k->comm->rank } };
+		               .vote[0] = { .word = has ? HAS : LACKS, .ranks = 1, .first = k->comm->rank } };
 	ranks_meet(&job->cx, k, SAY_FILE);
 	ranks_same(&job->cx, k);
 	uint32_t number = votes_for(&k->all, HAS, &first);
@@ -179,7 +183,4 @@ int mp_job_leave(mp_job *job, int status, const char *text)
 	return status;
 }
 
-void mp_job_close(mp_job *job)
-{
-	api_close(job, sizeof *job);
-}
+void mp_job_close(mp_job *job) { api_close(job, sizeof *job); }

@@ -25,17 +25,28 @@ static void fill_info(mp_net *n)
 	mp_group_info *g = NEW(&cx->keep, net->groups, mp_group_info);
 	for (uint32_t i = 0; i < net->groups; i++)
 		g[i] = (mp_group_info){ net->group[i].name, unit_fns[net->group[i].fn].name, role_names[net->group[i].role],
-		                        net->group[i].size };
+			                    net->group[i].size };
 	mp_block_info *b = NEW(&cx->keep, net->blocks, mp_block_info);
 	for (uint32_t i = 0; i < net->blocks; i++) {
 		const Block *k = &net->block[i];
-		b[i] = (mp_block_info){ end_name(&cx->keep, net, k, false), end_name(&cx->keep, net, k, true), link_kinds[k->kind],
-		                        k->links, k->frozen };
+		b[i] = (mp_block_info){ end_name(&cx->keep, net, k, false), end_name(&cx->keep, net, k, true),
+			                    link_kinds[k->kind], k->links, k->frozen };
 	}
-	n->info = (mp_net_info){ .name = net->name, .groups = net->groups, .blocks = net->blocks, .copies = net->copies,
-	                         .units = net->units - 1, .inputs = net->inputs, .outputs = net->outputs,
-	                         .levels = plan->levels, .connections = plan->W, .input_connections = plan->Wi,
-	                         .fingerprint = net->fingerprint, .data = net->data, .test = net->test, .group = g, .block = b };
+	n->info = (mp_net_info){ .name = net->name,
+		                     .groups = net->groups,
+		                     .blocks = net->blocks,
+		                     .copies = net->copies,
+		                     .units = net->units - 1,
+		                     .inputs = net->inputs,
+		                     .outputs = net->outputs,
+		                     .levels = plan->levels,
+		                     .connections = plan->W,
+		                     .input_connections = plan->Wi,
+		                     .fingerprint = net->fingerprint,
+		                     .data = net->data,
+		                     .test = net->test,
+		                     .group = g,
+		                     .block = b };
 }
 
 static void open_body(void *arg)
@@ -76,35 +87,23 @@ mp_status mp_net_parse(mp_net **net, const char *text, const char *name, const m
 	return net_new(net, &(OpenArgs){ .text = text, .name = name }, alloc);
 }
 
-void mp_net_close(mp_net *net)
-{
-	api_close(net, sizeof *net);
-}
+void mp_net_close(mp_net *net) { api_close(net, sizeof *net); }
 
-const char *mp_net_messages(const mp_net *net)
-{
-	return net ? ctx_messages(&net->cx) : "error: out of memory\n";
-}
+const char *mp_net_messages(const mp_net *net) { return net ? ctx_messages(&net->cx) : "error: out of memory\n"; }
 
-const mp_net_info *mp_net_get_info(const mp_net *net)
-{
-	return &net->info;
-}
+const mp_net_info *mp_net_get_info(const mp_net *net) { return &net->info; }
 
 /* ---- printing a stage ---- */
 
 typedef struct PrintArgs {
 	mp_net *net;
-	mp_run *run;              /* plans and compiles, with memory of its own */
+	mp_run *run; /* plans and compiles, with memory of its own */
 	const char *stage;
 	mp_write_fn *write;
 	void *user;
 } PrintArgs;
 
-static void run_body(void *arg)
-{
-	run_start(arg);
-}
+static void run_body(void *arg) { run_start(arg); }
 
 static void print_body(void *arg)
 {

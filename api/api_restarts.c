@@ -11,7 +11,7 @@ typedef struct Job {
 	mp_report_fn *report;
 	mp_restarts_fn *fn;
 	void *user;
-	uint64_t count, number;   /* number: of the seed in hand */
+	uint64_t count, number; /* number: of the seed in hand */
 	Restarts all;
 	bool lanes;
 } Job;
@@ -102,8 +102,8 @@ static void best_body(void *arg)
 	assert(r->cx.status != MP_OK || !strcmp(best->fingerprint, r->fingerprint));
 }
 
-mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test, uint64_t count, mp_restarts_fn *progress,
-                          mp_report_fn *report, void *user)
+mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test, uint64_t count,
+                          mp_restarts_fn *progress, mp_report_fn *report, void *user)
 {
 	Job j = { .r = run, .data = data, .test = test, .count = count, .fn = progress, .report = report, .user = user };
 	Status s = api_call(&run->cx, begin_body, &j), summed = MP_OK;
@@ -122,7 +122,4 @@ mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test,
 	return s == MP_OK && stopped ? MP_STOPPED : s;
 }
 
-const mp_restarts *mp_run_get_restarts(const mp_run *run)
-{
-	return run->restarts.count ? &run->restarts : NULL;
-}
+const mp_restarts *mp_run_get_restarts(const mp_run *run) { return run->restarts.count ? &run->restarts : NULL; }

@@ -38,19 +38,16 @@ mp_status mp_run_new(mp_run **run, const mp_net *net, const mp_allocator *alloc)
 	return api_call(&(*run)->cx, new_body, *run);
 }
 
-void mp_run_close(mp_run *run)
-{
-	api_close(run, sizeof *run);
-}
+void mp_run_close(mp_run *run) { api_close(run, sizeof *run); }
 
-const char *mp_run_messages(const mp_run *run)
-{
-	return run ? ctx_messages(&run->cx) : "error: out of memory\n";
-}
+const char *mp_run_messages(const mp_run *run) { return run ? ctx_messages(&run->cx) : "error: out of memory\n"; }
 
 /* ---- options ---- */
 
-typedef struct SetArgs { Run *r; const char *option, *value; } SetArgs;
+typedef struct SetArgs {
+	Run *r;
+	const char *option, *value;
+} SetArgs;
 
 static void set_body(void *arg)
 {
@@ -62,11 +59,10 @@ static void set_body(void *arg)
 	if (wrong)
 		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
 	bool fixed = option_is_fixed(a->option) || (o.schedule == SCHEDULE_COSINE && strcmp(a->option, "epochs") == 0);
-	if (a->r->program && fixed
-	    && strcmp(old, option_get(&cx->scratch, &o, a->option)) != 0)
+	if (a->r->program && fixed && strcmp(old, option_get(&cx->scratch, &o, a->option)) != 0)
 		fail(cx, MP_BAD_INPUT, "leave it out, or start a new run from these weights with --load",
-		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", a->option, old,
-		     a->value);
+		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", a->option,
+		     old, a->value);
 	a->r->opt = o;
 	a->r->error_set |= strcmp(a->option, "error") == 0;
 }
@@ -76,7 +72,10 @@ mp_status mp_run_set(mp_run *run, const char *option, const char *value)
 	return api_call(&run->cx, set_body, &(SetArgs){ run, option, value });
 }
 
-typedef struct GetArgs { Run *r; const char *option, *value; } GetArgs;
+typedef struct GetArgs {
+	Run *r;
+	const char *option, *value;
+} GetArgs;
 
 static void get_body(void *arg)
 {
@@ -99,7 +98,14 @@ const char *mp_run_get(mp_run *run, const char *option)
 
 /* ---- files ---- */
 
-typedef struct FileArgs { Run *r; const char *path; const double *outputs; uint64_t cases; const char *best; uint32_t keep; } FileArgs;
+typedef struct FileArgs {
+	Run *r;
+	const char *path;
+	const double *outputs;
+	uint64_t cases;
+	const char *best;
+	uint32_t keep;
+} FileArgs;
 
 static void load_body(void *arg)
 {
@@ -113,7 +119,7 @@ static void resume_body(void *arg)
 	if (a->r->program)
 		fail(&a->r->cx, MP_BAD_INPUT, "resume into a new run", "this run has already started");
 	checkpoint_load(a->r, a->path, true);
-	a->r->report.epoch = a->r->at.epoch;              /* where it goes on: known before the first report */
+	a->r->report.epoch = a->r->at.epoch; /* where it goes on: known before the first report */
 }
 
 static void save_body(void *arg)
@@ -176,15 +182,9 @@ mp_status mp_run_save_later(mp_run *run, const char *path, const char *best, uns
 	return api_call(&run->cx, save_later_body, &(FileArgs){ .r = run, .path = path, .best = best, .keep = keep });
 }
 
-mp_status mp_run_save_wait(mp_run *run)
-{
-	return api_call(&run->cx, save_wait_body, &(FileArgs){ .r = run });
-}
+mp_status mp_run_save_wait(mp_run *run) { return api_call(&run->cx, save_wait_body, &(FileArgs){ .r = run }); }
 
-const char *mp_run_save_messages(const mp_run *run)
-{
-	return later_said(run);
-}
+const char *mp_run_save_messages(const mp_run *run) { return later_said(run); }
 
 mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases)
 {
@@ -215,10 +215,7 @@ mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp
 	                &(TrainArgs){ .r = run, .data = data, .test = test, .fn = report, .user = user });
 }
 
-const mp_report *mp_run_get_report(const mp_run *run)
-{
-	return &run->report;
-}
+const mp_report *mp_run_get_report(const mp_run *run) { return &run->report; }
 
 const mp_point *mp_run_get_history(const mp_run *run, size_t *count)
 {
@@ -257,10 +254,7 @@ void mp_run_on_tick(mp_run *run, double seconds, mp_tick_fn *fn, void *user)
 	run->tick_seconds = seconds;
 }
 
-void mp_run_stop(mp_run *run)
-{
-	run->stop = 1;
-}
+void mp_run_stop(mp_run *run) { run->stop = 1; }
 
 static void test_body(void *arg)
 {
@@ -275,7 +269,12 @@ mp_status mp_run_test(mp_run *run, const mp_data *data, mp_result *result, doubl
 
 /* ---- weights ---- */
 
-typedef struct WeightArgs { Run *r; double *out; const double *in; size_t count; } WeightArgs;
+typedef struct WeightArgs {
+	Run *r;
+	double *out;
+	const double *in;
+	size_t count;
+} WeightArgs;
 
 static void weights_body(void *arg)
 {

@@ -2,14 +2,16 @@
 /* Commands of a target: a name and words come in, text goes out through the caller's function. */
 #include "api.h"
 
-struct mp_tool { Ctx cx; };
+struct mp_tool {
+	Ctx cx;
+};
 
 typedef struct ToolArgs {
 	mp_tool *tool;
 	const char *target;
 	int argc;
 	const char *const *argv;
-	Buf out;                          /* in keep: it outlives a call that fails */
+	Buf out; /* in keep: it outlives a call that fails */
 } ToolArgs;
 
 static void tool_body(void *arg)
@@ -35,12 +37,6 @@ mp_status mp_tool_run(mp_tool **tool, const char *target, int argc, const char *
 	return status;
 }
 
-void mp_tool_close(mp_tool *tool)
-{
-	api_close(tool, sizeof *tool);
-}
+void mp_tool_close(mp_tool *tool) { api_close(tool, sizeof *tool); }
 
-const char *mp_tool_messages(const mp_tool *tool)
-{
-	return tool ? ctx_messages(&tool->cx) : "error: out of memory\n";
-}
+const char *mp_tool_messages(const mp_tool *tool) { return tool ? ctx_messages(&tool->cx) : "error: out of memory\n"; }

@@ -8,8 +8,13 @@ extern const Target target_cpu, target_ref, target_gf11;
 extern ToolFn cpu_tool, gf11_tool, cluster_tool;
 
 static const Target *const targets[] = { &target_cpu, &target_ref, &target_gf11 };
-static const struct { const char *name; ToolFn *run; } tools[] = {
-	{ "cpu", cpu_tool }, { "gf11", gf11_tool }, { "cluster", cluster_tool },
+static const struct {
+	const char *name;
+	ToolFn *run;
+} tools[] = {
+	{ "cpu", cpu_tool },
+	{ "gf11", gf11_tool },
+	{ "cluster", cluster_tool },
 };
 
 const Target *target_find(const char *name)

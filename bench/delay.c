@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A switch with long wires: what comes in on one of its ports goes out on another so many microseconds later.  bench/cluster starts it
- * where the kernel has no netem.
+/* A switch with long wires: what comes in on one of its ports goes out on another so many microseconds later.
+ * bench/cluster starts it where the kernel has no netem.
  *
  *   delay MICROSECONDS PORT...
  *
- * Ports are TAP devices of these names, which it makes; whoever started it moves them into network namespaces.  It says "ready" when they
- * are there, and ends with its standard input.  Frames wait in one queue: the wait is the same for all, so they leave as they came. */
+ * Ports are TAP devices of these names, which it makes; whoever started it moves them into network namespaces. It
+ * says "ready" when they are there, and ends with its standard input. Frames wait in one queue: the wait is the
+ * same for all, so they leave as they came. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -22,9 +23,14 @@
 
 enum { MOST_PORTS = 64, MOST_FRAMES = 1 << 15, FRAME = 2048, ADDRESS = 6 };
 
-typedef struct Frame { uint64_t due; uint32_t port; uint32_t bytes; uint8_t body[FRAME]; } Frame;
+typedef struct Frame {
+	uint64_t due;
+	uint32_t port;
+	uint32_t bytes;
+	uint8_t body[FRAME];
+} Frame;
 
-static Frame queue[MOST_FRAMES];          /* a ring: taken .. come - 1 wait */
+static Frame queue[MOST_FRAMES]; /* a ring: taken .. come - 1 wait */
 static uint64_t come, taken, lost;
 static struct pollfd port[MOST_PORTS + 1];
 static uint8_t address[MOST_PORTS][ADDRESS]; /* who was last heard there */
@@ -99,7 +105,9 @@ int main(int argc, char **argv)
 	while (!(port[ports].revents & (POLLIN | POLLHUP))) {
 		uint64_t at = now(), next = come > taken ? queue[taken % MOST_FRAMES].due : at + 1000000000u;
 		uint64_t rest = next > at ? next - at : 0;
-		ppoll(port, ports + 1, &(struct timespec){ .tv_sec = (time_t)(rest / 1000000000u), .tv_nsec = (long)(rest % 1000000000u) }, NULL);
+		ppoll(port, ports + 1,
+		      &(struct timespec){ .tv_sec = (time_t)(rest / 1000000000u), .tv_nsec = (long)(rest % 1000000000u) },
+		      NULL);
 		for (uint32_t i = 0; i < ports; i++)
 			if (port[i].revents & POLLIN)
 				frames_in(i, wait);

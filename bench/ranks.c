@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages and sums between ranks, timed; bench/ranks starts it.  In: a job (mpirun -n 2 ranks_bench WEIGHTS...).  Out, by rank 0: a
- * JSON object with latency, overhead and bandwidth, and for each number of weights the seconds of our exact sum (lib/ranks.c,
- * through a target that does nothing but add) and of the library's own.
+/* Messages and sums between ranks, timed; bench/ranks starts it. In: a job (mpirun -n 2 ranks_bench WEIGHTS...).
+ * Out, by rank 0: a JSON object with latency, overhead and bandwidth, and for each number of weights the seconds of
+ * our exact sum (lib/ranks.c, through a target that does nothing but add) and of the library's own.
  *
- * Both kinds of sum take turns, and the best counts: what disturbs one disturbs the other.  A time is that of the rank that
- * takes longest.  Rank 0's clock says when it is enough. */
+ * Both kinds of sum take turns, and the best counts: what disturbs one disturbs the other. A time is that of the
+ * rank that takes longest. Rank 0's clock says when it is enough. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,9 @@ enum { SMALL = 8, LARGE = 1 << 22, MANY = 64, PINGS = 100, LEAST_ROUNDS = 9 };
 /* Seconds: one measurement is short, so that some fall between what else the computer does; and there are many. */
 static const double long_enough = 0.0005, in_all = 1.5;
 
-struct Program { float *sum, *total; };
+struct Program {
+	float *sum, *total;
+};
 
 /* ---- a target that adds ---- */
 
@@ -27,10 +29,7 @@ static void plain_join(Program *p, float *into, const float *from, uint64_t floa
 		into[i] += from[i];
 }
 
-static void plain_shared(Program *p)
-{
-	(void)p;
-}
+static void plain_shared(Program *p) { (void)p; }
 
 static const Target plain = { .name = "plain", .join = plain_join, .shared = plain_shared };
 
@@ -54,10 +53,7 @@ static bool more(const Comm *c, double began, uint32_t rounds)
 	return go;
 }
 
-static double smaller(double a, double b)
-{
-	return a < b ? a : b;
-}
+static double smaller(double a, double b) { return a < b ? a : b; }
 
 /* Ranks 0 and 1, to and fro. */
 static double ping(const Comm *c, char *bytes, size_t length, int times)
@@ -100,20 +96,25 @@ static void links_print(const Comm *c, char *bytes)
 		large = smaller(large, longest(c, swap(c, bytes, LARGE, 1, 1)));
 	}
 	if (c->rank == 0)
-		printf("\"latency_us\": %.3f, \"overhead_us\": %.3f, \"bandwidth_mbs\": %.1f, ", 1e6 * latency, 1e6 * (many > latency ? many - latency : 0) / MANY,
+		printf("\"latency_us\": %.3f, \"overhead_us\": %.3f, \"bandwidth_mbs\": %.1f, ", 1e6 * latency,
+		       1e6 * (many > latency ? many - latency : 0) / MANY,
 		       1e-6 * LARGE / (large > latency ? large - latency : large));
 }
 
 /* ---- sums ---- */
 
-typedef struct Sum { Run run; Share share; Ranks *ranks; } Sum;
+typedef struct Sum {
+	Run run;
+	Share share;
+	Ranks *ranks;
+} Sum;
 
 static double sum_seconds(Sum *s, bool library, uint64_t times)
 {
 	const Comm *c = s->ranks->comm;
 
 	s->ranks->library = library;
-	longest(c, 0);                            /* begin together */
+	longest(c, 0); /* begin together */
 	double began = clock_seconds();
 	for (uint64_t i = 0; i < times; i++)
 		ranks_sum(&s->run, &s->share, c->size);
@@ -132,7 +133,7 @@ static void sum_print(Ctx *cx, const Comm *c, uint64_t weights, bool first)
 	s.share = (Share){ .sum = { p.sum }, .sums = 1, .floats = floats, .total = p.total };
 	ranks_room(cx, s.ranks, floats, (uint64_t)c->size * LEAF_EXAMPLES);
 	for (int k = 0; k < 2; k++) {
-		sum_seconds(&s, k, 1);                       /* pages, connections */
+		sum_seconds(&s, k, 1); /* pages, connections */
 		times[k] = (uint64_t)(long_enough / sum_seconds(&s, k, 1)) + 1;
 		c->spread(c->self, &times[k], sizeof times[k], 0);
 	}
@@ -141,7 +142,8 @@ static void sum_print(Ctx *cx, const Comm *c, uint64_t weights, bool first)
 		for (int k = 0; k < 2; k++)
 			best[k] = smaller(best[k], sum_seconds(&s, k, times[k]));
 	if (c->rank == 0)
-		printf("%s{\"weights\": %llu, \"exact\": %.9f, \"library\": %.9f}", first ? "" : ", ", (unsigned long long)weights, best[0], best[1]);
+		printf("%s{\"weights\": %llu, \"exact\": %.9f, \"library\": %.9f}", first ? "" : ", ",
+		       (unsigned long long)weights, best[0], best[1]);
 }
 
 int main(int argc, char **argv)

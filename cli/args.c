@@ -9,7 +9,10 @@
 
 #include "cli.h"
 
-struct Kept { Kept *next; max_align_t bytes[]; };
+struct Kept {
+	Kept *next;
+	max_align_t bytes[];
+};
 
 void complain(const char *remedy, const char *fmt, ...)
 {
@@ -199,7 +202,7 @@ bool args_read(Args *a, const Command *command, int argc, char **argv, bool *hel
 			*help = true;
 			return false;
 		} else if (!strcmp(word, "-n") && option_find(command, "ranks", 5, &short_form, &off)) {
-			argv[i] = "--ranks";                      /* as mpirun calls it */
+			argv[i] = "--ranks"; /* as mpirun calls it */
 			if (!option_take(a, &i))
 				return false;
 		} else if (word[1] != '-') {
@@ -213,7 +216,7 @@ bool args_read(Args *a, const Command *command, int argc, char **argv, bool *hel
 
 const char *args_text(const Args *a, const char *name)
 {
-	const char *value = NULL;                 /* the last one counts */
+	const char *value = NULL; /* the last one counts */
 	for (size_t i = 0; i < a->givens; i++)
 		if (!strcmp(a->given[i].name, name))
 			value = a->given[i].value;

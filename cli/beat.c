@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Signs of life: what launch and the processes it starts tell each other, by a file that both see.
  *
- *     Beat                the number of the attempt, by launch; the last signs of life and the exit status, by the processes
+ *     Beat                the number of the attempt, by launch; the last signs of life and the exit status, by the
+ *                         processes
  *     a byte for a rank   which holds a lock on it as long as it lives
  *
- * Must hold: when an attempt begins, nobody of an earlier one is left who could write a file.  Launch ends whoever still holds a lock,
- * and writes the new number while it holds all of them; a process that comes late finds another number than its own, and ends.
+ * Must hold: when an attempt begins, nobody of an earlier one is left who could write a file. Launch ends whoever
+ * still holds a lock, and writes the new number while it holds all of them; a process that comes late finds another
+ * number than its own, and ends.
  *
- * A process that reads data comes to no update for a long time.  Until rank 0 comes to one, a thread gives signs of life, as long as the process
- * reads bytes or touches new pages: one that hangs does neither, nor does one that waits for another. */
+ * A process that reads data comes to no update for a long time. Until rank 0 comes to one, a thread gives signs of
+ * life, as long as the process reads bytes or touches new pages: one that hangs does neither, nor does one that
+ * waits for another. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -46,7 +49,7 @@ static uint64_t work_done(uint64_t *own)
 {
 	struct rusage use = { 0 };
 	char text[512];
-	int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);  /* not everywhere; then pages have to do */
+	int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC); /* not everywhere; then pages have to do */
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
 	uint64_t bytes = n > 0 && !strncmp(text, "rchar: ", 7) ? strtoull(text + 7, NULL, 10) - *own : 0;
 	*own += n > 0 ? (uint64_t)n : 0;
@@ -56,7 +59,7 @@ static uint64_t work_done(uint64_t *own)
 	return bytes + (uint64_t)use.ru_minflt + (uint64_t)use.ru_majflt;
 }
 
-enum { LOOK_MS = 100, LOOK_WORK = 16 };   /* less than that is what happens while one waits */
+enum { LOOK_MS = 100, LOOK_WORK = 16 }; /* less than that is what happens while one waits */
 
 static void *watch_loading(void *arg)
 {
@@ -80,7 +83,7 @@ static void watch_start(int beat)
 	pthread_t thread;
 	sigset_t all, before;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);         /* signals are for the thread that trains */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the thread that trains */
 	if (!pthread_create(&thread, NULL, watch_loading, (void *)(intptr_t)beat))
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -99,7 +102,7 @@ int beat_join(int *beat)
 		return EXIT_DONE;
 	struct flock lock = lock_of((off_t)sizeof(Beat) + own_rank(), 1);
 	Beat b;
-	fcntl(*beat, F_SETLKW, &lock);                        /* a file system without locks is no reason not to train */
+	fcntl(*beat, F_SETLKW, &lock); /* a file system without locks is no reason not to train */
 	if (attempt && pread(*beat, &b, sizeof b, 0) == sizeof b && b.attempt != strtoul(attempt, NULL, 10)) {
 		complain(NULL, "attempt %s is over", attempt);
 		return EXIT_FAILED;
@@ -115,13 +118,10 @@ static void put_time(int beat, size_t at)
 	clock_gettime(CLOCK_REALTIME, &now);
 	uint64_t sign = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	if (beat >= 0 && pwrite(beat, &sign, sizeof sign, (off_t)at) < 0)
-		return;                                           /* launch will miss it, and start anew */
+		return; /* launch will miss it, and start anew */
 }
 
-void beat_sign(int beat)
-{
-	put_time(beat, offsetof(Beat, sign));
-}
+void beat_sign(int beat) { put_time(beat, offsetof(Beat, sign)); }
 
 void beat_step(int beat)
 {
@@ -132,18 +132,12 @@ void beat_step(int beat)
 static void put_word(int beat, uint32_t word, size_t at)
 {
 	if (beat >= 0 && pwrite(beat, &word, sizeof word, (off_t)at) < 0)
-		return;                                           /* then its own exit status has to do */
+		return; /* then its own exit status has to do */
 }
 
-void beat_end(int beat, int rc)
-{
-	put_word(beat, (uint32_t)rc + 1, offsetof(Beat, ended));
-}
+void beat_end(int beat, int rc) { put_word(beat, (uint32_t)rc + 1, offsetof(Beat, ended)); }
 
-void beat_diverged(int beat)
-{
-	put_word(beat, 1, offsetof(Beat, diverged));
-}
+void beat_diverged(int beat) { put_word(beat, 1, offsetof(Beat, diverged)); }
 
 /* ---- launch ---- */
 
@@ -165,7 +159,7 @@ bool beat_make(char *path, size_t room)
 Beat beat_look(const char *path)
 {
 	Beat b = { 0 };
-	int fd = open(path, O_RDONLY | O_CLOEXEC);            /* anew each time: over a network that is what makes it look */
+	int fd = open(path, O_RDONLY | O_CLOEXEC); /* anew each time: over a network that is what makes it look */
 	if (fd >= 0 && pread(fd, &b, sizeof b, 0) != sizeof b)
 		b = (Beat){ 0 };
 	if (fd >= 0)
@@ -185,7 +179,7 @@ static bool is_microprop(pid_t pid)
 /* Ends those who hold locks.  False: after so many seconds one still does. */
 static bool locks_take(int fd, double seconds)
 {
-	for (double began = wall_clock(); ; ) {
+	for (double began = wall_clock();;) {
 		struct flock lock = lock_of(0, 0), holder = lock;
 		if (!fcntl(fd, F_SETLK, &lock) || (errno != EAGAIN && errno != EACCES))
 			return true;

@@ -20,12 +20,14 @@
 #endif
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };   /* and 128 + signal */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* and 128 + signal */
 
-/* ---- main.c: the table of commands --------------------------------------------------------------------------- */
+/* ---- main.c: the table of commands -------------------------------------------------------------- */
 
 /* An option of a command; argument NULL: a flag. */
-typedef struct Option { const char *name, *argument, *help; } Option;
+typedef struct Option {
+	const char *name, *argument, *help;
+} Option;
 
 /* Options under one heading: a list that ends with a NULL name, or (list NULL) options of the library's own table. */
 typedef struct OptionGroup {
@@ -34,11 +36,16 @@ typedef struct OptionGroup {
 	const char *from_library; /* names with blanks between and around them, or "*" for all */
 } OptionGroup;
 
-typedef struct Example { const char *line, *says; } Example;
+typedef struct Example {
+	const char *line, *says;
+} Example;
 
 typedef struct Args Args;
 /* kept: what a rank other than 0 said, a file; beat: where this process gives signs of life, -1: nobody watches */
-typedef struct Rank { mp_job *job; int kept, beat; } Rank;
+typedef struct Rank {
+	mp_job *job;
+	int kept, beat;
+} Rank;
 typedef struct Command {
 	const char *name;
 	const char *operands;     /* "FILE.topo [DATA]" */
@@ -50,188 +57,221 @@ typedef struct Command {
 	int (*run)(Args *args);   /* returns the exit status */
 } Command;
 
-extern const Command *const commands[];                     /* ends with NULL */
+extern const Command *const commands[]; /* ends with NULL */
 extern const Command train_command, test_command, predict_command, show_command, data_command, gf11_command,
-                     launch_command, model_command, bench_command, help_command;
+	launch_command, model_command, bench_command, help_command;
 
-/* ---- fault.c: files that are cut short while they are mapped --------------------------------------------------- */
+/* ---- fault.c: files that are cut short while they are mapped ------------------------------------ */
 
-void fault_watch(void);                                      /* from now on that ends the program with a sentence */
+void fault_watch(void); /* from now on that ends the program with a sentence */
 
-/* ---- job.c: a process of several ----------------------------------------------------------------------------- */
+/* ---- job.c: a process of several ---------------------------------------------------------------- */
 
-int job_join(Rank *j);                                       /* exit status; ranks other than 0 are silent from now on */
-int job_leave(Rank *j, int rc);                              /* the exit status of all */
+int job_join(Rank *j);          /* exit status; ranks other than 0 are silent from now on */
+int job_leave(Rank *j, int rc); /* the exit status of all */
 
-/* ---- beat.c: signs of life ------------------------------------------------------------------------------------ */
+/* ---- beat.c: signs of life ---------------------------------------------------------------------- */
 
-/* sign: changes while it lives, 0: nobody did so far; step: the last that came between two updates, 0: none did; ended: 1 + the exit status, 0: nobody has ended in good order; diverged: and that
- * was why */
-typedef struct Beat { uint64_t sign, step; uint32_t attempt, ended, diverged; } Beat;
+/* sign: changes while it lives, 0: nobody did so far; step: the last that came between two updates, 0: none did;
+ * ended: 1 + the exit status, 0: nobody has ended in good order; diverged: and that was why */
+typedef struct Beat {
+	uint64_t sign, step;
+	uint32_t attempt, ended, diverged;
+} Beat;
 
-int  beat_join(int *beat);                                   /* exit status; *beat -1: nobody watches this process */
-void beat_sign(int beat);                                    /* it lives */
-void beat_step(int beat);                                    /* and it trains */
+int beat_join(int *beat); /* exit status; *beat -1: nobody watches this process */
+void beat_sign(int beat); /* it lives */
+void beat_step(int beat); /* and it trains */
 void beat_end(int beat, int rc);
 void beat_diverged(int beat);
-bool beat_make(char *path, size_t room);                     /* a file for all attempts; false: cannot, which has been said */
+bool beat_make(char *path, size_t room); /* a file for all attempts; false: cannot, which has been said */
 Beat beat_look(const char *path);
-bool beat_begin(const char *path, uint32_t attempt, double seconds); /* ends who is left of the last one; false: cannot, which has been said */
+/* ends who is left of the last one; false: cannot, which has been said */
+bool beat_begin(const char *path, uint32_t attempt, double seconds);
 
-/* ---- args.c: options in, usage errors out -------------------------------------------------------------------- */
+/* ---- args.c: options in, usage errors out ------------------------------------------------------- */
 
-typedef struct Given { const char *name, *value; bool library, flag; } Given; /* flags: "1" or "0" */
+typedef struct Given {
+	const char *name, *value;
+	bool library, flag;
+} Given; /* flags: "1" or "0" */
 typedef struct Kept Kept;
 
 struct Args {
 	const Command *command;
-	int argc;  char **argv;   /* the whole line, for args.json */
-	Given *given;  size_t givens;
-	const char **operand;  int operands;
-	Kept *kept;               /* memory that lives as long as the command */
-	mp_job *job;              /* a job of one, unless several processes were started together */
-	int beat;                 /* as in Rank */
+	int argc;
+	char **argv; /* the whole line, for args.json */
+	Given *given;
+	size_t givens;
+	const char **operand;
+	int operands;
+	Kept *kept;  /* memory that lives as long as the command */
+	mp_job *job; /* a job of one, unless several processes were started together */
+	int beat;    /* as in Rank */
 };
 
 /* False: the line is wrong, which has been said.  *help is set if --help was there. */
 bool args_read(Args *a, const Command *command, int argc, char **argv, bool *help);
 void args_free(Args *a);
-const char *args_text(const Args *a, const char *name);     /* NULL if not given */
+const char *args_text(const Args *a, const char *name); /* NULL if not given */
 bool args_flag(const Args *a, const char *name);
 /* Leaves *value alone if it is not given; false: it is not a number, which has been said. */
 bool args_count(const Args *a, const char *name, uint64_t *value);
-void *args_alloc(Args *a, size_t count, size_t size);       /* zeroed; ends the program if there is no memory */
+void *args_alloc(Args *a, size_t count, size_t size); /* zeroed; ends the program if there is no memory */
 char *args_copy(Args *a, const char *text);
 
 /* One option as help, manual and completion see it, whether it is ours or the library's. */
-typedef struct OptionView { const char *name, *argument, *help, *standard; bool library, list; } OptionView;
+typedef struct OptionView {
+	const char *name, *argument, *help, *standard;
+	bool library, list;
+} OptionView;
 bool group_view(const OptionGroup *group, size_t i, OptionView *view); /* false past the last */
 
 /* "error: ..." and the remedy below it, the same form as the library's messages. */
 void complain(const char *remedy, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Keeps the name that is nearest to a misspelt word; names that are far from it do not count. */
-typedef struct Guess { const char *word, *name; size_t distance; } Guess;
+typedef struct Guess {
+	const char *word, *name;
+	size_t distance;
+} Guess;
 void guess_try(Guess *g, const char *name);
 
-/* ---- manual.c: help, man page and completion, all from the tables -------------------------------------------- */
+/* ---- manual.c: help, man page and completion, all from the tables ------------------------------- */
 
-void manual_help(FILE *f, const Command *c);                /* NULL: all commands */
-void manual_json(const Command *c);                         /* the same for other programs, to stdout */
-int manual_print(const char *which);                        /* "1": microprop(1) in roff; "options": a plain list */
+void manual_help(FILE *f, const Command *c); /* NULL: all commands */
+void manual_json(const Command *c);          /* the same for other programs, to stdout */
+int manual_print(const char *which);         /* "1": microprop(1) in roff; "options": a plain list */
 int manual_completion(const char *shell);
 
-/* ---- session.c: what the commands open, and how they fail ---------------------------------------------------- */
+/* ---- session.c: what the commands open, and how they fail --------------------------------------- */
 
-typedef struct Session { mp_net *net; mp_data *data, *test; mp_run *run; } Session;
+typedef struct Session {
+	mp_net *net;
+	mp_data *data, *test;
+	mp_run *run;
+} Session;
 
 /* What a call on a handle said goes to stderr; the exit status its result means.  A NULL handle is out of memory. */
-int  after_net(const mp_net *net, mp_status status);
-int  after_data(const mp_data *data, mp_status status);
-int  after_run(const mp_run *run, mp_status status);
-int  after_tool(const mp_tool *tool, mp_status status);
+int after_net(const mp_net *net, mp_status status);
+int after_data(const mp_data *data, mp_status status);
+int after_run(const mp_run *run, mp_status status);
+int after_tool(const mp_tool *tool, mp_status status);
 
 /* Each returns the exit status; messages have been shown. */
-int  session_net(Session *s, const char *path);
-int  session_data(mp_data **data, const char *path, const mp_data_options *options);
-int  session_run(Session *s);                               /* a run of the net */
-int  session_set(Session *s, const Args *a);                /* the library's options that were given */
+int session_net(Session *s, const char *path);
+int session_data(mp_data **data, const char *path, const mp_data_options *options);
+int session_run(Session *s);                                             /* a run of the net */
+int session_set(Session *s, const Args *a);                              /* the library's options that were given */
 bool session_reading(const Args *a, bool main_file, mp_data_options *o); /* false: said what is wrong */
 void session_close(Session *s);
 
-extern const Option data_reading[];                         /* options that say how to read data */
+extern const Option data_reading[]; /* options that say how to read data */
 
-/* ---- outputs.c: files to be written, checked before the work ------------------------------------------------- */
+/* ---- outputs.c: files to be written, checked before the work ------------------------------------ */
 
 /* What the option names, if it is given; EXIT_USAGE: it could not be written, which has been said. */
-int output_check(Args *a, const char *option);              /* a file */
-int folder_output_check(Args *a, const char *option);       /* a folder, which may have to be made */
+int output_check(Args *a, const char *option);        /* a file */
+int folder_output_check(Args *a, const char *option); /* a folder, which may have to be made */
 
-/* ---- cmd_gf11.c: commands of a target ------------------------------------------------------------------------ */
+/* ---- cmd_gf11.c: commands of a target ----------------------------------------------------------- */
 
 /* Runs the target's command `verb` (NULL: the first operand) with the operands after it and all options given. */
 int tool_run(Args *a, const char *target, const char *verb);
 
-/* ---- json.c: JSON out ---------------------------------------------------------------------------------------- */
+/* ---- json.c: JSON out --------------------------------------------------------------------------- */
 
-typedef struct Json { FILE *f; int depth; bool more, lines; } Json; /* lines: one member a line, indented */
+typedef struct Json {
+	FILE *f;
+	int depth;
+	bool more, lines;
+} Json; /* lines: one member a line, indented */
 
-void json_open(Json *j, const char *key, char bracket);     /* '{' or '['; key NULL inside arrays and at the top */
+void json_open(Json *j, const char *key, char bracket); /* '{' or '['; key NULL inside arrays and at the top */
 void json_close(Json *j, char bracket);
 void json_text(Json *j, const char *key, const char *value); /* NULL: null; bytes that are not UTF-8 become U+FFFD */
-void json_real(Json *j, const char *key, double value);     /* shortest that reads back the same; not finite: null */
+void json_real(Json *j, const char *key, double value);      /* shortest that reads back the same; not finite: null */
 void json_count(Json *j, const char *key, uint64_t value);
 void json_bool(Json *j, const char *key, bool value);
-void json_members(Json *j, const char *members);            /* JSON already: `"key": value, ...`; NULL or "": none */
-void number_print(FILE *f, double value);                   /* the number alone; nan and inf as such */
-void json_end(Json *j);                                     /* closes the object at the top, ends the line */
+void json_members(Json *j, const char *members); /* JSON already: `"key": value, ...`; NULL or "": none */
+void number_print(FILE *f, double value);        /* the number alone; nan and inf as such */
+void json_end(Json *j);                          /* closes the object at the top, ends the line */
 
-/* ---- text.c: numbers for people ------------------------------------------------------------------------------ */
+/* ---- text.c: numbers for people ----------------------------------------------------------------- */
 
-typedef struct Word { char s[40]; } Word;
+typedef struct Word {
+	char s[40];
+} Word;
 
-Word word_count(uint64_t n);                                /* 12,022 */
-Word word_things(uint64_t n, const char *thing);             /* 1 case, 2 cases */
-Word word_real(double v);                                   /* four digits that count */
-Word word_share(double v);                                  /* 97.3 % */
-Word word_time(double seconds);                             /* 12.3 ms, 12.3 s, 3 min 05 s, 2 h 03 min */
-Word word_bytes(uint64_t n);                                /* 1.3 MB */
+Word word_count(uint64_t n);                     /* 12,022 */
+Word word_things(uint64_t n, const char *thing); /* 1 case, 2 cases */
+Word word_real(double v);                        /* four digits that count */
+Word word_share(double v);                       /* 97.3 % */
+Word word_time(double seconds);                  /* 12.3 ms, 12.3 s, 3 min 05 s, 2 h 03 min */
+Word word_bytes(uint64_t n);                     /* 1.3 MB */
 
 /* What the terminal at `fd` can show. */
-typedef struct Screen { bool terminal, colour, unicode; int columns; } Screen;
+typedef struct Screen {
+	bool terminal, colour, unicode;
+	int columns;
+} Screen;
 Screen screen_of(int fd);
 
-/* ---- progress.c: one line on stderr that is written over ----------------------------------------------------- */
+/* ---- progress.c: one line on stderr that is written over ---------------------------------------- */
 
 typedef struct Progress {
-	bool on;                  /* stderr is a terminal and nobody asked for quiet */
+	bool on; /* stderr is a terminal and nobody asked for quiet */
 	Screen screen;
-	double began;             /* wall clock at the first report */
+	double began; /* wall clock at the first report */
 	uint64_t first_epoch;
-	double time_limit;        /* seconds of training, 0: none */
+	double time_limit; /* seconds of training, 0: none */
 } Progress;
 
 double wall_clock(void);
 void progress_start(Progress *p, bool quiet, const char *time_limit);
 void progress_show(Progress *p, const mp_report *r);
-void progress_restarts(Progress *p, const mp_restarts *m);  /* seeds instead of epochs */
-void progress_end(Progress *p);                             /* clears the line */
+void progress_restarts(Progress *p, const mp_restarts *m); /* seeds instead of epochs */
+void progress_end(Progress *p);                            /* clears the line */
 
-/* ---- curve.c: a learning curve drawn with characters --------------------------------------------------------- */
+/* ---- curve.c: a learning curve drawn with characters -------------------------------------------- */
 
-typedef struct Curve { const mp_point *point; size_t points; bool tested; } Curve;
+typedef struct Curve {
+	const mp_point *point;
+	size_t points;
+	bool tested;
+} Curve;
 
 void curve_draw(const Curve *c, const Screen *screen, FILE *f); /* nothing, where there are not two points */
 
-/* ---- words.c: a few words transcribed ------------------------------------------------------------------------ */
+/* ---- words.c: a few words transcribed ----------------------------------------------------------- */
 
 int words_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f); /* names of cases are "word/position" */
 
-/* ---- rundir.c: a folder that holds all of a training run ----------------------------------------------------- */
+/* ---- rundir.c: a folder that holds all of a training run ---------------------------------------- */
 
 typedef struct RunDir {
-	const char *path;         /* NULL: none asked for */
+	const char *path; /* NULL: none asked for */
 	Args *args;
 	Session *session;
-	const char *data, *test;  /* names, for args.json */
+	const char *data, *test; /* names, for args.json */
 	bool resumed;
-	FILE *metrics;            /* NULL until there is something to write: a run that is refused leaves no trace */
-	uint64_t epoch;           /* the last that has a line there */
-	const char *last, *best;  /* files of checkpoints */
-	bool better;              /* there may have been an epoch better than those of best.safetensors */
-	const char *file;         /* the checkpoint that is written during training; NULL: none */
-	double every;             /* so many seconds */
-	uint64_t keep;            /* files of it */
-	bool incomplete;          /* a line of metrics could not be written, which has been said */
-	bool failing;             /* the last checkpoint could not be written, which has been said */
+	FILE *metrics;           /* NULL until there is something to write: a run that is refused leaves no trace */
+	uint64_t epoch;          /* the last that has a line there */
+	const char *last, *best; /* files of checkpoints */
+	bool better;             /* there may have been an epoch better than those of best.safetensors */
+	const char *file;        /* the checkpoint that is written during training; NULL: none */
+	double every;            /* so many seconds */
+	uint64_t keep;           /* files of it */
+	bool incomplete;         /* a line of metrics could not be written, which has been said */
+	bool failing;            /* the last checkpoint could not be written, which has been said */
 } RunDir;
 
-int  rundir_check(RunDir *d, Args *a);                      /* refuses a folder that holds another run, and bad intervals */
-int  rundir_prepare(RunDir *d, Session *s, const char *data, const char *test); /* the run as it will start */
-int  rundir_report(RunDir *d, mp_run *run, const mp_report *r); /* a line of metrics */
-int  rundir_tick(RunDir *d, mp_run *run);                   /* a checkpoint is due; what cannot be written is said, training goes on */
-int  rundir_save(RunDir *d, mp_run *run);                   /* last and best checkpoint */
-int  rundir_keep(RunDir *d, mp_run *run);                   /* the best alone, if there is one */
-int  rundir_close(RunDir *d);
-void json_report(Json *j, const mp_report *r);              /* the keys that metrics and the result share */
+int rundir_check(RunDir *d, Args *a); /* refuses a folder that holds another run, and bad intervals */
+int rundir_prepare(RunDir *d, Session *s, const char *data, const char *test); /* the run as it will start */
+int rundir_report(RunDir *d, mp_run *run, const mp_report *r);                 /* a line of metrics */
+int rundir_tick(RunDir *d, mp_run *run); /* a checkpoint is due; what cannot be written is said, training goes on */
+int rundir_save(RunDir *d, mp_run *run); /* last and best checkpoint */
+int rundir_keep(RunDir *d, mp_run *run); /* the best alone, if there is one */
+int rundir_close(RunDir *d);
+void json_report(Json *j, const mp_report *r); /* the keys that metrics and the result share */
 
 #endif

@@ -36,16 +36,19 @@ static const Example examples[] = {
 enum { CLASSES_SHOWN = 12 };
 
 /* One part to be written. */
-typedef struct Part { mp_data *data; const char *path; } Part;
+typedef struct Part {
+	mp_data *data;
+	const char *path;
+} Part;
 
 typedef struct Job {
 	Args *args;
 	const char *in;
 	mp_data_options reading;
 	const char *scale;
-	double share;             /* of --split; 0: not asked for */
-	Session s;                /* data: what was read */
-	mp_data *first, *rest;    /* the two parts of --split */
+	double share;          /* of --split; 0: not asked for */
+	Session s;             /* data: what was read */
+	mp_data *first, *rest; /* the two parts of --split */
 	Part part[2];
 	size_t parts;
 } Job;
@@ -97,8 +100,7 @@ static void describe_classes(const mp_data_info *d)
 static void describe_text(const mp_data_info *d)
 {
 	printf("%s\n\n", d->name);
-	printf("cases        %s%s%s\n", word_count(d->cases).s, d->weighted ? ", weighted" : "",
-	       d->named ? ", named" : "");
+	printf("cases        %s%s%s\n", word_count(d->cases).s, d->weighted ? ", weighted" : "", d->named ? ", named" : "");
 	if (d->sequences)
 		printf("sequences    %s\n", word_count(d->sequences).s);
 	printf("inputs       %s, from %s to %s, %s not zero\n", word_count(d->inputs).s, word_real(d->min).s,
@@ -122,10 +124,7 @@ static void describe_text(const mp_data_info *d)
 		describe_classes(d);
 }
 
-static int info_get(mp_data *data, const mp_data_info **info)
-{
-	return after_data(data, mp_data_get_info(data, info));
-}
+static int info_get(mp_data *data, const mp_data_info **info) { return after_data(data, mp_data_get_info(data, info)); }
 
 /* What was written, or what was read if nothing was. */
 static int job_show(Job *job)
@@ -186,8 +185,7 @@ static int job_plan(Job *job)
 		char *end = NULL;
 		job->share = strtod(split, &end);
 		if (end == split || *end || !(job->share > 0 && job->share < 1)) {
-			complain("write a share between 0 and 1, such as --split 0.8",
-			         "--split: '%s' is not a share", split);
+			complain("write a share between 0 and 1, such as --split 0.8", "--split: '%s' is not a share", split);
 			return EXIT_USAGE;
 		}
 	}
@@ -196,8 +194,7 @@ static int job_plan(Job *job)
 		return EXIT_USAGE;
 	}
 	if (outs > (split ? 2 : 1)) {
-		complain("two files are written only with --split", "'%s' is one file too many",
-		         a->operand[a->operands - 1]);
+		complain("two files are written only with --split", "'%s' is one file too many", a->operand[a->operands - 1]);
 		return EXIT_USAGE;
 	}
 	job->parts = !outs ? 0 : split ? 2 : 1;
@@ -262,9 +259,9 @@ const Command data_command = {
 	.most = 3,
 	.summary = "describe, convert, split or scale data",
 	.about = "With one file, describes it: cases, inputs, targets, sequences, range, class balance. With two, "
-	         "converts IN to OUT; the format of OUT follows from its name: .npz, .npy, .csv, .txt or .idx. With "
-	         "--split two files are written: OUT and OUT2, or OUT with -train and -test in its name. With --make "
-	         "there is no IN.",
+			 "converts IN to OUT; the format of OUT follows from its name: .npz, .npy, .csv, .txt or .idx. With "
+			 "--split two files are written: OUT and OUT2, or OUT with -train and -test in its name. With --make "
+			 "there is no IN.",
 	.group = groups,
 	.example = examples,
 	.run = data_run,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* launch: a training command comes in; it is started, watched, and started again from its last checkpoint when a process dies or
- * hangs.  What goes out is what the attempt that came to the end printed: the same bits as if nothing had happened.
+/* launch: a training command comes in; it is started, watched, and started again from its last checkpoint when a
+ * process dies or hangs. What goes out is what the attempt that came to the end printed: the same bits as if
+ * nothing had happened.
  *
- * One process is started as it is, several by mpirun.  While they load, processes give signs of life, and then rank 0 does between updates
- * (beat.c); if these stay away, all are killed.  An attempt that gets no further than the one before counts; after some of them in a row
- * it is given up, and after two in which no process so much as began. */
+ * One process is started as it is, several by mpirun. While they load, processes give signs of life, and then rank
+ * 0 does between updates (beat.c); if these stay away, all are killed. An attempt that gets no further than the one
+ * before counts; after some of them in a row it is given up, and after two in which no process so much as began. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,14 +22,17 @@
 #include "cli.h"
 
 enum { POLL_MS = 20, GRACE = 5, MOST_HOSTS = 4096 };
-enum { NORMAL_STEPS = 20 };               /* a step that takes so many times the longest before is late */
+enum { NORMAL_STEPS = 20 }; /* a step that takes so many times the longest before is late */
 
 static const Option options[] = {
 	{ "ranks", "N", "processes, -n for short; default 1, which needs no MPI" },
-	{ "mpirun", "COMMAND", "what starts several; default mpirun.openmpi, mpirun.mpich or mpirun, the first that is there" },
+	{ "mpirun", "COMMAND",
+	  "what starts several; default mpirun.openmpi, mpirun.mpich or mpirun, the first that is there" },
 	{ "hosts", "LIST", "HOST[:SLOTS],... for mpirun; those that no longer answer are left out, with their ranks" },
-	{ "check", "COMMAND", "tells whether a host answers: it is run with the host's name behind it; default ssh HOST true" },
-	{ "deadline", "SECONDS", "kill the processes after so long without a sign of life; default 60, or twenty times the longest step so far" },
+	{ "check", "COMMAND",
+	  "tells whether a host answers: it is run with the host's name behind it; default ssh HOST true" },
+	{ "deadline", "SECONDS",
+	  "kill the processes after so long without a sign of life; default 60, or twenty times the longest step so far" },
 	{ "tries", "N", "give up after so many attempts that get no further; default 5" },
 	{ NULL, NULL, NULL },
 };
@@ -41,7 +45,8 @@ static const OptionGroup groups[] = {
 static const Example examples[] = {
 	{ "microprop launch -- train net.topo --run runs/1 --every 30", "one process, started again whenever it dies" },
 	{ "microprop launch -n 4 -- train net.topo --batch 4096 --run runs/1", "four ranks on this host" },
-	{ "microprop launch -n 8 --hosts a:4,b:4 -- train net.topo --run runs/1", "two hosts; if one is gone, four ranks go on" },
+	{ "microprop launch -n 8 --hosts a:4,b:4 -- train net.topo --run runs/1",
+	  "two hosts; if one is gone, four ranks go on" },
 	{ NULL, NULL },
 };
 
@@ -50,20 +55,23 @@ typedef struct Launch {
 	uint64_t ranks, tries;
 	double deadline;
 	const char *mpirun, *check;
-	char *host[MOST_HOSTS]; uint64_t slots[MOST_HOSTS]; size_t hosts;
-	const char *checkpoint;   /* where the attempts meet */
-	bool every;               /* the command says when it saves */
-	char beat[PATH_MAX];      /* the file for signs of life */
-	double slowest;           /* time between two steps, so far */
-	Beat last;                /* what was seen there last */
-	int refusal; uint64_t refusals; /* status of attempts in a row in which nobody began, and how many they are */
-	uint64_t attempts, idle;  /* all; in a row that got no further */
-	uint64_t diverged;        /* in a row that did */
-	struct stat seen;         /* the checkpoint before the attempt */
-	int output;               /* what the attempt prints, a file; -1: it prints for itself */
+	char *host[MOST_HOSTS];
+	uint64_t slots[MOST_HOSTS];
+	size_t hosts;
+	const char *checkpoint; /* where the attempts meet */
+	bool every;             /* the command says when it saves */
+	char beat[PATH_MAX];    /* the file for signs of life */
+	double slowest;         /* time between two steps, so far */
+	Beat last;              /* what was seen there last */
+	int refusal;
+	uint64_t refusals;       /* status of attempts in a row in which nobody began, and how many they are */
+	uint64_t attempts, idle; /* all; in a row that got no further */
+	uint64_t diverged;       /* in a row that did */
+	struct stat seen;        /* the checkpoint before the attempt */
+	int output;              /* what the attempt prints, a file; -1: it prints for itself */
 } Launch;
 
-static volatile sig_atomic_t launch_signal, launch_signals;  /* the last one, and how many */
+static volatile sig_atomic_t launch_signal, launch_signals; /* the last one, and how many */
 
 static void signal_note(int number)
 {
@@ -117,7 +125,8 @@ static bool command_check(Launch *l)
 {
 	const char *run = train_option(l, "run"), *save = train_option(l, "save");
 	if (strcmp(l->args->operand[0], "train")) {
-		complain("write: microprop launch [OPTIONS] -- train ...", "launch starts training, not '%s'", l->args->operand[0]);
+		complain("write: microprop launch [OPTIONS] -- train ...", "launch starts training, not '%s'",
+		         l->args->operand[0]);
 		return false;
 	}
 	if (train_option(l, "restarts")) {
@@ -132,7 +141,8 @@ static bool command_check(Launch *l)
 		l->checkpoint = save;
 	if (l->checkpoint)
 		return true;
-	complain("add --run DIR or --save FILE to the training command", "there is no checkpoint from which it could go on");
+	complain("add --run DIR or --save FILE to the training command",
+	         "there is no checkpoint from which it could go on");
 	return false;
 }
 
@@ -195,7 +205,8 @@ static bool host_answers(const Launch *l, const char *host)
 {
 	if (!l->check && !strcmp(host, "localhost"))
 		return true;
-	char *command = join(l->args, join(l->args, l->check ? l->check : "ssh -o BatchMode=yes -o ConnectTimeout=5", " "), host);
+	char *command =
+		join(l->args, join(l->args, l->check ? l->check : "ssh -o BatchMode=yes -o ConnectTimeout=5", " "), host);
 	if (!l->check)
 		command = join(l->args, command, " true");
 	return succeeds(command);
@@ -280,7 +291,7 @@ static pid_t attempt_start(Launch *l, bool resume)
 		l->output = -1;
 	pid_t pid = child_start();
 	if (pid > 0)
-		setpgid(pid, pid);                            /* so that all of them can be killed, from now on */
+		setpgid(pid, pid); /* so that all of them can be killed, from now on */
 	if (pid)
 		return pid;
 	setpgid(0, 0);
@@ -313,11 +324,11 @@ static void attempt_kill(pid_t pid)
 /* Until it ends; false: it hung and was killed.  Times are of the clock here, whatever that of rank 0 says. */
 static bool attempt_watch(Launch *l, pid_t pid, int *status)
 {
-	double sign = wall_clock(), step = 0;                 /* when the last ones were seen */
+	double sign = wall_clock(), step = 0; /* when the last ones were seen */
 	int told = 0;
 	l->last = (Beat){ 0 };
 	while (waitpid(pid, status, WNOHANG) != pid) {
-		if (launch_signals != told) {                 /* a second one ends them at once */
+		if (launch_signals != told) { /* a second one ends them at once */
 			told = launch_signals;
 			kill(-pid, launch_signal);
 		}
@@ -341,7 +352,7 @@ static bool attempt_watch(Launch *l, pid_t pid, int *status)
 		}
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000L }, NULL);
 	}
-	kill(-pid, SIGKILL);                                  /* what it has left behind */
+	kill(-pid, SIGKILL); /* what it has left behind */
 	l->last = beat_look(l->beat);
 	return true;
 }
@@ -353,8 +364,8 @@ static bool got_further(Launch *l)
 	struct stat st = { 0 };
 	if (stat(l->checkpoint, &st))
 		return false;
-	bool further = st.st_ino != l->seen.st_ino || st.st_mtim.tv_sec != l->seen.st_mtim.tv_sec
-	               || st.st_mtim.tv_nsec != l->seen.st_mtim.tv_nsec;
+	bool further = st.st_ino != l->seen.st_ino || st.st_mtim.tv_sec != l->seen.st_mtim.tv_sec ||
+	               st.st_mtim.tv_nsec != l->seen.st_mtim.tv_nsec;
 	l->seen = st;
 	return further;
 }
@@ -370,8 +381,8 @@ static void say_ended(const Launch *l, int status, bool resumes)
 		        WEXITSTATUS(status), next);
 }
 
-/* Bad input and a signal that the user sent are final; so is success.  What the processes themselves say at their end counts
- * before the status of mpirun: of several Open MPI passes on the first, MPICH all bits together. */
+/* Bad input and a signal that the user sent are final; so is success. What the processes themselves say at their
+ * end counts before the status of mpirun: of several Open MPI passes on the first, MPICH all bits together. */
 static bool is_final(const Launch *l, bool ended, int status, int *rc)
 {
 	bool says = l->last.ended != 0, exited = ended && WIFEXITED(status);
@@ -381,9 +392,9 @@ static bool is_final(const Launch *l, bool ended, int status, int *rc)
 	return launch_signal || ((says || exited) && (*rc == EXIT_DONE || *rc == EXIT_USAGE));
 }
 
-/* Did mpirun end, or hang, before any process began, twice in a row and in the same way?  It will not do better a third time.
- * A process that somebody killed before it could begin says nothing about mpirun: Open MPI tells that by 128 + the signal, MPICH by the
- * signal. */
+/* Did mpirun end, or hang, before any process began, twice in a row and in the same way? It will not do better a
+ * third time. A process that somebody killed before it could begin says nothing about mpirun: Open MPI tells that
+ * by 128 + the signal, MPICH by the signal. */
 static bool is_refused(Launch *l, bool ended, int status)
 {
 	static const int killed[] = { SIGKILL, SIGTERM, 128 + SIGKILL, 128 + SIGTERM };
@@ -405,8 +416,9 @@ static bool is_diverged(Launch *l)
 
 static int say_refused(const Launch *l)
 {
-	static const char remedy[] = "look at what it says above, and check: are there slots for all ranks (--hosts HOST:SLOTS, or what the "
-	                             "environment tells mpirun), do all hosts answer by these names, is --mpirun what starts a job here";
+	static const char remedy[] =
+		"look at what it says above, and check: are there slots for all ranks (--hosts HOST:SLOTS, or what the "
+		"environment tells mpirun), do all hosts answer by these names, is --mpirun what starts a job here";
 	const char *name = l->ranks > 1 ? l->mpirun : "the program";
 	if (l->refusal < 0)
 		complain(remedy, "%s started no process within %s, twice", name, word_time(l->deadline).s);
@@ -487,7 +499,8 @@ static bool launch_read(Launch *l)
 	if (!l->mpirun && l->ranks > 1)
 		l->mpirun = mpirun_find(a);
 	if (!l->mpirun && l->ranks > 1) {
-		complain("install openmpi-bin or mpich, or name it with --mpirun", "several ranks need mpirun, and there is none");
+		complain("install openmpi-bin or mpich, or name it with --mpirun",
+		         "several ranks need mpirun, and there is none");
 		return false;
 	}
 	return hosts_read(l) && command_check(l);
@@ -517,7 +530,7 @@ static int launch_run(Args *a)
 	sigemptyset(&on.sa_mask);
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGTERM, &on, NULL);
-	signal(SIGCHLD, SIG_DFL);                             /* if it is ignored nobody hears how a child ended */
+	signal(SIGCHLD, SIG_DFL); /* if it is ignored nobody hears how a child ended */
 	int rc = attempts(&l);
 	unlink(l.beat);
 	output_show(&l);
@@ -532,13 +545,17 @@ const Command launch_command = {
 	.least = 2,
 	.most = INT_MAX,
 	.summary = "train, and go on whatever happens",
-	.about = "Starts a training command, with several ranks if asked for, and watches it. When a process dies or gives no sign of "
-	         "life, all are ended and started again from the last checkpoint; the result has the bits of an undisturbed run. The "
-	         "training command has to write checkpoints: --run DIR, or --save FILE, and --every says how often.\n\n"
-	         "With --hosts, hosts that no longer answer are left out and fewer ranks go on. Rank 0 gives its signs of life in a file "
-	         "under TMPDIR, so it runs on this host, or TMPDIR is a folder that both see. No attempt begins before all "
-	         "processes of the last one here are gone.\n\n"
-	         "Bad input (exit 2) is not tried again, nor a run that diverges twice in a row, nor an mpirun that fails twice before any process began. Ctrl-C and SIGTERM go to the processes, which save and end.",
+	.about = "Starts a training command, with several ranks if asked for, and watches it. When a process dies or gives "
+			 "no sign of "
+			 "life, all are ended and started again from the last checkpoint; the result has the bits of an "
+			 "undisturbed run. The "
+			 "training command has to write checkpoints: --run DIR, or --save FILE, and --every says how often.\n\n"
+			 "With --hosts, hosts that no longer answer are left out and fewer ranks go on. Rank 0 gives its signs of "
+			 "life in a file "
+			 "under TMPDIR, so it runs on this host, or TMPDIR is a folder that both see. No attempt begins before all "
+			 "processes of the last one here are gone.\n\n"
+			 "Bad input (exit 2) is not tried again, nor a run that diverges twice in a row, nor an mpirun that fails "
+			 "twice before any process began. Ctrl-C and SIGTERM go to the processes, which save and end.",
 	.group = groups,
 	.example = examples,
 	.run = launch_run,

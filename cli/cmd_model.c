@@ -4,7 +4,8 @@
 
 static const Option options[] = {
 	{ "cluster", "FILE", "the cluster: a file, or one of ethernet, loopback; default ethernet" },
-	{ "ranks", "RANGE", "numbers of ranks, 1 to 4096: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas between; of "
+	{ "ranks", "RANGE",
+	  "numbers of ranks, 1 to 4096: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas between; of "
 	  "more than 64 the powers of two, both ends and the best are shown; default 1..4096:x2" },
 	{ "batch", "all|N", "examples of an update, several with commas between; default all, and some smaller ones" },
 	{ "cases", "N", "cases in an epoch; default those of the data" },
@@ -20,15 +21,13 @@ static const OptionGroup groups[] = {
 
 static const Example examples[] = {
 	{ "microprop model examples/letters.topo --ranks 1..4096", "how many computers on Ethernet would help" },
-	{ "microprop model examples/letters.topo --cases 10000000 --batch all,4096", "with more data; all of it for each update, or some" },
+	{ "microprop model examples/letters.topo --cases 10000000 --batch all,4096",
+	  "with more data; all of it for each update, or some" },
 	{ "microprop model net.topo data.npz --cluster my.cluster --json", "your network, data and cluster; for programs" },
 	{ NULL, NULL },
 };
 
-static int model_run(Args *a)
-{
-	return tool_run(a, "cluster", NULL);
-}
+static int model_run(Args *a) { return tool_run(a, "cluster", NULL); }
 
 const Command model_command = {
 	.name = "model",
@@ -36,13 +35,17 @@ const Command model_command = {
 	.least = 1,
 	.most = 2,
 	.summary = "what training on a cluster would take",
-	.about = "Predicts the seconds of an epoch for numbers of ranks (mpirun -n N microprop train): the arithmetic of the rank that has "
-	         "most leaves, the sums of weight changes that travel, the meeting of all ranks at every update, the update itself; "
-	         "then speed-up, efficiency, million connections per second, and the best number of ranks.\n\n"
-	         "Latency, bandwidth and the like come from a cluster file (doc/machine.md). What a rank computes in a second is "
-	         "measured here for a second or so, with target cpu, on the data or else on made-up cases, unless the cluster file says it. "
-	         "Which leaves a rank has, which sums travel and how is what training itself does.\n\n"
-	         "The model of the GF11 is: microprop gf11 model.",
+	.about = "Predicts the seconds of an epoch for numbers of ranks (mpirun -n N microprop train): the arithmetic of "
+			 "the rank that has "
+			 "most leaves, the sums of weight changes that travel, the meeting of all ranks at every update, the "
+			 "update itself; "
+			 "then speed-up, efficiency, million connections per second, and the best number of ranks.\n\n"
+			 "Latency, bandwidth and the like come from a cluster file (doc/machine.md). What a rank computes in a "
+			 "second is "
+			 "measured here for a second or so, with target cpu, on the data or else on made-up cases, unless the "
+			 "cluster file says it. "
+			 "Which leaves a rank has, which sums travel and how is what training itself does.\n\n"
+			 "The model of the GF11 is: microprop gf11 model.",
 	.group = groups,
 	.example = examples,
 	.run = model_run,

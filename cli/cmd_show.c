@@ -23,10 +23,7 @@ static const Example examples[] = {
 	{ NULL, NULL },
 };
 
-static void piece_write(void *user, const char *text, size_t len)
-{
-	fwrite(text, 1, len, user);
-}
+static void piece_write(void *user, const char *text, size_t len) { fwrite(text, 1, len, user); }
 
 static int stage_print(Session *s, const char *stage, const char *target, FILE *f)
 {
@@ -101,10 +98,19 @@ static int stage_json(Session *s, const char *stage, const char *target)
 static int show_summary(Session *s, const mp_net_info *n, const char *target)
 {
 	printf("%s\n\n", n->name);
-	const struct { const char *name; uint64_t value; } rows[] = {
-		{ "groups", n->groups }, { "units", n->units }, { "inputs", n->inputs }, { "outputs", n->outputs },
-		{ "levels", n->levels }, { "blocks", n->blocks }, { "copies", n->copies },
-		{ "connections", n->connections }, { "input connections", n->input_connections },
+	const struct {
+		const char *name;
+		uint64_t value;
+	} rows[] = {
+		{ "groups", n->groups },
+		{ "units", n->units },
+		{ "inputs", n->inputs },
+		{ "outputs", n->outputs },
+		{ "levels", n->levels },
+		{ "blocks", n->blocks },
+		{ "copies", n->copies },
+		{ "connections", n->connections },
+		{ "input connections", n->input_connections },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++)
 		printf("%-18s %12s\n", rows[i].name, word_count(rows[i].value).s);
@@ -143,7 +149,7 @@ const Command show_command = {
 	.most = 1,
 	.summary = "the network as compiled",
 	.about = "Prints the network of a topology file: a summary and the network itself, or one stage of its "
-	         "compilation: net (groups and links), plan (the order of work) or program (what the target made of it).",
+			 "compilation: net (groups and links), plan (the order of work) or program (what the target made of it).",
 	.group = groups,
 	.example = examples,
 	.run = show_run,

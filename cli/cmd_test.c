@@ -45,8 +45,7 @@ static const Example test_examples[] = {
 static const Example predict_examples[] = {
 	{ "microprop predict net.topo net.safetensors new.csv", "a row of outputs per case" },
 	{ "echo 0 1 | microprop predict examples/xor.topo xor.safetensors -", "cases from standard input" },
-	{ "microprop predict net.topo net.safetensors new.csv --output out.csv --guess",
-	  "a table with the best guesses" },
+	{ "microprop predict net.topo net.safetensors new.csv --output out.csv --guess", "a table with the best guesses" },
 	{ NULL, NULL },
 };
 
@@ -151,8 +150,8 @@ const Command test_command = {
 	.most = 3,
 	.summary = "measure a trained network",
 	.about = "Runs DATA (by default the test data the topology file names, or its training data) through the network "
-	         "with the weights of a file and prints the mean error per case, the share of cases right by best "
-	         "guess, and the share of cases whose outputs are all within the threshold of their targets.",
+			 "with the weights of a file and prints the mean error per case, the share of cases right by best "
+			 "guess, and the share of cases whose outputs are all within the threshold of their targets.",
 	.group = test_groups,
 	.example = test_examples,
 	.run = test_run,
@@ -193,7 +192,7 @@ static int cases_open(Session *s, const char *path, const mp_data_options *readi
 		return EXIT_DONE;
 	if (!strcmp(path, "-"))
 		lseek(STDIN_FILENO, 0, SEEK_SET);
-	return session_data(&s->data, path, reading);     /* says what is wrong with it as it stands */
+	return session_data(&s->data, path, reading); /* says what is wrong with it as it stands */
 }
 
 /* Standard input becomes a file that can be read twice. */
@@ -223,8 +222,8 @@ typedef struct Table {
 	uint32_t width;
 	bool named, guess;
 	const char *const *classes; /* what the outputs stand for; NULL: they are not classes, or nobody knows */
-	bool targets;             /* the data has some, and so knows what its codes are called */
-	char number[32];          /* the last guess, where it has not */
+	bool targets;               /* the data has some, and so knows what its codes are called */
+	char number[32];            /* the last guess, where it has not */
 } Table;
 
 static const char *best_guess(Table *t, const double *row)
@@ -332,8 +331,7 @@ static int table_write(Session *s, Table *t, const char *path)
 		(ends_with(path, ".csv") ? table_csv : table_text)(t, f);
 	bool failed = !f || ferror(f);
 	if ((f && fclose(f)) || failed) {
-		complain("check that the folder can be written and has room", "cannot write %s: %s", path,
-		         strerror(errno));
+		complain("check that the folder can be written and has room", "cannot write %s: %s", path, strerror(errno));
 		return EXIT_FAILED;
 	}
 	return EXIT_DONE;
@@ -359,8 +357,13 @@ static int predict_steps(Session *s, Args *a)
 		return rc;
 	uint32_t width = mp_net_get_info(s->net)->outputs;
 	double *outputs = args_alloc(a, info->cases * width, sizeof *outputs);
-	Table t = { .data = s->data, .outputs = outputs, .cases = info->cases, .width = width, .named = info->named,
-	            .guess = args_flag(a, "guess"), .targets = info->targets == width };
+	Table t = { .data = s->data,
+		        .outputs = outputs,
+		        .cases = info->cases,
+		        .width = width,
+		        .named = info->named,
+		        .guess = args_flag(a, "guess"),
+		        .targets = info->targets == width };
 	if (reading.class_count == width)
 		t.classes = reading.classes;
 	rc = after_run(s->run, mp_run_test(s->run, s->data, NULL, outputs));
@@ -392,8 +395,8 @@ const Command predict_command = {
 	.most = 3,
 	.summary = "outputs for unlabelled cases",
 	.about = "Runs cases through the network with the weights of a file and prints the outputs, a row per case. DATA "
-	         "needs no targets; if it has some they are not used. '-', or no DATA, reads CSV or text from standard "
-	         "input.",
+			 "needs no targets; if it has some they are not used. '-', or no DATA, reads CSV or text from standard "
+			 "input.",
 	.group = predict_groups,
 	.example = predict_examples,
 	.run = predict_run,

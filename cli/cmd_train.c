@@ -16,9 +16,12 @@ static const Option file_options[] = {
 	{ "save", "FILE", "save a checkpoint here at the end (safetensors)" },
 	{ "load", "FILE", "start from the weights in this file" },
 	{ "resume", "FILE", "go on with this checkpoint, with the very bits of the uninterrupted run" },
-	{ "restarts", "N", "train N seeds, --seed and those after it, and keep the best: solved in the fewest epochs, or else of least error" },
+	{ "restarts", "N",
+	  "train N seeds, --seed and those after it, and keep the best: solved in the fewest epochs, or else of least "
+	  "error" },
 	{ "run", "DIR", "keep arguments, metrics, last and best checkpoint in this folder" },
-	{ "every", "SECONDS", "time between checkpoints, written while training goes on; default 10 with --run, with --save only at the end" },
+	{ "every", "SECONDS",
+	  "time between checkpoints, written while training goes on; default 10 with --run, with --save only at the end" },
 	{ "keep", "N", "keep the last N checkpoints, older ones as FILE.1, FILE.2, ...; default 1" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ NULL, NULL, NULL },
@@ -42,8 +45,7 @@ static const OptionGroup groups[] = {
 
 static const Example examples[] = {
 	{ "microprop train examples/xor.topo", "everything as the topology file says" },
-	{ "microprop train net.topo cases.npz --batch 32 --rate 0.05 --save net.safetensors",
-	  "other data, small batches" },
+	{ "microprop train net.topo cases.npz --batch 32 --rate 0.05 --save net.safetensors", "other data, small batches" },
 	{ "microprop train net.topo --run runs/1 --test held-out.npz --patience 20",
 	  "a folder with metrics and checkpoints; stops when the test error no longer falls" },
 	{ "microprop train examples/xor.topo --restarts 1000", "a thousand seeds: how many solve it, in how many epochs" },
@@ -58,7 +60,7 @@ static volatile sig_atomic_t signal_seen;
 
 static void signal_stop(int number)
 {
-	if (signal_seen)                          /* the second one does not wait for the save */
+	if (signal_seen) /* the second one does not wait for the save */
 		_exit(128 + number);
 	signal_seen = number;
 	mp_run_stop(signal_run);
@@ -73,27 +75,27 @@ static void signals_catch(mp_run *run)
 	sigaction(SIGTERM, &on, NULL);
 }
 
-#define BEAT 0.2                          /* seconds between signs of life */
+#define BEAT 0.2 /* seconds between signs of life */
 
 typedef struct Train {
 	Session s;
 	Args *args;
-	const char *data, *test;  /* names */
+	const char *data, *test; /* names */
 	uint64_t words;
-	uint64_t restarts;        /* 0: not asked for */
+	uint64_t restarts; /* 0: not asked for */
 	bool json;
-	bool speaks;              /* rank 0 of a job: reports, and writes files */
+	bool speaks; /* rank 0 of a job: reports, and writes files */
 	Progress progress;
 	RunDir dir;
-	double ticked;            /* when the last checkpoint was due */
-	int failed;               /* exit status of what went wrong while reporting */
-	const char *saved;        /* file the final weights are in */
+	double ticked;     /* when the last checkpoint was due */
+	int failed;        /* exit status of what went wrong while reporting */
+	const char *saved; /* file the final weights are in */
 } Train;
 
 static int train_report(void *user, mp_run *run, const mp_report *r)
 {
 	Train *t = user;
-	if (!t->failed)                                    /* said once */
+	if (!t->failed) /* said once */
 		t->failed = rundir_report(&t->dir, run, r);
 	progress_show(&t->progress, r);
 	return t->failed;
@@ -177,7 +179,7 @@ static int train_prepare(Train *t)
 		rc = session_run(&t->s);
 	if (!rc)
 		mp_run_share(t->s.run, t->args->job);
-	if (!rc && resume)                                 /* brings its own options, those given come on top */
+	if (!rc && resume) /* brings its own options, those given come on top */
 		rc = after_run(t->s.run, mp_run_resume(t->s.run, resume));
 	if (!rc)
 		rc = session_set(&t->s, t->args);
@@ -308,7 +310,9 @@ static void result_json(const Train *t, const mp_report *r)
 
 static const char *why_stopped(const mp_report *r)
 {
-	static const struct { const char *by, *says; } why[] = {
+	static const struct {
+		const char *by, *says;
+	} why[] = {
 		{ "until", "solved" },
 		{ "epochs", "stopped at the limit of epochs" },
 		{ "updates", "stopped at the limit of updates" },
@@ -423,8 +427,8 @@ static int train_steps(Train *t)
 	int rc = EXIT_DONE;
 	t->json = args_flag(a, "json");
 	t->speaks = mp_job_rank(a->job) == 0;
-	if ((rc = train_check(t)) || (rc = train_net(t)) || (rc = train_prepare(t)) ||
-	    (rc = train_read(t)) || (rc = train_folder(t)))
+	if ((rc = train_check(t)) || (rc = train_net(t)) || (rc = train_prepare(t)) || (rc = train_read(t)) ||
+	    (rc = train_folder(t)))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
@@ -434,10 +438,11 @@ static int train_steps(Train *t)
 	if (t->speaks && (t->dir.file || watched))
 		mp_run_on_tick(t->s.run, watched && t->dir.every > BEAT ? BEAT : t->dir.every, train_tick, t);
 	beat_sign(a->beat);
-	mp_status status = t->restarts ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts, train_restarts, train_report, t)
-	                               : mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
+	mp_status status =
+		t->restarts ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts, train_restarts, train_report, t)
+					: mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
 	progress_end(&t->progress);
-	if (t->failed)                                     /* said already */
+	if (t->failed) /* said already */
 		return t->failed;
 	rc = after_run(t->s.run, status);
 	const char *end = mp_run_get_report(t->s.run)->stopped_by;
@@ -469,10 +474,10 @@ const Command train_command = {
 	.most = 2,
 	.summary = "train a network",
 	.about = "Trains the network of a topology file on DATA (by default the data the file names) until it is solved or "
-	         "a limit is reached, and prints how well it does. DATA is a file, or a built-in set such as "
-	         "make:xor.\n\n"
-	         "Ctrl-C and SIGTERM end the run after the update at work, save what --save or --run ask for, and exit "
-	         "with 130 or 143. A second signal ends it at once.",
+			 "a limit is reached, and prints how well it does. DATA is a file, or a built-in set such as "
+			 "make:xor.\n\n"
+			 "Ctrl-C and SIGTERM end the run after the update at work, save what --save or --run ask for, and exit "
+			 "with 130 or 143. A second signal ends it at once.",
 	.group = groups,
 	.example = examples,
 	.run = train_run,

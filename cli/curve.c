@@ -12,7 +12,7 @@ enum { MAX_WIDTH = 64, MIN_WIDTH = 16, HEIGHT = 8, LABEL = 9, MAX_DOTS_X = 2 * M
 enum { TRAIN_DOT = 1, TEST_DOT = 2 };
 
 typedef struct Canvas {
-	int width, dots_x, dots_y;                /* width in characters; a character is dots_x / width dots wide */
+	int width, dots_x, dots_y; /* width in characters; a character is dots_x / width dots wide */
 	unsigned char dot[MAX_DOTS_Y][MAX_DOTS_X];
 } Canvas;
 
@@ -23,25 +23,13 @@ typedef struct Axis {
 
 typedef double Series(const mp_point *p);
 
-static double error_of(const mp_point *p)
-{
-	return p->error;
-}
+static double error_of(const mp_point *p) { return p->error; }
 
-static double test_error_of(const mp_point *p)
-{
-	return p->test_error;
-}
+static double test_error_of(const mp_point *p) { return p->test_error; }
 
-static double right_of(const mp_point *p)
-{
-	return p->right;
-}
+static double right_of(const mp_point *p) { return p->right; }
 
-static double test_right_of(const mp_point *p)
-{
-	return p->test_right;
-}
+static double test_right_of(const mp_point *p) { return p->test_right; }
 
 /* Where v stands on the axis, 0 to 1. */
 static double axis_place(const Axis *a, double v)
@@ -159,7 +147,12 @@ static void print_epochs(const Curve *c, int width, const Screen *screen, FILE *
 	fprintf(f, "\n%*s  %s%*s%s  epochs\n", LABEL, "", left.s, gap > 1 ? gap : 1, "", right.s);
 }
 
-typedef struct Panel { const char *title; Series *train, *test; Axis axis; Word (*label)(double); } Panel;
+typedef struct Panel {
+	const char *title;
+	Series *train, *test;
+	Axis axis;
+	Word (*label)(double);
+} Panel;
 
 static void panel_draw(const Panel *p, const Curve *c, const Screen *screen, FILE *f)
 {
@@ -171,13 +164,17 @@ static void panel_draw(const Panel *p, const Curve *c, const Screen *screen, FIL
 	if (c->tested)
 		draw_series(&cv, c, p->test, &p->axis, TEST_DOT);
 	fprintf(f, "\n%*s  %s%s%s\n", LABEL, "", p->title, p->axis.log ? ", logarithmic" : "",
-	        !c->tested ? "" : screen->unicode ? " (test data dotted)" : " (test data: o)");
+	        !c->tested        ? ""
+	        : screen->unicode ? " (test data dotted)"
+	                          : " (test data: o)");
 	for (int row = 0; row < HEIGHT; row++) {
 		bool labelled = row == 0 || row == HEIGHT / 2 || row == HEIGHT - 1;
 		double place = row == HEIGHT / 2 ? 0.5 : row ? 0 : 1;
 		fprintf(f, "%*s %s", LABEL, labelled ? p->label(axis_value(&p->axis, place)).s : "",
-		        !screen->unicode ? "|" : labelled ? "┤" : "│");
-		int end = cv.width;                   /* no blanks at the end of a line */
+		        !screen->unicode ? "|"
+		        : labelled       ? "┤"
+		                         : "│");
+		int end = cv.width; /* no blanks at the end of a line */
 		for (bool empty = true; empty && end > 0; end -= empty)
 			for (int y = row * cv.dots_y / HEIGHT; y < (row + 1) * cv.dots_y / HEIGHT; y++)
 				for (int x = (end - 1) * cv.dots_x / cv.width; x < end * cv.dots_x / cv.width; x++)

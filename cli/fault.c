@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A mapped file that is cut short while it is in use.  In: the signal that reading past its new end makes.  Out: a sentence with the
- * file's name, and exit status 1.  Must hold: nothing here but what a signal handler may call; a signal of another cause is left to
- * the system, which ends the program as ever. */
+/* A mapped file that is cut short while it is in use. In: the signal that reading past its new end makes. Out: a
+ * sentence with the file's name, and exit status 1. Must hold: nothing here but what a signal handler may call; a
+ * signal of another cause is left to the system, which ends the program as ever. */
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -11,9 +11,9 @@
 
 #include "cli.h"
 
-enum { LINE = PATH_MAX + 128 };           /* of /proc/self/maps: "7f00-7f10 r--p 0 08:01 12 /path" */
+enum { LINE = PATH_MAX + 128 }; /* of /proc/self/maps: "7f00-7f10 r--p 0 08:01 12 /path" */
 
-static int talk = STDERR_FILENO;          /* as it was when the program began: of ranks other than 0 it is taken away later */
+static int talk = STDERR_FILENO; /* as it was when the program began: of ranks other than 0 it is taken away later */
 
 static uintptr_t hex_read(const char **s)
 {
@@ -60,7 +60,7 @@ static void fault_end(int number, siginfo_t *info, void *unused)
 	static char line[LINE];
 	(void)unused;
 	while (atomic_flag_test_and_set(&said))
-		pause();                                      /* another thread is at it, and ends all of them */
+		pause(); /* another thread is at it, and ends all of them */
 	const char *file = info->si_code == BUS_ADRERR ? mapped_file((uintptr_t)info->si_addr, line) : NULL;
 	if (!file) {
 		signal(number, SIG_DFL);

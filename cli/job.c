@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A process of several, started by mpirun or the like.  Rank 0 talks; what others would say on stderr is kept, and rank 0 says
- * it if they end early. */
+/* A process of several, started by mpirun or the like. Rank 0 talks; what others would say on stderr is kept, and
+ * rank 0 says it if they end early. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +24,15 @@ static void silence(Rank *j)
 
 int job_join(Rank *j)
 {
-	const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *other = getenv("PMI_RANK"), *rank = open_mpi ? open_mpi : other;
+	const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *other = getenv("PMI_RANK"),
+			   *rank = open_mpi ? open_mpi : other;
 	*j = (Rank){ .kept = -1, .beat = -1 };
 	int rc = beat_join(&j->beat);
 	if (rc)
 		return rc;
 	mp_status status = mp_job_join(&j->job, NULL);
 	if (status != MP_OK) {
-		if (!rank || !strcmp(rank, "0"))                  /* all say the same */
+		if (!rank || !strcmp(rank, "0")) /* all say the same */
 			fputs(mp_job_messages(j->job), stderr);
 		return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 	}
@@ -45,7 +46,7 @@ int job_leave(Rank *j, int rc)
 	char text[1000];
 	ssize_t n = j->kept >= 0 ? pread(j->kept, text, sizeof text - 1, 0) : 0;
 	text[n < 0 ? 0 : n] = '\0';
-	if (rc == EXIT_USAGE)                                 /* now: once a rank has ended so, its launcher may kill the others */
+	if (rc == EXIT_USAGE) /* now: once a rank has ended so, its launcher may kill the others */
 		beat_end(j->beat, rc);
 	if (j->job)
 		rc = mp_job_leave(j->job, rc, text);

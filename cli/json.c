@@ -11,7 +11,10 @@
 /* Length of the UTF-8 sequence at s, 0 if it is not one (too long, cut short, a surrogate, past U+10FFFF). */
 static size_t utf8_length(const unsigned char *s)
 {
-	static const struct { unsigned char low, high, second_low, second_high; size_t length; } lead[] = {
+	static const struct {
+		unsigned char low, high, second_low, second_high;
+		size_t length;
+	} lead[] = {
 		{ 0x00, 0x7F, 0x00, 0x00, 1 }, { 0xC2, 0xDF, 0x80, 0xBF, 2 }, { 0xE0, 0xE0, 0xA0, 0xBF, 3 },
 		{ 0xE1, 0xEC, 0x80, 0xBF, 3 }, { 0xED, 0xED, 0x80, 0x9F, 3 }, { 0xEE, 0xEF, 0x80, 0xBF, 3 },
 		{ 0xF0, 0xF0, 0x90, 0xBF, 4 }, { 0xF1, 0xF3, 0x80, 0xBF, 4 }, { 0xF4, 0xF4, 0x80, 0x8F, 4 },
@@ -31,7 +34,7 @@ static size_t utf8_length(const unsigned char *s)
 
 static void quote(FILE *f, const char *text)
 {
-	static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt";    /* pairs: the byte, the letter after the backslash */
+	static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: the byte, the letter after the backslash */
 	const unsigned char *s = (const unsigned char *)text;
 	fputc('"', f);
 	while (*s) {

@@ -8,17 +8,8 @@
 #include "cli.h"
 
 const Command *const commands[] = {
-	&train_command,
-	&test_command,
-	&predict_command,
-	&show_command,
-	&data_command,
-	&gf11_command,
-	&model_command,
-	&launch_command,
-	&bench_command,
-	&help_command,
-	NULL,
+	&train_command, &test_command,   &predict_command, &show_command, &data_command, &gf11_command,
+	&model_command, &launch_command, &bench_command,   &help_command, NULL,
 };
 
 /* NULL: no such, which has been said. */
@@ -97,7 +88,11 @@ static int help_print(const char *unused)
 }
 
 /* Options that stand before any command. */
-static const struct { const char *name; bool argument; int (*run)(const char *argument); } globals[] = {
+static const struct {
+	const char *name;
+	bool argument;
+	int (*run)(const char *argument);
+} globals[] = {
 	{ "--help", false, help_print },
 	{ "-h", false, help_print },
 	{ "--version", false, version_print },
@@ -123,15 +118,16 @@ static int program_run(int argc, char **argv, Rank *job)
 		return EXIT_USAGE;
 	}
 	const Command *c = command_find(argv[1]);
-	if (mp_job_rank(job->job) && c != &train_command)  /* only training is shared */
+	if (mp_job_rank(job->job) && c != &train_command) /* only training is shared */
 		return EXIT_DONE;
 	return c ? command_run(c, argc, argv, job) : EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-	setlocale(LC_CTYPE, "");                  /* only to know whether the terminal shows UTF-8 */
-	signal(SIGXFSZ, SIG_IGN);                 /* a file that may not grow is told like a full disk, and hours of training are not lost */
+	setlocale(LC_CTYPE, ""); /* only to know whether the terminal shows UTF-8 */
+	/* a file that may not grow is told like a full disk, and hours of training are not lost */
+	signal(SIGXFSZ, SIG_IGN);
 	fault_watch();
 	Rank job;
 	int rc = job_join(&job);

@@ -7,7 +7,7 @@
 #include "cli.h"
 
 static const char about[] = "microprop compiles back-propagation networks and trains them: a topology file goes in, "
-                            "trained weights come out.";
+							"trained weights come out.";
 
 static const Option global_options[] = {
 	{ "help", NULL, "list the commands" },
@@ -19,17 +19,23 @@ static const Option global_options[] = {
 
 static const OptionGroup global_group = { "Options", global_options, NULL };
 
-static const struct { const char *status, *says; } exits[] = {
+static const struct {
+	const char *status, *says;
+} exits[] = {
 	{ "0", "done" },
 	{ "1", "the run failed: error not finite, disk full, ..." },
 	{ "2", "bad usage or input; the message says where and what would be right" },
 	{ "130, 143", "stopped by Ctrl-C or SIGTERM, after saving" },
 };
 
-static const struct { const char *name, *says; } files[] = {
+static const struct {
+	const char *name, *says;
+} files[] = {
 	{ "args.json", "what was run: files and all options" },
-	{ "metrics.jsonl", "a line for every report: epoch, updates, errors, shares, rate, seconds, MCPS, the same on a simulated clock" },
-	{ "last.safetensors", "checkpoint, written every ten seconds, at the end and at a signal; --resume goes on from it" },
+	{ "metrics.jsonl",
+	  "a line for every report: epoch, updates, errors, shares, rate, seconds, MCPS, the same on a simulated clock" },
+	{ "last.safetensors",
+	  "checkpoint, written every ten seconds, at the end and at a signal; --resume goes on from it" },
 	{ "best.safetensors", "weights of the best epoch: least test error, or least error if there is no test data" },
 };
 
@@ -86,7 +92,8 @@ static void help_group(FILE *f, const OptionGroup *g)
 
 static void help_one(FILE *f, const Command *c)
 {
-	fprintf(f, "usage: microprop %s %s%s\n\n", c->name, c->operands, c->group->heading && !strstr(c->operands, "[OPTIONS]") ? " [OPTIONS]" : "");
+	fprintf(f, "usage: microprop %s %s%s\n\n", c->name, c->operands,
+	        c->group->heading && !strstr(c->operands, "[OPTIONS]") ? " [OPTIONS]" : "");
 	fill(f, c->about, 0, 0);
 	for (const OptionGroup *g = c->group; g->heading; g++)
 		help_group(f, g);
@@ -108,7 +115,8 @@ void manual_help(FILE *f, const Command *c)
 		fprintf(f, "  %-8s %-28s %s\n", commands[i]->name, commands[i]->operands, commands[i]->summary);
 	help_group(f, &global_group);
 	fputs("\n'microprop COMMAND --help' explains a command, with examples. A first run:\n"
-	      "  microprop train examples/xor.topo\n", f);
+	      "  microprop train examples/xor.topo\n",
+	      f);
 }
 
 /* ---- help for other programs ---- */
@@ -254,11 +262,12 @@ static void roff_page(void)
 		roff(exits[i].says);
 		putchar('\n');
 	}
-	puts(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nIf set and not empty, nothing is coloured.\n"
-	     ".TP\n.B LC_ALL, LC_CTYPE, LANG\n"
-	     "In a UTF\\-8 locale curves are drawn in braille dots, elsewhere in ASCII.\n"
-	     ".TP\n.B MICROPROP_ISA\nKernels of target cpu: generic, avx2, avx512 or amx. Default: the best there are.\n"
-	     ".TP\n.B MICROPROP_PIN\n0: threads are not bound to cores. Default: they are, if there is one for every core.");
+	puts(
+		".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nIf set and not empty, nothing is coloured.\n"
+		".TP\n.B LC_ALL, LC_CTYPE, LANG\n"
+		"In a UTF\\-8 locale curves are drawn in braille dots, elsewhere in ASCII.\n"
+		".TP\n.B MICROPROP_ISA\nKernels of target cpu: generic, avx2, avx512 or amx. Default: the best there are.\n"
+		".TP\n.B MICROPROP_PIN\n0: threads are not bound to cores. Default: they are, if there is one for every core.");
 	puts(".SH FILES\nThe folder of \\fBtrain \\-\\-run\\fR holds");
 	for (size_t i = 0; i < COUNT(files); i++) {
 		printf(".TP\n.I %s\n", files[i].name);

@@ -71,7 +71,7 @@ int output_check(Args *a, const char *option)
 	if (exists && access(path, W_OK))
 		return refuse(option, path, "choose another file, or make this one writable", errno);
 	if (exists && !S_ISREG(st.st_mode))
-		return EXIT_DONE;                          /* devices and pipes are written as they are */
+		return EXIT_DONE; /* devices and pipes are written as they are */
 	const char *place = exists && realpath(path, real) ? real : path;
 	return folder_check(option, path, folder_of(args_copy(a, place)));
 }
@@ -87,7 +87,7 @@ int folder_output_check(Args *a, const char *option)
 	char *at = args_copy(a, path);
 	for (size_t n = strlen(at); n > 1 && at[n - 1] == '/'; n--)
 		at[n - 1] = '\0';
-	const char *folder = at;                           /* the nearest that is there: those below it will be made */
+	const char *folder = at; /* the nearest that is there: those below it will be made */
 	while (folder == at && stat(folder, &st) && errno == ENOENT)
 		folder = folder_of(at);
 	return folder_check(option, path, folder);

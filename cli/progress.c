@@ -65,8 +65,8 @@ void progress_show(Progress *p, const mp_report *r)
 	                      word_share(r->right).s);
 	if (r->tested)
 		n += (size_t)snprintf(line + n, sizeof line - n, "  test %s", word_share(r->test_right).s);
-	n += (size_t)snprintf(line + n, sizeof line - n, "  %s epochs/s  %s MCPS", word_real(speed).s,
-	                      word_real(r->mcps).s);
+	n +=
+		(size_t)snprintf(line + n, sizeof line - n, "  %s epochs/s  %s MCPS", word_real(speed).s, word_real(r->mcps).s);
 	if (!isnan(left))
 		snprintf(line + n, sizeof line - n, "  %s left", word_time(ceil(left)).s);
 	line_show(p, line);

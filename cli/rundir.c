@@ -23,7 +23,7 @@
 
 #include "cli.h"
 
-enum { SAVE_EVERY = 10 };                         /* seconds, unless the user says otherwise */
+enum { SAVE_EVERY = 10 }; /* seconds, unless the user says otherwise */
 
 static char *path_join(Args *a, const char *folder, const char *name)
 {
@@ -245,7 +245,7 @@ void json_report(Json *j, const mp_report *r)
 
 static int metrics_line(RunDir *d, const mp_report *r)
 {
-	if (r->epoch <= d->epoch)                          /* a run that was stopped reports its last epoch again */
+	if (r->epoch <= d->epoch) /* a run that was stopped reports its last epoch again */
 		return EXIT_DONE;
 	d->epoch = r->epoch;
 	Json j = { .f = d->metrics };
@@ -259,7 +259,7 @@ static int metrics_line(RunDir *d, const mp_report *r)
 int rundir_save(RunDir *d, mp_run *run)
 {
 	int rc = rundir_start(d);
-	mp_run_save_wait(run);                            /* what it could not write is written now, or said */
+	mp_run_save_wait(run); /* what it could not write is written now, or said */
 	if (!rc)
 		rc = after_run(run, mp_run_save(run, d->last));
 	return rc || !d->better ? rc : rundir_keep(d, run);
@@ -271,7 +271,7 @@ int rundir_keep(RunDir *d, mp_run *run)
 	if (rc)
 		return rc;
 	mp_status status = mp_run_save_best(run, d->best);
-	return status == MP_BAD_INPUT ? EXIT_DONE : after_run(run, status);    /* none was better: the old file stays */
+	return status == MP_BAD_INPUT ? EXIT_DONE : after_run(run, status); /* none was better: the old file stays */
 }
 
 int rundir_report(RunDir *d, mp_run *run, const mp_report *r)

@@ -9,8 +9,7 @@ const Option data_reading[] = {
 	{ "format", "npz|npy|idx|csv|text|nettalk", "format of the data; told by name and content if not given" },
 	{ "inputs", "COLUMNS", "csv: columns that are inputs, such as a,b,3:7; default: all that are not targets" },
 	{ "targets", "COLUMNS", "csv: columns that are targets; default: the last" },
-	{ "labels", "COLUMNS",
-	  "csv: columns whose text is a class, made one-of-n; default: targets that are not numbers" },
+	{ "labels", "COLUMNS", "csv: columns whose text is a class, made one-of-n; default: targets that are not numbers" },
 	{ "sequence", "COLUMN", "csv: column that names the sequence a case belongs to" },
 	{ "weight", "COLUMN", "csv: column of case weights" },
 	{ "names", "COLUMN", "csv: column of case names" },
@@ -22,8 +21,8 @@ const Option data_reading[] = {
 static int status_exit(mp_status status, const char *messages)
 {
 	static const int exits[] = {
-		[MP_OK] = EXIT_DONE, [MP_FAILED] = EXIT_FAILED, [MP_BAD_INPUT] = EXIT_USAGE, [MP_STOPPED] = EXIT_FAILED,
-		[MP_NO_MEMORY] = EXIT_FAILED,
+		[MP_OK] = EXIT_DONE,        [MP_FAILED] = EXIT_FAILED,    [MP_BAD_INPUT] = EXIT_USAGE,
+		[MP_STOPPED] = EXIT_FAILED, [MP_NO_MEMORY] = EXIT_FAILED,
 	};
 	size_t n = strlen(messages);
 	if (n) {
@@ -35,25 +34,13 @@ static int status_exit(mp_status status, const char *messages)
 	return exits[status];
 }
 
-int after_net(const mp_net *net, mp_status status)
-{
-	return status_exit(status, mp_net_messages(net));
-}
+int after_net(const mp_net *net, mp_status status) { return status_exit(status, mp_net_messages(net)); }
 
-int after_data(const mp_data *data, mp_status status)
-{
-	return status_exit(status, mp_data_messages(data));
-}
+int after_data(const mp_data *data, mp_status status) { return status_exit(status, mp_data_messages(data)); }
 
-int after_run(const mp_run *run, mp_status status)
-{
-	return status_exit(status, mp_run_messages(run));
-}
+int after_run(const mp_run *run, mp_status status) { return status_exit(status, mp_run_messages(run)); }
 
-int after_tool(const mp_tool *tool, mp_status status)
-{
-	return status_exit(status, mp_tool_messages(tool));
-}
+int after_tool(const mp_tool *tool, mp_status status) { return status_exit(status, mp_tool_messages(tool)); }
 
 int session_net(Session *s, const char *path)
 {
@@ -76,7 +63,7 @@ int session_run(Session *s)
 int session_set(Session *s, const Args *a)
 {
 	int rc = EXIT_DONE;
-	for (size_t i = 0; i < a->givens; i++) {          /* all of them: several errors are reported in one go */
+	for (size_t i = 0; i < a->givens; i++) { /* all of them: several errors are reported in one go */
 		const Given *g = &a->given[i];
 		if (!g->library)
 			continue;
@@ -89,11 +76,15 @@ int session_set(Session *s, const Args *a)
 bool session_reading(const Args *a, bool main_file, mp_data_options *o)
 {
 	*o = (mp_data_options){
-		.format = args_text(a, "format"), .inputs = args_text(a, "inputs"), .targets = args_text(a, "targets"),
-		.labels = args_text(a, "labels"), .sequence = args_text(a, "sequence"),
-		.weight = args_text(a, "weight"), .names = args_text(a, "names"),
+		.format = args_text(a, "format"),
+		.inputs = args_text(a, "inputs"),
+		.targets = args_text(a, "targets"),
+		.labels = args_text(a, "labels"),
+		.sequence = args_text(a, "sequence"),
+		.weight = args_text(a, "weight"),
+		.names = args_text(a, "names"),
 	};
-	if (!main_file)                           /* test data: the same columns, but all rows of its own files */
+	if (!main_file) /* test data: the same columns, but all rows of its own files */
 		return true;
 	o->partner = args_text(a, "partner");
 	o->words = args_text(a, "words-file");

@@ -46,7 +46,7 @@ Word word_real(double v)
 Word word_share(double v)
 {
 	Word w;
-	double percent = v < 1 ? fmin(v * 100, 99.9) : 100;       /* 100.0 % is said only of all */
+	double percent = v < 1 ? fmin(v * 100, 99.9) : 100; /* 100.0 % is said only of all */
 	if (isnan(v))
 		snprintf(w.s, sizeof w.s, "-");
 	else
@@ -90,7 +90,8 @@ Screen screen_of(int fd)
 {
 	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
 	struct winsize size = { 0 };
-	Screen s = { .terminal = isatty(fd) && !getenv("OMPI_COMM_WORLD_SIZE"), .columns = 80 }; /* Open MPI makes terminals of its own */
+	/* Open MPI makes terminals of its own */
+	Screen s = { .terminal = isatty(fd) && !getenv("OMPI_COMM_WORLD_SIZE"), .columns = 80 };
 	s.colour = s.terminal && !(no_colour && *no_colour) && term && strcmp(term, "dumb");
 	s.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	if (s.terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)

@@ -7,7 +7,9 @@
 #include "cli.h"
 
 /* A word: cases first .. first + count - 1. */
-typedef struct Span { uint64_t first, count; } Span;
+typedef struct Span {
+	uint64_t first, count;
+} Span;
 
 /* Splits "word/position" into the word's length and whether this is its first letter; 0: not such a name. */
 static size_t name_split(const char *name, bool *first)
@@ -39,9 +41,13 @@ static Span *words_find(Args *a, mp_data *data, uint64_t cases, uint64_t *count)
 }
 
 /* A word as it should sound and as the network says it; texts that are too long are cut. */
-typedef struct Spoken { char word[64], target[64], guess[64]; uint64_t letters, right; } Spoken;
+typedef struct Spoken {
+	char word[64], target[64], guess[64];
+	uint64_t letters, right;
+} Spoken;
 
-/* One sign a letter, so that sounds stand under their letters: a code's name starts with its sound, stress comes after. */
+/* One sign a letter, so that sounds stand under their letters: a code's name starts with its sound, stress comes
+ * after. */
 static void sound_add(char *text, size_t size, const char *code)
 {
 	size_t n = strlen(text);
@@ -77,7 +83,7 @@ static int wider(int width, const char *text)
 
 static void words_print(const Spoken *s, uint64_t words, FILE *f)
 {
-	int word = 4, sounds = 9;                          /* as wide as the headings */
+	int word = 4, sounds = 9; /* as wide as the headings */
 	for (uint64_t i = 0; i < words; i++) {
 		word = wider(word, s[i].word);
 		sounds = wider(wider(sounds, s[i].target), s[i].guess);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages by MPI.  A module of its own, built once for each MPI there is and loaded when a process finds itself in a job of
- * that MPI (open.c), so that the program itself needs none.
+/* Messages by MPI. A module of its own, built once for each MPI there is and loaded when a process finds itself in
+ * a job of that MPI (open.c), so that the program itself needs none.
  *
  * In: bytes, ranks.  Out: bytes.  Errors of MPI end the job, as is its custom.
  * Waiting is polite: ranks may have to share a core, and one that waits long sleeps. */
@@ -19,14 +19,15 @@
 #include "comm.h"
 
 enum { SPINS = 2000, FEW_SPINS = 10, YIELDS = 2000 };
-enum { MOST_BYTES = 1 << 30 };            /* of a message: counts are int */
+enum { MOST_BYTES = 1 << 30 }; /* of a message: counts are int */
 
 typedef struct Mpi {
-	MPI_Request *request; int requests, room;
+	MPI_Request *request;
+	int requests, room;
 	char name[MPI_MAX_LIBRARY_VERSION_STRING];
-	uint64_t spins;           /* before it lets others have the core; few where ranks have to share cores */
-	bool ucx;                 /* MPICH over UCX */
-	bool apart;               /* and its launcher says that ranks are on several hosts */
+	uint64_t spins; /* before it lets others have the core; few where ranks have to share cores */
+	bool ucx;       /* MPICH over UCX */
+	bool apart;     /* and its launcher says that ranks are on several hosts */
 	Comm comm;
 } Mpi;
 
@@ -117,10 +118,11 @@ static void mpi_add(void *self, float *v, size_t n)
 	}
 }
 
-/* MPICH before 4.2, over UCX and TCP: in MPI_Finalize a rank closes its connections, for which the others have to answer; but those that are
- * done with it sit in a barrier of the launcher and answer no more, and the job hangs, every second time with three ranks (pmodels/mpich
- * pull request 6596).  So where ranks are on several hosts such a rank only tells the launcher, Hydra, that it has ended well;
- * everyone has come by then, and connections go with the process. */
+/* MPICH before 4.2, over UCX and TCP: in MPI_Finalize a rank closes its connections, for which the others have to
+ * answer; but those that are done with it sit in a barrier of the launcher and answer no more, and the job hangs,
+ * every second time with three ranks (pmodels/mpich pull request 6596). So where ranks are on several hosts such a
+ * rank only tells the launcher, Hydra, that it has ended well; everyone has come by then, and connections go with
+ * the process. */
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40200000
 enum { PATIENCE_MS = 10000 };
 
@@ -131,7 +133,9 @@ static int file_named(const char *variable)
 	char *end = NULL;
 	long number = text ? strtol(text, &end, 10) : -1;
 
-	return text && end != text && !*end && number >= 0 && number <= INT_MAX && fcntl((int)number, F_GETFD) >= 0 ? (int)number : -1;
+	return text && end != text && !*end && number >= 0 && number <= INT_MAX && fcntl((int)number, F_GETFD) >= 0
+	           ? (int)number
+	           : -1;
 }
 
 /* A line from the launcher, without its end; false: it says nothing, or does not speak in lines. */
@@ -177,7 +181,7 @@ static void mpi_end(void *self)
 {
 	MPI_Request r;
 
-	MPI_Ibarrier(MPI_COMM_WORLD, &r);                    /* finalizing waits less politely */
+	MPI_Ibarrier(MPI_COMM_WORLD, &r); /* finalizing waits less politely */
 	finish(&r, 1);
 	if (!ends_by_itself(self))
 		MPI_Finalize();
@@ -192,7 +196,8 @@ static void mpi_kill(void *self, int code)
 /* Ranks of this host outnumber its cores, as their launcher counts them. */
 static bool cores_are_shared(void)
 {
-	const char *open_mpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"), *here = open_mpi ? open_mpi : getenv("MPI_LOCALNRANKS");
+	const char *open_mpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
+			   *here = open_mpi ? open_mpi : getenv("MPI_LOCALNRANKS");
 
 	return here && atol(here) > sysconf(_SC_NPROCESSORS_ONLN);
 }
@@ -206,7 +211,8 @@ static bool ranks_are_apart(void)
 }
 
 /* Joins the job; NULL if that cannot be.
- * UCX asks before it sends a long message, and with four ranks that exchange such at 100 Mbit/s sums took 147 ms so, 82 ms without. */
+ * UCX asks before it sends a long message, and with four ranks that exchange such at 100 Mbit/s sums took 147 ms
+ * so, 82 ms without. */
 __attribute__((visibility("default"))) const Comm *microprop_comm(uint32_t version)
 {
 	int rank, size, length, given;
@@ -221,13 +227,22 @@ __attribute__((visibility("default"))) const Comm *microprop_comm(uint32_t versi
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Get_library_version(mpi.name, &length);
 	mpi.ucx = strstr(mpi.name, "ch4:ucx") != NULL;
-	for (char *s = mpi.name; *s; s++)                    /* Open MPI's has its whole address */
+	for (char *s = mpi.name; *s; s++) /* Open MPI's has its whole address */
 		if (*s == ',' || *s == '\n')
 			*s = '\0';
 		else if (*s == '\t')
 			*s = ' ';
-	mpi.comm = (Comm){ .rank = (uint32_t)rank, .size = (uint32_t)size, .name = mpi.name, .self = &mpi, .send = mpi_send,
-	                   .receive = mpi_receive, .wait = mpi_wait, .gather = mpi_gather, .spread = mpi_spread, .add = mpi_add,
-	                   .end = mpi_end, .kill = mpi_kill };
+	mpi.comm = (Comm){ .rank = (uint32_t)rank,
+		               .size = (uint32_t)size,
+		               .name = mpi.name,
+		               .self = &mpi,
+		               .send = mpi_send,
+		               .receive = mpi_receive,
+		               .wait = mpi_wait,
+		               .gather = mpi_gather,
+		               .spread = mpi_spread,
+		               .add = mpi_add,
+		               .end = mpi_end,
+		               .kill = mpi_kill };
 	return &mpi.comm;
 }

@@ -12,7 +12,9 @@
 #include "open.h"
 
 /* What a launcher says about the size of the job, and whose it is. */
-static const struct { const char *variable, *module; } signs[] = {
+static const struct {
+	const char *variable, *module;
+} signs[] = {
 	{ "OMPI_COMM_WORLD_SIZE", "openmpi" },
 	{ "PMI_SIZE", "mpich" },
 	{ "PMIX_SIZE", "openmpi" },

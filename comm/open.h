@@ -6,6 +6,6 @@
 #include "comm.h"
 #include "lib.h"
 
-const Comm *comm_open(Ctx *cx);                              /* NULL: there is no job, or it has one process */
+const Comm *comm_open(Ctx *cx); /* NULL: there is no job, or it has one process */
 
 #endif

@@ -5,13 +5,12 @@
 #include <microprop.h>
 #include <stdio.h>
 
-static const char topology[] =
-	"group in     2 input\n"
-	"group hidden 3 sigmoid\n"
-	"group out    1 sigmoid output\n"
-	"connect in, true     -> hidden\n"
-	"connect hidden, true -> out\n"
-	"train rate 0.5 momentum 0.9 epochs 5000\n";
+static const char topology[] = "group in     2 input\n"
+							   "group hidden 3 sigmoid\n"
+							   "group out    1 sigmoid output\n"
+							   "connect in, true     -> hidden\n"
+							   "connect hidden, true -> out\n"
+							   "train rate 0.5 momentum 0.9 epochs 5000\n";
 
 int main(void)
 {
@@ -21,12 +20,10 @@ int main(void)
 	mp_run *run = NULL;
 	mp_result result = { 0 };
 	double out[4] = { 0 };
-	int solved = mp_net_parse(&net, topology, "xor", NULL) == MP_OK
-	          && mp_data_new(&data, 4, 2, 1, *x, y, NULL, 0, NULL) == MP_OK
-	          && mp_run_new(&run, net, NULL) == MP_OK
-	          && mp_run_train(run, data, NULL, NULL, NULL) == MP_OK
-	          && mp_run_test(run, data, &result, out) == MP_OK
-	          && mp_run_get_report(run)->solved;
+	int solved = mp_net_parse(&net, topology, "xor", NULL) == MP_OK &&
+	             mp_data_new(&data, 4, 2, 1, *x, y, NULL, 0, NULL) == MP_OK && mp_run_new(&run, net, NULL) == MP_OK &&
+	             mp_run_train(run, data, NULL, NULL, NULL) == MP_OK && mp_run_test(run, data, &result, out) == MP_OK &&
+	             mp_run_get_report(run)->solved;
 	for (int i = 0; i < 4 && solved; i++)
 		printf("%g xor %g = %.2f\n", x[i][0], x[i][1], out[i]);
 	if (!solved)

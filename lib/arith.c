@@ -11,12 +11,12 @@
 #include "lib.h"
 
 /* ln 2 in two parts: the first has 21 zero bits at its end, so that k * LN2_HIGH is exact for every exponent k. */
-#define LN2_HIGH 6.93147180369123816490e-01
-#define LN2_LOW  1.90821492927058770002e-10
+#define LN2_HIGH    6.93147180369123816490e-01
+#define LN2_LOW     1.90821492927058770002e-10
 #define LN2_INVERSE 1.44269504088896338700e+00
-#define PI 3.14159265358979323846
-#define PI_LOW 1.22464679914735317722e-16             /* what PI lacks */
-#define SQRT2 1.41421356237309504880
+#define PI          3.14159265358979323846
+#define PI_LOW      1.22464679914735317722e-16 /* what PI lacks */
+#define SQRT2       1.41421356237309504880
 
 static double from_bits(uint64_t bits)
 {
@@ -33,10 +33,7 @@ static uint64_t to_bits(double x)
 }
 
 /* 2^k for exponents of normal numbers. */
-static double power_of_two(int k)
-{
-	return from_bits((uint64_t)(k + 1023) << 52);
-}
+static double power_of_two(int k) { return from_bits((uint64_t)(k + 1023) << 52); }
 
 /* c[0] + c[1] x + c[2] x^2 + ... by Horner's rule. */
 static double series(const double *c, int count, double x)
@@ -52,8 +49,8 @@ static double series(const double *c, int count, double x)
 double arith_exp(double x)
 {
 	static const double inverse_factorial[] = {
-		1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800,
-		1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
+		1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,       1.0 / 5040,
+		1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
 	};
 
 	if (x != x)
@@ -65,9 +62,9 @@ double arith_exp(double x)
 	int k = (int)floor(x * LN2_INVERSE + 0.5);
 	double high = x - k * LN2_HIGH, low = k * LN2_LOW;
 	double r = high - low;
-	double rest = (high - r) - low;                     /* what r lost in rounding */
+	double rest = (high - r) - low; /* what r lost in rounding */
 	double y = 1 + (r + (rest + r * r * series(inverse_factorial, COUNT(inverse_factorial), r)));
-	int half = k / 2;                                   /* 2^k itself may lie beyond the normal numbers */
+	int half = k / 2; /* 2^k itself may lie beyond the normal numbers */
 
 	return y * power_of_two(half) * power_of_two(k - half);
 }
@@ -85,7 +82,7 @@ double arith_log(double x)
 		return x;
 	if (x <= 0)
 		return x < 0 ? NAN : -INFINITY;
-	if (x < power_of_two(-1022)) {                      /* denormal: shift into the normal numbers */
+	if (x < power_of_two(-1022)) { /* denormal: shift into the normal numbers */
 		x *= power_of_two(54);
 		k = -54;
 	}
@@ -124,16 +121,16 @@ double arith_tanh(double x)
 double arith_cospi(double x)
 {
 	static const double cosine[] = {
-		-1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600, -1.0 / 87178291200,
-		1.0 / 20922789888000,
+		-1.0 / 2,       1.0 / 24,        -1.0 / 720,         1.0 / 40320,
+		-1.0 / 3628800, 1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000,
 	};
 	static const double sine[] = {
-		-1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000,
-		1.0 / 355687428096000,
+		-1.0 / 6,        1.0 / 120,        -1.0 / 5040,          1.0 / 362880,
+		-1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000,
 	};
 	double a = fabs(x), sign = 1;
 
-	a -= 2 * floor(a * 0.5);                            /* infinity becomes NaN here */
+	a -= 2 * floor(a * 0.5); /* infinity becomes NaN here */
 	if (a > 1)
 		a = 2 - a;
 	if (a > 0.5) {

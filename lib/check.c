@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What data must be before anyone trains on it: sizes fit, offsets ascend, inputs are finite, targets are what the error function
- * takes.  In: Data as a reader left it.  Out: the same data, or a message about the first thing that is wrong.
+/* What data must be before anyone trains on it: sizes fit, offsets ascend, inputs are finite, targets are what the
+ * error function takes. In: Data as a reader left it. Out: the same data, or a message about the first thing that
+ * is wrong.
  *
- * Whoever is one of several ranks looks at the cases that it computes and at no others: what is in `unread` lies in a mapped file,
- * which may be larger than the memory.  What some see adds up (Glance), over ranges of cases, to what one would see who looks
- * at everything: sums and exclusive ors for checksums, the lowest for what is wrong.
- * Must hold: offsets are right before anything is found by them; so they are never in `unread`. */
+ * Whoever is one of several ranks looks at the cases that it computes and at no others: what is in `unread` lies in
+ * a mapped file, which may be larger than the memory. What some see adds up (Glance), over ranges of cases, to what
+ * one would see who looks at everything: sums and exclusive ors for checksums, the lowest for what is wrong. Must
+ * hold: offsets are right before anything is found by them; so they are never in `unread`. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static void check_sizes(Ctx *cx, const Data *d, Loc at)
 	if (d->inputs == 0)
 		fail_at(cx, at, "give every case at least one input", "the cases have no inputs");
 	if (d->inputs > MAX_UNITS || d->targets > MAX_UNITS)
-		fail_at(cx, at, "cut it into smaller parts",
-		        "a case has more values than a network can have units (%u)", MAX_UNITS);
+		fail_at(cx, at, "cut it into smaller parts", "a case has more values than a network can have units (%u)",
+		        MAX_UNITS);
 	uint64_t wide = d->inputs > d->targets ? d->inputs : d->targets;
 	if (d->cases > INT64_MAX / 8 / wide)
 		fail_at(cx, at, "cut it into smaller parts",
@@ -43,12 +44,10 @@ static void check_offsets(Ctx *cx, const Data *d, Loc at)
 static void check_sequences(Ctx *cx, const Data *d, Loc at)
 {
 	if (d->seq[0] != 0)
-		fail_at(cx, at, "the first sequence starts at case 0", "the sequences start at case %" PRIu64,
-		        d->seq[0]);
+		fail_at(cx, at, "the first sequence starts at case 0", "the sequences start at case %" PRIu64, d->seq[0]);
 	for (uint64_t i = 0; i < d->sequences; i++)
 		if (d->seq[i] >= d->seq[i + 1])
-			fail_at(cx, at, "every sequence has a case, and offsets ascend",
-			        "sequence %" PRIu64 " has no cases", i);
+			fail_at(cx, at, "every sequence has a case, and offsets ascend", "sequence %" PRIu64 " has no cases", i);
 	if (d->seq[d->sequences] != d->cases)
 		fail_at(cx, at, "the last offset is the number of cases",
 		        "the sequences end at case %" PRIu64 ", but there are %" PRIu64 " cases", d->seq[d->sequences],
@@ -63,8 +62,8 @@ static void check_tables(Ctx *cx, const Data *d, Loc at)
 			        "code %" PRIu64 " is not made of finite numbers", i / d->targets);
 	for (uint32_t i = 0; d->scale.kind != SCALE_NONE && i < d->inputs; i++)
 		if (!isfinite(d->scale.offset[i]) || !isfinite(d->scale.factor[i]) || d->scale.factor[i] == 0)
-			fail_at(cx, at, "scale the original data again",
-			        "the scale of input %" PRIu32 " is not a finite number", i);
+			fail_at(cx, at, "scale the original data again", "the scale of input %" PRIu32 " is not a finite number",
+			        i);
 }
 
 /* ---- cases: each check finds the first place in a range that is wrong, or NOWHERE; and can say what is ---- */
@@ -114,12 +113,14 @@ static void tell_list(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t
 		k++;
 	if (d->x_indices[k] >= d->inputs)
 		fail_at(cx, at, "inputs are numbered from 0",
-		        "case %" PRIu64 " has index %" PRIu32 ", but there are %" PRIu32 " inputs", i, d->x_indices[k], d->inputs);
+		        "case %" PRIu64 " has index %" PRIu32 ", but there are %" PRIu32 " inputs", i, d->x_indices[k],
+		        d->inputs);
 	if (k > d->x_indptr[i] && d->x_indices[k] <= d->x_indices[k - 1])
 		fail_at(cx, at, "sort the indices of each case and leave out doubles",
-		        "the indices of case %" PRIu64 " do not ascend: %" PRIu32 " after %" PRIu32, i, d->x_indices[k], d->x_indices[k - 1]);
-	fail_at(cx, at, "replace it by a number, or leave out the case", "input %" PRIu32 " of case %" PRIu64 " is not a finite number",
-	        d->x_indices[k], i);
+		        "the indices of case %" PRIu64 " do not ascend: %" PRIu32 " after %" PRIu32, i, d->x_indices[k],
+		        d->x_indices[k - 1]);
+	fail_at(cx, at, "replace it by a number, or leave out the case",
+	        "input %" PRIu32 " of case %" PRIu64 " is not a finite number", d->x_indices[k], i);
 }
 
 static uint64_t find_input(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end)
@@ -146,8 +147,8 @@ static void tell_target(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64
 {
 	(void)e;
 	fail_at(cx, at, "write NaN where there is no target",
-	        "target %" PRIu64 " of case %" PRIu64 " is %g, which is not a finite float32", i % d->targets, i / d->targets,
-	        dtype_get(d->y_type, d->y, i));
+	        "target %" PRIu64 " of case %" PRIu64 " is %g, which is not a finite float32", i % d->targets,
+	        i / d->targets, dtype_get(d->y_type, d->y, i));
 }
 
 static uint64_t find_mask(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end)
@@ -197,8 +198,8 @@ static void tell_score(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_
 {
 	(void)at;
 	fail(cx, MP_BAD_INPUT, "bring the targets into that range, or train with error squared",
-	     "%s: target %" PRIu64 " of case %" PRIu64 " is %g, but error %s needs targets from %g to %g", d->name, i % d->targets + 1,
-	     i / d->targets + 1, dtype_get(d->y_type, d->y, i), e->name, e->low, e->high);
+	     "%s: target %" PRIu64 " of case %" PRIu64 " is %g, but error %s needs targets from %g to %g", d->name,
+	     i % d->targets + 1, i / d->targets + 1, dtype_get(d->y_type, d->y, i), e->name, e->low, e->high);
 }
 
 /* In the order in which they are told. */
@@ -206,14 +207,15 @@ static const struct {
 	uint64_t (*find)(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end);
 	void (*tell)(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t place);
 } checks[] = {
-	{ find_list, tell_list }, { find_input, tell_input }, { find_target, tell_target }, { find_mask, tell_mask },
-	{ find_weight, tell_weight }, { find_score, tell_score },
+	{ find_list, tell_list }, { find_input, tell_input },   { find_target, tell_target },
+	{ find_mask, tell_mask }, { find_weight, tell_weight }, { find_score, tell_score },
 };
 enum { SCORE_CHECK = COUNT(checks) - 1 };
 
 /* ---- bytes of members that have a checksum of their own ---- */
 
-/* Where the bytes of a case begin; of the first one with all that stands before, of the one after the last where they end. */
+/* Where the bytes of a case begin; of the first one with all that stands before, of the one after the last where
+ * they end. */
 static uint64_t byte_of(const Data *d, int which, uint64_t i)
 {
 	const Unread *u = &d->unread[which];
@@ -230,7 +232,8 @@ static uint64_t byte_of(const Data *d, int which, uint64_t i)
 	return i == 0 ? 0 : i == d->cases ? u->bytes->len : u->head + bytes[which];
 }
 
-/* CRCs are linear: that of all bytes is the exclusive or of those of its ranges, each carried on over the bytes behind it. */
+/* CRCs are linear: that of all bytes is the exclusive or of those of its ranges, each carried on over the bytes
+ * behind it. */
 static uint32_t crc_part(const Data *d, int which, uint64_t first, uint64_t end)
 {
 	const Src *s = d->unread[which].bytes;
@@ -277,10 +280,10 @@ void cases_look(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, G
 		for (int k = 0; k < UNREADS; k++)
 			if (d->unread[k].bytes)
 				l->crc[k] ^= crc_part(d, k, i, next);
-		if (l->wrong)                                /* indices may point anywhere */
+		if (l->wrong) /* indices may point anywhere */
 			continue;
 		l->checksum += cases_checksum(d, i, next);
-		if (d->targets == 1)                         /* only then does anyone ask */
+		if (d->targets == 1) /* only then does anyone ask */
 			look_signs(d, i, next, l);
 	}
 }
@@ -301,7 +304,8 @@ void look_tell(Ctx *cx, const Data *d, const ErrorFn *e, const Glance *l)
 		return;
 	uint64_t i = case_of(d, l);
 	if (checks[l->check].find(d, e, i, i + 1) != l->place)
-		fail(cx, MP_BAD_INPUT, "give all ranks the same data", "case %" PRIu64 " of %s is wrong elsewhere, but not here", i, d->name);
+		fail(cx, MP_BAD_INPUT, "give all ranks the same data",
+		     "case %" PRIu64 " of %s is wrong elsewhere, but not here", i, d->name);
 	checks[l->check].tell(cx, d, e, d->at, l->place);
 }
 

@@ -28,8 +28,7 @@ static void digest_weights(XXH3_state_t *state, const double *w, uint64_t n, boo
 		size_t some = n - i < COUNT(single) ? (size_t)(n - i) : COUNT(single);
 		for (size_t k = 0; k < some; k++)
 			single[k] = (float)w[i + k];
-		XXH3_128bits_update(state, f64 ? (const void *)(w + i) : single,
-		                    some * (f64 ? sizeof *w : sizeof *single));
+		XXH3_128bits_update(state, f64 ? (const void *)(w + i) : single, some * (f64 ? sizeof *w : sizeof *single));
 	}
 }
 
@@ -41,12 +40,9 @@ void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
 	digest_text(&state, out);
 }
 
-/* ---- weights of the best epoch ----------------------------------------------------------------------------------- */
+/* ---- weights of the best epoch ------------------------------------------------------------------ */
 
-uint64_t best_bytes(const Run *r)
-{
-	return r->net->links * (r->target->f64 ? sizeof(double) : sizeof(float));
-}
+uint64_t best_bytes(const Run *r) { return r->net->links * (r->target->f64 ? sizeof(double) : sizeof(float)); }
 
 void best_put(Run *r, uint64_t first, uint64_t count, const double *w)
 {
@@ -93,20 +89,35 @@ void run_fingerprint(Run *r, char out[33])
 	digest_text(&state, out);
 }
 
-/* ---- where the run stands, as text ------------------------------------------------------------------------------- */
+/* ---- where the run stands, as text -------------------------------------------------------------- */
 
-enum { WHOLE, REAL, MAYBE };     /* maybe: a real that may be absent, then it is 0 */
-typedef struct Field { const char *key; int kind; size_t offset; } Field;
+enum { WHOLE, REAL, MAYBE }; /* maybe: a real that may be absent, then it is 0 */
+typedef struct Field {
+	const char *key;
+	int kind;
+	size_t offset;
+} Field;
 
 #define AT(member) offsetof(Position, member)
-#define TALLY(name, member) \
-	{ name ".error", REAL, AT(member.error) }, { name ".cases", WHOLE, AT(member.cases) }, \
-	{ name ".scored", WHOLE, AT(member.scored) }, { name ".right", WHOLE, AT(member.right) }, \
-	{ name ".within", WHOLE, AT(member.within) }
+#define TALLY(name, member)                                                                       \
+	{ name ".error", REAL, AT(member.error) }, { name ".cases", WHOLE, AT(member.cases) },        \
+		{ name ".scored", WHOLE, AT(member.scored) }, { name ".right", WHOLE, AT(member.right) }, \
+	{                                                                                             \
+		name ".within", WHOLE, AT(member.within)                                                  \
+	}
 static const Field fields[] = {
-	{ "epoch", WHOLE, AT(epoch) }, { "cases", WHOLE, AT(cases) }, { "data", WHOLE, AT(data) }, { "position", WHOLE, AT(done) },
-	{ "updates", WHOLE, AT(updates) }, { "best", REAL, AT(best) }, { "best_epoch", WHOLE, AT(best_epoch) },
-	{ "seconds", REAL, AT(seconds) }, { "simulated_seconds", MAYBE, AT(simulated) }, TALLY("tally", tally), TALLY("last", last), TALLY("test", test),
+	{ "epoch", WHOLE, AT(epoch) },
+	{ "cases", WHOLE, AT(cases) },
+	{ "data", WHOLE, AT(data) },
+	{ "position", WHOLE, AT(done) },
+	{ "updates", WHOLE, AT(updates) },
+	{ "best", REAL, AT(best) },
+	{ "best_epoch", WHOLE, AT(best_epoch) },
+	{ "seconds", REAL, AT(seconds) },
+	{ "simulated_seconds", MAYBE, AT(simulated) },
+	TALLY("tally", tally),
+	TALLY("last", last),
+	TALLY("test", test),
 };
 enum { MAX_METAS = 16 + 2 * COUNT(fields) };
 
@@ -122,7 +133,9 @@ static void real_put(Buf *b, double v)
 		buf_printf(b, "%s%s", sign, fraction ? "nan" : "inf");
 	else
 		buf_printf(b, "%s0x%d.%013" PRIx64 "p%+d", sign, exponent ? 1 : 0, fraction,
-		           exponent ? exponent - 1023 : fraction ? -1022 : 0);
+		           exponent   ? exponent - 1023
+		           : fraction ? -1022
+		                      : 0);
 }
 
 /* Only what real_put writes: sign, 0x, one digit, point, 13 digits, p, exponent. */
@@ -137,8 +150,8 @@ static bool real_get(const char *s, double *out)
 	} else if (strcmp(s, "nan") == 0) {
 		v = NAN;
 	} else {
-		if (strncmp(s, "0x", 2) != 0 || (s[2] != '0' && s[2] != '1') || s[3] != '.'
-		    || strspn(s + 4, "0123456789abcdef") != 13 || s[17] != 'p')
+		if (strncmp(s, "0x", 2) != 0 || (s[2] != '0' && s[2] != '1') || s[3] != '.' ||
+		    strspn(s + 4, "0123456789abcdef") != 13 || s[17] != 'p')
 			return false;
 		uint64_t fraction = strtoull(s + 4, NULL, 16);
 		long exponent = strtol(s + 18, &end, 10);
@@ -177,7 +190,7 @@ static bool field_read(const Field *f, const char *text, Position *at)
 	return f->kind != WHOLE ? real_get(text, (double *)to) : whole_get(text, (uint64_t *)to);
 }
 
-/* ---- classes, as text ---------------------------------------------------------------------------------------------- */
+/* ---- classes, as text --------------------------------------------------------------------------- */
 
 /* Names in a file are UTF-8; other bytes of a label are written \xE9, and so a backslash is doubled. */
 static const char *name_escape(Arena *arena, const char *name)
@@ -234,21 +247,28 @@ static const char *classes_text(Arena *arena, const char *const *classes, uint32
 	return b.s;
 }
 
-/* ---- saving ------------------------------------------------------------------------------------------------------ */
+/* ---- saving ------------------------------------------------------------------------------------- */
 
 /* What a tensor of ours holds.  `index` is the slot, the state, or nothing. */
 enum { PART_VALUES, PART_FROM, PART_TO, PART_STATE, PART_BEST, PART_OFFSET, PART_FACTOR };
-typedef struct Part { int kind; uint32_t index; } Part;
+typedef struct Part {
+	int kind;
+	uint32_t index;
+} Part;
 
 typedef struct Saver {
 	Run *r;
-	bool best;                /* the weights of the best epoch instead of the present ones */
-	Slot *slot;  uint32_t slots;
-	Part *part;  Tensor *tensor;  uint32_t parts;
-	Meta meta[MAX_METAS];     uint32_t metas;
-	double *v;                /* [PIECE_LINKS]: what the target gave last, */
-	int held;                 /* which that is; -1: nothing yet; */
-	uint64_t first, count;    /* and of which links */
+	bool best; /* the weights of the best epoch instead of the present ones */
+	Slot *slot;
+	uint32_t slots;
+	Part *part;
+	Tensor *tensor;
+	uint32_t parts;
+	Meta meta[MAX_METAS];
+	uint32_t metas;
+	double *v;             /* [PIECE_LINKS]: what the target gave last, */
+	int held;              /* which that is; -1: nothing yet; */
+	uint64_t first, count; /* and of which links */
 } Saver;
 
 static const char *join(Arena *arena, const char *a, const char *b)
@@ -309,8 +329,7 @@ static void parts_make(Saver *s)
 	}
 	parts_values(s, type);
 	for (int i = 0; i < rule->states && !s->best; i++)
-		part_add(s, PART_STATE, (uint32_t)i, join(&r->cx.scratch, "state.", rule->state[i]), type,
-		         r->net->links);
+		part_add(s, PART_STATE, (uint32_t)i, join(&r->cx.scratch, "state.", rule->state[i]), type, r->net->links);
 	if (r->best_weights && r->best_at.epoch && !s->best)
 		part_add(s, PART_BEST, 0, "best.weights", type, r->net->links);
 	parts_indices(s);
@@ -337,7 +356,8 @@ static void fill_slot(Saver *s, int kind, const Slot *slot, SafeSink *out)
 	for (uint32_t t = 0; t < slot->to_count; t++) {
 		uint64_t link, end, row = net->row[first + t + 1] - net->row[first + t];
 		slot_row(net, slot, t, &link, &end);
-		uint64_t some = 2 * (end - link) < row ? end - link : PIECE_LINKS; /* most of the row, and so of those that follow */
+		/* most of the row, and so of those that follow */
+		uint64_t some = 2 * (end - link) < row ? end - link : PIECE_LINKS;
 		for (; link < end; link++) {
 			if (!slot_has(net, slot, t, link))
 				continue;
@@ -386,10 +406,7 @@ static const char *options_text(Arena *arena, const Options *o)
 	return b.s;
 }
 
-static void meta_add(Saver *s, const char *key, const char *value)
-{
-	s->meta[s->metas++] = (Meta){ key, value };
-}
+static void meta_add(Saver *s, const char *key, const char *value) { s->meta[s->metas++] = (Meta){ key, value }; }
 
 static void metas_position(Saver *s, const char *prefix, const Position *at)
 {
@@ -457,7 +474,7 @@ void checkpoint_save(Run *r, const char *path, bool best)
 	safe_write(&r->cx, path, s->tensor, s->parts, s->meta, s->metas, fill, s);
 }
 
-/* ---- loading ----------------------------------------------------------------------------------------------------- */
+/* ---- loading ------------------------------------------------------------------------------------ */
 
 static const char not_whole[] = "resume from a file that 'microprop train --save' wrote; --load takes weights alone";
 
@@ -516,8 +533,7 @@ static void check_format(Ctx *cx, const Safe *f, bool resume)
 		        "this file holds the weights of a best epoch, without the rest of the run");
 	if (strcmp(meta_need(cx, f, "rng"), rng_name) != 0)
 		fail_at(cx, safe_loc(f, "rng"), "resume with the program that wrote it",
-		        "the run drew its random numbers from '%s', this program has %s", safe_meta(f, "rng"),
-		        rng_name);
+		        "the run drew its random numbers from '%s', this program has %s", safe_meta(f, "rng"), rng_name);
 }
 
 static void read_position(Ctx *cx, const Safe *f, const char *prefix, Position *at)
@@ -539,7 +555,8 @@ static void read_options(Ctx *cx, const Safe *f, Options *o)
 	if (!json_is_object(tree))
 		fail_at(cx, safe_loc(f, "options"), not_whole, "metadata options is not an object");
 	options_init(o);
-	json_object_foreach(tree, name, v) {
+	json_object_foreach(tree, name, v)
+	{
 		const char *value = json_string_value(v);
 		const char *wrong = option_set(cx, o, name, value ? value : "", &remedy);
 		if (wrong)
@@ -557,8 +574,7 @@ static void read_scale(Ctx *cx, const Safe *f, uint32_t inputs, Scale *scale)
 		if (strcmp(kind, scale_names[i]) == 0)
 			scale->kind = i;
 	if (scale->kind == SCALE_NONE)
-		fail_at(cx, safe_loc(f, "scale"), "it is one of none, range, zscore", "metadata scale cannot be '%s'",
-		        kind);
+		fail_at(cx, safe_loc(f, "scale"), "it is one of none, range, zscore", "metadata scale cannot be '%s'", kind);
 	scale->offset = vector_read(cx, &cx->keep, f, "scale.offset", inputs);
 	scale->factor = vector_read(cx, &cx->keep, f, "scale.factor", inputs);
 }
@@ -588,8 +604,8 @@ static const char *const *read_classes(Ctx *cx, const Safe *f, uint32_t outputs)
 /* The error function that the weights were trained with; -1 if the file does not say, or this program has no such. */
 static int read_error(Ctx *cx, const Safe *f)
 {
-	const char *name = safe_meta(f, "options")
-	                   ? json_string_value(json_object_get(safe_json(cx, f, "options"), "error")) : NULL;
+	const char *name =
+		safe_meta(f, "options") ? json_string_value(json_object_get(safe_json(cx, f, "options"), "error")) : NULL;
 	for (int i = 0; name && i < ERR_COUNT; i++)
 		if (strcmp(error_fns[i].name, name) == 0)
 			return i;
@@ -605,8 +621,7 @@ static void note_unused(Ctx *cx, const Safe *f)
 		if (t->used || strncmp(t->name, "state.", 6) == 0 || strcmp(t->name, "best.weights") == 0)
 			continue;
 		if (++left <= SHOWN)
-			note_at(cx, safe_loc(f, t->name), NULL, "tensor %s is not used: the network has no such links",
-			        t->name);
+			note_at(cx, safe_loc(f, t->name), NULL, "tensor %s is not used: the network has no such links", t->name);
 	}
 	if (left > SHOWN)
 		note(cx, NULL, "%u more tensors of %s are not used", left - SHOWN, f->src->name);
@@ -617,8 +632,8 @@ typedef struct Rest {
 	Options opt;
 	Position at, best_at;
 	const Tensor *state[MAX_STATE];
-	const Tensor *best;       /* weights of the best epoch; NULL: none; */
-	void *best_room;          /* and where they will go */
+	const Tensor *best; /* weights of the best epoch; NULL: none; */
+	void *best_room;    /* and where they will go */
 } Rest;
 
 static void rest_read(Run *r, const Safe *f, Rest *rest)
@@ -632,12 +647,13 @@ static void rest_read(Run *r, const Safe *f, Rest *rest)
 	if (!safe_find(f, "best.weights"))
 		return;
 	rest->best = vector_find(cx, f, "best.weights", r->net->links);
-	const Target *target = target_find(rest->opt.target);        /* NULL: the run will not start */
+	const Target *target = target_find(rest->opt.target); /* NULL: the run will not start */
 	rest->best_room = arena_alloc(&cx->keep, r->net->links, target && target->f64 ? sizeof(double) : sizeof(float));
 	read_position(cx, f, "best_at.", &rest->best_at);
 }
 
-/* From the file, a piece at a time in v: weights (0), rule state (1..), or best weights (-1).  A vector holds all but weights. */
+/* From the file, a piece at a time in v: weights (0), rule state (1..), or best weights (-1). A vector holds all
+ * but weights. */
 static void links_put(Run *r, const Safe *f, int which, Weights *weights, const Tensor *vector, double *v)
 {
 	for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
@@ -668,7 +684,10 @@ static void rest_put(Run *r, const Safe *f, const Rest *rest, double *v)
 }
 
 /* The options a run had, to be put back if it cannot start with those of the file. */
-typedef struct Undo { Run *r; Options opt; } Undo;
+typedef struct Undo {
+	Run *r;
+	Options opt;
+} Undo;
 
 static void undo_options(void *arg)
 {
@@ -700,7 +719,8 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	int error = is_ours(f) ? read_error(cx, f) : -1;
 	if (resume)
 		rest_read(r, f, rest);
-	double *v = NEW(&cx->scratch, net_piece(r->net, 0, PIECE_LINKS), double); /* from here on nothing can fail but the start */
+	/* from here on nothing can fail but the start */
+	double *v = NEW(&cx->scratch, net_piece(r->net, 0, PIECE_LINKS), double);
 	start_with(r, resume ? &rest->opt : &r->opt);
 	links_put(r, f, 0, weights, NULL, v);
 	r->scale = scale;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A number that stands for all that training sees of a data set, so that a run is resumed on the data it began with, and ranks of a
- * job train on the same.  In: Data, or some of its cases.  Out: checksums; those of cases add up to that of the data.
- * Must hold: how data is stored makes no difference: rows, index lists, bytes, a mask or NaN; for a rank may read it in another way.
- * And how a checksum is written. */
+/* A number that stands for all that training sees of a data set, so that a run is resumed on the data it began
+ * with, and ranks of a job train on the same. In: Data, or some of its cases. Out: checksums; those of cases add up
+ * to that of the data. Must hold: how data is stored makes no difference: rows, index lists, bytes, a mask or NaN;
+ * for a rank may read it in another way. And how a checksum is written. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 
 #include "lib.h"
 
-/* A row is cut into pieces; those of zeros count for nothing, so that of index lists only few have to be written out. */
+/* A row is cut into pieces; those of zeros count for nothing, so that of index lists only few have to be written
+ * out. */
 enum { ROW_PIECE = 256 };
 
 static uint64_t add(uint64_t hash, const void *bytes, uint64_t len)
@@ -24,7 +25,7 @@ static uint64_t add_piece(uint64_t hash, uint32_t piece, float *v, uint32_t coun
 	uint32_t bits, any = 0;
 
 	for (uint32_t k = 0; k < count; k++) {
-		v[k] += 0.0f;                                /* no -0 */
+		v[k] += 0.0f; /* no -0 */
 		memcpy(&bits, &v[k], sizeof bits);
 		any |= bits;
 	}
@@ -94,10 +95,7 @@ uint64_t data_checksum_with(const Data *d, uint64_t of_cases)
 	return add(add(0, sizes, sizeof sizes), d->seq, (d->sequences + 1) * sizeof *d->seq);
 }
 
-uint64_t data_checksum(const Data *d)
-{
-	return data_checksum_with(d, cases_checksum(d, 0, d->cases));
-}
+uint64_t data_checksum(const Data *d) { return data_checksum_with(d, cases_checksum(d, 0, d->cases)); }
 
 void digest_text(const struct XXH3_state_s *hash, char out[33])
 {

@@ -8,19 +8,16 @@
 
 #include "lib.h"
 
-enum { SHOWN = 40, LISTED = 8 };         /* letters of a name, and classes, in a message */
+enum { SHOWN = 40, LISTED = 8 }; /* letters of a name, and classes, in a message */
 
-bool classes_given(const DataOptions *opt)
-{
-	return opt && opt->classes && opt->class_count;
-}
+bool classes_given(const DataOptions *opt) { return opt && opt->classes && opt->class_count; }
 
 Dict classes_dict(Ctx *cx, const DataOptions *opt)
 {
 	Dict d = { .arena = &cx->scratch };
 	if (opt->class_count > LABEL_CLASSES)
-		fail(cx, MP_BAD_INPUT, "group them", "%u classes are given, but a label has at most %d",
-		     opt->class_count, LABEL_CLASSES);
+		fail(cx, MP_BAD_INPUT, "group them", "%u classes are given, but a label has at most %d", opt->class_count,
+		     LABEL_CLASSES);
 	for (uint32_t i = 0; i < opt->class_count; i++) {
 		const char *name = opt->classes[i];
 		if (dict_add(&d, (Text){ name, (uint32_t)strlen(name) }) != i)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Clusters.  In: a cluster file (params.c reads it).  Out: a Cluster in which every parameter of cluster.def has a value inside its
- * range and a provenance. */
+/* Clusters. In: a cluster file (params.c reads it). Out: a Cluster in which every parameter of cluster.def has a
+ * value inside its range and a provenance. */
 #include "cluster.h"
 
 const Param cluster_rows[] = {
-#define CLUSTER_INT(f, name, unit, low, high, about) { name, unit, about, offsetof(Cluster, f), false, low, high },
+#define CLUSTER_INT(f, name, unit, low, high, about)  { name, unit, about, offsetof(Cluster, f), false, low, high },
 #define CLUSTER_REAL(f, name, unit, low, high, about) { name, unit, about, offsetof(Cluster, f), true, low, high },
 #include "cluster.def"
 };
@@ -16,7 +16,9 @@ static const ParamFile built_in[] = {
 #include "clusters.def"
 };
 
-static const ParamKind clusters = { "cluster", "ethernet", cluster_rows, COUNT(cluster_rows), built_in, COUNT(built_in) };
+static const ParamKind clusters = {
+	"cluster", "ethernet", cluster_rows, COUNT(cluster_rows), built_in, COUNT(built_in)
+};
 
 Cluster *cluster_parse(Ctx *cx, const Src *src)
 {
@@ -27,12 +29,6 @@ Cluster *cluster_parse(Ctx *cx, const Src *src)
 	return c;
 }
 
-Cluster *cluster_open(Ctx *cx, const char *name)
-{
-	return cluster_parse(cx, params_find(cx, &clusters, name));
-}
+Cluster *cluster_open(Ctx *cx, const char *name) { return cluster_parse(cx, params_find(cx, &clusters, name)); }
 
-void cluster_print(const Cluster *c, Buf *out)
-{
-	params_print(&clusters, c->name, c->from, c, out);
-}
+void cluster_print(const Cluster *c, Buf *out) { params_print(&clusters, c->name, c->from, c, out); }

@@ -14,27 +14,27 @@
 
 #include "columns.h"
 
-enum { SHOWN = 40 };                     /* of a name in a message */
+enum { SHOWN = 40 }; /* of a name in a message */
 
 enum { IN_INPUTS = 1, IN_TARGETS = 2, IN_LABELS = 4, IN_OTHERS = 8 };
 
 /* A list of columns while it is put together. */
 typedef struct Pick {
-	const char *what;         /* the option's name, for messages */
+	const char *what; /* the option's name, for messages */
 	uint32_t *col;
 	uint32_t count;
-	int64_t star;             /* where in it the rest goes; -1: nowhere */
-	uint8_t bit;              /* marks its columns in Planner.used */
+	int64_t star; /* where in it the rest goes; -1: nowhere */
+	uint8_t bit;  /* marks its columns in Planner.used */
 } Pick;
 
 typedef struct Planner {
 	Ctx *cx;
 	const Src *src;
 	Columns *c;
-	Dict dict;                /* names */
-	uint32_t *first_of;       /* [names] a column so called */
-	bool *twice;              /* [names] there is another */
-	uint8_t *used;            /* [columns] lists that name it, a bit each */
+	Dict dict;          /* names */
+	uint32_t *first_of; /* [names] a column so called */
+	bool *twice;        /* [names] there is another */
+	uint8_t *used;      /* [columns] lists that name it, a bit each */
 } Planner;
 
 /* ---- the header ---- */
@@ -89,7 +89,7 @@ static void read_header(Planner *p)
 {
 	const Src *s = p->src;
 	const char *text = s->text, *end = text + s->len;
-	if (s->len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)      /* byte order mark of some spreadsheets */
+	if (s->len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) /* byte order mark of some spreadsheets */
 		text += 3;
 	while (text < end && (*text == '\n' || *text == '\r' || *text == ' '))
 		text++;
@@ -124,10 +124,7 @@ static void read_header(Planner *p)
 
 /* ---- lists of columns ---- */
 
-static Loc header_at(const Planner *p)
-{
-	return (Loc){ p->src, p->c->col[0].off };
-}
+static Loc header_at(const Planner *p) { return (Loc){ p->src, p->c->col[0].off }; }
 
 static void index_names(Planner *p)
 {
@@ -166,10 +163,7 @@ static const char *column_remedy(Planner *p, Text word)
 	return b.s;
 }
 
-static int shown(Text t)
-{
-	return t.len < SHOWN ? (int)t.len : SHOWN;
-}
+static int shown(Text t) { return t.len < SHOWN ? (int)t.len : SHOWN; }
 
 /* A name or a number; *col is set if it is one, else false. */
 static bool find_column(Planner *p, Text word, uint32_t *col)
@@ -197,8 +191,8 @@ static void pick_add(Planner *p, Pick *k, uint32_t from, uint32_t to)
 	for (uint32_t i = from; i <= to; i++) {
 		const Column *col = &p->c->col[i];
 		if (p->used[i] & k->bit) {
-			error_at(p->cx, (Loc){ p->src, col->off }, "name each column once",
-			         "%s lists column '%.*s' twice", k->what, shown(col->name), col->name.s);
+			error_at(p->cx, (Loc){ p->src, col->off }, "name each column once", "%s lists column '%.*s' twice", k->what,
+			         shown(col->name), col->name.s);
 			return;
 		}
 		k->col[k->count++] = i;
@@ -225,8 +219,8 @@ static void pick_item(Planner *p, Pick *k, Text word)
 			return;
 		}
 	}
-	error_at(p->cx, header_at(p), column_remedy(p, word), "there is no column '%.*s' as %s asks for",
-	         shown(word), word.s, k->what);
+	error_at(p->cx, header_at(p), column_remedy(p, word), "there is no column '%.*s' as %s asks for", shown(word),
+	         word.s, k->what);
 }
 
 static Pick pick_new(Planner *p, const char *what, uint8_t bit)

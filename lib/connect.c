@@ -16,8 +16,7 @@ static bool end_unit(Parser *p, const Group *g, uint32_t *unit)
 		return unexpected(p, "a unit's number",
 		                  remedy_printf(p, "write %s[3], or %s[0:2] for units 0, 1 and 2", g->name, g->name));
 	if (!lex_whole(&p->tok, &v) || (g->size && v >= g->size)) {
-		error_at(p->cx, token_at(p),
-		         g->size ? remedy_printf(p, "its units are %s[0:%u]", g->name, g->size - 1) : NULL,
+		error_at(p->cx, token_at(p), g->size ? remedy_printf(p, "its units are %s[0:%u]", g->name, g->size - 1) : NULL,
 		         "group '%s' has no unit '%.*s'", g->name, token_shown(&p->tok), p->tok.s);
 		return false;
 	}
@@ -125,23 +124,20 @@ static bool option_weights(Parser *p, Block *b)
 		return false;
 	if (p->tok.kind != TOK_NUMBER) {
 		b->high = fabsf(b->low);
-		b->low = 0 - b->high;                     /* not -b->high: minus zero would show in prints */
+		b->low = 0 - b->high; /* not -b->high: minus zero would show in prints */
 		return true;
 	}
 	if (!expect_real(p, "a weight", -HUGE_VALF, HUGE_VALF, &b->high))
 		return false;
 	if (b->high < b->low) {
-		error_at(p->cx, (Loc){ p->lx.src, off }, "write the lower number first",
-		         "no weight is above %g and below %g", b->low, b->high);
+		error_at(p->cx, (Loc){ p->lx.src, off }, "write the lower number first", "no weight is above %g and below %g",
+		         b->low, b->high);
 		return false;
 	}
 	return true;
 }
 
-static bool option_rate(Parser *p, Block *b)
-{
-	return expect_real(p, "a rate factor", 0, HUGE_VALF, &b->rate);
-}
+static bool option_rate(Parser *p, Block *b) { return expect_real(p, "a rate factor", 0, HUGE_VALF, &b->rate); }
 
 static bool option_frozen(Parser *p, Block *b)
 {
@@ -156,14 +152,15 @@ static bool option_later(Parser *p, Block *b)
 	return true;
 }
 
-typedef struct LinkOption { const char *word; unsigned given; bool (*read)(Parser *p, Block *b); } LinkOption;
+typedef struct LinkOption {
+	const char *word;
+	unsigned given;
+	bool (*read)(Parser *p, Block *b);
+} LinkOption;
 static const LinkOption link_options[] = {
-	{ "full", GIVEN_KIND, option_full },
-	{ "one-to-one", GIVEN_KIND, option_one_to_one },
-	{ "random", GIVEN_KIND, option_random },
-	{ "later", GIVEN_LATER, option_later },
-	{ "weights", GIVEN_WEIGHTS, option_weights },
-	{ "rate", GIVEN_RATE, option_rate },
+	{ "full", GIVEN_KIND, option_full },          { "one-to-one", GIVEN_KIND, option_one_to_one },
+	{ "random", GIVEN_KIND, option_random },      { "later", GIVEN_LATER, option_later },
+	{ "weights", GIVEN_WEIGHTS, option_weights }, { "rate", GIVEN_RATE, option_rate },
 	{ "frozen", GIVEN_FROZEN, option_frozen },
 };
 
@@ -176,13 +173,15 @@ static bool link_option(Parser *p, Block *b, unsigned *given)
 	if (o == end) {
 		for (size_t i = 0; i < COUNT(link_options); i++)
 			names[i] = link_options[i].word;
-		const char *remedy = remedy_near(p, names, COUNT(names),
-			"options: full one-to-one random later weights rate frozen; groups are separated by commas");
+		const char *remedy =
+			remedy_near(p, names, COUNT(names),
+		                "options: full one-to-one random later weights rate frozen; groups are separated by commas");
 		return unexpected(p, "an option", remedy);
 	}
 	if (*given & o->given) {
-		error_at(p->cx, token_at(p), "keep one of them", o->given == GIVEN_KIND ?
-		         "'%s' is the second kind of links for this block" : "'%s' is given twice", o->word);
+		error_at(p->cx, token_at(p), "keep one of them",
+		         o->given == GIVEN_KIND ? "'%s' is the second kind of links for this block" : "'%s' is given twice",
+		         o->word);
 		return false;
 	}
 	*given |= o->given;
@@ -198,8 +197,8 @@ static bool block_fits(Parser *p, const Block *b, unsigned given)
 	const char *from = b->from_group == GROUP_TRUE ? "true" : net->group[b->from_group].name;
 	bool inside = b->from_group == b->to_group;
 	if (to->role == ROLE_INPUT || to->role == ROLE_CONTEXT) {
-		const char *remedy = to->role == ROLE_INPUT ? "link from it, or give it another role" :
-		                     remedy_printf(p, "fill it with: copy GROUP -> %s", to->name);
+		const char *remedy = to->role == ROLE_INPUT ? "link from it, or give it another role"
+		                                            : remedy_printf(p, "fill it with: copy GROUP -> %s", to->name);
 		error_at(p->cx, b->at, remedy, "no links can go into %s group '%s'", role_names[to->role], to->name);
 		return false;
 	}
@@ -210,9 +209,8 @@ static bool block_fits(Parser *p, const Block *b, unsigned given)
 	}
 	if (b->kind == LINK_ONE_TO_ONE && b->from_count != b->to_count) {
 		error_at(p->cx, b->at, "choose slices of the same size, or make it 'full'",
-		         "one-to-one needs two sides of the same size: '%s' has %u here, '%s' has %u", from,
-		         b->from_count, to->name,
-		         b->to_count);
+		         "one-to-one needs two sides of the same size: '%s' has %u here, '%s' has %u", from, b->from_count,
+		         to->name, b->to_count);
 		return false;
 	}
 	if ((given & GIVEN_LATER) && (!inside || b->kind == LINK_ONE_TO_ONE)) {
@@ -249,8 +247,7 @@ static bool connect_pair(Parser *p, Block b, const End *from, const End *to, uns
 {
 	b.at = (Loc){ p->lx.src, to->off };
 	if (to->group == GROUP_TRUE) {
-		error_at(p->cx, b.at, "write: connect true -> GROUP",
-		         "the true unit is always 1: no links can go into it");
+		error_at(p->cx, b.at, "write: connect true -> GROUP", "the true unit is always 1: no links can go into it");
 		return false;
 	}
 	if (from->count == 0 || to->count == 0)

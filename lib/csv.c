@@ -20,27 +20,21 @@ typedef struct Csv {
 	Ctx *cx;
 	const Src *src;
 	const Columns *cols;
-	uint64_t rows;            /* read so far */
-	uint64_t room;            /* there is room for so many */
+	uint64_t rows; /* read so far */
+	uint64_t room; /* there is room for so many */
 	float *x, *weight;
-	float *y;                 /* [rows, target columns]: value or number of the class, NaN: none */
-	Dict *classes;            /* [target columns] */
-	bool given;               /* the options say which classes there are */
+	float *y;      /* [rows, target columns]: value or number of the class, NaN: none */
+	Dict *classes; /* [target columns] */
+	bool given;    /* the options say which classes there are */
 	Buf names;
-	Text *name;               /* [rows] only lengths until the end: `names` still moves */
+	Text *name; /* [rows] only lengths until the end: `names` still moves */
 	uint64_t *seq, sequences;
-	Text sequence;            /* of the row above */
+	Text sequence; /* of the row above */
 } Csv;
 
-static Loc at_ptr(const Csv *r, const char *p)
-{
-	return (Loc){ r->src, (size_t)(p - r->src->text) };
-}
+static Loc at_ptr(const Csv *r, const char *p) { return (Loc){ r->src, (size_t)(p - r->src->text) }; }
 
-static int shown(Text t)
-{
-	return t.len < SHOWN ? (int)t.len : SHOWN;
-}
+static int shown(Text t) { return t.len < SHOWN ? (int)t.len : SHOWN; }
 
 /* ---- fields ---- */
 
@@ -99,10 +93,7 @@ const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, cha
 	return p;
 }
 
-static bool field_number(Text t, float *v)
-{
-	return t.len && number_read(t.s, t.s + t.len, v) == t.s + t.len;
-}
+static bool field_number(Text t, float *v) { return t.len && number_read(t.s, t.s + t.len, v) == t.s + t.len; }
 
 static const char *number_remedy(Text t, const char *otherwise)
 {
@@ -141,8 +132,7 @@ static void read_label(Csv *r, const Column *col, Text t, const char *at, float 
 		fail_at(r->cx, at_ptr(r, at), "choose another target with --targets, or group the values",
 		        "label '%.*s' has more than %d different values", shown(col->name), col->name.s, LABEL_CLASSES);
 	if (class == known && memchr(t.s, 0, t.len))
-		error_at(r->cx, at_ptr(r, at), "save the file as plain text",
-		         "a class cannot have a zero byte in its name");
+		error_at(r->cx, at_ptr(r, at), "save the file as plain text", "a class cannot have a zero byte in its name");
 	*y = (float)class;
 }
 
@@ -344,8 +334,8 @@ static void read_rows(Csv *r, const DataOptions *opt)
 	check_errors(cx);
 	if (!r->rows) {
 		const char *remedy = memchr(r->src->text, '\r', r->src->len)
-		                     ? "end lines with a line feed, alone or after the carriage return"
-		                     : "write a line with one field per column for each case";
+		                         ? "end lines with a line feed, alone or after the carriage return"
+		                         : "write a line with one field per column for each case";
 		fail_at(cx, (Loc){ r->src, r->src->len }, remedy, "there are no cases below the header");
 	}
 }
@@ -365,7 +355,10 @@ int class_order(Text a, Text b)
 	return order ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-typedef struct Class { Text name; uint32_t id; } Class;
+typedef struct Class {
+	Text name;
+	uint32_t id;
+} Class;
 
 static int by_name(const void *a, const void *b)
 {
@@ -438,7 +431,7 @@ Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 		labels |= c->col[c->target[i]].label;
 	if (labels)
 		spread_labels(&r, d);
-	if (labels && c->targets == 1)            /* alone, its classes are what guesses are called */
+	if (labels && c->targets == 1) /* alone, its classes are what guesses are called */
 		classes_set(cx, d, r.classes[0].text, r.classes[0].count);
 	if (r.seq) {
 		r.seq[r.sequences] = r.rows;

@@ -18,7 +18,7 @@ typedef struct Writer {
 	OutFile *f;
 	Buf line;
 	float *x, *y;
-	bool classes;             /* targets are written as the name of the class */
+	bool classes; /* targets are written as the name of the class */
 } Writer;
 
 /* ---- numbers and text ---- */
@@ -38,7 +38,7 @@ static void put_float(Buf *b, float v)
 	for (int digits = 6; digits <= 9; digits++) {
 		float back;
 		int n = snprintf(text, sizeof text, "%.*g", digits, (double)v);
-		for (char *p = text; *p; p++)            /* some locales write a comma */
+		for (char *p = text; *p; p++) /* some locales write a comma */
 			if (*p == ',')
 				*p = '.';
 		if (digits == 9 || (number_read(text, text + n, &back) && back == v))
@@ -68,8 +68,8 @@ static void put_text(Buf *b, Text t)
 static void check_text(Ctx *cx, Text t, const char *what)
 {
 	if (t.len && (memchr(t.s, '\n', t.len) || memchr(t.s, '\r', t.len)))
-		fail(cx, MP_BAD_INPUT, "write .npz instead",
-		     "the name of a %s has a line break in it; CSV cannot hold that", what);
+		fail(cx, MP_BAD_INPUT, "write .npz instead", "the name of a %s has a line break in it; CSV cannot hold that",
+		     what);
 }
 
 /* ---- classes ---- */

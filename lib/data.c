@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Data: cases to learn, whatever they came from.
  *
- * In: a path, or make:SPEC for a built-in set.  Out: Data that passed data_check (check.c).  The table of formats is what tells them
- * apart, by name first and then by content. */
+ * In: a path, or make:SPEC for a built-in set. Out: Data that passed data_check (check.c). The table of formats is
+ * what tells them apart, by name first and then by content. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -65,10 +65,7 @@ void data_ahead(const Data *d, uint64_t first, uint64_t count)
 	bytes_ahead(d->y, begin * row, cases * row);
 }
 
-uint64_t data_examples(const Data *d)
-{
-	return d->seq ? d->sequences : d->cases;
-}
+uint64_t data_examples(const Data *d) { return d->seq ? d->sequences : d->cases; }
 
 void data_example(const Data *d, uint64_t e, uint64_t *first, uint64_t *count)
 {
@@ -103,7 +100,7 @@ void data_count_bytes(Data *d)
 
 /* ---- packing ---- */
 
-enum { LEAST = 8 };               /* inputs for a one: then lists are smaller than even bytes */
+enum { LEAST = 8 }; /* inputs for a one: then lists are smaller than even bytes */
 
 /* How many ones there are, if all values are 0 or 1; UINT64_MAX if not, or as soon as there are more than `most`. */
 static uint64_t count_ones(const Data *d, uint64_t cases, uint64_t most)
@@ -193,20 +190,14 @@ static bool starts(const Src *s, const char *magic, size_t len)
 	return s->len >= len && memcmp(s->text, magic, len) == 0;
 }
 
-static bool looks_npz(const Src *s)
-{
-	return starts(s, "PK\3\4", 4) || starts(s, "PK\5\6", 4);
-}
+static bool looks_npz(const Src *s) { return starts(s, "PK\3\4", 4) || starts(s, "PK\5\6", 4); }
 
-static bool looks_npy(const Src *s)
-{
-	return starts(s, "\x93NUMPY", 6);
-}
+static bool looks_npy(const Src *s) { return starts(s, "\x93NUMPY", 6); }
 
 static bool looks_idx(const Src *s)
 {
 	static const char types[] = { 8, 9, 11, 12, 13, 14 };
-	if (starts(s, "\x1f\x8b", 2))                     /* MNIST is handed out gzipped */
+	if (starts(s, "\x1f\x8b", 2)) /* MNIST is handed out gzipped */
 		return true;
 	if (s->len < 4 || s->text[0] != 0 || s->text[1] != 0)
 		return false;
@@ -243,10 +234,7 @@ static bool looks_nettalk(const Src *s)
 	return false;
 }
 
-static bool is_plain_text(const Src *s)
-{
-	return s->len > 0 && !memchr(s->text, 0, s->len < 4096 ? s->len : 4096);
-}
+static bool is_plain_text(const Src *s) { return s->len > 0 && !memchr(s->text, 0, s->len < 4096 ? s->len : 4096); }
 
 static bool has_separator(Text line)
 {
@@ -261,10 +249,7 @@ static bool looks_text(const Src *s)
 	return strchr("0123456789+-.[", t.s[0]) || memchr(t.s, ':', t.len) || text_keyword(t);
 }
 
-static bool looks_csv(const Src *s)
-{
-	return is_plain_text(s) && has_separator(first_line(s));
-}
+static bool looks_csv(const Src *s) { return is_plain_text(s) && has_separator(first_line(s)); }
 
 /* In the order in which content is tried. */
 typedef struct Format {
@@ -343,20 +328,17 @@ static void options_fit(Ctx *cx, const DataOptions *opt, const Format *f, const 
 {
 	if (!opt)
 		return;
-	const struct { const char *value, *option, *formats; } only[] = {
-		{ opt->inputs, "inputs", "csv" },
-		{ opt->targets, "targets", "csv" },
-		{ opt->labels, "labels", "csv" },
-		{ opt->sequence, "sequence", "csv" },
-		{ opt->weight, "weight", "csv" },
-		{ opt->names, "names", "csv" },
-		{ opt->partner, "partner", "npy or idx" },
-		{ opt->words, "words", "nettalk" },
+	const struct {
+		const char *value, *option, *formats;
+	} only[] = {
+		{ opt->inputs, "inputs", "csv" },          { opt->targets, "targets", "csv" }, { opt->labels, "labels", "csv" },
+		{ opt->sequence, "sequence", "csv" },      { opt->weight, "weight", "csv" },   { opt->names, "names", "csv" },
+		{ opt->partner, "partner", "npy or idx" }, { opt->words, "words", "nettalk" },
 	};
 	for (size_t i = 0; i < COUNT(only); i++)
 		if (only[i].value && !strstr(only[i].formats, f->name))
-			fail(cx, MP_BAD_INPUT, "leave it out", "option '%s' is for %s; %s is read as %s",
-			     only[i].option, only[i].formats, path, f->name);
+			fail(cx, MP_BAD_INPUT, "leave it out", "option '%s' is for %s; %s is read as %s", only[i].option,
+			     only[i].formats, path, f->name);
 }
 
 Data *data_open(Ctx *cx, const char *path, const DataOptions *opt)
@@ -381,7 +363,11 @@ void data_write(Ctx *cx, const Data *d, const char *path)
 
 void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds)
 {
-	const struct { bool there; unsigned bit; const char *what; } parts[] = {
+	const struct {
+		bool there;
+		unsigned bit;
+		const char *what;
+	} parts[] = {
 		{ d->seq, HOLDS_SEQ, "sequence boundaries" },
 		{ d->weight, HOLDS_WEIGHT, "case weights" },
 		{ d->names, HOLDS_NAMES, "case names" },
@@ -391,6 +377,5 @@ void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds)
 	};
 	for (size_t i = 0; i < COUNT(parts); i++)
 		if (parts[i].there && !(holds & parts[i].bit))
-			note(cx, "write npz to keep everything", "%s has no place for %s: left out", format,
-			     parts[i].what);
+			note(cx, "write npz to keep everything", "%s has no place for %s: left out", format, parts[i].what);
 }

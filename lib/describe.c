@@ -13,16 +13,20 @@
 
 enum { MAX_CLASSES = 1000, SLOTS = 4096, SHOWN = 32 }; /* a vector's first 32 values name it */
 
-typedef struct Class { float *y; uint64_t cases; uint32_t order; } Class;
+typedef struct Class {
+	float *y;
+	uint64_t cases;
+	uint32_t order;
+} Class;
 typedef struct Classes {
 	Class item[MAX_CLASSES];
 	uint32_t count;
-	uint16_t slot[SLOTS];     /* 0, or number of the class + 1 */
+	uint16_t slot[SLOTS]; /* 0, or number of the class + 1 */
 } Classes;
 
 static void see(double v, double *min, double *max)
 {
-	if (!(v >= *min))                                 /* also where it is still NaN */
+	if (!(v >= *min)) /* also where it is still NaN */
 		*min = v;
 	if (!(v <= *max))
 		*max = v;
@@ -162,7 +166,7 @@ static void describe_targets(Ctx *cx, const Data *d, mp_data_info *info)
 		data_y(d, i, row);
 		for (uint32_t k = 0; k < d->targets; k++) {
 			if (isnan(row[k])) {
-				row[k] = NAN;     /* one NaN and one zero: equal vectors have equal bytes */
+				row[k] = NAN; /* one NaN and one zero: equal vectors have equal bytes */
 				missing++;
 			} else {
 				row[k] += 0.0f;
@@ -173,7 +177,7 @@ static void describe_targets(Ctx *cx, const Data *d, mp_data_info *info)
 		if (few && missing < d->targets)
 			few = class_add(cx, classes, row, d->targets);
 	}
-	if (isnan(info->target_min))                      /* there is not one target */
+	if (isnan(info->target_min)) /* there is not one target */
 		info->target_min = info->target_max = 0;
 	if (few)
 		name_classes(cx, d, classes, info);

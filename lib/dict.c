@@ -8,10 +8,7 @@
 
 enum { FIRST_SLOTS = 64, MAX_SLOTS = 1 << 30 };
 
-static bool same(Text a, Text b)
-{
-	return a.len == b.len && (a.len == 0 || memcmp(a.s, b.s, a.len) == 0);
-}
+static bool same(Text a, Text b) { return a.len == b.len && (a.len == 0 || memcmp(a.s, b.s, a.len) == 0); }
 
 /* The slot that holds the text, or the empty one where it would go. */
 static uint32_t find_slot(const Dict *d, Text t)

@@ -14,7 +14,7 @@
 
 #include "lib.h"
 
-enum { LINE_SHOWN = 160 };                /* longer lines are shown around the place */
+enum { LINE_SHOWN = 160 }; /* longer lines are shown around the place */
 
 static _Noreturn void unwind(Ctx *cx, Status status)
 {
@@ -57,7 +57,7 @@ static void show_line(Buf *b, const char *s, size_t len, size_t col)
 		buf_add(b, &plain, 1);
 	}
 	buf_puts(b, "\n  ");
-	for (size_t i = from + 1; i < col; i++)           /* UTF-8 continuation bytes take no column */
+	for (size_t i = from + 1; i < col; i++) /* UTF-8 continuation bytes take no column */
 		if (i > len || (s[i - 1] & 0xC0) != 0x80)
 			buf_puts(b, " ");
 	buf_puts(b, "^\n");
@@ -80,7 +80,7 @@ static void message(Ctx *cx, Loc at, const char *kind, const char *remedy, const
 	buf_vprintf(b, fmt, ap);
 	if (at.src && at.src->binary)
 		buf_printf(b, " (at byte %zu)", at.off);
-	for (char *c = b->s + start; *c; c++)             /* what is quoted from a file must not play with the terminal */
+	for (char *c = b->s + start; *c; c++) /* what is quoted from a file must not play with the terminal */
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = '?';
 	buf_puts(b, "\n");
@@ -131,7 +131,7 @@ void fail_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...)
 void fail(Ctx *cx, Status status, const char *remedy, const char *fmt, ...)
 {
 	cx->errors++;
-	if (status == MP_NO_MEMORY) {             /* the message itself must not need memory */
+	if (status == MP_NO_MEMORY) { /* the message itself must not need memory */
 		if (!cx->starved) {
 			cx->starved = true;
 			va_list ap;
@@ -204,7 +204,7 @@ static size_t distance(const char *a, const char *b, size_t limit)
 
 const char *nearest_name(const char *word, const char *const *names, size_t count)
 {
-	size_t best = strlen(word) / 3 + 1;       /* a third of the letters may be wrong */
+	size_t best = strlen(word) / 3 + 1; /* a third of the letters may be wrong */
 	const char *found = NULL;
 	for (size_t i = 0; i < count; i++) {
 		size_t d = distance(word, names[i], best);

@@ -19,14 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define XXH_STATIC_LINKING_ONLY           /* the state's size */
+#define XXH_STATIC_LINKING_ONLY /* the state's size */
 #include <xxhash.h>
 
 #include "lib.h"
 
 enum { MAP_FROM = 1 << 20, READ_FIRST = 1 << 16, WRITE_BUFFER = 1 << 16, MAX_TMP = 1000 };
 
-/* ---- system calls, each of which a test can make fail ------------------------------------------------------------ */
+/* ---- system calls, each of which a test can make fail ------------------------------------------- */
 
 static bool io_fails(Ctx *cx, int reason)
 {
@@ -81,15 +81,9 @@ static int io_fsync(Ctx *cx, int fd)
 	return rc < 0 && (errno == EINVAL || errno == ENOTSUP) ? 0 : rc;
 }
 
-static int io_link(Ctx *cx, const char *from, const char *to)
-{
-	return io_fails(cx, ENOSPC) ? -1 : link(from, to);
-}
+static int io_link(Ctx *cx, const char *from, const char *to) { return io_fails(cx, ENOSPC) ? -1 : link(from, to); }
 
-static int io_rename(Ctx *cx, const char *from, const char *to)
-{
-	return io_fails(cx, ENOSPC) ? -1 : rename(from, to);
-}
+static int io_rename(Ctx *cx, const char *from, const char *to) { return io_fails(cx, ENOSPC) ? -1 : rename(from, to); }
 
 /* The descriptor is gone whatever close says; EINTR is no failure. */
 static int io_close(Ctx *cx, int fd)
@@ -103,16 +97,17 @@ static int io_close(Ctx *cx, int fd)
 	return rc < 0 && errno != EINTR ? -1 : 0;
 }
 
-/* ---- what to do about it ----------------------------------------------------------------------------------------- */
+/* ---- what to do about it ------------------------------------------------------------------------ */
 
-static const struct { int reason; const char *read, *write;
+static const struct {
+	int reason;
+	const char *read, *write;
 } remedies[] = {
 	{ ENOENT, "check the name and the folder it is looked for in", "make the folder first" },
 	{ ENOTDIR, "a part of the path is a file, not a folder; check the path",
 	  "a part of the path is a file; check the path" },
 	{ EISDIR, "name a file in that folder", "name a file in that folder" },
-	{ EACCES, "ask its owner for permission to read it",
-	  "write to a folder of your own, or change the permissions" },
+	{ EACCES, "ask its owner for permission to read it", "write to a folder of your own, or change the permissions" },
 	{ EROFS, NULL, "this disk is read-only; write to another" },
 	{ ENOSPC, NULL, "the disk is full; free some space or write to another disk" },
 	{ EFBIG, NULL, "files may not be so large here: raise the limit (ulimit -f), or write to another disk" },
@@ -129,10 +124,15 @@ static const char *remedy_for(int reason, bool writing)
 	return NULL;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------ */
 
 /* What must be given back when the arena goes or reading fails half-way. */
-typedef struct Opened { int fd; bool owned; void *map; size_t map_len; } Opened; /* standard input is not owned */
+typedef struct Opened {
+	int fd;
+	bool owned;
+	void *map;
+	size_t map_len;
+} Opened; /* standard input is not owned */
 
 static void opened_close(void *arg)
 {
@@ -195,14 +195,13 @@ static void src_read(Ctx *cx, Arena *arena, Src *src, int fd, size_t expected)
 	for (;;) {
 		ssize_t n = io_read(cx, fd, text + len, cap - 1 - len);
 		if (n < 0)
-			fail(cx, errno == EISDIR ? MP_BAD_INPUT : MP_FAILED, remedy_for(errno, false),
-			     "cannot read %s: %s", src->name, strerror(errno));
+			fail(cx, errno == EISDIR ? MP_BAD_INPUT : MP_FAILED, remedy_for(errno, false), "cannot read %s: %s",
+			     src->name, strerror(errno));
 		if (n == 0)
 			break;
 		len += (size_t)n;
 		if (len > most)
-			fail(cx, MP_BAD_INPUT,
-			     "save it to a file and name that: large files are mapped, not read whole",
+			fail(cx, MP_BAD_INPUT, "save it to a file and name that: large files are mapped, not read whole",
 			     "%s is larger than half the memory of this machine", src->name);
 		if (cap - 1 == len) {
 			text = arena_grow(arena, text, cap, cap * 2, 1);
@@ -240,18 +239,19 @@ Src *src_open(Ctx *cx, Arena *arena, const char *path)
 	return src;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------ */
 
 struct OutFile {
-	Ctx *cx;                  /* whose call writes it */
-	const char *path;         /* what appears at the end, symbolic links followed */
-	const char *tmp;          /* what is written; NULL: straight to path, or already renamed */
-	bool direct;              /* path is a device, a pipe or standard output: nothing to rename or sync */
+	Ctx *cx;          /* whose call writes it */
+	const char *path; /* what appears at the end, symbolic links followed */
+	const char *tmp;  /* what is written; NULL: straight to path, or already renamed */
+	bool direct;      /* path is a device, a pipe or standard output: nothing to rename or sync */
 	int fd;
-	int reason;               /* errno of the first failure */
-	const char *step;         /* and in what */
-	XXH3_state_t *written;    /* of all bytes so far, and room for that of those that are read; NULL: it is not read back */
-	uint32_t keep;            /* so many files in the end, with those before this one */
+	int reason;       /* errno of the first failure */
+	const char *step; /* and in what */
+	/* of all bytes so far, and room for that of those that are read; NULL: it is not read back */
+	XXH3_state_t *written;
+	uint32_t keep; /* so many files in the end, with those before this one */
 	size_t used;
 	char bytes[WRITE_BUFFER];
 };
@@ -309,8 +309,8 @@ static bool is_tmp_of(const char *name, const char *base)
 static bool is_same_file(int dir, const char *name, int fd)
 {
 	struct stat now, then;
-	return fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &then) == 0
-	       && now.st_dev == then.st_dev && now.st_ino == then.st_ino;
+	return fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &then) == 0 && now.st_dev == then.st_dev &&
+	       now.st_ino == then.st_ino;
 }
 
 /* Removes what killed writers of this path left.  A living writer holds a lock; trouble here is nobody's trouble. */
@@ -491,7 +491,8 @@ static bool keeps_older(OutFile *f)
 	unlink(next);
 	if (io_link(f->cx, f->path, next) == 0)
 		return true;
-	return (errno == EPERM || errno == EOPNOTSUPP) && io_rename(f->cx, f->path, next) == 0; /* some file systems know no links */
+	/* some file systems know no links */
+	return (errno == EPERM || errno == EOPNOTSUPP) && io_rename(f->cx, f->path, next) == 0;
 }
 
 void file_put(Ctx *cx, const char *path, Content whole, uint32_t keep)
@@ -545,7 +546,7 @@ uint64_t memory_total(void)
 	return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 30;
 }
 
-/* ---- time -------------------------------------------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------------------------------- */
 
 double clock_seconds(void)
 {

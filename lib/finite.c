@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that are no longer finite.  In: a run whose rate may be too high.  Out: whether its weights are numbers, and the sentence
- * with which it ends if they are not.
+/* Numbers that are no longer finite. In: a run whose rate may be too high. Out: whether its weights are numbers,
+ * and the sentence with which it ends if they are not.
  *
- * Must hold: the sentence names the epoch, not how or at which update it was noticed.  A weight that is infinite shows in the next case
- * if inputs are rows, and only in a case that has its input if they are lists: both look at the weights after the epoch, and end alike. */
+ * Must hold: the sentence names the epoch, not how or at which update it was noticed. A weight that is infinite
+ * shows in the next case if inputs are rows, and only in a case that has its input if they are lists: both look at
+ * the weights after the epoch, and end alike. */
 #include <math.h>
 
 #include "lib.h"
@@ -48,7 +49,8 @@ static const char *updates_text(Arena *a, uint64_t epoch, uint64_t updates)
 	if (updates == 1)
 		buf_printf(&b, "update %llu", (unsigned long long)epoch);
 	else
-		buf_printf(&b, "updates %llu to %llu", (unsigned long long)((epoch - 1) * updates + 1), (unsigned long long)(epoch * updates));
+		buf_printf(&b, "updates %llu to %llu", (unsigned long long)((epoch - 1) * updates + 1),
+		           (unsigned long long)(epoch * updates));
 	return b.s;
 }
 
@@ -68,6 +70,9 @@ _Noreturn void run_diverged(Run *r, const Data *d, uint64_t epoch, uint64_t upda
 	if (reach > 100)
 		fail(cx, MP_FAILED, "scale them: 'microprop data IN OUT --scale zscore'",
 		     "the error or a weight is not finite in epoch %llu, %s: inputs reach %g", number, when, reach);
-	fail(cx, MP_FAILED, "try a tenth of the rate, a smaller momentum, smaller initial weights, or rule doug, which limits the gradient",
-	     "the error or a weight is not finite in epoch %llu, %s: the rate %g is likely too high", number, when, r->opt.rate);
+	fail(
+		cx, MP_FAILED,
+		"try a tenth of the rate, a smaller momentum, smaller initial weights, or rule doug, which limits the gradient",
+		"the error or a weight is not finite in epoch %llu, %s: the rate %g is likely too high", number, when,
+		r->opt.rate);
 }

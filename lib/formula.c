@@ -19,28 +19,42 @@
 
 enum { MAX_NAMES = 64 };
 
-typedef struct Name { const char *s; size_t len; uint8_t value; } Name;  /* a value that has a name by now */
+typedef struct Name {
+	const char *s;
+	size_t len;
+	uint8_t value;
+} Name; /* a value that has a name by now */
 
 typedef struct Parser {
 	Ctx *cx;
 	const Rule *rule;
-	const char *at;           /* the next character */
+	const char *at; /* the next character */
 	Formula *f;
 	Name name[MAX_NAMES];
 	int names;
 } Parser;
 
 /* Functions that are one op, and how ops are written by formula_print. */
-static const struct { const char *name, *print; int args; } op_table[OP_COUNT] = {
-	[OP_ADD] = { NULL, "v%u + v%u", 2 },   [OP_SUB] = { NULL, "v%u - v%u", 2 },
-	[OP_MUL] = { NULL, "v%u * v%u", 2 },   [OP_DIV] = { NULL, "v%u / v%u", 2 },
+/* clang-format off: a table */
+static const struct {
+	const char *name, *print;
+	int args;
+} op_table[OP_COUNT] = {
+	[OP_ADD] = { NULL, "v%u + v%u", 2 },
+	[OP_SUB] = { NULL, "v%u - v%u", 2 },
+	[OP_MUL] = { NULL, "v%u * v%u", 2 },
+	[OP_DIV] = { NULL, "v%u / v%u", 2 },
 	[OP_FMA] = { "fma", "fma(v%u, v%u, v%u)", 3 },
 	[OP_NEG] = { NULL, "-v%u", 1 },
-	[OP_ABS] = { "abs", "abs(v%u)", 1 },   [OP_SQRT] = { "sqrt", "sqrt(v%u)", 1 },
-	[OP_MIN] = { "min", "min(v%u, v%u)", 2 }, [OP_MAX] = { "max", "max(v%u, v%u)", 2 },
-	[OP_LT] = { NULL, "v%u < v%u", 2 },    [OP_LE] = { NULL, "v%u <= v%u", 2 },
+	[OP_ABS] = { "abs", "abs(v%u)", 1 },
+	[OP_SQRT] = { "sqrt", "sqrt(v%u)", 1 },
+	[OP_MIN] = { "min", "min(v%u, v%u)", 2 },
+	[OP_MAX] = { "max", "max(v%u, v%u)", 2 },
+	[OP_LT] = { NULL, "v%u < v%u", 2 },
+	[OP_LE] = { NULL, "v%u <= v%u", 2 },
 	[OP_SELECT] = { NULL, "v%u ? v%u : v%u", 3 },
 };
+/* clang-format on */
 
 static uint8_t select_(Parser *p);
 
@@ -67,10 +81,7 @@ static uint8_t emit(Parser *p, int op, uint8_t a, uint8_t b, uint8_t c, double v
 	return (uint8_t)f->ops++;
 }
 
-static uint8_t constant(Parser *p, double value)
-{
-	return emit(p, OP_CONST, 0, 0, 0, value);
-}
+static uint8_t constant(Parser *p, double value) { return emit(p, OP_CONST, 0, 0, 0, value); }
 
 static bool same(const char *name, const char *s, size_t len)
 {
@@ -136,15 +147,9 @@ static void expect(Parser *p, const char *word, const char *what)
 		wrong(p, what);
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 /* The length of the name that stands here, 0 if there is none. */
 static size_t name_length(Parser *p)
@@ -220,10 +225,7 @@ static uint8_t primary(Parser *p)
 	return v;
 }
 
-static uint8_t unary(Parser *p)
-{
-	return accept(p, "-") ? emit(p, OP_NEG, unary(p), 0, 0, 0) : primary(p);
-}
+static uint8_t unary(Parser *p) { return accept(p, "-") ? emit(p, OP_NEG, unary(p), 0, 0, 0) : primary(p); }
 
 static uint8_t term(Parser *p)
 {
@@ -309,10 +311,7 @@ void formula_parse(Ctx *cx, const Rule *rule, Formula *f)
 
 /* ---- printing ---- */
 
-static const char *variable_name(const Rule *rule, int v)
-{
-	return v == 0 ? "g" : v == 1 ? "w" : rule->state[v - 2];
-}
+static const char *variable_name(const Rule *rule, int v) { return v == 0 ? "g" : v == 1 ? "w" : rule->state[v - 2]; }
 
 void formula_print(const Rule *rule, const Formula *f, Buf *out)
 {

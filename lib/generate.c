@@ -8,11 +8,18 @@
 #include "lib.h"
 
 /* What a generator is asked for: numbers after the name, "8-3" being a = 8 and b = 3. */
-typedef struct Request { uint64_t a, b, seed; } Request;
+typedef struct Request {
+	uint64_t a, b, seed;
+} Request;
 typedef Data *Make(Ctx *cx, const Request *q);
 
 enum { NO_NUMBER, ONE_NUMBER, TWO_NUMBERS };
-typedef struct Generator { const char *name, *usage; int numbers; uint64_t low, high; Make *make; } Generator;
+typedef struct Generator {
+	const char *name, *usage;
+	int numbers;
+	uint64_t low, high;
+	Make *make;
+} Generator;
 
 static Data *data_new(Ctx *cx, uint64_t cases, uint32_t inputs, uint32_t targets, float **x, float **y)
 {
@@ -70,8 +77,15 @@ static Data *make_encoder(Ctx *cx, const Request *q)
 static double cos_16th(uint32_t k)
 {
 	static const double quarter[9] = {
-		1, 0.98078528040323044913, 0.92387953251128675613, 0.83146961230254523708, 0.70710678118654752440,
-		0.55557023301960222474, 0.38268343236508977173, 0.19509032201612826785, 0,
+		1,
+		0.98078528040323044913,
+		0.92387953251128675613,
+		0.83146961230254523708,
+		0.70710678118654752440,
+		0.55557023301960222474,
+		0.38268343236508977173,
+		0.19509032201612826785,
+		0,
 	};
 	k %= 32;
 	if (k > 16)
@@ -88,9 +102,9 @@ static Data *make_spirals(Ctx *cx, const Request *q)
 	Data *d = data_new(cx, 2 * POINTS, 2, 1, &x, &y);
 	for (uint32_t i = 0; i < POINTS; i++, x += 4, y += 2) {
 		double radius = (double)(END - i) / END;
-		x[0] = (float)(radius * cos_16th(i + 3 * TURN / 4));     /* sin(a) = cos(a - 90 degrees) */
+		x[0] = (float)(radius * cos_16th(i + 3 * TURN / 4)); /* sin(a) = cos(a - 90 degrees) */
 		x[1] = (float)(radius * cos_16th(i));
-		x[2] = 0 - x[0];                          /* no negative zero */
+		x[2] = 0 - x[0]; /* no negative zero */
 		x[3] = 0 - x[1];
 		y[0] = 1;
 		y[1] = 0;
@@ -103,15 +117,15 @@ static Data *make_spirals(Ctx *cx, const Request *q)
 /* The finite grammar of Reber (1967): from each state, two symbols at most and the states they lead to. */
 enum { REBER_STRINGS = 256, REBER_LONGEST = 30, REBER_END = 7 };
 static const char reber_symbols[] = "BTSXPVE";
-static const struct { char symbol[3]; uint8_t next[2]; } reber[REBER_END] = {
-	{ "B", { 1 } }, { "TP", { 2, 3 } }, { "SX", { 2, 4 } }, { "TV", { 3, 5 } }, { "XS", { 3, 6 } }, { "PV", { 4, 6 } },
-	{ "E", { REBER_END } },
+static const struct {
+	char symbol[3];
+	uint8_t next[2];
+} reber[REBER_END] = {
+	{ "B", { 1 } },     { "TP", { 2, 3 } }, { "SX", { 2, 4 } },     { "TV", { 3, 5 } },
+	{ "XS", { 3, 6 } }, { "PV", { 4, 6 } }, { "E", { REBER_END } },
 };
 
-static uint32_t reber_number(char symbol)
-{
-	return (uint32_t)(strchr(reber_symbols, symbol) - reber_symbols);
-}
+static uint32_t reber_number(char symbol) { return (uint32_t)(strchr(reber_symbols, symbol) - reber_symbols); }
 
 /* States a string passes through after each symbol but the last; too long a string is 0. */
 static uint32_t reber_string(const Request *q, uint64_t *draws, char *symbols, uint8_t *states)
@@ -186,13 +200,14 @@ static Data *make_temporal_xor(Ctx *cx, const Request *q)
 }
 
 /* Elman (1990): consonants by chance, each with its vowel as often as it takes, "diibaguuubadii"; a letter is six
- * features, of which the next letter's are asked for.  After a vowel that ends its syllable a consonant comes; which one
- * is not known, so the two features by which they differ have no target. */
+ * features, of which the next letter's are asked for. After a vowel that ends its syllable a consonant comes; which
+ * one is not known, so the two features by which they differ have no target. */
 enum { FEATURES = 6, SYLLABLES = 3, VOWELS_MOST = 3 };
-static const float letter_features[][FEATURES] = {            /* consonant, vowel, interrupted, high, back, voiced */
-	{ 1, 0, 1, 0, 0, 1 }, { 1, 0, 1, 1, 0, 1 }, { 1, 0, 1, 0, 1, 1 },  /* b, d, g */
-	{ 0, 1, 0, 0, 1, 1 }, { 0, 1, 0, 1, 0, 1 }, { 0, 1, 0, 1, 1, 1 },  /* a, i, u */
-	{ 1, 0, 1, NAN, NAN, 1 },                                          /* some consonant */
+static const float letter_features[][FEATURES] = {
+	/* consonant, vowel, interrupted, high, back, voiced */
+	{ 1, 0, 1, 0, 0, 1 },     { 1, 0, 1, 1, 0, 1 }, { 1, 0, 1, 0, 1, 1 }, /* b, d, g */
+	{ 0, 1, 0, 0, 1, 1 },     { 0, 1, 0, 1, 0, 1 }, { 0, 1, 0, 1, 1, 1 }, /* a, i, u */
+	{ 1, 0, 1, NAN, NAN, 1 },                                             /* some consonant */
 };
 static const char letter_names[] = "bdgaiu";
 
@@ -224,10 +239,7 @@ static Data *make_letter_sequences(Ctx *cx, const Request *q)
 	return d;
 }
 
-static Data *make_letter_words(Ctx *cx, const Request *q)
-{
-	return make_letters(cx, q->seed);
-}
+static Data *make_letter_words(Ctx *cx, const Request *q) { return make_letters(cx, q->seed); }
 
 /* ---- names ---- */
 

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* Silent corruption: found, told, undone.  In: a run between any two steps of an update.  Out: the same run, or one that stands
- * where it stood some updates before.
+/* Silent corruption: found, told, undone. In: a run between any two steps of an update. Out: the same run, or one
+ * that stands where it stood some updates before.
  *
- * Must hold: training is deterministic, so a run that was rolled back ends with the bits of one that never was disturbed, and a
- * guard that finds nothing changes nothing.  There are no false alarms, for every verdict compares bits that have to agree:
+ * Must hold: training is deterministic, so a run that was rolled back ends with the bits of one that never was
+ * disturbed, and a guard that finds nothing changes nothing. There are no false alarms, for every verdict compares
+ * bits that have to agree:
  *
  *   state      weights, their other forms and rule state are sealed after an update and looked at before the next
  *   sums       of weight changes are sealed by the target while they rest (Watch.sums)
  *   data       are sealed at the start and looked at before an epoch comes to them (guard_data.c)
  *   leaves     one, now and then, is computed again on another core, or by another rank (guard_ranks.c)
- *   jumps      an error or a weight change far beyond those before is only odd: the run goes back, and if it comes out the same
- *              again, then that is how it is.  A run that jumps all the time is not done twice: a Budget says how often
+ *   jumps      an error or a weight change far beyond those before is only odd: the run goes back, and if it comes
+ *              out the same again, then that is how it is. A run that jumps all the time is not done twice: a
+ *              Budget says how often
  *
- * Copies of the state (guard_state.c): a recent one, for faults in what was sealed after it; two more, taken where a
- * pass over the data began: a block that is found broken may have been so since it was looked at last, so the run goes back
- * to where the pass before began.  With `light`, and for copies, passes and leaves, a Budget holds down what is spent.
+ * Copies of the state (guard_state.c): a recent one, for faults in what was sealed after it; two more, taken where
+ * a pass over the data began: a block that is found broken may have been so since it was looked at last, so the run
+ * goes back to where the pass before began. With `light`, and for copies, passes and leaves, a Budget holds down
+ * what is spent.
  *
- * Ranks go back together.  One that finds a fault says so, and the others hear it where they meet next: before the sums of a batch,
- * or at the end.  So they keep copies when they have met, for only then does each know that all found the last update well. */
+ * Ranks go back together. One that finds a fault says so, and the others hear it where they meet next: before the
+ * sums of a batch, or at the end. So they keep copies when they have met, for only then does each know that all
+ * found the last update well. */
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
@@ -25,46 +29,55 @@
 #include "guard_data.h"
 #include "ranks.h"
 
-enum { MOST_NOTES = 20, PATIENCE = 6 };    /* faults told one by one; faults without an update between them */
+enum { MOST_NOTES = 20, PATIENCE = 6 }; /* faults told one by one; faults without an update between them */
 static const double error_jump = 2, reach_jump = 8, fading = 0.99;
 
 /* Shares of the time, by level. */
-typedef struct Shares { double state, copies, data, leaves, jumps; } Shares;
+typedef struct Shares {
+	double state, copies, data, leaves, jumps;
+} Shares;
 static const Shares shares[] = {
 	[GUARD_LIGHT] = { .state = 0.004, .copies = 0.002, .data = 0.003, .jumps = 0.002 },
 	[GUARD_FULL] = { .state = 1, .copies = 0.005, .data = 0.01, .leaves = 0.01, .jumps = 0.01 },
 };
 
-typedef struct Budget { double cost, last; } Budget;         /* of the last time, and when that was */
+typedef struct Budget {
+	double cost, last;
+} Budget; /* of the last time, and when that was */
 
 struct Guard {
 	Run *r;
 	int level;
-	Arena own;                /* all memory of one call of run_train */
+	Arena own; /* all memory of one call of run_train */
 	Watch watch;
 	GuardCount count;
 
 	State state;
-	bool sealed;              /* its seals are of the state as it should be now */
-	bool swept;               /* updates look at the state and seal it: Watch.was, Watch.is */
-	Position at;              /* as it should be now */
+	bool sealed; /* its seals are of the state as it should be now */
+	bool swept;  /* updates look at the state and seal it: Watch.was, Watch.is */
+	Position at; /* as it should be now */
 
 	const Data *bound;
 	DataSeals *data;
 	Order *order;
-	bool passing;             /* blocks of examples are looked at when the epoch comes to them, */
-	uint64_t pass_epoch;      /* in this one; */
-	uint64_t entered;         /* so many already */
+	bool passing;        /* blocks of examples are looked at when the epoch comes to them, */
+	uint64_t pass_epoch; /* in this one; */
+	uint64_t entered;    /* so many already */
 
-	bool neighbours;          /* the leaf of the batch in hand, if there is one, is for the next rank */
-	Pair pair[PAIRS];         /* what came of that */
+	bool neighbours;  /* the leaf of the batch in hand, if there is one, is for the next rank */
+	Pair pair[PAIRS]; /* what came of that */
 
 	Budget looks, copies, passes, leaves, jumps;
-	double error, reach;      /* largest of late: fading */
+	double error, reach; /* largest of late: fading */
 	bool seen;
-	struct { uint64_t update; double error; float reach; double began; } odd; /* update 0: none is; began: going back */
-	uint64_t furthest;        /* update */
-	uint32_t vain, notes;     /* faults since the furthest update moved; notes given */
+	struct {
+		uint64_t update;
+		double error;
+		float reach;
+		double began;
+	} odd;                /* update 0: none is; began: going back */
+	uint64_t furthest;    /* update */
+	uint32_t vain, notes; /* faults since the furthest update moved; notes given */
 };
 
 uint64_t seal_of(const void *at, uint64_t bytes)
@@ -85,10 +98,7 @@ void watch_moment(const Watch *w, int moment, void *sum, uint64_t bytes)
 		w->moment(w->user, moment, sum, bytes);
 }
 
-static bool due(const Budget *b, double share, double now)
-{
-	return now - b->last >= b->cost / share - b->cost;
-}
+static bool due(const Budget *b, double share, double now) { return now - b->last >= b->cost / share - b->cost; }
 
 static void spent(Budget *b, double began)
 {
@@ -96,17 +106,15 @@ static void spent(Budget *b, double began)
 	b->cost = b->last - began;
 }
 
-/* Ranks do at the same update what not all of them can do when they like: rank 0's clock says when, as all have heard. */
+/* Ranks do at the same update what not all of them can do when they like: rank 0's clock says when, as all have
+ * heard. */
 static bool due_together(const Guard *g, int what)
 {
 	const Ranks *k = g->r->ranks;
 	return (k ? k->due : guard_due(g)) >> what & 1;
 }
 
-static bool leaves_again(const Guard *g)
-{
-	return g->level == GUARD_FULL && g->r->target->again;
-}
+static bool leaves_again(const Guard *g) { return g->level == GUARD_FULL && g->r->target->again; }
 
 /* ---- state ---- */
 
@@ -144,36 +152,39 @@ static void roll_back(Guard *g, int newest, const char *what)
 	unsigned long long update = r->at.updates;
 	int copy = state_choose(&g->state, newest, &enough, &g->count.copies);
 	if (r->ranks)
-		r->ranks->gone = copy < 0;                   /* all say the same, and leave without another word */
+		r->ranks->gone = copy < 0; /* all say the same, and leave without another word */
 	if (enough)
 		fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine or on other cores (taskset)",
 		     "update %llu fails again and again: %s", update, what ? what : "it jumps");
 	if (copy < 0)
-		fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine", "every copy of the weights in memory is broken too");
+		fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine",
+		     "every copy of the weights in memory is broken too");
 	state_restore(&g->state, copy);
 	g->at = r->at;
 	g->sealed = true;
 	g->watch.broken = 0;
 	if (r->ranks)
-		r->ranks->due = 0;                           /* nobody knows what the others were about to do */
-	r->target->watch(r->program, &g->watch);             /* the batch in hand is forgotten */
+		r->ranks->due = 0;                   /* nobody knows what the others were about to do */
+	r->target->watch(r->program, &g->watch); /* the batch in hand is forgotten */
 	if (copy != COPY_RECENT)
 		g->state.kept[COPY_RECENT].valid = false;
 	if (g->passing && r->at.epoch < g->pass_epoch)
 		g->passing = g->state.kept[COPY_PASS].valid = false;
 	if (what) {
 		g->count.rollbacks++;
-		g->odd.update = 0;                           /* if it was odd, this was why */
+		g->odd.update = 0; /* if it was odd, this was why */
 	}
 }
 
-static const char remedy[] = "training goes on from a copy of before; look into the memory of this machine if it happens again";
+static const char remedy[] =
+	"training goes on from a copy of before; look into the memory of this machine if it happens again";
 
 /* What happened, and before it where the run stood. */
 static const char *placed(Guard *g, const char *what)
 {
 	Buf b = { .arena = &g->r->cx.scratch };
-	buf_printf(&b, "epoch %llu, update %llu: %s", (unsigned long long)g->r->at.epoch + 1, (unsigned long long)g->r->at.updates, what);
+	buf_printf(&b, "epoch %llu, update %llu: %s", (unsigned long long)g->r->at.epoch + 1,
+	           (unsigned long long)g->r->at.updates, what);
 	return b.s;
 }
 
@@ -232,10 +243,7 @@ static bool look(Guard *g, const uint64_t *found)
 	return !what || fault(g, &g->count.state, COPY_RECENT, what);
 }
 
-bool guard_state(Guard *g)
-{
-	return !g->sealed || look(g, NULL);
-}
+bool guard_state(Guard *g) { return !g->sealed || look(g, NULL); }
 
 /* As the target has it. */
 static const Data *data_read(const Guard *g)
@@ -265,10 +273,7 @@ static bool data_look(Guard *g, uint64_t first, uint64_t count)
 	return !what || fault(g, &g->count.data, COPY_BEFORE, what);
 }
 
-static bool data_all(Guard *g)
-{
-	return data_look(g, 0, 0);
-}
+static bool data_all(Guard *g) { return data_look(g, 0, 0); }
 
 /* The leaf that was noted, on another core.  A third time says who was right. */
 static bool leaf_look(Guard *g, const Batch *b)
@@ -281,17 +286,20 @@ static bool leaf_look(Guard *g, const Batch *b)
 	spent(&g->leaves, began);
 	if (made == g->watch.made)
 		return true;
-	if (!data_all(g))                                    /* broken data would have done this too */
+	if (!data_all(g)) /* broken data would have done this too */
 		return false;
 	uint64_t verdict = r->target->again(r->program, b, g->watch.leaf, 1, &third);
 	int wrong = verdict == made ? g->watch.core : verdict == g->watch.made ? second : -1;
 	Buf text = { .arena = &r->cx.scratch };
 	if (wrong >= 0)
-		buf_printf(&text, "core %d computed leaf %u of the batch wrongly: core %d has it otherwise, and core %d agrees with that", wrong,
-		           g->watch.leaf, wrong == second ? g->watch.core : second, third);
+		buf_printf(
+			&text,
+			"core %d computed leaf %u of the batch wrongly: core %d has it otherwise, and core %d agrees with that",
+			wrong, g->watch.leaf, wrong == second ? g->watch.core : second, third);
 	else
-		buf_printf(&text, "leaf %u of the batch, computed again on core %d and then on core %d, has come out differently", g->watch.leaf,
-		           second, third);
+		buf_printf(&text,
+		           "leaf %u of the batch, computed again on core %d and then on core %d, has come out differently",
+		           g->watch.leaf, second, third);
 	return fault(g, &g->count.leaves, COPY_RECENT, text.s);
 }
 
@@ -302,7 +310,7 @@ static bool leaf_readable(void *guard, const Batch *b, uint32_t leaf)
 	const Run *r = g->r;
 	uint64_t first, count, begin, end, cases, low, added;
 	Glance glance = { 0 };
-	if (b->example)                                      /* all cases come to every rank, sooner or later: it has looked at them */
+	if (b->example) /* all cases come to every rank, sooner or later: it has looked at them */
 		return true;
 	leaf_range(b->count, leaf_count(b->count), leaf, &first, &count);
 	run_example(r->net, g->bound, b->first + first, &begin, &cases);
@@ -321,7 +329,8 @@ static bool all_is_well(void *guard, const Batch *b, uint32_t leaf)
 	Guard *g = guard;
 	(void)b;
 	(void)leaf;
-	return !(g->sealed && state_look(&g->state, NULL)) && !data_seals_look(g->data, data_read(g), g->r->net, 0, 0, NULL);
+	return !(g->sealed && state_look(&g->state, NULL)) &&
+	       !data_seals_look(g->data, data_read(g), g->r->net, 0, 0, NULL);
 }
 
 void guard_leaves(Guard *g, const Batch *b)
@@ -378,11 +387,12 @@ static bool jump_look(Guard *g, const Tally *t)
 		g->odd.update = 0;
 		spent(&g->jumps, g->odd.began);
 		levels_note(g, error, reach);
-		return data_all(g);                          /* that would come out the same, too */
+		return data_all(g); /* that would come out the same, too */
 	}
 	if (again)
-		return fault(g, &g->count.jumps, COPY_RECENT, "the error or a weight change jumped, and was another when the update was done again");
-	if (odd && !(r->ranks && r->ranks->library)) {       /* sums of the library may come out otherwise without a fault */
+		return fault(g, &g->count.jumps, COPY_RECENT,
+		             "the error or a weight change jumped, and was another when the update was done again");
+	if (odd && !(r->ranks && r->ranks->library)) { /* sums of the library may come out otherwise without a fault */
 		g->odd.update = r->at.updates;
 		g->odd.error = error;
 		g->odd.reach = reach;
@@ -396,10 +406,7 @@ static bool jump_look(Guard *g, const Tally *t)
 
 /* ---- the loop's calls ---- */
 
-static void guard_free(void *arg)
-{
-	arena_free(&((Guard *)arg)->own);
-}
+static void guard_free(void *arg) { arena_free(&((Guard *)arg)->own); }
 
 Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 {
@@ -410,8 +417,8 @@ Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 	if (!r->opt.guard)
 		return NULL;
 	if (!r->target->regions)
-		fail(cx, MP_BAD_INPUT, "leave --guard out, or train with --target cpu", "target %s cannot be guarded: its memory is not this machine's",
-		     r->target->name);
+		fail(cx, MP_BAD_INPUT, "leave --guard out, or train with --target cpu",
+		     "target %s cannot be guarded: its memory is not this machine's", r->target->name);
 	if (!g) {
 		g = NEW(&cx->keep, 1, Guard);
 		g->own.cx = cx;
@@ -433,7 +440,7 @@ Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 	g->looks = g->copies;
 	g->leaves.last = g->copies.last;
 	if (r->ranks)
-		r->ranks->due = (uint32_t)leaves_again(g) << DUE_LEAF;   /* the first batch is looked at */
+		r->ranks->due = (uint32_t)leaves_again(g) << DUE_LEAF; /* the first batch is looked at */
 	guard_moved(g);
 	return g;
 }
@@ -530,7 +537,8 @@ static void leaf_choose(Guard *g, const Batch *b)
 	if (g->neighbours)
 		g->watch.leaf = rank_leaf(r, b, r->ranks->comm->rank, g->at.updates);
 	else if (!r->ranks && leaves_again(g) && due(&g->leaves, shares[g->level].leaves, clock_seconds()))
-		g->watch.leaf = (uint32_t)random_below((uint64_t)r->opt.seed, STREAM_SPLIT, r->at.updates, leaf_count(b->count));
+		g->watch.leaf =
+			(uint32_t)random_below((uint64_t)r->opt.seed, STREAM_SPLIT, r->at.updates, leaf_count(b->count));
 }
 
 bool guard_batch(Guard *g, const Batch *b)
@@ -558,7 +566,7 @@ bool guard_summed(Guard *g, const Batch *b)
 		return false;
 	if (g->level == GUARD_LIGHT)
 		g->looks.cost += clock_seconds() - began;
-	g->sealed = false;                                   /* from here on it is the update's */
+	g->sealed = false; /* from here on it is the update's */
 	return true;
 }
 
@@ -613,14 +621,15 @@ uint32_t guard_due(const Guard *g)
 	const Shares *share = &shares[g->level];
 	double now = clock_seconds();
 	bool leaf = leaves_again(g) && !g->neighbours && due(&g->leaves, share->leaves, now);
-	return (uint32_t)due(&g->copies, share->copies, now) << DUE_COPY | (uint32_t)due(&g->passes, share->data, now) << DUE_PASS |
-	       (uint32_t)leaf << DUE_LEAF;
+	return (uint32_t)due(&g->copies, share->copies, now) << DUE_COPY |
+	       (uint32_t)due(&g->passes, share->data, now) << DUE_PASS | (uint32_t)leaf << DUE_LEAF;
 }
 
 uint64_t guard_word(const Guard *g)
 {
 	const State *s = &g->state;
-	return g->level == GUARD_FULL && g->sealed ? XXH3_64bits(s->seal, pieces_of(s->region[0].bytes) * sizeof *s->seal) : 0;
+	return g->level == GUARD_FULL && g->sealed ? XXH3_64bits(s->seal, pieces_of(s->region[0].bytes) * sizeof *s->seal)
+	                                           : 0;
 }
 
 /* ---- for tests ---- */
@@ -634,7 +643,4 @@ uint32_t guard_copies(const Guard *g, Region *r)
 	return n;
 }
 
-const GuardCount *guard_count(const Guard *g)
-{
-	return &g->count;
-}
+const GuardCount *guard_count(const Guard *g) { return &g->count; }

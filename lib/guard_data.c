@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Data under guard.  In: data as it is when training begins.  Out: whether some examples still are as they were; if not, they are
- * put right, or training ends.
+/* Data under guard. In: data as it is when training begins. Out: whether some examples still are as they were; if
+ * not, they are put right, or training ends.
  *
- * Each array is cut into pieces, each with its seal, if it was asked for: a rank need not read the others' cases.  Where a piece is broken, its seal tells the bit that changed, if it was a
- * single one.  More than one cannot be put right that way, but a mapped file can be read again.  Must hold: nothing of an array
- * of offsets is believed before its own pieces were looked at. */
+ * Each array is cut into pieces, each with its seal, if it was asked for: a rank need not read the others' cases.
+ * Where a piece is broken, its seal tells the bit that changed, if it was a single one. More than one cannot be put
+ * right that way, but a mapped file can be read again. Must hold: nothing of an array of offsets is believed before
+ * its own pieces were looked at. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,17 +15,22 @@
 
 /* In the order in which they are looked at: offsets first. */
 enum { A_SEQ, A_INDPTR, A_INDICES, A_VALUES, A_X, A_Y, A_MASK, A_WEIGHT, A_CODES, ARRAYS };
-static const char *const names[ARRAYS] = { "offsets of sequences", "offsets of inputs", "inputs", "values of inputs", "inputs", "targets",
-                                           "marks of missing targets", "weights of cases", "code table" };
+static const char *const names[ARRAYS] = {
+	"offsets of sequences",     "offsets of inputs", "inputs",    "values of inputs", "inputs", "targets",
+	"marks of missing targets", "weights of cases",  "code table"
+};
 
 struct DataSeals {
 	Run *r;
-	uint64_t bytes[ARRAYS];   /* as they were: offsets may lie */
+	uint64_t bytes[ARRAYS]; /* as they were: offsets may lie */
 	uint64_t *seal[ARRAYS];
-	uint8_t *known[ARRAYS];   /* is there a seal of the piece? */
+	uint8_t *known[ARRAYS]; /* is there a seal of the piece? */
 };
 
-typedef struct Array { const uint8_t *at; uint64_t bytes; } Array;
+typedef struct Array {
+	const uint8_t *at;
+	uint64_t bytes;
+} Array;
 
 static Array array_of(const Data *d, int which)
 {
@@ -61,7 +67,8 @@ DataSeals *data_seals_new(Arena *a, const Data *d, Run *r)
 }
 
 /* Bytes of an array that cases first .. end - 1 need: whole ones where cases do not tell. */
-static void bytes_of(const DataSeals *s, const Data *d, int which, uint64_t first, uint64_t end, uint64_t *low, uint64_t *high)
+static void bytes_of(const DataSeals *s, const Data *d, int which, uint64_t first, uint64_t end, uint64_t *low,
+                     uint64_t *high)
 {
 	bool listed = which == A_INDICES || which == A_VALUES;
 
@@ -120,7 +127,8 @@ static void mapping_of(const void *at, bool *writable, bool *file)
 	unsigned long long low, high, inode;
 	*writable = *file = false;
 	while (maps && fgets(line, sizeof line, maps))
-		if (sscanf(line, "%llx-%llx %4s %*x %*s %llu", &low, &high, mode, &inode) == 4 && (uintptr_t)at >= low && (uintptr_t)at < high) {
+		if (sscanf(line, "%llx-%llx %4s %*x %*s %llu", &low, &high, mode, &inode) == 4 && (uintptr_t)at >= low &&
+		    (uintptr_t)at < high) {
 			*writable = mode[1] == 'w';
 			*file = inode != 0 && mode[3] == 'p';
 		}
@@ -158,22 +166,22 @@ static const char *put_right(DataSeals *s, const Data *d, int which, uint64_t at
 	mapping_of(here, &writable, &file);
 	if (writable && flip_back(s, here, size, should, &bit)) {
 		++*repaired;
-		buf_printf(&b, "bit %llu of byte %llu of the %s of %s changed by itself, and was put right", (unsigned long long)bit % 8,
-		           (unsigned long long)(at + bit / 8), names[which], d->name);
+		buf_printf(&b, "bit %llu of byte %llu of the %s of %s changed by itself, and was put right",
+		           (unsigned long long)bit % 8, (unsigned long long)(at + bit / 8), names[which], d->name);
 		return b.s;
 	}
 	if (file && !writable) {
 		read_again(here, size);
 		if (seal(s, here, size) == should) {
 			++*repaired;
-			buf_printf(&b, "bytes %llu to %llu of the %s of %s changed by themselves, and were read again", (unsigned long long)at,
-			           (unsigned long long)(at + size - 1), names[which], d->name);
+			buf_printf(&b, "bytes %llu to %llu of the %s of %s changed by themselves, and were read again",
+			           (unsigned long long)at, (unsigned long long)(at + size - 1), names[which], d->name);
 			return b.s;
 		}
 	}
 	fail(cx, MP_FAILED, "start again from the last checkpoint that was written before: the data has to be read anew",
-	     "the %s of %s changed while they were learnt: bytes %llu to %llu", names[which], d->name, (unsigned long long)at,
-	     (unsigned long long)(at + size - 1));
+	     "the %s of %s changed while they were learnt: bytes %llu to %llu", names[which], d->name,
+	     (unsigned long long)at, (unsigned long long)(at + size - 1));
 }
 
 /* Bytes low .. high - 1 of an array, in whole pieces. */
@@ -183,12 +191,14 @@ static const char *look(DataSeals *s, const Data *d, int which, uint64_t low, ui
 	const char *wrong = NULL;
 
 	for (uint64_t at = low / PIECE * PIECE; at < high; at += PIECE)
-		if (s->known[which][at / PIECE] && seal(s, array + at, piece_size(s->bytes[which], at)) != s->seal[which][at / PIECE])
+		if (s->known[which][at / PIECE] &&
+		    seal(s, array + at, piece_size(s->bytes[which], at)) != s->seal[which][at / PIECE])
 			wrong = repaired ? put_right(s, d, which, at, repaired) : names[which];
 	return wrong;
 }
 
-const char *data_seals_look(DataSeals *s, const Data *d, const Net *net, uint64_t first, uint64_t count, uint64_t *repaired)
+const char *data_seals_look(DataSeals *s, const Data *d, const Net *net, uint64_t first, uint64_t count,
+                            uint64_t *repaired)
 {
 	const char *wrong = NULL;
 	uint64_t low = 0, high = s->bytes[A_SEQ], begin = 0, end = d->cases, cases;
@@ -198,7 +208,7 @@ const char *data_seals_look(DataSeals *s, const Data *d, const Net *net, uint64_
 		high = (first + count + 1) * sizeof *d->seq < high ? (first + count + 1) * sizeof *d->seq : high;
 	}
 	for (int i = A_SEQ; i < ARRAYS; i++) {
-		if (count && i == A_SEQ + 1) {               /* sequences are right by now */
+		if (count && i == A_SEQ + 1) { /* sequences are right by now */
 			run_example(net, d, first, &begin, &cases);
 			run_example(net, d, first + count - 1, &end, &cases);
 			end += cases;

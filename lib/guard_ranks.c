@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A leaf computed again by another rank.  In: the batch that all ranks have just summed, and the leaf of each that was noted.  Out: for two
- * pairs, that with the next rank and that with the one before, what each of the two has made of the leaf.
+/* A leaf computed again by another rank. In: the batch that all ranks have just summed, and the leaf of each that
+ * was noted. Out: for two pairs, that with the next rank and that with the one before, what each of the two has
+ * made of the leaf.
  *
  *     rank 0         rank 1         rank 2
  *     its leaf  -->  again
  *                    its leaf  -->  again
  *     again    <---------------     its leaf
  *
- * Must hold: bits agree, so any difference is a fault.  Then both compute it once more and look whether their state and data are as
- * they were: so both know who was wrong, and that one tells it.  All ranks are here at the same time, and nothing is told here: a
- * rank that said so now would not be understood. */
+ * Must hold: bits agree, so any difference is a fault. Then both compute it once more and look whether their state
+ * and data are as they were: so both know who was wrong, and that one tells it. All ranks are here at the same
+ * time, and nothing is told here: a rank that said so now would not be understood. */
 #include "guard_data.h"
 #include "ranks.h"
 
@@ -23,8 +24,8 @@ uint32_t rank_leaf(const Run *r, const Batch *b, uint32_t rank, uint64_t update)
 	return first + (uint32_t)random_below((uint64_t)r->opt.seed, STREAM_SPLIT, update, last - first);
 }
 
-/* Which pairs there are is known to both of each, so both know what will come.  Between two ranks there are two pairs: the own
- * leaf goes first. */
+/* Which pairs there are is known to both of each, so both know what will come. Between two ranks there are two
+ * pairs: the own leaf goes first. */
 static void exchange(const Comm *c, Pair pair[PAIRS], int turn)
 {
 	Pair *own = &pair[PAIR_OWN], *theirs = &pair[PAIR_THEIRS];
@@ -48,7 +49,8 @@ static Computed compute(Run *r, const Batch *b, uint32_t leaf, uint32_t turn, bo
 	return (Computed){ .word = word, .core = core, .well = well };
 }
 
-void pairs_compare(Run *r, const Batch *b, const Watch *w, uint64_t update, PairFn *readable, PairFn *well, void *guard, Pair pair[PAIRS])
+void pairs_compare(Run *r, const Batch *b, const Watch *w, uint64_t update, PairFn *readable, PairFn *well, void *guard,
+                   Pair pair[PAIRS])
 {
 	const Comm *c = r->ranks->comm;
 	uint32_t next = (c->rank + 1) % c->size, before = (c->rank + c->size - 1) % c->size;
@@ -80,10 +82,12 @@ const char *pair_fault(Arena *a, const Pair *p, bool is_own)
 	if (!p->differs || (p->own[1].well && !p->other[1].well) || (!once && (other_once || !is_own) && p->own[1].well))
 		return NULL;
 	if (once)
-		buf_printf(&b, "core %d computed leaf %u of the batch wrongly: core %d of rank %u has it otherwise, and core %d agrees with that",
+		buf_printf(&b,
+		           "core %d computed leaf %u of the batch wrongly: core %d of rank %u has it otherwise, and core %d "
+		           "agrees with that",
 		           p->own[0].core, p->leaf, p->other[0].core, p->rank, p->own[1].core);
 	else
-		buf_printf(&b, "leaf %u of the batch comes out differently on core %d and on core %d of rank %u", p->leaf, p->own[0].core,
-		           p->other[0].core, p->rank);
+		buf_printf(&b, "leaf %u of the batch comes out differently on core %d and on core %d of rank %u", p->leaf,
+		           p->own[0].core, p->other[0].core, p->rank);
 	return b.s;
 }

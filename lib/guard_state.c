@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* State under guard: what only updates write to.  In: a target's regions, between updates.  Out: whether they still are what
- * they were; copies of them, and a run that stands where one of these was made.
+/* State under guard: what only updates write to. In: a target's regions, between updates. Out: whether they still
+ * are what they were; copies of them, and a run that stands where one of these was made.
  *
- * Copies are all made at the same updates by all ranks of a job, and have the same bits.  So ranks go back together: they say what
- * their copies are worth, take the latest that most of them have, and whoever does not have it gets it from one who does.
- * Must hold: which one that is follows from what all have heard, and from nothing else. */
+ * Copies are all made at the same updates by all ranks of a job, and have the same bits. So ranks go back together:
+ * they say what their copies are worth, take the latest that most of them have, and whoever does not have it gets
+ * it from one who does. Must hold: which one that is follows from what all have heard, and from nothing else. */
 #include <string.h>
 #include <xxhash.h>
 
@@ -45,7 +45,8 @@ const char *state_look(const State *s, const uint64_t *found)
 	for (uint32_t i = 0; i < s->regions; i++)
 		for (uint64_t at = 0; at < s->region[i].bytes; at += PIECE, piece++) {
 			const Region *region = &s->region[i];
-			uint64_t is = found ? found[piece] : seal_piece(s, (uint8_t *)region->at + at, piece_size(region->bytes, at));
+			uint64_t is =
+				found ? found[piece] : seal_piece(s, (uint8_t *)region->at + at, piece_size(region->bytes, at));
 			if (is != s->seal[piece])
 				return what_changed(s, region, at, s->seal[piece], is);
 		}
@@ -56,8 +57,9 @@ const char *state_look(const State *s, const uint64_t *found)
 
 static Kept kept_new(const State *s)
 {
-	return (Kept){ .bytes = arena_room(s->arena, s->bytes, 1), .seal = NEW(s->arena, s->pieces, uint64_t),
-	               .best = s->r->opt.keep_best ? arena_alloc(s->arena, best_bytes(s->r), 1) : NULL };
+	return (Kept){ .bytes = arena_room(s->arena, s->bytes, 1),
+		           .seal = NEW(s->arena, s->pieces, uint64_t),
+		           .best = s->r->opt.keep_best ? arena_alloc(s->arena, best_bytes(s->r), 1) : NULL };
 }
 
 bool state_take(State *s)
@@ -178,7 +180,8 @@ int state_choose(State *s, int newest, bool *enough, uint64_t *broken)
 {
 	Ranks *k = s->r->ranks;
 	for (int i = newest; i < COPIES; i++) {
-		Saying own = { .status = *enough, .vote = { { copy_word(s, i, broken), 1, k ? k->comm->rank : 0, s->kept[i].at.updates } } };
+		Saying own = { .status = *enough,
+			           .vote = { { copy_word(s, i, broken), 1, k ? k->comm->rank : 0, s->kept[i].at.updates } } };
 		if (k) {
 			k->own = own;
 			ranks_meet(&s->r->cx, k, SAY_COPIES);

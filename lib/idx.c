@@ -22,14 +22,17 @@ enum { MAX_DIMS = 8, HEAD_BYTES = 4, DIM_BYTES = 4 };
 enum { MAX_RATIO = 1032 };
 
 typedef struct Idx {
-	const Src *src;           /* unpacked */
+	const Src *src; /* unpacked */
 	DType type;
 	int dims;
 	uint64_t cases, columns;
-	size_t body;              /* offset of the first element */
+	size_t body; /* offset of the first element */
 } Idx;
 
-static const struct { uint8_t code; DType type; } types[] = {
+static const struct {
+	uint8_t code;
+	DType type;
+} types[] = {
 	{ 0x08, T_U8 }, { 0x09, T_I8 }, { 0x0B, T_I16 }, { 0x0C, T_I32 }, { 0x0D, T_F32 }, { 0x0E, T_F64 },
 };
 
@@ -73,9 +76,9 @@ static uint64_t parse_dims(Ctx *cx, Idx *h, const uint8_t *dims)
 		size_t off = HEAD_BYTES + (size_t)i * DIM_BYTES;
 		uint32_t n = big_endian(dims + (size_t)i * DIM_BYTES);
 		if (!n)
-			fail_at(cx, (Loc){ h->src, off }, "give every dimension at least one element",
-			        "dimension %d is empty", i + 1);
-		h->columns *= n;                  /* at most MAX_UNITS times 2^32 */
+			fail_at(cx, (Loc){ h->src, off }, "give every dimension at least one element", "dimension %d is empty",
+			        i + 1);
+		h->columns *= n; /* at most MAX_UNITS times 2^32 */
 		if (h->columns > MAX_UNITS)
 			fail_at(cx, (Loc){ h->src, off }, "cut it into smaller parts",
 			        "a case has more values than a network can have units (%u)", MAX_UNITS);
@@ -89,23 +92,23 @@ static void check_length(Ctx *cx, const Idx *h, uint64_t whole)
 		fail_at(cx, (Loc){ h->src, h->src->len }, cut_remedy,
 		        "the file ends after %zu bytes, but its header says %" PRIu64, h->src->len, whole);
 	if (h->src->len > whole)
-		fail_at(cx, (Loc){ h->src, (size_t)whole }, cut_remedy,
-		        "the file has %zu bytes, but its header says %" PRIu64, h->src->len, whole);
+		fail_at(cx, (Loc){ h->src, (size_t)whole }, cut_remedy, "the file has %zu bytes, but its header says %" PRIu64,
+		        h->src->len, whole);
 }
 
 /* ---- gzip ---- */
 
-typedef struct Gunzip { Ctx *cx; const Src *src; z_stream z; size_t fed, gone; bool ended; } Gunzip;
+typedef struct Gunzip {
+	Ctx *cx;
+	const Src *src;
+	z_stream z;
+	size_t fed, gone;
+	bool ended;
+} Gunzip;
 
-static void *zlib_alloc(void *arena, unsigned count, unsigned size)
-{
-	return arena_alloc(arena, count, size);
-}
+static void *zlib_alloc(void *arena, unsigned count, unsigned size) { return arena_alloc(arena, count, size); }
 
-static void zlib_free(void *arena, void *block)
-{
-	(void)arena, (void)block;                 /* goes with the arena */
-}
+static void zlib_free(void *arena, void *block) { (void)arena, (void)block; /* goes with the arena */ }
 
 /* The next bytes that come out, as many as there are up to n. */
 static size_t gunzip_some(Gunzip *g, uint8_t *out, size_t n)
@@ -137,10 +140,7 @@ static void gunzip_all(Gunzip *g, uint8_t *out, size_t n)
 		fail_at(g->cx, (Loc){ g->src, g->fed }, cut_remedy, "the compressed data end before the file is whole");
 }
 
-static bool is_gzip(const Src *s)
-{
-	return s->len >= 2 && memcmp(s->text, "\x1f\x8b", 2) == 0;
-}
+static bool is_gzip(const Src *s) { return s->len >= 2 && memcmp(s->text, "\x1f\x8b", 2) == 0; }
 
 /* The whole file unpacked, in keep; as much as its own header says and not a byte more. */
 static const Src *gunzip(Ctx *cx, const Src *s)
@@ -155,8 +155,8 @@ static const Src *gunzip(Ctx *cx, const Src *s)
 	gunzip_all(&g, head + HEAD_BYTES, h.body - HEAD_BYTES);
 	uint64_t whole = parse_dims(cx, &h, head + HEAD_BYTES);
 	if (whole / MAX_RATIO > s->len)
-		fail_at(cx, (Loc){ s, 0 }, cut_remedy,
-		        "%zu compressed bytes cannot hold the %" PRIu64 " that the header says", s->len, whole);
+		fail_at(cx, (Loc){ s, 0 }, cut_remedy, "%zu compressed bytes cannot hold the %" PRIu64 " that the header says",
+		        s->len, whole);
 	uint8_t *text = NEW(&cx->keep, whole + 1, uint8_t);
 	memcpy(text, head, h.body);
 	gunzip_all(&g, text + h.body, (size_t)whole - h.body);
@@ -183,19 +183,16 @@ static Idx idx_parse(Ctx *cx, const Src *s)
 /* ---- reading ---- */
 
 /* What was unpacked. */
-static void idx_drop(Ctx *cx, const Src *s)
-{
-	arena_drop(&cx->keep, (char *)(uintptr_t)s->text, s->len + 1, 1);
-}
+static void idx_drop(Ctx *cx, const Src *s) { arena_drop(&cx->keep, (char *)(uintptr_t)s->text, s->len + 1, 1); }
 
 /* The elements in this machine's order: where they lie if they are bytes that stay, else a copy. */
 static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data *d, const DataOptions *opt)
 {
 	const uint8_t *from = (const uint8_t *)h->src->text + h->body;
-	enum { PIECE = 1 << 22 };                 /* after which pages of the file may go: else it would be in memory twice */
+	enum { PIECE = 1 << 22 }; /* after which pages of the file may go: else it would be in memory twice */
 	size_t size = dtypes[h->type].size;
 	uint64_t count = h->cases * h->columns;
-	if (size == 1 && h->src != file)          /* unpacked: ours already */
+	if (size == 1 && h->src != file) /* unpacked: ours already */
 		return from;
 	if (size == 1 && data_place(file, opt)) {
 		d->mapped = true;
@@ -220,14 +217,11 @@ static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data 
 	return to;
 }
 
-static Loc label_at(const Idx *h, uint64_t i)
-{
-	return (Loc){ h->src, h->body + i * dtypes[h->type].size };
-}
+static Loc label_at(const Idx *h, uint64_t i) { return (Loc){ h->src, h->body + i * dtypes[h->type].size }; }
 
 static uint32_t largest_label(Ctx *cx, const Idx *h, const void *values)
 {
-	double most = 1;                         /* two classes at least */
+	double most = 1; /* two classes at least */
 	for (uint64_t i = 0; i < h->cases; i++) {
 		double v = dtype_get(h->type, values, i);
 		if (v < 0 || v >= LABEL_CLASSES)
@@ -252,7 +246,7 @@ static void take_labels(Ctx *cx, Data *d, const Idx *h, const void *values, cons
 		if (!classes_given(opt))
 			dict_add(&classes, name[i]);
 		uint32_t class;
-		place[i] = dict_find(&classes, name[i], &class) ? (int64_t)class : -1;
+		place[i] = dict_find(&classes, name[i], &class) ? (int64_t) class : -1;
 	}
 	d->targets = classes.count;
 	uint8_t *y = arena_alloc(&cx->keep, d->cases, d->targets);

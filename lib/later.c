@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Checkpoints written while training goes on.  In: a run between two updates.  Out: files, some time later.
  *
- * The bytes of the files are made at once, in memory; a thread of their own writes, syncs, reads back and renames them, and only
- * then is the older file gone.  While it is busy nothing more is taken: training never waits for a disk.  What fails is
- * remembered and told at the next call; the run is not disturbed by it.
+ * The bytes of the files are made at once, in memory; a thread of their own writes, syncs, reads back and renames
+ * them, and only then is the older file gone. While it is busy nothing more is taken: training never waits for a
+ * disk. What fails is remembered and told at the next call; the run is not disturbed by it.
  *
  * The thread has a context of its own: nothing of the run's is used by both. */
 #include <pthread.h>
@@ -15,20 +15,25 @@
 
 enum { MOST_FILES = 2 };
 
-typedef struct Job { Content image; const char *path; uint32_t keep; } Job;
+typedef struct Job {
+	Content image;
+	const char *path;
+	uint32_t keep;
+} Job;
 
 struct Later {
 	Run *r;
-	Ctx cx;                   /* the thread's */
-	Arena images;             /* of the files in hand; the run's memory */
-	Job job[MOST_FILES]; uint32_t jobs;
+	Ctx cx;       /* the thread's */
+	Arena images; /* of the files in hand; the run's memory */
+	Job job[MOST_FILES];
+	uint32_t jobs;
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	bool busy, ends, threaded;
-	bool told;                /* its last status was asked for */
+	bool told; /* its last status was asked for */
 	Status status;
-	char said[2000];          /* why the last failure was */
+	char said[2000]; /* why the last failure was */
 };
 
 /* ---- the thread ---- */
@@ -106,13 +111,13 @@ static Later *later_new(Run *r)
 	l->r = r;
 	l->images.cx = &r->cx;
 	l->told = true;
-	ctx_init(&l->cx, NULL);                              /* whoever gave the run an allocator did not promise threads */
+	ctx_init(&l->cx, NULL); /* whoever gave the run an allocator did not promise threads */
 	pthread_mutex_init(&l->mutex, NULL);
 	pthread_cond_init(&l->changed, NULL);
 	arena_defer(&r->cx.keep, later_end, l);
 	sigset_t all, before;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);         /* signals are for the thread that trains */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the thread that trains */
 	l->threaded = pthread_create(&l->thread, NULL, work, l) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return l;
@@ -121,7 +126,9 @@ static Later *later_new(Run *r)
 static void job_add(Later *l, const char *path, uint32_t keep, bool best)
 {
 	Job *j = &l->job[l->jobs++];
-	*j = (Job){ .image = checkpoint_image(l->r, &l->images, best), .path = arena_copy(&l->images, path, strlen(path)), .keep = keep };
+	*j = (Job){ .image = checkpoint_image(l->r, &l->images, best),
+		        .path = arena_copy(&l->images, path, strlen(path)),
+		        .keep = keep };
 }
 
 void later_save(Run *r, const char *path, const char *best, uint32_t keep)
@@ -132,7 +139,7 @@ void later_save(Run *r, const char *path, const char *best, uint32_t keep)
 	if (is_busy(l) || !l->told)
 		return;
 	r->diverged = !run_finite(r);
-	if (r->diverged)                                     /* the file that is there is better; the trainer tells */
+	if (r->diverged) /* the file that is there is better; the trainer tells */
 		return;
 	arena_free(&l->images);
 	l->jobs = 0;
@@ -170,7 +177,4 @@ Status later_status(Run *r, bool wait)
 	return l->status;
 }
 
-const char *later_said(const Run *r)
-{
-	return r->later ? r->later->said : "";
-}
+const char *later_said(const Run *r) { return r->later ? r->later->said : ""; }

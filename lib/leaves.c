@@ -41,10 +41,7 @@ uint32_t leaf_split(uint32_t n)
 
 /* After leaf number i (from 0), i + 1 leaves are done: every power of two that divides i + 1 completes a subtree.
  * After the last leaf what remains on the stack, one sum for each one bit of the count, joins too. */
-uint32_t leaf_joins(uint32_t leaf, uint32_t leaves)
-{
-	return leaf_joins_from(leaf, leaves, 0);
-}
+uint32_t leaf_joins(uint32_t leaf, uint32_t leaves) { return leaf_joins_from(leaf, leaves, 0); }
 
 /* A join makes the sum of a subtree: of those that reach back before leaf `first` some part is elsewhere. */
 uint32_t leaf_joins_from(uint32_t leaf, uint32_t leaves, uint32_t first)

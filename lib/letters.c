@@ -11,7 +11,10 @@
 
 enum { CASES = 12022, LONGEST = 15, SHORTEST = 3, MAX_WORDS = CASES / SHORTEST + 1 };
 
-typedef struct Part { const char *letters; uint32_t weight; } Part;
+typedef struct Part {
+	const char *letters;
+	uint32_t weight;
+} Part;
 
 static const Part onsets[] = {
 #define ONSET(letters, weight) { letters, weight },
@@ -30,7 +33,9 @@ static const Part endings[] = {
 #include "letters.def"
 };
 
-typedef struct SoundRule { const char *left, *letters, *right, *sounds; } SoundRule;
+typedef struct SoundRule {
+	const char *left, *letters, *right, *sounds;
+} SoundRule;
 static const SoundRule sound_rules[] = {
 #define RULE(left, letters, right, sounds) { left, letters, right, sounds },
 #include "letters.def"
@@ -38,12 +43,11 @@ static const SoundRule sound_rules[] = {
 
 /* ---- spelling ---- */
 
-typedef struct Speller { uint64_t seed, draws; } Speller;
+typedef struct Speller {
+	uint64_t seed, draws;
+} Speller;
 
-static uint64_t draw(Speller *s, uint64_t n)
-{
-	return random_below(s->seed, STREAM_DATA, s->draws++, n);
-}
+static uint64_t draw(Speller *s, uint64_t n) { return random_below(s->seed, STREAM_DATA, s->draws++, n); }
 
 static const char *draw_part(Speller *s, const Part *part, size_t count)
 {
@@ -56,10 +60,7 @@ static const char *draw_part(Speller *s, const Part *part, size_t count)
 	return part->letters;
 }
 
-static bool in(const char *set, char c)
-{
-	return c && strchr(set, c);
-}
+static bool in(const char *set, char c) { return c && strchr(set, c); }
 
 /* Changes a coda that the ending cannot follow. */
 static const char *fit_coda(const char *coda, const char *ending)
@@ -102,16 +103,16 @@ static uint32_t spell(Speller *s, char *word, size_t size)
 /* ---- sounds ---- */
 
 /* Letter at a place, '$' outside the word. */
-static char letter(const char *word, int len, int at)
-{
-	return at < 0 || at >= len ? '$' : word[at];
-}
+static char letter(const char *word, int len, int at) { return at < 0 || at >= len ? '$' : word[at]; }
 
 static bool fits(char pattern, char c)
 {
-	static const struct { char pattern; const char *letters; } kinds[] = {
-		{ '#', "aeiouy" }, { '^', "bcdfghjklmnpqrstvwxz" }, { '+', "eiy" },
-		{ '&', "bdgjlmnrvwz" }, { '%', "cfhkpqstx" },
+	static const struct {
+		char pattern;
+		const char *letters;
+	} kinds[] = {
+		{ '#', "aeiouy" },    { '^', "bcdfghjklmnpqrstvwxz" }, { '+', "eiy" }, { '&', "bdgjlmnrvwz" },
+		{ '%', "cfhkpqstx" },
 	};
 	for (size_t i = 0; i < COUNT(kinds); i++)
 		if (kinds[i].pattern == pattern)

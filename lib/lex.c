@@ -9,25 +9,13 @@
 
 #include "parse.h"
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-static bool is_digit(char c)
-{
-	return (unsigned char)(c - '0') < 10;
-}
+static bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
-static bool is_letter(char c)
-{
-	return (unsigned char)((c | 32) - 'a') < 26 || c == '_';
-}
+static bool is_letter(char c) { return (unsigned char)((c | 32) - 'a') < 26 || c == '_'; }
 
-static bool is_inner(char c)
-{
-	return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '+';
-}
+static bool is_inner(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '+'; }
 
 /* NUL past the end; a NUL inside is refused wherever it stands. */
 static char peek(const Lexer *lx, size_t ahead)
@@ -35,14 +23,11 @@ static char peek(const Lexer *lx, size_t ahead)
 	return lx->at + ahead < lx->src->len ? lx->src->text[lx->at + ahead] : '\0';
 }
 
-static bool is_arrow(const Lexer *lx)
-{
-	return peek(lx, 0) == '-' && peek(lx, 1) == '>';
-}
+static bool is_arrow(const Lexer *lx) { return peek(lx, 0) == '-' && peek(lx, 1) == '>'; }
 
 void lex_init(Lexer *lx, Ctx *cx, const Src *src)
 {
-	bool mark = src->len >= 3 && memcmp(src->text, "\xEF\xBB\xBF", 3) == 0;   /* UTF-8 byte order mark */
+	bool mark = src->len >= 3 && memcmp(src->text, "\xEF\xBB\xBF", 3) == 0; /* UTF-8 byte order mark */
 	lx->cx = cx;
 	lx->src = src;
 	lx->at = lx->line = lx->ended = mark ? 3 : 0;
@@ -65,7 +50,7 @@ static bool skip_blanks(Lexer *lx)
 	}
 	lx->at = at;
 	if (at < len && at == lx->line && at != lx->ended) {
-		lx->ended = at;                   /* once for each place */
+		lx->ended = at; /* once for each place */
 		return true;
 	}
 	return false;
@@ -87,8 +72,7 @@ static void take_text(Lexer *lx, Token *t)
 		if (peek(lx, len) == '\\')
 			len++;
 		if (!peek(lx, len) || peek(lx, len) == '\n') {
-			error_at(lx->cx, (Loc){ lx->src, lx->at }, "close it with \" on the same line",
-			         "this text has no end");
+			error_at(lx->cx, (Loc){ lx->src, lx->at }, "close it with \" on the same line", "this text has no end");
 			take(lx, t, TOK_BAD, 1);
 			return;
 		}
@@ -116,8 +100,8 @@ static void refuse(Lexer *lx, Token *t)
 		len++;
 	bool shown = (c > ' ' && c < 127) || len > 1;
 	Loc at = { lx->src, lx->at };
-	const char *remedy = c == '\'' ? "write texts in double quotes" :
-	                     "names are made of letters, digits, '_', '-' and '.'; comments start with '#'";
+	const char *remedy = c == '\'' ? "write texts in double quotes"
+	                               : "names are made of letters, digits, '_', '-' and '.'; comments start with '#'";
 	if (shown)
 		error_at(lx->cx, at, remedy, "'%.*s' means nothing here", (int)len, lx->src->text + lx->at);
 	else

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Links in canonical order.  In: blocks.  Out: row, and lists of sources and blocks, sorted by target unit and then by
- * source unit; every link at most once, or an error that names both blocks.
+/* Links in canonical order. In: blocks. Out: row, and lists of sources and blocks, sorted by target unit and then
+ * by source unit; every link at most once, or an error that names both blocks.
  *
- * A sweep over target units with the blocks that lead to the unit in hand.  These stand in the order of their first source, so
- * rows nearly always come out sorted by source; only those where blocks interleave are sorted again.  For one target unit the
- * sources of any block are a range.  Where the blocks are full and the same as those of the unit before, so are the lists. */
+ * A sweep over target units with the blocks that lead to the unit in hand. These stand in the order of their first
+ * source, so rows nearly always come out sorted by source; only those where blocks interleave are sorted again. For
+ * one target unit the sources of any block are a range. Where the blocks are full and the same as those of the unit
+ * before, so are the lists. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,22 +90,19 @@ static uint64_t block_count(const Net *net, const Block *b, uint64_t *count)
 typedef struct Linker {
 	Ctx *cx;
 	Net *net;
-	const uint32_t *order;    /* blocks by first target and, of one target, by first source: */
-	uint32_t next;            /* from here on they begin at later units */
-	uint32_t *active;         /* those that lead to the unit in hand, by first source */
+	const uint32_t *order; /* blocks by first target and, of one target, by first source: */
+	uint32_t next;         /* from here on they begin at later units */
+	uint32_t *active;      /* those that lead to the unit in hand, by first source */
 	uint32_t actives;
-	Unit *from;               /* its links */
+	Unit *from; /* its links */
 	uint32_t *block;
-	uint64_t *packed;         /* room to sort them in, once it was needed */
-	uint64_t longest;         /* so many at most */
-	uint64_t froms, blocks;   /* what of net->from and net->block_of is taken */
-	bool *reported;           /* [net->blocks] that a duplicate was reported for */
+	uint64_t *packed;       /* room to sort them in, once it was needed */
+	uint64_t longest;       /* so many at most */
+	uint64_t froms, blocks; /* what of net->from and net->block_of is taken */
+	bool *reported;         /* [net->blocks] that a duplicate was reported for */
 } Linker;
 
-static Unit first_unit(const Net *net, const Block *b)
-{
-	return net->group[b->to_group].first + b->to_first;
-}
+static Unit first_unit(const Net *net, const Block *b) { return net->group[b->to_group].first + b->to_first; }
 
 static uint64_t row_fill(Linker *k, Unit u)
 {
@@ -182,7 +180,8 @@ static void row_mend(Linker *k, Unit u, uint64_t n)
 
 /* ---- the sweep ---- */
 
-/* Appends a list to `all`, or what of it the last one, which begins at `last`, does not have.  Returns where it begins. */
+/* Appends a list to `all`, or what of it the last one, which begins at `last`, does not have. Returns where it
+ * begins. */
 static uint64_t list_share(uint32_t *all, uint64_t *taken, uint64_t last, const uint32_t *list, uint64_t n)
 {
 	uint64_t same = *taken - last < n ? *taken - last : n;
@@ -283,8 +282,8 @@ void net_link(Ctx *cx, Net *net)
 		Block *b = &net->block[i];
 		b->links = block_count(net, b, net->row);
 		if (b->links == 0)
-			error_at(cx, b->at, "raise the density, or choose another seed",
-			         "this block has no links at density %g", b->density);
+			error_at(cx, b->at, "raise the density, or choose another seed", "this block has no links at density %g",
+			         b->density);
 	}
 	Linker k = { .cx = cx, .net = net };
 	for (Unit u = 0; u < net->units; u++) {
@@ -304,7 +303,7 @@ void net_link(Ctx *cx, Net *net)
 Unit net_target(const Net *net, uint64_t link)
 {
 	Unit low = 0, high = net->units;
-	while (high - low > 1) {                  /* row[low] <= link < row[high] */
+	while (high - low > 1) { /* row[low] <= link < row[high] */
 		Unit middle = low + (high - low) / 2;
 		if (net->row[middle] <= link)
 			low = middle;

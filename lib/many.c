@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates that a target does in one go.  In: where a run stands, and how many updates may pass before somebody wants to know.  Out: what
- * the target's hook `updates` takes: the numbers of each update, the examples in the order of their epochs; and how many it did.
+/* Updates that a target does in one go. In: where a run stands, and how many updates may pass before somebody wants
+ * to know. Out: what the target's hook `updates` takes: the numbers of each update, the examples in the order of
+ * their epochs; and how many it did.
  *
  * What they need is worked out a little at a time: a look at the clock between two goes must not come too late. */
 #include <string.h>
 
 #include "many.h"
 
-enum { UPDATES_AT_ONCE = 4096 };  /* at most; and so many examples, if their order has to be worked out */
+enum { UPDATES_AT_ONCE = 4096 }; /* at most; and so many examples, if their order has to be worked out */
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
+static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-void many_init(Many *m, Arena *a)
-{
-	m->example = m->order->shuffled ? NEW(a, UPDATES_AT_ONCE, uint64_t) : NULL;
-}
+void many_init(Many *m, Arena *a) { m->example = m->order->shuffled ? NEW(a, UPDATES_AT_ONCE, uint64_t) : NULL; }
 
 uint64_t updates_left(uint64_t examples, uint64_t batch, uint64_t done)
 {
@@ -31,7 +26,7 @@ uint64_t many_most(Many *m, const Position *at, uint64_t epochs)
 	uint64_t n = m->same ? UPDATES_AT_ONCE : OTHERS_AT_ONCE;
 
 	n = lesser(n, updates_left(m->examples, m->batch, at->done) +
-	              (lesser(epochs, EPOCHS_AT_ONCE) - 1) * updates_left(m->examples, m->batch, 0));
+	                  (lesser(epochs, EPOCHS_AT_ONCE) - 1) * updates_left(m->examples, m->batch, 0));
 	return m->example ? lesser(n, UPDATES_AT_ONCE / m->batch) : n;
 }
 
@@ -60,7 +55,14 @@ static void fill(Many *m, const Position *at, uint64_t updates)
 uint64_t many_do(Many *m, const Position *at, uint64_t updates)
 {
 	fill(m, at, updates);
-	return m->target->updates(m->program, &(Updates){
-		.examples = m->examples, .batch = m->batch, .done = at->done, .count = updates, .example = m->example, .update = m->update,
-		.same = m->same, .until = m->until, .stop = m->stop, .tally = m->tally });
+	return m->target->updates(m->program, &(Updates){ .examples = m->examples,
+	                                                  .batch = m->batch,
+	                                                  .done = at->done,
+	                                                  .count = updates,
+	                                                  .example = m->example,
+	                                                  .update = m->update,
+	                                                  .same = m->same,
+	                                                  .until = m->until,
+	                                                  .stop = m->stop,
+	                                                  .tally = m->tally });
 }

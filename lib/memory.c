@@ -20,10 +20,10 @@ enum { ALIGN = 64, SMALL_ALIGN = 16, CHUNK_BYTES = 65536, BIG_BYTES = CHUNK_BYTE
 /*   malloc'ed block:  | slack | Chunk | payload, 64-byte aligned ... |
  * The header sits right before the payload; `base` is what the allocator gave. */
 struct Chunk {
-	Chunk *next, *prev;       /* prev is kept for big chunks only */
+	Chunk *next, *prev; /* prev is kept for big chunks only */
 	void *base;
-	size_t base_size;         /* what was asked of the allocator */
-	size_t size, used;        /* of the payload */
+	size_t base_size;  /* what was asked of the allocator */
+	size_t size, used; /* of the payload */
 };
 
 struct Cleanup {
@@ -32,10 +32,7 @@ struct Cleanup {
 	void *arg;
 };
 
-static size_t round_up(size_t n, size_t align)
-{
-	return (n + align - 1) & ~(align - 1);
-}
+static size_t round_up(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
 static void *default_resize(void *user, void *old, size_t old_size, size_t new_size)
 {
@@ -45,7 +42,7 @@ static void *default_resize(void *user, void *old, size_t old_size, size_t new_s
 		return NULL;
 	}
 	char *block = realloc(old, new_size);
-	if (block && new_size >= 2 * HUGE_PAGE) {             /* cases are read in any order: large pages are found faster */
+	if (block && new_size >= 2 * HUGE_PAGE) { /* cases are read in any order: large pages are found faster */
 		size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)block % page;
 		/* All of it: a mapping in two kinds could not grow, but would be copied. */
 		madvise(block - before, round_up(before + new_size, page), MADV_HUGEPAGE);
@@ -59,10 +56,7 @@ static _Noreturn void out_of_memory(Arena *a, size_t size)
 	     "out of memory: %zu bytes were needed", size);
 }
 
-static char *payload(Chunk *c)
-{
-	return (char *)(c + 1);
-}
+static char *payload(Chunk *c) { return (char *)(c + 1); }
 
 /* Header and alignment slack around a payload of `size`. */
 static size_t outer_size(Arena *a, size_t size)
@@ -126,13 +120,10 @@ void *arena_room(Arena *a, size_t count, size_t size)
 	return payload(a->chunk) + at;
 }
 
-void *arena_alloc(Arena *a, size_t count, size_t size)
-{
-	return memset(arena_room(a, count, size), 0, count * size);
-}
+void *arena_alloc(Arena *a, size_t count, size_t size) { return memset(arena_room(a, count, size), 0, count * size); }
 
-/* Resizes a block that has a chunk of its own; `kept` bytes of it stay.  The allocator may give a block of another alignment: then
- * the payload has to slide inside it. */
+/* Resizes a block that has a chunk of its own; `kept` bytes of it stay. The allocator may give a block of another
+ * alignment: then the payload has to slide inside it. */
 static void *big_resize(Arena *a, Chunk *c, size_t kept, size_t need)
 {
 	size_t outer = outer_size(a, need);
@@ -182,7 +173,8 @@ void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t
 	return p;
 }
 
-/* A block that is no longer large moves in among the small ones: whoever drops or grows it tells by its size which it is. */
+/* A block that is no longer large moves in among the small ones: whoever drops or grows it tells by its size which
+ * it is. */
 void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
 {
 	size_t old_bytes = round_up(old_count * size, ALIGN), need = round_up(new_count * size, ALIGN);
@@ -299,10 +291,7 @@ void buf_add(Buf *b, const void *bytes, size_t len)
 	b->s[b->len] = '\0';
 }
 
-void buf_puts(Buf *b, const char *s)
-{
-	buf_add(b, s, strlen(s));
-}
+void buf_puts(Buf *b, const char *s) { buf_add(b, s, strlen(s)); }
 
 void buf_vprintf(Buf *b, const char *fmt, va_list ap)
 {

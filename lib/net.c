@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#define XXH_STATIC_LINKING_ONLY           /* the state's size, so that it can live in an arena */
+#define XXH_STATIC_LINKING_ONLY /* the state's size, so that it can live in an arena */
 #include <xxhash.h>
 
 #include "lib.h"
@@ -17,7 +17,7 @@ Group *net_group(const Net *net, Unit u)
 	uint32_t low = 0, high = net->groups;
 	if (u == 0)
 		return NULL;
-	while (high - low > 1) {                  /* group[low].first <= u */
+	while (high - low > 1) { /* group[low].first <= u */
 		uint32_t middle = low + (high - low) / 2;
 		if (net->group[middle].first <= u)
 			low = middle;
@@ -36,32 +36,31 @@ void net_unit_name(const Net *net, Unit u, char *buf, size_t size)
 		snprintf(buf, size, "true");
 }
 
-static bool is_computed(const Group *g)
-{
-	return g->role == ROLE_HIDDEN || g->role == ROLE_OUTPUT;
-}
+static bool is_computed(const Group *g) { return g->role == ROLE_HIDDEN || g->role == ROLE_OUTPUT; }
 
 /* ---- levels: a walk from each unit back to its sources, deepest first ---- */
 
 enum { MOST_CYCLES = 100, CYCLE_SHOWN = 8 };
 #define UNSEEN UINT32_MAX
-#define ACTIVE (UINT32_MAX - 1)           /* on the path that is being walked */
+#define ACTIVE (UINT32_MAX - 1) /* on the path that is being walked */
 
-typedef struct Step {             /* of the path that is being walked */
+typedef struct Step { /* of the path that is being walked */
 	Unit node;
-	uint32_t level;           /* highest among the sources seen so far */
-	Unit unit;                /* of the node, */
-	uint64_t link;            /* and its link that is being looked at */
+	uint32_t level; /* highest among the sources seen so far */
+	Unit unit;      /* of the node, */
+	uint64_t link;  /* and its link that is being looked at */
 } Step;
 
 typedef struct Walk {
 	Ctx *cx;
 	const Net *net;
-	uint32_t *level;          /* of nodes; units of a softmax group get theirs when the group is done */
-	Unit *node, *end;         /* [units]: a unit's node is its first unit; end: one past its last */
-	Step *path; uint32_t depth;
-	Unit *order; uint32_t done;
-	bool *reported;           /* [blocks] that a cycle was reported for */
+	uint32_t *level;  /* of nodes; units of a softmax group get theirs when the group is done */
+	Unit *node, *end; /* [units]: a unit's node is its first unit; end: one past its last */
+	Step *path;
+	uint32_t depth;
+	Unit *order;
+	uint32_t done;
+	bool *reported; /* [blocks] that a cycle was reported for */
 	uint32_t cycles;
 } Walk;
 
@@ -115,7 +114,7 @@ static void cycle_report(Walk *w, uint32_t first)
 		return;
 	w->reported[blamed] = true;
 	Buf b = { .arena = &w->cx->scratch };
-	node_print(w, w->path[first].node, &b);   /* the path leads from targets to sources: print it backwards */
+	node_print(w, w->path[first].node, &b); /* the path leads from targets to sources: print it backwards */
 	for (uint32_t i = 0; i < length && i < CYCLE_SHOWN; i++) {
 		buf_puts(&b, " -> ");
 		node_print(w, w->path[w->depth - 1 - i].node, &b);
@@ -215,7 +214,7 @@ static void check_copies(Ctx *cx, const Net *net)
 	}
 }
 
-enum { REACHED = 1, USED = 2 };           /* from an input or a context; for an output or a copy */
+enum { REACHED = 1, USED = 2 }; /* from an input or a context; for an output or a copy */
 
 /* Marks every unit, sources before targets and then the other way round. */
 static uint8_t *find_marks(Ctx *cx, const Net *net, const Unit *order, uint32_t nodes)
@@ -249,7 +248,10 @@ static uint8_t *find_marks(Ctx *cx, const Net *net, const Unit *order, uint32_t 
 }
 
 /* What is known of a group's units together. */
-typedef struct Seen { uint8_t any; uint32_t alone, first_alone; } Seen; /* alone: units without incoming links */
+typedef struct Seen {
+	uint8_t any;
+	uint32_t alone, first_alone;
+} Seen; /* alone: units without incoming links */
 
 static Seen group_seen(const Net *net, const Group *g, const uint8_t *mark)
 {
@@ -285,8 +287,8 @@ static bool remark_group(Ctx *cx, const Group *g, Seen seen)
 		note_at(cx, g->at, "connect it if that is not meant", "input group '%s' is not used", g->name);
 	else if (some_alone)
 		note_at(cx, g->at, "connect them if that is not meant",
-		        "%u of the %u units of '%s' receive no link, first %s[%u]",
-		        seen.alone, g->size, g->name, g->name, seen.first_alone);
+		        "%u of the %u units of '%s' receive no link, first %s[%u]", seen.alone, g->size, g->name, g->name,
+		        seen.first_alone);
 	return unused || some_alone;
 }
 
@@ -294,7 +296,7 @@ static bool remark_group(Ctx *cx, const Group *g, Seen seen)
 static void fingerprint(Ctx *cx, Net *net)
 {
 	XXH3_state_t *x = NEW(&cx->scratch, 1, XXH3_state_t);
-	int32_t *source = NEW(&cx->scratch, net->groups, int32_t);     /* of copies: group number + 1 */
+	int32_t *source = NEW(&cx->scratch, net->groups, int32_t); /* of copies: group number + 1 */
 	XXH3_128bits_reset(x);
 	for (uint32_t i = 0; i < net->groups; i++) {
 		const Group *g = &net->group[i];
@@ -309,7 +311,8 @@ static void fingerprint(Ctx *cx, Net *net)
 	XXH3_128bits_update(x, source, net->groups * sizeof *source);
 	XXH3_128bits_update(x, net->row, ((size_t)net->units + 1) * sizeof *net->row);
 	for (Unit u = 0; u < net->units; u++)
-		XXH3_128bits_update(x, net->from + (net->row[u] + net->from_at[u]), (net->row[u + 1] - net->row[u]) * sizeof *net->from);
+		XXH3_128bits_update(x, net->from + (net->row[u] + net->from_at[u]),
+		                    (net->row[u + 1] - net->row[u]) * sizeof *net->from);
 	digest_text(x, net->fingerprint);
 }
 
@@ -321,7 +324,7 @@ void net_check(Ctx *cx, Net *net)
 	check_roles(cx, net);
 	check_copies(cx, net);
 	uint32_t nodes = net_levels(cx, net, level, order);
-	if (cx->errors > errors)                  /* what can be reached then means little */
+	if (cx->errors > errors) /* what can be reached then means little */
 		return;
 	const uint8_t *mark = find_marks(cx, net, order, nodes);
 	for (uint32_t i = 0; i < net->groups; i++)

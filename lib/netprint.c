@@ -14,7 +14,7 @@ static void float_print(Buf *b, float v)
 	float again = NAN;
 	for (int digits = 6; digits <= 9 && again != v; digits++) {
 		int n = snprintf(s, sizeof s, "%.*g", digits, (double)v);
-		for (int i = 0; i < n; i++)               /* some locales write 0,5 */
+		for (int i = 0; i < n; i++) /* some locales write 0,5 */
 			if (s[i] == ',')
 				s[i] = '.';
 		number_read(s, s + n, &again);

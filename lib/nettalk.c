@@ -14,10 +14,21 @@
 
 #include "lib.h"
 
-enum { SOUND_UNITS = 21, STRESS_UNITS = NETTALK_TARGETS - SOUND_UNITS, BLANK = 26, HALF = NETTALK_WINDOW / 2,
-       FIELDS = 4, MAX_NOTES = 5, MAX_LETTERS = 64, SHOWN = 40 };
+enum {
+	SOUND_UNITS = 21,
+	STRESS_UNITS = NETTALK_TARGETS - SOUND_UNITS,
+	BLANK = 26,
+	HALF = NETTALK_WINDOW / 2,
+	FIELDS = 4,
+	MAX_NOTES = 5,
+	MAX_LETTERS = 64,
+	SHOWN = 40
+};
 
-typedef struct Code { char symbol; const char *bits; } Code;
+typedef struct Code {
+	char symbol;
+	const char *bits;
+} Code;
 
 static const Code sounds[] = {
 #define SOUND(symbol, bits) { symbol, bits },
@@ -36,15 +47,9 @@ static const Code *find_code(const Code *code, size_t count, char symbol)
 	return NULL;
 }
 
-static bool nettalk_sound(char symbol)
-{
-	return find_code(sounds, COUNT(sounds), symbol) != NULL;
-}
+static bool nettalk_sound(char symbol) { return find_code(sounds, COUNT(sounds), symbol) != NULL; }
 
-static bool nettalk_stress(char symbol)
-{
-	return find_code(stresses, COUNT(stresses), symbol) != NULL;
-}
+static bool nettalk_stress(char symbol) { return find_code(stresses, COUNT(stresses), symbol) != NULL; }
 
 /* ---- words to cases ---- */
 
@@ -132,18 +137,12 @@ typedef struct Corpus {
 	const Src *src;
 	Word *word;
 	uint64_t words, room;
-	int notes;                /* how many may still be given */
+	int notes; /* how many may still be given */
 } Corpus;
 
-static Loc at_ptr(const Src *s, const char *p)
-{
-	return (Loc){ s, (size_t)(p - s->text) };
-}
+static Loc at_ptr(const Src *s, const char *p) { return (Loc){ s, (size_t)(p - s->text) }; }
 
-static int shown(Text t)
-{
-	return t.len < SHOWN ? (int)t.len : SHOWN;
-}
+static int shown(Text t) { return t.len < SHOWN ? (int)t.len : SHOWN; }
 
 /* The line that starts at *off, without its end; *off moves to the next. */
 static bool next_line(const Src *s, size_t *off, Text *line)
@@ -208,10 +207,7 @@ static bool is_flag(Text t)
 	return t.len == 1 && *t.s >= '0' && *t.s <= '2';
 }
 
-static bool is_letter(char c)
-{
-	return c >= 'a' && c <= 'z';
-}
+static bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
 /* Every symbol of a field must pass; else an error at the first that does not. */
 static bool check_symbols(Corpus *c, Text t, bool (*good)(char), const char *what, const char *remedy)
@@ -240,8 +236,8 @@ static void read_row(Corpus *c, Text line)
 	uint32_t fields = cut(line, f);
 	if (fields == FIELDS && f[3].len == 0 && is_flag(f[2]) && f[0].len > 1) {
 		if (c->notes-- > 0)
-			note_at(c->cx, at_ptr(c->src, f[2].s), NULL, "'%.*s' has no stresses; its row is left out",
-			        shown(f[0]), f[0].s);
+			note_at(c->cx, at_ptr(c->src, f[2].s), NULL, "'%.*s' has no stresses; its row is left out", shown(f[0]),
+			        f[0].s);
 		return;
 	}
 	if (fields != FIELDS) {
@@ -252,12 +248,12 @@ static void read_row(Corpus *c, Text line)
 	if (!f[0].len)
 		error_at(c->cx, at_ptr(c->src, line.s), "start the row with a word", "this row has no word");
 	else if (f[0].len > MAX_LETTERS)
-		error_at(c->cx, at_ptr(c->src, line.s), "split it into words",
-		         "this word has more than %d letters", MAX_LETTERS);
-	else if (check_symbols(c, f[0], is_letter, "letter", "spell words with the letters a to z")
-	         && check_length(c, f[0], f[1], "sounds") && check_length(c, f[0], f[2], "stresses")
-	         && check_symbols(c, f[1], nettalk_sound, "sound", "they are listed in nettalk.names, under Phonemic Codes")
-	         && check_symbols(c, f[2], nettalk_stress, "stress", "write one of > < 0 1 2 -") && !is_flag(f[3]))
+		error_at(c->cx, at_ptr(c->src, line.s), "split it into words", "this word has more than %d letters",
+		         MAX_LETTERS);
+	else if (check_symbols(c, f[0], is_letter, "letter", "spell words with the letters a to z") &&
+	         check_length(c, f[0], f[1], "sounds") && check_length(c, f[0], f[2], "stresses") &&
+	         check_symbols(c, f[1], nettalk_sound, "sound", "they are listed in nettalk.names, under Phonemic Codes") &&
+	         check_symbols(c, f[2], nettalk_stress, "stress", "write one of > < 0 1 2 -") && !is_flag(f[3]))
 		error_at(c->cx, at_ptr(c->src, f[3].s), "write 0, 1 for an irregular word or 2 for a foreign one",
 		         "the flag must be 0, 1 or 2");
 	if (c->words == c->room) {
@@ -269,10 +265,7 @@ static void read_row(Corpus *c, Text line)
 
 /* ---- lists of words ---- */
 
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 /* What is inside the last parenthesis, as in nettalk.list; the whole file if it has none. */
 static void find_list(Ctx *cx, const Src *list, const char **p, const char **end)

@@ -14,41 +14,87 @@
 
 #include "lib.h"
 
+/* clang-format off: a table */
 const DTypeInfo dtypes[T_COUNT] = {
 	[T_F32] = { "f4", "float32", 4 }, [T_F64] = { "f8", "float64", 8 }, [T_F16] = { "f2", "float16", 2 },
 	[T_U8] = { "u1", "uint8", 1 },    [T_I8] = { "i1", "int8", 1 },     [T_U16] = { "u2", "uint16", 2 },
 	[T_I16] = { "i2", "int16", 2 },   [T_U32] = { "u4", "uint32", 4 },  [T_I32] = { "i4", "int32", 4 },
 	[T_U64] = { "u8", "uint64", 8 },  [T_I64] = { "i8", "int64", 8 },   [T_BOOL] = { "b1", "bool", 1 },
 };
+/* clang-format on */
 
 /* ---- elements ---- */
 
 static double half_get(uint16_t h)
 {
 	int exponent = h >> 10 & 31, fraction = h & 1023;
-	double v = exponent == 0  ? ldexp(fraction, -24)
-	         : exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
-	                          : ldexp(1024 + fraction, exponent - 25);
+	double v = exponent == 0    ? ldexp(fraction, -24)
+	           : exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
+	                            : ldexp(1024 + fraction, exponent - 25);
 	return h & 0x8000 ? -v : v;
 }
 
-static double get_f32(const uint8_t *p) { float v; memcpy(&v, p, 4); return v; }
-static double get_f64(const uint8_t *p) { double v; memcpy(&v, p, 8); return v; }
-static double get_f16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return half_get(v); }
-static double get_u8(const uint8_t *p)  { return *p; }
-static double get_i8(const uint8_t *p)  { return (int8_t)*p; }
-static double get_u16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
-static double get_i16(const uint8_t *p) { int16_t v; memcpy(&v, p, 2); return v; }
-static double get_u32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
-static double get_i32(const uint8_t *p) { int32_t v; memcpy(&v, p, 4); return v; }
-static double get_u64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return (double)v; }
-static double get_i64(const uint8_t *p) { int64_t v; memcpy(&v, p, 8); return (double)v; }
+static double get_f32(const uint8_t *p)
+{
+	float v;
+	memcpy(&v, p, 4);
+	return v;
+}
+static double get_f64(const uint8_t *p)
+{
+	double v;
+	memcpy(&v, p, 8);
+	return v;
+}
+static double get_f16(const uint8_t *p)
+{
+	uint16_t v;
+	memcpy(&v, p, 2);
+	return half_get(v);
+}
+static double get_u8(const uint8_t *p) { return *p; }
+static double get_i8(const uint8_t *p) { return (int8_t)*p; }
+static double get_u16(const uint8_t *p)
+{
+	uint16_t v;
+	memcpy(&v, p, 2);
+	return v;
+}
+static double get_i16(const uint8_t *p)
+{
+	int16_t v;
+	memcpy(&v, p, 2);
+	return v;
+}
+static double get_u32(const uint8_t *p)
+{
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
+static double get_i32(const uint8_t *p)
+{
+	int32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
+static double get_u64(const uint8_t *p)
+{
+	uint64_t v;
+	memcpy(&v, p, 8);
+	return (double)v;
+}
+static double get_i64(const uint8_t *p)
+{
+	int64_t v;
+	memcpy(&v, p, 8);
+	return (double)v;
+}
 static double get_bool(const uint8_t *p) { return *p != 0; }
 
 static double (*const getters[T_COUNT])(const uint8_t *) = {
-	[T_F32] = get_f32, [T_F64] = get_f64, [T_F16] = get_f16, [T_U8] = get_u8,   [T_I8] = get_i8,
-	[T_U16] = get_u16, [T_I16] = get_i16, [T_U32] = get_u32, [T_I32] = get_i32, [T_U64] = get_u64,
-	[T_I64] = get_i64, [T_BOOL] = get_bool,
+	[T_F32] = get_f32, [T_F64] = get_f64, [T_F16] = get_f16, [T_U8] = get_u8,   [T_I8] = get_i8,   [T_U16] = get_u16,
+	[T_I16] = get_i16, [T_U32] = get_u32, [T_I32] = get_i32, [T_U64] = get_u64, [T_I64] = get_i64, [T_BOOL] = get_bool,
 };
 
 double dtype_get(DType t, const void *base, uint64_t index)
@@ -92,7 +138,7 @@ static uint64_t get_whole(DType t, const uint8_t *p, uint64_t most)
 		double x = getters[t](p);
 		if (x >= 0 && x < 9223372036854775808.0 && x == floor(x))
 			v = (uint64_t)x;
-		if (t == T_I64 && v != most)      /* past 2^53 a double is not exact */
+		if (t == T_I64 && v != most) /* past 2^53 a double is not exact */
 			memcpy(&v, p, 8);
 	}
 	return v < most ? v : most;
@@ -167,8 +213,7 @@ static bool head_shape(Head *h, Npy *a)
 		return false;
 	while (peek(h) != ')') {
 		if (a->dims == (int)COUNT(a->dim))
-			return wrong(h, "reshape it before saving", "the array has more than %d dimensions",
-			             (int)COUNT(a->dim));
+			return wrong(h, "reshape it before saving", "the array has more than %d dimensions", (int)COUNT(a->dim));
 		if (!whole(h, &a->dim[a->dims++]))
 			return false;
 		if (h->at < h->end && *h->at == 'L') /* Python 2 wrote long numbers so */
@@ -180,7 +225,10 @@ static bool head_shape(Head *h, Npy *a)
 }
 
 /* What numpy can write that is neither numbers nor text. */
-static const struct { char kind; const char *what, *remedy; } foreign[] = {
+static const struct {
+	char kind;
+	const char *what, *remedy;
+} foreign[] = {
 	{ 'O', "Python objects", "save an array of numbers: x.astype('float32')" },
 	{ 'c', "complex numbers", "save real and imaginary part as two columns" },
 	{ 'V', "records", "save each field as a column of one array" },
@@ -188,10 +236,7 @@ static const struct { char kind; const char *what, *remedy; } foreign[] = {
 	{ 'm', "time spans", "save them as numbers: x.astype('float32')" },
 };
 
-static int shown(Text t)
-{
-	return t.len < 20 ? (int)t.len : 20;
-}
+static int shown(Text t) { return t.len < 20 ? (int)t.len : 20; }
 
 static bool head_descr(Head *h, Npy *a)
 {
@@ -200,7 +245,7 @@ static bool head_descr(Head *h, Npy *a)
 		return wrong(h, foreign[2].remedy, "the array holds %s, not plain numbers", foreign[2].what);
 	if (!quoted(h, &t))
 		return false;
-	h->at = t.s;                                      /* messages point at the type */
+	h->at = t.s; /* messages point at the type */
 	if (t.len < 2 || !strchr("<>|=", t.s[0]))
 		return wrong(h, "save it as float32", "'%.*s' is no element type", shown(t), t.s);
 	const char *close = t.s + t.len;
@@ -249,8 +294,13 @@ static bool head_order(Head *h, Npy *a)
 	return wrong(h, save_again, "fortran_order is neither True nor False");
 }
 
-static const struct { const char *key; bool (*read)(Head *, Npy *); } head_keys[] = {
-	{ "descr", head_descr }, { "fortran_order", head_order }, { "shape", head_shape },
+static const struct {
+	const char *key;
+	bool (*read)(Head *, Npy *);
+} head_keys[] = {
+	{ "descr", head_descr },
+	{ "fortran_order", head_order },
+	{ "shape", head_shape },
 };
 
 static bool head_dict(Head *h, Npy *a)
@@ -264,8 +314,7 @@ static bool head_dict(Head *h, Npy *a)
 		if (!quoted(h, &t))
 			return false;
 		size_t k = 0;
-		while (k < COUNT(head_keys) &&
-		       (strlen(head_keys[k].key) != t.len || memcmp(head_keys[k].key, t.s, t.len) != 0))
+		while (k < COUNT(head_keys) && (strlen(head_keys[k].key) != t.len || memcmp(head_keys[k].key, t.s, t.len) != 0))
 			k++;
 		if (k == COUNT(head_keys) || seen & 1u << k) {
 			h->at = start;
@@ -358,7 +407,10 @@ static size_t header_write(const char *descr, const uint64_t *dim, int dims, cha
 	n += (size_t)snprintf(out + n, size - n, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
 	for (int i = 0; i < dims; i++)
 		n += (size_t)snprintf(out + n, size - n,
-		                      i + 1 < dims ? "%" PRIu64 ", " : dims == 1 ? "%" PRIu64 "," : "%" PRIu64, dim[i]);
+		                      i + 1 < dims ? "%" PRIu64 ", "
+		                      : dims == 1  ? "%" PRIu64 ","
+		                                   : "%" PRIu64,
+		                      dim[i]);
 	n += (size_t)snprintf(out + n, size - n, "), }");
 	size_t total = (n + 1 + 63) & ~(size_t)63;
 	assert(total <= size);
@@ -382,8 +434,7 @@ size_t npy_header_like(const Npy *a, const uint64_t *dim, int dims, char *out, s
 	char descr[16];
 	char order = dtypes[a->type].size == 1 ? '|' : a->swap ? '>' : '<';
 	if (a->string)
-		snprintf(descr, sizeof descr, "%c%c%u", order, order == '|' ? 'S' : 'U',
-		         a->width / dtypes[a->type].size);
+		snprintf(descr, sizeof descr, "%c%c%u", order, order == '|' ? 'S' : 'U', a->width / dtypes[a->type].size);
 	else
 		snprintf(descr, sizeof descr, "%c%s", order, dtypes[a->type].npy);
 	return header_write(descr, dim, dims, out, size);
@@ -436,9 +487,8 @@ void npy_plain(Ctx *cx, Npy *a)
 static bool same_bits(DType a, DType b)
 {
 	static const DType twin[T_COUNT] = {
-		[T_F32] = T_F32, [T_F64] = T_F64, [T_F16] = T_F16, [T_U8] = T_U8,   [T_I8] = T_I8,
-		[T_U16] = T_U16, [T_I16] = T_I16, [T_U32] = T_U32, [T_I32] = T_U32, [T_U64] = T_U64,
-		[T_I64] = T_U64, [T_BOOL] = T_BOOL,
+		[T_F32] = T_F32, [T_F64] = T_F64, [T_F16] = T_F16, [T_U8] = T_U8,   [T_I8] = T_I8,   [T_U16] = T_U16,
+		[T_I16] = T_I16, [T_U32] = T_U32, [T_I32] = T_U32, [T_U64] = T_U64, [T_I64] = T_U64, [T_BOOL] = T_BOOL,
 	};
 	return a == b || twin[a] == b;
 }
@@ -485,7 +535,7 @@ static void copy_pieces(const Npy *a, uint64_t bytes, uint8_t *out)
 
 const void *npy_keep(Ctx *cx, Data *d, Npy *a, int place, DType want)
 {
-	bool anywhere = want == T_COUNT;                  /* x and y may; arrays of a fixed C type may not */
+	bool anywhere = want == T_COUNT; /* x and y may; arrays of a fixed C type may not */
 	if (anywhere)
 		want = a->type;
 	bool same = same_bits(a->type, want);
@@ -494,7 +544,7 @@ const void *npy_keep(Ctx *cx, Data *d, Npy *a, int place, DType want)
 		d->mapped = true;
 		return a->data;
 	}
-	if (a->block && fits) {                           /* ours already; if it is small it moves, and what it holds with it */
+	if (a->block && fits) { /* ours already; if it is small it moves, and what it holds with it */
 		size_t at = (size_t)((const char *)a->data - a->block);
 		char *block = arena_give(&cx->scratch, &cx->keep, a->block, a->block_len, 1);
 		a->block = NULL;
@@ -561,8 +611,8 @@ const Text *npy_texts(Ctx *cx, Data *d, const Npy *a, Loc at)
 	for (uint64_t i = 0; i < a->count; i++) {
 		start[i] = b.len;
 		if (!text_get(a, i, &b))
-			fail_at(cx, at, "write the strings again",
-			        "string %" PRIu64 " has a character that Unicode does not have", i);
+			fail_at(cx, at, "write the strings again", "string %" PRIu64 " has a character that Unicode does not have",
+			        i);
 		t[i].len = (uint32_t)(b.len - start[i]);
 	}
 	const char *pool = arena_copy(&cx->keep, b.len ? b.s : "", b.len);

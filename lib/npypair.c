@@ -40,8 +40,8 @@ uint32_t npy_columns(Ctx *cx, const Npy *a, Loc at)
 	for (int i = 1; i < a->dims; i++)
 		n *= a->dim[i];
 	if (n > MAX_UNITS)
-		fail_at(cx, at, "cut it into smaller parts",
-		        "%" PRIu64 " columns are more than a network can have units (%u)", n, MAX_UNITS);
+		fail_at(cx, at, "cut it into smaller parts", "%" PRIu64 " columns are more than a network can have units (%u)",
+		        n, MAX_UNITS);
 	return (uint32_t)n;
 }
 
@@ -65,8 +65,7 @@ Data *read_npy(Ctx *cx, const Src *s, const DataOptions *opt)
 		Npy y = read_array(cx, t);
 		if (y.dim[0] != d->cases)
 			fail_at(cx, (Loc){ t, 0 }, "give every case one row of targets",
-			        "there are targets for %" PRIu64 " cases, but %s has %" PRIu64, y.dim[0], s->name,
-			        d->cases);
+			        "there are targets for %" PRIu64 " cases, but %s has %" PRIu64, y.dim[0], s->name, d->cases);
 		d->targets = npy_columns(cx, &y, (Loc){ t, 0 });
 		int own = data_place(t, opt);
 		d->y_type = y.type;

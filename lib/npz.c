@@ -9,9 +9,28 @@
 
 #include "zip.h"
 
-enum { K_X, K_INDPTR, K_INDICES, K_VALUES, K_SHAPE, K_Y, K_SEQ, K_MASK, K_WEIGHT, K_NAMES, K_CODES, K_CODE_NAMES,
-       K_OFFSET, K_FACTOR, K_SCALE, K_COUNT };
-static const struct { const char *key; bool text; } keys[K_COUNT] = {
+enum {
+	K_X,
+	K_INDPTR,
+	K_INDICES,
+	K_VALUES,
+	K_SHAPE,
+	K_Y,
+	K_SEQ,
+	K_MASK,
+	K_WEIGHT,
+	K_NAMES,
+	K_CODES,
+	K_CODE_NAMES,
+	K_OFFSET,
+	K_FACTOR,
+	K_SCALE,
+	K_COUNT
+};
+static const struct {
+	const char *key;
+	bool text;
+} keys[K_COUNT] = {
 	[K_X] = { "x", false },
 	[K_INDPTR] = { "x_indptr", false },
 	[K_INDICES] = { "x_indices", false },
@@ -34,9 +53,9 @@ typedef struct Load {
 	Data *d;
 	const Src *src;
 	int place;
-	bool shared;              /* cases are looked at later, by those who train on them */
+	bool shared; /* cases are looked at later, by those who train on them */
 	const Zip *zip;
-	Npy *a[K_COUNT];          /* NULL: not there */
+	Npy *a[K_COUNT]; /* NULL: not there */
 	Loc at[K_COUNT];
 	const Member *later[K_COUNT]; /* whose checksum was not looked at; NULL: it was */
 } Load;
@@ -48,8 +67,10 @@ static void keep_extra(Load *l, const char *key, const Src *bytes, bool in_scrat
 	Data *d = l->d;
 	bool stays = l->place && !in_scratch;
 	d->extra = arena_grow(&l->cx->keep, d->extra, d->extras, d->extras + 1, sizeof *d->extra);
-	const char *npy = stays ? bytes->text : in_scratch ? arena_give(&l->cx->scratch, &l->cx->keep, (char *)(uintptr_t)bytes->text, bytes->len, 1)
-	                                                   : arena_copy(&l->cx->keep, bytes->text, bytes->len);
+	const char *npy = stays ? bytes->text
+	                  : in_scratch
+	                      ? arena_give(&l->cx->scratch, &l->cx->keep, (char *)(uintptr_t)bytes->text, bytes->len, 1)
+	                      : arena_copy(&l->cx->keep, bytes->text, bytes->len);
 	d->extra[d->extras++] = (Extra){ key, npy, bytes->len };
 	d->mapped |= stays;
 	d->bytes += stays ? 0 : bytes->len;
@@ -57,8 +78,8 @@ static void keep_extra(Load *l, const char *key, const Src *bytes, bool in_scrat
 
 /* Arrays of which a rank may need a part. */
 static const int parts[UNREADS] = {
-	[UNREAD_X] = K_X, [UNREAD_INDICES] = K_INDICES, [UNREAD_VALUES] = K_VALUES, [UNREAD_Y] = K_Y, [UNREAD_MASK] = K_MASK,
-	[UNREAD_WEIGHT] = K_WEIGHT,
+	[UNREAD_X] = K_X, [UNREAD_INDICES] = K_INDICES, [UNREAD_VALUES] = K_VALUES,
+	[UNREAD_Y] = K_Y, [UNREAD_MASK] = K_MASK,       [UNREAD_WEIGHT] = K_WEIGHT,
 };
 
 static bool has_parts(int k)
@@ -101,8 +122,7 @@ static void take_member(Load *l, const Member *m)
 	l->a[k] = a;
 	l->at[k] = (Loc){ bytes, 0 };
 	if (a->string != keys[k].text)
-		fail_at(cx, l->at[k],
-		        keys[k].text ? "save it as an array of strings" : "save it as an array of numbers",
+		fail_at(cx, l->at[k], keys[k].text ? "save it as an array of strings" : "save it as an array of numbers",
 		        "'%s' holds %s", key, a->string ? "text" : "numbers, not text");
 }
 
@@ -118,14 +138,10 @@ static void want_count(Load *l, int k, uint64_t count, const char *what)
 static void want_partner(Load *l, int k, int partner)
 {
 	if (l->a[k] && !l->a[partner])
-		fail_at(l->cx, l->at[k], "save both or neither", "there is '%s' but no '%s'", keys[k].key,
-		        keys[partner].key);
+		fail_at(l->cx, l->at[k], "save both or neither", "there is '%s' but no '%s'", keys[k].key, keys[partner].key);
 }
 
-static const void *keep(Load *l, int k, DType want)
-{
-	return npy_keep(l->cx, l->d, l->a[k], l->place, want);
-}
+static const void *keep(Load *l, int k, DType want) { return npy_keep(l->cx, l->d, l->a[k], l->place, want); }
 
 static void no_inputs(Load *l)
 {
@@ -203,8 +219,7 @@ static void take_rest(Load *l)
 	Data *d = l->d;
 	if (l->a[K_SEQ]) {
 		if (l->a[K_SEQ]->count < 2)
-			fail_at(l->cx, l->at[K_SEQ],
-			        "save the offset of each sequence's first case, and the number of cases last",
+			fail_at(l->cx, l->at[K_SEQ], "save the offset of each sequence's first case, and the number of cases last",
 			        "'seq' holds fewer than two offsets");
 		d->sequences = l->a[K_SEQ]->count - 1;
 		d->seq = keep(l, K_SEQ, T_U64);
@@ -232,13 +247,12 @@ static void take_codes(Load *l)
 	want_partner(l, K_CODE_NAMES, K_CODES);
 	if (!c)
 		return;
-	if (d->targets == 0 || c->dims < 1 || c->dim[0] == 0 ||
-	    npy_columns(l->cx, c, l->at[K_CODES]) != d->targets)
+	if (d->targets == 0 || c->dims < 1 || c->dim[0] == 0 || npy_columns(l->cx, c, l->at[K_CODES]) != d->targets)
 		fail_at(l->cx, l->at[K_CODES], "save one row per code, with one column per target",
 		        "'codes' does not fit %" PRIu32 " targets", d->targets);
 	if (c->dim[0] > MOST_CODES)
-		fail_at(l->cx, l->at[K_CODES], "keep those that are wanted", "'codes' has %" PRIu64 " rows; at most %d can be told apart",
-		        c->dim[0], MOST_CODES);
+		fail_at(l->cx, l->at[K_CODES], "keep those that are wanted",
+		        "'codes' has %" PRIu64 " rows; at most %d can be told apart", c->dim[0], MOST_CODES);
 	d->code_count = (uint32_t)c->dim[0];
 	d->codes = keep(l, K_CODES, T_F64);
 	if (l->a[K_CODE_NAMES]) {
@@ -260,8 +274,8 @@ static void take_scale(Load *l)
 	const Text *name = npy_texts(l->cx, d, l->a[K_SCALE], l->at[K_SCALE]);
 	d->scale.kind = scale_find(name->s, name->len);
 	if (d->scale.kind < 0)
-		fail_at(l->cx, l->at[K_SCALE], "write none, range or zscore",
-		        "'x_scale' is '%.40s', which is no kind of scale", name->s);
+		fail_at(l->cx, l->at[K_SCALE], "write none, range or zscore", "'x_scale' is '%.40s', which is no kind of scale",
+		        name->s);
 	want_count(l, K_OFFSET, d->inputs, "the number of inputs");
 	want_count(l, K_FACTOR, d->inputs, "the number of inputs");
 	/* The only user of these pointers that may write is the one who makes them: nobody changes a scale once set. */
@@ -274,15 +288,18 @@ static void put_off(Load *l)
 {
 	Data *d = l->d;
 	const void *const in[UNREADS] = {
-		[UNREAD_X] = d->x, [UNREAD_INDICES] = d->x_indices, [UNREAD_VALUES] = d->x_values, [UNREAD_Y] = d->y, [UNREAD_MASK] = d->mask,
-		[UNREAD_WEIGHT] = d->weight,
+		[UNREAD_X] = d->x, [UNREAD_INDICES] = d->x_indices, [UNREAD_VALUES] = d->x_values,
+		[UNREAD_Y] = d->y, [UNREAD_MASK] = d->mask,         [UNREAD_WEIGHT] = d->weight,
 	};
 	for (int i = 0; i < UNREADS; i++) {
 		const Member *m = l->later[parts[i]];
 		const Src *bytes = l->at[parts[i]].src;
 		if (m && in[i] == l->a[parts[i]]->data)
-			d->unread[i] = (Unread){ bytes, (uint64_t)((const char *)in[i] - bytes->text), m->crc,
-			                         arena_copy(&l->cx->keep, m->name, strlen(m->name)), { l->src, m->at } };
+			d->unread[i] = (Unread){ bytes,
+				                     (uint64_t)((const char *)in[i] - bytes->text),
+				                     m->crc,
+				                     arena_copy(&l->cx->keep, m->name, strlen(m->name)),
+				                     { l->src, m->at } };
 		else if (m)
 			zip_check(l->cx, l->zip, m, bytes);
 	}
@@ -310,7 +327,10 @@ Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt)
 
 /* ---- writing ---- */
 
-typedef struct Save { Ctx *cx; ZipOut *zip; } Save;
+typedef struct Save {
+	Ctx *cx;
+	ZipOut *zip;
+} Save;
 
 static void put_array(Save *s, int k, DType t, const void *v, uint64_t rows, uint64_t cols, int dims)
 {
@@ -379,7 +399,7 @@ static void put_inputs(Save *s, const Data *d)
 	int64_t shape[] = { (int64_t)d->cases, d->inputs };
 	put_array(s, K_SHAPE, T_I64, shape, 2, 1, 1);
 	put_array(s, K_INDPTR, T_I64, d->x_indptr, d->cases + 1, 1, 1);
-	put_array(s, K_INDICES, T_I32, d->x_indices, count, 1, 1);      /* below MAX_UNITS: the same bits as unsigned */
+	put_array(s, K_INDICES, T_I32, d->x_indices, count, 1, 1); /* below MAX_UNITS: the same bits as unsigned */
 	if (d->x_values)
 		put_array(s, K_VALUES, T_F32, d->x_values, count, 1, 1);
 }

@@ -23,10 +23,7 @@ static const double powers[MAX_POWER + 1] = {
 	1e48, 1e49, 1e50, 1e51, 1e52, 1e53, 1e54, 1e55, 1e56, 1e57, 1e58, 1e59, 1e60, 1e61, 1e62, 1e63,
 };
 
-static bool is_digit(char c)
-{
-	return (unsigned char)(c - '0') < 10;
-}
+static bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
 /* Digits from the first that is not zero on, without the point, and a power of ten: no character of it depends on the
  * locale.  Past KEPT digits only "more than nothing" matters: no midpoint of two floats has as many. */
@@ -37,7 +34,7 @@ static float read_hard(const char *p, const char *end, int64_t exponent)
 	size_t n = 0;
 	bool more = false;
 	for (; p < end; p++) {
-		if (!is_digit(*p) || (n == 0 && *p == '0'))       /* the point, zeros in front */
+		if (!is_digit(*p) || (n == 0 && *p == '0')) /* the point, zeros in front */
 			continue;
 		if (n < KEPT) {
 			text[n++] = *p;
@@ -77,8 +74,13 @@ static bool read_easy(uint64_t w, int64_t exponent, float *v)
 /* nan, inf, infinity in any case; p stands behind the sign. */
 static const char *read_word(const char *p, const char *end, float *v)
 {
-	static const struct { const char *word; float value; } words[] = {
-		{ "infinity", INFINITY }, { "inf", INFINITY }, { "nan", NAN },
+	static const struct {
+		const char *word;
+		float value;
+	} words[] = {
+		{ "infinity", INFINITY },
+		{ "inf", INFINITY },
+		{ "nan", NAN },
 	};
 	for (size_t i = 0; i < COUNT(words); i++) {
 		size_t n = 0;
@@ -103,7 +105,7 @@ static const char *read_exponent(const char *p, const char *end, int64_t *expone
 		return p;
 	int64_t value = 0;
 	for (; q < end && is_digit(*q); q++)
-		if (value < 1000000000000)        /* beyond any length of digits that could make up for it */
+		if (value < 1000000000000) /* beyond any length of digits that could make up for it */
 			value = value * 10 + (*q - '0');
 	*exponent += negative ? -value : value;
 	return q;
@@ -122,7 +124,7 @@ const char *number_read(const char *p, const char *end, float *v)
 	bool negative = p < end && *p == '-';
 	p += negative || (p < end && *p == '+');
 	const char *body = p;
-	uint64_t w = 0;                           /* wraps where there are too many digits, and is not used then */
+	uint64_t w = 0; /* wraps where there are too many digits, and is not used then */
 	for (; p < end && is_digit(*p); p++)
 		w = w * 10 + (uint64_t)(*p - '0');
 	int64_t exponent = 0;

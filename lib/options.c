@@ -17,15 +17,17 @@ typedef struct OptionRow {
 	int kind, when;
 	size_t offset;
 	double low, high;
-	mp_option shown;          /* a choice's argument is its list of names */
+	mp_option shown; /* a choice's argument is its list of names */
 } OptionRow;
 
 static const OptionRow table[] = {
 #define INT(f, name, when, d, lo, hi, arg, help) \
 	{ K_INT, when, offsetof(Options, f), (double)(lo), (double)(hi), { name, arg, d, help, 0 } },
-#define REAL(f, name, when, d, lo, hi, arg, help) { K_REAL, when, offsetof(Options, f), lo, hi, { name, arg, d, help, 0 } },
-#define CHOICE(f, name, when, d, choices, help) { K_CHOICE, when, offsetof(Options, f), 0, 0, { name, choices, d, help, 0 } },
-#define FLAG(f, name, when, d, help) { K_FLAG, when, offsetof(Options, f), 0, 0, { name, NULL, d, help, 0 } },
+#define REAL(f, name, when, d, lo, hi, arg, help) \
+	{ K_REAL, when, offsetof(Options, f), lo, hi, { name, arg, d, help, 0 } },
+#define CHOICE(f, name, when, d, choices, help) \
+	{ K_CHOICE, when, offsetof(Options, f), 0, 0, { name, choices, d, help, 0 } },
+#define FLAG(f, name, when, d, help)      { K_FLAG, when, offsetof(Options, f), 0, 0, { name, NULL, d, help, 0 } },
 #define TEXT(f, name, when, d, arg, help) { K_TEXT, when, offsetof(Options, f), 0, 0, { name, arg, d, help, 0 } },
 #define LIST(f, name, when, d, arg, help) { K_LIST, when, offsetof(Options, f), 0, 0, { name, arg, d, help, 1 } },
 #include "options.def"
@@ -39,10 +41,7 @@ static const OptionRow *find(const char *name)
 	return NULL;
 }
 
-const mp_option *option_at(size_t i)
-{
-	return i < COUNT(table) ? &table[i].shown : NULL;
-}
+const mp_option *option_at(size_t i) { return i < COUNT(table) ? &table[i].shown : NULL; }
 
 bool option_is_fixed(const char *name)
 {
@@ -80,10 +79,7 @@ static int choice_find(const char *choices, const char *value)
 	return -1;
 }
 
-static bool is_batch(const OptionRow *row)
-{
-	return row->offset == offsetof(Options, batch);
-}
+static bool is_batch(const OptionRow *row) { return row->offset == offsetof(Options, batch); }
 
 static bool read_int(const OptionRow *row, const char *value, int64_t *out)
 {
@@ -240,7 +236,8 @@ const char *option_get(Arena *a, const Options *o, const char *name)
 void options_check(Ctx *cx, const Options *o)
 {
 	if (o->step_min > o->step_max)
-		fail(cx, MP_BAD_INPUT, "set step-min below step-max", "step-min %g is above step-max %g", o->step_min, o->step_max);
+		fail(cx, MP_BAD_INPUT, "set step-min below step-max", "step-min %g is above step-max %g", o->step_min,
+		     o->step_max);
 	if (o->schedule == SCHEDULE_COSINE && o->epochs == 0)
 		fail(cx, MP_BAD_INPUT, "set epochs: the cosine ends there", "schedule cosine needs a number of epochs");
 	if (o->epochs == 0 && o->updates == 0 && o->time == 0 && strcmp(o->until, "never") == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of named numbers.  In: lines `name value [unit] provenance`, `#` comments, and first perhaps `base NAME`, the file of
- * the same kind whose values hold where this one gives none.  Out: a struct in which every parameter of the kind has a value
- * inside its range, and a provenance.  Faults are collected and reported together. */
+/* Files of named numbers. In: lines `name value [unit] provenance`, `#` comments, and first perhaps `base NAME`,
+ * the file of the same kind whose values hold where this one gives none. Out: a struct in which every parameter of
+ * the kind has a value inside its range, and a provenance. Faults are collected and reported together. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +13,22 @@
 enum { MOST_BASES = 8 };
 
 static const char *const kinds[] = {
-	[FROM_SEED] = "seed", [FROM_PUBLISHED] = "published", [FROM_MEASURED] = "measured", [FROM_ASSUMED] = "assumed",
+	[FROM_SEED] = "seed",
+	[FROM_PUBLISHED] = "published",
+	[FROM_MEASURED] = "measured",
+	[FROM_ASSUMED] = "assumed",
 };
 
 typedef struct Reader {
 	Params p;
-	const Src *src;           /* being read */
-	const char *at, *end;     /* what is left of the line, its comment cut off */
-	uint32_t bases;           /* files this one is the base of, directly or not */
+	const Src *src;       /* being read */
+	const char *at, *end; /* what is left of the line, its comment cut off */
+	uint32_t bases;       /* files this one is the base of, directly or not */
 } Reader;
 
 static void read_file(Reader *r, const Src *src);
 
-/* ---- finding files ----------------------------------------------------------------------------------------------- */
+/* ---- finding files ------------------------------------------------------------------------------ */
 
 static const Src *built_in_find(Ctx *cx, const ParamKind *kind, const char *name)
 {
@@ -68,17 +71,11 @@ const Src *params_find(Ctx *cx, const ParamKind *kind, const char *name)
 	return src ? src : src_open(cx, &cx->keep, name);
 }
 
-/* ---- one line ---------------------------------------------------------------------------------------------------- */
+/* ---- one line ----------------------------------------------------------------------------------- */
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-static Loc here(const Reader *r, const char *p)
-{
-	return (Loc){ r->src, (size_t)(p - r->src->text) };
-}
+static Loc here(const Reader *r, const char *p) { return (Loc){ r->src, (size_t)(p - r->src->text) }; }
 
 static void skip_blanks(Reader *r)
 {
@@ -163,8 +160,8 @@ static bool read_unit(Reader *r, const Param *row)
 		return true;
 	Buf b = { .arena = &r->p.cx->scratch };
 	buf_printf(&b, "write '%s' after the value", row->unit);
-	error_at(r->p.cx, here(r, at), b.s, "%s is counted in %s%s%s%s", row->name, row->unit, *word ? ", not '" : "",
-	         word, *word ? "'" : "");
+	error_at(r->p.cx, here(r, at), b.s, "%s is counted in %s%s%s%s", row->name, row->unit, *word ? ", not '" : "", word,
+	         *word ? "'" : "");
 	return false;
 }
 
@@ -181,7 +178,7 @@ static bool is_section(const char *word)
 static bool read_provenance(Reader *r, const Param *row)
 {
 	static const char right[] = "end the line with 'seed \xC2\xA7N' (the section), 'published', 'measured' or "
-		"'assumed', and perhaps a remark in parentheses";
+								"'assumed', and perhaps a remark in parentheses";
 	const char *start, *at, *word = next_word(r, &start);
 	Provenance from = { .kind = FROM_SEED };
 	while (from.kind < COUNT(kinds) && strcmp(word, kinds[from.kind]) != 0)
@@ -222,11 +219,11 @@ static void read_parameter(Reader *r, const char *at, const char *name)
 	}
 	Loc *given = &r->p.at[row - r->p.kind->row];
 	if (given->src == r->src) {
-		error_at(r->p.cx, here(r, at), "remove one of the two lines", "%s has its value in line %zu already",
-		         name, line_of(*given));
+		error_at(r->p.cx, here(r, at), "remove one of the two lines", "%s has its value in line %zu already", name,
+		         line_of(*given));
 		return;
 	}
-	*given = here(r, at);     /* also where the rest is wrong: it is not missing */
+	*given = here(r, at); /* also where the rest is wrong: it is not missing */
 	(void)(read_number(r, row) && read_unit(r, row) && read_provenance(r, row));
 }
 
@@ -246,8 +243,7 @@ static void read_base(Reader *r, const char *at)
 	const char *name_at, *rest_at, *name = next_word(r, &name_at);
 	for (size_t i = 0; i < r->p.kind->rows; i++) {
 		if (r->p.at[i].src == r->src) {
-			error_at(r->p.cx, here(r, at), "move it above all parameters",
-			         "the base stands below a parameter");
+			error_at(r->p.cx, here(r, at), "move it above all parameters", "the base stands below a parameter");
 			return;
 		}
 	}
@@ -263,7 +259,8 @@ static void read_base(Reader *r, const char *at)
 	if (!src) {
 		const char *path = base_path(r, name);
 		if (!*name || access(path, R_OK) != 0) {
-			error_at(r->p.cx, here(r, name_at), no_such(r->p.cx, r->p.kind, name), "there is no %s '%s'", r->p.kind->what, name);
+			error_at(r->p.cx, here(r, name_at), no_such(r->p.cx, r->p.kind, name), "there is no %s '%s'",
+			         r->p.kind->what, name);
 			return;
 		}
 		src = src_open(r->p.cx, &r->p.cx->keep, path);
@@ -276,7 +273,7 @@ static void read_base(Reader *r, const char *at)
 	r->end = outer.end;
 }
 
-/* ---- a whole file ------------------------------------------------------------------------------------------------ */
+/* ---- a whole file ------------------------------------------------------------------------------- */
 
 static void read_line(Reader *r)
 {
@@ -332,7 +329,8 @@ static void check_all_given(const Reader *r)
 	if (!missing)
 		return;
 	buf_printf(&remedy, "give it a value, or begin the file with 'base %s' to change only what differs", kind->whole);
-	error_at(r->p.cx, (Loc){ r->src, r->src->len }, remedy.s, "the %s is not complete, it has no %s", kind->what, names.s);
+	error_at(r->p.cx, (Loc){ r->src, r->src->len }, remedy.s, "the %s is not complete, it has no %s", kind->what,
+	         names.s);
 }
 
 Params params_read(Ctx *cx, const ParamKind *kind, const Src *src, void *into)
@@ -344,10 +342,7 @@ Params params_read(Ctx *cx, const ParamKind *kind, const Src *src, void *into)
 	return r.p;
 }
 
-Loc param_at(const Params *p, const char *name)
-{
-	return p->at[row_find(p->kind, name) - p->kind->row];
-}
+Loc param_at(const Params *p, const char *name) { return p->at[row_find(p->kind, name) - p->kind->row]; }
 
 const char *params_name(Ctx *cx, const Src *src)
 {
@@ -356,7 +351,7 @@ const char *params_name(Ctx *cx, const Src *src)
 	return arena_copy(&cx->keep, name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
 }
 
-/* ---- print ------------------------------------------------------------------------------------------------------- */
+/* ---- print -------------------------------------------------------------------------------------- */
 
 /* The shortest text that reads back as the same value. */
 static void value_print(const void *values, const Param *row, char *out, size_t size)
@@ -376,7 +371,7 @@ static void value_print(const void *values, const Param *row, char *out, size_t 
 
 void params_print(const ParamKind *kind, const char *name, const Provenance *origin, const void *values, Buf *out)
 {
-	enum { WIDTH = 30 };      /* of the provenance */
+	enum { WIDTH = 30 }; /* of the provenance */
 	buf_printf(out, "# %s %s\n", kind->what, name ? name : "");
 	for (size_t i = 0; i < kind->rows; i++) {
 		const Param *row = &kind->row[i];
@@ -384,7 +379,7 @@ void params_print(const ParamKind *kind, const char *name, const Provenance *ori
 		char value[40];
 		int columns = 0;
 		for (const char *s = from; *s; s++)
-			columns += (*s & 0xC0) != 0x80;   /* the section sign is two bytes wide and one column */
+			columns += (*s & 0xC0) != 0x80; /* the section sign is two bytes wide and one column */
 		value_print(values, row, value, sizeof value);
 		buf_printf(out, "%-15s %10s %-9s  %s%*s# %s\n", row->name, value, row->unit, from,
 		           columns < WIDTH ? WIDTH - columns : 1, "", row->about);

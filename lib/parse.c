@@ -13,22 +13,22 @@
 
 enum { DEEPEST_INCLUDE = 16, MOST_COMPARED = 10000 };
 
-struct Open {                     /* a file being read */
+struct Open { /* a file being read */
 	const Src *src;
-	Loc at;                   /* the include that opened it */
+	Loc at; /* the include that opened it */
 	struct Open *up;
 	int depth;
 };
 
-typedef struct Statement { const char *word; bool (*parse)(Parser *p); } Statement;
+typedef struct Statement {
+	const char *word;
+	bool (*parse)(Parser *p);
+} Statement;
 static const Statement *statement_find(const Token *t);
 
 /* ---- tokens and errors ---- */
 
-Loc token_at(const Parser *p)
-{
-	return (Loc){ p->lx.src, p->tok.off };
-}
+Loc token_at(const Parser *p) { return (Loc){ p->lx.src, p->tok.off }; }
 
 void token_next(Parser *p)
 {
@@ -41,15 +41,9 @@ static bool token_is(const Token *t, const char *word)
 	return t->len == strlen(word) && memcmp(t->s, word, t->len) == 0;
 }
 
-bool at_word(const Parser *p, const char *word)
-{
-	return p->tok.kind == TOK_WORD && token_is(&p->tok, word);
-}
+bool at_word(const Parser *p, const char *word) { return p->tok.kind == TOK_WORD && token_is(&p->tok, word); }
 
-bool at_end(const Parser *p)
-{
-	return p->tok.kind == TOK_END || p->tok.kind == TOK_EOF;
-}
+bool at_end(const Parser *p) { return p->tok.kind == TOK_END || p->tok.kind == TOK_EOF; }
 
 const char *remedy_printf(Parser *p, const char *fmt, ...)
 {
@@ -61,10 +55,7 @@ const char *remedy_printf(Parser *p, const char *fmt, ...)
 	return b.s;
 }
 
-int token_shown(const Token *t)
-{
-	return t->len < LONGEST_NAME ? (int)t->len : LONGEST_NAME;
-}
+int token_shown(const Token *t) { return t->len < LONGEST_NAME ? (int)t->len : LONGEST_NAME; }
 
 /* Is this token the first of an indented line? */
 static bool is_indented(const Parser *p)
@@ -109,9 +100,9 @@ bool expect_real(Parser *p, const char *what, float low, float high, float *v)
 	if (p->tok.kind != TOK_NUMBER)
 		return unexpected(p, what, "write a number, such as 0.5");
 	if (!lex_real(&p->tok, v) || *v < low || *v > high) {
-		const char *remedy = high < HUGE_VALF ? remedy_printf(p, "it is a number from %g to %g", low, high) :
-		                     low > -HUGE_VALF ? remedy_printf(p, "it is a number from %g up", low) :
-		                     "write a number, such as 0.5 or 1e-3";
+		const char *remedy = high < HUGE_VALF   ? remedy_printf(p, "it is a number from %g to %g", low, high)
+		                     : low > -HUGE_VALF ? remedy_printf(p, "it is a number from %g up", low)
+		                                        : "write a number, such as 0.5 or 1e-3";
 		error_at(p->cx, token_at(p), remedy, "%s cannot be '%.*s'", what, token_shown(&p->tok), p->tok.s);
 		return false;
 	}
@@ -165,8 +156,7 @@ static bool check_new_name(Parser *p)
 	if (statement_find(t) && is_indented(p))
 		return unexpected(p, "a name", rule);
 	if (statement_find(t) || token_is(t, "true")) {
-		error_at(p->cx, token_at(p), "choose another name",
-		         "'%.*s' has a meaning of its own and cannot name a group",
+		error_at(p->cx, token_at(p), "choose another name", "'%.*s' has a meaning of its own and cannot name a group",
 		         token_shown(t), t->s);
 		return false;
 	}
@@ -175,8 +165,7 @@ static bool check_new_name(Parser *p)
 		return false;
 	}
 	if (t->len > LONGEST_NAME) {
-		error_at(p->cx, token_at(p), "choose a shorter one",
-		         "this name has %zu characters; %d is the limit", t->len,
+		error_at(p->cx, token_at(p), "choose a shorter one", "this name has %zu characters; %d is the limit", t->len,
 		         LONGEST_NAME);
 		return false;
 	}
@@ -196,7 +185,8 @@ static bool group_word(Parser *p, Group *g)
 	while (found < FN_COUNT + ROLE_COUNT && !at_word(p, names[found]))
 		found++;
 	if (found == FN_COUNT + ROLE_COUNT) {
-		const char *remedy = remedy_near(p, names, COUNT(names),
+		const char *remedy = remedy_near(
+			p, names, COUNT(names),
 			"functions: sigmoid tanh linear relu softmax gaussian sigmoid2; roles: input hidden output context");
 		if (at_word(p, "start"))
 			remedy = remedy_printf(p, "write it in the copy: copy GROUP -> %s start 0.5", g->name);
@@ -224,9 +214,8 @@ static bool group_size(Parser *p, Group *g)
 		return false;
 	}
 	if (size > MAX_UNITS || p->net->units + size > MAX_UNITS) {
-		error_at(p->cx, token_at(p), "make the network smaller",
-		         "with group '%s' the network has more than %u units", g->name,
-		         MAX_UNITS);
+		error_at(p->cx, token_at(p), "make the network smaller", "with group '%s' the network has more than %u units",
+		         g->name, MAX_UNITS);
 		return false;
 	}
 	g->size = (uint32_t)size;
@@ -260,8 +249,7 @@ static bool parse_group(Parser *p)
 		return false;
 	Text name = { p->tok.s, (uint32_t)p->tok.len };
 	if (dict_find(&p->names, name, &other)) {
-		error_at(p->cx, token_at(p), "choose another name", "there is already a group '%s'",
-		         net->group[other].name);
+		error_at(p->cx, token_at(p), "choose another name", "there is already a group '%s'", net->group[other].name);
 		note_at(p->cx, net->group[other].at, NULL, "it is declared here");
 		return false;
 	}
@@ -294,8 +282,7 @@ static bool copy_group(Parser *p, int32_t *group, const Group **g)
 	*g = &p->net->group[*group];
 	token_next(p);
 	if (p->tok.kind == TOK_OPEN)
-		return unexpected(p, "the rest of the copy",
-		                  "copy takes whole groups; give the part a group of its own");
+		return unexpected(p, "the rest of the copy", "copy takes whole groups; give the part a group of its own");
 	return true;
 }
 
@@ -312,8 +299,8 @@ static bool copy_fits(Parser *p, const Copy *c, const Group *from, const Group *
 	}
 	if (from->size != to->size) {
 		error_at(p->cx, c->at, "give both the same size",
-		         "'%s' has %u units, '%s' has %u: a copy needs the same number",
-		         from->name, from->size, to->name, to->size);
+		         "'%s' has %u units, '%s' has %u: a copy needs the same number", from->name, from->size, to->name,
+		         to->size);
 		return false;
 	}
 	return true;
@@ -383,8 +370,7 @@ static bool train_option(Parser *p)
 	const char *value = lex_text(&p->cx->scratch, &p->tok);
 	const char *wrong = option_set(p->cx, &p->net->options, name, value, &remedy);
 	if (wrong) {
-		error_at(p->cx, option_get(&p->cx->scratch, &p->net->options, name) ? token_at(p) : at, remedy,
-		         "%s", wrong);
+		error_at(p->cx, option_get(&p->cx->scratch, &p->net->options, name) ? token_at(p) : at, remedy, "%s", wrong);
 		return false;
 	}
 	token_next(p);
@@ -436,15 +422,9 @@ static bool parse_cases(Parser *p, const char *what, const char **field)
 	return true;
 }
 
-static bool parse_data(Parser *p)
-{
-	return parse_cases(p, "data", &p->net->data);
-}
+static bool parse_data(Parser *p) { return parse_cases(p, "data", &p->net->data); }
 
-static bool parse_test(Parser *p)
-{
-	return parse_cases(p, "test", &p->net->test);
-}
+static bool parse_test(Parser *p) { return parse_cases(p, "test", &p->net->test); }
 
 /* ---- include ---- */
 
@@ -480,8 +460,7 @@ static bool parse_include(Parser *p)
 	}
 	int reason = stat(path, &st) < 0 ? errno : S_ISREG(st.st_mode) ? 0 : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 	if (reason) {
-		error_at(p->cx, at, "a relative name starts at the folder of the including file",
-		         "cannot read '%s': %s", path,
+		error_at(p->cx, at, "a relative name starts at the folder of the including file", "cannot read '%s': %s", path,
 		         strerror(reason));
 		return false;
 	}
@@ -496,13 +475,8 @@ static bool parse_include(Parser *p)
 /* ---- statements ---- */
 
 static const Statement statements[] = {
-	{ "connect", parse_connect },
-	{ "group", parse_group },
-	{ "copy", parse_copy },
-	{ "train", parse_train },
-	{ "data", parse_data },
-	{ "test", parse_test },
-	{ "include", parse_include },
+	{ "connect", parse_connect }, { "group", parse_group }, { "copy", parse_copy },       { "train", parse_train },
+	{ "data", parse_data },       { "test", parse_test },   { "include", parse_include },
 };
 
 static const Statement *statement_find(const Token *t)
@@ -524,8 +498,8 @@ static bool parse_statement(Parser *p)
 	const char *names[COUNT(statements)];
 	for (size_t i = 0; i < COUNT(statements); i++)
 		names[i] = statements[i].word;
-	const char *remedy = remedy_near(p, names, COUNT(names),
-		"a line starts with group, connect, copy, train, data, test or include");
+	const char *remedy =
+		remedy_near(p, names, COUNT(names), "a line starts with group, connect, copy, train, data, test or include");
 	return unexpected(p, "a statement", remedy);
 }
 

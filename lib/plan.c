@@ -91,7 +91,7 @@ Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps)
 
 	uint32_t *first = NEW(&cx->scratch, (size_t)plan->levels + 1, uint32_t);
 	const Unit *sorted = units_by_level(cx, plan, first);
-	uint32_t computed = first[plan->levels];  /* spans and bundles have a unit each, at least */
+	uint32_t computed = first[plan->levels]; /* spans and bundles have a unit each, at least */
 	plan->level = NEW(&cx->keep, plan->levels, Level);
 	plan->span = NEW(&cx->keep, computed, Span);
 	plan->bundle = NEW(&cx->keep, computed, Bundle);

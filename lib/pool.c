@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool of threads.  In: a function and its argument.  Out: it has run once on every thread.
  *
- * Calls come every few dozen microseconds, less than it takes to wake a thread: who waits first looks by itself for a
- * while, lets others run, and only then sleeps.  Where a pool has a thread for every core this process may use, each worker is
- * bound to one, so that what it has in its caches stays there (MICROPROP_PIN=0: it is not); smaller pools, of which
- * several may run at once, are left to the system.  What must hold: everything written
- * before pool_run or pool_barrier is seen after. */
+ * Calls come every few dozen microseconds, less than it takes to wake a thread: who waits first looks by itself for
+ * a while, lets others run, and only then sleeps. Where a pool has a thread for every core this process may use,
+ * each worker is bound to one, so that what it has in its caches stays there (MICROPROP_PIN=0: it is not); smaller
+ * pools, of which several may run at once, are left to the system. What must hold: everything written before
+ * pool_run or pool_barrier is seen after. */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,22 +16,28 @@
 
 #include "lib.h"
 
-enum { LOOKS = 300, TURNS = 10 };                            /* some 5 microseconds; so often before a thread sleeps */
+enum { LOOKS = 300, TURNS = 10 }; /* some 5 microseconds; so often before a thread sleeps */
 
-typedef struct Worker { Pool *pool; uint32_t number; pthread_t thread; } Worker;
+typedef struct Worker {
+	Pool *pool;
+	uint32_t number;
+	pthread_t thread;
+} Worker;
 
 /* A number that some wait for to change. */
-typedef struct Bell { _Atomic uint32_t value, asleep; } Bell;
+typedef struct Bell {
+	_Atomic uint32_t value, asleep;
+} Bell;
 
 struct Pool {
-	uint32_t threads;                 /* with the caller's */
+	uint32_t threads; /* with the caller's */
 	Worker *worker;
 	PoolFn *fn;
 	void *arg;
-	Bell round;                       /* counts calls */
-	Bell working;                     /* workers that have not finished this one */
-	Bell passed;                      /* barrier: how often all were there, */
-	_Atomic uint32_t arrived;         /* and how many are */
+	Bell round;               /* counts calls */
+	Bell working;             /* workers that have not finished this one */
+	Bell passed;              /* barrier: how often all were there, */
+	_Atomic uint32_t arrived; /* and how many are */
 	_Atomic bool stop;
 };
 
@@ -118,10 +124,7 @@ static void pool_end(void *pool)
 }
 
 /* The cores this process may use; how many. */
-static uint32_t cores(cpu_set_t *set)
-{
-	return sched_getaffinity(0, sizeof *set, set) ? 0 : (uint32_t)CPU_COUNT(set);
-}
+static uint32_t cores(cpu_set_t *set) { return sched_getaffinity(0, sizeof *set, set) ? 0 : (uint32_t)CPU_COUNT(set); }
 
 /* Ranks of a job on this host, which share its cores unless their launcher gave each some of its own. */
 static uint32_t local_ranks(void)
@@ -143,13 +146,13 @@ uint32_t pool_cores(void)
 
 	if (!own)
 		own = online > 0 ? (uint32_t)online : 1;
-	if (online > 0 && own < (uint32_t)online)            /* they are its own */
+	if (online > 0 && own < (uint32_t)online) /* they are its own */
 		return own;
 	return own / ranks ? own / ranks : 1;
 }
 
-/* Worker i gets the i-th core after `core`, on which the caller's thread was when the first one was made: on the same one they
- * would take turns until the system moves one of them, longer than a short run takes. */
+/* Worker i gets the i-th core after `core`, on which the caller's thread was when the first one was made: on the
+ * same one they would take turns until the system moves one of them, longer than a short run takes. */
 static void pin(const Worker *w, const cpu_set_t *all, int core)
 {
 	cpu_set_t one;
@@ -167,7 +170,7 @@ Pool *pool_new(Ctx *cx, uint32_t threads)
 {
 	Pool *p = NEW(&cx->keep, 1, Pool);
 	cpu_set_t all;
-	int core = sched_getcpu();                  /* once: where the caller moves on meanwhile, two workers would get the same */
+	int core = sched_getcpu(); /* once: where the caller moves on meanwhile, two workers would get the same */
 	const char *wish = getenv("MICROPROP_PIN");
 	bool pinned = threads == cores(&all) && local_ranks() == 1 && !(wish && *wish == '0');
 
@@ -184,7 +187,4 @@ Pool *pool_new(Ctx *cx, uint32_t threads)
 	return p;
 }
 
-uint32_t pool_threads(const Pool *p)
-{
-	return p->threads;
-}
+uint32_t pool_threads(const Pool *p) { return p->threads; }

@@ -3,7 +3,8 @@
  * A number depends on (seed, stream, index) alone, so any thread or rank can have any of them. */
 #include "lib.h"
 
-/* Numbers of so many counters in a row at once: each is a long chain of multiplications, and a CPU can do several side by side. */
+/* Numbers of so many counters in a row at once: each is a long chain of multiplications, and a CPU can do several
+ * side by side. */
 enum { DRAWS = 4 };
 
 static inline void philox(uint32_t ctr[4][DRAWS], int n, uint32_t key0, uint32_t key1)
@@ -42,20 +43,14 @@ static uint64_t draw(uint64_t seed, uint32_t stream, uint32_t sub, uint64_t inde
 	return random;
 }
 
-uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index)
-{
-	return draw(seed, stream, 0, index);
-}
+uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index) { return draw(seed, stream, 0, index); }
 
 double random_unit(uint64_t seed, uint32_t stream, uint64_t index)
 {
 	return (double)(random_u64(seed, stream, index) >> 40) / 16777216.0;
 }
 
-static uint64_t below(uint64_t random, uint64_t n)
-{
-	return (random >> 32) * n >> 32;
-}
+static uint64_t below(uint64_t random, uint64_t n) { return (random >> 32) * n >> 32; }
 
 uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n)
 {
@@ -64,10 +59,7 @@ uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n
 
 /* ---- order of examples ---- */
 
-static uint64_t block_count(const Order *o)
-{
-	return (o->examples + SHUFFLE_BLOCK - 1) / SHUFFLE_BLOCK;
-}
+static uint64_t block_count(const Order *o) { return (o->examples + SHUFFLE_BLOCK - 1) / SHUFFLE_BLOCK; }
 
 Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled)
 {
@@ -94,7 +86,7 @@ void order_epoch(Order *o, uint64_t epoch)
 	o->epoch = epoch;
 	o->block = UINT64_MAX;
 	uint64_t n = block_count(o);
-	for (uint64_t i = 0; i < n; i++) {        /* Fisher and Yates, from the inside out */
+	for (uint64_t i = 0; i < n; i++) { /* Fisher and Yates, from the inside out */
 		uint64_t j = below(shuffle_draw(o, i), i + 1);
 		o->blocks[i] = o->blocks[j];
 		o->blocks[j] = (uint32_t)i;
@@ -133,7 +125,8 @@ uint64_t order_at(Order *o, uint64_t position)
 
 uint64_t order_block(const Order *o, uint64_t place, uint64_t *count)
 {
-	uint64_t n = block_count(o), block = place < n && o->shuffled ? o->blocks[place] : place, first = block * SHUFFLE_BLOCK;
+	uint64_t n = block_count(o), block = place < n && o->shuffled ? o->blocks[place] : place,
+			 first = block * SHUFFLE_BLOCK;
 
 	*count = place >= n ? 0 : block == n - 1 ? o->examples - first : SHUFFLE_BLOCK;
 	return first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers as the command line has them.  In: a word such as 1..64:x2,100.  Out: the numbers it stands for, in their order, each
- * inside the range it may have; or a message that says what would be right. */
+/* Numbers as the command line has them. In: a word such as 1..64:x2,100. Out: the numbers it stands for, in their
+ * order, each inside the range it may have; or a message that says what would be right. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +13,17 @@ typedef struct Ranges {
 	Ctx *cx;
 	const char *option, *word;
 	const Param *row;
-	double *value; uint32_t count, room;
+	double *value;
+	uint32_t count, room;
 } Ranges;
 
 static _Noreturn void range_fail(const Ranges *r)
 {
 	Buf remedy = { .arena = &r->cx->scratch };
-	buf_printf(&remedy, "write %s from %.15g to %.15g: N, FROM..TO, FROM..TO:STEP or FROM..TO:xFACTOR, several with "
-	           "commas between", r->row->real ? "numbers" : "whole numbers", r->row->low, r->row->high);
+	buf_printf(&remedy,
+	           "write %s from %.15g to %.15g: N, FROM..TO, FROM..TO:STEP or FROM..TO:xFACTOR, several with "
+	           "commas between",
+	           r->row->real ? "numbers" : "whole numbers", r->row->low, r->row->high);
 	fail(r->cx, MP_BAD_INPUT, remedy.s, "%s cannot be '%s'", r->option, r->word);
 }
 
@@ -28,7 +31,7 @@ static double number_take(const Ranges *r, const char **p)
 {
 	char *end;
 	double v = strtod(*p, &end);
-	if (end != *p && *end == 'K') {                      /* as in files of parameters */
+	if (end != *p && *end == 'K') { /* as in files of parameters */
 		v *= 1024;
 		end++;
 	}

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that share the leaves of every batch.  In: each rank's sums of the largest subtrees of its leaves, and their
- * tallies.  Out: on every rank the sum and the tally of the whole batch.
+/* Processes that share the leaves of every batch. In: each rank's sums of the largest subtrees of its leaves, and
+ * their tallies. Out: on every rank the sum and the tally of the whole batch.
  *
- * Must hold: the bits are those of one process.  So only sums of whole subtrees travel, and they join as the tree of leaves
- * (leaves.c) says, wherever that is done:
+ * Must hold: the bits are those of one process. So only sums of whole subtrees travel, and they join as the tree of
+ * leaves (leaves.c) says, wherever that is done:
  *
  *   together   few weights: everyone gets all sums and joins them all; one message each way
- *   halving    ranks and leaves are powers of two: pairs of ranks exchange halves, then pairs of pairs halves of these, ...; each
- *              ends with a part of the total, and the parts go back the same way
- *   parts      else: each rank joins one part of the weights, for which all others send it theirs; then everyone gets all parts
+ *   halving    ranks and leaves are powers of two: pairs of ranks exchange halves, then pairs of pairs halves of
+ *              these, ...; each ends with a part of the total, and the parts go back the same way
+ *   parts      else: each rank joins one part of the weights, for which all others send it theirs; then everyone
+ *              gets all parts
  *
  * The last two move each weight about twice, whatever the number of ranks.
  *
- * Everyone meets once a batch and says how it went.  A rank that ends early says that it leaves, in a word of the same length,
- * so that the others end too.  What ranks say adds up on the way, tallies by the same tree: what comes and goes does not grow with their number. */
+ * Everyone meets once a batch and says how it went. A rank that ends early says that it leaves, in a word of the
+ * same length, so that the others end too. What ranks say adds up on the way, tallies by the same tree: what comes
+ * and goes does not grow with their number. */
 #include <stdio.h>
 #include <string.h>
 
 #include "guard.h"
 #include "ranks.h"
 
-enum { LANE = 16 };               /* floats: parts begin at multiples */
+enum { LANE = 16 }; /* floats: parts begin at multiples */
 enum { NOBODY = UINT32_MAX };
-enum { FEW_FLOATS = 1 << 14 };    /* all sums of a batch together: latency counts, not length */
+enum { FEW_FLOATS = 1 << 14 }; /* all sums of a batch together: latency counts, not length */
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm)
 {
@@ -45,23 +47,25 @@ void ranks_greet(Ctx *cx, Ranks *k, uint64_t own)
 		mute++;
 	while (odd < c->size && all[odd] == all[0])
 		odd++;
-	k->gone = mute < c->size || odd < c->size;  /* all see it and leave without another word */
+	k->gone = mute < c->size || odd < c->size; /* all see it and leave without another word */
 	if (mute < c->size)
 		fail(cx, MP_BAD_INPUT, "mount /proc there, and let the program's file be read",
 		     "rank %u cannot read its own program, /proc/self/exe", mute);
 	if (odd < c->size)
-		fail(cx, MP_BAD_INPUT, "install the same program on all hosts", "rank %u has another microprop than rank 0", odd);
+		fail(cx, MP_BAD_INPUT, "install the same program on all hosts", "rank %u has another microprop than rank 0",
+		     odd);
 }
 
 /* ---- what ranks in a row say ---- */
 
-static bool power_of_two(uint32_t n)
-{
-	return n && (n & (n - 1)) == 0;
-}
+static bool power_of_two(uint32_t n) { return n && (n & (n - 1)) == 0; }
 
 /* Tallies of the largest subtrees of leaves low .. high - 1, from those below the middle and those from there on. */
-typedef struct Mixing { const Tally *a, *b; uint32_t low, middle, high; Saying *out; } Mixing;
+typedef struct Mixing {
+	const Tally *a, *b;
+	uint32_t low, middle, high;
+	Saying *out;
+} Mixing;
 
 static Tally mix_one(Mixing *m, uint32_t first, uint32_t end)
 {
@@ -110,7 +114,7 @@ static void add_votes(Saying *a, const Saying *b)
 		Vote *v = a->vote;
 		while (v < a->vote + VOTES && v->ranks && v->word != b->vote[i].word)
 			v++;
-		if (v == a->vote + VOTES)                    /* more than can be told apart: so are most */
+		if (v == a->vote + VOTES) /* more than can be told apart: so are most */
 			continue;
 		v->first = v->ranks ? v->first : b->vote[i].first;
 		v->word = b->vote[i].word;
@@ -146,7 +150,8 @@ static int both_kinds(int a, int b)
 /* Someone leaves or wants to go back: the first who does, and says why, is heard. */
 static void add_call(Saying *a, const Saying *b, int kind)
 {
-	bool first = a->kind == kind && (kind == SAY_LEAVE || *a->text), second = b->kind == kind && (a->kind != kind || *b->text);
+	bool first = a->kind == kind && (kind == SAY_LEAVE || *a->text),
+		 second = b->kind == kind && (a->kind != kind || *b->text);
 
 	if (!first && second) {
 		a->odd = b->odd;
@@ -187,8 +192,8 @@ static void heard(Ctx *cx, const Ranks *k)
 	const char *text = w->text, *colon = strstr(text, "error: ");
 	int length = (int)strcspn(colon ? colon + 7 : text, "\n");
 
-	fail(cx, w->odd_status == MP_BAD_INPUT ? MP_BAD_INPUT : MP_FAILED, NULL, "rank %u of %u ended early: %.*s", w->odd, k->comm->size,
-	     length ? length : 20, length ? (colon ? colon + 7 : text) : "it said no more");
+	fail(cx, w->odd_status == MP_BAD_INPUT ? MP_BAD_INPUT : MP_FAILED, NULL, "rank %u of %u ended early: %.*s", w->odd,
+	     k->comm->size, length ? length : 20, length ? (colon ? colon + 7 : text) : "it said no more");
 }
 
 /* Exchanges what was said so far with another rank, which has that of the ranks behind, or before. */
@@ -219,8 +224,8 @@ static void pass(Ranks *k, bool gives, uint32_t other)
 	c->wait(c->self);
 }
 
-/* Pairs exchange what they said, then pairs of pairs, ...  Where ranks are no power of two, the first few come in twos, of which one
- * speaks for both. */
+/* Pairs exchange what they said, then pairs of pairs, ... Where ranks are no power of two, the first few come in
+ * twos, of which one speaks for both. */
 static void say(Ranks *k, int kind)
 {
 	uint32_t rank = k->comm->rank, size = k->comm->size, speakers = 1;
@@ -271,7 +276,9 @@ void ranks_back(Ctx *cx, Ranks *k, int copy, const char *why)
 
 void ranks_same(Ctx *cx, Ranks *k)
 {
-	static const struct { const char *what, *remedy; } same[SAMES] = {
+	static const struct {
+		const char *what, *remedy;
+	} same[SAMES] = {
 		[SAME_FILE] = { "another file name on its command line", "start all ranks with the same command line" },
 		[SAME_NET] = { "another network", "give all ranks the same topology file" },
 		[SAME_OPTIONS] = { "other options", "start all ranks with the same options" },
@@ -282,14 +289,15 @@ void ranks_same(Ctx *cx, Ranks *k)
 
 	if (k->all.odd == NOBODY)
 		return;
-	k->gone = true;                             /* all see it and leave without another word */
-	fail(cx, MP_BAD_INPUT, same[k->all.odd_same].remedy, "rank %u has %s than rank 0", k->all.odd, same[k->all.odd_same].what);
+	k->gone = true; /* all see it and leave without another word */
+	fail(cx, MP_BAD_INPUT, same[k->all.odd_same].remedy, "rank %u has %s than rank 0", k->all.odd,
+	     same[k->all.odd_same].what);
 }
 
 void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Glance *of)
 {
 	*of = k->all.look[which];
-	k->gone = true;                             /* if there is something wrong, all say so themselves */
+	k->gone = true; /* if there is something wrong, all say so themselves */
 	look_tell(cx, d, e, of);
 	k->gone = false;
 }
@@ -339,12 +347,13 @@ void rank_examples(const Ranks *k, uint64_t examples, uint64_t batch, uint64_t i
 
 	rank_leaves(leaves, k->comm->size, k->comm->rank, &low, &high);
 	leaf_range(count, leaves, low, first, &unused);
-	leaf_range(count, leaves, high, end, &unused);      /* the leaf after the last would begin at the end */
+	leaf_range(count, leaves, high, end, &unused); /* the leaf after the last would begin at the end */
 	*first += begin;
 	*end += begin;
 }
 
-bool rank_cases(const Ranks *k, const Net *net, const Data *d, uint64_t batch, uint64_t i, uint64_t *first, uint64_t *end)
+bool rank_cases(const Ranks *k, const Net *net, const Data *d, uint64_t batch, uint64_t i, uint64_t *first,
+                uint64_t *end)
 {
 	uint64_t examples = run_examples(net, d), begin, after, unused;
 
@@ -404,11 +413,11 @@ int ranks_way(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks)
 /* Walks the tree down to subtrees that one rank has; these come in order. */
 typedef struct Joining {
 	Run *r;
-	uint32_t leaves, rank;            /* rank: whose leaves the walk is in */
-	uint32_t next;                    /* own sums used so far */
-	uint64_t first, floats;           /* part of the weights */
-	float *const *own;                /* own sums */
-	float *in;                        /* the next of the others' */
+	uint32_t leaves, rank;  /* rank: whose leaves the walk is in */
+	uint32_t next;          /* own sums used so far */
+	uint64_t first, floats; /* part of the weights */
+	float *const *own;      /* own sums */
+	float *in;              /* the next of the others' */
 } Joining;
 
 /* Does one rank have all leaves of [first, end)?  Then the walk is in its leaves. */
@@ -417,7 +426,8 @@ static bool one_has(Joining *j, uint32_t first, uint32_t end)
 	const Comm *c = j->r->ranks->comm;
 	uint32_t low, high;
 
-	for (rank_leaves(j->leaves, c->size, j->rank, &low, &high); first >= high; rank_leaves(j->leaves, c->size, j->rank, &low, &high)) {
+	for (rank_leaves(j->leaves, c->size, j->rank, &low, &high); first >= high;
+	     rank_leaves(j->leaves, c->size, j->rank, &low, &high)) {
 		j->rank++;
 		j->next = 0;
 	}
@@ -467,10 +477,7 @@ static void get(Ranks *k, float *to, uint64_t floats, uint32_t from)
 		k->comm->receive(k->comm->self, to, floats * sizeof *to, from);
 }
 
-uint64_t part_first(uint64_t floats, uint32_t part, uint32_t parts)
-{
-	return floats / LANE * part / parts * LANE;
-}
+uint64_t part_first(uint64_t floats, uint32_t part, uint32_t parts) { return floats / LANE * part / parts * LANE; }
 
 /* Floats first .. first + floats - 1 of all others' sums, in the order of ranks, are on their way to the inbox. */
 static void get_all(Ranks *k, uint32_t leaves, uint64_t floats)
@@ -530,7 +537,7 @@ static void sum_halving(Run *r, Share *s)
 	for (uint32_t bit = 1; bit < size; bit *= 2, steps++) {
 		uint64_t middle = low + (high - low) / 2 / LANE * LANE;
 		bool upper = rank & bit;
-		cut[steps] = upper ? low : middle;          /* what the other one keeps: cut .. end */
+		cut[steps] = upper ? low : middle; /* what the other one keeps: cut .. end */
 		end[steps] = upper ? middle : high;
 		low = upper ? middle : low;
 		high = upper ? high : middle;
@@ -580,7 +587,8 @@ void ranks_sum(Run *r, Share *s, uint32_t leaves)
 void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples)
 {
 	uint32_t leaves = leaf_count(examples), sums = all_sums(k, leaves), size = k->comm->size;
-	uint64_t part = floats / size + LANE, room = (ranks_way(floats, sums, leaves, size) == WAY_TOGETHER ? floats : part) * sums;
+	uint64_t part = floats / size + LANE,
+			 room = (ranks_way(floats, sums, leaves, size) == WAY_TOGETHER ? floats : part) * sums;
 
 	room = room > floats / 2 + LANE ? room : floats / 2 + LANE;
 	if (room > k->room) {
@@ -639,7 +647,11 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop,
 
 	rank_leaves(leaves, k->comm->size, k->comm->rank, &first, &last);
 	Status status = r->target->share(r->program, b, first, last, learn, stop, &s);
-	Saying own = { .status = status, .stop = *stop != 0, .stopped = status == MP_STOPPED, .seconds = clock_seconds(), .leaves = leaves };
+	Saying own = { .status = status,
+		           .stop = *stop != 0,
+		           .stopped = status == MP_STOPPED,
+		           .seconds = clock_seconds(),
+		           .leaves = leaves };
 	if (status == MP_OK)
 		tallies_own(&own, s.tally, 0, leaves, first, last);
 	if (ranks_gather(r, own, SAY_BATCH))

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a rank on this computer takes for its part of a batch.  In: a network, data or none.  Out: seconds for a case of a leaf, for
- * joining two sums, for an update; each is the best of several measurements, which other work on the computer disturbs least.
+/* What a rank on this computer takes for its part of a batch. In: a network, data or none. Out: seconds for a case
+ * of a leaf, for joining two sums, for an update; each is the best of several measurements, which other work on the
+ * computer disturbs least.
  *
- * A batch of one leaf goes another way, from picking its examples to an update that may be one with the sum, and has fixed costs that are
- * small only beside many cases: it is measured as a whole, for the size asked for; of a tiny network many in one go, as it is trained.
+ * A batch of one leaf goes another way, from picking its examples to an update that may be one with the sum, and
+ * has fixed costs that are small only beside many cases: it is measured as a whole, for the size asked for; of a
+ * tiny network many in one go, as it is trained.
  *
- * The hooks of target cpu are called as ranks_batch and the trainer call them.  Without data, cases are made up: numbers in,
- * zeros and ones out; sequences of twenty where the network has copies. */
+ * The hooks of target cpu are called as ranks_batch and the trainer call them. Without data, cases are made up:
+ * numbers in, zeros and ones out; sequences of twenty where the network has copies. */
 #include <assert.h>
 
 #include "cluster.h"
@@ -15,30 +17,38 @@
 enum { MADE_CASES = 4096, MADE_SEQUENCE = 20, MOST_PICKS = 1 << 16 };
 
 static const volatile int never = 0;
-static const double long_enough = 0.02, in_all = 0.25;  /* seconds: of one measurement, of all of a kind */
+static const double long_enough = 0.02, in_all = 0.25; /* seconds: of one measurement, of all of a kind */
 
 typedef struct Trial {
 	const Target *target;
 	Program *program;
 	Options opt;
 	uint64_t examples, cases;
-	uint32_t leaves;          /* of all examples */
-	uint32_t some;            /* that a measurement takes */
+	uint32_t leaves; /* of all examples */
+	uint32_t some;   /* that a measurement takes */
 	float *sum[2];
 	uint64_t floats, updates;
-	Order *order;             /* of batches that one rank has alone: */
+	Order *order;              /* of batches that one rank has alone: */
 	uint64_t batch, at, picks; /* examples of one; the next of those that were picked */
 	uint64_t *picked;
-	Many *many;               /* those that go in one go, and where that is: */
+	Many *many; /* those that go in one go, and where that is: */
 	Position position;
 } Trial;
 
 static const Data *data_made(Ctx *cx, const Net *net)
 {
 	Data *d = NEW(&cx->keep, 1, Data);
-	float *x = NEW(&cx->keep, (uint64_t)MADE_CASES * net->inputs, float), *y = NEW(&cx->keep, (uint64_t)MADE_CASES * net->outputs, float);
+	float *x = NEW(&cx->keep, (uint64_t)MADE_CASES * net->inputs, float),
+		  *y = NEW(&cx->keep, (uint64_t)MADE_CASES * net->outputs, float);
 
-	*d = (Data){ .name = "made up", .cases = MADE_CASES, .inputs = net->inputs, .targets = net->outputs, .x_type = T_F32, .y_type = T_F32, .x = x, .y = y };
+	*d = (Data){ .name = "made up",
+		         .cases = MADE_CASES,
+		         .inputs = net->inputs,
+		         .targets = net->outputs,
+		         .x_type = T_F32,
+		         .y_type = T_F32,
+		         .x = x,
+		         .y = y };
 	for (uint64_t i = 0; i < d->cases * d->inputs; i++)
 		x[i] = (float)random_unit(1, STREAM_DATA, i);
 	for (uint64_t i = 0; i < d->cases * d->targets; i++)
@@ -156,7 +166,7 @@ static double best_seconds(Trial *t, double (*work)(Trial *t))
 	double best = 1e30, began = clock_seconds(), now;
 	uint64_t turns = 1;
 
-	work(t);                                             /* caches, threads that sleep */
+	work(t); /* caches, threads that sleep */
 	do {
 		double done = 0, start = clock_seconds();
 		for (uint64_t i = 0; i < turns; i++)
@@ -212,8 +222,14 @@ double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, 
 	t.order = order_new(&cx->scratch, t.examples, 1, t.opt.shuffle != 0 && batch < t.examples);
 	until_parse("never", &until);
 	t.many = NEW(&cx->scratch, 1, Many);
-	*t.many = (Many){ .target = t.target, .program = t.program, .opt = &t.opt, .examples = t.examples, .batch = batch, .order = t.order,
-	                  .until = &until, .stop = &never };
+	*t.many = (Many){ .target = t.target,
+		              .program = t.program,
+		              .opt = &t.opt,
+		              .examples = t.examples,
+		              .batch = batch,
+		              .order = t.order,
+		              .until = &until,
+		              .stop = &never };
 	many_init(t.many, &cx->scratch);
 	if (t.target->updates && do_many(&t) > 0)
 		return best_seconds(&t, do_many);

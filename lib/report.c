@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said about a run.  In: where it stands, and the tallies of its last epoch and test.  Out: its mp_report, the points of
- * its history, whether `until` is reached. */
+/* What is said about a run. In: where it stands, and the tallies of its last epoch and test. Out: its mp_report,
+ * the points of its history, whether `until` is reached. */
 #include "lib.h"
 
-double share_of(uint64_t part, uint64_t whole)
-{
-	return whole ? (double)part / (double)whole : 0;
-}
+double share_of(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : 0; }
 
-static double mean_error(const Tally *t)
-{
-	return t->cases ? t->error / (double)t->cases : 0;
-}
+static double mean_error(const Tally *t) { return t->cases ? t->error / (double)t->cases : 0; }
 
 /* Million connections per second. */
 static double speed(const Net *net, uint64_t cases, double seconds)
@@ -49,7 +43,9 @@ void report_fill(Run *r, const Data *data, double rate)
 
 bool until_reached(const Until *u, const Tally *t)
 {
-	return share_of(t->within, t->scored) >= u->within || share_of(t->right, t->scored) >= u->right || mean_error(t) < u->error; /* NaN: false */
+	/* NaN: false */
+	return share_of(t->within, t->scored) >= u->within || share_of(t->right, t->scored) >= u->right ||
+	       mean_error(t) < u->error;
 }
 
 /* When the history is full every other point goes, and from then on only every other epoch comes. */
@@ -64,7 +60,7 @@ void report_note(Run *r)
 	if (r->at.epoch % r->stride)
 		return;
 	const mp_report *p = &r->report;
-	while (r->points && r->history[r->points - 1].epoch >= p->epoch)  /* it was here before, and was rolled back */
+	while (r->points && r->history[r->points - 1].epoch >= p->epoch) /* it was here before, and was rolled back */
 		r->points--;
 	r->history[r->points++] = (mp_point){ p->epoch, p->error, p->right, p->test_error, p->test_right };
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Many seeds of one network: who takes which seed, when a seed ends, and what they came to together.
  *
- * In: the first seed and how many.  Out: a result for each, the best of them.  Must hold: nothing of it depends on the order
- * in which seeds end, so threads and lanes take them as they come. */
+ * In: the first seed and how many. Out: a result for each, the best of them. Must hold: nothing of it depends on
+ * the order in which seeds end, so threads and lanes take them as they come. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +14,14 @@ void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, cons
 	Ctx *cx = &r->cx;
 
 	if (r->program)
-		fail(cx, MP_BAD_INPUT, "every seed starts from weights of its own: begin with a new run, without --load or --resume",
+		fail(cx, MP_BAD_INPUT,
+		     "every seed starts from weights of its own: begin with a new run, without --load or --resume",
 		     "this run has already started");
 	if (!count)
 		fail(cx, MP_BAD_INPUT, "give how many seeds to train, 1 or more", "there are no seeds to train");
 	if (count - 1 > (uint64_t)(INT64_MAX - r->opt.seed))
-		fail(cx, MP_BAD_INPUT, "begin with a smaller seed", "%llu seeds from %lld on are more than there are", (unsigned long long)count,
-		     (long long)r->opt.seed);
+		fail(cx, MP_BAD_INPUT, "begin with a smaller seed", "%llu seeds from %lld on are more than there are",
+		     (unsigned long long)count, (long long)r->opt.seed);
 	if (r->opt.time > 0)
 		fail(cx, MP_BAD_INPUT, "limit epochs or updates",
 		     "a limit of time ends a run at another epoch each time: no seed's result could be had again");
@@ -79,10 +80,12 @@ static mp_restarts so_far(Restarts *all)
 	double seconds = clock_seconds() - all->began;
 	uint64_t done = __atomic_load_n(&all->ended, __ATOMIC_ACQUIRE);
 
-	return (mp_restarts){
-		.count = all->count, .done = done, .solved = __atomic_load_n(&all->solved, __ATOMIC_RELAXED),
-		.failed = __atomic_load_n(&all->failed, __ATOMIC_RELAXED), .seconds = seconds,
-		.seeds_per_second = seconds > 0 ? (double)done / seconds : 0 };
+	return (mp_restarts){ .count = all->count,
+		                  .done = done,
+		                  .solved = __atomic_load_n(&all->solved, __ATOMIC_RELAXED),
+		                  .failed = __atomic_load_n(&all->failed, __ATOMIC_RELAXED),
+		                  .seconds = seconds,
+		                  .seeds_per_second = seconds > 0 ? (double)done / seconds : 0 };
 }
 
 void restarts_look(Restarts *all)
@@ -104,12 +107,14 @@ bool seed_ends(const Options *o, const Until *u, const Tally *t, uint64_t epoch,
 	result->right = share_of(t->right, t->scored);
 	result->within = share_of(t->within, t->scored);
 	result->solved = epoch && until_reached(u, t);
-	return result->solved || (o->epochs && epoch >= (uint64_t)o->epochs) || (o->updates && updates >= (uint64_t)o->updates);
+	return result->solved || (o->epochs && epoch >= (uint64_t)o->epochs) ||
+	       (o->updates && updates >= (uint64_t)o->updates);
 }
 
 /* ---- at the end ---- */
 
-/* Is a better than b?  Solved before not, not failed before failed; then fewer epochs if both are solved, or less error. */
+/* Is a better than b? Solved before not, not failed before failed; then fewer epochs if both are solved, or less
+ * error. */
 static bool better(const mp_seed *a, const mp_seed *b)
 {
 	if (a->solved != b->solved)
@@ -134,7 +139,8 @@ void restarts_sum(Restarts *all, uint64_t cases)
 	uint64_t *epochs = NEW(&all->run->cx.scratch, all->count, uint64_t), solved = 0;
 
 	*m = so_far(all);
-	m->mcps = m->seconds > 0 ? (double)all->run->net->links * (double)cases * (double)all->epochs / m->seconds / 1e6 : 0;
+	m->mcps =
+		m->seconds > 0 ? (double)all->run->net->links * (double)cases * (double)all->epochs / m->seconds / 1e6 : 0;
 	m->seed = all->seed;
 	m->done = 0;
 	for (uint64_t i = 0; i < all->count; i++) {

@@ -7,10 +7,22 @@
 
 #include "lib.h"
 
-#define NAMES(...) { __VA_ARGS__ }
-#define STARTS(...) { __VA_ARGS__ }
+#define NAMES(...)  \
+	{               \
+		__VA_ARGS__ \
+	}
+#define STARTS(...) \
+	{               \
+		__VA_ARGS__ \
+	}
 #define RULE(rule, text, norm, count, code, names, starts) \
-	{ .name = rule, .about = text, .needs_norm = norm, .needs_count = count, .formula = code, .state = names, .start = starts, \
+	{ .name = rule,                                        \
+	  .about = text,                                       \
+	  .needs_norm = norm,                                  \
+	  .needs_count = count,                                \
+	  .formula = code,                                     \
+	  .state = names,                                      \
+	  .start = starts,                                     \
 	  .states = COUNT(((const char *[])names)) },
 const Rule rules[] = {
 #include "rules.def"
@@ -18,9 +30,22 @@ const Rule rules[] = {
 const uint32_t rule_count = COUNT(rules);
 
 const char *const param_names[P_COUNT] = {
-	[P_RATE] = "rate", [P_MOMENTUM] = "momentum", [P_DECAY] = "decay", [P_CLIP] = "clip", [P_BETA1] = "beta1",
-	[P_BETA2] = "beta2", [P_FIX1] = "fix1", [P_FIX2] = "fix2", [P_EPSILON] = "epsilon", [P_MU] = "mu", [P_UP] = "up",
-	[P_DOWN] = "down", [P_STEP_MIN] = "step_min", [P_STEP_MAX] = "step_max", [P_KAPPA] = "kappa", [P_PHI] = "phi",
+	[P_RATE] = "rate",
+	[P_MOMENTUM] = "momentum",
+	[P_DECAY] = "decay",
+	[P_CLIP] = "clip",
+	[P_BETA1] = "beta1",
+	[P_BETA2] = "beta2",
+	[P_FIX1] = "fix1",
+	[P_FIX2] = "fix2",
+	[P_EPSILON] = "epsilon",
+	[P_MU] = "mu",
+	[P_UP] = "up",
+	[P_DOWN] = "down",
+	[P_STEP_MIN] = "step_min",
+	[P_STEP_MAX] = "step_max",
+	[P_KAPPA] = "kappa",
+	[P_PHI] = "phi",
 	[P_THETA] = "theta",
 };
 
@@ -47,7 +72,7 @@ static double square_sum(GradientFn *gradient, const void *arg, uint64_t first, 
 /* Links are cut and joined as the examples of a batch are, so that any cut of the weights gives the same length. */
 double rule_length(GradientFn *gradient, const void *arg, uint64_t n)
 {
-	double sum[32] = { 0 };                             /* more than 1 + log2(MAX_LEAVES) */
+	double sum[32] = { 0 }; /* more than 1 + log2(MAX_LEAVES) */
 	uint32_t leaves = leaf_count(n), depth = 0;
 	uint64_t first, count;
 
@@ -60,7 +85,10 @@ double rule_length(GradientFn *gradient, const void *arg, uint64_t n)
 	return sqrt(sum[0]);
 }
 
-typedef struct Array { const double *g; const uint8_t *frozen; } Array;
+typedef struct Array {
+	const double *g;
+	const uint8_t *frozen;
+} Array;
 
 static void array_gradient(const void *arg, uint64_t first, uint64_t count, double *g)
 {
@@ -109,13 +137,14 @@ static double (*const schedules[])(const Options *o, double epochs) = { rate_con
 
 void update_fill(const Options *o, uint64_t update, double epochs, double share, Update *u)
 {
-	double warm = o->warmup > epochs + share ? (epochs + share) / o->warmup : 1;   /* never zero: the first update counts */
+	/* never zero: the first update counts */
+	double warm = o->warmup > epochs + share ? (epochs + share) / o->warmup : 1;
 
 	u->rule = &rules[o->rule];
 	u->param[P_RATE] = warm * schedules[o->schedule](o, epochs);
 	u->param[P_MOMENTUM] = o->momentum;
 	u->param[P_DECAY] = o->decay;
-	u->param[P_CLIP] = 1;                               /* whoever applies the rule knows the gradient's length */
+	u->param[P_CLIP] = 1; /* whoever applies the rule knows the gradient's length */
 	u->param[P_BETA1] = o->beta1;
 	u->param[P_BETA2] = o->beta2;
 	u->param[P_FIX1] = u->rule->needs_count ? 1 / (1 - power(o->beta1, update)) : 1;

@@ -27,7 +27,7 @@
 
 enum { LENGTH_BYTES = 8, DATA_ALIGN = 64, DIGITS = 32, MAX_HEADER = 100000000, SINK_BYTES = 1 << 16 };
 
-/* ---- types ------------------------------------------------------------------------------------------------------- */
+/* ---- types -------------------------------------------------------------------------------------- */
 
 static double get_f64(const void *p)
 {
@@ -48,8 +48,9 @@ static double get_f16(const void *p)
 	uint16_t v;
 	memcpy(&v, p, sizeof v);
 	int exponent = v >> 10 & 31, fraction = v & 1023;
-	double size = exponent == 31 ? (fraction ? NAN : INFINITY)
-	            : exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, exponent - 25);
+	double size = exponent == 31  ? (fraction ? NAN : INFINITY)
+	              : exponent == 0 ? ldexp(fraction, -24)
+	                              : ldexp(fraction + 1024, exponent - 25);
 	return v >> 15 ? -size : size;
 }
 
@@ -76,33 +77,21 @@ static double get_i64(const void *p)
 }
 
 /* Only types that weights or indices can have are ever read; the others are known by their size. */
-static const struct { const char *name; uint8_t size; double (*get)(const void *); } types[SAFE_TYPES] = {
-	[SAFE_F64] = { "F64", 8, get_f64 },
-	[SAFE_I64] = { "I64", 8, get_i64 },
-	[SAFE_U64] = { "U64", 8, NULL },
-	[SAFE_F32] = { "F32", 4, get_f32 },
-	[SAFE_I32] = { "I32", 4, get_i32 },
-	[SAFE_U32] = { "U32", 4, NULL },
-	[SAFE_F16] = { "F16", 2, get_f16 },
-	[SAFE_BF16] = { "BF16", 2, get_bf16 },
-	[SAFE_I16] = { "I16", 2, NULL },
-	[SAFE_U16] = { "U16", 2, NULL },
-	[SAFE_I8] = { "I8", 1, NULL },
-	[SAFE_U8] = { "U8", 1, NULL },
-	[SAFE_F8_E5M2] = { "F8_E5M2", 1, NULL },
-	[SAFE_F8_E4M3] = { "F8_E4M3", 1, NULL },
-	[SAFE_BOOL] = { "BOOL", 1, NULL },
+static const struct {
+	const char *name;
+	uint8_t size;
+	double (*get)(const void *);
+} types[SAFE_TYPES] = {
+	[SAFE_F64] = { "F64", 8, get_f64 },      [SAFE_I64] = { "I64", 8, get_i64 },      [SAFE_U64] = { "U64", 8, NULL },
+	[SAFE_F32] = { "F32", 4, get_f32 },      [SAFE_I32] = { "I32", 4, get_i32 },      [SAFE_U32] = { "U32", 4, NULL },
+	[SAFE_F16] = { "F16", 2, get_f16 },      [SAFE_BF16] = { "BF16", 2, get_bf16 },   [SAFE_I16] = { "I16", 2, NULL },
+	[SAFE_U16] = { "U16", 2, NULL },         [SAFE_I8] = { "I8", 1, NULL },           [SAFE_U8] = { "U8", 1, NULL },
+	[SAFE_F8_E5M2] = { "F8_E5M2", 1, NULL }, [SAFE_F8_E4M3] = { "F8_E4M3", 1, NULL }, [SAFE_BOOL] = { "BOOL", 1, NULL },
 };
 
-const char *safe_type_name(int type)
-{
-	return types[type].name;
-}
+const char *safe_type_name(int type) { return types[type].name; }
 
-bool safe_is_real(int type)
-{
-	return type == SAFE_F64 || type == SAFE_F32 || type == SAFE_F16 || type == SAFE_BF16;
-}
+bool safe_is_real(int type) { return type == SAFE_F64 || type == SAFE_F32 || type == SAFE_F16 || type == SAFE_BF16; }
 
 double safe_number(const Safe *s, const Tensor *t, uint64_t i)
 {
@@ -115,7 +104,7 @@ void safe_forget(const Safe *s)
 		pages_forget(s->src->text, s->src->len);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------ */
 
 static const char damaged[] = "the file is damaged or cut short; use another copy, or the checkpoint before it";
 static const char not_ours[] = "is it a safetensors file? microprop train --save writes one";
@@ -205,11 +194,9 @@ static void read_shape(Ctx *cx, const Safe *s, Tensor *t, const json_t *shape)
 	t->count = 1;
 	for (int i = 0; i < t->dims; i++) {
 		if (!whole(json_array_get(shape, (size_t)i), &t->dim[i]))
-			fail_at(cx, safe_loc(s, t->name), damaged,
-			        "the shape of tensor %s is not made of whole numbers", t->name);
+			fail_at(cx, safe_loc(s, t->name), damaged, "the shape of tensor %s is not made of whole numbers", t->name);
 		if (t->dim[i] && t->count > UINT64_MAX / t->dim[i])
-			fail_at(cx, safe_loc(s, t->name), damaged, "the shape of tensor %s is too large for any file",
-			        t->name);
+			fail_at(cx, safe_loc(s, t->name), damaged, "the shape of tensor %s is too large for any file", t->name);
 		t->count *= t->dim[i];
 	}
 	if (t->count > UINT64_MAX / types[t->type].size)
@@ -224,27 +211,25 @@ static void read_tensor(Ctx *cx, const Safe *s, Tensor *t, const json_t *v)
 	uint64_t begin, end, room = s->src->len - s->data;
 
 	if (!json_is_object(v) || !type)
-		fail_at(cx, safe_loc(s, t->name), damaged, "entry %s of the header is not a tensor: it has no dtype",
-		        t->name);
+		fail_at(cx, safe_loc(s, t->name), damaged, "entry %s of the header is not a tensor: it has no dtype", t->name);
 	t->type = type_find(type);
 	if (t->type < 0)
-		fail_at(cx, safe_loc(s, t->name), "save it as F32, F64, F16 or BF16",
-		        "tensor %s has the unknown dtype %s", t->name, type);
+		fail_at(cx, safe_loc(s, t->name), "save it as F32, F64, F16 or BF16", "tensor %s has the unknown dtype %s",
+		        t->name, type);
 	read_shape(cx, s, t, json_object_get(v, "shape"));
-	if (json_array_size(offsets) != 2 || !whole(json_array_get(offsets, 0), &begin)
-	    || !whole(json_array_get(offsets, 1), &end))
-		fail_at(cx, safe_loc(s, t->name), damaged, "data_offsets of tensor %s are not two whole numbers",
-		        t->name);
+	if (json_array_size(offsets) != 2 || !whole(json_array_get(offsets, 0), &begin) ||
+	    !whole(json_array_get(offsets, 1), &end))
+		fail_at(cx, safe_loc(s, t->name), damaged, "data_offsets of tensor %s are not two whole numbers", t->name);
 	if (begin > end)
-		fail_at(cx, safe_loc(s, t->name), damaged,
-		        "tensor %s ends at %" PRIu64 ", before its beginning at %" PRIu64, t->name, end, begin);
+		fail_at(cx, safe_loc(s, t->name), damaged, "tensor %s ends at %" PRIu64 ", before its beginning at %" PRIu64,
+		        t->name, end, begin);
 	if (end > room)
 		fail_at(cx, safe_loc(s, t->name), damaged,
 		        "tensor %s ends at byte %" PRIu64 " of the data, which has only %" PRIu64, t->name, end, room);
 	if (end - begin != t->bytes)
 		fail_at(cx, safe_loc(s, t->name), damaged,
-		        "tensor %s takes %" PRIu64 " bytes, but its dtype and shape make %" PRIu64, t->name,
-		        end - begin, t->bytes);
+		        "tensor %s takes %" PRIu64 " bytes, but its dtype and shape make %" PRIu64, t->name, end - begin,
+		        t->bytes);
 	t->off = begin;
 }
 
@@ -255,10 +240,10 @@ static void read_metadata(Ctx *cx, Safe *s, json_t *meta)
 	if (!json_is_object(meta))
 		fail_at(cx, safe_loc(s, "__metadata__"), damaged, "__metadata__ is not an object");
 	s->meta = NEW(&cx->scratch, json_object_size(meta), Meta);
-	json_object_foreach(meta, key, v) {
+	json_object_foreach(meta, key, v)
+	{
 		if (!json_is_string(v))
-			fail_at(cx, safe_loc(s, key), "every value there is a string", "metadata %s is not a string",
-			        key);
+			fail_at(cx, safe_loc(s, key), "every value there is a string", "metadata %s is not a string", key);
 		s->meta[s->metas++] = (Meta){ key, json_string_value(v) };
 	}
 }
@@ -283,8 +268,7 @@ static void check_cover(Ctx *cx, const Safe *s)
 	for (uint32_t i = 0; i < s->tensors; i++) {
 		const Tensor *t = &s->tensor[i];
 		if (t->off < end)
-			fail_at(cx, safe_loc(s, t->name), damaged, "tensor %s overlaps tensor %s", t->name,
-			        s->tensor[i - 1].name);
+			fail_at(cx, safe_loc(s, t->name), damaged, "tensor %s overlaps tensor %s", t->name, s->tensor[i - 1].name);
 		if (t->off > end)
 			fail_at(cx, safe_loc(s, t->name), damaged, "%" PRIu64 " bytes before tensor %s belong to none",
 			        t->off - end, t->name);
@@ -316,10 +300,8 @@ static void check_sum(Ctx *cx, Safe *s, const char *said)
 	const Src *src = s->src;
 	XXH3_state_t *state = NEW(&cx->scratch, 1, XXH3_state_t);
 	char found[DIGITS + 1];
-	if (strlen(said) != DIGITS || s->data < CHECKSUM_AT + DIGITS
-	    || memcmp(src->text + CHECKSUM_AT, said, DIGITS) != 0)
-		fail_at(cx, safe_loc(s, "checksum"),
-		        "remove 'checksum' and 'format' from its metadata to load it as it is",
+	if (strlen(said) != DIGITS || s->data < CHECKSUM_AT + DIGITS || memcmp(src->text + CHECKSUM_AT, said, DIGITS) != 0)
+		fail_at(cx, safe_loc(s, "checksum"), "remove 'checksum' and 'format' from its metadata to load it as it is",
 		        "this file was written again by another program");
 	XXH3_128bits_reset(state);
 	XXH3_128bits_update(state, src->text, CHECKSUM_AT);
@@ -343,8 +325,7 @@ Safe *safe_read(Ctx *cx, const Src *src)
 		fail_at(cx, (Loc){ src, 0 }, not_ours, "a header of %" PRIu64 " bytes cannot be", len);
 	if (len > src->len - LENGTH_BYTES)
 		fail_at(cx, (Loc){ src, 0 }, src->text[LENGTH_BYTES] == '{' ? damaged : not_ours,
-		        "the header should have %" PRIu64 " bytes, but the file ends after %zu", len,
-		        src->len - LENGTH_BYTES);
+		        "the header should have %" PRIu64 " bytes, but the file ends after %zu", len, src->len - LENGTH_BYTES);
 	s->data = LENGTH_BYTES + (size_t)len;
 
 	json_t *tree = read_header(cx, src, (size_t)len), *v;
@@ -352,7 +333,8 @@ Safe *safe_read(Ctx *cx, const Src *src)
 	if (json_object_get(tree, "__metadata__"))
 		read_metadata(cx, s, json_object_get(tree, "__metadata__"));
 	s->tensor = NEW(&cx->scratch, json_object_size(tree), Tensor);
-	json_object_foreach(tree, key, v) {
+	json_object_foreach(tree, key, v)
+	{
 		if (strcmp(key, "__metadata__") == 0)
 			continue;
 		Tensor *t = &s->tensor[s->tensors++];
@@ -381,15 +363,15 @@ const char *safe_meta(const Safe *s, const char *key)
 	return NULL;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------ */
 
 /* Where the next number goes: into room for all of them, or through a buffer that is emptied when it is full. */
 struct SafeSink {
 	int type;
 	char *at, *begin, *end;
-	uint64_t before;          /* bytes that came before `begin` */
-	XXH3_state_t *hash;       /* NULL, or what they are added to */
-	OutFile *file;            /* NULL, or where they go */
+	uint64_t before;    /* bytes that came before `begin` */
+	XXH3_state_t *hash; /* NULL, or what they are added to */
+	OutFile *file;      /* NULL, or where they go */
 };
 
 static void sink_empty(SafeSink *out)
@@ -427,8 +409,11 @@ void safe_put(SafeSink *out, double value)
 /* Readers refuse a header that is not UTF-8. */
 size_t utf8_length(const unsigned char *s)
 {
-	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-	         : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : 0;
+	size_t n = s[0] < 0x80                   ? 1
+	           : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+	           : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+	           : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+	                                         : 0;
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xC0) != 0x80)
 			return 0;
@@ -515,7 +500,8 @@ static void put_data(SafeSink *out, const Tensor *t, uint32_t tensors, SafeFill 
 	(void)begin;
 }
 
-Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill, void *user)
+Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill,
+                   void *user)
 {
 	Buf header = header_make(cx, t, tensors, m, metas);
 	char digits[DIGITS + 1];

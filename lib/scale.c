@@ -72,7 +72,7 @@ static void scale_inputs(Ctx *cx, Arena *arena, Data *d)
 	d->x_indices = NULL;
 	d->x_values = NULL;
 	d->bytes += d->mapped ? d->cases * d->inputs * sizeof *x : 0;
-	data_check(cx, d, (Loc){ 0 });                    /* a scale of other data may not fit at all */
+	data_check(cx, d, (Loc){ 0 }); /* a scale of other data may not fit at all */
 }
 
 static void refuse_twice(Ctx *cx, const Data *d)
@@ -123,7 +123,7 @@ void data_scale_apply(Ctx *cx, Arena *arena, Data *d, const Scale *s)
 		return;
 	if (d->scale.kind == s->kind && memcmp(d->scale.offset, s->offset, bytes) == 0 &&
 	    memcmp(d->scale.factor, s->factor, bytes) == 0)
-		return;                                   /* it was scaled together with the other data */
+		return; /* it was scaled together with the other data */
 	if (d->scale.kind != SCALE_NONE)
 		refuse_twice(cx, d);
 	d->scale = scale_copy(arena, s, d->inputs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop model.  In: a network, a cluster, numbers of ranks, sizes of batches.  Out: what an epoch would take by the model of
- * scaling.c, part by part, and the best number of ranks; as text or JSON. */
+/* microprop model. In: a network, a cluster, numbers of ranks, sizes of batches. Out: what an epoch would take by
+ * the model of scaling.c, part by part, and the best number of ranks; as text or JSON. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,18 +13,20 @@ enum { MOST_RANKS = 4096, MOST_THREADS = 4096, MOST_SHOWN = 64, MOST_BATCHES = 6
 typedef struct Model {
 	Ctx *cx;
 	Buf *out;
-	const char *operand[2];   /* network, data */
+	const char *operand[2]; /* network, data */
 	const char *cluster, *ranks, *batch;
 	uint64_t cases, threads;
 	bool json;
 	const Net *net;
 	const Cluster *c;
-	const char *on;           /* what was measured on; NULL: nothing was measured */
-	const Data *data;         /* that; NULL: made-up cases */
+	const char *on;   /* what was measured on; NULL: nothing was measured */
+	const Data *data; /* that; NULL: made-up cases */
 	Rates rates;
 	Workload w;
-	uint64_t batches[MOST_BATCHES]; uint32_t batch_count;
-	double *rank; uint32_t rank_count;
+	uint64_t batches[MOST_BATCHES];
+	uint32_t batch_count;
+	double *rank;
+	uint32_t rank_count;
 } Model;
 
 static const WordRow options[] = {
@@ -35,10 +37,13 @@ static const WordRow options[] = {
 	{ "threads", WORD_COUNT, offsetof(Model, threads), MOST_THREADS },
 	{ "json", WORD_FLAG, offsetof(Model, json), 0 },
 };
-static const Words words = { .of = "model", .row = options, .rows = COUNT(options), .operands = 2,
-                             .operand_at = offsetof(Model, operand) };
+static const Words words = {
+	.of = "model", .row = options, .rows = COUNT(options), .operands = 2, .operand_at = offsetof(Model, operand)
+};
 static const char *const way_names[RANK_WAYS] = {
-	[WAY_TOGETHER] = "together", [WAY_HALVING] = "halving", [WAY_PARTS] = "parts",
+	[WAY_TOGETHER] = "together",
+	[WAY_HALVING] = "halving",
+	[WAY_PARTS] = "parts",
 };
 
 /* ---- what is asked ---- */
@@ -73,8 +78,11 @@ static void take_rates(Model *m)
 		m->rates.join = 1e-6 / c->joins;
 	if (c->updates > 0)
 		m->rates.update = 1e-6 * links / c->updates;
-	m->w = (Workload){ .links = m->net->links, .floats = here.floats, .examples = here.examples, .cases = here.cases,
-	                   .threads = (uint32_t)m->threads };
+	m->w = (Workload){ .links = m->net->links,
+		               .floats = here.floats,
+		               .examples = here.examples,
+		               .cases = here.cases,
+		               .threads = (uint32_t)m->threads };
 	if (m->cases) {
 		double share = (double)here.examples / (double)here.cases;
 		m->w.cases = m->cases;
@@ -126,7 +134,10 @@ static void take_ranks(Model *m)
 
 /* ---- the report ---- */
 
-typedef struct Best { Scaling one, best; double closed; } Best;
+typedef struct Best {
+	Scaling one, best;
+	double closed;
+} Best;
 
 static Best best_find(const Model *m)
 {
@@ -153,9 +164,9 @@ static void row_text(const Model *m, const Best *b, const Scaling *s)
 {
 	double gain = b->one.total / s->total;
 
-	buf_printf(m->out, "%5u %7u %5u %-9s %12.4g %10.4g %10.4g %10.4g %10.4g %9.3f %6.1f %10.4g\n", s->ranks, s->leaves, s->sums,
-	           s->way < 0 ? "-" : way_names[s->way], s->arithmetic, s->travel, s->meeting, s->update, s->total, gain,
-	           100 * gain / s->ranks, s->mcps);
+	buf_printf(m->out, "%5u %7u %5u %-9s %12.4g %10.4g %10.4g %10.4g %10.4g %9.3f %6.1f %10.4g\n", s->ranks, s->leaves,
+	           s->sums, s->way < 0 ? "-" : way_names[s->way], s->arithmetic, s->travel, s->meeting, s->update, s->total,
+	           gain, 100 * gain / s->ranks, s->mcps);
 }
 
 static void row_json(const Model *m, const Best *b, const Scaling *s)
@@ -164,28 +175,39 @@ static void row_json(const Model *m, const Best *b, const Scaling *s)
 
 	buf_printf(m->out, "{\"ranks\": %u, \"leaves\": %u, \"sums\": %u, \"way\": ", s->ranks, s->leaves, s->sums);
 	buf_printf(m->out, s->way < 0 ? "null" : "\"%s\"", s->way < 0 ? "" : way_names[s->way]);
-	buf_printf(m->out, ", \"messages\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"arithmetic\": %.6g, \"travel\": %.6g, "
-	           "\"meeting\": %.6g, \"update\": %.6g, \"seconds\": %.6g, \"speedup\": %.6g, \"efficiency\": %.6g, \"mcps\": %.6g}",
-	           s->messages, s->bytes, s->arithmetic, s->travel, s->meeting, s->update, s->total, gain, gain / s->ranks, s->mcps);
+	buf_printf(m->out,
+	           ", \"messages\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"arithmetic\": %.6g, \"travel\": %.6g, "
+	           "\"meeting\": %.6g, \"update\": %.6g, \"seconds\": %.6g, \"speedup\": %.6g, \"efficiency\": %.6g, "
+	           "\"mcps\": %.6g}",
+	           s->messages, s->bytes, s->arithmetic, s->travel, s->meeting, s->update, s->total, gain, gain / s->ranks,
+	           s->mcps);
 }
 
 static void batch_report(Model *m, uint64_t batch, bool first)
 {
 	bool of_here = m->c->arithmetic <= 0 && m->c->updates <= 0;
 	m->w.batch = batch;
-	m->rates.alone = of_here && leaf_count(batch) == 1 ? rates_alone(m->cx, m->net, m->data, (uint32_t)m->threads, batch) : 0;
+	m->rates.alone =
+		of_here && leaf_count(batch) == 1 ? rates_alone(m->cx, m->net, m->data, (uint32_t)m->threads, batch) : 0;
 	Best b = best_find(m);
 	bool pooled = batch == m->w.examples, comma = false;
 	uint32_t leaves = leaf_count(batch);
 
 	if (m->json)
-		buf_printf(m->out, "%s{\"batch\": %" PRIu64 ", \"pooled\": %s, \"leaves\": %u, \"best\": {\"ranks\": %u, \"seconds\": %.6g, "
-		           "\"speedup\": %.6g}, \"closed\": %.6g, \"rows\": [\n", first ? "" : ",\n", batch, pooled ? "true" : "false", leaves,
-		           b.best.ranks, b.best.total, b.one.total / b.best.total, b.closed);
+		buf_printf(m->out,
+		           "%s{\"batch\": %" PRIu64
+		           ", \"pooled\": %s, \"leaves\": %u, \"best\": {\"ranks\": %u, \"seconds\": %.6g, "
+		           "\"speedup\": %.6g}, \"closed\": %.6g, \"rows\": [\n",
+		           first ? "" : ",\n", batch, pooled ? "true" : "false", leaves, b.best.ranks, b.best.total,
+		           b.one.total / b.best.total, b.closed);
 	else
-		buf_printf(m->out, "\nbatches of %" PRIu64 " example%s%s, %u lea%s; seconds of an epoch\n%5s %7s %5s %-9s %12s %10s %10s %10s %10s %9s %6s %10s\n",
-		           batch, batch == 1 ? "" : "s", pooled ? " (all)" : "", leaves, leaves < 2 ? "f: rank 0 trains alone" : "ves", "ranks", "leaves", "sums", "way",
-		           "arithmetic", "sums, s", "meeting", "update", "total", "speed-up", "eff. %", "MCPS");
+		buf_printf(
+			m->out,
+			"\nbatches of %" PRIu64
+			" example%s%s, %u lea%s; seconds of an epoch\n%5s %7s %5s %-9s %12s %10s %10s %10s %10s %9s %6s %10s\n",
+			batch, batch == 1 ? "" : "s", pooled ? " (all)" : "", leaves, leaves < 2 ? "f: rank 0 trains alone" : "ves",
+			"ranks", "leaves", "sums", "way", "arithmetic", "sums, s", "meeting", "update", "total", "speed-up",
+			"eff. %", "MCPS");
 	for (uint32_t i = 0; i < m->rank_count; i++) {
 		if (!is_shown(m, &b, i))
 			continue;
@@ -197,21 +219,22 @@ static void batch_report(Model *m, uint64_t batch, bool first)
 	if (m->json)
 		buf_puts(m->out, "]}");
 	else
-		buf_printf(m->out, "# best number of ranks: %u, %.3g times one; by calculus, if leaves could be cut: %.4g\n", b.best.ranks,
-		           b.one.total / b.best.total, b.closed);
+		buf_printf(m->out, "# best number of ranks: %u, %.3g times one; by calculus, if leaves could be cut: %.4g\n",
+		           b.best.ranks, b.one.total / b.best.total, b.closed);
 }
 
 static void head_text(const Model *m)
 {
 	const Rates *r = &m->rates;
 
-	buf_printf(m->out, "# %s: %" PRIu64 " weights; an epoch has %" PRIu64 " cases in %" PRIu64 " examples\n", m->net->name, m->w.links,
-	           m->w.cases, m->w.examples);
-	buf_printf(m->out, "# cluster %s: latency %g us, overhead %g us, bandwidth %g MB/s\n", m->c->name, m->c->latency, m->c->overhead,
-	           m->c->bandwidth);
-	buf_printf(m->out, "# a rank of %" PRIu64 " thread%s: leaves %.5g MCPS, joins %.5g M/s, update %.5g M/s%s%s\n", m->threads,
-	           m->threads == 1 ? "" : "s", 1e-6 * (double)m->w.links / r->cases, 1e-6 / r->join, 1e-6 * (double)m->w.links / r->update,
-	           m->on ? "; what the file leaves open was measured here on " : "", m->on ? m->on : "");
+	buf_printf(m->out, "# %s: %" PRIu64 " weights; an epoch has %" PRIu64 " cases in %" PRIu64 " examples\n",
+	           m->net->name, m->w.links, m->w.cases, m->w.examples);
+	buf_printf(m->out, "# cluster %s: latency %g us, overhead %g us, bandwidth %g MB/s\n", m->c->name, m->c->latency,
+	           m->c->overhead, m->c->bandwidth);
+	buf_printf(m->out, "# a rank of %" PRIu64 " thread%s: leaves %.5g MCPS, joins %.5g M/s, update %.5g M/s%s%s\n",
+	           m->threads, m->threads == 1 ? "" : "s", 1e-6 * (double)m->w.links / r->cases, 1e-6 / r->join,
+	           1e-6 * (double)m->w.links / r->update, m->on ? "; what the file leaves open was measured here on " : "",
+	           m->on ? m->on : "");
 }
 
 static void head_json(const Model *m)
@@ -220,15 +243,20 @@ static void head_json(const Model *m)
 
 	buf_puts(m->out, "{\"network\": ");
 	json_put(m->out, m->net->name);
-	buf_printf(m->out, ", \"weights\": %" PRIu64 ", \"floats\": %" PRIu64 ", \"cases\": %" PRIu64 ", \"examples\": %" PRIu64 ",\n\"cluster\": {\"name\": ",
+	buf_printf(m->out,
+	           ", \"weights\": %" PRIu64 ", \"floats\": %" PRIu64 ", \"cases\": %" PRIu64 ", \"examples\": %" PRIu64
+	           ",\n\"cluster\": {\"name\": ",
 	           m->w.links, m->w.floats, m->w.cases, m->w.examples);
 	json_put(m->out, m->c->name);
 	for (size_t i = 0; i < cluster_row_count; i++) {
 		const Param *row = &cluster_rows[i];
 		const void *at = (const char *)m->c + row->offset;
-		buf_printf(m->out, ", \"%s\": %.10g", row->name, row->real ? *(const double *)at : (double)*(const int64_t *)at);
+		buf_printf(m->out, ", \"%s\": %.10g", row->name,
+		           row->real ? *(const double *)at : (double)*(const int64_t *)at);
 	}
-	buf_printf(m->out, "},\n\"rank\": {\"threads\": %" PRIu64 ", \"arithmetic_mcps\": %.6g, \"joins\": %.6g, \"updates\": %.6g, \"measured_on\": ",
+	buf_printf(m->out,
+	           "},\n\"rank\": {\"threads\": %" PRIu64
+	           ", \"arithmetic_mcps\": %.6g, \"joins\": %.6g, \"updates\": %.6g, \"measured_on\": ",
 	           m->threads, 1e-6 * (double)m->w.links / r->cases, 1e-6 / r->join, 1e-6 * (double)m->w.links / r->update);
 	if (m->on)
 		json_put(m->out, m->on);

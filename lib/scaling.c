@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The report's performance model (section 6.1), carried over to ranks.  In: a cluster, what a rank takes for its arithmetic, a
- * network's counts.  Out: seconds of an epoch by part, for a number of ranks.
+/* The report's performance model (section 6.1), carried over to ranks. In: a cluster, what a rank takes for its
+ * arithmetic, a network's counts. Out: seconds of an epoch by part, for a number of ranks.
  *
- * Who has which leaves, which sums travel, how and in what parts is asked of ranks.c itself.  A rank that begins k messages of
- * b bytes together and waits takes latency + k overhead + b / bandwidth; it sends and receives at the same time, so the larger
- * of the two counts.  The meeting goes by doubling: log2 steps.
+ * Who has which leaves, which sums travel, how and in what parts is asked of ranks.c itself. A rank that begins k
+ * messages of b bytes together and waits takes latency + k overhead + b / bandwidth; it sends and receives at the
+ * same time, so the larger of the two counts. The meeting goes by doubling: log2 steps.
  * Everyone waits for the slowest: of each part the busiest rank counts. */
 #include <assert.h>
 #include <math.h>
@@ -16,17 +16,14 @@ static const double ln_2 = 0.69314718055994530942;
 
 /* The ranks that a batch has, and what the one with the most to do has of it. */
 typedef struct Cut {
-	uint32_t leaves, ranks, sums;     /* of the whole batch */
+	uint32_t leaves, ranks, sums; /* of the whole batch */
 	uint32_t most_leaves, most_sums;
-	uint64_t examples;                /* the most that one has */
-	uint32_t busy;                    /* ranks that have any */
+	uint64_t examples; /* the most that one has */
+	uint32_t busy;     /* ranks that have any */
 	int way;
 } Cut;
 
-static double crowd(double many, int64_t room)
-{
-	return room && many > (double)room ? many / (double)room : 1;
-}
+static double crowd(double many, int64_t room) { return room && many > (double)room ? many / (double)room : 1; }
 
 static double message_seconds(const Cluster *c, const Cut *k, double messages, double bytes)
 {
@@ -39,10 +36,7 @@ static double join_seconds(const Cluster *c, const Rates *r, const Cut *k, doubl
 	return floats * r->join * crowd(k->ranks, c->cores);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static Cut cut_batch(const Workload *w, uint64_t examples, uint32_t ranks)
 {
@@ -76,7 +70,7 @@ static double travel_together(const Cluster *c, const Rates *r, const Workload *
 
 	out->messages = (uint64_t)k->most_sums * (k->ranks - 1);
 	out->bytes = 4 * w->floats * out->messages;
-	double in = k->sums - 1;                             /* at most */
+	double in = k->sums - 1; /* at most */
 	double moved = fmax((double)out->messages, in);
 	return message_seconds(c, k, moved, 4 * floats * moved) + join_seconds(c, r, k, floats * k->sums);
 }
@@ -84,7 +78,8 @@ static double travel_together(const Cluster *c, const Rates *r, const Workload *
 static double travel_parts(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
 {
 	uint64_t part = part_first(w->floats, k->ranks, k->ranks) - part_first(w->floats, k->ranks - 1, k->ranks);
-	double there = (double)((w->floats - part) * k->most_sums), in = (double)part * (k->sums - 1), back = (double)(w->floats - part);
+	double there = (double)((w->floats - part) * k->most_sums), in = (double)part * (k->sums - 1),
+		   back = (double)(w->floats - part);
 	double messages = fmax((double)k->most_sums * (k->ranks - 1), k->sums - 1);
 
 	out->messages = ((uint64_t)k->most_sums + 1) * (k->ranks - 1);
@@ -99,7 +94,7 @@ static double travel_halving(const Cluster *c, const Rates *r, const Workload *w
 	uint64_t part = w->floats;
 
 	for (uint32_t bit = 1; bit < k->ranks; bit *= 2) {
-		uint64_t half = part - part_first(part, 1, 2);   /* the larger one */
+		uint64_t half = part - part_first(part, 1, 2); /* the larger one */
 		seconds += 2 * message_seconds(c, k, 1, 4.0 * (double)half) + join_seconds(c, r, k, (double)half);
 		out->messages += 2;
 		out->bytes += 8 * half;
@@ -110,7 +105,9 @@ static double travel_halving(const Cluster *c, const Rates *r, const Workload *w
 
 typedef double TravelFn(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out);
 static TravelFn *const travels[RANK_WAYS] = {
-	[WAY_TOGETHER] = travel_together, [WAY_HALVING] = travel_halving, [WAY_PARTS] = travel_parts,
+	[WAY_TOGETHER] = travel_together,
+	[WAY_HALVING] = travel_halving,
+	[WAY_PARTS] = travel_parts,
 };
 
 static double meeting_seconds(const Cluster *c, const Cut *k)
@@ -120,12 +117,13 @@ static double meeting_seconds(const Cluster *c, const Cut *k)
 
 	for (; 2 * reach <= k->ranks; reach *= 2)
 		steps++;
-	steps += reach < k->ranks ? 2 : 0;                   /* those that come in twos */
+	steps += reach < k->ranks ? 2 : 0; /* those that come in twos */
 	return steps * message_seconds(c, k, 1, sizeof(Saying));
 }
 
 /* One batch is added to the epoch. */
-static void add_batch(const Cluster *c, const Rates *r, const Workload *w, uint64_t examples, double times, Scaling *out)
+static void add_batch(const Cluster *c, const Rates *r, const Workload *w, uint64_t examples, double times,
+                      Scaling *out)
 {
 	bool alone = out->ranks == 1 || leaf_count(w->batch) < 2;
 	Cut k = cut_batch(w, examples, alone ? 1 : out->ranks);
@@ -133,7 +131,7 @@ static void add_batch(const Cluster *c, const Rates *r, const Workload *w, uint6
 	Scaling sent = { .way = -1 };
 
 	double arithmetic = (double)k.examples * cases * r->cases, update = r->update;
-	if (k.leaves == 1 && r->alone > 0) {                 /* measured as one: what is not the update is arithmetic */
+	if (k.leaves == 1 && r->alone > 0) { /* measured as one: what is not the update is arithmetic */
 		double whole = r->alone * (double)examples / (double)w->batch;
 		update = fmin(update, whole);
 		arithmetic = whole - update;
@@ -168,8 +166,8 @@ Scaling scaling_epoch(const Cluster *c, const Rates *r, const Workload *w, uint3
 	return out;
 }
 
-/* Of a batch, A / R + L log2 R: A the arithmetic of one rank; L a step of the meeting and of the sums there and back.  Where the
- * slope is 0, R = A ln 2 / L. */
+/* Of a batch, A / R + L log2 R: A the arithmetic of one rank; L a step of the meeting and of the sums there and
+ * back. Where the slope is 0, R = A ln 2 / L. */
 double scaling_optimum(const Cluster *c, const Rates *r, const Workload *w)
 {
 	double A = (double)w->batch * (double)w->cases / (double)w->examples * r->cases;

@@ -27,8 +27,12 @@ static bool any_negative(const Data *d)
 void scorer_init(Scorer *s, const Options *o, const Data *d)
 {
 	*s = (Scorer){
-		.err = &error_fns[o->error], .threshold = o->threshold, .targets = d->targets, .middle = 0.5,
-		.codes = d->codes, .code_count = d->code_count,
+		.err = &error_fns[o->error],
+		.threshold = o->threshold,
+		.targets = d->targets,
+		.middle = 0.5,
+		.codes = d->codes,
+		.code_count = d->code_count,
 	};
 	if (d->targets == 1 && any_negative(d))
 		s->middle = 0;
@@ -105,7 +109,7 @@ static bool code_right(const Scorer *s, const double *out, const float *target)
 
 static bool largest_right(const Scorer *s, const double *out, const float *target)
 {
-	uint32_t guess = s->targets, wanted = s->targets;   /* none yet */
+	uint32_t guess = s->targets, wanted = s->targets; /* none yet */
 
 	for (uint32_t j = 0; j < s->targets; j++) {
 		if (isnan(target[j]))

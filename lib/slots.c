@@ -22,8 +22,8 @@
 /* A full block; but one link of larger groups is a single link, even from the true unit. */
 static bool block_is_dense(const Net *net, const Block *b)
 {
-	bool whole = b->to_count == net->group[b->to_group].size
-	             && (b->from_group < 0 || b->from_count == net->group[b->from_group].size);
+	bool whole = b->to_count == net->group[b->to_group].size &&
+	             (b->from_group < 0 || b->from_count == net->group[b->from_group].size);
 	return b->kind == LINK_FULL && b->links == (uint64_t)b->from_count * b->to_count && (b->links > 1 || whole);
 }
 
@@ -57,7 +57,7 @@ bool slot_has(const Net *net, const Slot *s, uint32_t t, uint64_t link)
 	return s->dense || !block_is_dense(net, net_block(net, net->group[s->to_group].first + s->to_first + t, link));
 }
 
-/* ---- making them ------------------------------------------------------------------------------------------------- */
+/* ---- making them -------------------------------------------------------------------------------- */
 
 static Slot dense_slot(const Net *net, const Block *b, Arena *arena)
 {
@@ -69,9 +69,15 @@ static Slot dense_slot(const Net *net, const Block *b, Arena *arena)
 	block_print_end(net, b, true, &name);
 	if (b->from_group < 0)
 		buf_puts(&name, "_bias");
-	return (Slot){ .name = name.s, .dense = true, .from_group = b->from_group, .to_group = b->to_group,
-	               .from_first = b->from_first, .from_count = b->from_count, .to_first = b->to_first,
-	               .to_count = b->to_count, .links = b->links };
+	return (Slot){ .name = name.s,
+		           .dense = true,
+		           .from_group = b->from_group,
+		           .to_group = b->to_group,
+		           .from_first = b->from_first,
+		           .from_count = b->from_count,
+		           .to_first = b->to_first,
+		           .to_count = b->to_count,
+		           .links = b->links };
 }
 
 static Slot sparse_slot(const Net *net, const Block *b, Arena *arena)
@@ -82,8 +88,11 @@ static Slot sparse_slot(const Net *net, const Block *b, Arena *arena)
 		buf_printf(&name, "%s_to_%s", from->name, to->name);
 	else
 		buf_printf(&name, "%s_bias", to->name);
-	return (Slot){ .name = name.s, .from_group = b->from_group, .to_group = b->to_group,
-	               .from_count = from ? from->size : 1, .to_count = to->size };
+	return (Slot){ .name = name.s,
+		           .from_group = b->from_group,
+		           .to_group = b->to_group,
+		           .from_count = from ? from->size : 1,
+		           .to_count = to->size };
 }
 
 static int by_groups(const void *a, const void *b)
@@ -165,7 +174,7 @@ Slot *slots_make(Ctx *cx, const Net *net, uint32_t *count)
 	return slot;
 }
 
-/* ---- in the metadata --------------------------------------------------------------------------------------------- */
+/* ---- in the metadata ---------------------------------------------------------------------------- */
 
 static void end_text(Buf *b, const char *key, const char *group, uint32_t first, uint32_t count)
 {

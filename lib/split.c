@@ -11,8 +11,13 @@
 #include "lib.h"
 
 /* Cases that stand side by side. */
-typedef struct Piece { uint64_t first, count; } Piece;
-typedef struct Pick { Piece *piece; uint64_t pieces, cap, cases; } Pick;
+typedef struct Piece {
+	uint64_t first, count;
+} Piece;
+typedef struct Pick {
+	Piece *piece;
+	uint64_t pieces, cap, cases;
+} Pick;
 
 static void pick_add(Ctx *cx, Pick *p, uint64_t first, uint64_t count)
 {
@@ -188,7 +193,7 @@ static Data *pick_take(Ctx *cx, const Pick *p, const Data *d)
 		take_sequences(cx, p, d, part);
 	take_tables(cx, d, part);
 	take_extras(cx, p, d, part);
-	data_check(cx, part, (Loc){ 0 });                 /* also counts its bytes */
+	data_check(cx, part, (Loc){ 0 }); /* also counts its bytes */
 	return part;
 }
 
@@ -198,8 +203,7 @@ Data *data_part(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest)
 {
 	uint64_t n = data_examples(d);
 	if (!(share > 0 && share < 1))
-		fail(cx, MP_BAD_INPUT, "give a share between 0 and 1, such as 0.8", "data cannot be split at %g",
-		     share);
+		fail(cx, MP_BAD_INPUT, "give a share between 0 and 1, such as 0.8", "data cannot be split at %g", share);
 	if (n < 2)
 		fail(cx, MP_BAD_INPUT, "use the data as it is", "%s has one example only and cannot be split", d->name);
 	double exact = floor(share * (double)n + 0.5);
@@ -229,8 +233,7 @@ void data_first(Ctx *cx, Data *d, uint64_t cases)
 			s++;
 		if (s == 0)
 			fail(cx, MP_BAD_INPUT, "take more cases: sequences stay whole",
-			     "the first sequence of %s has %" PRIu64 " cases, more than %" PRIu64, d->name, d->seq[1],
-			     cases);
+			     "the first sequence of %s has %" PRIu64 " cases, more than %" PRIu64, d->name, d->seq[1], cases);
 		cases = d->seq[s];
 		d->sequences = s;
 	}

@@ -22,36 +22,42 @@
 #include "lib.h"
 
 /* An array that grows. */
-typedef struct Vec { void *v; uint64_t count, cap; } Vec;
-typedef struct Names { Vec text, bytes; } Names; /* Text whose s is set at the end, and the bytes of all of them */
+typedef struct Vec {
+	void *v;
+	uint64_t count, cap;
+} Vec;
+typedef struct Names {
+	Vec text, bytes;
+} Names; /* Text whose s is set at the end, and the bytes of all of them */
 
 typedef struct Reader {
 	Ctx *cx;
 	const Src *src;
 	const char *p, *eol, *end;
-	bool bad;                 /* this line has an error */
+	bool bad; /* this line has an error */
 	bool unlabelled;
 	bool said_inputs, said_targets; /* how many is known */
-	bool lists;               /* the first case is an index list */
+	bool lists;                     /* the first case is an index list */
 	uint32_t inputs, targets;
 	uint64_t cases;
-	Vec x;                    /* dense: float [cases * inputs] */
+	Vec x;                       /* dense: float [cases * inputs] */
 	Vec indptr, indices, values; /* lists; values only once one is not 1 */
-	Vec y, weight, seq;       /* float, float, uint64_t; weights only once there is one */
-	Names names, code_names;  /* names only once a case has one */
-	Vec codes;                /* double */
-	Vec offset, factor;       /* double */
+	Vec y, weight, seq;          /* float, float, uint64_t; weights only once there is one */
+	Names names, code_names;     /* names only once a case has one */
+	Vec codes;                   /* double */
+	Vec offset, factor;          /* double */
 	int scale;
 	bool weighted, named;
-	Vec list;                 /* uint32_t: of the case at hand */
-	Vec list_values;          /* float */
+	Vec list;        /* uint32_t: of the case at hand */
+	Vec list_values; /* float */
 } Reader;
 
-/* What an array will need in the end if the rest of the file is as what was read of it, and an eighth: nobody has touched what is left over,
- * and it goes back.  The rest may be otherwise, so there are limits. */
+/* What an array will need in the end if the rest of the file is as what was read of it, and an eighth: nobody has
+ * touched what is left over, and it goes back. The rest may be otherwise, so there are limits. */
 static uint64_t vec_room(const Reader *r, const Vec *v)
 {
-	double share = (double)(r->p - r->src->text + 1) / (double)(r->src->len + 1), whole = (double)v->count / share * 1.125;
+	double share = (double)(r->p - r->src->text + 1) / (double)(r->src->len + 1),
+		   whole = (double)v->count / share * 1.125;
 	uint64_t most = v->cap * 8, least = v->cap + v->cap / 8;
 	return whole >= (double)most ? most : whole < (double)least ? least : (uint64_t)whole;
 }
@@ -70,10 +76,7 @@ static void *vec_add(Reader *r, Vec *v, uint64_t count, size_t size)
 	return (char *)v->v + (v->count - count) * size;
 }
 
-static void add_float(Reader *r, Vec *v, float value)
-{
-	*(float *)vec_add(r, v, 1, sizeof value) = value;
-}
+static void add_float(Reader *r, Vec *v, float value) { *(float *)vec_add(r, v, 1, sizeof value) = value; }
 
 /* What nobody has said so far of the first `count` is 1. */
 static void add_ones(Reader *r, Vec *v, uint64_t count)
@@ -84,10 +87,7 @@ static void add_ones(Reader *r, Vec *v, uint64_t count)
 
 /* ---- words of a line ---- */
 
-static Loc here(const Reader *r, const char *p)
-{
-	return (Loc){ r->src, (size_t)(p - r->src->text) };
-}
+static Loc here(const Reader *r, const char *p) { return (Loc){ r->src, (size_t)(p - r->src->text) }; }
 
 /* Records an error and gives up the line. */
 static void wrong(Reader *r, const char *at, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
@@ -120,21 +120,12 @@ static Text word_at(const char *p, const char *end)
 	return (Text){ start, (uint32_t)(p - start) };
 }
 
-static bool is(Text t, const char *word)
-{
-	return strlen(word) == t.len && memcmp(t.s, word, t.len) == 0;
-}
+static bool is(Text t, const char *word) { return strlen(word) == t.len && memcmp(t.s, word, t.len) == 0; }
 
 /* How much of a word goes into a message. */
-static int shown(Text t)
-{
-	return t.len < 40 ? (int)t.len : 40;
-}
+static int shown(Text t) { return t.len < 40 ? (int)t.len : 40; }
 
-static bool is_letter(char c)
-{
-	return (c | 32) >= 'a' && (c | 32) <= 'z';
-}
+static bool is_letter(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
 
 /* A finite number, or NaN for ? and nan where `missing` allows it. */
 static bool take_number(Reader *r, float *v, bool missing)
@@ -149,11 +140,9 @@ static bool take_number(Reader *r, float *v, bool missing)
 	} else if (t.len == 0) {
 		wrong(r, t.s, "write a number", "there is no number here");
 	} else if (number_read(t.s, t.s + t.len, v) != t.s + t.len) {
-		wrong(r, t.s, "write numbers as 3, -0.5 or 1e-3", "'%.*s' is not a number",
-		      shown(t), t.s);
+		wrong(r, t.s, "write numbers as 3, -0.5 or 1e-3", "'%.*s' is not a number", shown(t), t.s);
 	} else if (!isfinite(*v)) {
-		wrong(r, t.s, "write a number below 3.4e38", "'%.*s' is too large", shown(t),
-		      t.s);
+		wrong(r, t.s, "write a number below 3.4e38", "'%.*s' is too large", shown(t), t.s);
 	}
 	if (!r->bad)
 		r->p = t.s + t.len;
@@ -169,12 +158,12 @@ static bool take_double(Reader *r, double *v)
 	if (!take_number(r, &f, false))
 		return false;
 	char copy[64], *end;
-	*v = (double)f;                                   /* all that is left of very many digits */
+	*v = (double)f; /* all that is left of very many digits */
 	if (t.len >= sizeof copy)
 		return true;
 	snprintf(copy, sizeof copy, "%.*s", (int)t.len, t.s);
 	*v = strtod(copy, &end);
-	if (*end == '.') {                                /* the locale has another decimal point */
+	if (*end == '.') { /* the locale has another decimal point */
 		*end = ',';
 		*v = strtod(copy, &end);
 	}
@@ -227,8 +216,7 @@ static int take_char(Reader *r)
 			r->p += 2;
 			return text_escapes[i][1];
 		}
-	wrong(r, r->p, "write \\\\ for a backslash; there are also \\\" \\n \\t \\r and \\x41",
-	      "this is no known escape");
+	wrong(r, r->p, "write \\\\ for a backslash; there are also \\\" \\n \\t \\r and \\x41", "this is no known escape");
 	return -1;
 }
 
@@ -276,23 +264,16 @@ static void line_size(Reader *r, uint32_t *size, bool *said, const char *what)
 	if (!take_whole(r, MAX_UNITS, &n))
 		return;
 	if (*said && *size != n) {
-		wrong(r, at, "say it once, before the first case", "the cases have %" PRIu32 " %s already", *size,
-		      what);
+		wrong(r, at, "say it once, before the first case", "the cases have %" PRIu32 " %s already", *size, what);
 		return;
 	}
 	*size = (uint32_t)n;
 	*said = true;
 }
 
-static void line_inputs(Reader *r)
-{
-	line_size(r, &r->inputs, &r->said_inputs, "inputs");
-}
+static void line_inputs(Reader *r) { line_size(r, &r->inputs, &r->said_inputs, "inputs"); }
 
-static void line_targets(Reader *r)
-{
-	line_size(r, &r->targets, &r->said_targets, "targets");
-}
+static void line_targets(Reader *r) { line_size(r, &r->targets, &r->said_targets, "targets"); }
 
 static void line_sequence(Reader *r)
 {
@@ -333,8 +314,7 @@ static void line_scale(Reader *r)
 	Text t = word_at(r->p, r->eol);
 	int kind = scale_find(t.s, t.len);
 	if (kind < 0)
-		wrong(r, r->p, "write none, range or zscore", "'%.*s' is no kind of scale",
-		      shown(t), t.s);
+		wrong(r, r->p, "write none, range or zscore", "'%.*s' is no kind of scale", shown(t), t.s);
 	else
 		r->scale = kind;
 	if (!r->bad)
@@ -353,17 +333,14 @@ static void line_doubles(Reader *r, Vec *v)
 	}
 }
 
-static void line_offset(Reader *r)
-{
-	line_doubles(r, &r->offset);
-}
+static void line_offset(Reader *r) { line_doubles(r, &r->offset); }
 
-static void line_factor(Reader *r)
-{
-	line_doubles(r, &r->factor);
-}
+static void line_factor(Reader *r) { line_doubles(r, &r->factor); }
 
-static const struct { const char *word; void (*read)(Reader *); } lines[] = {
+static const struct {
+	const char *word;
+	void (*read)(Reader *);
+} lines[] = {
 	{ "inputs", line_inputs }, { "targets", line_targets }, { "sequence", line_sequence }, { "code", line_code },
 	{ "scale", line_scale },   { "offset", line_offset },   { "factor", line_factor },
 };
@@ -414,8 +391,8 @@ static void take_list(Reader *r)
 		if (!take_whole(r, UINT32_MAX, &i))
 			break;
 		if (i >= r->inputs)
-			wrong(r, at, "inputs are numbered from 0", "there is no input %" PRIu64 ": there are %" PRIu32,
-			      i, r->inputs);
+			wrong(r, at, "inputs are numbered from 0", "there is no input %" PRIu64 ": there are %" PRIu32, i,
+			      r->inputs);
 		else if ((int64_t)i <= last)
 			wrong(r, at, "sort the indices and leave out doubles",
 			      "index %" PRIu64 " after %" PRId64 ": indices must ascend", i, last);
@@ -486,8 +463,7 @@ static void take_weight(Reader *r)
 	if (!r->bad && peek(r) == 'w') {
 		Text t = word_at(r->p, r->eol);
 		if (!is(t, "weight"))
-			wrong(r, t.s, "write 'weight' and a number, or end the line", "'%.*s' is not a number",
-			      shown(t), t.s);
+			wrong(r, t.s, "write 'weight' and a number, or end the line", "'%.*s' is not a number", shown(t), t.s);
 		else
 			r->p += t.len;
 		peek(r);
@@ -532,7 +508,8 @@ static void case_line(Reader *r)
 	r->list.count = r->list_values.count = 0;
 	if (peek(r) == '"' && !r->named) {
 		r->named = true;
-		memset(vec_add(r, &r->names.text, r->cases, sizeof(Text)), 0, r->cases * sizeof(Text)); /* those before have none */
+		/* those before have none */
+		memset(vec_add(r, &r->names.text, r->cases, sizeof(Text)), 0, r->cases * sizeof(Text));
 	}
 	if (r->named)
 		take_name(r, &r->names, false);
@@ -546,7 +523,7 @@ static void case_line(Reader *r)
 	if (!r->bad)
 		take_weight(r);
 	want_end(r);
-	if (r->bad)                                       /* the data will not be used, only its other errors counted */
+	if (r->bad) /* the data will not be used, only its other errors counted */
 		return;
 	if (r->cases == 0 && list) {
 		r->lists = true;
@@ -643,7 +620,7 @@ static Data *give(Reader *r)
 Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	Reader r = { .cx = cx, .src = s, .p = s->text, .end = s->text + s->len, .unlabelled = opt && opt->unlabelled };
-	if (s->len >= 3 && memcmp(r.p, "\xEF\xBB\xBF", 3) == 0)  /* some editors mark UTF-8 so */
+	if (s->len >= 3 && memcmp(r.p, "\xEF\xBB\xBF", 3) == 0) /* some editors mark UTF-8 so */
 		r.p += 3;
 	for (size_t gone = 0; r.p < r.end; src_passed(s, &gone, (size_t)(r.p - s->text))) {
 		const char *eol = memchr(r.p, '\n', (size_t)(r.end - r.p));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The training loop: epochs of batches, each a sum of weight changes over leaves and one update.
  *
- * In: a Run (network, options), data to learn and perhaps to test on.  Out: weights in the Run's program, a Position from
- * which the run can be continued with the same bits, reports.  Between two updates nothing is half done: when the run is
- * stopped in the middle of a batch the batch is forgotten, and resuming starts it again. */
+ * In: a Run (network, options), data to learn and perhaps to test on. Out: weights in the Run's program, a Position
+ * from which the run can be continued with the same bits, reports. Between two updates nothing is half done: when
+ * the run is stopped in the middle of a batch the batch is forgotten, and resuming starts it again. */
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
@@ -12,27 +12,27 @@
 #include "many.h"
 #include "ranks.h"
 
-enum { PICKS_AHEAD = 64 };        /* examples that are picked in one go, beside those of this batch and the next */
+enum { PICKS_AHEAD = 64 }; /* examples that are picked in one go, beside those of this batch and the next */
 
-typedef struct Loop {             /* what one call of run_train needs besides the Run */
+typedef struct Loop { /* what one call of run_train needs besides the Run */
 	Run *r;
 	const Data *data, *test;
 	uint64_t examples, batch;
 	bool shuffled;
 	Order *order;
-	uint64_t ahead;           /* blocks of examples that were asked for in this epoch */
-	uint64_t *picked;         /* examples of the current batch and more, if shuffled: */
+	uint64_t ahead;                         /* blocks of examples that were asked for in this epoch */
+	uint64_t *picked;                       /* examples of the current batch and more, if shuffled: */
 	uint64_t picked_from, picks, pick_room; /* the place of the first in the epoch; how many */
-	double *piece;            /* of weights, with keep-best */
+	double *piece;                          /* of weights, with keep-best */
 	Until until;
 	mp_report_fn *fn;
 	void *user;
-	double reported;          /* when the last report was given, */
-	double counted;           /* and until when time is counted */
-	double ticked;            /* when the last tick was */
-	uint64_t look_every;      /* so many epochs the weights are looked at */
-	bool rolled;              /* back to an earlier Position, from which it goes on */
-	bool at_once;             /* the target may do several updates in one go: */
+	double reported;     /* when the last report was given, */
+	double counted;      /* and until when time is counted */
+	double ticked;       /* when the last tick was */
+	uint64_t look_every; /* so many epochs the weights are looked at */
+	bool rolled;         /* back to an earlier Position, from which it goes on */
+	bool at_once;        /* the target may do several updates in one go: */
 	Many many;
 } Loop;
 
@@ -44,9 +44,10 @@ static void check_error_fn(Ctx *cx, const Net *net, const Options *o)
 	for (uint32_t i = 0; i < net->groups; i++) {
 		const Group *g = &net->group[i];
 		if (g->role == ROLE_OUTPUT && !error_fits(o->error, g->fn))
-			error_at(cx, g->at, "train with error squared; cross-entropy goes with sigmoid or softmax, divergence with softmax",
-			         "error %s makes no sense for the %s units of '%s'", error_fns[o->error].name,
-			         unit_fns[g->fn].name, g->name);
+			error_at(cx, g->at,
+			         "train with error squared; cross-entropy goes with sigmoid or softmax, divergence with softmax",
+			         "error %s makes no sense for the %s units of '%s'", error_fns[o->error].name, unit_fns[g->fn].name,
+			         g->name);
 	}
 	check_errors(cx);
 }
@@ -94,10 +95,7 @@ void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled)
 }
 
 /* A network that remembers, and data without boundaries: all cases are one sequence. */
-uint64_t run_examples(const Net *net, const Data *d)
-{
-	return net->copies && !d->seq ? 1 : data_examples(d);
-}
+uint64_t run_examples(const Net *net, const Data *d) { return net->copies && !d->seq ? 1 : data_examples(d); }
 
 void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count)
 {
@@ -110,10 +108,7 @@ void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *firs
 /* ---- reporting ---- */
 
 /* Ranks end together: by what they agreed on, not by what one of them has just heard. */
-static bool to_stop(const Run *r)
-{
-	return r->ranks ? r->ranks->stop : r->stop;
-}
+static bool to_stop(const Run *r) { return r->ranks ? r->ranks->stop : r->stop; }
 
 /* Why the run ends now, or NULL. */
 static const char *end_reason(const Loop *l)
@@ -199,10 +194,7 @@ static void check_weights(Loop *l)
 		diverged(l, r->at.epoch + (r->at.done > 0));
 }
 
-static bool look_due(const Loop *l)
-{
-	return !l->r->seed && l->r->at.epoch % l->look_every == 0;
-}
+static bool look_due(const Loop *l) { return !l->r->seed && l->r->at.epoch % l->look_every == 0; }
 
 /* While the examples of a block are learnt, those of the next are read. */
 static void read_ahead(Loop *l)
@@ -215,10 +207,7 @@ static void read_ahead(Loop *l)
 	}
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
+static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* So many examples from where the epoch is; those that were picked before stay. */
 static const uint64_t *pick(Loop *l, uint64_t count)
@@ -249,10 +238,7 @@ static Batch next_batch(Loop *l)
 	return b;
 }
 
-static double simulated(const Run *r)
-{
-	return r->target->clock ? r->target->clock(r->program) : 0;
-}
+static double simulated(const Run *r) { return r->target->clock ? r->target->clock(r->program) : 0; }
 
 /* Time since it was counted last: one look at the clock an update. */
 static void count_time(Loop *l)
@@ -263,10 +249,7 @@ static void count_time(Loop *l)
 }
 
 /* Guarded ranks have to meet before they know that the last update is worth a file: then it comes before the next. */
-static bool ticks_late(const Run *r)
-{
-	return r->ranks && r->guard;
-}
+static bool ticks_late(const Run *r) { return r->ranks && r->guard; }
 
 /* Between two updates.  What it takes is not training. */
 static void tick(Loop *l)
@@ -278,7 +261,7 @@ static void tick(Loop *l)
 	if (ticks_late(r))
 		count_time(l);
 	l->ticked = l->counted;
-	l->rolled = r->guard && !guard_state(r->guard);      /* weights may go into a file */
+	l->rolled = r->guard && !guard_state(r->guard); /* weights may go into a file */
 	if (l->rolled)
 		return;
 	if (r->tick(r->tick_user, r) != 0)
@@ -323,7 +306,7 @@ static Status one_update(Loop *l, Update *u)
 	if (l->rolled)
 		return MP_OK;
 	check_error(l, &t);
-	if (at->done < l->examples && !ticks_late(r))        /* else when the epoch is noted */
+	if (at->done < l->examples && !ticks_late(r)) /* else when the epoch is noted */
 		tick(l);
 	return MP_OK;
 }
@@ -426,7 +409,7 @@ static uint64_t updates_at_once(Loop *l)
 	uint64_t n = many_most(&l->many, at, epochs);
 	if (o->updates)
 		n = lesser(n, (uint64_t)o->updates - at->updates);
-	if (l->r->tick && l->r->tick_seconds <= 0)           /* after every one */
+	if (l->r->tick && l->r->tick_seconds <= 0) /* after every one */
 		n = lesser(n, 1);
 	return n;
 }
@@ -477,7 +460,8 @@ static const Data *scaled(Run *r, const Data *d)
 static void check_same_data(Run *r, const Data *data, uint64_t checksum)
 {
 	if (r->at.cases && (r->at.cases != data->cases || r->at.data != checksum))
-		fail(&r->cx, MP_BAD_INPUT, "resume with the data of the interrupted run, or start a new one from its weights with --load",
+		fail(&r->cx, MP_BAD_INPUT,
+		     "resume with the data of the interrupted run, or start a new one from its weights with --load",
 		     "this run began on other data: %llu cases then, %llu in %s, and checksums %016llx and %016llx",
 		     (unsigned long long)r->at.cases, (unsigned long long)data->cases, data->name,
 		     (unsigned long long)r->at.data, (unsigned long long)checksum);
@@ -492,15 +476,9 @@ void run_check_training(Run *r, const Data *d)
 }
 
 /* Ranks look at cases together. */
-static void check_sizes(Run *r, const Data *d)
-{
-	run_check_data(&r->cx, r->net, d, true);
-}
+static void check_sizes(Run *r, const Data *d) { run_check_data(&r->cx, r->net, d, true); }
 
-static uint64_t hash_text(const char *text)
-{
-	return XXH3_64bits(text, strlen(text));
-}
+static uint64_t hash_text(const char *text) { return XXH3_64bits(text, strlen(text)); }
 
 /* Options that change what is computed, or when it ends. */
 static uint64_t hash_options(Ctx *cx, const Options *o)
@@ -515,8 +493,8 @@ static uint64_t hash_options(Ctx *cx, const Options *o)
 
 /* ---- ranks ---- */
 
-/* Does a rank have to look at all of the data?  Of what lies in a file it reads its own cases alone.  These are the same in every
- * epoch, unless the order changes: then sooner or later all cases come to every rank. */
+/* Does a rank have to look at all of the data? Of what lies in a file it reads its own cases alone. These are the
+ * same in every epoch, unless the order changes: then sooner or later all cases come to every rank. */
 static bool reads_all(const Loop *l, const Data *d)
 {
 	return !d->unchecked || (d == l->data && l->shuffled && !l->r->job->alone);
@@ -552,7 +530,7 @@ static void look_at(const Loop *l, const Data *d, int which, uint64_t batch)
 			cases_look(d, e, begin, end, own);
 	}
 	k->own.same[SAME_DATA + which] = data_checksum_with(d, reads_all(l, d) ? own->checksum : sample_checksum(d));
-	if (reads_all(l, d) && k->comm->rank)                /* rank 0 has said it */
+	if (reads_all(l, d) && k->comm->rank) /* rank 0 has said it */
 		*own = (Glance){ .wrong = own->wrong, .check = own->check, .place = own->place };
 }
 
@@ -569,8 +547,8 @@ static const Data *looked_at(Loop *l, const Data *d, int which, uint64_t *checks
 	return copy;
 }
 
-/* Ranks meet before they begin, to see that they are at the same work.  Where a batch is a single leaf, or the target knows no
- * shares, rank 0 trains as if it were alone. */
+/* Ranks meet before they begin, to see that they are at the same work. Where a batch is a single leaf, or the
+ * target knows no shares, rank 0 trains as if it were alone. */
 static uint64_t share_out(Loop *l)
 {
 	Run *r = l->r;
@@ -605,29 +583,30 @@ static void share_begin(Loop *l)
 	Ctx *cx = &r->cx;
 	Ranks *k = r->job;
 	if (!k->alone) {
-		k->room = 0;                                 /* what there was went with an earlier run */
+		k->room = 0; /* what there was went with an earlier run */
 		ranks_room(cx, k, r->target->floats(r->program), l->batch);
 		ranks_room(cx, k, r->target->floats(r->program), l->examples % l->batch);
 		r->ranks = k;
 		return;
 	}
 	if (!r->target->share)
-		note(cx, "run it without mpirun, or with --target cpu", "target %s stays in one process: rank 0 trains, the others wait",
-		     r->target->name);
+		note(cx, "run it without mpirun, or with --target cpu",
+		     "target %s stays in one process: rank 0 trains, the others wait", r->target->name);
 	else
-		note(cx, "ranks share batches of more than 512 examples", "a batch of %llu examples is one leaf: rank 0 trains, the others wait",
-		     (unsigned long long)l->batch);
+		note(cx, "ranks share batches of more than 512 examples",
+		     "a batch of %llu examples is one leaf: rank 0 trains, the others wait", (unsigned long long)l->batch);
 }
 
 static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 {
 	Ctx *cx = &r->cx;
-	void (*check)(Run *r, const Data *d) = r->job ? check_sizes : run_check_training;
+	void (*check)(Run * r, const Data *d) = r->job ? check_sizes : run_check_training;
 	check(r, data);
 	if (test)
 		check(r, test);
 	if (r->opt.patience && !test)
-		fail(cx, MP_BAD_INPUT, "give test data with --test", "patience watches the error on test data, and there is none");
+		fail(cx, MP_BAD_INPUT, "give test data with --test",
+		     "patience watches the error on test data, and there is none");
 	run_start(r);
 	if (r->scale.kind == SCALE_NONE)
 		r->scale = scale_copy(&cx->keep, &data->scale, data->inputs);
@@ -647,7 +626,7 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	uint64_t checksum = r->job ? share_out(l) : data_checksum(data);
 	data = l->data;
 	if (r->job)
-		r->job->gone = true;                         /* all have the same checkpoint and data */
+		r->job->gone = true; /* all have the same checkpoint and data */
 	check_same_data(r, data, checksum);
 	if (r->job)
 		r->job->gone = false;
@@ -664,14 +643,20 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	r->points = 0;
 	r->stride = 1;
 	if (l->test && r->opt.guard)
-		r->target->bind(cx, r->program, l->test);    /* if that moves weights, it had better be now */
+		r->target->bind(cx, r->program, l->test); /* if that moves weights, it had better be now */
 	r->target->bind(cx, r->program, data);
 	if (r->job)
 		share_begin(l);
 	r->guard = guard_begin(r, data, l->order, r->ranks && !reads_all(l, data) ? l->batch : 0);
 	l->at_once = r->target->updates && !r->ranks && !r->guard;
-	l->many = (Many){ .target = r->target, .program = r->program, .opt = &r->opt, .examples = l->examples, .batch = l->batch, .order = l->order,
-	                  .until = &l->until, .stop = &r->stop };
+	l->many = (Many){ .target = r->target,
+		              .program = r->program,
+		              .opt = &r->opt,
+		              .examples = l->examples,
+		              .batch = l->batch,
+		              .order = l->order,
+		              .until = &l->until,
+		              .stop = &r->stop };
 	if (l->at_once)
 		many_init(&l->many, &cx->scratch);
 }
@@ -684,10 +669,7 @@ static void check_idle(Run *r)
 		     "a run that is training can neither test nor train on other data meanwhile");
 }
 
-static void training_over(void *run)
-{
-	((Run *)run)->training = false;
-}
+static void training_over(void *run) { ((Run *)run)->training = false; }
 
 void run_occupy(Run *r)
 {
@@ -760,7 +742,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 		seen.targets = 0;
 	Options own = r->opt;
 	if (r->saved_error >= 0 && !r->error_set && !r->at.updates)
-		own.error = r->saved_error;               /* what the weights were trained to make small */
+		own.error = r->saved_error; /* what the weights were trained to make small */
 	if (labelled)
 		score_check(cx, &own, &seen);
 	int error = r->opt.error;
@@ -773,7 +755,10 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 	if (s != MP_OK)
 		fail(cx, s, NULL, "stopped");
 	if (result)
-		*result = (mp_result){ .cases = seen.cases, .total_error = t.error, .seconds = clock_seconds() - start,
-		                       .error = t.cases ? t.error / (double)t.cases : 0,
-		                       .right = share_of(t.right, t.scored), .within = share_of(t.within, t.scored) };
+		*result = (mp_result){ .cases = seen.cases,
+			                   .total_error = t.error,
+			                   .seconds = clock_seconds() - start,
+			                   .error = t.cases ? t.error / (double)t.cases : 0,
+			                   .right = share_of(t.right, t.scored),
+			                   .within = share_of(t.within, t.scored) };
 }

@@ -16,7 +16,7 @@
 
 static const char other_net[] = "use the topology the weights were trained with, or train this one anew";
 
-/* ---- the network in the metadata --------------------------------------------------------------------------------- */
+/* ---- the network in the metadata ---------------------------------------------------------------- */
 
 const char *net_groups_text(Arena *arena, const Net *net)
 {
@@ -48,7 +48,7 @@ const char *net_copies_text(Arena *arena, const Net *net)
 	return b.s;
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------------ */
+/* ---- groups ------------------------------------------------------------------------------------- */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -69,14 +69,14 @@ static void explain_group(Ctx *cx, const Group *g, const json_t *said)
 	long long size = (long long)json_integer_value(json_object_get(said, "size"));
 	const char *function = text_of(said, "function"), *role = text_of(said, "role");
 	if (size != (long long)g->size)
-		error_at(cx, g->at, other_net, "the file has group %s with %lld units, the network has %u", g->name,
-		         size, g->size);
+		error_at(cx, g->at, other_net, "the file has group %s with %lld units, the network has %u", g->name, size,
+		         g->size);
 	if (strcmp(function, unit_fns[g->fn].name) != 0)
-		error_at(cx, g->at, other_net, "functions differ: group %s is %s in the file, %s in the network",
-		         g->name, function, unit_fns[g->fn].name);
+		error_at(cx, g->at, other_net, "functions differ: group %s is %s in the file, %s in the network", g->name,
+		         function, unit_fns[g->fn].name);
 	if (strcmp(role, role_names[g->role]) != 0)
-		error_at(cx, g->at, other_net, "roles differ: group %s is %s in the file, %s in the network", g->name,
-		         role, role_names[g->role]);
+		error_at(cx, g->at, other_net, "roles differ: group %s is %s in the file, %s in the network", g->name, role,
+		         role_names[g->role]);
 }
 
 static void explain_groups(Ctx *cx, const Safe *f, const Net *net, const json_t *groups)
@@ -95,8 +95,7 @@ static void explain_groups(Ctx *cx, const Safe *f, const Net *net, const json_t 
 		for (uint32_t i = 0; i < net->groups; i++)
 			known |= strcmp(net->group[i].name, name) == 0;
 		if (!known)
-			error_at(cx, safe_loc(f, "groups"), other_net, "the file has a group %s, the network has none",
-			         name);
+			error_at(cx, safe_loc(f, "groups"), other_net, "the file has a group %s, the network has none", name);
 	}
 	for (uint32_t i = 0; i < net->groups && cx->errors == before; i++)
 		if (strcmp(text_of(json_array_get(groups, i), "name"), net->group[i].name) != 0)
@@ -105,7 +104,7 @@ static void explain_groups(Ctx *cx, const Safe *f, const Net *net, const json_t 
 			         text_of(json_array_get(groups, i), "name"), net->group[i].name);
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------------ */
 
 static void shape_print(Buf *b, const uint64_t *dim, int dims)
 {
@@ -115,14 +114,11 @@ static void shape_print(Buf *b, const uint64_t *dim, int dims)
 	buf_puts(b, "]");
 }
 
-static Loc slot_loc(const Net *net, const Slot *s)
-{
-	return net->group[s->to_group].at;
-}
+static Loc slot_loc(const Net *net, const Slot *s) { return net->group[s->to_group].at; }
 
 /* Is the tensor there, with this shape and a type of these?  An error if not. */
-static void tensor_check(Ctx *cx, const Safe *f, const Net *net, const Slot *s, const char *ending,
-                         const uint64_t *dim, int dims, bool index)
+static void tensor_check(Ctx *cx, const Safe *f, const Net *net, const Slot *s, const char *ending, const uint64_t *dim,
+                         int dims, bool index)
 {
 	Buf name = { .arena = &cx->scratch };
 	buf_printf(&name, "%s%s", s->name, ending);
@@ -136,14 +132,13 @@ static void tensor_check(Ctx *cx, const Safe *f, const Net *net, const Slot *s, 
 		Buf said = { .arena = &cx->scratch }, right = { .arena = &cx->scratch };
 		shape_print(&said, t->dim, t->dims);
 		shape_print(&right, dim, dims);
-		error_at(cx, safe_loc(f, name.s), other_net, "tensor %s has the shape %s, the network needs %s", name.s,
-		         said.s, right.s);
+		error_at(cx, safe_loc(f, name.s), other_net, "tensor %s has the shape %s, the network needs %s", name.s, said.s,
+		         right.s);
 		return;
 	}
 	bool fits = index ? t->type == SAFE_I32 || t->type == SAFE_I64 : safe_is_real(t->type);
 	if (!fits)
-		error_at(cx, safe_loc(f, name.s),
-		         index ? "indices are I32 or I64" : "weights are F32, F64, F16 or BF16",
+		error_at(cx, safe_loc(f, name.s), index ? "indices are I32 or I64" : "weights are F32, F64, F16 or BF16",
 		         "tensor %s has the dtype %s", name.s, safe_type_name(t->type));
 }
 
@@ -165,7 +160,7 @@ static bool is_link_tensor(const char *name)
 	return strncmp(name, "state.", 6) != 0 && strncmp(name, "scale.", 6) != 0 && strcmp(name, "best.weights") != 0;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- all of it ---------------------------------------------------------------------------------- */
 
 static void explain(Ctx *cx, const Safe *f, const Net *net)
 {
@@ -180,18 +175,24 @@ static void explain(Ctx *cx, const Safe *f, const Net *net)
 }
 
 /* Where the numbers of a slot are.  In our files its links stand in canonical order; others may have another. */
-typedef struct Place { const Tensor *values, *to, *from; bool ordered; uint64_t next; } Place; /* next: the one to be given out */
+/* next: the one to be given out */
+typedef struct Place {
+	const Tensor *values, *to, *from;
+	bool ordered;
+	uint64_t next;
+} Place;
 
 struct Weights {
 	Ctx *cx;
 	const Safe *file;
 	const Net *net;
-	const Slot *slot; uint32_t slots;
-	Place *place;             /* [slots] */
-	bool ordered;             /* all are; */
-	double *all;              /* else all weights */
-	uint8_t *seen;            /* [links] while it is opened: which have come, */
-	double none;              /* and each less itself, added up: no number if one is not finite */
+	const Slot *slot;
+	uint32_t slots;
+	Place *place;  /* [slots] */
+	bool ordered;  /* all are; */
+	double *all;   /* else all weights */
+	uint8_t *seen; /* [links] while it is opened: which have come, */
+	double none;   /* and each less itself, added up: no number if one is not finite */
 };
 
 static void see_value(Weights *k, const Place *p, uint64_t i)
@@ -267,8 +268,8 @@ static void check_seen(const Weights *k)
 				continue;
 			net_unit_name(net, net_source(net, u, i), from, sizeof from);
 			net_unit_name(net, u, to, sizeof to);
-			error_at(k->cx, net_block(net, u, i)->at, other_net,
-			         "links differ: the file has none from %s to %s", from, to);
+			error_at(k->cx, net_block(net, u, i)->at, other_net, "links differ: the file has none from %s to %s", from,
+			         to);
 			return;
 		}
 	}
@@ -306,11 +307,12 @@ static void see_all(Weights *k)
 	arena_drop(&k->cx->scratch, k->seen, k->net->links, sizeof *k->seen);
 }
 
-/* ---- giving them out --------------------------------------------------------------------------------------------- */
+/* ---- giving them out ---------------------------------------------------------------------------- */
 
 static void give_dense(const Weights *k, const Slot *s, const Place *p, uint64_t first, uint64_t end, double *w)
 {
-	Unit begin = k->net->group[s->to_group].first + s->to_first, low = net_target(k->net, first), high = net_target(k->net, end - 1);
+	Unit begin = k->net->group[s->to_group].first + s->to_first, low = net_target(k->net, first),
+		 high = net_target(k->net, end - 1);
 	for (Unit u = low > begin ? low : begin; u <= high && u < begin + s->to_count; u++) {
 		uint64_t from, last, row = (uint64_t)(u - begin) * s->from_count;
 		slot_row(k->net, s, u - begin, &from, &last);
@@ -325,7 +327,7 @@ static void give_sparse(const Weights *k, const Slot *s, Place *p, uint64_t firs
 		uint64_t link = sparse_link(k, s, p, p->next);
 		if (link >= end)
 			return;
-		if (link >= first)                           /* unless somebody has written to the file since it was looked through */
+		if (link >= first) /* unless somebody has written to the file since it was looked through */
 			w[link - first] = safe_number(k->file, p->values, p->next);
 	}
 }
@@ -354,8 +356,8 @@ Weights *weights_open(Ctx *cx, const Safe *f, const Net *net)
 		slot_check(cx, f, net, &k->slot[i]);
 	for (uint32_t i = 0; other && i < f->tensors; i++)
 		if (!f->tensor[i].used && is_link_tensor(f->tensor[i].name))
-			error_at(cx, safe_loc(f, f->tensor[i].name), other_net,
-			         "the file has links %s, the network has not", f->tensor[i].name);
+			error_at(cx, safe_loc(f, f->tensor[i].name), other_net, "the file has links %s, the network has not",
+			         f->tensor[i].name);
 	check_errors(cx);
 	see_all(k);
 	if (other)

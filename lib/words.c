@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of a tool's command.  In: operands, and options as --name or --name=value.  Out: the fields of a struct that a table names;
- * or a message that says what would be right. */
+/* Words of a tool's command. In: operands, and options as --name or --name=value. Out: the fields of a struct that
+ * a table names; or a message that says what would be right. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

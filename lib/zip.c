@@ -15,10 +15,15 @@
 #include "zip.h"
 
 enum { LOCAL = 30, CENTRAL = 46, END = 22, END64 = 56, LOCATOR64 = 20 };
-enum { SIG_LOCAL = 0x04034b50, SIG_CENTRAL = 0x02014b50, SIG_END = 0x06054b50, SIG_END64 = 0x06064b50,
-       SIG_LOCATOR64 = 0x07064b50 };
+enum {
+	SIG_LOCAL = 0x04034b50,
+	SIG_CENTRAL = 0x02014b50,
+	SIG_END = 0x06054b50,
+	SIG_END64 = 0x06064b50,
+	SIG_LOCATOR64 = 0x07064b50
+};
 enum { STORED = 0, DEFLATED = 8, MAX_MEMBERS = 4096, EXTRA_ZIP64 = 1, EXTRA_ALIGN = 0xD935 };
-enum { DEFLATE_MOST = 1032 };                     /* a deflated byte gives no more bytes than this */
+enum { DEFLATE_MOST = 1032 }; /* a deflated byte gives no more bytes than this */
 
 static const char damaged[] = "the file is damaged or cut short: copy or write it again";
 
@@ -40,12 +45,11 @@ static void put(Buf *b, uint64_t v, int bytes)
 
 /* ---- reading ---- */
 
-typedef struct Directory { uint64_t at, size, entries; } Directory;
+typedef struct Directory {
+	uint64_t at, size, entries;
+} Directory;
 
-static const uint8_t *bytes_at(const Src *s, uint64_t off)
-{
-	return (const uint8_t *)s->text + off;
-}
+static const uint8_t *bytes_at(const Src *s, uint64_t off) { return (const uint8_t *)s->text + off; }
 
 static size_t find_end(Ctx *cx, const Src *s)
 {
@@ -68,8 +72,7 @@ static Directory find_directory(Ctx *cx, const Src *s)
 	if (end >= LOCATOR64 && get(p - LOCATOR64, 4) == SIG_LOCATOR64) {
 		uint64_t off = get(p - LOCATOR64 + 8, 8);
 		if (off > end - LOCATOR64 || end - LOCATOR64 - off < END64 || get(bytes_at(s, off), 4) != SIG_END64)
-			fail_at(cx, (Loc){ s, end - LOCATOR64 }, damaged,
-			        "the zip64 directory is not where its locator points");
+			fail_at(cx, (Loc){ s, end - LOCATOR64 }, damaged, "the zip64 directory is not where its locator points");
 		const uint8_t *wide = bytes_at(s, off);
 		d = (Directory){ get(wide + 48, 8), get(wide + 40, 8), get(wide + 32, 8) };
 		end = off;
@@ -77,8 +80,8 @@ static Directory find_directory(Ctx *cx, const Src *s)
 	if (d.at > end || d.size > end - d.at)
 		fail_at(cx, at, damaged, "the zip directory lies outside the file");
 	if (d.entries > MAX_MEMBERS)
-		fail_at(cx, at, "put the data into fewer arrays", "the file has %" PRIu64 " members, more than %d",
-		        d.entries, MAX_MEMBERS);
+		fail_at(cx, at, "put the data into fewer arrays", "the file has %" PRIu64 " members, more than %d", d.entries,
+		        MAX_MEMBERS);
 	return d;
 }
 
@@ -116,8 +119,7 @@ static void find_bytes(Ctx *cx, const Src *s, Member *m, Loc entry, uint64_t lim
 	const uint8_t *p = bytes_at(s, local);
 	uint64_t skip = LOCAL + get(p + 26, 2) + get(p + 28, 2);
 	if (limit - local < skip || get(p + 26, 2) != name_len || memcmp(p + LOCAL, m->name, name_len) != 0)
-		fail_at(cx, (Loc){ s, local }, damaged, "the header of member '%s' does not match the directory",
-		        m->name);
+		fail_at(cx, (Loc){ s, local }, damaged, "the header of member '%s' does not match the directory", m->name);
 	m->at = local + skip;
 	if (m->packed > limit - m->at)
 		fail_at(cx, entry, damaged, "member '%s' is longer than the file", m->name);
@@ -129,8 +131,7 @@ static void check_kind(Ctx *cx, const Member *m, unsigned flags, Loc at)
 		fail_at(cx, at, "write it without a password", "member '%s' is encrypted", m->name);
 	if (m->method != STORED && m->method != DEFLATED)
 		fail_at(cx, at, "write it with numpy.savez or numpy.savez_compressed",
-		        "member '%s' is packed with method %u, which is neither stored nor deflated", m->name,
-		        m->method);
+		        "member '%s' is packed with method %u, which is neither stored nor deflated", m->name, m->method);
 	if (m->method == STORED && m->size != m->packed)
 		fail_at(cx, at, damaged, "member '%s' is stored, but its two sizes differ", m->name);
 	if (m->size / DEFLATE_MOST > m->packed)
@@ -174,13 +175,13 @@ Zip *zip_open(Ctx *cx, const Src *s)
 		Member *m = &z->member[z->members];
 		uint64_t entry = off;
 		off = take_entry(cx, s, off, d.at + d.size, d.at, m);
-		if (m->name[strlen(m->name) - 1] == '/')  /* a folder */
+		if (m->name[strlen(m->name) - 1] == '/') /* a folder */
 			continue;
 		for (uint32_t k = 0; k < z->members; k++)
 			if (strcmp(z->member[k].name, m->name) == 0)
-				fail_at(cx, (Loc){ s, entry }, "give each array a name of its own",
-				        "member '%s' is there twice", m->name);
-		total += m->packed;                       /* each at most the file's length: no overflow */
+				fail_at(cx, (Loc){ s, entry }, "give each array a name of its own", "member '%s' is there twice",
+				        m->name);
+		total += m->packed; /* each at most the file's length: no overflow */
 		if (total > s->len)
 			fail_at(cx, (Loc){ s, entry }, damaged, "members overlap in the file");
 		z->members++;
@@ -189,15 +190,9 @@ Zip *zip_open(Ctx *cx, const Src *s)
 }
 
 /* zlib's memory comes from scratch; running out unwinds straight through it. */
-static voidpf inflate_alloc(voidpf arena, uInt count, uInt size)
-{
-	return arena_alloc(arena, count, size);
-}
+static voidpf inflate_alloc(voidpf arena, uInt count, uInt size) { return arena_alloc(arena, count, size); }
 
-static void inflate_free(voidpf arena, voidpf block)
-{
-	(void)arena, (void)block;
-}
+static void inflate_free(voidpf arena, voidpf block) { (void)arena, (void)block; }
 
 static const char *inflate_all(Ctx *cx, const Zip *z, const Member *m)
 {
@@ -221,8 +216,8 @@ static const char *inflate_all(Ctx *cx, const Zip *z, const Member *m)
 	}
 	inflateEnd(&f);
 	if (rc != Z_STREAM_END || have != m->size || in != m->packed)
-		fail_at(cx, (Loc){ z->src, m->at + in }, damaged,
-		        "member '%s' does not unpack to its %" PRIu64 " bytes", m->name, m->size);
+		fail_at(cx, (Loc){ z->src, m->at + in }, damaged, "member '%s' does not unpack to its %" PRIu64 " bytes",
+		        m->name, m->size);
 	return out;
 }
 
@@ -261,8 +256,8 @@ void zip_check(Ctx *cx, const Zip *z, const Member *m, const Src *bytes)
 
 struct ZipOut {
 	OutFile *file;
-	uint64_t wide_from;       /* sizes and offsets from here on need 64 bits */
-	uint64_t at;              /* bytes written so far */
+	uint64_t wide_from; /* sizes and offsets from here on need 64 bits */
+	uint64_t at;        /* bytes written so far */
 	uint64_t members;
 	Buf head, directory;
 };
@@ -283,10 +278,7 @@ static void zip_put(ZipOut *z, const void *bytes, size_t len)
 }
 
 /* A size or offset as it stands in a 32-bit field: all ones where the zip64 field has it. */
-static uint64_t small(const ZipOut *z, uint64_t v)
-{
-	return v < z->wide_from ? v : UINT32_MAX;
-}
+static uint64_t small(const ZipOut *z, uint64_t v) { return v < z->wide_from ? v : UINT32_MAX; }
 
 /* What local header and directory entry have in common, from "version needed" on; the time is 1 January 1980. */
 static void put_common(const ZipOut *z, Buf *b, uint32_t crc, uint64_t size, size_t name_len, size_t extra_len)
@@ -339,7 +331,7 @@ static void put_entry(ZipOut *z, const char *name, uint32_t crc, uint64_t size, 
 	put(b, SIG_CENTRAL, 4);
 	put(b, 45, 2);
 	put_common(z, b, crc, size, strlen(name), fields ? 4 + fields : 0);
-	put(b, 0, 2);                                     /* comment, disk, attributes */
+	put(b, 0, 2); /* comment, disk, attributes */
 	put(b, 0, 2);
 	put(b, 0, 2);
 	put(b, 0, 4);

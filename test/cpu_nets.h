@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the cpu target share: random networks that have a bit of everything, cases for them, and one network
- * with its cases on one target. */
+/* What the tests of the cpu target share: random networks that have a bit of everything, cases for them, and one
+ * network with its cases on one target. */
 #ifndef CPU_NETS_H
 #define CPU_NETS_H
 
@@ -12,21 +12,18 @@
 
 extern const Target target_ref, target_cpu;
 
-typedef struct Dice { uint64_t seed, count; } Dice;
+typedef struct Dice {
+	uint64_t seed, count;
+} Dice;
 
-static inline uint32_t roll(Dice *d, uint32_t n)
-{
-	return (uint32_t)random_below(d->seed, STREAM_DATA, d->count++, n);
-}
+static inline uint32_t roll(Dice *d, uint32_t n) { return (uint32_t)random_below(d->seed, STREAM_DATA, d->count++, n); }
 
-static inline bool one_in(Dice *d, uint32_t n)
-{
-	return roll(d, n) == 0;
-}
+static inline bool one_in(Dice *d, uint32_t n) { return roll(d, n) == 0; }
 
 /* ---- random networks ---- */
 
-/* Groups stand in the order of the flow: inputs, contexts, then those that are computed, of which the last is an output. */
+/* Groups stand in the order of the flow: inputs, contexts, then those that are computed, of which the last is an
+ * output. */
 enum { MOST_GROUPS = 16 };
 typedef struct Draft {
 	Dice d;
@@ -34,9 +31,9 @@ typedef struct Draft {
 	size_t len;
 	uint32_t groups, inputs, contexts;
 	uint32_t size[MOST_GROUPS], fn[MOST_GROUPS];
-	uint32_t copy[MOST_GROUPS], use[MOST_GROUPS];       /* of a context: what it remembers, and who must look at it */
+	uint32_t copy[MOST_GROUPS], use[MOST_GROUPS]; /* of a context: what it remembers, and who must look at it */
 	bool output[MOST_GROUPS];
-	bool plain;                                         /* nothing but groups and links, as in tiny networks */
+	bool plain; /* nothing but groups and links, as in tiny networks */
 } Draft;
 
 static inline void say(Draft *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -61,7 +58,8 @@ static inline void say_end(Draft *t)
 }
 
 /* connect from[a..] -> to[b..], so many of each. */
-static inline void say_slices(Draft *t, uint32_t from, uint32_t a, uint32_t m, uint32_t to, uint32_t b, uint32_t n, const char *kind)
+static inline void say_slices(Draft *t, uint32_t from, uint32_t a, uint32_t m, uint32_t to, uint32_t b, uint32_t n,
+                              const char *kind)
 {
 	say(t, "connect g%u[%u:%u] -> g%u[%u:%u]%s", from, a, a + m - 1, to, b, b + n - 1, kind);
 	say_end(t);
@@ -75,7 +73,8 @@ static inline void say_full(Draft *t, uint32_t from, uint32_t to)
 
 static inline void say_one_to_one(Draft *t, uint32_t from, uint32_t to)
 {
-	uint32_t m = t->size[from], n = t->size[to], most = m < n ? m : n, count = one_in(&t->d, 2) ? most : 1 + roll(&t->d, most);
+	uint32_t m = t->size[from], n = t->size[to], most = m < n ? m : n,
+			 count = one_in(&t->d, 2) ? most : 1 + roll(&t->d, most);
 	say_slices(t, from, roll(&t->d, m - count + 1), count, to, roll(&t->d, n - count + 1), count, " one-to-one");
 }
 
@@ -83,7 +82,8 @@ static inline void say_one_to_one(Draft *t, uint32_t from, uint32_t to)
 static inline void say_random(Draft *t, uint32_t from, uint32_t to)
 {
 	static const double densities[] = { 0.02, 0.1, 0.3, 0.6, 0.9 };
-	double pairs = (double)t->size[from] * t->size[to], density = fmax(densities[roll(&t->d, COUNT(densities))], fmin(1, 12 / pairs));
+	double pairs = (double)t->size[from] * t->size[to],
+		   density = fmax(densities[roll(&t->d, COUNT(densities))], fmin(1, 12 / pairs));
 	say(t, "connect g%u -> g%u random %.3f seed %u", from, to, density, roll(&t->d, 1000));
 	say_end(t);
 }
@@ -123,14 +123,15 @@ static inline void say_cut_targets(Draft *t, uint32_t from, uint32_t to)
 static inline void say_pair(Draft *t, uint32_t from, uint32_t to)
 {
 	static void (*const kinds[])(Draft *, uint32_t, uint32_t) = {
-		say_full, say_full, say_full, say_one_to_one, say_random, say_random, say_singles, say_slice, say_cut_sources, say_cut_targets,
+		say_full,   say_full,    say_full,  say_one_to_one,  say_random,
+		say_random, say_singles, say_slice, say_cut_sources, say_cut_targets,
 	};
 	kinds[roll(&t->d, COUNT(kinds))](t, from, to);
 }
 
 static inline void say_inside(Draft *t, uint32_t g)
 {
-	bool bounded = t->fn[g] != FN_LINEAR && t->fn[g] != FN_RELU;         /* long chains of others explode */
+	bool bounded = t->fn[g] != FN_LINEAR && t->fn[g] != FN_RELU; /* long chains of others explode */
 	uint32_t n = t->size[g];
 	if (t->fn[g] == FN_SOFTMAX || n < 3 || (!bounded && n > 8) || !one_in(&t->d, 5))
 		return;
@@ -175,8 +176,8 @@ static inline uint32_t roll_size(Dice *d, uint32_t most)
 	return 1 + roll(d, one_in(d, 2) ? most : most / 6 + 1);
 }
 
-/* Not cross-entropy of gaussian units: they are very near to 1 where their sums are small, and how near is more than a float
- * can say. */
+/* Not cross-entropy of gaussian units: they are very near to 1 where their sums are small, and how near is more
+ * than a float can say. */
 static inline int error_for(Draft *t)
 {
 	int fits[ERR_COUNT], count = 0;
@@ -193,8 +194,8 @@ static inline int error_for(Draft *t)
 static inline void say_train(Draft *t)
 {
 	const char *rule = one_in(&t->d, 3) ? "momentum" : rules[roll(&t->d, rule_count)].name;
-	say(t, "train error %s rule %s bptt %s rate 0.0001 momentum 0.9 kappa 1e-5 step-start 0.01", error_fns[error_for(t)].name, rule,
-	    one_in(&t->d, 2) ? "copy" : "full");
+	say(t, "train error %s rule %s bptt %s rate 0.0001 momentum 0.9 kappa 1e-5 step-start 0.01",
+	    error_fns[error_for(t)].name, rule, one_in(&t->d, 2) ? "copy" : "full");
 	if (one_in(&t->d, 4))
 		say(t, " prime-offset 0.1");
 	if (one_in(&t->d, 4))
@@ -258,8 +259,8 @@ static inline void draft_parse(Ctx *cx, void *arg)
 	net_parse(cx, &(Src){ .name = "toy.topo", .text = t->text, .len = t->len });
 }
 
-/* Groups of up to `most` units.  Slices may happen to leave a group with no way to an output, and few links that are drawn may be
- * none, which is refused: then another. */
+/* Groups of up to `most` units. Slices may happen to leave a group with no way to an output, and few links that are
+ * drawn may be none, which is refused: then another. */
 static inline void draft(Draft *t, uint64_t seed, uint32_t most, bool plain)
 {
 	for (uint64_t try = 0;; try++) {
@@ -324,7 +325,9 @@ static inline void roll_targets(Dice *d, Cases *c, uint64_t cases, uint32_t targ
 		uint32_t word = roll(d, CODES);
 		for (uint32_t k = 0; k < targets; k++) {
 			bool gap = gaps && one_in(d, 6);
-			float v = coded ? (float)c->codes[word * targets + k] : binary ? (float)roll(d, 2) : 0.05f + (float)roll(d, 901) / 1000;
+			float v = coded    ? (float)c->codes[word * targets + k]
+			          : binary ? (float)roll(d, 2)
+			                   : 0.05f + (float)roll(d, 901) / 1000;
 			c->y[i * targets + k] = gap && !masked ? NAN : v;
 			c->mask[i * targets + k] = !gap;
 		}
@@ -349,10 +352,17 @@ static inline void roll_sequences(Dice *d, Cases *c, uint64_t cases)
 static inline Cases cases_make(Dice *d, const Net *net, uint64_t cases, bool plain)
 {
 	uint64_t inputs = cases * net->inputs + 1, targets = cases * net->outputs + 1;
-	Cases c = { .x = calloc(inputs, sizeof *c.x), .y = calloc(targets, sizeof *c.y), .weight = calloc(cases, sizeof *c.weight),
-	            .values = calloc(inputs, sizeof *c.values), .mask = calloc(targets, 1), .indptr = calloc(cases + 1, sizeof *c.indptr),
-	            .seq = calloc(cases + 1, sizeof *c.seq), .indices = calloc(inputs, sizeof *c.indices) };
-	c.dense = (Data){ .name = "toy", .cases = cases, .inputs = net->inputs, .targets = net->outputs, .x_type = T_F32, .y_type = T_F32 };
+	Cases c = { .x = calloc(inputs, sizeof *c.x),
+		        .y = calloc(targets, sizeof *c.y),
+		        .weight = calloc(cases, sizeof *c.weight),
+		        .values = calloc(inputs, sizeof *c.values),
+		        .mask = calloc(targets, 1),
+		        .indptr = calloc(cases + 1, sizeof *c.indptr),
+		        .seq = calloc(cases + 1, sizeof *c.seq),
+		        .indices = calloc(inputs, sizeof *c.indices) };
+	c.dense = (Data){
+		.name = "toy", .cases = cases, .inputs = net->inputs, .targets = net->outputs, .x_type = T_F32, .y_type = T_F32
+	};
 	roll_targets(d, &c, cases, net->outputs, plain);
 	if (net->copies ? !one_in(d, 6) : !plain && one_in(d, 6))
 		roll_sequences(d, &c, cases);
@@ -376,9 +386,9 @@ static inline void cases_free(Cases *c)
 /* How it runs, which must not show in what comes out. */
 typedef struct Way {
 	int isa, threads;
-	int64_t batch;            /* what it is told that a batch will be */
+	int64_t batch; /* what it is told that a batch will be */
 	bool index;
-	bool pieces;              /* batches come leaf by leaf */
+	bool pieces; /* batches come leaf by leaf */
 } Way;
 
 typedef struct Side {
@@ -425,12 +435,12 @@ static inline void side_open(Side *s, const Target *target, const char *text, Wa
 	unsetenv("MICROPROP_ISA");
 }
 
-static inline void side_close(Side *s)
-{
-	ctx_free(&s->cx);
-}
+static inline void side_close(Side *s) { ctx_free(&s->cx); }
 
-typedef struct Binding { Side *s; const Data *data; } Binding;
+typedef struct Binding {
+	Side *s;
+	const Data *data;
+} Binding;
 
 static inline void side_bind(Ctx *cx, void *arg)
 {

@@ -7,7 +7,10 @@
 
 #include "test.h"
 
-typedef struct Output { char s[1 << 20]; size_t len; } Output;
+typedef struct Output {
+	char s[1 << 20];
+	size_t len;
+} Output;
 static Output output;
 
 static inline void output_add(void *user, const char *text, size_t len)

@@ -12,19 +12,18 @@ extern const Target target_ref, target_gf11;
 
 /* ---- random networks ---- */
 
-typedef struct Dice { uint64_t seed, count; } Dice;
+typedef struct Dice {
+	uint64_t seed, count;
+} Dice;
 
-static inline uint32_t roll(Dice *d, uint32_t n)
-{
-	return (uint32_t)random_below(d->seed, STREAM_DATA, d->count++, n);
-}
+static inline uint32_t roll(Dice *d, uint32_t n) { return (uint32_t)random_below(d->seed, STREAM_DATA, d->count++, n); }
 
 enum { MOST_GROUPS = 8 };
 typedef struct Draft {
 	Dice d;
 	char text[4096];
 	size_t len;
-	uint32_t groups, inputs, first_output;              /* groups; how many of them are inputs; first that is an output */
+	uint32_t groups, inputs, first_output; /* groups; how many of them are inputs; first that is an output */
 	uint32_t size[MOST_GROUPS], fn[MOST_GROUPS];
 } Draft;
 
@@ -77,7 +76,7 @@ static inline void say_links(Draft *t, uint32_t to)
 		else if (roll(&t->d, 3) == 0)
 			say_skip(t, from, to);
 	}
-	bool bounded = t->fn[to] != FN_LINEAR && t->fn[to] != FN_RELU;   /* long chains of others explode */
+	bool bounded = t->fn[to] != FN_LINEAR && t->fn[to] != FN_RELU; /* long chains of others explode */
 	if (t->fn[to] != FN_SOFTMAX && t->size[to] > 1 && (bounded || t->size[to] < 8) && roll(&t->d, 4) == 0)
 		say(t, "connect g%u -> g%u later\n", to, to);
 	if (roll(&t->d, 4))
@@ -161,9 +160,10 @@ static inline void draft_memory(Draft *t)
 		say(t, "copy late -> c%u\n", contexts++);
 	}
 	for (uint32_t lines = 1 + roll(&t->d, 3); lines > 0; lines--) {
-		uint32_t from = roll(&t->d, t->groups), length = 1 + roll(&t->d, 3), ring = roll(&t->d, 4) == 0 ? 2 + roll(&t->d, 2) : 0;
+		uint32_t from = roll(&t->d, t->groups), length = 1 + roll(&t->d, 3),
+				 ring = roll(&t->d, 4) == 0 ? 2 + roll(&t->d, 2) : 0;
 		if (from >= t->inputs && (t->fn[from] == FN_LINEAR || t->fn[from] == FN_RELU))
-			length = 1;                                  /* longer memories of these explode */
+			length = 1; /* longer memories of these explode */
 		for (uint32_t i = 0; i < length; i++)
 			say_context(t, contexts + i, t->size[from], i + 1 == length || roll(&t->d, 2));
 		for (uint32_t i = 0; i < length; i++)
@@ -256,12 +256,17 @@ static inline void side_update(Side *s, uint64_t number)
 
 /* ---- cases ---- */
 
-typedef struct Cases { Data d; float *x, *y, *weight; uint64_t *seq; } Cases;
+typedef struct Cases {
+	Data d;
+	float *x, *y, *weight;
+	uint64_t *seq;
+} Cases;
 
 static inline Cases cases_make(Dice *d, const Net *net, uint64_t count)
 {
-	Cases c = { .x = calloc(count * net->inputs + 1, sizeof *c.x), .y = calloc(count * net->outputs + 1, sizeof *c.y),
-	            .weight = calloc(count + 1, sizeof *c.weight) };
+	Cases c = { .x = calloc(count * net->inputs + 1, sizeof *c.x),
+		        .y = calloc(count * net->outputs + 1, sizeof *c.y),
+		        .weight = calloc(count + 1, sizeof *c.weight) };
 	bool weighted = roll(d, 4) == 0, gaps = roll(d, 3) == 0;
 	for (uint64_t i = 0; i < count * net->inputs; i++)
 		c.x[i] = (float)roll(d, 2001) / 1000 - 1;
@@ -269,8 +274,15 @@ static inline Cases cases_make(Dice *d, const Net *net, uint64_t count)
 		c.y[i] = gaps && roll(d, 6) == 0 ? NAN : 0.1f + (float)roll(d, 801) / 1000;
 	for (uint64_t i = 0; i < count; i++)
 		c.weight[i] = 0.5f * (float)(1 + roll(d, 4));
-	c.d = (Data){ .name = "toy", .cases = count, .inputs = net->inputs, .targets = net->outputs, .x = c.x, .y = c.y,
-	              .x_type = T_F32, .y_type = T_F32, .weight = weighted ? c.weight : NULL };
+	c.d = (Data){ .name = "toy",
+		          .cases = count,
+		          .inputs = net->inputs,
+		          .targets = net->outputs,
+		          .x = c.x,
+		          .y = c.y,
+		          .x_type = T_F32,
+		          .y_type = T_F32,
+		          .weight = weighted ? c.weight : NULL };
 	return c;
 }
 

@@ -8,44 +8,68 @@
 
 #include "../target/gf11/gf11.h"
 
-enum { TOY_SRAM = 256, TOY_DRAM = 256, TOY_REGISTERS = 64, TOY_CONDITIONS = 8, TOY_BASES = 3, TOY_OFFSETS = 8,
-       TOY_SPILL = 192, TOY_MOST = 512 };                    /* spilled words lie from TOY_SPILL on */
+enum {
+	TOY_SRAM = 256,
+	TOY_DRAM = 256,
+	TOY_REGISTERS = 64,
+	TOY_CONDITIONS = 8,
+	TOY_BASES = 3,
+	TOY_OFFSETS = 8,
+	TOY_SPILL = 192,
+	TOY_MOST = 512
+}; /* spilled words lie from TOY_SPILL on */
 static const uint32_t toy_base[TOY_BASES] = { 0, 64, 128 };
 
 static inline Machine toy_machine(void)
 {
-	return (Machine){ .name = "toy", .processors = 1, .clock = 50, .registers = TOY_REGISTERS, .sram = TOY_SRAM,
-	                  .dram = TOY_DRAM, .conditions = TOY_CONDITIONS, .relocations = TOY_BASES, .alu_latency = 5,
-	                  .alu_interval = 1, .sram_latency = 3, .sram_interval = 1, .lookup_latency = 4,
-	                  .store_latency = 2, .dram_latency = 8, .dram_interval = 4, .dram_banks = 4, .dram_busy = 6,
-	                  .switch_latency = 6, .switch_interval = 4, .switch_ports = 4, .crossbar = 2,
-	                  .configurations = 4, .microcode = 4096, .block = 1024 };
+	return (Machine){ .name = "toy",
+		              .processors = 1,
+		              .clock = 50,
+		              .registers = TOY_REGISTERS,
+		              .sram = TOY_SRAM,
+		              .dram = TOY_DRAM,
+		              .conditions = TOY_CONDITIONS,
+		              .relocations = TOY_BASES,
+		              .alu_latency = 5,
+		              .alu_interval = 1,
+		              .sram_latency = 3,
+		              .sram_interval = 1,
+		              .lookup_latency = 4,
+		              .store_latency = 2,
+		              .dram_latency = 8,
+		              .dram_interval = 4,
+		              .dram_banks = 4,
+		              .dram_busy = 6,
+		              .switch_latency = 6,
+		              .switch_interval = 4,
+		              .switch_ports = 4,
+		              .crossbar = 2,
+		              .configurations = 4,
+		              .microcode = 4096,
+		              .block = 1024 };
 }
 
 /* ---- random programs ---- */
 
-typedef struct Dice { uint64_t seed, count; } Dice;
-static inline uint32_t roll(Dice *d, uint32_t n)
-{
-	return (uint32_t)random_below(d->seed, STREAM_DATA, d->count++, n);
-}
+typedef struct Dice {
+	uint64_t seed, count;
+} Dice;
+static inline uint32_t roll(Dice *d, uint32_t n) { return (uint32_t)random_below(d->seed, STREAM_DATA, d->count++, n); }
 
-static inline Addr toy_address(Dice *d)
-{
-	return (Addr){ (uint16_t)roll(d, TOY_BASES), roll(d, TOY_OFFSETS) };
-}
+static inline Addr toy_address(Dice *d) { return (Addr){ (uint16_t)roll(d, TOY_BASES), roll(d, TOY_OFFSETS) }; }
 
-typedef struct Toy { Gen *g; Dice d; Reg reg[TOY_MOST]; uint32_t regs; Cond cond[TOY_MOST]; uint32_t conds; } Toy;
+typedef struct Toy {
+	Gen *g;
+	Dice d;
+	Reg reg[TOY_MOST];
+	uint32_t regs;
+	Cond cond[TOY_MOST];
+	uint32_t conds;
+} Toy;
 
-static inline Reg toy_any(Toy *t)
-{
-	return t->reg[roll(&t->d, t->regs)];
-}
+static inline Reg toy_any(Toy *t) { return t->reg[roll(&t->d, t->regs)]; }
 
-static inline void toy_keep(Toy *t, Reg r)
-{
-	t->reg[t->regs++] = r;
-}
+static inline void toy_keep(Toy *t, Reg r) { t->reg[t->regs++] = r; }
 
 static inline void toy_alu(Toy *t)
 {
@@ -85,11 +109,15 @@ static inline Code *toy_program(Ctx *cx, const Machine *m, uint64_t seed, uint32
 	toy_keep(&t, g_const_bits(t.g, roll(&t.d, 1000)));
 	for (uint32_t i = 3; i < size; i++) {
 		switch (roll(&t.d, 12)) {
-		case 0: case 1: case 2: toy_alu(&t); break;
+		case 0:
+		case 1:
+		case 2: toy_alu(&t); break;
 		case 3: toy_condition(&t); break;
 		case 4: toy_index(&t); break;
-		case 5: case 6: toy_keep(&t, g_load(t.g, toy_address(&t.d))); break;
-		case 7: case 8: g_store(t.g, toy_address(&t.d), toy_any(&t)); break;
+		case 5:
+		case 6: toy_keep(&t, g_load(t.g, toy_address(&t.d))); break;
+		case 7:
+		case 8: g_store(t.g, toy_address(&t.d), toy_any(&t)); break;
 		case 9: g_fetch(t.g, toy_address(&t.d), toy_address(&t.d)); break;
 		case 10: g_flush(t.g, toy_address(&t.d), toy_address(&t.d)); break;
 		default: toy_keep(&t, g_xfer(t.g, roll(&t.d, 4), toy_any(&t)));
@@ -101,7 +129,9 @@ static inline Code *toy_program(Ctx *cx, const Machine *m, uint64_t seed, uint32
 
 /* ---- one processor ---- */
 
-typedef struct Memory { uint32_t sram[TOY_SRAM], dram[TOY_DRAM]; } Memory;
+typedef struct Memory {
+	uint32_t sram[TOY_SRAM], dram[TOY_DRAM];
+} Memory;
 
 static inline void memory_fill(Memory *m, uint64_t seed)
 {
@@ -113,12 +143,16 @@ static inline void memory_fill(Memory *m, uint64_t seed)
 
 static inline bool memory_same(const Memory *a, const Memory *b)
 {
-	return memcmp(a->sram, b->sram, TOY_SPILL * sizeof *a->sram) == 0 &&
-	       memcmp(a->dram, b->dram, sizeof a->dram) == 0;
+	return memcmp(a->sram, b->sram, TOY_SPILL * sizeof *a->sram) == 0 && memcmp(a->dram, b->dram, sizeof a->dram) == 0;
 }
 
 /* What one operation does: reads at once, writes through the pointers when its time comes. */
-typedef struct Effect { uint32_t done; uint32_t *word; uint8_t *cond; uint32_t value; } Effect;
+typedef struct Effect {
+	uint32_t done;
+	uint32_t *word;
+	uint8_t *cond;
+	uint32_t value;
+} Effect;
 
 static inline uint32_t *toy_word(uint32_t *memory, Addr a, uint32_t index)
 {
@@ -177,8 +211,8 @@ static inline void run_microwords(const Machine *mc, const Routine *r, Memory *m
 				continue;
 			unsigned uses = forms[ops[u->op].form].uses;
 			bool cc = uses & READS_CC && cond[u->cc];
-			Effect e = toy_effect(u->op, uses & USES_A ? reg[u->a] : 0, uses & USES_B ? reg[u->b] : 0, cc,
-			                      u->mem, u->far, u->k, m);
+			Effect e = toy_effect(u->op, uses & USES_A ? reg[u->a] : 0, uses & USES_B ? reg[u->b] : 0, cc, u->mem,
+			                      u->far, u->k, m);
 			e.done = t + (uint32_t)op_latency(mc, u->op);
 			if (uses & WRITES_CC)
 				e.cond = &cond[u->cc];

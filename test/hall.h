@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks as threads of one process, for tests: messages between them are copies; a run for each, and what became of it. */
+/* Ranks as threads of one process, for tests: messages between them are copies; a run for each, and what became of
+ * it. */
 #ifndef HALL_H
 #define HALL_H
 
@@ -16,10 +17,19 @@ enum { MOST_RANKS = 1000, SOME_RANKS = 12 };
 /* ---- messages between threads ---- */
 
 typedef struct Message Message;
-struct Message { Message *next; size_t bytes; uint32_t source; char body[]; };
-typedef struct Wanted { void *to; size_t bytes; uint32_t source; } Wanted;
+struct Message {
+	Message *next;
+	size_t bytes;
+	uint32_t source;
+	char body[];
+};
+typedef struct Wanted {
+	void *to;
+	size_t bytes;
+	uint32_t source;
+} Wanted;
 
-typedef struct Seat {                     /* of a rank, with what has come for it */
+typedef struct Seat { /* of a rank, with what has come for it */
 	Comm comm;
 	pthread_mutex_t mutex;
 	pthread_cond_t came;
@@ -106,8 +116,15 @@ static inline void hall_open(uint32_t size)
 {
 	hall_size = size;
 	for (uint32_t i = 0; i < size; i++) {
-		seat[i] = (Seat){ .comm = { .rank = i, .size = size, .name = "threads", .self = &seat[i], .send = hall_send, .receive = hall_receive,
-		                            .wait = hall_wait, .gather = hall_gather, .spread = hall_spread } };
+		seat[i] = (Seat){ .comm = { .rank = i,
+			                        .size = size,
+			                        .name = "threads",
+			                        .self = &seat[i],
+			                        .send = hall_send,
+			                        .receive = hall_receive,
+			                        .wait = hall_wait,
+			                        .gather = hall_gather,
+			                        .spread = hall_spread } };
 		seat[i].last = &seat[i].first;
 		pthread_mutex_init(&seat[i].mutex, NULL);
 		pthread_cond_init(&seat[i].came, NULL);
@@ -120,17 +137,18 @@ typedef struct Rank {
 	uint32_t rank;
 	const mp_net *net;
 	const mp_data *data, *test;
-	mp_data *const *own;              /* NULL, or data of each rank */
+	mp_data *const *own; /* NULL, or data of each rank */
 	const char *const *option;
-	const char *odd;                  /* NULL, or the rate of the last rank */
-	mp_job *job;                      /* NULL, or ranks are not threads, but those of this */
+	const char *odd; /* NULL, or the rate of the last rank */
+	mp_job *job;     /* NULL, or ranks are not threads, but those of this */
 	mp_run *run;
 	mp_status status;
 	char fingerprint[33], said[2000];
 	mp_report report;
 	uint64_t sent, floats;
-	void (*begin)(struct Rank *k); void *user; /* NULL, or called before it trains */
-	GuardCount found;                 /* by its guard */
+	void (*begin)(struct Rank *k);
+	void *user;       /* NULL, or called before it trains */
+	GuardCount found; /* by its guard */
 } Rank;
 
 static inline void *rank_run(void *arg)
@@ -174,7 +192,7 @@ static inline void ranks_start(uint32_t size, void *(*work)(void *), void *arg, 
 		pthread_join(thread[i], NULL);
 	pthread_attr_destroy(&small);
 	for (uint32_t i = 0; i < size; i++)
-		assert_null(seat[i].first);                  /* what was sent was wanted */
+		assert_null(seat[i].first); /* what was sent was wanted */
 }
 
 static inline void ranks_run(uint32_t size, Rank *rank, Rank like)
@@ -194,7 +212,8 @@ static inline mp_net *net_new(const char *text)
 	return net;
 }
 
-static inline mp_data *data_new(uint64_t cases, uint32_t inputs, uint32_t targets, const uint64_t *seq, uint64_t sequences)
+static inline mp_data *data_new(uint64_t cases, uint32_t inputs, uint32_t targets, const uint64_t *seq,
+                                uint64_t sequences)
 {
 	float *x = malloc(cases * inputs * sizeof *x), *y = malloc(cases * targets * sizeof *y);
 	for (uint64_t i = 0; i < cases * inputs; i++)

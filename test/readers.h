@@ -11,12 +11,12 @@
 #include "test.h"
 
 typedef struct Job {
-	const char *text;         /* the file; len 0: as long as it is */
+	const char *text; /* the file; len 0: as long as it is */
 	size_t len;
-	const char *labels;       /* idx */
+	const char *labels; /* idx */
 	size_t labels_len;
 	DataOptions opt;
-	const char *path;         /* data_open of this instead, or where to write */
+	const char *path; /* data_open of this instead, or where to write */
 	Data *d;
 } Job;
 
@@ -190,7 +190,8 @@ static inline void round_trip(Job j, Body *body, const char *name, bool names)
 	ctx_free(&cx);
 }
 
-#define BYTES(...) (const char[]){ __VA_ARGS__ }, sizeof (const char[]){ __VA_ARGS__ }
+#define BYTES(...) \
+	(const char[]){ __VA_ARGS__ }, sizeof(const char[]) { __VA_ARGS__ }
 
 static inline Job idx_job(const char *x, size_t nx, const char *y, size_t ny)
 {

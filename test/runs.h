@@ -89,7 +89,7 @@ static inline mp_run *run_of(const mp_net *net)
 {
 	mp_run *run;
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
-	assert_int_equal(mp_run_set(run, "target", "ref"), MP_OK);   /* keeps every bit of a double */
+	assert_int_equal(mp_run_set(run, "target", "ref"), MP_OK); /* keeps every bit of a double */
 	return run;
 }
 
@@ -119,15 +119,15 @@ static inline double *odd_vector(uint64_t seed, uint64_t n)
 static inline Position odd_position(uint64_t seed)
 {
 	Position p = { .epoch = 17 + seed,
-		       .cases = 99,
-		       .done = 3,
-		       .updates = UINT64_MAX / 4,
-		       .best = 0.1,
-		       .best_epoch = 16,
-		       .seconds = 1e-300,
-		       .tally = { 0.3, 1, 2, 3, 4 },
-		       .last = { INFINITY, 5, 6, 7, 8 },
-		       .test = { seed % 2 ? NAN : 0x1p-1074, 9, 10, 11, 12 } };
+		           .cases = 99,
+		           .done = 3,
+		           .updates = UINT64_MAX / 4,
+		           .best = 0.1,
+		           .best_epoch = 16,
+		           .seconds = 1e-300,
+		           .tally = { 0.3, 1, 2, 3, 4 },
+		           .last = { INFINITY, 5, 6, 7, 8 },
+		           .test = { seed % 2 ? NAN : 0x1p-1074, 9, 10, 11, 12 } };
 	p.best = seed % 2 ? INFINITY : 1.0 / (double)(seed + 3);
 	return p;
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include <cmocka.h>
-#undef fail                       /* cmocka's; lib.h has functions of these names */
+#undef fail /* cmocka's; lib.h has functions of these names */
 #undef run_test
 
 #include "lib.h"
@@ -30,7 +30,10 @@ static inline Status guarded(Ctx *cx, void (*body)(Ctx *, void *), void *arg)
 }
 
 /* An allocator that counts what lives and refuses the n-th request.  It never grows in place, so blocks always move. */
-typedef struct Meter { long live, calls, fail_at; size_t bytes, most; } Meter; /* most: bytes at any time */
+typedef struct Meter {
+	long live, calls, fail_at;
+	size_t bytes, most;
+} Meter; /* most: bytes at any time */
 
 static inline void *meter_resize(void *user, void *old, size_t old_size, size_t new_size)
 {

@@ -8,7 +8,7 @@
 #include "test.h"
 
 static const char net_text[] = "group in 2 input\ngroup out 3 softmax output\nconnect in[0], true -> out\n"
-                               "connect in[1] -> out[0:1] frozen\n";
+							   "connect in[1] -> out[0:1] frozen\n";
 
 static void collect(void *user, const char *text, size_t len)
 {
@@ -126,7 +126,7 @@ static void data_is_split_scaled_and_saved(void **state)
 	assert_int_equal(mp_data_save(other, "/no/such/folder/x.npz"), MP_FAILED);
 	mp_data_close(other);
 	assert_int_equal(mp_data_open(&other, "make:parity:3", NULL, NULL), MP_OK);
-	assert_int_equal(mp_data_scale(other, "range", d), MP_BAD_INPUT);     /* three inputs and two */
+	assert_int_equal(mp_data_scale(other, "range", d), MP_BAD_INPUT); /* three inputs and two */
 	mp_data_close(other);
 	mp_data_close(first);
 	mp_data_close(rest);
@@ -221,7 +221,7 @@ static void weights_go_in_and_out(void **state)
 	(void)state;
 	mp_net *net;
 	mp_run *run;
-	mp_data *xor;
+	mp_data * xor ;
 	double w[8], back[8];
 	assert_int_equal(mp_net_parse(&net, net_text, "n.topo", NULL), MP_OK);
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
@@ -237,7 +237,7 @@ static void weights_go_in_and_out(void **state)
 	assert_int_equal(mp_run_save(run, "/no/such/folder/w.safetensors"), MP_FAILED);
 	assert_int_equal(mp_data_open(&xor, "make:xor", NULL, NULL), MP_OK);
 	mp_result r;
-	assert_int_equal(mp_run_test(run, xor, &r, NULL), MP_BAD_INPUT);      /* one target, three outputs */
+	assert_int_equal(mp_run_test(run, xor, &r, NULL), MP_BAD_INPUT); /* one target, three outputs */
 	assert_int_equal(mp_run_write_outputs(run, "/no/such/folder/o.npy", w, 2), MP_FAILED);
 	mp_data_close(xor);
 	mp_run_close(run);
@@ -257,8 +257,9 @@ static void decimal_commas_do_not_matter(void **state)
 		skip();
 	mp_net *net;
 	mp_run *run;
-	assert_int_equal(mp_net_parse(&net, "group a 1 input\ngroup b 1 output\nconnect a -> b\ntrain rate 0.25\n", "c.topo", NULL),
-	                 MP_OK);
+	assert_int_equal(
+		mp_net_parse(&net, "group a 1 input\ngroup b 1 output\nconnect a -> b\ntrain rate 0.25\n", "c.topo", NULL),
+		MP_OK);
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
 	assert_string_equal(mp_run_get(run, "rate"), "0.25");
 	mp_run_close(run);

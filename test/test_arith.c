@@ -32,7 +32,7 @@ static void test_exp(void **state)
 	assert_true(worst(arith_exp, expl, -708, 709.7, 100000) < 1.5);
 	assert_true(worst(arith_exp, expl, -745, -708, 10000) < 1.5);
 	assert_true(arith_exp(0) == 1 && arith_exp(-0.0) == 1);
-	assert_true(arith_exp(1) == 0x1.5bf0a8b14576ap+1);     /* the very bits, on any machine */
+	assert_true(arith_exp(1) == 0x1.5bf0a8b14576ap+1); /* the very bits, on any machine */
 	assert_true(arith_exp(709.79) == INFINITY && arith_exp(1e308) == INFINITY && arith_exp(INFINITY) == INFINITY);
 	assert_true(isfinite(arith_exp(709.78)));
 	assert_true(arith_exp(-746) == 0 && arith_exp(-1e308) == 0 && arith_exp(-INFINITY) == 0);
@@ -72,10 +72,7 @@ static void test_tanh(void **state)
 		assert_true(arith_tanh(-x) == -arith_tanh(x));
 }
 
-static long double cospil(long double x)
-{
-	return cosl(3.14159265358979323846264338327950288L * x);
-}
+static long double cospil(long double x) { return cosl(3.14159265358979323846264338327950288L * x); }
 
 static void test_cospi(void **state)
 {
@@ -103,7 +100,7 @@ static void test_unit_functions(void **state)
 		for (double x = -4.05; x < 4; x += 0.1) {
 			double out = f->value(x), slope = (f->value(x + h) - f->value(x - h)) / (2 * h);
 			if (fn == FN_SOFTMAX)
-				continue;                   /* a matter of the group */
+				continue; /* a matter of the group */
 			assert_true(out >= f->low && out <= f->high);
 			assert_true(fabs(f->slope(x, out) - slope) < 1e-8);
 		}
@@ -130,7 +127,7 @@ static void test_error_functions(void **state)
 				assert_true(err == ERR_DIVERGENCE || e->value(o, t) >= 0);
 			}
 		}
-		for (int k = 0; k < 4; k++)                 /* saturated, right or wrong: finite */
+		for (int k = 0; k < 4; k++) /* saturated, right or wrong: finite */
 			assert_true(isfinite(e->value(k & 1, k >> 1)) && isfinite(e->slope(k & 1, k >> 1)));
 		assert_true(isnan(e->value(NAN, 0.5)));
 	}
@@ -156,7 +153,9 @@ static void test_error_fits(void **state)
 static void test_leaf_sizes(void **state)
 {
 	(void)state;
-	static const uint64_t sizes[] = { 1, 511, 512, 513, 1024, 1025, 5438, 12022, 1000000, 2097152, 2097153, 10000000000 };
+	static const uint64_t sizes[] = {
+		1, 511, 512, 513, 1024, 1025, 5438, 12022, 1000000, 2097152, 2097153, 10000000000
+	};
 	assert_int_equal(leaf_count(0), 0);
 	assert_int_equal(leaf_count(512), 1);
 	assert_int_equal(leaf_count(513), 2);
@@ -235,13 +234,13 @@ static void test_score_largest(void **state)
 	assert_true(t.error == 2 * 3 * 0.03125 && t.cases == 1 && t.scored == 1 && t.right == 1 && t.within == 1);
 	t = scored(&s, bad, target, 1);
 	assert_true(t.right == 0 && t.within == 0);
-	t = scored(&s, tie, target, 1);                     /* the first of equals is the guess */
+	t = scored(&s, tie, target, 1); /* the first of equals is the guess */
 	assert_true(t.right == 0 && t.within == 0);
-	t = scored(&s, good, no_middle, 1);                 /* 0.25 and 0.25: the first; wanted is the last */
+	t = scored(&s, good, no_middle, 1); /* 0.25 and 0.25: the first; wanted is the last */
 	assert_true(t.scored == 1 && t.right == 0 && t.error == 0.03125 + 0.28125);
 	t = scored(&s, good, none, 1);
 	assert_true(t.cases == 1 && t.scored == 0 && t.error == 0 && t.right == 0 && t.within == 0);
-	t = scored(&s, bad, lone, 1);                       /* one target: on its side of the middle? */
+	t = scored(&s, bad, lone, 1); /* one target: on its side of the middle? */
 	assert_true(t.scored == 1 && t.right == 0);
 	t = scored(&s, good, lone, 1);
 	assert_true(t.right == 1);
@@ -265,7 +264,7 @@ static void test_score_lone_output(void **state)
 	scorer_init(&s, &o, &d);
 	assert_true(s.middle == 0);
 	assert_true(scored(&s, &out, &signs[1], 1).right == 1);
-	d.y = bar;                                          /* the only negative one is masked */
+	d.y = bar; /* the only negative one is masked */
 	d.mask = mask;
 	scorer_init(&s, &o, &d);
 	assert_true(s.middle == 0.5);
@@ -274,16 +273,16 @@ static void test_score_lone_output(void **state)
 static void test_score_codes(void **state)
 {
 	(void)state;
-	const double codes[] = { 0, 0, 0,  1, 1, 0,  0, 1, 1,  1, 1, 0 };      /* the last is a twin of the second */
+	const double codes[] = { 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 1, 0 }; /* the last is a twin of the second */
 	Scorer s = { .err = &error_fns[ERR_SQUARED], .threshold = 0.4, .targets = 3, .codes = codes, .code_count = 4 };
 	float second[] = { 1, 1, 0 }, third[] = { 0, 1, 1 }, part[] = { NAN, 1, NAN };
 	double near_second[] = { 0.6, 0.6, 0.1 }, between[] = { 0.5, 1, 0.5 };
 
 	assert_true(scored(&s, near_second, second, 1).right == 1);
 	assert_true(scored(&s, near_second, third, 1).right == 0);
-	assert_true(scored(&s, between, second, 1).right == 1);     /* none is strictly nearer */
+	assert_true(scored(&s, between, second, 1).right == 1); /* none is strictly nearer */
 	assert_true(scored(&s, between, third, 1).right == 1);
-	assert_true(scored(&s, near_second, part, 1).right == 1);   /* over what has a target */
+	assert_true(scored(&s, near_second, part, 1).right == 1); /* over what has a target */
 	assert_int_equal(code_nearest(codes, 4, 3, between, NULL), 1);
 	assert_int_equal(code_nearest(codes, 4, 3, between, third), 1);
 	near_second[0] = NAN;
@@ -298,7 +297,10 @@ static void test_tally(void **state)
 	assert_true(a.error == 1.75 && a.cases == 14 && a.scored == 12 && a.right == 10 && a.within == 8);
 }
 
-typedef struct Check { Options o; Data d; } Check;
+typedef struct Check {
+	Options o;
+	Data d;
+} Check;
 
 static void check(Ctx *cx, void *arg)
 {
@@ -312,7 +314,7 @@ static void test_score_check(void **state)
 	float y[] = { 0, 1, NAN, 2 };
 	uint8_t mask[] = { 1, 1, 1, 0 };
 	Check c = { .o.error = ERR_SQUARED,
-	            .d = { .name = "toy", .cases = 2, .inputs = 1, .targets = 2, .y = y, .y_type = T_F32 } };
+		        .d = { .name = "toy", .cases = 2, .inputs = 1, .targets = 2, .y = y, .y_type = T_F32 } };
 	Ctx cx;
 
 	ctx_init(&cx, NULL);
@@ -329,11 +331,20 @@ static void test_score_check(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exp), cmocka_unit_test(test_log), cmocka_unit_test(test_tanh), cmocka_unit_test(test_cospi),
-		cmocka_unit_test(test_unit_functions), cmocka_unit_test(test_error_functions), cmocka_unit_test(test_error_fits),
-		cmocka_unit_test(test_leaf_sizes), cmocka_unit_test(test_leaf_joins),
-		cmocka_unit_test(test_score_largest), cmocka_unit_test(test_score_lone_output), cmocka_unit_test(test_score_codes),
-		cmocka_unit_test(test_tally), cmocka_unit_test(test_score_check),
+		cmocka_unit_test(test_exp),
+		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_tanh),
+		cmocka_unit_test(test_cospi),
+		cmocka_unit_test(test_unit_functions),
+		cmocka_unit_test(test_error_functions),
+		cmocka_unit_test(test_error_fits),
+		cmocka_unit_test(test_leaf_sizes),
+		cmocka_unit_test(test_leaf_joins),
+		cmocka_unit_test(test_score_largest),
+		cmocka_unit_test(test_score_lone_output),
+		cmocka_unit_test(test_score_codes),
+		cmocka_unit_test(test_tally),
+		cmocka_unit_test(test_score_check),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,9 @@ static void targets_exchange_weights(void **state)
 
 /* ---- our own files, changed and sealed again ---- */
 
-typedef struct Change { const char *from, *to, *key, *value, *drop, *bend; } Change; /* bend: to two dimensions */
+typedef struct Change {
+	const char *from, *to, *key, *value, *drop, *bend;
+} Change; /* bend: to two dimensions */
 
 static void copy_numbers(void *user, uint32_t tensor, SafeSink *out)
 {
@@ -184,7 +186,9 @@ static void change_body(Ctx *cx, void *arg)
 static void what_resuming_needs_is_checked(void **state)
 {
 	(void)state;
-	static const struct { const char *key, *value, *drop, *words; } cases[] = {
+	static const struct {
+		const char *key, *value, *drop, *words;
+	} cases[] = {
 		{ "format", "microprop 2", NULL, "knows 'microprop 1'" },
 		{ "format", NULL, NULL, "weights alone" },
 		{ "kind", NULL, NULL, "metadata kind is missing" },
@@ -218,22 +222,32 @@ static void what_resuming_needs_is_checked(void **state)
 		{ "links", "{}", NULL, "links differ: the file has none from true to o[0]" },
 		{ "links", "[1]", NULL, "entry 0 of metadata links" },
 		{ "links", "[{\"name\":\"x\",\"to\":\"q\"}]", NULL, "entry 0 of metadata links" },
-		{ "links", "[{\"name\":\"x\",\"to\":\"o\",\"to_first\":1,"
-		  "\"to_count\":2}]", NULL, "entry 0 of metadata links" },
-		{ "links", "[{\"name\":\"x\",\"to\":\"o\",\"to_count\":2,"
-		  "\"from\":1}]", NULL, "entry 0 of metadata links" },
+		{ "links",
+		  "[{\"name\":\"x\",\"to\":\"o\",\"to_first\":1,"
+		  "\"to_count\":2}]",
+		  NULL, "entry 0 of metadata links" },
+		{ "links",
+		  "[{\"name\":\"x\",\"to\":\"o\",\"to_count\":2,"
+		  "\"from\":1}]",
+		  NULL, "entry 0 of metadata links" },
 		{ "links", "[{\"name\":\"x\",\"to\":\"o\",\"to_count\":2}]", NULL, "tensor x.values is missing" },
-		{ "links", "[{\"name\":\"o_bias\",\"to\":\"o\",\"to_count\":2,\"dense\":true},"
+		{ "links",
+		  "[{\"name\":\"o_bias\",\"to\":\"o\",\"to_count\":2,\"dense\":true},"
 		  "{\"name\":\"o_bias\",\"to\":\"o\",\"to_count\":2,"
-		  "\"dense\":true}]", NULL, "has one from unit 0 to unit 0" },
+		  "\"dense\":true}]",
+		  NULL, "has one from unit 0 to unit 0" },
 		{ NULL, NULL, "state.step", "tensor state.step is missing" },
 		{ NULL, NULL, "scale.factor", "tensor scale.factor is missing" },
 		{ NULL, NULL, "o_bias", "tensor o_bias is missing" },
-		{ NULL, NULL, NULL, "tensor state.step should hold 6 numbers" },         /* bent, see below */
-		{ "links", "[{\"name\":\"x\",\"to\":\"o\",\"to_first\":-1,"
-		  "\"to_count\":1}]", NULL, "entry 0 of metadata links" },
-		{ "links", "[{\"name\":\"x\",\"to\":\"o\",\"to_first\":2,"
-		  "\"to_count\":1}]", NULL, "entry 0 of metadata links" },
+		{ NULL, NULL, NULL, "tensor state.step should hold 6 numbers" }, /* bent, see below */
+		{ "links",
+		  "[{\"name\":\"x\",\"to\":\"o\",\"to_first\":-1,"
+		  "\"to_count\":1}]",
+		  NULL, "entry 0 of metadata links" },
+		{ "links",
+		  "[{\"name\":\"x\",\"to\":\"o\",\"to_first\":2,"
+		  "\"to_count\":1}]",
+		  NULL, "entry 0 of metadata links" },
 		{ "links", "[{\"name\":\"x\",\"to\":\"o\"}]", NULL, "entry 0 of metadata links" },
 		{ "best_at.epoch", NULL, NULL, "metadata best_at.epoch is missing" },
 		{ "network", "0", NULL, "the file belongs to another network" },
@@ -246,8 +260,8 @@ static void what_resuming_needs_is_checked(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		Ctx cx;
 		ctx_init(&cx, NULL);
-		Change c = { in_folder("a"), in_folder("b"), cases[i].key, cases[i].value, cases[i].drop,
-		             cases[i].key || cases[i].drop ? NULL : "state.step" };
+		Change c = { in_folder("a"), in_folder("b"), cases[i].key,
+			         cases[i].value, cases[i].drop,  cases[i].key || cases[i].drop ? NULL : "state.step" };
 		assert_int_equal(guarded(&cx, change_body, &c), MP_OK);
 		ctx_free(&cx);
 		mp_run *other = run_of(net);
@@ -259,7 +273,7 @@ static void what_resuming_needs_is_checked(void **state)
 			assert_null(other->program);
 			assert_memory_equal(&other->opt, &before, sizeof other->opt);
 		} else {
-			need(other, s);                   /* not needed where the fingerprint fits */
+			need(other, s); /* not needed where the fingerprint fits */
 		}
 		mp_run_close(other);
 	}
@@ -272,7 +286,9 @@ static void classes_come_back(void **state)
 {
 	(void)state;
 	static const char *const odd[] = { "caf\xC3\xA9, \"au lait\"", "Z\xFCrich \\xFC\\" };
-	static const struct { const char *value, *words; } cases[] = {
+	static const struct {
+		const char *value, *words;
+	} cases[] = {
 		{ "[\"a\"]", "metadata classes is not a list of 2 names" },
 		{ "[\"a\",\"b\",\"c\"]", "metadata classes is not a list of 2 names" },
 		{ "{\"a\":\"b\",\"c\":\"d\"}", "metadata classes is not a list of 2 names" },
@@ -298,12 +314,12 @@ static void classes_come_back(void **state)
 	need(run, mp_run_save_best(run, in_folder("best")));
 	for (int k = 0; k < 3; k++) {
 		mp_run *other = run_of(net);
-		need(other, k == 0 ? mp_run_resume(other, in_folder("a"))
-		                   : mp_run_load(other, in_folder(k == 1 ? "a" : "best")));
+		need(other,
+		     k == 0 ? mp_run_resume(other, in_folder("a")) : mp_run_load(other, in_folder(k == 1 ? "a" : "best")));
 		assert_int_equal(other->class_count, 2);
 		assert_string_equal(other->classes[0], odd[0]);
 		assert_string_equal(other->classes[1], odd[1]);
-		if (k > 0) {                              /* the classes are those of the weights */
+		if (k > 0) { /* the classes are those of the weights */
 			need(other, mp_run_load(other, in_folder("plain")));
 			assert_null(other->classes);
 			assert_int_equal(other->class_count, 0);
@@ -313,8 +329,10 @@ static void classes_come_back(void **state)
 	for (size_t i = 0; i < 2 * COUNT(cases); i++) {
 		Ctx cx;
 		ctx_init(&cx, NULL);
-		Change c = { .from = in_folder(i % 2 ? "a" : "plain"), .to = in_folder("b"), .key = "classes",
-		             .value = cases[i / 2].value };
+		Change c = { .from = in_folder(i % 2 ? "a" : "plain"),
+			         .to = in_folder("b"),
+			         .key = "classes",
+			         .value = cases[i / 2].value };
 		assert_int_equal(guarded(&cx, change_body, &c), MP_OK);
 		ctx_free(&cx);
 		mp_run *other = run_of(net);
@@ -336,9 +354,17 @@ static void classes_come_back(void **state)
 static void the_error_function_is_known(void **state)
 {
 	(void)state;
-	static const struct { const char *options; int error; } cases[] = {
-		{ "{\"error\":\"squared\"}", ERR_SQUARED }, { "{\"error\":\"divergence\"}", ERR_DIVERGENCE },
-		{ "{\"error\":\"guesswork\"}", -1 }, { "{\"error\":1}", -1 }, { "{}", -1 }, { "[]", -1 }, { NULL, -1 },
+	static const struct {
+		const char *options;
+		int error;
+	} cases[] = {
+		{ "{\"error\":\"squared\"}", ERR_SQUARED },
+		{ "{\"error\":\"divergence\"}", ERR_DIVERGENCE },
+		{ "{\"error\":\"guesswork\"}", -1 },
+		{ "{\"error\":1}", -1 },
+		{ "{}", -1 },
+		{ "[]", -1 },
+		{ NULL, -1 },
 	};
 	mp_net *net = net_of(tiny);
 	mp_run *run = run_of(net);
@@ -493,10 +519,12 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
-		CASE(every_kind_of_link_round_trips), CASE(every_rule_resumes), CASE(best_epoch_is_a_file_of_weights),
-		CASE(targets_exchange_weights), CASE(what_resuming_needs_is_checked), CASE(classes_come_back),
-		CASE(the_error_function_is_known), CASE(a_started_run_cannot_resume),
-		CASE(any_damaged_byte_is_noticed), CASE(io_may_fail_at_any_call), CASE(memory_may_fail_at_any_call),
+		CASE(every_kind_of_link_round_trips),  CASE(every_rule_resumes),
+		CASE(best_epoch_is_a_file_of_weights), CASE(targets_exchange_weights),
+		CASE(what_resuming_needs_is_checked),  CASE(classes_come_back),
+		CASE(the_error_function_is_known),     CASE(a_started_run_cannot_resume),
+		CASE(any_damaged_byte_is_noticed),     CASE(io_may_fail_at_any_call),
+		CASE(memory_may_fail_at_any_call),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

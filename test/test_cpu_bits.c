@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The same bits on the cpu target: on every example, whatever the vectors, the number of threads and the form of the inputs;
- * in the order of sums that doc/arithmetic.md promises; in pieces; after stopping and going on. */
+/* The same bits on the cpu target: on every example, whatever the vectors, the number of threads and the form of
+ * the inputs; in the order of sums that doc/arithmetic.md promises; in pieces; after stopping and going on. */
 #include <pthread.h>
 
 #include "cpu_nets.h"
@@ -12,8 +12,8 @@
 static const char *const inputs[] = { "dense", "index" }, *const thread_counts[] = { "1", "2", "3", "8" };
 
 typedef struct Course {
-	const char *file;                         /* of an example, or the text of a network that names its data */
-	double share;                             /* of the data; 1: all of it */
+	const char *file; /* of an example, or the text of a network that names its data */
+	double share;     /* of the data; 1: all of it */
 	const char *option[5][2];
 } Course;
 
@@ -26,15 +26,18 @@ static const char remembering[] =
 /* Scattered links, in several lists, some frozen; from inputs, from contexts, around a group. */
 static const char scattered[] =
 	"group input 203 input\ngroup a 70\ngroup b 40 tanh\ngroup output 26 output\n"
-	"connect input, true -> a random 0.06 seed 1\nconnect input -> b random 0.03 seed 2 rate 0.5\nconnect a -> b random 0.1 seed 3\n"
+	"connect input, true -> a random 0.06 seed 1\nconnect input -> b random 0.03 seed 2 rate 0.5\nconnect a -> b "
+	"random 0.1 seed 3\n"
 	"connect a -> output random 0.05 seed 4 frozen\nconnect b -> output random 0.2 seed 5\nconnect true -> output\n"
 	"train rate 0.001 error cross-entropy\ndata \"make:letters\"\n";
 static const char scattered_memory[] =
 	"group letter 7 input\ngroup memory 90 context\ngroup hidden 90 tanh\ngroup follows 7 output\n"
 	"copy hidden -> memory start 0.5\nconnect letter, true -> hidden\nconnect memory -> hidden random 0.06 seed 1\n"
-	"connect hidden -> follows random 0.1 seed 2\nconnect true -> follows\ntrain rate 0.001 error cross-entropy\ndata \"make:reber\"\n";
+	"connect hidden -> follows random 0.1 seed 2\nconnect true -> follows\ntrain rate 0.001 error cross-entropy\ndata "
+	"\"make:reber\"\n";
 
-/* Of letters there are 240 cases, one leaf, or 721, which are two: for threads to share leaves, or cases and then weights. */
+/* Of letters there are 240 cases, one leaf, or 721, which are two: for threads to share leaves, or cases and then
+ * weights. */
 static const Course courses[] = {
 	{ "xor.topo", 1, { { "epochs", "30" } } },
 	{ "xor.topo", 1, { { "batch", "1" }, { "epochs", "5" } } },
@@ -98,23 +101,27 @@ static mp_run *course_run(const Course *c, const mp_net *net)
 	return run;
 }
 
-static void run_course(const Course *c, const mp_net *net, const mp_data *data, const char *threads, const char *input, Outcome out)
+static void run_course(const Course *c, const mp_net *net, const mp_data *data, const char *threads, const char *input,
+                       Outcome out)
 {
 	mp_run *run = course_run(c, net);
 	need(run, mp_run_set(run, "threads", threads));
 	need(run, mp_run_set(run, "input", input));
 	need(run, mp_run_train(run, data, NULL, NULL, NULL));
 	const mp_report *r = mp_run_get_report(run);
-	snprintf(out, sizeof(Outcome), "%s, error %a, right %a, within %a", r->fingerprint, r->total_error, r->right, r->within);
+	snprintf(out, sizeof(Outcome), "%s, error %a, right %a, within %a", r->fingerprint, r->total_error, r->right,
+	         r->within);
 	mp_run_close(run);
 }
 
-static void same_outcome(const Course *c, const Outcome have, const Outcome wanted, const char *isa, const char *threads, const char *input)
+static void same_outcome(const Course *c, const Outcome have, const Outcome wanted, const char *isa,
+                         const char *threads, const char *input)
 {
 	if (strcmp(have, wanted) == 0)
 		return;
-	print_error("%s, batch %s, MICROPROP_ISA=%s, threads %s, input %s: %s\nbut on generic, threads 1, input dense: %s\n", c->file,
-	            c->option[0][1], isa, threads, input, have, wanted);
+	print_error(
+		"%s, batch %s, MICROPROP_ISA=%s, threads %s, input %s: %s\nbut on generic, threads 1, input dense: %s\n",
+		c->file, c->option[0][1], isa, threads, input, have, wanted);
 	assert_true(false);
 }
 
@@ -141,14 +148,32 @@ static void courses_on(int isa)
 	unsetenv("MICROPROP_ISA");
 }
 
-static void examples_on_generic(void **state) { (void)state; courses_on(ISA_GENERIC); }
-static void examples_on_avx2(void **state) { (void)state; courses_on(ISA_AVX2); }
-static void examples_on_avx512(void **state) { (void)state; courses_on(ISA_AVX512); }
+static void examples_on_generic(void **state)
+{
+	(void)state;
+	courses_on(ISA_GENERIC);
+}
+static void examples_on_avx2(void **state)
+{
+	(void)state;
+	courses_on(ISA_AVX2);
+}
+static void examples_on_avx512(void **state)
+{
+	(void)state;
+	courses_on(ISA_AVX512);
+}
 
 /* ---- the order of sums ---- */
 
-/* The contract in plain C, for linear and relu units that go forward only: every sum one chain of fused multiply-adds. */
-typedef struct Model { const Net *net; const Plan *plan; const float *w; float *out, *delta, *sum; } Model;
+/* The contract in plain C, for linear and relu units that go forward only: every sum one chain of fused
+ * multiply-adds. */
+typedef struct Model {
+	const Net *net;
+	const Plan *plan;
+	const float *w;
+	float *out, *delta, *sum;
+} Model;
 
 static void model_forward(Model *m, const Span *s, float *out)
 {
@@ -221,13 +246,17 @@ static void sum_as_the_model(uint64_t seed)
 		memcpy(at, " relu", 5);
 	for (char *at; (at = strstr(t.text, "cross-entropy")) != NULL;)
 		memcpy(at, "squared      ", 13);
-	side_open(&s, &target_cpu, t.text, (Way){ .isa = best_isa(), .threads = 1, .batch = (int64_t[]){ 0, 1, 16 }[seed % 3] });
+	side_open(&s, &target_cpu, t.text,
+	          (Way){ .isa = best_isa(), .threads = 1, .batch = (int64_t[]){ 0, 1, 16 }[seed % 3] });
 	uint64_t links = s.net->links, cases = 1 + roll(&d, 90);
 	Cases c = cases_make(&d, s.net, cases, true);
 	double *w = calloc(links, sizeof *w), *g = calloc(links, sizeof *g);
 	float *weight = calloc(links, sizeof *weight);
-	Model m = { .net = s.net, .w = weight, .out = calloc(s.net->units, sizeof(float)), .delta = calloc(s.net->units, sizeof(float)),
-	            .sum = calloc(links, sizeof(float)) };
+	Model m = { .net = s.net,
+		        .w = weight,
+		        .out = calloc(s.net->units, sizeof(float)),
+		        .delta = calloc(s.net->units, sizeof(float)),
+		        .sum = calloc(links, sizeof(float)) };
 	side_ok(&s, guarded(&s.cx, make_plan, &m));
 	side_take(&s, &c);
 	side_learn(&s, (Batch){ .count = cases });
@@ -241,8 +270,8 @@ static void sum_as_the_model(uint64_t seed)
 	cpu_leave(before);
 	for (uint64_t i = 0; i < links; i++) {
 		if (g[i] != m.sum[i])
-			print_error("%s%llu cases: gradient %llu is %a, should be %a\n", t.text, (unsigned long long)cases, (unsigned long long)i, g[i],
-			            (double)m.sum[i]);
+			print_error("%s%llu cases: gradient %llu is %a, should be %a\n", t.text, (unsigned long long)cases,
+			            (unsigned long long)i, g[i], (double)m.sum[i]);
 		assert_true(g[i] == m.sum[i]);
 	}
 	free(w);
@@ -265,8 +294,8 @@ static void sums_run_in_canonical_order(void **state)
 /* ---- leaves ---- */
 
 /* About 350 links: 6,400 of its cases are work enough for threads. */
-static const char wide[] =
-	"group x 20 input\ngroup h 12 tanh\ngroup o 8 output\nconnect x, true -> h\nconnect h, true -> o\ntrain rate 0.001 batch all\n";
+static const char wide[] = "group x 20 input\ngroup h 12 tanh\ngroup o 8 output\nconnect x, true -> h\nconnect h, true "
+						   "-> o\ntrain rate 0.001 batch all\n";
 
 static double *gradient_of(Side *s, Batch b)
 {
@@ -301,7 +330,7 @@ static double *gradient_by_leaves(Side *s, uint64_t count, const double *w)
 static void leaves_join_as_the_tree_says(void **state)
 {
 	(void)state;
-	static const uint64_t counts[] = { 513, 1500, 3584, 6400, 6657 };       /* 2, 3, 7, 13 and 14 leaves */
+	static const uint64_t counts[] = { 513, 1500, 3584, 6400, 6657 }; /* 2, 3, 7, 13 and 14 leaves */
 	static const int threads[] = { 1, 2, 3, 5, 8 };
 	Side one;
 	Dice d = { 11, 0 };
@@ -379,7 +408,8 @@ static void sequences_of_one_case(void **state)
 	side_take(&plain, &c);
 	side_take(&online, &c);
 	for (uint64_t i = 0; i < CASES; i++) {
-		double *wanted = gradient_of(&plain, (Batch){ .first = i, .count = 1 }), *g = gradient_of(&online, (Batch){ .first = i, .count = 1 });
+		double *wanted = gradient_of(&plain, (Batch){ .first = i, .count = 1 }),
+			   *g = gradient_of(&online, (Batch){ .first = i, .count = 1 });
 		same_vector(wanted, g, plain.net->links);
 		free(wanted);
 		free(g);
@@ -424,13 +454,19 @@ static void set_weights(Side *s, double one)
 	free(v);
 }
 
-/* Online, where the next case is known and then comes, or does not: also with a weight that becomes infinite, and products that are
- * too small for a float. */
+/* Online, where the next case is known and then comes, or does not: also with a weight that becomes infinite, and
+ * products that are too small for a float. */
 static void next_case_is_known(void **state)
 {
-	static const struct { const char *train; float x; double one; } kinds[] = {
-		{ "rate 0.1", 1, 0.1 }, { "rate 0.1 decay 0.01", 1, 0.1 }, { "rate 1e-30", 1e-37f, 0.1 }, { "rate 1", 1e-20f, 0.1 },
-		{ "rate 1e6", 1, 0.1 }, { "rate 1e6", 1e30f, 0.1 }, { "rate 0.1", 1, 3.3e38 }, { "rate 0.2", 1, 3.3e38 },
+	static const struct {
+		const char *train;
+		float x;
+		double one;
+	} kinds[] = {
+		{ "rate 0.1", 1, 0.1 },        { "rate 0.1 decay 0.01", 1, 0.1 },
+		{ "rate 1e-30", 1e-37f, 0.1 }, { "rate 1", 1e-20f, 0.1 },
+		{ "rate 1e6", 1, 0.1 },        { "rate 1e6", 1e30f, 0.1 },
+		{ "rate 0.1", 1, 3.3e38 },     { "rate 0.2", 1, 3.3e38 },
 	};
 	enum { CASES = 40, UPDATES = 300 };
 	(void)state;
@@ -439,8 +475,11 @@ static void next_case_is_known(void **state)
 			Side plain, online;
 			Dice d = { 15 + k, 0 };
 			char text[300];
-			snprintf(text, sizeof text, "group x 20 input\ngroup h 19\ngroup g 37\ngroup o 21 output\nconnect x, true -> h\nconnect h, true -> g\n"
-			         "connect h, g, true -> o\ntrain momentum 0.9 %s\n", kinds[k].train);
+			snprintf(text, sizeof text,
+			         "group x 20 input\ngroup h 19\ngroup g 37\ngroup o 21 output\nconnect x, true -> h\nconnect h, "
+			         "true -> g\n"
+			         "connect h, g, true -> o\ntrain momentum 0.9 %s\n",
+			         kinds[k].train);
 			side_open(&plain, &target_cpu, text, (Way){ .isa = isa, .threads = 1 });
 			side_open(&online, &target_cpu, text, (Way){ .isa = isa, .threads = 1, .batch = 1 });
 			Cases c = cases_make(&d, plain.net, CASES, true);
@@ -468,11 +507,12 @@ static void next_case_is_known(void **state)
 
 /* ---- guards ---- */
 
-/* A leaf comes to the same word with any threads, and computed again, though chunks are others and the last case is read in another
- * way. */
+/* A leaf comes to the same word with any threads, and computed again, though chunks are others and the last case is
+ * read in another way. */
 static void leaves_come_to_one_word(void **state)
 {
-	static const char text[] = "group x 203 input\ngroup h 60\ngroup o 26 output\nconnect x, true -> h\nconnect h, true -> o\n";
+	static const char text[] =
+		"group x 203 input\ngroup h 60\ngroup o 26 output\nconnect x, true -> h\nconnect h, true -> o\n";
 	static const uint64_t counts[] = { 512, 700, 1500 };
 	enum { CASES = 1600 };
 	Dice d = { 16, 0 };
@@ -555,7 +595,8 @@ static void set_way(mp_run *run, uint64_t seed)
 	need(run, mp_run_set(run, "input", input[seed / 2 % 3]));
 }
 
-static void whole_and_halves(const mp_net *net, const mp_data *data, const Course *c, uint64_t seed, const char *updates)
+static void whole_and_halves(const mp_net *net, const mp_data *data, const Course *c, uint64_t seed,
+                             const char *updates)
 {
 	mp_run *whole = course_run(c, net), *first = course_run(c, net), *rest = run_of(net);
 	pthread_t stopper;
@@ -591,9 +632,19 @@ static void resuming_gives_the_same_bits(void **state)
 	(void)state;
 	for (uint32_t rule = 0; rule < rule_count; rule++) {
 		const Course c[] = {
-			{ "letters.topo", 0.02, { { "batch", "48" }, { "epochs", "2" }, { "rate", "0.001" }, { "rule", rules[rule].name } } },
-			{ "letters.topo", 0.02, { { "batch", "1" }, { "epochs", "1" }, { "rate", "0.001" }, { "rule", rules[rule].name } } },
-			{ "reber.topo", 1, { { "batch", "20" }, { "epochs", "2" }, { "rate", "0.001" }, { "rule", rules[rule].name }, { "bptt", "full" } } },
+			{ "letters.topo",
+			  0.02,
+			  { { "batch", "48" }, { "epochs", "2" }, { "rate", "0.001" }, { "rule", rules[rule].name } } },
+			{ "letters.topo",
+			  0.02,
+			  { { "batch", "1" }, { "epochs", "1" }, { "rate", "0.001" }, { "rule", rules[rule].name } } },
+			{ "reber.topo",
+			  1,
+			  { { "batch", "20" },
+			    { "epochs", "2" },
+			    { "rate", "0.001" },
+			    { "rule", rules[rule].name },
+			    { "bptt", "full" } } },
 			{ "encoder-8-3-8.topo", 1, { { "epochs", "9" }, { "rule", rules[rule].name }, { "rate", "0.01" } } },
 		};
 		for (size_t i = 0; i < COUNT(c); i++) {
@@ -639,7 +690,8 @@ static void files_hold_floats(void **state)
 static void forms_of_inputs_may_change(void **state)
 {
 	(void)state;
-	static const char *const batches[] = { "1", "16", "all" }, *const forms[] = { "index", "dense", "auto", "dense", "index" };
+	static const char *const batches[] = { "1", "16", "all" }, *const forms[] = { "index", "dense", "auto", "dense",
+		                                                                          "index" };
 	for (size_t i = 0; i < COUNT(batches); i++) {
 		const Course c = { "letters.topo", 0.02, { { "batch", batches[i] }, { "epochs", "5" }, { "rate", "0.001" } } };
 		mp_net *net = course_net(&c);
@@ -668,12 +720,17 @@ static void testing_in_between_changes_nothing(void **state)
 {
 	(void)state;
 	static const char *const batches[] = { "all", "16", "1" };
-	const Course few = { "letters.topo", 0.02, { { NULL, NULL } } }, more = { "letters.topo", 0.08, { { NULL, NULL } } };
+	const Course few = { "letters.topo", 0.02, { { NULL, NULL } } },
+				 more = { "letters.topo", 0.08, { { NULL, NULL } } };
 	mp_net *net = course_net(&few);
 	mp_data *data = course_data(&few, net), *test = course_data(&more, net);
 	for (size_t i = 0; i < COUNT(batches); i++)
 		for (size_t k = 0; k < COUNT(inputs); k++) {
-			const Course c = { NULL, 1, { { "batch", batches[i] }, { "epochs", "2" }, { "rate", "0.001" }, { "threads", thread_counts[i] } } };
+			const Course c = {
+				NULL,
+				1,
+				{ { "batch", batches[i] }, { "epochs", "2" }, { "rate", "0.001" }, { "threads", thread_counts[i] } }
+			};
 			mp_run *a = course_run(&c, net), *b = course_run(&c, net);
 			mp_result first, second;
 			need(a, mp_run_set(a, "input", inputs[k]));
@@ -684,7 +741,8 @@ static void testing_in_between_changes_nothing(void **state)
 			same_part(a, b, 1);
 			need(a, mp_run_test(a, test, &first, NULL));
 			need(b, mp_run_test(b, test, &second, NULL));
-			assert_true(first.total_error == second.total_error && first.right == second.right && first.within == second.within);
+			assert_true(first.total_error == second.total_error && first.right == second.right &&
+			            first.within == second.within);
 			assert_true(mp_run_get_report(a)->test_total_error == first.total_error);
 			mp_run_close(a);
 			mp_run_close(b);
@@ -710,7 +768,9 @@ static void testing_on_values_changes_nothing(void **state)
 		x[i] = (float)random_unit(3, STREAM_DATA, i);
 	assert_int_equal(mp_data_new(&test, CASES, n, targets, x, y, NULL, 0, NULL), MP_OK);
 	for (size_t i = 0; i < COUNT(batches); i++) {
-		const Course c = { NULL, 1, { { "batch", batches[i] }, { "epochs", "3" }, { "rate", "0.001" }, { "input", "index" } } };
+		const Course c = { NULL,
+			               1,
+			               { { "batch", batches[i] }, { "epochs", "3" }, { "rate", "0.001" }, { "input", "index" } } };
 		mp_run *a = course_run(&c, net), *b = course_run(&c, net);
 		need(a, mp_run_train(a, data, test, NULL, NULL));
 		need(b, mp_run_train(b, data, NULL, NULL, NULL));
@@ -764,14 +824,16 @@ int main(void)
 		cmocka_unit_test(examples_on_avx512),
 		cmocka_unit_test(sums_run_in_canonical_order),
 		cmocka_unit_test(leaves_join_as_the_tree_says),
-		cmocka_unit_test(batches_come_in_pieces), cmocka_unit_test(sequences_of_one_case),
+		cmocka_unit_test(batches_come_in_pieces),
+		cmocka_unit_test(sequences_of_one_case),
 		cmocka_unit_test(next_case_is_known),
 		cmocka_unit_test(leaves_come_to_one_word),
 		cmocka_unit_test(stopped_batch_leaves_nothing),
 		cmocka_unit_test(resuming_gives_the_same_bits),
 		cmocka_unit_test(files_hold_floats),
 		cmocka_unit_test(forms_of_inputs_may_change),
-		cmocka_unit_test(testing_in_between_changes_nothing), cmocka_unit_test(testing_on_values_changes_nothing),
+		cmocka_unit_test(testing_in_between_changes_nothing),
+		cmocka_unit_test(testing_on_values_changes_nothing),
 		cmocka_unit_test(unlabelled_cases_have_outputs),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Code words of the cpu target: random tables, outputs and targets, with every kernel this CPU can run, against lib/score.c. */
+/* Code words of the cpu target: random tables, outputs and targets, with every kernel this CPU can run, against
+ * lib/score.c. */
 #include <math.h>
 
 #include "test.h"
@@ -30,7 +31,7 @@ static void roll_table(Case *c)
 	cut = 1 + draw(c->cols - 1);
 	for (uint32_t k = 0; k < c->words; k++)
 		for (uint32_t i = 0; i < c->cols; i++) {
-			uint32_t like = i < cut ? k / ends * ends : k % ends;        /* an earlier word that has this element too */
+			uint32_t like = i < cut ? k / ends * ends : k % ends; /* an earlier word that has this element too */
 			double *at = &c->codes[(size_t)k * c->cols + i];
 			*at = kind == 3 ? (draw(2) ? 3 * unit() - 1 : 0) : draw(5) == 0;
 			if (kind == 1 && like < k)
@@ -77,21 +78,34 @@ static void roll_rows(Case *c)
 static void compare(Ctx *cx, const Case *c, const Kern *kern)
 {
 	Data d = { .codes = c->codes, .code_count = c->words, .targets = c->cols, .cases = ROWS };
-	Scorer scorer = { .err = &error_fns[ERR_SQUARED], .threshold = 0.1, .targets = c->cols, .codes = c->codes, .code_count = c->words };
+	Scorer scorer = {
+		.err = &error_fns[ERR_SQUARED], .threshold = 0.1, .targets = c->cols, .codes = c->codes, .code_count = c->words
+	};
 	uint8_t verdict[ROWS] = { 0 };
 	Codes *known[KNOWN_CODES] = { NULL }, *codes = codes_make(cx, known, &d), *other;
 	double word[MOST_COLS] = { 0 };
 	Data test = { .codes = word, .code_count = 1, .targets = c->cols };
 
 	other = codes_make(cx, known, &test);
-	for (int turn = 0; turn < 2; turn++) {               /* as in every epoch */
+	for (int turn = 0; turn < 2; turn++) { /* as in every epoch */
 		assert_ptr_equal(codes_make(cx, known, &d), codes);
 		assert_ptr_equal(codes_make(cx, known, &test), other);
 	}
-	kern->scores(&(Scores){ .of = { .rows = ROWS, .cols = c->cols, .row = c->row }, .out = c->out, .y = c->y, .y_row = c->cols,
-	                        .threshold = 0.1f, .verdict = verdict });
-	codes_right(codes, &(CodesArgs){ .scorer = &scorer, .kern = kern, .most = c->most, .rows = ROWS, .out = c->out, .y = c->y,
-	                                 .row = c->row, .room = floats_take(&cx->scratch, codes_room(codes)), .verdict = verdict });
+	kern->scores(&(Scores){ .of = { .rows = ROWS, .cols = c->cols, .row = c->row },
+	                        .out = c->out,
+	                        .y = c->y,
+	                        .y_row = c->cols,
+	                        .threshold = 0.1f,
+	                        .verdict = verdict });
+	codes_right(codes, &(CodesArgs){ .scorer = &scorer,
+	                                 .kern = kern,
+	                                 .most = c->most,
+	                                 .rows = ROWS,
+	                                 .out = c->out,
+	                                 .y = c->y,
+	                                 .row = c->row,
+	                                 .room = floats_take(&cx->scratch, codes_room(codes)),
+	                                 .verdict = verdict });
 	for (uint32_t m = 0; m < ROWS; m++) {
 		double out[MOST_COLS];
 		Tally t = { 0 };

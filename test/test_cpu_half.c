@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16 on the cpu target.  The kernels against the definition of a product, element by element, and AMX against them: by the
- * CPU's own tiles or, where it has none, with its instructions carried out by hand.  Then random networks: the same bits
- * with all vectors, threads and forms of the inputs, and near the oracle. */
+/* bf16 on the cpu target. The kernels against the definition of a product, element by element, and AMX against
+ * them: by the CPU's own tiles or, where it has none, with its instructions carried out by hand. Then random
+ * networks: the same bits with all vectors, threads and forms of the inputs, and near the oracle. */
 #if !defined _GNU_SOURCE
-#define _GNU_SOURCE                       /* for the names of registers in a signal's context */
+#define _GNU_SOURCE /* for the names of registers in a signal's context */
 #endif
 #include "cpu_nets.h"
 
@@ -26,7 +26,7 @@ static float rounded(float x)
 	uint32_t u;
 	memcpy(&u, &x, sizeof u);
 	if ((u & 0x7fffffff) < 0x00800000)
-		u &= 0x80000000;                              /* tiny numbers are zero */
+		u &= 0x80000000; /* tiny numbers are zero */
 	else
 		u = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000;
 	memcpy(&x, &u, sizeof x);
@@ -39,11 +39,11 @@ static float roll_number(Dice *d, uint32_t kind)
 	uint32_t u = (uint32_t)random_u64(d->seed, STREAM_DATA, d->count++);
 	float x;
 	if (kind == 1)
-		u = (u & 0x83ff0000) | 0x3c008000;            /* ties */
+		u = (u & 0x83ff0000) | 0x3c008000; /* ties */
 	else if (kind == 2)
-		u = (u & 0x8fffffff) | 0x10000000;            /* products underflow */
+		u = (u & 0x8fffffff) | 0x10000000; /* products underflow */
 	else if (kind == 3)
-		u &= 0x80ffffff;                              /* denormals */
+		u &= 0x80ffffff; /* denormals */
 	else
 		return (float)(int32_t)u * 0x1p-31f;
 	memcpy(&x, &u, sizeof x);
@@ -95,7 +95,8 @@ static void roll_case(Dice *d, Case *c)
 	}
 }
 
-/* The definition.  fma is exact enough: a float's product is exact in double, and the sum is rounded to odd on the way. */
+/* The definition. fma is exact enough: a float's product is exact in double, and the sum is rounded to odd on the
+ * way. */
 static float fused(float a, float b, float c)
 {
 	double p = (double)a * b, s = p + c, back = s - p, lost = (p - (s - back)) + (c - back);
@@ -115,7 +116,10 @@ static float defined_at(const Case *c, uint32_t m, uint32_t n)
 		float chain[2] = { 0, 0 };
 		for (uint32_t i = k; i < k + TILE_DEPTH; i++) {
 			bool there = i < c->depth;
-			float a = !there ? 0 : rounded(c->a[c->across ? (size_t)i * WIDE + m : (c->numbered ? c->at[m] : m) * (size_t)WIDE + i]);
+			float a =
+				!there
+					? 0
+					: rounded(c->a[c->across ? (size_t)i * WIDE + m : (c->numbered ? c->at[m] : m) * (size_t)WIDE + i]);
 			float b = there ? rounded(c->b[(size_t)i * WIDE + n]) : 0;
 			chain[i % 2] = fused(a, b, chain[i % 2]);
 		}
@@ -128,7 +132,8 @@ static float defined_at(const Case *c, uint32_t m, uint32_t n)
 static void compute(const HalfKern *h, const Case *c, float *to)
 {
 	size_t row = half_row(c->depth);
-	Half *a = calloc(half_room_rows(c->rows, c->depth) + 1, sizeof *a), *b = calloc(half_room_tiles(c->depth, c->cols) + 1, sizeof *b);
+	Half *a = calloc(half_room_rows(c->rows, c->depth) + 1, sizeof *a),
+		 *b = calloc(half_room_tiles(c->depth, c->cols) + 1, sizeof *b);
 	Matrix from_a = { .row = WIDE, .at = c->numbered && !c->across ? c->at : NULL }, from_b = { .row = WIDE };
 	from_a.f = c->halves ? NULL : c->a;
 	from_a.h = c->a_half;
@@ -137,8 +142,16 @@ static void compute(const HalfKern *h, const Case *c, float *to)
 	(c->across ? h->pack_across : h->pack_rows)(c->rows, c->depth, &from_a, a, row);
 	h->pack_pairs(c->depth, c->cols, &from_b, b);
 	h->enter();
-	h->multiply(&(Multiply){ .rows = c->rows, .cols = c->cols, .depth = c->depth, .a = a, .a_row = row, .b = b, .start = c->start,
-	                         .start_row = c->one_start ? 0 : c->c_row, .c = to, .c_row = c->c_row,
+	h->multiply(&(Multiply){ .rows = c->rows,
+	                         .cols = c->cols,
+	                         .depth = c->depth,
+	                         .a = a,
+	                         .a_row = row,
+	                         .b = b,
+	                         .start = c->start,
+	                         .start_row = c->one_start ? 0 : c->c_row,
+	                         .c = to,
+	                         .c_row = c->c_row,
 	                         .at = c->numbered ? c->at : NULL });
 	h->leave();
 	free(a);
@@ -155,12 +168,12 @@ static void holds(const HalfKern *h, const Case *c)
 			float want = defined_at(c, m, n), have = to[(c->numbered ? c->at[m] : m) * c->c_row + n];
 			if (memcmp(&want, &have, sizeof want) == 0)
 				continue;
-			print_error("%s: %ux%ux%u, row %u, column %u: %a, should be %a\n", h->name, c->rows, c->cols, c->depth, m, n,
-			            (double)have, (double)want);
+			print_error("%s: %ux%ux%u, row %u, column %u: %a, should be %a\n", h->name, c->rows, c->cols, c->depth, m,
+			            n, (double)have, (double)want);
 			assert_true(false);
 		}
 	for (size_t i = c->rows * c->c_row; i < rows; i++)
-		assert_true(to[i] == 0);                      /* nothing past the last row */
+		assert_true(to[i] == 0); /* nothing past the last row */
 	free(to);
 }
 
@@ -187,7 +200,7 @@ static void amx_holds(void **state)
 	static Case c;
 	Dice d = { 12, 0 };
 	unsigned a, b, unused;
-	bool rounds = __get_cpuid_count(7, 1, &a, &b, &unused, &unused) && a >> 5 & 1;        /* AVX512-BF16, for packing */
+	bool rounds = __get_cpuid_count(7, 1, &a, &b, &unused, &unused) && a >> 5 & 1; /* AVX512-BF16, for packing */
 	if (!isa_has(ISA_AVX512) || !rounds)
 		skip();
 	if (!isa_has(ISA_AMX))
@@ -207,26 +220,27 @@ static void amx_holds(void **state)
 
 /* ---- networks ---- */
 
-#define NEAR_OUTPUT 0.01                  /* of the largest output, or of 1; a rounding is 2^-9 */
-#define NEAR_GRADIENT 0.02                /* of the largest gradient */
+#define NEAR_OUTPUT   0.01 /* of the largest output, or of 1; a rounding is 2^-9 */
+#define NEAR_GRADIENT 0.02 /* of the largest gradient */
 
 enum { MOST_WAYS = 8 };
 
 typedef struct Trial {
 	Draft draft;
-	char text[sizeof ((Draft *)0)->text + 32];
+	char text[sizeof((Draft *)0)->text + 32];
 	Cases c;
 	Side ref, way[MOST_WAYS];
 	uint32_t ways;
 	double *want, *have, *other;
 } Trial;
 
-static double worst_output, worst_gradient;   /* shown with MICROPROP_LOUD */
+static double worst_output, worst_gradient; /* shown with MICROPROP_LOUD */
 
 static void same(const Trial *t, const Side *s, const char *what, uint64_t n)
 {
 	uint64_t i = 0;
-	while (i < n && (memcmp(t->have + i, t->other + i, sizeof *t->have) == 0 || (isnan(t->have[i]) && isnan(t->other[i]))))
+	while (i < n &&
+	       (memcmp(t->have + i, t->other + i, sizeof *t->have) == 0 || (isnan(t->have[i]) && isnan(t->other[i]))))
 		i++;
 	if (i == n)
 		return;
@@ -245,7 +259,8 @@ static double farthest(const Trial *t, uint64_t n, double least)
 	return far / reach;
 }
 
-/* Relu and linear units pass errors on in full, and the sign of a relu's sum may change: these are not held to the oracle. */
+/* Relu and linear units pass errors on in full, and the sign of a relu's sum may change: these are not held to the
+ * oracle. */
 static bool is_bounded(const Draft *d)
 {
 	for (uint32_t g = d->inputs + d->contexts; g < d->groups; g++)
@@ -314,7 +329,10 @@ static void open_ways(Trial *t)
 	for (int isa = 0; isa < ISA_COUNT; isa++)
 		for (int i = 0; isa_has(isa) && i < 2; i++)
 			side_open(&t->way[t->ways++], &target_cpu, t->text,
-			          (Way){ .isa = isa, .threads = i ? threads[roll(d, COUNT(threads))] : 1, .index = one_in(d, 2), .pieces = one_in(d, 4) });
+			          (Way){ .isa = isa,
+			                 .threads = i ? threads[roll(d, COUNT(threads))] : 1,
+			                 .index = one_in(d, 2),
+			                 .pieces = one_in(d, 4) });
 }
 
 static void agree(uint64_t seed)
@@ -337,7 +355,7 @@ static void agree(uint64_t seed)
 	for (uint32_t k = 0; k < t.ways; k++) {
 		side_take(&t.way[k], &t.c);
 		if (k % 2)
-			target_cpu.watch(t.way[k].program, &watch);     /* rounded inputs are not kept */
+			target_cpu.watch(t.way[k].program, &watch); /* rounded inputs are not kept */
 	}
 	outputs_agree(&t, examples, cases * net->outputs);
 	gradients_agree(&t, examples);

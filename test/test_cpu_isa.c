@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which kernels this CPU can run, what MICROPROP_ISA chooses, tiny numbers between cpu_enter and cpu_leave, ceilings. */
+/* Which kernels this CPU can run, what MICROPROP_ISA chooses, tiny numbers between cpu_enter and cpu_leave,
+ * ceilings. */
 #include <fenv.h>
 
 #include "test.h"
@@ -8,10 +9,7 @@
 
 static const char *const names[ISA_COUNT] = { "generic", "avx2", "avx512", "amx" };
 
-static void choose_body(Ctx *cx, void *arg)
-{
-	*(int *)arg = isa_choose(cx);
-}
+static void choose_body(Ctx *cx, void *arg) { *(int *)arg = isa_choose(cx); }
 
 /* What MICROPROP_ISA=word chooses, NULL: unset; -1 and *message if that fails. */
 static int chosen(const char *word, char *message, size_t room)
@@ -52,8 +50,9 @@ static void test_there(void **state)
 	__builtin_cpu_init();
 	bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 	assert_int_equal(isa_has(ISA_AVX2), avx2);
-	assert_int_equal(isa_has(ISA_AVX512), avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
+	assert_int_equal(isa_has(ISA_AVX512), avx2 && __builtin_cpu_supports("avx512f") &&
+	                                          __builtin_cpu_supports("avx512bw") &&
+	                                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
 #endif
 }
 
@@ -127,8 +126,8 @@ static void test_ceilings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names), cmocka_unit_test(test_there), cmocka_unit_test(test_choose),
-		cmocka_unit_test(test_tiny), cmocka_unit_test(test_ceilings),
+		cmocka_unit_test(test_names), cmocka_unit_test(test_there),    cmocka_unit_test(test_choose),
+		cmocka_unit_test(test_tiny),  cmocka_unit_test(test_ceilings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Products and index lists of the cpu target: every kernel this CPU can run against one plain chain of fmaf, bit for bit; and
- * seals against the plain one. */
+/* Products and index lists of the cpu target: every kernel this CPU can run against one plain chain of fmaf, bit
+ * for bit; and seals against the plain one. */
 #include <float.h>
 #include <math.h>
 
@@ -52,13 +52,15 @@ static void plain_product(const Product *p)
 		for (uint32_t n = 0; n < p->cols; n++) {
 			float sum = p->start[row * p->start_row + n];
 			for (uint32_t k = 0; k < p->depth; k++)
-				sum = fmaf(p->a[row * p->a_row + k * p->a_step], p->b[p->turned ? n * p->b_row + k : k * p->b_row + n], sum);
+				sum = fmaf(p->a[row * p->a_row + k * p->a_step], p->b[p->turned ? n * p->b_row + k : k * p->b_row + n],
+				           sum);
 			p->c[row * p->c_row + n] = sum;
 		}
 	}
 }
 
-/* Same bits in columns that count, nothing written where no row is; what lies between cols and the next sixteen may be anything. */
+/* Same bits in columns that count, nothing written where no row is; what lies between cols and the next sixteen may
+ * be anything. */
 static void compare(uint32_t all_rows, uint32_t cols, size_t row, const float *other, const char *name)
 {
 	for (uint32_t m = 0; m < all_rows; m++)
@@ -139,7 +141,9 @@ static void products_of_large_sizes(void **state)
 	for (int i = 0; i < 12; i++)
 		try_size(14 + (uint32_t)draw(60), 1 + (uint32_t)draw(100), 200 + (uint32_t)draw(700), 0);
 	for (int i = 0; i < 6; i++) {
-		Product p = { .rows = 192 + (uint32_t)draw(20), .cols = 30 + (uint32_t)draw(60), .depth = 150 + (uint32_t)draw(500) };
+		Product p = { .rows = 192 + (uint32_t)draw(20),
+			          .cols = 30 + (uint32_t)draw(60),
+			          .depth = 150 + (uint32_t)draw(500) };
 		p.a = of_a;
 		p.a_row = 1;
 		p.a_step = p.rows;
@@ -153,10 +157,13 @@ static void products_of_large_sizes(void **state)
 	}
 }
 
-/* What fmaf would make of numbers near the smallest is another matter: here all kernels agree, and leave none of them. */
+/* What fmaf would make of numbers near the smallest is another matter: here all kernels agree, and leave none of
+ * them. */
 static void tiny_numbers_are_zero(void **state)
 {
-	Product p = { .rows = 8, .cols = 64, .depth = 5, .a = of_a, .a_row = 5, .a_step = 1, .b = of_b, .b_row = 64, .c_row = 64 };
+	Product p = {
+		.rows = 8, .cols = 64, .depth = 5, .a = of_a, .a_row = 5, .a_step = 1, .b = of_b, .b_row = 64, .c_row = 64
+	};
 
 	(void)state;
 	for (int round = 0; round < 200; round++) {
@@ -178,7 +185,9 @@ static void tiny_numbers_are_zero(void **state)
 static void infinities_and_nan_pass_through(void **state)
 {
 	static const float odd[] = { INFINITY, -INFINITY, NAN, 0.0f, -0.0f, 1.0f, FLT_MAX, -FLT_MAX };
-	Product p = { .rows = 8, .cols = 16, .depth = 2, .a = of_a, .a_row = 2, .a_step = 1, .b = of_b, .b_row = 16, .c_row = 16 };
+	Product p = {
+		.rows = 8, .cols = 16, .depth = 2, .a = of_a, .a_row = 2, .a_step = 1, .b = of_b, .b_row = 16, .c_row = 16
+	};
 
 	(void)state;
 	p.start = begin;
@@ -253,7 +262,9 @@ static void plain_gradient(const Lists *l)
 
 static Lists random_task(void)
 {
-	Lists l = { .rows = (uint32_t)draw(LIST_ROWS + 1), .cols = (uint32_t)draw(200), .index = index_of, .count = list_count };
+	Lists l = {
+		.rows = (uint32_t)draw(LIST_ROWS + 1), .cols = (uint32_t)draw(200), .index = index_of, .count = list_count
+	};
 	size_t wide = round_up(l.cols);
 
 	random_lists((uint32_t)draw(11));
@@ -344,8 +355,10 @@ static void seals(void **state)
 	fill(of_a, PIECE / sizeof *of_a, 20);
 	for (int k = 0; k < kern_count; k++)
 		for (int n = 0; n < 500; n++) {
-			size_t bytes = n < 200 ? (size_t)n : 1 + draw(PIECE), cut = bytes / SEAL_ROW ? SEAL_ROW * draw(bytes / SEAL_ROW) : 0;
-			uint64_t parts = kerns[k]->seal(piece, cut, 0) + kerns[k]->seal(piece + cut, bytes - cut, (uint32_t)(cut / SEAL_ROW));
+			size_t bytes = n < 200 ? (size_t)n : 1 + draw(PIECE),
+				   cut = bytes / SEAL_ROW ? SEAL_ROW * draw(bytes / SEAL_ROW) : 0;
+			uint64_t parts =
+				kerns[k]->seal(piece, cut, 0) + kerns[k]->seal(piece + cut, bytes - cut, (uint32_t)(cut / SEAL_ROW));
 			assert_true(kerns[k]->seal(piece, bytes, 0) == seal_of(piece, bytes));
 			assert_true(parts == seal_of(piece, bytes));
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Links one by one on the cpu target: every kernel this CPU can run against one plain chain of fmaf, bit for bit.  Who is linked
- * with whom is made here, not by the layout. */
+/* Links one by one on the cpu target: every kernel this CPU can run against one plain chain of fmaf, bit for bit.
+ * Who is linked with whom is made here, not by the layout. */
 #include <math.h>
 
 #include "test.h"
@@ -8,8 +8,12 @@
 #include "kerns.h"
 
 enum {
-	MOST_ROWS = 150, MOST_STRIPS = 6, COLS = 9 * LANES, MOST_LINKS = 1200,
-	SIZE = 2 * MOST_ROWS * COLS, ROOM = 2 * MOST_STRIPS * LANES * LINK_ROWS
+	MOST_ROWS = 150,
+	MOST_STRIPS = 6,
+	COLS = 9 * LANES,
+	MOST_LINKS = 1200,
+	SIZE = 2 * MOST_ROWS * COLS,
+	ROOM = 2 * MOST_STRIPS * LANES * LINK_ROWS
 };
 
 static float in[SIZE], begin[SIZE], got[SIZE], want[SIZE], w[MOST_LINKS], room[ROOM];
@@ -51,7 +55,9 @@ static void make_task(Task *t, uint32_t most, bool ordered)
 	uint32_t links = 0;
 
 	memset(t, 0, sizeof *t);
-	*of = (LinkSums){ .strip = t->strip, .slot = t->slot, .unit = t->unit, .first = t->first, .order = ordered ? t->order : NULL };
+	*of = (LinkSums){
+		.strip = t->strip, .slot = t->slot, .unit = t->unit, .first = t->first, .order = ordered ? t->order : NULL
+	};
 	of->strips = choose(t->strip, COLS / LANES, LANES, 1 + draw(MOST_STRIPS));
 	of->units = choose(t->unit, 1 + draw(COLS), 1, COLS);
 	for (uint32_t u = 0; u < of->units; u++) {
@@ -67,7 +73,7 @@ static void make_task(Task *t, uint32_t most, bool ordered)
 	}
 	for (uint32_t k = 1; k < links + LANES && k / LANES < COUNT(t->begins); k++)
 		t->begins[k / LANES] |= (uint16_t)((k % LANES && t->to[k] != t->to[k - 1]) << k % LANES);
-	for (uint32_t k = 0; k < links; k++) {                      /* another order of the weights */
+	for (uint32_t k = 0; k < links; k++) { /* another order of the weights */
 		uint32_t j = draw(k + 1);
 		t->order[k] = t->order[j];
 		t->order[j] = k;
@@ -126,8 +132,8 @@ static void try_links(Links l)
 		kerns[i]->links(&l);
 		for (size_t j = 0; j < SIZE; j++)
 			if (memcmp(&got[j], &want[j], sizeof *got)) {
-				print_error("%s: %u rows, row %zu, column %zu is %a and should be %a\n", kerns[i]->name, l.rows, j / COLS, j % COLS,
-				            (double)got[j], (double)want[j]);
+				print_error("%s: %u rows, row %zu, column %zu is %a and should be %a\n", kerns[i]->name, l.rows,
+				            j / COLS, j % COLS, (double)got[j], (double)want[j]);
 				assert_true(false);
 			}
 	}
@@ -155,7 +161,8 @@ static void sums_of_any_rows_and_links(void **state)
 		for (uint32_t i = 0; i < 4; i++) {
 			make_task(&t, draw(3) ? 1 + draw(6) : 40, i & 1);
 			number_rows(at, rows);
-			try_links((Links){ .of = &t.of, .rows = rows, .at = draw(2) ? at : NULL, .row = COLS, .in = in, .w = w, .go_on = i & 2 });
+			try_links((Links){
+				.of = &t.of, .rows = rows, .at = draw(2) ? at : NULL, .row = COLS, .in = in, .w = w, .go_on = i & 2 });
 		}
 	for (uint32_t rows = 71; rows <= MOST_ROWS; rows += 1 + draw(12)) {
 		make_task(&t, 20, draw(2));
@@ -184,8 +191,8 @@ static void try_gradient(LinkGradient l)
 		kerns[i]->links_gradient(&l);
 		for (size_t j = 0; j < SIZE; j++)
 			if (memcmp(&got[j], &want[j], sizeof *got)) {
-				print_error("%s: %u rows, link %zu of %llu is %a and should be %a\n", kerns[i]->name, l.rows, j, (unsigned long long)l.end,
-				            (double)got[j], (double)want[j]);
+				print_error("%s: %u rows, link %zu of %llu is %a and should be %a\n", kerns[i]->name, l.rows, j,
+				            (unsigned long long)l.end, (double)got[j], (double)want[j]);
 				assert_true(false);
 			}
 	}
@@ -206,8 +213,15 @@ static void gradients_of_any_rows_and_links(void **state)
 			make_task(&t, most[i], false);
 			uint32_t vectors = (uint32_t)(t.first[t.of.units] / LANES), first = draw(2) ? 0 : draw(vectors + 1);
 			uint32_t end = draw(2) ? vectors : first + draw(vectors - first + 1);
-			try_gradient((LinkGradient){ .of = &t.of, .rows = rows, .row = COLS, .act = in, .delta = delta, .to = t.to, .begins = t.begins,
-			                             .first = first * LANES, .end = end * LANES });
+			try_gradient((LinkGradient){ .of = &t.of,
+			                             .rows = rows,
+			                             .row = COLS,
+			                             .act = in,
+			                             .delta = delta,
+			                             .to = t.to,
+			                             .begins = t.begins,
+			                             .first = first * LANES,
+			                             .end = end * LANES });
 		}
 }
 

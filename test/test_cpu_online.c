@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Online learning from index lists: rows of weights whose inputs are rarely on owe an update and follow their last change for hundreds
- * of cases, longer than deltas are kept.  Whatever lists hold, the bits must be those of dense inputs. */
+/* Online learning from index lists: rows of weights whose inputs are rarely on owe an update and follow their last
+ * change for hundreds of cases, longer than deltas are kept. Whatever lists hold, the bits must be those of dense
+ * inputs. */
 #include "cpu_nets.h"
 #include "runs.h"
 
@@ -8,9 +9,11 @@ enum { CASES = 1400, INPUTS = 23, TARGETS = 3 };
 
 static const char *const nets[] = {
 	/* Two layers from the inputs, one around the other; more columns than four vectors. */
-	"group x 23 input\ngroup a 67\ngroup b 5 tanh\ngroup o 3 output\nconnect x, true -> a\nconnect x -> b\nconnect a, b, true -> o\n",
+	"group x 23 input\ngroup a 67\ngroup b 5 tanh\ngroup o 3 output\nconnect x, true -> a\nconnect x -> b\nconnect a, "
+	"b, true -> o\n",
 	/* Inputs in two groups, some frozen, no hidden layer for one of them. */
-	"group x 13 input\ngroup y 10 input\ngroup h 20 relu\ngroup o 3 output linear\nconnect x, true -> h\nconnect y -> h frozen\n"
+	"group x 13 input\ngroup y 10 input\ngroup h 20 relu\ngroup o 3 output linear\nconnect x, true -> h\nconnect y -> "
+	"h frozen\n"
 	"connect h -> o\nconnect y, true -> o\n",
 };
 static const char *const options[][3][2] = {
@@ -19,7 +22,8 @@ static const char *const options[][3][2] = {
 	{ { "epochs", "1" }, { "updates", "700" }, { "error", "squared" } },
 };
 
-/* Values are between -0.5 and 0.5; tiny ones make gradients that are too small for a float, whose zeros have a sign all the same. */
+/* Values are between -0.5 and 0.5; tiny ones make gradients that are too small for a float, whose zeros have a sign
+ * all the same. */
 typedef enum Kind { ONES, VALUES, TINY } Kind;
 
 static float input_of(Kind kind, double unit)
@@ -45,7 +49,8 @@ static mp_data *rare(Kind kind)
 	return data;
 }
 
-static mp_run *taught(const mp_net *net, const mp_data *data, const char *rate, const char *input, const char *const (*option)[2])
+static mp_run *taught(const mp_net *net, const mp_data *data, const char *rate, const char *input,
+                      const char *const (*option)[2])
 {
 	mp_run *run = run_of(net);
 	need(run, mp_run_set(run, "target", "cpu"));
@@ -85,15 +90,51 @@ static void lists_are_dense_inputs(int isa, Kind kind)
 	mp_data_close(data);
 }
 
-static void ones_on_generic(void **state) { (void)state; lists_are_dense_inputs(ISA_GENERIC, ONES); }
-static void values_on_generic(void **state) { (void)state; lists_are_dense_inputs(ISA_GENERIC, VALUES); }
-static void tiny_on_generic(void **state) { (void)state; lists_are_dense_inputs(ISA_GENERIC, TINY); }
-static void ones_on_avx2(void **state) { (void)state; lists_are_dense_inputs(ISA_AVX2, ONES); }
-static void values_on_avx2(void **state) { (void)state; lists_are_dense_inputs(ISA_AVX2, VALUES); }
-static void tiny_on_avx2(void **state) { (void)state; lists_are_dense_inputs(ISA_AVX2, TINY); }
-static void ones_on_avx512(void **state) { (void)state; lists_are_dense_inputs(ISA_AVX512, ONES); }
-static void values_on_avx512(void **state) { (void)state; lists_are_dense_inputs(ISA_AVX512, VALUES); }
-static void tiny_on_avx512(void **state) { (void)state; lists_are_dense_inputs(ISA_AVX512, TINY); }
+static void ones_on_generic(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_GENERIC, ONES);
+}
+static void values_on_generic(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_GENERIC, VALUES);
+}
+static void tiny_on_generic(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_GENERIC, TINY);
+}
+static void ones_on_avx2(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_AVX2, ONES);
+}
+static void values_on_avx2(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_AVX2, VALUES);
+}
+static void tiny_on_avx2(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_AVX2, TINY);
+}
+static void ones_on_avx512(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_AVX512, ONES);
+}
+static void values_on_avx512(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_AVX512, VALUES);
+}
+static void tiny_on_avx512(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_AVX512, TINY);
+}
 
 /* So many updates that all rows catch up, because they are counted. */
 static void counts_of_updates_do_not_end(void **state)
@@ -108,10 +149,11 @@ static void counts_of_updates_do_not_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ones_on_generic), cmocka_unit_test(values_on_generic), cmocka_unit_test(tiny_on_generic),
-		cmocka_unit_test(ones_on_avx2), cmocka_unit_test(values_on_avx2), cmocka_unit_test(tiny_on_avx2),
-		cmocka_unit_test(ones_on_avx512), cmocka_unit_test(values_on_avx512), cmocka_unit_test(tiny_on_avx512),
-		cmocka_unit_test(counts_of_updates_do_not_end),
+		cmocka_unit_test(ones_on_generic), cmocka_unit_test(values_on_generic),
+		cmocka_unit_test(tiny_on_generic), cmocka_unit_test(ones_on_avx2),
+		cmocka_unit_test(values_on_avx2),  cmocka_unit_test(tiny_on_avx2),
+		cmocka_unit_test(ones_on_avx512),  cmocka_unit_test(values_on_avx512),
+		cmocka_unit_test(tiny_on_avx512),  cmocka_unit_test(counts_of_updates_do_not_end),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

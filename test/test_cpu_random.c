@@ -1,44 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* Random networks on the cpu target: against the oracle, against differences of the error, and against themselves with other
- * vectors, threads and forms of the inputs.
+/* Random networks on the cpu target: against the oracle, against differences of the error, and against themselves
+ * with other vectors, threads and forms of the inputs.
  *
- * How near single precision must come to double is written here.  A gradient is a sum over cases in which much may cancel, so
- * it is measured against the largest of its network.  Of 500 networks the worst were 6e-7 (outputs), 9e-6 (gradients), 3e-7
- * (errors), 2e-7 (weights), 5e-7 (twenty updates) and 4e-6 (differences). */
+ * How near single precision must come to double is written here. A gradient is a sum over cases in which much may
+ * cancel, so it is measured against the largest of its network. Of 500 networks the worst were 6e-7 (outputs), 9e-6
+ * (gradients), 3e-7 (errors), 2e-7 (weights), 5e-7 (twenty updates) and 4e-6 (differences). */
 #include "cpu_nets.h"
 #include "formula_once.h"
 #include "../target/cpu/cpu.h"
 
-#define NEAR_OUTPUT 1e-5                  /* of the largest output, or of 1 */
-#define NEAR_GRADIENT 2e-5                /* of the largest gradient */
-#define NEAR_ERROR 1e-5                   /* of the error of all cases together */
-#define NEAR_WEIGHT 2e-6                  /* of the largest number in hand: weights and state after one update */
-#define NEAR_PATH 1e-5                    /* of the largest weight, after twenty updates */
-#define NEAR_SLOPE 1e-4                   /* gradients against differences, of the largest gradient */
+#define NEAR_OUTPUT   1e-5 /* of the largest output, or of 1 */
+#define NEAR_GRADIENT 2e-5 /* of the largest gradient */
+#define NEAR_ERROR    1e-5 /* of the error of all cases together */
+#define NEAR_WEIGHT   2e-6 /* of the largest number in hand: weights and state after one update */
+#define NEAR_PATH     1e-5 /* of the largest weight, after twenty updates */
+#define NEAR_SLOPE    1e-4 /* gradients against differences, of the largest gradient */
 
 enum { WAYS = 5, UPDATES = 3 };
 
-typedef struct Worst { double output, gradient, error, weight, slope, path; uint64_t doubtful, cases, tiny; } Worst;
-static Worst worst;                       /* shown with MICROPROP_LOUD */
+typedef struct Worst {
+	double output, gradient, error, weight, slope, path;
+	uint64_t doubtful, cases, tiny;
+} Worst;
+static Worst worst; /* shown with MICROPROP_LOUD */
 
 typedef struct Trial {
 	Draft t;
 	Cases c;
-	Side ref, way[WAYS];              /* way 0: the best vectors, one thread, dense */
+	Side ref, way[WAYS]; /* way 0: the best vectors, one thread, dense */
 	uint32_t ways;
 	uint64_t links, examples, cases, *order;
 	uint32_t outputs;
-	double *a, *b;                    /* room for two of any vectors */
-	double *g, *v[2 + MAX_STATE];     /* gradient; weights and state before an update */
+	double *a, *b;                /* room for two of any vectors */
+	double *g, *v[2 + MAX_STATE]; /* gradient; weights and state before an update */
 	Formula formula;
 } Trial;
 
 static void show(const Trial *t, const Side *s)
 {
 	static const char *const inputs[] = { "dense", "index" };
-	print_error("%s%s, %d threads, %s, batch %d, %llu cases, %llu examples%s\n", t->t.text, isa_name(s->way.isa), s->way.threads,
-	            inputs[s->way.index], (int)s->way.batch, (unsigned long long)t->cases, (unsigned long long)t->examples,
-	            s->way.pieces ? ", leaf by leaf" : "");
+	print_error("%s%s, %d threads, %s, batch %d, %llu cases, %llu examples%s\n", t->t.text, isa_name(s->way.isa),
+	            s->way.threads, inputs[s->way.index], (int)s->way.batch, (unsigned long long)t->cases,
+	            (unsigned long long)t->examples, s->way.pieces ? ", leaf by leaf" : "");
 }
 
 static double largest(const double *v, uint64_t n, double least)
@@ -48,14 +51,11 @@ static double largest(const double *v, uint64_t n, double least)
 	return least;
 }
 
-static bool is_frozen(const Net *net, uint64_t link)
-{
-	return net_block(net, net_target(net, link), link)->frozen;
-}
+static bool is_frozen(const Net *net, uint64_t link) { return net_block(net, net_target(net, link), link)->frozen; }
 
 /* |a - b| as a share of reach, the worst of all; must not pass `most`. */
-static void near_all(const Trial *t, const Side *s, const char *what, const double *a, const double *b, uint64_t n, double reach, double most,
-                     double *ever)
+static void near_all(const Trial *t, const Side *s, const char *what, const double *a, const double *b, uint64_t n,
+                     double reach, double most, double *ever)
 {
 	uint64_t at = 0;
 	double far = 0;
@@ -90,8 +90,9 @@ static void same_tally(const Trial *t, const Side *s, Tally a, Tally b)
 	if (error && a.cases == b.cases && a.scored == b.scored && a.right == b.right && a.within == b.within)
 		return;
 	show(t, s);
-	print_error("error %.17g, right %llu, within %llu; in the plain way %.17g, %llu, %llu\n", b.error, (unsigned long long)b.right,
-	            (unsigned long long)b.within, a.error, (unsigned long long)a.right, (unsigned long long)a.within);
+	print_error("error %.17g, right %llu, within %llu; in the plain way %.17g, %llu, %llu\n", b.error,
+	            (unsigned long long)b.right, (unsigned long long)b.within, a.error, (unsigned long long)a.right,
+	            (unsigned long long)a.within);
 	assert_true(false);
 }
 
@@ -101,10 +102,11 @@ static void same_tally(const Trial *t, const Side *s, Tally a, Tally b)
 static bool is_doubtful(const Trial *t, const double *out, const float *y)
 {
 	const Data *d = &t->c.dense;
-	double threshold = t->ref.opt.threshold, middle = 0.5, reach = largest(out, t->outputs, 1) * NEAR_OUTPUT, best[2] = { INFINITY, INFINITY };
+	double threshold = t->ref.opt.threshold, middle = 0.5, reach = largest(out, t->outputs, 1) * NEAR_OUTPUT,
+		   best[2] = { INFINITY, INFINITY };
 	bool doubtful = false;
 	for (uint32_t k = 0; k < (d->codes ? d->code_count : t->outputs); k++) {
-		double x = 0;                             /* the two least of these decide: distances from codes, or outputs below zero */
+		double x = 0; /* the two least of these decide: distances from codes, or outputs below zero */
 		if (!d->codes && isnan(y[k]))
 			continue;
 		for (uint32_t i = 0; d->codes && i < t->outputs; i++)
@@ -135,10 +137,7 @@ static uint64_t count_doubtful(const Trial *t, const double *out)
 	return count;
 }
 
-static bool about(uint64_t a, uint64_t b, uint64_t doubtful)
-{
-	return (a > b ? a - b : b - a) <= doubtful;
-}
+static bool about(uint64_t a, uint64_t b, uint64_t doubtful) { return (a > b ? a - b : b - a) <= doubtful; }
 
 static Tally side_test(Side *s, uint64_t first, uint64_t count, double *out)
 {
@@ -154,13 +153,14 @@ static void outputs_agree(Trial *t)
 	Side *plain = &t->way[0];
 	Tally want = side_test(&t->ref, 0, t->examples, t->a), have = side_test(plain, 0, t->examples, t->b), half;
 	near_all(t, plain, "output", t->b, t->a, n, largest(t->a, n, 1), NEAR_OUTPUT, &worst.output);
-	near_all(t, plain, "error", &have.error, &want.error, 1, want.error + 1e-3 * (double)t->cases, NEAR_ERROR, &worst.error);
+	near_all(t, plain, "error", &have.error, &want.error, 1, want.error + 1e-3 * (double)t->cases, NEAR_ERROR,
+	         &worst.error);
 	uint64_t doubtful = count_doubtful(t, t->a);
 	if (!about(want.right, have.right, doubtful) || !about(want.within, have.within, doubtful)) {
 		show(t, plain);
-		print_error("%llu right, should be %llu; %llu within, should be %llu; %llu doubtful\n", (unsigned long long)have.right,
-		            (unsigned long long)want.right, (unsigned long long)have.within, (unsigned long long)want.within,
-		            (unsigned long long)doubtful);
+		print_error("%llu right, should be %llu; %llu within, should be %llu; %llu doubtful\n",
+		            (unsigned long long)have.right, (unsigned long long)want.right, (unsigned long long)have.within,
+		            (unsigned long long)want.within, (unsigned long long)doubtful);
 	}
 	assert_true(about(want.right, have.right, doubtful) && about(want.within, have.within, doubtful));
 	assert_true(want.cases == have.cases && want.scored == have.scored);
@@ -186,8 +186,8 @@ static double error_with(Trial *t, uint64_t link, double value)
 	return side_test(&t->ref, 0, t->examples, NULL).error;
 }
 
-/* Some links: the slope of the error, by differences of it in double.  Not where errors are cut off on purpose, nor where the
- * error has kinks. */
+/* Some links: the slope of the error, by differences of it in double. Not where errors are cut off on purpose, nor
+ * where the error has kinks. */
 static void slopes_agree(Trial *t, double reach)
 {
 	const double h = 1e-5;
@@ -221,7 +221,8 @@ static void gradients_agree(Trial *t, Batch b)
 	take_gradient(plain, t->g);
 	double reach = largest(t->a, t->links, 1e-6);
 	near_all(t, plain, "gradient", t->g, t->a, t->links, reach, NEAR_GRADIENT, &worst.gradient);
-	near_all(t, plain, "error of a batch", &have.error, &want.error, 1, want.error + 1e-3 * (double)want.cases, NEAR_ERROR, &worst.error);
+	near_all(t, plain, "error of a batch", &have.error, &want.error, 1, want.error + 1e-3 * (double)want.cases,
+	         NEAR_ERROR, &worst.error);
 	for (uint32_t k = 1; k < t->ways; k++) {
 		same_tally(t, &t->way[k], have, side_learn(&t->way[k], b));
 		take_gradient(&t->way[k], t->b);
@@ -276,8 +277,8 @@ static void same_weights(Trial *t)
 	}
 }
 
-/* The rule is worked out on the very gradient that the cpu has: many rules look at its sign alone, and the oracle's may have
- * another one where it is nearly zero. */
+/* The rule is worked out on the very gradient that the cpu has: many rules look at its sign alone, and the oracle's
+ * may have another one where it is nearly zero. */
 static void updates_agree(Trial *t, uint64_t number)
 {
 	side_update(&t->ref, number);
@@ -286,8 +287,8 @@ static void updates_agree(Trial *t, uint64_t number)
 		side_update(&t->way[k], number);
 	for (int which = 0; which <= rules[t->ref.opt.rule].states; which++) {
 		t->way[0].target->get(t->way[0].program, which, 0, ALL_LINKS, t->a);
-		near_all(t, &t->way[0], which ? "state" : "weight", t->a, t->v[which], t->links, largest(t->v[which], t->links, which ? 1e-3 : 0.1),
-		         NEAR_WEIGHT, &worst.weight);
+		near_all(t, &t->way[0], which ? "state" : "weight", t->a, t->v[which], t->links,
+		         largest(t->v[which], t->links, which ? 1e-3 : 0.1), NEAR_WEIGHT, &worst.weight);
 	}
 	same_weights(t);
 }
@@ -321,7 +322,8 @@ static void online_agrees(Trial *t, uint64_t number)
 	if (smooth) {
 		t->ref.target->get(t->ref.program, 0, 0, ALL_LINKS, t->a);
 		t->way[0].target->get(t->way[0].program, 0, 0, ALL_LINKS, t->b);
-		near_all(t, &t->way[0], "weight after examples one by one", t->b, t->a, t->links, largest(t->a, t->links, 0.1), NEAR_PATH, &worst.path);
+		near_all(t, &t->way[0], "weight after examples one by one", t->b, t->a, t->links, largest(t->a, t->links, 0.1),
+		         NEAR_PATH, &worst.path);
 	}
 	same_weights(t);
 }
@@ -337,8 +339,13 @@ static void epochs_agree(Trial *t, uint64_t number)
 		update_fill(&t->ref.opt, number + (uint64_t)i, 0, 0, &u[i]);
 	for (uint32_t k = 0; k < t->ways; k++) {
 		Side *s = &t->way[k];
-		Updates all = { .examples = t->examples, .batch = t->examples, .count = EPOCHS, .update = u, .until = &(Until){ NAN, NAN, NAN },
-		                .stop = &never, .tally = tally[k] };
+		Updates all = { .examples = t->examples,
+			            .batch = t->examples,
+			            .count = EPOCHS,
+			            .update = u,
+			            .until = &(Until){ NAN, NAN, NAN },
+			            .stop = &never,
+			            .tally = tally[k] };
 		uint64_t done = k ? s->target->updates(s->program, &all) : 0;
 		worst.tiny += done > 0;
 		assert_true(done == 0 || done == EPOCHS);
@@ -360,10 +367,7 @@ static void parse_formula(Ctx *cx, void *arg)
 	formula_parse(cx, &rules[t->ref.opt.rule], &t->formula);
 }
 
-static double *numbers(uint64_t n)
-{
-	return calloc(n + 1, sizeof(double));
-}
+static double *numbers(uint64_t n) { return calloc(n + 1, sizeof(double)); }
 
 /* Few cases, or so many that threads share them, or several leaves. */
 static uint64_t roll_cases(Dice *d, const Net *net, bool plain)
@@ -371,7 +375,8 @@ static uint64_t roll_cases(Dice *d, const Net *net, bool plain)
 	uint64_t shared = 2200000 / net->links + 1, many = shared < 1700 ? shared : 1700;
 	switch (plain ? 3 : roll(d, 4)) {
 	case 0: return net->copies || net->links > 2000 ? 50 : 513 + roll(d, 1200);
-	case 1: case 2: return many + roll(d, 100);
+	case 1:
+	case 2: return many + roll(d, 100);
 	default: return 1 + roll(d, 60);
 	}
 }
@@ -379,7 +384,11 @@ static uint64_t roll_cases(Dice *d, const Net *net, bool plain)
 static Way roll_way(Dice *d, int isa)
 {
 	static const int threads[] = { 1, 2, 3, 8 }, batches[] = { BATCH_ALL, 1, 1, 16 };
-	return (Way){ .isa = isa, .threads = threads[roll(d, 4)], .batch = batches[roll(d, 4)], .index = one_in(d, 2), .pieces = one_in(d, 3) };
+	return (Way){ .isa = isa,
+		          .threads = threads[roll(d, 4)],
+		          .batch = batches[roll(d, 4)],
+		          .index = one_in(d, 2),
+		          .pieces = one_in(d, 3) };
 }
 
 /* The plain way, one with every kind of vectors that there is, and one more. */
@@ -473,25 +482,33 @@ static void random_networks_agree(void **state)
 		agree(seed, sizes[seed % COUNT(sizes)], seed % COUNT(sizes) == 3);
 	}
 	if (getenv("MICROPROP_LOUD"))
-		print_message("worst: outputs %g, gradients %g, errors %g, weights and state %g, slopes %g, paths %g; %llu of %llu cases doubtful; "
-		              "%llu times whole epochs\n", worst.output, worst.gradient, worst.error, worst.weight, worst.slope, worst.path,
-		              (unsigned long long)worst.doubtful, (unsigned long long)worst.cases, (unsigned long long)worst.tiny);
+		print_message("worst: outputs %g, gradients %g, errors %g, weights and state %g, slopes %g, paths %g; %llu of "
+		              "%llu cases doubtful; "
+		              "%llu times whole epochs\n",
+		              worst.output, worst.gradient, worst.error, worst.weight, worst.slope, worst.path,
+		              (unsigned long long)worst.doubtful, (unsigned long long)worst.cases,
+		              (unsigned long long)worst.tiny);
 }
 
 /* ---- large weights ---- */
 
-/* Of large weights there is no other form, unless batches will be of one case: passes turn them.  The same bits, also where a panel
- * leads from some columns of a part, or errors of a part come from several. */
+/* Of large weights there is no other form, unless batches will be of one case: passes turn them. The same bits,
+ * also where a panel leads from some columns of a part, or errors of a part come from several. */
 static void turned_weights_agree(void **state)
 {
 	(void)state;
 	static const char *const nets[] = {
-		"group a 5 input\ngroup b 263\ngroup c 270 tanh\ngroup d 3 output\nconnect a, true -> b\nconnect b, true -> c\nconnect c, true -> d\n",
-		"group a 9 input\ngroup b 288\ngroup c 256 output\ngroup d 257 output\nconnect a, true -> b\nconnect b[7:275], true -> c\n"
+		"group a 5 input\ngroup b 263\ngroup c 270 tanh\ngroup d 3 output\nconnect a, true -> b\nconnect b, true -> "
+		"c\nconnect c, true -> d\n",
+		"group a 9 input\ngroup b 288\ngroup c 256 output\ngroup d 257 output\nconnect a, true -> b\nconnect b[7:275], "
+		"true -> c\n"
 		"connect b[1:260], c[3:11] -> d\n",
-		"group a 5 input\ngroup b 263\ngroup c 270 output\nconnect a, true -> b\nconnect b, true -> c\ntrain precision bf16\n",
+		"group a 5 input\ngroup b 263\ngroup c 270 output\nconnect a, true -> b\nconnect b, true -> c\ntrain precision "
+		"bf16\n",
 	};
-	static const Way ways[] = { { .batch = 1, .threads = 1 }, { .batch = BATCH_ALL, .threads = 1 }, { .batch = 45, .threads = 2 } };
+	static const Way ways[] = { { .batch = 1, .threads = 1 },
+		                        { .batch = BATCH_ALL, .threads = 1 },
+		                        { .batch = 45, .threads = 2 } };
 	for (size_t i = 0; i < COUNT(nets); i++)
 		for (int isa = ISA_GENERIC; isa <= best_isa(); isa++) {
 			uint64_t copies[COUNT(ways)], links = 0;
@@ -526,7 +543,8 @@ static void turned_weights_agree(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_networks_agree), cmocka_unit_test(turned_weights_agree),
+		cmocka_unit_test(random_networks_agree),
+		cmocka_unit_test(turned_weights_agree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

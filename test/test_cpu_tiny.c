@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiny networks whose updates the cpu target does in one go: the bits of the same updates one by one, on random networks with
- * all kinds of vectors and inputs; and whole runs of them: what ends them, in which order cases come, stopping and going on. */
+/* Tiny networks whose updates the cpu target does in one go: the bits of the same updates one by one, on random
+ * networks with all kinds of vectors and inputs; and whole runs of them: what ends them, in which order cases come,
+ * stopping and going on. */
 #include "cpu_nets.h"
 #include "runs.h"
 
@@ -21,7 +22,9 @@ typedef struct Road {
 static void roll_road(Dice *d, const Options *o, uint64_t examples, Road *r)
 {
 	uint64_t most = examples < 12 ? examples : 12, first;
-	*r = (Road){ .examples = examples, .batch = one_in(d, 2) ? 1 : 1 + roll(d, (uint32_t)most), .shuffled = !one_in(d, 3) };
+	*r = (Road){ .examples = examples,
+		         .batch = one_in(d, 2) ? 1 : 1 + roll(d, (uint32_t)most),
+		         .shuffled = !one_in(d, 3) };
 	uint64_t in_epoch = (examples + r->batch - 1) / r->batch, left;
 	r->done = one_in(d, 2) ? 0 : r->batch * roll(d, (uint32_t)in_epoch);
 	left = EPOCHS * in_epoch - r->done / r->batch;
@@ -57,9 +60,16 @@ static bool leap(Side *s, const Road *r, Tally *tally)
 {
 	uint64_t place = r->done, at = 0;
 	for (uint64_t k = 0, done; k < r->count; k += done) {
-		Updates some = { .examples = r->examples, .batch = r->batch, .done = place, .count = r->count - k,
-		                 .example = r->shuffled ? r->example + at : NULL, .update = r->update + (r->same ? 0 : k), .same = r->same,
-		                 .until = &never_reached, .stop = &s->stop, .tally = tally };
+		Updates some = { .examples = r->examples,
+			             .batch = r->batch,
+			             .done = place,
+			             .count = r->count - k,
+			             .example = r->shuffled ? r->example + at : NULL,
+			             .update = r->update + (r->same ? 0 : k),
+			             .same = r->same,
+			             .until = &never_reached,
+			             .stop = &s->stop,
+			             .tally = tally };
 		done = s->target->updates(s->program, &some);
 		assert_true(done <= some.count && (done || !k));
 		if (!done)
@@ -82,8 +92,8 @@ static void same_state(const char *text, Side *a, Side *b)
 		a->target->get(a->program, which, 0, ALL_LINKS, x);
 		b->target->get(b->program, which, 0, ALL_LINKS, y);
 		if (memcmp(x, y, n * sizeof *x))
-			print_error("%s%s, %s, batch %d: other weights or state\n", text, isa_name(b->way.isa), b->way.index ? "index" : "dense",
-			            (int)b->way.batch);
+			print_error("%s%s, %s, batch %d: other weights or state\n", text, isa_name(b->way.isa),
+			            b->way.index ? "index" : "dense", (int)b->way.batch);
 		assert_memory_equal(x, y, n * sizeof *x);
 	}
 	free(x);
@@ -109,7 +119,8 @@ static uint64_t travel(uint64_t seed)
 	}
 	for (int isa = best_isa(); isa >= 0; isa--) {
 		Dice again = t.d;
-		side_open(&s, &target_cpu, t.text, (Way){ .isa = isa, .threads = 1, .batch = 1, .index = (seed + (uint64_t)isa) % 2 });
+		side_open(&s, &target_cpu, t.text,
+		          (Way){ .isa = isa, .threads = 1, .batch = 1, .index = (seed + (uint64_t)isa) % 2 });
 		side_take(&s, &c);
 		for (int k = 0; k < 2; k++) {
 			Tally have[EPOCHS] = { { 0 } };
@@ -121,8 +132,8 @@ static uint64_t travel(uint64_t seed)
 				walk(&s, &r, have);
 			}
 			if (memcmp(have, want[k], sizeof have))
-				print_error("%s%s, %s, network %llu: other tallies\n", t.text, isa_name(isa), s.way.index ? "index" : "dense",
-				            (unsigned long long)seed);
+				print_error("%s%s, %s, network %llu: other tallies\n", t.text, isa_name(isa),
+				            s.way.index ? "index" : "dense", (unsigned long long)seed);
 			assert_memory_equal(have, want[k], sizeof have);
 		}
 		same_state(t.text, &plain, &s);
@@ -147,7 +158,9 @@ static void updates_in_one_go(void **state)
 
 /* ---- runs ---- */
 
-typedef struct Trip { const char *option[8]; } Trip;      /* names and values */
+typedef struct Trip {
+	const char *option[8];
+} Trip; /* names and values */
 
 static mp_run *trip_run(const mp_net *net, const Trip *t, uint64_t number)
 {
@@ -183,10 +196,12 @@ static void same_end(mp_run *a, mp_run *b)
 		same_part(a, b, k);
 	assert_string_equal(x->fingerprint, y->fingerprint);
 	assert_string_equal(x->stopped_by, y->stopped_by);
-	assert_true(x->total_error == y->total_error && x->right == y->right && x->within == y->within && x->rate == y->rate);
+	assert_true(x->total_error == y->total_error && x->right == y->right && x->within == y->within &&
+	            x->rate == y->rate);
 	assert_true(x->epoch == y->epoch && x->updates == y->updates && x->solved == y->solved);
 	assert_memory_equal(&a->at.tally, &b->at.tally, sizeof a->at.tally);
-	assert_true(a->at.done == b->at.done && a->points == b->points && a->at.best == b->at.best && a->best_at.epoch == b->best_at.epoch);
+	assert_true(a->at.done == b->at.done && a->points == b->points && a->at.best == b->at.best &&
+	            a->best_at.epoch == b->best_at.epoch);
 	assert_memory_equal(&a->at.test, &b->at.test, sizeof a->at.test);
 	assert_memory_equal(a->history, b->history, a->points * sizeof a->history[0]);
 }
@@ -204,7 +219,8 @@ static const Trip trips[] = {
 	{ { "batch", "1", "epochs", "40", "rule", "doug" } },
 };
 
-/* A guard wants to look at every update: such a run goes one by one.  Epochs that are tested, or whose weights may be kept, end alike. */
+/* A guard wants to look at every update: such a run goes one by one. Epochs that are tested, or whose weights may
+ * be kept, end alike. */
 static void runs_end_alike(void **state)
 {
 	(void)state;
@@ -236,7 +252,8 @@ static void runs_end_alike(void **state)
 static void resuming_anywhere(void **state)
 {
 	(void)state;
-	static const Trip t = { { "batch", "1", "updates", "30" } }, last = { { "batch", "3", "updates", "13", "rule", "adam" } };
+	static const Trip t = { { "batch", "1", "updates", "30" } },
+					  last = { { "batch", "3", "updates", "13", "rule", "adam" } };
 	mp_net *net = example("encoder-8-3-8");
 	mp_data *data = data_of(net);
 	for (int64_t k = 1; k < 30 + 13; k++) {
@@ -251,7 +268,7 @@ static void resuming_anywhere(void **state)
 		need(rest, mp_run_resume(rest, in_folder("half")));
 		need(rest, mp_run_set(rest, "updates", trip->option[3]));
 		need(rest, mp_run_train(rest, data, NULL, NULL, NULL));
-		rest->points = whole->points = 0;                 /* history is not kept in files */
+		rest->points = whole->points = 0; /* history is not kept in files */
 		same_end(whole, rest);
 		mp_run_close(whole);
 		mp_run_close(half);
@@ -264,8 +281,8 @@ static void resuming_anywhere(void **state)
 /* ---- long epochs ---- */
 
 enum { LONG = 10000 };
-static const char long_net[] =
-	"group in 3 input\ngroup h 4 tanh\ngroup o 2 output\nconnect in, true -> h\nconnect in, h, true -> o\ntrain rate 0.01 until never batch 1\n";
+static const char long_net[] = "group in 3 input\ngroup h 4 tanh\ngroup o 2 output\nconnect in, true -> h\nconnect in, "
+							   "h, true -> o\ntrain rate 0.01 until never batch 1\n";
 
 static mp_data *long_data(void)
 {
@@ -279,7 +296,9 @@ static mp_data *long_data(void)
 	return data;
 }
 
-typedef struct Ticks { int ticks, inside; } Ticks;
+typedef struct Ticks {
+	int ticks, inside;
+} Ticks;
 
 /* Saved wherever a tick comes; the last of them inside an epoch stays. */
 static int save_inside(void *user, mp_run *run)
@@ -306,7 +325,7 @@ static void ticks_come_inside_epochs(void **state)
 	mp_run_on_tick(at_once, 1e-9, save_inside, &ticks);
 	need(at_once, mp_run_train(at_once, data, NULL, NULL, NULL));
 	same_end(one_by_one, at_once);
-	assert_true(ticks.inside >= 3 && ticks.inside < 100);      /* not update by update */
+	assert_true(ticks.inside >= 3 && ticks.inside < 100); /* not update by update */
 	need(rest, mp_run_resume(rest, in_folder("inside")));
 	need(rest, mp_run_train(rest, data, NULL, NULL, NULL));
 	one_by_one->points = rest->points = 0;
@@ -329,7 +348,9 @@ static int stop_now(void *user, mp_run *run, const mp_report *r)
 static void reports_are_not_passed(void **state)
 {
 	(void)state;
-	static const Trip trips_long[] = { { { "epochs", "900" } }, { { "epochs", "900", "rule", "adam" } }, { { "epochs", "900", "batch", "7" } } };
+	static const Trip trips_long[] = { { { "epochs", "900" } },
+		                               { { "epochs", "900", "rule", "adam" } },
+		                               { { "epochs", "900", "batch", "7" } } };
 	mp_net *net = net_of(long_net);
 	mp_data *data = long_data();
 	for (size_t i = 0; i < COUNT(trips_long); i++) {
@@ -350,11 +371,13 @@ static void explosions_are_told_alike(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {
-		"group in 2 input\ngroup out 1 linear output\nconnect in -> out\ntrain rate 9 until never batch 1 epochs 4000\ndata \"make:xor\"\n",
+		"group in 2 input\ngroup out 1 linear output\nconnect in -> out\ntrain rate 9 until never batch 1 epochs "
+		"4000\ndata \"make:xor\"\n",
 		"group in 8 input\ngroup h 3 relu\ngroup o 8 linear output\nconnect in, true -> h\nconnect h, true -> o\n"
 		"train rate 3 until never batch 1 epochs 900\ndata \"make:encoder:8-3\"\n",
 		"group in 8 input\ngroup h 3\ngroup o 8 output\nconnect in, true -> h\nconnect h, true -> o\n"
-		"train rate 1e6 decay 0.5 momentum 0.9 until never batch 1 epochs 20 error cross-entropy\ndata \"make:encoder:8-3\"\n",
+		"train rate 1e6 decay 0.5 momentum 0.9 until never batch 1 epochs 20 error cross-entropy\ndata "
+		"\"make:encoder:8-3\"\n",
 		"group in 8 input\ngroup h 3\ngroup o 8 output\nconnect in, true -> h\nconnect h, true -> o\n"
 		"train rate 1e6 decay 0.5 momentum 0.9 until never batch 1 epochs 20\ndata \"make:encoder:8-3\"\n",
 	};
@@ -364,7 +387,8 @@ static void explosions_are_told_alike(void **state)
 		mp_data *data = data_of(net);
 		mp_run *one_by_one = trip_run(net, &none, i), *at_once = trip_run(net, &none, i);
 		need(one_by_one, mp_run_set(one_by_one, "guard", "light"));
-		mp_status a = mp_run_train(one_by_one, data, NULL, NULL, NULL), b = mp_run_train(at_once, data, NULL, NULL, NULL);
+		mp_status a = mp_run_train(one_by_one, data, NULL, NULL, NULL),
+				  b = mp_run_train(at_once, data, NULL, NULL, NULL);
 		assert_int_equal(a, b);
 		assert_string_equal(mp_run_messages(one_by_one), mp_run_messages(at_once));
 		if (a == MP_OK)
@@ -379,8 +403,9 @@ static void explosions_are_told_alike(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(updates_in_one_go), cmocka_unit_test(runs_end_alike), cmocka_unit_test(resuming_anywhere),
-		cmocka_unit_test(ticks_come_inside_epochs), cmocka_unit_test(reports_are_not_passed), cmocka_unit_test(explosions_are_told_alike),
+		cmocka_unit_test(updates_in_one_go),      cmocka_unit_test(runs_end_alike),
+		cmocka_unit_test(resuming_anywhere),      cmocka_unit_test(ticks_come_inside_epochs),
+		cmocka_unit_test(reports_are_not_passed), cmocka_unit_test(explosions_are_told_alike),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Training and test data by turns: random networks of which one keeps what it made of both and the other makes it again every time.
- * Weights, outputs and scores must be the same bits, also when the data behind a pointer has become other data. */
+/* Training and test data by turns: random networks of which one keeps what it made of both and the other makes it
+ * again every time. Weights, outputs and scores must be the same bits, also when the data behind a pointer has
+ * become other data. */
 #include "cpu_nets.h"
 
 enum { SETS = 3, ROUNDS = 3, TRIALS = 240 };
 
 typedef struct Trial {
 	Draft t;
-	Cases c[SETS];            /* to learn, to test on, and others */
+	Cases c[SETS]; /* to learn, to test on, and others */
 	bool index[SETS];
 	Side turns, fresh;
-	Meter meter;              /* of `turns` */
-	double *a, *b;            /* room for weights or outputs */
+	Meter meter;   /* of `turns` */
+	double *a, *b; /* room for weights or outputs */
 	uint64_t room;
 } Trial;
 
@@ -24,7 +25,7 @@ static void turn_body(Ctx *cx, void *arg)
 {
 	Binding *b = arg;
 	b->s->target->turn(cx, b->s->program, b->data);
-	arena_free(&cx->scratch);                           /* as at the end of a public call: nothing in there may be kept */
+	arena_free(&cx->scratch); /* as at the end of a public call: nothing in there may be kept */
 }
 
 static void bind_body(Ctx *cx, void *arg)
@@ -64,14 +65,21 @@ static void same_tally(Tally a, Tally b)
 /* As the trainer goes through an epoch: in one go as far as the target can, then one by one. */
 static Tally epoch(Side *s, const Data *d)
 {
-	uint64_t examples = run_examples(s->net, d), batch = s->way.batch && (uint64_t)s->way.batch < examples ? (uint64_t)s->way.batch : examples;
+	uint64_t examples = run_examples(s->net, d),
+			 batch = s->way.batch && (uint64_t)s->way.batch < examples ? (uint64_t)s->way.batch : examples;
 	Tally t = { 0 };
 	Until until;
 	Update u;
 	until_parse("never", &until);
 	update_fill(&s->opt, 1, 0, 0, &u);
-	uint64_t done = batch * s->target->updates(s->program, &(Updates){ .examples = examples, .batch = batch,
-	                        .count = (examples + batch - 1) / batch, .update = &u, .same = true, .until = &until, .stop = &s->stop, .tally = &t });
+	uint64_t done = batch * s->target->updates(s->program, &(Updates){ .examples = examples,
+	                                                                   .batch = batch,
+	                                                                   .count = (examples + batch - 1) / batch,
+	                                                                   .update = &u,
+	                                                                   .same = true,
+	                                                                   .until = &until,
+	                                                                   .stop = &s->stop,
+	                                                                   .tally = &t });
 	for (uint64_t left; done < examples; done += batch) {
 		left = examples - done;
 		Tally some = side_learn(s, (Batch){ .first = done, .count = left < batch ? left : batch });
@@ -139,7 +147,8 @@ static void change(Cases *c, const Net *net)
 static void layers(Draft *t, uint64_t seed)
 {
 	*t = (Draft){ .d = { seed, 0 } };
-	say(t, "group a %u input\ngroup h %u\ngroup o %u output\n", 1 + roll(&t->d, 40), 1 + roll(&t->d, 30), 1 + roll(&t->d, 20));
+	say(t, "group a %u input\ngroup h %u\ngroup o %u output\n", 1 + roll(&t->d, 40), 1 + roll(&t->d, 30),
+	    1 + roll(&t->d, 20));
 	say(t, "connect a -> h\nconnect h -> o\nconnect true -> h, o\ntrain rate 0.01 momentum 0.9\n");
 }
 
@@ -147,7 +156,7 @@ static void open_side(Side *s, Trial *t, Way way, Meter *meter)
 {
 	side_open(s, &target_cpu, t->t.text, way);
 	if (meter)
-		s->cx.alloc = (Alloc){ meter_resize, meter };     /* it, too, has its blocks from malloc */
+		s->cx.alloc = (Alloc){ meter_resize, meter }; /* it, too, has its blocks from malloc */
 }
 
 static void open_trial(Trial *t, uint64_t seed)
@@ -166,7 +175,7 @@ static void open_trial(Trial *t, uint64_t seed)
 	const Net *net = t->turns.net;
 	t->room = net->links;
 	uint64_t cases = 0;
-	bool alike = one_in(d, 2);                              /* sets of one size are easily taken for one another */
+	bool alike = one_in(d, 2); /* sets of one size are easily taken for one another */
 	for (int i = 0; i < SETS; i++) {
 		if (!alike || !i)
 			cases = 1 + roll(d, one_in(d, 3) ? 700 : 60);
@@ -198,7 +207,7 @@ static void turns_agree(void **state)
 		open_trial(t, seed);
 		bind_both(t, 0);
 		rounds(t, 0, 1);
-		go_to(t, 2);                                    /* a third comes between, so one of the two has to go */
+		go_to(t, 2); /* a third comes between, so one of the two has to go */
 		measure(t, 2);
 		go_to(t, 0);
 		rounds(t, 0, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels of the cpu target that go element by element: unit functions, deltas, errors, verdicts, updates, transposition.
- * Every kind of vector unit that is here gives the bits of plain C, and plain C what lib/ says in double. */
+/* Kernels of the cpu target that go element by element: unit functions, deltas, errors, verdicts, updates,
+ * transposition. Every kind of vector unit that is here gives the bits of plain C, and plain C what lib/ says in
+ * double. */
 #include <math.h>
 
 #include "formula_once.h"
@@ -10,8 +11,8 @@
 #include "../target/cpu/kern/functions.h"
 
 enum { ROWS = 7, COLS = 45, WIDTH = 48, AREA = ROWS * WIDTH, SHAPES = 60 };
-#define ULP 0x1p-23
-#define GUARD 12345.0f                    /* stands where nothing may be written */
+#define ULP   0x1p-23
+#define GUARD 12345.0f /* stands where nothing may be written */
 
 /* ---- numbers ---- */
 
@@ -32,7 +33,8 @@ static float from_bits(uint32_t bits)
 static float anything(void)
 {
 	static const uint32_t odd[] = {
-		0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc01234, 1, 0x807fffff, 0x00800000, 0x7f7fffff, 0x3f800000, 0xbf800000,
+		0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc01234,
+		1, 0x807fffff, 0x00800000, 0x7f7fffff, 0x3f800000, 0xbf800000,
 	};
 	uint32_t kind = below(4);
 	if (kind == 0)
@@ -46,7 +48,8 @@ static void fill(float *x, size_t n, float (*fn)(void))
 		x[i] = fn();
 }
 
-/* The same bits, but of NaNs there is only one, and tiny numbers count as zero: who hands one on may do it either way. */
+/* The same bits, but of NaNs there is only one, and tiny numbers count as zero: who hands one on may do it either
+ * way. */
 static bool same(float a, float b)
 {
 	return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)) || (a == 0 && b == 0 && !signbit(a) == !signbit(b));
@@ -96,18 +99,15 @@ static Rows some_rows(uint32_t at[ROWS])
 	return r;
 }
 
-static size_t place(const Rows *r, uint32_t m, uint32_t n)
-{
-	return (r->at ? r->at[m] : m) * r->row + n;
-}
+static size_t place(const Rows *r, uint32_t m, uint32_t n) { return (r->at ? r->at[m] : m) * r->row + n; }
 
 /* ---- functions ---- */
 
 typedef struct Sweeping {
 	const char *name;
 	double (*want)(double x);
-	double absolute, relative;        /* bounds, in units of 2^-23 */
-	double from;                      /* the relative bound holds from here on */
+	double absolute, relative; /* bounds, in units of 2^-23 */
+	double from;               /* the relative bound holds from here on */
 } Sweeping;
 
 static double positive_log(double x) { return x > 0 ? arith_log(x) : x < 0 ? NAN : x == 0 ? -INFINITY : x; }
@@ -146,7 +146,10 @@ static double relu(double x) { return unit_fns[FN_RELU].value(x); }
 
 static void test_functions(void **state)
 {
-	static const struct { int fn; Sweeping s; } of[] = {
+	static const struct {
+		int fn;
+		Sweeping s;
+	} of[] = {
 		{ FN_SIGMOID, { "sigmoid far below", sigmoid, 0.85, 3.3, -1e30 } },
 		{ FN_SIGMOID, { "sigmoid", sigmoid, 0.85, 2.6, -20 } },
 		{ FN_SIGMOID2, { "sigmoid2", sigmoid2, 0.85, 2.6, -1e30 } },
@@ -188,7 +191,10 @@ static void test_exp_and_log(void **state)
 static void test_limits(void **state)
 {
 	static const float x[LANES] = { 0, -0.0f, INFINITY, -INFINITY, NAN, 3e38f, -3e38f, 1e-30f, -1e-30f, 100, -100 };
-	static const struct { int fn; float y[11]; } of[] = {
+	static const struct {
+		int fn;
+		float y[11];
+	} of[] = {
 		{ FN_SIGMOID, { 0.5f, 0.5f, 1, 0, NAN, 1, 0, 0.5f, 0.5f, 1, 0 } },
 		{ FN_SIGMOID2, { 0.5f, 0.5f, 1, 0, NAN, 1, 0, 0.5f, 0.5f, 1, 0x1p-100f } },
 		{ FN_TANH, { 0, -0.0f, 1, -1, NAN, 1, -1, 1e-30f, -1e-30f, 1, -1 } },
@@ -245,7 +251,8 @@ static void test_softmax(void **state)
 
 /* ---- deltas ---- */
 
-static double want_delta(const Rows *r, int fn, double offset, const float *net, const float *out, const float *err, uint32_t m, uint32_t n)
+static double want_delta(const Rows *r, int fn, double offset, const float *net, const float *out, const float *err,
+                         uint32_t m, uint32_t n)
 {
 	size_t i = place(r, m, n);
 	double mean = 0;
@@ -270,7 +277,8 @@ static void deltas_once(int fn, float (*number)(void))
 	kern[0]->deltas(&r, fn, offset, net, out, got);
 	for (uint32_t m = 0; number == moderate && m < r.rows; m++)
 		for (uint32_t n = 0; n < r.cols; n++)
-			assert_near(got[place(&r, m, n)], want_delta(&r, fn, offset, net, out, err, m, n), 1e-5, unit_fns[fn].name, net[place(&r, m, n)]);
+			assert_near(got[place(&r, m, n)], want_delta(&r, fn, offset, net, out, err, m, n), 1e-5, unit_fns[fn].name,
+			            net[place(&r, m, n)]);
 	for (int i = 1; i < kerns; i++) {
 		memcpy(other, err, sizeof err);
 		kern[i]->deltas(&r, fn, offset, net, out, other);
@@ -341,7 +349,7 @@ static void errors_once(int error, int fn, float (*out_of)(void), float (*target
 	uint32_t at[ROWS];
 	Rows r = some_rows(at);
 	size_t y_row = r.cols + below(3), last = (r.rows - 1) * y_row + r.cols;
-	float *y = malloc(last * sizeof *y);                          /* so that the sanitizer sees who reads past the end */
+	float *y = malloc(last * sizeof *y); /* so that the sanitizer sees who reads past the end */
 	bool weighted = below(2), wanted = below(4);
 	fill(out, AREA, out_of);
 	fill(y, last, target);
@@ -351,8 +359,15 @@ static void errors_once(int error, int fn, float (*out_of)(void), float (*target
 		for (int m = 0; m < ROWS; m++)
 			value[k][m] = 2;
 		Errors e = {
-			.of = r, .error = error, .fn = fn, .out = out, .y = y, .y_row = y_row, .weight = weighted ? weight : NULL,
-			.back = wanted ? back[k] : NULL, .value = value[k],
+			.of = r,
+			.error = error,
+			.fn = fn,
+			.out = out,
+			.y = y,
+			.y_row = y_row,
+			.weight = weighted ? weight : NULL,
+			.back = wanted ? back[k] : NULL,
+			.value = value[k],
 		};
 		memset(back[k], 0, sizeof back[k]);
 		kern[i]->errors(&e);
@@ -360,7 +375,8 @@ static void errors_once(int error, int fn, float (*out_of)(void), float (*target
 			check_errors_of(&e, 2);
 		assert_same(value[0], value[k], ROWS, error_fns[error].name, kern[i]->name);
 		for (uint32_t m = 0; m < r.rows; m++)
-			assert_same(back[0] + place(&r, m, 0), back[k] + place(&r, m, 0), r.cols, error_fns[error].name, kern[i]->name);
+			assert_same(back[0] + place(&r, m, 0), back[k] + place(&r, m, 0), r.cols, error_fns[error].name,
+			            kern[i]->name);
 	}
 	free(y);
 }
@@ -386,8 +402,13 @@ static void test_saturated(void **state)
 	float back[LANES], value = 0;
 	(void)state;
 	for (int i = 0; i < kerns; i++, value = 0) {
-		kern[i]->errors(&(Errors){ .of = { .rows = 1, .cols = 4 }, .error = ERR_CROSS_ENTROPY, .fn = FN_SIGMOID2, .out = out, .y = y,
-		                           .back = back, .value = &value });
+		kern[i]->errors(&(Errors){ .of = { .rows = 1, .cols = 4 },
+		                           .error = ERR_CROSS_ENTROPY,
+		                           .fn = FN_SIGMOID2,
+		                           .out = out,
+		                           .y = y,
+		                           .back = back,
+		                           .value = &value });
 		assert_near(value, 80 * 0.69314718, 1e-5, "saturated", 0);
 		assert_true(back[0] == 0x1p40f && back[1] == -0x1p40f && back[2] == 0 && back[3] == 0);
 	}
@@ -403,8 +424,12 @@ static void test_error_nan(void **state)
 		for (int error = 0; error < ERR_COUNT; error++)
 			for (int k = 0; k < 2; k++) {
 				float value = 0;
-				kern[i]->errors(&(Errors){ .of = { .rows = 1, .cols = 2 }, .error = error, .fn = fn[error], .out = out,
-				                           .y = k ? hard : y, .value = &value });
+				kern[i]->errors(&(Errors){ .of = { .rows = 1, .cols = 2 },
+				                           .error = error,
+				                           .fn = fn[error],
+				                           .out = out,
+				                           .y = k ? hard : y,
+				                           .value = &value });
 				assert_true(isnan(value));
 			}
 }
@@ -418,7 +443,9 @@ static float never_nan(void) { return (float)below(4) / 4; }
 
 static uint8_t want_verdict(const Scores *s, uint32_t m)
 {
-	Scorer scorer = { .err = &error_fns[ERR_SQUARED], .threshold = s->threshold, .targets = s->of.cols, .middle = s->middle };
+	Scorer scorer = {
+		.err = &error_fns[ERR_SQUARED], .threshold = s->threshold, .targets = s->of.cols, .middle = s->middle
+	};
 	double out[COLS];
 	Tally t = { 0 };
 	for (uint32_t n = 0; n < s->of.cols; n++)
@@ -442,11 +469,17 @@ static void test_scores(void **state)
 		uint8_t verdict[ROWS];
 		fill(out, AREA, shape % 2 ? coarse : never_nan);
 		fill(y, last, shape % 5 ? coarse_target : never_nan);
-		for (uint32_t m = 0; m < r.rows && shape % 4 == 0; m++)       /* near enough to be within, at times */
+		for (uint32_t m = 0; m < r.rows && shape % 4 == 0; m++) /* near enough to be within, at times */
 			for (uint32_t n = 0; n < r.cols; n++)
 				out[place(&r, m, n)] = y[m * y_row + n] + 0.25f;
-		Scores s = { .of = r, .out = out, .y = y, .y_row = y_row, .threshold = 0.25f, .middle = 0.5f,
-		             .right = r.cols == 1 || below(8), .verdict = verdict };
+		Scores s = { .of = r,
+			         .out = out,
+			         .y = y,
+			         .y_row = y_row,
+			         .threshold = 0.25f,
+			         .middle = 0.5f,
+			         .right = r.cols == 1 || below(8),
+			         .verdict = verdict };
 		for (int i = 0; i < kerns; i++) {
 			kern[i]->scores(&s);
 			for (uint32_t m = 0; m < r.rows; m++)
@@ -480,9 +513,25 @@ static void test_outcomes(void **state)
 		fill(y, last, shape % 5 ? coarse_target : never_nan);
 		for (size_t i = 0; shape % 2 && i < last; i++)
 			y[i] = (float)below(2);
-		Scores s = { .of = r, .out = want, .y = y, .y_row = y_row, .threshold = 0.4f, .middle = 0.5f, .right = below(4), .verdict = want_verdicts };
-		Errors e = { .of = r, .error = ERR_SQUARED, .fn = FN_SIGMOID, .out = want, .made = want, .y = y, .y_row = y_row, .back = want_back,
-		             .deltas = true, .offset = below(2) ? 0.1f : 0, .value = want_value };
+		Scores s = { .of = r,
+			         .out = want,
+			         .y = y,
+			         .y_row = y_row,
+			         .threshold = 0.4f,
+			         .middle = 0.5f,
+			         .right = below(4),
+			         .verdict = want_verdicts };
+		Errors e = { .of = r,
+			         .error = ERR_SQUARED,
+			         .fn = FN_SIGMOID,
+			         .out = want,
+			         .made = want,
+			         .y = y,
+			         .y_row = y_row,
+			         .back = want_back,
+			         .deltas = true,
+			         .offset = below(2) ? 0.1f : 0,
+			         .value = want_value };
 		memcpy(want, net, sizeof net);
 		want_outcomes(&e, &s);
 		for (int i = 0; i < kerns; i++) {
@@ -506,7 +555,9 @@ static void test_outcomes(void **state)
 /* ---- updates ---- */
 
 enum { WEIGHTS = 7 * LANES, VARIABLES = 2 + MAX_STATE };
-typedef struct Weights { float v[VARIABLES][WEIGHTS]; } Weights;
+typedef struct Weights {
+	float v[VARIABLES][WEIGHTS];
+} Weights;
 
 static void parse_body(Ctx *cx, void *arg)
 {
@@ -566,8 +617,8 @@ static Sweep sweep_of(const Formula *f, const float *param, const uint32_t *real
 	return s;
 }
 
-static void check_update(const Formula *f, const float *param, const uint32_t *real, const Weights *before, const Weights *after, size_t n,
-                         const char *name)
+static void check_update(const Formula *f, const float *param, const uint32_t *real, const Weights *before,
+                         const Weights *after, size_t n, const char *name)
 {
 	for (size_t j = 0; j < WEIGHTS; j++) {
 		double variable[VARIABLES];
@@ -593,7 +644,7 @@ static void update_once(uint32_t rule, const Formula *f, float (*number)(void), 
 	for (int i = 0; i < VARIABLES; i++)
 		fill(before.v[i], WEIGHTS, exact && rules[rule].start[i > 1 ? i - 2 : 0] && i > 1 ? rate_like : number);
 	if (exact && strcmp(rules[rule].name, "adam") == 0)
-		fill(before.v[3], WEIGHTS, rate_like);                        /* a mean square is not negative */
+		fill(before.v[3], WEIGHTS, rate_like); /* a mean square is not negative */
 	after = before;
 	Sweep s = sweep_of(f, param, masked ? real : NULL, &after, n);
 	kern[0]->update(&s);
@@ -685,9 +736,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_functions), cmocka_unit_test(test_exp_and_log), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_softmax), cmocka_unit_test(test_deltas), cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_saturated), cmocka_unit_test(test_error_nan), cmocka_unit_test(test_scores), cmocka_unit_test(test_outcomes),
-		cmocka_unit_test(test_update), cmocka_unit_test(test_momentum), cmocka_unit_test(test_add), cmocka_unit_test(test_transpose),
+		cmocka_unit_test(test_softmax),   cmocka_unit_test(test_deltas),      cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_saturated), cmocka_unit_test(test_error_nan),   cmocka_unit_test(test_scores),
+		cmocka_unit_test(test_outcomes),  cmocka_unit_test(test_update),      cmocka_unit_test(test_momentum),
+		cmocka_unit_test(test_add),       cmocka_unit_test(test_transpose),
 	};
 	return cmocka_run_group_tests(tests, enter, NULL);
 }

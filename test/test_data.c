@@ -23,7 +23,7 @@ static void npz_keeps_everything(void **state)
 	same_data(&d, e);
 	same_extras(&d, e);
 	assert_memory_equal(e->mask, mask, sizeof mask);
-	assert_memory_equal(e->y, sample_y, sizeof sample_y);   /* what the mask hides is kept */
+	assert_memory_equal(e->y, sample_y, sizeof sample_y); /* what the mask hides is kept */
 	assert_int_equal(e->x_type, T_F32);
 	assert_true(e->bytes > sizeof sample_x + sizeof sample_y);
 	assert_false(e->mapped);
@@ -60,7 +60,11 @@ static void npz_keeps_names_that_are_not_utf8(void **state)
 static void every_type_round_trips(void **state)
 {
 	(void)state;
-	static const struct { DType t; const char *bytes; double value[3]; } types[] = {
+	static const struct {
+		DType t;
+		const char *bytes;
+		double value[3];
+	} types[] = {
 		{ T_F32, "\0\0\x80\x3f\0\0\0\x40\0\0\0\xc0", { 1, 2, -2 } },
 		{ T_F64, "\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\xc0", { 1, 2, -2 } },
 		{ T_F16, "\0\x3c\1\0\0\xc0", { 1, 5.9604644775390625e-8, -2 } },
@@ -79,8 +83,14 @@ static void every_type_round_trips(void **state)
 		Ctx cx;
 		ctx_init(&cx, NULL);
 		DType t = types[i].t;
-		Data d = { .name = "t", .cases = 3, .inputs = 1, .targets = 1, .x = types[i].bytes, .x_type = t,
-		          .y = types[i].bytes, .y_type = t };
+		Data d = { .name = "t",
+			       .cases = 3,
+			       .inputs = 1,
+			       .targets = 1,
+			       .x = types[i].bytes,
+			       .x_type = t,
+			       .y = types[i].bytes,
+			       .y_type = t };
 		static const char *const files[] = { "type.npz", "type.npy" };
 		for (size_t f = 0; f < COUNT(files); f++) {
 			must_write(&cx, &d, path_of(files[f]));
@@ -178,7 +188,7 @@ static void text_is_read_as_specified(void **state)
 	put_text(path_of("codes.txt"),
 	         "code a 0.1000000000000000055511151231257827021181583404541015625123456789\n1 : 1\n");
 	d = must_open(&cx, path_of("codes.txt"), NULL);
-	assert_true(d->codes[0] == (double)0.1f);         /* more digits than anyone needs: float32 */
+	assert_true(d->codes[0] == (double)0.1f); /* more digits than anyone needs: float32 */
 	put_text(path_of("none.txt"), "inputs 1\ninputs 1\nscale none\n1 : NaN NAN\n");
 	assert_int_equal(must_open(&cx, path_of("none.txt"), NULL)->scale.kind, SCALE_NONE);
 	put_text(path_of("dense.txt"), "1 2\n[1]\n+3 -.5");
@@ -214,7 +224,10 @@ static void npy_partners_are_found_by_name(void **state)
 {
 	(void)state;
 	static const char *const names[][2] = {
-		{ "p-x.npy", "p-y.npy" }, { "p_x.npy", "p_y.npy" }, { "x.npy", "y.npy" }, { "p.npy", "p-y.npy" },
+		{ "p-x.npy", "p-y.npy" },
+		{ "p_x.npy", "p_y.npy" },
+		{ "x.npy", "y.npy" },
+		{ "p.npy", "p-y.npy" },
 	};
 	for (size_t i = 0; i < COUNT(names); i++) {
 		Ctx cx;
@@ -229,8 +242,7 @@ static void npy_partners_are_found_by_name(void **state)
 		assert_int_equal(rename(path_of(names[i][1]), path_of("elsewhere.npy")), 0);
 		Data *alone = must_open(&cx, path_of(names[i][0]), NULL);
 		assert_int_equal(alone->targets, 0);
-		same_cases(&d, must_open(&cx, path_of(names[i][0]),
-		                         &(DataOptions){ .partner = path_of("elsewhere.npy") }));
+		same_cases(&d, must_open(&cx, path_of(names[i][0]), &(DataOptions){ .partner = path_of("elsewhere.npy") }));
 		ctx_free(&cx);
 	}
 }
@@ -243,7 +255,7 @@ static void npy_alone_is_unlabelled(void **state)
 	Data d = { .name = "u", .cases = 4, .inputs = 3, .x = sample_x, .x_type = T_F32 };
 	must_write(&cx, &d, path_of("alone.npy"));
 	same_data(&d, must_open(&cx, path_of("alone.npy"), NULL));
-	must_write(&cx, &d, path_of("max.npy"));          /* ends in x, but is no x of a pair */
+	must_write(&cx, &d, path_of("max.npy")); /* ends in x, but is no x of a pair */
 	same_data(&d, must_open(&cx, path_of("max.npy"), NULL));
 	assert_int_equal(rename(path_of("max.npy"), path_of("max")), 0);
 	same_data(&d, must_open(&cx, path_of("max"), NULL));
@@ -256,8 +268,9 @@ static void npy_masks_become_nan(void **state)
 	Ctx cx;
 	ctx_init(&cx, NULL);
 	static const uint8_t mask[] = { 1, 0, 1, 1, 1 }, y[] = { 1, 2, 3, 4, 5 }, x[] = { 0, 1, 2, 3, 4 };
-	Data d = { .name = "m", .cases = 5, .inputs = 1, .targets = 1, .x = x, .x_type = T_U8, .y = y, .y_type = T_U8,
-	          .mask = mask };
+	Data d = {
+		.name = "m", .cases = 5, .inputs = 1, .targets = 1, .x = x, .x_type = T_U8, .y = y, .y_type = T_U8, .mask = mask
+	};
 	must_write(&cx, &d, path_of("masked.npy"));
 	same_cases(&d, must_open(&cx, path_of("masked.npy"), NULL));
 	d.targets = 0;
@@ -348,8 +361,7 @@ static void large_files_stay_mapped(void **state)
 		x[i] = (uint16_t)(i * 7);
 	for (uint32_t i = 0; i < N; i++)
 		y[i] = (uint16_t)(i % 3);
-	Data d = { .name = "big", .cases = N, .inputs = 4, .targets = 1, .x = x, .x_type = T_U16, .y = y,
-	          .y_type = T_U16 };
+	Data d = { .name = "big", .cases = N, .inputs = 4, .targets = 1, .x = x, .x_type = T_U16, .y = y, .y_type = T_U16 };
 	must_write(&cx, &d, path_of("big.npz"));
 	must_write(&cx, &d, path_of("big.npy"));
 	setenv("MICROPROP_MEMORY", "4000000", 1);
@@ -370,8 +382,9 @@ static void large_files_stay_mapped(void **state)
 		indices[i] = (uint32_t)i % 4;
 	}
 	Extra extra = { "note", "text", 4 };
-	Data lists = { .name = "lists", .cases = N, .inputs = 4, .x_indptr = indptr, .x_indices = indices,
-	              .extra = &extra, .extras = 1 };
+	Data lists = {
+		.name = "lists", .cases = N, .inputs = 4, .x_indptr = indptr, .x_indices = indices, .extra = &extra, .extras = 1
+	};
 	must_write(&cx, &lists, path_of("big-lists.npz"));
 	setenv("MICROPROP_MEMORY", "6000000", 1);
 	Data *l = must_open(&cx, path_of("big-lists.npz"), NULL);
@@ -453,7 +466,7 @@ static void no_write_failure_hurts(void **state)
 			s = call(&cx, do_write, &c);
 			cx.io_fail_at = 0;
 			assert_true(s == MP_OK || s == MP_FAILED);
-					if (s != MP_OK && f < 2) {
+			if (s != MP_OK && f < 2) {
 				Data *e = must_open(&cx, path_of(files[f]), NULL);
 				assert_true(e->cases == 4 || e->cases == 3);
 			}
@@ -560,22 +573,14 @@ static void malformed_files_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(npz_keeps_everything),
-		cmocka_unit_test(npz_keeps_names_that_are_not_utf8),
-		cmocka_unit_test(every_type_round_trips),
-		cmocka_unit_test(text_round_trips_to_the_bit),
-		cmocka_unit_test(index_lists_round_trip),
-		cmocka_unit_test(text_is_read_as_specified),
-		cmocka_unit_test(text_reports_several_errors),
-		cmocka_unit_test(npy_partners_are_found_by_name),
-		cmocka_unit_test(npy_alone_is_unlabelled),
-		cmocka_unit_test(npy_masks_become_nan),
-		cmocka_unit_test(doubles_are_written_as_npy),
-		cmocka_unit_test(npy_orders_and_shapes),
-		cmocka_unit_test(large_files_stay_mapped),
-		cmocka_unit_test(no_allocation_failure_hurts),
-		cmocka_unit_test(no_write_failure_hurts),
-		cmocka_unit_test(formats_are_told_apart),
+		cmocka_unit_test(npz_keeps_everything),        cmocka_unit_test(npz_keeps_names_that_are_not_utf8),
+		cmocka_unit_test(every_type_round_trips),      cmocka_unit_test(text_round_trips_to_the_bit),
+		cmocka_unit_test(index_lists_round_trip),      cmocka_unit_test(text_is_read_as_specified),
+		cmocka_unit_test(text_reports_several_errors), cmocka_unit_test(npy_partners_are_found_by_name),
+		cmocka_unit_test(npy_alone_is_unlabelled),     cmocka_unit_test(npy_masks_become_nan),
+		cmocka_unit_test(doubles_are_written_as_npy),  cmocka_unit_test(npy_orders_and_shapes),
+		cmocka_unit_test(large_files_stay_mapped),     cmocka_unit_test(no_allocation_failure_hurts),
+		cmocka_unit_test(no_write_failure_hurts),      cmocka_unit_test(formats_are_told_apart),
 		cmocka_unit_test(malformed_files_are_refused),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

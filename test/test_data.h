@@ -136,10 +136,7 @@ static inline void put_file(const char *path, const void *bytes, size_t len)
 	fclose(f);
 }
 
-static inline void put_text(const char *path, const char *text)
-{
-	put_file(path, text, strlen(text));
-}
+static inline void put_text(const char *path, const char *text) { put_file(path, text, strlen(text)); }
 
 static inline char *get_file(const char *path, size_t *len)
 {
@@ -219,25 +216,40 @@ static inline void same_extras(const Data *a, const Data *b)
 
 /* ---- samples ---- */
 
-#define TEXT_OF(s) { s, sizeof s - 1 }
+#define TEXT_OF(s)      \
+	{                   \
+		s, sizeof s - 1 \
+	}
 
-static const float sample_x[] = { 0, 0.1f, -1e-30f, 3.4e38f, 1.0f / 3, -0.0f, 1e-45f, 123456792, 0.5f, 2, 16777216,
-                                 -7.25f };
+static const float sample_x[] = { 0,      0.1f,      -1e-30f, 3.4e38f, 1.0f / 3, -0.0f,
+	                              1e-45f, 123456792, 0.5f,    2,       16777216, -7.25f };
 static const float sample_y[] = { 0, NAN, 1, 0.25f, NAN, NAN, 1, 1 };
 static const uint64_t sample_seq[] = { 0, 1, 4 };
 static const float sample_weight[] = { 1, 0, 0.1f, 2.5f };
 static const Text sample_names[] = { TEXT_OF("plain"), TEXT_OF(""), TEXT_OF("\xC3\xA4 \"q\" \\ \n"),
-                                    TEXT_OF("\xE2\x82\xAC\xF0\x9F\x98\x80 # :") };
+	                                 TEXT_OF("\xE2\x82\xAC\xF0\x9F\x98\x80 # :") };
 static const double sample_codes[] = { 0, 1, 1, 0.1 };
 static const Text sample_code_names[] = { TEXT_OF("no"), TEXT_OF("yes sir") };
 static double sample_offset[] = { 0, 0.1, -3 }, sample_factor[] = { 1, 1.0 / 3, 1e-20 };
 
 static inline Data sample(void)
 {
-	return (Data){ .name = "sample", .cases = 4, .inputs = 3, .targets = 2, .x = sample_x, .x_type = T_F32,
-	              .y = sample_y, .y_type = T_F32, .seq = sample_seq, .sequences = 2, .weight = sample_weight,
-	              .names = sample_names, .codes = sample_codes, .code_names = sample_code_names, .code_count = 2,
-	              .scale = { SCALE_ZSCORE, sample_offset, sample_factor } };
+	return (Data){ .name = "sample",
+		           .cases = 4,
+		           .inputs = 3,
+		           .targets = 2,
+		           .x = sample_x,
+		           .x_type = T_F32,
+		           .y = sample_y,
+		           .y_type = T_F32,
+		           .seq = sample_seq,
+		           .sequences = 2,
+		           .weight = sample_weight,
+		           .names = sample_names,
+		           .codes = sample_codes,
+		           .code_names = sample_code_names,
+		           .code_count = 2,
+		           .scale = { SCALE_ZSCORE, sample_offset, sample_factor } };
 }
 
 static const uint64_t list_indptr[] = { 0, 2, 2, 5 };
@@ -246,9 +258,15 @@ static const float list_values[] = { 1, 0.5f, -2, 1, 1e-7f };
 
 static inline Data sample_lists(bool valued)
 {
-	return (Data){ .name = "lists", .cases = 3, .inputs = 32, .targets = 1, .x_indptr = list_indptr,
-	              .x_indices = list_indices, .x_values = valued ? list_values : NULL, .y = sample_y,
-	              .y_type = T_F32 };
+	return (Data){ .name = "lists",
+		           .cases = 3,
+		           .inputs = 32,
+		           .targets = 1,
+		           .x_indptr = list_indptr,
+		           .x_indices = list_indices,
+		           .x_values = valued ? list_values : NULL,
+		           .y = sample_y,
+		           .y_type = T_F32 };
 }
 
 /* One array as npy bytes, with any descr and order. */

@@ -69,7 +69,10 @@ static int remove_folder(void **state)
 
 /* ---- reading ---- */
 
-typedef struct Opening { const char *path; const Src *src; } Opening;
+typedef struct Opening {
+	const char *path;
+	const Src *src;
+} Opening;
 
 static void open_body(Ctx *cx, void *arg)
 {
@@ -82,7 +85,7 @@ static void reads_any_size(void **state)
 	(void)state;
 	/* Empty, small, one page, around the size from which files are mapped, whole pages of a mapped file. */
 	static const size_t sizes[] = { 0,     1,      4095,          4096,    4097,          65535,
-		                        65536, 131072, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 * 4096 + (1 << 20) };
+		                            65536, 131072, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 * 4096 + (1 << 20) };
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		char *bytes = malloc(sizes[i] + 1);
 		for (size_t k = 0; k < sizes[i]; k++)
@@ -192,7 +195,11 @@ static void reads_a_pipe_and_a_device(void **state)
 
 /* ---- writing ---- */
 
-typedef struct Writing { const char *path, *piece; int pieces; bool abandon; } Writing;
+typedef struct Writing {
+	const char *path, *piece;
+	int pieces;
+	bool abandon;
+} Writing;
 
 static void write_body(Ctx *cx, void *arg)
 {
@@ -222,10 +229,7 @@ static Status write_file(Writing w, char *messages, size_t size)
 	return write_failing(w, messages, size, &(int){ 0 });
 }
 
-static void interrupted(int signal)
-{
-	(void)signal;
-}
+static void interrupted(int signal) { (void)signal; }
 
 /* A signal whose handler does not restart calls: reading and writing go on. */
 static void signals_do_not_cut_files(void **state)
@@ -238,7 +242,7 @@ static void signals_do_not_cut_files(void **state)
 	piece[100000] = '\0';
 	assert_int_equal(mkfifo(pipe_path, 0600), 0);
 	pid_t child = fork();
-	if (child == 0) {                                 /* writes after a while, then reads after a while */
+	if (child == 0) { /* writes after a while, then reads after a while */
 		nanosleep(&(struct timespec){ 0, 30000000 }, NULL);
 		int fd = open(pipe_path, O_WRONLY);
 		bool fine = write(fd, "hello", 5) == 5;
@@ -359,9 +363,9 @@ static void writes_and_replaces(void **state)
 	assert_int_equal(plain_read(path, text, sizeof text), 3);
 	assert_memory_equal(text, "old", 3);
 	chmod(path, 0640);
-	assert_int_equal(write_file((Writing){ .path = path, .piece = "0123456789", .pieces = 20000 }, messages,
-	                            sizeof messages),
-	                 MP_OK);
+	assert_int_equal(
+		write_file((Writing){ .path = path, .piece = "0123456789", .pieces = 20000 }, messages, sizeof messages),
+		MP_OK);
 	assert_int_equal(plain_read(path, text, sizeof text), 200000);
 	for (int i = 0; i < 200000; i++)
 		assert_int_equal(text[i], '0' + i % 10);
@@ -380,8 +384,7 @@ static void large_pieces_pass_the_buffer(void **state)
 	memset(piece, 'x', 100000);
 	piece[100000] = '\0';
 	assert_int_equal(
-		write_file((Writing){ .path = in_folder("x"), .piece = piece, .pieces = 3 }, messages, sizeof messages),
-		MP_OK);
+		write_file((Writing){ .path = in_folder("x"), .piece = piece, .pieces = 3 }, messages, sizeof messages), MP_OK);
 	assert_int_equal(plain_read(in_folder("x"), text, 300001), 300000);
 	free(piece);
 	free(text);
@@ -394,9 +397,8 @@ static void links_are_followed(void **state)
 	strcpy(link_path, in_folder("link"));
 	plain_write(in_folder("real"), "old", 3);
 	assert_int_equal(symlink("real", link_path), 0);
-	assert_int_equal(
-		write_file((Writing){ .path = link_path, .piece = "new", .pieces = 1 }, messages, sizeof messages),
-		MP_OK);
+	assert_int_equal(write_file((Writing){ .path = link_path, .piece = "new", .pieces = 1 }, messages, sizeof messages),
+	                 MP_OK);
 	struct stat st;
 	assert_int_equal(lstat(link_path, &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
@@ -444,7 +446,7 @@ static void any_call_may_fail(void **state)
 		assert_true(n < 100);
 	}
 	assert_true(seen_old);
-	assert_true(failures >= 5);      /* open, two writes, sync, rename, the folder's open and sync */
+	assert_true(failures >= 5); /* open, two writes, sync, rename, the folder's open and sync */
 }
 
 static void any_allocation_may_fail(void **state)
@@ -508,16 +510,14 @@ static void writes_to_devices(void **state)
 	(void)state;
 	char messages[1000], text[10] = "";
 	assert_int_equal(
-		write_file((Writing){ .path = "/dev/null", .piece = "new", .pieces = 1 }, messages, sizeof messages),
-		MP_OK);
+		write_file((Writing){ .path = "/dev/null", .piece = "new", .pieces = 1 }, messages, sizeof messages), MP_OK);
 	int ends[2], old = dup(STDOUT_FILENO);
 	assert_int_equal(pipe(ends), 0);
 	fflush(stdout);
 	static const char *const names[] = { "/dev/stdout", "-" };
 	for (size_t i = 0; i < COUNT(names); i++) {
 		dup2(ends[1], STDOUT_FILENO);
-		Status s = write_file((Writing){ .path = names[i], .piece = "new", .pieces = 1 }, messages,
-		                      sizeof messages);
+		Status s = write_file((Writing){ .path = names[i], .piece = "new", .pieces = 1 }, messages, sizeof messages);
 		dup2(old, STDOUT_FILENO);
 		assert_int_equal(s, MP_OK);
 		assert_int_equal(read(ends[0], text, sizeof text), 3);
@@ -537,8 +537,7 @@ static void standard_output_keeps_its_file(void **state)
 	fflush(stdout);
 	dup2(fd, STDOUT_FILENO);
 	ssize_t n = write(STDOUT_FILENO, "before ", 7);
-	Status s =
-		write_file((Writing){ .path = "/dev/stdout", .piece = "new", .pieces = 1 }, messages, sizeof messages);
+	Status s = write_file((Writing){ .path = "/dev/stdout", .piece = "new", .pieces = 1 }, messages, sizeof messages);
 	n += write(STDOUT_FILENO, " after", 6);
 	dup2(old, STDOUT_FILENO);
 	close(old);
@@ -553,14 +552,13 @@ static void leftovers_go_with_the_next_write(void **state)
 {
 	(void)state;
 	char messages[1000];
-	plain_write(in_folder("x.tmp-999999-0"), "half", 4);     /* of a writer that was killed */
-	plain_write(in_folder("x.tmp-1-17"), "half", 4);         /* pid 1 lives but does not hold it */
-	plain_write(in_folder("x.tmp-notes"), "mine", 4);        /* looks similar, is the user's */
+	plain_write(in_folder("x.tmp-999999-0"), "half", 4); /* of a writer that was killed */
+	plain_write(in_folder("x.tmp-1-17"), "half", 4);     /* pid 1 lives but does not hold it */
+	plain_write(in_folder("x.tmp-notes"), "mine", 4);    /* looks similar, is the user's */
 	plain_write(in_folder("x.tmp-1-2b"), "mine", 4);
-	plain_write(in_folder("y.tmp-999999-0"), "half", 4);     /* of another file */
+	plain_write(in_folder("y.tmp-999999-0"), "half", 4); /* of another file */
 	assert_int_equal(
-		write_file((Writing){ .path = in_folder("x"), .piece = "new", .pieces = 1 }, messages, sizeof messages),
-		MP_OK);
+		write_file((Writing){ .path = in_folder("x"), .piece = "new", .pieces = 1 }, messages, sizeof messages), MP_OK);
 	assert_int_equal(access(in_folder("x.tmp-999999-0"), F_OK), -1);
 	assert_int_equal(access(in_folder("x.tmp-1-17"), F_OK), -1);
 	assert_int_equal(files_in_folder(), 4);
@@ -576,8 +574,7 @@ static void writers_do_not_disturb_each_other(void **state)
 	OutFile *f = file_create(&cx, &cx.scratch, in_folder("x"));
 	file_write(f, "first", 5);
 	assert_int_equal(
-		write_file((Writing){ .path = in_folder("x"), .piece = "new", .pieces = 1 }, messages, sizeof messages),
-		MP_OK);
+		write_file((Writing){ .path = in_folder("x"), .piece = "new", .pieces = 1 }, messages, sizeof messages), MP_OK);
 	assert_int_equal(plain_read(in_folder("x"), text, sizeof text), 3);
 	jmp_buf edge;
 	cx.edge = &edge;
@@ -593,9 +590,8 @@ static void *write_often(void *arg)
 {
 	char messages[1000];
 	for (int i = 0; i < 40; i++)
-		if (write_file((Writing){ .path = arg, .piece = "0123456789", .pieces = 100 }, messages,
-		               sizeof messages)
-		    != MP_OK)
+		if (write_file((Writing){ .path = arg, .piece = "0123456789", .pieces = 100 }, messages, sizeof messages) !=
+		    MP_OK)
 			return "failed";
 	return NULL;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Training whose numbers grow beyond all bounds ends with a sentence, and with the files that were there before: on every target,
- * guarded or not, alone or one of many seeds, with inputs as rows or as lists. */
+/* Training whose numbers grow beyond all bounds ends with a sentence, and with the files that were there before: on
+ * every target, guarded or not, alone or one of many seeds, with inputs as rows or as lists. */
 #include "runs.h"
 
-/* A weight whose input is zero shows in no error.  With such a rate, decay throws it out of all bounds in one update. */
-#define WILD "group a 2 input\ngroup o 1 output\nconnect a[0] -> o weights %s\nconnect a[1], true -> o\n" \
+/* A weight whose input is zero shows in no error. With such a rate, decay throws it out of all bounds in one
+ * update. */
+#define WILD                                                                                     \
+	"group a 2 input\ngroup o 1 output\nconnect a[0] -> o weights %s\nconnect a[1], true -> o\n" \
 	"train rate 1e6 decay 0.5 momentum 0 until never\n"
 
 static mp_net *wild_net(const char *weights)
@@ -40,13 +42,12 @@ static void expect_diverged(mp_run *run, mp_status status, const char *when)
 /* In the last update, when no error is measured any more; a file that is there stays as it is. */
 static void the_last_update(void **state)
 {
-	static const struct { const char *target, *option, *value, *when; } how[] = {
-		{ "ref", "guard", "off", "epoch 1, update 1:" },
-		{ "cpu", "guard", "off", "epoch 1, update 1:" },
-		{ "cpu", "guard", "full", "epoch 1, update 1:" },
-		{ "cpu", "precision", "bf16", "epoch 1, update 1:" },
-		{ "cpu", "batch", "1", "epoch 1, updates 1 to 2:" },
-		{ "cpu", "updates", "1", "epoch 1, update 1:" },
+	static const struct {
+		const char *target, *option, *value, *when;
+	} how[] = {
+		{ "ref", "guard", "off", "epoch 1, update 1:" },     { "cpu", "guard", "off", "epoch 1, update 1:" },
+		{ "cpu", "guard", "full", "epoch 1, update 1:" },    { "cpu", "precision", "bf16", "epoch 1, update 1:" },
+		{ "cpu", "batch", "1", "epoch 1, updates 1 to 2:" }, { "cpu", "updates", "1", "epoch 1, update 1:" },
 		{ "gf11", "procs", "4", "epoch 1, update 1:" },
 	};
 	(void)state;
@@ -76,10 +77,12 @@ static void the_last_update(void **state)
 
 /* ---- rows and lists ---- */
 
-/* Of the second, the weights of inputs become infinite at once, which lists whose inputs come but once do not notice. */
+/* Of the second, the weights of inputs become infinite at once, which lists whose inputs come but once do not
+ * notice. */
 static const char *const sparse_nets[] = {
 	"group a 40 input\ngroup h 20 relu\ngroup o 3 linear output\nconnect a, true -> h\nconnect h, true -> o\n",
-	"group a 40 input\ngroup h 20\ngroup o 3 output\nconnect a -> h rate 1e36\nconnect true -> h\nconnect h, true -> o\n",
+	"group a 40 input\ngroup h 20\ngroup o 3 output\nconnect a -> h rate 1e36\nconnect true -> h\nconnect h, true -> "
+	"o\n",
 };
 
 /* Inputs of their own, or some of ten. */
@@ -98,8 +101,13 @@ static mp_data *sparse_cases(bool own)
 
 static mp_run *sparse_run(const mp_net *net, const char *input, const char *rate, const char *batch, bool best)
 {
-	const char *const option[][2] = { { "target", "cpu" }, { "input", input }, { "rate", rate }, { "batch", batch }, { "until", "never" },
-		{ "epochs", "40" }, { "keep-best", best ? "1" : "0" } };
+	const char *const option[][2] = { { "target", "cpu" },
+		                              { "input", input },
+		                              { "rate", rate },
+		                              { "batch", batch },
+		                              { "until", "never" },
+		                              { "epochs", "40" },
+		                              { "keep-best", best ? "1" : "0" } };
 	mp_run *run = run_of(net);
 	set_all(run, option, COUNT(option));
 	return run;
@@ -129,7 +137,8 @@ static bool row_and_list(const mp_net *net, const mp_data *data, const char *rat
 
 static void rows_and_lists(void **state)
 {
-	static const char *const rate[] = { "1e-36", "0.003", "0.1", "1", "1e3", "1e6" }, *const batch[] = { "1", "7", "all" };
+	static const char *const rate[] = { "1e-36", "0.003", "0.1", "1", "1e3", "1e6" }, *const batch[] = { "1", "7",
+		                                                                                                 "all" };
 	uint64_t tried = 0, ended = 0;
 	(void)state;
 	for (size_t k = 0; k < COUNT(sparse_nets); k++) {
@@ -155,16 +164,19 @@ static int save_now(void *user, mp_run *run)
 /* Weights that are no longer finite, though every error is, do not get into a checkpoint, and the run ends at once. */
 static void checkpoints_stay_good(void **state)
 {
-	static const char *const option[][2] = { { "target", "cpu" }, { "batch", "1" }, { "shuffle", "0" }, { "epochs", "1000" } };
+	static const char *const option[][2] = {
+		{ "target", "cpu" }, { "batch", "1" }, { "shuffle", "0" }, { "epochs", "1000" }
+	};
 	(void)state;
-	mp_net *net = net_of("group a 40 input\ngroup o 3 output\nconnect a, true -> o\ntrain rate 100 decay 0.5 momentum 0 until never\n");
+	mp_net *net = net_of(
+		"group a 40 input\ngroup o 3 output\nconnect a, true -> o\ntrain rate 100 decay 0.5 momentum 0 until never\n");
 	mp_data *data = sparse_cases(false);
 	mp_run *run = run_of(net), *again = run_of(net);
 	char *path = strdup(in_folder("tick.safetensors"));
 	set_all(run, option, COUNT(option));
 	mp_run_on_tick(run, 0, save_now, path);
 	expect_diverged(run, mp_run_train(run, data, NULL, NULL, NULL), "epoch 1, updates 1 to 40:");
-	assert_true(run->diverged);                           /* that is who noticed */
+	assert_true(run->diverged); /* that is who noticed */
 	need(run, mp_run_save_wait(run));
 	need(again, mp_run_resume(again, path));
 	assert_int_equal(again->at.updates + 1, run->at.updates);
@@ -178,7 +190,7 @@ static void checkpoints_stay_good(void **state)
 static void files_with_other_than_numbers(void **state)
 {
 	static const char header[] = "{\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
-		"\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}";
+								 "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}";
 	char bytes[8 + sizeof header - 1 + 24] = { sizeof header - 1 };
 	const float w[] = { 1, 2, 3, NAN, 5, 6 };
 	(void)state;
@@ -201,7 +213,9 @@ static void seeds(void **state)
 	mp_seed first[20];
 	(void)state;
 	for (int alone = 0; alone < 2; alone++) {
-		const char *const option[][2] = { { "target", "cpu" }, { "epochs", "1" }, { "guard", alone ? "light" : "off" } };
+		const char *const option[][2] = { { "target", "cpu" },
+			                              { "epochs", "1" },
+			                              { "guard", alone ? "light" : "off" } };
 		mp_net *net = wild_net("0 1e33");
 		mp_data *data = two_cases();
 		mp_run *run = run_of(net);

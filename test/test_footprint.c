@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory training takes, by what is asked of the allocator: weights, their changes, rule state and sums as floats, and nothing
- * else that grows with the weights.  Cases are few: then rows take next to nothing.
- * And data: once, also while it is read. */
+/* How much memory training takes, by what is asked of the allocator: weights, their changes, rule state and sums as
+ * floats, and nothing else that grows with the weights. Cases are few: then rows take next to nothing. And data:
+ * once, also while it is read. */
 #include "runs.h"
 
 enum { SIDE = 704, CASES = 16 };
 
-static const char text[] = "group a 704 input\ngroup b 704\ngroup c 704 output\nconnect a, true -> b\nconnect b, true -> c\n";
+static const char text[] =
+	"group a 704 input\ngroup b 704\ngroup c 704 output\nconnect a, true -> b\nconnect b, true -> c\n";
 static Meter meter;
 
 static mp_net *metered_net(void)
@@ -48,7 +49,11 @@ static void full_blocks_are_small(void **state)
 
 /* What a run may have at most, in floats for each weight: 4 for weights, state, a sum and room for one that waits; the
  * rest is padding and what does not grow. */
-typedef struct Case { const char *option[2]; const char *load, *resume, *save; double most; } Case;
+typedef struct Case {
+	const char *option[2];
+	const char *load, *resume, *save;
+	double most;
+} Case;
 
 static const Case cases[] = {
 	{ .option = { "rule", "momentum" }, .save = "a", .most = 4.5 },
@@ -126,15 +131,19 @@ static void pieces_of_files_fit_together(void **state)
 	mp_data_close(data);
 }
 
-/* Panels, with gaps or without, lists, links inside a group: any piece of their weights, whichever way the target has them. */
+/* Panels, with gaps or without, lists, links inside a group: any piece of their weights, whichever way the target
+ * has them. */
 static void any_piece_of_weights(void **state)
 {
 	(void)state;
 	static const char *const nets[] = {
 		"group a 20 input\ngroup b 17\ngroup c 5 output\nconnect a, true -> b\nconnect b, true -> c\n",
-		"group a 20 input\ngroup b 40\ngroup c 5 output\nconnect a -> b random 0.6\nconnect true -> b\nconnect b, true -> c\n",
-		"group a 60 input\ngroup b 40\ngroup c 5 output\nconnect a -> b random 0.05\nconnect true -> b\nconnect b, true -> c\n",
-		"group a 9 input\ngroup b 12\ngroup c 3 output\nconnect a, true -> b\nconnect b -> b\nconnect a[2:5] -> c\nconnect b -> c\n",
+		"group a 20 input\ngroup b 40\ngroup c 5 output\nconnect a -> b random 0.6\nconnect true -> b\nconnect b, true "
+		"-> c\n",
+		"group a 60 input\ngroup b 40\ngroup c 5 output\nconnect a -> b random 0.05\nconnect true -> b\nconnect b, "
+		"true -> c\n",
+		"group a 9 input\ngroup b 12\ngroup c 3 output\nconnect a, true -> b\nconnect b -> b\nconnect a[2:5] -> "
+		"c\nconnect b -> c\n",
 	};
 	for (size_t i = 0; i < 2 * COUNT(nets); i++) {
 		mp_net *net = net_of(nets[i / 2]);
@@ -169,7 +178,10 @@ static void any_piece_of_weights(void **state)
 /* ---- data ---- */
 
 /* So many cases of the same line, then the last; more than a MiB, for it is to be mapped. */
-typedef struct File { const char *head, *line, *last; uint64_t cases; } File;
+typedef struct File {
+	const char *head, *line, *last;
+	uint64_t cases;
+} File;
 
 static mp_data *open_text(const File *f)
 {
@@ -228,12 +240,9 @@ static void what_comes_late_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(full_blocks_are_small),
-		cmocka_unit_test(weights_are_there_once),
-		cmocka_unit_test(pieces_of_files_fit_together),
-		cmocka_unit_test(any_piece_of_weights),
-		cmocka_unit_test(text_is_in_memory_once),
-		cmocka_unit_test(what_comes_late_is_read),
+		cmocka_unit_test(full_blocks_are_small),        cmocka_unit_test(weights_are_there_once),
+		cmocka_unit_test(pieces_of_files_fit_together), cmocka_unit_test(any_piece_of_weights),
+		cmocka_unit_test(text_is_in_memory_once),       cmocka_unit_test(what_comes_late_is_read),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -5,7 +5,11 @@
 
 #include "test.h"
 
-typedef struct Job { const char *spec; DataOptions opt; Data *d; } Job;
+typedef struct Job {
+	const char *spec;
+	DataOptions opt;
+	Data *d;
+} Job;
 
 static void do_make(Ctx *cx, void *arg)
 {
@@ -24,10 +28,7 @@ static Data *make_seed(Ctx *cx, const char *spec, uint64_t seed)
 	return j.d;
 }
 
-static Data *make(Ctx *cx, const char *spec)
-{
-	return make_seed(cx, spec, 0);
-}
+static Data *make(Ctx *cx, const char *spec) { return make_seed(cx, spec, 0); }
 
 /* All inputs and targets, as they are for any storage. */
 static uint64_t fingerprint(const Data *d)
@@ -39,7 +40,7 @@ static uint64_t fingerprint(const Data *d)
 		data_x(d, i, row);
 		data_y(d, i, row + d->inputs);
 		for (uint32_t k = 0; k < d->inputs + d->targets; k++)
-			row[k] = isnan(row[k]) ? -99 : row[k];            /* NaNs have many forms */
+			row[k] = isnan(row[k]) ? -99 : row[k]; /* NaNs have many forms */
 		XXH3_64bits_update(h, row, (d->inputs + d->targets) * sizeof *row);
 	}
 	uint64_t v = XXH3_64bits_digest(h);
@@ -116,7 +117,8 @@ static void spirals(void **state)
 static void reber(void **state)
 {
 	(void)state;
-	static const char *const arrows[] = {                 /* state, symbol, next state */
+	static const char *const arrows[] = {
+		/* state, symbol, next state */
 		"0B1", "1T2", "1P3", "2S2", "2X4", "3T3", "3V5", "4X3", "4S6", "5P4", "5V6", "6E7",
 	};
 	Ctx cx;
@@ -146,7 +148,7 @@ static void reber(void **state)
 					legal[strchr("BTSXPVE", arrows[k][1]) - "BTSXPVE"] = 1;
 			assert_memory_equal(y, legal, sizeof y);
 		}
-		assert_int_equal(at, '6');                    /* only E can follow */
+		assert_int_equal(at, '6'); /* only E can follow */
 	}
 	assert_true(other_lengths);
 	ctx_free(&cx);
@@ -286,9 +288,12 @@ static void letters_are_learnable(void **state)
 static void random_sets_are_fixed(void **state)
 {
 	(void)state;
-	const struct { const char *spec; uint64_t fingerprint; } sets[] = {
-		{ "letters", 0x1fd7828de382de41 }, { "reber", 0xaa29cda7847e54cd },
-		{ "temporal-xor", 0xff2502b8614139ad }, { "spirals", 0x61b461d400ac3ce6 },
+	const struct {
+		const char *spec;
+		uint64_t fingerprint;
+	} sets[] = {
+		{ "letters", 0x1fd7828de382de41 },          { "reber", 0xaa29cda7847e54cd },
+		{ "temporal-xor", 0xff2502b8614139ad },     { "spirals", 0x61b461d400ac3ce6 },
 		{ "letter-sequences", 0x562fe4f5ce6e1193 },
 	};
 	for (size_t i = 0; i < COUNT(sets); i++) {
@@ -307,15 +312,27 @@ static void random_sets_are_fixed(void **state)
 static void wrong_names(void **state)
 {
 	(void)state;
-	const struct { const char *spec, *words; } wrong[] = {
-		{ "", "name one of xor, parity:N" }, { "xorx", "name one of" }, { "xo", "name one of" },
+	const struct {
+		const char *spec, *words;
+	} wrong[] = {
+		{ "", "name one of xor, parity:N" },
+		{ "xorx", "name one of" },
+		{ "xo", "name one of" },
 		{ "xor:2", "write xor" },
-		{ "parity", "write parity:N with N from 1 to 20" }, { "parity:", "N from" }, { "parity:0", "N from" },
+		{ "parity", "write parity:N with N from 1 to 20" },
+		{ "parity:", "N from" },
+		{ "parity:0", "N from" },
 		{ "parity:21", "N from" },
-		{ "parity:4x", "N from" }, { "parity:99999999999999999999999", "N from" }, { "parity:-1", "N from" },
-		{ "encoder:8", "M, the hidden units" }, { "encoder:8-", "M, the" }, { "encoder:8-0", "M, the" },
+		{ "parity:4x", "N from" },
+		{ "parity:99999999999999999999999", "N from" },
+		{ "parity:-1", "N from" },
+		{ "encoder:8", "M, the hidden units" },
+		{ "encoder:8-", "M, the" },
+		{ "encoder:8-0", "M, the" },
 		{ "encoder:8-9", "M, the" },
-		{ "encoder:1-1", "N from 2" }, { "encoder:4097-3", "to 4096" }, { "letters:3", "write letters" },
+		{ "encoder:1-1", "N from 2" },
+		{ "encoder:4097-3", "to 4096" },
+		{ "letters:3", "write letters" },
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		Ctx cx;

@@ -29,7 +29,7 @@ static void fill_data(const Net *net)
 typedef struct Job {
 	Toy *toy;
 	BpOptions o;
-	int64_t sram;             /* words; 0: as the machine has */
+	int64_t sram; /* words; 0: as the machine has */
 	uint64_t cases;
 	Bp *bp;
 	double *gradient;
@@ -96,10 +96,7 @@ static void compare_outputs(const Job *j, double tolerance)
 		assert_true(fabs(bp_total_error(j->bp) - t.error) <= 3 * tolerance * fmax(t.error, 1));
 }
 
-static double tolerance_of(int sigmoid)
-{
-	return sigmoid == SIGMOID_TABLE ? 3e-3 : 3e-5;
-}
+static double tolerance_of(int sigmoid) { return sigmoid == SIGMOID_TABLE ? 3e-3 : 3e-5; }
 
 /* The two compilers differ in time, not in arithmetic. */
 static void compare_compilers(Job *j, const double *gradient)
@@ -135,19 +132,24 @@ static void compare(const char *text, BpOptions o, bool both)
 /* ---- networks of every kind ---- */
 
 /* groups has a place for the hidden and one for the output function. */
-typedef struct Kind { const char *groups, *links; bool inside; } Kind;
+typedef struct Kind {
+	const char *groups, *links;
+	bool inside;
+} Kind;
 
 static const Kind kinds[] = {
 	{ "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n", "connect x, true -> h\nconnect h, true -> o\n", false },
 	{ "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n", "connect x -> h\nconnect h -> o\n", false },
-	{ "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n", "connect x, true -> h\nconnect x, h, true -> o\n", false },
+	{ "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n", "connect x, true -> h\nconnect x, h, true -> o\n",
+	  false },
 	{ "group x 3 input\ngroup h 3 %s\ngroup o 3 %s output\n",
 	  "connect x -> h one-to-one\nconnect true -> h\nconnect h -> o\n", false },
 	{ "group x 4 input\ngroup h 5 %s\ngroup o 3 %s output\n",
 	  "connect x -> h random 0.6 seed 3\nconnect h -> o random 0.7 seed 4\nconnect true -> h, o\n", false },
 	{ "group x 4 input\ngroup h 4 %s\ngroup o 3 %s output\n",
 	  "connect x[0:1] -> h[0:2]\nconnect x[2:3] -> h[2:3]\nconnect h[0:2] -> o\n"
-	  "connect h[3] -> o[1]\nconnect true -> o\n", false },
+	  "connect h[3] -> o[1]\nconnect true -> o\n",
+	  false },
 	{ "group x 3 input\ngroup h 3 %s\ngroup o 2 %s output\ngroup p 3 %2$s output\n",
 	  "connect x, true -> h\nconnect h -> o, p\nconnect o -> p\n", false },
 	{ "group x 3 input\ngroup h 3 %s\ngroup k 3 tanh\ngroup o 2 %s output\n",
@@ -169,8 +171,10 @@ static void compare_kind(const Kind *k, int hidden, int output, int error, uint3
 	snprintf(groups, sizeof groups, k->groups, unit_fns[hidden].name, unit_fns[output].name);
 	snprintf(text, sizeof text, "%s%strain error %s prime-offset %s\n", groups, k->links, error_fns[error].name,
 	         round % 2 ? "0.1" : "0");
-	BpOptions o = { .procs = 1 + round * 7 % 40, .sigmoid = round % 3 == 0 ? SIGMOID_TABLE : SIGMOID_POWER2,
-	                .bundle = round % 4 == 1 ? 1 + round % 9 : 0, .threads = 1 };
+	BpOptions o = { .procs = 1 + round * 7 % 40,
+		            .sigmoid = round % 3 == 0 ? SIGMOID_TABLE : SIGMOID_POWER2,
+		            .bundle = round % 4 == 1 ? 1 + round % 9 : 0,
+		            .threads = 1 };
 	compare(text, o, round % 3 == 0);
 }
 
@@ -244,7 +248,10 @@ static void bundles_of_any_size(void **state)
 
 /* Two passes, an update, a pass: weight changes add up until the update, then start anew; all the same in both
  * compilers, also where cases come in several groups. */
-typedef struct Epochs { Job job; double weights[MOST_LINKS], changes[2][MOST_LINKS], gone[MOST_LINKS]; } Epochs;
+typedef struct Epochs {
+	Job job;
+	double weights[MOST_LINKS], changes[2][MOST_LINKS], gone[MOST_LINKS];
+} Epochs;
 
 static void epochs_run(Ctx *cx, void *arg)
 {
@@ -282,8 +289,9 @@ static void epochs_follow(void **state)
 		fill_data(toy.net);
 		toy_bind(&toy, CASES, xs, ys);
 		toy_weights(&toy, 5, 0.7);
-		e[compiler].job = (Job){ .toy = &toy, .sram = 2800,
-		                         .o = { .procs = 2, .threads = 1, .sum = SUM_TREE, .compiler = compiler } };
+		e[compiler].job = (Job){ .toy = &toy,
+			                     .sram = 2800,
+			                     .o = { .procs = 2, .threads = 1, .sum = SUM_TREE, .compiler = compiler } };
 		learn(&e[compiler].job, CASES, first);
 		toy_ok(&toy, guarded(&toy.cx, epochs_run, &e[compiler]));
 		assert_true(e[compiler].job.bp->at.group < e[compiler].job.bp->at.slots);
@@ -299,9 +307,8 @@ static void epochs_follow(void **state)
 
 /* ---- NETtalk's shape ---- */
 
-static const char nettalk[] =
-	"group window 203 input\ngroup hidden 60\ngroup sound 26 output\n"
-	"connect window -> hidden\nconnect hidden -> sound\nconnect true -> hidden, sound\n";
+static const char nettalk[] = "group window 203 input\ngroup hidden 60\ngroup sound 26 output\n"
+							  "connect window -> hidden\nconnect hidden -> sound\nconnect true -> hidden, sound\n";
 
 /* Seventeen bundles of 12 sources and 60 units share two forward routines (the first opens the sums), one backward. */
 static void bundles_share_routines(void **state)
@@ -392,14 +399,10 @@ static void limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kind),
-		cmocka_unit_test(every_error),
-		cmocka_unit_test(threads_and_tracing),
-		cmocka_unit_test(bundles_of_any_size),
-		cmocka_unit_test(epochs_follow),
-		cmocka_unit_test(bundles_share_routines),
-		cmocka_unit_test(cycles_add_up),
-		cmocka_unit_test(limits),
+		cmocka_unit_test(every_kind),          cmocka_unit_test(every_error),
+		cmocka_unit_test(threads_and_tracing), cmocka_unit_test(bundles_of_any_size),
+		cmocka_unit_test(epochs_follow),       cmocka_unit_test(bundles_share_routines),
+		cmocka_unit_test(cycles_add_up),       cmocka_unit_test(limits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

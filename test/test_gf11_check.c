@@ -7,7 +7,10 @@
 /* ---- rules one by one ---- */
 
 /* Microcode in short: operations by cycle, without empty lines and columns; says NULL: nothing wrong. */
-typedef struct Case { uint32_t lines; const char *text, *says; } Case;
+typedef struct Case {
+	uint32_t lines;
+	const char *text, *says;
+} Case;
 
 static const Case rules_of_machine[] = {
 	{ 9, "0 || load s[1] -> r1; 3 | fadd r1, r1 -> r2", NULL },
@@ -15,38 +18,39 @@ static const Case rules_of_machine[] = {
 	{ 7, "0 || load s[1] -> r1; 3 | fadd r1, r1 -> r2", "after the routine's 7 lines" },
 	{ 9, "0 || load s[1] -> r1; 3 | select c0, r1, r1 -> r2", "reads c0, in which nothing" },
 	/* port: both cycles of a look-up, the arrival of a transfer */
-	{ 9, "0 || load s[1] -> r1; 3 || lookup s[1+r1] -> r2; 4 || load s[2] -> r3",
-	  "the register port in cycle 4" },
+	{ 9, "0 || load s[1] -> r1; 3 || lookup s[1+r1] -> r2; 4 || load s[2] -> r3", "the register port in cycle 4" },
 	{ 9, "0 || load s[1] -> r1; 3 || lookup s[1+r1] -> r2; 5 || load s[2] -> r3", NULL },
-	{ 12, "0 || load s[1] -> r1; 3 |||| xfer k0, r1 -> r2; 8 || load s[2] -> r3",
-	  "the register port in cycle 8" },
-	{ 12, "0 || load s[1] -> r1; 3 || load s[2] -> r3 || xfer k0, r1 -> r2",
-	  "the register port in cycle 3" },
+	{ 12, "0 || load s[1] -> r1; 3 |||| xfer k0, r1 -> r2; 8 || load s[2] -> r3", "the register port in cycle 8" },
+	{ 12, "0 || load s[1] -> r1; 3 || load s[2] -> r3 || xfer k0, r1 -> r2", "the register port in cycle 3" },
 	/* SRAM: a word fetched arrives in the cycle of a load; a put one cycle late */
 	{ 12, "0 ||| fetch d[1] -> s[1]; 7 || load s[2] -> r1", "static memory in cycle 7" },
 	{ 12, "0 ||| fetch d[1] -> s[1]; 6 || load s[2] -> r1", NULL },
-	{ 20, "0 || load s[2] -> r1; 3 || put r1 -> s[4+r1]; 4 ||| flush s[1] -> d[1]",
-	  "static memory in cycle 4" },
+	{ 20, "0 || load s[2] -> r1; 3 || put r1 -> s[4+r1]; 4 ||| flush s[1] -> d[1]", "static memory in cycle 4" },
 	/* DRAM: interval and bank; the switch's interval */
 	{ 20, "0 ||| fetch d[1] -> s[1]; 3 ||| fetch d[2] -> s[2]", "can start again in cycle 4" },
 	{ 20, "0 ||| fetch d[1] -> s[1]; 4 ||| fetch d[b1+5] -> s[2]", "bank 1 is busy until cycle 6" },
 	{ 20, "0 ||| fetch d[1] -> s[1]; 4 ||| fetch d[b1+6] -> s[2]", NULL },
-	{ 20, "0 || load s[2] -> r1; 3 |||| xfer k0, r1 -> r2; 6 |||| xfer k1, r1 -> r3",
-	  "can start again in cycle 7" },
+	{ 20, "0 || load s[2] -> r1; 3 |||| xfer k0, r1 -> r2; 6 |||| xfer k1, r1 -> r3", "can start again in cycle 7" },
 	/* two results at once, in registers and in memory */
 	{ 9, "0 | const 0x1 -> r1; 2 || load s[1] -> r1", "two results arrive in r1 in cycle 5" },
 	{ 12, "0 | const 0x1 -> r1 || fetch d[1] -> s[7]; 6 || store r1 -> s[7]",
 	  "two results arrive in SRAM word 7 in cycle 8" },
 	/* what a masked move keeps must be there */
-	{ 12, "0 || load s[1] -> r1; 3 | int.lt r1, r1 -> c0; 8 | movem c0, r1 -> r2",
-	  "after the routine's" },
+	{ 12, "0 || load s[1] -> r1; 3 | int.lt r1, r1 -> c0; 8 | movem c0, r1 -> r2", "after the routine's" },
 	{ 13, "0 || load s[1] -> r1; 3 | int.lt r1, r1 -> c0; 8 | movem c0, r1 -> r2",
 	  "reads r2, in which nothing has arrived" },
-	{ 13, "0 || load s[1] -> r1; 3 | int.lt r1, r1 -> c0; 8 | movem c0, r1 -> r2; "
-	  "9 || load s[2] -> r2", NULL },
+	{ 13,
+	  "0 || load s[1] -> r1; 3 | int.lt r1, r1 -> c0; 8 | movem c0, r1 -> r2; "
+	  "9 || load s[2] -> r2",
+	  NULL },
 };
 
-typedef struct Parsed { const Machine *m; uint32_t lines; const char *text; Routine *r; } Parsed;
+typedef struct Parsed {
+	const Machine *m;
+	uint32_t lines;
+	const char *text;
+	Routine *r;
+} Parsed;
 
 static void add_gap(Buf *b, uint32_t from, uint32_t to)
 {
@@ -116,8 +120,9 @@ static void test_shape(void **state)
 	Ctx cx;
 	ctx_init(&cx, NULL);
 	Machine m = toy_machine();
-	Routine *r = routine_of(&cx, &m, 20, "0 | const 0x1 -> r1 | load s[1] -> r2 | fetch d[1] -> s[9]; "
-	                                     "6 | int.lt r1, r2 -> c0 ||| xfer k1, r1 -> r3");
+	Routine *r = routine_of(&cx, &m, 20,
+	                        "0 | const 0x1 -> r1 | load s[1] -> r2 | fetch d[1] -> s[9]; "
+	                        "6 | int.lt r1, r2 -> c0 ||| xfer k1, r1 -> r3");
 	Micro *fetch = &r->line[0].slot[UNIT_DRAM], *load = &r->line[0].slot[UNIT_PORT];
 	Micro *less = &r->line[6].slot[UNIT_ALU], *xfer = &r->line[6].slot[UNIT_SWITCH];
 	expect_fault(&cx, &m, r, NULL, "as made");
@@ -157,48 +162,57 @@ static void test_shape(void **state)
 /* ---- against a recording: x = s[1]; s[1] = x + 1; y = s[1]; s[b1+2] = y * x ---- */
 
 static const Case against_recording[] = {
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r1, r2 -> r3 (2); "
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r1, r2 -> r3 (2); "
 	  "10 || store r3 -> s[1] (3); 12 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); "
-	  "20 || store r3 -> s[b1+2] (6)", NULL },
+	  "20 || store r3 -> s[b1+2] (6)",
+	  NULL },
 	/* through a slot */
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 4 || store r1 -> s[200]; "
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 4 || store r1 -> s[200]; "
 	  "5 | iadd r1, r2 -> r3 (2); 10 || store r3 -> s[1] (3); 11 || load s[200] -> r9; "
 	  "12 || load s[1] -> r4 (4); 15 | imul r4, r9 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
 	  NULL },
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 4 || store r1 -> s[200]; "
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 4 || store r1 -> s[200]; "
 	  "5 | iadd r1, r2 -> r3 (2); 10 || store r3 -> s[1] (3); 11 || load s[201] -> r9; "
 	  "12 || load s[1] -> r4 (4); 15 | imul r4, r9 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
 	  "has not arrived in its slot" },
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
 	  "5 | iadd r1, r2 -> r3 (2) | store r2 -> s[200]; 10 || store r3 -> s[1] (3); "
 	  "11 || load s[200] -> r9; 12 || load s[1] -> r4 (4); 15 | imul r4, r9 -> r3 (5); "
 	  "20 || store r3 -> s[b1+2] (6)",
 	  "reads r9, which holds the result of const of recorded operation 1, not of load of recorded operation 0" },
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
 	  "5 | iadd r1, r2 -> r3 (2) | store r1 -> s[1]; 10 || store r3 -> s[1] (3); "
 	  "12 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
 	  "a spilled word lies at an address that the routine uses" },
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
 	  "5 | iadd r1, r2 -> r3 (2) | store r1 -> s[b1+3]; 10 || store r3 -> s[1] (3); "
 	  "12 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
 	  "a spilled word lies at a relocated address" },
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r1, r2 -> r3 (2); "
-	  "6 | fadd r1, r2 -> r7", "was not recorded" },
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r1, r2 -> r3 (2); "
+	  "6 | fadd r1, r2 -> r7",
+	  "was not recorded" },
 	/* operands, old word of memory, missing, twice, another constant, address or operation */
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r2, r1 -> r3 (2); "
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r2, r1 -> r3 (2); "
 	  "10 || store r3 -> s[1] (3); 12 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); "
 	  "20 || store r3 -> s[b1+2] (6)",
 	  "cycle 5, alu, iadd (recorded operation 2): it reads r2, which holds" },
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r1, r2 -> r3 (2); "
+	{ 30,
+	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r1, r2 -> r3 (2); "
 	  "10 || store r3 -> s[1] (3); 11 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); "
 	  "20 || store r3 -> s[b1+2] (6)",
 	  "it reads memory in cycle 11, recorded operation 3, store, only in cycle 12" },
-	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0)",
-	  "recorded operation 2, iadd, is not issued" },
+	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0)", "recorded operation 2, iadd, is not issued" },
 	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 1 | const 0x1 -> r2 (1)",
 	  "it was issued already, in cycle 0" },
-	{ 30, "0 | const 0x2 -> r2 (1) | load s[1] -> r1 (0)",
-	  "0x00000001 was recorded, not 0x00000002" },
+	{ 30, "0 | const 0x2 -> r2 (1) | load s[1] -> r1 (0)", "0x00000001 was recorded, not 0x00000002" },
 	{ 30, "0 || load s[2] -> r1 (0)", "the recorded address is another" },
 	{ 30, "0 || load s[1] -> r1 (1)", "the recorded operation is const" },
 	{ 30, "0 || load s[1] -> r1 (7)", "only 7 operations were recorded" },
@@ -231,10 +245,10 @@ typedef struct Wild {
 	const Machine *m;
 	const Code *code;
 	Routine *r;
-	uint32_t end;                                        /* all results so far are there */
-	uint16_t place[2][TOY_MOST];                         /* of virtual registers and conditions */
-	uint32_t needed[2][TOY_REGISTERS];                   /* the last operation that uses what lies in a place */
-	uint32_t used[2];                                    /* places */
+	uint32_t end;                      /* all results so far are there */
+	uint16_t place[2][TOY_MOST];       /* of virtual registers and conditions */
+	uint32_t needed[2][TOY_REGISTERS]; /* the last operation that uses what lies in a place */
+	uint32_t used[2];                  /* places */
 	Dice d;
 } Wild;
 
@@ -245,7 +259,7 @@ static uint32_t last_use(const Code *code, bool cond, uint32_t number)
 		unsigned uses = forms[ops[r->op].form].uses;
 		if (cond ? uses & READS_CC && r->cc == number
 		         : (uses & USES_A && r->a == number) || (uses & USES_B && r->b == number) ||
-		           (uses & USES_DST && r->dst == number))
+		               (uses & USES_DST && r->dst == number))
 			return k;
 	}
 	return 0;
@@ -322,7 +336,7 @@ static Routine *wild_schedule(Ctx *cx, const Machine *m, const Code *code, uint6
 			return NULL;
 	}
 	r->code = code;
-	r->lines = w->end + 2;                               /* static memory and banks are free again, too */
+	r->lines = w->end + 2; /* static memory and banks are free again, too */
 	return r;
 }
 
@@ -454,7 +468,11 @@ static bool has_both(const Code *code)
 	return load && other;
 }
 
-typedef struct Change { const char *name; void (*make)(Routine *r, Dice *d); uint32_t found, harmless; } Change;
+typedef struct Change {
+	const char *name;
+	void (*make)(Routine *r, Dice *d);
+	uint32_t found, harmless;
+} Change;
 
 /* Changes a good schedule `times` in each way; what passes must still compute the same. */
 static void try_changes(Ctx *cx, const Machine *m, const Routine *good, const Code *code, Change *change,
@@ -544,7 +562,12 @@ static void test_tight(void **state)
 
 /* ---- what the scheduler makes ---- */
 
-typedef struct Scheduling { const Machine *m; Code *code; ScheduleOptions o; Routine *r; } Scheduling;
+typedef struct Scheduling {
+	const Machine *m;
+	Code *code;
+	ScheduleOptions o;
+	Routine *r;
+} Scheduling;
 
 static void schedule_it(Ctx *cx, void *arg)
 {
@@ -565,8 +588,9 @@ static void test_scheduled(void **state)
 		Machine m = toy_machine();
 		m.registers = seed % 4 < 2 ? 14 : TOY_REGISTERS;
 		Dice d = { seed, 2000000 };
-		Scheduling s = { .m = &m, .code = toy_program(&cx, &m, 1000 + seed, seed % 3 ? 60 : 25),
-		                 .o = { .level = (int)(seed / 4 % 2), .seconds = 0.002 } };
+		Scheduling s = { .m = &m,
+			             .code = toy_program(&cx, &m, 1000 + seed, seed % 3 ? 60 : 25),
+			             .o = { .level = (int)(seed / 4 % 2), .seconds = 0.002 } };
 		s.code->bases_overlap = seed % 5 == 0;
 		if (guarded(&cx, schedule_it, &s) == MP_OK) {
 			expect_fault(&cx, &m, s.r, NULL, "scheduled");
@@ -588,12 +612,8 @@ static void test_scheduled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_shape),
-		cmocka_unit_test(test_recording),
-		cmocka_unit_test(test_wild),
-		cmocka_unit_test(test_tight),
-		cmocka_unit_test(test_scheduled),
+		cmocka_unit_test(test_rules), cmocka_unit_test(test_shape), cmocka_unit_test(test_recording),
+		cmocka_unit_test(test_wild),  cmocka_unit_test(test_tight), cmocka_unit_test(test_scheduled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

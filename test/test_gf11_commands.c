@@ -21,7 +21,7 @@ static void test_reports(void **state)
 static void ends_well(void)
 {
 	static const char *const keys[] = { "simulated_cycles", "processors", "simulated_seconds", "host_seconds",
-	                                    "times_real_time" };
+		                                "times_real_time" };
 	char key[40];
 	assert_memory_equal(output.s, "{\"machine\": ", 12);
 	assert_memory_equal(output.s + output.len - 2, "}\n", 3);

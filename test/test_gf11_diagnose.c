@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding what is broken: on small machines every part of the switch is broken once and must be located, every kind of fault
- * of a processor must be found, nobody else refused; and a program that runs on the survivors of a broken machine leaves the
- * bits that it leaves on a whole one. */
+/* Finding what is broken: on small machines every part of the switch is broken once and must be located, every kind
+ * of fault of a processor must be found, nobody else refused; and a program that runs on the survivors of a broken
+ * machine leaves the bits that it leaves on a whole one. */
 #include "test.h"
 
 #include "../target/gf11/commands.h"
@@ -9,7 +9,10 @@
 
 /* ---- machines ---- */
 
-typedef struct Small { Machine m; const Plan *plan; } Small;
+typedef struct Small {
+	Machine m;
+	const Plan *plan;
+} Small;
 
 static Small small_machine(Ctx *cx, uint32_t processors, uint32_t ports, uint32_t crossbar)
 {
@@ -22,8 +25,12 @@ static Small small_machine(Ctx *cx, uint32_t processors, uint32_t ports, uint32_
 
 static Diagnosis diagnosis_of(const Small *s, int sum, int compiler)
 {
-	return (Diagnosis){ .plan = s->plan, .opt = &s->plan->net->options, .m = &s->m, .cases = 40,
-	                    .o = { .sum = sum, .compiler = compiler, .threads = 1 }, .processors = (uint32_t)s->m.processors };
+	return (Diagnosis){ .plan = s->plan,
+		                .opt = &s->plan->net->options,
+		                .m = &s->m,
+		                .cases = 40,
+		                .o = { .sum = sum, .compiler = compiler, .threads = 1 },
+		                .processors = (uint32_t)s->m.processors };
 }
 
 static void in_context(void (*body)(Ctx *cx, void *arg), void *arg)
@@ -64,7 +71,10 @@ static void expect_located(Ctx *cx, const Small *s, int sum, const char *spec, b
 	assert_true(d.switches.placed->procs > 0);
 }
 
-typedef struct Broken { const char *spec; int sum; } Broken;
+typedef struct Broken {
+	const char *spec;
+	int sum;
+} Broken;
 
 static void broken_part(Ctx *cx, void *arg)
 {
@@ -130,7 +140,9 @@ static void several_broken(Ctx *cx, void *arg)
 	Score score = { 0 };
 	uint8_t found[8], changes[8];
 	d.faults = faults_new(cx, &s.m, 1);
-	faults_add(d.faults, "link:input:2:3,port:40,link:middle:5:1,misroute:7:0.3,crossbar:middle:6,dead:11,stuck:30:dram:200:31:1");
+	faults_add(
+		d.faults,
+		"link:input:2:3,port:40,link:middle:5:1,misroute:7:0.3,crossbar:middle:6,dead:11,stuck:30:dram:200:31:1");
 	diagnose(cx, &d);
 	score_diagnosis(&d, &score, found, changes);
 	assert_int_equal(score.injected, 7);
@@ -165,7 +177,10 @@ static void machine_with_a_ring(void **state)
 
 /* ---- processors ---- */
 
-typedef struct Way { int sum, compiler; bool recurrent; } Way;
+typedef struct Way {
+	int sum, compiler;
+	bool recurrent;
+} Way;
 
 static void whole_machine(Ctx *cx, void *arg)
 {
@@ -248,8 +263,16 @@ static void only_training(Ctx *cx, void *arg)
 	uint8_t common[12];
 	for (uint16_t i = 0; i < 12; i++)
 		all[i] = i;
-	Alone t = { .plan = s.plan, .opt = &s.plan->net->options, .m = &s.m, .o = { .sum = SUM_TREE, .threads = 1 }, .cases = 40,
-	            .procs = 5, .faults = faults_new(cx, &s.m, 1), .known = switch_new(cx, &s.m), .candidate = all, .candidates = 12 };
+	Alone t = { .plan = s.plan,
+		        .opt = &s.plan->net->options,
+		        .m = &s.m,
+		        .o = { .sum = SUM_TREE, .threads = 1 },
+		        .cases = 40,
+		        .procs = 5,
+		        .faults = faults_new(cx, &s.m, 1),
+		        .known = switch_new(cx, &s.m),
+		        .candidate = all,
+		        .candidates = 12 };
 	faults_add(t.faults, "alu:3:0.01,stuck:9:sram:1024:30:1,alu:10:1");
 	alone_train(cx, &t);
 	assert_int_equal(t.turns, 3);
@@ -271,7 +294,9 @@ enum { CASES = 40 };
 static void train_some(Bp *b, double *w)
 {
 	static float x[CASES * 5], y[CASES * 3];
-	Data d = { .name = "some", .cases = CASES, .inputs = 5, .targets = 3, .x = x, .x_type = T_F32, .y = y, .y_type = T_F32 };
+	Data d = {
+		.name = "some", .cases = CASES, .inputs = 5, .targets = 3, .x = x, .x_type = T_F32, .y = y, .y_type = T_F32
+	};
 	for (uint32_t i = 0; i < CASES * 5; i++)
 		x[i] = (float)random_unit(1, STREAM_DATA, i);
 	for (uint32_t i = 0; i < CASES * 3; i++)
@@ -367,10 +392,15 @@ static void says_what_cannot_be_done(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_part_is_located), cmocka_unit_test(fewest_are_left_out), cmocka_unit_test(several_at_once),
-		cmocka_unit_test(machine_with_a_ring), cmocka_unit_test(nobody_is_refused_without_cause),
-		cmocka_unit_test(trials_find_all), cmocka_unit_test(training_finds_wrong_sums),
-		cmocka_unit_test(survivors_train_as_whole_machines), cmocka_unit_test(says_what_cannot_be_done),
+		cmocka_unit_test(every_part_is_located),
+		cmocka_unit_test(fewest_are_left_out),
+		cmocka_unit_test(several_at_once),
+		cmocka_unit_test(machine_with_a_ring),
+		cmocka_unit_test(nobody_is_refused_without_cause),
+		cmocka_unit_test(trials_find_all),
+		cmocka_unit_test(training_finds_wrong_sums),
+		cmocka_unit_test(survivors_train_as_whole_machines),
+		cmocka_unit_test(says_what_cannot_be_done),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

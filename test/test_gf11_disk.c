@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Data from disks: what arrives is what the host would have written, on any number of processors and disks; training goes
- * to the same bits; the account adds up; both claims of section 10.1 hold. */
+/* Data from disks: what arrives is what the host would have written, on any number of processors and disks;
+ * training goes to the same bits; the account adds up; both claims of section 10.1 hold. */
 #include <unistd.h>
 
 #include "gf11_nets.h"
@@ -10,7 +10,7 @@
 
 /* ---- a machine and a program by hand ---- */
 
-typedef struct Small {                                       /* a machine with little memory, and how it is used */
+typedef struct Small { /* a machine with little memory, and how it is used */
 	int64_t processors, disks, dram, banks, buffer;
 	int compiler;
 	bool traced;
@@ -18,11 +18,23 @@ typedef struct Small {                                       /* a machine with l
 	const char *fault;
 } Small;
 
-static const char text[] = "group in 5 input\ngroup hidden 9\ngroup out 3 output\nconnect in -> hidden\nconnect hidden -> out\n"
-                           "connect true -> hidden, out\n";
+static const char text[] =
+	"group in 5 input\ngroup hidden 9\ngroup out 3 output\nconnect in -> hidden\nconnect hidden -> out\n"
+	"connect true -> hidden, out\n";
 
-typedef struct Made { Net *net; Machine *m; Bp *b; Faults *faults; } Made;
-typedef struct Make { Small s; uint64_t cases; int disks; bool dry; Made made; } Make;
+typedef struct Made {
+	Net *net;
+	Machine *m;
+	Bp *b;
+	Faults *faults;
+} Made;
+typedef struct Make {
+	Small s;
+	uint64_t cases;
+	int disks;
+	bool dry;
+	Made made;
+} Make;
 
 static void make_body(Ctx *cx, void *arg)
 {
@@ -39,8 +51,13 @@ static void make_body(Ctx *cx, void *arg)
 	m->disk_buffer = a->s.buffer ? a->s.buffer : m->disk_buffer;
 	Caps caps;
 	target_gf11.caps(&caps);
-	BpOptions o = { .sum = SUM_TREE, .sigmoid = SIGMOID_POWER2, .compiler = a->s.compiler, .threads = a->s.threads,
-	                .traced = a->s.traced, .disks = a->disks, .dry = a->dry };
+	BpOptions o = { .sum = SUM_TREE,
+		            .sigmoid = SIGMOID_POWER2,
+		            .compiler = a->s.compiler,
+		            .threads = a->s.threads,
+		            .traced = a->s.traced,
+		            .disks = a->disks,
+		            .dry = a->dry };
 	if (a->s.fault) {
 		o.faults = a->made.faults = faults_new(cx, m, 1);
 		faults_add(o.faults, a->s.fault);
@@ -67,7 +84,12 @@ static Made make(Ctx *cx, Small s, uint64_t cases, int disks, bool dry)
 
 /* ---- what arrives ---- */
 
-typedef struct Part { Bp *b; const Data *d; uint64_t *part; uint64_t count; } Part;
+typedef struct Part {
+	Bp *b;
+	const Data *d;
+	uint64_t *part;
+	uint64_t count;
+} Part;
 
 static void take_body(Ctx *cx, void *arg)
 {
@@ -77,8 +99,8 @@ static void take_body(Ctx *cx, void *arg)
 	disk_take(a->b);
 }
 
-/* Every word of the part's room is what bp_load_cases writes there, but for those that a disk got wrong; every other word
- * stays. */
+/* Every word of the part's room is what bp_load_cases writes there, but for those that a disk got wrong; every
+ * other word stays. */
 static void arrives(Small s, uint64_t cases)
 {
 	uint64_t wrong = 0;
@@ -128,8 +150,12 @@ static void test_arrives(void **state)
 	static const int64_t procs[] = { 1, 2, 3, 8, 10, 13, 20, 67, 130 }, disks[] = { 1, 3, 10 };
 	for (size_t i = 0; i < COUNT(procs); i++)
 		for (size_t k = 0; k < COUNT(disks); k++)
-			arrives((Small){ .processors = procs[i], .disks = disks[k], .dram = 2048, .compiler = (int)(i + k) % 2,
-			                 .threads = 1 + (uint32_t)i % 3 }, 9 * (uint64_t)procs[i] - 4);
+			arrives((Small){ .processors = procs[i],
+			                 .disks = disks[k],
+			                 .dram = 2048,
+			                 .compiler = (int)(i + k) % 2,
+			                 .threads = 1 + (uint32_t)i % 3 },
+			        9 * (uint64_t)procs[i] - 4);
 	arrives((Small){ .processors = 13, .disks = 3, .dram = 2048, .traced = true }, 100);
 	arrives((Small){ .processors = 13, .disks = 3, .dram = 2048, .banks = 1 }, 100);
 	arrives((Small){ .processors = 13, .disks = 3, .dram = 4096, .banks = 16, .compiler = COMPILER_BEST }, 100);
@@ -141,7 +167,8 @@ static void test_wrong_words(void **state)
 {
 	(void)state;
 	arrives((Small){ .processors = 12, .disks = 3, .dram = 2048, .fault = "disk:1:0.01" }, 12 * 60);
-	arrives((Small){ .processors = 12, .disks = 3, .dram = 2048, .fault = "disk:1:0.02", .compiler = COMPILER_BEST }, 12 * 60);
+	arrives((Small){ .processors = 12, .disks = 3, .dram = 2048, .fault = "disk:1:0.02", .compiler = COMPILER_BEST },
+	        12 * 60);
 }
 
 /* ---- training ---- */
@@ -160,7 +187,11 @@ static const char *machine_file(char path[64], const Small *s)
 	return path;
 }
 
-typedef struct Lesson { uint64_t batch; uint32_t epochs; bool tests, shuffled; } Lesson;
+typedef struct Lesson {
+	uint64_t batch;
+	uint32_t epochs;
+	bool tests, shuffled;
+} Lesson;
 
 static Options options_for(const Small *s, const char *machine, int disks, const Lesson *lesson)
 {
@@ -198,7 +229,7 @@ static void train(Side *s, const Cases *c, const Lesson *lesson)
 	free(order);
 }
 
-static double carried_most;                                  /* share of words received by routines of bundles */
+static double carried_most; /* share of words received by routines of bundles */
 
 /* On a small machine with disks, on one that holds everything, and on the oracle. */
 static void learns_the_same(Small s, uint64_t cases, Lesson lesson)
@@ -220,7 +251,8 @@ static void learns_the_same(Small s, uint64_t cases, Lesson lesson)
 	train(&streamed, &c, &lesson);
 	train(&hosted, &c, &lesson);
 	train(&ref, &c, &lesson);
-	double *a = calloc(ref.net->links, sizeof *a), *b = calloc(ref.net->links, sizeof *b), *r = calloc(ref.net->links, sizeof *r);
+	double *a = calloc(ref.net->links, sizeof *a), *b = calloc(ref.net->links, sizeof *b),
+		   *r = calloc(ref.net->links, sizeof *r);
 	for (int which = 0; which < 2; which++) {
 		streamed.target->get(streamed.program, which, 0, ALL_LINKS, a);
 		hosted.target->get(hosted.program, which, 0, ALL_LINKS, b);
@@ -295,14 +327,17 @@ static void test_account(void **state)
 	for (int compiler = 0; compiler < 2; compiler++)
 		for (int k = 0; k < 3; k++) {
 			Ctx cx;
-			Made made = make(&cx, (Small){ .processors = 60, .disks = (int64_t[]){ 10, 3, 1 }[k], .dram = 900,
-			                               .compiler = compiler }, 5000, DISKS_ON, true);
+			Made made = make(
+				&cx,
+				(Small){ .processors = 60, .disks = (int64_t[]){ 10, 3, 1 }[k], .dram = 900, .compiler = compiler },
+				5000, DISKS_ON, true);
 			Bp *b = made.b;
 			assert_int_equal(b->at.rooms, 2);
 			assert_int_equal(guarded(&cx, stream_body, b), MP_OK);
 			DiskAccount none = { 0 }, a = disk_account(b, &none);
-			assert_true(a.cycles == b->cycles_forward + b->cycles_backward + b->cycles_units + b->cycles_moves
-			                        + b->cycles_update + b->cycles_receive + b->cycles_wait + b->c->account.call_cycles);
+			assert_true(a.cycles == b->cycles_forward + b->cycles_backward + b->cycles_units + b->cycles_moves +
+			                            b->cycles_update + b->cycles_receive + b->cycles_wait +
+			                            b->c->account.call_cycles);
 			assert_true(a.cycles == bp_cycles(b));
 			double most = b->disk->rate * b->disk->disks * (double)a.cycles;
 			assert_true((double)a.words <= most + b->disk->disks);
@@ -318,12 +353,15 @@ static void test_account(void **state)
 		}
 }
 
-/* Parts that take the same cycles are not all gone through when nothing is executed: the figures are those of going through them. */
+/* Parts that take the same cycles are not all gone through when nothing is executed: the figures are those of going
+ * through them. */
 static void epochs_body(Ctx *cx, void *arg)
 {
 	Make *a = arg;
 	make_body(cx, a);
-	EpochSpec s = { .plan = a->made.b->plan, .opt = &a->made.net->options, .m = a->made.m, .o = a->made.b->o, .cases = a->cases };
+	EpochSpec s = {
+		.plan = a->made.b->plan, .opt = &a->made.net->options, .m = a->made.m, .o = a->made.b->o, .cases = a->cases
+	};
 	Epoch e[2];
 	s.cases = 9 * epoch_simulate(cx, &s, NULL).part + 17;
 	for (int i = 0; i < 2; i++) {
@@ -339,7 +377,11 @@ static void test_parts_that_are_the_same(void **state)
 	(void)state;
 	for (int k = 0; k < 4; k++) {
 		Ctx cx;
-		Make a = { { .processors = 60, .disks = (int64_t[]){ 10, 3, 1, 2 }[k], .dram = 900, .compiler = k % 2 }, 12345, DISKS_ON, true, { 0 } };
+		Make a = { { .processors = 60, .disks = (int64_t[]){ 10, 3, 1, 2 }[k], .dram = 900, .compiler = k % 2 },
+			       12345,
+			       DISKS_ON,
+			       true,
+			       { 0 } };
 		ctx_init(&cx, NULL);
 		Status status = guarded(&cx, epochs_body, &a);
 		if (status != MP_OK)
@@ -349,8 +391,8 @@ static void test_parts_that_are_the_same(void **state)
 	}
 }
 
-/* Section 10.1: "the entire DRAM of each processor can be filled in less than 15 seconds, and our NETTALK data set could be
- * loaded in a fraction of a second".  230 words a case, 12,022 of them. */
+/* Section 10.1: "the entire DRAM of each processor can be filled in less than 15 seconds, and our NETTALK data set
+ * could be loaded in a fraction of a second". 230 words a case, 12,022 of them. */
 static void test_claims(void **state)
 {
 	(void)state;

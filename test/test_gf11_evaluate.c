@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ways of summing compared, and what features of the machine are worth: reports hold together, what must be slower is, and
- * what a machine cannot do is said. */
+/* Ways of summing compared, and what features of the machine are worth: reports hold together, what must be slower
+ * is, and what a machine cannot do is said. */
 #include <math.h>
 #include <unistd.h>
 
@@ -17,10 +17,7 @@ static const char *word(const json_t *row, const char *key)
 	return s;
 }
 
-static bool is(const json_t *row, const char *key, const char *value)
-{
-	return strcmp(word(row, key), value) == 0;
-}
+static bool is(const json_t *row, const char *key, const char *value) { return strcmp(word(row, key), value) == 0; }
 
 /* ---- sums ---- */
 
@@ -34,7 +31,7 @@ static void check_study(const json_t *study)
 		double cost = number(row, "cycles_per_weight"), ideal = number(row, "switch_per_weight");
 		assert_true(fabs(cost * weights - number(row, "update") - 160 * number(row, "calls")) < 0.01);
 		assert_true(cost >= ideal && fabs(cost / ideal - number(row, "overhead")) < 1e-3);
-		if (is(row, "sum", "ring")) {                /* the first of its processors, and dearer with more of them */
+		if (is(row, "sum", "ring")) { /* the first of its processors, and dearer with more of them */
 			assert_true(cost > ring);
 			ring = cost;
 			least = INFINITY;
@@ -68,7 +65,8 @@ static void test_sums(void **state)
 	assert_int_equal(json_array_size(studies), 2);
 	for (size_t i = 0; i < 2; i++)
 		check_study(json_array_get(studies, i));
-	assert_true(is(json_array_get(studies, 0), "compiler", "1989") && is(json_array_get(studies, 1), "compiler", "best"));
+	assert_true(is(json_array_get(studies, 0), "compiler", "1989") &&
+	            is(json_array_get(studies, 1), "compiler", "best"));
 	json_decref(j);
 	RUN(MP_OK, "takes less than", "sums", "--net=" ENCODER, "--procs=4", "--compiler=best", "--machine=twenty.machine");
 	RUN(MP_BAD_INPUT, "figures show both compilers", "sums", "--net=" ENCODER, "--compiler=best", "--out=x");
@@ -101,7 +99,7 @@ static void crossing_body(Ctx *cx, void *arg)
 		assert_true(cost[0][1] >= cost[0][0] && cost[1][1] < cost[1][0]);
 		beyond++;
 	}
-	assert_true(beyond >= 1);                            /* the tree overtakes the ring */
+	assert_true(beyond >= 1); /* the tree overtakes the ring */
 }
 
 static void guarded_run(void (*body)(Ctx *, void *))
@@ -127,7 +125,8 @@ static void test_crossings(void **state)
 static void test_table1_keys(void **state)
 {
 	(void)state;
-	RUN(MP_OK, "\"best\": [], \"extended\": {\"rows\": [], \"crossovers\": []}, ", "table1", "--compiler=1989", "--sum=tree", "--json");
+	RUN(MP_OK, "\"best\": [], \"extended\": {\"rows\": [], \"crossovers\": []}, ", "table1", "--compiler=1989",
+	    "--sum=tree", "--json");
 	RUN(MP_BAD_INPUT, "has no option '--extended'", "table2", "--extended");
 }
 
@@ -153,10 +152,10 @@ static void check_rows(const json_t *j)
 		const json_t *row = json_array_get(rows, i), *base = row_find(j, word(row, "compiler"), "base", "");
 		assert_true(fabs(number(row, "mcps") / number(base, "mcps") - number(row, "ratio")) < 1e-4);
 		assert_true(number(row, "adds") > 0 && number(row, "multiplies") > 0);
-		assert_true(number(row, "adds") + number(row, "multiplies") + number(row, "choices")
-		            <= number(row, "cycles") - number(row, "host"));
-		double parts = number(row, "forward") + number(row, "backward") + number(row, "units") + number(row, "memory")
-		             + number(row, "update") + number(row, "host");
+		assert_true(number(row, "adds") + number(row, "multiplies") + number(row, "choices") <=
+		            number(row, "cycles") - number(row, "host"));
+		double parts = number(row, "forward") + number(row, "backward") + number(row, "units") + number(row, "memory") +
+		               number(row, "update") + number(row, "host");
 		assert_true(parts == number(row, "cycles"));
 	}
 }
@@ -189,7 +188,8 @@ static void test_evaluate(void **state)
 		assert_true(number(row_find(j, compiler, "host call", "0"), "host") == 0);
 		assert_true(number(row_find(j, compiler, "host call", "1000"), "ratio") < 1);
 		assert_true(number(row_find(j, compiler, "arithmetic", "half"), "ratio") < 1);
-		assert_true(number(row_find(j, compiler, "processors", "/4"), "ratio") < number(row_find(j, compiler, "processors", "/2"), "ratio"));
+		assert_true(number(row_find(j, compiler, "processors", "/4"), "ratio") <
+		            number(row_find(j, compiler, "processors", "/2"), "ratio"));
 		assert_true(number(row_find(j, compiler, "addresses", "fixed"), "own_addresses") == 0);
 		assert_true(number(row_find(j, compiler, "base", ""), "own_addresses") > 0);
 		assert_true(is(row_find(j, compiler, "interconnection", "ring, fixed"), "sum", "ring"));
@@ -222,12 +222,14 @@ static void test_easing(void **state)
 	guarded_run(easing_body);
 	RUN(MP_OK, "\"rows\"", "evaluate", ENCODER, "--procs=13", "--cases=26", "--compiler=1989", "--json");
 	json_t *j = output_json();
-	static const char *const easier[][2] = { { "registers", "512" }, { "SRAM size", "64K" }, { "SRAM size", "512K" },
-		{ "DRAM interval", "2" }, { "DRAM interval", "1" }, { "switch interval", "2" }, { "switch interval", "1" }, { "block", "80K" } };
+	static const char *const easier[][2] = { { "registers", "512" },     { "SRAM size", "64K" },
+		                                     { "SRAM size", "512K" },    { "DRAM interval", "2" },
+		                                     { "DRAM interval", "1" },   { "switch interval", "2" },
+		                                     { "switch interval", "1" }, { "block", "80K" } };
 	for (size_t i = 0; i < COUNT(easier); i++)
 		assert_true(number(row_find(j, "1989", easier[i][0], easier[i][1]), "ratio") >= 1);
-	assert_true(number(row_find(j, "1989", "banks and interval", "16, 1"), "ratio")
-	            >= number(row_find(j, "1989", "DRAM banks", "16"), "ratio"));
+	assert_true(number(row_find(j, "1989", "banks and interval", "16, 1"), "ratio") >=
+	            number(row_find(j, "1989", "DRAM banks", "16"), "ratio"));
 	json_decref(j);
 }
 
@@ -235,15 +237,16 @@ static void test_easing(void **state)
 static void test_infeasible(void **state)
 {
 	(void)state;
-	RUN(MP_OK, "\"error\": \"configuration 0 cannot be set", "evaluate", SOURCE_DIR "/examples/xor.topo", "--procs=5", "--cases=10",
-	    "--machine=gf11-ring", "--compiler=1989", "--json");
+	RUN(MP_OK, "\"error\": \"configuration 0 cannot be set", "evaluate", SOURCE_DIR "/examples/xor.topo", "--procs=5",
+	    "--cases=10", "--machine=gf11-ring", "--compiler=1989", "--json");
 	json_t *j = output_json();
 	assert_non_null(json_object_get(row_find(j, "1989", "summing", "tree"), "error"));
 	assert_non_null(json_object_get(row_find(j, "1989", "summing", "ring"), "mcps"));
 	json_decref(j);
-	RUN(MP_OK, "joins its processors in a ring", "sweep", "ring-only=1", "sum=tree,ring", "--procs=5", "--cases=10", "--net=" ENCODER);
-	RUN(MP_OK, "the processors of gf11 have none", "sweep", "fixed-address=1", "sigmoid=table,power2", "--procs=4", "--cases=8",
+	RUN(MP_OK, "joins its processors in a ring", "sweep", "ring-only=1", "sum=tree,ring", "--procs=5", "--cases=10",
 	    "--net=" ENCODER);
+	RUN(MP_OK, "the processors of gf11 have none", "sweep", "fixed-address=1", "sigmoid=table,power2", "--procs=4",
+	    "--cases=8", "--net=" ENCODER);
 	RUN(MP_BAD_INPUT, "--procs cannot be '567'", "evaluate", ENCODER, "--procs=567");
 	RUN(MP_BAD_INPUT, "--compiler cannot be 'worst'", "evaluate", ENCODER, "--compiler=worst");
 	RUN(MP_FAILED, "/no-such-folder/x", "evaluate", ENCODER, "--out=/no-such-folder/x");
@@ -253,8 +256,12 @@ static void test_infeasible(void **state)
 static void test_monotone(void **state)
 {
 	(void)state;
-	static const struct { const char *sweep, *part; } cases[] = {
-		{ "switch-interval=1,2,4,8,16", "update" }, { "host-call=0..640:160", "host" }, { "dram-interval=4,8,16", "memory" },
+	static const struct {
+		const char *sweep, *part;
+	} cases[] = {
+		{ "switch-interval=1,2,4,8,16", "update" },
+		{ "host-call=0..640:160", "host" },
+		{ "dram-interval=4,8,16", "memory" },
 		{ "alu-interval=1,2,4", "forward" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -262,7 +269,8 @@ static void test_monotone(void **state)
 		json_t *j = output_json();
 		const json_t *rows = json_object_get(j, "rows");
 		for (size_t k = 1; k < json_array_size(rows); k++)
-			assert_true(number(json_array_get(rows, k), cases[i].part) >= number(json_array_get(rows, k - 1), cases[i].part));
+			assert_true(number(json_array_get(rows, k), cases[i].part) >=
+			            number(json_array_get(rows, k - 1), cases[i].part));
 		json_decref(j);
 	}
 }
@@ -294,7 +302,8 @@ static void test_disks(void **state)
 	(void)state;
 	machine_write("three.machine", "base gf11\nprocessors 3 assumed\n");
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		RUN(MP_OK, "\"rows\"", "disks", SOURCE_DIR "/examples/letters.topo", "--procs=1,2,3", cases[i], "--machine=three.machine", "--json");
+		RUN(MP_OK, "\"rows\"", "disks", SOURCE_DIR "/examples/letters.topo", "--procs=1,2,3", cases[i],
+		    "--machine=three.machine", "--json");
 		json_t *all = output_json(), *row;
 		size_t k;
 		json_array_foreach(json_object_get(all, "rows"), k, row)
@@ -308,15 +317,9 @@ static void test_disks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_disks),
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_crossings),
-		cmocka_unit_test(test_table1_keys),
-		cmocka_unit_test(test_evaluate),
-		cmocka_unit_test(test_easing),
-		cmocka_unit_test(test_infeasible),
-		cmocka_unit_test(test_monotone),
-		cmocka_unit_test(test_drawings),
+		cmocka_unit_test(test_disks),       cmocka_unit_test(test_sums),     cmocka_unit_test(test_crossings),
+		cmocka_unit_test(test_table1_keys), cmocka_unit_test(test_evaluate), cmocka_unit_test(test_easing),
+		cmocka_unit_test(test_infeasible),  cmocka_unit_test(test_monotone), cmocka_unit_test(test_drawings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

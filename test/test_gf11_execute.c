@@ -23,16 +23,39 @@ enum { PROCS = 70, SRAM = 96, DRAM = 64, REGISTERS = 128, CONDITIONS = 8, BASES 
 /* Short pipelines, so that small programs keep them full; two blocks of processors, the second not full. */
 static Machine small_machine(void)
 {
-	return (Machine){ .name = "small", .processors = PROCS, .clock = 50, .registers = REGISTERS, .sram = SRAM,
-	                  .dram = DRAM, .conditions = CONDITIONS, .relocations = BASES, .alu_latency = 5,
-	                  .alu_interval = 1, .sram_latency = 3, .sram_interval = 1, .lookup_latency = 4,
-	                  .store_latency = 2, .dram_latency = 8, .dram_interval = 4, .dram_banks = 4, .dram_busy = 6,
-	                  .switch_latency = 6, .switch_interval = 4, .switch_ports = 81, .crossbar = 9,
-	                  .configurations = 4, .microcode = 4096, .block = 2048, .host_call = 100, .host_word = 10 };
+	return (Machine){ .name = "small",
+		              .processors = PROCS,
+		              .clock = 50,
+		              .registers = REGISTERS,
+		              .sram = SRAM,
+		              .dram = DRAM,
+		              .conditions = CONDITIONS,
+		              .relocations = BASES,
+		              .alu_latency = 5,
+		              .alu_interval = 1,
+		              .sram_latency = 3,
+		              .sram_interval = 1,
+		              .lookup_latency = 4,
+		              .store_latency = 2,
+		              .dram_latency = 8,
+		              .dram_interval = 4,
+		              .dram_banks = 4,
+		              .dram_busy = 6,
+		              .switch_latency = 6,
+		              .switch_interval = 4,
+		              .switch_ports = 81,
+		              .crossbar = 9,
+		              .configurations = 4,
+		              .microcode = 4096,
+		              .block = 2048,
+		              .host_call = 100,
+		              .host_word = 10 };
 }
 
 /* Knuth's generator: programs need many small numbers, and no quality. */
-typedef struct Dice { uint64_t state; } Dice;
+typedef struct Dice {
+	uint64_t state;
+} Dice;
 static uint32_t roll(Dice *d, uint32_t n)
 {
 	d->state = d->state * 6364136223846793005u + 1442695040888963407u;
@@ -43,8 +66,8 @@ static uint32_t roll(Dice *d, uint32_t n)
  * */
 static uint32_t any_word(Dice *d)
 {
-	static const uint32_t edges[] = { 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7fa00000, 1, 0x80000000,
-	                                  0x00800000, 0x4f000000, 0xcf000000, 0x7fffffff };
+	static const uint32_t edges[] = { 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7fa00000, 1,
+		                              0x80000000, 0x00800000, 0x4f000000, 0xcf000000, 0x7fffffff };
 	switch (roll(d, 8)) {
 	case 0: return edges[roll(d, COUNT(edges))];
 	case 1: return roll(d, 100);
@@ -64,10 +87,7 @@ static bool same_words(const Processors *p, const Processors *q, uint32_t words)
 	return true;
 }
 
-static bool same(const Processors *p, const Processors *q)
-{
-	return same_words(p, q, SRAM);
-}
+static bool same(const Processors *p, const Processors *q) { return same_words(p, q, SRAM); }
 
 /* A machine with its switch and three sets of processors: of one thread, of two, and those of the other opinion. */
 typedef struct Bench {
@@ -75,8 +95,8 @@ typedef struct Bench {
 	Machine m;
 	Switch *sw;
 	Processors *one, *two, *other;
-	uint32_t words[1024];     /* what memory is filled with */
-	uint32_t *image;          /* of both memories, as they start */
+	uint32_t words[1024]; /* what memory is filled with */
+	uint32_t *image;      /* of both memories, as they start */
 } Bench;
 
 static uint32_t first_word(const Bench *b, bool far, uint32_t w, uint32_t proc)
@@ -137,7 +157,7 @@ static void start(Bench *b)
 	fill(b, b->other);
 }
 
-/* ---- hand-made routines ---------------------------------------------------------------------------------------- */
+/* ---- hand-made routines ------------------------------------------------------------------------- */
 
 static Routine *empty_routine(Ctx *cx, const char *name, uint32_t lines)
 {
@@ -177,10 +197,7 @@ static void run_all(Bench *b, Ctx *cx, const Routine *r, const uint32_t *base)
 	assert_true(same(b->one, b->other));
 }
 
-static uint32_t sram_word(const Processors *p, uint32_t w, uint32_t proc)
-{
-	return p->sram[w * p->lanes + proc];
-}
+static uint32_t sram_word(const Processors *p, uint32_t w, uint32_t proc) { return p->sram[w * p->lanes + proc]; }
 
 /* A register can be read while its next value is under way: the old word is there up to the cycle before. */
 static void exposed(Ctx *cx, void *arg)
@@ -191,7 +208,7 @@ static void exposed(Ctx *cx, void *arg)
 	put(r, 6, (Micro){ .op = GOP_CONST, .dst = 1, .k.u = 22 });
 	put(r, 10, (Micro){ .op = GOP_STORE, .a = 1, .mem = { 0, 0 } });
 	put(r, 11, (Micro){ .op = GOP_STORE, .a = 1, .mem = { 0, 1 } });
-	put(r, 12, (Micro){ .op = GOP_LOAD, .dst = 2, .mem = { 0, 1 } });   /* too early: the word before */
+	put(r, 12, (Micro){ .op = GOP_LOAD, .dst = 2, .mem = { 0, 1 } }); /* too early: the word before */
 	put(r, 13, (Micro){ .op = GOP_LOAD, .dst = 3, .mem = { 0, 1 } });
 	put(r, 16, (Micro){ .op = GOP_STORE, .a = 2, .mem = { 0, 2 } });
 	put(r, 17, (Micro){ .op = GOP_STORE, .a = 3, .mem = { 0, 3 } });
@@ -209,9 +226,9 @@ static void masked(Ctx *cx, void *arg)
 	Routine *r = empty_routine(cx, "masked", 40);
 	put(r, 0, (Micro){ .op = GOP_CONST, .dst = 1, .k.u = 1 });
 	put(r, 1, (Micro){ .op = GOP_CONST, .dst = 2, .k.u = 2 });
-	put(r, 6, (Micro){ .op = GOP_INT_LT, .cc = 3, .a = 2, .b = 1 });    /* false everywhere */
-	put(r, 11, (Micro){ .op = GOP_IADD, .dst = 2, .a = 2, .b = 1 });    /* 3, from 16 on */
-	put(r, 12, (Micro){ .op = GOP_MOVEM, .dst = 2, .cc = 3, .a = 1 });  /* arrives at 17 */
+	put(r, 6, (Micro){ .op = GOP_INT_LT, .cc = 3, .a = 2, .b = 1 });   /* false everywhere */
+	put(r, 11, (Micro){ .op = GOP_IADD, .dst = 2, .a = 2, .b = 1 });   /* 3, from 16 on */
+	put(r, 12, (Micro){ .op = GOP_MOVEM, .dst = 2, .cc = 3, .a = 1 }); /* arrives at 17 */
 	put(r, 20, (Micro){ .op = GOP_STORE, .a = 2, .mem = { 0, 0 } });
 	run_all(b, cx, r, NULL);
 	assert_int_equal(sram_word(b->one, 0, 69), 3);
@@ -255,7 +272,7 @@ static void chains(Ctx *cx, void *arg)
 		put(r, r->lines - SUMS + j, (Micro){ .op = GOP_STORE, .a = (uint16_t)j, .mem = { 2, 80 + j } });
 	run_all(b, cx, r, NULL);
 	const Prepared *q = execute_prepare(cx, b->one, r);
-	assert_int_equal(q->apart->insts, SUMS + SUMS);         /* constants, sums: words are read where they are used */
+	assert_int_equal(q->apart->insts, SUMS + SUMS); /* constants, sums: words are read where they are used */
 	assert_int_equal(q->apart->terms, SUMS * TERMS);
 	start(b);
 	const uint32_t *sram = b->other->sram, lanes = b->other->lanes;
@@ -326,7 +343,7 @@ static void hand_made(void **state)
 	}
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------------------- */
+/* ---- refusals ----------------------------------------------------------------------------------- */
 
 static void refuse_one(Ctx *cx, void *arg)
 {
@@ -339,7 +356,10 @@ static void refuse_one(Ctx *cx, void *arg)
 
 static void refusals(void **state)
 {
-	static const struct { Micro micro; const char *says; } bad[] = {
+	static const struct {
+		Micro micro;
+		const char *says;
+	} bad[] = {
 		{ { .op = GOP_CONST, .dst = REGISTERS }, "register 128" },
 		{ { .op = GOP_FADD, .dst = 1, .a = 5, .b = 5 }, "reads register 5, in which nothing has arrived" },
 		{ { .op = GOP_MOVEM, .cc = CONDITIONS }, "condition code 8" },
@@ -359,14 +379,11 @@ static void refusals(void **state)
 	}
 }
 
-/* ---- random microwords ----------------------------------------------------------------------------------------- */
+/* ---- random microwords -------------------------------------------------------------------------- */
 
-enum { SOME = 12, WORDS = 6, READY = 24, RANDOM = 60 };      /* registers, words in use; when all are set; lines */
+enum { SOME = 12, WORDS = 6, READY = 24, RANDOM = 60 }; /* registers, words in use; when all are set; lines */
 
-static Addr any_address(Dice *d)
-{
-	return (Addr){ (uint16_t)roll(d, BASES), roll(d, WORDS) };
-}
+static Addr any_address(Dice *d) { return (Addr){ (uint16_t)roll(d, BASES), roll(d, WORDS) }; }
 
 static Micro any_micro(Dice *d, uint32_t unit)
 {
@@ -376,9 +393,14 @@ static Micro any_micro(Dice *d, uint32_t unit)
 	while (ops[op].unit != unit);
 	if (unit == UNIT_ALU && roll(d, 2))
 		op = roll(d, 2) ? GOP_FMUL : GOP_FADD;
-	return (Micro){ .op = op, .cc = (uint8_t)roll(d, 3), .dst = (uint16_t)roll(d, SOME),
-	                .a = (uint16_t)roll(d, SOME), .b = (uint16_t)roll(d, SOME), .mem = any_address(d),
-	                .far = any_address(d), .k.u = unit == UNIT_SWITCH ? roll(d, 4) : any_word(d) };
+	return (Micro){ .op = op,
+		            .cc = (uint8_t)roll(d, 3),
+		            .dst = (uint16_t)roll(d, SOME),
+		            .a = (uint16_t)roll(d, SOME),
+		            .b = (uint16_t)roll(d, SOME),
+		            .mem = any_address(d),
+		            .far = any_address(d),
+		            .k.u = unit == UNIT_SWITCH ? roll(d, 4) : any_word(d) };
 }
 
 /* Anything issued at any time: registers rewritten while read, words of memory under several names. */
@@ -423,19 +445,20 @@ static void random_microwords(void **state)
 	}
 }
 
-/* ---- random programs: recorded and scheduled, simulated -------------------------------------------------------- */
+/* ---- random programs: recorded and scheduled, simulated ----------------------------------------- */
 
-typedef struct Maker { Gen *g; Dice d; Reg reg[128]; uint32_t regs; Cond cond[CONDITIONS]; uint32_t conds; } Maker;
+typedef struct Maker {
+	Gen *g;
+	Dice d;
+	Reg reg[128];
+	uint32_t regs;
+	Cond cond[CONDITIONS];
+	uint32_t conds;
+} Maker;
 
-static Reg any_reg(Maker *k)
-{
-	return k->reg[roll(&k->d, k->regs)];
-}
+static Reg any_reg(Maker *k) { return k->reg[roll(&k->d, k->regs)]; }
 
-static void keep(Maker *k, Reg r)
-{
-	k->reg[k->regs++] = r;
-}
+static void keep(Maker *k, Reg r) { k->reg[k->regs++] = r; }
 
 static void make_alu(Maker *k)
 {
@@ -489,8 +512,7 @@ static void make_memory(Maker *k)
 
 static void make_program(Gen *g, uint64_t seed)
 {
-	static void (*const steps[])(Maker *) = { make_alu, make_sum, make_sum, make_condition, make_memory,
-	                                          make_memory };
+	static void (*const steps[])(Maker *) = { make_alu, make_sum, make_sum, make_condition, make_memory, make_memory };
 	Maker k = { .g = g, .d = { seed } };
 	keep(&k, g_load(g, any_address(&k.d)));
 	keep(&k, g_const(g, 1.5f));
@@ -510,8 +532,14 @@ static Routine *schedule_slowly(Ctx *cx, const Machine *m, const Code *code)
 	uint32_t t = 0;
 	for (uint32_t i = 0; i < code->recs; i++) {
 		const Rec *rec = &code->rec[i];
-		Micro u = { .op = rec->op, .cc = (uint8_t)rec->cc, .dst = (uint16_t)rec->dst, .a = (uint16_t)rec->a,
-		            .b = (uint16_t)rec->b, .mem = rec->mem, .far = rec->far, .k = rec->k };
+		Micro u = { .op = rec->op,
+			        .cc = (uint8_t)rec->cc,
+			        .dst = (uint16_t)rec->dst,
+			        .a = (uint16_t)rec->a,
+			        .b = (uint16_t)rec->b,
+			        .mem = rec->mem,
+			        .far = rec->far,
+			        .k = rec->k };
 		if (ops[rec->op].form == FORM_CMP)
 			u.cc = (uint8_t)rec->dst;
 		put(r, t, u);
@@ -521,7 +549,11 @@ static Routine *schedule_slowly(Ctx *cx, const Machine *m, const Code *code)
 	return r;
 }
 
-typedef struct Random { Bench *b; uint64_t seed; uint32_t spilled; } Random;
+typedef struct Random {
+	Bench *b;
+	uint64_t seed;
+	uint32_t spilled;
+} Random;
 
 /* One of five with few registers, one of thirty searched for longer. */
 static Routine *schedule_somehow(Ctx *cx, Machine *m, Code *code, uint64_t seed)
@@ -580,7 +612,7 @@ static void random_programs(void **state)
 	assert_true(r.spilled > PROGRAMS / 20);
 }
 
-/* ---- spilled words and relocated ones -------------------------------------------------------------------------- */
+/* ---- spilled words and relocated ones ----------------------------------------------------------- */
 
 enum { WIDE = 16 };
 
@@ -644,7 +676,7 @@ static void spilling(void **state)
 	ctx_free(&cx);
 }
 
-/* ---- controller and host --------------------------------------------------------------------------------------- */
+/* ---- controller and host ------------------------------------------------------------------------ */
 
 static Routine *doubling(Ctx *cx, uint32_t lines)
 {
@@ -749,7 +781,10 @@ static void too_many(Ctx *cx, void *arg) { processors_new(cx, &((Bench *)arg)->m
 
 static void control_refusals(void **state)
 {
-	static const struct { void (*body)(Ctx *, void *); const char *says; } rows[] = {
+	static const struct {
+		void (*body)(Ctx *, void *);
+		const char *says;
+	} rows[] = {
 		{ long_block, "doubling has 2049 lines of microcode; the longest subroutine of small is 2048: 1 too many" },
 		{ much_code, "doubling does not fit: 2000 lines with 4000 in use already; the controller of small "
 		             "holds 4096: 1904 too many" },
@@ -774,8 +809,8 @@ static void control_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hand_made), cmocka_unit_test(refusals), cmocka_unit_test(random_microwords),
-		cmocka_unit_test(random_programs), cmocka_unit_test(spilling), cmocka_unit_test(control),
+		cmocka_unit_test(hand_made),        cmocka_unit_test(refusals), cmocka_unit_test(random_microwords),
+		cmocka_unit_test(random_programs),  cmocka_unit_test(spilling), cmocka_unit_test(control),
 		cmocka_unit_test(control_refusals),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults on the GF11: what is executed fast, with some processors once more cycle by cycle, leaves the memory and the log of
- * a machine that is traced from beginning to end, for every kind of fault and every way of summing.  What a fault does where
- * that can be said; what is written into the log; what the user may write and what is said about the rest. */
+/* Faults on the GF11: what is executed fast, with some processors once more cycle by cycle, leaves the memory and
+ * the log of a machine that is traced from beginning to end, for every kind of fault and every way of summing. What
+ * a fault does where that can be said; what is written into the log; what the user may write and what is said about
+ * the rest. */
 #include <math.h>
 
 #include "toy.h"
@@ -13,20 +14,19 @@
 enum { CASES = 19, PROCS = 7, MOST_LINKS = 200, UPDATES = 3 };
 static const uint16_t scattered[PROCS] = { 40, 3, 17, 100, 565, 24, 311 };
 
-static const char net_text[] =
-	"group in 3 input\n"
-	"group hidden 5\n"
-	"group wide 4 tanh\n"
-	"group out 2 output\n"
-	"connect in, true -> hidden\n"
-	"connect hidden, true -> wide\n"
-	"connect wide, hidden, true -> out\n";
+static const char net_text[] = "group in 3 input\n"
+							   "group hidden 5\n"
+							   "group wide 4 tanh\n"
+							   "group out 2 output\n"
+							   "connect in, true -> hidden\n"
+							   "connect hidden, true -> wide\n"
+							   "connect wide, hidden, true -> out\n";
 
 /* ---- a few updates on a machine with faults ---- */
 
 typedef struct Trial {
 	Toy *toy;
-	const char *spec;         /* NULL: no faults at all */
+	const char *spec; /* NULL: no faults at all */
 	uint64_t seed;
 	BpOptions o;
 	Ctx cx;
@@ -84,10 +84,12 @@ static void trial_run(Trial *t)
 static int64_t first_difference(const Bp *a, const Bp *b)
 {
 	for (uint32_t word = 0; word < a->at.dram_end; word++)
-		if (memcmp(a->p->dram + (size_t)word * a->p->lanes, b->p->dram + (size_t)word * b->p->lanes, a->o.procs * sizeof(uint32_t)))
+		if (memcmp(a->p->dram + (size_t)word * a->p->lanes, b->p->dram + (size_t)word * b->p->lanes,
+		           a->o.procs * sizeof(uint32_t)))
 			return (int64_t)1 << 32 | word;
 	for (uint32_t word = 0; word < (uint32_t)a->m->sram; word++)
-		if (memcmp(a->p->sram + (size_t)word * a->p->lanes, b->p->sram + (size_t)word * b->p->lanes, a->o.procs * sizeof(uint32_t)))
+		if (memcmp(a->p->sram + (size_t)word * a->p->lanes, b->p->sram + (size_t)word * b->p->lanes,
+		           a->o.procs * sizeof(uint32_t)))
 			return word;
 	return -1;
 }
@@ -96,7 +98,8 @@ static void same_memory(const Trial *a, const Trial *b)
 {
 	int64_t at = first_difference(a->b, b->b);
 	if (at >= 0)
-		print_error("%s, sum %s: %s word %u differs\n", a->spec, sum_names[a->o.sum], at >> 32 ? "DRAM" : "SRAM", (uint32_t)at);
+		print_error("%s, sum %s: %s word %u differs\n", a->spec, sum_names[a->o.sum], at >> 32 ? "DRAM" : "SRAM",
+		            (uint32_t)at);
 	assert_true(at < 0);
 }
 
@@ -111,8 +114,8 @@ static void print_events(const Trial *t, uint64_t from)
 
 static bool same_event(const FaultEvent *a, const FaultEvent *b)
 {
-	return a->cycle == b->cycle && a->fault == b->fault && a->proc == b->proc && a->place == b->place && a->addr == b->addr
-	       && a->bit == b->bit;
+	return a->cycle == b->cycle && a->fault == b->fault && a->proc == b->proc && a->place == b->place &&
+	       a->addr == b->addr && a->bit == b->bit;
 }
 
 static void same_log(const Trial *a, const Trial *b)
@@ -131,7 +134,10 @@ static void same_log(const Trial *a, const Trial *b)
 
 /* ---- fast and traced ---- */
 
-static const struct { const char *spec; int kind; } every[] = {
+static const struct {
+	const char *spec;
+	int kind;
+} every[] = {
 	{ "dead:17", FAULT_DEAD },
 	{ "stuck:3:reg:5:30", FAULT_STUCK },
 	{ "stuck:40:sram:1100:23:1", FAULT_STUCK },
@@ -150,7 +156,8 @@ static const struct { const char *spec; int kind; } every[] = {
 	{ "link:input:0:0", FAULT_LINK },
 	{ "misroute:40:0.01", FAULT_MISROUTE },
 	{ "misroute:3:1", FAULT_MISROUTE },
-	{ "dead:3,dead:565,stuck:3:reg:1:1,alu:3:1,flip:50:reg,misroute:100:0.1,port:17,stuck:40:dram:300:29,flip:0.02", FAULT_FLIP },
+	{ "dead:3,dead:565,stuck:3:reg:1:1,alu:3:1,flip:50:reg,misroute:100:0.1,port:17,stuck:40:dram:300:29,flip:0.02",
+	  FAULT_FLIP },
 };
 
 static void fast_and_traced(int sum, int compiler, int sigmoid)
@@ -159,7 +166,9 @@ static void fast_and_traced(int sum, int compiler, int sigmoid)
 	toy_make(&toy);
 	for (size_t i = 0; i < COUNT(every); i++) {
 		Trial fast = { .toy = &toy, .spec = every[i].spec, .seed = i + 1 };
-		fast.o = (BpOptions){ .procs = PROCS, .port = scattered, .sum = sum, .compiler = compiler, .sigmoid = sigmoid, .threads = 1 };
+		fast.o = (BpOptions){
+			.procs = PROCS, .port = scattered, .sum = sum, .compiler = compiler, .sigmoid = sigmoid, .threads = 1
+		};
 		Trial traced = fast;
 		traced.o.traced = true;
 		trial_run(&fast);
@@ -175,10 +184,26 @@ static void fast_and_traced(int sum, int compiler, int sigmoid)
 	toy_close(&toy);
 }
 
-static void tree(void **state) { (void)state; fast_and_traced(SUM_TREE, COMPILER_1989, SIGMOID_POWER2); }
-static void ring(void **state) { (void)state; fast_and_traced(SUM_RING, COMPILER_1989, SIGMOID_TABLE); }
-static void pipelined(void **state) { (void)state; fast_and_traced(SUM_PIPELINED, COMPILER_BEST, SIGMOID_POWER2); }
-static void halving(void **state) { (void)state; fast_and_traced(SUM_HALVING, COMPILER_BEST, SIGMOID_TABLE); }
+static void tree(void **state)
+{
+	(void)state;
+	fast_and_traced(SUM_TREE, COMPILER_1989, SIGMOID_POWER2);
+}
+static void ring(void **state)
+{
+	(void)state;
+	fast_and_traced(SUM_RING, COMPILER_1989, SIGMOID_TABLE);
+}
+static void pipelined(void **state)
+{
+	(void)state;
+	fast_and_traced(SUM_PIPELINED, COMPILER_BEST, SIGMOID_POWER2);
+}
+static void halving(void **state)
+{
+	(void)state;
+	fast_and_traced(SUM_HALVING, COMPILER_BEST, SIGMOID_TABLE);
+}
 
 /* More than one block of processors, and threads. */
 static void blocks_and_threads(void **state)
@@ -186,7 +211,9 @@ static void blocks_and_threads(void **state)
 	(void)state;
 	Toy toy;
 	toy_make(&toy);
-	Trial t[2] = { { .toy = &toy, .spec = "dead:65,stuck:2:reg:7:29,flip:0.05:reg,flip:0.001:dram,alu:69:0.0003,crossbar:middle:3,misroute:66:0.01" } };
+	Trial t[2] = { { .toy = &toy,
+		             .spec = "dead:65,stuck:2:reg:7:29,flip:0.05:reg,flip:0.001:dram,alu:69:0.0003,crossbar:middle:3,"
+		                     "misroute:66:0.01" } };
 	t[0].o = (BpOptions){ .procs = 70, .sum = SUM_TREE, .threads = 2 };
 	t[1] = t[0];
 	t[1].o.traced = true;
@@ -206,15 +233,13 @@ static uint32_t dram(const Trial *t, uint32_t word, uint32_t lane)
 	return t->b->p->dram[(size_t)word * t->b->p->lanes + lane];
 }
 
-static uint32_t lane_of(const Trial *t, uint32_t proc)
-{
-	return t->b->p->at_port[proc];
-}
+static uint32_t lane_of(const Trial *t, uint32_t proc) { return t->b->p->at_port[proc]; }
 
 /* Runs with and without these faults. */
 static void beside(Toy *toy, const char *spec, Trial *with, Trial *without)
 {
-	*without = (Trial){ .toy = toy, .seed = 1, .o = { .procs = PROCS, .port = scattered, .sum = SUM_TREE, .threads = 1 } };
+	*without =
+		(Trial){ .toy = toy, .seed = 1, .o = { .procs = PROCS, .port = scattered, .sum = SUM_TREE, .threads = 1 } };
 	*with = *without;
 	with->spec = spec;
 	trial_run(with);
@@ -230,8 +255,14 @@ static uint32_t bit_of_weight(const Trial *t, uint32_t lane, uint32_t bit)
 static void nothing_happens(void **state)
 {
 	(void)state;
-	static const char *const idle[] = { "dead:200,stuck:201:reg:1:1,alu:202:1,misroute:203:1,port:204", "flip:0", "alu:3:0",
-		"flip:1e-15", "", "disk:1:1", "stuck:3:dram:500000:4:0", "misroute:3:0" };
+	static const char *const idle[] = { "dead:200,stuck:201:reg:1:1,alu:202:1,misroute:203:1,port:204",
+		                                "flip:0",
+		                                "alu:3:0",
+		                                "flip:1e-15",
+		                                "",
+		                                "disk:1:1",
+		                                "stuck:3:dram:500000:4:0",
+		                                "misroute:3:0" };
 	Toy toy;
 	Trial with, without;
 	toy_make(&toy);
@@ -327,8 +358,10 @@ static void seeds_differ(void **state)
 	toy_make(&toy);
 	Trial t[3];
 	for (size_t i = 0; i < COUNT(t); i++) {
-		t[i] = (Trial){ .toy = &toy, .spec = "flip:0.01,alu:3:0.001", .seed = i ? 1 : 2,
-		                .o = { .procs = PROCS, .port = scattered, .sum = SUM_TREE, .threads = 1 } };
+		t[i] = (Trial){ .toy = &toy,
+			            .spec = "flip:0.01,alu:3:0.001",
+			            .seed = i ? 1 : 2,
+			            .o = { .procs = PROCS, .port = scattered, .sum = SUM_TREE, .threads = 1 } };
 		trial_run(&t[i]);
 	}
 	same_log(&t[1], &t[2]);
@@ -341,7 +374,15 @@ static void seeds_differ(void **state)
 
 /* ---- the switch ---- */
 
-typedef struct Sent { Ctx *cx; Machine *m; Switch *sw; Processors *p; Controller *c; Faults *f; uint32_t routine; } Sent;
+typedef struct Sent {
+	Ctx *cx;
+	Machine *m;
+	Switch *sw;
+	Processors *p;
+	Controller *c;
+	Faults *f;
+	uint32_t routine;
+} Sent;
 
 /* Word 0 of each processor goes to word 1 of the next one. */
 static void sent_open(Ctx *cx, Sent *s)
@@ -362,10 +403,7 @@ static void sent_open(Ctx *cx, Sent *s)
 		s->p->sram[i] = 1000 + i;
 }
 
-static uint32_t got(const Sent *s, uint32_t proc)
-{
-	return s->p->sram[s->p->lanes + proc];
-}
+static uint32_t got(const Sent *s, uint32_t proc) { return s->p->sram[s->p->lanes + proc]; }
 
 static void send_with(Sent *s, const char *spec, bool traced)
 {
@@ -393,11 +431,32 @@ static void lost(Sent *s, const char *spec, bool (*is_lost)(const Sent *s, const
 	}
 }
 
-static bool by_none(const Sent *s, const Path *p) { (void)s; (void)p; return false; }
-static bool by_port(const Sent *s, const Path *p) { (void)s; return p->from == 30 || p->to == 30; }
-static bool by_input(const Sent *s, const Path *p) { (void)s; return p->box[0] == 2; }
-static bool by_middle(const Sent *s, const Path *p) { (void)s; return p->box[1] == 5; }
-static bool by_output(const Sent *s, const Path *p) { (void)s; return p->box[2] == 3; }
+static bool by_none(const Sent *s, const Path *p)
+{
+	(void)s;
+	(void)p;
+	return false;
+}
+static bool by_port(const Sent *s, const Path *p)
+{
+	(void)s;
+	return p->from == 30 || p->to == 30;
+}
+static bool by_input(const Sent *s, const Path *p)
+{
+	(void)s;
+	return p->box[0] == 2;
+}
+static bool by_middle(const Sent *s, const Path *p)
+{
+	(void)s;
+	return p->box[1] == 5;
+}
+static bool by_output(const Sent *s, const Path *p)
+{
+	(void)s;
+	return p->box[2] == 3;
+}
 static bool by_link(const Sent *s, const Path *p)
 {
 	Path third = switch_path(s->sw, &s->sw->setting[0], 3);
@@ -419,7 +478,7 @@ static void switch_body(Ctx *cx, void *arg)
 	snprintf(link, sizeof link, "link:input:%u:%u", p.box[0], p.box[1]);
 	lost(&s, link, by_link);
 	lost(&s, "port:400,crossbar:input:20", by_none);
-	lost(&s, "", by_none);                               /* mended */
+	lost(&s, "", by_none); /* mended */
 	for (int traced = 0; traced < 2; traced++) {
 		send_with(&s, "misroute:7:1", traced);
 		assert_int_equal(s.f->events, 1);
@@ -448,8 +507,10 @@ static void words_get_lost(void **state)
 static void specs_body(Ctx *cx, void *arg)
 {
 	(void)arg;
-	static const char *const same[] = { "dead:565", "stuck:0:reg:255:31:0", "stuck:7:dram:524287:0:1", "flip:1e-09", "flip:1:sram",
-		"alu:3:0.5", "port:575", "misroute:4:1", "crossbar:output:23", "link:middle:1:2", "disk:9:0.001" };
+	static const char *const same[] = { "dead:565",        "stuck:0:reg:255:31:0", "stuck:7:dram:524287:0:1",
+		                                "flip:1e-09",      "flip:1:sram",          "alu:3:0.5",
+		                                "port:575",        "misroute:4:1",         "crossbar:output:23",
+		                                "link:middle:1:2", "disk:9:0.001" };
 	Faults *f = faults_new(cx, machine_open(cx, "gf11"), 5);
 	Buf all = { .arena = &cx->scratch };
 	for (size_t i = 0; i < COUNT(same); i++)
@@ -467,7 +528,7 @@ static void specs_body(Ctx *cx, void *arg)
 		faults_add(f, "stuck:1:reg:1:1");
 		ones += f->fault[0].value;
 	}
-	assert_in_range(ones, 16, 48);                       /* the seed says it */
+	assert_in_range(ones, 16, 48); /* the seed says it */
 }
 
 static void random_body(Ctx *cx, void *arg)
@@ -478,12 +539,12 @@ static void random_body(Ctx *cx, void *arg)
 	uint32_t kinds[FAULT_KINDS] = { 0 };
 	for (uint64_t i = 0; i < 400; i++) {
 		const Fault any[3] = { fault_random_processor(m, 9, i, 40, 2000, 3000), fault_random_switch(m, 9, i),
-		                       fault_random_switch(ring_machine, 9, i) };
+			                   fault_random_switch(ring_machine, 9, i) };
 		for (int k = 0; k < 3; k++) {
 			Buf b = { .arena = &cx->scratch };
 			faults_print(&any[k], &b);
 			faults_set(k < 2 ? f : r, NULL, 0);
-			faults_add(k < 2 ? f : r, b.s);      /* or it fails */
+			faults_add(k < 2 ? f : r, b.s); /* or it fails */
 			kinds[any[k].kind]++;
 		}
 		assert_true(any[0].proc < 40 && any[0].addr < 3000 && (any[0].places != 1 << IN_SRAM || any[0].addr < 2000));
@@ -502,7 +563,7 @@ static void disk_body(Ctx *cx, void *arg)
 	faults_add(f, "disk:2:0.01,disk:4:1");
 	faults_disk(f, 77, 1, word, WORDS, 2);
 	assert_int_equal(f->events, 0);
-	for (uint32_t i = 0; i < WORDS; i += 100)            /* in parts as in one */
+	for (uint32_t i = 0; i < WORDS; i += 100) /* in parts as in one */
 		faults_disk(f, 77, 2, word + 2 * (size_t)i, 100, 2);
 	assert_in_range(f->events, 130, 270);
 	uint64_t turned = 0;

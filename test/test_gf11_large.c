@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks near the limits of the GF11 (section 9): equal blocks share microcode by relocation and so fit where they would
- * not by themselves, one update agrees with the oracle, and a limit that is truly met is named with its numbers.  The machine is
- * made small, so that the network can be. */
+/* Networks near the limits of the GF11 (section 9): equal blocks share microcode by relocation and so fit where
+ * they would not by themselves, one update agrees with the oracle, and a limit that is truly met is named with its
+ * numbers. The machine is made small, so that the network can be. */
 #include "gf11_nets.h"
 
 #include "../target/gf11/backprop.h"
@@ -14,8 +14,8 @@ static void say_blocks(Draft *t)
 	*t = (Draft){ .d = { 7, 0 } };
 	say(t, "group in %d input\ngroup hid %d\ngroup out %d output\n", BLOCKS * SIZE, BLOCKS * SIZE, BLOCKS);
 	for (int i = 0; i < BLOCKS; i++)
-		say(t, "connect in[%d:%d] -> hid[%d:%d]\nconnect hid[%d:%d] -> out[%d]\n", i * SIZE, i * SIZE + SIZE - 1, i * SIZE,
-		    i * SIZE + SIZE - 1, i * SIZE, i * SIZE + SIZE - 1, i);
+		say(t, "connect in[%d:%d] -> hid[%d:%d]\nconnect hid[%d:%d] -> out[%d]\n", i * SIZE, i * SIZE + SIZE - 1,
+		    i * SIZE, i * SIZE + SIZE - 1, i * SIZE, i * SIZE + SIZE - 1, i);
 	say(t, "connect true -> hid, out\ntrain rate 0.1 momentum 0.9\n");
 }
 
@@ -23,9 +23,9 @@ typedef struct Large {
 	const char *text;
 	const Cases *c;
 	BpOptions o;
-	int64_t microcode, dram;          /* 0: as it is */
+	int64_t microcode, dram; /* 0: as it is */
 	Bp *b;
-	double *w;                        /* after one update */
+	double *w; /* after one update */
 } Large;
 
 static void large_body(Ctx *cx, void *arg)
@@ -94,15 +94,17 @@ static void blocks_share_microcode(void **state)
 	ref.target->get(ref.program, 0, 0, ALL_LINKS, w);
 	for (int compiler = 0; compiler < 2; compiler++) {
 		Ctx cx[3];
-		Large t = { .text = d.text, .c = &c, .o = { .procs = 2, .compiler = compiler, .sum = SUM_TREE,
-		                                            .sigmoid = SIGMOID_POWER2, .threads = 1 } };
+		Large t = { .text = d.text,
+			        .c = &c,
+			        .o = {
+						.procs = 2, .compiler = compiler, .sum = SUM_TREE, .sigmoid = SIGMOID_POWER2, .threads = 1 } };
 		large(&cx[0], &t, NULL);
 		for (uint64_t i = 0; i < ref.net->links; i++)
 			assert_true(fabs(w[i] - t.w[i]) <= 1e-5);
 		uint32_t bundles, routines = different(t.b, &bundles);
 		assert_true(bundles >= BLOCKS && routines <= 4);
 		Large least = t, less = t;
-		least.microcode = t.b->c->lines;             /* holds it to the line */
+		least.microcode = t.b->c->lines; /* holds it to the line */
 		large(&cx[1], &least, NULL);
 		assert_memory_equal(t.w, least.w, ref.net->links * sizeof *w);
 		less.microcode = t.b->c->lines / 2;

@@ -9,7 +9,7 @@
 
 typedef struct Case {
 	Ctx cx;
-	const char *name, *text;  /* one of them: opened, or parsed */
+	const char *name, *text; /* one of them: opened, or parsed */
 	Machine *m;
 	char *print;
 	Status status;
@@ -81,9 +81,9 @@ static void the_gf11_has_the_reports_numbers(void **state)
 static void assumptions_are_labelled(void **state)
 {
 	(void)state;
-	static const char *const assumed[] = { "conditions", "relocations", "sram-latency", "lookup-latency",
-		"store-latency", "dram-latency", "dram-banks", "dram-busy", "switch-latency", "host-call",
-		"host-word", "disk-buffer" };
+	static const char *const assumed[] = { "conditions",     "relocations",  "sram-latency", "lookup-latency",
+		                                   "store-latency",  "dram-latency", "dram-banks",   "dram-busy",
+		                                   "switch-latency", "host-call",    "host-word",    "disk-buffer" };
 	Case *c = run("gf11", NULL);
 	for (size_t i = 0; i < machine_row_count; i++) {
 		bool expected = false;
@@ -91,16 +91,16 @@ static void assumptions_are_labelled(void **state)
 			expected |= strcmp(assumed[k], machine_rows[i].name) == 0;
 		assert_int_equal(c->m->from[i].kind == FROM_ASSUMED, expected);
 	}
-	assert_non_null(strstr(c->print, "alu-latency             25 cycles     seed \xC2\xA7""6.2.1"));
+	assert_non_null(strstr(c->print, "alu-latency             25 cycles     seed \xC2\xA7"
+	                                 "6.2.1"));
 	done(c);
 }
 
 static size_t differences(const Machine *a, const Machine *b)
 {
 	size_t count = 0;
-	for (size_t i = 0; i < machine_row_count; i++)     /* both kinds are 8 bytes */
-		count += memcmp((const char *)a + machine_rows[i].offset,
-		                (const char *)b + machine_rows[i].offset, 8) != 0;
+	for (size_t i = 0; i < machine_row_count; i++) /* both kinds are 8 bytes */
+		count += memcmp((const char *)a + machine_rows[i].offset, (const char *)b + machine_rows[i].offset, 8) != 0;
 	return count;
 }
 
@@ -169,37 +169,32 @@ static void bases_stand_beside_their_file(void **state)
 static void faults_have_a_place_and_a_remedy(void **state)
 {
 	(void)state;
-	static const struct { const char *text, *message, *remedy; } faults[] = {
+	static const struct {
+		const char *text, *message, *remedy;
+	} faults[] = {
 		{ "base gf11\nclok 50 ns assumed", "x.machine:2:1: error: a machine has no parameter 'clok'",
 		  "did you mean 'clock'?" },
-		{ "base gf11\nclock fast ns assumed", "x.machine:2:7: error: clock cannot be 'fast'",
-		  "from 0.001 to 1000000" },
+		{ "base gf11\nclock fast ns assumed", "x.machine:2:7: error: clock cannot be 'fast'", "from 0.001 to 1000000" },
 		{ "base gf11\nclock", "x.machine:2:6: error: clock has no value", "clock takes a number" },
 		{ "base gf11\nclock -1 ns assumed", "error: clock cannot be '-1'", "from 0.001" },
 		{ "base gf11\nclock nan ns assumed", "error: clock cannot be 'nan'", "from 0.001" },
 		{ "base gf11\nclock 0x10 ns assumed", "error: clock cannot be '0x10'", "from 0.001" },
-		{ "base gf11\nsram 0.5 words assumed", "error: sram cannot be '0.5'",
-		  "whole number from 64 to 1048576" },
+		{ "base gf11\nsram 0.5 words assumed", "error: sram cannot be '0.5'", "whole number from 64 to 1048576" },
 		{ "base gf11\nsram 99999999K words assumed", "error: sram cannot be", "whole number" },
-		{ "base gf11\nclock 50 us assumed", "x.machine:2:10: error: clock is counted in ns, not 'us'",
-		  "write 'ns'" },
+		{ "base gf11\nclock 50 us assumed", "x.machine:2:10: error: clock is counted in ns, not 'us'", "write 'ns'" },
 		{ "base gf11\nclock 50", "x.machine:2:9: error: clock is counted in ns", "write 'ns'" },
 		{ "base gf11\nclock 50 ns", "x.machine:2:12: error: where does clock come from?",
 		  "'published', 'measured' or 'assumed'" },
-		{ "base gf11\nclock 50 ns guessed",
-		  "x.machine:2:13: error: where clock comes from cannot be 'guessed'", "assumed" },
-		{ "base gf11\nclock 50 ns seed", "x.machine:2:17: error: the section of the report is missing",
-		  "the section" },
+		{ "base gf11\nclock 50 ns guessed", "x.machine:2:13: error: where clock comes from cannot be 'guessed'",
+		  "assumed" },
+		{ "base gf11\nclock 50 ns seed", "x.machine:2:17: error: the section of the report is missing", "the section" },
 		{ "base gf11\nclock 50 ns seed 2", "x.machine:2:18: error: the section of the report is missing",
 		  "the section" },
-		{ "base gf11\nclock 50 ns assumed really", "x.machine:2:21: error: the line does not end",
-		  "parentheses" },
-		{ "base gf11\nprocessors 5 processors assumed", "error: where processors comes from cannot be",
-		  "assumed" },
+		{ "base gf11\nclock 50 ns assumed really", "x.machine:2:21: error: the line does not end", "parentheses" },
+		{ "base gf11\nprocessors 5 processors assumed", "error: where processors comes from cannot be", "assumed" },
 		{ "base gf11\nclock 50 ns assumed\nclock 40 ns assumed",
 		  "x.machine:3:1: error: clock has its value in line 2 already", "remove one of the two lines" },
-		{ "clock 50 ns assumed\nbase gf11", "x.machine:2:1: error: the base stands below a parameter",
-		  "above" },
+		{ "clock 50 ns assumed\nbase gf11", "x.machine:2:1: error: the base stands below a parameter", "above" },
 		{ "base", "x.machine:1:5: error: there is no machine ''", "built in: " },
 		{ "base gf12", "x.machine:1:6: error: there is no machine 'gf12'", "did you mean 'gf11'?" },
 		{ "base gf11 gf11-ring", "x.machine:1:11: error: a base is one name", "nothing behind" },
@@ -293,16 +288,11 @@ static void running_out_of_memory_is_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_gf11_has_the_reports_numbers),
-		cmocka_unit_test(assumptions_are_labelled),
-		cmocka_unit_test(others_change_what_they_say),
-		cmocka_unit_test(prints_read_back_and_files_equal_built_in),
-		cmocka_unit_test(bases_stand_beside_their_file),
-		cmocka_unit_test(faults_have_a_place_and_a_remedy),
-		cmocka_unit_test(the_manual_names_every_parameter),
-		cmocka_unit_test(several_faults_come_together),
-		cmocka_unit_test(malformed_files_are_refused),
-		cmocka_unit_test(running_out_of_memory_is_reported),
+		cmocka_unit_test(the_gf11_has_the_reports_numbers), cmocka_unit_test(assumptions_are_labelled),
+		cmocka_unit_test(others_change_what_they_say),      cmocka_unit_test(prints_read_back_and_files_equal_built_in),
+		cmocka_unit_test(bases_stand_beside_their_file),    cmocka_unit_test(faults_have_a_place_and_a_remedy),
+		cmocka_unit_test(the_manual_names_every_parameter), cmocka_unit_test(several_faults_come_together),
+		cmocka_unit_test(malformed_files_are_refused),      cmocka_unit_test(running_out_of_memory_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,11 @@ static void same_words(const Routine *a, const Routine *b)
 			same_micro(&a->line[t].slot[unit], &b->line[t].slot[unit]);
 }
 
-typedef struct Reading { const Machine *m; const Src *src; Routine *r; } Reading;
+typedef struct Reading {
+	const Machine *m;
+	const Src *src;
+	Routine *r;
+} Reading;
 
 static void read_it(Ctx *cx, void *arg)
 {
@@ -67,10 +71,15 @@ static Routine *random_words(Ctx *cx, const Machine *m, uint64_t seed)
 	for (uint32_t t = 0; t < r->lines; t++) {
 		for (int unit = 0; unit < UNITS; unit++) {
 			Micro *u = &r->line[t].slot[unit];
-			*u = (Micro){ .op = (uint8_t)roll(&d, GOPS), .rec = roll(&d, 3) ? roll(&d, 100000) : UINT32_MAX,
-			              .dst = (uint16_t)roll(&d, TOY_REGISTERS), .a = (uint16_t)roll(&d, TOY_REGISTERS),
-			              .b = (uint16_t)roll(&d, TOY_REGISTERS), .cc = (uint8_t)roll(&d, TOY_CONDITIONS),
-			              .mem = toy_address(&d), .far = toy_address(&d), .k.u = roll(&d, UINT32_MAX) };
+			*u = (Micro){ .op = (uint8_t)roll(&d, GOPS),
+				          .rec = roll(&d, 3) ? roll(&d, 100000) : UINT32_MAX,
+				          .dst = (uint16_t)roll(&d, TOY_REGISTERS),
+				          .a = (uint16_t)roll(&d, TOY_REGISTERS),
+				          .b = (uint16_t)roll(&d, TOY_REGISTERS),
+				          .cc = (uint8_t)roll(&d, TOY_CONDITIONS),
+				          .mem = toy_address(&d),
+				          .far = toy_address(&d),
+				          .k.u = roll(&d, UINT32_MAX) };
 			if (ops[u->op].unit != unit || t % 7 > 2)
 				*u = (Micro){ .op = GOP_NONE, .rec = UINT32_MAX };
 			else if (u->op == GOP_XFER)
@@ -138,7 +147,10 @@ static void test_print(void **state)
 		"\n    0 | const 0x3f800000 -> r1 @5 (1)   | load s[b1+4] -> r2 @3 (0) | "
 		"fetch d[b2+9] -> s[b1+3] @8 (5) |         "
 		"# const 0x3f800000 -> v1; load s[b1+4] -> v0; fetch d[b2+9] -> s[b1+3]\n... 4 empty\n",
-		"# flt.lt v0, v1 -> w0\n", "# spill\n", "# select w0, v0, v1 -> v2\n", "put r4 -> s[7+r1] @17 (4)",
+		"# flt.lt v0, v1 -> w0\n",
+		"# spill\n",
+		"# select w0, v0, v1 -> v2\n",
+		"put r4 -> s[7+r1] @17 (4)",
 		"# put v2 -> s[7+v1]\n",
 	};
 	for (size_t i = 0; i < COUNT(parts); i++) {
@@ -151,7 +163,9 @@ static void test_print(void **state)
 
 /* ---- bad text ---- */
 
-typedef struct Bad { const char *line, *says; } Bad;
+typedef struct Bad {
+	const char *line, *says;
+} Bad;
 
 static const Bad bad_lines[] = {
 	{ "0 | fdad r1, r2 -> r3 | | |", "bad:3:5: error: there is no operation 'fdad'" },
@@ -194,7 +208,10 @@ static void test_bad_lines(void **state)
 	}
 }
 
-typedef struct Named { const char *path; const Machine *m; } Named;
+typedef struct Named {
+	const char *path;
+	const Machine *m;
+} Named;
 
 static void read_file(Ctx *cx, void *arg)
 {
@@ -223,7 +240,7 @@ static void test_bad_files(void **state)
 			print_error("%s: %s\n", path, said);
 		assert_int_equal(status, MP_BAD_INPUT);
 		assert_true(strncmp(said, path, strlen(path)) == 0 && said[strlen(path)] == ':');
-		assert_true(strchr(strstr(said, ": error: "), '\n')[1] == ' ');     /* the line, or a remedy */
+		assert_true(strchr(strstr(said, ": error: "), '\n')[1] == ' '); /* the line, or a remedy */
 		count++;
 		ctx_free(&cx);
 	}
@@ -236,7 +253,7 @@ static void test_out_of_memory(void **state)
 	(void)state;
 	Machine m = toy_machine();
 	static const char text[] = "routine a\nlines 9\n0 || load s[1] -> r1 ||\n... 2 empty\n"
-	                           "3 | fadd r1, r1 -> r2 |||\n... 5 empty\n";
+							   "3 | fadd r1, r1 -> r2 |||\n... 5 empty\n";
 	Status status = MP_NO_MEMORY;
 	for (long at = 1; status == MP_NO_MEMORY; at++) {
 		Meter meter = { .fail_at = at };
@@ -285,7 +302,10 @@ static void trace_to_file(Ctx *cx, const Trace *t, const char *name)
 	assert_int_equal(guarded(cx, write_trace, &copy), MP_OK);
 }
 
-typedef struct Life { int open, stages, retired; uint32_t since; } Life;
+typedef struct Life {
+	int open, stages, retired;
+	uint32_t since;
+} Life;
 
 /* One record; `cycle` is where the log stands. */
 static void follow(const char *line, Life *life, uint32_t count, uint32_t *born, uint32_t *retired, uint32_t *cycle)
@@ -354,7 +374,8 @@ static void check_chrome(const Machine *m, const Routine *r)
 	assert_true(json_is_array(events));
 	size_t i, n = 0;
 	double us = m->clock / 1000, (*row)[4] = calloc(json_array_size(events), sizeof *row);
-	json_array_foreach(events, i, e) {
+	json_array_foreach(events, i, e)
+	{
 		const char *ph = json_string_value(json_object_get(e, "ph"));
 		if (strcmp(ph, "X") != 0) {
 			assert_string_equal(ph, "M");
@@ -388,7 +409,7 @@ static void test_traces(void **state)
 	assert_non_null(mkdtemp(folder));
 	for (uint64_t seed = 0; seed < 8; seed++) {
 		Machine m = toy_machine();
-		if (seed % 2) {                                      /* stages of one and two cycles */
+		if (seed % 2) { /* stages of one and two cycles */
 			m.sram_latency = m.store_latency = 1;
 			m.alu_latency = 2;
 			m.clock = 12.5;
@@ -416,12 +437,8 @@ static void test_traces(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_print),
-		cmocka_unit_test(test_bad_lines),
-		cmocka_unit_test(test_bad_files),
-		cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_traces),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),         cmocka_unit_test(test_bad_lines),
+		cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_traces),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

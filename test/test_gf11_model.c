@@ -35,7 +35,7 @@ static void model_body(Ctx *cx, void *arg)
 	assert_true(plan_is_nettalk(plan, 12022));
 	assert_false(plan_is_nettalk(plan, 12021));
 	model_input(&in, plan, m, 12022);
-	assert_true(in.calls > 30 && in.calls < 36);         /* "some 34" */
+	assert_true(in.calls > 30 && in.calls < 36); /* "some 34" */
 	in.host_call = 0;
 	in.P = 512;
 	for (in.sum = 0; in.sum < SUMS; in.sum++) {
@@ -72,9 +72,9 @@ static void optimum_body(Ctx *cx, void *arg)
 	in.sum = SUM_TREE;
 	double right = model_optimum(&in);
 	in.printed = true;
-	NEAR(model_optimum(&in) * 0.693147, right, 1);       /* the print lacks ln 2 */
+	NEAR(model_optimum(&in) * 0.693147, right, 1); /* the print lacks ln 2 */
 	in.printed = false;
-	uint32_t searched = model_search(&in, 12022);        /* the logarithm goes up in steps: a power of two near it */
+	uint32_t searched = model_search(&in, 12022); /* the logarithm goes up in steps: a power of two near it */
 	assert_true(searched == 8192 && fabs(right - searched) < searched / 2.0);
 }
 
@@ -131,8 +131,9 @@ static void epochs_body(Ctx *cx, void *arg)
 		Epoch counted = epoch_simulate(cx, &s, NULL), again = epoch_simulate(cx, &s, NULL);
 		assert_memory_equal(&executed, &counted, sizeof counted);
 		assert_memory_equal(&again, &counted, sizeof counted);
-		assert_true(counted.forward + counted.backward + counted.units + counted.moves + counted.update + counted.host
-		            == counted.total);
+		assert_true(counted.forward + counted.backward + counted.units + counted.moves + counted.update +
+		                counted.host ==
+		            counted.total);
 		assert_true(counted.host == counted.calls * (uint64_t)m->host_call);
 		NEAR(counted.mcps, 20.0 * (double)plan->W * 29 / (double)counted.total, 1e-9);
 		NEAR(counted.seconds, 50e-9 * (double)counted.total, 1e-12);
@@ -147,8 +148,9 @@ static void test_epochs(void **state)
 
 /* ---- commands ---- */
 
-/* Layers of few units: where a chain of 25 cycles an addition takes one and a half times as long as the arithmetic, trees
- * make the code that much shorter; nowhere longer, and nothing changes where the chain is not the bound (section 10.3). */
+/* Layers of few units: where a chain of 25 cycles an addition takes one and a half times as long as the arithmetic,
+ * trees make the code that much shorter; nowhere longer, and nothing changes where the chain is not the bound
+ * (section 10.3). */
 static void test_small_layers(void **state)
 {
 	(void)state;
@@ -163,7 +165,7 @@ static void test_small_layers(void **state)
 			double units = number(row, "units"), work = (k % 2 ? 4 : 2) * units, ratio = number(way, "ratio");
 			NEAR(number(way, "straight") / number(way, "tree"), ratio, 1e-3);
 			assert_true(ratio > 0.99);
-			double least = k % 2 ? 1.6 : 1.55;      /* back, the true unit's links come on top */
+			double least = k % 2 ? 1.6 : 1.55; /* back, the true unit's links come on top */
 			if (k / 2 == 0 && units > 1 && 25 / work > least)
 				assert_true(ratio > 1.5 && number(way, "share_tree") > 0.6);
 			if (25 / work < 1)
@@ -233,7 +235,8 @@ static void test_other_commands(void **state)
 	json_t *j = output_json(), *row = json_array_get(json_object_get(j, "rows"), 0);
 	json_t *sim = json_object_get(row, "simulated");
 	NEAR(number(sim, "forward") + number(sim, "backward") + number(sim, "units") + number(sim, "memory") +
-	     number(sim, "update") + number(sim, "host"), number(sim, "total"), 0);
+	         number(sim, "update") + number(sim, "host"),
+	     number(sim, "total"), 0);
 	json_decref(j);
 	RUN(MP_OK, "as printed", "model", topo, "--printed", "--procs=1..3");
 	RUN(MP_OK, "\"update\": {\"ring\"", "efficiency", SOURCE_DIR "/examples/encoder-8-3-8.topo", "--json", "--procs=4");
@@ -283,8 +286,10 @@ static void test_any_allocation_may_fail(void **state)
 {
 	(void)state;
 	fail_each(3, (const char *const[]){ "model", SOURCE_DIR "/examples/xor.topo", "--procs=4" }, 1);
-	fail_each(5, (const char *const[]){ "sweep", "host-call=1,2", "--net=" SOURCE_DIR "/examples/xor.topo", "--procs=2",
-	                                    "--cases=4" }, 41);
+	fail_each(5,
+	          (const char *const[]){ "sweep", "host-call=1,2", "--net=" SOURCE_DIR "/examples/xor.topo", "--procs=2",
+	                                 "--cases=4" },
+	          41);
 }
 
 /* ---- plots, ranges ---- */
@@ -292,10 +297,15 @@ static void test_any_allocation_may_fail(void **state)
 static void plot_body(Ctx *cx, void *arg)
 {
 	static const double x[] = { 1, 10, 100 }, y[] = { 0.5, NAN, 50 }, tick[] = { 1, 1000 };
-	const Series series[] = { { "a < b", "#000", MARK_LINE, x, y, 3 }, { "c", "#111", MARK_DISC, x, y, 3 },
-	                          { "d", "#222", MARK_SQUARE, x, y, 3 }, { "e", "#333", MARK_TRIANGLE, x, y, 3 } };
-	const Plot plot = { .title = "T & U", .series = series, .count = 4, .x = { "x", 1, 100, true, tick, 1 },
-	                    .y = { "y", 0, 2000, false, tick, 2 } };
+	const Series series[] = { { "a < b", "#000", MARK_LINE, x, y, 3 },
+		                      { "c", "#111", MARK_DISC, x, y, 3 },
+		                      { "d", "#222", MARK_SQUARE, x, y, 3 },
+		                      { "e", "#333", MARK_TRIANGLE, x, y, 3 } };
+	const Plot plot = { .title = "T & U",
+		                .series = series,
+		                .count = 4,
+		                .x = { "x", 1, 100, true, tick, 1 },
+		                .y = { "y", 0, 2000, false, tick, 2 } };
 	Buf b = { .arena = &cx->scratch };
 	(void)arg;
 	plot_svg(&plot, &b);
@@ -307,7 +317,7 @@ static void plot_body(Ctx *cx, void *arg)
 	size_t discs = 0;
 	for (const char *s = b.s; (s = strstr(s, "<circle")) != NULL; s++)
 		discs++;
-	assert_int_equal(discs, 3);                          /* two points, one in the legend */
+	assert_int_equal(discs, 3); /* two points, one in the legend */
 }
 
 static void range_body(Ctx *cx, void *arg)

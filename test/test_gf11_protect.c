@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Learning on a machine that makes mistakes: checksums find every wrong bit of the data, weights come back from copies in
- * processor memory, averages make processors agree; and nothing of it changes a bit where nothing is wrong.
+/* Learning on a machine that makes mistakes: checksums find every wrong bit of the data, weights come back from
+ * copies in processor memory, averages make processors agree; and nothing of it changes a bit where nothing is
+ * wrong.
  *
  * Faults are put into memory by hand here, between two epochs; the host's program is the one of target.c in small. */
 #include "gf11_nets.h"
@@ -9,14 +10,17 @@
 
 #include "../target/gf11/protect.h"
 
-static const char toy[] =
-	"group x 10 input\ngroup h 14\ngroup o 4 output\nconnect x, true -> h\nconnect h, true -> o\n"
-	"train rate 0.05 momentum 0.8\n";
+static const char toy[] = "group x 10 input\ngroup h 14\ngroup o 4 output\nconnect x, true -> h\nconnect h, true -> o\n"
+						  "train rate 0.05 momentum 0.8\n";
 enum { CASES = 50, EPOCHS = 30 };
 
 /* ---- a network, a machine, its cases ---- */
 
-typedef struct Way { int sum, compiler; uint32_t procs; const char *machine; } Way;
+typedef struct Way {
+	int sum, compiler;
+	uint32_t procs;
+	const char *machine;
+} Way;
 
 typedef struct Bench {
 	Ctx cx;
@@ -28,7 +32,7 @@ typedef struct Bench {
 	Cases c;
 	Update update;
 	bool loaded;
-	double error;             /* of the last epoch */
+	double error; /* of the last epoch */
 } Bench;
 
 static void bench_build(Ctx *cx, void *arg)
@@ -40,10 +44,11 @@ static void bench_build(Ctx *cx, void *arg)
 	s->opt.rate = net->options.rate;
 	s->opt.momentum = net->options.momentum;
 	Caps caps = { .target = "gf11", .lanes = 566, .bundle = 1000 };
-	BpOptions o = { .procs = s->way.procs, .sum = s->way.sum, .sigmoid = SIGMOID_POWER2, .compiler = s->way.compiler,
-	                .threads = 1 };
-	s->b = bp_new(cx, plan_make(cx, net, &caps), &s->opt, machine_open(cx, s->way.machine ? s->way.machine : "gf11"), &o,
-	              CASES);
+	BpOptions o = {
+		.procs = s->way.procs, .sum = s->way.sum, .sigmoid = SIGMOID_POWER2, .compiler = s->way.compiler, .threads = 1
+	};
+	s->b = bp_new(cx, plan_make(cx, net, &caps), &s->opt, machine_open(cx, s->way.machine ? s->way.machine : "gf11"),
+	              &o, CASES);
 	sum_compile(s->b);
 	s->t = protect_new(s->b, &s->opt, &s->guard);
 	double *w = NEW(&cx->scratch, net->links, double);
@@ -52,7 +57,7 @@ static void bench_build(Ctx *cx, void *arg)
 	Dice d = { 11, 0 };
 	s->c = cases_make(&d, net, CASES);
 	s->c.d.weight = NULL;
-	for (uint32_t i = 0; i < CASES * 4; i++)                /* something that can be learnt */
+	for (uint32_t i = 0; i < CASES * 4; i++) /* something that can be learnt */
 		s->c.y[i] = s->c.x[i / 4 * 10 + i % 4] * s->c.x[i / 4 * 10 + 5] > 0 ? 0.9f : 0.1f;
 	update_fill(&s->opt, 1, 0, 0, &s->update);
 }
@@ -176,10 +181,16 @@ static void bench_again(Bench *s)
 
 /* Every way of summing, both compilers, some numbers of processors; one machine has a ring alone. */
 static const Way ways[] = {
-	{ SUM_TREE, COMPILER_1989, 6, NULL }, { SUM_TREE, COMPILER_BEST, 8, NULL }, { SUM_RING, COMPILER_1989, 5, NULL },
-	{ SUM_PIPELINED, COMPILER_1989, 7, NULL }, { SUM_HALVING, COMPILER_1989, 8, NULL },
-	{ SUM_HALVING, COMPILER_BEST, 11, NULL }, { SUM_PIPELINED, COMPILER_BEST, 5, "gf11-ring" },
-	{ SUM_TREE, COMPILER_1989, 1, NULL }, { SUM_TREE, COMPILER_BEST, 2, NULL }, { SUM_HALVING, COMPILER_1989, 3, NULL },
+	{ SUM_TREE, COMPILER_1989, 6, NULL },
+	{ SUM_TREE, COMPILER_BEST, 8, NULL },
+	{ SUM_RING, COMPILER_1989, 5, NULL },
+	{ SUM_PIPELINED, COMPILER_1989, 7, NULL },
+	{ SUM_HALVING, COMPILER_1989, 8, NULL },
+	{ SUM_HALVING, COMPILER_BEST, 11, NULL },
+	{ SUM_PIPELINED, COMPILER_BEST, 5, "gf11-ring" },
+	{ SUM_TREE, COMPILER_1989, 1, NULL },
+	{ SUM_TREE, COMPILER_BEST, 2, NULL },
+	{ SUM_HALVING, COMPILER_1989, 3, NULL },
 };
 
 /* ---- checksums ---- */
@@ -221,7 +232,7 @@ static void sums_find_three_bits(void **state)
 		SumPair s = sums_of(wrong, WORDS);
 		assert_true(memcmp(wrong, word, sizeof wrong) == 0 || s.x != right.x || s.b != right.b);
 	}
-	for (uint32_t i = 0; i < 2000; i++) {                  /* far apart: the largest numbers there are */
+	for (uint32_t i = 0; i < 2000; i++) { /* far apart: the largest numbers there are */
 		uint32_t k = roll(&d, MOST_SUMMED), l = roll(&d, MOST_SUMMED), bit = i % 32;
 		most[k] ^= 1u << bit;
 		most[l] ^= 1u << bit;
@@ -237,11 +248,12 @@ static uint32_t case_word(const Bench *s, uint64_t i, uint32_t j)
 {
 	const Layout *at = &s->b->at;
 	uint64_t slot = i / s->way.procs;
-	return at->data + (uint32_t)(slot / at->data_side * at->data_words + slot % at->data_side + (uint64_t)j * at->data_step);
+	return at->data +
+	       (uint32_t)(slot / at->data_side * at->data_words + slot % at->data_side + (uint64_t)j * at->data_step);
 }
 
-/* 100 of 100: one to three wrong bits of one case are found at the next check, by processor and number, and the run goes
- * on as if nothing had been. */
+/* 100 of 100: one to three wrong bits of one case are found at the next check, by processor and number, and the run
+ * goes on as if nothing had been. */
 static void data_faults_are_found(void **state)
 {
 	(void)state;
@@ -315,7 +327,11 @@ static void scribble(const Bench *s, Dice *d)
 		}
 }
 
-typedef struct Restoring { Bench *s; uint32_t copy; bool fine; } Restoring;
+typedef struct Restoring {
+	Bench *s;
+	uint32_t copy;
+	bool fine;
+} Restoring;
 
 static void save_body(Ctx *cx, void *arg)
 {
@@ -357,7 +373,9 @@ static void copies_come_back(void **state)
 		Dice d = { w + 1, 0 };
 		epochs(clean, 4);
 		for (size_t i = 0; i < COUNT(places); i++) {
-			const char *const option[][2] = { { "memory-checkpoint", "1000" }, { "checkpoint-place", places[i] }, { NULL, NULL } };
+			const char *const option[][2] = { { "memory-checkpoint", "1000" },
+				                              { "checkpoint-place", places[i] },
+				                              { NULL, NULL } };
 			Bench *s = bench_open(&ways[w], option);
 			there_and_back(s, &d, true);
 			if (!s->t->spread && ways[w].procs > 1)
@@ -391,7 +409,8 @@ static void only_the_epochs_since_are_lost(void **state)
 	}
 }
 
-/* A jump that is learning's own comes again after the rollback, and is accepted; one that stays without number ends it. */
+/* A jump that is learning's own comes again after the rollback, and is accepted; one that stays without number ends
+ * it. */
 static void jumps_of_learning_are_accepted(void **state)
 {
 	(void)state;
@@ -455,7 +474,8 @@ static void weight_faults_are_survived(void **state)
 		bench_close(s);
 	}
 	if (getenv("MICROPROP_LOUD"))
-		print_message("%u of 100 survived, %u rollbacks, worst error %g above the clean one\n", survived, rollbacks, worst);
+		print_message("%u of 100 survived, %u rollbacks, worst error %g above the clean one\n", survived, rollbacks,
+		              worst);
 	assert_int_equal(survived, 100);
 	assert_true(rollbacks > 0);
 }
@@ -482,7 +502,7 @@ static void drift_shows_and_goes(void **state)
 		held = protect_drift(b->b);
 		assert_true(apart ? held.largest > 0 : held.largest == 0);
 		assert_true(fabs(a->error - b->error) <= 1e-2 * a->error);
-		if (!apart) {                                  /* nobody differs, so no bit does */
+		if (!apart) { /* nobody differs, so no bit does */
 			epochs(a, 1);
 			same_bits(a, b);
 		}
@@ -522,8 +542,9 @@ static void nothing_changes_where_nothing_is_wrong(void **state)
 		Bench *a = bench_open(&ways[w], NULL);
 		epochs(a, 5);
 		for (size_t i = 0; i < COUNT(places); i++) {
-			const char *const all[][2] = { { "data-check", "2" }, { "memory-checkpoint", "2" },
-			                               { "checkpoint-place", places[i] }, { NULL, NULL } };
+			const char *const all[][2] = {
+				{ "data-check", "2" }, { "memory-checkpoint", "2" }, { "checkpoint-place", places[i] }, { NULL, NULL }
+			};
 			Bench *b = bench_open(&ways[w], all);
 			epochs(b, 5);
 			same_bits(a, b);
@@ -541,7 +562,9 @@ static void nothing_changes_where_nothing_is_wrong(void **state)
 
 static mp_run *run_with(const mp_net *net, const mp_data *data, const char *memory)
 {
-	static const char *const option[][2] = { { "target", "gf11" }, { "procs", "6" }, { "epochs", "3" }, { "until", "never" } };
+	static const char *const option[][2] = {
+		{ "target", "gf11" }, { "procs", "6" }, { "epochs", "3" }, { "until", "never" }
+	};
 	mp_run *run = run_of(net);
 	for (size_t i = 0; i < COUNT(option); i++)
 		need(run, mp_run_set(run, option[i][0], option[i][1]));
@@ -584,7 +607,7 @@ static void data_of_an_earlier_run_is_used(void **state)
 	expect_reuse(net, data, path, "50 of 50 cases lay there already, 0 were loaded", print);
 	expect_reuse(net, other, NULL, NULL, different);
 	expect_reuse(net, other, path, "48 of 50 cases lay there already, 2 were loaded", different);
-	FILE *f = fopen(path, "r+b");                          /* another user's program */
+	FILE *f = fopen(path, "r+b"); /* another user's program */
 	assert_non_null(f);
 	fseek(f, sysconf(_SC_PAGESIZE) + 128, SEEK_SET);
 	fputs("nothing of interest", f);
@@ -597,7 +620,7 @@ static void data_of_an_earlier_run_is_used(void **state)
 	assert_int_equal(mp_run_train(run, data, NULL, NULL, NULL), MP_BAD_INPUT);
 	expect_words(mp_run_messages(run), "/nowhere/memory");
 	mp_run_close(run);
-	f = fopen(path, "wb");                                 /* not memory of a machine: it stays as it is */
+	f = fopen(path, "wb"); /* not memory of a machine: it stays as it is */
 	fputs("a letter to a friend, longer than the line that memory of a machine begins with\n", f);
 	fclose(f);
 	run = run_of(net);

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks, skipping and
- * single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways of summing, sigmoids and rules in turn.
- * Outputs, errors, gradients, and what three updates make of weights and rule state, each from the same weights.
+/* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks,
+ * skipping and single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways
+ * of summing, sigmoids and rules in turn. Outputs, errors, gradients, and what three updates make of weights and
+ * rule state, each from the same weights.
  *
- * A few here; MICROPROP_NETWORKS=N for so many more of any size, MICROPROP_LOUD for how near they came.  How near they must
- * is written in doc/gf11.md: NEAR of the largest output or gradient of the network, NEARER with sigmoid power2.  Rules that
- * decide by the sign of a gradient, or divide by what two gradients differ by, go another way where that is about zero: one
- * weight in twenty may. */
+ * A few here; MICROPROP_NETWORKS=N for so many more of any size, MICROPROP_LOUD for how near they came. How near
+ * they must is written in doc/gf11.md: NEAR of the largest output or gradient of the network, NEARER with sigmoid
+ * power2. Rules that decide by the sign of a gradient, or divide by what two gradients differ by, go another way
+ * where that is about zero: one weight in twenty may. */
 #include "gf11_nets.h"
 
 #include "../target/gf11/backprop.h"
 
-#define NEAR 5e-3
+#define NEAR   5e-3
 #define NEARER 1e-5
 
 enum { OUTPUT, GRADIENT, WEIGHT, STATE, VECTORS = STATE + MAX_STATE };
-static const struct { const char *name; double least; } vectors[VECTORS] = { /* least: that the largest counts for */
-	{ "output", 1 }, { "gradient", 0.1 }, { "weight", 0.1 }, { "first state", 0.05 }, { "second state", 0.05 },
-	{ "third state", 0.05 },
+static const struct {
+	const char *name;
+	double least;
+} vectors[VECTORS] = {
+	/* least: that the largest counts for */
+	{ "output", 1 },         { "gradient", 0.1 },      { "weight", 0.1 },
+	{ "first state", 0.05 }, { "second state", 0.05 }, { "third state", 0.05 },
 };
 
-typedef struct Match { Side gf11, ref; uint64_t seed, cases, examples; } Match;
+typedef struct Match {
+	Side gf11, ref;
+	uint64_t seed, cases, examples;
+} Match;
 
 static double worst_ever[2][VECTORS];
 
-static const Rule *rule_of(const Match *m)
-{
-	return &rules[m->gf11.opt.rule];
-}
+static const Rule *rule_of(const Match *m) { return &rules[m->gf11.opt.rule]; }
 
-static bool decides_smoothly(const Match *m)
-{
-	return rule_of(m)->states == 1;
-}
+static bool decides_smoothly(const Match *m) { return rule_of(m)->states == 1; }
 
 static void near_enough(const Match *m, int what, const double *a, const double *b, uint64_t n)
 {
@@ -53,10 +55,11 @@ static void near_enough(const Match *m, int what, const double *a, const double 
 	bool near = worst <= far * reach;
 	worst_ever[o->sigmoid][what] = fmax(worst_ever[o->sigmoid][what], worst / reach);
 	if (!near)
-		print_error("%sseed %llu, %d processors, rule %s, compiler %s, sum %s, sigmoid %s: %s %llu is %.9g, should be %.9g; largest %g\n",
-		            m->gf11.text, (unsigned long long)m->seed, (int)o->procs, rule_of(m)->name, compiler_names[o->compiler],
-		            sum_names[o->sum], sigmoid_names[o->sigmoid], vectors[what].name, (unsigned long long)at, a[at], b[at],
-		            reach);
+		print_error("%sseed %llu, %d processors, rule %s, compiler %s, sum %s, sigmoid %s: %s %llu is %.9g, should be "
+		            "%.9g; largest %g\n",
+		            m->gf11.text, (unsigned long long)m->seed, (int)o->procs, rule_of(m)->name,
+		            compiler_names[o->compiler], sum_names[o->sum], sigmoid_names[o->sigmoid], vectors[what].name,
+		            (unsigned long long)at, a[at], b[at], reach);
 	assert_true(near);
 }
 
@@ -114,10 +117,7 @@ static void make_equal(const Match *m)
 	}
 }
 
-static bool is_frozen(const Net *net, uint64_t link)
-{
-	return net_block(net, net_target(net, link), link)->frozen;
-}
+static bool is_frozen(const Net *net, uint64_t link) { return net_block(net, net_target(net, link), link)->frozen; }
 
 /* Frozen links stay as they are, to the bit. */
 static void update(Match *m, uint64_t number)
@@ -158,8 +158,8 @@ static void learn(Match *m)
 	free(order);
 }
 
-/* Steps, or sizes of steps, that an earlier run left: frozen ones must stay.  Means without their squares would be no state
- * that a run can leave. */
+/* Steps, or sizes of steps, that an earlier run left: frozen ones must stay. Means without their squares would be
+ * no state that a run can leave. */
 static void steps_start(const Match *m)
 {
 	double *step = vector_of(&m->gf11, STATE);
@@ -188,7 +188,7 @@ static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool m
 	if (roll(&t.d, 2))
 		draft_rates(&t);
 	if (memory && roll(&t.d, 2))
-		say(&t, "train batch %u\n", 1 + roll(&t.d, 9));   /* room for so many: more come in parts */
+		say(&t, "train batch %u\n", 1 + roll(&t.d, 9)); /* room for so many: more come in parts */
 	const Rule *rule = &rules[seed % rule_count];
 	if (!rule->needs_norm)
 		say(&t, "train rule %s\n", rule->name);

@@ -7,7 +7,7 @@
 
 #include "../target/gf11/gf11.h"
 
-/* ---- the table of operations ------------------------------------------------------------------------------------- */
+/* ---- the table of operations -------------------------------------------------------------------- */
 
 static float as_float(uint32_t u)
 {
@@ -53,9 +53,21 @@ static uint32_t want_fix(uint32_t a, uint32_t b)
 	return (uint32_t)(int64_t)v;
 }
 
-static uint32_t want_flt(uint32_t a, uint32_t b) { (void)b; return as_bits((float)(double)as_int(a)); }
-static uint32_t want_fneg(uint32_t a, uint32_t b) { (void)b; return a + 0x80000000u; }
-static uint32_t want_fabs(uint32_t a, uint32_t b) { (void)b; return a << 1 >> 1; }
+static uint32_t want_flt(uint32_t a, uint32_t b)
+{
+	(void)b;
+	return as_bits((float)(double)as_int(a));
+}
+static uint32_t want_fneg(uint32_t a, uint32_t b)
+{
+	(void)b;
+	return a + 0x80000000u;
+}
+static uint32_t want_fabs(uint32_t a, uint32_t b)
+{
+	(void)b;
+	return a << 1 >> 1;
+}
 static uint32_t want_iadd(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a + b); }
 static uint32_t want_isub(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a + ~b + 1); }
 static uint32_t want_imul(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b); }
@@ -69,26 +81,30 @@ static uint32_t want_le(uint32_t a, uint32_t b) { return as_double(a) <= as_doub
 static uint32_t want_eq(uint32_t a, uint32_t b) { return as_double(a) == as_double(b); }
 static uint32_t want_ilt(uint32_t a, uint32_t b) { return (int64_t)as_int(a) - (int64_t)as_int(b) < 0; }
 static uint32_t want_ieq(uint32_t a, uint32_t b) { return !(a ^ b); }
-static uint32_t want_a(uint32_t a, uint32_t b) { (void)b; return a; }
+static uint32_t want_a(uint32_t a, uint32_t b)
+{
+	(void)b;
+	return a;
+}
 
 static uint32_t (*const wanted[GOPS])(uint32_t, uint32_t) = {
-	[GOP_FADD] = want_fadd, [GOP_FSUB] = want_fsub, [GOP_FMUL] = want_fmul, [GOP_FLOOR] = want_floor,
-	[GOP_FIX] = want_fix, [GOP_FLT] = want_flt, [GOP_FNEG] = want_fneg, [GOP_FABS] = want_fabs,
-	[GOP_IADD] = want_iadd, [GOP_ISUB] = want_isub, [GOP_IMUL] = want_imul,
-	[GOP_AND] = want_and, [GOP_OR] = want_or, [GOP_XOR] = want_xor, [GOP_SHL] = want_shl, [GOP_SHR] = want_shr,
-	[GOP_FLT_LT] = want_lt, [GOP_FLT_LE] = want_le, [GOP_FLT_EQ] = want_eq,
-	[GOP_INT_LT] = want_ilt, [GOP_INT_EQ] = want_ieq, [GOP_MOVE] = want_a, [GOP_MOVEM] = want_a,
+	[GOP_FADD] = want_fadd,  [GOP_FSUB] = want_fsub, [GOP_FMUL] = want_fmul, [GOP_FLOOR] = want_floor,
+	[GOP_FIX] = want_fix,    [GOP_FLT] = want_flt,   [GOP_FNEG] = want_fneg, [GOP_FABS] = want_fabs,
+	[GOP_IADD] = want_iadd,  [GOP_ISUB] = want_isub, [GOP_IMUL] = want_imul, [GOP_AND] = want_and,
+	[GOP_OR] = want_or,      [GOP_XOR] = want_xor,   [GOP_SHL] = want_shl,   [GOP_SHR] = want_shr,
+	[GOP_FLT_LT] = want_lt,  [GOP_FLT_LE] = want_le, [GOP_FLT_EQ] = want_eq, [GOP_INT_LT] = want_ilt,
+	[GOP_INT_EQ] = want_ieq, [GOP_MOVE] = want_a,    [GOP_MOVEM] = want_a,
 };
 
 static const uint32_t words[] = {
-	0, 1, 2, 31, 32, 33, 0x7F, 0x80, 0xFFFF, 0x10000,
-	0x80000000, 0x80000001,                           /* -0; smallest denormal below it, most negative integer */
-	0x007FFFFF, 0x00800000, 0x807FFFFF, 0x80800000,   /* largest denormals, smallest normals */
-	0x3F800000, 0xBF800000, 0x3F7FFFFF, 0x3F800001,   /* around 1 */
-	0x3F000000, 0xBF000000, 0x40200000, 0xC0200000,   /* halves */
-	0x4B000000, 0x4B800000, 0x4B800001, 0xCB7FFFFF,   /* around 2^24 */
-	0x4EFFFFFF, 0x4F000000, 0xCEFFFFFF, 0xCF000000, 0xCF000001, /* around 2^31 */
-	0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000,   /* largest, infinite */
+	0,          1,          2,          31,         32,         33,
+	0x7F,       0x80,       0xFFFF,     0x10000,    0x80000000, 0x80000001, /* -0; denormal; most negative integer */
+	0x007FFFFF, 0x00800000, 0x807FFFFF, 0x80800000,                         /* largest denormals, smallest normals */
+	0x3F800000, 0xBF800000, 0x3F7FFFFF, 0x3F800001,                         /* around 1 */
+	0x3F000000, 0xBF000000, 0x40200000, 0xC0200000,                         /* halves */
+	0x4B000000, 0x4B800000, 0x4B800001, 0xCB7FFFFF,                         /* around 2^24 */
+	0x4EFFFFFF, 0x4F000000, 0xCEFFFFFF, 0xCF000000, 0xCF000001,             /* around 2^31 */
+	0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000,                         /* largest, infinite */
 	0x7FC00000, 0xFFC00000, 0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF, /* NaNs, quiet and not; largest integer, -1 */
 	0x12345678, 0xDEADBEEF, 0x40490FDB, 0xC2F6E979, 0x1E3CE508, 0x5F3759DF,
 };
@@ -118,8 +134,10 @@ static void the_table_is_proven(void **state)
 			for (size_t k = 0; k < COUNT(words); k++) {
 				Cell a = { .u = words[i] }, b = { .u = words[k] }, c = { .u = 0xC0FFEE };
 				for (int cc = 0; cc < 2; cc++) {
-					uint32_t want = op == GOP_SELECT ? (cc ? a.u : b.u) : op == GOP_CONST ? c.u
-						: wanted[op] ? wanted[op](a.u, b.u) : a.u;
+					uint32_t want = op == GOP_SELECT  ? (cc ? a.u : b.u)
+					                : op == GOP_CONST ? c.u
+					                : wanted[op]      ? wanted[op](a.u, b.u)
+					                                  : a.u;
 					same(op, a.u, b.u, op_value(op, a, b, cc, c).u, one_nan(op, want));
 				}
 			}
@@ -145,13 +163,21 @@ static void names_and_forms_are_complete(void **state)
 	assert_int_equal(op_latency(&m, GOP_XFER), 20);
 }
 
-/* ---- a small machine --------------------------------------------------------------------------------------------- */
+/* ---- a small machine ---------------------------------------------------------------------------- */
 
 enum { PROCS = 5, LANES = 64, SRAM = 96, DRAM = 128, BASES = 4, CONFIGURATIONS = 3 };
 
-static const Machine small = { .name = "small", .processors = PROCS, .registers = 64, .sram = SRAM, .dram = DRAM,
-	.conditions = 4, .relocations = BASES, .dram_banks = 4, .switch_ports = 9, .crossbar = 3,
-	.configurations = CONFIGURATIONS };
+static const Machine small = { .name = "small",
+	                           .processors = PROCS,
+	                           .registers = 64,
+	                           .sram = SRAM,
+	                           .dram = DRAM,
+	                           .conditions = 4,
+	                           .relocations = BASES,
+	                           .dram_banks = 4,
+	                           .switch_ports = 9,
+	                           .crossbar = 3,
+	                           .configurations = CONFIGURATIONS };
 
 /* Ring, reversal, and one that sends to a port without a processor and leaves two out. */
 static const uint16_t routes[CONFIGURATIONS][9] = {
@@ -160,17 +186,15 @@ static const uint16_t routes[CONFIGURATIONS][9] = {
 	{ 2, NO_ROUTE, 7, 0, NO_ROUTE, 1, NO_ROUTE, NO_ROUTE, NO_ROUTE },
 };
 
-typedef struct World { Switch sw; uint16_t *to[CONFIGURATIONS], port[PROCS], at_port[9]; Processors p; } World;
+typedef struct World {
+	Switch sw;
+	uint16_t *to[CONFIGURATIONS], port[PROCS], at_port[9];
+	Processors p;
+} World;
 
-static uint64_t draw(uint64_t *n)
-{
-	return random_u64(7, STREAM_DATA, (*n)++);
-}
+static uint64_t draw(uint64_t *n) { return random_u64(7, STREAM_DATA, (*n)++); }
 
-static uint32_t draw_below(uint64_t *n, uint32_t limit)
-{
-	return (uint32_t)(draw(n) % limit);
-}
+static uint32_t draw_below(uint64_t *n, uint32_t limit) { return (uint32_t)(draw(n) % limit); }
 
 static World *world_new(uint64_t seed)
 {
@@ -181,7 +205,9 @@ static World *world_new(uint64_t seed)
 		memcpy(w->to[k], routes[k], sizeof routes[k]);
 	}
 	w->sw = (Switch){ .m = &small, .ports = 9, .n = 3, .to = w->to, .stored = CONFIGURATIONS };
-	w->p = (Processors){ .m = &small, .sw = &w->sw, .port = w->port, .at_port = w->at_port, .procs = PROCS, .lanes = LANES };
+	w->p = (Processors){
+		.m = &small, .sw = &w->sw, .port = w->port, .at_port = w->at_port, .procs = PROCS, .lanes = LANES
+	};
 	for (uint16_t i = 0; i < COUNT(w->at_port); i++)
 		w->at_port[i] = i < PROCS ? (w->port[i] = i) : (uint16_t)NO_ROUTE;
 	w->p.sram = calloc(SRAM * LANES, sizeof *w->p.sram);
@@ -202,7 +228,7 @@ static void world_free(World *w)
 	free(w);
 }
 
-/* ---- random programs: recorded and interpreted equals simulated -------------------------------------------------- */
+/* ---- random programs: recorded and interpreted equals simulated --------------------------------- */
 
 static Addr draw_address(uint64_t *n, uint32_t size)
 {
@@ -260,15 +286,12 @@ static void program(Gen *g, uint64_t seed)
 	}
 }
 
-typedef struct Plain {            /* one processor of the plain interpreter */
+typedef struct Plain { /* one processor of the plain interpreter */
 	uint32_t reg[1024], sram[SRAM], dram[DRAM];
 	bool cond[1024];
 } Plain;
 
-static uint32_t place(Addr a, const uint32_t *base)
-{
-	return base[a.base] + a.off;
-}
+static uint32_t place(Addr a, const uint32_t *base) { return base[a.base] + a.off; }
 
 static void interpret(Plain *p, const Rec *r, const uint32_t *base)
 {
@@ -356,7 +379,7 @@ static void recorded_equals_simulated(void **state)
 	}
 }
 
-/* ---- text -------------------------------------------------------------------------------------------------------- */
+/* ---- text --------------------------------------------------------------------------------------- */
 
 static void example(Gen *g)
 {
@@ -389,28 +412,27 @@ static void code_prints_as_text(void **state)
 	Buf out = { 0 };
 	ctx_init(&cx, NULL);
 	assert_int_equal(guarded(&cx, print_body, &out), MP_OK);
-	assert_string_equal(out.s,
-		"code example: 15 operations, 9 registers, 1 conditions\n"
-		"   0  r0 <- load sram[12]\n"
-		"   1  r1 <- const 0x3f800000\n"
-		"   2  r2 <- fadd r0, r1\n"
-		"   3  r3 <- fsub r0, r1\n"
-		"   4  r4 <- fmul r2, r3\n"
-		"   5  c0 <- flt.lt r2, r4\n"
-		"   6  r5 <- select c0, r2, r4\n"
-		"   7  r6 <- fix r5\n"
-		"   8  r5 <- movem c0, r0\n"
-		"   9  r7 <- lookup sram[b1 + 40 + r6]\n"
-		"  10  sram[50 + r6] <- put r7\n"
-		"  11  r8 <- xfer 2, r7\n"
-		"  12  sram[b2 + 7] <- store r8\n"
-		"      split\n"
-		"  13  sram[1] <- fetch dram[b3 + 9]\n"
-		"  14  dram[10] <- flush sram[2]\n");
+	assert_string_equal(out.s, "code example: 15 operations, 9 registers, 1 conditions\n"
+	                           "   0  r0 <- load sram[12]\n"
+	                           "   1  r1 <- const 0x3f800000\n"
+	                           "   2  r2 <- fadd r0, r1\n"
+	                           "   3  r3 <- fsub r0, r1\n"
+	                           "   4  r4 <- fmul r2, r3\n"
+	                           "   5  c0 <- flt.lt r2, r4\n"
+	                           "   6  r5 <- select c0, r2, r4\n"
+	                           "   7  r6 <- fix r5\n"
+	                           "   8  r5 <- movem c0, r0\n"
+	                           "   9  r7 <- lookup sram[b1 + 40 + r6]\n"
+	                           "  10  sram[50 + r6] <- put r7\n"
+	                           "  11  r8 <- xfer 2, r7\n"
+	                           "  12  sram[b2 + 7] <- store r8\n"
+	                           "      split\n"
+	                           "  13  sram[1] <- fetch dram[b3 + 9]\n"
+	                           "  14  dram[10] <- flush sram[2]\n");
 	ctx_free(&cx);
 }
 
-/* ---- faults, in both modes --------------------------------------------------------------------------------------- */
+/* ---- faults, in both modes ---------------------------------------------------------------------- */
 
 static void bad_register(Gen *g) { g_fadd(g, g_const(g, 1), 17); }
 static void bad_condition(Gen *g) { g_select(g, 0, g_const(g, 1), g_const(g, 1)); }
@@ -432,8 +454,16 @@ static void bad_route(Gen *g) { g_xfer(g, CONFIGURATIONS, g_const(g, 1)); }
 static void far_sram(Gen *g) { g_load(g, (Addr){ 3, SRAM - 20 }); }
 static void odd_base(Gen *g) { g_flush(g, (Addr){ 2, 0 }, (Addr){ 0, 0 }); }
 
-typedef struct Fault { void (*make)(Gen *); const char *message; bool simulated_only; } Fault;
-typedef struct Attempt { const Fault *fault; World *w; const uint32_t *base; } Attempt;
+typedef struct Fault {
+	void (*make)(Gen *);
+	const char *message;
+	bool simulated_only;
+} Fault;
+typedef struct Attempt {
+	const Fault *fault;
+	World *w;
+	const uint32_t *base;
+} Attempt;
 
 static void attempt(Ctx *cx, void *arg)
 {
@@ -506,12 +536,9 @@ static void running_out_of_memory_is_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_table_is_proven),
-		cmocka_unit_test(names_and_forms_are_complete),
-		cmocka_unit_test(recorded_equals_simulated),
-		cmocka_unit_test(code_prints_as_text),
-		cmocka_unit_test(faults_are_named),
-		cmocka_unit_test(running_out_of_memory_is_reported),
+		cmocka_unit_test(the_table_is_proven),       cmocka_unit_test(names_and_forms_are_complete),
+		cmocka_unit_test(recorded_equals_simulated), cmocka_unit_test(code_prints_as_text),
+		cmocka_unit_test(faults_are_named),          cmocka_unit_test(running_out_of_memory_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Recurrent networks on the simulated GF11: the examples are solved on any number of processors, as on ref and cpu; how
- * sequences are packed; batches in parts; going on; what finds no room.
+/* Recurrent networks on the simulated GF11: the examples are solved on any number of processors, as on ref and cpu;
+ * how sequences are packed; batches in parts; going on; what finds no room.
  *
- * That random recurrent networks agree with ref is in test_gf11_random.c, that all bits are right in test_gf11_scalar.c. */
+ * That random recurrent networks agree with ref is in test_gf11_random.c, that all bits are right in
+ * test_gf11_scalar.c. */
 #include "gf11_nets.h"
 
 #include "../target/gf11/backprop.h"
 
-#define CURVE 1e-3                                           /* of the error of an epoch */
+#define CURVE 1e-3 /* of the error of an epoch */
 
-typedef struct Course { const char *file, *target, *procs, *compiler, *batch, *rate; } Course;
+typedef struct Course {
+	const char *file, *target, *procs, *compiler, *batch, *rate;
+} Course;
 
 static mp_run *run_course(const Course *c, mp_net **net, mp_data **data)
 {
@@ -44,8 +47,8 @@ static void same_course(const Course *c, const char *like)
 	for (size_t i = 0; i < points; i++)
 		worst = fmax(worst, fabs(x[i].error - y[i].error) / y[i].error);
 	if (getenv("MICROPROP_LOUD") || worst > CURVE)
-		print_message("%s, %s processors, compiler %s, like %s: %zu epochs, error off by %g at most\n", c->file, c->procs,
-		              c->compiler, like, points, worst);
+		print_message("%s, %s processors, compiler %s, like %s: %zu epochs, error off by %g at most\n", c->file,
+		              c->procs, c->compiler, like, points, worst);
 	assert_true(worst <= CURVE);
 	mp_run_close(a);
 	mp_run_close(b);
@@ -61,7 +64,10 @@ static void examples_are_solved(void **state)
 	(void)state;
 	enum { NUMBERS = 5 };
 	static const char *const procs[NUMBERS] = { "1", "2", "7", "356", "566" }, *const compilers[] = { "1989", "best" };
-	static const struct { Course course; bool quick[NUMBERS]; } row[] = {
+	static const struct {
+		Course course;
+		bool quick[NUMBERS];
+	} row[] = {
 		{ { .file = "temporal-xor.topo", .batch = "all", .rate = "0.1" }, { true, true, true, true, true } },
 		{ { .file = "reber.topo", .batch = "32", .rate = "0.007" }, { false, true, true, false, false } },
 		{ { .file = "letter-sequences.topo", .batch = "8", .rate = "0.003" }, { false, false, true, false, false } },
@@ -79,7 +85,12 @@ static void examples_are_solved(void **state)
 
 /* ---- packing ---- */
 
-typedef struct Packing { const uint64_t *length; uint64_t count; uint32_t procs, lanes; BpPacked p; } Packing;
+typedef struct Packing {
+	const uint64_t *length;
+	uint64_t count;
+	uint32_t procs, lanes;
+	BpPacked p;
+} Packing;
 
 static void packing_body(Ctx *cx, void *arg)
 {
@@ -95,18 +106,18 @@ static void is_packed(const Packing *a, uint64_t total, uint64_t longest)
 		for (uint64_t t = 0; t < a->length[i]; t++, filled++) {
 			assert_true(a->p.place[i].bin < bins && a->p.place[i].begin + t < a->p.steps);
 			uint8_t *place = &taken[a->p.place[i].bin * (a->p.steps + 1) + a->p.place[i].begin + t];
-			assert_false(*place);                        /* no two in one place */
+			assert_false(*place); /* no two in one place */
 			*place = 1;
 			load[a->p.place[i].bin]++;
 		}
 	assert_int_equal(filled, total);
 	for (uint64_t i = 0; i < bins; i++) {
-		assert_true(i == 0 || load[i] <= load[i - 1]);   /* from the fullest */
+		assert_true(i == 0 || load[i] <= load[i - 1]); /* from the fullest */
 		fullest += i % a->procs == 0 ? load[i] : 0;
 	}
 	assert_int_equal(a->p.steps, load[0]);
 	assert_int_equal(a->p.lane_steps, fullest);
-	assert_true(a->p.steps <= total / bins + longest);   /* when the last one came to the fullest, all were as full */
+	assert_true(a->p.steps <= total / bins + longest); /* when the last one came to the fullest, all were as full */
 	free(taken);
 	free(load);
 }
@@ -135,14 +146,18 @@ static void sequences_are_packed(void **state)
 static void padding_is_reported(void **state)
 {
 	(void)state;
-	static const struct { const char *procs, *compiler, *says; } row[] = {
-		{ "1", "1989", "\"padding\": 0" }, { "4", "1989", "\"padding\": 0" }, { "5", "1989", "\"padding\": 0.1" },
-		{ "36", "1989", "\"padding\": 0.875" }, { "5", "best", "\"padding\": 0.1" },
+	static const struct {
+		const char *procs, *compiler, *says;
+	} row[] = {
+		{ "1", "1989", "\"padding\": 0" },   { "4", "1989", "\"padding\": 0" },
+		{ "5", "1989", "\"padding\": 0.1" }, { "36", "1989", "\"padding\": 0.875" },
+		{ "5", "best", "\"padding\": 0.1" },
 	};
 	float x[36 * 2] = { 0 }, y[36] = { 0 };
 	uint64_t seq[9] = { 0 };
-	mp_net *net = net_of("group x 2 input\ngroup h 3\ngroup o 1 output\ngroup c 3 context\ncopy h -> c\nconnect x, c -> h\n"
-	                     "connect h -> o\ntrain epochs 2 until never\n");
+	mp_net *net =
+		net_of("group x 2 input\ngroup h 3\ngroup o 1 output\ngroup c 3 context\ncopy h -> c\nconnect x, c -> h\n"
+	           "connect h -> o\ntrain epochs 2 until never\n");
 	mp_data *data;
 	for (uint64_t i = 0; i < 8; i++)
 		seq[i + 1] = seq[i] + i + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Routines against plain C, bit for bit: executed at once by the simulator; and recorded, scheduled, checked and executed,
- * fast with one and two threads, and cycle by cycle.  Every row of the library has a model here that works on the memory
- * of one processor.  And how good the approximations are. */
+/* Routines against plain C, bit for bit: executed at once by the simulator; and recorded, scheduled, checked and
+ * executed, fast with one and two threads, and cycle by cycle. Every row of the library has a model here that works
+ * on the memory of one processor. And how good the approximations are. */
 #include "test.h"
 
 #include <math.h>
@@ -11,7 +11,9 @@
 enum { FEW = 6, PROCS = 70, SPACE = 2304, SRAM_AT = TABLE_WORDS, DRAM_AT = 4096 };
 
 /* What the processors hold from the two base addresses on. */
-typedef struct World { Cell sram[PROCS][SPACE], dram[PROCS][SPACE]; } World;
+typedef struct World {
+	Cell sram[PROCS][SPACE], dram[PROCS][SPACE];
+} World;
 
 static Cell tables[TABLE_WORDS];
 
@@ -30,7 +32,7 @@ static float model_sigmoid(float x)
 	return tables[TABLE_SIGMOID + i].f + (place - floorf(place)) * tables[TABLE_RISE + i].f;
 }
 
-static bool no_tables;                    /* the machine has fixed-address 1 */
+static bool no_tables; /* the machine has fixed-address 1 */
 
 static float model_reciprocal(float value)
 {
@@ -53,7 +55,8 @@ static float model_sigmoid2(float x)
 		root = root * h + c[i];
 	root = root * h + 1;
 	int i = y == y ? (int)(whole + 126) : 0;
-	return model_reciprocal(1 + tables[TABLE_POWER + i].f * (root * root)); /* powers of two are the same however made */
+	/* powers of two are the same however made */
+	return model_reciprocal(1 + tables[TABLE_POWER + i].f * (root * root));
 }
 
 static void do_sigmoid(Cell *s, const uint32_t *size)
@@ -174,7 +177,7 @@ static void do_block_move(World *w, uint32_t p, const uint32_t *size)
 
 static void do_exchange(World *w, uint32_t p, const uint32_t *size)
 {
-	if (p & 1)                                          /* both partners at once */
+	if (p & 1) /* both partners at once */
 		return;
 	Cell *a = w->sram[p], *b = w->sram[p + 1];
 	for (uint32_t i = 1; i <= size[0]; i++) {
@@ -210,8 +213,8 @@ static void fill_reals(Cell *s, uint64_t from, const uint32_t *size)
 static void fill_nets(Cell *s, uint64_t from, const uint32_t *size)
 {
 	static const float special[] = {
-		0, -0.0f, 15, -15, 0x1.dffffep3f, -0x1.dffffep3f, 1e30f, -1e30f, INFINITY, -INFINITY, 125, -125, 126, -126,
-		0x1p-149f, -1e-9f, 1, -1, NAN,
+		0,   -0.0f, 15,  -15,  0x1.dffffep3f, -0x1.dffffep3f, 1e30f, -1e30f, INFINITY, -INFINITY,
+		125, -125,  126, -126, 0x1p-149f,     -1e-9f,         1,     -1,     NAN,
 	};
 	for (uint32_t i = 0; i < SPACE; i++)
 		s[i].f = random_real(from + i, -20, 20);
@@ -222,7 +225,7 @@ static void fill_nets(Cell *s, uint64_t from, const uint32_t *size)
 static void fill_normal(Cell *s, uint64_t from, const uint32_t *size)
 {
 	(void)size;
-	for (uint32_t i = 0; i < SPACE; i++) {              /* exponents 1 .. 252 */
+	for (uint32_t i = 0; i < SPACE; i++) { /* exponents 1 .. 252 */
 		Cell w = random_word(from + i);
 		s[i].u = (w.u & 0x807fffffu) | (1 + w.u % 252) << 23;
 	}
@@ -250,7 +253,7 @@ static void fill_mask(Cell *s, uint64_t from, const uint32_t *size)
 static const struct {
 	const char *name;
 	void (*fill)(Cell *s, uint64_t from, const uint32_t *size);
-	void (*own)(Cell *s, const uint32_t *size);           /* of one processor alone, or */
+	void (*own)(Cell *s, const uint32_t *size); /* of one processor alone, or */
 	void (*all)(World *w, uint32_t p, const uint32_t *size);
 } models[] = {
 	{ "forward", fill_reals, do_forward, NULL },
@@ -312,7 +315,7 @@ static void world_get(const Processors *p)
 
 static bool same(Cell a, Cell b)
 {
-	return a.u == b.u || (isnan(a.f) && isnan(b.f));    /* C does not say which bits a NaN has */
+	return a.u == b.u || (isnan(a.f) && isnan(b.f)); /* C does not say which bits a NaN has */
 }
 
 static void world_compare(const Processors *p, const char *name, const char *way)
@@ -328,7 +331,11 @@ static void world_compare(const Processors *p, const char *name, const char *way
 }
 
 /* Processors: a few for the slow ways, more than a block of them with one thread and with two. */
-typedef struct Bench { Ctx *cx; const Machine *m; Processors *few, *one, *two; } Bench;
+typedef struct Bench {
+	Ctx *cx;
+	const Machine *m;
+	Processors *few, *one, *two;
+} Bench;
 
 static void bench_open(Ctx *cx, Bench *b)
 {
@@ -364,8 +371,13 @@ static void event_count(void *user, const TraceEvent *e)
 }
 
 /* How near to the lower bound the schedules that count have to come, in percent. */
-static const struct { const char *name; double least; } efficiencies[] = {
-	{ "forward", 98 }, { "backward", 97 }, { "sigmoid-table", 90 },
+static const struct {
+	const char *name;
+	double least;
+} efficiencies[] = {
+	{ "forward", 98 },
+	{ "backward", 97 },
+	{ "sigmoid-table", 90 },
 };
 
 static void check_report(const Report *r, const char *name)
@@ -456,8 +468,9 @@ static void test_tables(void **state)
 	for (int i = 0; i < 256; i++) {
 		double exact = 1 / (1 + exp(-(-15 + i * 30.0 / 255)));
 		assert_true(fabs(tables[TABLE_SIGMOID + i].f / exact - 1) < 0x1p-23);
-		assert_true(i == 255 ? tables[TABLE_RISE + i].u == 0
-		                     : tables[TABLE_RISE + i].f == tables[TABLE_SIGMOID + i + 1].f - tables[TABLE_SIGMOID + i].f);
+		assert_true(i == 255
+		                ? tables[TABLE_RISE + i].u == 0
+		                : tables[TABLE_RISE + i].f == tables[TABLE_SIGMOID + i + 1].f - tables[TABLE_SIGMOID + i].f);
 	}
 	for (int i = 0; i < 252; i++)
 		assert_true(tables[TABLE_POWER + i].f == exp2(i - 126));
@@ -476,7 +489,7 @@ static void test_sigmoid_accuracy(void **state)
 	}
 	assert_true(worst <= 1.7e-4 && worst > 1.6e-4);
 	assert_true(total / (STEPS + 1) <= 2e-5);
-	for (float x = 15; x < 1e38f; x *= 3) {             /* and outside */
+	for (float x = 15; x < 1e38f; x *= 3) { /* and outside */
 		assert_true(fabs(model_sigmoid(x) - 1) < 1e-6);
 		assert_true(fabs(model_sigmoid(-x)) < 1e-6);
 	}

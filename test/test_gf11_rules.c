@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Update rules on the simulated GF11, and what the range check costs.  Rules: against the oracle, free to go their own way
- * from the same start: every rule the machine has, several networks, numbers of processors, ways of summing, both compilers.
+/* Update rules on the simulated GF11, and what the range check costs. Rules: against the oracle, free to go their
+ * own way from the same start: every rule the machine has, several networks, numbers of processors, ways of
+ * summing, both compilers.
  *
- * quickprop divides by the difference of two slopes and multiplies what rounding did to it every few updates; so does the
- * cpu target, which is single precision as well.  So the oracle gets the machine's weights and state again every FEW updates;
- * with the others it never does.  How near the error of each epoch and all weights must stay is in `near`. */
+ * quickprop divides by the difference of two slopes and multiplies what rounding did to it every few updates; so
+ * does the cpu target, which is single precision as well. So the oracle gets the machine's weights and state again
+ * every FEW updates; with the others it never does. How near the error of each epoch and all weights must stay is
+ * in `near`. */
 #include "gf11_nets.h"
 
 #include "../target/gf11/backprop.h"
 
 enum { UPDATES = 40, FEW = 10, ALL = UPDATES };
 
-static const struct { const char *rule; int alone; double near, rate; } races[] = { /* alone: updates from the same start */
-	{ "momentum", ALL, 1e-5, 0.002 }, { "nesterov", ALL, 1e-5, 0.002 }, { "quickprop", FEW, 1e-3, 0.002 },
-	{ "rprop", ALL, 1e-4, 0.05 }, { "delta-bar-delta", ALL, 1e-4, 0.001 }, { "adam", ALL, 1e-4, 0.02 },
+/* alone: updates from the same start */
+static const struct {
+	const char *rule;
+	int alone;
+	double near, rate;
+} races[] = {
+	{ "momentum", ALL, 1e-5, 0.002 }, { "nesterov", ALL, 1e-5, 0.002 },        { "quickprop", FEW, 1e-3, 0.002 },
+	{ "rprop", ALL, 1e-4, 0.05 },     { "delta-bar-delta", ALL, 1e-4, 0.001 }, { "adam", ALL, 1e-4, 0.02 },
 };
 
 static const char *const networks[] = {
 	"group in 8 input\ngroup code 3\ngroup out 8 output\nconnect in, true -> code\nconnect code, true -> out\n",
-	"group in 5 input\ngroup h 6 tanh\ngroup out 2 linear output\nconnect in, true -> h rate 0.5\nconnect h, true -> out\n"
+	"group in 5 input\ngroup h 6 tanh\ngroup out 2 linear output\nconnect in, true -> h rate 0.5\nconnect h, true -> "
+	"out\n"
 	"connect in -> out frozen\n",
 	"group in 6 input\ngroup h 7\ngroup out 4 softmax output\nconnect in, true -> h\nconnect h, true -> out\n"
 	"train error divergence decay 0.002\n",
@@ -34,9 +42,10 @@ static void vectors_near(const Side *a, const Side *b, int which, double near, i
 		reach = fmax(reach, fabs(y[i]));
 	for (uint64_t i = 0; i < links; i++) {
 		if (!(fabs(x[i] - y[i]) <= near * reach))
-			print_error("%s%d processors, %s, %s, update %d: number %llu of vector %d is %.9g, should be %.9g; largest %g\n", a->text,
-			            (int)a->opt.procs, sum_names[a->opt.sum], compiler_names[a->opt.compiler], update,
-			            (unsigned long long)i, which, x[i], y[i], reach);
+			print_error(
+				"%s%d processors, %s, %s, update %d: number %llu of vector %d is %.9g, should be %.9g; largest %g\n",
+				a->text, (int)a->opt.procs, sum_names[a->opt.sum], compiler_names[a->opt.compiler], update,
+				(unsigned long long)i, which, x[i], y[i], reach);
 		assert_true(fabs(x[i] - y[i]) <= near * reach);
 	}
 	free(x);
@@ -66,8 +75,8 @@ static void race(size_t which, uint32_t way)
 	opt.sigmoid = SIGMOID_POWER2;
 	opt.sum = (int)(way % SUMS);
 	opt.compiler = (int)(way / 2 % 2);
-	snprintf(text, sizeof text, "%strain rule %s rate %g momentum 0.8 kappa 0.0001\n", networks[way % COUNT(networks)], races[which].rule,
-	         races[which].rate);
+	snprintf(text, sizeof text, "%strain rule %s rate %g momentum 0.8 kappa 0.0001\n", networks[way % COUNT(networks)],
+	         races[which].rule, races[which].rate);
 	side_open(&gf11, &target_gf11, text, opt);
 	side_open(&ref, &target_ref, text, opt);
 	Cases c = cases_make(&d, gf11.net, 30);
@@ -110,11 +119,16 @@ static void all_rules_are_here(void **state)
 
 /* ---- what the range check costs ---- */
 
-typedef struct Cost { int sum, compiler; uint32_t procs; uint64_t total[2]; } Cost;
+typedef struct Cost {
+	int sum, compiler;
+	uint32_t procs;
+	uint64_t total[2];
+} Cost;
 
 static void cost_body(Ctx *cx, void *arg)
 {
-	static const char text[] = "group in 40 input\ngroup h 20\ngroup out 10 output\nconnect in, true -> h\nconnect h, true -> out\n";
+	static const char text[] =
+		"group in 40 input\ngroup h 20\ngroup out 10 output\nconnect in, true -> h\nconnect h, true -> out\n";
 	Cost *c = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "toy.topo", .text = text, .len = strlen(text) };
@@ -123,8 +137,11 @@ static void cost_body(Ctx *cx, void *arg)
 	for (int checked = 0; checked < 2; checked++) {
 		Options opt = net->options;
 		opt.range_check = checked;
-		EpochSpec s = { .plan = plan, .opt = &opt, .m = machine_open(cx, "gf11"), .cases = 24 * c->procs,
-		                .o = { .procs = c->procs, .sum = c->sum, .compiler = c->compiler, .threads = 1, .dry = true } };
+		EpochSpec s = { .plan = plan,
+			            .opt = &opt,
+			            .m = machine_open(cx, "gf11"),
+			            .cases = 24 * c->procs,
+			            .o = { .procs = c->procs, .sum = c->sum, .compiler = c->compiler, .threads = 1, .dry = true } };
 		c->total[checked] = epoch_simulate(cx, &s, NULL).total;
 	}
 }

@@ -11,30 +11,27 @@ enum { POINTS = 256, MOST_PROCS = 40 };
 typedef struct Model {
 	const Net *net;
 	const Options *opt;
-	const uint32_t *level_of;         /* [units] */
+	const uint32_t *level_of; /* [units] */
 	uint32_t levels;
 	float value[POINTS], rise[POINTS]; /* the sigmoid */
-	float *w, *step;                  /* [links] */
-	float *change[MOST_PROCS];        /* [links] of each processor */
-	uint32_t *row, *row_back;         /* [levels + 1] sources, targets in a row whose products make a tree; 1: a chain */
-	float *out, *err;                 /* [units] of a case; err: net input, then error, then delta */
-	float *result;                    /* [outputs] */
+	float *w, *step;                   /* [links] */
+	float *change[MOST_PROCS];         /* [links] of each processor */
+	uint32_t *row, *row_back; /* [levels + 1] sources, targets in a row whose products make a tree; 1: a chain */
+	float *out, *err;         /* [units] of a case; err: net input, then error, then delta */
+	float *result;            /* [outputs] */
 } Model;
 
-static float *floats(uint64_t n)
-{
-	return calloc(n + 1, sizeof(float));
-}
+static float *floats(uint64_t n) { return calloc(n + 1, sizeof(float)); }
 
 /* ---- how sums are shaped ---- */
 
 /* Links of a level by source: what is left of the network for these sums. */
 typedef struct Grid {
 	uint32_t sources, targets;
-	bool *linked;                     /* [sources * targets] */
-	bool *wants;                      /* [sources] */
-	uint32_t *source;                 /* [units] number among the sources */
-	uint32_t *target;                 /* [units] number among the targets */
+	bool *linked;     /* [sources * targets] */
+	bool *wants;      /* [sources] */
+	uint32_t *source; /* [units] number among the sources */
+	uint32_t *target; /* [units] number among the targets */
 } Grid;
 
 static Grid grid_new(const Model *m, uint32_t level)
@@ -53,7 +50,8 @@ static Grid grid_new(const Model *m, uint32_t level)
 	for (Unit u = 1; u < net->units; u++)
 		for (uint64_t l = net->row[u]; m->level_of[u] == level && l < net->row[u + 1]; l++) {
 			g.linked[(size_t)g.source[net_source(net, net_target(net, l), l)] * g.targets + g.target[u]] = true;
-			g.wants[g.source[net_source(net, net_target(net, l), l)]] = m->level_of[net_source(net, net_target(net, l), l)] > 0;
+			g.wants[g.source[net_source(net, net_target(net, l), l)]] =
+				m->level_of[net_source(net, net_target(net, l), l)] > 0;
 		}
 	return g;
 }
@@ -90,14 +88,14 @@ static void measure(const Grid *g, bool back, uint32_t *chain, uint32_t *work, u
 	}
 }
 
-/* The fewest products in a tree, 2, 4, 8 or 16, with which a chain of 25 cycles an addition takes no longer than the work;
- * no more than there are, or than 192 registers hold of all sums. */
+/* The fewest products in a tree, 2, 4, 8 or 16, with which a chain of 25 cycles an addition takes no longer than
+ * the work; no more than there are, or than 192 registers hold of all sums. */
 static uint32_t row_of(const Grid *g, bool back)
 {
 	uint32_t chain, work, longest, size = 1, levels = 0;
 	measure(g, back, &chain, &work, &longest);
-	while (25 * ((chain + size - 1) / size + levels) > work && size < 16 && size < longest
-	       && (back || g->targets * (levels + 2) <= 192)) {
+	while (25 * ((chain + size - 1) / size + levels) > work && size < 16 && size < longest &&
+	       (back || g->targets * (levels + 2) <= 192)) {
 		uint32_t before = (chain + size - 1) / size + levels, after = (chain + 2 * size - 1) / (2 * size) + levels + 1;
 		if (after >= before)
 			break;
@@ -127,9 +125,15 @@ static float tree_of(const float *v, uint32_t count)
 
 static Model model_new(const Net *net, const Plan *plan, const Options *opt)
 {
-	Model m = { .net = net, .opt = opt, .level_of = plan->level_of, .levels = plan->levels, .w = floats(net->links),
-	            .step = floats(net->links), .out = floats(net->units), .err = floats(net->units),
-	            .result = floats(net->outputs) };
+	Model m = { .net = net,
+		        .opt = opt,
+		        .level_of = plan->level_of,
+		        .levels = plan->levels,
+		        .w = floats(net->links),
+		        .step = floats(net->links),
+		        .out = floats(net->units),
+		        .err = floats(net->units),
+		        .result = floats(net->outputs) };
 	m.row = calloc(m.levels + 1, sizeof *m.row);
 	m.row_back = calloc(m.levels + 1, sizeof *m.row_back);
 	for (uint32_t level = 1; level <= m.levels; level++) {
@@ -173,7 +177,10 @@ static float unit_value(const Model *m, int fn, float x)
 {
 	switch (fn) {
 	case FN_SIGMOID: return sigmoid(m, x);
-	case FN_TANH: { float s = sigmoid(m, x + x); return (s + s) - 1; }
+	case FN_TANH: {
+		float s = sigmoid(m, x + x);
+		return (s + s) - 1;
+	}
 	case FN_RELU: return x <= 0 ? 0 : x;
 	default: return x;
 	}
@@ -190,7 +197,10 @@ static float unit_slope(const Model *m, int fn, float out)
 }
 
 /* Products of one sum, and the tree that each belongs to, in the order of the chain. */
-typedef struct Terms { float *value; uint32_t *tree, count; } Terms;
+typedef struct Terms {
+	float *value;
+	uint32_t *tree, count;
+} Terms;
 
 /* Trees first, then one after the other to what there is. */
 static float terms_add(const Terms *t, bool empty, float sum)
@@ -223,7 +233,8 @@ static float net_input(const Model *m, const Grid *g, Unit u)
 	Terms t = terms_new((uint32_t)(net->row[u + 1] - net->row[u]));
 	for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
 		t.value[t.count] = m->w[l] * m->out[net_source(net, net_target(net, l), l)];
-		t.tree[t.count++] = tree_number(g->source[net_source(net, net_target(net, l), l)], g->sources, m->row[m->level_of[u]]);
+		t.tree[t.count++] =
+			tree_number(g->source[net_source(net, net_target(net, l), l)], g->sources, m->row[m->level_of[u]]);
 	}
 	float sum = terms_add(&t, true, 0);
 	terms_free(&t);
@@ -465,8 +476,8 @@ static void agree(uint64_t seed, uint32_t procs, int sum, bool rates)
 	options_init(&opt);
 	opt.procs = procs;
 	opt.sum = sum;
-	opt.compiler = (int)(seed / 2 % 2);                 /* no matter */
-	draft(&t, seed, 16, FN_SOFTMAX);                    /* the functions before it */
+	opt.compiler = (int)(seed / 2 % 2); /* no matter */
+	draft(&t, seed, 16, FN_SOFTMAX);    /* the functions before it */
 	if (seed % 5 == 0)
 		say(&t, "train small-layers straight\n");
 	if (roll(&t.d, 2))
@@ -501,9 +512,15 @@ static void frozen_links_rates_and_decay_agree(void **state)
 static void small_layers_agree(void **state)
 {
 	(void)state;
-	static const struct { uint32_t size[4]; const char *how; } nets[] = {
-		{ { 60, 3, 40, 2 }, "" }, { { 37, 1, 64, 5 }, "" }, { { 130, 5, 7, 50 }, "random 0.4 seed 3" },
-		{ { 90, 12, 12, 1 }, "" }, { { 64, 2, 2, 64 }, "random 0.8 seed 5" },
+	static const struct {
+		uint32_t size[4];
+		const char *how;
+	} nets[] = {
+		{ { 60, 3, 40, 2 }, "" },
+		{ { 37, 1, 64, 5 }, "" },
+		{ { 130, 5, 7, 50 }, "random 0.4 seed 3" },
+		{ { 90, 12, 12, 1 }, "" },
+		{ { 64, 2, 2, 64 }, "random 0.8 seed 5" },
 	};
 	for (size_t i = 0; i < 4 * COUNT(nets); i++) {
 		const uint32_t *size = nets[i / 4].size;
@@ -516,7 +533,8 @@ static void small_layers_agree(void **state)
 		say(&t, "group a %u input\ngroup b %u\ngroup c %u\ngroup d %u output\n", size[0], size[1], size[2], size[3]);
 		say(&t, "connect a -> b %s\nconnect b -> c %s\nconnect c -> d\nconnect true -> b, c\n", nets[i / 4].how,
 		    nets[i / 4].how);
-		say(&t, "train bundle %d small-layers %s\n", i % 4 < 2 ? 0 : 70, small_names[i == 3 ? SMALL_STRAIGHT : SMALL_AUTO]);
+		say(&t, "train bundle %d small-layers %s\n", i % 4 < 2 ? 0 : 70,
+		    small_names[i == 3 ? SMALL_STRAIGHT : SMALL_AUTO]);
 		agree_on(&t, opt, false);
 	}
 }
@@ -534,7 +552,10 @@ static void contexts(Model *m, const float *before)
 }
 
 /* A lane of a processor: its sequences in order, and which case of them comes next. */
-typedef struct Bin { uint64_t load, number, sequence[64], sequences, now, next; float *out; } Bin;
+typedef struct Bin {
+	uint64_t load, number, sequence[64], sequences, now, next;
+	float *out;
+} Bin;
 
 static int fuller_first(const void *a, const void *b)
 {
@@ -554,7 +575,8 @@ static Bin *bins_fill(const Cases *c, uint32_t bins, uint32_t units)
 	for (uint64_t n = 0; n < c->d.sequences; n++) {
 		uint64_t longest = UINT64_MAX, least = 0;
 		for (uint64_t s = 0; s < c->d.sequences; s++)
-			if (!used[s] && (longest == UINT64_MAX || c->seq[s + 1] - c->seq[s] > c->seq[longest + 1] - c->seq[longest]))
+			if (!used[s] &&
+			    (longest == UINT64_MAX || c->seq[s + 1] - c->seq[s] > c->seq[longest + 1] - c->seq[longest]))
 				longest = s;
 		for (uint32_t i = 1; i < bins; i++)
 			least = bin[i].load < bin[least].load ? i : least;
@@ -609,7 +631,7 @@ typedef struct Memory {
 	uint32_t lanes;
 	Options opt;
 	Bp *b;
-	uint64_t *slot;                   /* [cases] */
+	uint64_t *slot; /* [cases] */
 	double *w;
 } Memory;
 
@@ -632,8 +654,10 @@ static void memory_body(Ctx *cx, void *arg)
 	net_weights(net, 1, 0, ALL_LINKS, t->w);
 	bp_weights_write(t->b, 0, t->w);
 	uint64_t room = (uint64_t)t->b->at.slots * t->o.procs;
-	BpArranged to = { .lanes = t->lanes, .steps = t->c->d.cases, .wanted = NEW(&cx->keep, room, uint64_t),
-	                  .slot = NEW(&cx->keep, t->c->d.cases, uint64_t) };
+	BpArranged to = { .lanes = t->lanes,
+		              .steps = t->c->d.cases,
+		              .wanted = NEW(&cx->keep, room, uint64_t),
+		              .slot = NEW(&cx->keep, t->c->d.cases, uint64_t) };
 	Packer *k = packer_new(&cx->keep, count);
 	assert_int_equal(sequences_arrange(k, t->b, &t->c->d, &(Batch){ .count = count }, 0, count, &to), count);
 	assert_int_equal(to.cases, t->c->d.cases);
@@ -682,7 +706,9 @@ static void sequences_agree(void **state)
 		Cases c = cases_make(&t.d, s.net, 1 + roll(&t.d, 60));
 		cases_cut(&t.d, &c, 7);
 		Memory j = { .text = t.text, .c = &c, .lanes = 1 + roll(&t.d, 4) };
-		j.o = (BpOptions){ .procs = 1 + roll(&t.d, 6), .compiler = (int)(seed % 2), .traced = seed % 4 > 1, .threads = 1 };
+		j.o = (BpOptions){
+			.procs = 1 + roll(&t.d, 6), .compiler = (int)(seed % 2), .traced = seed % 4 > 1, .threads = 1
+		};
 		ctx_init(&cx, NULL);
 		Status status = guarded(&cx, memory_body, &j);
 		if (status != MP_OK)
@@ -699,7 +725,14 @@ static void sequences_agree(void **state)
 
 /* ---- traced and fast ---- */
 
-typedef struct Trial { const char *text; BpOptions o; const Cases *c; Bp *b; Net *net; Options opt; } Trial;
+typedef struct Trial {
+	const char *text;
+	BpOptions o;
+	const Cases *c;
+	Bp *b;
+	Net *net;
+	Options opt;
+} Trial;
 
 static void trial_body(Ctx *cx, void *arg)
 {
@@ -753,8 +786,9 @@ static void traced_and_fast_give_the_same_bits(void **state)
 		Cases c = cases_make(&t.d, s.net, 11);
 		for (int i = 0; i < 3; i++) {
 			trial[i] = (Trial){ .text = t.text, .c = &c };
-			trial[i].o = (BpOptions){ .procs = 5, .sum = sum, .compiler = compiler, .threads = i == 1 ? 2 : 1,
-			                          .traced = i == 2 };
+			trial[i].o = (BpOptions){
+				.procs = 5, .sum = sum, .compiler = compiler, .threads = i == 1 ? 2 : 1, .traced = i == 2
+			};
 			ctx_init(&cx[i], NULL);
 			Status status = guarded(&cx[i], trial_body, &trial[i]);
 			if (status != MP_OK)

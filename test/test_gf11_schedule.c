@@ -107,14 +107,20 @@ static void test_rewritten(void **state)
 		enum { REGS = 6, CONDS = 2, OPS = 60 };
 		Rec rec[OPS];
 		for (uint32_t i = 0; i < OPS; i++) {
-			static const uint8_t some[] = { GOP_IADD, GOP_FMUL, GOP_INT_LT, GOP_SELECT, GOP_MOVEM, GOP_LOAD,
-			                                GOP_STORE, GOP_XFER };
+			static const uint8_t some[] = { GOP_IADD,  GOP_FMUL, GOP_INT_LT, GOP_SELECT,
+				                            GOP_MOVEM, GOP_LOAD, GOP_STORE,  GOP_XFER };
 			uint8_t op = i < REGS ? GOP_LOAD : i < REGS + CONDS ? GOP_INT_EQ : some[roll(&d, COUNT(some))];
 			bool cmp = ops[op].form == FORM_CMP;
 			uint32_t dst = roll(&d, cmp ? CONDS : REGS);
-			rec[i] = (Rec){ .op = op, .dst = i < REGS ? i : i < REGS + CONDS ? i - REGS : dst,
-			                .a = roll(&d, REGS), .b = roll(&d, REGS), .cc = roll(&d, CONDS), .mem = toy_address(&d),
-			                .k.u = roll(&d, 4) };
+			rec[i] = (Rec){ .op = op,
+				            .dst = i < REGS           ? i
+				                   : i < REGS + CONDS ? i - REGS
+				                                      : dst,
+				            .a = roll(&d, REGS),
+				            .b = roll(&d, REGS),
+				            .cc = roll(&d, CONDS),
+				            .mem = toy_address(&d),
+				            .k.u = roll(&d, 4) };
 		}
 		Code code = { .name = "rewritten", .rec = rec, .recs = OPS, .regs = REGS, .conds = CONDS };
 		Routine *r = scheduled(&cx, &m, &code, 0);
@@ -135,7 +141,7 @@ static void test_overlap(void **state)
 		Gen *g = gen_record(&cx, &m, "overlap");
 		Dice d = { seed, 0 };
 		Reg r[40];
-		for (uint32_t i = 0; i < COUNT(r); i++) {    /* toy_base[1] = 64: the same words under bases 0 and 1 */
+		for (uint32_t i = 0; i < COUNT(r); i++) { /* toy_base[1] = 64: the same words under bases 0 and 1 */
 			uint16_t base = (uint16_t)roll(&d, 2);
 			Addr a = { base, roll(&d, 3) + (base ? 0 : 64) };
 			r[i] = g_load(g, a);
@@ -152,7 +158,8 @@ static void test_overlap(void **state)
 	}
 }
 
-/* Words of one base are told apart, also where bases overlap: nothing here has to wait for anything but its operands. */
+/* Words of one base are told apart, also where bases overlap: nothing here has to wait for anything but its
+ * operands. */
 static void test_overlap_words(void **state)
 {
 	(void)state;
@@ -174,17 +181,16 @@ static void test_overlap_words(void **state)
 
 /* ---- everything tried ---- */
 
-typedef struct Brute { const Machine *m; const Code *code; uint32_t at[8]; uint32_t end; } Brute;
+typedef struct Brute {
+	const Machine *m;
+	const Code *code;
+	uint32_t at[8];
+	uint32_t end;
+} Brute;
 
-static uint32_t end_of(const Brute *b, uint32_t i)
-{
-	return b->at[i] + (uint32_t)op_latency(b->m, b->code->rec[i].op);
-}
+static uint32_t end_of(const Brute *b, uint32_t i) { return b->at[i] + (uint32_t)op_latency(b->m, b->code->rec[i].op); }
 
-static bool apart(uint32_t a, uint32_t b, int64_t busy)
-{
-	return llabs((int64_t)a - b) >= busy;
-}
+static bool apart(uint32_t a, uint32_t b, int64_t busy) { return llabs((int64_t)a - b) >= busy; }
 
 /* Operation k after operation i of the code, i < k: results, memory, and what they share.  Loads, stores, ALU and
  * masked moves only. */
@@ -196,7 +202,7 @@ static bool pair_ok(const Brute *b, uint32_t i, uint32_t k)
 	int64_t busy = ops[x->op].unit == UNIT_PORT ? b->m->sram_interval : b->m->alu_interval;
 	if (ops[x->op].unit == ops[y->op].unit && !apart(b->at[i], b->at[k], busy))
 		return false;
-	bool latest = xw;                                    /* does y see the word of x? */
+	bool latest = xw; /* does y see the word of x? */
 	for (uint32_t j = i + 1; j < k; j++)
 		latest &= !(forms[ops[b->code->rec[j].op].form].uses & USES_DST && b->code->rec[j].dst == x->dst);
 	if (latest && ((yu & USES_A && y->a == x->dst) || (yu & USES_B && y->b == x->dst)) && b->at[k] < end_of(b, i))
@@ -290,9 +296,12 @@ static void test_exact(void **state)
 static void test_targets(void **state)
 {
 	(void)state;
-	static const struct { const char *name; uint32_t percent; } want[] = {
-		{ "forward", 98 }, { "backward", 97 }, { "backward-input", 97 }, { "sigmoid-table", 90 },
-		{ "sigmoid-powers", 90 },
+	static const struct {
+		const char *name;
+		uint32_t percent;
+	} want[] = {
+		{ "forward", 98 },       { "backward", 97 },       { "backward-input", 97 },
+		{ "sigmoid-table", 90 }, { "sigmoid-powers", 90 },
 	};
 	Ctx cx;
 	ctx_init(&cx, NULL);
@@ -310,8 +319,13 @@ static void test_targets(void **state)
 static void test_tight(void **state)
 {
 	(void)state;
-	static const struct { const char *name; uint32_t size[4], percent; } want[] = {
-		{ "forward", { 4, 250 }, 98 }, { "backward", { 250, 3 }, 80 }, { "sigmoid-table", { 250 }, 95 },
+	static const struct {
+		const char *name;
+		uint32_t size[4], percent;
+	} want[] = {
+		{ "forward", { 4, 250 }, 98 },
+		{ "backward", { 250, 3 }, 80 },
+		{ "sigmoid-table", { 250 }, 95 },
 	};
 	Ctx cx;
 	ctx_init(&cx, NULL);
@@ -368,7 +382,7 @@ static Code *wide_program(Ctx *cx, const Machine *m, uint32_t words, bool turned
 		r[i] = g_op(g, GOP_IADD, g_load(g, (Addr){ 1, i % 8 }), g_const_bits(g, i));
 	for (uint32_t i = 0; i < words; i++) {
 		sum = g_op(g, GOP_IMUL, sum, r[turned ? words - 1 - i : i]);
-		g_store(g, (Addr){ 1, i % 8 }, sum);         /* later loads could not stand before: nothing can be put off */
+		g_store(g, (Addr){ 1, i % 8 }, sum); /* later loads could not stand before: nothing can be put off */
 	}
 	return gen_end(g);
 }
@@ -433,7 +447,8 @@ static void test_refused(void **state)
 	ctx_init(&cx, NULL);
 	Machine m = toy_machine();
 	m.block = 16;
-	expect_failure(&(Job){ .m = &m, .code = wide_program(&cx, &m, 20, false) }, "lines are more than the 16 of a block");
+	expect_failure(&(Job){ .m = &m, .code = wide_program(&cx, &m, 20, false) },
+	               "lines are more than the 16 of a block");
 	expect_failure(&(Job){ .m = &m, .code = wide_program(&cx, &m, 20, false), .split = true }, "of a block");
 	m = toy_machine();
 	m.conditions = 2;
@@ -442,20 +457,22 @@ static void test_refused(void **state)
 	Cond c[3];
 	for (int i = 0; i < 3; i++)
 		c[i] = g_compare(g, GOP_INT_LT, a, a);
-	for (int turn = 0; turn < 2; turn++)                 /* each select needs the one before: all three live at once */
+	for (int turn = 0; turn < 2; turn++) /* each select needs the one before: all three live at once */
 		for (int i = 0; i < 3; i++)
 			a = g_select(g, c[i], a, a);
 	g_store(g, (Addr){ 0, 0 }, a);
-	expect_failure(&(Job){ .m = &m, .code = gen_end(g) }, "many: 3 conditions are needed at once, and the machine has 2");
+	expect_failure(&(Job){ .m = &m, .code = gen_end(g) },
+	               "many: 3 conditions are needed at once, and the machine has 2");
 	m.registers = 8;
 	g = gen_record(&cx, &m, "anywhere");
 	Reg index = g_load(g, (Addr){ 1, 0 }), word[12];
 	for (uint32_t i = 0; i < COUNT(word); i++)
 		word[i] = g_lookup(g, (Addr){ 1, i }, index);
-	for (uint32_t i = 0; i < COUNT(word); i++)           /* each put may change what later lookups would find */
+	for (uint32_t i = 0; i < COUNT(word); i++) /* each put may change what later lookups would find */
 		g_put(g, (Addr){ 1, 0 }, index, word[i]);
 	Code *anywhere = gen_end(g);
-	expect_failure(&(Job){ .m = &m, .code = anywhere }, "anywhere: words that find no register cannot be spilled to SRAM, "
+	expect_failure(&(Job){ .m = &m, .code = anywhere },
+	               "anywhere: words that find no register cannot be spilled to SRAM, "
 	               "for operation 1, lookup, may lead anywhere there");
 	anywhere->reach = NEW(&cx.keep, (size_t)m.relocations, uint32_t);
 	anywhere->reach[1] = TOY_SRAM / 2;
@@ -561,11 +578,11 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random), cmocka_unit_test(test_rewritten), cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_overlap_words), cmocka_unit_test(test_tight),
-		cmocka_unit_test(test_exact), cmocka_unit_test(test_targets), cmocka_unit_test(test_report),
-		cmocka_unit_test(test_spill), cmocka_unit_test(test_reorder), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_split), cmocka_unit_test(test_same), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_random),        cmocka_unit_test(test_rewritten), cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_overlap_words), cmocka_unit_test(test_tight),     cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_targets),       cmocka_unit_test(test_report),    cmocka_unit_test(test_spill),
+		cmocka_unit_test(test_reorder),       cmocka_unit_test(test_refused),   cmocka_unit_test(test_split),
+		cmocka_unit_test(test_same),          cmocka_unit_test(test_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

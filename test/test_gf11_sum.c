@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The update on the GF11: weights, rule state and changes of every processor against plain C that adds in the same order,
- * bit for bit, for every way of summing and many numbers of processors; twice, so that what one update leaves serves
- * the next.  Rules that divide or take roots: within NEAR, for the machine has neither. */
+/* The update on the GF11: weights, rule state and changes of every processor against plain C that adds in the same
+ * order, bit for bit, for every way of summing and many numbers of processors; twice, so that what one update
+ * leaves serves the next. Rules that divide or take roots: within NEAR, for the machine has neither. */
 #include <math.h>
 
 #include "test.h"
@@ -18,7 +18,7 @@ typedef struct World {
 	uint32_t procs, words;
 	Array change, state[MAX_STATE], weight, total;
 	uint32_t caught[MOST_PROCS][MOST_WORDS];
-	float factor[MOST_WORDS];                            /* less than zero: frozen */
+	float factor[MOST_WORDS]; /* less than zero: frozen */
 } World;
 static World world;
 
@@ -100,7 +100,10 @@ static void totals(const Bp *b)
 /* ---- the rule, as its formula says ---- */
 
 /* Numbers of the update alone stay as they are; all else is rounded to float, product and sum of an fma each. */
-typedef struct Number { double v; bool uniform; } Number;
+typedef struct Number {
+	double v;
+	bool uniform;
+} Number;
 
 static double operation(const Op *o, double a, double b, double c)
 {
@@ -123,7 +126,8 @@ static double operation(const Op *o, double a, double b, double c)
 
 static Number number(const Op *o, const Number *done)
 {
-	bool takes[] = { true, o->op != OP_NEG && o->op != OP_ABS && o->op != OP_SQRT, o->op == OP_FMA || o->op == OP_SELECT };
+	bool takes[] = { true, o->op != OP_NEG && o->op != OP_ABS && o->op != OP_SQRT,
+		             o->op == OP_FMA || o->op == OP_SELECT };
 	Number in[] = { done[o->a], done[takes[1] ? o->b : 0], done[takes[2] ? o->c : 0] };
 	bool uniform = in[0].uniform && (!takes[1] || in[1].uniform) && (!takes[2] || in[2].uniform);
 	for (int k = 0; k < 3 && !uniform; k++)
@@ -140,8 +144,8 @@ static void weight_update(const Formula *f, const Update *u, float factor, bool 
 	memcpy(new, variable, sizeof new);
 	for (uint32_t i = 0; i < f->ops; i++) {
 		const Op *o = &f->op[i];
-		bool rate = o->op == OP_PARAM && o->a == P_RATE && factor != 1, fall = o->op == OP_FMA && f->op[o->a].op == OP_PARAM
-		         && f->op[o->a].a == P_DECAY;
+		bool rate = o->op == OP_PARAM && o->a == P_RATE && factor != 1,
+			 fall = o->op == OP_FMA && f->op[o->a].op == OP_PARAM && f->op[o->a].a == P_DECAY;
 		if (o->op == OP_CONST)
 			done[i] = (Number){ o->value, true };
 		else if (o->op == OP_PARAM)
@@ -208,7 +212,8 @@ static void world_fill(uint32_t procs, uint32_t words)
 		for (uint32_t w = 0; w < words; w++) {
 			world.weight[p][w] = any(2 * w);
 			for (int k = 0; k < MAX_STATE; k++)
-				world.state[k][p][w] = fabsf(any(2 * w + 1 + (uint64_t)k * MOST_WORDS)) - (k == 0 && w % 3 == 0 ? 2 : 0);
+				world.state[k][p][w] =
+					fabsf(any(2 * w + 1 + (uint64_t)k * MOST_WORDS)) - (k == 0 && w % 3 == 0 ? 2 : 0);
 		}
 }
 
@@ -253,8 +258,8 @@ static void same(const Bp *b, const char *what, uint32_t word, uint32_t proc, fl
 	if (found.u == want.u || (rounds && fabsf(found.f - want.f) <= NEAR * (1 + fabsf(want.f))))
 		return;
 	print_error("%s, %s, %s, %u processors, %u weights: %s in word %u of processor %u is %g, should be %g\n",
-	            b->rule->name, sum_names[b->o.sum], compiler_names[b->o.compiler], world.procs, world.words, what, word, proc,
-	            (double)found.f, (double)want.f);
+	            b->rule->name, sum_names[b->o.sum], compiler_names[b->o.compiler], world.procs, world.words, what, word,
+	            proc, (double)found.f, (double)want.f);
 	assert_true(false);
 }
 
@@ -269,7 +274,7 @@ static void world_compare(const Bp *b)
 				for (int k = 0; k < b->rule->states; k++)
 					same(b, b->rule->state[k], home.state[k], p, world.state[k][p][w]);
 		}
-	for (uint32_t p = 0; p < world.procs; p++)              /* nothing is written beside the arrays */
+	for (uint32_t p = 0; p < world.procs; p++) /* nothing is written beside the arrays */
 		for (uint32_t k = 0; k < 4; k++) {
 			same(b, "word before", b->at.weights - 1 - k, p, 0);
 			same(b, "word after", b->at.dram_end + k, p, 0);
@@ -298,8 +303,14 @@ static void factors_fill(const Try *t)
 static Bp *bp_make(Ctx *cx, const Try *t)
 {
 	Bp *b = NEW(&cx->keep, 1, Bp);
-	*b = (Bp){ .cx = cx, .o = t->o, .m = t->m, .changes_start = t->changes_start, .decay = t->decay, .range = t->range,
-	           .rule = &rules[t->rule], .factor = t->kinds ? world.factor : NULL };
+	*b = (Bp){ .cx = cx,
+		       .o = t->o,
+		       .m = t->m,
+		       .changes_start = t->changes_start,
+		       .decay = t->decay,
+		       .range = t->range,
+		       .rule = &rules[t->rule],
+		       .factor = t->kinds ? world.factor : NULL };
 	b->o.procs = t->procs;
 	b->sw = switch_new(cx, t->m);
 	b->p = processors_new(cx, t->m, b->sw, t->procs, t->o.threads);
@@ -309,9 +320,15 @@ static Bp *bp_make(Ctx *cx, const Try *t)
 	b->c->traced = t->o.traced;
 	b->cache = schedule_cache_new(cx);
 	uint32_t scratch = t->scratch ? t->scratch : MIN_SCRATCH, gap = 8;
-	b->at = (Layout){ .scratch = TABLE_WORDS + 4, .scratch_words = scratch, .words = t->words,
-	                  .cases = TABLE_WORDS + 4 + scratch, .case_words = 5, .group = 3, .stride = 1, .case_step = 5,
-	                  .spill = 16384 - SPILL_WORDS };
+	b->at = (Layout){ .scratch = TABLE_WORDS + 4,
+		              .scratch_words = scratch,
+		              .words = t->words,
+		              .cases = TABLE_WORDS + 4 + scratch,
+		              .case_words = 5,
+		              .group = 3,
+		              .stride = 1,
+		              .case_step = 5,
+		              .spill = 16384 - SPILL_WORDS };
 	b->at.weights = gap;
 	b->at.changes = gap + t->words;
 	b->at.states = gap + 2 * t->words;
@@ -377,10 +394,7 @@ static void try_one(Ctx *cx, Try t)
 	assert_int_equal(status, MP_OK);
 }
 
-static void open_machine(Ctx *cx, void *arg)
-{
-	*(const Machine **)arg = machine_open(cx, "gf11");
-}
+static void open_machine(Ctx *cx, void *arg) { *(const Machine **)arg = machine_open(cx, "gf11"); }
 
 /* With a context of its own for each, so that memory goes. */
 static void try_with(Try t, const Machine *change)
@@ -409,11 +423,31 @@ static void try_all(int sum, int compiler)
 		try_with((Try){ .procs = procs[i], .words = 100, .o = { .sum = sum, .compiler = compiler } }, NULL);
 }
 
-static void test_ring(void **state) { (void)state; try_all(SUM_RING, COMPILER_1989); }
-static void test_tree_1989(void **state) { (void)state; try_all(SUM_TREE, COMPILER_1989); }
-static void test_tree_best(void **state) { (void)state; try_all(SUM_TREE, COMPILER_BEST); }
-static void test_pipelined(void **state) { (void)state; try_all(SUM_PIPELINED, COMPILER_BEST); }
-static void test_halving(void **state) { (void)state; try_all(SUM_HALVING, COMPILER_BEST); }
+static void test_ring(void **state)
+{
+	(void)state;
+	try_all(SUM_RING, COMPILER_1989);
+}
+static void test_tree_1989(void **state)
+{
+	(void)state;
+	try_all(SUM_TREE, COMPILER_1989);
+}
+static void test_tree_best(void **state)
+{
+	(void)state;
+	try_all(SUM_TREE, COMPILER_BEST);
+}
+static void test_pipelined(void **state)
+{
+	(void)state;
+	try_all(SUM_PIPELINED, COMPILER_BEST);
+}
+static void test_halving(void **state)
+{
+	(void)state;
+	try_all(SUM_HALVING, COMPILER_BEST);
+}
 
 /* Weights that make one chunk or row, several, or none at all whole; calls as the user wants them. */
 static void test_sizes(void **state)
@@ -424,8 +458,9 @@ static void test_sizes(void **state)
 		for (size_t i = 0; i < COUNT(words); i++)
 			try_with((Try){ .procs = 13, .words = words[i], .o = { .sum = sum, .compiler = (int)(i % 2) } }, NULL);
 		for (size_t i = 0; i < COUNT(update); i++)
-			try_with((Try){ .procs = 12, .words = 212, .o = { .sum = sum, .compiler = (int)(i % 2), .update = update[i] } },
-			         NULL);
+			try_with(
+				(Try){ .procs = 12, .words = 212, .o = { .sum = sum, .compiler = (int)(i % 2), .update = update[i] } },
+				NULL);
 	}
 }
 
@@ -434,8 +469,9 @@ static void test_changes_start(void **state)
 {
 	(void)state;
 	for (int sum = 0; sum < SUMS; sum++)
-		try_with((Try){ .procs = 6, .words = 100, .o = { .sum = sum, .compiler = COMPILER_BEST }, .changes_start = true },
-		         NULL);
+		try_with(
+			(Try){ .procs = 6, .words = 100, .o = { .sum = sum, .compiler = COMPILER_BEST }, .changes_start = true },
+			NULL);
 }
 
 /* Weights with factors of their own, frozen ones among them, and decay. */
@@ -443,8 +479,13 @@ static void test_factors_and_decay(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < 8 * SUMS; i++)
-		try_with((Try){ .procs = procs[i / SUMS], .words = 100 + 4 * (i % 8), .kinds = i / 3 % 5, .decay = i % 2 ? 0.01f : 0,
-		                .o = { .sum = (int)(i % SUMS), .compiler = (int)(i / 8 % 2) }, .changes_start = i % 5 == 0 }, NULL);
+		try_with((Try){ .procs = procs[i / SUMS],
+		                .words = 100 + 4 * (i % 8),
+		                .kinds = i / 3 % 5,
+		                .decay = i % 2 ? 0.01f : 0,
+		                .o = { .sum = (int)(i % SUMS), .compiler = (int)(i / 8 % 2) },
+		                .changes_start = i % 5 == 0 },
+		         NULL);
 	const Machine small = { .block = 1600 };
 	for (int sum = 0; sum < SUMS; sum++) {
 		try_with((Try){ .procs = 40, .words = 204, .kinds = 4, .decay = 0.01f, .o.sum = sum }, &small);
@@ -452,14 +493,19 @@ static void test_factors_and_decay(void **state)
 	}
 }
 
-/* Every rule the machine has, every way of summing; some with factors, decay and frozen weights, some in short blocks. */
+/* Every rule the machine has, every way of summing; some with factors, decay and frozen weights, some in short
+ * blocks. */
 static void test_rules(void **state)
 {
 	(void)state;
 	const Machine small = { .block = 3000 };
 	for (uint32_t i = 0; i < rule_count * SUMS * 2; i++) {
-		Try t = { .rule = (int64_t)(i / 2 / SUMS), .procs = procs[1 + i * 5 % 6], .words = 100 + 4 * (i % 5), .kinds = (i + i / 8) % 2 ? 0 : 4,
-		          .decay = i % 3 ? 0 : 0.01f, .o = { .sum = (int)(i / 2 % SUMS), .compiler = (int)(i % 2) } };
+		Try t = { .rule = (int64_t)(i / 2 / SUMS),
+			      .procs = procs[1 + i * 5 % 6],
+			      .words = 100 + 4 * (i % 5),
+			      .kinds = (i + i / 8) % 2 ? 0 : 4,
+			      .decay = i % 3 ? 0 : 0.01f,
+			      .o = { .sum = (int)(i / 2 % SUMS), .compiler = (int)(i % 2) } };
 		if (!rules[t.rule].needs_norm)
 			try_with(t, i % 7 ? NULL : &small);
 	}
@@ -471,9 +517,13 @@ static void test_range(void **state)
 	(void)state;
 	const Machine small = { .block = 2400 };
 	for (uint32_t i = 0; i < 6 * SUMS; i++) {
-		Try t = { .rule = i % 5 == 4 ? 3 : 0, .procs = procs[i * 3 % COUNT(procs)], .words = 100 + 24 * (i % 7), .kinds = i % 3 ? 0 : 4,
-		          .range = 0.5f * (float)(1 + i % 8), .o = { .sum = (int)(i % SUMS), .compiler = (int)(i / 4 % 2), .traced = i == 9 },
-		          .changes_start = i % 2 };
+		Try t = { .rule = i % 5 == 4 ? 3 : 0,
+			      .procs = procs[i * 3 % COUNT(procs)],
+			      .words = 100 + 24 * (i % 7),
+			      .kinds = i % 3 ? 0 : 4,
+			      .range = 0.5f * (float)(1 + i % 8),
+			      .o = { .sum = (int)(i % SUMS), .compiler = (int)(i / 4 % 2), .traced = i == 9 },
+			      .changes_start = i % 2 };
 		try_with(t, i % 7 == 5 ? &small : NULL);
 	}
 }
@@ -483,7 +533,8 @@ static void test_threads_and_traced(void **state)
 	(void)state;
 	for (int sum = 0; sum < SUMS; sum++) {
 		try_with((Try){ .procs = 64, .words = 72, .o = { .sum = sum, .threads = 2 } }, NULL);
-		try_with((Try){ .procs = 7, .words = 68, .o = { .sum = sum, .compiler = COMPILER_BEST, .traced = true } }, NULL);
+		try_with((Try){ .procs = 7, .words = 68, .o = { .sum = sum, .compiler = COMPILER_BEST, .traced = true } },
+		         NULL);
 	}
 }
 
@@ -499,10 +550,14 @@ static void test_scattered(void **state)
 		rising[i] = (uint16_t)(3 + i * i * 7);
 	for (int sum = 0; sum < SUMS; sum++)
 		for (size_t i = 0; i < COUNT(procs); i++)
-			try_with((Try){ .procs = procs[i], .words = 100, .o = { .sum = sum, .compiler = (int)(i % 2), .port = port,
-			                .traced = i == 5 } }, NULL);
+			try_with((Try){ .procs = procs[i],
+			                .words = 100,
+			                .o = { .sum = sum, .compiler = (int)(i % 2), .port = port, .traced = i == 5 } },
+			         NULL);
 	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_RING, .port = rising } }, &ring);
-	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_PIPELINED, .compiler = COMPILER_BEST, .port = rising } }, &ring);
+	try_with(
+		(Try){ .procs = 9, .words = 100, .o = { .sum = SUM_PIPELINED, .compiler = COMPILER_BEST, .port = rising } },
+		&ring);
 }
 
 /* Steps of the ring that do not fit in one block of microcode wait in SRAM from call to call. */
@@ -528,7 +583,9 @@ static void test_fixed_address(void **state)
 	(void)state;
 	const Machine fixed = { .fixed_address = 1 }, ring = { .fixed_address = 1, .ring_only = 1 };
 	for (uint32_t i = 0; i < 2 * SUMS; i++)
-		try_with((Try){ .procs = i < SUMS ? 9 : 16, .words = 100, .o = { .sum = (int)(i % SUMS), .compiler = COMPILER_BEST } },
+		try_with((Try){ .procs = i < SUMS ? 9 : 16,
+		                .words = 100,
+		                .o = { .sum = (int)(i % SUMS), .compiler = COMPILER_BEST } },
 		         &fixed);
 	try_with((Try){ .procs = 9, .words = 100, .o = { .sum = SUM_PIPELINED } }, &ring);
 }

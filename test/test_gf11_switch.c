@@ -28,8 +28,8 @@ static void bench_make(Ctx *cx, void *arg)
 
 static Machine machine(uint32_t n)
 {
-	return (Machine){ .name = "test", .processors = n * n, .crossbar = n, .switch_ports = n * n,
-	                  .configurations = 1024 };
+	return (
+		Machine){ .name = "test", .processors = n * n, .crossbar = n, .switch_ports = n * n, .configurations = 1024 };
 }
 
 static Bench *bench_on(Machine m)
@@ -42,10 +42,7 @@ static Bench *bench_on(Machine m)
 	return b;
 }
 
-static Bench *bench_new(uint32_t n)
-{
-	return bench_on(machine(n));
-}
+static Bench *bench_new(uint32_t n) { return bench_on(machine(n)); }
 
 static void bench_free(Bench *b)
 {
@@ -53,15 +50,9 @@ static void bench_free(Bench *b)
 	free(b);
 }
 
-static uint32_t draw(Bench *b, uint32_t below)
-{
-	return (uint32_t)random_below(7, SEED_STREAM, b->draws++, below);
-}
+static uint32_t draw(Bench *b, uint32_t below) { return (uint32_t)random_below(7, SEED_STREAM, b->draws++, below); }
 
-static void nobody_sends(Bench *b)
-{
-	memset(b->to, 0xFF, sizeof b->to);
-}
+static void nobody_sends(Bench *b) { memset(b->to, 0xFF, sizeof b->to); }
 
 static void routes_well(Bench *b)
 {
@@ -115,8 +106,12 @@ static void regular_ones(void **state)
 	uint32_t n = 24, ports = n * n;
 	for (uint32_t kind = 0; kind < 6; kind++) {
 		for (uint32_t p = 0; p < ports; p++) {
-			const uint32_t to[] = { p, ports - 1 - p, p % n * n + p / n, (p + n) % ports, (p * 5) % ports,
-			                        (p / n * 7 % n) * n + (p % n * 5 + p / n) % n };
+			const uint32_t to[] = { p,
+				                    ports - 1 - p,
+				                    p % n * n + p / n,
+				                    (p + n) % ports,
+				                    (p * 5) % ports,
+				                    (p / n * 7 % n) * n + (p % n * 5 + p / n) % n };
 			b->to[p] = (uint16_t)to[kind];
 		}
 		routes_well(b);
@@ -191,8 +186,13 @@ static uint32_t all_matrices(Bench *b, uint32_t cell, uint32_t row_left, uint32_
 static void small_networks(void **state)
 {
 	(void)state;
-	static const struct { uint32_t n, matrices; uint64_t orders, step; } cases[] = {
-		{ 2, 3, 24, 1 }, { 3, 55, 362880, 1 }, { 4, 10147, 0, 0 },
+	static const struct {
+		uint32_t n, matrices;
+		uint64_t orders, step;
+	} cases[] = {
+		{ 2, 3, 24, 1 },
+		{ 3, 55, 362880, 1 },
+		{ 4, 10147, 0, 0 },
 	};
 	for (size_t k = 0; k < COUNT(cases); k++) {
 		Bench *b = bench_new(cases[k].n);
@@ -297,8 +297,8 @@ static bool brute_force(const Switch *s, const uint16_t *to, uint32_t p, uint32_
 	uint32_t i = p / s->n, o = to[p] / s->n;
 	for (uint32_t m = 0; m < s->n; m++) {
 		uint32_t b = 1u << m;
-		if (s->dead.crossbar[1][m] || s->dead.link[0][i * s->n + m] || s->dead.link[1][m * s->n + o]
-		    || (in_used[i] | out_used[o]) & b)
+		if (s->dead.crossbar[1][m] || s->dead.link[0][i * s->n + m] || s->dead.link[1][m * s->n + o] ||
+		    (in_used[i] | out_used[o]) & b)
 			continue;
 		in_used[i] |= b;
 		out_used[o] |= b;
@@ -359,7 +359,7 @@ static void reasons(void **state)
 	for (uint32_t m = 0; m < 4; m++)
 		b->s->dead.link[m / 2][m < 2 ? 4 + m : 4 * m + 1] = 1; /* input 1 reaches 2, 3; 0, 1 reach output 1 */
 	refused(b, "port 6 cannot send to port 4: of the routes from input crossbar 1 to output crossbar 1, "
-	        "1 in number, the middle stage can carry 0: the link from");
+	           "1 in number, the middle stage can carry 0: the link from");
 	holds(b->why, "the link from input crossbar 1 to middle crossbar 0");
 	b->to[6] = 8;
 	routes_well(b);
@@ -377,7 +377,7 @@ static void faults_are_found(void **state)
 	uint16_t *stage[3] = { b->set.in, b->set.middle, b->set.out };
 	for (uint32_t k = 0; k < 3 * 25; k++) {
 		uint16_t *at = &stage[k / 25][k % 25], old = *at;
-		*at = (uint16_t)((old + 1) % 5);                            /* two inputs on one output */
+		*at = (uint16_t)((old + 1) % 5); /* two inputs on one output */
 		assert_false(switch_verify(b->s, b->to, &b->set));
 		*at = NO_ROUTE;
 		assert_false(switch_verify(b->s, b->to, &b->set));
@@ -389,7 +389,7 @@ static void faults_are_found(void **state)
 		}
 	}
 	uint8_t *flag[] = { &b->s->dead.crossbar[0][2], &b->s->dead.crossbar[1][0], &b->s->dead.crossbar[2][4],
-	                    &b->s->dead.link[0][7], &b->s->dead.link[1][9], &b->s->dead.port[8] };
+		                &b->s->dead.link[0][7],     &b->s->dead.link[1][9],     &b->s->dead.port[8] };
 	for (size_t k = 0; k < COUNT(flag); k++) {
 		*flag[k] = 1;
 		assert_false(switch_verify(b->s, b->to, &b->set));
@@ -457,7 +457,7 @@ static void ring_machine(void **state)
 	Machine m = machine(4);
 	m.ring_only = 1;
 	m.processors = 13;
-	m.switch_ports = 20;                                                /* no crossbars, so no such limit */
+	m.switch_ports = 20; /* no crossbars, so no such limit */
 	Bench *b = bench_on(m);
 	for (uint32_t procs = 1; procs <= 13; procs++) {
 		nobody_sends(b);
@@ -479,7 +479,14 @@ static void ring_machine(void **state)
 
 /* ---- what the user writes ---- */
 
-typedef struct Asked { Bench *b; const char *spec; const char *const *dead; size_t deads; bool json; Buf out; } Asked;
+typedef struct Asked {
+	Bench *b;
+	const char *spec;
+	const char *const *dead;
+	size_t deads;
+	bool json;
+	Buf out;
+} Asked;
 
 static void make(Ctx *cx, void *arg)
 {
@@ -558,8 +565,7 @@ static void permutations(void **state)
 	makes(b, file_with(""));
 	fails_with(b, make, file_with("1 2\n3"), ":2:2: error: here the number of a port is missing");
 	fails_with(b, make, file_with("1 16\n"), ":1:3: error: there is no port 16: they are numbered 0 to 15");
-	fails_with(b, make, file_with("1 99999999999999999999999\n"),
-	           ":1:3: error: there is no port 18446744073709551615");
+	fails_with(b, make, file_with("1 99999999999999999999999\n"), ":1:3: error: there is no port 18446744073709551615");
 	fails_with(b, make, file_with("1 2 3\n"), ":1:5: error: there is too much on this line");
 	fails_with(b, make, file_with("1 2\n1 3\n"), ":2:1: error: port 1 sends to port 2 already");
 	fails_with(b, make, file_with("1 2\n0 2\n"), ":2:3: error: port 2 receives from port 1 already");
@@ -572,8 +578,7 @@ static void dead_words(void **state)
 {
 	(void)state;
 	Bench *b = bench_new(4);
-	static const char *const good[] = { "crossbar:input:3", "crossbar:1:2", "link:input:1:2", "link:1:3:0",
-	                                    "port:15" };
+	static const char *const good[] = { "crossbar:input:3", "crossbar:1:2", "link:input:1:2", "link:1:3:0", "port:15" };
 	for (size_t k = 0; k < COUNT(good); k++) {
 		Asked a = { .b = b, .spec = good[k] };
 		assert_int_equal(guarded(&b->cx, kill_part, &a), MP_OK);
@@ -593,10 +598,7 @@ static void dead_words(void **state)
 	bench_free(b);
 }
 
-static void says(Asked *a, const char *words)
-{
-	holds(a->out.s, words);
-}
+static void says(Asked *a, const char *words) { holds(a->out.s, words); }
 
 static void commands(void **state)
 {
@@ -648,7 +650,10 @@ static void commands(void **state)
 static void machines_refused(void **state)
 {
 	(void)state;
-	static const struct { int64_t ports, processors; const char *words; } cases[] = {
+	static const struct {
+		int64_t ports, processors;
+		const char *words;
+	} cases[] = {
 		{ 17, 16, "three stages of 4 crossbars of 4 ports make a switch of 16 ports, not 17" },
 		{ 12, 13, "12 switch ports are too few for 13 processors" },
 	};
@@ -668,13 +673,23 @@ static void machines_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_ones), cmocka_unit_test(regular_ones), cmocka_unit_test(ports_left_out),
-		cmocka_unit_test(small_networks), cmocka_unit_test(dead_middle), cmocka_unit_test(dead_link_tight),
-		cmocka_unit_test(dead_links_many), cmocka_unit_test(dead_against_brute_force),
-		cmocka_unit_test(reasons), cmocka_unit_test(faults_are_found),
-		cmocka_unit_test(routing_does_not_allocate), cmocka_unit_test(configurations),
-		cmocka_unit_test(ring_machine), cmocka_unit_test(permutations), cmocka_unit_test(dead_words),
-		cmocka_unit_test(commands), cmocka_unit_test(machines_refused),
+		cmocka_unit_test(random_ones),
+		cmocka_unit_test(regular_ones),
+		cmocka_unit_test(ports_left_out),
+		cmocka_unit_test(small_networks),
+		cmocka_unit_test(dead_middle),
+		cmocka_unit_test(dead_link_tight),
+		cmocka_unit_test(dead_links_many),
+		cmocka_unit_test(dead_against_brute_force),
+		cmocka_unit_test(reasons),
+		cmocka_unit_test(faults_are_found),
+		cmocka_unit_test(routing_does_not_allocate),
+		cmocka_unit_test(configurations),
+		cmocka_unit_test(ring_machine),
+		cmocka_unit_test(permutations),
+		cmocka_unit_test(dead_words),
+		cmocka_unit_test(commands),
+		cmocka_unit_test(machines_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Table 1 extended: every way of summing on 8 to 566 processors, as a report and as drawings.  Slow: dozens of programs for
- * NETtalk's network are compiled in best mode. */
+/* Table 1 extended: every way of summing on 8 to 566 processors, as a report and as drawings. Slow: dozens of
+ * programs for NETtalk's network are compiled in best mode. */
 #include <unistd.h>
 
 #include "gf11_command.h"
@@ -10,9 +10,9 @@ static void check_row(const json_t *row, double *fastest, bool *marked)
 	double mcps = number(row, "mcps"), procs = number(row, "procs");
 	const char *sum = json_string_value(json_object_get(row, "sum"));
 	assert_true(mcps > 0 && mcps < procs * 20 / 4.2);
-	assert_true(number(row, "update") > 13826 * 7);     /* two transfers of four cycles, but for one of the processors */
+	assert_true(number(row, "update") > 13826 * 7); /* two transfers of four cycles, but for one of the processors */
 	if (strcmp(sum, "ring") == 0) {
-		assert_true(*marked);                        /* of the processors before */
+		assert_true(*marked); /* of the processors before */
 		*fastest = 0;
 		*marked = false;
 	}
@@ -38,8 +38,8 @@ static void test_extended(void **state)
 	const json_t *crossovers = json_object_get(extended, "crossovers");
 	for (size_t i = 0; i < json_array_size(crossovers); i++) {
 		const json_t *x = json_array_get(crossovers, i);
-		tree |= strcmp(json_string_value(json_object_get(x, "faster")), "tree") == 0
-		     && strcmp(json_string_value(json_object_get(x, "slower")), "ring") == 0 && number(x, "from") <= 16;
+		tree |= strcmp(json_string_value(json_object_get(x, "faster")), "tree") == 0 &&
+		        strcmp(json_string_value(json_object_get(x, "slower")), "ring") == 0 && number(x, "from") <= 16;
 	}
 	assert_true(tree);
 	json_decref(j);

@@ -10,23 +10,45 @@ enum { SHIFT_1, SHIFT_64, SHIFT_77, EXCHANGE_1, EXCHANGE_64, RANDOM, SPARSE, CON
 
 /* Five blocks of processors, the last not full. */
 static const Machine machine = {
-	.name = "switched", .processors = PROCS, .clock = 50, .registers = 256, .sram = SRAM, .dram = DRAM, .conditions = 8,
-	.relocations = BASES, .alu_latency = 5, .alu_interval = 1, .sram_latency = 3, .sram_interval = 1, .lookup_latency = 4,
-	.store_latency = 2, .dram_latency = 8, .dram_interval = 4, .dram_banks = 4, .dram_busy = 6, .switch_latency = 6,
-	.switch_interval = 4, .switch_ports = PORTS, .crossbar = 18, .configurations = CONFIGURATIONS, .microcode = 65536,
-	.block = 8192, .host_call = 100, .host_word = 10,
+	.name = "switched",
+	.processors = PROCS,
+	.clock = 50,
+	.registers = 256,
+	.sram = SRAM,
+	.dram = DRAM,
+	.conditions = 8,
+	.relocations = BASES,
+	.alu_latency = 5,
+	.alu_interval = 1,
+	.sram_latency = 3,
+	.sram_interval = 1,
+	.lookup_latency = 4,
+	.store_latency = 2,
+	.dram_latency = 8,
+	.dram_interval = 4,
+	.dram_banks = 4,
+	.dram_busy = 6,
+	.switch_latency = 6,
+	.switch_interval = 4,
+	.switch_ports = PORTS,
+	.crossbar = 18,
+	.configurations = CONFIGURATIONS,
+	.microcode = 65536,
+	.block = 8192,
+	.host_call = 100,
+	.host_word = 10,
 };
 
 typedef struct Hall {
 	Ctx cx;
 	Switch *sw;
-	Processors *traced, *set[SETS];                      /* those of 1, 2, 3 and 5 threads */
+	Processors *traced, *set[SETS]; /* those of 1, 2, 3 and 5 threads */
 } Hall;
 
 static void store_shift(Ctx *cx, Switch *sw, uint32_t by, bool exchange)
 {
 	uint16_t to[PORTS];
-	memset(to, 0xFF, sizeof to);                         /* NO_ROUTE */
+	memset(to, 0xFF, sizeof to); /* NO_ROUTE */
 	for (uint32_t i = 0; i < PROCS; i++)
 		if (!exchange || (i ^ by) < PROCS)
 			to[i] = (uint16_t)(exchange ? i ^ by : (i + by) % PROCS);
@@ -157,13 +179,10 @@ static void every_configuration_body(Ctx *cx, void *arg)
 			run_everywhere(cx, arg, sums_routine(cx, &k, 1, add));
 }
 
-static void every_configuration(void **state)
-{
-	in_context(every_configuration_body, *state);
-}
+static void every_configuration(void **state) { in_context(every_configuration_body, *state); }
 
-/* An add of what was sent is part of the transfer, and a stage has one wait for others.  Again and again on what the call
- * before left: a word read too late or too early would spread. */
+/* An add of what was sent is part of the transfer, and a stage has one wait for others. Again and again on what the
+ * call before left: a word read too late or too early would spread. */
 static void sums_body(Ctx *cx, void *arg)
 {
 	static const uint32_t levels[] = { SHIFT_1, SHIFT_77, EXCHANGE_64, RANDOM, SHIFT_64, EXCHANGE_1, SPARSE, SHIFT_77 };
@@ -174,7 +193,7 @@ static void sums_body(Ctx *cx, void *arg)
 	const Prepared *q = execute_prepare(cx, h->set[0], r);
 	assert_int_equal(q->apart->transfers, WORDS * COUNT(levels));
 	assert_int_equal(q->apart->stages, COUNT(levels) + 1);
-	assert_int_equal(q->apart->insts, 2 * WORDS);        /* loads, for words are sent from slots; stores */
+	assert_int_equal(q->apart->insts, 2 * WORDS); /* loads, for words are sent from slots; stores */
 	fill_all(h);
 	for (uint32_t i = 0; i < SETS; i++)
 		for (uint32_t k = 0; k < CALLS; k++)
@@ -183,10 +202,7 @@ static void sums_body(Ctx *cx, void *arg)
 		assert_true(same(h->set[i], h->set[0]));
 }
 
-static void sums(void **state)
-{
-	in_context(sums_body, *state);
-}
+static void sums(void **state) { in_context(sums_body, *state); }
 
 /* ---- calls put off ---- */
 
@@ -201,7 +217,7 @@ static Routine *product_routine(Ctx *cx)
 /* Calls with transfers and without, words that the host writes and reads, in an order that matters. */
 static uint32_t run_calls(Ctx *cx, Processors *p, bool put_off)
 {
-	enum { CALLS = 1000 };                               /* more than can wait */
+	enum { CALLS = 1000 }; /* more than can wait */
 	Controller *c = controller_new(cx, p);
 	uint32_t products = controller_load(c, product_routine(cx)), seen = 0;
 	uint32_t sums = controller_load(c, sums_routine(cx, (uint32_t[]){ SHIFT_1 }, 1, true));
@@ -234,10 +250,7 @@ static void put_off_body(Ctx *cx, void *arg)
 	}
 }
 
-static void put_off(void **state)
-{
-	in_context(put_off_body, *state);
-}
+static void put_off(void **state) { in_context(put_off_body, *state); }
 
 /* ---- memory running out ---- */
 
@@ -274,16 +287,16 @@ static void measured_body(Ctx *cx, void *arg)
 	assert_non_null(kernel_name());
 }
 
-static void measured(void **state)
-{
-	in_context(measured_body, *state);
-}
+static void measured(void **state) { in_context(measured_body, *state); }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_configuration), cmocka_unit_test(sums), cmocka_unit_test(put_off),
-		cmocka_unit_test(starving), cmocka_unit_test(measured),
+		cmocka_unit_test(every_configuration),
+		cmocka_unit_test(sums),
+		cmocka_unit_test(put_off),
+		cmocka_unit_test(starving),
+		cmocka_unit_test(measured),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -8,12 +8,16 @@
 
 #include "../target/gf11/backprop.h"
 
-#define NEAR 5e-3                                            /* of the largest gradient of the network, and of outputs */
-#define NEARER 1e-5                                          /* the same, with sigmoid power2 */
-#define CURVE 1e-3                                           /* of the error of an epoch: three digits */
+#define NEAR   5e-3 /* of the largest gradient of the network, and of outputs */
+#define NEARER 1e-5 /* the same, with sigmoid power2 */
+#define CURVE  1e-3 /* of the error of an epoch: three digits */
 
 /* Vectors of both sides, and the largest number of the second one's. */
-typedef struct Pair { double *a, *b; uint64_t n; double reach; } Pair;
+typedef struct Pair {
+	double *a, *b;
+	uint64_t n;
+	double reach;
+} Pair;
 
 static Pair pair_new(uint64_t n)
 {
@@ -26,7 +30,7 @@ static void pair_free(Pair *p)
 	free(p->b);
 }
 
-static double worst_ever[2][3];                                /* shown with MICROPROP_LOUD */
+static double worst_ever[2][3]; /* shown with MICROPROP_LOUD */
 
 static void pair_near(Pair *p, int what, const char *name, double least, const Side *s)
 {
@@ -203,10 +207,9 @@ static void examples_learn_as_on_ref(void **state)
 		same_curve(&course[i]);
 }
 
-static const char letters[] =
-	"group window 203 input\ngroup hidden 60\ngroup sound 26 output\n"
-	"connect window -> hidden\nconnect hidden -> sound\nconnect true -> hidden, sound\n"
-	"train rate 0.001 momentum 0.9\n";
+static const char letters[] = "group window 203 input\ngroup hidden 60\ngroup sound 26 output\n"
+							  "connect window -> hidden\nconnect hidden -> sound\nconnect true -> hidden, sound\n"
+							  "train rate 0.001 momentum 0.9\n";
 
 /* The network of the report; a few hundred of its cases here, all of them with MICROPROP_NETWORKS. */
 static void letters_learn_as_on_ref(void **state)
@@ -363,13 +366,15 @@ static void stopped_batch_leaves_nothing(void **state)
 	ctx_free(&s.cx);
 }
 
-typedef struct Refusal { const char *text, *option, *value, *says; } Refusal;
+typedef struct Refusal {
+	const char *text, *option, *value, *says;
+} Refusal;
 
 static void what_it_cannot_do_is_refused(void **state)
 {
 	(void)state;
 	static const char memory[] = "group x 3 input\ngroup h 2\ngroup o 2 output\ngroup c 2 context\n"
-	                             "copy h -> c\nconnect x, c -> h\nconnect h -> o\n";
+								 "copy h -> c\nconnect x, c -> h\nconnect h -> o\n";
 	static const Refusal refusal[] = {
 		{ small, "rule", "doug", "target gf11 has no rule doug" },
 		{ small, "procs", "567", "procs is 567: gf11 has 566 processors" },
@@ -412,8 +417,8 @@ static void memory_may_run_out(void **state)
 		mp_allocator alloc = { meter_resize, &m };
 		mp_run *run;
 		mp_status s = mp_run_new(&run, net, &alloc);
-		if (s == MP_OK && (s = mp_run_set(run, "target", "gf11")) == MP_OK && (s = mp_run_set(run, "procs", "2")) == MP_OK
-		    && (s = mp_run_set(run, "epochs", "1")) == MP_OK)
+		if (s == MP_OK && (s = mp_run_set(run, "target", "gf11")) == MP_OK &&
+		    (s = mp_run_set(run, "procs", "2")) == MP_OK && (s = mp_run_set(run, "epochs", "1")) == MP_OK)
 			s = mp_run_train(run, data, NULL, NULL, NULL);
 		assert_true(s == MP_OK || s == MP_NO_MEMORY);
 		if (run && s == MP_NO_MEMORY)

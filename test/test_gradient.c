@@ -9,22 +9,27 @@
 enum { MAX_LINKS_HERE = 200, CASES = 6, MAX_IN = 8, MAX_OUT = 8 };
 
 /* groups has a place for the hidden and one for the output function. */
-typedef struct Kind { const char *name, *groups, *links; bool inside; } Kind;
+typedef struct Kind {
+	const char *name, *groups, *links;
+	bool inside;
+} Kind;
 
 /* Links inside a group do not go with softmax, which needs the whole group at once. */
 static const Kind kinds[] = {
-	{ "plain", "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n",
-	  "connect x, true -> h\nconnect h, true -> o\n", false },
-	{ "without true", "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n", "connect x -> h\nconnect h -> o\n", false },
-	{ "skip", "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n",
-	  "connect x, true -> h\nconnect x, h, true -> o\n", false },
+	{ "plain", "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n", "connect x, true -> h\nconnect h, true -> o\n",
+	  false },
+	{ "without true", "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n", "connect x -> h\nconnect h -> o\n",
+	  false },
+	{ "skip", "group x 3 input\ngroup h 4 %s\ngroup o 3 %s output\n", "connect x, true -> h\nconnect x, h, true -> o\n",
+	  false },
 	{ "one-to-one", "group x 3 input\ngroup h 3 %s\ngroup o 3 %s output\n",
 	  "connect x -> h one-to-one\nconnect true -> h\nconnect h -> o\n", false },
 	{ "random", "group x 4 input\ngroup h 5 %s\ngroup o 3 %s output\n",
 	  "connect x -> h random 0.6 seed 3\nconnect h -> o random 0.7 seed 4\nconnect true -> h, o\n", false },
 	{ "slices", "group x 4 input\ngroup h 4 %s\ngroup o 3 %s output\n",
 	  "connect x[0:1] -> h[0:2]\nconnect x[2:3] -> h[2:3]\nconnect h[0:2] -> o\n"
-	  "connect h[3] -> o[1]\nconnect true -> o\n", false },
+	  "connect h[3] -> o[1]\nconnect true -> o\n",
+	  false },
 	{ "two outputs", "group x 3 input\ngroup h 3 %s\ngroup o 2 %s output\ngroup p 3 sigmoid output\n",
 	  "connect x, true -> h\nconnect h -> o, p\nconnect o -> p\n", false },
 	{ "two hidden", "group x 3 input\ngroup h 3 %s\ngroup k 3 tanh\ngroup o 2 %s output\n",
@@ -41,10 +46,12 @@ static const Kind memories[] = {
 	  "connect x, m, true -> h\nconnect h, true -> o\ncopy h -> m start 0.5\n", false },
 	{ "jordan", "group x 2 input\ngroup m 2 context\ngroup h 3 %s\ngroup o 2 %s output\n",
 	  "connect x, m, true -> h\nconnect h, true -> o\ncopy o -> m\n", false },
-	{ "delay", "group x 2 input\ngroup before 2 context\ngroup m 3 context\ngroup n 3 context\n"
+	{ "delay",
+	  "group x 2 input\ngroup before 2 context\ngroup m 3 context\ngroup n 3 context\n"
 	  "group h 3 %s\ngroup o 2 %s output\n",
 	  "connect x, before, m, n, true -> h\nconnect h, true -> o\ncopy x -> before\n"
-	  "copy h -> m start -0.25\ncopy m -> n\n", false },
+	  "copy h -> m start -0.25\ncopy m -> n\n",
+	  false },
 };
 
 static float xs[CASES * MAX_IN], ys[CASES * MAX_OUT];
@@ -225,13 +232,15 @@ static void record_contexts(const Toy *elman, int hidden, double *contexts)
 	Toy t;
 	double w[MAX_LINKS_HERE], out[CASES * 3];
 	Tally tally = { 0 };
-	snprintf(text, sizeof text, "group x 2 input\ngroup m 3 context\ngroup h 3 %s output\nconnect x, m, true -> h\n"
-	         "copy h -> m start 0.5\n", unit_fns[hidden].name);
+	snprintf(text, sizeof text,
+	         "group x 2 input\ngroup m 3 context\ngroup h 3 %s output\nconnect x, m, true -> h\n"
+	         "copy h -> m start 0.5\n",
+	         unit_fns[hidden].name);
 	toy_open(&t, text);
 	t.data.seq = sequences;
 	t.data.sequences = COUNT(sequences) - 1;
 	toy_bind(&t, CASES, xs, ys);
-	target_ref.get(elman->program, 0, 0, ALL_LINKS, w);               /* links to h come first in both */
+	target_ref.get(elman->program, 0, 0, ALL_LINKS, w); /* links to h come first in both */
 	target_ref.set(t.program, 0, 0, ALL_LINKS, w);
 	target_ref.evaluate(t.program, 0, t.data.sequences, &t.stop, out, &tally);
 	for (uint32_t s = 0; s < t.data.sequences; s++)
@@ -254,9 +263,10 @@ static void check_truncated(const char *text, int hidden, int output)
 	toy_gradient(&elman, g);
 	record_contexts(&elman, hidden, contexts);
 
-	snprintf(held_text, sizeof held_text, "group x 2 input\ngroup m 3 input\ngroup h 3 %s\ngroup o 2 %s output\n"
-	         "connect x, m, true -> h\nconnect h, true -> o\ntrain error %s\n", unit_fns[hidden].name,
-	         unit_fns[output].name, error_fns[elman.net->options.error].name);
+	snprintf(held_text, sizeof held_text,
+	         "group x 2 input\ngroup m 3 input\ngroup h 3 %s\ngroup o 2 %s output\n"
+	         "connect x, m, true -> h\nconnect h, true -> o\ntrain error %s\n",
+	         unit_fns[hidden].name, unit_fns[output].name, error_fns[elman.net->options.error].name);
 	toy_open(&held, held_text);
 	for (int i = 0; i < CASES; i++)
 		for (int j = 0; j < 5; j++)
@@ -332,9 +342,12 @@ static void test_saturated_units_still_learn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_topology), cmocka_unit_test(test_through_time),
-		cmocka_unit_test(test_one_long_sequence), cmocka_unit_test(test_sequences_without_memory),
-		cmocka_unit_test(test_truncated_at_the_copy), cmocka_unit_test(test_full_is_not_truncated),
+		cmocka_unit_test(test_every_topology),
+		cmocka_unit_test(test_through_time),
+		cmocka_unit_test(test_one_long_sequence),
+		cmocka_unit_test(test_sequences_without_memory),
+		cmocka_unit_test(test_truncated_at_the_copy),
+		cmocka_unit_test(test_full_is_not_truncated),
 		cmocka_unit_test(test_saturated_units_still_learn),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Guarded training: single bits flip in weights, other forms of them, rule state, sums of weight changes, data, copies and the
- * position.  Each time the result has the bits of a run that was left alone, or the run has said so and ended.  And nothing is
- * ever found where nothing was flipped.
+/* Guarded training: single bits flip in weights, other forms of them, rule state, sums of weight changes, data,
+ * copies and the position. Each time the result has the bits of a run that was left alone, or the run has said so
+ * and ended. And nothing is ever found where nothing was flipped.
  *
  * GUARD_FLIPS says how many flips, GUARD_STEPS how many steps without any; GUARD_TABLE=1 prints the counts. */
 #include "runs.h"
 
 #include "guard_data.h"
 
-static const char network[] = "group in 20 input\ngroup mid 9 tanh\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
-                              "connect true -> mid, out\ntrain rate 0.001 until never epochs 4\n";
+static const char network[] =
+	"group in 20 input\ngroup mid 9 tanh\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
+	"connect true -> mid, out\ntrain rate 0.001 until never epochs 4\n";
 enum { CASES = 1700, INPUTS = 20, TARGETS = 3, SOME = 300 };
 
-typedef struct Setting { const char *option[3][2]; } Setting;
+typedef struct Setting {
+	const char *option[3][2];
+} Setting;
 static const Setting settings[] = {
 	{ { { "batch", "600" }, { "rule", "momentum" } } },
 	{ { { "batch", "all" }, { "rule", "adam" } } },
@@ -21,11 +24,12 @@ static const Setting settings[] = {
 };
 
 enum { IN_STATE, IN_SUMS, IN_INPUTS, IN_TARGETS, IN_POSITION, IN_COPIES, PLACES };
-static const char *const place_names[PLACES] = { "weights, momentum", "partial sums", "inputs", "targets", "position", "copies" };
+static const char *const place_names[PLACES] = { "weights, momentum", "partial sums", "inputs",
+	                                             "targets",           "position",     "copies" };
 
 typedef struct Flip {
 	mp_run *run;
-	uint64_t at, seen;        /* moments of its kind that pass before it; so far */
+	uint64_t at, seen; /* moments of its kind that pass before it; so far */
 	int place;
 	uint64_t random;
 	bool done;
@@ -54,25 +58,19 @@ static void flip_now(Flip *f, void *sum, uint64_t bytes)
 		n = f->run->target->regions(f->run->program, r);
 		flip_region(r, n, f->random);
 		break;
-	case IN_SUMS:
-		flip_in(sum, bytes, f->random);
-		break;
+	case IN_SUMS: flip_in(sum, bytes, f->random); break;
 	case IN_INPUTS:
 		if (d->x_values)
 			flip_in((void *)d->x_values, d->x_indptr[d->cases] * sizeof *d->x_values, f->random);
 		else
 			flip_in((void *)d->x, d->cases * d->inputs * sizeof(float), f->random);
 		break;
-	case IN_TARGETS:
-		flip_in((void *)d->y, d->cases * d->targets * sizeof(float), f->random);
-		break;
-	case IN_POSITION:
-		flip_in(&f->run->at, sizeof f->run->at, f->random);
-		break;
+	case IN_TARGETS: flip_in((void *)d->y, d->cases * d->targets * sizeof(float), f->random); break;
+	case IN_POSITION: flip_in(&f->run->at, sizeof f->run->at, f->random); break;
 	case IN_COPIES:
 		n = guard_copies(f->run->guard, r);
 		flip_in(r[0].at, r[0].bytes, f->random / 2);
-		if (f->random % 2 && n > 1) {                /* and weights too, so that an older copy is needed */
+		if (f->random % 2 && n > 1) { /* and weights too, so that an older copy is needed */
 			n = f->run->target->regions(f->run->program, r);
 			flip_region(r, n, f->random / 2);
 		}
@@ -85,7 +83,9 @@ static void flip_now(Flip *f, void *sum, uint64_t bytes)
 static void flip_moment(void *user, int moment, void *sum, uint64_t bytes)
 {
 	Flip *f = user;
-	bool fits = f->place == IN_SUMS ? moment == MOMENT_RESTS : f->place == IN_POSITION ? moment == MOMENT_BATCH : moment != MOMENT_MADE;
+	bool fits = f->place == IN_SUMS       ? moment == MOMENT_RESTS
+	            : f->place == IN_POSITION ? moment == MOMENT_BATCH
+	                                      : moment != MOMENT_MADE;
 	if (fits && !f->done && f->seen++ == f->at)
 		flip_now(f, sum, bytes);
 }
@@ -158,7 +158,9 @@ static uint64_t faults(const mp_run *run)
 	return c->state + c->sums + c->data + c->leaves + c->jumps + c->position + c->copies;
 }
 
-typedef struct Result { uint64_t flips, detected, harmless, ended, missed; } Result;
+typedef struct Result {
+	uint64_t flips, detected, harmless, ended, missed;
+} Result;
 
 static void count_result(const Flip *f, mp_status status, const char *clean, Result *to)
 {
@@ -173,17 +175,20 @@ static void count_result(const Flip *f, mp_status status, const char *clean, Res
 		            (unsigned long long)f->random);
 }
 
-static void one_flip(const mp_net *net, const mp_data *data, const Setting *s, uint64_t number, const char *clean, Result *result)
+static void one_flip(const mp_net *net, const mp_data *data, const Setting *s, uint64_t number, const char *clean,
+                     Result *result)
 {
 	uint64_t checksum = data_checksum(data->data);
-	Flip f = { .run = run_new(net, s, "full"), .place = (int)(number % PLACES), .random = random_u64(5, STREAM_SPLIT, number) >> 1 };
+	Flip f = { .run = run_new(net, s, "full"),
+		       .place = (int)(number % PLACES),
+		       .random = random_u64(5, STREAM_SPLIT, number) >> 1 };
 	f.at = random_below(6, STREAM_SPLIT, number, f.place == IN_SUMS ? 12 : f.place == IN_POSITION ? 4 : 30);
 	f.run->moment = flip_moment;
 	f.run->moment_user = &f;
 	mp_status status = mp_run_train(f.run, data, NULL, NULL, NULL);
 	if (f.done)
 		count_result(&f, status, clean, &result[f.place]);
-	assert_true(data_checksum(data->data) == checksum);  /* what was flipped there was put right */
+	assert_true(data_checksum(data->data) == checksum); /* what was flipped there was put right */
 	mp_run_close(f.run);
 }
 
@@ -214,11 +219,11 @@ static void flips_are_undone(void **state)
 		const Result *r = &result[i];
 		if (getenv("GUARD_TABLE"))
 			print_message("%-20s flips %5llu, undone %5llu, harmless %5llu, ended %5llu, missed %llu\n", place_names[i],
-			              (unsigned long long)r->flips, (unsigned long long)r->detected, (unsigned long long)r->harmless,
-			              (unsigned long long)r->ended, (unsigned long long)r->missed);
+			              (unsigned long long)r->flips, (unsigned long long)r->detected,
+			              (unsigned long long)r->harmless, (unsigned long long)r->ended, (unsigned long long)r->missed);
 		assert_true(r->flips > 0);
 		assert_int_equal(r->missed, 0);
-		assert_int_equal(r->ended, 0);               /* single bits can all be undone */
+		assert_int_equal(r->ended, 0); /* single bits can all be undone */
 	}
 	mp_data_close(data);
 	mp_net_close(net);
@@ -252,13 +257,15 @@ static void nothing_is_found_where_nothing_is(void **state)
 	mp_net_close(net);
 }
 
-/* Nor in what lies behind the units of a group: of one that leads to others in parts, of one whose links stand one by one. */
+/* Nor in what lies behind the units of a group: of one that leads to others in parts, of one whose links stand one
+ * by one. */
 static void padding_comes_out_the_same(void **state)
 {
 	(void)state;
-	static const char padded[] = "group in 20 input\ngroup a 17 relu\ngroup b 17\ngroup p 1 output\ngroup q 2 output\n"
-	                             "connect in[0:4] -> a\nconnect in[0] -> b rate 0.5\nconnect in[1:19] -> b random 0.3 seed 3\n"
-	                             "connect a[2:4] -> p\nconnect a, b, true -> q\ntrain rate 0.0001 until never epochs 3 batch 600\n";
+	static const char padded[] =
+		"group in 20 input\ngroup a 17 relu\ngroup b 17\ngroup p 1 output\ngroup q 2 output\n"
+		"connect in[0:4] -> a\nconnect in[0] -> b rate 0.5\nconnect in[1:19] -> b random 0.3 seed 3\n"
+		"connect a[2:4] -> p\nconnect a, b, true -> q\ntrain rate 0.0001 until never epochs 3 batch 600\n";
 	mp_net *net = net_of(padded);
 	mp_data *data = some_data();
 	mp_run *run = run_new(net, &(Setting){ 0 }, "full");
@@ -270,21 +277,28 @@ static void padding_comes_out_the_same(void **state)
 	mp_net_close(net);
 }
 
-/* So many weights that threads share updates: panels of both forms, one that is frozen, one with gaps, links one by one. */
+/* So many weights that threads share updates: panels of both forms, one that is frozen, one with gaps, links one by
+ * one. */
 static void threads_share_seals(void **state)
 {
 	(void)state;
-	static const char wide[] = "group in 20 input\ngroup a 300 tanh\ngroup b 240\ngroup out 3 output\nconnect in -> a\nconnect a -> b\n"
-	                           "connect in -> b frozen\nconnect b -> out\nconnect a -> out random 0.02 seed 3 rate 0.5\ngroup c 40\nconnect a -> c random 0.7\nconnect c -> out\n"
-	                           "connect true -> a, b, out\ntrain rate 0.0001 until never epochs 2 batch 600\n";
-	static const Setting rules_here[] = { { { { "rule", "momentum" } } }, { { { "rule", "adam" }, { "precision", "bf16" } } } };
+	static const char wide[] =
+		"group in 20 input\ngroup a 300 tanh\ngroup b 240\ngroup out 3 output\nconnect in -> a\nconnect a -> b\n"
+		"connect in -> b frozen\nconnect b -> out\nconnect a -> out random 0.02 seed 3 rate 0.5\ngroup c 40\nconnect a "
+		"-> c random 0.7\nconnect c -> out\n"
+		"connect true -> a, b, out\ntrain rate 0.0001 until never epochs 2 batch 600\n";
+	static const Setting rules_here[] = { { { { "rule", "momentum" } } },
+		                                  { { { "rule", "adam" }, { "precision", "bf16" } } } };
 	mp_net *net = net_of(wide);
 	mp_data *data = some_data();
 	for (size_t i = 0; i < COUNT(rules_here); i++)
 		for (int n = -1; n < 8; n++) {
 			static char clean[33];
-			Flip f = { .run = run_new(net, &rules_here[i], n < 0 ? "off" : "full"), .place = n % 2 ? IN_STATE : IN_SUMS,
-			           .at = (uint64_t)n % 4, .random = random_u64(7, STREAM_SPLIT, (uint64_t)(n + 1)) >> 1, .done = n < 1 };
+			Flip f = { .run = run_new(net, &rules_here[i], n < 0 ? "off" : "full"),
+				       .place = n % 2 ? IN_STATE : IN_SUMS,
+				       .at = (uint64_t)n % 4,
+				       .random = random_u64(7, STREAM_SPLIT, (uint64_t)(n + 1)) >> 1,
+				       .done = n < 1 };
 			static const char *const threads[] = { "1", "2", "3" };
 			need(f.run, mp_run_set(f.run, "threads", threads[(n + 1) % 3]));
 			f.run->moment = flip_moment;
@@ -332,7 +346,8 @@ static void a_core_is_named(void **state)
 	mp_net_close(net);
 }
 
-/* One case of an enormous error, once an epoch: the result is that of nobody looking, and few of these jumps are replayed. */
+/* One case of an enormous error, once an epoch: the result is that of nobody looking, and few of these jumps are
+ * replayed. */
 static void jumps_are_not_replayed_for_ever(void **state)
 {
 	(void)state;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Guarded training by several ranks, which are threads: bits flip on one of them, and all go back together.  Every rank ends with the
- * bits of a single process that was left alone, or all end with the same message.
+/* Guarded training by several ranks, which are threads: bits flip on one of them, and all go back together. Every
+ * rank ends with the bits of a single process that was left alone, or all end with the same message.
  *
- * GUARD_RANK_FLIPS says how many flips.  In a job of an MPI (GUARD_MPI=1) ranks are its processes, and this is all that is done. */
+ * GUARD_RANK_FLIPS says how many flips. In a job of an MPI (GUARD_MPI=1) ranks are its processes, and this is all
+ * that is done. */
 #include "hall.h"
 
-static const char network[] = "group in 12 input\ngroup mid 40 tanh\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
-                              "connect true -> mid, out\ntrain rate 0.001 until never epochs 4 batch 1100\n";
+static const char network[] =
+	"group in 12 input\ngroup mid 40 tanh\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
+	"connect true -> mid, out\ntrain rate 0.001 until never epochs 4 batch 1100\n";
 enum { CASES = 2600, INPUTS = 12, TARGETS = 3, SOME = 60 };
 static const char *const full[] = { "threads", "1", "guard", "full", NULL };
 static const char *const best[] = { "threads", "1", "guard", "full", "keep-best", "1", "rule", "adam", NULL };
@@ -23,7 +25,7 @@ static void flip_in(void *bytes, uint64_t size, uint64_t random)
 enum { IN_STATE, IN_SUMS, IN_INPUTS, IN_POSITION, IN_COPIES, PLACES };
 
 typedef struct Harm {
-	uint32_t rank;            /* to this one; UINT32_MAX: to all */
+	uint32_t rank; /* to this one; UINT32_MAX: to all */
 	int place;
 	uint64_t at, seen[SOME_RANKS]; /* moments of its kind that pass before it; so far */
 	uint64_t random;
@@ -43,19 +45,11 @@ static void harm_now(const Harm *h, Rank *k, void *sum, uint64_t bytes)
 {
 	Region r[MOST_REGIONS];
 	switch (h->place) {
-	case IN_STATE:
-		harm_state(k->run, h->random);
-		break;
-	case IN_SUMS:
-		flip_in(sum, bytes, h->random);
-		break;
-	case IN_INPUTS:
-		flip_in((void *)k->own[k->rank]->data->x, CASES * INPUTS * sizeof(float), h->random);
-		break;
-	case IN_POSITION:
-		flip_in(&k->run->at, sizeof k->run->at, h->random);
-		break;
-	case IN_COPIES:                                      /* all of them, and weights too: another rank's are needed */
+	case IN_STATE: harm_state(k->run, h->random); break;
+	case IN_SUMS: flip_in(sum, bytes, h->random); break;
+	case IN_INPUTS: flip_in((void *)k->own[k->rank]->data->x, CASES * INPUTS * sizeof(float), h->random); break;
+	case IN_POSITION: flip_in(&k->run->at, sizeof k->run->at, h->random); break;
+	case IN_COPIES: /* all of them, and weights too: another rank's are needed */
 		for (uint32_t i = guard_copies(k->run->guard, r); i-- > 0;)
 			flip_in(r[i].at, r[i].bytes, h->random);
 		harm_state(k->run, MOST_REGIONS * h->random);
@@ -67,7 +61,9 @@ static void harm_moment(void *user, int moment, void *sum, uint64_t bytes)
 {
 	Rank *k = user;
 	Harm *h = k->user;
-	bool here = h->place == IN_SUMS ? moment == MOMENT_RESTS : h->place == IN_POSITION ? moment == MOMENT_BATCH : moment != MOMENT_MADE;
+	bool here = h->place == IN_SUMS       ? moment == MOMENT_RESTS
+	            : h->place == IN_POSITION ? moment == MOMENT_BATCH
+	                                      : moment != MOMENT_MADE;
 	if (!here || (h->rank != UINT32_MAX && h->rank != k->rank))
 		return;
 	if (h->seen[k->rank]++ == h->at || (h->always && moment == MOMENT_SUMMED)) {
@@ -85,14 +81,20 @@ static void harm_begin(Rank *k)
 /* ---- runs ---- */
 
 /* One process and data for each rank: what flips in one's memory does not flip in another's. */
-typedef struct Scene { mp_net *net; mp_data *own[SOME_RANKS]; Rank one; Rank like; } Scene;
+typedef struct Scene {
+	mp_net *net;
+	mp_data *own[SOME_RANKS];
+	Rank one;
+	Rank like;
+} Scene;
 
 static void scene_open(Scene *s, const char *const *option)
 {
 	s->net = net_new(network);
 	for (int i = 0; i < SOME_RANKS; i++)
 		s->own[i] = data_new(CASES, INPUTS, TARGETS, NULL, 0);
-	s->like = (Rank){ .net = s->net, .data = s->own[0], .own = s->own, .test = s->own[SOME_RANKS - 1], .option = option };
+	s->like =
+		(Rank){ .net = s->net, .data = s->own[0], .own = s->own, .test = s->own[SOME_RANKS - 1], .option = option };
 	ranks_run(1, &s->one, s->like);
 	assert_int_equal(s->one.status, MP_OK);
 	s->like.begin = harm_begin;
@@ -123,8 +125,9 @@ static void ranks_go_back_together(void **state)
 		for (uint64_t n = 0; n < flips / COUNT(options); n++) {
 			uint32_t size = sizes[n % COUNT(sizes)];
 			Rank rank[SOME_RANKS];
-			Harm h = { .rank = (uint32_t)random_below(1, STREAM_SPLIT, n, size), .place = (int)(n / COUNT(sizes) % PLACES),
-			           .random = random_u64(2, STREAM_SPLIT, n) >> 8 };
+			Harm h = { .rank = (uint32_t)random_below(1, STREAM_SPLIT, n, size),
+				       .place = (int)(n / COUNT(sizes) % PLACES),
+				       .random = random_u64(2, STREAM_SPLIT, n) >> 8 };
 			h.at = random_below(3, STREAM_SPLIT, n, h.place == IN_SUMS ? 6 : h.place == IN_POSITION ? 8 : 30);
 			s.like.user = &h;
 			ranks_run(size, rank, s.like);
@@ -132,8 +135,8 @@ static void ranks_go_back_together(void **state)
 				continue;
 			for (uint32_t i = 0; i < size; i++)
 				if (rank[i].status != MP_OK || strcmp(rank[i].fingerprint, s.one.fingerprint) != 0)
-					print_error("flip %llu: rank %u of %u, place %d of rank %u at %llu: %s\n", (unsigned long long)n, i, size, h.place,
-					            h.rank, (unsigned long long)h.at, rank[i].said);
+					print_error("flip %llu: rank %u of %u, place %d of rank %u at %llu: %s\n", (unsigned long long)n, i,
+					            size, h.place, h.rank, (unsigned long long)h.at, rank[i].said);
 			compare(&s.one, rank, size);
 			for (uint32_t i = 0; i < size; i++)
 				assert_int_equal(faults(&rank[i].found) > 0, i == h.rank);
@@ -236,7 +239,8 @@ static void ranks_that_differ_go_back(void **state)
 		waits = 0;
 		ranks_run(size, rank, s.like);
 		compare(&s.one, rank, size);
-		assert_non_null(strstr(rank[0].said, size == 2 ? "the ranks' weights differ" : "rank 1 has other weights than most"));
+		assert_non_null(
+			strstr(rank[0].said, size == 2 ? "the ranks' weights differ" : "rank 1 has other weights than most"));
 		scene_close(&s);
 	}
 }
@@ -246,10 +250,14 @@ static void ranks_that_differ_go_back(void **state)
 static void all_end_with_one_message(void **state)
 {
 	(void)state;
-	static const struct { Harm harm; const char *said; } ends[] = {
+	static const struct {
+		Harm harm;
+		const char *said;
+	} ends[] = {
 		{ { .rank = 1, .place = IN_STATE, .at = UINT64_MAX, .always = true, .random = MOST_REGIONS * 99 },
 		  "fails again and again: rank 1: bit 3 of number 3 of the weights changed by itself" },
-		{ { .rank = UINT32_MAX, .place = IN_COPIES, .at = 9, .random = 77 }, "every copy of the weights in memory is broken too" },
+		{ { .rank = UINT32_MAX, .place = IN_COPIES, .at = 9, .random = 77 },
+		  "every copy of the weights in memory is broken too" },
 	};
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		Rank rank[SOME_RANKS];
@@ -280,8 +288,10 @@ static int by_mpi(void)
 	scene_open(&s, best);
 	s.like.job = job;
 	for (uint64_t n = 0; n < 4 * PLACES; n++) {
-		Harm h = { .rank = (uint32_t)(n % mp_job_size(job)), .place = (int)(n % PLACES), .random = random_u64(4, STREAM_SPLIT, n) >> 8,
-		           .at = n % 6 };
+		Harm h = { .rank = (uint32_t)(n % mp_job_size(job)),
+			       .place = (int)(n % PLACES),
+			       .random = random_u64(4, STREAM_SPLIT, n) >> 8,
+			       .at = n % 6 };
 		Rank k = s.like;
 		k.rank = mp_job_rank(job);
 		k.user = &h;
@@ -289,8 +299,8 @@ static int by_mpi(void)
 		bool right = k.status == MP_OK && strcmp(k.fingerprint, s.one.fingerprint) == 0;
 		bool found = (faults(&k.found) > 0) == (h.rank == k.rank);
 		if (!right || !found)
-			fprintf(stderr, "rank %u, flip %llu in place %d of rank %u: %s, %s\n", k.rank, (unsigned long long)n, h.place, h.rank,
-			        found ? "found" : "not found", k.said);
+			fprintf(stderr, "rank %u, flip %llu in place %d of rank %u: %s, %s\n", k.rank, (unsigned long long)n,
+			        h.place, h.rank, found ? "found" : "not found", k.said);
 		wrong += !right || !found;
 	}
 	scene_close(&s);
@@ -308,7 +318,8 @@ int main(void)
 		return by_mpi();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_found_where_nothing_is), cmocka_unit_test(ranks_go_back_together),
-		cmocka_unit_test(rank_and_core_are_named), cmocka_unit_test(ranks_that_differ_go_back), cmocka_unit_test(all_end_with_one_message),
+		cmocka_unit_test(rank_and_core_are_named),           cmocka_unit_test(ranks_that_differ_go_back),
+		cmocka_unit_test(all_end_with_one_message),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void idx_types(void **state)
 	j = idx_job(BYTES(0, 0, 12, 1, 0, 0, 0, 1, 0, 1, 0, 0), BYTES(0, 0, 12, 1, 0, 0, 0, 1, 0, 0, 0, 0));
 	d = good(&cx, do_idx, &j);
 	X(d, 0, 65536);
-	Y(d, 0, 1, 0);                                                        /* two classes at least */
+	Y(d, 0, 1, 0); /* two classes at least */
 	ctx_free(&cx);
 	j = idx_job(BYTES(0, 0, 8, 1, 0, 0, 0, 1, 1), BYTES(0, 0, 14, 1, 0, 0, 0, 1, 0x3f, -8, 0, 0, 0, 0, 0, 0));
 	d = good(&cx, do_idx, &j);
@@ -135,7 +135,7 @@ static void idx_gzip_and_partners(void **state)
 		y[8 + i] = (unsigned char)(i % 10);
 	}
 	save_gz("t10k-images-idx3-ubyte.gz", x, sizeof x);
-	save("t10k-labels-idx1-ubyte", y, sizeof y);                          /* the .gz may be gone from one of them */
+	save("t10k-labels-idx1-ubyte", y, sizeof y); /* the .gz may be gone from one of them */
 	Ctx cx;
 	Job j = { .path = in_folder("t10k-images-idx3-ubyte.gz") };
 	Data *d = good(&cx, do_open, &j);
@@ -205,14 +205,9 @@ static void many_classes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(idx_labels),
-		cmocka_unit_test(idx_classes_given),
-		cmocka_unit_test(idx_types),
-		cmocka_unit_test(idx_refused),
-		cmocka_unit_test(idx_round_trips),
-		cmocka_unit_test(idx_gzip_and_partners),
-		cmocka_unit_test(idx_in_place),
-		cmocka_unit_test(many_classes),
+		cmocka_unit_test(idx_labels),   cmocka_unit_test(idx_classes_given), cmocka_unit_test(idx_types),
+		cmocka_unit_test(idx_refused),  cmocka_unit_test(idx_round_trips),   cmocka_unit_test(idx_gzip_and_partners),
+		cmocka_unit_test(idx_in_place), cmocka_unit_test(many_classes),
 	};
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -121,7 +121,7 @@ static void file_survives_every_kill(void **state)
 		last = now;
 	}
 	assert_true(last > started);
-	assert_true(found > 0);                   /* some kills came in the middle of a save */
+	assert_true(found > 0); /* some kills came in the middle of a save */
 	assert_int_equal(mp_run_save(run, path), MP_OK);
 	assert_int_equal(leftovers(), 0);
 	assert_int_equal(get_version(net), 1);

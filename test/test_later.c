@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints written in the background: the bits of those written at once; older ones stay; whatever fails, there is always one
- * that can be resumed, the failure is told, and training goes on as if nothing had been saved. */
+/* Checkpoints written in the background: the bits of those written at once; older ones stay; whatever fails, there
+ * is always one that can be resumed, the failure is told, and training goes on as if nothing had been saved. */
 #include "runs.h"
 
-static const char network[] = "group in 12 input\ngroup mid 9\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
-                              "connect true -> mid, out\n";
+static const char network[] =
+	"group in 12 input\ngroup mid 9\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
+	"connect true -> mid, out\n";
 
 static mp_run *at_update(mp_net *net, const mp_data *data, const char *updates, const mp_allocator *alloc)
 {
@@ -63,7 +64,7 @@ static void older_ones_stay(void **state)
 		snprintf(updates, sizeof updates, "%d", i);
 		mp_run *run = at_update(net, data, updates, NULL);
 		need(run, mp_run_save_later(run, in_folder("a"), NULL, 3));
-		mp_run_close(run);                           /* waits for it */
+		mp_run_close(run); /* waits for it */
 	}
 	resumes_at(net, in_folder("a"), 6);
 	resumes_at(net, in_folder("a.1"), 5);
@@ -94,7 +95,7 @@ static void any_call_may_fail(void **state)
 		need(other, mp_run_resume(other, in_folder("a")));
 		assert_true(other->at.updates == 5 || (failed && other->at.updates == 3));
 		mp_run_close(other);
-		assert_int_equal(mp_run_save_wait(run), MP_OK);  /* it is told once */
+		assert_int_equal(mp_run_save_wait(run), MP_OK); /* it is told once */
 		assert_true(n < 1000);
 	}
 	run->cx.io_fail_at = 0;
@@ -136,7 +137,9 @@ static void any_request_may_fail(void **state)
 
 /* ---- ticks ---- */
 
-typedef struct Ticks { int ticks, saves; } Ticks;
+typedef struct Ticks {
+	int ticks, saves;
+} Ticks;
 
 static int save_often(void *user, mp_run *run)
 {
@@ -180,8 +183,9 @@ static void ticks_come_between_updates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_file_as_at_once), cmocka_unit_test(older_ones_stay), cmocka_unit_test(any_call_may_fail),
-		cmocka_unit_test(any_request_may_fail), cmocka_unit_test(ticks_come_between_updates),
+		cmocka_unit_test(same_file_as_at_once),       cmocka_unit_test(older_ones_stay),
+		cmocka_unit_test(any_call_may_fail),          cmocka_unit_test(any_request_may_fail),
+		cmocka_unit_test(ticks_come_between_updates),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -78,7 +78,8 @@ static void dropped_blocks_are_gone_once(void **state)
 static void trimmed_and_given_blocks(void **state)
 {
 	(void)state;
-	static const size_t sizes[][2] = { { 100, 50 }, { 100000, 99999 }, { 100000, 20000 }, { 100000, 100 }, { 100000, 0 }, { 5000000, 4000000 } };
+	static const size_t sizes[][2] = { { 100, 50 },     { 100000, 99999 }, { 100000, 20000 },
+		                               { 100000, 100 }, { 100000, 0 },     { 5000000, 4000000 } };
 	Meter m = { 0 };
 	Ctx cx;
 	ctx_init(&cx, &(Alloc){ meter_resize, &m });
@@ -104,10 +105,7 @@ static void trimmed_and_given_blocks(void **state)
 	assert_int_equal(m.bytes, 0);
 }
 
-static void count_call(void *arg)
-{
-	++*(int *)arg;
-}
+static void count_call(void *arg) { ++*(int *)arg; }
 
 static void deferred_calls_run_once(void **state)
 {
@@ -204,17 +202,16 @@ static void messages_show_place_line_and_caret(void **state)
 	assert_string_equal(ctx_messages(&cx), "");
 	check_errors(&cx);
 	assert_int_equal(guarded(&cx, two_errors, NULL), MP_BAD_INPUT);
-	assert_string_equal(ctx_messages(&cx),
-	                    "net.topo:2:12: error: there is no group 'hiden'\n"
-	                    "  connect \xC3\xA9 hiden -> out\n"
-	                    "            ^\n"
-	                    "  did you mean 'hidden'?\n"
-	                    "net.topo:3:5: error: the file ends here\n"
-	                    "  last\n"
-	                    "      ^\n"
-	                    "net.topo:1:1: note: it began here\n"
-	                    "  group a 3 input\n"
-	                    "  ^\n");
+	assert_string_equal(ctx_messages(&cx), "net.topo:2:12: error: there is no group 'hiden'\n"
+	                                       "  connect \xC3\xA9 hiden -> out\n"
+	                                       "            ^\n"
+	                                       "  did you mean 'hidden'?\n"
+	                                       "net.topo:3:5: error: the file ends here\n"
+	                                       "  last\n"
+	                                       "      ^\n"
+	                                       "net.topo:1:1: note: it began here\n"
+	                                       "  group a 3 input\n"
+	                                       "  ^\n");
 	ctx_free(&cx);
 }
 

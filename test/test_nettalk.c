@@ -34,7 +34,10 @@ static void nettalk_lists(void **state)
 	(void)state;
 	static const char corpus[] = "ab\t@b\t1<\t0\nthe\tD-x\t>>0\t0\nthe\tD-i\t>>1\t0\n";
 	static const char *const lists[][2] = {
-		{ "list", "Notes (by us)\n\n(THE\n AB\tthe)\r\n" }, { "plain", "ab\n" }, { "open", "(ab" }, { "none", "()" },
+		{ "list", "Notes (by us)\n\n(THE\n AB\tthe)\r\n" },
+		{ "plain", "ab\n" },
+		{ "open", "(ab" },
+		{ "none", "()" },
 		{ "unknown", "ab zebra" },
 	};
 	for (size_t i = 0; i < COUNT(lists); i++)
@@ -86,7 +89,7 @@ static void nettalk_odd_but_right(void **state)
 	int count = 0;
 	for (; (notes = strstr(notes, "note:")) != NULL; notes++)
 		count++;
-	assert_int_equal(count, 5);                                           /* the rest is more of the same */
+	assert_int_equal(count, 5); /* the rest is more of the same */
 	ctx_free(&cx);
 	static char words[1200 * 3 + 1];
 	for (int i = 0; i < 1200; i++)
@@ -119,8 +122,15 @@ static void nettalk_corpus(void **state)
 	char data[1024], list[1024];
 	snprintf(data, sizeof data, "%s/nettalk.data", corpus);
 	snprintf(list, sizeof list, "%s/nettalk.list", corpus);
-	const struct { uint64_t first; const char *words; uint64_t cases; } runs[] = {
-		{ 0, NULL, 146934 }, { 1597, NULL, 12022 }, { 20007, NULL, 146934 }, { 0, list, 5438 },
+	const struct {
+		uint64_t first;
+		const char *words;
+		uint64_t cases;
+	} runs[] = {
+		{ 0, NULL, 146934 },
+		{ 1597, NULL, 12022 },
+		{ 20007, NULL, 146934 },
+		{ 0, list, 5438 },
 	};
 	for (size_t i = 0; i < COUNT(runs); i++) {
 		Ctx cx;

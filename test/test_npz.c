@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Archives of arrays (.npz): every kind of zip and of number is read, damage does no harm, arrays written are aligned, and what was
- * unpacked is in memory once. */
+/* Archives of arrays (.npz): every kind of zip and of number is read, damage does no harm, arrays written are
+ * aligned, and what was unpacked is in memory once. */
 #include "zip.h"
 #include "zips.h"
 
@@ -19,7 +19,7 @@ static void zips_of_every_kind_are_read(void **state)
 		float x;
 		data_x(d, 1, &x);
 		assert_true(x == 2);
-		for (size_t i = 0; i < z->len; i++) {     /* cut anywhere: refused, never worse */
+		for (size_t i = 0; i < z->len; i++) { /* cut anywhere: refused, never worse */
 			put_file(path_of("cut.npz"), z->s, i);
 			must_refuse(path_of("cut.npz"), NULL, "error");
 		}
@@ -42,7 +42,10 @@ static void do_wide(Ctx *cx, void *arg)
 static void do_odd_types(Ctx *cx, void *arg)
 {
 	Call *c = arg;
-	static const struct { const char *key, *descr, *shape, *bytes; size_t len; } arrays[] = {
+	static const struct {
+		const char *key, *descr, *shape, *bytes;
+		size_t len;
+	} arrays[] = {
 		{ "x_indptr.npy", "<u4", "(3,)", "\0\0\0\0\1\0\0\0\3\0\0\0", 12 },
 		{ "x_indices.npy", "<u8", "(3,)", "\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 24 },
 		{ "x_values.npy", "<i2", "(3,)", "\5\0\1\0\xff\xff", 6 },
@@ -83,7 +86,7 @@ static void odd_types_are_converted(void **state)
 	same_floats(d->weight, (float[]){ 0, 1 }, 2);
 	assert_int_equal(d->names[1].len, 0);
 	assert_true(d->codes[0] == 1);
-	must_write(&cx, d, path_of("odd.txt"));           /* codes without names get numbers */
+	must_write(&cx, d, path_of("odd.txt")); /* codes without names get numbers */
 	d = must_open(&cx, path_of("odd.txt"), NULL);
 	assert_memory_equal(d->code_names[0].s, "0", 1);
 	ctx_free(&cx);
@@ -178,12 +181,9 @@ static void unpacked_arrays_are_there_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(zips_of_every_kind_are_read),
-		cmocka_unit_test(odd_types_are_converted),
-		cmocka_unit_test(wide_sizes_are_written),
-		cmocka_unit_test(every_damaged_byte_is_survived),
-		cmocka_unit_test(arrays_are_aligned_in_the_file),
-		cmocka_unit_test(unpacked_arrays_are_there_once),
+		cmocka_unit_test(zips_of_every_kind_are_read),    cmocka_unit_test(odd_types_are_converted),
+		cmocka_unit_test(wide_sizes_are_written),         cmocka_unit_test(every_damaged_byte_is_survived),
+		cmocka_unit_test(arrays_are_aligned_in_the_file), cmocka_unit_test(unpacked_arrays_are_there_once),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

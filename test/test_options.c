@@ -74,13 +74,16 @@ static void wrong_values_are_refused_with_a_remedy(void **state)
 {
 	(void)state;
 	static const char *const wrong[][3] = {
-		{ "rat", "1", "did you mean 'rate'?" }, { "zzzzzz", "1", "--help" }, { "rate", "fast", "a number from" },
-		{ "rate", "-1", "a number from" }, { "rate", "nan", "a number from" }, { "rate", "1x", "a number from" },
-		{ "rate", "", "a number from" }, { "batch", "0", "or 'all'" }, { "batch", "1.5", "or 'all'" },
-		{ "epochs", "99999999999999999999", "a whole number" }, { "rule", "slow", "one of momentum" },
-		{ "keep-best", "maybe", "on or off" }, { "keep-best", "auto", "on or off" }, { "until", "done", "within" },
-		{ "until", "within:2", "within" }, { "until", "error", "within" }, { "until", "within,", "within" },
-		{ "until", "right:0.5;error:1", "within" }, { "seed", "-1", "whole number" }, { "until", "", "within" },
+		{ "rat", "1", "did you mean 'rate'?" }, { "zzzzzz", "1", "--help" },
+		{ "rate", "fast", "a number from" },    { "rate", "-1", "a number from" },
+		{ "rate", "nan", "a number from" },     { "rate", "1x", "a number from" },
+		{ "rate", "", "a number from" },        { "batch", "0", "or 'all'" },
+		{ "batch", "1.5", "or 'all'" },         { "epochs", "99999999999999999999", "a whole number" },
+		{ "rule", "slow", "one of momentum" },  { "keep-best", "maybe", "on or off" },
+		{ "keep-best", "auto", "on or off" },   { "until", "done", "within" },
+		{ "until", "within:2", "within" },      { "until", "error", "within" },
+		{ "until", "within,", "within" },       { "until", "right:0.5;error:1", "within" },
+		{ "seed", "-1", "whole number" },       { "until", "", "within" },
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		Ctx cx;
@@ -106,10 +109,7 @@ static void until_is_taken_apart(void **state)
 	assert_true(isnan(u.within) && isnan(u.right) && isnan(u.error));
 }
 
-static void check(Ctx *cx, void *o)
-{
-	options_check(cx, o);
-}
+static void check(Ctx *cx, void *o) { options_check(cx, o); }
 
 static void contradictions_are_found(void **state)
 {

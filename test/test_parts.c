@@ -44,8 +44,9 @@ static void parts_are_disjoint_and_complete(void **state)
 		seq[++sequences] = next < N ? next : N;
 	}
 	for (int sequenced = 0; sequenced < 2; sequenced++) {
-		Data d = { .name = "n", .cases = N, .inputs = 1, .targets = 1, .x = x, .x_type = T_F32, .y = x,
-		          .y_type = T_F32 };
+		Data d = {
+			.name = "n", .cases = N, .inputs = 1, .targets = 1, .x = x, .x_type = T_F32, .y = x, .y_type = T_F32
+		};
 		if (sequenced)
 			d.seq = seq, d.sequences = sequences;
 		uint8_t seen[N] = { 0 };
@@ -108,7 +109,7 @@ static void parts_keep_what_belongs_to_them(void **state)
 		assert_int_equal(call(&cx, do_part, &c), MP_OK);
 		const Data *e = c.out;
 		assert_int_equal(e->sequences, 1);
-		uint64_t from = e->cases == 1 ? 0 : 1;    /* the sequences have 1 and 3 cases */
+		uint64_t from = e->cases == 1 ? 0 : 1; /* the sequences have 1 and 3 cases */
 		float p[3], q[3];
 		for (uint64_t i = 0; i < e->cases; i++) {
 			data_x(&d, from + i, p), data_x(e, i, q);
@@ -131,7 +132,7 @@ static void parts_keep_what_belongs_to_them(void **state)
 		assert_int_equal(e->extra[1].len, extra[1].len);
 		assert_true(npy_peek(e->extra[2].npy, e->extra[2].len, &a));
 		assert_int_equal(a.data[0], from ? 'b' : 'a');
-		for (int k = 3; k < 5; k++)               /* not by rows: the same for all parts */
+		for (int k = 3; k < 5; k++) /* not by rows: the same for all parts */
 			assert_memory_equal(e->extra[k].npy, extra[k].npy, extra[k].len);
 		assert_true(npy_peek(e->extra[5].npy, e->extra[5].len, &a));
 		assert_true(a.swap);
@@ -146,7 +147,7 @@ static void parts_keep_what_belongs_to_them(void **state)
 	lists.x_values = NULL;
 	assert_int_equal(call(&cx, do_part, &c), MP_OK);
 	assert_null(c.out->x_values);
-	c.share = 1e-9;                                   /* neither part is ever empty */
+	c.share = 1e-9; /* neither part is ever empty */
 	assert_int_equal(call(&cx, do_part, &c), MP_OK);
 	assert_int_equal(c.out->cases, 1);
 	c.share = 1 - 1e-9;
@@ -176,7 +177,7 @@ static void first_cases_only(void **state)
 	must_write(&cx, &d, path_of("first.npz"));
 	must_write(&cx, &d, path_of("first.txt"));
 	Data *e = must_open(&cx, path_of("first.npz"), &(DataOptions){ .first = 3 });
-	assert_int_equal(e->cases, 1);                    /* the second sequence does not fit */
+	assert_int_equal(e->cases, 1); /* the second sequence does not fit */
 	assert_int_equal(e->sequences, 1);
 	Npy a;
 	assert_true(npy_peek(e->extra[0].npy, e->extra[0].len, &a));
@@ -213,7 +214,7 @@ static void scales_fit(void **state)
 	Call also = { .out = other, .scale = &d->scale };
 	assert_int_equal(call(&cx, do_scale, &also), MP_OK);
 	same_data(d, other);
-	assert_int_equal(call(&cx, do_scale, &also), MP_OK);     /* the same once more is no change */
+	assert_int_equal(call(&cx, do_scale, &also), MP_OK); /* the same once more is no change */
 	same_data(d, other);
 
 	d = must_open(&cx, path_of("scale.txt"), NULL);
@@ -232,8 +233,7 @@ static void scales_fit(void **state)
 	assert_int_equal(call(&cx, do_scale, &also), MP_BAD_INPUT);
 
 	static double other_offset[] = { 1, 5, 0.25 }, other_factor[] = { 0.1, 1, 2 };
-	Scale near = { SCALE_RANGE, other->scale.offset, other_factor }, far = { SCALE_RANGE, other_offset,
-	                                                                        other_factor };
+	Scale near = { SCALE_RANGE, other->scale.offset, other_factor }, far = { SCALE_RANGE, other_offset, other_factor };
 	also = (Call){ .out = other, .scale = &near };
 	assert_int_equal(call(&cx, do_scale, &also), MP_BAD_INPUT);
 	also.scale = &far;
@@ -257,9 +257,8 @@ static void descriptions_are_right(void **state)
 	(void)state;
 	Ctx cx;
 	ctx_init(&cx, NULL);
-	put_text(path_of("d.txt"),
-	         "code b 0 1\ncode a 1 0\n1 0 -2 : 1 0\n0 0 1 : 0 1\n"
-	         "3 0 0 : 1 0\n1 1 1 : ? ?\n1 1 1 : ? 0.5 weight 2\n");
+	put_text(path_of("d.txt"), "code b 0 1\ncode a 1 0\n1 0 -2 : 1 0\n0 0 1 : 0 1\n"
+	                           "3 0 0 : 1 0\n1 1 1 : ? ?\n1 1 1 : ? 0.5 weight 2\n");
 	Call c = { .in = must_open(&cx, path_of("d.txt"), NULL) };
 	assert_int_equal(call(&cx, do_describe, &c), MP_OK);
 	mp_data_info *i = &c.info;
@@ -303,8 +302,7 @@ static void descriptions_are_right(void **state)
 	assert_int_equal(call(&cx, do_describe, &c), MP_OK);
 	assert_true(i->min == 0 && i->max == 1 && i->target_min == 0 && i->target_max == 0);
 	assert_int_equal(i->missing, 3);
-	Data full = { .name = "full", .cases = 1, .inputs = 2, .x_indptr = list_indptr, .x_indices = (uint32_t[]){ 0,
-	             1 } };
+	Data full = { .name = "full", .cases = 1, .inputs = 2, .x_indptr = list_indptr, .x_indices = (uint32_t[]){ 0, 1 } };
 	c.in = &full;
 	assert_int_equal(call(&cx, do_describe, &c), MP_OK);
 	assert_true(i->min == 1 && i->density == 1);
@@ -316,8 +314,9 @@ static void descriptions_are_right(void **state)
 	float y[1200], long_y[80] = { 0 };
 	for (int k = 0; k < 1200; k++)
 		y[k] = (float)k;
-	Data many = { .name = "many", .cases = 1000, .inputs = 1, .targets = 1, .x = y, .x_type = T_F32, .y = y,
-	             .y_type = T_F32 };
+	Data many = {
+		.name = "many", .cases = 1000, .inputs = 1, .targets = 1, .x = y, .x_type = T_F32, .y = y, .y_type = T_F32
+	};
 	c.in = &many;
 	assert_int_equal(call(&cx, do_describe, &c), MP_OK);
 	assert_int_equal(i->classes, 1000);

@@ -5,11 +5,10 @@
 
 #include "toy.h"
 
-enum { LINKS = 100, CASES = 1500 };       /* three leaves */
+enum { LINKS = 100, CASES = 1500 }; /* three leaves */
 
-static const char plain[] =
-	"group x 3 input\ngroup h 5\ngroup k 2 tanh\ngroup o 2 output\n"
-	"connect x, true -> h\nconnect x[0], h -> k\nconnect h, k, true -> o\nconnect h -> h\n";
+static const char plain[] = "group x 3 input\ngroup h 5\ngroup k 2 tanh\ngroup o 2 output\n"
+							"connect x, true -> h\nconnect x[0], h -> k\nconnect h, k, true -> o\nconnect h -> h\n";
 
 static float xs[CASES * 3], ys[CASES * 2];
 
@@ -79,8 +78,8 @@ static void test_permuting_units(void **state)
 	uint64_t map[LINKS];
 	open_plain(&a, 20);
 	toy_open(&b, "group o 2 output\ngroup h 5\ngroup x 3 input\ngroup k 2 tanh\n"
-	         "connect h[1] -> h[0]\nconnect h[2] -> h[0:1]\nconnect h[3] -> h[0:2]\nconnect h[4] -> h[0:3]\n"
-	         "connect true, k, h -> o\nconnect h, x[0] -> k\nconnect true, x -> h\n");
+	             "connect h[1] -> h[0]\nconnect h[2] -> h[0:1]\nconnect h[3] -> h[0:2]\nconnect h[4] -> h[0:3]\n"
+	             "connect true, k, h -> o\nconnect h, x[0] -> k\nconnect true, x -> h\n");
 	toy_bind(&b, 20, xs, ys);
 	assert_int_equal(a.net->links, b.net->links);
 	target_ref.get(a.program, 0, 0, ALL_LINKS, wa);
@@ -133,7 +132,7 @@ static void test_splitting_a_batch(void **state)
 	toy_forget(&t);
 	target_ref.gradient(t.program, parts);
 	for (uint64_t i = 0; i < t.net->links; i++)
-		assert_true(parts[i] == 0);                 /* forgotten */
+		assert_true(parts[i] == 0); /* forgotten */
 	Tally b = toy_learn(&t, (Batch){ .count = 700 });
 	Tally c = toy_learn(&t, (Batch){ .first = 700, .count = CASES - 700 });
 	tally_add(&b, &c);
@@ -300,8 +299,10 @@ static void test_frozen_blocks_stay(void **state)
 		char text[400];
 		Toy t;
 		double before[LINKS], after[LINKS];
-		snprintf(text, sizeof text, "group x 3 input\ngroup h 5\ngroup o 2 output\nconnect x -> h frozen\nconnect true -> h\n"
-		         "connect h -> o\ntrain rule %s decay 0.01\n", rules[r].name);
+		snprintf(text, sizeof text,
+		         "group x 3 input\ngroup h 5\ngroup o 2 output\nconnect x -> h frozen\nconnect true -> h\n"
+		         "connect h -> o\ntrain rule %s decay 0.01\n",
+		         rules[r].name);
 		toy_open(&t, text);
 		toy_bind(&t, 20, xs, ys);
 		toy_weights(&t, 3, 1);
@@ -324,8 +325,10 @@ static void test_rules_learn(void **state)
 	for (uint32_t r = 0; r < rule_count; r++) {
 		char text[400];
 		Toy t;
-		snprintf(text, sizeof text, "group x 3 input\ngroup h 5\ngroup o 2 output\nconnect x, true -> h\n"
-		         "connect h, true -> o\ntrain rule %s rate 0.02\n", rules[r].name);
+		snprintf(text, sizeof text,
+		         "group x 3 input\ngroup h 5\ngroup o 2 output\nconnect x, true -> h\n"
+		         "connect h, true -> o\ntrain rule %s rate 0.02\n",
+		         rules[r].name);
 		toy_open(&t, text);
 		toy_bind(&t, 20, xs, ys);
 		toy_weights(&t, 3, 1);
@@ -351,7 +354,7 @@ static void test_evaluate_agrees(void **state)
 	open_plain(&t, CASES);
 	assert_int_equal(target_ref.evaluate(t.program, 0, CASES, &t.stop, out, &a), MP_OK);
 	Tally b = toy_learn(&t, (Batch){ .count = CASES });
-	assert_memory_equal(&a, &b, sizeof a);              /* the same leaves, the same bits */
+	assert_memory_equal(&a, &b, sizeof a); /* the same leaves, the same bits */
 	Tally by_hand = { 0 };
 	Scorer s;
 	scorer_init(&s, &t.net->options, &t.data);
@@ -392,7 +395,7 @@ static void test_stopping(void **state)
 	target_ref.get(t.program, 0, 0, ALL_LINKS, w);
 	toy_learn(&t, (Batch){ .count = 20 });
 	toy_forget(&t);
-	update(&t, 1);                                      /* nothing is pending, so nothing happens */
+	update(&t, 1); /* nothing is pending, so nothing happens */
 	target_ref.get(t.program, 0, 0, ALL_LINKS, after);
 	assert_memory_equal(w, after, t.net->links * sizeof *w);
 	t.stop = 1;
@@ -412,7 +415,7 @@ static void test_state_goes_out_and_in(void **state)
 	}
 	target_ref.get(t.program, 0, 0, ALL_LINKS, w[0]);
 	target_ref.get(t.program, 1, 0, ALL_LINKS, s[0]);
-	for (int round = 0; round < 2; round++) {           /* the second time from the same state: the same bits */
+	for (int round = 0; round < 2; round++) { /* the second time from the same state: the same bits */
 		target_ref.set(t.program, 0, 0, ALL_LINKS, w[0]);
 		target_ref.set(t.program, 1, 0, ALL_LINKS, s[0]);
 		toy_learn(&t, (Batch){ .count = 20 });
@@ -431,7 +434,7 @@ static void test_rebinding(void **state)
 	Toy t;
 	double g[LINKS], h[LINKS];
 	toy_open(&t, "group x 3 input\ngroup m 4 context\ngroup h 4 tanh\ngroup o 2 output\n"
-	         "connect x, m, true -> h\nconnect h -> o\ncopy h -> m\ntrain bptt full\n");
+	             "connect x, m, true -> h\nconnect h -> o\ncopy h -> m\ntrain bptt full\n");
 	toy_bind(&t, 5, xs, ys);
 	toy_weights(&t, 1, 0.5);
 	toy_gradient(&t, g);
@@ -451,46 +454,56 @@ static void test_program_text(void **state)
 {
 	(void)state;
 	Toy t;
-	toy_open(&t, "group x 2 input\ngroup m 3 context\ngroup h 3 tanh\ngroup o 1 output\n"
+	toy_open(&t,
+	         "group x 2 input\ngroup m 3 context\ngroup h 3 tanh\ngroup o 1 output\n"
 	         "connect x, m, true -> h\nconnect h, true -> o\ncopy h -> m\ntrain rule momentum error cross-entropy\n");
 	Buf out = { .arena = &t.cx.keep };
 	target_ref.print(t.program, &out);
-	assert_string_equal(out.s,
-		"program ref: the network itself, in double precision, one case after the other\n"
-		"forward\n"
-		"\tm = h of the case before\n"
-		"\th[0:2]  tanh of 18 links\n"
-		"\to[0:0]  sigmoid of 4 links\n"
-		"backward\n"
-		"\terror cross-entropy, the same in reverse, truncated at the copy\n"
-		"update momentum, for each of 22 links\n"
-		"\tv0 = decay\n"
-		"\tv1 = w\n"
-		"\tv2 = g\n"
-		"\tv3 = fma(v0, v1, v2)\n"
-		"\tv4 = momentum\n"
-		"\tv5 = step\n"
-		"\tv6 = rate\n"
-		"\tv7 = v6 * v3\n"
-		"\tv8 = -v7\n"
-		"\tv9 = fma(v4, v5, v8)\n"
-		"\tstep = v9\n"
-		"\tv11 = v1 + v9\n"
-		"\tw = v11\n");
+	assert_string_equal(out.s, "program ref: the network itself, in double precision, one case after the other\n"
+	                           "forward\n"
+	                           "\tm = h of the case before\n"
+	                           "\th[0:2]  tanh of 18 links\n"
+	                           "\to[0:0]  sigmoid of 4 links\n"
+	                           "backward\n"
+	                           "\terror cross-entropy, the same in reverse, truncated at the copy\n"
+	                           "update momentum, for each of 22 links\n"
+	                           "\tv0 = decay\n"
+	                           "\tv1 = w\n"
+	                           "\tv2 = g\n"
+	                           "\tv3 = fma(v0, v1, v2)\n"
+	                           "\tv4 = momentum\n"
+	                           "\tv5 = step\n"
+	                           "\tv6 = rate\n"
+	                           "\tv7 = v6 * v3\n"
+	                           "\tv8 = -v7\n"
+	                           "\tv9 = fma(v4, v5, v8)\n"
+	                           "\tstep = v9\n"
+	                           "\tv11 = v1 + v9\n"
+	                           "\tw = v11\n");
 	toy_close(&t);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_permuting_units), cmocka_unit_test(test_permuting_cases),
-		cmocka_unit_test(test_splitting_a_batch), cmocka_unit_test(test_leaves_in_several_calls),
-		cmocka_unit_test(test_leaves_join_as_a_tree), cmocka_unit_test(test_weight_two_is_twice),
-		cmocka_unit_test(test_weight_zero_is_nothing), cmocka_unit_test(test_mask_is_nan),
-		cmocka_unit_test(test_zero_inputs), cmocka_unit_test(test_index_lists_are_dense_rows),
-		cmocka_unit_test(test_frozen_blocks_stay), cmocka_unit_test(test_rules_learn),
-		cmocka_unit_test(test_evaluate_agrees), cmocka_unit_test(test_without_targets), cmocka_unit_test(test_stopping),
-		cmocka_unit_test(test_state_goes_out_and_in), cmocka_unit_test(test_rebinding), cmocka_unit_test(test_program_text),
+		cmocka_unit_test(test_permuting_units),
+		cmocka_unit_test(test_permuting_cases),
+		cmocka_unit_test(test_splitting_a_batch),
+		cmocka_unit_test(test_leaves_in_several_calls),
+		cmocka_unit_test(test_leaves_join_as_a_tree),
+		cmocka_unit_test(test_weight_two_is_twice),
+		cmocka_unit_test(test_weight_zero_is_nothing),
+		cmocka_unit_test(test_mask_is_nan),
+		cmocka_unit_test(test_zero_inputs),
+		cmocka_unit_test(test_index_lists_are_dense_rows),
+		cmocka_unit_test(test_frozen_blocks_stay),
+		cmocka_unit_test(test_rules_learn),
+		cmocka_unit_test(test_evaluate_agrees),
+		cmocka_unit_test(test_without_targets),
+		cmocka_unit_test(test_stopping),
+		cmocka_unit_test(test_state_goes_out_and_in),
+		cmocka_unit_test(test_rebinding),
+		cmocka_unit_test(test_program_text),
 	};
 	return cmocka_run_group_tests(tests, fill_data, NULL);
 }

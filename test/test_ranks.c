@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks that share the leaves of every batch, as threads of one process: messages are copies.  Any number of ranks has the bits
- * and the figures of one, by each way of summing; ranks that differ, or end early, are found out. */
+/* Ranks that share the leaves of every batch, as threads of one process: messages are copies. Any number of ranks
+ * has the bits and the figures of one, by each way of summing; ranks that differ, or end early, are found out. */
 #include "hall.h"
 
 #include "cluster.h"
 
-static const char small[] = "group a 5 input\ngroup h 7\ngroup o 3 output\nconnect a -> h\nconnect h -> o\nconnect a -> o\nconnect true -> h, o\n";
-static const char large[] = "group a 40 input\ngroup h 90\ngroup o 30 output\nconnect a -> h\nconnect h -> o\nconnect true -> h, o\n";
-static const char memory[] = "group a 3 input\ngroup h 6\ngroup c 6 context\ngroup o 2 output\nconnect a -> h\nconnect c -> h\n"
-                             "connect h -> o\nconnect true -> h, o\ncopy h -> c\n";
+static const char small[] = "group a 5 input\ngroup h 7\ngroup o 3 output\nconnect a -> h\nconnect h -> o\nconnect a "
+							"-> o\nconnect true -> h, o\n";
+static const char large[] =
+	"group a 40 input\ngroup h 90\ngroup o 30 output\nconnect a -> h\nconnect h -> o\nconnect true -> h, o\n";
+static const char memory[] =
+	"group a 3 input\ngroup h 6\ngroup c 6 context\ngroup o 2 output\nconnect a -> h\nconnect c -> h\n"
+	"connect h -> o\nconnect true -> h, o\ncopy h -> c\n";
 
 static void all_ranks(const char *text, const mp_data *data, const mp_data *test, const char *const *option)
 {
@@ -30,14 +33,16 @@ static void any_number_has_the_bits_of_one(void **state)
 	(void)state;
 	static const char *const pooled[] = { "epochs", "3", "until", "never", "rate", "0.001", "threads", "1", NULL };
 	static const char *const team[] = { "epochs", "2", "until", "never", "rate", "0.001", "threads", "3", NULL };
-	static const char *const parts[] = { "epochs", "2", "until", "never", "rate", "0.001", "batch", "1500", "threads", "1", NULL };
-	mp_data *few = data_new(700, 5, 3, NULL, 0), *many = data_new(5000, 5, 3, NULL, 0), *eight = data_new(4096, 40, 30, NULL, 0);
+	static const char *const parts[] = { "epochs", "2",    "until",   "never", "rate", "0.001",
+		                                 "batch",  "1500", "threads", "1",     NULL };
+	mp_data *few = data_new(700, 5, 3, NULL, 0), *many = data_new(5000, 5, 3, NULL, 0),
+			*eight = data_new(4096, 40, 30, NULL, 0);
 	mp_data *wide = data_new(2100, 40, 30, NULL, 0);
-	all_ranks(small, few, NULL, pooled);                 /* two leaves, together */
+	all_ranks(small, few, NULL, pooled); /* two leaves, together */
 	all_ranks(small, many, few, team);
-	all_ranks(small, many, few, parts);                  /* the last batch is a single leaf */
-	all_ranks(large, eight, NULL, pooled);               /* halving */
-	all_ranks(large, wide, wide, team);                  /* parts */
+	all_ranks(small, many, few, parts);    /* the last batch is a single leaf */
+	all_ranks(large, eight, NULL, pooled); /* halving */
+	all_ranks(large, wide, wide, team);    /* parts */
 	mp_data_close(few);
 	mp_data_close(many);
 	mp_data_close(eight);
@@ -143,7 +148,11 @@ static void greetings_are_compared(void **state)
 {
 	(void)state;
 	enum { NO_RANK = 99 };
-	static const struct { uint32_t odd, mixed; mp_status status; const char *says; } rows[] = {
+	static const struct {
+		uint32_t odd, mixed;
+		mp_status status;
+		const char *says;
+	} rows[] = {
 		{ NO_RANK, NO_RANK, MP_OK, "" },
 		{ 2, NO_RANK, MP_BAD_INPUT, "rank 2 has another microprop than rank 0" },
 		{ NO_RANK, 0, MP_BAD_INPUT, "rank 0 cannot read its own program" },
@@ -181,8 +190,14 @@ static void meetings_of_any_size(void **state)
 			for (uint32_t k = 0; k < sizes[i]; k++)
 				assert_memory_equal(&guest[k].all, &right, sizeof right);
 		}
-		const struct { Guest how; const char *says; uint32_t rank; } wrong[] = {
-			{ { .odd = sizes[i] / 2, .leaver = UINT32_MAX, .mixed = UINT32_MAX }, "rank %u has other options", sizes[i] / 2 },
+		const struct {
+			Guest how;
+			const char *says;
+			uint32_t rank;
+		} wrong[] = {
+			{ { .odd = sizes[i] / 2, .leaver = UINT32_MAX, .mixed = UINT32_MAX },
+			  "rank %u has other options",
+			  sizes[i] / 2 },
 			{ { .odd = UINT32_MAX, .leaver = sizes[i] - 1, .mixed = UINT32_MAX }, "rank %u of", sizes[i] - 1 },
 			{ { .odd = 1, .leaver = sizes[i] / 3, .mixed = 0 }, "rank %u of", sizes[i] / 3 },
 			{ { .odd = UINT32_MAX, .leaver = UINT32_MAX, .mixed = 0 }, "the ranks are not at the same work", 0 },
@@ -206,9 +221,16 @@ static void the_model_counts_what_is_sent(void **state)
 {
 	(void)state;
 	static const char *const option[] = { "epochs", "1", "until", "never", "rate", "0.001", "threads", "1", NULL };
-	static const struct { const char *text; uint64_t cases; uint32_t inputs, outputs, ranks; int way; } runs[] = {
-		{ small, 5000, 5, 3, 7, WAY_TOGETHER }, { large, 4096, 40, 30, 8, WAY_HALVING }, { large, 4096, 40, 30, 2, WAY_TOGETHER }, { large, 4096, 40, 30, 4, WAY_HALVING },
-		{ large, 4096, 40, 30, 3, WAY_PARTS }, { large, 2100, 40, 30, 4, WAY_PARTS }, { large, 2100, 40, 30, 12, WAY_PARTS },
+	static const struct {
+		const char *text;
+		uint64_t cases;
+		uint32_t inputs, outputs, ranks;
+		int way;
+	} runs[] = {
+		{ small, 5000, 5, 3, 7, WAY_TOGETHER },   { large, 4096, 40, 30, 8, WAY_HALVING },
+		{ large, 4096, 40, 30, 2, WAY_TOGETHER }, { large, 4096, 40, 30, 4, WAY_HALVING },
+		{ large, 4096, 40, 30, 3, WAY_PARTS },    { large, 2100, 40, 30, 4, WAY_PARTS },
+		{ large, 2100, 40, 30, 12, WAY_PARTS },
 	};
 	const Cluster c = { .bandwidth = 1 };
 	const Rates r = { 1, 1, 1, 0 };
@@ -217,7 +239,12 @@ static void the_model_counts_what_is_sent(void **state)
 		mp_data *data = data_new(runs[i].cases, runs[i].inputs, runs[i].outputs, NULL, 0);
 		Rank rank[SOME_RANKS], like = { .net = net, .data = data, .option = option };
 		ranks_run(runs[i].ranks, rank, like);
-		Workload w = { .links = 1, .floats = rank[0].floats, .examples = runs[i].cases, .cases = runs[i].cases, .batch = runs[i].cases, .threads = 1 };
+		Workload w = { .links = 1,
+			           .floats = rank[0].floats,
+			           .examples = runs[i].cases,
+			           .cases = runs[i].cases,
+			           .batch = runs[i].cases,
+			           .threads = 1 };
 		Scaling s = scaling_epoch(&c, &r, &w, runs[i].ranks);
 		uint64_t most = 0;
 		for (uint32_t k = 0; k < runs[i].ranks; k++)
@@ -289,7 +316,8 @@ static void whoever_ends_early_is_heard(void **state)
 
 /* ---- data that lies in files ---- */
 
-static const char *const pooled[] = { "epochs", "2", "until", "never", "rate", "0.001", "threads", "1", "batch", "1500", "shuffle", "0", NULL };
+static const char *const pooled[] = { "epochs", "2",     "until", "never",   "rate", "0.001", "threads",
+	                                  "1",      "batch", "1500",  "shuffle", "0",    NULL };
 
 static mp_data *shared_open(const char *path)
 {
@@ -299,7 +327,8 @@ static mp_data *shared_open(const char *path)
 }
 
 /* A copy of the data in which inputs are right only where ranks first .. first + some - 1 look at them. */
-static void write_spoilt(mp_data *from, const char *path, uint32_t ranks, uint32_t rank, uint32_t some, uint64_t batch, float spoilt)
+static void write_spoilt(mp_data *from, const char *path, uint32_t ranks, uint32_t rank, uint32_t some, uint64_t batch,
+                         float spoilt)
 {
 	Data d = *from->data;
 	uint64_t n = d.cases * d.inputs, first, end;
@@ -313,7 +342,7 @@ static void write_spoilt(mp_data *from, const char *path, uint32_t ranks, uint32
 			for (uint64_t i = first; i < end; i++)
 				data_x(from->data, i, x + i * d.inputs);
 		}
-	for (uint64_t i = 0; i < 16; i++) {                  /* those that all look at */
+	for (uint64_t i = 0; i < 16; i++) { /* those that all look at */
 		uint64_t at = i * ((d.cases - 1) / 15);
 		data_x(from->data, at, x + at * d.inputs);
 	}
@@ -348,10 +377,10 @@ static void each_looks_at_its_cases_alone(void **state)
 	mp_net_close(net);
 }
 
-static const char *const guarded_options[] = { "epochs", "2", "until", "never", "rate", "0.0001", "threads", "1", "batch", "8000", "shuffle", "0",
-                                               "guard", "full", NULL };
+static const char *const guarded_options[] = { "epochs", "2",    "until",   "never", "rate",  "0.0001", "threads", "1",
+	                                           "batch",  "8000", "shuffle", "0",     "guard", "full",   NULL };
 
-enum { FEW = 4 };                         /* ranks */
+enum { FEW = 4 }; /* ranks */
 
 /* Each has its own file, in which inputs are right for it and, some say, for others. */
 static void files_run(mp_data *data, Rank like, const uint32_t *some, float spoilt, Rank *one, Rank *rank)
@@ -390,7 +419,8 @@ static void guards_look_at_few_cases(void **state)
 	mp_net_close(net);
 }
 
-/* Rank 1 has other numbers where rank 0 looks, which nobody has noticed; what it makes of rank 0's leaves is another thing. */
+/* Rank 1 has other numbers where rank 0 looks, which nobody has noticed; what it makes of rank 0's leaves is
+ * another thing. */
 static void neighbours_notice(void **state)
 {
 	(void)state;
@@ -539,18 +569,28 @@ static void leaves_are_shared_out(void **state)
 		}
 	uint32_t first, last;
 	rank_leaves(4096, 3, 1, &first, &last);
-	assert_true(subtree_count(4096, first, last) <= 5);      /* places are chosen so that few subtrees are cut */
+	assert_true(subtree_count(4096, first, last) <= 5); /* places are chosen so that few subtrees are cut */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(leaves_are_shared_out), cmocka_unit_test(any_number_has_the_bits_of_one), cmocka_unit_test(sequences_too),
-		cmocka_unit_test(a_thousand_have_the_bits_of_one), cmocka_unit_test(greetings_are_compared), cmocka_unit_test(meetings_of_any_size),
-		cmocka_unit_test(one_leaf_is_for_rank_0), cmocka_unit_test(other_options_are_found), cmocka_unit_test(whoever_ends_early_is_heard),
-		cmocka_unit_test(the_model_counts_what_is_sent), cmocka_unit_test(each_looks_at_its_cases_alone),
-		cmocka_unit_test(guards_look_at_few_cases), cmocka_unit_test(neighbours_notice),
-		cmocka_unit_test(wrong_cases_are_told_as_by_one), cmocka_unit_test(checksums_of_parts_add_up), cmocka_unit_test(other_data_is_found),
+		cmocka_unit_test(leaves_are_shared_out),
+		cmocka_unit_test(any_number_has_the_bits_of_one),
+		cmocka_unit_test(sequences_too),
+		cmocka_unit_test(a_thousand_have_the_bits_of_one),
+		cmocka_unit_test(greetings_are_compared),
+		cmocka_unit_test(meetings_of_any_size),
+		cmocka_unit_test(one_leaf_is_for_rank_0),
+		cmocka_unit_test(other_options_are_found),
+		cmocka_unit_test(whoever_ends_early_is_heard),
+		cmocka_unit_test(the_model_counts_what_is_sent),
+		cmocka_unit_test(each_looks_at_its_cases_alone),
+		cmocka_unit_test(guards_look_at_few_cases),
+		cmocka_unit_test(neighbours_notice),
+		cmocka_unit_test(wrong_cases_are_told_as_by_one),
+		cmocka_unit_test(checksums_of_parts_add_up),
+		cmocka_unit_test(other_data_is_found),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -18,19 +18,48 @@ static void numbers_equal_the_c_library(void **state)
 {
 	(void)state;
 	static const char *const hard[] = {
-		"0", "-0", "+1", "1.", "-.5", ".5e3", "1e", "1e+", "1e5x", "16777217", "16777219",
-		"16777217.0000000000000000000000000000000000000000000001", "16777216.99999999999999999999999999999999",
-		"3.4028235e38", "3.4028236e38", "3.5e38", "1e-45", "7e-46", "7.1e-46", "1.17549435e-38", "1e-400", "1e400",
-		"0e999999999999999", "00000.000000", "inf", "-Infinity", "INF", "123456789012345678901234567890",
-		"0.00000000000000000000000000000000000001234567", "1e99999999999999999999999", "0.1e-99999999999999999999",
-		"1.000000059604644775390625", "1.00000005960464477539062500000000000000000001",
-		"1.000000059604644775390624999999", "0.00000000000000000000000", "000000000000000000000000012.5",
+		"0",
+		"-0",
+		"+1",
+		"1.",
+		"-.5",
+		".5e3",
+		"1e",
+		"1e+",
+		"1e5x",
+		"16777217",
+		"16777219",
+		"16777217.0000000000000000000000000000000000000000000001",
+		"16777216.99999999999999999999999999999999",
+		"3.4028235e38",
+		"3.4028236e38",
+		"3.5e38",
+		"1e-45",
+		"7e-46",
+		"7.1e-46",
+		"1.17549435e-38",
+		"1e-400",
+		"1e400",
+		"0e999999999999999",
+		"00000.000000",
+		"inf",
+		"-Infinity",
+		"INF",
+		"123456789012345678901234567890",
+		"0.00000000000000000000000000000000000001234567",
+		"1e99999999999999999999999",
+		"0.1e-99999999999999999999",
+		"1.000000059604644775390625",
+		"1.00000005960464477539062500000000000000000001",
+		"1.000000059604644775390624999999",
+		"0.00000000000000000000000",
+		"000000000000000000000000012.5",
 	};
 	for (size_t i = 0; i < COUNT(hard); i++)
 		check_number(hard[i]);
 	char text[400];
 	memset(text, '0', 300);
-	memcpy(text, "1.000000059604644775390625", 26);       /* exactly between two floats */
+	memcpy(text, "1.000000059604644775390625", 26); /* exactly between two floats */
 	text[300] = '\0';
 	check_number(text);
 	text[299] = '1';
@@ -100,7 +129,8 @@ static void csv_plain(void **state)
 {
 	(void)state;
 	Ctx cx;
-	Job j = { .text = "\xEF\xBB\xBF" "a,b,y\r\n1,-2.5,3\r\n\r\n +4 , 5e-1,\n7,8,nan" };
+	Job j = { .text = "\xEF\xBB\xBF"
+		              "a,b,y\r\n1,-2.5,3\r\n\r\n +4 , 5e-1,\n7,8,nan" };
 	Data *d = good(&cx, do_csv, &j);
 	assert_int_equal(d->cases, 3);
 	assert_int_equal(d->inputs, 2);
@@ -156,7 +186,7 @@ static void csv_labels(void **state)
 	assert_string_equal(d->classes[1], "cat");
 	ctx_free(&cx);
 
-	j = (Job){ .text = "a,k\n1,10\n2,9\n3,x\n", .opt = { .labels = "k" } };  /* numbers by value, before words */
+	j = (Job){ .text = "a,k\n1,10\n2,9\n3,x\n", .opt = { .labels = "k" } }; /* numbers by value, before words */
 	d = good(&cx, do_csv, &j);
 	assert_text(d->code_names[0], "9");
 	assert_text(d->code_names[1], "10");
@@ -192,21 +222,21 @@ static void csv_classes_given(void **state)
 	}
 	ctx_free(&cx);
 
-	j.text = "a,kind\n1,\n2,\n";                                            /* none of them occurs */
+	j.text = "a,kind\n1,\n2,\n"; /* none of them occurs */
 	d = good(&cx, do_csv, &j);
 	assert_int_equal(d->targets, 3);
 	Y(d, 1, NAN, NAN, NAN);
 	assert_int_equal(d->code_count, 3);
 	ctx_free(&cx);
 
-	static const char *const numbers[] = { "7", "10", "x" };                /* a first value that could be a number */
+	static const char *const numbers[] = { "7", "10", "x" }; /* a first value that could be a number */
 	j = (Job){ .text = "a,kind\n1,10\n2,x\n", .opt = { .classes = numbers, .class_count = 3 } };
 	d = good(&cx, do_csv, &j);
 	Y(d, 0, 0, 1, 0);
 	Y(d, 1, 0, 0, 1);
 	ctx_free(&cx);
 
-	j.opt.class_count = 0;                                                   /* no list */
+	j.opt.class_count = 0; /* no list */
 	d = good(&cx, do_csv_label, &j);
 	assert_int_equal(d->targets, 2);
 	ctx_free(&cx);
@@ -217,9 +247,14 @@ static void csv_classes_not_meant(void **state)
 	(void)state;
 	Ctx cx;
 	/* Two labels, a label and a number, targets that are inputs too, no targets: each as if there were no list. */
-	const struct { DataOptions opt; uint32_t targets; } cases[] = {
-		{ { .inputs = "v", .targets = "k,l" }, 3 }, { { .inputs = "v", .targets = "k,v" }, 3 },
-		{ { .inputs = "v", .targets = "v" }, 1 }, { { .inputs = "v", .unlabelled = 1 }, 0 },
+	const struct {
+		DataOptions opt;
+		uint32_t targets;
+	} cases[] = {
+		{ { .inputs = "v", .targets = "k,l" }, 3 },
+		{ { .inputs = "v", .targets = "k,v" }, 3 },
+		{ { .inputs = "v", .targets = "v" }, 1 },
+		{ { .inputs = "v", .unlabelled = 1 }, 0 },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		Job j = { .text = "k,l,v\np,red,1\nq,red,2\n", .opt = cases[i].opt };
@@ -275,7 +310,7 @@ static void csv_columns(void **state)
 	d = good(&cx, do_csv, &j);
 	Y(d, 0, 1, 4, 5);
 	ctx_free(&cx);
-	j = (Job){ .text = text, .opt = { .inputs = "a:c", .targets = "a:c" } };   /* an auto-encoder */
+	j = (Job){ .text = text, .opt = { .inputs = "a:c", .targets = "a:c" } }; /* an auto-encoder */
 	d = good(&cx, do_csv, &j);
 	X(d, 0, 1, 2, 3);
 	Y(d, 0, 1, 2, 3);
@@ -285,7 +320,7 @@ static void csv_columns(void **state)
 	assert_int_equal(d->inputs, 5);
 	assert_int_equal(d->targets, 0);
 	ctx_free(&cx);
-	j = (Job){ .text = "0,1,2\n7,8,9\n", .opt = { .targets = "0" } };      /* names that are numbers win */
+	j = (Job){ .text = "0,1,2\n7,8,9\n", .opt = { .targets = "0" } }; /* names that are numbers win */
 	d = good(&cx, do_csv, &j);
 	Y(d, 0, 7);
 	ctx_free(&cx);
@@ -347,7 +382,7 @@ static void csv_odd_but_right(void **state)
 {
 	(void)state;
 	Ctx cx;
-	Job j = { .text = "1,2,3\n4,5,6\n" };                               /* a header that counts */
+	Job j = { .text = "1,2,3\n4,5,6\n" }; /* a header that counts */
 	Data *d = good(&cx, do_csv_plainly, &j);
 	Y(d, 0, 6);
 	ctx_free(&cx);
@@ -356,12 +391,12 @@ static void csv_odd_but_right(void **state)
 	d = good(&cx, do_csv, &j);
 	assert_int_equal(d->inputs, 3);
 	ctx_free(&cx);
-	j = (Job){ .text = "a,k\n1,\n2,\n", .opt = { .labels = "k" } };         /* a label that nobody has */
+	j = (Job){ .text = "a,k\n1,\n2,\n", .opt = { .labels = "k" } }; /* a label that nobody has */
 	d = good(&cx, do_csv, &j);
 	assert_int_equal(d->targets, 1);
 	Y(d, 1, NAN);
 	ctx_free(&cx);
-	j = (Job){ .text = "n,a,k\n,1,1\n,2,\n", .opt = { .names = "n" } };     /* names that are all empty */
+	j = (Job){ .text = "n,a,k\n,1,1\n,2,\n", .opt = { .names = "n" } }; /* names that are all empty */
 	d = good(&cx, do_csv, &j);
 	assert_text(d->names[1], "");
 	ctx_free(&cx);
@@ -422,7 +457,7 @@ static void csv_sequences_weights_names(void **state)
 	(void)state;
 	Ctx cx;
 	Job j = { .text = "id,s,w,x,y\np,1,1,1,2\nq,1,0.5,3,4\n,,2,5,6\nr,2,0,7,8\n",
-		  .opt = { .sequence = "s", .weight = "w", .names = "id" } };
+		      .opt = { .sequence = "s", .weight = "w", .names = "id" } };
 	Data *d = good(&cx, do_csv, &j);
 	assert_int_equal(d->inputs, 1);
 	assert_int_equal(d->sequences, 2);
@@ -478,10 +513,12 @@ static void csv_round_trips(void **state)
 	round_trip((Job){ .text = "a,k\n1,0\n2,1\n3,10\n4,2\n", .opt = { .labels = "k" } }, do_csv, "c.csv", true);
 	round_trip((Job){ .text = "a,k\n1,p\n2,\n", .opt = { .labels = "k" } }, do_csv, "d.csv", true);
 	round_trip((Job){ .text = "n,s,w,x,y\n\" p\",1,1,1,2\n\"q,\"\"\",1,0.5,3,4\n,2,2,5,6\n",
-	                  .opt = { .sequence = "s", .weight = "w", .names = "n" } }, do_csv, "e.csv", true);
+	                  .opt = { .sequence = "s", .weight = "w", .names = "n" } },
+	           do_csv, "e.csv", true);
 	round_trip((Job){ .text = "a,b\n1,2\n", .opt = { .unlabelled = 1 } }, do_csv, "f.csv", true);
-	round_trip((Job){ .text = "n,a,y\np;q,1,1234567\n\"r\ts\",-1e9,-0\n\"t \",2,0.1234567891\n",
-	                  .opt = { .names = "n" } }, do_csv, "j.csv", true);
+	round_trip(
+		(Job){ .text = "n,a,y\np;q,1,1234567\n\"r\ts\",-1e9,-0\n\"t \",2,0.1234567891\n", .opt = { .names = "n" } },
+		do_csv, "j.csv", true);
 	round_trip((Job){ .path = "make:letters" }, do_open, "k.csv", false);
 	round_trip((Job){ .path = "make:reber" }, do_open, "g.csv", true);
 	round_trip((Job){ .path = "make:temporal-xor" }, do_open, "h.csv", true);
@@ -503,7 +540,7 @@ static void csv_own_header(void **state)
 	assert_int_equal(d->inputs, 1);
 	assert_int_equal(d->targets, 0);
 	ctx_free(&cx);
-	j = (Job){ .text = "x1,x2,weight,weight\n1,2,3,4\n" };                 /* not ours: the last column is the target */
+	j = (Job){ .text = "x1,x2,weight,weight\n1,2,3,4\n" }; /* not ours: the last column is the target */
 	d = good(&cx, do_csv, &j);
 	assert_int_equal(d->inputs, 3);
 	ctx_free(&cx);
@@ -515,7 +552,10 @@ static void csv_own_header_with_options(void **state)
 	(void)state;
 	static const char ours[] = "x1,x2,y1,y2,sequence,weight,name\n1,2,3,4,1,0.5,p\n5,6,7,8,1,2,q\n";
 	static const DataOptions options[] = {
-		{ .sequence = "sequence" }, { .weight = "weight" }, { .names = "name" }, { .sequence = "5", .names = "7" },
+		{ .sequence = "sequence" },
+		{ .weight = "weight" },
+		{ .names = "name" },
+		{ .sequence = "5", .names = "7" },
 		{ .sequence = "sequence", .weight = "weight", .names = "name" },
 	};
 	for (size_t i = 0; i < COUNT(options); i++) {
@@ -584,7 +624,7 @@ static void bad_files_are_refused(void **state)
 			char file[2048], place[4096];
 			snprintf(file, sizeof file, "%s/%s", path, e->d_name);
 			snprintf(place, sizeof place, "%s", file);
-			if (strcmp(e->d_name, "damaged-labels.idx") == 0)         /* the fault is in its partner */
+			if (strcmp(e->d_name, "damaged-labels.idx") == 0) /* the fault is in its partner */
 				snprintf(place, sizeof place, "%s/damaged-labels-labels.idx", path);
 			strncat(place, ":", sizeof place - strlen(place) - 1);
 			bad(do_open, (Job){ .path = file, .opt = { .format = kinds[k] } }, place);
@@ -600,7 +640,10 @@ static void no_memory(void **state)
 {
 	(void)state;
 	Job idx = idx_job(BYTES(0, 0, 11, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4), BYTES(0, 0, 8, 1, 0, 0, 0, 1, 1));
-	const struct { Body *body; Job job; } jobs[] = {
+	const struct {
+		Body *body;
+		Job job;
+	} jobs[] = {
 		{ do_csv, { .text = "n,a,b,k\np,1,2,x\nq,3,4,\"y\"\"\"\n", .opt = { .names = "n", .sequence = "n" } } },
 		{ do_csv, { .text = "a,k\n1,ant\n2,cat\n", .opt = { .classes = three, .class_count = 3 } } },
 		{ do_idx, idx },

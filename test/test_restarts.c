@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Many seeds at once: each seed's result is that of a run by itself, to the last bit, whatever the network, the options, the
- * threads and the vector unit; and what becomes of the run they are asked of. */
+/* Many seeds at once: each seed's result is that of a run by itself, to the last bit, whatever the network, the
+ * options, the threads and the vector unit; and what becomes of the run they are asked of. */
 #include "runs.h"
 
 #include "../target/cpu/isa.h"
 
 typedef struct Work {
 	const char *net, *data;
-	const char *options;      /* "rate 0.1 rule adam" */
+	const char *options; /* "rate 0.1 rule adam" */
 	uint64_t count;
-	int lanes;                /* are they expected to go side by side? */
+	int lanes; /* are they expected to go side by side? */
 } Work;
 
-#define XOR "group i 2 input\ngroup h 2\ngroup o 1 output\nconnect i, true -> h\nconnect h, true -> o\n"
+#define XOR     "group i 2 input\ngroup h 2\ngroup o 1 output\nconnect i, true -> h\nconnect h, true -> o\n"
 #define ENCODER "group i 8 input\ngroup h 3\ngroup o 8 output\nconnect i, true -> h\nconnect h, true -> o\n"
-#define PARITY "group i 4 input\ngroup h 8 tanh\ngroup o 1 output\nconnect i, true -> h\nconnect h, true -> o\n"
-#define SPIRALS "group p 2 input\ngroup a 5 tanh\ngroup b 5 tanh\ngroup c 5 tanh\ngroup o 1 output\nconnect p, true -> a\n" \
+#define PARITY  "group i 4 input\ngroup h 8 tanh\ngroup o 1 output\nconnect i, true -> h\nconnect h, true -> o\n"
+#define SPIRALS                                                                                                 \
+	"group p 2 input\ngroup a 5 tanh\ngroup b 5 tanh\ngroup c 5 tanh\ngroup o 1 output\nconnect p, true -> a\n" \
 	"connect p, true, a -> b\nconnect p, true, a, b -> c\nconnect p, true, a, b, c -> o\n"
 #define LETTERS "group i 203 input\ngroup h 5\ngroup o 26 output\nconnect i, true -> h\nconnect h, true -> o\n"
-#define REBER "group l 7 input\ngroup h 5\ngroup f 7 output\ngroup m 5 context\ncopy h -> m start 0.5\n" \
+#define REBER                                                                                  \
+	"group l 7 input\ngroup h 5\ngroup f 7 output\ngroup m 5 context\ncopy h -> m start 0.5\n" \
 	"connect l, m, true -> h\nconnect h, true -> f\n"
 
 static mp_data *data_of(const char *name)
@@ -129,7 +131,8 @@ static void test_examples(void **state)
 
 static void test_rules(void **state)
 {
-	static const char *const extra[] = { "", "schedule cosine", "schedule step step-epochs 7", "warmup 5.5", "batch 3 warmup 2" };
+	static const char *const extra[] = { "", "schedule cosine", "schedule step step-epochs 7", "warmup 5.5",
+		                                 "batch 3 warmup 2" };
 	(void)state;
 	for (uint32_t r = 0; r < rule_count; r++)
 		for (size_t i = 0; i < COUNT(extra); i++) {
@@ -153,8 +156,8 @@ static void test_ends(void **state)
 	check_all(works, COUNT(works));
 }
 
-/* All unit functions, errors that go with them, blocks with rates of their own, frozen ones, gaps, single links, outputs that
- * others build on. */
+/* All unit functions, errors that go with them, blocks with rates of their own, frozen ones, gaps, single links,
+ * outputs that others build on. */
 static void test_networks(void **state)
 {
 	static const Work works[] = {
@@ -170,26 +173,26 @@ static void test_networks(void **state)
 		{ "group i 8 input\ngroup h 6\ngroup o 8 output\nconnect i -> h random 0.4 seed 3\nconnect true -> h frozen\n"
 		  "connect h, true -> o rate 0.25\n",
 		  "make:encoder:8-3", "rule doug rate 0.5 epochs 20", 9, 1 },
-		{ "group i 8 input\ngroup a 3\ngroup o 4 output\ngroup p 4 tanh output\nconnect i, true -> a\nconnect a, true -> o\n"
+		{ "group i 8 input\ngroup a 3\ngroup o 4 output\ngroup p 4 tanh output\nconnect i, true -> a\nconnect a, true "
+		  "-> o\n"
 		  "connect o, a, true -> p\n",
 		  "make:encoder:8-3", "rate 0.1 epochs 20", 9, 1 },
-		{ "group i 8 input\ngroup o 8 output\nconnect i -> o one-to-one\nconnect o -> o later\nconnect i[0] -> o[5] rate 2\n",
+		{ "group i 8 input\ngroup o 8 output\nconnect i -> o one-to-one\nconnect o -> o later\nconnect i[0] -> o[5] "
+		  "rate 2\n",
 		  "make:encoder:8-3", "rate 0.1 epochs 20", 9, 1 },
 	};
 	(void)state;
 	check_all(works, COUNT(works));
 }
 
-static float noise(uint64_t i)
-{
-	return (float)(random_unit(5, STREAM_DATA, i) * 2 - 1);
-}
+static float noise(uint64_t i) { return (float)(random_unit(5, STREAM_DATA, i) * 2 - 1); }
 
 /* Cases from memory: targets that are missing, weights, many cases, two groups of outputs of which one leads on. */
-static void check_made(const char *text, uint64_t cases, uint32_t inputs, uint32_t targets, bool holes, bool weighted, uint64_t sequences,
-                       const char *options)
+static void check_made(const char *text, uint64_t cases, uint32_t inputs, uint32_t targets, bool holes, bool weighted,
+                       uint64_t sequences, const char *options)
 {
-	float *x = malloc(cases * inputs * sizeof *x), *y = malloc(cases * targets * sizeof *y), *weight = malloc(cases * sizeof *weight);
+	float *x = malloc(cases * inputs * sizeof *x), *y = malloc(cases * targets * sizeof *y),
+		  *weight = malloc(cases * sizeof *weight);
 	uint64_t seq[64] = { 0 };
 	for (uint64_t i = 0; i < cases * inputs; i++)
 		x[i] = noise(i);
@@ -217,10 +220,11 @@ static void check_made(const char *text, uint64_t cases, uint32_t inputs, uint32
 static void test_data(void **state)
 {
 	static const char two[] = "group i 3 input\ngroup h 4\ngroup o 3 output\ngroup p 20 output\nconnect i, true -> h\n"
-		"connect h, true -> o\nconnect o, h, true -> p\n";
-	static const char small[] = "group i 3 input\ngroup h 2 tanh\ngroup o 2 output\nconnect i, true -> h\nconnect h, i, true -> o\n";
+							  "connect h, true -> o\nconnect o, h, true -> p\n";
+	static const char small[] =
+		"group i 3 input\ngroup h 2 tanh\ngroup o 2 output\nconnect i, true -> h\nconnect h, i, true -> o\n";
 	static const char memory[] = "group i 3 input\ngroup h 4 tanh\ngroup o 2 output\ngroup c 4 context\ncopy h -> c\n"
-		"group d 2 context\ncopy o -> d\nconnect i, c, d, true -> h\nconnect h, true -> o\n";
+								 "group d 2 context\ncopy o -> d\nconnect i, c, d, true -> h\nconnect h, true -> o\n";
 	(void)state;
 	check_made(two, 37, 3, 23, false, false, 0, "rate 0.05 epochs 5");
 	check_made(two, 37, 3, 23, true, true, 0, "rate 0.05 epochs 5 batch 4");
@@ -240,10 +244,14 @@ static void test_sequences(void **state)
 	static const Work works[] = {
 		{ REBER, "make:reber", "batch 1 rate 0.02 error cross-entropy epochs 2", 18, 1 },
 		{ REBER, "make:reber", "batch 8 rate 0.02 error cross-entropy epochs 2 bptt full shuffle off", 5, 1 },
-		{ "group b 1 input\ngroup h 4\ngroup n 1 output\ngroup m 4 context\ncopy h -> m start 0.5\nconnect b, m, true -> h\n"
-		  "connect h, true -> n\n", "make:temporal-xor", "batch 1 rate 0.1 epochs 3 bptt full", 17, 1 },
-		{ "group b 1 input\ngroup h 4\ngroup n 1 output\ngroup m 4 context\ncopy h -> m start 0.5\nconnect b, true -> h\n"
-		  "connect m, h, true -> n\n", "make:temporal-xor", "batch 1 rate 0.1 epochs 3 bptt full", 17, 1 },
+		{ "group b 1 input\ngroup h 4\ngroup n 1 output\ngroup m 4 context\ncopy h -> m start 0.5\nconnect b, m, true "
+		  "-> h\n"
+		  "connect h, true -> n\n",
+		  "make:temporal-xor", "batch 1 rate 0.1 epochs 3 bptt full", 17, 1 },
+		{ "group b 1 input\ngroup h 4\ngroup n 1 output\ngroup m 4 context\ncopy h -> m start 0.5\nconnect b, true -> "
+		  "h\n"
+		  "connect m, h, true -> n\n",
+		  "make:temporal-xor", "batch 1 rate 0.1 epochs 3 bptt full", 17, 1 },
 	};
 	(void)state;
 	check_all(works, COUNT(works));
@@ -256,10 +264,10 @@ static void test_others(void **state)
 		{ LETTERS, "make:letters", "batch 16 rate 0.02 error cross-entropy epochs 1", 2, 0 },
 		{ SPIRALS, "make:spirals", "rate 0.02 epochs 2", 2, 0 },
 		{ XOR, "make:xor", "target ref rate 0.5 epochs 300", 4, 0 },
-		{ "group i 8 input\ngroup h 3000\ngroup o 8 output\nconnect i, true -> h\nconnect h, true -> o\n", "make:encoder:8-3",
-		  "rate 0.0001 epochs 2", 3, 0 },
-		{ "group i 8 input\ngroup h 3000\ngroup o 8 output\nconnect i, true -> h\nconnect h, true -> o\n", "make:encoder:8-3",
-		  "rate 0.0001 epochs 2 batch 1", 3, 0 },
+		{ "group i 8 input\ngroup h 3000\ngroup o 8 output\nconnect i, true -> h\nconnect h, true -> o\n",
+		  "make:encoder:8-3", "rate 0.0001 epochs 2", 3, 0 },
+		{ "group i 8 input\ngroup h 3000\ngroup o 8 output\nconnect i, true -> h\nconnect h, true -> o\n",
+		  "make:encoder:8-3", "rate 0.0001 epochs 2 batch 1", 3, 0 },
 	};
 	(void)state;
 	check_all(works, COUNT(works));
@@ -280,7 +288,8 @@ static void test_codes(void **state)
 	d->x = x;
 	d->x_type = T_F32;
 	d->x_indptr = NULL;
-	check_data(net, data, &(Work){ .options = "batch 16 rate 0.02 error cross-entropy epochs 3", .count = 18, .lanes = 1 });
+	check_data(net, data,
+	           &(Work){ .options = "batch 16 rate 0.02 error cross-entropy epochs 3", .count = 18, .lanes = 1 });
 	check_data(net, data, &(Work){ .options = "rate 0.002 epochs 3 threads 2", .count = 17, .lanes = 1 });
 	mp_data_close(data);
 	mp_net_close(net);
@@ -289,8 +298,10 @@ static void test_codes(void **state)
 /* Seeds whose error is not finite fail by themselves. */
 static void test_failing(void **state)
 {
-	static const Work work = { "group i 2 input\ngroup h 3 linear\ngroup o 1 linear output\nconnect i, true -> h\nconnect h, true -> o\n",
-		"make:xor", "rate 0.3 momentum 0 epochs 400", 40, 1 };
+	static const Work work = {
+		"group i 2 input\ngroup h 3 linear\ngroup o 1 linear output\nconnect i, true -> h\nconnect h, true -> o\n",
+		"make:xor", "rate 0.3 momentum 0 epochs 400", 40, 1
+	};
 	mp_net *net = net_of(work.net);
 	mp_data *data = data_of(work.data);
 	(void)state;
@@ -379,7 +390,8 @@ static int stop_at_once(void *user, mp_run *run, const mp_restarts *m)
 /* A search without end, stopped from the report. */
 static void test_stopped(void **state)
 {
-	static const char *const targets[] = { "target cpu until never epochs 1000000000", "target ref until never epochs 1000000000" };
+	static const char *const targets[] = { "target cpu until never epochs 1000000000",
+		                                   "target ref until never epochs 1000000000" };
 	mp_net *net = net_of(XOR);
 	mp_data *data = data_of("make:xor");
 	(void)state;
@@ -457,11 +469,11 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_examples), cmocka_unit_test(test_rules), cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_networks), cmocka_unit_test(test_data), cmocka_unit_test(test_sequences),
-		cmocka_unit_test(test_others), cmocka_unit_test(test_codes), cmocka_unit_test(test_failing), cmocka_unit_test(test_run),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_stopped), cmocka_unit_test(test_patience),
-		cmocka_unit_test(test_units), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_examples), cmocka_unit_test(test_rules),   cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_networks), cmocka_unit_test(test_data),    cmocka_unit_test(test_sequences),
+		cmocka_unit_test(test_others),   cmocka_unit_test(test_codes),   cmocka_unit_test(test_failing),
+		cmocka_unit_test(test_run),      cmocka_unit_test(test_refused), cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_patience), cmocka_unit_test(test_units),   cmocka_unit_test(test_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,11 @@
  * One weight from an input that is always 1 to a linear output whose target is 0: E = w^2 / 2, so the gradient is
  * w itself.  The numbers are chosen so that every step is exact in binary. */
 
-typedef struct Bowl { Toy t; float x, y; uint64_t updates; } Bowl;
+typedef struct Bowl {
+	Toy t;
+	float x, y;
+	uint64_t updates;
+} Bowl;
 
 static void bowl_open(Bowl *b, char *text, size_t size, const char *options, double w)
 {
@@ -106,7 +110,7 @@ static double quickprop_from(double w, double step, double slope)
 	target_ref.set(b.t.program, 1, 0, ALL_LINKS, &step);
 	target_ref.set(b.t.program, 2, 0, ALL_LINKS, &slope);
 	bowl_step(&b);
-	assert_true(bowl_get(&b, 2) == w);                  /* the slope it was taken at */
+	assert_true(bowl_get(&b, 2) == w); /* the slope it was taken at */
 	step = bowl_get(&b, 1);
 	toy_close(&b.t);
 	return step;
@@ -115,7 +119,7 @@ static double quickprop_from(double w, double step, double slope)
 static void test_quickprop_off_the_path(void **state)
 {
 	(void)state;
-	assert_true(quickprop_from(-1, -1, -1) == 0);       /* equal slopes, uphill: no parabola */
+	assert_true(quickprop_from(-1, -1, -1) == 0); /* equal slopes, uphill: no parabola */
 	assert_true(quickprop_from(1, 1, 1) == 0);
 	assert_true(quickprop_from(-0.375, -1, -0.5) == -2); /* jump -1 * -0.375 / -0.125 = -3: the limit is 2 */
 	assert_true(quickprop_from(0.375, 1, 0.5) == 2);
@@ -129,7 +133,8 @@ static void test_quickprop_off_the_path(void **state)
 static void test_rprop(void **state)
 {
 	(void)state;
-	TRACE("rule rprop step-start 0.25 up 1.5 down 0.5 step-max 0.5", 1, 0.75, 0.375, -0.125, -0.125, 0.125, 0.125, 0, 0);
+	TRACE("rule rprop step-start 0.25 up 1.5 down 0.5 step-max 0.5", 1, 0.75, 0.375, -0.125, -0.125, 0.125, 0.125, 0,
+	      0);
 	/* the smallest step is 0.25: 0.5 | 0.25 and rest | 0.25 */
 	TRACE("rule rprop step-start 0.5 up 1 down 0.25 step-min 0.25", 0.25, -0.25, -0.25, 0);
 }
@@ -142,8 +147,8 @@ static void test_rprop(void **state)
 static void test_delta_bar_delta(void **state)
 {
 	(void)state;
-	TRACE("rule delta-bar-delta rate 0.25 kappa 0.125 phi 0.5 theta 0.5 momentum 0.5", 1,
-	      0.75, 0.34375, -0.03125, -0.2109375);
+	TRACE("rule delta-bar-delta rate 0.25 kappa 0.125 phi 0.5 theta 0.5 momentum 0.5", 1, 0.75, 0.34375, -0.03125,
+	      -0.2109375);
 }
 
 /* Means 1/2 and 3/4.  First update: mean 0.5 * 2 = 1, root of 0.25 * 4 = 1.
@@ -151,10 +156,10 @@ static void test_delta_bar_delta(void **state)
 static void test_adam(void **state)
 {
 	(void)state;
-	TRACE("rule adam rate 0.125 beta1 0.5 beta2 0.75 epsilon 0", 1,
-	      0.875, 0.875 - 0.125 * (0.6875 * 4 / 3) / sqrt(0.37890625 * 16 / 7));
+	TRACE("rule adam rate 0.125 beta1 0.5 beta2 0.75 epsilon 0", 1, 0.875,
+	      0.875 - 0.125 * (0.6875 * 4 / 3) / sqrt(0.37890625 * 16 / 7));
 	TRACE("rule adam rate 0.125 beta1 0.5 beta2 0.75 epsilon 1", 1, 1 - 0.125 / 2);
-	TRACE("rule adam rate 0.125 epsilon 0", 0, 0, 0);   /* nothing over nothing is no step */
+	TRACE("rule adam rate 0.125 epsilon 0", 0, 0, 0); /* nothing over nothing is no step */
 }
 
 /* ---- factors, frozen links, whole-vector length ---- */
@@ -168,9 +173,11 @@ static void test_rate_factor_and_frozen(void **state)
 		Update u;
 		float x[] = { 1, 1, 1 }, y = 0;
 		double w[] = { 0.5, 0.5, 0.5 }, after[3], kept[3], s[3];
-		snprintf(text, sizeof text, "group a 1 input\ngroup b 1 input\ngroup c 1 input\n"
+		snprintf(text, sizeof text,
+		         "group a 1 input\ngroup b 1 input\ngroup c 1 input\n"
 		         "group o 1 linear output\nconnect a -> o\nconnect b -> o rate 0.5\nconnect c -> o frozen\n"
-		         "train rule %s momentum 0 epsilon 0\n", rules[r].name);
+		         "train rule %s momentum 0 epsilon 0\n",
+		         rules[r].name);
 		toy_open(&t, text);
 		toy_bind(&t, 1, x, &y);
 		target_ref.set(t.program, 0, 0, ALL_LINKS, w);
@@ -185,10 +192,10 @@ static void test_rate_factor_and_frozen(void **state)
 		target_ref.apply(t.program, &u);
 		target_ref.get(t.program, 0, 0, ALL_LINKS, after);
 		assert_true(after[0] < 0.5);
-		assert_true(fabs((after[1] - 0.5) - 0.5 * (after[0] - 0.5)) < 1e-15);   /* half the step */
+		assert_true(fabs((after[1] - 0.5) - 0.5 * (after[0] - 0.5)) < 1e-15); /* half the step */
 		assert_true(after[2] == 0.5);
 		target_ref.get(t.program, 1, 0, ALL_LINKS, s);
-		assert_true(s[2] == kept[2]);               /* state is left alone too */
+		assert_true(s[2] == kept[2]); /* state is left alone too */
 		toy_close(&t);
 	}
 }
@@ -202,7 +209,7 @@ static void test_doug_length(void **state)
 	float x[] = { 3, 4, 100 }, y = 0;
 	double w[] = { 3, -2, 0 };
 	toy_open(&t, "group a 2 input\ngroup c 1 input\ngroup o 1 linear output\nconnect a -> o\nconnect c -> o frozen\n"
-	         "train rule doug rate 0.5\n");
+	             "train rule doug rate 0.5\n");
 	toy_bind(&t, 1, x, &y);
 	target_ref.set(t.program, 0, 0, ALL_LINKS, w);
 	toy_learn(&t, (Batch){ .count = 1 });
@@ -216,7 +223,7 @@ static void test_doug_length(void **state)
 static void test_norm_is_a_tree(void **state)
 {
 	(void)state;
-	enum { N = 1100 };                                  /* three leaves: 367, 367, 366 */
+	enum { N = 1100 }; /* three leaves: 367, 367, 366 */
 	static double g[N];
 	static uint8_t frozen[N];
 	double part[3] = { 0 };
@@ -269,7 +276,7 @@ static void test_schedules(void **state)
 	assert_true(fabs(rate_at(&o, 51, 50, 0) - 0.3) < 1e-15);
 	assert_true(fabs(rate_at(&o, 51, 25, 0) - (0.1 + 0.2 * (1 + sqrt(0.5)))) < 1e-15);
 	assert_true(rate_at(&o, 101, 100, 0) == 0.1 && rate_at(&o, 301, 300, 0) == 0.1);
-	o.epochs = 0;                                       /* no last epoch to aim at */
+	o.epochs = 0; /* no last epoch to aim at */
 	assert_true(rate_at(&o, 101, 100, 0) == 0.5);
 	o.schedule = CONSTANT;
 	o.warmup = 4;
@@ -294,7 +301,11 @@ static void test_adam_fixes(void **state)
 
 /* ---- the formula compiler ---- */
 
-typedef struct Parse { Rule rule; Formula f; Buf out; } Parse;
+typedef struct Parse {
+	Rule rule;
+	Formula f;
+	Buf out;
+} Parse;
 
 static void parse(Ctx *cx, void *arg)
 {
@@ -325,7 +336,7 @@ static void test_table(void **state)
 		assert_true(rules[i].states >= 1 && rules[i].states <= MAX_STATE);
 		strcat(strcat(names, i ? "|" : ""), rules[i].name);
 	}
-	assert_string_equal(names, order);                  /* option `rule` counts in this order */
+	assert_string_equal(names, order); /* option `rule` counts in this order */
 	ctx_free(&cx);
 }
 
@@ -348,18 +359,20 @@ static void test_formula_code(void **state)
 	expect_code("w = w - rate * g;", "\tv0 = w\n\tv1 = rate\n\tv2 = g\n\tv3 = v1 * v2\n\tv4 = v0 - v3\n\tw = v4\n");
 	/* a name assigned means its new value, equal ops are one, g may be renamed but is never stored */
 	expect_code("g = g + 1.25; d = -g; w = d + g + d", "\tv0 = g\n\tv1 = 1.25\n\tv2 = v0 + v1\n\tv3 = -v2\n\td = v3\n"
-	            "\tv5 = v3 + v2\n\tv6 = v5 + v3\n\tw = v6\n");
+	                                                   "\tv5 = v3 + v2\n\tv6 = v5 + v3\n\tw = v6\n");
 	/* order of operations */
 	expect_code("w = 1 - 2 - 3 * -g / 4", "\tv0 = 1\n\tv1 = 2\n\tv2 = v0 - v1\n\tv3 = 3\n\tv4 = g\n\tv5 = -v4\n"
-	            "\tv6 = v3 * v5\n\tv7 = 4\n\tv8 = v6 / v7\n\tv9 = v2 - v8\n\tw = v9\n");
-	expect_code("w = g > 0 ? d : g >= 1 ? p2 : w", "\tv0 = g\n\tv1 = 0\n\tv2 = v1 < v0\n\tv3 = d\n\tv4 = 1\n"
+	                                      "\tv6 = v3 * v5\n\tv7 = 4\n\tv8 = v6 / v7\n\tv9 = v2 - v8\n\tw = v9\n");
+	expect_code("w = g > 0 ? d : g >= 1 ? p2 : w",
+	            "\tv0 = g\n\tv1 = 0\n\tv2 = v1 < v0\n\tv3 = d\n\tv4 = 1\n"
 	            "\tv5 = v4 <= v0\n\tv6 = p2\n\tv7 = w\n\tv8 = v5 ? v6 : v7\n\tv9 = v2 ? v3 : v8\n\tw = v9\n");
 	expect_code("w = (g < 1) + (g <= 1)", "\tv0 = g\n\tv1 = 1\n\tv2 = v0 < v1\n\tv3 = v0 <= v1\n"
-	            "\tv4 = v2 + v3\n\tw = v4\n");
-	expect_code("w = fma(g, w, sqrt(abs(min(g, max(w, 1)))))", "\tv0 = g\n\tv1 = w\n\tv2 = 1\n\tv3 = max(v1, v2)\n"
+	                                      "\tv4 = v2 + v3\n\tw = v4\n");
+	expect_code("w = fma(g, w, sqrt(abs(min(g, max(w, 1)))))",
+	            "\tv0 = g\n\tv1 = w\n\tv2 = 1\n\tv3 = max(v1, v2)\n"
 	            "\tv4 = min(v0, v3)\n\tv5 = abs(v4)\n\tv6 = sqrt(v5)\n\tv7 = fma(v0, v1, v6)\n\tw = v7\n");
 	expect_code("w = sign(g)", "\tv0 = g\n\tv1 = 0\n\tv2 = 1\n\tv3 = -1\n\tv4 = v0 < v1\n\tv5 = v4 ? v3 : v1\n"
-	            "\tv6 = v1 < v0\n\tv7 = v6 ? v2 : v5\n\tw = v7\n");
+	                           "\tv6 = v1 < v0\n\tv7 = v6 ? v2 : v5\n\tw = v7\n");
 }
 
 static void expect_wrong(const char *formula, const char *want)
@@ -438,12 +451,23 @@ static void test_manual_has_the_formulas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_momentum), cmocka_unit_test(test_nesterov), cmocka_unit_test(test_doug),
-		cmocka_unit_test(test_quickprop), cmocka_unit_test(test_quickprop_off_the_path), cmocka_unit_test(test_rprop),
-		cmocka_unit_test(test_delta_bar_delta), cmocka_unit_test(test_adam), cmocka_unit_test(test_rate_factor_and_frozen),
-		cmocka_unit_test(test_doug_length), cmocka_unit_test(test_norm_is_a_tree), cmocka_unit_test(test_schedules),
-		cmocka_unit_test(test_adam_fixes), cmocka_unit_test(test_table), cmocka_unit_test(test_formula_code),
-		cmocka_unit_test(test_formula_faults), cmocka_unit_test(test_manual_has_the_formulas),
+		cmocka_unit_test(test_momentum),
+		cmocka_unit_test(test_nesterov),
+		cmocka_unit_test(test_doug),
+		cmocka_unit_test(test_quickprop),
+		cmocka_unit_test(test_quickprop_off_the_path),
+		cmocka_unit_test(test_rprop),
+		cmocka_unit_test(test_delta_bar_delta),
+		cmocka_unit_test(test_adam),
+		cmocka_unit_test(test_rate_factor_and_frozen),
+		cmocka_unit_test(test_doug_length),
+		cmocka_unit_test(test_norm_is_a_tree),
+		cmocka_unit_test(test_schedules),
+		cmocka_unit_test(test_adam_fixes),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_formula_code),
+		cmocka_unit_test(test_formula_faults),
+		cmocka_unit_test(test_manual_has_the_formulas),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

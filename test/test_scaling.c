@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The model of ranks on a cluster: parts add up, a better cluster is not slower, its best number is where the calculus says. */
+/* The model of ranks on a cluster: parts add up, a better cluster is not slower, its best number is where the
+ * calculus says. */
 #include "test.h"
 
 #include <math.h>
@@ -8,7 +9,9 @@
 
 static const Cluster ethernet = { .latency = 50, .overhead = 5, .bandwidth = 117 };
 static const Rates rates = { 1e-6, 1e-10, 1e-5, 0 };
-static const Workload work = { .links = 13826, .floats = 14000, .examples = 2097152, .cases = 2097152, .batch = 2097152, .threads = 1 };
+static const Workload work = {
+	.links = 13826, .floats = 14000, .examples = 2097152, .cases = 2097152, .batch = 2097152, .threads = 1
+};
 
 static void parts_add_up(void **state)
 {
@@ -16,7 +19,8 @@ static void parts_add_up(void **state)
 	for (uint32_t ranks = 1; ranks <= 4096; ranks = ranks * 3 / 2 + 1) {
 		Scaling s = scaling_epoch(&ethernet, &rates, &work, ranks);
 		assert_true(fabs(s.arithmetic + s.travel + s.meeting + s.update - s.total) <= 1e-12 * s.total);
-		assert_true(s.arithmetic * ranks >= 0.999 * (double)work.cases * rates.cases); /* the busiest has a fair share */
+		/* the busiest has a fair share */
+		assert_true(s.arithmetic * ranks >= 0.999 * (double)work.cases * rates.cases);
 		assert_true(s.leaves >= (4096 + ranks - 1) / ranks && s.leaves <= 4096);
 	}
 	Scaling one = scaling_epoch(&ethernet, &rates, &work, 1);
@@ -38,12 +42,13 @@ static void better_is_not_slower(void **state)
 	}
 }
 
-/* With powers of two in both, the sum of the terms of the calculus is the model, but for what does not change with ranks. */
+/* With powers of two in both, the sum of the terms of the calculus is the model, but for what does not change with
+ * ranks. */
 static void the_best_is_where_calculus_says(void **state)
 {
 	(void)state;
 	Cluster far = ethernet;
-	far.latency *= 10;                                   /* or the best would be past 4096 */
+	far.latency *= 10; /* or the best would be past 4096 */
 	double closed = scaling_optimum(&far, &rates, &work), best = 1e300;
 	uint32_t at = 0;
 	for (uint32_t ranks = 2; ranks <= 4096; ranks *= 2) {
@@ -67,11 +72,12 @@ static void one_leaf_takes_what_was_measured(void **state)
 		w.batch = 16;
 		Scaling s = scaling_epoch(&ethernet, &r, &w, ranks);
 		double batches = (double)w.examples / 16;
-		assert_true(fabs(s.total - batches * 3e-5) < 1e-9 * s.total && fabs(s.update - batches * r.update) < 1e-9 * s.total);
+		assert_true(fabs(s.total - batches * 3e-5) < 1e-9 * s.total &&
+		            fabs(s.update - batches * r.update) < 1e-9 * s.total);
 		w.batch = 1024;
 		assert_true(scaling_epoch(&ethernet, &r, &w, ranks).total == scaling_epoch(&ethernet, &rates, &w, ranks).total);
 	}
-	r.alone = r.update / 2;                              /* sum and update in one sweep: less than an update by itself */
+	r.alone = r.update / 2; /* sum and update in one sweep: less than an update by itself */
 	w.batch = 1;
 	Scaling s = scaling_epoch(&ethernet, &r, &w, 1);
 	assert_true(s.arithmetic == 0 && fabs(s.total - (double)w.examples * r.alone) < 1e-9 * s.total);
@@ -79,7 +85,8 @@ static void one_leaf_takes_what_was_measured(void **state)
 
 static void alone_body(Ctx *cx, void *arg)
 {
-	static const char *const texts[] = {                 /* many updates in one go; one by one */
+	static const char *const texts[] = {
+		/* many updates in one go; one by one */
 		"group in 5 input\ngroup out 3 output\nconnect in -> out\nconnect true -> out\n",
 		"group in 100 input\ngroup out 3 output\nconnect in -> out\nconnect true -> out\n",
 	};
@@ -112,7 +119,7 @@ static void small_batches_meet_more_often(void **state)
 	Scaling pooled = scaling_epoch(&ethernet, &rates, &work, 8), often = scaling_epoch(&ethernet, &rates, &few, 8);
 	assert_true(often.meeting > 200 * pooled.meeting && often.travel > 100 * pooled.travel);
 	Scaling alone = scaling_epoch(&ethernet, &rates, &tiny, 8);
-	assert_true(alone.way == -1 && alone.travel == 0 && alone.meeting == 0);     /* one leaf: rank 0 trains */
+	assert_true(alone.way == -1 && alone.travel == 0 && alone.meeting == 0); /* one leaf: rank 0 trains */
 	assert_true(alone.total >= scaling_epoch(&ethernet, &rates, &work, 1).total);
 }
 
@@ -139,9 +146,13 @@ static void a_cluster_prints_as_it_reads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_add_up), cmocka_unit_test(better_is_not_slower), cmocka_unit_test(the_best_is_where_calculus_says),
-		cmocka_unit_test(one_leaf_takes_what_was_measured), cmocka_unit_test(small_batches_are_measured),
-		cmocka_unit_test(small_batches_meet_more_often), cmocka_unit_test(a_cluster_prints_as_it_reads),
+		cmocka_unit_test(parts_add_up),
+		cmocka_unit_test(better_is_not_slower),
+		cmocka_unit_test(the_best_is_where_calculus_says),
+		cmocka_unit_test(one_leaf_takes_what_was_measured),
+		cmocka_unit_test(small_batches_are_measured),
+		cmocka_unit_test(small_batches_meet_more_often),
+		cmocka_unit_test(a_cluster_prints_as_it_reads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 typedef struct Case {
 	Ctx cx;
-	const char *text, *path;  /* one of them */
+	const char *text, *path; /* one of them */
 	size_t len;
 	uint32_t bundle;
 	Net *net;
@@ -163,10 +163,7 @@ static void prints_read_back(void **state)
 
 /* ---- diagnostics ---- */
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void bad_files_are_refused(void **state)
 {
@@ -388,7 +385,7 @@ static void order_of_lines_does_not_matter(void **state)
 	char *text = calloc(1 << 20, 1);
 	int at = sprintf(text, "group a 40 input\ngroup o 30 output\n");
 	for (int i = 0; i < 1200; i++) {
-		int pair = i * 7 % 1200;              /* 7 and 1200 have no common factor */
+		int pair = i * 7 % 1200; /* 7 and 1200 have no common factor */
 		at += sprintf(text + at, "connect a[%d] -> o[%d]\n", pair / 30, pair % 30);
 	}
 	Case *single = good_text(text), *full = good_text("group a 40 input\ngroup o 30 output\nconnect a -> o\n");
@@ -414,12 +411,11 @@ static void density_is_a_share(void **state)
 
 /* ---- fingerprint ---- */
 
-#define ELMAN(size, function, options, start) \
+#define ELMAN(size, function, options, start)                                                  \
 	"group a 2 input\ngroup h " size function "\ngroup o 2 output\ngroup m " size " context\n" \
 	"connect a, m -> h" options "\nconnect h -> o\ncopy h -> m" start "\n"
 
-#define TWO_INPUTS \
-	"group a 1 input\ngroup b 1 input\ngroup m 1 context\ngroup o 1 output\nconnect a, b, m -> o\n"
+#define TWO_INPUTS "group a 1 input\ngroup b 1 input\ngroup m 1 context\ngroup o 1 output\nconnect a, b, m -> o\n"
 
 static void expect_fingerprint(const char *one, const char *other, bool same)
 {

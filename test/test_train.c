@@ -7,24 +7,28 @@
 #include "test.h"
 
 static const char xor_net[] = "group in 2 input\n"
-                              "group hidden 3 sigmoid\n"
-                              "group out 1 sigmoid output\n"
-                              "connect in -> hidden, out\n"
-                              "connect hidden -> out\n"
-                              "connect true -> hidden, out\n"
-                              "train rate 0.5 momentum 0.9 epochs 5000\n";
+							  "group hidden 3 sigmoid\n"
+							  "group out 1 sigmoid output\n"
+							  "connect in -> hidden, out\n"
+							  "connect hidden -> out\n"
+							  "connect true -> hidden, out\n"
+							  "train rate 0.5 momentum 0.9 epochs 5000\n";
 
 static const char elman_net[] = "group in 1 input\n"
-                                "group context 4 context\n"
-                                "group hidden 4 sigmoid\n"
-                                "group out 1 sigmoid output\n"
-                                "connect in, context -> hidden\n"
-                                "connect hidden -> out\n"
-                                "connect true -> hidden, out\n"
-                                "copy hidden -> context start 0.5\n"
-                                "train rate 0.1 batch 7\n";
+								"group context 4 context\n"
+								"group hidden 4 sigmoid\n"
+								"group out 1 sigmoid output\n"
+								"connect in, context -> hidden\n"
+								"connect hidden -> out\n"
+								"connect true -> hidden, out\n"
+								"copy hidden -> context start 0.5\n"
+								"train rate 0.1 batch 7\n";
 
-typedef struct Fixture { mp_net *net; mp_data *data; mp_run *run; } Fixture;
+typedef struct Fixture {
+	mp_net *net;
+	mp_data *data;
+	mp_run *run;
+} Fixture;
 
 static Fixture open_fixture(const char *net, const char *data)
 {
@@ -165,7 +169,7 @@ static void runs_end_for_the_reason_they_say(void **state)
 {
 	(void)state;
 	static const char *const ends[][3] = {
-		{ "epochs", "7", "epochs" }, { "updates", "5", "updates" }, { "time", "1e-9", "time" },
+		{ "epochs", "7", "epochs" },      { "updates", "5", "updates" },     { "time", "1e-9", "time" },
 		{ "until", "error:10", "until" }, { "until", "right:0.1", "until" }, { "until", "within:0", "until" },
 	};
 	for (size_t i = 0; i < COUNT(ends); i++) {
@@ -180,14 +184,17 @@ static void runs_end_for_the_reason_they_say(void **state)
 }
 
 /* Whoever is called between two updates cannot take the data away. */
-typedef struct Meddler { mp_data *other; int refused, done; } Meddler;
+typedef struct Meddler {
+	mp_data *other;
+	int refused, done;
+} Meddler;
 
 static int meddle(void *user, mp_run *run)
 {
 	Meddler *m = user;
 	mp_result result;
 	const mp_status s[] = { mp_run_test(run, m->other, &result, NULL), mp_run_train(run, m->other, NULL, NULL, NULL),
-	                        mp_run_restarts(run, m->other, NULL, 2, NULL, NULL, NULL) };
+		                    mp_run_restarts(run, m->other, NULL, 2, NULL, NULL, NULL) };
 	for (size_t i = 0; i < COUNT(s); i++)
 		m->refused += s[i] == MP_BAD_INPUT;
 	assert_non_null(strstr(mp_run_messages(run), "a run that is training"));
@@ -227,7 +234,7 @@ static void data_stays_while_it_trains(void **state)
 		close_fixture(&g);
 	}
 	assert_int_equal(m.done, 2);
-	assert_int_equal(m.refused, 3 * (2 + 11 + 2 + 2));        /* two reports, and a tick after all updates but the last */
+	assert_int_equal(m.refused, 3 * (2 + 11 + 2 + 2)); /* two reports, and a tick after all updates but the last */
 	mp_data_close(m.other);
 }
 
@@ -238,7 +245,7 @@ static void report_function_stops(void **state)
 	Fixture f = open_fixture(xor_net, "make:xor");
 	set(f.run, "report", "1");
 	assert_int_equal(mp_run_train(f.run, f.data, NULL, stop_at_three, &calls), MP_STOPPED);
-	assert_int_equal(calls, 4);                       /* three epochs and the last word */
+	assert_int_equal(calls, 4); /* three epochs and the last word */
 	assert_int_equal(mp_run_get_report(f.run)->epoch, 3);
 	assert_string_equal(mp_run_get_report(f.run)->stopped_by, "signal");
 	close_fixture(&f);
@@ -262,7 +269,7 @@ static void test_data_patience_and_best(void **state)
 	Fixture f = open_fixture(xor_net, "make:xor");
 	set(f.run, "patience", "5");
 	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_BAD_INPUT);
-	set(f.run, "rate", "0");                          /* nothing ever gets better */
+	set(f.run, "rate", "0"); /* nothing ever gets better */
 	set(f.run, "keep-best", "on");
 	assert_int_equal(mp_run_save_best(f.run, path), MP_BAD_INPUT);
 	assert_int_equal(mp_run_train(f.run, f.data, f.data, save_best_now, (void *)path), MP_OK);
@@ -281,7 +288,8 @@ static void test_data_patience_and_best(void **state)
 static void errors_that_explode_are_named(void **state)
 {
 	(void)state;
-	static const char net[] = "group in 2 input\ngroup out 1 linear output\nconnect in -> out\ntrain rate 1e6 until never\n";
+	static const char net[] =
+		"group in 2 input\ngroup out 1 linear output\nconnect in -> out\ntrain rate 1e6 until never\n";
 	Fixture f = open_fixture(net, "make:xor");
 	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_FAILED);
 	assert_non_null(strstr(mp_run_messages(f.run), "not finite in epoch"));
@@ -313,7 +321,8 @@ static void data_that_does_not_fit_is_refused(void **state)
 	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_BAD_INPUT);
 	assert_non_null(strstr(mp_run_messages(f.run), "the targets here are"));
 	close_fixture(&f);
-	f = open_fixture("group a 2 input\ngroup b 1 linear output\nconnect a -> b\ntrain error cross-entropy\n", "make:xor");
+	f = open_fixture("group a 2 input\ngroup b 1 linear output\nconnect a -> b\ntrain error cross-entropy\n",
+	                 "make:xor");
 	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_BAD_INPUT);
 	assert_non_null(strstr(mp_run_messages(f.run), "sigmoid or softmax"));
 	close_fixture(&f);
@@ -349,7 +358,7 @@ static void scale_goes_with_the_weights(void **state)
 	set(f.run, "epochs", "20");
 	assert_int_equal(mp_run_train(f.run, ready, raw, NULL, NULL), MP_OK);
 	assert_int_equal(mp_run_test(f.run, ready, &a, NULL), MP_OK);
-	assert_true(mp_run_get_report(f.run)->test_error == a.error);          /* raw test data was scaled too */
+	assert_true(mp_run_get_report(f.run)->test_error == a.error); /* raw test data was scaled too */
 	mp_data_close(ready);
 	assert_int_equal(mp_run_save(f.run, path), MP_OK);
 	mp_run_close(f.run);
@@ -358,7 +367,7 @@ static void scale_goes_with_the_weights(void **state)
 	assert_int_equal(mp_run_test(f.run, raw, &b, NULL), MP_OK);
 	assert_true(a.error == b.error);
 	assert_int_equal(mp_data_scale(raw, "range", NULL), MP_OK);
-	assert_int_equal(mp_run_test(f.run, raw, &b, NULL), MP_BAD_INPUT);     /* scaled in another way */
+	assert_int_equal(mp_run_test(f.run, raw, &b, NULL), MP_BAD_INPUT); /* scaled in another way */
 	mp_data_close(raw);
 	close_fixture(&f);
 	unlink(path);
@@ -480,8 +489,9 @@ static void every_allocation_may_fail(void **state)
 	assert_true(n > 10);
 }
 
-static const char parity_net[] = "group in 9 input\ngroup hidden 300\ngroup out 1 output\nconnect in -> hidden\n"
-                                 "connect hidden -> out\nconnect true -> hidden, out\ntrain batch 100 epochs 1 until never";
+static const char parity_net[] =
+	"group in 9 input\ngroup hidden 300\ngroup out 1 output\nconnect in -> hidden\n"
+	"connect hidden -> out\nconnect true -> hidden, out\ntrain batch 100 epochs 1 until never";
 
 /* Trains after a test whose n-th allocation failed; false: it has not so many. */
 static bool train_after(const Fixture *f, const char *option, const char *value, long n, char fingerprint[33])
@@ -492,7 +502,7 @@ static bool train_after(const Fixture *f, const char *option, const char *value,
 	double weight;
 	assert_int_equal(mp_run_new(&run, f->net, &(mp_allocator){ meter_resize, &m }), MP_OK);
 	set(run, option, value);
-	mp_run_get_weights(run, &weight, 1);                 /* refused, but the run has begun */
+	mp_run_get_weights(run, &weight, 1); /* refused, but the run has begun */
 	m.fail_at = n ? m.calls + n : 0;
 	mp_status s = n ? mp_run_test(run, f->data, &result, NULL) : MP_NO_MEMORY;
 	m.fail_at = 0;

@@ -5,7 +5,11 @@
 
 /* ---- the layout other programs see ---- */
 
-typedef struct Peek { Src *src; Safe *file; const char *path; } Peek;
+typedef struct Peek {
+	Src *src;
+	Safe *file;
+	const char *path;
+} Peek;
 
 static void peek_body(Ctx *cx, void *arg)
 {
@@ -41,7 +45,6 @@ static double weight_of(mp_run *run, Unit from, Unit to)
 	return found;
 }
 
-
 static void tensors_read_naturally(void **state)
 {
 	(void)state;
@@ -76,15 +79,14 @@ static void tensors_read_naturally(void **state)
 	Unit a = net->net->group[0].first, h = net->net->group[1].first, o = net->net->group[2].first;
 	for (Unit to = 0; to < 4; to++)
 		for (Unit from = 0; from < 3; from++)
-			assert_true(safe_number(f, safe_find(f, "a_to_h"), to * 3 + from)
-			            == weight_of(run, a + from, h + to));
+			assert_true(safe_number(f, safe_find(f, "a_to_h"), to * 3 + from) == weight_of(run, a + from, h + to));
 	for (Unit to = 0; to < 4; to++)
 		assert_true(safe_number(f, safe_find(f, "h_bias"), to) == weight_of(run, 0, h + to));
 	assert_true(safe_number(f, safe_find(f, "h_to_o.values"), 0) == weight_of(run, h + 3, o + 1));
 	assert_true(safe_number(f, safe_find(f, "h_to_o.from"), 0) == 3);
 	assert_true(safe_number(f, safe_find(f, "h_to_o.to"), 0) == 1);
 	assert_true(safe_number(f, safe_find(f, "o_bias.to"), 0) == 2);
-	for (uint32_t i = 0; i < f->tensors; i++)                /* aligned for its type, so that views need no copy */
+	for (uint32_t i = 0; i < f->tensors; i++) /* aligned for its type, so that views need no copy */
 		assert_int_equal(f->tensor[i].off % (f->tensor[i].bytes / f->tensor[i].count), 0);
 	assert_string_equal(safe_meta(f, "format"), "microprop 1");
 	assert_string_equal(safe_meta(f, "rng"), "philox4x32-10");
@@ -119,7 +121,7 @@ static void fingerprints_are_of_the_stored_type(void **state)
 	weights_fingerprint(w, 1000, false, three);
 	assert_string_not_equal(two, three);
 	weights_fingerprint(w, 0, true, one);
-	assert_string_equal(one, "99aa06d3014798d86001c324468d497f");      /* XXH3-128 of nothing */
+	assert_string_equal(one, "99aa06d3014798d86001c324468d497f"); /* XXH3-128 of nothing */
 }
 
 static void text_is_quoted(void **state)
@@ -164,11 +166,11 @@ static char *edited(const char *text, const char *from, const char *to)
 static void differences_are_named(void **state)
 {
 	(void)state;
-	static const char text[] =
-		"group a 3 input\ngroup h 6\ngroup c 6 context\ngroup o 2 output\ngroup p 2 output\n"
-		"connect a, c, true -> h\nconnect h -> o\nconnect a -> o random 0.5\nconnect h -> p\n"
-		"copy h -> c start 0.5\n";
-	static const struct { const char *from, *to, *words;
+	static const char text[] = "group a 3 input\ngroup h 6\ngroup c 6 context\ngroup o 2 output\ngroup p 2 output\n"
+							   "connect a, c, true -> h\nconnect h -> o\nconnect a -> o random 0.5\nconnect h -> p\n"
+							   "copy h -> c start 0.5\n";
+	static const struct {
+		const char *from, *to, *words;
 	} cases[] = {
 		{ " 6", " 5", "net.topo:2:7: error: the file has group h with 6 units, the network has 5" },
 		{ "h 6", "h 6 tanh", "functions differ: group h is sigmoid in the file, tanh in the network" },
@@ -270,7 +272,10 @@ static void other_programs_weights_load(void **state)
 	static const double f64[] = { 1, -2, 0.5, 4, 0.25, -8 };
 	static const uint16_t f16[] = { 0x3C00, 0xC000, 0x3800, 0x4400, 0x3400, 0xC800 };
 	static const uint16_t bf16[] = { 0x3F80, 0xC000, 0x3F00, 0x4080, 0x3E80, 0xC100 };
-	static const struct { const char *type; const void *data; size_t len;
+	static const struct {
+		const char *type;
+		const void *data;
+		size_t len;
 	} cases[] = {
 		{ "F32", f32, sizeof f32 },
 		{ "F64", f64, sizeof f64 },
@@ -284,8 +289,8 @@ static void other_programs_weights_load(void **state)
 		snprintf(header, sizeof header,
 		         " {\"a_to_o\":{\"dtype\":\"%s\",\"shape\":[2,2],\"data_offsets\":[0,%zu]}, \"o_bias\" :"
 		         "{\"shape\":[2],\"dtype\":\"%s\","
-		         "\"data_offsets\":[%zu,%zu]}}   ", cases[i].type, cut, cases[i].type, cut,
-		         cases[i].len);
+		         "\"data_offsets\":[%zu,%zu]}}   ",
+		         cases[i].type, cut, cases[i].type, cut, cases[i].len);
 		put_safetensors(in_folder("x"), header + 1, cases[i].data, cases[i].len);
 		mp_run *run = run_of(net);
 		need(run, mp_run_load(run, in_folder("x")));
@@ -309,7 +314,7 @@ static void halves_are_read_exactly(void **state)
 	static uint16_t f16[] = { 0x0000, 0x8000, 0x0001, 0x03FF, 0x7BFF, 0xFBFF };
 	static const double value[] = { 0.0, -0.0, 0x1p-24, 0x3FFp-24, 65504, -65504 };
 	static const char header[] = "{\"o_bias\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[0,2]},"
-	                             "\"a_to_o\":{\"dtype\":\"F16\",\"shape\":[1,5],\"data_offsets\":[2,12]}}";
+								 "\"a_to_o\":{\"dtype\":\"F16\",\"shape\":[1,5],\"data_offsets\":[2,12]}}";
 	mp_net *net = net_of("group a 5 input\ngroup o 1 output\nconnect a -> o\nconnect true -> o\n");
 	put_safetensors(in_folder("x"), header, f16, sizeof f16);
 	mp_run *run = run_of(net);
@@ -317,7 +322,7 @@ static void halves_are_read_exactly(void **state)
 	double w[6];
 	need(run, mp_run_get_weights(run, w, 6));
 	same_vector(w, value, 6);
-	f16[5] = 0xFC00;                                      /* infinite */
+	f16[5] = 0xFC00; /* infinite */
 	put_safetensors(in_folder("x"), header, f16, sizeof f16);
 	assert_int_equal(mp_run_load(run, in_folder("x")), MP_BAD_INPUT);
 	mp_run_close(run);
@@ -327,20 +332,27 @@ static void halves_are_read_exactly(void **state)
 static void what_does_not_fit_is_named(void **state)
 {
 	(void)state;
-	static const struct { const char *header; size_t len; mp_status status; const char *words; } cases[] = {
+	static const struct {
+		const char *header;
+		size_t len;
+		mp_status status;
+		const char *words;
+	} cases[] = {
 		{ "{\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],"
-		  "\"data_offsets\":[0,16]}}", 16, MP_BAD_INPUT, "tensor o_bias is missing" },
+		  "\"data_offsets\":[0,16]}}",
+		  16, MP_BAD_INPUT, "tensor o_bias is missing" },
 		{ "{\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
-		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}", 24, MP_BAD_INPUT,
-		  "tensor a_to_o has the shape [4], the network needs [2, 2]" },
+		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}",
+		  24, MP_BAD_INPUT, "tensor a_to_o has the shape [4], the network needs [2, 2]" },
 		{ "{\"a_to_o\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
-		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}", 24, MP_BAD_INPUT,
-		  "tensor a_to_o has the dtype I32" },
+		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}",
+		  24, MP_BAD_INPUT, "tensor a_to_o has the dtype I32" },
 		{ "{\"__metadata__\":{\"format\":\"pt\"},\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],"
 		  "\"data_offsets\":[0,16]},"
 		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]},"
 		  "\"more\":{\"dtype\":\"BOOL\",\"shape\":[3],"
-		  "\"data_offsets\":[24,27]}}", 27, MP_OK, "tensor more is not used" },
+		  "\"data_offsets\":[24,27]}}",
+		  27, MP_OK, "tensor more is not used" },
 		{ "{\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
 		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]},"
 		  "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[24,24]},\"b\":{\"dtype\":\"U8\","
@@ -351,25 +363,28 @@ static void what_does_not_fit_is_named(void **state)
 		{ "{\"__metadata__\":{\"format\":\"microprop 1\"},\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],"
 		  "\"data_offsets\":[0,16]},"
 		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],"
-		  "\"data_offsets\":[16,24]}}", 24, MP_BAD_INPUT, "has no checksum" },
+		  "\"data_offsets\":[16,24]}}",
+		  24, MP_BAD_INPUT, "has no checksum" },
 		{ "{\"__metadata__\":{\"scale\":\"range\"},\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],"
 		  "\"data_offsets\":[0,16]},"
 		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],"
-		  "\"data_offsets\":[16,24]}}", 24, MP_BAD_INPUT, "tensor scale.offset is missing" },
+		  "\"data_offsets\":[16,24]}}",
+		  24, MP_BAD_INPUT, "tensor scale.offset is missing" },
 		{ "{\"__metadata__\":{\"scale\":\"range\"},\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],"
 		  "\"data_offsets\":[0,16]},"
 		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]},"
-		  "\"scale.offset\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32, MP_BAD_INPUT,
-		  "tensor scale.offset should hold 2 numbers" },
+		  "\"scale.offset\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
+		  32, MP_BAD_INPUT, "tensor scale.offset should hold 2 numbers" },
 		{ "{\"__metadata__\":{\"scale\":\"range\"},\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],"
 		  "\"data_offsets\":[0,16]},"
 		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]},"
-		  "\"scale.offset\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[24,32]}}", 32, MP_BAD_INPUT,
-		  "tensor scale.offset should hold 2 numbers" },
+		  "\"scale.offset\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[24,32]}}",
+		  32, MP_BAD_INPUT, "tensor scale.offset should hold 2 numbers" },
 		/* what other programs mean by these is their affair */
 		{ "{\"__metadata__\":{\"classes\":\"3\",\"options\":\"-v\"},\"a_to_o\":{\"dtype\":\"F32\",\"shape\":[2,2],"
 		  "\"data_offsets\":[0,16]},"
-		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}", 24, MP_OK, "" },
+		  "\"o_bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}",
+		  24, MP_OK, "" },
 		{ "{}", 0, MP_BAD_INPUT, "tensor a_to_o is missing" },
 	};
 	static const char zeros[64];
@@ -386,12 +401,14 @@ static void what_does_not_fit_is_named(void **state)
 static void sparse_links_of_other_programs(void **state)
 {
 	(void)state;
-	static const char header[] =
-		"{\"a_to_o.values\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
-		"\"a_to_o.from\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[16,32]},"
-		"\"a_to_o.to\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[32,48]},"
-		"\"extra.values\":{\"dtype\":\"F64\",\"shape\":[0],\"data_offsets\":[48,48]}}";
-	static const struct { int64_t from[2], to[2]; const char *words; } cases[] = {
+	static const char header[] = "{\"a_to_o.values\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+								 "\"a_to_o.from\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[16,32]},"
+								 "\"a_to_o.to\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[32,48]},"
+								 "\"extra.values\":{\"dtype\":\"F64\",\"shape\":[0],\"data_offsets\":[48,48]}}";
+	static const struct {
+		int64_t from[2], to[2];
+		const char *words;
+	} cases[] = {
 		{ { 2, 0 }, { 1, 0 }, "tensor extra.values is not used" },
 		{ { -1, 0 }, { 1, 0 }, "from unit -1 to unit 1" },
 		{ { 2, 3 }, { 1, 0 }, "from unit 3 to unit 0" },
@@ -415,9 +432,15 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
-		CASE(tensors_read_naturally), CASE(fingerprints_are_of_the_stored_type), CASE(text_is_quoted),
-		CASE(differences_are_named), CASE(other_sparse_links_are_named), CASE(blocks_may_be_cut_otherwise),
-		CASE(other_programs_weights_load), CASE(halves_are_read_exactly), CASE(what_does_not_fit_is_named),
+		CASE(tensors_read_naturally),
+		CASE(fingerprints_are_of_the_stored_type),
+		CASE(text_is_quoted),
+		CASE(differences_are_named),
+		CASE(other_sparse_links_are_named),
+		CASE(blocks_may_be_cut_otherwise),
+		CASE(other_programs_weights_load),
+		CASE(halves_are_read_exactly),
+		CASE(what_does_not_fit_is_named),
 		CASE(sparse_links_of_other_programs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tile instructions for CPUs that have none, for tests: the CPU stops at each, and this carries it out, as the manual of
- * the instructions says.  Slow, but every instruction of amx.c runs as it stands in the program. */
+/* Tile instructions for CPUs that have none, for tests: the CPU stops at each, and this carries it out, as the
+ * manual of the instructions says. Slow, but every instruction of amx.c runs as it stands in the program. */
 #ifndef TILES_BY_HAND_H
 #define TILES_BY_HAND_H
 
@@ -14,17 +14,20 @@ typedef struct Tiles {
 	uint8_t row[8][16][64];
 	uint16_t bytes[8];
 	uint8_t rows[8];
-	uint64_t products;        /* done so far */
+	uint64_t products; /* done so far */
 } Tiles;
 static Tiles tiles;
 
 /* What a mod-rm byte with its sib and displacement says, and where the instruction ends. */
-typedef struct Operand { uint64_t base, index; const uint8_t *end; } Operand;
+typedef struct Operand {
+	uint64_t base, index;
+	const uint8_t *end;
+} Operand;
 
 static uint64_t machine_register(const ucontext_t *u, unsigned n)
 {
 	static const int at[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-	                            REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
+		                        REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
 	return (uint64_t)u->uc_mcontext.gregs[at[n]];
 }
 
@@ -42,7 +45,7 @@ static Operand operand(const ucontext_t *u, const uint8_t *code, unsigned x, uns
 		base = *next++ & 7;
 	}
 	if (mode == 0 && base == 5)
-		mode = 2;                                     /* without a base: displacement alone; with rm 5, from the next instruction */
+		mode = 2; /* without a base: displacement alone; with rm 5, from the next instruction */
 	else
 		o.base = machine_register(u, base + 8 * b);
 	if (mode == 1)
@@ -128,9 +131,9 @@ static void tile_instruction(int number, siginfo_t *info, void *context)
 	const uint8_t *end = code + 5;
 
 	(void)info;
-	_mm_setcsr(0x9fc0);                                   /* nearest, tiny numbers are zero, as the manual says of tiles */
+	_mm_setcsr(0x9fc0); /* nearest, tiny numbers are zero, as the manual says of tiles */
 	if (code[0] != 0xc4 || (code[1] & 0x1f) != 2) {
-		signal(number, SIG_DFL);                      /* not ours: stop there again, for good */
+		signal(number, SIG_DFL); /* not ours: stop there again, for good */
 		end = code;
 	} else if (code[3] == 0x49 && prefix == PLAIN && registers) {
 		memset(tiles.row, 0, sizeof tiles.row);
@@ -164,9 +167,6 @@ static void tiles_by_hand(void)
 	sigaction(SIGILL, &act, NULL);
 }
 
-static void tiles_no_more(void)
-{
-	signal(SIGILL, SIG_DFL);
-}
+static void tiles_no_more(void) { signal(SIGILL, SIG_DFL); }
 
 #endif

@@ -49,10 +49,7 @@ static inline void toy_open(Toy *t, const char *text)
 	toy_ok(t, guarded(&t->cx, toy_build, t));
 }
 
-static inline void toy_close(Toy *t)
-{
-	ctx_free(&t->cx);
-}
+static inline void toy_close(Toy *t) { ctx_free(&t->cx); }
 
 /* The data is the caller's; x has the net's inputs, y its outputs, in each of `cases` rows. */
 static inline void toy_bind(Toy *t, uint64_t cases, const float *x, const float *y)

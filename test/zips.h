@@ -7,7 +7,10 @@
 
 #include "test_data.h"
 
-typedef struct Bytes { unsigned char s[8192]; size_t len; } Bytes;
+typedef struct Bytes {
+	unsigned char s[8192];
+	size_t len;
+} Bytes;
 
 static void put(Bytes *b, uint64_t v, int bytes)
 {
@@ -29,8 +32,9 @@ static void make_zip(Bytes *z, const char *npy, size_t n, bool deflated, bool de
 	if (!deflated)
 		memcpy(packed, npy, n);
 	if (deflated) {
-		z_stream s = { .next_in = (Bytef *)(uintptr_t)npy, .avail_in = (uInt)n, .next_out = packed,
-		              .avail_out = sizeof packed };
+		z_stream s = {
+			.next_in = (Bytef *)(uintptr_t)npy, .avail_in = (uInt)n, .next_out = packed, .avail_out = sizeof packed
+		};
 		deflateInit2(&s, 9, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY);
 		assert_int_equal(deflate(&s, Z_FINISH), Z_STREAM_END);
 		p = s.total_out;
@@ -40,32 +44,27 @@ static void make_zip(Bytes *z, const char *npy, size_t n, bool deflated, bool de
 	unsigned flags = descriptor ? 8 : 0, method = deflated ? 8 : 0;
 	z->len = 0;
 	put(z, 0x04034b50, 4), put(z, 45, 2), put(z, flags, 2), put(z, method, 2), put(z, 0, 4), put(z, none, 4);
-	put(z, descriptor ? 0 : p, 4), put(z, descriptor ? 0 : n, 4), put(z, 5, 2), put(z, 0, 2), put_bytes(z, "x.npy",
-	                                                                                                    5);
+	put(z, descriptor ? 0 : p, 4), put(z, descriptor ? 0 : n, 4), put(z, 5, 2), put(z, 0, 2), put_bytes(z, "x.npy", 5);
 	put_bytes(z, packed, p);
 	if (descriptor)
 		put(z, 0x08074b50, 4), put(z, crc, 4), put(z, p, 4), put(z, n, 4);
 	size_t at = z->len;
-	put(z, 0x02014b50, 4), put(z, 45, 2), put(z, 45, 2), put(z, flags, 2), put(z, method, 2), put(z, 0, 4), put(z,
-	                                                                                                            crc,
-	                                                                                                            4);
+	put(z, 0x02014b50, 4), put(z, 45, 2), put(z, 45, 2), put(z, flags, 2), put(z, method, 2), put(z, 0, 4),
+		put(z, crc, 4);
 	put(z, wide ? UINT32_MAX : p, 4), put(z, wide ? UINT32_MAX : n, 4), put(z, 5, 2), put(z, wide ? 28 + 5 : 0, 2),
-	    put(z, 0, 2);
+		put(z, 0, 2);
 	put(z, 0, 8), put(z, wide ? UINT32_MAX : 0, 4), put_bytes(z, "x.npy", 5);
 	if (wide)
 		put(z, 77, 2), put(z, 1, 2), put(z, 0, 1), put(z, 1, 2), put(z, 24, 2), put(z, n, 8), put(z, p, 8),
-		    put(z, 0, 8);
+			put(z, 0, 8);
 	size_t size = z->len - at;
 	if (wide) {
 		size_t end = z->len;
-		put(z, 0x06064b50, 4), put(z, 44, 8), put(z, 45, 2), put(z, 45, 2), put(z, 0, 8), put(z, 1, 8), put(z,
-		                                                                                                    1,
-		                                                                                                    8);
+		put(z, 0x06064b50, 4), put(z, 44, 8), put(z, 45, 2), put(z, 45, 2), put(z, 0, 8), put(z, 1, 8), put(z, 1, 8);
 		put(z, size, 8), put(z, at, 8), put(z, 0x07064b50, 4), put(z, 0, 4), put(z, end, 8), put(z, 1, 4);
 	}
 	put(z, 0x06054b50, 4), put(z, 0, 4), put(z, wide ? UINT16_MAX : 1, 2), put(z, wide ? UINT16_MAX : 1, 2);
-	put(z, wide ? UINT32_MAX : size, 4), put(z, wide ? UINT32_MAX : at, 4), put(z, 7, 2), put_bytes(z, "comment",
-	                                                                                                7);
+	put(z, wide ? UINT32_MAX : size, 4), put(z, wide ? UINT32_MAX : at, 4), put(z, 7, 2), put_bytes(z, "comment", 7);
 }
 
 #endif

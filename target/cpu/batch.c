@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Leaves of a batch over threads.  In: a batch of the bound data.  Out: its sum of weight changes, or outputs, and a tally.
+/* Leaves of a batch over threads. In: a batch of the bound data. Out: its sum of weight changes, or outputs, and a
+ * tally.
  *
- * Each thread takes a contiguous run of leaves, all runs of one length, in rows of its own, and keeps sums of whole subtrees; what is
- * left to join at the end joins as the tree says.  For leaves that do not come out even the threads are a team: of each chunk of rows
- * everyone takes some forward and backward, and then some of the weights.  Must hold: both give the same bits, for neither
- * cuts a sum. */
+ * Each thread takes a contiguous run of leaves, all runs of one length, in rows of its own, and keeps sums of whole
+ * subtrees; what is left to join at the end joins as the tree says. For leaves that do not come out even the
+ * threads are a team: of each chunk of rows everyone takes some forward and backward, and then some of the weights.
+ * Must hold: both give the same bits, for neither cuts a sum. */
 #include <assert.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,27 +14,25 @@
 
 #include "half.h"
 
-enum { TEAM_WORK = 2000000 };     /* links times rows, below which waking a thread does not pay */
+enum { TEAM_WORK = 2000000 }; /* links times rows, below which waking a thread does not pay */
 
 typedef struct Job {
 	Program *p;
 	const Batch *b;
 	uint32_t leaves;
-	uint32_t first, last;     /* leaves that are done here */
-	uint32_t threads, team;   /* so many threads have a run each of those before `team`; all of them together do the others */
+	uint32_t first, last; /* leaves that are done here */
+	/* so many threads have a run each of those before `team`; all of them together do the others */
+	uint32_t threads, team;
 	const volatile int *stop;
 	_Atomic bool stopped;
 	bool learn;
-	double *out;              /* testing: where outputs go, or NULL, */
-	uint64_t out_first;       /* and which case is the first */
+	double *out;        /* testing: where outputs go, or NULL, */
+	uint64_t out_first; /* and which case is the first */
 } Job;
 
 /* ---- chunks ---- */
 
-static uint64_t example_at(const Batch *b, uint64_t i)
-{
-	return b->example ? b->example[i] : b->first + i;
-}
+static uint64_t example_at(const Batch *b, uint64_t i) { return b->example ? b->example[i] : b->first + i; }
 
 /* Cases from i on, where each is an example. */
 static uint32_t take_cases(Space *s, const Batch *b, uint64_t *i, uint64_t end)
@@ -78,9 +77,10 @@ static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64
 	return rows;
 }
 
-/* The chunk before example i is in hand: the one from there on gets under way, or what thread `thread` of n will take of it.  The
- * leaf ends at `end`; then comes the next, or the next batch. */
-static void look_ahead(const Program *p, Space *s, const Batch *b, uint64_t i, uint64_t end, uint32_t thread, uint32_t n)
+/* The chunk before example i is in hand: the one from there on gets under way, or what thread `thread` of n will
+ * take of it. The leaf ends at `end`; then comes the next, or the next batch. */
+static void look_ahead(const Program *p, Space *s, const Batch *b, uint64_t i, uint64_t end, uint32_t thread,
+                       uint32_t n)
 {
 	uint64_t left = i < end ? end - i : b->count + b->more - i, count = left < s->chunk ? left : s->chunk;
 	uint64_t first = count * thread / n, last = count * (thread + 1) / n;
@@ -99,9 +99,9 @@ static void make_steps(Space *s, uint32_t first, uint32_t end)
 			steps = s->begin[e + 1] - s->begin[e];
 	memset(at, 0, (steps + 1) * sizeof *at);
 	for (uint32_t e = first; e < end; e++)
-		at[s->begin[e + 1] - s->begin[e]]++;        /* how many have just so many cases */
+		at[s->begin[e + 1] - s->begin[e]]++; /* how many have just so many cases */
 	uint32_t longer = 0, row = s->begin[end] - s->begin[first];
-	for (uint32_t t = steps + 1; t-- > 0;) {            /* at step t there are those that have more than t */
+	for (uint32_t t = steps + 1; t-- > 0;) { /* at step t there are those that have more than t */
 		uint32_t just = at[t];
 		row -= longer;
 		at[t] = row;
@@ -188,15 +188,13 @@ uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n)
 	for (uint64_t end = at + n, next; at < end; at = next) {
 		next = (at / FLOATS + 1) * FLOATS;
 		next = next < end ? next : end;
-		seal += piece_factor(at / FLOATS) * p->kern->seal(v + at, (next - at) * sizeof *v, (uint32_t)(at % FLOATS / SEAL_WORDS));
+		seal += piece_factor(at / FLOATS) *
+		        p->kern->seal(v + at, (next - at) * sizeof *v, (uint32_t)(at % FLOATS / SEAL_WORDS));
 	}
 	return seal;
 }
 
-static uint64_t seal_sum(const Program *p, const float *v)
-{
-	return seal_run(p, v, 0, p->layout->room);
-}
+static uint64_t seal_sum(const Program *p, const float *v) { return seal_run(p, v, 0, p->layout->room); }
 
 static void check_sum(const Program *p, const float *v, uint64_t seal)
 {
@@ -204,10 +202,7 @@ static void check_sum(const Program *p, const float *v, uint64_t seal)
 		__atomic_fetch_add(&p->watch->broken, 1, __ATOMIC_RELAXED);
 }
 
-void pending_seal(Program *p)
-{
-	p->pending_seal = p->watch && p->watch->sums ? seal_sum(p, p->pending) : 0;
-}
+void pending_seal(Program *p) { p->pending_seal = p->watch && p->watch->sums ? seal_sum(p, p->pending) : 0; }
 
 /* What lies past the weights of a row is not computed but happens: it depends on how the leaf was cut into chunks. */
 static uint64_t seal_leaf(const Program *p, float *v)
@@ -221,10 +216,7 @@ static uint64_t seal_leaf(const Program *p, float *v)
 }
 
 /* What a leaf comes to: the same bits wherever it is computed. */
-static uint64_t leaf_word(uint64_t sum, const Tally *t)
-{
-	return XXH3_64bits_withSeed(t, sizeof *t, sum);
-}
+static uint64_t leaf_word(uint64_t sum, const Tally *t) { return XXH3_64bits_withSeed(t, sizeof *t, sum); }
 
 static void leaf_made(Job *j, uint32_t leaf, Sum *sum, uint32_t thread, int core)
 {
@@ -243,7 +235,8 @@ static void leaf_made(Job *j, uint32_t leaf, Sum *sum, uint32_t thread, int core
 	watch_moment(w, MOMENT_RESTS, sum->v, p->layout->room * sizeof *sum->v);
 }
 
-/* The next sum, by the thread that will use it: so its pages lie near it, and those that are never needed are never there. */
+/* The next sum, by the thread that will use it: so its pages lie near it, and those that are never needed are never
+ * there. */
 static Sum *next_sum(const Program *p, Space *s)
 {
 	Sum *sum = &s->sum[s->depth];
@@ -374,8 +367,8 @@ static void leaves_work(void *arg, uint32_t thread)
 	thread_leave(j->p, before);
 }
 
-/* Joins what threads left; their sums stand in the order of leaves, with the team's above those of thread 0.  next: how many of each
- * are used. */
+/* Joins what threads left; their sums stand in the order of leaves, with the team's above those of thread 0. next:
+ * how many of each are used. */
 static Sum *join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
 {
 	uint32_t thread = 0, low, high;
@@ -427,14 +420,14 @@ static uint32_t team_forward(Job *j, Space *view, uint32_t thread, uint64_t *i, 
 	return rows;
 }
 
-/* Each one's examples; then each one's weights.  They meet twice: all rows must be there for the sums, and nobody goes on to the next
- * rows while these are needed. */
+/* Each one's examples; then each one's weights. They meet twice: all rows must be there for the sums, and nobody
+ * goes on to the next rows while these are needed. */
 static void team_work(void *arg, uint32_t thread)
 {
 	Job *j = arg;
 	Program *p = j->p;
 	Space *team = &p->space[0], view = team_view(p, thread);
-	HalfSpace half;                             /* inputs of the team, a scratch of one's own */
+	HalfSpace half; /* inputs of the team, a scratch of one's own */
 	unsigned before = thread_enter(p);
 
 	if (p->half) {
@@ -478,8 +471,8 @@ out:
 
 /* ---- batches ---- */
 
-/* Everyone has the same number of leaves, and a team does those that are left; if these are too small for that, and many, some have
- * one more. */
+/* Everyone has the same number of leaves, and a team does those that are left; if these are too small for that, and
+ * many, some have one more. */
 static void run_job(Job *j)
 {
 	Program *p = j->p;
@@ -522,8 +515,8 @@ static void pending_apart(Program *p)
 	p->spare = NULL;
 }
 
-/* The sum that waits grows by the batch's, or becomes it.  Its array stays where it is: most often it is used, and done with, before
- * anybody sums again, and one array less is ever written to. */
+/* The sum that waits grows by the batch's, or becomes it. Its array stays where it is: most often it is used, and
+ * done with, before anybody sums again, and one array less is ever written to. */
 static void take_sum(Program *p, Sum *sum)
 {
 	if (p->has_pending) {
@@ -565,7 +558,9 @@ static Status learn_some(Job *j, uint32_t first, uint32_t last, Tally *t)
 
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
 {
-	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = true };
+	Job j = {
+		.p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = true
+	};
 	uint32_t next[MAX_THREADS];
 
 	if (p->has_pending)
@@ -602,9 +597,12 @@ static void collect_sums(Job *j, uint32_t *next, uint32_t first, uint32_t end, S
 	collect_sums(j, next, middle, end, out);
 }
 
-Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out)
+Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
+                   Share *out)
 {
-	Job j = { .p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = learn };
+	Job j = {
+		.p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = learn
+	};
 	uint32_t next[MAX_THREADS];
 
 	pending_apart(p);
@@ -628,7 +626,12 @@ Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bo
 
 /* ---- a leaf once more ---- */
 
-typedef struct Again { Job j; uint32_t leaf, thread; uint64_t word; int core; } Again;
+typedef struct Again {
+	Job j;
+	uint32_t leaf, thread;
+	uint64_t word;
+	int core;
+} Again;
 
 /* The first thread's rows and sums are free: the batch waits for its update. */
 static void again_work(void *arg, uint32_t thread)
@@ -667,8 +670,15 @@ static void go_elsewhere(void)
 uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core)
 {
 	static const volatile int never = 0;
-	Again a = { .j = { .p = p, .b = b, .leaves = leaf_count(b->count), .first = leaf, .last = leaf + 1, .stop = &never, .learn = true,
-	                   .threads = 1 }, .leaf = leaf };
+	Again a = { .j = { .p = p,
+		               .b = b,
+		               .leaves = leaf_count(b->count),
+		               .first = leaf,
+		               .last = leaf + 1,
+		               .stop = &never,
+		               .learn = true,
+		               .threads = 1 },
+		        .leaf = leaf };
 	cpu_set_t all;
 
 	pending_apart(p);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop bench: how fast this computer trains.  In: the words of the command.  Out: ceilings and rows, as text or JSON.
+/* microprop bench: how fast this computer trains. In: the words of the command. Out: ceilings and rows, as text or
+ * JSON.
  *
- * Ceilings and rows are measured in turns, round after round: what disturbs one round disturbs all alike, and the best of
- * a row can be compared with the best of another.
+ * Ceilings and rows are measured in turns, round after round: what disturbs one round disturbs all alike, and the
+ * best of a row can be compared with the best of another.
  *
- * The share of the ceiling counts the operations of dense work: 2 for the weighted sum, 2 for the weight change and, where
- * the source has an error, 2 for that, for each connection and case (NETtalk: 4.23).  The ceiling is that of fused
- * multiply-adds of as many threads; for bf16 that of tile products, if there are any.  Index lists leave out most of the
- * first layer, so that their share can pass 100 %. */
+ * The share of the ceiling counts the operations of dense work: 2 for the weighted sum, 2 for the weight change
+ * and, where the source has an error, 2 for that, for each connection and case (NETtalk: 4.23). The ceiling is that
+ * of fused multiply-adds of as many threads; for bf16 that of tile products, if there are any. Index lists leave
+ * out most of the first layer, so that their share can pass 100 %. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,21 +17,25 @@
 
 enum { MOST_THREADS = 4096, MOST_ROUNDS = 1000 };
 
-enum { ONE, ALL, ASKED, TEAMS };          /* numbers of threads whose ceilings are measured */
-typedef struct Team { uint32_t threads; double fma, amx; } Team;
+enum { ONE, ALL, ASKED, TEAMS }; /* numbers of threads whose ceilings are measured */
+typedef struct Team {
+	uint32_t threads;
+	double fma, amx;
+} Team;
 
 typedef struct Bench {
 	Ctx *cx;
 	Buf *out;
 	bool json, list;
-	const char *only;                 /* NULL: all */
-	uint64_t threads;                 /* 0: one and all */
+	const char *only; /* NULL: all */
+	uint64_t threads; /* 0: one and all */
 	uint64_t rounds;
 	int isa;
 	Cpus cpus;
 	Team team[TEAMS];
 	double copy;
-	Row *row; uint32_t rows;
+	Row *row;
+	uint32_t rows;
 } Bench;
 
 /* ---- the command's words ---- */
@@ -114,10 +119,7 @@ static void make_rows(Bench *b)
 
 /* ---- measuring ---- */
 
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
+static double larger(double a, double b) { return a > b ? a : b; }
 
 /* Threads that there are no CPUs for add nothing. */
 static void teams_make(Bench *b)
@@ -162,10 +164,7 @@ static void measure(Bench *b)
 
 /* ---- the report ---- */
 
-static double row_best(const Bench *b, const Row *r)
-{
-	return r->mcps[b->rounds - 1];
-}
+static double row_best(const Bench *b, const Row *r) { return r->mcps[b->rounds - 1]; }
 
 static double row_share(const Bench *b, const Row *r)
 {
@@ -192,7 +191,7 @@ static const Row *row_table2(const Bench *b)
 
 static void report_text(const Bench *b)
 {
-	const double gf11 = 901;                             /* Table 2 of the report */
+	const double gf11 = 901; /* Table 2 of the report */
 	const Team *one = &b->team[ONE], *all = &b->team[ALL];
 	const Row *best = row_table2(b);
 	Buf *out = b->out;
@@ -202,8 +201,8 @@ static void report_text(const Bench *b)
 	if (all->amx > 0)
 		buf_printf(out, "tile products (bf16) %.0f and %.0f GFLOPS, ", one->amx, all->amx);
 	buf_printf(out, "copying %.1f GB/s\n\n", b->copy);
-	buf_printf(out, "%-8s %5s  %-5s  %-4s  %7s  %-7s  %9s  %9s  %9s  %7s\n", "work", "batch", "input", "prec", "threads",
-	           "isa", "best MCPS", "median", "worst", "ceiling");
+	buf_printf(out, "%-8s %5s  %-5s  %-4s  %7s  %-7s  %9s  %9s  %9s  %7s\n", "work", "batch", "input", "prec",
+	           "threads", "isa", "best MCPS", "median", "worst", "ceiling");
 	for (const Row *r = b->row; r < b->row + b->rows; r++)
 		buf_printf(out, "%-8s %5s  %-5s  %-4s  %7u  %-7s  %9.1f  %9.1f  %9.1f  %5.1f %%\n", r->spec->work->name,
 		           r->spec->batch, r->spec->index ? "index" : "dense", r->bf16 ? "bf16" : "fp32", r->threads,
@@ -219,17 +218,22 @@ static void report_json(const Bench *b)
 	const Row *best = row_table2(b);
 	Buf *out = b->out;
 
-	buf_printf(out, "{\"ceilings\": {\"fma_gflops_1\": %.6g, \"fma_gflops_all\": %.6g, \"amx_gflops_1\": %.6g, "
-	           "\"amx_gflops_all\": %.6g, \"copy_gbs\": %.6g}, \"rows\": [", one->fma, all->fma, one->amx, all->amx, b->copy);
+	buf_printf(out,
+	           "{\"ceilings\": {\"fma_gflops_1\": %.6g, \"fma_gflops_all\": %.6g, \"amx_gflops_1\": %.6g, "
+	           "\"amx_gflops_all\": %.6g, \"copy_gbs\": %.6g}, \"rows\": [",
+	           one->fma, all->fma, one->amx, all->amx, b->copy);
 	for (const Row *r = b->row; r < b->row + b->rows; r++)
-		buf_printf(out, "%s\n{\"work\": \"%s\", \"batch\": \"%s\", \"input\": \"%s\", \"precision\": \"%s\", \"threads\": %u, "
-		           "\"isa\": \"%s\", \"mcps\": %.6g, \"median\": %.6g, \"worst\": %.6g, \"ceiling_pct\": %.4g}",
-		           r == b->row ? "" : ",", r->spec->work->name, r->spec->batch, r->spec->index ? "index" : "dense",
-		           r->bf16 ? "bf16" : "fp32", r->threads, isa_name(r->isa), row_best(b, r), r->mcps[b->rounds / 2],
-		           r->mcps[0], row_share(b, r));
+		buf_printf(
+			out,
+			"%s\n{\"work\": \"%s\", \"batch\": \"%s\", \"input\": \"%s\", \"precision\": \"%s\", \"threads\": %u, "
+			"\"isa\": \"%s\", \"mcps\": %.6g, \"median\": %.6g, \"worst\": %.6g, \"ceiling_pct\": %.4g}",
+			r == b->row ? "" : ",", r->spec->work->name, r->spec->batch, r->spec->index ? "index" : "dense",
+			r->bf16 ? "bf16" : "fp32", r->threads, isa_name(r->isa), row_best(b, r), r->mcps[b->rounds / 2], r->mcps[0],
+			row_share(b, r));
 	buf_puts(out, "\n], \"table2\": ");
 	if (best)
-		buf_printf(out, "{\"machine\": \"this computer, %u thread%s, cpu\", \"mcps\": %.6g, \"from\": \"measured now\"}}\n",
+		buf_printf(out,
+		           "{\"machine\": \"this computer, %u thread%s, cpu\", \"mcps\": %.6g, \"from\": \"measured now\"}}\n",
 		           best->threads, best->threads == 1 ? "" : "s", row_best(b, best));
 	else
 		buf_puts(out, "null}\n");
@@ -256,8 +260,8 @@ static void list_json(const Bench *b)
 		           isa_has(i) ? "true" : "false", i == b->isa ? "true" : "false");
 	buf_printf(b->out, "], \"threads\": %u, \"works\": [", b->cpus.count);
 	for (uint32_t i = 0; i < spec_count; i++)
-		buf_printf(b->out, "%s{\"work\": \"%s\", \"batch\": \"%s\", \"input\": \"%s\"}", i ? ", " : "", specs[i].work->name,
-		           specs[i].batch, specs[i].index ? "index" : "dense");
+		buf_printf(b->out, "%s{\"work\": \"%s\", \"batch\": \"%s\", \"input\": \"%s\"}", i ? ", " : "",
+		           specs[i].work->name, specs[i].batch, specs[i].index ? "index" : "dense");
 	buf_puts(b->out, "]}\n");
 }
 

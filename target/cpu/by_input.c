@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Index lists by input.  In: the data that is bound, whose lists are by case, and how a run cuts it into chunks.  Out: for each chunk and
- * each input the rows that have it.  In the gradient sums of an input then stay in registers while the deltas of its rows are
- * added, instead of going to the cache and back for each.
+/* Index lists by input. In: the data that is bound, whose lists are by case, and how a run cuts it into chunks.
+ * Out: for each chunk and each input the rows that have it. In the gradient sums of an input then stay in registers
+ * while the deltas of its rows are added, instead of going to the cache and back for each.
  *
- * Unless examples are shuffled chunks are the same in every epoch, so each is turned once: when it is first in hand, by the thread
- * that works on it.  Must hold: rows of an input are in order, for so are sums. */
+ * Unless examples are shuffled chunks are the same in every epoch, so each is turned once: when it is first in
+ * hand, by the thread that works on it. Must hold: rows of an input are in order, for so are sums. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
 
 enum {
-	MOST_MIB = 256,               /* lists are turned if that takes no more, */
-	LEAST_ROWS = 3                /* and if an input has so many rows of a chunk on average: with fewer there is nothing to gain */
+	MOST_MIB = 256, /* lists are turned if that takes no more, */
+	LEAST_ROWS = 3  /* and if an input has so many rows of a chunk on average: with fewer there is nothing to gain */
 };
 
 typedef struct ByInput {
 	uint32_t chunks;
-	uint64_t *begin;              /* [chunks + 1] first cases */
-	InputRows *lists;           /* [chunks] without runs: not turned yet */
-	InputRun *run;                 /* [chunks][inputs] */
-	uint16_t *row;                /* as many as there are indices, those of a chunk in the places of its indices; */
-	float *value;                 /* so are these */
-	uint32_t *next;               /* [threads][inputs] where the next row of an input goes */
+	uint64_t *begin;  /* [chunks + 1] first cases */
+	InputRows *lists; /* [chunks] without runs: not turned yet */
+	InputRun *run;    /* [chunks][inputs] */
+	uint16_t *row;    /* as many as there are indices, those of a chunk in the places of its indices; */
+	float *value;     /* so are these */
+	uint32_t *next;   /* [threads][inputs] where the next row of an input goes */
 } ByInput;
 
 /* Cases of a batch; all of them if it is pooled.  0: they are shuffled. */
@@ -63,7 +63,8 @@ ByInput *by_input_make(Arena *a, const Program *p)
 	if (!p->index || p->net->copies || d->seq || !batch || p->space[0].chunk > UINT16_MAX)
 		return NULL;
 	uint64_t ones = d->x_indptr[d->cases], chunks = cut(p, batch, NULL);
-	if (ones / LEAST_ROWS / d->inputs < chunks || ones > ((uint64_t)MOST_MIB << 20) / (sizeof(InputRun) + sizeof(uint16_t) + sizeof(float)))
+	if (ones / LEAST_ROWS / d->inputs < chunks ||
+	    ones > ((uint64_t)MOST_MIB << 20) / (sizeof(InputRun) + sizeof(uint16_t) + sizeof(float)))
 		return NULL;
 	ByInput *t = NEW(a, 1, ByInput);
 	t->chunks = (uint32_t)chunks;
@@ -110,7 +111,8 @@ static void turn(const ByInput *t, const Data *d, uint32_t chunk, uint32_t *next
 			if (t->value)
 				t->value[place] = d->x_values[k];
 		}
-	t->lists[chunk] = (InputRows){ .runs = d->inputs, .run = run, .row = t->row + at, .value = t->value ? t->value + at : NULL };
+	t->lists[chunk] =
+		(InputRows){ .runs = d->inputs, .run = run, .row = t->row + at, .value = t->value ? t->value + at : NULL };
 }
 
 const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows)

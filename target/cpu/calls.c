@@ -1,33 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of kernels that a single case is.  In: a layout, weights and a space.  Out: a list of them, forward and then backward with all
- * updates, in which nothing is left to find out but where the case's inputs are.  Must hold: what the passes of run.c do with a row,
- * these do, in the same order of sums. */
+/* Calls of kernels that a single case is. In: a layout, weights and a space. Out: a list of them, forward and then
+ * backward with all updates, in which nothing is left to find out but where the case's inputs are. Must hold: what
+ * the passes of run.c do with a row, these do, in the same order of sums. */
 #include <assert.h>
 #include <string.h>
 
 #include "online.h"
 
-enum { LATEST = 1 << 16 };                /* after so many updates, full rounds of slots, all rows catch up: how late they are is counted in 32 bits */
+/* after so many updates, full rounds of slots, all rows catch up: how late they are is counted in 32 bits */
+enum { LATEST = 1 << 16 };
 
-static const Panel *panel_of(const Program *p, const Call *c)
-{
-	return &p->layout->panel[c->panel];
-}
+static const Panel *panel_of(const Program *p, const Call *c) { return &p->layout->panel[c->panel]; }
 
 /* Outputs of a panel's sources: inputs may stand in the data. */
 static const float *sources_at(const Program *p, const Panel *panel)
 {
 	const Space *s = &p->space[0];
 
-	return s->direct && from_inputs(p->layout, panel) ? s->direct + panel->source - p->layout->part[panel->from].col : s->act + panel->source;
+	return s->direct && from_inputs(p->layout, panel) ? s->direct + panel->source - p->layout->part[panel->from].col
+	                                                  : s->act + panel->source;
 }
 
 /* ---- what calls do ---- */
 
-static void call_product(Program *p, Call *c)
-{
-	p->kern->product(&c->product);
-}
+static void call_product(Program *p, Call *c) { p->kern->product(&c->product); }
 
 /* Sums over inputs; those of a case that was known are begun, and ended. */
 static void call_inputs(Program *p, Call *c)
@@ -41,10 +37,7 @@ static void call_inputs(Program *p, Call *c)
 	p->kern->product(&c->product);
 }
 
-static void call_lists(Program *p, Call *c)
-{
-	p->kern->lists_forward(&c->lists);
-}
+static void call_lists(Program *p, Call *c) { p->kern->lists_forward(&c->lists); }
 
 /* Rows of the panel that the case's list names catch up, and sums are formed. */
 static void call_late(Program *p, Call *c)
@@ -112,7 +105,8 @@ static void call_back(Program *p, Call *c)
 
 static void call_deltas(Program *p, Call *c)
 {
-	p->kern->deltas(&c->rows, c->part->fn, c->part->fn == FN_SIGMOID ? (float)p->opt->prime_offset : 0, c->net, c->act, c->out);
+	p->kern->deltas(&c->rows, c->part->fn, c->part->fn == FN_SIGMOID ? (float)p->opt->prime_offset : 0, c->net, c->act,
+	                c->out);
 }
 
 /* The true unit's weights begin sums and are wanted in a row, also where weights stand by target. */
@@ -135,10 +129,7 @@ static void call_outer(Program *p, Call *c)
 		copy_bias(p, panel);
 }
 
-static void call_bias(Program *p, Call *c)
-{
-	p->kern->outer(&c->outer);
-}
+static void call_bias(Program *p, Call *c) { p->kern->outer(&c->outer); }
 
 /* All rows are late by one update more, and those of the list owe its gradient. */
 static void call_owe(Program *p, Call *c)
@@ -149,7 +140,7 @@ static void call_owe(Program *p, Call *c)
 	c->owe.now = l->now;
 	c->owe.rate = c->outer.rate;
 	c->owe.momentum = c->outer.momentum;
-	if ((l->now & (lag->slots - 1)) == 0)               /* the slots are used anew: nobody may owe what is in them */
+	if ((l->now & (lag->slots - 1)) == 0) /* the slots are used anew: nobody may owe what is in them */
 		catch_up(p, c->panel, l->now % LATEST != 0);
 	p->kern->owe(&c->owe);
 	for (uint32_t k = 0; k < l->count; k++)
@@ -186,11 +177,9 @@ static void call_ahead(Program *p, Call *c)
 
 /* ---- the list ---- */
 
-/* Sums of panels and of nothing, units, scores; errors from nothing and of outlets, deltas; weights and the true unit's. */
-uint32_t calls_most(const Layout *l)
-{
-	return 4 * l->parts + 3 * l->panels + l->outlets + 1;
-}
+/* Sums of panels and of nothing, units, scores; errors from nothing and of outlets, deltas; weights and the true
+ * unit's. */
+uint32_t calls_most(const Layout *l) { return 4 * l->parts + 3 * l->panels + l->outlets + 1; }
 
 static Call *add(Program *p, uint32_t *count, void (*run)(Program *p, Call *c))
 {
@@ -203,15 +192,9 @@ static Call *add(Program *p, uint32_t *count, void (*run)(Program *p, Call *c))
 	return c;
 }
 
-static Call *add_forward(Program *p, void (*run)(Program *p, Call *c))
-{
-	return add(p, &p->online->forwards, run);
-}
+static Call *add_forward(Program *p, void (*run)(Program *p, Call *c)) { return add(p, &p->online->forwards, run); }
 
-static Call *add_back(Program *p, void (*run)(Program *p, Call *c))
-{
-	return add(p, &p->online->backwards, run);
-}
+static Call *add_back(Program *p, void (*run)(Program *p, Call *c)) { return add(p, &p->online->backwards, run); }
 
 /* Where the sums of a part begin; *k skips the panel that has nothing else. */
 static const float *sums_start(const Program *p, const Part *t, uint32_t *k)
@@ -232,8 +215,14 @@ static Turned turned_of(const Program *p, uint32_t i, const float *a, const floa
 	const Panel *panel = &p->layout->panel[i];
 	const Own *own = &p->online->own[i];
 	bool back = panel->by_source;
-	Turned t = { .cols = back ? panel->sources : panel->targets, .depth = back ? panel->targets : panel->sources, .a = a, .b = p->w + panel->at,
-	             .row = panel->row, .sixteen = LANES, .start = start, .c = c };
+	Turned t = { .cols = back ? panel->sources : panel->targets,
+		         .depth = back ? panel->targets : panel->sources,
+		         .a = a,
+		         .b = p->w + panel->at,
+		         .row = panel->row,
+		         .sixteen = LANES,
+		         .start = start,
+		         .c = c };
 
 	if (own->block) {
 		t.b = own->block;
@@ -252,23 +241,47 @@ static bool add_sums(Program *p, const Part *t, uint32_t i, bool last, const flo
 	const Lag *lag = &p->online->lag[i];
 	const Space *s = &p->space[0];
 	uint32_t low = from->input + panel->source - from->col;
-	bool inputs = from_inputs(p->layout, panel), made = last && t->fn == FN_SIGMOID && (lag->stamp || (!panel->by_source && !(p->index && inputs)));
+	bool inputs = from_inputs(p->layout, panel),
+		 made = last && t->fn == FN_SIGMOID && (lag->stamp || (!panel->by_source && !(p->index && inputs)));
 	Call *c;
 
 	if (lag->stamp) {
 		c = add_forward(p, call_late);
-		c->late = (Late){ .lag = lag, .low = low, .sources = panel->sources, .cols = panel->targets, .w = p->w + panel->at,
-		                  .step = p->state[0] + panel->at, .row = panel->row, .momentum = (float)p->opt->momentum, .start = start, .c = net,
-		                  .sigmoid = made };
+		c->late = (Late){ .lag = lag,
+			              .low = low,
+			              .sources = panel->sources,
+			              .cols = panel->targets,
+			              .w = p->w + panel->at,
+			              .step = p->state[0] + panel->at,
+			              .row = panel->row,
+			              .momentum = (float)p->opt->momentum,
+			              .start = start,
+			              .c = net,
+			              .sigmoid = made };
 	} else if (p->index && inputs) {
 		c = add_forward(p, call_lists);
-		c->lists = (Lists){ .rows = 1, .cols = panel->targets, .index = s->index, .value = p->data->x_values ? s->values : NULL,
-		                    .count = s->lengths, .low = low, .high = low + panel->sources, .b = p->w + panel->at, .b_row = panel->row,
-		                    .start = start, .c = net };
+		c->lists = (Lists){ .rows = 1,
+			                .cols = panel->targets,
+			                .index = s->index,
+			                .value = p->data->x_values ? s->values : NULL,
+			                .count = s->lengths,
+			                .low = low,
+			                .high = low + panel->sources,
+			                .b = p->w + panel->at,
+			                .b_row = panel->row,
+			                .start = start,
+			                .c = net };
 	} else if (panel->by_source) {
 		c = add_forward(p, inputs ? call_inputs : call_product);
-		c->product = (Product){ .rows = 1, .cols = panel->targets, .depth = panel->sources, .a = s->act + panel->source, .a_step = 1,
-		                        .b = p->w + panel->at, .b_row = panel->row, .start = start, .c = net };
+		c->product = (Product){ .rows = 1,
+			                    .cols = panel->targets,
+			                    .depth = panel->sources,
+			                    .a = s->act + panel->source,
+			                    .a_step = 1,
+			                    .b = p->w + panel->at,
+			                    .b_row = panel->row,
+			                    .start = start,
+			                    .c = net };
 	} else {
 		c = add_forward(p, call_turned);
 		c->turned = turned_of(p, i, s->act + panel->source, start, net);
@@ -328,10 +341,15 @@ static Call *add_learner(Program *p, uint32_t i, void (*run)(Program *p, Call *c
 
 	c->panel = i;
 	c->learns = true;
-	c->outer = (Outer){
-		.rows = panel->by_source ? panel->sources : panel->targets, .cols = panel->by_source ? panel->targets : panel->sources + panel->bias,
-		.a = panel->by_source ? act : delta, .b = panel->by_source ? delta : act, .bias = panel->bias && panel->by_source,
-		.sources = panel->sources, .w = p->w + panel->at, .step = p->state[0] + panel->at, .row = panel->row };
+	c->outer = (Outer){ .rows = panel->by_source ? panel->sources : panel->targets,
+		                .cols = panel->by_source ? panel->targets : panel->sources + panel->bias,
+		                .a = panel->by_source ? act : delta,
+		                .b = panel->by_source ? delta : act,
+		                .bias = panel->bias && panel->by_source,
+		                .sources = panel->sources,
+		                .w = p->w + panel->at,
+		                .step = p->state[0] + panel->at,
+		                .row = panel->row };
 	return c;
 }
 
@@ -342,7 +360,9 @@ static void add_owe(Program *p, uint32_t i)
 	const Outer *o = &c->outer;
 	size_t at = (size_t)o->sources * o->row;
 
-	c->owe = (Owe){ .lag = &on->lag[i], .cols = o->cols, .delta = o->b, .w = o->bias ? o->w + at : NULL, .step = o->step + at };
+	c->owe = (Owe){
+		.lag = &on->lag[i], .cols = o->cols, .delta = o->b, .w = o->bias ? o->w + at : NULL, .step = o->step + at
+	};
 	for (Call *k = on->call; k < on->call + on->forwards; k++)
 		if (k->run == call_late && k->panel == i)
 			c->listed = &k->late;
@@ -357,8 +377,11 @@ static void add_bias(Program *p, uint32_t i)
 	if (!panel->bias)
 		return;
 	Outer *o = &add_learner(p, i, call_bias)->outer;
-	*o = (Outer){ .rows = 1, .cols = panel->targets, .b = p->space[0].err + p->layout->part[panel->part].col, .w = own->bias,
-	              .step = own->bias + own->rows };
+	*o = (Outer){ .rows = 1,
+		          .cols = panel->targets,
+		          .b = p->space[0].err + p->layout->part[panel->part].col,
+		          .w = own->bias,
+		          .step = own->bias + own->rows };
 	if (own->ahead) {
 		o->w = p->w + panel->at + (size_t)panel->sources * panel->row;
 		o->step = p->state[0] + panel->at + (size_t)panel->sources * panel->row;
@@ -367,7 +390,8 @@ static void add_bias(Program *p, uint32_t i)
 
 static OuterBlock block_of(const Own *own, const Outer *of, const float *start, float *c)
 {
-	return (OuterBlock){ .of = of, .block = own->block, .sixteen = (size_t)own->rows * 2 * LANES, .start = start, .c = c };
+	return (
+		OuterBlock){ .of = of, .block = own->block, .sixteen = (size_t)own->rows * 2 * LANES, .start = start, .c = c };
 }
 
 /* Errors of an outlet's sources, and in the same pass its weights. */
@@ -389,10 +413,17 @@ static void add_outlet(Program *p, const Outlet *o, const float *start)
 		c = add_back(p, call_turned);
 		c->panel = i;
 		c->turned = turned_of(p, i, delta, start, err);
-	} else {                                            /* frozen */
+	} else { /* frozen */
 		c = add_back(p, call_product);
-		c->product = (Product){ .rows = 1, .cols = panel->sources, .depth = panel->targets, .a = delta, .a_step = 1, .b = p->w + panel->at,
-		                        .b_row = panel->row, .start = start, .c = err };
+		c->product = (Product){ .rows = 1,
+			                    .cols = panel->sources,
+			                    .depth = panel->targets,
+			                    .a = delta,
+			                    .a_step = 1,
+			                    .b = p->w + panel->at,
+			                    .b_row = panel->row,
+			                    .start = start,
+			                    .c = err };
 	}
 }
 

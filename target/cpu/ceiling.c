@@ -21,13 +21,18 @@ typedef double WindowFn(const Job *j, char *memory, double seconds);
 struct Job {
 	const Cpus *cpus;
 	WindowFn *window;
-	CeilingFn *fn;                    /* what window_arithmetic calls */
-	size_t bytes;                     /* of memory for each thread; 0: needs none */
-	pthread_mutex_t gate;             /* held until all threads are there */
+	CeilingFn *fn;        /* what window_arithmetic calls */
+	size_t bytes;         /* of memory for each thread; 0: needs none */
+	pthread_mutex_t gate; /* held until all threads are there */
 	pthread_barrier_t together;
 };
 
-typedef struct Hand { Job *job; uint32_t number; double rate[WINDOWS]; pthread_t thread; } Hand;
+typedef struct Hand {
+	Job *job;
+	uint32_t number;
+	double rate[WINDOWS];
+	pthread_t thread;
+} Hand;
 
 Cpus cpus_here(Ctx *cx)
 {
@@ -66,7 +71,7 @@ static double window_arithmetic(const Job *j, char *memory, double seconds)
 	do {
 		done += j->fn(turns);
 		now = clock_seconds() - began;
-		if (now < seconds / 16)                      /* few looks at the clock */
+		if (now < seconds / 16) /* few looks at the clock */
 			turns *= 2;
 	} while (now < seconds);
 	return done / now;

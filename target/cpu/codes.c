@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Is a code word nearer to the outputs than the target's own?  In: the code table of the data, rows of outputs.  Out: as
- * code_right of lib/score.c says, in a fraction of the time.
+/* Is a code word nearer to the outputs than the target's own? In: the code table of the data, rows of outputs. Out:
+ * as code_right of lib/score.c says, in a fraction of the time.
  *
- * Of squared distances what is the same for all words is left out: 2 o c - |c|^2 is the larger the nearer.  It is a sum over
- * the elements of c that are not zero, which are few, and sixteen rows of outputs take it together, one in each lane.  Many
- * tables are all pairs of some beginnings and some endings (a sound and its stress, say): then beginning and ending are
- * nearest each by itself, and there are much fewer of both than of words.  Where a sum in single precision does not tell, words are
- * measured as lib/score.c does. */
+ * Of squared distances what is the same for all words is left out: 2 o c - |c|^2 is the larger the nearer. It is a
+ * sum over the elements of c that are not zero, which are few, and sixteen rows of outputs take it together, one in
+ * each lane. Many tables are all pairs of some beginnings and some endings (a sound and its stress, say): then
+ * beginning and ending are nearest each by itself, and there are much fewer of both than of words. Where a sum in
+ * single precision does not tell, words are measured as lib/score.c does. */
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
@@ -16,24 +16,25 @@
 /* Some columns of all words, and how to find what stands there. */
 typedef struct Set {
 	uint32_t from, cols;
-	uint32_t count;           /* of those that differ */
-	uint32_t *word;           /* [count] the first word that has it */
-	uint32_t *slot, slots;    /* by hash: number + 1 */
+	uint32_t count;        /* of those that differ */
+	uint32_t *word;        /* [count] the first word that has it */
+	uint32_t *slot, slots; /* by hash: number + 1 */
 } Set;
 
 enum { PARTS = 2 };
 
 struct Codes {
 	uint32_t count, width;
-	uint64_t hash;            /* of the table it was made from */
-	float *word;              /* [count][width] as targets are */
-	Set whole;                /* words */
-	uint32_t parts;           /* 1: words as they are; 2: beginnings and endings */
-	uint32_t *number[PARTS];  /* [count] which beginning or ending each has */
+	uint64_t hash;           /* of the table it was made from */
+	float *word;             /* [count][width] as targets are */
+	Set whole;               /* words */
+	uint32_t parts;          /* 1: words as they are; 2: beginnings and endings */
+	uint32_t *number[PARTS]; /* [count] which beginning or ending each has */
 	CodeWords words[PARTS];
-	double largest;           /* |c|^2 of the longest */
-	uint64_t *bits;           /* [slots of whole] words of 0 and 1, by a hash of themselves; NULL: there are others, or too long ones */
-	uint32_t *of_bits;        /* [slots] which word it is, + 1 */
+	double largest; /* |c|^2 of the longest */
+	/* [slots of whole] words of 0 and 1, by a hash of themselves; NULL: there are others, or too long ones */
+	uint64_t *bits;
+	uint32_t *of_bits; /* [slots] which word it is, + 1 */
 };
 
 /* ---- sets ---- */
@@ -54,8 +55,8 @@ static uint32_t set_slot(const Codes *c, const Set *s, const float *row)
 {
 	uint32_t at = (uint32_t)XXH3_64bits(row + s->from, s->cols * sizeof *row) & (s->slots - 1);
 
-	while (s->slot[at] &&
-	       memcmp(c->word + (size_t)s->word[s->slot[at] - 1] * c->width + s->from, row + s->from, s->cols * sizeof *row) != 0)
+	while (s->slot[at] && memcmp(c->word + (size_t)s->word[s->slot[at] - 1] * c->width + s->from, row + s->from,
+	                             s->cols * sizeof *row) != 0)
 		at = (at + 1) & (s->slots - 1);
 	return at;
 }
@@ -128,7 +129,8 @@ static CodeWords words_of(Ctx *cx, const Codes *c, const Set *s)
 		first[k + 1] = n;
 		start[k] = (float)-square;
 	}
-	return (CodeWords){ .count = s->count, .first = first, .column = column, .twice = ones ? NULL : twice, .start = start };
+	return (
+		CodeWords){ .count = s->count, .first = first, .column = column, .twice = ones ? NULL : twice, .start = start };
 }
 
 /* How many different ones the columns have. */
@@ -249,8 +251,10 @@ static uint32_t own_word(const Codes *c, const float *y, uint64_t ones)
 	return number ? c->whole.word[number - 1] : c->count;
 }
 
-/* Is no word nearer than number `own`?  near: NULL, or only words that are no further than it, less the margin, may be. */
-static bool measured_right(const Codes *c, const CodesArgs *a, uint32_t own, const Near *near, uint32_t lane, float margin, uint32_t m)
+/* Is no word nearer than number `own`? near: NULL, or only words that are no further than it, less the margin, may
+ * be. */
+static bool measured_right(const Codes *c, const CodesArgs *a, uint32_t own, const Near *near, uint32_t lane,
+                           float margin, uint32_t m)
 {
 	const double *words = a->scorer->codes;
 	const float *out = a->out + m * a->row, *y = a->y + (size_t)m * c->width;
@@ -286,10 +290,7 @@ static double squares_of(const Codes *c, const float *out)
 
 /* ---- rows ---- */
 
-static size_t padded(uint32_t n)
-{
-	return (n + LANES - 1) / LANES * LANES;
-}
+static size_t padded(uint32_t n) { return (n + LANES - 1) / LANES * LANES; }
 
 size_t codes_room(const Codes *c)
 {
@@ -301,7 +302,8 @@ size_t codes_room(const Codes *c)
 }
 
 /* Is row m, whose sums stand in this lane, right?  Nothing but numbers that are finite and far enough apart tells. */
-static bool lane_right(const Codes *c, const CodesArgs *a, const Near *near, uint32_t lane, uint32_t own, float margin, uint32_t m)
+static bool lane_right(const Codes *c, const CodesArgs *a, const Near *near, uint32_t lane, uint32_t own, float margin,
+                       uint32_t m)
 {
 	bool nearer = false, clear = true;
 
@@ -317,7 +319,8 @@ static bool lane_right(const Codes *c, const CodesArgs *a, const Near *near, uin
 }
 
 /* The rows whose sums stand in the lanes, from `first` on. */
-static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, float margin, uint32_t first, uint32_t rows)
+static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, float margin, uint32_t first,
+                        uint32_t rows)
 {
 	uint64_t ones[LANES];
 

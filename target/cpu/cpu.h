@@ -4,11 +4,11 @@
  *   Plan --layout.c--> Layout (parts, panels) --run.c--> sums of weight changes --update.c--> weights
  *                                                  batch.c: leaves over threads
  *
- * Cases are rows.  A row holds every unit of the network in a column of its own; units that are computed alike stand side
- * by side and are called a part.  Weights from a run of columns to a part are a panel: a small dense matrix.  What a pass
- * does with a panel is one Product (kern/kern.h), and everything between products is element by element.  So the order
- * in which a sum is formed is the order of columns, which is canonical, or of rows, which is that of the batch: nothing
- * here depends on the kind of vectors, on threads, or on how rows are cut into chunks. */
+ * Cases are rows. A row holds every unit of the network in a column of its own; units that are computed alike stand
+ * side by side and are called a part. Weights from a run of columns to a part are a panel: a small dense matrix.
+ * What a pass does with a panel is one Product (kern/kern.h), and everything between products is element by
+ * element. So the order in which a sum is formed is the order of columns, which is canonical, or of rows, which is
+ * that of the batch: nothing here depends on the kind of vectors, on threads, or on how rows are cut into chunks. */
 #ifndef CPU_H
 #define CPU_H
 
@@ -17,13 +17,16 @@
 #include "kern/kern.h"
 
 typedef struct Codes Codes;
-enum { KNOWN_CODES = 2 };         /* tables that are kept: training and test data may have different ones, and take turns */
-typedef struct Sum { float *v; uint64_t seal; } Sum; /* of weight changes, and what sealed it when it came to rest */
+enum { KNOWN_CODES = 2 }; /* tables that are kept: training and test data may have different ones, and take turns */
+typedef struct Sum {
+	float *v;
+	uint64_t seal;
+} Sum; /* of weight changes, and what sealed it when it came to rest */
 
 enum { MAX_THREADS = 4096 };
-enum { MAX_SUMS = 32 };           /* of weight changes in a worker's hands: more than twice 1 + log2(MAX_LEAVES) */
+enum { MAX_SUMS = 32 }; /* of weight changes in a worker's hands: more than twice 1 + log2(MAX_LEAVES) */
 
-/* ---- layout.c: where units and weights stand ---------------------------------------------------------------------- */
+/* ---- layout.c: where units and weights stand ---------------------------------------------------- */
 
 /* A recurrent network computes parts that lie on a way from a context back to its source step by step; what such parts
  * do not need is computed before, for all cases at once, and what nothing of them needs, after. */
@@ -33,64 +36,80 @@ enum { PHASE_BEFORE, PHASE_STEPPED, PHASE_AFTER };
 typedef struct Part {
 	Unit first;
 	uint32_t count;
-	uint32_t col;             /* of its first unit; a multiple of LANES, as is the room that follows */
-	uint32_t level;           /* 0: not computed, but an input or a context */
+	uint32_t col;   /* of its first unit; a multiple of LANES, as is the room that follows */
+	uint32_t level; /* 0: not computed, but an input or a context */
 	int fn, role;
 	int32_t group;
-	uint32_t input, output;   /* number of its first unit among the inputs or outputs */
-	uint32_t in, ins;         /* panels into it: panel[in] ..., by source */
-	uint32_t out, outs;       /* what leads out of it: outlet[out] ..., by target */
-	bool one;                 /* the column after the last unit is always 1, for a panel that has the true unit's weights */
-	bool error;               /* errors must reach it */
-	bool own;                 /* it is an output whose units also get errors from elsewhere */
-	bool gaps;                /* its units differ in their sources, and its panels have gaps */
-	int phase;                /* PHASE_... */
+	uint32_t input, output; /* number of its first unit among the inputs or outputs */
+	uint32_t in, ins;       /* panels into it: panel[in] ..., by source */
+	uint32_t out, outs;     /* what leads out of it: outlet[out] ..., by target */
+	bool one;   /* the column after the last unit is always 1, for a panel that has the true unit's weights */
+	bool error; /* errors must reach it */
+	bool own;   /* it is an output whose units also get errors from elsewhere */
+	bool gaps;  /* its units differ in their sources, and its panels have gaps */
+	int phase;  /* PHASE_... */
 } Part;
 
 /* Links that are too few for a matrix, one by one, in canonical order. */
-typedef struct LinkBack { uint32_t part; LinkSums sums; } LinkBack;   /* those that lead out of a part, by source */
+typedef struct LinkBack {
+	uint32_t part;
+	LinkSums sums;
+} LinkBack; /* those that lead out of a part, by source */
 typedef struct LinkList {
 	uint64_t links;
-	LinkSums forward;         /* targets over their sources */
-	LinkBack *back; uint32_t backs; /* parts that errors go back to */
-	uint32_t *to;             /* [links] number of the target, ascending; full sixteens, */
-	uint16_t *begins;         /* and of each sixteen a bit for every link that has another target than the one before */
-	struct LinkKind *kind; uint32_t kinds; /* links of blocks with the same rate */
-	uint64_t room;            /* floats that kernels want to work in */
+	LinkSums forward; /* targets over their sources */
+	LinkBack *back;
+	uint32_t backs;   /* parts that errors go back to */
+	uint32_t *to;     /* [links] number of the target, ascending; full sixteens, */
+	uint16_t *begins; /* and of each sixteen a bit for every link that has another target than the one before */
+	struct LinkKind *kind;
+	uint32_t kinds; /* links of blocks with the same rate */
+	uint64_t room;  /* floats that kernels want to work in */
 } LinkList;
-typedef struct LinkKind { double rate; bool frozen; uint32_t *real; } LinkKind;   /* a bit for each link, as Sweep wants it */
+/* a bit for each link, as Sweep wants it */
+typedef struct LinkKind {
+	double rate;
+	bool frozen;
+	uint32_t *real;
+} LinkKind;
 
-/* Weights from `sources` columns to the columns of a part.  By source: a row of weights for each source; by target: a row
- * for each target.  Rows are padded to full sixteens; the padding means nothing.  A pass that needs the other form has a
- * copy of it, or turns it itself. */
+/* Weights from `sources` columns to the columns of a part. By source: a row of weights for each source; by target:
+ * a row for each target. Rows are padded to full sixteens; the padding means nothing. A pass that needs the other
+ * form has a copy of it, or turns it itself. */
 typedef struct Panel {
-	uint32_t part, from;      /* numbers of the parts it leads to and from */
-	uint32_t source;          /* first column it leads from */
+	uint32_t part, from; /* numbers of the parts it leads to and from */
+	uint32_t source;     /* first column it leads from */
 	uint32_t sources, targets;
-	bool bias;                /* the true unit's weights come after those of the sources, as one source more */
+	bool bias; /* the true unit's weights come after those of the sources, as one source more */
 	bool by_source;
 	bool frozen;
-	double rate;              /* factor on the learning rate */
-	uint64_t link;            /* of target t and source s it is net->row[t] + link + s, where `real` is NULL */
-	uint64_t bias_link;       /* of target t: net->row[t] + bias_link */
-	uint32_t *real;           /* NULL: every place is a link; else a bit for each, as Sweep wants it */
-	LinkList *list;           /* NULL; else it is no matrix: weights stand in the order of the list, from, sources mean nothing */
-	uint64_t at;              /* of its weights, in floats */
-	uint32_t row;             /* floats in a row */
-	uint64_t copy;            /* of the other form, in `copies`; NONE: there is none */
+	double rate;        /* factor on the learning rate */
+	uint64_t link;      /* of target t and source s it is net->row[t] + link + s, where `real` is NULL */
+	uint64_t bias_link; /* of target t: net->row[t] + bias_link */
+	uint32_t *real;     /* NULL: every place is a link; else a bit for each, as Sweep wants it */
+	LinkList *list; /* NULL; else it is no matrix: weights stand in the order of the list, from, sources mean nothing */
+	uint64_t at;    /* of its weights, in floats */
+	uint32_t row;   /* floats in a row */
+	uint64_t copy;  /* of the other form, in `copies`; NONE: there is none */
 	uint32_t copy_row;
 } Panel;
 #define NONE UINT64_MAX
 
 /* A panel that leads out of a part; of a list, those of its links that do. */
-typedef struct Outlet { uint32_t part, panel; const LinkSums *links; } Outlet;
+typedef struct Outlet {
+	uint32_t part, panel;
+	const LinkSums *links;
+} Outlet;
 
 typedef struct Layout {
 	const Net *net;
-	Part *part;      uint32_t parts;   /* by first unit; part 0 is the true unit */
-	Panel *panel;    uint32_t panels;
-	Outlet *outlet;  uint32_t outlets; /* by source part and, inside it, by target */
-	uint32_t *forward;        /* parts that are computed, sources before targets */
+	Part *part;
+	uint32_t parts; /* by first unit; part 0 is the true unit */
+	Panel *panel;
+	uint32_t panels;
+	Outlet *outlet;
+	uint32_t outlets;  /* by source part and, inside it, by target */
+	uint32_t *forward; /* parts that are computed, sources before targets */
 	uint32_t forwards;
 	uint32_t cols;            /* of a row */
 	uint32_t *col_of;         /* [units] */
@@ -109,68 +128,73 @@ typedef struct Layout {
 } Layout;
 
 Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index);
-bool from_inputs(const Layout *l, const Panel *p);           /* not from the true unit */
-uint64_t panel_size(const Panel *p);                         /* floats */
-uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source); /* from p->at; source == sources: the true unit */
+bool from_inputs(const Layout *l, const Panel *p); /* not from the true unit */
+uint64_t panel_size(const Panel *p);               /* floats */
+/* from p->at; source == sources: the true unit */
+uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source);
 /* Calls fn for links first .. end - 1: where each leads, its number, and where its weight stands. */
 typedef void LinkFn(void *arg, Unit unit, uint64_t link, uint64_t place);
 void layout_links(const Layout *l, uint64_t first, uint64_t end, LinkFn *fn, void *arg);
 void layout_print(const Layout *l, Buf *out);
 
-/* ---- links.c: links that are computed one by one ------------------------------------------------------------------- */
+/* ---- links.c: links that are computed one by one ------------------------------------------------ */
 
-LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Part *t, uint32_t *number); /* number: [cols / LANES] zeros, and again after */
+/* number: [cols / LANES] zeros, and again after */
+LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Part *t, uint32_t *number);
 
-/* ---- program ------------------------------------------------------------------------------------------------------- */
+/* ---- program ------------------------------------------------------------------------------------ */
 
 /* Rows of cases that a thread works on, taken once.  Arrays of rows are [rows][cols] unless it says otherwise. */
 typedef struct Space {
-	uint32_t rows;            /* there is room for so many */
-	uint32_t chunk;           /* and of the data bound now so many are taken at a time */
-	float *act, *err, *net;   /* outputs; errors, then deltas; net inputs, where a unit function wants them back */
-	float *own;               /* where an output unit has targets of its own: the error it makes itself */
-	float *y;                 /* [rows][targets] */
-	float *out;               /* [rows][outputs, padded], where outputs are not one part */
-	float *room;              /* for codes_right */
+	uint32_t rows;          /* there is room for so many */
+	uint32_t chunk;         /* and of the data bound now so many are taken at a time */
+	float *act, *err, *net; /* outputs; errors, then deltas; net inputs, where a unit function wants them back */
+	float *own;             /* where an output unit has targets of its own: the error it makes itself */
+	float *y;               /* [rows][targets] */
+	float *out;             /* [rows][outputs, padded], where outputs are not one part */
+	float *room;            /* for codes_right */
 	size_t rooms;
-	float *weight, *value;    /* [rows] weights and errors of the cases */
-	uint8_t *verdict;         /* [rows] VERDICT_... */
-	const uint32_t **index;   /* [rows] index lists: where they are, */
-	const float **values;     /* and their values, if the data has some; */
-	uint32_t *lengths;        /* and how long */
-	const InputRows *by_input;/* NULL, or the same by input */
-	bool in_turn;             /* cases of the rows stand side by side in the data */
-	const float *direct;      /* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
-	bool late;                /* the outputs are made with their scores, not before */
-	const float *target;      /* of row 0: y, or where they stand in the data, */
-	const uint64_t *target_at;/* and there NULL or which they are */
-	float *links;             /* [link_room] rows that are turned for links one by one */
-	float *bias;              /* a row of sums for the true unit's weights */
-	float *x;                 /* [inputs] of one case, where they are not one part */
-	uint64_t *cases;          /* [rows] which case of the data a row is */
-	uint32_t *begin;          /* [rows + 1] first rows of the examples in hand */
+	float *weight, *value;     /* [rows] weights and errors of the cases */
+	uint8_t *verdict;          /* [rows] VERDICT_... */
+	const uint32_t **index;    /* [rows] index lists: where they are, */
+	const float **values;      /* and their values, if the data has some; */
+	uint32_t *lengths;         /* and how long */
+	const InputRows *by_input; /* NULL, or the same by input */
+	bool in_turn;              /* cases of the rows stand side by side in the data */
+	/* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
+	const float *direct;
+	bool late;                 /* the outputs are made with their scores, not before */
+	const float *target;       /* of row 0: y, or where they stand in the data, */
+	const uint64_t *target_at; /* and there NULL or which they are */
+	float *links;              /* [link_room] rows that are turned for links one by one */
+	float *bias;               /* a row of sums for the true unit's weights */
+	float *x;                  /* [inputs] of one case, where they are not one part */
+	uint64_t *cases;           /* [rows] which case of the data a row is */
+	uint32_t *begin;           /* [rows + 1] first rows of the examples in hand */
 	uint32_t examples;
-	uint32_t *step;           /* [rows] rows in the order of steps: first cases of all sequences, second cases, ... */
-	uint32_t *step_at;        /* [rows + 1] where each step begins there */
+	uint32_t *step;    /* [rows] rows in the order of steps: first cases of all sequences, second cases, ... */
+	uint32_t *step_at; /* [rows + 1] where each step begins there */
 	uint32_t steps;
-	uint32_t steps_room;      /* of cases, begin, step, step_at and list there is room for so many rows: those of a team, too */
-	struct HalfSpace *half;   /* with bf16: half.h */
-	Sum sum[MAX_SUMS];        /* [room] each: a stack */
+	/* of cases, begin, step, step_at and list there is room for so many rows: those of a team, too */
+	uint32_t steps_room;
+	struct HalfSpace *half; /* with bf16: half.h */
+	Sum sum[MAX_SUMS];      /* [room] each: a stack */
 	uint32_t sums, depth;
-	float reach;              /* of an update, by this thread: Watch.reach, */
-	uint64_t summed;          /* and its part of the seal of the sum that was used */
-	bool fresh;               /* nobody has written to its rows yet, */
-	uint32_t touched;         /* nor to sums from this one on */
+	float reach;      /* of an update, by this thread: Watch.reach, */
+	uint64_t summed;  /* and its part of the seal of the sum that was used */
+	bool fresh;       /* nobody has written to its rows yet, */
+	uint32_t touched; /* nor to sums from this one on */
 } Space;
 
-/* What was made of some data, so that it need not be made again when its turn comes: what a program has of the data that is bound. */
+/* What was made of some data, so that it need not be made again when its turn comes: what a program has of the data
+ * that is bound. */
 typedef struct Bound {
-	const Data *of;           /* as it was given; NULL: none, or not all of it is there */
-	Arena arena;              /* where all this is, */
-	const Data *data;         /* also index lists that were made of dense inputs */
+	const Data *of;   /* as it was given; NULL: none, or not all of it is there */
+	Arena arena;      /* where all this is, */
+	const Data *data; /* also index lists that were made of dense inputs */
 	bool index;
 	Scorer scorer;
-	Codes *codes;             /* among those known */
+	Codes *codes; /* among those known */
 	uint64_t longest;
 	uint32_t chunk, team_rows;
 	struct TinyRun *tiny;
@@ -182,34 +206,34 @@ enum { BOUND_NOW, BOUND_BEFORE, BOUNDS };
 struct Program {
 	const Net *net;
 	const Plan *plan;
-	const Options *opt;       /* the run's own: what may change during a run, changes here too */
+	const Options *opt; /* the run's own: what may change during a run, changes here too */
 	const Rule *rule;
 	Formula formula;
 	int isa;
 	const Kern *kern;
 	Layout *layout;
-	float *w, *state[MAX_STATE];  /* [room] */
-	float *copies;                /* [copies] other forms of the weights */
-	float *zero;                  /* a row of zeros, as long as any */
-	float *pending;               /* [room] the sum of weight changes that waits for an update, */
-	uint64_t pending_seal;        /* and its seal */
-	Sum *lent;                    /* NULL, or whose array that is: nobody else needs it until the next batch */
-	float *spare;                 /* if so, the array it would have otherwise; */
-	bool fresh;                   /* nobody has written to that yet */
-	struct Watch *watch;          /* NULL: nobody guards this run */
+	float *w, *state[MAX_STATE]; /* [room] */
+	float *copies;               /* [copies] other forms of the weights */
+	float *zero;                 /* a row of zeros, as long as any */
+	float *pending;              /* [room] the sum of weight changes that waits for an update, */
+	uint64_t pending_seal;       /* and its seal */
+	Sum *lent;                   /* NULL, or whose array that is: nobody else needs it until the next batch */
+	float *spare;                /* if so, the array it would have otherwise; */
+	bool fresh;                  /* nobody has written to that yet */
+	struct Watch *watch;         /* NULL: nobody guards this run */
 	bool has_pending;
 
-	Bound bound[BOUNDS];      /* of the data that is bound, and of the data before if they take turns */
-	struct Halves *half;      /* NULL: all is fp32; else half.h */
+	Bound bound[BOUNDS]; /* of the data that is bound, and of the data before if they take turns */
+	struct Halves *half; /* NULL: all is fp32; else half.h */
 
-	const Data *data;         /* bound */
-	bool index;               /* its inputs are index lists */
+	const Data *data; /* bound */
+	bool index;       /* its inputs are index lists */
 	Scorer scorer;
-	Codes *codes;             /* NULL: it has none */
+	Codes *codes;              /* NULL: it has none */
 	Codes *known[KNOWN_CODES]; /* the last there were */
-	uint64_t longest;         /* cases of its longest example */
-	Pool *pool;               /* NULL: one thread */
-	bool awake;               /* the last batch was work for all its threads */
+	uint64_t longest;          /* cases of its longest example */
+	Pool *pool;                /* NULL: one thread */
+	bool awake;                /* the last batch was work for all its threads */
 	uint32_t threads;
 	uint32_t team_rows;       /* that a team takes at a time: they are those of the first space */
 	Space *space;             /* [threads] */
@@ -219,33 +243,43 @@ struct Program {
 	struct ByInput *by_input; /* NULL: index lists are by case alone */
 };
 
-/* ---- target.c: the hooks, and what all share ------------------------------------------------------------------------ */
+/* ---- target.c: the hooks, and what all share ---------------------------------------------------- */
 
-enum { REGION_WEIGHTS, REGION_COPIES, REGION_STATE };        /* and, after all states, the zeros, then with bf16 the rounded weights */
-uint32_t cpu_regions(Program *p, Region *r);                 /* as Target.regions */
-float *floats_take(Arena *a, size_t n);                      /* zeroed, on a cache line, in full sixteens */
-typedef struct Form { const float *w; size_t row; bool turned; } Form; /* turned: it is the other form, and the pass has to turn it */
+/* and, after all states, the zeros, then with bf16 the rounded weights */
+enum { REGION_WEIGHTS, REGION_COPIES, REGION_STATE };
+uint32_t cpu_regions(Program *p, Region *r); /* as Target.regions */
+float *floats_take(Arena *a, size_t n);      /* zeroed, on a cache line, in full sixteens */
+/* turned: it is the other form, and the pass has to turn it */
+typedef struct Form {
+	const float *w;
+	size_t row;
+	bool turned;
+} Form;
 Form form_by_source(const Program *p, const Panel *panel);
 Form form_by_target(const Program *p, const Panel *panel);
 
-/* ---- by_input.c: index lists by input -------------------------------------------------------------------------------- */
+/* ---- by_input.c: index lists by input ----------------------------------------------------------- */
 
-struct ByInput *by_input_make(Arena *a, const Program *p);  /* NULL: they would not be worth their room */
-const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows); /* of the rows in hand; NULL: there are none */
+struct ByInput *by_input_make(Arena *a, const Program *p); /* NULL: they would not be worth their room */
+/* of the rows in hand; NULL: there are none */
+const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows);
 
-/* ---- run.c: rows of cases forward and backward --------------------------------------------------------------------- */
+/* ---- run.c: rows of cases forward and backward -------------------------------------------------- */
 
-/* All work on rows first .. first + rows - 1 of the space; those of a network that remembers, on the examples in hand. */
-void case_fetch(const Data *d, uint64_t i);                  /* from memory into the cache, without waiting for it */
-void rows_find(const Program *p, Space *s, uint32_t rows);   /* what need not be loaded, for all that are in hand */
+/* All work on rows first .. first + rows - 1 of the space; those of a network that remembers, on the examples in
+ * hand. */
+void case_fetch(const Data *d, uint64_t i);                /* from memory into the cache, without waiting for it */
+void rows_find(const Program *p, Space *s, uint32_t rows); /* what need not be loaded, for all that are in hand */
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets); /* what s->cases says */
 /* These cases come next, example[0] ... or first ...: calls the first of them into the cache. */
 void rows_ahead(const Program *p, const uint64_t *example, uint64_t first, uint64_t count);
 void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
-bool rows_late(const Program *p);                            /* may a learning pass make the outputs with their scores? */
-/* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing else. */
+bool rows_late(const Program *p); /* may a learning pass make the outputs with their scores? */
+/* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing
+ * else. */
 const float *first_weights(const Program *p, const Part *t, uint32_t *k);
-/* Row 0 of a case alone: s->cases[0] is loaded; how it is scored, but for its targets, which may stand elsewhere (false: by rows_score). */
+/* Row 0 of a case alone: s->cases[0] is loaded; how it is scored, but for its targets, which may stand elsewhere
+ * (false: by rows_score). */
 void row_load(const Program *p, Space *s, bool in_place, bool targets);
 bool row_scoring(const Program *p, Space *s, Errors *e, Scores *scores);
 void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back); /* back: errors of outputs too */
@@ -255,69 +289,72 @@ void rows_outputs(const Program *p, const Space *s, uint32_t row, double *out);
 /* Adds to sum, or sets it where it is fresh.  Thread i of n takes its share of the weights. */
 void rows_gradient(const Program *p, const Space *s, uint32_t rows, bool fresh, uint32_t i, uint32_t n, float *sum);
 
-/* ---- space.c ------------------------------------------------------------------------------------------------------- */
+/* ---- space.c ------------------------------------------------------------------------------------ */
 
-void space_take(Ctx *cx, Program *p);                        /* buffers for the data that is bound */
+void space_take(Ctx *cx, Program *p); /* buffers for the data that is bound */
 
-/* ---- batch.c: leaves of a batch over threads ----------------------------------------------------------------------- */
+/* ---- batch.c: leaves of a batch over threads ---------------------------------------------------- */
 
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
-Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out);
+Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
+                   Share *out);
 uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core); /* as Target.again */
-void pending_seal(Program *p);                               /* it rests from now, if sums are watched */
-uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n); /* numbers of a sum from `at` on: parts add up */
-void batch_sum(Program *p);                                  /* the case that waits for its update becomes a sum of weight changes after all */
+void pending_seal(Program *p); /* it rests from now, if sums are watched */
+/* numbers of a sum from `at` on: parts add up */
+uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n);
+void batch_sum(Program *p); /* the case that waits for its update becomes a sum of weight changes after all */
 Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);
 
-/* ---- update.c ------------------------------------------------------------------------------------------------------ */
+/* ---- update.c ----------------------------------------------------------------------------------- */
 
 void update_apply(Program *p, const Update *u);
-void update_copies(Program *p);                              /* other forms of all weights, after they were set */
+void update_copies(Program *p); /* other forms of all weights, after they were set */
 
-/* ---- online.c: batches of one case --------------------------------------------------------------------------------- */
+/* ---- online.c: batches of one case -------------------------------------------------------------- */
 
 typedef struct Online Online;
 #define NO_CASE UINT64_MAX
-Online *online_make(Ctx *cx, const Program *p);              /* for the layout; NULL: not in this way */
-bool online_takes(const Program *p, const Batch *b);         /* is it a case for online_one? */
-void online_one(Program *p, const Batch *b, Tally *t);       /* the case goes forward and waits for its update */
+Online *online_make(Ctx *cx, const Program *p);        /* for the layout; NULL: not in this way */
+bool online_takes(const Program *p, const Batch *b);   /* is it a case for online_one? */
+void online_one(Program *p, const Batch *b, Tally *t); /* the case goes forward and waits for its update */
 bool online_waits(const Program *p);
-void online_forget(Program *p);                              /* it does no longer */
+void online_forget(Program *p); /* it does no longer */
 void online_apply(Program *p, const Update *u);
-uint64_t online_updates(Program *p, const Updates *s);       /* as Target.updates */
-void online_settle(Program *p);                              /* before anybody else looks at weights */
-bool online_finite(Program *p);                              /* are weights that stand elsewhere?  None are late after that */
+uint64_t online_updates(Program *p, const Updates *s); /* as Target.updates */
+void online_settle(Program *p);                        /* before anybody else looks at weights */
+bool online_finite(Program *p);                        /* are weights that stand elsewhere?  None are late after that */
 
-/* ---- calls.c: what a single case has to go through ------------------------------------------------------------------ */
+/* ---- calls.c: what a single case has to go through ---------------------------------------------- */
 
-void calls_make(Program *p);                                 /* for the weights and the space that there are now */
+void calls_make(Program *p); /* for the weights and the space that there are now */
 
-/* ---- tiny.c: whole epochs of networks with no more than sixteen computed units -------------------------------------- */
+/* ---- tiny.c: whole epochs of networks with no more than sixteen computed units ------------------ */
 
-enum { TINY_CASES = 1 << 15 };    /* at most */
+enum { TINY_CASES = 1 << 15 }; /* at most */
 typedef struct TinyRun TinyRun;
-TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);     /* for the data bound; NULL: not in this way */
+TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);         /* for the data bound; NULL: not in this way */
 uint64_t tiny_updates(Program *p, TinyRun *r, const Updates *s); /* as Target.updates */
-uint32_t tiny_largest(const float *y, uint32_t n);           /* where it stands, the first of equals */
+uint32_t tiny_largest(const float *y, uint32_t n);               /* where it stands, the first of equals */
 
-/* ---- tiny_steps.c: the same networks, batches of few cases ------------------------------------------------------------ */
+/* ---- tiny_steps.c: the same networks, batches of few cases -------------------------------------- */
 
 /* lane_of: by unit.  NULL: not in this way. */
 TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, const Tiny *base, const uint8_t *lane_of);
 
-/* ---- codes.c: is a code word nearer than the target's own? --------------------------------------------------------- */
+/* ---- codes.c: is a code word nearer than the target's own? -------------------------------------- */
 
-Codes *codes_make(Ctx *cx, Codes *known[KNOWN_CODES], const Data *d); /* one of those known, or a new one among them; NULL: the data has none */
-size_t codes_room(const Codes *c);                           /* so many floats are needed for it */
+/* one of those known, or a new one among them; NULL: the data has none */
+Codes *codes_make(Ctx *cx, Codes *known[KNOWN_CODES], const Data *d);
+size_t codes_room(const Codes *c); /* so many floats are needed for it */
 typedef struct CodesArgs {
 	const Scorer *scorer;
 	const Kern *kern;
-	double most;              /* what no output exceeds, or infinite */
+	double most; /* what no output exceeds, or infinite */
 	uint32_t rows;
-	const float *out, *y;     /* y: [rows][targets] */
+	const float *out, *y; /* y: [rows][targets] */
 	size_t row;
 	float *room;
-	uint8_t *verdict;         /* [rows] VERDICT_RIGHT is added where it is so */
+	uint8_t *verdict; /* [rows] VERDICT_RIGHT is added where it is so */
 } CodesArgs;
 void codes_right(const Codes *c, const CodesArgs *a);
 

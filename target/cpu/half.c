@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Products with operands rounded to bf16.  In: a Product, as for floats.  Out: its c.
  *
- * Weights are rounded and made into tiles once per update, for both directions.  Inputs are rounded when a case is loaded
- * for the first time, and kept: half the bytes come from memory then, and cases in turn are used where they stand.  Outputs and deltas when a product takes them, strip by strip into a scratch that stays in a near cache: each is
- * taken once in each form, so nothing is kept.  Must hold: sums are cut into 32s counted from where a Product's depth
- * begins, whatever threads there are, so chunks of cases end at full 32s or with the leaf. */
+ * Weights are rounded and made into tiles once per update, for both directions. Inputs are rounded when a case is
+ * loaded for the first time, and kept: half the bytes come from memory then, and cases in turn are used where they
+ * stand. Outputs and deltas when a product takes them, strip by strip into a scratch that stays in a near cache:
+ * each is taken once in each form, so nothing is kept. Must hold: sums are cut into 32s counted from where a
+ * Product's depth begins, whatever threads there are, so chunks of cases end at full 32s or with the leaf. */
 #include <string.h>
 
 #include "half.h"
 
 enum {
-	STRIP = 32,               /* two tiles: rows of a, or columns of b, at a time; */
-	STRIP_BYTES = 16384,      /* more rows where they do not fill so much */
-	KEPT_MIB = 1024,          /* inputs are kept if they take no more, those of training and test data together */
-	CASES_AHEAD = 8           /* that are under way from memory */
+	STRIP = 32,          /* two tiles: rows of a, or columns of b, at a time; */
+	STRIP_BYTES = 16384, /* more rows where they do not fill so much */
+	KEPT_MIB = 1024,     /* inputs are kept if they take no more, those of training and test data together */
+	CASES_AHEAD = 8      /* that are under way from memory */
 };
 
 static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -46,10 +47,7 @@ static Half *halves_room(Arena *a, size_t n)
 	return (Half *)(void *)(p + (LINE - (uintptr_t)p % LINE) % LINE);
 }
 
-static Half *halves_take(Ctx *cx, size_t n)
-{
-	return memset(halves_room(&cx->keep, n), 0, n * sizeof(Half));
-}
+static Half *halves_take(Ctx *cx, size_t n) { return memset(halves_room(&cx->keep, n), 0, n * sizeof(Half)); }
 
 HalfSpace *half_take(Ctx *cx, const Program *p, const Halves *h, uint32_t rows)
 {
@@ -63,10 +61,7 @@ HalfSpace *half_take(Ctx *cx, const Program *p, const Halves *h, uint32_t rows)
 
 /* ---- inputs ---- */
 
-static bool is_input(const Part *t)
-{
-	return t->role == ROLE_INPUT && t->group >= 0;
-}
+static bool is_input(const Part *t) { return t->role == ROLE_INPUT && t->group >= 0; }
 
 static const Half *input_rows(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, uint32_t first)
 {
@@ -120,7 +115,7 @@ static const Half *kept_row(const Program *p, const Halves *h, const HalfSpace *
 	Half *row = h->kept->x + i * h->x_row;
 
 	if (!h->kept->known[i]) {
-		memset(row, 0, h->x_row * sizeof *row);         /* what lies behind a part is multiplied by zeros */
+		memset(row, 0, h->x_row * sizeof *row); /* what lies behind a part is multiplied by zeros */
 		load_row(p, h, t, i, row);
 		h->kept->known[i] = 1;
 	}
@@ -134,17 +129,15 @@ static void fetch(const Halves *h, uint64_t i)
 }
 
 /* A guard looks at data and not at what is made of it. */
-static bool keeps(const Program *p, const Halves *h)
-{
-	return h->kept && !p->watch;
-}
+static bool keeps(const Program *p, const Halves *h) { return h->kept && !p->watch; }
 
 void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn)
 {
 	t->rows = keeps(p, h) && in_turn ? h->kept->x + cases[0] * h->x_row : t->x;
 }
 
-void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first, uint32_t rows)
+void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first,
+               uint32_t rows)
 {
 	for (uint32_t m = first; m < first + rows; m++) {
 		Half *row = t->x + (size_t)m * h->x_row;
@@ -166,11 +159,19 @@ void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint
 static void multiply_rows(const Halves *h, const Product *q, uint32_t first, uint32_t rows, const Half *a, size_t a_row,
                           const Half *b)
 {
-	size_t skip = q->at ? 0 : first;                      /* numbered rows count from the first of all */
+	size_t skip = q->at ? 0 : first; /* numbered rows count from the first of all */
 
-	h->kern->multiply(&(Multiply){
-		.rows = rows, .cols = q->cols, .depth = q->depth, .a = a, .a_row = a_row, .b = b, .start = q->start + skip * q->start_row,
-		.start_row = q->start_row, .c = q->c + skip * q->c_row, .c_row = q->c_row, .at = q->at ? q->at + first : NULL });
+	h->kern->multiply(&(Multiply){ .rows = rows,
+	                               .cols = q->cols,
+	                               .depth = q->depth,
+	                               .a = a,
+	                               .a_row = a_row,
+	                               .b = b,
+	                               .start = q->start + skip * q->start_row,
+	                               .start_row = q->start_row,
+	                               .c = q->c + skip * q->c_row,
+	                               .c_row = q->c_row,
+	                               .at = q->at ? q->at + first : NULL });
 }
 
 /* Rows of a are packed strip by strip. */
@@ -194,7 +195,8 @@ static void product(const Halves *h, const HalfSpace *t, const Product *q, const
 	}
 }
 
-void half_forward(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, uint32_t first, const Product *q)
+void half_forward(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, uint32_t first,
+                  const Product *q)
 {
 	const Half *b = h->w + h->by_source[panel - p->layout->panel];
 
@@ -208,10 +210,12 @@ void half_forward(const Program *p, const Halves *h, const HalfSpace *t, const P
 
 void half_backward(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, const Product *q)
 {
-	product(h, t, q, &(Matrix){ .f = q->a, .row = q->a_row, .at = q->at }, h->w + h->by_target[panel - p->layout->panel]);
+	product(h, t, q, &(Matrix){ .f = q->a, .row = q->a_row, .at = q->at },
+	        h->w + h->by_target[panel - p->layout->panel]);
 }
 
-void half_gradient(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, uint32_t from, const Product *q)
+void half_gradient(const Program *p, const Halves *h, const HalfSpace *t, const Panel *panel, uint32_t from,
+                   const Product *q)
 {
 	const HalfKern *kern = h->kern;
 	Matrix a = { .f = q->a, .row = q->a_step }, b = { .f = q->b, .row = q->b_row };
@@ -227,15 +231,26 @@ void half_gradient(const Program *p, const Halves *h, const HalfSpace *t, const 
 		Matrix some = { b.f ? b.f + n : NULL, b.f ? NULL : b.h + n, b.row, NULL };
 
 		kern->pack_pairs(q->depth, cols, &some, tiles);
-		kern->multiply(&(Multiply){ .rows = q->rows, .cols = cols, .depth = q->depth, .a = t->scratch, .a_row = row, .b = tiles,
-		                            .start = q->start + n, .start_row = q->start_row, .c = q->c + n, .c_row = q->c_row });
+		kern->multiply(&(Multiply){ .rows = q->rows,
+		                            .cols = cols,
+		                            .depth = q->depth,
+		                            .a = t->scratch,
+		                            .a_row = row,
+		                            .b = tiles,
+		                            .start = q->start + n,
+		                            .start_row = q->start_row,
+		                            .c = q->c + n,
+		                            .c_row = q->c_row });
 	}
 }
 
 /* ---- weights ---- */
 
 static const HalfKern *const kinds[ISA_COUNT] = {
-	[ISA_GENERIC] = &half_generic, [ISA_AVX2] = &half_avx2, [ISA_AVX512] = &half_avx512, [ISA_AMX] = &half_amx,
+	[ISA_GENERIC] = &half_generic,
+	[ISA_AVX2] = &half_avx2,
+	[ISA_AVX512] = &half_avx512,
+	[ISA_AMX] = &half_amx,
 };
 
 Halves *halves_make(Ctx *cx, const Layout *l, int isa)
@@ -264,8 +279,9 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 			h->x_at[k] = h->x_row;
 			h->x_row += (uint32_t)half_blocks(l->part[k].count + l->part[k].one) * TILE_DEPTH;
 		}
-	for (uint32_t i = 0; i < l->panels; i++)                /* a tile that begins inside a part ends behind it */
-		beside |= is_input(&l->part[l->panel[i].from]) && (l->panel[i].source - l->part[l->panel[i].from].col) % TILE_DEPTH;
+	for (uint32_t i = 0; i < l->panels; i++) /* a tile that begins inside a part ends behind it */
+		beside |=
+			is_input(&l->part[l->panel[i].from]) && (l->panel[i].source - l->part[l->panel[i].from].col) % TILE_DEPTH;
 	h->x_row = (uint32_t)half_row(h->x_row + (beside ? TILE_DEPTH : 0));
 	return h;
 }
@@ -300,7 +316,8 @@ static void pack_turned(const Program *p, const Halves *h, Form w, uint32_t dept
 }
 
 /* Thread i of n takes its share of the columns, in full sixteens. */
-static void pack_share(const Program *p, const Halves *h, Form w, uint32_t depth, uint32_t cols, uint32_t i, uint32_t n, Half *to)
+static void pack_share(const Program *p, const Halves *h, Form w, uint32_t depth, uint32_t cols, uint32_t i, uint32_t n,
+                       Half *to)
 {
 	uint64_t tiles = (cols + LANES - 1) / LANES;
 	uint32_t first = (uint32_t)(tiles * i / n) * LANES, end = smaller(cols, (uint32_t)(tiles * (i + 1) / n) * LANES);

@@ -21,9 +21,9 @@ enum { LEAF_1_ECX, LEAF_7_EBX, LEAF_7_EDX, LEAF_7_1_EAX, WORDS };
 
 typedef struct Need {
 	const char *name;
-	uint32_t cpuid[WORDS];    /* these bits of these words */
-	uint32_t saved;           /* and these of XCR0 */
-	bool ask;                 /* and the kernel's permission */
+	uint32_t cpuid[WORDS]; /* these bits of these words */
+	uint32_t saved;        /* and these of XCR0 */
+	bool ask;              /* and the kernel's permission */
 } Need;
 
 #define BIT(n) (1u << (n))
@@ -101,8 +101,7 @@ bool isa_has(int isa)
 	for (int i = 0; i < WORDS; i++)
 		if ((word[i] & need->cpuid[i]) != need->cpuid[i])
 			return false;
-	return !need->saved ||
-	       ((registers_saved() & need->saved) == need->saved && (!need->ask || tiles_allowed()));
+	return !need->saved || ((registers_saved() & need->saved) == need->saved && (!need->ask || tiles_allowed()));
 }
 
 unsigned cpu_enter(void)
@@ -114,46 +113,25 @@ unsigned cpu_enter(void)
 	return before;
 }
 
-void cpu_leave(unsigned before)
-{
-	_mm_setcsr(before);
-}
+void cpu_leave(unsigned before) { _mm_setcsr(before); }
 
 #else
 
 static const Kern *const kerns[ISA_COUNT] = { &kern_generic, &kern_generic, &kern_generic, &kern_generic };
 
-bool isa_has(int isa)
-{
-	return isa == ISA_GENERIC;
-}
+bool isa_has(int isa) { return isa == ISA_GENERIC; }
 
-unsigned cpu_enter(void)
-{
-	return 0;
-}
+unsigned cpu_enter(void) { return 0; }
 
-void cpu_leave(unsigned before)
-{
-	(void)before;
-}
+void cpu_leave(unsigned before) { (void)before; }
 
 #endif
 
-const char *isa_name(int isa)
-{
-	return needs[isa].name;
-}
+const char *isa_name(int isa) { return needs[isa].name; }
 
-const Kern *isa_kern(int isa)
-{
-	return kerns[isa];
-}
+const Kern *isa_kern(int isa) { return kerns[isa]; }
 
-int isa_fp32(int isa)
-{
-	return isa == ISA_AMX ? ISA_AVX512 : isa;
-}
+int isa_fp32(int isa) { return isa == ISA_AMX ? ISA_AVX512 : isa; }
 
 /* "unset it, or set it to one of: generic avx2" */
 static const char *remedy_here(Ctx *cx)
@@ -182,6 +160,7 @@ int isa_choose(Ctx *cx)
 	if (isa == ISA_COUNT)
 		fail(cx, MP_BAD_INPUT, remedy_here(cx), "MICROPROP_ISA cannot be '%s'", word);
 	if (!isa_has(isa))
-		fail(cx, MP_BAD_INPUT, remedy_here(cx), "MICROPROP_ISA is %s, which this CPU or its kernel does not have", word);
+		fail(cx, MP_BAD_INPUT, remedy_here(cx), "MICROPROP_ISA is %s, which this CPU or its kernel does not have",
+		     word);
 	return isa;
 }

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Where units and weights stand.  In: a Plan.  Out: parts of units, panels of weights, and who needs which form of them.
+/* Where units and weights stand. In: a Plan. Out: parts of units, panels of weights, and who needs which form of
+ * them.
  *
- * Units of a group that have one level and the same sources make a part, and their links are cut into panels where the
- * sources are not side by side or the blocks they come from have other rates.  Where nearly every unit has sources of its
- * own, as after `connect random`, the units make one part all the same: with all their sources as one matrix that has
- * gaps, if it is not too empty, else with a list of links.  Must hold: panels into a part stand in the order of
- * sources, and outlets of a part in the order of targets, for that is the order of sums. */
+ * Units of a group that have one level and the same sources make a part, and their links are cut into panels where
+ * the sources are not side by side or the blocks they come from have other rates. Where nearly every unit has
+ * sources of its own, as after `connect random`, the units make one part all the same: with all their sources as
+ * one matrix that has gaps, if it is not too empty, else with a list of links. Must hold: panels into a part stand
+ * in the order of sources, and outlets of a part in the order of targets, for that is the order of sums. */
 #include <math.h>
 #include <string.h>
 
 #include "cpu.h"
 
 enum {
-	WIDE = 8,                         /* units of a part, if a stretch is cut into several */
-	SMALL_PANEL = 4, FEW_PANELS = 16, /* links of a panel, below which a list is better unless panels are few */
+	WIDE = 8, /* units of a part, if a stretch is cut into several */
+	SMALL_PANEL = 4,
+	FEW_PANELS = 16, /* links of a panel, below which a list is better unless panels are few */
 	/* One place in so many of a matrix with gaps must be a link, else a list is faster (doc/cpu.md). */
 	SPARSEST = 4,
-	LARGE = 1 << 16,                  /* weights of a panel that passes turn, so that no other form of it is kept; */
-	MUCH = 32                         /* it stands by target, which needs one, only to save such a part of its multiply-adds */
+	LARGE = 1 << 16, /* weights of a panel that passes turn, so that no other form of it is kept; */
+	MUCH = 32        /* it stands by target, which needs one, only to save such a part of its multiply-adds */
 };
 
 typedef struct Maker {
@@ -26,20 +28,14 @@ typedef struct Maker {
 	const Net *net;
 	const Options *opt;
 	Layout *l;
-	uint32_t *part_of;        /* [units] */
-	uint32_t panels;          /* there is room for so many */
-	uint32_t *strip;          /* [cols / LANES] zeros, for links_list */
+	uint32_t *part_of; /* [units] */
+	uint32_t panels;   /* there is room for so many */
+	uint32_t *strip;   /* [cols / LANES] zeros, for links_list */
 } Maker;
 
-static uint32_t padded(uint64_t n)
-{
-	return (uint32_t)((n + LANES - 1) / LANES * LANES);
-}
+static uint32_t padded(uint64_t n) { return (uint32_t)((n + LANES - 1) / LANES * LANES); }
 
-static bool alike(const Block *a, const Block *b)
-{
-	return a->rate == b->rate && a->frozen == b->frozen;
-}
+static bool alike(const Block *a, const Block *b) { return a->rate == b->rate && a->frozen == b->frozen; }
 
 /* ---- parts ---- */
 
@@ -61,8 +57,12 @@ static void add_part(Maker *m, const Group *g, Unit first, uint32_t count)
 	Layout *l = m->l;
 	Part *p = &l->part[l->parts];
 
-	*p = (Part){ .first = first, .count = count, .fn = g ? g->fn : FN_LINEAR, .role = g ? g->role : ROLE_INPUT,
-	             .level = first ? m->plan->level_of[first] : 0, .group = g ? (int32_t)(g - m->net->group) : -1 };
+	*p = (Part){ .first = first,
+		         .count = count,
+		         .fn = g ? g->fn : FN_LINEAR,
+		         .role = g ? g->role : ROLE_INPUT,
+		         .level = first ? m->plan->level_of[first] : 0,
+		         .group = g ? (int32_t)(g - m->net->group) : -1 };
 	p->error = p->level > 0 || (p->role == ROLE_CONTEXT && m->opt->bptt == BPTT_FULL);
 	p->col = l->cols;
 	l->cols += padded(count);
@@ -161,7 +161,8 @@ static void regular_panels(Maker *m, uint32_t part)
 	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 		Unit s = net_source(net, u, i);
 		const Block *b = net_block(net, u, i);
-		bool next = p && s == net_source(net, u, i - 1) + 1 && m->part_of[s] == p->from && alike(b, net_block(net, u, i - 1));
+		bool next =
+			p && s == net_source(net, u, i - 1) + 1 && m->part_of[s] == p->from && alike(b, net_block(net, u, i - 1));
 		if (!next) {
 			p = add_panel(m, part);
 			p->from = m->part_of[s];
@@ -175,7 +176,11 @@ static void regular_panels(Maker *m, uint32_t part)
 }
 
 /* The sources of all units of a part: marked from low to high - 1, so many; none if blocks differ in rate. */
-typedef struct Sources { uint8_t *is; Unit low, high; uint64_t count, runs; } Sources;
+typedef struct Sources {
+	uint8_t *is;
+	Unit low, high;
+	uint64_t count, runs;
+} Sources;
 
 static void find_sources(const Maker *m, const Part *t, Sources *s)
 {
@@ -289,7 +294,8 @@ static void make_panels(Maker *m)
 
 /* ---- forms ---- */
 
-/* The true unit's weights go with the first panel that has a free lane behind the last unit of a whole part: is there one? */
+/* The true unit's weights go with the first panel that has a free lane behind the last unit of a whole part: is
+ * there one? */
 static bool join_bias(Maker *m, const Part *t)
 {
 	Layout *l = m->l;
@@ -327,13 +333,10 @@ static void join_biases(Maker *m)
 }
 
 /* Vectors of multiply-adds that a case costs in either form. */
-static uint64_t cost(uint64_t rows, uint64_t cols)
-{
-	return rows * padded(cols) / LANES;
-}
+static uint64_t cost(uint64_t rows, uint64_t cols) { return rows * padded(cols) / LANES; }
 
-/* Do errors go back through the weights as they stand by source?  Turning sixteen squared of them takes 64 shuffles, using them sixteen
- * multiply-adds for each row in hand: online and step by step rows are few. */
+/* Do errors go back through the weights as they stand by source? Turning sixteen squared of them takes 64 shuffles,
+ * using them sixteen multiply-adds for each row in hand: online and step by step rows are few. */
 static bool is_turned(const Maker *m, const Panel *p)
 {
 	return (uint64_t)p->sources * p->targets >= LARGE && m->opt->batch != 1 && !m->net->copies;
@@ -405,22 +408,16 @@ static const Panel *panel_from(const Layout *l, const Part *t, uint32_t col)
 }
 
 /* Some links of some units of a part, counted from its first. */
-typedef struct Range { uint64_t first, end; uint32_t low, high; } Range;
+typedef struct Range {
+	uint64_t first, end;
+	uint32_t low, high;
+} Range;
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
+static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static Range all_links(const Part *t)
-{
-	return (Range){ 0, UINT64_MAX, 0, t->count };
-}
+static Range all_links(const Part *t) { return (Range){ 0, UINT64_MAX, 0, t->count }; }
 
 static void gapped_links(const Layout *l, const Part *t, Range some, LinkFn *fn, void *arg)
 {
@@ -436,7 +433,10 @@ static void gapped_links(const Layout *l, const Part *t, Range some, LinkFn *fn,
 	}
 }
 
-typedef struct Marker { const Layout *l; const Part *t; } Marker;
+typedef struct Marker {
+	const Layout *l;
+	const Part *t;
+} Marker;
 
 static void mark_place(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
@@ -598,10 +598,7 @@ static void count_ends(Layout *l, const Net *net)
 }
 
 /* Rows an odd number of cache lines long: neighbours do not fall into the same sets. */
-static uint32_t row_length(uint32_t cols)
-{
-	return cols / LANES % 2 ? cols : cols + LANES;
-}
+static uint32_t row_length(uint32_t cols) { return cols / LANES % 2 ? cols : cols + LANES; }
 
 Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 {
@@ -650,7 +647,8 @@ static void panel_links(const Layout *l, const Panel *p, Range some, LinkFn *fn,
 	const uint64_t *row = l->net->row + first;
 
 	for (uint32_t t = some.low; t < some.high; t++) {
-		uint64_t begin = row[t] + (p->list ? 0 : p->link), end = lesser(some.end, p->list ? row[t + 1] : begin + p->sources);
+		uint64_t begin = row[t] + (p->list ? 0 : p->link),
+				 end = lesser(some.end, p->list ? row[t + 1] : begin + p->sources);
 		for (uint64_t k = larger(some.first, begin); k < end; k++)
 			fn(arg, first + t, k, p->at + (p->list ? k - *row : panel_place(p, t, (uint32_t)(k - begin))));
 		uint64_t bias = row[t] + p->bias_link;
@@ -665,7 +663,8 @@ void layout_links(const Layout *l, uint64_t first, uint64_t end, LinkFn *fn, voi
 		return;
 	Unit low = net_target(l->net, first), last = net_target(l->net, end - 1);
 	for (const Part *t = &l->part[part_at(l, l->col_of[low])]; t < l->part + l->parts && t->first <= last; t++) {
-		Range some = { first, end, low > t->first ? low - t->first : 0, (uint32_t)lesser(last - t->first + 1, t->count) };
+		Range some = { first, end, low > t->first ? low - t->first : 0,
+			           (uint32_t)lesser(last - t->first + 1, t->count) };
 		if (t->gaps)
 			gapped_links(l, t, some, fn, arg);
 		for (uint32_t i = t->in; !t->gaps && i < t->in + t->ins; i++)
@@ -690,10 +689,14 @@ static void print_panel(const Layout *l, const Panel *p, Buf *out)
 		buf_printf(out, "\t\t%llu links, one by one\n", (unsigned long long)p->list->links);
 		return;
 	}
-	buf_printf(out, "\t\tfrom %s[%u:%u]%s, %s%s%s%s\n", part_name(l, s), s->group < 0 ? 0 : s->first - l->net->group[s->group].first + first,
-	           (s->group < 0 ? 0 : s->first - l->net->group[s->group].first + first) + p->sources - 1, p->bias ? " and true" : "",
-	           forms[p->by_source], p->copy == NONE ? "" : ", with a copy ", p->copy == NONE ? "" : forms[!p->by_source],
-	           p->real ? ", with gaps" : p->frozen ? ", frozen" : "");
+	buf_printf(out, "\t\tfrom %s[%u:%u]%s, %s%s%s%s\n", part_name(l, s),
+	           s->group < 0 ? 0 : s->first - l->net->group[s->group].first + first,
+	           (s->group < 0 ? 0 : s->first - l->net->group[s->group].first + first) + p->sources - 1,
+	           p->bias ? " and true" : "", forms[p->by_source], p->copy == NONE ? "" : ", with a copy ",
+	           p->copy == NONE ? "" : forms[!p->by_source],
+	           p->real     ? ", with gaps"
+	           : p->frozen ? ", frozen"
+	                       : "");
 }
 
 void layout_print(const Layout *l, Buf *out)
@@ -703,7 +706,8 @@ void layout_print(const Layout *l, Buf *out)
 	for (uint32_t i = 0; i < l->forwards; i++) {
 		const Part *t = &l->part[l->forward[i]];
 		Unit first = t->first - l->net->group[t->group].first;
-		buf_printf(out, "\t%s[%u:%u]  %s%s\n", part_name(l, t), first, first + t->count - 1, unit_fns[t->fn].name, phases[t->phase]);
+		buf_printf(out, "\t%s[%u:%u]  %s%s\n", part_name(l, t), first, first + t->count - 1, unit_fns[t->fn].name,
+		           phases[t->phase]);
 		for (uint32_t k = t->in; k < t->in + t->ins; k++)
 			print_panel(l, &l->panel[k], out);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of links, for those that are too scattered to make a matrix.  In: a layout whose parts and columns are known, and a part.
- * Out: its links in canonical order, which of the columns they read, by sixteens, and the same from the side of each part
- * that errors go back to.  Must hold: of a source, links stand by target; the work is in proportion to the links. */
+/* Lists of links, for those that are too scattered to make a matrix. In: a layout whose parts and columns are
+ * known, and a part. Out: its links in canonical order, which of the columns they read, by sixteens, and the same
+ * from the side of each part that errors go back to. Must hold: of a source, links stand by target; the work is in
+ * proportion to the links. */
 #include <stdlib.h>
 
 #include "cpu.h"
@@ -9,10 +10,10 @@
 typedef struct Lister {
 	Ctx *cx;
 	const Layout *l;
-	const uint32_t *part_of;  /* [units] */
-	uint32_t *number;         /* [cols / LANES] of strips while they are looked for; else 0 */
+	const uint32_t *part_of; /* [units] */
+	uint32_t *number;        /* [cols / LANES] of strips while they are looked for; else 0 */
 	const Part *t;
-	uint64_t first, links;    /* of the net, that lead to the part */
+	uint64_t first, links; /* of the net, that lead to the part */
 } Lister;
 
 static int ascending(const void *a, const void *b)
@@ -173,8 +174,13 @@ LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Pa
 {
 	const Net *net = l->net;
 	uint64_t first = net->row[t->first];
-	Lister m = { .cx = cx, .l = l, .part_of = part_of, .number = number, .t = t, .first = first,
-	             .links = net->row[t->first + t->count] - first };
+	Lister m = { .cx = cx,
+		         .l = l,
+		         .part_of = part_of,
+		         .number = number,
+		         .t = t,
+		         .first = first,
+		         .links = net->row[t->first + t->count] - first };
 	LinkList *list = NEW(&cx->keep, 1, LinkList);
 
 	list->links = m.links;

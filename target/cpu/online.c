@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* Online learning: an update after every case, by the rule of momentum.
  *
- * In: cases, one by one or some in one go.  Out: weights after each; no sum of weight changes is ever stored.  What a case has to go
- * through is a list of calls, made once (calls.c).  With index lists there is more to save: the weights of an input that is zero get no
- * gradient, but the last change goes on in them, case after case.  Nobody looks at them until the input is on again, so they catch up
- * then, in registers, beginning with the gradient of the case that had it on last: it waits for that among the deltas of some hundred
- * cases.  Without index lists all weights of the first layer go through the cache for every case: where the next case is known, its
- * weighted sums are formed in the update, as the weights are made.  Errors of hidden units are formed in the update, too.
- * Such weights stand in an order of their own meanwhile, and copies of weights in another form are not made until somebody else
- * wants them.  Must hold: every weight and sum goes through the very operations of the plain way, in their order (or through others
- * that have the same result, bit for bit); whoever else reads or sets weights calls online_settle first. */
+ * In: cases, one by one or some in one go. Out: weights after each; no sum of weight changes is ever stored. What a
+ * case has to go through is a list of calls, made once (calls.c). With index lists there is more to save: the
+ * weights of an input that is zero get no gradient, but the last change goes on in them, case after case. Nobody
+ * looks at them until the input is on again, so they catch up then, in registers, beginning with the gradient of
+ * the case that had it on last: it waits for that among the deltas of some hundred cases. Without index lists all
+ * weights of the first layer go through the cache for every case: where the next case is known, its weighted sums
+ * are formed in the update, as the weights are made. Errors of hidden units are formed in the update, too. Such
+ * weights stand in an order of their own meanwhile, and copies of weights in another form are not made until
+ * somebody else wants them. Must hold: every weight and sum goes through the very operations of the plain way, in
+ * their order (or through others that have the same result, bit for bit); whoever else reads or sets weights calls
+ * online_settle first. */
 #include <math.h>
 #include <string.h>
 
 #include "online.h"
 
-enum { LINKS_AT_ONCE = 1 << 26 };         /* updates in one go pass over about so many */
-enum { SLOTS_MOST = 512, SLOTS_LEAST = 16, SLOTS_FLOATS = 1 << 16 };     /* of deltas that rows may owe; more would leave the cache */
+enum { LINKS_AT_ONCE = 1 << 26 }; /* updates in one go pass over about so many */
+/* of deltas that rows may owe; more would leave the cache */
+enum { SLOTS_MOST = 512, SLOTS_LEAST = 16, SLOTS_FLOATS = 1 << 16 };
 
 /* ---- weights ---- */
 
-static bool is_momentum(const Program *p)
-{
-	return strcmp(p->rule->name, "momentum") == 0;
-}
+static bool is_momentum(const Program *p) { return strcmp(p->rule->name, "momentum") == 0; }
 
 /* A panel that is all that a part has, from inputs: its sums can be formed in the update. */
 static bool is_ahead(const Layout *l, const Panel *panel)
 {
 	const Part *t = &l->part[panel->part];
-	bool all = t->ins == 1 + (uint32_t)(l->panel[t->in].from == 0);   /* but the true unit's */
+	bool all = t->ins == 1 + (uint32_t)(l->panel[t->in].from == 0); /* but the true unit's */
 
 	return !l->index && l->inputs == 1 && from_inputs(l, panel) && all && panel->by_source && !panel->frozen;
 }
@@ -74,12 +74,13 @@ Online *online_make(Ctx *cx, const Program *p)
 {
 	const Layout *l = p->layout;
 
-	if (p->opt->batch != 1 || !is_momentum(p) || l->lists || l->owns || p->net->copies || p->opt->precision != PRECISION_FP32)
+	if (p->opt->batch != 1 || !is_momentum(p) || l->lists || l->owns || p->net->copies ||
+	    p->opt->precision != PRECISION_FP32)
 		return NULL;
 	for (uint32_t i = 0; i < l->panels; i++)
 		if (l->panel[i].real)
 			return NULL;
-	if (l->index && p->opt->decay != 0)                 /* weights of inputs that are zero decay all the same */
+	if (l->index && p->opt->decay != 0) /* weights of inputs that are zero decay all the same */
 		return NULL;
 	Online *o = NEW(&cx->keep, 1, Online);
 	o->own = NEW(&cx->keep, l->panels, Own);
@@ -112,7 +113,8 @@ void own_move(Program *p, uint32_t i, bool there)
 {
 	const Panel *panel = &p->layout->panel[i];
 	Own *own = &p->online->own[i];
-	uint32_t rows = panel->by_source ? panel->sources : panel->targets, cols = panel->by_source ? panel->targets : panel->sources;
+	uint32_t rows = panel->by_source ? panel->sources : panel->targets,
+			 cols = panel->by_source ? panel->targets : panel->sources;
 	float *v = own->block;
 
 	if (!own->block || own->moved == there)
@@ -149,9 +151,15 @@ void catch_up(Program *p, uint32_t i, bool owing)
 	const Online *on = p->online;
 	const Lag *lag = &on->lag[i];
 
-	p->kern->late(&(Late){ .lag = lag, .index = owing ? lag->owing : NULL, .count = owing ? find_owing(lag, panel->sources) : panel->sources,
-	                       .cols = panel->targets, .now = on->now, .w = p->w + panel->at, .step = p->state[0] + panel->at,
-	                       .row = panel->row, .momentum = (float)p->opt->momentum });
+	p->kern->late(&(Late){ .lag = lag,
+	                       .index = owing ? lag->owing : NULL,
+	                       .count = owing ? find_owing(lag, panel->sources) : panel->sources,
+	                       .cols = panel->targets,
+	                       .now = on->now,
+	                       .w = p->w + panel->at,
+	                       .step = p->state[0] + panel->at,
+	                       .row = panel->row,
+	                       .momentum = (float)p->opt->momentum });
 }
 
 static void catch_all_up(Program *p)
@@ -273,10 +281,7 @@ static bool is_ready(const Program *p)
 	return p->online && !p->watch && p->index == p->layout->index && p->longest == 1 && !p->has_pending;
 }
 
-bool online_takes(const Program *p, const Batch *b)
-{
-	return b->count == 1 && is_ready(p);
-}
+bool online_takes(const Program *p, const Batch *b) { return b->count == 1 && is_ready(p); }
 
 void online_one(Program *p, const Batch *b, Tally *t)
 {
@@ -301,15 +306,9 @@ void online_apply(Program *p, const Update *u)
 	cpu_leave(before);
 }
 
-bool online_waits(const Program *p)
-{
-	return p->online && p->online->waiting;
-}
+bool online_waits(const Program *p) { return p->online && p->online->waiting; }
 
-void online_forget(Program *p)
-{
-	p->online->waiting = false;
-}
+void online_forget(Program *p) { p->online->waiting = false; }
 
 /* ---- many of them in one go ---- */
 

@@ -1,52 +1,57 @@
 /* SPDX-License-Identifier: MIT */
-/* Many seeds of one network at once.  In: a program with data bound.  Out: a result for each seed, as its run would end.
+/* Many seeds of one network at once. In: a program with data bound. Out: a result for each seed, as its run would
+ * end.
  *
- * Each thread has sixteen lanes.  All lanes of a thread go through an epoch together, batch by batch; a lane whose seed has
- * come to its end takes the next seed before the next epoch.  So lanes are at different epochs and, where examples are
- * shuffled, at different cases, but always at the same place of an epoch.  Must hold: what a lane computes depends on its
- * seed alone. */
+ * Each thread has sixteen lanes. All lanes of a thread go through an epoch together, batch by batch; a lane whose
+ * seed has come to its end takes the next seed before the next epoch. So lanes are at different epochs and, where
+ * examples are shuffled, at different cases, but always at the same place of an epoch. Must hold: what a lane
+ * computes depends on its seed alone. */
 #include <math.h>
 #include <string.h>
 
 #include "restarts.h"
 
 enum {
-	CHUNK_BYTES = 32768,              /* of what the cases in hand take: little more than the nearest cache */
+	CHUNK_BYTES = 32768, /* of what the cases in hand take: little more than the nearest cache */
 	CHUNK_MOST = 64,
-	LANES_BYTES = 1048576,            /* of weights, sums and state of sixteen seeds: beyond, one seed at a time is faster */
-	SEED_LINKS = 48,                  /* a seed for so many links at least, or sixteen: fewer are faster one by one */
-	DATA_BYTES = 1 << 28,             /* of inputs and targets as dense rows */
-	LOOK_WORK = 2000000               /* connections between two looks at the clock */
+	LANES_BYTES = 1048576, /* of weights, sums and state of sixteen seeds: beyond, one seed at a time is faster */
+	SEED_LINKS = 48,       /* a seed for so many links at least, or sixteen: fewer are faster one by one */
+	DATA_BYTES = 1 << 28,  /* of inputs and targets as dense rows */
+	LOOK_WORK = 2000000    /* connections between two looks at the clock */
 };
 #define NOBODY UINT64_MAX
 
 /* Links that stand side by side and are updated alike. */
-typedef struct Stretch { uint32_t first, count, kind; } Stretch;
+typedef struct Stretch {
+	uint32_t first, count, kind;
+} Stretch;
 
 /* What all threads share. */
 typedef struct Common {
 	Program *p;
 	Restarts *all;
 	Seeds *seeds;
-	uint32_t *place_of;               /* [links] */
-	Stretch *stretch; uint32_t stretches;
-	double *rate; uint32_t kinds;     /* [kinds] factors on the rate */
-	uint8_t *frozen;                  /* [links] */
+	uint32_t *place_of; /* [links] */
+	Stretch *stretch;
+	uint32_t stretches;
+	double *rate;
+	uint32_t kinds;  /* [kinds] factors on the rate */
+	uint8_t *frozen; /* [links] */
 	Until until;
 	uint64_t examples, batch, longest;
-	double batch_work;                /* connections in a batch, about */
+	double batch_work; /* connections in a batch, about */
 	bool shuffled;
-	bool by_example;                  /* a chunk is one example of each lane: sequences */
-	bool resident;                    /* all cases stand in one chunk, the same for all lanes, and stay there */
-	bool moving;                      /* numbers of an update change from one to the next */
+	bool by_example; /* a chunk is one example of each lane: sequences */
+	bool resident;   /* all cases stand in one chunk, the same for all lanes, and stay there */
+	bool moving;     /* numbers of an update change from one to the next */
 	SeedEnds ends;
-	struct Sixteen *sixteen;          /* [sixteens] a thread's each; there may be more threads */
+	struct Sixteen *sixteen; /* [sixteens] a thread's each; there may be more threads */
 	uint32_t sixteens;
 } Common;
 
 typedef struct Lane {
-	uint64_t number;                  /* of its seed; NOBODY: it has none */
-	uint64_t epoch, update;           /* in which it began */
+	uint64_t number;        /* of its seed; NOBODY: it has none */
+	uint64_t epoch, update; /* in which it began */
 	Order *order;
 } Lane;
 
@@ -55,21 +60,21 @@ typedef struct Sixteen {
 	Common *common;
 	Seeds s;
 	Lane lane[LANES];
-	uint32_t busy;                    /* lanes with a seed */
-	bool loaded;                      /* the resident chunk */
+	uint32_t busy; /* lanes with a seed */
+	bool loaded;   /* the resident chunk */
 	float *state[MAX_STATE];
 	float *sum[MAX_SUMS];
-	uint64_t epochs, updates;         /* so far, whosever */
-	uint64_t end;                     /* the epoch in which the next lane comes to the limit of epochs */
+	uint64_t epochs, updates; /* so far, whosever */
+	uint64_t end;             /* the epoch in which the next lane comes to the limit of epochs */
 	SeedTally leaf[MAX_SUMS];
-	SeedTally epoch, last;            /* last: of the epoch before */
-	uint32_t *cases;                  /* [chunk][LANES] */
-	float *param;                     /* [kinds][P_COUNT][LANES] */
-	double *v;                        /* [links] of one lane */
-	float *out, *y, *room;            /* [chunk] rows of outputs and targets of one lane, for code words */
-	uint8_t *verdict;                 /* [chunk] */
-	double work;                      /* since the last look at the clock */
-	unsigned csr;                     /* what cpu_leave wants */
+	SeedTally epoch, last; /* last: of the epoch before */
+	uint32_t *cases;       /* [chunk][LANES] */
+	float *param;          /* [kinds][P_COUNT][LANES] */
+	double *v;             /* [links] of one lane */
+	float *out, *y, *room; /* [chunk] rows of outputs and targets of one lane, for code words */
+	uint8_t *verdict;      /* [chunk] */
+	double work;           /* since the last look at the clock */
+	unsigned csr;          /* what cpu_leave wants */
 } Sixteen;
 
 /* ---- lanes take seeds ---- */
@@ -138,7 +143,7 @@ static void lanes_fill(Sixteen *g)
 	}
 	if (g->end > g->epochs && g->end != UINT64_MAX)
 		return;
-	g->end = UINT64_MAX;                                  /* 0 is no limit: there is no such epoch */
+	g->end = UINT64_MAX; /* 0 is no limit: there is no such epoch */
 	for (uint32_t i = 0; i < LANES; i++)
 		if (g->lane[i].number != NOBODY && limit && g->lane[i].epoch + limit < g->end)
 			g->end = g->lane[i].epoch + limit;
@@ -165,7 +170,8 @@ static void lane_look(Sixteen *g, uint32_t i, const SeedTally *t, bool whole)
 	const Common *c = g->common;
 	const Lane *l = &g->lane[i];
 	uint64_t epoch = g->epochs - l->epoch, updates = g->updates - l->update;
-	Tally own = { t->error[i], (uint64_t)t->cases[i], (uint64_t)t->scored[i], (uint64_t)t->right[i], (uint64_t)t->within[i] };
+	Tally own = { t->error[i], (uint64_t)t->cases[i], (uint64_t)t->scored[i], (uint64_t)t->right[i],
+		          (uint64_t)t->within[i] };
 	mp_seed result = { 0 };
 
 	if (l->number == NOBODY)
@@ -219,14 +225,22 @@ static void codes_tally(Sixteen *g, uint32_t cases, uint64_t first, const uint32
 				g->verdict[c] |= isnan(y[n]) ? 0 : VERDICT_SCORED;
 			}
 		}
-		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer, .kern = p->kern, .most = p->layout->largest_output, .rows = cases,
-		                                    .out = g->out, .y = g->y, .row = width, .room = g->room, .verdict = g->verdict });
+		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer,
+		                                    .kern = p->kern,
+		                                    .most = p->layout->largest_output,
+		                                    .rows = cases,
+		                                    .out = g->out,
+		                                    .y = g->y,
+		                                    .row = width,
+		                                    .room = g->room,
+		                                    .verdict = g->verdict });
 		for (uint32_t c = 0; c < cases; c++)
 			t->right[i] += (g->verdict[c] & VERDICT_RIGHT) != 0;
 	}
 }
 
-static void run_chunk(Sixteen *g, uint32_t cases, uint64_t first, const uint32_t *lane, bool fresh, float *sum, SeedTally *t)
+static void run_chunk(Sixteen *g, uint32_t cases, uint64_t first, const uint32_t *lane, bool fresh, float *sum,
+                      SeedTally *t)
 {
 	const Kern *kern = g->common->p->kern;
 
@@ -244,7 +258,8 @@ static uint64_t example_at(const Sixteen *g, uint32_t lane, uint64_t place)
 	return g->common->shuffled ? order_at(g->lane[lane].order, place) : place;
 }
 
-/* Which cases stand in a lane's places of the epoch.  Of a single block of the order the inside is all there is to it. */
+/* Which cases stand in a lane's places of the epoch. Of a single block of the order the inside is all there is to
+ * it. */
 static void lane_cases(const Sixteen *g, uint32_t lane, uint64_t at, uint32_t cases)
 {
 	Order *o = g->lane[lane].order;
@@ -325,7 +340,8 @@ static void params_move(Sixteen *g, uint64_t at, uint64_t count)
 		const Lane *l = &g->lane[i];
 		if (l->number == NOBODY)
 			continue;
-		update_fill(c->p->opt, g->updates - l->update + 1, (double)(g->epochs - l->epoch) + (double)at / (double)c->examples,
+		update_fill(c->p->opt, g->updates - l->update + 1,
+		            (double)(g->epochs - l->epoch) + (double)at / (double)c->examples,
 		            (double)count / (double)c->examples, &u);
 		params_set(g, i, &u);
 	}
@@ -356,7 +372,9 @@ static void batch_update(Sixteen *g, uint64_t at, uint64_t count)
 		params_clip(g);
 	for (uint32_t i = 0; i < c->stretches; i++) {
 		const Stretch *s = &c->stretch[i];
-		Sweep sweep = { .formula = &p->formula, .own = g->param + (size_t)s->kind * P_COUNT * LANES, .n = (size_t)s->count * LANES };
+		Sweep sweep = { .formula = &p->formula,
+			            .own = g->param + (size_t)s->kind * P_COUNT * LANES,
+			            .n = (size_t)s->count * LANES };
 		for (int k = 0; k < 2 + p->rule->states; k++)
 			sweep.variable[k] = base[k] + (size_t)s->first * LANES;
 		p->kern->update(&sweep);
@@ -364,7 +382,8 @@ static void batch_update(Sixteen *g, uint64_t at, uint64_t count)
 	g->updates++;
 }
 
-/* Seeds whose last update this was, in the middle of an epoch: they are told as of the epoch before, if there was one. */
+/* Seeds whose last update this was, in the middle of an epoch: they are told as of the epoch before, if there was
+ * one. */
 static void updates_end(Sixteen *g)
 {
 	uint64_t limit = (uint64_t)g->common->p->opt->updates;
@@ -381,10 +400,10 @@ static bool look(Sixteen *g)
 	const Common *c = g->common;
 
 	g->work += c->batch_work;
-	if (g->work < LOOK_WORK || g != c->sixteen)             /* thread 0 is the caller's */
+	if (g->work < LOOK_WORK || g != c->sixteen) /* thread 0 is the caller's */
 		return !c->all->run->stop;
 	g->work = 0;
-	cpu_leave(g->csr);                                    /* whoever is told has the CPU as it was */
+	cpu_leave(g->csr); /* whoever is told has the CPU as it was */
 	restarts_look(c->all);
 	cpu_enter();
 	return !c->all->run->stop;
@@ -397,7 +416,7 @@ static bool sixteen_epoch(Sixteen *g)
 
 	for (uint32_t i = 0; c->shuffled && i < LANES; i++) {
 		order_epoch(g->lane[i].order, g->epochs - g->lane[i].epoch);
-		order_at(g->lane[i].order, 0);                /* makes the inside of the first block */
+		order_at(g->lane[i].order, 0); /* makes the inside of the first block */
 	}
 	for (uint64_t at = 0, count; at < c->examples; at += count) {
 		count = c->examples - at < c->batch ? c->examples - at : c->batch;
@@ -436,16 +455,15 @@ static void sixteen_work(void *arg, uint32_t thread)
 /* Counts are a little too low and the error a little too high, so that who may have ended is looked at. */
 static SeedEnds ends_of(const Until *u, uint64_t cases, uint64_t scored)
 {
-	return (SeedEnds){
-		.right = isnan(u->right) ? INFINITY : (float)(u->right * (double)scored * (1 - 1e-6)),
-		.within = isnan(u->within) ? INFINITY : (float)(u->within * (double)scored * (1 - 1e-6)),
-		.error = isnan(u->error) ? -INFINITY : u->error * (double)cases * (1 + 1e-6) };
+	return (SeedEnds){ .right = isnan(u->right) ? INFINITY : (float)(u->right * (double)scored * (1 - 1e-6)),
+		               .within = isnan(u->within) ? INFINITY : (float)(u->within * (double)scored * (1 - 1e-6)),
+		               .error = isnan(u->error) ? -INFINITY : u->error * (double)cases * (1 + 1e-6) };
 }
 
 static void take_stretches(Ctx *cx, Common *c)
 {
 	const Net *net = c->p->net;
-	uint32_t *kind = NEW(&cx->scratch, net->links, uint32_t);          /* by place; 0: frozen, else one more than its number */
+	uint32_t *kind = NEW(&cx->scratch, net->links, uint32_t); /* by place; 0: frozen, else one more than its number */
 
 	c->rate = NEW(&cx->scratch, net->blocks + 1, double);
 	c->stretch = NEW(&cx->scratch, net->links + 1, Stretch);
@@ -498,7 +516,7 @@ static void take_sixteen(Ctx *cx, Common *c, Sixteen *g)
 	g->s.aim = lanes_take(&cx->scratch, (size_t)p->net->outputs * c->seeds->chunk);
 	g->s.importance = lanes_take(&cx->scratch, c->seeds->chunk);
 	for (uint32_t i = 0; i < c->seeds->chunk * LANES; i++)
-		g->s.act[i] = 1;                              /* the true unit */
+		g->s.act[i] = 1; /* the true unit */
 	g->cases = NEW(&cx->scratch, (size_t)c->seeds->chunk * LANES, uint32_t);
 	g->param = lanes_take(&cx->scratch, (size_t)c->kinds * P_COUNT);
 	g->v = NEW(&cx->scratch, links, double);
@@ -531,7 +549,8 @@ static uint32_t chunk_cases(Common *c)
 	if (c->by_example)
 		return (uint32_t)c->longest;
 	most = most < 4 ? 4 : most > CHUNK_MOST ? CHUNK_MOST : most;
-	c->resident = !c->shuffled && c->batch == c->examples && c->examples <= CHUNK_MOST && c->examples * bytes <= 4 * CHUNK_BYTES;
+	c->resident =
+		!c->shuffled && c->batch == c->examples && c->examples <= CHUNK_MOST && c->examples * bytes <= 4 * CHUNK_BYTES;
 	return (uint32_t)(c->resident || most > c->batch ? c->batch : most);
 }
 
@@ -561,7 +580,9 @@ static bool is_moving(const Program *p)
 
 bool cpu_restarts(Ctx *cx, Program *p, Restarts *all)
 {
-	Common c = { .p = p, .all = all, .examples = run_examples(p->net, p->data), .longest = p->longest, .moving = is_moving(p) };
+	Common c = {
+		.p = p, .all = all, .examples = run_examples(p->net, p->data), .longest = p->longest, .moving = is_moving(p)
+	};
 	uint64_t batch = (uint64_t)p->opt->batch;
 
 	c.batch = p->opt->batch == BATCH_ALL || batch > c.examples ? c.examples : batch;

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of cases forward and backward.  In: which cases of the bound data stand in which row.  Out: outputs, errors,
+/* Rows of cases forward and backward. In: which cases of the bound data stand in which row. Out: outputs, errors,
  * deltas of all units in those rows, and what they add to the sums of weight changes.
  *
- * A pass goes over the parts and for each over its panels; a panel is one Product.  Must hold: sums run over panels in the
- * order of the layout, each going on where the one before stopped, so a unit's sum is one chain however it is cut.
+ * A pass goes over the parts and for each over its panels; a panel is one Product. Must hold: sums run over panels
+ * in the order of the layout, each going on where the one before stopped, so a unit's sum is one chain however it
+ * is cut.
  *
- * A network that remembers goes through its sequences side by side: step t computes case t of all sequences that have
- * one.  Rows stand sequence after sequence all the same, for that is the order in which gradients are summed. */
+ * A network that remembers goes through its sequences side by side: step t computes case t of all sequences that
+ * have one. Rows stand sequence after sequence all the same, for that is the order in which gradients are summed. */
 #include <math.h>
 #include <string.h>
 
 #include "half.h"
 
 /* Some rows of a space: side by side from `first`, or those that `at` names. */
-typedef struct Slice { uint32_t first, rows; const uint32_t *at; } Slice;
+typedef struct Slice {
+	uint32_t first, rows;
+	const uint32_t *at;
+} Slice;
 
 static float *column(const Program *p, float *base, const Slice *r, uint32_t col)
 {
@@ -25,12 +29,9 @@ static Rows rows_of(const Program *p, const Slice *r, uint32_t cols)
 	return (Rows){ .rows = r->rows, .cols = cols, .at = r->at, .row = p->layout->cols };
 }
 
-/* Bytes of a part in a row, with its padding.  That means nothing, but goes through sums with the rest; guards seal it there, so it
- * has to come out the same each time. */
-static size_t part_bytes(const Part *t)
-{
-	return (t->count + LANES - 1) / LANES * LANES * sizeof(float);
-}
+/* Bytes of a part in a row, with its padding. That means nothing, but goes through sums with the rest; guards seal
+ * it there, so it has to come out the same each time. */
+static size_t part_bytes(const Part *t) { return (t->count + LANES - 1) / LANES * LANES * sizeof(float); }
 
 static void rows_zero(const Program *p, const Slice *r, const Part *t, float *to)
 {
@@ -73,7 +74,9 @@ static inline void find_lists(const Data *d, Space *s, uint32_t first, uint32_t 
 }
 
 enum {
-	CASES_AHEAD = 12, MOST_FETCHED = 2048         /* cases that are under way from memory, a tile of them; bytes of one, at most */
+	/* cases that are under way from memory, a tile of them; bytes of one, at most */
+	CASES_AHEAD = 12,
+	MOST_FETCHED = 2048
 };
 
 static void fetch(const void *base, uint64_t from, uint64_t bytes)
@@ -90,7 +93,8 @@ void case_fetch(const Data *d, uint64_t i)
 	uint64_t row = (uint64_t)d->targets * dtypes[d->y_type].size;
 
 	if (d->x_indptr)
-		fetch(d->x_indices, d->x_indptr[i] * sizeof *d->x_indices, (d->x_indptr[i + 1] - d->x_indptr[i]) * sizeof *d->x_indices);
+		fetch(d->x_indices, d->x_indptr[i] * sizeof *d->x_indices,
+		      (d->x_indptr[i + 1] - d->x_indptr[i]) * sizeof *d->x_indices);
 	else
 		fetch(d->x, i * d->inputs * dtypes[d->x_type].size, (uint64_t)d->inputs * dtypes[d->x_type].size);
 	fetch(d->y, i * row, row);
@@ -103,7 +107,8 @@ void rows_ahead(const Program *p, const uint64_t *example, uint64_t first, uint6
 		case_fetch(p->data, example ? example[i] : first + i);
 }
 
-/* Floats are not copied but read where they stand.  Products read up to a vector past the end of a row, so some must follow. */
+/* Floats are not copied but read where they stand. Products read up to a vector past the end of a row, so some must
+ * follow. */
 static bool inputs_stand(const Program *p, const Space *s, uint32_t rows)
 {
 	const Data *d = p->data;
@@ -150,7 +155,8 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 {
 	const Data *d = p->data;
 	const uint64_t *cases = s->cases;
-	bool inputs = !s->direct && (!p->half || p->layout->lists), copied = inputs && (!p->index || p->layout->lists || p->layout->recalled);
+	bool inputs = !s->direct && (!p->half || p->layout->lists),
+		 copied = inputs && (!p->index || p->layout->lists || p->layout->recalled);
 
 	if (p->half)
 		half_load(p, p->half, s->half, s->cases, first, rows);
@@ -187,20 +193,28 @@ void row_load(const Program *p, Space *s, bool in_place, bool targets)
 /* ---- forward ---- */
 
 /* in, c: of row 0 and column 0 of the space. */
-static void run_links(const Program *p, const Space *s, const Slice *r, const Panel *panel, const LinkSums *of, float *in, float *c,
-                      bool go_on)
+static void run_links(const Program *p, const Space *s, const Slice *r, const Panel *panel, const LinkSums *of,
+                      float *in, float *c, bool go_on)
 {
-	p->kern->links(&(Links){ .of = of, .rows = r->rows, .at = r->at, .row = p->layout->cols, .in = column(p, in, r, 0), .w = p->w + panel->at,
-	                         .c = column(p, c, r, 0), .go_on = go_on, .room = s->links });
+	p->kern->links(&(Links){ .of = of,
+	                         .rows = r->rows,
+	                         .at = r->at,
+	                         .row = p->layout->cols,
+	                         .in = column(p, in, r, 0),
+	                         .w = p->w + panel->at,
+	                         .c = column(p, c, r, 0),
+	                         .go_on = go_on,
+	                         .room = s->links });
 }
 
-static bool by_index(const Program *p, const Panel *panel)
-{
-	return p->index && from_inputs(p->layout, panel);
-}
+static bool by_index(const Program *p, const Panel *panel) { return p->index && from_inputs(p->layout, panel); }
 
 /* Outputs of the panel's sources in the first row, and how far it is to the next; or the rows are numbered. */
-typedef struct Outputs { const float *at; size_t row; const uint64_t *number; } Outputs;
+typedef struct Outputs {
+	const float *at;
+	size_t row;
+	const uint64_t *number;
+} Outputs;
 
 static Outputs outputs_of(const Program *p, const Space *s, const Panel *panel)
 {
@@ -211,9 +225,10 @@ static Outputs outputs_of(const Program *p, const Space *s, const Panel *panel)
 	return (Outputs){ s->act + panel->source, p->layout->cols, NULL };
 }
 
-/* c = start + outputs of the panel's sources times its weights; `whole`: that is the whole sum.  Says whether c became the outputs. */
-static bool forward_panel(const Program *p, Space *s, const Slice *r, const Panel *panel, const float *start, size_t start_row,
-                          float *c, bool whole)
+/* c = start + outputs of the panel's sources times its weights; `whole`: that is the whole sum. Says whether c
+ * became the outputs. */
+static bool forward_panel(const Program *p, Space *s, const Slice *r, const Panel *panel, const float *start,
+                          size_t start_row, float *c, bool whole)
 {
 	size_t cols = p->layout->cols;
 	Form w = form_by_source(p, panel);
@@ -223,18 +238,39 @@ static bool forward_panel(const Program *p, Space *s, const Slice *r, const Pane
 		run_links(p, s, r, panel, &panel->list->forward, s->act, t->fn == FN_GAUSSIAN ? s->net : s->act, false);
 	} else if (by_index(p, panel)) {
 		uint32_t low = from->input + panel->source - from->col;
-		p->kern->lists_forward(&(Lists){
-			.rows = r->rows, .cols = panel->targets, .index = s->index + r->first, .value = p->data->x_values ? s->values + r->first : NULL,
-			.count = s->lengths + r->first, .low = low, .high = low + panel->sources, .b = w.w, .b_row = w.row,
-			.start = start, .start_row = start_row, .c = c, .c_row = cols, .sigmoid = whole && t->fn == FN_SIGMOID, .at = r->at });
+		p->kern->lists_forward(&(Lists){ .rows = r->rows,
+		                                 .cols = panel->targets,
+		                                 .index = s->index + r->first,
+		                                 .value = p->data->x_values ? s->values + r->first : NULL,
+		                                 .count = s->lengths + r->first,
+		                                 .low = low,
+		                                 .high = low + panel->sources,
+		                                 .b = w.w,
+		                                 .b_row = w.row,
+		                                 .start = start,
+		                                 .start_row = start_row,
+		                                 .c = c,
+		                                 .c_row = cols,
+		                                 .sigmoid = whole && t->fn == FN_SIGMOID,
+		                                 .at = r->at });
 		return whole && t->fn == FN_SIGMOID;
 	} else {
 		Outputs of = outputs_of(p, s, panel);
-		Product q = {
-			.rows = r->rows, .cols = panel->targets, .depth = panel->sources, .a = of.at + (of.number ? 0 : r->first * of.row), .a_row = of.row,
-			.a_at = of.number ? of.number + r->first : NULL,
-			.a_step = 1, .b = w.w, .b_row = w.row, .start = start, .start_row = start_row, .c = c, .c_row = cols, .at = r->at,
-			.far = from_inputs(p->layout, panel) };
+		Product q = { .rows = r->rows,
+			          .cols = panel->targets,
+			          .depth = panel->sources,
+			          .a = of.at + (of.number ? 0 : r->first * of.row),
+			          .a_row = of.row,
+			          .a_at = of.number ? of.number + r->first : NULL,
+			          .a_step = 1,
+			          .b = w.w,
+			          .b_row = w.row,
+			          .start = start,
+			          .start_row = start_row,
+			          .c = c,
+			          .c_row = cols,
+			          .at = r->at,
+			          .far = from_inputs(p->layout, panel) };
 		if (p->half)
 			half_forward(p, p->half, s->half, panel, r->first, &q);
 		else
@@ -260,8 +296,8 @@ const float *first_weights(const Program *p, const Part *t, uint32_t *k)
 	return p->zero;
 }
 
-/* Panels of a stepped part that come before the first one whose sources are stepped too are summed for all rows at once: the
- * number of that one. */
+/* Panels of a stepped part that come before the first one whose sources are stepped too are summed for all rows at
+ * once: the number of that one. */
 static uint32_t first_stepped(const Program *p, const Part *t)
 {
 	const Layout *l = p->layout;
@@ -280,7 +316,8 @@ static float *net_inputs(const Program *p, Space *s, const Slice *r, const Part 
 	return column(p, t->fn == FN_GAUSSIAN ? s->net : s->act, r, t->col);
 }
 
-/* Sums over panels first .. end - 1; what comes before is in them, if anything does.  Says whether they became outputs. */
+/* Sums over panels first .. end - 1; what comes before is in them, if anything does. Says whether they became
+ * outputs. */
 static bool forward_sums(const Program *p, Space *s, const Slice *r, const Part *t, uint32_t first, uint32_t end)
 {
 	size_t cols = p->layout->cols, start_row = 0;
@@ -290,7 +327,13 @@ static bool forward_sums(const Program *p, Space *s, const Slice *r, const Part 
 	const float *start = first_weights(p, t, &k);
 
 	if (k == end && first == t->in)
-		p->kern->product(&(Product){ .rows = r->rows, .cols = t->count, .a = net, .b = net, .start = start, .c = net, .c_row = cols,
+		p->kern->product(&(Product){ .rows = r->rows,
+		                             .cols = t->count,
+		                             .a = net,
+		                             .b = net,
+		                             .start = start,
+		                             .c = net,
+		                             .c_row = cols,
 		                             .at = r->at });
 	if (first > t->in) {
 		start = net;
@@ -431,7 +474,8 @@ bool rows_late(const Program *p)
 	const Layout *l = p->layout;
 	const Part *t = &l->part[l->output];
 
-	if (p->half || l->outputs != 1 || t->fn != FN_SIGMOID || t->outs || !t->level || p->opt->error != ERR_SQUARED || p->data->weight)
+	if (p->half || l->outputs != 1 || t->fn != FN_SIGMOID || t->outs || !t->level || p->opt->error != ERR_SQUARED ||
+	    p->data->weight)
 		return false;
 	for (uint32_t k = 0; k < p->net->copies; k++)
 		if (p->net->copy[k].from_group == t->group)
@@ -448,13 +492,20 @@ static Errors errors_of(const Program *p, Space *s, const Slice *r, const Part *
 	const uint64_t *y_at;
 	const float *y = targets_from(p, s, r->first, &y_at);
 
-	return (Errors){
-		.of = rows_of(p, r, t->count), .error = (int)(p->scorer.err - error_fns), .fn = t->fn, .out = column(p, s->act, r, t->col),
-		.y = y + t->output, .y_row = p->data->targets, .y_at = y_at, .net = p->layout->nets ? column(p, s->net, r, t->col) : NULL,
-		.deltas = t->level && !t->own && !is_matched(p, t) && t->fn != FN_LINEAR, .offset = slope_offset(p, t),
-		.weight = p->data->weight ? s->weight + r->first : NULL,
-		.back = !back ? NULL : column(p, t->own ? s->own : s->err, r, t->col), .value = s->value + r->first,
-		.made = column(p, s->act, r, t->col) };
+	return (Errors){ .of = rows_of(p, r, t->count),
+		             .error = (int)(p->scorer.err - error_fns),
+		             .fn = t->fn,
+		             .out = column(p, s->act, r, t->col),
+		             .y = y + t->output,
+		             .y_row = p->data->targets,
+		             .y_at = y_at,
+		             .net = p->layout->nets ? column(p, s->net, r, t->col) : NULL,
+		             .deltas = t->level && !t->own && !is_matched(p, t) && t->fn != FN_LINEAR,
+		             .offset = slope_offset(p, t),
+		             .weight = p->data->weight ? s->weight + r->first : NULL,
+		             .back = !back ? NULL : column(p, t->own ? s->own : s->err, r, t->col),
+		             .value = s->value + r->first,
+		             .made = column(p, s->act, r, t->col) };
 }
 
 static Scores scores_of(const Program *p, Space *s, const Slice *r)
@@ -463,10 +514,15 @@ static Scores scores_of(const Program *p, Space *s, const Slice *r)
 	const uint64_t *y_at;
 	const float *y = targets_from(p, s, r->first, &y_at), *out = gather_outputs(p, s, r, &row);
 
-	return (Scores){
-		.of = { .rows = r->rows, .cols = p->net->outputs, .row = row }, .out = out, .y = y, .y_row = p->data->targets, .y_at = y_at,
-		.threshold = (float)p->scorer.threshold, .middle = (float)p->scorer.middle, .right = !p->codes,
-		.verdict = s->verdict + r->first };
+	return (Scores){ .of = { .rows = r->rows, .cols = p->net->outputs, .row = row },
+		             .out = out,
+		             .y = y,
+		             .y_row = p->data->targets,
+		             .y_at = y_at,
+		             .threshold = (float)p->scorer.threshold,
+		             .middle = (float)p->scorer.middle,
+		             .right = !p->codes,
+		             .verdict = s->verdict + r->first };
 }
 
 bool row_scoring(const Program *p, Space *s, Errors *e, Scores *scores)
@@ -503,8 +559,15 @@ void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool 
 		p->kern->scores(&scores);
 	}
 	if (p->codes)
-		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer, .kern = p->kern, .most = l->largest_output, .rows = rows, .out = out,
-		                                    .y = y, .row = row, .room = s->room, .verdict = s->verdict + first });
+		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer,
+		                                    .kern = p->kern,
+		                                    .most = l->largest_output,
+		                                    .rows = rows,
+		                                    .out = out,
+		                                    .y = y,
+		                                    .row = row,
+		                                    .room = s->room,
+		                                    .verdict = s->verdict + first });
 }
 
 void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t)
@@ -521,7 +584,8 @@ void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t)
 /* ---- backward ---- */
 
 /* Adds to the errors of the sources of an outlet what its targets' deltas tell them; start: where the sums begin. */
-static void backward_outlet(const Program *p, Space *s, const Slice *r, const Outlet *o, const float *start, size_t start_row)
+static void backward_outlet(const Program *p, Space *s, const Slice *r, const Outlet *o, const float *start,
+                            size_t start_row)
 {
 	const Layout *l = p->layout;
 	const Panel *panel = &l->panel[o->panel];
@@ -533,10 +597,20 @@ static void backward_outlet(const Program *p, Space *s, const Slice *r, const Ou
 	}
 	Form w = form_by_target(p, panel);
 	float *c = column(p, s->err, r, panel->source);
-	Product q = {
-		.rows = r->rows, .cols = panel->sources, .depth = panel->targets, .a = column(p, s->err, r, l->part[panel->part].col),
-		.a_row = cols, .a_step = 1, .b = w.w, .b_row = w.row, .turned = w.turned, .start = start ? start : c, .start_row = start_row, .c = c, .c_row = cols,
-		.at = r->at };
+	Product q = { .rows = r->rows,
+		          .cols = panel->sources,
+		          .depth = panel->targets,
+		          .a = column(p, s->err, r, l->part[panel->part].col),
+		          .a_row = cols,
+		          .a_step = 1,
+		          .b = w.w,
+		          .b_row = w.row,
+		          .turned = w.turned,
+		          .start = start ? start : c,
+		          .start_row = start_row,
+		          .c = c,
+		          .c_row = cols,
+		          .at = r->at };
 	if (p->half)
 		half_backward(p, p->half, s->half, panel, &q);
 	else
@@ -673,12 +747,20 @@ static void gradient_bias(const Program *p, const Space *s, uint32_t rows, bool 
 	const float *delta = s->err + p->layout->part[panel->part].col;
 
 	sum += panel->at + (size_t)panel->sources * panel->row;
-	p->kern->product(&(Product){ .rows = 1, .cols = panel->targets, .depth = rows, .a = s->act, .a_step = cols, .b = delta, .b_row = cols,
-	                             .start = fresh ? p->zero : sum, .c = sum });
+	p->kern->product(&(Product){ .rows = 1,
+	                             .cols = panel->targets,
+	                             .depth = rows,
+	                             .a = s->act,
+	                             .a_step = cols,
+	                             .b = delta,
+	                             .b_row = cols,
+	                             .start = fresh ? p->zero : sum,
+	                             .c = sum });
 }
 
 /* Threads share the columns, sixteens of targets. */
-static void gradient_index(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i, uint32_t n, float *sum)
+static void gradient_index(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i,
+                           uint32_t n, float *sum)
 {
 	const Part *from = &p->layout->part[panel->from], *to = &p->layout->part[panel->part];
 	uint32_t low = from->input + panel->source - from->col, first, count;
@@ -689,14 +771,24 @@ static void gradient_index(const Program *p, const Space *s, uint32_t rows, bool
 	sum += panel->at + first * LANES;
 	for (uint32_t k = 0; fresh && !s->by_input && k < panel->sources; k++)
 		memset(sum + (size_t)k * panel->row, 0, count * LANES * sizeof *sum);
-	p->kern->lists_gradient(&(Lists){
-		.rows = rows, .cols = count * LANES, .index = s->index, .value = p->data->x_values ? s->values : NULL, .count = s->lengths,
-		.low = low, .high = low + panel->sources, .delta = s->err + to->col + first * LANES, .delta_row = p->layout->cols, .sum = sum,
-		.sum_row = panel->row, .by_input = s->by_input, .fresh = fresh });
+	p->kern->lists_gradient(&(Lists){ .rows = rows,
+	                                  .cols = count * LANES,
+	                                  .index = s->index,
+	                                  .value = p->data->x_values ? s->values : NULL,
+	                                  .count = s->lengths,
+	                                  .low = low,
+	                                  .high = low + panel->sources,
+	                                  .delta = s->err + to->col + first * LANES,
+	                                  .delta_row = p->layout->cols,
+	                                  .sum = sum,
+	                                  .sum_row = panel->row,
+	                                  .by_input = s->by_input,
+	                                  .fresh = fresh });
 }
 
 /* Threads share the links, sixteens of them. */
-static void gradient_list(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i, uint32_t n, float *sum)
+static void gradient_list(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i,
+                          uint32_t n, float *sum)
 {
 	const LinkList *list = panel->list;
 	uint32_t first, count;
@@ -705,14 +797,21 @@ static void gradient_list(const Program *p, const Space *s, uint32_t rows, bool 
 	sum += panel->at;
 	if (fresh)
 		memset(sum + (size_t)first * LANES, 0, (size_t)count * LANES * sizeof *sum);
-	p->kern->links_gradient(&(LinkGradient){
-		.of = &list->forward, .rows = rows, .row = p->layout->cols, .act = s->act, .delta = s->err + p->layout->part[panel->part].col,
-		.to = list->to, .begins = list->begins, .first = (uint64_t)first * LANES, .end = (uint64_t)(first + count) * LANES, .sum = sum,
-		.room = s->links });
+	p->kern->links_gradient(&(LinkGradient){ .of = &list->forward,
+	                                         .rows = rows,
+	                                         .row = p->layout->cols,
+	                                         .act = s->act,
+	                                         .delta = s->err + p->layout->part[panel->part].col,
+	                                         .to = list->to,
+	                                         .begins = list->begins,
+	                                         .first = (uint64_t)first * LANES,
+	                                         .end = (uint64_t)(first + count) * LANES,
+	                                         .sum = sum,
+	                                         .room = s->links });
 }
 
-/* Where inputs are read from the data there is no column of ones beside them, and what is read beyond them is not one: the
- * true unit's weights, the last column of each row, are saved and summed by themselves. */
+/* Where inputs are read from the data there is no column of ones beside them, and what is read beyond them is not
+ * one: the true unit's weights, the last column of each row, are saved and summed by themselves. */
 static void bias_move(const Panel *panel, uint32_t first, uint32_t count, float *sum, float *bias, bool save)
 {
 	for (uint32_t t = first; t < first + count; t++) {
@@ -724,8 +823,8 @@ static void bias_move(const Panel *panel, uint32_t first, uint32_t count, float 
 	}
 }
 
-static void gradient_direct(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t first, Product *q,
-                            float *sum)
+static void gradient_direct(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel,
+                            uint32_t first, Product *q, float *sum)
 {
 	const float *delta = s->err + p->layout->part[panel->part].col + first;
 	uint32_t count = q->rows;
@@ -745,13 +844,20 @@ static void gradient_direct(const Program *p, const Space *s, uint32_t rows, boo
 	p->kern->product(q);
 	if (!panel->bias)
 		return;
-	p->kern->product(&(Product){ .rows = 1, .cols = count, .depth = rows, .a = s->act, .a_step = cols, .b = delta, .b_row = cols,
-	                             .start = fresh ? p->zero : s->bias, .c = s->bias });
+	p->kern->product(&(Product){ .rows = 1,
+	                             .cols = count,
+	                             .depth = rows,
+	                             .a = s->act,
+	                             .a_step = cols,
+	                             .b = delta,
+	                             .b_row = cols,
+	                             .start = fresh ? p->zero : s->bias,
+	                             .c = s->bias });
 	bias_move(panel, first, count, sum, s->bias, false);
 }
 
-static void gradient_product(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel, uint32_t i, uint32_t n,
-                             float *sum)
+static void gradient_product(const Program *p, const Space *s, uint32_t rows, bool fresh, const Panel *panel,
+                             uint32_t i, uint32_t n, float *sum)
 {
 	const Part *to = &p->layout->part[panel->part];
 	size_t cols = p->layout->cols;
@@ -761,11 +867,19 @@ static void gradient_product(const Program *p, const Space *s, uint32_t rows, bo
 
 	share(panel->by_source ? sources : panel->targets, i, n, &first, &count);
 	float *c = sum + panel->at + (size_t)first * panel->row;
-	Product q = {
-		.rows = count, .cols = panel->by_source ? panel->targets : sources, .depth = rows,
-		.a = (panel->by_source ? of.at : delta) + first, .a_row = 1, .a_step = panel->by_source ? of.row : cols,
-		.b = panel->by_source ? delta : of.at, .b_row = panel->by_source ? cols : of.row, .b_at = of.number,
-		.start = fresh ? p->zero : c, .start_row = fresh ? 0 : panel->row, .c = c, .c_row = panel->row };
+	Product q = { .rows = count,
+		          .cols = panel->by_source ? panel->targets : sources,
+		          .depth = rows,
+		          .a = (panel->by_source ? of.at : delta) + first,
+		          .a_row = 1,
+		          .a_step = panel->by_source ? of.row : cols,
+		          .b = panel->by_source ? delta : of.at,
+		          .b_row = panel->by_source ? cols : of.row,
+		          .b_at = of.number,
+		          .start = fresh ? p->zero : c,
+		          .start_row = fresh ? 0 : panel->row,
+		          .c = c,
+		          .c_row = panel->row };
 	if (p->half)
 		half_gradient(p, p->half, s->half, panel, first, &q);
 	else if (s->direct && from_inputs(p->layout, panel))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A network for lanes.  In: a Layout, options, data.  Out: Seeds, without the arrays that are a thread's own, where the weight
- * of each link stands, and the data as dense rows.
+/* A network for lanes. In: a Layout, options, data. Out: Seeds, without the arrays that are a thread's own, where
+ * the weight of each link stands, and the data as dense rows.
  *
- * Weights stand bunch by bunch, so that a pass goes through them once from the first to the last.  Must hold: links of a
- * unit are told in canonical order forward, by target backward, for that is the order of sums. */
+ * Weights stand bunch by bunch, so that a pass goes through them once from the first to the last. Must hold: links
+ * of a unit are told in canonical order forward, by target backward, for that is the order of sums. */
 #include <math.h>
 #include <string.h>
 
@@ -15,18 +15,15 @@ typedef struct Maker {
 	const Layout *layout;
 	Seeds *s;
 	SeedBunch *bunch, *back;
-	uint32_t *from, *to, *place;      /* as in Seeds */
-	uint32_t *place_of;               /* [links] */
-	uint64_t *out;                    /* [units + 1] links that lead out of unit u are out_link[out[u]] ... */
-	uint64_t *out_link;               /* by target */
-	uint32_t *target;                 /* [links] the unit a link leads to */
+	uint32_t *from, *to, *place; /* as in Seeds */
+	uint32_t *place_of;          /* [links] */
+	uint64_t *out;               /* [units + 1] links that lead out of unit u are out_link[out[u]] ... */
+	uint64_t *out_link;          /* by target */
+	uint32_t *target;            /* [links] the unit a link leads to */
 	uint32_t bunches, backs, froms, tos, places;
 } Maker;
 
-static uint32_t row_of(const Maker *m, Unit u)
-{
-	return u * m->s->chunk * LANES;
-}
+static uint32_t row_of(const Maker *m, Unit u) { return u * m->s->chunk * LANES; }
 
 /* ---- forward ---- */
 
@@ -36,8 +33,13 @@ static void add_bunch(Maker *m, Unit first, uint32_t count)
 	uint64_t row = net->row[first], links = net->row[first + 1] - row;
 	SeedBunch *b = &m->bunch[m->bunches++];
 
-	*b = (SeedBunch){ .unit = first, .count = count, .links = (uint32_t)links, .other = m->froms, .weight = m->places,
-	                  .bias = links && net_source(net, first, row) == 0, .still = true };
+	*b = (SeedBunch){ .unit = first,
+		              .count = count,
+		              .links = (uint32_t)links,
+		              .other = m->froms,
+		              .weight = m->places,
+		              .bias = links && net_source(net, first, row) == 0,
+		              .still = true };
 	for (uint64_t k = 0; k < links; k++) {
 		m->from[m->froms++] = row_of(m, net_source(net, first, row + k));
 		for (uint32_t t = 0; t < count; t++) {
@@ -73,7 +75,7 @@ static void make_out(Maker *m)
 			m->out[net_source(net, u, i) + 2]++;
 	for (Unit u = 0; u < net->units; u++)
 		m->out[u + 2] += m->out[u + 1];
-	for (Unit u = 0; u < net->units; u++)               /* by target, as links are: so each source's are too */
+	for (Unit u = 0; u < net->units; u++) /* by target, as links are: so each source's are too */
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 			m->target[i] = u;
 			m->out_link[m->out[net_source(net, u, i) + 1]++] = i;
@@ -96,7 +98,8 @@ static void add_back(Maker *m, Unit first, uint32_t count)
 {
 	uint64_t links = m->out[first + 1] - m->out[first];
 
-	m->back[m->backs++] = (SeedBunch){ .unit = first, .count = count, .links = (uint32_t)links, .other = m->tos, .weight = m->places };
+	m->back[m->backs++] =
+		(SeedBunch){ .unit = first, .count = count, .links = (uint32_t)links, .other = m->tos, .weight = m->places };
 	for (uint64_t k = 0; k < links; k++) {
 		m->to[m->tos++] = row_of(m, m->target[m->out_link[m->out[first] + k]]);
 		for (uint32_t t = 0; t < count; t++)
@@ -129,10 +132,15 @@ static void add_part(Maker *m, SeedPart *part, const Part *t)
 {
 	Seeds *s = m->s;
 
-	part[s->parts++] = (SeedPart){
-		.unit = t->first, .count = t->count, .fn = t->fn, .output = t->role == ROLE_OUTPUT, .context = t->role == ROLE_CONTEXT,
-		.target = t->output, .matched = t->role == ROLE_OUTPUT && error_fns[s->error].matched == t->fn, .own = t->own,
-		.carried = s->full_bptt && is_copied(m->net, t->group) };
+	part[s->parts++] = (SeedPart){ .unit = t->first,
+		                           .count = t->count,
+		                           .fn = t->fn,
+		                           .output = t->role == ROLE_OUTPUT,
+		                           .context = t->role == ROLE_CONTEXT,
+		                           .target = t->output,
+		                           .matched = t->role == ROLE_OUTPUT && error_fns[s->error].matched == t->fn,
+		                           .own = t->own,
+		                           .carried = s->full_bptt && is_copied(m->net, t->group) };
 }
 
 /* Contexts first: they come into it only backward, and there last. */
@@ -265,12 +273,13 @@ static bool is_plain(const Seeds *s)
 uint64_t seeds_data(Arena *arena, Seeds *s, const Program *p, bool uneven)
 {
 	const Data *d = p->data;
-	uint64_t rows = d->cases + 1, scored = 0;         /* the last has no targets */
+	uint64_t rows = d->cases + 1, scored = 0; /* the last has no targets */
 
 	s->x_row = padded(d->inputs);
 	s->y_row = padded(d->targets);
 	float *x = lanes_take(arena, rows * s->x_row / LANES), *y = lanes_take(arena, rows * s->y_row / LANES);
-	float *wanted = lanes_take(arena, rows * s->y_row / LANES), *weight = lanes_take(arena, d->weight ? rows / LANES + 1 : 0);
+	float *wanted = lanes_take(arena, rows * s->y_row / LANES),
+		  *weight = lanes_take(arena, d->weight ? rows / LANES + 1 : 0);
 	s->threshold = (float)p->scorer.threshold;
 	s->middle = (float)p->scorer.middle;
 	s->right = !p->codes;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers that threads work in.  In: a layout and the data that is bound.  Out: for each thread rows of cases and sums of weight
- * changes, first written by the thread that will use them.  Must hold: what is there already and large enough stays; how
- * large it is, is said when all of it is there, for memory may run out before and the next call goes on from here. */
+/* Buffers that threads work in. In: a layout and the data that is bound. Out: for each thread rows of cases and
+ * sums of weight changes, first written by the thread that will use them. Must hold: what is there already and
+ * large enough stays; how large it is, is said when all of it is there, for memory may run out before and the next
+ * call goes on from here. */
 #include <string.h>
 
 #include "half.h"
 
 enum {
-	CHUNK_BYTES = 393216,         /* rows in hand fill about so much of the cache; */
-	DENSE_BYTES = 688128,         /* with dense inputs so much, for they are mostly read in the data, and not in the row; */
-	LARGE_ROWS = 256,             /* up to so many may fill as much as twice the weights do: these come from memory for every chunk */
-	LEAST_ROWS = 48, MOST_ROWS = 512,
-	SIDE_BY_SIDE = 4,             /* times as many where there are sequences, so that steps are not too short */
-	HALF_ROWS = 256               /* with bf16: full 32s, so that no 32 of a sum is cut, and sums stay in tiles for eight of them */
+	CHUNK_BYTES = 393216, /* rows in hand fill about so much of the cache; */
+	DENSE_BYTES = 688128, /* with dense inputs so much, for they are mostly read in the data, and not in the row; */
+	/* up to so many may fill as much as twice the weights do: these come from memory for every chunk */
+	LARGE_ROWS = 256,
+	LEAST_ROWS = 48,
+	MOST_ROWS = 512,
+	SIDE_BY_SIDE = 4, /* times as many where there are sequences, so that steps are not too short */
+	HALF_ROWS = 256   /* with bf16: full 32s, so that no 32 of a sum is cut, and sums stay in tiles for eight of them */
 };
 
 /* How many sums a thread holds at most: whole subtrees before and inside the one that it is at. */
@@ -77,7 +80,7 @@ static void touch_rows(void *arg, uint32_t thread)
 	memset(s->err, 0, all * sizeof *s->err);
 	for (uint32_t m = 0; m < s->rows; m++) {
 		float *act = s->act + (size_t)m * l->cols;
-		act[0] = 1;                                 /* the true unit */
+		act[0] = 1; /* the true unit */
 		for (uint32_t k = 0; k < l->parts; k++)
 			if (l->part[k].one)
 				act[l->part[k].col + l->part[k].count] = 1;
@@ -96,15 +99,9 @@ static uint64_t columns_used(const Program *p)
 	return cols;
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
+static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* So many rows that they and what they touch of the weights stay in the cache. */
 static uint64_t chunk_rows(const Program *p)
@@ -124,7 +121,8 @@ static uint64_t chunk_rows(const Program *p)
 	return rows;
 }
 
-/* A team takes as many rows at a time as its threads would alone: it has to meet less often.  With bf16 threads have no room for that. */
+/* A team takes as many rows at a time as its threads would alone: it has to meet less often. With bf16 threads have
+ * no room for that. */
 static uint64_t team_rows(const Program *p, uint64_t rows)
 {
 	uint64_t wide = lesser(rows * p->threads, MOST_ROWS * (p->net->copies ? SIDE_BY_SIDE : 1));
@@ -144,12 +142,13 @@ void space_take(Ctx *cx, Program *p)
 	p->longest = longest;
 	uint64_t rows = lesser(larger(chunk_rows(p), longest), p->data->cases);
 	if (rows > UINT32_MAX / 2)
-		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", p->data->name, (unsigned long long)longest);
+		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", p->data->name,
+		     (unsigned long long)longest);
 	uint32_t wide = p->team_rows = (uint32_t)team_rows(p, rows);
 	for (uint32_t i = 0; i < p->threads; i++) {
 		Space *s = &p->space[i];
 		uint32_t own = i ? (uint32_t)rows : wide;
-		bool helps = i > 0 && leaf_count(examples) == 1 && !p->half;     /* never has a leaf to itself */
+		bool helps = i > 0 && leaf_count(examples) == 1 && !p->half; /* never has a leaf to itself */
 		if (s->steps_room < wide)
 			take_steps(cx, p, s, wide);
 		if (!helps && s->rows < own)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hooks of the cpu target.  In: a Plan, options, data.  Out: what the trainer asks for; the work is done elsewhere. */
+/* The hooks of the cpu target. In: a Plan, options, data. Out: what the trainer asks for; the work is done
+ * elsewhere. */
 #include <math.h>
 #include <string.h>
 
@@ -8,54 +9,42 @@
 
 extern const Target target_cpu;
 
-static size_t floats_full(size_t n)
-{
-	return (n + LANES - 1) / LANES * LANES + LANES;
-}
+static size_t floats_full(size_t n) { return (n + LANES - 1) / LANES * LANES + LANES; }
 
 /* The arena puts what is as long as a cache line on one. */
-float *floats_take(Arena *a, size_t n)
-{
-	return arena_alloc(a, floats_full(n), sizeof(float));
-}
+float *floats_take(Arena *a, size_t n) { return arena_alloc(a, floats_full(n), sizeof(float)); }
 
 /* What nobody writes to takes no memory yet. */
-static float *floats_room(Arena *a, size_t n)
-{
-	return arena_room(a, floats_full(n), sizeof(float));
-}
+static float *floats_room(Arena *a, size_t n) { return arena_room(a, floats_full(n), sizeof(float)); }
 
-static void floats_clear(float *v, size_t n)
-{
-	memset(v, 0, floats_full(n) * sizeof *v);
-}
+static void floats_clear(float *v, size_t n) { memset(v, 0, floats_full(n) * sizeof *v); }
 
-static void floats_drop(Arena *a, float *v, size_t n)
-{
-	arena_drop(a, v, floats_full(n), sizeof *v);
-}
+static void floats_drop(Arena *a, float *v, size_t n) { arena_drop(a, v, floats_full(n), sizeof *v); }
 
-static void cpu_caps(Caps *caps)
-{
-	*caps = (Caps){ .target = "cpu", .lanes = LANES, .bundle = 0 };
-}
+static void cpu_caps(Caps *caps) { *caps = (Caps){ .target = "cpu", .lanes = LANES, .bundle = 0 }; }
 
 /* ---- weights ---- */
 
 Form form_by_source(const Program *p, const Panel *panel)
 {
-	return panel->by_source ? (Form){ p->w + panel->at, panel->row, false } : (Form){ p->copies + panel->copy, panel->copy_row, false };
+	return panel->by_source ? (Form){ p->w + panel->at, panel->row, false }
+	                        : (Form){ p->copies + panel->copy, panel->copy_row, false };
 }
 
 Form form_by_target(const Program *p, const Panel *panel)
 {
 	if (panel->by_source && panel->copy == NONE)
 		return (Form){ p->w + panel->at, panel->row, true };
-	return panel->by_source ? (Form){ p->copies + panel->copy, panel->copy_row, false } : (Form){ p->w + panel->at, panel->row, false };
+	return panel->by_source ? (Form){ p->copies + panel->copy, panel->copy_row, false }
+	                        : (Form){ p->w + panel->at, panel->row, false };
 }
 
 /* Between canonical order, from link `first` on, and the places of a layout. */
-typedef struct Move { double *v; float *place; uint64_t first; } Move;
+typedef struct Move {
+	double *v;
+	float *place;
+	uint64_t first;
+} Move;
 
 static void move_out(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
@@ -124,8 +113,8 @@ static uint32_t longest_row(const Layout *l)
 	return longest;
 }
 
-/* Arrays for a layout, not yet cleared: what stood in those of an older one has to be moved by whoever asks.  If memory runs out, all
- * is as it was. */
+/* Arrays for a layout, not yet cleared: what stood in those of an older one has to be moved by whoever asks. If
+ * memory runs out, all is as it was. */
 static void take_weights(Ctx *cx, Program *p, Layout *l)
 {
 	Program made = *p;
@@ -177,7 +166,10 @@ static void forget_data(void *arg)
 }
 
 /* Where a rule's state begins. */
-typedef struct Start { const Program *p; int k; } Start;
+typedef struct Start {
+	const Program *p;
+	int k;
+} Start;
 
 static void move_start(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
@@ -218,7 +210,9 @@ static void cpu_print(const Program *p, Buf *out)
 	buf_printf(out, "program cpu: rows of %u floats a case, sums of sixteen units at once\nforward\n", p->layout->cols);
 	layout_print(p->layout, out);
 	buf_printf(out, "backward\n\terror %s, the same in reverse%s\n", error_fns[p->opt->error].name,
-	           !p->net->copies ? "" : p->opt->bptt ? ", back through time" : ", truncated at the copy");
+	           !p->net->copies ? ""
+	           : p->opt->bptt  ? ", back through time"
+	                           : ", truncated at the copy");
 	buf_printf(out, "update %s, for each of %llu links\n", p->rule->name, (unsigned long long)p->net->links);
 	formula_print(p->rule, &p->formula, out);
 }
@@ -275,7 +269,8 @@ static const Data *indexed(Arena *a, const Data *d)
 	return copy;
 }
 
-/* What is made of the data goes to the program; weights that it wants in another layout move, and what was made for the old one goes. */
+/* What is made of the data goes to the program; weights that it wants in another layout move, and what was made for
+ * the old one goes. */
 static void make(Ctx *cx, Program *p, Arena *a, const Data *data)
 {
 	if (p->opt->input == INPUT_INDEX && !data->x_indptr)
@@ -301,9 +296,18 @@ static void make(Ctx *cx, Program *p, Arena *a, const Data *data)
 
 static void bound_note(const Program *p, const Data *of, Bound *b)
 {
-	*b = (Bound){ .of = of, .arena = b->arena, .data = p->data, .index = p->index, .scorer = p->scorer, .codes = p->codes,
-	              .longest = p->longest, .chunk = p->space[0].chunk, .team_rows = p->team_rows, .tiny = p->tiny, .by_input = p->by_input,
-	              .kept = p->half ? p->half->kept : NULL };
+	*b = (Bound){ .of = of,
+		          .arena = b->arena,
+		          .data = p->data,
+		          .index = p->index,
+		          .scorer = p->scorer,
+		          .codes = p->codes,
+		          .longest = p->longest,
+		          .chunk = p->space[0].chunk,
+		          .team_rows = p->team_rows,
+		          .tiny = p->tiny,
+		          .by_input = p->by_input,
+		          .kept = p->half ? p->half->kept : NULL };
 }
 
 /* All as it was when it was made, but for the one option that may have changed. */
@@ -359,7 +363,8 @@ static void cpu_turn(Ctx *cx, Program *p, const Data *data)
 
 /* ---- running ---- */
 
-static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
+static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop,
+                             Tally *t)
 {
 	if (online_waits(p))
 		batch_sum(p);
@@ -371,7 +376,8 @@ static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 	return batch_learn(p, b, first, last, stop, t);
 }
 
-static Status cpu_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop, Share *out)
+static Status cpu_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
+                        Share *out)
 {
 	if (online_waits(p))
 		batch_sum(p);
@@ -387,10 +393,7 @@ static void cpu_join(Program *p, float *into, const float *from, uint64_t floats
 	cpu_leave(before);
 }
 
-static uint64_t cpu_floats(const Program *p)
-{
-	return p->layout->room;
-}
+static uint64_t cpu_floats(const Program *p) { return p->layout->room; }
 
 static void cpu_shared(Program *p)
 {
@@ -410,7 +413,7 @@ static void cpu_apply(Program *p, const Update *u)
 static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
 {
 	if (online_waits(p))
-		batch_sum(p);                               /* its row is needed */
+		batch_sum(p); /* its row is needed */
 	online_settle(p);
 	return batch_test(p, first, count, stop, out, t);
 }
@@ -451,21 +454,35 @@ static void cpu_watch(Program *p, Watch *w)
 	p->watch = w;
 }
 
-static const Data *cpu_reads(const Program *p)
-{
-	return p->data;
-}
+static const Data *cpu_reads(const Program *p) { return p->data; }
 
-static uint64_t cpu_seal(const Program *p, const void *at, uint64_t bytes)
-{
-	return p->kern->seal(at, bytes, 0);
-}
+static uint64_t cpu_seal(const Program *p, const void *at, uint64_t bytes) { return p->kern->seal(at, bytes, 0); }
 
 const Target target_cpu = {
-	.name = "cpu", .about = "this computer's vector units, single precision",
-	.caps = cpu_caps, .compile = cpu_compile, .print = cpu_print, .bind = cpu_bind, .turn = cpu_turn,
-	.accumulate = cpu_accumulate, .apply = cpu_apply, .evaluate = cpu_evaluate,
-	.share = cpu_share, .join = cpu_join, .floats = cpu_floats, .shared = cpu_shared, .updates = cpu_updates, .restarts = cpu_restarts,
-	.get = cpu_get, .set = cpu_set, .gradient = cpu_gradient, .finite = cpu_finite,
-	.regions = cpu_regions, .watch = cpu_watch, .again = batch_again, .reads = cpu_reads, .seal = cpu_seal, .seals = true,
+	.name = "cpu",
+	.about = "this computer's vector units, single precision",
+	.caps = cpu_caps,
+	.compile = cpu_compile,
+	.print = cpu_print,
+	.bind = cpu_bind,
+	.turn = cpu_turn,
+	.accumulate = cpu_accumulate,
+	.apply = cpu_apply,
+	.evaluate = cpu_evaluate,
+	.share = cpu_share,
+	.join = cpu_join,
+	.floats = cpu_floats,
+	.shared = cpu_shared,
+	.updates = cpu_updates,
+	.restarts = cpu_restarts,
+	.get = cpu_get,
+	.set = cpu_set,
+	.gradient = cpu_gradient,
+	.finite = cpu_finite,
+	.regions = cpu_regions,
+	.watch = cpu_watch,
+	.again = batch_again,
+	.reads = cpu_reads,
+	.seal = cpu_seal,
+	.seals = true,
 };

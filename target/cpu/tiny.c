@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiny networks: what the kernels that run whole epochs of them need.  In: a program and the data bound to it.  Out: a
- * table of units and links, cases turned so that sixteen of them stand side by side; and weights there and back.  Updates after
- * few cases go another way, which tiny_steps.c prepares.
+/* Tiny networks: what the kernels that run whole epochs of them need. In: a program and the data bound to it. Out:
+ * a table of units and links, cases turned so that sixteen of them stand side by side; and weights there and back.
+ * Updates after few cases go another way, which tiny_steps.c prepares.
  *
  * Most of a small network's time would go into calls: 8-3-8 with its eight cases is 500 multiply-adds an epoch. */
 #include <math.h>
@@ -11,15 +11,18 @@
 
 enum { MOST_ROWS = 60, MOST_CASES = LEAF_EXAMPLES };
 
-typedef struct Place { uint64_t wide; uint32_t tiny; } Place; /* of a link: in the program's arrays, and here */
+typedef struct Place {
+	uint64_t wide;
+	uint32_t tiny;
+} Place; /* of a link: in the program's arrays, and here */
 
 struct TinyRun {
 	Tiny t;
-	TinySteps *steps;                 /* NULL: not in this way */
+	TinySteps *steps; /* NULL: not in this way */
 	Sweep sweep;
-	Place *place;                     /* [links] */
+	Place *place; /* [links] */
 	uint64_t places;
-	uint8_t lane_of[MOST_ROWS];       /* by unit */
+	uint8_t lane_of[MOST_ROWS]; /* by unit */
 };
 
 static bool known_function(const Group *g)
@@ -35,7 +38,7 @@ static bool fits_net(const Program *p)
 
 	if (net->units > MOST_ROWS || net->copies || p->rule->needs_norm || p->opt->precision != PRECISION_FP32)
 		return false;
-	if (p->layout->outputs > 1)                         /* errors of a case are summed part by part */
+	if (p->layout->outputs > 1) /* errors of a case are summed part by part */
 		return false;
 	for (uint32_t i = 0; i < net->blocks; i++)
 		if (net->block[i].frozen || net->block[i].rate != 1)
@@ -77,7 +80,8 @@ static bool fits_data(const Program *p, bool *binary)
 
 /* ---- the network ---- */
 
-static TinyUnit unit_of(const Program *p, const TinyRun *r, Unit u, uint8_t *from, uint8_t *to, uint16_t *ins, uint16_t *outs)
+static TinyUnit unit_of(const Program *p, const TinyRun *r, Unit u, uint8_t *from, uint8_t *to, uint16_t *ins,
+                        uint16_t *outs)
 {
 	const Net *net = p->net;
 	TinyUnit t = { .row = (uint8_t)u, .lane = r->lane_of[u], .in = *ins, .out = *outs };
@@ -147,7 +151,8 @@ static void take_weights(Arena *a, const Program *p, TinyRun *r)
 	r->sweep.n = r->t.sources * LANES;
 	r->sweep.real = real;
 	for (int i = 0; i < 2 + p->rule->states; i++)
-		r->sweep.variable[i] = floats_take(a, (size_t)(net->units + 3) * LANES); /* rows without targets may be looked at */
+		/* rows without targets may be looked at */
+		r->sweep.variable[i] = floats_take(a, (size_t)(net->units + 3) * LANES);
 	for (Unit u = 1; u < net->units; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 			uint32_t place = net_source(net, u, i) * LANES + r->lane_of[u];
@@ -155,7 +160,10 @@ static void take_weights(Arena *a, const Program *p, TinyRun *r)
 		}
 }
 
-typedef struct Finding { const Program *p; TinyRun *r; } Finding;
+typedef struct Finding {
+	const Program *p;
+	TinyRun *r;
+} Finding;
 
 static void find_place(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
@@ -235,8 +243,8 @@ static bool alike(const Tiny *t)
 	for (uint32_t k = 0; k < t->parts; k++)
 		for (uint32_t i = t->part[k].first + 1; i < t->part[k].end; i++) {
 			const TinyUnit *a = &t->unit[i - 1], *b = &t->unit[i];
-			if (a->bias != b->bias || a->ins != b->ins || a->outs != b->outs || memcmp(t->from + a->in, t->from + b->in, a->ins) ||
-			    memcmp(t->to + a->out, t->to + b->out, a->outs))
+			if (a->bias != b->bias || a->ins != b->ins || a->outs != b->outs ||
+			    memcmp(t->from + a->in, t->from + b->in, a->ins) || memcmp(t->to + a->out, t->to + b->out, a->outs))
 				return false;
 		}
 	return true;
@@ -274,7 +282,7 @@ TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p)
 	take_units(a, p, r);
 	take_weights(a, p, r);
 	take_places(a, p, r);
-	if (p->data->cases <= MOST_CASES && (binary || !r->t.matched))        /* for those the kernel has a short way */
+	if (p->data->cases <= MOST_CASES && (binary || !r->t.matched)) /* for those the kernel has a short way */
 		take_cases(cx, a, p, r);
 	r->steps = tiny_steps_make(cx, a, p, &r->t, r->lane_of);
 	return r;
@@ -314,8 +322,11 @@ static uint64_t run_steps(Program *p, TinyRun *r, const Updates *s)
 
 	r->steps->threshold = (float)p->scorer.threshold;
 	while (done < s->count && !*s->stop) {
-		uint64_t left = s->examples - place, most = (s->same ? s->count - done : 1) * s->batch, cases = left < most ? left : most;
-		TinyOrder order = { .example = s->example ? s->example + examples : NULL, .first = place, .cases = cases, .batch = s->batch };
+		uint64_t left = s->examples - place, most = (s->same ? s->count - done : 1) * s->batch,
+				 cases = left < most ? left : most;
+		TinyOrder order = {
+			.example = s->example ? s->example + examples : NULL, .first = place, .cases = cases, .batch = s->batch
+		};
 		set_update(r, s, done);
 		p->kern->tiny_steps(r->steps, &r->sweep, &order, t);
 		if (!isfinite(t->error))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiny networks with updates after every case or a few: what the kernel for them needs.  In: a program, the data bound to it, where
- * tiny.c has put units and weights.  Out: stages of units, cases one after the other, or NULL if this is not for them. */
+/* Tiny networks with updates after every case or a few: what the kernel for them needs. In: a program, the data
+ * bound to it, where tiny.c has put units and weights. Out: stages of units, cases one after the other, or NULL if
+ * this is not for them. */
 #include <string.h>
 
 #include "cpu.h"
@@ -14,7 +15,7 @@ static bool fits(const Program *p)
 	bool computed = false;
 
 	for (uint32_t i = 0; i < net->groups; i++) {
-		if (computed && net->group[i].role == ROLE_INPUT)    /* their weights would come later in sums */
+		if (computed && net->group[i].role == ROLE_INPUT) /* their weights would come later in sums */
 			return false;
 		computed |= net->group[i].role != ROLE_INPUT;
 	}
@@ -46,8 +47,13 @@ static TinyStage stage_of(Arena *a, const Program *p, const uint8_t *lane_of, co
 	const Net *net = p->net;
 	TinyLink *from = NEW(a, net->units, TinyLink);
 	uint8_t *to = NEW(a, net->units, uint8_t);
-	TinyStage s = { .row = part->first, .lane = lane_of[part->first], .units = part->count, .fn = part->fn,
-	                .is_output = part->role == ROLE_OUTPUT, .from = from, .to = to };
+	TinyStage s = { .row = part->first,
+		            .lane = lane_of[part->first],
+		            .units = part->count,
+		            .fn = part->fn,
+		            .is_output = part->role == ROLE_OUTPUT,
+		            .from = from,
+		            .to = to };
 
 	s.lanes = ((1u << part->count) - 1) << s.lane;
 	for (Unit u = 1; u < net->units; u++) {
@@ -109,8 +115,10 @@ static uint8_t list_inputs(const float *x, uint32_t given, uint8_t *listed)
 static void take_cases(Ctx *cx, Arena *a, const Program *p, TinySteps *t)
 {
 	const Data *d = p->data;
-	float *row = NEW(&cx->scratch, p->net->inputs, float), *x = NEW(a, d->cases * t->given, float), *y = floats_take(a, d->cases * LANES);
-	uint8_t *listed = NEW(a, d->cases * t->given, uint8_t), *on = NEW(a, d->cases, uint8_t), *top = NEW(a, d->cases, uint8_t);
+	float *row = NEW(&cx->scratch, p->net->inputs, float), *x = NEW(a, d->cases * t->given, float),
+		  *y = floats_take(a, d->cases * LANES);
+	uint8_t *listed = NEW(a, d->cases * t->given, uint8_t), *on = NEW(a, d->cases, uint8_t),
+			*top = NEW(a, d->cases, uint8_t);
 
 	for (uint64_t i = 0; i < d->cases; i++) {
 		float *own = x + i * t->given;

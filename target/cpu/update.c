@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates.  In: the sum of weight changes that waits, and the numbers of the update.  Out: new weights and rule state, and
- * the other forms of the weights that passes need.  Threads share the rows of every panel.
+/* Updates. In: the sum of weight changes that waits, and the numbers of the update. Out: new weights and rule
+ * state, and the other forms of the weights that passes need. Threads share the rows of every panel.
  *
- * Where a guard wants them (Watch.was, Watch.is), seals of what is read and of what is written are made in the same sweep, some
- * thousand weights at a time: these are in the first cache then, and memory is read once.  Must hold: every byte of every
- * region is sealed by exactly one thread. */
+ * Where a guard wants them (Watch.was, Watch.is), seals of what is read and of what is written are made in the same
+ * sweep, some thousand weights at a time: these are in the first cache then, and memory is read once. Must hold:
+ * every byte of every region is sealed by exactly one thread. */
 #include <math.h>
 
 #include "half.h"
 
 enum {
-	SHARED_ROOM = 65536, TEAM_ROOM = 8192,   /* floats, from which on sharing them pays; with threads that are awake */
-	COPIED_ROWS = 32                         /* of new weights that are still in the L2 cache when they are copied; full sixteens */
+	SHARED_ROOM = 65536,
+	TEAM_ROOM = 8192, /* floats, from which on sharing them pays; with threads that are awake */
+	COPIED_ROWS = 32  /* of new weights that are still in the L2 cache when they are copied; full sixteens */
 };
 
 typedef struct Work {
 	Program *p;
-	const Update *u;                  /* NULL: nothing but copies */
+	const Update *u; /* NULL: nothing but copies */
 	float clip;
 	uint32_t threads;
-	bool sealed;                      /* seals are wanted: */
-	Region region[MOST_REGIONS];      /* of these, */
-	uint64_t piece[MOST_REGIONS];     /* which begin with so many-th piece */
+	bool sealed;                  /* seals are wanted: */
+	Region region[MOST_REGIONS];  /* of these, */
+	uint64_t piece[MOST_REGIONS]; /* which begin with so many-th piece */
 	uint32_t regions;
 } Work;
 
@@ -45,7 +46,8 @@ static void seal_bytes(const Work *w, uint64_t *seals, uint32_t region, uint64_t
 	for (uint64_t next; from < end; from = next) {
 		uint64_t piece = from / PIECE, left = (piece + 1) * PIECE;
 		next = end < left ? end : left;
-		uint64_t part = w->p->kern->seal((const uint8_t *)w->region[region].at + from, next - from, (uint32_t)(from % PIECE / SEAL_ROW));
+		uint64_t part = w->p->kern->seal((const uint8_t *)w->region[region].at + from, next - from,
+		                                 (uint32_t)(from % PIECE / SEAL_ROW));
 		__atomic_fetch_add(&seals[w->piece[region] + piece], part, __ATOMIC_RELAXED);
 	}
 }
@@ -166,7 +168,8 @@ static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 /* Links of a list that are a thread's: in steps that are whole words of the bits of a kind. */
 static void update_list(const Work *w, const Panel *panel, uint32_t thread)
 {
-	uint64_t words = (panel->row + 31) / 32, first = words * thread / w->threads * 32, end = words * (thread + 1) / w->threads * 32;
+	uint64_t words = (panel->row + 31) / 32, first = words * thread / w->threads * 32,
+			 end = words * (thread + 1) / w->threads * 32;
 
 	end = end < panel->row ? end : panel->row;
 	if (first < end)
@@ -182,7 +185,7 @@ static void update_work(void *arg, uint32_t thread)
 	if (w->sealed)
 		seal_others(w, w->p->watch->was, thread);
 	if (w->sealed && w->threads > 1)
-		pool_barrier(w->p->pool);                    /* copies are sealed by piece, and made by panel */
+		pool_barrier(w->p->pool); /* copies are sealed by piece, and made by panel */
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
 		if (panel->list)
@@ -233,7 +236,12 @@ static void share_work(Work *w)
 }
 
 /* The sum that waits, from link `first` on; frozen: some blocks are. */
-typedef struct Gradient { const Program *p; uint64_t first; double *g; bool frozen; } Gradient;
+typedef struct Gradient {
+	const Program *p;
+	uint64_t first;
+	double *g;
+	bool frozen;
+} Gradient;
 
 static void note_gradient(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
@@ -280,7 +288,4 @@ void update_apply(Program *p, const Update *u)
 		p->watch->broken++;
 }
 
-void update_copies(Program *p)
-{
-	share_work(&(Work){ .p = p });
-}
+void update_copies(Program *p) { share_work(&(Work){ .p = p }); }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Works that bench measures.  In: a network, made-up data, how to train.  Out: connections a second.
  *
- * A row goes through the hooks of the target as a training run does: the same batches, shuffled where a run would shuffle
- * them, one accumulate and one apply for each, or whole epochs where the target can do those in one go.
- * Working out the order of an epoch is not counted.  Rates are so small that weights stay what they are, more or less:
- * saturated units would make other work. */
+ * A row goes through the hooks of the target as a training run does: the same batches, shuffled where a run would
+ * shuffle them, one accumulate and one apply for each, or whole epochs where the target can do those in one go.
+ * Working out the order of an epoch is not counted. Rates are so small that weights stay what they are, more or
+ * less: saturated units would make other work. */
 #include <assert.h>
 #include <string.h>
 
@@ -18,7 +18,9 @@ static Data *data_new(Ctx *cx, const Work *w, uint64_t cases, uint32_t inputs, u
 {
 	Data *d = NEW(&cx->keep, 1, Data);
 
-	*d = (Data){ .name = w->name, .cases = cases, .inputs = inputs, .targets = targets, .x_type = T_F32, .y_type = T_F32 };
+	*d = (Data){
+		.name = w->name, .cases = cases, .inputs = inputs, .targets = targets, .x_type = T_F32, .y_type = T_F32
+	};
 	return d;
 }
 
@@ -136,34 +138,47 @@ static Data *make_letters_in_turn(Ctx *cx, const Work *w, bool index)
 /* ---- works ---- */
 
 static const Work nettalk = {
-	"nettalk", "203-60-26, 12,022 cases",
+	"nettalk",
+	"203-60-26, 12,022 cases",
 	"group in 203 input\ngroup hidden 60\ngroup out 26 output\n"
-	"connect in -> hidden\nconnect hidden -> out\nconnect true -> hidden, out\n", 12022, 0.02, make_nettalk,
+	"connect in -> hidden\nconnect hidden -> out\nconnect true -> hidden, out\n",
+	12022,
+	0.02,
+	make_nettalk,
 };
 static const Work encoder = {
-	"8-3-8", "8-3-8, 8 cases",
+	"8-3-8",
+	"8-3-8, 8 cases",
 	"group in 8 input\ngroup hidden 3\ngroup out 8 output\n"
-	"connect in -> hidden\nconnect hidden -> out\nconnect true -> hidden, out\n", 8, 0.001, make_encoder,
+	"connect in -> hidden\nconnect hidden -> out\nconnect true -> hidden, out\n",
+	8,
+	0.001,
+	make_encoder,
 };
 static const Work mlp784 = {
-	"mlp784", "784-512-512-10, 12,800 cases",
+	"mlp784",
+	"784-512-512-10, 12,800 cases",
 	"group in 784 input\ngroup first 512\ngroup second 512\ngroup out 10 output\n"
 	"connect in -> first\nconnect first -> second\nconnect second -> out\nconnect true -> first, second, out\n",
-	12800, 0.02, make_images,
+	12800,
+	0.02,
+	make_images,
 };
 static const Work elman = {
-	"elman", "26-64-26 with 64 context units, 1,000 sequences of 40 to 60 cases",
-	"group in 26 input\ngroup hidden 64\ngroup out 26 output\ngroup memory 64 context\ncopy hidden -> memory start 0.5\n"
-	"connect in, memory, true -> hidden\nconnect hidden, true -> out\n", 1000, 0.02, make_letters_in_turn,
+	"elman",
+	"26-64-26 with 64 context units, 1,000 sequences of 40 to 60 cases",
+	"group in 26 input\ngroup hidden 64\ngroup out 26 output\ngroup memory 64 context\ncopy hidden -> memory start "
+	"0.5\n"
+	"connect in, memory, true -> hidden\nconnect hidden, true -> out\n",
+	1000,
+	0.02,
+	make_letters_in_turn,
 };
 
 const Spec specs[] = {
-	{ &nettalk, "all", false }, { &nettalk, "all", true },
-	{ &nettalk, "512", false }, { &nettalk, "512", true },
-	{ &nettalk, "1", false }, { &nettalk, "1", true },
-	{ &encoder, "all", false }, { &encoder, "1", false },
-	{ &mlp784, "256", false },
-	{ &elman, "all", false }, { &elman, "all", true },
+	{ &nettalk, "all", false }, { &nettalk, "all", true }, { &nettalk, "512", false }, { &nettalk, "512", true },
+	{ &nettalk, "1", false },   { &nettalk, "1", true },   { &encoder, "all", false }, { &encoder, "1", false },
+	{ &mlp784, "256", false },  { &elman, "all", false },  { &elman, "all", true },
 };
 const uint32_t spec_count = COUNT(specs);
 
@@ -224,15 +239,22 @@ void row_start(Ctx *cx, Row *r)
 
 static const volatile int never = 0;
 
-/* Updates in one go, of some epochs or a part of one; how many cases that were, 0: this network is not one of those for which the
- * target can. */
+/* Updates in one go, of some epochs or a part of one; how many cases that were, 0: this network is not one of those
+ * for which the target can. */
 static uint64_t row_updates(Row *r)
 {
 	Tally t[EPOCHS_AT_ONCE] = { 0 };
 	Until until;
 	Update u;
-	Updates s = { .examples = r->examples, .batch = r->batch, .done = r->done, .example = r->order ? r->order + r->done : NULL, .update = &u,
-	              .same = true, .until = &until, .stop = &never, .tally = t };
+	Updates s = { .examples = r->examples,
+		          .batch = r->batch,
+		          .done = r->done,
+		          .example = r->order ? r->order + r->done : NULL,
+		          .update = &u,
+		          .same = true,
+		          .until = &until,
+		          .stop = &never,
+		          .tally = t };
 	uint64_t most = EXAMPLES_AT_ONCE / r->batch, left = (r->examples - r->done + r->batch - 1) / r->batch;
 
 	s.count = r->epochs ? r->epochs * left : left < most ? left : most;
@@ -275,13 +297,13 @@ double row_round(Row *r, double seconds)
 
 	bool at_once = row_updates(r) > 0;
 	if (!at_once)
-		row_update(r);                               /* caches and threads that sleep */
+		row_update(r); /* caches and threads that sleep */
 	began = clock_seconds();
 	do {
 		for (uint64_t i = 0; i < turns; i++)
 			cases += at_once ? row_updates(r) : row_update(r);
 		now = clock_seconds() - began;
-		if (now < seconds / 64)                      /* few looks at the clock */
+		if (now < seconds / 64) /* few looks at the clock */
 			turns *= 2;
 	} while (now < seconds);
 	return 1e-6 * (double)r->net->links * (double)cases / now;

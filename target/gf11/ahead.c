@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of memory asked for before they are needed.  In: a sequence.  Out: with each instruction, the rows that some
+/* Rows of memory asked for before they are needed. In: a sequence. Out: with each instruction, the rows that some
  * instruction soon after it is the first to touch.
  *
- * Rows of a block lie so far apart that the CPU does not guess the next one, but here all of them are known beforehand.
- * What was touched once is in the cache, as a rule: asking for it again costs more than it gains.  An epoch of NETtalk on
- * 566 processors takes 109 instead of 126 ms on one core (best, halving), compared to chains that ask for each of their
- * rows. */
+ * Rows of a block lie so far apart that the CPU does not guess the next one, but here all of them are known
+ * beforehand. What was touched once is in the cache, as a rule: asking for it again costs more than it gains. An
+ * epoch of NETtalk on 566 processors takes 109 instead of 126 ms on one core (best, halving), compared to chains
+ * that ask for each of their rows. */
 #include <string.h>
 
 #include "execute.h"
 
-enum { DISTANCE = 16 };           /* so many operations before its use; 8 to 32 are as good */
+enum { DISTANCE = 16 }; /* so many operations before its use; 8 to 32 are as good */
 
 typedef struct Ahead {
 	Sequence *s;
-	Place *table;             /* rows seen: hashed; space 0: free */
-	uint32_t size;            /* a power of two */
-	uint32_t *at;             /* [rows] operations before its first use */
+	Place *table;  /* rows seen: hashed; space 0: free */
+	uint32_t size; /* a power of two */
+	uint32_t *at;  /* [rows] operations before its first use */
 } Ahead;
 
-static uint32_t inst_cost(const Inst *i)
-{
-	return i->op == KOP_CHAIN ? i->terms : 1;
-}
+static uint32_t inst_cost(const Inst *i) { return i->op == KOP_CHAIN ? i->terms : 1; }
 
 /* Slots are in the cache, or are not worth it. */
 static void touch(Ahead *a, Place p, uint32_t now)

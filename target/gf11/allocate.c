@@ -10,16 +10,19 @@
 
 #include "schedule.h"
 
-typedef struct Taken { int32_t from, to; } Taken;            /* cycles, both included */
+typedef struct Taken {
+	int32_t from, to;
+} Taken; /* cycles, both included */
 
 struct Places {
 	Arena *arena;
 	const Graph *g;
-	Taken *taken;                                        /* [webs] */
-	int32_t *change[2]; uint32_t room;                   /* by cycle */
-	uint32_t *starts, *next;                             /* lists of webs by cycle */
+	Taken *taken; /* [webs] */
+	int32_t *change[2];
+	uint32_t room;           /* by cycle */
+	uint32_t *starts, *next; /* lists of webs by cycle */
 	uint32_t *ends, *next_end;
-	uint32_t *free[2];                                   /* stacks */
+	uint32_t *free[2]; /* stacks */
 };
 
 Places *places_new(Arena *arena, const Graph *g)
@@ -66,7 +69,7 @@ void pressure_ordered(Places *p, int32_t most[2])
 	room_for(p, steps);
 	for (int k = 0; k < 2; k++)
 		memset(p->change[k], 0, (size_t)steps * sizeof(int32_t));
-	for (uint32_t i = 0; i < g->webs; i++) {             /* a word nobody reads is there for a moment, too */
+	for (uint32_t i = 0; i < g->webs; i++) { /* a word nobody reads is there for a moment, too */
 		const Web *w = &g->web[i];
 		p->change[w->cond][w->first + 1]++;
 		p->change[w->cond][(w->last > w->first ? w->last : w->first + 1) + 1]--;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Every processor trains by itself (section 8): the same cases, weights and rule state in all of them, and nobody hears
- * of anybody else.  In: a network, processors, cases for each.  Out: for each processor a few words that must be the same
- * in all of them, bit by bit: the total error, checksums of its outputs and of all that an update leaves in DRAM.
+/* Every processor trains by itself (section 8): the same cases, weights and rule state in all of them, and nobody
+ * hears of anybody else. In: a network, processors, cases for each. Out: for each processor a few words that must
+ * be the same in all of them, bit by bit: the total error, checksums of its outputs and of all that an update
+ * leaves in DRAM.
  *
- * It is the program that will run: the same microcode, the same addresses.  Only the settings of the switch are others:
- * what a processor sends comes back to it.  So the update runs, too, and with words that matter.  These ways are tested as
- * those of a program are.  Where a switch with dead parts has not enough of them for all processors at once they take
- * turns; on a machine that has a ring alone, nothing is sent at all.
+ * It is the program that will run: the same microcode, the same addresses. Only the settings of the switch are
+ * others: what a processor sends comes back to it. So the update runs, too, and with words that matter. These ways
+ * are tested as those of a program are. Where a switch with dead parts has not enough of them for all processors at
+ * once they take turns; on a machine that has a ring alone, nothing is sent at all.
  *
- * What a processor knows of itself (its number, whether it is a leftover) leads to other operands and addresses.  Here
- * all of them take the part of one processor, and the update is done for several such parts.
+ * What a processor knows of itself (its number, whether it is a leftover) leads to other operands and addresses.
+ * Here all of them take the part of one processor, and the update is done for several such parts.
  *
- * The program is compiled for as many processors as will run it; if there are more to be tested they take turns, too.
+ * The program is compiled for as many processors as will run it; if there are more to be tested they take turns,
+ * too.
  *
  * Sums over DRAM are the processors' own work; the host reads one word of each. */
 #include <assert.h>
@@ -20,24 +22,21 @@
 #include "diagnose.h"
 #include "sum.h"
 
-enum { STREAM_ALONE = 65 };               /* of random numbers; lib's own streams have small numbers */
-enum { CHUNK = 256, CHAINS = 8 };         /* words in a call of the checksum; sums side by side */
-enum { NEAR = 1, FAR, AT };               /* its relocation registers: words in SRAM, in DRAM; the sum */
+enum { STREAM_ALONE = 65 };       /* of random numbers; lib's own streams have small numbers */
+enum { CHUNK = 256, CHAINS = 8 }; /* words in a call of the checksum; sums side by side */
+enum { NEAR = 1, FAR, AT };       /* its relocation registers: words in SRAM, in DRAM; the sum */
 
 typedef struct Lone {
 	Alone *t;
 	Bp *b;
-	Controller *sums;                 /* holds the checksum's routines: they are no part of the program */
-	uint32_t whole, rest;             /* routines: of a chunk, of the words after the last whole one */
-	uint64_t drawn;                   /* random numbers */
+	Controller *sums;     /* holds the checksum's routines: they are no part of the program */
+	uint32_t whole, rest; /* routines: of a chunk, of the words after the last whole one */
+	uint64_t drawn;       /* random numbers */
 } Lone;
 
 /* ---- words that are the same in all processors ---- */
 
-static float draw(Lone *k, float scale)
-{
-	return scale * (2 * (float)random_unit(1, STREAM_ALONE, k->drawn++) - 1);
-}
+static float draw(Lone *k, float scale) { return scale * (2 * (float)random_unit(1, STREAM_ALONE, k->drawn++) - 1); }
 
 static void row_fill(const Bp *b, uint32_t word, float v)
 {
@@ -87,8 +86,14 @@ static void load_cases(Lone *k)
 		bool goes_on = b->net->copies && slot >= b->at.group && slot / b->at.group % 3;
 		number[i] = slot | (goes_on ? CASE_GOES_ON : 0);
 	}
-	const Data d = { .name = "diagnosis", .cases = slots, .inputs = inputs, .targets = outputs, .x = x, .x_type = T_F32, .y = y,
-	                 .y_type = T_F32 };
+	const Data d = { .name = "diagnosis",
+		             .cases = slots,
+		             .inputs = inputs,
+		             .targets = outputs,
+		             .x = x,
+		             .x_type = T_F32,
+		             .y = y,
+		             .y_type = T_F32 };
 	bp_load_cases(b, &d, number, count);
 }
 
@@ -117,10 +122,7 @@ static uint32_t load_checksum(Lone *k, uint32_t words)
 	return controller_load(k->sums, test_routine(b->cx, b->m, gen_end(g)));
 }
 
-static uint32_t checksum_words(const Bp *b)
-{
-	return CHUNK / (uint32_t)b->m->dram_banks * (uint32_t)b->m->dram_banks;
-}
+static uint32_t checksum_words(const Bp *b) { return CHUNK / (uint32_t)b->m->dram_banks * (uint32_t)b->m->dram_banks; }
 
 static void checksum_open(Lone *k)
 {
@@ -197,8 +199,8 @@ static void join(Alone *t, uint32_t port)
 		t->to[port] = (uint16_t)port;
 }
 
-/* Those that find ways back.  There may be a turn for every processor: what the test takes goes with it, but for what it
- * found. */
+/* Those that find ways back. There may be a turn for every processor: what the test takes goes with it, but for
+ * what it found. */
 static void choose_by_test(Ctx *own, void *arg)
 {
 	Alone *t = arg;
@@ -308,7 +310,9 @@ void alone_train(Ctx *cx, Alone *t)
 	t->self = NEW(&cx->scratch, t->procs, uint16_t);
 	t->reached = NEW(&cx->keep, t->candidates, uint8_t);
 	t->back = (Wanted){ .count = 1, .to = &t->self };
-	t->ways = (SwitchTest){ .m = t->m, .faults = t->faults, .most = t->procs, .wanted = to_itself, .user = t, .known = t->known };
+	t->ways = (SwitchTest){
+		.m = t->m, .faults = t->faults, .most = t->procs, .wanted = to_itself, .user = t, .known = t->known
+	};
 	while (choose(cx, t)) {
 		apart(cx, turn, t);
 		for (uint32_t i = 0; i < t->members; i++)
@@ -329,7 +333,7 @@ static bool same(const Alone *t, uint32_t i, uint32_t k)
 
 uint32_t alone_common(const Alone *t, uint8_t *common)
 {
-	uint32_t most = 0, best = 0, next = 0;               /* how many have the most common result, and the next */
+	uint32_t most = 0, best = 0, next = 0; /* how many have the most common result, and the next */
 	for (uint32_t i = 0; i < t->candidates; i++) {
 		uint32_t count = 0;
 		bool first = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A machine stands in a context of its own, so that its memory can go before the run ends.  In: a context, what is to be
- * done with a machine.  Out: it is done; or it failed, and what was said there is said by the context outside. */
+/* A machine stands in a context of its own, so that its memory can go before the run ends. In: a context, what is
+ * to be done with a machine. Out: it is done; or it failed, and what was said there is said by the context outside. */
 #include "backprop.h"
 
 /* What fails inside must not leave through the edge outside, for nobody would find its message. */
@@ -35,10 +35,7 @@ void fail_as(Ctx *cx, Ctx *own, Status status)
 	fail_again(cx, status);
 }
 
-static void own_end(void *own)
-{
-	ctx_free(own);
-}
+static void own_end(void *own) { ctx_free(own); }
 
 /* The context goes with the scratch of cx even if memory outside runs out while body is at work. */
 void apart(Ctx *cx, void (*body)(Ctx *own, void *arg), void *arg)

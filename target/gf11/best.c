@@ -8,18 +8,12 @@
  * but calls may only be so long: bundles are smaller, the more cases there are. */
 #include "backprop.h"
 
-enum { FEWEST_SOURCES = 4 };              /* of a bundle: fewer would load and store net inputs too often */
-enum { UNIT_LINES = 5000 };               /* of a call of units: there are few of these, and long ones schedule badly */
+enum { FEWEST_SOURCES = 4 }; /* of a bundle: fewer would load and store net inputs too often */
+enum { UNIT_LINES = 5000 };  /* of a call of units: there are few of these, and long ones schedule badly */
 
-static uint32_t least(uint64_t a, uint64_t b)
-{
-	return (uint32_t)(a < b ? a : b);
-}
+static uint32_t least(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b); }
 
-static uint32_t round_up(uint64_t words, uint64_t to)
-{
-	return (uint32_t)((words + to - 1) / to * to);
-}
+static uint32_t round_up(uint64_t words, uint64_t to) { return (uint32_t)((words + to - 1) / to * to); }
 
 /* ---- how many cases ---- */
 
@@ -48,7 +42,7 @@ static uint32_t lines_of_sources(const Bp *b)
 static uint32_t cache_for(const Bp *b, uint32_t cases)
 {
 	uint64_t links = b->best->lines / (2 * (uint64_t)cases), largest = b->o.bundle ? b->o.bundle : 1024;
-	uint64_t least_links = 64;                           /* a single source is not cut */
+	uint64_t least_links = 64; /* a single source is not cut */
 	links = links < least_links ? least_links : links;
 	return round_up(least(least(links, largest > 64 ? largest : 64), b->net->links), (uint64_t)b->m->dram_banks);
 }
@@ -175,8 +169,8 @@ static bool plan_with(Bp *b, uint64_t slots, uint32_t lines)
 static bool fresh_alike(const Bp *b, const BpFresh *x, const BpFresh *y)
 {
 	for (uint32_t i = 0; i < x->inputs && x->inputs == y->inputs; i++)
-		if (x->input[i] - x->input[0] != y->input[i] - y->input[0]
-		    || b->input[x->input[i]] - b->input[x->input[0]] != b->input[y->input[i]] - b->input[y->input[0]])
+		if (x->input[i] - x->input[0] != y->input[i] - y->input[0] ||
+		    b->input[x->input[i]] - b->input[x->input[0]] != b->input[y->input[i]] - b->input[y->input[0]])
 			return false;
 	return x->inputs == y->inputs;
 }
@@ -186,8 +180,8 @@ static bool same_as_before(const Bp *b, uint32_t i)
 {
 	const BpBundle *n = &b->bundle[i];
 	const BpFresh *fresh = b->best->fresh;
-	return i > 1 && i + 2 < b->bundles && bundles_alike(b, n, n - 1) && n[1].links == n->links
-	    && n[-2].links == n[-1].links && n[-2].input == n[-1].input && fresh_alike(b, &fresh[i + 1], &fresh[i]);
+	return i > 1 && i + 2 < b->bundles && bundles_alike(b, n, n - 1) && n[1].links == n->links &&
+	       n[-2].links == n[-1].links && n[-2].input == n[-1].input && fresh_alike(b, &fresh[i + 1], &fresh[i]);
 }
 
 /* Schedules what bundles need.  Does every call fit into a block?  That is known only now. */
@@ -235,10 +229,7 @@ static BpCalls calls_for(const Bp *b, const Code *one)
 	return (BpCalls){ .each = (b->at.group + parts - 1) / parts };
 }
 
-static uint32_t left_over(const Bp *b, const BpCalls *c)
-{
-	return b->at.group % c->each;
-}
+static uint32_t left_over(const Bp *b, const BpCalls *c) { return b->at.group % c->each; }
 
 static void load_chunk(Bp *b, uint32_t i)
 {
@@ -313,10 +304,7 @@ void best_load(Bp *b)
 
 /* ---- the host's program ---- */
 
-static uint32_t word_at(const Bp *b, uint32_t word)
-{
-	return b->at.cases + word * b->at.stride;
-}
+static uint32_t word_at(const Bp *b, uint32_t word) { return b->at.cases + word * b->at.stride; }
 
 static void bases_data(Bp *b, uint32_t block, uint32_t bundle)
 {

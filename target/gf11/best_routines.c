@@ -17,20 +17,21 @@
 
 enum { PIPELINE = 64, NETS = 128, TILE = 24, MOST_TOGETHER = 12 };
 
-static Addr at(uint16_t base, uint32_t off)
-{
-	return (Addr){ base, off };
-}
+static Addr at(uint16_t base, uint32_t off) { return (Addr){ base, off }; }
 
 /* ---- moves ---- */
 
-typedef struct Move { bool flush; Addr mem, far; } Move;
-typedef struct Moves { Gen *g; Move *move; uint32_t moves, done; } Moves;
+typedef struct Move {
+	bool flush;
+	Addr mem, far;
+} Move;
+typedef struct Moves {
+	Gen *g;
+	Move *move;
+	uint32_t moves, done;
+} Moves;
 
-static void move_add(Moves *v, bool flush, Addr mem, Addr far)
-{
-	v->move[v->moves++] = (Move){ flush, mem, far };
-}
+static void move_add(Moves *v, bool flush, Addr mem, Addr far) { v->move[v->moves++] = (Move){ flush, mem, far }; }
 
 static void move_block(Moves *v, bool flush, uint16_t near, uint16_t far, uint32_t words)
 {
@@ -72,10 +73,7 @@ static void moves_until(Moves *v, uint64_t step, uint64_t steps)
 	}
 }
 
-static void moves_rest(Moves *v)
-{
-	moves_until(v, 1, 1);
-}
+static void moves_rest(Moves *v) { moves_until(v, 1, 1); }
 
 /* A call clears the changes of its bundle.  The last one fetches its own, so the one before clears these as well. */
 static void move_zeros(Moves *v, const Bp *b, uint32_t bundle)
@@ -104,14 +102,11 @@ Code *record_best_open(const Bp *b)
 
 /* ---- units of a bundle ---- */
 
-static bool wants(const Bp *b, Unit source)
-{
-	return b->plan->level_of[source] > 0;
-}
+static bool wants(const Bp *b, Unit source) { return b->plan->level_of[source] > 0; }
 
 static Addr out_at(const Bp *b, const BpBundle *n, Unit source, uint32_t i)
 {
-	if (source < n->source)                              /* the true unit */
+	if (source < n->source) /* the true unit */
 		return at(BP_CASE, (b->at.case_out + source) * b->at.stride + i);
 	return at(BP_OUT, (source - n->source) * b->at.stride + i);
 }
@@ -136,15 +131,19 @@ static uint32_t together(uint32_t cases, uint32_t most)
 /* ---- forward ---- */
 
 /* Net inputs of a target, while the bundle adds to them. */
-typedef struct NetInputs { Reg *sum; bool there, opens; Tree *tree; } NetInputs; /* [cases] */
+typedef struct NetInputs {
+	Reg *sum;
+	bool there, opens;
+	Tree *tree;
+} NetInputs; /* [cases] */
 
 typedef struct Forward {
 	const Bp *b;
 	const BpBundle *n;
 	Gen *g;
-	uint32_t first, cases;            /* taken together now */
+	uint32_t first, cases; /* taken together now */
 	Ends to;
-	NetInputs *net;                   /* [to.units] */
+	NetInputs *net; /* [to.units] */
 	Reg out[NETS];
 } Forward;
 
@@ -224,33 +223,34 @@ Code *record_best_forward(const Bp *b, uint32_t bundle)
 
 /* ---- backward ---- */
 
-typedef struct Source { Reg *out, *error; bool there; Tree *tree; } Source; /* [cases] */
+typedef struct Source {
+	Reg *out, *error;
+	bool there;
+	Tree *tree;
+} Source; /* [cases] */
 
 typedef struct Backward {
 	const Bp *b;
 	const BpBundle *n;
 	Gen *g;
 	uint32_t first, cases;
-	const uint32_t *order;            /* [links] by target, then by source */
+	const uint32_t *order; /* [links] by target, then by source */
 	Ends from;
-	Source *source;                   /* [from.units] */
-	Reg *change, *weight;             /* [links] */
+	Source *source;       /* [from.units] */
+	Reg *change, *weight; /* [links] */
 } Backward;
 
 /* Links of one or more whole targets from order[begin] on, enough to fill the pipeline. */
 static uint32_t tile_end(const Backward *k, uint32_t begin)
 {
 	uint32_t end = begin;
-	while (end < k->n->links && (end - begin < TILE
-	       || k->n->link[k->order[end]].target == k->n->link[k->order[end - 1]].target))
+	while (end < k->n->links &&
+	       (end - begin < TILE || k->n->link[k->order[end]].target == k->n->link[k->order[end - 1]].target))
 		end++;
 	return end;
 }
 
-static Source *source_of(Backward *k, Unit source)
-{
-	return &k->source[k->from.number[source]];
-}
+static Source *source_of(Backward *k, Unit source) { return &k->source[k->from.number[source]]; }
 
 static void source_open(Backward *k, Unit source)
 {
@@ -337,9 +337,13 @@ static uint32_t backward_cases(const Bp *b, const BpBundle *n, const Ends *from)
 static Backward backward_new(const Bp *b, const BpBundle *n, uint32_t *each)
 {
 	Arena *scratch = &b->cx->scratch;
-	Backward k = { .b = b, .n = n, .g = gen_record(b->cx, b->m, "backward"), .order = bundle_by_target(b, n),
-	               .from = bundle_ends(b, n, true), .change = NEW(scratch, n->links, Reg),
-	               .weight = NEW(scratch, n->links, Reg) };
+	Backward k = { .b = b,
+		           .n = n,
+		           .g = gen_record(b->cx, b->m, "backward"),
+		           .order = bundle_by_target(b, n),
+		           .from = bundle_ends(b, n, true),
+		           .change = NEW(scratch, n->links, Reg),
+		           .weight = NEW(scratch, n->links, Reg) };
 	*each = backward_cases(b, n, &k.from);
 	k.source = NEW(scratch, k.from.units, Source);
 	for (uint32_t i = 0; i < k.from.units; i++)
@@ -362,8 +366,7 @@ Code *record_best_backward(const Bp *b, uint32_t bundle)
 			tile_load(&k, begin, end);
 			for (uint32_t i = 0; i < k.cases; i++) {
 				tile_case(&k, begin, end, i);
-				moves_until(&v, (uint64_t)k.first * n->links + (uint64_t)begin * k.cases,
-				            (uint64_t)cases * n->links);
+				moves_until(&v, (uint64_t)k.first * n->links + (uint64_t)begin * k.cases, (uint64_t)cases * n->links);
 			}
 			for (uint32_t j = begin; j < end; j++)
 				g_store(k.g, at(BP_NEAR_CHANGES, k.order[j]), k.change[k.order[j]]);

@@ -16,8 +16,15 @@
 
 #include "schedule.h"
 
-typedef struct Job { int32_t head, tail, left; } Job;        /* tail: from the start of the use; left: cycles to go */
-typedef struct Jobs { Job *job; uint32_t jobs; uint32_t *heap; uint32_t waiting; } Jobs;
+typedef struct Job {
+	int32_t head, tail, left;
+} Job; /* tail: from the start of the use; left: cycles to go */
+typedef struct Jobs {
+	Job *job;
+	uint32_t jobs;
+	uint32_t *heap;
+	uint32_t waiting;
+} Jobs;
 
 static int job_order(const void *x, const void *y)
 {
@@ -75,7 +82,7 @@ static int32_t jackson(Jobs *q, int32_t busy)
 	return length;
 }
 
-/* ---- heads and tails with waiting ------------------------------------------------------------------------------ */
+/* ---- heads and tails with waiting --------------------------------------------------------------- */
 
 /* The issue of a node comes no earlier than Jackson's rule gets the operations before it done that share a resource;
  * with edges turned round the same for what must follow.  Its own longest path stands in *far already. */
@@ -89,8 +96,8 @@ static void wait_for(const Graph *g, Jobs *q, const Edge *edge, uint32_t edges, 
 			if (!s->uses || s->use[0].resource != resource)
 				continue;
 			int32_t path = other[edge[e].node];
-			q->job[q->jobs++] = ahead ? (Job){ path, edge[e].delay, s->use[0].busy }
-			                          : (Job){ edge[e].delay, path, s->use[0].busy };
+			q->job[q->jobs++] =
+				ahead ? (Job){ path, edge[e].delay, s->use[0].busy } : (Job){ edge[e].delay, path, s->use[0].busy };
 		}
 		if (q->jobs < 2)
 			continue;
@@ -124,7 +131,7 @@ static void waits_fill(Arena *arena, Graph *g, Jobs *q)
 	}
 }
 
-/* ---- bounds ---------------------------------------------------------------------------------------------------- */
+/* ---- bounds ------------------------------------------------------------------------------------- */
 
 static void jobs_collect(const Graph *g, uint32_t resource, const int32_t *head, const int32_t *tail, Jobs *q)
 {
@@ -147,10 +154,7 @@ static int32_t resource_bound(const Jobs *q, int32_t busy)
 	return (int32_t)(q->jobs - 1) * busy + least;
 }
 
-static int32_t most_of(int32_t a, int32_t b)
-{
-	return a > b ? a : b;
-}
+static int32_t most_of(int32_t a, int32_t b) { return a > b ? a : b; }
 
 Bounds bound_graph(Arena *arena, Graph *g)
 {

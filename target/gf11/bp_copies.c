@@ -14,8 +14,8 @@ enum { COPIES_A_CALL = 256 };
 
 typedef struct Lister {
 	Bp *b;
-	uint32_t *readers;                /* [groups] copies from it that are still to come */
-	int32_t *into;                    /* [groups] the copy into it, -1: none, or it is in the list */
+	uint32_t *readers; /* [groups] copies from it that are still to come */
+	int32_t *into;     /* [groups] the copy into it, -1: none, or it is in the list */
 } Lister;
 
 static void pair_add(Bp *b, uint32_t from, uint32_t to, float start)
@@ -58,7 +58,8 @@ static void ring_add(Lister *l, int32_t first)
 		pair_add(b, word_of(b, first, i), b->at.case_aside, 0);
 		do {
 			int32_t from = net->copy[l->into[group]].from_group;
-			pair_add(b, from == first ? b->at.case_aside : word_of(b, from, i), word_of(b, group, i), net->group[group].start);
+			pair_add(b, from == first ? b->at.case_aside : word_of(b, from, i), word_of(b, group, i),
+			         net->group[group].start);
 			group = from;
 		} while (group != first);
 	}

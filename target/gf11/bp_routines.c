@@ -10,10 +10,7 @@
 
 #include "backprop.h"
 
-static Addr at(uint16_t base, uint32_t off)
-{
-	return (Addr){ base, off };
-}
+static Addr at(uint16_t base, uint32_t off) { return (Addr){ base, off }; }
 
 /* A source before the bundle's first is the true unit. */
 static Addr source_out(const Bp *b, const BpBundle *n, Unit source)
@@ -34,7 +31,11 @@ static Addr back_at(const Bp *b, const BpBundle *n, Unit source)
 /* ---- forward ---- */
 
 /* A net input while a bundle adds to it: what is there already, and the tree that comes next. */
-typedef struct NetInput { Reg sum; bool there, opens; Tree tree; } NetInput;
+typedef struct NetInput {
+	Reg sum;
+	bool there, opens;
+	Tree tree;
+} NetInput;
 
 static void net_add(const Bp *b, const BpBundle *n, Gen *g, NetInput *net, uint32_t i, Reg product)
 {
@@ -70,20 +71,21 @@ Code *record_forward(const Bp *b, const BpBundle *n)
 
 /* ---- backward ---- */
 
-typedef struct Source { Reg out, error; bool there; Tree tree; } Source;
+typedef struct Source {
+	Reg out, error;
+	bool there;
+	Tree tree;
+} Source;
 
 typedef struct Back {
 	const Bp *b;
 	const BpBundle *n;
 	Gen *g;
 	Ends from;
-	Source *source;                   /* [from.units] */
+	Source *source; /* [from.units] */
 } Back;
 
-static bool wants(const Bp *b, Unit source)
-{
-	return b->plan->level_of[source] > 0;
-}
+static bool wants(const Bp *b, Unit source) { return b->plan->level_of[source] > 0; }
 
 static Source *source_open(Back *k, Unit unit)
 {
@@ -136,8 +138,10 @@ Code *record_backward(const Bp *b, const BpBundle *n)
 /* One array after the other: sequential addresses use the banks in turn (section 6.2.1). */
 Code *record_move(const Bp *b, unsigned what, uint32_t words)
 {
-	Gen *g = gen_record(b->cx, b->m, what & MOVE_BACK ? "flush changes" : what & MOVE_CHANGES ? "fetch both"
-	                                                                                            : "fetch weights");
+	Gen *g = gen_record(b->cx, b->m,
+	                    what & MOVE_BACK      ? "flush changes"
+	                    : what & MOVE_CHANGES ? "fetch both"
+	                                          : "fetch weights");
 	for (uint32_t i = 0; what & MOVE_WEIGHTS && i < words; i++)
 		g_fetch(g, at(BP_NEAR_WEIGHTS, i), at(BP_FAR_WEIGHTS, i));
 	for (uint32_t i = 0; what & MOVE_CHANGES && i < words; i++)

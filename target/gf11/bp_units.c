@@ -15,15 +15,14 @@ typedef struct Maker {
 	const Bp *b;
 	const BpChunk *k;
 	Constants c;
-	Reg number[8]; float value[8]; uint32_t numbers; /* constants of the microword made so far */
-	uint32_t i;                       /* case at hand */
+	Reg number[8];
+	float value[8];
+	uint32_t numbers; /* constants of the microword made so far */
+	uint32_t i;       /* case at hand */
 	uint32_t slopes;
 } Maker;
 
-static Addr at(uint16_t base, uint32_t off)
-{
-	return (Addr){ base, off };
-}
+static Addr at(uint16_t base, uint32_t off) { return (Addr){ base, off }; }
 
 static Reg number(Maker *m, float value)
 {
@@ -45,10 +44,7 @@ static Addr net_of(const Maker *m, const BpUnit *u)
 	return word(m, BP_NET, m->b->net_word[u->unit] - m->b->net_word[m->k->first]);
 }
 
-static Addr out_of(const Maker *m, const BpUnit *u)
-{
-	return word(m, BP_OUT, u->unit - m->k->first);
-}
+static Addr out_of(const Maker *m, const BpUnit *u) { return word(m, BP_OUT, u->unit - m->k->first); }
 
 static Addr target_of(const Maker *m, const BpUnit *u)
 {
@@ -99,12 +95,16 @@ static Reg gaussian_of(Maker *m, Reg x)
 	return value;
 }
 
-static Reg linear_of(Maker *m, Reg x) { (void)m; return x; }
+static Reg linear_of(Maker *m, Reg x)
+{
+	(void)m;
+	return x;
+}
 static Reg sigmoid2_of(Maker *m, Reg x) { return sigmoid_by_powers(&m->c, x); }
 
 static Reg (*const value_of[FN_COUNT])(Maker *m, Reg x) = {
-	[FN_SIGMOID] = sigmoid, [FN_TANH] = tanh_of, [FN_LINEAR] = linear_of, [FN_RELU] = relu_of,
-	[FN_GAUSSIAN] = gaussian_of, [FN_SIGMOID2] = sigmoid2_of,
+	[FN_SIGMOID] = sigmoid, [FN_TANH] = tanh_of,         [FN_LINEAR] = linear_of,
+	[FN_RELU] = relu_of,    [FN_GAUSSIAN] = gaussian_of, [FN_SIGMOID2] = sigmoid2_of,
 };
 
 static Reg net_input(Maker *m, const BpUnit *u)
@@ -113,10 +113,7 @@ static Reg net_input(Maker *m, const BpUnit *u)
 }
 
 /* A sum over all units of a group: of one case it would be a chain as long as the group (section 10.3). */
-static Tree group_sum(const Maker *m)
-{
-	return (Tree){ .chain = m->b->o.small == SMALL_STRAIGHT };
-}
+static Tree group_sum(const Maker *m) { return (Tree){ .chain = m->b->o.small == SMALL_STRAIGHT }; }
 
 static Reg larger(Gen *g, Reg a, Reg b)
 {
@@ -212,7 +209,7 @@ static Reg direct_error(Maker *m, const BpUnit *u, Reg total)
 	return g_fsub(g, g_fmul(g, out, total), wanted);
 }
 
-enum { LANES_OF_SUM = 16 };               /* sums of squares side by side, to fill the pipeline (section 10.3) */
+enum { LANES_OF_SUM = 16 }; /* sums of squares side by side, to fill the pipeline (section 10.3) */
 
 /* Errors of some outputs; returns the sum of the squares of all differences. */
 static Reg output_error_case(Maker *m, const BpUnit *unit, uint32_t units)
@@ -287,8 +284,8 @@ static Reg slope_gaussian(Maker *m, Reg out)
 }
 
 static Reg (*const slope_of[FN_COUNT])(Maker *m, Reg out) = {
-	[FN_SIGMOID] = slope_sigmoid, [FN_TANH] = slope_tanh, [FN_RELU] = slope_relu, [FN_GAUSSIAN] = slope_gaussian,
-	[FN_SIGMOID2] = slope_sigmoid2,
+	[FN_SIGMOID] = slope_sigmoid,   [FN_TANH] = slope_tanh,         [FN_RELU] = slope_relu,
+	[FN_GAUSSIAN] = slope_gaussian, [FN_SIGMOID2] = slope_sigmoid2,
 };
 
 /* Plus what a matched error function leaves. */

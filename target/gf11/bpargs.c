@@ -17,8 +17,10 @@ const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outp
 {
 	Buf text = { .arena = &cx->keep }, name = { .arena = &cx->keep };
 	Src *src = NEW(&cx->keep, 1, Src);
-	buf_printf(&text, "group in %u input\ngroup hidden %u\ngroup out %u output\nconnect in -> hidden\n"
-	           "connect hidden -> out\nconnect true -> hidden, out\n", inputs, hidden, outputs);
+	buf_printf(&text,
+	           "group in %u input\ngroup hidden %u\ngroup out %u output\nconnect in -> hidden\n"
+	           "connect hidden -> out\nconnect true -> hidden, out\n",
+	           inputs, hidden, outputs);
 	buf_printf(&name, "%u-%u-%u", inputs, hidden, outputs);
 	*src = (Src){ .name = name.s, .text = text.s, .len = text.len };
 	return plan_parse(cx, src);
@@ -73,8 +75,11 @@ BpOptions call_options(const Call *c)
 		.sigmoid = c->sigmoid ? choice_read(c->cx, "--sigmoid", c->sigmoid, sigmoid_names, 2) : SIGMOID_TABLE,
 		.compiler = c->compiler ? choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) : COMPILER_1989,
 		.small = c->small ? choice_read(c->cx, "--small-layers", c->small, small_names, SMALLS) : SMALL_AUTO,
-		.bundle = (uint32_t)c->bundle, .update = (uint32_t)c->update,
-		.threads = c->threads ? (uint32_t)c->threads : 1, .dry = !c->execute, .cache = c->cache,
+		.bundle = (uint32_t)c->bundle,
+		.update = (uint32_t)c->update,
+		.threads = c->threads ? (uint32_t)c->threads : 1,
+		.dry = !c->execute,
+		.cache = c->cache,
 	};
 }
 
@@ -85,8 +90,15 @@ EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases)
 
 /* ---- epochs apart ---- */
 
-typedef struct Apart { Ctx *cx; EpochSpec *s; uint32_t count; } Apart;
-typedef struct One { Ctx *own; EpochSpec *s; } One;
+typedef struct Apart {
+	Ctx *cx;
+	EpochSpec *s;
+	uint32_t count;
+} Apart;
+typedef struct One {
+	Ctx *own;
+	EpochSpec *s;
+} One;
 
 static void simulate_one(void *arg)
 {
@@ -106,10 +118,7 @@ static void simulate_all(Ctx *own, void *arg)
 	}
 }
 
-void epochs_apart(Ctx *cx, EpochSpec *s, uint32_t count)
-{
-	apart(cx, simulate_all, &(Apart){ cx, s, count });
-}
+void epochs_apart(Ctx *cx, EpochSpec *s, uint32_t count) { apart(cx, simulate_all, &(Apart){ cx, s, count }); }
 
 Epoch epoch_apart(Ctx *cx, EpochSpec *s)
 {

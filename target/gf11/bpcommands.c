@@ -14,22 +14,27 @@
 typedef struct ModelRow {
 	uint32_t procs;
 	ModelOutput out;
-	double bare;                                         /* MCPS without the host's calls: section 6.1 itself */
-	double limit, paper;                                 /* paper 0: not measured in 1989 */
-	Epoch sim;                                           /* total 0: not asked for */
+	double bare;         /* MCPS without the host's calls: section 6.1 itself */
+	double limit, paper; /* paper 0: not measured in 1989 */
+	Epoch sim;           /* total 0: not asked for */
 } ModelRow;
 
 static void model_row_json(const Call *c, const ModelRow *r)
 {
 	const ModelOutput *o = &r->out;
-	buf_printf(c->out, "{\"procs\": %u, \"forward\": %.10g, \"backward\": %.10g, \"memory\": %.10g, "
+	buf_printf(c->out,
+	           "{\"procs\": %u, \"forward\": %.10g, \"backward\": %.10g, \"memory\": %.10g, "
 	           "\"communication\": %.10g, \"host\": %.10g, \"total\": %.10g, \"mcps\": %.6g, "
-	           "\"mcps_equations\": %.6g, \"limit\": %.6g", r->procs, o->forward, o->backward, o->memory, o->communication, o->host, o->total, o->mcps, r->bare, r->limit);
+	           "\"mcps_equations\": %.6g, \"limit\": %.6g",
+	           r->procs, o->forward, o->backward, o->memory, o->communication, o->host, o->total, o->mcps, r->bare,
+	           r->limit);
 	if (r->sim.total)
-		buf_printf(c->out, ", \"simulated\": {\"forward\": %" PRIu64 ", \"backward\": %" PRIu64 ", \"units\": %" PRIu64
+		buf_printf(c->out,
+		           ", \"simulated\": {\"forward\": %" PRIu64 ", \"backward\": %" PRIu64 ", \"units\": %" PRIu64
 		           ", \"memory\": %" PRIu64 ", \"update\": %" PRIu64 ", \"host\": %" PRIu64 ", \"total\": %" PRIu64
-		           ", \"mcps\": %.6g}", r->sim.forward, r->sim.backward, r->sim.units, r->sim.moves, r->sim.update,
-		           r->sim.host, r->sim.total, r->sim.mcps);
+		           ", \"mcps\": %.6g}",
+		           r->sim.forward, r->sim.backward, r->sim.units, r->sim.moves, r->sim.update, r->sim.host,
+		           r->sim.total, r->sim.mcps);
 	if (r->paper > 0)
 		buf_printf(c->out, ", \"measured_1989\": %g", r->paper);
 	buf_puts(c->out, "}");
@@ -54,8 +59,8 @@ static void model_head_text(const Call *c, const Plan *plan, const ModelInput *i
 	buf_printf(c->out, "# %s: W %.0f, Wi %.0f, U %.0f; C %.0f cases; B %.0f, M %.0f; sum %s%s%s; cycles of an epoch\n",
 	           plan->net->name, in->W, in->Wi, in->U, in->C, in->B, in->M, sum_names[in->sum],
 	           in->whole ? "; whole cases" : "", in->printed ? "; as printed, errata and all" : "");
-	buf_printf(c->out, "%5s %11s %11s %11s %11s %11s %12s %9s %9s %7s", "procs", "forward", "backward", "memory", "switch",
-	           "host", "total", "MCPS", "no host", "limit");
+	buf_printf(c->out, "%5s %11s %11s %11s %11s %11s %12s %9s %9s %7s", "procs", "forward", "backward", "memory",
+	           "switch", "host", "total", "MCPS", "no host", "limit");
 	if (c->simulate)
 		buf_printf(c->out, " %12s %9s", "simulated", "MCPS");
 	buf_puts(c->out, paper ? "   1989\n" : "\n");
@@ -66,8 +71,12 @@ static void model_optima(const Call *c, const ModelInput *in)
 	ModelInput bare = *in;
 	bare.host_call = 0;
 	uint32_t most = in->C < 1e6 ? (uint32_t)in->C : 1000000, here = (uint32_t)c->m->processors;
-	const struct { const char *key, *text; const ModelInput *in; } rows[] = {
-		{ "optimum", "section 6.1", &bare }, { "optimum_with_host", "with the host's calls", in },
+	const struct {
+		const char *key, *text;
+		const ModelInput *in;
+	} rows[] = {
+		{ "optimum", "section 6.1", &bare },
+		{ "optimum_with_host", "with the host's calls", in },
 	};
 	for (size_t i = 0; i < (in->printed ? 1 : COUNT(rows)); i++) {
 		double closed = model_optimum(rows[i].in);
@@ -118,14 +127,14 @@ void run_model(Call *c)
 	if (c->bundle)
 		in.B = (double)c->bundle;
 	if (in.M <= 2 * in.B)
-		fail(c->cx, MP_BAD_INPUT, "write a smaller --bundle", "two caches of %.0f words do not fit %.0f words of SRAM", in.B,
-		     in.M);
+		fail(c->cx, MP_BAD_INPUT, "write a smaller --bundle", "two caches of %.0f words do not fit %.0f words of SRAM",
+		     in.B, in.M);
 	if (c->json) {
 		json_begin(c);
 		buf_puts(c->out, "\"network\": ");
 		json_put(c->out, plan->net->name);
-		buf_printf(c->out, ", \"W\": %.0f, \"Wi\": %.0f, \"U\": %.0f, \"cases\": %.0f, \"sum\": \"%s\", ", in.W, in.Wi, in.U,
-		           in.C, sum_names[in.sum]);
+		buf_printf(c->out, ", \"W\": %.0f, \"Wi\": %.0f, \"U\": %.0f, \"cases\": %.0f, \"sum\": \"%s\", ", in.W, in.Wi,
+		           in.U, in.C, sum_names[in.sum]);
 	} else {
 		model_head_text(c, plan, &in, plan_is_nettalk(plan, cases));
 	}
@@ -148,13 +157,18 @@ void run_model(Call *c)
 
 /* ---- efficiency by shape of network ---- */
 
-typedef struct Part { uint64_t arithmetic, cycles, bound; } Part; /* over all calls */
+typedef struct Part {
+	uint64_t arithmetic, cycles, bound;
+} Part; /* over all calls */
 enum { PART_FORWARD, PART_BACKWARD, PART_UNITS, PARTS };
 
 /* The compiler gives its routines these names. */
-static const struct { const char *name; int part; } part_names[] = {
-	{ "forward", PART_FORWARD }, { "backward", PART_BACKWARD }, { "activate", PART_UNITS }, { "output error", PART_UNITS },
-	{ "unit error", PART_UNITS },
+static const struct {
+	const char *name;
+	int part;
+} part_names[] = {
+	{ "forward", PART_FORWARD },    { "backward", PART_BACKWARD }, { "activate", PART_UNITS },
+	{ "output error", PART_UNITS }, { "unit error", PART_UNITS },
 };
 
 static void parts_of(const Controller *k, Part *part)
@@ -172,14 +186,11 @@ static void parts_of(const Controller *k, Part *part)
 	}
 }
 
-static double share(uint64_t a, uint64_t b)
-{
-	return b ? 100.0 * (double)a / (double)b : NAN;
-}
+static double share(uint64_t a, uint64_t b) { return b ? 100.0 * (double)a / (double)b : NAN; }
 
 static uint64_t efficiency_row(const Call *c, const Plan *plan, uint32_t procs, bool first)
 {
-	enum { CASES_EACH = 24 };                            /* as NETtalk has on 512 processors */
+	enum { CASES_EACH = 24 }; /* as NETtalk has on 512 processors */
 	static const char *const names[PARTS] = { "forward", "backward", "units" };
 	static const int sums[] = { SUM_RING, SUM_TREE };
 	Part part[PARTS] = { 0 };
@@ -232,18 +243,21 @@ void run_networks(Call *c)
 		           compiler_names[call_options(c).compiler]);
 	} else {
 		buf_printf(c->out, "%-16s %16s %16s %16s %17s\n", "", "forward", "backward", "units", "update");
-		buf_printf(c->out, "%-16s %8s %7s %8s %7s %8s %7s %8s %8s\n", "network", "seed %", "bound %", "seed %", "bound %",
-		           "seed %", "bound %", "ring", "tree");
+		buf_printf(c->out, "%-16s %8s %7s %8s %7s %8s %7s %8s %8s\n", "network", "seed %", "bound %", "seed %",
+		           "bound %", "seed %", "bound %", "ring", "tree");
 	}
 	if (c->operands)
 		cycles = efficiency_row(c, plan_open(c->cx, c->operand[0]), (uint32_t)procs, true);
 	for (size_t i = 0; i < COUNT(shapes) && !c->operands; i++)
-		cycles += efficiency_row(c, plan_layers(c->cx, shapes[i][0], shapes[i][1], shapes[i][2]), (uint32_t)procs, i == 0);
+		cycles +=
+			efficiency_row(c, plan_layers(c->cx, shapes[i][0], shapes[i][1], shapes[i][2]), (uint32_t)procs, i == 0);
 	if (c->json)
 		buf_puts(c->out, "], ");
 	else
-		buf_printf(c->out, "\n# seed %%: cycles that issue an add or a multiply; bound %%: of what no schedule can pass\n"
-		           "# update: cycles the switch needs, of all cycles of the update on %.0f processors (section 6.2.2)\n",
-		           procs);
+		buf_printf(
+			c->out,
+			"\n# seed %%: cycles that issue an add or a multiply; bound %%: of what no schedule can pass\n"
+			"# update: cycles the switch needs, of all cycles of the update on %.0f processors (section 6.2.2)\n",
+			procs);
 	report_end(c, cycles, 0);
 }

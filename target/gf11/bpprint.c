@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A compiled network in words.  In: a program.  Out: who computes, where everything lies, how much of each limit is used,
- * bundles, routines. */
+/* A compiled network in words. In: a program. Out: who computes, where everything lies, how much of each limit is
+ * used, bundles, routines. */
 #include "backprop.h"
 #include "disk.h"
 
@@ -37,8 +37,8 @@ static void print_bundle(const Bp *b, const BpBundle *n, Buf *out)
 	char source[80], target[80];
 	net_unit_name(b->net, n->source, source, sizeof source);
 	net_unit_name(b->net, n->target, target, sizeof target);
-	buf_printf(out, "\tlevel %u: %u links from %s on to %s on; forward %u, backward %u\n", n->level + 1, n->links, source,
-	           target, n->forward, n->backward);
+	buf_printf(out, "\tlevel %u: %u links from %s on to %s on; forward %u, backward %u\n", n->level + 1, n->links,
+	           source, target, n->forward, n->backward);
 }
 
 static void print_routine(const Bp *b, uint32_t i, Buf *out)
@@ -67,14 +67,16 @@ static unsigned long long lines_unshared(const Bp *b)
 void bp_print(const Bp *b, Buf *out)
 {
 	buf_printf(out, "program gf11: %u processors of %s, compiler %s, sum %s, sigmoid %s, one case a processor\n",
-	           b->p->procs, b->m->name, compiler_names[b->o.compiler], sum_names[b->o.sum], sigmoid_names[b->o.sigmoid]);
+	           b->p->procs, b->m->name, compiler_names[b->o.compiler], sum_names[b->o.sum],
+	           sigmoid_names[b->o.sigmoid]);
 	print_memory(b, out);
 	if (b->disk)
 		disk_print(b, out);
 	buf_printf(out, "bundles, in the order of the forward pass\n");
 	for (uint32_t i = 0; i < b->bundles; i++)
 		print_bundle(b, &b->bundle[i], out);
-	buf_printf(out, "routines, %u lines of microcode, %llu if bundles did not share them\n", b->c->lines, lines_unshared(b));
+	buf_printf(out, "routines, %u lines of microcode, %llu if bundles did not share them\n", b->c->lines,
+	           lines_unshared(b));
 	for (uint32_t i = 0; i < b->c->routines; i++)
 		print_routine(b, i, out);
 }

@@ -14,18 +14,21 @@
 /* Of the sizes that are about 1000, as the report says, 720 (12 by 60) leaves room for 24 cases of NETtalk in SRAM:
  * Table 1 looks as if 512 processors had taken their 24 in one group. */
 enum { BUNDLE_LINKS = 720, LONG_BUNDLE_LINKS = 1024, MOST_TARGETS = 64, CHUNK_UNITS = 256 };
-enum { PIPELINE_REGISTERS = 64 };         /* hold what is on its way through the pipelines */
+enum { PIPELINE_REGISTERS = 64 }; /* hold what is on its way through the pipelines */
 
 /* What a bundle may have at most; for best.c also lines of microcode with so many cases in a call. */
-typedef struct Limits { uint32_t links, sources, targets, cases, lines; } Limits;
+typedef struct Limits {
+	uint32_t links, sources, targets, cases, lines;
+} Limits;
 
 /* Links of some targets, by source, that are to be cut. */
-typedef struct Part { const BpLink *link; uint64_t count; Shape shape; } Part;
+typedef struct Part {
+	const BpLink *link;
+	uint64_t count;
+	Shape shape;
+} Part;
 
-static uint32_t least(uint64_t a, uint64_t b)
-{
-	return (uint32_t)(a < b ? a : b);
-}
+static uint32_t least(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b); }
 
 static Limits limits_of(const Bp *b)
 {
@@ -111,10 +114,7 @@ static bool parts_fit(const Part *p, uint32_t parts, const Limits *l)
 
 /* ---- bundles ---- */
 
-static bool is_given(const Bp *b, Unit u)
-{
-	return b->plan->level_of[u] == 0;
-}
+static bool is_given(const Bp *b, Unit u) { return b->plan->level_of[u] == 0; }
 
 static const void *kept(const Bp *b, const void *from, uint32_t count, size_t size)
 {
@@ -126,11 +126,18 @@ static void bundle_add(Bp *b, uint32_t level, const Part *p, uint64_t begin, uin
 	uint32_t count = (uint32_t)(end - begin);
 	const BpLink *own = kept(b, p->link + begin, count, sizeof *own);
 	bool *opens = NEW(&b->cx->keep, count, bool);
-	BpBundle n = { .level = level, .first = b->at.words, .links = count, .source = UINT32_MAX, .target = UINT32_MAX,
-	               .input = true, .link = own, .opens = opens,
-	               .ends = kept(b, p->shape.ends + begin, count, sizeof(bool)),
-	               .ends_back = kept(b, p->shape.ends_back + begin, count, sizeof(bool)),
-	               .levels = p->shape.levels, .levels_back = p->shape.levels_back };
+	BpBundle n = { .level = level,
+		           .first = b->at.words,
+		           .links = count,
+		           .source = UINT32_MAX,
+		           .target = UINT32_MAX,
+		           .input = true,
+		           .link = own,
+		           .opens = opens,
+		           .ends = kept(b, p->shape.ends + begin, count, sizeof(bool)),
+		           .ends_back = kept(b, p->shape.ends_back + begin, count, sizeof(bool)),
+		           .levels = p->shape.levels,
+		           .levels_back = p->shape.levels_back };
 	for (uint32_t i = 0; i < count; i++) {
 		n.target = least(n.target, own[i].target);
 		n.input &= is_given(b, own[i].source);
@@ -221,7 +228,10 @@ static bool is_direct(const Bp *b, int fn)
 }
 
 /* What each unit is for, as far as chunks need it. */
-typedef struct Role { int32_t output; bool sends; } Role;
+typedef struct Role {
+	int32_t output;
+	bool sends;
+} Role;
 
 static Role *roles_of(const Bp *b)
 {
@@ -246,7 +256,7 @@ static void chunk_end(Bp *b, uint32_t level, BpUnit *unit, uint32_t *units)
 	for (uint32_t i = 0; i < k.units; i++)
 		b->slopes += own[i].fn == FN_GAUSSIAN;
 	for (uint32_t i = 0; i < k.units && own[0].fn == FN_SOFTMAX; i++)
-		own[0].final &= own[i].final;                /* one for all, see below */
+		own[0].final &= own[i].final; /* one for all, see below */
 	for (uint32_t i = 0; i < k.units && own[0].fn == FN_SOFTMAX; i++)
 		own[i].final = own[0].final;
 	b->chunk = arena_grow(&b->cx->keep, b->chunk, b->chunks, b->chunks + 1, sizeof k);
@@ -286,17 +296,17 @@ static bool sources_alike(const Bp *b, const BpBundle *x, const BpBundle *y, Uni
 	const uint32_t *word = b->net_word;
 	if (from < x->source || other < y->source)
 		return from == other && from < x->source && other < y->source;
-	return from - x->source == other - y->source && is_given(b, from) == is_given(b, other)
-	    && word[from] - word[x->source] == word[other] - word[y->source];
+	return from - x->source == other - y->source && is_given(b, from) == is_given(b, other) &&
+	       word[from] - word[x->source] == word[other] - word[y->source];
 }
 
 static bool links_alike(const Bp *b, const BpBundle *x, const BpBundle *y, uint32_t i)
 {
 	const BpLink *k = &x->link[i], *l = &y->link[i];
 	const uint32_t *word = b->net_word;
-	return sources_alike(b, x, y, k->source, l->source) && k->target - x->target == l->target - y->target
-	    && word[k->target] - word[x->target] == word[l->target] - word[y->target] && x->opens[i] == y->opens[i]
-	    && x->ends[i] == y->ends[i] && x->ends_back[i] == y->ends_back[i];
+	return sources_alike(b, x, y, k->source, l->source) && k->target - x->target == l->target - y->target &&
+	       word[k->target] - word[x->target] == word[l->target] - word[y->target] && x->opens[i] == y->opens[i] &&
+	       x->ends[i] == y->ends[i] && x->ends_back[i] == y->ends_back[i];
 }
 
 bool bundles_alike(const Bp *b, const BpBundle *x, const BpBundle *y)
@@ -337,8 +347,8 @@ static uint32_t alike_end(const Net *net, const Unit *target, uint32_t targets, 
 	return end;
 }
 
-/* Targets that are cut together: those that have the same sources, so that equal blocks are cut in equal places and share
- * routines (section 9); or all up to the next that do, where these are few. */
+/* Targets that are cut together: those that have the same sources, so that equal blocks are cut in equal places and
+ * share routines (section 9); or all up to the next that do, where these are few. */
 static uint32_t region_end(const Net *net, const Unit *target, uint32_t targets, uint32_t begin)
 {
 	enum { LEAST_ALIKE = 16 };
@@ -382,16 +392,13 @@ static void bundles_cut(Bp *b, Limits l)
 	b->factor = factors_of(b);
 }
 
-void bundles_make(Bp *b)
-{
-	bundles_cut(b, limits_of(b));
-}
+void bundles_make(Bp *b) { bundles_cut(b, limits_of(b)); }
 
 void bundles_make_for(Bp *b, uint32_t cases, uint32_t lines)
 {
 	Limits l = limits_of(b);
 	l.links = b->o.bundle ? b->o.bundle : LONG_BUNDLE_LINKS;
-	l.sources /= 2;                                      /* several cases are in registers at once */
+	l.sources /= 2; /* several cases are in registers at once */
 	l.cases = cases;
 	l.lines = lines;
 	bundles_cut(b, l);

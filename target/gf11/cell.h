@@ -11,10 +11,7 @@
 
 enum { CELL_NAN = 0x7fc00000 };
 
-static inline float cell_floor(float v)
-{
-	return floorf(v);
-}
+static inline float cell_floor(float v) { return floorf(v); }
 
 /* The value converted is always in range: C leaves the others undefined. */
 static inline int32_t cell_fix(float v)
@@ -39,6 +36,6 @@ static inline Cell from_bits(uint32_t v) { return (Cell){ .u = v }; }
 static inline Cell from_cell(Cell v) { return v; }
 
 /* A meaning has the type of its expression: conditions are int, 0 or 1. */
-#define CELL(v) _Generic((v), float: from_float, int32_t: from_int, uint32_t: from_bits, Cell: from_cell)(v)
+#define CELL(v) _Generic((v), float : from_float, int32_t : from_int, uint32_t : from_bits, Cell : from_cell)(v)
 
 #endif

@@ -19,33 +19,37 @@
 
 #include "gf11.h"
 
-#define NOTHING UINT32_MAX                                   /* no result, no operation, not recorded */
+#define NOTHING UINT32_MAX /* no result, no operation, not recorded */
 
-typedef struct Issue {                                       /* one operation, in the order of lines and columns */
+typedef struct Issue { /* one operation, in the order of lines and columns */
 	const Micro *micro;
-	uint32_t at, done;                                   /* cycle of issue; first cycle that can use the result */
-	uint32_t value;                                      /* whose result it carries: its own, or a spilled one */
-	uint32_t word[2];                                    /* words of memory it touches, as in forms[].touch */
+	uint32_t at, done; /* cycle of issue; first cycle that can use the result */
+	uint32_t value;    /* whose result it carries: its own, or a spilled one */
+	uint32_t word[2];  /* words of memory it touches, as in forms[].touch */
 	uint8_t unit, form;
 } Issue;
 
-typedef struct Want { uint32_t a, b, cc, old; } Want;        /* recorded operations whose results an operation reads */
+typedef struct Want {
+	uint32_t a, b, cc, old;
+} Want; /* recorded operations whose results an operation reads */
 
 typedef struct Checker {
 	Ctx *cx;
 	const Machine *m;
 	const Routine *r;
-	const Code *code;                                    /* NULL: rules of the machine only */
-	Issue *issue;       uint32_t issues;
-	uint32_t *by_done;                                   /* issues in the order their results arrive */
-	uint32_t words;                                      /* of memory, all that are touched */
-	Want *want;                                          /* [recs] */
-	uint32_t *issue_of;                                  /* [recs] */
+	const Code *code; /* NULL: rules of the machine only */
+	Issue *issue;
+	uint32_t issues;
+	uint32_t *by_done;  /* issues in the order their results arrive */
+	uint32_t words;     /* of memory, all that are touched */
+	Want *want;         /* [recs] */
+	uint32_t *issue_of; /* [recs] */
 } Checker;
 
-/* ---- how often units start ------------------------------------------------------------------------------------- */
+/* ---- how often units start ---------------------------------------------------------------------- */
 
-static const size_t intervals[UNITS] = {                     /* offset of the parameter; the port has none of its own */
+static const size_t intervals[UNITS] = {
+	/* offset of the parameter; the port has none of its own */
 	[UNIT_ALU] = offsetof(Machine, alu_interval),
 	[UNIT_DRAM] = offsetof(Machine, dram_interval),
 	[UNIT_SWITCH] = offsetof(Machine, switch_interval),
@@ -56,7 +60,7 @@ static int64_t unit_interval(const Machine *m, int unit)
 	return unit == UNIT_PORT ? 1 : *(const int64_t *)(const void *)((const char *)m + intervals[unit]);
 }
 
-/* ---- saying it ------------------------------------------------------------------------------------------------- */
+/* ---- saying it ---------------------------------------------------------------------------------- */
 
 static void name_recorded(const Checker *c, Buf *b, uint32_t rec)
 {
@@ -95,7 +99,7 @@ static const char *fault(const Checker *c, const char *fmt, ...)
 	return b.s;
 }
 
-/* ---- shape ----------------------------------------------------------------------------------------------------- */
+/* ---- shape -------------------------------------------------------------------------------------- */
 
 static const char *check_address(const Checker *c, const Issue *i, bool dram)
 {
@@ -117,8 +121,7 @@ static const char *check_numbers(const Checker *c, const Issue *i)
 	const uint32_t reg[] = { uses & USES_DST ? u->dst : 0, uses & USES_A ? u->a : 0, uses & USES_B ? u->b : 0 };
 	for (size_t k = 0; k < COUNT(reg); k++)
 		if (reg[k] >= c->m->registers)
-			return fault_at(c, i, "there is no register %u, the machine has %lld", reg[k],
-			                (long long)c->m->registers);
+			return fault_at(c, i, "there is no register %u, the machine has %lld", reg[k], (long long)c->m->registers);
 	if (uses & (READS_CC | WRITES_CC) && u->cc >= c->m->conditions)
 		return fault_at(c, i, "there is no condition code %u, the machine has %lld", u->cc,
 		                (long long)c->m->conditions);
@@ -162,9 +165,14 @@ static const char *check_shape(Checker *c)
 	return NULL;
 }
 
-/* ---- lists of what is issued and which words it touches -------------------------------------------------------- */
+/* ---- lists of what is issued and which words it touches ----------------------------------------- */
 
-typedef struct Touched { bool dram; Addr at; uint32_t *number; } Touched; /* a touch, and where the number of its word goes */
+/* a touch, and where the number of its word goes */
+typedef struct Touched {
+	bool dram;
+	Addr at;
+	uint32_t *number;
+} Touched;
 
 static int word_compare(const void *a, const void *b)
 {
@@ -207,9 +215,12 @@ static void list_issues(Checker *c)
 			const Micro *u = &c->r->line[t].slot[unit];
 			if (u->op == GOP_NONE)
 				continue;
-			c->issue[n] = (Issue){ .micro = u, .at = t, .done = t + (uint32_t)op_latency(c->m, u->op),
-			                       .unit = (uint8_t)unit, .form = ops[u->op].form,
-			                       .value = c->code ? u->rec : n };
+			c->issue[n] = (Issue){ .micro = u,
+				                   .at = t,
+				                   .done = t + (uint32_t)op_latency(c->m, u->op),
+				                   .unit = (uint8_t)unit,
+				                   .form = ops[u->op].form,
+				                   .value = c->code ? u->rec : n };
 			n++;
 		}
 	}
@@ -229,7 +240,7 @@ static void sort_by_done(Checker *c)
 		c->by_done[first[c->issue[i].done]++] = i;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------ */
+/* ---- ends --------------------------------------------------------------------------------------- */
 
 static const char *check_ends(const Checker *c)
 {
@@ -250,7 +261,7 @@ static const char *check_ends(const Checker *c)
 	return NULL;
 }
 
-/* ---- resources ------------------------------------------------------------------------------------------------- */
+/* ---- resources ---------------------------------------------------------------------------------- */
 
 /* Marks the cycles in which issue n takes something of which there is one: user[cycle] is who has it, from 1. */
 static const char *take(const Checker *c, uint32_t *user, uint32_t n, unsigned when, const char *what)
@@ -263,7 +274,7 @@ static const char *take(const Checker *c, uint32_t *user, uint32_t n, unsigned w
 			continue;
 		if (*u)
 			return fault_at(c, i, "it needs %s in cycle %u, where %s of cycle %u has it", what, cycle[k],
-			             ops[c->issue[*u - 1].micro->op].name, c->issue[*u - 1].at);
+			                ops[c->issue[*u - 1].micro->op].name, c->issue[*u - 1].at);
 		*u = n + 1;
 	}
 	return NULL;
@@ -290,8 +301,8 @@ static const char *check_accesses(const Checker *c)
 			                (long long)free_at);
 		free_at = t + c->m->sram_interval;
 		if (free_at > c->r->lines)
-			return fault_at(c, i, "it keeps SRAM busy until cycle %lld, after the %u lines",
-			                (long long)free_at, c->r->lines);
+			return fault_at(c, i, "it keeps SRAM busy until cycle %lld, after the %u lines", (long long)free_at,
+			                c->r->lines);
 	}
 	return NULL;
 }
@@ -303,8 +314,7 @@ static const char *check_starts(const Checker *c)
 	for (uint32_t n = 0; n < c->issues; n++) {
 		const Issue *i = &c->issue[n];
 		if (i->at < unit_free[i->unit])
-			return fault_at(c, i, "the unit can start again in cycle %lld, not before",
-			                (long long)unit_free[i->unit]);
+			return fault_at(c, i, "the unit can start again in cycle %lld, not before", (long long)unit_free[i->unit]);
 		unit_free[i->unit] = i->at + unit_interval(c->m, i->unit);
 		if (i->unit != UNIT_DRAM)
 			continue;
@@ -316,7 +326,7 @@ static const char *check_starts(const Checker *c)
 	return NULL;
 }
 
-/* ---- recording: what each operation should read ---------------------------------------------------------------- */
+/* ---- recording: what each operation should read ------------------------------------------------- */
 
 static void list_wants(Checker *c)
 {
@@ -330,7 +340,7 @@ static void list_wants(Checker *c)
 		const Rec *r = &code->rec[k];
 		unsigned uses = forms[ops[r->op].form].uses;
 		c->want[k] = (Want){ uses & USES_A ? reg[r->a] : NOTHING, uses & USES_B ? reg[r->b] : NOTHING,
-		                     uses & READS_CC ? cond[r->cc] : NOTHING, uses & USES_DST ? reg[r->dst] : NOTHING };
+			                 uses & READS_CC ? cond[r->cc] : NOTHING, uses & USES_DST ? reg[r->dst] : NOTHING };
 		if (uses & USES_DST)
 			reg[r->dst] = k;
 		if (uses & WRITES_CC)
@@ -338,10 +348,7 @@ static void list_wants(Checker *c)
 	}
 }
 
-static bool same_addr(Addr a, Addr b)
-{
-	return a.base == b.base && a.off == b.off;
-}
+static bool same_addr(Addr a, Addr b) { return a.base == b.base && a.off == b.off; }
 
 /* Each recorded operation is issued once, with its addresses and constants; others move spilled words. */
 static const char *check_issued(Checker *c)
@@ -377,12 +384,14 @@ static const char *check_issued(Checker *c)
 	return NULL;
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------- */
 
-typedef struct Held { uint32_t value, since; } Held;         /* whose result; the cycle it came in, plus 1 */
+typedef struct Held {
+	uint32_t value, since;
+} Held; /* whose result; the cycle it came in, plus 1 */
 typedef struct Values {
-	Held *reg, *cond, *word;                             /* word: last write; value only for spilled words */
-	uint8_t *spill;                                      /* [words] 1: of the recording, 2: spilled, 3: both */
+	Held *reg, *cond, *word; /* word: last write; value only for spilled words */
+	uint8_t *spill;          /* [words] 1: of the recording, 2: spilled, 3: both */
 } Values;
 
 static const char *read_value(const Checker *c, const Issue *i, char kind, uint32_t number, uint32_t value,
@@ -444,7 +453,7 @@ static const char *arrive(const Checker *c, Values *v, const Issue *i)
 	const Micro *u = i->micro;
 	unsigned uses = forms[i->form].uses;
 	const char *why = NULL;
-	if (i->form == FORM_MASKED)                          /* where the condition is 0 the old word stays */
+	if (i->form == FORM_MASKED) /* where the condition is 0 the old word stays */
 		why = read_value(c, i, 'r', u->dst, v->reg[u->dst].value, c->code ? c->want[u->rec].old : NOTHING);
 	if (!why && uses & USES_DST)
 		why = arrive_in(c, i, &v->reg[u->dst], "r", u->dst);
@@ -505,7 +514,7 @@ static Held *held_new(const Checker *c, size_t count)
 static const char *check_values(Checker *c)
 {
 	Values v = { held_new(c, (size_t)c->m->registers), held_new(c, (size_t)c->m->conditions), held_new(c, c->words),
-	             NEW(&c->cx->scratch, c->words, uint8_t) };
+		         NEW(&c->cx->scratch, c->words, uint8_t) };
 	const char *why = check_slots(c, &v);
 	uint32_t issued = 0, done = 0;
 	for (uint32_t t = 0; t <= c->r->lines && !why; t++) {
@@ -517,11 +526,17 @@ static const char *check_values(Checker *c)
 	return why;
 }
 
-/* ---- recording: order of memory -------------------------------------------------------------------------------- */
+/* ---- recording: order of memory ----------------------------------------------------------------- */
 
-typedef struct Peak { uint32_t at, rec; } Peak;              /* the latest cycle, plus 1, and whose; 0: none */
-typedef struct Seen { Peak read, write; } Seen;              /* of recorded operations so far */
-typedef struct Sequence { Seen *word, *indexed[2], *all[2]; } Sequence; /* by word; by memory and base */
+typedef struct Peak {
+	uint32_t at, rec;
+} Peak; /* the latest cycle, plus 1, and whose; 0: none */
+typedef struct Seen {
+	Peak read, write;
+} Seen; /* of recorded operations so far */
+typedef struct Sequence {
+	Seen *word, *indexed[2], *all[2];
+} Sequence; /* by word; by memory and base */
 
 static void seen_add(Seen *s, bool write, uint32_t cycle, uint32_t rec)
 {
@@ -539,8 +554,8 @@ static const char *check_after(const Checker *c, const Issue *i, const Seen *s, 
 		                write ? "writes" : "reads", cycle, s->write.rec, ops[rec[s->write.rec].op].name,
 		                s->write.at - 1);
 	if (write && s->read.at && cycle + 1 <= s->read.at)
-		return fault_at(c, i, "it writes memory in cycle %u, recorded operation %u, %s, reads it in cycle %u",
-		                cycle, s->read.rec, ops[rec[s->read.rec].op].name, s->read.at - 1);
+		return fault_at(c, i, "it writes memory in cycle %u, recorded operation %u, %s, reads it in cycle %u", cycle,
+		                s->read.rec, ops[rec[s->read.rec].op].name, s->read.at - 1);
 	return NULL;
 }
 
@@ -578,7 +593,7 @@ static const char *check_memory(const Checker *c)
 	return why;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- all of it ---------------------------------------------------------------------------------- */
 
 const char *check_routine(Ctx *cx, const Machine *m, const Routine *r)
 {

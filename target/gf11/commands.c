@@ -19,12 +19,16 @@ void report_end(const Call *c, uint64_t cycles, double rate)
 	double simulated = 1e-9 * c->m->clock * (double)cycles, seconds = clock_seconds() - c->began;
 	double times = rate > 0 ? rate * 1e-9 * c->m->clock / (double)processors : simulated / seconds;
 	if (!c->json) {
-		buf_printf(c->out, "# %" PRIu64 " simulated cycles, %" PRId64 " processors, %.6g simulated seconds, %.3f s on this "
-		           "computer, %.3g times real time\n", cycles, processors, simulated, seconds, times);
+		buf_printf(c->out,
+		           "# %" PRIu64 " simulated cycles, %" PRId64 " processors, %.6g simulated seconds, %.3f s on this "
+		           "computer, %.3g times real time\n",
+		           cycles, processors, simulated, seconds, times);
 		return;
 	}
-	buf_printf(c->out, "\"simulated_cycles\": %" PRIu64 ", \"processors\": %" PRId64 ", \"simulated_seconds\": %.6g, "
-	           "\"host_seconds\": %.6f, ", cycles, processors, simulated, seconds);
+	buf_printf(c->out,
+	           "\"simulated_cycles\": %" PRIu64 ", \"processors\": %" PRId64 ", \"simulated_seconds\": %.6g, "
+	           "\"host_seconds\": %.6f, ",
+	           cycles, processors, simulated, seconds);
 	if (rate > 0)
 		buf_printf(c->out, "\"processor_cycles_per_second\": %.6g, ", rate);
 	buf_printf(c->out, "\"times_real_time\": %.4g}\n", times);
@@ -108,10 +112,11 @@ static void run_machine(Call *c)
 typedef struct OptionRow {
 	const char *name;
 	enum { IS_FLAG, IS_TEXT, IS_COUNT, IS_SOME, IS_LIST } kind; /* IS_SOME: a count that is not 0 */
-	size_t at;                                           /* in Call */
-	uint64_t most;                                       /* IS_COUNT, IS_SOME; IS_LIST: where their number stands in Call */
+	size_t at;                                                  /* in Call */
+	uint64_t most; /* IS_COUNT, IS_SOME; IS_LIST: where their number stands in Call */
 } OptionRow;
-static const OptionRow option_rows[] = {                    /* the first two go with all commands */
+static const OptionRow option_rows[] = {
+	/* the first two go with all commands */
 	{ "machine", IS_TEXT, offsetof(Call, machine), 0 },
 	{ "json", IS_FLAG, offsetof(Call, json), 0 },
 	{ "routines", IS_FLAG, offsetof(Call, routines), 0 },
@@ -151,19 +156,21 @@ static const Verb verbs[] = {
 	{ "small", NULL, 0, " units cases sigmoid bundle ", run_small },
 	{ "figures", NULL, 0, " out bundle update sigmoid ", run_figures },
 	{ "model", "FILE.topo", 1, " cases procs sum printed whole simulate bundle ", run_model },
-	{ "sweep", "NAME=FROM..TO", MOST_OPERANDS, " net cases procs sum compiler small-layers sigmoid bundle update csv ", run_sweep },
+	{ "sweep", "NAME=FROM..TO", MOST_OPERANDS, " net cases procs sum compiler small-layers sigmoid bundle update csv ",
+	  run_sweep },
 	{ "evaluate", "[FILE.topo]", MOST_OPERANDS, " cases procs compiler out ", run_evaluate },
 	{ "sums", NULL, 0, " net procs compiler out ", run_sums },
 	{ "updates", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle ", run_updates },
 	{ "calibrate", NULL, 0, " sum out bundle update sigmoid ", run_calibrate },
 	{ "disks", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle update ", run_disks },
-	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler small-layers sigmoid bundle update ", run_efficiency },
+	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler small-layers sigmoid bundle update ",
+	  run_efficiency },
 	{ "microcode", "ROUTINE|FILE", 1, " level ", run_microcode },
 	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome ", run_trace },
 	{ "run", "ROUTINE|FILE", 1, " level procs traced threads simulate ", run_run },
 	{ "switch", "ring|tree:K|random:SEED|FILE", 1, " dead ", run_switch },
-	{ "diagnose", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle update threads fault fault-seed trials trials-of ",
-	  run_diagnose },
+	{ "diagnose", "[FILE.topo]", 1,
+	  " cases procs sum compiler sigmoid bundle update threads fault fault-seed trials trials-of ", run_diagnose },
 	{ "bench", NULL, 0, " threads ", run_bench },
 };
 
@@ -285,7 +292,9 @@ void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 	if (argc < 1)
 		fail(cx, MP_BAD_INPUT, "name a command", "gf11 does what?");
 	Buf report = { .arena = out->arena };
-	Call c = { .cx = cx, .out = &report, .verb = verb_find(cx, argv[0]), .level = 1, .fault_seed = 1, .began = clock_seconds() };
+	Call c = {
+		.cx = cx, .out = &report, .verb = verb_find(cx, argv[0]), .level = 1, .fault_seed = 1, .began = clock_seconds()
+	};
 	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], "--", 2) == 0)
 			option_take(&c, argv[i] + 2);

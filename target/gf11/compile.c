@@ -38,15 +38,16 @@ static void refuse(const Bp *b)
 		     "target gf11 keeps one case of a sequence: errors cannot go back through time");
 	if (b->rule->needs_norm)
 		fail(b->cx, MP_BAD_INPUT, "use another rule, or --target ref",
-		     "target gf11 has no rule %s: it would have to sum all weight changes before it applies the first", b->rule->name);
+		     "target gf11 has no rule %s: it would have to sum all weight changes before it applies the first",
+		     b->rule->name);
 	uint64_t arrays = layout_arrays(b);
 	if (net->links > (uint64_t)b->m->dram / arrays)
 		fail(b->cx, MP_BAD_INPUT, "use a smaller network, or a machine file with more DRAM",
 		     "%llu weights take %llu words of DRAM each; %s has %lld", (unsigned long long)net->links,
 		     (unsigned long long)arrays, b->m->name, (long long)b->m->dram);
 	if (b->o.procs < 1 || b->o.procs > b->m->processors)
-		fail(b->cx, MP_BAD_INPUT, "ask for 1 or more, and not more than the machine has",
-		     "%u processors: %s has %lld", b->o.procs, b->m->name, (long long)b->m->processors);
+		fail(b->cx, MP_BAD_INPUT, "ask for 1 or more, and not more than the machine has", "%u processors: %s has %lld",
+		     b->o.procs, b->m->name, (long long)b->m->processors);
 	uint64_t lines = 2 * (uint64_t)b->o.bundle * (uint64_t)b->m->dram_interval; /* to fetch weights and changes */
 	if (lines > (uint64_t)b->m->block)
 		fail(b->cx, MP_BAD_INPUT, "ask for smaller bundles",
@@ -104,10 +105,7 @@ uint32_t bp_load_routine(Bp *b, Routine *r)
 	return b->beyond && beyond_add(b, r) ? 0 : controller_load(b->c, r);
 }
 
-uint32_t bp_load(Bp *b, Code *code)
-{
-	return bp_load_routine(b, bp_schedule(b, code));
-}
+uint32_t bp_load(Bp *b, Code *code) { return bp_load_routine(b, bp_schedule(b, code)); }
 
 /* ---- routines ---- */
 
@@ -160,8 +158,8 @@ static void load_bundle(Bp *b, BpBundle *n, bool rounded)
 	n->forward = alike ? n[-1].forward : bp_load(b, record_forward(b, n));
 	n->backward = alike ? n[-1].backward : bp_load(b, record_backward(b, n));
 	n->fetch = bp_load(b, record_move(b, MOVE_WEIGHTS, words));
-	n->fetch_both = bp_load(b, record_move(b, n->input && !b->at.resident ? MOVE_CHANGES
-	                                                                       : MOVE_WEIGHTS | MOVE_CHANGES, words));
+	n->fetch_both =
+		bp_load(b, record_move(b, n->input && !b->at.resident ? MOVE_CHANGES : MOVE_WEIGHTS | MOVE_CHANGES, words));
 	n->flush = bp_load(b, record_move(b, MOVE_BACK, words));
 }
 
@@ -190,8 +188,8 @@ uint32_t output_error_units(const Bp *b, const BpUnit *unit, uint32_t first)
 {
 	const Group *g = net_group(b->net, unit[first].unit);
 	uint32_t end = first + 1;
-	while (end < b->at.outputs && net_group(b->net, unit[end].unit) == g
-	       && (end - first < OUTPUT_UNITS || g->fn == FN_SOFTMAX))
+	while (end < b->at.outputs && net_group(b->net, unit[end].unit) == g &&
+	       (end - first < OUTPUT_UNITS || g->fn == FN_SOFTMAX))
 		end++;
 	return end - first;
 }
@@ -230,12 +228,16 @@ static void load_all(Bp *b)
 	for (uint32_t i = 0; i < beyond.routines; i++)
 		lines += beyond.routine[i]->lines;
 	if (lines > b->m->microcode)
-		fail(b->cx, MP_BAD_INPUT, b->best ? "use --compiler 1989, which takes fewer lines where links have no pattern, or fewer links, or a "
-		     "machine file with more microcode" : "link units in equal blocks, which share routines by relocation, use fewer "
-		     "links, or a machine file with more microcode",
-		     "%u bundles of %llu links take %lld lines of microcode, those of the update not counted; the controller of %s holds "
-		     "%lld: %lld too many", b->bundles, (unsigned long long)b->net->links, (long long)lines, b->m->name,
-		     (long long)b->m->microcode, (long long)(lines - b->m->microcode));
+		fail(b->cx, MP_BAD_INPUT,
+		     b->best ? "use --compiler 1989, which takes fewer lines where links have no pattern, or fewer links, or a "
+		               "machine file with more microcode"
+		             : "link units in equal blocks, which share routines by relocation, use fewer "
+		               "links, or a machine file with more microcode",
+		     "%u bundles of %llu links take %lld lines of microcode, those of the update not counted; the controller "
+		     "of %s holds "
+		     "%lld: %lld too many",
+		     b->bundles, (unsigned long long)b->net->links, (long long)lines, b->m->name, (long long)b->m->microcode,
+		     (long long)(lines - b->m->microcode));
 }
 
 /* ---- the whole ---- */
@@ -285,7 +287,16 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 {
 	double begun = seconds_now();
 	Bp *b = NEW(&cx->keep, 1, Bp);
-	*b = (Bp){ .cx = cx, .plan = plan, .net = plan->net, .opt = opt, .rule = &rules[opt->rule], .o = *o, .m = m, .decay = (float)opt->decay, .range = (float)opt->range_check, .log = o->log };
+	*b = (Bp){ .cx = cx,
+		       .plan = plan,
+		       .net = plan->net,
+		       .opt = opt,
+		       .rule = &rules[opt->rule],
+		       .o = *o,
+		       .m = m,
+		       .decay = (float)opt->decay,
+		       .range = (float)opt->range_check,
+		       .log = o->log };
 	b->o.procs = o->procs ? o->procs : (uint32_t)m->processors;
 	b->roomy = NEW(&cx->keep, 1, Machine);
 	*b->roomy = *m;

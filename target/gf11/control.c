@@ -15,22 +15,26 @@
 #include "execute.h"
 #include "faults.h"
 
-/* Calls put off.  A call takes dozens of microseconds, and what a block has in the cache is gone when the other blocks
- * have had their turn: it had better run many calls at once.  A NETtalk pass of 1989's compiler on 566 processors takes 93
- * instead of 123 ms so, on one core. */
+/* Calls put off. A call takes dozens of microseconds, and what a block has in the cache is gone when the other
+ * blocks have had their turn: it had better run many calls at once. A NETtalk pass of 1989's compiler on 566
+ * processors takes 93 instead of 123 ms so, on one core. */
 enum { MOST_CALLS = 256, MOST_BASES = 256 };
 struct Queue {
 	bool open;
-	Call call[MOST_CALLS]; uint32_t calls;
-	uint32_t number[MOST_CALLS];      /* of their routines */
-	uint32_t *base;                   /* [MOST_CALLS * relocations] */
+	Call call[MOST_CALLS];
+	uint32_t calls;
+	uint32_t number[MOST_CALLS]; /* of their routines */
+	uint32_t *base;              /* [MOST_CALLS * relocations] */
 };
 
 Controller *controller_new(Ctx *cx, Processors *p)
 {
 	Controller *c = NEW(&cx->keep, 1, Controller);
-	*c = (Controller){ .cx = cx, .m = p->m, .p = p, .base = NEW(&cx->keep, MOST_BASES, uint32_t),
-	                   .queue = NEW(&cx->keep, 1, struct Queue) };
+	*c = (Controller){ .cx = cx,
+		               .m = p->m,
+		               .p = p,
+		               .base = NEW(&cx->keep, MOST_BASES, uint32_t),
+		               .queue = NEW(&cx->keep, 1, struct Queue) };
 	c->queue->base = NEW(&cx->keep, (size_t)p->m->relocations * MOST_CALLS, uint32_t);
 	return c;
 }
@@ -146,7 +150,7 @@ void controller_call(Controller *c, uint32_t routine)
 	c->account.call_cycles += (uint64_t)c->m->host_call;
 }
 
-/* ---- host ------------------------------------------------------------------------------------------------------ */
+/* ---- host --------------------------------------------------------------------------------------- */
 
 /* First of the words that the host wants, `lanes` apart; its time is counted. */
 static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t addr, uint32_t count)
@@ -186,8 +190,8 @@ void account_print(const Controller *c, double host_seconds, Buf *out)
 	const Account *a = &c->account;
 	uint64_t cycles = a->cycles + a->call_cycles;
 	double simulated = 1e-9 * c->m->clock * (double)cycles;
-	buf_printf(out, "simulated cycles      %llu in %llu calls, and %llu for calling\n",
-	           (unsigned long long)a->cycles, (unsigned long long)a->calls, (unsigned long long)a->call_cycles);
+	buf_printf(out, "simulated cycles      %llu in %llu calls, and %llu for calling\n", (unsigned long long)a->cycles,
+	           (unsigned long long)a->calls, (unsigned long long)a->call_cycles);
 	buf_printf(out, "processors            %u\n", c->p->procs);
 	buf_printf(out, "simulated seconds     %.6g, and %.6g of the host for %llu words\n", simulated, a->host_seconds,
 	           (unsigned long long)a->host_words);

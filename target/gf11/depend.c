@@ -16,13 +16,13 @@
 
 #include "schedule.h"
 
-/* ---- shapes: the table of forms in gf11.h ---------------------------------------------------------------------- */
+/* ---- shapes: the table of forms in gf11.h ------------------------------------------------------- */
 
 static void use_add(Shape *s, uint8_t resource, int64_t at, int64_t busy)
 {
 	const Use *last = s->uses ? &s->use[s->uses - 1] : NULL;
 	if (last && last->resource == resource && last->at == at)
-		return;                                      /* a transfer of one cycle goes out and in at once */
+		return; /* a transfer of one cycle goes out and in at once */
 	s->use[s->uses++] = (Use){ resource, (int32_t)at, (int32_t)busy };
 	if (at + busy > s->span)
 		s->span = (int32_t)(at + busy);
@@ -51,36 +51,54 @@ static void shape_fill(const Machine *m, int op, Shape *s)
 	uses_add(s, RES_SRAM, form->sram, m->sram_interval);
 }
 
-/* ---- building -------------------------------------------------------------------------------------------------- */
+/* ---- building ----------------------------------------------------------------------------------- */
 
-typedef struct Link { uint32_t from, to; int32_t delay; } Link;
-typedef struct Cons { uint32_t node, next; } Cons;           /* lists of nodes, by number; 0: the end */
-typedef struct Gather { uint32_t first, delay; } Gather;     /* stands for a set of nodes; first NOTHING: empty */
+typedef struct Link {
+	uint32_t from, to;
+	int32_t delay;
+} Link;
+typedef struct Cons {
+	uint32_t node, next;
+} Cons; /* lists of nodes, by number; 0: the end */
+typedef struct Gather {
+	uint32_t first, delay;
+} Gather; /* stands for a set of nodes; first NOTHING: empty */
 
-typedef struct Place { uint32_t web, writer, readers; } Place;  /* a virtual register; readers of its present word */
-typedef struct MemWord { uint64_t key; uint32_t epoch, writer, readers; } MemWord; /* of memory; key 0: a free entry */
-typedef struct Region {                                      /* words under one base, since the last indexed write */
+typedef struct Place {
+	uint32_t web, writer, readers;
+} Place; /* a virtual register; readers of its present word */
+typedef struct MemWord {
+	uint64_t key;
+	uint32_t epoch, writer, readers;
+} MemWord;              /* of memory; key 0: a free entry */
+typedef struct Region { /* words under one base, since the last indexed write */
 	uint32_t epoch;
-	uint32_t wide_writer;                                /* that write */
-	uint32_t reads, writes;                              /* lists: single words read; written, but not yet in written */
-	uint32_t wide_reads;                                 /* list: indexed reads not yet in looked */
+	uint32_t wide_writer;   /* that write */
+	uint32_t reads, writes; /* lists: single words read; written, but not yet in written */
+	uint32_t wide_reads;    /* list: indexed reads not yet in looked */
 	Gather written, looked;
 } Region;
 
 /* All reads and writes under one base so far, as bases that may lie on the same words see them. */
-typedef struct Past { uint32_t list[2]; Gather set[2]; } Past;   /* [write]; lists of what is not yet in the set */
+typedef struct Past {
+	uint32_t list[2];
+	Gather set[2];
+} Past; /* [write]; lists of what is not yet in the set */
 
 typedef struct Builder {
 	Ctx *cx;
 	Arena *arena;
 	Graph *g;
-	Link *link;         size_t links, link_room;
-	size_t *last_link;                                   /* [node_room] by the node an edge comes from, plus 1 */
-	Cons *cons;         size_t conses, cons_room;
-	Place *place[2];                                     /* registers, conditions */
-	MemWord *word;         uint64_t word_mask;
-	Region *region[2];                                   /* SRAM, DRAM: [bases + 1], the last one of spilled words */
-	Past *past[2];                                       /* NULL: no two bases meet */
+	Link *link;
+	size_t links, link_room;
+	size_t *last_link; /* [node_room] by the node an edge comes from, plus 1 */
+	Cons *cons;
+	size_t conses, cons_room;
+	Place *place[2]; /* registers, conditions */
+	MemWord *word;
+	uint64_t word_mask;
+	Region *region[2]; /* SRAM, DRAM: [bases + 1], the last one of spilled words */
+	Past *past[2];     /* NULL: no two bases meet */
 	uint32_t bases[2];
 	uint32_t node_room;
 } Builder;
@@ -90,7 +108,7 @@ static void link_add(Builder *b, uint32_t from, uint32_t to, int32_t delay)
 	if (from == to)
 		return;
 	assert(from < to);
-	size_t known = b->last_link[from];                   /* nodes are finished one by one: no edge came in between */
+	size_t known = b->last_link[from]; /* nodes are finished one by one: no edge came in between */
 	if (known && b->link[known - 1].to == to) {
 		if (b->link[known - 1].delay < delay)
 			b->link[known - 1].delay = delay;
@@ -125,17 +143,17 @@ static uint32_t node_new(Builder *b, uint32_t rec, uint8_t op)
 		b->last_link = arena_grow(b->arena, b->last_link, b->node_room, room, sizeof *b->last_link);
 		b->node_room = room;
 	}
-	g->node[g->nodes] = (Node){ .rec = rec, .op = op, .dst = NOTHING, .from = { NOTHING, NOTHING, NOTHING },
-	                              .read = { NOTHING, NOTHING, NOTHING } };
+	g->node[g->nodes] = (Node){ .rec = rec,
+		                        .op = op,
+		                        .dst = NOTHING,
+		                        .from = { NOTHING, NOTHING, NOTHING },
+		                        .read = { NOTHING, NOTHING, NOTHING } };
 	return g->nodes++;
 }
 
-static int32_t latency_of(const Builder *b, uint32_t node)
-{
-	return node_shape(b->g, node)->latency;
-}
+static int32_t latency_of(const Builder *b, uint32_t node) { return node_shape(b->g, node)->latency; }
 
-/* ---- registers and conditions ---------------------------------------------------------------------------------- */
+/* ---- registers and conditions ------------------------------------------------------------------- */
 
 static void touch(Graph *g, uint32_t web, uint32_t node)
 {
@@ -168,8 +186,8 @@ static void write_place(Builder *b, uint32_t node, bool cond, uint32_t number)
 	Graph *g = b->g;
 	if (number >= (cond ? g->source->conds : g->source->regs))
 		fail(b->cx, MP_BAD_INPUT, "count it in the code",
-		     "%s: operation %u, %s, writes %s %u, which the code does not have",
-		     g->source->name, g->node[node].rec, ops[g->node[node].op].name, cond ? "condition" : "register", number);
+		     "%s: operation %u, %s, writes %s %u, which the code does not have", g->source->name, g->node[node].rec,
+		     ops[g->node[node].op].name, cond ? "condition" : "register", number);
 	Place *p = &b->place[cond][number];
 	g->web[g->webs] = (Web){ .cond = cond };
 	g->webs_of[cond]++;
@@ -183,8 +201,8 @@ static void write_masked(Builder *b, uint32_t node, uint32_t number)
 	Place *p = number < g->source->regs ? &b->place[0][number] : NULL;
 	if (!p || p->web == NOTHING)
 		fail(b->cx, MP_BAD_INPUT, "write it first",
-		     "%s: operation %u, %s, changes register %u, which nothing has written",
-		     g->source->name, g->node[node].rec, ops[g->node[node].op].name, number);
+		     "%s: operation %u, %s, changes register %u, which nothing has written", g->source->name, g->node[node].rec,
+		     ops[g->node[node].op].name, number);
 	int32_t latency = latency_of(b, node);
 	for (uint32_t c = p->readers; c; c = b->cons[c].next)
 		link_add(b, b->cons[c].node, node, 1 - latency);
@@ -223,7 +241,7 @@ static void add_places(Builder *b, uint32_t node, const Rec *r)
 			touch(g, n->read[k], node);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------- */
 
 /* Makes one node stand for a list of nodes and for what `set` stood for; delays are 0 or, for writes, their latency. */
 static void gather_add(Builder *b, Gather *set, uint32_t list, bool writes)
@@ -268,7 +286,7 @@ static void after_write(Builder *b, uint32_t writer, uint32_t node, int32_t dela
 
 static void wide_access(Builder *b, Region *r, uint32_t node, bool write)
 {
-	int32_t gap = 1 - latency_of(b, node);               /* the word arrives after what was there is read or has arrived */
+	int32_t gap = 1 - latency_of(b, node); /* the word arrives after what was there is read or has arrived */
 	after_write(b, r->wide_writer, node, write ? gap : 0);
 	if (!write) {
 		if (r->written.first != NOTHING)
@@ -347,10 +365,7 @@ static void others_access(Builder *b, const Touch *x, uint32_t base, uint32_t no
 	*list = cons(b, node, *list);
 }
 
-static Addr address_of(const Touch *x, const Rec *r)
-{
-	return x->dram ? r->far : r->mem;
-}
+static Addr address_of(const Touch *x, const Rec *r) { return x->dram ? r->far : r->mem; }
 
 /* Spilled words lie where nothing else does: no index and no other base leads there. */
 static Region *region_of(Builder *b, const Touch *x, const Rec *r)
@@ -397,7 +412,7 @@ static void add_record(Builder *b, uint32_t rec)
 	add_memory(b, node, r);
 }
 
-/* ---- edges both ways, longest paths ---------------------------------------------------------------------------- */
+/* ---- edges both ways, longest paths ------------------------------------------------------------- */
 
 static Edge *edges_sort(const Builder *b, bool by_from, uint32_t **at)
 {
@@ -459,11 +474,11 @@ static void builder_init(Builder *b, const Source *s)
 			b->past[dram][i].set[0].first = b->past[dram][i].set[1].first = NOTHING;
 		b->region[dram] = NEW(b->arena, (size_t)bases + 1, Region);
 		for (uint32_t i = 0; i < bases + 1; i++)
-			b->region[dram][i] = (Region){ .epoch = 1, .wide_writer = NOTHING, .written = { NOTHING, 0 },
-			                               .looked = { NOTHING, 0 } };
+			b->region[dram][i] =
+				(Region){ .epoch = 1, .wide_writer = NOTHING, .written = { NOTHING, 0 }, .looked = { NOTHING, 0 } };
 	}
 	uint64_t words = 16;
-	while (words < 4 * (uint64_t)s->recs)                /* two words each at most: half full */
+	while (words < 4 * (uint64_t)s->recs) /* two words each at most: half full */
 		words *= 2;
 	b->word = NEW(b->arena, words, MemWord);
 	b->word_mask = words - 1;
@@ -473,7 +488,7 @@ static void builder_init(Builder *b, const Source *s)
 		for (uint32_t i = 0; i < n; i++)
 			b->place[k][i].web = NOTHING;
 	}
-	cons(b, NOTHING, 0);                                 /* number 0 ends a list */
+	cons(b, NOTHING, 0); /* number 0 ends a list */
 }
 
 Graph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
@@ -504,8 +519,13 @@ Graph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
 Source *source_new(Arena *arena, const Code *code)
 {
 	Source *s = NEW(arena, 1, Source);
-	*s = (Source){ .name = code->name ? code->name : "routine", .recs = code->recs, .regs = code->regs,
-	               .conds = code->conds, .overlap = code->bases_overlap, .timed = code->timed, .reach = code->reach };
+	*s = (Source){ .name = code->name ? code->name : "routine",
+		           .recs = code->recs,
+		           .regs = code->regs,
+		           .conds = code->conds,
+		           .overlap = code->bases_overlap,
+		           .timed = code->timed,
+		           .reach = code->reach };
 	s->rec = NEW(arena, code->recs, Rec);
 	s->origin = NEW(arena, code->recs, uint32_t);
 	for (uint32_t i = 0; i < code->recs; i++) {

@@ -49,7 +49,10 @@ uint64_t clock_on(Faults *faults, const Controller *c)
 
 /* ---- what a program needs ---- */
 
-typedef struct Ask { Diagnosis *d; Needs *n; } Ask;
+typedef struct Ask {
+	Diagnosis *d;
+	Needs *n;
+} Ask;
 
 static void needs_registers(const Bp *b, uint8_t *reg)
 {
@@ -133,14 +136,14 @@ const Needs *needs_of(Diagnosis *d, uint32_t procs)
 	return d->needs[d->need_count++] = n;
 }
 
-static const Wanted *wanted(void *user, uint32_t procs)
-{
-	return &needs_of(user, procs)->wanted;
-}
+static const Wanted *wanted(void *user, uint32_t procs) { return &needs_of(user, procs)->wanted; }
 
 /* ---- who is left ---- */
 
-typedef struct List { uint16_t *port; uint32_t count; } List;
+typedef struct List {
+	uint16_t *port;
+	uint32_t count;
+} List;
 
 static List still_fine(const Diagnosis *d)
 {
@@ -172,9 +175,16 @@ static bool covers(const Needs *tested, const Needs *n, uint32_t registers)
 static bool test_memory(Diagnosis *d, const Needs *n)
 {
 	List l = still_fine(d);
-	March t = { .m = d->m, .faults = d->faults, .candidate = l.port, .candidates = l.count, .threads = d->o.threads,
-	            .sram_end = n->sram_end, .spill = n->spill, .dram_end = n->dram_end, .reg = n->reg,
-	            .bad = NEW(&d->cx->scratch, l.count, uint8_t) };
+	March t = { .m = d->m,
+		        .faults = d->faults,
+		        .candidate = l.port,
+		        .candidates = l.count,
+		        .threads = d->o.threads,
+		        .sram_end = n->sram_end,
+		        .spill = n->spill,
+		        .dram_end = n->dram_end,
+		        .reg = n->reg,
+		        .bad = NEW(&d->cx->scratch, l.count, uint8_t) };
 	bool refused = false;
 	march_test(d->cx, &t);
 	for (uint32_t i = 0; i < l.count; i++) {
@@ -218,13 +228,22 @@ static bool test_training(Diagnosis *d)
 {
 	List l = still_fine(d);
 	uint8_t *common = NEW(&d->cx->scratch, l.count, uint8_t);
-	Alone t = { .plan = d->plan, .opt = d->opt, .m = d->m, .o = d->o, .cases = d->cases, .procs = d->switches.placed->procs,
-	            .faults = d->faults, .known = d->switches.known, .candidate = l.port, .candidates = l.count };
+	Alone t = { .plan = d->plan,
+		        .opt = d->opt,
+		        .m = d->m,
+		        .o = d->o,
+		        .cases = d->cases,
+		        .procs = d->switches.placed->procs,
+		        .faults = d->faults,
+		        .known = d->switches.known,
+		        .candidate = l.port,
+		        .candidates = l.count };
 	alone_train(d->cx, &t);
 	d->cycles += t.cycles;
 	d->host_seconds += t.host_seconds;
 	if (!alone_common(&t, common))
-		fail(d->cx, MP_FAILED, "test more processors at once", "processors differ, and none of their results is more common "
+		fail(d->cx, MP_FAILED, "test more processors at once",
+		     "processors differ, and none of their results is more common "
 		     "than the others: nobody can say which is right");
 	bool refused = t.ways.locateds > 0;
 	for (uint32_t i = 0; i < t.ways.locateds; i++)
@@ -244,8 +263,9 @@ void diagnosis_begin(Ctx *cx, Diagnosis *d)
 	d->cx = cx;
 	d->verdict = NEW(&cx->keep, d->processors, uint8_t);
 	d->marched = (Needs){ .reg = NEW(&cx->keep, (size_t)d->m->registers, uint8_t), .spill = (uint32_t)d->m->sram };
-	d->switches = (SwitchTest){ .m = d->m, .faults = d->faults, .most = d->o.procs, .wanted = wanted, .user = d,
-	                            .known = switch_new(cx, d->m) };
+	d->switches = (SwitchTest){
+		.m = d->m, .faults = d->faults, .most = d->o.procs, .wanted = wanted, .user = d, .known = switch_new(cx, d->m)
+	};
 }
 
 void diagnose(Ctx *cx, Diagnosis *d)

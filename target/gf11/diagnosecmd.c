@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 diagnose.  In: a network, a machine, what is broken on it, or a number of trials.  Out: who is approved, what
- * was found where, and how that compares with what was broken. */
+/* microprop gf11 diagnose. In: a network, a machine, what is broken on it, or a number of trials. Out: who is
+ * approved, what was found where, and how that compares with what was broken. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -54,8 +54,8 @@ static void put_faults(const Call *c, const Faults *faults, const uint8_t *found
 		buf_puts(c->out, c->json ? (i ? ", {\"fault\": \"" : "{\"fault\": \"") : "fault         ");
 		faults_print(f, c->out);
 		if (c->json)
-			buf_printf(c->out, "\", \"scored\": %s, \"found\": %s, \"changes\": %s}", truth[fault_scored(f)], truth[found[i]],
-			           truth[changes[i]]);
+			buf_printf(c->out, "\", \"scored\": %s, \"found\": %s, \"changes\": %s}", truth[fault_scored(f)],
+			           truth[found[i]], truth[changes[i]]);
 		else
 			buf_printf(c->out, ": %s\n", fate(f, found[i], changes[i]));
 	}
@@ -66,10 +66,16 @@ static void put_faults(const Call *c, const Faults *faults, const uint8_t *found
 
 static void put_score(const Call *c, const Score *s)
 {
-	const struct { const char *name, *text; uint64_t value; } rows[] = {
-		{ "injected", "faults", s->injected }, { "detected", "found", s->detected },
-		{ "missed", "missed", s->missed }, { "harmless", "of no effect, and not found", s->harmless },
-		{ "false_alarms", "good processors refused", s->false_alarms }, { "approved", "processors approved", s->approved },
+	const struct {
+		const char *name, *text;
+		uint64_t value;
+	} rows[] = {
+		{ "injected", "faults", s->injected },
+		{ "detected", "found", s->detected },
+		{ "missed", "missed", s->missed },
+		{ "harmless", "of no effect, and not found", s->harmless },
+		{ "false_alarms", "good processors refused", s->false_alarms },
+		{ "approved", "processors approved", s->approved },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		if (c->json)
@@ -82,14 +88,15 @@ static void put_score(const Call *c, const Score *s)
 static void put_trials(const Call *c, const Score *s, bool of_switch)
 {
 	if (c->json)
-		buf_printf(c->out, "\"trials_of\": \"%s\", \"by_memory\": %" PRIu64 ", \"by_training\": %" PRIu64 ", \"by_switch\": %"
-		           PRIu64 ", \"misplaced\": %" PRIu64 ", ", of_switch ? "switch" : "processors", s->by_memory,
-		           s->by_training, s->by_switch, s->misplaced);
+		buf_printf(c->out,
+		           "\"trials_of\": \"%s\", \"by_memory\": %" PRIu64 ", \"by_training\": %" PRIu64
+		           ", \"by_switch\": %" PRIu64 ", \"misplaced\": %" PRIu64 ", ",
+		           of_switch ? "switch" : "processors", s->by_memory, s->by_training, s->by_switch, s->misplaced);
 	else if (of_switch)
 		buf_printf(c->out, "%-28s %" PRIu64 "\n", "other parts called dead", s->misplaced);
 	else
-		buf_printf(c->out, "%-28s %" PRIu64 " by tests of memory, %" PRIu64 " by training alone\n", "found", s->by_memory,
-		           s->by_training);
+		buf_printf(c->out, "%-28s %" PRIu64 " by tests of memory, %" PRIu64 " by training alone\n", "found",
+		           s->by_memory, s->by_training);
 }
 
 /* ---- the command ---- */
@@ -118,11 +125,12 @@ static void report(Call *c, Diagnosis *d)
 		buf_printf(c->out, "\"rounds\": %u, \"configurations_tried\": %u, \"host_word_seconds\": %.6g, ", d->rounds,
 		           d->switches.configurations, d->host_seconds);
 	else
-		buf_printf(c->out, "# tests: %u of the whole, %u settings of the switch tried, %.3g s of the host for words\n", d->rounds,
-		           d->switches.configurations, d->host_seconds);
+		buf_printf(c->out, "# tests: %u of the whole, %u settings of the switch tried, %.3g s of the host for words\n",
+		           d->rounds, d->switches.configurations, d->host_seconds);
 	if (s.missed || s.false_alarms) {
 		Buf why = { .arena = &c->cx->scratch };
-		buf_printf(&why, "%" PRIu64 " faults were missed, %" PRIu64 " good processors refused", s.missed, s.false_alarms);
+		buf_printf(&why, "%" PRIu64 " faults were missed, %" PRIu64 " good processors refused", s.missed,
+		           s.false_alarms);
 		c->failure = why.s;
 		c->remedy = "run it again: faults that come now and then are found now and then";
 	}
@@ -141,12 +149,15 @@ static void run_trials(const Call *c, Diagnosis *d)
 
 void run_diagnose(Call *c)
 {
-	Diagnosis d = { .plan = plan_open(c->cx, c->operand[0]), .m = c->m, .o = call_options(c),
-	                .cases = c->cases ? c->cases : NETTALK_CASES, .processors = (uint32_t)c->m->processors };
+	Diagnosis d = { .plan = plan_open(c->cx, c->operand[0]),
+		            .m = c->m,
+		            .o = call_options(c),
+		            .cases = c->cases ? c->cases : NETTALK_CASES,
+		            .processors = (uint32_t)c->m->processors };
 	d.opt = &d.plan->net->options;
 	d.o.dry = false;
 	if (c->m->ring_only && !c->sum)
-		d.o.sum = SUM_RING;                          /* nothing else can be summed there */
+		d.o.sum = SUM_RING; /* nothing else can be summed there */
 	if (c->procs)
 		d.processors = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
 	if (c->faults) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of the training data on their way from the disks.  In: lists of cases, in the order of their use.  Out: the cases in
- * the processors' memory, and an account of the time that took.
+/* Parts of the training data on their way from the disks. In: lists of cases, in the order of their use. Out: the
+ * cases in the processors' memory, and an account of the time that took.
  *
- * The disks hold images of the memory that a part of the cases takes, row after row; a disk reads at its rate, into a
- * buffer of its own, while the processors do something else.  Words are received
+ * The disks hold images of the memory that a part of the cases takes, row after row; a disk reads at its rate, into
+ * a buffer of its own, while the processors do something else. Words are received
  *
  *   carried   by routines of bundles that have slots to spare (weave.c): costs nothing
- *   alone     by routines that do nothing else: at the end of a part, and in between when rows come later than cases are
- *             trained on and buffers fill up
+ *   alone     by routines that do nothing else: at the end of a part, and in between when rows come later than
+ *             cases are trained on and buffers fill up
  *   waited    for, when the disks have not read them yet
  *
- * A routine is called only when the disks have or will have each of its words in time.  What must hold: what is received
- * is what the host would have written; calls and waits are in the account of cycles. */
+ * A routine is called only when the disks have or will have each of its words in time. What must hold: what is
+ * received is what the host would have written; calls and waits are in the account of cycles. */
 #include <math.h>
 #include <string.h>
 
@@ -20,14 +20,11 @@
 
 const char *const disks_names[3] = { "off", "auto", "on" };
 
-enum { ALONE_LINES = 8192, ALONE_ROWS = 256 };    /* of a routine that only receives */
+enum { ALONE_LINES = 8192, ALONE_ROWS = 256 }; /* of a routine that only receives */
 
 /* ---- compiling ---- */
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static bool disk_works(const Bp *b, uint32_t disk)
 {
@@ -49,7 +46,7 @@ static void find_disks(const Bp *b, BpDisk *d)
 static uint32_t configure(Bp *b, const BpDisk *d)
 {
 	uint16_t *to = NEW(&b->cx->scratch, b->sw->ports, uint16_t);
-	memset(to, 0xFF, b->sw->ports * sizeof *to);         /* NO_ROUTE */
+	memset(to, 0xFF, b->sw->ports * sizeof *to); /* NO_ROUTE */
 	for (uint32_t i = 0; i < d->disks; i++)
 		to[b->sw->ports - b->p->disks + d->disk[i]] = b->p->port[i];
 	for (uint32_t i = 0; i + d->disks < b->o.procs; i++)
@@ -66,12 +63,14 @@ static double block_lines(const Bp *b, const Chain *c, double spacing)
 static _Noreturn void refuse_steps(const Bp *b, const BpDisk *d)
 {
 	fail(b->cx, MP_BAD_INPUT, "use fewer processors, or a machine file with more disks or longer blocks",
-	     "a word for each of %u processors from %u disks takes %u transfers, one after the other: they do not fit into the %lld "
-	     "lines of a block of %s", b->o.procs, d->disks, d->chain.steps, (long long)b->m->block, b->m->name);
+	     "a word for each of %u processors from %u disks takes %u transfers, one after the other: they do not fit into "
+	     "the %lld "
+	     "lines of a block of %s",
+	     b->o.procs, d->disks, d->chain.steps, (long long)b->m->block, b->m->name);
 }
 
-/* The most rows up to `rows` that one call can receive; slower than the switch could, if their words would not find room in
- * the disks' buffers before. */
+/* The most rows up to `rows` that one call can receive; slower than the switch could, if their words would not find
+ * room in the disks' buffers before. */
 static Woven receive_alone(const Bp *b, const BpDisk *d, uint32_t rows)
 {
 	Chain c = d->chain;
@@ -120,7 +119,7 @@ static void make_carriers(Bp *b, BpDisk *d)
 
 static void take_room(Bp *b, BpDisk *d)
 {
-	uint64_t most = d->alone[0].rows;            /* rows in a call */
+	uint64_t most = d->alone[0].rows; /* rows in a call */
 	for (uint32_t i = 0; i < d->carriers; i++) {
 		most = d->carrier[i].rows > most ? d->carrier[i].rows : most;
 		if (d->carrier[i].rows)
@@ -144,8 +143,11 @@ void disk_compile(Bp *b)
 	find_disks(b, d);
 	d->rate = b->m->disk_rate * 1e6 / 4 * b->m->clock * 1e-9;
 	d->buffer = (double)b->m->disk_buffer;
-	d->chain = (Chain){ .configuration = configure(b, d), .steps = (b->o.procs + d->disks - 1) / d->disks,
-	                    .side = chain_side(b->m), .near = b->at.disk_near, .spacing = (uint32_t)b->m->switch_interval };
+	d->chain = (Chain){ .configuration = configure(b, d),
+		                .steps = (b->o.procs + d->disks - 1) / d->disks,
+		                .side = chain_side(b->m),
+		                .near = b->at.disk_near,
+		                .spacing = (uint32_t)b->m->switch_interval };
 	uint32_t lines = d->chain.steps * (uint32_t)(b->m->switch_latency + d->chain.side * b->m->switch_interval);
 	uint32_t blocks = (uint32_t)least(ALONE_ROWS / d->chain.side, least(ALONE_LINES, (uint64_t)b->m->block) / lines);
 	for (int i = 0; i < ALONE; i++, blocks /= 4) {
@@ -209,7 +211,7 @@ static const uint32_t *image_row(Bp *b, uint64_t row)
 {
 	BpDisk *d = b->disk;
 	uint64_t block = row / b->at.data_words;
-	if (block >= d->blocks)                                 /* rows that fill up the last call */
+	if (block >= d->blocks) /* rows that fill up the last call */
 		return d->image + (size_t)b->at.data_words * b->p->lanes;
 	if (block != d->image_block) {
 		bp_write_cases(b, d->data, d->cases, d->count, block, 1, d->image);
@@ -269,10 +271,7 @@ static void call_alone(Bp *b, int which)
 	b->cycles_receive += b->c->account.cycles - before;
 }
 
-static bool on_its_way(const BpDisk *d)
-{
-	return d->got < d->rows && !d->paused;
-}
+static bool on_its_way(const BpDisk *d) { return d->got < d->rows && !d->paused; }
 
 uint32_t disk_carrier(Bp *b, uint32_t routine)
 {
@@ -388,19 +387,18 @@ DiskAccount disk_account(const Bp *b, const DiskAccount *before)
 }
 
 /* One cycle in a hundred is what a part's last words may take. */
-bool disk_is_limit(const DiskAccount *a)
-{
-	return 100 * (a->wait - a->load_wait) > a->cycles - a->aside - a->load;
-}
+bool disk_is_limit(const DiskAccount *a) { return 100 * (a->wait - a->load_wait) > a->cycles - a->aside - a->load; }
 
 void disk_report(const Bp *b, const DiskAccount *before, Buf *json)
 {
 	DiskAccount a = disk_account(b, before);
 	double cycle = 1e-9 * b->m->clock, cycles = (double)(a.cycles - a.aside), seconds = cycle * cycles;
-	buf_printf(json, "%s\"disk_mbs\": %.6g, \"disk_peak_mbs\": %.6g, \"disk_bytes\": %llu, \"disk_wait_share\": %.6g, "
+	buf_printf(json,
+	           "%s\"disk_mbs\": %.6g, \"disk_peak_mbs\": %.6g, \"disk_bytes\": %llu, \"disk_wait_share\": %.6g, "
 	           "\"disk_receive_share\": %.6g, \"disk_carried_share\": %.6g, \"disk_load_seconds\": %.6g, "
-	           "\"limit\": \"%s\"", json->len ? ", " : "", seconds > 0 ? 1e-6 * (double)a.bytes / seconds : 0, b->disk->disks * b->m->disk_rate,
-	           (unsigned long long)a.bytes, cycles > 0 ? (double)a.wait / cycles : 0,
+	           "\"limit\": \"%s\"",
+	           json->len ? ", " : "", seconds > 0 ? 1e-6 * (double)a.bytes / seconds : 0,
+	           b->disk->disks * b->m->disk_rate, (unsigned long long)a.bytes, cycles > 0 ? (double)a.wait / cycles : 0,
 	           cycles > 0 ? (double)a.receive / cycles : 0, share_of(a.carried, a.rows), cycle * (double)a.load,
 	           disk_is_limit(&a) ? "disks" : "processors");
 }
@@ -413,8 +411,9 @@ void disk_print(const Bp *b, Buf *out)
 		carriers += d->carrier[i].rows > 0;
 		rows += d->carrier[i].rows;
 	}
-	buf_printf(out, "disks\n\t%u at %.4g MB/s; a word for every processor takes %u transfers through configuration %u\n", d->disks,
-	           b->m->disk_rate, d->chain.steps, d->chain.configuration);
-	buf_printf(out, "\t%u routines receive besides what they do, %u words for every processor if each is called once\n", carriers,
-	           rows);
+	buf_printf(out,
+	           "disks\n\t%u at %.4g MB/s; a word for every processor takes %u transfers through configuration %u\n",
+	           d->disks, b->m->disk_rate, d->chain.steps, d->chain.configuration);
+	buf_printf(out, "\t%u routines receive besides what they do, %u words for every processor if each is called once\n",
+	           carriers, rows);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 disks.  In: a network, numbers of processors.  Out: what training asks of the disks and what they give
- * (section 10.1): when they are the limit, and how long they take to fill the memories.
+/* microprop gf11 disks. In: a network, numbers of processors. Out: what training asks of the disks and what they
+ * give (section 10.1): when they are the limit, and how long they take to fill the memories.
  *
- * An epoch is simulated twice: loaded by the host in no time, and with every case coming from the disks while others are
- * trained on, as if the data were far more than the memories hold.  If it is, the first is the second without what the disks take. */
+ * An epoch is simulated twice: loaded by the host in no time, and with every case coming from the disks while
+ * others are trained on, as if the data were far more than the memories hold. If it is, the first is the second
+ * without what the disks take. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -12,14 +13,19 @@
 
 typedef struct DiskRow {
 	uint32_t procs;
-	Epoch loaded, streamed;           /* by the host; from disks */
-	const char *why;                  /* NULL, or why there is no figure */
-	double needed, given, reached;    /* MB/s: that training would take; that disks can give; that they gave */
-	double weights_per_word;          /* that a network needs, so that disks are not the limit */
+	Epoch loaded, streamed;        /* by the host; from disks */
+	const char *why;               /* NULL, or why there is no figure */
+	double needed, given, reached; /* MB/s: that training would take; that disks can give; that they gave */
+	double weights_per_word;       /* that a network needs, so that disks are not the limit */
 	bool disks_limit;
 } DiskRow;
 
-typedef struct Question { Call *c; const Plan *plan; uint64_t cases; uint64_t cycles; } Question;
+typedef struct Question {
+	Call *c;
+	const Plan *plan;
+	uint64_t cases;
+	uint64_t cycles;
+} Question;
 
 /* ---- one number of processors ---- */
 
@@ -29,15 +35,9 @@ static uint32_t steps_of(const Machine *m, uint32_t procs)
 	return (procs + disks - 1) / disks;
 }
 
-static double cycles_a_word(const Machine *m)
-{
-	return 4e3 / (m->disk_rate * m->clock);
-}
+static double cycles_a_word(const Machine *m) { return 4e3 / (m->disk_rate * m->clock); }
 
-static double rounds_of(uint64_t cases, uint32_t procs)
-{
-	return ceil((double)cases / procs);
-}
+static double rounds_of(uint64_t cases, uint32_t procs) { return ceil((double)cases / procs); }
 
 /* Of more cases than the memories hold: the same parts, each of them there in no time. */
 static Epoch without_disks(const Question *q, const EpochSpec *streamed)
@@ -80,7 +80,10 @@ static DiskRow row_make(Question *q, uint32_t procs)
 }
 
 /* The smallest number of processors at which the disks are the limit; 0: at none, or not known, and why. */
-typedef struct Limit { uint32_t procs; const char *why; } Limit;
+typedef struct Limit {
+	uint32_t procs;
+	const char *why;
+} Limit;
 
 static Limit limit_from(Question *q)
 {
@@ -101,7 +104,13 @@ static Limit limit_from(Question *q)
 /* ---- filling memories ---- */
 
 /* Seconds that all of the data, or all of DRAM, takes to all processors. */
-typedef struct Fill { Question *q; Ctx *cx; bool dram; double seconds; uint64_t bytes; } Fill;
+typedef struct Fill {
+	Question *q;
+	Ctx *cx;
+	bool dram;
+	double seconds;
+	uint64_t bytes;
+} Fill;
 
 static void fill_body(void *arg)
 {
@@ -148,10 +157,7 @@ static void fill_json(const Fill *f, const char *name, Buf *out)
 
 /* ---- the report ---- */
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return 100 * share_of(part, whole);
-}
+static double percent(uint64_t part, uint64_t whole) { return 100 * share_of(part, whole); }
 
 static void row_text(const Call *c, const DiskRow *r)
 {
@@ -159,10 +165,10 @@ static void row_text(const Call *c, const DiskRow *r)
 		buf_printf(c->out, "%10u  %s\n", r->procs, r->why);
 		return;
 	}
-	buf_printf(c->out, "%10u %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f %9.1f %9.1f %9.1f  %s\n", r->procs, r->needed, r->given,
-	           r->reached, percent(r->streamed.carried, r->streamed.bytes), percent(r->streamed.receive, r->streamed.total),
-	           percent(r->streamed.wait, r->streamed.total), r->streamed.mcps, r->loaded.mcps, r->weights_per_word,
-	           r->disks_limit ? "disks" : "processors");
+	buf_printf(c->out, "%10u %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f %9.1f %9.1f %9.1f  %s\n", r->procs, r->needed,
+	           r->given, r->reached, percent(r->streamed.carried, r->streamed.bytes),
+	           percent(r->streamed.receive, r->streamed.total), percent(r->streamed.wait, r->streamed.total),
+	           r->streamed.mcps, r->loaded.mcps, r->weights_per_word, r->disks_limit ? "disks" : "processors");
 }
 
 static void row_json(const Call *c, const DiskRow *r, bool first)
@@ -174,11 +180,13 @@ static void row_json(const Call *c, const DiskRow *r, bool first)
 		buf_puts(c->out, "}");
 		return;
 	}
-	buf_printf(c->out, "\"needed_mbs\": %.6g, \"given_mbs\": %.6g, \"reached_mbs\": %.6g, \"bytes\": %" PRIu64
+	buf_printf(c->out,
+	           "\"needed_mbs\": %.6g, \"given_mbs\": %.6g, \"reached_mbs\": %.6g, \"bytes\": %" PRIu64
 	           ", \"cycles\": %" PRIu64 ", \"receive_cycles\": %" PRIu64 ", \"wait_cycles\": %" PRIu64
 	           ", \"carried_share\": %.6g, \"disk_wait_share\": %.6g, \"mcps\": %.6g, \"mcps_loaded\": %.6g, "
-	           "\"weights_per_word\": %.6g, \"limit\": \"%s\"}", r->needed, r->given, r->reached, r->streamed.bytes,
-	           r->streamed.total, r->streamed.receive, r->streamed.wait, share_of(r->streamed.carried, r->streamed.bytes),
+	           "\"weights_per_word\": %.6g, \"limit\": \"%s\"}",
+	           r->needed, r->given, r->reached, r->streamed.bytes, r->streamed.total, r->streamed.receive,
+	           r->streamed.wait, share_of(r->streamed.carried, r->streamed.bytes),
 	           share_of(r->streamed.wait, r->streamed.total), r->streamed.mcps, r->loaded.mcps, r->weights_per_word,
 	           r->disks_limit ? "disks" : "processors");
 }
@@ -188,7 +196,8 @@ static void end_text(const Question *q, Limit limit, const Fill *data, const Fil
 	Buf *out = q->c->out;
 	const Net *net = q->plan->net;
 	double words = (double)net->inputs + net->outputs + 1;
-	buf_printf(out, "\nweights a word   %s has %.1f weights for each word of a case\n", net->name, (double)q->plan->W / words);
+	buf_printf(out, "\nweights a word   %s has %.1f weights for each word of a case\n", net->name,
+	           (double)q->plan->W / words);
 	if (limit.procs)
 		buf_printf(out, "limit            the disks, from %u processors on\n", limit.procs);
 	else if (limit.why)
@@ -208,7 +217,8 @@ static void end_json(const Question *q, Limit limit, const Fill *data, const Fil
 {
 	Buf *out = q->c->out;
 	const Net *net = q->plan->net;
-	buf_printf(out, "], \"network_weights_per_word\": %.6g, ", (double)q->plan->W / ((double)net->inputs + net->outputs + 1));
+	buf_printf(out, "], \"network_weights_per_word\": %.6g, ",
+	           (double)q->plan->W / ((double)net->inputs + net->outputs + 1));
 	if (limit.procs)
 		buf_printf(out, "\"limit_procs\": %u, ", limit.procs);
 	else
@@ -219,8 +229,9 @@ static void end_json(const Question *q, Limit limit, const Fill *data, const Fil
 
 void run_disks(Call *c)
 {
-	Question q = { .c = c, .plan = plan_open(c->cx, c->operands ? c->operand[0] : NULL),
-	               .cases = c->cases ? c->cases : NETTALK_CASES };
+	Question q = { .c = c,
+		           .plan = plan_open(c->cx, c->operands ? c->operand[0] : NULL),
+		           .cases = c->cases ? c->cases : NETTALK_CASES };
 	double *procs;
 	uint32_t count = procs_read(c, &procs);
 	if (!machine_disks(c->m))

@@ -83,7 +83,8 @@ void bp_loaded(Bp *b, const uint64_t *cases, uint64_t count)
 
 /* Processors without a case in the last round get one of zeros that counts nothing, and so do all of them in rounds
  * that fill up those that stand side by side. */
-void bp_write_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count, uint64_t first, uint64_t blocks, uint32_t *memory)
+void bp_write_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count, uint64_t first, uint64_t blocks,
+                    uint32_t *memory)
 {
 	uint64_t together = (uint64_t)b->o.procs * b->at.data_side, begin = first * together;
 	float *word = NEW(&b->cx->scratch, layout_data(b), float);
@@ -110,7 +111,7 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 	settle(b, b->at.data, blocks * b->at.data_words);
 }
 
-enum { WEIGHTS, CHANGES, STATES };                          /* which array, as the caller counts them */
+enum { WEIGHTS, CHANGES, STATES }; /* which array, as the caller counts them */
 
 /* Words of a weight in its owner, if it has one. */
 static SumHome home_of(const Bp *b, uint64_t link)
@@ -123,14 +124,15 @@ static uint32_t word_of(const Bp *b, const SumHome *home, int which, uint64_t li
 {
 	if (which >= STATES && !home->everywhere)
 		return home->state[which - STATES];
-	uint32_t array = which >= STATES ? b->at.states + (uint32_t)(which - STATES) * b->at.words
-	               : which == CHANGES ? b->at.changes : b->at.weights;
+	uint32_t array = which >= STATES    ? b->at.states + (uint32_t)(which - STATES) * b->at.words
+	                 : which == CHANGES ? b->at.changes
+	                                    : b->at.weights;
 	return array + b->place[link];
 }
 
 void bp_weights_write(Bp *b, int which, const double *v)
 {
-	controller_put_off(b->c, false);                     /* a pass that failed may have left some */
+	controller_put_off(b->c, false); /* a pass that failed may have left some */
 	b->started |= which == CHANGES;
 	for (uint64_t i = 0; i < b->net->links; i++) {
 		SumHome home = home_of(b, i);
@@ -145,10 +147,7 @@ void bp_weights_write(Bp *b, int which, const double *v)
 }
 
 /* Changes of the epoch before stand there until the next pass clears them. */
-static bool changes_gone(const Bp *b)
-{
-	return b->changes_start && !b->started;
-}
+static bool changes_gone(const Bp *b) { return b->changes_start && !b->started; }
 
 void bp_weights_some(const Bp *b, int which, uint32_t proc, uint64_t first, uint64_t count, double *v)
 {
@@ -184,15 +183,9 @@ double bp_total_error(const Bp *b)
 	return sum;
 }
 
-const float *bp_outputs(const Bp *b, uint64_t i)
-{
-	return b->result + i * b->at.outputs;
-}
+const float *bp_outputs(const Bp *b, uint64_t i) { return b->result + i * b->at.outputs; }
 
-uint64_t bp_cycles(const Bp *b)
-{
-	return b->c->account.cycles + b->c->account.call_cycles + b->cycles_wait;
-}
+uint64_t bp_cycles(const Bp *b) { return b->c->account.cycles + b->c->account.call_cycles + b->cycles_wait; }
 
 /* Outputs of cases first .. first + count - 1 of each processor, which stand in SRAM. */
 void bp_take_outputs(Bp *b, uint32_t first, uint32_t count)
@@ -222,10 +215,7 @@ void bp_call(Bp *b, uint32_t routine, uint64_t *cycles)
 		disk_between(b);
 }
 
-static uint32_t case_at(const Bp *b, uint32_t i)
-{
-	return b->at.cases + i * b->at.case_words;
-}
+static uint32_t case_at(const Bp *b, uint32_t i) { return b->at.cases + i * b->at.case_words; }
 
 static void bases_bundle(Bp *b, const BpBundle *n)
 {
@@ -368,7 +358,4 @@ void bp_accumulate(Bp *b)
 	pass_over(b, true);
 }
 
-void bp_forward(Bp *b)
-{
-	pass_over(b, false);
-}
+void bp_forward(Bp *b) { pass_over(b, false); }

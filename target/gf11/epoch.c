@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A simulated epoch.  In: a network, a machine, the compiler's options, a number of cases.  Out: the cycles of one pass
- * over all cases and one update, by part, from the controller's account.
+/* A simulated epoch. In: a network, a machine, the compiler's options, a number of cases. Out: the cycles of one
+ * pass over all cases and one update, by part, from the controller's account.
  *
- * Cycles do not depend on values, so the cases are all zero.  Loading them is not counted, as in the report, unless they come
- * from disks: then all of them do, in every epoch, while others are trained on. */
+ * Cycles do not depend on values, so the cases are all zero. Loading them is not counted, as in the report, unless
+ * they come from disks: then all of them do, in every epoch, while others are trained on. */
 #include <assert.h>
 
 #include "disk.h"
@@ -71,11 +71,12 @@ static void count_work(Epoch *e, const Controller *c)
 static Epoch epoch_plus(Epoch e, const Epoch *other, int64_t times)
 {
 	static const size_t part[] = { offsetof(Epoch, forward), offsetof(Epoch, backward), offsetof(Epoch, units),
-		offsetof(Epoch, moves), offsetof(Epoch, update), offsetof(Epoch, host), offsetof(Epoch, total),
-		offsetof(Epoch, receive), offsetof(Epoch, wait), offsetof(Epoch, calls), offsetof(Epoch, bytes),
-		offsetof(Epoch, carried) };
+		                           offsetof(Epoch, moves),   offsetof(Epoch, update),   offsetof(Epoch, host),
+		                           offsetof(Epoch, total),   offsetof(Epoch, receive),  offsetof(Epoch, wait),
+		                           offsetof(Epoch, calls),   offsetof(Epoch, bytes),    offsetof(Epoch, carried) };
 	for (size_t i = 0; i < COUNT(part); i++)
-		*(uint64_t *)(void *)((char *)&e + part[i]) += (uint64_t)times * *(const uint64_t *)(const void *)((const char *)other + part[i]);
+		*(uint64_t *)(void *)((char *)&e + part[i]) +=
+			(uint64_t)times * *(const uint64_t *)(const void *)((const char *)other + part[i]);
 	return e;
 }
 
@@ -93,9 +94,9 @@ static Epoch stream_part(Bp *b, const Data *d, uint64_t next, const Update *u)
 	return epoch_plus(e, &before, -1);
 }
 
-/* A pass in parts and an update; in the end the first part is there again.  What a part takes depends on its cases, those of the next, and
- * the pace of the part before.  So if the pace has come out the same, full parts take the same again, and need not be
- * gone through; but an even number, for two rooms take turns. */
+/* A pass in parts and an update; in the end the first part is there again. What a part takes depends on its cases,
+ * those of the next, and the pace of the part before. So if the pace has come out the same, full parts take the
+ * same again, and need not be gone through; but an even number, for two rooms take turns. */
 static Epoch stream_epoch(Bp *b, const Data *d, const EpochSpec *s, const Update *u)
 {
 	uint64_t room = (uint64_t)b->at.slots * b->o.procs;

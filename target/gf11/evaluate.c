@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 evaluate.  In: networks, a machine.  Out: what each feature of the machine is worth (section 11): an epoch
- * with that feature changed and nothing else, by both compilers, as speed relative to the machine as it is; sorted by
- * effect; as a drawing, too.
+/* microprop gf11 evaluate. In: networks, a machine. Out: what each feature of the machine is worth (section 11): an
+ * epoch with that feature changed and nothing else, by both compilers, as speed relative to the machine as it is;
+ * sorted by effect; as a drawing, too.
  *
- * Every figure is a simulated epoch, call by call.  With each machine the program sums as suits it: as in 1989 in a tree,
- * in a single ring pipelined; in best mode by the fastest way there is.  What cannot be says why, and is a row all the
- * same.  Schedules are not perfect, and a machine that can do more may get a slower program; then it runs that of a
- * machine that can do less. */
+ * Every figure is a simulated epoch, call by call. With each machine the program sums as suits it: as in 1989 in a
+ * tree, in a single ring pipelined; in best mode by the fastest way there is. What cannot be says why, and is a row
+ * all the same. Schedules are not perfect, and a machine that can do more may get a slower program; then it runs
+ * that of a machine that can do less. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -16,13 +16,16 @@
 enum { COMPILERS = 2, MOST_SETS = 2 };
 enum { RING = 1 << SUM_RING, TREE = 1 << SUM_TREE, PIPELINED = 1 << SUM_PIPELINED, HALVING = 1 << SUM_HALVING };
 
-typedef struct Set { const char *name; double value; } Set;  /* a parameter of the machine */
+typedef struct Set {
+	const char *name;
+	double value;
+} Set; /* a parameter of the machine */
 typedef struct Variant {
 	const char *feature, *value;
 	Set set[MOST_SETS];
-	unsigned ways;                                       /* of summing; 0: as suits the machine */
-	double times;                                        /* as many processors; 0: as many as there are */
-	bool power2;                                         /* the sigmoid, instead of the table */
+	unsigned ways; /* of summing; 0: as suits the machine */
+	double times;  /* as many processors; 0: as many as there are */
+	bool power2;   /* the sigmoid, instead of the table */
 } Variant;
 
 /* Variants of a feature stand together; the first is the machine as it is. */
@@ -32,24 +35,32 @@ static const Variant variants[] = {
 	{ "interconnection", "ring, fixed", .set = { { "ring-only", 1 }, { "fixed-address", 1 } }, .power2 = true },
 	{ "addresses", "fixed", .set = { { "fixed-address", 1 } }, .power2 = true },
 	{ "sigmoid", "power2", .power2 = true },
-	{ "summing", "ring", .ways = RING }, { "summing", "tree", .ways = TREE },
-	{ "summing", "pipelined", .ways = PIPELINED }, { "summing", "halving", .ways = HALVING },
-	{ "processors", "/4", .times = 0.25 }, { "processors", "/2", .times = 0.5 }, { "processors", "x2", .times = 2 },
-	{ "registers", "64", .set = { { "registers", 64 } } }, { "registers", "128", .set = { { "registers", 128 } } },
+	{ "summing", "ring", .ways = RING },
+	{ "summing", "tree", .ways = TREE },
+	{ "summing", "pipelined", .ways = PIPELINED },
+	{ "summing", "halving", .ways = HALVING },
+	{ "processors", "/4", .times = 0.25 },
+	{ "processors", "/2", .times = 0.5 },
+	{ "processors", "x2", .times = 2 },
+	{ "registers", "64", .set = { { "registers", 64 } } },
+	{ "registers", "128", .set = { { "registers", 128 } } },
 	{ "registers", "512", .set = { { "registers", 512 } } },
 	{ "pipeline depth", "1", .set = { { "alu-latency", 1 } } },
 	{ "pipeline depth", "10", .set = { { "alu-latency", 10 } } },
 	{ "pipeline depth", "50", .set = { { "alu-latency", 50 } } },
 	{ "arithmetic", "half", .set = { { "alu-interval", 2 } } },
-	{ "SRAM size", "4K", .set = { { "sram", 4096 } } }, { "SRAM size", "8K", .set = { { "sram", 8192 } } },
-	{ "SRAM size", "64K", .set = { { "sram", 65536 } } }, { "SRAM size", "512K", .set = { { "sram", 524288 } } },
+	{ "SRAM size", "4K", .set = { { "sram", 4096 } } },
+	{ "SRAM size", "8K", .set = { { "sram", 8192 } } },
+	{ "SRAM size", "64K", .set = { { "sram", 65536 } } },
+	{ "SRAM size", "512K", .set = { { "sram", 524288 } } },
 	{ "SRAM latency", "1", .set = { { "sram-latency", 1 }, { "lookup-latency", 2 } } },
 	{ "SRAM latency", "16", .set = { { "sram-latency", 16 }, { "lookup-latency", 24 } } },
 	{ "SRAM interval", "2", .set = { { "sram-interval", 2 } } },
 	{ "DRAM interval", "1", .set = { { "dram-interval", 1 } } },
 	{ "DRAM interval", "2", .set = { { "dram-interval", 2 } } },
 	{ "DRAM interval", "8", .set = { { "dram-interval", 8 } } },
-	{ "DRAM banks", "1", .set = { { "dram-banks", 1 } } }, { "DRAM banks", "2", .set = { { "dram-banks", 2 } } },
+	{ "DRAM banks", "1", .set = { { "dram-banks", 1 } } },
+	{ "DRAM banks", "2", .set = { { "dram-banks", 2 } } },
 	{ "DRAM banks", "16", .set = { { "dram-banks", 16 } } },
 	{ "banks and interval", "2, 8", .set = { { "dram-banks", 2 }, { "dram-interval", 8 } } },
 	{ "banks and interval", "8, 2", .set = { { "dram-banks", 8 }, { "dram-interval", 2 } } },
@@ -61,30 +72,51 @@ static const Variant variants[] = {
 	{ "switch interval", "8", .set = { { "switch-interval", 8 } } },
 	{ "switch latency", "4", .set = { { "switch-latency", 4 } } },
 	{ "switch latency", "80", .set = { { "switch-latency", 80 } } },
-	{ "host call", "0", .set = { { "host-call", 0 } } }, { "host call", "1000", .set = { { "host-call", 1000 } } },
-	{ "block", "5K", .set = { { "block", 5120 } } }, { "block", "80K", .set = { { "block", 81920 } } },
+	{ "host call", "0", .set = { { "host-call", 0 } } },
+	{ "host call", "1000", .set = { { "host-call", 1000 } } },
+	{ "block", "5K", .set = { { "block", 5120 } } },
+	{ "block", "80K", .set = { { "block", 81920 } } },
 	{ "condition codes", "2", .set = { { "conditions", 2 } } },
 };
 enum { VARIANTS = COUNT(variants) };
 
 /* ratio NaN: none; program: of which variant */
-typedef struct Result { Epoch e; double ratio; const char *why; uint32_t program; const Machine *m; } Result;
+typedef struct Result {
+	Epoch e;
+	double ratio;
+	const char *why;
+	uint32_t program;
+	const Machine *m;
+} Result;
 
-typedef struct Feature { const char *name; uint32_t first, count; double effect; } Feature; /* of variants */
+typedef struct Feature {
+	const char *name;
+	uint32_t first, count;
+	double effect;
+} Feature; /* of variants */
 /* The least and the most that a feature makes of the base; values "" where that is the base itself. */
-typedef struct Range { double low, high; const char *low_value, *high_value; } Range;
+typedef struct Range {
+	double low, high;
+	const char *low_value, *high_value;
+} Range;
 
 typedef struct Trial {
 	const Plan *plan;
-	const char *why;                                     /* it was chosen */
+	const char *why; /* it was chosen */
 	uint64_t cases;
 	Result result[COMPILERS][VARIANTS];
-	Feature feature[VARIANTS]; uint32_t features;        /* the strongest first */
+	Feature feature[VARIANTS];
+	uint32_t features; /* the strongest first */
 } Trial;
 
 /* ---- one epoch ---- */
 
-typedef struct Change { const Call *c; const Variant *v; uint32_t *procs; const Machine *m; } Change;
+typedef struct Change {
+	const Call *c;
+	const Variant *v;
+	uint32_t *procs;
+	const Machine *m;
+} Change;
 
 static void machine_set(Ctx *cx, Machine *m, const Set *s)
 {
@@ -214,13 +246,17 @@ static void features_sort(Trial *t)
 	}
 }
 
-/* Parameters of which more, or less, leaves every rule kept that was: what runs on one machine runs on the other, in as many
- * cycles.  Latencies are none of them, for code may count on the old word until the new one is there. */
-static const struct { size_t at; bool more; } easing[] = {
-	{ offsetof(Machine, registers), true }, { offsetof(Machine, conditions), true }, { offsetof(Machine, sram), true },
-	{ offsetof(Machine, block), true }, { offsetof(Machine, microcode), true }, { offsetof(Machine, alu_interval), false },
+/* Parameters of which more, or less, leaves every rule kept that was: what runs on one machine runs on the other,
+ * in as many cycles. Latencies are none of them, for code may count on the old word until the new one is there. */
+static const struct {
+	size_t at;
+	bool more;
+} easing[] = {
+	{ offsetof(Machine, registers), true },      { offsetof(Machine, conditions), true },
+	{ offsetof(Machine, sram), true },           { offsetof(Machine, block), true },
+	{ offsetof(Machine, microcode), true },      { offsetof(Machine, alu_interval), false },
 	{ offsetof(Machine, sram_interval), false }, { offsetof(Machine, dram_interval), false },
-	{ offsetof(Machine, dram_busy), false }, { offsetof(Machine, switch_interval), false },
+	{ offsetof(Machine, dram_busy), false },     { offsetof(Machine, switch_interval), false },
 };
 
 static bool eases(const Machine *base, const Machine *m)
@@ -243,10 +279,7 @@ static bool eases(const Machine *base, const Machine *m)
 }
 
 /* Differs from the base by its machine alone. */
-static bool is_plain(const Variant *v)
-{
-	return !v->ways && !v->power2 && !(v->times > 0);
-}
+static bool is_plain(const Variant *v) { return !v->ways && !v->power2 && !(v->times > 0); }
 
 /* A machine that can do more runs the program of another if its own is slower. */
 static void take_programs(Result *result)
@@ -255,7 +288,8 @@ static void take_programs(Result *result)
 	memcpy(own, result, sizeof own);
 	for (uint32_t i = 0; i < VARIANTS; i++) {
 		for (uint32_t j = 0; j < VARIANTS; j++) {
-			bool runs = is_plain(&variants[i]) && is_plain(&variants[j]) && own[i].m && own[j].m && eases(own[j].m, own[i].m);
+			bool runs =
+				is_plain(&variants[i]) && is_plain(&variants[j]) && own[i].m && own[j].m && eases(own[j].m, own[i].m);
 			if (!runs || !own[j].e.total || (result[i].e.total && result[i].e.total <= own[j].e.total))
 				continue;
 			result[i].e = own[j].e;
@@ -295,13 +329,15 @@ static void base_text(const Call *c, const Result *r, int compiler)
 		buf_printf(c->out, "# %s: %s\n", compiler_names[compiler], r->why);
 		return;
 	}
-	buf_printf(c->out, "# %s: %.1f MCPS, sum %s; of the cycles forward %.1f %%, backward %.1f, units %.1f, memory %.1f, update "
-	           "%.1f, host %.1f;\n#   of those of the processors %.1f %% add, %.1f multiply, %.2f choose; %.2f look up\n",
-	           compiler_names[compiler], e->mcps, sum_names[e->sum], 100 * (double)e->forward / (double)e->total,
-	           100 * (double)e->backward / (double)e->total, 100 * (double)e->units / (double)e->total,
-	           100 * (double)e->moves / (double)e->total, 100 * (double)e->update / (double)e->total,
-	           100 * (double)e->host / (double)e->total, 100 * (double)e->adds / work, 100 * (double)e->multiplies / work,
-	           100 * (double)e->choices / work, 100 * (double)e->own / work);
+	buf_printf(
+		c->out,
+		"# %s: %.1f MCPS, sum %s; of the cycles forward %.1f %%, backward %.1f, units %.1f, memory %.1f, update "
+		"%.1f, host %.1f;\n#   of those of the processors %.1f %% add, %.1f multiply, %.2f choose; %.2f look up\n",
+		compiler_names[compiler], e->mcps, sum_names[e->sum], 100 * (double)e->forward / (double)e->total,
+		100 * (double)e->backward / (double)e->total, 100 * (double)e->units / (double)e->total,
+		100 * (double)e->moves / (double)e->total, 100 * (double)e->update / (double)e->total,
+		100 * (double)e->host / (double)e->total, 100 * (double)e->adds / work, 100 * (double)e->multiplies / work,
+		100 * (double)e->choices / work, 100 * (double)e->own / work);
 }
 
 static void cell_text(const Call *c, const Result *r)
@@ -314,8 +350,8 @@ static void cell_text(const Call *c, const Result *r)
 
 static void trial_text(const Call *c, const Trial *t, uint32_t procs)
 {
-	buf_printf(c->out, "# %s: %" PRIu64 " weights, %" PRIu64 " cases, %u processors; %s\n", t->plan->net->name, t->plan->W,
-	           t->cases, procs, t->why);
+	buf_printf(c->out, "# %s: %" PRIu64 " weights, %" PRIu64 " cases, %u processors; %s\n", t->plan->net->name,
+	           t->plan->W, t->cases, procs, t->why);
 	for (int compiler = 0; compiler < COMPILERS; compiler++)
 		if (compiler_shown(c, compiler))
 			base_text(c, &t->result[compiler][0], compiler);
@@ -361,10 +397,12 @@ static void row_json(const Call *c, const Trial *t, int compiler, uint32_t i, bo
 		buf_printf(c->out, "\"program_of\": \"%s %s\", ", variants[r->program].feature, variants[r->program].value);
 	if (isfinite(r->ratio))
 		buf_printf(c->out, "\"ratio\": %.5g, ", r->ratio);
-	buf_printf(c->out, "\"cycles\": %" PRIu64 ", \"forward\": %" PRIu64 ", \"backward\": %" PRIu64 ", \"units\": %" PRIu64
+	buf_printf(c->out,
+	           "\"cycles\": %" PRIu64 ", \"forward\": %" PRIu64 ", \"backward\": %" PRIu64 ", \"units\": %" PRIu64
 	           ", \"memory\": %" PRIu64 ", \"update\": %" PRIu64 ", \"host\": %" PRIu64 ", \"adds\": %" PRIu64
-	           ", \"multiplies\": %" PRIu64 ", \"choices\": %" PRIu64 ", \"own_addresses\": %" PRIu64 "}", e->total, e->forward,
-	           e->backward, e->units, e->moves, e->update, e->host, e->adds, e->multiplies, e->choices, e->own);
+	           ", \"multiplies\": %" PRIu64 ", \"choices\": %" PRIu64 ", \"own_addresses\": %" PRIu64 "}",
+	           e->total, e->forward, e->backward, e->units, e->moves, e->update, e->host, e->adds, e->multiplies,
+	           e->choices, e->own);
 }
 
 static void trials_json(const Call *c, const Trial *t, uint32_t trials, uint32_t procs)
@@ -392,9 +430,10 @@ static void trials_json(const Call *c, const Trial *t, uint32_t trials, uint32_t
 			Range r = range_of(v, compiler, &v->feature[k]);
 			buf_puts(c->out, shown++ ? ", {\"network\": " : "{\"network\": ");
 			json_put(c->out, v->plan->net->name);
-			buf_printf(c->out, ", \"compiler\": \"%s\", \"feature\": \"%s\", \"low\": %.5g, \"low_value\": \"%s\", \"high\": "
-			           "%.5g, \"high_value\": \"%s\"}", compiler_names[compiler], v->feature[k].name, r.low, r.low_value, r.high,
-			           r.high_value);
+			buf_printf(c->out,
+			           ", \"compiler\": \"%s\", \"feature\": \"%s\", \"low\": %.5g, \"low_value\": \"%s\", \"high\": "
+			           "%.5g, \"high_value\": \"%s\"}",
+			           compiler_names[compiler], v->feature[k].name, r.low, r.low_value, r.high, r.high_value);
 		}
 	}
 	buf_puts(c->out, "], ");
@@ -409,8 +448,8 @@ static void csv_make(const Call *c, const Trial *t, uint32_t trials, Buf *b)
 		const Result *r = &v->result[compiler][i % VARIANTS];
 		if (compiler_shown(c, compiler) && r->e.total)
 			buf_printf(b, "%s,%s,%s,\"%s\",%s,%.6g,%.5g,%" PRIu64 "\n", v->plan->net->name, compiler_names[compiler],
-			           variants[i % VARIANTS].feature, variants[i % VARIANTS].value, sum_names[r->e.sum], r->e.mcps, r->ratio,
-			           r->e.total);
+			           variants[i % VARIANTS].feature, variants[i % VARIANTS].value, sum_names[r->e.sum], r->e.mcps,
+			           r->ratio, r->e.total);
 	}
 }
 
@@ -428,15 +467,23 @@ static void draw(const Call *c, const Trial *t, uint32_t number, bool *first)
 	}
 	buf_printf(&title, "What features are worth: %s", t->plan->net->name);
 	buf_printf(&name, "tornado-%u", number + 1);
-	const Tornado tornado = { title.s, "Speed, of the machine's as it is", { "compiler 1989", "compiler best" },
-	                          { PLOT_ORANGE, PLOT_BLUE }, bar, t->features };
+	const Tornado tornado = { title.s,
+		                      "Speed, of the machine's as it is",
+		                      { "compiler 1989", "compiler best" },
+		                      { PLOT_ORANGE, PLOT_BLUE },
+		                      bar,
+		                      t->features };
 	tornado_svg(&tornado, &svg);
 	figure_write(c, name.s, "svg", &svg, first);
 }
 
 /* ---- the command ---- */
 
-static const struct { uint32_t shape[3]; uint64_t cases; const char *why; } usual[] = {
+static const struct {
+	uint32_t shape[3];
+	uint64_t cases;
+	const char *why;
+} usual[] = {
 	{ { 203, 60, 26 }, NETTALK_CASES, "NETtalk, the report's own" },
 	{ { 784, 120, 10 }, 60000, "many weights, so that few cases fit beside them; and a small output layer" },
 	{ { 64, 8, 64 }, 20000, "a small layer, which does not fill the pipeline, and few weights" },
@@ -451,7 +498,8 @@ static uint32_t trials_open(const Call *c, Trial **out)
 			t[i] = (Trial){ .plan = plan_open(c->cx, c->operand[i]), .why = "as asked for", .cases = NETTALK_CASES };
 		else
 			t[i] = (Trial){ .plan = plan_layers(c->cx, usual[i].shape[0], usual[i].shape[1], usual[i].shape[2]),
-			                .why = usual[i].why, .cases = usual[i].cases };
+				            .why = usual[i].why,
+				            .cases = usual[i].cases };
 		if (c->cases)
 			t[i].cases = c->cases;
 	}

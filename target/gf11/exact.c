@@ -12,14 +12,18 @@
 
 #include "schedule.h"
 
-typedef struct Window { int32_t from, to; } Window;
-typedef struct Windows { Window at[EXACT_NODES]; } Windows;
+typedef struct Window {
+	int32_t from, to;
+} Window;
+typedef struct Windows {
+	Window at[EXACT_NODES];
+} Windows;
 
 typedef struct Finder {
 	const Graph *g;
 	Places *places;
 	uint64_t steps, limit;
-	int32_t *time;                                       /* where a schedule is left */
+	int32_t *time; /* where a schedule is left */
 } Finder;
 
 static bool edges_shrink(const Graph *g, Windows *w, bool *changed)
@@ -198,7 +202,7 @@ Exact exact_search(Arena *arena, const Graph *g, Places *p, int32_t bound, int32
 		}
 	}
 	result.complete = f.steps < limit || length == bound;
-	f.limit += limit;                                    /* no proof: is there something shorter at least? */
+	f.limit += limit; /* no proof: is there something shorter at least? */
 	while (!result.complete && length > bound && find_length(&f, length - 1)) {
 		memcpy(time, f.time, g->nodes * sizeof *time);
 		length = graph_length(g, time);

@@ -26,10 +26,7 @@ typedef float Vector __attribute__((vector_size(32), may_alias));
 typedef int32_t Mask __attribute__((vector_size(32), may_alias));
 enum { VECTORS = ROW_BYTES / sizeof(Vector) };
 
-INLINE void *row(const Frame *f, Place p)
-{
-	return f->space[p.space] + (size_t)p.off * ROW_BYTES;
-}
+INLINE void *row(const Frame *f, Place p) { return f->space[p.space] + (size_t)p.off * ROW_BYTES; }
 
 /* Sums stay in vector registers from the first term to the last.  A NaN on the way stays one to the end, where it
  * becomes the one NaN there is. */
@@ -59,10 +56,8 @@ INLINE void own_places(const Frame *f, const Inst *i, const uint32_t *index, uin
 	uint32_t first = f->base[i->base] + i->k.u, words = f->words, lanes = f->lanes, mask = words - 1;
 	if (words & mask)
 		EACH_LANE
-			place[l] = (uint64_t)((first + index[l]) % words) * lanes + (uint64_t)l;
-	else
-		EACH_LANE
-			place[l] = (uint64_t)((first + index[l]) & mask) * lanes + (uint64_t)l;
+	place[l] = (uint64_t)((first + index[l]) % words) * lanes + (uint64_t)l;
+	else EACH_LANE place[l] = (uint64_t)((first + index[l]) & mask) * lanes + (uint64_t)l;
 }
 
 INLINE void run_lookup(const Inst *i, const Frame *f)
@@ -72,7 +67,7 @@ INLINE void run_lookup(const Inst *i, const Frame *f)
 	const uint32_t *sram = f->sram;
 	own_places(f, i, row(f, i->a), place);
 	EACH_LANE
-		dst[l] = sram[place[l]];
+	dst[l] = sram[place[l]];
 }
 
 INLINE void run_put(const Inst *i, const Frame *f)
@@ -102,15 +97,16 @@ INLINE void run_stage(const Sequence *s, const Stage *st, const Frame *f)
 		const Cell k = i->k;
 		ask_for(s, i, f);
 		switch (i->op) {
-#define OP(NAME, name, unit, form, latency, meaning, about) \
-		case GOP_##NAME: \
-			EACH_LANE { \
-				Cell a = { .u = row_a[l] }, b = { .u = row_b[l] }; \
-				uint32_t cc = row_c[l]; \
-				(void)a, (void)b, (void)cc; \
-				dst[l] = CELL(meaning).u; \
-			} \
-			break;
+#define OP(NAME, name, unit, form, latency, meaning, about)    \
+	case GOP_##NAME:                                           \
+		EACH_LANE                                              \
+		{                                                      \
+			Cell a = { .u = row_a[l] }, b = { .u = row_b[l] }; \
+			uint32_t cc = row_c[l];                            \
+			(void)a, (void)b, (void)cc;                        \
+			dst[l] = CELL(meaning).u;                          \
+		}                                                      \
+		break;
 #include "ops.def"
 		case KOP_CHAIN: run_chain(i, s->term + i->first, f); break;
 		case KOP_LOOKUP: run_lookup(i, f); break;
@@ -119,7 +115,7 @@ INLINE void run_stage(const Sequence *s, const Stage *st, const Frame *f)
 	}
 }
 
-/* ---- the switch ------------------------------------------------------------------------------------------------ */
+/* ---- the switch --------------------------------------------------------------------------------- */
 
 /* What is added may stand where the sum goes. */
 static void send_plain(const Processors *p, const Transfer *t, uint32_t count, uint32_t block)
@@ -135,7 +131,7 @@ static void send_plain(const Processors *p, const Transfer *t, uint32_t count, u
 	}
 }
 
-/* ---- one of each for each kind of CPU -------------------------------------------------------------------------- */
+/* ---- one of each for each kind of CPU ----------------------------------------------------------- */
 
 #if defined __x86_64__
 #if defined __clang__
@@ -184,10 +180,7 @@ __attribute__((target("avx2"))) static void run_avx2(const Sequence *s, const St
 }
 #endif
 
-static void run_plain(const Sequence *s, const Stage *st, const Frame *f)
-{
-	run_stage(s, st, f);
-}
+static void run_plain(const Sequence *s, const Stage *st, const Frame *f) { run_stage(s, st, f); }
 
 const Kernel kernels[] = {
 #if defined __x86_64__
@@ -201,8 +194,8 @@ const uint32_t kernel_count = COUNT(kernels);
 bool kernel_runs(uint32_t kernel)
 {
 #if defined __x86_64__
-	bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-	           && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+	bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 	return (bool[]){ avx512, __builtin_cpu_supports("avx2"), true }[kernel];
 #else
 	return kernel == 0;

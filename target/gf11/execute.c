@@ -12,9 +12,12 @@
 #include "execute.h"
 #include "faults.h"
 
-/* ---- processors ------------------------------------------------------------------------------------------------ */
+/* ---- processors --------------------------------------------------------------------------------- */
 
-typedef struct Mapping { void *at; size_t bytes; } Mapping;
+typedef struct Mapping {
+	void *at;
+	size_t bytes;
+} Mapping;
 
 static void unmap(void *arg)
 {
@@ -25,7 +28,7 @@ static void unmap(void *arg)
 /* Zeroed memory whose pages come when they are touched. */
 static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words, bool hot)
 {
-	uint64_t bytes = rows * words * sizeof(uint32_t);    /* at most 2^24 rows of 2^13 words: no overflow */
+	uint64_t bytes = rows * words * sizeof(uint32_t); /* at most 2^24 rows of 2^13 words: no overflow */
 	Mapping *m = NEW(&cx->keep, 1, Mapping);
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
@@ -34,7 +37,7 @@ static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words
 	*m = (Mapping){ at, bytes };
 	arena_defer(&cx->keep, unmap, m);
 	if (hot)
-		madvise(at, bytes, MADV_HUGEPAGE);           /* a wish: rows of a block lie in many small pages */
+		madvise(at, bytes, MADV_HUGEPAGE); /* a wish: rows of a block lie in many small pages */
 	return at;
 }
 
@@ -42,8 +45,8 @@ static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words
  * are read later, which are not more, but for those that wait for a joined instruction. */
 static uint32_t row_count(const Machine *m)
 {
-	int64_t under_way = m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency
-	                  + m->switch_latency;
+	int64_t under_way =
+		m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency + m->switch_latency;
 	return (uint32_t)(m->registers + m->conditions + 2 * under_way + 1024);
 }
 
@@ -67,8 +70,8 @@ void processors_place(Ctx *cx, Processors *p, const uint16_t *port)
 	memset(p->at_port, 0xFF, port_count(p) * sizeof *p->at_port);
 	for (uint32_t i = 0; i < p->procs; i++) {
 		if (port[i] >= p->m->processors)
-			fail(cx, MP_BAD_INPUT, "number the processors of the machine from 0", "there is no processor %u: %s has %lld",
-			     port[i], p->m->name, (long long)p->m->processors);
+			fail(cx, MP_BAD_INPUT, "number the processors of the machine from 0",
+			     "there is no processor %u: %s has %lld", port[i], p->m->name, (long long)p->m->processors);
 		if (p->at_port[port[i]] != NO_ROUTE)
 			fail(cx, MP_BAD_INPUT, "name every processor once", "processor %u of the machine is named twice", port[i]);
 		p->port[i] = port[i];
@@ -84,10 +87,7 @@ uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32
 	return p->at_port[to];
 }
 
-static uint32_t disk_port(const Processors *p, uint32_t disk)
-{
-	return p->sw->ports - p->disks + disk;
-}
+static uint32_t disk_port(const Processors *p, uint32_t disk) { return p->sw->ports - p->disks + disk; }
 
 uint32_t processors_from_disk(const Processors *p, uint32_t configuration, uint32_t disk)
 {
@@ -108,14 +108,14 @@ bool processors_disks_send(const Processors *p, uint32_t configuration)
 Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs, uint32_t threads)
 {
 	if (procs < 1 || procs > m->processors)
-		fail(cx, MP_BAD_INPUT, "ask for 1 or more, and not more than the machine has",
-		     "%u processors: %s has %lld", procs, m->name, (long long)m->processors);
+		fail(cx, MP_BAD_INPUT, "ask for 1 or more, and not more than the machine has", "%u processors: %s has %lld",
+		     procs, m->name, (long long)m->processors);
 	Processors *p = NEW(&cx->keep, 1, Processors);
 	p->m = m;
 	p->sw = sw;
 	p->disks = sw ? machine_disks(m) : 0;
 	p->procs = procs;
-	p->lanes = ((procs + 63) / 64 | 1) * 64;             /* odd: rows of a block fall into all sets of the cache */
+	p->lanes = ((procs + 63) / 64 | 1) * 64; /* odd: rows of a block fall into all sets of the cache */
 	p->blocks = (procs + LANES - 1) / LANES;
 	p->slots = row_count(m);
 	p->reg = map_memory(cx, "registers", p->blocks, (uint64_t)p->slots * LANES, true);
@@ -127,7 +127,7 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	return p;
 }
 
-/* ---- preparing ------------------------------------------------------------------------------------------------- */
+/* ---- preparing ---------------------------------------------------------------------------------- */
 
 /* Can two relocation registers of one memory come to lie so that a word written through one is used through the
  * other? */
@@ -171,10 +171,7 @@ void execute_renew_routes(const Processors *p, Prepared *r)
 			route_fill(p, k, r->route[k]);
 }
 
-static uint32_t base_value(const uint32_t *base, uint32_t n)
-{
-	return base && n ? base[n] : 0;
-}
+static uint32_t base_value(const uint32_t *base, uint32_t n) { return base && n ? base[n] : 0; }
 
 const char *execute_refuses(const Processors *p, const Prepared *r, const uint32_t *base, char *buf, size_t size)
 {
@@ -183,32 +180,38 @@ const char *execute_refuses(const Processors *p, const Prepared *r, const uint32
 		uint64_t at = base_value(base, s->base), words = (uint64_t)(s->far ? p->m->dram : p->m->sram);
 		const char *memory = s->far ? "DRAM" : "SRAM";
 		if (at + s->high >= words) {
-			snprintf(buf, size, "%s: address %llu (relocation register %u holds %llu) is outside the %llu "
-			         "words of %s", r->name, (unsigned long long)(at + s->high), s->base,
-			         (unsigned long long)at, (unsigned long long)words, memory);
+			snprintf(buf, size,
+			         "%s: address %llu (relocation register %u holds %llu) is outside the %llu "
+			         "words of %s",
+			         r->name, (unsigned long long)(at + s->high), s->base, (unsigned long long)at,
+			         (unsigned long long)words, memory);
 			return buf;
 		}
 		if (!s->far && s->base && at + s->reach >= r->spill_low) {
-			snprintf(buf, size, "%s: word %llu (relocation register %u holds %llu) lies among those for "
-			         "spilled words, from %u on", r->name, (unsigned long long)(at + s->reach), s->base,
-			         (unsigned long long)at, r->spill_low);
+			snprintf(buf, size,
+			         "%s: word %llu (relocation register %u holds %llu) lies among those for "
+			         "spilled words, from %u on",
+			         r->name, (unsigned long long)(at + s->reach), s->base, (unsigned long long)at, r->spill_low);
 			return buf;
 		}
 		if (s->far && at % (uint64_t)p->m->dram_banks) {
-			snprintf(buf, size, "%s: relocation register %u holds %llu, not a multiple of the %lld DRAM "
-			         "banks", r->name, s->base, (unsigned long long)at, (long long)p->m->dram_banks);
+			snprintf(buf, size,
+			         "%s: relocation register %u holds %llu, not a multiple of the %lld DRAM "
+			         "banks",
+			         r->name, s->base, (unsigned long long)at, (long long)p->m->dram_banks);
 			return buf;
 		}
 	}
 	return NULL;
 }
 
-/* ---- fast ------------------------------------------------------------------------------------------------------ */
+/* ---- fast --------------------------------------------------------------------------------------- */
 
 typedef struct Job {
 	Processors *p;
 	const Kernel *kernel;
-	const Call *call; uint32_t calls;
+	const Call *call;
+	uint32_t calls;
 } Job;
 
 static const uint32_t no_base[256];
@@ -218,9 +221,8 @@ static bool overlap(const Prepared *r, const uint32_t *base)
 	for (uint32_t i = 1; i < r->spaces; i++)
 		for (uint32_t j = i + 1; j < r->spaces; j++) {
 			const Space *a = &r->space[i], *b = &r->space[j];
-			if (a->far == b->far && (a->written || b->written)
-			    && base[a->base] + a->low <= base[b->base] + b->high
-			    && base[b->base] + b->low <= base[a->base] + a->high)
+			if (a->far == b->far && (a->written || b->written) && base[a->base] + a->low <= base[b->base] + b->high &&
+			    base[b->base] + b->low <= base[a->base] + a->high)
 				return true;
 		}
 	return false;
@@ -263,10 +265,7 @@ static void send_all(const Job *j, const Stage *st, uint32_t block)
 	}
 }
 
-static uint32_t share_first(const Processors *p, uint32_t thread)
-{
-	return p->blocks * thread / p->threads;
-}
+static uint32_t share_first(const Processors *p, uint32_t thread) { return p->blocks * thread / p->threads; }
 
 /* One call, stage by stage. */
 static void run_stages(void *arg, uint32_t thread)
@@ -333,19 +332,25 @@ void execute_fast(Processors *p, const Prepared *r, const uint32_t *base)
 	execute_with(p, c.s, r, c.base, best_kernel());
 }
 
-/* ---- traced ---------------------------------------------------------------------------------------------------- */
+/* ---- traced ------------------------------------------------------------------------------------- */
 
 /* A result under way: its words lie in working slots, a second row for what else the operation read. */
-typedef struct Flight { const Micro *micro; uint64_t done; uint32_t row, second; } Flight;
+typedef struct Flight {
+	const Micro *micro;
+	uint64_t done;
+	uint32_t row, second;
+} Flight;
 typedef struct Trace {
 	Processors *p;
 	const uint32_t *base;
-	const Meddler *w;                              /* NULL: nobody meddles */
+	const Meddler *w; /* NULL: nobody meddles */
 	uint64_t now;
-	uint16_t seen[4096]; uint32_t seens;           /* processors that are watched */
-	Flight flight[UNITS * 1024]; uint32_t flights; /* in order of issue */
-	uint64_t busy[(1 << 16) / 64];                 /* working slots in use, from the first */
-	uint32_t taken;                                /* words of each disk */
+	uint16_t seen[4096];
+	uint32_t seens; /* processors that are watched */
+	Flight flight[UNITS * 1024];
+	uint32_t flights;              /* in order of issue */
+	uint64_t busy[(1 << 16) / 64]; /* working slots in use, from the first */
+	uint32_t taken;                /* words of each disk */
 } Trace;
 
 static uint32_t *word_at(const Processors *p, uint32_t slot, uint32_t proc)
@@ -402,8 +407,8 @@ static uint32_t send_to(const Trace *t, const Setting *set, uint32_t proc, bool 
 	return p->at_port[really];
 }
 
-/* Words go through the crossbars as they are set; those that meet a broken part are lost.  One that goes astray takes the place
- * of the one that should have come there. */
+/* Words go through the crossbars as they are set; those that meet a broken part are lost. One that goes astray
+ * takes the place of the one that should have come there. */
 static void send(Trace *t, const Micro *u, uint32_t row)
 {
 	const Processors *p = t->p;
@@ -444,7 +449,8 @@ static void issue_one(Trace *t, const Micro *u, Flight *f, uint32_t proc)
 	Cell b = { .u = uses & USES_B ? *word_at(p, u->b, proc) : 0 };
 	bool cc = uses & READS_CC && *word_at(p, (uint32_t)p->m->registers + u->cc, proc);
 	switch (ops[u->op].form) {
-	case FORM_LOAD: case FORM_FLUSH: *out = *memory_at(t, false, address_of(t, false, u->mem), proc); break;
+	case FORM_LOAD:
+	case FORM_FLUSH: *out = *memory_at(t, false, address_of(t, false, u->mem), proc); break;
 	case FORM_FETCH: *out = *memory_at(t, true, address_of(t, true, u->far), proc); break;
 	case FORM_LOOKUP: *out = *memory_at(t, false, own_address(t, u->mem, a.u), proc); break;
 	default: *out = op_value(u->op, a, b, cc, u->k).u;
@@ -469,7 +475,8 @@ static void issue_block(Trace *t, const Micro *u, const Flight *f, uint32_t bloc
 	const uint32_t *a = register_row(t, block, uses & USES_A, u->a), *b = register_row(t, block, uses & USES_B, u->b);
 	const uint32_t *cc = register_row(t, block, uses & READS_CC, (uint32_t)p->m->registers + u->cc);
 	switch (form) {
-	case FORM_LOAD: case FORM_FLUSH: memcpy(out, memory_at(t, false, address_of(t, false, u->mem), first), ROW_BYTES); break;
+	case FORM_LOAD:
+	case FORM_FLUSH: memcpy(out, memory_at(t, false, address_of(t, false, u->mem), first), ROW_BYTES); break;
 	case FORM_FETCH: memcpy(out, memory_at(t, true, address_of(t, true, u->far), first), ROW_BYTES); break;
 	case FORM_LOOKUP:
 		for (uint32_t l = 0; l < LANES; l++)
@@ -482,25 +489,22 @@ static void issue_block(Trace *t, const Micro *u, const Flight *f, uint32_t bloc
 }
 
 /* Where a result goes: a register, a condition code (place -1) or a word of memory. */
-typedef struct Goal { int place; uint32_t addr; uint32_t *word; } Goal;
+typedef struct Goal {
+	int place;
+	uint32_t addr;
+	uint32_t *word;
+} Goal;
 
 static Goal goal_of(const Trace *t, const Micro *u, uint32_t index, uint32_t proc)
 {
 	uint32_t at = u->dst;
 	switch (ops[u->op].form) {
-	case FORM_STORE: case FORM_FETCH:
-		at = address_of(t, false, u->mem);
-		return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
-	case FORM_PUT:
-		at = own_address(t, u->mem, index);
-		return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
-	case FORM_FLUSH:
-		at = address_of(t, true, u->far);
-		return (Goal){ IN_DRAM, at, memory_at(t, true, at, proc) };
-	case FORM_CMP:
-		return (Goal){ -1, u->cc, word_at(t->p, (uint32_t)t->p->m->registers + u->cc, proc) };
-	default:
-		return (Goal){ IN_REG, at, word_at(t->p, at, proc) };
+	case FORM_STORE:
+	case FORM_FETCH: at = address_of(t, false, u->mem); return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
+	case FORM_PUT: at = own_address(t, u->mem, index); return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
+	case FORM_FLUSH: at = address_of(t, true, u->far); return (Goal){ IN_DRAM, at, memory_at(t, true, at, proc) };
+	case FORM_CMP: return (Goal){ -1, u->cc, word_at(t->p, (uint32_t)t->p->m->registers + u->cc, proc) };
+	default: return (Goal){ IN_REG, at, word_at(t->p, at, proc) };
 	}
 }
 
@@ -525,10 +529,7 @@ static void arrive_block(const Trace *t, const Flight *f, uint32_t block)
 			arrive_one(t, f, proc);
 }
 
-static bool alone(const Trace *t)
-{
-	return t->w && t->w->alone;
-}
+static bool alone(const Trace *t) { return t->w && t->w->alone; }
 
 static void issue(Trace *t, const Micro *u)
 {
@@ -598,7 +599,7 @@ void execute_traced(Processors *p, const Routine *r, const uint32_t *base, Trace
 	execute_meddled(p, r, base, NULL, fn, user);
 }
 
-/* ---- bench ----------------------------------------------------------------------------------------------------- */
+/* ---- bench -------------------------------------------------------------------------------------- */
 
 Measured execute_measure(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds)
 {

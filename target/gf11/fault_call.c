@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A routine on a machine with faults.  In: faults, a controller, a call.  Out: memory as the broken machine leaves it, and a
- * log of what went wrong.
+/* A routine on a machine with faults. In: faults, a controller, a call. Out: memory as the broken machine leaves
+ * it, and a log of what went wrong.
  *
  *   what happens in this call?   flips in registers and wrong results are waited for, so they are known before;
  *                                stuck bits, if the routine writes them
  *   nothing                      the call goes its usual way, and may even be put off
  *   a stuck bit is written once, and not read afterwards: it is put right after the call
- *   else                         processors in which something happens run again, cycle by cycle, from the memory they had;
- *                                where processors meet, all of them do
+ *   else                         processors in which something happens run again, cycle by cycle, from the memory
+ *                                they had; where processors meet, all of them do
  *
- * Parts of the switch that are broken are in the routes (execute.c, translate.c).  Dead processors run with the others; then
- * what they wrote is 0 again.
+ * Parts of the switch that are broken are in the routes (execute.c, translate.c). Dead processors run with the
+ * others; then what they wrote is 0 again.
  * What must hold: memory and log are those of a machine traced from the first cycle to the last. */
 #include <assert.h>
 #include <math.h>
@@ -21,31 +21,40 @@
 #include "faults.h"
 #include "footprint.h"
 
-enum { MOST_AGAIN = 64 };                 /* processors that run again; if there are more, all are traced at once */
+enum { MOST_AGAIN = 64 }; /* processors that run again; if there are more, all are traced at once */
 enum { NO_FAULT = MOST_FAULTS };
 
 typedef struct FaultRun {
-	Footprint **foot; uint32_t room;  /* [routines] */
-	uint16_t *first;                  /* [procs] of its faults: dead, stuck, alu, misroute; NO_FAULT: none */
+	Footprint **foot;
+	uint32_t room;   /* [routines] */
+	uint16_t *first; /* [procs] of its faults: dead, stuck, alu, misroute; NO_FAULT: none */
 	uint16_t next[MOST_FAULTS];
-	uint8_t *mute;                    /* [procs] dead ones */
-	uint16_t *dead; uint32_t deads;   /* processors of the program, as are all below */
-	uint16_t flip[MOST_FAULTS]; uint32_t flips;     /* faults of a kind: those of this program */
-	uint16_t stuck[MOST_FAULTS]; uint32_t stucks;
-	uint16_t alu[MOST_FAULTS]; uint32_t alus;
-	uint16_t misroute[MOST_FAULTS]; uint32_t misroutes;
-	uint16_t broken[MOST_FAULTS]; uint32_t brokens; /* parts of the switch */
-	Dead parts;                       /* room for Switch.broken */
+	uint8_t *mute; /* [procs] dead ones */
+	uint16_t *dead;
+	uint32_t deads; /* processors of the program, as are all below */
+	uint16_t flip[MOST_FAULTS];
+	uint32_t flips; /* faults of a kind: those of this program */
+	uint16_t stuck[MOST_FAULTS];
+	uint32_t stucks;
+	uint16_t alu[MOST_FAULTS];
+	uint32_t alus;
+	uint16_t misroute[MOST_FAULTS];
+	uint32_t misroutes;
+	uint16_t broken[MOST_FAULTS];
+	uint32_t brokens; /* parts of the switch */
+	Dead parts;       /* room for Switch.broken */
 	/* The present call. */
 	Faults *f;
 	Controller *c;
 	const Footprint *now;
-	uint64_t begin, end;              /* first cycle of the routine, and the one after its last */
-	uint8_t *watched;                 /* [procs] */
-	uint16_t *again; uint32_t agains; /* processors that run again, if there are not too many */
-	uint8_t active[MOST_FAULTS];      /* happens in this call */
-	uint8_t changed[MOST_FAULTS];     /* stuck: has been logged in this call */
-	uint32_t *saved; size_t saved_room; /* [MOST_AGAIN * most words that a routine writes] */
+	uint64_t begin, end; /* first cycle of the routine, and the one after its last */
+	uint8_t *watched;    /* [procs] */
+	uint16_t *again;
+	uint32_t agains;              /* processors that run again, if there are not too many */
+	uint8_t active[MOST_FAULTS];  /* happens in this call */
+	uint8_t changed[MOST_FAULTS]; /* stuck: has been logged in this call */
+	uint32_t *saved;
+	size_t saved_room; /* [MOST_AGAIN * most words that a routine writes] */
 } FaultRun;
 
 /* ---- where a fault is ---- */
@@ -56,15 +65,9 @@ static uint32_t lane_of(const Processors *p, const Fault *f)
 	return f->proc < (uint32_t)p->m->processors ? p->at_port[f->proc] : NO_ROUTE;
 }
 
-static bool is_dead(const Processors *p, uint32_t lane)
-{
-	return p->mute && p->mute[lane];
-}
+static bool is_dead(const Processors *p, uint32_t lane) { return p->mute && p->mute[lane]; }
 
-static bool in_place(const Fault *f, int place)
-{
-	return f->places >> place & 1;
-}
+static bool in_place(const Fault *f, int place) { return f->places >> place & 1; }
 
 static uint32_t *word_of(const Processors *p, bool dram, uint32_t addr, uint32_t lane)
 {
@@ -112,7 +115,9 @@ static void kind_add(const Faults *f, FaultRun *r, const Processors *p, uint16_t
 	uint32_t lane = fault->kind == FAULT_FLIP || fault->kind == FAULT_DISK ? NO_ROUTE : lane_of(p, fault);
 	switch (fault->kind) {
 	case FAULT_FLIP: r->flip[r->flips++] = i; return;
-	case FAULT_CROSSBAR: case FAULT_LINK: case FAULT_PORT: r->broken[r->brokens++] = i; return;
+	case FAULT_CROSSBAR:
+	case FAULT_LINK:
+	case FAULT_PORT: r->broken[r->brokens++] = i; return;
 	}
 	if (lane == NO_ROUTE)
 		return;
@@ -122,7 +127,7 @@ static void kind_add(const Faults *f, FaultRun *r, const Processors *p, uint16_t
 	case FAULT_ALU: r->alu[r->alus++] = i; break;
 	case FAULT_MISROUTE: r->misroute[r->misroutes++] = i; break;
 	}
-	uint16_t *end = &r->first[lane];     /* of two that contradict each other the last one has its way, everywhere */
+	uint16_t *end = &r->first[lane]; /* of two that contradict each other the last one has its way, everywhere */
 	while (*end != NO_FAULT)
 		end = &r->next[*end];
 	*end = i;
@@ -251,7 +256,7 @@ void faults_settle_words(Faults *f, Processors *p, bool dram, uint32_t addr, uin
 			continue;
 		}
 		for (uint32_t w = addr; w < addr + count; w++)
-			if (*word_of(p, dram, w, lane))      /* else the page may not be there yet, and need not come */
+			if (*word_of(p, dram, w, lane)) /* else the page may not be there yet, and need not come */
 				*word_of(p, dram, w, lane) = 0;
 	}
 }
@@ -279,13 +284,16 @@ void faults_after(Faults *f, Controller *c, uint32_t routine, const uint32_t *ba
 {
 	FaultRun *r = c->fault_run;
 	bury(r, r->foot[routine], base);
-	if (r->foot[routine]->puts)              /* indices may be wrong themselves, and lead anywhere */
+	if (r->foot[routine]->puts) /* indices may be wrong themselves, and lead anywhere */
 		faults_settle_words(f, c->p, false, 0, (uint32_t)c->m->sram);
 }
 
 /* ---- flips in memory: between calls ---- */
 
-typedef struct Spot { uint32_t lane, addr; uint8_t bit; } Spot;
+typedef struct Spot {
+	uint32_t lane, addr;
+	uint8_t bit;
+} Spot;
 
 static Spot flip_spot(const FaultRun *r, uint16_t i, int place, uint64_t n)
 {
@@ -306,8 +314,12 @@ static bool is_stuck(const FaultRun *r, const Spot *s, int place)
 
 static void log_flip(FaultRun *r, uint16_t i, int place, const Spot *s)
 {
-	faults_log(r->f, &(FaultEvent){ .cycle = (uint64_t)r->f->wait[i].at[place], .fault = i, .proc = r->c->p->port[s->lane],
-	                                .place = place, .addr = s->addr, .bit = s->bit });
+	faults_log(r->f, &(FaultEvent){ .cycle = (uint64_t)r->f->wait[i].at[place],
+	                                .fault = i,
+	                                .proc = r->c->p->port[s->lane],
+	                                .place = place,
+	                                .addr = s->addr,
+	                                .bit = s->bit });
 }
 
 static void flip_memory(FaultRun *r, uint16_t i, int place)
@@ -339,7 +351,7 @@ static void look_for_register_flips(FaultRun *r, uint16_t i)
 	for (; w->at[IN_REG] < (double)r->begin; next_flip(r, i, IN_REG)) {
 		Spot s = flip_spot(r, i, IN_REG, w->flips[IN_REG]);
 		if (!is_dead(r->c->p, s.lane))
-			log_flip(r, i, IN_REG, &s);          /* while the host calls: no routine has words there */
+			log_flip(r, i, IN_REG, &s); /* while the host calls: no routine has words there */
 	}
 	kept = *w;
 	for (; w->at[IN_REG] < (double)r->end; next_flip(r, i, IN_REG)) {
@@ -407,7 +419,8 @@ static void log_stuck(FaultRun *r, uint16_t i, uint64_t cycle)
 {
 	const Fault *f = &r->f->fault[i];
 	int place = in_place(f, IN_REG) ? IN_REG : in_place(f, IN_SRAM) ? IN_SRAM : IN_DRAM;
-	faults_log(r->f, &(FaultEvent){ .cycle = cycle, .fault = i, .proc = f->proc, .place = place, .addr = f->addr, .bit = f->bit });
+	faults_log(r->f, &(FaultEvent){
+						 .cycle = cycle, .fault = i, .proc = f->proc, .place = place, .addr = f->addr, .bit = f->bit });
 }
 
 /* Words that were written last of all are put right now. */
@@ -474,14 +487,15 @@ static void log_lost(FaultRun *r, uint16_t i)
 			Path path = switch_path(p->sw, &p->sw->setting[r->now->use[k].configuration], p->port[lane]);
 			if (path.to == NO_ROUTE || p->at_port[path.to] == NO_ROUTE || !crosses(&r->f->fault[i], &path))
 				continue;
-			faults_log(r->f, &(FaultEvent){ .cycle = r->begin + r->now->use[k].first, .fault = i, .proc = p->port[lane],
-			                                .place = -1 });
+			faults_log(r->f,
+			           &(FaultEvent){
+						   .cycle = r->begin + r->now->use[k].first, .fault = i, .proc = p->port[lane], .place = -1 });
 			return;
 		}
 }
 
-/* Before the first call: dead processors.  What the host wrote and a bit did not take.  In calls with transfers: words that a
- * broken part swallows. */
+/* Before the first call: dead processors. What the host wrote and a bit did not take. In calls with transfers:
+ * words that a broken part swallows. */
 static void log_permanent(FaultRun *r)
 {
 	for (uint32_t i = 0; i < r->f->faults && r->deads; i++) {
@@ -540,8 +554,12 @@ static uint32_t meddle_result(void *user, uint32_t lane, const Micro *u, uint64_
 			continue;
 		uint8_t bit = comparison ? 0 : fault_draw(r->f, i, DRAW_BIT, r->f->wait[i].drawn) & 31;
 		word ^= 1u << bit;
-		faults_log(r->f, &(FaultEvent){ .cycle = r->begin + now, .fault = i, .proc = r->c->p->port[lane], .place = IN_REG,
-		                                .addr = comparison ? u->cc : u->dst, .bit = bit });
+		faults_log(r->f, &(FaultEvent){ .cycle = r->begin + now,
+		                                .fault = i,
+		                                .proc = r->c->p->port[lane],
+		                                .place = IN_REG,
+		                                .addr = comparison ? u->cc : u->dst,
+		                                .bit = bit });
 	}
 	return word;
 }
@@ -571,8 +589,9 @@ static uint32_t meddle_arrives(void *user, uint32_t lane, uint64_t now, uint32_t
 		if (r->f->fault[i].kind != FAULT_MISROUTE || !r->active[i] || !goes_wrong(r, i) || ports < 2)
 			continue;
 		port = (uint32_t)((port + 1 + fault_draw(r->f, i, DRAW_TO, r->f->wait[i].drawn) % (ports - 1)) % ports);
-		faults_log(r->f, &(FaultEvent){ .cycle = r->begin + now, .fault = i, .proc = r->c->p->port[lane], .place = -1,
-		                                .addr = port });
+		faults_log(r->f,
+		           &(FaultEvent){
+					   .cycle = r->begin + now, .fault = i, .proc = r->c->p->port[lane], .place = -1, .addr = port });
 	}
 	return port;
 }
@@ -580,8 +599,12 @@ static uint32_t meddle_arrives(void *user, uint32_t lane, uint64_t now, uint32_t
 static void run_meddled(FaultRun *r, uint32_t routine, bool all)
 {
 	Controller *c = r->c;
-	Meddler w = { .watched = r->watched, .alone = !all, .user = r, .cycle = meddle_cycle, .result = meddle_result,
-	              .write = meddle_write };
+	Meddler w = { .watched = r->watched,
+		          .alone = !all,
+		          .user = r,
+		          .cycle = meddle_cycle,
+		          .result = meddle_result,
+		          .write = meddle_write };
 	if (r->misroutes && r->now->uses)
 		w.arrives = meddle_arrives;
 	for (uint32_t i = 0; i < r->deads && all; i++)

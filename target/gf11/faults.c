@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults as the user names them, and the log of what they did.  In: specs like stuck:3:dram:100:7, or files of them.  Out:
- * numbers that are inside the machine; random numbers that say when a fault happens; events, as JSON.
- * What must hold: a random number depends on seed, fault and how many were drawn before, so that a run with faults is a
+/* Faults as the user names them, and the log of what they did. In: specs like stuck:3:dram:100:7, or files of them.
+ * Out: numbers that are inside the machine; random numbers that say when a fault happens; events, as JSON. What
+ * must hold: a random number depends on seed, fault and how many were drawn before, so that a run with faults is a
  * function of the program and the seed, whatever the number of threads and the way it is executed. */
 #include <assert.h>
 #include <math.h>
@@ -12,32 +12,57 @@
 
 enum { STREAM_FAULT = 96, STREAM_RANDOM = 128 };
 
-const char *const fault_names[FAULT_KINDS] = { "dead", "stuck", "flip", "alu", "port", "misroute", "crossbar", "link", "disk" };
+const char *const fault_names[FAULT_KINDS] = { "dead",     "stuck",    "flip", "alu", "port",
+	                                           "misroute", "crossbar", "link", "disk" };
 const char *const place_names[IN_PLACES] = { "reg", "sram", "dram" };
 
 /* ---- what stands behind the name of a kind ---- */
 
-enum { PART_NONE, PART_PROC, PART_PLACE, PART_ADDR, PART_BIT, PART_VALUE, PART_RATE, PART_PLACES, PART_CHANCE, PART_PORT,
-       PART_STAGE, PART_FROM, PART_CROSSBAR, PART_INTO, PART_DISK };
-typedef struct Kind { uint8_t part[5]; const char *remedy; } Kind;
+enum {
+	PART_NONE,
+	PART_PROC,
+	PART_PLACE,
+	PART_ADDR,
+	PART_BIT,
+	PART_VALUE,
+	PART_RATE,
+	PART_PLACES,
+	PART_CHANCE,
+	PART_PORT,
+	PART_STAGE,
+	PART_FROM,
+	PART_CROSSBAR,
+	PART_INTO,
+	PART_DISK
+};
+typedef struct Kind {
+	uint8_t part[5];
+	const char *remedy;
+} Kind;
 static const Kind kinds[FAULT_KINDS] = {
 	[FAULT_DEAD] = { { PART_PROC }, "write dead:PROC" },
 	[FAULT_STUCK] = { { PART_PROC, PART_PLACE, PART_ADDR, PART_BIT, PART_VALUE },
-	                  "write stuck:PROC:PLACE:ADDR:BIT, where PLACE is reg, sram or dram, and :0 or :1 if the seed is not to say it" },
+	                  "write stuck:PROC:PLACE:ADDR:BIT, where PLACE is reg, sram or dram, and :0 or :1 if the seed is "
+	                  "not to say it" },
 	[FAULT_FLIP] = { { PART_RATE, PART_PLACES },
-	                 "write flip:RATE, how often each bit turns over in a simulated second, 0 to 1, for registers alone 0 to 1000, and :reg, :sram or "
+	                 "write flip:RATE, how often each bit turns over in a simulated second, 0 to 1, for registers "
+	                 "alone 0 to 1000, and :reg, :sram or "
 	                 ":dram for one memory" },
 	[FAULT_ALU] = { { PART_PROC, PART_CHANCE }, "write alu:PROC:RATE, with the share of operations that go wrong" },
 	[FAULT_PORT] = { { PART_PORT }, "write port:PORT" },
-	[FAULT_MISROUTE] = { { PART_PORT, PART_CHANCE }, "write misroute:PORT:RATE, with the share of words that go wrong" },
-	[FAULT_CROSSBAR] = { { PART_STAGE, PART_CROSSBAR }, "write crossbar:STAGE:N, where STAGE is input, middle or output" },
-	[FAULT_LINK] = { { PART_FROM, PART_CROSSBAR, PART_INTO }, "write link:STAGE:N:M, from crossbar N of stage input or middle" },
+	[FAULT_MISROUTE] = { { PART_PORT, PART_CHANCE },
+	                     "write misroute:PORT:RATE, with the share of words that go wrong" },
+	[FAULT_CROSSBAR] = { { PART_STAGE, PART_CROSSBAR },
+	                     "write crossbar:STAGE:N, where STAGE is input, middle or output" },
+	[FAULT_LINK] = { { PART_FROM, PART_CROSSBAR, PART_INTO },
+	                 "write link:STAGE:N:M, from crossbar N of stage input or middle" },
 	[FAULT_DISK] = { { PART_DISK, PART_CHANCE }, "write disk:N:RATE, with the share of words that are wrong" },
 };
 enum { ALL_PLACES = (1 << IN_PLACES) - 1 };
-/* Of a bit in a second.  A memory in which words stay for seconds holds nothing if every bit turns over once in one, and a million words of
- * 566 processors would be 500 flips a cycle; words stay in registers for less than a millisecond. */
-#define MOST_FLIPS 1.0
+/* Of a bit in a second. A memory in which words stay for seconds holds nothing if every bit turns over once in one,
+ * and a million words of 566 processors would be 500 flips a cycle; words stay in registers for less than a
+ * millisecond. */
+#define MOST_FLIPS          1.0
 #define MOST_REGISTER_FLIPS 1000.0
 
 static uint32_t place_words(const Machine *m, int place)
@@ -77,7 +102,8 @@ static void scan_part(Scan *s, const Machine *m, int part, const char *remedy, F
 	case PART_PROC: f->proc = scan_index(s, "processor", (uint32_t)m->processors, remedy); break;
 	case PART_PORT: f->proc = scan_index(s, "port", (uint32_t)m->switch_ports, remedy); break;
 	case PART_DISK: f->proc = scan_disk(s, m, remedy); break;
-	case PART_PLACE: case PART_PLACES: f->places = 1u << scan_place(s, remedy); break;
+	case PART_PLACE:
+	case PART_PLACES: f->places = 1u << scan_place(s, remedy); break;
 	case PART_ADDR: f->addr = scan_index(s, word_of[place_of(f)], place_words(m, place_of(f)), remedy); break;
 	case PART_BIT: f->bit = (uint8_t)scan_index(s, "bit", 32, remedy); break;
 	case PART_VALUE: f->value = (uint8_t)scan_index(s, "value", 2, remedy); break;
@@ -90,10 +116,7 @@ static void scan_part(Scan *s, const Machine *m, int part, const char *remedy, F
 	}
 }
 
-static bool may_lack(int part)
-{
-	return part == PART_VALUE || part == PART_PLACES;
-}
+static bool may_lack(int part) { return part == PART_VALUE || part == PART_PLACES; }
 
 /* All behind its name; value 2: the seed says it. */
 static Fault scan_fault(Scan *s, const Machine *m, int kind)
@@ -102,7 +125,8 @@ static Fault scan_fault(Scan *s, const Machine *m, int kind)
 	Fault f = { .kind = kind, .places = kind == FAULT_FLIP ? ALL_PLACES : 0, .value = 2 };
 	Loc first = scan_here(s);
 	if (m->ring_only && (kind == FAULT_CROSSBAR || kind == FAULT_LINK))
-		fail_at(s->cx, scan_here(s), "write port:PORT", "%s is a ring: it has no crossbars and no links between them", m->name);
+		fail_at(s->cx, scan_here(s), "write port:PORT", "%s is a ring: it has no crossbars and no links between them",
+		        m->name);
 	for (size_t i = 0; i < COUNT(k->part) && k->part[i]; i++) {
 		if (scan_peek(s) < 0 && may_lack(k->part[i]))
 			break;
@@ -112,21 +136,26 @@ static Fault scan_fault(Scan *s, const Machine *m, int kind)
 	}
 	scan_end(s, k->remedy);
 	if (kind == FAULT_FLIP && f.rate > MOST_FLIPS && f.places != 1u << IN_REG)
-		fail_at(s->cx, first, k->remedy, "the rate %g is not between 0 and %g: no memory holds anything at more", f.rate, MOST_FLIPS);
+		fail_at(s->cx, first, k->remedy, "the rate %g is not between 0 and %g: no memory holds anything at more",
+		        f.rate, MOST_FLIPS);
 	return f;
 }
 
 static void print_part(const Fault *f, int part, Buf *out)
 {
 	switch (part) {
-	case PART_PROC: case PART_PORT: case PART_DISK: buf_printf(out, ":%u", f->proc); break;
+	case PART_PROC:
+	case PART_PORT:
+	case PART_DISK: buf_printf(out, ":%u", f->proc); break;
 	case PART_PLACE: buf_printf(out, ":%s", place_names[place_of(f)]); break;
 	case PART_PLACES: buf_printf(out, f->places == ALL_PLACES ? "" : ":%s", place_names[place_of(f)]); break;
 	case PART_ADDR: buf_printf(out, ":%u", f->addr); break;
 	case PART_BIT: buf_printf(out, ":%u", f->bit); break;
 	case PART_VALUE: buf_printf(out, ":%u", f->value); break;
-	case PART_RATE: case PART_CHANCE: buf_printf(out, ":%g", f->rate); break;
-	case PART_STAGE: case PART_FROM: buf_printf(out, ":%s", stage_names[f->stage]); break;
+	case PART_RATE:
+	case PART_CHANCE: buf_printf(out, ":%g", f->rate); break;
+	case PART_STAGE:
+	case PART_FROM: buf_printf(out, ":%s", stage_names[f->stage]); break;
 	case PART_CROSSBAR: buf_printf(out, ":%u", f->n); break;
 	case PART_INTO: buf_printf(out, ":%u", f->m); break;
 	}
@@ -148,16 +177,14 @@ uint64_t fault_draw(const Faults *f, uint32_t fault, int what, uint64_t n)
 }
 
 /* Over (0, 1]. */
-static double share(uint64_t random)
-{
-	return (double)((random >> 11) + 1) * 0x1p-53;
-}
+static double share(uint64_t random) { return (double)((random >> 11) + 1) * 0x1p-53; }
 
 uint64_t fault_wait_words(const Faults *f, uint32_t fault, uint64_t n, double rate)
 {
 	if (rate >= 1)
 		return 0;
-	double each = rate < 1e-9 ? rate : -arith_log(1 - rate), log = -arith_log(share(fault_draw(f, fault, DRAW_WAIT, n)));
+	double each = rate < 1e-9 ? rate : -arith_log(1 - rate),
+		   log = -arith_log(share(fault_draw(f, fault, DRAW_WAIT, n)));
 	return log >= each * 0x1p62 ? (uint64_t)1 << 62 : (uint64_t)(log / each);
 }
 
@@ -175,7 +202,8 @@ Faults *faults_new(Ctx *cx, const Machine *m, uint64_t seed)
 	return f;
 }
 
-/* The whole log has its room at once, for nothing may be allocated while cases run; its pages come when they are used. */
+/* The whole log has its room at once, for nothing may be allocated while cases run; its pages come when they are
+ * used. */
 static void make_room(Faults *f)
 {
 	if (f->fault)
@@ -186,10 +214,7 @@ static void make_room(Faults *f)
 	f->room = MOST_EVENTS;
 }
 
-static bool counts_words(int kind)
-{
-	return kind == FAULT_ALU || kind == FAULT_MISROUTE || kind == FAULT_DISK;
-}
+static bool counts_words(int kind) { return kind == FAULT_ALU || kind == FAULT_MISROUTE || kind == FAULT_DISK; }
 
 static void append(Faults *f, Fault one)
 {
@@ -198,7 +223,7 @@ static void append(Faults *f, Fault one)
 	if (one.kind == FAULT_STUCK && one.value > 1)
 		one.value = fault_draw(f, i, DRAW_VALUE, 0) & 1;
 	f->fault[i] = one;
-	f->wait[i] = (FaultWait){ .at = { -1, -1, -1 } };    /* flips: no wait drawn yet */
+	f->wait[i] = (FaultWait){ .at = { -1, -1, -1 } }; /* flips: no wait drawn yet */
 	if (counts_words(one.kind))
 		f->wait[i].left = fault_wait_words(f, i, f->wait[i].drawn++, one.rate);
 }
@@ -282,10 +307,7 @@ static void add_file(Faults *f, const char *path)
 }
 
 /* What has a colon and does not look like a path is taken for a misspelt fault. */
-static bool is_path(const char *item)
-{
-	return !strchr(item, ':') || strpbrk(item, "/.");
-}
+static bool is_path(const char *item) { return !strchr(item, ':') || strpbrk(item, "/."); }
 
 void faults_add(Faults *f, const char *spec)
 {
@@ -316,8 +338,8 @@ void faults_log(Faults *f, const FaultEvent *e)
 void fault_event_json(const Faults *f, const FaultEvent *e, Buf *out)
 {
 	const Fault *fault = &f->fault[e->fault];
-	buf_printf(out, "{\"cycle\": %llu, \"seconds\": %.9g, \"kind\": \"%s\", \"fault\": \"", (unsigned long long)e->cycle,
-	           1e-9 * f->m->clock * (double)e->cycle, fault_names[fault->kind]);
+	buf_printf(out, "{\"cycle\": %llu, \"seconds\": %.9g, \"kind\": \"%s\", \"fault\": \"",
+	           (unsigned long long)e->cycle, 1e-9 * f->m->clock * (double)e->cycle, fault_names[fault->kind]);
 	faults_print(fault, out);
 	buf_printf(out, "\", \"%s\": %u", fault->kind == FAULT_DISK ? "disk" : "processor", e->proc);
 	if (e->place >= 0)
@@ -366,8 +388,12 @@ void faults_disk(Faults *f, uint64_t cycle, uint32_t disk, uint32_t *word, uint6
 		for (; at < count; at += 1 + fault_wait_words(f, i, w->drawn++, fault->rate)) {
 			uint8_t bit = fault_draw(f, i, DRAW_BIT, w->drawn) & 31;
 			word[at * step] ^= 1u << bit;
-			faults_log(f, &(FaultEvent){ .cycle = f->before + cycle, .fault = i, .proc = disk, .place = -1,
-			                             .addr = (uint32_t)at, .bit = bit });
+			faults_log(f, &(FaultEvent){ .cycle = f->before + cycle,
+			                             .fault = i,
+			                             .proc = disk,
+			                             .place = -1,
+			                             .addr = (uint32_t)at,
+			                             .bit = bit });
 		}
 		w->left = at - count;
 	}
@@ -380,11 +406,15 @@ static uint32_t any(uint64_t seed, uint64_t i, uint32_t what, uint32_t limit)
 	return (uint32_t)random_below(seed, STREAM_RANDOM + what, i, limit);
 }
 
-Fault fault_random_processor(const Machine *m, uint64_t seed, uint64_t i, uint32_t procs, uint32_t sram_end, uint32_t dram_end)
+Fault fault_random_processor(const Machine *m, uint64_t seed, uint64_t i, uint32_t procs, uint32_t sram_end,
+                             uint32_t dram_end)
 {
 	const uint32_t words[IN_PLACES] = { (uint32_t)m->registers, sram_end, dram_end };
 	uint32_t which = any(seed, i, 0, 2 + IN_PLACES);
-	Fault f = { .kind = which == 0 ? FAULT_DEAD : which == 1 ? FAULT_ALU : FAULT_STUCK, .proc = any(seed, i, 1, procs) };
+	Fault f = { .kind = which == 0   ? FAULT_DEAD
+		                : which == 1 ? FAULT_ALU
+		                             : FAULT_STUCK,
+		        .proc = any(seed, i, 1, procs) };
 	if (f.kind == FAULT_ALU)
 		f.rate = 1;
 	if (f.kind != FAULT_STUCK)

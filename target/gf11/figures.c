@@ -20,17 +20,14 @@ typedef struct Points {
 typedef struct Curves {
 	int sum;
 	uint32_t most;
-	double *procs, *mcps, *work, *talk, *total;          /* [most] of the model; milliseconds */
-	Points paper, sim;                                   /* y: MCPS */
+	double *procs, *mcps, *work, *talk, *total; /* [most] of the model; milliseconds */
+	Points paper, sim;                          /* y: MCPS */
 	double paper_total[MOST_POINTS], sim_total[MOST_POINTS];
 } Curves;
 
 /* ---- data ---- */
 
-static double milliseconds(const Call *c, double cycles)
-{
-	return 1e-6 * c->m->clock * cycles;
-}
+static double milliseconds(const Call *c, double cycles) { return 1e-6 * c->m->clock * cycles; }
 
 static void curves_model(const Call *c, const Plan *plan, Curves *v)
 {
@@ -38,7 +35,7 @@ static void curves_model(const Call *c, const Plan *plan, Curves *v)
 	Arena *a = &c->cx->scratch;
 	model_input(&in, plan, c->m, NETTALK_CASES);
 	in.sum = v->sum;
-	in.host_call = 0;                                    /* the report's prediction has none */
+	in.host_call = 0; /* the report's prediction has none */
 	v->most = (uint32_t)c->m->processors;
 	double **const arrays[] = { &v->procs, &v->mcps, &v->work, &v->talk, &v->total };
 	for (size_t i = 0; i < COUNT(arrays); i++)
@@ -111,7 +108,7 @@ static void csv_speed(const Curves *v, Buf *b)
 static void csv_split(const Curves *v, Buf *b)
 {
 	buf_puts(b, "procs,model_computation_ms,model_communication_ms,model_total_ms,measured_1989_total_ms,"
-	         "simulated_computation_ms,simulated_communication_ms,simulated_total_ms\n");
+	            "simulated_computation_ms,simulated_communication_ms,simulated_total_ms\n");
 	for (uint32_t i = 0; i < v->most; i++) {
 		buf_printf(b, "%u,%.6g,%.6g,%.6g", i + 1, v->work[i], v->talk[i], v->total[i]);
 		number_add(b, &v->paper, v->paper_total, v->procs[i]);
@@ -153,11 +150,15 @@ static void svg_speed(Arena *a, const Curves *v, const char *title, Buf *b)
 		{ "measured in 1989: Table 1", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper.y, v->paper.count },
 		{ "simulated, as the 1989 program", PLOT_ORANGE, MARK_SQUARE, v->sim.x, v->sim.y, v->sim.count },
 	};
-	double most = fmax(fmax(largest(v->mcps, v->most), largest(v->sim.y, v->sim.count)),
-	                   largest(v->paper.y, v->paper.count));
+	double most =
+		fmax(fmax(largest(v->mcps, v->most), largest(v->sim.y, v->sim.count)), largest(v->paper.y, v->paper.count));
 	const Plot plot = {
-		.title = title, .series = series, .count = COUNT(series), .corner = v->sum == SUM_RING ? CORNER_RIGHT : 0,
-		.x = axis_linear(a, "Processors", v->most), .y = axis_linear(a, "Millions of connections per second", most * 1.06),
+		.title = title,
+		.series = series,
+		.count = COUNT(series),
+		.corner = v->sum == SUM_RING ? CORNER_RIGHT : 0,
+		.x = axis_linear(a, "Processors", v->most),
+		.y = axis_linear(a, "Millions of connections per second", most * 1.06),
 	};
 	plot_svg(&plot, b);
 }
@@ -175,7 +176,9 @@ static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
 		{ "communication, simulated", PLOT_ORANGE, MARK_TRIANGLE, v->sim.x, v->sim.talk, v->sim.count },
 	};
 	const Plot plot = {
-		.title = title, .series = series, .count = COUNT(series),
+		.title = title,
+		.series = series,
+		.count = COUNT(series),
 		.corner = v->sum == SUM_TREE ? CORNER_RIGHT : CORNER_RIGHT | CORNER_BOTTOM,
 		.x = { "Processors", 7, fmax(600, v->most + 20), true, x_tick, COUNT(x_tick) },
 		.y = { "Milliseconds of an epoch", v->sum == SUM_TREE ? 4 : 2, 12000, true, y_tick, COUNT(y_tick) },
@@ -186,10 +189,7 @@ static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
 
 /* ---- files ---- */
 
-static const char *folder_of(const Call *c)
-{
-	return c->write ? c->write : "figures";
-}
+static const char *folder_of(const Call *c) { return c->write ? c->write : "figures"; }
 
 void folder_make(const Call *c)
 {
@@ -219,10 +219,7 @@ void figure_write(const Call *c, const char *name, const char *ending, const Buf
 	*first = false;
 }
 
-void figures_end(const Call *c)
-{
-	buf_puts(c->out, c->json ? "], " : "");
-}
+void figures_end(const Call *c) { buf_puts(c->out, c->json ? "], " : ""); }
 
 /* ---- Table 1 with every way of summing ---- */
 
@@ -270,7 +267,9 @@ static void svg_best(const Call *c, const Plan *plan, const BestTable *t, Buf *b
 		series[1 + sum] = (Series){ sum_names[sum], colour[sum], MARK_LINE, x, y[sum], t->rows };
 	series[SUMS + 1] = (Series){ "measured in 1989, tree", PLOT_BLACK, MARK_DISC, paper.x, paper.y, paper.count };
 	const Plot plot = {
-		.title = "Table 1 extended: speed by way of summing, best mode (NETtalk)", .series = series, .count = COUNT(series),
+		.title = "Table 1 extended: speed by way of summing, best mode (NETtalk)",
+		.series = series,
+		.count = COUNT(series),
 		.x = { "Processors", 7, 600, true, x_tick, COUNT(x_tick) },
 		.y = { "Millions of connections per second", 20, 3000, true, y_tick, COUNT(y_tick) },
 	};

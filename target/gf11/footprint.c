@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a routine reads and writes, and when.  In: microwords.  Out: every word of memory named in them, once, with its first
- * and last times; registers; what indices may lead to; configurations of the switch.
- * What must hold: cycles are those of the traced executor, where reads see what arrived in the same cycle. */
+/* What a routine reads and writes, and when. In: microwords. Out: every word of memory named in them, once, with
+ * its first and last times; registers; what indices may lead to; configurations of the switch. What must hold:
+ * cycles are those of the traced executor, where reads see what arrived in the same cycle. */
 #include <stdlib.h>
 #include <string.h>
 

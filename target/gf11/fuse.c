@@ -16,63 +16,58 @@
 #include "execute.h"
 
 enum {
-	WINDOW = 256,             /* transfers ordered together: bounds the values that wait for their turn */
-	PRIVATE = 8               /* slots that a chain may keep waiting that nobody else needs */
+	WINDOW = 256, /* transfers ordered together: bounds the values that wait for their turn */
+	PRIVATE = 8   /* slots that a chain may keep waiting that nobody else needs */
 };
 
 typedef struct Fuser {
 	Flow *f;
 	Ctx *cx;
 	bool apart, fuse;
-	uint32_t *order, *at;     /* [nodes] node at a position, and back */
-	uint32_t *key;            /* of the order: 2 * level, and 1 for transfers */
-	uint32_t *uses;           /* by other nodes */
-	uint32_t *product;        /* FADD that goes on a chain: its product; NONE */
-	uint32_t *sent;           /* FADD that is part of a transfer: the XFER; NONE */
-	uint32_t *limit;          /* last position where what it loads from memory is still there */
-	uint8_t *waiting;         /* private slots of the chain so far */
-	bool *absorbed;           /* it is part of a longer chain */
-	uint32_t *into;           /* STORE that writes it, at whose position it is done; NONE */
-	bool *needed;             /* some instruction reads its slot */
-	uint32_t *last;           /* position of the last of these */
+	uint32_t *order, *at; /* [nodes] node at a position, and back */
+	uint32_t *key;        /* of the order: 2 * level, and 1 for transfers */
+	uint32_t *uses;       /* by other nodes */
+	uint32_t *product;    /* FADD that goes on a chain: its product; NONE */
+	uint32_t *sent;       /* FADD that is part of a transfer: the XFER; NONE */
+	uint32_t *limit;      /* last position where what it loads from memory is still there */
+	uint8_t *waiting;     /* private slots of the chain so far */
+	bool *absorbed;       /* it is part of a longer chain */
+	uint32_t *into;       /* STORE that writes it, at whose position it is done; NONE */
+	bool *needed;         /* some instruction reads its slot */
+	uint32_t *last;       /* position of the last of these */
 	bool *released;
 	uint32_t *slot;
 	Sequence *s;
 	uint32_t inst_room, term_room, stage_room, transfer_room;
 	uint32_t *free_slot, frees, fresh; /* working slots: given back, never used yet */
-	uint32_t *held, helds;    /* slots that others may still read */
-	uint32_t *sent_in;        /* [slots] stages until it was sent last, with that one; 0: never */
-	uint32_t last_key;        /* of the instruction before */
-	bool full;                /* no slot left */
+	uint32_t *held, helds;             /* slots that others may still read */
+	uint32_t *sent_in;                 /* [slots] stages until it was sent last, with that one; 0: never */
+	uint32_t last_key;                 /* of the instruction before */
+	bool full;                         /* no slot left */
 } Fuser;
 
-static const Node *node_at(const Fuser *u, uint32_t n)
-{
-	return &u->f->node[n];
-}
+static const Node *node_at(const Fuser *u, uint32_t n) { return &u->f->node[n]; }
 
 static uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /* Word of memory as far as order is concerned: where relocation registers may overlap, each memory is one word. */
-static uint32_t word_of(const Fuser *u, const Node *n)
-{
-	return u->apart ? n->word : n->far;
-}
+static uint32_t word_of(const Fuser *u, const Node *n) { return u->apart ? n->word : n->far; }
 
-/* ---- order ----------------------------------------------------------------------------------------------------- */
+/* ---- order -------------------------------------------------------------------------------------- */
 
 /* Levels at which memory was written last: each word, any of SRAM, any by addresses that processors make; and the
  * last at which it was read by such an address.  A load needs nothing but the word, so it never comes later than
  * what writes it next. */
-typedef struct Levels { uint32_t *write, any_write, put, lookup; } Levels;
+typedef struct Levels {
+	uint32_t *write, any_write, put, lookup;
+} Levels;
 
 static uint32_t memory_level(const Fuser *u, Levels *v, const Node *n, uint32_t level)
 {
 	uint32_t put = n->far ? 0 : v->put, lookup = n->far ? 0 : v->lookup;
 	switch (n->op) {
-	case GOP_LOAD:
-		return max(level, max(v->write[word_of(u, n)], put));
+	case GOP_LOAD: return max(level, max(v->write[word_of(u, n)], put));
 	case GOP_STORE:
 		level = max(max(level, v->write[word_of(u, n)]), max(put, lookup));
 		v->write[word_of(u, n)] = level;
@@ -83,20 +78,19 @@ static uint32_t memory_level(const Fuser *u, Levels *v, const Node *n, uint32_t 
 		level = max(level, max(v->any_write, v->put));
 		v->lookup = max(v->lookup, level);
 		return level;
-	case GOP_PUT:
-		v->put = max(max(level, v->any_write), max(v->put, v->lookup));
-		return v->put;
+	case GOP_PUT: v->put = max(max(level, v->any_write), max(v->put, v->lookup)); return v->put;
 	}
 	return level;
 }
 
-/* The transfer that an add can be part of: nobody else needs what is sent, which comes from no disk, and the other operand
- * is there before. */
+/* The transfer that an add can be part of: nobody else needs what is sent, which comes from no disk, and the other
+ * operand is there before. */
 static uint32_t find_sent(const Fuser *u, const Node *add, uint32_t bottom)
 {
 	for (int i = 0; i < 2 && u->fuse && add->op == GOP_FADD; i++) {
 		uint32_t x = add->in[i], other = add->in[1 - i];
-		if (node_at(u, x)->op == GOP_XFER && node_at(u, x)->word == NONE && u->uses[x] == 1 && u->key[other] < u->key[x] && 2 * bottom < u->key[x])
+		if (node_at(u, x)->op == GOP_XFER && node_at(u, x)->word == NONE && u->uses[x] == 1 &&
+		    u->key[other] < u->key[x] && 2 * bottom < u->key[x])
 			return x;
 	}
 	return NONE;
@@ -116,7 +110,7 @@ static void order_nodes(Fuser *u)
 				level = max(level, (key[node->in[i]] + 1) / 2);
 		level = memory_level(u, &v, node, level);
 		bool transfer = node->op == GOP_XFER;
-		key[n] = 2 * level + transfer;               /* transfers stand at the end of their level */
+		key[n] = 2 * level + transfer; /* transfers stand at the end of their level */
 		u->sent[n] = find_sent(u, node, bottom);
 		if (u->sent[n] != NONE)
 			key[n] = key[u->sent[n]];
@@ -135,7 +129,7 @@ static void order_nodes(Fuser *u)
 	}
 }
 
-/* ---- join ------------------------------------------------------------------------------------------------------ */
+/* ---- join --------------------------------------------------------------------------------------- */
 
 static void count_uses(Fuser *u)
 {
@@ -177,10 +171,7 @@ static uint32_t private_slots(const Fuser *u, uint32_t n, uint32_t pos)
 	return u->uses[n] <= 2 && !is_inline(u, n, pos);
 }
 
-static bool is_product(const Fuser *u, uint32_t n)
-{
-	return node_at(u, n)->op == GOP_FMUL && u->uses[n] == 1;
-}
+static bool is_product(const Fuser *u, uint32_t n) { return node_at(u, n)->op == GOP_FMUL && u->uses[n] == 1; }
 
 /* An add of a product: part of the chain of its other operand, if that is a chain and nobody else reads it. */
 static void join_add(Fuser *u, uint32_t n)
@@ -198,8 +189,8 @@ static void join_add(Fuser *u, uint32_t n)
 	u->product[n] = p;
 	u->limit[n] = min(load_limit(u, product->in[0]), load_limit(u, product->in[1]));
 	u->waiting[n] = (uint8_t)(private_slots(u, product->in[0], pos) + private_slots(u, product->in[1], pos));
-	bool goes_on = u->product[c] != NONE && u->uses[c] == 1 && pos <= u->limit[c]
-	            && u->waiting[c] + u->waiting[n] <= PRIVATE;
+	bool goes_on =
+		u->product[c] != NONE && u->uses[c] == 1 && pos <= u->limit[c] && u->waiting[c] + u->waiting[n] <= PRIVATE;
 	if (goes_on) {
 		u->absorbed[c] = true;
 		u->limit[n] = min(u->limit[n], u->limit[c]);
@@ -207,7 +198,7 @@ static void join_add(Fuser *u, uint32_t n)
 	} else {
 		u->limit[n] = min(u->limit[n], load_limit(u, c));
 	}
-	if (pos > u->limit[n])                               /* a word it loads is gone: it is not to wait any longer */
+	if (pos > u->limit[n]) /* a word it loads is gone: it is not to wait any longer */
 		u->limit[n] = pos;
 }
 
@@ -225,8 +216,7 @@ static void join_operation(Fuser *u, uint32_t n)
 static void join_store(Fuser *u, uint32_t store)
 {
 	uint32_t v = node_at(u, store)->in[0];
-	if (ops[node_at(u, v)->op].unit == UNIT_ALU && u->sent[v] == NONE && u->uses[v] == 1
-	    && u->at[store] <= u->limit[v])
+	if (ops[node_at(u, v)->op].unit == UNIT_ALU && u->sent[v] == NONE && u->uses[v] == 1 && u->at[store] <= u->limit[v])
 		u->into[v] = store;
 }
 
@@ -239,14 +229,11 @@ static void join(Fuser *u)
 			join_store(u, n);
 }
 
-/* ---- what an instruction reads --------------------------------------------------------------------------------- */
+/* ---- what an instruction reads ------------------------------------------------------------------ */
 
 typedef void VisitFn(Fuser *u, uint32_t value, uint32_t pos);
 
-static bool is_transfer(const Fuser *u, uint32_t n)
-{
-	return node_at(u, n)->op == GOP_XFER || u->sent[n] != NONE;
-}
+static bool is_transfer(const Fuser *u, uint32_t n) { return node_at(u, n)->op == GOP_XFER || u->sent[n] != NONE; }
 
 /* Of a node that is a transfer: the value that is sent, and the one that is added, or NONE. */
 static uint32_t sent_value(const Fuser *u, uint32_t n)
@@ -314,7 +301,7 @@ static void find_needs(Fuser *u)
 	}
 }
 
-/* ---- slots ----------------------------------------------------------------------------------------------------- */
+/* ---- slots -------------------------------------------------------------------------------------- */
 
 static uint32_t slot_new(Fuser *u)
 {
@@ -335,7 +322,7 @@ static bool still_read(const Fuser *u, uint32_t slot)
 
 static void release(Fuser *u, uint32_t value, uint32_t pos)
 {
-	if (u->last[value] != pos || u->released[value])     /* it may be read twice */
+	if (u->last[value] != pos || u->released[value]) /* it may be read twice */
 		return;
 	u->released[value] = true;
 	if (still_read(u, u->slot[value]))
@@ -355,7 +342,7 @@ static void free_held(Fuser *u)
 	u->helds = kept;
 }
 
-/* ---- instructions ---------------------------------------------------------------------------------------------- */
+/* ---- instructions ------------------------------------------------------------------------------- */
 
 static void *more(Fuser *u, void *list, uint32_t count, uint32_t *room, size_t size)
 {
@@ -422,9 +409,9 @@ static void put_transfer(Fuser *u, uint32_t n)
 {
 	uint32_t x = u->sent[n] != NONE ? u->sent[n] : n, add = added_value(u, n);
 	u->s->transfer = more(u, u->s->transfer, u->s->transfers, &u->transfer_room, sizeof(Transfer));
-	u->s->transfer[u->s->transfers++] = (Transfer){ u->slot[n], u->slot[sent_value(u, n)],
-	                                                add == NONE ? NONE : u->slot[add], u->f->route[node_at(u, x)->k.u],
-	                                                node_at(u, x)->word };
+	u->s->transfer[u->s->transfers++] =
+		(Transfer){ u->slot[n], u->slot[sent_value(u, n)], add == NONE ? NONE : u->slot[add],
+		            u->f->route[node_at(u, x)->k.u], node_at(u, x)->word };
 	u->s->stage[u->s->stages - 1].transfers++;
 }
 
@@ -479,8 +466,8 @@ Sequence *sequence_make(Flow *f, bool apart, bool fuse)
 {
 	Arena *scratch = &f->cx->scratch;
 	Fuser u = { .f = f, .cx = f->cx, .apart = apart, .fuse = fuse, .s = NEW(&f->cx->keep, 1, Sequence) };
-	uint32_t **numbers[] = { &u.order, &u.at, &u.key, &u.uses, &u.product, &u.limit, &u.into, &u.last, &u.slot,
-	                         &u.sent, &u.held };
+	uint32_t **numbers[] = { &u.order, &u.at,   &u.key,  &u.uses, &u.product, &u.limit,
+		                     &u.into,  &u.last, &u.slot, &u.sent, &u.held };
 	for (size_t i = 0; i < COUNT(numbers); i++)
 		*numbers[i] = NEW(scratch, f->nodes, uint32_t);
 	uint32_t **none[] = { &u.product, &u.limit, &u.into, &u.last };

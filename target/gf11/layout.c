@@ -3,10 +3,7 @@
  * Out: Layout, or a refusal that gives the number of words wanted and there (section 9). */
 #include "disk.h"
 
-static uint64_t round_up(uint64_t words, uint64_t to)
-{
-	return (words + to - 1) / to * to;
-}
+static uint64_t round_up(uint64_t words, uint64_t to) { return (words + to - 1) / to * to; }
 
 /* Words of a case in SRAM. */
 void layout_case(Bp *b)
@@ -33,15 +30,9 @@ void layout_case(Bp *b)
 		copies_list(b);
 }
 
-uint32_t layout_data(const Bp *b)
-{
-	return b->net->inputs + b->net->outputs + 1 + (b->net->copies > 0);
-}
+uint32_t layout_data(const Bp *b) { return b->net->inputs + b->net->outputs + 1 + (b->net->copies > 0); }
 
-uint64_t layout_arrays(const Bp *b)
-{
-	return 2 + (uint64_t)b->rule->states + (b->factor != NULL);
-}
+uint64_t layout_arrays(const Bp *b) { return 2 + (uint64_t)b->rule->states + (b->factor != NULL); }
 
 /* Cases one after the other, at least two words for each unit, as in the report (section 6.1): input units have no net
  * input, targets and weight take that place.  In DRAM inputs, targets and weight. */
@@ -121,9 +112,8 @@ static void layout_sram(Bp *b, uint64_t slots)
 	uint64_t group = at->cases < at->spill ? (at->spill - at->cases) / at->case_words : 0;
 	if (!group)
 		fail(b->cx, MP_BAD_INPUT, "ask for smaller bundles or a smaller network",
-		     "bundles of %u weights and a case of %u words do not fit: %u words of SRAM, %s has %llu",
-		     at->cache_words, at->case_words, at->cases + at->case_words + SPILL_WORDS, b->m->name,
-		     (unsigned long long)b->m->sram);
+		     "bundles of %u weights and a case of %u words do not fit: %u words of SRAM, %s has %llu", at->cache_words,
+		     at->case_words, at->cases + at->case_words + SPILL_WORDS, b->m->name, (unsigned long long)b->m->sram);
 	at->group = (uint32_t)(group < slots ? group : slots);
 }
 
@@ -163,7 +153,8 @@ static void layout_rooms(Bp *b, uint64_t blocks)
 		fail(b->cx, MP_BAD_INPUT, "set disks on",
 		     "%llu cases for each processor do not fit into the %lld words of DRAM of %s",
 		     (unsigned long long)(all * at->data_side), (long long)b->m->dram, b->m->name);
-	at->rooms = b->o.disks == DISKS_ON && (all > blocks || room_words(b, all) + array_words(b) > (uint64_t)b->m->dram) ? 2 : 1;
+	at->rooms =
+		b->o.disks == DISKS_ON && (all > blocks || room_words(b, all) + array_words(b) > (uint64_t)b->m->dram) ? 2 : 1;
 }
 
 void layout_dram(Bp *b, uint64_t slots)
@@ -175,10 +166,14 @@ void layout_dram(Bp *b, uint64_t slots)
 		slots = layout_blocks(b, slots / at->data_side) * at->data_side;
 	uint64_t room = room_words(b, slots / at->data_side), cases = at->rooms * room;
 	if (!slots || slots > dram || cases + weights > dram)
-		fail(b->cx, MP_BAD_INPUT, "use more processors, fewer cases (--cases or --batch), a smaller network, or a machine file with more DRAM",
-		     "%llu cases, %llu words of data, and %llu words for each of %llu weights are %llu words of DRAM; %s has %llu",
+		fail(b->cx, MP_BAD_INPUT,
+		     "use more processors, fewer cases (--cases or --batch), a smaller network, or a machine file with more "
+		     "DRAM",
+		     "%llu cases, %llu words of data, and %llu words for each of %llu weights are %llu words of DRAM; %s has "
+		     "%llu",
 		     (unsigned long long)slots, (unsigned long long)cases, (unsigned long long)arrays,
-		     (unsigned long long)b->net->links, (unsigned long long)(cases + weights), b->m->name, (unsigned long long)dram);
+		     (unsigned long long)b->net->links, (unsigned long long)(cases + weights), b->m->name,
+		     (unsigned long long)dram);
 	at->slots = (uint32_t)slots;
 	at->data = 0;
 	at->room_words = (uint32_t)room;

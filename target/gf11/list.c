@@ -4,36 +4,50 @@
  * What must hold: the nodes in their own order keep within the limits; then every schedule made here does, and none
  * gets stuck.
  *
- * Forward and backward are one text: backward, cycle u stands for cycle -u of the routine and edges are taken the other
- * way round.  Nodes have a rank, their place in the order of the walk.
+ * Forward and backward are one text: backward, cycle u stands for cycle -u of the routine and edges are taken the
+ * other way round. Nodes have a rank, their place in the order of the walk.
  *
- * Limits are kept as a banker keeps his: room[j] is the number of places taken just before the node of rank j, if from
- * here on all goes in the order of ranks.  A node that would run ahead and lift any room[j] over the limit has to wait;
- * the node whose turn it is never does.  A place counts from the first to the last node that touches the web, so results
- * on their way count too: the real demand, from arrival to last read, is smaller.
+ * Limits are kept as a banker keeps his: room[j] is the number of places taken just before the node of rank j, if
+ * from here on all goes in the order of ranks. A node that would run ahead and lift any room[j] over the limit has
+ * to wait; the node whose turn it is never does. A place counts from the first to the last node that touches the
+ * web, so results on their way count too: the real demand, from arrival to last read, is smaller.
  *
- * Far beyond the node whose turn it is, room is given more sparingly: what is taken there is held long, and the nodes
- * in between would have to go one after the other. */
+ * Far beyond the node whose turn it is, room is given more sparingly: what is taken there is held long, and the
+ * nodes in between would have to go one after the other. */
 #include <assert.h>
 #include <string.h>
 
 #include "schedule.h"
 
-enum { QUEUE_ALU, QUEUE_IN, QUEUE_OUT, QUEUE_DRAM, QUEUE_SWITCH, QUEUES };  /* port: towards registers, and from them */
-enum { NEAR, FAR, SIDES };                                   /* in the window, and beyond */
-enum { TRIES = 8 };                                          /* candidates looked at before a unit stays idle */
+enum { QUEUE_ALU, QUEUE_IN, QUEUE_OUT, QUEUE_DRAM, QUEUE_SWITCH, QUEUES }; /* port: towards registers, and from them */
+enum { NEAR, FAR, SIDES };                                                 /* in the window, and beyond */
+enum { TRIES = 8 }; /* candidates looked at before a unit stays idle */
 static const uint8_t most_tries[SIDES] = { TRIES, 2 };
-enum { RANK_BITS = 28, RANK_MASK = (1 << RANK_BITS) - 1 };  /* of a node's rank in its key */
-enum { GONE = -(1 << 30) };                                  /* room of ranks that are past */
+enum { RANK_BITS = 28, RANK_MASK = (1 << RANK_BITS) - 1 }; /* of a node's rank in its key */
+enum { GONE = -(1 << 30) };                                /* room of ranks that are past */
 
-typedef struct Queue { uint64_t *key; uint32_t count; } Queue;          /* a heap, most urgent first */
-typedef struct Cycle { uint32_t first; uint8_t port, sram; } Cycle; /* nodes that can start from here on; what is taken */
-typedef struct Room { int32_t most, add; } Room;             /* the largest of its part, after add to all of that */
-typedef struct Rooms { Room *room; uint32_t leaves; } Rooms; /* a tree: add to the first ranks, find the largest */
+typedef struct Queue {
+	uint64_t *key;
+	uint32_t count;
+} Queue; /* a heap, most urgent first */
+/* nodes that can start from here on; what is taken */
+typedef struct Cycle {
+	uint32_t first;
+	uint8_t port, sram;
+} Cycle;
+typedef struct Room {
+	int32_t most, add;
+} Room; /* the largest of its part, after add to all of that */
+typedef struct Rooms {
+	Room *room;
+	uint32_t leaves;
+} Rooms; /* a tree: add to the first ranks, find the largest */
 
-/* Uses of a resource, as the walk counts cycles: all of them together; from the issue of an operation to the beginning of
- * its use at least, less than 0 backward; from the end of a use to the end of the routine at least. */
-typedef struct Ahead { int32_t work, begin, way; } Ahead;
+/* Uses of a resource, as the walk counts cycles: all of them together; from the issue of an operation to the
+ * beginning of its use at least, less than 0 backward; from the end of a use to the end of the routine at least. */
+typedef struct Ahead {
+	int32_t work, begin, way;
+} Ahead;
 
 struct List {
 	const Graph *g;
@@ -41,41 +55,34 @@ struct List {
 	const Trial *trial;
 	int32_t *time;
 	Queue queue[QUEUES][SIDES];
-	Cycle *cycle;       uint32_t cycles;                 /* [cycles] */
-	int32_t origin;                                      /* entry of cycle 0 */
-	uint32_t *next;                                      /* of the list in a cycle */
-	uint32_t *waits;                                     /* edges still open */
+	Cycle *cycle;
+	uint32_t cycles; /* [cycles] */
+	int32_t origin;  /* entry of cycle 0 */
+	uint32_t *next;  /* of the list in a cycle */
+	uint32_t *waits; /* edges still open */
 	int32_t *ready;
-	uint8_t *issued, *queued;                            /* queued: in a queue, 1 + which side */
-	uint32_t *touched;                                   /* by web, how often */
-	Rooms rooms[2];     int kinds;                       /* of registers, and of conditions if there are any */
-	uint32_t *refused, freed;                            /* 1 + how often room came free when a node last found none */
-	uint32_t turn;                                       /* the lowest rank not issued */
-	uint32_t left;                                       /* operations not issued */
+	uint8_t *issued, *queued; /* queued: in a queue, 1 + which side */
+	uint32_t *touched;        /* by web, how often */
+	Rooms rooms[2];
+	int kinds;                /* of registers, and of conditions if there are any */
+	uint32_t *refused, freed; /* 1 + how often room came free when a node last found none */
+	uint32_t turn;            /* the lowest rank not issued */
+	uint32_t left;            /* operations not issued */
 	int32_t now;
-	bool late;                                           /* the schedule gets too long */
-	int32_t free[RES_SWITCH + 1];                        /* units: the next cycle they can start in */
+	bool late;                    /* the schedule gets too long */
+	int32_t free[RES_SWITCH + 1]; /* units: the next cycle they can start in */
 	int32_t *bank_free;
-	Ahead ahead[2][RES_SWITCH + 1];                      /* forward and backward: what a trial starts with */
-	int32_t work[RES_SWITCH + 1];                        /* of operations not issued */
+	Ahead ahead[2][RES_SWITCH + 1]; /* forward and backward: what a trial starts with */
+	int32_t work[RES_SWITCH + 1];   /* of operations not issued */
 };
 
-static uint32_t rank_of(const List *l, uint32_t node)
-{
-	return l->trial->backward ? l->g->nodes - 1 - node : node;
-}
+static uint32_t rank_of(const List *l, uint32_t node) { return l->trial->backward ? l->g->nodes - 1 - node : node; }
 
-static uint32_t node_of(const List *l, uint32_t rank)
-{
-	return rank_of(l, rank);
-}
+static uint32_t node_of(const List *l, uint32_t rank) { return rank_of(l, rank); }
 
-static bool is_far(const List *l, uint32_t node)
-{
-	return rank_of(l, node) - l->turn > l->trial->window;
-}
+static bool is_far(const List *l, uint32_t node) { return rank_of(l, node) - l->turn > l->trial->window; }
 
-/* ---- rooms ----------------------------------------------------------------------------------------------------- */
+/* ---- rooms -------------------------------------------------------------------------------------- */
 
 static void rooms_init(Arena *a, Rooms *r, uint32_t ranks)
 {
@@ -92,8 +99,8 @@ static bool rooms_up(Rooms *r, uint32_t at)
 	return r->room[at].most != before;
 }
 
-/* Adds to the rooms of ranks 0 .. last.  Without branches, for nobody could foretell them: on an odd way the part before is
- * added to as a whole. */
+/* Adds to the rooms of ranks 0 .. last. Without branches, for nobody could foretell them: on an odd way the part
+ * before is added to as a whole. */
 static void rooms_add(Rooms *r, uint32_t last, int32_t amount)
 {
 	uint32_t at = last + r->leaves;
@@ -140,7 +147,7 @@ static void rooms_start(List *l)
 	}
 }
 
-/* ---- webs ------------------------------------------------------------------------------------------------------ */
+/* ---- webs --------------------------------------------------------------------------------------- */
 
 /* Changes the rooms for one web that the node touches; sign -1 takes it back. */
 static void web_count(List *l, uint32_t web, int sign)
@@ -179,7 +186,7 @@ static void webs_touch(List *l, uint32_t node)
 static bool places_take(List *l, uint32_t node)
 {
 	if (l->refused[node] == 1 + l->freed && rank_of(l, node) != l->turn)
-		return false;                                /* nothing has changed since */
+		return false; /* nothing has changed since */
 	const Trial *t = l->trial;
 	int32_t before[2] = { 0 };
 	for (int k = 0; k < l->kinds; k++)
@@ -199,7 +206,7 @@ static bool places_take(List *l, uint32_t node)
 	return true;
 }
 
-/* ---- cycles ---------------------------------------------------------------------------------------------------- */
+/* ---- cycles ------------------------------------------------------------------------------------- */
 
 static Cycle *cycle_at(List *l, int32_t when)
 {
@@ -241,7 +248,7 @@ static bool use_fits(List *l, const Use *u, uint32_t node)
 static void use_take(List *l, const Use *u, uint32_t node)
 {
 	if (u->resource != RES_PORT && u->resource != RES_SRAM) {
-		*free_of(l, u, node) = l->now + u->busy;     /* both ways: the next start is so far away at least */
+		*free_of(l, u, node) = l->now + u->busy; /* both ways: the next start is so far away at least */
 		return;
 	}
 	int32_t start = use_start(l, u);
@@ -251,7 +258,7 @@ static void use_take(List *l, const Use *u, uint32_t node)
 	}
 }
 
-/* ---- queues ---------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------- */
 
 /* Larger is more urgent: by priority, then by rank.  The lower bits say which node it is. */
 static uint64_t key_of(const List *l, uint32_t node)
@@ -262,10 +269,7 @@ static uint64_t key_of(const List *l, uint32_t node)
 	return (uint64_t)(priority + middle) << RANK_BITS | (RANK_MASK - rank_of(l, node));
 }
 
-static uint32_t key_node(const List *l, uint64_t key)
-{
-	return node_of(l, RANK_MASK - (uint32_t)(key & RANK_MASK));
-}
+static uint32_t key_node(const List *l, uint64_t key) { return node_of(l, RANK_MASK - (uint32_t)(key & RANK_MASK)); }
 
 static void queue_push(Queue *q, uint64_t key)
 {
@@ -293,13 +297,14 @@ static uint64_t queue_pop(Queue *q)
 
 static int queue_of(const List *l, uint32_t node)
 {
-	static const uint8_t of_unit[UNITS] = { [UNIT_ALU] = QUEUE_ALU, [UNIT_PORT] = QUEUE_OUT, [UNIT_DRAM] = QUEUE_DRAM,
-	                                        [UNIT_SWITCH] = QUEUE_SWITCH };
+	static const uint8_t of_unit[UNITS] = {
+		[UNIT_ALU] = QUEUE_ALU, [UNIT_PORT] = QUEUE_OUT, [UNIT_DRAM] = QUEUE_DRAM, [UNIT_SWITCH] = QUEUE_SWITCH
+	};
 	const Shape *s = node_shape(l->g, node);
 	return s->unit == UNIT_PORT && l->g->node[node].dst != NOTHING ? QUEUE_IN : of_unit[s->unit];
 }
 
-/* ---- the walk -------------------------------------------------------------------------------------------------- */
+/* ---- the walk ----------------------------------------------------------------------------------- */
 
 static void node_queue(List *l, uint32_t node)
 {
@@ -372,10 +377,7 @@ static bool node_fits(List *l, uint32_t node)
 }
 
 /* From the issue of a node to the end of the routine, at least. */
-static int32_t way_of(const Graph *g, bool backward, uint32_t node)
-{
-	return (backward ? g->early : g->late)[node];
-}
+static int32_t way_of(const Graph *g, bool backward, uint32_t node) { return (backward ? g->early : g->late)[node]; }
 
 static void node_issue(List *l, uint32_t node)
 {
@@ -519,25 +521,27 @@ static void walk_start(List *l)
 	l->freed = 0;
 	rooms_start(l);
 	for (int k = 0; k < l->kinds; k++)
-		rooms_pass(&l->rooms[k], g->nodes);          /* nothing comes after the last */
+		rooms_pass(&l->rooms[k], g->nodes); /* nothing comes after the last */
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		l->waits[i] = at[i + 1] - at[i];
 		l->ready[i] = l->trial->backward ? node_shape(g, i)->span : 0;
 	}
-	for (uint32_t i = 0; i < g->nodes; i++)              /* a join always waits for something */
+	for (uint32_t i = 0; i < g->nodes; i++) /* a join always waits for something */
 		if (at[i + 1] == at[i] && g->node[i].op != GOP_NONE)
 			node_release(l, i);
 }
 
 bool list_schedule(List *l, const Trial *trial, int32_t *time)
 {
-	Queue *const unit[][4] = {                           /* the units with few starts first */
+	Queue *const unit[][4] = {
+		/* the units with few starts first */
 		{ &l->queue[QUEUE_SWITCH][NEAR], &l->queue[QUEUE_SWITCH][FAR] },
 		{ &l->queue[QUEUE_DRAM][NEAR], &l->queue[QUEUE_DRAM][FAR] },
 		{ &l->queue[QUEUE_IN][NEAR], &l->queue[QUEUE_IN][FAR], &l->queue[QUEUE_OUT][NEAR], &l->queue[QUEUE_OUT][FAR] },
 		{ &l->queue[QUEUE_ALU][NEAR], &l->queue[QUEUE_ALU][FAR] },
 	};
-	static const uint8_t needs[] = { RES_SWITCH, RES_DRAM, RES_PORT, RES_ALU }; /* the port is kept by cycle: always free here */
+	/* the port is kept by cycle: always free here */
+	static const uint8_t needs[] = { RES_SWITCH, RES_DRAM, RES_PORT, RES_ALU };
 	l->trial = trial;
 	l->time = time;
 	walk_start(l);
@@ -563,10 +567,7 @@ bool list_schedule(List *l, const Trial *trial, int32_t *time)
 	return true;
 }
 
-uint32_t list_placed(const List *l)
-{
-	return l->g->source->recs - l->left;
-}
+uint32_t list_placed(const List *l) { return l->g->source->recs - l->left; }
 
 List *list_new(Arena *arena, const Graph *g)
 {

@@ -16,10 +16,7 @@ enum { INPUT, MIDDLE, OUTPUT, STAGES };
 
 /* ---- parts ---- */
 
-uint32_t part_crossbar(const Switch *s, uint32_t stage, uint32_t x)
-{
-	return s->ports + stage * s->n + x;
-}
+uint32_t part_crossbar(const Switch *s, uint32_t stage, uint32_t x) { return s->ports + stage * s->n + x; }
 
 uint32_t part_link(const Switch *s, uint32_t stage, uint32_t x, uint32_t y)
 {
@@ -47,10 +44,7 @@ uint32_t trip_parts(const Switch *s, Trip w, uint32_t part[TRIP_PARTS])
 }
 
 /* Then its number is that of the port. */
-static bool part_is_port(const Switch *s, uint32_t part)
-{
-	return part < s->ports;
-}
+static bool part_is_port(const Switch *s, uint32_t part) { return part < s->ports; }
 
 /* Where `dead` keeps the part. */
 static uint8_t *part_flag(const Dead *d, const Switch *s, uint32_t part)
@@ -64,15 +58,9 @@ static uint8_t *part_flag(const Dead *d, const Switch *s, uint32_t part)
 	return &d->link[part / (s->n * s->n)][part % (s->n * s->n)];
 }
 
-void part_kill(Dead *d, const Switch *s, uint32_t part)
-{
-	*part_flag(d, s, part) = 1;
-}
+void part_kill(Dead *d, const Switch *s, uint32_t part) { *part_flag(d, s, part) = 1; }
 
-bool part_dead(const Dead *d, const Switch *s, uint32_t part)
-{
-	return *part_flag(d, s, part);
-}
+bool part_dead(const Dead *d, const Switch *s, uint32_t part) { return *part_flag(d, s, part); }
 
 void part_print(const Switch *s, uint32_t part, Buf *out)
 {
@@ -103,8 +91,10 @@ void suspects_print(const Switch *s, const Suspects *list, Buf *out)
 Evidence *evidence_new(Ctx *cx, const Switch *s)
 {
 	Evidence *e = NEW(&cx->scratch, 1, Evidence);
-	*e = (Evidence){ .cx = cx, .s = s, .good = NEW(&cx->scratch, part_count(s), uint8_t),
-	                 .stray = NEW(&cx->scratch, s->ports, uint8_t) };
+	*e = (Evidence){ .cx = cx,
+		             .s = s,
+		             .good = NEW(&cx->scratch, part_count(s), uint8_t),
+		             .stray = NEW(&cx->scratch, s->ports, uint8_t) };
 	return e;
 }
 
@@ -125,17 +115,14 @@ void evidence_failed(Evidence *e, Trip w)
 	e->failed[e->failures++] = w;
 }
 
-void evidence_stray(Evidence *e, uint32_t port)
-{
-	e->stray[port] = 1;
-}
+void evidence_stray(Evidence *e, uint32_t port) { e->stray[port] = 1; }
 
 /* ---- explaining ---- */
 
 typedef struct Explain {
 	const Evidence *e;
-	uint8_t *done;                    /* [failures] explained */
-	uint32_t *through;                /* [parts] failures that are not, through each suspect */
+	uint8_t *done;     /* [failures] explained */
+	uint32_t *through; /* [parts] failures that are not, through each suspect */
 } Explain;
 
 /* A word that came out elsewhere names the port that lost it; then this failure says nothing of other parts. */
@@ -222,12 +209,11 @@ uint32_t evidence_explain(const Evidence *e, Suspects **list)
 /* ---- one more path ---- */
 
 /* Paths from these ports by these middle crossbars to those ports: all of them go through a part. */
-typedef struct Ways { uint32_t from, from_end, middle, middle_end, to, to_end; } Ways;
+typedef struct Ways {
+	uint32_t from, from_end, middle, middle_end, to, to_end;
+} Ways;
 
-static Ways ways_all(const Switch *s)
-{
-	return (Ways){ 0, s->ports, 0, s->n, 0, s->ports };
-}
+static Ways ways_all(const Switch *s) { return (Ways){ 0, s->ports, 0, s->n, 0, s->ports }; }
 
 static void ways_end(const Switch *s, uint32_t x, uint32_t *first, uint32_t *end)
 {
@@ -280,7 +266,7 @@ static bool ways_search(const Evidence *e, uint32_t part, const uint8_t *tested,
 
 bool evidence_question(const Evidence *e, uint32_t part, const uint8_t *tested, Trip *w)
 {
-	if (e->s->m->ring_only)                              /* its paths are what they are */
+	if (e->s->m->ring_only) /* its paths are what they are */
 		return false;
 	if (!part_is_port(e->s, part)) {
 		Ways ways = ways_through(e->s, part);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Machines.  In: a machine file (lib/params.c reads it).  Out: a Machine in which every parameter of machine.def has a value inside
- * its range and a provenance, and no two contradict each other. */
+/* Machines. In: a machine file (lib/params.c reads it). Out: a Machine in which every parameter of machine.def has
+ * a value inside its range and a provenance, and no two contradict each other. */
 #include <string.h>
 
 #include "gf11.h"
 
 const MachineRow machine_rows[] = {
-#define MACHINE_INT(f, name, unit, low, high, about) { name, unit, about, offsetof(Machine, f), false, low, high },
+#define MACHINE_INT(f, name, unit, low, high, about)  { name, unit, about, offsetof(Machine, f), false, low, high },
 #define MACHINE_REAL(f, name, unit, low, high, about) { name, unit, about, offsetof(Machine, f), true, low, high },
 #include "machine.def"
 };
@@ -47,15 +47,9 @@ Machine *machine_parse(Ctx *cx, const Src *src)
 	return m;
 }
 
-Machine *machine_open(Ctx *cx, const char *name)
-{
-	return machine_parse(cx, params_find(cx, &machines, name));
-}
+Machine *machine_open(Ctx *cx, const char *name) { return machine_parse(cx, params_find(cx, &machines, name)); }
 
-void machine_print(const Machine *m, Buf *out)
-{
-	params_print(&machines, m->name, m->from, m, out);
-}
+void machine_print(const Machine *m, Buf *out) { params_print(&machines, m->name, m->from, m, out); }
 
 uint32_t machine_disks(const Machine *m)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of memories and registers, before any program: every word that it will use is given a value and its complement,
- * and read again.  In: ends of the memories in use, registers in use, processors.  Out: which of them have a bad bit.
+/* Tests of memories and registers, before any program: every word that it will use is given a value and its
+ * complement, and read again. In: ends of the memories in use, registers in use, processors. Out: which of them
+ * have a bad bit.
  *
  *   word i of a memory <- (first + i * STEP) ^ mask      STEP is odd: all words differ
  *
- * Processors do it themselves.  `first` moves on from call to call in a word of theirs, so that one routine goes through
- * all of memory; on the way back they compare, collect every bit that differs, and add up what they saw.  The host knows
- * the sum, and so is not taken in by a processor that only ever says zero.
+ * Processors do it themselves. `first` moves on from call to call in a word of theirs, so that one routine goes
+ * through all of memory; on the way back they compare, collect every bit that differs, and add up what they saw.
+ * The host knows the sum, and so is not taken in by a processor that only ever says zero.
  *
  * The four words of work lie in SRAM, where the words tested at that time do not.  Registers go through SRAM: that
  * routine is written down line by line, for the scheduler chooses registers by itself. */
@@ -14,31 +15,27 @@
 
 #include "diagnose.h"
 
-enum { NEAR = 1, FAR, WORK };                                /* relocation registers */
+enum { NEAR = 1, FAR, WORK }; /* relocation registers */
 enum { WORK_FIRST, WORK_MASK, WORK_DIFFERENT, WORK_SUM, WORK_WORDS };
-enum { CHUNK = 256, TREES = 8 };                             /* words of a call; sums that run side by side */
+enum { CHUNK = 256, TREES = 8 }; /* words of a call; sums that run side by side */
 static const uint32_t STEP = 0x9E3779B1u;
 
 typedef struct Marcher {
 	Ctx *cx;
 	March *t;
 	Controller *c;
-	uint32_t chunk;                                      /* a multiple of the banks of DRAM */
+	uint32_t chunk; /* a multiple of the banks of DRAM */
 } Marcher;
 
 /* ---- routines ---- */
 
-static Addr work(uint32_t word)
-{
-	return (Addr){ WORK, word };
-}
+static Addr work(uint32_t word) { return (Addr){ WORK, word }; }
 
-static uint32_t march_load(Marcher *k, Code *code)
-{
-	return controller_load(k->c, test_routine(k->cx, k->t->m, code));
-}
+static uint32_t march_load(Marcher *k, Code *code) { return controller_load(k->c, test_routine(k->cx, k->t->m, code)); }
 
-typedef struct Pattern { Reg first, mask; } Pattern;
+typedef struct Pattern {
+	Reg first, mask;
+} Pattern;
 
 static Pattern pattern_open(Gen *g)
 {
@@ -109,10 +106,10 @@ static uint32_t load_registers(Marcher *k, uint32_t words, uint32_t mask)
 	for (uint32_t i = 0, reg = 0; i < words; i++, reg++) {
 		while (!k->t->reg[reg])
 			reg++;
-		r->line[i * (uint32_t)m->alu_interval].slot[UNIT_ALU] = (Micro){ .op = GOP_CONST, .dst = (uint16_t)reg,
-			.k = { .u = i * STEP ^ mask }, .rec = UINT32_MAX };
-		r->line[last + i * (uint32_t)m->sram_interval].slot[UNIT_PORT] = (Micro){ .op = GOP_STORE, .a = (uint16_t)reg,
-			.mem = { NEAR, i }, .rec = UINT32_MAX };
+		r->line[i * (uint32_t)m->alu_interval].slot[UNIT_ALU] =
+			(Micro){ .op = GOP_CONST, .dst = (uint16_t)reg, .k = { .u = i * STEP ^ mask }, .rec = UINT32_MAX };
+		r->line[last + i * (uint32_t)m->sram_interval].slot[UNIT_PORT] =
+			(Micro){ .op = GOP_STORE, .a = (uint16_t)reg, .mem = { NEAR, i }, .rec = UINT32_MAX };
 	}
 	return controller_load(k->c, test_checked(k->cx, m, r));
 }
@@ -145,7 +142,11 @@ static void judge(Marcher *k, uint32_t at, uint32_t words, uint32_t mask)
 }
 
 /* Words first .. end - 1 of a memory, by calls of `whole` and one of `rest`. */
-typedef struct Area { bool far; uint32_t first, end, near, work; uint32_t whole[2], rest[2]; } Area;
+typedef struct Area {
+	bool far;
+	uint32_t first, end, near, work;
+	uint32_t whole[2], rest[2];
+} Area;
 
 static void walk(Marcher *k, const Area *a, bool look)
 {
@@ -203,7 +204,9 @@ static void march_body(Ctx *cx, void *arg)
 	const Machine *m = t->m;
 	Switch *sw = switch_new(cx, m);
 	Processors *p = processors_new(cx, m, sw, t->candidates, t->threads);
-	Marcher k = { .cx = cx, .t = t, .c = controller_new(cx, p), .chunk = CHUNK / (uint32_t)m->dram_banks * (uint32_t)m->dram_banks };
+	Marcher k = {
+		.cx = cx, .t = t, .c = controller_new(cx, p), .chunk = CHUNK / (uint32_t)m->dram_banks * (uint32_t)m->dram_banks
+	};
 	uint32_t sram = (uint32_t)m->sram;
 	processors_place(cx, p, t->candidate);
 	if (t->faults)
@@ -216,7 +219,4 @@ static void march_body(Ctx *cx, void *arg)
 	t->host_seconds += k.c->account.host_seconds;
 }
 
-void march_test(Ctx *cx, March *t)
-{
-	apart(cx, march_body, t);
-}
+void march_test(Ctx *cx, March *t) { apart(cx, march_body, t); }

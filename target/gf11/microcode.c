@@ -14,30 +14,26 @@
 #include "gf11.h"
 
 #define NOT_RECORDED UINT32_MAX
-enum { SHORT_GAP = 3 };                                      /* so many empty lines and more become one */
+enum { SHORT_GAP = 3 }; /* so many empty lines and more become one */
 
 /* Operands in the order they are written:
  *   d a b registers   c condition   k constant   x switch configuration   m SRAM   i j SRAM with index a, b   f DRAM */
 static const char *const layouts[FORMS] = {
-	[FORM_RR] = "a,b>d",
-	[FORM_R] = "a>d",
-	[FORM_CMP] = "a,b>c",
-	[FORM_SELECT] = "c,a,b>d",
-	[FORM_MASKED] = "c,a>d",
-	[FORM_IMM] = "k>d",
-	[FORM_LOAD] = "m>d",
-	[FORM_STORE] = "a>m",
-	[FORM_LOOKUP] = "i>d",
-	[FORM_PUT] = "a>j",
-	[FORM_FETCH] = "f>m",
-	[FORM_FLUSH] = "m>f",
+	[FORM_RR] = "a,b>d",     [FORM_R] = "a>d",   [FORM_CMP] = "a,b>c", [FORM_SELECT] = "c,a,b>d",
+	[FORM_MASKED] = "c,a>d", [FORM_IMM] = "k>d", [FORM_LOAD] = "m>d",  [FORM_STORE] = "a>m",
+	[FORM_LOOKUP] = "i>d",   [FORM_PUT] = "a>j", [FORM_FETCH] = "f>m", [FORM_FLUSH] = "m>f",
 	[FORM_XFER] = "x,a>d",
 };
 
-/* ---- printing -------------------------------------------------------------------------------------------------- */
+/* ---- printing ----------------------------------------------------------------------------------- */
 
 /* Physical operands are called r and c, recorded ones v and w. */
-typedef struct Operands { char reg, cond; uint32_t dst, a, b, cc; Addr mem, far; Cell k; } Operands;
+typedef struct Operands {
+	char reg, cond;
+	uint32_t dst, a, b, cc;
+	Addr mem, far;
+	Cell k;
+} Operands;
 
 static void print_address(char memory, Addr a, Buf *out)
 {
@@ -58,7 +54,10 @@ static void print_operand(char what, const Operands *o, Buf *out)
 	case 'c': buf_printf(out, "%c%u", o->cond, o->cc); break;
 	case 'k': buf_printf(out, "0x%08x", o->k.u); break;
 	case 'x': buf_printf(out, "k%u", o->k.u); break;
-	case 'f': print_address('d', o->far, out); buf_puts(out, "]"); break;
+	case 'f':
+		print_address('d', o->far, out);
+		buf_puts(out, "]");
+		break;
 	default:
 		print_address('s', o->mem, out);
 		if (what != 'm')
@@ -157,8 +156,8 @@ static void print_head(const Machine *m, const Routine *r, const size_t *width, 
 	              "# Last on a line: the operations as recorded, with v registers and w conditions.\n");
 	buf_printf(out, "# machine %s", m->name ? m->name : "?");
 	if (r->report.bound)
-		buf_printf(out, ", lower bound %u cycles, %u registers, %u spills", r->report.bound,
-		           r->report.registers, r->report.spills);
+		buf_printf(out, ", lower bound %u cycles, %u registers, %u spills", r->report.bound, r->report.registers,
+		           r->report.spills);
 	buf_printf(out, "\nroutine %s\nlines %u\n%s#    ", r->name && *r->name ? r->name : "unnamed", r->lines,
 	           r->update ? "update\n" : "");
 	for (int unit = 0; unit < UNITS; unit++) {
@@ -202,14 +201,14 @@ void microcode_print(const Machine *m, const Routine *r, Buf *out)
 	}
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------ */
 
 typedef struct Reader {
 	Ctx *cx;
 	const Machine *m;
 	const Src *src;
-	size_t at, end;                                      /* what is left of this line, without its comment */
-	size_t next;                                         /* where the next line begins */
+	size_t at, end; /* what is left of this line, without its comment */
+	size_t next;    /* where the next line begins */
 } Reader;
 
 PRINTF_LIKE(4, 5)
@@ -252,15 +251,9 @@ static bool next_line(Reader *rd)
 	return false;
 }
 
-static char peek(const Reader *rd)
-{
-	return rd->at < rd->end ? rd->src->text[rd->at] : '\0';
-}
+static char peek(const Reader *rd) { return rd->at < rd->end ? rd->src->text[rd->at] : '\0'; }
 
-static bool is_word(const Reader *rd)
-{
-	return peek(rd) > ' ' && !strchr(",|", peek(rd));
-}
+static bool is_word(const Reader *rd) { return peek(rd) > ' ' && !strchr(",|", peek(rd)); }
 
 /* What stands up to the next blank, comma or bar; may be empty. */
 static size_t word_length(const Reader *rd)
@@ -304,8 +297,8 @@ static bool read_number(Reader *rd, const char *what, uint64_t limit, uint32_t *
 	if (n >= limit) {
 		Buf b = { .arena = &rd->cx->scratch };
 		buf_printf(&b, "on this machine it goes up to %llu", (unsigned long long)limit - 1);
-		return refuse(rd, start, b.s, "%s %.*s is too large", what,
-		              rd->at - start < 40 ? (int)(rd->at - start) : 40, rd->src->text + start);
+		return refuse(rd, start, b.s, "%s %.*s is too large", what, rd->at - start < 40 ? (int)(rd->at - start) : 40,
+		              rd->src->text + start);
 	}
 	*value = (uint32_t)n;
 	return true;
@@ -338,8 +331,8 @@ static bool read_constant(Reader *rd, uint32_t *value)
 static bool read_address(Reader *rd, bool dram, Addr *a, uint16_t *index)
 {
 	static const char *const remedy[] = { "an SRAM address is written s[40] or s[b1+40]",
-	                                      "a DRAM address is written d[40] or d[b1+40]",
-	                                      "an indexed address is written s[40+r3] or s[b1+40+r3]" };
+		                                  "a DRAM address is written d[40] or d[b1+40]",
+		                                  "an indexed address is written s[40+r3] or s[b1+40+r3]" };
 	const char *says = remedy[index ? 2 : dram];
 	uint32_t n = 0;
 	if (!expect(rd, dram ? "d[" : "s[", says))
@@ -462,8 +455,7 @@ static bool read_slot(Reader *rd, int unit, uint32_t cycle, Micro *u)
 		return false;
 	skip(rd);
 	if (rd->at < rd->end && peek(rd) != '|')
-		return refuse(rd, rd->at, "a column ends with | or with its line", "%s needs nothing more",
-		              ops[read.op].name);
+		return refuse(rd, rd->at, "a column ends with | or with its line", "%s needs nothing more", ops[read.op].name);
 	*u = read;
 	return true;
 }
@@ -531,8 +523,7 @@ static void read_cycle(Reader *rd, Routine *r, uint32_t cycle)
 	if (!read_number(rd, "cycle", UINT32_MAX, &n))
 		check_errors(rd->cx);
 	if (n != cycle)
-		fail_at(rd->cx, (Loc){ rd->src, start },
-		        "number the lines from 0; lines left out are written `... 13 empty`",
+		fail_at(rd->cx, (Loc){ rd->src, start }, "number the lines from 0; lines left out are written `... 13 empty`",
 		        "this is line %u, not %u", cycle, n);
 	read_line(rd, cycle, &r->line[cycle]);
 }

@@ -43,9 +43,17 @@ static double calls_of(const Plan *plan, double B)
 
 void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases)
 {
-	*in = (ModelInput){ .W = (double)plan->W, .Wi = (double)plan->Wi, .U = (double)plan->U, .C = (double)cases, .P = 1,
-		.B = 1000, .M = (double)(m->sram - TABLE_WORDS), .clock = m->clock, .dram = (double)m->dram_interval,
-		.exchange = (double)m->switch_interval, .host_call = (double)m->host_call };
+	*in = (ModelInput){ .W = (double)plan->W,
+		                .Wi = (double)plan->Wi,
+		                .U = (double)plan->U,
+		                .C = (double)cases,
+		                .P = 1,
+		                .B = 1000,
+		                .M = (double)(m->sram - TABLE_WORDS),
+		                .clock = m->clock,
+		                .dram = (double)m->dram_interval,
+		                .exchange = (double)m->switch_interval,
+		                .host_call = (double)m->host_call };
 	in->calls = calls_of(plan, in->B);
 }
 
@@ -63,18 +71,15 @@ static double transfers(const ModelInput *in)
 	bool leftovers = ldexp(1, (int)low) < P;
 	if (in->sum == SUM_TREE && !in->printed)
 		return low + leftovers;
-	if (in->sum == SUM_PIPELINED)                        /* reduce-scatter, then round again: section 10.2 */
+	if (in->sum == SUM_PIPELINED) /* reduce-scatter, then round again: section 10.2 */
 		return 2 * (P - 1) / P;
-	if (in->sum == SUM_HALVING)                          /* likewise by halves; leftovers hand over all and get all */
+	if (in->sum == SUM_HALVING) /* likewise by halves; leftovers hand over all and get all */
 		return 2 * (1 - ldexp(1, -(int)low)) + (leftovers ? 2 : 0);
 	return P;
 }
 
 /* Cases that the units of one SRAM hold. */
-static double group_of(const ModelInput *in)
-{
-	return (in->M - 2 * in->B) / (2 * in->U);
-}
+static double group_of(const ModelInput *in) { return (in->M - 2 * in->B) / (2 * in->U); }
 
 ModelOutput model_epoch(const ModelInput *in)
 {
@@ -110,7 +115,7 @@ double model_optimum(const ModelInput *in)
 		return in->printed ? A : A * ln_2;
 	if (in->sum == SUM_RING)
 		return sqrt(A);
-	return in->C;                                        /* communication does not grow with P: the more the better */
+	return in->C; /* communication does not grow with P: the more the better */
 }
 
 uint32_t model_search(const ModelInput *in, uint32_t most)

@@ -7,7 +7,7 @@
 
 #include "scan.h"
 
-enum { STREAM_SWITCH = 64 };              /* of random numbers; lib's own streams have small numbers */
+enum { STREAM_SWITCH = 64 }; /* of random numbers; lib's own streams have small numbers */
 
 /* ---- permutations ---- */
 
@@ -32,7 +32,7 @@ static void make_tree(Scan *s, uint32_t procs, uint16_t *to)
 
 void permutation_random(uint64_t seed, uint32_t ports, uint32_t routes, uint16_t *to)
 {
-	uint16_t order[2][MAX_CROSSBAR * MAX_CROSSBAR];      /* senders, receivers: shuffled from the inside out */
+	uint16_t order[2][MAX_CROSSBAR * MAX_CROSSBAR]; /* senders, receivers: shuffled from the inside out */
 	for (uint32_t i = 0; i < ports; i++) {
 		to[i] = NO_ROUTE;
 		for (uint32_t side = 0; side < 2; side++) {
@@ -63,7 +63,10 @@ static void make_random(Scan *s, uint32_t ports, uint16_t *to)
 
 /* ---- a permutation from a file ---- */
 
-typedef struct Reading { uint32_t ports; uint16_t *to, *by; } Reading; /* by: who sends to a port, or NO_ROUTE */
+typedef struct Reading {
+	uint32_t ports;
+	uint16_t *to, *by;
+} Reading; /* by: who sends to a port, or NO_ROUTE */
 
 static bool read_port(Scan *s, uint32_t ports, Loc *at, uint32_t *port)
 {
@@ -76,8 +79,7 @@ static bool read_port(Scan *s, uint32_t ports, Loc *at, uint32_t *port)
 		return false;
 	}
 	if (value >= ports) {
-		error_at(s->cx, *at, remedy, "there is no port %" PRIu64 ": they are numbered 0 to %u", value,
-		         ports - 1);
+		error_at(s->cx, *at, remedy, "there is no port %" PRIu64 ": they are numbered 0 to %u", value, ports - 1);
 		return false;
 	}
 	*port = (uint32_t)value;
@@ -121,7 +123,7 @@ static void read_routes(Ctx *cx, const Src *src, uint32_t ports, uint16_t *to)
 void permutation_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports, uint16_t *to)
 {
 	Scan s = scan_spec(cx, "permutation", spec);
-	memset(to, 0xFF, ports * sizeof *to);                /* NO_ROUTE */
+	memset(to, 0xFF, ports * sizeof *to); /* NO_ROUTE */
 	if (strcmp(spec, "ring") == 0)
 		permutation_shift(procs, 1, to);
 	else if (scan_word(&s, "tree:"))
@@ -135,7 +137,7 @@ void permutation_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports,
 /* ---- dead parts ---- */
 
 static const char dead_remedy[] = "write crossbar:STAGE:N, link:STAGE:N:M or port:P, where STAGE is input, "
-                                  "middle or output, for a link the one it comes from";
+								  "middle or output, for a link the one it comes from";
 
 static void dead_crossbar(Scan *s, Switch *sw)
 {
@@ -166,8 +168,14 @@ static void dead_port(Scan *s, Switch *sw)
 
 void dead_add(Ctx *cx, Switch *s, const char *spec)
 {
-	static const struct { const char *word; bool network; void (*add)(Scan *, Switch *); } kinds[] = {
-		{ "crossbar:", true, dead_crossbar }, { "link:", true, dead_link }, { "port:", false, dead_port },
+	static const struct {
+		const char *word;
+		bool network;
+		void (*add)(Scan *, Switch *);
+	} kinds[] = {
+		{ "crossbar:", true, dead_crossbar },
+		{ "link:", true, dead_link },
+		{ "port:", false, dead_port },
 	};
 	Scan scan = scan_spec(cx, "--dead", spec);
 	for (size_t i = 0; i < COUNT(kinds); i++) {

@@ -9,10 +9,7 @@
  * the recording must not depend on the compiler. */
 #include "gf11.h"
 
-static Addr table(uint32_t off)
-{
-	return (Addr){ 0, off };
-}
+static Addr table(uint32_t off) { return (Addr){ 0, off }; }
 
 Reg constant(Constants *c, int k)
 {
@@ -49,17 +46,14 @@ Reg sigmoid_by_table(Constants *c, Reg x)
 }
 
 /* Whether a guess has to do without a table. */
-static bool fixed(const Constants *c)
-{
-	return gen_machine(c->g)->fixed_address;
-}
+static bool fixed(const Constants *c) { return gen_machine(c->g)->fixed_address; }
 
 static Reg guess_by_table(Constants *c, Reg x)
 {
 	Gen *g = c->g;
 	Reg shift = constant(c, K_MANTISSA_SHIFT), mask = constant(c, K_MANTISSA_MASK);
 	Reg above = constant(c, K_SIGN_EXPONENT);
-	constant(c, K_ONE);                                  /* what the steps need: loads wait for nothing, so they come first */
+	constant(c, K_ONE); /* what the steps need: loads wait for nothing, so they come first */
 	constant(c, K_BELOW_TWO);
 	Reg index = g_op(g, GOP_AND, g_op(g, GOP_SHR, x, shift), mask);
 	Reg scale = g_op(g, GOP_AND, x, above);

@@ -12,23 +12,15 @@ enum { WIDTH = 720, HEIGHT = 460, LEFT = 76, RIGHT = 24, TOP = 46, BOTTOM = 60, 
 
 static double along(const Axis *a, double v)
 {
-	return a->log ? (arith_log(v) - arith_log(a->low)) / (arith_log(a->high) - arith_log(a->low)) : (v - a->low) / (a->high - a->low);
+	return a->log ? (arith_log(v) - arith_log(a->low)) / (arith_log(a->high) - arith_log(a->low))
+	              : (v - a->low) / (a->high - a->low);
 }
 
-static double at_x(const Plot *p, double v)
-{
-	return LEFT + along(&p->x, v) * (WIDTH - LEFT - RIGHT);
-}
+static double at_x(const Plot *p, double v) { return LEFT + along(&p->x, v) * (WIDTH - LEFT - RIGHT); }
 
-static double at_y(const Plot *p, double v)
-{
-	return HEIGHT - BOTTOM - along(&p->y, v) * (HEIGHT - TOP - BOTTOM);
-}
+static double at_y(const Plot *p, double v) { return HEIGHT - BOTTOM - along(&p->y, v) * (HEIGHT - TOP - BOTTOM); }
 
-static bool drawable(const Axis *a, double v)
-{
-	return isfinite(v) && (!a->log || v > 0);
-}
+static bool drawable(const Axis *a, double v) { return isfinite(v) && (!a->log || v > 0); }
 
 static void text_put(Buf *out, const char *s)
 {
@@ -44,13 +36,15 @@ static void text_put(Buf *out, const char *s)
 
 static void head(const char *title, int height, Buf *out)
 {
-	buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
-	           "font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" font-size=\"13\" fill=\"#222\">\n<title>",
-	           WIDTH, height, WIDTH, height);
+	buf_printf(
+		out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
+		"font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" font-size=\"13\" fill=\"#222\">\n<title>",
+		WIDTH, height, WIDTH, height);
 	text_put(out, title);
 	buf_printf(out, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, height);
-	buf_printf(out, "<clipPath id=\"frame\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n", LEFT, TOP,
-	           WIDTH - LEFT - RIGHT, height - TOP - BOTTOM);
+	buf_printf(out, "<clipPath id=\"frame\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n", LEFT,
+	           TOP, WIDTH - LEFT - RIGHT, height - TOP - BOTTOM);
 	buf_printf(out, "<text x=\"%d\" y=\"28\" font-size=\"15\" font-weight=\"bold\">", LEFT);
 	text_put(out, title);
 	buf_puts(out, "</text>\n");
@@ -107,23 +101,24 @@ static void axes(const Plot *p, Buf *out)
 
 /* ---- series ---- */
 
-static bool is_line(const Series *s)
-{
-	return s->mark == MARK_LINE || s->mark == MARK_DASHES;
-}
+static bool is_line(const Series *s) { return s->mark == MARK_LINE || s->mark == MARK_DASHES; }
 
 /* Discs are filled, squares and triangles open: they can be told apart where they meet, and without colour. */
 static void mark(Buf *out, const Series *s, double x, double y)
 {
 	if (s->mark == MARK_DISC)
-		buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\" fill=\"%s\" stroke=\"#fff\" "
-		           "stroke-width=\"0.8\"/>\n", x, y, s->colour);
+		buf_printf(out,
+		           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\" fill=\"%s\" stroke=\"#fff\" "
+		           "stroke-width=\"0.8\"/>\n",
+		           x, y, s->colour);
 	else if (s->mark == MARK_SQUARE)
-		buf_printf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"none\" stroke=\"%s\" "
-		           "stroke-width=\"1.8\"/>\n", x - 5, y - 5, s->colour);
+		buf_printf(out,
+		           "<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"none\" stroke=\"%s\" "
+		           "stroke-width=\"1.8\"/>\n",
+		           x - 5, y - 5, s->colour);
 	else
-		buf_printf(out, "<path d=\"M%.1f %.1fl6 10.4h-12z\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.8\"/>\n", x, y - 7,
-		           s->colour);
+		buf_printf(out, "<path d=\"M%.1f %.1fl6 10.4h-12z\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.8\"/>\n", x,
+		           y - 7, s->colour);
 }
 
 static void stroke(Buf *out, const Series *s)
@@ -174,8 +169,10 @@ static void legend(const Plot *p, Buf *out)
 	int width = 58 + (int)(longest * 7), height = 12 + LEGEND_LINE * (int)p->count;
 	int left = p->corner & CORNER_RIGHT ? WIDTH - RIGHT - 12 - width : LEFT + 12;
 	int top = p->corner & CORNER_BOTTOM ? HEIGHT - BOTTOM - 12 - height : TOP + 12;
-	buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"#fff\" fill-opacity=\"0.92\" "
-	           "stroke=\"#bbb\"/>\n", left, top, width, height);
+	buf_printf(out,
+	           "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"#fff\" fill-opacity=\"0.92\" "
+	           "stroke=\"#bbb\"/>\n",
+	           left, top, width, height);
 	for (uint32_t k = 0; k < p->count; k++) {
 		const Series *s = &p->series[k];
 		int y = top + 16 + LEGEND_LINE * (int)k;
@@ -205,7 +202,9 @@ void plot_svg(const Plot *p, Buf *out)
 
 enum { FROM = 150, TO = WIDTH - 60, STEP = 30, THICK = 10 };
 
-typedef struct Ratios { double low, high; } Ratios;            /* logarithmic */
+typedef struct Ratios {
+	double low, high;
+} Ratios; /* logarithmic */
 
 static double on_scale(Ratios s, double v)
 {
@@ -227,14 +226,17 @@ static Ratios scale_of(const Tornado *t)
 
 static void scale_draw(const Tornado *t, Ratios s, int bottom, Buf *out)
 {
-	static const double tick[] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.4, 2, 5, 10, 20, 50, 100 };
+	static const double tick[] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
+		                           0.7,   1,     1.4,   2,    5,    10,   20,  50,  100 };
 	for (size_t i = 0; i < COUNT(tick); i++) {
-		bool close = tick[i] == 0.7 || tick[i] == 1.4;       /* only where 0.5 and 2 are far away */
+		bool close = tick[i] == 0.7 || tick[i] == 1.4; /* only where 0.5 and 2 are far away */
 		if (tick[i] < s.low || tick[i] > s.high || (close && s.high / s.low > 6))
 			continue;
 		double x = on_scale(s, tick[i]);
-		buf_printf(out, "<path d=\"M%.1f %dV%d\" stroke=\"%s\"/>\n<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n",
-		           x, TOP, bottom, tick[i] == 1 ? "#444" : "#e4e4e4", x, bottom + 18, tick[i]);
+		buf_printf(
+			out,
+			"<path d=\"M%.1f %dV%d\" stroke=\"%s\"/>\n<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x,
+			TOP, bottom, tick[i] == 1 ? "#444" : "#e4e4e4", x, bottom + 18, tick[i]);
 	}
 	buf_printf(out, "<text x=\"%d\" y=\"%d\" font-size=\"14\" text-anchor=\"middle\">", (FROM + TO) / 2, bottom + 42);
 	text_put(out, t->axis);
@@ -277,8 +279,8 @@ void tornado_svg(const Tornado *t, Buf *out)
 		bar_draw(t, s, i, out);
 	for (int k = 0; k < 2; k++) {
 		int y = bottom + 8 + 18 * k;
-		buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"24\" height=\"%d\" fill=\"%s\"/>\n<text x=\"%d\" y=\"%d\">", 8, y,
-		           THICK, t->colour[k], 38, y + 10);
+		buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"24\" height=\"%d\" fill=\"%s\"/>\n<text x=\"%d\" y=\"%d\">", 8,
+		           y, THICK, t->colour[k], 38, y + 10);
 		text_put(out, t->group[k]);
 		buf_puts(out, "</text>\n");
 	}

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* When data are checked, weights copied, rolled back and averaged, and what is told of it (section 10.4).  In: options,
- * cases as they are loaded, errors of batches, updates as they are made.  Out: calls of the other files of this folder.
+/* When data are checked, weights copied, rolled back and averaged, and what is told of it (section 10.4). In:
+ * options, cases as they are loaded, errors of batches, updates as they are made. Out: calls of the other files of
+ * this folder.
  *
- * Copies: the weights before the first pass, then those after every so many epochs.  A copy is new until the next batch
- * gave a reasonable error, then it is good.  There are two places, and the one that holds the newest good copy is never
- * written.  An error is unreasonable if it is not finite, or if, a case, it is more than `jump` times the least of the last
- * LAST_ERRORS epochs, each of which counts as its worst batch.  Then the newest good copy comes back and the batch is done
- * again; epochs are counted on, so that only what was learnt since is lost.
- * A weight of nonsense may saturate a unit for good, and yet the error hardly shows it.  So after every epoch processors
- * look for their largest weight.  If that of most of them is more than GROWTH times what it was an epoch before, and more
- * than SMALL, that is a jump as well.  Nonsense in a few of them is for averages to put right.
+ * Copies: the weights before the first pass, then those after every so many epochs. A copy is new until the next
+ * batch gave a reasonable error, then it is good. There are two places, and the one that holds the newest good copy
+ * is never written. An error is unreasonable if it is not finite, or if, a case, it is more than `jump` times the
+ * least of the last LAST_ERRORS epochs, each of which counts as its worst batch. Then the newest good copy comes
+ * back and the batch is done again; epochs are counted on, so that only what was learnt since is lost.
+ * A weight of nonsense may saturate a unit for good, and yet the error hardly shows it. So after every epoch
+ * processors look for their largest weight. If that of most of them is more than GROWTH times what it was an epoch
+ * before, and more than SMALL, that is a jump as well. Nonsense in a few of them is for averages to put right.
  *
- * A transient fault does not repeat itself.  If the same error comes again after the rollback, the copy may have been bad
- * without showing it, and the older one is taken; if it comes again after that, or there is no older one, it is
- * learning's own, and is taken as it is.  So it is after TRIES rollbacks without a new copy, if the error is finite; else
- * there is nothing left to try. */
+ * A transient fault does not repeat itself. If the same error comes again after the rollback, the copy may have
+ * been bad without showing it, and the older one is taken; if it comes again after that, or there is no older one,
+ * it is learning's own, and is taken as it is. So it is after TRIES rollbacks without a new copy, if the error is
+ * finite; else there is nothing left to try. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -22,9 +23,9 @@
 #include "protect.h"
 
 enum { TRIES = 8, MOST_NOTES = 20 };
-#define SAME_AGAIN 1e-3                                      /* in proportion */
-#define GROWTH 8
-#define SMALL 16
+#define SAME_AGAIN 1e-3 /* in proportion */
+#define GROWTH     8
+#define SMALL      16
 
 /* ---- what the files share ---- */
 
@@ -33,7 +34,8 @@ uint32_t protect_room(Protect *t, uint64_t words)
 	const Machine *m = t->b->m;
 	uint64_t first = round_to(t->dram_end, (uint32_t)m->dram_banks);
 	if (first + words > (uint64_t)m->dram)
-		fail(t->b->cx, MP_BAD_INPUT, "use more processors, a smaller batch or network, or set data-check and memory-checkpoint to 0",
+		fail(t->b->cx, MP_BAD_INPUT,
+		     "use more processors, a smaller batch or network, or set data-check and memory-checkpoint to 0",
 		     "checksums and copies take words %llu to %llu of DRAM; %s has %lld", (unsigned long long)first,
 		     (unsigned long long)(first + words), m->name, (long long)m->dram);
 	t->dram_end = t->b->p->dram_used = (uint32_t)(first + words);
@@ -45,10 +47,7 @@ uint32_t protect_buffer(const Protect *t)
 	return NEAR_PARTIAL + (2 + EXPECTED_WORDS) * (uint32_t)t->b->m->dram_banks;
 }
 
-Addr near_word(uint32_t word)
-{
-	return (Addr){ PROTECT_AT, word };
-}
+Addr near_word(uint32_t word) { return (Addr){ PROTECT_AT, word }; }
 
 void protect_call(Protect *t, uint32_t routine, uint32_t from, uint32_t into, uint32_t sums)
 {
@@ -62,10 +61,7 @@ void protect_call(Protect *t, uint32_t routine, uint32_t from, uint32_t into, ui
 	t->guard->cycles += bp_cycles(t->b) - before;
 }
 
-void protect_clear(Protect *t)
-{
-	protect_call(t, t->clear, 0, 0, 0);
-}
+void protect_clear(Protect *t) { protect_call(t, t->clear, 0, 0, 0); }
 
 uint32_t protect_count(Protect *t, uint32_t proc)
 {
@@ -81,10 +77,7 @@ bool protect_tell(Protect *t)
 	return t->guard->told++ < MOST_NOTES;
 }
 
-uint32_t protect_hops(const Protect *t)
-{
-	return t->b->m->ring_only ? (1u << t->levels) - 1 : t->levels;
-}
+uint32_t protect_hops(const Protect *t) { return t->b->m->ring_only ? (1u << t->levels) - 1 : t->levels; }
 
 Reg protect_hop(Gen *g, const Protect *t, uint32_t level, Reg v)
 {
@@ -93,15 +86,9 @@ Reg protect_hop(Gen *g, const Protect *t, uint32_t level, Reg v)
 	return v;
 }
 
-uint32_t state_count(const Bp *b)
-{
-	return (uint32_t)b->rule->states;
-}
+uint32_t state_count(const Bp *b) { return (uint32_t)b->rule->states; }
 
-uint32_t state_word(const SumHome *home, uint32_t state)
-{
-	return home->state[state];
-}
+uint32_t state_word(const SumHome *home, uint32_t state) { return home->state[state]; }
 
 uint32_t state_first(const Bp *b, uint32_t state)
 {
@@ -128,10 +115,7 @@ static Code *record_clear_count(const Bp *b)
 	return sum_code(g, false);
 }
 
-static bool memory_wanted(const Options *opt)
-{
-	return strcmp(opt->machine_memory, "none") != 0;
-}
+static bool memory_wanted(const Options *opt) { return strcmp(opt->machine_memory, "none") != 0; }
 
 Protect *protect_new(Bp *b, const Options *opt, Guard *guard)
 {
@@ -140,8 +124,14 @@ Protect *protect_new(Bp *b, const Options *opt, Guard *guard)
 	if (!checks && !copies && !averages)
 		return NULL;
 	Protect *t = NEW(&b->cx->keep, 1, Protect);
-	*t = (Protect){ .b = b, .guard = guard, .dram_end = b->at.dram_end, .checks = checks, .copies = copies,
-	                .averages = averages, .spread = copies && opt->checkpoint_place == PLACE_SPREAD, .unseen = memory };
+	*t = (Protect){ .b = b,
+		            .guard = guard,
+		            .dram_end = b->at.dram_end,
+		            .checks = checks,
+		            .copies = copies,
+		            .averages = averages,
+		            .spread = copies && opt->checkpoint_place == PLACE_SPREAD,
+		            .unseen = memory };
 	configure(t);
 	t->clear = sum_load(b, record_clear_count(b));
 	if (checks)
@@ -168,8 +158,8 @@ static void look_for_cases(Protect *t)
 	data_sums_write(t);
 	uint64_t bad = check_data(t, true);
 	t->guard->reused += all - bad;
-	note(t->b->cx, NULL, "machine-memory %s: %llu of %llu cases lay there already, %llu were loaded", t->b->opt->machine_memory,
-	     (unsigned long long)(all - bad), (unsigned long long)all, (unsigned long long)bad);
+	note(t->b->cx, NULL, "machine-memory %s: %llu of %llu cases lay there already, %llu were loaded",
+	     t->b->opt->machine_memory, (unsigned long long)(all - bad), (unsigned long long)all, (unsigned long long)bad);
 }
 
 static void check_now(Protect *t)
@@ -212,10 +202,7 @@ void protect_loaded(Protect *t, bool disks)
 
 /* ---- copies ---- */
 
-static void copy_make(Protect *t)
-{
-	copy_save(t, t->state[t->newest] == COPY_GOOD ? 1 - t->newest : t->newest);
-}
+static void copy_make(Protect *t) { copy_save(t, t->state[t->newest] == COPY_GOOD ? 1 - t->newest : t->newest); }
 
 void protect_begin(Protect *t)
 {
@@ -234,10 +221,7 @@ static double least_error(const Guard *k)
 	return least;
 }
 
-static double error_a_case(const Tally *batch)
-{
-	return batch->cases ? batch->error / (double)batch->cases : 0;
-}
+static double error_a_case(const Tally *batch) { return batch->cases ? batch->error / (double)batch->cases : 0; }
 
 static void copies_confirm(Protect *t, double error)
 {
@@ -272,30 +256,29 @@ static uint32_t copy_choose(Protect *t, Jump j)
 	return good ? t->newest : COPIES;
 }
 
-static const char *jump_name(Jump j)
-{
-	return j.weight ? "largest weight" : "error a case";
-}
+static const char *jump_name(Jump j) { return j.weight ? "largest weight" : "error a case"; }
 
 static void roll_back(Protect *t, Jump j)
 {
 	unsigned long long epoch = t->guard->epochs + 1;
 	uint32_t copy = copy_choose(t, j);
-	t->b->summing->written = false;                      /* what the host tells processors may be wrong as well */
+	t->b->summing->written = false; /* what the host tells processors may be wrong as well */
 	if (copy < COPIES && !copy_restore(t, copy)) {
 		t->state[copy] = COPY_NONE;
 		copy = t->state[1 - copy] == COPY_GOOD && copy_restore(t, 1 - copy) ? 1 - copy : COPIES;
 	}
 	if (copy == COPIES)
 		fail(t->b->cx, MP_FAILED, "start again from a checkpoint on disk, with memory-checkpoint at shorter intervals",
-		     "epoch %llu: the %s is %g, and there is no good copy of the weights to go back to", epoch, jump_name(j), j.value);
+		     "epoch %llu: the %s is %g, and there is no good copy of the weights to go back to", epoch, jump_name(j),
+		     j.value);
 	t->tries++;
 	t->rejected = j;
-	t->guard->error[0] = t->error[copy];                 /* that is what to expect now */
+	t->guard->error[0] = t->error[copy]; /* that is what to expect now */
 	t->guard->errors = 1;
 	t->guard->rollbacks++;
 	if (protect_tell(t))
-		note(t->b->cx, NULL, "epoch %llu: the %s is %g, which is a jump; weights go back to a copy", epoch, jump_name(j), j.value);
+		note(t->b->cx, NULL, "epoch %llu: the %s is %g, which is a jump; weights go back to a copy", epoch,
+		     jump_name(j), j.value);
 }
 
 /* A jump that came again is the learning's own. */
@@ -311,8 +294,8 @@ static bool jump_accepted(Protect *t, Jump j)
 	t->guard->accepted++;
 	t->guard->errors = 0;
 	if (protect_tell(t))
-		note(t->b->cx, NULL, "epoch %llu: the %s is %g again, after a rollback; learning goes on from it", epoch, jump_name(j),
-		     j.value);
+		note(t->b->cx, NULL, "epoch %llu: the %s is %g again, after a rollback; learning goes on from it", epoch,
+		     jump_name(j), j.value);
 	return true;
 }
 

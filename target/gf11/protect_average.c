@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* The mean of the reasonable values of each weight, the same bits for all processors (section 10.4).  In: weights, and
- * rule state, that drifted apart by roundings or are wrong in some processors.  Out: all processors have the same.
+/* The mean of the reasonable values of each weight, the same bits for all processors (section 10.4). In: weights,
+ * and rule state, that drifted apart by roundings or are wrong in some processors. Out: all processors have the
+ * same.
  *
  * For each word:
  *
  *   w       the processor's own; 0 if it is not a number or larger than any weight is
  *   middle  the median of the w of three processors that are a third of all apart; the last processor's goes to all
- *   d       w - middle if that is at most REACH (1 + |middle|), so that w is reasonable; else 0, and a fault is counted
+ *   d       w - middle if that is at most REACH (1 + |middle|), so that w is reasonable; else 0, and a fault is
+ *           counted
  *   mean    middle + (sum of all d) / P, of the last processor, whose bits go to all
  *
- * One wrong processor among the three does not move the median, and wrong ones elsewhere count as if they had the middle.
- * Where all have the same bits d is 0, and these bits stay.  Low bits change only where processors have drifted apart.
+ * One wrong processor among the three does not move the median, and wrong ones elsewhere count as if they had the
+ * middle. Where all have the same bits d is 0, and these bits stay. Low bits change only where processors have
+ * drifted apart.
  *
- * The last processor's word goes to all in steps of 1, 2, 4 ... processors, all others starting with zeros, which OR with
- * nothing lost.  Sums go the same way, but not past processor 0: so the last one has every d once.
- * Where the update has owners, theirs are the weights that went round: after the mean they take it, too.  Their rule
- * state no other processor has; there what is unreasonable becomes 0. */
+ * The last processor's word goes to all in steps of 1, 2, 4 ... processors, all others starting with zeros, which
+ * OR with nothing lost. Sums go the same way, but not past processor 0: so the last one has every d once. Where the
+ * update has owners, theirs are the weights that went round: after the mean they take it, too. Their rule state no
+ * other processor has; there what is unreasonable becomes 0. */
 #include <math.h>
 
 #include "protect.h"
 
-#define REACH (1.0f / 64)
+#define REACH   (1.0f / 64)
 #define LARGEST 1e30f
-enum { WAVE = 24 };                                          /* words side by side */
+enum { WAVE = 24 }; /* words side by side */
 
 typedef struct Wave {
 	Gen *g;
@@ -30,7 +33,7 @@ typedef struct Wave {
 	uint32_t n;
 	Reg w[WAVE], middle[WAVE];
 	Reg zero, one, largest, reach, share;
-	Reg last, past[MOST_LEVELS];      /* masks: the last processor; those to whom a step does not come from past 0 */
+	Reg last, past[MOST_LEVELS]; /* masks: the last processor; those to whom a step does not come from past 0 */
 	Reg faults;
 } Wave;
 
@@ -129,7 +132,7 @@ static void wave_mean(Wave *v)
 			v->w[i] = g_fadd(g, v->w[i], come);
 		}
 	for (uint32_t i = 0; i < v->n; i++) {
-		Cond same = g_compare(g, GOP_FLT_EQ, v->w[i], v->zero);      /* also -0 stays what it was */
+		Cond same = g_compare(g, GOP_FLT_EQ, v->w[i], v->zero); /* also -0 stays what it was */
 		Reg mean = g_fadd(g, v->middle[i], g_fmul(g, v->w[i], v->share));
 		v->w[i] = g_select(g, same, v->middle[i], mean);
 	}

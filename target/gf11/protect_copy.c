@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of weights and rule state in processor memory (section 10.4).  In: regions of DRAM.  Out: a second place with the
- * same words and checksums, and these words back again.
+/* Copies of weights and rule state in processor memory (section 10.4). In: regions of DRAM. Out: a second place
+ * with the same words and checksums, and these words back again.
  *
- * In its own place every processor copies all it has.  Where all have the same, a copy that went bad is put right on the way
- * back: of the word that comes and the words of the two processors to the left, which come through the switch, those two
- * win if they are equal; if they differ, for processors drifted apart, the own word counts if its checksum is right.
- * What a processor has alone (what owners keep) has the checksum only: if that is wrong zeros come back, if rule state
- * starts so, and else the copy is useless; owners take their weights from the array that all have.
+ * In its own place every processor copies all it has. Where all have the same, a copy that went bad is put right on
+ * the way back: of the word that comes and the words of the two processors to the left, which come through the
+ * switch, those two win if they are equal; if they differ, for processors drifted apart, the own word counts if its
+ * checksum is right. What a processor has alone (what owners keep) has the checksum only: if that is wrong zeros
+ * come back, if rule state starts so, and else the copy is useless; owners take their weights from the array that
+ * all have.
  *
- * Spread over all processors, each keeps what it owns, 1 / P of the words (protect_share.c); such a copy is useless if one
- * of its checksums is wrong. */
+ * Spread over all processors, each keeps what it owns, 1 / P of the words (protect_share.c); such a copy is useless
+ * if one of its checksums is wrong. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,10 +24,7 @@ static Addr expected(const Protect *t, uint32_t word)
 	return near_word(NEAR_PARTIAL + 2 * (uint32_t)t->b->m->dram_banks + word);
 }
 
-static uint32_t sums_stride(const Protect *t)
-{
-	return round_to(EXPECTED_WORDS, (uint32_t)t->b->m->dram_banks);
-}
+static uint32_t sums_stride(const Protect *t) { return round_to(EXPECTED_WORDS, (uint32_t)t->b->m->dram_banks); }
 
 /* ---- routines ---- */
 
@@ -188,7 +186,8 @@ static void regions_make(Protect *t, uint32_t *copy, uint32_t *chunks)
 	}
 	own_extent(b, &low, &end);
 	bool needed = t->spread || !starts_at_zero(b);
-	region_add(t, low, round_to(end - low, (uint32_t)b->m->dram_banks), needed ? REGION_NEEDED : REGION_ALONE, copy, chunks);
+	region_add(t, low, round_to(end - low, (uint32_t)b->m->dram_banks), needed ? REGION_NEEDED : REGION_ALONE, copy,
+	           chunks);
 }
 
 static void largest_make(Protect *t)

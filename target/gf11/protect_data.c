@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checksums of the training data (section 10.4).  In: cases that the host loaded, with two sums of each.  Out: cases
+/* Checksums of the training data (section 10.4). In: cases that the host loaded, with two sums of each. Out: cases
  * whose words do not give these sums any more; they are loaded again.
  *
  * Of the n words w of a case, numbered from 1:
@@ -7,22 +7,23 @@
  *   x = w1 ^ w2 ^ ... ^ wn
  *   b = 1 h1 + 2 h2 + ... + n hn, modulo 2^32, with h = w ^ w >> 16
  *
- * Any one, two or three wrong bits are found.  One or three change x, for each turns over a bit of it, and three cannot
- * all cancel.  Two leave x as it was only if they are the same bit of two words, k and l.  If that is a low bit i < 16, h of
- * both changes by +-2^i, and b by 2^i (+-k +-l).  As n < 2^15 the bracket is not zero and less than 2^16 in size, so that no
- * power above 2^15 divides it, and none above 2^30 divides the change: it is not 0 modulo 2^32.  If it is a high bit
- * i + 16, h of both changes by +-2^(i+16) +-2^i, and b by 2^i (+-k +-l + a multiple of 2^16): the same holds.
- * Expected sums lie in DRAM as well, and b twice.  Wrong bits among them give an alarm, or hide nothing: a wrong bit in the
- * case changes x and b, two of the same kind change b, and no two further ones make up for b and its copy and x.
+ * Any one, two or three wrong bits are found. One or three change x, for each turns over a bit of it, and three
+ * cannot all cancel. Two leave x as it was only if they are the same bit of two words, k and l. If that is a low
+ * bit i < 16, h of both changes by +-2^i, and b by 2^i (+-k +-l). As n < 2^15 the bracket is not zero and less than
+ * 2^16 in size, so that no power above 2^15 divides it, and none above 2^30 divides the change: it is not 0 modulo
+ * 2^32. If it is a high bit i + 16, h of both changes by +-2^(i+16) +-2^i, and b by 2^i (+-k +-l + a multiple of
+ * 2^16): the same holds. Expected sums lie in DRAM as well, and b twice. Wrong bits among them give an alarm, or
+ * hide nothing: a wrong bit in the case changes x and b, two of the same kind change b, and no two further ones
+ * make up for b and its copy and x.
  *
- * Processors also sum their tables, whose sums are constants of the microcode, and the host writes again what it writes
- * at the beginning: a wrong bit there would stay for the rest of the run. */
+ * Processors also sum their tables, whose sums are constants of the microcode, and the host writes again what it
+ * writes at the beginning: a wrong bit there would stay for the rest of the run. */
 #include <string.h>
 
 #include "faults.h"
 #include "protect.h"
 
-enum { AHEAD = 12 };                                         /* words fetched before the first is summed */
+enum { AHEAD = 12 }; /* words fetched before the first is summed */
 enum { SHOWN_CASES = 8 };
 
 /* ---- sums ---- */
@@ -100,7 +101,10 @@ static void count_add(Gen *g, Reg more)
 
 /* ---- routines over cases ---- */
 
-typedef struct Part { uint32_t first, words, columns; bool begins, ends; } Part;
+typedef struct Part {
+	uint32_t first, words, columns;
+	bool begins, ends;
+} Part;
 
 static Addr expected_near(const Protect *t, uint32_t column, uint32_t word)
 {
@@ -160,7 +164,8 @@ static Code *record_part(const Protect *t, const Part *p)
 static uint32_t part_words(const Protect *t, uint32_t columns)
 {
 	uint32_t cycles = 8 > t->b->m->dram_interval ? 8 : (uint32_t)t->b->m->dram_interval;
-	uint32_t lines = sum_lines(t->b) / (columns * cycles), room = (t->b->at.scratch_words - protect_buffer(t)) / columns;
+	uint32_t lines = sum_lines(t->b) / (columns * cycles),
+			 room = (t->b->at.scratch_words - protect_buffer(t)) / columns;
 	uint32_t words = lines < room ? lines : room;
 	return words ? words : 1;
 }
@@ -246,10 +251,7 @@ void data_check_make(Protect *t)
 
 /* ---- checking ---- */
 
-static uint32_t *dram_row(const Bp *b, uint32_t word)
-{
-	return b->p->dram + (size_t)word * b->p->lanes;
-}
+static uint32_t *dram_row(const Bp *b, uint32_t word) { return b->p->dram + (size_t)word * b->p->lanes; }
 
 /* First of the words about the case that stands in this slot. */
 static uint32_t sums_at(const Protect *t, uint64_t slot)
@@ -267,10 +269,7 @@ static uint64_t slots_used(const Protect *t)
 	return (slots + side - 1) / side * side;
 }
 
-static uint64_t case_of(const Protect *t, uint64_t i)
-{
-	return i >= t->count ? NO_CASE : t->cases ? t->cases[i] : i;
-}
+static uint64_t case_of(const Protect *t, uint64_t i) { return i >= t->count ? NO_CASE : t->cases ? t->cases[i] : i; }
 
 static void sums_write(Protect *t, uint64_t i, float *word)
 {
@@ -366,8 +365,8 @@ static void tables_check(Protect *t)
 		host_write(t->b->c, proc, false, 0, table, SUM_WORDS_AT);
 		t->guard->bad_tables++;
 		if (protect_tell(t))
-			note(t->b->cx, NULL, "processor %u: the checksum of its tables did not match; written again (epoch %llu)", proc,
-			     (unsigned long long)t->guard->epochs + 1);
+			note(t->b->cx, NULL, "processor %u: the checksum of its tables did not match; written again (epoch %llu)",
+			     proc, (unsigned long long)t->guard->epochs + 1);
 	}
 	t->b->summing->written = false;
 	protect_call(t, t->data.restore, 0, 0, 0);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that outlives the program, as that of a real machine does.  In: a file, the words of DRAM that hold cases.  Out:
- * these words are the file's: what one run leaves there the next one finds, whatever it is.  Checksums decide if it can
- * be used (protect_data.c); a line at the head says only whose file it is, so that no other is ever written over.
+/* Memory that outlives the program, as that of a real machine does. In: a file, the words of DRAM that hold cases.
+ * Out: these words are the file's: what one run leaves there the next one finds, whatever it is. Checksums decide
+ * if it can be used (protect_data.c); a line at the head says only whose file it is, so that no other is ever
+ * written over.
  *
- * Pages of the file after the first lie over pages of DRAM.  In the last of these begins what is not kept: its words stay as they are. */
+ * Pages of the file after the first lie over pages of DRAM. In the last of these begins what is not kept: its words
+ * stay as they are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,12 +17,11 @@
 
 static const char remedy[] = "name a file in a folder that can be written, or leave out machine-memory";
 
-typedef struct Opened { int fd; } Opened;
+typedef struct Opened {
+	int fd;
+} Opened;
 
-static void opened_close(void *arg)
-{
-	close(((Opened *)arg)->fd);
-}
+static void opened_close(void *arg) { close(((Opened *)arg)->fd); }
 
 static const char head[] = "memory of a machine that microprop simulates\n";
 

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* An array that all processors hold, kept once by all of them together: each keeps the words of its slots.  In: an array
- * in DRAM, or what is kept of it.  Out: the other of the two.
+/* An array that all processors hold, kept once by all of them together: each keeps the words of its slots. In: an
+ * array in DRAM, or what is kept of it. Out: the other of the two.
  *
  * Taking is a choice by the processor's number, word after word; nothing goes through the switch.  Giving goes by
- * steps of 1, 2, 4 ... processors: whoever keeps the word starts with it, all others with zero, and each joins what it
- * receives to what it has; after log2 P steps all have the word.  Sharing is for what is seldom, so it need not be as
- * fast as sums are; and it asks for no addresses of a processor's own.
+ * steps of 1, 2, 4 ... processors: whoever keeps the word starts with it, all others with zero, and each joins what
+ * it receives to what it has; after log2 P steps all have the word. Sharing is for what is seldom, so it need not
+ * be as fast as sums are; and it asks for no addresses of a processor's own.
  *
- * Where the update has owners (rows), theirs is the share of the weights, and this is how they agree with the others. */
+ * Where the update has owners (rows), theirs is the share of the weights, and this is how they agree with the
+ * others. */
 #include <assert.h>
 
 #include "protect.h"
 
 enum { AHEAD = 12, WAVE = 16 };
 
-typedef struct Part { uint32_t first, end; bool begins; } Part;
+typedef struct Part {
+	uint32_t first, end;
+	bool begins;
+} Part;
 
 /* ---- routines ---- */
 
@@ -23,10 +27,7 @@ static uint32_t owner(const Protect *t, uint32_t slot)
 	return (slot % t->b->o.procs + t->shares.shift) % t->b->o.procs;
 }
 
-static uint32_t kept_words(const Protect *t, uint32_t slots)
-{
-	return (slots + t->b->o.procs - 1) / t->b->o.procs;
-}
+static uint32_t kept_words(const Protect *t, uint32_t slots) { return (slots + t->b->o.procs - 1) / t->b->o.procs; }
 
 static Cond is_mine(Gen *g, const Protect *t, Reg self, uint32_t slot)
 {
@@ -117,7 +118,8 @@ static const ShareRoutine *routine_for(Protect *t, bool take, uint32_t slots)
 	uint32_t most = sum_lines(t->b) / slot_lines(t, take);
 	most = most < room ? most : room;
 	if (!most || kept_words(t, slots) > 64)
-		fail(t->b->cx, MP_BAD_INPUT, "use a machine file with longer blocks, or set checkpoint-place own and agree host",
+		fail(t->b->cx, MP_BAD_INPUT,
+		     "use a machine file with longer blocks, or set checkpoint-place own and agree host",
 		     "weights cannot be shared by processors in blocks of %lld lines", (long long)t->b->m->block);
 	*r = (ShareRoutine){ take, slots, (slots + most - 1) / most, NULL };
 	r->routine = NEW(&t->b->cx->keep, r->parts, uint32_t);
@@ -143,14 +145,15 @@ static bool owners_agree(const Protect *t)
 	for (uint32_t i = 0; i < t->b->at.words; i++) {
 		SumHome home = sum_home(t->b, i);
 		uint32_t slot = i % s->slots;
-		if (home.proc != owner(t, slot)
-		    || home.weight != t->shared[0].kept + i / s->slots * s->own + slot / t->b->o.procs)
+		if (home.proc != owner(t, slot) ||
+		    home.weight != t->shared[0].kept + i / s->slots * s->own + slot / t->b->o.procs)
 			return false;
 	}
 	return true;
 }
 
-/* Those of the update where it has owners; else pieces of a slot or a few for each processor, of weights and rule state. */
+/* Those of the update where it has owners; else pieces of a slot or a few for each processor, of weights and rule
+ * state. */
 void shares_make(Protect *t)
 {
 	const Bp *b = t->b;
@@ -189,12 +192,6 @@ static void shares_move(Protect *t, const Shared *a, bool take)
 	}
 }
 
-void shares_take(Protect *t, const Shared *a)
-{
-	shares_move(t, a, true);
-}
+void shares_take(Protect *t, const Shared *a) { shares_move(t, a, true); }
 
-void shares_give(Protect *t, const Shared *a)
-{
-	shares_move(t, a, false);
-}
+void shares_give(Protect *t, const Shared *a) { shares_move(t, a, false); }

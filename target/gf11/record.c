@@ -13,34 +13,33 @@
 
 struct Gen {
 	Ctx *cx;
-	Arena arena;              /* what goes when the block ends */
+	Arena arena; /* what goes when the block ends */
 	const Machine *m;
-	Code code;                /* while recording, its lists grow in the arena */
+	Code code; /* while recording, its lists grow in the arena */
 	uint32_t rec_room, split_room;
 	uint32_t first_reg, first_cond; /* made since the last split: older ones are gone */
-	Processors *p;            /* NULL: recording */
-	const uint32_t *base;     /* NULL: all 0 */
-	uint32_t taken;           /* simulated: words of each disk */
-	uint32_t *reg;  uint32_t reg_room;   /* simulated: register r is reg + (r - first_reg) * lanes */
-	uint8_t *cond;  uint32_t cond_room;
+	Processors *p;                  /* NULL: recording */
+	const uint32_t *base;           /* NULL: all 0 */
+	uint32_t taken;                 /* simulated: words of each disk */
+	uint32_t *reg;
+	uint32_t reg_room; /* simulated: register r is reg + (r - first_reg) * lanes */
+	uint8_t *cond;
+	uint32_t cond_room;
 };
 
-/* ---- checks, the same in both modes ------------------------------------------------------------------------------ */
+/* ---- checks, the same in both modes ------------------------------------------------------------- */
 
 static void check_made(const Gen *g, const char *what, uint32_t number, uint32_t first, uint32_t end)
 {
 	if (number >= end)
-		fail(g->cx, MP_BAD_INPUT, "use only what an earlier call returned",
-		     "%s: %s %u is used before it is made", g->code.name, what, number);
+		fail(g->cx, MP_BAD_INPUT, "use only what an earlier call returned", "%s: %s %u is used before it is made",
+		     g->code.name, what, number);
 	if (number < first)
 		fail(g->cx, MP_BAD_INPUT, "store it before the split and load it again after",
 		     "%s: %s %u is used across a split", g->code.name, what, number);
 }
 
-static uint32_t base_of(const Gen *g, Addr a)
-{
-	return g->base && a.base ? g->base[a.base] : 0;
-}
+static uint32_t base_of(const Gen *g, Addr a) { return g->base && a.base ? g->base[a.base] : 0; }
 
 static void check_address(const Gen *g, const char *memory, int64_t words, Addr a)
 {
@@ -51,8 +50,8 @@ static void check_address(const Gen *g, const char *memory, int64_t words, Addr 
 	uint64_t at = (uint64_t)base_of(g, a) + a.off;
 	if (at >= (uint64_t)words)
 		fail(g->cx, MP_BAD_INPUT, "use less memory, or a machine file with more",
-		     "%s: address %llu is outside the %lld words of %s", g->code.name, (unsigned long long)at,
-		     (long long)words, memory);
+		     "%s: address %llu is outside the %lld words of %s", g->code.name, (unsigned long long)at, (long long)words,
+		     memory);
 }
 
 static void check_bank(const Gen *g, Addr a)
@@ -68,8 +67,8 @@ static void check_configuration(const Gen *g, uint32_t k)
 {
 	int64_t count = !g->p ? g->m->configurations : g->p->sw ? g->p->sw->stored : 0;
 	if (k >= count)
-		fail(g->cx, MP_BAD_INPUT, "store the configuration first",
-		     "%s: there is no switch configuration %u of %lld", g->code.name, k, (long long)count);
+		fail(g->cx, MP_BAD_INPUT, "store the configuration first", "%s: there is no switch configuration %u of %lld",
+		     g->code.name, k, (long long)count);
 }
 
 static void check(const Gen *g, const Rec *r)
@@ -97,7 +96,7 @@ static void check(const Gen *g, const Rec *r)
 		check_configuration(g, r->k.u);
 }
 
-/* ---- recording --------------------------------------------------------------------------------------------------- */
+/* ---- recording ---------------------------------------------------------------------------------- */
 
 static void record(Gen *g, const Rec *r)
 {
@@ -121,27 +120,15 @@ static void record_split(Gen *g)
 	c->split[c->splits++] = c->recs;
 }
 
-/* ---- simulating -------------------------------------------------------------------------------------------------- */
+/* ---- simulating --------------------------------------------------------------------------------- */
 
-static uint32_t *reg_row(const Gen *g, Reg r)
-{
-	return g->reg + (size_t)(r - g->first_reg) * g->p->lanes;
-}
+static uint32_t *reg_row(const Gen *g, Reg r) { return g->reg + (size_t)(r - g->first_reg) * g->p->lanes; }
 
-static uint8_t *cond_row(const Gen *g, Cond c)
-{
-	return g->cond + (size_t)(c - g->first_cond) * g->p->lanes;
-}
+static uint8_t *cond_row(const Gen *g, Cond c) { return g->cond + (size_t)(c - g->first_cond) * g->p->lanes; }
 
-static uint32_t *sram_row(const Gen *g, Addr a)
-{
-	return g->p->sram + ((size_t)base_of(g, a) + a.off) * g->p->lanes;
-}
+static uint32_t *sram_row(const Gen *g, Addr a) { return g->p->sram + ((size_t)base_of(g, a) + a.off) * g->p->lanes; }
 
-static uint32_t *dram_row(const Gen *g, Addr a)
-{
-	return g->p->dram + ((size_t)base_of(g, a) + a.off) * g->p->lanes;
-}
+static uint32_t *dram_row(const Gen *g, Addr a) { return g->p->dram + ((size_t)base_of(g, a) + a.off) * g->p->lanes; }
 
 /* Room for register or condition number `used` of those alive. */
 static void *room_for(Gen *g, void *rows, uint32_t used, uint32_t *room, size_t size)
@@ -241,7 +228,7 @@ static void simulate(Gen *g, const Rec *r)
 	}
 }
 
-/* ---- the mode switch --------------------------------------------------------------------------------------------- */
+/* ---- the mode switch ---------------------------------------------------------------------------- */
 
 /* Every instruction function ends here; returns the register or condition made, if any. */
 static uint32_t emit(Gen *g, Rec r)
@@ -278,10 +265,7 @@ static Gen *gen_new(Ctx *cx, const Machine *m, const char *name)
 	return g;
 }
 
-Gen *gen_record(Ctx *cx, const Machine *m, const char *name)
-{
-	return gen_new(cx, m, name);
-}
+Gen *gen_record(Ctx *cx, const Machine *m, const char *name) { return gen_new(cx, m, name); }
 
 Gen *gen_simulate(Ctx *cx, Processors *p, const uint32_t *base)
 {
@@ -291,10 +275,7 @@ Gen *gen_simulate(Ctx *cx, Processors *p, const uint32_t *base)
 	return g;
 }
 
-const Machine *gen_machine(const Gen *g)
-{
-	return g->m;
-}
+const Machine *gen_machine(const Gen *g) { return g->m; }
 
 static void *keep_list(Gen *g, const void *list, uint32_t count, size_t size)
 {
@@ -320,7 +301,7 @@ Code *gen_end(Gen *g)
 	return code;
 }
 
-/* ---- instruction functions --------------------------------------------------------------------------------------- */
+/* ---- instruction functions ---------------------------------------------------------------------- */
 
 Reg g_op(Gen *g, int op, Reg a, Reg b)
 {
@@ -338,45 +319,21 @@ Cond g_compare(Gen *g, int op, Reg a, Reg b)
 	return emit(g, (Rec){ .op = (uint8_t)op, .a = a, .b = b });
 }
 
-Reg g_select(Gen *g, Cond c, Reg a, Reg b)
-{
-	return emit(g, (Rec){ .op = GOP_SELECT, .cc = c, .a = a, .b = b });
-}
+Reg g_select(Gen *g, Cond c, Reg a, Reg b) { return emit(g, (Rec){ .op = GOP_SELECT, .cc = c, .a = a, .b = b }); }
 
-void g_move_masked(Gen *g, Reg dst, Cond c, Reg a)
-{
-	emit(g, (Rec){ .op = GOP_MOVEM, .dst = dst, .cc = c, .a = a });
-}
+void g_move_masked(Gen *g, Reg dst, Cond c, Reg a) { emit(g, (Rec){ .op = GOP_MOVEM, .dst = dst, .cc = c, .a = a }); }
 
-Reg g_const(Gen *g, float value)
-{
-	return emit(g, (Rec){ .op = GOP_CONST, .k.f = value });
-}
+Reg g_const(Gen *g, float value) { return emit(g, (Rec){ .op = GOP_CONST, .k.f = value }); }
 
-Reg g_const_bits(Gen *g, uint32_t bits)
-{
-	return emit(g, (Rec){ .op = GOP_CONST, .k.u = bits });
-}
+Reg g_const_bits(Gen *g, uint32_t bits) { return emit(g, (Rec){ .op = GOP_CONST, .k.u = bits }); }
 
-Reg g_load(Gen *g, Addr mem)
-{
-	return emit(g, (Rec){ .op = GOP_LOAD, .mem = mem });
-}
+Reg g_load(Gen *g, Addr mem) { return emit(g, (Rec){ .op = GOP_LOAD, .mem = mem }); }
 
-void g_store(Gen *g, Addr mem, Reg a)
-{
-	emit(g, (Rec){ .op = GOP_STORE, .mem = mem, .a = a });
-}
+void g_store(Gen *g, Addr mem, Reg a) { emit(g, (Rec){ .op = GOP_STORE, .mem = mem, .a = a }); }
 
-Reg g_lookup(Gen *g, Addr mem, Reg index)
-{
-	return emit(g, (Rec){ .op = GOP_LOOKUP, .mem = mem, .a = index });
-}
+Reg g_lookup(Gen *g, Addr mem, Reg index) { return emit(g, (Rec){ .op = GOP_LOOKUP, .mem = mem, .a = index }); }
 
-void g_put(Gen *g, Addr mem, Reg index, Reg a)
-{
-	emit(g, (Rec){ .op = GOP_PUT, .mem = mem, .a = a, .b = index });
-}
+void g_put(Gen *g, Addr mem, Reg index, Reg a) { emit(g, (Rec){ .op = GOP_PUT, .mem = mem, .a = a, .b = index }); }
 
 void g_reach(Gen *g, uint16_t base, uint32_t words)
 {
@@ -387,15 +344,9 @@ void g_reach(Gen *g, uint16_t base, uint32_t words)
 		g->code.reach[base] = words;
 }
 
-void g_fetch(Gen *g, Addr mem, Addr far)
-{
-	emit(g, (Rec){ .op = GOP_FETCH, .mem = mem, .far = far });
-}
+void g_fetch(Gen *g, Addr mem, Addr far) { emit(g, (Rec){ .op = GOP_FETCH, .mem = mem, .far = far }); }
 
-void g_flush(Gen *g, Addr far, Addr mem)
-{
-	emit(g, (Rec){ .op = GOP_FLUSH, .mem = mem, .far = far });
-}
+void g_flush(Gen *g, Addr far, Addr mem) { emit(g, (Rec){ .op = GOP_FLUSH, .mem = mem, .far = far }); }
 
 Reg g_xfer(Gen *g, uint32_t configuration, Reg a)
 {
@@ -410,7 +361,7 @@ void g_split(Gen *g)
 	g->first_cond = g->code.conds;
 }
 
-/* ---- recorded code as text --------------------------------------------------------------------------------------- */
+/* ---- recorded code as text ---------------------------------------------------------------------- */
 
 static void address_print(const char *memory, Addr a, Buf *out)
 {

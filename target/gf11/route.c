@@ -17,33 +17,28 @@
 
 #include "gf11.h"
 
-enum { FORCED = 20000 };                  /* steps; a hopeless case of 576 edges ends after some 4 milliseconds */
+enum { FORCED = 20000 }; /* steps; a hopeless case of 576 edges ends after some 4 milliseconds */
 
 typedef struct Paint {
 	uint32_t n;
-	const uint64_t *allow;            /* [2n] */
-	uint64_t free[2 * MAX_CROSSBAR];  /* colours that a node may have and has not */
+	const uint64_t *allow;                       /* [2n] */
+	uint64_t free[2 * MAX_CROSSBAR];             /* colours that a node may have and has not */
 	uint16_t at[2 * MAX_CROSSBAR][MAX_CROSSBAR]; /* its edge of a colour; meaningful where not free */
-	const uint8_t *from, *into;       /* ends of an edge; a node of the second kind is n + into */
+	const uint8_t *from, *into;                  /* ends of an edge; a node of the second kind is n + into */
 	uint8_t *colour;
 } Paint;
 
 /* Position of the lowest bit: the product puts a different pattern into the top six bits for each. */
 static uint32_t lowest(uint64_t set)
 {
-	static const uint8_t place[64] = {
-		0, 1, 2, 53, 3, 7, 54, 27, 4, 38, 41, 8, 34, 55, 48, 28,
-		62, 5, 39, 46, 44, 42, 22, 9, 24, 35, 59, 56, 49, 18, 29, 11,
-		63, 52, 6, 26, 37, 40, 33, 47, 61, 45, 43, 21, 23, 58, 17, 10,
-		51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12
-	};
+	static const uint8_t place[64] = { 0,  1,  2,  53, 3,  7,  54, 27, 4,  38, 41, 8,  34, 55, 48, 28,
+		                               62, 5,  39, 46, 44, 42, 22, 9,  24, 35, 59, 56, 49, 18, 29, 11,
+		                               63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21, 23, 58, 17, 10,
+		                               51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12 };
 	return place[(set & (~set + 1)) * 0x022FDD63CC95386Du >> 58];
 }
 
-static uint64_t bit(uint32_t colour)
-{
-	return (uint64_t)1 << colour;
-}
+static uint64_t bit(uint32_t colour) { return (uint64_t)1 << colour; }
 
 static bool used(const Paint *p, uint32_t node, uint32_t colour)
 {
@@ -88,7 +83,7 @@ static void chain_turn(Paint *p, uint32_t node, uint32_t a, uint32_t b)
 {
 	uint32_t now = a, edge = p->at[node][a];
 	p->free[node] ^= bit(a) | bit(b);
-	for (;; now = a + b - now) {              /* `edge` has colour now and takes the other one */
+	for (;; now = a + b - now) { /* `edge` has colour now and takes the other one */
 		uint32_t next = a + b - now;
 		p->at[node][next] = (uint16_t)edge;
 		p->colour[edge] = (uint8_t)next;

@@ -62,10 +62,7 @@ static Routine *operand_make(const Call *c)
 	fail(c->cx, MP_BAD_INPUT, names.s, "there is no routine '%s', and no such file", name);
 }
 
-static uint64_t account_cycles(const Controller *k)
-{
-	return k->account.cycles + k->account.call_cycles;
-}
+static uint64_t account_cycles(const Controller *k) { return k->account.cycles + k->account.call_cycles; }
 
 static uint64_t run_once(Runner *w, const Routine *r)
 {
@@ -74,17 +71,11 @@ static uint64_t run_once(Runner *w, const Routine *r)
 	return account_cycles(k);
 }
 
-static Runner *runner_whole(const Call *c)
-{
-	return runner_new(c->cx, c->m, (uint32_t)c->m->processors, 1);
-}
+static Runner *runner_whole(const Call *c) { return runner_new(c->cx, c->m, (uint32_t)c->m->processors, 1); }
 
 /* ---- efficiency ---- */
 
-static double percent_of_bound(const Report *r)
-{
-	return 100.0 * r->bound / r->cycles;
-}
+static double percent_of_bound(const Report *r) { return 100.0 * r->bound / r->cycles; }
 
 /* A file says nothing about what was recorded, so there are no bounds for it. */
 static void routine_json(Buf *out, const Routine *r)
@@ -94,10 +85,12 @@ static void routine_json(Buf *out, const Routine *r)
 	json_put(out, r->name);
 	buf_printf(out, ", \"operations\": %u, \"cycles\": %u, ", p->operations, p->cycles);
 	if (r->code)
-		buf_printf(out, "\"bound\": %u, \"percent_of_bound\": %.2f, \"seed_metric\": %.4f, \"registers\": %u, "
+		buf_printf(out,
+		           "\"bound\": %u, \"percent_of_bound\": %.2f, \"seed_metric\": %.4f, \"registers\": %u, "
 		           "\"spills\": %u, \"optimal\": %s, \"bound_resource\": %u, \"bound_path\": %u, \"bound_hrt\": %u, "
-		           "\"seconds\": %.6f, ", p->bound, percent_of_bound(p), p->seed_metric, p->registers, p->spills,
-		           truth[p->optimal], p->bound_resource, p->bound_path, p->bound_hrt, p->seconds);
+		           "\"seconds\": %.6f, ",
+		           p->bound, percent_of_bound(p), p->seed_metric, p->registers, p->spills, truth[p->optimal],
+		           p->bound_resource, p->bound_path, p->bound_hrt, p->seconds);
 	buf_printf(out, "\"checked\": %s", truth[p->checked]);
 	buf_puts(out, "}");
 }
@@ -108,7 +101,7 @@ typedef struct Row {
 	Runner *w;
 	const Routine *r;
 	uint64_t cycles;
-	const char *error;                                   /* NULL: made and run */
+	const char *error; /* NULL: made and run */
 } Row;
 
 static void row_make(void *arg)
@@ -145,9 +138,9 @@ static void row_text(Buf *out, const Row *row)
 	if (!p)
 		buf_printf(out, "%-15s %s\n", row->def->name, row_error(row));
 	else
-		buf_printf(out, "%-15s %10u %7u %7u %8.2f%s %6.1f %9u %6u  %-7s  %s\n", row->def->name, p->operations, p->cycles,
-		           p->bound, percent_of_bound(p), p->optimal ? "*" : " ", 100 * p->seed_metric, p->registers, p->spills,
-		           p->checked ? "yes" : "no", row->def->about);
+		buf_printf(out, "%-15s %10u %7u %7u %8.2f%s %6.1f %9u %6u  %-7s  %s\n", row->def->name, p->operations,
+		           p->cycles, p->bound, percent_of_bound(p), p->optimal ? "*" : " ", 100 * p->seed_metric, p->registers,
+		           p->spills, p->checked ? "yes" : "no", row->def->about);
 }
 
 static void efficiency_head(const Call *c)
@@ -156,8 +149,8 @@ static void efficiency_head(const Call *c)
 		json_begin(c);
 		buf_puts(c->out, "\"routines\": [");
 	} else {
-		buf_printf(c->out, "%-15s %10s %7s %7s %9s %6s %9s %6s  %s\n", "routine", "operations", "cycles", "bound", "% of it ",
-		           "seed %", "registers", "spills", "checked");
+		buf_printf(c->out, "%-15s %10s %7s %7s %9s %6s %9s %6s  %s\n", "routine", "operations", "cycles", "bound",
+		           "% of it ", "seed %", "registers", "spills", "checked");
 	}
 }
 
@@ -175,9 +168,10 @@ void run_routines(Call *c)
 		buf_puts(c->out, c->json && i ? ", " : "");
 		(c->json ? row_json : row_text)(c->out, &row);
 	}
-	buf_puts(c->out, c->json ? "], " :
-	         "\n# bound: no schedule is shorter; *: proven that none is shorter than this one\n"
-	         "# seed %: cycles that issue an add or a multiply; for exchanges, those the switch needs (section 6.2.2)\n");
+	buf_puts(c->out, c->json ? "], "
+	                         : "\n# bound: no schedule is shorter; *: proven that none is shorter than this one\n"
+	                           "# seed %: cycles that issue an add or a multiply; for exchanges, those the switch "
+	                           "needs (section 6.2.2)\n");
 	report_end(c, cycles, 0);
 	if (failed) {
 		Buf why = { .arena = &c->cx->scratch };
@@ -189,18 +183,16 @@ void run_routines(Call *c)
 
 /* ---- microcode, trace ---- */
 
-static bool address_same(Addr a, Addr b)
-{
-	return a.base == b.base && a.off == b.off;
-}
+static bool address_same(Addr a, Addr b) { return a.base == b.base && a.off == b.off; }
 
 static bool micro_same(const Micro *a, const Micro *b)
 {
 	unsigned uses = a->op == GOP_NONE ? 0 : forms[ops[a->op].form].uses;
-	return a->op == b->op && (!(uses & USES_DST) || a->dst == b->dst) && (!(uses & USES_A) || a->a == b->a)
-	       && (!(uses & USES_B) || a->b == b->b) && (!(uses & (READS_CC | WRITES_CC)) || a->cc == b->cc)
-	       && (!(uses & USES_MEM) || address_same(a->mem, b->mem)) && (!(uses & USES_FAR) || address_same(a->far, b->far))
-	       && (!(uses & USES_K) || a->k.u == b->k.u) && (a->op == GOP_NONE || a->rec == b->rec);
+	return a->op == b->op && (!(uses & USES_DST) || a->dst == b->dst) && (!(uses & USES_A) || a->a == b->a) &&
+	       (!(uses & USES_B) || a->b == b->b) && (!(uses & (READS_CC | WRITES_CC)) || a->cc == b->cc) &&
+	       (!(uses & USES_MEM) || address_same(a->mem, b->mem)) &&
+	       (!(uses & USES_FAR) || address_same(a->far, b->far)) && (!(uses & USES_K) || a->k.u == b->k.u) &&
+	       (a->op == GOP_NONE || a->rec == b->rec);
 }
 
 /* Text of a routine that has been read again and gave the same words. */
@@ -271,7 +263,8 @@ void run_trace(Call *c)
 		routine_json(c->out, r);
 		buf_printf(c->out, ", \"issued\": %" PRIu64 ", ", issued);
 	} else {
-		buf_printf(c->out, "%s: %" PRIu64 " operations issued in %" PRIu64 " cycles\n", r->name, issued, k->account.cycles);
+		buf_printf(c->out, "%s: %" PRIu64 " operations issued in %" PRIu64 " cycles\n", r->name, issued,
+		           k->account.cycles);
 	}
 	for (size_t i = 0; i < COUNT(traces); i++) {
 		if (!traces[i].path)
@@ -303,10 +296,12 @@ static void run_json(const Call *c, const Routine *r, const char *mode, const Ru
 	json_begin(c);
 	buf_puts(c->out, "\"routine\": ");
 	routine_json(c->out, r);
-	buf_printf(c->out, ", \"mode\": \"%s\", \"threads\": %u, \"calls\": %" PRIu64 ", \"routine_cycles\": %" PRIu64
+	buf_printf(c->out,
+	           ", \"mode\": \"%s\", \"threads\": %u, \"calls\": %" PRIu64 ", \"routine_cycles\": %" PRIu64
 	           ", \"call_cycles\": %" PRIu64 ", \"host_words\": %" PRIu64 ", \"host_word_seconds\": %.6g, "
-	           "\"execution_seconds\": %.6f, \"checksum\": \"%016" PRIx64 "\", ", mode, w->p->threads, a->calls, a->cycles,
-	           a->call_cycles, a->host_words, a->host_seconds, took, runner_checksum(w));
+	           "\"execution_seconds\": %.6f, \"checksum\": \"%016" PRIx64 "\", ",
+	           mode, w->p->threads, a->calls, a->cycles, a->call_cycles, a->host_words, a->host_seconds, took,
+	           runner_checksum(w));
 }
 
 static void run_text(const Call *c, const Routine *r, const char *mode, const Runner *w, const Controller *k,
@@ -352,7 +347,7 @@ void run_run(Call *c)
 void run_bench(Call *c)
 {
 	uint32_t threads = threads_of(c);
-	c->level = 0;                                        /* another cycle less makes no difference here */
+	c->level = 0; /* another cycle less makes no difference here */
 	const Routine *r = routine_make(c, routine_find("forward"));
 	Measured b = execute_measure(c->cx, c->m, r, (uint32_t)c->m->processors, threads, 1);
 	if (c->json) {

@@ -9,12 +9,9 @@
 
 #include "gf11.h"
 
-enum { MOST = 256 };                                        /* values a routine holds in registers at once */
+enum { MOST = 256 }; /* values a routine holds in registers at once */
 
-static Addr data(uint32_t off)
-{
-	return (Addr){ BASE_SRAM, off };
-}
+static Addr data(uint32_t off) { return (Addr){ BASE_SRAM, off }; }
 
 static void load_all(Gen *g, Reg *reg, uint32_t off, uint32_t count)
 {
@@ -39,20 +36,11 @@ static void each(Gen *g, uint32_t n, Reg (*piece)(Constants *c, Reg x))
 	store_all(g, n, out, n);
 }
 
-static void make_sigmoid_table(Gen *g, const uint32_t *size)
-{
-	each(g, size[0], sigmoid_by_table);
-}
+static void make_sigmoid_table(Gen *g, const uint32_t *size) { each(g, size[0], sigmoid_by_table); }
 
-static void make_sigmoid_powers(Gen *g, const uint32_t *size)
-{
-	each(g, size[0], sigmoid_by_powers);
-}
+static void make_sigmoid_powers(Gen *g, const uint32_t *size) { each(g, size[0], sigmoid_by_powers); }
 
-static void make_reciprocal(Gen *g, const uint32_t *size)
-{
-	each(g, size[0], reciprocal);
-}
+static void make_reciprocal(Gen *g, const uint32_t *size) { each(g, size[0], reciprocal); }
 
 /* Coefficients [degree + 1], x [n], result [n]. */
 static void make_polynomial(Gen *g, const uint32_t *size)
@@ -67,7 +55,8 @@ static void make_polynomial(Gen *g, const uint32_t *size)
 
 /* ---- vectors ---- */
 
-/* a [n], b [n], result [1].  Products are summed in a tree: in one register it would take n latencies (section 10.3). */
+/* a [n], b [n], result [1]. Products are summed in a tree: in one register it would take n latencies (section
+ * 10.3). */
 static void make_dot(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
@@ -150,8 +139,8 @@ static void make_block_move(Gen *g, const uint32_t *size)
 
 /* ---- the switch ---- */
 
-/* Mask [1], words [n]: each processor sends its words to its buddy through configuration 0; where the mask is above zero
- * what the buddy sent replaces them, elsewhere they stay. */
+/* Mask [1], words [n]: each processor sends its words to its buddy through configuration 0; where the mask is above
+ * zero what the buddy sent replaces them, elsewhere they stay. */
 static void make_exchange(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];

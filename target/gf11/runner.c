@@ -12,10 +12,12 @@
 
 enum { STREAM_RUN = 80, MOST_PROCESSORS = 4096, BASES = 256 };
 enum { OF_SRAM, OF_DRAM, MEMORIES };
-enum { INDICES = 64 };                                       /* look-ups and puts go to so many words */
+enum { INDICES = 64 }; /* look-ups and puts go to so many words */
 
 /* How many words a routine can reach behind each relocation register. */
-typedef struct Reach { uint64_t words[MEMORIES][BASES]; } Reach;
+typedef struct Reach {
+	uint64_t words[MEMORIES][BASES];
+} Reach;
 
 Runner *runner_new(Ctx *cx, const Machine *m, uint32_t procs, uint32_t threads)
 {
@@ -63,7 +65,8 @@ static void reach_add(Reach *reach, const Micro *u)
 
 static bool is_spill(const Runner *w, const Micro *u)
 {
-	return u->rec == UINT32_MAX && forms[ops[u->op].form].uses & USES_MEM && u->mem.base == 0 && u->mem.off >= w->result;
+	return u->rec == UINT32_MAX && forms[ops[u->op].form].uses & USES_MEM && u->mem.base == 0 &&
+	       u->mem.off >= w->result;
 }
 
 static void reach_of(Reach *reach, const Runner *w, const Routine *r)
@@ -99,12 +102,17 @@ static void regions_place(Runner *w, Controller *c, const Reach *reach)
 /* ---- which words are indices ---- */
 
 /* Where the word in a register was loaded from, plus 1; 0: it is a result. */
-typedef struct Arrival { uint64_t done; uint32_t from; uint16_t dst; } Arrival;
+typedef struct Arrival {
+	uint64_t done;
+	uint32_t from;
+	uint16_t dst;
+} Arrival;
 typedef struct Origins {
 	Runner *w;
 	const Controller *c;
-	uint32_t *reg, *spilled;                             /* [registers]; [words of SRAM] */
-	Arrival *coming; uint32_t count;
+	uint32_t *reg, *spilled; /* [registers]; [words of SRAM] */
+	Arrival *coming;
+	uint32_t count;
 } Origins;
 
 static uint32_t origin_of(const Origins *o, const Micro *u)
@@ -144,8 +152,11 @@ static void indices_find(Runner *w, const Controller *c, const Routine *r)
 	Arena *a = &w->cx->scratch;
 	const Machine *m = w->m;
 	size_t most = (size_t)(m->alu_latency + m->sram_latency + m->lookup_latency + m->switch_latency + UNITS);
-	Origins o = { .w = w, .c = c, .reg = NEW(a, (size_t)m->registers, uint32_t),
-	              .spilled = NEW(a, (size_t)m->sram, uint32_t), .coming = NEW(a, most, Arrival) };
+	Origins o = { .w = w,
+		          .c = c,
+		          .reg = NEW(a, (size_t)m->registers, uint32_t),
+		          .spilled = NEW(a, (size_t)m->sram, uint32_t),
+		          .coming = NEW(a, most, Arrival) };
 	w->index = NEW(a, (size_t)m->sram, bool);
 	for (uint32_t t = 0; t < r->lines; t++) {
 		origins_arrive(&o, t);

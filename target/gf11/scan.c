@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading what the user writes about parts of the machine: numbers, names and colons.  In: a place in a text.  Out: values
- * inside the machine; whatever is not is reported at its place, with what would be right there. */
+/* Reading what the user writes about parts of the machine: numbers, names and colons. In: a place in a text. Out:
+ * values inside the machine; whatever is not is reported at its place, with what would be right there. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "scan.h"
 
-Loc scan_here(const Scan *s)
-{
-	return (Loc){ s->src, s->at };
-}
+Loc scan_here(const Scan *s) { return (Loc){ s->src, s->at }; }
 
-int scan_peek(const Scan *s)
-{
-	return s->at < s->src->len ? (unsigned char)s->src->text[s->at] : -1;
-}
+int scan_peek(const Scan *s) { return s->at < s->src->len ? (unsigned char)s->src->text[s->at] : -1; }
 
-static bool is_digit(int c)
-{
-	return c >= '0' && c <= '9';
-}
+static bool is_digit(int c) { return c >= '0' && c <= '9'; }
 
 /* Digits of a number, saturating; false if there are none. */
 bool scan_number(Scan *s, uint64_t *value)
@@ -43,8 +34,7 @@ uint32_t scan_index(Scan *s, const char *what, uint32_t limit, const char *remed
 	if (!scan_number(s, &value))
 		fail_at(s->cx, at, remedy, "here the number of a %s is missing", what);
 	if (value >= limit)
-		fail_at(s->cx, at, remedy, "there is no %s %" PRIu64 ": they are numbered 0 to %u", what, value,
-		        limit - 1);
+		fail_at(s->cx, at, remedy, "there is no %s %" PRIu64 ": they are numbered 0 to %u", what, value, limit - 1);
 	return (uint32_t)value;
 }
 

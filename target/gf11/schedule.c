@@ -15,42 +15,43 @@
 
 #include "schedule.h"
 
-enum { WIDE = 32 };                                          /* conditions on their way, for each that there is */
-enum { FIRST = 100000, FIRST_TRIALS = 4 };                   /* placements of level 0; so many trials at least */
-enum { STARTING = 8 };                                       /* nodes made ready for a trial that cost as much as one placed */
-enum { NEAR_ENOUGH = 512 };                                  /* level 0 leaves this part of the bound to the next */
+enum { WIDE = 32 };                        /* conditions on their way, for each that there is */
+enum { FIRST = 100000, FIRST_TRIALS = 4 }; /* placements of level 0; so many trials at least */
+enum { STARTING = 8 };                     /* nodes made ready for a trial that cost as much as one placed */
+enum { NEAR_ENOUGH = 512 };                /* level 0 leaves this part of the bound to the next */
 enum { TIMED_GOOD = 32, TIMED_ENOUGH = 4, TIMED_WINDOW = 1024 }; /* likewise, if the recorded order gives it */
-enum { GOOD = 32 };                                          /* so near to the bound no other order is tried */
+enum { GOOD = 32 };                                              /* so near to the bound no other order is tried */
 
 typedef struct Search {
 	Graph *g;
 	List *list;
 	Places *places;
 	Bounds bounds;
-	int32_t limit[2];                                    /* the machine's, less what words that nobody reads may need */
+	int32_t limit[2]; /* the machine's, less what words that nobody reads may need */
 	int64_t *priority;
 	int32_t *time, *best;
-	int32_t length, enough;                              /* of best; when to stop */
-	int32_t patience;                                    /* trials that get longer are given up */
-	uint32_t window;                                     /* that made it */
+	int32_t length, enough; /* of best; when to stop */
+	int32_t patience;       /* trials that get longer are given up */
+	uint32_t window;        /* that made it */
 	int32_t conditions;
-	uint64_t left;                                       /* placements still allowed */
+	uint64_t left; /* placements still allowed */
 	bool proven;
 } Search;
 
-static bool met(const Search *s)
-{
-	return s->length <= s->enough;
-}
+static bool met(const Search *s) { return s->length <= s->enough; }
 
-/* ---- trials ---------------------------------------------------------------------------------------------------- */
+/* ---- trials ------------------------------------------------------------------------------------- */
 
 /* Runs one trial and keeps its schedule if it is the best; false: it gets longer, or needs too many registers. */
 static bool try_list(Search *s, bool backward, uint32_t window, int32_t conditions)
 {
 	const Graph *g = s->g;
-	Trial t = { backward, s->priority, { s->limit[0], conditions }, window,
-	            { s->limit[0] / 2, conditions / 2 }, s->length < s->patience ? s->length : s->patience };
+	Trial t = { backward,
+		        s->priority,
+		        { s->limit[0], conditions },
+		        window,
+		        { s->limit[0] / 2, conditions / 2 },
+		        s->length < s->patience ? s->length : s->patience };
 	bool done = list_schedule(s->list, &t, s->time);
 	uint32_t cost = g->nodes / STARTING + 1 + list_placed(s->list);
 	s->left = s->left > cost ? s->left - cost : 0;
@@ -188,7 +189,7 @@ static void search_more(Search *s)
 
 static uint64_t budget(const ScheduleOptions *o)
 {
-	uint64_t n = 1000000;                                /* placements, about half a second */
+	uint64_t n = 1000000; /* placements, about half a second */
 	for (int k = 1; k < o->level && k < 8; k++)
 		n *= 8;
 	double most = o->seconds * 2e6;
@@ -209,7 +210,7 @@ static void search_deep(Search *s, Arena *work, const ScheduleOptions *o)
 	s->proven |= met(s);
 }
 
-/* ---- a source that fits ---------------------------------------------------------------------------------------- */
+/* ---- a source that fits ------------------------------------------------------------------------- */
 
 /* Words nobody reads take a place for one cycle that the limits of a trial do not see: one from each unit at most. */
 static void limits_fill(const Graph *g, int32_t limit[2])
@@ -218,21 +219,21 @@ static void limits_fill(const Graph *g, int32_t limit[2])
 	limit[1] = (int32_t)g->m->conditions - (g->dead[1] && g->m->conditions > 1);
 }
 
-/* Code that just fits leaves no room for what could run at the same time: the list scheduler then goes step by step.  So
- * if the bound is missed by far, another order, or more spilling than needed, may be shorter: all are tried.  This many
- * parts of all registers are left free by spilling. */
+/* Code that just fits leaves no room for what could run at the same time: the list scheduler then goes step by
+ * step. So if the bound is missed by far, another order, or more spilling than needed, may be shorter: all are
+ * tried. This many parts of all registers are left free by spilling. */
 static const double slacks[] = { 0, 1 / 12., 1 / 6., 1 / 4. };
 enum { RECORDED, DEEP, ALONG, ORDERS, SPILLED = ORDERS, CHOICES = SPILLED + COUNT(slacks) };
-enum { FEWEST = UNITS };                                     /* registers to work with: operands and result */
+enum { FEWEST = UNITS }; /* registers to work with: operands and result */
 
 typedef struct Choices {
 	Ctx *cx;
 	Arena *work;
 	const Machine *m;
 	Graph *order[ORDERS];
-	int32_t most[ORDERS][2];                             /* registers and conditions each needs */
+	int32_t most[ORDERS][2]; /* registers and conditions each needs */
 	bool fits[ORDERS];
-	uint32_t unreached;                                  /* NOTHING: words may be spilled */
+	uint32_t unreached; /* NOTHING: words may be spilled */
 } Choices;
 
 static void order_measure(Choices *c, int order, Graph *g)
@@ -306,7 +307,7 @@ static _Noreturn void nothing_fits(const Choices *c)
 	     "%s: words that find no register do not fit in %lld words of SRAM", s->name, (long long)m->sram);
 }
 
-/* ---- microwords ------------------------------------------------------------------------------------------------ */
+/* ---- microwords --------------------------------------------------------------------------------- */
 
 static Micro micro_make(const Graph *g, const Node *n, const uint32_t *place)
 {
@@ -350,12 +351,9 @@ static void lines_fill(Ctx *cx, Arena *work, const Search *s, Routine *r)
 			r->line[s->best[i]].slot[node_shape(g, i)->unit] = micro_make(g, &g->node[i], place);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- all of it ---------------------------------------------------------------------------------- */
 
-static void work_free(void *arena)
-{
-	arena_free(arena);
-}
+static void work_free(void *arena) { arena_free(arena); }
 
 /* Memory for one schedule; given back at the end, or with scratch if it fails before. */
 static Arena *work_new(Ctx *cx)
@@ -369,7 +367,7 @@ static Arena *work_new(Ctx *cx)
 static void search_init(Search *s, Arena *work, Graph *g)
 {
 	*s = (Search){ .g = g, .bounds = bound_graph(work, g), .places = places_new(work, g) };
-	s->list = list_new(work, g);                         /* wants what bound_graph fills */
+	s->list = list_new(work, g); /* wants what bound_graph fills */
 	limits_fill(g, s->limit);
 	s->priority = NEW(work, g->nodes, int64_t);
 	s->time = NEW(work, g->nodes, int32_t);
@@ -394,7 +392,7 @@ static void search_choices(Choices *c, Search *best)
 		if (better)
 			*best = s;
 		if (best->length <= good || !is_tight(c) || (choice > SPILLED && !better))
-			break;                               /* spilling still more would be no better */
+			break; /* spilling still more would be no better */
 	}
 	if (!best->g)
 		nothing_fits(c);
@@ -455,7 +453,7 @@ Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *
 	return r;
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------------------- */
+/* ---- parts -------------------------------------------------------------------------------------- */
 
 /* The split marks nearest to an even division into `parts`: cut[0] = 0 .. cut[parts] = end. */
 static uint32_t cuts_choose(const Code *code, uint32_t parts, uint32_t *cut)
@@ -522,22 +520,25 @@ Routine **schedule_split(Ctx *cx, const Machine *m, Code *code, const ScheduleOp
 		if (r)
 			return r;
 		if (parts < most && parts + parts / 8 + 1 > most)
-			parts = most - parts / 8 - 1;        /* the last try: cut at every mark */
+			parts = most - parts / 8 - 1; /* the last try: cut at every mark */
 	}
 	fail(cx, MP_BAD_INPUT, "mark more places where it may be cut",
-	     "%s: %u lines between two marks are more than the %lld of a block",
-	     code->name ? code->name : "routine", too_long, (long long)m->block);
+	     "%s: %u lines between two marks are more than the %lld of a block", code->name ? code->name : "routine",
+	     too_long, (long long)m->block);
 }
 
-/* ---- equal code is scheduled once ------------------------------------------------------------------------------ */
+/* ---- equal code is scheduled once --------------------------------------------------------------- */
 
-typedef struct Known { XXH128_hash_t hash; Routine *routine; struct Known *next; } Known;
-struct ScheduleCache { Known *known[256]; };
+typedef struct Known {
+	XXH128_hash_t hash;
+	Routine *routine;
+	struct Known *next;
+} Known;
+struct ScheduleCache {
+	Known *known[256];
+};
 
-ScheduleCache *schedule_cache_new(Ctx *cx)
-{
-	return NEW(&cx->keep, 1, ScheduleCache);
-}
+ScheduleCache *schedule_cache_new(Ctx *cx) { return NEW(&cx->keep, 1, ScheduleCache); }
 
 /* Field by field: the bytes between fields are anything. */
 static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o)
@@ -547,13 +548,13 @@ static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, cons
 	uint32_t *words = NEW(&cx->scratch, (size_t)code->recs * WORDS + 6 + bases, uint32_t), *w = words;
 	for (uint32_t i = 0; i < code->recs; i++) {
 		const Rec *r = &code->rec[i];
-		const uint32_t field[WORDS] = { r->op, r->dst, r->a, r->b, r->cc, r->mem.base, r->mem.off, r->far.base,
-		                                r->far.off, r->k.u };
+		const uint32_t field[WORDS] = { r->op,       r->dst,     r->a,        r->b,       r->cc,
+			                            r->mem.base, r->mem.off, r->far.base, r->far.off, r->k.u };
 		memcpy(w, field, sizeof field);
 		w += WORDS;
 	}
-	const uint32_t rest[] = { code->regs, code->conds, code->bases_overlap, code->update, code->timed,
-	                          (uint32_t)o->level };
+	const uint32_t rest[] = { code->regs,   code->conds, code->bases_overlap,
+		                      code->update, code->timed, (uint32_t)o->level };
 	memcpy(w, rest, sizeof rest);
 	w += COUNT(rest);
 	if (bases)
@@ -563,8 +564,7 @@ static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, cons
 	plain.name = NULL;
 	plain.from = NULL;
 	const XXH128_hash_t parts[] = { XXH3_128bits(words, (size_t)(w - words) * sizeof *w),
-	                                XXH3_128bits(&plain, sizeof plain),
-	                                XXH3_128bits(&o->seconds, sizeof o->seconds) };
+		                            XXH3_128bits(&plain, sizeof plain), XXH3_128bits(&o->seconds, sizeof o->seconds) };
 	return XXH3_128bits(parts, sizeof parts);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* How good a diagnosis is.  In: a diagnosis, and what was broken on purpose.  Out: faults that were found, faults that
- * were not though they change what the program computes, good processors that were refused.  Also the same for many
- * machines with one fault each.
+/* How good a diagnosis is. In: a diagnosis, and what was broken on purpose. Out: faults that were found, faults
+ * that were not though they change what the program computes, good processors that were refused. Also the same for
+ * many machines with one fault each.
  *
- * Trials of processors.  In the tests of memory and in training alone no processor learns anything of another, so a
- * machine with one faulty processor and a machine with many are the same to each of them: trial i is processor i of one
- * machine, a few processors are whole, and what these say stands for what all others would say in trial i.  (The
- * test compares some with a machine of their own.)  What the memory tests find is taken out before training, as diagnose
- * does it.
+ * Trials of processors. In the tests of memory and in training alone no processor learns anything of another, so a
+ * machine with one faulty processor and a machine with many are the same to each of them: trial i is processor i of
+ * one machine, a few processors are whole, and what these say stands for what all others would say in trial i. (The
+ * test compares some with a machine of their own.) What the memory tests find is taken out before training, as
+ * diagnose does it.
  *
- * Trials of the switch.  A broken part changes what others receive: each has a switch of its own, and the words of all
- * processors go through it. */
+ * Trials of the switch. A broken part changes what others receive: each has a switch of its own, and the words of
+ * all processors go through it. */
 #include <string.h>
 
 #include <xxhash.h>
@@ -25,17 +25,14 @@ static bool of_processor(const Fault *f)
 	return f->kind == FAULT_DEAD || f->kind == FAULT_STUCK || f->kind == FAULT_ALU;
 }
 
-bool fault_scored(const Fault *f)
-{
-	return f->kind != FAULT_FLIP && f->kind != FAULT_DISK;
-}
+bool fault_scored(const Fault *f) { return f->kind != FAULT_FLIP && f->kind != FAULT_DISK; }
 
 static uint32_t part_of(const Switch *s, const Fault *f)
 {
 	switch (f->kind) {
 	case FAULT_CROSSBAR: return part_crossbar(s, f->stage, f->n);
 	case FAULT_LINK: return part_link(s, f->stage, f->n, f->m);
-	default: return f->proc;                             /* port, misroute */
+	default: return f->proc; /* port, misroute */
 	}
 }
 
@@ -59,8 +56,8 @@ static bool fault_found(const Diagnosis *d, const Fault *f)
 
 typedef struct Truth {
 	Diagnosis *d;
-	Faults *faults;                   /* NULL: none */
-	uint64_t expected[2], seen[2];    /* of all that processors have after a pass, after an update */
+	Faults *faults;                /* NULL: none */
+	uint64_t expected[2], seen[2]; /* of all that processors have after a pass, after an update */
 	bool differs;
 } Truth;
 
@@ -86,8 +83,14 @@ static void load_anything(Bp *b)
 		y[i] = random_unit(2, STREAM_CASES, drawn++) < 0.5;
 	for (uint64_t i = 0; i < cases; i++)
 		number[i] = i;
-	const Data data = { .name = "trial", .cases = cases, .inputs = (uint32_t)inputs, .targets = (uint32_t)outputs, .x = x,
-	                    .x_type = T_F32, .y = y, .y_type = T_F32 };
+	const Data data = { .name = "trial",
+		                .cases = cases,
+		                .inputs = (uint32_t)inputs,
+		                .targets = (uint32_t)outputs,
+		                .x = x,
+		                .x_type = T_F32,
+		                .y = y,
+		                .y_type = T_F32 };
 	for (int which = 0; which <= 2; which += 2) {
 		for (uint64_t i = 0; i < b->net->links; i++)
 			w[i] = random_unit(2, STREAM_CASES, drawn++) - 0.5;
@@ -127,7 +130,8 @@ static bool words_go_through(Diagnosis *d, uint32_t part)
 	uint16_t *all = NEW(&d->cx->scratch, d->processors, uint16_t);
 	for (uint32_t i = 0; i < d->processors; i++)
 		all[i] = (uint16_t)i;
-	const Placed *p = survivors_place(d->cx, fresh, all, d->processors, d->o.procs, d->switches.wanted, d->switches.user);
+	const Placed *p =
+		survivors_place(d->cx, fresh, all, d->processors, d->o.procs, d->switches.wanted, d->switches.user);
 	for (uint32_t k = 0; k < p->count; k++) {
 		for (uint32_t port = 0; port < fresh->ports; port++) {
 			uint32_t on[TRIP_PARTS], to = p->to[k][port];
@@ -207,9 +211,13 @@ void score_diagnosis(Diagnosis *d, Score *s, uint8_t *found, uint8_t *changes)
 
 /* ---- trials of processors ---- */
 
-enum { WHOLE = 3 };                       /* processors without a fault in a machine of trials */
+enum { WHOLE = 3 }; /* processors without a fault in a machine of trials */
 
-typedef struct Tried { Fault *fault; uint32_t count; uint8_t *found; } Tried;
+typedef struct Tried {
+	Fault *fault;
+	uint32_t count;
+	uint8_t *found;
+} Tried;
 
 /* Faults that have not been found yet, on their processors. */
 static void set_rest(Faults *faults, Arena *a, const Tried *b)
@@ -225,9 +233,16 @@ static void set_rest(Faults *faults, Arena *a, const Tried *b)
 static void try_memory(Diagnosis *d, Faults *faults, Tried *b, const uint16_t *all, Score *s)
 {
 	const Needs *n = needs_of(d, d->processors);
-	March t = { .m = d->m, .faults = faults, .candidate = all, .candidates = d->processors, .threads = d->o.threads,
-	            .sram_end = n->sram_end, .spill = n->spill, .dram_end = n->dram_end, .reg = n->reg,
-	            .bad = NEW(&d->cx->scratch, d->processors, uint8_t) };
+	March t = { .m = d->m,
+		        .faults = faults,
+		        .candidate = all,
+		        .candidates = d->processors,
+		        .threads = d->o.threads,
+		        .sram_end = n->sram_end,
+		        .spill = n->spill,
+		        .dram_end = n->dram_end,
+		        .reg = n->reg,
+		        .bad = NEW(&d->cx->scratch, d->processors, uint8_t) };
 	set_rest(faults, &d->cx->scratch, b);
 	march_test(d->cx, &t);
 	d->cycles += t.cycles;
@@ -242,8 +257,16 @@ static void try_memory(Diagnosis *d, Faults *faults, Tried *b, const uint16_t *a
 
 static void try_training(Diagnosis *d, Faults *faults, Tried *b, const uint16_t *all, Score *s)
 {
-	Alone t = { .plan = d->plan, .opt = d->opt, .m = d->m, .o = d->o, .cases = d->cases, .procs = d->processors,
-	            .faults = faults, .known = switch_new(d->cx, d->m), .candidate = all, .candidates = d->processors };
+	Alone t = { .plan = d->plan,
+		        .opt = d->opt,
+		        .m = d->m,
+		        .o = d->o,
+		        .cases = d->cases,
+		        .procs = d->processors,
+		        .faults = faults,
+		        .known = switch_new(d->cx, d->m),
+		        .candidate = all,
+		        .candidates = d->processors };
 	set_rest(faults, &d->cx->scratch, b);
 	alone_train(d->cx, &t);
 	d->cycles += t.cycles;
@@ -293,7 +316,13 @@ void trials_processors(Diagnosis *d, uint64_t trials, uint64_t seed, Score *s)
 
 /* ---- trials of the switch ---- */
 
-typedef struct SwitchTrial { Diagnosis *d; Fault fault; uint64_t seed; Score *s; uint64_t cycles; } SwitchTrial;
+typedef struct SwitchTrial {
+	Diagnosis *d;
+	Fault fault;
+	uint64_t seed;
+	Score *s;
+	uint64_t cycles;
+} SwitchTrial;
 
 /* Settings that carry every word although this part is dead, by somebody who pushes tokens. */
 static bool settings_hold(Ctx *own, const Machine *m, const Placed *p, uint32_t part)
@@ -316,8 +345,14 @@ static void switch_body(Ctx *own, void *arg)
 	for (uint32_t i = 0; i < d->processors; i++)
 		all[i] = (uint16_t)i;
 	faults_set(faults, &a->fault, 1);
-	SwitchTest t = { .m = d->m, .faults = faults, .candidate = all, .candidates = d->processors, .most = d->o.procs,
-	                 .wanted = d->switches.wanted, .user = d->switches.user, .known = switch_new(own, d->m) };
+	SwitchTest t = { .m = d->m,
+		             .faults = faults,
+		             .candidate = all,
+		             .candidates = d->processors,
+		             .most = d->o.procs,
+		             .wanted = d->switches.wanted,
+		             .user = d->switches.user,
+		             .known = switch_new(own, d->m) };
 	switch_test(own, &t);
 	uint32_t part = part_of(t.known, &a->fault), lost = 0;
 	bool found = located(&t, part), holds = settings_hold(own, d->m, t.placed, part);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Sequences over processors (section 10.5): each goes whole to one processor, so that what its network remembers need
- * not cross the switch.  In: lengths of the sequences of a batch.  Out: to each a bin and the step it begins at.
+/* Sequences over processors (section 10.5): each goes whole to one processor, so that what its network remembers
+ * need not cross the switch. In: lengths of the sequences of a batch. Out: to each a bin and the step it begins at.
  *
- * A processor takes several sequences side by side, its lanes: they stand in SRAM together, and weights that are fetched
- * serve all of them.  A bin is a lane of a processor, and is filled with one sequence after the other; all bins take a
- * case at a step.  The longest sequence comes first, always to the bin with the fewest cases.  Bins are then numbered
- * from the fullest: bin i is lane i / P of processor i mod P, so lanes run out from the last, on all processors at
- * about the same step. */
+ * A processor takes several sequences side by side, its lanes: they stand in SRAM together, and weights that are
+ * fetched serve all of them. A bin is a lane of a processor, and is filled with one sequence after the other; all
+ * bins take a case at a step. The longest sequence comes first, always to the bin with the fewest cases. Bins are
+ * then numbered from the fullest: bin i is lane i / P of processor i mod P, so lanes run out from the last, on all
+ * processors at about the same step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,15 @@
 /* ---- packing ---- */
 
 struct Packer {
-	uint64_t room;                    /* sequences */
-	struct Sized { uint64_t size, index; } *order; /* [room] sequences, later bins, by size */
-	uint64_t *load;                   /* [room] cases of a bin */
-	uint64_t *heap;                   /* [room] bins, the one with the fewest cases on top */
-	uint64_t *rank;                   /* [room] a bin's number, from the fullest */
-	BpPlace *place;                   /* [room] */
-	uint64_t *length;                 /* [room] for sequences_arrange */
+	uint64_t room; /* sequences */
+	struct Sized {
+		uint64_t size, index;
+	} * order;        /* [room] sequences, later bins, by size */
+	uint64_t *load;   /* [room] cases of a bin */
+	uint64_t *heap;   /* [room] bins, the one with the fewest cases on top */
+	uint64_t *rank;   /* [room] a bin's number, from the fullest */
+	BpPlace *place;   /* [room] */
+	uint64_t *length; /* [room] for sequences_arrange */
 };
 
 Packer *packer_new(Arena *a, uint64_t sequences)
@@ -38,15 +40,9 @@ Packer *packer_new(Arena *a, uint64_t sequences)
 	return k;
 }
 
-uint64_t packer_room(const Packer *k)
-{
-	return k->room;
-}
+uint64_t packer_room(const Packer *k) { return k->room; }
 
-uint64_t *packer_lengths(Packer *k)
-{
-	return k->length;
-}
+uint64_t *packer_lengths(Packer *k) { return k->length; }
 
 static int larger_first(const void *a, const void *b)
 {
@@ -88,7 +84,7 @@ BpPacked sequences_pack(Packer *k, const uint64_t *length, uint64_t count, uint3
 	bins = bins < count ? bins : count;
 	for (uint64_t i = 0; i < bins; i++) {
 		k->load[i] = 0;
-		k->heap[i] = i;                              /* all are empty: a heap */
+		k->heap[i] = i; /* all are empty: a heap */
 	}
 	sort_by_size(k, length, count);
 	for (uint64_t i = 0; i < count; i++) {
@@ -116,8 +112,8 @@ static uint64_t step_words(const Bp *b, uint32_t lanes)
 	return b->best ? words * ((lanes + banks - 1) / banks * banks) : padded * lanes;
 }
 
-/* Cycles of a pass, about: a link takes an add and a multiply, on the way back twice that.  Weights are fetched forward,
- * weights and changes on the way back, and changes are flushed. */
+/* Cycles of a pass, about: a link takes an add and a multiply, on the way back twice that. Weights are fetched
+ * forward, weights and changes on the way back, and changes are flushed. */
 static double pass_cycles(const Bp *b, const BpPacked *p, uint32_t lanes, bool resident)
 {
 	double links = (double)b->net->links, moves = 4 * links * (double)b->m->dram_interval, compute = 6 * links;
@@ -185,11 +181,13 @@ uint64_t sequences_steps(const Bp *b)
 	uint64_t dram = (uint64_t)b->m->dram, weights = layout_arrays(b) * b->at.words, words = step_words(b, b->at.group);
 	uint64_t most = weights < dram ? (dram - weights) / words : 0;
 	if (longest > most)
-		fail(b->cx, MP_BAD_INPUT, "cut it into shorter sequences, use a smaller network, or a machine file with more DRAM",
-		     "a sequence of %llu cases takes %llu words of data, and stays on one processor; %s has %llu words of DRAM, "
-		     "less %llu for weights: room for %llu cases", (unsigned long long)longest,
-		     (unsigned long long)(longest * words), b->m->name, (unsigned long long)dram, (unsigned long long)weights,
-		     (unsigned long long)most);
+		fail(
+			b->cx, MP_BAD_INPUT,
+			"cut it into shorter sequences, use a smaller network, or a machine file with more DRAM",
+			"a sequence of %llu cases takes %llu words of data, and stays on one processor; %s has %llu words of DRAM, "
+			"less %llu for weights: room for %llu cases",
+			(unsigned long long)longest, (unsigned long long)(longest * words), b->m->name, (unsigned long long)dram,
+			(unsigned long long)weights, (unsigned long long)most);
 	steps = steps > s->steps ? steps : s->steps;
 	steps = steps > longest ? steps : longest;
 	return steps < most ? steps : most;
@@ -217,12 +215,12 @@ uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *b
 	uint64_t procs = b->o.procs, across = procs * b->at.group, places = procs * to->lanes * to->steps, first, length;
 	BpPacked p;
 	count = count < k->room ? count : k->room;
-	count = count < places ? count : places;             /* a sequence has a case or more */
+	count = count < places ? count : places; /* a sequence has a case or more */
 	for (uint64_t i = 0; i < count; i++)
 		run_example(b->net, d, example_at(batch, begin + i), &first, &k->length[i]);
 	count = cases_up_to(k->length, count, places);
 	while ((p = sequences_pack(k, k->length, count, b->o.procs, to->lanes)).steps > to->steps)
-		count -= count / 8 + 1;                      /* as many as there are bins always fit */
+		count -= count / 8 + 1; /* as many as there are bins always fit */
 	to->slots = across * p.steps;
 	to->cases = 0;
 	for (uint64_t i = 0; i < to->slots; i++)

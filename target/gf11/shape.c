@@ -2,12 +2,12 @@
 /* The shape of sums over links: a chain, or short trees whose sums are chained (section 10.3).
  * In: the links of some targets of one level.  Out: where each tree ends, on the way forward and on the way back.
  *
- * A chain of additions takes a latency for each, whatever else there is to do; with few targets there is little else.  Then
- * the products of some sources in a row are added up in a tree, and its sum to the net input: the chain gets shorter
- * by that factor.  On the way back the same goes for errors of sources and targets in a row.
+ * A chain of additions takes a latency for each, whatever else there is to do; with few targets there is little
+ * else. Then the products of some sources in a row are added up in a tree, and its sum to the net input: the chain
+ * gets shorter by that factor. On the way back the same goes for errors of sources and targets in a row.
  *
  * What must hold: the shape is a function of the network and the machine, not of how links are cut into bundles, so
- * both compilers add in the same order.  Cuts therefore come only between trees. */
+ * both compilers add in the same order. Cuts therefore come only between trees. */
 #include <string.h>
 
 #include "backprop.h"
@@ -16,10 +16,7 @@ const char *const small_names[SMALLS] = { "auto", "straight", "tree" };
 
 /* ---- a tree while it is recorded ---- */
 
-static Reg join(Gen *g, const Tree *t, Reg a, Reg b)
-{
-	return (t->join ? t->join : g_fadd)(g, a, b);
-}
+static Reg join(Gen *g, const Tree *t, Reg a, Reg b) { return (t->join ? t->join : g_fadd)(g, a, b); }
 
 /* Like a binary counter: two sums of as many products become one. */
 void tree_add(Gen *g, Tree *t, Reg x)
@@ -53,13 +50,16 @@ Reg tree_end(Gen *g, Tree *t)
 enum { WINDOW = 48, PIPELINE_REGISTERS = 64 };
 
 /* Additions that wait for each other, cycles there are operations for, the longest single sum. */
-typedef struct Load { uint64_t chain, work, longest; } Load;
+typedef struct Load {
+	uint64_t chain, work, longest;
+} Load;
 
 typedef struct Part {
 	const Bp *b;
-	const BpLink *link; uint64_t count;
-	uint32_t *source;                 /* [count] number of its source among those of the part */
-	uint32_t *target;                 /* [units] number of a target among them */
+	const BpLink *link;
+	uint64_t count;
+	uint32_t *source; /* [count] number of its source among those of the part */
+	uint32_t *target; /* [units] number of a target among them */
 	uint32_t sources, targets;
 } Part;
 
@@ -80,15 +80,9 @@ static void part_number(Part *p)
 			p->target[u] = p->targets++;
 }
 
-static bool wanting(const Part *p, uint64_t i)
-{
-	return p->b->plan->level_of[p->link[i].source] > 0;
-}
+static bool wanting(const Part *p, uint64_t i) { return p->b->plan->level_of[p->link[i].source] > 0; }
 
-static uint64_t most(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void load_add(Load *l, uint64_t longest, uint64_t work)
 {
@@ -130,8 +124,8 @@ static uint64_t path(const Part *p, const Load *l, uint32_t size)
 	return (uint64_t)p->b->m->alu_latency * ((l->chain + size - 1) / size + levels_of(size));
 }
 
-/* Products in a tree: the fewest with which the chain is no longer than the work, or the best there are.  `sums` of them
- * stand in registers side by side. */
+/* Products in a tree: the fewest with which the chain is no longer than the work, or the best there are. `sums` of
+ * them stand in registers side by side. */
 static uint32_t tree_size(const Part *p, const Load *l, uint32_t sums)
 {
 	int small = p->b->o.small;
@@ -155,12 +149,9 @@ static uint32_t row_of(uint32_t size, uint64_t units, uint64_t chain)
 	return (uint32_t)(row < WINDOW ? row : WINDOW);
 }
 
-/* Places before the first unit, so that if the trees of all units are not all full it is the first one: what comes last should be
- * as much as can be, for then there is nothing else to do while it is added up. */
-static uint32_t places_before(uint32_t units, uint32_t row)
-{
-	return (row - units % row) % row;
-}
+/* Places before the first unit, so that if the trees of all units are not all full it is the first one: what comes
+ * last should be as much as can be, for then there is nothing else to do while it is added up. */
+static uint32_t places_before(uint32_t units, uint32_t row) { return (row - units % row) % row; }
 
 /* ---- where they end ---- */
 
@@ -173,8 +164,8 @@ static void mark_ends(const Part *p, Shape *s, uint32_t targets_in_row)
 		uint32_t target = p->target[l->target];
 		s->ends[i] = next[target] != s->tree[i] + 1;
 		next[target] = s->tree[i] + 1;
-		s->ends_back[i] = i + 1 == p->count || l[1].source != l->source
-		               || (before + p->target[l[1].target]) / targets_in_row != (before + target) / targets_in_row;
+		s->ends_back[i] = i + 1 == p->count || l[1].source != l->source ||
+		                  (before + p->target[l[1].target]) / targets_in_row != (before + target) / targets_in_row;
 	}
 }
 
@@ -182,8 +173,9 @@ Shape shape_of(const Bp *b, const BpLink *link, uint64_t count)
 {
 	Arena *scratch = &b->cx->scratch;
 	Part p = { .b = b, .link = link, .count = count };
-	Shape s = { .tree = NEW(scratch, count, uint32_t), .ends = NEW(scratch, count, bool),
-	            .ends_back = NEW(scratch, count, bool) };
+	Shape s = { .tree = NEW(scratch, count, uint32_t),
+		        .ends = NEW(scratch, count, bool),
+		        .ends_back = NEW(scratch, count, bool) };
 	Load forward = { 0 }, back = { 0 };
 	part_number(&p);
 	uint32_t *in = NEW(scratch, p.targets, uint32_t);
@@ -194,7 +186,7 @@ Shape shape_of(const Bp *b, const BpLink *link, uint64_t count)
 	for (uint64_t i = 0; i < count; i++)
 		s.tree[i] = (places_before(p.sources, row) + p.source[i]) / row;
 	mark_ends(&p, &s, row_back);
-	s.levels = levels_of(row);                           /* of the fullest there can be */
+	s.levels = levels_of(row); /* of the fullest there can be */
 	s.levels_back = levels_of(row_back);
 	return s;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 small.  In: sizes of a small layer.  Out: what code with trees gains over straight code, for the links into
- * it on the way forward and those out of it on the way back, with both compilers (section 10.3).
+/* microprop gf11 small. In: sizes of a small layer. Out: what code with trees gains over straight code, for the
+ * links into it on the way forward and those out of it on the way back, with both compilers (section 10.3).
  *
- * These are the two sums that a small layer makes a chain of: its few net inputs, each over many sources, and its few
- * errors, each over many targets. */
+ * These are the two sums that a small layer makes a chain of: its few net inputs, each over many sources, and its
+ * few errors, each over many targets. */
 #include <math.h>
 
 #include "commands.h"
@@ -12,8 +12,14 @@ enum { WIDE = 64, CASES_EACH = 24, MOST_UNITS = 1024 };
 enum { WAY_INTO, WAY_OUT, WAYS };
 static const char *const way_names[WAYS] = { "forward_into", "backward_out" };
 
-typedef struct Side { double cycles, share; uint32_t levels; } Side; /* a case; cycles that add or multiply; of the trees */
-typedef struct Pair { Side straight, tree; } Pair;
+/* a case; cycles that add or multiply; of the trees */
+typedef struct Side {
+	double cycles, share;
+	uint32_t levels;
+} Side;
+typedef struct Pair {
+	Side straight, tree;
+} Pair;
 
 static Side side_of(const Bp *b, int way)
 {
@@ -28,7 +34,8 @@ static Side side_of(const Bp *b, int way)
 		arithmetic += b->c->routine[routine]->report.arithmetic;
 		s.levels = way == WAY_INTO ? n->levels : n->levels_back;
 	}
-	if (b->best && b->best->opens && way == WAY_INTO)    /* what the first bundle needs from DRAM; the forward code fetches for the next */
+	/* what the first bundle needs from DRAM; the forward code fetches for the next */
+	if (b->best && b->best->opens && way == WAY_INTO)
 		cycles += b->c->cycles[b->best->open];
 	s.cycles = (double)cycles / (b->best ? b->at.group : 1);
 	s.share = share_of(arithmetic, cycles);
@@ -52,19 +59,18 @@ static uint64_t pairs_make(const Call *c, uint32_t units, int compiler, Pair *pa
 	return cycles;
 }
 
-static double ratio(const Pair *p)
-{
-	return p->straight.cycles / p->tree.cycles;
-}
+static double ratio(const Pair *p) { return p->straight.cycles / p->tree.cycles; }
 
 static void row_json(const Call *c, uint32_t units, const Pair *pair, bool first)
 {
 	buf_printf(c->out, "%s{\"units\": %u", first ? "" : ", ", units);
 	for (int way = 0; way < WAYS; way++) {
 		const Pair *p = &pair[way];
-		buf_printf(c->out, ", \"%s\": {\"straight\": %.6g, \"tree\": %.6g, \"ratio\": %.4g, \"share_straight\": %.4f, "
-		           "\"share_tree\": %.4f, \"in_a_tree\": %u}", way_names[way], p->straight.cycles, p->tree.cycles,
-		           ratio(p), p->straight.share, p->tree.share, 1u << p->tree.levels);
+		buf_printf(c->out,
+		           ", \"%s\": {\"straight\": %.6g, \"tree\": %.6g, \"ratio\": %.4g, \"share_straight\": %.4f, "
+		           "\"share_tree\": %.4f, \"in_a_tree\": %u}",
+		           way_names[way], p->straight.cycles, p->tree.cycles, ratio(p), p->straight.share, p->tree.share,
+		           1u << p->tree.levels);
 	}
 	buf_puts(c->out, "}");
 }
@@ -117,7 +123,9 @@ void run_small(Call *c)
 		buf_puts(c->out, c->json ? "], " : "");
 	}
 	if (!c->json)
-		buf_puts(c->out, "\n# trees: products summed in one; straight, tree: cycles a case; seed %: of them that issue an add or a "
-		         "multiply\n");
+		buf_puts(
+			c->out,
+			"\n# trees: products summed in one; straight, tree: cycles a case; seed %: of them that issue an add or a "
+			"multiply\n");
 	report_end(c, cycles, 0);
 }

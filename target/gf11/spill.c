@@ -7,30 +7,31 @@
 
 #include "schedule.h"
 
-/* ---- another order --------------------------------------------------------------------------------------------- */
+/* ---- another order ------------------------------------------------------------------------------ */
 
 /* From the end towards the beginning, always the operation that lowers the demand most: a word begins to take its place
  * at its last reader and gives it back at its first writer.  Of equals the later one; or, deep, the one whose cost was
  * found last: then what has been begun is followed to its beginning. */
-typedef struct Step { int32_t cost; uint32_t tie, node; } Step;
+typedef struct Step {
+	int32_t cost;
+	uint32_t tie, node;
+} Step;
 typedef struct Reorder {
 	const Graph *g;
 	bool deep;
-	Step *heap;         uint32_t steps, room, found;
-	uint32_t *toucher, *touch_at;                        /* nodes of each web: [webs + 1] */
-	uint32_t *touched;                                   /* of each web, how many are placed */
+	Step *heap;
+	uint32_t steps, room, found;
+	uint32_t *toucher, *touch_at; /* nodes of each web: [webs + 1] */
+	uint32_t *touched;            /* of each web, how many are placed */
 	uint32_t *waits;
 	uint8_t *placed;
 	Arena *arena;
 } Reorder;
 
-enum { COND_GAIN = 64 };                                     /* conditions are few: each is given back soon */
-enum { SHARED = 8 };                                         /* a word touched more often stays long, whoever begins */
+enum { COND_GAIN = 64 }; /* conditions are few: each is given back soon */
+enum { SHARED = 8 };     /* a word touched more often stays long, whoever begins */
 
-static bool step_before(Step a, Step b)
-{
-	return a.cost != b.cost ? a.cost < b.cost : a.tie > b.tie;
-}
+static bool step_before(Step a, Step b) { return a.cost != b.cost ? a.cost < b.cost : a.tie > b.tie; }
 
 static int32_t node_cost(const Reorder *o, uint32_t node);
 
@@ -92,7 +93,7 @@ static void web_touch(Reorder *o, uint32_t web)
 		return;
 	for (uint32_t k = o->touch_at[web]; k < o->touch_at[web + 1]; k++) {
 		uint32_t node = o->toucher[k];
-		if (!o->placed[node] && !o->waits[node])     /* its cost has changed */
+		if (!o->placed[node] && !o->waits[node]) /* its cost has changed */
 			step_push(o, node);
 	}
 }
@@ -171,27 +172,29 @@ Source *source_reorder(Arena *arena, const Graph *g, bool deep)
 	return s;
 }
 
-/* ---- words put away -------------------------------------------------------------------------------------------- */
+/* ---- words put away ----------------------------------------------------------------------------- */
 
-typedef struct Held {                                        /* a virtual register of the old source */
-	uint32_t name;                                       /* in the new one */
-	uint32_t next;                                       /* the operation that needs it next; NOTHING: none */
-	uint32_t slot;                                       /* NOTHING: not in SRAM */
-	uint32_t at;                                         /* in resident[]; NOTHING: not in a register */
+typedef struct Held { /* a virtual register of the old source */
+	uint32_t name;    /* in the new one */
+	uint32_t next;    /* the operation that needs it next; NOTHING: none */
+	uint32_t slot;    /* NOTHING: not in SRAM */
+	uint32_t at;      /* in resident[]; NOTHING: not in a register */
 } Held;
 
 typedef struct Spiller {
 	const Machine *m;
 	const Source *old;
-	Source *s;          uint32_t room;
+	Source *s;
+	uint32_t room;
 	Arena *arena;
 	Held *held;
-	uint32_t *resident; uint32_t residents, limit;
-	uint32_t (*next)[3];                                 /* who needs the words a, b, dst of an operation next */
-	uint8_t *used;                                       /* words the code uses under base 0, from the last down */
+	uint32_t *resident;
+	uint32_t residents, limit;
+	uint32_t (*next)[3]; /* who needs the words a, b, dst of an operation next */
+	uint8_t *used;       /* words the code uses under base 0, from the last down */
 	uint32_t slots;
-	uint32_t *freed, given, taken;                       /* slots in the order they came free; how many were used again */
-	bool full;                                           /* no word of SRAM is left */
+	uint32_t *freed, given, taken; /* slots in the order they came free; how many were used again */
+	bool full;                     /* no word of SRAM is left */
 } Spiller;
 
 static void emit(Spiller *p, Rec rec, uint32_t origin)
@@ -327,7 +330,7 @@ static void spill_step(Spiller *p, uint32_t i)
 	out.b = uses & USES_B ? p->held[r.b].name : 0;
 	if (masked)
 		out.dst = p->held[r.dst].name;
-	for (int k = 0; k < regs; k++) {                     /* words needed no more make room for the result */
+	for (int k = 0; k < regs; k++) { /* words needed no more make room for the result */
 		Held *h = &p->held[reg[k]];
 		if (h->at == NOTHING || h->next != NOTHING || (masked && reg[k] == r.dst))
 			continue;
@@ -348,7 +351,7 @@ static void spill_step(Spiller *p, uint32_t i)
 	if (!(uses & USES_DST))
 		return;
 	p->held[r.dst].next = p->next[i][2];
-	slot_give(p, &p->held[r.dst]);                       /* a masked move makes the word in SRAM old */
+	slot_give(p, &p->held[r.dst]); /* a masked move makes the word in SRAM old */
 	if (p->held[r.dst].next == NOTHING)
 		leave(p, r.dst);
 }
@@ -388,7 +391,7 @@ Source *source_spill(Arena *arena, const Machine *m, const Source *old, uint32_t
 	for (uint32_t i = 0; i < old->regs; i++)
 		p.held[i] = (Held){ .next = NOTHING, .slot = NOTHING, .at = NOTHING };
 	p.resident = NEW(arena, (size_t)limit + 4, uint32_t);
-	p.freed = NEW(arena, old->recs, uint32_t);           /* each result gives back one slot at most */
+	p.freed = NEW(arena, old->recs, uint32_t); /* each result gives back one slot at most */
 	p.next = arena_alloc(arena, old->recs, sizeof *p.next);
 	mark_used(&p);
 	nexts_fill(&p);

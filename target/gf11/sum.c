@@ -6,8 +6,8 @@
  *   total  = changes of all processors, added as float in the order of the method
  *   weight and state by the formula of the rule (sum_rule.c), with the total as gradient, each operation rounded
  *
- * Where weights have factors of their own a word stands in DRAM for each, rate is rate * factor, and less than zero says
- * that the weight is frozen: it stays, and so does its state.
+ * Where weights have factors of their own a word stands in DRAM for each, rate is rate * factor, and less than zero
+ * says that the weight is frozen: it stays, and so does its state.
  *
  * What a processor knows of itself (number, flags) and of the host (rate, momentum) stands behind the tables. */
 #include <assert.h>
@@ -19,23 +19,18 @@
 
 static_assert((int)TABLE_CONSTANT + (int)CONSTANTS <= (int)SUM_WORDS_AT, "words of the tables and of the update meet");
 
-uint32_t round_to(uint32_t words, uint32_t unit)
-{
-	return (words + unit - 1) / unit * unit;
-}
+uint32_t round_to(uint32_t words, uint32_t unit) { return (words + unit - 1) / unit * unit; }
 
 /* No schedule is perfect, and each fills and drains its pipelines. */
 uint32_t sum_lines(const Bp *b)
 {
-	uint32_t block = (uint32_t)b->m->block, usual = 3 * (uint32_t)b->m->alu_latency, length = (uint32_t)b->summing->rule->length;
+	uint32_t block = (uint32_t)b->m->block, usual = 3 * (uint32_t)b->m->alu_latency,
+			 length = (uint32_t)b->summing->rule->length;
 	uint32_t slack = SLACK + (length > usual ? length - usual : 0) + (uint32_t)range_time(b);
 	return block > 2 * slack ? block - slack - block / 24 : block / 3;
 }
 
-Addr sum_word(uint32_t word)
-{
-	return (Addr){ 0, SUM_WORDS_AT + word };
-}
+Addr sum_word(uint32_t word) { return (Addr){ 0, SUM_WORDS_AT + word }; }
 
 /* ---- routines and calls ---- */
 
@@ -76,10 +71,7 @@ uint32_t sum_load_routine(Bp *b, Routine *r)
 	return sum_routine(b, r);
 }
 
-uint32_t sum_load(Bp *b, Code *code)
-{
-	return sum_load_routine(b, sum_schedule(b, code));
-}
+uint32_t sum_load(Bp *b, Code *code) { return sum_load_routine(b, sum_schedule(b, code)); }
 
 void sum_call(Bp *b, const SumCall *call)
 {
@@ -94,15 +86,12 @@ void sum_call(Bp *b, const SumCall *call)
 
 /* ---- the switch: configurations are of ports, routines count processors ---- */
 
-static void join(const Bp *b, uint16_t *to, uint32_t from, uint32_t into)
-{
-	to[b->p->port[from]] = b->p->port[into];
-}
+static void join(const Bp *b, uint16_t *to, uint32_t from, uint32_t into) { to[b->p->port[from]] = b->p->port[into]; }
 
 static uint16_t *nowhere(Bp *b)
 {
 	uint16_t *to = NEW(&b->cx->scratch, b->sw->ports, uint16_t);
-	memset(to, 0xFF, b->sw->ports * sizeof *to);         /* NO_ROUTE */
+	memset(to, 0xFF, b->sw->ports * sizeof *to); /* NO_ROUTE */
 	return to;
 }
 
@@ -138,19 +127,16 @@ static void configure_buddies(Bp *b, BpSum *s)
 /* ---- places ---- */
 
 /* Arrays of the states follow one another, and the array of factors follows them. */
-Addr sum_state(const Bp *b, int state, uint32_t i)
-{
-	return (Addr){ SUM_STATES, (uint32_t)state * b->at.words + i };
-}
+Addr sum_state(const Bp *b, int state, uint32_t i) { return (Addr){ SUM_STATES, (uint32_t)state * b->at.words + i }; }
 
-Addr sum_factor(const Bp *b, uint32_t i)
-{
-	return sum_state(b, b->rule->states, i);
-}
+Addr sum_factor(const Bp *b, uint32_t i) { return sum_state(b, b->rule->states, i); }
 
 /* ---- compiling ---- */
 
-static const struct { bool (*fits)(const Bp *b); void (*compile)(Bp *b); } methods[SUMS] = {
+static const struct {
+	bool (*fits)(const Bp *b);
+	void (*compile)(Bp *b);
+} methods[SUMS] = {
 	[SUM_RING] = { NULL, ring_compile },
 	[SUM_TREE] = { NULL, tree_compile },
 	[SUM_PIPELINED] = { pipelined_fits, pipelined_compile },
@@ -199,17 +185,15 @@ uint32_t sum_steps(int sum, uint32_t procs)
 	switch (procs > 1 ? sum : SUMS) {
 	case SUM_RING: return procs - 1;
 	case SUM_TREE: return levels + 2 * (procs > 1u << levels);
-	case SUM_PIPELINED: case SUM_HALVING: return 2;       /* a little less: 2 (procs - 1) / procs */
+	case SUM_PIPELINED:
+	case SUM_HALVING: return 2; /* a little less: 2 (procs - 1) / procs */
 	default: return 0;
 	}
 }
 
 /* ---- updating ---- */
 
-static Cell flag(bool set)
-{
-	return (Cell){ .u = set ? UINT32_MAX : 0 };
-}
+static Cell flag(bool set) { return (Cell){ .u = set ? UINT32_MAX : 0 }; }
 
 static void words_write(Bp *b, const BpSum *s)
 {

@@ -2,23 +2,19 @@
 /* Updates by chunks: every processor holds the total of each weight change and updates all its weights. In: how a
  * method makes totals.  Out: the calls of an update, chunk after chunk.
  *
- * SRAM scratch of a chunk of n weights: weights [n], changes [n], each state of the rule [n], and factors [n] if there are
- * any.  DRAM moves of a weight: weight, change and states come, new weight and states go, and the change becomes zero
- * (section 6.2.1): six with one state; one more brings its factor. */
+ * SRAM scratch of a chunk of n weights: weights [n], changes [n], each state of the rule [n], and factors [n] if
+ * there are any. DRAM moves of a weight: weight, change and states come, new weight and states go, and the change
+ * becomes zero (section 6.2.1): six with one state; one more brings its factor. */
 #include "sum.h"
 
-uint32_t chunk_words(const Bp *b)
-{
-	return 2 + (uint32_t)b->rule->states + (b->factor != NULL);
-}
+uint32_t chunk_words(const Bp *b) { return 2 + (uint32_t)b->rule->states + (b->factor != NULL); }
 
-uint32_t chunk_moves(const Bp *b)
-{
-	return 4 + 2 * (uint32_t)b->rule->states + (b->factor != NULL);
-}
+uint32_t chunk_moves(const Bp *b) { return 4 + 2 * (uint32_t)b->rule->states + (b->factor != NULL); }
 
 /* Which of the moves is the number-th, MOVE_... and of which state. */
-typedef struct ChunkMove { int what, state; } ChunkMove;
+typedef struct ChunkMove {
+	int what, state;
+} ChunkMove;
 
 static ChunkMove chunk_move_at(const Bp *b, uint32_t number)
 {
@@ -42,10 +38,13 @@ uint32_t chunk_lines(const Bp *b, uint32_t steps)
 	return most > alu ? most : alu;
 }
 
-typedef struct Parts { Routine **routine; uint32_t parts, n; } Parts;
+typedef struct Parts {
+	Routine **routine;
+	uint32_t parts, n;
+} Parts;
 
-/* For n weights, or fewer if a part is longer than a block of microcode: estimates are good but for long rules and short
- * blocks. */
+/* For n weights, or fewer if a part is longer than a block of microcode: estimates are good but for long rules and
+ * short blocks. */
 static Parts parts_make(Bp *b, uint32_t n, ChunkFn *make)
 {
 	uint32_t banks = (uint32_t)b->m->dram_banks;
@@ -81,11 +80,14 @@ void chunks_compile(Bp *b, uint32_t n, ChunkFn *make)
 		}
 		for (uint32_t i = 0; i < p.parts; i++) {
 			bool flags = i + 1 == p.parts && range_checked(b);
-			SumCall call = { routine[i], { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + first,
-			                               [SUM_CHANGES] = b->at.changes + first,
-			                               [SUM_STATES] = b->at.states + first,
-			                               [SUM_FLAGS] = flags ? range_room(b, range_words(b, p.n)) : 0 },
-			                 first, flags ? p.n : 0 };
+			SumCall call = { routine[i],
+				             { [SUM_AT] = b->at.scratch,
+				               [SUM_WEIGHTS] = b->at.weights + first,
+				               [SUM_CHANGES] = b->at.changes + first,
+				               [SUM_STATES] = b->at.states + first,
+				               [SUM_FLAGS] = flags ? range_room(b, range_words(b, p.n)) : 0 },
+				             first,
+				             flags ? p.n : 0 };
 			sum_call(b, &call);
 		}
 	}
@@ -99,7 +101,7 @@ uint32_t chunk_size(const Bp *b, uint32_t lines, uint32_t words, uint32_t most)
 	if (b->o.update && b->o.update < n)
 		n = b->o.update;
 	n = n < banks ? banks : n / banks * banks;
-	uint32_t chunks = (b->at.words + n - 1) / n;           /* as many, but even */
+	uint32_t chunks = (b->at.words + n - 1) / n; /* as many, but even */
 	return chunks ? round_to((b->at.words + chunks - 1) / chunks, banks) : n;
 }
 
@@ -109,11 +111,20 @@ Chunk chunk_open(const Bp *b, const char *name, uint32_t n)
 {
 	Arena *a = &b->cx->scratch;
 	Gen *g = gen_record(b->cx, b->m, name);
-	return (Chunk){ .g = g, .b = b, .s = b->summing, .n = n, .sum = NEW(a, n, Reg), .other = NEW(a, n, Reg),
-	                .weight = NEW(a, n, Reg *) };
+	return (Chunk){ .g = g,
+		            .b = b,
+		            .s = b->summing,
+		            .n = n,
+		            .sum = NEW(a, n, Reg),
+		            .other = NEW(a, n, Reg),
+		            .weight = NEW(a, n, Reg *) };
 }
 
-static Addr weight_at(const Chunk *c, uint32_t i) { (void)c; return (Addr){ SUM_AT, i }; }
+static Addr weight_at(const Chunk *c, uint32_t i)
+{
+	(void)c;
+	return (Addr){ SUM_AT, i };
+}
 static Addr change_at(const Chunk *c, uint32_t i) { return (Addr){ SUM_AT, c->n + i }; }
 static Addr state_at(const Chunk *c, int k, uint32_t i) { return (Addr){ SUM_AT, (2 + (uint32_t)k) * c->n + i }; }
 static Addr factor_at(const Chunk *c, uint32_t i) { return state_at(c, c->b->rule->states, i); }
@@ -152,16 +163,10 @@ void chunk_moves_all(const Chunk *c, int first, int last)
 	}
 }
 
-Reg chunk_change(const Chunk *c, uint32_t i)
-{
-	return g_load(c->g, change_at(c, i));
-}
+Reg chunk_change(const Chunk *c, uint32_t i) { return g_load(c->g, change_at(c, i)); }
 
 /* Its words stand where the first changes were, which have been loaded long before. */
-void chunk_range(Chunk *c)
-{
-	c->range = range_open(c->g, c->b, c->n, change_at(c, 0), (Addr){ SUM_FLAGS, 0 });
-}
+void chunk_range(Chunk *c) { c->range = range_open(c->g, c->b, c->n, change_at(c, 0), (Addr){ SUM_FLAGS, 0 }); }
 
 void chunk_rates(Chunk *c)
 {
@@ -189,7 +194,10 @@ void chunk_update(Chunk *c, uint32_t i)
 enum { ACT_MOVE, ACT_LOAD, ACT_STEP, ACT_CHECK, ACT_UPDATE };
 
 /* Weights go in rounds of so many that the switch is busy while one of them waits for its next step. */
-typedef struct Timing { uint32_t width, steps; int64_t weight, round, latency; } Timing;
+typedef struct Timing {
+	uint32_t width, steps;
+	int64_t weight, round, latency;
+} Timing;
 
 static Timing timing_of(const Chunk *c, uint32_t steps, int64_t latency)
 {
@@ -198,7 +206,7 @@ static Timing timing_of(const Chunk *c, uint32_t steps, int64_t latency)
 	uint32_t least = (uint32_t)(latency / m->switch_interval + 1);
 	for (uint32_t rounds = c->n > least ? c->n / least : 1; rounds; rounds--) {
 		t.width = (c->n + rounds - 1) / rounds;
-		if ((c->n - 1) % t.width + 1 >= least)       /* the last round is wide enough, too */
+		if ((c->n - 1) % t.width + 1 >= least) /* the last round is wide enough, too */
 			break;
 	}
 	t.round = t.weight * t.width;
@@ -209,16 +217,16 @@ static Timing timing_of(const Chunk *c, uint32_t steps, int64_t latency)
  * beside them, new ones go two rounds later. */
 static int64_t move_time(const Chunk *c, const Timing *t, uint32_t move, uint32_t i)
 {
-	static const int8_t round_of[] = { [MOVE_CHANGE_IN] = -1, [MOVE_STATE_OUT] = 2, [MOVE_WEIGHT_OUT] = 2, [MOVE_FACTOR_IN] = 0 };
+	static const int8_t round_of[] = {
+		[MOVE_CHANGE_IN] = -1, [MOVE_STATE_OUT] = 2, [MOVE_WEIGHT_OUT] = 2, [MOVE_FACTOR_IN] = 0
+	};
 	uint32_t unit = (uint32_t)c->b->m->dram_banks, in_round = i % t->width;
 	int64_t place = in_round / unit * unit * chunk_moves(c->b) + move * unit + in_round % unit;
-	return ((int64_t)(i / t->width) + round_of[chunk_move_at(c->b, move).what]) * t->round + place * c->b->m->dram_interval;
+	return ((int64_t)(i / t->width) + round_of[chunk_move_at(c->b, move).what]) * t->round +
+	       place * c->b->m->dram_interval;
 }
 
-static int64_t later(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The rule begins when the total is there, and all it needs; what it makes goes when it is stored. */
 static void plan_rule(const Chunk *c, Acts *acts, int64_t at, int64_t *moved, uint32_t i)

@@ -19,17 +19,18 @@
 #include "sum.h"
 
 enum { AHEAD = 1, GATHER = 2, BACK = 3, STEPS_MORE = AHEAD + BACK };
-enum { ROW_WORDS = 128, MOST_HALF_BLOCKS = 12 };  /* so long that a step covers the latency of the sums */
-enum { BY_CONDITION = 6 };                        /* levels whose bit stays in a condition code, at most */
+enum { ROW_WORDS = 128, MOST_HALF_BLOCKS = 12 }; /* so long that a step covers the latency of the sums */
+enum { BY_CONDITION = 6 };                       /* levels whose bit stays in a condition code, at most */
 
 /* One step of a routine: registers by node, which is a word of some level. */
 typedef struct Step {
-	int64_t row;                                         /* that is summed */
+	int64_t row; /* that is summed */
 	bool sums, gathers;
-	int64_t begin, gather, updated, gathered;            /* cycles: it starts; weights go round, from when; ends of both */
+	int64_t begin, gather, updated, gathered; /* cycles: it starts; weights go round, from when; ends of both */
 	Moves in, out;
-	Reg *sum, *goes, *weight;                            /* [nodes * blocks] */
-	Reg *index; Cond *inside;                            /* [procs] */
+	Reg *sum, *goes, *weight; /* [nodes * blocks] */
+	Reg *index;
+	Cond *inside; /* [procs] */
 } Step;
 
 typedef struct Halving {
@@ -37,13 +38,13 @@ typedef struct Halving {
 	const BpSum *s;
 	Gen *g;
 	bool select;
-	uint32_t conditions;                                 /* levels whose bit is in a condition code */
-	uint32_t size[MOST_LEVELS + 1], levels;              /* words left after so many levels */
-	uint32_t first[MOST_LEVELS + 2];                     /* nodes of a level */
-	uint32_t *number;                                    /* [procs] words of a row in the order they are taken */
-	int64_t *ready;                                      /* [nodes] when the sum is there */
-	uint32_t base;                                       /* row that DRAM pointers stand at */
-	int64_t beat, combine, spread;                       /* cycles for a word of each block; for one level up, and down */
+	uint32_t conditions;                    /* levels whose bit is in a condition code */
+	uint32_t size[MOST_LEVELS + 1], levels; /* words left after so many levels */
+	uint32_t first[MOST_LEVELS + 2];        /* nodes of a level */
+	uint32_t *number;                       /* [procs] words of a row in the order they are taken */
+	int64_t *ready;                         /* [nodes] when the sum is there */
+	uint32_t base;                          /* row that DRAM pointers stand at */
+	int64_t beat, combine, spread;          /* cycles for a word of each block; for one level up, and down */
 	Index index;
 	Cond bit[MOST_LEVELS + 1];
 	Reg mask[MOST_LEVELS + 1];
@@ -122,10 +123,7 @@ static Reg choose(Halving *h, uint32_t level, Reg a, Reg b)
 /* ---- acts ---- */
 
 /* Limit and comparison that tell whether slot i lies beyond the end of the block. */
-static void do_limit(Halving *h, Step *t, const Act *a)
-{
-	t->index[a->i] = g_const_bits(h->g, h->s->procs - a->i);
-}
+static void do_limit(Halving *h, Step *t, const Act *a) { t->index[a->i] = g_const_bits(h->g, h->s->procs - a->i); }
 
 static void do_compare(Halving *h, Step *t, const Act *a)
 {
@@ -230,23 +228,33 @@ static void do_put(Halving *h, Step *t, const Act *a)
 	}
 }
 
-static void do_in(Halving *h, Step *t, const Act *a)
-{
-	moves_advance(&t->in, a->i + 1, h->s->procs);
-}
+static void do_in(Halving *h, Step *t, const Act *a) { moves_advance(&t->in, a->i + 1, h->s->procs); }
 
-static void do_out(Halving *h, Step *t, const Act *a)
-{
-	moves_advance(&t->out, a->i + 1, h->s->procs);
-}
+static void do_out(Halving *h, Step *t, const Act *a) { moves_advance(&t->out, a->i + 1, h->s->procs); }
 
-enum { DO_LIMIT, DO_COMPARE, DO_INDEX, DO_LEAF, DO_CHOOSE, DO_SEND, DO_ADD, DO_KEEP, DO_OWN, DO_UPDATE, DO_START,
-       DO_SPREAD, DO_ARRANGE, DO_PUT, DO_IN, DO_OUT };
+enum {
+	DO_LIMIT,
+	DO_COMPARE,
+	DO_INDEX,
+	DO_LEAF,
+	DO_CHOOSE,
+	DO_SEND,
+	DO_ADD,
+	DO_KEEP,
+	DO_OWN,
+	DO_UPDATE,
+	DO_START,
+	DO_SPREAD,
+	DO_ARRANGE,
+	DO_PUT,
+	DO_IN,
+	DO_OUT
+};
 static void (*const acts[])(Halving *h, Step *t, const Act *a) = {
-	[DO_LIMIT] = do_limit, [DO_COMPARE] = do_compare, [DO_INDEX] = do_index, [DO_LEAF] = do_leaf,
-	[DO_CHOOSE] = do_choose, [DO_SEND] = do_send, [DO_ADD] = do_add, [DO_KEEP] = do_keep, [DO_OWN] = do_own,
-	[DO_UPDATE] = do_update, [DO_START] = do_start, [DO_SPREAD] = do_spread, [DO_ARRANGE] = do_arrange,
-	[DO_PUT] = do_put, [DO_IN] = do_in, [DO_OUT] = do_out,
+	[DO_LIMIT] = do_limit,     [DO_COMPARE] = do_compare, [DO_INDEX] = do_index, [DO_LEAF] = do_leaf,
+	[DO_CHOOSE] = do_choose,   [DO_SEND] = do_send,       [DO_ADD] = do_add,     [DO_KEEP] = do_keep,
+	[DO_OWN] = do_own,         [DO_UPDATE] = do_update,   [DO_START] = do_start, [DO_SPREAD] = do_spread,
+	[DO_ARRANGE] = do_arrange, [DO_PUT] = do_put,         [DO_IN] = do_in,       [DO_OUT] = do_out,
 };
 
 /* ---- planning ---- */
@@ -256,10 +264,7 @@ static void plan(Halving *h, const Step *t, int64_t at, int what, uint32_t level
 	acts_add(&h->acts, at, (Act){ .what = (uint16_t)what, .step = (uint16_t)(t - h->step), .level = level, .i = i });
 }
 
-static int64_t later(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static void plan_indices(Halving *h, const Step *t)
 {
@@ -353,9 +358,15 @@ static void plan_step(Halving *h, uint32_t number, int64_t row)
 	Step *t = &h->step[number];
 	uint32_t regs = h->first[h->levels + 1] * h->s->rows.blocks;
 	int64_t length = h->s->procs * h->beat;
-	*t = (Step){ .row = row, .sums = row_words(h->b, row), .gathers = row_words(h->b, row - GATHER),
-	             .begin = number * length, .sum = NEW(a, regs, Reg), .goes = NEW(a, regs, Reg),
-	             .weight = NEW(a, regs, Reg), .index = NEW(a, h->s->procs, Reg), .inside = NEW(a, h->s->procs, Cond) };
+	*t = (Step){ .row = row,
+		         .sums = row_words(h->b, row),
+		         .gathers = row_words(h->b, row - GATHER),
+		         .begin = number * length,
+		         .sum = NEW(a, regs, Reg),
+		         .goes = NEW(a, regs, Reg),
+		         .weight = NEW(a, regs, Reg),
+		         .index = NEW(a, h->s->procs, Reg),
+		         .inside = NEW(a, h->s->procs, Cond) };
 	t->gather = number >= GATHER ? later(t->begin, t[-GATHER].updated) : t->begin;
 	int64_t out = number ? later(t->begin, t[-1].gathered) : t->begin;
 	if (number)
@@ -370,12 +381,12 @@ static void plan_step(Halving *h, uint32_t number, int64_t row)
 
 /* ---- calls ---- */
 
-typedef struct Turn { int64_t first; uint32_t steps; } Turn;
+typedef struct Turn {
+	int64_t first;
+	uint32_t steps;
+} Turn;
 
-static int64_t rows_end(const Bp *b)
-{
-	return (int64_t)b->summing->rows.rows + BACK;
-}
+static int64_t rows_end(const Bp *b) { return (int64_t)b->summing->rows.rows + BACK; }
 
 /* Of switch or DRAM, for each word of a row. */
 static uint32_t word_cycles(const Bp *b)
@@ -385,24 +396,28 @@ static uint32_t word_cycles(const Bp *b)
 	return moves > sums ? moves : sums;
 }
 
-static uint32_t turn_base(const Turn *t)
-{
-	return t->first > BACK ? (uint32_t)(t->first - BACK) : 0;
-}
+static uint32_t turn_base(const Turn *t) { return t->first > BACK ? (uint32_t)(t->first - BACK) : 0; }
 
 static Halving *halving_open(Bp *b, const Turn *t)
 {
 	const Machine *m = b->m;
 	Arena *a = &b->cx->scratch;
 	Halving *h = NEW(a, 1, Halving);
-	*h = (Halving){ .b = b, .s = b->summing, .g = gen_record(b->cx, m, "halving update"), .base = turn_base(t),
-	                .step = NEW(a, t->steps, Step), .number = NEW(a, b->o.procs, uint32_t), .acts = { .arena = a } };
+	*h = (Halving){ .b = b,
+		            .s = b->summing,
+		            .g = gen_record(b->cx, m, "halving update"),
+		            .base = turn_base(t),
+		            .step = NEW(a, t->steps, Step),
+		            .number = NEW(a, b->o.procs, uint32_t),
+		            .acts = { .arena = a } };
 	sizes_fill(h, b->o.procs);
 	uint32_t next = 0;
 	numbers_fill(h, h->levels, 0, &next);
 	h->ready = NEW(a, h->first[h->levels + 1], int64_t);
 	h->beat = word_cycles(b) * h->s->rows.blocks;
-	h->conditions = m->conditions > BY_CONDITION + 2 ? BY_CONDITION : m->conditions > 2 ? (uint32_t)m->conditions - 2 : 0;
+	h->conditions = m->conditions > BY_CONDITION + 2 ? BY_CONDITION
+	                : m->conditions > 2              ? (uint32_t)m->conditions - 2
+	                                                 : 0;
 	h->combine = m->switch_latency + m->alu_latency * (h->select ? 2 : 1);
 	h->spread = m->switch_latency + (h->select ? m->alu_latency : 0);
 	return h;
@@ -441,19 +456,21 @@ static uint64_t turn_key(const Bp *b, const Turn *t)
 static void turn_call(Bp *b, const Turn *t)
 {
 	const BpSum *s = b->summing;
-	uint32_t base = turn_base(t), slots = s->rows.blocks * b->o.procs, buffer = b->at.scratch + 2 * rows_kept(b) * s->rows.own;
+	uint32_t base = turn_base(t), slots = s->rows.blocks * b->o.procs,
+			 buffer = b->at.scratch + 2 * rows_kept(b) * s->rows.own;
 	SumCall call = { .routine = rows_routine(b, turn_key(b, t), turn_record, t),
-	                 .base = { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + base * s->rows.words,
-	                   [SUM_CHANGES] = b->at.changes + base * s->rows.words,
-	                   [SUM_FLAGS] = s->flags + base * range_words(b, s->rows.blocks),
-	                   [SUM_STATES] = b->at.states + base * s->rows.own } };
+		             .base = { [SUM_AT] = b->at.scratch,
+		                       [SUM_WEIGHTS] = b->at.weights + base * s->rows.words,
+		                       [SUM_CHANGES] = b->at.changes + base * s->rows.words,
+		                       [SUM_FLAGS] = s->flags + base * range_words(b, s->rows.blocks),
+		                       [SUM_STATES] = b->at.states + base * s->rows.own } };
 	for (uint32_t i = 0; i < 4; i++)
 		call.base[SUM_BUFFER + i] = buffer + i * slots;
 	sum_call(b, &call);
 }
 
-/* Lines of a step; with addresses of their own, processors need the port all the time, and some of it is lost.  Rows of few
- * processors are short, and their steps wait for one another more. */
+/* Lines of a step; with addresses of their own, processors need the port all the time, and some of it is lost. Rows
+ * of few processors are short, and their steps wait for one another more. */
 static uint32_t step_lines(const Bp *b, uint32_t blocks)
 {
 	uint32_t lines = word_cycles(b) * blocks * b->o.procs;
@@ -479,7 +496,7 @@ bool halving_fits(const Bp *b)
 {
 	Rows r;
 	if (b->m->fixed_address && (b->o.procs & (b->o.procs - 1)))
-		return false;                                /* only the pairs of a power of two do without look-up */
+		return false; /* only the pairs of a power of two do without look-up */
 	return rows_make(b, blocks_for(b), 0, &r) && sram_words(b, &r) <= rows_room(b);
 }
 

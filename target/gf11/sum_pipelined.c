@@ -14,35 +14,23 @@
 #include "sum.h"
 
 enum { SUMMING, GATHERING, FLUSHING, FETCHING };
-enum { HERE = SUM_BUFFER, THERE = SUM_BUFFER + 1 };           /* buffer of the row; the other */
+enum { HERE = SUM_BUFFER, THERE = SUM_BUFFER + 1 }; /* buffer of the row; the other */
 
 typedef struct Leg {
 	int what;
-	uint32_t first, end, steps;                          /* of the steps */
-	uint32_t words;                                      /* moved between DRAM and the other buffer */
+	uint32_t first, end, steps; /* of the steps */
+	uint32_t words;             /* moved between DRAM and the other buffer */
 } Leg;
 
 /* ---- scratch: words on their way, then what owners keep ---- */
 
-static Addr under_way(uint32_t block)
-{
-	return (Addr){ SUM_AT, block };
-}
+static Addr under_way(uint32_t block) { return (Addr){ SUM_AT, block }; }
 
-static Addr kept(const BpSum *s)
-{
-	return (Addr){ SUM_AT, s->rows.own };
-}
+static Addr kept(const BpSum *s) { return (Addr){ SUM_AT, s->rows.own }; }
 
-static uint32_t scratch_words(const Bp *b, const Rows *r)
-{
-	return (1 + rows_kept(b)) * r->own;
-}
+static uint32_t scratch_words(const Bp *b, const Rows *r) { return (1 + rows_kept(b)) * r->own; }
 
-static Addr slot(const BpSum *s, uint32_t block, uint32_t i)
-{
-	return (Addr){ HERE, block * s->procs + i };
-}
+static Addr slot(const BpSum *s, uint32_t block, uint32_t i) { return (Addr){ HERE, block * s->procs + i }; }
 
 /* ---- legs ---- */
 
@@ -156,11 +144,13 @@ static void leg_call(Bp *b, int what, uint32_t row, uint32_t moved, uint32_t wor
 		Leg l = { what, steps * i / parts, steps * (i + 1) / parts, steps, words };
 		uint64_t key = ((uint64_t)what << 56 | (uint64_t)i << 40) + words;
 		SumCall call = { .routine = rows_routine(b, key, leg_record, &l),
-		                 .base = { [SUM_AT] = b->at.scratch, [SUM_WEIGHTS] = b->at.weights + moved * s->rows.words,
-		                   [SUM_CHANGES] = b->at.changes + moved * s->rows.words,
-		                   [SUM_STATES] = b->at.states + row * s->rows.own,
-		                   [SUM_FLAGS] = s->flags + row * range_words(b, s->rows.blocks),
-		                   [HERE] = buffer + row % 2 * slots, [THERE] = buffer + (row + 1) % 2 * slots } };
+			             .base = { [SUM_AT] = b->at.scratch,
+			                       [SUM_WEIGHTS] = b->at.weights + moved * s->rows.words,
+			                       [SUM_CHANGES] = b->at.changes + moved * s->rows.words,
+			                       [SUM_STATES] = b->at.states + row * s->rows.own,
+			                       [SUM_FLAGS] = s->flags + row * range_words(b, s->rows.blocks),
+			                       [HERE] = buffer + row % 2 * slots,
+			                       [THERE] = buffer + (row + 1) % 2 * slots } };
 		sum_call(b, &call);
 	}
 }
@@ -171,13 +161,14 @@ static uint32_t blocks_for(const Bp *b, Rows *best)
 	uint64_t least = UINT64_MAX;
 	for (uint32_t blocks = 1; blocks <= MOST_BLOCKS; blocks++) {
 		Rows r;
-		bool fits = rows_make(b, blocks, b->o.procs - 1, &r)
-		         && scratch_words(b, &r) + 2 * blocks * b->o.procs <= rows_room(b);
+		bool fits =
+			rows_make(b, blocks, b->o.procs - 1, &r) && scratch_words(b, &r) + 2 * blocks * b->o.procs <= rows_room(b);
 		if (!fits || (b->o.update && b->o.update < r.words && blocks > 1))
 			continue;
-		uint32_t steps = b->o.procs - 1, calls = parts_of(b, SUMMING, blocks, steps) + parts_of(b, GATHERING, blocks, steps);
-		uint64_t row = (uint64_t)steps * (step_lines(b, SUMMING, blocks) + step_lines(b, GATHERING, blocks))
-		             + (uint64_t)calls * (uint64_t)b->m->host_call;
+		uint32_t steps = b->o.procs - 1,
+				 calls = parts_of(b, SUMMING, blocks, steps) + parts_of(b, GATHERING, blocks, steps);
+		uint64_t row = (uint64_t)steps * (step_lines(b, SUMMING, blocks) + step_lines(b, GATHERING, blocks)) +
+		               (uint64_t)calls * (uint64_t)b->m->host_call;
 		uint64_t all = row * r.rows + 2 * (uint64_t)r.words * (uint64_t)b->m->dram_interval;
 		if (all >= least)
 			continue;
@@ -199,7 +190,7 @@ void pipelined_compile(Bp *b)
 	blocks_for(b, &s->rows);
 	s->ring = sum_shift(b, b->o.procs, 1);
 	s->flags = range_room(b, s->rows.rows * range_words(b, s->rows.blocks));
-	leg_call(b, FETCHING, 1, 0, row_words(b, 0));        /* as if the row before were there: row 0 is its other buffer's */
+	leg_call(b, FETCHING, 1, 0, row_words(b, 0)); /* as if the row before were there: row 0 is its other buffer's */
 	for (uint32_t row = 0; row < s->rows.rows; row++) {
 		leg_call(b, SUMMING, row, row ? row - 1 : 0, row ? row_words(b, row - 1) : 0);
 		leg_call(b, GATHERING, row, row + 1, row_words(b, (int64_t)row + 1));

@@ -1,38 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* The range check of section 8: a total weight change that is too large, or no number, becomes zero and is counted.
- * In: totals on their way to the rule.  Out: those, or zero; a bit in DRAM for each weight that a processor caught; on the
- * host, how often each processor caught each weight.
+ * In: totals on their way to the rule. Out: those, or zero; a bit in DRAM for each weight that a processor caught;
+ * on the host, how often each processor caught each weight.
  *
- * A weight costs six operations, two of them before the rule can begin, in cycles that switch and DRAM leave idle; 32 weights
- * cost one move to DRAM.  Bits are written in every update, so nothing has to clear them.  A word behind the tables is
- * not zero if a processor caught anything: that is all that the host looks at as long as all is well. */
+ * A weight costs six operations, two of them before the rule can begin, in cycles that switch and DRAM leave idle;
+ * 32 weights cost one move to DRAM. Bits are written in every update, so nothing has to clear them. A word behind
+ * the tables is not zero if a processor caught anything: that is all that the host looks at as long as all is well. */
 #include <assert.h>
 
 #include "sum.h"
 
-enum { BITS = 32, APART = 8 };                               /* weights of a word; of a part of it, where these are joined later */
+enum { BITS = 32, APART = 8 }; /* weights of a word; of a part of it, where these are joined later */
 
 /* ---- recording ---- */
 
-bool range_checked(const Bp *b)
-{
-	return b->range > 0;
-}
+bool range_checked(const Bp *b) { return b->range > 0; }
 
 uint32_t range_words(const Bp *b, uint32_t weights)
 {
 	return range_checked(b) ? round_to((weights + BITS - 1) / BITS, (uint32_t)b->m->dram_banks) : 0;
 }
 
-int64_t range_time(const Bp *b)
-{
-	return range_checked(b) ? 3 * b->m->alu_latency : 0;
-}
+int64_t range_time(const Bp *b) { return range_checked(b) ? 3 * b->m->alu_latency : 0; }
 
-uint32_t range_alu(const Bp *b)
-{
-	return range_checked(b) ? 6 : 0;
-}
+uint32_t range_alu(const Bp *b) { return range_checked(b) ? 6 : 0; }
 
 Range range_open(Gen *g, const Bp *b, uint32_t weights, Addr near, Addr far)
 {
@@ -128,7 +119,7 @@ uint32_t range_room(Bp *b, uint32_t words)
 
 /* ---- what was caught ---- */
 
-enum { LOG_SLOTS = 1 << 16, LOG_TRIES = 64 };            /* a full log must not be searched for every weight of every processor */
+enum { LOG_SLOTS = 1 << 16, LOG_TRIES = 64 }; /* a full log must not be searched for every weight of every processor */
 
 RangeLog *range_log_new(Arena *a, uint32_t procs)
 {
@@ -164,7 +155,10 @@ uint64_t range_count(const RangeLog *log, uint32_t proc, uint64_t link)
 }
 
 /* The processor that caught most, and what most often. */
-typedef struct RangeWorst { uint32_t proc; uint64_t link, count; } RangeWorst;
+typedef struct RangeWorst {
+	uint32_t proc;
+	uint64_t link, count;
+} RangeWorst;
 
 static RangeWorst range_worst(const RangeLog *log, uint32_t procs)
 {
@@ -174,7 +168,8 @@ static RangeWorst range_worst(const RangeLog *log, uint32_t procs)
 			w.proc = i;
 	for (uint32_t i = 0; i < LOG_SLOTS; i++) {
 		const RangeSlot *s = &log->slot[i];
-		if (s->key && (s->key & 0xFFFF) == w.proc && (s->count > w.count || (s->count == w.count && s->key >> 16 <= w.link))) {
+		if (s->key && (s->key & 0xFFFF) == w.proc &&
+		    (s->count > w.count || (s->count == w.count && s->key >> 16 <= w.link))) {
 			w.count = s->count;
 			w.link = (s->key >> 16) - 1;
 		}
@@ -182,7 +177,10 @@ static RangeWorst range_worst(const RangeLog *log, uint32_t procs)
 	return w;
 }
 
-typedef struct Bits { Bp *b; uint32_t proc; } Bits;
+typedef struct Bits {
+	Bp *b;
+	uint32_t proc;
+} Bits;
 
 /* A weight by its place; words between bundles are no weights. */
 static void place_add(const Bits *t, uint32_t place)
@@ -251,7 +249,9 @@ void range_report(const RangeLog *log, uint32_t procs, Buf *json)
 	RangeWorst w = range_worst(log, procs);
 	buf_printf(json, "%s\"range_caught\": %llu", json->len ? ", " : "", (unsigned long long)log->caught);
 	if (log->caught)
-		buf_printf(json, ", \"range_worst_processor\": %u, \"range_worst_processor_caught\": %llu, \"range_worst_weight\": %llu, "
-		           "\"range_worst_weight_caught\": %llu", w.proc, (unsigned long long)log->of_proc[w.proc],
-		           (unsigned long long)w.link, (unsigned long long)w.count);
+		buf_printf(
+			json,
+			", \"range_worst_processor\": %u, \"range_worst_processor_caught\": %llu, \"range_worst_weight\": %llu, "
+			"\"range_worst_weight_caught\": %llu",
+			w.proc, (unsigned long long)log->of_proc[w.proc], (unsigned long long)w.link, (unsigned long long)w.count);
 }

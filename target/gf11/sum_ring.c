@@ -20,7 +20,8 @@ static uint32_t make_whole(Bp *b, uint32_t n, Routine ***routine)
 {
 	const Machine *m = b->m;
 	Chunk c = chunk_open(b, "ring update", n);
-	chunk_together(&c, ring_step, b->o.procs - 1, m->switch_latency > m->alu_latency ? m->switch_latency : m->alu_latency);
+	chunk_together(&c, ring_step, b->o.procs - 1,
+	               m->switch_latency > m->alu_latency ? m->switch_latency : m->alu_latency);
 	*routine = NEW(&b->cx->scratch, 1, Routine *);
 	**routine = sum_schedule(b, sum_code(c.g, true));
 	return 1;
@@ -70,7 +71,8 @@ static Code *record_cut(const Bp *b, uint32_t n, uint32_t steps, bool first, boo
 /* Equal parts, so that those in the middle are one routine. */
 static uint32_t make_cut(Bp *b, uint32_t n, Routine ***routine)
 {
-	uint32_t lines = sum_lines(b), steps = b->o.procs - 1, moves = (chunk_moves(b) - 2) * n * (uint32_t)b->m->dram_interval;
+	uint32_t lines = sum_lines(b), steps = b->o.procs - 1,
+			 moves = (chunk_moves(b) - 2) * n * (uint32_t)b->m->dram_interval;
 	uint32_t alu = (b->summing->rule->alu + range_alu(b)) * n;
 	moves = moves > alu ? moves : alu;
 	uint32_t fit = (lines > 2 * moves ? lines - moves : lines / 2) / (n * (uint32_t)b->m->switch_interval);

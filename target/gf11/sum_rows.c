@@ -3,8 +3,9 @@
  * pipelined ring and halving share: who owns what, addresses of a processor's own, DRAM moves on the side.
  *
  * DRAM addresses are the same in all processors, so owners keep what is theirs side by side: where otherwise all
- * rule state would stand, first the states they own, one after the other, row after row, then their weights.  These copies
- * spare the fetching of all weights: 1 / P of the moves.  Factors that they own stand likewise at the beginning of that array. */
+ * rule state would stand, first the states they own, one after the other, row after row, then their weights. These
+ * copies spare the fetching of all weights: 1 / P of the moves. Factors that they own stand likewise at the
+ * beginning of that array. */
 #include "sum.h"
 
 /* ---- geometry ---- */
@@ -68,10 +69,7 @@ uint32_t rows_routine(Bp *b, uint64_t key, RecordFn *record, const void *what)
 	return routine;
 }
 
-uint32_t rows_kept(const Bp *b)
-{
-	return 1 + (uint32_t)b->rule->states + (b->factor != NULL) + range_checked(b);
-}
+uint32_t rows_kept(const Bp *b) { return 1 + (uint32_t)b->rule->states + (b->factor != NULL) + range_checked(b); }
 
 /* ---- what owners keep ---- */
 
@@ -141,10 +139,7 @@ Reg index_after(Gen *g, const BpSum *s, Index x, uint32_t i)
 
 /* ---- DRAM moves ---- */
 
-Moves moves_new(Gen *g, const Machine *m)
-{
-	return (Moves){ .g = g, .unit = (uint32_t)m->dram_banks };
-}
+Moves moves_new(Gen *g, const Machine *m) { return (Moves){ .g = g, .unit = (uint32_t)m->dram_banks }; }
 
 static void move_add(Moves *m, Move move)
 {

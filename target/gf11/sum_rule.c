@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The update rule as microcode.  In: the formula of rules.def, and what the network wants of it: decay, factors, frozen
- * weights.  Out: the code of one weight, recorded once; routines record it again for each of their weights.
+/* The update rule as microcode. In: the formula of rules.def, and what the network wants of it: decay, factors,
+ * frozen weights. Out: the code of one weight, recorded once; routines record it again for each of their weights.
  *
  *   fma         a product and a sum, each rounded
  *   a / b       a times the reciprocal of b: table and two steps (pieces.c); see quotient() for its ends
  *   sqrt        a guess from the bits and three steps
  *   min, max, ?: and sign   comparison and select (section 4.3)
  *
- * What is the same for all weights (rate, mu / (1 + mu), ...) the host works out, in double, and writes behind the tables.
- * Where weights have factors the rate is not: it is a product in each.
+ * What is the same for all weights (rate, mu / (1 + mu), ...) the host works out, in double, and writes behind the
+ * tables. Where weights have factors the rate is not: it is a product in each.
  *
- * What must hold: words of the weight are loaded again for each use, and compared again for each select, so that few
- * registers and condition codes are held while others wait; all stores come last. */
+ * What must hold: words of the weight are loaded again for each use, and compared again for each select, so that
+ * few registers and condition codes are held while others wait; all stores come last. */
 #include <assert.h>
 #include <math.h>
 
@@ -20,7 +20,10 @@
 enum { HIDDEN_BIT = 0x00800000, ROOT_GUESS = 0x5f3759df, ROOT_STEPS = 3 };
 #define HUGE_DIVISOR 0x1p126f
 
-typedef struct Fixed { uint32_t bits; Reg reg; } Fixed;      /* a constant in a register */
+typedef struct Fixed {
+	uint32_t bits;
+	Reg reg;
+} Fixed; /* a constant in a register */
 typedef struct Writer {
 	const Bp *b;
 	SumRule *r;
@@ -29,24 +32,28 @@ typedef struct Writer {
 	Reg value[MAX_OPS];
 	bool there[MAX_OPS];
 	Reg word[SUM_UNIFORMS];
-	Fixed fixed[16]; uint32_t fixeds;
-	Reg zero, sign;                                      /* for the mask of frozen weights */
-	const bool *masked; uint32_t selects;                /* by a mask, in the order they are written; NULL: none */
+	Fixed fixed[16];
+	uint32_t fixeds;
+	Reg zero, sign; /* for the mask of frozen weights */
+	const bool *masked;
+	uint32_t selects; /* by a mask, in the order they are written; NULL: none */
 } Writer;
 
-static const Op *op_at(const Writer *w, uint32_t i)
-{
-	return &w->r->formula.op[i];
-}
+static const Op *op_at(const Writer *w, uint32_t i) { return &w->r->formula.op[i]; }
 
 /* ---- what is the same for all weights ---- */
 
 static int operands(const Op *o)
 {
 	switch (o->op) {
-	case OP_CONST: case OP_PARAM: case OP_LOAD: return 0;
-	case OP_NEG: case OP_ABS: case OP_SQRT: return 1;
-	case OP_FMA: case OP_SELECT: return 3;
+	case OP_CONST:
+	case OP_PARAM:
+	case OP_LOAD: return 0;
+	case OP_NEG:
+	case OP_ABS:
+	case OP_SQRT: return 1;
+	case OP_FMA:
+	case OP_SELECT: return 3;
 	default: return 2;
 	}
 }
@@ -108,10 +115,7 @@ static Reg fixed_bits(Writer *w, uint32_t bits)
 	return reg;
 }
 
-static Reg fixed_value(Writer *w, float value)
-{
-	return fixed_bits(w, ((Cell){ .f = value }).u);
-}
+static Reg fixed_value(Writer *w, float value) { return fixed_bits(w, ((Cell){ .f = value }).u); }
 
 /* The word that holds op i for all weights. */
 static Reg uniform_word(Writer *w, uint32_t i)
@@ -123,8 +127,8 @@ static Reg uniform_word(Writer *w, uint32_t i)
 	if (k < r->words)
 		return w->word[k];
 	if (k == SUM_UNIFORMS)
-		fail(w->b->cx, MP_FAILED, "raise SUM_UNIFORMS in target/gf11/sum.h", "rule %s has more than %d numbers of its update",
-		     r->rule->name, SUM_UNIFORMS);
+		fail(w->b->cx, MP_FAILED, "raise SUM_UNIFORMS in target/gf11/sum.h",
+		     "rule %s has more than %d numbers of its update", r->rule->name, SUM_UNIFORMS);
 	r->word[r->words++] = (uint8_t)i;
 	return w->word[k] = g_load(w->g, sum_word(WORD_RULE + k));
 }
@@ -152,8 +156,8 @@ static void params_load(Writer *w)
 
 static Reg value(Writer *w, uint32_t i);
 
-/* a where the condition holds, else b.  Condition codes are few: where one would wait for a or b it becomes a mask, all ones
- * or zero, in a register. */
+/* a where the condition holds, else b. Condition codes are few: where one would wait for a or b it becomes a mask,
+ * all ones or zero, in a register. */
 static Reg select_by(Writer *w, Cond condition, Reg a, Reg b)
 {
 	Gen *g = w->g;
@@ -183,8 +187,8 @@ static Reg quotient(Writer *w, Reg a, Reg b)
 	return g_fmul(g, a, select_by(w, huge, zero, r));
 }
 
-/* x r with r near 1 / sqrt(x), r (3 - x r r) / 2 being nearer; zero gives zero.  x is zero or more; numbers below the normal
- * ones give less than they should, infinity gives no number. */
+/* x r with r near 1 / sqrt(x), r (3 - x r r) / 2 being nearer; zero gives zero. x is zero or more; numbers below
+ * the normal ones give less than they should, infinity gives no number. */
 static Reg square_root(Writer *w, Reg x)
 {
 	Gen *g = w->g;
@@ -208,10 +212,7 @@ static Reg fused(Writer *w, const Op *o)
 	return g_fadd(w->g, value(w, o->c), product);
 }
 
-static bool compares(int op)
-{
-	return op == OP_LT || op == OP_LE;
-}
+static bool compares(int op) { return op == OP_LT || op == OP_LE; }
 
 /* a where the condition holds, else b. */
 static Reg chosen(Writer *w, uint32_t condition, Reg a, Reg b)
@@ -258,7 +259,8 @@ static Reg operation(Writer *w, uint32_t i)
 	case OP_SQRT: return square_root(w, value(w, o->a));
 	case OP_MIN: return smaller(w, o, false);
 	case OP_MAX: return smaller(w, o, true);
-	case OP_LT: case OP_LE: {
+	case OP_LT:
+	case OP_LE: {
 		Reg one = fixed_value(w, 1), zero = fixed_bits(w, 0);
 		return chosen(w, i, one, zero);
 	}
@@ -294,8 +296,8 @@ static Reg stays(Gen *g, Reg mask, Addr old, Reg new)
 	return g_op(g, GOP_XOR, new, g_op(g, GOP_AND, differ, mask));
 }
 
-/* Frozen weights stay, by a mask made of the factor's sign: condition codes are few, and comparisons that run ahead would
- * take them all.  last: new value of each variable of the formula. */
+/* Frozen weights stay, by a mask made of the factor's sign: condition codes are few, and comparisons that run ahead
+ * would take them all. last: new value of each variable of the formula. */
 static void keep(Writer *w, Reg *last)
 {
 	uint32_t states = (uint32_t)w->r->rule->states;
@@ -305,7 +307,7 @@ static void keep(Writer *w, Reg *last)
 		w->r->keeps = g_load(g, (Addr){ RULE_PLACE, RULE_FACTOR });
 		Reg mask = g_op(g, GOP_ISUB, w->zero, g_op(g, GOP_SHR, w->r->keeps, w->sign));
 		for (uint32_t k = 0; k <= states; k++) {
-			uint32_t v = k < states ? k + 2 : 1;  /* states, then the weight */
+			uint32_t v = k < states ? k + 2 : 1; /* states, then the weight */
 			last[v] = stays(g, mask, (Addr){ RULE_PLACE, v }, last[v]);
 		}
 	}
@@ -337,7 +339,7 @@ static void rule_write(const Bp *b, SumRule *r, const bool *masked)
 		last[o->a] = value(&w, o->b);
 		stored |= 1u << o->a;
 	}
-	assert(stored == (4u << b->rule->states) - 2);       /* the weight and each state get a value in every rule */
+	assert(stored == (4u << b->rule->states) - 2); /* the weight and each state get a value in every rule */
 	keep(&w, last);
 	r->code = gen_end(w.g);
 }

@@ -43,8 +43,8 @@ static Code *record_fetch(const Bp *b, uint32_t n)
 	return sum_code(c.g, false);
 }
 
-/* Totals are all there when the switch has done its work, and the range check would come on top of that: with it some weights
- * go before the others, so that theirs are checked while the switch works for the next. */
+/* Totals are all there when the switch has done its work, and the range check would come on top of that: with it
+ * some weights go before the others, so that theirs are checked while the switch works for the next. */
 static Code *record_sum(const Bp *b, uint32_t n)
 {
 	Chunk c = chunk_open(b, "update.sum", n);
@@ -107,7 +107,8 @@ void tree_compile(Bp *b)
 	uint32_t steps = sum_steps(SUM_TREE, b->o.procs), sums = steps * (uint32_t)b->m->switch_interval;
 	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval, alu = steps + s->rule->alu + range_alu(b);
 	if (b->o.compiler == COMPILER_1989)
-		chunks_compile(b, chunk_size(b, (sums > alu ? sums : alu) + moves, chunk_words(b), b->o.update ? 0 : CHUNK_1989),
+		chunks_compile(b,
+		               chunk_size(b, (sums > alu ? sums : alu) + moves, chunk_words(b), b->o.update ? 0 : CHUNK_1989),
 		               make_apart);
 	else
 		chunks_compile(b, chunk_size(b, chunk_lines(b, steps), chunk_words(b), 0), make_together);

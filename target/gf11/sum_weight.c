@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The rule for one weight, in acts.  In: the code of one weight, from its total on.  Out: the same code recorded for a
- * weight of a routine, act by act, so that weights can take turns.
+/* The rule for one weight, in acts. In: the code of one weight, from its total on. Out: the same code recorded for
+ * a weight of a routine, act by act, so that weights can take turns.
  *
- * An operation belongs to the act of the time at which it has to be done, seen from the end: what does not depend on the
- * total is not done, and held, too early.  Loads and comparisons go with the operation that wants them; what is stored,
- * and the choice of what stays because it is frozen, is the last act. */
+ * An operation belongs to the act of the time at which it has to be done, seen from the end: what does not depend
+ * on the total is not done, and held, too early. Loads and comparisons go with the operation that wants them; what
+ * is stored, and the choice of what stays because it is frozen, is the last act. */
 #include <assert.h>
 #include <string.h>
 
 #include "sum.h"
 
-enum { ACT_OPERATIONS = 2 };                                 /* one after the other, in an act */
-enum { CONDITION_WAITS = 1 };                                /* operations, one after the other, that a condition may wait for */
+enum { ACT_OPERATIONS = 2 };  /* one after the other, in an act */
+enum { CONDITION_WAITS = 1 }; /* operations, one after the other, that a condition may wait for */
 
 /* Loaded once for all weights of a routine. */
-static bool is_shared(const Rec *c)
-{
-	return c->op == GOP_CONST || (c->op == GOP_LOAD && c->mem.base == 0);
-}
+static bool is_shared(const Rec *c) { return c->op == GOP_CONST || (c->op == GOP_LOAD && c->mem.base == 0); }
 
 static bool is_kept(const SumRule *r, const Rec *c)
 {
@@ -25,12 +22,13 @@ static bool is_kept(const SumRule *r, const Rec *c)
 }
 
 /* Goes with the operation that wants it. */
-static bool goes_along(const Rec *c)
-{
-	return c->op == GOP_LOAD || ops[c->op].form == FORM_CMP;
-}
+static bool goes_along(const Rec *c) { return c->op == GOP_LOAD || ops[c->op].form == FORM_CMP; }
 
-typedef struct Times { uint32_t *maker, *tester; int64_t *early, *late, *when; } Times; /* by register, by condition; by rec */
+/* by register, by condition; by rec */
+typedef struct Times {
+	uint32_t *maker, *tester;
+	int64_t *early, *late, *when;
+} Times;
 
 static int64_t result_time(const Machine *m, const Rec *c)
 {
@@ -75,8 +73,8 @@ static Times times_new(const Bp *b, const SumRule *r)
 {
 	Arena *a = &b->cx->scratch;
 	uint32_t recs = r->code->recs;
-	return (Times){ NEW(a, r->code->regs, uint32_t), NEW(a, r->code->conds, uint32_t), NEW(a, recs, int64_t), NEW(a, recs, int64_t),
-	                NEW(a, recs, int64_t) };
+	return (Times){ NEW(a, r->code->regs, uint32_t), NEW(a, r->code->conds, uint32_t), NEW(a, recs, int64_t),
+		            NEW(a, recs, int64_t), NEW(a, recs, int64_t) };
 }
 
 bool *rule_waits(const Bp *b, const SumRule *r)

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 sums.  In: networks, numbers of processors.  Out: what an update costs by each way of summing, cycles for
- * each weight; which way is best; and from how many processors on (sections 4.4 and 10.2).
+/* microprop gf11 sums. In: networks, numbers of processors. Out: what an update costs by each way of summing,
+ * cycles for each weight; which way is best; and from how many processors on (sections 4.4 and 10.2).
  *
- * The cost of an update is its cycles and the host's time for its calls: nothing else of an epoch depends on the way of
- * summing.  A way that falls back to another for want of weights has no cost of its own. */
+ * The cost of an update is its cycles and the host's time for its calls: nothing else of an epoch depends on the
+ * way of summing. A way that falls back to another for want of weights has no cost of its own. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "commands.h"
 
-enum { CASES_EACH = 24 };                                    /* of a processor, as NETtalk has on 512 */
+enum { CASES_EACH = 24 }; /* of a processor, as NETtalk has on 512 */
 
-/* pipelined/1 has one word of each processor on its way, as section 10.2 tells it; pipelined has as many side by side as
- * hide the latency of switch and adder. */
+/* pipelined/1 has one word of each processor on its way, as section 10.2 tells it; pipelined has as many side by
+ * side as hide the latency of switch and adder. */
 const SumMethod sum_methods[SUM_METHODS] = {
-	{ "ring", SUM_RING, 0 }, { "tree", SUM_TREE, 0 }, { "pipelined", SUM_PIPELINED, 0 }, { "halving", SUM_HALVING, 0 },
+	{ "ring", SUM_RING, 0 },
+	{ "tree", SUM_TREE, 0 },
+	{ "pipelined", SUM_PIPELINED, 0 },
+	{ "halving", SUM_HALVING, 0 },
 	{ "pipelined/1", SUM_PIPELINED, 1 },
 };
 
@@ -65,7 +68,8 @@ static int compare(const SumCost *cost, int a, int b)
 }
 
 /* The order changes between low and high: the first number of processors of the new order. */
-static uint32_t bisect(const Call *c, const Plan *plan, int compiler, uint32_t low, uint32_t high, const SumPair *p, int order)
+static uint32_t bisect(const Call *c, const Plan *plan, int compiler, uint32_t low, uint32_t high, const SumPair *p,
+                       int order)
 {
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
@@ -80,7 +84,10 @@ static uint32_t bisect(const Call *c, const Plan *plan, int compiler, uint32_t l
 }
 
 static const SumPair pairs[] = {
-	{ SUM_RING, SUM_TREE }, { SUM_TREE, SUM_PIPELINED }, { SUM_TREE, SUM_HALVING }, { SUM_PIPELINED, SUM_HALVING },
+	{ SUM_RING, SUM_TREE },
+	{ SUM_TREE, SUM_PIPELINED },
+	{ SUM_TREE, SUM_HALVING },
+	{ SUM_PIPELINED, SUM_HALVING },
 };
 
 /* Few processors one by one, then twice as many each time. */
@@ -117,8 +124,8 @@ void crossings_json(const Call *c, const Crossing *x, uint32_t count)
 {
 	buf_puts(c->out, "[");
 	for (uint32_t i = 0; i < count; i++)
-		buf_printf(c->out, "%s{\"faster\": \"%s\", \"slower\": \"%s\", \"from\": %u}", i ? ", " : "", sum_names[x[i].faster],
-		           sum_names[x[i].slower], x[i].from);
+		buf_printf(c->out, "%s{\"faster\": \"%s\", \"slower\": \"%s\", \"from\": %u}", i ? ", " : "",
+		           sum_names[x[i].faster], sum_names[x[i].slower], x[i].from);
 	buf_puts(c->out, "]");
 }
 
@@ -134,10 +141,12 @@ void crossings_text(const Call *c, const Crossing *x, uint32_t count)
 typedef struct Study {
 	const Plan *plan;
 	int compiler;
-	double *procs; uint32_t count;
-	SumCost (*cost)[SUM_METHODS];                        /* [count] */
-	Crossing crossing[MOST_CROSSINGS]; uint32_t crossings;
-	uint64_t cycles;                                     /* simulated */
+	double *procs;
+	uint32_t count;
+	SumCost (*cost)[SUM_METHODS]; /* [count] */
+	Crossing crossing[MOST_CROSSINGS];
+	uint32_t crossings;
+	uint64_t cycles; /* simulated */
 } Study;
 
 static int best_of(const SumCost *cost)
@@ -163,7 +172,8 @@ static void study_make(const Call *c, Study *s)
 static void study_text(const Call *c, const Study *s)
 {
 	double W = (double)s->plan->W, interval = (double)c->m->switch_interval;
-	buf_printf(c->out, "# %s: %.0f weights, compiler %s; cycles of the update for each weight, the host's calls with them\n",
+	buf_printf(c->out,
+	           "# %s: %.0f weights, compiler %s; cycles of the update for each weight, the host's calls with them\n",
 	           s->plan->net->name, W, compiler_names[s->compiler]);
 	buf_printf(c->out, "%5s", "procs");
 	for (int k = 0; k < SUM_METHODS; k++)
@@ -199,7 +209,8 @@ static void study_json(const Call *c, const Study *s, bool first)
 		double ideal = interval * sum_transfers(method->sum, procs);
 		if (!isfinite(cost->cycles))
 			continue;
-		buf_printf(c->out, "%s{\"procs\": %u, \"sum\": \"%s\", \"update\": %" PRIu64 ", \"calls\": %" PRIu64
+		buf_printf(c->out,
+		           "%s{\"procs\": %u, \"sum\": \"%s\", \"update\": %" PRIu64 ", \"calls\": %" PRIu64
 		           ", \"cycles_per_weight\": %.4f, \"switch_per_weight\": %.4f, \"overhead\": %.4f, \"best\": %s}",
 		           shown++ ? ", " : "", procs, method->name, cost->update, cost->calls, cost->cycles / W, ideal,
 		           ideal > 0 ? cost->cycles / W / ideal : 0,
@@ -215,11 +226,16 @@ static void study_json(const Call *c, const Study *s, bool first)
 /* Best mode in full lines; dashes: the tree and one word at a time, as in 1989. */
 static void draw(const Call *c, const Study *old, const Study *new, bool *first)
 {
-	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 }, y_tick[] = { 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000 };
-	static const struct { const char *label, *colour; bool old; int method; } line[] = {
-		{ "ring", PLOT_BLACK, false, 0 }, { "tree", PLOT_BLUE, false, 1 }, { "pipelined", PLOT_ORANGE, false, 2 },
-		{ "halving", PLOT_GREEN, false, 3 }, { "tree, 1989", PLOT_BLUE, true, 1 },
-		{ "pipelined, a word at a time, 1989", PLOT_ORANGE, true, 4 },
+	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 },
+						y_tick[] = { 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000 };
+	static const struct {
+		const char *label, *colour;
+		bool old;
+		int method;
+	} line[] = {
+		{ "ring", PLOT_BLACK, false, 0 },       { "tree", PLOT_BLUE, false, 1 },
+		{ "pipelined", PLOT_ORANGE, false, 2 }, { "halving", PLOT_GREEN, false, 3 },
+		{ "tree, 1989", PLOT_BLUE, true, 1 },   { "pipelined, a word at a time, 1989", PLOT_ORANGE, true, 4 },
 	};
 	Arena *a = &c->cx->scratch;
 	Series series[COUNT(line)];
@@ -229,12 +245,15 @@ static void draw(const Call *c, const Study *old, const Study *new, bool *first)
 		double *y = NEW(a, s->count, double);
 		for (uint32_t i = 0; i < s->count; i++)
 			y[i] = s->cost[i][line[k].method].cycles / (double)s->plan->W;
-		series[k] = (Series){ line[k].label, line[k].colour, line[k].old ? MARK_DASHES : MARK_LINE, s->procs, y, s->count };
+		series[k] =
+			(Series){ line[k].label, line[k].colour, line[k].old ? MARK_DASHES : MARK_LINE, s->procs, y, s->count };
 	}
 	buf_printf(&title, "Summing: cycles of an update for each of %.0f weights", (double)new->plan->W);
 	buf_printf(&name, "summing-%.0f", (double)new->plan->W);
 	const Plot plot = {
-		.title = title.s, .series = series, .count = COUNT(series),
+		.title = title.s,
+		.series = series,
+		.count = COUNT(series),
 		.x = { "Processors", 7, 600, true, x_tick, COUNT(x_tick) },
 		.y = { "Cycles for each weight", 4, 2500, true, y_tick + 2, COUNT(y_tick) - 2 },
 	};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Ports for a program on a machine whose switch has dead parts.  In: ports that can be used, parts known to be dead, the
- * configurations that a program of P processors wants.  Out: its processors as ports, and a setting for every
+/* Ports for a program on a machine whose switch has dead parts. In: ports that can be used, parts known to be dead,
+ * the configurations that a program of P processors wants. Out: its processors as ports, and a setting for every
  * configuration; a few processors fewer, where there are not ways enough.
  *
- * A crossbar that has lost a way to the middle stage can carry one word less.  That need not cost a processor: in the
- * tree only a power of two of them exchange, the leftovers speak to their buddies alone (section 4.4.2).  So if the ports
- * in their order do not do, they are dealt out to all crossbars in turn: the program's last processors, which are the
- * leftovers, are spread over them.  Only what still finds no way is left out. */
+ * A crossbar that has lost a way to the middle stage can carry one word less. That need not cost a processor: in
+ * the tree only a power of two of them exchange, the leftovers speak to their buddies alone (section 4.4.2). So if
+ * the ports in their order do not do, they are dealt out to all crossbars in turn: the program's last processors,
+ * which are the leftovers, are spread over them. Only what still finds no way is left out. */
 #include <string.h>
 
 #include "diagnose.h"
@@ -24,11 +24,13 @@ bool port_dead(const Switch *s, uint32_t port)
 typedef struct Choice {
 	Ctx *cx;
 	const Switch *s;
-	uint16_t *candidate; uint32_t candidates;            /* usable ones, in their order */
+	uint16_t *candidate;
+	uint32_t candidates; /* usable ones, in their order */
 	uint32_t most;
-	WantedFn *wanted; void *user;
+	WantedFn *wanted;
+	void *user;
 	Placed *out;
-	uint32_t room;                                       /* settings that there is memory for */
+	uint32_t room; /* settings that there is memory for */
 } Choice;
 
 /* The first candidates as they come, or dealt out to the crossbars. */
@@ -47,7 +49,7 @@ static void choose(const Choice *c, bool dealt)
 
 static void to_ports(const Choice *c, const Wanted *w, uint32_t k, uint16_t *to)
 {
-	memset(to, 0xFF, c->s->ports * sizeof *to);          /* NO_ROUTE */
+	memset(to, 0xFF, c->s->ports * sizeof *to); /* NO_ROUTE */
 	for (uint32_t i = 0; i < w->procs; i++)
 		if (w->to[k][i] != NO_ROUTE)
 			to[c->out->port[i]] = c->out->port[w->to[k][i]];
@@ -87,8 +89,8 @@ static uint32_t ways(const Switch *s, int stage, uint32_t x)
 {
 	uint32_t count = 0;
 	for (uint32_t m = 0; m < s->n; m++)
-		count += !s->dead.crossbar[MIDDLE][m]
-		      && !(stage == INPUT ? s->dead.link[0][x * s->n + m] : s->dead.link[1][m * s->n + x]);
+		count += !s->dead.crossbar[MIDDLE][m] &&
+		         !(stage == INPUT ? s->dead.link[0][x * s->n + m] : s->dead.link[1][m * s->n + x]);
 	return count;
 }
 
@@ -137,7 +139,7 @@ static bool has_candidate(const Choice *c, uint32_t x)
 static void leave_out_some(Choice *c)
 {
 	uint32_t before = c->candidates, n = c->s->n, tightest = 0, fewest = UINT32_MAX;
-	for (uint32_t k = 0; k < c->out->count; k++)         /* all, not only up to the one that failed */
+	for (uint32_t k = 0; k < c->out->count; k++) /* all, not only up to the one that failed */
 		to_ports(c, c->wanted(c->user, c->out->procs), k, c->out->to[k]);
 	for (uint32_t x = 0; x < n; x++) {
 		uint32_t in = excess(c, INPUT, x), out = excess(c, OUTPUT, x), can = ways(c->s, INPUT, x);
@@ -155,8 +157,13 @@ static void leave_out_some(Choice *c)
 Placed *survivors_place(Ctx *cx, const Switch *known, const uint16_t *candidate, uint32_t count, uint32_t most,
                         WantedFn *wanted, void *user)
 {
-	Choice c = { .cx = cx, .s = known, .candidate = NEW(&cx->scratch, count, uint16_t), .most = most, .wanted = wanted,
-	             .user = user, .out = NEW(&cx->keep, 1, Placed) };
+	Choice c = { .cx = cx,
+		         .s = known,
+		         .candidate = NEW(&cx->scratch, count, uint16_t),
+		         .most = most,
+		         .wanted = wanted,
+		         .user = user,
+		         .out = NEW(&cx->keep, 1, Placed) };
 	c.out->port = NEW(&cx->keep, count, uint16_t);
 	c.out->left_out = NEW(&cx->keep, count, uint16_t);
 	for (uint32_t i = 0; i < count; i++)

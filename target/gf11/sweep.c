@@ -11,13 +11,20 @@ enum { MOST_RUNS = 10000 };
 
 typedef struct Sweep {
 	const char *name;
-	const MachineRow *row;                               /* of the machine; NULL: an option */
-	size_t at;                                           /* in BpOptions */
-	const char *const *names;                            /* choices; NULL: a number */
-	double *value; uint32_t count;
+	const MachineRow *row;    /* of the machine; NULL: an option */
+	size_t at;                /* in BpOptions */
+	const char *const *names; /* choices; NULL: a number */
+	double *value;
+	uint32_t count;
 } Sweep;
 
-typedef struct Swept { const char *name; size_t at; const char *const *names; int choices; double most; } Swept;
+typedef struct Swept {
+	const char *name;
+	size_t at;
+	const char *const *names;
+	int choices;
+	double most;
+} Swept;
 static const Swept swept[] = {
 	{ "procs", offsetof(BpOptions, procs), NULL, 0, 4096 },
 	{ "bundle", offsetof(BpOptions, bundle), NULL, 0, 100000 },
@@ -33,7 +40,7 @@ static const Swept swept[] = {
 static void names_read(Ctx *cx, Sweep *s, const Swept *what, const char *word)
 {
 	s->value = NEW(&cx->scratch, strlen(word) + 1, double);
-	for (const char *p = word; p; ) {
+	for (const char *p = word; p;) {
 		const char *comma = strchr(p, ',');
 		const char *one = arena_copy(&cx->scratch, p, comma ? (size_t)(comma - p) : strlen(p));
 		s->value[s->count++] = choice_read(cx, s->name, one, what->names, what->choices);
@@ -112,7 +119,12 @@ const Machine *machine_checked(Ctx *cx, const Machine *m)
 }
 
 /* What a machine file may not say is found here, in its words. */
-typedef struct Combination { const Call *c; const Sweep *s; const uint32_t *at; EpochSpec *spec; } Combination;
+typedef struct Combination {
+	const Call *c;
+	const Sweep *s;
+	const uint32_t *at;
+	EpochSpec *spec;
+} Combination;
 
 static void combine(void *arg)
 {
@@ -155,7 +167,8 @@ static void row_print(const Call *c, const Sweep *s, const uint32_t *at, const E
 		double v = s[i].value[at[i]];
 		buf_puts(c->out, i ? between : "");
 		if (c->json)
-			buf_printf(c->out, s[i].names ? "\"%s\": \"%s\"" : "\"%s\": ", s[i].name, s[i].names ? s[i].names[(int)v] : "");
+			buf_printf(c->out, s[i].names ? "\"%s\": \"%s\"" : "\"%s\": ", s[i].name,
+			           s[i].names ? s[i].names[(int)v] : "");
 		else if (s[i].names)
 			buf_printf(c->out, c->csv ? "%s" : "%12s", s[i].names[(int)v]);
 		if (!s[i].names)

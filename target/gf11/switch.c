@@ -39,10 +39,7 @@ Switch *switch_new(Ctx *cx, const Machine *m)
 }
 
 /* Entries of one stage of a setting. */
-static uint32_t stage_size(const Switch *s)
-{
-	return s->m->ring_only ? s->ports : s->n * s->n;
-}
+static uint32_t stage_size(const Switch *s) { return s->m->ring_only ? s->ports : s->n * s->n; }
 
 Setting setting_new(Arena *a, const Switch *s)
 {
@@ -73,7 +70,10 @@ static bool refuse(const Switch *s, const char *fmt, ...)
 	return false;
 }
 
-typedef struct Words { char s[WHY / 2]; size_t len; } Words;
+typedef struct Words {
+	char s[WHY / 2];
+	size_t len;
+} Words;
 
 static void words_add(Words *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void words_add(Words *w, const char *fmt, ...)
@@ -154,7 +154,7 @@ static Words dead_around(const Switch *s, const uint32_t *in, const uint32_t *ou
 typedef struct Graph {
 	uint32_t edges;
 	uint8_t from[MAX_CROSSBAR * MAX_CROSSBAR], into[MAX_CROSSBAR * MAX_CROSSBAR];
-	uint16_t port[MAX_CROSSBAR * MAX_CROSSBAR];          /* that sends */
+	uint16_t port[MAX_CROSSBAR * MAX_CROSSBAR]; /* that sends */
 	uint64_t forbid[2][MAX_CROSSBAR];
 } Graph;
 
@@ -167,11 +167,9 @@ static bool ports_fit(const Switch *s, const uint16_t *to)
 		if (q == NO_ROUTE)
 			continue;
 		if (q >= s->ports)
-			return refuse(s, "port %u cannot send to port %u: the switch has ports 0 to %u", p, q,
-			              s->ports - 1);
+			return refuse(s, "port %u cannot send to port %u: the switch has ports 0 to %u", p, q, s->ports - 1);
 		if (s->dead.port[p] || s->dead.port[q])
-			return refuse(s, "port %u cannot send to port %u: port %u is dead", p, q,
-			              s->dead.port[p] ? p : q);
+			return refuse(s, "port %u cannot send to port %u: port %u is dead", p, q, s->dead.port[p] ? p : q);
 		if (taken[q / 64] >> q % 64 & 1) {
 			uint32_t first = 0;
 			while (to[first] != q)
@@ -185,7 +183,7 @@ static bool ports_fit(const Switch *s, const uint16_t *to)
 
 static void graph_fill(const Switch *s, const uint16_t *to, Graph *g)
 {
-	uint8_t home[MAX_CROSSBAR * MAX_CROSSBAR];           /* a port's crossbar: a table is quicker than to divide */
+	uint8_t home[MAX_CROSSBAR * MAX_CROSSBAR]; /* a port's crossbar: a table is quicker than to divide */
 	uint32_t n = s->n;
 	for (uint32_t x = 0; x < n; x++)
 		memset(home + x * n, (int)x, n);
@@ -200,17 +198,14 @@ static void graph_fill(const Switch *s, const uint16_t *to, Graph *g)
 }
 
 /* Every byte equals the one before it, and the first is 0: memcmp looks at many at a time. */
-static bool all_zero(const uint8_t *flag, uint32_t count)
-{
-	return !flag[0] && memcmp(flag, flag + 1, count - 1) == 0;
-}
+static bool all_zero(const uint8_t *flag, uint32_t count) { return !flag[0] && memcmp(flag, flag + 1, count - 1) == 0; }
 
 static bool all_alive(const Switch *s)
 {
 	const Dead *d = &s->dead;
 	uint32_t n = s->n;
-	return all_zero(d->crossbar[INPUT], n) && all_zero(d->crossbar[MIDDLE], n) && all_zero(d->crossbar[OUTPUT], n)
-	       && all_zero(d->link[0], n * n) && all_zero(d->link[1], n * n);
+	return all_zero(d->crossbar[INPUT], n) && all_zero(d->crossbar[MIDDLE], n) && all_zero(d->crossbar[OUTPUT], n) &&
+	       all_zero(d->link[0], n * n) && all_zero(d->link[1], n * n);
 }
 
 static void forbid_dead(const Switch *s, Graph *g)
@@ -244,9 +239,10 @@ static bool crossbar_fits(const Switch *s, const Graph *g, int stage, uint32_t x
 	if (routes <= reach)
 		return true;
 	Words w = dead_around(s, stage == INPUT ? &x : NULL, stage == OUTPUT ? &x : NULL);
-	return refuse(s, "%u of the ports %u to %u of %s crossbar %u %s, but it reaches only %u middle crossbars: %s; "
-	              "leave out %u of these routes", routes, first, last, words[stage], x, verbs[stage], reach, w.s,
-	              routes - reach);
+	return refuse(s,
+	              "%u of the ports %u to %u of %s crossbar %u %s, but it reaches only %u middle crossbars: %s; "
+	              "leave out %u of these routes",
+	              routes, first, last, words[stage], x, verbs[stage], reach, w.s, routes - reach);
 }
 
 /* What can be told at once: whether the routes of each crossbar, and of each pair, have enough middle crossbars. */
@@ -266,9 +262,10 @@ static bool dead_parts_fit(const Switch *s, const uint16_t *to, const Graph *g)
 		if (pairs[i * s->n + o] <= reach)
 			continue;
 		Words w = dead_around(s, &i, &o);
-		return refuse(s, "port %u cannot send to port %u: of the routes from input crossbar %u to output "
-		              "crossbar %u, %u in number, the middle stage can carry %u: %s", g->port[e],
-		              to[g->port[e]], i, o, pairs[i * s->n + o], reach, w.s);
+		return refuse(s,
+		              "port %u cannot send to port %u: of the routes from input crossbar %u to output "
+		              "crossbar %u, %u in number, the middle stage can carry %u: %s",
+		              g->port[e], to[g->port[e]], i, o, pairs[i * s->n + o], reach, w.s);
 	}
 	return true;
 }
@@ -292,11 +289,12 @@ static bool middle_stage_fits(const Switch *s, const Graph *g)
 	if (g->edges <= room)
 		return true;
 	Words w = dead_anywhere(s);
-	return refuse(s, "of %u routes the middle stage can carry at most %u: %s; leave out %u of them", g->edges,
-	              room, w.s, g->edges - room);
+	return refuse(s, "of %u routes the middle stage can carry at most %u: %s; leave out %u of them", g->edges, room,
+	              w.s, g->edges - room);
 }
 
-/* The ring: each processor that sends does so to the next one that does, the last to the first; the rest are passed by. */
+/* The ring: each processor that sends does so to the next one that does, the last to the first; the rest are passed
+ * by. */
 static bool ring_route(const Switch *s, const uint16_t *to, Setting *out)
 {
 	uint32_t procs = (uint32_t)s->m->processors, first = 0;
@@ -309,8 +307,10 @@ static bool ring_route(const Switch *s, const uint16_t *to, Setting *out)
 		while (next < procs && to[next] == NO_ROUTE)
 			next++;
 		if (p >= procs || to[p] != (next < procs ? next : first))
-			return refuse(s, "port %u cannot send to port %u: this machine joins its processors in a "
-			              "ring, in which each sends to the next and the last to the first", p, to[p]);
+			return refuse(s,
+			              "port %u cannot send to port %u: this machine joins its processors in a "
+			              "ring, in which each sends to the next and the last to the first",
+			              p, to[p]);
 	}
 	memcpy(out->in, to, s->ports * sizeof *to);
 	return true;
@@ -328,11 +328,12 @@ static bool network_route(const Switch *s, const uint16_t *to, Setting *out)
 		if (!dead_parts_fit(s, to, &g) || !middle_stage_fits(s, &g))
 			return false;
 	}
-	uint32_t stuck = route_colour(n, g.edges, g.from, g.into, (const uint64_t (*)[MAX_CROSSBAR])g.forbid, middle);
+	uint32_t stuck = route_colour(n, g.edges, g.from, g.into, (const uint64_t(*)[MAX_CROSSBAR])g.forbid, middle);
 	if (stuck < g.edges) {
 		uint32_t i = g.from[stuck], o = g.into[stuck], p = g.port[stuck];
 		Words w = dead_around(s, &i, &o);
-		return refuse(s, "no setting was found for port %u to port %u (input crossbar %u to output crossbar "
+		return refuse(s,
+		              "no setting was found for port %u to port %u (input crossbar %u to output crossbar "
 		              "%u) beside the other routes: %s; leave out some routes of these crossbars",
 		              p, to[p], i, o, w.s);
 	}
@@ -348,7 +349,7 @@ static bool network_route(const Switch *s, const uint16_t *to, Setting *out)
 bool switch_route(const Switch *s, const uint16_t *to, Setting *out, const char **why)
 {
 	size_t bytes = stage_size(s) * sizeof *to;
-	memset(out->in, 0xFF, bytes);                        /* NO_ROUTE everywhere */
+	memset(out->in, 0xFF, bytes); /* NO_ROUTE everywhere */
 	memset(out->middle, 0xFF, bytes);
 	memset(out->out, 0xFF, bytes);
 	bool done = ports_fit(s, to) && (s->m->ring_only ? ring_route(s, to, out) : network_route(s, to, out));
@@ -366,8 +367,9 @@ uint32_t switch_store(Ctx *cx, Switch *s, const uint16_t *to)
 	to = s->instead ? s->instead : to;
 	Setting set = setting_new(&cx->keep, s);
 	if (!switch_route(s, to, &set, &why))
-		fail(cx, MP_BAD_INPUT, s->m->ring_only ? "sum by ring or pipelined, or use a machine with a switch"
-		                                       : "route less, or use a machine whose switch can carry it",
+		fail(cx, MP_BAD_INPUT,
+		     s->m->ring_only ? "sum by ring or pipelined, or use a machine with a switch"
+		                     : "route less, or use a machine whose switch can carry it",
 		     "configuration %u cannot be set: %s", s->stored, why);
 	s->to[s->stored] = NEW(&cx->keep, s->ports, uint16_t);
 	memcpy(s->to[s->stored], to, s->ports * sizeof *to);
@@ -396,15 +398,13 @@ Path switch_path(const Switch *s, const Setting *set, uint32_t port)
 	return (Path){ port, to, { port / s->n, set->in[port], to / s->n } };
 }
 
-static bool is_broken(const uint8_t *part, uint32_t i)
-{
-	return part && part[i];
-}
+static bool is_broken(const uint8_t *part, uint32_t i) { return part && part[i]; }
 
 bool switch_carries(const Switch *s, const Setting *set, uint32_t port)
 {
 	const Dead *b = &s->broken;
-	bool whole = !b->port && !b->crossbar[INPUT] && !b->crossbar[MIDDLE] && !b->crossbar[OUTPUT] && !b->link[0] && !b->link[1];
+	bool whole =
+		!b->port && !b->crossbar[INPUT] && !b->crossbar[MIDDLE] && !b->crossbar[OUTPUT] && !b->link[0] && !b->link[1];
 	Path p = { .to = NO_ROUTE };
 	if (!whole)
 		p = switch_path(s, set, port);
@@ -459,7 +459,7 @@ bool switch_verify(const Switch *s, const uint16_t *to, const Setting *set)
 	const Dead *d = &s->dead;
 	uint32_t n = s->n;
 	memset(at, 0xFF, sizeof at);
-	for (uint32_t p = 0; p < s->ports; p++)              /* a token is the number of the port that sent it */
+	for (uint32_t p = 0; p < s->ports; p++) /* a token is the number of the port that sent it */
 		if (to[p] != NO_ROUTE)
 			at[p] = (uint16_t)p;
 	if (s->m->ring_only) {
@@ -467,9 +467,9 @@ bool switch_verify(const Switch *s, const uint16_t *to, const Setting *set)
 		for (uint32_t p = 0; p < s->ports; p++)
 			if (at[p] != NO_TOKEN && set->in[p] < s->ports)
 				next[set->in[p]] = at[p];
-	} else if (!stage_push(d->crossbar[INPUT], set->in, n, at, next) || !wires_push(d->link[0], n, next, at)
-	           || !stage_push(d->crossbar[MIDDLE], set->middle, n, at, next) || !wires_push(d->link[1], n, next, at)
-	           || !stage_push(d->crossbar[OUTPUT], set->out, n, at, next))
+	} else if (!stage_push(d->crossbar[INPUT], set->in, n, at, next) || !wires_push(d->link[0], n, next, at) ||
+	           !stage_push(d->crossbar[MIDDLE], set->middle, n, at, next) || !wires_push(d->link[1], n, next, at) ||
+	           !stage_push(d->crossbar[OUTPUT], set->out, n, at, next))
 		return false;
 	uint32_t sent = 0, arrived = 0;
 	for (uint32_t p = 0; p < s->ports; p++) {

@@ -8,15 +8,15 @@
 
 #include "gf11.h"
 
-enum { MOST = 1000000 };                  /* permutations in one go */
+enum { MOST = 1000000 }; /* permutations in one go */
 
 typedef struct Tour {
 	Switch *sw;
 	uint16_t *to;
 	Setting set;
-	uint64_t permutations, routes, routed, verified;     /* routes: of the last permutation */
+	uint64_t permutations, routes, routed, verified; /* routes: of the last permutation */
 	double seconds;
-	const char *reason;                                  /* why the first that failed did */
+	const char *reason; /* why the first that failed did */
 } Tour;
 
 static void route_one(Ctx *cx, Tour *t)
@@ -52,21 +52,23 @@ static bool number_take(const char **p, const char *behind, uint64_t *value)
 	return len ? strncmp(end, behind, len) == 0 : *end == '\0';
 }
 
-typedef struct Seeds { uint64_t first, last, routes; } Seeds;
+typedef struct Seeds {
+	uint64_t first, last, routes;
+} Seeds;
 
 /* random:FIRST..LAST[:ROUTES]; false if spec is something else, such as random:SEED. */
 static bool seeds_parse(Ctx *cx, const char *spec, uint64_t ports, Seeds *s)
 {
 	static const char remedy[] = "write random:FIRST..LAST or random:FIRST..LAST:ROUTES, with LAST less than a million "
-	                             "beyond FIRST and not more routes than ports";
+								 "beyond FIRST and not more routes than ports";
 	if (strncmp(spec, "random:", 7) != 0 || !strstr(spec, ".."))
 		return false;
 	const char *p = spec + 7, *last;
 	s->routes = ports;
 	bool good = number_take(&p, "..", &s->first);
 	last = p;
-	good = good && (number_take(&p, "", &s->last)
-	                || (p = last, number_take(&p, ":", &s->last) && number_take(&p, "", &s->routes)));
+	good = good && (number_take(&p, "", &s->last) ||
+	                (p = last, number_take(&p, ":", &s->last) && number_take(&p, "", &s->routes)));
 	if (!good || s->last < s->first || s->last - s->first >= MOST || s->routes > ports)
 		fail(cx, MP_BAD_INPUT, remedy, "%s is no range of seeds that can be routed", spec);
 	return true;
@@ -95,9 +97,11 @@ static uint32_t middle_used(const Tour *t)
 static void print_json(const Tour *t, Buf *out)
 {
 	static const char *const truth[] = { "false", "true" };
-	buf_printf(out, "\"ports\": %u, \"permutations\": %" PRIu64 ", \"routes\": %" PRIu64
-	           ", \"routed\": %s, \"verified\": %s, ", t->sw->ports, t->permutations, t->routes,
-	           truth[t->routed == t->permutations], truth[t->verified == t->permutations]);
+	buf_printf(out,
+	           "\"ports\": %u, \"permutations\": %" PRIu64 ", \"routes\": %" PRIu64
+	           ", \"routed\": %s, \"verified\": %s, ",
+	           t->sw->ports, t->permutations, t->routes, truth[t->routed == t->permutations],
+	           truth[t->verified == t->permutations]);
 	buf_printf(out, "\"stored\": %u, \"microseconds\": %.3f, \"middle_used\": %u, \"reason\": ", t->sw->stored,
 	           1e6 * t->seconds / (double)t->permutations, middle_used(t));
 	if (t->reason)
@@ -116,13 +120,15 @@ static const char *what_failed(Ctx *cx, const Tour *t)
 		buf_printf(&why, "%" PRIu64 " of %" PRIu64 " permutations cannot be routed: %s", t->permutations - t->routed,
 		           t->permutations, t->reason);
 	else if (t->verified < t->routed)
-		buf_printf(&why, "%" PRIu64 " of %" PRIu64 " settings do not carry the tokens where they should, a fault of the "
-		           "router: please report it", t->routed - t->verified, t->routed);
+		buf_printf(&why,
+		           "%" PRIu64 " of %" PRIu64 " settings do not carry the tokens where they should, a fault of the "
+		           "router: please report it",
+		           t->routed - t->verified, t->routed);
 	return why.s;
 }
 
-const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads, bool json,
-                           Buf *out)
+const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
+                           bool json, Buf *out)
 {
 	Tour t = { .sw = switch_new(cx, m) };
 	Seeds seeds;
@@ -140,9 +146,11 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 	if (json)
 		print_json(&t, out);
 	else if (range)
-		buf_printf(out, "%" PRIu64 " permutations of %" PRIu64 " routes: %" PRIu64 " routed, %" PRIu64
-		           " verified by tokens, %u stored; %.1f microseconds each to route\n", t.permutations, t.routes,
-		           t.routed, t.verified, t.sw->stored, 1e6 * t.seconds / (double)t.permutations);
+		buf_printf(out,
+		           "%" PRIu64 " permutations of %" PRIu64 " routes: %" PRIu64 " routed, %" PRIu64
+		           " verified by tokens, %u stored; %.1f microseconds each to route\n",
+		           t.permutations, t.routes, t.routed, t.verified, t.sw->stored,
+		           1e6 * t.seconds / (double)t.permutations);
 	else if (t.routed)
 		switch_print(t.sw, t.to, &t.set, out);
 	return what_failed(cx, &t);

@@ -18,8 +18,8 @@ static const char *const strokes[16] = {
 typedef struct Picture {
 	uint32_t n, paths;
 	Path path[DRAWN];
-	uint32_t through[3][MAX_CROSSBAR];                   /* routes through a crossbar */
-	uint8_t gap[2][ROWS][GAP];                           /* strokes between the stages */
+	uint32_t through[3][MAX_CROSSBAR]; /* routes through a crossbar */
+	uint8_t gap[2][ROWS][GAP];         /* strokes between the stages */
 } Picture;
 
 static uint32_t count_through(const Switch *s, const uint16_t *to, const Setting *set,
@@ -159,8 +159,8 @@ static void print_picture(const Picture *pic, const Switch *s, Buf *out)
 	}
 	buf_puts(out, "\nIn a box: number of the crossbar, and routes through it.");
 	if (pic->paths)
-		buf_printf(out, "  %s %u of the routes, with the ports they join.",
-		           pic->paths > 1 ? "Drawn:" : "Drawn is", pic->paths);
+		buf_printf(out, "  %s %u of the routes, with the ports they join.", pic->paths > 1 ? "Drawn:" : "Drawn is",
+		           pic->paths);
 	buf_puts(out, "\n");
 }
 
@@ -193,8 +193,8 @@ static void print_dead(const Switch *s, Buf *out)
 	for (int stage = 0; stage < 2; stage++)
 		for (uint32_t i = 0; i < s->n * s->n; i++)
 			if (d->link[stage][i])
-				buf_printf(out, "dead: link from %s crossbar %u to %s crossbar %u\n",
-				           stage_names[stage], i / s->n, stage_names[stage + 1], i % s->n);
+				buf_printf(out, "dead: link from %s crossbar %u to %s crossbar %u\n", stage_names[stage], i / s->n,
+				           stage_names[stage + 1], i % s->n);
 	for (uint32_t p = 0; p < s->ports; p++)
 		if (d->port[p])
 			buf_printf(out, "dead: port %u\n", p);
@@ -202,9 +202,10 @@ static void print_dead(const Switch *s, Buf *out)
 
 static void print_verdict(const Switch *s, const uint16_t *to, const Setting *set, Buf *out)
 {
-	buf_puts(out, switch_verify(s, to, set)
-	         ? "verified: every token pushed through came out where it should, and nothing came out elsewhere\n"
-	         : "wrong: tokens pushed through do not come out where they should\n");
+	buf_puts(out,
+	         switch_verify(s, to, set)
+	             ? "verified: every token pushed through came out where it should, and nothing came out elsewhere\n"
+	             : "wrong: tokens pushed through do not come out where they should\n");
 }
 
 static void print_ring(const Switch *s, const uint16_t *to, const Setting *set, Buf *out)

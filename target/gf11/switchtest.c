@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch is tested at the start of a program (section 8): processors send words that the host gave them through every
- * configuration the program will use, and the host looks at what arrived.  In: a machine, ports, configurations.
- * Out: dead parts, located; the ports that the program gets, and settings that carried every word.
+/* The switch is tested at the start of a program (section 8): processors send words that the host gave them through
+ * every configuration the program will use, and the host looks at what arrived. In: a machine, ports,
+ * configurations. Out: dead parts, located; the ports that the program gets, and settings that carried every word.
  *
- * Words say who sent them, and half of them are the complement of the other half: a wire that is stuck shows, and so
- * does a word that comes out where it should not.  Words of a port that is wrong now and then may all arrive; the more
- * of them are sent, the less likely that is.
+ * Words say who sent them, and half of them are the complement of the other half: a wire that is stuck shows, and
+ * so does a word that comes out where it should not. Words of a port that is wrong now and then may all arrive; the
+ * more of them are sent, the less likely that is.
  *
- * When words get lost, further settings tell which part loses them.  In number r of n settings port j of crossbar x sends
- * by middle crossbar j + r to crossbar x + r: so every port, link and crossbar is tried with many others.  Then, for
- * parts that still cannot be told apart, single paths.  The part found is marked as dead, all configurations are
- * routed around it, and the test begins again. */
+ * When words get lost, further settings tell which part loses them. In number r of n settings port j of crossbar x
+ * sends by middle crossbar j + r to crossbar x + r: so every port, link and crossbar is tried with many others.
+ * Then, for parts that still cannot be told apart, single paths. The part found is marked as dead, all
+ * configurations are routed around it, and the test begins again. */
 #include <string.h>
 
 #include "diagnose.h"
 
-enum { WORDS = 16, WORD_IN = 0, WORD_OUT = WORDS };          /* words that a port sends through a configuration; where they lie */
+/* words that a port sends through a configuration; where they lie */
+enum { WORDS = 16, WORD_IN = 0, WORD_OUT = WORDS };
 enum { MOST_ROUNDS = 64 };
 
 /* ---- the bench: processors that send ---- */
@@ -23,11 +24,11 @@ enum { MOST_ROUNDS = 64 };
 typedef struct Bench {
 	Ctx *cx;
 	SwitchTest *t;
-	Switch *sw;                       /* as it is: it knows of no dead parts */
+	Switch *sw; /* as it is: it knows of no dead parts */
 	Processors *p;
-	Routine *send;                    /* through configuration 0 */
-	uint8_t *tested;                  /* [ports] */
-	uint32_t *lane;                   /* [ports] number of the port among the processors */
+	Routine *send;   /* through configuration 0 */
+	uint8_t *tested; /* [ports] */
+	uint32_t *lane;  /* [ports] number of the port among the processors */
 } Bench;
 
 /* Neither it nor its complement is 0, nor a word of another port. */
@@ -92,7 +93,8 @@ static bool through_dead(const Bench *b, Trip w)
 	return false;
 }
 
-/* One path, or a port to which nobody sends (from NO_ROUTE).  A wrong word that somebody else sent is that one's fault. */
+/* One path, or a port to which nobody sends (from NO_ROUTE). A wrong word that somebody else sent is that one's
+ * fault. */
 static void look_at(const Bench *b, Evidence *e, Trip w, const Cell *word)
 {
 	bool good = true;
@@ -172,7 +174,7 @@ static Setting setting_blank(const Bench *b)
 {
 	Setting s = setting_new(&b->cx->keep, b->sw);
 	size_t bytes = (b->sw->m->ring_only ? b->sw->ports : b->sw->n * b->sw->n) * sizeof *s.in;
-	memset(s.in, 0xFF, bytes);                           /* NO_ROUTE */
+	memset(s.in, 0xFF, bytes); /* NO_ROUTE */
 	memset(s.middle, 0xFF, bytes);
 	memset(s.out, 0xFF, bytes);
 	return s;
@@ -223,7 +225,7 @@ static bool try_questions(Bench *b, Evidence *e)
 
 static void locate_more(Bench *b, Evidence *e)
 {
-	enum { MOST_QUESTIONS = 8 };                         /* rounds of them; each that is answered makes a part good or guilty */
+	enum { MOST_QUESTIONS = 8 }; /* rounds of them; each that is answered makes a part good or guilty */
 	if (b->sw->m->ring_only)
 		return;
 	try_everything(b, e);
@@ -264,10 +266,7 @@ static bool mark(Ctx *cx, SwitchTest *t, const Evidence *e)
 }
 
 /* What came out elsewhere without a path that failed: the word went to a port to which nobody else sends, twice. */
-static bool anything_wrong(const Evidence *e)
-{
-	return e->failures || memchr(e->stray, 1, e->s->ports);
-}
+static bool anything_wrong(const Evidence *e) { return e->failures || memchr(e->stray, 1, e->s->ports); }
 
 /* A port whose word came out elsewhere lost it, even if all others of its words were looked at and seen to arrive. */
 static void strays_failed(Evidence *e)
@@ -297,5 +296,6 @@ void switch_test(Ctx *cx, SwitchTest *t)
 	Bench b = bench_new(cx, t);
 	while (!test_round(cx, &b, t))
 		if (t->rounds == MOST_ROUNDS)
-			fail(cx, MP_FAILED, "look at the machine", "after %d rounds of tests the switch still loses words", MOST_ROUNDS);
+			fail(cx, MP_FAILED, "look at the machine", "after %d rounds of tests the switch still loses words",
+			     MOST_ROUNDS);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 table1 and calibrate.  In: a machine.  Out: the report's Table 1 beside simulated epochs of the same
- * network, the same by every way of summing in best mode, and the one constant of the machine that nobody knows and that
- * is fitted to three of its cells.
+/* microprop gf11 table1 and calibrate. In: a machine. Out: the report's Table 1 beside simulated epochs of the same
+ * network, the same by every way of summing in best mode, and the one constant of the machine that nobody knows and
+ * that is fitted to three of its cells.
  *
  * Every simulated figure counts the cycles of the compiled program, call by call; the model of section 6.1 stands
  * beside it and has no part in it. */
@@ -12,11 +12,11 @@
 
 /* Table 1 as printed.  The 512 rows were timed while results were wrong (section 6.3). */
 const Cell1 table1[] = {
-	{ 8, SUM_TREE, 26, false }, { 16, SUM_TREE, 55, true }, { 32, SUM_TREE, 112, false }, { 64, SUM_TREE, 216, true },
-	{ 128, SUM_TREE, 415, false }, { 256, SUM_TREE, 753, true }, { 356, SUM_TREE, 901, false },
-	{ 512, SUM_TREE, 1231, false },
-	{ 8, SUM_RING, 26, false }, { 16, SUM_RING, 53, false }, { 32, SUM_RING, 107, false }, { 64, SUM_RING, 170, false },
-	{ 128, SUM_RING, 222, false }, { 256, SUM_RING, 180, false }, { 512, SUM_RING, 84, false },
+	{ 8, SUM_TREE, 26, false },    { 16, SUM_TREE, 55, true },     { 32, SUM_TREE, 112, false },
+	{ 64, SUM_TREE, 216, true },   { 128, SUM_TREE, 415, false },  { 256, SUM_TREE, 753, true },
+	{ 356, SUM_TREE, 901, false }, { 512, SUM_TREE, 1231, false }, { 8, SUM_RING, 26, false },
+	{ 16, SUM_RING, 53, false },   { 32, SUM_RING, 107, false },   { 64, SUM_RING, 170, false },
+	{ 128, SUM_RING, 222, false }, { 256, SUM_RING, 180, false },  { 512, SUM_RING, 84, false },
 };
 const uint32_t table1_cells = COUNT(table1);
 
@@ -25,12 +25,13 @@ enum { CELLS = COUNT(table1) };
 
 typedef struct Table1 {
 	const Plan *plan;
-	bool shown[CELLS];                                   /* --sum chooses */
+	bool shown[CELLS]; /* --sum chooses */
 	Epoch sim[CELLS];
 	double model[CELLS], model_host[CELLS];
-	BestTable best;                                      /* no rows: not computed */
-	Crossing crossing[MOST_CROSSINGS]; uint32_t crossings;
-	uint64_t cycles;                                     /* simulated in all */
+	BestTable best; /* no rows: not computed */
+	Crossing crossing[MOST_CROSSINGS];
+	uint32_t crossings;
+	uint64_t cycles; /* simulated in all */
 } Table1;
 
 double table1_mcps(uint32_t procs, int sum)
@@ -41,16 +42,10 @@ double table1_mcps(uint32_t procs, int sum)
 	return 0;
 }
 
-static double error_percent(double mcps, const Cell1 *cell)
-{
-	return 100 * (mcps / cell->mcps - 1);
-}
+static double error_percent(double mcps, const Cell1 *cell) { return 100 * (mcps / cell->mcps - 1); }
 
 /* Nothing in the report explains the ring at 512, so it is shown and not judged by. */
-static bool judged(const Cell1 *cell)
-{
-	return !cell->fitted && !(cell->sum == SUM_RING && cell->procs == 512);
-}
+static bool judged(const Cell1 *cell) { return !cell->fitted && !(cell->sum == SUM_RING && cell->procs == 512); }
 
 static const char *remark(const Cell1 *cell)
 {
@@ -161,10 +156,11 @@ static void extended_json(const Call *c, const Table1 *t)
 		const Epoch *cell = t->best.cell[i / SUMS], *e = &cell[i % SUMS];
 		if (!e->total)
 			continue;
-		buf_printf(c->out, "%s{\"procs\": %u, \"sum\": \"%s\", \"mcps\": %.6g, \"update\": %" PRIu64 ", \"update_calls\": %"
-		           PRIu64 ", \"update_cycles_per_weight\": %.4f, \"best\": %s}", shown++ ? ", " : "", best_procs[i / SUMS],
-		           sum_names[i % SUMS], e->mcps, e->update, e->update_calls, (double)e->update / (double)t->plan->W,
-		           (int)(i % SUMS) == fastest(cell) ? "true" : "false");
+		buf_printf(c->out,
+		           "%s{\"procs\": %u, \"sum\": \"%s\", \"mcps\": %.6g, \"update\": %" PRIu64
+		           ", \"update_calls\": %" PRIu64 ", \"update_cycles_per_weight\": %.4f, \"best\": %s}",
+		           shown++ ? ", " : "", best_procs[i / SUMS], sum_names[i % SUMS], e->mcps, e->update, e->update_calls,
+		           (double)e->update / (double)t->plan->W, (int)(i % SUMS) == fastest(cell) ? "true" : "false");
 	}
 	buf_puts(c->out, "], \"crossovers\": ");
 	crossings_json(c, t->crossing, t->crossings);
@@ -201,8 +197,10 @@ static void table1_json(const Call *c, const Table1 *t)
 		const Cell1 *cell = &table1[i];
 		if (!t->shown[i])
 			continue;
-		buf_printf(c->out, "%s{\"procs\": %u, \"sum\": \"%s\", \"paper\": %g, \"sim1989\": %.6g, \"error_pct\": %.3f, "
-		           "\"model\": %.6g, \"model_with_host\": %.6g, \"limit\": %.6g, \"cycles\": %" PRIu64 ", \"fitted\": %s}",
+		buf_printf(c->out,
+		           "%s{\"procs\": %u, \"sum\": \"%s\", \"paper\": %g, \"sim1989\": %.6g, \"error_pct\": %.3f, "
+		           "\"model\": %.6g, \"model_with_host\": %.6g, \"limit\": %.6g, \"cycles\": %" PRIu64
+		           ", \"fitted\": %s}",
 		           shown++ ? ", " : "", cell->procs, sum_names[cell->sum], cell->mcps, t->sim[i].mcps,
 		           error_percent(t->sim[i].mcps, cell), t->model[i], t->model_host[i],
 		           model_limit(t->plan, c->m, cell->procs), t->sim[i].total, cell->fitted ? "true" : "false");
@@ -213,8 +211,10 @@ static void table1_json(const Call *c, const Table1 *t)
 		const Epoch *e = &t->best.cell[i / SUMS][i % SUMS];
 		if (!e->total)
 			continue;
-		buf_printf(c->out, "%s{\"procs\": %u, \"sum\": \"%s\", \"mcps\": %.6g, \"percent_of_limit\": %.2f, "
-		           "\"cycles\": %" PRIu64 "}", shown++ ? ", " : "", procs, sum_names[i % SUMS], e->mcps,
+		buf_printf(c->out,
+		           "%s{\"procs\": %u, \"sum\": \"%s\", \"mcps\": %.6g, \"percent_of_limit\": %.2f, "
+		           "\"cycles\": %" PRIu64 "}",
+		           shown++ ? ", " : "", procs, sum_names[i % SUMS], e->mcps,
 		           100 * e->mcps / model_limit(t->plan, c->m, procs), e->total);
 	}
 	buf_puts(c->out, "], ");
@@ -247,7 +247,8 @@ static void best_text(const Call *c, const Table1 *t)
 
 static void table1_text(const Call *c, const Table1 *t)
 {
-	buf_puts(c->out, "# Millions of connections per second: 203-60-26 (NETtalk), 12,022 cases, one update an epoch\n\n");
+	buf_puts(c->out,
+	         "# Millions of connections per second: 203-60-26 (NETtalk), 12,022 cases, one update an epoch\n\n");
 	buf_printf(c->out, "%5s %5s %7s %8s %8s %8s %7s\n", "procs", "sum", "paper", "1989", "error %", "model", "limit");
 	for (uint32_t i = 0; i < CELLS; i++) {
 		const Cell1 *cell = &table1[i];
@@ -257,16 +258,16 @@ static void table1_text(const Call *c, const Table1 *t)
 			buf_puts(c->out, "\n");
 		buf_printf(c->out, "%5u %5s %7g %8.1f %8.1f %8.1f %7.0f%s\n", cell->procs, sum_names[cell->sum], cell->mcps,
 		           t->sim[i].mcps, error_percent(t->sim[i].mcps, cell), t->model[i],
-		           model_limit(t->plan, c->m, cell->procs),
-		           remark(cell));
+		           model_limit(t->plan, c->m, cell->procs), remark(cell));
 	}
 	best_text(c, t);
 	if (c->extended)
 		extended_text(c, t);
-	buf_printf(c->out, "\n# mean absolute error of the cells that nothing was fitted to, ring at 512 left out: %.1f %%\n",
+	buf_printf(c->out,
+	           "\n# mean absolute error of the cells that nothing was fitted to, ring at 512 left out: %.1f %%\n",
 	           mean_of(t));
 	buf_puts(c->out, "# 1989: every cycle of the program that the authors describe; model: section 6.1, corrected\n"
-	         "# limit: every processor adds or multiplies in every cycle\n");
+	                 "# limit: every processor adds or multiplies in every cycle\n");
 }
 
 void run_table1(Call *c)
@@ -349,10 +350,11 @@ static void calibrate_json(const Call *c, const Table1 *t, int64_t host_call, co
 	buf_printf(c->out, "\"host_call\": %" PRId64 ", \"was\": %" PRId64 ", \"rows\": [", host_call, c->m->host_call);
 	for (uint32_t i = 0, shown = 0; i < CELLS; i++)
 		if (t->shown[i])
-			buf_printf(c->out, "%s{\"procs\": %u, \"sum\": \"%s\", \"paper\": %g, \"sim1989\": %.6g, \"error_pct\": %.3f, "
-			           "\"calls\": %" PRIu64 ", \"fitted\": %s}", shown++ ? ", " : "", table1[i].procs,
-			           sum_names[table1[i].sum], table1[i].mcps, mcps[i], error_percent(mcps[i], &table1[i]),
-			           t->sim[i].calls, table1[i].fitted ? "true" : "false");
+			buf_printf(c->out,
+			           "%s{\"procs\": %u, \"sum\": \"%s\", \"paper\": %g, \"sim1989\": %.6g, \"error_pct\": %.3f, "
+			           "\"calls\": %" PRIu64 ", \"fitted\": %s}",
+			           shown++ ? ", " : "", table1[i].procs, sum_names[table1[i].sum], table1[i].mcps, mcps[i],
+			           error_percent(mcps[i], &table1[i]), t->sim[i].calls, table1[i].fitted ? "true" : "false");
 	buf_printf(c->out, "], \"mean_abs_error_pct\": %.3f, ", mean_error(t, mcps));
 }
 
@@ -364,8 +366,10 @@ static void calibrate_text(const Call *c, const Table1 *t, int64_t host_call, co
 	for (uint32_t i = 0; i < CELLS; i++)
 		if (t->shown[i])
 			buf_printf(c->out, "%5u %5s %7g %8.1f %8.1f %9" PRIu64 "%s\n", table1[i].procs, sum_names[table1[i].sum],
-			           table1[i].mcps, mcps[i], error_percent(mcps[i], &table1[i]), t->sim[i].calls, remark(&table1[i]));
-	buf_printf(c->out, "\n# mean absolute error of the cells that nothing was fitted to, ring at 512 left out: %.1f %%\n",
+			           table1[i].mcps, mcps[i], error_percent(mcps[i], &table1[i]), t->sim[i].calls,
+			           remark(&table1[i]));
+	buf_printf(c->out,
+	           "\n# mean absolute error of the cells that nothing was fitted to, ring at 512 left out: %.1f %%\n",
 	           mean_error(t, mcps));
 }
 

@@ -2,10 +2,14 @@
 /* microprop gf11 table2.  In: a machine.  Out: the report's Table 2, below it the simulated machine, this computer. */
 #include "commands.h"
 
-static const struct { const char *machine; double mcps; } printed[] = {
-	{ "microVax", 0.008 }, { "Sun 3/75", 0.01 }, { "Vax 780", 0.027 }, { "Sun 3/160/FPA", 0.034 }, { "Ridge 32", 0.05 },
-	{ "DEC 8600", 0.06 }, { "Convex C-1", 1.8 }, { "16K CM-1", 2.6 }, { "Cray-2", 7 }, { "64K CM", 13 }, { "CM-2", 40 },
-	{ "Warp", 20 }, { "GF11", 901 },
+static const struct {
+	const char *machine;
+	double mcps;
+} printed[] = {
+	{ "microVax", 0.008 }, { "Sun 3/75", 0.01 }, { "Vax 780", 0.027 },  { "Sun 3/160/FPA", 0.034 },
+	{ "Ridge 32", 0.05 },  { "DEC 8600", 0.06 }, { "Convex C-1", 1.8 }, { "16K CM-1", 2.6 },
+	{ "Cray-2", 7 },       { "64K CM", 13 },     { "CM-2", 40 },        { "Warp", 20 },
+	{ "GF11", 901 },
 };
 
 /* Targets that work at the speed of this computer. */
@@ -39,7 +43,7 @@ static double rate_here(const Call *c, const Target *target)
 	Update update;
 	Caps caps;
 	opt.threads = 1;
-	opt.rate = 1e-4;                                     /* weights stay small: huge ones would make other work */
+	opt.rate = 1e-4; /* weights stay small: huge ones would make other work */
 	target->caps(&caps);
 	Plan *plan = plan_make(c->cx, shape->net, &caps);
 	double *weights = NEW(&c->cx->scratch, plan->W, double);

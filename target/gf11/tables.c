@@ -19,10 +19,10 @@ static const Cell constants[CONSTANTS] = {
 	[K_ZERO] = { .f = 0 },
 	[K_HALF] = { .f = 0.5f },
 	[K_ONE] = { .f = 1 },
-	[K_BELOW_TWO] = { .f = 0x1.fffffcp0f },             /* by 2^-22: see reciprocal() */
+	[K_BELOW_TWO] = { .f = 0x1.fffffcp0f }, /* by 2^-22: see reciprocal() */
 	[K_SIGMOID_LOW] = { .f = -15 },
 	[K_SIGMOID_HIGH] = { .f = 15 },
-	[K_SIGMOID_SCALE] = { .f = 8.5f },                  /* 255 steps over 30 */
+	[K_SIGMOID_SCALE] = { .f = 8.5f }, /* 255 steps over 30 */
 	[K_SIGMOID_MIDDLE] = { .f = 127.5f },
 	[K_POWER_LOW] = { .f = LOWEST_POWER },
 	[K_POWER_HIGH] = { .f = LOWEST_POWER + POWERS - 1 },
@@ -33,7 +33,7 @@ static const Cell constants[CONSTANTS] = {
 	[K_POWER_3] = { .f = 0x1.c6d414p-5f },
 	[K_POWER_4] = { .f = 0x1.3817fcp-7f },
 	[K_POWER_5] = { .f = 0x1.945094p-10f },
-	[K_MANTISSA_SHIFT] = { .u = 16 },                   /* leaves the 7 upper bits of the fraction lowest */
+	[K_MANTISSA_SHIFT] = { .u = 16 }, /* leaves the 7 upper bits of the fraction lowest */
 	[K_MANTISSA_MASK] = { .u = GUESSES - 1 },
 	[K_SIGN_EXPONENT] = { .u = 0xff800000u },
 	[K_EXPONENT_BIAS] = { .f = 127 },
@@ -41,10 +41,7 @@ static const Cell constants[CONSTANTS] = {
 	[K_RECIPROCAL_BITS] = { .u = 0x7ef311c7u },
 };
 
-static float sigmoid_point(int i)
-{
-	return (float)(1 / (1 + arith_exp(15 - i / 8.5)));
-}
+static float sigmoid_point(int i) { return (float)(1 / (1 + arith_exp(15 - i / 8.5))); }
 
 static void fill_sigmoid(Cell *value, Cell *rise)
 {

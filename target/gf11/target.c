@@ -2,17 +2,17 @@
 /* Training on the simulated GF11: the hooks that the training loop calls.  In: a plan, options, data, batches.
  * Out: tallies, weights, and the time that passed on the machine's clock.
  *
- * Case i of a batch goes to processor i mod P; all leaves of a batch are taken at once, for the order of sums is the
- * machine's own: each processor adds up its cases in order, then the processors meet as option `sum` says.
- * Sequences of recurrent networks go whole to one processor: see sequences.c.  Scores are added up in the order of the
- * batch all the same.
+ * Case i of a batch goes to processor i mod P; all leaves of a batch are taken at once, for the order of sums is
+ * the machine's own: each processor adds up its cases in order, then the processors meet as option `sum` says.
+ * Sequences of recurrent networks go whole to one processor: see sequences.c. Scores are added up in the order of
+ * the batch all the same.
  * How a case fared is looked up in simulated memory while it stands there.  Looking, loading cases, reading and
  * writing weights are the host's affair and take no simulated time, as in the report.
  *
- * The machine can be built only when it is known how many cases a batch has.  It stands in a context of its own, so
- * that a larger one can take its place; weights and rule state move over.  A batch that has more cases than there is room
- * for is loaded in parts that are multiples of P: every processor sees the same cases in the same order.
- * With option `disks` the parts come from disks (disk.c), the next one while the present one is trained on. */
+ * The machine can be built only when it is known how many cases a batch has. It stands in a context of its own, so
+ * that a larger one can take its place; weights and rule state move over. A batch that has more cases than there is
+ * room for is loaded in parts that are multiples of P: every processor sees the same cases in the same order. With
+ * option `disks` the parts come from disks (disk.c), the next one while the present one is trained on. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,36 +24,37 @@
 
 extern const Target target_gf11;
 
-enum { WEIGHTS, CHANGES, STATES };                           /* as bp_weights_read counts them */
+enum { WEIGHTS, CHANGES, STATES }; /* as bp_weights_read counts them */
 
 struct Program {
-	Ctx *cx;                          /* of the run */
+	Ctx *cx; /* of the run */
 	const Plan *plan;
 	const Net *net;
-	const Options *opt;               /* the run's own */
+	const Options *opt; /* the run's own */
 	const Machine *m;
 	uint32_t procs;
-	const uint16_t *port;             /* [procs] of the machine; NULL: the first */
-	const Switch *known;              /* dead parts of its switch; NULL: none */
+	const uint16_t *port; /* [procs] of the machine; NULL: the first */
+	const Switch *known;  /* dead parts of its switch; NULL: none */
 	const Rule *rule;
-	double *vector[1 + MAX_STATE];    /* [links] weights and rule state while there is no machine, and when one replaces another */
-	double *none;                     /* [links] zeroes */
-	RangeLog *log;                    /* what the range check caught; NULL: there is none */
+	/* [links] weights and rule state while there is no machine, and when one replaces another */
+	double *vector[1 + MAX_STATE];
+	double *none;  /* [links] zeroes */
+	RangeLog *log; /* what the range check caught; NULL: there is none */
 
-	Ctx own;                          /* all memory of the machine; its failures are handed on */
-	Bp *bp;                           /* NULL: not built yet */
-	uint64_t room, asked;             /* cases that it holds at once, a multiple of procs; those it was asked to */
-	int error;                        /* error function that it was compiled for */
-	uint64_t cycles;                  /* of machines before it */
-	Faults *faults;                   /* in cx; NULL: none */
-	uint64_t tested;                  /* cycles of diagnosis: no part of training */
-	bool pending;                     /* there are weight changes */
-	Protect *protect;                 /* NULL: nothing is asked for */
-	Guard guard;                      /* what it remembers */
-	uint64_t batch;                   /* cases of the pending changes */
-	bool failed;                      /* in an update, which cannot say so */
+	Ctx own;              /* all memory of the machine; its failures are handed on */
+	Bp *bp;               /* NULL: not built yet */
+	uint64_t room, asked; /* cases that it holds at once, a multiple of procs; those it was asked to */
+	int error;            /* error function that it was compiled for */
+	uint64_t cycles;      /* of machines before it */
+	Faults *faults;       /* in cx; NULL: none */
+	uint64_t tested;      /* cycles of diagnosis: no part of training */
+	bool pending;         /* there are weight changes */
+	Protect *protect;     /* NULL: nothing is asked for */
+	Guard guard;          /* what it remembers */
+	uint64_t batch;       /* cases of the pending changes */
+	bool failed;          /* in an update, which cannot say so */
 
-	const Data *data;                 /* bound */
+	const Data *data; /* bound */
 	Scorer scorer;
 	uint64_t held;                    /* room in these arrays: */
 	uint64_t *wanted, *loaded, *next; /* cases; next: those of the part that comes next */
@@ -63,19 +64,16 @@ struct Program {
 	uint64_t steps;                   /* so many cases of each at once at most; */
 	uint32_t most_lanes;              /* more find no room in its memories */
 	uint64_t most_steps;
-	uint64_t learnt, gone_through;    /* cases, and with padding: of accumulating passes */
-	uint64_t loads;                   /* how many are loaded; 0: none, or those of other data */
-	Tally *scored;                    /* of each case */
-	const Data *at_start;             /* data that came from disks when training began, and stay */
-	DiskAccount disk;                 /* of machines before this one */
-	float *y;                         /* [threads * outputs] targets of a case */
-	double *out;                      /* likewise, its outputs */
+	uint64_t learnt, gone_through; /* cases, and with padding: of accumulating passes */
+	uint64_t loads;                /* how many are loaded; 0: none, or those of other data */
+	Tally *scored;                 /* of each case */
+	const Data *at_start;          /* data that came from disks when training began, and stay */
+	DiskAccount disk;              /* of machines before this one */
+	float *y;                      /* [threads * outputs] targets of a case */
+	double *out;                   /* likewise, its outputs */
 };
 
-static void gf11_caps(Caps *caps)
-{
-	*caps = (Caps){ .target = "gf11", .lanes = 566, .bundle = 1000 };
-}
+static void gf11_caps(Caps *caps) { *caps = (Caps){ .target = "gf11", .lanes = 566, .bundle = 1000 }; }
 
 /* ---- compiling ---- */
 
@@ -87,7 +85,8 @@ static void refuse(Ctx *cx, const Net *net, const Options *opt)
 		     "target gf11 has no rule %s: it would have to sum all weight changes before it applies the first",
 		     rules[opt->rule].name);
 	if (net->copies && opt->disks == DISKS_ON)
-		fail(cx, MP_BAD_INPUT, "set disks off: the host loads them", "sequences of recurrent networks do not come from disks");
+		fail(cx, MP_BAD_INPUT, "set disks off: the host loads them",
+		     "sequences of recurrent networks do not come from disks");
 	if (net->copies && opt->bptt == BPTT_FULL)
 		fail_at(cx, net->copy[0].at, "set bptt copy, or train it on target cpu or ref",
 		        "target gf11 keeps one case of a sequence: errors cannot go back through time");
@@ -101,10 +100,7 @@ static uint32_t procs_wanted(Ctx *cx, const Machine *m, const Options *opt)
 	return (uint32_t)(opt->procs ? opt->procs : m->processors);
 }
 
-static void machine_end(void *own)
-{
-	ctx_free(own);
-}
+static void machine_end(void *own) { ctx_free(own); }
 
 static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 {
@@ -138,20 +134,38 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 
 /* ---- the machine ---- */
 
-static uint32_t threads_wanted(const Options *opt)
-{
-	return opt->threads ? (uint32_t)opt->threads : pool_cores();
-}
+static uint32_t threads_wanted(const Options *opt) { return opt->threads ? (uint32_t)opt->threads : pool_cores(); }
 
-typedef struct Build { const Program *p; uint64_t cases; const BpSequences *sequences; Faults *faults; Bp *bp; int disks; uint64_t data; Guard *guard; Protect *protect; } Build;
+typedef struct Build {
+	const Program *p;
+	uint64_t cases;
+	const BpSequences *sequences;
+	Faults *faults;
+	Bp *bp;
+	int disks;
+	uint64_t data;
+	Guard *guard;
+	Protect *protect;
+} Build;
 
 static BpOptions build_options(const Build *a)
 {
 	const Program *p = a->p;
 	const Options *opt = p->opt;
-	return (BpOptions){ .procs = p->procs, .port = p->port, .known = p->known, .faults = a->faults, .sum = opt->sum,
-	                    .sigmoid = opt->sigmoid, .compiler = opt->compiler, .small = opt->small_layers,
-	                    .bundle = (uint32_t)opt->bundle, .threads = threads_wanted(opt), .sequences = a->sequences, .disks = a->disks, .data = a->data, .log = p->log };
+	return (BpOptions){ .procs = p->procs,
+		                .port = p->port,
+		                .known = p->known,
+		                .faults = a->faults,
+		                .sum = opt->sum,
+		                .sigmoid = opt->sigmoid,
+		                .compiler = opt->compiler,
+		                .small = opt->small_layers,
+		                .bundle = (uint32_t)opt->bundle,
+		                .threads = threads_wanted(opt),
+		                .sequences = a->sequences,
+		                .disks = a->disks,
+		                .data = a->data,
+		                .log = p->log };
 }
 
 static void build_body(Ctx *own, void *arg)
@@ -183,14 +197,23 @@ static Status build(Ctx *cx, Ctx *own, Build *a)
 
 /* ---- diagnosis ---- */
 
-typedef struct Choose { Ctx *cx; Program *p; const Build *a; } Choose;
+typedef struct Choose {
+	Ctx *cx;
+	Program *p;
+	const Build *a;
+} Choose;
 
 static void choose_body(Ctx *own, void *arg)
 {
 	Choose *a = arg;
 	Program *p = a->p;
-	Diagnosis d = { .plan = p->plan, .opt = p->opt, .m = p->m, .o = build_options(a->a), .cases = a->a->cases,
-	                .processors = (uint32_t)p->m->processors, .faults = p->faults };
+	Diagnosis d = { .plan = p->plan,
+		            .opt = p->opt,
+		            .m = p->m,
+		            .o = build_options(a->a),
+		            .cases = a->a->cases,
+		            .processors = (uint32_t)p->m->processors,
+		            .faults = p->faults };
 	d.o.procs = (uint32_t)p->opt->procs;
 	d.o.port = NULL;
 	d.o.known = NULL;
@@ -198,15 +221,17 @@ static void choose_body(Ctx *own, void *arg)
 	diagnosis_tell(own, &d);
 	const Placed *placed = d.switches.placed;
 	if (placed->procs < p->opt->procs)
-		fail(own, MP_FAILED, "ask for fewer, or for 0: all that are approved", "procs is %lld, but only %u processors are "
-		     "approved", (long long)p->opt->procs, placed->procs);
+		fail(own, MP_FAILED, "ask for fewer, or for 0: all that are approved",
+		     "procs is %lld, but only %u processors are "
+		     "approved",
+		     (long long)p->opt->procs, placed->procs);
 	uint16_t *port = NEW(&a->cx->keep, placed->procs, uint16_t);
 	Switch *known = switch_new(a->cx, p->m);
 	memcpy(port, placed->port, placed->procs * sizeof *port);
 	switch_know(known, d.switches.known);
 	p->procs = placed->procs;
 	p->tested += d.cycles;
-	if (p->faults) {                                     /* what is told of a run is told of its training */
+	if (p->faults) { /* what is told of a run is told of its training */
 		p->faults->events = 0;
 		memset(p->faults->happened, 0, sizeof p->faults->happened);
 	}
@@ -248,10 +273,7 @@ static BpSequences sequences_needed(const Program *p, const Data *d)
 }
 
 /* Weights are 0 here, states 1 and up; on the machine changes stand between. */
-static int array_of(int which)
-{
-	return which ? STATES + which - 1 : WEIGHTS;
-}
+static int array_of(int which) { return which ? STATES + which - 1 : WEIGHTS; }
 
 /* A machine with room for so many cases; weights and rule state are those of the one before. */
 static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences *sequences, uint64_t data)
@@ -272,7 +294,7 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults, .data = data, .guard = &p->guard };
 	Status s = build(cx, &p->own, &a);
 	for (int disks = -1; s == MP_OK && p->opt->diagnose > 0 && a.disks != disks;) {
-		disks = a.disks;                             /* where data lie depends on them: more is to be tested if they change */
+		disks = a.disks; /* where data lie depends on them: more is to be tested if they change */
 		ctx_free(&p->own);
 		ctx_init(&p->own, &cx->alloc);
 		apart(cx, choose_body, &(Choose){ cx, p, &a });
@@ -302,7 +324,11 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 	p->at_start = NULL;
 }
 
-typedef struct Lanes { const Bp *b; const BpSequences *s; uint32_t lanes; } Lanes;
+typedef struct Lanes {
+	const Bp *b;
+	const BpSequences *s;
+	uint32_t lanes;
+} Lanes;
 
 static void lanes_body(Ctx *own, void *arg)
 {
@@ -320,7 +346,9 @@ static void room_wanted(Ctx *cx, Program *p, const BpSequences *s)
 		fail_as(cx, &p->own, status);
 	p->lanes = a.lanes < p->most_lanes ? a.lanes : p->most_lanes;
 	uint64_t steps = sequences_pack(p->packer, s->length, s->count, p->procs, p->lanes).steps;
-	p->steps = steps < p->most_steps || s->count == 0 ? steps : p->most_steps > s->length[0] ? p->most_steps : s->length[0];
+	p->steps = steps < p->most_steps || s->count == 0 ? steps
+	           : p->most_steps > s->length[0]         ? p->most_steps
+	                                                  : s->length[0];
 }
 
 static void build_for_sequences(Ctx *cx, Program *p, BpSequences *s)
@@ -370,7 +398,11 @@ static void gf11_bind(Ctx *cx, Program *p, const Data *data)
 
 /* ---- passes ---- */
 
-typedef struct Walk { const Batch *b; uint64_t example, end, inside; } Walk; /* inside: cases of the example that are done */
+/* inside: cases of the example that are done */
+typedef struct Walk {
+	const Batch *b;
+	uint64_t example, end, inside;
+} Walk;
 
 /* The next cases, as many as there is room for. */
 static uint64_t walk_on(const Program *p, Walk *w, uint64_t *wanted)
@@ -390,12 +422,12 @@ static uint64_t walk_on(const Program *p, Walk *w, uint64_t *wanted)
 
 typedef struct Pass {
 	Program *p;
-	void (*run)(Bp *b);                                 /* bp_accumulate or bp_forward */
-	Walk walk;                                          /* to the cases after these */
+	void (*run)(Bp *b); /* bp_accumulate or bp_forward */
+	Walk walk;          /* to the cases after these */
 	const volatile int *stop;
-	uint64_t count;                                     /* cases loaded, */
-	uint64_t slots;                                     /* padding with them */
-	double *out;                                        /* where their outputs go, or NULL */
+	uint64_t count; /* cases loaded, */
+	uint64_t slots; /* padding with them */
+	double *out;    /* where their outputs go, or NULL */
 	Tally *tally;
 } Pass;
 
@@ -541,7 +573,11 @@ static void forget(Program *p)
 
 /* ---- protection: what it fails with, and what it notes, is said by the run ---- */
 
-typedef struct Guarded { Program *p; const Tally *tally; bool again; } Guarded;
+typedef struct Guarded {
+	Program *p;
+	const Tally *tally;
+	bool again;
+} Guarded;
 
 static void begin_body(Ctx *own, void *arg)
 {
@@ -648,7 +684,8 @@ static void align_share(void *arg, uint32_t thread)
 	}
 }
 
-/* What a fault did must not be healed by the host, which copies memory in no time: after the first one nothing is aligned. */
+/* What a fault did must not be healed by the host, which copies memory in no time: after the first one nothing is
+ * aligned. */
 static bool is_whole(const Program *p)
 {
 	uint64_t happened = 0;
@@ -762,9 +799,20 @@ static void gf11_print(const Program *p, Buf *out)
 }
 
 const Target target_gf11 = {
-	.name = "gf11", .about = "the simulated machine of 1989: single precision, cases shared by its processors",
-	.caps = gf11_caps, .compile = gf11_compile, .print = gf11_print, .bind = gf11_bind,
-	.accumulate = gf11_accumulate, .apply = gf11_apply, .evaluate = gf11_evaluate,
-	.get = gf11_get, .set = gf11_set, .gradient = gf11_gradient, .clock = gf11_clock, .report = gf11_report,
-	.finish = gf11_finish, .breaks = true,
+	.name = "gf11",
+	.about = "the simulated machine of 1989: single precision, cases shared by its processors",
+	.caps = gf11_caps,
+	.compile = gf11_compile,
+	.print = gf11_print,
+	.bind = gf11_bind,
+	.accumulate = gf11_accumulate,
+	.apply = gf11_apply,
+	.evaluate = gf11_evaluate,
+	.get = gf11_get,
+	.set = gf11_set,
+	.gradient = gf11_gradient,
+	.clock = gf11_clock,
+	.report = gf11_report,
+	.finish = gf11_finish,
+	.breaks = true,
 };

@@ -12,8 +12,15 @@
 
 #define NOT_RECORDED UINT32_MAX
 
-typedef struct Flight { const Micro *micro; uint32_t at, done; int unit; } Flight;
-typedef struct Flights { Flight *flight; uint32_t count, end; } Flights; /* end: the last result is there */
+typedef struct Flight {
+	const Micro *micro;
+	uint32_t at, done;
+	int unit;
+} Flight;
+typedef struct Flights {
+	Flight *flight;
+	uint32_t count, end;
+} Flights; /* end: the last result is there */
 
 static Flights list_flights(Ctx *cx, const Machine *m, const Routine *r)
 {
@@ -44,7 +51,7 @@ static void write_all(Ctx *cx, const char *path, const Buf *b)
 	file_commit(cx, f);
 }
 
-/* ---- Kanata ---------------------------------------------------------------------------------------------------- */
+/* ---- Kanata ------------------------------------------------------------------------------------- */
 
 enum { STAGE_ISSUE, STAGE_EXECUTE, STAGE_WRITE, STAGE_NONE, MOMENTS };
 static const char *const stage_names[] = { "Is", "Ex", "Wr" };
@@ -105,7 +112,7 @@ static uint32_t *list_moments(Ctx *cx, const Flights *f, uint32_t *next)
 				continue;
 			uint32_t moment = id * MOMENTS + (uint32_t)s, cycle = stage_start(&f->flight[id], s);
 			next[moment] = first[cycle];
-			first[cycle] = moment + 1;           /* 0: none */
+			first[cycle] = moment + 1; /* 0: none */
 		}
 	}
 	return first;
@@ -132,7 +139,7 @@ void trace_kanata(Ctx *cx, const Machine *m, const Routine *r, const char *path)
 	write_all(cx, path, &out);
 }
 
-/* ---- Chrome ---------------------------------------------------------------------------------------------------- */
+/* ---- Chrome ------------------------------------------------------------------------------------- */
 
 enum { PID_UNITS = 1, PID_FLIGHT, ROWS_PER_UNIT = 10000 };
 

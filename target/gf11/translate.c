@@ -10,13 +10,17 @@
 
 #include "execute.h"
 
-typedef struct Issue { const Micro *micro; uint32_t line, value, a, b, cc; } Issue;
-typedef struct Events {           /* by cycle; in a cycle first arrivals, then issues */
-	Issue *issue; uint32_t issues;
-	uint32_t *event;          /* 2 * issue + (0 arrival, 1 issue) */
+typedef struct Issue {
+	const Micro *micro;
+	uint32_t line, value, a, b, cc;
+} Issue;
+typedef struct Events { /* by cycle; in a cycle first arrivals, then issues */
+	Issue *issue;
+	uint32_t issues;
+	uint32_t *event; /* 2 * issue + (0 arrival, 1 issue) */
 } Events;
 
-/* ---- what a routine may contain -------------------------------------------------------------------------------- */
+/* ---- what a routine may contain ----------------------------------------------------------------- */
 
 static void check_number(Ctx *cx, const Routine *r, uint32_t line, const char *what, uint64_t number, uint64_t limit)
 {
@@ -52,7 +56,7 @@ static void check_micro(Ctx *cx, const Processors *p, const Routine *r, uint32_t
 		check_number(cx, r, line, "switch configuration", u->k.u, p->sw ? p->sw->stored : 0);
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------- */
 
 uint32_t routine_cycles(const Machine *m, const Routine *r)
 {
@@ -114,13 +118,13 @@ static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
 		}
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------------------------- */
+/* ---- nodes -------------------------------------------------------------------------------------- */
 
 typedef struct Maker {
 	Flow *f;
-	uint32_t *now;            /* [registers + conditions] node there at this time, or NONE */
-	uint32_t *table;          /* words of memory by address: hashed, node + 1 that names it first */
-	uint32_t table_size;      /* a power of two */
+	uint32_t *now;       /* [registers + conditions] node there at this time, or NONE */
+	uint32_t *table;     /* words of memory by address: hashed, node + 1 that names it first */
+	uint32_t table_size; /* a power of two */
 } Maker;
 
 static uint32_t add(Maker *k, Node n)
@@ -136,16 +140,12 @@ static uint32_t read_now(Maker *k, const Issue *i, uint32_t place)
 	bool condition = place >= registers;
 	if (k->now[place] == NONE)
 		fail(k->f->cx, MP_BAD_INPUT, "write it first, a result takes its latency to arrive",
-		     "%s: %s in line %u reads %s %u, in which nothing has arrived", k->f->r->name,
-		     ops[i->micro->op].name, i->line, condition ? "condition code" : "register",
-		     condition ? place - registers : place);
+		     "%s: %s in line %u reads %s %u, in which nothing has arrived", k->f->r->name, ops[i->micro->op].name,
+		     i->line, condition ? "condition code" : "register", condition ? place - registers : place);
 	return k->now[place];
 }
 
-static uint32_t condition_place(const Flow *f, uint32_t cc)
-{
-	return (uint32_t)f->p->m->registers + cc;
-}
+static uint32_t condition_place(const Flow *f, uint32_t cc) { return (uint32_t)f->p->m->registers + cc; }
 
 static void use_space(Flow *f, bool far, Addr a, bool written)
 {
@@ -237,7 +237,7 @@ static void make_route(Flow *f, uint32_t k)
 		return;
 	Route *r = f->route[k] = NEW(&f->cx->keep, 1, Route);
 	*r = (Route){ NEW(&f->cx->keep, lanes, int32_t), NEW(&f->cx->keep, lanes / STRIP + 1, uint32_t),
-	              NEW(&f->cx->keep, lanes, Part), NULL };
+		          NEW(&f->cx->keep, lanes, Part), NULL };
 	if (processors_disks_send(f->p, k))
 		r->disk = NEW(&f->cx->keep, f->p->disks, int32_t);
 	route_fill(f->p, k, r);
@@ -255,39 +255,26 @@ static void issue(Maker *k, Issue *i)
 	switch (form) {
 	case FORM_MASKED:
 	case FORM_STORE:
-	case FORM_PUT:
-		return;                                      /* when they arrive */
-	case FORM_LOAD: case FORM_FLUSH:
-		i->value = add_memory(k, GOP_LOAD, false, u->mem, NONE);
-		return;
-	case FORM_FETCH:
-		i->value = add_memory(k, GOP_LOAD, true, u->far, NONE);
-		return;
-	case FORM_LOOKUP:
-		use_indexed(k->f, u->mem);
-		break;
+	case FORM_PUT: return; /* when they arrive */
+	case FORM_LOAD:
+	case FORM_FLUSH: i->value = add_memory(k, GOP_LOAD, false, u->mem, NONE); return;
+	case FORM_FETCH: i->value = add_memory(k, GOP_LOAD, true, u->far, NONE); return;
+	case FORM_LOOKUP: use_indexed(k->f, u->mem); break;
 	case FORM_XFER:
 		make_route(k->f, u->k.u);
 		taken = k->f->route[u->k.u]->disk ? k->f->taken++ : NONE;
 		break;
 	}
-	i->value = add(k, (Node){ .op = u->op, .addr = u->mem, .k = u->k, .in = { i->a, i->b, i->cc },
-	                        .word = taken });
+	i->value = add(k, (Node){ .op = u->op, .addr = u->mem, .k = u->k, .in = { i->a, i->b, i->cc }, .word = taken });
 }
 
 static void arrive(Maker *k, const Issue *i)
 {
 	const Micro *u = i->micro;
 	switch (ops[u->op].form) {
-	case FORM_STORE:
-		add_memory(k, GOP_STORE, false, u->mem, i->a);
-		return;
-	case FORM_FETCH:
-		add_memory(k, GOP_STORE, false, u->mem, i->value);
-		return;
-	case FORM_FLUSH:
-		add_memory(k, GOP_STORE, true, u->far, i->value);
-		return;
+	case FORM_STORE: add_memory(k, GOP_STORE, false, u->mem, i->a); return;
+	case FORM_FETCH: add_memory(k, GOP_STORE, false, u->mem, i->value); return;
+	case FORM_FLUSH: add_memory(k, GOP_STORE, true, u->far, i->value); return;
 	case FORM_PUT:
 		use_indexed(k->f, u->mem);
 		add(k, (Node){ .op = GOP_PUT, .addr = u->mem, .in = { i->a, i->b, NONE } });
@@ -297,11 +284,8 @@ static void arrive(Maker *k, const Issue *i)
 		k->now[u->dst] = add(k, (Node){ .op = GOP_SELECT, .in = { i->a, old, i->cc } });
 		return;
 	}
-	case FORM_CMP:
-		k->now[condition_place(k->f, u->cc)] = i->value;
-		return;
-	default:
-		k->now[u->dst] = i->value;
+	case FORM_CMP: k->now[condition_place(k->f, u->cc)] = i->value; return;
+	default: k->now[u->dst] = i->value;
 	}
 }
 

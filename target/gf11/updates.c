@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 updates.  In: a network, numbers of processors.  Out: what an update rule takes of the machine for each
- * weight; what each rule, and the range check of section 8, adds to an epoch with momentum, by every way of summing. */
+/* microprop gf11 updates. In: a network, numbers of processors. Out: what an update rule takes of the machine for
+ * each weight; what each rule, and the range check of section 8, adds to an epoch with momentum, by every way of
+ * summing. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -8,16 +9,24 @@
 #include "commands.h"
 #include "sum.h"
 
-enum { PLAIN, CHECKED, FIRST_RULE, MOST_VARIANTS = 16 };     /* momentum; with the check; then other rules */
+enum { PLAIN, CHECKED, FIRST_RULE, MOST_VARIANTS = 16 }; /* momentum; with the check; then other rules */
 
-typedef struct Variant { const char *name; Options opt; } Variant;
+typedef struct Variant {
+	const char *name;
+	Options opt;
+} Variant;
 typedef struct Study {
 	const Plan *plan;
 	uint64_t cases;
-	Variant variant[MOST_VARIANTS]; uint32_t variants;
-	uint64_t cycles;                                     /* simulated */
+	Variant variant[MOST_VARIANTS];
+	uint32_t variants;
+	uint64_t cycles; /* simulated */
 } Study;
-typedef struct Row { int compiler, sum; uint32_t procs; Epoch e[MOST_VARIANTS]; } Row; /* .total 0: not to be had */
+typedef struct Row {
+	int compiler, sum;
+	uint32_t procs;
+	Epoch e[MOST_VARIANTS];
+} Row; /* .total 0: not to be had */
 
 static void variant_add(Study *s, const char *name, int64_t rule, double range)
 {
@@ -38,7 +47,10 @@ static void variants_fill(Study *s)
 
 /* ---- one weight ---- */
 
-typedef struct Taken { uint32_t operations, port, moves; int64_t cycles; } Taken;
+typedef struct Taken {
+	uint32_t operations, port, moves;
+	int64_t cycles;
+} Taken;
 
 static Taken rule_takes(const Call *c, const Rule *rule)
 {
@@ -50,14 +62,17 @@ static Taken rule_takes(const Call *c, const Rule *rule)
 
 static void rules_text(const Call *c, const Study *s)
 {
-	buf_puts(c->out, "# for each weight: operations, transfers between registers and SRAM, DRAM moves (ring, tree), cycles from its "
-	                 "total on\n");
+	buf_puts(
+		c->out,
+		"# for each weight: operations, transfers between registers and SRAM, DRAM moves (ring, tree), cycles from its "
+		"total on\n");
 	buf_printf(c->out, "%-16s %10s %10s %10s %10s\n", "rule", "operations", "transfers", "moves", "cycles");
 	for (uint32_t i = 0; i < s->variants; i++) {
 		if (i == CHECKED)
 			continue;
 		Taken t = rule_takes(c, &rules[s->variant[i].opt.rule]);
-		buf_printf(c->out, "%-16s %10u %10u %10u %10" PRId64 "\n", s->variant[i].name, t.operations, t.port, t.moves, t.cycles);
+		buf_printf(c->out, "%-16s %10u %10u %10u %10" PRId64 "\n", s->variant[i].name, t.operations, t.port, t.moves,
+		           t.cycles);
 	}
 	buf_puts(c->out, "\n");
 }
@@ -69,7 +84,9 @@ static void rules_json(const Call *c, const Study *s)
 		if (i == CHECKED)
 			continue;
 		Taken t = rule_takes(c, &rules[s->variant[i].opt.rule]);
-		buf_printf(c->out, "%s{\"rule\": \"%s\", \"operations\": %u, \"transfers\": %u, \"moves\": %u, \"cycles\": %" PRId64 "}",
+		buf_printf(c->out,
+		           "%s{\"rule\": \"%s\", \"operations\": %u, \"transfers\": %u, \"moves\": %u, \"cycles\": %" PRId64
+		           "}",
 		           i ? ", " : "", s->variant[i].name, t.operations, t.port, t.moves, t.cycles);
 	}
 	buf_puts(c->out, "], ");
@@ -104,8 +121,8 @@ static double added(const Row *row, uint32_t i)
 
 static void row_text(const Call *c, const Study *s, const Row *row)
 {
-	buf_printf(c->out, "%-8s %5u %-10s %12" PRIu64 " %12" PRIu64, compiler_names[row->compiler], row->procs, sum_names[row->sum],
-	           row->e[PLAIN].total, row->e[PLAIN].update);
+	buf_printf(c->out, "%-8s %5u %-10s %12" PRIu64 " %12" PRIu64, compiler_names[row->compiler], row->procs,
+	           sum_names[row->sum], row->e[PLAIN].total, row->e[PLAIN].update);
 	for (uint32_t i = CHECKED; i < s->variants; i++) {
 		int width = (int)strlen(s->variant[i].name) + 1;
 		if (isfinite(added(row, i)))
@@ -118,11 +135,12 @@ static void row_text(const Call *c, const Study *s, const Row *row)
 
 static void row_json(const Call *c, const Study *s, const Row *row, bool first)
 {
-	buf_printf(c->out, "%s{\"compiler\": \"%s\", \"procs\": %u, \"sum\": \"%s\"", first ? "" : ", ", compiler_names[row->compiler],
-	           row->procs, sum_names[row->sum]);
+	buf_printf(c->out, "%s{\"compiler\": \"%s\", \"procs\": %u, \"sum\": \"%s\"", first ? "" : ", ",
+	           compiler_names[row->compiler], row->procs, sum_names[row->sum]);
 	for (uint32_t i = 0; i < s->variants; i++)
 		if (row->e[i].total)
-			buf_printf(c->out, ", \"%s\": {\"epoch\": %" PRIu64 ", \"update\": %" PRIu64 ", \"calls\": %" PRIu64
+			buf_printf(c->out,
+			           ", \"%s\": {\"epoch\": %" PRIu64 ", \"update\": %" PRIu64 ", \"calls\": %" PRIu64
 			           ", \"percent\": %.4f}",
 			           s->variant[i].name, row->e[i].total, row->e[i].update, row->e[i].update_calls, added(row, i));
 	buf_puts(c->out, "}");
@@ -130,8 +148,11 @@ static void row_json(const Call *c, const Study *s, const Row *row, bool first)
 
 static void head_text(const Call *c, const Study *s)
 {
-	buf_printf(c->out, "# %s: %.0f weights, %" PRIu64 " cases; cycles of an epoch and of its update with momentum; what the range check, or "
-	           "another rule,\n# adds to the epoch, in percent\n", s->plan->net->name, (double)s->plan->W, s->cases);
+	buf_printf(c->out,
+	           "# %s: %.0f weights, %" PRIu64
+	           " cases; cycles of an epoch and of its update with momentum; what the range check, or "
+	           "another rule,\n# adds to the epoch, in percent\n",
+	           s->plan->net->name, (double)s->plan->W, s->cases);
 	buf_printf(c->out, "%-8s %5s %-10s %12s %12s", "compiler", "procs", "sum", "epoch", "update");
 	for (uint32_t i = CHECKED; i < s->variants; i++)
 		buf_printf(c->out, " %*s", (int)strlen(s->variant[i].name) + 1, s->variant[i].name);
@@ -158,7 +179,8 @@ static uint32_t procs_wanted(const Call *c, double **procs)
 
 void run_updates(Call *c)
 {
-	Study s = { .plan = plan_open(c->cx, c->operands ? c->operand[0] : NULL), .cases = c->cases ? c->cases : NETTALK_CASES };
+	Study s = { .plan = plan_open(c->cx, c->operands ? c->operand[0] : NULL),
+		        .cases = c->cases ? c->cases : NETTALK_CASES };
 	int only = c->compiler ? choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) : -1;
 	int only_sum = c->sum ? choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) : -1;
 	double *procs;
@@ -173,7 +195,9 @@ void run_updates(Call *c)
 		head_text(c, &s);
 	}
 	for (uint32_t i = 0; i < 2 * count * SUMS; i++) {
-		Row row = { .compiler = (int)(i / SUMS / count), .sum = (int)(i % SUMS), .procs = (uint32_t)procs[i / SUMS % count] };
+		Row row = { .compiler = (int)(i / SUMS / count),
+			        .sum = (int)(i % SUMS),
+			        .procs = (uint32_t)procs[i / SUMS % count] };
 		if ((only >= 0 && row.compiler != only) || (only_sum >= 0 && row.sum != only_sum))
 			continue;
 		row_fill(c, &s, &row);

@@ -1,34 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* Receiving from the disks in slots that a routine leaves idle.  In: a scheduled routine, or none; the chain through the
- * switch.  Out: a routine as long as before that also receives rows into DRAM.
+/* Receiving from the disks in slots that a routine leaves idle. In: a scheduled routine, or none; the chain through
+ * the switch. Out: a routine as long as before that also receives rows into DRAM.
  *
  *   row: transfer, transfer, ... (each passes on what the one before brought), store, flush
  *
- * Rows of a block take turns, step by step, and block follows block: transfers stand in that order in every routine.
- * Two sets of registers and words of SRAM take turns, so that blocks overlap.  What must hold: nothing of the routine
- * moves; registers are such as it never uses; the result goes through the checker. */
+ * Rows of a block take turns, step by step, and block follows block: transfers stand in that order in every
+ * routine. Two sets of registers and words of SRAM take turns, so that blocks overlap. What must hold: nothing of
+ * the routine moves; registers are such as it never uses; the result goes through the checker. */
 #include <string.h>
 
 #include "disk.h"
 
 #define NOT_FOUND UINT32_MAX
 
-typedef struct Placed { uint32_t line; uint8_t unit; } Placed;
+typedef struct Placed {
+	uint32_t line;
+	uint8_t unit;
+} Placed;
 
 typedef struct Weave {
 	Ctx *cx;
 	const Machine *m;
 	const Chain *c;
-	Line *line; uint32_t lines;
-	uint8_t *port, *sram;             /* [lines + 1] taken in this cycle */
-	uint16_t *reg;                    /* [2 * side] of rows, one set after the other; then the one that holds 0 */
-	uint16_t zero; uint32_t zero_at;
-	uint32_t sets;                    /* of registers */
-	uint32_t *stored, *flushed;       /* [2 * side] when a register and a word of SRAM are free again */
-	uint32_t transfer;                /* when the last one was issued, plus spacing */
-	Placed *placed; uint32_t places;  /* of the present block */
+	Line *line;
+	uint32_t lines;
+	uint8_t *port, *sram; /* [lines + 1] taken in this cycle */
+	uint16_t *reg;        /* [2 * side] of rows, one set after the other; then the one that holds 0 */
+	uint16_t zero;
+	uint32_t zero_at;
+	uint32_t sets;              /* of registers */
+	uint32_t *stored, *flushed; /* [2 * side] when a register and a word of SRAM are free again */
+	uint32_t transfer;          /* when the last one was issued, plus spacing */
+	Placed *placed;
+	uint32_t places; /* of the present block */
 	uint32_t first_rec;
-	uint32_t taken;                   /* transfers */
+	uint32_t taken; /* transfers */
 	double need, rate;
 } Weave;
 
@@ -41,10 +47,7 @@ uint32_t chain_side(const Machine *m)
 
 /* ---- what is taken ---- */
 
-static int64_t latency_of(const Weave *w, int op)
-{
-	return op_latency(w->m, op);
-}
+static int64_t latency_of(const Weave *w, int op) { return op_latency(w->m, op); }
 
 static void occupy(Weave *w, int op, uint32_t t, uint8_t taken)
 {
@@ -139,10 +142,7 @@ static void take_back(Weave *w)
 
 /* ---- recording: what is woven in, in the order of the rows ---- */
 
-static uint32_t block_recs(const Chain *c)
-{
-	return (c->steps + 2) * c->side;
-}
+static uint32_t block_recs(const Chain *c) { return (c->steps + 2) * c->side; }
 
 static Addr near_at(const Chain *c, uint32_t block, uint32_t row)
 {
@@ -184,8 +184,11 @@ static bool place_end(Weave *w, uint32_t block, uint32_t row, uint32_t there)
 	if (t == NOT_FOUND)
 		return false;
 	w->stored[r] = t;
-	t = place(w, (Micro){ .op = GOP_FLUSH, .mem = near_at(c, block, row), .far = { BP_DISK, block * c->side + row },
-	                      .rec = rec + 1 }, t + (uint32_t)latency_of(w, GOP_STORE));
+	t = place(
+		w,
+		(Micro){
+			.op = GOP_FLUSH, .mem = near_at(c, block, row), .far = { BP_DISK, block * c->side + row }, .rec = rec + 1 },
+		t + (uint32_t)latency_of(w, GOP_STORE));
 	w->flushed[s] = t;
 	return t != NOT_FOUND;
 }
@@ -201,8 +204,11 @@ static bool place_block(Weave *w, uint32_t block)
 	for (uint32_t step = 0; step < c->steps; step++)
 		for (uint32_t k = 0; k < c->side; k++) {
 			uint32_t from = there[k] > w->transfer ? there[k] : w->transfer;
-			Micro u = { .op = GOP_XFER, .dst = reg[k], .a = step ? reg[k] : w->zero, .k.u = c->configuration,
-			            .rec = recs + step * c->side + k };
+			Micro u = { .op = GOP_XFER,
+				        .dst = reg[k],
+				        .a = step ? reg[k] : w->zero,
+				        .k.u = c->configuration,
+				        .rec = recs + step * c->side + k };
 			uint32_t t = place(w, u, from);
 			if (t == NOT_FOUND)
 				return false;
@@ -236,8 +242,8 @@ static uint32_t place_blocks(Weave *w, uint32_t most)
 
 static bool place_zero(Weave *w)
 {
-	uint32_t t = place(w, (Micro){ .op = GOP_LOAD, .dst = w->zero, .mem = { 0, TABLE_CONSTANT + K_ZERO },
-	                               .rec = w->first_rec }, 0);
+	uint32_t t = place(
+		w, (Micro){ .op = GOP_LOAD, .dst = w->zero, .mem = { 0, TABLE_CONSTANT + K_ZERO }, .rec = w->first_rec }, 0);
 	w->zero_at = t + (uint32_t)latency_of(w, GOP_LOAD);
 	return t != NOT_FOUND;
 }

@@ -17,38 +17,35 @@
 
 extern const Target target_ref;
 
-enum { TILE = 64, MAX_SUMS = 16 };        /* links in one go of an update; sums: two and log2 of the leaves at most */
+enum { TILE = 64, MAX_SUMS = 16 }; /* links in one go of an update; sums: two and log2 of the leaves at most */
 
 struct Program {
 	const Net *net;
 	const Plan *plan;
-	const Options *opt;               /* the run's own: what may change during a run, changes here too */
+	const Options *opt; /* the run's own: what may change during a run, changes here too */
 	const Rule *rule;
 	Formula formula;
-	double *w;                        /* [links] */
-	double *state[MAX_STATE];         /* [links] each */
-	uint8_t *frozen;                  /* [links] */
+	double *w;                /* [links] */
+	double *state[MAX_STATE]; /* [links] each */
+	uint8_t *frozen;          /* [links] */
 
-	const Data *data;                 /* bound */
+	const Data *data; /* bound */
 	Scorer scorer;
-	float *x, *y;                     /* one case as it stands in the data */
-	double *o;                        /* its outputs, side by side */
+	float *x, *y; /* one case as it stands in the data */
+	double *o;    /* its outputs, side by side */
 
 	/* One example: a row of units for each case. */
-	uint64_t cases;                   /* there is room for so many */
-	double *in, *out, *delta;         /* weighted sum, output, error with respect to the weighted sum */
-	double *err, *err_after;          /* error with respect to the output: of the case at hand and of the next one */
+	uint64_t cases;           /* there is room for so many */
+	double *in, *out, *delta; /* weighted sum, output, error with respect to the weighted sum */
+	double *err, *err_after;  /* error with respect to the output: of the case at hand and of the next one */
 
 	/* Sums of weight changes, a stack: at the bottom the batches before, above them the subtrees of this one. */
-	double *sum[MAX_SUMS];            /* [links] each */
-	uint32_t sums, depth, below;      /* how many there are, in use, and in use before the batch began */
-	double value[MAX_OPS][TILE];      /* of an update's formula */
+	double *sum[MAX_SUMS];       /* [links] each */
+	uint32_t sums, depth, below; /* how many there are, in use, and in use before the batch began */
+	double value[MAX_OPS][TILE]; /* of an update's formula */
 };
 
-static void ref_caps(Caps *caps)
-{
-	*caps = (Caps){ .target = "ref", .lanes = 1, .bundle = 0 };
-}
+static void ref_caps(Caps *caps) { *caps = (Caps){ .target = "ref", .lanes = 1, .bundle = 0 }; }
 
 static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 {
@@ -105,7 +102,9 @@ static void ref_print(const Program *p, Buf *out)
 		for (uint32_t k = 0; k < plan->level[i].spans; k++)
 			print_span(net, &plan->span[plan->level[i].span + k], out);
 	buf_printf(out, "backward\n\terror %s, the same in reverse%s\n", error_fns[p->opt->error].name,
-	           !net->copies ? "" : p->opt->bptt ? ", back through time" : ", truncated at the copy");
+	           !net->copies   ? ""
+	           : p->opt->bptt ? ", back through time"
+	                          : ", truncated at the copy");
 	buf_printf(out, "update %s, for each of %llu links\n", p->rule->name, (unsigned long long)net->links);
 	formula_print(p->rule, &p->formula, out);
 }
@@ -168,7 +167,7 @@ static void take_inputs(Program *p, uint64_t i, double *out)
 	const float *x = p->x;
 
 	data_x(p->data, i, p->x);
-	out[0] = 1;                                         /* the true unit */
+	out[0] = 1; /* the true unit */
 	for (uint32_t k = 0; k < p->net->groups; k++) {
 		const Group *g = &p->net->group[k];
 		for (uint32_t j = 0; g->role == ROLE_INPUT && j < g->size; j++)
@@ -245,10 +244,7 @@ static void take_outputs(const Net *net, const double *out, double *o)
 	}
 }
 
-static double case_weight(const Data *d, uint64_t i)
-{
-	return d->weight ? d->weight[i] : 1;
-}
+static double case_weight(const Data *d, uint64_t i) { return d->weight ? d->weight[i] : 1; }
 
 static void score(Program *p, uint64_t i, uint64_t t, Tally *tally)
 {
@@ -497,31 +493,31 @@ static void update_op(Program *p, uint32_t i, const double *param, uint64_t firs
 	const double *a = p->value[o->a], *b = p->value[o->b], *c = p->value[o->c];
 	double *const variable[] = { p->sum[0], p->w, p->state[0], p->state[1], p->state[2] };
 
-#define EACH(expression) \
+#define EACH(expression)             \
 	for (uint32_t j = 0; j < n; j++) \
-		v[j] = expression; \
+		v[j] = expression;           \
 	break
 	switch (o->op) {
-	case OP_CONST:  EACH(o->value);
+	case OP_CONST: EACH(o->value);
 	case OP_PARAM:
 		if (o->a == P_RATE) {
 			link_rates(p->net, param[P_RATE], first, n, v);
 			break;
 		}
 		EACH(param[o->a]);
-	case OP_LOAD:   EACH(variable[o->a][first + j]);
-	case OP_ADD:    EACH(a[j] + b[j]);
-	case OP_SUB:    EACH(a[j] - b[j]);
-	case OP_MUL:    EACH(a[j] * b[j]);
-	case OP_DIV:    EACH(a[j] / b[j]);
-	case OP_FMA:    EACH(fma(a[j], b[j], c[j]));
-	case OP_NEG:    EACH(-a[j]);
-	case OP_ABS:    EACH(fabs(a[j]));
-	case OP_SQRT:   EACH(sqrt(a[j]));
-	case OP_MIN:    EACH(a[j] < b[j] ? a[j] : b[j]);
-	case OP_MAX:    EACH(a[j] > b[j] ? a[j] : b[j]);
-	case OP_LT:     EACH(a[j] < b[j]);
-	case OP_LE:     EACH(a[j] <= b[j]);
+	case OP_LOAD: EACH(variable[o->a][first + j]);
+	case OP_ADD: EACH(a[j] + b[j]);
+	case OP_SUB: EACH(a[j] - b[j]);
+	case OP_MUL: EACH(a[j] * b[j]);
+	case OP_DIV: EACH(a[j] / b[j]);
+	case OP_FMA: EACH(fma(a[j], b[j], c[j]));
+	case OP_NEG: EACH(-a[j]);
+	case OP_ABS: EACH(fabs(a[j]));
+	case OP_SQRT: EACH(sqrt(a[j]));
+	case OP_MIN: EACH(a[j] < b[j] ? a[j] : b[j]);
+	case OP_MAX: EACH(a[j] > b[j] ? a[j] : b[j]);
+	case OP_LT: EACH(a[j] < b[j]);
+	case OP_LE: EACH(a[j] <= b[j]);
 	case OP_SELECT: EACH(a[j] != 0 ? b[j] : c[j]);
 	case OP_STORE:
 		for (uint32_t j = 0; j < n; j++)
@@ -583,8 +579,19 @@ static void ref_watch(Program *p, Watch *w)
 }
 
 const Target target_ref = {
-	.name = "ref", .about = "double precision, evaluates the network directly: the oracle",
-	.caps = ref_caps, .compile = ref_compile, .print = ref_print, .bind = ref_bind,
-	.accumulate = ref_accumulate, .apply = ref_apply, .evaluate = ref_evaluate,
-	.get = ref_get, .set = ref_set, .gradient = ref_gradient, .regions = ref_regions, .watch = ref_watch, .f64 = true,
+	.name = "ref",
+	.about = "double precision, evaluates the network directly: the oracle",
+	.caps = ref_caps,
+	.compile = ref_compile,
+	.print = ref_print,
+	.bind = ref_bind,
+	.accumulate = ref_accumulate,
+	.apply = ref_apply,
+	.evaluate = ref_evaluate,
+	.get = ref_get,
+	.set = ref_set,
+	.gradient = ref_gradient,
+	.regions = ref_regions,
+	.watch = ref_watch,
+	.f64 = true,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CSV: the first line of the input chooses columns, one letter of the option before each list ("i1:2 tcls"); the rest is
- * the file.  A word "k" gives classes.  What is accepted must be whole: every case can be read. */
+/* CSV: the first line of the input chooses columns, one letter of the option before each list ("i1:2 tcls"); the
+ * rest is the file. A word "k" gives classes. What is accepted must be whole: every case can be read. */
 #include "fuzz.h"
 
 static void read_all(Ctx *cx, const Src *s)
@@ -11,9 +11,12 @@ static void read_all(Ctx *cx, const Src *s)
 	char *line = arena_copy(&cx->scratch, s->text, (size_t)(eol - s->text)), *save = NULL;
 	static const char *const classes[] = { "a", "1", "cat" };
 	DataOptions opt = { .classes = classes };
-	const struct { char letter; const char **list; } lists[] = {
-		{ 'i', &opt.inputs }, { 't', &opt.targets }, { 'l', &opt.labels }, { 's', &opt.sequence }, { 'w', &opt.weight },
-		{ 'n', &opt.names },
+	const struct {
+		char letter;
+		const char **list;
+	} lists[] = {
+		{ 'i', &opt.inputs },   { 't', &opt.targets }, { 'l', &opt.labels },
+		{ 's', &opt.sequence }, { 'w', &opt.weight },  { 'n', &opt.names },
 	};
 	for (char *word = strtok_r(line, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
 		for (size_t i = 0; i < COUNT(lists); i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* IDX: the first byte says how long the file of labels is that follows it, 0 for none; the rest is the file of cases. */
+/* IDX: the first byte says how long the file of labels is that follows it, 0 for none; the rest is the file of
+ * cases. */
 #include "fuzz.h"
 
 static void read_all(Ctx *cx, const Src *s)

@@ -8,7 +8,7 @@ static char *print(Ctx *cx, const Src *src)
 {
 	Buf out = { .arena = &cx->keep };
 	machine_print(machine_parse(cx, src), &out);
-	return strchr(out.s, '\n');       /* without its name */
+	return strchr(out.s, '\n'); /* without its name */
 }
 
 static void read_twice(Ctx *cx, const Src *src)

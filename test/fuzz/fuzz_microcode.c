@@ -19,7 +19,7 @@ static void read_twice(Ctx *cx, const Src *src)
 	char *text = print(cx, m, src);
 	jmp_buf edge;
 	if (setjmp(edge) != 0)
-		__builtin_trap();                 /* a print must be readable */
+		__builtin_trap(); /* a print must be readable */
 	cx->edge = &edge;
 	Src again = { .name = "print", .text = text, .len = strlen(text) };
 	if (strcmp(print(cx, m, &again), text) != 0)

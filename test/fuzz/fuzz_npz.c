@@ -7,10 +7,11 @@
 
 #include "fuzz.h"
 
-static const char *const names[] = { "x", "x_indptr", "x_indices", "x_values", "x_shape", "y", "seq", "mask", "weight",
-                                     "names", "codes", "code_names", "x_offset", "x_factor", "x_scale", "other" };
-static const char *const types[] = { "<f4", "<f8", "<f2", "|u1", "|i1", "<u2", ">i2", "<u4", "<i4", "<u8", "<i8", "|b1",
-                                     "<U1", "|S5", "<U6", ">f4" };
+static const char *const names[] = { "x",        "x_indptr", "x_indices", "x_values", "x_shape", "y",
+	                                 "seq",      "mask",     "weight",    "names",    "codes",   "code_names",
+	                                 "x_offset", "x_factor", "x_scale",   "other" };
+static const char *const types[] = { "<f4", "<f8", "<f2", "|u1", "|i1", "<u2", ">i2", "<u4",
+	                                 "<i4", "<u8", "<i8", "|b1", "<U1", "|S5", "<U6", ">f4" };
 static const int widths[] = { 4, 8, 2, 1, 1, 2, 2, 4, 4, 8, 8, 1, 4, 5, 24, 4 };
 
 static void put(Buf *b, uint64_t v, int bytes)
@@ -51,7 +52,8 @@ static const uint8_t *build(Ctx *cx, Buf *zip, Buf *directory, const uint8_t *p,
 	unsigned rows = p[3], cols = p[4];
 	if (dims == 1)
 		rows = p[3] < 128 ? (unsigned)(len / (size_t)widths[type]) : p[3];
-	int n = snprintf(head, sizeof head, dims == 0 ? "{'descr': '%s', 'fortran_order': %s, 'shape': ()}"
+	int n = snprintf(head, sizeof head,
+	                 dims == 0   ? "{'descr': '%s', 'fortran_order': %s, 'shape': ()}"
 	                 : dims == 1 ? "{'descr': '%s', 'fortran_order': %s, 'shape': (%u,)}"
 	                             : "{'descr': '%s', 'fortran_order': %s, 'shape': (%u, %u)}",
 	                 types[type], p[2] & 64 ? "True" : "False", rows, cols);

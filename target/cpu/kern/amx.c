@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Products of bf16 numbers with AMX.  In: floats.  Out: rows and tiles (amx.h), and sums of products.
  *
- * Multiplying: a block of the result, two tiles by two, stays in tile registers over the whole depth.  It takes four loads
- * for four products; a load from the L1 cache costs half a product.  The operand with fewer tiles is run through in the
- * inner loop, so that it stays in a near cache.
+ * Multiplying: a block of the result, two tiles by two, stays in tile registers over the whole depth. It takes four
+ * loads for four products; a load from the L1 cache costs half a product. The operand with fewer tiles is run
+ * through in the inner loop, so that it stays in a near cache.
  *
  * What must hold: the process may use tiles (isa_has), and the thread has called enter. */
 #include <immintrin.h>
@@ -11,24 +11,18 @@
 
 #include "amx.h"
 
-/* ---- operands -------------------------------------------------------------------------------------------------------- */
+/* ---- operands ----------------------------------------------------------------------------------- */
 
-static inline __mmask16 first_lanes(uint32_t n)
-{
-	return n >= LANES ? 0xffff : (__mmask16)((1u << n) - 1);
-}
+static inline __mmask16 first_lanes(uint32_t n) { return n >= LANES ? 0xffff : (__mmask16)((1u << n) - 1); }
 
 /* Thirty-two numbers: low, then high. */
-static inline __m512i halves(__m512 low, __m512 high)
-{
-	return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
+static inline __m512i halves(__m512 low, __m512 high) { return (__m512i)_mm512_cvtne2ps_pbh(high, low); }
 
 /* low[0] high[0] low[1] high[1] ... */
 static inline __m512i pairs(__m512 low, __m512 high)
 {
-	const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,
-	                                       23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+	const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+	                                       21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
 	return _mm512_permutexvar_epi16(order, halves(low, high));
 }
 
@@ -65,7 +59,8 @@ static inline __attribute__((always_inline)) __m512i whole_pairs(const Matrix *b
 
 	if (floats)
 		return pairs(_mm512_loadu_ps(b->f + at), _mm512_loadu_ps(b->f + at + b->row));
-	return halves_to_pairs(_mm256_loadu_si256((const void *)(b->h + at)), _mm256_loadu_si256((const void *)(b->h + at + b->row)));
+	return halves_to_pairs(_mm256_loadu_si256((const void *)(b->h + at)),
+	                       _mm256_loadu_si256((const void *)(b->h + at + b->row)));
 }
 
 /* The same at an edge: some lanes are not there, and rows from depth on are zero. */
@@ -80,8 +75,8 @@ static inline __m512i edge_pairs(const Matrix *b, uint32_t k, uint32_t depth, ui
 }
 
 /* The sixteen lines of a tile of b. */
-static inline __attribute__((always_inline)) void tile_pairs(const Matrix *b, uint32_t k, uint32_t depth, uint32_t col, uint32_t cols,
-                                                             __m512i line[16])
+static inline __attribute__((always_inline)) void tile_pairs(const Matrix *b, uint32_t k, uint32_t depth, uint32_t col,
+                                                             uint32_t cols, __m512i line[16])
 {
 	bool whole = k + TILE_DEPTH <= depth && col + LANES <= cols;
 
@@ -122,7 +117,7 @@ static inline void turn(__m512i r[16])
 		r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
 		r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
 	}
-	for (int i = 0; i < 4; i++) {                                        /* quarters: 4 x 4 of them */
+	for (int i = 0; i < 4; i++) { /* quarters: 4 x 4 of them */
 		t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
 		t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
 		t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
@@ -148,20 +143,17 @@ static void pack_across(uint32_t rows, uint32_t depth, const Matrix *a, Half *to
 		}
 }
 
-/* ---- tiles ----------------------------------------------------------------------------------------------------------- */
+/* ---- tiles -------------------------------------------------------------------------------------- */
 
 /* What the CPU reads to learn the shape of its tiles. */
 typedef struct Shape {
 	uint8_t palette, start_row, reserved[14];
-	uint16_t bytes[16];       /* in a row, for each tile */
+	uint16_t bytes[16]; /* in a row, for each tile */
 	uint8_t rows[16];
 } Shape;
 
 /* gcc 12 does not know that tile instructions read and write memory. */
-static inline void memory_settles(void)
-{
-	__asm__ volatile("" ::: "memory");
-}
+static inline void memory_settles(void) { __asm__ volatile("" ::: "memory"); }
 
 static void tiles_enter(void)
 {
@@ -177,26 +169,20 @@ static void tiles_enter(void)
 	_tile_loadconfig(&shape);
 }
 
-static void tiles_leave(void)
-{
-	_tile_release();
-}
+static void tiles_leave(void) { _tile_release(); }
 
 /* One tile of the result: where its sums start and go.  Where it hangs over the last row, or rows are numbered, they
  * pass through `edge`. */
 typedef struct Corner {
 	const float *start;
 	float *c;
-	size_t start_bytes, c_bytes;      /* from row to row */
+	size_t start_bytes, c_bytes; /* from row to row */
 	uint32_t row, col;
 	bool through;
 	_Alignas(64) float edge[TILE_ROWS * LANES];
 } Corner;
 
-static inline size_t row_at(const Multiply *p, uint32_t m)
-{
-	return p->at ? p->at[m] : m;
-}
+static inline size_t row_at(const Multiply *p, uint32_t m) { return p->at ? p->at[m] : m; }
 
 static void edge_fill(const Multiply *p, Corner *q)
 {

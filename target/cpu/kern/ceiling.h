@@ -8,6 +8,6 @@
 /* Multiply-adds in registers, `turns` times as many as a turn has; how many floating-point operations that were. */
 typedef double CeilingFn(uint64_t turns);
 extern CeilingFn ceiling_generic, ceiling_avx2, ceiling_avx512;
-extern CeilingFn ceiling_amx;     /* tiles of bf16, sums in fp32 */
+extern CeilingFn ceiling_amx; /* tiles of bf16, sums in fp32 */
 
 #endif

@@ -9,7 +9,7 @@
 /* What the CPU reads to learn the shape of its tiles. */
 typedef struct Shape {
 	uint8_t palette, start_row, reserved[14];
-	uint16_t bytes[16];       /* in a row, for each tile */
+	uint16_t bytes[16]; /* in a row, for each tile */
 	uint8_t rows[16];
 } Shape;
 
@@ -24,7 +24,7 @@ double ceiling_amx(uint64_t turns)
 		shape.bytes[i] = 64;
 		shape.rows[i] = 16;
 	}
-	__asm__ volatile("" : : "r"(&shape) : "memory");     /* gcc 12 does not know that loading a shape reads it */
+	__asm__ volatile("" : : "r"(&shape) : "memory"); /* gcc 12 does not know that loading a shape reads it */
 	_tile_loadconfig(&shape);
 	_tile_zero(0);
 	_tile_zero(1);

@@ -29,12 +29,12 @@
 #endif
 #define EACH(i, count) UNROLL for (uint32_t i = 0; i < (count); i++)
 
-#define LN2_HIGH 0x1.62e430p-1f           /* with LN2_LOW 48 bits of ln 2 */
-#define LN2_LOW -0x1.05c610p-29f
+#define LN2_HIGH    0x1.62e430p-1f /* with LN2_LOW 48 bits of ln 2 */
+#define LN2_LOW     -0x1.05c610p-29f
 #define LN2_INVERSE 0x1.715476p+0f
 
-/* 1.5 2^23 and a little: adding it to a small number rounds that to a whole one, and leaves number + 127 in the low bits,
- * where i_shl23 makes the exponent of 2^number of it.  For -127 that is zero, as it should be. */
+/* 1.5 2^23 and a little: adding it to a small number rounds that to a whole one, and leaves number + 127 in the low
+ * bits, where i_shl23 makes the exponent of 2^number of it. For -127 that is zero, as it should be. */
 #define WHOLE (0x1.8p23f + 127)
 
 /* c[0] + c[1] x + ... by Horner's rule. */
@@ -62,13 +62,15 @@ static inline V v_exp(V x)
 	return v_mul(v_series(c, 7, r), i_float(i_shl23(v_bits(z))));
 }
 
-/* ln x of normal numbers above zero: x = 2^k (1 + f) with 1 + f in sqrt(1/2) .. sqrt(2), ln(1 + f) = f - f^2/2 + f^3 P(f). */
+/* ln x of normal numbers above zero: x = 2^k (1 + f) with 1 + f in sqrt(1/2) .. sqrt(2), ln(1 + f) = f - f^2/2 +
+ * f^3 P(f). */
 static inline V v_log_normal(V x)
 {
 	static const float c[] = {
-		0x1.5556d8p-2f, -0x1.00037cp-2f, 0x1.98d862p-3f, -0x1.5383e6p-3f, 0x1.3170f2p-3f, -0x1.242366p-3f, 0x1.644aa2p-4f,
+		0x1.5556d8p-2f, -0x1.00037cp-2f, 0x1.98d862p-3f, -0x1.5383e6p-3f,
+		0x1.3170f2p-3f, -0x1.242366p-3f, 0x1.644aa2p-4f,
 	};
-	I bits = v_bits(x), k = i_sar23(i_sub(bits, i_set(0x3f3504f3)));      /* sqrt(1/2) */
+	I bits = v_bits(x), k = i_sar23(i_sub(bits, i_set(0x3f3504f3))); /* sqrt(1/2) */
 	V f = v_sub(i_float(i_sub(bits, i_shl23(k))), v_set(1)), n = i_value(k), ff = v_mul(f, f);
 	V tail = v_fma(v_mul(ff, f), v_series(c, 7, f), v_mul(n, v_set(LN2_LOW)));
 
@@ -81,11 +83,11 @@ static inline V v_log(V x)
 	V low = v_select(v_lt(x, zero), v_set(NAN), v_neg(infinity));
 	V y = v_select(v_lt(zero, x), v_log_normal(x), low);
 
-	return v_select(v_lt(x, infinity), y, x);                     /* infinity and NaN are what they are */
+	return v_select(v_lt(x, infinity), y, x); /* infinity and NaN are what they are */
 }
 
-/* p / (1 + e) for e in 0 .. 1: a parabola meets 1 / (1 + e) within 1 / 99 (Chebyshev), two steps of Newton's square that
- * twice.  Of 1 + e the last bit is lost; the second step can look at e itself for one more operation. */
+/* p / (1 + e) for e in 0 .. 1: a parabola meets 1 / (1 + e) within 1 / 99 (Chebyshev), two steps of Newton's square
+ * that twice. Of 1 + e the last bit is lost; the second step can look at e itself for one more operation. */
 static inline V v_over_one_and(V p, V e, bool exact)
 {
 	V one = v_set(1), d = v_add(e, one);
@@ -97,12 +99,10 @@ static inline V v_over_one_and(V p, V e, bool exact)
 }
 
 /* The sigmoid of x, from e = e^-|x|: 1 / (1 + e), below zero e / (1 + e). */
-static inline V v_sigmoid_from(V x, V e)
-{
-	return v_over_one_and(v_select(v_lt(x, v_set(0)), e, v_set(1)), e, false);
-}
+static inline V v_sigmoid_from(V x, V e) { return v_over_one_and(v_select(v_lt(x, v_set(0)), e, v_set(1)), e, false); }
 
-static const float sigmoid_series[] = {                                       /* e^-r */
+static const float sigmoid_series[] = {
+	/* e^-r */
 	1, -0x1.fffff6p-1f, 0x1.fffdc4p-2f, -0x1.555a6ep-3f, 0x1.573b0cp-5f, -0x1.0fa7aap-7f,
 };
 
@@ -116,15 +116,18 @@ static inline V v_sigmoid(V x)
 	return v_sigmoid_from(x, v_mul(v_series(sigmoid_series, 6, r), i_float(i_shl23(v_bits(z)))));
 }
 
-/* The same bits for `count` vectors, a constant, VEC_TOGETHER at most.  One is a chain of some 60 cycles, and few of them fit into what a
- * CPU looks ahead: so every step is done for all vectors before the next, and in between, `meanwhile` does something else, if there
- * is such.  Where one has to be waited for, v_sigmoid is sooner there: 8-3-8 online takes 3 % less. */
+/* The same bits for `count` vectors, a constant, VEC_TOGETHER at most. One is a chain of some 60 cycles, and few of
+ * them fit into what a CPU looks ahead: so every step is done for all vectors before the next, and in between,
+ * `meanwhile` does something else, if there is such. Where one has to be waited for, v_sigmoid is sooner there:
+ * 8-3-8 online takes 3 % less. */
 static inline __attribute__((always_inline)) void v_sigmoids(V *x, uint32_t count, void (*meanwhile)(void *), void *arg)
 {
 	const float *c = sigmoid_series;
-	V whole = v_set(WHOLE), one = v_set(1), z[VEC_TOGETHER], n[VEC_TOGETHER], r[VEC_TOGETHER], e[VEC_TOGETHER], y[VEC_TOGETHER];
+	V whole = v_set(WHOLE), one = v_set(1), z[VEC_TOGETHER], n[VEC_TOGETHER], r[VEC_TOGETHER], e[VEC_TOGETHER],
+	  y[VEC_TOGETHER];
 
-	EACH(i, count) {
+	EACH(i, count)
+	{
 		r[i] = v_min(v_set(88), v_abs(x[i]));
 		e[i] = v_set(c[5]);
 	}
@@ -164,7 +167,8 @@ static inline __attribute__((always_inline)) void v_sigmoids(V *x, uint32_t coun
 /* 1 / (1 + 2^-x). */
 static inline V v_sigmoid2(V x)
 {
-	static const float c[] = {                                            /* 2^-r */
+	static const float c[] = {
+		/* 2^-r */
 		1, -0x1.62e42ap-1f, 0x1.ebf9bap-3f, -0x1.c6b758p-5f, 0x1.3ceb32p-7f, -0x1.5bb964p-10f,
 	};
 	V whole = v_set(WHOLE), a = v_min(v_set(127), v_abs(x));
@@ -173,11 +177,12 @@ static inline V v_sigmoid2(V x)
 	return v_sigmoid_from(x, v_mul(v_series(c, 6, r), i_float(i_shl23(v_bits(z)))));
 }
 
-/* tanh |x| = (1 - e) / (1 + e) with e = e^-2|x| = 2^n (1 - r P(r)).  m = 1 - e as (1 - 2^n) + 2^n r P(r) keeps small x, for
- * which n is 0. */
+/* tanh |x| = (1 - e) / (1 + e) with e = e^-2|x| = 2^n (1 - r P(r)). m = 1 - e as (1 - 2^n) + 2^n r P(r) keeps small
+ * x, for which n is 0. */
 static inline V v_tanh(V x)
 {
-	static const float c[] = {                                            /* (1 - e^-2r) / r */
+	static const float c[] = {
+		/* (1 - e^-2r) / r */
 		2, -0x1.fffffep+0f, 0x1.55547ep+0f, -0x1.555652p-1f, 0x1.123d48p-2f, -0x1.6c16a6p-4f,
 	};
 	V whole = v_set(WHOLE), one = v_set(1), a = v_min(v_set(20), v_abs(x));
@@ -191,7 +196,8 @@ static inline V v_tanh(V x)
 /* e^(-x^2).  The square is taken with what its rounding loses. */
 static inline V v_gaussian(V x)
 {
-	static const float c[] = {                                            /* e^-r */
+	static const float c[] = {
+		/* e^-r */
 		1, -0x1p+0f, 0x1.fffffcp-2f, -0x1.555418p-3f, 0x1.555824p-5f, -0x1.126804p-7f, 0x1.6ae6b6p-10f,
 	};
 	V whole = v_set(WHOLE), a = v_min(v_set(9.39f), v_abs(x)), square = v_mul(a, a), lost = v_fma(a, a, v_neg(square));

@@ -6,12 +6,14 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#define VEC_ACCUMULATORS 27       /* registers that hold sums in a product; the rest hold operands */
-#define VEC_DEEPEST 256           /* so many k of a product in one go, where the rows of a stand side by side */
-#define VEC_STRIP 65536           /* bytes of b that a product works on at a time: L2 brings three lines in 27 cycles easily */
-#define VEC_ALIKE 0               /* is a strip of b copied if its rows fall into few sets of the cache? */
-#define VEC_APART 2048            /* floats from one row of b to the next from which on it is copied, for each is on another page */
-#define VEC_TOGETHER 4            /* vectors whose sigmoids are made step by step side by side */
+#define VEC_ACCUMULATORS 27  /* registers that hold sums in a product; the rest hold operands */
+#define VEC_DEEPEST      256 /* so many k of a product in one go, where the rows of a stand side by side */
+/* Bytes of b that a product works on at a time: L2 delivers three lines in 27 cycles. */
+#define VEC_STRIP        65536
+#define VEC_ALIKE        0 /* is a strip of b copied if its rows fall into few sets of the cache? */
+#define VEC_APART \
+	2048 /* floats from one row of b to the next from which on it is copied, for each is on another page */
+#define VEC_TOGETHER 4 /* vectors whose sigmoids are made step by step side by side */
 
 typedef __m512 V;
 typedef __m512i I;
@@ -31,15 +33,19 @@ static inline float f_fma(float a, float b, float c) { return __builtin_fmaf(a, 
 static inline V v_fnma(V a, V b, V c) { return _mm512_fnmadd_ps(a, b, c); }
 static inline V v_min(V a, V b) { return _mm512_min_ps(a, b); }
 static inline V v_max(V a, V b) { return _mm512_max_ps(a, b); }
-static inline V v_neg(V a) { return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN))); }
+static inline V v_neg(V a)
+{
+	return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN)));
+}
 static inline V v_abs(V a) { return _mm512_abs_ps(a); }
 static inline V v_sign_from(V a, V b)
 {
-	__m512i sign = _mm512_set1_epi32(INT32_MIN);             /* bits of b where it is set, else of a */
+	__m512i sign = _mm512_set1_epi32(INT32_MIN); /* bits of b where it is set, else of a */
 	return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(sign, _mm512_castps_si512(b), _mm512_castps_si512(a), 0xca));
 }
 
-/* Zen 4 compares and multiplies in the same unit.  The sigmoid has that busy, and others idle: so neither is used here. */
+/* Zen 4 compares and multiplies in the same unit. The sigmoid has that busy, and others idle: so neither is used
+ * here. */
 static inline V v_or_one(V x, V e)
 {
 	__m512 below = _mm512_castsi512_ps(_mm512_srai_epi32(_mm512_castps_si512(x), 31));
@@ -47,7 +53,7 @@ static inline V v_or_one(V x, V e)
 }
 static inline V v_times_power(V a, V n, V z)
 {
-	(void)z;                                                 /* a NaN makes an n of which nothing is left */
+	(void)z; /* a NaN makes an n of which nothing is left */
 	return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23)));
 }
 
@@ -80,7 +86,8 @@ static inline I i_add64(I a, I b) { return _mm512_add_epi64(a, b); }
 /* Lanes i and i + 8, then 4, 2, 1. */
 static inline float v_sum(V a)
 {
-	__m256 h = _mm256_add_ps(_mm512_castps512_ps256(a), _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)));
+	__m256 h =
+		_mm256_add_ps(_mm512_castps512_ps256(a), _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)));
 	__m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
 
 	q = _mm_add_ps(q, _mm_movehl_ps(q, q));
@@ -92,7 +99,8 @@ static inline float v_largest(V a) { return _mm512_reduce_max_ps(a); }
 /* Four rows inside quarters, by two rounds of unpacking: row k gets column k of every quarter. */
 static inline void v_transpose4(V r[4])
 {
-	V a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]), c = _mm512_unpacklo_ps(r[2], r[3]), d = _mm512_unpackhi_ps(r[2], r[3]);
+	V a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]), c = _mm512_unpacklo_ps(r[2], r[3]),
+	  d = _mm512_unpackhi_ps(r[2], r[3]);
 
 	r[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(c)));
 	r[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(c)));
@@ -121,7 +129,8 @@ static inline void v_transpose12(V r[16])
 	for (int i = 0; i < 12; i += 4)
 		v_transpose4(r + i);
 	for (int i = 0; i < 4; i++) {
-		V a = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88), c = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd), last = r[i + 8];
+		V a = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88), c = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd),
+		  last = r[i + 8];
 		r[i] = _mm512_maskz_shuffle_f32x4(0xfff, a, last, 0x08);
 		r[i + 8] = _mm512_maskz_shuffle_f32x4(0xfff, a, last, 0x2d);
 		r[i + 4] = _mm512_maskz_shuffle_f32x4(0xfff, c, last, 0x18);
@@ -149,7 +158,10 @@ static inline void v_transpose_pairs(V r[8])
 	}
 }
 
-static inline V v_pick(const float *base, const uint32_t slot[16]) { return _mm512_i32gather_ps(_mm512_loadu_si512(slot), base, 4); }
+static inline V v_pick(const float *base, const uint32_t slot[16])
+{
+	return _mm512_i32gather_ps(_mm512_loadu_si512(slot), base, 4);
+}
 
 static inline V v_load8_twice(const float *p) { return _mm512_broadcast_f32x8(_mm256_loadu_ps(p)); }
 static inline V v_two(float x, float y) { return _mm512_mask_broadcastss_ps(_mm512_set1_ps(x), 0xff00, _mm_set_ss(y)); }

@@ -11,20 +11,26 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VEC_ACCUMULATORS 2        /* registers that hold sums in a product */
-#define VEC_DEEPEST 256           /* so many k of a product in one go, where the rows of a stand side by side */
-#define VEC_STRIP 32768           /* bytes of b that a product works on at a time */
-#define VEC_ALIKE 1               /* is a strip of b copied if its rows fall into few sets of the cache? */
-#define VEC_APART 1024            /* floats from one row of b to the next from which on it is copied, for each is on another page */
-#define VEC_TOGETHER 1            /* vectors whose sigmoids are made step by step side by side */
+#define VEC_ACCUMULATORS 2     /* registers that hold sums in a product */
+#define VEC_DEEPEST      256   /* so many k of a product in one go, where the rows of a stand side by side */
+#define VEC_STRIP        32768 /* bytes of b that a product works on at a time */
+#define VEC_ALIKE        1     /* is a strip of b copied if its rows fall into few sets of the cache? */
+#define VEC_APART \
+	1024 /* floats from one row of b to the next from which on it is copied, for each is on another page */
+#define VEC_TOGETHER 1 /* vectors whose sigmoids are made step by step side by side */
 
 typedef float V __attribute__((vector_size(64)));
 typedef int32_t I __attribute__((vector_size(64)));
-typedef I M;                      /* -1 or 0 in every lane */
+typedef I M; /* -1 or 0 in every lane */
 
 static inline V v_set(float x) { return (V){ x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x }; }
-static inline V v_load(const float *p) { V a; memcpy(&a, p, sizeof a); return a; }
-static inline V v_load_first(const float *p, uint32_t n)                           /* the first n, 0 .. 16, then zeros; touches no more */
+static inline V v_load(const float *p)
+{
+	V a;
+	memcpy(&a, p, sizeof a);
+	return a;
+}
+static inline V v_load_first(const float *p, uint32_t n) /* the first n, 0 .. 16, then zeros; touches no more */
 {
 	V a = { 0 };
 
@@ -45,20 +51,21 @@ static inline V v_sqrt(V a)
 	return a;
 }
 
-/* a b + c, rounded once.  The product is exact in double; the sum is rounded to odd there (where a bit is lost the last
- * one is made 1), so that rounding it again to float gives what one rounding would have.  libm's fmaf would not take
- * tiny numbers as zero.  Two at a time, as baseline x86-64 can; what infinities and NaN lose is NaN and changes nothing.
- * Not inline: the kernels have many of these. */
+/* a b + c, rounded once. The product is exact in double; the sum is rounded to odd there (where a bit is lost the
+ * last one is made 1), so that rounding it again to float gives what one rounding would have. libm's fmaf would not
+ * take tiny numbers as zero. Two at a time, as baseline x86-64 can; what infinities and NaN lose is NaN and changes
+ * nothing. Not inline: the kernels have many of these. */
 typedef float Pair __attribute__((vector_size(8)));
 typedef double Doubles __attribute__((vector_size(16)));
 typedef int64_t Double_bits __attribute__((vector_size(16)));
 
 static inline Pair pair_fma(Pair a, Pair b, Pair c)
 {
-	Doubles p = __builtin_convertvector(a, Doubles) * __builtin_convertvector(b, Doubles), wide = __builtin_convertvector(c, Doubles);
+	Doubles p = __builtin_convertvector(a, Doubles) * __builtin_convertvector(b, Doubles),
+			wide = __builtin_convertvector(c, Doubles);
 	Doubles s = p + wide, back = s - p, lost = (p - (s - back)) + (wide - back);
 	Double_bits below = lost < 0, odd = below | (lost > 0);
-	Double_bits bits = ((Double_bits)s + (odd & (below ^ (s < 0)))) | (odd & 1);     /* towards zero, then odd */
+	Double_bits bits = ((Double_bits)s + (odd & (below ^ (s < 0)))) | (odd & 1); /* towards zero, then odd */
 
 	return __builtin_convertvector((Doubles)bits, Pair);
 }
@@ -76,25 +83,27 @@ static __attribute__((noinline)) V v_fma(V a, V b, V c)
 	return c;
 }
 
-static inline float f_fma(float a, float b, float c) { return pair_fma((Pair){ a }, (Pair){ b }, (Pair){ c })[0]; } /* of one number */
-static inline V v_fnma(V a, V b, V c) { return v_fma((V)((I)a ^ INT32_MIN), b, c); }  /* c - a b, rounded once */
+/* of one number */
+static inline float f_fma(float a, float b, float c) { return pair_fma((Pair){ a }, (Pair){ b }, (Pair){ c })[0]; }
+static inline V v_fnma(V a, V b, V c) { return v_fma((V)((I)a ^ INT32_MIN), b, c); } /* c - a b, rounded once */
 
 static inline V v_bits_select(I m, V a, V b) { return (V)((m & (I)a) | (~m & (I)b)); }
-static inline V v_min(V a, V b) { return v_bits_select(a < b, a, b); }   /* b where they do not compare */
+static inline V v_min(V a, V b) { return v_bits_select(a < b, a, b); } /* b where they do not compare */
 static inline V v_max(V a, V b) { return v_bits_select(a > b, a, b); }
 static inline V v_neg(V a) { return (V)((I)a ^ INT32_MIN); }
 static inline V v_abs(V a) { return (V)((I)a & INT32_MAX); }
-static inline V v_sign_from(V a, V b) { return (V)(((I)a & INT32_MAX) | ((I)b & INT32_MIN)); }   /* |a| with the sign of b */
+/* |a| with the sign of b */
+static inline V v_sign_from(V a, V b) { return (V)(((I)a & INT32_MAX) | ((I)b & INT32_MIN)); }
 
 static inline M v_lt(V a, V b) { return a < b; }
 static inline M v_le(V a, V b) { return a <= b; }
 static inline M v_eq(V a, V b) { return a == b; }
 static inline M v_nan(V a) { return a != a; }
-static inline V v_select(M m, V a, V b) { return v_bits_select(m, a, b); }         /* a where m holds, else b */
+static inline V v_select(M m, V a, V b) { return v_bits_select(m, a, b); } /* a where m holds, else b */
 static inline M m_and(M a, M b) { return a & b; }
 static inline M m_or(M a, M b) { return a | b; }
-static inline M m_but(M a, M b) { return a & ~b; }                                 /* a, but not where b */
-static inline uint32_t m_bits(M m)                                                 /* lane i is bit i */
+static inline M m_but(M a, M b) { return a & ~b; } /* a, but not where b */
+static inline uint32_t m_bits(M m)                 /* lane i is bit i */
 {
 	uint32_t bits = 0;
 
@@ -102,20 +111,20 @@ static inline uint32_t m_bits(M m)                                              
 		bits |= (uint32_t)(m[i] & 1) << i;
 	return bits;
 }
-static inline M m_of(uint32_t bits)                                                /* and back: of the lowest sixteen bits */
+static inline M m_of(uint32_t bits) /* and back: of the lowest sixteen bits */
 {
 	I bit = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 };
 
 	return (bit & (int32_t)bits) != 0;
 }
-static inline M m_first(uint32_t n)                                                /* the first n lanes, 0 .. 16 */
+static inline M m_first(uint32_t n) /* the first n lanes, 0 .. 16 */
 {
 	return (I){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } < (int32_t)n;
 }
 
 static inline I v_bits(V a) { return (I)a; }
-static inline V i_float(I a) { return (V)a; }                                      /* the same bits */
-static inline V i_value(I a) { return __builtin_convertvector(a, V); }             /* the same number */
+static inline V i_float(I a) { return (V)a; }                          /* the same bits */
+static inline V i_value(I a) { return __builtin_convertvector(a, V); } /* the same number */
 static inline I i_set(int32_t x) { return (I){ 0 } + x; }
 typedef uint32_t Wrapping __attribute__((vector_size(64)));
 static inline I i_add(I a, I b) { return (I)((Wrapping)a + (Wrapping)b); }
@@ -123,16 +132,26 @@ static inline I i_sub(I a, I b) { return (I)((Wrapping)a - (Wrapping)b); }
 static inline I i_and(I a, I b) { return a & b; }
 static inline I i_shl23(I a) { return (I)((Wrapping)a << 23); }
 static inline I i_sar23(I a) { return a >> 23; }
-static inline I i_load(const void *p) { I a; memcpy(&a, p, sizeof a); return a; }
-typedef uint64_t Wide __attribute__((vector_size(64)));                            /* eight pairs of lanes, the even one below */
-static inline I i_times(I a, I b) { return (I)(((Wide)a & 0xffffffff) * ((Wide)b & 0xffffffff)); } /* even lanes, unsigned, to pairs */
-static inline I i_odd(I a) { return (I)((Wide)a >> 32); }                          /* odd lanes, where the even ones were */
-static inline I i_add64(I a, I b) { return (I)((Wide)a + (Wide)b); }               /* pairs */
+static inline I i_load(const void *p)
+{
+	I a;
+	memcpy(&a, p, sizeof a);
+	return a;
+}
+typedef uint64_t Wide __attribute__((vector_size(64))); /* eight pairs of lanes, the even one below */
+/* even lanes, unsigned, to pairs */
+static inline I i_times(I a, I b) { return (I)(((Wide)a & 0xffffffff) * ((Wide)b & 0xffffffff)); }
+static inline I i_odd(I a) { return (I)((Wide)a >> 32); }            /* odd lanes, where the even ones were */
+static inline I i_add64(I a, I b) { return (I)((Wide)a + (Wide)b); } /* pairs */
 
 /* 1, or e, which is no more, where x is below zero. */
 static inline V v_or_one(V x, V e) { return v_select(v_lt(x, v_set(0)), e, v_set(1)); }
 /* a 2^n, with a 1 or more where n is -127, and z is n + WHOLE of functions.h: 0 if that is tiny. */
-static inline V v_times_power(V a, V n, V z) { (void)n; return v_mul(a, i_float(i_shl23(v_bits(z)))); }
+static inline V v_times_power(V a, V n, V z)
+{
+	(void)n;
+	return v_mul(a, i_float(i_shl23(v_bits(z))));
+}
 
 /* The sum of all lanes: i and i + 8, then 4, 2, 1. */
 static inline float v_sum(V a)
@@ -143,7 +162,7 @@ static inline float v_sum(V a)
 	return a[0];
 }
 
-static inline float v_largest(V a)                                                 /* no lane may be NaN */
+static inline float v_largest(V a) /* no lane may be NaN */
 {
 	float x = a[0];
 
@@ -152,7 +171,7 @@ static inline float v_largest(V a)                                              
 	return x;
 }
 
-static inline void v_transpose16(V r[16])                                          /* rows become columns */
+static inline void v_transpose16(V r[16]) /* rows become columns */
 {
 	for (int i = 0; i < 16; i++)
 		for (int j = 0; j < i; j++) {
@@ -175,7 +194,7 @@ static inline void v_transpose_pairs(V r[8])
 	memcpy(r, t, sizeof t);
 }
 
-static inline V v_pick(const float *base, const uint32_t slot[16])                 /* base[slot[i]] */
+static inline V v_pick(const float *base, const uint32_t slot[16]) /* base[slot[i]] */
 {
 	V a;
 
@@ -184,7 +203,7 @@ static inline V v_pick(const float *base, const uint32_t slot[16])              
 	return a;
 }
 
-static inline V v_load8_twice(const float *p)                                      /* in both halves */
+static inline V v_load8_twice(const float *p) /* in both halves */
 {
 	V a;
 
@@ -192,13 +211,13 @@ static inline V v_load8_twice(const float *p)                                   
 	memcpy((char *)&a + 32, p, 32);
 	return a;
 }
-static inline V v_two(float x, float y)                                            /* one in each half */
+static inline V v_two(float x, float y) /* one in each half */
 {
 	return (V){ x, x, x, x, x, x, x, x, y, y, y, y, y, y, y, y };
 }
-static inline float f_lane(V a, uint32_t i) { return a[i]; }                        /* one of the sixteen, */
-static inline V v_lane(V a, uint32_t i) { return v_set(a[i]); }                    /* and in every lane */
-static inline V v_swap(V a)                                                        /* lanes i and i + 8 change places */
+static inline float f_lane(V a, uint32_t i) { return a[i]; }    /* one of the sixteen, */
+static inline V v_lane(V a, uint32_t i) { return v_set(a[i]); } /* and in every lane */
+static inline V v_swap(V a)                                     /* lanes i and i + 8 change places */
 {
 	V b;
 
