@@ -3,7 +3,8 @@
 #ifndef API_H
 #define API_H
 
-#include "lib.h"
+#include "store.h"
+#include "train.h"
 
 struct mp_net {
 	Ctx cx;

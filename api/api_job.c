@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "api.h"
-#include "../comm/open.h"
+#include "open.h"
 #include "ranks.h"
 
 struct mp_job {

@@ -7,7 +7,7 @@
 extern const Target target_cpu, target_ref, target_gf11;
 extern ToolFn cpu_tool, gf11_tool, cluster_tool;
 
-static const Target *const targets[] = { &target_cpu, &target_ref, &target_gf11 };
+const Target *const target_table[] = { &target_cpu, &target_ref, &target_gf11, NULL };
 static const struct {
 	const char *name;
 	ToolFn *run;
@@ -16,23 +16,6 @@ static const struct {
 	{ "gf11", gf11_tool },
 	{ "cluster", cluster_tool },
 };
-
-const Target *target_find(const char *name)
-{
-	for (size_t i = 0; i < COUNT(targets); i++)
-		if (strcmp(targets[i]->name, name) == 0)
-			return targets[i];
-	return NULL;
-}
-
-const char *target_names(Arena *a)
-{
-	Buf b = { .arena = a };
-	buf_puts(&b, "the targets here are:");
-	for (size_t i = 0; i < COUNT(targets); i++)
-		buf_printf(&b, "%s %s", i ? "," : "", targets[i]->name);
-	return b.s;
-}
 
 ToolFn *target_tool(const char *name)
 {

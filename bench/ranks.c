@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../comm/open.h"
+#include "open.h"
 #include "ranks.h"
 
 enum { SMALL = 8, LARGE = 1 << 22, MANY = 64, PINGS = 100, LEAST_ROUNDS = 9 };

@@ -4,7 +4,7 @@
 #define OPEN_H
 
 #include "comm.h"
-#include "lib.h"
+#include "base.h"
 
 const Comm *comm_open(Ctx *cx); /* NULL: there is no job, or it has one process */
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "../target/cpu/isa.h"
+#include "isa.h"
 
 extern const Target target_ref, target_cpu;
 

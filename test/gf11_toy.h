@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-#include "../target/gf11/gf11.h"
+#include "gf11.h"
 
 enum {
 	TOY_SRAM = 256,

@@ -3,7 +3,7 @@
 #ifndef KERNS_H
 #define KERNS_H
 
-#include "../target/cpu/kern/kern.h"
+#include "kern.h"
 
 #if defined __x86_64__
 #include <immintrin.h>

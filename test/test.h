@@ -15,7 +15,7 @@
 #undef fail /* cmocka's; lib.h has functions of these names */
 #undef run_test
 
-#include "lib.h"
+#include "run.h"
 
 /* Runs body(cx, arg) with an edge; its status. */
 static inline Status guarded(Ctx *cx, void (*body)(Ctx *, void *), void *arg)

@@ -2,7 +2,7 @@
 /* Checkpoints: every kind of link and every rule there and back to the bit, damage of any byte, failing memory and
  * disks. */
 #include "runs.h"
-#include "tensors.h"
+#include "store.h"
 
 /* ---- there and back ---- */
 

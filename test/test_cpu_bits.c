@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "cpu_nets.h"
-#include "../lib/guard.h"
+#include "guard.h"
 #include "runs.h"
 
 /* ---- every example in every way ---- */

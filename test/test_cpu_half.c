@@ -7,8 +7,8 @@
 #endif
 #include "cpu_nets.h"
 
-#include "../lib/guard.h"
-#include "../target/cpu/kern/amx.h"
+#include "guard.h"
+#include "amx.h"
 
 #if defined __x86_64__
 #include <cpuid.h>

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#include "../target/cpu/bench.h"
+#include "bench.h"
 
 static const char *const names[ISA_COUNT] = { "generic", "avx2", "avx512", "amx" };
 

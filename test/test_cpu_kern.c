@@ -33,7 +33,7 @@ static void fill(float *x, size_t n, int spread)
 		x[i] = number(spread);
 }
 
-static size_t round_up(size_t n) { return (n + LANES - 1) / LANES * LANES; }
+static size_t padded(size_t n) { return (n + LANES - 1) / LANES * LANES; }
 
 /* `rows` numbers below 2 rows in random order, none twice. */
 static void row_numbers(uint32_t *at, uint32_t rows)
@@ -66,7 +66,7 @@ static void compare(uint32_t all_rows, uint32_t cols, size_t row, const float *o
 	for (uint32_t m = 0; m < all_rows; m++)
 		for (size_t n = 0; n < row; n++) {
 			const float *x = want + m * row + n, *y = other + m * row + n;
-			if ((n >= cols && n < round_up(cols)) || memcmp(x, y, sizeof *x) == 0)
+			if ((n >= cols && n < padded(cols)) || memcmp(x, y, sizeof *x) == 0)
 				continue;
 			print_error("%s: row %u, column %zu is %a and should be %a\n", name, m, n, *y, *x);
 			assert_true(false);
@@ -100,7 +100,7 @@ static void try_product(Product p, bool in_place)
 static void try_size(uint32_t rows, uint32_t cols, uint32_t depth, int spread)
 {
 	static uint32_t at[1024];
-	size_t wide = round_up(cols);
+	size_t wide = padded(cols);
 	bool listed = draw(3) == 0, across = draw(2), turned = draw(4) == 0;
 	uint32_t all_rows = listed ? 2 * rows : rows;
 	Product p = { .rows = rows, .cols = cols, .depth = depth, .a = of_a, .b = of_b, .turned = turned };
@@ -108,13 +108,13 @@ static void try_size(uint32_t rows, uint32_t cols, uint32_t depth, int spread)
 	assert_true(all_rows <= COUNT(at));
 	p.a_row = draw(10) == 0 ? 0 : across ? 1 : depth + draw(20);
 	p.a_step = draw(10) == 0 ? 0 : across ? all_rows + draw(20) : 1;
-	p.b_row = draw(10) == 0 ? 0 : (turned ? round_up(depth) : wide) + draw(3) * LANES;
+	p.b_row = draw(10) == 0 ? 0 : (turned ? padded(depth) : wide) + draw(3) * LANES;
 	p.c_row = wide + draw(3) * LANES;
 	p.start_row = draw(2) ? 0 : wide + draw(2) * LANES;
 	p.at = listed ? at : NULL;
 	row_numbers(at, listed ? rows : 0);
 	fill(of_a, all_rows * p.a_row + depth * p.a_step + 1, spread);
-	fill(of_b, (turned ? cols : depth) * p.b_row + (turned ? round_up(depth) : wide), spread);
+	fill(of_b, (turned ? cols : depth) * p.b_row + (turned ? padded(depth) : wide), spread);
 	fill(begin, all_rows * (p.c_row > p.start_row ? p.c_row : p.start_row) + wide, spread);
 	try_product(p, draw(3) == 0);
 }
@@ -265,7 +265,7 @@ static Lists random_task(void)
 	Lists l = {
 		.rows = (uint32_t)draw(LIST_ROWS + 1), .cols = (uint32_t)draw(200), .index = index_of, .count = list_count
 	};
-	size_t wide = round_up(l.cols);
+	size_t wide = padded(l.cols);
 
 	random_lists((uint32_t)draw(11));
 	l.value = draw(2) ? value_of : NULL;

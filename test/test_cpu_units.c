@@ -6,9 +6,9 @@
 
 #include "formula_once.h"
 
-#include "../target/cpu/isa.h"
-#include "../target/cpu/kern/vec_generic.h"
-#include "../target/cpu/kern/functions.h"
+#include "isa.h"
+#include "vec_generic.h"
+#include "functions.h"
 
 enum { ROWS = 7, COLS = 45, WIDTH = 48, AREA = ROWS * WIDTH, SHAPES = 60 };
 #define ULP   0x1p-23

@@ -4,8 +4,8 @@
  * machine leaves the bits that it leaves on a whole one. */
 #include "test.h"
 
-#include "../target/gf11/commands.h"
-#include "../target/gf11/diagnose.h"
+#include "commands.h"
+#include "diagnose.h"
 
 /* ---- machines ---- */
 

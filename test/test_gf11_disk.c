@@ -5,8 +5,8 @@
 
 #include "gf11_nets.h"
 
-#include "../target/gf11/disk.h"
-#include "../target/gf11/faults.h"
+#include "disk.h"
+#include "faults.h"
 
 /* ---- a machine and a program by hand ---- */
 

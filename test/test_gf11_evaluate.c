@@ -6,7 +6,7 @@
 
 #include "gf11_command.h"
 
-#include "../target/gf11/commands.h"
+#include "commands.h"
 
 #define ENCODER SOURCE_DIR "/examples/encoder-8-3-8.topo"
 

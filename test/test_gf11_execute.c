@@ -4,7 +4,7 @@
  * switch: test_gf11_threads.c. */
 #include "test.h"
 
-#include "../target/gf11/execute.h"
+#include "execute.h"
 
 #if defined __SANITIZE_ADDRESS__
 enum { SANITIZED = 1 };

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#include "../target/gf11/gf11.h"
+#include "gf11.h"
 
 typedef struct Case {
 	Ctx cx;

@@ -6,7 +6,7 @@
 
 #include "gf11_command.h"
 
-#include "../target/gf11/commands.h"
+#include "commands.h"
 
 static Ctx *cx_new(void)
 {

@@ -9,7 +9,7 @@
  * in `near`. */
 #include "gf11_nets.h"
 
-#include "../target/gf11/backprop.h"
+#include "backprop.h"
 
 enum { UPDATES = 40, FEW = 10, ALL = UPDATES };
 

@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-#include "../target/gf11/backprop.h"
+#include "backprop.h"
 
 enum { MOST_PROCS = 64, MOST_WORDS = 404, EPOCHS = 2 };
 #define NEAR 4e-6f

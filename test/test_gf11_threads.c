@@ -3,7 +3,7 @@
  * shifts, exchanges and any other configuration, call after call; calls put off are done in their order. */
 #include "test.h"
 
-#include "../target/gf11/execute.h"
+#include "execute.h"
 
 enum { PROCS = 300, SRAM = 128, DRAM = 64, PORTS = 324, BASES = 4, WORDS = 24, SETS = 4 };
 enum { SHIFT_1, SHIFT_64, SHIFT_77, EXCHANGE_1, EXCHANGE_64, RANDOM, SPARSE, CONFIGURATIONS };

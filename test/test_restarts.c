@@ -3,7 +3,7 @@
  * options, the threads and the vector unit; and what becomes of the run they are asked of. */
 #include "runs.h"
 
-#include "../target/cpu/isa.h"
+#include "isa.h"
 
 typedef struct Work {
 	const char *net, *data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights as other programs see them: names and shapes, files that others wrote, files of other networks. */
 #include "runs.h"
-#include "tensors.h"
+#include "store.h"
 
 /* ---- the layout other programs see ---- */
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "words.h"
+#include "base.h"
 
 enum { MOST_THREADS = 4096, MOST_ROUNDS = 1000 };
 
@@ -69,14 +69,14 @@ static void check_only(const Bench *b)
 	fail(b->cx, MP_BAD_INPUT, known.s, "--only cannot be '%s'", b->only);
 }
 
-static const WordRow options[] = {
-	{ "json", WORD_FLAG, offsetof(Bench, json), 0 },
-	{ "list", WORD_FLAG, offsetof(Bench, list), 0 },
-	{ "only", WORD_TEXT, offsetof(Bench, only), 0 },
-	{ "threads", WORD_COUNT, offsetof(Bench, threads), MOST_THREADS },
-	{ "rounds", WORD_COUNT, offsetof(Bench, rounds), MOST_ROUNDS },
+static const CommandOption options[] = {
+	{ "json", ARG_FLAG, offsetof(Bench, json), 0 },
+	{ "list", ARG_FLAG, offsetof(Bench, list), 0 },
+	{ "only", ARG_TEXT, offsetof(Bench, only), 0 },
+	{ "threads", ARG_COUNT, offsetof(Bench, threads), MOST_THREADS },
+	{ "rounds", ARG_COUNT, offsetof(Bench, rounds), MOST_ROUNDS },
 };
-static const Words words = { .of = "bench of the cpu", .row = options, .rows = COUNT(options) };
+static const CommandArgs words = { .of = "bench of the cpu", .row = options, .rows = COUNT(options) };
 
 /* ---- rows ---- */
 
@@ -273,7 +273,7 @@ void cpu_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 		fail(cx, MP_BAD_INPUT, "name a command", "cpu does what?");
 	if (strcmp(argv[0], "bench"))
 		fail(cx, MP_BAD_INPUT, "its one command is bench", "cpu has no command '%s'", argv[0]);
-	words_read(cx, &words, argc - 1, argv + 1, &b);
+	tool_args_read(cx, &words, argc - 1, argv + 1, &b);
 	check_only(&b);
 	b.isa = isa_choose(cx);
 	b.cpus = cpus_here(cx);

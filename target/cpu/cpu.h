@@ -12,7 +12,7 @@
 #ifndef CPU_H
 #define CPU_H
 
-#include "guard.h"
+#include "watch.h"
 #include "isa.h"
 #include "kern/kern.h"
 

@@ -13,8 +13,6 @@ enum { UNIT_LINES = 5000 };  /* of a call of units: there are few of these, and 
 
 static uint32_t least(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b); }
 
-static uint32_t round_up(uint64_t words, uint64_t to) { return (uint32_t)((words + to - 1) / to * to); }
-
 /* ---- how many cases ---- */
 
 /* Lines that a few sources of the widest level take for each case. */

@@ -8,8 +8,8 @@
 #ifndef GF11_H
 #define GF11_H
 
-#include "lib.h"
-#include "params.h"
+#include "target.h"
+#include "base.h"
 
 /* ---- machine.c: parameters, from a machine file ------------------------------------------------- */
 

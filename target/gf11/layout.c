@@ -3,8 +3,6 @@
  * Out: Layout, or a refusal that gives the number of words wanted and there (section 9). */
 #include "disk.h"
 
-static uint64_t round_up(uint64_t words, uint64_t to) { return (words + to - 1) / to * to; }
-
 /* Words of a case in SRAM. */
 void layout_case(Bp *b)
 {

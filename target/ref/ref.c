@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "guard.h"
+#include "watch.h"
 
 extern const Target target_ref;
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "lib.h"
+#include "run.h"
 
 /* Runs fn on the bytes as a file called "fuzz".  True if it was accepted; a refusal must come with a message. */
 static inline bool fuzz_run(void (*fn)(Ctx *, const Src *), const uint8_t *data, size_t size)

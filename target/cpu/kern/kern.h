@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib.h"
-#include "seal.h"
+#include "target.h"
+#include "checksum.h"
 #include "seeds.h"
 
 enum { LANES = 16 };

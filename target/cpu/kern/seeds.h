@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib.h"
+#include "target.h"
 
 enum { BUNCH_UNITS = 4 };
 

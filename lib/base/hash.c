@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* XXH3-128 as text: fingerprints of networks and of weights. */
+#include <stdio.h>
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "base.h"
+
+void digest_text(const struct XXH3_state_s *hash, char out[33])
+{
+	XXH128_canonical_t bytes;
+	XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(hash));
+	for (size_t i = 0; i < sizeof bytes.digest; i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes.digest[i]);
+}
+
+void digest_weights(XXH3_state_t *state, const double *w, uint64_t n, bool f64)
+{
+	float single[512];
+	for (uint64_t i = 0; i < n; i += COUNT(single)) {
+		size_t some = n - i < COUNT(single) ? (size_t)(n - i) : COUNT(single);
+		for (size_t k = 0; k < some; k++)
+			single[k] = (float)w[i + k];
+		XXH3_128bits_update(state, f64 ? (const void *)(w + i) : single, some * (f64 ? sizeof *w : sizeof *single));
+	}
+}
+
+void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
+{
+	XXH3_state_t state;
+	XXH3_128bits_reset(&state);
+	digest_weights(&state, w, n, f64);
+	digest_text(&state, out);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Random numbers by counter (Philox 4x32-10, Salmon et al. 2011), and the order of examples made from them.
+ * A number depends on (seed, stream, index) alone, so any thread or rank can have any of them. */
+#include "base.h"
+
+/* Numbers of so many counters in a row at once: each is a long chain of multiplications, and a CPU can do several
+ * side by side. */
+enum { DRAWS = 4 };
+
+static inline void philox(uint32_t ctr[4][DRAWS], int n, uint32_t key0, uint32_t key1)
+{
+	for (int round = 0; round < 10; round++) {
+		for (int i = 0; i < n; i++) {
+			uint64_t a = (uint64_t)0xD2511F53u * ctr[0][i], b = (uint64_t)0xCD9E8D57u * ctr[2][i];
+			ctr[0][i] = (uint32_t)(b >> 32) ^ ctr[1][i] ^ key0;
+			ctr[1][i] = (uint32_t)b;
+			ctr[2][i] = (uint32_t)(a >> 32) ^ ctr[3][i] ^ key1;
+			ctr[3][i] = (uint32_t)a;
+		}
+		key0 += 0x9E3779B9u;
+		key1 += 0xBB67AE85u;
+	}
+}
+
+static inline void draws(uint64_t seed, uint32_t stream, uint32_t sub, uint64_t index, int n, uint64_t *out)
+{
+	uint32_t ctr[4][DRAWS];
+	for (int i = 0; i < n; i++) {
+		ctr[0][i] = (uint32_t)(index + (uint64_t)i);
+		ctr[1][i] = (uint32_t)((index + (uint64_t)i) >> 32);
+		ctr[2][i] = stream;
+		ctr[3][i] = sub;
+	}
+	philox(ctr, n, (uint32_t)seed, (uint32_t)(seed >> 32));
+	for (int i = 0; i < n; i++)
+		out[i] = (uint64_t)ctr[1][i] << 32 | ctr[0][i];
+}
+
+static uint64_t draw(uint64_t seed, uint32_t stream, uint32_t sub, uint64_t index)
+{
+	uint64_t random;
+	draws(seed, stream, sub, index, 1, &random);
+	return random;
+}
+
+uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index) { return draw(seed, stream, 0, index); }
+
+double random_unit(uint64_t seed, uint32_t stream, uint64_t index)
+{
+	return (double)(random_u64(seed, stream, index) >> 40) / 16777216.0;
+}
+
+static uint64_t below(uint64_t random, uint64_t n) { return (random >> 32) * n >> 32; }
+
+uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n)
+{
+	return below(random_u64(seed, stream, index), n);
+}
+
+/* ---- order of examples ---- */
+
+static uint64_t block_count(const Order *o) { return (o->examples + SHUFFLE_BLOCK - 1) / SHUFFLE_BLOCK; }
+
+Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled)
+{
+	Order *o = NEW(a, 1, Order);
+	o->examples = examples;
+	o->seed = seed;
+	o->shuffled = shuffled;
+	o->epoch = o->block = UINT64_MAX;
+	if (shuffled)
+		o->blocks = NEW(a, block_count(o), uint32_t);
+	return o;
+}
+
+/* The epoch goes into the counter's last word and, past 2^32 epochs, into nothing: orders then repeat. */
+static uint64_t shuffle_draw(const Order *o, uint64_t index)
+{
+	return draw(o->seed, STREAM_SHUFFLE, (uint32_t)o->epoch, index);
+}
+
+void order_epoch(Order *o, uint64_t epoch)
+{
+	if (!o->shuffled || o->epoch == epoch)
+		return;
+	o->epoch = epoch;
+	o->block = UINT64_MAX;
+	uint64_t n = block_count(o);
+	for (uint64_t i = 0; i < n; i++) { /* Fisher and Yates, from the inside out */
+		uint64_t j = below(shuffle_draw(o, i), i + 1);
+		o->blocks[i] = o->blocks[j];
+		o->blocks[j] = (uint32_t)i;
+	}
+	o->short_at = 0;
+	while (n && o->blocks[o->short_at] != n - 1)
+		o->short_at++;
+}
+
+uint64_t order_at(Order *o, uint64_t position)
+{
+	if (!o->shuffled)
+		return position;
+	/* The last, shorter block may stand anywhere; positions behind it are as if it were full. */
+	uint64_t n = block_count(o), last = n - 1, short_by = n * SHUFFLE_BLOCK - o->examples;
+	uint64_t place = position / SHUFFLE_BLOCK, offset = position % SHUFFLE_BLOCK;
+	if (position >= (o->short_at + 1) * SHUFFLE_BLOCK - short_by) {
+		place = (position + short_by) / SHUFFLE_BLOCK;
+		offset = (position + short_by) % SHUFFLE_BLOCK;
+	}
+	uint64_t block = o->blocks[place];
+	uint64_t size = block == last ? SHUFFLE_BLOCK - short_by : SHUFFLE_BLOCK;
+	if (o->block != place) {
+		o->block = place;
+		uint64_t random[DRAWS];
+		for (uint64_t i = 0; i < size; i++) {
+			if (i % DRAWS == 0)
+				draws(o->seed, STREAM_SHUFFLE, (uint32_t)o->epoch, (block + 1) << 32 | i, DRAWS, random);
+			uint64_t j = below(random[i % DRAWS], i + 1);
+			o->inside[i] = o->inside[j];
+			o->inside[j] = (uint16_t)i;
+		}
+	}
+	return block * SHUFFLE_BLOCK + o->inside[offset];
+}
+
+uint64_t order_block(const Order *o, uint64_t place, uint64_t *count)
+{
+	uint64_t n = block_count(o), block = place < n && o->shuffled ? o->blocks[place] : place,
+			 first = block * SHUFFLE_BLOCK;
+
+	*count = place >= n ? 0 : block == n - 1 ? o->examples - first : SHUFFLE_BLOCK;
+	return first;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Classes: the different texts of a label, and which target each became.  In: the texts that a file has, or the list
+ * that a run was trained on.  Out: Data.classes and a code table.
+ *
+ * A list that is given decides alone: a class is the target at its place in the list, whether it occurs or not, so that
+ * data read for a trained network means what it meant in training. */
+#include <string.h>
+
+#include "data.h"
+
+enum { SHOWN = 40, LISTED = 8 }; /* letters of a name, and classes, in a message */
+
+bool classes_given(const DataOptions *opt) { return opt && opt->classes && opt->class_count; }
+
+Dict classes_dict(Ctx *cx, const DataOptions *opt)
+{
+	Dict d = { .arena = &cx->scratch };
+	if (opt->class_count > LABEL_CLASSES)
+		fail(cx, MP_BAD_INPUT, "group them", "%u classes are given, but a label has at most %d", opt->class_count,
+		     LABEL_CLASSES);
+	for (uint32_t i = 0; i < opt->class_count; i++) {
+		const char *name = opt->classes[i];
+		if (dict_add(&d, (Text){ name, (uint32_t)strlen(name) }) != i)
+			fail(cx, MP_BAD_INPUT, "list every class once", "class '%.*s' is given twice", SHOWN, name);
+	}
+	return d;
+}
+
+void classes_unknown(Ctx *cx, Loc at, Text label, const Dict *classes)
+{
+	Buf b = { .arena = &cx->scratch };
+	buf_puts(&b, "leave out the case, or correct it: the classes are");
+	for (uint32_t i = 0; i < classes->count && i < LISTED; i++) {
+		Text t = classes->text[i];
+		buf_printf(&b, "%s %.*s", i ? "," : "", t.len < SHOWN ? (int)t.len : SHOWN, t.s);
+	}
+	buf_puts(&b, classes->count > LISTED ? ", ..." : "");
+	error_at(cx, at, b.s, "'%.*s' is none of the %u classes that were learnt",
+	         label.len < SHOWN ? (int)label.len : SHOWN, label.s, classes->count);
+}
+
+/* A code table of many classes would cost more than it tells: the largest output says the same. */
+static void set_codes(Ctx *cx, Data *d)
+{
+	uint32_t n = d->class_count;
+	if (n > CODED_CLASSES)
+		return;
+	double *codes = NEW(&cx->keep, (size_t)n * n, double);
+	Text *names = NEW(&cx->keep, n, Text);
+	for (uint32_t i = 0; i < n; i++) {
+		codes[(size_t)i * n + i] = 1;
+		names[i] = (Text){ d->classes[i], (uint32_t)strlen(d->classes[i]) };
+	}
+	d->codes = codes;
+	d->code_names = names;
+	d->code_count = n;
+}
+
+void classes_set(Ctx *cx, Data *d, const Text *name, uint32_t count)
+{
+	if (!count)
+		return;
+	const char **classes = NEW(&cx->keep, count, const char *);
+	for (uint32_t i = 0; i < count; i++)
+		classes[i] = arena_copy(&cx->keep, name[i].s, name[i].len);
+	d->classes = classes;
+	d->class_count = count;
+	set_codes(cx, d);
+}
+
+const char *const *classes_copy(Arena *a, const char *const *from, uint32_t count)
+{
+	if (!from)
+		return NULL;
+	const char **to = NEW(a, count, const char *);
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = arena_copy(a, from[i], strlen(from[i]));
+	return to;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* net: a topology file becomes a Net, and a Net the order of work, a Plan. */
+#ifndef NET_H
+#define NET_H
+
+#include "base.h"
+
+/* ---- units.c: unit functions and error functions, one table each -------------------------------- */
+
+enum { FN_SIGMOID, FN_TANH, FN_LINEAR, FN_RELU, FN_SOFTMAX, FN_GAUSSIAN, FN_SIGMOID2, FN_COUNT };
+typedef struct UnitFn {
+	const char *name, *formula;
+	double (*value)(double net);             /* softmax: exp, the group is divided by its sum afterwards */
+	double (*slope)(double net, double out); /* softmax: not used */
+	double low, high;                        /* range of the outputs */
+} UnitFn;
+extern const UnitFn unit_fns[FN_COUNT];
+
+enum { ERR_SQUARED, ERR_CROSS_ENTROPY, ERR_DIVERGENCE, ERR_COUNT };
+typedef struct ErrorFn {
+	const char *name, *formula;
+	double (*value)(double out, double target);
+	double (*slope)(double out, double target); /* d value / d out */
+	double low, high;                           /* outputs must lie in this range */
+	int matched;                                /* the unit function whose slope cancels, -1 if none */
+	bool only_matched;                          /* makes sense with that unit function alone */
+} ErrorFn;
+extern const ErrorFn error_fns[ERR_COUNT];
+bool error_fits(int error, int fn); /* may outputs of this unit function be trained with it? */
+
+/* ---- options.c: one table (options.def) for the topology parser, the command line, checkpoints and manuals ---- */
+
+enum { BATCH_ALL = 0 };
+enum { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
+enum { BPTT_COPY, BPTT_FULL };
+enum { PRECISION_FP32, PRECISION_BF16 };
+enum { ALLREDUCE_EXACT, ALLREDUCE_MPI };
+enum { INPUT_AUTO, INPUT_DENSE, INPUT_INDEX };
+typedef struct Options {
+#define INT(field, ...)    int64_t field;
+#define REAL(field, ...)   double field;
+#define CHOICE(field, ...) int field;
+#define FLAG(field, ...)   int field; /* 0, 1, or -1 for the default that depends on others */
+#define TEXT(field, ...)   const char *field;
+#include "options.def"
+} Options;
+
+void options_init(Options *o);
+/* NULL if fine, else what is wrong, in scratch; *remedy says what would be right. */
+const char *option_set(Ctx *cx, Options *o, const char *name, const char *value, const char **remedy);
+/* as text that option_set reads back; NULL: no such */
+const char *option_get(Arena *a, const Options *o, const char *name);
+const mp_option *option_at(size_t i);          /* NULL past the last */
+bool option_is_fixed(const char *name);        /* changes the result: not to be set on a resumed run */
+void options_check(Ctx *cx, const Options *o); /* combinations that make no sense: fails */
+
+/* What `until` says, taken apart. */
+/* NaN: not asked for; any that is met ends the run as solved */
+typedef struct Until {
+	double error, right, within;
+} Until;
+bool until_parse(const char *text, Until *u);
+
+/* ---- net.c, lex.c, parse.c, connect.c (and parse.h), link.c, netprint.c: the network ------------ */
+
+/* Unit 0 is the true unit; then the units of the groups in the order of the file. */
+typedef uint32_t Unit;
+enum { ROLE_INPUT, ROLE_HIDDEN, ROLE_OUTPUT, ROLE_CONTEXT, ROLE_COUNT };
+extern const char *const role_names[ROLE_COUNT];
+
+typedef struct Group {
+	const char *name;
+	uint32_t size;
+	Unit first;
+	int fn; /* FN_...; inputs and contexts are FN_LINEAR */
+	int role;
+	float start; /* contexts: value at the start of a sequence */
+	Loc at;
+} Group;
+
+enum { LINK_FULL, LINK_ONE_TO_ONE, LINK_RANDOM, LINK_SINGLE, LINK_KINDS };
+extern const char *const link_kinds[LINK_KINDS];
+typedef struct Block { /* one `connect` of one source slice to one target slice */
+	int kind;
+	int32_t from_group, to_group;                        /* from_group -1: the true unit */
+	uint32_t from_first, from_count, to_first, to_count; /* inside their groups */
+	double density;                                      /* LINK_RANDOM */
+	uint64_t seed;                                       /* LINK_RANDOM */
+	float low, high; /* initial weights are drawn from here; NaN: from -+1 / sqrt(the unit's links, true not counted) */
+	float rate;      /* factor on the learning rate */
+	bool frozen;
+	uint64_t links; /* how many this block has */
+	Loc at;
+} Block;
+
+typedef struct Copy { /* context = source as it was one case ago, in the same sequence */
+	int32_t from_group, to_group;
+	Loc at;
+} Copy;
+
+typedef struct Net {
+	const char *name; /* of the file */
+	Group *group;
+	uint32_t groups;
+	Block *block;
+	uint32_t blocks;
+	Copy *copy;
+	uint32_t copies;
+	uint32_t units;           /* with the true unit */
+	uint32_t inputs, outputs; /* sizes of all input and all output groups together, in file order */
+	/* Links in canonical order: by target unit, then by source unit.  Links of unit u are row[u] .. row[u+1]-1. */
+	uint64_t links;
+	uint64_t *row; /* [units + 1] */
+	/* Lists of sources and of blocks. Units that have the same, one after the other, share one list, and so do
+	 * those whose list is the beginning of the next one's: a full block takes as much as one of its targets. */
+	Unit *from; /* of link l of unit u: from[l + from_at[u]], the sum modulo 2^64; likewise block_of */
+	uint32_t *block_of;
+	uint64_t *from_at, *block_at; /* [units] */
+	Options options;              /* training defaults of the file */
+	const char *data, *test;      /* what `data` and `test` name, resolved against the file's folder; NULL if absent */
+	char fingerprint[33];         /* XXH3-128 of groups, functions, links, copies: what makes weights fit */
+} Net;
+
+/* Limits, checked before anything is allocated for them. */
+#define MAX_UNITS 16777216u
+#define MAX_LINKS 1000000000u
+
+Net *net_parse(Ctx *cx, const Src *src);        /* text to Net: calls net_link and net_check */
+void net_link(Ctx *cx, Net *net);               /* link.c: blocks to canonical links; finds duplicates */
+Unit net_target(const Net *net, uint64_t link); /* whose link it is */
+/* Source and block of link l, which leads to unit u. */
+static inline Unit net_source(const Net *net, Unit u, uint64_t l) { return net->from[l + net->from_at[u]]; }
+
+static inline const Block *net_block(const Net *net, Unit u, uint64_t l)
+{
+	return &net->block[net->block_of[l + net->block_at[u]]];
+}
+
+bool net_same_sources(const Net *net, Unit u, Unit v);
+void net_check(Ctx *cx, Net *net);        /* cycles, unreachable groups, roles; sets the fingerprint */
+void net_print(const Net *net, Buf *out); /* the text of --stage net */
+/* Numbers of links are asked for in pieces: all at once, in double precision, they would be the largest thing there
+ * is. */
+enum { PIECE_LINKS = 1 << 15 };
+#define ALL_LINKS UINT64_MAX
+/* so many there are of count links from `first` on */
+uint64_t net_piece(const Net *net, uint64_t first, uint64_t count);
+/* initial weights, float values, canonical order */
+void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w);
+Group *net_group(const Net *net, Unit u);                           /* whose unit u is; NULL for the true unit */
+void net_unit_name(const Net *net, Unit u, char *buf, size_t size); /* hidden[3], true */
+/* Longest path to every unit, 0 for true, inputs and contexts; a softmax group is one node.  `order` takes the computed
+ * nodes (their first units), sources before targets; returns how many.  Cycles are recorded as errors. */
+uint32_t net_levels(Ctx *cx, const Net *net, uint32_t *level, Unit *order);
+bool block_is_later(const Block *b);  /* links only to units that stand later in the same group */
+uint64_t block_pairs(const Block *b); /* links it has, or for LINK_RANDOM chooses from */
+void block_print_end(const Net *net, const Block *b, bool to, Buf *out); /* a[0:29], b[3], true */
+
+/* ---- plan.c: the order of work, without a machine ----------------------------------------------- */
+
+typedef struct Caps { /* all the plan knows of a target */
+	const char *target;
+	uint32_t lanes;  /* cases in flight */
+	uint32_t bundle; /* at most so many weights in a bundle; 0: no limit */
+} Caps;
+
+typedef struct Span {
+	Unit first;
+	uint32_t count;
+} Span; /* units that stand side by side in one group */
+typedef struct Bundle {
+	Span units;
+	uint64_t link, links;
+} Bundle; /* incoming links of some units of one level */
+typedef struct Level {
+	uint32_t span, spans, bundle, bundles;
+} Level;
+
+typedef struct Plan {
+	const Net *net;
+	Caps caps;
+	uint32_t *level_of; /* [units]: 0 for true, inputs, contexts */
+	Level *level;
+	uint32_t levels; /* that compute; level[i] holds units with level_of == i + 1 */
+	Span *span;
+	uint32_t spans;
+	Bundle *bundle;
+	uint32_t bundles;  /* forward order; backward is the reverse */
+	uint64_t W, Wi, U; /* the report's counts (section 6.1): weights, those of the input layer, units */
+} Plan;
+
+Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps);
+void plan_print(const Plan *plan, Buf *out);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* The network as text: a topology file in canonical form.  Reading it gives the same network, printing that the
+ * same text.  Defaults are left out; what was worked out (links, counts, fingerprint) stands in comments. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net.h"
+
+/* Shortest text that reads back as the same float. */
+static void float_print(Buf *b, float v)
+{
+	char s[32];
+	float again = NAN;
+	for (int digits = 6; digits <= 9 && again != v; digits++) {
+		int n = snprintf(s, sizeof s, "%.*g", digits, (double)v);
+		for (int i = 0; i < n; i++) /* some locales write 0,5 */
+			if (s[i] == ',')
+				s[i] = '.';
+		number_read(s, s + n, &again);
+	}
+	buf_puts(b, s);
+}
+
+void block_print_end(const Net *net, const Block *b, bool to, Buf *out)
+{
+	int32_t group = to ? b->to_group : b->from_group;
+	uint32_t first = to ? b->to_first : b->from_first, count = to ? b->to_count : b->from_count;
+	if (group < 0) {
+		buf_puts(out, "true");
+		return;
+	}
+	const Group *g = &net->group[group];
+	buf_puts(out, g->name);
+	if (count == 1 && (b->kind == LINK_SINGLE || g->size > 1))
+		buf_printf(out, "[%u]", first);
+	else if (count < g->size)
+		buf_printf(out, "[%u:%u]", first, first + count - 1);
+}
+
+static void group_print(const Group *g, int width, Buf *out)
+{
+	bool computes = g->role == ROLE_HIDDEN || g->role == ROLE_OUTPUT;
+	buf_printf(out, "group %-*s %u", width, g->name, g->size);
+	if (computes)
+		buf_printf(out, " %s", unit_fns[g->fn].name);
+	if (g->role != ROLE_HIDDEN)
+		buf_printf(out, " %s", role_names[g->role]);
+	buf_puts(out, "\n");
+}
+
+static void block_print(const Net *net, const Block *b, Buf *out)
+{
+	buf_puts(out, "connect ");
+	block_print_end(net, b, false, out);
+	buf_puts(out, " -> ");
+	block_print_end(net, b, true, out);
+	if (b->kind == LINK_ONE_TO_ONE)
+		buf_puts(out, " one-to-one");
+	if (b->kind == LINK_RANDOM) {
+		buf_puts(out, " random ");
+		float_print(out, (float)b->density);
+		buf_printf(out, " seed %llu", (unsigned long long)b->seed);
+	}
+	if (block_is_later(b))
+		buf_puts(out, " later");
+	if (!isnan(b->low)) {
+		buf_puts(out, " weights ");
+		float_print(out, b->low);
+		buf_puts(out, " ");
+		float_print(out, b->high);
+	}
+	if (b->rate != 1) {
+		buf_puts(out, " rate ");
+		float_print(out, b->rate);
+	}
+	if (b->frozen)
+		buf_puts(out, " frozen");
+	if (b->kind != LINK_SINGLE)
+		buf_printf(out, "  # %llu link%s", (unsigned long long)b->links, b->links == 1 ? "" : "s");
+	buf_puts(out, "\n");
+}
+
+static void copy_print(const Net *net, const Copy *c, Buf *out)
+{
+	const Group *to = &net->group[c->to_group];
+	buf_printf(out, "copy %s -> %s", net->group[c->from_group].name, to->name);
+	if (to->start != 0) {
+		buf_puts(out, " start ");
+		float_print(out, to->start);
+	}
+	buf_puts(out, "\n");
+}
+
+static void text_print(const char *text, Buf *out)
+{
+	buf_puts(out, "\"");
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			buf_puts(out, "\\");
+		buf_add(out, text, 1);
+	}
+	buf_puts(out, "\"");
+}
+
+/* Only options that were set to something else than their default. */
+static void options_print(const Options *o, Buf *out)
+{
+	Options standard;
+	const mp_option *option;
+	options_init(&standard);
+	for (size_t i = 0; (option = option_at(i)); i++) {
+		const char *value = option_get(out->arena, o, option->name);
+		if (strcmp(value, option_get(out->arena, &standard, option->name)) == 0)
+			continue;
+		buf_printf(out, "train %s ", option->name);
+		if (strpbrk(value, " \t\"#\\") || !*value)
+			text_print(value, out);
+		else
+			buf_puts(out, value);
+		buf_puts(out, "\n");
+	}
+}
+
+static void path_print(const char *word, const char *path, Buf *out)
+{
+	if (!path)
+		return;
+	buf_printf(out, "%s ", word);
+	text_print(path, out);
+	buf_puts(out, "\n");
+}
+
+void net_print(const Net *net, Buf *out)
+{
+	int width = 0;
+	for (uint32_t i = 0; i < net->groups; i++)
+		if ((int)strlen(net->group[i].name) > width)
+			width = (int)strlen(net->group[i].name);
+	buf_printf(out, "# %u groups, %u units, %llu links, %u inputs, %u outputs\n", net->groups, net->units - 1,
+	           (unsigned long long)net->links, net->inputs, net->outputs);
+	buf_printf(out, "# fingerprint %s\n", net->fingerprint);
+	for (uint32_t i = 0; i < net->groups; i++)
+		group_print(&net->group[i], width, out);
+	for (uint32_t i = 0; i < net->blocks; i++)
+		block_print(net, &net->block[i], out);
+	for (uint32_t i = 0; i < net->copies; i++)
+		copy_print(net, &net->copy[i], out);
+	options_print(&net->options, out);
+	path_print("data", net->data, out);
+	path_print("test", net->test, out);
+}

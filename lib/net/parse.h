@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the reader of topology files: lex.c makes tokens, parse.c reads statements, connect.c the one about links. */
+#ifndef PARSE_H
+#define PARSE_H
+
+#include "net.h"
+
+/* ---- lex.c -------------------------------------------------------------------------------------- */
+
+/* TOK_END stands between statements: where a line begins in the first column.  What cannot be a token is TOK_BAD,
+ * its error already recorded.  The text of a TOK_TEXT is what stands between the quotes. */
+enum {
+	TOK_WORD,
+	TOK_NUMBER,
+	TOK_TEXT,
+	TOK_ARROW,
+	TOK_COMMA,
+	TOK_OPEN,
+	TOK_CLOSE,
+	TOK_COLON,
+	TOK_END,
+	TOK_EOF,
+	TOK_BAD
+};
+typedef struct Token {
+	int kind;
+	const char *s;
+	size_t len, off;
+} Token;
+
+typedef struct Lexer {
+	Ctx *cx;
+	const Src *src;
+	size_t at;    /* next byte to read */
+	size_t line;  /* where the current line begins */
+	size_t ended; /* where TOK_END was last given */
+} Lexer;
+
+void lex_init(Lexer *lx, Ctx *cx, const Src *src);
+void lex_next(Lexer *lx, Token *t);
+void lex_value(Lexer *lx, Token *t); /* a text, or everything up to the next blank */
+void lex_skip(Lexer *lx);            /* to the next statement */
+bool lex_whole(const Token *t, uint64_t *v);
+bool lex_real(const Token *t, float *v);  /* finite only */
+char *lex_text(Arena *a, const Token *t); /* a text with its escapes resolved */
+
+/* ---- parse.c ------------------------------------------------------------------------------------ */
+
+typedef struct Open Open;
+typedef struct Setting {
+	const char *name;
+	Loc at;
+} Setting;
+
+typedef struct End {       /* one side of a connect */
+	int32_t group;         /* -1: the true unit */
+	uint32_t first, count; /* count 0: not to be used, an error was recorded */
+	bool sliced;
+	size_t off;
+} End;
+typedef struct Ends {
+	End *end;
+	size_t count, room;
+} Ends;
+
+typedef struct Parser {
+	Ctx *cx;
+	Net *net;
+	Lexer lx;
+	Token tok;        /* the one not yet used */
+	size_t past;      /* where the one before it ended */
+	Open *open;       /* files being read, innermost first */
+	Dict names;       /* of groups; their numbers are those of net->group */
+	Ends left, right; /* of the connect being read */
+	uint32_t group_room, block_room, copy_room;
+	uint64_t pairs;   /* links so far, with all that random blocks choose from */
+	Setting *setting; /* what train, data and test have set, last place of each */
+	uint32_t settings, setting_room;
+} Parser;
+
+enum { LONGEST_NAME = 64 };
+
+/* The functions that return bool record an error before they return false. */
+void token_next(Parser *p);
+Loc token_at(const Parser *p); /* where the token not yet used stands */
+bool at_end(const Parser *p);  /* of the statement */
+bool at_word(const Parser *p, const char *word);
+int token_shown(const Token *t);                                    /* how much of it goes into a message: for "%.*s" */
+bool unexpected(Parser *p, const char *wanted, const char *remedy); /* false; the token is not what was wanted */
+bool expect_arrow(Parser *p, const char *remedy);
+bool expect_real(Parser *p, const char *what, float low, float high, float *v);
+bool group_find(Parser *p, int32_t *group);                                   /* the group that the token names */
+const char *remedy_printf(Parser *p, const char *fmt, ...) PRINTF_LIKE(2, 3); /* a text in scratch */
+/* "did you mean ...?" if the token is near one of the names */
+const char *remedy_near(Parser *p, const char *const *names, size_t count, const char *otherwise);
+
+/* ---- connect.c ---------------------------------------------------------------------------------- */
+
+bool parse_connect(Parser *p);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What is said about a run. In: where it stands, and the tallies of its last epoch and test. Out: its mp_report,
+ * the points of its history, whether `until` is reached. */
+#include "run.h"
+
+static double mean_error(const Tally *t) { return t->cases ? t->error / (double)t->cases : 0; }
+
+/* Million connections per second. */
+static double speed(const Net *net, uint64_t cases, double seconds)
+{
+	return seconds > 0 ? (double)net->links * (double)cases / seconds / 1e6 : 0;
+}
+
+void report_fill(Run *r, const Data *data, double rate)
+{
+	mp_report *p = &r->report;
+	const Position *at = &r->at;
+	const Tally *t = at->epoch ? &at->last : &at->tally;
+	uint64_t seen = at->epoch * data->cases + at->tally.cases;
+	p->target = r->target->name;
+	p->connections = r->net->links;
+	p->cases = data->cases;
+	p->epoch = at->epoch;
+	p->epochs = (uint64_t)r->opt.epochs;
+	p->updates = at->updates;
+	p->total_error = t->error;
+	p->error = mean_error(t);
+	p->right = share_of(t->right, t->scored);
+	p->within = share_of(t->within, t->scored);
+	p->tested = at->test.cases > 0;
+	p->test_total_error = at->test.error;
+	p->test_error = mean_error(&at->test);
+	p->test_right = share_of(at->test.right, at->test.scored);
+	p->test_within = share_of(at->test.within, at->test.scored);
+	p->rate = rate;
+	p->seconds = at->seconds;
+	p->mcps = speed(r->net, seen, at->seconds);
+	p->simulated_seconds = at->simulated;
+	p->simulated_mcps = speed(r->net, seen, at->simulated);
+}
+
+bool until_reached(const Until *u, const Tally *t)
+{
+	/* NaN: false */
+	return share_of(t->within, t->scored) >= u->within || share_of(t->right, t->scored) >= u->right ||
+	       mean_error(t) < u->error;
+}
+
+/* When the history is full every other point goes, and from then on only every other epoch comes. */
+void report_note(Run *r)
+{
+	if (r->points == COUNT(r->history)) {
+		for (uint32_t i = 0; i < r->points / 2; i++)
+			r->history[i] = r->history[2 * i + 1];
+		r->points /= 2;
+		r->stride *= 2;
+	}
+	if (r->at.epoch % r->stride)
+		return;
+	const mp_report *p = &r->report;
+	while (r->points && r->history[r->points - 1].epoch >= p->epoch) /* it was here before, and was rolled back */
+		r->points--;
+	r->history[r->points++] = (mp_point){ p->epoch, p->error, p->right, p->test_error, p->test_right };
+}

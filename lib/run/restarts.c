@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Many seeds of one network: who takes which seed, when a seed ends, and what they came to together.
+ *
+ * In: the first seed and how many. Out: a result for each, the best of them. Must hold: nothing of it depends on
+ * the order in which seeds end, so threads and lanes take them as they come. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run.h"
+
+void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, const Data *test)
+{
+	Ctx *cx = &r->cx;
+
+	if (r->program)
+		fail(cx, MP_BAD_INPUT,
+		     "every seed starts from weights of its own: begin with a new run, without --load or --resume",
+		     "this run has already started");
+	if (!count)
+		fail(cx, MP_BAD_INPUT, "give how many seeds to train, 1 or more", "there are no seeds to train");
+	if (count - 1 > (uint64_t)(INT64_MAX - r->opt.seed))
+		fail(cx, MP_BAD_INPUT, "begin with a smaller seed", "%llu seeds from %lld on are more than there are",
+		     (unsigned long long)count, (long long)r->opt.seed);
+	if (r->opt.time > 0)
+		fail(cx, MP_BAD_INPUT, "limit epochs or updates",
+		     "a limit of time ends a run at another epoch each time: no seed's result could be had again");
+	if (*r->opt.fault)
+		fail(cx, MP_BAD_INPUT, "train one seed, or leave --fault out",
+		     "faults go on from one seed to the next: no seed's result could be had again");
+	run_check_training(r, data);
+	if (test)
+		run_check_training(r, test);
+	run_start(r);
+	*all = (Restarts){ .first = (uint64_t)r->opt.seed, .count = count, .run = r, .began = clock_seconds() };
+	all->reported = all->began;
+	all->seed = NEW(&cx->keep, count, mp_seed);
+	r->restarts = (mp_restarts){ 0 };
+}
+
+void run_restart(Run *r, uint64_t seed)
+{
+	const Rule *rule = &rules[r->opt.rule];
+	double *v = NEW(&r->cx.scratch, r->net->links, double);
+
+	r->opt.seed = (int64_t)seed;
+	run_start(r);
+	run_first_weights(&r->cx, r->net, r->target, r->program, seed);
+	for (int k = 0; k < rule->states; k++) {
+		for (Unit u = 0; u < r->net->units; u++)
+			for (uint64_t i = r->net->row[u]; i < r->net->row[u + 1]; i++)
+				v[i] = rule_start(rule, k, &r->opt, net_block(r->net, u, i)->rate);
+		r->target->set(r->program, k + 1, 0, ALL_LINKS, v);
+	}
+	r->at = (Position){ .best = INFINITY };
+	r->best_at = (Position){ 0 };
+}
+
+/* ---- while it lasts ---- */
+
+bool restarts_take(Restarts *all, uint64_t *number)
+{
+	if (all->run->stop)
+		return false;
+	*number = __atomic_fetch_add(&all->next, 1, __ATOMIC_RELAXED);
+	return *number < all->count;
+}
+
+void restarts_end(Restarts *all, uint64_t number, const mp_seed *result)
+{
+	all->seed[number] = *result;
+	__atomic_fetch_add(&all->epochs, result->epochs, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&all->solved, result->solved != 0, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&all->failed, result->failed != 0, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&all->ended, 1, __ATOMIC_RELEASE);
+}
+
+static mp_restarts so_far(Restarts *all)
+{
+	double seconds = clock_seconds() - all->began;
+	uint64_t done = __atomic_load_n(&all->ended, __ATOMIC_ACQUIRE);
+
+	return (mp_restarts){ .count = all->count,
+		                  .done = done,
+		                  .solved = __atomic_load_n(&all->solved, __ATOMIC_RELAXED),
+		                  .failed = __atomic_load_n(&all->failed, __ATOMIC_RELAXED),
+		                  .seconds = seconds,
+		                  .seeds_per_second = seconds > 0 ? (double)done / seconds : 0 };
+}
+
+void restarts_look(Restarts *all)
+{
+	double now = clock_seconds();
+
+	if (!all->fn || now - all->reported < 0.1)
+		return;
+	all->reported = now;
+	mp_restarts now_at = so_far(all);
+	if (all->fn(all->user, all->run, &now_at) != 0)
+		all->run->stop = 1;
+}
+
+bool seed_ends(const Options *o, const Until *u, const Tally *t, uint64_t epoch, uint64_t updates, mp_seed *result)
+{
+	result->epochs = epoch;
+	result->error = t->cases ? t->error / (double)t->cases : 0;
+	result->right = share_of(t->right, t->scored);
+	result->within = share_of(t->within, t->scored);
+	result->solved = epoch && until_reached(u, t);
+	return result->solved || (o->epochs && epoch >= (uint64_t)o->epochs) ||
+	       (o->updates && updates >= (uint64_t)o->updates);
+}
+
+/* ---- at the end ---- */
+
+/* Is a better than b? Solved before not, not failed before failed; then fewer epochs if both are solved, or less
+ * error. */
+static bool better(const mp_seed *a, const mp_seed *b)
+{
+	if (a->solved != b->solved)
+		return a->solved;
+	if (a->failed != b->failed)
+		return b->failed;
+	if (a->solved && a->epochs != b->epochs)
+		return a->epochs < b->epochs;
+	return a->error < b->error;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void restarts_sum(Restarts *all, uint64_t cases)
+{
+	mp_restarts *m = &all->run->restarts;
+	uint64_t *epochs = NEW(&all->run->cx.scratch, all->count, uint64_t), solved = 0;
+
+	*m = so_far(all);
+	m->mcps =
+		m->seconds > 0 ? (double)all->run->net->links * (double)cases * (double)all->epochs / m->seconds / 1e6 : 0;
+	m->seed = all->seed;
+	m->done = 0;
+	for (uint64_t i = 0; i < all->count; i++) {
+		if (!all->seed[i].failed && !all->seed[i].fingerprint[0])
+			continue;
+		mp_seed *s = &all->seed[m->done];
+		*s = all->seed[i];
+		if (s->solved)
+			epochs[solved++] = s->epochs;
+		if (better(s, &all->seed[m->best]))
+			m->best = m->done;
+		m->done++;
+	}
+	if (!solved)
+		return;
+	qsort(epochs, solved, sizeof *epochs, by_number);
+	m->epochs_min = epochs[0];
+	m->epochs_median = epochs[(solved - 1) / 2];
+	m->epochs_max = epochs[solved - 1];
+}

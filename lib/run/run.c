@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* A run from options to a program with initial weights. In: a network, options, data. Out: a compiled program; whether
+ * data fits; weights of the best epoch; the fingerprint. */
+#include <math.h>
+#include <string.h>
+#define XXH_STATIC_LINKING_ONLY /* XXH3_state_t on the stack */
+#include <xxhash.h>
+
+#include "watch.h"
+
+/* ---- targets ---- */
+
+const Target *target_find(const char *name)
+{
+	for (size_t i = 0; target_table[i]; i++)
+		if (strcmp(target_table[i]->name, name) == 0)
+			return target_table[i];
+	return NULL;
+}
+
+const char *target_names(Arena *a)
+{
+	Buf b = { .arena = a };
+	buf_puts(&b, "the targets here are:");
+	for (size_t i = 0; target_table[i]; i++)
+		buf_printf(&b, "%s %s", i ? "," : "", target_table[i]->name);
+	return b.s;
+}
+
+void watch_moment(const Watch *w, int moment, void *sum, uint64_t bytes)
+{
+	if (w->moment)
+		w->moment(w->user, moment, sum, bytes);
+}
+
+/* ---- starting ---- */
+
+/* An error function sees only outputs it is defined for. */
+static void check_error_fn(Ctx *cx, const Net *net, const Options *o)
+{
+	for (uint32_t i = 0; i < net->groups; i++) {
+		const Group *g = &net->group[i];
+		if (g->role == ROLE_OUTPUT && !error_fits(o->error, g->fn))
+			error_at(cx, g->at,
+			         "train with error squared; cross-entropy goes with sigmoid or softmax, divergence with softmax",
+			         "error %s makes no sense for the %s units of '%s'", error_fns[o->error].name, unit_fns[g->fn].name,
+			         g->name);
+	}
+	check_errors(cx);
+}
+
+void run_first_weights(Ctx *cx, const Net *net, const Target *target, Program *program, uint64_t seed)
+{
+	double *w = NEW(&cx->scratch, net_piece(net, 0, PIECE_LINKS), double);
+	for (uint64_t i = 0; i < net->links; i += PIECE_LINKS) {
+		net_weights(net, seed, i, PIECE_LINKS, w);
+		target->set(program, 0, i, PIECE_LINKS, w);
+	}
+	arena_drop(&cx->scratch, w, net_piece(net, 0, PIECE_LINKS), sizeof *w);
+}
+
+void run_start(Run *r)
+{
+	if (r->program)
+		return;
+	Ctx *cx = &r->cx;
+	r->target = target_find(r->opt.target);
+	if (!r->target)
+		fail(cx, MP_BAD_INPUT, target_names(&cx->scratch), "there is no target '%s'", r->opt.target);
+	options_check(cx, &r->opt);
+	if (*r->opt.fault && !r->target->breaks)
+		fail(cx, MP_BAD_INPUT, "train with --target gf11, or leave --fault out",
+		     "target %s has no machine that could be broken: fault is %s", r->target->name, r->opt.fault);
+	check_error_fn(cx, r->net, &r->opt);
+	Caps caps;
+	r->target->caps(&caps);
+	r->plan = plan_make(cx, r->net, &caps);
+	Program *program = r->target->compile(cx, r->plan, &r->opt);
+	run_first_weights(cx, r->net, r->target, program, (uint64_t)r->opt.seed);
+	r->program = program;
+	r->at.best = INFINITY;
+}
+
+void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled)
+{
+	if (d->inputs != net->inputs)
+		fail(cx, MP_BAD_INPUT, "change the size of the input groups, or choose the columns of the data",
+		     "%s has %u inputs a case, but %s has %u input units", d->name, d->inputs, net->name, net->inputs);
+	if (labelled && d->targets != net->outputs)
+		fail(cx, MP_BAD_INPUT, "change the size of the output groups, or choose the columns of the data",
+		     "%s has %u targets a case, but %s has %u output units", d->name, d->targets, net->name, net->outputs);
+}
+
+/* A network that remembers, and data without boundaries: all cases are one sequence. */
+uint64_t run_examples(const Net *net, const Data *d) { return net->copies && !d->seq ? 1 : data_examples(d); }
+
+void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count)
+{
+	*first = 0;
+	*count = d->cases;
+	if (!net->copies || d->seq)
+		data_example(d, example, first, count);
+}
+
+void run_check_training(Run *r, const Data *d)
+{
+	run_check_data(&r->cx, r->net, d, true);
+	score_check(&r->cx, &r->opt, d);
+}
+
+/* ---- weights of the best epoch ---- */
+
+uint64_t best_bytes(const Run *r) { return r->net->links * (r->target->f64 ? sizeof(double) : sizeof(float)); }
+
+void best_put(Run *r, uint64_t first, uint64_t count, const double *w)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		if (r->target->f64)
+			((double *)r->best_weights)[first + i] = w[i];
+		else
+			((float *)r->best_weights)[first + i] = (float)w[i];
+	}
+}
+
+double best_weight(const Run *r, uint64_t link)
+{
+	return r->target->f64 ? ((const double *)r->best_weights)[link] : ((const float *)r->best_weights)[link];
+}
+
+void run_fingerprint(Run *r, char out[33])
+{
+	XXH3_state_t state;
+	uint64_t piece = net_piece(r->net, 0, PIECE_LINKS);
+	double *w = NEW(&r->cx.scratch, piece, double);
+	XXH3_128bits_reset(&state);
+	for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
+		r->target->get(r->program, 0, i, PIECE_LINKS, w);
+		digest_weights(&state, w, net_piece(r->net, i, PIECE_LINKS), r->target->f64);
+	}
+	arena_drop(&r->cx.scratch, w, piece, sizeof *w);
+	digest_text(&state, out);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* The error of a case, and whether its outputs count as right and within the threshold.
+ *
+ * In: outputs and targets of one case.  Out: a Tally that adds up.
+ * Must hold: outputs without a target (NaN) count for nothing; a case without any is not scored.
+ *
+ * Right means, over the outputs that have a target:
+ * - with a code table: no code word is nearer to the outputs than the target's own (the code word nearest to the
+ *   target);
+ * - one output alone: it lies on the same side of the middle as its target;
+ * - else: the largest output, the first of equals, stands where the largest target stands. */
+#include <float.h>
+#include <math.h>
+
+#include "run.h"
+
+static bool any_negative(const Data *d)
+{
+	Glance l = { 0 };
+
+	if (d->signs == SIGNS_UNKNOWN)
+		look_signs(d, 0, d->cases, &l);
+	return l.negative || d->signs == SIGNS_NEGATIVE;
+}
+
+/* The middle is looked for only where a case has no more than one output: with several it is hardly ever asked for. */
+void scorer_init(Scorer *s, const Options *o, const Data *d)
+{
+	*s = (Scorer){
+		.err = &error_fns[o->error],
+		.threshold = o->threshold,
+		.targets = d->targets,
+		.middle = 0.5,
+		.codes = d->codes,
+		.code_count = d->code_count,
+	};
+	if (d->targets == 1 && any_negative(d))
+		s->middle = 0;
+}
+
+/* Squared, over the elements that have a target; target NULL: over all.  It only grows, so past `enough` it need not be
+ * known: that leaves most of a long table after a few elements. */
+static double code_distance(const double *code, uint32_t width, const double *out, const float *target, double enough)
+{
+	double sum = 0;
+
+	for (uint32_t j = 0; j < width && !(sum >= enough); j++)
+		if (!target || !isnan(target[j]))
+			sum += (code[j] - out[j]) * (code[j] - out[j]);
+	return sum;
+}
+
+static double target_distance(const double *code, uint32_t width, const float *target, double enough)
+{
+	double sum = 0;
+
+	for (uint32_t j = 0; j < width && !(sum >= enough); j++)
+		if (!isnan(target[j]))
+			sum += (code[j] - target[j]) * (code[j] - target[j]);
+	return sum;
+}
+
+uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const double *out, const float *target)
+{
+	double least = INFINITY;
+	uint32_t best = 0;
+
+	for (uint32_t k = 0; k < count; k++) {
+		double d = code_distance(codes + (size_t)k * width, width, out, target, least);
+		if (d < least) {
+			least = d;
+			best = k;
+		}
+	}
+	return best;
+}
+
+/* The target's own code word; most targets are one, and words that differ from it at all need not be measured. */
+static uint32_t code_of(const Scorer *s, const float *target)
+{
+	double least = INFINITY;
+	uint32_t best = 0;
+
+	for (uint32_t k = 0; k < s->code_count; k++)
+		if (target_distance(s->codes + (size_t)k * s->targets, s->targets, target, DBL_TRUE_MIN) == 0)
+			return k;
+	for (uint32_t k = 0; k < s->code_count; k++) {
+		double d = target_distance(s->codes + (size_t)k * s->targets, s->targets, target, least);
+		if (d < least) {
+			least = d;
+			best = k;
+		}
+	}
+	return best;
+}
+
+/* Only whether a word is nearer than the own one counts, not which is nearest: most words are left after a few
+ * elements, and the rest of the table after the first that is. */
+static bool code_right(const Scorer *s, const double *out, const float *target)
+{
+	const double *own = s->codes + (size_t)code_of(s, target) * s->targets;
+	double enough = code_distance(own, s->targets, out, target, INFINITY);
+	bool right = !isnan(enough);
+
+	for (uint32_t k = 0; k < s->code_count && right; k++)
+		right = !(code_distance(s->codes + (size_t)k * s->targets, s->targets, out, target, enough) < enough);
+	return right;
+}
+
+static bool largest_right(const Scorer *s, const double *out, const float *target)
+{
+	uint32_t guess = s->targets, wanted = s->targets; /* none yet */
+
+	for (uint32_t j = 0; j < s->targets; j++) {
+		if (isnan(target[j]))
+			continue;
+		if (guess == s->targets || out[j] > out[guess])
+			guess = j;
+		if (wanted == s->targets || target[j] > target[wanted])
+			wanted = j;
+	}
+	return guess == wanted;
+}
+
+void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t)
+{
+	uint32_t count = 0, last = 0;
+	double error = 0;
+	bool within = true;
+
+	t->cases++;
+	for (uint32_t j = 0; j < s->targets; j++) {
+		if (isnan(target[j]))
+			continue;
+		error += s->err->value(out[j], target[j]);
+		within = within && fabs(out[j] - target[j]) <= s->threshold;
+		last = j;
+		count++;
+	}
+	if (!count)
+		return;
+	t->error += weight * error;
+	t->scored++;
+	t->within += within;
+	if (s->code_count)
+		t->right += code_right(s, out, target);
+	else if (count == 1)
+		t->right += (out[last] > s->middle) == (target[last] > s->middle);
+	else
+		t->right += largest_right(s, out, target);
+}
+
+void tally_add(Tally *into, const Tally *t)
+{
+	into->error += t->error;
+	into->cases += t->cases;
+	into->scored += t->scored;
+	into->right += t->right;
+	into->within += t->within;
+}
+
+Tally tally_leaves(const Tally *leaf, uint32_t first, uint32_t end)
+{
+	if (end - first == 1)
+		return leaf[first];
+	uint32_t middle = first + leaf_split(end - first);
+	Tally a = tally_leaves(leaf, first, middle), b = tally_leaves(leaf, middle, end);
+	tally_add(&a, &b);
+	return a;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* target: what a machine that trains has to provide, and what the library gives it: rules, leaves, scores. */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include "data.h"
+
+/* ---- rules.c, formula.c: update rules, one table (rules.def) ------------------------------------ */
+
+/* A rule is a few assignments over g (gradient), w (weight), its own per-weight state and named numbers of the
+ * update (rate, momentum, ...). They are parsed once into straight-line code that ref evaluates in double; cpu
+ * makes a vector sweep of it and gf11 microcode. */
+enum {
+	OP_CONST,
+	OP_PARAM,
+	OP_LOAD,
+	OP_STORE,
+	OP_ADD,
+	OP_SUB,
+	OP_MUL,
+	OP_DIV,
+	OP_FMA,
+	OP_NEG,
+	OP_ABS,
+	OP_SQRT,
+	OP_MIN,
+	OP_MAX,
+	OP_LT,
+	OP_LE,
+	OP_SELECT,
+	OP_COUNT
+};
+/* result of op i is value i; a, b, c are earlier values; LOAD/STORE: a = variable (0 g, 1 w, 2.. state), STORE: b =
+ * value; PARAM: a = index into Update.param; SELECT: a ? b : c */
+typedef struct Op {
+	uint8_t op;
+	uint8_t a, b, c;
+	double value;
+} Op;
+enum { MAX_OPS = 96, MAX_STATE = 3 };
+typedef struct Formula {
+	Op op[MAX_OPS];
+	uint32_t ops;
+} Formula;
+
+enum {
+	P_RATE,
+	P_MOMENTUM,
+	P_DECAY,
+	P_CLIP,
+	P_BETA1,
+	P_BETA2,
+	P_FIX1,
+	P_FIX2,
+	P_EPSILON,
+	P_MU,
+	P_UP,
+	P_DOWN,
+	P_STEP_MIN,
+	P_STEP_MAX,
+	P_KAPPA,
+	P_PHI,
+	P_THETA,
+	P_COUNT
+};
+extern const char *const param_names[P_COUNT];
+
+typedef struct Rule {
+	const char *name, *about, *formula;
+	int states;
+	const char *state[MAX_STATE]; /* names, as in checkpoints: state.<name> */
+	size_t start[MAX_STATE];      /* offset in Options of the number a state starts at; 0: at zero */
+	bool needs_norm;              /* P_CLIP = 1 / max(1, length of the gradient) */
+	bool needs_count;             /* P_FIX1 and P_FIX2 change with every update */
+} Rule;
+extern const Rule rules[];
+extern const uint32_t rule_count;
+
+void formula_parse(Ctx *cx, const Rule *rule, Formula *f); /* fails on a bad table: a test parses every rule */
+/* of a weight whose block has this rate factor */
+double rule_start(const Rule *rule, int state, const Options *o, double factor);
+void formula_print(const Rule *rule, const Formula *f, Buf *out);
+/* Length of a gradient, leaf-tree order over link numbers. It is asked for links first .. first + count - 1: zero
+ * where they are frozen. */
+typedef void GradientFn(const void *arg, uint64_t first, uint64_t count, double *g);
+double rule_length(GradientFn *gradient, const void *arg, uint64_t n);
+double rule_norm(const double *g, const uint8_t *frozen, uint64_t n); /* of one in an array; frozen NULL: none is */
+
+/* What one update needs besides the gradient: filled by the trainer from options, schedule and update count. */
+typedef struct Update {
+	const Rule *rule;
+	double param[P_COUNT];
+} Update;
+/* `update` counts from 1; `epochs` have passed when it begins, and `share` of one passes with it: for schedules. */
+void update_fill(const Options *o, uint64_t update, double epochs, double share, Update *u);
+
+/* ---- leaves.c: how a batch is cut and how partial sums join ------------------------------------- */
+
+enum { LEAF_EXAMPLES = 512, MAX_LEAVES = 4096 };
+uint32_t leaf_count(uint64_t examples);
+void leaf_range(uint64_t examples, uint32_t leaves, uint32_t leaf, uint64_t *first, uint64_t *count);
+uint32_t leaf_split(uint32_t n); /* of n > 1 leaves, those of the left subtree */
+/* of sums that begin at leaf `first` or later */
+uint32_t leaf_joins_from(uint32_t leaf, uint32_t leaves, uint32_t first);
+uint32_t leaf_joins(uint32_t leaf, uint32_t leaves); /* joins of the two topmost partial sums due after this leaf */
+
+/* ---- score.c: error and shares of a case -------------------------------------------------------- */
+
+typedef struct Tally {
+	double error;
+	uint64_t cases, scored, right, within;
+} Tally; /* scored: cases with any target */
+typedef struct Scorer {
+	const ErrorFn *err;
+	double threshold;
+	uint32_t targets;
+	double middle; /* a lone output is right on the target's side of this: 0 if any target is below 0, else 0.5 */
+	const double *codes;
+	uint32_t code_count;
+} Scorer;
+void scorer_init(Scorer *s, const Options *o, const Data *d);
+void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t);
+void tally_add(Tally *into, const Tally *t);
+/* of leaves first .. end - 1, a subtree, joined as it says */
+Tally tally_leaves(const Tally *leaf, uint32_t first, uint32_t end);
+/* The code word nearest to `out` (Euclid; the first on ties) over elements whose target is not NaN; target NULL:
+ * over all. */
+uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const double *out, const float *target);
+/* fails if a target lies outside what the error function takes */
+void score_check(Ctx *cx, const Options *o, const Data *d);
+
+/* ---- the data of a run: run.c ---- */
+
+uint64_t run_examples(const Net *net, const Data *d); /* data_examples, but 1 for copies without boundaries, */
+void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count); /* and its cases */
+
+/* ---- targets ---- */
+
+typedef struct mp_run Run;
+struct Region;
+struct Watch;
+
+typedef struct Batch {
+	const uint64_t *example; /* NULL: first, first + 1, ... */
+	uint64_t first, count;
+	uint64_t more; /* so many after these are those of the next batch; 0: not known */
+} Batch;
+
+/* Updates that a target may do in one go, of one epoch or of several. It ends early after an epoch that reaches
+ * `until`, and after an update whose error is not finite. It does not pass the end of an epoch that leaves weights
+ * which are not: then it ends there, or nothing was done, and going update by update shows when that begins. */
+typedef struct Updates {
+	uint64_t examples, batch; /* of an epoch; of an update, but the last of an epoch has what is left */
+	uint64_t done;            /* examples of the first epoch that came before */
+	uint64_t count;           /* updates, at most */
+	const uint64_t *example;  /* NULL: in their order; else those of all updates, one after the other */
+	const Update *update;     /* [count] */
+	bool same;                /* there is only one, for all */
+	const Until *until;
+	const volatile int *stop;
+	Tally *tally; /* of each epoch: added to */
+} Updates;
+
+/* What a process has of a batch whose other leaves are done elsewhere. */
+enum { MOST_SUMS = 2 * 12 }; /* of the largest subtrees of any run of up to MAX_LEAVES leaves */
+typedef struct Share {
+	float *sum[MOST_SUMS]; /* [floats] of each of these subtrees, in order */
+	uint32_t sums;
+	uint64_t floats;    /* a multiple of 16 */
+	float *total;       /* [floats] where the sum of the whole batch has to go */
+	const Tally *tally; /* of each leaf, by number; of those done here */
+} Share;
+
+/* A machine that can train: a folder in target/ and this one const struct.  Hooks marked * may be NULL. */
+typedef struct Program Program;   /* what a target made of the plan; its own affair */
+typedef struct Restarts Restarts; /* many seeds: below */
+typedef struct Target {
+	const char *name, *about;
+	void (*caps)(Caps *caps);
+	Program *(*compile)(Ctx *cx, const Plan *plan, const Options *opt);
+	void (*print)(const Program *p, Buf *out);
+	/* data to train or test on from now; takes what buffers it needs */
+	void (*bind)(Ctx *cx, Program *p, const Data *data);
+	/* * The same for data to which one comes back by turns. What was made of the data before this may be kept, and
+	 * used again when its turn comes: who calls this says that nothing has changed in either since the last bind.
+	 * NULL: bind does. */
+	void (*turn)(Ctx *cx, Program *p, const Data *data);
+	/* Forward and backward over leaves [first, last) of the batch, joined into the pending sum; *stop ends it early. */
+	Status (*accumulate)(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
+	void (*apply)(Program *p, const Update *u); /* pending sum to weights; sum is empty afterwards */
+	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
+	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const volatile int *stop, double *out,
+	                   Tally *t);
+	/* * Leaves [first, last) alone, learnt or only tested: what other processes need of them goes to out. */
+	Status (*share)(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
+	                Share *out);
+	/* * as sums of leaves join; a multiple of 16 */
+	void (*join)(Program *p, float *into, const float *from, uint64_t floats);
+	uint64_t (*floats)(const Program *p);              /* * of a sum */
+	void (*shared)(Program *p);                        /* * out.total is there: it is the pending sum */
+	uint64_t (*updates)(Program *p, const Updates *s); /* * so many were done; 0: not in this way, or not these */
+	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on. Who
+	 * sets some of them goes on to the last: then they count. A piece costs its share of all, not more. */
+	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
+	void (*set)(Program *p, int which, uint64_t first, uint64_t count, const double *v);
+	void (*gradient)(const Program *p, double *v); /* the pending sum, for checks */
+	double (*clock)(const Program *p);             /* * seconds that passed so far on a simulated machine's clock */
+	/* * Figures of its own about the run so far: members of a JSON object, `"key": value`, with ", " between; or
+	 * nothing. */
+	void (*report)(const Program *p, Buf *json);
+	/* * For guards (guard.h): state that rests between updates; what is to be watched from now on, NULL: nothing,
+	 * with no sum pending; a leaf once more, elsewhere, as Watch.made; the data that passes read; the seal of a
+	 * piece, as seal_of. */
+	uint32_t (*regions)(Program *p, struct Region *r);
+	void (*watch)(Program *p, struct Watch *w);
+	uint64_t (*again)(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core);
+	const Data *(*reads)(const Program *p);
+	uint64_t (*seal)(const Program *p, const void *at, uint64_t bytes);
+	bool seals;                          /* apply makes Watch.was and Watch.is */
+	void (*finish)(Ctx *cx, Program *p); /* * training has ended, well or not: writes what options ask for */
+	/* * Many seeds on the bound data at once, each as a run by itself would go. False, and nothing was done: this
+	 * network, data or option is not for it. */
+	bool (*restarts)(Ctx *cx, Program *p, Restarts *all);
+	bool (*finite)(const Program *p); /* * are all weights?  False: they may not be */
+	bool breaks;                      /* its machine can have faults (option fault) */
+	bool f64;                         /* weights are double: files hold F64 */
+} Target;
+
+extern const Target *const target_table[];   /* api/targets.c; NULL after the last */
+const Target *target_find(const char *name); /* api/targets.c: the table; NULL if no such */
+const char *target_names(Arena *a);          /* "the targets here are: cpu, ref, gf11" */
+
+/* ---- restarts.c: many seeds of one network ------------------------------------------------------ */
+
+struct Restarts {
+	uint64_t first, count; /* seeds */
+	mp_seed *seed;         /* [count] results, by seed; one that has not ended has no fingerprint and has not failed */
+	uint64_t next;         /* the next to begin: many threads change this and the four below */
+	uint64_t ended, solved, failed, epochs;
+	Run *run;
+	mp_restarts_fn *fn; /* may be NULL */
+	void *user;
+	double began, reported;
+};
+
+/* Starts the run; results in keep.  Fails if it cannot be. */
+void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, const Data *test);
+bool restarts_take(Restarts *all, uint64_t *number); /* the next seed to begin, from 0; false: none, or it is to stop */
+void restarts_end(Restarts *all, uint64_t number, const mp_seed *result);
+void restarts_look(Restarts *all);                /* tells fn how far it is, if that is due: on the caller's thread */
+void restarts_sum(Restarts *all, uint64_t cases); /* run->restarts, from all results */
+void run_restart(Run *r, uint64_t seed);          /* the run as it would begin with this seed */
+/* Whether a seed ends here; fills solved, epochs, error, right, within.  The tally is that of its last full epoch. */
+bool seed_ends(const Options *o, const Until *u, const Tally *t, uint64_t epoch, uint64_t updates, mp_seed *result);
+
+#endif

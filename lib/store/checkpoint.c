@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: MIT */
+/* Weights and checkpoints.  In: a run.  Out: a safetensors file with its weights as named tensors (slots.c), the state
+ * of its rule, and in the metadata all that resuming needs; and back.
+ *
+ * A checkpoint stands at an update boundary.  All numbers are exact: whole numbers in decimal, others as hexadecimal
+ * floating point.  doc/files.md tells users what is where.
+ * Loading looks at everything before the run is touched: a file that does not belong to the network is refused by
+ * naming the difference (weights.c). */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "store.h"
+
+static const char format_name[] = "microprop 1";
+static const char rng_name[] = "philox4x32-10";
+
+/* ---- weights of the best epoch ------------------------------------------------------------------ */
+
+static bool best_finite(const Run *r)
+{
+	double none = 0;
+	for (uint64_t i = 0; i < r->net->links; i++)
+		none += best_weight(r, i) - best_weight(r, i);
+	return none == 0;
+}
+
+static void best_fingerprint(const Run *r, char out[33])
+{
+	XXH3_state_t state;
+	XXH3_128bits_reset(&state);
+	XXH3_128bits_update(&state, r->best_weights, best_bytes(r));
+	digest_text(&state, out);
+}
+
+/* ---- where the run stands, as text -------------------------------------------------------------- */
+
+enum { WHOLE, REAL, MAYBE }; /* maybe: a real that may be absent, then it is 0 */
+typedef struct Field {
+	const char *key;
+	int kind;
+	size_t offset;
+} Field;
+
+#define AT(member) offsetof(Position, member)
+#define TALLY(name, member)                                                                       \
+	{ name ".error", REAL, AT(member.error) }, { name ".cases", WHOLE, AT(member.cases) },        \
+		{ name ".scored", WHOLE, AT(member.scored) }, { name ".right", WHOLE, AT(member.right) }, \
+	{                                                                                             \
+		name ".within", WHOLE, AT(member.within)                                                  \
+	}
+static const Field fields[] = {
+	{ "epoch", WHOLE, AT(epoch) },
+	{ "cases", WHOLE, AT(cases) },
+	{ "data", WHOLE, AT(data) },
+	{ "position", WHOLE, AT(done) },
+	{ "updates", WHOLE, AT(updates) },
+	{ "best", REAL, AT(best) },
+	{ "best_epoch", WHOLE, AT(best_epoch) },
+	{ "seconds", REAL, AT(seconds) },
+	{ "simulated_seconds", MAYBE, AT(simulated) },
+	TALLY("tally", tally),
+	TALLY("last", last),
+	TALLY("test", test),
+};
+enum { MAX_METAS = 16 + 2 * COUNT(fields) };
+
+/* As %a prints it, but with a point in every locale: 0x1.8p+1. */
+static void real_put(Buf *b, double v)
+{
+	uint64_t bits;
+	memcpy(&bits, &v, sizeof bits);
+	int exponent = (int)(bits >> 52 & 2047);
+	uint64_t fraction = bits & (((uint64_t)1 << 52) - 1);
+	const char *sign = bits >> 63 ? "-" : "";
+	if (exponent == 2047)
+		buf_printf(b, "%s%s", sign, fraction ? "nan" : "inf");
+	else
+		buf_printf(b, "%s0x%d.%013" PRIx64 "p%+d", sign, exponent ? 1 : 0, fraction,
+		           exponent   ? exponent - 1023
+		           : fraction ? -1022
+		                      : 0);
+}
+
+/* Only what real_put writes: sign, 0x, one digit, point, 13 digits, p, exponent. */
+static bool real_get(const char *s, double *out)
+{
+	bool negative = *s == '-';
+	s += negative;
+	char *end;
+	double v = 0;
+	if (strcmp(s, "inf") == 0) {
+		v = INFINITY;
+	} else if (strcmp(s, "nan") == 0) {
+		v = NAN;
+	} else {
+		if (strncmp(s, "0x", 2) != 0 || (s[2] != '0' && s[2] != '1') || s[3] != '.' ||
+		    strspn(s + 4, "0123456789abcdef") != 13 || s[17] != 'p')
+			return false;
+		uint64_t fraction = strtoull(s + 4, NULL, 16);
+		long exponent = strtol(s + 18, &end, 10);
+		if (end == s + 18 || *end || exponent < -1022 || exponent > 1023)
+			return false;
+		v = ldexp((double)(fraction + ((uint64_t)(s[2] - '0') << 52)), (int)exponent - 52);
+	}
+	*out = negative ? -v : v;
+	return true;
+}
+
+static bool whole_get(const char *s, uint64_t *out)
+{
+	size_t len = strspn(s, "0123456789");
+	if (len == 0 || s[len])
+		return false;
+	errno = 0;
+	*out = strtoull(s, NULL, 10);
+	return errno == 0;
+}
+
+static const char *field_text(Arena *arena, const Field *f, const Position *at)
+{
+	const char *from = (const char *)at + f->offset;
+	Buf b = { .arena = arena };
+	if (f->kind != WHOLE)
+		real_put(&b, *(const double *)from);
+	else
+		buf_printf(&b, "%" PRIu64, *(const uint64_t *)from);
+	return b.s;
+}
+
+static bool field_read(const Field *f, const char *text, Position *at)
+{
+	char *to = (char *)at + f->offset;
+	return f->kind != WHOLE ? real_get(text, (double *)to) : whole_get(text, (uint64_t *)to);
+}
+
+/* ---- classes, as text --------------------------------------------------------------------------- */
+
+/* Names in a file are UTF-8; other bytes of a label are written \xE9, and so a backslash is doubled. */
+static const char *name_escape(Arena *arena, const char *name)
+{
+	Buf b = { .arena = arena };
+	buf_puts(&b, "");
+	for (const unsigned char *s = (const unsigned char *)name; *s;) {
+		size_t n = utf8_length(s);
+		if (n == 0)
+			buf_printf(&b, "\\x%02X", *s);
+		else
+			buf_add(&b, *s == '\\' ? (const void *)"\\\\" : s, *s == '\\' ? 2 : n);
+		s += n ? n : 1;
+	}
+	return b.s;
+}
+
+/* And back; NULL if it cannot be. */
+static char *name_read(Arena *arena, const char *text)
+{
+	char *name = arena_copy(arena, text, strlen(text)), *to = name;
+	for (const char *s = text; *s; s++) {
+		if (*s != '\\') {
+			*to++ = *s;
+			continue;
+		}
+		s++;
+		unsigned byte = '\\';
+		if (*s == 'x') {
+			char digits[3] = { s[1], s[1] ? s[2] : '\0', '\0' };
+			if (strspn(digits, "0123456789ABCDEF") != 2)
+				return NULL;
+			byte = (unsigned)strtoul(digits, NULL, 16);
+			s += 2;
+		} else if (*s != '\\') {
+			return NULL;
+		}
+		if (!byte)
+			return NULL;
+		*to++ = (char)byte;
+	}
+	*to = '\0';
+	return name;
+}
+
+static const char *classes_text(Arena *arena, const char *const *classes, uint32_t count)
+{
+	Buf b = { .arena = arena };
+	for (uint32_t i = 0; i < count; i++) {
+		buf_puts(&b, i ? "," : "[");
+		json_put(&b, name_escape(arena, classes[i]));
+	}
+	buf_puts(&b, "]");
+	return b.s;
+}
+
+/* ---- saving ------------------------------------------------------------------------------------- */
+
+/* What a tensor of ours holds.  `index` is the slot, the state, or nothing. */
+enum { PART_VALUES, PART_FROM, PART_TO, PART_STATE, PART_BEST, PART_OFFSET, PART_FACTOR };
+typedef struct Part {
+	int kind;
+	uint32_t index;
+} Part;
+
+typedef struct Saver {
+	Run *r;
+	bool best; /* the weights of the best epoch instead of the present ones */
+	Slot *slot;
+	uint32_t slots;
+	Part *part;
+	Tensor *tensor;
+	uint32_t parts;
+	Meta meta[MAX_METAS];
+	uint32_t metas;
+	double *v;             /* [PIECE_LINKS]: what the target gave last, */
+	int held;              /* which that is; -1: nothing yet; */
+	uint64_t first, count; /* and of which links */
+} Saver;
+
+static const char *join(Arena *arena, const char *a, const char *b)
+{
+	Buf name = { .arena = arena };
+	buf_puts(&name, a);
+	buf_puts(&name, b);
+	return name.s;
+}
+
+static Tensor *part_add(Saver *s, int kind, uint32_t index, const char *name, int type, uint64_t count)
+{
+	Tensor *t = &s->tensor[s->parts];
+	s->part[s->parts++] = (Part){ kind, index };
+	*t = (Tensor){ .name = name, .type = type, .dims = 1, .dim = { count } };
+	return t;
+}
+
+static void parts_values(Saver *s, int type)
+{
+	Arena *scratch = &s->r->cx.scratch;
+	for (uint32_t i = 0; i < s->slots; i++) {
+		const Slot *slot = &s->slot[i];
+		const char *name = slot->dense ? slot->name : join(scratch, slot->name, ".values");
+		Tensor *t = part_add(s, PART_VALUES, i, name, type, slot->dense ? slot->to_count : slot->links);
+		if (slot->dense && slot->from_group >= 0) {
+			t->dims = 2;
+			t->dim[1] = slot->from_count;
+		}
+	}
+}
+
+static void parts_indices(Saver *s)
+{
+	Arena *scratch = &s->r->cx.scratch;
+	for (uint32_t i = 0; i < s->slots; i++) {
+		const Slot *slot = &s->slot[i];
+		if (slot->dense)
+			continue;
+		if (slot->from_group >= 0)
+			part_add(s, PART_FROM, i, join(scratch, slot->name, ".from"), SAFE_I32, slot->links);
+		part_add(s, PART_TO, i, join(scratch, slot->name, ".to"), SAFE_I32, slot->links);
+	}
+}
+
+/* Eight-byte numbers first: then every tensor is aligned for its type. */
+static void parts_make(Saver *s)
+{
+	Run *r = s->r;
+	const Rule *rule = &rules[r->opt.rule];
+	int type = r->target->f64 ? SAFE_F64 : SAFE_F32;
+	size_t most = 3 * (size_t)s->slots + MAX_STATE + 3;
+	s->part = NEW(&r->cx.scratch, most, Part);
+	s->tensor = NEW(&r->cx.scratch, most, Tensor);
+	if (r->scale.kind != SCALE_NONE) {
+		part_add(s, PART_OFFSET, 0, "scale.offset", SAFE_F64, r->net->inputs);
+		part_add(s, PART_FACTOR, 0, "scale.factor", SAFE_F64, r->net->inputs);
+	}
+	parts_values(s, type);
+	for (int i = 0; i < rule->states && !s->best; i++)
+		part_add(s, PART_STATE, (uint32_t)i, join(&r->cx.scratch, "state.", rule->state[i]), type, r->net->links);
+	if (r->best_weights && r->best_at.epoch && !s->best)
+		part_add(s, PART_BEST, 0, "best.weights", type, r->net->links);
+	parts_indices(s);
+}
+
+/* Weights or rule state of a link; if they have to be asked for, then so many from there on at once. */
+static double hold(Saver *s, int which, uint64_t link, uint64_t count)
+{
+	if (which == 0 && s->best)
+		return best_weight(s->r, link);
+	if (s->held != which || link < s->first || link - s->first >= s->count) {
+		s->first = link;
+		s->count = net_piece(s->r->net, link, count < PIECE_LINKS ? count : PIECE_LINKS);
+		s->held = which;
+		s->r->target->get(s->r->program, which, link, s->count, s->v);
+	}
+	return s->v[link - s->first];
+}
+
+static void fill_slot(Saver *s, int kind, const Slot *slot, SafeSink *out)
+{
+	const Net *net = s->r->net;
+	Unit first = net->group[slot->to_group].first + slot->to_first;
+	for (uint32_t t = 0; t < slot->to_count; t++) {
+		uint64_t link, end, row = net->row[first + t + 1] - net->row[first + t];
+		slot_row(net, slot, t, &link, &end);
+		/* most of the row, and so of those that follow */
+		uint64_t some = 2 * (end - link) < row ? end - link : PIECE_LINKS;
+		for (; link < end; link++) {
+			if (!slot_has(net, slot, t, link))
+				continue;
+			if (kind == PART_VALUES)
+				safe_put(out, hold(s, 0, link, some));
+			else if (kind == PART_TO)
+				safe_put(out, t);
+			else
+				safe_put(out, net_source(net, first + t, link) - net->group[slot->from_group].first);
+		}
+	}
+}
+
+static void fill(void *user, uint32_t tensor, SafeSink *out)
+{
+	Saver *s = user;
+	const Part *p = &s->part[tensor];
+	const Tensor *t = &s->tensor[tensor];
+	if (p->kind <= PART_TO) {
+		fill_slot(s, p->kind, &s->slot[p->index], out);
+		return;
+	}
+	for (uint64_t i = 0; i < t->count; i++) {
+		if (p->kind == PART_OFFSET)
+			safe_put(out, s->r->scale.offset[i]);
+		else if (p->kind == PART_FACTOR)
+			safe_put(out, s->r->scale.factor[i]);
+		else if (p->kind == PART_BEST)
+			safe_put(out, best_weight(s->r, i));
+		else
+			safe_put(out, hold(s, 1 + (int)p->index, i, PIECE_LINKS));
+	}
+}
+
+static const char *options_text(Arena *arena, const Options *o)
+{
+	Buf b = { .arena = arena };
+	const mp_option *option;
+	for (size_t i = 0; (option = option_at(i)) != NULL; i++) {
+		buf_puts(&b, i ? "," : "{");
+		json_put(&b, option->name);
+		buf_puts(&b, ":");
+		json_put(&b, option_get(arena, o, option->name));
+	}
+	buf_puts(&b, "}");
+	return b.s;
+}
+
+static void meta_add(Saver *s, const char *key, const char *value) { s->meta[s->metas++] = (Meta){ key, value }; }
+
+static void metas_position(Saver *s, const char *prefix, const Position *at)
+{
+	Arena *scratch = &s->r->cx.scratch;
+	for (size_t i = 0; i < COUNT(fields); i++)
+		meta_add(s, join(scratch, prefix, fields[i].key), field_text(scratch, &fields[i], at));
+}
+
+static void metas_make(Saver *s)
+{
+	Run *r = s->r;
+	Arena *scratch = &r->cx.scratch;
+	char *digits = NEW(scratch, 33, char);
+	if (s->best ? !best_finite(r) : !run_finite(r))
+		fail(&r->cx, MP_FAILED, "train anew with a lower rate, from an older file if there is one",
+		     "weights are not finite after update %" PRIu64 ": they are not saved", r->at.updates);
+	if (s->best)
+		best_fingerprint(r, digits);
+	else
+		run_fingerprint(r, digits);
+	meta_add(s, "format", format_name);
+	meta_add(s, "version", MP_VERSION);
+	meta_add(s, "kind", s->best ? "weights" : "checkpoint");
+	meta_add(s, "target", r->target->name);
+	meta_add(s, "network", r->net->fingerprint);
+	meta_add(s, "weights", digits);
+	meta_add(s, "groups", net_groups_text(scratch, r->net));
+	meta_add(s, "copies", net_copies_text(scratch, r->net));
+	meta_add(s, "links", slots_text(scratch, r->net, s->slot, s->slots));
+	meta_add(s, "options", options_text(scratch, &r->opt));
+	meta_add(s, "seed", option_get(scratch, &r->opt, "seed"));
+	meta_add(s, "rng", rng_name);
+	meta_add(s, "rule", rules[r->opt.rule].name);
+	meta_add(s, "scale", scale_names[r->scale.kind]);
+	if (r->classes)
+		meta_add(s, "classes", classes_text(scratch, r->classes, r->class_count));
+	metas_position(s, "", s->best ? &r->best_at : &r->at);
+	if (r->best_weights && r->best_at.epoch && !s->best)
+		metas_position(s, "best_at.", &r->best_at);
+}
+
+static Saver *saver_new(Run *r, bool best)
+{
+	run_start(r);
+	Saver *s = NEW(&r->cx.scratch, 1, Saver);
+	s->r = r;
+	s->best = best;
+	s->held = -1;
+	s->v = NEW(&r->cx.scratch, net_piece(r->net, 0, PIECE_LINKS), double);
+	s->slot = slots_make(&r->cx, r->net, &s->slots);
+	parts_make(s);
+	metas_make(s);
+	return s;
+}
+
+Content checkpoint_image(Run *r, Arena *arena, bool best)
+{
+	Saver *s = saver_new(r, best);
+	return safe_image(&r->cx, arena, s->tensor, s->parts, s->meta, s->metas, fill, s);
+}
+
+void checkpoint_save(Run *r, const char *path, bool best)
+{
+	Saver *s = saver_new(r, best);
+	safe_write(&r->cx, path, s->tensor, s->parts, s->meta, s->metas, fill, s);
+}
+
+/* ---- loading ------------------------------------------------------------------------------------ */
+
+static const char not_whole[] = "resume from a file that 'microprop train --save' wrote; --load takes weights alone";
+
+/* A vector of `count` numbers by name. */
+static const Tensor *vector_find(Ctx *cx, const Safe *f, const char *name, uint64_t count)
+{
+	Tensor *t = safe_find(f, name);
+	if (!t)
+		fail_at(cx, safe_loc(f, "__metadata__"), not_whole, "tensor %s is missing", name);
+	if (!safe_is_real(t->type) || t->dims != 1 || t->count != count)
+		fail_at(cx, safe_loc(f, name), not_whole, "tensor %s should hold %" PRIu64 " numbers", name, count);
+	t->used = true;
+	return t;
+}
+
+static double *vector_read(Ctx *cx, Arena *arena, const Safe *f, const char *name, uint64_t count)
+{
+	const Tensor *t = vector_find(cx, f, name, count);
+	double *v = NEW(arena, count, double);
+	for (uint64_t i = 0; i < count; i++)
+		v[i] = safe_number(f, t, i);
+	return v;
+}
+
+static const char *meta_need(Ctx *cx, const Safe *f, const char *key)
+{
+	const char *value = safe_meta(f, key);
+	if (!value)
+		fail_at(cx, safe_loc(f, "__metadata__"), not_whole, "metadata %s is missing", key);
+	return value;
+}
+
+/* Did we write it?  What others put into metadata of the same names means nothing here. */
+static bool is_ours(const Safe *f)
+{
+	const char *format = safe_meta(f, "format");
+	return format && strncmp(format, "microprop ", 10) == 0;
+}
+
+static void check_format(Ctx *cx, const Safe *f, bool resume)
+{
+	const char *format = safe_meta(f, "format");
+	bool ours = is_ours(f);
+	if (ours && strcmp(format, format_name) != 0)
+		fail_at(cx, safe_loc(f, "format"), "use a newer microprop, or save the file with this one",
+		        "the file has the format '%s'; this program knows '%s'", format, format_name);
+	if (ours && !f->sealed)
+		fail_at(cx, safe_loc(f, "__metadata__"), "remove 'format' from its metadata to load it as it is",
+		        "the file says it is ours but has no checksum");
+	if (!resume)
+		return;
+	if (!ours)
+		fail_at(cx, safe_loc(f, "__metadata__"), not_whole, "this is not a checkpoint: it holds weights alone");
+	if (strcmp(meta_need(cx, f, "kind"), "checkpoint") != 0)
+		fail_at(cx, safe_loc(f, "kind"), not_whole,
+		        "this file holds the weights of a best epoch, without the rest of the run");
+	if (strcmp(meta_need(cx, f, "rng"), rng_name) != 0)
+		fail_at(cx, safe_loc(f, "rng"), "resume with the program that wrote it",
+		        "the run drew its random numbers from '%s', this program has %s", safe_meta(f, "rng"), rng_name);
+}
+
+static void read_position(Ctx *cx, const Safe *f, const char *prefix, Position *at)
+{
+	for (size_t i = 0; i < COUNT(fields); i++) {
+		const char *key = join(&cx->scratch, prefix, fields[i].key);
+		const char *text = fields[i].kind == MAYBE ? safe_meta(f, key) : meta_need(cx, f, key);
+		if (text && !field_read(&fields[i], text, at))
+			fail_at(cx, safe_loc(f, key), not_whole, "metadata %s cannot be '%s'", key, text);
+	}
+}
+
+/* An option this program does not know would change the result unseen; one the file does not know has its default. */
+static void read_options(Ctx *cx, const Safe *f, Options *o)
+{
+	meta_need(cx, f, "options");
+	json_t *tree = safe_json(cx, f, "options"), *v;
+	const char *name, *remedy;
+	if (!json_is_object(tree))
+		fail_at(cx, safe_loc(f, "options"), not_whole, "metadata options is not an object");
+	options_init(o);
+	json_object_foreach(tree, name, v)
+	{
+		const char *value = json_string_value(v);
+		const char *wrong = option_set(cx, o, name, value ? value : "", &remedy);
+		if (wrong)
+			fail_at(cx, safe_loc(f, "options"), remedy, "%s", wrong);
+	}
+}
+
+static void read_scale(Ctx *cx, const Safe *f, uint32_t inputs, Scale *scale)
+{
+	const char *kind = safe_meta(f, "scale");
+	*scale = (Scale){ .kind = SCALE_NONE };
+	if (!kind || strcmp(kind, scale_names[SCALE_NONE]) == 0)
+		return;
+	for (int i = SCALE_RANGE; i <= SCALE_ZSCORE; i++)
+		if (strcmp(kind, scale_names[i]) == 0)
+			scale->kind = i;
+	if (scale->kind == SCALE_NONE)
+		fail_at(cx, safe_loc(f, "scale"), "it is one of none, range, zscore", "metadata scale cannot be '%s'", kind);
+	scale->offset = vector_read(cx, &cx->keep, f, "scale.offset", inputs);
+	scale->factor = vector_read(cx, &cx->keep, f, "scale.factor", inputs);
+}
+
+/* As many as there are outputs, all different. */
+static const char *const *read_classes(Ctx *cx, const Safe *f, uint32_t outputs)
+{
+	static const char remedy[] = "it is a JSON list of names, one for each output of the network";
+	if (!safe_meta(f, "classes"))
+		return NULL;
+	json_t *tree = safe_json(cx, f, "classes");
+	if (!json_is_array(tree) || json_array_size(tree) != outputs)
+		fail_at(cx, safe_loc(f, "classes"), remedy, "metadata classes is not a list of %u names", outputs);
+	const char **classes = NEW(&cx->keep, outputs, const char *);
+	Dict seen = { .arena = &cx->scratch };
+	for (uint32_t i = 0; i < outputs; i++) {
+		const char *text = json_string_value(json_array_get(tree, i));
+		classes[i] = text ? name_read(&cx->keep, text) : NULL;
+		if (!classes[i])
+			fail_at(cx, safe_loc(f, "classes"), remedy, "entry %u of metadata classes is not a name", i);
+		if (dict_add(&seen, (Text){ classes[i], (uint32_t)strlen(classes[i]) }) != i)
+			fail_at(cx, safe_loc(f, "classes"), remedy, "metadata classes has '%.40s' twice", text);
+	}
+	return classes;
+}
+
+/* The error function that the weights were trained with; -1 if the file does not say, or this program has no such. */
+static int read_error(Ctx *cx, const Safe *f)
+{
+	const char *name =
+		safe_meta(f, "options") ? json_string_value(json_object_get(safe_json(cx, f, "options"), "error")) : NULL;
+	for (int i = 0; name && i < ERR_COUNT; i++)
+		if (strcmp(error_fns[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+static void note_unused(Ctx *cx, const Safe *f)
+{
+	enum { SHOWN = 3 };
+	uint32_t left = 0;
+	for (uint32_t i = 0; i < f->tensors; i++) {
+		const Tensor *t = &f->tensor[i];
+		if (t->used || strncmp(t->name, "state.", 6) == 0 || strcmp(t->name, "best.weights") == 0)
+			continue;
+		if (++left <= SHOWN)
+			note_at(cx, safe_loc(f, t->name), NULL, "tensor %s is not used: the network has no such links", t->name);
+	}
+	if (left > SHOWN)
+		note(cx, NULL, "%u more tensors of %s are not used", left - SHOWN, f->src->name);
+}
+
+/* What a checkpoint holds besides weights, checked before the run is touched. */
+typedef struct Rest {
+	Options opt;
+	Position at, best_at;
+	const Tensor *state[MAX_STATE];
+	const Tensor *best; /* weights of the best epoch; NULL: none; */
+	void *best_room;    /* and where they will go */
+} Rest;
+
+static void rest_read(Run *r, const Safe *f, Rest *rest)
+{
+	Ctx *cx = &r->cx;
+	read_options(cx, f, &rest->opt);
+	read_position(cx, f, "", &rest->at);
+	const Rule *rule = &rules[rest->opt.rule];
+	for (int i = 0; i < rule->states; i++)
+		rest->state[i] = vector_find(cx, f, join(&cx->scratch, "state.", rule->state[i]), r->net->links);
+	if (!safe_find(f, "best.weights"))
+		return;
+	rest->best = vector_find(cx, f, "best.weights", r->net->links);
+	const Target *target = target_find(rest->opt.target); /* NULL: the run will not start */
+	rest->best_room = arena_alloc(&cx->keep, r->net->links, target && target->f64 ? sizeof(double) : sizeof(float));
+	read_position(cx, f, "best_at.", &rest->best_at);
+}
+
+/* From the file, a piece at a time in v: weights (0), rule state (1..), or best weights (-1). A vector holds all
+ * but weights. */
+static void links_put(Run *r, const Safe *f, int which, Weights *weights, const Tensor *vector, double *v)
+{
+	for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
+		uint64_t some = net_piece(r->net, i, PIECE_LINKS);
+		if (weights)
+			weights_next(weights, i, some, v);
+		for (uint64_t k = 0; vector && k < some; k++)
+			v[k] = safe_number(f, vector, i + k);
+		if (which < 0)
+			best_put(r, i, some, v);
+		else
+			r->target->set(r->program, which, i, some, v);
+		safe_forget(f);
+	}
+}
+
+static void rest_put(Run *r, const Safe *f, const Rest *rest, double *v)
+{
+	const Rule *rule = &rules[rest->opt.rule];
+	for (int i = 0; i < rule->states; i++)
+		links_put(r, f, 1 + i, NULL, rest->state[i], v);
+	if (rest->best) {
+		r->best_weights = rest->best_room;
+		links_put(r, f, -1, NULL, rest->best, v);
+	}
+	r->at = rest->at;
+	r->best_at = rest->best_at;
+}
+
+/* The options a run had, to be put back if it cannot start with those of the file. */
+typedef struct Undo {
+	Run *r;
+	Options opt;
+} Undo;
+
+static void undo_options(void *arg)
+{
+	Undo *u = arg;
+	if (!u->r->program)
+		u->r->opt = u->opt;
+}
+
+static void start_with(Run *r, const Options *opt)
+{
+	Undo *u = NEW(&r->cx.scratch, 1, Undo);
+	*u = (Undo){ r, r->opt };
+	arena_defer(&r->cx.scratch, undo_options, u);
+	r->opt = *opt;
+	run_start(r);
+}
+
+void checkpoint_read(Run *r, const Src *src, bool resume)
+{
+	Ctx *cx = &r->cx;
+	Safe *f = safe_read(cx, src);
+	check_format(cx, f, resume);
+
+	Rest *rest = NEW(&cx->scratch, 1, Rest);
+	Scale scale;
+	Weights *weights = weights_open(cx, f, r->net);
+	read_scale(cx, f, r->net->inputs, &scale);
+	const char *const *classes = is_ours(f) ? read_classes(cx, f, r->net->outputs) : NULL;
+	int error = is_ours(f) ? read_error(cx, f) : -1;
+	if (resume)
+		rest_read(r, f, rest);
+	/* from here on nothing can fail but the start */
+	double *v = NEW(&cx->scratch, net_piece(r->net, 0, PIECE_LINKS), double);
+	start_with(r, resume ? &rest->opt : &r->opt);
+	links_put(r, f, 0, weights, NULL, v);
+	r->scale = scale;
+	r->classes = classes;
+	r->class_count = classes ? r->net->outputs : 0;
+	if (resume) {
+		rest_put(r, f, rest, v);
+	} else {
+		r->saved_error = error;
+		note_unused(cx, f);
+	}
+}
+
+void checkpoint_load(Run *r, const char *path, bool resume)
+{
+	if (resume && r->program)
+		fail(&r->cx, MP_BAD_INPUT, "resume into a new run", "this run has already started");
+	Src *src = src_open(&r->cx, &r->cx.scratch, path);
+	src->binary = true;
+	checkpoint_read(r, src, resume);
+}

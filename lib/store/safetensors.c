@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/* The container of weights and checkpoints: safetensors, as PyTorch and others read it.
+ *
+ *     | header length, 8 bytes, little-endian | header: JSON, padded with spaces | data |
+ *     {"__metadata__":{"checksum":"..","format":".."},"a_to_b":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]}, ..}
+ *
+ * In: a file.  Out: its tensors and metadata, every bound checked: offsets lie in the file, fit dtype and shape, do not
+ * overlap and leave no holes.  Or the other way round, atomically.
+ * The checksum is XXH3-128 over the whole file with its own 32 digits taken as '0'.  Files of other programs have none.
+ * Numbers are copied as they are in memory: machines here are little-endian. */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "store.h"
+
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "files hold little-endian numbers"
+#endif
+
+enum { LENGTH_BYTES = 8, DATA_ALIGN = 64, DIGITS = 32, MAX_HEADER = 100000000, SINK_BYTES = 1 << 16 };
+
+/* ---- types -------------------------------------------------------------------------------------- */
+
+static double get_f64(const void *p)
+{
+	double v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static double get_f32(const void *p)
+{
+	float v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static double get_f16(const void *p)
+{
+	uint16_t v;
+	memcpy(&v, p, sizeof v);
+	int exponent = v >> 10 & 31, fraction = v & 1023;
+	double size = exponent == 31  ? (fraction ? NAN : INFINITY)
+	              : exponent == 0 ? ldexp(fraction, -24)
+	                              : ldexp(fraction + 1024, exponent - 25);
+	return v >> 15 ? -size : size;
+}
+
+static double get_bf16(const void *p)
+{
+	uint16_t v;
+	memcpy(&v, p, sizeof v);
+	uint32_t bits = (uint32_t)v << 16;
+	return get_f32(&bits);
+}
+
+static double get_i32(const void *p)
+{
+	int32_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static double get_i64(const void *p)
+{
+	int64_t v;
+	memcpy(&v, p, sizeof v);
+	return (double)v;
+}
+
+/* Only types that weights or indices can have are ever read; the others are known by their size. */
+static const struct {
+	const char *name;
+	uint8_t size;
+	double (*get)(const void *);
+} types[SAFE_TYPES] = {
+	[SAFE_F64] = { "F64", 8, get_f64 },      [SAFE_I64] = { "I64", 8, get_i64 },      [SAFE_U64] = { "U64", 8, NULL },
+	[SAFE_F32] = { "F32", 4, get_f32 },      [SAFE_I32] = { "I32", 4, get_i32 },      [SAFE_U32] = { "U32", 4, NULL },
+	[SAFE_F16] = { "F16", 2, get_f16 },      [SAFE_BF16] = { "BF16", 2, get_bf16 },   [SAFE_I16] = { "I16", 2, NULL },
+	[SAFE_U16] = { "U16", 2, NULL },         [SAFE_I8] = { "I8", 1, NULL },           [SAFE_U8] = { "U8", 1, NULL },
+	[SAFE_F8_E5M2] = { "F8_E5M2", 1, NULL }, [SAFE_F8_E4M3] = { "F8_E4M3", 1, NULL }, [SAFE_BOOL] = { "BOOL", 1, NULL },
+};
+
+const char *safe_type_name(int type) { return types[type].name; }
+
+bool safe_is_real(int type) { return type == SAFE_F64 || type == SAFE_F32 || type == SAFE_F16 || type == SAFE_BF16; }
+
+double safe_number(const Safe *s, const Tensor *t, uint64_t i)
+{
+	return types[t->type].get(s->src->text + s->data + t->off + i * types[t->type].size);
+}
+
+void safe_forget(const Safe *s)
+{
+	if (s->src->mapped)
+		pages_forget(s->src->text, s->src->len);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+static const char damaged[] = "the file is damaged or cut short; use another copy, or the checkpoint before it";
+static const char not_ours[] = "is it a safetensors file? microprop train --save writes one";
+
+static void tree_free(void *arg)
+{
+	json_t **tree = arg;
+	json_decref(*tree);
+}
+
+Loc safe_loc(const Safe *s, const char *name)
+{
+	Loc at = { s->src, LENGTH_BYTES };
+	size_t len = strlen(name), end = s->data;
+	const char *text = s->src->text;
+	for (size_t i = LENGTH_BYTES; i + len + 2 <= end; i++) {
+		const char *quote = memchr(text + i, '"', end - len - 1 - i);
+		if (!quote)
+			break;
+		i = (size_t)(quote - text);
+		if (memcmp(quote + 1, name, len) == 0 && quote[len + 1] == '"') {
+			at.off = i;
+			break;
+		}
+	}
+	return at;
+}
+
+/* Text as a JSON tree that lives until scratch goes; NULL if it is none. */
+static json_t *tree_load(Ctx *cx, const Src *src, const char *text, size_t len, json_error_t *error)
+{
+	json_t **tree = NEW(&cx->scratch, 1, json_t *);
+	arena_defer(&cx->scratch, tree_free, tree);
+	*tree = json_loadb(text, len, JSON_REJECT_DUPLICATES, error);
+	if (!*tree && json_error_code(error) == json_error_out_of_memory)
+		fail(cx, MP_NO_MEMORY, NULL, "out of memory while reading the header of %s", src->name);
+	return *tree;
+}
+
+static json_t *read_header(Ctx *cx, const Src *src, size_t len)
+{
+	json_error_t error;
+	Loc at = { src, LENGTH_BYTES };
+	if (src->text[LENGTH_BYTES] != '{')
+		fail_at(cx, at, not_ours, "the header does not begin with '{'");
+	json_t *tree = tree_load(cx, src, src->text + LENGTH_BYTES, len, &error);
+	at.off += error.position > 0 ? (size_t)error.position - 1 : 0;
+	if (!tree)
+		fail_at(cx, at, damaged, "the header is not JSON: %s", error.text);
+	return tree;
+}
+
+json_t *safe_json(Ctx *cx, const Safe *s, const char *key)
+{
+	const char *text = safe_meta(s, key);
+	json_error_t error;
+	json_t *tree = tree_load(cx, s->src, text, strlen(text), &error);
+	if (!tree)
+		fail_at(cx, safe_loc(s, key), damaged, "metadata %s is not JSON: %s", key, error.text);
+	return tree;
+}
+
+static int type_find(const char *name)
+{
+	for (int i = 0; i < SAFE_TYPES; i++)
+		if (name && strcmp(types[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+static bool whole(const json_t *v, uint64_t *out)
+{
+	if (!json_is_integer(v) || json_integer_value(v) < 0)
+		return false;
+	*out = (uint64_t)json_integer_value(v);
+	return true;
+}
+
+static void read_shape(Ctx *cx, const Safe *s, Tensor *t, const json_t *shape)
+{
+	if (!json_is_array(shape))
+		fail_at(cx, safe_loc(s, t->name), damaged, "tensor %s has no shape", t->name);
+	if (json_array_size(shape) > SAFE_DIMS)
+		fail_at(cx, safe_loc(s, t->name), "weights have one or two", "tensor %s has %zu dimensions", t->name,
+		        json_array_size(shape));
+	t->dims = (int)json_array_size(shape);
+	t->count = 1;
+	for (int i = 0; i < t->dims; i++) {
+		if (!whole(json_array_get(shape, (size_t)i), &t->dim[i]))
+			fail_at(cx, safe_loc(s, t->name), damaged, "the shape of tensor %s is not made of whole numbers", t->name);
+		if (t->dim[i] && t->count > UINT64_MAX / t->dim[i])
+			fail_at(cx, safe_loc(s, t->name), damaged, "the shape of tensor %s is too large for any file", t->name);
+		t->count *= t->dim[i];
+	}
+	if (t->count > UINT64_MAX / types[t->type].size)
+		fail_at(cx, safe_loc(s, t->name), damaged, "the shape of tensor %s is too large for any file", t->name);
+	t->bytes = t->count * types[t->type].size;
+}
+
+static void read_tensor(Ctx *cx, const Safe *s, Tensor *t, const json_t *v)
+{
+	const char *type = json_string_value(json_object_get(v, "dtype"));
+	const json_t *offsets = json_object_get(v, "data_offsets");
+	uint64_t begin, end, room = s->src->len - s->data;
+
+	if (!json_is_object(v) || !type)
+		fail_at(cx, safe_loc(s, t->name), damaged, "entry %s of the header is not a tensor: it has no dtype", t->name);
+	t->type = type_find(type);
+	if (t->type < 0)
+		fail_at(cx, safe_loc(s, t->name), "save it as F32, F64, F16 or BF16", "tensor %s has the unknown dtype %s",
+		        t->name, type);
+	read_shape(cx, s, t, json_object_get(v, "shape"));
+	if (json_array_size(offsets) != 2 || !whole(json_array_get(offsets, 0), &begin) ||
+	    !whole(json_array_get(offsets, 1), &end))
+		fail_at(cx, safe_loc(s, t->name), damaged, "data_offsets of tensor %s are not two whole numbers", t->name);
+	if (begin > end)
+		fail_at(cx, safe_loc(s, t->name), damaged, "tensor %s ends at %" PRIu64 ", before its beginning at %" PRIu64,
+		        t->name, end, begin);
+	if (end > room)
+		fail_at(cx, safe_loc(s, t->name), damaged,
+		        "tensor %s ends at byte %" PRIu64 " of the data, which has only %" PRIu64, t->name, end, room);
+	if (end - begin != t->bytes)
+		fail_at(cx, safe_loc(s, t->name), damaged,
+		        "tensor %s takes %" PRIu64 " bytes, but its dtype and shape make %" PRIu64, t->name, end - begin,
+		        t->bytes);
+	t->off = begin;
+}
+
+static void read_metadata(Ctx *cx, Safe *s, json_t *meta)
+{
+	const char *key;
+	json_t *v;
+	if (!json_is_object(meta))
+		fail_at(cx, safe_loc(s, "__metadata__"), damaged, "__metadata__ is not an object");
+	s->meta = NEW(&cx->scratch, json_object_size(meta), Meta);
+	json_object_foreach(meta, key, v)
+	{
+		if (!json_is_string(v))
+			fail_at(cx, safe_loc(s, key), "every value there is a string", "metadata %s is not a string", key);
+		s->meta[s->metas++] = (Meta){ key, json_string_value(v) };
+	}
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const Tensor *x = a, *y = b;
+	if (x->off != y->off)
+		return x->off < y->off ? -1 : 1;
+	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const Tensor *)a)->name, ((const Tensor *)b)->name);
+}
+
+/* Every byte of the data belongs to exactly one tensor. */
+static void check_cover(Ctx *cx, const Safe *s)
+{
+	uint64_t end = 0, room = s->src->len - s->data;
+	for (uint32_t i = 0; i < s->tensors; i++) {
+		const Tensor *t = &s->tensor[i];
+		if (t->off < end)
+			fail_at(cx, safe_loc(s, t->name), damaged, "tensor %s overlaps tensor %s", t->name, s->tensor[i - 1].name);
+		if (t->off > end)
+			fail_at(cx, safe_loc(s, t->name), damaged, "%" PRIu64 " bytes before tensor %s belong to none",
+			        t->off - end, t->name);
+		end = t->off + t->bytes;
+	}
+	if (end != room)
+		fail_at(cx, (Loc){ s->src, s->data + (size_t)end }, damaged,
+		        "%" PRIu64 " bytes after the last tensor belong to none", room - end);
+}
+
+/* Our own writer puts the checksum first, so its place is known. */
+static const char checksum_start[] = "{\"__metadata__\":{\"checksum\":\"";
+enum { CHECKSUM_AT = LENGTH_BYTES + sizeof checksum_start - 1 };
+
+/* All bytes from `at` on, in pieces: nothing of the file has to stay in memory. */
+static void digest_source(XXH3_state_t *state, const Src *src, size_t at)
+{
+	enum { PIECE = 1 << 22 };
+	for (size_t gone = 0, some; at < src->len; at += some) {
+		some = src->len - at < PIECE ? src->len - at : PIECE;
+		XXH3_128bits_update(state, src->text + at, some);
+		src_passed(src, &gone, at + some);
+	}
+}
+
+static void check_sum(Ctx *cx, Safe *s, const char *said)
+{
+	static const char none[] = "00000000000000000000000000000000";
+	const Src *src = s->src;
+	XXH3_state_t *state = NEW(&cx->scratch, 1, XXH3_state_t);
+	char found[DIGITS + 1];
+	if (strlen(said) != DIGITS || s->data < CHECKSUM_AT + DIGITS || memcmp(src->text + CHECKSUM_AT, said, DIGITS) != 0)
+		fail_at(cx, safe_loc(s, "checksum"), "remove 'checksum' and 'format' from its metadata to load it as it is",
+		        "this file was written again by another program");
+	XXH3_128bits_reset(state);
+	XXH3_128bits_update(state, src->text, CHECKSUM_AT);
+	XXH3_128bits_update(state, none, DIGITS);
+	digest_source(state, src, CHECKSUM_AT + DIGITS);
+	digest_text(state, found);
+	if (strcmp(found, said) != 0)
+		fail_at(cx, safe_loc(s, "checksum"), damaged, "the checksum is %s, but the file says %s", found, said);
+	s->sealed = true;
+}
+
+Safe *safe_read(Ctx *cx, const Src *src)
+{
+	Safe *s = NEW(&cx->scratch, 1, Safe);
+	uint64_t len;
+	s->src = src;
+	if (src->len < LENGTH_BYTES + 2)
+		fail_at(cx, (Loc){ src, 0 }, not_ours, "the file has only %zu bytes", src->len);
+	memcpy(&len, src->text, sizeof len);
+	if (len > MAX_HEADER || len < 2)
+		fail_at(cx, (Loc){ src, 0 }, not_ours, "a header of %" PRIu64 " bytes cannot be", len);
+	if (len > src->len - LENGTH_BYTES)
+		fail_at(cx, (Loc){ src, 0 }, src->text[LENGTH_BYTES] == '{' ? damaged : not_ours,
+		        "the header should have %" PRIu64 " bytes, but the file ends after %zu", len, src->len - LENGTH_BYTES);
+	s->data = LENGTH_BYTES + (size_t)len;
+
+	json_t *tree = read_header(cx, src, (size_t)len), *v;
+	const char *key;
+	if (json_object_get(tree, "__metadata__"))
+		read_metadata(cx, s, json_object_get(tree, "__metadata__"));
+	s->tensor = NEW(&cx->scratch, json_object_size(tree), Tensor);
+	json_object_foreach(tree, key, v)
+	{
+		if (strcmp(key, "__metadata__") == 0)
+			continue;
+		Tensor *t = &s->tensor[s->tensors++];
+		t->name = key;
+		read_tensor(cx, s, t, v);
+	}
+	qsort(s->tensor, s->tensors, sizeof *s->tensor, by_offset);
+	check_cover(cx, s);
+	qsort(s->tensor, s->tensors, sizeof *s->tensor, by_name);
+	if (safe_meta(s, "checksum"))
+		check_sum(cx, s, safe_meta(s, "checksum"));
+	return s;
+}
+
+Tensor *safe_find(const Safe *s, const char *name)
+{
+	Tensor key = { .name = name };
+	return s->tensors ? bsearch(&key, s->tensor, s->tensors, sizeof key, by_name) : NULL;
+}
+
+const char *safe_meta(const Safe *s, const char *key)
+{
+	for (uint32_t i = 0; i < s->metas; i++)
+		if (strcmp(s->meta[i].key, key) == 0)
+			return s->meta[i].value;
+	return NULL;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+/* Where the next number goes: into room for all of them, or through a buffer that is emptied when it is full. */
+struct SafeSink {
+	int type;
+	char *at, *begin, *end;
+	uint64_t before;    /* bytes that came before `begin` */
+	XXH3_state_t *hash; /* NULL, or what they are added to */
+	OutFile *file;      /* NULL, or where they go */
+};
+
+static void sink_empty(SafeSink *out)
+{
+	size_t len = (size_t)(out->at - out->begin);
+	if (out->hash)
+		XXH3_128bits_update(out->hash, out->begin, len);
+	if (out->file)
+		file_write(out->file, out->begin, len);
+	out->before += len;
+	out->at = out->begin;
+}
+
+static void sink_add(SafeSink *out, const void *bytes, size_t len)
+{
+	if ((size_t)(out->end - out->at) < len)
+		sink_empty(out);
+	memcpy(out->at, bytes, len);
+	out->at += len;
+}
+
+void safe_put(SafeSink *out, double value)
+{
+	if (out->type == SAFE_F64) {
+		sink_add(out, &value, sizeof value);
+	} else if (out->type == SAFE_F32) {
+		float single = (float)value;
+		sink_add(out, &single, sizeof single);
+	} else {
+		int32_t index = (int32_t)value;
+		sink_add(out, &index, sizeof index);
+	}
+}
+
+static void put_tensor(Buf *b, const Tensor *t)
+{
+	buf_puts(b, ",");
+	json_put(b, t->name);
+	buf_printf(b, ":{\"dtype\":\"%s\",\"shape\":[", types[t->type].name);
+	for (int i = 0; i < t->dims; i++)
+		buf_printf(b, "%s%" PRIu64, i ? "," : "", t->dim[i]);
+	buf_printf(b, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", t->off, t->off + t->bytes);
+}
+
+/* Length and header, the checksum still all zeros; the data that follows is aligned for vector loads. */
+static void put_header(Buf *b, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas)
+{
+	uint64_t off = 0, len = 0;
+	buf_add(b, &len, sizeof len);
+	buf_printf(b, "%s%0*d\"", checksum_start, DIGITS, 0);
+	for (uint32_t i = 0; i < metas; i++) {
+		buf_puts(b, ",");
+		json_put(b, m[i].key);
+		buf_puts(b, ":");
+		json_put(b, m[i].value);
+	}
+	buf_puts(b, "}");
+	for (uint32_t i = 0; i < tensors; i++) {
+		t[i].off = off;
+		t[i].count = 1;
+		for (int d = 0; d < t[i].dims; d++)
+			t[i].count *= t[i].dim[d];
+		t[i].bytes = t[i].count * types[t[i].type].size;
+		off += t[i].bytes;
+		put_tensor(b, &t[i]);
+	}
+	buf_puts(b, "}");
+	while (b->len % DATA_ALIGN != 0)
+		buf_puts(b, " ");
+	len = b->len - sizeof len;
+	memcpy(b->s, &len, sizeof len);
+}
+
+static Buf header_make(Ctx *cx, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas)
+{
+	Buf header = { .arena = &cx->scratch };
+	put_header(&header, t, tensors, m, metas);
+	if (header.len > MAX_HEADER)
+		fail(cx, MP_FAILED, "join slices: connect whole groups where you can",
+		     "the network has too many blocks of links for one file");
+	return header;
+}
+
+static void put_data(SafeSink *out, const Tensor *t, uint32_t tensors, SafeFill *fill, void *user)
+{
+	uint64_t begin = out->before + (uint64_t)(out->at - out->begin);
+	for (uint32_t i = 0; i < tensors; i++) {
+		out->type = t[i].type;
+		fill(user, i, out);
+		assert(out->before + (uint64_t)(out->at - out->begin) == begin + t[i].off + t[i].bytes);
+	}
+	(void)begin;
+}
+
+Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill,
+                   void *user)
+{
+	Buf header = header_make(cx, t, tensors, m, metas);
+	char digits[DIGITS + 1];
+	uint64_t data = tensors ? t[tensors - 1].off + t[tensors - 1].bytes : 0;
+	Content image = { arena_room(arena, header.len + data, 1), header.len + data };
+	SafeSink out = { .at = image.at, .begin = image.at, .end = image.at + image.len };
+	sink_add(&out, header.s, header.len);
+	put_data(&out, t, tensors, fill, user);
+	XXH3_state_t hash;
+	XXH3_128bits_reset(&hash);
+	XXH3_128bits_update(&hash, image.at, image.len);
+	digest_text(&hash, digits);
+	memcpy(image.at + CHECKSUM_AT, digits, DIGITS);
+	return image;
+}
+
+/* Twice: the checksum stands before the data. */
+void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill,
+                void *user)
+{
+	enum { BUFFER = 1 << 16 };
+	Buf header = header_make(cx, t, tensors, m, metas);
+	char digits[DIGITS + 1], *buffer = NEW(&cx->scratch, BUFFER, char);
+	XXH3_state_t hash;
+	XXH3_128bits_reset(&hash);
+	XXH3_128bits_update(&hash, header.s, header.len);
+	SafeSink out = { .at = buffer, .begin = buffer, .end = buffer + BUFFER, .hash = &hash };
+	put_data(&out, t, tensors, fill, user);
+	sink_empty(&out);
+	digest_text(&hash, digits);
+	memcpy(header.s + CHECKSUM_AT, digits, DIGITS);
+	out.hash = NULL;
+	out.file = file_create(cx, &cx->scratch, path);
+	file_checked(out.file, 1);
+	file_write(out.file, header.s, header.len);
+	put_data(&out, t, tensors, fill, user);
+	sink_empty(&out);
+	file_commit(cx, out.file);
+}
