@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#include "cpu.h"
+#include "pass.h"
 
 enum { TABLES = 400, ROWS = 50, MOST_WORDS = 90, MOST_COLS = 80 };
 

@@ -7,7 +7,7 @@
  * (gradients), 3e-7 (errors), 2e-7 (weights), 5e-7 (twenty updates) and 4e-6 (differences). */
 #include "cpu_nets.h"
 #include "formula_once.h"
-#include "cpu.h"
+#include "pass.h"
 
 #define NEAR_OUTPUT   1e-5 /* of the largest output, or of 1 */
 #define NEAR_GRADIENT 2e-5 /* of the largest gradient */

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "half.h"
+#include "fast.h"
 
 enum { TEAM_WORK = 2000000 }; /* links times rows, below which waking a thread does not pay */
 

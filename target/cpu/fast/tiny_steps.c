@@ -4,7 +4,7 @@
  * this is not for them. */
 #include <string.h>
 
-#include "cpu.h"
+#include "fast.h"
 
 enum { MOST_BATCH = 16 };
 

@@ -3,8 +3,8 @@
 #ifndef HALF_H
 #define HALF_H
 
-#include "cpu.h"
-#include "kern/amx.h"
+#include "pass.h"
+#include "amx.h"
 
 /* Inputs of some data. */
 typedef struct KeptHalves {

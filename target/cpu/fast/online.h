@@ -13,7 +13,7 @@
 #ifndef ONLINE_H
 #define ONLINE_H
 
-#include "cpu.h"
+#include "fast.h"
 
 /* A panel's weights in an order of their own, where an update and a sum over them are one pass (OuterBlock of
  * kern/kern.h). */

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "cpu_layout.h"
 
 enum {
 	WIDE = 8, /* units of a part, if a stretch is cut into several */

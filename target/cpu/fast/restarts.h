@@ -3,7 +3,7 @@
 #ifndef RESTARTS_H
 #define RESTARTS_H
 
-#include "cpu.h"
+#include "fast.h"
 
 /* ---- seeds.c ---- */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "pass.h"
 
 enum {
 	MOST_MIB = 256, /* lists are turned if that takes no more, */

@@ -4,7 +4,7 @@
 #define BENCH_H
 
 #include "isa.h"
-#include "kern/ceiling.h"
+#include "ceiling.h"
 
 /* ---- ceiling.c: what the machine could do at most ----------------------------------------------- */
 

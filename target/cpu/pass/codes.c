@@ -11,7 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "cpu.h"
+#include "pass.h"
 
 /* Some columns of all words, and how to find what stands there. */
 typedef struct Set {

@@ -5,7 +5,7 @@
  * proportion to the links. */
 #include <stdlib.h>
 
-#include "cpu.h"
+#include "cpu_layout.h"
 
 typedef struct Lister {
 	Ctx *cx;

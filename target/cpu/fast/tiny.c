@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "fast.h"
 
 enum { MOST_ROWS = 60, MOST_CASES = LEAF_EXAMPLES };
 

@@ -9,12 +9,12 @@
  * What a pass does with a panel is one Product (kern/kern.h), and everything between products is element by
  * element. So the order in which a sum is formed is the order of columns, which is canonical, or of rows, which is
  * that of the batch: nothing here depends on the kind of vectors, on threads, or on how rows are cut into chunks. */
-#ifndef CPU_H
-#define CPU_H
+#ifndef PASS_H
+#define PASS_H
 
 #include "watch.h"
 #include "isa.h"
-#include "kern/kern.h"
+#include "cpu_layout.h"
 
 typedef struct Codes Codes;
 enum { KNOWN_CODES = 2 }; /* tables that are kept: training and test data may have different ones, and take turns */
@@ -25,122 +25,6 @@ typedef struct Sum {
 
 enum { MAX_THREADS = 4096 };
 enum { MAX_SUMS = 32 }; /* of weight changes in a worker's hands: more than twice 1 + log2(MAX_LEAVES) */
-
-/* ---- layout.c: where units and weights stand ---------------------------------------------------- */
-
-/* A recurrent network computes parts that lie on a way from a context back to its source step by step; what such parts
- * do not need is computed before, for all cases at once, and what nothing of them needs, after. */
-enum { PHASE_BEFORE, PHASE_STEPPED, PHASE_AFTER };
-
-/* Units of one group that stand side by side and have the same sources. */
-typedef struct Part {
-	Unit first;
-	uint32_t count;
-	uint32_t col;   /* of its first unit; a multiple of LANES, as is the room that follows */
-	uint32_t level; /* 0: not computed, but an input or a context */
-	int fn, role;
-	int32_t group;
-	uint32_t input, output; /* number of its first unit among the inputs or outputs */
-	uint32_t in, ins;       /* panels into it: panel[in] ..., by source */
-	uint32_t out, outs;     /* what leads out of it: outlet[out] ..., by target */
-	bool one;   /* the column after the last unit is always 1, for a panel that has the true unit's weights */
-	bool error; /* errors must reach it */
-	bool own;   /* it is an output whose units also get errors from elsewhere */
-	bool gaps;  /* its units differ in their sources, and its panels have gaps */
-	int phase;  /* PHASE_... */
-} Part;
-
-/* Links that are too few for a matrix, one by one, in canonical order. */
-typedef struct LinkBack {
-	uint32_t part;
-	LinkSums sums;
-} LinkBack; /* those that lead out of a part, by source */
-typedef struct LinkList {
-	uint64_t links;
-	LinkSums forward; /* targets over their sources */
-	LinkBack *back;
-	uint32_t backs;   /* parts that errors go back to */
-	uint32_t *to;     /* [links] number of the target, ascending; full sixteens, */
-	uint16_t *begins; /* and of each sixteen a bit for every link that has another target than the one before */
-	struct LinkKind *kind;
-	uint32_t kinds; /* links of blocks with the same rate */
-	uint64_t room;  /* floats that kernels want to work in */
-} LinkList;
-/* a bit for each link, as Sweep wants it */
-typedef struct LinkKind {
-	double rate;
-	bool frozen;
-	uint32_t *real;
-} LinkKind;
-
-/* Weights from `sources` columns to the columns of a part. By source: a row of weights for each source; by target:
- * a row for each target. Rows are padded to full sixteens; the padding means nothing. A pass that needs the other
- * form has a copy of it, or turns it itself. */
-typedef struct Panel {
-	uint32_t part, from; /* numbers of the parts it leads to and from */
-	uint32_t source;     /* first column it leads from */
-	uint32_t sources, targets;
-	bool bias; /* the true unit's weights come after those of the sources, as one source more */
-	bool by_source;
-	bool frozen;
-	double rate;        /* factor on the learning rate */
-	uint64_t link;      /* of target t and source s it is net->row[t] + link + s, where `real` is NULL */
-	uint64_t bias_link; /* of target t: net->row[t] + bias_link */
-	uint32_t *real;     /* NULL: every place is a link; else a bit for each, as Sweep wants it */
-	LinkList *list; /* NULL; else it is no matrix: weights stand in the order of the list, from, sources mean nothing */
-	uint64_t at;    /* of its weights, in floats */
-	uint32_t row;   /* floats in a row */
-	uint64_t copy;  /* of the other form, in `copies`; NONE: there is none */
-	uint32_t copy_row;
-} Panel;
-#define NONE UINT64_MAX
-
-/* A panel that leads out of a part; of a list, those of its links that do. */
-typedef struct Outlet {
-	uint32_t part, panel;
-	const LinkSums *links;
-} Outlet;
-
-typedef struct Layout {
-	const Net *net;
-	Part *part;
-	uint32_t parts; /* by first unit; part 0 is the true unit */
-	Panel *panel;
-	uint32_t panels;
-	Outlet *outlet;
-	uint32_t outlets;  /* by source part and, inside it, by target */
-	uint32_t *forward; /* parts that are computed, sources before targets */
-	uint32_t forwards;
-	uint32_t cols;            /* of a row */
-	uint32_t *col_of;         /* [units] */
-	uint32_t inputs, outputs; /* how many parts are inputs and outputs, */
-	uint32_t input, output;   /* and which is the first of them */
-	double largest_output;    /* what no output exceeds, either way; infinite if there is no such number */
-	uint32_t outputs_padded;  /* units of all outputs, in full sixteens */
-	uint64_t room, copies;    /* floats for weights, and for their other forms */
-	bool index;               /* inputs come as index lists */
-	bool input_rows;          /* some panel from inputs is by source */
-	bool lists;               /* some links are computed one by one, */
-	uint64_t link_room;       /* and kernels want so many floats for that */
-	bool recalled;            /* some context remembers inputs */
-	bool owns;                /* some output has errors of its own and others */
-	bool nets;                /* net inputs must be kept beside outputs: some unit function needs them */
-} Layout;
-
-Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index);
-bool from_inputs(const Layout *l, const Panel *p); /* not from the true unit */
-uint64_t panel_size(const Panel *p);               /* floats */
-/* from p->at; source == sources: the true unit */
-uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source);
-/* Calls fn for links first .. end - 1: where each leads, its number, and where its weight stands. */
-typedef void LinkFn(void *arg, Unit unit, uint64_t link, uint64_t place);
-void layout_links(const Layout *l, uint64_t first, uint64_t end, LinkFn *fn, void *arg);
-void layout_print(const Layout *l, Buf *out);
-
-/* ---- links.c: links that are computed one by one ------------------------------------------------ */
-
-/* number: [cols / LANES] zeros, and again after */
-LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Part *t, uint32_t *number);
 
 /* ---- program ------------------------------------------------------------------------------------ */
 
@@ -309,37 +193,6 @@ Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int
 
 void update_apply(Program *p, const Update *u);
 void update_copies(Program *p); /* other forms of all weights, after they were set */
-
-/* ---- online.c: batches of one case -------------------------------------------------------------- */
-
-typedef struct Online Online;
-#define NO_CASE UINT64_MAX
-Online *online_make(Ctx *cx, const Program *p);        /* for the layout; NULL: not in this way */
-bool online_takes(const Program *p, const Batch *b);   /* is it a case for online_one? */
-void online_one(Program *p, const Batch *b, Tally *t); /* the case goes forward and waits for its update */
-bool online_waits(const Program *p);
-void online_forget(Program *p); /* it does no longer */
-void online_apply(Program *p, const Update *u);
-uint64_t online_updates(Program *p, const Updates *s); /* as Target.updates */
-void online_settle(Program *p);                        /* before anybody else looks at weights */
-bool online_finite(Program *p);                        /* are weights that stand elsewhere?  None are late after that */
-
-/* ---- calls.c: what a single case has to go through ---------------------------------------------- */
-
-void calls_make(Program *p); /* for the weights and the space that there are now */
-
-/* ---- tiny.c: whole epochs of networks with no more than sixteen computed units ------------------ */
-
-enum { TINY_CASES = 1 << 15 }; /* at most */
-typedef struct TinyRun TinyRun;
-TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);         /* for the data bound; NULL: not in this way */
-uint64_t tiny_updates(Program *p, TinyRun *r, const Updates *s); /* as Target.updates */
-uint32_t tiny_largest(const float *y, uint32_t n);               /* where it stands, the first of equals */
-
-/* ---- tiny_steps.c: the same networks, batches of few cases -------------------------------------- */
-
-/* lane_of: by unit.  NULL: not in this way. */
-TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, const Tiny *base, const uint8_t *lane_of);
 
 /* ---- codes.c: is a code word nearer than the target's own? -------------------------------------- */
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Faster ways for batches of one case and for small networks. */
+#ifndef FAST_H
+#define FAST_H
+
+#include "pass.h"
+
+/* ---- online.c: batches of one case -------------------------------------------------------------- */
+
+typedef struct Online Online;
+#define NO_CASE UINT64_MAX
+Online *online_make(Ctx *cx, const Program *p);        /* for the layout; NULL: not in this way */
+bool online_takes(const Program *p, const Batch *b);   /* is it a case for online_one? */
+void online_one(Program *p, const Batch *b, Tally *t); /* the case goes forward and waits for its update */
+bool online_waits(const Program *p);
+void online_forget(Program *p); /* it does no longer */
+void online_apply(Program *p, const Update *u);
+uint64_t online_updates(Program *p, const Updates *s); /* as Target.updates */
+void online_settle(Program *p);                        /* before anybody else looks at weights */
+bool online_finite(Program *p);                        /* are weights that stand elsewhere?  None are late after that */
+
+/* ---- calls.c: what a single case has to go through ---------------------------------------------- */
+
+void calls_make(Program *p); /* for the weights and the space that there are now */
+
+/* ---- tiny.c: whole epochs of networks with no more than sixteen computed units ------------------ */
+
+enum { TINY_CASES = 1 << 15 }; /* at most */
+typedef struct TinyRun TinyRun;
+TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);         /* for the data bound; NULL: not in this way */
+uint64_t tiny_updates(Program *p, TinyRun *r, const Updates *s); /* as Target.updates */
+uint32_t tiny_largest(const float *y, uint32_t n);               /* where it stands, the first of equals */
+
+/* ---- tiny_steps.c: the same networks, batches of few cases -------------------------------------- */
+
+/* lane_of: by unit.  NULL: not in this way. */
+TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, const Tiny *base, const uint8_t *lane_of);
+
+#endif
