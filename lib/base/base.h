@@ -190,6 +190,19 @@ double arith_log(double x);
 double arith_tanh(double x);
 double arith_cospi(double x); /* cos(pi x) */
 
+/* ---- text.c: control bytes ---- */
+
+typedef struct Text {
+	const char *s;
+	uint32_t len;
+} Text;
+static inline int text_shown(Text t) { return t.len < 40 ? (int)t.len : 40; } /* length in a message: for "%.*s" */
+
+/* Every reader of a text file calls it first: fails at a control byte other than tab and line ends. */
+void src_check_text(Ctx *cx, const Src *src);
+void name_check(Ctx *cx, Loc at, const char *what, Text name); /* the same for a name in a binary file */
+const char *control_find(const char *s, size_t len);           /* the first control byte; NULL: none */
+
 /* ---- number.c ---- */
 
 /* number.c: a decimal number as float32, correctly rounded; returns where it ends, NULL if there is none. Also nan,
@@ -198,11 +211,6 @@ const char *number_read(const char *p, const char *end, float *v);
 
 /* ---- dict.c ---- */
 
-typedef struct Text {
-	const char *s;
-	uint32_t len;
-} Text;
-/* a key of the file that is not ours, kept */
 /* dict.c: texts numbered in order of first appearance; set `arena`, the rest starts at zero */
 typedef struct Dict {
 	Arena *arena;

@@ -284,23 +284,9 @@ static void read_line(Reader *r)
 		read_parameter(r, at, word);
 }
 
-/* Words are compared as C strings, so a NUL must not hide in one. */
-static void check_text(Reader *r, const Src *src)
-{
-	const ParamKind *kind = r->p.kind;
-	Buf remedy = { .arena = &r->p.cx->scratch };
-	for (size_t i = 0; i < src->len; i++) {
-		unsigned char c = (unsigned char)src->text[i];
-		if (c >= ' ' || c == '\t' || c == '\r' || c == '\n')
-			continue;
-		buf_printf(&remedy, "give a text file; machines/%s.%s is one", kind->whole, kind->what);
-		fail_at(r->p.cx, (Loc){ src, i }, remedy.s, "byte 0x%02x is not text: this is no %s file", c, kind->what);
-	}
-}
-
 static void read_file(Reader *r, const Src *src)
 {
-	check_text(r, src);
+	src_check_text(r->p.cx, src);
 	const char *text = src->text, *end = src->text + src->len;
 	while (text < end) {
 		const char *eol = memchr(text, '\n', (size_t)(end - text));

@@ -122,7 +122,7 @@ static void read_input(Csv *r, const Column *col, Text t, const char *at, float 
 static void read_label(Csv *r, const Column *col, Text t, const char *at, float *y)
 {
 	Dict *classes = &r->classes[col->y];
-	uint32_t class, known = classes->count;
+	uint32_t class;
 	if (r->given && !dict_find(classes, t, &class)) {
 		classes_unknown(r->cx, at_ptr(r, at), t, classes);
 		return;
@@ -131,8 +131,6 @@ static void read_label(Csv *r, const Column *col, Text t, const char *at, float 
 	if (class >= LABEL_CLASSES)
 		fail_at(r->cx, at_ptr(r, at), "choose another target with --targets, or group the values",
 		        "label '%.*s' has more than %d different values", shown(col->name), col->name.s, LABEL_CLASSES);
-	if (class == known && memchr(t.s, 0, t.len))
-		error_at(r->cx, at_ptr(r, at), "save the file as plain text", "a class cannot have a zero byte in its name");
 	*y = (float)class;
 }
 
@@ -412,6 +410,7 @@ static void spread_labels(Csv *r, Data *d)
 
 Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 {
+	src_check_text(cx, s);
 	Columns *c = columns_plan(cx, s, opt);
 	Csv r = { .cx = cx, .src = s, .cols = c };
 	find_labels(&r, c, opt);

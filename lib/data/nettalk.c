@@ -293,6 +293,7 @@ Word *nettalk_pick(Ctx *cx, const Src *list, const Word *word, uint64_t words, u
 			first[known] = i;
 	}
 	const char *p, *end;
+	src_check_text(cx, list);
 	find_list(cx, list, &p, &end);
 	Word *out = NULL;
 	uint64_t room = 0;
@@ -330,6 +331,7 @@ Word *nettalk_pick(Ctx *cx, const Src *list, const Word *word, uint64_t words, u
 Data *read_nettalk(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	const char *list = opt ? opt->words : NULL;
+	src_check_text(cx, s);
 	/* With a list there is nothing to note: a listed word that lacks is an error. */
 	Corpus c = { .cx = cx, .src = s, .notes = list ? 0 : MAX_NOTES };
 	uint64_t most = opt ? opt->first : 0;

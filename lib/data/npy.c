@@ -614,6 +614,7 @@ const Text *npy_texts(Ctx *cx, Data *d, const Npy *a, Loc at)
 			fail_at(cx, at, "write the strings again", "string %" PRIu64 " has a character that Unicode does not have",
 			        i);
 		t[i].len = (uint32_t)(b.len - start[i]);
+		name_check(cx, at, "string", (Text){ b.s ? b.s + start[i] : "", t[i].len });
 	}
 	const char *pool = arena_copy(&cx->keep, b.len ? b.s : "", b.len);
 	for (uint64_t i = 0; i < a->count; i++)

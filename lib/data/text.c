@@ -208,8 +208,14 @@ static int take_char(Reader *r)
 	if (*r->p != '\\')
 		return (unsigned char)*r->p++;
 	if (r->eol - r->p >= 4 && r->p[1] == 'x' && hex_digit(r->p[2]) >= 0 && hex_digit(r->p[3]) >= 0) {
+		char c = (char)(hex_digit(r->p[2]) * 16 + hex_digit(r->p[3]));
+		if (control_find(&c, 1)) {
+			wrong(r, r->p, "leave it out; \\n, \\t and \\r may stay", "a name cannot have control byte 0x%02x",
+			      (unsigned char)c);
+			return -1;
+		}
 		r->p += 4;
-		return hex_digit(r->p[-2]) * 16 + hex_digit(r->p[-1]);
+		return (unsigned char)c;
 	}
 	for (size_t i = 0; i < TEXT_ESCAPES; i++)
 		if (r->eol - r->p >= 2 && r->p[1] == text_escapes[i][0]) {
@@ -619,6 +625,7 @@ static Data *give(Reader *r)
 
 Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt)
 {
+	src_check_text(cx, s);
 	Reader r = { .cx = cx, .src = s, .p = s->text, .end = s->text + s->len, .unlabelled = opt && opt->unlabelled };
 	if (s->len >= 3 && memcmp(r.p, "\xEF\xBB\xBF", 3) == 0) /* some editors mark UTF-8 so */
 		r.p += 3;

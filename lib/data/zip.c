@@ -149,8 +149,9 @@ static uint64_t take_entry(Ctx *cx, const Src *s, uint64_t off, uint64_t end, ui
 	uint64_t len = CENTRAL + name_len + extra_len + get(p + 32, 2);
 	if (end - off < len)
 		fail_at(cx, at, damaged, "an entry of the zip directory is longer than the directory");
-	if (name_len == 0 || memchr(p + CENTRAL, 0, name_len))
-		fail_at(cx, at, damaged, "a member of the zip file has no proper name");
+	if (name_len == 0)
+		fail_at(cx, at, damaged, "a member of the zip file has no name");
+	name_check(cx, at, "member", (Text){ (const char *)p + CENTRAL, (uint32_t)name_len });
 	m->name = arena_copy(&cx->keep, (const char *)p + CENTRAL, name_len);
 	m->method = (uint16_t)get(p + 10, 2);
 	m->crc = (uint32_t)get(p + 16, 4);

@@ -17,7 +17,7 @@ static bool is_letter(char c) { return (unsigned char)((c | 32) - 'a') < 26 || c
 
 static bool is_inner(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '+'; }
 
-/* NUL past the end; a NUL inside is refused wherever it stands. */
+/* NUL at the end of the file: inside there are none. */
 static char peek(const Lexer *lx, size_t ahead)
 {
 	return lx->at + ahead < lx->src->len ? lx->src->text[lx->at + ahead] : '\0';
@@ -28,6 +28,7 @@ static bool is_arrow(const Lexer *lx) { return peek(lx, 0) == '-' && peek(lx, 1)
 void lex_init(Lexer *lx, Ctx *cx, const Src *src)
 {
 	bool mark = src->len >= 3 && memcmp(src->text, "\xEF\xBB\xBF", 3) == 0; /* UTF-8 byte order mark */
+	src_check_text(cx, src);
 	lx->cx = cx;
 	lx->src = src;
 	lx->at = lx->line = lx->ended = mark ? 3 : 0;
@@ -98,14 +99,13 @@ static void refuse(Lexer *lx, Token *t)
 	size_t len = 1;
 	while (c >= 0xC0 && len < 4 && ((unsigned char)peek(lx, len) & 0xC0) == 0x80)
 		len++;
-	bool shown = (c > ' ' && c < 127) || len > 1;
 	Loc at = { lx->src, lx->at };
 	const char *remedy = c == '\'' ? "write texts in double quotes"
 	                               : "names are made of letters, digits, '_', '-' and '.'; comments start with '#'";
-	if (shown)
+	if (c < 0x80 || len > 1)
 		error_at(lx->cx, at, remedy, "'%.*s' means nothing here", (int)len, lx->src->text + lx->at);
 	else
-		error_at(lx->cx, at, "a topology file is plain text", "there is a byte of value %u here", c);
+		error_at(lx->cx, at, "save the file as UTF-8", "byte 0x%02x is not text", c);
 	take(lx, t, TOK_BAD, len);
 }
 

@@ -178,9 +178,9 @@ static char *name_read(Arena *arena, const char *text)
 		} else if (*s != '\\') {
 			return NULL;
 		}
-		if (!byte)
-			return NULL;
 		*to++ = (char)byte;
+		if (control_find(to - 1, 1))
+			return NULL;
 	}
 	*to = '\0';
 	return name;

@@ -144,6 +144,24 @@ static json_t *tree_load(Ctx *cx, const Src *src, const char *text, size_t len, 
 	return *tree;
 }
 
+/* Keys and values of a tree, at any depth.  Values that are not names may have tabs and line ends. */
+static void tree_check(Ctx *cx, Loc at, json_t *tree)
+{
+	const char *key;
+	json_t *v;
+	size_t i;
+	if (json_is_string(tree))
+		name_check(cx, at, "text", (Text){ json_string_value(tree), (uint32_t)json_string_length(tree) });
+	json_array_foreach(tree, i, v) tree_check(cx, at, v);
+	json_object_foreach(tree, key, v)
+	{
+		name_check(cx, at, "key", (Text){ key, (uint32_t)strlen(key) });
+		if (strpbrk(key, "\t\r\n"))
+			fail_at(cx, at, damaged, "key '%.40s' has a tab or line end in it", key);
+		tree_check(cx, at, v);
+	}
+}
+
 static json_t *read_header(Ctx *cx, const Src *src, size_t len)
 {
 	json_error_t error;
@@ -154,6 +172,7 @@ static json_t *read_header(Ctx *cx, const Src *src, size_t len)
 	at.off += error.position > 0 ? (size_t)error.position - 1 : 0;
 	if (!tree)
 		fail_at(cx, at, damaged, "the header is not JSON: %s", error.text);
+	tree_check(cx, at, tree);
 	return tree;
 }
 
@@ -164,6 +183,7 @@ json_t *safe_json(Ctx *cx, const Safe *s, const char *key)
 	json_t *tree = tree_load(cx, s->src, text, strlen(text), &error);
 	if (!tree)
 		fail_at(cx, safe_loc(s, key), damaged, "metadata %s is not JSON: %s", key, error.text);
+	tree_check(cx, safe_loc(s, key), tree);
 	return tree;
 }
 

@@ -532,6 +532,7 @@ Routine *microcode_parse(Ctx *cx, const Machine *m, const Src *src)
 {
 	Reader rd = { .cx = cx, .m = m, .src = src };
 	Routine *r = NEW(&cx->keep, 1, Routine);
+	src_check_text(cx, src);
 	read_head(&rd, r);
 	r->line = NEW(&cx->keep, r->lines, Line);
 	for (uint32_t t = 0; t < r->lines; t++)

@@ -111,6 +111,7 @@ static void read_routes(Ctx *cx, const Src *src, uint32_t ports, uint16_t *to)
 	Reading r = { ports, to, NEW(&cx->scratch, ports, uint16_t) };
 	memset(r.by, 0xFF, ports * sizeof *r.by);
 	Scan s = { cx, src, 0 };
+	src_check_text(cx, src);
 	for (; scan_peek(&s) >= 0; s.at++) {
 		scan_blanks(&s);
 		if (scan_peek(&s) >= 0 && scan_peek(&s) != '\n' && scan_peek(&s) != '#')

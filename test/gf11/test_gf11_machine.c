@@ -203,7 +203,7 @@ static void faults_have_a_place_and_a_remedy(void **state)
 		  "square of crossbar" },
 		{ "base gf11\nprocessors 570 assumed", "x.machine:2:1: error: 570 processors and 10 disks do not fit",
 		  "switch-ports" },
-		{ "base gf11\nclock 50\x01 ns assumed", "x.machine:2:9: error: byte 0x01 is not text", "text file" },
+		{ "base gf11\nclock 50\x01 ns assumed", "x.machine:2:9: error: byte 0x01 is not text", "plain text" },
 		{ "base gf11\nmicrocode 1000 lines assumed", "gf11.machine:", "no more than microcode" },
 	};
 	for (size_t i = 0; i < COUNT(faults); i++) {
