@@ -228,10 +228,22 @@ void digest_text(const struct XXH3_state_s *hash, char out[33]); /* checksum.c: 
 void digest_weights(struct XXH3_state_s *hash, const double *w, uint64_t n, bool f64);
 void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
 
-/* ---- json.c ---- */
+/* ---- json.c: JSON out ---- */
 
-void json_put(Buf *b, const char *text);    /* quoted and escaped */
-size_t utf8_length(const unsigned char *s); /* of the character at s; 0 if there is none */
+void json_put(Buf *b, const char *text);    /* a string, quoted and escaped */
+size_t utf8_length(const unsigned char *s); /* of the character at s; 0: not UTF-8 */
+
+/* Members of an object (key) or elements of an array (key NULL), with the commas between them. */
+typedef struct JsonWriter {
+	Buf *out;
+	bool comma; /* before the next one */
+} JsonWriter;
+void jw_start(JsonWriter *j, const char *key, char bracket);
+void jw_end(JsonWriter *j, char bracket);
+void jw_text(JsonWriter *j, const char *key, const char *text); /* NULL: null */
+void jw_count(JsonWriter *j, const char *key, uint64_t n);
+void jw_real(JsonWriter *j, const char *key, const char *format, double v); /* format NULL: %.6g; not finite: null */
+void jw_flag(JsonWriter *j, const char *key, bool flag);
 
 /* ---- args.c ---- */
 /* words.c: operands and options of a tool's command. */

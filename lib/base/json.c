@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON strings. In: text. Out: the same quoted and escaped; bytes that are not UTF-8 become U+FFFD. */
+/* JSON out. In: members and elements, one by one. Out: their text, with commas between them; strings quoted and escaped,
+ * bytes that are not UTF-8 written as '?'. One flag is enough for any nesting: after a container is closed, the one
+ * around it is not empty. */
+#include <inttypes.h>
+#include <math.h>
+
 #include "base.h"
 
 /* Readers refuse a header that is not UTF-8. */
@@ -34,4 +39,58 @@ void json_put(Buf *b, const char *text)
 		s += n ? n : 1;
 	}
 	buf_puts(b, "\"");
+}
+
+static void member_start(JsonWriter *j, const char *key)
+{
+	if (j->comma)
+		buf_puts(j->out, ", ");
+	j->comma = true;
+	if (!key)
+		return;
+	json_put(j->out, key);
+	buf_puts(j->out, ": ");
+}
+
+void jw_start(JsonWriter *j, const char *key, char bracket)
+{
+	member_start(j, key);
+	buf_add(j->out, &bracket, 1);
+	j->comma = false;
+}
+
+void jw_end(JsonWriter *j, char bracket)
+{
+	buf_add(j->out, &bracket, 1);
+	j->comma = true;
+}
+
+void jw_text(JsonWriter *j, const char *key, const char *text)
+{
+	member_start(j, key);
+	if (text)
+		json_put(j->out, text);
+	else
+		buf_puts(j->out, "null");
+}
+
+void jw_count(JsonWriter *j, const char *key, uint64_t n)
+{
+	member_start(j, key);
+	buf_printf(j->out, "%" PRIu64, n);
+}
+
+void jw_real(JsonWriter *j, const char *key, const char *format, double v)
+{
+	member_start(j, key);
+	if (isfinite(v))
+		buf_printf(j->out, format ? format : "%.6g", v);
+	else
+		buf_puts(j->out, "null");
+}
+
+void jw_flag(JsonWriter *j, const char *key, bool flag)
+{
+	member_start(j, key);
+	buf_puts(j->out, flag ? "true" : "false");
 }

@@ -4,6 +4,7 @@
 #define COMMANDS_H
 
 #include "backprop.h"
+#include "plot.h"
 
 enum { MOST_DEAD = 64, MOST_THREADS = 256, MOST_OPERANDS = 16 };
 
@@ -167,55 +168,5 @@ void figures_end(const Call *c);
 /* ---- diagnosecmd.c ---- */
 
 void run_diagnose(Call *c);
-
-/* ---- plot.c: a plot as a self-contained SVG ---- */
-
-/* Okabe and Ito's colours, which people with any kind of colour vision can tell apart. */
-#define PLOT_BLUE   "#0072b2"
-#define PLOT_ORANGE "#d55e00"
-#define PLOT_GREEN  "#009e73"
-#define PLOT_PURPLE "#cc79a7"
-#define PLOT_BLACK  "#333333"
-enum { CORNER_RIGHT = 1, CORNER_BOTTOM = 2 }; /* or-ed; 0: top left */
-enum { MARK_LINE, MARK_DASHES, MARK_DISC, MARK_SQUARE, MARK_TRIANGLE };
-/* A point with a NaN is left out. */
-typedef struct Series {
-	const char *label, *colour;
-	int mark;
-	const double *x, *y;
-	uint32_t points;
-} Series;
-typedef struct Axis {
-	const char *label;
-	double low, high;
-	bool log;
-	const double *tick;
-	uint32_t ticks;
-} Axis;
-/* corner: of the legend */
-typedef struct Plot {
-	const char *title;
-	Axis x, y;
-	const Series *series;
-	uint32_t count;
-	int corner;
-} Plot;
-void plot_svg(const Plot *p, Buf *out);
-/* Bars from the least to the most that something makes of 1, two of them for each; the ends are named by what makes
- * them. */
-typedef struct TornadoEnd {
-	double low, high;
-	const char *low_value, *high_value;
-} TornadoEnd;
-typedef struct TornadoBar {
-	const char *label;
-	TornadoEnd end[2];
-} TornadoBar;
-typedef struct Tornado {
-	const char *title, *axis, *group[2], *colour[2];
-	const TornadoBar *bar;
-	uint32_t bars;
-} Tornado;
-void tornado_svg(const Tornado *t, Buf *out);
 
 #endif

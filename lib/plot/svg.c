@@ -6,7 +6,7 @@
  * are in user units (pixels where nothing scales them), y downwards. */
 #include <math.h>
 
-#include "commands.h"
+#include "plot.h"
 
 enum { WIDTH = 720, HEIGHT = 460, LEFT = 76, RIGHT = 24, TOP = 46, BOTTOM = 60, LEGEND_LINE = 20 };
 
