@@ -97,7 +97,7 @@ static Data *readable(Ctx *cx, const mp_data *d)
 {
 	if (!d->data)
 		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
-	data_settle(cx, d->data);
+	data_validate(cx, d->data);
 	return d->data;
 }
 
@@ -130,7 +130,7 @@ mp_status mp_data_save(mp_data *data, const char *path)
 static void part_body(void *arg)
 {
 	DataArgs *a = arg;
-	a->d->data = data_part(&a->d->cx, readable(&a->d->cx, a->from), a->share, a->seed, a->rest);
+	a->d->data = data_split(&a->d->cx, readable(&a->d->cx, a->from), a->share, a->seed, a->rest);
 }
 
 mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_data **first, mp_data **rest)
@@ -175,14 +175,14 @@ mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also)
 
 void mp_data_get_case(const mp_data *data, uint64_t i, float *x, float *y)
 {
-	Glance l = { 0 };
+	Validation l = { 0 };
 	if (data->data->unchecked) /* index lists may be wrong */
-		cases_look(data->data, NULL, i, i + 1, &l);
-	for (uint32_t k = 0; l.wrong && x && k < data->data->inputs; k++)
+		cases_validate(data->data, NULL, i, i + 1, &l);
+	for (uint32_t k = 0; l.invalid && x && k < data->data->inputs; k++)
 		x[k] = NAN;
-	for (uint32_t k = 0; l.wrong && y && k < data->data->targets; k++)
+	for (uint32_t k = 0; l.invalid && y && k < data->data->targets; k++)
 		y[k] = NAN;
-	if (l.wrong)
+	if (l.invalid)
 		return;
 	if (x)
 		data_x(data->data, i, x);

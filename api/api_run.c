@@ -18,7 +18,7 @@ const Data *data_readable(Ctx *cx, const mp_data *d)
 	if (d && !d->data)
 		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
 	if (d)
-		data_settle(cx, d->data);
+		data_validate(cx, d->data);
 	return d ? d->data : NULL;
 }
 
@@ -140,15 +140,15 @@ static void save_best_body(void *arg)
 static void save_later_body(void *arg)
 {
 	FileArgs *a = arg;
-	Status before = later_status(a->r, false);
-	later_save(a->r, a->path, a->best, a->keep);
+	Status before = background_status(a->r, false);
+	background_save(a->r, a->path, a->best, a->keep);
 	a->r->cx.status = before;
 }
 
 static void save_wait_body(void *arg)
 {
 	FileArgs *a = arg;
-	a->r->cx.status = later_status(a->r, true);
+	a->r->cx.status = background_status(a->r, true);
 }
 
 static void outputs_body(void *arg)
@@ -184,7 +184,7 @@ mp_status mp_run_save_later(mp_run *run, const char *path, const char *best, uns
 
 mp_status mp_run_save_wait(mp_run *run) { return api_call(&run->cx, save_wait_body, &(FileArgs){ .r = run }); }
 
-const char *mp_run_save_messages(const mp_run *run) { return later_said(run); }
+const char *mp_run_save_messages(const mp_run *run) { return background_message(run); }
 
 mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases)
 {

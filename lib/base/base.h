@@ -41,15 +41,15 @@ typedef struct Arena {
 
 void *arena_alloc(Arena *a, size_t count, size_t size); /* zeroed, aligned; unwinds on failure or overflow */
 /* the same, but not zeroed: pages lie near whoever writes first */
-void *arena_room(Arena *a, size_t count, size_t size);
+void *arena_alloc_raw(Arena *a, size_t count, size_t size);
 /* as realloc; new part zeroed */
 void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);
 /* the same, but not zeroed */
-void *arena_grow_room(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);
+void *arena_grow_raw(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);
 /* the rest goes back, if the block is large */
 void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);
 /* lives with another from now; copied if it is small */
-void *arena_give(Arena *from, Arena *to, void *block, size_t count, size_t size);
+void *arena_move(Arena *from, Arena *to, void *block, size_t count, size_t size);
 char *arena_copy(Arena *a, const char *text, size_t len);  /* a NUL-terminated copy */
 void arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
 /* goes now, if it is large; count and size as it was taken or grew */
@@ -112,8 +112,8 @@ _Noreturn void fail_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...
 _Noreturn void fail(Ctx *cx, Status status, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void note(Ctx *cx, const char *remedy, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void check_errors(Ctx *cx);
-_Noreturn void fail_again(Ctx *cx, Status status); /* what is wrong has been said already */
-const char *ctx_messages(const Ctx *cx);           /* all of them as one text; "" if none */
+_Noreturn void fail_recorded(Ctx *cx, Status status); /* what is wrong has been said already */
+const char *ctx_messages(const Ctx *cx);              /* all of them as one text; "" if none */
 /* The nearest of `count` names to a misspelt one, or NULL if none is near: for "did you mean". */
 const char *nearest_name(const char *word, const char *const *names, size_t count);
 
@@ -122,10 +122,10 @@ const char *nearest_name(const char *word, const char *const *names, size_t coun
 /* Maps (regular files) or reads (pipes, "-" for standard input) a file into the arena's care. */
 Src *src_open(Ctx *cx, Arena *arena, const char *path);
 /* of a mapped file, whole pages: they are read again when they are wanted */
-void pages_forget(const void *from, size_t len);
+void pages_release(const void *from, size_t len);
 /* A reader of a file has come to `off`: pages before it go, some at a time, if it is mapped. *gone: up to where
  * they did, from 0. */
-void src_passed(const Src *s, size_t *gone, size_t off);
+void src_release(const Src *s, size_t *gone, size_t off);
 
 /* Writes to PATH.tmp-PID-N, then fsync, rename over PATH, fsync of the directory.  Nothing appears under PATH unless
  * file_commit succeeds; every call after a failed one does nothing and file_commit reports the first failure. */
@@ -135,13 +135,13 @@ void file_write(OutFile *f, const void *bytes, size_t len);
 void file_commit(Ctx *cx, OutFile *f); /* unwinds with MP_FAILED and the system's reason */
 /* From the first byte on: what is written will be read back before it takes the place of the old file; of that and
  * those before it keep - 1 stay, as PATH.1, PATH.2, ... */
-void file_checked(OutFile *f, uint32_t keep);
+void file_verify(OutFile *f, uint32_t keep);
 /* The whole content of a file, checked so. */
 typedef struct Content {
 	char *at;
 	size_t len;
 } Content;
-void file_put(Ctx *cx, const char *path, Content whole, uint32_t keep);
+void file_save(Ctx *cx, const char *path, Content whole, uint32_t keep);
 double clock_seconds(void);  /* of a clock that nobody sets: for differences */
 uint64_t memory_total(void); /* bytes of RAM; MICROPROP_MEMORY overrides, for tests */
 
@@ -223,9 +223,9 @@ bool dict_find(const Dict *d, Text t, uint32_t *number);
 /* ---- hash.c ---- */
 
 struct XXH3_state_s;
-void digest_text(const struct XXH3_state_s *hash, char out[33]); /* checksum.c: XXH3-128 so far, in hexadecimal */
+void hash_hex(const struct XXH3_state_s *hash, char out[33]); /* checksum.c: XXH3-128 so far, in hexadecimal */
 /* Adds n weights, as float or, f64, as double. */
-void digest_weights(struct XXH3_state_s *hash, const double *w, uint64_t n, bool f64);
+void hash_weights(struct XXH3_state_s *hash, const double *w, uint64_t n, bool f64);
 void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
 
 /* ---- json.c: JSON out ---- */
@@ -271,7 +271,7 @@ void tool_args_read(Ctx *cx, const CommandArgs *w, int argc, const char *const *
 
 /* ---- params.c ----------------------------------------------------------------------------------- */
 
-enum { FROM_SEED, FROM_PUBLISHED, FROM_MEASURED, FROM_ASSUMED };
+enum { FROM_REPORT, FROM_PUBLISHED, FROM_MEASURED, FROM_ASSUMED };
 
 typedef struct Provenance {
 	uint8_t kind;

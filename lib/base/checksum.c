@@ -4,14 +4,14 @@
 
 #include "checksum.h"
 
-uint64_t seal_of(const void *at, uint64_t bytes)
+uint64_t checksum_of(const void *at, uint64_t bytes)
 {
 	uint64_t seal = 0;
 	for (uint64_t done = 0, n; done < bytes; done += n) {
 		uint32_t word = 0;
 		n = bytes - done < sizeof word ? bytes - done : sizeof word;
 		memcpy(&word, (const uint8_t *)at + done, n);
-		seal += word * seal_factor(done / sizeof word);
+		seal += word * checksum_factor(done / sizeof word);
 	}
 	return seal;
 }

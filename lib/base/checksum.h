@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 /* bytes; words and bytes of a row */
-enum { PIECE = 8192, SEAL_WORDS = 16, SEAL_ROW = 64, SEAL_ROWS = PIECE / SEAL_ROW };
+enum { CHECKSUM_BLOCK = 8192, CHECKSUM_WORDS = 16, CHECKSUM_ROW = 64, CHECKSUM_ROWS = CHECKSUM_BLOCK / CHECKSUM_ROW };
 
-/* Random, odd, all different: word i of row r counts seal_rows[r] * seal_words[i] times. */
-static const uint32_t seal_rows[SEAL_ROWS] = {
+/* Random, odd, all different: word i of row r counts checksum_rows[r] * checksum_words[i] times. */
+static const uint32_t checksum_rows[CHECKSUM_ROWS] = {
 	0x4c3ef459, 0xf5057fef, 0x1aa5148d, 0xe1eca229, 0xf41fcb29, 0xf137bdc5, 0x623dd8df, 0xb7b3ff7b, 0xe50ee169,
 	0x2d752a6b, 0xe52fec15, 0x8330df69, 0x1f76663f, 0x43c243ef, 0x4744f3e1, 0x83923dd1, 0x235f461f, 0xd01e13bf,
 	0x43c901ef, 0x5e97f5f9, 0xd2b6c1bb, 0xd8aaa1f7, 0xd20b52cf, 0x55bab91d, 0x38c20ebb, 0x44d09f3d, 0x5a7eff0d,
@@ -34,7 +34,7 @@ static const uint32_t seal_rows[SEAL_ROWS] = {
 	0x81dd4c8d, 0x980d5af7, 0xd76f4677, 0xdc69c097, 0xbb27675f, 0x6d66b1e3, 0x7bea9505, 0x77a635eb, 0xbc684bdd,
 	0x55081263, 0x325ed4c7,
 };
-static const uint64_t seal_words[SEAL_WORDS] = {
+static const uint64_t checksum_words[CHECKSUM_WORDS] = {
 	0x1a611bbf78ad8549, 0x7ce4baba915bb3b9, 0x4efc09f5808dcdcd, 0x1b880cdaeb37c483,
 	0x4e30ba5fe25d488f, 0xc0b9f94a329ca4bb, 0x9270bcdf58031931, 0xd9b302fc26399a07,
 	0xda14e93356bb3d51, 0xb23ed3c66fcc435f, 0x3746d4846c4c2759, 0xa667317b33340229,
@@ -42,18 +42,24 @@ static const uint64_t seal_words[SEAL_WORDS] = {
 };
 
 /* How often a word of a piece counts. */
-static inline uint64_t seal_factor(uint64_t word)
+static inline uint64_t checksum_factor(uint64_t word)
 {
-	return seal_rows[word / SEAL_WORDS] * seal_words[word % SEAL_WORDS];
+	return checksum_rows[word / CHECKSUM_WORDS] * checksum_words[word % CHECKSUM_WORDS];
 }
 
 /* Where seals of several pieces become one, each counts so often: odd, and another for each. */
-static inline uint64_t piece_factor(uint64_t piece) { return (2 * piece + 1) * 0x9e3779b97f4a7c15; }
+static inline uint64_t checksum_block_factor(uint64_t piece) { return (2 * piece + 1) * 0x9e3779b97f4a7c15; }
 
-static inline uint64_t pieces_of(uint64_t bytes) { return bytes / PIECE + (bytes % PIECE != 0); }
+static inline uint64_t checksum_blocks(uint64_t bytes)
+{
+	return bytes / CHECKSUM_BLOCK + (bytes % CHECKSUM_BLOCK != 0);
+}
 
-static inline uint64_t piece_size(uint64_t bytes, uint64_t at) { return bytes - at < PIECE ? bytes - at : PIECE; }
+static inline uint64_t checksum_block_size(uint64_t bytes, uint64_t at)
+{
+	return bytes - at < CHECKSUM_BLOCK ? bytes - at : CHECKSUM_BLOCK;
+}
 
-uint64_t seal_of(const void *at, uint64_t bytes); /* of up to a piece; Target.seal is the same number, faster */
+uint64_t checksum_of(const void *at, uint64_t bytes); /* of up to a piece; Target.seal is the same number, faster */
 
 #endif

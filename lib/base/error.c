@@ -157,7 +157,7 @@ void check_errors(Ctx *cx)
 		unwind(cx, MP_BAD_INPUT);
 }
 
-void fail_again(Ctx *cx, Status status)
+void fail_recorded(Ctx *cx, Status status)
 {
 	cx->errors++;
 	unwind(cx, status);

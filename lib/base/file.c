@@ -167,7 +167,7 @@ static bool src_map(Src *src, Opened *o, size_t len)
 	return true;
 }
 
-void pages_forget(const void *from, size_t len)
+void pages_release(const void *from, size_t len)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)from + page - 1) / page * page;
 	uintptr_t end = ((uintptr_t)from + len) / page * page;
@@ -176,13 +176,13 @@ void pages_forget(const void *from, size_t len)
 		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-void src_passed(const Src *s, size_t *gone, size_t off)
+void src_release(const Src *s, size_t *gone, size_t off)
 {
 	enum { AT_ONCE = 1 << 22 };
 
 	if (!s->mapped || off < *gone + AT_ONCE)
 		return;
-	pages_forget(s->text + *gone, off - *gone);
+	pages_release(s->text + *gone, off - *gone);
 	*gone = off;
 }
 
@@ -419,7 +419,7 @@ static void flush_out(OutFile *f)
 	f->used = 0;
 }
 
-void file_checked(OutFile *f, uint32_t keep)
+void file_verify(OutFile *f, uint32_t keep)
 {
 	f->written = NEW(&f->cx->scratch, 2, XXH3_state_t);
 	f->keep = keep;
@@ -495,10 +495,10 @@ static bool keeps_older(OutFile *f)
 	return (errno == EPERM || errno == EOPNOTSUPP) && io_rename(f->cx, f->path, next) == 0;
 }
 
-void file_put(Ctx *cx, const char *path, Content whole, uint32_t keep)
+void file_save(Ctx *cx, const char *path, Content whole, uint32_t keep)
 {
 	OutFile *f = file_create(cx, &cx->scratch, path);
-	file_checked(f, keep);
+	file_verify(f, keep);
 	file_write(f, whole.at, whole.len);
 	file_commit(cx, f);
 }

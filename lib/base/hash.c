@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-void digest_text(const struct XXH3_state_s *hash, char out[33])
+void hash_hex(const struct XXH3_state_s *hash, char out[33])
 {
 	XXH128_canonical_t bytes;
 	XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(hash));
@@ -14,7 +14,7 @@ void digest_text(const struct XXH3_state_s *hash, char out[33])
 		snprintf(out + 2 * i, 3, "%02x", bytes.digest[i]);
 }
 
-void digest_weights(XXH3_state_t *state, const double *w, uint64_t n, bool f64)
+void hash_weights(XXH3_state_t *state, const double *w, uint64_t n, bool f64)
 {
 	float single[512];
 	for (uint64_t i = 0; i < n; i += COUNT(single)) {
@@ -29,6 +29,6 @@ void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33])
 {
 	XXH3_state_t state;
 	XXH3_128bits_reset(&state);
-	digest_weights(&state, w, n, f64);
-	digest_text(&state, out);
+	hash_weights(&state, w, n, f64);
+	hash_hex(&state, out);
 }

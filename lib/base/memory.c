@@ -96,7 +96,7 @@ static void big_insert(Arena *a, Chunk *c)
 	a->big = c;
 }
 
-void *arena_room(Arena *a, size_t count, size_t size)
+void *arena_alloc_raw(Arena *a, size_t count, size_t size)
 {
 	if (size && count > SIZE_MAX / 2 / size)
 		out_of_memory(a, SIZE_MAX);
@@ -118,7 +118,10 @@ void *arena_room(Arena *a, size_t count, size_t size)
 	return payload(a->chunk) + at;
 }
 
-void *arena_alloc(Arena *a, size_t count, size_t size) { return memset(arena_room(a, count, size), 0, count * size); }
+void *arena_alloc(Arena *a, size_t count, size_t size)
+{
+	return memset(arena_alloc_raw(a, count, size), 0, count * size);
+}
 
 /* Resizes a block that has a chunk of its own; `kept` bytes of it stay. The allocator may give a block of another
  * alignment: then the payload has to slide inside it. */
@@ -147,24 +150,24 @@ static void *big_resize(Arena *a, Chunk *c, size_t kept, size_t need)
 	return payload(c);
 }
 
-void *arena_grow_room(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
+void *arena_grow_raw(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
 {
 	size_t old_bytes = old_count * size;
 	if (!old)
-		return arena_room(a, new_count, size);
+		return arena_alloc_raw(a, new_count, size);
 	if (new_count <= old_count)
 		return old;
 	if (size && new_count > SIZE_MAX / 2 / size)
 		out_of_memory(a, SIZE_MAX);
 	if (round_up(old_bytes, ALIGN) >= BIG_BYTES)
 		return big_resize(a, (Chunk *)old - 1, old_bytes, round_up(new_count * size, ALIGN));
-	void *p = arena_room(a, new_count, size);
+	void *p = arena_alloc_raw(a, new_count, size);
 	return memcpy(p, old, old_bytes);
 }
 
 void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
 {
-	char *p = arena_grow_room(a, old, old_count, new_count, size);
+	char *p = arena_grow_raw(a, old, old_count, new_count, size);
 	size_t kept = old ? old_count * size : 0;
 	if (!old || new_count > old_count)
 		memset(p + kept, 0, new_count * size - kept);
@@ -179,7 +182,7 @@ void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t
 	if (old_bytes < BIG_BYTES || need >= old_bytes)
 		return old;
 	if (need < BIG_BYTES) {
-		void *p = memcpy(arena_room(a, new_count, size), old, new_count * size);
+		void *p = memcpy(arena_alloc_raw(a, new_count, size), old, new_count * size);
 		arena_drop(a, old, old_count, size);
 		return p;
 	}
@@ -196,10 +199,10 @@ static void big_remove(Arena *a, Chunk *c)
 		c->next->prev = c->prev;
 }
 
-void *arena_give(Arena *from, Arena *to, void *block, size_t count, size_t size)
+void *arena_move(Arena *from, Arena *to, void *block, size_t count, size_t size)
 {
 	if (round_up(count * size, ALIGN) < BIG_BYTES)
-		return memcpy(arena_room(to, count, size), block, count * size);
+		return memcpy(arena_alloc_raw(to, count, size), block, count * size);
 	Chunk *c = (Chunk *)block - 1;
 	big_remove(from, c);
 	big_insert(to, c);

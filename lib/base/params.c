@@ -13,7 +13,7 @@
 enum { MOST_BASES = 8 };
 
 static const char *const kinds[] = {
-	[FROM_SEED] = "seed",
+	[FROM_REPORT] = "seed",
 	[FROM_PUBLISHED] = "published",
 	[FROM_MEASURED] = "measured",
 	[FROM_ASSUMED] = "assumed",
@@ -180,7 +180,7 @@ static bool read_provenance(Reader *r, const Param *row)
 	static const char right[] = "end the line with 'seed \xC2\xA7N' (the section), 'published', 'measured' or "
 								"'assumed', and perhaps a remark in parentheses";
 	const char *start, *at, *word = next_word(r, &start);
-	Provenance from = { .kind = FROM_SEED };
+	Provenance from = { .kind = FROM_REPORT };
 	while (from.kind < COUNT(kinds) && strcmp(word, kinds[from.kind]) != 0)
 		from.kind++;
 	if (from.kind == COUNT(kinds)) {
@@ -188,7 +188,7 @@ static bool read_provenance(Reader *r, const Param *row)
 		         *word ? "where %s comes from cannot be '%s'" : "where does %s come from?%s", row->name, word);
 		return false;
 	}
-	if (from.kind == FROM_SEED && !is_section(next_word(r, &at))) {
+	if (from.kind == FROM_REPORT && !is_section(next_word(r, &at))) {
 		error_at(r->p.cx, here(r, at), right, "the section of the report is missing");
 		return false;
 	}

@@ -72,7 +72,7 @@ void src_check_text(Ctx *cx, const Src *src)
 		if (found)
 			control_refuse(cx, src, found);
 		returns_check(cx, src, src->text + at, src->text + at + n);
-		src_passed(src, &passed, at + n);
+		src_release(src, &passed, at + n);
 	}
 }
 

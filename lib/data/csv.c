@@ -259,7 +259,7 @@ static uint64_t count_lines(const Src *s, size_t off)
 		if (!p)
 			return n + 1;
 		p++;
-		src_passed(s, &gone, (size_t)(p - s->text));
+		src_release(s, &gone, (size_t)(p - s->text));
 	}
 	return n;
 }
@@ -327,7 +327,7 @@ static void read_rows(Csv *r, const DataOptions *opt)
 	const char *p, *eol;
 	for (size_t off = c->body, gone = 0; r->rows < most && next_line(r->src, &off, &p, &eol); r->rows++) {
 		read_row(r, p, eol);
-		src_passed(r->src, &gone, off);
+		src_release(r->src, &gone, off);
 	}
 	check_errors(cx);
 	if (!r->rows) {

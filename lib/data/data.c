@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Data: cases to learn, whatever they came from.
  *
- * In: a path, or make:SPEC for a built-in set. Out: Data that passed data_check (check.c). The table of formats is
+ * In: a path, or make:SPEC for a built-in set. Out: Data that passed data_check (validate.c). The table of formats is
  * what tells them apart, by name first and then by content. */
 #include <inttypes.h>
 #include <math.h>
@@ -44,7 +44,7 @@ static void bytes_ahead(const void *base, uint64_t from, uint64_t len)
 		madvise((void *)begin, (uintptr_t)base + from + len - begin, MADV_WILLNEED);
 }
 
-void data_ahead(const Data *d, uint64_t first, uint64_t count)
+void data_prefetch(const Data *d, uint64_t first, uint64_t count)
 {
 	uint64_t begin, last, cases;
 
@@ -155,7 +155,7 @@ static bool seems_sparse(const Data *d)
 	return count_ones(d, cases, cases * d->inputs / LEAST) != UINT64_MAX;
 }
 
-void data_take_x(Ctx *cx, Data *d, Npy *x, int place)
+void data_set_inputs(Ctx *cx, Data *d, Npy *x, int place)
 {
 	d->x = x->data;
 	d->x_type = x->type;

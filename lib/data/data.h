@@ -27,14 +27,14 @@ typedef struct Extra {
 } Extra;
 
 /* Bytes of an npz member that nobody has read yet, so that its checksum is still to be looked at. */
-enum { UNREAD_X, UNREAD_INDICES, UNREAD_VALUES, UNREAD_Y, UNREAD_MASK, UNREAD_WEIGHT, UNREADS };
-typedef struct Unread {
+enum { DEFERRED_X, DEFERRED_INDICES, DEFERRED_VALUES, DEFERRED_Y, DEFERRED_MASK, DEFERRED_WEIGHT, DEFERRED_COUNT };
+typedef struct DeferredCrc {
 	const Src *bytes; /* NULL: it was looked at */
 	uint64_t head;    /* bytes of it before the first case */
 	uint32_t crc;
 	const char *name;
 	Loc where;
-} Unread;
+} DeferredCrc;
 
 enum { SIGNS_UNKNOWN, SIGNS_PLAIN, SIGNS_NEGATIVE }; /* of targets */
 typedef struct Data {
@@ -65,8 +65,8 @@ typedef struct Data {
 	uint32_t extras;
 	uint64_t bytes; /* memory held, mapped parts not counted */
 	bool mapped;    /* some array lies in a mapped file */
-	bool unchecked; /* its cases: whoever trains on some of them has to look at those (check.c) */
-	Unread unread[UNREADS];
+	bool unchecked; /* its cases: whoever trains on some of them has to look at those (validate.c) */
+	DeferredCrc deferred[DEFERRED_COUNT];
 	Loc at;    /* of what is wrong with cases */
 	int signs; /* SIGNS_... */
 } Data;
@@ -81,10 +81,10 @@ void data_pack(Ctx *cx, Data *d);                   /* dense 0/1 rows with few o
 void data_x(const Data *d, uint64_t i, float *row); /* one case's inputs, dense */
 void data_y(const Data *d, uint64_t i, float *row); /* its targets, NaN where there is none */
 /* these examples will be wanted: reads them ahead, if mapped */
-void data_ahead(const Data *d, uint64_t first, uint64_t count);
+void data_prefetch(const Data *d, uint64_t first, uint64_t count);
 /* One part of a split by example: about `share` of them, chosen by seed, or the rest; original order; memory in
  * cx->keep, so that each part can live in a handle of its own. */
-Data *data_part(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest);
+Data *data_split(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest);
 void data_scale_fit(Ctx *cx, Data *d, int kind);                   /* sets d->scale and applies it */
 void data_scale_apply(Ctx *cx, Arena *a, Data *d, const Scale *s); /* same scale on other data; refuses another */
 Scale scale_copy(Arena *a, const Scale *s, uint32_t inputs);
@@ -99,22 +99,22 @@ uint64_t data_checksum_with(const Data *d, uint64_t of_cases);
 uint64_t data_examples(const Data *d); /* sequences, or cases where there are none */
 void data_example(const Data *d, uint64_t e, uint64_t *first, uint64_t *count); /* its cases */
 
-/* check.c: what is seen in some cases; adds up.  Error functions may be NULL: any target will do. */
-typedef struct Glance {
+/* validate.c: what is seen in some cases; adds up.  Error functions may be NULL: any target will do. */
+typedef struct Validation {
 	uint64_t checksum;
-	uint32_t crc[UNREADS];
+	uint32_t crc[DEFERRED_COUNT];
 	bool negative; /* a target is, where a case has one target */
-	bool wrong;
+	bool invalid;
 	uint32_t check;
 	uint64_t place; /* the first thing that is, for one who looks at all cases */
-} Glance;
+} Validation;
 void data_check(Ctx *cx, Data *d, Loc at); /* called by every reader: all of it, or all but the cases if d->unchecked */
-void data_settle(Ctx *cx, Data *d);        /* looks at the cases too, if nobody has */
-void cases_look(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Glance *l);
-void look_signs(const Data *d, uint64_t first, uint64_t end, Glance *l);
-void look_add(Glance *into, const Glance *l);
+void data_validate(Ctx *cx, Data *d);      /* looks at the cases too, if nobody has */
+void cases_validate(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Validation *l);
+void validate_signs(const Data *d, uint64_t first, uint64_t end, Validation *l);
+void validation_merge(Validation *into, const Validation *l);
 /* of all cases together: fails if something was wrong */
-void look_tell(Ctx *cx, const Data *d, const ErrorFn *e, const Glance *l);
+void validation_finish(Ctx *cx, const Data *d, const ErrorFn *e, const Validation *l);
 
 /* One reader per format: given the whole file, returns checked data or unwinds.  All memory in cx->keep. */
 Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt);
@@ -174,28 +174,28 @@ Npy npy_parse(Ctx *cx, const Src *s, size_t off, size_t len); /* header and boun
 bool npy_peek(const void *npy, size_t len, Npy *a);           /* quiet: false where npy_parse would fail */
 size_t npy_header(DType t, const uint64_t *dim, int dims, char *out, size_t size);           /* 64-byte padded */
 size_t npy_header_like(const Npy *a, const uint64_t *dim, int dims, char *out, size_t size); /* strings too */
-void npy_plain(Ctx *cx, Npy *a); /* C order, little-endian: in scratch if it was not so */
-void npy_drop(Ctx *cx, Npy *a);  /* its block, if it has one */
+void npy_normalize(Ctx *cx, Npy *a); /* C order, little-endian: in scratch if it was not so */
+void npy_drop(Ctx *cx, Npy *a);      /* its block, if it has one */
 /* The array as part of d: in cx->keep, or where it lies if the place allows; values a type cannot hold become its
  * largest. want T_COUNT: as it is, at any address. */
 const void *npy_keep(Ctx *cx, Data *d, Npy *a, int place, DType want);
 const Text *npy_texts(Ctx *cx, Data *d, const Npy *a, Loc at); /* strings as UTF-8, in cx->keep */
 uint32_t npy_columns(Ctx *cx, const Npy *a, Loc at);           /* elements per case; unwinds over MAX_UNITS */
-void data_take_x(Ctx *cx, Data *d, Npy *x, int place);         /* as index lists where that is worth it */
+void data_set_inputs(Ctx *cx, Data *d, Npy *x, int place);     /* as index lists where that is worth it */
 /* Arrays of a file are copied; or stay where it is mapped, because each rank wants only some cases, unless index
  * lists are worth more; or stay there at any rate, because the file is larger than half the memory. */
 enum { ARRAYS_COPIED, ARRAYS_SHARED, ARRAYS_MAPPED };
-int data_place(const Src *s, const DataOptions *opt);
+int array_placement(const Src *s, const DataOptions *opt);
 double dtype_get(DType t, const void *base, uint64_t index); /* any alignment */
 void dtype_row(DType t, const void *base, uint64_t index, uint64_t count, float *out);
 
 /* split.c */
-extern const char *const scale_names[];            /* none, range, zscore */
-int scale_find(const char *name, size_t len);      /* SCALE_..., -1: no such */
-void data_first(Ctx *cx, Data *d, uint64_t cases); /* cuts d down to its first cases, whole sequences; 0: all */
+extern const char *const scale_names[];               /* none, range, zscore */
+int scale_find(const char *name, size_t len);         /* SCALE_..., -1: no such */
+void data_truncate(Ctx *cx, Data *d, uint64_t cases); /* cuts d down to its first cases, whole sequences; 0: all */
 
 enum { TEXT_ESCAPES = 5 };
-extern const char text_escapes[TEXT_ESCAPES][2]; /* text.c: letter after a backslash, and what it stands for */
-bool text_keyword(Text line);                    /* text.c: does the line begin with a word of the text form? */
+extern const char text_escapes[TEXT_ESCAPES][2]; /* txt.c: letter after a backslash, and what it stands for */
+bool text_keyword(Text line);                    /* txt.c: does the line begin with a word of the text form? */
 
 #endif

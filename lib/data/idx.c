@@ -124,7 +124,7 @@ static size_t gunzip_some(Gunzip *g, uint8_t *out, size_t n)
 		g->z.avail_out = (uInt)room;
 		int rc = inflate(&g->z, Z_NO_FLUSH);
 		g->fed += in - g->z.avail_in;
-		src_passed(g->src, &g->gone, g->fed);
+		src_release(g->src, &g->gone, g->fed);
 		have += room - g->z.avail_out;
 		g->ended = rc == Z_STREAM_END;
 		if (rc != Z_OK && rc != Z_STREAM_END)
@@ -194,7 +194,7 @@ static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data 
 	uint64_t count = h->cases * h->columns;
 	if (size == 1 && h->src != file) /* unpacked: ours already */
 		return from;
-	if (size == 1 && data_place(file, opt)) {
+	if (size == 1 && array_placement(file, opt)) {
 		d->mapped = true;
 		return from;
 	}
@@ -210,7 +210,7 @@ static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data 
 			for (size_t k = 0; k < size; k++)
 				to[i + k] = from[i + (little ? size - 1 - k : k)];
 		if (h->src->mapped)
-			pages_forget(from + at, some);
+			pages_release(from + at, some);
 	}
 	if (h->src != file)
 		idx_drop(arena->cx, h->src);
@@ -365,7 +365,7 @@ Data *read_idx(Ctx *cx, const Src *s, const DataOptions *opt)
 	Data *d = idx_data(cx, s, labels, opt);
 	if (wanted && !partner)
 		note(cx, "name it with --partner if there is one", "there are no labels: no file %s", wanted);
-	data_first(cx, d, opt ? opt->first : 0);
+	data_truncate(cx, d, opt ? opt->first : 0);
 	return d;
 }
 

@@ -462,7 +462,7 @@ void npy_drop(Ctx *cx, Npy *a)
 	a->block = NULL;
 }
 
-void npy_plain(Ctx *cx, Npy *a)
+void npy_normalize(Ctx *cx, Npy *a)
 {
 	bool turn = a->fortran && a->dims > 1;
 	uint32_t each = dtypes[a->type].size;
@@ -498,7 +498,7 @@ static void convert(const Npy *a, DType want, void *out)
 	enum { PIECE = 1 << 16 };
 	for (uint64_t i = 0; i < a->count; i++) {
 		if (a->mapped && i && i % PIECE == 0)
-			pages_forget(a->data + (i - PIECE) * a->width, (size_t)PIECE * a->width);
+			pages_release(a->data + (i - PIECE) * a->width, (size_t)PIECE * a->width);
 		const uint8_t *p = a->data + i * a->width;
 		if (want == T_F32)
 			((float *)out)[i] = (float)getters[a->type](p);
@@ -513,7 +513,7 @@ static void convert(const Npy *a, DType want, void *out)
 	}
 }
 
-int data_place(const Src *s, const DataOptions *opt)
+int array_placement(const Src *s, const DataOptions *opt)
 {
 	if (s->len > memory_total() / 2)
 		return ARRAYS_MAPPED;
@@ -529,7 +529,7 @@ static void copy_pieces(const Npy *a, uint64_t bytes, uint8_t *out)
 		size_t some = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
 		memcpy(out + at, a->data + at, some);
 		if (a->mapped)
-			pages_forget(a->data + at, some);
+			pages_release(a->data + at, some);
 	}
 }
 
@@ -546,7 +546,7 @@ const void *npy_keep(Ctx *cx, Data *d, Npy *a, int place, DType want)
 	}
 	if (a->block && fits) { /* ours already; if it is small it moves, and what it holds with it */
 		size_t at = (size_t)((const char *)a->data - a->block);
-		char *block = arena_give(&cx->scratch, &cx->keep, a->block, a->block_len, 1);
+		char *block = arena_move(&cx->scratch, &cx->keep, a->block, a->block_len, 1);
 		a->block = NULL;
 		d->bytes += a->count * dtypes[want].size;
 		return block + at;

@@ -30,7 +30,7 @@ static Npy read_array(Ctx *cx, const Src *s)
 		fail_at(cx, at, "save numbers; class names go into csv or npz", "the array holds text, not numbers");
 	if (a.dims == 0)
 		fail_at(cx, at, "save an array [cases, columns]", "the array is a single number");
-	npy_plain(cx, &a);
+	npy_normalize(cx, &a);
 	return a;
 }
 
@@ -57,8 +57,8 @@ Data *read_npy(Ctx *cx, const Src *s, const DataOptions *opt)
 		const char *found = partner_name(&cx->scratch, s->name);
 		partner = access(found, F_OK) == 0 ? found : NULL;
 	}
-	int place = data_place(s, opt);
-	data_take_x(cx, d, &x, place);
+	int place = array_placement(s, opt);
+	data_set_inputs(cx, d, &x, place);
 	if (partner) {
 		Src *t = src_open(cx, &cx->keep, partner);
 		t->binary = true;
@@ -67,13 +67,13 @@ Data *read_npy(Ctx *cx, const Src *s, const DataOptions *opt)
 			fail_at(cx, (Loc){ t, 0 }, "give every case one row of targets",
 			        "there are targets for %" PRIu64 " cases, but %s has %" PRIu64, y.dim[0], s->name, d->cases);
 		d->targets = npy_columns(cx, &y, (Loc){ t, 0 });
-		int own = data_place(t, opt);
+		int own = array_placement(t, opt);
 		d->y_type = y.type;
 		d->y = npy_keep(cx, d, &y, own > place ? own : place, T_COUNT);
 	}
 	d->unchecked = d->mapped && opt && opt->shared;
 	data_check(cx, d, (Loc){ s, 0 });
-	data_first(cx, d, opt ? opt->first : 0);
+	data_truncate(cx, d, opt ? opt->first : 0);
 	return d;
 }
 

@@ -69,7 +69,7 @@ static void keep_extra(Load *l, const char *key, const Src *bytes, bool in_scrat
 	d->extra = arena_grow(&l->cx->keep, d->extra, d->extras, d->extras + 1, sizeof *d->extra);
 	const char *npy = stays ? bytes->text
 	                  : in_scratch
-	                      ? arena_give(&l->cx->scratch, &l->cx->keep, (char *)(uintptr_t)bytes->text, bytes->len, 1)
+	                      ? arena_move(&l->cx->scratch, &l->cx->keep, (char *)(uintptr_t)bytes->text, bytes->len, 1)
 	                      : arena_copy(&l->cx->keep, bytes->text, bytes->len);
 	d->extra[d->extras++] = (Extra){ key, npy, bytes->len };
 	d->mapped |= stays;
@@ -77,14 +77,14 @@ static void keep_extra(Load *l, const char *key, const Src *bytes, bool in_scrat
 }
 
 /* Arrays of which a rank may need a part. */
-static const int parts[UNREADS] = {
-	[UNREAD_X] = K_X, [UNREAD_INDICES] = K_INDICES, [UNREAD_VALUES] = K_VALUES,
-	[UNREAD_Y] = K_Y, [UNREAD_MASK] = K_MASK,       [UNREAD_WEIGHT] = K_WEIGHT,
+static const int parts[DEFERRED_COUNT] = {
+	[DEFERRED_X] = K_X, [DEFERRED_INDICES] = K_INDICES, [DEFERRED_VALUES] = K_VALUES,
+	[DEFERRED_Y] = K_Y, [DEFERRED_MASK] = K_MASK,       [DEFERRED_WEIGHT] = K_WEIGHT,
 };
 
 static bool has_parts(int k)
 {
-	for (int i = 0; i < UNREADS; i++)
+	for (int i = 0; i < DEFERRED_COUNT; i++)
 		if (parts[i] == k)
 			return true;
 	return false;
@@ -118,7 +118,7 @@ static void take_member(Load *l, const Member *m)
 		a->block = (char *)(uintptr_t)bytes->text;
 		a->block_len = bytes->len;
 	}
-	npy_plain(cx, a);
+	npy_normalize(cx, a);
 	l->a[k] = a;
 	l->at[k] = (Loc){ bytes, 0 };
 	if (a->string != keys[k].text)
@@ -160,7 +160,7 @@ static void take_dense(Load *l)
 		fail_at(l->cx, l->at[K_X], "save an array [cases, inputs]", "'x' is a single number");
 	l->d->cases = x->dim[0];
 	l->d->inputs = npy_columns(l->cx, x, l->at[K_X]);
-	data_take_x(l->cx, l->d, x, l->place);
+	data_set_inputs(l->cx, l->d, x, l->place);
 }
 
 static void take_lists(Load *l)
@@ -287,19 +287,19 @@ static void take_scale(Load *l)
 static void put_off(Load *l)
 {
 	Data *d = l->d;
-	const void *const in[UNREADS] = {
-		[UNREAD_X] = d->x, [UNREAD_INDICES] = d->x_indices, [UNREAD_VALUES] = d->x_values,
-		[UNREAD_Y] = d->y, [UNREAD_MASK] = d->mask,         [UNREAD_WEIGHT] = d->weight,
+	const void *const in[DEFERRED_COUNT] = {
+		[DEFERRED_X] = d->x, [DEFERRED_INDICES] = d->x_indices, [DEFERRED_VALUES] = d->x_values,
+		[DEFERRED_Y] = d->y, [DEFERRED_MASK] = d->mask,         [DEFERRED_WEIGHT] = d->weight,
 	};
-	for (int i = 0; i < UNREADS; i++) {
+	for (int i = 0; i < DEFERRED_COUNT; i++) {
 		const Member *m = l->later[parts[i]];
 		const Src *bytes = l->at[parts[i]].src;
 		if (m && in[i] == l->a[parts[i]]->data)
-			d->unread[i] = (Unread){ bytes,
-				                     (uint64_t)((const char *)in[i] - bytes->text),
-				                     m->crc,
-				                     arena_copy(&l->cx->keep, m->name, strlen(m->name)),
-				                     { l->src, m->at } };
+			d->deferred[i] = (DeferredCrc){ bytes,
+				                            (uint64_t)((const char *)in[i] - bytes->text),
+				                            m->crc,
+				                            arena_copy(&l->cx->keep, m->name, strlen(m->name)),
+				                            { l->src, m->at } };
 		else if (m)
 			zip_check(l->cx, l->zip, m, bytes);
 	}
@@ -309,7 +309,9 @@ static void put_off(Load *l)
 Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	Data *d = NEW(&cx->keep, 1, Data);
-	Load l = { .cx = cx, .d = d, .src = s, .place = data_place(s, opt), .shared = opt && opt->shared && !opt->first };
+	Load l = {
+		.cx = cx, .d = d, .src = s, .place = array_placement(s, opt), .shared = opt && opt->shared && !opt->first
+	};
 	d->name = arena_copy(&cx->keep, s->name, strlen(s->name));
 	l.zip = zip_open(cx, s);
 	for (uint32_t i = 0; i < l.zip->members; i++)
@@ -321,7 +323,7 @@ Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt)
 	take_scale(&l);
 	put_off(&l);
 	data_check(cx, d, (Loc){ s, 0 });
-	data_first(cx, d, opt ? opt->first : 0);
+	data_truncate(cx, d, opt ? opt->first : 0);
 	return d;
 }
 

@@ -58,7 +58,7 @@ static void fit_zscore(const Data *d, float *row, double *mean, double *deviatio
 /* Replaces the inputs by scaled ones. */
 static void scale_inputs(Ctx *cx, Arena *arena, Data *d)
 {
-	data_settle(cx, d);
+	data_validate(cx, d);
 	float *x = NEW(arena, d->cases * d->inputs, float);
 	for (uint64_t i = 0; i < d->cases; i++) {
 		float *row = x + i * d->inputs;

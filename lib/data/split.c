@@ -199,7 +199,7 @@ static Data *pick_take(Ctx *cx, const Pick *p, const Data *d)
 
 /* Picks exactly round(share * examples) of the examples, each subset being as likely as any other: example e is taken
  * with probability (still wanted) / (still to come). */
-Data *data_part(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest)
+Data *data_split(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest)
 {
 	uint64_t n = data_examples(d);
 	if (!(share > 0 && share < 1))
@@ -223,7 +223,7 @@ Data *data_part(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest)
 }
 
 /* Only what has one entry per case changes; the arrays are simply used less far. */
-void data_first(Ctx *cx, Data *d, uint64_t cases)
+void data_truncate(Ctx *cx, Data *d, uint64_t cases)
 {
 	if (cases == 0 || cases >= d->cases)
 		return;

@@ -213,7 +213,7 @@ static const char *inflate_all(Ctx *cx, const Zip *z, const Member *m)
 		rc = inflate(&f, Z_NO_FLUSH);
 		in += in_before - f.avail_in;
 		have += out_before - f.avail_out;
-		src_passed(z->src, &gone, (size_t)(m->at + in));
+		src_release(z->src, &gone, (size_t)(m->at + in));
 	}
 	inflateEnd(&f);
 	if (rc != Z_STREAM_END || have != m->size || in != m->packed)
@@ -247,7 +247,7 @@ void zip_check(Ctx *cx, const Zip *z, const Member *m, const Src *bytes)
 	for (size_t at = 0, gone = 0, some; at < bytes->len; at += some) {
 		some = bytes->len - at < PIECE ? bytes->len - at : PIECE;
 		crc = crc32_z(crc, (const Bytef *)bytes->text + at, some);
-		src_passed(bytes, &gone, at + some);
+		src_release(bytes, &gone, at + some);
 	}
 	if (crc != m->crc)
 		zip_wrong(cx, (Loc){ z->src, m->at }, m->name);

@@ -51,7 +51,7 @@ static Array array_of(const Data *d, int which)
 
 static uint64_t seal(const DataSeals *s, const void *at, uint64_t bytes)
 {
-	return s->r->target->seal ? s->r->target->seal(s->r->program, at, bytes) : seal_of(at, bytes);
+	return s->r->target->seal ? s->r->target->seal(s->r->program, at, bytes) : checksum_of(at, bytes);
 }
 
 DataSeals *data_seals_new(Arena *a, const Data *d, Run *r)
@@ -60,8 +60,8 @@ DataSeals *data_seals_new(Arena *a, const Data *d, Run *r)
 	s->r = r;
 	for (int i = 0; i < ARRAYS; i++) {
 		s->bytes[i] = array_of(d, i).bytes;
-		s->seal[i] = NEW(a, pieces_of(s->bytes[i]), uint64_t);
-		s->known[i] = NEW(a, pieces_of(s->bytes[i]), uint8_t);
+		s->seal[i] = NEW(a, checksum_blocks(s->bytes[i]), uint64_t);
+		s->known[i] = NEW(a, checksum_blocks(s->bytes[i]), uint8_t);
 	}
 	return s;
 }
@@ -93,10 +93,10 @@ uint64_t data_seals_add(DataSeals *s, const Data *d, uint64_t first, uint64_t en
 	for (int i = 0; i < ARRAYS; i++) {
 		const uint8_t *array = array_of(d, i).at;
 		bytes_of(s, d, i, first, end, &low, &high);
-		for (uint64_t at = low / PIECE * PIECE; at < high; at += PIECE)
-			if (!s->known[i][at / PIECE]) {
-				s->seal[i][at / PIECE] = seal(s, array + at, piece_size(s->bytes[i], at));
-				s->known[i][at / PIECE] = 1;
+		for (uint64_t at = low / CHECKSUM_BLOCK * CHECKSUM_BLOCK; at < high; at += CHECKSUM_BLOCK)
+			if (!s->known[i][at / CHECKSUM_BLOCK]) {
+				s->seal[i][at / CHECKSUM_BLOCK] = seal(s, array + at, checksum_block_size(s->bytes[i], at));
+				s->known[i][at / CHECKSUM_BLOCK] = 1;
 				added++;
 			}
 	}
@@ -111,7 +111,7 @@ bool flipped_bit(uint64_t bytes, uint64_t should, uint64_t is, uint64_t *bit)
 	while (change && power < 32 && !(change >> power & 1))
 		power++;
 	for (uint64_t word = 0; change && power < 32 && 4 * word < bytes; word++) {
-		uint64_t up = seal_factor(word) << power;
+		uint64_t up = checksum_factor(word) << power;
 		*bit = 32 * word + power;
 		if ((change == up || change == -up) && *bit < 8 * bytes)
 			return true;
@@ -159,7 +159,7 @@ static const char *put_right(DataSeals *s, const Data *d, int which, uint64_t at
 {
 	Ctx *cx = &s->r->cx;
 	uint8_t *here = (uint8_t *)array_of(d, which).at + at;
-	uint64_t size = piece_size(s->bytes[which], at), should = s->seal[which][at / PIECE], bit;
+	uint64_t size = checksum_block_size(s->bytes[which], at), should = s->seal[which][at / CHECKSUM_BLOCK], bit;
 	Buf b = { .arena = &cx->scratch };
 	bool writable, file;
 
@@ -190,9 +190,9 @@ static const char *look(DataSeals *s, const Data *d, int which, uint64_t low, ui
 	const uint8_t *array = array_of(d, which).at;
 	const char *wrong = NULL;
 
-	for (uint64_t at = low / PIECE * PIECE; at < high; at += PIECE)
-		if (s->known[which][at / PIECE] &&
-		    seal(s, array + at, piece_size(s->bytes[which], at)) != s->seal[which][at / PIECE])
+	for (uint64_t at = low / CHECKSUM_BLOCK * CHECKSUM_BLOCK; at < high; at += CHECKSUM_BLOCK)
+		if (s->known[which][at / CHECKSUM_BLOCK] &&
+		    seal(s, array + at, checksum_block_size(s->bytes[which], at)) != s->seal[which][at / CHECKSUM_BLOCK])
 			wrong = repaired ? put_right(s, d, which, at, repaired) : names[which];
 	return wrong;
 }

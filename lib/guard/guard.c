@@ -291,7 +291,7 @@ static bool leaf_readable(void *guard, const Batch *b, uint32_t leaf)
 	Guard *g = guard;
 	const Run *r = g->r;
 	uint64_t first, count, begin, end, cases, low, added;
-	Glance glance = { 0 };
+	Validation seen = { 0 };
 	if (b->example) /* all cases come to every rank, sooner or later: it has looked at them */
 		return true;
 	leaf_range(b->count, leaf_count(b->count), leaf, &first, &count);
@@ -301,8 +301,8 @@ static bool leaf_readable(void *guard, const Batch *b, uint32_t leaf)
 	added = data_seals_add(g->data, data_read(g), begin, end);
 	g->count.sealed += added;
 	if (added)
-		cases_look(g->bound, &error_fns[r->opt.error], begin, end, &glance);
-	return !glance.wrong;
+		cases_validate(g->bound, &error_fns[r->opt.error], begin, end, &seen);
+	return !seen.invalid;
 }
 
 /* Nothing is told, and nothing put right, where the others would not hear it. */
@@ -610,8 +610,9 @@ uint32_t guard_due(const Guard *g)
 uint64_t guard_word(const Guard *g)
 {
 	const State *s = &g->state;
-	return g->level == GUARD_FULL && g->sealed ? XXH3_64bits(s->seal, pieces_of(s->region[0].bytes) * sizeof *s->seal)
-	                                           : 0;
+	return g->level == GUARD_FULL && g->sealed
+	           ? XXH3_64bits(s->seal, checksum_blocks(s->region[0].bytes) * sizeof *s->seal)
+	           : 0;
 }
 
 /* ---- for tests ---- */

@@ -13,7 +13,7 @@
 
 static uint64_t seal_piece(const State *s, const void *at, uint64_t bytes)
 {
-	return s->r->target->seal ? s->r->target->seal(s->r->program, at, bytes) : seal_of(at, bytes);
+	return s->r->target->seal ? s->r->target->seal(s->r->program, at, bytes) : checksum_of(at, bytes);
 }
 
 /* ---- seals ---- */
@@ -22,14 +22,14 @@ void state_seal(State *s)
 {
 	uint64_t *seal = s->seal;
 	for (uint32_t i = 0; i < s->regions; i++)
-		for (uint64_t at = 0; at < s->region[i].bytes; at += PIECE)
-			*seal++ = seal_piece(s, (uint8_t *)s->region[i].at + at, piece_size(s->region[i].bytes, at));
+		for (uint64_t at = 0; at < s->region[i].bytes; at += CHECKSUM_BLOCK)
+			*seal++ = seal_piece(s, (uint8_t *)s->region[i].at + at, checksum_block_size(s->region[i].bytes, at));
 }
 
 static const char *what_changed(const State *s, const Region *region, uint64_t at, uint64_t should, uint64_t is)
 {
 	Buf b = { .arena = &s->r->cx.scratch };
-	uint64_t size = piece_size(region->bytes, at), bit;
+	uint64_t size = checksum_block_size(region->bytes, at), bit;
 	if (flipped_bit(size, should, is, &bit))
 		buf_printf(&b, "bit %llu of number %llu of the %s changed by itself", (unsigned long long)bit % 32,
 		           (unsigned long long)(8 * at + bit) / 32, region->name);
@@ -43,10 +43,10 @@ const char *state_look(const State *s, const uint64_t *found)
 {
 	uint64_t piece = 0;
 	for (uint32_t i = 0; i < s->regions; i++)
-		for (uint64_t at = 0; at < s->region[i].bytes; at += PIECE, piece++) {
+		for (uint64_t at = 0; at < s->region[i].bytes; at += CHECKSUM_BLOCK, piece++) {
 			const Region *region = &s->region[i];
-			uint64_t is =
-				found ? found[piece] : seal_piece(s, (uint8_t *)region->at + at, piece_size(region->bytes, at));
+			uint64_t is = found ? found[piece]
+			                    : seal_piece(s, (uint8_t *)region->at + at, checksum_block_size(region->bytes, at));
 			if (is != s->seal[piece])
 				return what_changed(s, region, at, s->seal[piece], is);
 		}
@@ -57,7 +57,7 @@ const char *state_look(const State *s, const uint64_t *found)
 
 static Kept kept_new(const State *s)
 {
-	return (Kept){ .bytes = arena_room(s->arena, s->bytes, 1),
+	return (Kept){ .bytes = arena_alloc_raw(s->arena, s->bytes, 1),
 		           .seal = NEW(s->arena, s->pieces, uint64_t),
 		           .best = s->r->opt.keep_best ? arena_alloc(s->arena, best_bytes(s->r), 1) : NULL };
 }
@@ -73,7 +73,7 @@ bool state_take(State *s)
 	s->bytes = s->pieces = 0;
 	for (uint32_t i = 0; i < regions; i++) {
 		s->bytes += now[i].bytes;
-		s->pieces += pieces_of(now[i].bytes);
+		s->pieces += checksum_blocks(now[i].bytes);
 	}
 	s->seal = NEW(s->arena, s->pieces, uint64_t);
 	for (int i = 0; i < COPIES; i++)
@@ -110,8 +110,8 @@ static bool copy_is_good(const State *s, const Kept *k)
 	const uint8_t *bytes = k->bytes;
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < s->regions; bytes += s->region[i++].bytes)
-		for (uint64_t at = 0; at < s->region[i].bytes; at += PIECE)
-			if (k->seal[n++] != seal_piece(s, bytes + at, piece_size(s->region[i].bytes, at)))
+		for (uint64_t at = 0; at < s->region[i].bytes; at += CHECKSUM_BLOCK)
+			if (k->seal[n++] != seal_piece(s, bytes + at, checksum_block_size(s->region[i].bytes, at)))
 				return false;
 	return k->place == place_word(&k->at);
 }

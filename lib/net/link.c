@@ -255,8 +255,8 @@ static void sweep(Linker *k)
 {
 	Net *net = k->net;
 	uint64_t last_from = 0, last_block = 0;
-	net->from = arena_room(&k->cx->keep, net->links, sizeof *net->from);
-	net->block_of = arena_room(&k->cx->keep, net->links, sizeof *net->block_of);
+	net->from = arena_alloc_raw(&k->cx->keep, net->links, sizeof *net->from);
+	net->block_of = arena_alloc_raw(&k->cx->keep, net->links, sizeof *net->block_of);
 	for (Unit u = 0; u < net->units; u++) {
 		uint64_t first = net->row[u], n = net->row[u + 1] - first;
 		if (active_move(k, u) && n) {

@@ -313,7 +313,7 @@ static void fingerprint(Ctx *cx, Net *net)
 	for (Unit u = 0; u < net->units; u++)
 		XXH3_128bits_update(x, net->from + (net->row[u] + net->from_at[u]),
 		                    (net->row[u + 1] - net->row[u]) * sizeof *net->from);
-	digest_text(x, net->fingerprint);
+	hash_hex(x, net->fingerprint);
 }
 
 void net_check(Ctx *cx, Net *net)
@@ -336,14 +336,14 @@ void net_check(Ctx *cx, Net *net)
 
 /* ---- initial weights ---- */
 
-uint64_t net_piece(const Net *net, uint64_t first, uint64_t count)
+uint64_t net_chunk(const Net *net, uint64_t first, uint64_t count)
 {
 	return count < net->links - first ? count : net->links - first;
 }
 
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w)
 {
-	uint64_t last = first + net_piece(net, first, count);
+	uint64_t last = first + net_chunk(net, first, count);
 	for (uint64_t l = first, end; l < last; l = end) {
 		Unit u = net_target(net, l);
 		uint64_t row = net->row[u], fan_in = net->row[u + 1] - row - (net_source(net, u, row) == 0);

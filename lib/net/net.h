@@ -141,10 +141,10 @@ void net_check(Ctx *cx, Net *net);        /* cycles, unreachable groups, roles; 
 void net_print(const Net *net, Buf *out); /* the text of --stage net */
 /* Numbers of links are asked for in pieces: all at once, in double precision, they would be the largest thing there
  * is. */
-enum { PIECE_LINKS = 1 << 15 };
+enum { CHUNK_LINKS = 1 << 15 };
 #define ALL_LINKS UINT64_MAX
 /* so many there are of count links from `first` on */
-uint64_t net_piece(const Net *net, uint64_t first, uint64_t count);
+uint64_t net_chunk(const Net *net, uint64_t first, uint64_t count);
 /* initial weights, float values, canonical order */
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w);
 Group *net_group(const Net *net, Unit u);                           /* whose unit u is; NULL for the true unit */

@@ -177,7 +177,7 @@ static void add_saying(Saying *a, const Saying *b, uint32_t ranks)
 		add_votes(a, b);
 		if (a->kind == SAY_START)
 			for (int i = 0; i < LOOKS; i++)
-				look_add(&a->look[i], &b->look[i]);
+				validation_merge(&a->look[i], &b->look[i]);
 		else
 			add_tallies(a, b, ranks);
 	}
@@ -294,11 +294,11 @@ void ranks_same(Ctx *cx, Ranks *k)
 	     same[k->all.odd_same].what);
 }
 
-void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Glance *of)
+void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Validation *of)
 {
 	*of = k->all.look[which];
 	k->gone = true; /* if there is something wrong, all say so themselves */
-	look_tell(cx, d, e, of);
+	validation_finish(cx, d, e, of);
 	k->gone = false;
 }
 

@@ -32,7 +32,7 @@ typedef struct Saying {
 	union {
 		Tally tally[MOST_SUMS];
 		char text[1000];
-		Glance look[LOOKS];
+		Validation look[LOOKS];
 	};
 } Saying;
 
@@ -66,7 +66,7 @@ bool ranks_gather(Run *r, Saying own, int kind); /* meets in the course of train
 void tallies_own(Saying *w, const Tally *leaf, uint32_t first, uint32_t end, uint32_t low, uint32_t high);
 void ranks_same(Ctx *cx, Ranks *k); /* after a meeting: fails, naming what differs on which rank */
 /* The same, of data: `of` is what all ranks together saw of it. */
-void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Glance *of);
+void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Validation *of);
 void ranks_leave(Ranks *k, int status, const char *text); /* says so, unless someone else did */
 /* Leaves of a rank: as many as the others have, within a thirty-second, and such that few subtrees are cut. */
 void rank_leaves(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t *first, uint32_t *last);

@@ -29,7 +29,7 @@ bool run_finite(Run *r)
 		return true;
 	for (uint64_t i = 0; i < r->net->links; i += COUNT(some)) {
 		r->target->get(r->program, 0, i, COUNT(some), some);
-		if (!weights_finite(some, net_piece(r->net, i, COUNT(some))))
+		if (!weights_finite(some, net_chunk(r->net, i, COUNT(some))))
 			return false;
 	}
 	return true;

@@ -51,12 +51,12 @@ static void check_error_fn(Ctx *cx, const Net *net, const Options *o)
 
 void run_first_weights(Ctx *cx, const Net *net, const Target *target, Program *program, uint64_t seed)
 {
-	double *w = NEW(&cx->scratch, net_piece(net, 0, PIECE_LINKS), double);
-	for (uint64_t i = 0; i < net->links; i += PIECE_LINKS) {
-		net_weights(net, seed, i, PIECE_LINKS, w);
-		target->set(program, 0, i, PIECE_LINKS, w);
+	double *w = NEW(&cx->scratch, net_chunk(net, 0, CHUNK_LINKS), double);
+	for (uint64_t i = 0; i < net->links; i += CHUNK_LINKS) {
+		net_weights(net, seed, i, CHUNK_LINKS, w);
+		target->set(program, 0, i, CHUNK_LINKS, w);
 	}
-	arena_drop(&cx->scratch, w, net_piece(net, 0, PIECE_LINKS), sizeof *w);
+	arena_drop(&cx->scratch, w, net_chunk(net, 0, CHUNK_LINKS), sizeof *w);
 }
 
 void run_start(Run *r)
@@ -130,13 +130,13 @@ double best_weight(const Run *r, uint64_t link)
 void run_fingerprint(Run *r, char out[33])
 {
 	XXH3_state_t state;
-	uint64_t piece = net_piece(r->net, 0, PIECE_LINKS);
+	uint64_t piece = net_chunk(r->net, 0, CHUNK_LINKS);
 	double *w = NEW(&r->cx.scratch, piece, double);
 	XXH3_128bits_reset(&state);
-	for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
-		r->target->get(r->program, 0, i, PIECE_LINKS, w);
-		digest_weights(&state, w, net_piece(r->net, i, PIECE_LINKS), r->target->f64);
+	for (uint64_t i = 0; i < r->net->links; i += CHUNK_LINKS) {
+		r->target->get(r->program, 0, i, CHUNK_LINKS, w);
+		hash_weights(&state, w, net_chunk(r->net, i, CHUNK_LINKS), r->target->f64);
 	}
 	arena_drop(&r->cx.scratch, w, piece, sizeof *w);
-	digest_text(&state, out);
+	hash_hex(&state, out);
 }

@@ -36,8 +36,8 @@ struct mp_run { /* the public handle */
 	int saved_error; /* error function of the weights file, -1: none; what testing measures unless told otherwise */
 	bool error_set;  /* told */
 	mp_report report;
-	volatile int stop;   /* set by mp_run_stop, also from a signal handler */
-	struct Later *later; /* NULL: nothing was saved so */
+	volatile int stop;                 /* set by mp_run_stop, also from a signal handler */
+	struct BackgroundSave *background; /* NULL: nothing was saved so */
 	mp_tick_fn *tick;
 	void *tick_user;
 	double tick_seconds; /* tick NULL: nobody wants to know */

@@ -16,10 +16,10 @@
 
 static bool any_negative(const Data *d)
 {
-	Glance l = { 0 };
+	Validation l = { 0 };
 
 	if (d->signs == SIGNS_UNKNOWN)
-		look_signs(d, 0, d->cases, &l);
+		validate_signs(d, 0, d->cases, &l);
 	return l.negative || d->signs == SIGNS_NEGATIVE;
 }
 

@@ -210,7 +210,7 @@ typedef struct Target {
 	void (*report)(const Program *p, Buf *json);
 	/* * For guards (guard.h): state that rests between updates; what is to be watched from now on, NULL: nothing,
 	 * with no sum pending; a leaf once more, elsewhere, as Watch.made; the data that passes read; the seal of a
-	 * piece, as seal_of. */
+	 * piece, as checksum_of. */
 	uint32_t (*regions)(Program *p, struct Region *r);
 	void (*watch)(Program *p, struct Watch *w);
 	uint64_t (*again)(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core);

@@ -21,7 +21,7 @@ typedef struct Job {
 	uint32_t keep;
 } Job;
 
-struct Later {
+struct BackgroundSave {
 	Run *r;
 	Ctx cx;       /* the thread's */
 	Arena images; /* of the files in hand; the run's memory */
@@ -38,7 +38,7 @@ struct Later {
 
 /* ---- the thread ---- */
 
-static Status write_jobs(Later *l)
+static Status write_jobs(BackgroundSave *l)
 {
 	jmp_buf edge;
 	l->cx.edge = &edge;
@@ -46,7 +46,7 @@ static Status write_jobs(Later *l)
 	l->cx.errors = 0;
 	if (setjmp(edge) == 0)
 		for (uint32_t i = 0; i < l->jobs; i++)
-			file_put(&l->cx, l->job[i].path, l->job[i].image, l->job[i].keep);
+			file_save(&l->cx, l->job[i].path, l->job[i].image, l->job[i].keep);
 	l->cx.edge = NULL;
 	arena_free(&l->cx.scratch);
 	return l->cx.status;
@@ -54,7 +54,7 @@ static Status write_jobs(Later *l)
 
 static void *work(void *arg)
 {
-	Later *l = arg;
+	BackgroundSave *l = arg;
 	pthread_mutex_lock(&l->mutex);
 	while (!l->ends || l->busy) {
 		if (!l->busy) {
@@ -74,7 +74,7 @@ static void *work(void *arg)
 
 /* ---- the run ---- */
 
-static void wait_idle(Later *l)
+static void wait_idle(BackgroundSave *l)
 {
 	pthread_mutex_lock(&l->mutex);
 	while (l->busy)
@@ -82,7 +82,7 @@ static void wait_idle(Later *l)
 	pthread_mutex_unlock(&l->mutex);
 }
 
-static bool is_busy(Later *l)
+static bool is_busy(BackgroundSave *l)
 {
 	pthread_mutex_lock(&l->mutex);
 	bool busy = l->busy;
@@ -92,7 +92,7 @@ static bool is_busy(Later *l)
 
 static void later_end(void *arg)
 {
-	Later *l = arg;
+	BackgroundSave *l = arg;
 	pthread_mutex_lock(&l->mutex);
 	l->ends = true;
 	pthread_cond_broadcast(&l->changed);
@@ -105,9 +105,9 @@ static void later_end(void *arg)
 	ctx_free(&l->cx);
 }
 
-static Later *later_new(Run *r)
+static BackgroundSave *later_new(Run *r)
 {
-	Later *l = NEW(&r->cx.keep, 1, Later);
+	BackgroundSave *l = NEW(&r->cx.keep, 1, BackgroundSave);
 	l->r = r;
 	l->images.cx = &r->cx;
 	l->told = true;
@@ -123,7 +123,7 @@ static Later *later_new(Run *r)
 	return l;
 }
 
-static void job_add(Later *l, const char *path, uint32_t keep, bool best)
+static void job_add(BackgroundSave *l, const char *path, uint32_t keep, bool best)
 {
 	Job *j = &l->job[l->jobs++];
 	*j = (Job){ .image = checkpoint_image(l->r, &l->images, best),
@@ -131,11 +131,11 @@ static void job_add(Later *l, const char *path, uint32_t keep, bool best)
 		        .keep = keep };
 }
 
-void later_save(Run *r, const char *path, const char *best, uint32_t keep)
+void background_save(Run *r, const char *path, const char *best, uint32_t keep)
 {
-	if (!r->later)
-		r->later = later_new(r);
-	Later *l = r->later;
+	if (!r->background)
+		r->background = later_new(r);
+	BackgroundSave *l = r->background;
 	if (is_busy(l) || !l->told)
 		return;
 	r->diverged = !run_finite(r);
@@ -158,9 +158,9 @@ void later_save(Run *r, const char *path, const char *best, uint32_t keep)
 	pthread_mutex_unlock(&l->mutex);
 }
 
-Status later_status(Run *r, bool wait)
+Status background_status(Run *r, bool wait)
 {
-	Later *l = r->later;
+	BackgroundSave *l = r->background;
 	if (!l || l->told)
 		return MP_OK;
 	if (wait)
@@ -177,4 +177,4 @@ Status later_status(Run *r, bool wait)
 	return l->status;
 }
 
-const char *later_said(const Run *r) { return r->later ? r->later->said : ""; }
+const char *background_message(const Run *r) { return r->background ? r->background->said : ""; }

@@ -36,7 +36,7 @@ static void best_fingerprint(const Run *r, char out[33])
 	XXH3_state_t state;
 	XXH3_128bits_reset(&state);
 	XXH3_128bits_update(&state, r->best_weights, best_bytes(r));
-	digest_text(&state, out);
+	hash_hex(&state, out);
 }
 
 /* ---- where the run stands, as text -------------------------------------------------------------- */
@@ -216,7 +216,7 @@ typedef struct Saver {
 	uint32_t parts;
 	Meta meta[MAX_METAS];
 	uint32_t metas;
-	double *v;             /* [PIECE_LINKS]: what the target gave last, */
+	double *v;             /* [CHUNK_LINKS]: what the target gave last, */
 	int held;              /* which that is; -1: nothing yet; */
 	uint64_t first, count; /* and of which links */
 } Saver;
@@ -292,7 +292,7 @@ static double hold(Saver *s, int which, uint64_t link, uint64_t count)
 		return best_weight(s->r, link);
 	if (s->held != which || link < s->first || link - s->first >= s->count) {
 		s->first = link;
-		s->count = net_piece(s->r->net, link, count < PIECE_LINKS ? count : PIECE_LINKS);
+		s->count = net_chunk(s->r->net, link, count < CHUNK_LINKS ? count : CHUNK_LINKS);
 		s->held = which;
 		s->r->target->get(s->r->program, which, link, s->count, s->v);
 	}
@@ -307,7 +307,7 @@ static void fill_slot(Saver *s, int kind, const Slot *slot, SafeSink *out)
 		uint64_t link, end, row = net->row[first + t + 1] - net->row[first + t];
 		slot_row(net, slot, t, &link, &end);
 		/* most of the row, and so of those that follow */
-		uint64_t some = 2 * (end - link) < row ? end - link : PIECE_LINKS;
+		uint64_t some = 2 * (end - link) < row ? end - link : CHUNK_LINKS;
 		for (; link < end; link++) {
 			if (!slot_has(net, slot, t, link))
 				continue;
@@ -338,7 +338,7 @@ static void fill(void *user, uint32_t tensor, SafeSink *out)
 		else if (p->kind == PART_BEST)
 			safe_put(out, best_weight(s->r, i));
 		else
-			safe_put(out, hold(s, 1 + (int)p->index, i, PIECE_LINKS));
+			safe_put(out, hold(s, 1 + (int)p->index, i, CHUNK_LINKS));
 	}
 }
 
@@ -405,7 +405,7 @@ static Saver *saver_new(Run *r, bool best)
 	s->r = r;
 	s->best = best;
 	s->held = -1;
-	s->v = NEW(&r->cx.scratch, net_piece(r->net, 0, PIECE_LINKS), double);
+	s->v = NEW(&r->cx.scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
 	s->slot = slots_make(&r->cx, r->net, &s->slots);
 	parts_make(s);
 	metas_make(s);
@@ -429,7 +429,7 @@ void checkpoint_save(Run *r, const char *path, bool best)
 static const char not_whole[] = "resume from a file that 'microprop train --save' wrote; --load takes weights alone";
 
 /* A vector of `count` numbers by name. */
-static const Tensor *vector_find(Ctx *cx, const Safe *f, const char *name, uint64_t count)
+static const Tensor *vector_find(Ctx *cx, const SafeFile *f, const char *name, uint64_t count)
 {
 	Tensor *t = safe_find(f, name);
 	if (!t)
@@ -440,7 +440,7 @@ static const Tensor *vector_find(Ctx *cx, const Safe *f, const char *name, uint6
 	return t;
 }
 
-static double *vector_read(Ctx *cx, Arena *arena, const Safe *f, const char *name, uint64_t count)
+static double *vector_read(Ctx *cx, Arena *arena, const SafeFile *f, const char *name, uint64_t count)
 {
 	const Tensor *t = vector_find(cx, f, name, count);
 	double *v = NEW(arena, count, double);
@@ -449,7 +449,7 @@ static double *vector_read(Ctx *cx, Arena *arena, const Safe *f, const char *nam
 	return v;
 }
 
-static const char *meta_need(Ctx *cx, const Safe *f, const char *key)
+static const char *meta_need(Ctx *cx, const SafeFile *f, const char *key)
 {
 	const char *value = safe_meta(f, key);
 	if (!value)
@@ -458,13 +458,13 @@ static const char *meta_need(Ctx *cx, const Safe *f, const char *key)
 }
 
 /* Did we write it?  What others put into metadata of the same names means nothing here. */
-static bool is_ours(const Safe *f)
+static bool is_ours(const SafeFile *f)
 {
 	const char *format = safe_meta(f, "format");
 	return format && strncmp(format, "microprop ", 10) == 0;
 }
 
-static void check_format(Ctx *cx, const Safe *f, bool resume)
+static void check_format(Ctx *cx, const SafeFile *f, bool resume)
 {
 	const char *format = safe_meta(f, "format");
 	bool ours = is_ours(f);
@@ -486,7 +486,7 @@ static void check_format(Ctx *cx, const Safe *f, bool resume)
 		        "the run drew its random numbers from '%s', this program has %s", safe_meta(f, "rng"), rng_name);
 }
 
-static void read_position(Ctx *cx, const Safe *f, const char *prefix, Position *at)
+static void read_position(Ctx *cx, const SafeFile *f, const char *prefix, Position *at)
 {
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		const char *key = join(&cx->scratch, prefix, fields[i].key);
@@ -497,7 +497,7 @@ static void read_position(Ctx *cx, const Safe *f, const char *prefix, Position *
 }
 
 /* An option this program does not know would change the result unseen; one the file does not know has its default. */
-static void read_options(Ctx *cx, const Safe *f, Options *o)
+static void read_options(Ctx *cx, const SafeFile *f, Options *o)
 {
 	meta_need(cx, f, "options");
 	json_t *tree = safe_json(cx, f, "options"), *v;
@@ -514,7 +514,7 @@ static void read_options(Ctx *cx, const Safe *f, Options *o)
 	}
 }
 
-static void read_scale(Ctx *cx, const Safe *f, uint32_t inputs, Scale *scale)
+static void read_scale(Ctx *cx, const SafeFile *f, uint32_t inputs, Scale *scale)
 {
 	const char *kind = safe_meta(f, "scale");
 	*scale = (Scale){ .kind = SCALE_NONE };
@@ -530,7 +530,7 @@ static void read_scale(Ctx *cx, const Safe *f, uint32_t inputs, Scale *scale)
 }
 
 /* As many as there are outputs, all different. */
-static const char *const *read_classes(Ctx *cx, const Safe *f, uint32_t outputs)
+static const char *const *read_classes(Ctx *cx, const SafeFile *f, uint32_t outputs)
 {
 	static const char remedy[] = "it is a JSON list of names, one for each output of the network";
 	if (!safe_meta(f, "classes"))
@@ -552,7 +552,7 @@ static const char *const *read_classes(Ctx *cx, const Safe *f, uint32_t outputs)
 }
 
 /* The error function that the weights were trained with; -1 if the file does not say, or this program has no such. */
-static int read_error(Ctx *cx, const Safe *f)
+static int read_error(Ctx *cx, const SafeFile *f)
 {
 	const char *name =
 		safe_meta(f, "options") ? json_string_value(json_object_get(safe_json(cx, f, "options"), "error")) : NULL;
@@ -562,7 +562,7 @@ static int read_error(Ctx *cx, const Safe *f)
 	return -1;
 }
 
-static void note_unused(Ctx *cx, const Safe *f)
+static void note_unused(Ctx *cx, const SafeFile *f)
 {
 	enum { SHOWN = 3 };
 	uint32_t left = 0;
@@ -586,7 +586,7 @@ typedef struct Rest {
 	void *best_room;    /* and where they will go */
 } Rest;
 
-static void rest_read(Run *r, const Safe *f, Rest *rest)
+static void rest_read(Run *r, const SafeFile *f, Rest *rest)
 {
 	Ctx *cx = &r->cx;
 	read_options(cx, f, &rest->opt);
@@ -604,10 +604,10 @@ static void rest_read(Run *r, const Safe *f, Rest *rest)
 
 /* From the file, a piece at a time in v: weights (0), rule state (1..), or best weights (-1). A vector holds all
  * but weights. */
-static void links_put(Run *r, const Safe *f, int which, Weights *weights, const Tensor *vector, double *v)
+static void links_put(Run *r, const SafeFile *f, int which, WeightReader *weights, const Tensor *vector, double *v)
 {
-	for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
-		uint64_t some = net_piece(r->net, i, PIECE_LINKS);
+	for (uint64_t i = 0; i < r->net->links; i += CHUNK_LINKS) {
+		uint64_t some = net_chunk(r->net, i, CHUNK_LINKS);
 		if (weights)
 			weights_next(weights, i, some, v);
 		for (uint64_t k = 0; vector && k < some; k++)
@@ -616,11 +616,11 @@ static void links_put(Run *r, const Safe *f, int which, Weights *weights, const 
 			best_put(r, i, some, v);
 		else
 			r->target->set(r->program, which, i, some, v);
-		safe_forget(f);
+		safe_release(f);
 	}
 }
 
-static void rest_put(Run *r, const Safe *f, const Rest *rest, double *v)
+static void rest_put(Run *r, const SafeFile *f, const Rest *rest, double *v)
 {
 	const Rule *rule = &rules[rest->opt.rule];
 	for (int i = 0; i < rule->states; i++)
@@ -658,19 +658,19 @@ static void start_with(Run *r, const Options *opt)
 void checkpoint_read(Run *r, const Src *src, bool resume)
 {
 	Ctx *cx = &r->cx;
-	Safe *f = safe_read(cx, src);
+	SafeFile *f = safe_read(cx, src);
 	check_format(cx, f, resume);
 
 	Rest *rest = NEW(&cx->scratch, 1, Rest);
 	Scale scale;
-	Weights *weights = weights_open(cx, f, r->net);
+	WeightReader *weights = weights_open(cx, f, r->net);
 	read_scale(cx, f, r->net->inputs, &scale);
 	const char *const *classes = is_ours(f) ? read_classes(cx, f, r->net->outputs) : NULL;
 	int error = is_ours(f) ? read_error(cx, f) : -1;
 	if (resume)
 		rest_read(r, f, rest);
 	/* from here on nothing can fail but the start */
-	double *v = NEW(&cx->scratch, net_piece(r->net, 0, PIECE_LINKS), double);
+	double *v = NEW(&cx->scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
 	start_with(r, resume ? &rest->opt : &r->opt);
 	links_put(r, f, 0, weights, NULL, v);
 	r->scale = scale;

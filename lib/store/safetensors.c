@@ -93,15 +93,15 @@ const char *safe_type_name(int type) { return types[type].name; }
 
 bool safe_is_real(int type) { return type == SAFE_F64 || type == SAFE_F32 || type == SAFE_F16 || type == SAFE_BF16; }
 
-double safe_number(const Safe *s, const Tensor *t, uint64_t i)
+double safe_number(const SafeFile *s, const Tensor *t, uint64_t i)
 {
 	return types[t->type].get(s->src->text + s->data + t->off + i * types[t->type].size);
 }
 
-void safe_forget(const Safe *s)
+void safe_release(const SafeFile *s)
 {
 	if (s->src->mapped)
-		pages_forget(s->src->text, s->src->len);
+		pages_release(s->src->text, s->src->len);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------ */
@@ -115,7 +115,7 @@ static void tree_free(void *arg)
 	json_decref(*tree);
 }
 
-Loc safe_loc(const Safe *s, const char *name)
+Loc safe_loc(const SafeFile *s, const char *name)
 {
 	Loc at = { s->src, LENGTH_BYTES };
 	size_t len = strlen(name), end = s->data;
@@ -176,7 +176,7 @@ static json_t *read_header(Ctx *cx, const Src *src, size_t len)
 	return tree;
 }
 
-json_t *safe_json(Ctx *cx, const Safe *s, const char *key)
+json_t *safe_json(Ctx *cx, const SafeFile *s, const char *key)
 {
 	const char *text = safe_meta(s, key);
 	json_error_t error;
@@ -203,7 +203,7 @@ static bool whole(const json_t *v, uint64_t *out)
 	return true;
 }
 
-static void read_shape(Ctx *cx, const Safe *s, Tensor *t, const json_t *shape)
+static void read_shape(Ctx *cx, const SafeFile *s, Tensor *t, const json_t *shape)
 {
 	if (!json_is_array(shape))
 		fail_at(cx, safe_loc(s, t->name), damaged, "tensor %s has no shape", t->name);
@@ -224,7 +224,7 @@ static void read_shape(Ctx *cx, const Safe *s, Tensor *t, const json_t *shape)
 	t->bytes = t->count * types[t->type].size;
 }
 
-static void read_tensor(Ctx *cx, const Safe *s, Tensor *t, const json_t *v)
+static void read_tensor(Ctx *cx, const SafeFile *s, Tensor *t, const json_t *v)
 {
 	const char *type = json_string_value(json_object_get(v, "dtype"));
 	const json_t *offsets = json_object_get(v, "data_offsets");
@@ -253,7 +253,7 @@ static void read_tensor(Ctx *cx, const Safe *s, Tensor *t, const json_t *v)
 	t->off = begin;
 }
 
-static void read_metadata(Ctx *cx, Safe *s, json_t *meta)
+static void read_metadata(Ctx *cx, SafeFile *s, json_t *meta)
 {
 	const char *key;
 	json_t *v;
@@ -282,7 +282,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Every byte of the data belongs to exactly one tensor. */
-static void check_cover(Ctx *cx, const Safe *s)
+static void check_cover(Ctx *cx, const SafeFile *s)
 {
 	uint64_t end = 0, room = s->src->len - s->data;
 	for (uint32_t i = 0; i < s->tensors; i++) {
@@ -310,11 +310,11 @@ static void digest_source(XXH3_state_t *state, const Src *src, size_t at)
 	for (size_t gone = 0, some; at < src->len; at += some) {
 		some = src->len - at < PIECE ? src->len - at : PIECE;
 		XXH3_128bits_update(state, src->text + at, some);
-		src_passed(src, &gone, at + some);
+		src_release(src, &gone, at + some);
 	}
 }
 
-static void check_sum(Ctx *cx, Safe *s, const char *said)
+static void check_sum(Ctx *cx, SafeFile *s, const char *said)
 {
 	static const char none[] = "00000000000000000000000000000000";
 	const Src *src = s->src;
@@ -327,15 +327,15 @@ static void check_sum(Ctx *cx, Safe *s, const char *said)
 	XXH3_128bits_update(state, src->text, CHECKSUM_AT);
 	XXH3_128bits_update(state, none, DIGITS);
 	digest_source(state, src, CHECKSUM_AT + DIGITS);
-	digest_text(state, found);
+	hash_hex(state, found);
 	if (strcmp(found, said) != 0)
 		fail_at(cx, safe_loc(s, "checksum"), damaged, "the checksum is %s, but the file says %s", found, said);
 	s->sealed = true;
 }
 
-Safe *safe_read(Ctx *cx, const Src *src)
+SafeFile *safe_read(Ctx *cx, const Src *src)
 {
-	Safe *s = NEW(&cx->scratch, 1, Safe);
+	SafeFile *s = NEW(&cx->scratch, 1, SafeFile);
 	uint64_t len;
 	s->src = src;
 	if (src->len < LENGTH_BYTES + 2)
@@ -369,13 +369,13 @@ Safe *safe_read(Ctx *cx, const Src *src)
 	return s;
 }
 
-Tensor *safe_find(const Safe *s, const char *name)
+Tensor *safe_find(const SafeFile *s, const char *name)
 {
 	Tensor key = { .name = name };
 	return s->tensors ? bsearch(&key, s->tensor, s->tensors, sizeof key, by_name) : NULL;
 }
 
-const char *safe_meta(const Safe *s, const char *key)
+const char *safe_meta(const SafeFile *s, const char *key)
 {
 	for (uint32_t i = 0; i < s->metas; i++)
 		if (strcmp(s->meta[i].key, key) == 0)
@@ -492,14 +492,14 @@ Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Met
 	Buf header = header_make(cx, t, tensors, m, metas);
 	char digits[DIGITS + 1];
 	uint64_t data = tensors ? t[tensors - 1].off + t[tensors - 1].bytes : 0;
-	Content image = { arena_room(arena, header.len + data, 1), header.len + data };
+	Content image = { arena_alloc_raw(arena, header.len + data, 1), header.len + data };
 	SafeSink out = { .at = image.at, .begin = image.at, .end = image.at + image.len };
 	sink_add(&out, header.s, header.len);
 	put_data(&out, t, tensors, fill, user);
 	XXH3_state_t hash;
 	XXH3_128bits_reset(&hash);
 	XXH3_128bits_update(&hash, image.at, image.len);
-	digest_text(&hash, digits);
+	hash_hex(&hash, digits);
 	memcpy(image.at + CHECKSUM_AT, digits, DIGITS);
 	return image;
 }
@@ -517,11 +517,11 @@ void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Me
 	SafeSink out = { .at = buffer, .begin = buffer, .end = buffer + BUFFER, .hash = &hash };
 	put_data(&out, t, tensors, fill, user);
 	sink_empty(&out);
-	digest_text(&hash, digits);
+	hash_hex(&hash, digits);
 	memcpy(header.s + CHECKSUM_AT, digits, DIGITS);
 	out.hash = NULL;
 	out.file = file_create(cx, &cx->scratch, path);
-	file_checked(out.file, 1);
+	file_verify(out.file, 1);
 	file_write(out.file, header.s, header.len);
 	put_data(&out, t, tensors, fill, user);
 	sink_empty(&out);

@@ -222,7 +222,7 @@ static bool end_read(const Net *net, const json_t *v, const char *key, int32_t *
 	return true;
 }
 
-static bool slot_read(const Net *net, const Safe *f, const json_t *v, Slot *s)
+static bool slot_read(const Net *net, const SafeFile *f, const json_t *v, Slot *s)
 {
 	s->name = json_string_value(json_object_get(v, "name"));
 	s->dense = json_is_true(json_object_get(v, "dense"));
@@ -242,7 +242,7 @@ static bool slot_read(const Net *net, const Safe *f, const json_t *v, Slot *s)
 	return true;
 }
 
-Slot *slots_read(Ctx *cx, const Safe *f, const Net *net, uint32_t *count)
+Slot *slots_read(Ctx *cx, const SafeFile *f, const Net *net, uint32_t *count)
 {
 	const json_t *tree = safe_json(cx, f, "links");
 	Slot *slot = NEW(&cx->scratch, json_array_size(tree), Slot);

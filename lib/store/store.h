@@ -5,15 +5,15 @@
 
 #include "run.h"
 
-/* ---- later.c: checkpoints written while training goes on ---------------------------------------- */
+/* ---- background.c: checkpoints written while training goes on ---------------------------------------- */
 
-typedef struct Later Later;
+typedef struct BackgroundSave BackgroundSave;
 /* Takes the run as it stands; a thread writes it. Nothing happens if that still writes the last one, or if weights
  * are not finite: then the run is marked as diverged. */
 /* best: NULL, or where the best epoch's weights go */
-void later_save(Run *r, const char *path, const char *best, uint32_t keep);
-Status later_status(Run *r, bool wait); /* of the last one that was written, if nobody asked before */
-const char *later_said(const Run *r);   /* why the last failure was */
+void background_save(Run *r, const char *path, const char *best, uint32_t keep);
+Status background_status(Run *r, bool wait);  /* of the last one that was written, if nobody asked before */
+const char *background_message(const Run *r); /* why the last failure was */
 
 /* ---- checkpoint.c: weights and checkpoints, safetensors ----------------------------------------- */
 
@@ -59,7 +59,7 @@ typedef struct Tensor {
 typedef struct Meta {
 	const char *key, *value;
 } Meta;
-typedef struct Safe {
+typedef struct SafeFile {
 	const Src *src;
 	size_t data; /* where the data begins */
 	Tensor *tensor;
@@ -67,17 +67,17 @@ typedef struct Safe {
 	Meta *meta;
 	uint32_t metas;
 	bool sealed; /* it has a checksum, and it is right */
-} Safe;
+} SafeFile;
 
-Safe *safe_read(Ctx *cx, const Src *src);           /* in scratch; everything checked, the checksum if there is one */
-Tensor *safe_find(const Safe *s, const char *name); /* NULL: no such */
-const char *safe_meta(const Safe *s, const char *key);          /* NULL: no such */
-double safe_number(const Safe *s, const Tensor *t, uint64_t i); /* of floating and 32-bit integer types */
-void safe_forget(const Safe *s);               /* its pages, if it is mapped: they come again when they are read */
-Loc safe_loc(const Safe *s, const char *name); /* where the header speaks of it */
+SafeFile *safe_read(Ctx *cx, const Src *src); /* in scratch; everything checked, the checksum if there is one */
+Tensor *safe_find(const SafeFile *s, const char *name);             /* NULL: no such */
+const char *safe_meta(const SafeFile *s, const char *key);          /* NULL: no such */
+double safe_number(const SafeFile *s, const Tensor *t, uint64_t i); /* of floating and 32-bit integer types */
+void safe_release(const SafeFile *s);              /* its pages, if it is mapped: they come again when they are read */
+Loc safe_loc(const SafeFile *s, const char *name); /* where the header speaks of it */
 const char *safe_type_name(int type);
-bool safe_is_real(int type);                                       /* F64, F32, F16, BF16 */
-struct json_t *safe_json(Ctx *cx, const Safe *s, const char *key); /* metadata that is JSON; freed with scratch */
+bool safe_is_real(int type);                                           /* F64, F32, F16, BF16 */
+struct json_t *safe_json(Ctx *cx, const SafeFile *s, const char *key); /* metadata that is JSON; freed with scratch */
 
 /* Tensors in the given order (larger types first, so that all are aligned), as the bytes of a file, in memory or
  * written at once; `fill` gives the numbers of one, as many as it has, as often as it is asked. */
@@ -105,15 +105,15 @@ bool slot_has(const Net *net, const Slot *s, uint32_t t, uint64_t link);
 /* the first link of unit whose source is not before `source` */
 uint64_t link_find(const Net *net, Unit unit, Unit source);
 const char *slots_text(Arena *arena, const Net *net, const Slot *slot, uint32_t count); /* JSON, as in metadata links */
-Slot *slots_read(Ctx *cx, const Safe *f, const Net *net, uint32_t *count);              /* and back, checked */
+Slot *slots_read(Ctx *cx, const SafeFile *f, const Net *net, uint32_t *count);          /* and back, checked */
 
 /* ---- weights.c: weights from a file into a network, or why they do not fit ---------------------- */
 
 const char *net_groups_text(Arena *arena, const Net *net); /* JSON, as in metadata groups */
 const char *net_copies_text(Arena *arena, const Net *net);
-typedef struct Weights Weights;
-Weights *weights_open(Ctx *cx, const Safe *f, const Net *net); /* in scratch; fails if the file does not fit */
+typedef struct WeightReader WeightReader;
+WeightReader *weights_open(Ctx *cx, const SafeFile *f, const Net *net); /* in scratch; fails if the file does not fit */
 /* canonical order, one piece after the other, from 0 */
-void weights_next(Weights *k, uint64_t first, uint64_t count, double *w);
+void weights_next(WeightReader *k, uint64_t first, uint64_t count, double *w);
 
 #endif

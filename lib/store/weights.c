@@ -79,7 +79,7 @@ static void explain_group(Ctx *cx, const Group *g, const json_t *said)
 		         role_names[g->role]);
 }
 
-static void explain_groups(Ctx *cx, const Safe *f, const Net *net, const json_t *groups)
+static void explain_groups(Ctx *cx, const SafeFile *f, const Net *net, const json_t *groups)
 {
 	int before = cx->errors;
 	for (uint32_t i = 0; i < net->groups; i++) {
@@ -117,8 +117,8 @@ static void shape_print(Buf *b, const uint64_t *dim, int dims)
 static Loc slot_loc(const Net *net, const Slot *s) { return net->group[s->to_group].at; }
 
 /* Is the tensor there, with this shape and a type of these?  An error if not. */
-static void tensor_check(Ctx *cx, const Safe *f, const Net *net, const Slot *s, const char *ending, const uint64_t *dim,
-                         int dims, bool index)
+static void tensor_check(Ctx *cx, const SafeFile *f, const Net *net, const Slot *s, const char *ending,
+                         const uint64_t *dim, int dims, bool index)
 {
 	Buf name = { .arena = &cx->scratch };
 	buf_printf(&name, "%s%s", s->name, ending);
@@ -142,7 +142,7 @@ static void tensor_check(Ctx *cx, const Safe *f, const Net *net, const Slot *s, 
 		         "tensor %s has the dtype %s", name.s, safe_type_name(t->type));
 }
 
-static void slot_check(Ctx *cx, const Safe *f, const Net *net, const Slot *s)
+static void slot_check(Ctx *cx, const SafeFile *f, const Net *net, const Slot *s)
 {
 	bool bias = s->from_group < 0;
 	if (s->dense) {
@@ -162,7 +162,7 @@ static bool is_link_tensor(const char *name)
 
 /* ---- all of it ---------------------------------------------------------------------------------- */
 
-static void explain(Ctx *cx, const Safe *f, const Net *net)
+static void explain(Ctx *cx, const SafeFile *f, const Net *net)
 {
 	const char *copies = safe_meta(f, "copies");
 	if (safe_meta(f, "groups"))
@@ -182,9 +182,9 @@ typedef struct Place {
 	uint64_t next;
 } Place;
 
-struct Weights {
+struct WeightReader {
 	Ctx *cx;
-	const Safe *file;
+	const SafeFile *file;
 	const Net *net;
 	const Slot *slot;
 	uint32_t slots;
@@ -195,13 +195,13 @@ struct Weights {
 	double none;   /* and each less itself, added up: no number if one is not finite */
 };
 
-static void see_value(Weights *k, const Place *p, uint64_t i)
+static void see_value(WeightReader *k, const Place *p, uint64_t i)
 {
 	double v = safe_number(k->file, p->values, i);
 	k->none += v - v;
 }
 
-static void link_missing(const Weights *k, const Slot *s, double from, double to)
+static void link_missing(const WeightReader *k, const Slot *s, double from, double to)
 {
 	error_at(k->cx, k->net->group[s->to_group].at, other_net,
 	         "links differ: %s of the file has one from unit %.0f to unit %.0f, the network has not", s->name, from,
@@ -209,7 +209,7 @@ static void link_missing(const Weights *k, const Slot *s, double from, double to
 }
 
 /* Every link of a dense slot must be there, once. */
-static void see_dense(Weights *k, const Slot *s, const Place *p)
+static void see_dense(WeightReader *k, const Slot *s, const Place *p)
 {
 	const Net *net = k->net;
 	Unit first = s->from_group < 0 ? 0 : net->group[s->from_group].first + s->from_first;
@@ -228,7 +228,7 @@ static void see_dense(Weights *k, const Slot *s, const Place *p)
 }
 
 /* Link i of a sparse slot; net->links if there is no such. */
-static uint64_t sparse_link(const Weights *k, const Slot *s, const Place *p, uint64_t i)
+static uint64_t sparse_link(const WeightReader *k, const Slot *s, const Place *p, uint64_t i)
 {
 	const Net *net = k->net;
 	const Group *source = s->from_group < 0 ? NULL : &net->group[s->from_group], *target = &net->group[s->to_group];
@@ -240,7 +240,7 @@ static uint64_t sparse_link(const Weights *k, const Slot *s, const Place *p, uin
 	return link < net->row[last + 1] && net_source(net, last, link) == first ? link : net->links;
 }
 
-static void see_sparse(Weights *k, const Slot *s, Place *p)
+static void see_sparse(WeightReader *k, const Slot *s, Place *p)
 {
 	p->ordered = true;
 	for (uint64_t i = 0, last = 0; i < p->values->count; i++) {
@@ -258,7 +258,7 @@ static void see_sparse(Weights *k, const Slot *s, Place *p)
 }
 
 /* The first link that got no weight, if there is one. */
-static void check_seen(const Weights *k)
+static void check_seen(const WeightReader *k)
 {
 	const Net *net = k->net;
 	char from[128], to[128];
@@ -275,14 +275,14 @@ static void check_seen(const Weights *k)
 	}
 }
 
-static const Tensor *part_find(const Weights *k, const Slot *s, const char *ending)
+static const Tensor *part_find(const WeightReader *k, const Slot *s, const char *ending)
 {
 	Buf name = { .arena = &k->cx->scratch };
 	buf_printf(&name, "%s%s", s->name, ending);
 	return safe_find(k->file, name.s);
 }
 
-static void see_all(Weights *k)
+static void see_all(WeightReader *k)
 {
 	k->place = NEW(&k->cx->scratch, k->slots, Place);
 	k->seen = NEW(&k->cx->scratch, k->net->links, uint8_t);
@@ -309,7 +309,7 @@ static void see_all(Weights *k)
 
 /* ---- giving them out ---------------------------------------------------------------------------- */
 
-static void give_dense(const Weights *k, const Slot *s, const Place *p, uint64_t first, uint64_t end, double *w)
+static void give_dense(const WeightReader *k, const Slot *s, const Place *p, uint64_t first, uint64_t end, double *w)
 {
 	Unit begin = k->net->group[s->to_group].first + s->to_first, low = net_target(k->net, first),
 		 high = net_target(k->net, end - 1);
@@ -321,7 +321,7 @@ static void give_dense(const Weights *k, const Slot *s, const Place *p, uint64_t
 	}
 }
 
-static void give_sparse(const Weights *k, const Slot *s, Place *p, uint64_t first, uint64_t end, double *w)
+static void give_sparse(const WeightReader *k, const Slot *s, Place *p, uint64_t first, uint64_t end, double *w)
 {
 	for (; p->next < p->values->count; p->next++) {
 		uint64_t link = sparse_link(k, s, p, p->next);
@@ -332,7 +332,7 @@ static void give_sparse(const Weights *k, const Slot *s, Place *p, uint64_t firs
 	}
 }
 
-static void give(Weights *k, uint64_t first, uint64_t end, double *w)
+static void give(WeightReader *k, uint64_t first, uint64_t end, double *w)
 {
 	for (uint32_t i = 0; first < end && i < k->slots; i++) {
 		if (k->slot[i].dense)
@@ -342,13 +342,13 @@ static void give(Weights *k, uint64_t first, uint64_t end, double *w)
 	}
 }
 
-Weights *weights_open(Ctx *cx, const Safe *f, const Net *net)
+WeightReader *weights_open(Ctx *cx, const SafeFile *f, const Net *net)
 {
-	Weights *k = NEW(&cx->scratch, 1, Weights);
+	WeightReader *k = NEW(&cx->scratch, 1, WeightReader);
 	const char *said = safe_meta(f, "network");
 	bool other = said && strcmp(said, net->fingerprint) != 0;
 	bool told = said && !other && safe_meta(f, "links");
-	*k = (Weights){ .cx = cx, .file = f, .net = net };
+	*k = (WeightReader){ .cx = cx, .file = f, .net = net };
 	k->slot = told ? slots_read(cx, f, net, &k->slots) : slots_make(cx, net, &k->slots);
 	if (other)
 		explain(cx, f, net);
@@ -367,11 +367,11 @@ Weights *weights_open(Ctx *cx, const Safe *f, const Net *net)
 		k->all = NEW(&cx->scratch, net->links, double);
 		give(k, 0, net->links, k->all);
 	}
-	safe_forget(f);
+	safe_release(f);
 	return k;
 }
 
-void weights_next(Weights *k, uint64_t first, uint64_t count, double *w)
+void weights_next(WeightReader *k, uint64_t first, uint64_t count, double *w)
 {
 	if (k->all)
 		memcpy(w, k->all + first, count * sizeof *w);

@@ -136,7 +136,7 @@ static void read_ahead(Loop *l)
 
 	for (; l->data->mapped && !l->r->ranks && l->ahead < place; l->ahead++) {
 		uint64_t first = order_block(l->order, l->ahead, &count);
-		data_ahead(l->data, first, count);
+		data_prefetch(l->data, first, count);
 	}
 }
 
@@ -256,9 +256,9 @@ static void note_best(Loop *l)
 	if (r->opt.keep_best && !look_due(l))
 		check_weights(l);
 	if (r->opt.keep_best && !l->rolled) {
-		for (uint64_t i = 0; i < r->net->links; i += PIECE_LINKS) {
-			r->target->get(r->program, 0, i, PIECE_LINKS, l->piece);
-			best_put(r, i, net_piece(r->net, i, PIECE_LINKS), l->piece);
+		for (uint64_t i = 0; i < r->net->links; i += CHUNK_LINKS) {
+			r->target->get(r->program, 0, i, CHUNK_LINKS, l->piece);
+			best_put(r, i, net_chunk(r->net, i, CHUNK_LINKS), l->piece);
 		}
 		r->best_at = r->at;
 	}
@@ -431,11 +431,11 @@ static bool reads_all(const Loop *l, const Data *d)
 static uint64_t sample_checksum(const Data *d)
 {
 	enum { SAMPLES = 16 };
-	Glance l = { 0 };
+	Validation l = { 0 };
 
 	for (uint64_t i = 0; i < SAMPLES; i++) {
 		uint64_t at = i * ((d->cases - 1) / (SAMPLES - 1));
-		cases_look(d, NULL, at, at + 1, &l);
+		cases_validate(d, NULL, at, at + 1, &l);
 	}
 	return l.checksum;
 }
@@ -447,24 +447,24 @@ static void look_at(const Loop *l, const Data *d, int which, uint64_t batch)
 	Ranks *k = r->job;
 	const ErrorFn *e = &error_fns[r->opt.error];
 	uint64_t examples = run_examples(r->net, d), batches = examples / batch + (examples % batch != 0);
-	Glance *own = &k->own.look[which];
+	Validation *own = &k->own.look[which];
 
 	if (reads_all(l, d) || (k->alone && !k->comm->rank))
-		cases_look(d, e, 0, d->cases, own);
+		cases_validate(d, e, 0, d->cases, own);
 	for (uint64_t i = 0; !reads_all(l, d) && !k->alone && i < batches; i++) {
 		uint64_t begin, end;
 		if (rank_cases(k, r->net, d, batch, i, &begin, &end))
-			cases_look(d, e, begin, end, own);
+			cases_validate(d, e, begin, end, own);
 	}
 	k->own.same[SAME_DATA + which] = data_checksum_with(d, reads_all(l, d) ? own->checksum : sample_checksum(d));
 	if (reads_all(l, d) && k->comm->rank) /* rank 0 has said it */
-		*own = (Glance){ .wrong = own->wrong, .check = own->check, .place = own->place };
+		*own = (Validation){ .invalid = own->invalid, .check = own->check, .place = own->place };
 }
 
 /* The data as all ranks together saw it. */
 static const Data *looked_at(Loop *l, const Data *d, int which, uint64_t *checksum)
 {
-	Glance all;
+	Validation all;
 	Data *copy = NEW(&l->r->cx.scratch, 1, Data);
 
 	ranks_look(&l->r->cx, l->r->job, which, d, &error_fns[l->r->opt.error], &all);
@@ -566,7 +566,7 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	if (r->opt.keep_best && !r->best_weights)
 		r->best_weights = arena_alloc(&cx->keep, best_bytes(r), 1);
 	if (r->opt.keep_best)
-		l->piece = NEW(&cx->scratch, net_piece(r->net, 0, PIECE_LINKS), double);
+		l->piece = NEW(&cx->scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
 	r->points = 0;
 	r->stride = 1;
 	if (l->test && r->opt.guard)

@@ -15,7 +15,7 @@ static size_t floats_full(size_t n) { return (n + LANES - 1) / LANES * LANES + L
 float *floats_take(Arena *a, size_t n) { return arena_alloc(a, floats_full(n), sizeof(float)); }
 
 /* What nobody writes to takes no memory yet. */
-static float *floats_room(Arena *a, size_t n) { return arena_room(a, floats_full(n), sizeof(float)); }
+static float *floats_room(Arena *a, size_t n) { return arena_alloc_raw(a, floats_full(n), sizeof(float)); }
 
 static void floats_clear(float *v, size_t n) { memset(v, 0, floats_full(n) * sizeof *v); }
 
@@ -64,7 +64,7 @@ static void move_in(void *arg, Unit unit, uint64_t link, uint64_t place)
 static void cpu_get(const Program *p, int which, uint64_t first, uint64_t count, double *v)
 {
 	online_settle((Program *)p);
-	layout_links(p->layout, first, first + net_piece(p->net, first, count), move_out,
+	layout_links(p->layout, first, first + net_chunk(p->net, first, count), move_out,
 	             &(Move){ v, which ? p->state[which - 1] : p->w, first });
 }
 
@@ -80,7 +80,7 @@ static bool cpu_finite(const Program *p)
 
 static void cpu_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
 {
-	uint64_t end = first + net_piece(p->net, first, count);
+	uint64_t end = first + net_chunk(p->net, first, count);
 
 	online_settle(p);
 	layout_links(p->layout, first, end, move_in, &(Move){ (double *)v, which ? p->state[which - 1] : p->w, first });
@@ -123,7 +123,7 @@ static void take_weights(Ctx *cx, Program *p, Layout *l)
 	made.w = floats_room(&cx->keep, l->room + LANES);
 	made.copies = floats_room(&cx->keep, l->copies + LANES);
 	made.zero = floats_take(&cx->keep, longest_row(l) + LANES);
-	made.pending = arena_room(&cx->keep, l->room + LANES, sizeof *made.pending);
+	made.pending = arena_alloc_raw(&cx->keep, l->room + LANES, sizeof *made.pending);
 	made.fresh = true;
 	made.lent = NULL;
 	made.spare = NULL;
@@ -222,7 +222,7 @@ static void cpu_print(const Program *p, Buf *out)
 /* Index lists want the weights of inputs by source.  What stood in another way goes as soon as it has moved. */
 static void change_layout(Ctx *cx, Program *p)
 {
-	double *v = NEW(&cx->scratch, net_piece(p->net, 0, PIECE_LINKS), double);
+	double *v = NEW(&cx->scratch, net_chunk(p->net, 0, CHUNK_LINKS), double);
 	online_settle(p);
 	Program old = *p;
 
@@ -231,9 +231,9 @@ static void change_layout(Ctx *cx, Program *p)
 	floats_drop(&cx->keep, old.copies, old.layout->copies + LANES);
 	for (int k = 0; k <= p->rule->states; k++) {
 		clear_weights(p, k);
-		for (uint64_t i = 0; i < p->net->links; i += PIECE_LINKS) {
-			cpu_get(&old, k, i, PIECE_LINKS, v);
-			cpu_set(p, k, i, PIECE_LINKS, v);
+		for (uint64_t i = 0; i < p->net->links; i += CHUNK_LINKS) {
+			cpu_get(&old, k, i, CHUNK_LINKS, v);
+			cpu_set(p, k, i, CHUNK_LINKS, v);
 		}
 		floats_drop(&cx->keep, k ? old.state[k - 1] : old.w, old.layout->room + LANES);
 	}

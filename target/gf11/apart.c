@@ -32,7 +32,7 @@ void fail_as(Ctx *cx, Ctx *own, Status status)
 	}
 	hand_on(cx, own);
 	ctx_free(own);
-	fail_again(cx, status);
+	fail_recorded(cx, status);
 }
 
 static void own_end(void *own) { ctx_free(own); }

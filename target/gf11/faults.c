@@ -210,7 +210,7 @@ static void make_room(Faults *f)
 		return;
 	f->fault = NEW(&f->cx->keep, MOST_FAULTS, Fault);
 	f->wait = NEW(&f->cx->keep, MOST_FAULTS, FaultWait);
-	f->event = arena_room(&f->cx->keep, MOST_EVENTS, sizeof *f->event);
+	f->event = arena_alloc_raw(&f->cx->keep, MOST_EVENTS, sizeof *f->event);
 	f->room = MOST_EVENTS;
 }
 

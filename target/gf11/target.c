@@ -719,7 +719,7 @@ static void gf11_apply(Program *p, const Update *u)
 
 static void gf11_get(const Program *p, int which, uint64_t first, uint64_t count, double *v)
 {
-	uint64_t some = net_piece(p->net, first, count);
+	uint64_t some = net_chunk(p->net, first, count);
 	if (p->bp)
 		bp_weights_some(p->bp, array_of(which), 0, first, some, v);
 	else
@@ -729,7 +729,7 @@ static void gf11_get(const Program *p, int which, uint64_t first, uint64_t count
 static void gf11_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
 {
 	double *to = p->vector[which];
-	uint64_t some = net_piece(p->net, first, count);
+	uint64_t some = net_chunk(p->net, first, count);
 	for (uint64_t i = 0; i < some; i++)
 		to[first + i] = (float)v[i];
 	if (p->bp && first + some == p->net->links)

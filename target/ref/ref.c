@@ -546,12 +546,12 @@ static void ref_apply(Program *p, const Update *u)
 
 static void ref_get(const Program *p, int which, uint64_t first, uint64_t count, double *v)
 {
-	memcpy(v, (which ? p->state[which - 1] : p->w) + first, net_piece(p->net, first, count) * sizeof *v);
+	memcpy(v, (which ? p->state[which - 1] : p->w) + first, net_chunk(p->net, first, count) * sizeof *v);
 }
 
 static void ref_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
 {
-	memcpy((which ? p->state[which - 1] : p->w) + first, v, net_piece(p->net, first, count) * sizeof *v);
+	memcpy((which ? p->state[which - 1] : p->w) + first, v, net_chunk(p->net, first, count) * sizeof *v);
 }
 
 static void ref_gradient(const Program *p, double *v)

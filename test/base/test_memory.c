@@ -92,7 +92,7 @@ static void trimmed_and_given_blocks(void **state)
 		assert_int_equal((uintptr_t)p % (left < 64 ? 16 : 64), 0);
 		if (had > 65536)
 			assert_true(m.bytes < before + left + 65536 + 512);
-		p = arena_give(&cx.scratch, &cx.keep, p, left, 1);
+		p = arena_move(&cx.scratch, &cx.keep, p, left, 1);
 		for (size_t k = 0; k < left; k++)
 			assert_int_equal(p[k], (unsigned char)(k * 7 + i));
 		arena_free(&cx.scratch);

@@ -352,15 +352,15 @@ static void seals(void **state)
 {
 	(void)state;
 	uint8_t *piece = (uint8_t *)of_a;
-	fill(of_a, PIECE / sizeof *of_a, 20);
+	fill(of_a, CHECKSUM_BLOCK / sizeof *of_a, 20);
 	for (int k = 0; k < kern_count; k++)
 		for (int n = 0; n < 500; n++) {
-			size_t bytes = n < 200 ? (size_t)n : 1 + draw(PIECE),
-				   cut = bytes / SEAL_ROW ? SEAL_ROW * draw(bytes / SEAL_ROW) : 0;
-			uint64_t parts =
-				kerns[k]->seal(piece, cut, 0) + kerns[k]->seal(piece + cut, bytes - cut, (uint32_t)(cut / SEAL_ROW));
-			assert_true(kerns[k]->seal(piece, bytes, 0) == seal_of(piece, bytes));
-			assert_true(parts == seal_of(piece, bytes));
+			size_t bytes = n < 200 ? (size_t)n : 1 + draw(CHECKSUM_BLOCK),
+				   cut = bytes / CHECKSUM_ROW ? CHECKSUM_ROW * draw(bytes / CHECKSUM_ROW) : 0;
+			uint64_t parts = kerns[k]->seal(piece, cut, 0) +
+			                 kerns[k]->seal(piece + cut, bytes - cut, (uint32_t)(cut / CHECKSUM_ROW));
+			assert_true(kerns[k]->seal(piece, bytes, 0) == checksum_of(piece, bytes));
+			assert_true(parts == checksum_of(piece, bytes));
 		}
 }
 

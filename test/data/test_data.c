@@ -411,7 +411,7 @@ static void open_and_write(Ctx *cx, void *arg)
 	Data *d = data_open(cx, c->path, NULL);
 	data_write(cx, d, c->kind ? path_of("copy.txt") : path_of("copy.npz"));
 	data_describe(cx, d, &c->info);
-	data_scale_fit(cx, data_part(cx, d, 0.5, 1, false), SCALE_NONE);
+	data_scale_fit(cx, data_split(cx, d, 0.5, 1, false), SCALE_NONE);
 }
 
 static void no_allocation_failure_hurts(void **state)

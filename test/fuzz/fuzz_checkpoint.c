@@ -5,6 +5,8 @@
 
 #include "fuzz.h"
 
+#include "store.h"
+
 static const char topology[] = "group a 3 input\ngroup h 3 tanh\ngroup c 3 context\ngroup o 2 output\n"
 							   "connect a, true -> h\nconnect c -> h one-to-one\nconnect h[0:1] -> o\n"
 							   "connect h[2] -> o[1]\nconnect true -> o[0]\ncopy h -> c start 0.5\n";

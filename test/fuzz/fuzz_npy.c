@@ -10,7 +10,7 @@ static void read_use(Ctx *cx, const Src *s)
 	Data *d = read_npy(cx, &binary, &(DataOptions){ .first = s->len % 5 });
 	data_describe(cx, d, &info);
 	if (d->cases > 1)
-		data_part(cx, d, 0.5, 1, true);
+		data_split(cx, d, 0.5, 1, true);
 	if (d->cases * d->inputs < 100000)
 		data_scale_fit(cx, d, SCALE_ZSCORE);
 }

@@ -90,7 +90,7 @@ static void read_use(Ctx *cx, const Src *s)
 	Data *d = read_npz(cx, &file, &(DataOptions){ .first = s->len % 7 });
 	data_describe(cx, d, &info);
 	if (data_examples(d) > 1)
-		data_part(cx, d, 0.5, 1, true);
+		data_split(cx, d, 0.5, 1, true);
 	if (d->scale.kind == SCALE_NONE && d->cases * d->inputs < 100000)
 		data_scale_fit(cx, d, SCALE_RANGE);
 }

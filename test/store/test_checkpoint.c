@@ -145,7 +145,7 @@ typedef struct Change {
 
 static void copy_numbers(void *user, uint32_t tensor, SafeSink *out)
 {
-	const Safe *f = user;
+	const SafeFile *f = user;
 	for (uint64_t i = 0; i < f->tensor[tensor].count; i++)
 		safe_put(out, safe_number(f, &f->tensor[tensor], i));
 }
@@ -161,7 +161,7 @@ static void change_body(Ctx *cx, void *arg)
 	Change *c = arg;
 	Src *src = src_open(cx, &cx->scratch, c->from);
 	src->binary = true;
-	Safe *f = safe_read(cx, src);
+	SafeFile *f = safe_read(cx, src);
 	Meta *m = NEW(&cx->scratch, f->metas + 1, Meta);
 	uint32_t metas = 0, tensors = 0;
 	if (c->key && !safe_meta(f, c->key))

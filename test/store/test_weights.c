@@ -7,7 +7,7 @@
 
 typedef struct Peek {
 	Src *src;
-	Safe *file;
+	SafeFile *file;
 	const char *path;
 } Peek;
 
@@ -19,7 +19,7 @@ static void peek_body(Ctx *cx, void *arg)
 	p->file = safe_read(cx, p->src);
 }
 
-static void expect_tensor(const Safe *f, const char *name, int type, int dims, uint64_t d0, uint64_t d1)
+static void expect_tensor(const SafeFile *f, const char *name, int type, int dims, uint64_t d0, uint64_t d1)
 {
 	const Tensor *t = safe_find(f, name);
 	if (!t)
@@ -58,7 +58,7 @@ static void tensors_read_naturally(void **state)
 	ctx_init(&cx, NULL);
 	Peek p = { .path = in_folder("a") };
 	assert_int_equal(guarded(&cx, peek_body, &p), MP_OK);
-	const Safe *f = p.file;
+	const SafeFile *f = p.file;
 	assert_true(f->sealed);
 	assert_int_equal(f->data % 64, 0);
 	assert_int_equal(f->tensors, 18);

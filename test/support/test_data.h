@@ -69,7 +69,7 @@ static inline void do_write(Ctx *cx, void *arg)
 static inline void do_part(Ctx *cx, void *arg)
 {
 	Call *c = arg;
-	c->out = data_part(cx, c->in, c->share, 7, c->kind);
+	c->out = data_split(cx, c->in, c->share, 7, c->kind);
 }
 
 static inline void do_scale(Ctx *cx, void *arg)

@@ -96,33 +96,33 @@ static void flip_moment(void *user, int moment, void *sum, uint64_t bytes)
 static void seals_see_bits(void **state)
 {
 	(void)state;
-	static uint8_t piece[PIECE];
+	static uint8_t piece[CHECKSUM_BLOCK];
 	for (size_t i = 0; i < sizeof piece; i++)
 		piece[i] = (uint8_t)random_u64(8, STREAM_DATA, i);
-	uint64_t seal = seal_of(piece, sizeof piece), found;
+	uint64_t seal = checksum_of(piece, sizeof piece), found;
 	for (uint64_t bit = 0; bit < 8 * sizeof piece; bit++) {
 		uint64_t sign = piece[bit / 8] >> bit % 8 & 1 ? (uint64_t)-1 : 1;
-		uint64_t changed = seal + sign * (seal_factor(bit / 32) << bit % 32);
+		uint64_t changed = seal + sign * (checksum_factor(bit / 32) << bit % 32);
 		assert_true(flipped_bit(sizeof piece, seal, changed, &found));
 		assert_int_equal(found, bit);
 		if (bit % 101)
 			continue;
 		flip_in(piece, sizeof piece, bit);
-		assert_true(seal_of(piece, sizeof piece) == changed);
+		assert_true(checksum_of(piece, sizeof piece) == changed);
 		flip_in(piece, sizeof piece, bit);
 	}
 	assert_false(flipped_bit(sizeof piece, seal, seal, &found));
 	assert_false(flipped_bit(sizeof piece, seal, seal + 12345, &found));
-	for (int i = 0; i < SEAL_ROWS; i++) {
-		assert_true(seal_rows[i] % 2);
+	for (int i = 0; i < CHECKSUM_ROWS; i++) {
+		assert_true(checksum_rows[i] % 2);
 		for (int k = 0; k < i; k++)
-			assert_true(seal_rows[i] != seal_rows[k]);
+			assert_true(checksum_rows[i] != checksum_rows[k]);
 	}
-	for (int i = 0; i < SEAL_WORDS; i++)
-		assert_true(seal_words[i] % 2);
+	for (int i = 0; i < CHECKSUM_WORDS; i++)
+		assert_true(checksum_words[i] % 2);
 	for (uint64_t n = 0; n < 1000000; n++) {
-		uint64_t r = random_u64(9, STREAM_DATA, n), a = r % (8 * PIECE), b = (r >> 20) % (8 * PIECE);
-		uint64_t one = seal_factor(a / 32) << a % 32, other = seal_factor(b / 32) << b % 32;
+		uint64_t r = random_u64(9, STREAM_DATA, n), a = r % (8 * CHECKSUM_BLOCK), b = (r >> 20) % (8 * CHECKSUM_BLOCK);
+		uint64_t one = checksum_factor(a / 32) << a % 32, other = checksum_factor(b / 32) << b % 32;
 		assert_true(a == b || (one + other != 0 && one != other));
 	}
 }

@@ -155,7 +155,7 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 
 	if (leaf + 1 < j->last && !j->b->example) {
 		leaf_range(j->b->count, j->leaves, leaf + 1, &i, &count);
-		data_ahead(p->data, j->b->first + i, count);
+		data_prefetch(p->data, j->b->first + i, count);
 	}
 	leaf_range(j->b->count, j->leaves, leaf, &i, &count);
 	*t = (Tally){ 0 };
@@ -183,14 +183,14 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 
 uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n)
 {
-	enum { FLOATS = PIECE / sizeof(float) };
+	enum { FLOATS = CHECKSUM_BLOCK / sizeof(float) };
 	uint64_t seal = 0;
 
 	for (uint64_t end = at + n, next; at < end; at = next) {
 		next = (at / FLOATS + 1) * FLOATS;
 		next = next < end ? next : end;
-		seal += piece_factor(at / FLOATS) *
-		        p->kern->seal(v + at, (next - at) * sizeof *v, (uint32_t)(at % FLOATS / SEAL_WORDS));
+		seal += checksum_block_factor(at / FLOATS) *
+		        p->kern->seal(v + at, (next - at) * sizeof *v, (uint32_t)(at % FLOATS / CHECKSUM_WORDS));
 	}
 	return seal;
 }
@@ -262,7 +262,7 @@ static void learn_leaf(Job *j, Space *s, uint32_t leaf)
 /* A piece at a time, so that it is in the cache while it is sealed. */
 static void join_sealed(const Program *p, Sum *into, const Sum *from)
 {
-	uint64_t step = PIECE / sizeof(float), a = 0, b = 0, joined = 0;
+	uint64_t step = CHECKSUM_BLOCK / sizeof(float), a = 0, b = 0, joined = 0;
 
 	for (uint64_t at = 0, n; at < p->layout->room; at += n) {
 		n = p->layout->room - at < step ? p->layout->room - at : step;

@@ -70,9 +70,9 @@ ByInput *by_input_make(Arena *a, const Program *p)
 	t->chunks = (uint32_t)chunks;
 	t->begin = NEW(a, chunks + 1, uint64_t);
 	t->lists = NEW(a, chunks, InputRows);
-	t->run = arena_room(a, chunks * d->inputs, sizeof *t->run);
-	t->row = arena_room(a, ones, sizeof *t->row);
-	t->value = d->x_values ? arena_room(a, ones, sizeof *t->value) : NULL;
+	t->run = arena_alloc_raw(a, chunks * d->inputs, sizeof *t->run);
+	t->row = arena_alloc_raw(a, ones, sizeof *t->row);
+	t->value = d->x_values ? arena_alloc_raw(a, ones, sizeof *t->value) : NULL;
 	t->next = NEW(a, (size_t)p->threads * d->inputs, uint32_t);
 	cut(p, batch, t->begin);
 	return t;

@@ -42,7 +42,7 @@ static size_t scratch_room(const Layout *l, uint32_t rows)
 static Half *halves_room(Arena *a, size_t n)
 {
 	enum { LINE = 64 };
-	char *p = arena_room(a, n * sizeof(Half) + LINE, 1);
+	char *p = arena_alloc_raw(a, n * sizeof(Half) + LINE, 1);
 
 	return (Half *)(void *)(p + (LINE - (uintptr_t)p % LINE) % LINE);
 }

@@ -39,7 +39,7 @@ static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	s->step = NEW(&cx->keep, rows, uint32_t);
 	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
 	s->bias = floats_take(&cx->keep, p->layout->cols);
-	s->links = p->layout->lists ? arena_room(&cx->keep, p->layout->link_room, sizeof *s->links) : NULL;
+	s->links = p->layout->lists ? arena_alloc_raw(&cx->keep, p->layout->link_room, sizeof *s->links) : NULL;
 	s->steps_room = rows;
 }
 
@@ -48,8 +48,8 @@ static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	const Layout *l = p->layout;
 	size_t all = (size_t)rows * l->cols, outputs = p->net->outputs;
 
-	s->act = arena_room(&cx->keep, all + LANES, sizeof(float));
-	s->err = arena_room(&cx->keep, all + LANES, sizeof(float));
+	s->act = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
+	s->err = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
 	s->fresh = true;
 	s->net = l->nets ? floats_take(&cx->keep, all + LANES) : NULL;
 	s->own = l->owns ? floats_take(&cx->keep, all + LANES) : NULL;
@@ -159,7 +159,7 @@ void space_take(Ctx *cx, Program *p)
 			s->rooms = codes_room(p->codes);
 		}
 		for (; !helps && s->sums < sums; s->sums++)
-			s->sum[s->sums].v = arena_room(&cx->keep, p->layout->room + LANES, sizeof(float));
+			s->sum[s->sums].v = arena_alloc_raw(&cx->keep, p->layout->room + LANES, sizeof(float));
 	}
 	if (p->threads > 1)
 		pool_run(p->pool, touch_rows, p);

@@ -36,7 +36,7 @@ static void work_regions(Work *w)
 	w->regions = w->sealed ? cpu_regions(w->p, w->region) : 0;
 	for (uint32_t i = 0; i < w->regions; i++) {
 		w->piece[i] = pieces;
-		pieces += pieces_of(w->region[i].bytes);
+		pieces += checksum_blocks(w->region[i].bytes);
 	}
 }
 
@@ -44,10 +44,10 @@ static void work_regions(Work *w)
 static void seal_bytes(const Work *w, uint64_t *seals, uint32_t region, uint64_t from, uint64_t end)
 {
 	for (uint64_t next; from < end; from = next) {
-		uint64_t piece = from / PIECE, left = (piece + 1) * PIECE;
+		uint64_t piece = from / CHECKSUM_BLOCK, left = (piece + 1) * CHECKSUM_BLOCK;
 		next = end < left ? end : left;
 		uint64_t part = w->p->kern->seal((const uint8_t *)w->region[region].at + from, next - from,
-		                                 (uint32_t)(from % PIECE / SEAL_ROW));
+		                                 (uint32_t)(from % CHECKSUM_BLOCK / CHECKSUM_ROW));
 		__atomic_fetch_add(&seals[w->piece[region] + piece], part, __ATOMIC_RELAXED);
 	}
 }
@@ -68,10 +68,10 @@ static void seal_sweep(const Work *w, uint64_t *seals, uint64_t at, uint64_t n)
 /* A thread's share of a region that is not swept. */
 static void seal_share(const Work *w, uint64_t *seals, uint32_t region, uint32_t thread)
 {
-	uint64_t bytes = w->region[region].bytes, pieces = pieces_of(bytes);
-	uint64_t end = pieces * (thread + 1) / w->threads * PIECE;
+	uint64_t bytes = w->region[region].bytes, pieces = checksum_blocks(bytes);
+	uint64_t end = pieces * (thread + 1) / w->threads * CHECKSUM_BLOCK;
 
-	seal_bytes(w, seals, region, pieces * thread / w->threads * PIECE, end < bytes ? end : bytes);
+	seal_bytes(w, seals, region, pieces * thread / w->threads * CHECKSUM_BLOCK, end < bytes ? end : bytes);
 }
 
 /* Regions that are not swept: other forms of the weights, and the zeros, which stay. */
@@ -129,7 +129,7 @@ static void sweep_sealed(const Work *w, uint32_t thread, const Panel *panel, uin
 	Program *p = w->p;
 
 	for (uint64_t end = from + n, next; from < end; from = next) {
-		next = end - from < PIECE / sizeof(float) ? end : from + PIECE / sizeof(float);
+		next = end - from < CHECKSUM_BLOCK / sizeof(float) ? end : from + CHECKSUM_BLOCK / sizeof(float);
 		p->space[thread].summed += seal_run(p, p->pending, panel->at + from, next - from);
 		seal_sweep(w, p->watch->was, panel->at + from, next - from);
 		sweep_panel(w, thread, panel, from, next - from);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text form of data, written.  In: checked data.  Out: a file that text.c reads back to the bit: inputs, targets
+/* The text form of data, written.  In: checked data.  Out: a file that txt.c reads back to the bit: inputs, targets
  * and weights as float32, codes and scales as float64, with as few digits as that takes. */
 #include <inttypes.h>
 #include <math.h>

@@ -69,7 +69,7 @@ static void *vec_add(Reader *r, Vec *v, uint64_t count, size_t size)
 		uint64_t cap = v->cap ? vec_room(r, v) : 64;
 		if (cap - v->count < count)
 			cap = v->count + count;
-		v->v = arena_grow_room(&r->cx->scratch, v->v, v->cap, cap, size);
+		v->v = arena_grow_raw(&r->cx->scratch, v->v, v->cap, cap, size);
 		v->cap = cap;
 	}
 	v->count += count;
@@ -546,7 +546,7 @@ static void *vec_keep(Reader *r, const Vec *v, size_t size)
 	Arena *scratch = &r->cx->scratch;
 	if (!v->count)
 		return arena_alloc(&r->cx->keep, 0, size);
-	return arena_give(scratch, &r->cx->keep, arena_trim(scratch, v->v, v->cap, v->count, size), v->count, size);
+	return arena_move(scratch, &r->cx->keep, arena_trim(scratch, v->v, v->cap, v->count, size), v->count, size);
 }
 
 static const Text *names_keep(Reader *r, const Names *n)
@@ -629,7 +629,7 @@ Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt)
 	Reader r = { .cx = cx, .src = s, .p = s->text, .end = s->text + s->len, .unlabelled = opt && opt->unlabelled };
 	if (s->len >= 3 && memcmp(r.p, "\xEF\xBB\xBF", 3) == 0) /* some editors mark UTF-8 so */
 		r.p += 3;
-	for (size_t gone = 0; r.p < r.end; src_passed(s, &gone, (size_t)(r.p - s->text))) {
+	for (size_t gone = 0; r.p < r.end; src_release(s, &gone, (size_t)(r.p - s->text))) {
 		const char *eol = memchr(r.p, '\n', (size_t)(r.end - r.p));
 		r.eol = eol ? eol : r.end;
 		r.bad = false;
@@ -643,6 +643,6 @@ Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt)
 	Data *d = give(&r);
 	check_errors(cx);
 	data_check(cx, d, (Loc){ s, s->len });
-	data_first(cx, d, opt ? opt->first : 0);
+	data_truncate(cx, d, opt ? opt->first : 0);
 	return d;
 }

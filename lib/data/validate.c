@@ -3,10 +3,10 @@
  * error function takes. In: Data as a reader left it. Out: the same data, or a message about the first thing that
  * is wrong.
  *
- * Whoever is one of several ranks looks at the cases that it computes and at no others: what is in `unread` lies in
- * a mapped file, which may be larger than the memory. What some see adds up (Glance), over ranges of cases, to what
+ * Whoever is one of several ranks looks at the cases that it computes and at no others: what is in `deferred` lies in
+ * a mapped file, which may be larger than the memory. What some see adds up (Validation), over ranges of cases, to what
  * one would see who looks at everything: sums and exclusive ors for checksums, the lowest for what is wrong. Must
- * hold: offsets are right before anything is found by them; so they are never in `unread`. */
+ * hold: offsets are right before anything is found by them; so they are never in `deferred`. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -218,15 +218,15 @@ enum { SCORE_CHECK = COUNT(checks) - 1 };
  * they end. */
 static uint64_t byte_of(const Data *d, int which, uint64_t i)
 {
-	const Unread *u = &d->unread[which];
+	const DeferredCrc *u = &d->deferred[which];
 	const uint64_t targets = (uint64_t)d->targets * i;
-	const uint64_t bytes[UNREADS] = {
-		[UNREAD_X] = i * d->inputs * dtypes[d->x_type].size,
-		[UNREAD_INDICES] = d->x_indptr ? d->x_indptr[i] * sizeof *d->x_indices : 0,
-		[UNREAD_VALUES] = d->x_indptr ? d->x_indptr[i] * sizeof *d->x_values : 0,
-		[UNREAD_Y] = targets * dtypes[d->y_type].size,
-		[UNREAD_MASK] = targets,
-		[UNREAD_WEIGHT] = i * sizeof *d->weight,
+	const uint64_t bytes[DEFERRED_COUNT] = {
+		[DEFERRED_X] = i * d->inputs * dtypes[d->x_type].size,
+		[DEFERRED_INDICES] = d->x_indptr ? d->x_indptr[i] * sizeof *d->x_indices : 0,
+		[DEFERRED_VALUES] = d->x_indptr ? d->x_indptr[i] * sizeof *d->x_values : 0,
+		[DEFERRED_Y] = targets * dtypes[d->y_type].size,
+		[DEFERRED_MASK] = targets,
+		[DEFERRED_WEIGHT] = i * sizeof *d->weight,
 	};
 
 	return i == 0 ? 0 : i == d->cases ? u->bytes->len : u->head + bytes[which];
@@ -236,7 +236,7 @@ static uint64_t byte_of(const Data *d, int which, uint64_t i)
  * behind it. */
 static uint32_t crc_part(const Data *d, int which, uint64_t first, uint64_t end)
 {
-	const Src *s = d->unread[which].bytes;
+	const Src *s = d->deferred[which].bytes;
 	uint64_t low = byte_of(d, which, first), high = byte_of(d, which, end);
 
 	return (uint32_t)crc32_combine(crc32_z(0, (const Bytef *)s->text + low, high - low), 0, (z_off_t)(s->len - high));
@@ -244,32 +244,32 @@ static uint32_t crc_part(const Data *d, int which, uint64_t first, uint64_t end)
 
 /* ---- looking ---- */
 
-void look_signs(const Data *d, uint64_t first, uint64_t end, Glance *l)
+void validate_signs(const Data *d, uint64_t first, uint64_t end, Validation *l)
 {
 	for (uint64_t i = first * d->targets; i < end * d->targets && !l->negative; i++)
 		l->negative = (!d->mask || d->mask[i]) && dtype_get(d->y_type, d->y, i) < 0;
 }
 
-static void found(Glance *l, uint32_t check, uint64_t place)
+static void found(Validation *l, uint32_t check, uint64_t place)
 {
-	if (place != NOWHERE && (!l->wrong || check < l->check || (check == l->check && place < l->place))) {
-		l->wrong = true;
+	if (place != NOWHERE && (!l->invalid || check < l->check || (check == l->check && place < l->place))) {
+		l->invalid = true;
 		l->check = check;
 		l->place = place;
 	}
 }
 
-void look_add(Glance *into, const Glance *l)
+void validation_merge(Validation *into, const Validation *l)
 {
 	into->checksum += l->checksum;
 	into->negative |= l->negative;
-	for (int i = 0; i < UNREADS; i++)
+	for (int i = 0; i < DEFERRED_COUNT; i++)
 		into->crc[i] ^= l->crc[i];
-	found(into, l->check, l->wrong ? l->place : NOWHERE);
+	found(into, l->check, l->invalid ? l->place : NOWHERE);
 }
 
 /* In pieces, so that what is read of a file is all done with before the next comes. */
-void cases_look(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Glance *l)
+void cases_validate(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Validation *l)
 {
 	enum { SOME = 4096 };
 
@@ -277,30 +277,30 @@ void cases_look(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, G
 		next = end - i < SOME ? end : i + SOME;
 		for (uint32_t k = d->unchecked ? 0 : SCORE_CHECK; k < COUNT(checks); k++)
 			found(l, k, checks[k].find(d, e, i, next));
-		for (int k = 0; k < UNREADS; k++)
-			if (d->unread[k].bytes)
+		for (int k = 0; k < DEFERRED_COUNT; k++)
+			if (d->deferred[k].bytes)
 				l->crc[k] ^= crc_part(d, k, i, next);
-		if (l->wrong) /* indices may point anywhere */
+		if (l->invalid) /* indices may point anywhere */
 			continue;
 		l->checksum += cases_checksum(d, i, next);
 		if (d->targets == 1) /* only then does anyone ask */
-			look_signs(d, i, next, l);
+			validate_signs(d, i, next, l);
 	}
 }
 
-static uint64_t case_of(const Data *d, const Glance *l)
+static uint64_t case_of(const Data *d, const Validation *l)
 {
 	bool input = checks[l->check].find == find_input, target = l->check > 1 && checks[l->check].find != find_weight;
 
 	return input ? l->place / d->inputs : target ? l->place / d->targets : l->place;
 }
 
-void look_tell(Ctx *cx, const Data *d, const ErrorFn *e, const Glance *l)
+void validation_finish(Ctx *cx, const Data *d, const ErrorFn *e, const Validation *l)
 {
-	for (int k = 0; k < UNREADS; k++)
-		if (d->unread[k].bytes && d->unread[k].crc != l->crc[k])
-			zip_wrong(cx, d->unread[k].where, d->unread[k].name);
-	if (!l->wrong)
+	for (int k = 0; k < DEFERRED_COUNT; k++)
+		if (d->deferred[k].bytes && d->deferred[k].crc != l->crc[k])
+			zip_wrong(cx, d->deferred[k].where, d->deferred[k].name);
+	if (!l->invalid)
 		return;
 	uint64_t i = case_of(d, l);
 	if (checks[l->check].find(d, e, i, i + 1) != l->place)
@@ -311,11 +311,11 @@ void look_tell(Ctx *cx, const Data *d, const ErrorFn *e, const Glance *l)
 
 static void check_all(Ctx *cx, const Data *d, const ErrorFn *e, uint32_t from, uint32_t end)
 {
-	Glance l = { 0 };
+	Validation l = { 0 };
 
 	for (uint32_t k = from; k < end; k++)
 		found(&l, k, checks[k].find(d, e, 0, d->cases));
-	if (l.wrong)
+	if (l.invalid)
 		checks[l.check].tell(cx, d, e, d->at, l.place);
 }
 
@@ -338,14 +338,14 @@ void score_check(Ctx *cx, const Options *o, const Data *d)
 	check_all(cx, d, &error_fns[o->error], SCORE_CHECK, COUNT(checks));
 }
 
-void data_settle(Ctx *cx, Data *d)
+void data_validate(Ctx *cx, Data *d)
 {
-	Glance l = { 0 };
+	Validation l = { 0 };
 
 	if (!d->unchecked)
 		return;
-	cases_look(d, NULL, 0, d->cases, &l);
-	look_tell(cx, d, NULL, &l);
+	cases_validate(d, NULL, 0, d->cases, &l);
+	validation_finish(cx, d, NULL, &l);
 	d->unchecked = false;
-	memset(d->unread, 0, sizeof d->unread);
+	memset(d->deferred, 0, sizeof d->deferred);
 }
