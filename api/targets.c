@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of targets: adding one is a line here and a folder in target/. */
+/* The tables of targets, of options and of commands: adding a target is a row in each and a folder in target/. */
 #include <string.h>
 
 #include "api.h"
+#include "ranks.h"
 
 extern const Target target_cpu, target_ref, target_gf11;
+extern const OptionTable cpu_options, gf11_options;
 extern ToolFn cpu_tool, gf11_tool, cluster_tool;
 
 const Target *const target_table[] = { &target_cpu, &target_ref, &target_gf11, NULL };
+const OptionTable *const option_tables[] = { &general_options, &gf11_options, &cpu_options, &ranks_options, NULL };
+
 static const struct {
 	const char *name;
 	ToolFn *run;

@@ -78,16 +78,30 @@ static const mp_option *library_at(const char *names, size_t i)
 	return NULL;
 }
 
+static void library_view(const mp_option *o, OptionView *v)
+{
+	bool general = !strcmp(o->owner, "general");
+	*v = (OptionView){ .name = o->name, .argument = o->argument, .library = o };
+	v->standard = *o->default_value ? o->default_value : NULL;
+	snprintf(v->help, sizeof v->help, "%s%s%s", general ? "" : o->owner, general ? "" : ": ", o->help);
+	if (!o->choices)
+		return;
+	for (size_t i = 0, n = 0; o->choices[i] && n < sizeof v->choices; i++)
+		n += (size_t)snprintf(v->choices + n, sizeof v->choices - n, "%s%s", i ? "|" : "", o->choices[i]);
+	v->argument = v->choices;
+}
+
 bool group_view(const OptionGroup *group, size_t i, OptionView *v)
 {
 	if (group->list) {
 		const Option *o = &group->list[i];
-		*v = (OptionView){ .name = o->name, .argument = o->argument, .help = o->help };
+		*v = (OptionView){ .name = o->name, .argument = o->argument };
+		snprintf(v->help, sizeof v->help, "%s", o->name ? o->help : "");
 		return o->name;
 	}
 	const mp_option *o = library_at(group->from_library, i);
 	if (o)
-		*v = (OptionView){ o->name, o->argument, o->help, *o->standard ? o->standard : NULL, true, o->list };
+		library_view(o, v);
 	return o;
 }
 
@@ -164,7 +178,7 @@ static bool option_take(Args *a, int *i)
 			return false;
 		}
 	}
-	if (!v.list || !list_add(a, v.name, value))
+	if (!v.library || v.library->type != MP_OPTION_LIST || !list_add(a, v.name, value))
 		a->given[a->givens++] = (Given){ v.name, value, v.library, !v.argument };
 	return true;
 }

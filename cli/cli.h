@@ -122,8 +122,10 @@ char *args_copy(Args *a, const char *text);
 
 /* One option as help, manual and completion see it, whether it is ours or the library's. */
 typedef struct OptionView {
-	const char *name, *argument, *help, *standard;
-	bool library, list;
+	const char *name, *argument, *standard; /* standard: the default; NULL if none */
+	const mp_option *library;               /* NULL: the command's own */
+	char choices[80];                       /* argument of a choice: "a|b|c" */
+	char help[400];                         /* after the owner: "gf11: processors that ..." */
 } OptionView;
 bool group_view(const OptionGroup *group, size_t i, OptionView *view); /* false past the last */
 

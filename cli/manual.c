@@ -77,7 +77,7 @@ static void help_option(FILE *f, const OptionView *v)
 		n = 0;
 	}
 	fprintf(f, "%*s", OPTION_COLUMN - n, "");
-	char text[400];
+	char text[sizeof v->help + 40];
 	snprintf(text, sizeof text, v->standard && v->argument ? "%s [%s]" : "%s", v->help, v->standard);
 	fill(f, text, OPTION_COLUMN, OPTION_COLUMN);
 }
@@ -289,9 +289,10 @@ static void roff_page(void)
 
 static void options_list(void)
 {
-	const mp_option *o;
-	for (size_t i = 0; (o = mp_option_at(i)); i++)
-		printf("%s\t%s\t%s\n", o->name, o->argument ? o->argument : "on|off", o->standard);
+	OptionView v;
+	const OptionGroup all = { "", NULL, "*" };
+	for (size_t i = 0; group_view(&all, i, &v); i++)
+		printf("%s\t%s\t%s\n", v.name, v.argument ? v.argument : "on|off", v.library->default_value);
 }
 
 static int pick(const char *option, const char *word, const char *const *words, void (*const *print)(void))

@@ -58,7 +58,7 @@ static void json_option(Json *j, const mp_option *o, const char *value)
 	char *end = NULL;
 	double v = value ? strtod(value, &end) : 0;
 	bool number = value && isdigit((unsigned char)value[0]) && end && !*end;
-	if (!o->argument && value && (!strcmp(value, "on") || !strcmp(value, "off")))
+	if (o->type == MP_OPTION_FLAG && value && (!strcmp(value, "on") || !strcmp(value, "off")))
 		json_bool(j, o->name, !strcmp(value, "on"));
 	else if (number && !strpbrk(value, ".eExX"))
 		json_count(j, o->name, strtoull(value, NULL, 10));

@@ -177,14 +177,30 @@ MP_API const char *const *mp_data_get_classes(const mp_data *data, uint32_t *cou
 
 /* ---- options of a run --------------------------------------------------------------------------- */
 
+typedef enum mp_option_type {
+	MP_OPTION_INT = 0,
+	MP_OPTION_REAL = 1,
+	MP_OPTION_CHOICE = 2, /* one of `choices` */
+	MP_OPTION_FLAG = 3,   /* "on" or "off"; also "auto" where that is the default */
+	MP_OPTION_TEXT = 4,
+	MP_OPTION_LIST = 5 /* several texts with commas between */
+} mp_option_type;
+
 /* One option as the topology file's `train` and mp_run_set know it. */
 typedef struct mp_option {
-	const char *name, *argument; /* argument: "N", "X", "all|N|1"; NULL: a flag, set with "1" or "0" */
-	const char *standard;        /* default */
+	size_t size;
+	const char *name;
+	mp_option_type type;
+	const char *owner;          /* "general", "ranks", or the target it is for: "cpu", "gf11" */
+	const char *default_value;  /* as text */
+	double min, max;            /* int, real: the range; an int whose default is "all" also takes that word */
+	const char *const *choices; /* choice: the names, ends with NULL; else NULL */
+	const char *argument;       /* int, real, text, list: what help calls the value: "N", "X", "FILE"; else NULL */
 	const char *help;
-	int list; /* several values with commas between: a command line may give it again */
+	int changes_result; /* 1: the weights depend on it, so a resumed run cannot change it */
 } mp_option;
-MP_API const mp_option *mp_option_at(size_t i); /* NULL past the last */
+/* The i-th option of all there are; NULL past the last. */
+MP_API const mp_option *mp_option_at(size_t i);
 
 /* ---- runs --------------------------------------------------------------------------------------- */
 

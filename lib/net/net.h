@@ -28,31 +28,43 @@ typedef struct ErrorFn {
 extern const ErrorFn error_fns[ERR_COUNT];
 bool error_fits(int error, int fn); /* may outputs of this unit function be trained with it? */
 
-/* ---- options.c: one table (options.def) for the topology parser, the command line, checkpoints and manuals ---- */
+/* ---- options.c: tables of options (options.def, one per owner), and options by name ------------- */
 
 enum { BATCH_ALL = 0 };
 enum { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
 enum { BPTT_COPY, BPTT_FULL };
-enum { PRECISION_FP32, PRECISION_BF16 };
-enum { ALLREDUCE_EXACT, ALLREDUCE_MPI };
-enum { INPUT_AUTO, INPUT_DENSE, INPUT_INDEX };
+
+/* Values of all options: those of options.def as fields, then a struct for each table of another owner. */
+enum { OPTIONS_OWNED = 256 };
 typedef struct Options {
-#define INT(field, ...)    int64_t field;
-#define REAL(field, ...)   double field;
-#define CHOICE(field, ...) int field;
-#define FLAG(field, ...)   int field; /* 0, 1, or -1 for the default that depends on others */
-#define TEXT(field, ...)   const char *field;
+#include "option_fields.inc"
 #include "options.def"
+	_Alignas(8) unsigned char owned[OPTIONS_OWNED]; /* read by options_of */
 } Options;
 
-void options_init(Options *o);
-/* NULL if fine, else what is wrong, in scratch; *remedy says what would be right. */
+typedef struct OptionEntry {
+	size_t offset; /* of the field in the owner's struct */
+	mp_option shown;
+} OptionEntry;
+typedef struct OptionTable {
+	const char *owner;
+	size_t size; /* of its struct */
+	const OptionEntry *row;
+	size_t rows;
+} OptionTable;
+extern const OptionTable general_options;
+extern const OptionTable *const option_tables[]; /* api/targets.c: ends with NULL; general_options is the first */
+
+void options_init(Options *o);                                /* all to their defaults */
+void *options_of(const Options *o, const OptionTable *table); /* the owner's struct */
+/* NULL if valid, else what is wrong, in scratch; *remedy says what would be right. */
 const char *option_set(Ctx *cx, Options *o, const char *name, const char *value, const char **remedy);
-/* as text that option_set reads back; NULL: no such */
+/* as text that option_set reads back; NULL: no such option */
 const char *option_get(Arena *a, const Options *o, const char *name);
-const mp_option *option_at(size_t i);          /* NULL past the last */
+bool option_is_set(Arena *a, const Options *o, const char *name); /* differs from its default */
+const mp_option *option_at(size_t i);                             /* over all tables; NULL past the last */
 bool option_is_fixed(const char *name);        /* changes the result: not to be set on a resumed run */
-void options_check(Ctx *cx, const Options *o); /* combinations that make no sense: fails */
+void options_check(Ctx *cx, const Options *o); /* fails on contradictory combinations */
 
 /* What `until` says, taken apart. */
 /* NaN: not asked for; any that is met ends the run as solved */

@@ -106,12 +106,10 @@ static void text_print(const char *text, Buf *out)
 /* Only options that were set to something else than their default. */
 static void options_print(const Options *o, Buf *out)
 {
-	Options standard;
 	const mp_option *option;
-	options_init(&standard);
 	for (size_t i = 0; (option = option_at(i)); i++) {
 		const char *value = option_get(out->arena, o, option->name);
-		if (strcmp(value, option_get(out->arena, &standard, option->name)) == 0)
+		if (strcmp(value, option->default_value) == 0)
 			continue;
 		buf_printf(out, "train %s ", option->name);
 		if (strpbrk(value, " \t\"#\\") || !*value)

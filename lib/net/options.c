@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Training options: the table of options.def as data, and setting, getting and checking by name. */
+/* Training options: tables of options.def as data, and setting, getting and checking by name. */
 #include <assert.h>
 #include <errno.h>
 #include <float.h>
@@ -10,53 +10,81 @@
 
 #include "net.h"
 
-enum { FREE, FIXED };
-enum { K_INT, K_REAL, K_CHOICE, K_FLAG, K_TEXT, K_LIST };
-
-typedef struct OptionRow {
-	int kind, when;
-	size_t offset;
-	double low, high;
-	mp_option shown; /* a choice's argument is its list of names */
-} OptionRow;
-
-static const OptionRow table[] = {
-#define INT(f, name, when, d, lo, hi, arg, help) \
-	{ K_INT, when, offsetof(Options, f), (double)(lo), (double)(hi), { name, arg, d, help, 0 } },
-#define REAL(f, name, when, d, lo, hi, arg, help) \
-	{ K_REAL, when, offsetof(Options, f), lo, hi, { name, arg, d, help, 0 } },
-#define CHOICE(f, name, when, d, choices, help) \
-	{ K_CHOICE, when, offsetof(Options, f), 0, 0, { name, choices, d, help, 0 } },
-#define FLAG(f, name, when, d, help)      { K_FLAG, when, offsetof(Options, f), 0, 0, { name, NULL, d, help, 0 } },
-#define TEXT(f, name, when, d, arg, help) { K_TEXT, when, offsetof(Options, f), 0, 0, { name, arg, d, help, 0 } },
-#define LIST(f, name, when, d, arg, help) { K_LIST, when, offsetof(Options, f), 0, 0, { name, arg, d, help, 1 } },
+static const OptionEntry rows[] = {
+#define OPTIONS Options
+#define OWNER   "general"
+#include "option_rows.inc"
 #include "options.def"
 };
+const OptionTable general_options = { OWNER, offsetof(Options, owned), rows, COUNT(rows) };
 
-static const OptionRow *find(const char *name)
+static const OptionEntry *row_at(size_t i, const OptionTable **table)
 {
-	for (size_t i = 0; i < COUNT(table); i++)
-		if (strcmp(table[i].shown.name, name) == 0)
-			return &table[i];
+	for (const OptionTable *const *t = option_tables; *t; i -= (*t++)->rows) {
+		if (i < (*t)->rows) {
+			*table = *t;
+			return &(*t)->row[i];
+		}
+	}
 	return NULL;
 }
 
-const mp_option *option_at(size_t i) { return i < COUNT(table) ? &table[i].shown : NULL; }
+static const OptionEntry *find(const char *name, const OptionTable **table)
+{
+	const OptionEntry *row;
+	for (size_t i = 0; (row = row_at(i, table)); i++)
+		if (strcmp(row->shown.name, name) == 0)
+			return row;
+	return NULL;
+}
+
+void *options_of(const Options *o, const OptionTable *table)
+{
+	size_t at = 0;
+	if (table == &general_options)
+		return (void *)o;
+	for (const OptionTable *const *t = option_tables + 1; *t != table; t++)
+		at += round_up((*t)->size, 8);
+	assert(at + table->size <= OPTIONS_OWNED);
+	return (void *)(o->owned + at);
+}
+
+static void *field_of(const Options *o, const OptionTable *table, const OptionEntry *row)
+{
+	return (char *)options_of(o, table) + row->offset;
+}
+
+const mp_option *option_at(size_t i)
+{
+	const OptionTable *table;
+	const OptionEntry *row = row_at(i, &table);
+	return row ? &row->shown : NULL;
+}
 
 bool option_is_fixed(const char *name)
 {
-	const OptionRow *row = find(name);
-	return row && row->when == FIXED;
+	const OptionTable *table;
+	const OptionEntry *row = find(name, &table);
+	return row && row->shown.changes_result;
+}
+
+bool option_is_set(Arena *a, const Options *o, const char *name)
+{
+	const OptionTable *table;
+	return strcmp(option_get(a, o, name), find(name, &table)->shown.default_value) != 0;
 }
 
 static const char *unknown(Ctx *cx, const char *name, const char **remedy)
 {
-	const char *names[COUNT(table)];
-	for (size_t i = 0; i < COUNT(table); i++)
-		names[i] = table[i].shown.name;
+	size_t count = 0;
+	while (option_at(count))
+		count++;
+	const char **names = NEW(&cx->scratch, count, const char *);
+	for (size_t i = 0; i < count; i++)
+		names[i] = option_at(i)->name;
 	Buf what = { .arena = &cx->scratch }, right = { .arena = &cx->scratch };
 	buf_printf(&what, "there is no option '%s'", name);
-	const char *near = nearest_name(name, names, COUNT(table));
+	const char *near = nearest_name(name, names, count);
 	if (near)
 		buf_printf(&right, "did you mean '%s'?", near);
 	else
@@ -65,59 +93,48 @@ static const char *unknown(Ctx *cx, const char *name, const char **remedy)
 	return what.s;
 }
 
-/* The number of `value` among "a|b|c", or -1. */
-static int choice_find(const char *choices, const char *value)
-{
-	size_t len = strlen(value);
-	int n = 0;
-	for (const char *s = choices; s; n++) {
-		const char *end = strchr(s, '|');
-		if (len == (end ? (size_t)(end - s) : strlen(s)) && memcmp(s, value, len) == 0)
-			return n;
-		s = end ? end + 1 : NULL;
-	}
-	return -1;
-}
+static bool takes_all(const OptionEntry *row) { return strcmp(row->shown.default_value, "all") == 0; }
 
-static bool is_batch(const OptionRow *row) { return row->offset == offsetof(Options, batch); }
-
-static bool read_int(const OptionRow *row, const char *value, int64_t *out)
+static bool read_int(const OptionEntry *row, const char *value, int64_t *out)
 {
-	if (is_batch(row) && strcmp(value, "all") == 0) {
+	if (takes_all(row) && strcmp(value, "all") == 0) {
 		*out = BATCH_ALL;
 		return true;
 	}
 	char *end;
 	errno = 0;
 	long long v = strtoll(value, &end, 10);
-	if (end == value || *end || errno || (double)v < row->low || (double)v > row->high)
+	if (end == value || *end || errno || (double)v < row->shown.min || (double)v > row->shown.max)
 		return false;
 	*out = v;
 	return true;
 }
 
-static bool read_real(const OptionRow *row, const char *value, double *out)
+static bool read_real(const OptionEntry *row, const char *value, double *out)
 {
 	char *end;
 	double v = strtod(value, &end);
-	if (end == value || *end || !(v >= row->low && v <= row->high))
+	if (end == value || *end || !(v >= row->shown.min && v <= row->shown.max))
 		return false;
 	*out = v;
 	return true;
 }
 
-static bool read_choice(const OptionRow *row, const char *value, int *out)
+static bool read_choice(const OptionEntry *row, const char *value, int *out)
 {
-	int v = choice_find(row->shown.argument, value);
-	if (v >= 0)
-		*out = v;
-	return v >= 0;
+	for (int i = 0; row->shown.choices[i]; i++) {
+		if (strcmp(row->shown.choices[i], value) == 0) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
 }
 
-static bool read_flag(const OptionRow *row, const char *value, int *out)
+static bool read_flag(const OptionEntry *row, const char *value, int *out)
 {
 	static const char *const words[] = { "0", "1", "off", "on", "no", "yes", "false", "true" };
-	if (strcmp(value, "auto") == 0 && strcmp(row->shown.standard, "auto") == 0) {
+	if (strcmp(value, "auto") == 0 && strcmp(row->shown.default_value, "auto") == 0) {
 		*out = -1;
 		return true;
 	}
@@ -130,73 +147,82 @@ static bool read_flag(const OptionRow *row, const char *value, int *out)
 	return false;
 }
 
-/* Reads all but text, whose memory is the caller's matter. */
-static bool read_value(const OptionRow *row, const char *value, void *field)
+/* Reads all but text, whose memory is up to the caller. */
+static bool read_value(const OptionEntry *row, const char *value, void *field)
 {
-	switch (row->kind) {
-	case K_INT: return read_int(row, value, field);
-	case K_REAL: return read_real(row, value, field);
-	case K_CHOICE: return read_choice(row, value, field);
-	case K_FLAG: return read_flag(row, value, field);
-	}
 	Until u;
-	return row->offset != offsetof(Options, until) || until_parse(value, &u);
+	switch (row->shown.type) {
+	case MP_OPTION_INT: return read_int(row, value, field);
+	case MP_OPTION_REAL: return read_real(row, value, field);
+	case MP_OPTION_CHOICE: return read_choice(row, value, field);
+	case MP_OPTION_FLAG: return read_flag(row, value, field);
+	case MP_OPTION_TEXT:
+	case MP_OPTION_LIST: break;
+	}
+	return strcmp(row->shown.name, "until") != 0 || until_parse(value, &u);
+}
+
+static bool is_text(const OptionEntry *row)
+{
+	return row->shown.type == MP_OPTION_TEXT || row->shown.type == MP_OPTION_LIST;
 }
 
 void options_init(Options *o)
 {
-	for (size_t i = 0; i < COUNT(table); i++) {
-		void *field = (char *)o + table[i].offset;
-		bool fine = read_value(&table[i], table[i].shown.standard, field);
-		assert(fine);
-		(void)fine;
-		if (table[i].kind >= K_TEXT)
-			*(const char **)field = table[i].shown.standard;
+	const OptionTable *table;
+	const OptionEntry *row;
+	for (size_t i = 0; (row = row_at(i, &table)); i++) {
+		void *field = field_of(o, table, row);
+		bool valid = read_value(row, row->shown.default_value, field);
+		assert(valid);
+		(void)valid;
+		if (is_text(row))
+			*(const char **)field = row->shown.default_value;
 	}
 }
 
-static void say_right(const OptionRow *row, Buf *b)
+static void say_right(const mp_option *o, Buf *b)
 {
-	const char *name = row->shown.name;
-	if (row->kind == K_INT && row->high < (double)INT64_MAX)
-		buf_printf(b, "%s takes a whole number from %.0f to %.0f", name, row->low, row->high);
-	else if (row->kind == K_INT)
-		buf_printf(b, "%s takes a whole number from %.0f%s", name, row->low, is_batch(row) ? ", or 'all'" : "");
-	else if (row->kind == K_REAL)
-		buf_printf(b, "%s takes a number from %g to %g", name, row->low, row->high);
-	else if (row->kind == K_CHOICE)
-		buf_printf(b, "%s is one of %s", name, row->shown.argument);
-	else if (row->kind == K_FLAG)
-		buf_printf(b, "%s is on or off", name);
-	else
+	switch (o->type) {
+	case MP_OPTION_INT:
+		buf_printf(b, "%s takes a whole number from %.0f", o->name, o->min);
+		if (o->max < (double)INT64_MAX)
+			buf_printf(b, " to %.0f", o->max);
+		else if (strcmp(o->default_value, "all") == 0)
+			buf_puts(b, ", or 'all'");
+		break;
+	case MP_OPTION_REAL: buf_printf(b, "%s takes a number from %g to %g", o->name, o->min, o->max); break;
+	case MP_OPTION_CHOICE:
+		buf_printf(b, "%s is one of ", o->name);
+		for (int i = 0; o->choices[i]; i++)
+			buf_printf(b, "%s%s", i ? "|" : "", o->choices[i]);
+		break;
+	case MP_OPTION_FLAG: buf_printf(b, "%s is on or off", o->name); break;
+	case MP_OPTION_TEXT:
+	case MP_OPTION_LIST:
 		buf_puts(b, "until takes within, within:0.95, right:0.9, error:0.01, several with commas, or never");
+		break;
+	}
 }
 
 const char *option_set(Ctx *cx, Options *o, const char *name, const char *value, const char **remedy)
 {
-	const OptionRow *row = find(name);
+	const OptionTable *table;
+	const OptionEntry *row = find(name, &table);
 	*remedy = NULL;
 	if (!row)
 		return unknown(cx, name, remedy);
-	void *field = (char *)o + row->offset;
+	void *field = field_of(o, table, row);
 	if (read_value(row, value, field)) {
-		if (row->kind >= K_TEXT)
+		if (is_text(row))
 			*(const char **)field = arena_copy(&cx->keep, value, strlen(value));
 		return NULL;
 	}
 	Buf what = { .arena = &cx->scratch }, right = { .arena = &cx->scratch };
 	buf_printf(&what, "%s cannot be '%s'", name, value);
-	say_right(row, &right);
+	say_right(&row->shown, &right);
 	*remedy = right.s;
 	return what.s;
-}
-
-static void choice_print(Buf *b, const char *choices, int n)
-{
-	for (; n > 0; n--)
-		choices = strchr(choices, '|') + 1;
-	const char *end = strchr(choices, '|');
-	buf_add(b, choices, end ? (size_t)(end - choices) : strlen(choices));
 }
 
 /* Shortest text that reads back as the same double. */
@@ -213,23 +239,25 @@ static void real_print(Buf *b, double v)
 
 const char *option_get(Arena *a, const Options *o, const char *name)
 {
-	const OptionRow *row = find(name);
+	const OptionTable *table;
+	const OptionEntry *row = find(name, &table);
 	if (!row)
 		return NULL;
-	const void *field = (const char *)o + row->offset;
+	const void *field = field_of(o, table, row);
 	Buf b = { .arena = a };
-	if (is_batch(row) && o->batch == BATCH_ALL)
-		buf_puts(&b, "all");
-	else if (row->kind == K_INT)
-		buf_printf(&b, "%lld", (long long)*(const int64_t *)field);
-	else if (row->kind == K_REAL)
-		real_print(&b, *(const double *)field);
-	else if (row->kind == K_CHOICE)
-		choice_print(&b, row->shown.argument, *(const int *)field);
-	else if (row->kind == K_FLAG)
-		buf_puts(&b, *(const int *)field < 0 ? "auto" : *(const int *)field ? "on" : "off");
-	else
-		buf_puts(&b, *(const char *const *)field);
+	switch (row->shown.type) {
+	case MP_OPTION_INT:
+		if (takes_all(row) && *(const int64_t *)field == BATCH_ALL)
+			buf_puts(&b, "all");
+		else
+			buf_printf(&b, "%lld", (long long)*(const int64_t *)field);
+		break;
+	case MP_OPTION_REAL: real_print(&b, *(const double *)field); break;
+	case MP_OPTION_CHOICE: buf_puts(&b, row->shown.choices[*(const int *)field]); break;
+	case MP_OPTION_FLAG: buf_puts(&b, *(const int *)field < 0 ? "auto" : *(const int *)field ? "on" : "off"); break;
+	case MP_OPTION_TEXT:
+	case MP_OPTION_LIST: buf_puts(&b, *(const char *const *)field); break;
+	}
 	return b.s;
 }
 

@@ -6,6 +6,13 @@
 #include "comm.h"
 #include "run.h"
 
+enum { ALLREDUCE_EXACT, ALLREDUCE_MPI };
+typedef struct RanksOptions {
+#include "option_fields.inc"
+#include "options.def"
+} RanksOptions;
+extern const OptionTable ranks_options;
+
 /* What everyone says when they meet. Whoever leaves says so instead: the others know, and nobody waits for ever.
  * What some ranks in a row say is one of these again, so a meeting takes a few steps, however many come. */
 enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_END, SAY_COPIES, SAY_BACK, SAY_LEAVE, SAY_MIXED };

@@ -62,7 +62,7 @@ _Noreturn void run_diverged(Run *r, const Data *d, uint64_t epoch, uint64_t upda
 	const char *when = updates_text(&cx->scratch, epoch, updates);
 
 	r->report.stopped_by = "diverged";
-	if (*r->opt.fault)
+	if (option_is_set(&cx->scratch, &r->opt, "fault"))
 		fail(cx, MP_FAILED, "--fault-log FILE shows which words were wrong before that",
 		     "the error or a weight is not finite in epoch %llu, %s: most likely a fault has made it so", number, when);
 	data_describe(cx, d, &info);

@@ -25,7 +25,7 @@ void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, cons
 	if (r->opt.time > 0)
 		fail(cx, MP_BAD_INPUT, "limit epochs or updates",
 		     "a limit of time ends a run at another epoch each time: no seed's result could be had again");
-	if (*r->opt.fault)
+	if (option_is_set(&cx->scratch, &r->opt, "fault"))
 		fail(cx, MP_BAD_INPUT, "train one seed, or leave --fault out",
 		     "faults go on from one seed to the next: no seed's result could be had again");
 	run_check_training(r, data);

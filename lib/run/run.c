@@ -68,9 +68,10 @@ void run_start(Run *r)
 	if (!r->target)
 		fail(cx, MP_BAD_INPUT, target_names(&cx->scratch), "there is no target '%s'", r->opt.target);
 	options_check(cx, &r->opt);
-	if (*r->opt.fault && !r->target->breaks)
+	if (option_is_set(&cx->scratch, &r->opt, "fault") && !r->target->breaks)
 		fail(cx, MP_BAD_INPUT, "train with --target gf11, or leave --fault out",
-		     "target %s has no machine that could be broken: fault is %s", r->target->name, r->opt.fault);
+		     "target %s has no machine that could be broken: fault is %s", r->target->name,
+		     option_get(&cx->scratch, &r->opt, "fault"));
 	check_error_fn(cx, r->net, &r->opt);
 	Caps caps;
 	r->target->caps(&caps);

@@ -496,7 +496,8 @@ static uint64_t share_out(Loop *l)
 	ranks_same(cx, k);
 	k->seconds = k->all.seconds;
 	k->stop = false;
-	k->library = r->opt.allreduce == ALLREDUCE_MPI;
+	const RanksOptions *own = options_of(&r->opt, &ranks_options);
+	k->library = own->allreduce == ALLREDUCE_MPI;
 	l->data = looked_at(l, l->data, LOOK_DATA, &checksum);
 	if (l->test)
 		l->test = looked_at(l, l->test, LOOK_TEST, &unused);

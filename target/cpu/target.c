@@ -129,7 +129,7 @@ static void take_weights(Ctx *cx, Program *p, Layout *l)
 	made.spare = NULL;
 	for (int k = 0; k < p->rule->states; k++)
 		made.state[k] = floats_room(&cx->keep, l->room + LANES);
-	made.half = p->opt->precision == PRECISION_BF16 ? halves_make(cx, l, p->isa) : NULL;
+	made.half = cpu_own(p->opt)->precision == PRECISION_BF16 ? halves_make(cx, l, p->isa) : NULL;
 	made.online = online_make(cx, &made);
 	for (uint32_t i = 0; i < p->threads; i++)
 		p->space[i] = (Space){ 0 };
@@ -273,10 +273,10 @@ static const Data *indexed(Arena *a, const Data *d)
  * the old one goes. */
 static void make(Ctx *cx, Program *p, Arena *a, const Data *data)
 {
-	if (p->opt->input == INPUT_INDEX && !data->x_indptr)
+	if (cpu_own(p->opt)->input == INPUT_INDEX && !data->x_indptr)
 		data = indexed(a, data);
 	p->data = data;
-	p->index = data->x_indptr && p->opt->input != INPUT_DENSE && !p->half; /* halves are dense */
+	p->index = data->x_indptr && cpu_own(p->opt)->input != INPUT_DENSE && !p->half; /* halves are dense */
 	if (p->index && !p->layout->index) {
 		bound_forget(&p->bound[BOUND_BEFORE]);
 		change_layout(cx, p);

@@ -137,6 +137,7 @@ typedef struct Bp {
 	const Plan *plan;
 	const Net *net;
 	const Options *opt;
+	const Gf11Options *gf11;
 	const Rule *rule; /* of the updates */
 	BpOptions o;
 	const Machine *m;

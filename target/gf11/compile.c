@@ -291,11 +291,12 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 		       .plan = plan,
 		       .net = plan->net,
 		       .opt = opt,
+		       .gf11 = gf11_own(opt),
 		       .rule = &rules[opt->rule],
 		       .o = *o,
 		       .m = m,
 		       .decay = (float)opt->decay,
-		       .range = (float)opt->range_check,
+		       .range = (float)gf11_own(opt)->range_check,
 		       .log = o->log };
 	b->o.procs = o->procs ? o->procs : (uint32_t)m->processors;
 	b->roomy = NEW(&cx->keep, 1, Machine);

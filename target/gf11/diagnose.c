@@ -90,8 +90,8 @@ static void needs_switch(Ctx *cx, const Bp *b, Wanted *w)
 /* Checksums and copies that the run will keep behind all else; the file of an earlier run is left alone. */
 static const Protect *protect_for(Bp *b, const Options *opt)
 {
-	Options *o = NEW(&b->cx->keep, 1, Options);
-	*o = *opt;
+	Gf11Options *o = NEW(&b->cx->keep, 1, Gf11Options);
+	*o = *gf11_own(opt);
 	if (strcmp(o->machine_memory, "none") != 0 && !o->data_check)
 		o->data_check = 1;
 	o->machine_memory = "none";

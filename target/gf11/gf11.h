@@ -11,6 +11,15 @@
 #include "target.h"
 #include "base.h"
 
+/* ---- options.c: the target's own options --------------------------------------------------------- */
+
+typedef struct Gf11Options {
+#include "option_fields.inc"
+#include "options.def"
+} Gf11Options;
+extern const OptionTable gf11_options;
+static inline Gf11Options *gf11_own(const Options *o) { return options_of(o, &gf11_options); }
+
 /* ---- machine.c: parameters, from a machine file ------------------------------------------------- */
 
 typedef struct Machine {

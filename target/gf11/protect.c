@@ -115,9 +115,9 @@ static Code *record_clear_count(const Bp *b)
 	return sum_code(g, false);
 }
 
-static bool memory_wanted(const Options *opt) { return strcmp(opt->machine_memory, "none") != 0; }
+static bool memory_wanted(const Gf11Options *opt) { return strcmp(opt->machine_memory, "none") != 0; }
 
-Protect *protect_new(Bp *b, const Options *opt, Guard *guard)
+Protect *protect_new(Bp *b, const Gf11Options *opt, Guard *guard)
 {
 	bool memory = memory_wanted(opt), checks = opt->data_check > 0 || memory;
 	bool copies = opt->memory_checkpoint > 0, averages = opt->agree == AGREE_AVERAGE;
@@ -159,7 +159,7 @@ static void look_for_cases(Protect *t)
 	uint64_t bad = check_data(t, true);
 	t->guard->reused += all - bad;
 	note(t->b->cx, NULL, "machine-memory %s: %llu of %llu cases lay there already, %llu were loaded",
-	     t->b->opt->machine_memory, (unsigned long long)(all - bad), (unsigned long long)all, (unsigned long long)bad);
+	     t->b->gf11->machine_memory, (unsigned long long)(all - bad), (unsigned long long)all, (unsigned long long)bad);
 }
 
 static void check_now(Protect *t)
@@ -171,7 +171,7 @@ static void check_now(Protect *t)
 
 static bool check_due(const Protect *t)
 {
-	uint64_t every = (uint64_t)t->b->opt->data_check;
+	uint64_t every = (uint64_t)t->b->gf11->data_check;
 	return every && t->guard->epochs >= t->checked + every;
 }
 
@@ -315,7 +315,7 @@ bool protect_again(Protect *t, const Tally *batch)
 {
 	Guard *k = t->guard;
 	double error = error_a_case(batch);
-	bool jump = !isfinite(error) || error > t->b->opt->jump * least_error(k);
+	bool jump = !isfinite(error) || error > t->b->gf11->jump * least_error(k);
 	if (t->copies && jump && jump_undone(t, (Jump){ false, error }))
 		return true;
 	k->worst = error > k->worst ? error : k->worst;
@@ -344,7 +344,7 @@ static void epoch_end(Protect *t)
 	if (t->copies)
 		largest_check(t);
 	k->epochs++;
-	if (t->copies && k->epochs % (uint64_t)t->b->opt->memory_checkpoint == 0)
+	if (t->copies && k->epochs % (uint64_t)t->b->gf11->memory_checkpoint == 0)
 		copy_make(t);
 }
 
@@ -353,7 +353,7 @@ void protect_updated(Protect *t, uint64_t cases)
 	Guard *k = t->guard;
 	k->updates++;
 	k->cases += cases;
-	if (t->averages && k->updates % (uint64_t)t->b->opt->average_every == 0)
+	if (t->averages && k->updates % (uint64_t)t->b->gf11->average_every == 0)
 		average_all(t);
 	if (t->loaded && k->cases >= t->loaded->cases)
 		epoch_end(t);
@@ -374,7 +374,7 @@ static void figure_real(Buf *json, const char *key, double value)
 		buf_printf(json, "%s\"%s\": null", json->len ? ", " : "", key);
 }
 
-void protect_report(const Options *opt, const Guard *k, const Bp *b, Buf *json)
+void protect_report(const Gf11Options *opt, const Guard *k, const Bp *b, Buf *json)
 {
 	if (memory_wanted(opt))
 		figure(json, "cases_reused", k->reused);

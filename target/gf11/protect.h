@@ -149,7 +149,7 @@ typedef struct Protect {
 /* ---- protect.c ---- */
 
 /* What the options ask for; NULL: nothing.  After sum_compile.  Fails if there is no room in DRAM. */
-Protect *protect_new(Bp *b, const Options *opt, Guard *guard);
+Protect *protect_new(Bp *b, const Gf11Options *opt, Guard *guard);
 /* Cases that are wanted; `there`: they are those that were loaded last, and may be checked. True: they need not be
  * loaded. Else protect_loaded follows, when they are. */
 bool protect_finds(Protect *t, const Data *d, const uint64_t *cases, uint64_t count, bool there);
@@ -163,7 +163,7 @@ typedef struct Drift {
 	double largest, mean;
 } Drift; /* |w - w of processor 0| over weights and processors */
 Drift protect_drift(const Bp *b);
-void protect_report(const Options *opt, const Guard *guard, const Bp *b, Buf *json);
+void protect_report(const Gf11Options *opt, const Guard *guard, const Bp *b, Buf *json);
 /* What the files of this folder share. */
 uint32_t protect_room(Protect *t, uint64_t words); /* so many words of DRAM, from here on */
 uint32_t protect_buffer(const Protect *t);         /* first word of scratch that is free to move words through */

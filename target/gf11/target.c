@@ -30,7 +30,8 @@ struct Program {
 	Ctx *cx; /* of the run */
 	const Plan *plan;
 	const Net *net;
-	const Options *opt; /* the run's own */
+	const Options *opt; /* the run's */
+	const Gf11Options *gf11;
 	const Machine *m;
 	uint32_t procs;
 	const uint16_t *port; /* [procs] of the machine; NULL: the first */
@@ -84,7 +85,7 @@ static void refuse(Ctx *cx, const Net *net, const Options *opt)
 		fail(cx, MP_BAD_INPUT, "set another rule, or train on target ref, which knows all rules",
 		     "target gf11 has no rule %s: it would have to sum all weight changes before it applies the first",
 		     rules[opt->rule].name);
-	if (net->copies && opt->disks == DISKS_ON)
+	if (net->copies && gf11_own(opt)->disks == DISKS_ON)
 		fail(cx, MP_BAD_INPUT, "set disks off: the host loads them",
 		     "sequences of recurrent networks do not come from disks");
 	if (net->copies && opt->bptt == BPTT_FULL)
@@ -92,7 +93,7 @@ static void refuse(Ctx *cx, const Net *net, const Options *opt)
 		        "target gf11 keeps one case of a sequence: errors cannot go back through time");
 }
 
-static uint32_t procs_wanted(Ctx *cx, const Machine *m, const Options *opt)
+static uint32_t procs_wanted(Ctx *cx, const Machine *m, const Gf11Options *opt)
 {
 	if (opt->procs > m->processors)
 		fail(cx, MP_BAD_INPUT, "ask for fewer, or 0 for all", "procs is %lld: %s has %lld processors",
@@ -111,8 +112,9 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->plan = plan;
 	p->net = net;
 	p->opt = opt;
-	p->m = machine_open(cx, opt->machine);
-	p->procs = procs_wanted(cx, p->m, opt);
+	p->gf11 = gf11_own(opt);
+	p->m = machine_open(cx, p->gf11->machine);
+	p->procs = procs_wanted(cx, p->m, p->gf11);
 	p->rule = &rules[opt->rule];
 	for (int k = 0; k <= p->rule->states; k++)
 		p->vector[k] = NEW(&cx->keep, net->links, double);
@@ -121,13 +123,13 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 			for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
 				p->vector[1 + k][i] = rule_start(p->rule, k, opt, net_block(net, u, i)->rate);
 	p->none = NEW(&cx->keep, net->links, double);
-	if (opt->range_check > 0)
+	if (p->gf11->range_check > 0)
 		p->log = range_log_new(&cx->keep, p->procs);
 	ctx_init(&p->own, &cx->alloc);
 	arena_defer(&cx->keep, machine_end, &p->own);
-	if (*opt->fault) {
-		p->faults = faults_new(cx, p->m, (uint64_t)opt->fault_seed);
-		faults_add(p->faults, opt->fault);
+	if (*p->gf11->fault) {
+		p->faults = faults_new(cx, p->m, (uint64_t)p->gf11->fault_seed);
+		faults_add(p->faults, p->gf11->fault);
 	}
 	return p;
 }
@@ -151,17 +153,16 @@ typedef struct Build {
 static BpOptions build_options(const Build *a)
 {
 	const Program *p = a->p;
-	const Options *opt = p->opt;
 	return (BpOptions){ .procs = p->procs,
 		                .port = p->port,
 		                .known = p->known,
 		                .faults = a->faults,
-		                .sum = opt->sum,
-		                .sigmoid = opt->sigmoid,
-		                .compiler = opt->compiler,
-		                .small = opt->small_layers,
-		                .bundle = (uint32_t)opt->bundle,
-		                .threads = threads_wanted(opt),
+		                .sum = p->gf11->sum,
+		                .sigmoid = p->gf11->sigmoid,
+		                .compiler = p->gf11->compiler,
+		                .small = p->gf11->small_layers,
+		                .bundle = (uint32_t)p->gf11->bundle,
+		                .threads = threads_wanted(p->opt),
 		                .sequences = a->sequences,
 		                .disks = a->disks,
 		                .data = a->data,
@@ -177,13 +178,13 @@ static void build_body(Ctx *own, void *arg)
 		sum_compile(a->bp);
 	disk_compile(a->bp);
 	if (a->guard)
-		a->protect = protect_new(a->bp, a->p->opt, a->guard);
+		a->protect = protect_new(a->bp, a->p->gf11, a->guard);
 }
 
 /* Data from disks, if there are any and not all of the data fit. */
 static Status build(Ctx *cx, Ctx *own, Build *a)
 {
-	a->disks = a->p->opt->disks;
+	a->disks = a->p->gf11->disks;
 	if (a->disks == DISKS_AUTO && (a->sequences || !machine_disks(a->p->m)))
 		a->disks = DISKS_OFF;
 	Status s = inside(own, build_body, a);
@@ -214,17 +215,17 @@ static void choose_body(Ctx *own, void *arg)
 		            .cases = a->a->cases,
 		            .processors = (uint32_t)p->m->processors,
 		            .faults = p->faults };
-	d.o.procs = (uint32_t)p->opt->procs;
+	d.o.procs = (uint32_t)p->gf11->procs;
 	d.o.port = NULL;
 	d.o.known = NULL;
 	diagnose(own, &d);
 	diagnosis_tell(own, &d);
 	const Placed *placed = d.switches.placed;
-	if (placed->procs < p->opt->procs)
+	if (placed->procs < p->gf11->procs)
 		fail(own, MP_FAILED, "ask for fewer, or for 0: all that are approved",
 		     "procs is %lld, but only %u processors are "
 		     "approved",
-		     (long long)p->opt->procs, placed->procs);
+		     (long long)p->gf11->procs, placed->procs);
 	uint16_t *port = NEW(&a->cx->keep, placed->procs, uint16_t);
 	Switch *known = switch_new(a->cx, p->m);
 	memcpy(port, placed->port, placed->procs * sizeof *port);
@@ -293,7 +294,7 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 	ctx_init(&p->own, &cx->alloc);
 	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults, .data = data, .guard = &p->guard };
 	Status s = build(cx, &p->own, &a);
-	for (int disks = -1; s == MP_OK && p->opt->diagnose > 0 && a.disks != disks;) {
+	for (int disks = -1; s == MP_OK && p->gf11->diagnose > 0 && a.disks != disks;) {
 		disks = a.disks; /* where data lie depends on them: more is to be tested if they change */
 		ctx_free(&p->own);
 		ctx_init(&p->own, &cx->alloc);
@@ -708,7 +709,7 @@ static void gf11_apply(Program *p, const Update *u)
 		return;
 	assert(u->rule == p->rule);
 	sum_update(p->bp, u);
-	if (p->opt->agree == AGREE_HOST)
+	if (p->gf11->agree == AGREE_HOST)
 		align(p);
 	p->pending = false;
 	Guarded g = { .p = p };
@@ -773,13 +774,13 @@ static void gf11_report(const Program *p, Buf *json)
 		report_faults(p, json);
 	if (p->bp && p->bp->disk)
 		disk_report(p->bp, &p->disk, json);
-	protect_report(p->opt, &p->guard, p->bp, json);
+	protect_report(p->gf11, &p->guard, p->bp, json);
 }
 
 static void gf11_finish(Ctx *cx, Program *p)
 {
-	if (p->faults && *p->opt->fault_log)
-		faults_write_log(cx, p->faults, p->opt->fault_log);
+	if (p->faults && *p->gf11->fault_log)
+		faults_write_log(cx, p->faults, p->gf11->fault_log);
 }
 
 /* ---- the program in words ---- */

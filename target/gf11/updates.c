@@ -33,7 +33,7 @@ static void variant_add(Study *s, const char *name, int64_t rule, double range)
 	Variant *v = &s->variant[s->variants++];
 	*v = (Variant){ name, s->plan->net->options };
 	v->opt.rule = rule;
-	v->opt.range_check = range;
+	gf11_own(&v->opt)->range_check = range;
 }
 
 static void variants_fill(Study *s)

@@ -197,10 +197,10 @@ static Options options_for(const Small *s, const char *machine, int disks, const
 {
 	Options opt;
 	options_init(&opt);
-	opt.machine = machine;
-	opt.disks = disks;
-	opt.compiler = s->compiler;
-	opt.sigmoid = SIGMOID_POWER2;
+	gf11_own(&opt)->machine = machine;
+	gf11_own(&opt)->disks = disks;
+	gf11_own(&opt)->compiler = s->compiler;
+	gf11_own(&opt)->sigmoid = SIGMOID_POWER2;
 	opt.threads = 1;
 	opt.batch = lesson->batch ? (int64_t)lesson->batch : BATCH_ALL;
 	return opt;
@@ -451,7 +451,7 @@ static void test_refused(void **state)
 	refused(text, options_for(&many, machine_file(path, &many), DISKS_ON, &lesson), "takes 500 transfers");
 	remove(path);
 	Options ring = options_for(&none, "gf11-ring", DISKS_ON, &lesson);
-	ring.sum = SUM_RING;
+	gf11_own(&ring)->sum = SUM_RING;
 	refused(text, ring, "there is no disk on gf11-ring");
 }
 

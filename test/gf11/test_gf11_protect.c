@@ -50,7 +50,7 @@ static void bench_build(Ctx *cx, void *arg)
 	s->b = bp_new(cx, plan_make(cx, net, &caps), &s->opt, machine_open(cx, s->way.machine ? s->way.machine : "gf11"),
 	              &o, CASES);
 	sum_compile(s->b);
-	s->t = protect_new(s->b, &s->opt, &s->guard);
+	s->t = protect_new(s->b, gf11_own(&s->opt), &s->guard);
 	double *w = NEW(&cx->scratch, net->links, double);
 	net_weights(net, 1, 0, ALL_LINKS, w);
 	bp_weights_write(s->b, 0, w);
@@ -119,7 +119,7 @@ static void epoch_body(Ctx *cx, void *arg)
 		again = s->t && protect_again(s->t, &(Tally){ .error = s->error, .cases = CASES });
 	} while (again);
 	sum_update(b, &s->update);
-	if (s->opt.agree == AGREE_HOST)
+	if (gf11_own(&s->opt)->agree == AGREE_HOST)
 		align(s);
 	if (s->t)
 		protect_updated(s->t, CASES);

@@ -38,7 +38,7 @@ static bool decides_smoothly(const Match *m) { return rule_of(m)->states == 1; }
 
 static void near_enough(const Match *m, int what, const double *a, const double *b, uint64_t n)
 {
-	const Options *o = &m->gf11.opt;
+	const Gf11Options *o = gf11_own(&m->gf11.opt);
 	double reach = vectors[what].least, worst = 0, far = o->sigmoid == SIGMOID_TABLE ? NEAR : NEARER;
 	uint64_t at = 0, others = what < WEIGHT || decides_smoothly(m) ? 0 : 1 + n / 20;
 	for (uint64_t i = 0; i < n; i++)
@@ -83,7 +83,7 @@ static void both_near(const Match *m, int what)
 
 static void errors_near(const Match *m, const Tally *a, const Tally *b)
 {
-	double near = m->gf11.opt.sigmoid == SIGMOID_TABLE ? 5 * NEAR : 5 * NEARER;
+	double near = gf11_own(&m->gf11.opt)->sigmoid == SIGMOID_TABLE ? 5 * NEAR : 5 * NEARER;
 	assert_int_equal(a->cases, b->cases);
 	assert_int_equal(a->scored, b->scored);
 	assert_true(fabs(a->error - b->error) <= near * (1 + fabs(b->error)));
@@ -177,12 +177,12 @@ static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool m
 	Match m = { .seed = seed };
 	Options opt;
 	options_init(&opt);
-	opt.procs = procs;
+	gf11_own(&opt)->procs = procs;
 	opt.threads = 1;
-	opt.sum = way % SUMS;
-	opt.compiler = way / SUMS % 2;
+	gf11_own(&opt)->sum = way % SUMS;
+	gf11_own(&opt)->compiler = way / SUMS % 2;
 	draft(&t, seed, units, FN_COUNT);
-	opt.sigmoid = roll(&t.d, 3) == 0;
+	gf11_own(&opt)->sigmoid = roll(&t.d, 3) == 0;
 	if (memory)
 		draft_memory(&t);
 	if (roll(&t.d, 2))

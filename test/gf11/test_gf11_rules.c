@@ -44,8 +44,8 @@ static void vectors_near(const Side *a, const Side *b, int which, double near, i
 		if (!(fabs(x[i] - y[i]) <= near * reach))
 			print_error(
 				"%s%d processors, %s, %s, update %d: number %llu of vector %d is %.9g, should be %.9g; largest %g\n",
-				a->text, (int)a->opt.procs, sum_names[a->opt.sum], compiler_names[a->opt.compiler], update,
-				(unsigned long long)i, which, x[i], y[i], reach);
+				a->text, (int)gf11_own(&a->opt)->procs, sum_names[gf11_own(&a->opt)->sum],
+				compiler_names[gf11_own(&a->opt)->compiler], update, (unsigned long long)i, which, x[i], y[i], reach);
 		assert_true(fabs(x[i] - y[i]) <= near * reach);
 	}
 	free(x);
@@ -70,11 +70,11 @@ static void race(size_t which, uint32_t way)
 	Options opt;
 	Dice d = { 7 + way, 0 };
 	options_init(&opt);
-	opt.procs = procs[way % COUNT(procs)];
+	gf11_own(&opt)->procs = procs[way % COUNT(procs)];
 	opt.threads = 1;
-	opt.sigmoid = SIGMOID_POWER2;
-	opt.sum = (int)(way % SUMS);
-	opt.compiler = (int)(way / 2 % 2);
+	gf11_own(&opt)->sigmoid = SIGMOID_POWER2;
+	gf11_own(&opt)->sum = (int)(way % SUMS);
+	gf11_own(&opt)->compiler = (int)(way / 2 % 2);
 	snprintf(text, sizeof text, "%strain rule %s rate %g momentum 0.8 kappa 0.0001\n", networks[way % COUNT(networks)],
 	         races[which].rule, races[which].rate);
 	side_open(&gf11, &target_gf11, text, opt);
@@ -136,7 +136,7 @@ static void cost_body(Ctx *cx, void *arg)
 	const Plan *plan = plan_make(cx, net, &(Caps){ .target = "gf11", .lanes = 566 });
 	for (int checked = 0; checked < 2; checked++) {
 		Options opt = net->options;
-		opt.range_check = checked;
+		gf11_own(&opt)->range_check = checked;
 		EpochSpec s = { .plan = plan,
 			            .opt = &opt,
 			            .m = machine_open(cx, "gf11"),

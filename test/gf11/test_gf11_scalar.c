@@ -138,22 +138,22 @@ static Model model_new(const Net *net, const Plan *plan, const Options *opt)
 	m.row_back = calloc(m.levels + 1, sizeof *m.row_back);
 	for (uint32_t level = 1; level <= m.levels; level++) {
 		Grid g = grid_new(&m, level);
-		m.row[level] = opt->small_layers == SMALL_STRAIGHT ? 1 : row_of(&g, false);
-		m.row_back[level] = opt->small_layers == SMALL_STRAIGHT ? 1 : row_of(&g, true);
+		m.row[level] = gf11_own(opt)->small_layers == SMALL_STRAIGHT ? 1 : row_of(&g, false);
+		m.row_back[level] = gf11_own(opt)->small_layers == SMALL_STRAIGHT ? 1 : row_of(&g, true);
 		grid_free(&g);
 	}
 	for (int i = 0; i < POINTS; i++)
 		m.value[i] = (float)(1 / (1 + arith_exp(15 - i / 8.5)));
 	for (int i = 0; i + 1 < POINTS; i++)
 		m.rise[i] = m.value[i + 1] - m.value[i];
-	for (uint32_t p = 0; p < opt->procs; p++)
+	for (uint32_t p = 0; p < gf11_own(opt)->procs; p++)
 		m.change[p] = floats(net->links);
 	return m;
 }
 
 static void model_free(Model *m)
 {
-	for (uint32_t p = 0; p < m->opt->procs; p++)
+	for (uint32_t p = 0; p < gf11_own(m->opt)->procs; p++)
 		free(m->change[p]);
 	free(m->row);
 	free(m->row_back);
@@ -337,7 +337,8 @@ static void model_learn(Model *m, const Cases *c, const uint64_t *order, uint64_
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t n = order ? order[i] : i;
 		forward(m, c->x + n * m->net->inputs);
-		backward(m, c->y + n * m->net->outputs, c->d.weight ? c->weight[n] : 1, m->change[i % (uint64_t)m->opt->procs]);
+		backward(m, c->y + n * m->net->outputs, c->d.weight ? c->weight[n] : 1,
+		         m->change[i % (uint64_t)gf11_own(m->opt)->procs]);
 	}
 }
 
@@ -350,17 +351,17 @@ static float tree_sum(const Model *m, uint64_t l, uint32_t p, uint32_t level, ui
 		uint32_t from = (p + power - (1u << (level - 1))) % power;
 		return tree_sum(m, l, p, level - 1, power) + tree_sum(m, l, from, level - 1, power);
 	}
-	return p + power < (uint32_t)m->opt->procs ? m->change[p][l] + m->change[p + power][l] : m->change[p][l];
+	return p + power < (uint32_t)gf11_own(m->opt)->procs ? m->change[p][l] + m->change[p + power][l] : m->change[p][l];
 }
 
 /* As processor 0 adds them. */
 static float total(const Model *m, uint64_t l)
 {
-	uint32_t procs = (uint32_t)m->opt->procs, level = 0;
+	uint32_t procs = (uint32_t)gf11_own(m->opt)->procs, level = 0;
 	float sum = m->change[0][l];
 	while ((2u << level) <= procs)
 		level++;
-	if (m->opt->sum == SUM_TREE)
+	if (gf11_own(m->opt)->sum == SUM_TREE)
 		return tree_sum(m, l, 0, level, 1u << level);
 	for (uint32_t p = procs; p-- > 1;)
 		sum = sum + m->change[p][l];
@@ -381,7 +382,7 @@ static void model_update(Model *m)
 		m->step[l] = momentum * m->step[l] - rate * slope;
 		m->w[l] = m->w[l] + m->step[l];
 	}
-	for (uint32_t p = 0; p < m->opt->procs; p++)
+	for (uint32_t p = 0; p < gf11_own(m->opt)->procs; p++)
 		memset(m->change[p], 0, m->net->links * sizeof(float));
 }
 
@@ -394,8 +395,8 @@ static void same_floats(const Side *s, int which, const float *v)
 	for (uint64_t i = 0; i < s->net->links; i++) {
 		float f = (float)seen[i];
 		if (memcmp(&f, &v[i], sizeof f) != 0)
-			print_error("%s%d procs, %s %llu is %a, model %a\n", s->text, (int)s->opt.procs, which ? "step" : "weight",
-			            (unsigned long long)i, f, v[i]);
+			print_error("%s%d procs, %s %llu is %a, model %a\n", s->text, (int)gf11_own(&s->opt)->procs,
+			            which ? "step" : "weight", (unsigned long long)i, f, v[i]);
 		assert_memory_equal(&f, &v[i], sizeof f);
 	}
 	free(seen);
@@ -435,8 +436,8 @@ static void steps_start(const Side *s, Model *m)
 static void agree_on(Draft *t, Options opt, bool rates)
 {
 	Side s;
-	uint32_t procs = (uint32_t)opt.procs;
-	opt.sigmoid = SIGMOID_TABLE;
+	uint32_t procs = (uint32_t)gf11_own(&opt)->procs;
+	gf11_own(&opt)->sigmoid = SIGMOID_TABLE;
 	opt.threads = 1;
 	side_open(&s, &target_gf11, t->text, opt);
 	Plan *plan = &(Plan){ .net = s.net };
@@ -474,10 +475,10 @@ static void agree(uint64_t seed, uint32_t procs, int sum, bool rates)
 	Draft t;
 	Options opt;
 	options_init(&opt);
-	opt.procs = procs;
-	opt.sum = sum;
-	opt.compiler = (int)(seed / 2 % 2); /* no matter */
-	draft(&t, seed, 16, FN_SOFTMAX);    /* the functions before it */
+	gf11_own(&opt)->procs = procs;
+	gf11_own(&opt)->sum = sum;
+	gf11_own(&opt)->compiler = (int)(seed / 2 % 2); /* no matter */
+	draft(&t, seed, 16, FN_SOFTMAX);                /* the functions before it */
 	if (seed % 5 == 0)
 		say(&t, "train small-layers straight\n");
 	if (roll(&t.d, 2))
@@ -527,9 +528,9 @@ static void small_layers_agree(void **state)
 		Draft t = { .d = { i, 0 } };
 		Options opt;
 		options_init(&opt);
-		opt.procs = 1 + (int)(i % 3);
-		opt.sum = SUM_TREE;
-		opt.compiler = (int)(i % 2);
+		gf11_own(&opt)->procs = 1 + (int)(i % 3);
+		gf11_own(&opt)->sum = SUM_TREE;
+		gf11_own(&opt)->compiler = (int)(i % 2);
 		say(&t, "group a %u input\ngroup b %u\ngroup c %u\ngroup d %u output\n", size[0], size[1], size[2], size[3]);
 		say(&t, "connect a -> b %s\nconnect b -> c %s\nconnect c -> d\nconnect true -> b, c\n", nets[i / 4].how,
 		    nets[i / 4].how);
@@ -612,7 +613,7 @@ static bool bin_learn(Model *m, const Cases *c, Bin *b, uint32_t p, float *resul
 /* Step by step, at each over the lanes in order. */
 static void model_learn_sequences(Model *m, const Cases *c, uint32_t lanes, float *result)
 {
-	uint32_t procs = (uint32_t)m->opt->procs;
+	uint32_t procs = (uint32_t)gf11_own(m->opt)->procs;
 	Bin *bin = bins_fill(c, procs * lanes, m->net->units);
 	for (bool any = true; any;) {
 		any = false;
@@ -647,8 +648,8 @@ static void memory_body(Ctx *cx, void *arg)
 		data_example(&t->c->d, i, &first, &length[i]);
 	t->o.sequences = &(BpSequences){ .length = length, .count = count, .lanes = t->lanes, .steps = t->c->d.cases };
 	t->opt = net->options;
-	t->opt.sigmoid = SIGMOID_TABLE;
-	t->opt.procs = t->o.procs;
+	gf11_own(&t->opt)->sigmoid = SIGMOID_TABLE;
+	gf11_own(&t->opt)->procs = t->o.procs;
 	t->b = bp_new(cx, plan, &t->opt, machine_open(cx, "gf11"), &t->o, 0);
 	t->w = NEW(&cx->keep, net->links, double);
 	net_weights(net, 1, 0, ALL_LINKS, t->w);
@@ -741,7 +742,7 @@ static void trial_body(Ctx *cx, void *arg)
 	*src = (Src){ .name = "toy.topo", .text = t->text, .len = strlen(t->text) };
 	t->net = net_parse(cx, src);
 	t->opt = t->net->options;
-	t->opt.sigmoid = SIGMOID_TABLE;
+	gf11_own(&t->opt)->sigmoid = SIGMOID_TABLE;
 	Plan *plan = plan_make(cx, t->net, &(Caps){ .target = "gf11", .lanes = 1 });
 	double *w = NEW(&cx->keep, t->net->links, double);
 	net_weights(t->net, 1, 0, ALL_LINKS, w);
@@ -780,8 +781,8 @@ static void traced_and_fast_give_the_same_bits(void **state)
 		Side s;
 		Options opt;
 		options_init(&opt);
-		opt.sigmoid = SIGMOID_TABLE;
-		opt.procs = 5;
+		gf11_own(&opt)->sigmoid = SIGMOID_TABLE;
+		gf11_own(&opt)->procs = 5;
 		side_open(&s, &target_ref, t.text, opt);
 		Cases c = cases_make(&t.d, s.net, 11);
 		for (int i = 0; i < 3; i++) {

@@ -34,7 +34,7 @@ static double worst_ever[2][3]; /* shown with MICROPROP_LOUD */
 
 static void pair_near(Pair *p, int what, const char *name, double least, const Side *s)
 {
-	double worst = 0, near = s->opt.sigmoid == SIGMOID_TABLE ? NEAR : NEARER;
+	double worst = 0, near = gf11_own(&s->opt)->sigmoid == SIGMOID_TABLE ? NEAR : NEARER;
 	uint64_t at = 0;
 	p->reach = least;
 	for (uint64_t i = 0; i < p->n; i++)
@@ -44,10 +44,10 @@ static void pair_near(Pair *p, int what, const char *name, double least, const S
 			worst = fabs(p->a[i] - p->b[i]);
 			at = i;
 		}
-	worst_ever[s->opt.sigmoid][what] = fmax(worst_ever[s->opt.sigmoid][what], worst / p->reach);
+	worst_ever[gf11_own(&s->opt)->sigmoid][what] = fmax(worst_ever[gf11_own(&s->opt)->sigmoid][what], worst / p->reach);
 	if (!(worst <= near * p->reach))
-		print_error("%s%u procs: %s %llu is %g, should be %g, largest %g\n", s->text, (unsigned)s->opt.procs, name,
-		            (unsigned long long)at, p->a[at], p->b[at], p->reach);
+		print_error("%s%u procs: %s %llu is %g, should be %g, largest %g\n", s->text,
+		            (unsigned)gf11_own(&s->opt)->procs, name, (unsigned long long)at, p->a[at], p->b[at], p->reach);
 	assert_true(worst <= near * p->reach);
 }
 
@@ -99,11 +99,11 @@ static void agree(uint64_t seed, uint32_t most, uint32_t procs)
 	Options opt;
 	options_init(&opt);
 	draft(&t, seed, most, FN_COUNT);
-	opt.procs = procs;
+	gf11_own(&opt)->procs = procs;
 	opt.threads = 1;
-	opt.sum = (int)roll(&t.d, 4);
-	opt.sigmoid = roll(&t.d, 3) == 0;
-	opt.compiler = (int)roll(&t.d, 2);
+	gf11_own(&opt)->sum = (int)roll(&t.d, 4);
+	gf11_own(&opt)->sigmoid = roll(&t.d, 3) == 0;
+	gf11_own(&opt)->compiler = (int)roll(&t.d, 2);
 	side_open(&gf11, &target_gf11, t.text, opt);
 	side_open(&ref, &target_ref, t.text, opt);
 	uint64_t cases = 1 + roll(&t.d, 2 * procs + 3), order[128];
@@ -342,7 +342,7 @@ static void stopped_batch_leaves_nothing(void **state)
 	Side s;
 	Options opt;
 	options_init(&opt);
-	opt.procs = 4;
+	gf11_own(&opt)->procs = 4;
 	opt.threads = 1;
 	side_open(&s, &target_gf11, small, opt);
 	Dice d = { 5, 0 };

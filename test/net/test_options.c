@@ -15,7 +15,7 @@ static void every_option_reads_back(void **state)
 	size_t i = 0;
 	for (const mp_option *row; (row = option_at(i)); i++) {
 		const char *remedy, *text = option_get(&cx.keep, &o, row->name);
-		assert_string_equal(text, row->standard);
+		assert_string_equal(text, row->default_value);
 		assert_null(option_set(&cx, &copy, row->name, text, &remedy));
 		assert_string_equal(option_get(&cx.keep, &copy, row->name), text);
 		assert_true(*row->help);

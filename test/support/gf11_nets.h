@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "gf11.h"
 #include "runs.h"
 
 extern const Target target_ref, target_gf11;
@@ -198,13 +199,15 @@ static inline void side_build(Ctx *cx, void *arg)
 	s->net = net_parse(cx, src);
 	Options machine = s->opt;
 	s->opt = s->net->options;
-	s->opt.procs = machine.procs;
+	Gf11Options *own = gf11_own(&s->opt);
+	const Gf11Options *set = gf11_own(&machine);
+	own->procs = set->procs;
+	own->sum = set->sum;
+	own->sigmoid = set->sigmoid;
+	own->compiler = set->compiler;
+	own->machine = set->machine;
+	own->disks = set->disks;
 	s->opt.threads = machine.threads;
-	s->opt.sum = machine.sum;
-	s->opt.sigmoid = machine.sigmoid;
-	s->opt.compiler = machine.compiler;
-	s->opt.machine = machine.machine;
-	s->opt.disks = machine.disks;
 	s->opt.batch = machine.batch;
 	Caps caps;
 	s->target->caps(&caps);

@@ -192,7 +192,7 @@ static void row_options(Ctx *cx, Row *r)
 	r->opt.target = target_cpu.name;
 	r->opt.threads = r->threads;
 	option_set(cx, &r->opt, "batch", r->spec->batch, &remedy);
-	r->opt.precision = r->bf16 ? PRECISION_BF16 : PRECISION_FP32;
+	option_set(cx, &r->opt, "precision", r->bf16 ? "bf16" : "fp32", &remedy);
 	r->batch = r->opt.batch == BATCH_ALL ? r->examples : (uint64_t)r->opt.batch;
 	r->opt.rate = r->spec->work->rate / (double)r->batch;
 }

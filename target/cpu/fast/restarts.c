@@ -568,9 +568,9 @@ static bool fits(const Common *c)
 
 	if (c->all->count < LANES && c->all->count * SEED_LINKS < p->net->links)
 		return false;
-	return p->opt->precision == PRECISION_FP32 && c->examples && d->targets && weights <= LANES_BYTES / vector &&
-	       case_bytes(p) * (c->by_example ? c->longest : 1) <= 8 * LANES_BYTES && !is_sparse(d) &&
-	       (d->cases + 1) <= DATA_BYTES / sizeof(float) / (padded(d->inputs) + padded(d->targets));
+	return cpu_own(p->opt)->precision == PRECISION_FP32 && c->examples && d->targets &&
+	       weights <= LANES_BYTES / vector && case_bytes(p) * (c->by_example ? c->longest : 1) <= 8 * LANES_BYTES &&
+	       !is_sparse(d) && (d->cases + 1) <= DATA_BYTES / sizeof(float) / (padded(d->inputs) + padded(d->targets));
 }
 
 static bool is_moving(const Program *p)

@@ -36,7 +36,7 @@ static bool fits_net(const Program *p)
 	const Net *net = p->net;
 	uint32_t computed = 0;
 
-	if (net->units > MOST_ROWS || net->copies || p->rule->needs_norm || p->opt->precision != PRECISION_FP32)
+	if (net->units > MOST_ROWS || net->copies || p->rule->needs_norm || cpu_own(p->opt)->precision != PRECISION_FP32)
 		return false;
 	if (p->layout->outputs > 1) /* errors of a case are summed part by part */
 		return false;

@@ -16,6 +16,15 @@
 #include "isa.h"
 #include "cpu_layout.h"
 
+enum { PRECISION_FP32, PRECISION_BF16 };
+enum { INPUT_AUTO, INPUT_DENSE, INPUT_INDEX };
+typedef struct CpuOptions {
+#include "option_fields.inc"
+#include "options.def"
+} CpuOptions;
+extern const OptionTable cpu_options;
+static inline CpuOptions *cpu_own(const Options *o) { return options_of(o, &cpu_options); }
+
 typedef struct Codes Codes;
 enum { KNOWN_CODES = 2 }; /* tables that are kept: training and test data may have different ones, and take turns */
 typedef struct Sum {
