@@ -27,11 +27,6 @@ Status api_call(Ctx *cx, void (*body)(void *arg), void *arg);
 /* api_run.c: the data, NULL of NULL; fails if it could not be read. */
 const Data *data_readable(Ctx *cx, const mp_data *d);
 
-/* targets.c: the commands a target has besides training; NULL if none. */
-typedef void ToolFn(Ctx *cx, int argc, const char *const *argv, Buf *out);
-ToolFn *target_tool(const char *name);
-const char *target_tool_names(Arena *a); /* "targets with commands are: gf11" */
-
 /* Memory for a handle, zeroed, with its Ctx (the first member) ready; NULL if there is none. */
 void *api_handle(size_t size, const Alloc *alloc);
 void api_close(void *handle, size_t size);

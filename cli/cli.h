@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "microprop.h"
+#include "microprop/tool.h"
 
 #if defined __GNUC__
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))

@@ -336,18 +336,6 @@ MP_API mp_status mp_run_write_outputs(mp_run *run, const char *path, const doubl
 MP_API mp_status mp_run_get_weights(mp_run *run, double *w, size_t count);
 MP_API mp_status mp_run_set_weights(mp_run *run, const double *w, size_t count);
 
-/* ---- what a target can do besides training ------------------------------------------------------ */
-
-typedef struct mp_tool mp_tool;
-
-/* Runs a command of a target: argv[0] is its name, then come operands and options, --name=value or --flag, as the
- * command line `microprop gf11` has them: { "microcode", "forward", "--json" } of target "gf11". Reports to
- * `write`, also when MP_FAILED is what the report is about. */
-MP_API mp_status mp_tool_run(mp_tool **tool, const char *target, int argc, const char *const *argv, mp_write_fn *write,
-                             void *user, const mp_allocator *alloc);
-MP_API const char *mp_tool_messages(const mp_tool *tool);
-MP_API void mp_tool_close(mp_tool *tool);
-
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "microprop/tool.h"
 #include "test.h"
 
 typedef struct Output {

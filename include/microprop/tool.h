@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Benchmarks, cost models and the reports of target gf11, as `microprop bench`, `model` and `gf11` run them.
+ * They are in libmicroprop-study, which contains libmicroprop: link with -lmicroprop-study instead of -lmicroprop. */
+#ifndef MICROPROP_TOOL_H
+#define MICROPROP_TOOL_H
+
+#include <microprop.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mp_tool mp_tool;
+
+/* Runs a command of tool "cpu", "gf11" or "cluster". argv[0] is the command, then come operands and options, as
+ * --name=value or --flag, as the command line has them: { "microcode", "forward", "--json" } of "gf11"; "cluster" has
+ * one command and begins with its operands. The report goes to `write`, also when the status is MP_FAILED. */
+MP_API mp_status mp_tool_run(mp_tool **tool, const char *name, int argc, const char *const *argv, mp_write_fn *write,
+                             void *user, const mp_allocator *alloc);
+MP_API const char *mp_tool_messages(const mp_tool *tool);
+MP_API void mp_tool_close(mp_tool *tool);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
