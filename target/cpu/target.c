@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "half.h"
-#include "restarts.h"
+#include "fast.h"
 
 extern const Target target_cpu;
 

@@ -23,17 +23,20 @@ bool online_finite(Program *p);                        /* are weights that stand
 
 void calls_make(Program *p); /* for the weights and the space that there are now */
 
-/* ---- tiny.c: whole epochs of networks with no more than sixteen computed units ------------------ */
+/* ---- tiny.c: whole epochs of networks with at most 16 computed units ---------------------------- */
 
 enum { TINY_CASES = 1 << 15 }; /* at most */
 typedef struct TinyRun TinyRun;
-TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);         /* for the data bound; NULL: not in this way */
+TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);         /* for the data bound; NULL: does not fit */
 uint64_t tiny_updates(Program *p, TinyRun *r, const Updates *s); /* as Target.updates */
-uint32_t tiny_largest(const float *y, uint32_t n);               /* where it stands, the first of equals */
 
 /* ---- tiny_steps.c: the same networks, batches of few cases -------------------------------------- */
 
-/* lane_of: by unit.  NULL: not in this way. */
-TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, const Tiny *base, const uint8_t *lane_of);
+/* lane_of: by unit.  NULL: does not fit. */
+TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, bool momentum, const uint8_t *lane_of);
+
+/* ---- restarts.c: many seeds, one in each lane --------------------------------------------------- */
+
+bool cpu_restarts(Ctx *cx, Program *p, Restarts *all); /* as Target.restarts */
 
 #endif

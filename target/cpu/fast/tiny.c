@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiny networks: what the kernels that run whole epochs of them need. In: a program and the data bound to it. Out:
- * a table of units and links, cases turned so that sixteen of them stand side by side; and weights there and back.
- * Updates after few cases go another way, which tiny_steps.c prepares.
+/* Tiny networks: whole epochs in one kernel call. In: a program and the data bound to it. Out: the table of small.h,
+ * cases transposed into lanes; weights copied in and out. Updates after few cases are prepared by tiny_steps.c.
  *
- * Most of a small network's time would go into calls: 8-3-8 with its eight cases is 500 multiply-adds an epoch. */
+ * With a call for each layer most of the time would go into calls: 8-3-8 has 500 multiply-adds an epoch. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "fast.h"
+#include "small_net.h"
 
 enum { MOST_ROWS = 60, MOST_CASES = LEAF_EXAMPLES };
 
+/* Offsets of a link's weight: in the program's arrays, and here. */
 typedef struct Place {
 	uint64_t wide;
 	uint32_t tiny;
-} Place; /* of a link: in the program's arrays, and here */
+} Place;
 
 struct TinyRun {
 	Tiny t;
@@ -22,6 +23,7 @@ struct TinyRun {
 	Sweep sweep;
 	Place *place; /* [links] */
 	uint64_t places;
+	uint32_t *place_of;         /* [links] offset of a link's weight, by link */
 	uint8_t lane_of[MOST_ROWS]; /* by unit */
 };
 
@@ -38,7 +40,7 @@ static bool fits_net(const Program *p)
 
 	if (net->units > MOST_ROWS || net->copies || p->rule->needs_norm || cpu_own(p->opt)->precision != PRECISION_FP32)
 		return false;
-	if (p->layout->outputs > 1) /* errors of a case are summed part by part */
+	if (p->layout->outputs > 1) /* plain_vector sums the errors of one part */
 		return false;
 	for (uint32_t i = 0; i < net->blocks; i++)
 		if (net->block[i].frozen || net->block[i].rate != 1)
@@ -78,104 +80,46 @@ static bool fits_data(const Program *p, bool *binary)
 	return true;
 }
 
-/* ---- the network ---- */
+/* ---- weights: [sources][LANES], rows by unit, lanes by computed unit ---- */
 
-static TinyUnit unit_of(const Program *p, const TinyRun *r, Unit u, uint8_t *from, uint8_t *to, uint16_t *ins,
-                        uint16_t *outs)
+/* Outputs have the first lanes. */
+static void take_lanes(const Net *net, TinyRun *r)
 {
-	const Net *net = p->net;
-	TinyUnit t = { .row = (uint8_t)u, .lane = r->lane_of[u], .in = *ins, .out = *outs };
-
-	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
-		Unit source = net_source(net, u, i);
-		if (source)
-			from[(*ins)++] = (uint8_t)source;
-		t.bias |= source == 0;
-	}
-	for (Unit v = 1; v < net->units; v++)
-		for (uint64_t i = net->row[v]; i < net->row[v + 1]; i++)
-			if (net_source(net, v, i) == u)
-				to[(*outs)++] = r->lane_of[v];
-	t.ins = (uint16_t)(*ins - t.in);
-	t.outs = (uint16_t)(*outs - t.out);
-	return t;
-}
-
-static void take_units(Arena *a, const Program *p, TinyRun *r)
-{
-	const Net *net = p->net;
-	const Layout *l = p->layout;
-	uint8_t *from = NEW(a, net->links, uint8_t), *to = NEW(a, net->links, uint8_t);
-	uint8_t *output = NEW(a, net->outputs, uint8_t);
-	TinyUnit *unit = NEW(a, LANES, TinyUnit);
-	TinyPart *tiny_part = NEW(a, l->forwards, TinyPart);
-	uint16_t ins = 0, outs = 0;
-	uint8_t output_lane = 0, lane = (uint8_t)net->outputs;
+	uint8_t output = 0, lane = (uint8_t)net->outputs;
 
 	for (Unit u = 1; u < net->units; u++)
 		if (net_group(net, u)->role != ROLE_INPUT)
-			r->lane_of[u] = net_group(net, u)->role == ROLE_OUTPUT ? output_lane++ : lane++;
-	for (uint32_t i = 0; i < l->forwards; i++) {
-		const Part *part = &l->part[l->forward[i]];
-		tiny_part[i] = (TinyPart){ r->t.units, r->t.units + part->count, part->fn, part->role == ROLE_OUTPUT };
-		if (part->role == ROLE_OUTPUT)
-			r->t.output_fn = part->fn;
-		for (uint32_t k = 0; k < part->count; k++) {
-			if (part->role == ROLE_OUTPUT)
-				output[part->output + k] = (uint8_t)r->t.units;
-			unit[r->t.units++] = unit_of(p, r, part->first + k, from, to, &ins, &outs);
-		}
-	}
-	r->t.unit = unit;
-	r->t.part = tiny_part;
-	r->t.parts = l->forwards;
-	r->t.from = from;
-	r->t.to = to;
-	r->t.output = output;
-	r->t.outputs = net->outputs;
-	Unit last = 0;
-	for (Unit u = 0; u < net->units; u++)
-		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-			last = net_source(net, u, i) > last ? net_source(net, u, i) : last;
-	r->t.sources = (last + 4) / 4 * 4;
+			r->lane_of[u] = net_group(net, u)->role == ROLE_OUTPUT ? output++ : lane++;
 }
 
-/* ---- weights ---- */
+static void find_place(void *arg, Unit unit, uint64_t link, uint64_t place)
+{
+	TinyRun *r = arg;
+
+	(void)unit;
+	r->place[r->places++] = (Place){ place, r->place_of[link] };
+}
 
 static void take_weights(Arena *a, const Program *p, TinyRun *r)
 {
 	const Net *net = p->net;
-	uint32_t *real = NEW(a, r->t.sources * LANES / 32 + 1, uint32_t);
+	uint32_t *real = NEW(a, net->units * LANES / 32 + 1, uint32_t), last = 0;
 
+	r->place_of = NEW(a, net->links, uint32_t);
+	for (Unit u = 1; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			uint32_t place = r->place_of[i] = net_source(net, u, i) * LANES + r->lane_of[u];
+			real[place / 32] |= 1u << place % 32;
+			last = place > last ? place : last;
+		}
+	r->t.sources = (last / LANES + 4) / 4 * 4;
 	r->sweep.formula = &p->formula;
 	r->sweep.n = r->t.sources * LANES;
 	r->sweep.real = real;
 	for (int i = 0; i < 2 + p->rule->states; i++)
-		/* rows without targets may be looked at */
-		r->sweep.variable[i] = floats_take(a, (size_t)(net->units + 3) * LANES);
-	for (Unit u = 1; u < net->units; u++)
-		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
-			uint32_t place = net_source(net, u, i) * LANES + r->lane_of[u];
-			real[place / 32] |= 1u << place % 32;
-		}
-}
-
-typedef struct Finding {
-	const Program *p;
-	TinyRun *r;
-} Finding;
-
-static void find_place(void *arg, Unit unit, uint64_t link, uint64_t place)
-{
-	const Finding *f = arg;
-
-	f->r->place[f->r->places++] = (Place){ place, net_source(f->p->net, unit, link) * LANES + f->r->lane_of[unit] };
-}
-
-static void take_places(Arena *a, const Program *p, TinyRun *r)
-{
-	r->place = NEW(a, p->net->links, Place);
-	layout_links(p->layout, 0, p->net->links, find_place, &(Finding){ .p = p, .r = r });
+		r->sweep.variable[i] = vectors_take(a, net->units + 3); /* rows without targets are read */
+	r->place = NEW(a, net->links, Place);
+	layout_links(p->layout, 0, net->links, find_place, r);
 }
 
 static void carry_in(const Program *p, TinyRun *r)
@@ -207,65 +151,45 @@ static bool all_finite(const TinyRun *r)
 
 /* ---- cases ---- */
 
-uint32_t tiny_largest(const float *y, uint32_t n)
+/* Masks of pair_score. */
+static void take_masks(Arena *a, Tiny *t)
 {
-	uint32_t at = 0;
+	const SmallNet *s = &t->net;
+	uint32_t *wanted = NEW(a, s->outputs, uint32_t), *before = NEW(a, s->outputs, uint32_t);
 
-	for (uint32_t j = 1; j < n; j++)
-		if (y[j] > y[at])
-			at = j;
-	return at;
-}
-
-static void take_case(const Program *p, TinyRun *r, uint64_t i, float *x, float *y, uint32_t *wanted, uint32_t *before)
-{
-	Tiny *t = &r->t;
-	size_t width = t->eight ? LANES / 2 : LANES, block = i / width, lane = i % width, input = 0;
-
-	data_x(p->data, i, x);
-	data_y(p->data, i, y);
-	t->act[block * width + lane] = 1;
-	for (Unit u = 1; u < p->net->units; u++)
-		if (net_group(p->net, u)->role == ROLE_INPUT)
-			t->act[(u * t->blocks + block) * width + lane] = x[input++];
-	uint32_t top = tiny_largest(y, t->outputs);
-	for (uint32_t j = 0; j < t->outputs; j++) {
-		size_t word = t->eight ? j / 2 : j * t->blocks + block, bit = lane + (t->eight ? j % 2 * width : 0);
-		t->y[(j * t->blocks + block) * width + lane] = y[j];
-		wanted[word] |= (uint32_t)(j == top) << bit;
-		before[word] |= (uint32_t)(t->outputs > 1 ? j < top : y[j] > t->middle) << bit;
-	}
-}
-
-/* Do all units of a part have the same sources and the same targets? */
-static bool alike(const Tiny *t)
-{
-	for (uint32_t k = 0; k < t->parts; k++)
-		for (uint32_t i = t->part[k].first + 1; i < t->part[k].end; i++) {
-			const TinyUnit *a = &t->unit[i - 1], *b = &t->unit[i];
-			if (a->bias != b->bias || a->ins != b->ins || a->outs != b->outs ||
-			    memcmp(t->from + a->in, t->from + b->in, a->ins) || memcmp(t->to + a->out, t->to + b->out, a->outs))
-				return false;
+	for (uint32_t i = 0; i < t->cases; i++) {
+		const float *y = s->y + i * s->y_row;
+		uint32_t top = first_largest(y, s->outputs);
+		for (uint32_t j = 0; j < s->outputs; j++) {
+			uint32_t bit = i + j % 2 * PAIR_CASES;
+			wanted[j / 2] |= (uint32_t)(j == top) << bit;
+			before[j / 2] |= (uint32_t)(s->outputs > 1 ? j < top : y[j] > s->middle) << bit;
 		}
-	return true;
+	}
+	t->wanted = wanted;
+	t->before = before;
 }
 
 static void take_cases(Ctx *cx, Arena *a, const Program *p, TinyRun *r)
 {
 	Tiny *t = &r->t;
-	float *x = NEW(&cx->scratch, p->net->inputs, float), *y = NEW(&cx->scratch, p->net->outputs, float);
+	uint32_t cases = (uint32_t)p->data->cases, chunk = (cases + LANES - 1) / LANES;
+	uint32_t *lane = NEW(&cx->scratch, chunk * LANES, uint32_t);
 
-	t->cases = (uint32_t)p->data->cases;
-	t->eight = t->cases <= LANES / 2 && p->layout->outputs == 1 && alike(t);
-	t->blocks = (t->cases + LANES - 1) / LANES;
-	t->act = floats_take(a, (size_t)(p->net->units + 3) / 4 * 4 * t->blocks * LANES);
-	t->delta = floats_take(a, (size_t)LANES * t->blocks * LANES);
-	t->y = floats_take(a, (size_t)t->outputs * t->blocks * LANES);
-	uint32_t *wanted = NEW(a, t->outputs * t->blocks, uint32_t), *before = NEW(a, t->outputs * t->blocks, uint32_t);
-	for (uint64_t i = 0; i < t->cases; i++)
-		take_case(p, r, i, x, y, wanted, before);
-	t->wanted = wanted;
-	t->before = before;
+	t->cases = cases;
+	t->pairs = cases <= PAIR_CASES;
+	t->net = small_make(a, p->layout, p->opt, &(SmallShape){ t->pairs ? LANE_PAIR : LANE_CASE, chunk, r->lane_of },
+	                    r->place_of);
+	small_data(&cx->scratch, &t->net, p, false);
+	assert(t->net.plain);
+	small_arrays(a, &t->net, p->layout);
+	t->net.w = r->sweep.variable[1];
+	for (uint32_t i = 0; i < chunk * LANES; i++)
+		lane[i] = i < cases ? i : cases;
+	p->kern->small_load(&t->net, chunk, 0, lane);
+	if (t->pairs)
+		take_masks(a, t);
+	t->net.x = t->net.y = t->net.top = NULL; /* scratch */
 }
 
 TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p)
@@ -275,20 +199,16 @@ TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p)
 	if (!fits_net(p) || !fits_data(p, &binary))
 		return NULL;
 	TinyRun *r = NEW(a, 1, TinyRun);
-	r->t.matched = p->opt->error != ERR_SQUARED;
 	r->t.momentum = strcmp(p->rule->name, "momentum") == 0;
-	r->t.offset = (float)p->opt->prime_offset;
-	r->t.middle = (float)p->scorer.middle;
-	take_units(a, p, r);
+	take_lanes(p->net, r);
 	take_weights(a, p, r);
-	take_places(a, p, r);
-	if (p->data->cases <= MOST_CASES && (binary || !r->t.matched)) /* for those the kernel has a short way */
+	if (p->data->cases <= MOST_CASES && (binary || p->opt->error == ERR_SQUARED))
 		take_cases(cx, a, p, r);
-	r->steps = tiny_steps_make(cx, a, p, &r->t, r->lane_of);
+	r->steps = tiny_steps_make(cx, a, p, r->t.momentum, r->lane_of);
 	return r;
 }
 
-/* ---- running ---- */
+/* ---- training ---- */
 
 static void set_update(TinyRun *r, const Updates *s, uint64_t number)
 {
@@ -301,7 +221,7 @@ static uint64_t run_epochs(Program *p, TinyRun *r, const Updates *s)
 {
 	uint64_t done = 0;
 
-	r->t.threshold = (float)p->scorer.threshold;
+	r->t.net.threshold = (float)p->scorer.threshold;
 	while (done < s->count && !*s->stop) {
 		Tally *t = &s->tally[done];
 		set_update(r, s, done++);

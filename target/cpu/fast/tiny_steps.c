@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiny networks with updates after every case or a few: what the kernel for them needs. In: a program, the data
- * bound to it, where tiny.c has put units and weights. Out: stages of units, cases one after the other, or NULL if
- * this is not for them. */
+/* Tiny networks with updates after one or a few cases. In: a program, the data bound to it, the lanes of units. Out:
+ * stages of units and dense cases for kernel_tiny_steps, or NULL if another way is faster or needed. */
 #include <string.h>
 
-#include "fast.h"
+#include "small_net.h"
 
 enum { MOST_BATCH = 16 };
 
-/* Larger batches are better off with cases in the lanes. */
+/* Larger batches are faster with cases in the lanes. */
 static bool fits(const Program *p)
 {
 	const Net *net = p->net;
 	bool computed = false;
 
 	for (uint32_t i = 0; i < net->groups; i++) {
-		if (computed && net->group[i].role == ROLE_INPUT) /* their weights would come later in sums */
+		if (computed && net->group[i].role == ROLE_INPUT) /* sums begin with the inputs */
 			return false;
 		computed |= net->group[i].role != ROLE_INPUT;
 	}
@@ -24,7 +23,7 @@ static bool fits(const Program *p)
 
 /* ---- stages ---- */
 
-/* Is there a link between the unit and any of the part? */
+/* Does a link lead from the unit to the part? */
 static bool leads_to(const Net *net, Unit from, const Part *part)
 {
 	for (Unit u = part->first; u < part->first + part->count; u++)
@@ -127,7 +126,7 @@ static void take_cases(Ctx *cx, Arena *a, const Program *p, TinySteps *t)
 		memcpy(own + 1, row, (t->given - 1) * sizeof *x);
 		on[i] = list_inputs(own, t->given, listed + i * (t->given - 1));
 		data_y(d, i, y + i * LANES);
-		top[i] = (uint8_t)tiny_largest(y + i * LANES, t->outputs);
+		top[i] = (uint8_t)first_largest(y + i * LANES, t->outputs);
 	}
 	t->x = x;
 	t->y = y;
@@ -136,16 +135,16 @@ static void take_cases(Ctx *cx, Arena *a, const Program *p, TinySteps *t)
 	t->top = top;
 }
 
-TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, const Tiny *base, const uint8_t *lane_of)
+TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, bool momentum, const uint8_t *lane_of)
 {
 	if (!fits(p))
 		return NULL;
 	TinySteps *t = NEW(a, 1, TinySteps);
-	t->outputs = base->outputs;
-	t->matched = base->matched;
-	t->momentum = base->momentum;
-	t->offset = base->offset;
-	t->middle = base->middle;
+	t->outputs = p->net->outputs;
+	t->matched = p->opt->error != ERR_SQUARED;
+	t->momentum = momentum;
+	t->offset = (float)p->opt->prime_offset;
+	t->middle = (float)p->scorer.middle;
 	take_stages(a, p, lane_of, t);
 	take_rows(a, p, lane_of, t);
 	take_cases(cx, a, p, t);

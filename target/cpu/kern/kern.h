@@ -4,7 +4,7 @@
  * The kernels are written once (the .inc files of this folder) in words of sixteen floats, and built three times:
  *
  *   vec_generic.h, vec_avx2.h, vec_avx512.h     sixteen floats, and what can be done to them
- *   product.inc, ..., seeds.inc                  the kernels; kernels.inc lists them
+ *   product.inc, ..., small.inc                  the kernels; kernels.inc lists them
  *   generic.c, avx2.c, avx512.c                 one of the first, all of the second: one Kern
  *
  * Every lane is one chain of correctly rounded operations in an order that the arguments alone decide, so all three
@@ -21,7 +21,7 @@
 
 #include "target.h"
 #include "checksum.h"
-#include "seeds.h"
+#include "small.h"
 
 enum { LANES = 16 };
 
@@ -278,75 +278,6 @@ typedef struct Sweep {
 	float *reach; /* NULL, or it becomes the largest |g| if it is not yet; infinite: some g is no number */
 } Sweep;
 
-/* A network so small that sixteen lanes hold all its computed units: a pass over all cases and an update in one
- * call. Weights, gradients and state are matrices [sources][LANES]: rows by unit, true, inputs and the others;
- * lanes by computed unit. Cases stand in blocks of sixteen: act is [rows][blocks][LANES], and so on. */
-typedef struct TinyUnit {
-	uint8_t row, lane;
-	bool bias;
-	uint16_t in, ins;   /* its sources, rows: from[in] ... */
-	uint16_t out, outs; /* its targets, lanes: to[out] ... */
-} TinyUnit;
-/* units that are computed side by side */
-typedef struct TinyPart {
-	uint32_t first, end;
-	int fn;
-	bool is_output;
-} TinyPart;
-typedef struct Tiny {
-	uint32_t cases, blocks, sources, units, outputs; /* sources: rows that have targets and those before, in fours */
-	const TinyUnit *unit;                            /* [units] sources before targets */
-	const TinyPart *part;
-	uint32_t parts;
-	const uint8_t *from, *to, *output; /* output: [outputs] which unit is the j-th */
-	int output_fn;
-	float *act, *delta, *y;
-	const uint32_t *wanted; /* [outputs][blocks] a bit for each case: this is its largest target */
-	const uint32_t *before; /* its largest target comes later; of a lone output: the target is above the middle */
-	bool matched;           /* cross-entropy of sigmoids; else squared error */
-	/* No more than eight cases, outputs side by side: rows of act, delta and y are eight floats long, and a word of
-	 * wanted and before is of two outputs, the second in bits 8 to 15. */
-	bool eight;
-	bool momentum; /* the rule: a Sweep's formula is that of momentum */
-	float offset, threshold, middle;
-} Tiny;
-
-/* The same network where an update comes after few cases: lanes are units all the way, outputs first and in their
- * order. Rows of weights are those of Tiny: true and the inputs come before all others. */
-/* a computed unit: where its weights stand as a source, and itself */
-typedef struct TinyLink {
-	uint8_t row, lane;
-} TinyLink;
-typedef struct TinyStage {     /* units that are computed side by side */
-	uint32_t lanes;            /* a bit for each */
-	uint32_t row, lane, units; /* of the first of them; the others follow */
-	int fn;
-	bool is_output;
-	bool inputs;          /* are some of its sources */
-	const TinyLink *from; /* its other sources, */
-	const uint8_t *to;    /* and lanes of its targets: of any of its units, in canonical order */
-	uint32_t froms, tos;
-} TinyStage;
-typedef struct TinySteps {
-	uint32_t given, sources, outputs; /* rows: true and inputs; all that have targets */
-	const TinyStage *stage;           /* sources before targets */
-	uint32_t stages;
-	const uint8_t *lane;    /* [sources] of the computed ones */
-	const uint16_t *real;   /* [sources] lanes that are links */
-	const float *x;         /* [cases][given] true and inputs */
-	const uint8_t *listed;  /* [cases][given - 1] rows of inputs: those that are not zero, then the others, */
-	const uint8_t *on;      /* [cases] and how many are not */
-	const float *y;         /* [cases][LANES], padded with zeros */
-	const uint8_t *top;     /* [cases] which target is the largest, the first of equals */
-	bool matched, momentum; /* as of Tiny */
-	float offset, threshold, middle;
-} TinySteps;
-/* example NULL: first, first + 1, ... */
-typedef struct TinyOrder {
-	const uint64_t *example;
-	uint64_t first, cases, batch;
-} TinyOrder;
-
 typedef struct Kern {
 	const char *name;
 	void (*product)(const Product *p);
@@ -375,11 +306,11 @@ typedef struct Kern {
 	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally); /* adds to the tally */
 	/* an update after each batch */
 	void (*tiny_steps)(const TinySteps *t, const Sweep *s, const TinyOrder *o, Tally *tally);
-	void (*seeds_load)(const Seeds *s, uint32_t cases, uint64_t first, const uint32_t *lane);
-	void (*seeds_pass)(const Seeds *s, uint32_t cases, bool fresh, float *sum, SeedTally *t);
-	uint32_t (*seeds_due)(const SeedTally *t, const SeedEnds *e); /* lane i is bit i */
-	bool (*finite)(const float *v, size_t n);                     /* are all of them?  n a multiple of LANES */
-	void (*add)(float *into, const float *from, size_t n);        /* n a multiple of LANES */
+	void (*small_load)(const SmallNet *s, uint32_t vectors, uint64_t first, const uint32_t *lane);
+	void (*seeds_pass)(const SmallNet *s, uint32_t cases, bool fresh, float *sum, LaneTally *t);
+	uint32_t (*seeds_due)(const LaneTally *t, const LaneLimits *e); /* lane i is bit i */
+	bool (*finite)(const float *v, size_t n);                       /* are all of them?  n a multiple of LANES */
+	void (*add)(float *into, const float *from, size_t n);          /* n a multiple of LANES */
 	/* seal.h: rows of a piece from `row` on, the last may be cut */
 	uint64_t (*seal)(const void *at, size_t bytes, uint32_t row);
 	void (*transpose)(uint32_t rows, uint32_t cols, const float *from, size_t from_row, float *to, size_t to_row);
