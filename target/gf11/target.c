@@ -17,10 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose.h"
-#include "disk.h"
-#include "execute.h"
-#include "protect.h"
+#include "gf11_diagnose.h"
+#include "gf11_protect.h"
 
 extern const Target target_gf11;
 
@@ -187,13 +185,13 @@ static Status build(Ctx *cx, Ctx *own, Build *a)
 	a->disks = a->p->gf11->disks;
 	if (a->disks == DISKS_AUTO && (a->sequences || !machine_disks(a->p->m)))
 		a->disks = DISKS_OFF;
-	Status s = inside(own, build_body, a);
+	Status s = subcontext_run(own, build_body, a);
 	if (s != MP_BAD_INPUT || a->disks != DISKS_AUTO)
 		return s;
 	a->disks = DISKS_ON;
 	ctx_free(own);
 	ctx_init(own, &cx->alloc);
-	return inside(own, build_body, a);
+	return subcontext_run(own, build_body, a);
 }
 
 /* ---- diagnosis ---- */
@@ -298,12 +296,12 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 		disks = a.disks; /* where data lie depends on them: more is to be tested if they change */
 		ctx_free(&p->own);
 		ctx_init(&p->own, &cx->alloc);
-		apart(cx, choose_body, &(Choose){ cx, p, &a });
+		with_subcontext(cx, choose_body, &(Choose){ cx, p, &a });
 		s = build(cx, &p->own, &a);
 	}
 	if (s != MP_OK)
-		fail_as(cx, &p->own, s);
-	hand_on(cx, &p->own);
+		subcontext_fail(cx, &p->own, s);
+	subcontext_messages(cx, &p->own);
 	p->bp = a.bp;
 	p->protect = a.protect;
 	p->error = p->opt->error;
@@ -342,9 +340,9 @@ static void lanes_body(Ctx *own, void *arg)
 static void room_wanted(Ctx *cx, Program *p, const BpSequences *s)
 {
 	Lanes a = { p->bp, s, 0 };
-	Status status = inside(&p->own, lanes_body, &a);
+	Status status = subcontext_run(&p->own, lanes_body, &a);
 	if (status != MP_OK)
-		fail_as(cx, &p->own, status);
+		subcontext_fail(cx, &p->own, status);
 	p->lanes = a.lanes < p->most_lanes ? a.lanes : p->most_lanes;
 	uint64_t steps = sequences_pack(p->packer, s->length, s->count, p->procs, p->lanes).steps;
 	p->steps = steps < p->most_steps || s->count == 0 ? steps
@@ -528,8 +526,8 @@ static Status pass_run(Pass *a)
 {
 	if (*a->stop)
 		return MP_STOPPED;
-	Status s = inside(&a->p->own, pass_body, a);
-	hand_on(a->p->cx, &a->p->own);
+	Status s = subcontext_run(&a->p->own, pass_body, a);
+	subcontext_messages(a->p->cx, &a->p->own);
 	if (s != MP_OK)
 		return MP_FAILED;
 	if (*a->stop)
@@ -605,8 +603,8 @@ static Status guarded(Guarded *a, void (*body)(Ctx *own, void *arg))
 	Program *p = a->p;
 	if (!p->protect)
 		return MP_OK;
-	Status s = inside(&p->own, body, a);
-	hand_on(p->cx, &p->own);
+	Status s = subcontext_run(&p->own, body, a);
+	subcontext_messages(p->cx, &p->own);
 	return s == MP_OK ? MP_OK : MP_FAILED;
 }
 
@@ -665,26 +663,6 @@ static Status gf11_evaluate(Program *p, uint64_t first, uint64_t count, const vo
 	return s;
 }
 
-/* All processors get the word of the first one. */
-static void align_row(const Processors *p, uint32_t word)
-{
-	uint32_t *row = p->dram + (size_t)word * p->lanes, first = *row;
-	for (const uint32_t *end = row + (size_t)p->blocks * LANES; row < end; row += LANES)
-		for (uint32_t l = 0; l < LANES; l++)
-			row[l] = first;
-}
-
-static void align_share(void *arg, uint32_t thread)
-{
-	const Bp *b = arg;
-	uint64_t words = b->at.words, threads = b->p->threads;
-	for (uint64_t i = words * thread / threads; i < words * (thread + 1) / threads; i++) {
-		align_row(b->p, b->at.weights + (uint32_t)i);
-		for (uint32_t k = 0; k < (uint32_t)b->rule->states; k++)
-			align_row(b->p, b->at.states + k * b->at.words + (uint32_t)i);
-	}
-}
-
 /* What a fault did must not be healed by the host, which copies memory in no time: after the first one nothing is
  * aligned. */
 static bool is_whole(const Program *p)
@@ -695,22 +673,14 @@ static bool is_whole(const Program *p)
 	return !happened;
 }
 
-/* Processors that add in orders of their own drift apart by roundings, and a checkpoint holds one set of weights: the
- * host gives all of them those of the first.  What one processor sends round is the same everywhere already. */
-static void align(Program *p)
-{
-	if (is_whole(p) && sum_home(p->bp, 0).everywhere)
-		pool_run(p->bp->p->pool, align_share, p->bp);
-}
-
 static void gf11_apply(Program *p, const Update *u)
 {
 	if (!p->pending)
 		return;
 	assert(u->rule == p->rule);
 	sum_update(p->bp, u);
-	if (p->gf11->agree == AGREE_HOST)
-		align(p);
+	if (p->gf11->agree == AGREE_HOST && is_whole(p))
+		bp_weights_align(p->bp);
 	p->pending = false;
 	Guarded g = { .p = p };
 	p->failed = guarded(&g, updated_body) != MP_OK;
@@ -795,7 +765,7 @@ static void gf11_print(const Program *p, Buf *out)
 	Build a = { .p = p, .cases = p->procs };
 	Status s = build(p->cx, own, &a);
 	if (s != MP_OK)
-		fail_as(out->arena->cx, own, s);
+		subcontext_fail(out->arena->cx, own, s);
 	bp_print(a.bp, out);
 }
 

@@ -6,8 +6,7 @@
 #include "test.h"
 
 #include "cluster.h"
-#include "faults.h"
-#include "gf11.h"
+#include "gf11_sim.h"
 #include "store.h"
 
 static char path[] = "/tmp/microprop-text-XXXXXX";

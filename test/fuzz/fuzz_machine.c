@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Machine files: whatever is accepted prints as a file that reads back as the same print.
  * Left out: bases that are paths (the fuzzer would open files). */
-#include "gf11.h"
+#include "gf11_sim.h"
 #include "fuzz.h"
 
 static char *print(Ctx *cx, const Src *src)

@@ -2,7 +2,7 @@
 /* Microcode as text: whatever is accepted can be checked, and its print reads back as the same print. */
 #include "fuzz.h"
 
-#include "gf11.h"
+#include "gf11_sim.h"
 
 static char *print(Ctx *cx, const Machine *m, const Src *src)
 {

@@ -6,7 +6,7 @@
 
 #include "toy.h"
 
-#include "backprop.h"
+#include "gf11_sum.h"
 
 enum { CASES = 19, MAX_IN = 24, MAX_OUT = 16, MOST_LINKS = 2000 };
 

@@ -4,8 +4,8 @@
  * machine leaves the bits that it leaves on a whole one. */
 #include "test.h"
 
-#include "commands.h"
-#include "diagnose.h"
+#include "gf11_study.h"
+#include "gf11_diagnose.h"
 
 /* ---- machines ---- */
 

@@ -5,8 +5,7 @@
 
 #include "gf11_nets.h"
 
-#include "disk.h"
-#include "faults.h"
+#include "gf11_study.h"
 
 /* ---- a machine and a program by hand ---- */
 

@@ -6,7 +6,7 @@
 
 #include "gf11_command.h"
 
-#include "commands.h"
+#include "gf11_study.h"
 
 #define ENCODER SOURCE_DIR "/examples/encoder-8-3-8.topo"
 

@@ -7,9 +7,8 @@
 
 #include "toy.h"
 
-#include "backprop.h"
+#include "gf11_sum.h"
 #include "execute.h"
-#include "faults.h"
 
 enum { CASES = 19, PROCS = 7, MOST_LINKS = 200, UPDATES = 3 };
 static const uint16_t scattered[PROCS] = { 40, 3, 17, 100, 565, 24, 311 };

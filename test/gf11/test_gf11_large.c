@@ -4,7 +4,7 @@
  * numbers. The machine is made small, so that the network can be. */
 #include "gf11_nets.h"
 
-#include "backprop.h"
+#include "gf11_sum.h"
 
 enum { BLOCKS = 10, SIZE = 20, CASES = 5 };
 

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#include "gf11.h"
+#include "gf11_sim.h"
 
 typedef struct Case {
 	Ctx cx;

@@ -6,7 +6,7 @@
 
 #include "gf11_command.h"
 
-#include "commands.h"
+#include "gf11_study.h"
 
 static Ctx *cx_new(void)
 {

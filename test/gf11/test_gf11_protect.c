@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "protect.h"
+#include "gf11_protect.h"
 
 static const char toy[] = "group x 10 input\ngroup h 14\ngroup o 4 output\nconnect x, true -> h\nconnect h, true -> o\n"
 						  "train rate 0.05 momentum 0.8\n";

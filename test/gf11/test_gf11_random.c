@@ -10,7 +10,7 @@
  * where that is about zero: one weight in twenty may. */
 #include "gf11_nets.h"
 
-#include "backprop.h"
+#include "gf11_sum.h"
 
 #define NEAR   5e-3
 #define NEARER 1e-5

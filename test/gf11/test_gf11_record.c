@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#include "gf11.h"
+#include "gf11_code.h"
 
 /* ---- the table of operations -------------------------------------------------------------------- */
 
@@ -165,7 +165,7 @@ static void names_and_forms_are_complete(void **state)
 
 /* ---- a small machine ---------------------------------------------------------------------------- */
 
-enum { PROCS = 5, LANES = 64, SRAM = 96, DRAM = 128, BASES = 4, CONFIGURATIONS = 3 };
+enum { PROCS = 5, SRAM = 96, DRAM = 128, BASES = 4, CONFIGURATIONS = 3 };
 
 static const Machine small = { .name = "small",
 	                           .processors = PROCS,

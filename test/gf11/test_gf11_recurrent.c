@@ -6,7 +6,7 @@
  * test_gf11_scalar.c. */
 #include "gf11_nets.h"
 
-#include "backprop.h"
+#include "gf11_sum.h"
 
 #define CURVE 1e-3 /* of the error of an epoch */
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "gf11.h"
+#include "gf11_sim.h"
 
 enum { FEW = 6, PROCS = 70, SPACE = 2304, SRAM_AT = TABLE_WORDS, DRAM_AT = 4096 };
 

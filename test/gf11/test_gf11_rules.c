@@ -9,7 +9,7 @@
  * in `near`. */
 #include "gf11_nets.h"
 
-#include "backprop.h"
+#include "gf11_study.h"
 
 enum { UPDATES = 40, FEW = 10, ALL = UPDATES };
 

@@ -4,7 +4,7 @@
  * any number of processors and for every way of summing; and so must traced and fast execution. */
 #include "gf11_nets.h"
 
-#include "backprop.h"
+#include "gf11_sum.h"
 
 enum { POINTS = 256, MOST_PROCS = 40 };
 

@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-#include "backprop.h"
+#include "gf11_sum.h"
 
 enum { MOST_PROCS = 64, MOST_WORDS = 404, EPOCHS = 2 };
 #define NEAR 4e-6f
@@ -137,7 +137,7 @@ static Number number(const Op *o, const Number *done)
 }
 
 /* variable: of the weight, as the formula counts; new values take their places. */
-static void weight_update(const Formula *f, const Update *u, float factor, bool decays, float *variable)
+static void expected_update(const Formula *f, const Update *u, float factor, bool decays, float *variable)
 {
 	Number done[MAX_OPS];
 	float new[2 + MAX_STATE];
@@ -186,7 +186,7 @@ static void world_update(const Bp *b, const Formula *f, const Update *u)
 			world.change[p][w] = b->changes_start ? world.change[p][w] : 0;
 			if (world.factor[w] < 0)
 				continue;
-			weight_update(f, u, world.factor[w], b->decay > 0, v);
+			expected_update(f, u, world.factor[w], b->decay > 0, v);
 			world.weight[p][w] = v[1];
 			for (int k = 0; k < b->rule->states; k++)
 				world.state[k][p][w] = v[2 + k];

@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-#include "gf11.h"
+#include "gf11_study.h"
 
 enum { SEED_STREAM = 90, MOST = MAX_CROSSBAR * MAX_CROSSBAR };
 

@@ -6,7 +6,7 @@
  * a case lie in the same proportion), CURVE for the error of an epoch. */
 #include "gf11_nets.h"
 
-#include "backprop.h"
+#include "gf11_sum.h"
 
 #define NEAR   5e-3 /* of the largest gradient of the network, and of outputs */
 #define NEARER 1e-5 /* the same, with sigmoid power2 */

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "gf11.h"
+#include "gf11_net.h"
 #include "runs.h"
 
 extern const Target target_ref, target_gf11;

@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-#include "gf11.h"
+#include "gf11_sim.h"
 
 enum {
 	TOY_SRAM = 256,

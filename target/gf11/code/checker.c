@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: MIT */
+/* The checker: does a routine keep the rules of the machine, and does it do what was recorded?
+ * In: microwords, with the recorded code where there is one.  Out: the first fault as a sentence, or NULL.
+ * What must hold: it reads the tables of operations and machine and shares no code with the scheduler, so that a
+ * mistake has to be made twice to pass.
+ *
+ *   shape      numbers that exist: columns, registers, conditions, addresses, configurations
+ *   ends       every result is there, and every part free again, when the last line is over
+ *   resources  starts, ports, accesses of memory, banks: the table of forms in gf11_machine.h
+ *   values     cycle by cycle, where each word in a register comes from: never from nowhere, never two at once
+ *   recording  each recorded operation stands there once, reads the results it was recorded to read, and keeps the
+ *              order of reads and writes of each word of memory
+ *
+ * Words of memory are the same if base and offset are; an indexed access may touch every word of its base, and, where
+ * the recording says that bases overlap, an access may touch what any other base addresses.  Only spilled words have
+ * slots that nothing else touches; what lies under other bases keeps away from them when the routine is called. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gf11_code.h"
+
+#define NOTHING UINT32_MAX /* no result, no operation, not recorded */
+
+typedef struct Issue { /* one operation, in the order of lines and columns */
+	const Micro *micro;
+	uint32_t at, done; /* cycle of issue; first cycle that can use the result */
+	uint32_t value;    /* whose result it carries: its own, or a spilled one */
+	uint32_t word[2];  /* words of memory it touches, as in forms[].touch */
+	uint8_t unit, form;
+} Issue;
+
+typedef struct Want {
+	uint32_t a, b, cc, old;
+} Want; /* recorded operations whose results an operation reads */
+
+typedef struct Checker {
+	Ctx *cx;
+	const Machine *m;
+	const Routine *r;
+	const Code *code; /* NULL: rules of the machine only */
+	Issue *issue;
+	uint32_t issues;
+	uint32_t *by_done;  /* issues in the order their results arrive */
+	uint32_t words;     /* of memory, all that are touched */
+	Want *want;         /* [recs] */
+	uint32_t *issue_of; /* [recs] */
+} Checker;
+
+/* ---- how often units start ---------------------------------------------------------------------- */
+
+static const size_t intervals[UNITS] = {
+	/* offset of the parameter; the port has none of its own */
+	[UNIT_ALU] = offsetof(Machine, alu_interval),
+	[UNIT_DRAM] = offsetof(Machine, dram_interval),
+	[UNIT_SWITCH] = offsetof(Machine, switch_interval),
+};
+
+static int64_t unit_interval(const Machine *m, int unit)
+{
+	return unit == UNIT_PORT ? 1 : *(const int64_t *)(const void *)((const char *)m + intervals[unit]);
+}
+
+/* ---- saying it ---------------------------------------------------------------------------------- */
+
+static void name_recorded(const Checker *c, Buf *b, uint32_t rec)
+{
+	if (c->code && rec < c->code->recs)
+		buf_printf(b, "%s of recorded operation %u", ops[c->code->rec[rec].op].name, rec);
+	else
+		buf_puts(b, "nothing");
+}
+
+PRINTF_LIKE(3, 4)
+static const char *fault_at(const Checker *c, const Issue *i, const char *fmt, ...)
+{
+	Buf b = { .arena = &c->cx->scratch };
+	buf_printf(&b, "%s: cycle %u, %s", c->r->name ? c->r->name : "routine", i->at, unit_names[i->unit]);
+	if (i->micro->op < GOPS)
+		buf_printf(&b, ", %s", ops[i->micro->op].name);
+	if (c->code)
+		buf_printf(&b, i->micro->rec == NOTHING ? " (spill)" : " (recorded operation %u)", i->micro->rec);
+	buf_puts(&b, ": ");
+	va_list ap;
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	return b.s;
+}
+
+PRINTF_LIKE(2, 3)
+static const char *fault(const Checker *c, const char *fmt, ...)
+{
+	Buf b = { .arena = &c->cx->scratch };
+	buf_printf(&b, "%s: ", c->r->name ? c->r->name : "routine");
+	va_list ap;
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	return b.s;
+}
+
+/* ---- shape -------------------------------------------------------------------------------------- */
+
+static const char *check_address(const Checker *c, const Issue *i, bool dram)
+{
+	Addr a = dram ? i->micro->far : i->micro->mem;
+	int64_t words = dram ? c->m->dram : c->m->sram;
+	if (a.base >= c->m->relocations)
+		return fault_at(c, i, "there is no relocation register %u, the machine has %lld", a.base,
+		                (long long)c->m->relocations);
+	if (a.off >= words)
+		return fault_at(c, i, "offset %u is outside the %lld words of %s", a.off, (long long)words,
+		                dram ? "DRAM" : "SRAM");
+	return NULL;
+}
+
+static const char *check_numbers(const Checker *c, const Issue *i)
+{
+	const Micro *u = i->micro;
+	unsigned uses = forms[i->form].uses;
+	const uint32_t reg[] = { uses & USES_DST ? u->dst : 0, uses & USES_A ? u->a : 0, uses & USES_B ? u->b : 0 };
+	for (size_t k = 0; k < COUNT(reg); k++)
+		if (reg[k] >= c->m->registers)
+			return fault_at(c, i, "there is no register %u, the machine has %lld", reg[k], (long long)c->m->registers);
+	if (uses & (READS_CC | WRITES_CC) && u->cc >= c->m->conditions)
+		return fault_at(c, i, "there is no condition code %u, the machine has %lld", u->cc,
+		                (long long)c->m->conditions);
+	if (c->m->fixed_address && forms[i->form].touch[0].indexed)
+		return fault_at(c, i, "the machine has no addresses of a processor's own");
+	if (i->form == FORM_XFER && u->k.u >= c->m->configurations)
+		return fault_at(c, i, "there is no switch configuration %u, the machine holds %lld", u->k.u,
+		                (long long)c->m->configurations);
+	const char *why = uses & USES_MEM ? check_address(c, i, false) : NULL;
+	return !why && uses & USES_FAR ? check_address(c, i, true) : why;
+}
+
+static const char *check_micro(const Checker *c, uint32_t cycle, int unit, const Micro *u)
+{
+	Issue i = { .micro = u, .at = cycle, .unit = (uint8_t)unit };
+	if (u->op >= GOPS)
+		return fault_at(c, &i, "there is no operation of number %u", u->op);
+	if (ops[u->op].unit != unit)
+		return fault_at(c, &i, "this operation belongs to unit %s", unit_names[ops[u->op].unit]);
+	i.form = ops[u->op].form;
+	return check_numbers(c, &i);
+}
+
+/* Counts what is issued, too. */
+static const char *check_shape(Checker *c)
+{
+	const Routine *r = c->r;
+	if (r->lines > c->m->block)
+		return fault(c, "%u lines are more than the %lld of a block", r->lines, (long long)c->m->block);
+	for (uint32_t t = 0; t < r->lines; t++) {
+		for (int unit = 0; unit < UNITS; unit++) {
+			const Micro *u = &r->line[t].slot[unit];
+			if (u->op == GOP_NONE)
+				continue;
+			const char *why = check_micro(c, t, unit, u);
+			if (why)
+				return why;
+			c->issues++;
+		}
+	}
+	return NULL;
+}
+
+/* ---- lists of what is issued and which words it touches ----------------------------------------- */
+
+/* a touch, and where the number of its word goes */
+typedef struct Touched {
+	bool dram;
+	Addr at;
+	uint32_t *number;
+} Touched;
+
+static int word_compare(const void *a, const void *b)
+{
+	const Touched *x = a, *y = b;
+	if (x->dram != y->dram)
+		return x->dram - y->dram;
+	if (x->at.base != y->at.base)
+		return x->at.base - y->at.base;
+	return (x->at.off > y->at.off) - (x->at.off < y->at.off);
+}
+
+/* Words are numbered in the order of their addresses. */
+static void number_words(Checker *c)
+{
+	Touched *word = NEW(&c->cx->scratch, 2 * (size_t)c->issues, Touched);
+	size_t touches = 0;
+	for (uint32_t n = 0; n < c->issues; n++) {
+		Issue *i = &c->issue[n];
+		for (int k = 0; k < 2; k++) {
+			const Touch *touch = &forms[i->form].touch[k];
+			if (touch->is)
+				word[touches++] = (Touched){ touch->dram, touch->dram ? i->micro->far : i->micro->mem, &i->word[k] };
+		}
+	}
+	if (touches)
+		qsort(word, touches, sizeof *word, word_compare);
+	for (size_t k = 0; k < touches; k++) {
+		if (k == 0 || word_compare(&word[k - 1], &word[k]))
+			c->words++;
+		*word[k].number = c->words - 1;
+	}
+}
+
+static void list_issues(Checker *c)
+{
+	c->issue = NEW(&c->cx->scratch, c->issues, Issue);
+	uint32_t n = 0;
+	for (uint32_t t = 0; t < c->r->lines; t++) {
+		for (int unit = 0; unit < UNITS; unit++) {
+			const Micro *u = &c->r->line[t].slot[unit];
+			if (u->op == GOP_NONE)
+				continue;
+			c->issue[n] = (Issue){ .micro = u,
+				                   .at = t,
+				                   .done = t + (uint32_t)op_latency(c->m, u->op),
+				                   .unit = (uint8_t)unit,
+				                   .form = ops[u->op].form,
+				                   .value = c->code ? u->rec : n };
+			n++;
+		}
+	}
+	number_words(c);
+}
+
+/* Counting sort; results of one cycle stay in the order of issue. */
+static void sort_by_done(Checker *c)
+{
+	uint32_t *first = NEW(&c->cx->scratch, (size_t)c->r->lines + 2, uint32_t);
+	c->by_done = NEW(&c->cx->scratch, c->issues, uint32_t);
+	for (uint32_t i = 0; i < c->issues; i++)
+		first[c->issue[i].done + 1]++;
+	for (uint32_t t = 0; t < c->r->lines; t++)
+		first[t + 1] += first[t];
+	for (uint32_t i = 0; i < c->issues; i++)
+		c->by_done[first[c->issue[i].done]++] = i;
+}
+
+/* ---- ends --------------------------------------------------------------------------------------- */
+
+static const char *check_ends(const Checker *c)
+{
+	for (uint32_t n = 0; n < c->issues; n++) {
+		const Issue *i = &c->issue[n];
+		if (i->done > c->r->lines)
+			return fault_at(c, i, "its result is there in cycle %u, after the routine's %u lines", i->done,
+			                c->r->lines);
+		int64_t busy = unit_interval(c->m, i->unit);
+		if (i->unit == UNIT_DRAM && c->m->dram_busy > busy)
+			busy = c->m->dram_busy;
+		if (forms[i->form].port & AT_NEXT)
+			busy = 2;
+		if (i->at + busy > c->r->lines)
+			return fault_at(c, i, "it is busy until cycle %lld, after the routine's %u lines",
+			                (long long)(i->at + busy), c->r->lines);
+	}
+	return NULL;
+}
+
+/* ---- resources ---------------------------------------------------------------------------------- */
+
+/* Marks the cycles in which issue n takes something of which there is one: user[cycle] is who has it, from 1. */
+static const char *take(const Checker *c, uint32_t *user, uint32_t n, unsigned when, const char *what)
+{
+	const Issue *i = &c->issue[n];
+	const uint32_t cycle[] = { i->at, i->at + 1, i->done - 1 };
+	for (unsigned k = 0; k < COUNT(cycle); k++) {
+		uint32_t *u = &user[cycle[k]];
+		if (!(when & 1u << k) || *u == n + 1)
+			continue;
+		if (*u)
+			return fault_at(c, i, "it needs %s in cycle %u, where %s of cycle %u has it", what, cycle[k],
+			                ops[c->issue[*u - 1].micro->op].name, c->issue[*u - 1].at);
+		*u = n + 1;
+	}
+	return NULL;
+}
+
+static const char *check_accesses(const Checker *c)
+{
+	uint32_t *port = NEW(&c->cx->scratch, (size_t)c->r->lines + 2, uint32_t);
+	uint32_t *sram = NEW(&c->cx->scratch, (size_t)c->r->lines + 2, uint32_t);
+	for (uint32_t n = 0; n < c->issues; n++) {
+		const char *why = take(c, port, n, forms[c->issue[n].form].port, "the register port");
+		if (!why)
+			why = take(c, sram, n, forms[c->issue[n].form].sram, "static memory");
+		if (why)
+			return why;
+	}
+	int64_t free_at = 0;
+	for (uint32_t t = 0; t <= c->r->lines; t++) {
+		if (!sram[t])
+			continue;
+		const Issue *i = &c->issue[sram[t] - 1];
+		if (t < free_at)
+			return fault_at(c, i, "it needs static memory in cycle %u, which is free in cycle %lld", t,
+			                (long long)free_at);
+		free_at = t + c->m->sram_interval;
+		if (free_at > c->r->lines)
+			return fault_at(c, i, "it keeps SRAM busy until cycle %lld, after the %u lines", (long long)free_at,
+			                c->r->lines);
+	}
+	return NULL;
+}
+
+static const char *check_starts(const Checker *c)
+{
+	int64_t unit_free[UNITS] = { 0 };
+	int64_t *bank_free = NEW(&c->cx->scratch, (size_t)c->m->dram_banks, int64_t);
+	for (uint32_t n = 0; n < c->issues; n++) {
+		const Issue *i = &c->issue[n];
+		if (i->at < unit_free[i->unit])
+			return fault_at(c, i, "the unit can start again in cycle %lld, not before", (long long)unit_free[i->unit]);
+		unit_free[i->unit] = i->at + unit_interval(c->m, i->unit);
+		if (i->unit != UNIT_DRAM)
+			continue;
+		uint32_t bank = i->micro->far.off % (uint32_t)c->m->dram_banks;
+		if (i->at < bank_free[bank])
+			return fault_at(c, i, "bank %u is busy until cycle %lld", bank, (long long)bank_free[bank]);
+		bank_free[bank] = i->at + c->m->dram_busy;
+	}
+	return NULL;
+}
+
+/* ---- recording: what each operation should read ------------------------------------------------- */
+
+static void list_wants(Checker *c)
+{
+	const Code *code = c->code;
+	uint32_t *reg = NEW(&c->cx->scratch, code->regs, uint32_t);
+	uint32_t *cond = NEW(&c->cx->scratch, code->conds, uint32_t);
+	memset(reg, 0xFF, code->regs * sizeof *reg);
+	memset(cond, 0xFF, code->conds * sizeof *cond);
+	c->want = NEW(&c->cx->scratch, code->recs, Want);
+	for (uint32_t k = 0; k < code->recs; k++) {
+		const Rec *r = &code->rec[k];
+		unsigned uses = forms[ops[r->op].form].uses;
+		c->want[k] = (Want){ uses & USES_A ? reg[r->a] : NOTHING, uses & USES_B ? reg[r->b] : NOTHING,
+			                 uses & READS_CC ? cond[r->cc] : NOTHING, uses & USES_DST ? reg[r->dst] : NOTHING };
+		if (uses & USES_DST)
+			reg[r->dst] = k;
+		if (uses & WRITES_CC)
+			cond[r->dst] = k;
+	}
+}
+
+static bool same_addr(Addr a, Addr b) { return a.base == b.base && a.off == b.off; }
+
+/* Each recorded operation is issued once, with its addresses and constants; others move spilled words. */
+static const char *check_issued(Checker *c)
+{
+	const Code *code = c->code;
+	c->issue_of = NEW(&c->cx->scratch, code->recs, uint32_t);
+	memset(c->issue_of, 0xFF, code->recs * sizeof *c->issue_of);
+	for (uint32_t n = 0; n < c->issues; n++) {
+		const Issue *i = &c->issue[n];
+		const Micro *u = i->micro;
+		if (u->rec == NOTHING) {
+			if (u->op != GOP_LOAD && u->op != GOP_STORE && u->op != GOP_MOVE)
+				return fault_at(c, i, "it was not recorded, and it does not move a spilled word");
+			continue;
+		}
+		if (u->rec >= code->recs)
+			return fault_at(c, i, "only %u operations were recorded", code->recs);
+		const Rec *r = &code->rec[u->rec];
+		unsigned uses = forms[i->form].uses;
+		if (u->op != r->op)
+			return fault_at(c, i, "the recorded operation is %s", ops[r->op].name);
+		if ((uses & USES_MEM && !same_addr(u->mem, r->mem)) || (uses & USES_FAR && !same_addr(u->far, r->far)))
+			return fault_at(c, i, "the recorded address is another");
+		if (uses & USES_K && u->k.u != r->k.u)
+			return fault_at(c, i, "0x%08x was recorded, not 0x%08x", r->k.u, u->k.u);
+		if (c->issue_of[u->rec] != NOTHING)
+			return fault_at(c, i, "it was issued already, in cycle %u", c->issue[c->issue_of[u->rec]].at);
+		c->issue_of[u->rec] = n;
+	}
+	for (uint32_t k = 0; k < code->recs; k++)
+		if (c->issue_of[k] == NOTHING)
+			return fault(c, "recorded operation %u, %s, is not issued", k, ops[code->rec[k].op].name);
+	return NULL;
+}
+
+/* ---- values ------------------------------------------------------------------------------------- */
+
+typedef struct Held {
+	uint32_t value, since;
+} Held; /* whose result; the cycle it came in, plus 1 */
+typedef struct Values {
+	Held *reg, *cond, *word; /* word: last write; value only for spilled words */
+	uint8_t *spill;          /* [words] 1: of the recording, 2: spilled, 3: both */
+} Values;
+
+static const char *read_value(const Checker *c, const Issue *i, char kind, uint32_t number, uint32_t value,
+                              uint32_t want)
+{
+	if (value == NOTHING)
+		return fault_at(c, i, "it reads %c%u, in which nothing has arrived", kind, number);
+	if (!c->code || i->micro->rec == NOTHING || value == want)
+		return NULL;
+	Buf b = { .arena = &c->cx->scratch };
+	buf_printf(&b, "it reads %c%u, which holds the result of ", kind, number);
+	name_recorded(c, &b, value);
+	buf_puts(&b, ", not of ");
+	name_recorded(c, &b, want);
+	return fault_at(c, i, "%s", b.s);
+}
+
+/* A spilled word is known only by its slot: what was stored there last comes back. */
+static const char *read_spill(const Checker *c, Values *v, Issue *i)
+{
+	const Micro *u = i->micro;
+	if (u->op == GOP_LOAD) {
+		i->value = v->word[i->word[0]].value;
+		if (i->value == NOTHING)
+			return fault_at(c, i, "it reads a spilled word that has not arrived in its slot");
+	} else {
+		i->value = v->reg[u->a].value;
+	}
+	return NULL;
+}
+
+static const char *read_operands(const Checker *c, Values *v, Issue *i)
+{
+	const Micro *u = i->micro;
+	unsigned uses = forms[i->form].uses;
+	const Want none = { NOTHING, NOTHING, NOTHING, NOTHING };
+	bool moves = c->code && u->rec == NOTHING;
+	const Want *want = c->code && !moves ? &c->want[u->rec] : &none;
+	const char *why = NULL;
+	if (uses & USES_A)
+		why = read_value(c, i, 'r', u->a, v->reg[u->a].value, want->a);
+	if (!why && uses & USES_B)
+		why = read_value(c, i, 'r', u->b, v->reg[u->b].value, want->b);
+	if (!why && uses & READS_CC)
+		why = read_value(c, i, 'c', u->cc, v->cond[u->cc].value, want->cc);
+	return !why && moves ? read_spill(c, v, i) : why;
+}
+
+static const char *arrive_in(const Checker *c, const Issue *i, Held *h, const char *where, uint32_t number)
+{
+	if (h->since == i->done + 1)
+		return fault_at(c, i, "two results arrive in %s%u in cycle %u", where, number, i->done);
+	*h = (Held){ i->value, i->done + 1 };
+	return NULL;
+}
+
+static const char *arrive(const Checker *c, Values *v, const Issue *i)
+{
+	const Micro *u = i->micro;
+	unsigned uses = forms[i->form].uses;
+	const char *why = NULL;
+	if (i->form == FORM_MASKED) /* where the condition is 0 the old word stays */
+		why = read_value(c, i, 'r', u->dst, v->reg[u->dst].value, c->code ? c->want[u->rec].old : NOTHING);
+	if (!why && uses & USES_DST)
+		why = arrive_in(c, i, &v->reg[u->dst], "r", u->dst);
+	if (!why && uses & WRITES_CC)
+		why = arrive_in(c, i, &v->cond[u->cc], "c", u->cc);
+	for (int k = 0; k < 2 && !why; k++) {
+		const Touch *touch = &forms[i->form].touch[k];
+		if (touch->is && touch->write && !touch->indexed)
+			why = arrive_in(c, i, &v->word[i->word[k]], touch->dram ? "DRAM word " : "SRAM word ",
+			                touch->dram ? u->far.off : u->mem.off);
+	}
+	return why;
+}
+
+/* Slots of spilled words belong to them alone: nothing else names their address, and no index leads there. */
+static const char *check_slot(const Checker *c, Values *v, const Issue *i)
+{
+	bool moves = i->micro->rec == NOTHING;
+	for (int k = 0; k < 2; k++) {
+		if (!forms[i->form].touch[k].is)
+			continue;
+		v->spill[i->word[k]] |= moves ? 2 : 1;
+		if (v->spill[i->word[k]] == 3)
+			return fault_at(c, i, "a spilled word lies at an address that the routine uses");
+	}
+	if (moves && i->form != FORM_R && i->micro->mem.base)
+		return fault_at(c, i, "a spilled word lies at a relocated address");
+	if (moves && i->form != FORM_R && c->code->reach && i->micro->mem.off < c->code->reach[0])
+		return fault_at(c, i, "a spilled word lies among the first %u words, which indices reach", c->code->reach[0]);
+	return NULL;
+}
+
+static const char *check_slots(const Checker *c, Values *v)
+{
+	bool spills = false;
+	for (uint32_t n = 0; n < c->issues && c->code; n++) {
+		const char *why = check_slot(c, v, &c->issue[n]);
+		if (why)
+			return why;
+		spills |= c->issue[n].micro->rec == NOTHING;
+	}
+	for (uint32_t n = 0; n < c->issues && spills; n++) {
+		const Issue *i = &c->issue[n];
+		if (forms[i->form].touch[0].indexed && !(c->code->reach && c->code->reach[i->micro->mem.base]))
+			return fault_at(c, i, "its index may lead to spilled words: the recording does not say how far it goes");
+	}
+	return NULL;
+}
+
+static Held *held_new(const Checker *c, size_t count)
+{
+	Held *h = NEW(&c->cx->scratch, count, Held);
+	for (size_t i = 0; i < count; i++)
+		h[i].value = NOTHING;
+	return h;
+}
+
+static const char *check_values(Checker *c)
+{
+	Values v = { held_new(c, (size_t)c->m->registers), held_new(c, (size_t)c->m->conditions), held_new(c, c->words),
+		         NEW(&c->cx->scratch, c->words, uint8_t) };
+	const char *why = check_slots(c, &v);
+	uint32_t issued = 0, done = 0;
+	for (uint32_t t = 0; t <= c->r->lines && !why; t++) {
+		for (; done < c->issues && c->issue[c->by_done[done]].done == t && !why; done++)
+			why = arrive(c, &v, &c->issue[c->by_done[done]]);
+		for (; issued < c->issues && c->issue[issued].at == t && !why; issued++)
+			why = read_operands(c, &v, &c->issue[issued]);
+	}
+	return why;
+}
+
+/* ---- recording: order of memory ----------------------------------------------------------------- */
+
+typedef struct Peak {
+	uint32_t at, rec;
+} Peak; /* the latest cycle, plus 1, and whose; 0: none */
+typedef struct Seen {
+	Peak read, write;
+} Seen; /* of recorded operations so far */
+typedef struct Sequence {
+	Seen *word, *indexed[2], *all[2];
+} Sequence; /* by word; by memory and base */
+
+static void seen_add(Seen *s, bool write, uint32_t cycle, uint32_t rec)
+{
+	Peak *p = write ? &s->write : &s->read;
+	if (cycle + 1 > p->at)
+		*p = (Peak){ cycle + 1, rec };
+}
+
+/* An access in `cycle` (a read: when it reads; a write: when its word arrives) after all that was seen. */
+static const char *check_after(const Checker *c, const Issue *i, const Seen *s, bool write, uint32_t cycle)
+{
+	const Rec *rec = c->code->rec;
+	if (s->write.at && (write ? cycle + 1 <= s->write.at : cycle + 1 < s->write.at))
+		return fault_at(c, i, "it %s memory in cycle %u, recorded operation %u, %s, only in cycle %u",
+		                write ? "writes" : "reads", cycle, s->write.rec, ops[rec[s->write.rec].op].name,
+		                s->write.at - 1);
+	if (write && s->read.at && cycle + 1 <= s->read.at)
+		return fault_at(c, i, "it writes memory in cycle %u, recorded operation %u, %s, reads it in cycle %u", cycle,
+		                s->read.rec, ops[rec[s->read.rec].op].name, s->read.at - 1);
+	return NULL;
+}
+
+static const char *check_touch(const Checker *c, Sequence *o, uint32_t rec, int k)
+{
+	const Issue *i = &c->issue[c->issue_of[rec]];
+	const Touch *touch = &forms[i->form].touch[k];
+	uint32_t base = touch->dram ? i->micro->far.base : i->micro->mem.base;
+	uint32_t cycle = touch->write ? i->done : i->at;
+	Seen *all = &o->all[touch->dram][base], *indexed = &o->indexed[touch->dram][base], *word = &o->word[i->word[k]];
+	const char *why = check_after(c, i, touch->indexed ? all : indexed, touch->write, cycle);
+	if (!why && !touch->indexed)
+		why = check_after(c, i, word, touch->write, cycle);
+	for (uint32_t other = 0; c->code->bases_overlap && other < c->m->relocations && !why; other++)
+		if (other != base)
+			why = check_after(c, i, &o->all[touch->dram][other], touch->write, cycle);
+	seen_add(all, touch->write, cycle, rec);
+	seen_add(touch->indexed ? indexed : word, touch->write, cycle, rec);
+	return why;
+}
+
+static const char *check_memory(const Checker *c)
+{
+	size_t bases = (size_t)c->m->relocations;
+	Sequence o = { .word = NEW(&c->cx->scratch, c->words, Seen) };
+	for (int dram = 0; dram < 2; dram++) {
+		o.indexed[dram] = NEW(&c->cx->scratch, bases, Seen);
+		o.all[dram] = NEW(&c->cx->scratch, bases, Seen);
+	}
+	const char *why = NULL;
+	for (uint32_t rec = 0; rec < c->code->recs && !why; rec++)
+		for (int k = 0; k < 2 && !why; k++)
+			if (forms[ops[c->code->rec[rec].op].form].touch[k].is)
+				why = check_touch(c, &o, rec, k);
+	return why;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------- */
+
+const char *check_routine(Ctx *cx, const Machine *m, const Routine *r)
+{
+	Checker c = { .cx = cx, .m = m, .r = r, .code = r->code };
+	const char *why = check_shape(&c);
+	if (why)
+		return why;
+	list_issues(&c);
+	if ((why = check_ends(&c)) || (why = check_accesses(&c)) || (why = check_starts(&c)))
+		return why;
+	sort_by_done(&c);
+	if (!c.code)
+		return check_values(&c);
+	list_wants(&c);
+	if ((why = check_issued(&c)) || (why = check_values(&c)))
+		return why;
+	return check_memory(&c);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Routines made one.  In: routines.  Out: one that runs them one after the other, nothing overlapped.
+ * What must hold: every part ends with its last result there and its units free, so that the next can begin. */
+#include <string.h>
+
+#include "gf11_code.h"
+
+/* Virtual registers and conditions of a part are numbered after those of the parts before. */
+static void rec_shift(Rec *r, uint32_t regs, uint32_t conds)
+{
+	unsigned uses = forms[ops[r->op].form].uses;
+	r->dst += uses & USES_DST ? regs : uses & WRITES_CC ? conds : 0;
+	r->a += uses & USES_A ? regs : 0;
+	r->b += uses & USES_B ? regs : 0;
+	r->cc += uses & READS_CC ? conds : 0;
+}
+
+Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts)
+{
+	Code *code = NEW(&cx->keep, 1, Code);
+	code->name = name;
+	for (uint32_t i = 0; i < parts; i++)
+		code->recs += part[i]->code->recs;
+	code->rec = NEW(&cx->keep, code->recs, Rec);
+	code->recs = 0;
+	for (uint32_t i = 0; i < parts; i++) {
+		const Code *from = part[i]->code;
+		for (uint32_t k = 0; k < from->recs; k++) {
+			Rec r = from->rec[k];
+			rec_shift(&r, code->regs, code->conds);
+			code->rec[code->recs++] = r;
+		}
+		code->regs += from->regs;
+		code->conds += from->conds;
+		code->bases_overlap |= from->bases_overlap;
+		code->update |= from->update;
+	}
+	return code;
+}
+
+static void lines_join(Ctx *cx, Routine *r, Routine *const *part, uint32_t parts)
+{
+	for (uint32_t i = 0; i < parts; i++)
+		r->lines += part[i]->lines;
+	r->line = NEW(&cx->keep, r->lines, Line);
+	uint32_t line = 0, recs = 0;
+	for (uint32_t i = 0; i < parts; i++) {
+		for (uint32_t k = 0; k < part[i]->lines; k++, line++) {
+			r->line[line] = part[i]->line[k];
+			for (int unit = 0; unit < UNITS; unit++)
+				if (r->line[line].slot[unit].rec != UINT32_MAX)
+					r->line[line].slot[unit].rec += recs;
+		}
+		recs += part[i]->code->recs;
+	}
+}
+
+/* Bounds are those of all the operations together: what keeping the parts apart costs shows. */
+static void report_join(Ctx *cx, const Machine *m, Routine *r, Routine *const *part, uint32_t parts)
+{
+	Report *to = &r->report;
+	bound_fill(cx, m, r->code, to);
+	to->cycles = r->lines;
+	for (uint32_t i = 0; i < parts; i++) {
+		const Report *from = &part[i]->report;
+		to->registers = from->registers > to->registers ? from->registers : to->registers;
+		to->spills += from->spills;
+		to->seconds += from->seconds;
+	}
+	to->optimal = to->cycles == to->bound;
+	double useful = r->update ? (double)m->switch_interval * to->transfers : to->arithmetic;
+	to->seed_metric = r->lines ? useful / r->lines : 0;
+}
+
+Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts)
+{
+	Routine *r = NEW(&cx->keep, 1, Routine);
+	Code *code = code_join(cx, arena_copy(&cx->keep, name, strlen(name)), part, parts);
+	r->name = code->name;
+	r->code = code;
+	r->update = code->update;
+	lines_join(cx, r, part, parts);
+	report_join(cx, m, r, part, parts);
+	return r;
+}

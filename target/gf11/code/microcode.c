@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: MIT */
+/* Microwords as text and back.  In: a routine.  Out: text that reads back as the same words, one line a cycle:
+ *
+ *   routine sum
+ *   lines 60
+ *     0 | const 0x3f800000 -> r1 @25 (0) | load s[b1+40] -> r2 @4 (1) |  |
+ *   ... 24 empty
+ *    25 | fadd r1, r2 -> r3 @50 (2)      |                            |  |     # fadd v0, v1 -> v2
+ *
+ * `@50` is the first cycle that can use the result, `(2)` the recorded operation.  What follows # is for reading only.
+ * What must hold: printing and reading follow one table of layouts, so they cannot differ. */
+#include <string.h>
+
+#include "gf11_code.h"
+
+#define NOT_RECORDED UINT32_MAX
+enum { SHORT_GAP = 3 }; /* so many empty lines and more become one */
+
+/* Operands in the order they are written:
+ *   d a b registers   c condition   k constant   x switch configuration   m SRAM   i j SRAM with index a, b   f DRAM */
+static const char *const layouts[FORMS] = {
+	[FORM_RR] = "a,b>d",     [FORM_R] = "a>d",   [FORM_CMP] = "a,b>c", [FORM_SELECT] = "c,a,b>d",
+	[FORM_MASKED] = "c,a>d", [FORM_IMM] = "k>d", [FORM_LOAD] = "m>d",  [FORM_STORE] = "a>m",
+	[FORM_LOOKUP] = "i>d",   [FORM_PUT] = "a>j", [FORM_FETCH] = "f>m", [FORM_FLUSH] = "m>f",
+	[FORM_XFER] = "x,a>d",
+};
+
+/* ---- printing ----------------------------------------------------------------------------------- */
+
+/* Physical operands are called r and c, recorded ones v and w. */
+typedef struct Operands {
+	char reg, cond;
+	uint32_t dst, a, b, cc;
+	Addr mem, far;
+	Cell k;
+} Operands;
+
+static void print_address(char memory, Addr a, Buf *out)
+{
+	if (a.base)
+		buf_printf(out, "%c[b%u+%u", memory, a.base, a.off);
+	else
+		buf_printf(out, "%c[%u", memory, a.off);
+}
+
+static void print_operand(char what, const Operands *o, Buf *out)
+{
+	switch (what) {
+	case ',': buf_puts(out, ", "); break;
+	case '>': buf_puts(out, " -> "); break;
+	case 'd': buf_printf(out, "%c%u", o->reg, o->dst); break;
+	case 'a': buf_printf(out, "%c%u", o->reg, o->a); break;
+	case 'b': buf_printf(out, "%c%u", o->reg, o->b); break;
+	case 'c': buf_printf(out, "%c%u", o->cond, o->cc); break;
+	case 'k': buf_printf(out, "0x%08x", o->k.u); break;
+	case 'x': buf_printf(out, "k%u", o->k.u); break;
+	case 'f':
+		print_address('d', o->far, out);
+		buf_puts(out, "]");
+		break;
+	default:
+		print_address('s', o->mem, out);
+		if (what != 'm')
+			buf_printf(out, "+%c%u", o->reg, what == 'i' ? o->a : o->b);
+		buf_puts(out, "]");
+	}
+}
+
+static void print_operation(int op, const Operands *o, Buf *out)
+{
+	buf_printf(out, "%s ", ops[op].name);
+	for (const char *l = layouts[ops[op].form]; *l; l++)
+		print_operand(*l, o, out);
+}
+
+void micro_print(const Micro *u, Buf *out)
+{
+	Operands o = { 'r', 'c', u->dst, u->a, u->b, u->cc, u->mem, u->far, u->k };
+	print_operation(u->op, &o, out);
+}
+
+static void rec_comment(const Rec *r, Buf *out)
+{
+	Operands o = { 'v', 'w', r->dst, r->a, r->b, r->cc, r->mem, r->far, r->k };
+	if (forms[ops[r->op].form].uses & WRITES_CC)
+		o.cc = r->dst;
+	print_operation(r->op, &o, out);
+}
+
+static void print_slot(const Machine *m, const Micro *u, uint32_t cycle, Buf *out)
+{
+	if (u->op >= GOPS)
+		return;
+	micro_print(u, out);
+	buf_printf(out, " @%lld", (long long)(cycle + op_latency(m, u->op)));
+	if (u->rec != NOT_RECORDED)
+		buf_printf(out, " (%u)", u->rec);
+}
+
+static bool line_is_empty(const Line *l)
+{
+	for (int unit = 0; unit < UNITS; unit++)
+		if (l->slot[unit].op != GOP_NONE)
+			return false;
+	return true;
+}
+
+static void print_comment(const Routine *r, const Line *l, Buf *out)
+{
+	const char *before = "  # ";
+	for (int unit = 0; unit < UNITS; unit++) {
+		const Micro *u = &l->slot[unit];
+		if (u->op == GOP_NONE || !r->code || (u->rec != NOT_RECORDED && u->rec >= r->code->recs))
+			continue;
+		buf_puts(out, before);
+		before = "; ";
+		if (u->rec == NOT_RECORDED)
+			buf_puts(out, "spill");
+		else
+			rec_comment(&r->code->rec[u->rec], out);
+	}
+	buf_puts(out, "\n");
+}
+
+static void pad(Buf *out, size_t start, size_t width)
+{
+	while (out->len - start < width)
+		buf_puts(out, " ");
+}
+
+static void print_line(const Machine *m, const Routine *r, uint32_t cycle, const size_t *width, Buf *out)
+{
+	buf_printf(out, "%5u", cycle);
+	for (int unit = 0; unit < UNITS; unit++) {
+		buf_puts(out, " | ");
+		size_t start = out->len;
+		print_slot(m, &r->line[cycle].slot[unit], cycle, out);
+		pad(out, start, width[unit]);
+	}
+	print_comment(r, &r->line[cycle], out);
+}
+
+static uint32_t empty_run(const Routine *r, uint32_t from)
+{
+	uint32_t t = from;
+	while (t < r->lines && line_is_empty(&r->line[t]))
+		t++;
+	return t - from;
+}
+
+static void print_head(const Machine *m, const Routine *r, const size_t *width, Buf *out)
+{
+	buf_puts(out, "# GF11 microcode, one line a cycle, one column a unit.\n"
+	              "# fadd r1, r2 -> r3 @50 (7): recorded operation 7, its result in register 3 from cycle 50 on.\n"
+	              "# c condition, s[base + offset] SRAM, d[base + offset] DRAM, k switch configuration.\n"
+	              "# Last on a line: the operations as recorded, with v registers and w conditions.\n");
+	buf_printf(out, "# machine %s", m->name ? m->name : "?");
+	if (r->report.bound)
+		buf_printf(out, ", lower bound %u cycles, %u registers, %u spills", r->report.bound, r->report.registers,
+		           r->report.spills);
+	buf_printf(out, "\nroutine %s\nlines %u\n%s#    ", r->name && *r->name ? r->name : "unnamed", r->lines,
+	           r->update ? "update\n" : "");
+	for (int unit = 0; unit < UNITS; unit++) {
+		buf_puts(out, " | ");
+		size_t start = out->len;
+		buf_puts(out, unit_names[unit]);
+		pad(out, start, width[unit]);
+	}
+	buf_puts(out, "\n");
+}
+
+/* Columns are as wide as what stands in them. */
+static void measure(const Machine *m, const Routine *r, size_t *width, Buf *out)
+{
+	size_t start = out->len;
+	for (int unit = 0; unit < UNITS; unit++) {
+		width[unit] = strlen(unit_names[unit]);
+		for (uint32_t t = 0; t < r->lines; t++) {
+			out->len = start;
+			print_slot(m, &r->line[t].slot[unit], t, out);
+			if (out->len - start > width[unit])
+				width[unit] = out->len - start;
+		}
+	}
+	out->len = start;
+}
+
+void microcode_print(const Machine *m, const Routine *r, Buf *out)
+{
+	size_t width[UNITS];
+	measure(m, r, width, out);
+	print_head(m, r, width, out);
+	for (uint32_t t = 0; t < r->lines; t++) {
+		uint32_t empty = empty_run(r, t);
+		if (empty < SHORT_GAP) {
+			print_line(m, r, t, width, out);
+		} else {
+			buf_printf(out, "... %u empty\n", empty);
+			t += empty - 1;
+		}
+	}
+}
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+typedef struct Reader {
+	Ctx *cx;
+	const Machine *m;
+	const Src *src;
+	size_t at, end; /* what is left of this line, without its comment */
+	size_t next;    /* where the next line begins */
+} Reader;
+
+PRINTF_LIKE(4, 5)
+static bool refuse(Reader *rd, size_t off, const char *remedy, const char *fmt, ...)
+{
+	Buf b = { .arena = &rd->cx->scratch };
+	va_list ap;
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	error_at(rd->cx, (Loc){ rd->src, off }, remedy, "%s", b.s);
+	return false;
+}
+
+static void skip(Reader *rd)
+{
+	while (rd->at < rd->end && (rd->src->text[rd->at] == ' ' || rd->src->text[rd->at] == '\t'))
+		rd->at++;
+}
+
+/* The next line with something on it; false at the end of the text. */
+static bool next_line(Reader *rd)
+{
+	const char *text = rd->src->text;
+	while (rd->next < rd->src->len) {
+		rd->at = rd->next;
+		const char *end = memchr(text + rd->at, '\n', rd->src->len - rd->at);
+		rd->end = end ? (size_t)(end - text) : rd->src->len;
+		rd->next = rd->end + (end != NULL);
+		const char *comment = memchr(text + rd->at, '#', rd->end - rd->at);
+		if (comment)
+			rd->end = (size_t)(comment - text);
+		while (rd->end > rd->at && strchr(" \t\r", text[rd->end - 1]) && text[rd->end - 1])
+			rd->end--;
+		skip(rd);
+		if (rd->at < rd->end)
+			return true;
+	}
+	rd->at = rd->end = rd->src->len;
+	return false;
+}
+
+static char peek(const Reader *rd) { return rd->at < rd->end ? rd->src->text[rd->at] : '\0'; }
+
+static bool is_word(const Reader *rd) { return peek(rd) > ' ' && !strchr(",|", peek(rd)); }
+
+/* What stands up to the next blank, comma or bar; may be empty. */
+static size_t word_length(const Reader *rd)
+{
+	Reader ahead = *rd;
+	while (is_word(&ahead))
+		ahead.at++;
+	return ahead.at - rd->at;
+}
+
+static bool accept(Reader *rd, const char *mark)
+{
+	size_t len = strlen(mark);
+	if (rd->end - rd->at < len || memcmp(rd->src->text + rd->at, mark, len) != 0)
+		return false;
+	rd->at += len;
+	return true;
+}
+
+static bool expect(Reader *rd, const char *mark, const char *remedy)
+{
+	skip(rd);
+	if (accept(rd, mark))
+		return true;
+	size_t len = word_length(rd);
+	if (len)
+		return refuse(rd, rd->at, remedy, "'%s' should stand here, not '%.*s'", mark, len < 40 ? (int)len : 40,
+		              rd->src->text + rd->at);
+	return refuse(rd, rd->at, remedy, "'%s' should stand here", mark);
+}
+
+/* Digits, below `limit`. */
+static bool read_number(Reader *rd, const char *what, uint64_t limit, uint32_t *value)
+{
+	size_t start = rd->at;
+	uint64_t n = 0;
+	for (; peek(rd) >= '0' && peek(rd) <= '9'; rd->at++)
+		n = n <= UINT32_MAX ? n * 10 + (uint64_t)(peek(rd) - '0') : n;
+	if (rd->at == start)
+		return refuse(rd, start, "write digits", "%s has no number", what);
+	if (n >= limit) {
+		Buf b = { .arena = &rd->cx->scratch };
+		buf_printf(&b, "on this machine it goes up to %llu", (unsigned long long)limit - 1);
+		return refuse(rd, start, b.s, "%s %.*s is too large", what, rd->at - start < 40 ? (int)(rd->at - start) : 40,
+		              rd->src->text + start);
+	}
+	*value = (uint32_t)n;
+	return true;
+}
+
+static bool read_named(Reader *rd, const char *letter, const char *what, int64_t limit, uint32_t *value)
+{
+	Buf b = { .arena = &rd->cx->scratch };
+	buf_printf(&b, "a %s is written %s and its number, like %s3", what, letter, letter);
+	return expect(rd, letter, b.s) && read_number(rd, what, (uint64_t)limit, value);
+}
+
+static bool read_constant(Reader *rd, uint32_t *value)
+{
+	static const char remedy[] = "a constant is written as its 32 bits, like 0x3f800000 for 1.0";
+	static const char digits[] = "0123456789abcdef";
+	if (!expect(rd, "0x", remedy))
+		return false;
+	size_t start = rd->at;
+	uint64_t n = 0;
+	for (const char *d; peek(rd) && (d = strchr(digits, peek(rd) | 32)) && *d; rd->at++)
+		n = n <= UINT32_MAX ? n * 16 + (uint64_t)(d - digits) : n;
+	if (rd->at == start || n > UINT32_MAX)
+		return refuse(rd, start, remedy, "these are not 1 to 8 hexadecimal digits");
+	*value = (uint32_t)n;
+	return true;
+}
+
+/* s[40]  s[b1+40]  s[b1+40+r3]  d[b2+8] */
+static bool read_address(Reader *rd, bool dram, Addr *a, uint16_t *index)
+{
+	static const char *const remedy[] = { "an SRAM address is written s[40] or s[b1+40]",
+		                                  "a DRAM address is written d[40] or d[b1+40]",
+		                                  "an indexed address is written s[40+r3] or s[b1+40+r3]" };
+	const char *says = remedy[index ? 2 : dram];
+	uint32_t n = 0;
+	if (!expect(rd, dram ? "d[" : "s[", says))
+		return false;
+	if (accept(rd, "b")) {
+		if (!read_number(rd, "base", (uint64_t)rd->m->relocations, &n) || !expect(rd, "+", says))
+			return false;
+		a->base = (uint16_t)n;
+	}
+	if (!read_number(rd, "offset", (uint64_t)(dram ? rd->m->dram : rd->m->sram), &a->off))
+		return false;
+	if (index) {
+		if (!expect(rd, "+", says) || !read_named(rd, "r", "register", rd->m->registers, &n))
+			return false;
+		*index = (uint16_t)n;
+	}
+	return expect(rd, "]", says);
+}
+
+static bool read_register(Reader *rd, uint16_t *reg)
+{
+	uint32_t n = 0;
+	bool fine = read_named(rd, "r", "register", rd->m->registers, &n);
+	*reg = (uint16_t)n;
+	return fine;
+}
+
+static bool read_operand(Reader *rd, char what, Micro *u)
+{
+	uint32_t n = 0;
+	bool fine;
+	skip(rd);
+	switch (what) {
+	case ',': return expect(rd, ",", "operands are separated by commas");
+	case '>': return expect(rd, "->", "the place of the result is written after ->");
+	case 'd': return read_register(rd, &u->dst);
+	case 'a': return read_register(rd, &u->a);
+	case 'b': return read_register(rd, &u->b);
+	case 'c':
+		fine = read_named(rd, "c", "condition", rd->m->conditions, &n);
+		u->cc = (uint8_t)n;
+		return fine;
+	case 'k': return read_constant(rd, &u->k.u);
+	case 'x': return read_named(rd, "k", "configuration", rd->m->configurations, &u->k.u);
+	case 'f': return read_address(rd, true, &u->far, NULL);
+	case 'm': return read_address(rd, false, &u->mem, NULL);
+	default: return read_address(rd, false, &u->mem, what == 'i' ? &u->a : &u->b);
+	}
+}
+
+static bool read_name(Reader *rd, int unit, Micro *u)
+{
+	size_t len = word_length(rd);
+	const char *word = rd->src->text + rd->at;
+	int op = op_find(word, len);
+	if (op >= 0 && ops[op].unit == unit) {
+		u->op = (uint8_t)op;
+		rd->at += len;
+		return true;
+	}
+	Buf b = { .arena = &rd->cx->scratch };
+	if (op >= 0) {
+		buf_printf(&b, "write it in column %d, %s", ops[op].unit + 1, unit_names[ops[op].unit]);
+		return refuse(rd, rd->at, b.s, "%s is no operation of unit %s", ops[op].name, unit_names[unit]);
+	}
+	const char *names[GOPS];
+	size_t count = 0;
+	buf_printf(&b, "unit %s has", unit_names[unit]);
+	for (int k = 0; k < GOPS; k++) {
+		if (ops[k].unit == unit) {
+			names[count++] = ops[k].name;
+			buf_printf(&b, " %s", ops[k].name);
+		}
+	}
+	const char *near = nearest_name(arena_copy(&rd->cx->scratch, word, len < 40 ? len : 40), names, count);
+	if (near) {
+		b.len = 0;
+		buf_printf(&b, "did you mean %s?", near);
+	}
+	if (!len)
+		return refuse(rd, rd->at, b.s, "the name of an operation should stand here");
+	return refuse(rd, rd->at, b.s, "there is no operation '%.*s'", len < 40 ? (int)len : 40, word);
+}
+
+/* When the result is there: may be left out, but must be right. */
+static bool read_time(Reader *rd, const Micro *u, uint32_t cycle)
+{
+	skip(rd);
+	size_t start = rd->at;
+	uint32_t done = 0;
+	if (!accept(rd, "@"))
+		return true;
+	if (!read_number(rd, "cycle", UINT32_MAX, &done))
+		return false;
+	int64_t right = cycle + op_latency(rd->m, u->op);
+	if (done == right)
+		return true;
+	Buf b = { .arena = &rd->cx->scratch };
+	buf_printf(&b, "write @%lld, or leave it out; another machine file may have other latencies", (long long)right);
+	return refuse(rd, start, b.s, "the result of %s issued in cycle %u is not there in cycle %u", ops[u->op].name,
+	              cycle, done);
+}
+
+static bool read_slot(Reader *rd, int unit, uint32_t cycle, Micro *u)
+{
+	skip(rd);
+	if (rd->at == rd->end || peek(rd) == '|')
+		return true;
+	Micro read = { .op = GOP_NONE, .rec = NOT_RECORDED };
+	if (!read_name(rd, unit, &read))
+		return false;
+	for (const char *l = layouts[ops[read.op].form]; *l; l++)
+		if (!read_operand(rd, *l, &read))
+			return false;
+	if (!read_time(rd, &read, cycle))
+		return false;
+	skip(rd);
+	if (accept(rd, "(") && (!read_number(rd, "recorded operation", NOT_RECORDED, &read.rec) ||
+	                        !expect(rd, ")", "the recorded operation is written in parentheses, like (17)")))
+		return false;
+	skip(rd);
+	if (rd->at < rd->end && peek(rd) != '|')
+		return refuse(rd, rd->at, "a column ends with | or with its line", "%s needs nothing more", ops[read.op].name);
+	*u = read;
+	return true;
+}
+
+/* An error in one line does not hide those in others. */
+static bool read_line(Reader *rd, uint32_t cycle, Line *l)
+{
+	static const char remedy[] = "a line is: cycle | alu | port | dram | switch";
+	for (int unit = 0; unit < UNITS; unit++)
+		if (!expect(rd, "|", remedy) || !read_slot(rd, unit, cycle, &l->slot[unit]))
+			return false;
+	skip(rd);
+	return rd->at == rd->end || refuse(rd, rd->at, remedy, "there are too many columns");
+}
+
+static void end_line(Reader *rd)
+{
+	skip(rd);
+	if (rd->at < rd->end)
+		refuse(rd, rd->at, "leave it out, or write # before it", "nothing more belongs on this line");
+}
+
+static void read_head(Reader *rd, Routine *r)
+{
+	static const char start[] = "a routine begins with the lines `routine NAME` and `lines NUMBER`";
+	next_line(rd);
+	if (!expect(rd, "routine", start))
+		check_errors(rd->cx);
+	skip(rd);
+	if (rd->at == rd->end)
+		fail_at(rd->cx, (Loc){ rd->src, rd->at }, "write it after the word routine", "the routine has no name");
+	r->name = arena_copy(&rd->cx->keep, rd->src->text + rd->at, rd->end - rd->at);
+	next_line(rd);
+	bool fine = expect(rd, "lines", start);
+	skip(rd);
+	if (!fine || !read_number(rd, "lines", (uint64_t)rd->m->block + 1, &r->lines))
+		check_errors(rd->cx);
+	end_line(rd);
+	check_errors(rd->cx);
+}
+
+/* The number of empty lines that `... 13 empty` stands for. */
+static uint32_t read_gap(Reader *rd, uint32_t left)
+{
+	static const char remedy[] = "lines left out are written `... 13 empty`";
+	size_t start = rd->at;
+	uint32_t n = 0;
+	skip(rd);
+	if (!read_number(rd, "gap", UINT32_MAX, &n) || !expect(rd, "empty", remedy))
+		check_errors(rd->cx);
+	if (n > left)
+		fail_at(rd->cx, (Loc){ rd->src, start }, "change it, or the number after the word lines",
+		        "the routine has only %u lines more, not %u", left, n);
+	end_line(rd);
+	return n;
+}
+
+static void read_cycle(Reader *rd, Routine *r, uint32_t cycle)
+{
+	size_t start = rd->at;
+	uint32_t n = 0;
+	if (cycle == r->lines)
+		fail_at(rd->cx, (Loc){ rd->src, start }, "leave it out, or change the number after the word lines",
+		        "this is more than the routine's %u lines", r->lines);
+	if (!read_number(rd, "cycle", UINT32_MAX, &n))
+		check_errors(rd->cx);
+	if (n != cycle)
+		fail_at(rd->cx, (Loc){ rd->src, start }, "number the lines from 0; lines left out are written `... 13 empty`",
+		        "this is line %u, not %u", cycle, n);
+	read_line(rd, cycle, &r->line[cycle]);
+}
+
+Routine *microcode_parse(Ctx *cx, const Machine *m, const Src *src)
+{
+	Reader rd = { .cx = cx, .m = m, .src = src };
+	Routine *r = NEW(&cx->keep, 1, Routine);
+	src_check_text(cx, src);
+	read_head(&rd, r);
+	r->line = NEW(&cx->keep, r->lines, Line);
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++)
+			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NOT_RECORDED };
+	uint32_t cycle = 0;
+	while (next_line(&rd)) {
+		if (cycle == 0 && !r->update && accept(&rd, "update")) {
+			r->update = true;
+			end_line(&rd);
+		} else if (accept(&rd, "...")) {
+			cycle += read_gap(&rd, r->lines - cycle);
+		} else {
+			read_cycle(&rd, r, cycle++);
+		}
+	}
+	if (cycle < r->lines)
+		error_at(cx, (Loc){ src, src->len },
+		         "add them, empty ones as `... 13 empty`, or change the number after the word lines",
+		         "%u of the routine's %u lines are missing", r->lines - cycle, r->lines);
+	check_errors(cx);
+	r->report.cycles = r->lines;
+	return r;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/* Recorder and simulator.  In: calls of instruction functions, made by a routine written in C.  Out: the list of
+ * operations (Code), or, with the mode switch set to simulate, their effect on all processors at once (section 2 of the
+ * report).
+ *
+ * Both modes check the same things and number registers alike, so a routine that records also simulates.  Operations
+ * take effect in the order of the calls; what the pipelines make of that order is the scheduler's matter.
+ * A register or condition is written once, by the call that makes it; only g_move_masked changes one later. */
+#include <assert.h>
+#include <string.h>
+
+#include "gf11_code.h"
+
+struct Gen {
+	Ctx *cx;
+	Arena arena; /* what goes when the block ends */
+	const Machine *m;
+	Code code; /* while recording, its lists grow in the arena */
+	uint32_t rec_room, split_room;
+	uint32_t first_reg, first_cond; /* made since the last split: older ones are gone */
+	Processors *p;                  /* NULL: recording */
+	const uint32_t *base;           /* NULL: all 0 */
+	uint32_t taken;                 /* simulated: words of each disk */
+	uint32_t *reg;
+	uint32_t reg_room; /* simulated: register r is reg + (r - first_reg) * lanes */
+	uint8_t *cond;
+	uint32_t cond_room;
+};
+
+/* ---- checks, the same in both modes ------------------------------------------------------------- */
+
+static void check_made(const Gen *g, const char *what, uint32_t number, uint32_t first, uint32_t end)
+{
+	if (number >= end)
+		fail(g->cx, MP_BAD_INPUT, "use only what an earlier call returned", "%s: %s %u is used before it is made",
+		     g->code.name, what, number);
+	if (number < first)
+		fail(g->cx, MP_BAD_INPUT, "store it before the split and load it again after",
+		     "%s: %s %u is used across a split", g->code.name, what, number);
+}
+
+static uint32_t base_of(const Gen *g, Addr a) { return g->base && a.base ? g->base[a.base] : 0; }
+
+static void check_address(const Gen *g, const char *memory, int64_t words, Addr a)
+{
+	if (a.base >= g->m->relocations)
+		fail(g->cx, MP_BAD_INPUT, "use fewer address bases, or a machine file with more relocations",
+		     "%s: there is no relocation register %u, the machine has %lld", g->code.name, a.base,
+		     (long long)g->m->relocations);
+	uint64_t at = (uint64_t)base_of(g, a) + a.off;
+	if (at >= (uint64_t)words)
+		fail(g->cx, MP_BAD_INPUT, "use less memory, or a machine file with more",
+		     "%s: address %llu is outside the %lld words of %s", g->code.name, (unsigned long long)at, (long long)words,
+		     memory);
+}
+
+static void check_bank(const Gen *g, Addr a)
+{
+	if (base_of(g, a) % g->m->dram_banks)
+		fail(g->cx, MP_BAD_INPUT,
+		     "set it to a multiple of dram-banks, so that the bank of an address is known beforehand",
+		     "%s: relocation register %u holds %u, the machine has %lld DRAM banks", g->code.name, a.base,
+		     base_of(g, a), (long long)g->m->dram_banks);
+}
+
+static void check_configuration(const Gen *g, uint32_t k)
+{
+	int64_t count = !g->p ? g->m->configurations : g->p->sw ? g->p->sw->stored : 0;
+	if (k >= count)
+		fail(g->cx, MP_BAD_INPUT, "store the configuration first", "%s: there is no switch configuration %u of %lld",
+		     g->code.name, k, (long long)count);
+}
+
+static void check(const Gen *g, const Rec *r)
+{
+	unsigned uses = forms[ops[r->op].form].uses;
+	if (uses & USES_A)
+		check_made(g, "register", r->a, g->first_reg, g->code.regs);
+	if (uses & USES_B)
+		check_made(g, "register", r->b, g->first_reg, g->code.regs);
+	if (uses & READS_CC)
+		check_made(g, "condition", r->cc, g->first_cond, g->code.conds);
+	if (ops[r->op].form == FORM_MASKED)
+		check_made(g, "register", r->dst, g->first_reg, g->code.regs);
+	if (uses & USES_MEM)
+		check_address(g, "SRAM", g->m->sram, r->mem);
+	if (g->m->fixed_address && forms[ops[r->op].form].touch[0].indexed)
+		fail(g->cx, MP_BAD_INPUT, "compute it, as --sigmoid power2 does, or use a machine file with fixed-address 0",
+		     "%s: %s takes an address of each processor's own, and the processors of %s have none", g->code.name,
+		     ops[r->op].name, g->m->name ? g->m->name : "this machine");
+	if (uses & USES_FAR) {
+		check_address(g, "DRAM", g->m->dram, r->far);
+		check_bank(g, r->far);
+	}
+	if (ops[r->op].form == FORM_XFER)
+		check_configuration(g, r->k.u);
+}
+
+/* ---- recording ---------------------------------------------------------------------------------- */
+
+static void record(Gen *g, const Rec *r)
+{
+	Code *c = &g->code;
+	if (c->recs == g->rec_room) {
+		uint32_t room = g->rec_room ? g->rec_room * 2 : 256;
+		c->rec = arena_grow(&g->arena, c->rec, g->rec_room, room, sizeof *c->rec);
+		g->rec_room = room;
+	}
+	c->rec[c->recs++] = *r;
+}
+
+static void record_split(Gen *g)
+{
+	Code *c = &g->code;
+	if (c->splits == g->split_room) {
+		uint32_t room = g->split_room ? g->split_room * 2 : 16;
+		c->split = arena_grow(&g->arena, c->split, g->split_room, room, sizeof *c->split);
+		g->split_room = room;
+	}
+	c->split[c->splits++] = c->recs;
+}
+
+/* ---- simulating --------------------------------------------------------------------------------- */
+
+static uint32_t *reg_row(const Gen *g, Reg r) { return g->reg + (size_t)(r - g->first_reg) * g->p->lanes; }
+
+static uint8_t *cond_row(const Gen *g, Cond c) { return g->cond + (size_t)(c - g->first_cond) * g->p->lanes; }
+
+static uint32_t *sram_row(const Gen *g, Addr a) { return g->p->sram + ((size_t)base_of(g, a) + a.off) * g->p->lanes; }
+
+static uint32_t *dram_row(const Gen *g, Addr a) { return g->p->dram + ((size_t)base_of(g, a) + a.off) * g->p->lanes; }
+
+/* Room for register or condition number `used` of those alive. */
+static void *room_for(Gen *g, void *rows, uint32_t used, uint32_t *room, size_t size)
+{
+	if (used < *room)
+		return rows;
+	uint32_t wanted = *room ? *room * 2 : 64;
+	rows = arena_grow(&g->arena, rows, *room, wanted, size * g->p->lanes);
+	*room = wanted;
+	return rows;
+}
+
+static void simulate_alu(Gen *g, const Rec *r)
+{
+	unsigned uses = forms[ops[r->op].form].uses;
+	const uint32_t *a = uses & USES_A ? reg_row(g, r->a) : NULL;
+	const uint32_t *b = uses & USES_B ? reg_row(g, r->b) : NULL;
+	const uint8_t *cc = uses & READS_CC ? cond_row(g, r->cc) : NULL;
+	uint32_t *dst = uses & USES_DST ? reg_row(g, r->dst) : NULL;
+	uint8_t *set = uses & WRITES_CC ? cond_row(g, r->dst) : NULL;
+	bool masked = ops[r->op].form == FORM_MASKED;
+	for (uint32_t i = 0; i < g->p->lanes; i++) {
+		Cell x = { .u = a ? a[i] : 0 }, y = { .u = b ? b[i] : 0 };
+		Cell value = op_value(r->op, x, y, cc && cc[i], r->k);
+		if (set)
+			set[i] = value.u != 0;
+		else if (!masked || cc[i])
+			dst[i] = value.u;
+	}
+}
+
+/* The 32-bit sum modulo the size of the memory: every address a processor makes is one it has. */
+static size_t own_address(const Gen *g, Addr mem, uint32_t index)
+{
+	return (uint32_t)(base_of(g, mem) + mem.off + index) % (uint32_t)g->m->sram;
+}
+
+/* What was said about indices is relied on when words are spilled. */
+static void check_reach(const Gen *g, Addr mem, const uint32_t *index)
+{
+	uint32_t words = g->code.reach ? g->code.reach[mem.base] : 0;
+	for (uint32_t i = 0; i < g->p->procs && words; i++)
+		if (mem.off + index[i] >= words)
+			fail(g->cx, MP_BAD_INPUT, "keep the index in its table, or say that the table is larger",
+			     "%s: processor %u goes to word %u under base %u, indices stay in its first %u", g->code.name, i,
+			     mem.off + index[i], mem.base, words);
+}
+
+static void simulate_lookup(Gen *g, const Rec *r)
+{
+	const uint32_t *index = reg_row(g, r->a);
+	uint32_t *dst = reg_row(g, r->dst);
+	check_reach(g, r->mem, index);
+	for (uint32_t i = 0; i < g->p->lanes; i++)
+		dst[i] = g->p->sram[own_address(g, r->mem, index[i]) * g->p->lanes + i];
+}
+
+static void simulate_put(Gen *g, const Rec *r)
+{
+	const uint32_t *value = reg_row(g, r->a), *index = reg_row(g, r->b);
+	check_reach(g, r->mem, index);
+	for (uint32_t i = 0; i < g->p->lanes; i++)
+		g->p->sram[own_address(g, r->mem, index[i]) * g->p->lanes + i] = value[i];
+}
+
+/* A processor to which nothing is sent receives 0; what goes to a port without a processor is lost. */
+static void simulate_xfer(Gen *g, const Rec *r)
+{
+	const uint32_t *a = reg_row(g, r->a);
+	uint32_t *dst = reg_row(g, r->dst);
+	memset(dst, 0, g->p->lanes * sizeof *dst);
+	for (uint32_t i = 0; i < g->p->procs; i++) {
+		uint32_t to = processors_receiver(g->p, r->k.u, i);
+		if (to != NO_ROUTE)
+			dst[to] = a[i];
+	}
+	for (uint32_t i = 0; i < g->p->disks; i++) {
+		uint32_t to = processors_from_disk(g->p, r->k.u, i);
+		if (to != NO_ROUTE)
+			dst[to] = g->p->disk ? g->p->disk[(size_t)g->taken * g->p->disks + i] : 0;
+	}
+	g->taken += processors_disks_send(g->p, r->k.u);
+}
+
+static void simulate(Gen *g, const Rec *r)
+{
+	size_t row = g->p->lanes * sizeof(uint32_t);
+	switch (ops[r->op].form) {
+	case FORM_LOAD: memcpy(reg_row(g, r->dst), sram_row(g, r->mem), row); break;
+	case FORM_STORE: memcpy(sram_row(g, r->mem), reg_row(g, r->a), row); break;
+	case FORM_LOOKUP: simulate_lookup(g, r); break;
+	case FORM_PUT: simulate_put(g, r); break;
+	case FORM_FETCH: memcpy(sram_row(g, r->mem), dram_row(g, r->far), row); break;
+	case FORM_FLUSH: memcpy(dram_row(g, r->far), sram_row(g, r->mem), row); break;
+	case FORM_XFER: simulate_xfer(g, r); break;
+	default: simulate_alu(g, r);
+	}
+}
+
+/* ---- the mode switch ---------------------------------------------------------------------------- */
+
+/* Every instruction function ends here; returns the register or condition made, if any. */
+static uint32_t emit(Gen *g, Rec r)
+{
+	check(g, &r);
+	unsigned uses = forms[ops[r.op].form].uses;
+	if (uses & WRITES_CC)
+		r.dst = g->code.conds++;
+	else if (uses & USES_DST && ops[r.op].form != FORM_MASKED)
+		r.dst = g->code.regs++;
+	if (!g->p) {
+		record(g, &r);
+		return r.dst;
+	}
+	g->reg = room_for(g, g->reg, g->code.regs - g->first_reg, &g->reg_room, sizeof *g->reg);
+	g->cond = room_for(g, g->cond, g->code.conds - g->first_cond, &g->cond_room, sizeof *g->cond);
+	simulate(g, &r);
+	return r.dst;
+}
+
+static void gen_free(void *gen)
+{
+	Gen *g = gen;
+	arena_free(&g->arena);
+}
+
+static Gen *gen_new(Ctx *cx, const Machine *m, const char *name)
+{
+	Gen *g = NEW(&cx->keep, 1, Gen);
+	g->cx = g->arena.cx = cx;
+	g->m = m;
+	g->code.name = arena_copy(&cx->keep, name, strlen(name));
+	arena_defer(&cx->keep, gen_free, g);
+	return g;
+}
+
+Gen *gen_record(Ctx *cx, const Machine *m, const char *name) { return gen_new(cx, m, name); }
+
+Gen *gen_simulate(Ctx *cx, Processors *p, const uint32_t *base)
+{
+	Gen *g = gen_new(cx, p->m, "simulation");
+	g->p = p;
+	g->base = base;
+	return g;
+}
+
+const Machine *gen_machine(const Gen *g) { return g->m; }
+
+static void *keep_list(Gen *g, const void *list, uint32_t count, size_t size)
+{
+	void *kept = arena_alloc(&g->cx->keep, count, size);
+	if (count)
+		memcpy(kept, list, count * size);
+	return kept;
+}
+
+Code *gen_end(Gen *g)
+{
+	Code *code = NULL;
+	if (!g->p) {
+		code = NEW(&g->cx->keep, 1, Code);
+		*code = g->code;
+		code->rec = keep_list(g, g->code.rec, code->recs, sizeof *code->rec);
+		code->split = keep_list(g, g->code.split, code->splits, sizeof *code->split);
+		code->splittable = code->splits > 0;
+		if (code->reach)
+			code->reach = keep_list(g, g->code.reach, (uint32_t)g->m->relocations, sizeof *code->reach);
+	}
+	gen_free(g);
+	return code;
+}
+
+/* ---- instruction functions ---------------------------------------------------------------------- */
+
+Reg g_op(Gen *g, int op, Reg a, Reg b)
+{
+	assert(ops[op].form == FORM_RR || ops[op].form == FORM_R);
+	return emit(g, (Rec){ .op = (uint8_t)op, .a = a, .b = ops[op].form == FORM_RR ? b : 0 });
+}
+
+Reg g_fadd(Gen *g, Reg a, Reg b) { return g_op(g, GOP_FADD, a, b); }
+Reg g_fsub(Gen *g, Reg a, Reg b) { return g_op(g, GOP_FSUB, a, b); }
+Reg g_fmul(Gen *g, Reg a, Reg b) { return g_op(g, GOP_FMUL, a, b); }
+
+Cond g_compare(Gen *g, int op, Reg a, Reg b)
+{
+	assert(ops[op].form == FORM_CMP);
+	return emit(g, (Rec){ .op = (uint8_t)op, .a = a, .b = b });
+}
+
+Reg g_select(Gen *g, Cond c, Reg a, Reg b) { return emit(g, (Rec){ .op = GOP_SELECT, .cc = c, .a = a, .b = b }); }
+
+void g_move_masked(Gen *g, Reg dst, Cond c, Reg a) { emit(g, (Rec){ .op = GOP_MOVEM, .dst = dst, .cc = c, .a = a }); }
+
+Reg g_const(Gen *g, float value) { return emit(g, (Rec){ .op = GOP_CONST, .k.f = value }); }
+
+Reg g_const_bits(Gen *g, uint32_t bits) { return emit(g, (Rec){ .op = GOP_CONST, .k.u = bits }); }
+
+Reg g_load(Gen *g, Addr mem) { return emit(g, (Rec){ .op = GOP_LOAD, .mem = mem }); }
+
+void g_store(Gen *g, Addr mem, Reg a) { emit(g, (Rec){ .op = GOP_STORE, .mem = mem, .a = a }); }
+
+Reg g_lookup(Gen *g, Addr mem, Reg index) { return emit(g, (Rec){ .op = GOP_LOOKUP, .mem = mem, .a = index }); }
+
+void g_put(Gen *g, Addr mem, Reg index, Reg a) { emit(g, (Rec){ .op = GOP_PUT, .mem = mem, .a = a, .b = index }); }
+
+void g_reach(Gen *g, uint16_t base, uint32_t words)
+{
+	check_address(g, "SRAM", g->m->sram, (Addr){ base, words - 1 });
+	if (!g->code.reach)
+		g->code.reach = NEW(&g->arena, (size_t)g->m->relocations, uint32_t);
+	if (g->code.reach[base] < words)
+		g->code.reach[base] = words;
+}
+
+void g_fetch(Gen *g, Addr mem, Addr far) { emit(g, (Rec){ .op = GOP_FETCH, .mem = mem, .far = far }); }
+
+void g_flush(Gen *g, Addr far, Addr mem) { emit(g, (Rec){ .op = GOP_FLUSH, .mem = mem, .far = far }); }
+
+Reg g_xfer(Gen *g, uint32_t configuration, Reg a)
+{
+	return emit(g, (Rec){ .op = GOP_XFER, .a = a, .k.u = configuration });
+}
+
+void g_split(Gen *g)
+{
+	if (!g->p)
+		record_split(g);
+	g->first_reg = g->code.regs;
+	g->first_cond = g->code.conds;
+}
+
+/* ---- recorded code as text ---------------------------------------------------------------------- */
+
+static void address_print(const char *memory, Addr a, Buf *out)
+{
+	buf_printf(out, "%s[", memory);
+	if (a.base)
+		buf_printf(out, "b%u + ", a.base);
+	buf_printf(out, "%u", a.off);
+}
+
+/*   12  r7 <- fadd r3, r5
+ *   13  sram[b1 + 40 + r2] <- put r7 */
+static void rec_print(const Rec *r, Buf *out)
+{
+	int form = ops[r->op].form;
+	unsigned uses = forms[form].uses;
+	bool to_memory = form == FORM_STORE || form == FORM_PUT || form == FORM_FETCH;
+	if (to_memory)
+		address_print("sram", r->mem, out);
+	if (form == FORM_FLUSH)
+		address_print("dram", r->far, out);
+	if (form == FORM_PUT)
+		buf_printf(out, " + r%u", r->b);
+	if (to_memory || form == FORM_FLUSH)
+		buf_puts(out, "]");
+	else
+		buf_printf(out, "%c%u", uses & WRITES_CC ? 'c' : 'r', r->dst);
+	buf_printf(out, " <- %s", ops[r->op].name);
+	if (uses & READS_CC)
+		buf_printf(out, " c%u,", r->cc);
+	if (form == FORM_IMM)
+		buf_printf(out, " 0x%08x", r->k.u);
+	else if (uses & USES_K)
+		buf_printf(out, " %u,", r->k.u);
+	if (form == FORM_FETCH)
+		address_print(" dram", r->far, out);
+	else if (uses & USES_MEM && !to_memory)
+		address_print(" sram", r->mem, out);
+	if (form == FORM_LOOKUP)
+		buf_printf(out, " + r%u", r->a);
+	if (form == FORM_FETCH || (uses & USES_MEM && !to_memory))
+		buf_puts(out, "]");
+	else if (uses & USES_A)
+		buf_printf(out, " r%u", r->a);
+	if (uses & USES_B && form != FORM_PUT)
+		buf_printf(out, ", r%u", r->b);
+	buf_puts(out, "\n");
+}
+
+void code_print(const Code *c, Buf *out)
+{
+	buf_printf(out, "code %s: %u operations, %u registers, %u conditions\n", c->name, c->recs, c->regs, c->conds);
+	uint32_t split = 0;
+	for (uint32_t i = 0; i <= c->recs; i++) {
+		for (; split < c->splits && c->split[split] == i; split++)
+			buf_puts(out, "      split\n");
+		if (i == c->recs)
+			break;
+		buf_printf(out, "%4u  ", i);
+		rec_print(&c->rec[i], out);
+	}
+}

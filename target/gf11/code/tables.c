@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables and constants of the routines: about 1K words of SRAM, as in section 9 of the report.
+ * In: nothing.  Out: the words the host writes into every processor before anything is called.
+ *
+ *     0  TABLE_SIGMOID     1 / (1 + e^-x) at 256 points of [-15, 15]
+ *   256  TABLE_RISE        from each point to the next; 0 at the last, so that x = 15 itself needs no test
+ *   512  TABLE_POWER       2^-126, 2^-125, ... 2^125
+ *   768  TABLE_RECIPROCAL  128 first guesses for reciprocal()
+ *   896  TABLE_CONSTANT    constants, in the order of K_... */
+#include <math.h>
+#include <string.h>
+
+#include "gf11_code.h"
+
+enum { POINTS = 256, POWERS = 252, GUESSES = 128 };
+#define LOWEST_POWER -126
+
+static const Cell constants[CONSTANTS] = {
+	[K_ZERO] = { .f = 0 },
+	[K_HALF] = { .f = 0.5f },
+	[K_ONE] = { .f = 1 },
+	[K_BELOW_TWO] = { .f = 0x1.fffffcp0f }, /* by 2^-22: see reciprocal() */
+	[K_SIGMOID_LOW] = { .f = -15 },
+	[K_SIGMOID_HIGH] = { .f = 15 },
+	[K_SIGMOID_SCALE] = { .f = 8.5f }, /* 255 steps over 30 */
+	[K_SIGMOID_MIDDLE] = { .f = 127.5f },
+	[K_POWER_LOW] = { .f = LOWEST_POWER },
+	[K_POWER_HIGH] = { .f = LOWEST_POWER + POWERS - 1 },
+	[K_POWER_FIRST] = { .f = -LOWEST_POWER },
+	/* 2^h = 1 + h (K_POWER_1 + h (K_POWER_2 + ...)), interpolated at Chebyshev points of [0, 0.5]: error 5.8e-9 */
+	[K_POWER_1] = { .f = 0x1.62e430p-1f },
+	[K_POWER_2] = { .f = 0x1.ebfb52p-3f },
+	[K_POWER_3] = { .f = 0x1.c6d414p-5f },
+	[K_POWER_4] = { .f = 0x1.3817fcp-7f },
+	[K_POWER_5] = { .f = 0x1.945094p-10f },
+	[K_MANTISSA_SHIFT] = { .u = 16 }, /* leaves the 7 upper bits of the fraction lowest */
+	[K_MANTISSA_MASK] = { .u = GUESSES - 1 },
+	[K_SIGN_EXPONENT] = { .u = 0xff800000u },
+	[K_EXPONENT_BIAS] = { .f = 127 },
+	[K_EXPONENT_SHIFT] = { .u = 23 },
+	[K_RECIPROCAL_BITS] = { .u = 0x7ef311c7u },
+};
+
+static float sigmoid_point(int i) { return (float)(1 / (1 + arith_exp(15 - i / 8.5))); }
+
+static void fill_sigmoid(Cell *value, Cell *rise)
+{
+	for (int i = 0; i < POINTS; i++)
+		value[i].f = sigmoid_point(i);
+	for (int i = 0; i < POINTS - 1; i++)
+		rise[i].f = value[i + 1].f - value[i].f;
+}
+
+/* The guess for 1 / x by the first bits of its fraction, for the middle of those x.  The exponent of 1.0 is added once
+ * more: taking off sign and exponent of x then gives sign and exponent of the guess. */
+static void fill_reciprocal(Cell *guess)
+{
+	for (int i = 0; i < GUESSES; i++) {
+		Cell middle = { .f = (float)(1 / (1 + (i + 0.5) / GUESSES)) };
+		guess[i].u = middle.u + 0x3f800000u;
+	}
+}
+
+void tables_fill(Cell *word)
+{
+	memset(word, 0, TABLE_WORDS * sizeof *word);
+	fill_sigmoid(word + TABLE_SIGMOID, word + TABLE_RISE);
+	for (int i = 0; i < POWERS; i++)
+		word[TABLE_POWER + i].f = ldexpf(1, LOWEST_POWER + i);
+	fill_reciprocal(word + TABLE_RECIPROCAL);
+	memcpy(word + TABLE_CONSTANT, constants, sizeof constants);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* A routine as a picture in time.  In: microwords.  Out: a Kanata log, which Konata opens, or a Chrome trace, which
+ * Perfetto opens.  Timing is static, so one call of a routine looks like any other: nothing is executed here.
+ *
+ * Kanata: one row an operation; stage Is is its cycle of issue, Ex the cycles inside the unit, Wr the last, in which
+ * the result is written; it retires in the first cycle that can use the result.
+ * Chrome: process `units` shows how long each unit is taken by a start, process `in flight` each operation from issue
+ * to result, on as many rows as are in flight at once. */
+#include <string.h>
+
+#include "gf11_code.h"
+
+#define NOT_RECORDED UINT32_MAX
+
+typedef struct Flight {
+	const Micro *micro;
+	uint32_t at, done;
+	int unit;
+} Flight;
+typedef struct Flights {
+	Flight *flight;
+	uint32_t count, end;
+} Flights; /* end: the last result is there */
+
+static Flights list_flights(Ctx *cx, const Machine *m, const Routine *r)
+{
+	Flights f = { 0 };
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++)
+			f.count += r->line[t].slot[unit].op < GOPS;
+	f.flight = NEW(&cx->scratch, f.count, Flight);
+	uint32_t n = 0;
+	for (uint32_t t = 0; t < r->lines; t++) {
+		for (int unit = 0; unit < UNITS; unit++) {
+			const Micro *u = &r->line[t].slot[unit];
+			if (u->op >= GOPS)
+				continue;
+			uint32_t done = t + (uint32_t)op_latency(m, u->op);
+			f.flight[n++] = (Flight){ u, t, done, unit };
+			if (done > f.end)
+				f.end = done;
+		}
+	}
+	return f;
+}
+
+static void write_all(Ctx *cx, const char *path, const Buf *b)
+{
+	OutFile *f = file_create(cx, &cx->scratch, path);
+	file_write(f, b->s, b->len);
+	file_commit(cx, f);
+}
+
+/* ---- Kanata ------------------------------------------------------------------------------------- */
+
+enum { STAGE_ISSUE, STAGE_EXECUTE, STAGE_WRITE, STAGE_NONE, MOMENTS };
+static const char *const pipeline_names[] = { "Is", "Ex", "Wr" };
+
+/* The cycle in which stage s begins; STAGE_NONE: in which it is over.  Short operations skip the middle. */
+static uint32_t stage_start(const Flight *f, int s)
+{
+	const uint32_t start[MOMENTS] = { f->at, f->at + 1, f->done - 1, f->done };
+	return start[s];
+}
+
+static bool has_stage(const Flight *f, int s)
+{
+	uint32_t latency = f->done - f->at;
+	const uint32_t least[MOMENTS] = { [STAGE_EXECUTE] = 3, [STAGE_WRITE] = 2 };
+	return latency >= least[s];
+}
+
+static int stage_before(const Flight *f, int s)
+{
+	do
+		s--;
+	while (!has_stage(f, s));
+	return s;
+}
+
+static void kanata_birth(const Routine *r, const Flight *f, uint32_t id, Buf *out)
+{
+	buf_printf(out, "I\t%u\t%u\t0\nL\t%u\t0\t%u %s: ", id, id, id, f->at, unit_names[f->unit]);
+	micro_print(f->micro, out);
+	buf_printf(out, "\nL\t%u\t1\tresult in cycle %u", id, f->done);
+	if (f->micro->rec != NOT_RECORDED)
+		buf_printf(out, ", recorded operation %u", f->micro->rec);
+	else if (r->code)
+		buf_puts(out, ", spill");
+	buf_puts(out, "\n");
+}
+
+static void kanata_moment(const Routine *r, const Flight *f, uint32_t id, int s, uint32_t *retired, Buf *out)
+{
+	if (s == STAGE_ISSUE)
+		kanata_birth(r, f, id, out);
+	else
+		buf_printf(out, "E\t%u\t0\t%s\n", id, pipeline_names[stage_before(f, s)]);
+	if (s == STAGE_NONE)
+		buf_printf(out, "R\t%u\t%u\t0\n", id, (*retired)++);
+	else
+		buf_printf(out, "S\t%u\t0\t%s\n", id, pipeline_names[s]);
+}
+
+/* Moments of one cycle form a list; those of one operation come in order, for no two stages begin in the same cycle. */
+static uint32_t *list_moments(Ctx *cx, const Flights *f, uint32_t *next)
+{
+	uint32_t *first = NEW(&cx->scratch, (size_t)f->end + 1, uint32_t);
+	for (uint32_t id = f->count; id-- > 0;) {
+		for (int s = MOMENTS; s-- > 0;) {
+			if (!has_stage(&f->flight[id], s))
+				continue;
+			uint32_t moment = id * MOMENTS + (uint32_t)s, cycle = stage_start(&f->flight[id], s);
+			next[moment] = first[cycle];
+			first[cycle] = moment + 1; /* 0: none */
+		}
+	}
+	return first;
+}
+
+void trace_kanata(Ctx *cx, const Machine *m, const Routine *r, const char *path)
+{
+	Flights f = list_flights(cx, m, r);
+	uint32_t *next = NEW(&cx->scratch, (size_t)f.count * MOMENTS, uint32_t);
+	const uint32_t *first = list_moments(cx, &f, next);
+	Buf out = { .arena = &cx->scratch };
+	buf_puts(&out, "Kanata\t0004\nC=\t0\n");
+	uint32_t now = 0, retired = 0;
+	for (uint32_t t = 0; t <= f.end; t++) {
+		if (first[t] && t > now)
+			buf_printf(&out, "C\t%u\n", t - now);
+		if (first[t])
+			now = t;
+		for (uint32_t moment = first[t]; moment; moment = next[moment - 1]) {
+			uint32_t id = (moment - 1) / MOMENTS;
+			kanata_moment(r, &f.flight[id], id, (int)((moment - 1) % MOMENTS), &retired, &out);
+		}
+	}
+	write_all(cx, path, &out);
+}
+
+/* ---- Chrome ------------------------------------------------------------------------------------- */
+
+enum { PID_UNITS = 1, PID_FLIGHT, ROWS_PER_UNIT = 10000 };
+
+/* Microseconds of simulated time, to the picosecond; whole numbers, so that no locale can write a comma. */
+static void put_time(const Machine *m, const char *name, uint64_t cycles, Buf *out)
+{
+	uint64_t ps = (uint64_t)((double)cycles * m->clock * 1000 + 0.5);
+	buf_printf(out, "\"%s\":%llu.%06llu,", name, (unsigned long long)(ps / 1000000),
+	           (unsigned long long)(ps % 1000000));
+}
+
+static void put_name(const char *what, int pid, int tid, const char *name, int row, Buf *out)
+{
+	buf_printf(out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s", what, pid, tid,
+	           name);
+	if (row)
+		buf_printf(out, " %d", row);
+	buf_puts(out, "\"}},\n");
+}
+
+static void put_flight(const Machine *m, const Flight *f, int pid, int tid, uint64_t cycles, Arena *arena, Buf *out)
+{
+	Buf text = { .arena = arena };
+	micro_print(f->micro, &text);
+	buf_printf(out, "{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d,", ops[f->micro->op].name,
+	           unit_names[f->unit], pid, tid);
+	put_time(m, "ts", f->at, out);
+	put_time(m, "dur", cycles, out);
+	buf_printf(out, "\"args\":{\"cycle\":%u,\"result\":%u,", f->at, f->done);
+	if (f->micro->rec != NOT_RECORDED)
+		buf_printf(out, "\"recorded\":%u,", f->micro->rec);
+	buf_puts(out, "\"text\":");
+	json_put(out, text.s);
+	buf_puts(out, "}},\n");
+}
+
+/* How long the unit is taken, so that events of one row never overlap in a routine that keeps the rules. */
+static int64_t taken(const Machine *m, const Flight *f)
+{
+	const int64_t interval[UNITS] = { m->alu_interval, 1, m->dram_interval, m->switch_interval };
+	int form = ops[f->micro->op].form;
+	return form == FORM_LOOKUP || form == FORM_PUT ? 2 : interval[f->unit];
+}
+
+/* The first row of the unit that is free when the operation is issued; new rows are announced. */
+static int flight_row(const Flight *f, uint32_t *free_at, int rows, Buf *out)
+{
+	int row = 0;
+	while (row < rows - 1 && free_at[row] > f->at)
+		row++;
+	int tid = f->unit * ROWS_PER_UNIT + row + 1;
+	if (!free_at[row])
+		put_name("thread_name", PID_FLIGHT, tid, unit_names[f->unit], row + 1, out);
+	free_at[row] = f->done;
+	return tid;
+}
+
+/* One operation a cycle: no unit has more in flight than its longest latency. */
+static int most_rows(const Flights *f)
+{
+	uint32_t most = 1;
+	for (uint32_t i = 0; i < f->count; i++)
+		if (f->flight[i].done - f->flight[i].at > most)
+			most = f->flight[i].done - f->flight[i].at;
+	return (int)most;
+}
+
+void trace_chrome(Ctx *cx, const Machine *m, const Routine *r, const char *path)
+{
+	Flights f = list_flights(cx, m, r);
+	int rows = most_rows(&f);
+	uint32_t *free_at = NEW(&cx->scratch, (size_t)rows * UNITS, uint32_t);
+	Buf out = { .arena = &cx->scratch };
+	buf_puts(&out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+	put_name("process_name", PID_UNITS, 0, "units", 0, &out);
+	put_name("process_name", PID_FLIGHT, 0, "in flight", 0, &out);
+	for (int unit = 0; unit < UNITS; unit++)
+		put_name("thread_name", PID_UNITS, unit + 1, unit_names[unit], 0, &out);
+	for (uint32_t i = 0; i < f.count; i++) {
+		const Flight *one = &f.flight[i];
+		put_flight(m, one, PID_UNITS, one->unit + 1, (uint64_t)taken(m, one), &cx->scratch, &out);
+		int tid = flight_row(one, free_at + one->unit * rows, rows, &out);
+		put_flight(m, one, PID_FLIGHT, tid, one->done - one->at, &cx->scratch, &out);
+	}
+	buf_puts(&out, "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"tid\":0,\"args\":{\"labels\":");
+	json_put(&out, r->name ? r->name : "routine");
+	buf_puts(&out, "}}\n]}\n");
+	write_all(cx, path, &out);
+}

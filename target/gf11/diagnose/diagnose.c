@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* Diagnosis before a run (section 8).  In: a network and how it will be compiled, a machine, how many processors are
+ * wanted.  Out: a verdict on every processor, dead parts of the switch, and who runs the program.
+ *
+ * What a program uses depends on how many processors it has: with fewer of them each has more cases, at more addresses,
+ * and the switch is set in other ways.  So after each refusal the program is compiled for those that are left, and what
+ * it uses beyond what was tested is tested: until a program has passed with exactly the processors that will run it. */
+#include <string.h>
+
+#include "gf11_diagnose.h"
+#include "gf11_protect.h"
+
+const char *const verdict_names[PROC_VERDICTS] = { "fine", "memory", "result", "port", "no way" };
+
+/* ---- what the tests share ---- */
+
+Routine *test_checked(Ctx *cx, const Machine *m, Routine *r)
+{
+	const char *fault = check_routine(cx, m, r);
+	if (fault)
+		fail(cx, MP_FAILED, NULL, "%s: the lines break a rule of the machine: %s", r->name, fault);
+	return r;
+}
+
+Routine *test_routine(Ctx *cx, const Machine *m, Code *code)
+{
+	return test_checked(cx, m, schedule(cx, m, code, &(ScheduleOptions){ .level = 0 }));
+}
+
+/* Numbers of the run's rule, but for those that a schedule may have at zero. */
+Update test_update(const Options *opt)
+{
+	Update u;
+	update_fill(opt, 1, 0, 1, &u);
+	u.param[P_RATE] = 0.25;
+	u.param[P_MOMENTUM] = 0.5;
+	return u;
+}
+
+/* What this controller's calls took; the clock of the faults goes on from there. */
+uint64_t clock_on(Faults *faults, const Controller *c)
+{
+	uint64_t cycles = c->account.cycles + c->account.call_cycles;
+	if (faults)
+		faults->before += cycles;
+	return cycles;
+}
+
+/* ---- what a program needs ---- */
+
+typedef struct Ask {
+	Diagnosis *d;
+	Needs *n;
+} Ask;
+
+static void needs_registers(const Bp *b, uint8_t *reg)
+{
+	for (uint32_t i = 0; i < b->c->routines; i++) {
+		const Routine *r = b->c->routine[i];
+		for (uint32_t line = 0; line < r->lines; line++) {
+			for (int unit = 0; unit < UNITS; unit++) {
+				const Micro *u = &r->line[line].slot[unit];
+				if (u->op != GOP_NONE && forms[ops[u->op].form].uses & USES_DST)
+					reg[u->dst] = 1;
+			}
+		}
+	}
+}
+
+static bool spills(const Bp *b)
+{
+	for (uint32_t i = 0; i < b->c->routines; i++)
+		if (b->c->routine[i]->report.spills)
+			return true;
+	return false;
+}
+
+static void needs_switch(Ctx *cx, const Bp *b, Wanted *w)
+{
+	w->procs = b->o.procs;
+	w->count = b->sw->stored;
+	w->to = NEW(&cx->keep, w->count, uint16_t *);
+	for (uint32_t k = 0; k < w->count; k++) {
+		w->to[k] = NEW(&cx->keep, w->procs, uint16_t);
+		memcpy(w->to[k], b->sw->to[k], w->procs * sizeof *w->to[k]);
+	}
+}
+
+/* Checksums and copies that the run will keep behind all else; the file of an earlier run is left alone. */
+static const Protect *protect_for(Bp *b, const Options *opt)
+{
+	Gf11Options *o = NEW(&b->cx->keep, 1, Gf11Options);
+	*o = *gf11_own(opt);
+	if (strcmp(o->machine_memory, "none") != 0 && !o->data_check)
+		o->data_check = 1;
+	o->machine_memory = "none";
+	return protect_new(b, o, NEW(&b->cx->keep, 1, Guard));
+}
+
+/* The program is compiled, on a machine that works; nothing is executed. */
+static void needs_body(Ctx *own, void *arg)
+{
+	Ask *a = arg;
+	BpOptions o = a->d->o;
+	o.procs = a->n->procs;
+	o.dry = true;
+	o.faults = NULL;
+	Bp *b = bp_new(own, a->d->plan, a->d->opt, a->d->m, &o, a->d->cases);
+	if (!b->summing)
+		sum_compile(b);
+	disk_compile(b);
+	const Protect *protect = protect_for(b, a->d->opt);
+	const Layout *at = &b->at;
+	a->n->sram_end = b->summing->borrows ? at->spill : at->cases + at->group * at->case_words;
+	a->n->spill = spills(b) ? at->spill : (uint32_t)b->m->sram;
+	a->n->dram_end = protect && protect->dram_end > at->dram_end ? protect->dram_end : at->dram_end;
+	needs_registers(b, a->n->reg);
+	needs_switch(a->d->cx, b, &a->n->wanted);
+}
+
+const Needs *needs_of(Diagnosis *d, uint32_t procs)
+{
+	for (uint32_t i = 0; i < d->need_count; i++)
+		if (d->needs[i]->procs == procs)
+			return d->needs[i];
+	if (d->need_count == d->need_room) {
+		uint32_t room = d->need_room ? 2 * d->need_room : 8;
+		d->needs = arena_grow(&d->cx->keep, d->needs, d->need_room, room, sizeof *d->needs);
+		d->need_room = room;
+	}
+	Needs *n = NEW(&d->cx->keep, 1, Needs);
+	n->procs = procs;
+	n->reg = NEW(&d->cx->keep, (size_t)d->m->registers, uint8_t);
+	with_subcontext(d->cx, needs_body, &(Ask){ d, n });
+	return d->needs[d->need_count++] = n;
+}
+
+static const Wanted *wanted(void *user, uint32_t procs) { return &needs_of(user, procs)->wanted; }
+
+/* ---- who is left ---- */
+
+typedef struct List {
+	uint16_t *port;
+	uint32_t count;
+} List;
+
+static List still_fine(const Diagnosis *d)
+{
+	List l = { NEW(&d->cx->scratch, d->processors, uint16_t), 0 };
+	for (uint32_t i = 0; i < d->processors; i++)
+		if (d->verdict[i] == PROC_FINE)
+			l.port[l.count++] = (uint16_t)i;
+	if (!l.count)
+		fail(d->cx, MP_FAILED, "repair the machine", "of %u processors none passed the tests", d->processors);
+	return l;
+}
+
+static uint32_t wanted_of(const Diagnosis *d, uint32_t count)
+{
+	return d->o.procs && d->o.procs < count ? d->o.procs : count;
+}
+
+/* ---- the tests ---- */
+
+static bool covers(const Needs *tested, const Needs *n, uint32_t registers)
+{
+	for (uint32_t i = 0; i < registers; i++)
+		if (n->reg[i] && !tested->reg[i])
+			return false;
+	return n->sram_end <= tested->sram_end && n->spill >= tested->spill && n->dram_end <= tested->dram_end;
+}
+
+/* Memory and registers; true if a processor was refused. */
+static bool test_memory(Diagnosis *d, const Needs *n)
+{
+	List l = still_fine(d);
+	March t = { .m = d->m,
+		        .faults = d->faults,
+		        .candidate = l.port,
+		        .candidates = l.count,
+		        .threads = d->o.threads,
+		        .sram_end = n->sram_end,
+		        .spill = n->spill,
+		        .dram_end = n->dram_end,
+		        .reg = n->reg,
+		        .bad = NEW(&d->cx->scratch, l.count, uint8_t) };
+	bool refused = false;
+	march_test(d->cx, &t);
+	for (uint32_t i = 0; i < l.count; i++) {
+		if (!t.bad[i])
+			continue;
+		d->verdict[l.port[i]] = PROC_MEMORY;
+		refused = true;
+	}
+	d->marched = *n;
+	d->cycles += t.cycles;
+	d->host_seconds += t.host_seconds;
+	return refused;
+}
+
+/* Processors whose words neither leave nor arrive. */
+static void lose_ports(Diagnosis *d)
+{
+	for (uint32_t port = 0; port < d->processors; port++)
+		if (d->verdict[port] == PROC_FINE && port_dead(d->switches.known, port))
+			d->verdict[port] = PROC_PORT;
+}
+
+static void test_switch(Diagnosis *d)
+{
+	List l = still_fine(d);
+	SwitchTest *t = &d->switches;
+	t->candidate = l.port;
+	t->candidates = l.count;
+	uint64_t cycles = t->cycles;
+	double host = t->host_seconds;
+	switch_test(d->cx, t);
+	d->cycles += t->cycles - cycles;
+	d->host_seconds += t->host_seconds - host;
+	lose_ports(d);
+	for (uint32_t i = 0; i < t->placed->left_outs; i++)
+		d->verdict[t->placed->left_out[i]] = PROC_NO_WAY;
+}
+
+/* Training; true if a processor was refused, or more of the switch found dead. */
+static bool test_training(Diagnosis *d)
+{
+	List l = still_fine(d);
+	uint8_t *common = NEW(&d->cx->scratch, l.count, uint8_t);
+	Alone t = { .plan = d->plan,
+		        .opt = d->opt,
+		        .m = d->m,
+		        .o = d->o,
+		        .cases = d->cases,
+		        .procs = d->switches.placed->procs,
+		        .faults = d->faults,
+		        .known = d->switches.known,
+		        .candidate = l.port,
+		        .candidates = l.count };
+	alone_train(d->cx, &t);
+	d->cycles += t.cycles;
+	d->host_seconds += t.host_seconds;
+	if (!alone_common(&t, common))
+		fail(d->cx, MP_FAILED, "test more processors at once",
+		     "processors differ, and none of their results is more common "
+		     "than the others: nobody can say which is right");
+	bool refused = t.ways.locateds > 0;
+	for (uint32_t i = 0; i < t.ways.locateds; i++)
+		located_add(d->cx, &d->switches, &t.ways.located[i]);
+	lose_ports(d);
+	for (uint32_t i = 0; i < l.count; i++) {
+		if (common[i] || d->verdict[l.port[i]] != PROC_FINE)
+			continue;
+		d->verdict[l.port[i]] = t.reached[i] ? PROC_RESULT : PROC_NO_WAY;
+		refused = true;
+	}
+	return refused;
+}
+
+void diagnosis_begin(Ctx *cx, Diagnosis *d)
+{
+	d->cx = cx;
+	d->verdict = NEW(&cx->keep, d->processors, uint8_t);
+	d->marched = (Needs){ .reg = NEW(&cx->keep, (size_t)d->m->registers, uint8_t), .spill = (uint32_t)d->m->sram };
+	d->switches = (SwitchTest){
+		.m = d->m, .faults = d->faults, .most = d->o.procs, .wanted = wanted, .user = d, .known = switch_new(cx, d->m)
+	};
+}
+
+void diagnose(Ctx *cx, Diagnosis *d)
+{
+	diagnosis_begin(cx, d);
+	for (bool again = true; again;) {
+		const Needs *n = needs_of(d, wanted_of(d, still_fine(d).count));
+		d->rounds++;
+		again = false;
+		if (!covers(&d->marched, n, (uint32_t)d->m->registers))
+			again = test_memory(d, n);
+		if (again)
+			continue;
+		test_switch(d);
+		n = needs_of(d, d->switches.placed->procs);
+		again = !covers(&d->marched, n, (uint32_t)d->m->registers) || test_training(d);
+	}
+	for (uint32_t i = 0; i < d->processors; i++)
+		d->refused += d->verdict[i] == PROC_MEMORY || d->verdict[i] == PROC_RESULT;
+}
+
+/* ---- in words ---- */
+
+static void tell_verdict(const Diagnosis *d, int verdict, const char *words, Buf *out)
+{
+	enum { SHOWN = 20 };
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < d->processors; i++) {
+		if (d->verdict[i] != verdict)
+			continue;
+		if (count++ == 0)
+			buf_printf(out, "; %s: %u", words, i);
+		else if (count <= SHOWN)
+			buf_printf(out, ", %u", i);
+	}
+	if (count > SHOWN)
+		buf_printf(out, " and %u more", count - SHOWN);
+}
+
+void diagnosis_tell(Ctx *cx, const Diagnosis *d)
+{
+	static const char *const words[PROC_VERDICTS] = {
+		NULL, "bad memory or arithmetic", "other results than most", "dead port", "no way left through the switch",
+	};
+	Buf out = { .arena = &cx->scratch };
+	uint32_t fine = 0;
+	for (uint32_t i = 0; i < d->processors; i++)
+		fine += d->verdict[i] == PROC_FINE;
+	buf_printf(&out, "%u of %u processors approved", fine, d->processors);
+	for (int verdict = PROC_MEMORY; verdict < PROC_VERDICTS; verdict++)
+		tell_verdict(d, verdict, words[verdict], &out);
+	for (uint32_t i = 0; i < d->switches.locateds; i++) {
+		buf_puts(&out, i ? ", " : "; dead in the switch: ");
+		suspects_print(d->switches.known, &d->switches.located[i], &out);
+	}
+	note(cx, NULL, "%s", out.s);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* What the user writes about the switch: in come words for a permutation (`ring`, `tree:3`, `random:7`, a file) or
+ * for a dead part (`link:input:3:5`), out the permutation, or a mark in the switch.  All numbers count from 0 and
+ * are inside the machine when they leave here; whatever is not is reported at its place. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "gf11_machine.h"
+
+enum { STREAM_SWITCH = 64 }; /* of random numbers; lib's own streams have small numbers */
+
+/* ---- permutations ---- */
+
+static void permutation_shift(uint32_t procs, uint32_t by, uint16_t *to)
+{
+	for (uint32_t p = 0; p < procs; p++)
+		to[p] = (uint16_t)((p + by) % procs);
+}
+
+static void make_tree(Scan *s, uint32_t procs, uint16_t *to)
+{
+	static const char remedy[] = "write tree:K, where processor i sends to i + 2^K";
+	uint32_t steps = 0;
+	while ((1u << steps) < procs)
+		steps++;
+	if (!steps)
+		fail_at(s->cx, scan_here(s), "use a machine with more processors", "one processor has nobody to send to");
+	uint32_t step = scan_index(s, "step", steps, remedy);
+	scan_end(s, remedy);
+	permutation_shift(procs, 1u << step, to);
+}
+
+void permutation_random(uint64_t seed, uint32_t ports, uint32_t routes, uint16_t *to)
+{
+	uint16_t order[2][MAX_CROSSBAR * MAX_CROSSBAR]; /* senders, receivers: shuffled from the inside out */
+	for (uint32_t i = 0; i < ports; i++) {
+		to[i] = NO_ROUTE;
+		for (uint32_t side = 0; side < 2; side++) {
+			uint64_t j = random_below(seed, STREAM_SWITCH + side, i, i + 1);
+			order[side][i] = order[side][j];
+			order[side][j] = (uint16_t)i;
+		}
+	}
+	for (uint32_t i = 0; i < routes; i++)
+		to[order[0][i]] = order[1][i];
+}
+
+static void make_random(Scan *s, uint32_t ports, uint16_t *to)
+{
+	static const char remedy[] = "write random:SEED, or random:SEED:ROUTES to use some of the ports";
+	uint64_t seed, routes = ports;
+	if (!scan_number(s, &seed))
+		fail_at(s->cx, scan_here(s), remedy, "here the seed is missing");
+	if (scan_peek(s) == ':') {
+		s->at++;
+		Loc at = scan_here(s);
+		if (!scan_number(s, &routes) || routes > ports)
+			fail_at(s->cx, at, remedy, "here a number of routes from 0 to %u is missing", ports);
+	}
+	scan_end(s, remedy);
+	permutation_random(seed, ports, (uint32_t)routes, to);
+}
+
+/* ---- a permutation from a file ---- */
+
+typedef struct Reading {
+	uint32_t ports;
+	uint16_t *to, *by;
+} Reading; /* by: who sends to a port, or NO_ROUTE */
+
+static bool read_port(Scan *s, uint32_t ports, Loc *at, uint32_t *port)
+{
+	static const char remedy[] = "write a line `from to` for every route, comments after #";
+	uint64_t value;
+	scan_blanks(s);
+	*at = scan_here(s);
+	if (!scan_number(s, &value)) {
+		error_at(s->cx, *at, remedy, "here the number of a port is missing");
+		return false;
+	}
+	if (value >= ports) {
+		error_at(s->cx, *at, remedy, "there is no port %" PRIu64 ": they are numbered 0 to %u", value, ports - 1);
+		return false;
+	}
+	*port = (uint32_t)value;
+	return true;
+}
+
+static void read_route(Scan *s, Reading *r)
+{
+	static const char remedy[] = "a port sends to one port and receives from one: remove one of the two lines";
+	Loc from_at, to_at;
+	uint32_t from, to;
+	if (!read_port(s, r->ports, &from_at, &from) || !read_port(s, r->ports, &to_at, &to))
+		return;
+	scan_blanks(s);
+	if (scan_peek(s) >= 0 && scan_peek(s) != '\n' && scan_peek(s) != '#')
+		error_at(s->cx, scan_here(s), "write one route a line, comments after #", "there is too much on this line");
+	else if (r->to[from] != NO_ROUTE)
+		error_at(s->cx, from_at, remedy, "port %u sends to port %u already", from, r->to[from]);
+	else if (r->by[to] != NO_ROUTE)
+		error_at(s->cx, to_at, remedy, "port %u receives from port %u already", to, r->by[to]);
+	else {
+		r->to[from] = (uint16_t)to;
+		r->by[to] = (uint16_t)from;
+	}
+}
+
+static void read_routes(Ctx *cx, const Src *src, uint32_t ports, uint16_t *to)
+{
+	Reading r = { ports, to, NEW(&cx->scratch, ports, uint16_t) };
+	memset(r.by, 0xFF, ports * sizeof *r.by);
+	Scan s = { cx, src, 0 };
+	src_check_text(cx, src);
+	for (; scan_peek(&s) >= 0; s.at++) {
+		scan_blanks(&s);
+		if (scan_peek(&s) >= 0 && scan_peek(&s) != '\n' && scan_peek(&s) != '#')
+			read_route(&s, &r);
+		scan_line(&s);
+	}
+	check_errors(cx);
+}
+
+void permutation_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports, uint16_t *to)
+{
+	Scan s = scan_spec(cx, "permutation", spec);
+	memset(to, 0xFF, ports * sizeof *to); /* NO_ROUTE */
+	if (strcmp(spec, "ring") == 0)
+		permutation_shift(procs, 1, to);
+	else if (scan_word(&s, "tree:"))
+		make_tree(&s, procs, to);
+	else if (scan_word(&s, "random:"))
+		make_random(&s, ports, to);
+	else
+		read_routes(cx, src_open(cx, &cx->scratch, spec), ports, to);
+}
+
+/* ---- dead parts ---- */
+
+static const char dead_remedy[] = "write crossbar:STAGE:N, link:STAGE:N:M or port:P, where STAGE is input, "
+								  "middle or output, for a link the one it comes from";
+
+static void dead_crossbar(Scan *s, Switch *sw)
+{
+	uint32_t stage = scan_stage(s, 3, dead_remedy);
+	scan_colon(s, dead_remedy);
+	uint32_t number = scan_index(s, "crossbar", sw->n, dead_remedy);
+	scan_end(s, dead_remedy);
+	sw->dead.crossbar[stage][number] = 1;
+}
+
+static void dead_link(Scan *s, Switch *sw)
+{
+	uint32_t stage = scan_stage(s, 2, dead_remedy);
+	scan_colon(s, dead_remedy);
+	uint32_t from = scan_index(s, "crossbar", sw->n, dead_remedy);
+	scan_colon(s, dead_remedy);
+	uint32_t to = scan_index(s, "crossbar", sw->n, dead_remedy);
+	scan_end(s, dead_remedy);
+	sw->dead.link[stage][from * sw->n + to] = 1;
+}
+
+static void dead_port(Scan *s, Switch *sw)
+{
+	uint32_t port = scan_index(s, "port", sw->ports, dead_remedy);
+	scan_end(s, dead_remedy);
+	sw->dead.port[port] = 1;
+}
+
+void dead_add(Ctx *cx, Switch *s, const char *spec)
+{
+	static const struct {
+		const char *word;
+		bool network;
+		void (*add)(Scan *, Switch *);
+	} kinds[] = {
+		{ "crossbar:", true, dead_crossbar },
+		{ "link:", true, dead_link },
+		{ "port:", false, dead_port },
+	};
+	Scan scan = scan_spec(cx, "--dead", spec);
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		if (!scan_word(&scan, kinds[i].word))
+			continue;
+		if (kinds[i].network && s->m->ring_only)
+			fail_at(cx, (Loc){ scan.src, 0 }, "write port:P",
+			        "this machine is a ring: it has no crossbars and no links between them");
+		kinds[i].add(&scan, s);
+		return;
+	}
+	fail_at(cx, scan_here(&scan), dead_remedy, "the switch has no such part");
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Processors: memories, registers, ports. In: a machine, a switch. Out: zeroed memory, a map from the program's
+ * processors to ports; who receives what through a stored configuration. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "gf11_machine.h"
+
+typedef struct Mapping {
+	void *at;
+	size_t bytes;
+} Mapping;
+
+static void unmap(void *arg)
+{
+	Mapping *m = arg;
+	munmap(m->at, m->bytes);
+}
+
+/* Zeroed memory whose pages come when they are touched. */
+static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words, bool hot)
+{
+	uint64_t bytes = rows * words * sizeof(uint32_t); /* at most 2^24 rows of 2^13 words: no overflow */
+	Mapping *m = NEW(&cx->keep, 1, Mapping);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
+		fail(cx, MP_NO_MEMORY, "use fewer processors, or a machine file with less memory",
+		     "no room for %llu bytes of %s: %s", (unsigned long long)bytes, what, strerror(errno));
+	*m = (Mapping){ at, bytes };
+	arena_defer(&cx->keep, unmap, m);
+	if (hot)
+		madvise(at, bytes, MADV_HUGEPAGE); /* a wish: rows of a block lie in many small pages */
+	return at;
+}
+
+/* Rows of a block: traced, registers, condition codes, and results under way, two rows for some; fast, values that
+ * are read later, which are not more, but for those that wait for a joined instruction. */
+static uint32_t row_count(const Machine *m)
+{
+	int64_t under_way =
+		m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency + m->switch_latency;
+	return (uint32_t)(m->registers + m->conditions + 2 * under_way + 1024);
+}
+
+static uint32_t port_count(const Processors *p)
+{
+	return (uint32_t)(p->m->switch_ports > p->m->processors ? p->m->switch_ports : p->m->processors);
+}
+
+static void place_first(Ctx *cx, Processors *p)
+{
+	p->port = NEW(&cx->keep, p->procs, uint16_t);
+	p->at_port = NEW(&cx->keep, port_count(p), uint16_t);
+	memset(p->at_port, 0xFF, port_count(p) * sizeof *p->at_port); /* NO_ROUTE */
+	for (uint32_t i = 0; i < p->procs; i++)
+		p->port[i] = p->at_port[i] = (uint16_t)i;
+}
+
+void processors_place(Ctx *cx, Processors *p, const uint16_t *port)
+{
+	assert(!p->sw || !p->sw->stored);
+	memset(p->at_port, 0xFF, port_count(p) * sizeof *p->at_port);
+	for (uint32_t i = 0; i < p->procs; i++) {
+		if (port[i] >= p->m->processors)
+			fail(cx, MP_BAD_INPUT, "number the processors of the machine from 0",
+			     "there is no processor %u: %s has %lld", port[i], p->m->name, (long long)p->m->processors);
+		if (p->at_port[port[i]] != NO_ROUTE)
+			fail(cx, MP_BAD_INPUT, "name every processor once", "processor %u of the machine is named twice", port[i]);
+		p->port[i] = port[i];
+		p->at_port[port[i]] = (uint16_t)i;
+	}
+}
+
+uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32_t proc)
+{
+	uint32_t port = p->port[proc], to = p->sw->to[configuration][port];
+	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || !switch_carries(p->sw, &p->sw->setting[configuration], port))
+		return NO_ROUTE;
+	return p->at_port[to];
+}
+
+uint32_t processors_disk_port(const Processors *p, uint32_t disk) { return p->sw->ports - p->disks + disk; }
+
+uint32_t processors_from_disk(const Processors *p, uint32_t configuration, uint32_t disk)
+{
+	uint32_t port = processors_disk_port(p, disk), to = p->sw->to[configuration][port];
+	if (to == NO_ROUTE || !switch_carries(p->sw, &p->sw->setting[configuration], port))
+		return NO_ROUTE;
+	return p->at_port[to];
+}
+
+bool processors_disks_send(const Processors *p, uint32_t configuration)
+{
+	for (uint32_t i = 0; i < p->disks; i++)
+		if (p->sw->to[configuration][processors_disk_port(p, i)] != NO_ROUTE)
+			return true;
+	return false;
+}
+
+Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs, uint32_t threads)
+{
+	if (procs < 1 || procs > m->processors)
+		fail(cx, MP_BAD_INPUT, "ask for 1 or more, and not more than the machine has", "%u processors: %s has %lld",
+		     procs, m->name, (long long)m->processors);
+	Processors *p = NEW(&cx->keep, 1, Processors);
+	p->m = m;
+	p->sw = sw;
+	p->disks = sw ? machine_disks(m) : 0;
+	p->procs = procs;
+	p->lanes = ((procs + 63) / 64 | 1) * 64; /* odd: rows of a block fall into all sets of the cache */
+	p->blocks = (procs + LANES - 1) / LANES;
+	p->slots = row_count(m);
+	p->reg = map_memory(cx, "registers", p->blocks, (uint64_t)p->slots * LANES, true);
+	p->sram = map_memory(cx, "SRAM", (uint64_t)m->sram, p->lanes, true);
+	p->dram = map_memory(cx, "DRAM", (uint64_t)m->dram, p->lanes, false);
+	place_first(cx, p);
+	p->pool = pool_new(cx, threads < 1 ? 1 : threads < p->blocks ? threads : p->blocks);
+	p->threads = pool_threads(p->pool);
+	return p;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* The switch as text: in comes a setting, out a summary, a picture of the three stages with a few of the routes drawn
+ * through them, and what every crossbar is set to.
+ *
+ * A crossbar is a box of two lines, its number above, the routes through it below.  Wires leave boxes on the upper
+ * line and enter them on the lower one, and the drawn routes share no crossbar of any stage, so that wires cross
+ * but never meet. */
+#include <stdio.h>
+
+#include "gf11_machine.h"
+
+enum { DRAWN = 8, GAP = 2 * DRAWN + 3, ROWS = 2 * MAX_CROSSBAR };
+enum { UP = 1, DOWN = 2, LEFT = 4, RIGHT = 8 };
+static const char *const strokes[16] = {
+	" ", "╵", "╷", "│", "╴", "╯", "╮", "┤", "╶", "╰", "╭", "├", "─", "┴", "┬", "┼"
+};
+
+typedef struct Picture {
+	uint32_t n, paths;
+	Path path[DRAWN];
+	uint32_t through[3][MAX_CROSSBAR]; /* routes through a crossbar */
+	uint8_t gap[2][ROWS][GAP];         /* strokes between the stages */
+} Picture;
+
+static uint32_t count_through(const Switch *s, const uint16_t *to, const Setting *set,
+                              uint32_t through[3][MAX_CROSSBAR])
+{
+	uint32_t routes = 0;
+	for (uint32_t p = 0; p < s->ports; p++) {
+		if (to[p] == NO_ROUTE)
+			continue;
+		Path path = switch_path(s, set, p);
+		routes++;
+		for (int stage = 0; stage < 3; stage++)
+			through[stage][path.box[stage]]++;
+	}
+	return routes;
+}
+
+/* ---- choosing and drawing routes ---- */
+
+static bool shares_box(const Picture *pic, const Path *path)
+{
+	for (uint32_t i = 0; i < pic->paths; i++)
+		for (int stage = 0; stage < 3; stage++)
+			if (pic->path[i].box[stage] == path->box[stage])
+				return true;
+	return false;
+}
+
+/* One route from every few input crossbars, the first that goes where none of those chosen goes. */
+static void choose_paths(Picture *pic, const Switch *s, const uint16_t *to, const Setting *set)
+{
+	uint32_t step = s->n > DRAWN ? s->n / DRAWN : 1;
+	for (uint32_t i = 0; i < s->n && pic->paths < DRAWN; i += step) {
+		for (uint32_t p = i * s->n; p < (i + 1) * s->n && p < s->ports; p++) {
+			if (to[p] == NO_ROUTE)
+				continue;
+			Path path = switch_path(s, set, p);
+			if (shares_box(pic, &path))
+				continue;
+			pic->path[pic->paths++] = path;
+			break;
+		}
+	}
+}
+
+/* From the upper line of box a over column col to the lower line of box b. */
+static void draw_wire(uint8_t gap[ROWS][GAP], uint32_t a, uint32_t b, uint32_t col)
+{
+	uint32_t start = 2 * a, end = 2 * b + 1;
+	for (uint32_t c = 0; c < col; c++)
+		gap[start][c] |= LEFT | RIGHT;
+	for (uint32_t c = col + 1; c < GAP; c++)
+		gap[end][c] |= LEFT | RIGHT;
+	for (uint32_t r = start < end ? start : end; r < (start < end ? end : start); r++) {
+		gap[r][col] |= DOWN;
+		gap[r + 1][col] |= UP;
+	}
+	gap[start][col] |= LEFT;
+	gap[end][col] |= RIGHT;
+}
+
+/* Wires that go down turn the earlier the lower they start, and those that go up the later: so they cross least. */
+static void draw_stage(Picture *pic, int stage)
+{
+	uint32_t col = 1;
+	for (int down = 1; down >= 0; down--) {
+		for (uint32_t k = 0; k < pic->paths; k++) {
+			const Path *path = &pic->path[down ? pic->paths - 1 - k : k];
+			if ((path->box[stage + 1] >= path->box[stage]) != (down == 1))
+				continue;
+			draw_wire(pic->gap[stage], path->box[stage], path->box[stage + 1], col);
+			col += 2;
+		}
+	}
+}
+
+/* ---- printing the picture ---- */
+
+static const Path *path_at(const Picture *pic, int stage, uint32_t box)
+{
+	for (uint32_t i = 0; i < pic->paths; i++)
+		if (pic->path[i].box[stage] == box)
+			return &pic->path[i];
+	return NULL;
+}
+
+/* Left of an input crossbar: the route drawn from it, and its ports below.  Right of an output crossbar the other
+ * way round. */
+static void print_side(const Picture *pic, const Switch *s, uint32_t row, int stage, Buf *out)
+{
+	uint32_t box = row / 2, first = box * s->n, last = first + s->n - 1;
+	const Path *path = path_at(pic, stage, box);
+	bool left = stage == 0, wire = (row % 2 == 0) == left;
+	char range[32];
+	snprintf(range, sizeof range, "%u-%u", first, last < s->ports ? last : s->ports - 1);
+	if (!wire && first < s->ports)
+		buf_printf(out, left ? "%11s " : " %s", range);
+	else if (wire && path && left)
+		buf_printf(out, "%c %7u ──", (char)('A' + (path - pic->path)), path->from);
+	else if (wire && path)
+		buf_printf(out, "── %c %u", (char)('A' + (path - pic->path)), path->to);
+	else if (left)
+		buf_printf(out, "%12s", "");
+}
+
+static void print_box(const Picture *pic, const Switch *s, uint32_t row, int stage, Buf *out)
+{
+	uint32_t box = row / 2;
+	if (row % 2 == 0)
+		buf_printf(out, "┌ %2u ┐", box);
+	else if (s->dead.crossbar[stage][box])
+		buf_puts(out, "└dead┘");
+	else
+		buf_printf(out, "└ %2u ┘", pic->through[stage][box]);
+}
+
+/* A line without the blanks at its end. */
+static void end_line(Buf *out)
+{
+	while (out->len && out->s[out->len - 1] == ' ')
+		out->s[--out->len] = 0;
+	buf_puts(out, "\n");
+}
+
+static void print_picture(const Picture *pic, const Switch *s, Buf *out)
+{
+	buf_printf(out, "%9s%9s%*s%*s%9s\n\n", "ports", "input", GAP + 6, "middle", GAP + 6, "output", "ports");
+	for (uint32_t row = 0; row < 2 * pic->n; row++) {
+		print_side(pic, s, row, 0, out);
+		for (int stage = 0; stage < 3; stage++) {
+			print_box(pic, s, row, stage, out);
+			for (uint32_t c = 0; stage < 2 && c < GAP; c++)
+				buf_puts(out, strokes[pic->gap[stage][row][c]]);
+		}
+		print_side(pic, s, row, 2, out);
+		end_line(out);
+	}
+	buf_puts(out, "\nIn a box: number of the crossbar, and routes through it.");
+	if (pic->paths)
+		buf_printf(out, "  %s %u of the routes, with the ports they join.", pic->paths > 1 ? "Drawn:" : "Drawn is",
+		           pic->paths);
+	buf_puts(out, "\n");
+}
+
+/* ---- settings and summary ---- */
+
+static void print_stage(const Switch *s, int stage, const uint16_t *join, Buf *out)
+{
+	buf_printf(out, "\n%s stage: outputs that inputs 0 to %u of each crossbar are joined to\n", stage_names[stage],
+	           s->n - 1);
+	for (uint32_t x = 0; x < s->n; x++) {
+		buf_printf(out, "%4u:", x);
+		for (uint32_t y = 0; y < s->n; y++) {
+			uint32_t z = join[x * s->n + y];
+			if (z == NO_ROUTE)
+				buf_puts(out, "  -");
+			else
+				buf_printf(out, " %2u", z);
+		}
+		buf_puts(out, "\n");
+	}
+}
+
+static void print_dead(const Switch *s, Buf *out)
+{
+	const Dead *d = &s->dead;
+	for (int stage = 0; stage < 3; stage++)
+		for (uint32_t x = 0; x < s->n; x++)
+			if (d->crossbar[stage][x])
+				buf_printf(out, "dead: %s crossbar %u\n", stage_names[stage], x);
+	for (int stage = 0; stage < 2; stage++)
+		for (uint32_t i = 0; i < s->n * s->n; i++)
+			if (d->link[stage][i])
+				buf_printf(out, "dead: link from %s crossbar %u to %s crossbar %u\n", stage_names[stage], i / s->n,
+				           stage_names[stage + 1], i % s->n);
+	for (uint32_t p = 0; p < s->ports; p++)
+		if (d->port[p])
+			buf_printf(out, "dead: port %u\n", p);
+}
+
+static void print_verdict(const Switch *s, const uint16_t *to, const Setting *set, Buf *out)
+{
+	buf_puts(out,
+	         switch_verify(s, to, set)
+	             ? "verified: every token pushed through came out where it should, and nothing came out elsewhere\n"
+	             : "wrong: tokens pushed through do not come out where they should\n");
+}
+
+static void print_ring(const Switch *s, const uint16_t *to, const Setting *set, Buf *out)
+{
+	uint32_t procs = 0;
+	while (procs < s->ports && to[procs] != NO_ROUTE)
+		procs++;
+	buf_printf(out, "ring of %u processors, no switch\n", procs);
+	print_dead(s, out);
+	print_verdict(s, to, set, out);
+	if (procs > 3)
+		buf_printf(out, "\n0 ─▶ 1 ─▶ 2 ─▶ ... ─▶ %u ─▶ 0\n", procs - 1);
+}
+
+void switch_print(const Switch *s, const uint16_t *to, const Setting *set, Buf *out)
+{
+	if (s->m->ring_only) {
+		print_ring(s, to, set, out);
+		return;
+	}
+	Picture pic = { .n = s->n };
+	uint32_t routes = count_through(s, to, set, pic.through), used[3] = { 0 };
+	for (int stage = 0; stage < 3; stage++)
+		for (uint32_t x = 0; x < s->n; x++)
+			used[stage] += pic.through[stage][x] > 0;
+	buf_printf(out, "switch of %u ports: 3 stages of %u crossbars, each %u x %u\n", s->ports, s->n, s->n, s->n);
+	buf_printf(out, "routes: %u, through %u input, %u middle and %u output crossbars\n", routes, used[0], used[1],
+	           used[2]);
+	print_dead(s, out);
+	print_verdict(s, to, set, out);
+	buf_puts(out, "\n");
+	choose_paths(&pic, s, to, set);
+	draw_stage(&pic, 0);
+	draw_stage(&pic, 1);
+	print_picture(&pic, s, out);
+	print_stage(s, 0, set->in, out);
+	print_stage(s, 1, set->middle, out);
+	print_stage(s, 2, set->out, out);
+}

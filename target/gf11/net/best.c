@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/* A compiler that leaves less of the machine unused than the one of 1989.  In: a network, cases for each processor.
+ * Out: as drive.c.
+ *
+ * One call takes a bundle over all cases of a group, and while it computes it fetches the weights, weight changes and
+ * inputs that the next call needs and flushes the changes of the call before.  So there are few calls, and DRAM is
+ * waited for only where a group begins and ends.  More cases in a group would gain nothing once the moves are hidden,
+ * but calls may only be so long: bundles are smaller, the more cases there are. */
+#include "gf11_net.h"
+
+enum { FEWEST_SOURCES = 4 }; /* of a bundle: fewer would load and store net inputs too often */
+enum { UNIT_LINES = 5000 };  /* of a call of units: there are few of these, and long ones schedule badly */
+
+static uint32_t least(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b); }
+
+/* ---- how many cases ---- */
+
+/* Lines that a few sources of the widest level take for each case. */
+static uint32_t lines_of_sources(const Bp *b)
+{
+	uint32_t most = 1;
+	for (uint32_t level = 0; level < b->plan->levels; level++) {
+		const Level *v = &b->plan->level[level];
+		uint32_t units = 0, arithmetic = 2;
+		for (uint32_t i = 0; i < v->spans; i++) {
+			Span s = b->plan->span[v->span + i];
+			units += s.count;
+			for (Unit u = s.first; u < s.first + s.count; u++)
+				for (uint64_t l = b->net->row[u]; l < b->net->row[u + 1]; l++)
+					if (b->plan->level_of[net_source(b->net, u, l)] > 0)
+						arithmetic = 4;
+		}
+		uint32_t lines = least(units, 64) * arithmetic * FEWEST_SOURCES;
+		most = lines > most ? lines : most;
+	}
+	return most;
+}
+
+/* Words of each of the four caches with so many cases in a group: no bundle is larger. */
+static uint32_t cache_for(const Bp *b, uint32_t cases)
+{
+	uint64_t links = b->best->lines / (2 * (uint64_t)cases), largest = b->o.bundle ? b->o.bundle : 1024;
+	uint64_t least_links = 64; /* a single source is not cut */
+	links = links < least_links ? least_links : links;
+	return round_up(least(least(links, largest > 64 ? largest : 64), b->net->links), (uint64_t)b->m->dram_banks);
+}
+
+static uint32_t cases_that_fit(const Bp *b, uint64_t slots, uint64_t room)
+{
+	uint32_t cases = least(slots, b->best->lines / lines_of_sources(b));
+	for (cases = cases ? cases : 1; cases > 1; cases--) {
+		uint64_t caches = 4 * (uint64_t)cache_for(b, cases);
+		caches = caches > MIN_SCRATCH ? caches : MIN_SCRATCH;
+		if (caches + (uint64_t)cases * b->at.case_words <= room)
+			break;
+	}
+	return cases;
+}
+
+bool best_fits(const Bp *b, uint32_t cases, bool *resident)
+{
+	uint64_t room = b->at.spill - b->at.weight_cache, weights = b->net->links + b->net->links / 16 + 64;
+	*resident = 2 * weights + (uint64_t)cases * b->at.case_words <= room;
+	return cases_that_fit(b, cases, room) == cases;
+}
+
+/* ---- layout ---- */
+
+/* Sequences run step by step, and a step may have few cases to hide the moves of weights behind: these stay in SRAM if
+ * there is room. */
+static bool stays(const Bp *b)
+{
+	const Layout *at = &b->at;
+	uint64_t words = 2 * (uint64_t)at->words, least_words = words > MIN_SCRATCH ? words : MIN_SCRATCH;
+	return b->o.sequences && at->scratch + least_words + (uint64_t)at->group * at->case_words <= at->spill;
+}
+
+/* Words of one kind of all cases of a group stand side by side.
+ * Caches of bundles cut for this group, then the cases; false if they find no room. */
+static bool layout_group(Bp *b)
+{
+	Layout *at = &b->at;
+	bundles_make_for(b, at->group, b->best->lines);
+	for (uint32_t i = 0; i < b->bundles; i++)
+		at->cache_words = at->cache_words > b->bundle[i].words ? at->cache_words : b->bundle[i].words;
+	at->resident = stays(b);
+	at->cache_words = at->resident ? at->words : at->cache_words;
+	uint32_t half = (at->resident ? 1 : 2) * at->cache_words;
+	at->scratch_words = 2 * half > MIN_SCRATCH ? 2 * half : MIN_SCRATCH;
+	at->change_cache = at->weight_cache + half;
+	at->cases = at->scratch + at->scratch_words;
+	return at->cases + (uint64_t)at->group * at->case_words <= at->spill;
+}
+
+static bool layout_sram(Bp *b, uint64_t slots)
+{
+	Layout *at = &b->at;
+	uint32_t first = layout_ends(b);
+	at->weight_cache = at->scratch = first;
+	slots = b->o.sequences ? sequences_side(b) : slots;
+	uint32_t most = cases_that_fit(b, slots, at->spill - first);
+	uint64_t groups = (slots + most - 1) / most;
+	at->case_step = 1;
+	at->group = at->stride = at->data_side = b->o.sequences ? most : (uint32_t)((slots + groups - 1) / groups);
+	at->data_step = round_up(at->group, (uint64_t)b->m->dram_banks);
+	at->data_words = layout_data(b) * at->data_step;
+	if (!layout_group(b) || (!layout_blocks(b, groups) && b->best->lines))
+		return false;
+	layout_dram(b, (b->o.sequences ? sequences_steps(b) : groups) * at->group);
+	b->best->nowhere = at->dram_end;
+	b->changes_start = !at->resident && at->dram_end + 2 * (uint64_t)at->cache_words <= (uint64_t)b->m->dram;
+	at->dram_end += b->changes_start ? 2 * at->cache_words : 0;
+	return true;
+}
+
+/* The bundle that is the first to use each unit; the first of all fetches inputs that are copied and nothing else. */
+static uint32_t *first_users(const Bp *b)
+{
+	uint32_t *user = NEW(&b->cx->scratch, b->net->units, uint32_t);
+	for (Unit u = 0; u < b->net->units; u++)
+		user[u] = b->net->copies ? 0 : UINT32_MAX;
+	for (uint32_t j = b->bundles; j-- > 0;)
+		for (uint32_t i = 0; i < b->bundle[j].links; i++)
+			user[b->bundle[j].link[i].source] = j;
+	return user;
+}
+
+static void find_fresh(Bp *b)
+{
+	const uint32_t *user = first_users(b);
+	for (uint32_t i = 0; i < b->net->inputs; i++)
+		if (user[b->input[i]] < b->bundles)
+			b->best->fresh[user[b->input[i]]].inputs++;
+	for (uint32_t j = 0; j < b->bundles; j++) {
+		b->best->fresh[j].input = NEW(&b->cx->keep, b->best->fresh[j].inputs, uint32_t);
+		b->best->fresh[j].inputs = 0;
+	}
+	for (uint32_t i = 0; i < b->net->inputs; i++)
+		if (user[b->input[i]] < b->bundles) {
+			BpFresh *f = &b->best->fresh[user[b->input[i]]];
+			f->input[f->inputs++] = i;
+		}
+}
+
+static bool plan_with(Bp *b, uint64_t slots, uint32_t lines)
+{
+	BpBest *best = b->best;
+	b->at = (Layout){ 0 };
+	b->bundle = NULL;
+	b->chunk = NULL;
+	b->bundles = b->chunks = b->slopes = 0;
+	best->lines = lines;
+	layout_case(b);
+	if (!layout_sram(b, slots))
+		return false;
+	for (uint32_t i = 0; i < 2; i++) {
+		best->weight[i] = b->at.weight_cache + i * b->at.cache_words;
+		best->change[i] = b->at.change_cache + i * b->at.cache_words;
+	}
+	best->fresh = NEW(&b->cx->keep, b->bundles, BpFresh);
+	best->forward = NEW(&b->cx->keep, b->bundles, Routine *);
+	best->backward = NEW(&b->cx->keep, b->bundles, Routine *);
+	find_fresh(b);
+	return true;
+}
+
+static bool fresh_alike(const Bp *b, const BpFresh *x, const BpFresh *y)
+{
+	for (uint32_t i = 0; i < x->inputs && x->inputs == y->inputs; i++)
+		if (x->input[i] - x->input[0] != y->input[i] - y->input[0] ||
+		    b->input[x->input[i]] - b->input[x->input[0]] != b->input[y->input[i]] - b->input[y->input[0]])
+			return false;
+	return x->inputs == y->inputs;
+}
+
+/* Is the code of bundle i that of the one before?  Their neighbours have to be alike too. */
+static bool same_as_before(const Bp *b, uint32_t i)
+{
+	const BpBundle *n = &b->bundle[i];
+	const BpFresh *fresh = b->best->fresh;
+	return i > 1 && i + 2 < b->bundles && bundles_alike(b, n, n - 1) && n[1].links == n->links &&
+	       n[-2].links == n[-1].links && n[-2].input == n[-1].input && fresh_alike(b, &fresh[i + 1], &fresh[i]);
+}
+
+/* Schedules what bundles need.  Does every call fit into a block?  That is known only now. */
+static bool bundles_fit(const Bp *b)
+{
+	const BpBest *best = b->best;
+	for (uint32_t i = 0; i < b->bundles; i++) {
+		bool same = same_as_before(b, i);
+		best->forward[i] = same ? best->forward[i - 1] : bp_schedule(b, record_best_forward(b, i));
+		best->backward[i] = same ? best->backward[i - 1] : bp_schedule(b, record_best_backward(b, i));
+		if (best->forward[i]->lines > b->m->block || best->backward[i]->lines > b->m->block)
+			return false;
+	}
+	return true;
+}
+
+/* First as long as calls may be, but for what a schedule loses; shorter, with smaller bundles, if that does not do. */
+void best_plan(Bp *b, uint64_t slots)
+{
+	b->best = NEW(&b->cx->keep, 1, BpBest);
+	uint32_t lines = (uint32_t)(b->m->block * 15 / 16);
+	while (!plan_with(b, slots, lines) || !bundles_fit(b)) {
+		if (lines == 0)
+			fail(b->cx, MP_BAD_INPUT, "use a smaller network, or a machine file with more SRAM and longer blocks",
+			     "bundles of %u weights and a case of %u words do not fit in the %lld words of SRAM of %s",
+			     b->at.cache_words, b->at.case_words, (long long)b->m->sram, b->m->name);
+		lines /= 2;
+	}
+}
+
+/* ---- routines ---- */
+
+/* How many cases one call of the units can take, from the recording for one case. */
+static uint32_t cases_a_call(const Bp *b, const Code *one)
+{
+	Report r;
+	bound_fill(b->cx, b->m, one, &r);
+	uint32_t lines = r.bound_resource + r.bound_resource / 8 + 1, cases = least(b->best->lines, UNIT_LINES) / lines;
+	return least(cases ? cases : 1, b->at.group);
+}
+
+static BpCalls calls_for(const Bp *b, const Code *one)
+{
+	uint32_t most = cases_a_call(b, one), parts = (b->at.group + most - 1) / most;
+	return (BpCalls){ .each = (b->at.group + parts - 1) / parts };
+}
+
+static uint32_t left_over(const Bp *b, const BpCalls *c) { return b->at.group % c->each; }
+
+static void load_chunk(Bp *b, uint32_t i)
+{
+	BpChunk *k = &b->chunk[i];
+	BpCalls *c = &b->best->activate[i];
+	*c = calls_for(b, record_activate(b, k, 1));
+	c->routine[0] = bp_load(b, record_activate(b, k, c->each));
+	if (left_over(b, c))
+		c->routine[1] = bp_load(b, record_activate(b, k, left_over(b, c)));
+	Code *one = record_unit_error(b, k, 1);
+	k->has_error = one != NULL;
+	if (!one)
+		return;
+	c = &b->best->unit_error[i];
+	*c = calls_for(b, one);
+	c->routine[0] = bp_load(b, record_unit_error(b, k, c->each));
+	if (left_over(b, c))
+		c->routine[1] = bp_load(b, record_unit_error(b, k, left_over(b, c)));
+}
+
+static void load_output_errors(Bp *b)
+{
+	const BpUnit *unit = output_units(b);
+	for (uint32_t first = 0, units; first < b->at.outputs; first += units) {
+		units = output_error_units(b, unit, first);
+		BpCalls *c = &b->best->output_error[b->output_errors++];
+		*c = calls_for(b, record_output_error(b, unit + first, units, 1));
+		c->routine[0] = bp_load(b, record_output_error(b, unit + first, units, c->each));
+		if (left_over(b, c))
+			c->routine[1] = bp_load(b, record_output_error(b, unit + first, units, left_over(b, c)));
+	}
+}
+
+/* Data are fetched from DRAM, where a call's cases have to begin at the first bank. */
+static void load_copies(Bp *b)
+{
+	uint32_t banks = (uint32_t)b->m->dram_banks;
+	b->best->copies = NEW(&b->cx->keep, b->copies, BpCalls);
+	for (uint32_t first = 0; first < b->copies; first += copies_a_call(b, first)) {
+		BpCalls *c = &b->best->copies[b->copy_calls++];
+		*c = calls_for(b, record_copies(b, first, 1));
+		c->each = least(round_up(c->each, banks), b->at.group);
+		c->routine[0] = bp_load(b, record_copies(b, first, c->each));
+		if (left_over(b, c))
+			c->routine[1] = bp_load(b, record_copies(b, first, left_over(b, c)));
+	}
+}
+
+void best_load(Bp *b)
+{
+	BpBest *best = b->best;
+	best->activate = NEW(&b->cx->keep, b->chunks, BpCalls);
+	best->unit_error = NEW(&b->cx->keep, b->chunks, BpCalls);
+	best->output_error = NEW(&b->cx->keep, b->at.outputs, BpCalls);
+	Code *open = record_best_open(b);
+	best->opens = open->recs > 0;
+	best->open = best->opens ? bp_load(b, open) : 0;
+	best->close = b->bundles ? bp_load(b, record_move(b, MOVE_BACK, b->bundle[0].links)) : 0;
+	for (uint32_t i = 0; i < b->bundles && b->at.resident; i++) {
+		b->bundle[i].fetch_both = bp_load(b, record_move(b, MOVE_WEIGHTS | MOVE_CHANGES, b->bundle[i].words));
+		b->bundle[i].flush = bp_load(b, record_move(b, MOVE_BACK, b->bundle[i].words));
+	}
+	for (uint32_t i = 0; i < b->bundles; i++) {
+		b->bundle[i].forward = bp_load_routine(b, best->forward[i]);
+		b->bundle[i].backward = bp_load_routine(b, best->backward[i]);
+	}
+	for (uint32_t i = 0; i < b->chunks; i++)
+		load_chunk(b, i);
+	load_output_errors(b);
+	load_copies(b);
+}
+
+/* ---- the host's program ---- */
+
+static uint32_t word_at(const Bp *b, uint32_t word) { return b->at.cases + word * b->at.stride; }
+
+static void bases_data(Bp *b, uint32_t block, uint32_t bundle)
+{
+	const BpFresh *f = &b->best->fresh[bundle];
+	if (f->inputs) {
+		controller_base(b->c, BP_NEAR_DATA, word_at(b, b->at.case_out + b->input[f->input[0]]));
+		controller_base(b->c, BP_FAR_DATA, block + f->input[0] * b->at.data_step);
+	}
+}
+
+static void bases_bundle(Bp *b, uint32_t bundle)
+{
+	const BpBundle *n = &b->bundle[bundle];
+	const BpBest *best = b->best;
+	controller_base(b->c, BP_CASE, b->at.cases);
+	controller_base(b->c, BP_OUT, word_at(b, b->at.case_out + n->source));
+	controller_base(b->c, BP_BACK, word_at(b, b->at.case_net + b->net_word[n->source]));
+	controller_base(b->c, BP_NET, word_at(b, b->at.case_net + b->net_word[n->target]));
+	controller_base(b->c, BP_NEAR_WEIGHTS, b->at.resident ? b->at.weight_cache + n->first : best->weight[bundle % 2]);
+	controller_base(b->c, BP_NEAR_CHANGES, b->at.resident ? b->at.change_cache + n->first : best->change[bundle % 2]);
+	controller_base(b->c, BP_NEXT_WEIGHTS, best->weight[(bundle + 1) % 2]);
+	controller_base(b->c, BP_NEXT_CHANGES, best->change[(bundle + 1) % 2]);
+}
+
+/* Weights and changes of a bundle in DRAM: where this call fetches from. */
+static void bases_far(Bp *b, uint32_t bundle)
+{
+	controller_base(b->c, BP_FAR_WEIGHTS, b->at.weights + b->bundle[bundle].first);
+	controller_base(b->c, BP_FAR_CHANGES, b->at.changes + b->bundle[bundle].first);
+}
+
+static void call_units(Bp *b, const BpChunk *k, const BpCalls *c)
+{
+	for (uint32_t i = 0; i < b->at.group; i += c->each) {
+		controller_base(b->c, BP_CASE, b->at.cases + i);
+		if (k) {
+			controller_base(b->c, BP_OUT, word_at(b, b->at.case_out + k->first) + i);
+			controller_base(b->c, BP_NET, word_at(b, b->at.case_net + b->net_word[k->first]) + i);
+			controller_base(b->c, BP_SLOPE, word_at(b, b->at.case_slope + k->slope) + i);
+		}
+		bp_call(b, c->routine[b->at.group - i < c->each], &b->cycles_units);
+	}
+}
+
+static void call_copies(Bp *b, uint32_t block, const BpCalls *c)
+{
+	for (uint32_t i = 0; i < b->at.group; i += c->each) {
+		controller_base(b->c, BP_CASE, b->at.cases + i);
+		controller_base(b->c, BP_FAR_DATA, block + i);
+		bp_call(b, c->routine[b->at.group - i < c->each], &b->cycles_moves);
+	}
+}
+
+/* Where a call clears changes: those of the bundle, or nothing that matters. */
+static void base_clear(Bp *b, uint32_t bundle, bool start)
+{
+	controller_base(b->c, BP_FAR_BACK, start ? b->at.changes + b->bundle[bundle].first : b->best->nowhere);
+}
+
+static void group_forward(Bp *b, uint32_t block, bool start)
+{
+	uint32_t n = 0, k = 0;
+	for (uint32_t i = 0; i < b->copy_calls; i++)
+		call_copies(b, block, &b->best->copies[i]);
+	controller_base(b->c, BP_FAR_TARGETS, block + b->net->inputs * b->at.data_step);
+	controller_base(b->c, BP_CASE, b->at.cases);
+	if (b->bundles) {
+		bases_bundle(b, 0);
+		bases_far(b, 0);
+		bases_data(b, block, 0);
+		base_clear(b, 0, start);
+	}
+	if (b->best->opens)
+		bp_call(b, b->best->open, &b->cycles_moves);
+	for (uint32_t level = 0; level < b->plan->levels; level++) {
+		for (; n < b->bundles && b->bundle[n].level == level; n++) {
+			bool last = n + 1 == b->bundles;
+			bases_bundle(b, n);
+			bases_far(b, last ? n : n + 1);
+			base_clear(b, n, start);
+			if (!last)
+				bases_data(b, block, n + 1);
+			bp_call(b, b->bundle[n].forward, &b->cycles_forward);
+		}
+		for (; k < b->chunks && b->chunk[k].level == level; k++)
+			call_units(b, &b->chunk[k], &b->best->activate[k]);
+	}
+}
+
+static void group_backward(Bp *b)
+{
+	uint32_t n = b->bundles, k = b->chunks;
+	for (uint32_t i = 0; i < b->output_errors; i++)
+		call_units(b, NULL, &b->best->output_error[i]);
+	for (uint32_t level = b->plan->levels; level-- > 0;) {
+		for (; k > 0 && b->chunk[k - 1].level == level; k--)
+			if (b->chunk[k - 1].has_error)
+				call_units(b, &b->chunk[k - 1], &b->best->unit_error[k - 1]);
+		for (; n > 0 && b->bundle[n - 1].level == level; n--) {
+			bases_bundle(b, n - 1);
+			bases_far(b, n > 1 ? n - 2 : 0);
+			if (n < b->bundles)
+				controller_base(b->c, BP_FAR_BACK, b->at.changes + b->bundle[n].first);
+			bp_call(b, b->bundle[n - 1].backward, &b->cycles_backward);
+		}
+	}
+	if (!b->bundles || b->at.resident)
+		return;
+	bases_bundle(b, 0);
+	bases_far(b, 0);
+	bp_call(b, b->best->close, &b->cycles_moves);
+}
+
+/* All weights and changes of a network that stays in SRAM; `back`: changes go back. */
+static void move_resident(Bp *b, bool back)
+{
+	for (uint32_t i = 0; b->at.resident && i < b->bundles; i++) {
+		bases_bundle(b, i);
+		bases_far(b, i);
+		bp_call(b, back ? b->bundle[i].flush : b->bundle[i].fetch_both, &b->cycles_moves);
+	}
+}
+
+void best_pass(Bp *b, bool backward)
+{
+	move_resident(b, false);
+	uint32_t rounds = (uint32_t)((b->loaded + b->o.procs - 1) / b->o.procs);
+	for (uint32_t first = 0; first < rounds && !(b->stop && *b->stop); first += b->at.group) {
+		group_forward(b, b->at.data + first / b->at.group * b->at.data_words, backward && !b->started);
+		b->started |= backward;
+		b->gone_through += (uint64_t)b->at.group * b->o.procs;
+		bp_take_outputs(b, first, b->at.group);
+		if (backward)
+			group_backward(b);
+	}
+	if (backward)
+		move_resident(b, true);
+}

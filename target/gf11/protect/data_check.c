@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/* Checksums of the training data (section 10.4). In: cases that the host loaded, with two sums of each. Out: cases
+ * whose words do not give these sums any more; they are loaded again.
+ *
+ * Of the n words w of a case, numbered from 1:
+ *
+ *   x = w1 ^ w2 ^ ... ^ wn
+ *   b = 1 h1 + 2 h2 + ... + n hn, modulo 2^32, with h = w ^ w >> 16
+ *
+ * Any one, two or three wrong bits are found. One or three change x, for each turns over a bit of it, and three
+ * cannot all cancel. Two leave x as it was only if they are the same bit of two words, k and l. If that is a low
+ * bit i < 16, h of both changes by +-2^i, and b by 2^i (+-k +-l). As n < 2^15 the bracket is not zero and less than
+ * 2^16 in size, so that no power above 2^15 divides it, and none above 2^30 divides the change: it is not 0 modulo
+ * 2^32. If it is a high bit i + 16, h of both changes by +-2^(i+16) +-2^i, and b by 2^i (+-k +-l + a multiple of
+ * 2^16): the same holds. Expected sums lie in DRAM as well, and b twice. Wrong bits among them give an alarm, or
+ * hide nothing: a wrong bit in the case changes x and b, two of the same kind change b, and no two further ones
+ * make up for b and its copy and x.
+ *
+ * Processors also sum their tables, whose sums are constants of the microcode, and the host writes again what it
+ * writes at the beginning: a wrong bit there would stay for the rest of the run. */
+#include <string.h>
+
+#include "gf11_protect.h"
+
+enum { AHEAD = 12 }; /* words fetched before the first is summed */
+enum { SHOWN_CASES = 8 };
+
+/* ---- sums ---- */
+
+SumPair sums_of(const uint32_t *word, uint32_t words)
+{
+	SumPair s = { 0, 0 };
+	for (uint32_t i = 0; i < words; i++) {
+		s.x ^= word[i];
+		s.b += (i + 1) * (word[i] ^ word[i] >> 16);
+	}
+	return s;
+}
+
+Sums sums_open(Gen *g, uint32_t columns, Reg sixteen)
+{
+	uint32_t ways = (MOST_WAYS + columns - 1) / columns;
+	return (Sums){ .g = g, .ways = ways, .sixteen = sixteen };
+}
+
+void sums_add(Sums *s, Reg word, Reg number)
+{
+	Gen *g = s->g;
+	uint32_t way = s->added++ % s->ways;
+	bool first = s->added <= s->ways;
+	Reg high = g_op(g, GOP_SHR, word, s->sixteen);
+	Reg h = g_op(g, GOP_XOR, word, high), term = g_op(g, GOP_IMUL, h, number);
+	s->x[way] = first ? word : g_op(g, GOP_XOR, s->x[way], word);
+	s->b[way] = first ? term : g_op(g, GOP_IADD, s->b[way], term);
+}
+
+void sums_end(Sums *s, Reg *x, Reg *b)
+{
+	uint32_t ways = s->added < s->ways ? s->added : s->ways;
+	for (uint32_t half; ways > 1; ways = half) {
+		half = (ways + 1) / 2;
+		for (uint32_t i = half; i < ways; i++) {
+			s->x[i - half] = g_op(s->g, GOP_XOR, s->x[i - half], s->x[i]);
+			s->b[i - half] = g_op(s->g, GOP_IADD, s->b[i - half], s->b[i]);
+		}
+	}
+	*x = s->x[0];
+	*b = s->b[0];
+}
+
+/* Are these the sums expected?  The three words are in SRAM. */
+Cond sums_match(Gen *g, Addr expected, Reg x, Reg b)
+{
+	Reg wrong = g_op(g, GOP_XOR, x, g_load(g, expected));
+	Reg once = g_op(g, GOP_XOR, b, g_load(g, (Addr){ expected.base, expected.off + EXPECTED_B }));
+	Reg twice = g_op(g, GOP_XOR, b, g_load(g, (Addr){ expected.base, expected.off + EXPECTED_TWICE }));
+	wrong = g_op(g, GOP_OR, wrong, once);
+	wrong = g_op(g, GOP_OR, wrong, twice);
+	return g_compare(g, GOP_INT_EQ, wrong, g_const_bits(g, 0));
+}
+
+/* Sums so far wait in scratch for the next part. */
+static void partial_join(Gen *g, uint32_t column, Reg *x, Reg *b)
+{
+	*x = g_op(g, GOP_XOR, *x, g_load(g, near_word(NEAR_PARTIAL + 2 * column)));
+	*b = g_op(g, GOP_IADD, *b, g_load(g, near_word(NEAR_PARTIAL + 2 * column + 1)));
+}
+
+static void partial_keep(Gen *g, uint32_t column, Reg x, Reg b)
+{
+	g_store(g, near_word(NEAR_PARTIAL + 2 * column), x);
+	g_store(g, near_word(NEAR_PARTIAL + 2 * column + 1), b);
+}
+
+static void count_add(Gen *g, Reg more)
+{
+	Reg count = g_load(g, near_word(NEAR_COUNT));
+	g_store(g, near_word(NEAR_COUNT), g_op(g, GOP_IADD, count, more));
+}
+
+/* ---- routines over cases ---- */
+
+typedef struct Part {
+	uint32_t first, words, columns;
+	bool begins, ends;
+} Part;
+
+static Addr expected_near(const Protect *t, uint32_t column, uint32_t word)
+{
+	return near_word(NEAR_PARTIAL + 2 * (uint32_t)t->b->m->dram_banks + EXPECTED_WORDS * column + word);
+}
+
+static void verdict(Gen *g, const Protect *t, uint32_t column, Reg x, Reg b)
+{
+	Cond fine = sums_match(g, expected_near(t, column, 0), x, b);
+	Reg none = g_const_bits(g, 0), one = g_const_bits(g, 1);
+	Reg bad = g_select(g, fine, none, one);
+	count_add(g, bad);
+	g_store(g, expected_near(t, column, VERDICT), bad);
+	g_flush(g, (Addr){ PROTECT_SUMS, EXPECTED_WORDS * column + VERDICT }, expected_near(t, column, VERDICT));
+}
+
+static void part_sums(Gen *g, const Protect *t, const Part *p, Sums *sum)
+{
+	const Bp *b = t->b;
+	uint32_t buffer = protect_buffer(t);
+	for (uint32_t k = 0; k < p->words + AHEAD; k++) {
+		for (uint32_t j = 0; j < p->columns && k < p->words; j++)
+			g_fetch(g, near_word(buffer + k * p->columns + j),
+			        (Addr){ PROTECT_FROM, (p->first + k) * b->at.data_step + j });
+		if (k < AHEAD)
+			continue;
+		Reg number = g_const_bits(g, p->first + k - AHEAD + 1);
+		for (uint32_t j = 0; j < p->columns; j++)
+			sums_add(&sum[j], g_load(g, near_word(buffer + (k - AHEAD) * p->columns + j)), number);
+	}
+}
+
+static Code *record_part(const Protect *t, const Part *p)
+{
+	Gen *g = gen_record(t->b->cx, t->b->m, "data sums");
+	Sums *sum = NEW(&t->b->cx->scratch, p->columns, Sums);
+	Reg sixteen = g_const_bits(g, 16), x, b;
+	for (uint32_t j = 0; j < p->columns; j++)
+		sum[j] = sums_open(g, p->columns, sixteen);
+	for (uint32_t i = 0; i < EXPECTED_WORDS * p->columns && p->ends; i++)
+		if (i % EXPECTED_WORDS != VERDICT)
+			g_fetch(g, expected_near(t, 0, i), (Addr){ PROTECT_SUMS, i });
+	part_sums(g, t, p, sum);
+	for (uint32_t j = 0; j < p->columns; j++) {
+		sums_end(&sum[j], &x, &b);
+		if (!p->begins)
+			partial_join(g, j, &x, &b);
+		if (p->ends)
+			verdict(g, t, j, x, b);
+		else
+			partial_keep(g, j, x, b);
+	}
+	return sum_code(g, false);
+}
+
+/* Words that a part may have: by its lines, and by the scratch they go through. */
+static uint32_t part_words(const Protect *t, uint32_t columns)
+{
+	uint32_t cycles = 8 > t->b->m->dram_interval ? 8 : (uint32_t)t->b->m->dram_interval;
+	uint32_t lines = sum_lines(t->b) / (columns * cycles),
+			 room = (t->b->at.scratch_words - protect_buffer(t)) / columns;
+	uint32_t words = lines < room ? lines : room;
+	return words ? words : 1;
+}
+
+static uint32_t *parts_load(Protect *t, uint32_t columns, uint32_t parts)
+{
+	uint32_t words = layout_data(t->b), *routine = NEW(&t->b->cx->keep, parts, uint32_t);
+	for (uint32_t i = 0; i < parts; i++) {
+		uint32_t first = (uint32_t)((uint64_t)words * i / parts), end = (uint32_t)((uint64_t)words * (i + 1) / parts);
+		Part p = { first, end - first, columns, i == 0, i + 1 == parts };
+		routine[i] = sum_load(t->b, record_part(t, &p));
+	}
+	return routine;
+}
+
+/* ---- routines over tables ---- */
+
+static Code *record_tables(const Protect *t, const Cell *table, const Part *p)
+{
+	Gen *g = gen_record(t->b->cx, t->b->m, "table sums");
+	Sums sum = sums_open(g, 1, g_const_bits(g, 16));
+	Reg x, b;
+	for (uint32_t i = 0; i < p->words; i++) {
+		Reg number = g_const_bits(g, p->first + i + 1);
+		sums_add(&sum, g_load(g, (Addr){ 0, p->first + i }), number);
+	}
+	sums_end(&sum, &x, &b);
+	if (!p->begins)
+		partial_join(g, 0, &x, &b);
+	if (p->ends) {
+		SumPair right = sums_of((const uint32_t *)table, SUM_WORDS_AT);
+		Reg wrong = g_op(g, GOP_XOR, x, g_const_bits(g, right.x));
+		Reg other = g_op(g, GOP_XOR, b, g_const_bits(g, right.b)), none = g_const_bits(g, 0);
+		Cond fine = g_compare(g, GOP_INT_EQ, g_op(g, GOP_OR, wrong, other), none);
+		Reg one = g_const_bits(g, 1);
+		count_add(g, g_select(g, fine, none, one));
+	} else {
+		partial_keep(g, 0, x, b);
+	}
+	return sum_code(g, false);
+}
+
+static void tables_load(Protect *t)
+{
+	Cell *table = NEW(&t->b->cx->scratch, TABLE_WORDS, Cell);
+	tables_fill(table);
+	uint32_t most = sum_lines(t->b) / 8, words = SUM_WORDS_AT, parts = (words + most - 1) / most;
+	t->data.tables = parts;
+	t->data.table = NEW(&t->b->cx->keep, parts, uint32_t);
+	for (uint32_t i = 0; i < parts; i++) {
+		uint32_t first = words * i / parts, end = words * (i + 1) / parts;
+		Part p = { .first = first, .words = end - first, .begins = i == 0, .ends = i + 1 == parts };
+		t->data.table[i] = sum_load(t->b, record_tables(t, table, &p));
+	}
+}
+
+/* ---- compiling ---- */
+
+void data_check_make(Protect *t)
+{
+	const Bp *b = t->b;
+	DataCheck *d = &t->data;
+	const Layout *at = &b->at;
+	uint32_t banks = (uint32_t)b->m->dram_banks, words = layout_data(b);
+	if (words > MOST_SUMMED)
+		fail(b->cx, MP_BAD_INPUT, "set data-check 0, and leave out machine-memory",
+		     "cases of %u words: checksums find all errors of three bits in up to %d", words, MOST_SUMMED);
+	if (protect_buffer(t) + banks > at->scratch_words)
+		fail(b->cx, MP_BAD_INPUT, "use a machine file with fewer banks, or set data-check 0",
+		     "%u banks: checksums of as many cases find no room in %u words of SRAM", banks, at->scratch_words);
+	d->width = at->data_side < banks ? at->data_side : banks;
+	d->groups = (at->data_side + d->width - 1) / d->width;
+	d->stride = round_to(EXPECTED_WORDS * d->width, banks);
+	uint32_t blocks = (at->slots + at->data_side - 1) / at->data_side, most = part_words(t, d->width);
+	d->sums = protect_room(t, (uint64_t)blocks * d->groups * d->stride);
+	d->parts = (words + most - 1) / most;
+	uint32_t rest = at->data_side - (d->groups - 1) * d->width;
+	d->routine[0] = parts_load(t, d->width, d->parts);
+	d->routine[1] = rest == d->width ? d->routine[0] : parts_load(t, rest, d->parts);
+	d->restore = sum_load(t->b, record_true_units(t->b));
+	tables_load(t);
+}
+
+/* ---- checking ---- */
+
+static uint32_t *dram_row(const Bp *b, uint32_t word) { return b->p->dram + (size_t)word * b->p->lanes; }
+
+/* First of the words about the case that stands in this slot. */
+static uint32_t sums_at(const Protect *t, uint64_t slot)
+{
+	const DataCheck *d = &t->data;
+	uint64_t side = t->b->at.data_side, column = slot % side;
+	uint64_t group = slot / side * d->groups + column / d->width;
+	return d->sums + (uint32_t)(group * d->stride + column % d->width * EXPECTED_WORDS);
+}
+
+/* Slots that hold something: whole blocks of cases. */
+static uint64_t slots_used(const Protect *t)
+{
+	uint64_t side = t->b->at.data_side, slots = (t->count + t->b->o.procs - 1) / t->b->o.procs;
+	return (slots + side - 1) / side * side;
+}
+
+static uint64_t case_of(const Protect *t, uint64_t i) { return i >= t->count ? NO_CASE : t->cases ? t->cases[i] : i; }
+
+static void sums_write(Protect *t, uint64_t i, float *word)
+{
+	bp_case_words(t->b, t->loaded, case_of(t, i), word);
+	SumPair s = sums_of((const uint32_t *)word, layout_data(t->b));
+	uint32_t proc = (uint32_t)(i % t->b->o.procs), at = sums_at(t, i / t->b->o.procs);
+	dram_row(t->b, at + EXPECTED_X)[proc] = s.x;
+	dram_row(t->b, at + EXPECTED_B)[proc] = dram_row(t->b, at + EXPECTED_TWICE)[proc] = s.b;
+}
+
+/* What is stuck in memory stays so. */
+static void host_wrote(Protect *t)
+{
+	if (t->b->c->faults)
+		faults_settle(t->b->c->faults, t->b->p);
+}
+
+void data_sums_write(Protect *t)
+{
+	float *word = NEW(&t->b->cx->scratch, layout_data(t->b), float);
+	uint64_t all = slots_used(t) * t->b->o.procs;
+	for (uint64_t i = 0; i < all; i++)
+		sums_write(t, i, word);
+	host_wrote(t);
+}
+
+static void cases_sum(Protect *t)
+{
+	const DataCheck *d = &t->data;
+	const Layout *at = &t->b->at;
+	uint32_t blocks = (uint32_t)(slots_used(t) / at->data_side);
+	for (uint32_t block = 0; block < blocks; block++)
+		for (uint32_t group = 0; group < d->groups; group++)
+			for (uint32_t i = 0; i < d->parts; i++)
+				protect_call(t, d->routine[group + 1 == d->groups][i],
+				             at->data + block * at->data_words + group * d->width, 0,
+				             d->sums + (block * d->groups + group) * d->stride);
+}
+
+/* Loads again what this processor found wrong; how many cases that were, beside padding. */
+static uint64_t processor_repair(Protect *t, uint32_t proc, float *word, Buf *names)
+{
+	uint64_t bad = 0, slots = slots_used(t), procs = t->b->o.procs;
+	for (uint64_t slot = 0; slot < slots; slot++) {
+		Cell wrong;
+		uint64_t i = slot * procs + proc, number = case_of(t, i);
+		host_read(t->b->c, proc, true, sums_at(t, slot) + VERDICT, &wrong, 1);
+		if (!wrong.u)
+			continue;
+		sums_write(t, i, word);
+		bp_case_write(t->b, i, word);
+		if (number == NO_CASE)
+			continue;
+		if (bad < SHOWN_CASES)
+			buf_printf(names, "%s%llu", names->len ? ", " : "", (unsigned long long)(number & ~CASE_GOES_ON));
+		bad++;
+	}
+	return bad;
+}
+
+/* After a run before, most cases may be others: that is no fault, and nobody wants to read of each. */
+static uint64_t cases_repair(Protect *t, bool first)
+{
+	uint64_t all = 0;
+	float *word = NEW(&t->b->cx->scratch, layout_data(t->b), float);
+	for (uint32_t proc = 0; proc < t->b->o.procs; proc++) {
+		if (!protect_count(t, proc))
+			continue;
+		Buf names = { .arena = &t->b->cx->scratch };
+		uint64_t bad = processor_repair(t, proc, word, &names);
+		all += bad;
+		if (bad && !first && protect_tell(t))
+			note(t->b->cx, NULL, "processor %u: the checksum of case%s %s%s did not match; loaded again (epoch %llu)",
+			     proc, bad > 1 ? "s" : "", names.s, bad > SHOWN_CASES ? " and more" : "",
+			     (unsigned long long)t->guard->epochs + 1);
+	}
+	if (all)
+		host_wrote(t);
+	return all;
+}
+
+static void tables_check(Protect *t)
+{
+	Cell *table = NULL;
+	protect_clear(t);
+	for (uint32_t i = 0; i < t->data.tables; i++)
+		protect_call(t, t->data.table[i], 0, 0, 0);
+	for (uint32_t proc = 0; proc < t->b->o.procs; proc++) {
+		if (!protect_count(t, proc))
+			continue;
+		if (!table)
+			tables_fill(table = NEW(&t->b->cx->scratch, TABLE_WORDS, Cell));
+		host_write(t->b->c, proc, false, 0, table, SUM_WORDS_AT);
+		t->guard->bad_tables++;
+		if (protect_tell(t))
+			note(t->b->cx, NULL, "processor %u: the checksum of its tables did not match; written again (epoch %llu)",
+			     proc, (unsigned long long)t->guard->epochs + 1);
+	}
+	t->b->summing->written = false;
+	protect_call(t, t->data.restore, 0, 0, 0);
+}
+
+uint64_t check_data(Protect *t, bool first)
+{
+	protect_clear(t);
+	cases_sum(t);
+	uint64_t bad = cases_repair(t, first);
+	tables_check(t);
+	return bad;
+}

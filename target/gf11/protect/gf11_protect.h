@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Learning on a machine that makes mistakes (section 10.4 of the report).
+ *
+ *   data_check.c   checksums of the training data: what does not match is loaded again
+ *   memory_file.c  data that lies in memory from an earlier run
+ *   copy.c         copies of weights and rule state in processor memory
+ *   share.c        an array spread over the processors, and gathered again
+ *   average.c      the mean of the reasonable weights, the same bits for all; drift
+ *   protect.c      when each of these is done, and what is told of it
+ *
+ * All that processors do here is microcode, recorded, scheduled, checked and called as that of the update is; its
+ * cycles are in the account. The host reads a word of each processor, and more of those that report a fault. */
+#ifndef GF11_PROTECT_H
+#define GF11_PROTECT_H
+
+#include "gf11_sum.h"
+
+enum { AGREE_HOST, AGREE_AVERAGE, AGREE_NEVER };
+enum { PLACE_OWN, PLACE_SPREAD };
+
+/* Relocation registers: scratch in SRAM; words that come from DRAM, that go there, checksums there. */
+enum { PROTECT_AT = 1, PROTECT_FROM, PROTECT_INTO, PROTECT_SUMS, PROTECT_BASES };
+
+/* Words of scratch: faults that a processor counts; sums on their way, a pair for each column; checksums that are
+ * expected, with the verdict on them, for each column; then whatever a routine moves. A column is a case, or a
+ * copy. */
+enum { NEAR_COUNT = 0, NEAR_PARTIAL = 4, EXPECTED_X = 0, EXPECTED_B, EXPECTED_TWICE, VERDICT, EXPECTED_WORDS };
+
+/* What the host remembers, also when one machine replaces another. */
+enum { LAST_ERRORS = 5 };
+typedef struct Guard {
+	uint64_t epochs, cases; /* finished; cases of the present one */
+	uint64_t updates;
+	double worst; /* error a case of this epoch's batches, the worst */
+	double error[LAST_ERRORS];
+	uint32_t errors;                                /* of the last epochs that were reasonable; how many so far */
+	uint64_t checks, bad_cases, bad_tables, reused; /* of data */
+	uint64_t copies, rollbacks, accepted; /* accepted: jumps that came again, so that they were the learning's own */
+	uint64_t averages, unreasonable;      /* words that took no part */
+	uint64_t cycles;                      /* of all this, calls with them */
+	uint32_t told;                        /* notes given */
+} Guard;
+
+/* ---- data_check.c ---- */
+
+typedef struct SumPair {
+	uint32_t x, b;
+} SumPair;
+SumPair sums_of(const uint32_t *word, uint32_t words); /* what the processors must find */
+/* Sums that a routine adds up, some side by side to keep the pipeline full. */
+enum { MOST_WAYS = 8, MOST_SUMMED = (1 << 15) - 1 };
+typedef struct Sums {
+	Gen *g;
+	uint32_t ways, added;
+	Reg sixteen, x[MOST_WAYS], b[MOST_WAYS];
+} Sums;
+Sums sums_open(Gen *g, uint32_t columns, Reg sixteen); /* sixteen: a register with that number */
+void sums_add(Sums *s, Reg word, Reg number);          /* number: 1, 2, ... */
+void sums_end(Sums *s, Reg *x, Reg *b);
+Cond sums_match(Gen *g, Addr expected, Reg x, Reg b);
+
+typedef struct DataCheck {
+	uint32_t sums, stride;       /* DRAM: expected sums and verdicts; of a group of columns to the next */
+	uint32_t width, groups;      /* columns that one routine takes; groups of them in a block of cases */
+	uint32_t parts, *routine[2]; /* [parts] for a whole group, for the last one */
+	uint32_t tables, *table;     /* [tables] routines over the tables in SRAM */
+	uint32_t restore;            /* routine: what else stays in SRAM */
+} DataCheck;
+
+/* ---- copy.c ---- */
+
+/* Words that are copied together. VOTE: all processors hold the same, or nearly. ALONE: each has its own, and a bad
+ * copy leaves zeros; NEEDED: it makes the whole copy useless. */
+enum { REGION_VOTE, REGION_ALONE, REGION_NEEDED };
+typedef struct Region {
+	uint32_t at, words, how, copy, sums;
+} Region; /* copy, sums: from the start of a copy */
+enum { MOST_REGIONS = 2 + MAX_STATE, COPIES = 2 };
+enum { COPY_NONE, COPY_NEW, COPY_GOOD };
+typedef struct Jump {
+	bool weight;
+	double value;
+} Jump; /* of the largest weight, or the error of a case */
+typedef struct CopyRoutine {
+	uint32_t words, how;
+	bool save;
+	uint32_t routine;
+} CopyRoutine;
+
+/* ---- share.c ---- */
+
+/* How an array is shared: slot j of each piece of `slots` words belongs to processor (j + shift) mod P, which keeps
+ * it as word j / P of the piece's `own` words. */
+typedef struct Shares {
+	uint32_t slots, pieces, shift, own;
+} Shares;
+typedef struct ShareRoutine {
+	bool take;
+	uint32_t slots, parts, *routine;
+} ShareRoutine;
+typedef struct Shared {
+	uint32_t array, kept;
+} Shared; /* an array and where it is kept, in DRAM */
+
+typedef struct Protect {
+	Bp *b;
+	Guard *guard;
+	uint32_t dram_end; /* first word of DRAM that is free */
+	uint32_t clear;    /* routine: no faults counted */
+	uint32_t ring;     /* configuration: to the right */
+	/* An exchange in steps of 1, 2, 4 ... processors; on a machine with a ring alone, that many times round. */
+	uint32_t levels, hop[MOST_LEVELS];
+	bool checks, copies, averages, spread;
+	/* data */
+	DataCheck data;
+	const char *memory; /* file that the cases lie in from the last run, or NULL */
+	const Data *loaded;
+	const uint64_t *cases;
+	uint64_t count;   /* what is loaded */
+	bool unseen;      /* nobody knows what lies there */
+	uint64_t checked; /* epoch of the last check */
+	/* weights and rule state */
+	Shared shared[1 + MAX_STATE];
+	uint32_t shareds;
+	Shares shares;
+	ShareRoutine share[8];
+	uint32_t share_routines;
+	/* copies */
+	Region region[MOST_REGIONS];
+	uint32_t regions;
+	uint32_t chunk; /* words that have a checksum together */
+	CopyRoutine copy[16];
+	uint32_t copy_routines;
+	uint32_t place[COPIES];
+	uint8_t state[COPIES]; /* first words in DRAM; COPY_... */
+	double error[COPIES];  /* of a case, with the weights of a good copy */
+	uint32_t largest[2];   /* routines: of a chunk, of the rest */
+	uint32_t newest;       /* copy that was made last, of those that are good */
+	bool begun;            /* there has been one */
+	uint32_t tries;        /* rollbacks since a copy became good */
+	Jump rejected;         /* what the last of them was for */
+	double reached;        /* the largest weight, by the last epoch that was reasonable */
+	bool older_tried;
+	/* average */
+	uint32_t average_words, average[2], sane; /* routines: of a chunk, of the rest; of what owners have alone */
+	uint32_t third[2]; /* configurations, or steps of the ring: to processors a third of all away */
+} Protect;
+
+/* ---- protect.c ---- */
+
+/* What the options ask for; NULL: nothing.  After sum_compile.  Fails if there is no room in DRAM. */
+Protect *protect_new(Bp *b, const Gf11Options *opt, Guard *guard);
+/* Cases that are wanted; `there`: they are those that were loaded last, and may be checked. True: they need not be
+ * loaded. Else protect_loaded follows, when they are. */
+bool protect_finds(Protect *t, const Data *d, const uint64_t *cases, uint64_t count, bool there);
+void protect_loaded(Protect *t, bool disks);
+void protect_begin(Protect *t); /* before the first pass of a batch */
+/* After the last pass of a batch: false if its error is reasonable. Else weights are those of a copy, and the batch
+ * is to be done again, from weight changes of zero. Fails when there is nothing left to try. */
+bool protect_again(Protect *t, const Tally *batch);
+void protect_updated(Protect *t, uint64_t cases); /* after an update; cases: of its batch */
+typedef struct Drift {
+	double largest, mean;
+} Drift; /* |w - w of processor 0| over weights and processors */
+Drift protect_drift(const Bp *b);
+void protect_report(const Gf11Options *opt, const Guard *guard, const Bp *b, Buf *json);
+/* What the files of this folder share. */
+uint32_t protect_room(Protect *t, uint64_t words); /* so many words of DRAM, from here on */
+uint32_t protect_buffer(const Protect *t);         /* first word of scratch that is free to move words through */
+Addr near_word(uint32_t word);                     /* in scratch */
+void protect_call(Protect *t, uint32_t routine, uint32_t from, uint32_t into, uint32_t sums);
+/* Faults that a processor counted; the first one, or procs. */
+uint32_t protect_count(Protect *t, uint32_t proc);
+void protect_clear(Protect *t);
+bool protect_tell(Protect *t); /* one more note may be given: there are not too many yet */
+/* Rule state: how many arrays; the first word of one, which all have or owners keep; of a weight. */
+uint32_t state_count(const Bp *b);
+uint32_t state_word(const SumHome *home, uint32_t state);
+uint32_t state_first(const Bp *b, uint32_t state);
+Reg protect_hop(Gen *g, const Protect *t, uint32_t level, Reg v);
+uint32_t protect_hops(const Protect *t); /* transfers of all levels */
+
+/* ---- data_check.c ---- */
+
+void data_check_make(Protect *t);
+void data_sums_write(Protect *t);            /* expected ones, of what is to be loaded */
+uint64_t check_data(Protect *t, bool first); /* loads again what does not match; how many cases */
+
+/* ---- memory_file.c ---- */
+
+/* the first words of DRAM lie in this file */
+void memory_keep(Ctx *cx, Processors *p, const char *path, uint64_t words);
+
+/* ---- copy.c ---- */
+
+void copies_make(Protect *t);
+void copy_save(Protect *t, uint32_t copy);
+bool copy_restore(Protect *t, uint32_t copy); /* false: it is of no use */
+/* The largest, of a processor in the middle of all: one with nonsense alone does not count.  Infinite: no number. */
+double largest_weight(Protect *t);
+
+/* ---- share.c ---- */
+
+void shares_make(Protect *t);
+void shares_take(Protect *t, const Shared *s); /* from the array, which all have, to those who keep it */
+void shares_give(Protect *t, const Shared *s); /* and back to all */
+
+/* ---- average.c ---- */
+
+void average_make(Protect *t);
+void average_all(Protect *t);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Controller and host.  In: routines, relocation addresses, calls.  Out: processors have run them, and an account of
+ * the time.
+ *
+ * The controller holds a limited number of microcode lines and runs one routine at a time, from its first line to
+ * its last; before each call the host has set the relocation registers.  Cycles of routines, cycles that a call
+ * costs, and the host's own time for reading and writing processor memory are counted apart (report, sections 2 and
+ * 4.2).
+ *
+ * Routines have no branches, so what they cost does not depend on values: a dry controller keeps the same account and
+ * executes nothing; memory stays as it is. */
+#include <assert.h>
+#include <string.h>
+
+#include "execute.h"
+
+/* Calls put off. A call takes dozens of microseconds, and what a block has in the cache is gone when the other
+ * blocks have had their turn: it had better run many calls at once. A NETtalk pass of 1989's compiler on 566
+ * processors takes 93 instead of 123 ms so, on one core. */
+enum { MOST_CALLS = 256, MOST_BASES = 256 };
+struct Queue {
+	bool open;
+	Call call[MOST_CALLS];
+	uint32_t calls;
+	uint32_t number[MOST_CALLS]; /* of their routines */
+	uint32_t *base;              /* [MOST_CALLS * relocations] */
+};
+
+Controller *controller_new(Ctx *cx, Processors *p)
+{
+	Controller *c = NEW(&cx->keep, 1, Controller);
+	*c = (Controller){ .cx = cx,
+		               .m = p->m,
+		               .p = p,
+		               .base = NEW(&cx->keep, MOST_BASES, uint32_t),
+		               .queue = NEW(&cx->keep, 1, struct Queue) };
+	c->queue->base = NEW(&cx->keep, (size_t)p->m->relocations * MOST_CALLS, uint32_t);
+	return c;
+}
+
+static void check_room(const Controller *c, const Routine *r)
+{
+	if (r->lines > c->m->block)
+		fail(c->cx, MP_BAD_INPUT, "cut the routine into parts, or use a machine file with longer blocks",
+		     "%s has %u lines of microcode; the longest subroutine of %s is %lld: %lld too many", r->name, r->lines,
+		     c->m->name, (long long)c->m->block, (long long)(r->lines - c->m->block));
+	if ((int64_t)c->lines + r->lines > c->m->microcode)
+		fail(c->cx, MP_BAD_INPUT, "share routines by relocation, or use a machine file with more microcode",
+		     "%s does not fit: %u lines with %u in use already; the controller of %s holds %lld: %lld too many",
+		     r->name, r->lines, c->lines, c->m->name, (long long)c->m->microcode,
+		     (long long)((int64_t)c->lines + r->lines - c->m->microcode));
+}
+
+uint32_t controller_load(Controller *c, const Routine *r)
+{
+	for (uint32_t i = 0; i < c->routines; i++)
+		if (c->routine[i] == r)
+			return i;
+	check_room(c, r);
+	if (c->routines == c->room) {
+		uint32_t room = c->room ? 2 * c->room : 16;
+		Arena *keep = &c->cx->keep;
+		c->routine = arena_grow(keep, c->routine, c->room, room, sizeof *c->routine);
+		c->prepared = arena_grow(keep, c->prepared, c->room, room, sizeof *c->prepared);
+		c->cycles = arena_grow(keep, c->cycles, c->room, room, sizeof *c->cycles);
+		c->called = arena_grow(keep, c->called, c->room, room, sizeof *c->called);
+		c->room = room;
+	}
+	c->prepared[c->routines] = c->dry ? NULL : execute_prepare(c->cx, c->p, r);
+	c->cycles[c->routines] = routine_cycles(c->m, r);
+	c->routine[c->routines] = r;
+	c->lines += r->lines;
+	c->routines++;
+	if (c->faults)
+		faults_loaded(c, c->routines - 1);
+	return c->routines - 1;
+}
+
+void controller_base(Controller *c, uint32_t n, uint32_t address)
+{
+	if (n == 0 || n >= c->m->relocations)
+		fail(c->cx, MP_BAD_INPUT, "use registers from 1 on; register 0 is always 0",
+		     "relocation register %u cannot be set: %s has %lld", n, c->m->name, (long long)c->m->relocations);
+	c->base[n] = address;
+}
+
+void controller_run_queue(Controller *c)
+{
+	struct Queue *q = c->queue;
+	if (q->calls)
+		execute_calls(c->p, q->call, q->calls);
+	for (uint32_t i = 0; i < q->calls && c->faults; i++)
+		faults_after(c->faults, c, q->number[i], q->call[i].base);
+	q->calls = 0;
+}
+
+void controller_put_off(Controller *c, bool calls)
+{
+	controller_run_queue(c);
+	c->queue->open = calls;
+}
+
+/* Blocks meet in a transfer: a call that has one does not wait. */
+void controller_soon(Controller *c, uint32_t routine)
+{
+	struct Queue *q = c->queue;
+	const Prepared *r = c->prepared[routine];
+	Call call = execute_call(r, c->base);
+	if (!q->open || call.s->transfers) {
+		controller_run_queue(c);
+		execute_fast(c->p, r, c->base);
+		if (c->faults)
+			faults_after(c->faults, c, routine, c->base);
+		return;
+	}
+	if (q->calls == MOST_CALLS)
+		controller_run_queue(c);
+	size_t bases = (size_t)c->m->relocations;
+	call.base = memcpy(q->base + q->calls * bases, c->base, bases * sizeof *c->base);
+	q->number[q->calls] = routine;
+	q->call[q->calls++] = call;
+}
+
+static void execute(Controller *c, uint32_t routine)
+{
+	char why[200];
+	if (execute_refuses(c->p, c->prepared[routine], c->base, why, sizeof why))
+		fail(c->cx, MP_BAD_INPUT, "set the relocation register to another address before the call", "%s", why);
+	if (c->faults) {
+		faults_call(c->faults, c, routine);
+		return;
+	}
+	if (!c->traced) {
+		controller_soon(c, routine);
+		return;
+	}
+	controller_run_queue(c);
+	execute_traced(c->p, c->routine[routine], c->base, c->trace, c->trace_user);
+}
+
+void controller_call(Controller *c, uint32_t routine)
+{
+	assert(routine < c->routines);
+	if (!c->dry)
+		execute(c, routine);
+	c->called[routine]++;
+	c->account.calls++;
+	c->account.cycles += c->cycles[routine];
+	c->account.call_cycles += (uint64_t)c->m->host_call;
+}
+
+/* ---- host --------------------------------------------------------------------------------------- */
+
+/* First of the words that the host wants, `lanes` apart; its time is counted. */
+static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t addr, uint32_t count)
+{
+	uint64_t words = (uint64_t)(dram ? c->m->dram : c->m->sram), end = (uint64_t)addr + count;
+	if (proc >= c->p->procs)
+		fail(c->cx, MP_BAD_INPUT, "number processors from 0", "the host asks for processor %u of %u", proc,
+		     c->p->procs);
+	if (end > words)
+		fail(c->cx, MP_BAD_INPUT, "use less memory, or a machine file with more",
+		     "the host asks for words %u to %llu of the %llu of %s", addr, (unsigned long long)end - 1,
+		     (unsigned long long)words, dram ? "DRAM" : "SRAM");
+	controller_run_queue(c);
+	c->account.host_words += count;
+	c->account.host_seconds += 1e-6 * c->m->host_word * count;
+	return (dram ? c->p->dram : c->p->sram) + (size_t)addr * c->p->lanes + proc;
+}
+
+void host_write(Controller *c, uint32_t proc, bool dram, uint32_t addr, const Cell *w, uint32_t count)
+{
+	uint32_t *at = host_words(c, proc, dram, addr, count);
+	for (uint32_t i = 0; i < count && !c->dry; i++)
+		at[(size_t)i * c->p->lanes] = w[i].u;
+	if (c->faults && !c->dry)
+		faults_settle_words(c->faults, c->p, dram, addr, count);
+}
+
+void host_read(Controller *c, uint32_t proc, bool dram, uint32_t addr, Cell *w, uint32_t count)
+{
+	const uint32_t *at = host_words(c, proc, dram, addr, count);
+	for (uint32_t i = 0; i < count; i++)
+		w[i].u = at[(size_t)i * c->p->lanes];
+}
+
+void account_print(const Controller *c, double host_seconds, Buf *out)
+{
+	const Account *a = &c->account;
+	uint64_t cycles = a->cycles + a->call_cycles;
+	double simulated = 1e-9 * c->m->clock * (double)cycles;
+	buf_printf(out, "simulated cycles      %llu in %llu calls, and %llu for calling\n", (unsigned long long)a->cycles,
+	           (unsigned long long)a->calls, (unsigned long long)a->call_cycles);
+	buf_printf(out, "processors            %u\n", c->p->procs);
+	buf_printf(out, "simulated seconds     %.6g, and %.6g of the host for %llu words\n", simulated, a->host_seconds,
+	           (unsigned long long)a->host_words);
+	buf_printf(out, "seconds taken         %.6g\n", host_seconds);
+	if (host_seconds > 0)
+		buf_printf(out, "simulated / real      %.4g\n", simulated / host_seconds);
+}

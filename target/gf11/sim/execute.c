@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/* The two ways to run a routine on processors: fast (the sequence made by translate.c and fuse.c, in
+ * blocks of processors spread over threads) and traced (cycle by cycle, as the machine does it).
+ * What must hold: both leave the same bits in memory, on any CPU and any number of threads. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cell.h"
+#include "execute.h"
+
+/* ---- preparing ---------------------------------------------------------------------------------- */
+
+/* Can two relocation registers of one memory come to lie so that a word written through one is used through the
+ * other? */
+static bool may_overlap(const Flow *f)
+{
+	for (uint32_t i = 1; i < f->spaces; i++)
+		for (uint32_t j = i + 1; j < f->spaces; j++)
+			if (f->space[i].far == f->space[j].far && (f->space[i].written || f->space[j].written))
+				return true;
+	return false;
+}
+
+static Sequence *sequence_for(Flow *f, bool apart)
+{
+	Sequence *s = sequence_make(f, apart, true);
+	if (!s)
+		s = sequence_make(f, apart, false);
+	assert(s);
+	return s;
+}
+
+Prepared *execute_prepare(Ctx *cx, const Processors *p, const Routine *r)
+{
+	Flow *f = flow_make(cx, p, r);
+	Prepared *q = NEW(&cx->keep, 1, Prepared);
+	q->name = r->name;
+	q->spill_low = routine_spill_low(p->m, r);
+	q->space = f->space;
+	q->spaces = f->spaces;
+	q->apart = sequence_for(f, true);
+	q->safe = may_overlap(f) ? sequence_for(f, false) : q->apart;
+	q->route = f->route;
+	q->routes = p->sw ? p->sw->stored : 0;
+	return q;
+}
+
+void execute_renew_routes(const Processors *p, Prepared *r)
+{
+	for (uint32_t k = 0; k < r->routes; k++)
+		if (r->route[k])
+			route_fill(p, k, r->route[k]);
+}
+
+static uint32_t base_value(const uint32_t *base, uint32_t n) { return base && n ? base[n] : 0; }
+
+const char *execute_refuses(const Processors *p, const Prepared *r, const uint32_t *base, char *buf, size_t size)
+{
+	for (uint32_t i = 1; i < r->spaces; i++) {
+		const Space *s = &r->space[i];
+		uint64_t at = base_value(base, s->base), words = (uint64_t)(s->far ? p->m->dram : p->m->sram);
+		const char *memory = s->far ? "DRAM" : "SRAM";
+		if (at + s->high >= words) {
+			snprintf(buf, size,
+			         "%s: address %llu (relocation register %u holds %llu) is outside the %llu "
+			         "words of %s",
+			         r->name, (unsigned long long)(at + s->high), s->base, (unsigned long long)at,
+			         (unsigned long long)words, memory);
+			return buf;
+		}
+		if (!s->far && s->base && at + s->reach >= r->spill_low) {
+			snprintf(buf, size,
+			         "%s: word %llu (relocation register %u holds %llu) lies among those for "
+			         "spilled words, from %u on",
+			         r->name, (unsigned long long)(at + s->reach), s->base, (unsigned long long)at, r->spill_low);
+			return buf;
+		}
+		if (s->far && at % (uint64_t)p->m->dram_banks) {
+			snprintf(buf, size,
+			         "%s: relocation register %u holds %llu, not a multiple of the %lld DRAM "
+			         "banks",
+			         r->name, s->base, (unsigned long long)at, (long long)p->m->dram_banks);
+			return buf;
+		}
+	}
+	return NULL;
+}
+
+/* ---- fast --------------------------------------------------------------------------------------- */
+
+typedef struct Job {
+	Processors *p;
+	const Kernel *kernel;
+	const Call *call;
+	uint32_t calls;
+} Job;
+
+static const uint32_t no_base[256];
+
+static bool overlap(const Prepared *r, const uint32_t *base)
+{
+	for (uint32_t i = 1; i < r->spaces; i++)
+		for (uint32_t j = i + 1; j < r->spaces; j++) {
+			const Space *a = &r->space[i], *b = &r->space[j];
+			if (a->far == b->far && (a->written || b->written) && base[a->base] + a->low <= base[b->base] + b->high &&
+			    base[b->base] + b->low <= base[a->base] + a->high)
+				return true;
+		}
+	return false;
+}
+
+static void frame_fill(const Processors *p, const Call *c, uint32_t block, Frame *f)
+{
+	f->space[0] = (char *)block_row(p, block, 0);
+	for (uint32_t i = 1; i < c->r->spaces; i++) {
+		const Space *s = &c->r->space[i];
+		uint32_t *memory = s->far ? p->dram : p->sram;
+		f->space[i] = (char *)(memory + (size_t)c->base[s->base] * p->lanes + (size_t)block * LANES);
+	}
+	f->base = c->base;
+	f->sram = p->sram + (size_t)block * LANES;
+	f->lanes = p->lanes;
+	f->words = (uint32_t)p->m->sram;
+}
+
+/* Those processors of the block that the disks send to. */
+static void send_disks(const Processors *p, const Transfer *t, uint32_t block)
+{
+	for (uint32_t i = 0; i < p->disks; i++) {
+		int32_t lane = t->route->disk[i];
+		if (lane >= 0 && (uint32_t)lane / LANES == block)
+			block_row(p, block, t->dst)[lane % LANES] = p->disk ? p->disk[(size_t)t->taken * p->disks + i] : 0;
+	}
+}
+
+/* Transfers of one route are done together. */
+static void send_all(const Job *j, const Stage *st, uint32_t block)
+{
+	const Transfer *t = j->call->s->transfer + st->transfer, *end = t + st->transfers;
+	for (const Transfer *next; t < end; t = next) {
+		for (next = t + 1; next < end && next->route == t->route;)
+			next++;
+		j->kernel->send(j->p, t, (uint32_t)(next - t), block);
+		for (; t < next && t->route->disk; t++)
+			send_disks(j->p, t, block);
+	}
+}
+
+static uint32_t share_first(const Processors *p, uint32_t thread) { return p->blocks * thread / p->threads; }
+
+/* One call, stage by stage. */
+static void run_stages(void *arg, uint32_t thread)
+{
+	const Job *j = arg;
+	Processors *p = j->p;
+	const Sequence *s = j->call->s;
+	uint32_t first = share_first(p, thread), end = share_first(p, thread + 1);
+	Frame f;
+	for (const Stage *st = s->stage; st < s->stage + s->stages; st++) {
+		for (uint32_t block = first; block < end && st->insts; block++) {
+			frame_fill(p, j->call, block, &f);
+			j->kernel->run(s, st, &f);
+		}
+		if (!st->transfers)
+			continue;
+		pool_barrier(p->pool);
+		for (uint32_t block = first; block < end; block++)
+			send_all(j, st, block);
+	}
+}
+
+/* Calls in which blocks have nothing to do with each other. */
+static void run_blocks(void *arg, uint32_t thread)
+{
+	const Job *j = arg;
+	Frame f;
+	for (uint32_t block = share_first(j->p, thread); block < share_first(j->p, thread + 1); block++)
+		for (const Call *c = j->call; c < j->call + j->calls; c++) {
+			frame_fill(j->p, c, block, &f);
+			j->kernel->run(c->s, c->s->stage, &f);
+		}
+}
+
+static uint32_t best_kernel(void)
+{
+	uint32_t kernel = 0;
+	while (!kernel_runs(kernel))
+		kernel++;
+	return kernel;
+}
+
+void execute_with(Processors *p, const Sequence *s, const Prepared *r, const uint32_t *base, uint32_t kernel)
+{
+	assert(!base || base[0] == 0);
+	Call c = { r, s, base ? base : no_base };
+	pool_run(p->pool, run_stages, &(Job){ p, &kernels[kernel], &c, 1 });
+}
+
+Call execute_call(const Prepared *r, const uint32_t *base)
+{
+	base = base ? base : no_base;
+	return (Call){ r, r->safe != r->apart && overlap(r, base) ? r->safe : r->apart, base };
+}
+
+void execute_calls(Processors *p, const Call *call, uint32_t count)
+{
+	pool_run(p->pool, run_blocks, &(Job){ p, &kernels[best_kernel()], call, count });
+}
+
+void execute_fast(Processors *p, const Prepared *r, const uint32_t *base)
+{
+	Call c = execute_call(r, base);
+	execute_with(p, c.s, r, c.base, best_kernel());
+}
+
+/* ---- traced ------------------------------------------------------------------------------------- */
+
+/* A result under way: its words lie in working slots, a second row for what else the operation read. */
+typedef struct Flight {
+	const Micro *micro;
+	uint64_t done;
+	uint32_t row, second;
+} Flight;
+typedef struct Trace {
+	Processors *p;
+	const uint32_t *base;
+	const Meddler *w; /* NULL: nobody meddles */
+	uint64_t now;
+	uint16_t seen[4096];
+	uint32_t seens; /* processors that are watched */
+	Flight flight[UNITS * 1024];
+	uint32_t flights;              /* in order of issue */
+	uint64_t busy[(1 << 16) / 64]; /* working slots in use, from the first */
+	uint32_t taken;                /* words of each disk */
+} Trace;
+
+static uint32_t *word_at(const Processors *p, uint32_t slot, uint32_t proc)
+{
+	return &block_row(p, proc / LANES, slot)[proc % LANES];
+}
+
+static uint32_t row_take(Trace *t)
+{
+	uint32_t first = (uint32_t)(t->p->m->registers + t->p->m->conditions);
+	for (uint32_t i = 0; first + i < t->p->slots; i++)
+		if (!(t->busy[i / 64] >> i % 64 & 1)) {
+			t->busy[i / 64] |= (uint64_t)1 << i % 64;
+			return first + i;
+		}
+	assert(!"more results under way than the latencies allow");
+	return 0;
+}
+
+static void row_give(Trace *t, uint32_t row)
+{
+	uint32_t i = row - (uint32_t)(t->p->m->registers + t->p->m->conditions);
+	t->busy[i / 64] &= ~((uint64_t)1 << i % 64);
+}
+
+static uint32_t address_of(const Trace *t, bool far, Addr a)
+{
+	uint32_t at = base_value(t->base, a.base) + a.off;
+	assert(at < (uint64_t)(far ? t->p->m->dram : t->p->m->sram));
+	(void)far;
+	return at;
+}
+
+static uint32_t own_address(const Trace *t, Addr a, uint32_t index)
+{
+	return (base_value(t->base, a.base) + a.off + index) % (uint32_t)t->p->m->sram;
+}
+
+static uint32_t *memory_at(const Trace *t, bool far, uint32_t at, uint32_t proc)
+{
+	return (far ? t->p->dram : t->p->sram) + (size_t)at * t->p->lanes + proc;
+}
+
+/* Where the word of a processor comes out, and whether the way there is whole. */
+static uint32_t send_to(const Trace *t, const Setting *set, uint32_t proc, bool *wrong)
+{
+	const Processors *p = t->p;
+	uint32_t port = p->port[proc], to = switch_follow(p->sw, set, port), really = to;
+	if (to != NO_ROUTE && t->w && t->w->arrives)
+		really = t->w->arrives(t->w->user, proc, t->now, to);
+	*wrong = really != to;
+	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || (!*wrong && !switch_carries(p->sw, set, port)))
+		return NO_ROUTE;
+	return p->at_port[really];
+}
+
+/* Words go through the crossbars as they are set; those that meet a broken part are lost. One that goes astray
+ * takes the place of the one that should have come there. */
+static void send(Trace *t, const Micro *u, uint32_t row)
+{
+	const Processors *p = t->p;
+	const Setting *set = &p->sw->setting[u->k.u];
+	uint16_t stray[MAX_CROSSBAR * MAX_CROSSBAR][2];
+	uint32_t strays = 0;
+	for (uint32_t proc = 0; proc < p->procs; proc++)
+		*word_at(p, row, proc) = 0;
+	for (uint32_t proc = 0; proc < p->procs; proc++) {
+		bool wrong;
+		uint32_t to = send_to(t, set, proc, &wrong);
+		if (to == NO_ROUTE)
+			continue;
+		if (wrong) {
+			stray[strays][0] = (uint16_t)proc;
+			stray[strays++][1] = (uint16_t)to;
+		} else {
+			*word_at(p, row, to) = *word_at(p, u->a, proc);
+		}
+	}
+	for (uint32_t i = 0; i < p->disks; i++) {
+		uint32_t port = switch_follow(p->sw, set, processors_disk_port(p, i)),
+				 to = port == NO_ROUTE ? NO_ROUTE : p->at_port[port];
+		if (to != NO_ROUTE && switch_carries(p->sw, set, processors_disk_port(p, i)))
+			*word_at(p, row, to) = p->disk ? p->disk[(size_t)t->taken * p->disks + i] : 0;
+	}
+	t->taken += processors_disks_send(p, u->k.u);
+	for (uint32_t i = 0; i < strays; i++)
+		*word_at(p, row, stray[i][1]) = *word_at(p, u->a, stray[i][0]);
+}
+
+/* What the operation reads when it is issued, and makes of it. */
+static void issue_one(Trace *t, const Micro *u, Flight *f, uint32_t proc)
+{
+	const Processors *p = t->p;
+	unsigned uses = forms[ops[u->op].form].uses;
+	uint32_t *out = word_at(p, f->row, proc);
+	Cell a = { .u = uses & USES_A ? *word_at(p, u->a, proc) : 0 };
+	Cell b = { .u = uses & USES_B ? *word_at(p, u->b, proc) : 0 };
+	bool cc = uses & READS_CC && *word_at(p, (uint32_t)p->m->registers + u->cc, proc);
+	switch (ops[u->op].form) {
+	case FORM_LOAD:
+	case FORM_FLUSH: *out = *memory_at(t, false, address_of(t, false, u->mem), proc); break;
+	case FORM_FETCH: *out = *memory_at(t, true, address_of(t, true, u->far), proc); break;
+	case FORM_LOOKUP: *out = *memory_at(t, false, own_address(t, u->mem, a.u), proc); break;
+	default: *out = op_value(u->op, a, b, cc, u->k).u;
+	}
+	if (f->second != NONE)
+		*word_at(p, f->second, proc) = ops[u->op].form == FORM_PUT ? b.u : cc;
+}
+
+static const uint32_t *register_row(const Trace *t, uint32_t block, bool used, uint32_t slot)
+{
+	static const uint32_t zero[LANES];
+	return used ? block_row(t->p, block, slot) : zero;
+}
+
+/* The same for a block of processors at once. */
+static void issue_block(Trace *t, const Micro *u, const Flight *f, uint32_t block)
+{
+	const Processors *p = t->p;
+	int form = ops[u->op].form;
+	unsigned uses = forms[form].uses;
+	uint32_t first = block * LANES, *out = block_row(p, block, f->row);
+	const uint32_t *a = register_row(t, block, uses & USES_A, u->a), *b = register_row(t, block, uses & USES_B, u->b);
+	const uint32_t *cc = register_row(t, block, uses & READS_CC, (uint32_t)p->m->registers + u->cc);
+	switch (form) {
+	case FORM_LOAD:
+	case FORM_FLUSH: memcpy(out, memory_at(t, false, address_of(t, false, u->mem), first), ROW_BYTES); break;
+	case FORM_FETCH: memcpy(out, memory_at(t, true, address_of(t, true, u->far), first), ROW_BYTES); break;
+	case FORM_LOOKUP:
+		for (uint32_t l = 0; l < LANES; l++)
+			out[l] = *memory_at(t, false, own_address(t, u->mem, a[l]), first + l);
+		break;
+	default: op_values(u->op, a, b, cc, u->k, LANES, out);
+	}
+	if (f->second != NONE)
+		memcpy(block_row(p, block, f->second), form == FORM_PUT ? b : cc, ROW_BYTES);
+}
+
+/* Where a result goes: a register, a condition code (place -1) or a word of memory. */
+typedef struct Goal {
+	int place;
+	uint32_t addr;
+	uint32_t *word;
+} Goal;
+
+static Goal goal_of(const Trace *t, const Micro *u, uint32_t index, uint32_t proc)
+{
+	uint32_t at = u->dst;
+	switch (ops[u->op].form) {
+	case FORM_STORE:
+	case FORM_FETCH: at = address_of(t, false, u->mem); return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
+	case FORM_PUT: at = own_address(t, u->mem, index); return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
+	case FORM_FLUSH: at = address_of(t, true, u->far); return (Goal){ IN_DRAM, at, memory_at(t, true, at, proc) };
+	case FORM_CMP: return (Goal){ -1, u->cc, word_at(t->p, (uint32_t)t->p->m->registers + u->cc, proc) };
+	default: return (Goal){ IN_REG, at, word_at(t->p, at, proc) };
+	}
+}
+
+static void arrive_one(const Trace *t, const Flight *f, uint32_t proc)
+{
+	uint32_t word = *word_at(t->p, f->row, proc);
+	uint32_t second = f->second != NONE ? *word_at(t->p, f->second, proc) : 0;
+	if (ops[f->micro->op].form == FORM_MASKED && !second)
+		return;
+	Goal g = goal_of(t, f->micro, second, proc);
+	*g.word = t->w && t->w->watched[proc] ? t->w->write(t->w->user, proc, g.place, g.addr, t->now, word) : word;
+}
+
+/* A whole row at once, if all its words go to the same place; then those that are watched once more. */
+static void arrive_block(const Trace *t, const Flight *f, uint32_t block)
+{
+	uint32_t first = block * LANES, end = first + LANES < t->p->procs ? first + LANES : t->p->procs;
+	if (f->second == NONE)
+		memcpy(goal_of(t, f->micro, 0, first).word, block_row(t->p, block, f->row), (end - first) * sizeof(uint32_t));
+	else
+		for (uint32_t proc = first; proc < end; proc++)
+			arrive_one(t, f, proc);
+}
+
+static bool alone(const Trace *t) { return t->w && t->w->alone; }
+
+static void issue(Trace *t, const Micro *u)
+{
+	int form = ops[u->op].form;
+	assert(t->flights < COUNT(t->flight));
+	Flight *f = &t->flight[t->flights++];
+	*f = (Flight){ u, t->now + (uint64_t)op_latency(t->p->m, u->op), row_take(t), NONE };
+	if (form == FORM_PUT || form == FORM_MASKED)
+		f->second = row_take(t);
+	if (form == FORM_XFER)
+		send(t, u, f->row);
+	else if (alone(t))
+		for (uint32_t i = 0; i < t->seens; i++)
+			issue_one(t, u, f, t->seen[i]);
+	else
+		for (uint32_t block = 0; block < t->p->blocks; block++)
+			issue_block(t, u, f, block);
+	for (uint32_t i = 0; i < t->seens && ops[u->op].unit == UNIT_ALU; i++) {
+		uint32_t *word = word_at(t->p, f->row, t->seen[i]);
+		*word = t->w->result(t->w->user, t->seen[i], u, t->now, *word);
+	}
+}
+
+static void arrive(Trace *t)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < t->flights; i++) {
+		Flight f = t->flight[i];
+		if (f.done != t->now) {
+			t->flight[kept++] = f;
+			continue;
+		}
+		for (uint32_t block = 0; block < t->p->blocks && !alone(t); block++)
+			arrive_block(t, &f, block);
+		for (uint32_t k = 0; k < t->seens && (f.second == NONE || alone(t)); k++)
+			arrive_one(t, &f, t->seen[k]);
+		row_give(t, f.row);
+		if (f.second != NONE)
+			row_give(t, f.second);
+	}
+	t->flights = kept;
+}
+
+void execute_meddled(Processors *p, const Routine *r, const uint32_t *base, const Meddler *w, TraceFn *fn, void *user)
+{
+	Trace t = { .p = p, .base = base, .w = w };
+	for (uint32_t i = 0; i < p->procs && w; i++)
+		if (w->watched[i])
+			t.seen[t.seens++] = (uint16_t)i;
+	for (; t.now < r->lines || t.flights; t.now++) {
+		arrive(&t);
+		if (w)
+			w->cycle(w->user, t.now);
+		for (uint32_t unit = 0; unit < UNITS && t.now < r->lines; unit++) {
+			const Micro *u = &r->line[t.now].slot[unit];
+			if (u->op == GOP_NONE)
+				continue;
+			issue(&t, u);
+			if (fn)
+				fn(user, &(TraceEvent){ t.now, unit, u, t.now + (uint64_t)op_latency(p->m, u->op) });
+		}
+	}
+}
+
+void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user)
+{
+	execute_meddled(p, r, base, NULL, fn, user);
+}
+
+/* ---- bench -------------------------------------------------------------------------------------- */
+
+Measured execute_measure(Ctx *cx, const Machine *m, const Routine *r, uint32_t procs, uint32_t threads, double seconds)
+{
+	Switch *sw = switch_new(cx, m);
+	Processors *p = processors_new(cx, m, sw, procs, threads);
+	size_t words = (size_t)m->sram * p->lanes;
+	for (size_t i = 0; i < words; i++)
+		p->sram[i] = (Cell){ .f = (float)(i % 1021) / 1021 - 0.5f }.u;
+	Prepared *q = execute_prepare(cx, p, r);
+	Measured all = { 0 };
+	uint64_t cycles = routine_cycles(m, r);
+	for (double start = clock_seconds(), end = start; end - start < seconds;) {
+		double begin = clock_seconds();
+		uint64_t calls = 0;
+		for (end = begin; end - begin < seconds / 10; end = clock_seconds(), calls++)
+			execute_fast(p, q, NULL);
+		double rate = (double)(calls * cycles) * procs / (end - begin);
+		all.rate = rate > all.rate ? rate : all.rate;
+		all.cycles += calls * cycles;
+		all.seconds += end - begin;
+	}
+	return all;
+}

@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: MIT */
+/* A routine on a machine with faults. In: faults, a controller, a call. Out: memory as the broken machine leaves
+ * it, and a log of what went wrong.
+ *
+ *   what happens in this call?   flips in registers and wrong results are waited for, so they are known before;
+ *                                stuck bits, if the routine writes them
+ *   nothing                      the call goes its usual way, and may even be put off
+ *   a stuck bit is written once, and not read afterwards: it is put right after the call
+ *   else                         processors in which something happens run again, cycle by cycle, from the memory
+ *                                they had; where processors meet, all of them do
+ *
+ * Parts of the switch that are broken are in the routes (execute.c, translate.c). Dead processors run with the
+ * others; then what they wrote is 0 again.
+ * What must hold: memory and log are those of a machine traced from the first cycle to the last. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "execute.h"
+#include "footprint.h"
+
+enum { MOST_AGAIN = 64 }; /* processors that run again; if there are more, all are traced at once */
+enum { NO_FAULT = MOST_FAULTS };
+
+typedef struct FaultRun {
+	Footprint **foot;
+	uint32_t room;   /* [routines] */
+	uint16_t *first; /* [procs] of its faults: dead, stuck, alu, misroute; NO_FAULT: none */
+	uint16_t next[MOST_FAULTS];
+	uint8_t *mute; /* [procs] dead ones */
+	uint16_t *dead;
+	uint32_t deads; /* processors of the program, as are all below */
+	uint16_t flip[MOST_FAULTS];
+	uint32_t flips; /* faults of a kind: those of this program */
+	uint16_t stuck[MOST_FAULTS];
+	uint32_t stucks;
+	uint16_t alu[MOST_FAULTS];
+	uint32_t alus;
+	uint16_t misroute[MOST_FAULTS];
+	uint32_t misroutes;
+	uint16_t broken[MOST_FAULTS];
+	uint32_t brokens; /* parts of the switch */
+	Dead parts;       /* room for Switch.broken */
+	/* The present call. */
+	Faults *f;
+	Controller *c;
+	const Footprint *now;
+	uint64_t begin, end; /* first cycle of the routine, and the one after its last */
+	uint8_t *watched;    /* [procs] */
+	uint16_t *again;
+	uint32_t agains;              /* processors that run again, if there are not too many */
+	uint8_t active[MOST_FAULTS];  /* happens in this call */
+	uint8_t changed[MOST_FAULTS]; /* stuck: has been logged in this call */
+	uint32_t *saved;
+	size_t saved_room; /* [MOST_AGAIN * most words that a routine writes] */
+} FaultRun;
+
+/* ---- where a fault is ---- */
+
+/* Its processor of the program, or NO_ROUTE. */
+static uint32_t lane_of(const Processors *p, const Fault *f)
+{
+	return f->proc < (uint32_t)p->m->processors ? p->at_port[f->proc] : NO_ROUTE;
+}
+
+static bool is_dead(const Processors *p, uint32_t lane) { return p->mute && p->mute[lane]; }
+
+static bool in_place(const Fault *f, int place) { return f->places >> place & 1; }
+
+static uint32_t *word_of(const Processors *p, bool dram, uint32_t addr, uint32_t lane)
+{
+	return (dram ? p->dram : p->sram) + (size_t)addr * p->lanes + lane;
+}
+
+static uint32_t forced(const Fault *f, uint32_t word)
+{
+	uint32_t bit = 1u << f->bit;
+	return f->value ? word | bit : word & ~bit;
+}
+
+/* ---- joining faults and machine ---- */
+
+static void dead_part(Dead *d, const Switch *s, const Fault *f)
+{
+	if (f->kind == FAULT_PORT)
+		d->port[f->proc] = 1;
+	else if (f->kind == FAULT_CROSSBAR)
+		d->crossbar[f->stage][f->n] = 1;
+	else
+		d->link[f->stage][f->n * s->n + f->m] = 1;
+}
+
+/* With nothing broken its members are NULL: then nobody needs to follow words through the crossbars. */
+static void break_switch(const Faults *f, FaultRun *r, Switch *s)
+{
+	Dead *d = &r->parts;
+	s->broken = (Dead){ 0 };
+	if (!r->brokens)
+		return;
+	for (int stage = 0; stage < 3; stage++)
+		memset(d->crossbar[stage], 0, s->n);
+	for (int stage = 0; stage < 2; stage++)
+		memset(d->link[stage], 0, (size_t)s->n * s->n);
+	memset(d->port, 0, s->ports);
+	for (uint32_t i = 0; i < r->brokens; i++)
+		dead_part(d, s, &f->fault[r->broken[i]]);
+	s->broken = *d;
+}
+
+static void kind_add(const Faults *f, FaultRun *r, const Processors *p, uint16_t i)
+{
+	const Fault *fault = &f->fault[i];
+	uint32_t lane = fault->kind == FAULT_FLIP || fault->kind == FAULT_DISK ? NO_ROUTE : lane_of(p, fault);
+	switch (fault->kind) {
+	case FAULT_FLIP: r->flip[r->flips++] = i; return;
+	case FAULT_CROSSBAR:
+	case FAULT_LINK:
+	case FAULT_PORT: r->broken[r->brokens++] = i; return;
+	}
+	if (lane == NO_ROUTE)
+		return;
+	switch (fault->kind) {
+	case FAULT_DEAD: r->dead[r->deads++] = (uint16_t)lane; break;
+	case FAULT_STUCK: r->stuck[r->stucks++] = i; break;
+	case FAULT_ALU: r->alu[r->alus++] = i; break;
+	case FAULT_MISROUTE: r->misroute[r->misroutes++] = i; break;
+	}
+	uint16_t *end = &r->first[lane]; /* of two that contradict each other the last one has its way, everywhere */
+	while (*end != NO_FAULT)
+		end = &r->next[*end];
+	*end = i;
+	r->next[i] = NO_FAULT;
+}
+
+static uint64_t place_bits(const Processors *p, int place)
+{
+	const int64_t words[IN_PLACES] = { p->m->registers, p->m->sram, p->m->dram };
+	return 32 * (uint64_t)words[place] * p->procs;
+}
+
+/* Adds one more wait to the time of the next flip. */
+static void next_flip(FaultRun *r, uint16_t i, int place)
+{
+	const Processors *p = r->c->p;
+	FaultWait *w = &r->f->wait[i];
+	double rate = 1e-9 * p->m->clock * r->f->fault[i].rate * (double)place_bits(p, place);
+	w->at[place] += fault_wait_cycles(r->f, i, DRAW_PLACE + 2 * place, w->flips[place]++, rate);
+}
+
+static uint64_t clock_now(const Faults *f, const Controller *c)
+{
+	return f->before + c->account.cycles + c->account.call_cycles;
+}
+
+static void start_flips(FaultRun *r)
+{
+	for (uint32_t k = 0; k < r->flips; k++)
+		for (int place = 0; place < IN_PLACES; place++) {
+			FaultWait *w = &r->f->wait[r->flip[k]];
+			if (w->at[place] >= 0)
+				continue;
+			w->at[place] = in_place(&r->f->fault[r->flip[k]], place) ? (double)clock_now(r->f, r->c) : INFINITY;
+			if (w->at[place] < INFINITY)
+				next_flip(r, r->flip[k], place);
+		}
+}
+
+static FaultRun *run_new(Controller *c)
+{
+	Arena *keep = &c->cx->keep;
+	const Switch *s = c->p->sw;
+	FaultRun *r = NEW(keep, 1, FaultRun);
+	r->first = NEW(keep, c->p->procs, uint16_t);
+	r->mute = NEW(keep, c->p->procs, uint8_t);
+	r->watched = NEW(keep, c->p->procs, uint8_t);
+	r->dead = NEW(keep, MOST_FAULTS, uint16_t);
+	r->again = NEW(keep, c->p->procs, uint16_t);
+	if (!s)
+		return r;
+	for (int stage = 0; stage < 3; stage++)
+		r->parts.crossbar[stage] = NEW(keep, s->n, uint8_t);
+	for (int stage = 0; stage < 2; stage++)
+		r->parts.link[stage] = NEW(keep, (size_t)s->n * s->n, uint8_t);
+	r->parts.port = NEW(keep, s->ports, uint8_t);
+	return r;
+}
+
+void faults_loaded(Controller *c, uint32_t routine)
+{
+	FaultRun *r = c->fault_run;
+	Arena *keep = &c->cx->keep;
+	if (c->dry)
+		return;
+	if (routine >= r->room) {
+		uint32_t room = c->room > routine ? c->room : routine + 1;
+		r->foot = arena_grow(keep, r->foot, r->room, room, sizeof *r->foot);
+		r->room = room;
+	}
+	if (!r->foot[routine])
+		r->foot[routine] = footprint_make(c->cx, c->m, c->routine[routine]);
+	size_t words = MOST_AGAIN * (size_t)r->foot[routine]->written;
+	if (words > r->saved_room) {
+		r->saved = arena_grow(keep, r->saved, r->saved_room, words, sizeof *r->saved);
+		r->saved_room = words;
+	}
+}
+
+void faults_attach(Faults *f, Controller *c)
+{
+	Processors *p = c->p;
+	controller_run_queue(c);
+	if (!c->fault_run)
+		c->fault_run = run_new(c);
+	FaultRun *r = c->fault_run;
+	c->faults = f;
+	r->f = f;
+	r->c = c;
+	r->deads = r->flips = r->stucks = r->alus = r->misroutes = r->brokens = 0;
+	for (uint32_t i = 0; i < p->procs; i++)
+		r->first[i] = NO_FAULT;
+	for (uint32_t i = 0; i < f->faults; i++)
+		kind_add(f, r, p, (uint16_t)i);
+	memset(r->mute, 0, p->procs);
+	for (uint32_t i = 0; i < r->deads; i++)
+		r->mute[r->dead[i]] = 1;
+	p->mute = r->deads ? r->mute : NULL;
+	if (p->sw)
+		break_switch(f, r, p->sw);
+	for (uint32_t i = 0; i < c->routines; i++) {
+		faults_loaded(c, i);
+		if (!c->dry)
+			execute_renew_routes(p, c->prepared[i]);
+	}
+	start_flips(r);
+	if (!c->dry)
+		faults_settle(f, p);
+}
+
+/* ---- memory past faults ---- */
+
+void faults_settle_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count)
+{
+	for (uint32_t i = 0; i < f->faults; i++) {
+		const Fault *fault = &f->fault[i];
+		uint32_t lane = fault->kind == FAULT_DEAD || fault->kind == FAULT_STUCK ? lane_of(p, fault) : NO_ROUTE;
+		if (lane == NO_ROUTE)
+			continue;
+		if (fault->kind == FAULT_STUCK) {
+			if (!in_place(fault, dram ? IN_DRAM : IN_SRAM) || fault->addr - addr >= count)
+				continue;
+			uint32_t *word = word_of(p, dram, fault->addr, lane);
+			f->wait[i].settled |= forced(fault, *word) != *word;
+			*word = forced(fault, *word);
+			continue;
+		}
+		for (uint32_t w = addr; w < addr + count; w++)
+			if (*word_of(p, dram, w, lane)) /* else the page may not be there yet, and need not come */
+				*word_of(p, dram, w, lane) = 0;
+	}
+}
+
+void faults_settle(Faults *f, Processors *p)
+{
+	faults_settle_words(f, p, false, 0, (uint32_t)p->m->sram);
+	faults_settle_words(f, p, true, 0, p->dram_used ? p->dram_used : (uint32_t)p->m->dram);
+}
+
+/* Words of the dead that the routine wrote. */
+static void bury(FaultRun *r, const Footprint *now, const uint32_t *base)
+{
+	Processors *p = r->c->p;
+	for (uint32_t i = 0; i < r->deads; i++) {
+		for (uint32_t k = 0; k < now->words; k++) {
+			const Named *n = &now->word[k];
+			if (n->writes)
+				*word_of(p, n->far, base[n->base] + n->off, r->dead[i]) = 0;
+		}
+	}
+}
+
+void faults_after(Faults *f, Controller *c, uint32_t routine, const uint32_t *base)
+{
+	FaultRun *r = c->fault_run;
+	bury(r, r->foot[routine], base);
+	if (r->foot[routine]->puts) /* indices may be wrong themselves, and lead anywhere */
+		faults_settle_words(f, c->p, false, 0, (uint32_t)c->m->sram);
+}
+
+/* ---- flips in memory: between calls ---- */
+
+typedef struct Spot {
+	uint32_t lane, addr;
+	uint8_t bit;
+} Spot;
+
+static Spot flip_spot(const FaultRun *r, uint16_t i, int place, uint64_t n)
+{
+	const Processors *p = r->c->p;
+	uint64_t at = fault_draw(r->f, i, DRAW_PLACE + 2 * place + 1, n) % place_bits(p, place), word = at / 32;
+	return (Spot){ (uint32_t)(word % p->procs), (uint32_t)(word / p->procs), (uint8_t)(at % 32) };
+}
+
+static bool is_stuck(const FaultRun *r, const Spot *s, int place)
+{
+	for (uint32_t i = r->first[s->lane]; i != NO_FAULT; i = r->next[i]) {
+		const Fault *f = &r->f->fault[i];
+		if (f->kind == FAULT_STUCK && in_place(f, place) && f->addr == s->addr && f->bit == s->bit)
+			return true;
+	}
+	return false;
+}
+
+static void log_flip(FaultRun *r, uint16_t i, int place, const Spot *s)
+{
+	faults_log(r->f, &(FaultEvent){ .cycle = (uint64_t)r->f->wait[i].at[place],
+	                                .fault = i,
+	                                .proc = r->c->p->port[s->lane],
+	                                .place = place,
+	                                .addr = s->addr,
+	                                .bit = s->bit });
+}
+
+static void flip_memory(FaultRun *r, uint16_t i, int place)
+{
+	Processors *p = r->c->p;
+	for (FaultWait *w = &r->f->wait[i]; w->at[place] < (double)r->end; next_flip(r, i, place)) {
+		Spot s = flip_spot(r, i, place, w->flips[place]);
+		if (is_dead(p, s.lane) || is_stuck(r, &s, place))
+			continue;
+		controller_run_queue(r->c);
+		*word_of(p, place == IN_DRAM, s.addr, s.lane) ^= 1u << s.bit;
+		log_flip(r, i, place, &s);
+	}
+}
+
+/* ---- what happens in this call ---- */
+
+static void watch(FaultRun *r, uint32_t lane)
+{
+	if (!r->watched[lane])
+		r->again[r->agains++] = (uint16_t)lane;
+	r->watched[lane] = 1;
+}
+
+/* The next flips in registers, as far as they fall into this call; they are carried out while it runs. */
+static void look_for_register_flips(FaultRun *r, uint16_t i)
+{
+	FaultWait *w = &r->f->wait[i], kept;
+	for (; w->at[IN_REG] < (double)r->begin; next_flip(r, i, IN_REG)) {
+		Spot s = flip_spot(r, i, IN_REG, w->flips[IN_REG]);
+		if (!is_dead(r->c->p, s.lane))
+			log_flip(r, i, IN_REG, &s); /* while the host calls: no routine has words there */
+	}
+	kept = *w;
+	for (; w->at[IN_REG] < (double)r->end; next_flip(r, i, IN_REG)) {
+		uint32_t lane = flip_spot(r, i, IN_REG, w->flips[IN_REG]).lane;
+		if (!is_dead(r->c->p, lane))
+			watch(r, lane);
+	}
+	*w = kept;
+}
+
+static void look_for_wrong_results(FaultRun *r, uint16_t i)
+{
+	uint32_t lane = lane_of(r->c->p, &r->f->fault[i]);
+	FaultWait *w = &r->f->wait[i];
+	r->active[i] = !is_dead(r->c->p, lane) && w->left < r->now->alu;
+	if (r->active[i])
+		watch(r, lane);
+	else if (!is_dead(r->c->p, lane))
+		w->left -= r->now->alu;
+}
+
+/* Words that the processor sends in this routine. */
+static uint64_t words_sent(const FaultRun *r, uint32_t lane)
+{
+	const Processors *p = r->c->p;
+	uint64_t sent = 0;
+	for (uint32_t i = 0; i < r->now->uses; i++)
+		if (p->sw->to[r->now->use[i].configuration][p->port[lane]] != NO_ROUTE)
+			sent += r->now->use[i].times;
+	return sent;
+}
+
+static void look_for_strays(FaultRun *r, uint16_t i)
+{
+	const Processors *p = r->c->p;
+	uint32_t lane = lane_of(p, &r->f->fault[i]);
+	FaultWait *w = &r->f->wait[i];
+	r->active[i] = 0;
+	if (is_dead(p, lane) || (p->sw->broken.port && p->sw->broken.port[p->port[lane]]))
+		return;
+	uint64_t sent = words_sent(r, lane);
+	r->active[i] = w->left < sent;
+	if (r->active[i])
+		watch(r, lane);
+	else
+		w->left -= sent;
+}
+
+enum { UNTOUCHED, WRITTEN_LAST, WITHIN };
+
+/* What the routine does to the word with the stuck bit, which is as it must be before the call. */
+static int stuck_use(const FaultRun *r, const Fault *f, Access *a)
+{
+	if (in_place(f, IN_REG))
+		return r->now->registers[f->addr / 64] >> f->addr % 64 & 1 ? WITHIN : UNTOUCHED;
+	*a = footprint_access(r->now, r->c->m, r->c->base, in_place(f, IN_DRAM), f->addr);
+	if (a->put)
+		return WITHIN;
+	if (!a->writes)
+		return UNTOUCHED;
+	return a->writes == 1 && a->reads_end <= a->first_write && !a->looked_up ? WRITTEN_LAST : WITHIN;
+}
+
+static void log_stuck(FaultRun *r, uint16_t i, uint64_t cycle)
+{
+	const Fault *f = &r->f->fault[i];
+	int place = in_place(f, IN_REG) ? IN_REG : in_place(f, IN_SRAM) ? IN_SRAM : IN_DRAM;
+	faults_log(r->f, &(FaultEvent){
+						 .cycle = cycle, .fault = i, .proc = f->proc, .place = place, .addr = f->addr, .bit = f->bit });
+}
+
+/* Words that were written last of all are put right now. */
+static void stick(FaultRun *r)
+{
+	for (uint32_t k = 0; k < r->stucks; k++) {
+		uint16_t i = r->stuck[k];
+		const Fault *f = &r->f->fault[i];
+		uint32_t lane = lane_of(r->c->p, f);
+		Access a;
+		if (r->active[i] != WRITTEN_LAST || r->watched[lane])
+			continue;
+		stuck_use(r, f, &a);
+		uint32_t *word = word_of(r->c->p, in_place(f, IN_DRAM), f->addr, lane);
+		if (forced(f, *word) != *word)
+			log_stuck(r, i, r->begin + a.first_write);
+		*word = forced(f, *word);
+	}
+}
+
+static bool look_for_stuck(FaultRun *r, uint16_t i)
+{
+	const Fault *f = &r->f->fault[i];
+	uint32_t lane = lane_of(r->c->p, f);
+	Access a;
+	r->changed[i] = 0;
+	r->active[i] = is_dead(r->c->p, lane) ? UNTOUCHED : (uint8_t)stuck_use(r, f, &a);
+	if (r->active[i] == WITHIN || (r->active[i] && r->c->traced))
+		watch(r, lane);
+	return r->active[i];
+}
+
+/* True: a word must be put right after the call. */
+static bool look(FaultRun *r)
+{
+	bool after = false;
+	for (uint32_t k = 0; k < r->flips; k++)
+		look_for_register_flips(r, r->flip[k]);
+	for (uint32_t k = 0; k < r->alus; k++)
+		look_for_wrong_results(r, r->alu[k]);
+	for (uint32_t k = 0; k < r->misroutes && r->now->uses; k++)
+		look_for_strays(r, r->misroute[k]);
+	for (uint32_t k = 0; k < r->stucks; k++)
+		after |= look_for_stuck(r, r->stuck[k]);
+	return after;
+}
+
+/* ---- the switch: which words were lost ---- */
+
+static bool crosses(const Fault *f, const Path *p)
+{
+	switch (f->kind) {
+	case FAULT_PORT: return f->proc == p->from || f->proc == p->to;
+	case FAULT_CROSSBAR: return p->box[f->stage] == f->n;
+	default: return p->box[f->stage] == f->n && p->box[f->stage + 1] == f->m;
+	}
+}
+
+static void log_lost(FaultRun *r, uint16_t i)
+{
+	const Processors *p = r->c->p;
+	for (uint32_t k = 0; k < r->now->uses; k++)
+		for (uint32_t lane = 0; lane < p->procs; lane++) {
+			Path path = switch_path(p->sw, &p->sw->setting[r->now->use[k].configuration], p->port[lane]);
+			if (path.to == NO_ROUTE || p->at_port[path.to] == NO_ROUTE || !crosses(&r->f->fault[i], &path))
+				continue;
+			faults_log(r->f,
+			           &(FaultEvent){
+						   .cycle = r->begin + r->now->use[k].first, .fault = i, .proc = p->port[lane], .place = -1 });
+			return;
+		}
+}
+
+/* Before the first call: dead processors. What the host wrote and a bit did not take. In calls with transfers:
+ * words that a broken part swallows. */
+static void log_permanent(FaultRun *r)
+{
+	for (uint32_t i = 0; i < r->f->faults && r->deads; i++) {
+		const Fault *f = &r->f->fault[i];
+		if (f->kind != FAULT_DEAD || r->f->wait[i].seen || lane_of(r->c->p, f) == NO_ROUTE)
+			continue;
+		r->f->wait[i].seen = true;
+		faults_log(r->f, &(FaultEvent){ .cycle = r->begin, .fault = i, .proc = f->proc, .place = -1 });
+	}
+	for (uint32_t k = 0; k < r->stucks; k++) {
+		FaultWait *w = &r->f->wait[r->stuck[k]];
+		if (w->settled)
+			log_stuck(r, r->stuck[k], r->begin);
+		w->settled = false;
+	}
+	for (uint32_t k = 0; k < r->brokens; k++)
+		log_lost(r, r->broken[k]);
+}
+
+/* ---- cycle by cycle ---- */
+
+static void meddle_cycle(void *user, uint64_t now)
+{
+	FaultRun *r = user;
+	for (uint32_t k = 0; k < r->flips; k++) {
+		uint16_t i = r->flip[k];
+		FaultWait *w = &r->f->wait[i];
+		uint64_t until = r->begin + now + 1 < r->end ? r->begin + now + 1 : r->end;
+		for (; w->at[IN_REG] < (double)until; next_flip(r, i, IN_REG)) {
+			Spot s = flip_spot(r, i, IN_REG, w->flips[IN_REG]);
+			if (is_dead(r->c->p, s.lane))
+				continue;
+			log_flip(r, i, IN_REG, &s);
+			if (!is_stuck(r, &s, IN_REG))
+				block_row(r->c->p, s.lane / LANES, s.addr)[s.lane % LANES] ^= 1u << s.bit;
+		}
+	}
+}
+
+/* True: this one goes wrong; the next wait has begun. */
+static bool goes_wrong(FaultRun *r, uint16_t i)
+{
+	FaultWait *w = &r->f->wait[i];
+	if (w->left--)
+		return false;
+	w->left = fault_wait_words(r->f, i, w->drawn++, r->f->fault[i].rate);
+	return true;
+}
+
+static uint32_t meddle_result(void *user, uint32_t lane, const Micro *u, uint64_t now, uint32_t word)
+{
+	FaultRun *r = user;
+	bool comparison = ops[u->op].form == FORM_CMP;
+	for (uint16_t i = r->first[lane]; i != NO_FAULT; i = r->next[i]) {
+		if (r->f->fault[i].kind != FAULT_ALU || !r->active[i] || !goes_wrong(r, i))
+			continue;
+		uint8_t bit = comparison ? 0 : fault_draw(r->f, i, DRAW_BIT, r->f->wait[i].drawn) & 31;
+		word ^= 1u << bit;
+		faults_log(r->f, &(FaultEvent){ .cycle = r->begin + now,
+		                                .fault = i,
+		                                .proc = r->c->p->port[lane],
+		                                .place = IN_REG,
+		                                .addr = comparison ? u->cc : u->dst,
+		                                .bit = bit });
+	}
+	return word;
+}
+
+static uint32_t meddle_write(void *user, uint32_t lane, int place, uint32_t addr, uint64_t now, uint32_t word)
+{
+	FaultRun *r = user;
+	if (is_dead(r->c->p, lane))
+		return 0;
+	for (uint16_t i = r->first[lane]; place >= 0 && i != NO_FAULT; i = r->next[i]) {
+		const Fault *f = &r->f->fault[i];
+		if (f->kind != FAULT_STUCK || !in_place(f, place) || f->addr != addr || forced(f, word) == word)
+			continue;
+		word = forced(f, word);
+		if (!r->changed[i])
+			log_stuck(r, i, r->begin + now);
+		r->changed[i] = 1;
+	}
+	return word;
+}
+
+static uint32_t meddle_arrives(void *user, uint32_t lane, uint64_t now, uint32_t port)
+{
+	FaultRun *r = user;
+	uint32_t ports = r->c->p->sw->ports;
+	for (uint16_t i = r->first[lane]; i != NO_FAULT; i = r->next[i]) {
+		if (r->f->fault[i].kind != FAULT_MISROUTE || !r->active[i] || !goes_wrong(r, i) || ports < 2)
+			continue;
+		port = (uint32_t)((port + 1 + fault_draw(r->f, i, DRAW_TO, r->f->wait[i].drawn) % (ports - 1)) % ports);
+		faults_log(r->f,
+		           &(FaultEvent){
+					   .cycle = r->begin + now, .fault = i, .proc = r->c->p->port[lane], .place = -1, .addr = port });
+	}
+	return port;
+}
+
+static void run_meddled(FaultRun *r, uint32_t routine, bool all)
+{
+	Controller *c = r->c;
+	Meddler w = { .watched = r->watched,
+		          .alone = !all,
+		          .user = r,
+		          .cycle = meddle_cycle,
+		          .result = meddle_result,
+		          .write = meddle_write };
+	if (r->misroutes && r->now->uses)
+		w.arrives = meddle_arrives;
+	for (uint32_t i = 0; i < r->deads && all; i++)
+		r->watched[r->dead[i]] = 1;
+	execute_meddled(c->p, c->routine[routine], c->base, &w, c->trace, c->trace_user);
+	for (uint32_t i = 0; i < r->deads && all; i++)
+		r->watched[r->dead[i]] = 0;
+}
+
+/* What the routine writes, of the processors that run again: away, or back to where it was. */
+static void save(FaultRun *r, bool back)
+{
+	const Processors *p = r->c->p;
+	uint32_t *saved = r->saved;
+	for (uint32_t k = 0; k < r->now->words; k++) {
+		const Named *n = &r->now->word[k];
+		if (!n->writes)
+			continue;
+		uint32_t *row = word_of(p, n->far, r->c->base[n->base] + n->off, 0);
+		for (uint32_t i = 0; i < r->agains; i++, saved++) {
+			if (back)
+				row[r->again[i]] = *saved;
+			else
+				*saved = row[r->again[i]];
+		}
+	}
+}
+
+static void run_some_again(FaultRun *r, uint32_t routine)
+{
+	Controller *c = r->c;
+	save(r, false);
+	execute_fast(c->p, c->prepared[routine], c->base);
+	save(r, true);
+	run_meddled(r, routine, false);
+	bury(r, r->now, c->base);
+}
+
+/* ---- the call ---- */
+
+static int earlier(const void *x, const void *y)
+{
+	const FaultEvent *a = x, *b = y;
+	if (a->cycle != b->cycle)
+		return a->cycle < b->cycle ? -1 : 1;
+	if (a->fault != b->fault)
+		return a->fault < b->fault ? -1 : 1;
+	if (a->place != b->place)
+		return a->place < b->place ? -1 : 1;
+	if (a->proc != b->proc)
+		return a->proc < b->proc ? -1 : 1;
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return a->bit - b->bit;
+}
+
+static void execute_call_with(FaultRun *r, uint32_t routine, bool after)
+{
+	Controller *c = r->c;
+	if (!c->traced && !r->agains && !after) {
+		controller_soon(c, routine);
+		return;
+	}
+	controller_run_queue(c);
+	if (c->traced || (r->agains && (r->now->uses || r->now->puts || r->agains > MOST_AGAIN))) {
+		run_meddled(r, routine, true);
+	} else if (r->agains) {
+		run_some_again(r, routine);
+	} else {
+		execute_fast(c->p, c->prepared[routine], c->base);
+		faults_after(r->f, c, routine, c->base);
+	}
+	stick(r);
+}
+
+void faults_call(Faults *f, Controller *c, uint32_t routine)
+{
+	FaultRun *r = c->fault_run;
+	uint64_t first = f->events;
+	r->now = r->foot[routine];
+	r->begin = clock_now(f, c) + (uint64_t)c->m->host_call;
+	r->end = r->begin + c->cycles[routine];
+	for (uint32_t k = 0; k < r->flips; k++) {
+		flip_memory(r, r->flip[k], IN_SRAM);
+		flip_memory(r, r->flip[k], IN_DRAM);
+	}
+	r->agains = 0;
+	bool after = look(r);
+	log_permanent(r);
+	execute_call_with(r, routine, after);
+	for (uint32_t i = 0; i < r->agains; i++)
+		r->watched[r->again[i]] = 0;
+	if (f->events > first + 1)
+		qsort(f->event + first, f->events - first, sizeof *f->event, earlier);
+}

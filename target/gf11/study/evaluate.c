@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+/* microprop gf11 evaluate. In: networks, a machine. Out: what each feature of the machine is worth (section 11): an
+ * epoch with that feature changed and nothing else, by both compilers, as speed relative to the machine as it is;
+ * sorted by effect; as a drawing, too.
+ *
+ * Every figure is a simulated epoch, call by call. With each machine the program sums as suits it: as in 1989 in a
+ * tree, in a single ring pipelined; in best mode by the fastest way there is. What cannot be says why, and is a row
+ * all the same. Schedules are not perfect, and a machine that can do more may get a slower program; then it runs
+ * that of a machine that can do less. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gf11_study.h"
+
+enum { COMPILERS = 2, MOST_SETS = 2 };
+enum { RING = 1 << SUM_RING, TREE = 1 << SUM_TREE, PIPELINED = 1 << SUM_PIPELINED, HALVING = 1 << SUM_HALVING };
+
+typedef struct Set {
+	const char *name;
+	double value;
+} Set; /* a parameter of the machine */
+typedef struct Variant {
+	const char *feature, *value;
+	Set set[MOST_SETS];
+	unsigned ways; /* of summing; 0: as suits the machine */
+	double times;  /* as many processors; 0: as many as there are */
+	bool power2;   /* the sigmoid, instead of the table */
+} Variant;
+
+/* Variants of a feature stand together; the first is the machine as it is. */
+static const Variant variants[] = {
+	{ "base", "", .times = 0 },
+	{ "interconnection", "ring", .set = { { "ring-only", 1 } } },
+	{ "interconnection", "ring, fixed", .set = { { "ring-only", 1 }, { "fixed-address", 1 } }, .power2 = true },
+	{ "addresses", "fixed", .set = { { "fixed-address", 1 } }, .power2 = true },
+	{ "sigmoid", "power2", .power2 = true },
+	{ "summing", "ring", .ways = RING },
+	{ "summing", "tree", .ways = TREE },
+	{ "summing", "pipelined", .ways = PIPELINED },
+	{ "summing", "halving", .ways = HALVING },
+	{ "processors", "/4", .times = 0.25 },
+	{ "processors", "/2", .times = 0.5 },
+	{ "processors", "x2", .times = 2 },
+	{ "registers", "64", .set = { { "registers", 64 } } },
+	{ "registers", "128", .set = { { "registers", 128 } } },
+	{ "registers", "512", .set = { { "registers", 512 } } },
+	{ "pipeline depth", "1", .set = { { "alu-latency", 1 } } },
+	{ "pipeline depth", "10", .set = { { "alu-latency", 10 } } },
+	{ "pipeline depth", "50", .set = { { "alu-latency", 50 } } },
+	{ "arithmetic", "half", .set = { { "alu-interval", 2 } } },
+	{ "SRAM size", "4K", .set = { { "sram", 4096 } } },
+	{ "SRAM size", "8K", .set = { { "sram", 8192 } } },
+	{ "SRAM size", "64K", .set = { { "sram", 65536 } } },
+	{ "SRAM size", "512K", .set = { { "sram", 524288 } } },
+	{ "SRAM latency", "1", .set = { { "sram-latency", 1 }, { "lookup-latency", 2 } } },
+	{ "SRAM latency", "16", .set = { { "sram-latency", 16 }, { "lookup-latency", 24 } } },
+	{ "SRAM interval", "2", .set = { { "sram-interval", 2 } } },
+	{ "DRAM interval", "1", .set = { { "dram-interval", 1 } } },
+	{ "DRAM interval", "2", .set = { { "dram-interval", 2 } } },
+	{ "DRAM interval", "8", .set = { { "dram-interval", 8 } } },
+	{ "DRAM banks", "1", .set = { { "dram-banks", 1 } } },
+	{ "DRAM banks", "2", .set = { { "dram-banks", 2 } } },
+	{ "DRAM banks", "16", .set = { { "dram-banks", 16 } } },
+	{ "banks and interval", "2, 8", .set = { { "dram-banks", 2 }, { "dram-interval", 8 } } },
+	{ "banks and interval", "8, 2", .set = { { "dram-banks", 8 }, { "dram-interval", 2 } } },
+	{ "banks and interval", "16, 1", .set = { { "dram-banks", 16 }, { "dram-interval", 1 } } },
+	{ "DRAM latency", "4", .set = { { "dram-latency", 4 } } },
+	{ "DRAM latency", "64", .set = { { "dram-latency", 64 } } },
+	{ "switch interval", "1", .set = { { "switch-interval", 1 } } },
+	{ "switch interval", "2", .set = { { "switch-interval", 2 } } },
+	{ "switch interval", "8", .set = { { "switch-interval", 8 } } },
+	{ "switch latency", "4", .set = { { "switch-latency", 4 } } },
+	{ "switch latency", "80", .set = { { "switch-latency", 80 } } },
+	{ "host call", "0", .set = { { "host-call", 0 } } },
+	{ "host call", "1000", .set = { { "host-call", 1000 } } },
+	{ "block", "5K", .set = { { "block", 5120 } } },
+	{ "block", "80K", .set = { { "block", 81920 } } },
+	{ "condition codes", "2", .set = { { "conditions", 2 } } },
+};
+enum { VARIANTS = COUNT(variants) };
+
+/* ratio NaN: none; program: of which variant */
+typedef struct Result {
+	Epoch e;
+	double ratio;
+	const char *why;
+	uint32_t program;
+	const Machine *m;
+} Result;
+
+typedef struct Feature {
+	const char *name;
+	uint32_t first, count;
+	double effect;
+} Feature; /* of variants */
+/* The least and the most that a feature makes of the base; values "" where that is the base itself. */
+typedef struct Extremes {
+	double low, high;
+	const char *low_value, *high_value;
+} Extremes;
+
+typedef struct Trial {
+	const Plan *plan;
+	const char *why; /* it was chosen */
+	uint64_t cases;
+	Result result[COMPILERS][VARIANTS];
+	Feature feature[VARIANTS];
+	uint32_t features; /* the strongest first */
+} Trial;
+
+/* ---- one epoch ---- */
+
+typedef struct Change {
+	const Call *c;
+	const Variant *v;
+	uint32_t *procs;
+	const Machine *m;
+} Change;
+
+static void machine_set(Ctx *cx, Machine *m, const Set *s)
+{
+	for (size_t i = 0; i < machine_row_count; i++) {
+		if (strcmp(machine_rows[i].name, s->name) == 0) {
+			machine_put(m, &machine_rows[i], s->value);
+			return;
+		}
+	}
+	fail(cx, MP_FAILED, NULL, "there is no parameter '%s'", s->name);
+}
+
+/* More processors than there are take a larger switch of the same kind. */
+static void processors_times(Machine *m, double times, uint32_t *procs)
+{
+	*procs = (uint32_t)fmax(1, floor(*procs * times));
+	if (*procs <= m->processors)
+		return;
+	m->processors = *procs;
+	while (m->crossbar * m->crossbar < m->processors + m->disks)
+		m->crossbar++;
+	m->switch_ports = m->crossbar * m->crossbar;
+}
+
+static void change_make(void *arg)
+{
+	Change *k = arg;
+	Machine *m = NEW(&k->c->cx->keep, 1, Machine);
+	*m = *k->c->m;
+	for (size_t i = 0; i < MOST_SETS && k->v->set[i].name; i++)
+		machine_set(k->c->cx, m, &k->v->set[i]);
+	if (k->v->times > 0)
+		processors_times(m, k->v->times, k->procs);
+	k->m = machine_checked(k->c->cx, m);
+}
+
+static unsigned ways_for(const Machine *m, int compiler)
+{
+	if (m->ring_only)
+		return m->fixed_address ? RING : compiler == COMPILER_1989 ? PIPELINED : RING | PIPELINED;
+	return compiler == COMPILER_1989 ? TREE : TREE | PIPELINED | HALVING;
+}
+
+/* Of all ways the fastest; one that fell back to another is that other. */
+static void take_fastest(const EpochSpec *s, uint32_t count, unsigned wanted, Result *r)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		bool done = !s[i].why && (!wanted || s[i].e.sum == s[i].o.sum);
+		if (done && (!r->e.total || s[i].e.total < r->e.total))
+			r->e = s[i].e;
+		else if (!done && !r->why)
+			r->why = s[i].why ? s[i].why : "there are too few weights or processors for this way";
+	}
+	if (r->e.total)
+		r->why = NULL;
+}
+
+static void variant_run(const Call *c, const Trial *t, int compiler, const Variant *v, Result *r)
+{
+	EpochSpec s[SUMS];
+	uint32_t count = 0, procs = (uint32_t)c->m->processors;
+	if (c->procs)
+		procs = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
+	Change k = { c, v, &procs, NULL };
+	r->why = attempt(c->cx, change_make, &k);
+	if (r->why)
+		return;
+	unsigned ways = v->ways ? v->ways : ways_for(k.m, compiler);
+	for (int sum = 0; sum < SUMS; sum++) {
+		if (!(ways >> sum & 1))
+			continue;
+		s[count] = epoch_spec(c, t->plan, t->cases);
+		s[count].m = k.m;
+		s[count].o.compiler = compiler;
+		s[count].o.procs = procs;
+		s[count].o.sum = sum;
+		s[count++].o.sigmoid = v->power2 ? SIGMOID_POWER2 : SIGMOID_TABLE;
+	}
+	epochs_apart(c->cx, s, count);
+	r->m = k.m;
+	take_fastest(s, count, v->ways, r);
+}
+
+/* ---- by feature ---- */
+
+static bool compiler_shown(const Call *c, int compiler)
+{
+	return !c->compiler || choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) == compiler;
+}
+
+static Extremes range_of(const Trial *t, int compiler, const Feature *f)
+{
+	Extremes r = { 1, 1, "", "" };
+	for (uint32_t i = f->first; i < f->first + f->count; i++) {
+		double ratio = t->result[compiler][i].ratio;
+		if (ratio < r.low) {
+			r.low = ratio;
+			r.low_value = variants[i].value;
+		}
+		if (ratio > r.high) {
+			r.high = ratio;
+			r.high_value = variants[i].value;
+		}
+	}
+	return r;
+}
+
+/* The strongest first; those of one effect stay in order. */
+static void features_sort(Trial *t)
+{
+	for (uint32_t i = 1; i < VARIANTS; i++) {
+		if (t->features && strcmp(t->feature[t->features - 1].name, variants[i].feature) == 0)
+			t->feature[t->features - 1].count++;
+		else
+			t->feature[t->features++] = (Feature){ variants[i].feature, i, 1, 0 };
+	}
+	for (uint32_t i = 0; i < t->features; i++) {
+		Feature f = t->feature[i];
+		for (int compiler = 0; compiler < COMPILERS; compiler++) {
+			Extremes r = range_of(t, compiler, &f);
+			f.effect = fmax(f.effect, r.high / r.low);
+		}
+		uint32_t at = i;
+		for (; at > 0 && t->feature[at - 1].effect < f.effect; at--)
+			t->feature[at] = t->feature[at - 1];
+		t->feature[at] = f;
+	}
+}
+
+/* Parameters of which more, or less, leaves every rule kept that was: what runs on one machine runs on the other,
+ * in as many cycles. Latencies are none of them, for code may count on the old word until the new one is there. */
+static const struct {
+	size_t at;
+	bool more;
+} easing[] = {
+	{ offsetof(Machine, registers), true },      { offsetof(Machine, conditions), true },
+	{ offsetof(Machine, sram), true },           { offsetof(Machine, block), true },
+	{ offsetof(Machine, microcode), true },      { offsetof(Machine, alu_interval), false },
+	{ offsetof(Machine, sram_interval), false }, { offsetof(Machine, dram_interval), false },
+	{ offsetof(Machine, dram_busy), false },     { offsetof(Machine, switch_interval), false },
+};
+
+static bool eases(const Machine *base, const Machine *m)
+{
+	bool more = false;
+	for (size_t i = 0; i < machine_row_count; i++) {
+		size_t at = machine_rows[i].offset, k = 0;
+		if (memcmp((const char *)base + at, (const char *)m + at, sizeof(int64_t)) == 0)
+			continue;
+		while (k < COUNT(easing) && easing[k].at != at)
+			k++;
+		if (k == COUNT(easing))
+			return false;
+		int64_t was = *(const int64_t *)((const char *)base + at), is = *(const int64_t *)((const char *)m + at);
+		if (easing[k].more ? is < was : is > was)
+			return false;
+		more = true;
+	}
+	return more;
+}
+
+/* Differs from the base by its machine alone. */
+static bool is_plain(const Variant *v) { return !v->ways && !v->power2 && !(v->times > 0); }
+
+/* A machine that can do more runs the program of another if its own is slower. */
+static void take_programs(Result *result)
+{
+	Result own[VARIANTS];
+	memcpy(own, result, sizeof own);
+	for (uint32_t i = 0; i < VARIANTS; i++) {
+		for (uint32_t j = 0; j < VARIANTS; j++) {
+			bool runs =
+				is_plain(&variants[i]) && is_plain(&variants[j]) && own[i].m && own[j].m && eases(own[j].m, own[i].m);
+			if (!runs || !own[j].e.total || (result[i].e.total && result[i].e.total <= own[j].e.total))
+				continue;
+			result[i].e = own[j].e;
+			result[i].program = j;
+			result[i].why = NULL;
+		}
+	}
+}
+
+static uint64_t trial_run(const Call *c, Trial *t)
+{
+	uint64_t cycles = 0;
+	for (int compiler = 0; compiler < COMPILERS; compiler++) {
+		Result *result = t->result[compiler];
+		for (uint32_t i = 0; i < VARIANTS; i++) {
+			result[i] = (Result){ .ratio = NAN, .program = i };
+			if (compiler_shown(c, compiler))
+				variant_run(c, t, compiler, &variants[i], &result[i]);
+			cycles += result[i].e.total;
+		}
+		take_programs(result);
+		for (uint32_t i = 0; i < VARIANTS; i++)
+			if (result[i].e.total && result[0].e.total)
+				result[i].ratio = result[i].e.mcps / result[0].e.mcps;
+	}
+	features_sort(t);
+	return cycles;
+}
+
+/* ---- text ---- */
+
+static void base_text(const Call *c, const Result *r, int compiler)
+{
+	const Epoch *e = &r->e;
+	double work = (double)(e->total - e->host);
+	if (r->why) {
+		buf_printf(c->out, "# %s: %s\n", compiler_names[compiler], r->why);
+		return;
+	}
+	buf_printf(
+		c->out,
+		"# %s: %.1f MCPS, sum %s; of the cycles forward %.1f %%, backward %.1f, units %.1f, memory %.1f, update "
+		"%.1f, host %.1f;\n#   of those of the processors %.1f %% add, %.1f multiply, %.2f choose; %.2f look up\n",
+		compiler_names[compiler], e->mcps, sum_names[e->sum], 100 * (double)e->forward / (double)e->total,
+		100 * (double)e->backward / (double)e->total, 100 * (double)e->units / (double)e->total,
+		100 * (double)e->moves / (double)e->total, 100 * (double)e->update / (double)e->total,
+		100 * (double)e->host / (double)e->total, 100 * (double)e->adds / work, 100 * (double)e->multiplies / work,
+		100 * (double)e->choices / work, 100 * (double)e->own / work);
+}
+
+static void cell_text(const Call *c, const Result *r)
+{
+	if (r->e.total)
+		buf_printf(c->out, " %9.1f %7.3f %-9s", r->e.mcps, r->ratio, sum_names[r->e.sum]);
+	else
+		buf_printf(c->out, " %9s %7s %-9s", "-", "-", "-");
+}
+
+static void trial_text(const Call *c, const Trial *t, uint32_t procs)
+{
+	buf_printf(c->out, "# %s: %" PRIu64 " weights, %" PRIu64 " cases, %u processors; %s\n", t->plan->net->name,
+	           t->plan->W, t->cases, procs, t->why);
+	for (int compiler = 0; compiler < COMPILERS; compiler++)
+		if (compiler_shown(c, compiler))
+			base_text(c, &t->result[compiler][0], compiler);
+	buf_printf(c->out, "%-18s %-11s", "feature", "value");
+	for (int compiler = 0; compiler < COMPILERS; compiler++)
+		if (compiler_shown(c, compiler))
+			buf_printf(c->out, " %9s %7s %-9s", compiler_names[compiler], "of base", "sum");
+	buf_puts(c->out, "\n");
+	for (uint32_t k = 0; k < t->features; k++) {
+		const Feature *f = &t->feature[k];
+		for (uint32_t i = f->first; i < f->first + f->count; i++) {
+			buf_printf(c->out, "%-18s %-11s", i == f->first ? f->name : "", variants[i].value);
+			for (int compiler = 0; compiler < COMPILERS; compiler++)
+				if (compiler_shown(c, compiler))
+					cell_text(c, &t->result[compiler][i]);
+			for (int compiler = 0; compiler < COMPILERS; compiler++)
+				if (t->result[compiler][i].why)
+					buf_printf(c->out, "  %s: %s", compiler_names[compiler], t->result[compiler][i].why);
+			buf_puts(c->out, "\n");
+		}
+	}
+	buf_puts(c->out, "\n");
+}
+
+/* ---- JSON, CSV, SVG ---- */
+
+static void row_json(const Call *c, const Trial *t, int compiler, uint32_t i, bool first)
+{
+	const Result *r = &t->result[compiler][i];
+	const Epoch *e = &r->e;
+	buf_puts(c->out, first ? "{\"network\": " : ", {\"network\": ");
+	json_put(c->out, t->plan->net->name);
+	buf_printf(c->out, ", \"compiler\": \"%s\", \"feature\": \"%s\", \"value\": \"%s\", ", compiler_names[compiler],
+	           variants[i].feature, variants[i].value);
+	if (!e->total) {
+		buf_puts(c->out, "\"error\": ");
+		json_put(c->out, r->why);
+		buf_puts(c->out, "}");
+		return;
+	}
+	buf_printf(c->out, "\"sum\": \"%s\", \"mcps\": %.6g, ", sum_names[e->sum], e->mcps);
+	if (r->program != i)
+		buf_printf(c->out, "\"program_of\": \"%s %s\", ", variants[r->program].feature, variants[r->program].value);
+	if (isfinite(r->ratio))
+		buf_printf(c->out, "\"ratio\": %.5g, ", r->ratio);
+	buf_printf(c->out,
+	           "\"cycles\": %" PRIu64 ", \"forward\": %" PRIu64 ", \"backward\": %" PRIu64 ", \"units\": %" PRIu64
+	           ", \"memory\": %" PRIu64 ", \"update\": %" PRIu64 ", \"host\": %" PRIu64 ", \"adds\": %" PRIu64
+	           ", \"multiplies\": %" PRIu64 ", \"choices\": %" PRIu64 ", \"own_addresses\": %" PRIu64 "}",
+	           e->total, e->forward, e->backward, e->units, e->moves, e->update, e->host, e->adds, e->multiplies,
+	           e->choices, e->own);
+}
+
+static void trials_json(const Call *c, const Trial *t, uint32_t trials, uint32_t procs)
+{
+	json_begin(c);
+	buf_printf(c->out, "\"procs\": %u, \"networks\": [", procs);
+	for (uint32_t n = 0; n < trials; n++) {
+		buf_puts(c->out, n ? ", {\"network\": " : "{\"network\": ");
+		json_put(c->out, t[n].plan->net->name);
+		buf_printf(c->out, ", \"weights\": %" PRIu64 ", \"cases\": %" PRIu64 ", \"why\": ", t[n].plan->W, t[n].cases);
+		json_put(c->out, t[n].why);
+		buf_puts(c->out, "}");
+	}
+	buf_puts(c->out, "], \"rows\": [");
+	for (uint32_t i = 0, shown = 0; i < trials * COMPILERS * VARIANTS; i++) {
+		int compiler = (int)(i / VARIANTS % COMPILERS);
+		if (compiler_shown(c, compiler))
+			row_json(c, &t[i / (COMPILERS * VARIANTS)], compiler, i % VARIANTS, shown++ == 0);
+	}
+	buf_puts(c->out, "], \"tornado\": [");
+	for (uint32_t n = 0, shown = 0; n < trials * COMPILERS; n++) {
+		const Trial *v = &t[n / COMPILERS];
+		int compiler = (int)(n % COMPILERS);
+		for (uint32_t k = 0; k < v->features && compiler_shown(c, compiler); k++) {
+			Extremes r = range_of(v, compiler, &v->feature[k]);
+			buf_puts(c->out, shown++ ? ", {\"network\": " : "{\"network\": ");
+			json_put(c->out, v->plan->net->name);
+			buf_printf(c->out,
+			           ", \"compiler\": \"%s\", \"feature\": \"%s\", \"low\": %.5g, \"low_value\": \"%s\", \"high\": "
+			           "%.5g, \"high_value\": \"%s\"}",
+			           compiler_names[compiler], v->feature[k].name, r.low, r.low_value, r.high, r.high_value);
+		}
+	}
+	buf_puts(c->out, "], ");
+}
+
+static void csv_make(const Call *c, const Trial *t, uint32_t trials, Buf *b)
+{
+	buf_puts(b, "network,compiler,feature,value,sum,mcps,ratio,cycles\n");
+	for (uint32_t i = 0; i < trials * COMPILERS * VARIANTS; i++) {
+		int compiler = (int)(i / VARIANTS % COMPILERS);
+		const Trial *v = &t[i / (COMPILERS * VARIANTS)];
+		const Result *r = &v->result[compiler][i % VARIANTS];
+		if (compiler_shown(c, compiler) && r->e.total)
+			buf_printf(b, "%s,%s,%s,\"%s\",%s,%.6g,%.5g,%" PRIu64 "\n", v->plan->net->name, compiler_names[compiler],
+			           variants[i % VARIANTS].feature, variants[i % VARIANTS].value, sum_names[r->e.sum], r->e.mcps,
+			           r->ratio, r->e.total);
+	}
+}
+
+static void draw(const Call *c, const Trial *t, uint32_t number, bool *first)
+{
+	Arena *a = &c->cx->scratch;
+	Buf title = { .arena = a }, svg = { .arena = a }, name = { .arena = a };
+	TornadoBar *bar = NEW(a, t->features, TornadoBar);
+	for (uint32_t k = 0; k < t->features; k++) {
+		bar[k].label = t->feature[k].name;
+		for (int compiler = 0; compiler < COMPILERS; compiler++) {
+			Extremes r = range_of(t, compiler, &t->feature[k]);
+			bar[k].end[compiler] = (TornadoEnd){ r.low, r.high, r.low_value, r.high_value };
+		}
+	}
+	buf_printf(&title, "What features are worth: %s", t->plan->net->name);
+	buf_printf(&name, "tornado-%u", number + 1);
+	const Tornado tornado = { title.s,
+		                      "Speed, of the machine's as it is",
+		                      { "compiler 1989", "compiler best" },
+		                      { PLOT_ORANGE, PLOT_BLUE },
+		                      bar,
+		                      t->features };
+	tornado_svg(&tornado, &svg);
+	figure_write(c, name.s, "svg", &svg, first);
+}
+
+/* ---- the command ---- */
+
+static const struct {
+	uint32_t shape[3];
+	uint64_t cases;
+	const char *why;
+} usual[] = {
+	{ { 203, 60, 26 }, NETTALK_CASES, "NETtalk, the report's own" },
+	{ { 784, 120, 10 }, 60000, "many weights, so that few cases fit beside them; and a small output layer" },
+	{ { 64, 8, 64 }, 20000, "a small layer, which does not fill the pipeline, and few weights" },
+};
+
+static uint32_t trials_open(const Call *c, Trial **out)
+{
+	uint32_t count = c->operands ? c->operands : COUNT(usual);
+	Trial *t = *out = NEW(&c->cx->keep, count, Trial);
+	for (uint32_t i = 0; i < count; i++) {
+		if (c->operands)
+			t[i] = (Trial){ .plan = plan_open(c->cx, c->operand[i]), .why = "as asked for", .cases = NETTALK_CASES };
+		else
+			t[i] = (Trial){ .plan = plan_layers(c->cx, usual[i].shape[0], usual[i].shape[1], usual[i].shape[2]),
+				            .why = usual[i].why,
+				            .cases = usual[i].cases };
+		if (c->cases)
+			t[i].cases = c->cases;
+	}
+	return count;
+}
+
+void run_evaluate(Call *c)
+{
+	Trial *t;
+	uint32_t trials = trials_open(c, &t), procs = (uint32_t)c->m->processors;
+	uint64_t cycles = 0;
+	if (c->procs)
+		procs = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
+	if (c->write)
+		folder_make(c);
+	for (uint32_t i = 0; i < trials; i++)
+		cycles += trial_run(c, &t[i]);
+	if (c->json)
+		trials_json(c, t, trials, procs);
+	for (uint32_t i = 0; i < trials && !c->json; i++)
+		trial_text(c, &t[i], procs);
+	if (c->write) {
+		Buf csv = { .arena = &c->cx->scratch };
+		bool first = figures_begin(c);
+		csv_make(c, t, trials, &csv);
+		figure_write(c, "evaluate", "csv", &csv, &first);
+		for (uint32_t i = 0; i < trials; i++)
+			draw(c, &t[i], i, &first);
+		figures_end(c);
+	}
+	report_end(c, cycles, 0);
+}

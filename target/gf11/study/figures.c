@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* microprop gf11 figures.  In: a machine.  Out: the report's figures 8 to 11, each as CSV and as SVG, in a folder: what
+ * the model of section 6.1 predicts, what was measured in 1989, and what the simulated machine does; likewise Table 1
+ * with every way of summing in best mode. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gf11_study.h"
+
+enum { MOST_POINTS = 16 };
+typedef struct Points {
+	double x[MOST_POINTS], y[MOST_POINTS], work[MOST_POINTS], talk[MOST_POINTS];
+	uint32_t count;
+} Points;
+
+/* One way of summing: a line of the model for every number of processors, points where something was measured. */
+typedef struct Curves {
+	int sum;
+	uint32_t most;
+	double *procs, *mcps, *work, *talk, *total; /* [most] of the model; milliseconds */
+	Points paper, sim;                          /* y: MCPS */
+	double paper_total[MOST_POINTS], sim_total[MOST_POINTS];
+} Curves;
+
+/* ---- data ---- */
+
+static double milliseconds(const Call *c, double cycles) { return 1e-6 * c->m->clock * cycles; }
+
+static void curves_model(const Call *c, const Plan *plan, Curves *v)
+{
+	ModelInput in;
+	Arena *a = &c->cx->scratch;
+	model_input(&in, plan, c->m, NETTALK_CASES);
+	in.sum = v->sum;
+	in.host_call = 0; /* the report's prediction has none */
+	v->most = (uint32_t)c->m->processors;
+	double **const arrays[] = { &v->procs, &v->mcps, &v->work, &v->talk, &v->total };
+	for (size_t i = 0; i < COUNT(arrays); i++)
+		*arrays[i] = NEW(a, v->most, double);
+	for (uint32_t i = 0; i < v->most; i++) {
+		in.P = i + 1;
+		ModelOutput out = model_epoch(&in);
+		v->procs[i] = in.P;
+		v->mcps[i] = out.mcps;
+		v->talk[i] = milliseconds(c, out.communication);
+		v->work[i] = milliseconds(c, out.total - out.communication);
+		v->total[i] = milliseconds(c, out.total);
+	}
+}
+
+static void curves_paper(const Plan *plan, Curves *v)
+{
+	for (uint32_t i = 0; i < table1_cells; i++) {
+		if (table1[i].sum != v->sum)
+			continue;
+		uint32_t n = v->paper.count++;
+		v->paper.x[n] = table1[i].procs;
+		v->paper.y[n] = table1[i].mcps;
+		v->paper_total[n] = 1e-3 * (double)plan->W * NETTALK_CASES / table1[i].mcps;
+	}
+}
+
+static uint64_t curves_simulated(const Call *c, const Plan *plan, Curves *v)
+{
+	uint64_t cycles = 0;
+	EpochSpec s = epoch_spec(c, plan, NETTALK_CASES);
+	double *procs;
+	uint32_t count = procs_read(c, &procs);
+	s.o.sum = v->sum;
+	for (uint32_t i = 0; i < count; i++) {
+		s.o.procs = (uint32_t)procs[i];
+		Epoch e = epoch_apart(c->cx, &s);
+		uint32_t n = v->sim.count++;
+		v->sim.x[n] = procs[i];
+		v->sim.y[n] = e.mcps;
+		v->sim.talk[n] = milliseconds(c, (double)e.update);
+		v->sim.work[n] = milliseconds(c, (double)(e.total - e.update));
+		v->sim_total[n] = milliseconds(c, (double)e.total);
+		cycles += e.total;
+	}
+	return cycles;
+}
+
+/* ---- CSV ---- */
+
+static void number_add(Buf *b, const Points *p, const double *v, double procs)
+{
+	buf_puts(b, ",");
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->x[i] == procs)
+			buf_printf(b, "%.6g", v[i]);
+}
+
+static void csv_speed(const Curves *v, Buf *b)
+{
+	buf_puts(b, "procs,model_mcps,measured_1989_mcps,simulated_mcps\n");
+	for (uint32_t i = 0; i < v->most; i++) {
+		buf_printf(b, "%u,%.6g", i + 1, v->mcps[i]);
+		number_add(b, &v->paper, v->paper.y, v->procs[i]);
+		number_add(b, &v->sim, v->sim.y, v->procs[i]);
+		buf_puts(b, "\n");
+	}
+}
+
+static void csv_split(const Curves *v, Buf *b)
+{
+	buf_puts(b, "procs,model_computation_ms,model_communication_ms,model_total_ms,measured_1989_total_ms,"
+	            "simulated_computation_ms,simulated_communication_ms,simulated_total_ms\n");
+	for (uint32_t i = 0; i < v->most; i++) {
+		buf_printf(b, "%u,%.6g,%.6g,%.6g", i + 1, v->work[i], v->talk[i], v->total[i]);
+		number_add(b, &v->paper, v->paper_total, v->procs[i]);
+		number_add(b, &v->sim, v->sim.work, v->procs[i]);
+		number_add(b, &v->sim, v->sim.talk, v->procs[i]);
+		number_add(b, &v->sim, v->sim_total, v->procs[i]);
+		buf_puts(b, "\n");
+	}
+}
+
+/* ---- SVG ---- */
+
+static double largest(const double *v, uint32_t count)
+{
+	double most = 0;
+	for (uint32_t i = 0; i < count; i++)
+		most = v[i] > most ? v[i] : most;
+	return most;
+}
+
+/* Ticks of a linear axis from 0 that holds `most`: steps of 1, 2 or 5 times a power of ten. */
+static Axis axis_linear(Arena *a, const char *label, double most)
+{
+	static const double steps[] = { 1, 2, 5 };
+	double step = 1;
+	for (uint32_t i = 0; most / step > 8; i++)
+		step = steps[i % 3] * (i < 3 ? 1 : i < 6 ? 10 : i < 9 ? 100 : 1000);
+	uint32_t ticks = (uint32_t)ceil(most / step) + 1;
+	double *tick = NEW(a, ticks, double);
+	for (uint32_t i = 0; i < ticks; i++)
+		tick[i] = i * step;
+	return (Axis){ label, 0, tick[ticks - 1], false, tick, ticks };
+}
+
+static void svg_speed(Arena *a, const Curves *v, const char *title, Buf *b)
+{
+	const Series series[] = {
+		{ "predicted: model of section 6.1", PLOT_BLUE, MARK_LINE, v->procs, v->mcps, v->most },
+		{ "measured in 1989: Table 1", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper.y, v->paper.count },
+		{ "simulated, as the 1989 program", PLOT_ORANGE, MARK_SQUARE, v->sim.x, v->sim.y, v->sim.count },
+	};
+	double most =
+		fmax(fmax(largest(v->mcps, v->most), largest(v->sim.y, v->sim.count)), largest(v->paper.y, v->paper.count));
+	const Plot plot = {
+		.title = title,
+		.series = series,
+		.count = COUNT(series),
+		.corner = v->sum == SUM_RING ? CORNER_RIGHT : 0,
+		.x = axis_linear(a, "Processors", v->most),
+		.y = axis_linear(a, "Millions of connections per second", most * 1.06),
+	};
+	plot_svg(&plot, b);
+}
+
+static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
+{
+	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 };
+	static const double y_tick[] = { 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000 };
+	const Series series[] = {
+		{ "computation, predicted", PLOT_BLUE, MARK_LINE, v->procs, v->work, v->most },
+		{ "communication, predicted", PLOT_ORANGE, MARK_LINE, v->procs, v->talk, v->most },
+		{ "together, predicted", PLOT_GREEN, MARK_DASHES, v->procs, v->total, v->most },
+		{ "together, measured in 1989", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper_total, v->paper.count },
+		{ "computation, simulated", PLOT_BLUE, MARK_SQUARE, v->sim.x, v->sim.work, v->sim.count },
+		{ "communication, simulated", PLOT_ORANGE, MARK_TRIANGLE, v->sim.x, v->sim.talk, v->sim.count },
+	};
+	const Plot plot = {
+		.title = title,
+		.series = series,
+		.count = COUNT(series),
+		.corner = v->sum == SUM_TREE ? CORNER_RIGHT : CORNER_RIGHT | CORNER_BOTTOM,
+		.x = { "Processors", 7, fmax(600, v->most + 20), true, x_tick, COUNT(x_tick) },
+		.y = { "Milliseconds of an epoch", v->sum == SUM_TREE ? 4 : 2, 12000, true, y_tick, COUNT(y_tick) },
+	};
+	(void)a;
+	plot_svg(&plot, b);
+}
+
+/* ---- files ---- */
+
+static const char *folder_of(const Call *c) { return c->write ? c->write : "figures"; }
+
+void folder_make(const Call *c)
+{
+	if (mkdir(folder_of(c), 0777) && errno != EEXIST)
+		fail(c->cx, MP_FAILED, "name another folder with --out", "%s: %s", folder_of(c), strerror(errno));
+}
+
+bool figures_begin(const Call *c)
+{
+	buf_puts(c->out, c->json ? "\"files\": [" : "");
+	return true;
+}
+
+void figure_write(const Call *c, const char *name, const char *ending, const Buf *text, bool *first)
+{
+	Buf path = { .arena = &c->cx->scratch };
+	buf_printf(&path, "%s/%s.%s", folder_of(c), name, ending);
+	OutFile *f = file_create(c->cx, &c->cx->scratch, path.s);
+	file_write(f, text->s, text->len);
+	file_commit(c->cx, f);
+	if (c->json) {
+		buf_puts(c->out, *first ? "" : ", ");
+		json_put(c->out, path.s);
+	} else {
+		buf_printf(c->out, "wrote %s\n", path.s);
+	}
+	*first = false;
+}
+
+void figures_end(const Call *c) { buf_puts(c->out, c->json ? "], " : ""); }
+
+/* ---- Table 1 with every way of summing ---- */
+
+static void csv_best(const Call *c, const Plan *plan, const BestTable *t, Buf *b)
+{
+	buf_puts(b, "procs,limit_mcps");
+	for (int sum = 0; sum < SUMS; sum++)
+		buf_printf(b, ",%s_mcps,%s_update_cycles", sum_names[sum], sum_names[sum]);
+	buf_puts(b, "\n");
+	for (uint32_t i = 0; i < t->rows; i++) {
+		buf_printf(b, "%u,%.6g", best_procs[i], model_limit(plan, c->m, best_procs[i]));
+		for (int sum = 0; sum < SUMS; sum++) {
+			const Epoch *e = &t->cell[i][sum];
+			if (e->total)
+				buf_printf(b, ",%.6g,%" PRIu64, e->mcps, e->update);
+			else
+				buf_puts(b, ",,");
+		}
+		buf_puts(b, "\n");
+	}
+}
+
+static void svg_best(const Call *c, const Plan *plan, const BestTable *t, Buf *b)
+{
+	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 };
+	static const double y_tick[] = { 20, 50, 100, 200, 500, 1000, 2000 };
+	static const char *const colour[SUMS] = { PLOT_BLACK, PLOT_BLUE, PLOT_ORANGE, PLOT_GREEN };
+	double x[BEST_ROWS], limit[BEST_ROWS], y[SUMS][BEST_ROWS];
+	Series series[SUMS + 2];
+	Points paper = { 0 };
+	for (uint32_t i = 0; i < t->rows; i++) {
+		x[i] = best_procs[i];
+		limit[i] = model_limit(plan, c->m, x[i]);
+		for (int sum = 0; sum < SUMS; sum++)
+			y[sum][i] = t->cell[i][sum].total ? t->cell[i][sum].mcps : NAN;
+	}
+	for (uint32_t i = 0; i < table1_cells; i++) {
+		if (table1[i].sum != SUM_TREE)
+			continue;
+		paper.x[paper.count] = table1[i].procs;
+		paper.y[paper.count++] = table1[i].mcps;
+	}
+	series[0] = (Series){ "arithmetic limit", PLOT_PURPLE, MARK_DASHES, x, limit, t->rows };
+	for (int sum = 0; sum < SUMS; sum++)
+		series[1 + sum] = (Series){ sum_names[sum], colour[sum], MARK_LINE, x, y[sum], t->rows };
+	series[SUMS + 1] = (Series){ "measured in 1989, tree", PLOT_BLACK, MARK_DISC, paper.x, paper.y, paper.count };
+	const Plot plot = {
+		.title = "Table 1 extended: speed by way of summing, best mode (NETtalk)",
+		.series = series,
+		.count = COUNT(series),
+		.x = { "Processors", 7, 600, true, x_tick, COUNT(x_tick) },
+		.y = { "Millions of connections per second", 20, 3000, true, y_tick, COUNT(y_tick) },
+	};
+	plot_svg(&plot, b);
+}
+
+static void figure_best(const Call *c, const Plan *plan, const BestTable *t, bool *first)
+{
+	Buf csv = { .arena = &c->cx->scratch }, svg = { .arena = &c->cx->scratch };
+	csv_best(c, plan, t, &csv);
+	svg_best(c, plan, t, &svg);
+	figure_write(c, "table1", "csv", &csv, first);
+	figure_write(c, "table1", "svg", &svg, first);
+}
+
+/* ---- the command ---- */
+
+static const struct {
+	const char *name, *title;
+	int sum;
+	void (*csv)(const Curves *v, Buf *b);
+	void (*svg)(Arena *a, const Curves *v, const char *title, Buf *b);
+} figures[] = {
+	{ "figure8", "Figure 8: speed, summing in a ring (NETtalk)", SUM_RING, csv_speed, svg_speed },
+	{ "figure9", "Figure 9: time of an epoch, summing in a ring (NETtalk)", SUM_RING, csv_split, svg_split },
+	{ "figure10", "Figure 10: speed, summing in a tree (NETtalk)", SUM_TREE, csv_speed, svg_speed },
+	{ "figure11", "Figure 11: time of an epoch, summing in a tree (NETtalk)", SUM_TREE, csv_split, svg_split },
+};
+
+void run_figures(Call *c)
+{
+	const Plan *plan = plan_open(c->cx, NULL);
+	Arena *a = &c->cx->scratch;
+	Curves curves[SUMS] = { 0 };
+	static const int sums[] = { SUM_RING, SUM_TREE };
+	uint64_t cycles = 0;
+	BestTable *best = NEW(a, 1, BestTable);
+	folder_make(c);
+	for (size_t i = 0; i < COUNT(sums); i++) {
+		Curves *v = &curves[sums[i]];
+		v->sum = sums[i];
+		curves_model(c, plan, v);
+		curves_paper(plan, v);
+		cycles += curves_simulated(c, plan, v);
+	}
+	best_simulate(c, plan, best);
+	if (c->json)
+		json_begin(c);
+	bool first = figures_begin(c);
+	for (size_t i = 0; i < COUNT(figures); i++) {
+		Buf csv = { .arena = a }, svg = { .arena = a };
+		figures[i].csv(&curves[figures[i].sum], &csv);
+		figures[i].svg(a, &curves[figures[i].sum], figures[i].title, &svg);
+		figure_write(c, figures[i].name, "csv", &csv, &first);
+		figure_write(c, figures[i].name, "svg", &svg, &first);
+	}
+	figure_best(c, plan, best, &first);
+	figures_end(c);
+	report_end(c, cycles + best->cycles, 0);
+}

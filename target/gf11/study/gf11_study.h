@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands of the GF11 share: a command's arguments, taken apart, and the beginning and end of its report. */
+#ifndef GF11_STUDY_H
+#define GF11_STUDY_H
+
+#include "gf11_sum.h"
+#include "plot.h"
+
+/* ---- model.c: the performance model of section 6.1 ---- */
+
+typedef struct ModelInput {
+	double W, Wi, U, C, P;   /* weights, those of the input layer, units, cases, processors */
+	double B, M;             /* weights in a bundle, free words of SRAM */
+	double clock;            /* ns of a cycle */
+	double dram, exchange;   /* cycles between two DRAM transfers, two switch transfers: 4 in the report */
+	double host_call, calls; /* cycles of a call, calls a case takes; 0: as in the report, which has no such term */
+	int sum;
+	bool printed; /* the equations as they stand in print, errata and all */
+	bool whole;   /* a processor takes whole cases: ceil(C / P), and whole groups of them */
+} ModelInput;
+/* cycles an epoch */
+typedef struct ModelOutput {
+	double forward, backward, memory, communication, host, total, mcps;
+} ModelOutput;
+void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases); /* all but P, sum and the flags */
+ModelOutput model_epoch(const ModelInput *in);
+double model_optimum(const ModelInput *in); /* number of processors by calculus */
+/* the best whole number of them, 1 .. most; the equations' own P */
+uint32_t model_search(const ModelInput *in, uint32_t most);
+double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if every cycle adds or multiplies */
+
+/* ---- epoch.c: a simulated epoch ---- */
+
+/* Cycles of one pass over all cases and one update; the parts add up to the total. Calls stand apart: the host's
+ * time is `calls` times the machine's host_call. */
+typedef struct Epoch {
+	uint64_t forward, backward, units, moves, update, host, total;
+	uint64_t receive, wait;       /* from disks, for disks */
+	uint64_t bytes, carried;      /* from disks: all; those that came during routines that do something else */
+	uint64_t part;                /* from disks: cases that are there at a time */
+	uint64_t calls, update_calls; /* update_calls: those of the update among them */
+	/* what each processor did: choices are compares, selects and masked moves, own are reads and writes at an
+	 * address of its own */
+	uint64_t adds, multiplies, choices, own;
+	int64_t sum;          /* how changes were summed in fact */
+	double seconds, mcps; /* on the simulated clock */
+} Epoch;
+typedef struct EpochSpec {
+	const Plan *plan;
+	const Options *opt;
+	const Machine *m;
+	BpOptions o; /* dry: counted, not executed; the same cycles */
+	uint64_t cases;
+	Epoch e;         /* out: epochs_apart sets these two */
+	const char *why; /* NULL, or why there is no figure */
+} EpochSpec;
+Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made); /* made (may be NULL): the program, to look at */
+double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles);
+
+/* ---- commands.c ---- */
+
+enum { MOST_DEAD = 64, MOST_THREADS = 256, MOST_OPERANDS = 16 };
+
+typedef struct Verb Verb;
+typedef struct Call {
+	Ctx *cx;
+	Buf *out;
+	const Verb *verb;
+	const char *operand[MOST_OPERANDS];
+	uint32_t operands;
+	/* NULL: not given */
+	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *small, *units, *sigmoid, *net, *write;
+	const char *dead[MOST_DEAD];
+	size_t deads;
+	const char *fault[MOST_DEAD];
+	size_t faults;
+	uint64_t fault_seed; /* 1 if not given */
+	const char *trials_of;
+	uint64_t level, threads, cases, bundle, update, trials;
+	bool json, csv, extended, routines, printed, whole, simulate, execute, traced;
+	const Machine *m;
+	ScheduleCache *cache; /* of all programs that the command compiles */
+	double began;
+	uint32_t used;                /* processors that worked; 0: all of the machine */
+	const char *failure, *remedy; /* what the whole report says failed; NULL: nothing did */
+} Call;
+
+struct Verb {
+	const char *name, *operand; /* in brackets: may be left out; NULL: takes none */
+	uint32_t most;              /* operands */
+	const char *options;        /* besides machine and json; with blanks around each */
+	void (*run)(Call *c);
+};
+
+/* Runs one command: argv[0] is its name, operands and options (--name=value, --flag) follow.  Result to `out`, or it
+ * fails; or both, if the result is that something failed. */
+void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out);
+void json_begin(const Call *c);
+/* The last words of every report, and the closing brace of JSON: what was simulated, how long the whole command took.
+ * `rate`: processor-cycles executed in a second, where that was measured; 0: cycles and the command's time say it. */
+void report_end(const Call *c, uint64_t cycles, double rate);
+/* Calls body(arg); NULL, or what it failed with, in scratch; its messages are forgotten. Want of memory is passed
+ * on. */
+const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg);
+uint64_t whole_number(const Call *c, const char *option, const char *value, uint64_t least, uint64_t most);
+uint32_t threads_of(const Call *c); /* --threads; default one for each CPU */
+
+/* ---- routine_cmd.c: commands that make and run routines ---- */
+
+void routine_names(Buf *out); /* "the routines are: ..." */
+void run_routines(Call *c);   /* efficiency --routines */
+void run_microcode(Call *c);
+void run_trace(Call *c);
+void run_run(Call *c);
+void run_bench(Call *c);
+
+/* ---- runner.c: a machine to try one routine on ---- */
+
+typedef struct Runner {
+	Ctx *cx;
+	const Machine *m;
+	Switch *sw;
+	Processors *p;
+	uint64_t end[2]; /* of tables and the routine's data in SRAM, in DRAM */
+	uint64_t result; /* words of SRAM that are no spilled ones */
+	bool *index;     /* [words of SRAM] loaded and used as an index; in scratch */
+} Runner;
+Runner *runner_new(Ctx *cx, const Machine *m, uint32_t procs, uint32_t threads);
+Controller *runner_load(Runner *w, const Routine *r); /* a new one; the routine, number 0, can be called */
+void runner_fill(const Runner *w, Controller *c);     /* the host writes tables and pseudo-random data */
+uint64_t runner_checksum(const Runner *w);            /* of SRAM, and of the DRAM that the routine reaches */
+
+/* ---- net_args.c: what the commands of back-propagation take apart ---- */
+
+enum { NETTALK_CASES = 12022 };
+const Plan *plan_open(Ctx *cx, const char *path); /* of a file; NULL: NETtalk's network, section 6.3 */
+const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs); /* fully linked, with true */
+bool plan_is_nettalk(const Plan *plan, uint64_t cases);
+int choice_read(Ctx *cx, const char *option, const char *word, const char *const *names, int count);
+uint32_t procs_read(const Call *c, double **value); /* --procs; default those of Table 1, and all */
+BpOptions call_options(const Call *c);              /* sum, compiler, sigmoid, bundle, update, threads; dry */
+EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases); /* with call_options */
+/* Simulates epochs in a context of its own: memory goes before this returns, which for a program of the machine is
+ * much.  What is equal in their code is scheduled once. */
+void epochs_apart(Ctx *cx, EpochSpec *s, uint32_t count);
+Epoch epoch_apart(Ctx *cx, EpochSpec *s); /* one, or it fails */
+
+/* ---- model_cmd.c ---- */
+
+void run_model(Call *c);
+void run_networks(Call *c); /* efficiency without --routines */
+
+/* ---- sums.c: ways of summing compared ---- */
+
+enum { SUM_METHODS = SUMS + 1, MOST_CROSSINGS = 32 };
+typedef struct SumMethod {
+	const char *name;
+	int sum;
+	uint32_t update;
+} SumMethod;                                     /* update: as in BpOptions */
+extern const SumMethod sum_methods[SUM_METHODS]; /* the first SUMS as sum_names has them */
+typedef struct SumCost {
+	double cycles;                 /* of an update, its calls with them; NaN: not to be had */
+	uint64_t update, calls, epoch; /* cycles without calls; calls; cycles of an epoch */
+	const char *why;               /* NULL, or why there is none */
+} SumCost;
+typedef struct SumPair {
+	int a, b;
+} SumPair;
+/* From so many processors on one way takes less than another. */
+typedef struct Crossing {
+	int faster, slower;
+	uint32_t from;
+} Crossing;
+/* Looked for between 2, 3 ... 8, 16, 32 ... processors, by bisection where the order at two of these differs;
+ * [MOST_CROSSINGS]. */
+uint32_t crossings_find(const Call *c, const Plan *plan, int compiler, Crossing *out);
+void crossings_json(const Call *c, const Crossing *x, uint32_t count);
+void crossings_text(const Call *c, const Crossing *x, uint32_t count);
+void run_sums(Call *c);
+void run_updates(Call *c); /* updates.c: rules and range check */
+
+/* ---- table1.c: Table 1, and the one constant that is fitted to it; table2.c: Table 2 ---- */
+
+typedef struct Cell1 {
+	uint32_t procs;
+	int sum;
+	double mcps;
+	bool fitted;
+} Cell1;
+extern const Cell1 table1[]; /* as printed; fitted: calibrate uses it */
+extern const uint32_t table1_cells;
+double table1_mcps(uint32_t procs, int sum); /* 0: the report has no such cell */
+enum { BEST_ROWS = 9 };
+extern const uint32_t best_procs[BEST_ROWS];
+/* Table 1 in best mode: NETtalk's network, every way of summing; .total 0: not asked for, or it cannot be. */
+typedef struct BestTable {
+	Epoch cell[BEST_ROWS][SUMS];
+	uint32_t rows;
+	uint64_t cycles;
+} BestTable;
+void best_simulate(Call *c, const Plan *plan, BestTable *t);
+void run_table1(Call *c);
+void run_calibrate(Call *c);
+void run_table2(Call *c);
+
+/* ---- sweep.c, figures.c, small_cmd.c ---- */
+
+void run_sweep(Call *c);
+void run_disks(Call *c); /* disk_cmd.c */
+void machine_put(Machine *m, const MachineRow *row, double v);
+const Machine *machine_checked(Ctx *cx, const Machine *m); /* fails as reading a file of these values would */
+void run_small(Call *c);
+void run_figures(Call *c);
+void run_evaluate(Call *c); /* evaluate.c */
+/* Files in the folder of --out. */
+void folder_make(const Call *c);
+bool figures_begin(const Call *c); /* true: the next file is the first */
+void figure_write(const Call *c, const char *name, const char *ending, const Buf *text, bool *first);
+void figures_end(const Call *c);
+
+/* ---- switch_cmd.c ---- */
+
+/* microprop gf11 switch; spec as above, or random:FIRST..LAST[:ROUTES] for all these seeds.  NULL, or why it failed, in
+ * scratch.  JSON: members, each with a comma behind it. */
+const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
+                           bool json, Buf *out);
+
+/* ---- diagnose_cmd.c ---- */
+
+void run_diagnose(Call *c);
+
+#endif

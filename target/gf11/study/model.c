@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* The performance model of the report's section 6.1.  In: a network's counts, cases, processors, a few numbers of the
+ * machine.  Out: cycles of an epoch by part, and the number of processors that makes it shortest.
+ *
+ * The print has three slips, which `printed` keeps: the tree's total ends in the ring's term 4 P W instead of
+ * 4 W ceil(log2 P), MCPS is given as 20 / T instead of 20 W C / T, and the tree's best number of processors lacks the
+ * factor ln 2.  The host's calls are not in the print at all; with host_call 0 they are not here either. */
+#include <math.h>
+
+#include "gf11_study.h"
+
+static const double ln_2 = 0.69314718055994530942;
+
+/* Links that carry an error back: their source is a unit that computes.  The others take two operations less. */
+static uint64_t links_back(const Plan *plan)
+{
+	const Net *net = plan->net;
+	uint64_t back = 0;
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
+			back += plan->level_of[net_source(net, u, l)] > 0;
+	return back;
+}
+
+double model_limit(const Plan *plan, const Machine *m, double procs)
+{
+	double flops = 4 + 2 * (double)links_back(plan) / (double)plan->W; /* section 7.2 */
+	return procs * 1e3 / m->clock / flops;
+}
+
+/* Calls that a case takes if bundles have about B weights: each bundle and each level both ways, the output error. */
+static double calls_of(const Plan *plan, double B)
+{
+	double calls = 1;
+	for (uint32_t i = 0; i < plan->levels; i++) {
+		uint64_t links = 0;
+		for (uint32_t k = 0; k < plan->level[i].bundles; k++)
+			links += plan->bundle[plan->level[i].bundle + k].links;
+		calls += 2 + 2 * fmax(1, floor((double)links / B + 0.5));
+	}
+	return calls;
+}
+
+void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases)
+{
+	*in = (ModelInput){ .W = (double)plan->W,
+		                .Wi = (double)plan->Wi,
+		                .U = (double)plan->U,
+		                .C = (double)cases,
+		                .P = 1,
+		                .B = 1000,
+		                .M = (double)(m->sram - TABLE_WORDS),
+		                .clock = m->clock,
+		                .dram = (double)m->dram_interval,
+		                .exchange = (double)m->switch_interval,
+		                .host_call = (double)m->host_call };
+	in->calls = calls_of(plan, in->B);
+}
+
+static double floor_log2(double P)
+{
+	int bits;
+	frexp(P, &bits);
+	return bits - 1;
+}
+
+/* Transfers over the switch that one weight takes. */
+static double transfers(const ModelInput *in)
+{
+	double P = in->P, low = floor_log2(P);
+	bool leftovers = ldexp(1, (int)low) < P;
+	if (in->sum == SUM_TREE && !in->printed)
+		return low + leftovers;
+	if (in->sum == SUM_PIPELINED) /* reduce-scatter, then round again: section 10.2 */
+		return 2 * (P - 1) / P;
+	if (in->sum == SUM_HALVING) /* likewise by halves; leftovers hand over all and get all */
+		return 2 * (1 - ldexp(1, -(int)low)) + (leftovers ? 2 : 0);
+	return P;
+}
+
+/* Cases that the units of one SRAM hold. */
+static double group_of(const ModelInput *in) { return (in->M - 2 * in->B) / (2 * in->U); }
+
+ModelOutput model_epoch(const ModelInput *in)
+{
+	double W = in->W, inner = W - in->Wi;
+	double cases = in->whole ? ceil(in->C / in->P) : in->C / in->P;
+	double groups = in->whole ? ceil(cases / fmax(1, floor(group_of(in)))) : cases / group_of(in);
+	ModelOutput out = {
+		.forward = 2 * W * cases,
+		.backward = (2 * in->Wi + 4 * inner) * cases,
+		.memory = in->dram * (3 * W + inner) * groups,
+		.communication = in->exchange * W * transfers(in),
+		.host = in->printed ? 0 : in->host_call * in->calls * cases,
+	};
+	out.total = out.forward + out.backward + out.memory + out.communication + out.host;
+	out.mcps = 1e3 / in->clock * (in->printed ? 1 : W * in->C) / out.total;
+	return out;
+}
+
+/* Cycles that all processors together spend on everything but communication: the A of A / P + communication. */
+static double shared_work(const ModelInput *in)
+{
+	ModelInput one = *in;
+	one.P = 1;
+	one.whole = false;
+	ModelOutput out = model_epoch(&one);
+	return out.total - out.communication;
+}
+
+double model_optimum(const ModelInput *in)
+{
+	double A = shared_work(in) / (in->exchange * in->W);
+	if (in->sum == SUM_TREE)
+		return in->printed ? A : A * ln_2;
+	if (in->sum == SUM_RING)
+		return sqrt(A);
+	return in->C; /* communication does not grow with P: the more the better */
+}
+
+uint32_t model_search(const ModelInput *in, uint32_t most)
+{
+	ModelInput try = *in;
+	uint32_t best = 1;
+	double shortest = INFINITY;
+	for (uint32_t P = 1; P <= most; P++) {
+		try.P = P;
+		double total = model_epoch(&try).total;
+		if (total < shortest) {
+			shortest = total;
+			best = P;
+		}
+	}
+	return best;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* microprop gf11 sweep.  In: parameters of the machine or options of the compiler, each with its values.  Out: a
+ * simulated epoch for every combination of them, as a table, CSV or JSON: which feature of the machine matters, and by
+ * how much (section 11). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "gf11_study.h"
+
+enum { MOST_RUNS = 10000 };
+
+typedef struct Sweep {
+	const char *name;
+	const MachineRow *row;    /* of the machine; NULL: an option */
+	size_t at;                /* in BpOptions */
+	const char *const *names; /* choices; NULL: a number */
+	double *value;
+	uint32_t count;
+} Sweep;
+
+typedef struct Swept {
+	const char *name;
+	size_t at;
+	const char *const *names;
+	int choices;
+	double most;
+} Swept;
+static const Swept swept[] = {
+	{ "procs", offsetof(BpOptions, procs), NULL, 0, 4096 },
+	{ "bundle", offsetof(BpOptions, bundle), NULL, 0, 100000 },
+	{ "update", offsetof(BpOptions, update), NULL, 0, 100000 },
+	{ "sum", offsetof(BpOptions, sum), sum_names, SUMS, 0 },
+	{ "sigmoid", offsetof(BpOptions, sigmoid), sigmoid_names, 2, 0 },
+	{ "compiler", offsetof(BpOptions, compiler), compiler_names, 2, 0 },
+	{ "small-layers", offsetof(BpOptions, small), small_names, SMALLS, 0 },
+};
+
+/* ---- what is swept ---- */
+
+static void names_read(Ctx *cx, Sweep *s, const Swept *what, const char *word)
+{
+	s->value = NEW(&cx->scratch, strlen(word) + 1, double);
+	for (const char *p = word; p;) {
+		const char *comma = strchr(p, ',');
+		const char *one = arena_copy(&cx->scratch, p, comma ? (size_t)(comma - p) : strlen(p));
+		s->value[s->count++] = choice_read(cx, s->name, one, what->names, what->choices);
+		p = comma ? comma + 1 : NULL;
+	}
+}
+
+static _Noreturn void unknown(Ctx *cx, const char *name)
+{
+	Buf list = { .arena = &cx->scratch };
+	buf_puts(&list, "what can be swept:");
+	for (size_t i = 0; i < COUNT(swept); i++)
+		buf_printf(&list, " %s", swept[i].name);
+	for (size_t i = 0; i < machine_row_count; i++)
+		buf_printf(&list, " %s", machine_rows[i].name);
+	fail(cx, MP_BAD_INPUT, list.s, "there is no parameter '%s'", name);
+}
+
+static Sweep sweep_read(Ctx *cx, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	if (!equals || equals == word || !equals[1])
+		fail(cx, MP_BAD_INPUT, "write NAME=FROM..TO, for instance alu-latency=5..25:5 or sum=tree,ring",
+		     "'%s' does not say what to sweep over which values", word);
+	Sweep s = { .name = arena_copy(&cx->scratch, word, (size_t)(equals - word)) };
+	for (size_t i = 0; i < COUNT(swept); i++) {
+		if (strcmp(swept[i].name, s.name) != 0)
+			continue;
+		const MachineRow row = { .low = 1, .high = swept[i].most };
+		s.at = swept[i].at;
+		s.names = swept[i].names;
+		if (s.names)
+			names_read(cx, &s, &swept[i], equals + 1);
+		else
+			s.count = range_read(cx, s.name, equals + 1, &row, &s.value);
+		return s;
+	}
+	for (size_t i = 0; i < machine_row_count; i++) {
+		if (strcmp(machine_rows[i].name, s.name) == 0) {
+			s.row = &machine_rows[i];
+			s.count = range_read(cx, s.name, equals + 1, s.row, &s.value);
+			return s;
+		}
+	}
+	unknown(cx, s.name);
+}
+
+/* ---- one combination ---- */
+
+static void option_put(BpOptions *o, const Sweep *s, double v)
+{
+	void *field = (char *)o + s->at;
+	if (s->names)
+		*(int *)field = (int)v;
+	else
+		*(uint32_t *)field = (uint32_t)v;
+}
+
+void machine_put(Machine *m, const MachineRow *row, double v)
+{
+	void *field = (char *)m + row->offset;
+	if (row->real)
+		*(double *)field = v;
+	else
+		*(int64_t *)field = (int64_t)v;
+}
+
+/* Values that contradict each other are found where machine files are read. */
+const Machine *machine_checked(Ctx *cx, const Machine *m)
+{
+	Buf text = { .arena = &cx->keep };
+	Src *src = NEW(&cx->keep, 1, Src);
+	machine_print(m, &text);
+	*src = (Src){ .name = m->name, .text = text.s, .len = text.len };
+	return machine_parse(cx, src);
+}
+
+/* What a machine file may not say is found here, in its words. */
+typedef struct Combination {
+	const Call *c;
+	const Sweep *s;
+	const uint32_t *at;
+	EpochSpec *spec;
+} Combination;
+
+static void combine(void *arg)
+{
+	const Combination *k = arg;
+	const Call *c = k->c;
+	Machine m = *c->m;
+	for (uint32_t i = 0; i < c->operands; i++) {
+		if (k->s[i].row)
+			machine_put(&m, k->s[i].row, k->s[i].value[k->at[i]]);
+		else
+			option_put(&k->spec->o, &k->s[i], k->s[i].value[k->at[i]]);
+	}
+	k->spec->m = machine_checked(c->cx, &m);
+}
+
+static EpochSpec sweep_run(const Call *c, const Plan *plan, const Sweep *s, const uint32_t *at)
+{
+	EpochSpec spec = epoch_spec(c, plan, c->cases ? c->cases : NETTALK_CASES);
+	Combination k = { c, s, at, &spec };
+	if (c->procs)
+		spec.o.procs = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
+	spec.why = attempt(c->cx, combine, &k);
+	if (!spec.why)
+		epochs_apart(c->cx, &spec, 1);
+	return spec;
+}
+
+/* ---- output ---- */
+
+static const char *const columns[] = { "forward", "backward", "units", "memory", "update", "host", "cycles" };
+
+static void row_print(const Call *c, const Sweep *s, const uint32_t *at, const EpochSpec *run, bool first)
+{
+	const Epoch *e = &run->e;
+	const char *why = run->why;
+	const uint64_t parts[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
+	const char *between = c->json ? ", " : c->csv ? "," : " ";
+	buf_puts(c->out, !c->json ? "" : first ? "{" : ", {");
+	for (uint32_t i = 0; i < c->operands; i++) {
+		double v = s[i].value[at[i]];
+		buf_puts(c->out, i ? between : "");
+		if (c->json)
+			buf_printf(c->out, s[i].names ? "\"%s\": \"%s\"" : "\"%s\": ", s[i].name,
+			           s[i].names ? s[i].names[(int)v] : "");
+		else if (s[i].names)
+			buf_printf(c->out, c->csv ? "%s" : "%12s", s[i].names[(int)v]);
+		if (!s[i].names)
+			buf_printf(c->out, c->json || c->csv ? "%.10g" : "%12.10g", v);
+	}
+	if (why) {
+		buf_puts(c->out, c->json ? ", \"error\": " : c->csv ? ",,,,,,,,\n" : "  ");
+		if (c->json)
+			json_put(c->out, why);
+		else if (!c->csv)
+			buf_puts(c->out, why);
+		buf_puts(c->out, c->json ? "}" : c->csv ? "" : "\n");
+		return;
+	}
+	for (size_t i = 0; i < COUNT(parts); i++) {
+		buf_puts(c->out, between);
+		if (c->json)
+			buf_printf(c->out, "\"%s\": ", columns[i]);
+		buf_printf(c->out, c->json || c->csv ? "%" PRIu64 : "%11" PRIu64, parts[i]);
+	}
+	buf_printf(c->out, c->json ? ", \"mcps\": %.6g}" : c->csv ? ",%.6g\n" : " %9.5g\n", e->mcps);
+}
+
+static void head_print(const Call *c, const Sweep *s)
+{
+	if (c->json) {
+		json_begin(c);
+		buf_puts(c->out, "\"rows\": [");
+		return;
+	}
+	const char *between = c->csv ? "," : " ";
+	for (uint32_t i = 0; i < c->operands; i++)
+		buf_printf(c->out, c->csv ? "%s%s" : "%s%12s", i ? between : "", s[i].name);
+	for (size_t i = 0; i < COUNT(columns); i++)
+		buf_printf(c->out, c->csv ? "%s%s" : "%s%11s", between, columns[i]);
+	buf_printf(c->out, c->csv ? ",%s\n" : " %9s\n", c->csv ? "mcps" : "MCPS");
+}
+
+/* The next combination; the last parameter runs fastest.  False: that was the last. */
+static bool advance(const Call *c, const Sweep *s, uint32_t *at)
+{
+	for (uint32_t i = c->operands; i-- > 0; at[i] = 0)
+		if (++at[i] < s[i].count)
+			return true;
+	return false;
+}
+
+void run_sweep(Call *c)
+{
+	Sweep s[MOST_OPERANDS];
+	uint32_t at[MOST_OPERANDS] = { 0 };
+	uint64_t runs = 1, failed = 0, cycles = 0;
+	const Plan *plan = plan_open(c->cx, c->net);
+	bool first = true;
+	for (uint32_t i = 0; i < c->operands; i++) {
+		s[i] = sweep_read(c->cx, c->operand[i]);
+		runs *= s[i].count;
+		if (runs > MOST_RUNS)
+			fail(c->cx, MP_BAD_INPUT, "sweep over fewer values", "more than %d combinations", MOST_RUNS);
+	}
+	head_print(c, s);
+	do {
+		EpochSpec run = sweep_run(c, plan, s, at);
+		failed += run.why != NULL;
+		cycles += run.e.total;
+		row_print(c, s, at, &run, first);
+		first = false;
+		if (failed == runs)
+			fail(c->cx, MP_BAD_INPUT, "sweep over other values", "no combination works: %s", run.why);
+	} while (advance(c, s, at));
+	buf_puts(c->out, c->json ? "], " : "");
+	if (!c->csv)
+		report_end(c, cycles, 0);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* microprop gf11 switch: in comes what to route and which parts are dead, out the settings as text or members of a
+ * JSON object, and why it failed if it did.  A range of seeds, random:1..10000, perhaps with a number of routes behind
+ * it, random:1..10000:500, routes, verifies and times them all, and stores as many as the machine holds. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gf11_study.h"
+
+enum { MOST = 1000000 }; /* permutations in one go */
+
+typedef struct Tour {
+	Switch *sw;
+	uint16_t *to;
+	Setting set;
+	uint64_t permutations, routes, routed, verified; /* routes: of the last permutation */
+	double seconds;
+	const char *reason; /* why the first that failed did */
+} Tour;
+
+static void route_one(Ctx *cx, Tour *t)
+{
+	const char *why;
+	double start = clock_seconds();
+	bool done = switch_route(t->sw, t->to, &t->set, &why);
+	t->seconds += clock_seconds() - start;
+	t->permutations++;
+	t->routes = 0;
+	for (uint32_t p = 0; p < t->sw->ports; p++)
+		t->routes += t->to[p] != NO_ROUTE;
+	if (!done) {
+		if (!t->reason)
+			t->reason = arena_copy(&cx->scratch, why, strlen(why));
+		return;
+	}
+	t->routed++;
+	t->verified += switch_verify(t->sw, t->to, &t->set);
+	if (t->sw->stored < t->sw->m->configurations)
+		switch_store(cx, t->sw, t->to);
+}
+
+/* A number and what must stand behind it; false if something else does. */
+static bool number_take(const char **p, const char *behind, uint64_t *value)
+{
+	char *end;
+	if (**p < '0' || **p > '9')
+		return false;
+	*value = strtoull(*p, &end, 10);
+	size_t len = strlen(behind);
+	*p = end + len;
+	return len ? strncmp(end, behind, len) == 0 : *end == '\0';
+}
+
+typedef struct Seeds {
+	uint64_t first, last, routes;
+} Seeds;
+
+/* random:FIRST..LAST[:ROUTES]; false if spec is something else, such as random:SEED. */
+static bool seeds_parse(Ctx *cx, const char *spec, uint64_t ports, Seeds *s)
+{
+	static const char remedy[] = "write random:FIRST..LAST or random:FIRST..LAST:ROUTES, with LAST less than a million "
+								 "beyond FIRST and not more routes than ports";
+	if (strncmp(spec, "random:", 7) != 0 || !strstr(spec, ".."))
+		return false;
+	const char *p = spec + 7, *last;
+	s->routes = ports;
+	bool good = number_take(&p, "..", &s->first);
+	last = p;
+	good = good && (number_take(&p, "", &s->last) ||
+	                (p = last, number_take(&p, ":", &s->last) && number_take(&p, "", &s->routes)));
+	if (!good || s->last < s->first || s->last - s->first >= MOST || s->routes > ports)
+		fail(cx, MP_BAD_INPUT, remedy, "%s is no range of seeds that can be routed", spec);
+	return true;
+}
+
+static void route_range(Ctx *cx, Tour *t, const Seeds *s)
+{
+	for (uint64_t seed = s->first; seed - s->first <= s->last - s->first; seed++) {
+		permutation_random(seed, t->sw->ports, (uint32_t)s->routes, t->to);
+		route_one(cx, t);
+	}
+}
+
+static uint32_t middle_used(const Tour *t)
+{
+	uint32_t used = 0, n = t->sw->n;
+	for (uint32_t m = 0; m < n && !t->sw->m->ring_only; m++) {
+		uint32_t y = 0;
+		while (y < n && t->set.middle[m * n + y] == NO_ROUTE)
+			y++;
+		used += y < n;
+	}
+	return used;
+}
+
+static void print_json(const Tour *t, Buf *out)
+{
+	static const char *const truth[] = { "false", "true" };
+	buf_printf(out,
+	           "\"ports\": %u, \"permutations\": %" PRIu64 ", \"routes\": %" PRIu64
+	           ", \"routed\": %s, \"verified\": %s, ",
+	           t->sw->ports, t->permutations, t->routes, truth[t->routed == t->permutations],
+	           truth[t->verified == t->permutations]);
+	buf_printf(out, "\"stored\": %u, \"microseconds\": %.3f, \"middle_used\": %u, \"reason\": ", t->sw->stored,
+	           1e6 * t->seconds / (double)t->permutations, middle_used(t));
+	if (t->reason)
+		json_put(out, t->reason);
+	else
+		buf_puts(out, "null");
+	buf_puts(out, ", ");
+}
+
+static const char *what_failed(Ctx *cx, const Tour *t)
+{
+	Buf why = { .arena = &cx->scratch };
+	if (t->reason && t->permutations == 1)
+		buf_printf(&why, "the switch cannot be set so: %s", t->reason);
+	else if (t->reason)
+		buf_printf(&why, "%" PRIu64 " of %" PRIu64 " permutations cannot be routed: %s", t->permutations - t->routed,
+		           t->permutations, t->reason);
+	else if (t->verified < t->routed)
+		buf_printf(&why,
+		           "%" PRIu64 " of %" PRIu64 " settings do not carry the tokens where they should, a fault of the "
+		           "router: please report it",
+		           t->routed - t->verified, t->routed);
+	return why.s;
+}
+
+const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
+                           bool json, Buf *out)
+{
+	Tour t = { .sw = switch_new(cx, m) };
+	Seeds seeds;
+	for (size_t i = 0; i < deads; i++)
+		dead_add(cx, t.sw, dead[i]);
+	t.to = NEW(&cx->scratch, t.sw->ports, uint16_t);
+	t.set = setting_new(&cx->scratch, t.sw);
+	bool range = seeds_parse(cx, spec, t.sw->ports, &seeds);
+	if (range) {
+		route_range(cx, &t, &seeds);
+	} else {
+		permutation_make(cx, spec, (uint32_t)m->processors, t.sw->ports, t.to);
+		route_one(cx, &t);
+	}
+	if (json)
+		print_json(&t, out);
+	else if (range)
+		buf_printf(out,
+		           "%" PRIu64 " permutations of %" PRIu64 " routes: %" PRIu64 " routed, %" PRIu64
+		           " verified by tokens, %u stored; %.1f microseconds each to route\n",
+		           t.permutations, t.routes, t.routed, t.verified, t.sw->stored,
+		           1e6 * t.seconds / (double)t.permutations);
+	else if (t.routed)
+		switch_print(t.sw, t.to, &t.set, out);
+	return what_failed(cx, &t);
+}

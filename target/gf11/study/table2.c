@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* microprop gf11 table2.  In: a machine.  Out: the report's Table 2, below it the simulated machine, this computer. */
+#include "gf11_study.h"
+
+static const struct {
+	const char *machine;
+	double mcps;
+} printed[] = {
+	{ "microVax", 0.008 }, { "Sun 3/75", 0.01 }, { "Vax 780", 0.027 },  { "Sun 3/160/FPA", 0.034 },
+	{ "Ridge 32", 0.05 },  { "DEC 8600", 0.06 }, { "Convex C-1", 1.8 }, { "16K CM-1", 2.6 },
+	{ "Cray-2", 7 },       { "64K CM", 13 },     { "CM-2", 40 },        { "Warp", 20 },
+	{ "GF11", 901 },
+};
+
+/* Targets that work at the speed of this computer. */
+static const char *const measured[] = { "ref", "cpu" };
+
+static void row(const Call *c, bool first, const char *machine, double mcps, const char *from)
+{
+	if (!c->json) {
+		buf_printf(c->out, mcps < 1000 ? "%-38s %10.4g   %s\n" : "%-38s %10.0f   %s\n", machine, mcps, from);
+		return;
+	}
+	buf_puts(c->out, first ? "{\"machine\": " : ", {\"machine\": ");
+	json_put(c->out, machine);
+	buf_printf(c->out, ", \"mcps\": %.6g, \"from\": ", mcps);
+	json_put(c->out, from);
+	buf_puts(c->out, "}");
+}
+
+/* Training passes over the letters, leaf by leaf, for about a second. */
+static double rate_here(const Call *c, const Target *target)
+{
+	enum { SECONDS = 1 };
+	const Plan *shape = plan_open(c->cx, NULL);
+	const Data *data = data_open(c->cx, "make:letters", NULL);
+	const volatile int stop = 0;
+	const Batch batch = { .count = data->cases };
+	uint32_t leaves = leaf_count(data->cases);
+	uint64_t done = 0, first, count;
+	Tally tally = { 0 };
+	Options opt = shape->net->options;
+	Update update;
+	Caps caps;
+	opt.threads = 1;
+	opt.rate = 1e-4; /* weights stay small: huge ones would make other work */
+	target->caps(&caps);
+	Plan *plan = plan_make(c->cx, shape->net, &caps);
+	double *weights = NEW(&c->cx->scratch, plan->W, double);
+	Program *p = target->compile(c->cx, plan, &opt);
+	net_weights(plan->net, 1, 0, ALL_LINKS, weights);
+	target->bind(c->cx, p, data);
+	target->set(p, 0, 0, ALL_LINKS, weights);
+	update_fill(&opt, 1, 0, 1, &update);
+	double began = clock_seconds(), seconds = 0;
+	while (seconds < SECONDS) {
+		for (uint32_t i = 0; i < leaves && seconds < SECONDS; i++) {
+			target->accumulate(p, &batch, i, i + 1, &stop, &tally);
+			leaf_range(data->cases, leaves, i, &first, &count);
+			done += count;
+			seconds = clock_seconds() - began;
+		}
+		if (seconds < SECONDS)
+			target->apply(p, &update);
+	}
+	return 1e-6 * (double)plan->W * (double)done / seconds;
+}
+
+static uint64_t simulated_row(Call *c, uint32_t procs, int compiler, int sum)
+{
+	EpochSpec s = epoch_spec(c, plan_open(c->cx, NULL), NETTALK_CASES);
+	Buf name = { .arena = &c->cx->scratch };
+	s.o.procs = procs;
+	s.o.compiler = compiler;
+	s.o.sum = sum;
+	Epoch e = epoch_apart(c->cx, &s);
+	buf_printf(&name, "GF11, %u processors, %s, %s", procs, sum_names[sum], compiler_names[compiler]);
+	row(c, false, name.s, e.mcps, "simulated");
+	return e.total;
+}
+
+void run_table2(Call *c)
+{
+	uint64_t cycles = 0;
+	uint32_t all = (uint32_t)c->m->processors;
+	if (c->json) {
+		json_begin(c);
+		buf_puts(c->out, "\"rows\": [");
+	} else {
+		buf_printf(c->out, "%-38s %10s   %s\n", "machine", "MCPS", "from");
+	}
+	for (size_t i = 0; i < COUNT(printed); i++)
+		row(c, i == 0, printed[i].machine, printed[i].mcps, "report, Table 2");
+	if (all > 356)
+		cycles += simulated_row(c, 356, COMPILER_1989, SUM_TREE);
+	cycles += simulated_row(c, all, COMPILER_1989, SUM_TREE);
+	cycles += simulated_row(c, all, COMPILER_BEST, SUM_PIPELINED);
+	for (size_t i = 0; i < COUNT(measured); i++) {
+		const Target *target = target_find(measured[i]);
+		Buf name = { .arena = &c->cx->scratch };
+		if (!target)
+			continue;
+		buf_printf(&name, "this computer, one thread, %s", target->name);
+		row(c, false, name.s, rate_here(c, target), "measured now");
+	}
+	if (c->json)
+		buf_puts(c->out, "], ");
+	report_end(c, cycles, 0);
+}
