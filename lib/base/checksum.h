@@ -7,7 +7,7 @@
  * Must hold: a bit that changes is a difference of an odd number times a power of two below 2^32, which is not 0,
  * so every single one is seen. Two in words of one column are seen too, for the numbers of its rows differ; of
  * other changes one in 2^32 or fewer is not.
- * guard.c has the plain way to compute it, target/cpu/kern/seal.inc the fast ones. */
+ * guard.c has the plain way to compute it, target/cpu/kern/checksum.inc the fast ones. */
 #ifndef CHECKSUM_H
 #define CHECKSUM_H
 

@@ -104,7 +104,7 @@ static void compare(Ctx *cx, const Case *c, const Kern *kern)
 	                                 .out = c->out,
 	                                 .y = c->y,
 	                                 .row = c->row,
-	                                 .room = floats_take(&cx->scratch, codes_room(codes)),
+	                                 .scratch = floats_take(&cx->scratch, codes_scratch(codes)),
 	                                 .verdict = verdict });
 	for (uint32_t m = 0; m < ROWS; m++) {
 		double out[MOST_COLS];

@@ -52,8 +52,8 @@ static void plain_product(const Product *p)
 		for (uint32_t n = 0; n < p->cols; n++) {
 			float sum = p->start[row * p->start_row + n];
 			for (uint32_t k = 0; k < p->depth; k++)
-				sum = fmaf(p->a[row * p->a_row + k * p->a_step], p->b[p->turned ? n * p->b_row + k : k * p->b_row + n],
-				           sum);
+				sum = fmaf(p->a[row * p->a_row + k * p->a_step],
+				           p->b[p->transposed ? n * p->b_row + k : k * p->b_row + n], sum);
 			p->c[row * p->c_row + n] = sum;
 		}
 	}
@@ -101,20 +101,20 @@ static void try_size(uint32_t rows, uint32_t cols, uint32_t depth, int spread)
 {
 	static uint32_t at[1024];
 	size_t wide = padded(cols);
-	bool listed = draw(3) == 0, across = draw(2), turned = draw(4) == 0;
+	bool listed = draw(3) == 0, across = draw(2), transposed = draw(4) == 0;
 	uint32_t all_rows = listed ? 2 * rows : rows;
-	Product p = { .rows = rows, .cols = cols, .depth = depth, .a = of_a, .b = of_b, .turned = turned };
+	Product p = { .rows = rows, .cols = cols, .depth = depth, .a = of_a, .b = of_b, .transposed = transposed };
 
 	assert_true(all_rows <= COUNT(at));
 	p.a_row = draw(10) == 0 ? 0 : across ? 1 : depth + draw(20);
 	p.a_step = draw(10) == 0 ? 0 : across ? all_rows + draw(20) : 1;
-	p.b_row = draw(10) == 0 ? 0 : (turned ? padded(depth) : wide) + draw(3) * LANES;
+	p.b_row = draw(10) == 0 ? 0 : (transposed ? padded(depth) : wide) + draw(3) * LANES;
 	p.c_row = wide + draw(3) * LANES;
 	p.start_row = draw(2) ? 0 : wide + draw(2) * LANES;
 	p.at = listed ? at : NULL;
 	row_numbers(at, listed ? rows : 0);
 	fill(of_a, all_rows * p.a_row + depth * p.a_step + 1, spread);
-	fill(of_b, (turned ? cols : depth) * p.b_row + (turned ? padded(depth) : wide), spread);
+	fill(of_b, (transposed ? cols : depth) * p.b_row + (transposed ? padded(depth) : wide), spread);
 	fill(begin, all_rows * (p.c_row > p.start_row ? p.c_row : p.start_row) + wide, spread);
 	try_product(p, draw(3) == 0);
 }
@@ -333,8 +333,8 @@ static void lists_gradient(void **state)
 	(void)state;
 	for (int round = 0; round < 300; round++) {
 		Lists l = random_task();
-		InputRows turned = by_input(&l);
-		l.by_input = draw(2) ? &turned : NULL;
+		InputRows transposed = by_input(&l);
+		l.by_input = draw(2) ? &transposed : NULL;
 		for (int i = 0; i <= kern_count; i++) {
 			l.sum = i < kern_count ? got[i] : want;
 			memcpy(l.sum, begin, LIST_UNITS * l.sum_row * sizeof(float));
@@ -357,9 +357,9 @@ static void seals(void **state)
 		for (int n = 0; n < 500; n++) {
 			size_t bytes = n < 200 ? (size_t)n : 1 + draw(CHECKSUM_BLOCK),
 				   cut = bytes / CHECKSUM_ROW ? CHECKSUM_ROW * draw(bytes / CHECKSUM_ROW) : 0;
-			uint64_t parts = kerns[k]->seal(piece, cut, 0) +
-			                 kerns[k]->seal(piece + cut, bytes - cut, (uint32_t)(cut / CHECKSUM_ROW));
-			assert_true(kerns[k]->seal(piece, bytes, 0) == checksum_of(piece, bytes));
+			uint64_t parts = kerns[k]->checksum(piece, cut, 0) +
+			                 kerns[k]->checksum(piece + cut, bytes - cut, (uint32_t)(cut / CHECKSUM_ROW));
+			assert_true(kerns[k]->checksum(piece, bytes, 0) == checksum_of(piece, bytes));
 			assert_true(parts == checksum_of(piece, bytes));
 		}
 }

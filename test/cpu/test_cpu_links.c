@@ -128,7 +128,7 @@ static void try_links(Links l)
 		l.c = want;
 		plain_links(&l);
 		l.c = got;
-		l.room = room;
+		l.scratch = room;
 		kerns[i]->links(&l);
 		for (size_t j = 0; j < SIZE; j++)
 			if (memcmp(&got[j], &want[j], sizeof *got)) {
@@ -187,7 +187,7 @@ static void try_gradient(LinkGradient l)
 		l.sum = want;
 		plain_gradient(&l);
 		l.sum = got;
-		l.room = room;
+		l.scratch = room;
 		kerns[i]->links_gradient(&l);
 		for (size_t j = 0; j < SIZE; j++)
 			if (memcmp(&got[j], &want[j], sizeof *got)) {

@@ -494,7 +494,7 @@ static void random_networks_agree(void **state)
 
 /* Of large weights there is no other form, unless batches will be of one case: passes turn them. The same bits,
  * also where a panel leads from some columns of a part, or errors of a part come from several. */
-static void turned_weights_agree(void **state)
+static void transposed_weights_agree(void **state)
 {
 	(void)state;
 	static const char *const nets[] = {
@@ -520,7 +520,7 @@ static void turned_weights_agree(void **state)
 				side_open(&s, &target_cpu, nets[i], way);
 				Cases c = cases_make(&(Dice){ i + 1, 0 }, s.net, 45, true);
 				links = s.net->links;
-				copies[k] = s.program->layout->copies;
+				copies[k] = s.program->layout->copy_floats;
 				g[k] = calloc(links, sizeof *g[k]);
 				side_take(&s, &c);
 				for (uint64_t update = 1; update <= 2; update++) {
@@ -544,7 +544,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_networks_agree),
-		cmocka_unit_test(turned_weights_agree),
+		cmocka_unit_test(transposed_weights_agree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,19 +9,17 @@
 
 typedef struct Online Online;
 #define NO_CASE UINT64_MAX
-Online *online_make(Ctx *cx, const Program *p);        /* for the layout; NULL: not in this way */
-bool online_takes(const Program *p, const Batch *b);   /* is it a case for online_one? */
-void online_one(Program *p, const Batch *b, Tally *t); /* the case goes forward and waits for its update */
+Online *online_make(Ctx *cx, const Program *p); /* for the layout; NULL: the network or an option is not for it */
+bool online_accepts(const Program *p, const Batch *b);
+void online_forward(Program *p, const Batch *b, Tally *t); /* the case then waits for its update */
 bool online_waits(const Program *p);
-void online_forget(Program *p); /* it does no longer */
+void online_forget(Program *p);   /* drop the case that waits */
+void online_gradient(Program *p); /* it becomes the pending sum; after online_flush */
 void online_apply(Program *p, const Update *u);
 uint64_t online_updates(Program *p, const Updates *s); /* as Target.updates */
-void online_settle(Program *p);                        /* before anybody else looks at weights */
-bool online_finite(Program *p);                        /* are weights that stand elsewhere?  None are late after that */
-
-/* ---- calls.c: what a single case has to go through ---------------------------------------------- */
-
-void calls_make(Program *p); /* for the weights and the space that there are now */
+void online_flush(const Program *p);                   /* deferred updates; all weights are in p->w then */
+bool online_finite(const Program *p);                  /* are packed weights?  No update is deferred after that */
+void online_steps_make(Program *p);                    /* online_steps.c: when data is bound */
 
 /* ---- tiny.c: whole epochs of networks with at most 16 computed units ---------------------------- */
 

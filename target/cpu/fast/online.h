@@ -1,52 +1,52 @@
 /* SPDX-License-Identifier: MIT */
-/* What online.c and calls.c share: the state of online learning, and the list of calls that a case is.
+/* What online.c and online_steps.c share: the state of online learning, and the steps of a case.
  *
- * Where the weights of a panel stand:
+ * Where the weights of a panel are:
  *
- *   panel                          between online_settle and the next case while cases come one by one (`alone`)
- *   errors go back through it      in p->w                                    in own.block
- *   sums are formed in its update  in p->w in own.block if the next case is known, else in p->w (own.moved)
- *   from index lists               in p->w in p->w, each row as of update lag.stamp[row]
- *   all others                     in p->w                                    in p->w
+ *   panel                         after online_flush       between cases (`active`)
+ *   errors go back through it     in p->w                  in packed.block
+ *   sums formed in its update     in p->w                  in packed.block if the next case is known, else in p->w
+ *   from index lists              in p->w                  in p->w, each row as of update lazy.seen[row]
+ *   all others                    in p->w                  in p->w
  *
- * Copies in another form are up to date only if not `alone`. */
+ * Transposed copies are up to date only if not `active`. */
 #ifndef ONLINE_H
 #define ONLINE_H
 
 #include "fast.h"
 
-/* A panel's weights in an order of their own, where an update and a sum over them are one pass (OuterBlock of
- * kern/kern.h). */
-typedef struct Own {
-	float *block; /* NULL: they stay where they are */
-	float *bias;  /* NULL, or by target: [2][targets, padded] the true unit's weights and last changes, in rows */
-	uint32_t rows, sixteens; /* of a sixteen of columns, by target in full sixteens; how many of these */
-	bool ahead;              /* sums of the next case are formed in the update, else errors that go back */
-	bool moved;              /* they stand there now */
-	bool finite;             /* no weight is infinite or no number, as far as we know */
-} Own;
+/* A panel's weights in packed order, where an update and a sum over them are one pass (OuterBlock of kern.h). */
+typedef struct Packed {
+	float *block;           /* NULL: never packed */
+	float *bias;            /* NULL, or by target: [2][targets, padded] bias weights and their last changes, in rows */
+	uint32_t rows, vectors; /* rows of a vector of columns, by target a multiple of LANES; vectors */
+	bool ahead;             /* the update forms sums of the next case; else errors of this one's sources */
+	bool active;            /* the weights are there now */
+	bool finite;            /* all weights are finite; false: not known */
+} Packed;
 
-/* A call of a kernel, with all its arguments but those that change from case to case. */
-typedef struct Call Call;
-struct Call {
-	void (*run)(Program *p, Call *c);
+/* A kernel call with all its arguments but those that change from case to case. */
+typedef struct OnlineStep OnlineStep;
+struct OnlineStep {
+	void (*run)(const Program *p, OnlineStep *st);
+	const Step *of;
 	uint32_t panel;
 	const Part *part;
-	Outer outer; /* learns: rate, momentum, decay are set with every update that has others */
+	Outer outer; /* learns: rate, momentum, decay are set when an update changes them */
 	bool learns;
 	union {
 		Product product;
 		Lists lists;
-		Late late;
+		LazyRows lazy;
 		struct {
-			Owe owe;
-			const Late *listed;
-		}; /* listed: of the case's list, forward */
+			Defer defer;
+			const LazyRows *listed; /* of the forward step: the rows of the case's list */
+		};
 		struct {
 			Errors errors;
 			Scores scores;
 		};
-		Turned turned;
+		RowProduct row_product;
 		OuterBlock block;
 		struct {
 			Rows rows;
@@ -57,22 +57,25 @@ struct Call {
 };
 
 struct Online {
-	Own *own;   /* [panels] */
-	Lag *lag;   /* [panels] */
-	Call *call; /* [forwards] of a case forward, then [backwards] of errors and weights */
+	Packed *packed;   /* [panels] */
+	Lazy *lazy;       /* [panels] */
+	OnlineStep *step; /* [forwards] of the forward pass and scores, then [backwards] of errors and weights */
 	uint32_t forwards, backwards;
-	double param[P_COUNT]; /* of the update that calls are set for */
-	bool set;              /* they are */
-	bool in_place;         /* inputs may be read where they stand in the data */
+	double param[P_COUNT]; /* of the update that steps are set for, */
+	bool set;              /* if they are */
+	bool in_place;         /* inputs may be read in the data */
 	uint32_t now;          /* updates so far */
-	uint64_t next, known;  /* the case after the one in hand; the one whose sums are begun; NO_CASE: none */
-	bool waiting;          /* a case waits for its update: it stands in row 0 of the first space */
-	bool alone; /* cases come one by one: weights that errors go back through stand elsewhere, copies are out of date */
-	bool behind; /* some rows may be late */
+	uint64_t next, begun;  /* the next case; the one whose sums are formed already; NO_CASE: none */
+	bool waiting;          /* a case in row 0 of space 0 waits for its update */
+	bool active;           /* packed weights are in use, transposed copies out of date */
+	bool deferred;         /* some updates may be deferred */
 };
 
-void own_move(Program *p, uint32_t i, bool there); /* to the order of its own, or back */
-void catch_up(Program *p, uint32_t i, bool owing); /* all rows of a panel that may be late, or those that owe */
-uint32_t calls_most(const Layout *l);
+void packed_move(const Program *p, uint32_t i, bool there);        /* to packed order, or back to p->w */
+void lazy_flush(const Program *p, uint32_t i, bool with_gradient); /* all rows, or those with a deferred gradient */
+
+/* ---- online_steps.c ---- */
+
+uint32_t online_steps_most(const Layout *l);
 
 #endif

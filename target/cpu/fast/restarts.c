@@ -226,15 +226,15 @@ static void codes_tally(Worker *g, uint32_t cases, uint64_t first, const uint32_
 				g->verdict[c] |= isnan(y[n]) ? 0 : VERDICT_SCORED;
 			}
 		}
-		codes_right(p->codes, &(CodesArgs){ .scorer = &p->scorer,
-		                                    .kern = p->kern,
-		                                    .most = p->layout->largest_output,
-		                                    .rows = cases,
-		                                    .out = g->out,
-		                                    .y = g->y,
-		                                    .row = width,
-		                                    .room = g->code_scratch,
-		                                    .verdict = g->verdict });
+		codes_right(p->bound->codes, &(CodesArgs){ .scorer = &p->bound->scorer,
+		                                           .kern = p->kern,
+		                                           .most = p->layout->largest_output,
+		                                           .rows = cases,
+		                                           .out = g->out,
+		                                           .y = g->y,
+		                                           .row = width,
+		                                           .scratch = g->code_scratch,
+		                                           .verdict = g->verdict });
 		for (uint32_t c = 0; c < cases; c++)
 			t->right[i] += (g->verdict[c] & VERDICT_RIGHT) != 0;
 	}
@@ -249,7 +249,7 @@ static void run_chunk(Worker *g, uint32_t cases, uint64_t first, const uint32_t 
 		kern->small_load(&g->s, cases, first, lane);
 	g->loaded = g->search->resident;
 	kern->seeds_pass(&g->s, cases, fresh, sum, t);
-	if (g->search->p->codes)
+	if (g->search->p->bound->codes)
 		codes_tally(g, cases, first, lane, t);
 }
 
@@ -290,13 +290,13 @@ static void leaf_of_sequences(Worker *g, uint64_t at, uint64_t count, float *sum
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t first[LANES], cases[LANES], longest = 0;
 		for (uint32_t l = 0; l < LANES; l++) {
-			run_example(p->net, p->data, example_at(g, l, at + i), &first[l], &cases[l]);
+			run_example(p->net, p->bound->data, example_at(g, l, at + i), &first[l], &cases[l]);
 			longest = cases[l] > longest ? cases[l] : longest;
 			t->cases[l] += (float)cases[l];
 		}
 		for (uint32_t l = 0; l < LANES; l++)
 			for (uint32_t c = 0; c < longest; c++)
-				g->cases[c * LANES + l] = (uint32_t)(c < cases[l] ? first[l] + c : p->data->cases);
+				g->cases[c * LANES + l] = (uint32_t)(c < cases[l] ? first[l] + c : p->bound->data->cases);
 		run_chunk(g, (uint32_t)longest, first[0], g->search->shuffled ? g->cases : NULL, i == 0, sum, t);
 	}
 }
@@ -511,10 +511,10 @@ static void take_worker(Ctx *cx, Search *c, Worker *g)
 	g->cases = NEW(&cx->scratch, (size_t)c->net.chunk * LANES, uint32_t);
 	g->param = vectors_take(&cx->scratch, (size_t)c->kinds * P_COUNT);
 	g->v = NEW(&cx->scratch, links, double);
-	if (p->codes) {
+	if (p->bound->codes) {
 		g->out = vectors_take(&cx->scratch, (size_t)c->net.chunk * padded(p->net->outputs) / LANES);
 		g->y = vectors_take(&cx->scratch, (size_t)c->net.chunk * padded(p->net->outputs) / LANES + 1);
-		g->code_scratch = vectors_take(&cx->scratch, codes_room(p->codes) / LANES + 1);
+		g->code_scratch = vectors_take(&cx->scratch, codes_scratch(p->bound->codes) / LANES + 1);
 		g->verdict = NEW(&cx->scratch, c->net.chunk, uint8_t);
 	}
 	for (uint32_t i = 0; i < LANES; i++) {
@@ -528,7 +528,7 @@ static void take_worker(Ctx *cx, Search *c, Worker *g)
 
 static uint64_t case_bytes(const Program *p)
 {
-	uint64_t vectors = (2 + p->layout->nets + p->layout->owns) * (uint64_t)p->net->units + p->net->outputs + 1;
+	uint64_t vectors = (2 + p->layout->nets + p->layout->own_errors) * (uint64_t)p->net->units + p->net->outputs + 1;
 
 	return vectors * LANES * sizeof(float);
 }
@@ -554,7 +554,7 @@ static bool is_sparse(const Data *d)
 static bool fits(const Search *c)
 {
 	const Program *p = c->p;
-	const Data *d = p->data;
+	const Data *d = p->bound->data;
 	uint64_t weights = (2 + (uint64_t)p->rule->states) * p->net->links, vector = LANES * sizeof(float);
 
 	if (c->all->count < LANES && c->all->count * SEED_LINKS < p->net->links)
@@ -573,21 +573,21 @@ bool cpu_restarts(Ctx *cx, Program *p, Restarts *all)
 {
 	Search c = { .p = p,
 		         .all = all,
-		         .examples = run_examples(p->net, p->data),
-		         .longest = p->longest,
+		         .examples = run_examples(p->net, p->bound->data),
+		         .longest = p->bound->longest,
 		         .scheduled = is_scheduled(p) };
 	uint64_t batch = (uint64_t)p->opt->batch;
 
 	c.batch = p->opt->batch == BATCH_ALL || batch > c.examples ? c.examples : batch;
 	c.shuffled = p->opt->shuffle < 0 ? c.batch < c.examples : p->opt->shuffle != 0;
-	c.sequences = p->net->copies || p->data->seq;
+	c.sequences = p->net->copies || p->bound->data->seq;
 	if (!fits(&c))
 		return false;
 	c.place_of = NEW(&cx->scratch, p->net->links, uint32_t);
 	c.net = small_make(&cx->scratch, p->layout, p->opt, &(SmallShape){ LANE_SEED, chunk_cases(&c), NULL }, c.place_of);
 	until_parse(p->opt->until, &c.until);
 	uint64_t scored = small_data(&cx->scratch, &c.net, p, c.sequences);
-	c.limits = limits_of(&c.until, p->data->cases, scored);
+	c.limits = limits_of(&c.until, p->bound->data->cases, scored);
 	c.batch_work = (double)c.batch * (double)c.longest * (double)p->net->links;
 	take_ranges(cx, &c);
 	uint64_t most = (all->count + LANES - 1) / LANES;

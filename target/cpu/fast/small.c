@@ -153,7 +153,7 @@ static void add_part(Maker *m, const Part *t)
 		                               .context = t->role == ROLE_CONTEXT,
 		                               .target = t->output,
 		                               .matched = t->role == ROLE_OUTPUT && error_fns[s->error].matched == t->fn,
-		                               .is_source = t->own,
+		                               .is_source = t->own_error,
 		                               .carried = s->full_bptt && is_copied(m->net, t->group) };
 }
 
@@ -281,16 +281,16 @@ static bool is_plain(const SmallNet *s)
 
 uint64_t small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven)
 {
-	const Data *d = p->data;
+	const Data *d = p->bound->data;
 	uint64_t rows = d->cases + 1, scored = 0; /* the last has no targets */
 
 	s->x_row = padded(d->inputs);
 	s->y_row = padded(d->targets);
 	float *x = vectors_take(arena, rows * s->x_row / LANES), *y = vectors_take(arena, rows * s->y_row / LANES);
 	float *top = vectors_take(arena, rows * s->y_row / LANES);
-	s->threshold = (float)p->scorer.threshold;
-	s->middle = (float)p->scorer.middle;
-	s->score_right = !p->codes;
+	s->threshold = (float)p->bound->scorer.threshold;
+	s->middle = (float)p->bound->scorer.middle;
+	s->score_right = !p->bound->codes;
 	s->known = !uneven;
 	s->binary = true;
 	for (uint64_t i = 0; i < d->cases; i++) {
@@ -320,7 +320,7 @@ void small_arrays(Arena *arena, SmallNet *s, const Layout *l)
 	s->act = vectors_take(arena, rows + 4 * s->chunk);
 	s->err = vectors_take(arena, rows + LANES * s->chunk);
 	s->net = l->nets ? vectors_take(arena, rows) : NULL;
-	s->own_err = l->owns ? vectors_take(arena, rows) : NULL;
+	s->own_err = l->own_errors ? vectors_take(arena, rows) : NULL;
 	s->target = vectors_take(arena, outputs + 1);
 	s->target_top = vectors_take(arena, outputs + 1);
 	s->case_weight = vectors_take(arena, s->chunk);

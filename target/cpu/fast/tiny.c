@@ -66,7 +66,7 @@ static bool fits_net(const Program *p)
 /* Every case has every target.  *binary: and they are 0 or 1. */
 static bool fits_data(const Program *p, bool *binary)
 {
-	const Data *d = p->data;
+	const Data *d = p->bound->data;
 
 	if (d->cases > TINY_CASES || d->seq || d->weight || d->code_count || !d->targets)
 		return false;
@@ -173,7 +173,7 @@ static void take_masks(Arena *a, Tiny *t)
 static void take_cases(Ctx *cx, Arena *a, const Program *p, TinyRun *r)
 {
 	Tiny *t = &r->t;
-	uint32_t cases = (uint32_t)p->data->cases, chunk = (cases + LANES - 1) / LANES;
+	uint32_t cases = (uint32_t)p->bound->data->cases, chunk = (cases + LANES - 1) / LANES;
 	uint32_t *lane = NEW(&cx->scratch, chunk * LANES, uint32_t);
 
 	t->cases = cases;
@@ -202,7 +202,7 @@ TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p)
 	r->t.momentum = strcmp(p->rule->name, "momentum") == 0;
 	take_lanes(p->net, r);
 	take_weights(a, p, r);
-	if (p->data->cases <= MOST_CASES && (binary || p->opt->error == ERR_SQUARED))
+	if (p->bound->data->cases <= MOST_CASES && (binary || p->opt->error == ERR_SQUARED))
 		take_cases(cx, a, p, r);
 	r->steps = tiny_steps_make(cx, a, p, r->t.momentum, r->lane_of);
 	return r;
@@ -221,7 +221,7 @@ static uint64_t run_epochs(Program *p, TinyRun *r, const Updates *s)
 {
 	uint64_t done = 0;
 
-	r->t.net.threshold = (float)p->scorer.threshold;
+	r->t.net.threshold = (float)p->bound->scorer.threshold;
 	while (done < s->count && !*s->stop) {
 		Tally *t = &s->tally[done];
 		set_update(r, s, done++);
@@ -240,7 +240,7 @@ static uint64_t run_steps(Program *p, TinyRun *r, const Updates *s)
 	uint64_t done = 0, place = s->done, examples = 0;
 	Tally *t = s->tally;
 
-	r->steps->threshold = (float)p->scorer.threshold;
+	r->steps->threshold = (float)p->bound->scorer.threshold;
 	while (done < s->count && !*s->stop) {
 		uint64_t left = s->examples - place, most = (s->same ? s->count - done : 1) * s->batch,
 				 cases = left < most ? left : most;

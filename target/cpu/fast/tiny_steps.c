@@ -113,7 +113,7 @@ static uint8_t list_inputs(const float *x, uint32_t given, uint8_t *listed)
 
 static void take_cases(Ctx *cx, Arena *a, const Program *p, TinySteps *t)
 {
-	const Data *d = p->data;
+	const Data *d = p->bound->data;
 	float *row = NEW(&cx->scratch, p->net->inputs, float), *x = NEW(a, d->cases * t->given, float),
 		  *y = floats_take(a, d->cases * LANES);
 	uint8_t *listed = NEW(a, d->cases * t->given, uint8_t), *on = NEW(a, d->cases, uint8_t),
@@ -144,7 +144,7 @@ TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, bool momentum, c
 	t->matched = p->opt->error != ERR_SQUARED;
 	t->momentum = momentum;
 	t->offset = (float)p->opt->prime_offset;
-	t->middle = (float)p->scorer.middle;
+	t->middle = (float)p->bound->scorer.middle;
 	take_stages(a, p, lane_of, t);
 	take_rows(a, p, lane_of, t);
 	take_cases(cx, a, p, t);

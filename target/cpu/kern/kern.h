@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels of the cpu target: what does all the arithmetic, once for each kind of vector unit.
+/* Kernels of the cpu target: all the arithmetic, compiled once for each instruction set.
  *
- * The kernels are written once (the .inc files of this folder) in words of sixteen floats, and built three times:
+ * The kernels are written once (the .inc files of this folder) in terms of vectors of 16 floats, and built three times:
  *
- *   vec_generic.h, vec_avx2.h, vec_avx512.h     sixteen floats, and what can be done to them
- *   product.inc, ..., small.inc                  the kernels; kernels.inc lists them
+ *   vec_generic.h, vec_avx2.h, vec_avx512.h     vectors of 16 floats, and operations on them
+ *   product.inc, ..., seeds.inc                 the kernels; kernels.inc lists them
  *   generic.c, avx2.c, avx512.c                 one of the first, all of the second: one Kern
  *
- * Every lane is one chain of correctly rounded operations in an order that the arguments alone decide, so all three
- * give the same bits. Rows are rows of cases. Columns are counted in full sixteens: rows are as long as cols
- * rounded up to a multiple of LANES says, kernels may compute and write all of it, and what lies past cols means
- * nothing. No kernel needs alignment, but cache lines like it. Tiny numbers count as zero: whoever calls has set
- * the CPU so. */
+ * Every lane is one chain of correctly rounded operations in an order that only the arguments determine, so all three
+ * give the same bits. Rows are rows of cases. Rows are padded to full vectors: kernels may compute and write all of the
+ * padding, and its contents have no meaning. No kernel needs alignment, but cache lines like it. The caller has set the
+ * CPU to treat subnormal numbers as zero (cpu_enter). */
 #ifndef KERN_H
 #define KERN_H
 
@@ -39,7 +38,7 @@ typedef struct Product {
 	size_t a_row, a_step;
 	const float *b; /* b[k][n] is b[k * b_row + n] */
 	size_t b_row;
-	bool turned; /* b[k][n] is b[n * b_row + k], and b_at is NULL: strips of b are turned when their turn comes */
+	bool transposed;    /* b[k][n] is b[n * b_row + k], and b_at is NULL: strips of b are transposed before use */
 	const float *start; /* start_row 0: the same row for all */
 	size_t start_row;
 	float *c; /* may be start */
@@ -47,14 +46,13 @@ typedef struct Product {
 	const uint32_t *at;   /* NULL, or the numbers of the rows of a and c (and start, unless start_row is 0) */
 	const uint64_t *a_at; /* NULL, or those of a alone, and then `at` is NULL */
 	const uint64_t *b_at; /* NULL, or b[k][n] is b[b_at[k] * b_row + n] */
-	bool far;   /* rows of a (a_step 1) come from memory: those of a tile are called while the one before is computed */
-	bool c_far; /* found by the kernel: c does not stay in L2, so its lines are called where a tile begins */
+	bool far;             /* rows of a (a_step 1) are in memory: prefetch those of the next tile */
+	bool c_far;           /* set by the kernel: c does not stay in L2, prefetch it where a tile begins */
 } Product;
 
-/* The same lists by input: which rows have it, in order. */
-/* end: of its rows, which begin where those before it end */
+/* Index lists transposed: for each input the rows that have it, in order. */
 typedef struct InputRun {
-	uint32_t source, end;
+	uint32_t source, end; /* end of its rows, which begin where those of the run before end */
 } InputRun;
 typedef struct InputRows {
 	uint32_t runs;
@@ -63,13 +61,13 @@ typedef struct InputRows {
 	const float *value; /* NULL: all ones */
 } InputRows;
 
-/* Inputs as index lists, a list for each row: c[m] = start[m] + value b[index] + ...; and the gradient of it. */
+/* Inputs as index lists (CSR), a list for each row: c[m] = start[m] + value b[index] + ...; and its gradient. */
 typedef struct Lists {
 	uint32_t rows, cols;
 	const uint32_t *const *index; /* [rows] ascending */
 	const float *const *value;    /* [rows], NULL: all ones */
 	const uint32_t *count;        /* [rows] */
-	uint32_t low, high;           /* only indices from low to high - 1 count; low stands in row 0 of b or sum */
+	uint32_t low, high;           /* only indices low .. high - 1 count; low is row 0 of b or sum */
 	const float *b;               /* forward: weights, by source */
 	size_t b_row;
 	const float *start;
@@ -77,28 +75,27 @@ typedef struct Lists {
 	float *c;
 	size_t c_row;
 	bool sigmoid;       /* c is the sigmoid of it */
-	const uint32_t *at; /* NULL, or the numbers of the rows of c (and start); index, value and count have them too */
+	const uint32_t *at; /* NULL, or the numbers of the rows of c (and start), index, value and count */
 	const float *delta; /* gradient: sum[index][n] = delta[m][n] value + sum[index][n], rows in order */
 	size_t delta_row;
 	float *sum;
 	size_t sum_row;
-	const InputRows *by_input; /* NULL, or index, value and count are not looked at, */
-	bool fresh;                /* and sums may begin at zero */
+	const InputRows *by_input; /* NULL, or used instead of index, value and count, */
+	bool fresh;                /* and sums start at zero */
 } Lists;
 
-/* Who sums over which links. Forward that is the targets of some links, each over its sources; backward the
- * sources. */
+/* Sums over single links: of their targets over sources (forward), or of sources over targets (backward). */
 typedef struct LinkSums {
-	uint32_t *strip, strips; /* columns that links read, by sixteens: where each begins, ascending */
-	uint32_t *slot; /* [links] what a link reads: column slot % 16 of strip slot / 16; readable in full sixteens */
-	/* columns that sums go to, ascending; what else lies in their sixteens stays, or becomes 0 */
+	uint32_t *strip, strips; /* vectors of columns that links read: first columns, ascending */
+	uint32_t *slot;          /* [links] read by a link: column slot % 16 of strip slot / 16; readable in full vectors */
+	/* columns that sums go to, ascending; other columns of the same vectors are unchanged, or become 0 */
 	uint32_t *unit, units;
 	uint64_t *first; /* [units + 1] links of unit u are first[u] .. first[u + 1] - 1 */
-	uint32_t *order; /* [links] where their weights stand; NULL: in this order */
+	uint32_t *order; /* [links] places of their weights; NULL: in this order */
 } LinkSums;
 
-/* Links one by one: c[m][unit] = start + in[m][...] w + ... in the order of the links. */
-enum { LINK_ROWS = 64 }; /* that are worked on at once */
+/* c[m][unit] = start + in[m][...] w + ... in the order of the links. */
+enum { LINK_ROWS = 64 }; /* that are computed at once */
 typedef struct Links {
 	const LinkSums *of;
 	uint32_t rows;
@@ -106,25 +103,25 @@ typedef struct Links {
 	size_t row;          /* floats from one row to the next */
 	const float *in, *w; /* in, c: of column 0 */
 	float *c;
-	bool go_on;  /* sums begin with what stands in c; else at 0 */
-	float *room; /* [strips][LANES][LINK_ROWS] */
+	bool go_on;     /* sums start with c; else at 0 */
+	float *scratch; /* [strips][LANES][LINK_ROWS] */
 } Links;
 
 /* Their gradients: sum[k] = delta[m][to[k]] act[m][...] + sum[k], rows in order, k from first to end - 1, full
- * sixteens. */
+ * vectors. */
 typedef struct LinkGradient {
 	const LinkSums *of; /* forward */
 	uint32_t rows;
 	size_t row;
 	const float *act, *delta; /* act: of column 0; delta: of the first target */
 	const uint32_t *to;       /* [links] numbers of targets, ascending */
-	const uint16_t *begins;   /* of sixteen links: bit i says that the i-th has another target than the one before */
+	const uint16_t *begins;   /* of each vector of links: bit i is set if link i has another target than link i - 1 */
 	uint64_t first, end;
 	float *sum;
-	float *room; /* [strips and sixteens of targets][LANES][LANES] */
+	float *scratch; /* [strips + vectors of targets][LANES][LANES] */
 } LinkGradient;
 
-/* Some columns of some rows: net inputs, outputs or errors of one span of units. */
+/* Some columns of some rows: net inputs, activations or errors of adjacent units. */
 typedef struct Rows {
 	uint32_t rows, cols;
 	const uint32_t *at; /* NULL, or the numbers of the rows */
@@ -132,26 +129,26 @@ typedef struct Rows {
 } Rows;
 
 /* Outputs against targets, for one output group.  Per case and output, with y not NaN (else nothing):
- * what goes back is weight * slope of the error, or, matched, weight * (o - y) (softmax: weight * (o * sum of the
+ * back = weight * slope of the error, or, matched, weight * (o - y) (softmax: weight * (o * sum of the
  * row's y - y)); value[m] += weight * error summed over the row. */
 typedef struct Errors {
 	Rows of;   /* of out and back */
 	int error; /* ERR_... */
 	int fn;    /* FN_... of the units */
 	const float *out;
-	const float *y; /* [rows][y_row], row m of it is the m-th case, whatever `at` says; NaN: no target */
+	const float *y; /* [rows][y_row], row m of it is the m-th case, also with `at`; NaN: no target */
 	size_t y_row;
-	const uint64_t *y_at; /* NULL, or which row of y a case's is */
+	const uint64_t *y_at; /* NULL, or the row of y of each case */
 	const float *weight;  /* [rows] or NULL */
 	float *back;          /* NULL: not wanted */
 	const float *net;     /* of the units, for gaussian alone */
-	bool deltas;          /* what goes back is made a delta: times the slope of the units, plus offset */
+	bool deltas;          /* back is a delta: times the slope of the units, plus offset */
 	float offset;
 	float *value; /* [rows] */
-	float *made;  /* outcomes: net inputs, which become outputs; the same as out */
+	float *made;  /* outcomes: net inputs, overwritten by outputs; the same as out */
 } Errors;
 
-/* Right and within, over rows of all outputs: see lib/score.c for what they mean. */
+/* Right and within, over rows of all outputs: lib/run/score.c defines them. */
 typedef struct Scores {
 	Rows of;
 	const float *out;
@@ -159,7 +156,7 @@ typedef struct Scores {
 	size_t y_row;
 	const uint64_t *y_at; /* as of Errors */
 	float threshold, middle;
-	bool right;       /* is it asked for here? */
+	bool right;       /* RIGHT is computed here */
 	uint8_t *verdict; /* [rows] SCORED | RIGHT | WITHIN */
 } Scores;
 enum { VERDICT_SCORED = 1, VERDICT_RIGHT = 2, VERDICT_WITHIN = 4 };
@@ -179,52 +176,51 @@ typedef struct Outer {
 	float rate, momentum, decay;
 } Outer;
 
-/* The same with weights in an order of their own, and a sum over its rows formed meanwhile, so that these come from
- * the cache once, not twice: of errors that go back, c = start + a w with the weights as they were; or, where the
- * next case is known, of what goes into its targets, c = start + next w with the weights as they become. */
+/* The same with packed weights and a sum over their rows formed in the same pass, so that they come from the cache
+ * once, not twice: errors of the sources, c = start + a w with the weights before the update; or, where the next case
+ * is known, its net inputs, c = start + next w with the weights after it. */
 typedef struct OuterBlock {
-	const Outer *of; /* but for w, step, row, index, bias, */
-	/* instead of which: sixteens of columns, in each the rows, of each [2][LANES] weights and last changes; zeros
-	 * past the last column, which stay */
+	const Outer *of; /* without w, step, row, index, bias */
+	/* for each vector of columns [rows][2][LANES]: weights and their last changes; zeros after the last column */
 	float *block;
-	size_t sixteen;    /* floats from one sixteen of columns to the next */
+	size_t stride;     /* floats from one vector of columns to the next */
 	bool finite;       /* all weights are finite */
-	const float *next; /* [rows] the a of the next case; NULL: errors go back */
+	const float *next; /* [rows] the a of the next case; NULL: errors of the sources */
 	const float *start;
 	float *c; /* [cols] may be start */
 } OuterBlock;
 
-/* A product of one row with a matrix that stands the other way: c[n] = start[n] + a[0] b[n][0] + a[1] b[n][1] + ... */
-typedef struct Turned {
+/* One row times a transposed matrix: c[n] = start[n] + a[0] b[n][0] + a[1] b[n][1] + ... */
+typedef struct RowProduct {
 	uint32_t cols, depth;
 	const float *a, *b;
-	/* of b: floats from one n to the next; from one sixteen of k to the next, which stand side by side */
-	size_t row, sixteen;
-	bool full;    /* there are full sixteens of n, too */
-	bool sigmoid; /* c is the sigmoid of it */
+	size_t row, stride; /* of b: floats from one n to the next; from one vector of k to the next */
+	bool full;          /* n is padded to full vectors, too */
+	bool sigmoid;       /* c is the sigmoid of it */
 	const float *start;
 	float *c; /* may be start */
-} Turned;
+} RowProduct;
 
-/* Rows of weights from inputs that are mostly zero. A row is left alone from one case with its input to the next:
- * it owes that case's gradient, and after it, without decay, nothing but the last change goes on in it. */
-typedef struct Lag {
-	uint32_t *stamp; /* [rows] how many updates a row has seen; NULL: rows are never late */
-	float *owed;     /* [rows] its input in the first update that it has not seen; 0: none is owed */
-	uint32_t *owing; /* [rows] room for a list of those that owe */
-	/* [slots][room] deltas of update u stand in slot u % slots; if ones, times the rate, ready to be added */
+/* Rows of weights from inputs that are mostly zero, updated lazily: updates of a row are deferred from one case with
+ * its input to the next. The first deferred update has that case's gradient; the others, without decay, nothing but
+ * momentum. */
+typedef struct Lazy {
+	uint32_t *seen; /* [rows] updates that a row has had; NULL: rows are never lazy */
+	float *input;   /* [rows] its input in the first deferred update; 0: that has no gradient */
+	uint32_t *list; /* [rows] scratch: those with a deferred gradient */
+	/* [slots][width] deltas of update u are in slot u % slots; if ones, times the rate */
 	float *delta;
-	float *rate;          /* [slots] */
-	uint32_t slots, room; /* slots: a power of two */
-	bool ones;            /* inputs are 0 or 1 */
-} Lag;
+	float *rate;           /* [slots] */
+	uint32_t slots, width; /* slots: a power of two */
+	bool ones;             /* inputs are 0 or 1 */
+} Lazy;
 
-/* Rows that see all updates before `now`; then sums over them, as of Lists. */
-typedef struct Late {
-	const Lag *lag;
+/* Rows that get all updates before `now`; then sums over them, as of Lists. */
+typedef struct LazyRows {
+	const Lazy *lazy;
 	const uint32_t *index; /* NULL: rows 0, 1, ...; else row i is row index[i] - low */
 	uint32_t count, low, cols, now;
-	uint32_t sources; /* rows that there are */
+	uint32_t sources; /* rows in all */
 	float *w, *step;
 	size_t row;
 	float momentum;
@@ -232,27 +228,27 @@ typedef struct Late {
 	const float *start;
 	float *c;     /* NULL: no sums */
 	bool sigmoid; /* c is the sigmoid of them */
-} Late;
+} LazyRows;
 
-/* Deltas of update `now`, for rows to be late with.  The true unit's weights are never late. */
-typedef struct Owe {
-	const Lag *lag;
+/* Deltas of update `now`, which rows may defer.  Bias weights are never deferred. */
+typedef struct Defer {
+	const Lazy *lazy;
 	uint32_t cols, now;
 	const float *delta;
-	float *w, *step; /* the true unit's; NULL: there are none */
+	float *w, *step; /* bias weights; NULL: there are none */
 	float rate, momentum;
-} Owe;
+} Defer;
 
-/* Some columns of code words: the different ones there are, by their elements that are not zero. */
+/* Some columns of code words, without duplicates, by their nonzero elements. */
 typedef struct CodeWords {
 	uint32_t count;
 	const uint32_t *first;  /* [count + 1] those of word k are first[k] .. first[k + 1] - 1 */
-	const uint32_t *column; /* where an element stands, */
-	const float *twice;     /* and twice what it is; NULL: all are 1 */
-	const float *start;     /* [count] the squares of its elements, below zero */
+	const uint32_t *column; /* of an element, */
+	const float *twice;     /* and twice its value; NULL: all are 1 */
+	const float *start;     /* [count] minus the sum of squares of its elements */
 } CodeWords;
 
-/* How near sixteen rows of outputs are to words: start + 2 o c, the more the nearer. */
+/* How near LANES rows of outputs are to words: start + 2 o c, larger is nearer. */
 typedef struct NearPart {
 	const CodeWords *words;
 	float *near;                      /* [words][LANES] a lane for each row */
@@ -260,22 +256,22 @@ typedef struct NearPart {
 } NearPart;
 typedef struct Near {
 	uint32_t cols, parts;
-	const float *out[LANES]; /* readable in full sixteens */
-	float *room;             /* [cols in full sixteens][LANES] */
+	const float *out[LANES]; /* readable in full vectors */
+	float *scratch;          /* [cols, padded][LANES] */
 	NearPart of[2];
 } Near;
 enum { MOST_ONES = 63 };   /* columns that fit into a word of bits, less one: */
 #define NO_ONES UINT64_MAX /* the row has more than zeros and ones */
 
-/* One update of n weights, n a multiple of LANES, all of one block. */
+/* One update of n weights, a multiple of LANES, all of one block. */
 typedef struct Sweep {
 	const Formula *formula;
 	float param[P_COUNT];           /* the rate is the block's own */
-	const float *own;               /* NULL, or instead of param: [P_COUNT][LANES], for each lane its own */
+	const float *own;               /* NULL, or instead of param: [P_COUNT][LANES], by lane */
 	float *variable[2 + MAX_STATE]; /* g, w, state */
-	const uint32_t *real;           /* NULL, or a bit for each: those without one keep weight and state */
+	const uint32_t *real;           /* NULL, or a bit for each: those without it keep weight and state */
 	size_t n;
-	float *reach; /* NULL, or it becomes the largest |g| if it is not yet; infinite: some g is no number */
+	float *reach; /* NULL, or raised to the largest |g|; infinite: some g is NaN */
 } Sweep;
 
 typedef struct Kern {
@@ -286,13 +282,13 @@ typedef struct Kern {
 	void (*links)(const Links *l);
 	void (*links_gradient)(const LinkGradient *l);
 	void (*units)(const Rows *r, int fn, const float *net, float *out); /* out may be net */
-	/* err becomes err * (slope + offset); net is looked at by gaussian alone. */
+	/* err becomes err * (slope + offset); net is read for gaussian only. */
 	void (*deltas)(const Rows *r, int fn, float offset, const float *net, const float *out, float *err);
 	void (*errors)(const Errors *e);
 	void (*scores)(const Scores *s);
-	/* Units, errors and scores at once, for rows of 2 to OUTCOME_COLS sigmoids with squared errors that are made
-	 * deltas, without case weights. One after the other these take half as long again: one row's verdict waits
-	 * while the next one's sigmoids go on. */
+	/* Units, errors and scores fused, for rows of 2 to OUTCOME_COLS sigmoids with squared errors that are made
+	 * deltas, without case weights. Separately these take 1.5 times as long: the verdict of a row overlaps with the
+	 * sigmoids of the next. */
 	void (*outcomes)(const Errors *e, const Scores *s);
 	void (*near)(Near *n);
 	/* which targets of a row are 1; or NO_ONES */
@@ -300,9 +296,9 @@ typedef struct Kern {
 	void (*update)(const Sweep *s);
 	void (*outer)(const Outer *o);
 	bool (*outer_block)(const OuterBlock *h); /* with next: is all of c finite, and with it all weights? */
-	bool (*turned)(const Turned *t);          /* is every sum finite, and with it b? */
-	void (*late)(const Late *l);
-	void (*owe)(const Owe *o);
+	bool (*row_product)(const RowProduct *t); /* is every sum finite, and with it b? */
+	void (*lazy_rows)(const LazyRows *l);
+	void (*defer)(const Defer *o);
 	void (*tiny)(const Tiny *t, const Sweep *s, Tally *tally); /* adds to the tally */
 	/* an update after each batch */
 	void (*tiny_steps)(const TinySteps *t, const Sweep *s, const TinyOrder *o, Tally *tally);
@@ -311,8 +307,8 @@ typedef struct Kern {
 	uint32_t (*seeds_due)(const LaneTally *t, const LaneLimits *e); /* lane i is bit i */
 	bool (*finite)(const float *v, size_t n);                       /* are all of them?  n a multiple of LANES */
 	void (*add)(float *into, const float *from, size_t n);          /* n a multiple of LANES */
-	/* seal.h: rows of a piece from `row` on, the last may be cut */
-	uint64_t (*seal)(const void *at, size_t bytes, uint32_t row);
+	/* checksum.h: rows of a piece from `row` on, the last may be cut */
+	uint64_t (*checksum)(const void *at, size_t bytes, uint32_t row);
 	void (*transpose)(uint32_t rows, uint32_t cols, const float *from, size_t from_row, float *to, size_t to_row);
 } Kern;
 

@@ -22,11 +22,11 @@ typedef struct Part {
 	uint32_t input, output; /* number of its first unit among the inputs or outputs */
 	uint32_t in, ins;       /* panels into it: panel[in] ..., by source */
 	uint32_t out, outs;     /* what leads out of it: outlet[out] ..., by target */
-	bool one;   /* the column after the last unit is always 1, for a panel that has the true unit's weights */
-	bool error; /* errors must reach it */
-	bool own;   /* it is an output whose units also get errors from elsewhere */
-	bool gaps;  /* its units differ in their sources, and its panels have gaps */
-	int phase;  /* PHASE_... */
+	bool one;       /* the column after the last unit is always 1, for a panel that has the true unit's weights */
+	bool error;     /* errors must reach it */
+	bool own_error; /* it is an output whose units also get errors from elsewhere */
+	bool gaps;      /* its units differ in their sources, and its panels have gaps */
+	int phase;      /* PHASE_... */
 } Part;
 
 /* Links that are too few for a matrix, one by one, in canonical order. */
@@ -90,20 +90,20 @@ typedef struct Layout {
 	uint32_t outlets;  /* by source part and, inside it, by target */
 	uint32_t *forward; /* parts that are computed, sources before targets */
 	uint32_t forwards;
-	uint32_t cols;            /* of a row */
-	uint32_t *col_of;         /* [units] */
-	uint32_t inputs, outputs; /* how many parts are inputs and outputs, */
-	uint32_t input, output;   /* and which is the first of them */
-	double largest_output;    /* what no output exceeds, either way; infinite if there is no such number */
-	uint32_t outputs_padded;  /* units of all outputs, in full sixteens */
-	uint64_t room, copies;    /* floats for weights, and for their other forms */
-	bool index;               /* inputs come as index lists */
-	bool input_rows;          /* some panel from inputs is by source */
-	bool lists;               /* some links are computed one by one, */
-	uint64_t link_room;       /* and kernels want so many floats for that */
-	bool recalled;            /* some context remembers inputs */
-	bool owns;                /* some output has errors of its own and others */
-	bool nets;                /* net inputs must be kept beside outputs: some unit function needs them */
+	uint32_t cols;                /* of a row */
+	uint32_t *col_of;             /* [units] */
+	uint32_t inputs, outputs;     /* how many parts are inputs and outputs, */
+	uint32_t input, output;       /* and which is the first of them */
+	double largest_output;        /* what no output exceeds, either way; infinite if there is no such number */
+	uint32_t outputs_padded;      /* units of all outputs, in full sixteens */
+	uint64_t floats, copy_floats; /* of weights, and of transposed copies */
+	bool index;                   /* inputs come as index lists */
+	bool inputs_by_source;        /* some panel from inputs is */
+	bool has_links;               /* some links are computed one by one, */
+	uint64_t link_scratch;        /* with this many floats of scratch */
+	bool copies_inputs;           /* some context copies inputs */
+	bool own_errors;              /* some part has own_error */
+	bool nets;                    /* net inputs must be kept beside outputs: some unit function needs them */
 } Layout;
 
 Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index);

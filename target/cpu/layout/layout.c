@@ -276,8 +276,8 @@ static void part_panels(Maker *m, uint32_t i, Sources *s)
 	Panel *p = add_panel(m, i);
 	p->list = list;
 	p->frozen = list->kinds == 1 && list->kind->frozen;
-	m->l->lists = true;
-	m->l->link_room = list->room > m->l->link_room ? list->room : m->l->link_room;
+	m->l->has_links = true;
+	m->l->link_scratch = list->room > m->l->link_scratch ? list->room : m->l->link_scratch;
 }
 
 static void make_panels(Maker *m)
@@ -365,20 +365,20 @@ static void make_forms(Maker *m)
 		bool gaps = l->part[p->part].gaps, whole = p->sources == s->count;
 		bool indexed = l->index && s->role == ROLE_INPUT;
 		uint32_t sources = p->sources + p->bias;
-		p->at = l->room;
+		p->at = l->floats;
 		if (p->list) {
 			p->row = padded(p->list->links);
-			l->room += p->row;
+			l->floats += p->row;
 			continue;
 		}
 		p->by_source = indexed || gaps || !whole || !better_by_target(m, p);
-		l->input_rows |= p->by_source && s->role == ROLE_INPUT;
+		l->inputs_by_source |= p->by_source && s->role == ROLE_INPUT;
 		p->row = padded(p->by_source ? p->targets : sources);
 		p->copy_row = padded(p->by_source ? sources : p->targets);
-		l->room += (uint64_t)p->row * (p->by_source ? sources : p->targets);
+		l->floats += (uint64_t)p->row * (p->by_source ? sources : p->targets);
 		if (!p->by_source || (s->error && !is_turned(m, p))) {
-			p->copy = l->copies;
-			l->copies += (uint64_t)p->copy_row * (p->by_source ? p->targets : sources);
+			p->copy = l->copy_floats;
+			l->copy_floats += (uint64_t)p->copy_row * (p->by_source ? p->targets : sources);
 		}
 		if (gaps)
 			p->real = NEW(&m->cx->keep, (size_t)p->sources * p->row / 32 + 1, uint32_t);
@@ -519,8 +519,8 @@ static void mark_own(Maker *m)
 		bool copied = false;
 		for (uint32_t k = 0; k < net->copies; k++)
 			copied |= net->copy[k].from_group == t->group;
-		t->own = t->role == ROLE_OUTPUT && (t->outs || (copied && m->opt->bptt == BPTT_FULL));
-		m->l->owns |= t->own;
+		t->own_error = t->role == ROLE_OUTPUT && (t->outs || (copied && m->opt->bptt == BPTT_FULL));
+		m->l->own_errors |= t->own_error;
 	}
 }
 
@@ -622,7 +622,7 @@ Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 	if (plan->net->copies)
 		make_phases(&m);
 	for (uint32_t k = 0; k < plan->net->copies; k++)
-		l->recalled |= plan->net->group[plan->net->copy[k].from_group].role == ROLE_INPUT;
+		l->copies_inputs |= plan->net->group[plan->net->copy[k].from_group].role == ROLE_INPUT;
 	count_ends(l, plan->net);
 	return l;
 }
@@ -686,10 +686,11 @@ static void print_panel(const Layout *l, const Panel *p, Buf *out)
 	uint32_t first = p->source - s->col;
 
 	if (p->list) {
-		buf_printf(out, "\t\t%llu links, one by one\n", (unsigned long long)p->list->links);
+		buf_printf(out, "\t\tW%u  %llu links, one by one\n", (unsigned)(p - l->panel),
+		           (unsigned long long)p->list->links);
 		return;
 	}
-	buf_printf(out, "\t\tfrom %s[%u:%u]%s, %s%s%s%s\n", part_name(l, s),
+	buf_printf(out, "\t\tW%u  from %s[%u:%u]%s, %s%s%s%s\n", (unsigned)(p - l->panel), part_name(l, s),
 	           s->group < 0 ? 0 : s->first - l->net->group[s->group].first + first,
 	           (s->group < 0 ? 0 : s->first - l->net->group[s->group].first + first) + p->sources - 1,
 	           p->bias ? " and true" : "", forms[p->by_source], p->copy == NONE ? "" : ", with a copy ",
@@ -701,7 +702,7 @@ static void print_panel(const Layout *l, const Panel *p, Buf *out)
 
 void layout_print(const Layout *l, Buf *out)
 {
-	static const char *const phases[] = { "", ", case by case", ", when all cases are known" };
+	static const char *const phases[] = { "", ", for each time step", ", after all time steps" };
 
 	for (uint32_t i = 0; i < l->forwards; i++) {
 		const Part *t = &l->part[l->forward[i]];

@@ -3,336 +3,136 @@
  * tally.
  *
  * Each thread takes a contiguous run of leaves, all runs of one length, in rows of its own, and keeps sums of whole
- * subtrees; what is left to join at the end joins as the tree says. For leaves that do not come out even the
- * threads are a team: of each chunk of rows everyone takes some forward and backward, and then some of the weights.
- * Must hold: both give the same bits, for neither cuts a sum. */
-#include <assert.h>
+ * subtrees; the sums of threads join at the end as the tree says. Leaves that are left over are computed by all
+ * threads together, as a team: of each chunk of rows every thread takes some forward and backward, and then some of
+ * the weights. Must hold: both give the same bits, for neither cuts a sum. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "half.h"
-#include "fast.h"
 
 enum { TEAM_WORK = 2000000 }; /* links times rows, below which waking a thread does not pay */
 
 typedef struct Job {
 	Program *p;
 	const Batch *b;
+	const List *list;
 	uint32_t leaves;
-	uint32_t first, last; /* leaves that are done here */
-	/* so many threads have a run each of those before `team`; all of them together do the others */
-	uint32_t threads, team;
+	uint32_t first, last;   /* leaves to compute; */
+	uint32_t threads, team; /* those before `team` by threads, a run each; the others by a team */
 	const volatile int *stop;
 	_Atomic bool stopped;
 	bool learn;
-	double *out;        /* testing: where outputs go, or NULL, */
-	uint64_t out_first; /* and which case is the first */
+	double *out;        /* testing: for outputs, or NULL; */
+	uint64_t out_first; /* the first case of these */
 } Job;
+
+static Job job_of(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, bool learn)
+{
+	return (Job){ .p = p,
+		          .b = b,
+		          .list = learn ? &p->bound->learn : &p->bound->test,
+		          .leaves = leaf_count(b->count),
+		          .first = first,
+		          .last = last,
+		          .stop = stop,
+		          .learn = learn };
+}
 
 /* ---- chunks ---- */
 
 static uint64_t example_at(const Batch *b, uint64_t i) { return b->example ? b->example[i] : b->first + i; }
 
 /* Cases from i on, where each is an example. */
-static uint32_t take_cases(Space *s, const Batch *b, uint64_t *i, uint64_t end)
+static uint32_t take_cases(Chunk *c, const Batch *b, uint64_t *i, uint64_t end, uint32_t most)
 {
-	uint32_t rows = (uint32_t)(end - *i < s->chunk ? end - *i : s->chunk);
+	uint32_t rows = (uint32_t)min_u64(end - *i, most);
 
 	for (uint32_t m = 0; m < rows; m++) {
-		s->begin[m] = m;
-		s->cases[m] = example_at(b, *i + m);
+		c->begin[m] = m;
+		c->cases[m] = example_at(b, *i + m);
 	}
-	s->examples = rows;
+	c->examples = rows;
 	*i += rows;
 	return rows;
 }
 
-static uint32_t take_sequences(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end)
+static uint32_t take_sequences(const Program *p, Chunk *c, const Batch *b, uint64_t *i, uint64_t end, uint32_t most)
 {
-	uint32_t rows = 0, most = s->chunk;
+	uint32_t rows = 0;
 
-	s->examples = 0;
+	c->examples = 0;
 	while (*i < end && rows < most) {
 		uint64_t first, count;
-		run_example(p->net, p->data, example_at(b, *i), &first, &count);
+		run_example(p->net, p->bound->data, example_at(b, *i), &first, &count);
 		if (rows && rows + count > most)
 			break;
-		s->begin[s->examples++] = rows;
+		c->begin[c->examples++] = rows;
 		for (uint64_t k = 0; k < count; k++)
-			s->cases[rows++] = first + k;
+			c->cases[rows++] = first + k;
 		++*i;
 	}
 	return rows;
 }
 
-/* Takes examples from i on, as many as have room; returns the rows. */
-static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end)
+/* Takes examples from i on, at most `most` rows of them; returns the rows. */
+static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end, uint32_t most)
 {
-	bool single = !p->net->copies && !p->data->seq;
-	uint32_t rows = single ? take_cases(s, b, i, end) : take_sequences(p, s, b, i, end);
+	bool single = !p->net->copies && !p->bound->data->seq;
+	uint32_t rows = single ? take_cases(&s->chunk, b, i, end, most) : take_sequences(p, &s->chunk, b, i, end, most);
 
-	s->begin[s->examples] = rows;
-	rows_find(p, s, rows);
+	s->chunk.begin[s->chunk.examples] = rows;
+	chunk_locate(p, s, rows);
 	return rows;
 }
 
-/* The chunk before example i is in hand: the one from there on gets under way, or what thread `thread` of n will
- * take of it. The leaf ends at `end`; then comes the next, or the next batch. */
-static void look_ahead(const Program *p, Space *s, const Batch *b, uint64_t i, uint64_t end, uint32_t thread,
-                       uint32_t n)
+/* Prefetch this thread's share of the next chunk, which starts at example i. The leaf ends at `end`; then comes the
+ * next leaf, or the next batch. */
+static void prefetch_chunk(const Program *p, const Batch *b, uint64_t i, uint64_t end, uint32_t most, const Slice *r)
 {
-	uint64_t left = i < end ? end - i : b->count + b->more - i, count = left < s->chunk ? left : s->chunk;
-	uint64_t first = count * thread / n, last = count * (thread + 1) / n;
+	uint64_t count = min_u64(i < end ? end - i : b->count + b->more - i, most);
+	uint64_t first = count * r->thread / r->threads, last = count * (r->thread + 1) / r->threads;
 
-	if (!p->half && !p->index && p->longest == 1)
-		rows_ahead(p, b->example ? b->example + i + first : NULL, b->first + i + first, last - first);
+	if (!p->half && !p->bound->index && p->bound->longest == 1)
+		cases_prefetch(p->bound->data, b->example ? b->example + i + first : NULL, b->first + i + first, last - first);
 }
 
-/* Rows of examples first .. end - 1 by step. */
-static void make_steps(Space *s, uint32_t first, uint32_t end)
+/* Rows of examples first .. end - 1 by time step. */
+static void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
 {
-	uint32_t *at = s->step_at, steps = 0;
+	uint32_t *at = c->step_at, steps = 0;
 
 	for (uint32_t e = first; e < end; e++)
-		if (s->begin[e + 1] - s->begin[e] > steps)
-			steps = s->begin[e + 1] - s->begin[e];
+		steps = max_u32(steps, c->begin[e + 1] - c->begin[e]);
 	memset(at, 0, (steps + 1) * sizeof *at);
 	for (uint32_t e = first; e < end; e++)
-		at[s->begin[e + 1] - s->begin[e]]++; /* how many have just so many cases */
-	uint32_t longer = 0, row = s->begin[end] - s->begin[first];
-	for (uint32_t t = steps + 1; t-- > 0;) { /* at step t there are those that have more than t */
+		at[c->begin[e + 1] - c->begin[e]]++; /* number of examples by length */
+	uint32_t longer = 0, row = c->begin[end] - c->begin[first];
+	for (uint32_t t = steps + 1; t-- > 0;) { /* time step t has the examples that are longer than t */
 		uint32_t just = at[t];
 		row -= longer;
 		at[t] = row;
 		longer += just;
 	}
-	s->steps = steps;
+	c->steps = steps;
 	for (uint32_t e = first; e < end; e++)
-		for (uint32_t t = 0; t < s->begin[e + 1] - s->begin[e]; t++)
-			s->step[at[t]++] = s->begin[e] + t;
+		for (uint32_t t = 0; t < c->begin[e + 1] - c->begin[e]; t++)
+			c->step[at[t]++] = c->begin[e] + t;
 	for (uint32_t t = steps; t > 0; t--)
 		at[t] = at[t - 1];
 	at[0] = 0;
 }
 
-static void run_rows(const Job *j, Space *s, uint32_t first, uint32_t rows)
+/* Tally and outputs of all rows. */
+static void rows_result(const Job *j, const Space *s, uint32_t rows, Tally *t)
 {
-	Program *p = j->p;
-	bool labelled = p->data->targets != 0;
-
-	rows_load(p, s, first, rows, labelled);
-	s->late = j->learn && labelled && rows_late(p);
-	rows_forward(p, s, first, rows);
-	if (labelled)
-		rows_score(p, s, first, rows, j->learn);
-	if (j->learn)
-		rows_backward(p, s, first, rows);
-}
-
-static void give_outputs(const Job *j, const Space *s, uint32_t rows)
-{
-	for (uint32_t m = 0; j->out && m < rows; m++)
-		rows_outputs(j->p, s, m, j->out + (s->cases[m] - j->out_first) * j->p->net->outputs);
-}
-
-static void tally_rows(const Job *j, const Space *s, uint32_t rows, Tally *t)
-{
-	if (j->p->data->targets)
+	if (j->p->bound->data->targets)
 		rows_tally(s, 0, rows, t);
 	else
 		t->cases += rows;
-}
-
-/* ---- a leaf on one thread ---- */
-
-static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
-{
-	Program *p = j->p;
-	Tally *t = &p->tally[leaf];
-	uint64_t i, count;
-
-	if (leaf + 1 < j->last && !j->b->example) {
-		leaf_range(j->b->count, j->leaves, leaf + 1, &i, &count);
-		data_prefetch(p->data, j->b->first + i, count);
-	}
-	leaf_range(j->b->count, j->leaves, leaf, &i, &count);
-	*t = (Tally){ 0 };
-	for (uint64_t end = i + count, first = i; i < end;) {
-		bool fresh = i == first;
-		if (*j->stop)
-			atomic_store(&j->stopped, true);
-		if (atomic_load(&j->stopped))
-			return;
-		uint32_t rows = take_examples(p, s, j->b, &i, end);
-		look_ahead(p, s, j->b, i, end, 0, 1);
-		if (p->net->copies)
-			make_steps(s, 0, s->examples);
-		run_rows(j, s, 0, rows);
-		if (j->learn) {
-			s->by_input = by_input_rows(p, s, rows);
-			rows_gradient(p, s, rows, fresh, 0, 1, sum);
-		}
-		tally_rows(j, s, rows, t);
-		give_outputs(j, s, rows);
-	}
-}
-
-/* ---- sums at rest ---- */
-
-uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n)
-{
-	enum { FLOATS = CHECKSUM_BLOCK / sizeof(float) };
-	uint64_t seal = 0;
-
-	for (uint64_t end = at + n, next; at < end; at = next) {
-		next = (at / FLOATS + 1) * FLOATS;
-		next = next < end ? next : end;
-		seal += checksum_block_factor(at / FLOATS) *
-		        p->kern->seal(v + at, (next - at) * sizeof *v, (uint32_t)(at % FLOATS / CHECKSUM_WORDS));
-	}
-	return seal;
-}
-
-static uint64_t seal_sum(const Program *p, const float *v) { return seal_run(p, v, 0, p->layout->room); }
-
-static void check_sum(const Program *p, const float *v, uint64_t seal)
-{
-	if (p->watch && p->watch->sums && seal_sum(p, v) != seal)
-		__atomic_fetch_add(&p->watch->broken, 1, __ATOMIC_RELAXED);
-}
-
-void pending_seal(Program *p) { p->pending_seal = p->watch && p->watch->sums ? seal_sum(p, p->pending) : 0; }
-
-/* What lies past the weights of a row is not computed but happens: it depends on how the leaf was cut into chunks. */
-static uint64_t seal_leaf(const Program *p, float *v)
-{
-	for (const Panel *q = p->layout->panel; q < p->layout->panel + p->layout->panels; q++) {
-		uint64_t cols = q->list ? q->list->links : q->by_source ? q->targets : q->sources + q->bias;
-		for (float *row = v + q->at, *end = row + panel_size(q); row < end; row += q->row)
-			memset(row + cols, 0, (q->row - cols) * sizeof *row);
-	}
-	return seal_sum(p, v);
-}
-
-/* What a leaf comes to: the same bits wherever it is computed. */
-static uint64_t leaf_word(uint64_t sum, const Tally *t) { return XXH3_64bits_withSeed(t, sizeof *t, sum); }
-
-static void leaf_made(Job *j, uint32_t leaf, Sum *sum, uint32_t thread, int core)
-{
-	const Program *p = j->p;
-	Watch *w = p->watch;
-
-	if (!w || !w->sums)
-		return;
-	watch_moment(w, MOMENT_MADE, sum->v, p->layout->room * sizeof *sum->v);
-	sum->seal = seal_leaf(p, sum->v);
-	if (leaf == w->leaf) {
-		w->made = leaf_word(sum->seal, &p->tally[leaf]);
-		w->core = core;
-		w->thread = thread;
-	}
-	watch_moment(w, MOMENT_RESTS, sum->v, p->layout->room * sizeof *sum->v);
-}
-
-/* The next sum, by the thread that will use it: so its pages lie near it, and those that are never needed are never
- * there. */
-static Sum *next_sum(const Program *p, Space *s)
-{
-	Sum *sum = &s->sum[s->depth];
-
-	assert(s->depth < s->sums);
-	if (s->depth == s->touched) {
-		memset(sum->v, 0, (p->layout->room + LANES) * sizeof *sum->v);
-		s->touched++;
-	}
-	return sum;
-}
-
-static void learn_leaf(Job *j, Space *s, uint32_t leaf)
-{
-	Sum *sum = next_sum(j->p, s);
-
-	s->depth++;
-	run_leaf(j, s, leaf, sum->v);
-	leaf_made(j, leaf, sum, (uint32_t)(s - j->p->space), sched_getcpu());
-}
-
-/* A piece at a time, so that it is in the cache while it is sealed. */
-static void join_sealed(const Program *p, Sum *into, const Sum *from)
-{
-	uint64_t step = CHECKSUM_BLOCK / sizeof(float), a = 0, b = 0, joined = 0;
-
-	for (uint64_t at = 0, n; at < p->layout->room; at += n) {
-		n = p->layout->room - at < step ? p->layout->room - at : step;
-		a += seal_run(p, into->v, at, n);
-		b += seal_run(p, from->v, at, n);
-		p->kern->add(into->v + at, from->v + at, n);
-		joined += seal_run(p, into->v, at, n);
-	}
-	if (a != into->seal || b != from->seal)
-		__atomic_fetch_add(&p->watch->broken, 1, __ATOMIC_RELAXED);
-	into->seal = joined;
-}
-
-static void join_sums(const Program *p, Sum *into, const Sum *from)
-{
-	if (p->watch && p->watch->sums)
-		join_sealed(p, into, from);
-	else
-		p->kern->add(into->v, from->v, p->layout->room);
-}
-
-static void join_top(const Program *p, Space *s)
-{
-	s->depth--;
-	join_sums(p, &s->sum[s->depth - 1], &s->sum[s->depth]);
-}
-
-/* ---- the tree ---- */
-
-static void learn_subtree(Job *j, Space *s, uint32_t first, uint32_t end)
-{
-	if (end - first == 1) {
-		learn_leaf(j, s, first);
-		return;
-	}
-	uint32_t middle = first + leaf_split(end - first);
-	learn_subtree(j, s, first, middle);
-	learn_subtree(j, s, middle, end);
-	join_top(j->p, s);
-}
-
-/* Those of a thread's run; after the last of them come the team's. */
-static void thread_leaves(const Job *j, uint32_t thread, uint32_t *first, uint32_t *end)
-{
-	uint64_t leaves = j->team - j->first;
-
-	if (thread >= j->threads) {
-		*first = j->team;
-		*end = j->last;
-		return;
-	}
-	*first = j->first + (uint32_t)(leaves * thread / j->threads);
-	*end = j->first + (uint32_t)(leaves * (thread + 1) / j->threads);
-}
-
-/* The largest subtrees that lie in the thread's leaves. */
-static void learn_own(Job *j, Space *s, uint32_t thread, uint32_t first, uint32_t end)
-{
-	uint32_t low, high;
-
-	thread_leaves(j, thread, &low, &high);
-	if (end <= low || first >= high)
-		return;
-	if (first >= low && end <= high) {
-		learn_subtree(j, s, first, end);
-		return;
-	}
-	uint32_t middle = first + leaf_split(end - first);
-	learn_own(j, s, thread, first, middle);
-	learn_own(j, s, thread, middle, end);
+	for (uint32_t m = 0; j->out && m < rows; m++)
+		row_outputs(j->p, s, m, j->out + (s->chunk.cases[m] - j->out_first) * j->p->net->outputs);
 }
 
 /* Around the work of a thread. */
@@ -350,120 +150,156 @@ static void thread_leave(const Program *p, unsigned before)
 		p->half->kern->leave();
 }
 
+/* ---- leaves of a thread ---- */
+
+static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
+{
+	const Program *p = j->p;
+	const List *list = j->list;
+	uint32_t most = p->bound->chunk;
+	uint64_t i, count;
+
+	if (leaf + 1 < j->last && !j->b->example) {
+		leaf_range(j->b->count, j->leaves, leaf + 1, &i, &count);
+		data_prefetch(p->bound->data, j->b->first + i, count);
+	}
+	leaf_range(j->b->count, j->leaves, leaf, &i, &count);
+	p->tally[leaf] = (Tally){ 0 };
+	for (uint64_t end = i + count, first = i; i < end;) {
+		Slice r = { .threads = 1, .fresh = i == first, .sum = sum };
+		if (*j->stop)
+			atomic_store(&j->stopped, true);
+		if (atomic_load(&j->stopped))
+			return;
+		r.rows = take_examples(p, s, j->b, &i, end, most);
+		prefetch_chunk(p, j->b, i, end, most, &r);
+		if (p->net->copies)
+			make_time_steps(&s->chunk, 0, s->chunk.examples);
+		steps_run(p, s, list, 0, list->gradient, &r);
+		if (j->learn)
+			s->chunk.by_input = by_input_rows(p, s, r.rows);
+		steps_run(p, s, list, list->gradient, list->stages, &r);
+		rows_result(j, s, r.rows, &p->tally[leaf]);
+	}
+}
+
+/* The leaf's sum on top of the thread's stack, joined with those below that complete a subtree from leaf `from` on. */
+static void learn_leaf(Job *j, Space *s, uint32_t leaf, uint32_t from)
+{
+	const Program *p = j->p;
+	Sum *sum = sum_next(p, &s->sums);
+
+	s->sums.depth++;
+	run_leaf(j, s, leaf, sum->v);
+	leaf_done(p, leaf, sum, (uint32_t)(s - p->space), sched_getcpu());
+	for (uint32_t joins = leaf_joins_from(leaf, j->leaves, from); joins; joins--)
+		sums_join_top(p, &s->sums);
+}
+
+/* Those of a thread's run; after the last of them come the team's. */
+static void thread_leaves(const Job *j, uint32_t thread, uint32_t *first, uint32_t *end)
+{
+	uint64_t leaves = j->team - j->first;
+
+	if (thread >= j->threads) {
+		*first = j->team;
+		*end = j->last;
+		return;
+	}
+	*first = j->first + (uint32_t)(leaves * thread / j->threads);
+	*end = j->first + (uint32_t)(leaves * (thread + 1) / j->threads);
+}
+
 static void leaves_work(void *arg, uint32_t thread)
 {
 	Job *j = arg;
 	Space *s = &j->p->space[thread];
 	unsigned before = thread_enter(j->p);
+	uint32_t first, end;
 
-	s->depth = 0;
-	if (j->learn) {
-		learn_own(j, s, thread, 0, j->leaves);
-	} else {
-		uint32_t first, end;
-		thread_leaves(j, thread, &first, &end);
-		for (; first < end; first++)
-			run_leaf(j, s, first, NULL);
+	s->sums.depth = 0;
+	thread_leaves(j, thread, &first, &end);
+	for (uint32_t leaf = first; leaf < end; leaf++) {
+		if (j->learn)
+			learn_leaf(j, s, leaf, first);
+		else
+			run_leaf(j, s, leaf, NULL);
 	}
 	thread_leave(j->p, before);
 }
 
-/* Joins what threads left; their sums stand in the order of leaves, with the team's above those of thread 0. next:
- * how many of each are used. */
-static Sum *join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
-{
-	uint32_t thread = 0, low, high;
-
-	for (thread_leaves(j, 0, &low, &high); first >= high; thread_leaves(j, thread, &low, &high))
-		thread++;
-	if (thread == j->threads)
-		thread = 0;
-	if (end <= high)
-		return &j->p->space[thread].sum[next[thread]++];
-	uint32_t middle = first + leaf_split(end - first);
-	Sum *a = join_threads(j, next, first, middle), *b = join_threads(j, next, middle, end);
-	join_sums(j->p, a, b);
-	return a;
-}
-
 /* ---- a team ---- */
 
-/* A view of the team's rows with all that is one's own. */
-static Space team_view(const Program *p, uint32_t thread)
+/* The rows of space 0 with the thread's own chunk and scratch; half: room for such a view of its halves. */
+static Space team_view(const Program *p, uint32_t thread, HalfSpace *half)
 {
-	const Space *own = &p->space[thread];
 	Space view = p->space[0];
 
-	view.chunk = p->team_rows;
-	view.cases = own->cases;
-	view.begin = own->begin;
-	view.step = own->step;
-	view.step_at = own->step_at;
-	view.room = own->room;
-	view.x = own->x;
-	view.bias = own->bias;
-	view.links = own->links;
+	view.chunk = p->space[thread].chunk;
+	view.scratch = p->space[thread].scratch;
+	if (p->half) {
+		*half = *p->space[thread].half;
+		half->x = p->space[0].half->x;
+		view.half = half;
+	}
 	return view;
 }
 
-/* Everybody knows which rows the chunk has, and takes some of them forward and back. */
-static uint32_t team_forward(Job *j, Space *view, uint32_t thread, uint64_t *i, uint64_t end)
+/* Every thread knows which rows the chunk has, and takes some of them forward and backward. */
+static uint32_t team_forward(Job *j, Space *view, uint64_t *i, uint64_t end, const Slice *share)
 {
 	Program *p = j->p;
-	uint32_t rows = take_examples(p, view, j->b, i, end);
-	uint32_t first = (uint32_t)((uint64_t)view->examples * thread / p->threads);
-	uint32_t last = (uint32_t)((uint64_t)view->examples * (thread + 1) / p->threads);
+	Chunk *c = &view->chunk;
+	uint32_t most = p->bound->team_rows, rows = take_examples(p, view, j->b, i, end, most);
+	uint32_t first = (uint32_t)((uint64_t)c->examples * share->thread / share->threads);
+	uint32_t last = (uint32_t)((uint64_t)c->examples * (share->thread + 1) / share->threads);
+	Slice r = { .first = c->begin[first], .rows = c->begin[last] - c->begin[first] };
 
 	if (p->net->copies)
-		make_steps(view, first, last);
-	look_ahead(p, view, j->b, *i, end, thread, p->threads);
-	run_rows(j, view, view->begin[first], view->begin[last] - view->begin[first]);
+		make_time_steps(c, first, last);
+	prefetch_chunk(p, j->b, *i, end, most, share);
+	steps_run(p, view, j->list, 0, j->list->gradient, &r);
 	return rows;
 }
 
-/* Each one's examples; then each one's weights. They meet twice: all rows must be there for the sums, and nobody
- * goes on to the next rows while these are needed. */
+/* Each thread's examples; then each thread's weights. Two barriers: all rows are complete before the gradient reads
+ * them, and read before the next chunk overwrites them. */
 static void team_work(void *arg, uint32_t thread)
 {
 	Job *j = arg;
 	Program *p = j->p;
-	Space *team = &p->space[0], view = team_view(p, thread);
-	HalfSpace half; /* inputs of the team, a scratch of one's own */
+	SumStack *sums = &p->space[0].sums;
+	HalfSpace half;
+	Space view = team_view(p, thread, &half);
 	unsigned before = thread_enter(p);
 
-	if (p->half) {
-		half = *p->space[thread].half;
-		half.x = team->half->x;
-		view.half = &half;
-	}
 	for (uint32_t leaf = j->team; leaf < j->last; leaf++) {
 		uint64_t i, count;
 		leaf_range(j->b->count, j->leaves, leaf, &i, &count);
 		for (uint64_t end = i + count, begin = i; i < end;) {
-			bool fresh = i == begin;
-			uint32_t rows = team_forward(j, &view, thread, &i, end);
+			Slice r = { .thread = thread, .threads = p->threads, .fresh = i == begin };
+			r.rows = team_forward(j, &view, &i, end, &r);
 			if (thread == 0) {
 				if (j->learn)
-					next_sum(p, team);
+					sum_next(p, sums);
 				if (*j->stop)
 					atomic_store(&j->stopped, true);
 			}
 			pool_barrier(p->pool);
 			if (atomic_load(&j->stopped))
 				goto out;
-			if (j->learn)
-				rows_gradient(p, &view, rows, fresh, thread, p->threads, team->sum[team->depth].v);
+			r.sum = sums->sum[sums->depth].v;
+			steps_run(p, &view, j->list, j->list->gradient, j->list->stages, &r);
 			if (thread == 0) {
-				p->tally[leaf] = fresh ? (Tally){ 0 } : p->tally[leaf];
-				tally_rows(j, &view, rows, &p->tally[leaf]);
-				give_outputs(j, &view, rows);
+				p->tally[leaf] = r.fresh ? (Tally){ 0 } : p->tally[leaf];
+				rows_result(j, &view, r.rows, &p->tally[leaf]);
 			}
 			pool_barrier(p->pool);
 		}
 		if (thread == 0 && j->learn) {
-			leaf_made(j, leaf, &team->sum[team->depth++], 0, -1);
+			leaf_done(p, leaf, &sums->sum[sums->depth++], 0, -1);
 			for (uint32_t joins = leaf_joins_from(leaf, j->leaves, j->team); joins; joins--)
-				join_top(p, team);
+				sums_join_top(p, sums);
 		}
 	}
 out:
@@ -472,13 +308,13 @@ out:
 
 /* ---- batches ---- */
 
-/* Everyone has the same number of leaves, and a team does those that are left; if these are too small for that, and
- * many, some have one more. */
+/* All threads have the same number of leaves, and a team computes those that are left; if these are too small for
+ * that, and many, some threads have one more. */
 static void run_job(Job *j)
 {
 	Program *p = j->p;
 	uint32_t leaves = j->last - j->first;
-	double each = (double)j->b->count / j->leaves * (double)p->longest * (double)p->net->links;
+	double each = (double)j->b->count / j->leaves * (double)p->bound->longest * (double)p->net->links;
 
 	j->threads = 1;
 	j->team = j->last;
@@ -490,106 +326,83 @@ static void run_job(Job *j)
 	if (each >= TEAM_WORK || leaves < 4 * p->threads)
 		j->team -= leaves % p->threads;
 	j->threads = j->team > j->first ? p->threads : 0;
-	p->space[0].depth = 0;
+	p->space[0].sums.depth = 0;
 	if (j->threads)
 		pool_run(p->pool, leaves_work, j);
 	if (j->team < j->last && !j->stopped)
 		pool_run(p->pool, team_work, j);
 }
 
-/* The array of its own that the sum that waits has, or would have, is written to. */
-static void pending_touch(Program *p, float *own)
+/* Joins the sums of threads, which are in the order of leaves, with the team's above those of thread 0. next: how
+ * many of each thread have been used. */
+static Sum *join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
 {
-	if (p->fresh)
-		memset(own, 0, (p->layout->room + LANES) * sizeof *own);
-	p->fresh = false;
+	uint32_t thread = 0, low, high;
+
+	for (thread_leaves(j, 0, &low, &high); first >= high; thread_leaves(j, thread, &low, &high))
+		thread++;
+	if (thread == j->threads)
+		thread = 0;
+	if (end <= high)
+		return &j->p->space[thread].sums.sum[next[thread]++];
+	uint32_t middle = first + leaf_split(end - first);
+	Sum *a = join_threads(j, next, first, middle), *b = join_threads(j, next, middle, end);
+	sums_join(j->p, a, b);
+	return a;
 }
 
-/* The sum that waits has an array of its own: threads are going to use theirs. */
-static void pending_apart(Program *p)
-{
-	if (!p->lent)
-		return;
-	pending_touch(p, p->spare);
-	p->lent->v = p->spare;
-	p->lent = NULL;
-	p->spare = NULL;
-}
-
-/* The sum that waits grows by the batch's, or becomes it. Its array stays where it is: most often it is used, and
- * done with, before anybody sums again, and one array less is ever written to. */
-static void take_sum(Program *p, Sum *sum)
-{
-	if (p->has_pending) {
-		Sum pending = { p->pending, p->pending_seal };
-		join_sums(p, &pending, sum);
-		p->pending_seal = pending.seal;
-		return;
-	}
-	if (!p->lent)
-		p->spare = p->pending;
-	p->lent = sum;
-	p->pending = sum->v;
-	p->pending_seal = sum->seal;
-	p->has_pending = true;
-}
-
-/* Some leaves of a batch that comes in several calls, in order: thread 0 alone keeps the stack of sums. */
-static Status learn_some(Job *j, uint32_t first, uint32_t last, Tally *t)
+/* Some leaves of a batch that comes in several calls, in order, on this thread alone. */
+static Status learn_some(Job *j, Tally *t)
 {
 	Program *p = j->p;
 	Space *s = &p->space[0];
 	unsigned before = thread_enter(p);
 
-	if (first == 0)
-		s->depth = 0;
-	for (uint32_t leaf = first; leaf < last && !j->stopped; leaf++) {
-		learn_leaf(j, s, leaf);
-		for (uint32_t joins = leaf_joins(leaf, j->leaves); joins; joins--)
-			join_top(p, s);
+	if (j->first == 0)
+		s->sums.depth = 0;
+	for (uint32_t leaf = j->first; leaf < j->last && !j->stopped; leaf++) {
+		learn_leaf(j, s, leaf, 0);
 		tally_add(t, &p->tally[leaf]);
 	}
 	if (j->stopped)
-		p->has_pending = false;
-	else if (last == j->leaves)
-		take_sum(p, &s->sum[0]);
+		p->pending.full = false;
+	else if (j->last == j->leaves)
+		pending_add(p, &s->sums.sum[0]);
 	thread_leave(p, before);
 	return j->stopped ? MP_STOPPED : MP_OK;
 }
 
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
 {
-	Job j = {
-		.p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = true
-	};
+	Job j = job_of(p, b, first, last, stop, true);
 	uint32_t next[MAX_THREADS];
 
-	if (p->has_pending)
-		pending_apart(p);
+	if (p->pending.full)
+		pending_own(p);
 	if (first || last < j.leaves)
-		return learn_some(&j, first, last, t);
+		return learn_some(&j, t);
 	run_job(&j);
 	if (j.stopped) {
-		p->has_pending = false;
+		p->pending.full = false;
 		return MP_STOPPED;
 	}
 	unsigned before = cpu_enter();
 	memset(next, 0, p->threads * sizeof *next);
-	take_sum(p, join_threads(&j, next, 0, j.leaves));
+	pending_add(p, join_threads(&j, next, 0, j.leaves));
 	cpu_leave(before);
 	Tally all = tally_leaves(p->tally, 0, j.leaves);
 	tally_add(t, &all);
 	return MP_OK;
 }
 
-/* Sums of the largest subtrees that lie in the leaves done here, in their order. */
+/* Sums of the largest subtrees of the leaves computed here, in their order. */
 static void collect_sums(Job *j, uint32_t *next, uint32_t first, uint32_t end, Share *out)
 {
 	if (end <= j->first || first >= j->last)
 		return;
 	if (first >= j->first && end <= j->last) {
 		Sum *sum = join_threads(j, next, first, end);
-		check_sum(j->p, sum->v, sum->seal);
+		sum_check(j->p, sum);
 		out->sum[out->sums++] = sum->v;
 		return;
 	}
@@ -601,17 +414,15 @@ static void collect_sums(Job *j, uint32_t *next, uint32_t first, uint32_t end, S
 Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
                    Share *out)
 {
-	Job j = {
-		.p = p, .b = b, .leaves = leaf_count(b->count), .first = first, .last = last, .stop = stop, .learn = learn
-	};
+	Job j = job_of(p, b, first, last, stop, learn);
 	uint32_t next[MAX_THREADS];
 
-	pending_apart(p);
-	pending_touch(p, p->pending);
+	pending_own(p);
+	pending_touch(p);
 	out->sums = 0;
 	out->tally = p->tally;
-	out->total = p->pending;
-	out->floats = p->layout->room;
+	out->total = p->pending.v;
+	out->floats = p->layout->floats;
 	if (first == last)
 		return MP_OK;
 	run_job(&j);
@@ -625,19 +436,37 @@ Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bo
 	return MP_OK;
 }
 
-/* ---- a leaf once more ---- */
+Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+{
+	Batch b = { .first = first, .count = count };
+	Job j = job_of(p, &b, 0, leaf_count(count), stop, false);
+	uint64_t unused;
 
-typedef struct Again {
+	if (!count)
+		return MP_OK;
+	j.out = out;
+	run_example(p->net, p->bound->data, first, &j.out_first, &unused);
+	run_job(&j);
+	if (j.stopped)
+		return MP_STOPPED;
+	Tally all = tally_leaves(p->tally, 0, j.leaves);
+	tally_add(t, &all);
+	return MP_OK;
+}
+
+/* ---- recomputing a leaf ---- */
+
+typedef struct Recompute {
 	Job j;
 	uint32_t leaf, thread;
-	uint64_t word;
+	uint64_t checksum;
 	int core;
-} Again;
+} Recompute;
 
-/* The first thread's rows and sums are free: the batch waits for its update. */
-static void again_work(void *arg, uint32_t thread)
+/* The rows and sums of space 0 are free: the batch waits for its update. */
+static void recompute_work(void *arg, uint32_t thread)
 {
-	Again *a = arg;
+	Recompute *a = arg;
 	Program *p = a->j.p;
 	Space *s = &p->space[0];
 
@@ -645,15 +474,15 @@ static void again_work(void *arg, uint32_t thread)
 		return;
 	unsigned before = thread_enter(p);
 	Tally first = p->tally[a->leaf];
-	run_leaf(&a->j, s, a->leaf, s->sum[0].v);
-	a->word = leaf_word(seal_leaf(p, s->sum[0].v), &p->tally[a->leaf]);
+	run_leaf(&a->j, s, a->leaf, s->sums.sum[0].v);
+	a->checksum = leaf_checksum(p, s->sums.sum[0].v, &p->tally[a->leaf]);
 	a->core = sched_getcpu();
 	p->tally[a->leaf] = first;
 	thread_leave(p, before);
 }
 
-/* The core after the one this thread is on, if it may use others. */
-static void go_elsewhere(void)
+/* Moves this thread to the next core that it may use. */
+static void change_core(void)
 {
 	cpu_set_t all, one;
 	int core = sched_getcpu();
@@ -668,63 +497,24 @@ static void go_elsewhere(void)
 	sched_setaffinity(0, sizeof one, &one);
 }
 
-uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core)
+uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core)
 {
 	static const volatile int never = 0;
-	Again a = { .j = { .p = p,
-		               .b = b,
-		               .leaves = leaf_count(b->count),
-		               .first = leaf,
-		               .last = leaf + 1,
-		               .stop = &never,
-		               .learn = true,
-		               .threads = 1 },
-		        .leaf = leaf };
+	Recompute a = { .j = job_of(p, b, leaf, leaf + 1, &never, true), .leaf = leaf };
 	cpu_set_t all;
 
-	pending_apart(p);
+	a.j.threads = 1;
+	pending_own(p);
 	if (p->threads > 1) {
 		a.thread = (p->watch->thread + 1 + turn) % p->threads;
-		pool_run(p->pool, again_work, &a);
+		pool_run(p->pool, recompute_work, &a);
 	} else {
-		bool bound = sched_getaffinity(0, sizeof all, &all) == 0;
-		go_elsewhere();
-		again_work(&a, 0);
-		if (bound)
+		bool known = sched_getaffinity(0, sizeof all, &all) == 0;
+		change_core();
+		recompute_work(&a, 0);
+		if (known)
 			sched_setaffinity(0, sizeof all, &all);
 	}
 	*core = a.core;
-	return a.word;
-}
-
-void batch_sum(Program *p)
-{
-	unsigned before = cpu_enter();
-
-	online_settle(p);
-	if (!p->lent)
-		pending_touch(p, p->pending);
-	rows_backward(p, &p->space[0], 0, 1);
-	rows_gradient(p, &p->space[0], 1, true, 0, 1, p->pending);
-	p->has_pending = true;
-	pending_seal(p);
-	online_forget(p);
-	cpu_leave(before);
-}
-
-Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
-{
-	Batch b = { .first = first, .count = count };
-	Job j = { .p = p, .b = &b, .leaves = leaf_count(count), .last = leaf_count(count), .stop = stop, .out = out };
-	uint64_t unused;
-
-	if (!count)
-		return MP_OK;
-	run_example(p->net, p->data, first, &j.out_first, &unused);
-	run_job(&j);
-	if (j.stopped)
-		return MP_STOPPED;
-	Tally all = tally_leaves(p->tally, 0, j.leaves);
-	tally_add(t, &all);
-	return MP_OK;
+	return a.checksum;
 }

@@ -292,7 +292,7 @@ static double squares_of(const Codes *c, const float *out)
 
 static size_t padded(uint32_t n) { return (n + LANES - 1) / LANES * LANES; }
 
-size_t codes_room(const Codes *c)
+size_t codes_scratch(const Codes *c)
 {
 	size_t rows = padded(c->width);
 
@@ -338,8 +338,8 @@ static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, fl
 
 void codes_right(const Codes *c, const CodesArgs *a)
 {
-	Near near = { .cols = c->width, .parts = c->parts, .room = a->room };
-	float *room = a->room + padded(c->width) * LANES, margin = rounding(c, a->most * a->most * c->width);
+	Near near = { .cols = c->width, .parts = c->parts, .scratch = a->scratch };
+	float *room = a->scratch + padded(c->width) * LANES, margin = rounding(c, a->most * a->most * c->width);
 
 	for (uint32_t i = 0; i < c->parts; i++) {
 		near.of[i].words = &c->words[i];

@@ -17,12 +17,9 @@ enum {
 	CASES_AHEAD = 8      /* that are under way from memory */
 };
 
-static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
-static inline size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 static uint32_t strip_rows(uint32_t depth)
 {
-	return (uint32_t)larger(STRIP_BYTES / sizeof(Half) / half_row(depth) / STRIP * STRIP, STRIP);
+	return (uint32_t)max_u64(STRIP_BYTES / sizeof(Half) / half_row(depth) / STRIP * STRIP, STRIP);
 }
 
 static size_t scratch_room(const Layout *l, uint32_t rows)
@@ -31,9 +28,9 @@ static size_t scratch_room(const Layout *l, uint32_t rows)
 
 	for (uint32_t i = 0; i < l->panels; i++) {
 		uint32_t sources = l->panel[i].sources + 1, targets = l->panel[i].targets;
-		most = larger(most, half_room_rows(strip_rows(sources), sources));
-		most = larger(most, half_room_rows(strip_rows(targets), targets));
-		most = larger(most, half_room_rows(larger(sources, targets), rows) + half_room_tiles(rows, STRIP));
+		most = max_u64(most, half_room_rows(strip_rows(sources), sources));
+		most = max_u64(most, half_room_rows(strip_rows(targets), targets));
+		most = max_u64(most, half_room_rows(max_u64(sources, targets), rows) + half_room_tiles(rows, STRIP));
 	}
 	return most;
 }
@@ -87,7 +84,7 @@ static void load_floats(const Program *p, const Halves *h, const float *x, Half 
 static void load_ones(const Program *p, const Halves *h, uint64_t i, Half *row)
 {
 	const Part *t = &p->layout->part[p->layout->input];
-	const Data *d = p->data;
+	const Data *d = p->bound->data;
 
 	memset(row, 0, h->x_row * sizeof *row);
 	for (uint64_t k = d->x_indptr[i]; k < d->x_indptr[i + 1]; k++)
@@ -98,7 +95,7 @@ static void load_ones(const Program *p, const Halves *h, uint64_t i, Half *row)
 
 static void load_row(const Program *p, const Halves *h, const HalfSpace *t, uint64_t i, Half *row)
 {
-	const Data *d = p->data;
+	const Data *d = p->bound->data;
 
 	if (d->x_indptr && !d->x_values && p->layout->inputs == 1) {
 		load_ones(p, h, i, row);
@@ -112,28 +109,28 @@ static void load_row(const Program *p, const Halves *h, const HalfSpace *t, uint
 
 static const Half *kept_row(const Program *p, const Halves *h, const HalfSpace *t, uint64_t i)
 {
-	Half *row = h->kept->x + i * h->x_row;
+	Half *row = p->bound->kept->x + i * h->x_row;
 
-	if (!h->kept->known[i]) {
+	if (!p->bound->kept->known[i]) {
 		memset(row, 0, h->x_row * sizeof *row); /* what lies behind a part is multiplied by zeros */
 		load_row(p, h, t, i, row);
-		h->kept->known[i] = 1;
+		p->bound->kept->known[i] = 1;
 	}
 	return row;
 }
 
-static void fetch(const Halves *h, uint64_t i)
+static void prefetch(const Program *p, const Halves *h, uint64_t i)
 {
 	for (uint32_t k = 0; k < h->x_row; k += TILE_DEPTH)
-		__builtin_prefetch(h->kept->x + i * h->x_row + k);
+		__builtin_prefetch(p->bound->kept->x + i * h->x_row + k);
 }
 
 /* A guard looks at data and not at what is made of it. */
-static bool keeps(const Program *p, const Halves *h) { return h->kept && !p->watch; }
+static bool keeps(const Program *p) { return p->bound->kept && !p->watch; }
 
 void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn)
 {
-	t->rows = keeps(p, h) && in_turn ? h->kept->x + cases[0] * h->x_row : t->x;
+	t->rows = keeps(p) && in_turn ? p->bound->kept->x + cases[0] * h->x_row : t->x;
 }
 
 void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first,
@@ -142,12 +139,12 @@ void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint
 	for (uint32_t m = first; m < first + rows; m++) {
 		Half *row = t->x + (size_t)m * h->x_row;
 
-		if (!keeps(p, h)) {
+		if (!keeps(p)) {
 			load_row(p, h, t, cases[m], row);
 		} else if (t->rows != t->x) {
 			kept_row(p, h, t, cases[m]);
 		} else {
-			fetch(h, cases[m + CASES_AHEAD < first + rows ? m + CASES_AHEAD : m]);
+			prefetch(p, h, cases[m + CASES_AHEAD < first + rows ? m + CASES_AHEAD : m]);
 			memcpy(row, kept_row(p, h, t, cases[m]), h->x_row * sizeof *row);
 		}
 	}
@@ -181,7 +178,7 @@ static void product(const Halves *h, const HalfSpace *t, const Product *q, const
 	size_t row = half_row(q->depth);
 
 	for (uint32_t m = 0; m < q->rows; m += strip) {
-		uint32_t rows = smaller(q->rows - m, strip);
+		uint32_t rows = min_u32(q->rows - m, strip);
 		Matrix some = *a;
 
 		if (a->at)
@@ -227,7 +224,7 @@ void half_gradient(const Program *p, const Halves *h, const HalfSpace *t, const 
 		*outputs = (Matrix){ .h = input_rows(p, h, t, panel, 0) + (panel->by_source ? from : 0), .row = h->x_row };
 	kern->pack_across(q->rows, q->depth, &a, t->scratch, row);
 	for (uint32_t n = 0; n < q->cols; n += STRIP) {
-		uint32_t cols = smaller(q->cols - n, STRIP);
+		uint32_t cols = min_u32(q->cols - n, STRIP);
 		Matrix some = { b.f ? b.f + n : NULL, b.f ? NULL : b.h + n, b.row, NULL };
 
 		kern->pack_pairs(q->depth, cols, &some, tiles);
@@ -289,8 +286,8 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 /* Sixteen more, as tiles are read in whole. */
 KeptHalves *halves_keep(Arena *a, const Program *p, const Halves *h)
 {
-	const Bound *other = &p->bound[BOUND_BEFORE];
-	uint64_t cases = p->data->cases, row = h->x_row * sizeof(Half);
+	const Bound *other = &p->bounds[BOUND_BEFORE];
+	uint64_t cases = p->bound->data->cases, row = h->x_row * sizeof(Half);
 	uint64_t most = ((uint64_t)KEPT_MIB << 20) - (other->of && other->kept ? other->kept->bytes : 0);
 
 	if (cases > most / row || cases + TILE_ROWS > most / row)
@@ -303,13 +300,13 @@ KeptHalves *halves_keep(Arena *a, const Program *p, const Halves *h)
 }
 
 /* Weights that stand the other way are turned, a tile at a time. */
-static void pack_turned(const Program *p, const Halves *h, Form w, uint32_t depth, uint32_t cols, Half *to)
+static void pack_transposed(const Program *p, const Halves *h, Form w, uint32_t depth, uint32_t cols, Half *to)
 {
 	_Alignas(64) float b[TILE_DEPTH * LANES];
 
 	for (uint32_t n = 0; n < cols; n += LANES)
 		for (uint32_t k = 0; k < depth; k += TILE_DEPTH, to += TILE_SIZE) {
-			uint32_t deep = smaller(depth - k, TILE_DEPTH), wide = smaller(cols - n, LANES);
+			uint32_t deep = min_u32(depth - k, TILE_DEPTH), wide = min_u32(cols - n, LANES);
 			p->kern->transpose(wide, deep, w.w + n * w.row + k, w.row, b, LANES);
 			h->kern->pack_pairs(deep, wide, &(Matrix){ .f = b, .row = LANES }, to);
 		}
@@ -320,11 +317,11 @@ static void pack_share(const Program *p, const Halves *h, Form w, uint32_t depth
                        Half *to)
 {
 	uint64_t tiles = (cols + LANES - 1) / LANES;
-	uint32_t first = (uint32_t)(tiles * i / n) * LANES, end = smaller(cols, (uint32_t)(tiles * (i + 1) / n) * LANES);
+	uint32_t first = (uint32_t)(tiles * i / n) * LANES, end = min_u32(cols, (uint32_t)(tiles * (i + 1) / n) * LANES);
 
 	to += half_room_tiles(depth, first);
-	if (first < end && w.turned)
-		pack_turned(p, h, (Form){ w.w + first * w.row, w.row, true }, depth, end - first, to);
+	if (first < end && w.transposed)
+		pack_transposed(p, h, (Form){ w.w + first * w.row, w.row, true }, depth, end - first, to);
 	else if (first < end)
 		h->kern->pack_pairs(depth, end - first, &(Matrix){ .f = w.w + first, .row = w.row }, to);
 }

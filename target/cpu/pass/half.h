@@ -21,7 +21,6 @@ typedef struct Halves {
 	size_t *by_source, *by_target; /* [panels] where those of a panel begin, for forward and backward */
 	uint32_t *x_at;                /* [parts] inputs have rows of their own, as halves: where a part begins there */
 	uint32_t x_row;
-	KeptHalves *kept; /* of the data bound; NULL: too many */
 } Halves;
 
 /* Of a thread; of a team, x is that of the team. */

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* cpu: networks on this computer's own vector units.
  *
- *   Plan --layout.c--> Layout (parts, panels) --run.c--> sums of weight changes --update.c--> weights
- *                                                  batch.c: leaves over threads
+ *   Plan --layout.c--> Layout (parts, panels) --lower.c--> List of steps --steps.c--> gradient --update.c--> weights
+ *                                                          batch.c: leaves of a batch over threads
  *
- * Cases are rows. A row holds every unit of the network in a column of its own; units that are computed alike stand
- * side by side and are called a part. Weights from a run of columns to a part are a panel: a small dense matrix.
- * What a pass does with a panel is one Product (kern/kern.h), and everything between products is element by
- * element. So the order in which a sum is formed is the order of columns, which is canonical, or of rows, which is
- * that of the batch: nothing here depends on the kind of vectors, on threads, or on how rows are cut into chunks. */
+ * Cases are rows. A row holds every unit of the network in a column of its own; units that are computed alike are
+ * adjacent and are called a part. Weights from a range of columns to a part are a panel: a small dense matrix. What a
+ * pass does with a panel is one Product (kern.h), and everything between products is element by element. So the order
+ * in which a sum is formed is the order of columns, which is canonical, or of rows, which is that of the batch:
+ * nothing here depends on the instruction set, on threads, or on how rows are cut into chunks.
+ *
+ * When data is bound, passes are lowered to a list of steps: kernel calls with all their arguments but the rows and
+ * the thread's share (Slice). */
 #ifndef PASS_H
 #define PASS_H
 
 #include "watch.h"
 #include "isa.h"
 #include "cpu_layout.h"
+
+/* ---- options.c: options of this target ---------------------------------------------------------- */
 
 enum { PRECISION_FP32, PRECISION_BF16 };
 enum { INPUT_AUTO, INPUT_DENSE, INPUT_INDEX };
@@ -25,197 +30,281 @@ typedef struct CpuOptions {
 extern const OptionTable cpu_options;
 static inline CpuOptions *cpu_own(const Options *o) { return options_of(o, &cpu_options); }
 
-typedef struct Codes Codes;
-enum { KNOWN_CODES = 2 }; /* tables that are kept: training and test data may have different ones, and take turns */
+enum { MAX_THREADS = 4096 };
+
+/* ---- rows of cases that a thread works on ------------------------------------------------------- */
+
+/* Row buffers, [capacity][cols] each. ROW_DELTA holds errors, then deltas; ROW_NET net inputs, for unit functions
+ * whose slope needs them; ROW_ERROR the error against the targets of output units that also have targets. */
+enum { ROW_ACT, ROW_DELTA, ROW_NET, ROW_ERROR, ROW_BUFFERS, ROW_NONE = ROW_BUFFERS };
+typedef struct RowSpace {
+	uint32_t capacity;       /* rows */
+	float *row[ROW_BUFFERS]; /* NULL: not needed */
+	float *y;                /* [rows][targets] */
+	float *out;              /* [rows][outputs, padded], where outputs are not one part */
+	float *weight, *error;   /* [rows] weights and errors of the cases */
+	uint8_t *verdict;        /* [rows] VERDICT_... */
+	const uint32_t **index;  /* [rows] index lists in the data, */
+	const float **values;    /* their values, if the data has some, */
+	uint32_t *lengths;       /* and their lengths */
+	bool untouched;          /* allocated, but not yet written to by the thread that uses them */
+} RowSpace;
+
+/* The cases in the rows, and where their inputs and targets are. */
+typedef struct Chunk {
+	uint64_t *cases; /* [capacity] case of the data in each row */
+	uint32_t *begin; /* [capacity + 1] first rows of examples */
+	uint32_t examples;
+	uint32_t *step;    /* [capacity] rows by time step: first cases of all sequences, second cases, ... */
+	uint32_t *step_at; /* [capacity + 1] where each time step begins there */
+	uint32_t steps, capacity;
+	bool contiguous;           /* in the data */
+	const float *inputs;       /* NULL: copied to ROW_ACT; else in the data, of row 0 if contiguous, else of case 0 */
+	const float *target;       /* of row 0: y, or in the data; */
+	const uint64_t *target_at; /* NULL, or the case of each row, and target is that of case 0 */
+	const InputRows *by_input; /* NULL, or the index lists transposed */
+} Chunk;
+
+typedef struct Scratch {
+	float *codes; /* for codes_right */
+	size_t codes_size;
+	float *links; /* [layout->link_scratch] transposed rows for single links */
+	float *bias;  /* a row of sums of bias weights */
+	float *x;     /* [inputs] of one case, where they are not one part */
+} Scratch;
+
+enum { MAX_SUMS = 32 }; /* more than twice 1 + log2(MAX_LEAVES) */
+/* A sum of weight changes, and its checksum while it is not in use. */
 typedef struct Sum {
 	float *v;
-	uint64_t seal;
-} Sum; /* of weight changes, and what sealed it when it came to rest */
+	uint64_t checksum;
+} Sum;
+typedef struct SumStack {
+	Sum sum[MAX_SUMS]; /* [floats] each */
+	uint32_t capacity, depth;
+	uint32_t touched; /* sums from this one on have not been written to */
+} SumStack;
 
-enum { MAX_THREADS = 4096 };
-enum { MAX_SUMS = 32 }; /* of weight changes in a worker's hands: more than twice 1 + log2(MAX_LEAVES) */
+typedef struct Space {
+	RowSpace rows;
+	Chunk chunk;
+	Scratch scratch;
+	SumStack sums;
+	struct HalfSpace *half; /* with bf16: half.h */
+	float max_change;       /* of an update, by this thread: Watch.reach, */
+	uint64_t checksum;      /* and its part of the checksum of the sum that was used */
+} Space;
+
+/* ---- the list of steps -------------------------------------------------------------------------- */
+
+/* All that a step is given at run time. */
+typedef struct Slice {
+	uint32_t first, rows;
+	const uint32_t *at;       /* NULL, or the numbers of the rows; first is 0 then */
+	uint32_t time;            /* of the rows in their sequences, where there are time steps */
+	uint32_t thread, threads; /* gradient: thread i of n computes its share of the weights, */
+	bool fresh;               /* sets the sum, or else adds to it */
+	float *sum;
+} Slice;
+
+typedef struct Step Step;
+typedef void StepFn(const Program *p, Space *s, const Step *st, const Slice *r);
+struct Step {
+	StepFn *run;
+	const Part *part;
+	const Panel *panel;
+	uint8_t a, c;          /* ROW_... that a kernel reads and writes, */
+	uint32_t a_col, c_col; /* and from which column on */
+	bool from_data;        /* a: inputs, which may be read from the data */
+	union {                /* arguments; pointers into rows are filled in at run time */
+		Product product;
+		Lists lists;
+		const LinkSums *links;
+		struct {
+			Errors errors;
+			Scores scores;
+		};
+		float offset; /* deltas: added to the slope */
+	};
+};
+
+/* Steps of a stage run one after the other for all rows, or for each time step in order, or in reverse. */
+enum { EACH_ROW, EACH_TIME, EACH_TIME_BACK };
+typedef struct Stage {
+	const char *name;
+	int each;
+	uint32_t first, end;
+} Stage;
+enum { MAX_STAGES = 12 };
+typedef struct List {
+	Step *step;
+	uint32_t steps, stages;
+	Stage stage[MAX_STAGES];
+	uint32_t backward, gradient; /* stages that these begin with */
+} List;
 
 /* ---- program ------------------------------------------------------------------------------------ */
 
-/* Rows of cases that a thread works on, taken once.  Arrays of rows are [rows][cols] unless it says otherwise. */
-typedef struct Space {
-	uint32_t rows;          /* there is room for so many */
-	uint32_t chunk;         /* and of the data bound now so many are taken at a time */
-	float *act, *err, *net; /* outputs; errors, then deltas; net inputs, where a unit function wants them back */
-	float *own;             /* where an output unit has targets of its own: the error it makes itself */
-	float *y;               /* [rows][targets] */
-	float *out;             /* [rows][outputs, padded], where outputs are not one part */
-	float *room;            /* for codes_right */
-	size_t rooms;
-	float *weight, *value;     /* [rows] weights and errors of the cases */
-	uint8_t *verdict;          /* [rows] VERDICT_... */
-	const uint32_t **index;    /* [rows] index lists: where they are, */
-	const float **values;      /* and their values, if the data has some; */
-	uint32_t *lengths;         /* and how long */
-	const InputRows *by_input; /* NULL, or the same by input */
-	bool in_turn;              /* cases of the rows stand side by side in the data */
-	/* NULL, or inputs are read where they stand in the data: those of row 0 if in turn, else of case 0 */
-	const float *direct;
-	bool late;                 /* the outputs are made with their scores, not before */
-	const float *target;       /* of row 0: y, or where they stand in the data, */
-	const uint64_t *target_at; /* and there NULL or which they are */
-	float *links;              /* [link_room] rows that are turned for links one by one */
-	float *bias;               /* a row of sums for the true unit's weights */
-	float *x;                  /* [inputs] of one case, where they are not one part */
-	uint64_t *cases;           /* [rows] which case of the data a row is */
-	uint32_t *begin;           /* [rows + 1] first rows of the examples in hand */
-	uint32_t examples;
-	uint32_t *step;    /* [rows] rows in the order of steps: first cases of all sequences, second cases, ... */
-	uint32_t *step_at; /* [rows + 1] where each step begins there */
-	uint32_t steps;
-	/* of cases, begin, step, step_at and list there is room for so many rows: those of a team, too */
-	uint32_t steps_room;
-	struct HalfSpace *half; /* with bf16: half.h */
-	Sum sum[MAX_SUMS];      /* [room] each: a stack */
-	uint32_t sums, depth;
-	float reach;      /* of an update, by this thread: Watch.reach, */
-	uint64_t summed;  /* and its part of the seal of the sum that was used */
-	bool fresh;       /* nobody has written to its rows yet, */
-	uint32_t touched; /* nor to sums from this one on */
-} Space;
+typedef struct Codes Codes;
+enum { KNOWN_CODES = 2 }; /* tables that are kept: training and test data may have different ones, and alternate */
 
-/* What was made of some data, so that it need not be made again when its turn comes: what a program has of the data
- * that is bound. */
+/* All that was derived from some data. */
 typedef struct Bound {
-	const Data *of;   /* as it was given; NULL: none, or not all of it is there */
-	Arena arena;      /* where all this is, */
-	const Data *data; /* also index lists that were made of dense inputs */
-	bool index;
+	const Data *of;   /* as given; NULL: nothing is bound here, or making it failed */
+	Arena arena;      /* of all that follows */
+	const Data *data; /* with index lists made of dense inputs where option input says so */
+	bool index;       /* inputs are index lists */
 	Scorer scorer;
-	Codes *codes; /* among those known */
-	uint64_t longest;
-	uint32_t chunk, team_rows;
-	struct TinyRun *tiny;
-	struct ByInput *by_input;
-	struct KeptHalves *kept;
+	Codes *codes;              /* NULL: it has none */
+	uint64_t longest;          /* cases of its longest example */
+	uint32_t chunk, team_rows; /* rows that a thread takes at a time, and a team, in the rows of space 0 */
+	List learn, test, online;
+	struct TinyRun *tiny;     /* NULL: the network is not small enough, or the data */
+	struct ByInput *by_input; /* NULL: index lists are used by case only */
+	struct KeptHalves *kept;  /* NULL: rounded inputs are not kept */
 } Bound;
 enum { BOUND_NOW, BOUND_BEFORE, BOUNDS };
+
+/* The sum of weight changes for the next update. */
+typedef struct Pending {
+	float *v; /* [floats] */
+	uint64_t checksum;
+	bool full;
+	Sum *lent;      /* NULL, or v is the array of this sum, and */
+	float *spare;   /* this is the one of its own */
+	bool untouched; /* its own has not been written to */
+} Pending;
 
 struct Program {
 	const Net *net;
 	const Plan *plan;
-	const Options *opt; /* the run's own: what may change during a run, changes here too */
+	const Options *opt; /* of the run: some may change while it trains */
 	const Rule *rule;
 	Formula formula;
 	int isa;
 	const Kern *kern;
 	Layout *layout;
-	float *w, *state[MAX_STATE]; /* [room] */
-	float *copies;               /* [copies] other forms of the weights */
-	float *zero;                 /* a row of zeros, as long as any */
-	float *pending;              /* [room] the sum of weight changes that waits for an update, */
-	uint64_t pending_seal;       /* and its seal */
-	Sum *lent;                   /* NULL, or whose array that is: nobody else needs it until the next batch */
-	float *spare;                /* if so, the array it would have otherwise; */
-	bool fresh;                  /* nobody has written to that yet */
-	struct Watch *watch;         /* NULL: nobody guards this run */
-	bool has_pending;
-
-	Bound bound[BOUNDS]; /* of the data that is bound, and of the data before if they take turns */
-	struct Halves *half; /* NULL: all is fp32; else half.h */
-
-	const Data *data; /* bound */
-	bool index;       /* its inputs are index lists */
-	Scorer scorer;
-	Codes *codes;              /* NULL: it has none */
-	Codes *known[KNOWN_CODES]; /* the last there were */
-	uint64_t longest;          /* cases of its longest example */
-	Pool *pool;                /* NULL: one thread */
-	bool awake;                /* the last batch was work for all its threads */
+	float *w, *state[MAX_STATE]; /* [floats] */
+	float *copies;               /* [copy_floats] transposed weights */
+	float *zero;                 /* a row of zeros, as long as any row of cases or weights */
+	Pending pending;
+	struct Watch *watch;   /* NULL: no guard */
+	struct Halves *half;   /* NULL: all is fp32; else half.h */
+	struct Online *online; /* NULL: the network or an option is not for it */
+	Bound *bound;          /* NULL: no data yet; else bounds[BOUND_NOW] */
+	Bound bounds[BOUNDS];  /* of the data that is bound, and of the one before if they alternate */
+	Codes *known[KNOWN_CODES];
+	Pool *pool; /* NULL: one thread */
 	uint32_t threads;
-	uint32_t team_rows;       /* that a team takes at a time: they are those of the first space */
-	Space *space;             /* [threads] */
-	Tally *tally;             /* [MAX_LEAVES] */
-	struct Online *online;    /* NULL: not in this way */
-	struct TinyRun *tiny;     /* NULL: not in this way */
-	struct ByInput *by_input; /* NULL: index lists are by case alone */
+	bool awake;   /* the last batch was shared by all threads */
+	Space *space; /* [threads] */
+	Tally *tally; /* [MAX_LEAVES] */
 };
 
-/* ---- target.c: the hooks, and what all share ---------------------------------------------------- */
+/* ---- space.c: buffers --------------------------------------------------------------------------- */
 
-/* and, after all states, the zeros, then with bf16 the rounded weights */
-enum { REGION_WEIGHTS, REGION_COPIES, REGION_STATE };
-uint32_t cpu_regions(Program *p, Region *r); /* as Target.regions */
-float *floats_take(Arena *a, size_t n);      /* zeroed, on a cache line, in full sixteens */
-/* turned: it is the other form, and the pass has to turn it */
+float *floats_take(Arena *a, size_t n);            /* zeroed, on a cache line, in full vectors */
+void weights_take(Ctx *cx, Program *p, Layout *l); /* not yet cleared */
+void weights_clear(Program *p, int which);         /* 0 weights and their copies, 1.. rule state */
+void weights_drop(Ctx *cx, const Program *p, int which);
+void copies_drop(Ctx *cx, const Program *p); /* and the pending sum */
+uint32_t longest_row(const Layout *l);
+void space_take(Ctx *cx, Program *p, Bound *b); /* for the data of b; sets longest, chunk, team_rows */
+
+/* ---- lower.c: the list of steps ----------------------------------------------------------------- */
+
+enum { LOWER_TEST, LOWER_LEARN, LOWER_ONLINE }; /* online: nothing is fused yet */
+List lower(Arena *a, const Program *p, const Bound *b, int kind);
+/* Weights in the form that a pass needs. transposed: it is the other one, and the kernel transposes it. */
 typedef struct Form {
 	const float *w;
 	size_t row;
-	bool turned;
+	bool transposed;
 } Form;
 Form form_by_source(const Program *p, const Panel *panel);
 Form form_by_target(const Program *p, const Panel *panel);
+bool reads_index(const Program *p, const Bound *b, const Panel *panel); /* from index lists, not from rows */
 
-/* ---- by_input.c: index lists by input ----------------------------------------------------------- */
+/* ---- print.c ------------------------------------------------------------------------------------ */
 
-struct ByInput *by_input_make(Arena *a, const Program *p); /* NULL: they would not be worth their room */
-/* of the rows in hand; NULL: there are none */
-const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows);
+void step_print(const Program *p, const Bound *b, const Step *st, const char *name, Buf *out); /* name NULL: its own */
+void list_print(const Program *p, const Bound *b, const List *list, Buf *out);
 
-/* ---- run.c: rows of cases forward and backward -------------------------------------------------- */
+/* ---- load.c: cases of the bound data ------------------------------------------------------------ */
 
-/* All work on rows first .. first + rows - 1 of the space; those of a network that remembers, on the examples in
- * hand. */
-void case_fetch(const Data *d, uint64_t i);                /* from memory into the cache, without waiting for it */
-void rows_find(const Program *p, Space *s, uint32_t rows); /* what need not be loaded, for all that are in hand */
-void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets); /* what s->cases says */
-/* These cases come next, example[0] ... or first ...: calls the first of them into the cache. */
-void rows_ahead(const Program *p, const uint64_t *example, uint64_t first, uint64_t count);
-void rows_forward(const Program *p, Space *s, uint32_t first, uint32_t rows);
-bool rows_late(const Program *p); /* may a learning pass make the outputs with their scores? */
-/* Where the sums of a part begin: with the true unit's weights, or at zero; *k skips the panel that has nothing
- * else. */
-const float *first_weights(const Program *p, const Part *t, uint32_t *k);
-/* Row 0 of a case alone: s->cases[0] is loaded; how it is scored, but for its targets, which may stand elsewhere
- * (false: by rows_score). */
-void row_load(const Program *p, Space *s, bool in_place, bool targets);
-bool row_scoring(const Program *p, Space *s, Errors *e, Scores *scores);
-void rows_score(const Program *p, Space *s, uint32_t first, uint32_t rows, bool back); /* back: errors of outputs too */
-void rows_backward(const Program *p, Space *s, uint32_t first, uint32_t rows);
+void case_prefetch(const Data *d, uint64_t i);
+/* the first cases of those that come next: example[0] ... or first ...; products prefetch the others */
+void cases_prefetch(const Data *d, const uint64_t *example, uint64_t first, uint64_t count);
+void chunk_locate(const Program *p, Space *s, uint32_t rows); /* what can be read in place; by chunk->cases */
+void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets);
+void row_load(const Program *p, Space *s, bool in_place, bool targets); /* the case of row 0, located and loaded */
+
+/* ---- steps.c: what steps do --------------------------------------------------------------------- */
+
+StepFn run_load, run_product, run_product_bf16, run_back_bf16, run_index, run_links, run_links_back, run_units, run_one,
+	run_contexts, run_gather, run_errors, run_scores, run_outcomes, run_codes, run_zero, run_copy_error, run_carry,
+	run_deltas, run_add_error;
+void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uint32_t end, const Slice *r);
+float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint32_t col);
+/* of the targets of row `first`; *at: NULL, or the cases of the rows, and the result is that of case 0 */
+const float *targets_at(const Program *p, const Space *s, uint32_t first, const uint64_t **at);
 void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t);
-void rows_outputs(const Program *p, const Space *s, uint32_t row, double *out);
-/* Adds to sum, or sets it where it is fresh.  Thread i of n takes its share of the weights. */
-void rows_gradient(const Program *p, const Space *s, uint32_t rows, bool fresh, uint32_t i, uint32_t n, float *sum);
+void row_outputs(const Program *p, const Space *s, uint32_t row, double *out);
 
-/* ---- space.c ------------------------------------------------------------------------------------ */
+/* ---- gradient.c --------------------------------------------------------------------------------- */
 
-void space_take(Ctx *cx, Program *p); /* buffers for the data that is bound */
+StepFn run_gradient, run_gradient_bf16, run_gradient_index, run_gradient_links;
+
+/* ---- by_input.c: transposed index lists --------------------------------------------------------- */
+
+struct ByInput *by_input_make(Arena *a, const Program *p, const Bound *b); /* NULL: not worth their memory */
+const InputRows *by_input_rows(const Program *p, const Space *s,
+                               uint32_t rows); /* of the chunk; NULL: there are none */
+
+/* ---- sums.c: checksums and joins of sums -------------------------------------------------------- */
+
+/* of floats from `at` on; checksums of ranges add up */
+uint64_t sum_checksum(const Program *p, const float *v, uint64_t at, uint64_t n);
+void sum_check(const Program *p, const Sum *sum);
+uint64_t leaf_checksum(const Program *p, float *v, const Tally *t);
+void leaf_done(const Program *p, uint32_t leaf, Sum *sum, uint32_t thread, int core);
+Sum *sum_next(const Program *p, SumStack *s);
+void sums_join(const Program *p, Sum *into, const Sum *from);
+void sums_join_top(const Program *p, SumStack *s);
+void pending_own(Program *p); /* it gets an array of its own: threads are going to use theirs */
+void pending_touch(Program *p);
+void pending_add(Program *p, Sum *sum);
+void pending_checksum(Program *p);
 
 /* ---- batch.c: leaves of a batch over threads ---------------------------------------------------- */
 
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
 Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
                    Share *out);
-uint64_t batch_again(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core); /* as Target.again */
-void pending_seal(Program *p); /* it rests from now, if sums are watched */
-/* numbers of a sum from `at` on: parts add up */
-uint64_t seal_run(const Program *p, const float *v, uint64_t at, uint64_t n);
-void batch_sum(Program *p); /* the case that waits for its update becomes a sum of weight changes after all */
+uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core); /* as Target.again */
 Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);
 
 /* ---- update.c ----------------------------------------------------------------------------------- */
 
+/* and, after all states, the zeros, then with bf16 the rounded weights */
+enum { REGION_WEIGHTS, REGION_COPIES, REGION_STATE };
+uint32_t update_regions(const Program *p, Region *r);
 void update_apply(Program *p, const Update *u);
-void update_copies(Program *p); /* other forms of all weights, after they were set */
+void update_copies(const Program *p); /* transposed copies of all weights, after they were set */
 
 /* ---- codes.c: is a code word nearer than the target's own? -------------------------------------- */
 
 /* one of those known, or a new one among them; NULL: the data has none */
 Codes *codes_make(Ctx *cx, Codes *known[KNOWN_CODES], const Data *d);
-size_t codes_room(const Codes *c); /* so many floats are needed for it */
+size_t codes_scratch(const Codes *c); /* floats */
 typedef struct CodesArgs {
 	const Scorer *scorer;
 	const Kern *kern;
-	double most; /* what no output exceeds, or infinite */
+	double most; /* largest absolute output, or infinite */
 	uint32_t rows;
 	const float *out, *y; /* y: [rows][targets] */
 	size_t row;
-	float *room;
+	float *scratch;
 	uint8_t *verdict; /* [rows] VERDICT_RIGHT is added where it is so */
 } CodesArgs;
 void codes_right(const Codes *c, const CodesArgs *a);

@@ -1,24 +1,79 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers that threads work in. In: a layout and the data that is bound. Out: for each thread rows of cases and
- * sums of weight changes, first written by the thread that will use them. Must hold: what is there already and
- * large enough stays; how large it is, is said when all of it is there, for memory may run out before and the next
- * call goes on from here. */
+/* Buffers. In: a layout and data. Out: arrays for weights; for each thread rows of cases and sums of weight changes,
+ * written first by the thread that will use them. Must hold: buffers that are large enough stay; a capacity is set
+ * when its arrays are allocated, for memory may run out before and the next call goes on from there. */
 #include <string.h>
 
 #include "half.h"
 
 enum {
-	CHUNK_BYTES = 393216, /* rows in hand fill about so much of the cache; */
-	DENSE_BYTES = 688128, /* with dense inputs so much, for they are mostly read in the data, and not in the row; */
-	/* up to so many may fill as much as twice the weights do: these come from memory for every chunk */
+	CHUNK_BYTES = 393216, /* of the cache that the rows of a chunk fill; */
+	DENSE_BYTES = 688128, /* with dense inputs, which are mostly read in the data and not in the row; */
+	/* up to this many rows may fill twice as much as the weights: these come from memory for every chunk */
 	LARGE_ROWS = 256,
 	LEAST_ROWS = 48,
 	MOST_ROWS = 512,
-	SIDE_BY_SIDE = 4, /* times as many where there are sequences, so that steps are not too short */
-	HALF_ROWS = 256   /* with bf16: full 32s, so that no 32 of a sum is cut, and sums stay in tiles for eight of them */
+	SEQUENCES = 4,  /* times as many where there are sequences, so that time steps are not too short */
+	HALF_ROWS = 256 /* with bf16: a multiple of 32, so that no 32 of a sum is cut, and sums stay in tiles for eight */
 };
 
-/* How many sums a thread holds at most: whole subtrees before and inside the one that it is at. */
+/* ---- weights ---- */
+
+static size_t floats_full(size_t n) { return round_up(n, LANES) + LANES; }
+
+/* The arena aligns arrays that are as long as a cache line to one. */
+float *floats_take(Arena *a, size_t n) { return arena_alloc(a, floats_full(n), sizeof(float)); }
+
+/* Pages that are never written to take no memory. */
+static float *floats_room(Arena *a, size_t n) { return arena_alloc_raw(a, floats_full(n), sizeof(float)); }
+
+uint32_t longest_row(const Layout *l)
+{
+	uint32_t longest = l->cols;
+
+	for (const Panel *panel = l->panel; panel < l->panel + l->panels; panel++)
+		if (!panel->list)
+			longest = max_u32(longest, max_u32(panel->row, panel->copy_row));
+	return longest;
+}
+
+void weights_take(Ctx *cx, Program *p, Layout *l)
+{
+	p->layout = l;
+	p->w = floats_room(&cx->keep, l->floats + LANES);
+	p->copies = floats_room(&cx->keep, l->copy_floats + LANES);
+	p->zero = floats_take(&cx->keep, longest_row(l) + LANES);
+	p->pending = (Pending){ .v = arena_alloc_raw(&cx->keep, l->floats + LANES, sizeof *p->pending.v),
+		                    .full = p->pending.full,
+		                    .untouched = true };
+	for (int k = 0; k < p->rule->states; k++)
+		p->state[k] = floats_room(&cx->keep, l->floats + LANES);
+	p->half = cpu_own(p->opt)->precision == PRECISION_BF16 ? halves_make(cx, l, p->isa) : NULL;
+}
+
+void weights_clear(Program *p, int which)
+{
+	float *v = which ? p->state[which - 1] : p->w;
+
+	memset(v, 0, floats_full(p->layout->floats + LANES) * sizeof *v);
+	if (!which)
+		memset(p->copies, 0, floats_full(p->layout->copy_floats + LANES) * sizeof *p->copies);
+}
+
+void weights_drop(Ctx *cx, const Program *p, int which)
+{
+	arena_drop(&cx->keep, which ? p->state[which - 1] : p->w, floats_full(p->layout->floats + LANES), sizeof(float));
+}
+
+void copies_drop(Ctx *cx, const Program *p)
+{
+	arena_drop(&cx->keep, p->copies, floats_full(p->layout->copy_floats + LANES), sizeof(float));
+	arena_drop(&cx->keep, p->pending.lent ? p->pending.spare : p->pending.v, p->layout->floats + LANES, sizeof(float));
+}
+
+/* ---- threads ---- */
+
+/* Sums that a thread has at most: whole subtrees before and inside the current one. */
 static uint32_t sums_needed(uint32_t leaves)
 {
 	uint32_t sums = 2;
@@ -30,56 +85,60 @@ static uint32_t sums_needed(uint32_t leaves)
 	return sums;
 }
 
-/* What a thread of a team needs for itself, where the rows are all the first one's. */
-static void take_steps(Ctx *cx, const Program *p, Space *s, uint32_t rows)
+/* What a thread of a team needs for itself, where all rows are those of space 0. */
+static void chunk_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 {
-	s->cases = NEW(&cx->keep, rows, uint64_t);
-	s->begin = NEW(&cx->keep, rows + 1, uint32_t);
-	s->x = p->layout->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
-	s->step = NEW(&cx->keep, rows, uint32_t);
-	s->step_at = NEW(&cx->keep, rows + 2, uint32_t);
-	s->bias = floats_take(&cx->keep, p->layout->cols);
-	s->links = p->layout->lists ? arena_alloc_raw(&cx->keep, p->layout->link_room, sizeof *s->links) : NULL;
-	s->steps_room = rows;
+	Chunk *c = &s->chunk;
+	const Layout *l = p->layout;
+
+	c->cases = NEW(&cx->keep, rows, uint64_t);
+	c->begin = NEW(&cx->keep, rows + 1, uint32_t);
+	c->step = NEW(&cx->keep, rows, uint32_t);
+	c->step_at = NEW(&cx->keep, rows + 2, uint32_t);
+	s->scratch.x = l->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);
+	s->scratch.bias = floats_take(&cx->keep, l->cols);
+	s->scratch.links = l->has_links ? arena_alloc_raw(&cx->keep, l->link_scratch, sizeof(float)) : NULL;
+	c->capacity = rows;
 }
 
-static void take_rows(Ctx *cx, const Program *p, Space *s, uint32_t rows)
+static void rows_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 {
 	const Layout *l = p->layout;
+	RowSpace *to = &s->rows;
 	size_t all = (size_t)rows * l->cols, outputs = p->net->outputs;
 
-	s->act = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
-	s->err = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
-	s->fresh = true;
-	s->net = l->nets ? floats_take(&cx->keep, all + LANES) : NULL;
-	s->own = l->owns ? floats_take(&cx->keep, all + LANES) : NULL;
-	s->y = floats_take(&cx->keep, rows * outputs + LANES);
-	s->out = l->outputs > 1 ? floats_take(&cx->keep, (size_t)rows * l->outputs_padded) : NULL;
-	s->weight = floats_take(&cx->keep, rows);
-	s->value = floats_take(&cx->keep, rows);
-	s->verdict = NEW(&cx->keep, rows, uint8_t);
-	s->index = NEW(&cx->keep, rows, const uint32_t *);
-	s->values = NEW(&cx->keep, rows, const float *);
-	s->lengths = NEW(&cx->keep, rows, uint32_t);
+	to->row[ROW_ACT] = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
+	to->row[ROW_DELTA] = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
+	to->untouched = true;
+	to->row[ROW_NET] = l->nets ? floats_take(&cx->keep, all + LANES) : NULL;
+	to->row[ROW_ERROR] = l->own_errors ? floats_take(&cx->keep, all + LANES) : NULL;
+	to->y = floats_take(&cx->keep, rows * outputs + LANES);
+	to->out = l->outputs > 1 ? floats_take(&cx->keep, (size_t)rows * l->outputs_padded) : NULL;
+	to->weight = floats_take(&cx->keep, rows);
+	to->error = floats_take(&cx->keep, rows);
+	to->verdict = NEW(&cx->keep, rows, uint8_t);
+	to->index = NEW(&cx->keep, rows, const uint32_t *);
+	to->values = NEW(&cx->keep, rows, const float *);
+	to->lengths = NEW(&cx->keep, rows, uint32_t);
 	s->half = p->half ? half_take(cx, p, p->half, rows) : NULL;
-	s->rows = rows;
+	to->capacity = rows;
 }
 
-/* On the thread that will use them, so that their pages lie near it. */
-static void touch_rows(void *arg, uint32_t thread)
+/* By the thread that will use them, so that their pages are on its memory node. */
+static void rows_touch(void *arg, uint32_t thread)
 {
 	const Program *p = arg;
 	const Layout *l = p->layout;
-	Space *s = &p->space[thread];
-	size_t all = (size_t)s->rows * l->cols + LANES;
+	RowSpace *s = &p->space[thread].rows;
+	size_t all = (size_t)s->capacity * l->cols + LANES;
 
-	if (!s->fresh)
+	if (!s->untouched)
 		return;
-	s->fresh = false;
-	memset(s->act, 0, all * sizeof *s->act);
-	memset(s->err, 0, all * sizeof *s->err);
-	for (uint32_t m = 0; m < s->rows; m++) {
-		float *act = s->act + (size_t)m * l->cols;
+	s->untouched = false;
+	memset(s->row[ROW_ACT], 0, all * sizeof(float));
+	memset(s->row[ROW_DELTA], 0, all * sizeof(float));
+	for (uint32_t m = 0; m < s->capacity; m++) {
+		float *act = s->row[ROW_ACT] + (size_t)m * l->cols;
 		act[0] = 1; /* the true unit */
 		for (uint32_t k = 0; k < l->parts; k++)
 			if (l->part[k].one)
@@ -87,82 +146,80 @@ static void touch_rows(void *arg, uint32_t thread)
 	}
 }
 
-/* Columns of a row that are used: index lists stand in the data. */
-static uint64_t columns_used(const Program *p)
+/* ---- rows at a time ---- */
+
+/* Columns of a row that are used: index lists are read in the data. */
+static uint64_t columns_used(const Program *p, const Bound *b)
 {
 	const Layout *l = p->layout;
 	uint64_t cols = l->cols;
 
-	for (uint32_t k = 0; p->index && !l->lists && !l->recalled && k < l->parts; k++)
+	for (uint32_t k = 0; b->index && !l->has_links && !l->copies_inputs && k < l->parts; k++)
 		if (l->part[k].role == ROLE_INPUT && l->part[k].group >= 0)
 			cols -= l->part[k].count / LANES * LANES;
 	return cols;
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
-/* So many rows that they and what they touch of the weights stay in the cache. */
-static uint64_t chunk_rows(const Program *p)
+/* As many rows as stay in the cache with the weights that they use. */
+static uint64_t chunk_rows(const Program *p, const Bound *b)
 {
-	bool dense = !p->index && !p->net->copies;
-	uint64_t row = 2 * columns_used(p) * sizeof(float);
-	uint64_t near = lesser((dense ? DENSE_BYTES : CHUNK_BYTES) / row, MOST_ROWS);
-	uint64_t far = lesser(2 * p->layout->room * sizeof(float) / row, LARGE_ROWS);
-	uint64_t rows = larger(larger(near, far), LEAST_ROWS);
+	bool dense = !b->index && !p->net->copies;
+	uint64_t row = 2 * columns_used(p, b) * sizeof(float);
+	uint64_t near = min_u64((dense ? DENSE_BYTES : CHUNK_BYTES) / row, MOST_ROWS);
+	uint64_t far = min_u64(2 * p->layout->floats * sizeof(float) / row, LARGE_ROWS);
+	uint64_t rows = max_u64(max_u64(near, far), LEAST_ROWS);
 
-	if (p->layout->lists)
-		rows = (rows + LINK_ROWS - 1) / LINK_ROWS * LINK_ROWS;
+	if (p->layout->has_links)
+		rows = round_up(rows, LINK_ROWS);
 	if (p->half)
 		rows = HALF_ROWS;
 	if (p->net->copies)
-		rows *= SIDE_BY_SIDE;
+		rows *= SEQUENCES;
 	return rows;
 }
 
-/* A team takes as many rows at a time as its threads would alone: it has to meet less often. With bf16 threads have
- * no room for that. */
-static uint64_t team_rows(const Program *p, uint64_t rows)
+/* A team takes as many rows at a time as its threads would alone: fewer barriers. With bf16 threads have no memory for
+ * that. */
+static uint64_t team_rows(const Program *p, const Bound *b, uint64_t rows)
 {
-	uint64_t wide = lesser(rows * p->threads, MOST_ROWS * (p->net->copies ? SIDE_BY_SIDE : 1));
+	uint64_t wide = min_u64(rows * p->threads, MOST_ROWS * (p->net->copies ? SEQUENCES : 1));
 
-	return p->half || wide < rows ? rows : lesser(wide, p->data->cases);
+	return p->half || wide < rows ? rows : min_u64(wide, b->data->cases);
 }
 
-void space_take(Ctx *cx, Program *p)
+void space_take(Ctx *cx, Program *p, Bound *b)
 {
-	uint64_t examples = run_examples(p->net, p->data), longest = 0, first, count;
+	uint64_t examples = run_examples(p->net, b->data), longest = 0, first, count;
 	uint32_t sums = sums_needed(leaf_count(examples));
 
 	for (uint64_t e = 0; e < examples; e++) {
-		run_example(p->net, p->data, e, &first, &count);
-		longest = count > longest ? count : longest;
+		run_example(p->net, b->data, e, &first, &count);
+		longest = max_u64(longest, count);
 	}
-	p->longest = longest;
-	uint64_t rows = lesser(larger(chunk_rows(p), longest), p->data->cases);
+	uint64_t rows = min_u64(max_u64(chunk_rows(p, b), longest), b->data->cases);
 	if (rows > UINT32_MAX / 2)
-		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", p->data->name,
+		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", b->data->name,
 		     (unsigned long long)longest);
-	uint32_t wide = p->team_rows = (uint32_t)team_rows(p, rows);
+	b->longest = longest;
+	b->chunk = (uint32_t)rows;
+	b->team_rows = (uint32_t)team_rows(p, b, rows);
 	for (uint32_t i = 0; i < p->threads; i++) {
 		Space *s = &p->space[i];
-		uint32_t own = i ? (uint32_t)rows : wide;
-		bool helps = i > 0 && leaf_count(examples) == 1 && !p->half; /* never has a leaf to itself */
-		if (s->steps_room < wide)
-			take_steps(cx, p, s, wide);
-		if (!helps && s->rows < own)
-			take_rows(cx, p, s, own);
-		s->chunk = (uint32_t)rows;
-		if (p->codes && s->rooms < codes_room(p->codes)) {
-			s->room = floats_take(&cx->keep, codes_room(p->codes));
-			s->rooms = codes_room(p->codes);
+		uint32_t own = i ? b->chunk : b->team_rows;
+		bool helps = i > 0 && leaf_count(examples) == 1 && !p->half; /* has no leaf of its own */
+		if (s->chunk.capacity < b->team_rows)
+			chunk_take(cx, p, s, b->team_rows);
+		if (!helps && s->rows.capacity < own)
+			rows_take(cx, p, s, own);
+		if (b->codes && s->scratch.codes_size < codes_scratch(b->codes)) {
+			s->scratch.codes = floats_take(&cx->keep, codes_scratch(b->codes));
+			s->scratch.codes_size = codes_scratch(b->codes);
 		}
-		for (; !helps && s->sums < sums; s->sums++)
-			s->sum[s->sums].v = arena_alloc_raw(&cx->keep, p->layout->room + LANES, sizeof(float));
+		for (; !helps && s->sums.capacity < sums; s->sums.capacity++)
+			s->sums.sum[s->sums.capacity].v = arena_alloc_raw(&cx->keep, p->layout->floats + LANES, sizeof(float));
 	}
 	if (p->threads > 1)
-		pool_run(p->pool, touch_rows, p);
+		pool_run(p->pool, rows_touch, p);
 	else
-		touch_rows(p, 0);
+		rows_touch(p, 0);
 }

@@ -2,9 +2,9 @@
 /* Updates. In: the sum of weight changes that waits, and the numbers of the update. Out: new weights and rule
  * state, and the other forms of the weights that passes need. Threads share the rows of every panel.
  *
- * Where a guard wants them (Watch.was, Watch.is), seals of what is read and of what is written are made in the same
+ * Where a guard wants them (Watch.was, Watch.is), checksums of what is read and of what is written are computed in the same
  * sweep, some thousand weights at a time: these are in the first cache then, and memory is read once. Must hold:
- * every byte of every region is sealed by exactly one thread. */
+ * every byte of every region is in the checksum of exactly one thread. */
 #include <math.h>
 
 #include "half.h"
@@ -16,70 +16,84 @@ enum {
 };
 
 typedef struct Work {
-	Program *p;
+	const Program *p;
 	const Update *u; /* NULL: nothing but copies */
 	float clip;
 	uint32_t threads;
-	bool sealed;                  /* seals are wanted: */
+	bool checked;                 /* checksums are wanted: */
 	Region region[MOST_REGIONS];  /* of these, */
-	uint64_t piece[MOST_REGIONS]; /* which begin with so many-th piece */
+	uint64_t block[MOST_REGIONS]; /* number of the first block of each */
 	uint32_t regions;
 } Work;
 
-/* ---- seals ---- */
+/* ---- regions and their checksums ---- */
+
+uint32_t update_regions(const Program *p, Region *r)
+{
+	uint32_t n = 0;
+
+	r[n++] = (Region){ "weights", p->w, p->layout->floats * sizeof *p->w };
+	r[n++] = (Region){ "transposed weights", p->copies, p->layout->copy_floats * sizeof *p->copies };
+	for (int k = 0; k < p->rule->states; k++)
+		r[n++] = (Region){ p->rule->state[k], p->state[k], p->layout->floats * sizeof *p->state[k] };
+	r[n++] = (Region){ "row of zeros", p->zero, longest_row(p->layout) * sizeof *p->zero };
+	if (p->half)
+		r[n++] = (Region){ "rounded weights", p->half->w, p->half->room * sizeof *p->half->w };
+	return n;
+}
 
 static void work_regions(Work *w)
 {
-	uint64_t pieces = 0;
+	uint64_t blocks = 0;
 
-	w->sealed = w->u && w->p->watch && w->p->watch->was;
-	w->regions = w->sealed ? cpu_regions(w->p, w->region) : 0;
+	w->checked = w->u && w->p->watch && w->p->watch->was;
+	w->regions = w->checked ? update_regions(w->p, w->region) : 0;
 	for (uint32_t i = 0; i < w->regions; i++) {
-		w->piece[i] = pieces;
-		pieces += checksum_blocks(w->region[i].bytes);
+		w->block[i] = blocks;
+		blocks += checksum_blocks(w->region[i].bytes);
 	}
 }
 
-/* Bytes from .. end - 1 of a region, in full rows of a piece; seals of parts add up, whoever adds first. */
-static void seal_bytes(const Work *w, uint64_t *seals, uint32_t region, uint64_t from, uint64_t end)
+/* Bytes from .. end - 1 of a region, in full rows of a block; checksums of parts add up, in any order. */
+static void checksum_bytes(const Work *w, uint64_t *checksums, uint32_t region, uint64_t from, uint64_t end)
 {
 	for (uint64_t next; from < end; from = next) {
-		uint64_t piece = from / CHECKSUM_BLOCK, left = (piece + 1) * CHECKSUM_BLOCK;
+		uint64_t block = from / CHECKSUM_BLOCK, left = (block + 1) * CHECKSUM_BLOCK;
 		next = end < left ? end : left;
-		uint64_t part = w->p->kern->seal((const uint8_t *)w->region[region].at + from, next - from,
-		                                 (uint32_t)(from % CHECKSUM_BLOCK / CHECKSUM_ROW));
-		__atomic_fetch_add(&seals[w->piece[region] + piece], part, __ATOMIC_RELAXED);
+		uint64_t part = w->p->kern->checksum((const uint8_t *)w->region[region].at + from, next - from,
+		                                     (uint32_t)(from % CHECKSUM_BLOCK / CHECKSUM_ROW));
+		__atomic_fetch_add(&checksums[w->block[region] + block], part, __ATOMIC_RELAXED);
 	}
 }
 
-static void seal_floats(const Work *w, uint64_t *seals, uint32_t region, uint64_t at, uint64_t n)
+static void checksum_floats(const Work *w, uint64_t *checksums, uint32_t region, uint64_t at, uint64_t n)
 {
-	seal_bytes(w, seals, region, at * sizeof(float), (at + n) * sizeof(float));
+	checksum_bytes(w, checksums, region, at * sizeof(float), (at + n) * sizeof(float));
 }
 
 /* Weights and rule state from `at` on. */
-static void seal_sweep(const Work *w, uint64_t *seals, uint64_t at, uint64_t n)
+static void checksum_sweep(const Work *w, uint64_t *checksums, uint64_t at, uint64_t n)
 {
-	seal_floats(w, seals, REGION_WEIGHTS, at, n);
+	checksum_floats(w, checksums, REGION_WEIGHTS, at, n);
 	for (int i = 0; i < w->p->rule->states; i++)
-		seal_floats(w, seals, REGION_STATE + (uint32_t)i, at, n);
+		checksum_floats(w, checksums, REGION_STATE + (uint32_t)i, at, n);
 }
 
 /* A thread's share of a region that is not swept. */
-static void seal_share(const Work *w, uint64_t *seals, uint32_t region, uint32_t thread)
+static void checksum_share(const Work *w, uint64_t *checksums, uint32_t region, uint32_t thread)
 {
-	uint64_t bytes = w->region[region].bytes, pieces = checksum_blocks(bytes);
-	uint64_t end = pieces * (thread + 1) / w->threads * CHECKSUM_BLOCK;
+	uint64_t bytes = w->region[region].bytes, blocks = checksum_blocks(bytes);
+	uint64_t end = blocks * (thread + 1) / w->threads * CHECKSUM_BLOCK;
 
-	seal_bytes(w, seals, region, pieces * thread / w->threads * CHECKSUM_BLOCK, end < bytes ? end : bytes);
+	checksum_bytes(w, checksums, region, blocks * thread / w->threads * CHECKSUM_BLOCK, end < bytes ? end : bytes);
 }
 
 /* Regions that are not swept: other forms of the weights, and the zeros, which stay. */
-static void seal_others(const Work *w, uint64_t *seals, uint32_t thread)
+static void checksum_others(const Work *w, uint64_t *checksums, uint32_t thread)
 {
-	seal_share(w, seals, REGION_COPIES, thread);
+	checksum_share(w, checksums, REGION_COPIES, thread);
 	for (uint32_t i = REGION_STATE + (uint32_t)w->p->rule->states; i < w->regions; i++)
-		seal_share(w, seals, i, thread);
+		checksum_share(w, checksums, i, thread);
 }
 
 /* ---- weights ---- */
@@ -100,14 +114,14 @@ static Sweep sweep_of(const Work *w, double rate)
 static void sweep_from(const Work *w, uint32_t thread, double rate, const uint32_t *real, uint64_t at, size_t n)
 {
 	const Program *p = w->p;
-	float *const base[] = { p->pending, p->w, p->state[0], p->state[1], p->state[2] };
+	float *const base[] = { p->pending.v, p->w, p->state[0], p->state[1], p->state[2] };
 	Sweep s = sweep_of(w, rate);
 
 	for (int i = 0; i < 2 + p->rule->states; i++)
 		s.variable[i] = base[i] + at;
 	s.real = real;
 	s.n = n;
-	s.reach = p->watch ? &p->space[thread].reach : NULL;
+	s.reach = p->watch ? &p->space[thread].max_change : NULL;
 	p->kern->update(&s);
 }
 
@@ -123,24 +137,24 @@ static void sweep_panel(const Work *w, uint32_t thread, const Panel *panel, uint
 	}
 }
 
-/* The same, sealed before and after. */
-static void sweep_sealed(const Work *w, uint32_t thread, const Panel *panel, uint64_t from, uint64_t n)
+/* The same, with checksums before and after. */
+static void sweep_checked(const Work *w, uint32_t thread, const Panel *panel, uint64_t from, uint64_t n)
 {
-	Program *p = w->p;
+	const Program *p = w->p;
 
 	for (uint64_t end = from + n, next; from < end; from = next) {
 		next = end - from < CHECKSUM_BLOCK / sizeof(float) ? end : from + CHECKSUM_BLOCK / sizeof(float);
-		p->space[thread].summed += seal_run(p, p->pending, panel->at + from, next - from);
-		seal_sweep(w, p->watch->was, panel->at + from, next - from);
+		p->space[thread].checksum += sum_checksum(p, p->pending.v, panel->at + from, next - from);
+		checksum_sweep(w, p->watch->was, panel->at + from, next - from);
 		sweep_panel(w, thread, panel, from, next - from);
-		seal_sweep(w, p->watch->is, panel->at + from, next - from);
+		checksum_sweep(w, p->watch->is, panel->at + from, next - from);
 	}
 }
 
 static void update_weights(const Work *w, uint32_t thread, const Panel *panel, uint64_t from, uint64_t n)
 {
-	if (w->sealed)
-		sweep_sealed(w, thread, panel, from, n);
+	if (w->checked)
+		sweep_checked(w, thread, panel, from, n);
 	else if (w->u)
 		sweep_panel(w, thread, panel, from, n);
 }
@@ -182,10 +196,10 @@ static void update_work(void *arg, uint32_t thread)
 	const Layout *l = w->p->layout;
 	unsigned before = cpu_enter();
 
-	if (w->sealed)
-		seal_others(w, w->p->watch->was, thread);
-	if (w->sealed && w->threads > 1)
-		pool_barrier(w->p->pool); /* copies are sealed by piece, and made by panel */
+	if (w->checked)
+		checksum_others(w, w->p->watch->was, thread);
+	if (w->checked && w->threads > 1)
+		pool_barrier(w->p->pool); /* checksums of copies are by block, copies by panel */
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
 		if (panel->list)
@@ -193,10 +207,10 @@ static void update_work(void *arg, uint32_t thread)
 		else
 			update_panel(w, panel, thread);
 	}
-	if (w->sealed && !w->p->half) {
+	if (w->checked && !w->p->half) {
 		if (w->threads > 1)
 			pool_barrier(w->p->pool);
-		seal_others(w, w->p->watch->is, thread);
+		checksum_others(w, w->p->watch->is, thread);
 	}
 	cpu_leave(before);
 }
@@ -208,11 +222,11 @@ static void half_work(void *arg, uint32_t thread)
 	halves_weights(w->p, w->p->half, thread, w->threads);
 }
 
-static void seal_work(void *arg, uint32_t thread)
+static void checksum_work(void *arg, uint32_t thread)
 {
 	const Work *w = arg;
 
-	seal_others(w, w->p->watch->is, thread);
+	checksum_others(w, w->p->watch->is, thread);
 }
 
 static void on_threads(Work *w, PoolFn *fn)
@@ -225,14 +239,14 @@ static void on_threads(Work *w, PoolFn *fn)
 
 static void share_work(Work *w)
 {
-	Program *p = w->p;
+	const Program *p = w->p;
 
-	w->threads = p->pool && p->layout->room >= (p->awake ? TEAM_ROOM : SHARED_ROOM) ? p->threads : 1;
+	w->threads = p->pool && p->layout->floats >= (p->awake ? TEAM_ROOM : SHARED_ROOM) ? p->threads : 1;
 	on_threads(w, update_work);
 	if (p->half)
 		on_threads(w, half_work);
-	if (p->half && w->sealed)
-		on_threads(w, seal_work);
+	if (p->half && w->checked)
+		on_threads(w, checksum_work);
 }
 
 /* The sum that waits, from link `first` on; frozen: some blocks are. */
@@ -247,7 +261,7 @@ static void note_gradient(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
 	const Gradient *g = arg;
 
-	g->g[link - g->first] = g->frozen && net_block(g->p->net, unit, link)->frozen ? 0 : g->p->pending[place];
+	g->g[link - g->first] = g->frozen && net_block(g->p->net, unit, link)->frozen ? 0 : g->p->pending.v[place];
 }
 
 static void some_gradient(const void *arg, uint64_t first, uint64_t count, double *g)
@@ -274,18 +288,18 @@ void update_apply(Program *p, const Update *u)
 	if (p->rule->needs_norm)
 		w.clip = (float)(1 / fmax(1, gradient_length(p)));
 	for (uint32_t i = 0; p->watch && i < p->threads; i++) {
-		p->space[i].reach = 0;
-		p->space[i].summed = 0;
+		p->space[i].max_change = 0;
+		p->space[i].checksum = 0;
 	}
 	work_regions(&w);
 	share_work(&w);
 	uint64_t summed = 0;
 	for (uint32_t i = 0; p->watch && i < p->threads; i++) {
-		p->watch->reach = i && p->watch->reach > p->space[i].reach ? p->watch->reach : p->space[i].reach;
-		summed += p->space[i].summed;
+		p->watch->reach = i && p->watch->reach > p->space[i].max_change ? p->watch->reach : p->space[i].max_change;
+		summed += p->space[i].checksum;
 	}
-	if (w.sealed && summed != p->pending_seal)
+	if (w.checked && summed != p->pending.checksum)
 		p->watch->broken++;
 }
 
-void update_copies(Program *p) { share_work(&(Work){ .p = p }); }
+void update_copies(const Program *p) { share_work(&(Work){ .p = p }); }

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+/* Lowering. In: a layout with its weights, bound data. Out: the list of steps that a chunk of rows goes through.
+ *
+ * A pass visits parts, and for each its panels; a panel is one Product. Must hold: sums run over panels in the order
+ * of the layout, each continuing the one before, so a unit's sum is one chain however it is cut.
+ *
+ * Sequences of a recurrent network are computed in parallel: time step t computes case t of all sequences that have
+ * one. Parts and panels that do not depend on contexts are computed for all rows at once, before or after. */
+#include <assert.h>
+
+#include "pass.h"
+
+typedef struct Lower {
+	const Program *p;
+	const Bound *b;
+	const Layout *l;
+	List *list;
+	uint32_t capacity;
+	int kind;
+	bool fused; /* outputs, errors and scores are one step */
+} Lower;
+
+/* ---- the list ---- */
+
+static void stage(Lower *m, const char *name, int each)
+{
+	List *list = m->list;
+
+	assert(list->stages < MAX_STAGES);
+	list->stage[list->stages++] = (Stage){ .name = name, .each = each, .first = list->steps, .end = list->steps };
+}
+
+static Step *add(Lower *m, StepFn *run, const Part *t)
+{
+	List *list = m->list;
+	Step *st = &list->step[list->steps++];
+
+	assert(list->steps <= m->capacity);
+	list->stage[list->stages - 1].end = list->steps;
+	st->run = run;
+	st->part = t;
+	return st;
+}
+
+/* Steps of the buffers of a part. */
+static Step *add_rows(Lower *m, StepFn *run, const Part *t, int a, int c)
+{
+	Step *st = add(m, run, t);
+
+	st->a = (uint8_t)a;
+	st->c = (uint8_t)c;
+	st->a_col = st->c_col = t->col;
+	return st;
+}
+
+static uint32_t most_steps(const Layout *l) { return 8 * l->parts + 3 * l->panels + l->outlets + 8; }
+
+/* ---- weights ---- */
+
+Form form_by_source(const Program *p, const Panel *panel)
+{
+	return panel->by_source ? (Form){ p->w + panel->at, panel->row, false }
+	                        : (Form){ p->copies + panel->copy, panel->copy_row, false };
+}
+
+Form form_by_target(const Program *p, const Panel *panel)
+{
+	if (panel->by_source && panel->copy == NONE)
+		return (Form){ p->w + panel->at, panel->row, true };
+	return panel->by_source ? (Form){ p->copies + panel->copy, panel->copy_row, false }
+	                        : (Form){ p->w + panel->at, panel->row, false };
+}
+
+/* ---- forward ---- */
+
+bool reads_index(const Program *p, const Bound *b, const Panel *panel)
+{
+	return b->index && from_inputs(p->layout, panel);
+}
+
+/* Where the sums of a part begin: with bias weights, or at zero; *k skips a panel that has only these. */
+static const float *sums_start(const Lower *m, const Part *t, uint32_t *k)
+{
+	const Panel *panel = &m->l->panel[t->in];
+
+	if (t->ins && panel->from == 0 && !panel->list) {
+		++*k;
+		return form_by_source(m->p, panel).w;
+	}
+	for (uint32_t i = 0; i < t->ins; i++)
+		if (panel[i].bias) {
+			Form w = form_by_source(m->p, &panel[i]);
+			return w.w + panel[i].sources * w.row;
+		}
+	return m->p->zero;
+}
+
+/* Panels of a stepped part that come before the first one whose sources are stepped too are summed for all rows at
+ * once: the number of that one. */
+static uint32_t first_stepped(const Layout *l, const Part *t)
+{
+	uint32_t k = t->in;
+
+	for (; k < t->in + t->ins && !l->panel[k].list; k++) {
+		const Part *from = &l->part[l->panel[k].from];
+		if (from->role == ROLE_CONTEXT || from->phase == PHASE_STEPPED)
+			break;
+	}
+	return k;
+}
+
+static int net_buffer(const Part *t) { return t->fn == FN_GAUSSIAN ? ROW_NET : ROW_ACT; }
+
+/* start NULL: sums continue those in c. */
+static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *start, bool sigmoid)
+{
+	const Part *from = &m->l->part[panel->from];
+	Form w = form_by_source(m->p, panel);
+	size_t cols = m->l->cols;
+	Step *st;
+
+	if (panel->list) {
+		st = add_rows(m, run_links, t, ROW_ACT, net_buffer(t));
+		st->links = &panel->list->forward;
+	} else if (reads_index(m->p, m->b, panel)) {
+		uint32_t low = from->input + panel->source - from->col;
+		st = add_rows(m, run_index, t, ROW_ACT, net_buffer(t));
+		st->lists = (Lists){ .cols = panel->targets,
+			                 .low = low,
+			                 .high = low + panel->sources,
+			                 .b = w.w,
+			                 .b_row = w.row,
+			                 .start = start,
+			                 .start_row = start ? 0 : cols,
+			                 .c_row = cols,
+			                 .sigmoid = sigmoid };
+	} else {
+		st = add_rows(m, m->p->half ? run_product_bf16 : run_product, t, ROW_ACT, net_buffer(t));
+		st->a_col = panel->source;
+		st->from_data = from_inputs(m->l, panel);
+		st->product = (Product){ .cols = panel->targets,
+			                     .depth = panel->sources,
+			                     .a_row = cols,
+			                     .a_step = 1,
+			                     .b = w.w,
+			                     .b_row = w.row,
+			                     .start = start,
+			                     .start_row = start ? 0 : cols,
+			                     .c_row = cols,
+			                     .far = st->from_data };
+	}
+	st->panel = panel;
+}
+
+/* Sums over panels first .. end - 1. Says whether they are sigmoids already: index lists are summed and squashed at
+ * once. */
+static bool add_sums(Lower *m, const Part *t, uint32_t first, uint32_t end)
+{
+	uint32_t k = t->in;
+	const float *start = sums_start(m, t, &k);
+	bool sigmoid = false;
+
+	if (first > t->in) {
+		start = NULL;
+		k = first;
+	} else if (k == end) { /* nothing but where they start */
+		Step *st = add_rows(m, run_product, t, net_buffer(t), net_buffer(t));
+		st->product =
+			(Product){ .cols = t->count, .a_row = m->l->cols, .b = m->p->zero, .start = start, .c_row = m->l->cols };
+	}
+	for (; k < end; k++, start = NULL) {
+		const Panel *panel = &m->l->panel[k];
+		sigmoid = m->kind != LOWER_ONLINE && !panel->list && reads_index(m->p, m->b, panel) &&
+		          k + 1 == t->in + t->ins && t->fn == FN_SIGMOID;
+		add_panel(m, t, panel, start, sigmoid);
+	}
+	return sigmoid;
+}
+
+static void add_part(Lower *m, const Part *t)
+{
+	uint32_t first = t->phase == PHASE_STEPPED ? first_stepped(m->l, t) : t->in;
+	bool done = add_sums(m, t, first, t->in + t->ins);
+
+	if (!done && !(m->fused && t->role == ROLE_OUTPUT))
+		add_rows(m, run_units, t, net_buffer(t), ROW_ACT);
+	if (t->one)
+		add_rows(m, run_one, t, ROW_ACT, ROW_ACT);
+}
+
+static void add_phase(Lower *m, int phase)
+{
+	for (uint32_t i = 0; i < m->l->forwards; i++)
+		if (m->l->part[m->l->forward[i]].phase == phase)
+			add_part(m, &m->l->part[m->l->forward[i]]);
+}
+
+static void lower_forward(Lower *m)
+{
+	const Layout *l = m->l;
+
+	stage(m, "forward", EACH_ROW);
+	add(m, run_load, NULL);
+	add_phase(m, PHASE_BEFORE);
+	if (!m->p->net->copies)
+		return;
+	for (uint32_t i = 0; i < l->forwards; i++) {
+		const Part *t = &l->part[l->forward[i]];
+		if (t->phase == PHASE_STEPPED && first_stepped(l, t) > t->in)
+			add_sums(m, t, t->in, first_stepped(l, t));
+	}
+	stage(m, "forward", EACH_TIME);
+	add(m, run_contexts, NULL);
+	add_phase(m, PHASE_STEPPED);
+	stage(m, "forward", EACH_ROW);
+	add_phase(m, PHASE_AFTER);
+}
+
+/* ---- scores ---- */
+
+static bool is_matched(const Lower *m, const Part *t)
+{
+	return t->role == ROLE_OUTPUT && m->b->scorer.err->matched == t->fn;
+}
+
+static float slope_offset(const Lower *m, const Part *t)
+{
+	return t->fn == FN_SIGMOID ? (float)m->p->opt->prime_offset : 0;
+}
+
+/* Can outputs be computed with their errors and scores? */
+static bool fuses_outputs(const Lower *m)
+{
+	const Layout *l = m->l;
+	const Part *t = &l->part[l->output];
+
+	if (m->kind != LOWER_LEARN || m->p->half || l->outputs != 1 || t->fn != FN_SIGMOID || t->outs || !t->level ||
+	    m->p->opt->error != ERR_SQUARED || m->b->data->weight || !m->b->data->targets)
+		return false;
+	for (uint32_t k = 0; k < m->p->net->copies; k++)
+		if (m->p->net->copy[k].from_group == t->group)
+			return false;
+	for (uint32_t k = t->in; k < t->in + t->ins; k++)
+		if (reads_index(m->p, m->b, &l->panel[k]))
+			return false;
+	return t->count > 1 && t->count <= OUTCOME_COLS;
+}
+
+/* Errors of a part become deltas at once where no others are added to them. */
+static void add_errors(Lower *m, const Part *t)
+{
+	int to = m->kind == LOWER_TEST ? ROW_NONE : t->own_error ? ROW_ERROR : ROW_DELTA;
+	Step *st = add_rows(m, m->fused ? run_outcomes : run_errors, t, ROW_ACT, to);
+
+	st->errors = (Errors){ .of = { .cols = t->count, .row = m->l->cols },
+		                   .error = (int)(m->b->scorer.err - error_fns),
+		                   .fn = t->fn,
+		                   .y_row = m->b->data->targets,
+		                   .deltas = t->level && !t->own_error && !is_matched(m, t) && t->fn != FN_LINEAR,
+		                   .offset = slope_offset(m, t) };
+}
+
+static void lower_scores(Lower *m)
+{
+	const Layout *l = m->l;
+
+	if (!m->b->data->targets)
+		return;
+	stage(m, "score", EACH_ROW);
+	if (l->outputs > 1)
+		add(m, run_gather, NULL);
+	for (uint32_t k = 0; k < l->parts; k++)
+		if (l->part[k].role == ROLE_OUTPUT)
+			add_errors(m, &l->part[k]);
+	Step *st = m->fused ? &m->list->step[m->list->steps - 1] : add(m, run_scores, NULL);
+	st->scores = (Scores){ .of = { .cols = m->p->net->outputs, .row = l->outputs == 1 ? l->cols : l->outputs_padded },
+		                   .y_row = m->b->data->targets,
+		                   .middle = (float)m->b->scorer.middle,
+		                   .right = !m->b->codes };
+	if (m->b->codes)
+		add(m, run_codes, NULL);
+}
+
+/* ---- backward ---- */
+
+/* Adds to the errors of the sources of an outlet those of its targets. start NULL: to those in c. */
+static void add_outlet(Lower *m, const Part *t, const Outlet *o, const float *start)
+{
+	const Panel *panel = &m->l->panel[o->panel];
+	size_t cols = m->l->cols;
+	Step *st = add_rows(m,
+	                    panel->list  ? run_links_back
+	                    : m->p->half ? run_back_bf16
+	                                 : run_product,
+	                    t, ROW_DELTA, ROW_DELTA);
+
+	st->panel = panel;
+	if (panel->list) {
+		st->links = o->links;
+		return;
+	}
+	Form w = form_by_target(m->p, panel);
+	st->a_col = m->l->part[panel->part].col;
+	st->c_col = panel->source;
+	st->product = (Product){ .cols = panel->sources,
+		                     .depth = panel->targets,
+		                     .a_row = cols,
+		                     .a_step = 1,
+		                     .b = w.w,
+		                     .b_row = w.row,
+		                     .transposed = w.transposed,
+		                     .start = start,
+		                     .start_row = start ? 0 : cols,
+		                     .c_row = cols };
+}
+
+/* Errors of a part: those against its targets, those of contexts in the next row (carried), those of its targets;
+ * then its deltas. Deltas of outputs that lead nowhere were made with their errors. A part whose first outlet is a
+ * whole panel needs no zeros to start from. */
+static void add_back(Lower *m, const Part *t, bool carried)
+{
+	const Outlet *o = &m->l->outlet[t->out];
+	bool matched = is_matched(m, t);
+	bool whole = !t->own_error && !carried && t->outs && !m->l->panel[o->panel].list &&
+	             m->l->panel[o->panel].sources == t->count;
+
+	if (t->role == ROLE_OUTPUT && !t->own_error)
+		return;
+	if (t->own_error && !matched)
+		add_rows(m, run_copy_error, t, ROW_ERROR, ROW_DELTA);
+	else if (!whole)
+		add_rows(m, run_zero, t, ROW_DELTA, ROW_DELTA);
+	if (carried)
+		add_rows(m, run_carry, t, ROW_DELTA, ROW_DELTA);
+	for (uint32_t i = 0; i < t->outs; i++)
+		add_outlet(m, t, &o[i], whole && !i ? m->p->zero : NULL);
+	if (t->level && t->fn != FN_LINEAR)
+		add_rows(m, run_deltas, t, ROW_ACT, ROW_DELTA)->offset = slope_offset(m, t);
+	if (matched)
+		add_rows(m, run_add_error, t, ROW_ERROR, ROW_DELTA);
+}
+
+static void add_phase_back(Lower *m, int phase, bool carried)
+{
+	for (uint32_t i = m->l->forwards; i-- > 0;)
+		if (m->l->part[m->l->forward[i]].phase == phase)
+			add_back(m, &m->l->part[m->l->forward[i]], carried);
+}
+
+static void lower_backward(Lower *m)
+{
+	const Layout *l = m->l;
+	bool full = m->p->net->copies && m->p->opt->bptt == BPTT_FULL;
+
+	m->list->backward = m->list->stages;
+	stage(m, "backward", EACH_ROW);
+	if (m->p->net->copies)
+		add_phase_back(m, PHASE_AFTER, false);
+	if (full) {
+		stage(m, "backward", EACH_TIME_BACK);
+		add_phase_back(m, PHASE_STEPPED, true);
+		for (uint32_t i = 0; i < l->parts; i++)
+			if (l->part[i].role == ROLE_CONTEXT)
+				add_back(m, &l->part[i], true);
+		stage(m, "backward", EACH_ROW);
+	} else if (m->p->net->copies) {
+		add_phase_back(m, PHASE_STEPPED, false);
+	}
+	add_phase_back(m, PHASE_BEFORE, full);
+}
+
+/* ---- gradient ---- */
+
+static void lower_gradient(Lower *m)
+{
+	const Layout *l = m->l;
+	size_t cols = l->cols;
+
+	m->list->gradient = m->list->stages;
+	stage(m, "gradient", EACH_ROW);
+	for (const Panel *panel = l->panel; panel < l->panel + l->panels; panel++) {
+		const Part *t = &l->part[panel->part];
+		bool by_source = panel->by_source, index = !panel->list && reads_index(m->p, m->b, panel);
+		if (panel->frozen)
+			continue;
+		Step *st = add_rows(m,
+		                    panel->list  ? run_gradient_links
+		                    : index      ? run_gradient_index
+		                    : m->p->half ? run_gradient_bf16
+		                                 : run_gradient,
+		                    t, ROW_ACT, ROW_DELTA);
+		st->panel = panel;
+		st->a_col = panel->list ? 0 : panel->source;
+		st->from_data = !panel->list && from_inputs(l, panel);
+		if (index) {
+			const Part *from = &l->part[panel->from];
+			uint32_t low = from->input + panel->source - from->col;
+			st->lists = (Lists){ .low = low, .high = low + panel->sources, .delta_row = cols, .sum_row = panel->row };
+		} else if (!panel->list) {
+			st->product = (Product){ .cols = by_source ? panel->targets : panel->sources + panel->bias,
+				                     .a_row = 1,
+				                     .a_step = cols,
+				                     .b_row = cols,
+				                     .c_row = panel->row };
+		}
+	}
+}
+
+List lower(Arena *a, const Program *p, const Bound *b, int kind)
+{
+	uint32_t capacity = most_steps(p->layout);
+	List list = { .step = NEW(a, capacity, Step) };
+	Lower m = { .p = p, .b = b, .l = p->layout, .list = &list, .capacity = capacity, .kind = kind };
+
+	m.fused = fuses_outputs(&m);
+	lower_forward(&m);
+	lower_scores(&m);
+	list.backward = list.gradient = list.stages;
+	if (kind != LOWER_TEST) {
+		lower_backward(&m);
+		lower_gradient(&m);
+	}
+	return list;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps of the forward pass, of scores and of the backward pass. In: a step, rows of a space. Out: activations, errors
+ * and deltas in those rows. */
+#include <string.h>
+
+#include "half.h"
+
+/* ---- rows ---- */
+
+float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint32_t col)
+{
+	return s->rows.row[buffer] + (size_t)r->first * p->layout->cols + col;
+}
+
+static uint32_t row_number(const Slice *r, uint32_t m) { return r->at ? r->at[m] : r->first + m; }
+
+/* Bytes of a part in a row, with its padding: that has no meaning, but goes through sums, whose checksums include it. */
+static size_t part_bytes(const Part *t) { return round_up(t->count, LANES) * sizeof(float); }
+
+static Rows rows_of(const Program *p, const Slice *r, uint32_t cols)
+{
+	return (Rows){ .rows = r->rows, .cols = cols, .at = r->at, .row = p->layout->cols };
+}
+
+void run_load(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	(void)st;
+	rows_load(p, s, r->first, r->rows, p->bound->data->targets != 0);
+}
+
+/* ---- sums ---- */
+
+static Product product_of(const Program *p, const Space *s, const Step *st, const Slice *r)
+{
+	const Chunk *c = &s->chunk;
+	Product q = st->product;
+
+	q.rows = r->rows;
+	q.at = r->at;
+	q.c = row_at(p, s, st->c, r, st->c_col);
+	q.a = row_at(p, s, st->a, r, st->a_col);
+	if (!q.start)
+		q.start = q.c;
+	if (st->from_data && c->inputs) {
+		q.a_row = p->bound->data->inputs;
+		q.a = c->inputs + st->a_col - p->layout->part[st->panel->from].col + (c->contiguous ? r->first * q.a_row : 0);
+		q.a_at = c->contiguous ? NULL : c->cases + r->first;
+	}
+	return q;
+}
+
+void run_product(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Product q = product_of(p, s, st, r);
+
+	p->kern->product(&q);
+}
+
+void run_product_bf16(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Product q = product_of(p, s, st, r);
+
+	half_forward(p, p->half, s->half, st->panel, r->first, &q);
+}
+
+void run_back_bf16(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Product q = product_of(p, s, st, r);
+
+	half_backward(p, p->half, s->half, st->panel, &q);
+}
+
+void run_index(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Lists l = st->lists;
+
+	l.rows = r->rows;
+	l.at = r->at;
+	l.index = s->rows.index + r->first;
+	l.value = p->bound->data->x_values ? s->rows.values + r->first : NULL;
+	l.count = s->rows.lengths + r->first;
+	l.c = row_at(p, s, st->c, r, st->c_col);
+	if (!l.start)
+		l.start = l.c;
+	p->kern->lists_forward(&l);
+}
+
+static void sum_links(const Program *p, Space *s, const Step *st, const Slice *r, bool go_on)
+{
+	p->kern->links(&(Links){ .of = st->links,
+	                         .rows = r->rows,
+	                         .at = r->at,
+	                         .row = p->layout->cols,
+	                         .in = row_at(p, s, st->a, r, 0),
+	                         .w = p->w + st->panel->at,
+	                         .c = row_at(p, s, st->c, r, 0),
+	                         .go_on = go_on,
+	                         .scratch = s->scratch.links });
+}
+
+void run_links(const Program *p, Space *s, const Step *st, const Slice *r) { sum_links(p, s, st, r, false); }
+
+void run_links_back(const Program *p, Space *s, const Step *st, const Slice *r) { sum_links(p, s, st, r, true); }
+
+void run_units(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Rows rows = rows_of(p, r, st->part->count);
+
+	p->kern->units(&rows, st->part->fn, row_at(p, s, st->a, r, st->a_col), row_at(p, s, st->c, r, st->c_col));
+}
+
+void run_one(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	for (uint32_t m = 0; m < r->rows; m++)
+		s->rows.row[ROW_ACT][row_number(r, m) * (size_t)p->layout->cols + st->c_col + st->part->count] = 1;
+}
+
+static bool is_contiguous(const Layout *l, const Group *g)
+{
+	return l->col_of[g->first + g->size - 1] - l->col_of[g->first] == g->size - 1;
+}
+
+/* Contexts of a row are what their sources were in the row before; at the start of a sequence, their start value. */
+void run_contexts(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	const Layout *l = p->layout;
+	bool first = r->time == 0;
+
+	(void)st;
+	for (uint32_t k = 0; k < p->net->copies; k++) {
+		const Group *to = &p->net->group[p->net->copy[k].to_group], *from = &p->net->group[p->net->copy[k].from_group];
+		bool together = !first && is_contiguous(l, to) && is_contiguous(l, from);
+		size_t into = l->col_of[to->first], last = l->col_of[from->first];
+		for (uint32_t m = 0; m < r->rows; m++) {
+			float *act = s->rows.row[ROW_ACT] + (size_t)r->at[m] * l->cols;
+			if (together)
+				memcpy(act + into, act + last - l->cols, to->size * sizeof *act);
+			for (uint32_t j = 0; !together && j < to->size; j++)
+				act[l->col_of[to->first + j]] = first ? to->start : act[l->col_of[from->first + j] - (size_t)l->cols];
+		}
+	}
+}
+
+/* ---- scores ---- */
+
+void run_gather(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	const Layout *l = p->layout;
+
+	(void)st;
+	for (uint32_t k = 0; k < l->parts; k++) {
+		const Part *t = &l->part[k];
+		for (uint32_t m = r->first; t->role == ROLE_OUTPUT && m < r->first + r->rows; m++)
+			memcpy(s->rows.out + (size_t)m * l->outputs_padded + t->output,
+			       s->rows.row[ROW_ACT] + (size_t)m * l->cols + t->col, t->count * sizeof(float));
+	}
+}
+
+const float *targets_at(const Program *p, const Space *s, uint32_t first, const uint64_t **at)
+{
+	const Chunk *c = &s->chunk;
+
+	*at = c->target_at ? c->target_at + first : NULL;
+	return c->target_at ? c->target : c->target + (size_t)first * p->bound->data->targets;
+}
+
+static Errors errors_of(const Program *p, const Space *s, const Step *st, const Slice *r)
+{
+	Errors e = st->errors;
+
+	e.of.rows = r->rows;
+	e.out = e.made = row_at(p, s, ROW_ACT, r, st->part->col);
+	e.y = targets_at(p, s, r->first, &e.y_at) + st->part->output;
+	e.net = p->layout->nets ? row_at(p, s, ROW_NET, r, st->part->col) : NULL;
+	e.weight = p->bound->data->weight ? s->rows.weight + r->first : NULL;
+	e.back = st->c == ROW_NONE ? NULL : row_at(p, s, st->c, r, st->part->col);
+	e.value = s->rows.error + r->first;
+	return e;
+}
+
+/* Outputs of all parts; one part alone needs no gathering. */
+static const float *outputs_at(const Program *p, const Space *s, const Slice *r)
+{
+	const Layout *l = p->layout;
+
+	return l->outputs == 1 ? row_at(p, s, ROW_ACT, r, l->part[l->output].col)
+	                       : s->rows.out + (size_t)r->first * l->outputs_padded;
+}
+
+static Scores scores_of(const Program *p, const Space *s, const Step *st, const Slice *r)
+{
+	Scores scores = st->scores;
+
+	scores.of.rows = r->rows;
+	scores.out = outputs_at(p, s, r);
+	scores.y = targets_at(p, s, r->first, &scores.y_at);
+	scores.threshold = (float)p->bound->scorer.threshold;
+	scores.verdict = s->rows.verdict + r->first;
+	return scores;
+}
+
+/* Of several output parts, the first one's errors set those of the cases. */
+void run_errors(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Errors e = errors_of(p, s, st, r);
+
+	if (st->part == &p->layout->part[p->layout->output])
+		memset(e.value, 0, r->rows * sizeof *e.value);
+	p->kern->errors(&e);
+}
+
+void run_scores(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Scores scores = scores_of(p, s, st, r);
+
+	p->kern->scores(&scores);
+}
+
+void run_outcomes(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Errors e = errors_of(p, s, st, r);
+	Scores scores = scores_of(p, s, st, r);
+
+	p->kern->outcomes(&e, &scores);
+}
+
+void run_codes(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	const Layout *l = p->layout;
+	const uint64_t *at;
+
+	(void)st;
+	codes_right(p->bound->codes, &(CodesArgs){ .scorer = &p->bound->scorer,
+	                                           .kern = p->kern,
+	                                           .most = l->largest_output,
+	                                           .rows = r->rows,
+	                                           .out = outputs_at(p, s, r),
+	                                           .y = targets_at(p, s, r->first, &at),
+	                                           .row = l->outputs == 1 ? l->cols : l->outputs_padded,
+	                                           .scratch = s->scratch.codes,
+	                                           .verdict = s->rows.verdict + r->first });
+}
+
+void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t)
+{
+	for (uint32_t m = first; m < first + rows; m++) {
+		t->error += (double)s->rows.error[m];
+		t->scored += (s->rows.verdict[m] & VERDICT_SCORED) != 0;
+		t->right += (s->rows.verdict[m] & VERDICT_RIGHT) != 0;
+		t->within += (s->rows.verdict[m] & VERDICT_WITHIN) != 0;
+	}
+	t->cases += rows;
+}
+
+void row_outputs(const Program *p, const Space *s, uint32_t row, double *out)
+{
+	const Layout *l = p->layout;
+
+	for (uint32_t k = 0; k < l->parts; k++) {
+		const Part *t = &l->part[k];
+		for (uint32_t j = 0; t->role == ROLE_OUTPUT && j < t->count; j++)
+			out[t->output + j] = s->rows.row[ROW_ACT][(size_t)row * l->cols + t->col + j];
+	}
+}
+
+/* ---- backward ---- */
+
+void run_zero(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	for (uint32_t m = 0; m < r->rows; m++)
+		memset(s->rows.row[st->c] + row_number(r, m) * (size_t)p->layout->cols + st->c_col, 0, part_bytes(st->part));
+}
+
+void run_copy_error(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	for (uint32_t m = 0; m < r->rows; m++) {
+		size_t at = row_number(r, m) * (size_t)p->layout->cols + st->c_col;
+		memcpy(s->rows.row[ROW_DELTA] + at, s->rows.row[ROW_ERROR] + at, part_bytes(st->part));
+	}
+}
+
+void run_add_error(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	for (uint32_t m = 0; m < r->rows; m++) {
+		size_t at = row_number(r, m) * (size_t)p->layout->cols + st->c_col;
+		for (uint32_t j = 0; j < st->part->count; j++)
+			s->rows.row[ROW_DELTA][at + j] += s->rows.row[ROW_ERROR][at + j];
+	}
+}
+
+/* Is the row the last of its sequence? */
+static bool is_last(const Chunk *c, uint32_t row)
+{
+	uint32_t low = 0, high = c->examples;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (c->begin[middle] <= row)
+			low = middle;
+		else
+			high = middle;
+	}
+	return row + 1 == c->begin[low + 1];
+}
+
+/* Adds the errors of contexts in the next row to those of their sources in this one. */
+void run_carry(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	const Layout *l = p->layout;
+	const Part *t = st->part;
+
+	for (uint32_t k = 0; k < p->net->copies; k++) {
+		const Group *to = &p->net->group[p->net->copy[k].to_group];
+		if (p->net->copy[k].from_group != t->group)
+			continue;
+		Unit first = t->first - p->net->group[t->group].first;
+		for (uint32_t m = 0; m < r->rows; m++) {
+			uint32_t row = row_number(r, m);
+			float *delta = s->rows.row[ROW_DELTA] + (size_t)row * l->cols;
+			if (is_last(&s->chunk, row))
+				continue;
+			for (uint32_t j = 0; j < t->count; j++)
+				delta[t->col + j] += delta[l->cols + l->col_of[to->first + first + j]];
+		}
+	}
+}
+
+void run_deltas(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	Rows rows = rows_of(p, r, st->part->count);
+
+	p->kern->deltas(&rows, st->part->fn, st->offset, p->layout->nets ? row_at(p, s, ROW_NET, r, st->a_col) : NULL,
+	                row_at(p, s, ROW_ACT, r, st->a_col), row_at(p, s, ROW_DELTA, r, st->c_col));
+}
+
+/* ---- the list ---- */
+
+void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uint32_t end, const Slice *r)
+{
+	const Chunk *c = &s->chunk;
+
+	for (; stage < end; stage++) {
+		const Stage *g = &list->stage[stage];
+		const Step *first = list->step + g->first, *last = list->step + g->end;
+		if (g->each == EACH_ROW)
+			for (const Step *st = first; st < last; st++)
+				st->run(p, s, st, r);
+		for (uint32_t i = 0; g->each != EACH_ROW && i < c->steps; i++) {
+			uint32_t time = g->each == EACH_TIME ? i : c->steps - 1 - i;
+			Slice now = { .rows = c->step_at[time + 1] - c->step_at[time],
+				          .at = c->step + c->step_at[time],
+				          .time = time };
+			for (const Step *st = first; st < last; st++)
+				st->run(p, s, st, &now);
+		}
+	}
+}
