@@ -2,13 +2,22 @@
 # What people type; CMake does the work.
 #   make            build/microprop, build/libmicroprop.a, build/libmicroprop.so
 #   make demo       set up, build, train a network and show it, beside the machines of 1989
-#   make test       set up, build, run every test: plain, under ASan and UBSan, and a minute of fuzzing
+#   make quick      build, tests of ten seconds
+#   make test       set up, build once, run every plain test
+#   make check      slow tests, MPI, layering, format; ASan and UBSan, TSan, fuzzing with fixed seeds
+#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer
+#   make fuzz       [SECONDS=600] new seeds for so long in all; inputs that reach new code go to test/fuzz/corpus
+#   make repeat     [TIMES=20] random tests and fuzzing again and again: the same counts every time
+#   make format     clang-format
 #   make coverage   line and branch coverage per file
 #   make install    [PREFIX=/usr/local] [DESTDIR=]
-PREFIX ?= /usr/local
-JOBS   ?= $(shell nproc)
+PREFIX  ?= /usr/local
+JOBS    ?= $(shell nproc)
+SECONDS ?= 600
+TIMES   ?= 20
 COVERED = -f lib/ -f target/ -f api/ -f cli/
 CTEST   = ctest --output-on-failure -j $(JOBS)
+SOURCES = $(shell git ls-files '*.[ch]' '*.inc')
 
 all: build/CMakeCache.txt
 	@cmake --build build -j $(JOBS) -- --no-print-directory
@@ -22,19 +31,38 @@ demo: all
 	@echo
 	@build/microprop gf11 table2
 
-build-%:
-	@./setup test
+build-%: | setup-test
 	@cmake --preset $* > /dev/null
-	@cmake --build --preset $* -j $(JOBS) -- --no-print-directory
+	@cmake --build --preset $* -j $(JOBS) -- --no-print-directory > build/$*.log 2>&1 || { cat build/$*.log; exit 1; }
 
-test: build-test build-sanitize build-fuzz
-	$(CTEST) --test-dir build
-	$(CTEST) --test-dir build/sanitize -LE slow
-	$(CTEST) --test-dir build/fuzz -L fuzz
+setup-%:
+	@./setup $*
 
-coverage: build-coverage
-	@./setup coverage
-	@$(CTEST) --test-dir build/coverage -LE slow > /dev/null || true
+quick: setup-test build-test
+	$(CTEST) --test-dir build -L quick
+
+test: setup-test build-test
+	$(CTEST) --test-dir build -L test
+
+check: setup-check build-sanitize build-thread
+	$(CTEST) --test-dir build/check -L check
+
+check-all: setup-check-all build-test
+	@test/check/analyze
+
+build-sanitize build-thread: build-test      # whose kernels they link
+
+fuzz: setup-check build-sanitize
+	@ls build/sanitize/test/fuzz_* | xargs -P $(JOBS) -I{} test/fuzz/run {} $$(($(SECONDS) * $(JOBS) / $$(ls build/sanitize/test/fuzz_* | wc -l) + 1))
+
+repeat: setup-check build-sanitize
+	@test/check/repeat $(TIMES)
+
+format: setup-check
+	@clang-format -i $(SOURCES)
+
+coverage: setup-coverage build-coverage
+	@$(CTEST) --test-dir build/coverage -L test > /dev/null || true
 	@gcovr -r . $(COVERED) build/coverage
 	@gcovr -r . $(COVERED) --branches -s build/coverage
 
@@ -44,4 +72,4 @@ install: all
 clean:
 	@rm -rf build
 
-.PHONY: all demo test coverage install clean
+.PHONY: all demo quick test check check-all fuzz repeat format coverage install clean

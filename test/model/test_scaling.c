@@ -83,33 +83,6 @@ static void one_leaf_takes_what_was_measured(void **state)
 	assert_true(s.arithmetic == 0 && fabs(s.total - (double)w.examples * r.alone) < 1e-9 * s.total);
 }
 
-static void alone_body(Ctx *cx, void *arg)
-{
-	static const char *const texts[] = {
-		/* many updates in one go; one by one */
-		"group in 5 input\ngroup out 3 output\nconnect in -> out\nconnect true -> out\n",
-		"group in 100 input\ngroup out 3 output\nconnect in -> out\nconnect true -> out\n",
-	};
-	const Net *net = NULL;
-	(void)arg;
-	for (size_t i = COUNT(texts); i-- > 0;) {
-		Src src = { .name = "small.topo", .text = texts[i], .len = strlen(texts[i]) };
-		net = net_parse(cx, &src);
-		for (uint64_t batch = 1; batch <= 512; batch *= 8)
-			assert_true(rates_alone(cx, net, NULL, 1, batch) > 0);
-	}
-	assert_true(rates_alone(cx, net, data_open(cx, "make:parity:5", NULL), 1, 33) == 0); /* it has 32 */
-}
-
-static void small_batches_are_measured(void **state)
-{
-	(void)state;
-	Ctx cx;
-	ctx_init(&cx, NULL);
-	assert_int_equal(guarded(&cx, alone_body, NULL), MP_OK);
-	ctx_free(&cx);
-}
-
 static void small_batches_meet_more_often(void **state)
 {
 	(void)state;
@@ -150,7 +123,6 @@ int main(void)
 		cmocka_unit_test(better_is_not_slower),
 		cmocka_unit_test(the_best_is_where_calculus_says),
 		cmocka_unit_test(one_leaf_takes_what_was_measured),
-		cmocka_unit_test(small_batches_are_measured),
 		cmocka_unit_test(small_batches_meet_more_often),
 		cmocka_unit_test(a_cluster_prints_as_it_reads),
 	};
