@@ -38,7 +38,7 @@ def train(microprop, topo, data, target, threads, epochs):
 
 
 class Trial:
-    """How long training takes for a case, measured in rounds of about so many seconds.
+    """How long training takes for a case, measured in rounds of about `seconds`.
 
     One thread: CPU time of long runs less that of short ones, so that waiting for a CPU does not count.  Long epochs by the clock
     of the run itself: setting up a large network takes longer than they do, and never the same."""

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A switch with long wires: what comes in on one of its ports goes out on another so many microseconds later.
+/* A switch with long wires: frames received on one port leave on another after a delay in microseconds.
  * bench/cluster starts it where the kernel has no netem.
  *
  *   delay MICROSECONDS PORT...
  *
- * Ports are TAP devices of these names, which it makes; whoever started it moves them into network namespaces. It
+ * Ports are TAP devices of these names, which it makes; the script that starts it moves them into network namespaces. It
  * says "ready" when they are there, and ends with its standard input. Frames wait in one queue: the wait is the
  * same for all, so they leave as they came. */
 #include <errno.h>

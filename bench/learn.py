@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Seconds until a network in PyTorch gives so many right answers.
+"""Seconds until a network in PyTorch reaches a given accuracy.
 
   bench/learn.py DATA.npz HIDDEN BATCH RULE RATE ERROR SHARE SECONDS [THREADS [SEED]]    prints {"seconds", "epochs", "right", "mcps"}
 

@@ -81,7 +81,7 @@ static void read_it(Ctx *cx, void *arg)
 	r->read(cx, &r->src);
 }
 
-/* Reads text with a byte in front of its at-th, or as it is if byte is negative; the messages must have `words`. */
+/* Reads text with a byte in front of its at-th, or unchanged if byte is negative; the messages must have `words`. */
 static void expect(size_t reader, int byte, size_t at, const char *words)
 {
 	Ctx cx;

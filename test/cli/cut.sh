@@ -29,7 +29,7 @@ for target in cpu ref; do
 	"$MICROPROP" train net.topo cases-x.npy --resume runs/$target/last.safetensors --time 0.01 --json | grep -o '"stopped_by": "[a-z]*"'
 done
 
-# From somebody else, the signal is what it always is.
+# Sent by another process, the signal has its default effect.
 "$MICROPROP" train net.topo cases-x.npy --until never --epochs 0 --time 100 --run runs/other >stdout 2>stderr &
 for tries in $(seq 500); do
 	[ -s runs/other/metrics.jsonl ] && break

@@ -59,7 +59,7 @@ static void plain_product(const Product *p)
 	}
 }
 
-/* Same bits in columns that count, nothing written where no row is; what lies between cols and the next sixteen may
+/* Same bits in columns that count, nothing written where no row is; padding up to the next multiple of 16 columns may
  * be anything. */
 static void compare(uint32_t all_rows, uint32_t cols, size_t row, const float *other, const char *name)
 {

@@ -101,7 +101,7 @@ static void plain_links(const Links *l)
 	}
 }
 
-/* What lies in the sixteens of units but is none: the same as before, or zero. */
+/* Padding of unit vectors: unchanged, or zero. */
 static float beside(const Links *l, uint32_t col, float before)
 {
 	for (uint32_t u = 0; !l->go_on && u < l->of->units; u++)

@@ -12,7 +12,7 @@
 #define NEAR_OUTPUT   1e-5 /* of the largest output, or of 1 */
 #define NEAR_GRADIENT 2e-5 /* of the largest gradient */
 #define NEAR_ERROR    1e-5 /* of the error of all cases together */
-#define NEAR_WEIGHT   2e-6 /* of the largest number in hand: weights and state after one update */
+#define NEAR_WEIGHT   2e-6 /* of the largest value: weights and state after one update */
 #define NEAR_PATH     1e-5 /* of the largest weight, after twenty updates */
 #define NEAR_SLOPE    1e-4 /* gradients against differences, of the largest gradient */
 
@@ -204,7 +204,7 @@ static void slopes_agree(Trial *t, double reach)
 	t->ref.target->set(t->ref.program, 0, 0, ALL_LINKS, t->v[0]);
 }
 
-/* Nobody needs the gradients of frozen links. */
+/* Gradients of frozen links are not needed. */
 static void take_gradient(const Side *s, double *g)
 {
 	s->target->gradient(s->program, g);
@@ -369,7 +369,7 @@ static void parse_formula(Ctx *cx, void *arg)
 
 static double *numbers(uint64_t n) { return calloc(n + 1, sizeof(double)); }
 
-/* Few cases, or so many that threads share them, or several leaves. */
+/* Few cases, or enough for threads to share, or several leaves. */
 static uint64_t roll_cases(Dice *d, const Net *net, bool plain)
 {
 	uint64_t shared = 2200000 / net->links + 1, many = shared < 1700 ? shared : 1700;
@@ -469,7 +469,7 @@ static void agree(uint64_t seed, uint32_t most, bool plain)
 	close_trial(&t);
 }
 
-/* MICROPROP_NETWORKS=N: so many more. */
+/* MICROPROP_NETWORKS=N: N more. */
 static void random_networks_agree(void **state)
 {
 	(void)state;

@@ -29,7 +29,7 @@ static float from_bits(uint32_t bits)
 	return x;
 }
 
-/* Any float, often an odd one. */
+/* Any float, often a special value. */
 static float anything(void)
 {
 	static const uint32_t odd[] = {
@@ -297,7 +297,7 @@ static void test_deltas(void **state)
 
 /* ---- errors ---- */
 
-/* Outputs from 0 to 1, ends and what lies near them included. */
+/* Outputs from 0 to 1, including the ends and values near them. */
 static float output(void)
 {
 	static const float odd[] = { 0, 1, 0.5f, 0x1p-41f, 0x1p-39f, 0x1.fffffep-1f };

@@ -186,7 +186,7 @@ static void idx_in_place(void **state)
 	ctx_free(&cx);
 }
 
-/* A code table of so many classes would cost more than it tells. */
+/* Data with very many classes gets no code table. */
 static void many_classes(void **state)
 {
 	(void)state;

@@ -391,7 +391,7 @@ static void csv_odd_but_right(void **state)
 	d = good(&cx, do_csv, &j);
 	assert_int_equal(d->inputs, 3);
 	ctx_free(&cx);
-	j = (Job){ .text = "a,k\n1,\n2,\n", .opt = { .labels = "k" } }; /* a label that nobody has */
+	j = (Job){ .text = "a,k\n1,\n2,\n", .opt = { .labels = "k" } }; /* a label that no case has */
 	d = good(&cx, do_csv, &j);
 	assert_int_equal(d->targets, 1);
 	Y(d, 1, NAN);
@@ -438,7 +438,7 @@ static void do_300_classes(Ctx *cx, void *arg)
 	do_csv(cx, arg);
 }
 
-/* A code table of so many classes would cost more than it tells. */
+/* Data with very many classes gets no code table. */
 static void many_classes_have_no_codes(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every fuzz target shares: a context with an edge, so that failing input unwinds to here. */
+/* Shared by all fuzz targets: a context to which failing input unwinds. */
 #ifndef FUZZ_H
 #define FUZZ_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finding what is broken: on small machines every part of the switch is broken once and must be located, every kind
- * of fault of a processor must be found, nobody else refused; and a program that runs on the survivors of a broken
+ * of fault of a processor must be found and no other processor excluded; and a program that runs on the survivors of a broken
  * machine leaves the bits that it leaves on a whole one. */
 #include "test.h"
 
@@ -348,7 +348,7 @@ static void survivors_train_as_whole_machines(void **state)
 		in_context(survivors, &(Way){ sum, sum % 2, false });
 }
 
-/* ---- what cannot be told ---- */
+/* ---- ambiguous cases ---- */
 
 /* Rare enough that the memory tests may see nothing and training something; then it is one word against another. */
 static void two_opinions(Ctx *cx, void *arg)
@@ -360,7 +360,7 @@ static void two_opinions(Ctx *cx, void *arg)
 	diagnose(cx, &d);
 }
 
-static void nobody(Ctx *cx, void *arg)
+static void all_fail(Ctx *cx, void *arg)
 {
 	(void)arg;
 	Small s = small_machine(cx, 2, 4, 2);
@@ -386,7 +386,7 @@ static void says_what_cannot_be_done(void **state)
 	for (uint64_t seed = 1; seed <= 40 && !tied; seed++)
 		tied = fails_with(two_opinions, &seed, "nobody can say which is right");
 	assert_true(tied);
-	assert_true(fails_with(nobody, NULL, "none passed the tests"));
+	assert_true(fails_with(all_fail, NULL, "none passed the tests"));
 }
 
 int main(void)

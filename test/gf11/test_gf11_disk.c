@@ -318,7 +318,7 @@ static void stream_body(Ctx *cx, void *arg)
 	}
 }
 
-/* Every cycle is somebody's; the disks never give more than they can; slower disks, more waiting. */
+/* Every cycle is accounted for; disks never exceed their bandwidth; slower disks, more waiting. */
 static void test_account(void **state)
 {
 	(void)state;

@@ -198,7 +198,7 @@ static void test_evaluate(void **state)
 	json_decref(j);
 }
 
-/* Every rule that a routine keeps on the machine as it is it keeps on one that can do more: evaluate relies on it. */
+/* A routine that is valid on the standard machine is valid on a more capable one: evaluate relies on it. */
 static void easing_body(Ctx *cx, void *arg)
 {
 	const Machine *base = machine_open(cx, "gf11");

@@ -644,7 +644,7 @@ static Routine *wide_routine(Ctx *cx, const Bench *b, bool table)
 	return r;
 }
 
-/* Wherever the data lie: right, or refused. */
+/* At any address of the data: correct, or refused. */
 static void spilling_body(Ctx *cx, void *arg)
 {
 	Bench *b = arg;

@@ -324,7 +324,7 @@ static void the_dead_stay_zero(void **state)
 	toy_close(&toy);
 }
 
-/* Bits of words that nobody uses stay turned over; all that differs from a whole machine there is in the log. */
+/* Flipped bits in unused words stay flipped; all that differs from a whole machine there is in the log. */
 static void flips_are_seen(void **state)
 {
 	(void)state;

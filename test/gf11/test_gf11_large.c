@@ -23,7 +23,7 @@ typedef struct Large {
 	const char *text;
 	const Cases *c;
 	BpOptions o;
-	int64_t microcode, dram; /* 0: as it is */
+	int64_t microcode, dram; /* 0: default */
 	Bp *b;
 	double *w; /* after one update */
 } Large;

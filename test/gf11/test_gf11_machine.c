@@ -77,7 +77,7 @@ static void the_gf11_has_the_reports_numbers(void **state)
 	done(c);
 }
 
-/* What nobody knows must be labelled so, and nothing else. */
+/* Unknown values must be labelled as unknown, and no others. */
 static void assumptions_are_labelled(void **state)
 {
 	(void)state;

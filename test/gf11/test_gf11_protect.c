@@ -287,7 +287,7 @@ static void data_faults_are_found(void **state)
 	assert_int_equal(found, 100);
 }
 
-/* Wrong bits among the checksums, in the tables and in what the host told: put right as well. */
+/* Wrong bits among the checksums, in the tables and in values sent by the host: corrected as well. */
 static void other_words_are_put_right(void **state)
 {
 	(void)state;
@@ -502,7 +502,7 @@ static void drift_shows_and_goes(void **state)
 		held = protect_drift(b->b);
 		assert_true(apart ? held.largest > 0 : held.largest == 0);
 		assert_true(fabs(a->error - b->error) <= 1e-2 * a->error);
-		if (!apart) { /* nobody differs, so no bit does */
+		if (!apart) { /* no copy differs, so no bit does */
 			epochs(a, 1);
 			same_bits(a, b);
 		}
@@ -620,7 +620,7 @@ static void data_of_an_earlier_run_is_used(void **state)
 	assert_int_equal(mp_run_train(run, data, NULL, NULL, NULL), MP_BAD_INPUT);
 	expect_words(mp_run_messages(run), "/nowhere/memory");
 	mp_run_close(run);
-	f = fopen(path, "wb"); /* not memory of a machine: it stays as it is */
+	f = fopen(path, "wb"); /* not memory of a machine: it stays unchanged */
 	fputs("a letter to a friend, longer than the line that memory of a machine begins with\n", f);
 	fclose(f);
 	run = run_of(net);

@@ -4,7 +4,7 @@
  * of summing, sigmoids and rules in turn. Outputs, errors, gradients, and what three updates make of weights and
  * rule state, each from the same weights.
  *
- * A few here; MICROPROP_NETWORKS=N for so many more of any size, MICROPROP_LOUD for how near they came. How near
+ * A few here; MICROPROP_NETWORKS=N for N more of any size, MICROPROP_LOUD for how near they came. How near
  * they must is written in doc/gf11.md: NEAR of the largest output or gradient of the network, NEARER with sigmoid
  * power2. Rules that decide by the sign of a gradient, or divide by what two gradients differ by, go another way
  * where that is about zero: one weight in twenty may. */
@@ -188,7 +188,7 @@ static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool m
 	if (roll(&t.d, 2))
 		draft_rates(&t);
 	if (memory && roll(&t.d, 2))
-		say(&t, "train batch %u\n", 1 + roll(&t.d, 9)); /* room for so many: more come in parts */
+		say(&t, "train batch %u\n", 1 + roll(&t.d, 9)); /* capacity: larger batches are split */
 	const Rule *rule = &rules[seed % rule_count];
 	if (!rule->needs_norm)
 		say(&t, "train rule %s\n", rule->name);

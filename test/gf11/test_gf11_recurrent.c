@@ -184,7 +184,7 @@ static const char small[] =
 
 enum { CASES = 90 };
 
-/* So many sequences, of different lengths, of the same cases. */
+/* `count` sequences of different lengths, of the same cases. */
 static mp_data *cut_into(uint64_t sequences)
 {
 	float x[CASES * 3], y[CASES * 2];

@@ -158,7 +158,7 @@ static void test_overlap(void **state)
 	}
 }
 
-/* Words of one base are told apart, also where bases overlap: nothing here has to wait for anything but its
+/* Words of one base are distinguished, also where bases overlap: nothing here has to wait for anything but its
  * operands. */
 static void test_overlap_words(void **state)
 {

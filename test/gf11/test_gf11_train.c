@@ -132,7 +132,7 @@ static void agree(uint64_t seed, uint32_t most, uint32_t procs)
 	ctx_free(&ref.cx);
 }
 
-/* MICROPROP_NETWORKS=N: so many more, of up to 200 units. */
+/* MICROPROP_NETWORKS=N: N more, of up to 200 units. */
 static void random_networks_agree(void **state)
 {
 	(void)state;

@@ -39,7 +39,7 @@ static void expect_diverged(mp_run *run, mp_status status, const char *when)
 	assert_string_equal(mp_run_get_report(run)->stopped_by, "diverged");
 }
 
-/* In the last update, when no error is measured any more; a file that is there stays as it is. */
+/* In the last update, when no error is measured any more; an existing file stays unchanged. */
 static void the_last_update(void **state)
 {
 	static const struct {

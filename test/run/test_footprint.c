@@ -177,7 +177,7 @@ static void any_piece_of_weights(void **state)
 
 /* ---- data ---- */
 
-/* So many cases of the same line, then the last; more than a MiB, for it is to be mapped. */
+/* Many cases of the same line, then the last; more than a MiB, so that the file is mapped. */
 typedef struct File {
 	const char *head, *line, *last;
 	uint64_t cases;

@@ -137,7 +137,7 @@ static void targets_exchange_weights(void **state)
 	mp_net_close(net);
 }
 
-/* ---- our own files, changed and sealed again ---- */
+/* ---- our own files, changed, with a new checksum ---- */
 
 typedef struct Change {
 	const char *from, *to, *key, *value, *drop, *bend;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checkpoints written in the background: the bits of those written at once; older ones stay; whatever fails, there
- * is always one that can be resumed, the failure is told, and training goes on as if nothing had been saved. */
+ * is always one that can be resumed, the failure is reported, and training goes on as if nothing had been saved. */
 #include "runs.h"
 
 static const char network[] =
@@ -95,7 +95,7 @@ static void any_call_may_fail(void **state)
 		need(other, mp_run_resume(other, in_folder("a")));
 		assert_true(other->at.updates == 5 || (failed && other->at.updates == 3));
 		mp_run_close(other);
-		assert_int_equal(mp_run_save_wait(run), MP_OK); /* it is told once */
+		assert_int_equal(mp_run_save_wait(run), MP_OK); /* reported once */
 		assert_true(n < 1000);
 	}
 	run->cx.io_fail_at = 0;

@@ -57,7 +57,7 @@ static inline void say_end(Draft *t)
 	say(t, "\n");
 }
 
-/* connect from[a..] -> to[b..], so many of each. */
+/* connect from[a..] -> to[b..], m and n units. */
 static inline void say_slices(Draft *t, uint32_t from, uint32_t a, uint32_t m, uint32_t to, uint32_t b, uint32_t n,
                               const char *kind)
 {
@@ -313,7 +313,7 @@ static inline void roll_inputs(Dice *d, Cases *c, uint64_t cases, uint32_t input
 	c->index.x_values = kind == 2 ? NULL : c->values;
 }
 
-/* Targets of any value, or 0 and 1, or those of a table of codes; some may be missing, told by NaN or by a mask. */
+/* Targets of any value, or 0 and 1, or those of a table of codes; some may be missing, marked by NaN or by a mask. */
 static inline void roll_targets(Dice *d, Cases *c, uint64_t cases, uint32_t targets, bool plain)
 {
 	enum { CODES = 9 };
@@ -386,7 +386,7 @@ static inline void cases_free(Cases *c)
 /* How it runs, which must not show in what comes out. */
 typedef struct Way {
 	int isa, threads;
-	int64_t batch; /* what it is told that a batch will be */
+	int64_t batch; /* batch size announced to it */
 	bool index;
 	bool pieces; /* batches come leaf by leaf */
 } Way;

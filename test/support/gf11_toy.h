@@ -17,7 +17,7 @@ enum {
 	TOY_OFFSETS = 8,
 	TOY_SPILL = 192,
 	TOY_MOST = 512
-}; /* spilled words lie from TOY_SPILL on */
+}; /* spilled words start at TOY_SPILL */
 static const uint32_t toy_base[TOY_BASES] = { 0, 64, 128 };
 
 static inline Machine toy_machine(void)

@@ -11,7 +11,7 @@
 #include "test.h"
 
 typedef struct Job {
-	const char *text; /* the file; len 0: as long as it is */
+	const char *text; /* the file; len 0: strlen(text) */
 	size_t len;
 	const char *labels; /* idx */
 	size_t labels_len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the cmocka programs share: headers in the right order, an edge for failing calls, an allocator that counts. */
+/* Shared by all cmocka programs: headers in the right order, setjmp for failing calls, an allocator that counts. */
 #ifndef TEST_H
 #define TEST_H
 
@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include <cmocka.h>
-#undef fail /* cmocka's; lib.h has functions of these names */
+#undef fail /* cmocka's; the library has functions of these names */
 #undef run_test
 
 #include "run.h"
 
-/* Runs body(cx, arg) with an edge; its status. */
+/* Runs body(cx, arg) with a place to unwind to; returns its status. */
 static inline Status guarded(Ctx *cx, void (*body)(Ctx *, void *), void *arg)
 {
 	jmp_buf edge;
@@ -29,11 +29,11 @@ static inline Status guarded(Ctx *cx, void (*body)(Ctx *, void *), void *arg)
 	return cx->status;
 }
 
-/* An allocator that counts what lives and refuses the n-th request.  It never grows in place, so blocks always move. */
+/* An allocator that counts live blocks and fails the n-th request.  It never grows in place, so blocks always move. */
 typedef struct Meter {
 	long live, calls, fail_at;
 	size_t bytes, most;
-} Meter; /* most: bytes at any time */
+} Meter; /* most: peak of bytes */
 
 static inline void *meter_resize(void *user, void *old, size_t old_size, size_t new_size)
 {

@@ -257,7 +257,7 @@ static void nothing_is_found_where_nothing_is(void **state)
 	mp_net_close(net);
 }
 
-/* Nor in what lies behind the units of a group: of one that leads to others in parts, of one whose links stand one
+/* Nor in the padding after the units of a group: of one that leads to others in parts, of one whose links stand one
  * by one. */
 static void padding_comes_out_the_same(void **state)
 {
@@ -277,7 +277,7 @@ static void padding_comes_out_the_same(void **state)
 	mp_net_close(net);
 }
 
-/* So many weights that threads share updates: panels of both forms, one that is frozen, one with gaps, links one by
+/* Enough weights for threads to share updates: panels of both forms, one that is frozen, one with gaps, links one by
  * one. */
 static void threads_share_seals(void **state)
 {
@@ -346,7 +346,7 @@ static void a_core_is_named(void **state)
 	mp_net_close(net);
 }
 
-/* One case of an enormous error, once an epoch: the result is that of nobody looking, and few of these jumps are
+/* One case of an enormous error, once an epoch: the result is that without the guard, and few of these jumps are
  * replayed. */
 static void jumps_are_not_replayed_for_ever(void **state)
 {

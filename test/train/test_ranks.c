@@ -314,7 +314,7 @@ static void whoever_ends_early_is_heard(void **state)
 	mp_net_close(net);
 }
 
-/* ---- data that lies in files ---- */
+/* ---- data in files ---- */
 
 static const char *const pooled[] = { "epochs", "2",     "until", "never",   "rate", "0.001", "threads",
 	                                  "1",      "batch", "1500",  "shuffle", "0",    NULL };
@@ -419,7 +419,7 @@ static void guards_look_at_few_cases(void **state)
 	mp_net_close(net);
 }
 
-/* Rank 1 has other numbers where rank 0 looks, which nobody has noticed; what it makes of rank 0's leaves is
+/* Rank 1 has other numbers at the places rank 0 checks, undetected; what it makes of rank 0's leaves is
  * another thing. */
 static void neighbours_notice(void **state)
 {
@@ -439,7 +439,7 @@ static void neighbours_notice(void **state)
 	mp_net_close(net);
 }
 
-/* What is wrong with data is told in the words of a single process, whichever rank has it. */
+/* Errors in data have the message of a single process, whichever rank has them. */
 static void wrong_cases_are_told_as_by_one(void **state)
 {
 	(void)state;

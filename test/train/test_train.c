@@ -78,8 +78,7 @@ static void xor_is_learnt(void **state)
 /* Trains to the end and gives the fingerprint. */
 static void fingerprint_of(Fixture *f, char out[33])
 {
-	if (mp_run_train(f->run, f->data, NULL, NULL, NULL) != MP_OK)
-		print_error("%s", mp_run_messages(f->run));
+	assert_string_equal(mp_run_train(f->run, f->data, NULL, NULL, NULL) == MP_OK ? "" : mp_run_messages(f->run), "");
 	strcpy(out, mp_run_get_report(f->run)->fingerprint);
 }
 
@@ -108,8 +107,7 @@ static void resume_from_every_update(const char *net, const char *data, const ch
 		assert_int_equal(mp_run_save(f.run, path), MP_OK);
 		mp_run_close(f.run);
 		assert_int_equal(mp_run_new(&f.run, f.net, NULL), MP_OK);
-		if (mp_run_resume(f.run, path) != MP_OK)
-			print_error("%s", mp_run_messages(f.run));
+		assert_string_equal(mp_run_resume(f.run, path) == MP_OK ? "" : mp_run_messages(f.run), "");
 		set(f.run, "updates", "0");
 		fingerprint_of(&f, parts);
 		assert_string_equal(parts, whole);
@@ -183,7 +181,7 @@ static void runs_end_for_the_reason_they_say(void **state)
 	}
 }
 
-/* Whoever is called between two updates cannot take the data away. */
+/* A callback between two updates cannot close the data. */
 typedef struct Meddler {
 	mp_data *other;
 	int refused, done;
@@ -373,7 +371,7 @@ static void scale_goes_with_the_weights(void **state)
 	unlink(path);
 }
 
-/* Testing measures the error the weights were trained with, unless told otherwise. */
+/* Testing measures the error the weights were trained with, unless an option says otherwise. */
 static void error_function_goes_with_the_weights(void **state)
 {
 	(void)state;
@@ -493,7 +491,7 @@ static const char parity_net[] =
 	"group in 9 input\ngroup hidden 300\ngroup out 1 output\nconnect in -> hidden\n"
 	"connect hidden -> out\nconnect true -> hidden, out\ntrain batch 100 epochs 1 until never";
 
-/* Trains after a test whose n-th allocation failed; false: it has not so many. */
+/* Trains after a test whose n-th allocation failed; false: it has fewer. */
 static bool train_after(const Fixture *f, const char *option, const char *value, long n, char fingerprint[33])
 {
 	Meter m = { 0 };
