@@ -29,7 +29,7 @@ static void begin_body(void *arg)
 	if (!r->target->restarts || r->opt.patience || r->opt.guard) /* patience: what the test data says ends a run */
 		return;
 	r->target->bind(&r->cx, r->program, data);
-	j->lanes = r->target->restarts(&r->cx, r->program, &j->all);
+	j->lanes = r->target->restarts->run(&r->cx, r->program, &j->all);
 }
 
 static int seed_report(void *user, mp_run *run, const mp_report *report)

@@ -236,8 +236,8 @@ static void figures_body(void *arg)
 	b->arena = &a->r->cx.keep;
 	b->len = 0;
 	buf_puts(b, "");
-	if (a->r->program && a->r->target->report)
-		a->r->target->report(a->r->program, b);
+	if (a->r->program && a->r->target->simulator)
+		a->r->target->simulator->report(a->r->program, b);
 	a->value = b->s;
 }
 

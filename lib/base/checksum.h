@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Seals: checksums of memory that rests, by pieces.  In: up to a piece of bytes, or rows of one.  Out: a number.
+/* Linear checksums of memory, by blocks, that detect silent data corruption.
  *
- * A piece is rows of sixteen 32-bit words. Its seal is the sum of all words, each times an odd number of its own,
- * modulo 2^64. So the seals of parts of a piece add up to that of the whole, in any order, and threads may share
- * one; and a difference of two seals says which bit changed, even where what was sealed is gone.
- * Must hold: a bit that changes is a difference of an odd number times a power of two below 2^32, which is not 0,
- * so every single one is seen. Two in words of one column are seen too, for the numbers of its rows differ; of
- * other changes one in 2^32 or fewer is not.
- * guard.c has the plain way to compute it, target/cpu/kern/checksum.inc the fast ones. */
+ * A block is rows of sixteen 32-bit words. Its checksum is the sum of all words, each times an odd factor of its own,
+ * modulo 2^64. So checksums of parts of a block add up to that of the whole, in any order, and threads may share a
+ * block; and the difference of two checksums tells which bit flipped, even where the data is gone.
+ * A flipped bit changes the sum by an odd number times a power of two below 2^32, which is not 0: every single flip is
+ * detected. So are two in words of one column, for the factors of its rows differ; of other changes at most one in
+ * 2^32 is missed.
+ * checksum.c has the scalar version, target/cpu/kern/checksum.inc the vector ones. */
 #ifndef CHECKSUM_H
 #define CHECKSUM_H
 
 #include <stdint.h>
 
-/* bytes; words and bytes of a row */
+/* bytes of a block; words and bytes of a row; rows of a block */
 enum { CHECKSUM_BLOCK = 8192, CHECKSUM_WORDS = 16, CHECKSUM_ROW = 64, CHECKSUM_ROWS = CHECKSUM_BLOCK / CHECKSUM_ROW };
 
 /* Random, odd, all different: word i of row r counts checksum_rows[r] * checksum_words[i] times. */
@@ -41,14 +41,14 @@ static const uint64_t checksum_words[CHECKSUM_WORDS] = {
 	0x60c030e1cb3aa849, 0x15565fb48388cbbb, 0x91f3f6afd4ff2f9d, 0xb73bc49e5018c5a3,
 };
 
-/* How often a word of a piece counts. */
+/* Factor of a word of a block. */
 static inline uint64_t checksum_factor(uint64_t word)
 {
 	return checksum_rows[word / CHECKSUM_WORDS] * checksum_words[word % CHECKSUM_WORDS];
 }
 
-/* Where seals of several pieces become one, each counts so often: odd, and another for each. */
-static inline uint64_t checksum_block_factor(uint64_t piece) { return (2 * piece + 1) * 0x9e3779b97f4a7c15; }
+/* Factor of a block where checksums of several are added up: odd, and different for each. */
+static inline uint64_t checksum_block_factor(uint64_t block) { return (2 * block + 1) * 0x9e3779b97f4a7c15; }
 
 static inline uint64_t checksum_blocks(uint64_t bytes)
 {
@@ -60,6 +60,6 @@ static inline uint64_t checksum_block_size(uint64_t bytes, uint64_t at)
 	return bytes - at < CHECKSUM_BLOCK ? bytes - at : CHECKSUM_BLOCK;
 }
 
-uint64_t checksum_of(const void *at, uint64_t bytes); /* of up to a piece; Target.seal is the same number, faster */
+uint64_t checksum_of(const void *at, uint64_t bytes); /* of up to a block; GuardHooks.checksum is faster */
 
 #endif

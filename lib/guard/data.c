@@ -51,7 +51,8 @@ static Array array_of(const Data *d, int which)
 
 static uint64_t seal(const DataSeals *s, const void *at, uint64_t bytes)
 {
-	return s->r->target->seal ? s->r->target->seal(s->r->program, at, bytes) : checksum_of(at, bytes);
+	return s->r->target->guard->checksum ? s->r->target->guard->checksum(s->r->program, at, bytes)
+	                                     : checksum_of(at, bytes);
 }
 
 DataSeals *data_seals_new(Arena *a, const Data *d, Run *r)

@@ -7,7 +7,7 @@
  * bits that have to agree:
  *
  *   state      weights, their other forms and rule state are sealed after an update and looked at before the next
- *   sums       of weight changes are sealed by the target while they rest (Watch.sums)
+ *   sums       of weight changes are sealed by the target while they rest (Monitor.sums)
  *   data       are sealed at the start and looked at before an epoch comes to them (guard_data.c)
  *   leaves     one, now and then, is computed again on another core, or by another rank (guard_ranks.c)
  *   jumps      an error or a weight change far beyond those before is only odd: the run goes back, and if it comes
@@ -49,12 +49,12 @@ struct Guard {
 	Run *r;
 	int level;
 	Arena own; /* all memory of one call of run_train */
-	Watch watch;
+	Monitor monitor;
 	GuardCount count;
 
 	State state;
 	bool sealed; /* its seals are of the state as it should be now */
-	bool swept;  /* updates look at the state and seal it: Watch.was, Watch.is */
+	bool swept;  /* updates look at the state and seal it: Monitor.was, Monitor.is */
 	Position at; /* as it should be now */
 
 	const Data *bound;
@@ -96,7 +96,7 @@ static bool due_together(const Guard *g, int what)
 	return (k ? k->due : guard_due(g)) >> what & 1;
 }
 
-static bool leaves_again(const Guard *g) { return g->level == GUARD_FULL && g->r->target->again; }
+static bool leaves_again(const Guard *g) { return g->level == GUARD_FULL && g->r->target->guard->recompute; }
 
 /* ---- state ---- */
 
@@ -116,8 +116,8 @@ static void take(Guard *g)
 	if (!state_take(&g->state))
 		return;
 	if (g->swept) {
-		g->watch.was = NEW(&g->own, g->state.pieces, uint64_t);
-		g->watch.is = NEW(&g->own, g->state.pieces, uint64_t);
+		g->monitor.before = NEW(&g->own, g->state.pieces, uint64_t);
+		g->monitor.after = NEW(&g->own, g->state.pieces, uint64_t);
 	}
 	g->sealed = g->passing = false;
 	keep(g, COPY_RECENT);
@@ -144,10 +144,10 @@ static void roll_back(Guard *g, int newest, const char *what)
 	state_restore(&g->state, copy);
 	g->at = r->at;
 	g->sealed = true;
-	g->watch.broken = 0;
+	g->monitor.corrupted_sums = 0;
 	if (r->ranks)
-		r->ranks->due = 0;                   /* nobody knows what the others were about to do */
-	r->target->watch(r->program, &g->watch); /* the batch in hand is forgotten */
+		r->ranks->due = 0;                             /* nobody knows what the others were about to do */
+	r->target->guard->attach(r->program, &g->monitor); /* the batch in hand is forgotten */
 	if (copy != COPY_RECENT)
 		g->state.kept[COPY_RECENT].valid = false;
 	if (g->passing && r->at.epoch < g->pass_epoch)
@@ -231,7 +231,7 @@ bool guard_state(Guard *g) { return !g->sealed || look(g, NULL); }
 static const Data *data_read(const Guard *g)
 {
 	const Run *r = g->r;
-	return r->target->reads ? r->target->reads(r->program) : g->bound;
+	return r->target->guard->bound_data ? r->target->guard->bound_data(r->program) : g->bound;
 }
 
 /* What is to be guarded of the data: all of it, or this rank's cases. */
@@ -263,25 +263,25 @@ static bool leaf_look(Guard *g, const Batch *b)
 	Run *r = g->r;
 	int second, third;
 	double began = clock_seconds();
-	uint64_t made = r->target->again(r->program, b, g->watch.leaf, 0, &second);
+	uint64_t made = r->target->guard->recompute(r->program, b, g->monitor.leaf, 0, &second);
 	g->count.again++;
 	spent(&g->leaves, began);
-	if (made == g->watch.made)
+	if (made == g->monitor.leaf_checksum)
 		return true;
 	if (!data_all(g)) /* broken data would have done this too */
 		return false;
-	uint64_t verdict = r->target->again(r->program, b, g->watch.leaf, 1, &third);
-	int wrong = verdict == made ? g->watch.core : verdict == g->watch.made ? second : -1;
+	uint64_t verdict = r->target->guard->recompute(r->program, b, g->monitor.leaf, 1, &third);
+	int wrong = verdict == made ? g->monitor.leaf_core : verdict == g->monitor.leaf_checksum ? second : -1;
 	Buf text = { .arena = &r->cx.scratch };
 	if (wrong >= 0)
 		buf_printf(
 			&text,
 			"core %d computed leaf %u of the batch wrongly: core %d has it otherwise, and core %d agrees with that",
-			wrong, g->watch.leaf, wrong == second ? g->watch.core : second, third);
+			wrong, g->monitor.leaf, wrong == second ? g->monitor.leaf_core : second, third);
 	else
 		buf_printf(&text,
 		           "leaf %u of the batch, computed again on core %d and then on core %d, has come out differently",
-		           g->watch.leaf, second, third);
+		           g->monitor.leaf, second, third);
 	return fault(g, &g->count.leaves, COPY_RECENT, text.s);
 }
 
@@ -320,7 +320,7 @@ void guard_leaves(Guard *g, const Batch *b)
 	if (!g->neighbours)
 		return;
 	double began = clock_seconds();
-	pairs_compare(g->r, b, &g->watch, g->at.updates, leaf_readable, all_is_well, g, g->pair);
+	pairs_compare(g->r, b, &g->monitor, g->at.updates, leaf_readable, all_is_well, g, g->pair);
 	g->count.again++;
 	spent(&g->leaves, began);
 }
@@ -362,7 +362,7 @@ static bool jump_look(Guard *g, const Tally *t)
 {
 	Run *r = g->r;
 	double error = t->cases ? t->error / (double)t->cases : 0;
-	float reach = g->watch.reach;
+	float reach = g->monitor.max_change;
 	bool odd = is_odd(g, error, reach), again = g->odd.update == r->at.updates;
 	if (again && memcmp(&g->odd.error, &error, sizeof error) == 0 && memcmp(&g->odd.reach, &reach, sizeof reach) == 0) {
 		g->count.replays++;
@@ -394,11 +394,11 @@ Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 {
 	Ctx *cx = &r->cx;
 	Guard *g = r->guard;
-	if (r->target->watch)
-		r->target->watch(r->program, NULL);
+	if (r->target->guard)
+		r->target->guard->attach(r->program, NULL);
 	if (!r->opt.guard)
 		return NULL;
-	if (!r->target->regions)
+	if (!r->target->guard)
 		fail(cx, MP_BAD_INPUT, "leave --guard out, or train with --target cpu",
 		     "target %s cannot be guarded: its memory is not this machine's", r->target->name);
 	if (!g) {
@@ -409,9 +409,11 @@ Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 	guard_free(g);
 	*g = (Guard){ .own.cx = cx, .r = r, .level = r->opt.guard, .bound = data, .order = order };
 	g->state = (State){ .r = r, .arena = &g->own };
-	g->swept = g->level == GUARD_FULL && r->target->seals;
-	g->watch = (Watch){ .sums = g->level == GUARD_FULL, .leaf = NO_LEAF, .moment = r->moment, .user = r->moment_user };
-	r->target->watch(r->program, &g->watch);
+	g->swept = g->level == GUARD_FULL && r->target->guard->fused_checksums;
+	g->monitor = (Monitor){
+		.check_sums = g->level == GUARD_FULL, .leaf = NO_LEAF, .test_hook = r->test_hook, .test_user = r->test_hook_user
+	};
+	r->target->guard->attach(r->program, &g->monitor);
 	double began = clock_seconds();
 	data_seal(g, batch);
 	spent(&g->passes, began);
@@ -435,7 +437,7 @@ void guard_moved(Guard *g)
 
 bool guard_place(Guard *g)
 {
-	watch_moment(&g->watch, MOMENT_BATCH, NULL, 0);
+	test_hook_call(&g->monitor, HOOK_BATCH, NULL, 0);
 	if (memcmp(&g->at, &g->r->at, sizeof g->at) == 0)
 		return true;
 	g->r->at = g->at;
@@ -470,7 +472,7 @@ static bool pass_turn(Guard *g)
 
 bool guard_epoch(Guard *g)
 {
-	watch_moment(&g->watch, MOMENT_EPOCH, NULL, 0);
+	test_hook_call(&g->monitor, HOOK_EPOCH, NULL, 0);
 	return guard_place(g) && (g->r->ranks || pass_turn(g));
 }
 
@@ -515,11 +517,11 @@ static void leaf_choose(Guard *g, const Batch *b)
 {
 	const Run *r = g->r;
 	g->neighbours = r->ranks && due_together(g, DUE_LEAF);
-	g->watch.leaf = NO_LEAF;
+	g->monitor.leaf = NO_LEAF;
 	if (g->neighbours)
-		g->watch.leaf = rank_leaf(r, b, r->ranks->comm->rank, g->at.updates);
+		g->monitor.leaf = rank_leaf(r, b, r->ranks->comm->rank, g->at.updates);
 	else if (!r->ranks && leaves_again(g) && due(&g->leaves, shares[g->level].leaves, clock_seconds()))
-		g->watch.leaf =
+		g->monitor.leaf =
 			(uint32_t)random_below((uint64_t)r->opt.seed, STREAM_SPLIT, r->at.updates, leaf_count(b->count));
 }
 
@@ -531,14 +533,14 @@ bool guard_batch(Guard *g, const Batch *b)
 
 bool guard_summed(Guard *g, const Batch *b)
 {
-	watch_moment(&g->watch, MOMENT_SUMMED, NULL, 0);
+	test_hook_call(&g->monitor, HOOK_SUMMED, NULL, 0);
 	if (!turns_together(g))
 		return false;
-	if (g->neighbours ? !pairs_look(g) : g->watch.leaf != NO_LEAF && !leaf_look(g, b))
+	if (g->neighbours ? !pairs_look(g) : g->monitor.leaf != NO_LEAF && !leaf_look(g, b))
 		return false;
 	if (g->swept) {
-		memset(g->watch.was, 0, g->state.pieces * sizeof *g->watch.was);
-		memset(g->watch.is, 0, g->state.pieces * sizeof *g->watch.is);
+		memset(g->monitor.before, 0, g->state.pieces * sizeof *g->monitor.before);
+		memset(g->monitor.after, 0, g->state.pieces * sizeof *g->monitor.after);
 		return true;
 	}
 	if (!g->sealed)
@@ -554,14 +556,14 @@ bool guard_summed(Guard *g, const Batch *b)
 
 bool guard_sums(Guard *g)
 {
-	return !g->watch.broken ||
+	return !g->monitor.corrupted_sums ||
 	       fault(g, &g->count.sums, COPY_RECENT, "a sum of weight changes changed by itself before it was used");
 }
 
 bool guard_applied(Guard *g, const Tally *t)
 {
 	Run *r = g->r;
-	if (g->swept && !look(g, g->watch.was))
+	if (g->swept && !look(g, g->monitor.before))
 		return false;
 	g->sealed = false;
 	if (!guard_sums(g) || !jump_look(g, t))
@@ -569,7 +571,7 @@ bool guard_applied(Guard *g, const Tally *t)
 	bool sealed = true;
 	double now = clock_seconds();
 	if (g->swept)
-		memcpy(g->state.seal, g->watch.is, g->state.pieces * sizeof *g->state.seal);
+		memcpy(g->state.seal, g->monitor.after, g->state.pieces * sizeof *g->state.seal);
 	else if (g->level == GUARD_FULL || due(&g->looks, shares[g->level].state, now))
 		state_seal(&g->state);
 	else
@@ -584,7 +586,7 @@ bool guard_applied(Guard *g, const Tally *t)
 		g->furthest = r->at.updates;
 		g->vain = 0;
 	}
-	watch_moment(&g->watch, MOMENT_APPLIED, NULL, 0);
+	test_hook_call(&g->monitor, HOOK_APPLIED, NULL, 0);
 	return true;
 }
 

@@ -6,7 +6,7 @@
 #ifndef GUARD_H
 #define GUARD_H
 
-#include "watch.h"
+#include "monitor.h"
 
 typedef struct Guard Guard;
 

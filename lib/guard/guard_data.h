@@ -71,8 +71,8 @@ typedef bool PairFn(void *guard, const Batch *b, uint32_t leaf);
 /* the leaf of a rank that is looked at; or NO_LEAF */
 uint32_t rank_leaf(const Run *r, const Batch *b, uint32_t rank, uint64_t update);
 /* All ranks come.  readable: may the leaf's cases be used?  well: are state and data as they were? */
-void pairs_compare(Run *r, const Batch *b, const Watch *w, uint64_t update, PairFn *readable, PairFn *well, void *guard,
-                   Pair pair[PAIRS]);
+void pairs_compare(Run *r, const Batch *b, const Monitor *w, uint64_t update, PairFn *readable, PairFn *well,
+                   void *guard, Pair pair[PAIRS]);
 const char *pair_fault(Arena *a, const Pair *p, bool is_own); /* NULL: there is none, or the other one tells */
 
 #endif

@@ -44,13 +44,13 @@ static void exchange(const Comm *c, Pair pair[PAIRS], int turn)
 static Computed compute(Run *r, const Batch *b, uint32_t leaf, uint32_t turn, bool well)
 {
 	int core = -1;
-	uint64_t word = well ? r->target->again(r->program, b, leaf, turn, &core) : 0;
+	uint64_t word = well ? r->target->guard->recompute(r->program, b, leaf, turn, &core) : 0;
 
 	return (Computed){ .word = word, .core = core, .well = well };
 }
 
-void pairs_compare(Run *r, const Batch *b, const Watch *w, uint64_t update, PairFn *readable, PairFn *well, void *guard,
-                   Pair pair[PAIRS])
+void pairs_compare(Run *r, const Batch *b, const Monitor *w, uint64_t update, PairFn *readable, PairFn *well,
+                   void *guard, Pair pair[PAIRS])
 {
 	const Comm *c = r->ranks->comm;
 	uint32_t next = (c->rank + 1) % c->size, before = (c->rank + c->size - 1) % c->size;
@@ -59,7 +59,7 @@ void pairs_compare(Run *r, const Batch *b, const Watch *w, uint64_t update, Pair
 	*own = (Pair){ .leaf = w->leaf, .rank = next, .differs = w->leaf != NO_LEAF };
 	*theirs = (Pair){ .leaf = rank_leaf(r, b, before, update), .rank = before };
 	theirs->differs = theirs->leaf != NO_LEAF;
-	own->own[0] = (Computed){ .word = w->made, .core = w->core, .well = true };
+	own->own[0] = (Computed){ .word = w->leaf_checksum, .core = w->leaf_core, .well = true };
 	if (theirs->differs)
 		theirs->own[0] = compute(r, b, theirs->leaf, 0, readable(guard, b, theirs->leaf));
 	exchange(c, pair, 0);

@@ -13,7 +13,8 @@
 
 static uint64_t seal_piece(const State *s, const void *at, uint64_t bytes)
 {
-	return s->r->target->seal ? s->r->target->seal(s->r->program, at, bytes) : checksum_of(at, bytes);
+	return s->r->target->guard->checksum ? s->r->target->guard->checksum(s->r->program, at, bytes)
+	                                     : checksum_of(at, bytes);
 }
 
 /* ---- seals ---- */
@@ -65,7 +66,7 @@ static Kept kept_new(const State *s)
 bool state_take(State *s)
 {
 	Region now[MOST_REGIONS] = { { 0 } };
-	uint32_t regions = s->r->target->regions(s->r->program, now);
+	uint32_t regions = s->r->target->guard->regions(s->r->program, now);
 	if (s->seal && regions == s->regions && memcmp(now, s->region, sizeof now) == 0)
 		return false;
 	memcpy(s->region, now, sizeof now);

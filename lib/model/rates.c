@@ -71,7 +71,7 @@ static void trial_start(Ctx *cx, Trial *t, const Net *net, const Data *data, uin
 	Caps caps;
 
 	t->target = target_find("cpu");
-	assert(t->target && t->target->share);
+	assert(t->target && t->target->ranks);
 	t->opt = net->options;
 	t->opt.target = t->target->name;
 	t->opt.threads = threads;
@@ -86,7 +86,7 @@ static void trial_start(Ctx *cx, Trial *t, const Net *net, const Data *data, uin
 	t->cases = data->cases;
 	t->leaves = leaf_count(t->examples);
 	t->some = 1;
-	t->floats = t->target->floats(t->program);
+	t->floats = t->target->ranks->sum_floats(t->program);
 	for (int i = 0; i < 2; i++)
 		t->sum[i] = NEW(&cx->scratch, t->floats, float);
 }
@@ -100,7 +100,7 @@ static double do_leaves(Trial *t)
 	Batch b = { .count = t->examples };
 	Share s;
 
-	t->target->share(t->program, &b, 0, t->some, true, &never, &s);
+	t->target->ranks->partial_sums(t->program, &b, 0, t->some, true, &never, &s);
 	for (uint32_t i = 0; i < t->some; i++)
 		cases += s.tally[i].cases;
 	return (double)cases;
@@ -108,7 +108,7 @@ static double do_leaves(Trial *t)
 
 static double do_join(Trial *t)
 {
-	t->target->join(t->program, t->sum[0], t->sum[1], t->floats);
+	t->target->ranks->add(t->program, t->sum[0], t->sum[1], t->floats);
 	return (double)t->floats;
 }
 
@@ -116,7 +116,7 @@ static double do_update(Trial *t)
 {
 	Update u;
 
-	t->target->shared(t->program);
+	t->target->ranks->use_total(t->program);
 	update_fill(&t->opt, ++t->updates, 0, 1, &u);
 	t->target->apply(t->program, &u);
 	return 1;
@@ -135,7 +135,7 @@ static double do_batch(Trial *t)
 		t->at = 0;
 	}
 	uint64_t left = t->picks - t->at - t->batch;
-	Batch b = { .example = t->picked + t->at, .count = t->batch, .more = left < t->batch ? left : t->batch };
+	Batch b = { .example = t->picked + t->at, .count = t->batch, .next_count = left < t->batch ? left : t->batch };
 	update_fill(&t->opt, ++t->updates, 0, 1, &u);
 	t->target->accumulate(t->program, &b, 0, 1, &never, &tally);
 	t->target->apply(t->program, &u);
@@ -231,7 +231,7 @@ double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, 
 		              .until = &until,
 		              .stop = &never };
 	many_init(t.many, &cx->scratch);
-	if (t.target->updates && do_many(&t) > 0)
+	if (t.target->run_updates && do_many(&t) > 0)
 		return best_seconds(&t, do_many);
 	t.picks = t.examples < MOST_PICKS ? t.examples : MOST_PICKS;
 	t.picked = NEW(&cx->scratch, t.picks, uint64_t);

@@ -445,7 +445,7 @@ static float *join_sums(Joining *j, uint32_t first, uint32_t end)
 	}
 	uint32_t middle = first + leaf_split(end - first);
 	float *a = join_sums(j, first, middle), *b = join_sums(j, middle, end);
-	j->r->target->join(j->r->program, a, b, j->floats);
+	j->r->target->ranks->add(j->r->program, a, b, j->floats);
 	return a;
 }
 
@@ -545,7 +545,7 @@ static void sum_halving(Run *r, Share *s)
 		put(k, v + cut[steps], end[steps] - cut[steps], rank ^ bit);
 		k->comm->wait(k->comm->self);
 		if (high > low)
-			r->target->join(r->program, v + low, k->inbox, high - low);
+			r->target->ranks->add(r->program, v + low, k->inbox, high - low);
 	}
 	memcpy(s->total + low, v + low, (high - low) * sizeof *v);
 	while (steps-- > 0) {
@@ -564,7 +564,7 @@ static void sum_library(Run *r, Share *s)
 
 	memset(s->total, 0, s->floats * sizeof *s->total);
 	for (uint32_t i = 0; i < s->sums; i++)
-		r->target->join(r->program, s->total, s->sum[i], s->floats);
+		r->target->ranks->add(r->program, s->total, s->sum[i], s->floats);
 	k->comm->add(k->comm->self, s->total, s->floats);
 }
 
@@ -581,7 +581,7 @@ void ranks_sum(Run *r, Share *s, uint32_t leaves)
 		sum_halving(r, s);
 	else
 		sum_parts(r, s, leaves);
-	r->target->shared(r->program);
+	r->target->ranks->use_total(r->program);
 }
 
 void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples)
@@ -646,7 +646,7 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop,
 	Share s;
 
 	rank_leaves(leaves, k->comm->size, k->comm->rank, &first, &last);
-	Status status = r->target->share(r->program, b, first, last, learn, stop, &s);
+	Status status = r->target->ranks->partial_sums(r->program, b, first, last, learn, stop, &s);
 	Saying own = { .status = status,
 		           .stop = *stop != 0,
 		           .stopped = status == MP_STOPPED,

@@ -6,7 +6,7 @@
 #define XXH_STATIC_LINKING_ONLY /* XXH3_state_t on the stack */
 #include <xxhash.h>
 
-#include "watch.h"
+#include "monitor.h"
 
 /* ---- targets ---- */
 
@@ -27,10 +27,10 @@ const char *target_names(Arena *a)
 	return b.s;
 }
 
-void watch_moment(const Watch *w, int moment, void *sum, uint64_t bytes)
+void test_hook_call(const Monitor *m, int hook, void *sum, uint64_t bytes)
 {
-	if (w->moment)
-		w->moment(w->user, moment, sum, bytes);
+	if (m->test_hook)
+		m->test_hook(m->test_user, hook, sum, bytes);
 }
 
 /* ---- starting ---- */
@@ -68,7 +68,7 @@ void run_start(Run *r)
 	if (!r->target)
 		fail(cx, MP_BAD_INPUT, target_names(&cx->scratch), "there is no target '%s'", r->opt.target);
 	options_check(cx, &r->opt);
-	if (option_is_set(&cx->scratch, &r->opt, "fault") && !r->target->breaks)
+	if (option_is_set(&cx->scratch, &r->opt, "fault") && !(r->target->simulator && r->target->simulator->faults))
 		fail(cx, MP_BAD_INPUT, "train with --target gf11, or leave --fault out",
 		     "target %s has no machine that could be broken: fault is %s", r->target->name,
 		     option_get(&cx->scratch, &r->opt, "fault"));

@@ -40,10 +40,10 @@ struct mp_run { /* the public handle */
 	struct BackgroundSave *background; /* NULL: nothing was saved so */
 	mp_tick_fn *tick;
 	void *tick_user;
-	double tick_seconds; /* tick NULL: nobody wants to know */
-	struct Guard *guard; /* NULL: nobody looks for silent corruption */
-	void (*moment)(void *user, int moment, void *sum, uint64_t bytes);
-	void *moment_user;     /* for tests of it: guard.h */
+	double tick_seconds;                                                /* tick NULL: nobody wants to know */
+	struct Guard *guard;                                                /* NULL: nobody looks for silent corruption */
+	void (*test_hook)(void *user, int hook, void *sum, uint64_t bytes); /* monitor.h */
+	void *test_hook_user;
 	struct Ranks *job;     /* NULL: there is none */
 	struct Ranks *ranks;   /* those that share the work; NULL: this process trains alone */
 	mp_point history[512]; /* thinned out as it fills: every stride-th epoch */

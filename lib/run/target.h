@@ -137,23 +137,23 @@ void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *firs
 /* ---- targets ---- */
 
 typedef struct mp_run Run;
-struct Region;
-struct Watch;
+struct Region;  /* monitor.h */
+struct Monitor; /* monitor.h */
 
 typedef struct Batch {
 	const uint64_t *example; /* NULL: first, first + 1, ... */
 	uint64_t first, count;
-	uint64_t more; /* so many after these are those of the next batch; 0: not known */
+	uint64_t next_count; /* examples of the next batch, which follow in the same order; 0: not known */
 } Batch;
 
-/* Updates that a target may do in one go, of one epoch or of several. It ends early after an epoch that reaches
- * `until`, and after an update whose error is not finite. It does not pass the end of an epoch that leaves weights
- * which are not: then it ends there, or nothing was done, and going update by update shows when that begins. */
+/* Updates for Target.run_updates, within one epoch or across several. The target stops early after an epoch that
+ * reaches `until`, after an update whose error is not finite, and at the end of an epoch whose weights are not; or it
+ * does nothing, and running update by update finds where that begins. */
 typedef struct Updates {
-	uint64_t examples, batch; /* of an epoch; of an update, but the last of an epoch has what is left */
+	uint64_t examples, batch; /* of an epoch; of an update: the last of an epoch has the rest */
 	uint64_t done;            /* examples of the first epoch that came before */
 	uint64_t count;           /* updates, at most */
-	const uint64_t *example;  /* NULL: in their order; else those of all updates, one after the other */
+	const uint64_t *example;  /* NULL: file order; else the examples of all updates, one after the other */
 	const Update *update;     /* [count] */
 	bool same;                /* there is only one, for all */
 	const Until *until;
@@ -161,69 +161,86 @@ typedef struct Updates {
 	Tally *tally; /* of each epoch: added to */
 } Updates;
 
-/* What a process has of a batch whose other leaves are done elsewhere. */
-enum { MOST_SUMS = 2 * 12 }; /* of the largest subtrees of any run of up to MAX_LEAVES leaves */
+/* The contribution of one rank to a batch: sums and tallies of its leaves. */
+enum { MOST_SUMS = 2 * 12 }; /* maximal subtrees of any range of up to MAX_LEAVES leaves */
 typedef struct Share {
 	float *sum[MOST_SUMS]; /* [floats] of each of these subtrees, in order */
 	uint32_t sums;
 	uint64_t floats;    /* a multiple of 16 */
-	float *total;       /* [floats] where the sum of the whole batch has to go */
-	const Tally *tally; /* of each leaf, by number; of those done here */
+	float *total;       /* [floats] where the sum of the whole batch goes */
+	const Tally *tally; /* by leaf number; of this rank's leaves */
 } Share;
 
-/* A machine that can train: a folder in target/ and this one const struct.  Hooks marked * may be NULL. */
-typedef struct Program Program;   /* what a target made of the plan; its own affair */
+typedef struct Program Program;   /* compiled plan, private to the target */
 typedef struct Restarts Restarts; /* many seeds: below */
+
+/* Optional tables of a target: NULL where it does not support them. */
+
+typedef struct RankHooks { /* batches shared by several processes */
+	/* Sums and tallies of leaves [first, last); learn false: tallies only. */
+	Status (*partial_sums)(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn,
+	                       const volatile int *stop, Share *out);
+	void (*add)(Program *p, float *into, const float *from, uint64_t floats); /* as leaf sums join; multiple of 16 */
+	uint64_t (*sum_floats)(const Program *p);                                 /* length of a sum */
+	void (*use_total)(Program *p); /* Share.total is complete: it becomes the pending sum */
+} RankHooks;
+
+typedef struct GuardHooks {                            /* detection of silent data corruption: monitor.h */
+	uint32_t (*regions)(Program *p, struct Region *r); /* memory that only updates write to; returns their number */
+	/* Discard the pending sum and report to m from now on; m NULL: report nothing. */
+	void (*attach)(Program *p, struct Monitor *m);
+	/* * Checksum of a leaf (Monitor.leaf_checksum), computed on another core, which depends on `attempt`. */
+	uint64_t (*recompute)(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt, int *core);
+	const Data *(*bound_data)(const Program *p);                            /* * as passes read it */
+	uint64_t (*checksum)(const Program *p, const void *at, uint64_t bytes); /* * checksum_of, faster */
+	bool fused_checksums; /* apply computes Monitor.before and Monitor.after */
+} GuardHooks;
+
+typedef struct RestartHooks { /* many seeds at once */
+	/* Trains all seeds on the bound data, each with the bits of a run of its own. False: not supported for this
+	 * network, data or options; nothing was done. */
+	bool (*run)(Ctx *cx, Program *p, Restarts *all);
+} RestartHooks;
+
+typedef struct SimulatorHooks {                  /* a simulated machine */
+	double (*seconds)(const Program *p);         /* on the machine's clock, so far */
+	void (*report)(const Program *p, Buf *json); /* figures of the run: members of a JSON object, or nothing */
+	void (*finish)(Ctx *cx, Program *p);         /* training has ended, successfully or not: write logs */
+	bool faults;                                 /* option fault can inject faults */
+} SimulatorHooks;
+
+/* A machine that can train: a folder in target/ with this one const struct, and a line in api/targets.c.  Hooks marked
+ * with * may be NULL. */
 typedef struct Target {
 	const char *name, *about;
+	bool f64; /* weights are double: files hold F64 */
 	void (*caps)(Caps *caps);
 	Program *(*compile)(Ctx *cx, const Plan *plan, const Options *opt);
 	void (*print)(const Program *p, Buf *out);
-	/* data to train or test on from now; takes what buffers it needs */
+	/* Data to train or test on from now; allocates the buffers it needs. */
 	void (*bind)(Ctx *cx, Program *p, const Data *data);
-	/* * The same for data to which one comes back by turns. What was made of the data before this may be kept, and
-	 * used again when its turn comes: who calls this says that nothing has changed in either since the last bind.
-	 * NULL: bind does. */
-	void (*turn)(Ctx *cx, Program *p, const Data *data);
-	/* Forward and backward over leaves [first, last) of the batch, joined into the pending sum; *stop ends it early. */
+	/* * Bind data that alternates with other data: neither has changed since it was last bound, so buffers prepared
+	 * then may be used.  NULL: bind does it. */
+	void (*rebind)(Ctx *cx, Program *p, const Data *data);
+	/* Forward and backward over leaves [first, last) of the batch, added to the pending sum; *stop ends it early. */
 	Status (*accumulate)(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
-	void (*apply)(Program *p, const Update *u); /* pending sum to weights; sum is empty afterwards */
+	void (*apply)(Program *p, const Update *u); /* update the weights by the pending sum, and clear it */
+	/* * Bulk: accumulate and apply for several updates. Returns how many were done; 0: not supported for these. */
+	uint64_t (*run_updates)(Program *p, const Updates *s);
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
 	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const volatile int *stop, double *out,
 	                   Tally *t);
-	/* * Leaves [first, last) alone, learnt or only tested: what other processes need of them goes to out. */
-	Status (*share)(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
-	                Share *out);
-	/* * as sums of leaves join; a multiple of 16 */
-	void (*join)(Program *p, float *into, const float *from, uint64_t floats);
-	uint64_t (*floats)(const Program *p);              /* * of a sum */
-	void (*shared)(Program *p);                        /* * out.total is there: it is the pending sum */
-	uint64_t (*updates)(Program *p, const Updates *s); /* * so many were done; 0: not in this way, or not these */
-	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on. Who
-	 * sets some of them goes on to the last: then they count. A piece costs its share of all, not more. */
+	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on. After
+	 * a partial set, the rest up to the last link must follow before the values are used. */
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
 	void (*set)(Program *p, int which, uint64_t first, uint64_t count, const double *v);
 	void (*gradient)(const Program *p, double *v); /* the pending sum, for checks */
-	double (*clock)(const Program *p);             /* * seconds that passed so far on a simulated machine's clock */
-	/* * Figures of its own about the run so far: members of a JSON object, `"key": value`, with ", " between; or
-	 * nothing. */
-	void (*report)(const Program *p, Buf *json);
-	/* * For guards (guard.h): state that rests between updates; what is to be watched from now on, NULL: nothing,
-	 * with no sum pending; a leaf once more, elsewhere, as Watch.made; the data that passes read; the seal of a
-	 * piece, as checksum_of. */
-	uint32_t (*regions)(Program *p, struct Region *r);
-	void (*watch)(Program *p, struct Watch *w);
-	uint64_t (*again)(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core);
-	const Data *(*reads)(const Program *p);
-	uint64_t (*seal)(const Program *p, const void *at, uint64_t bytes);
-	bool seals;                          /* apply makes Watch.was and Watch.is */
-	void (*finish)(Ctx *cx, Program *p); /* * training has ended, well or not: writes what options ask for */
-	/* * Many seeds on the bound data at once, each as a run by itself would go. False, and nothing was done: this
-	 * network, data or option is not for it. */
-	bool (*restarts)(Ctx *cx, Program *p, Restarts *all);
-	bool (*finite)(const Program *p); /* * are all weights?  False: they may not be */
-	bool breaks;                      /* its machine can have faults (option fault) */
-	bool f64;                         /* weights are double: files hold F64 */
+	/* * All weights are finite. May report a false positive (padding may hold NaN), never a false negative. */
+	bool (*finite)(const Program *p);
+	const RankHooks *ranks;
+	const GuardHooks *guard;
+	const RestartHooks *restarts;
+	const SimulatorHooks *simulator;
 } Target;
 
 extern const Target *const target_table[];   /* api/targets.c; NULL after the last */

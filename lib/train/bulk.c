@@ -55,14 +55,14 @@ static void fill(Many *m, const Position *at, uint64_t updates)
 uint64_t many_do(Many *m, const Position *at, uint64_t updates)
 {
 	fill(m, at, updates);
-	return m->target->updates(m->program, &(Updates){ .examples = m->examples,
-	                                                  .batch = m->batch,
-	                                                  .done = at->done,
-	                                                  .count = updates,
-	                                                  .example = m->example,
-	                                                  .update = m->update,
-	                                                  .same = m->same,
-	                                                  .until = m->until,
-	                                                  .stop = m->stop,
-	                                                  .tally = m->tally });
+	return m->target->run_updates(m->program, &(Updates){ .examples = m->examples,
+	                                                      .batch = m->batch,
+	                                                      .done = at->done,
+	                                                      .count = updates,
+	                                                      .example = m->example,
+	                                                      .update = m->update,
+	                                                      .same = m->same,
+	                                                      .until = m->until,
+	                                                      .stop = m->stop,
+	                                                      .tally = m->tally });
 }

@@ -82,7 +82,7 @@ static void give_report(Loop *l)
 /* Data and test data live and stay as they are until the run ends: a caller's report may save, but not change them. */
 static void turn_to(Run *r, const Data *d)
 {
-	(r->target->turn ? r->target->turn : r->target->bind)(&r->cx, r->program, d);
+	(r->target->rebind ? r->target->rebind : r->target->bind)(&r->cx, r->program, d);
 }
 
 /* Is not stopped half-way: a resumed run could not know the result, and it decides which epoch was best. */
@@ -99,8 +99,8 @@ static void measure(Run *r, const Data *d, Tally *t)
 
 static void finish(Run *r)
 {
-	if (r->target->finish)
-		r->target->finish(&r->cx, r->program);
+	if (r->target->simulator)
+		r->target->simulator->finish(&r->cx, r->program);
 }
 
 static _Noreturn void diverged(Loop *l, uint64_t epoch)
@@ -165,13 +165,13 @@ static Batch next_batch(Loop *l)
 	Batch b = { .first = done, .count = lesser(l->batch, left) };
 
 	read_ahead(l);
-	b.more = lesser(l->batch, left - b.count);
+	b.next_count = lesser(l->batch, left - b.count);
 	if (l->picked)
-		b.example = pick(l, b.count + b.more);
+		b.example = pick(l, b.count + b.next_count);
 	return b;
 }
 
-static double simulated(const Run *r) { return r->target->clock ? r->target->clock(r->program) : 0; }
+static double simulated(const Run *r) { return r->target->simulator ? r->target->simulator->seconds(r->program) : 0; }
 
 /* Time since it was counted last: one look at the clock an update. */
 static void count_time(Loop *l)
@@ -488,7 +488,7 @@ static uint64_t share_out(Loop *l)
 	k->own.same[SAME_NET] = hash_text(r->net->fingerprint);
 	k->own.same[SAME_OPTIONS] = hash_options(cx, &r->opt);
 	k->own.same[SAME_WEIGHTS] = hash_text(text) + r->at.updates;
-	k->alone = !r->target->share || leaf_count(l->batch) < 2;
+	k->alone = !r->target->ranks || leaf_count(l->batch) < 2;
 	look_at(l, l->data, LOOK_DATA, l->batch);
 	if (l->test)
 		look_at(l, l->test, LOOK_TEST, run_examples(r->net, l->test));
@@ -512,12 +512,12 @@ static void share_begin(Loop *l)
 	Ranks *k = r->job;
 	if (!k->alone) {
 		k->room = 0; /* what there was went with an earlier run */
-		ranks_room(cx, k, r->target->floats(r->program), l->batch);
-		ranks_room(cx, k, r->target->floats(r->program), l->examples % l->batch);
+		ranks_room(cx, k, r->target->ranks->sum_floats(r->program), l->batch);
+		ranks_room(cx, k, r->target->ranks->sum_floats(r->program), l->examples % l->batch);
 		r->ranks = k;
 		return;
 	}
-	if (!r->target->share)
+	if (!r->target->ranks)
 		note(cx, "run it without mpirun, or with --target cpu",
 		     "target %s stays in one process: rank 0 trains, the others wait", r->target->name);
 	else
@@ -576,7 +576,7 @@ static void loop_init(Loop *l, Run *r, const Data *data, const Data *test)
 	if (r->job)
 		share_begin(l);
 	r->guard = guard_begin(r, data, l->order, r->ranks && !reads_all(l, data) ? l->batch : 0);
-	l->at_once = r->target->updates && !r->ranks && !r->guard;
+	l->at_once = r->target->run_updates && !r->ranks && !r->guard;
 	l->many = (Many){ .target = r->target,
 		              .program = r->program,
 		              .opt = &r->opt,

@@ -253,7 +253,7 @@ static void cpu_bind(Ctx *cx, Program *p, const Data *data)
 	bind_to(cx, p, data);
 }
 
-static void cpu_turn(Ctx *cx, Program *p, const Data *data)
+static void cpu_rebind(Ctx *cx, Program *p, const Data *data)
 {
 	if (p->bounds[BOUND_NOW].of != data) {
 		Bound before = p->bounds[BOUND_NOW];
@@ -297,14 +297,14 @@ static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 	return batch_learn(p, b, first, last, stop, t);
 }
 
-static Status cpu_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
-                        Share *out)
+static Status cpu_partial_sums(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn,
+                               const volatile int *stop, Share *out)
 {
 	flush_case(p);
 	return batch_share(p, b, first, last, learn, stop, out);
 }
 
-static void cpu_join(Program *p, float *into, const float *from, uint64_t floats)
+static void cpu_add(Program *p, float *into, const float *from, uint64_t floats)
 {
 	unsigned before = cpu_enter();
 
@@ -312,9 +312,9 @@ static void cpu_join(Program *p, float *into, const float *from, uint64_t floats
 	cpu_leave(before);
 }
 
-static uint64_t cpu_floats(const Program *p) { return p->layout->floats; }
+static uint64_t cpu_sum_floats(const Program *p) { return p->layout->floats; }
 
-static void cpu_shared(Program *p)
+static void cpu_use_total(Program *p)
 {
 	p->pending.full = true;
 	pending_checksum(p);
@@ -335,7 +335,7 @@ static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const vol
 	return batch_test(p, first, count, stop, out, t);
 }
 
-static uint64_t cpu_updates(Program *p, const Updates *s)
+static uint64_t cpu_run_updates(Program *p, const Updates *s)
 {
 	if (p->pending.full || online_waits(p))
 		return 0;
@@ -349,21 +349,39 @@ static uint64_t cpu_updates(Program *p, const Updates *s)
 
 static uint32_t cpu_regions(Program *p, Region *r) { return update_regions(p, r); }
 
-/* A case that waits is dropped; while a guard watches, no update is deferred. */
-static void cpu_watch(Program *p, Watch *w)
+/* A case that waits is dropped; while a guard is attached, no update is deferred. */
+static void cpu_attach(Program *p, Monitor *m)
 {
 	online_forget(p);
 	flush(p);
 	p->pending.full = false;
-	p->watch = w;
+	p->monitor = m;
 }
 
-static const Data *cpu_reads(const Program *p) { return p->bound->data; }
+static const Data *cpu_bound_data(const Program *p) { return p->bound->data; }
 
 static uint64_t cpu_checksum(const Program *p, const void *at, uint64_t bytes)
 {
 	return p->kern->checksum(at, bytes, 0);
 }
+
+static const RankHooks rank_hooks = {
+	.partial_sums = cpu_partial_sums,
+	.add = cpu_add,
+	.sum_floats = cpu_sum_floats,
+	.use_total = cpu_use_total,
+};
+
+static const GuardHooks guard_hooks = {
+	.regions = cpu_regions,
+	.attach = cpu_attach,
+	.recompute = batch_recompute,
+	.bound_data = cpu_bound_data,
+	.checksum = cpu_checksum,
+	.fused_checksums = true,
+};
+
+static const RestartHooks restart_hooks = { .run = cpu_restarts };
 
 const Target target_cpu = {
 	.name = "cpu",
@@ -372,24 +390,16 @@ const Target target_cpu = {
 	.compile = cpu_compile,
 	.print = cpu_print,
 	.bind = cpu_bind,
-	.turn = cpu_turn,
+	.rebind = cpu_rebind,
 	.accumulate = cpu_accumulate,
 	.apply = cpu_apply,
+	.run_updates = cpu_run_updates,
 	.evaluate = cpu_evaluate,
-	.share = cpu_share,
-	.join = cpu_join,
-	.floats = cpu_floats,
-	.shared = cpu_shared,
-	.updates = cpu_updates,
-	.restarts = cpu_restarts,
 	.get = cpu_get,
 	.set = cpu_set,
 	.gradient = cpu_gradient,
 	.finite = cpu_finite,
-	.regions = cpu_regions,
-	.watch = cpu_watch,
-	.again = batch_recompute,
-	.reads = cpu_reads,
-	.seal = cpu_checksum,
-	.seals = true,
+	.ranks = &rank_hooks,
+	.guard = &guard_hooks,
+	.restarts = &restart_hooks,
 };

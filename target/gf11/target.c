@@ -469,8 +469,8 @@ static uint64_t part_after(const Pass *a)
 	Walk w = a->walk;
 	const Batch *b = w.b;
 	uint64_t count = walk_on(p, &w, p->next), all = data_examples(p->data), batch = (uint64_t)p->opt->batch;
-	if (!count && b->more) {
-		w = (Walk){ b, b->count, b->count + b->more, 0 };
+	if (!count && b->next_count) {
+		w = (Walk){ b, b->count, b->count + b->next_count, 0 };
 		count = walk_on(p, &w, p->next);
 	} else if (!count && !b->example) {
 		w = (Walk){ &(const Batch){ .first = 0 }, 0, p->opt->batch == BATCH_ALL || batch > all ? all : batch, 0 };
@@ -715,7 +715,7 @@ static void gf11_gradient(const Program *p, double *v)
 		memset(v, 0, p->net->links * sizeof *v);
 }
 
-static double gf11_clock(const Program *p)
+static double gf11_seconds(const Program *p)
 {
 	return 1e-9 * p->m->clock * (double)(p->cycles + (p->bp ? bp_cycles(p->bp) : 0));
 }
@@ -769,6 +769,13 @@ static void gf11_print(const Program *p, Buf *out)
 	bp_print(a.bp, out);
 }
 
+static const SimulatorHooks simulator_hooks = {
+	.seconds = gf11_seconds,
+	.report = gf11_report,
+	.finish = gf11_finish,
+	.faults = true,
+};
+
 const Target target_gf11 = {
 	.name = "gf11",
 	.about = "the simulated machine of 1989: single precision, cases shared by its processors",
@@ -782,8 +789,5 @@ const Target target_gf11 = {
 	.get = gf11_get,
 	.set = gf11_set,
 	.gradient = gf11_gradient,
-	.clock = gf11_clock,
-	.report = gf11_report,
-	.finish = gf11_finish,
-	.breaks = true,
+	.simulator = &simulator_hooks,
 };

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "watch.h"
+#include "monitor.h"
 
 extern const Target target_ref;
 
@@ -572,15 +572,18 @@ static uint32_t ref_regions(Program *p, Region *r)
 	return n;
 }
 
-static void ref_watch(Program *p, Watch *w)
+static void ref_attach(Program *p, Monitor *w)
 {
 	(void)w;
 	p->depth = 0;
 }
 
+static const GuardHooks guard_hooks = { .regions = ref_regions, .attach = ref_attach };
+
 const Target target_ref = {
 	.name = "ref",
 	.about = "double precision, evaluates the network directly: the oracle",
+	.f64 = true,
 	.caps = ref_caps,
 	.compile = ref_compile,
 	.print = ref_print,
@@ -591,7 +594,5 @@ const Target target_ref = {
 	.get = ref_get,
 	.set = ref_set,
 	.gradient = ref_gradient,
-	.regions = ref_regions,
-	.watch = ref_watch,
-	.f64 = true,
+	.guard = &guard_hooks,
 };

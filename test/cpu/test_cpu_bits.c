@@ -490,7 +490,7 @@ static void next_case_is_known(void **state)
 			set_weights(&plain, kinds[k].one);
 			set_weights(&online, kinds[k].one);
 			for (uint64_t i = 0, at = 0; i < UPDATES; i++, at = one_in(&d, 20) ? roll(&d, CASES) : (at + 1) % CASES) {
-				Batch b = { .first = at, .count = 1, .more = CASES - 1 - at };
+				Batch b = { .first = at, .count = 1, .next_count = CASES - 1 - at };
 				side_learn(&plain, b);
 				side_learn(&online, b);
 				side_update(&plain, i + 1);
@@ -521,12 +521,12 @@ static void leaves_come_to_one_word(void **state)
 	for (int threads = 1; threads <= 3; threads++) {
 		Side s;
 		int core;
-		Watch w = { .sums = true, .leaf = 0 };
+		Monitor w = { .check_sums = true, .leaf = 0 };
 		side_open(&s, &target_cpu, text, (Way){ .isa = best_isa(), .threads = threads });
 		d.count = 0;
 		Cases c = cases_make(&d, s.net, CASES, true);
 		side_take(&s, &c);
-		target_cpu.watch(s.program, &w);
+		target_cpu.guard->attach(s.program, &w);
 		for (uint32_t k = 0; k < COUNT(counts); k++) {
 			uint64_t order[CASES];
 			for (uint64_t i = 0; i < CASES; i++)
@@ -534,9 +534,9 @@ static void leaves_come_to_one_word(void **state)
 			Batch b = { .example = order, .count = counts[k] };
 			side_learn(&s, b);
 			for (uint32_t turn = 0; turn < 2; turn++)
-				assert_true(target_cpu.again(s.program, &b, 0, turn, &core) == w.made);
-			assert_true(threads == 1 || w.made == word[k]);
-			word[k] = w.made;
+				assert_true(target_cpu.guard->recompute(s.program, &b, 0, turn, &core) == w.leaf_checksum);
+			assert_true(threads == 1 || w.leaf_checksum == word[k]);
+			word[k] = w.leaf_checksum;
 			side_update(&s, k + 1);
 		}
 		cases_free(&c);

@@ -338,7 +338,7 @@ static void open_ways(Trial *t)
 static void agree(uint64_t seed)
 {
 	static Trial t;
-	Watch watch = { .leaf = NO_LEAF };
+	Monitor watch = { .leaf = NO_LEAF };
 	t = (Trial){ .ways = 0 };
 	draft(&t.draft, seed, seed % 3 ? 60 : 20, false);
 	snprintf(t.text, sizeof t.text, "%strain precision bf16\n", t.draft.text);
@@ -355,7 +355,7 @@ static void agree(uint64_t seed)
 	for (uint32_t k = 0; k < t.ways; k++) {
 		side_take(&t.way[k], &t.c);
 		if (k % 2)
-			target_cpu.watch(t.way[k].program, &watch); /* rounded inputs are not kept */
+			target_cpu.guard->attach(t.way[k].program, &watch); /* rounded inputs are not kept */
 	}
 	outputs_agree(&t, examples, cases * net->outputs);
 	gradients_agree(&t, examples);

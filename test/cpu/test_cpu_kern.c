@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Products and index lists of the cpu target: every kernel this CPU can run against one plain chain of fmaf, bit
- * for bit; and seals against the plain one. */
+ * for bit; and checksums against the plain one. */
 #include <float.h>
 #include <math.h>
 
@@ -348,7 +348,7 @@ static void lists_gradient(void **state)
 	}
 }
 
-static void seals(void **state)
+static void checksums(void **state)
 {
 	(void)state;
 	uint8_t *piece = (uint8_t *)of_a;
@@ -374,7 +374,7 @@ int main(void)
 		cmocka_unit_test(infinities_and_nan_pass_through),
 		cmocka_unit_test(lists_forward),
 		cmocka_unit_test(lists_gradient),
-		cmocka_unit_test(seals),
+		cmocka_unit_test(checksums),
 	};
 
 	kerns_find();

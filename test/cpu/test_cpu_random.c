@@ -346,7 +346,7 @@ static void epochs_agree(Trial *t, uint64_t number)
 			            .until = &(Until){ NAN, NAN, NAN },
 			            .stop = &never,
 			            .tally = tally[k] };
-		uint64_t done = k ? s->target->updates(s->program, &all) : 0;
+		uint64_t done = k ? s->target->run_updates(s->program, &all) : 0;
 		worst.tiny += done > 0;
 		assert_true(done == 0 || done == EPOCHS);
 		for (; done < EPOCHS; done++) {

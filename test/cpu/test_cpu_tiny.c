@@ -70,7 +70,7 @@ static bool leap(Side *s, const Road *r, Tally *tally)
 			             .until = &never_reached,
 			             .stop = &s->stop,
 			             .tally = tally };
-		done = s->target->updates(s->program, &some);
+		done = s->target->run_updates(s->program, &some);
 		assert_true(done <= some.count && (done || !k));
 		if (!done)
 			return false;

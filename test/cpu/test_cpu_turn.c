@@ -24,7 +24,7 @@ static const Data *set_of(const Trial *t, int which)
 static void turn_body(Ctx *cx, void *arg)
 {
 	Binding *b = arg;
-	b->s->target->turn(cx, b->s->program, b->data);
+	b->s->target->rebind(cx, b->s->program, b->data);
 	arena_free(&cx->scratch); /* as at the end of a public call: nothing in there may be kept */
 }
 
@@ -72,14 +72,14 @@ static Tally epoch(Side *s, const Data *d)
 	Update u;
 	until_parse("never", &until);
 	update_fill(&s->opt, 1, 0, 0, &u);
-	uint64_t done = batch * s->target->updates(s->program, &(Updates){ .examples = examples,
-	                                                                   .batch = batch,
-	                                                                   .count = (examples + batch - 1) / batch,
-	                                                                   .update = &u,
-	                                                                   .same = true,
-	                                                                   .until = &until,
-	                                                                   .stop = &s->stop,
-	                                                                   .tally = &t });
+	uint64_t done = batch * s->target->run_updates(s->program, &(Updates){ .examples = examples,
+	                                                                       .batch = batch,
+	                                                                       .count = (examples + batch - 1) / batch,
+	                                                                       .update = &u,
+	                                                                       .same = true,
+	                                                                       .until = &until,
+	                                                                       .stop = &s->stop,
+	                                                                       .tally = &t });
 	for (uint64_t left; done < examples; done += batch) {
 		left = examples - done;
 		Tally some = side_learn(s, (Batch){ .first = done, .count = left < batch ? left : batch });

@@ -214,7 +214,7 @@ static void train(Side *s, const Cases *c, const Lesson *lesson)
 			order[i] = (i * 11 + epoch) % n;
 		for (uint64_t done = 0; done < n; done += size) {
 			uint64_t count = n - done < size ? n - done : size, left = n - done - count;
-			Batch b = { .first = done, .count = count, .more = left < size ? left : size };
+			Batch b = { .first = done, .count = count, .next_count = left < size ? left : size };
 			b.example = lesson->shuffled ? order + done : NULL;
 			side_learn(s, b);
 			side_update(s, ++updates);
@@ -261,9 +261,10 @@ static void learns_the_same(Small s, uint64_t cases, Lesson lesson)
 			assert_true(fabs(a[i] - r[i]) <= 1e-3 * (1 + fabs(r[i])));
 		}
 	}
-	assert_true(streamed.target->clock(streamed.program) > hosted.target->clock(hosted.program));
+	assert_true(streamed.target->simulator->seconds(streamed.program) >
+	            hosted.target->simulator->seconds(hosted.program));
 	Buf json = { .arena = &streamed.cx.keep };
-	streamed.target->report(streamed.program, &json);
+	streamed.target->simulator->report(streamed.program, &json);
 	assert_non_null(json.s);
 	assert_non_null(strstr(json.s, "\"disk_mbs\": "));
 	assert_non_null(strstr(json.s, "\"limit\": \""));

@@ -181,7 +181,7 @@ static void every_configuration_body(Ctx *cx, void *arg)
 
 static void every_configuration(void **state) { in_context(every_configuration_body, *state); }
 
-/* An add of what was sent is part of the transfer, and a stage has one wait for others. Again and again on what the
+/* An add of what was sent is part of the transfer, and a stage has one wait for others. Recompute and again on what the
  * call before left: a word read too late or too early would spread. */
 static void sums_body(Ctx *cx, void *arg)
 {

@@ -169,7 +169,7 @@ static inline void *rank_run(void *arg)
 	k->report = *mp_run_get_report(k->run);
 	snprintf(k->said, sizeof k->said, "%s", mp_run_messages(k->run));
 	snprintf(k->fingerprint, sizeof k->fingerprint, "%s", k->report.fingerprint ? k->report.fingerprint : "");
-	k->floats = k->run->program ? k->run->target->floats(k->run->program) : 0;
+	k->floats = k->run->program ? k->run->target->ranks->sum_floats(k->run->program) : 0;
 	k->sent = k->run->job ? k->run->job->sent : 0;
 	if (k->run->guard)
 		k->found = *guard_count(k->run->guard);

@@ -50,12 +50,12 @@ static void flip_region(const Region *r, uint32_t n, uint64_t random)
 
 static void flip_now(Flip *f, void *sum, uint64_t bytes)
 {
-	const Data *d = f->run->target->reads(f->run->program);
+	const Data *d = f->run->target->guard->bound_data(f->run->program);
 	Region r[MOST_REGIONS];
 	uint32_t n;
 	switch (f->place) {
 	case IN_STATE:
-		n = f->run->target->regions(f->run->program, r);
+		n = f->run->target->guard->regions(f->run->program, r);
 		flip_region(r, n, f->random);
 		break;
 	case IN_SUMS: flip_in(sum, bytes, f->random); break;
@@ -71,7 +71,7 @@ static void flip_now(Flip *f, void *sum, uint64_t bytes)
 		n = guard_copies(f->run->guard, r);
 		flip_in(r[0].at, r[0].bytes, f->random / 2);
 		if (f->random % 2 && n > 1) { /* and weights too, so that an older copy is needed */
-			n = f->run->target->regions(f->run->program, r);
+			n = f->run->target->guard->regions(f->run->program, r);
 			flip_region(r, n, f->random / 2);
 		}
 		break;
@@ -83,27 +83,27 @@ static void flip_now(Flip *f, void *sum, uint64_t bytes)
 static void flip_moment(void *user, int moment, void *sum, uint64_t bytes)
 {
 	Flip *f = user;
-	bool fits = f->place == IN_SUMS       ? moment == MOMENT_RESTS
-	            : f->place == IN_POSITION ? moment == MOMENT_BATCH
-	                                      : moment != MOMENT_MADE;
+	bool fits = f->place == IN_SUMS       ? moment == HOOK_LEAF_STORED
+	            : f->place == IN_POSITION ? moment == HOOK_BATCH
+	                                      : moment != HOOK_LEAF_SUM;
 	if (fits && !f->done && f->seen++ == f->at)
 		flip_now(f, sum, bytes);
 }
 
-/* ---- seals ---- */
+/* ---- checksums ---- */
 
 /* Every bit is seen and named; of two, both are seen. */
-static void seals_see_bits(void **state)
+static void checksums_see_bits(void **state)
 {
 	(void)state;
 	static uint8_t piece[CHECKSUM_BLOCK];
 	for (size_t i = 0; i < sizeof piece; i++)
 		piece[i] = (uint8_t)random_u64(8, STREAM_DATA, i);
-	uint64_t seal = checksum_of(piece, sizeof piece), found;
+	uint64_t checksum = checksum_of(piece, sizeof piece), found;
 	for (uint64_t bit = 0; bit < 8 * sizeof piece; bit++) {
 		uint64_t sign = piece[bit / 8] >> bit % 8 & 1 ? (uint64_t)-1 : 1;
-		uint64_t changed = seal + sign * (checksum_factor(bit / 32) << bit % 32);
-		assert_true(flipped_bit(sizeof piece, seal, changed, &found));
+		uint64_t changed = checksum + sign * (checksum_factor(bit / 32) << bit % 32);
+		assert_true(flipped_bit(sizeof piece, checksum, changed, &found));
 		assert_int_equal(found, bit);
 		if (bit % 101)
 			continue;
@@ -111,8 +111,8 @@ static void seals_see_bits(void **state)
 		assert_true(checksum_of(piece, sizeof piece) == changed);
 		flip_in(piece, sizeof piece, bit);
 	}
-	assert_false(flipped_bit(sizeof piece, seal, seal, &found));
-	assert_false(flipped_bit(sizeof piece, seal, seal + 12345, &found));
+	assert_false(flipped_bit(sizeof piece, checksum, checksum, &found));
+	assert_false(flipped_bit(sizeof piece, checksum, checksum + 12345, &found));
 	for (int i = 0; i < CHECKSUM_ROWS; i++) {
 		assert_true(checksum_rows[i] % 2);
 		for (int k = 0; k < i; k++)
@@ -183,8 +183,8 @@ static void one_flip(const mp_net *net, const mp_data *data, const Setting *s, u
 		       .place = (int)(number % PLACES),
 		       .random = random_u64(5, STREAM_SPLIT, number) >> 1 };
 	f.at = random_below(6, STREAM_SPLIT, number, f.place == IN_SUMS ? 12 : f.place == IN_POSITION ? 4 : 30);
-	f.run->moment = flip_moment;
-	f.run->moment_user = &f;
+	f.run->test_hook = flip_moment;
+	f.run->test_hook_user = &f;
 	mp_status status = mp_run_train(f.run, data, NULL, NULL, NULL);
 	if (f.done)
 		count_result(&f, status, clean, &result[f.place]);
@@ -279,7 +279,7 @@ static void padding_comes_out_the_same(void **state)
 
 /* Enough weights for threads to share updates: panels of both forms, one that is frozen, one with gaps, links one by
  * one. */
-static void threads_share_seals(void **state)
+static void threads_share_checksums(void **state)
 {
 	(void)state;
 	static const char wide[] =
@@ -301,8 +301,8 @@ static void threads_share_seals(void **state)
 				       .done = n < 1 };
 			static const char *const threads[] = { "1", "2", "3" };
 			need(f.run, mp_run_set(f.run, "threads", threads[(n + 1) % 3]));
-			f.run->moment = flip_moment;
-			f.run->moment_user = &f;
+			f.run->test_hook = flip_moment;
+			f.run->test_hook_user = &f;
 			need(f.run, mp_run_train(f.run, data, NULL, NULL, NULL));
 			assert_true(f.done);
 			if (n < 0)
@@ -320,7 +320,7 @@ static void threads_share_seals(void **state)
 static void wrong_leaf(void *user, int moment, void *sum, uint64_t bytes)
 {
 	bool *done = user;
-	if (moment == MOMENT_MADE && !*done) {
+	if (moment == HOOK_LEAF_SUM && !*done) {
 		*done = true;
 		flip_in(sum, bytes, 8 * 77 + 3);
 	}
@@ -334,8 +334,8 @@ static void a_core_is_named(void **state)
 	bool done = false;
 	mp_run *alone = run_new(net, &settings[2], "off"), *run = run_new(net, &settings[2], "full");
 	need(alone, mp_run_train(alone, data, NULL, NULL, NULL));
-	run->moment = wrong_leaf;
-	run->moment_user = &done;
+	run->test_hook = wrong_leaf;
+	run->test_hook_user = &done;
 	need(run, mp_run_train(run, data, NULL, NULL, NULL));
 	assert_int_equal(guard_count(run->guard)->leaves, 1);
 	expect_words(mp_run_messages(run), "computed leaf 0 of the batch wrongly");
@@ -381,7 +381,7 @@ static void always(void *user, int moment, void *sum, uint64_t bytes)
 	Region r[MOST_REGIONS];
 	(void)sum;
 	(void)bytes;
-	if (moment == MOMENT_SUMMED && run->target->regions(run->program, r))
+	if (moment == HOOK_SUMMED && run->target->guard->regions(run->program, r))
 		flip_in(r[0].at, r[0].bytes, 99);
 }
 
@@ -391,8 +391,8 @@ static void what_fails_for_ever_ends(void **state)
 	mp_net *net = net_of(network);
 	mp_data *data = some_data();
 	mp_run *run = run_new(net, &settings[0], "full");
-	run->moment = always;
-	run->moment_user = run;
+	run->test_hook = always;
+	run->test_hook_user = run;
 	assert_int_equal(mp_run_train(run, data, NULL, NULL, NULL), MP_FAILED);
 	expect_words(mp_run_messages(run), "fails again and again: bit 3 of number 3 of the weights changed by itself");
 	mp_run_close(run);
@@ -403,11 +403,11 @@ static void what_fails_for_ever_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(seals_see_bits),
+		cmocka_unit_test(checksums_see_bits),
 		cmocka_unit_test(flips_are_undone),
 		cmocka_unit_test(nothing_is_found_where_nothing_is),
 		cmocka_unit_test(padding_comes_out_the_same),
-		cmocka_unit_test(threads_share_seals),
+		cmocka_unit_test(threads_share_checksums),
 		cmocka_unit_test(a_core_is_named),
 		cmocka_unit_test(jumps_are_not_replayed_for_ever),
 		cmocka_unit_test(what_fails_for_ever_ends),

@@ -36,7 +36,7 @@ typedef struct Harm {
 static void harm_state(const mp_run *run, uint64_t random)
 {
 	Region r[MOST_REGIONS];
-	const Region *chosen = &r[random % run->target->regions(run->program, r)];
+	const Region *chosen = &r[random % run->target->guard->regions(run->program, r)];
 	if (chosen->bytes)
 		flip_in(chosen->at, chosen->bytes, random / MOST_REGIONS);
 }
@@ -61,12 +61,12 @@ static void harm_moment(void *user, int moment, void *sum, uint64_t bytes)
 {
 	Rank *k = user;
 	Harm *h = k->user;
-	bool here = h->place == IN_SUMS       ? moment == MOMENT_RESTS
-	            : h->place == IN_POSITION ? moment == MOMENT_BATCH
-	                                      : moment != MOMENT_MADE;
+	bool here = h->place == IN_SUMS       ? moment == HOOK_LEAF_STORED
+	            : h->place == IN_POSITION ? moment == HOOK_BATCH
+	                                      : moment != HOOK_LEAF_SUM;
 	if (!here || (h->rank != UINT32_MAX && h->rank != k->rank))
 		return;
-	if (h->seen[k->rank]++ == h->at || (h->always && moment == MOMENT_SUMMED)) {
+	if (h->seen[k->rank]++ == h->at || (h->always && moment == HOOK_SUMMED)) {
 		harm_now(h, k, sum, bytes);
 		h->done = true;
 	}
@@ -74,8 +74,8 @@ static void harm_moment(void *user, int moment, void *sum, uint64_t bytes)
 
 static void harm_begin(Rank *k)
 {
-	k->run->moment = harm_moment;
-	k->run->moment_user = k;
+	k->run->test_hook = harm_moment;
+	k->run->test_hook_user = k;
 }
 
 /* ---- runs ---- */
@@ -172,7 +172,7 @@ static void nothing_is_found_where_nothing_is(void **state)
 static void wrong_leaf(void *user, int moment, void *sum, uint64_t bytes)
 {
 	bool *done = user;
-	if (moment == MOMENT_MADE && !*done) {
+	if (moment == HOOK_LEAF_SUM && !*done) {
 		*done = true;
 		flip_in(sum, bytes, 8 * 77 + 3);
 	}
@@ -182,8 +182,8 @@ static void wrong_begin(Rank *k)
 {
 	if (k->rank != 1)
 		return;
-	k->run->moment = wrong_leaf;
-	k->run->moment_user = k->user;
+	k->run->test_hook = wrong_leaf;
+	k->run->test_hook_user = k->user;
 }
 
 static void rank_and_core_are_named(void **state)

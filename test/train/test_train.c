@@ -529,9 +529,35 @@ static void runs_go_on_after_memory_ran_out(void **state)
 	close_fixture(&f);
 }
 
+/* A new target is a dozen hooks; what only some support stands in tables of its own. */
+enum { HOOK = sizeof(void (*)(void)), OPTIONAL_TABLES = 4 };
+_Static_assert(sizeof(Target) - offsetof(Target, caps) <= (14 + OPTIONAL_TABLES) * HOOK, "14 hooks at most");
+_Static_assert(sizeof(RankHooks) <= 6 * HOOK && sizeof(RestartHooks) <= 6 * HOOK, "6 hooks at most");
+_Static_assert(offsetof(GuardHooks, fused_checksums) <= 6 * HOOK, "6 hooks at most");
+_Static_assert(offsetof(SimulatorHooks, faults) <= 6 * HOOK, "6 hooks at most");
+
+static void targets_are_complete(void **state)
+{
+	(void)state;
+	for (size_t i = 0; target_table[i]; i++) {
+		const Target *t = target_table[i];
+		assert_true(t->name && t->about && t->caps && t->compile && t->print && t->bind && t->accumulate && t->apply);
+		assert_true(t->evaluate && t->get && t->set && t->gradient);
+		if (t->ranks)
+			assert_true(t->ranks->partial_sums && t->ranks->add && t->ranks->sum_floats && t->ranks->use_total);
+		if (t->guard)
+			assert_true(t->guard->regions && t->guard->attach);
+		if (t->restarts)
+			assert_non_null(t->restarts->run);
+		if (t->simulator)
+			assert_true(t->simulator->seconds && t->simulator->report && t->simulator->finish);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(targets_are_complete),
 		cmocka_unit_test(xor_is_learnt),
 		cmocka_unit_test(resuming_gives_the_same_bits),
 		cmocka_unit_test(resumed_runs_keep_their_options),

@@ -262,7 +262,7 @@ static uint64_t row_updates(Row *r)
 		return 0;
 	until_parse("never", &until);
 	update_fill(&r->opt, r->updates + 1, 0, 1, &u);
-	uint64_t done = target_cpu.updates(r->program, &s), cases = done * r->batch;
+	uint64_t done = target_cpu.run_updates(r->program, &s), cases = done * r->batch;
 	r->updates += done;
 	if (r->epochs)
 		return done ? r->epochs * r->data->cases : 0;
@@ -280,7 +280,7 @@ static uint64_t row_update(Row *r)
 
 	if (b.count > r->examples - r->done)
 		b.count = r->examples - r->done;
-	b.more = r->examples - r->done - b.count;
+	b.next_count = r->examples - r->done - b.count;
 	if (r->order)
 		b.example = r->order + r->done;
 	target_cpu.accumulate(r->program, &b, 0, leaf_count(b.count), &never, &t);

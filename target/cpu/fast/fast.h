@@ -16,7 +16,7 @@ bool online_waits(const Program *p);
 void online_forget(Program *p);   /* drop the case that waits */
 void online_gradient(Program *p); /* it becomes the pending sum; after online_flush */
 void online_apply(Program *p, const Update *u);
-uint64_t online_updates(Program *p, const Updates *s); /* as Target.updates */
+uint64_t online_updates(Program *p, const Updates *s); /* as Target.run_updates */
 void online_flush(const Program *p);                   /* deferred updates; all weights are in p->w then */
 bool online_finite(const Program *p);                  /* are packed weights?  No update is deferred after that */
 void online_steps_make(Program *p);                    /* online_steps.c: when data is bound */
@@ -26,7 +26,7 @@ void online_steps_make(Program *p);                    /* online_steps.c: when d
 enum { TINY_CASES = 1 << 15 }; /* at most */
 typedef struct TinyRun TinyRun;
 TinyRun *tiny_make(Ctx *cx, Arena *a, const Program *p);         /* for the data bound; NULL: does not fit */
-uint64_t tiny_updates(Program *p, TinyRun *r, const Updates *s); /* as Target.updates */
+uint64_t tiny_updates(Program *p, TinyRun *r, const Updates *s); /* as Target.run_updates */
 
 /* ---- tiny_steps.c: the same networks, batches of few cases -------------------------------------- */
 

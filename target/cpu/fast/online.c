@@ -276,7 +276,8 @@ static void case_update(const Program *p, uint64_t next)
 
 static bool is_ready(const Program *p)
 {
-	return p->online && !p->watch && p->bound->index == p->layout->index && p->bound->longest == 1 && !p->pending.full;
+	return p->online && !p->monitor && p->bound->index == p->layout->index && p->bound->longest == 1 &&
+	       !p->pending.full;
 }
 
 bool online_accepts(const Program *p, const Batch *b) { return b->count == 1 && is_ready(p); }
@@ -286,8 +287,8 @@ void online_forward(Program *p, const Batch *b, Tally *t)
 	unsigned before = cpu_enter();
 	Online *on = p->online;
 
-	on->next = !b->more ? NO_CASE : b->example ? b->example[1] : b->first + 1;
-	if (b->more)
+	on->next = !b->next_count ? NO_CASE : b->example ? b->example[1] : b->first + 1;
+	if (b->next_count)
 		case_prefetch(p->bound->data, on->next);
 	case_forward(p, b->example ? b->example[0] : b->first, t);
 	on->waiting = true;

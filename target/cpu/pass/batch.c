@@ -91,7 +91,7 @@ static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64
  * next leaf, or the next batch. */
 static void prefetch_chunk(const Program *p, const Batch *b, uint64_t i, uint64_t end, uint32_t most, const Slice *r)
 {
-	uint64_t count = min_u64(i < end ? end - i : b->count + b->more - i, most);
+	uint64_t count = min_u64(i < end ? end - i : b->count + b->next_count - i, most);
 	uint64_t first = count * r->thread / r->threads, last = count * (r->thread + 1) / r->threads;
 
 	if (!p->half && !p->bound->index && p->bound->longest == 1)
@@ -497,7 +497,7 @@ static void change_core(void)
 	sched_setaffinity(0, sizeof one, &one);
 }
 
-uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core)
+uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt, int *core)
 {
 	static const volatile int never = 0;
 	Recompute a = { .j = job_of(p, b, leaf, leaf + 1, &never, true), .leaf = leaf };
@@ -506,7 +506,7 @@ uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t tur
 	a.j.threads = 1;
 	pending_own(p);
 	if (p->threads > 1) {
-		a.thread = (p->watch->thread + 1 + turn) % p->threads;
+		a.thread = (p->monitor->leaf_thread + 1 + attempt) % p->threads;
 		pool_run(p->pool, recompute_work, &a);
 	} else {
 		bool known = sched_getaffinity(0, sizeof all, &all) == 0;

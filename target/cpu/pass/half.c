@@ -126,7 +126,7 @@ static void prefetch(const Program *p, const Halves *h, uint64_t i)
 }
 
 /* A guard looks at data and not at what is made of it. */
-static bool keeps(const Program *p) { return p->bound->kept && !p->watch; }
+static bool keeps(const Program *p) { return p->bound->kept && !p->monitor; }
 
 void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn)
 {

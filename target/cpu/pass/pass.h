@@ -15,7 +15,7 @@
 #ifndef PASS_H
 #define PASS_H
 
-#include "watch.h"
+#include "monitor.h"
 #include "isa.h"
 #include "cpu_layout.h"
 
@@ -91,7 +91,7 @@ typedef struct Space {
 	Scratch scratch;
 	SumStack sums;
 	struct HalfSpace *half; /* with bf16: half.h */
-	float max_change;       /* of an update, by this thread: Watch.reach, */
+	float max_change;       /* of an update, by this thread: Monitor.max_change, */
 	uint64_t checksum;      /* and its part of the checksum of the sum that was used */
 } Space;
 
@@ -188,11 +188,11 @@ struct Program {
 	float *copies;               /* [copy_floats] transposed weights */
 	float *zero;                 /* a row of zeros, as long as any row of cases or weights */
 	Pending pending;
-	struct Watch *watch;   /* NULL: no guard */
-	struct Halves *half;   /* NULL: all is fp32; else half.h */
-	struct Online *online; /* NULL: the network or an option is not for it */
-	Bound *bound;          /* NULL: no data yet; else bounds[BOUND_NOW] */
-	Bound bounds[BOUNDS];  /* of the data that is bound, and of the one before if they alternate */
+	struct Monitor *monitor; /* NULL: no guard */
+	struct Halves *half;     /* NULL: all is fp32; else half.h */
+	struct Online *online;   /* NULL: the network or an option is not for it */
+	Bound *bound;            /* NULL: no data yet; else bounds[BOUND_NOW] */
+	Bound bounds[BOUNDS];    /* of the data that is bound, and of the one before if they alternate */
 	Codes *known[KNOWN_CODES];
 	Pool *pool; /* NULL: one thread */
 	uint32_t threads;
@@ -281,7 +281,8 @@ void pending_checksum(Program *p);
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
 Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
                    Share *out);
-uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t turn, int *core); /* as Target.again */
+uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt,
+                         int *core); /* as GuardHooks.recompute */
 Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);
 
 /* ---- update.c ----------------------------------------------------------------------------------- */

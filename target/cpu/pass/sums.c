@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of weight changes: how they join, and their checksums while a guard watches. In: sums of leaves on a thread's
+/* Sums of weight changes: how they join, and their checksums while a guard is attached. In: sums of leaves on a thread's
  * stack. Out: the pending sum. Must hold: a checksum is taken when a sum is complete and checked when it is next
  * read. */
 #include <assert.h>
@@ -10,7 +10,7 @@
 
 enum { BLOCK_FLOATS = CHECKSUM_BLOCK / sizeof(float) };
 
-static bool is_watched(const Program *p) { return p->watch && p->watch->sums; }
+static bool is_monitored(const Program *p) { return p->monitor && p->monitor->check_sums; }
 
 uint64_t sum_checksum(const Program *p, const float *v, uint64_t at, uint64_t n)
 {
@@ -26,11 +26,11 @@ uint64_t sum_checksum(const Program *p, const float *v, uint64_t at, uint64_t n)
 
 static uint64_t whole_checksum(const Program *p, const float *v) { return sum_checksum(p, v, 0, p->layout->floats); }
 
-static void note_mismatch(const Program *p) { __atomic_fetch_add(&p->watch->broken, 1, __ATOMIC_RELAXED); }
+static void note_mismatch(const Program *p) { __atomic_fetch_add(&p->monitor->corrupted_sums, 1, __ATOMIC_RELAXED); }
 
 void sum_check(const Program *p, const Sum *sum)
 {
-	if (is_watched(p) && whole_checksum(p, sum->v) != sum->checksum)
+	if (is_monitored(p) && whole_checksum(p, sum->v) != sum->checksum)
 		note_mismatch(p);
 }
 
@@ -56,19 +56,19 @@ uint64_t leaf_checksum(const Program *p, float *v, const Tally *t)
 
 void leaf_done(const Program *p, uint32_t leaf, Sum *sum, uint32_t thread, int core)
 {
-	Watch *w = p->watch;
+	Monitor *w = p->monitor;
 
-	if (!is_watched(p))
+	if (!is_monitored(p))
 		return;
-	watch_moment(w, MOMENT_MADE, sum->v, p->layout->floats * sizeof *sum->v);
+	test_hook_call(w, HOOK_LEAF_SUM, sum->v, p->layout->floats * sizeof *sum->v);
 	padding_clear(p, sum->v);
 	sum->checksum = whole_checksum(p, sum->v);
 	if (leaf == w->leaf) {
-		w->made = with_tally(sum->checksum, &p->tally[leaf]);
-		w->core = core;
-		w->thread = thread;
+		w->leaf_checksum = with_tally(sum->checksum, &p->tally[leaf]);
+		w->leaf_core = core;
+		w->leaf_thread = thread;
 	}
-	watch_moment(w, MOMENT_RESTS, sum->v, p->layout->floats * sizeof *sum->v);
+	test_hook_call(w, HOOK_LEAF_STORED, sum->v, p->layout->floats * sizeof *sum->v);
 }
 
 /* ---- joins ---- */
@@ -106,7 +106,7 @@ static void join_checked(const Program *p, Sum *into, const Sum *from)
 
 void sums_join(const Program *p, Sum *into, const Sum *from)
 {
-	if (is_watched(p))
+	if (is_monitored(p))
 		join_checked(p, into, from);
 	else
 		p->kern->add(into->v, from->v, p->layout->floats);
@@ -162,4 +162,4 @@ void pending_add(Program *p, Sum *sum)
 	d->full = true;
 }
 
-void pending_checksum(Program *p) { p->pending.checksum = is_watched(p) ? whole_checksum(p, p->pending.v) : 0; }
+void pending_checksum(Program *p) { p->pending.checksum = is_monitored(p) ? whole_checksum(p, p->pending.v) : 0; }

@@ -2,7 +2,7 @@
 /* Updates. In: the sum of weight changes that waits, and the numbers of the update. Out: new weights and rule
  * state, and the other forms of the weights that passes need. Threads share the rows of every panel.
  *
- * Where a guard wants them (Watch.was, Watch.is), checksums of what is read and of what is written are computed in the same
+ * Where a guard wants them (Monitor.before, Monitor.after), checksums of what is read and of what is written are computed in the same
  * sweep, some thousand weights at a time: these are in the first cache then, and memory is read once. Must hold:
  * every byte of every region is in the checksum of exactly one thread. */
 #include <math.h>
@@ -46,7 +46,7 @@ static void work_regions(Work *w)
 {
 	uint64_t blocks = 0;
 
-	w->checked = w->u && w->p->watch && w->p->watch->was;
+	w->checked = w->u && w->p->monitor && w->p->monitor->before;
 	w->regions = w->checked ? update_regions(w->p, w->region) : 0;
 	for (uint32_t i = 0; i < w->regions; i++) {
 		w->block[i] = blocks;
@@ -121,7 +121,7 @@ static void sweep_from(const Work *w, uint32_t thread, double rate, const uint32
 		s.variable[i] = base[i] + at;
 	s.real = real;
 	s.n = n;
-	s.reach = p->watch ? &p->space[thread].max_change : NULL;
+	s.reach = p->monitor ? &p->space[thread].max_change : NULL;
 	p->kern->update(&s);
 }
 
@@ -145,9 +145,9 @@ static void sweep_checked(const Work *w, uint32_t thread, const Panel *panel, ui
 	for (uint64_t end = from + n, next; from < end; from = next) {
 		next = end - from < CHECKSUM_BLOCK / sizeof(float) ? end : from + CHECKSUM_BLOCK / sizeof(float);
 		p->space[thread].checksum += sum_checksum(p, p->pending.v, panel->at + from, next - from);
-		checksum_sweep(w, p->watch->was, panel->at + from, next - from);
+		checksum_sweep(w, p->monitor->before, panel->at + from, next - from);
 		sweep_panel(w, thread, panel, from, next - from);
-		checksum_sweep(w, p->watch->is, panel->at + from, next - from);
+		checksum_sweep(w, p->monitor->after, panel->at + from, next - from);
 	}
 }
 
@@ -197,7 +197,7 @@ static void update_work(void *arg, uint32_t thread)
 	unsigned before = cpu_enter();
 
 	if (w->checked)
-		checksum_others(w, w->p->watch->was, thread);
+		checksum_others(w, w->p->monitor->before, thread);
 	if (w->checked && w->threads > 1)
 		pool_barrier(w->p->pool); /* checksums of copies are by block, copies by panel */
 	for (uint32_t i = 0; i < l->panels; i++) {
@@ -210,7 +210,7 @@ static void update_work(void *arg, uint32_t thread)
 	if (w->checked && !w->p->half) {
 		if (w->threads > 1)
 			pool_barrier(w->p->pool);
-		checksum_others(w, w->p->watch->is, thread);
+		checksum_others(w, w->p->monitor->after, thread);
 	}
 	cpu_leave(before);
 }
@@ -226,7 +226,7 @@ static void checksum_work(void *arg, uint32_t thread)
 {
 	const Work *w = arg;
 
-	checksum_others(w, w->p->watch->is, thread);
+	checksum_others(w, w->p->monitor->after, thread);
 }
 
 static void on_threads(Work *w, PoolFn *fn)
@@ -287,19 +287,20 @@ void update_apply(Program *p, const Update *u)
 
 	if (p->rule->needs_norm)
 		w.clip = (float)(1 / fmax(1, gradient_length(p)));
-	for (uint32_t i = 0; p->watch && i < p->threads; i++) {
+	for (uint32_t i = 0; p->monitor && i < p->threads; i++) {
 		p->space[i].max_change = 0;
 		p->space[i].checksum = 0;
 	}
 	work_regions(&w);
 	share_work(&w);
 	uint64_t summed = 0;
-	for (uint32_t i = 0; p->watch && i < p->threads; i++) {
-		p->watch->reach = i && p->watch->reach > p->space[i].max_change ? p->watch->reach : p->space[i].max_change;
+	for (uint32_t i = 0; p->monitor && i < p->threads; i++) {
+		p->monitor->max_change =
+			i && p->monitor->max_change > p->space[i].max_change ? p->monitor->max_change : p->space[i].max_change;
 		summed += p->space[i].checksum;
 	}
 	if (w.checked && summed != p->pending.checksum)
-		p->watch->broken++;
+		p->monitor->corrupted_sums++;
 }
 
 void update_copies(const Program *p) { share_work(&(Work){ .p = p }); }
