@@ -35,17 +35,15 @@ const Command model_command = {
 	.least = 1,
 	.most = 2,
 	.summary = "what training on a cluster would take",
-	.about = "Predicts the seconds of an epoch for numbers of ranks (mpirun -n N microprop train): the arithmetic of "
-			 "the rank that has "
-			 "most leaves, the sums of weight changes that travel, the meeting of all ranks at every update, the "
-			 "update itself; "
-			 "then speed-up, efficiency, million connections per second, and the best number of ranks.\n\n"
-			 "Latency, bandwidth and the like come from a cluster file (doc/machine.md). What a rank computes in a "
-			 "second is "
-			 "measured here for a second or so, with target cpu, on the data or else on made-up cases, unless the "
-			 "cluster file says it. "
-			 "Which leaves a rank has, which sums travel and how is what training itself does.\n\n"
-			 "The model of the GF11 is: microprop gf11 model.",
+	.about =
+		"Predicts the seconds of an epoch for numbers of ranks (mpirun -n N microprop train), by phase: compute, of "
+		"the rank with most leaves; reduce, the sums of gradients sent between ranks; vote, the agreement of all "
+		"ranks before an update; update. Then speed-up, efficiency, MCPS (million connections per second) and the "
+		"best number of ranks.\n\n"
+		"Latency, bandwidth and the like come from a cluster file (doc/machine.md). The rates of a rank are measured "
+		"here for about a second, with target cpu, on the data or else on random cases, unless the cluster file gives "
+		"them. Leaves and sums are divided among ranks as in training.\n\n"
+		"The model of the GF11 is: microprop gf11 model.",
 	.group = groups,
 	.example = examples,
 	.run = model_run,

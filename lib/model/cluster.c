@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Clusters. In: a cluster file (params.c reads it). Out: a Cluster in which every parameter of cluster.def has a
- * value inside its range and a provenance. */
-#include "cluster.h"
+/* Clusters. In: a cluster file. Out: a Cluster in which every parameter of cluster.def has a value inside its range and
+ * a provenance. */
+#include "model.h"
 
 const Param cluster_rows[] = {
 #define CLUSTER_INT(f, name, unit, low, high, about)  { name, unit, about, offsetof(Cluster, f), false, low, high },
@@ -10,7 +10,7 @@ const Param cluster_rows[] = {
 };
 const size_t cluster_row_count = COUNT(cluster_rows);
 
-/* The files of machines/, put in by CMake, so that the library needs no data folder. */
+/* The files of machines/, embedded by CMake. */
 static const ParamFile built_in[] = {
 #define PARAM_FILE(name, ...) { name, (const unsigned char[]){ __VA_ARGS__, 0 } },
 #include "clusters.def"

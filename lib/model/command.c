@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop model. In: a network, a cluster, numbers of ranks, sizes of batches. Out: what an epoch would take by
- * the model of scaling.c, part by part, and the best number of ranks; as text or JSON. */
+/* microprop model. In: a network, a cluster, numbers of ranks, batch sizes. Out: the seconds of an epoch, phase by
+ * phase, by the model of scaling.c, and the best number of ranks; as text or JSON. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "cluster.h"
+#include "model.h"
+#include "plot.h"
 #include "ranks.h"
-#include "base.h"
 
 enum { MOST_RANKS = 4096, MOST_THREADS = 4096, MOST_SHOWN = 64, MOST_BATCHES = 64 };
 
 typedef struct Model {
 	Ctx *cx;
 	Buf *out;
+	JsonWriter jw;
 	const char *operand[2]; /* network, data */
 	const char *cluster, *ranks, *batch;
 	uint64_t cases, threads;
 	bool json;
 	const Net *net;
 	const Cluster *c;
-	const char *on;   /* what was measured on; NULL: nothing was measured */
-	const Data *data; /* that; NULL: made-up cases */
+	const char *measured_on; /* name of the data; NULL: nothing was measured */
+	const Data *data;        /* NULL: random cases */
 	Rates rates;
 	Workload w;
 	uint64_t batches[MOST_BATCHES];
@@ -46,9 +47,9 @@ static const char *const way_names[RANK_WAYS] = {
 	[WAY_PARTS] = "parts",
 };
 
-/* ---- what is asked ---- */
+/* ---- arguments ---- */
 
-/* Data of less than a leaf says little about longer ones. */
+/* Data of less than a leaf is too little to measure the rates of more cases. */
 static const Data *data_for_rates(const Model *m)
 {
 	const char *path = m->operand[1] ? m->operand[1] : m->net->data;
@@ -70,7 +71,7 @@ static void take_rates(Model *m)
 	double links = (double)m->net->links;
 
 	m->data = d;
-	m->on = all_given ? NULL : d ? d->name : "made-up cases";
+	m->measured_on = all_given ? NULL : d ? d->name : "random cases";
 	m->rates = here.rates;
 	if (c->arithmetic > 0)
 		m->rates.cases = 1e-6 * links / c->arithmetic;
@@ -98,7 +99,7 @@ static void add_batch(Model *m, uint64_t examples)
 	m->batches[m->batch_count++] = examples < m->w.examples ? examples : m->w.examples;
 }
 
-/* Of a word `all`, or as range_read takes them; several with commas between. */
+/* `all` or ranges, separated by commas. */
 static void take_batches(Model *m)
 {
 	static const uint64_t usual[] = { 65536, 16384, 4096, 1024 };
@@ -136,12 +137,12 @@ static void take_ranks(Model *m)
 
 typedef struct Best {
 	Scaling one, best;
-	double closed;
+	double optimum;
 } Best;
 
 static Best best_find(const Model *m)
 {
-	Best b = { .one = scaling_epoch(m->c, &m->rates, &m->w, 1), .closed = scaling_optimum(m->c, &m->rates, &m->w) };
+	Best b = { .one = scaling_epoch(m->c, &m->rates, &m->w, 1), .optimum = scaling_optimum(m->c, &m->rates, &m->w) };
 
 	b.best = (Scaling){ .total = 1e300 };
 	for (uint32_t i = 0; i < m->rank_count; i++) {
@@ -152,7 +153,7 @@ static Best best_find(const Model *m)
 	return b;
 }
 
-/* Of a long range the powers of two, its ends and the best. */
+/* Of a long range: powers of two, both ends and the best. */
 static bool is_shown(const Model *m, const Best *b, uint32_t i)
 {
 	uint32_t n = (uint32_t)m->rank[i];
@@ -160,67 +161,94 @@ static bool is_shown(const Model *m, const Best *b, uint32_t i)
 	return m->rank_count <= MOST_SHOWN || i == 0 || i + 1 == m->rank_count || (n & (n - 1)) == 0 || n == b->best.ranks;
 }
 
-static void row_text(const Model *m, const Best *b, const Scaling *s)
-{
-	double gain = b->one.total / s->total;
+static const Column columns[] = {
+	{ .key = "ranks", .title = "ranks", .width = 5 },
+	{ .key = "leaves", .title = "leaves", .width = 7 },
+	{ .key = "sums", .title = "sums", .width = 5 },
+	{ .key = "method", .title = "method", .width = -9 },
+	{ .key = "messages" },
+	{ .key = "bytes" },
+	{ .key = "compute", .title = "compute", .width = 12, .format = "%.4g" },
+	{ .key = "reduce", .title = "reduce", .width = 10, .format = "%.4g" },
+	{ .key = "vote", .title = "vote", .width = 10, .format = "%.4g" },
+	{ .key = "update", .title = "update", .width = 10, .format = "%.4g" },
+	{ .key = "seconds", .title = "total", .width = 10, .format = "%.4g" },
+	{ .key = "speedup", .title = "speed-up", .width = 9, .format = "%.3f" },
+	{ .key = "efficiency" },
+	{ .title = "eff. %", .width = 6, .format = "%.1f" },
+	{ .key = "mcps", .title = "MCPS", .width = 10, .format = "%.4g" },
+};
 
-	buf_printf(m->out, "%5u %7u %5u %-9s %12.4g %10.4g %10.4g %10.4g %10.4g %9.3f %6.1f %10.4g\n", s->ranks, s->leaves,
-	           s->sums, s->way < 0 ? "-" : way_names[s->way], s->arithmetic, s->travel, s->meeting, s->update, s->total,
-	           gain, 100 * gain / s->ranks, s->mcps);
+static void row_print(const Table *t, const Best *b, const Scaling *s)
+{
+	double gain = b->one.total / s->total, efficiency = gain / s->ranks;
+	const TableCell cells[COUNT(columns)] = {
+		tc_count(s->ranks),    tc_count(s->leaves),
+		tc_count(s->sums),     s->way < 0 ? (TableCell){ .kind = CELL_NONE } : tc_text(way_names[s->way]),
+		tc_count(s->messages), tc_count(s->bytes),
+		tc_real(s->compute),   tc_real(s->reduce),
+		tc_real(s->vote),      tc_real(s->update),
+		tc_real(s->total),     tc_real(gain),
+		tc_real(efficiency),   tc_real(100 * efficiency),
+		tc_real(s->mcps),
+	};
+
+	table_row(t, cells);
 }
 
-static void row_json(const Model *m, const Best *b, const Scaling *s)
+static void batch_head_text(const Model *m, uint32_t leaves)
 {
-	double gain = b->one.total / s->total;
+	uint64_t batch = m->w.batch;
 
-	buf_printf(m->out, "{\"ranks\": %u, \"leaves\": %u, \"sums\": %u, \"way\": ", s->ranks, s->leaves, s->sums);
-	buf_printf(m->out, s->way < 0 ? "null" : "\"%s\"", s->way < 0 ? "" : way_names[s->way]);
-	buf_printf(m->out,
-	           ", \"messages\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"arithmetic\": %.6g, \"travel\": %.6g, "
-	           "\"meeting\": %.6g, \"update\": %.6g, \"seconds\": %.6g, \"speedup\": %.6g, \"efficiency\": %.6g, "
-	           "\"mcps\": %.6g}",
-	           s->messages, s->bytes, s->arithmetic, s->travel, s->meeting, s->update, s->total, gain, gain / s->ranks,
-	           s->mcps);
+	buf_printf(m->out, "\nbatches of %" PRIu64 " example%s%s, %u lea%s; seconds of an epoch\n", batch,
+	           batch == 1 ? "" : "s", batch == m->w.examples ? " (all)" : "", leaves,
+	           leaves < 2 ? "f: rank 0 trains alone" : "ves");
 }
 
-static void batch_report(Model *m, uint64_t batch, bool first)
+static void batch_head_json(Model *m, uint32_t leaves, const Best *b)
 {
-	bool of_here = m->c->arithmetic <= 0 && m->c->updates <= 0;
-	m->w.batch = batch;
-	m->rates.alone =
-		of_here && leaf_count(batch) == 1 ? rates_alone(m->cx, m->net, m->data, (uint32_t)m->threads, batch) : 0;
-	Best b = best_find(m);
-	bool pooled = batch == m->w.examples, comma = false;
+	JsonWriter *j = &m->jw;
+
+	jw_start(j, NULL, '{');
+	jw_count(j, "batch", m->w.batch);
+	jw_flag(j, "pooled", m->w.batch == m->w.examples);
+	jw_count(j, "leaves", leaves);
+	jw_start(j, "best", '{');
+	jw_count(j, "ranks", b->best.ranks);
+	jw_real(j, "seconds", NULL, b->best.total);
+	jw_real(j, "speedup", NULL, b->one.total / b->best.total);
+	jw_end(j, '}');
+	jw_real(j, "optimum", NULL, b->optimum);
+	jw_start(j, "rows", '[');
+}
+
+static void batch_report(Model *m, uint64_t batch)
+{
+	bool measured = m->c->arithmetic <= 0 && m->c->updates <= 0;
 	uint32_t leaves = leaf_count(batch);
 
+	m->w.batch = batch;
+	m->rates.alone = measured && leaves == 1 ? rates_alone(m->cx, m->net, m->data, (uint32_t)m->threads, batch) : 0;
+	Best b = best_find(m);
+	Table t = { m->json ? TABLE_JSON : TABLE_TEXT, columns, COUNT(columns), &m->jw, m->out };
 	if (m->json)
+		batch_head_json(m, leaves, &b);
+	else
+		batch_head_text(m, leaves);
+	table_head(&t);
+	for (uint32_t i = 0; i < m->rank_count; i++)
+		if (is_shown(m, &b, i)) {
+			Scaling s = scaling_epoch(m->c, &m->rates, &m->w, (uint32_t)m->rank[i]);
+			row_print(&t, &b, &s);
+		}
+	if (m->json) {
+		jw_end(&m->jw, ']');
+		jw_end(&m->jw, '}');
+	} else {
 		buf_printf(m->out,
-		           "%s{\"batch\": %" PRIu64
-		           ", \"pooled\": %s, \"leaves\": %u, \"best\": {\"ranks\": %u, \"seconds\": %.6g, "
-		           "\"speedup\": %.6g}, \"closed\": %.6g, \"rows\": [\n",
-		           first ? "" : ",\n", batch, pooled ? "true" : "false", leaves, b.best.ranks, b.best.total,
-		           b.one.total / b.best.total, b.closed);
-	else
-		buf_printf(
-			m->out,
-			"\nbatches of %" PRIu64
-			" example%s%s, %u lea%s; seconds of an epoch\n%5s %7s %5s %-9s %12s %10s %10s %10s %10s %9s %6s %10s\n",
-			batch, batch == 1 ? "" : "s", pooled ? " (all)" : "", leaves, leaves < 2 ? "f: rank 0 trains alone" : "ves",
-			"ranks", "leaves", "sums", "way", "arithmetic", "sums, s", "meeting", "update", "total", "speed-up",
-			"eff. %", "MCPS");
-	for (uint32_t i = 0; i < m->rank_count; i++) {
-		if (!is_shown(m, &b, i))
-			continue;
-		Scaling s = scaling_epoch(m->c, &m->rates, &m->w, (uint32_t)m->rank[i]);
-		buf_puts(m->out, m->json && comma ? ",\n" : "");
-		comma = true;
-		(m->json ? row_json : row_text)(m, &b, &s);
+		           "# best number of ranks: %u, speed-up %.3g; optimum of the formula for leaves of any size: %.4g\n",
+		           b.best.ranks, b.one.total / b.best.total, b.optimum);
 	}
-	if (m->json)
-		buf_puts(m->out, "]}");
-	else
-		buf_printf(m->out, "# best number of ranks: %u, %.3g times one; by calculus, if leaves could be cut: %.4g\n",
-		           b.best.ranks, b.one.total / b.best.total, b.closed);
 }
 
 static void head_text(const Model *m)
@@ -233,52 +261,56 @@ static void head_text(const Model *m)
 	           m->c->overhead, m->c->bandwidth);
 	buf_printf(m->out, "# a rank of %" PRIu64 " thread%s: leaves %.5g MCPS, joins %.5g M/s, update %.5g M/s%s%s\n",
 	           m->threads, m->threads == 1 ? "" : "s", 1e-6 * (double)m->w.links / r->cases, 1e-6 / r->join,
-	           1e-6 * (double)m->w.links / r->update, m->on ? "; what the file leaves open was measured here on " : "",
-	           m->on ? m->on : "");
+	           1e-6 * (double)m->w.links / r->update,
+	           m->measured_on ? "; rates that the file does not give were measured here on " : "",
+	           m->measured_on ? m->measured_on : "");
 }
 
-static void head_json(const Model *m)
+static void head_json(Model *m)
 {
 	const Rates *r = &m->rates;
+	JsonWriter *j = &m->jw;
 
-	buf_puts(m->out, "{\"network\": ");
-	json_put(m->out, m->net->name);
-	buf_printf(m->out,
-	           ", \"weights\": %" PRIu64 ", \"floats\": %" PRIu64 ", \"cases\": %" PRIu64 ", \"examples\": %" PRIu64
-	           ",\n\"cluster\": {\"name\": ",
-	           m->w.links, m->w.floats, m->w.cases, m->w.examples);
-	json_put(m->out, m->c->name);
-	for (size_t i = 0; i < cluster_row_count; i++) {
-		const Param *row = &cluster_rows[i];
+	jw_start(j, NULL, '{');
+	jw_text(j, "network", m->net->name);
+	jw_count(j, "weights", m->w.links);
+	jw_count(j, "floats", m->w.floats);
+	jw_count(j, "cases", m->w.cases);
+	jw_count(j, "examples", m->w.examples);
+	jw_start(j, "cluster", '{');
+	jw_text(j, "name", m->c->name);
+	for (const Param *row = cluster_rows; row < cluster_rows + cluster_row_count; row++) {
 		const void *at = (const char *)m->c + row->offset;
-		buf_printf(m->out, ", \"%s\": %.10g", row->name,
-		           row->real ? *(const double *)at : (double)*(const int64_t *)at);
+		jw_real(j, row->name, "%.10g", row->real ? *(const double *)at : (double)*(const int64_t *)at);
 	}
-	buf_printf(m->out,
-	           "},\n\"rank\": {\"threads\": %" PRIu64
-	           ", \"arithmetic_mcps\": %.6g, \"joins\": %.6g, \"updates\": %.6g, \"measured_on\": ",
-	           m->threads, 1e-6 * (double)m->w.links / r->cases, 1e-6 / r->join, 1e-6 * (double)m->w.links / r->update);
-	if (m->on)
-		json_put(m->out, m->on);
-	else
-		buf_puts(m->out, "null");
-	buf_puts(m->out, "},\n\"batches\": [\n");
+	jw_end(j, '}');
+	jw_start(j, "rank", '{');
+	jw_count(j, "threads", m->threads);
+	jw_real(j, "arithmetic_mcps", NULL, 1e-6 * (double)m->w.links / r->cases);
+	jw_real(j, "joins", NULL, 1e-6 / r->join);
+	jw_real(j, "updates", NULL, 1e-6 * (double)m->w.links / r->update);
+	jw_text(j, "measured_on", m->measured_on);
+	jw_end(j, '}');
+	jw_start(j, "batches", '[');
 }
 
 void cluster_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 {
-	Model m = { .cx = cx, .out = out, .threads = 1, .cluster = "ethernet" };
+	Model m = { .cx = cx, .out = out, .jw = { .out = out }, .threads = 1, .cluster = "ethernet" };
 
 	tool_args_read(cx, &words, argc, argv, &m);
 	if (!m.operand[0])
-		fail(cx, MP_BAD_INPUT, "name a topology file", "model of what network?");
+		fail(cx, MP_BAD_INPUT, "name a topology file", "no network is given");
 	m.c = cluster_open(cx, m.cluster);
 	m.net = net_parse(cx, src_open(cx, &cx->keep, m.operand[0]));
 	take_ranks(&m);
 	take_rates(&m);
 	take_batches(&m);
-	(m.json ? head_json : head_text)(&m);
+	if (m.json)
+		head_json(&m);
+	else
+		head_text(&m);
 	for (uint32_t i = 0; i < m.batch_count; i++)
-		batch_report(&m, m.batches[i], i == 0);
-	buf_puts(out, m.json ? "\n]}\n" : "");
+		batch_report(&m, m.batches[i]);
+	buf_puts(out, m.json ? "]}\n" : "");
 }

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* What a rank on this computer takes for its part of a batch. In: a network, data or none. Out: seconds for a case
- * of a leaf, for joining two sums, for an update; each is the best of several measurements, which other work on the
- * computer disturbs least.
+/* Rates of a rank on this computer. In: a network, data or none. Out: seconds for a case of a leaf, for joining two
+ * sums, for an update; each is the best of several measurements.
  *
- * A batch of one leaf goes another way, from picking its examples to an update that may be one with the sum, and
- * has fixed costs that are small only beside many cases: it is measured as a whole, for the size asked for; of a
- * tiny network many in one go, as it is trained.
+ * A batch of one leaf may use other code, such as an update fused with the gradient, and its fixed costs matter: it is
+ * measured as a whole, for its size; of a small network, bulk updates.
  *
- * The hooks of target cpu are called as ranks_batch and the trainer call them. Without data, cases are made up:
- * numbers in, zeros and ones out; sequences of twenty where the network has copies. */
+ * The hooks of target cpu are called as ranks_batch and the trainer call them. Without data, cases are random: real
+ * inputs, binary targets; sequences of 20 where the network has copies. */
 #include <assert.h>
 
-#include "cluster.h"
+#include "model.h"
 #include "train.h"
 
-enum { MADE_CASES = 4096, MADE_SEQUENCE = 20, MOST_PICKS = 1 << 16 };
+enum { RANDOM_CASES = 4096, RANDOM_SEQUENCE = 20, MOST_PICKS = 1 << 16 };
 
 static const volatile int never = 0;
-static const double long_enough = 0.02, in_all = 0.25; /* seconds: of one measurement, of all of a kind */
+static const double one_time = 0.02, all_time = 0.25; /* seconds: of one measurement, of all measurements of a rate */
 
 typedef struct Trial {
 	const Target *target;
@@ -25,24 +23,24 @@ typedef struct Trial {
 	Options opt;
 	uint64_t examples, cases;
 	uint32_t leaves; /* of all examples */
-	uint32_t some;   /* that a measurement takes */
+	uint32_t some;   /* that one measurement computes */
 	float *sum[2];
 	uint64_t floats, updates;
-	Order *order;              /* of batches that one rank has alone: */
-	uint64_t batch, at, picks; /* examples of one; the next of those that were picked */
+	Order *order;              /* batches of one leaf: */
+	uint64_t batch, at, picks; /* examples of a batch; the next of `picks` examples */
 	uint64_t *picked;
-	Many *many; /* those that go in one go, and where that is: */
+	Many *many; /* bulk updates, and their position: */
 	Position position;
 } Trial;
 
-static const Data *data_made(Ctx *cx, const Net *net)
+static const Data *data_random(Ctx *cx, const Net *net)
 {
 	Data *d = NEW(&cx->keep, 1, Data);
-	float *x = NEW(&cx->keep, (uint64_t)MADE_CASES * net->inputs, float),
-		  *y = NEW(&cx->keep, (uint64_t)MADE_CASES * net->outputs, float);
+	float *x = NEW(&cx->keep, (uint64_t)RANDOM_CASES * net->inputs, float),
+		  *y = NEW(&cx->keep, (uint64_t)RANDOM_CASES * net->outputs, float);
 
-	*d = (Data){ .name = "made up",
-		         .cases = MADE_CASES,
+	*d = (Data){ .name = "random",
+		         .cases = RANDOM_CASES,
 		         .inputs = net->inputs,
 		         .targets = net->outputs,
 		         .x_type = T_F32,
@@ -54,9 +52,9 @@ static const Data *data_made(Ctx *cx, const Net *net)
 	for (uint64_t i = 0; i < d->cases * d->targets; i++)
 		y[i] = (float)(random_u64(2, STREAM_DATA, i) & 1);
 	if (net->copies) {
-		uint64_t *seq = NEW(&cx->keep, MADE_CASES / MADE_SEQUENCE + 2, uint64_t);
+		uint64_t *seq = NEW(&cx->keep, RANDOM_CASES / RANDOM_SEQUENCE + 2, uint64_t);
 		while (seq[d->sequences] < d->cases) {
-			uint64_t end = seq[d->sequences] + MADE_SEQUENCE;
+			uint64_t end = seq[d->sequences] + RANDOM_SEQUENCE;
 			seq[++d->sequences] = end < d->cases ? end : d->cases;
 		}
 		d->seq = seq;
@@ -64,7 +62,7 @@ static const Data *data_made(Ctx *cx, const Net *net)
 	return d;
 }
 
-/* Rates are so small that weights stay what they are: saturated units would make other work. */
+/* The learning rate is so small that weights hardly change: saturated units would take other times. */
 static void trial_start(Ctx *cx, Trial *t, const Net *net, const Data *data, uint32_t threads, int64_t batch)
 {
 	double *weights = NEW(&cx->scratch, net->links, double);
@@ -91,9 +89,9 @@ static void trial_start(Ctx *cx, Trial *t, const Net *net, const Data *data, uin
 		t->sum[i] = NEW(&cx->scratch, t->floats, float);
 }
 
-/* ---- what is measured: work for one measurement; how many cases, floats or updates it did ---- */
+/* ---- work for one measurement; rerepeats the cases, floats or updates done ---- */
 
-/* Some leaves from the first on, their sums with them.  So many that the clock does not count. */
+/* The first `some` leaves and their sums. */
 static double do_leaves(Trial *t)
 {
 	uint64_t cases = 0;
@@ -143,7 +141,7 @@ static double do_batch(Trial *t)
 	return 1;
 }
 
-/* Many of them in one go: so many as it comes to in examples. */
+/* Bulk updates, counted by their examples. */
 static double do_many(Trial *t)
 {
 	Position *at = &t->position;
@@ -164,29 +162,29 @@ static double do_many(Trial *t)
 static double best_seconds(Trial *t, double (*work)(Trial *t))
 {
 	double best = 1e30, began = clock_seconds(), now;
-	uint64_t turns = 1;
+	uint64_t repeats = 1;
 
-	work(t); /* caches, threads that sleep */
+	work(t); /* warm up caches, wake threads */
 	do {
 		double done = 0, start = clock_seconds();
-		for (uint64_t i = 0; i < turns; i++)
+		for (uint64_t i = 0; i < repeats; i++)
 			done += work(t);
 		now = clock_seconds();
-		if (now - start < long_enough / 8)
-			turns *= 2;
+		if (now - start < one_time / 8)
+			repeats *= 2;
 		else if (done > 0 && (now - start) / done < best)
 			best = (now - start) / done;
-	} while (best == 1e30 || now - began < in_all);
+	} while (best == 1e30 || now - began < all_time);
 	return best;
 }
 
-/* As many leaves as take long enough, or all. */
+/* Enough leaves for a measurement, or all. */
 static void choose_some(Trial *t)
 {
 	while (t->some < t->leaves) {
 		double start = clock_seconds();
 		do_leaves(t);
-		if (clock_seconds() - start >= long_enough)
+		if (clock_seconds() - start >= one_time)
 			return;
 		t->some = 2 * t->some < t->leaves ? 2 * t->some : t->leaves;
 	}
@@ -197,7 +195,7 @@ Rated rates_measure(Ctx *cx, const Net *net, const Data *data, uint32_t threads,
 	Trial t = { 0 };
 	Rated out = { 0 };
 
-	trial_start(cx, &t, net, data ? data : data_made(cx, net), threads, BATCH_ALL);
+	trial_start(cx, &t, net, data ? data : data_random(cx, net), threads, BATCH_ALL);
 	if (timed) {
 		choose_some(&t);
 		out.rates.cases = best_seconds(&t, do_leaves);
@@ -216,7 +214,7 @@ double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, 
 	Until until;
 
 	assert(leaf_count(batch) == 1);
-	trial_start(cx, &t, net, data ? data : data_made(cx, net), threads, (int64_t)batch);
+	trial_start(cx, &t, net, data ? data : data_random(cx, net), threads, (int64_t)batch);
 	if (t.examples < batch)
 		return 0;
 	t.order = order_new(&cx->scratch, t.examples, 1, t.opt.shuffle != 0 && batch < t.examples);

@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* The report's performance model (section 6.1), carried over to ranks. In: a cluster, what a rank takes for its
- * arithmetic, a network's counts. Out: seconds of an epoch by part, for a number of ranks.
+/* The report's performance model (section 6.1), applied to ranks. In: a cluster, rates of a rank, a network's counts.
+ * Out: seconds of an epoch by phase, for a number of ranks.
  *
- * Who has which leaves, which sums travel, how and in what parts is asked of ranks.c itself. A rank that begins k
- * messages of b bytes together and waits takes latency + k overhead + b / bandwidth; it sends and receives at the
- * same time, so the larger of the two counts. The meeting goes by doubling: log2 steps.
- * Everyone waits for the slowest: of each part the busiest rank counts. */
+ * Which leaves a rank has, which sums are sent and how they are reduced is computed by the functions of ranks.c. A rank
+ * that starts k messages of b bytes together and waits takes latency + k overhead + b / bandwidth; it sends and
+ * receives at the same time, so the larger of the two counts. The vote before each update is recursive doubling: log2
+ * steps. All ranks wait for the slowest: in each phase the busiest rank counts. */
 #include <assert.h>
 #include <math.h>
 
-#include "cluster.h"
+#include "model.h"
 #include "ranks.h"
 
 static const double ln_2 = 0.69314718055994530942;
 
-/* The ranks that a batch has, and what the one with the most to do has of it. */
+/* A batch divided among ranks. */
 typedef struct Cut {
-	uint32_t leaves, ranks, sums; /* of the whole batch */
-	uint32_t most_leaves, most_sums;
-	uint64_t examples; /* the most that one has */
-	uint32_t busy;     /* ranks that have any */
+	uint32_t leaves, ranks, sums;    /* of the whole batch */
+	uint32_t most_leaves, most_sums; /* of one rank */
+	uint64_t examples;               /* the most of one rank */
+	uint32_t busy;                   /* ranks with a leaf */
 	int way;
 } Cut;
 
-static double crowd(double many, int64_t room) { return room && many > (double)room ? many / (double)room : 1; }
+/* How much slower each of `users` of a resource is if it serves `capacity` at a time; 0: any number. */
+static double contention(double users, int64_t capacity)
+{
+	return capacity && users > (double)capacity ? users / (double)capacity : 1;
+}
 
 static double message_seconds(const Cluster *c, const Cut *k, double messages, double bytes)
 {
-	return 1e-6 * (c->latency + messages * c->overhead * crowd(k->ranks, c->cores)) +
-	       1e-6 * bytes / c->bandwidth * crowd(k->ranks, c->links);
+	return 1e-6 * (c->latency + messages * c->overhead * contention(k->ranks, c->cores)) +
+	       1e-6 * bytes / c->bandwidth * contention(k->ranks, c->links);
 }
 
 static double join_seconds(const Cluster *c, const Rates *r, const Cut *k, double floats)
 {
-	return floats * r->join * crowd(k->ranks, c->cores);
+	return floats * r->join * contention(k->ranks, c->cores);
 }
-
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static Cut cut_batch(const Workload *w, uint64_t examples, uint32_t ranks)
 {
@@ -54,17 +56,17 @@ static Cut cut_batch(const Workload *w, uint64_t examples, uint32_t ranks)
 		uint32_t sums = subtree_count(k.leaves, first, last);
 		k.busy++;
 		k.sums += sums;
-		k.examples = larger(k.examples, to - from);
-		k.most_leaves = (uint32_t)larger(k.most_leaves, last - first);
-		k.most_sums = (uint32_t)larger(k.most_sums, sums);
+		k.examples = max_u64(k.examples, to - from);
+		k.most_leaves = (uint32_t)max_u64(k.most_leaves, last - first);
+		k.most_sums = (uint32_t)max_u64(k.most_sums, sums);
 	}
 	k.way = ranks_way(w->floats, k.sums, k.leaves, ranks);
 	return k;
 }
 
-/* ---- ways of summing: seconds; the bytes and messages that the busiest rank sends go to the row ---- */
+/* ---- methods of reduction: seconds; bytes and messages of the busiest rank are added to `out` ---- */
 
-static double travel_together(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
+static double reduce_together(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
 {
 	double floats = (double)w->floats;
 
@@ -75,7 +77,7 @@ static double travel_together(const Cluster *c, const Rates *r, const Workload *
 	return message_seconds(c, k, moved, 4 * floats * moved) + join_seconds(c, r, k, floats * k->sums);
 }
 
-static double travel_parts(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
+static double reduce_parts(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
 {
 	uint64_t part = part_first(w->floats, k->ranks, k->ranks) - part_first(w->floats, k->ranks - 1, k->ranks);
 	double there = (double)((w->floats - part) * k->most_sums), in = (double)part * (k->sums - 1),
@@ -88,7 +90,7 @@ static double travel_parts(const Cluster *c, const Rates *r, const Workload *w, 
 	       message_seconds(c, k, k->ranks - 1, 4 * back);
 }
 
-static double travel_halving(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
+static double reduce_halving(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
 {
 	double seconds = 0;
 	uint64_t part = w->floats;
@@ -103,25 +105,25 @@ static double travel_halving(const Cluster *c, const Rates *r, const Workload *w
 	return seconds;
 }
 
-typedef double TravelFn(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out);
-static TravelFn *const travels[RANK_WAYS] = {
-	[WAY_TOGETHER] = travel_together,
-	[WAY_HALVING] = travel_halving,
-	[WAY_PARTS] = travel_parts,
+typedef double ReduceFn(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out);
+static ReduceFn *const reductions[RANK_WAYS] = {
+	[WAY_TOGETHER] = reduce_together,
+	[WAY_HALVING] = reduce_halving,
+	[WAY_PARTS] = reduce_parts,
 };
 
-static double meeting_seconds(const Cluster *c, const Cut *k)
+static double vote_seconds(const Cluster *c, const Cut *k)
 {
 	double steps = 0;
 	uint32_t reach = 1;
 
 	for (; 2 * reach <= k->ranks; reach *= 2)
 		steps++;
-	steps += reach < k->ranks ? 2 : 0; /* those that come in twos */
+	steps += reach < k->ranks ? 2 : 0; /* the ranks beyond a power of two */
 	return steps * message_seconds(c, k, 1, sizeof(Saying));
 }
 
-/* One batch is added to the epoch. */
+/* Adds batches of one size to the epoch. */
 static void add_batch(const Cluster *c, const Rates *r, const Workload *w, uint64_t examples, double times,
                       Scaling *out)
 {
@@ -130,18 +132,18 @@ static void add_batch(const Cluster *c, const Rates *r, const Workload *w, uint6
 	double cases = (double)w->cases / (double)w->examples;
 	Scaling sent = { .way = -1 };
 
-	double arithmetic = (double)k.examples * cases * r->cases, update = r->update;
-	if (k.leaves == 1 && r->alone > 0) { /* measured as one: what is not the update is arithmetic */
+	double compute = (double)k.examples * cases * r->cases, update = r->update;
+	if (k.leaves == 1 && r->alone > 0) { /* measured together: what is not the update is computing */
 		double whole = r->alone * (double)examples / (double)w->batch;
 		update = fmin(update, whole);
-		arithmetic = whole - update;
+		compute = whole - update;
 	}
-	out->arithmetic += times * arithmetic * crowd((double)k.busy * w->threads, c->cores);
-	out->update += times * update * crowd((alone ? 1.0 : k.ranks) * w->threads, c->cores);
+	out->compute += times * compute * contention((double)k.busy * w->threads, c->cores);
+	out->update += times * update * contention((alone ? 1.0 : k.ranks) * w->threads, c->cores);
 	if (!alone) {
 		sent.way = k.way;
-		out->meeting += times * meeting_seconds(c, &k);
-		out->travel += times * travels[k.way](c, r, w, &k, &sent);
+		out->vote += times * vote_seconds(c, &k);
+		out->reduce += times * reductions[k.way](c, r, w, &k, &sent);
 	}
 	if (examples == w->batch) {
 		out->leaves = k.most_leaves;
@@ -161,13 +163,13 @@ Scaling scaling_epoch(const Cluster *c, const Rates *r, const Workload *w, uint3
 	add_batch(c, r, w, w->batch, (double)full, &out);
 	if (rest)
 		add_batch(c, r, w, rest, 1, &out);
-	out.total = out.arithmetic + out.travel + out.meeting + out.update;
+	out.total = out.compute + out.reduce + out.vote + out.update;
 	out.mcps = 1e-6 * (double)w->links * (double)w->cases / out.total;
 	return out;
 }
 
-/* Of a batch, A / R + L log2 R: A the arithmetic of one rank; L a step of the meeting and of the sums there and
- * back. Where the slope is 0, R = A ln 2 / L. */
+/* A batch takes A / R + L log2 R: A the computing of one rank; L a step of the vote and of the reduction and broadcast.
+ * The derivative is 0 at R = A ln 2 / L. */
 double scaling_optimum(const Cluster *c, const Rates *r, const Workload *w)
 {
 	double A = (double)w->batch * (double)w->cases / (double)w->examples * r->cases;

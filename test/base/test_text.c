@@ -5,8 +5,8 @@
 
 #include "test.h"
 
-#include "cluster.h"
 #include "gf11_sim.h"
+#include "model.h"
 #include "store.h"
 
 static char path[] = "/tmp/microprop-text-XXXXXX";

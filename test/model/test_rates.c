@@ -2,7 +2,7 @@
 /* Rates of small batches, measured on this machine: there is one where data has a batch of that size. */
 #include "test.h"
 
-#include "cluster.h"
+#include "model.h"
 
 static void alone_body(Ctx *cx, void *arg)
 {

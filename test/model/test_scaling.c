@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "cluster.h"
+#include "model.h"
 
 static const Cluster ethernet = { .latency = 50, .overhead = 5, .bandwidth = 117 };
 static const Rates rates = { 1e-6, 1e-10, 1e-5, 0 };
@@ -18,13 +18,13 @@ static void parts_add_up(void **state)
 	(void)state;
 	for (uint32_t ranks = 1; ranks <= 4096; ranks = ranks * 3 / 2 + 1) {
 		Scaling s = scaling_epoch(&ethernet, &rates, &work, ranks);
-		assert_true(fabs(s.arithmetic + s.travel + s.meeting + s.update - s.total) <= 1e-12 * s.total);
+		assert_true(fabs(s.compute + s.reduce + s.vote + s.update - s.total) <= 1e-12 * s.total);
 		/* the busiest has a fair share */
-		assert_true(s.arithmetic * ranks >= 0.999 * (double)work.cases * rates.cases);
+		assert_true(s.compute * ranks >= 0.999 * (double)work.cases * rates.cases);
 		assert_true(s.leaves >= (4096 + ranks - 1) / ranks && s.leaves <= 4096);
 	}
 	Scaling one = scaling_epoch(&ethernet, &rates, &work, 1);
-	assert_true(one.travel == 0 && one.meeting == 0 && one.bytes == 0 && one.way == -1);
+	assert_true(one.reduce == 0 && one.vote == 0 && one.bytes == 0 && one.way == -1);
 }
 
 static void better_is_not_slower(void **state)
@@ -80,7 +80,7 @@ static void one_leaf_takes_what_was_measured(void **state)
 	r.alone = r.update / 2; /* sum and update in one sweep: less than an update by itself */
 	w.batch = 1;
 	Scaling s = scaling_epoch(&ethernet, &r, &w, 1);
-	assert_true(s.arithmetic == 0 && fabs(s.total - (double)w.examples * r.alone) < 1e-9 * s.total);
+	assert_true(s.compute == 0 && fabs(s.total - (double)w.examples * r.alone) < 1e-9 * s.total);
 }
 
 static void small_batches_meet_more_often(void **state)
@@ -90,9 +90,9 @@ static void small_batches_meet_more_often(void **state)
 	few.batch = 8192;
 	tiny.batch = 512;
 	Scaling pooled = scaling_epoch(&ethernet, &rates, &work, 8), often = scaling_epoch(&ethernet, &rates, &few, 8);
-	assert_true(often.meeting > 200 * pooled.meeting && often.travel > 100 * pooled.travel);
+	assert_true(often.vote > 200 * pooled.vote && often.reduce > 100 * pooled.reduce);
 	Scaling alone = scaling_epoch(&ethernet, &rates, &tiny, 8);
-	assert_true(alone.way == -1 && alone.travel == 0 && alone.meeting == 0); /* one leaf: rank 0 trains */
+	assert_true(alone.way == -1 && alone.reduce == 0 && alone.vote == 0); /* one leaf: rank 0 trains */
 	assert_true(alone.total >= scaling_epoch(&ethernet, &rates, &work, 1).total);
 }
 

@@ -3,7 +3,7 @@
  * has the bits and the figures of one, by each way of summing; ranks that differ, or end early, are found out. */
 #include "hall.h"
 
-#include "cluster.h"
+#include "model.h"
 
 static const char small[] = "group a 5 input\ngroup h 7\ngroup o 3 output\nconnect a -> h\nconnect h -> o\nconnect a "
 							"-> o\nconnect true -> h, o\n";

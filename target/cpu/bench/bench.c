@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop bench: how fast this computer trains. In: the words of the command. Out: ceilings and rows, as text or
+/* microprop bench: training speed of this computer. In: arguments of the command. Out: ceilings and rows, as text or
  * JSON.
  *
- * Ceilings and rows are measured in turns, round after round: what disturbs one round disturbs all alike, and the
- * best of a row can be compared with the best of another.
+ * Ceilings and rows are measured alternately, round after round, so that other load disturbs all of them alike and the
+ * best of two rows can be compared.
  *
- * The share of the ceiling counts the operations of dense work: 2 for the weighted sum, 2 for the weight change
- * and, where the source has an error, 2 for that, for each connection and case (NETtalk: 4.23). The ceiling is that
- * of fused multiply-adds of as many threads; for bf16 that of tile products, if there are any. Index lists leave
- * out most of the first layer, so that their share can pass 100 %. */
+ * The share of the ceiling counts the operations of dense layers: for each connection and case 2 for the weighted sum,
+ * 2 for the gradient and, if the source has an error, 2 for that (NETtalk: 4.23). The ceiling is that of fused
+ * multiply-adds on as many threads; for bf16 that of tile products, if there are any. CSR inputs skip most of the first
+ * layer, so their share can exceed 100 %. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
-#include "base.h"
+#include "plot.h"
 
 enum { MOST_THREADS = 4096, MOST_ROUNDS = 1000 };
 
@@ -38,10 +39,10 @@ typedef struct Bench {
 	uint32_t rows;
 } Bench;
 
-/* ---- the command's words ---- */
+/* ---- arguments ---- */
 
-/* Does --only ask for this?  WORK, or WORK:BATCH. */
-static bool spec_asked(const Bench *b, const Spec *s)
+/* Does --only, WORK or WORK:BATCH, select this? */
+static bool spec_selected(const Bench *b, const Spec *s)
 {
 	size_t len = strlen(s->work->name);
 
@@ -60,7 +61,7 @@ static void check_only(const Bench *b)
 	buf_puts(&known, "write one of these, or the word before the colon:");
 	for (uint32_t i = 0; i < spec_count; i++) {
 		const Spec *s = &specs[i];
-		if (spec_asked(b, s))
+		if (spec_selected(b, s))
 			return;
 		if (!last || last->work != s->work || strcmp(last->batch, s->batch))
 			buf_printf(&known, " %s:%s", s->work->name, s->batch);
@@ -76,11 +77,11 @@ static const CommandOption options[] = {
 	{ "threads", ARG_COUNT, offsetof(Bench, threads), MOST_THREADS },
 	{ "rounds", ARG_COUNT, offsetof(Bench, rounds), MOST_ROUNDS },
 };
-static const CommandArgs words = { .of = "bench of the cpu", .row = options, .rows = COUNT(options) };
+static const CommandArgs arguments = { .of = "bench of the cpu", .row = options, .rows = COUNT(options) };
 
 /* ---- rows ---- */
 
-/* Rows of one work and form share their data. */
+/* Rows of one network and input format share their data. */
 static const Data *row_data(const Bench *b, const Spec *s)
 {
 	for (uint32_t i = 0; i < b->rows; i++)
@@ -106,7 +107,7 @@ static void make_rows(Bench *b)
 
 	b->row = NEW(&b->cx->keep, (size_t)spec_count * PRECISIONS * TEAMS, Row);
 	for (uint32_t i = 0; i < spec_count; i++)
-		for (uint32_t k = 0; spec_asked(b, &specs[i]) && k < PRECISIONS; k++) {
+		for (uint32_t k = 0; spec_selected(b, &specs[i]) && k < PRECISIONS; k++) {
 			if (b->threads) {
 				add_row(b, &specs[i], k, (uint32_t)b->threads);
 				continue;
@@ -119,9 +120,7 @@ static void make_rows(Bench *b)
 
 /* ---- measuring ---- */
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
-/* Threads that there are no CPUs for add nothing. */
+/* More threads than CPUs add nothing. */
 static void teams_make(Bench *b)
 {
 	uint32_t asked = b->threads && b->threads < b->cpus.count ? (uint32_t)b->threads : b->cpus.count;
@@ -134,9 +133,9 @@ static void teams_make(Bench *b)
 static void measure_ceilings(Bench *b)
 {
 	for (Team *t = b->team; t < b->team + (b->threads ? TEAMS : ASKED); t++) {
-		t->fma = larger(t->fma, ceiling_gflops(b->cx, &b->cpus, t->threads, ceiling_of(isa_fp32(b->isa))));
+		t->fma = fmax(t->fma, ceiling_gflops(b->cx, &b->cpus, t->threads, ceiling_of(isa_fp32(b->isa))));
 		if (b->isa == ISA_AMX)
-			t->amx = larger(t->amx, ceiling_gflops(b->cx, &b->cpus, t->threads, ceiling_of(ISA_AMX)));
+			t->amx = fmax(t->amx, ceiling_gflops(b->cx, &b->cpus, t->threads, ceiling_of(ISA_AMX)));
 	}
 }
 
@@ -174,7 +173,7 @@ static double row_share(const Bench *b, const Row *r)
 	return ceiling > 0 ? 100 * row_best(b, r) * 1e-3 * row_flops(r) / ceiling : 0;
 }
 
-/* What stands beside the machines of the report: NETtalk, pooled, all inputs given. */
+/* The row to compare with the machines of the report: NETtalk, pooled, dense inputs. */
 static const Row *row_table2(const Bench *b)
 {
 	const Row *found = NULL;
@@ -189,9 +188,42 @@ static const Row *row_table2(const Bench *b)
 	return found;
 }
 
+static const Column columns[] = {
+	{ .key = "work", .title = "work", .width = -8 },
+	{ .key = "batch", .title = "batch", .width = 5 },
+	{ .key = "input", .title = "input", .width = -5 },
+	{ .key = "precision", .title = "prec", .width = -4 },
+	{ .key = "threads", .title = "threads", .width = 7 },
+	{ .key = "isa", .title = "isa", .width = -7 },
+	{ .key = "mcps", .title = "best MCPS", .width = 9, .format = "%.1f" },
+	{ .key = "median", .title = "median", .width = 9, .format = "%.1f" },
+	{ .key = "worst", .title = "worst", .width = 9, .format = "%.1f" },
+	{ .key = "ceiling_pct", .title = "ceiling", .width = 8, .format = "%.1f %%", .exact = "%.4g" },
+};
+
+static void rows_print(const Bench *b, const Table *t)
+{
+	table_head(t);
+	for (const Row *r = b->row; r < b->row + b->rows; r++) {
+		const TableCell cells[COUNT(columns)] = {
+			tc_text(r->spec->work->name),
+			tc_text(r->spec->batch),
+			tc_text(r->spec->index ? "index" : "dense"),
+			tc_text(r->bf16 ? "bf16" : "fp32"),
+			tc_count(r->threads),
+			tc_text(isa_name(r->isa)),
+			tc_real(row_best(b, r)),
+			tc_real(r->mcps[b->rounds / 2]),
+			tc_real(r->mcps[0]),
+			tc_real(row_share(b, r)),
+		};
+		table_row(t, cells);
+	}
+}
+
 static void report_text(const Bench *b)
 {
-	const double gf11 = 901; /* Table 2 of the report */
+	const double gf11 = 901; /* MCPS, Table 2 of the report */
 	const Team *one = &b->team[ONE], *all = &b->team[ALL];
 	const Row *best = row_table2(b);
 	Buf *out = b->out;
@@ -201,12 +233,7 @@ static void report_text(const Bench *b)
 	if (all->amx > 0)
 		buf_printf(out, "tile products (bf16) %.0f and %.0f GFLOPS, ", one->amx, all->amx);
 	buf_printf(out, "copying %.1f GB/s\n\n", b->copy);
-	buf_printf(out, "%-8s %5s  %-5s  %-4s  %7s  %-7s  %9s  %9s  %9s  %7s\n", "work", "batch", "input", "prec",
-	           "threads", "isa", "best MCPS", "median", "worst", "ceiling");
-	for (const Row *r = b->row; r < b->row + b->rows; r++)
-		buf_printf(out, "%-8s %5s  %-5s  %-4s  %7u  %-7s  %9.1f  %9.1f  %9.1f  %5.1f %%\n", r->spec->work->name,
-		           r->spec->batch, r->spec->index ? "index" : "dense", r->bf16 ? "bf16" : "fp32", r->threads,
-		           isa_name(r->isa), row_best(b, r), r->mcps[b->rounds / 2], r->mcps[0], row_share(b, r));
+	rows_print(b, &(Table){ TABLE_TEXT, columns, COUNT(columns), NULL, out });
 	if (best)
 		buf_printf(out, "\nTable 2: this computer, %u thread%s, cpu: %.0f MCPS, %.3g times the GF11\n", best->threads,
 		           best->threads == 1 ? "" : "s", row_best(b, best), row_best(b, best) / gf11);
@@ -216,30 +243,35 @@ static void report_json(const Bench *b)
 {
 	const Team *one = &b->team[ONE], *all = &b->team[ALL];
 	const Row *best = row_table2(b);
-	Buf *out = b->out;
+	JsonWriter j = { .out = b->out };
+	Buf machine = { .arena = &b->cx->scratch };
 
-	buf_printf(out,
-	           "{\"ceilings\": {\"fma_gflops_1\": %.6g, \"fma_gflops_all\": %.6g, \"amx_gflops_1\": %.6g, "
-	           "\"amx_gflops_all\": %.6g, \"copy_gbs\": %.6g}, \"rows\": [",
-	           one->fma, all->fma, one->amx, all->amx, b->copy);
-	for (const Row *r = b->row; r < b->row + b->rows; r++)
-		buf_printf(
-			out,
-			"%s\n{\"work\": \"%s\", \"batch\": \"%s\", \"input\": \"%s\", \"precision\": \"%s\", \"threads\": %u, "
-			"\"isa\": \"%s\", \"mcps\": %.6g, \"median\": %.6g, \"worst\": %.6g, \"ceiling_pct\": %.4g}",
-			r == b->row ? "" : ",", r->spec->work->name, r->spec->batch, r->spec->index ? "index" : "dense",
-			r->bf16 ? "bf16" : "fp32", r->threads, isa_name(r->isa), row_best(b, r), r->mcps[b->rounds / 2], r->mcps[0],
-			row_share(b, r));
-	buf_puts(out, "\n], \"table2\": ");
-	if (best)
-		buf_printf(out,
-		           "{\"machine\": \"this computer, %u thread%s, cpu\", \"mcps\": %.6g, \"from\": \"measured now\"}}\n",
-		           best->threads, best->threads == 1 ? "" : "s", row_best(b, best));
-	else
-		buf_puts(out, "null}\n");
+	jw_start(&j, NULL, '{');
+	jw_start(&j, "ceilings", '{');
+	jw_real(&j, "fma_gflops_1", NULL, one->fma);
+	jw_real(&j, "fma_gflops_all", NULL, all->fma);
+	jw_real(&j, "amx_gflops_1", NULL, one->amx);
+	jw_real(&j, "amx_gflops_all", NULL, all->amx);
+	jw_real(&j, "copy_gbs", NULL, b->copy);
+	jw_end(&j, '}');
+	jw_start(&j, "rows", '[');
+	rows_print(b, &(Table){ TABLE_JSON, columns, COUNT(columns), &j, b->out });
+	jw_end(&j, ']');
+	if (best) {
+		buf_printf(&machine, "this computer, %u thread%s, cpu", best->threads, best->threads == 1 ? "" : "s");
+		jw_start(&j, "table2", '{');
+		jw_text(&j, "machine", machine.s);
+		jw_real(&j, "mcps", NULL, row_best(b, best));
+		jw_text(&j, "from", "measured now");
+		jw_end(&j, '}');
+	} else {
+		jw_text(&j, "table2", NULL);
+	}
+	jw_end(&j, '}');
+	buf_puts(b->out, "\n");
 }
 
-/* ---- what there is ---- */
+/* ---- --list ---- */
 
 static void list_text(const Bench *b)
 {
@@ -270,10 +302,10 @@ void cpu_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 	Bench b = { .cx = cx, .out = out, .rounds = 5 };
 
 	if (argc < 1)
-		fail(cx, MP_BAD_INPUT, "name a command", "cpu does what?");
+		fail(cx, MP_BAD_INPUT, "name a command", "no command of cpu is given");
 	if (strcmp(argv[0], "bench"))
 		fail(cx, MP_BAD_INPUT, "its one command is bench", "cpu has no command '%s'", argv[0]);
-	tool_args_read(cx, &words, argc - 1, argv + 1, &b);
+	tool_args_read(cx, &arguments, argc - 1, argv + 1, &b);
 	check_only(&b);
 	b.isa = isa_choose(cx);
 	b.cpus = cpus_here(cx);

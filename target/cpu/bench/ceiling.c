@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What this computer could do at most.  In: how many threads.  Out: multiply-adds or tile products a second from
- * registers, bytes a second copied in memory.
+/* Peak rates of this computer.  In: the number of threads.  Out: multiply-adds or tile products per second on
+ * registers, bytes per second copied in memory.
  *
- * All threads start a window together and each counts what it does until its time is over; the rates of a window are
- * added, and the best window counts, which other work on the computer disturbed least. */
+ * All threads start a window together and count their operations until its time is over; rates are summed over threads,
+ * and the best window counts. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -14,25 +14,25 @@
 
 enum { WINDOWS = 10, MOST_CPUS = CPU_SETSIZE };
 
-/* Does something for about so many seconds; a rate. */
 typedef struct Job Job;
+/* Works for about this long; rerepeats a rate. */
 typedef double WindowFn(const Job *j, char *memory, double seconds);
 
 struct Job {
 	const Cpus *cpus;
 	WindowFn *window;
 	CeilingFn *fn;        /* what window_arithmetic calls */
-	size_t bytes;         /* of memory for each thread; 0: needs none */
-	pthread_mutex_t gate; /* held until all threads are there */
+	size_t bytes;         /* of memory for each thread */
+	pthread_mutex_t gate; /* held until all threads are created */
 	pthread_barrier_t together;
 };
 
-typedef struct Hand {
+typedef struct Worker {
 	Job *job;
 	uint32_t number;
 	double rate[WINDOWS];
 	pthread_t thread;
-} Hand;
+} Worker;
 
 Cpus cpus_here(Ctx *cx)
 {
@@ -60,19 +60,19 @@ CeilingFn *ceiling_of(int isa)
 #endif
 }
 
-/* ---- what a thread does in a window ---- */
+/* ---- work of a thread in a window ---- */
 
 static double window_arithmetic(const Job *j, char *memory, double seconds)
 {
 	double began = clock_seconds(), now, done = 0;
-	uint64_t turns = 1;
+	uint64_t repeats = 1;
 
 	(void)memory;
 	do {
-		done += j->fn(turns);
+		done += j->fn(repeats);
 		now = clock_seconds() - began;
-		if (now < seconds / 16) /* few looks at the clock */
-			turns *= 2;
+		if (now < seconds / 16) /* read the clock rarely */
+			repeats *= 2;
 	} while (now < seconds);
 	return done / now;
 }
@@ -114,9 +114,9 @@ static char *memory_take(size_t bytes)
 	return memory;
 }
 
-static void *hand_main(void *arg)
+static void *worker_main(void *arg)
 {
-	Hand *h = arg;
+	Worker *h = arg;
 	Job *j = h->job;
 	const double seconds = 0.002;
 
@@ -133,30 +133,30 @@ static void *hand_main(void *arg)
 	return NULL;
 }
 
-/* The best window of all threads together; 0 if there are no threads to be had. */
+/* The best window; 0 if no thread can be created. */
 static double job_run(Ctx *cx, Job *j, uint32_t threads)
 {
-	Hand *hand = NEW(&cx->scratch, threads, Hand);
+	Worker *worker = NEW(&cx->scratch, threads, Worker);
 	double best = 0;
-	uint32_t there;
+	uint32_t created;
 
 	pthread_mutex_init(&j->gate, NULL);
 	pthread_mutex_lock(&j->gate);
-	for (there = 0; there < threads; there++) {
-		hand[there] = (Hand){ .job = j, .number = there };
-		if (pthread_create(&hand[there].thread, NULL, hand_main, &hand[there]))
+	for (created = 0; created < threads; created++) {
+		worker[created] = (Worker){ .job = j, .number = created };
+		if (pthread_create(&worker[created].thread, NULL, worker_main, &worker[created]))
 			break;
 	}
-	pthread_barrier_init(&j->together, NULL, there ? there : 1);
+	pthread_barrier_init(&j->together, NULL, created ? created : 1);
 	pthread_mutex_unlock(&j->gate);
-	for (uint32_t i = 0; i < there; i++)
-		pthread_join(hand[i].thread, NULL);
+	for (uint32_t i = 0; i < created; i++)
+		pthread_join(worker[i].thread, NULL);
 	pthread_barrier_destroy(&j->together);
 	pthread_mutex_destroy(&j->gate);
 	for (int w = 0; w < WINDOWS; w++) {
 		double sum = 0;
-		for (uint32_t i = 0; i < there; i++)
-			sum += hand[i].rate[w];
+		for (uint32_t i = 0; i < created; i++)
+			sum += worker[i].rate[w];
 		best = sum > best ? sum : best;
 	}
 	return best * 1e-9;
@@ -169,7 +169,7 @@ double ceiling_gflops(Ctx *cx, const Cpus *c, uint32_t threads, CeilingFn *fn)
 	return job_run(cx, &j, threads);
 }
 
-/* More than caches hold, of all threads together, and not much of the computer's memory. */
+/* More than the caches hold, at most an eighth of the memory. */
 double ceiling_copy(Ctx *cx, const Cpus *c, uint32_t threads)
 {
 	const uint64_t most = memory_total() / 8, wanted = (uint64_t)256 << 20, line = 4096;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The ceiling of tile products: bf16 in, fp32 sums.  In: turns.  Out: floating-point operations done.  Must hold: the
+/* The ceiling of tile products: bf16 in, fp32 sums.  In: repeats.  Out: floating-point operations done.  Must hold: the
  * process may use tiles (isa_has). */
 #include <immintrin.h>
 #include <string.h>
 
 #include "ceiling.h"
 
-/* What the CPU reads to learn the shape of its tiles. */
+/* Operand of LDTILECFG. */
 typedef struct Shape {
 	uint8_t palette, start_row, reserved[14];
 	uint16_t bytes[16]; /* in a row, for each tile */
 	uint8_t rows[16];
 } Shape;
 
-double ceiling_amx(uint64_t turns)
+double ceiling_amx(uint64_t repeats)
 {
 	enum { TILES = 8, PRODUCTS = 4, OPERATIONS = 2 * 16 * 16 * 32 };
 	_Alignas(64) Shape shape;
@@ -34,12 +34,12 @@ double ceiling_amx(uint64_t turns)
 	_tile_zero(5);
 	_tile_zero(6);
 	_tile_zero(7);
-	for (uint64_t turn = 0; turn < turns; turn++) {
+	for (uint64_t i = 0; i < repeats; i++) {
 		_tile_dpbf16ps(0, 4, 6);
 		_tile_dpbf16ps(1, 4, 7);
 		_tile_dpbf16ps(2, 5, 6);
 		_tile_dpbf16ps(3, 5, 7);
 	}
 	_tile_release();
-	return (double)turns * PRODUCTS * OPERATIONS;
+	return (double)repeats * PRODUCTS * OPERATIONS;
 }

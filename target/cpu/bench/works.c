@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Works that bench measures.  In: a network, made-up data, how to train.  Out: connections a second.
+/* Networks that bench trains.  In: a network, random data, options.  Out: connections per second.
  *
- * A row goes through the hooks of the target as a training run does: the same batches, shuffled where a run would
- * shuffle them, one accumulate and one apply for each, or whole epochs where the target can do those in one go.
- * Working out the order of an epoch is not counted. Rates are so small that weights stay what they are, more or
- * less: saturated units would make other work. */
+ * The hooks of the target are called as by a training run: the same batches, shuffled where a run would shuffle them,
+ * one accumulate and one apply for each, or bulk updates if the target has them. Making the order of an epoch is not
+ * timed. Learning rates are so small that weights hardly change: saturated units would take other times. */
 #include <assert.h>
 #include <string.h>
 
@@ -24,7 +23,7 @@ static Data *data_new(Ctx *cx, const Work *w, uint64_t cases, uint32_t inputs, u
 	return d;
 }
 
-/* Index lists of `ones` inputs a case, or the same as dense rows. */
+/* Binary CSR with `ones` inputs a case, or the same as dense rows. */
 static void take_ones(Ctx *cx, Data *d, const uint32_t *at, uint32_t ones, bool index)
 {
 	uint64_t *indptr;
@@ -53,7 +52,6 @@ static void random_x(Ctx *cx, Data *d)
 	d->x = x;
 }
 
-/* Zeros and ones. */
 static void random_y(Ctx *cx, Data *d)
 {
 	float *y = NEW(&cx->keep, d->cases * d->targets, float);
@@ -63,7 +61,7 @@ static void random_y(Ctx *cx, Data *d)
 	d->y = y;
 }
 
-/* Index lists have one letter of 29 in each of seven places; dense inputs are any numbers. */
+/* CSR: one of 29 letters in each of 7 positions; dense: any reals. */
 static Data *make_nettalk(Ctx *cx, const Work *w, bool index)
 {
 	Data *d = data_new(cx, w, w->examples, NETTALK_INPUTS, NETTALK_TARGETS);
@@ -108,8 +106,8 @@ static Data *make_images(Ctx *cx, const Work *w, bool index)
 	return d;
 }
 
-/* Sequences of 40 to 60 letters; the next letter is to be told. */
-static Data *make_letters_in_turn(Ctx *cx, const Work *w, bool index)
+/* Sequences of 40 to 60 letters; the target is the next letter. */
+static Data *make_letter_sequences(Ctx *cx, const Work *w, bool index)
 {
 	enum { LETTERS = 26, SHORTEST = 40, LENGTHS = 21 };
 	uint64_t *seq = NEW(&cx->keep, w->examples + 1, uint64_t), cases = 0;
@@ -172,7 +170,7 @@ static const Work elman = {
 	"connect in, memory, true -> hidden\nconnect hidden, true -> out\n",
 	1000,
 	0.02,
-	make_letters_in_turn,
+	make_letter_sequences,
 };
 
 const Spec specs[] = {
@@ -197,10 +195,10 @@ static void row_options(Ctx *cx, Row *r)
 	r->opt.rate = r->spec->work->rate / (double)r->batch;
 }
 
-/* As in a run: so many in one go, unless an epoch is long. */
+/* As in a run. */
 enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 };
 
-/* The order of one epoch, or of those that may go in one go. */
+/* The order of one epoch, or of those of a bulk update. */
 static uint64_t *row_order(Ctx *cx, const Row *r)
 {
 	Order *o = order_new(&cx->scratch, r->examples, 1, true);
@@ -239,8 +237,7 @@ void row_start(Ctx *cx, Row *r)
 
 static const volatile int never = 0;
 
-/* Updates in one go, of some epochs or a part of one; how many cases that were, 0: this network is not one of those
- * for which the target can. */
+/* A bulk update of some epochs or a part of one; rerepeats its cases, 0: the target has none for this network. */
 static uint64_t row_updates(Row *r)
 {
 	Tally t[EPOCHS_AT_ONCE] = { 0 };
@@ -271,7 +268,7 @@ static uint64_t row_updates(Row *r)
 	return cases;
 }
 
-/* One update; how many cases it took. */
+/* One update; rerepeats its cases. */
 static uint64_t row_update(Row *r)
 {
 	Batch b = { .first = r->done, .count = r->batch };
@@ -292,24 +289,24 @@ static uint64_t row_update(Row *r)
 
 double row_round(Row *r, double seconds)
 {
-	uint64_t cases = 0, turns = 1;
+	uint64_t cases = 0, repeats = 1;
 	double began, now;
 
-	bool at_once = row_updates(r) > 0;
-	if (!at_once)
-		row_update(r); /* caches and threads that sleep */
+	bool bulk = row_updates(r) > 0;
+	if (!bulk)
+		row_update(r); /* warm up caches, wake threads */
 	began = clock_seconds();
 	do {
-		for (uint64_t i = 0; i < turns; i++)
-			cases += at_once ? row_updates(r) : row_update(r);
+		for (uint64_t i = 0; i < repeats; i++)
+			cases += bulk ? row_updates(r) : row_update(r);
 		now = clock_seconds() - began;
-		if (now < seconds / 64) /* few looks at the clock */
-			turns *= 2;
+		if (now < seconds / 64) /* read the clock rarely */
+			repeats *= 2;
 	} while (now < seconds);
 	return 1e-6 * (double)r->net->links * (double)cases / now;
 }
 
-/* A weighted sum and a weight change for every connection; an error for those whose source has one. */
+/* A weighted sum and a gradient for every connection; an error for those whose source has one. */
 double row_flops(const Row *r)
 {
 	const Net *net = r->net;

@@ -10,8 +10,8 @@
 
 #include "small_net.h"
 
-/* Links at one side of the units: those of unit u are link[first[u]] .. link[first[u + 1] - 1], ascending by the unit at
- * the other end. */
+/* Links at one side of the units: those of unit u are link[first[u]] .. link[first[u + 1] - 1], ascending by the unit
+ * at the other end. */
 typedef struct Side {
 	uint32_t *first, *link, *other;
 } Side;
