@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* The mean of the reasonable values of each weight, the same bits for all processors (section 10.4). In: weights,
- * and rule state, that drifted apart by roundings or are wrong in some processors. Out: all processors have the
- * same.
+/* Averaging weights over processors (section 10.4). In: weights and rule state that differ between processors by
+ * rounding, or are corrupt in some. Out: the same bits on all processors.
  *
  * For each word:
  *
- *   w       the processor's own; 0 if it is not a number or larger than any weight is
- *   middle  the median of the w of three processors that are a third of all apart; the last processor's goes to all
- *   d       w - middle if that is at most REACH (1 + |middle|), so that w is reasonable; else 0, and a fault is
+ *   w       the processor's own; 0 if it is NaN or larger than any plausible weight
+ *   middle  the median of w of three processors a third of the machine apart; the last processor broadcasts its own
+ *   d       w - middle if that is at most REACH (1 + |middle|), so that w is plausible; else 0, and a fault is
  *           counted
- *   mean    middle + (sum of all d) / P, of the last processor, whose bits go to all
+ *   mean    middle + (sum of all d) / P, computed by the last processor and broadcast
  *
- * One wrong processor among the three does not move the median, and wrong ones elsewhere count as if they had the
- * middle. Where all have the same bits d is 0, and these bits stay. Low bits change only where processors have
- * drifted apart.
+ * One corrupt processor among the three does not change the median; corrupt words elsewhere count as the median.
+ * Where all processors have the same bits, d is 0 and the bits are kept.
  *
- * The last processor's word goes to all in steps of 1, 2, 4 ... processors, all others starting with zeros, which
- * OR with nothing lost. Sums go the same way, but not past processor 0: so the last one has every d once. Where the
- * update has owners, theirs are the weights that went round: after the mean they take it, too. Their rule state no
- * other processor has; there what is unreasonable becomes 0. */
+ * The broadcast runs in steps of 1, 2, 4 ... processors; all others start with zero words, which are ORed in. Sums
+ * take the same steps but do not wrap past processor 0, so the last processor receives every d once. If the update
+ * has owners (pipelined, halving), they take the mean of their weights too; their rule state exists once, and
+ * implausible words of it become 0. */
 #include <math.h>
 
 #include "gf11_protect.h"
 
 #define REACH   (1.0f / 64)
 #define LARGEST 1e30f
-enum { WAVE = 24 }; /* words side by side */
+enum { WAVE = 24 }; /* words processed in parallel, to fill the pipeline */
 
 typedef struct Wave {
 	Gen *g;
@@ -33,7 +31,7 @@ typedef struct Wave {
 	uint32_t n;
 	Reg w[WAVE], middle[WAVE];
 	Reg zero, one, largest, reach, share;
-	Reg last, past[MOST_LEVELS]; /* masks: the last processor; those to whom a step does not come from past 0 */
+	Reg last, past[MOST_LEVELS]; /* masks: the last processor; processors that a step reaches without wrapping */
 	Reg faults;
 } Wave;
 
@@ -70,7 +68,7 @@ static Reg cleaned(Wave *v, Reg w)
 	return g_select(v->g, number, w, v->zero);
 }
 
-/* A third of all away: by one configuration, or round the ring. */
+/* From a processor a third of the machine away: one configuration, or steps of the ring. */
 static Reg from_afar(const Wave *v, uint32_t which, Reg w)
 {
 	const Protect *t = v->t;
@@ -90,7 +88,7 @@ static Reg median(const Wave *v, Reg a, Reg b, Reg c)
 	return g_select(g, order, upper, low);
 }
 
-/* From the last processor to all. */
+/* Broadcast from the last processor. */
 static void wave_spread(Wave *v, Reg *word)
 {
 	for (uint32_t i = 0; i < v->n; i++)
@@ -109,7 +107,7 @@ static void wave_middle(Wave *v)
 	wave_spread(v, v->middle);
 }
 
-/* w becomes what it adds to the sum. */
+/* w becomes its contribution d. */
 static void wave_reasonable(Wave *v)
 {
 	Gen *g = v->g;
@@ -132,7 +130,7 @@ static void wave_mean(Wave *v)
 			v->w[i] = g_fadd(g, v->w[i], come);
 		}
 	for (uint32_t i = 0; i < v->n; i++) {
-		Cond same = g_compare(g, GOP_FLT_EQ, v->w[i], v->zero); /* also -0 stays what it was */
+		Cond same = g_compare(g, GOP_FLT_EQ, v->w[i], v->zero); /* keeps -0 */
 		Reg mean = g_fadd(g, v->middle[i], g_fmul(g, v->w[i], v->share));
 		v->w[i] = g_select(g, same, v->middle[i], mean);
 	}
@@ -162,7 +160,7 @@ static Code *record_average(const Protect *t, uint32_t words)
 	return sum_code(g, false);
 }
 
-/* What owners have alone. */
+/* State that only owners hold. */
 static Code *record_sane(const Protect *t, uint32_t words)
 {
 	Gen *g = gen_record(t->b->cx, t->b->m, "rule state");
@@ -187,7 +185,7 @@ static void thirds_make(Protect *t)
 	}
 }
 
-/* Words of a call: whole waves where they fit. */
+/* Words of a call: a multiple of WAVE where possible. */
 static uint32_t words_for(const Protect *t)
 {
 	const Bp *b = t->b;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of weights and rule state in processor memory (section 10.4). In: regions of DRAM. Out: a second place
- * with the same words and checksums, and these words back again.
+/* Snapshots of weights and rule state in processor memory (section 10.4). In: regions of DRAM. Out: a copy with
+ * checksums in another region, and the words restored from it.
  *
- * In its own place every processor copies all it has. Where all have the same, a copy that went bad is put right on
- * the way back: of the word that comes and the words of the two processors to the left, which come through the
- * switch, those two win if they are equal; if they differ, for processors drifted apart, the own word counts if its
- * checksum is right. What a processor has alone (what owners keep) has the checksum only: if that is wrong zeros
- * come back, if rule state starts so, and else the copy is useless; owners take their weights from the array that
- * all have.
+ * Placement `own`: every processor copies all its words. Where all processors hold the same words, a damaged copy is
+ * corrected on restore by a vote between the word and those of the two processors to the left: if these two agree, they
+ * win; else the own word counts if its checksum matches. Words that one processor alone holds (owners' state) have a
+ * checksum only: on mismatch they are restored as zeros if the rule state starts at zero, else the snapshot is invalid;
+ * owners take their weights from the array that all hold.
  *
- * Spread over all processors, each keeps what it owns, 1 / P of the words (share.c); such a copy is useless
- * if one of its checksums is wrong. */
+ * Placement `spread`: each processor keeps the words it owns, 1 / P of all (share.c); such a snapshot is invalid if any
+ * checksum mismatches. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +27,7 @@ static uint32_t sums_stride(const Protect *t) { return round_to(EXPECTED_WORDS, 
 
 /* ---- routines ---- */
 
-/* Words come from DRAM and are summed; with `save` they go on to the copy. */
+/* Reads words from DRAM and adds them to the checksum; with `save` writes them to the copy. */
 static void chunk_sums(Gen *g, const Protect *t, uint32_t words, bool save, Reg *x, Reg *b)
 {
 	uint32_t buffer = protect_buffer(t);
@@ -105,7 +104,7 @@ static uint32_t routine_for(Protect *t, uint32_t words, uint32_t how, bool save)
 	return routine;
 }
 
-/* Sizes compare as whole numbers do, and what is no number is larger than all. */
+/* Magnitudes compare as integers; NaN is larger than all. */
 static Code *record_largest(const Protect *t, uint32_t words)
 {
 	Gen *g = gen_record(t->b->cx, t->b->m, "largest weight");
@@ -143,7 +142,7 @@ static void region_add(Protect *t, uint32_t at, uint32_t words, uint32_t how, ui
 	*chunks += (words + t->chunk - 1) / t->chunk;
 }
 
-/* First and last word that owners keep. */
+/* Range of words that owners hold. */
 static void own_extent(const Bp *b, uint32_t *low, uint32_t *end)
 {
 	*low = UINT32_MAX;

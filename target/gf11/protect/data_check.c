@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* Checksums of the training data (section 10.4). In: cases that the host loaded, with two sums of each. Out: cases
- * whose words do not give these sums any more; they are loaded again.
+/* Checksums of the training data (section 10.4). In: cases loaded by the host, with two checksums each. Out: cases
+ * whose words no longer match, which are loaded again.
  *
- * Of the n words w of a case, numbered from 1:
+ * For the n words w of a case, numbered from 1:
  *
  *   x = w1 ^ w2 ^ ... ^ wn
  *   b = 1 h1 + 2 h2 + ... + n hn, modulo 2^32, with h = w ^ w >> 16
  *
- * Any one, two or three wrong bits are found. One or three change x, for each turns over a bit of it, and three
- * cannot all cancel. Two leave x as it was only if they are the same bit of two words, k and l. If that is a low
- * bit i < 16, h of both changes by +-2^i, and b by 2^i (+-k +-l). As n < 2^15 the bracket is not zero and less than
- * 2^16 in size, so that no power above 2^15 divides it, and none above 2^30 divides the change: it is not 0 modulo
- * 2^32. If it is a high bit i + 16, h of both changes by +-2^(i+16) +-2^i, and b by 2^i (+-k +-l + a multiple of
- * 2^16): the same holds. Expected sums lie in DRAM as well, and b twice. Wrong bits among them give an alarm, or
- * hide nothing: a wrong bit in the case changes x and b, two of the same kind change b, and no two further ones
- * make up for b and its copy and x.
+ * Any one, two or three wrong bits are detected. One or three change x. Two leave x unchanged only if they are the
+ * same bit of two words k and l. For a low bit i < 16, h of both changes by +-2^i, and b by 2^i (+-k +-l). Since n
+ * < 2^15, the parenthesis is not zero and below 2^16 in magnitude, so no power of two above 2^30 divides the
+ * change: it is not 0 modulo 2^32. For a high bit i + 16, h of both changes by +-2^(i+16) +-2^i, and b by 2^i (+-k
+ * +-l + a multiple of 2^16): the same holds. The expected checksums are in DRAM too, b twice. Wrong bits among them
+ * cause a false positive but hide nothing: a wrong bit in the case changes x and b, two of the same kind change b,
+ * and no two further bits compensate b, its copy and x.
  *
- * Processors also sum their tables, whose sums are constants of the microcode, and the host writes again what it
- * writes at the beginning: a wrong bit there would stay for the rest of the run. */
+ * Processors also verify their tables, whose checksums are constants of the microcode, and the host rewrites the
+ * words it writes at start-up, since a wrong bit there would persist for the whole run. */
 #include <string.h>
 
 #include "gf11_protect.h"
 
-enum { AHEAD = 12 }; /* words fetched before the first is summed */
+enum { AHEAD = 12 }; /* words fetched ahead of the summation */
 enum { SHOWN_CASES = 8 };
 
 /* ---- sums ---- */
@@ -68,7 +67,7 @@ void sums_end(Sums *s, Reg *x, Reg *b)
 	*b = s->b[0];
 }
 
-/* Are these the sums expected?  The three words are in SRAM. */
+/* Compares with the expected checksums, three words in SRAM. */
 Cond sums_match(Gen *g, Addr expected, Reg x, Reg b)
 {
 	Reg wrong = g_op(g, GOP_XOR, x, g_load(g, expected));
@@ -79,7 +78,7 @@ Cond sums_match(Gen *g, Addr expected, Reg x, Reg b)
 	return g_compare(g, GOP_INT_EQ, wrong, g_const_bits(g, 0));
 }
 
-/* Sums so far wait in scratch for the next part. */
+/* Partial checksums are kept in scratch between the parts of a case. */
 static void partial_join(Gen *g, uint32_t column, Reg *x, Reg *b)
 {
 	*x = g_op(g, GOP_XOR, *x, g_load(g, near_word(NEAR_PARTIAL + 2 * column)));
@@ -159,7 +158,7 @@ static Code *record_part(const Protect *t, const Part *p)
 	return sum_code(g, false);
 }
 
-/* Words that a part may have: by its lines, and by the scratch they go through. */
+/* Words of a part: limited by microcode lines and by scratch. */
 static uint32_t part_words(const Protect *t, uint32_t columns)
 {
 	uint32_t cycles = 8 > t->b->m->dram_interval ? 8 : (uint32_t)t->b->m->dram_interval;
@@ -252,7 +251,7 @@ void data_check_make(Protect *t)
 
 static uint32_t *dram_row(const Bp *b, uint32_t word) { return b->p->dram + (size_t)word * b->p->lanes; }
 
-/* First of the words about the case that stands in this slot. */
+/* Address of the check words of the case in this slot. */
 static uint32_t sums_at(const Protect *t, uint64_t slot)
 {
 	const DataCheck *d = &t->data;
@@ -261,7 +260,7 @@ static uint32_t sums_at(const Protect *t, uint64_t slot)
 	return d->sums + (uint32_t)(group * d->stride + column % d->width * EXPECTED_WORDS);
 }
 
-/* Slots that hold something: whole blocks of cases. */
+/* Slots in use: whole blocks of cases. */
 static uint64_t slots_used(const Protect *t)
 {
 	uint64_t side = t->b->at.data_side, slots = (t->count + t->b->o.procs - 1) / t->b->o.procs;
@@ -279,7 +278,7 @@ static void sums_write(Protect *t, uint64_t i, float *word)
 	dram_row(t->b, at + EXPECTED_B)[proc] = dram_row(t->b, at + EXPECTED_TWICE)[proc] = s.b;
 }
 
-/* What is stuck in memory stays so. */
+/* A stuck bit persists after reloading. */
 static void host_wrote(Protect *t)
 {
 	if (t->b->c->faults)
@@ -308,7 +307,7 @@ static void cases_sum(Protect *t)
 				             d->sums + (block * d->groups + group) * d->stride);
 }
 
-/* Loads again what this processor found wrong; how many cases that were, beside padding. */
+/* Reloads the mismatching cases of this processor; returns how many, padding not counted. */
 static uint64_t processor_repair(Protect *t, uint32_t proc, float *word, Buf *names)
 {
 	uint64_t bad = 0, slots = slots_used(t), procs = t->b->o.procs;
@@ -329,7 +328,7 @@ static uint64_t processor_repair(Protect *t, uint32_t proc, float *word, Buf *na
 	return bad;
 }
 
-/* After a run before, most cases may be others: that is no fault, and nobody wants to read of each. */
+/* Memory of an earlier run may hold other cases: no fault, and no note for each. */
 static uint64_t cases_repair(Protect *t, bool first)
 {
 	uint64_t all = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Learning on a machine that makes mistakes (section 10.4 of the report).
+/* protect: training on a machine with faults (section 10.4 of the report).
  *
- *   data_check.c   checksums of the training data: what does not match is loaded again
- *   memory_file.c  data that lies in memory from an earlier run
- *   copy.c         copies of weights and rule state in processor memory
- *   share.c        an array spread over the processors, and gathered again
- *   average.c      the mean of the reasonable weights, the same bits for all; drift
- *   protect.c      when each of these is done, and what is told of it
+ *   data_check.c   checksums of the training data: mismatching cases are loaded again
+ *   memory_file.c  training data kept in memory between runs
+ *   copy.c         snapshots of weights and rule state in processor memory
+ *   share.c        an array distributed over the processors, and gathered again
+ *   average.c      mean of the plausible weights, the same bits on all processors; drift
+ *   protect.c      policy: when each of these runs, and its notes
  *
- * All that processors do here is microcode, recorded, scheduled, checked and called as that of the update is; its
- * cycles are in the account. The host reads a word of each processor, and more of those that report a fault. */
+ * Everything that processors do here is microcode, recorded, scheduled, checked and called like that of the update; its
+ * cycles are accounted for. The host reads one word of each processor, and more of those that report a fault. */
 #ifndef GF11_PROTECT_H
 #define GF11_PROTECT_H
 
@@ -18,26 +18,25 @@
 enum { AGREE_HOST, AGREE_AVERAGE, AGREE_NEVER };
 enum { PLACE_OWN, PLACE_SPREAD };
 
-/* Relocation registers: scratch in SRAM; words that come from DRAM, that go there, checksums there. */
+/* Relocation registers: scratch in SRAM; source, destination and checksums in DRAM. */
 enum { PROTECT_AT = 1, PROTECT_FROM, PROTECT_INTO, PROTECT_SUMS, PROTECT_BASES };
 
-/* Words of scratch: faults that a processor counts; sums on their way, a pair for each column; checksums that are
- * expected, with the verdict on them, for each column; then whatever a routine moves. A column is a case, or a
- * copy. */
+/* Words of scratch: fault counter; partial checksums, a pair per column; expected checksums with their verdict, per
+ * column; then data of the routine. A column is a case, or a copy. */
 enum { NEAR_COUNT = 0, NEAR_PARTIAL = 4, EXPECTED_X = 0, EXPECTED_B, EXPECTED_TWICE, VERDICT, EXPECTED_WORDS };
 
-/* What the host remembers, also when one machine replaces another. */
+/* Host state that survives the replacement of one machine by another. */
 enum { LAST_ERRORS = 5 };
 typedef struct Guard {
 	uint64_t epochs, cases; /* finished; cases of the present one */
 	uint64_t updates;
-	double worst; /* error a case of this epoch's batches, the worst */
+	double worst; /* largest error per case of this epoch's batches */
 	double error[LAST_ERRORS];
-	uint32_t errors;                                /* of the last epochs that were reasonable; how many so far */
+	uint32_t errors;                                /* of the last plausible epochs; their number */
 	uint64_t checks, bad_cases, bad_tables, reused; /* of data */
-	uint64_t copies, rollbacks, accepted; /* accepted: jumps that came again, so that they were the learning's own */
-	uint64_t averages, unreasonable;      /* words that took no part */
-	uint64_t cycles;                      /* of all this, calls with them */
+	uint64_t copies, rollbacks, accepted; /* accepted: jumps that recurred after rollback, hence part of the training */
+	uint64_t averages, unreasonable;      /* words excluded from averages */
+	uint64_t cycles;                      /* cycles of all this, calls included */
 	uint32_t told;                        /* notes given */
 } Guard;
 
@@ -46,8 +45,8 @@ typedef struct Guard {
 typedef struct SumPair {
 	uint32_t x, b;
 } SumPair;
-SumPair sums_of(const uint32_t *word, uint32_t words); /* what the processors must find */
-/* Sums that a routine adds up, some side by side to keep the pipeline full. */
+SumPair sums_of(const uint32_t *word, uint32_t words); /* expected by the processors */
+/* Checksums that a routine accumulates, several in parallel to fill the pipeline. */
 enum { MOST_WAYS = 8, MOST_SUMMED = (1 << 15) - 1 };
 typedef struct Sums {
 	Gen *g;
@@ -69,8 +68,8 @@ typedef struct DataCheck {
 
 /* ---- copy.c ---- */
 
-/* Words that are copied together. VOTE: all processors hold the same, or nearly. ALONE: each has its own, and a bad
- * copy leaves zeros; NEEDED: it makes the whole copy useless. */
+/* A region of words to copy. VOTE: all processors hold the same words, up to rounding. ALONE: each holds its own, and a
+ * damaged copy is restored as zeros; NEEDED: a damaged copy invalidates the snapshot. */
 enum { REGION_VOTE, REGION_ALONE, REGION_NEEDED };
 typedef struct Region {
 	uint32_t at, words, how, copy, sums;
@@ -89,7 +88,7 @@ typedef struct CopyRoutine {
 
 /* ---- share.c ---- */
 
-/* How an array is shared: slot j of each piece of `slots` words belongs to processor (j + shift) mod P, which keeps
+/* Distribution of an array: slot j of each piece of `slots` words belongs to processor (j + shift) mod P, which stores
  * it as word j / P of the piece's `own` words. */
 typedef struct Shares {
 	uint32_t slots, pieces, shift, own;
@@ -113,11 +112,11 @@ typedef struct Protect {
 	bool checks, copies, averages, spread;
 	/* data */
 	DataCheck data;
-	const char *memory; /* file that the cases lie in from the last run, or NULL */
+	const char *memory; /* file with the cases of an earlier run, or NULL */
 	const Data *loaded;
 	const uint64_t *cases;
 	uint64_t count;   /* what is loaded */
-	bool unseen;      /* nobody knows what lies there */
+	bool unseen;      /* contents unknown */
 	uint64_t checked; /* epoch of the last check */
 	/* weights and rule state */
 	Shared shared[1 + MAX_STATE];
@@ -148,15 +147,15 @@ typedef struct Protect {
 
 /* ---- protect.c ---- */
 
-/* What the options ask for; NULL: nothing.  After sum_compile.  Fails if there is no room in DRAM. */
+/* As the options require; NULL: none. Call after sum_compile. Fails if DRAM is full. */
 Protect *protect_new(Bp *b, const Gf11Options *opt, Guard *guard);
-/* Cases that are wanted; `there`: they are those that were loaded last, and may be checked. True: they need not be
- * loaded. Else protect_loaded follows, when they are. */
+/* Cases about to be used; `there`: they are the ones loaded last and may be verified. True: no loading is needed. Else
+ * the caller loads them and calls protect_loaded. */
 bool protect_finds(Protect *t, const Data *d, const uint64_t *cases, uint64_t count, bool there);
 void protect_loaded(Protect *t, bool disks);
 void protect_begin(Protect *t); /* before the first pass of a batch */
-/* After the last pass of a batch: false if its error is reasonable. Else weights are those of a copy, and the batch
- * is to be done again, from weight changes of zero. Fails when there is nothing left to try. */
+/* After the last pass of a batch: false if its error is plausible. Else the weights were restored from a snapshot, and
+ * the batch must be repeated from zero weight changes. Fails when no snapshot is left. */
 bool protect_again(Protect *t, const Tally *batch);
 void protect_updated(Protect *t, uint64_t cases); /* after an update; cases: of its batch */
 typedef struct Drift {
@@ -164,15 +163,15 @@ typedef struct Drift {
 } Drift; /* |w - w of processor 0| over weights and processors */
 Drift protect_drift(const Bp *b);
 void protect_report(const Gf11Options *opt, const Guard *guard, const Bp *b, Buf *json);
-/* What the files of this folder share. */
-uint32_t protect_room(Protect *t, uint64_t words); /* so many words of DRAM, from here on */
-uint32_t protect_buffer(const Protect *t);         /* first word of scratch that is free to move words through */
+/* Shared inside the module. */
+uint32_t protect_room(Protect *t, uint64_t words); /* allocates words of DRAM; returns the first */
+uint32_t protect_buffer(const Protect *t);         /* first free word of scratch */
 Addr near_word(uint32_t word);                     /* in scratch */
 void protect_call(Protect *t, uint32_t routine, uint32_t from, uint32_t into, uint32_t sums);
 /* Faults that a processor counted; the first one, or procs. */
 uint32_t protect_count(Protect *t, uint32_t proc);
 void protect_clear(Protect *t);
-bool protect_tell(Protect *t); /* one more note may be given: there are not too many yet */
+bool protect_tell(Protect *t); /* below the limit of notes */
 /* Rule state: how many arrays; the first word of one, which all have or owners keep; of a weight. */
 uint32_t state_count(const Bp *b);
 uint32_t state_word(const SumHome *home, uint32_t state);
@@ -184,7 +183,7 @@ uint32_t protect_hops(const Protect *t); /* transfers of all levels */
 
 void data_check_make(Protect *t);
 void data_sums_write(Protect *t);            /* expected ones, of what is to be loaded */
-uint64_t check_data(Protect *t, bool first); /* loads again what does not match; how many cases */
+uint64_t check_data(Protect *t, bool first); /* reloads mismatching cases; returns their number */
 
 /* ---- memory_file.c ---- */
 
@@ -195,15 +194,15 @@ void memory_keep(Ctx *cx, Processors *p, const char *path, uint64_t words);
 
 void copies_make(Protect *t);
 void copy_save(Protect *t, uint32_t copy);
-bool copy_restore(Protect *t, uint32_t copy); /* false: it is of no use */
-/* The largest, of a processor in the middle of all: one with nonsense alone does not count.  Infinite: no number. */
+bool copy_restore(Protect *t, uint32_t copy); /* false: the snapshot is invalid */
+/* Largest weight, median over processors, so that a corrupt minority does not count. Infinite: NaN. */
 double largest_weight(Protect *t);
 
 /* ---- share.c ---- */
 
 void shares_make(Protect *t);
-void shares_take(Protect *t, const Shared *s); /* from the array, which all have, to those who keep it */
-void shares_give(Protect *t, const Shared *s); /* and back to all */
+void shares_take(Protect *t, const Shared *s); /* scatter: from the array, which all hold, to the owners */
+void shares_give(Protect *t, const Shared *s); /* gather: back to all */
 
 /* ---- average.c ---- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that outlives the program, as that of a real machine does. In: a file, the words of DRAM that hold cases.
- * Out: these words are the file's: what one run leaves there the next one finds, whatever it is. Checksums decide
- * if it can be used (data_check.c); a line at the head says only whose file it is, so that no other is ever
- * written over.
+/* Processor memory that persists between runs, as that of a real machine does. In: a file, the words of DRAM that
+ * hold cases. Out: these words are mapped to the file, so that a run finds what the previous one left. Checksums
+ * decide whether the contents are valid (data_check.c); a header line identifies the file, so that no other file is
+ * overwritten.
  *
- * Pages of the file after the first lie over pages of DRAM. In the last of these begins what is not kept: its words
- * stay as they are. */
+ * Pages of the file after the first are mapped over pages of DRAM. The last of these pages is shared with words
+ * that are not kept, which retain their values. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void opened_close(void *arg) { close(((Opened *)arg)->fd); }
 
 static const char head[] = "memory of a machine that microprop simulates\n";
 
-/* A new file gets the head, another must have it. */
+/* Writes the header to a new file, verifies that of an existing one. */
 static void head_check(Ctx *cx, const char *path, int fd, bool empty)
 {
 	char there[sizeof head] = { 0 };
@@ -36,7 +36,7 @@ static void head_check(Ctx *cx, const char *path, int fd, bool empty)
 		     "%s holds something else, which machine-memory would destroy", path);
 }
 
-/* Room for all of it is taken now: a disk that is full later could only be reported by a signal. */
+/* Allocates all blocks now: a full disk would later only show as SIGBUS. */
 static int file_open(Ctx *cx, const char *path, uint64_t bytes)
 {
 	struct stat s;

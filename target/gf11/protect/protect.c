@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* When data are checked, weights copied, rolled back and averaged, and what is told of it (section 10.4). In:
- * options, cases as they are loaded, errors of batches, updates as they are made. Out: calls of the other files of
- * this folder.
+/* Policy: when data is verified, weights are copied, rolled back and averaged, and the notes about it (section
+ * 10.4). In: options, cases as they are loaded, errors of batches, updates. Out: calls of the other files of this
+ * module.
  *
- * Copies: the weights before the first pass, then those after every so many epochs. A copy is new until the next
- * batch gave a reasonable error, then it is good. There are two places, and the one that holds the newest good copy
- * is never written. An error is unreasonable if it is not finite, or if, a case, it is more than `jump` times the
- * least of the last LAST_ERRORS epochs, each of which counts as its worst batch. Then the newest good copy comes
- * back and the batch is done again; epochs are counted on, so that only what was learnt since is lost.
- * A weight of nonsense may saturate a unit for good, and yet the error hardly shows it. So after every epoch
- * processors look for their largest weight. If that of most of them is more than GROWTH times what it was an epoch
- * before, and more than SMALL, that is a jump as well. Nonsense in a few of them is for averages to put right.
+ * Snapshots: the weights before the first pass, then after every N epochs. A snapshot is new until the next batch
+ * has a plausible error; then it is good. There are two slots, and the one with the newest good snapshot is never
+ * overwritten. An error is implausible if it is not finite, or if its mean per case exceeds `jump` times the
+ * smallest of the last LAST_ERRORS epochs, each represented by its worst batch. Then the newest good snapshot is
+ * restored and the batch is repeated; epochs continue to count.
+ * A corrupt weight may saturate a unit permanently while the error hardly changes. So after every epoch processors
+ * compute their largest weight; if the median exceeds GROWTH times the previous epoch's, and SMALL, that is a jump
+ * as well. Corruption in a minority of processors is left to averaging.
  *
- * A transient fault does not repeat itself. If the same error comes again after the rollback, the copy may have
- * been bad without showing it, and the older one is taken; if it comes again after that, or there is no older one,
- * it is learning's own, and is taken as it is. So it is after TRIES rollbacks without a new copy, if the error is
- * finite; else there is nothing left to try. */
+ * A transient fault does not recur. If the same error recurs after a rollback, the snapshot may be damaged
+ * undetected and the older one is restored; if it recurs again, or there is no older one, it is accepted as part of
+ * the training. So it is after TRIES rollbacks without a new snapshot, if the error is finite; else training fails. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -149,7 +148,7 @@ Protect *protect_new(Bp *b, const Gf11Options *opt, Guard *guard)
 
 /* ---- data ---- */
 
-/* What lies there from an earlier run stays if its sums are those of the cases wanted. */
+/* Contents of an earlier run are kept if their checksums match the cases. */
 static void look_for_cases(Protect *t)
 {
 	uint64_t all = 0;
@@ -190,7 +189,7 @@ bool protect_finds(Protect *t, const Data *d, const uint64_t *cases, uint64_t co
 	return true;
 }
 
-/* What disks brought may be wrong from the beginning. */
+/* Data from disks may be wrong on arrival. */
 void protect_loaded(Protect *t, bool disks)
 {
 	t->checked = t->guard->epochs;
@@ -244,7 +243,7 @@ static bool same_again(const Protect *t, Jump j)
 	return isfinite(j.value) == isfinite(t->rejected.value);
 }
 
-/* The copy to go back to, or COPIES. */
+/* The snapshot to restore, or COPIES. */
 static uint32_t copy_choose(Protect *t, Jump j)
 {
 	uint32_t older = 1 - t->newest;
@@ -262,7 +261,7 @@ static void roll_back(Protect *t, Jump j)
 {
 	unsigned long long epoch = t->guard->epochs + 1;
 	uint32_t copy = copy_choose(t, j);
-	t->b->summing->written = false; /* what the host tells processors may be wrong as well */
+	t->b->summing->written = false; /* host-written words may be corrupt too */
 	if (copy < COPIES && !copy_restore(t, copy)) {
 		t->state[copy] = COPY_NONE;
 		copy = t->state[1 - copy] == COPY_GOOD && copy_restore(t, 1 - copy) ? 1 - copy : COPIES;
@@ -273,7 +272,7 @@ static void roll_back(Protect *t, Jump j)
 		     j.value);
 	t->tries++;
 	t->rejected = j;
-	t->guard->error[0] = t->error[copy]; /* that is what to expect now */
+	t->guard->error[0] = t->error[copy]; /* the new baseline */
 	t->guard->errors = 1;
 	t->guard->rollbacks++;
 	if (protect_tell(t))
@@ -281,7 +280,7 @@ static void roll_back(Protect *t, Jump j)
 		     jump_name(j), j.value);
 }
 
-/* A jump that came again is the learning's own. */
+/* A jump that recurred is part of the training. */
 static bool jump_accepted(Protect *t, Jump j)
 {
 	unsigned long long epoch = t->guard->epochs + 1;
@@ -299,7 +298,7 @@ static bool jump_accepted(Protect *t, Jump j)
 	return true;
 }
 
-/* Back to a copy, unless that is of no use. */
+/* Restores a snapshot, unless it is invalid. */
 static bool jump_undone(Protect *t, Jump j)
 {
 	if (jump_accepted(t, j))
@@ -324,7 +323,7 @@ bool protect_again(Protect *t, const Tally *batch)
 	return false;
 }
 
-/* What the weights are when all is well. */
+/* Baseline: the weights of a plausible epoch. */
 static void largest_check(Protect *t)
 {
 	double largest = largest_weight(t), known = t->reached;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* An array that all processors hold, kept once by all of them together: each keeps the words of its slots. In: an
- * array in DRAM, or what is kept of it. Out: the other of the two.
+/* An array that all processors hold, stored once, distributed over all of them: each stores the words of its slots.
+ * In: the array in DRAM, or the distributed form. Out: the other of the two.
  *
- * Taking is a choice by the processor's number, word after word; nothing goes through the switch.  Giving goes by
- * steps of 1, 2, 4 ... processors: whoever keeps the word starts with it, all others with zero, and each joins what
- * it receives to what it has; after log2 P steps all have the word. Sharing is for what is seldom, so it need not
- * be as fast as sums are; and it asks for no addresses of a processor's own.
+ * Scatter selects by the processor's number, word by word, without the switch. Gather runs in steps of 1, 2, 4 ...
+ * processors: the owner of a word starts with it, all others with zero, and each ORs what it receives; after log2 P
+ * steps all hold the word. It is used rarely, so it need not be as fast as sums, and it needs no per-processor
+ * addresses.
  *
  * Where the update has owners (rows), theirs is the share of the weights, and this is how they agree with the
  * others. */
@@ -65,7 +65,7 @@ static Code *record_take(const Protect *t, const Part *p, uint32_t slots)
 	return sum_code(g, false);
 }
 
-/* Slots first .. end - 1 side by side, so that the switch is busy while one of them waits. */
+/* Slots first .. end - 1 interleaved, to hide the latency of the switch. */
 static void give_wave(Gen *g, const Protect *t, const Reg *mine, uint32_t buffer, uint32_t first, uint32_t end)
 {
 	Reg self = g_load(g, sum_word(WORD_SELF)), none = g_const_bits(g, 0), word[WAVE];
@@ -97,7 +97,7 @@ static Code *record_give(const Protect *t, const Part *p, uint32_t slots)
 	return sum_code(g, false);
 }
 
-/* Lines of a slot, to plan with. */
+/* Estimated lines of a slot. */
 static uint32_t slot_lines(const Protect *t, bool take)
 {
 	const Machine *m = t->b->m;
@@ -138,7 +138,7 @@ static uint32_t slots_of(const Protect *t, uint32_t piece)
 	return rest < t->shares.slots ? rest : t->shares.slots;
 }
 
-/* Is that how owners keep their weights? */
+/* Is this the distribution of the owners' weights? */
 static bool owners_agree(const Protect *t)
 {
 	const Shares *s = &t->shares;
@@ -152,7 +152,7 @@ static bool owners_agree(const Protect *t)
 	return true;
 }
 
-/* Those of the update where it has owners; else pieces of a slot or a few for each processor, of weights and rule
+/* The distribution of the update if it has owners; else one or a few slots per processor, for weights and rule
  * state. */
 void shares_make(Protect *t)
 {
