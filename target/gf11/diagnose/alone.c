@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Every processor trains by itself (section 8): the same cases, weights and rule state in all of them, and nobody
- * hears of anybody else. In: a network, processors, cases for each. Out: for each processor a few words that must
- * be the same in all of them, bit by bit: the total error, checksums of its outputs and of all that an update
- * leaves in DRAM.
+/* Isolated training test (section 8): all processors train on the same cases, weights and rule state, without
+ * communication. In: a network, processors, cases. Out: for each processor a few words that must be identical on
+ * all, bit by bit: total error, checksums of its outputs and of everything that an update leaves in DRAM.
  *
- * It is the program that will run: the same microcode, the same addresses. Only the settings of the switch are
- * others: what a processor sends comes back to it. So the update runs, too, and with words that matter. These ways
- * are tested as those of a program are. Where a switch with dead parts has not enough of them for all processors at
- * once they take turns; on a machine that has a ring alone, nothing is sent at all.
+ * It runs the program that will be used: same microcode, same addresses. Only the switch settings differ: every
+ * processor receives its own words, so the update runs too, with meaningful data. These loopback routes are tested
+ * like those of a program. Where a switch with dead parts has too few routes for all processors at once, they are
+ * tested in rounds; on a machine with only a ring nothing is sent.
  *
- * What a processor knows of itself (its number, whether it is a leftover) leads to other operands and addresses.
- * Here all of them take the part of one processor, and the update is done for several such parts.
+ * What a processor knows of itself (its number, whether it is a leftover) selects other operands and addresses.
+ * Here all of them take the role of one processor, and the update is run for several roles.
  *
- * The program is compiled for as many processors as will run it; if there are more to be tested they take turns,
- * too.
- *
- * Sums over DRAM are the processors' own work; the host reads one word of each. */
+ * The program is compiled for the number of processors that will run it; if more must be tested, rounds are used
+ * too. Checksums over DRAM are computed by the processors; the host reads one word of each. */
 #include <assert.h>
 #include <string.h>
 
@@ -52,7 +49,7 @@ static void fill_weights(Lone *k)
 		row_fill(b, b->at.weights + b->place[i], draw(k, 1));
 }
 
-/* Whatever rule and summing keep for each weight, and where; factors below zero stand for frozen weights. */
+/* State of rule and summing per weight, and its address; a negative factor marks a frozen weight. */
 static void fill_state(Lone *k)
 {
 	const Bp *b = k->b;
@@ -105,7 +102,7 @@ static void settle(const Lone *k)
 
 /* ---- checksums ---- */
 
-/* Sum of words times powers of an odd number, a different one for each: no single wrong word can hide. */
+/* Sum of words times distinct powers of an odd number: any single wrong word is detected. */
 static uint32_t load_checksum(Lone *k, uint32_t words)
 {
 	const Bp *b = k->b;
@@ -178,7 +175,7 @@ static void take_errors(Lone *k)
 
 /* ---- turns ---- */
 
-/* Everybody to himself. */
+/* Loopback: every processor receives its own words. */
 static const Wanted *to_itself(void *user, uint32_t procs)
 {
 	Alone *t = user;

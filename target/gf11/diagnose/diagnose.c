@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Diagnosis before a run (section 8).  In: a network and how it will be compiled, a machine, how many processors are
- * wanted.  Out: a verdict on every processor, dead parts of the switch, and who runs the program.
+/* Diagnosis before a run (section 8). In: a network and how it will be compiled, a machine, the number of processors
+ * wanted. Out: a verdict on every processor, dead parts of the switch, and the processors that run the program.
  *
- * What a program uses depends on how many processors it has: with fewer of them each has more cases, at more addresses,
- * and the switch is set in other ways.  So after each refusal the program is compiled for those that are left, and what
- * it uses beyond what was tested is tested: until a program has passed with exactly the processors that will run it. */
+ * What a program uses depends on its number of processors: with fewer, each has more cases, at more addresses, and the
+ * switch has other settings. So after each refusal the program is compiled for the remaining ones, and whatever it uses
+ * beyond what was tested is tested, until a program has passed with exactly the processors that will run it. */
 #include <string.h>
 
 #include "gf11_diagnose.h"

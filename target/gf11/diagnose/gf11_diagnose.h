@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding what is broken before a program runs, and running without it (sections 8 and 10.4 of the report).
+/* diagnose: find faulty parts before a program runs, and run without them (sections 8 and 10.4 of the report).
  *
- *   march       every word and register that the program uses keeps both values of every bit
- *   switch_test the host's words go through every configuration that the program uses; what fails is located
- *               (locate.c)
- *   survivors   ports for the program, ways around dead parts
- *   alone       each processor trains by itself on the same cases; those that end with the most common result are
- *               approved
- *   diagnose    all of these, until a program for exactly the approved processors has passed */
+ *   march        every word and register in use holds both values of every bit
+ *   switch_test  host-generated words pass every configuration in use; failures are located (locate.c)
+ *   survivors    ports for the program, routes around dead parts
+ *   alone        every processor trains in isolation on the same cases; those with the most common result are approved
+ *   diagnose     all of these, until a program for exactly the approved processors has passed
+ *   trials       coverage: injected faults detected, missed, false positives */
 #ifndef GF11_DIAGNOSE_H
 #define GF11_DIAGNOSE_H
 
@@ -41,7 +40,7 @@ void march_test(Ctx *cx, March *t); /* on a machine of its own, gone afterwards 
 
 /* ---- locate.c ---- */
 
-/* Which part of the switch is broken: what was seen of paths through it comes in, parts come out.
+/* Fault location: observations of paths come in, suspect parts come out.
  *
  *   path came through, path failed --evidence--> parts that can be at fault --question: one more path--> one part */
 

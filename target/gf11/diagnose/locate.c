@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the broken part of the switch.  In: paths that carried their words, paths that did not.  Out: the parts that
- * explain it.
+/* Locating the faulty part of the switch. In: paths that delivered their words, paths that did not. Out: parts that
+ * explain the failures.
  *
- * A part on a path that always comes through is good.  What is left of a failed path is suspect.  Few parts break at
- * once, so the suspect on the most failed paths is taken first, and the failures it explains are put aside.  Suspects
- * that lie on the same failed paths cannot be told apart by what was seen; a path through one of them and good parts
- * otherwise can.  Where there is none (the only link of the only port in use of a crossbar) they stay together, and
- * nobody who uses these ports can tell the difference. */
+ * A part on a path that always delivers is good. The other parts of a failed path are suspects. Few parts fail at
+ * once, so the suspect on the most failed paths is taken first, and the failures it explains are removed (greedy
+ * set cover). Suspects on the same failed paths are indistinguishable by these observations; a further path through
+ * one of them and otherwise good parts distinguishes them. Where no such path exists (the only link of the only
+ * port in use of a crossbar) they stay together, and no user of these ports can observe the difference. */
 #include <string.h>
 
 #include "gf11_diagnose.h"

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of memories and registers, before any program: every word that it will use is given a value and its
- * complement, and read again. In: ends of the memories in use, registers in use, processors. Out: which of them
- * have a bad bit.
+/* March tests of memories and registers: every word in use is written with a value and its complement, and read
+ * back. In: ranges of memory in use, registers in use, processors. Out: which of them have a bad bit.
  *
  *   word i of a memory <- (first + i * STEP) ^ mask      STEP is odd: all words differ
  *
- * Processors do it themselves. `first` moves on from call to call in a word of theirs, so that one routine goes
- * through all of memory; on the way back they compare, collect every bit that differs, and add up what they saw.
- * The host knows the sum, and so is not taken in by a processor that only ever says zero.
+ * Processors run the test themselves. `first` advances from call to call in a processor's own word, so that one
+ * routine covers all of memory; in the read pass they OR all differing bits and add up the words read. The host
+ * knows the expected sum, so a processor that always returns zero is detected.
  *
- * The four words of work lie in SRAM, where the words tested at that time do not.  Registers go through SRAM: that
- * routine is written down line by line, for the scheduler chooses registers by itself. */
+ * The four work words are in SRAM, outside the range under test. Registers are tested through SRAM: that routine is
+ * written line by line, since the scheduler would choose registers itself. */
 #include <string.h>
 
 #include "gf11_diagnose.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Ports for a program on a machine whose switch has dead parts. In: ports that can be used, parts known to be dead,
- * the configurations that a program of P processors wants. Out: its processors as ports, and a setting for every
- * configuration; a few processors fewer, where there are not ways enough.
+/* Ports for a program on a machine whose switch has dead parts. In: usable ports, parts known to be dead, the
+ * configurations of a program of P processors. Out: its processors as ports, and a setting for every configuration;
+ * fewer processors where there are not enough routes.
  *
- * A crossbar that has lost a way to the middle stage can carry one word less. That need not cost a processor: in
- * the tree only a power of two of them exchange, the leftovers speak to their buddies alone (section 4.4.2). So if
- * the ports in their order do not do, they are dealt out to all crossbars in turn: the program's last processors,
- * which are the leftovers, are spread over them. Only what still finds no way is left out. */
+ * A crossbar that lost a path to the middle stage carries one word less. That need not cost a processor: in the
+ * tree only a power of two of them exchange words, leftovers communicate with their buddies only (section 4.4.2).
+ * So if the ports in their order cannot be routed, they are distributed round-robin over all crossbars, which
+ * spreads the leftovers. Only processors that still have no route are left out. */
 #include <string.h>
 
 #include "gf11_diagnose.h"

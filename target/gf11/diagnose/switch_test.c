@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch is tested at the start of a program (section 8): processors send words that the host gave them through
- * every configuration the program will use, and the host looks at what arrived. In: a machine, ports,
- * configurations. Out: dead parts, located; the ports that the program gets, and settings that carried every word.
+/* Switch test at the start of a program (section 8): processors send host-generated words through every
+ * configuration in use, and the host verifies what arrived. In: a machine, ports, configurations. Out: dead parts,
+ * located; the ports that the program gets, and settings that delivered every word.
  *
- * Words say who sent them, and half of them are the complement of the other half: a wire that is stuck shows, and
- * so does a word that comes out where it should not. Words of a port that is wrong now and then may all arrive; the
- * more of them are sent, the less likely that is.
+ * Words identify their sender, and half of them are the complement of the other half, so that stuck wires and misrouted
+ * words are detected. An intermittent port may deliver all its words; more words lower that probability.
  *
- * When words get lost, further settings tell which part loses them. In number r of n settings port j of crossbar x
- * sends by middle crossbar j + r to crossbar x + r: so every port, link and crossbar is tried with many others.
- * Then, for parts that still cannot be told apart, single paths. The part found is marked as dead, all
- * configurations are routed around it, and the test begins again. */
+ * When words are lost, further settings locate the part. In setting r of n, port j of crossbar x sends through middle
+ * crossbar j + r to crossbar x + r, so that every port, link and crossbar is combined with many others. For parts that
+ * remain indistinguishable, single paths follow. The part is marked dead, all configurations are rerouted, and the test
+ * restarts. */
 #include <string.h>
 
 #include "gf11_diagnose.h"
@@ -93,8 +92,7 @@ static bool through_dead(const Bench *b, Trip w)
 	return false;
 }
 
-/* One path, or a port to which nobody sends (from NO_ROUTE). A wrong word that somebody else sent is that one's
- * fault. */
+/* One path, or a port without a sender (from NO_ROUTE). A wrong word sent by another port is that port's fault. */
 static void look_at(const Bench *b, Evidence *e, Trip w, const Cell *word)
 {
 	bool good = true;
@@ -203,7 +201,7 @@ static void try_everything(Bench *b, Evidence *e)
 	bench_try(b, set, n, e);
 }
 
-/* Single paths that tell suspects apart; false if there is nothing more to ask. */
+/* Single paths that distinguish suspects; false if none is left. */
 static bool try_questions(Bench *b, Evidence *e)
 {
 	Suspects *list;
@@ -265,10 +263,10 @@ static bool mark(Ctx *cx, SwitchTest *t, const Evidence *e)
 	return found;
 }
 
-/* What came out elsewhere without a path that failed: the word went to a port to which nobody else sends, twice. */
+/* Misrouted words without a failed path: the word arrived at a port without a sender, twice. */
 static bool anything_wrong(const Evidence *e) { return e->failures || memchr(e->stray, 1, e->s->ports); }
 
-/* A port whose word came out elsewhere lost it, even if all others of its words were looked at and seen to arrive. */
+/* A port whose word was misrouted lost it, even if all its other words arrived. */
 static void strays_failed(Evidence *e)
 {
 	for (uint32_t p = 0; p < e->s->ports; p++)

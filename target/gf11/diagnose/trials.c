@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* How good a diagnosis is. In: a diagnosis, and what was broken on purpose. Out: faults that were found, faults
- * that were not though they change what the program computes, good processors that were refused. Also the same for
- * many machines with one fault each.
+/* Coverage of the diagnosis. In: a diagnosis, and injected faults. Out: faults detected, faults missed although
+ * they change what the program computes, good processors refused (false positives). Also for many machines with one
+ * fault each.
  *
- * Trials of processors. In the tests of memory and in training alone no processor learns anything of another, so a
- * machine with one faulty processor and a machine with many are the same to each of them: trial i is processor i of
- * one machine, a few processors are whole, and what these say stands for what all others would say in trial i. (The
- * test compares some with a machine of their own.) What the memory tests find is taken out before training, as
- * diagnose does it.
+ * Trials of processors: in memory tests and isolated training no processor depends on another, so a machine with
+ * one faulty processor and a machine with many are equivalent for each of them. Trial i is processor i of one
+ * machine; a few processors are fault-free and represent all others of trial i. (The test compares some trials with
+ * machines of their own.) Processors that the memory tests refuse are removed before training, as in diagnose.
  *
- * Trials of the switch. A broken part changes what others receive: each has a switch of its own, and the words of
- * all processors go through it. */
+ * Trials of the switch: a faulty part changes what other processors receive, so each trial has its own switch. */
 #include <string.h>
 
 #include <xxhash.h>
@@ -324,7 +322,7 @@ typedef struct SwitchTrial {
 	uint64_t cycles;
 } SwitchTrial;
 
-/* Settings that carry every word although this part is dead, by somebody who pushes tokens. */
+/* Settings that carry every word although this part is dead, verified by pushing tokens. */
 static bool settings_hold(Ctx *own, const Machine *m, const Placed *p, uint32_t part)
 {
 	Switch *truth = switch_new(own, m);
