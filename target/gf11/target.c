@@ -462,7 +462,7 @@ static void look_at_all(Pass *a)
 		tally_add(a->tally, &a->p->scored[i]);
 }
 
-/* The part after this one: of this batch, or of the next; 0: nobody knows. */
+/* The part after this one: of this batch, or of the next; 0: unknown. */
 static uint64_t part_after(const Pass *a)
 {
 	Program *p = a->p;

@@ -384,7 +384,7 @@ static void says_what_cannot_be_done(void **state)
 	(void)state;
 	bool tied = false;
 	for (uint64_t seed = 1; seed <= 40 && !tied; seed++)
-		tied = fails_with(two_opinions, &seed, "nobody can say which is right");
+		tied = fails_with(two_opinions, &seed, "there is no majority to decide which is right");
 	assert_true(tied);
 	assert_true(fails_with(all_fail, NULL, "none passed the tests"));
 }

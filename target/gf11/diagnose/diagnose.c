@@ -243,7 +243,7 @@ static bool test_training(Diagnosis *d)
 	if (!alone_common(&t, common))
 		fail(d->cx, MP_FAILED, "test more processors at once",
 		     "processors differ, and none of their results is more common "
-		     "than the others: nobody can say which is right");
+		     "than the others: there is no majority to decide which is right");
 	bool refused = t.ways.locateds > 0;
 	for (uint32_t i = 0; i < t.ways.locateds; i++)
 		located_add(d->cx, &d->switches, &t.ways.located[i]);

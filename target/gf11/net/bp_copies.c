@@ -38,7 +38,7 @@ static void group_add(Lister *l, int32_t copy)
 	l->readers[c->from_group]--;
 }
 
-/* All that hang on this context, if nobody reads it any more: it, then perhaps its source, and so on. */
+/* The chain of contexts that depends on this one, if it has no readers: it, then perhaps its source, and so on. */
 static void chain_add(Lister *l, int32_t group)
 {
 	while (l->into[group] >= 0 && l->readers[group] == 0) {

@@ -12,7 +12,7 @@
 #include "gf11_sim.h"
 #include "target.h"
 
-/* ---- options.c: the target's own options --------------------------------------------------------- */
+/* ---- options.c: the target's own options -------------------------------------------------------- */
 
 typedef struct Gf11Options {
 #include "option_fields.inc"
@@ -21,7 +21,7 @@ typedef struct Gf11Options {
 extern const OptionTable gf11_options;
 static inline Gf11Options *gf11_own(const Options *o) { return options_of(o, &gf11_options); }
 
-/* ---- compile.c: a network for the machine -------------------------------------------------------- */
+/* ---- compile.c: a network for the machine ------------------------------------------------------- */
 
 /* how weight changes meet: sections 4.4.1, 4.4.2, 10.2 */
 enum { SUM_RING, SUM_TREE, SUM_PIPELINED, SUM_HALVING, SUMS };
@@ -389,7 +389,7 @@ typedef struct BpArranged {
 uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *batch, uint64_t begin, uint64_t count,
                            BpArranged *to);
 
-/* ---- weave.c, disk.c: disks ---------------------------------------------------------------------- */
+/* ---- weave.c, disk.c: disks --------------------------------------------------------------------- */
 
 /* Disks (section 10.1): training data that come through the switch while the processors train.
  *
@@ -397,7 +397,7 @@ uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *b
  *
  * Disk d sends to processor d, and every processor passes on what it got to the one `disks` further: in so many
  * steps as there are processors for each disk a row, a word for every one of them, is where it belongs. So one
- * configuration of the switch does for all, a word costs nobody an ALU operation, and in every transfer all disks
+ * configuration of the switch does for all, no word takes an ALU operation, and in every transfer all disks
  * work. A routine receives whole blocks of DISK rows; the order of words is the same in all of them, so the disks
  * need not know which routine takes them. */
 
@@ -425,7 +425,7 @@ Woven weave(Ctx *cx, const Machine *m, const Chain *c, const Routine *base, uint
 /* ---- disk.c ------------------------------------------------------------------------------------- */
 
 typedef struct DiskAccount {
-	/* received; words that the disks sent, those to nobody with them; bytes that arrived */
+	/* received; words that the disks sent, including those without a receiver; bytes that arrived */
 	uint64_t rows, words, bytes;
 	uint64_t carried;         /* rows received during routines that do something else */
 	uint64_t load, load_wait; /* cycles until parts were there that were not ordered before; waiting in them */

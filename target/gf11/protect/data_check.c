@@ -36,10 +36,10 @@ SumPair sums_of(const uint32_t *word, uint32_t words)
 	return s;
 }
 
-Sums sums_open(Gen *g, uint32_t columns, Reg sixteen)
+Sums sums_open(Gen *g, uint32_t columns, Reg shift16)
 {
 	uint32_t ways = (MOST_WAYS + columns - 1) / columns;
-	return (Sums){ .g = g, .ways = ways, .sixteen = sixteen };
+	return (Sums){ .g = g, .ways = ways, .shift16 = shift16 };
 }
 
 void sums_add(Sums *s, Reg word, Reg number)
@@ -47,7 +47,7 @@ void sums_add(Sums *s, Reg word, Reg number)
 	Gen *g = s->g;
 	uint32_t way = s->added++ % s->ways;
 	bool first = s->added <= s->ways;
-	Reg high = g_op(g, GOP_SHR, word, s->sixteen);
+	Reg high = g_op(g, GOP_SHR, word, s->shift16);
 	Reg h = g_op(g, GOP_XOR, word, high), term = g_op(g, GOP_IMUL, h, number);
 	s->x[way] = first ? word : g_op(g, GOP_XOR, s->x[way], word);
 	s->b[way] = first ? term : g_op(g, GOP_IADD, s->b[way], term);
@@ -139,9 +139,9 @@ static Code *record_part(const Protect *t, const Part *p)
 {
 	Gen *g = gen_record(t->b->cx, t->b->m, "data sums");
 	Sums *sum = NEW(&t->b->cx->scratch, p->columns, Sums);
-	Reg sixteen = g_const_bits(g, 16), x, b;
+	Reg shift16 = g_const_bits(g, 16), x, b;
 	for (uint32_t j = 0; j < p->columns; j++)
-		sum[j] = sums_open(g, p->columns, sixteen);
+		sum[j] = sums_open(g, p->columns, shift16);
 	for (uint32_t i = 0; i < EXPECTED_WORDS * p->columns && p->ends; i++)
 		if (i % EXPECTED_WORDS != VERDICT)
 			g_fetch(g, expected_near(t, 0, i), (Addr){ PROTECT_SUMS, i });

@@ -51,9 +51,9 @@ enum { MOST_WAYS = 8, MOST_SUMMED = (1 << 15) - 1 };
 typedef struct Sums {
 	Gen *g;
 	uint32_t ways, added;
-	Reg sixteen, x[MOST_WAYS], b[MOST_WAYS];
+	Reg shift16, x[MOST_WAYS], b[MOST_WAYS];
 } Sums;
-Sums sums_open(Gen *g, uint32_t columns, Reg sixteen); /* sixteen: a register with that number */
+Sums sums_open(Gen *g, uint32_t columns, Reg shift16); /* shift16: a register that holds 16 */
 void sums_add(Sums *s, Reg word, Reg number);          /* number: 1, 2, ... */
 void sums_end(Sums *s, Reg *x, Reg *b);
 Cond sums_match(Gen *g, Addr expected, Reg x, Reg b);

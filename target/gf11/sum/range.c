@@ -229,7 +229,7 @@ void range_collect(Bp *b)
 	}
 }
 
-/* Weights by their places, and a log if nobody has brought one. */
+/* Weights by their places, and a log if the caller has none. */
 void range_prepare(Bp *b)
 {
 	BpSum *s = b->summing;
