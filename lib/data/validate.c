@@ -268,6 +268,9 @@ void validation_merge(Validation *into, const Validation *l)
 	found(into, l->check, l->invalid ? l->place : NOWHERE);
 }
 
+/* Runs on several threads may share data, and validate it at the same time: the flag is cleared once, and only then. */
+static bool is_unchecked(const Data *d) { return __atomic_load_n(&d->unchecked, __ATOMIC_ACQUIRE); }
+
 /* In pieces, so that what is read of a file is all done with before the next comes. */
 void cases_validate(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Validation *l)
 {
@@ -275,10 +278,10 @@ void cases_validate(const Data *d, const ErrorFn *e, uint64_t first, uint64_t en
 
 	for (uint64_t i = first, next; i < end; i = next) {
 		next = end - i < SOME ? end : i + SOME;
-		for (uint32_t k = d->unchecked ? 0 : SCORE_CHECK; k < COUNT(checks); k++)
+		for (uint32_t k = is_unchecked(d) ? 0 : SCORE_CHECK; k < COUNT(checks); k++)
 			found(l, k, checks[k].find(d, e, i, next));
 		for (int k = 0; k < DEFERRED_COUNT; k++)
-			if (d->deferred[k].bytes)
+			if (is_unchecked(d) && d->deferred[k].bytes)
 				l->crc[k] ^= crc_part(d, k, i, next);
 		if (l->invalid) /* indices may point anywhere */
 			continue;
@@ -298,7 +301,7 @@ static uint64_t case_of(const Data *d, const Validation *l)
 void validation_finish(Ctx *cx, const Data *d, const ErrorFn *e, const Validation *l)
 {
 	for (int k = 0; k < DEFERRED_COUNT; k++)
-		if (d->deferred[k].bytes && d->deferred[k].crc != l->crc[k])
+		if (is_unchecked(d) && d->deferred[k].bytes && d->deferred[k].crc != l->crc[k])
 			zip_wrong(cx, d->deferred[k].where, d->deferred[k].name);
 	if (!l->invalid)
 		return;
@@ -342,10 +345,10 @@ void data_validate(Ctx *cx, Data *d)
 {
 	Validation l = { 0 };
 
-	if (!d->unchecked)
+	if (!is_unchecked(d))
 		return;
 	cases_validate(d, NULL, 0, d->cases, &l);
 	validation_finish(cx, d, NULL, &l);
-	d->unchecked = false;
-	memset(d->deferred, 0, sizeof d->deferred);
+	bool unchecked = true; /* not written again where another thread was faster: runs may be copying it */
+	__atomic_compare_exchange_n(&d->unchecked, &unchecked, false, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
