@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* How a batch is cut into leaves, and the tree in which sums over leaves join.
+/* Leaves of a batch, and the tree in which their sums are added.
  *
  * In: the number of examples of a batch.  Out: leaves of equal size (+-1), and how many joins follow each.
- * Must hold: both depend on the number of examples alone, never on threads, ranks or machines.
+ * Both depend on the number of examples alone, never on threads, ranks or machines.
  *
  * The tree splits a run of leaves at the largest power of two below its length:
  *
  *     7 leaves:  ((0 1) (2 3)) ((4 5) 6)
  *
- * Whoever goes through the leaves in order keeps a stack of sums: push the leaf's sum, then join the two topmost as
- * often as leaf_joins says.  The stack never holds more than 1 + log2(leaves) sums between leaves, and one at the
+ * A walk through the leaves in order keeps a stack of sums: push the leaf's sum, then add the two topmost leaf_joins
+ * times.  The stack never holds more than 1 + log2(leaves) sums between leaves, and one at the
  * end. */
 #include "run.h"
 
-uint32_t leaf_count(uint64_t examples)
-{
-	uint64_t leaves = examples / LEAF_EXAMPLES + (examples % LEAF_EXAMPLES != 0);
-
-	return leaves < MAX_LEAVES ? (uint32_t)leaves : MAX_LEAVES;
-}
+uint32_t leaf_count(uint64_t examples) { return (uint32_t)min_u64(ceil_div(examples, LEAF_EXAMPLES), MAX_LEAVES); }
 
 /* The first examples % leaves leaves are one longer. */
 void leaf_range(uint64_t examples, uint32_t leaves, uint32_t leaf, uint64_t *first, uint64_t *count)
 {
 	uint64_t size = examples / leaves, longer = examples % leaves;
 
-	*first = leaf * size + (leaf < longer ? leaf : longer);
+	*first = leaf * size + min_u64(leaf, longer);
 	*count = size + (leaf < longer);
 }
 
@@ -43,7 +38,7 @@ uint32_t leaf_split(uint32_t n)
  * After the last leaf what remains on the stack, one sum for each one bit of the count, joins too. */
 uint32_t leaf_joins(uint32_t leaf, uint32_t leaves) { return leaf_joins_from(leaf, leaves, 0); }
 
-/* A join makes the sum of a subtree: of those that reach back before leaf `first` some part is elsewhere. */
+/* Subtrees that begin before leaf `first` are not complete here. */
 uint32_t leaf_joins_from(uint32_t leaf, uint32_t leaves, uint32_t first)
 {
 	uint32_t done = leaf + 1, joins = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said about a run. In: where it stands, and the tallies of its last epoch and test. Out: its mp_report,
- * the points of its history, whether `until` is reached. */
+/* Reports of a run. In: its Position, with tallies of the last epoch and test. Out: mp_report, points of its history,
+ * whether `until` is reached. */
 #include "run.h"
 
 static double mean_error(const Tally *t) { return t->cases ? t->error / (double)t->cases : 0; }
@@ -46,7 +46,7 @@ bool until_reached(const Until *u, const Tally *t)
 	       mean_error(t) < u->error;
 }
 
-/* When the history is full every other point goes, and from then on only every other epoch comes. */
+/* When the history is full, every other point is dropped and the stride doubles. */
 void report_note(Run *r)
 {
 	if (r->points == COUNT(r->history)) {
@@ -58,7 +58,7 @@ void report_note(Run *r)
 	if (r->at.epoch % r->stride)
 		return;
 	const mp_report *p = &r->report;
-	while (r->points && r->history[r->points - 1].epoch >= p->epoch) /* it was here before, and was rolled back */
+	while (r->points && r->history[r->points - 1].epoch >= p->epoch) /* noted before a rollback */
 		r->points--;
 	r->history[r->points++] = (mp_point){ p->epoch, p->error, p->right, p->test_error, p->test_right };
 }

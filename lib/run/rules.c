@@ -125,7 +125,7 @@ static double rate_step(const Options *o, double epochs)
 	return o->rate * power(o->step_factor, (uint64_t)(epochs / o->step_epochs));
 }
 
-/* Half a wave from the rate to rate-end; a run without a last epoch never comes nearer to it. */
+/* Cosine from the rate to rate-end; a run without a last epoch stays at the rate. */
 static double rate_cosine(const Options *o, double epochs)
 {
 	double way = o->epochs > 0 ? fmin(epochs / (double)o->epochs, 1) : 0;
@@ -144,7 +144,7 @@ void update_fill(const Options *o, uint64_t update, double epochs, double share,
 	u->param[P_RATE] = warm * schedules[o->schedule](o, epochs);
 	u->param[P_MOMENTUM] = o->momentum;
 	u->param[P_DECAY] = o->decay;
-	u->param[P_CLIP] = 1; /* whoever applies the rule knows the gradient's length */
+	u->param[P_CLIP] = 1; /* the target computes it from the norm of the gradient */
 	u->param[P_BETA1] = o->beta1;
 	u->param[P_BETA2] = o->beta2;
 	u->param[P_FIX1] = u->rule->needs_count ? 1 / (1 - power(o->beta1, update)) : 1;

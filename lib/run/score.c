@@ -2,7 +2,7 @@
 /* The error of a case, and whether its outputs count as right and within the threshold.
  *
  * In: outputs and targets of one case.  Out: a Tally that adds up.
- * Must hold: outputs without a target (NaN) count for nothing; a case without any is not scored.
+ * Outputs without a target (NaN) are ignored; a case without any target is not scored.
  *
  * Right means, over the outputs that have a target:
  * - with a code table: no code word is nearer to the outputs than the target's own (the code word nearest to the
@@ -23,7 +23,7 @@ static bool any_negative(const Data *d)
 	return l.negative || d->signs == SIGNS_NEGATIVE;
 }
 
-/* The middle is looked for only where a case has no more than one output: with several it is hardly ever asked for. */
+/* The middle is used with a single output only. */
 void scorer_init(Scorer *s, const Options *o, const Data *d)
 {
 	*s = (Scorer){
@@ -38,8 +38,8 @@ void scorer_init(Scorer *s, const Options *o, const Data *d)
 		s->middle = 0;
 }
 
-/* Squared, over the elements that have a target; target NULL: over all.  It only grows, so past `enough` it need not be
- * known: that leaves most of a long table after a few elements. */
+/* Squared, over the elements that have a target; target NULL: over all. Stops at `enough`, which most code words of a
+ * long table reach after a few elements. */
 static double code_distance(const double *code, uint32_t width, const double *out, const float *target, double enough)
 {
 	double sum = 0;

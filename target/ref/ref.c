@@ -2,7 +2,7 @@
 /* ref: the oracle.  Evaluates the network directly, in double precision, one case after the other.
  *
  * In: a Plan, of which only the order of units is used, options and data.  Out: errors, gradients, weights.
- * Must hold: nothing here is done for speed; whoever doubts another target reads this.  It shares no code with any.
+ * Nothing here is done for speed: it is the specification of all targets, and shares no code with any.
  *
  * One example is a sequence of cases, most often of one.  It goes forward over all its cases, keeping what every
  * unit was at each; then backward from the last case to the first, which leaves a delta for every unit at each; then
@@ -17,12 +17,12 @@
 
 extern const Target target_ref;
 
-enum { TILE = 64, MAX_SUMS = 16 }; /* links in one go of an update; sums: two and log2 of the leaves at most */
+enum { TILE = 64, MAX_SUMS = 16 }; /* links of an update at a time; sums: at most 2 + log2(MAX_LEAVES) */
 
 struct Program {
 	const Net *net;
 	const Plan *plan;
-	const Options *opt; /* the run's own: what may change during a run, changes here too */
+	const Options *opt; /* the run's own: some may change during a run */
 	const Rule *rule;
 	Formula formula;
 	double *w;                /* [links] */
@@ -31,15 +31,15 @@ struct Program {
 
 	const Data *data; /* bound */
 	Scorer scorer;
-	float *x, *y; /* one case as it stands in the data */
+	float *x, *y; /* one case of the data */
 	double *o;    /* its outputs, side by side */
 
 	/* One example: a row of units for each case. */
-	uint64_t cases;           /* there is room for so many */
+	uint64_t cases;           /* capacity */
 	double *in, *out, *delta; /* weighted sum, output, error with respect to the weighted sum */
-	double *err, *err_after;  /* error with respect to the output: of the case at hand and of the next one */
+	double *err, *err_after;  /* error with respect to the output: of this case and of the next one */
 
-	/* Sums of weight changes, a stack: at the bottom the batches before, above them the subtrees of this one. */
+	/* Sums of gradients, a stack: at the bottom earlier batches, above them subtrees of this one. */
 	double *sum[MAX_SUMS];       /* [links] each */
 	uint32_t sums, depth, below; /* how many there are, in use, and in use before the batch began */
 	double value[MAX_OPS][TILE]; /* of an update's formula */
@@ -76,7 +76,7 @@ static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	return p;
 }
 
-/* ---- the program in words ---- */
+/* ---- printing ---- */
 
 static void print_span(const Net *net, const Span *s, Buf *out)
 {
@@ -195,7 +195,7 @@ static double weighted_sum(const Program *p, Unit u, const double *out)
 	return sum;
 }
 
-/* The largest sum is taken off first: it changes nothing but keeps the powers finite. */
+/* Subtracting the largest sum does not change the result, but keeps the powers finite. */
 static void softmax(const Span *s, const double *in, double *out)
 {
 	double largest = in[s->first], total = 0;
@@ -291,7 +291,7 @@ static void output_errors(Program *p, uint64_t i, const double *out, double *del
 	}
 }
 
-/* What the contexts of the case after want changed, their sources do now. */
+/* Errors of context units of the next case go to their sources. */
 static void errors_from_after(Program *p)
 {
 	const Net *net = p->net;
