@@ -22,17 +22,17 @@ struct mp_job {
 
 typedef struct Program {
 	Ctx *cx;
-	uint64_t word;
+	uint64_t checksum;
 } Program;
 
 static void program_body(void *arg)
 {
 	Program *p = arg;
 	const Src *src = src_open(p->cx, &p->cx->scratch, "/proc/self/exe");
-	p->word = XXH3_64bits(src->text, src->len) | 1;
+	p->checksum = XXH3_64bits(src->text, src->len) | 1;
 }
 
-/* The others wait for a word from this one: it gives one even if it cannot read its own program. */
+/* Collective: a rank takes part even if it cannot read its own program. */
 static void join_body(void *arg)
 {
 	mp_job *job = arg;
@@ -42,7 +42,7 @@ static void join_body(void *arg)
 	if (!comm)
 		return;
 	api_call(&job->cx, program_body, &own);
-	ranks_greet(&job->cx, job->ranks, own.word);
+	ranks_check_program(&job->cx, job->ranks, own.checksum);
 }
 
 mp_status mp_job_join(mp_job **job, const mp_allocator *alloc)
@@ -107,12 +107,12 @@ static const char *content_spread(mp_job *job, const char *name, const Src *src,
 	uint64_t length = src ? src->len : 0, some;
 	Keeping copy = { .job = job, .name = name, .path.arena = &job->cx.keep };
 	Status status = wanted ? api_call(&job->cx, copy_body, &copy) : MP_OK;
-	c->spread(c->self, &length, sizeof length, 0);
+	c->broadcast(c->self, &length, sizeof length, 0);
 	for (uint64_t done = 0; done < length; done += some) {
 		some = length - done < PIECE ? length - done : PIECE;
 		if (src)
 			memcpy(piece, src->text + done, some);
-		c->spread(c->self, piece, some, 0);
+		c->broadcast(c->self, piece, some, 0);
 		if (copy.out)
 			file_write(copy.out, piece, some);
 	}
@@ -125,10 +125,10 @@ static const char *content_spread(mp_job *job, const char *name, const Src *src,
 }
 
 /* How many have it, as all said when they met; *first: the first of them. */
-static uint32_t votes_for(const Saying *all, uint64_t word, uint32_t *first)
+static uint32_t votes_for(const Message *all, uint64_t word, uint32_t *first)
 {
 	for (int i = 0; i < VOTES && all->vote[i].ranks; i++)
-		if (all->vote[i].word == word) {
+		if (all->vote[i].checksum == word) {
 			*first = all->vote[i].first;
 			return all->vote[i].ranks;
 		}
@@ -147,10 +147,10 @@ static void file_body(void *arg)
 	bool has = a->path && stat(a->path, &st) == 0 && S_ISREG(st.st_mode);
 	const Src *src = has && k->comm->rank == 0 ? src_open(&job->cx, &job->cx.scratch, a->path) : NULL;
 	uint32_t first = 0;
-	k->own = (Saying){ .same[SAME_FILE] = a->path ? XXH3_64bits(a->path, strlen(a->path)) : 0,
-		               .vote[0] = { .word = has ? HAS : LACKS, .ranks = 1, .first = k->comm->rank } };
-	ranks_meet(&job->cx, k, SAY_FILE);
-	ranks_same(&job->cx, k);
+	k->own = (Message){ .match[MATCH_FILE] = a->path ? XXH3_64bits(a->path, strlen(a->path)) : 0,
+		                .vote[0] = { .checksum = has ? HAS : LACKS, .ranks = 1, .first = k->comm->rank } };
+	ranks_exchange(&job->cx, k, MSG_FILE);
+	ranks_check_match(&job->cx, k);
 	uint32_t number = votes_for(&k->all, HAS, &first);
 	a->found = a->path;
 	if (number && number < k->comm->size && first == 0)
@@ -178,7 +178,7 @@ int mp_job_leave(mp_job *job, int status, const char *text)
 		unlink(job->file[i]);
 	if (job->folder)
 		rmdir(job->folder);
-	k->comm->end(k->comm->self);
+	k->comm->finalize(k->comm->self);
 	job->ranks = NULL;
 	return status;
 }

@@ -38,7 +38,7 @@ static int seed_report(void *user, mp_run *run, const mp_report *report)
 
 	(void)run;
 	(void)report;
-	restarts_look(&j->all);
+	restarts_report(&j->all);
 	return 0;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages by MPI. A module of its own, built once for each MPI there is and loaded when a process finds itself in
- * a job of that MPI (open.c), so that the program itself needs none.
+/* Messages by MPI. A module built once for each installed MPI and loaded in a job of that MPI (open.c), so that the
+ * program itself does not link against one.
  *
- * In: bytes, ranks.  Out: bytes.  Errors of MPI end the job, as is its custom.
- * Waiting is polite: ranks may have to share a core, and one that waits long sleeps. */
+ * Errors of MPI end the job (MPI_ERRORS_ARE_FATAL). Waiting spins, then yields, then sleeps: ranks may share a core. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,11 +22,11 @@ enum { MOST_BYTES = 1 << 30 }; /* of a message: counts are int */
 
 typedef struct Mpi {
 	MPI_Request *request;
-	int requests, room;
+	int requests, capacity;
 	char name[MPI_MAX_LIBRARY_VERSION_STRING];
-	uint64_t spins; /* before it lets others have the core; few where ranks have to share cores */
+	uint64_t spins; /* before it yields; few where ranks share cores */
 	bool ucx;       /* MPICH over UCX */
-	bool apart;     /* and its launcher says that ranks are on several hosts */
+	bool hosts;     /* ranks are on several hosts, by its launcher */
 	Comm comm;
 } Mpi;
 
@@ -56,9 +55,9 @@ static void finish(MPI_Request *r, int count)
 
 static MPI_Request *next_request(Mpi *m)
 {
-	if (m->requests == m->room) {
-		m->room = m->room ? 2 * m->room : 64;
-		m->request = realloc(m->request, (size_t)m->room * sizeof *m->request);
+	if (m->requests == m->capacity) {
+		m->capacity = m->capacity ? 2 * m->capacity : 64;
+		m->request = realloc(m->request, (size_t)m->capacity * sizeof *m->request);
 		if (!m->request)
 			MPI_Abort(MPI_COMM_WORLD, 1);
 	}
@@ -89,7 +88,7 @@ static void mpi_wait(void *self)
 	m->requests = 0;
 }
 
-static void mpi_gather(void *self, const void *own, size_t bytes, void *all)
+static void mpi_allgather(void *self, const void *own, size_t bytes, void *all)
 {
 	MPI_Request r;
 
@@ -98,7 +97,7 @@ static void mpi_gather(void *self, const void *own, size_t bytes, void *all)
 	finish(&r, 1);
 }
 
-static void mpi_spread(void *self, void *bytes, size_t count, uint32_t from)
+static void mpi_broadcast(void *self, void *bytes, size_t count, uint32_t from)
 {
 	(void)self;
 	for (size_t done = 0, some; done < count; done += some) {
@@ -109,7 +108,7 @@ static void mpi_spread(void *self, void *bytes, size_t count, uint32_t from)
 	}
 }
 
-static void mpi_add(void *self, float *v, size_t n)
+static void mpi_allreduce(void *self, float *v, size_t n)
 {
 	(void)self;
 	for (size_t done = 0, some; done < n; done += some) {
@@ -118,15 +117,14 @@ static void mpi_add(void *self, float *v, size_t n)
 	}
 }
 
-/* MPICH before 4.2, over UCX and TCP: in MPI_Finalize a rank closes its connections, for which the others have to
- * answer; but those that are done with it sit in a barrier of the launcher and answer no more, and the job hangs,
- * every second time with three ranks (pmodels/mpich pull request 6596). So where ranks are on several hosts such a
- * rank only tells the launcher, Hydra, that it has ended well; everyone has come by then, and connections go with
- * the process. */
+/* MPICH before 4.2, over UCX and TCP: in MPI_Finalize a rank closes its connections, which the others must acknowledge;
+ * but ranks that have done so wait in a barrier of the launcher without progress, and the job hangs, every second time
+ * with three ranks (pmodels/mpich pull request 6596). So where ranks are on several hosts a rank only sends finalize to
+ * the launcher, Hydra; all ranks have passed our barrier by then, and connections end with the process. */
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40200000
 enum { PATIENCE_MS = 10000 };
 
-/* The number of an open file that the launcher has left in the environment, or -1. */
+/* File descriptor in an environment variable of the launcher, or -1. */
 static int file_named(const char *variable)
 {
 	const char *text = getenv(variable);
@@ -138,10 +136,10 @@ static int file_named(const char *variable)
 	           : -1;
 }
 
-/* A line from the launcher, without its end; false: it says nothing, or does not speak in lines. */
-static bool line_read(int from, char *line, size_t room)
+/* A line from the launcher, without its newline; false: none came in time. */
+static bool line_read(int from, char *line, size_t capacity)
 {
-	for (size_t length = 0; length < room; length++) {
+	for (size_t length = 0; length < capacity; length++) {
 		struct pollfd ready = { .fd = from, .events = POLLIN };
 		int some;
 		do
@@ -157,43 +155,43 @@ static bool line_read(int from, char *line, size_t room)
 	return false;
 }
 
-/* In the words of PMI 1, which Hydra speaks to a program of this MPICH.  False: it has not understood. */
-static bool ends_by_itself(const Mpi *m)
+/* By the protocol PMI 1 of Hydra.  False: not acknowledged. */
+static bool finalize_by_launcher(const Mpi *m)
 {
-	static const char end[] = "cmd=finalize\n", understood[] = "cmd=finalize_ack";
+	static const char end[] = "cmd=finalize\n", acknowledged[] = "cmd=finalize_ack";
 	int launcher = file_named("PMI_FD");
 	char answer[256];
 
-	if (!m->ucx || !m->apart || !getenv("HYDI_CONTROL_FD") || launcher < 0)
+	if (!m->ucx || !m->hosts || !getenv("HYDI_CONTROL_FD") || launcher < 0)
 		return false;
 	return write(launcher, end, sizeof end - 1) == sizeof end - 1 && line_read(launcher, answer, sizeof answer) &&
-	       strncmp(answer, understood, sizeof understood - 1) == 0;
+	       strncmp(answer, acknowledged, sizeof acknowledged - 1) == 0;
 }
 #else
-static bool ends_by_itself(const Mpi *m)
+static bool finalize_by_launcher(const Mpi *m)
 {
 	(void)m;
 	return false;
 }
 #endif
 
-static void mpi_end(void *self)
+static void mpi_finalize(void *self)
 {
 	MPI_Request r;
 
-	MPI_Ibarrier(MPI_COMM_WORLD, &r); /* finalizing waits less politely */
+	MPI_Ibarrier(MPI_COMM_WORLD, &r); /* MPI_Finalize would spin */
 	finish(&r, 1);
-	if (!ends_by_itself(self))
+	if (!finalize_by_launcher(self))
 		MPI_Finalize();
 }
 
-static void mpi_kill(void *self, int code)
+static void mpi_abort(void *self, int code)
 {
 	(void)self;
 	MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-/* Ranks of this host outnumber its cores, as their launcher counts them. */
+/* More ranks than cores on this host, by the launcher. */
 static bool cores_are_shared(void)
 {
 	const char *open_mpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
@@ -202,24 +200,24 @@ static bool cores_are_shared(void)
 	return here && atol(here) > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* As Hydra says it; an option of MPICH makes one host count as many. */
-static bool ranks_are_apart(void)
+/* By Hydra; MPIR_CVAR_NOLOCAL makes one host count as several. */
+static bool on_several_hosts(void)
 {
 	const char *here = getenv("MPI_LOCALNRANKS"), *all = getenv("PMI_SIZE");
 
 	return here && all && (getenv("MPIR_CVAR_NOLOCAL") || atol(here) < atol(all));
 }
 
-/* Joins the job; NULL if that cannot be.
- * UCX asks before it sends a long message, and with four ranks that exchange such at 100 Mbit/s sums took 147 ms
- * so, 82 ms without. */
+/* Joins the job; NULL if it cannot.
+ * Rendezvous of UCX is off: with four ranks that exchange long messages at 100 Mbit/s, sums took 147 ms with it, 82 ms
+ * without. */
 __attribute__((visibility("default"))) const Comm *microprop_comm(uint32_t version)
 {
 	int rank, size, length, given;
 
-	mpi.apart = ranks_are_apart();
+	mpi.hosts = on_several_hosts();
 	mpi.spins = cores_are_shared() ? FEW_SPINS : SPINS;
-	if (mpi.apart)
+	if (mpi.hosts)
 		setenv("UCX_RNDV_THRESH", "inf", 0);
 	if (version != COMM_VERSION || MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS)
 		return NULL;
@@ -227,7 +225,7 @@ __attribute__((visibility("default"))) const Comm *microprop_comm(uint32_t versi
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Get_library_version(mpi.name, &length);
 	mpi.ucx = strstr(mpi.name, "ch4:ucx") != NULL;
-	for (char *s = mpi.name; *s; s++) /* Open MPI's has its whole address */
+	for (char *s = mpi.name; *s; s++) /* Open MPI's is long */
 		if (*s == ',' || *s == '\n')
 			*s = '\0';
 		else if (*s == '\t')
@@ -239,10 +237,10 @@ __attribute__((visibility("default"))) const Comm *microprop_comm(uint32_t versi
 		               .send = mpi_send,
 		               .receive = mpi_receive,
 		               .wait = mpi_wait,
-		               .gather = mpi_gather,
-		               .spread = mpi_spread,
-		               .add = mpi_add,
-		               .end = mpi_end,
-		               .kill = mpi_kill };
+		               .allgather = mpi_allgather,
+		               .broadcast = mpi_broadcast,
+		               .allreduce = mpi_allreduce,
+		               .finalize = mpi_finalize,
+		               .abort = mpi_abort };
 	return &mpi.comm;
 }

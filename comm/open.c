@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds out whether this process was started in a job, and loads the module for its messages.
+/* Detects whether a launcher started this process in a job, and loads the message-passing module.
  *
- * In: what launchers leave in the environment.  Out: a Comm, or NULL where there is no job of more than one process.
- * Modules lie beside the program, or where it was installed; MICROPROP_COMM names one. */
+ * In: environment variables of launchers.  Out: a Comm, or NULL where there is no job of more than one process.
+ * Modules are beside the program, or where it was installed; MICROPROP_COMM names another. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 
 #include "open.h"
 
-/* What a launcher says about the size of the job, and whose it is. */
+/* Variables with the size of the job, and the MPI whose launcher sets them. */
 static const struct {
 	const char *variable, *module;
-} signs[] = {
+} launchers[] = {
 	{ "OMPI_COMM_WORLD_SIZE", "openmpi" },
 	{ "PMI_SIZE", "mpich" },
 	{ "PMIX_SIZE", "openmpi" },
@@ -43,23 +43,23 @@ static void *module_open(Ctx *cx, const char *name)
 
 const Comm *comm_open(Ctx *cx)
 {
-	for (size_t i = 0; i < COUNT(signs); i++) {
-		const char *size = getenv(signs[i].variable);
+	for (size_t i = 0; i < COUNT(launchers); i++) {
+		const char *size = getenv(launchers[i].variable);
 		if (!size)
 			continue;
 		if (strcmp(size, "1") == 0)
 			return NULL;
-		void *module = module_open(cx, signs[i].module);
+		void *module = module_open(cx, launchers[i].module);
 		if (!module)
 			fail(cx, MP_BAD_INPUT, "build it where that MPI is installed, or set MICROPROP_COMM to the module",
-			     "this is a job of %s processes, but there is no module microprop-%s.so%s%s", size, signs[i].module,
+			     "this is a job of %s processes, but there is no module microprop-%s.so%s%s", size, launchers[i].module,
 			     getenv("MICROPROP_COMM") ? ": " : "", getenv("MICROPROP_COMM") ? dlerror() : "");
 		CommFn *join;
 		*(void **)&join = dlsym(module, "microprop_comm");
 		const Comm *comm = join ? join(COMM_VERSION) : NULL;
 		if (!comm)
 			fail(cx, MP_BAD_INPUT, "build module and program together", "microprop-%s.so is not for this program",
-			     signs[i].module);
+			     launchers[i].module);
 		return comm;
 	}
 	return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* comm/: how processes of a job reach each other. */
+/* comm: message passing between the processes of a job. */
 #ifndef OPEN_H
 #define OPEN_H
 

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* State under guard: what only updates write to. In: a target's regions, between updates. Out: whether they still
- * are what they were; copies of them, and a run that stands where one of these was made.
+/* State under guard: memory that only updates write to. In: a target's regions, between updates. Out: whether they
+ * match their checksums; snapshots, and a run restored from one.
  *
- * Copies are all made at the same updates by all ranks of a job, and have the same bits. So ranks go back together:
- * they say what their copies are worth, take the latest that most of them have, and whoever does not have it gets
- * it from one who does. Must hold: which one that is follows from what all have heard, and from nothing else. */
+ * All ranks of a job take a snapshot at the same update, with the same bits. So they roll back together: they vote with
+ * checksums of their snapshots, choose the latest that most of them have, and a rank without it receives it from one
+ * that has it. The choice depends on the merged message alone, so all ranks make the same. */
 #include <string.h>
 #include <xxhash.h>
 
-#include "guard_data.h"
+#include "parts.h"
 #include "ranks.h"
 
-static uint64_t seal_piece(const State *s, const void *at, uint64_t bytes)
+/* ---- checksums ---- */
+
+uint64_t block_checksum(const Run *r, const void *at, uint64_t bytes)
 {
-	return s->r->target->guard->checksum ? s->r->target->guard->checksum(s->r->program, at, bytes)
-	                                     : checksum_of(at, bytes);
+	const GuardHooks *hooks = r->target->guard;
+	return hooks->checksum ? hooks->checksum(r->program, at, bytes) : checksum_of(at, bytes);
 }
 
-/* ---- seals ---- */
-
-void state_seal(State *s)
+void state_checksum(State *s)
 {
-	uint64_t *seal = s->seal;
+	uint64_t *checksum = s->checksum;
 	for (uint32_t i = 0; i < s->regions; i++)
 		for (uint64_t at = 0; at < s->region[i].bytes; at += CHECKSUM_BLOCK)
-			*seal++ = seal_piece(s, (uint8_t *)s->region[i].at + at, checksum_block_size(s->region[i].bytes, at));
+			*checksum++ =
+				block_checksum(s->r, (uint8_t *)s->region[i].at + at, checksum_block_size(s->region[i].bytes, at));
 }
 
-static const char *what_changed(const State *s, const Region *region, uint64_t at, uint64_t should, uint64_t is)
+static const char *mismatch_text(const State *s, const Region *region, uint64_t at, uint64_t expected, uint64_t found)
 {
 	Buf b = { .arena = &s->r->cx.scratch };
 	uint64_t size = checksum_block_size(region->bytes, at), bit;
-	if (flipped_bit(size, should, is, &bit))
+	if (flipped_bit(size, expected, found, &bit))
 		buf_printf(&b, "bit %llu of number %llu of the %s changed by itself", (unsigned long long)bit % 32,
 		           (unsigned long long)(8 * at + bit) / 32, region->name);
 	else
@@ -40,92 +41,93 @@ static const char *what_changed(const State *s, const Region *region, uint64_t a
 	return b.s;
 }
 
-const char *state_look(const State *s, const uint64_t *found)
+const char *state_mismatch(const State *s, const uint64_t *found)
 {
-	uint64_t piece = 0;
+	uint64_t block = 0;
 	for (uint32_t i = 0; i < s->regions; i++)
-		for (uint64_t at = 0; at < s->region[i].bytes; at += CHECKSUM_BLOCK, piece++) {
+		for (uint64_t at = 0; at < s->region[i].bytes; at += CHECKSUM_BLOCK, block++) {
 			const Region *region = &s->region[i];
-			uint64_t is = found ? found[piece]
-			                    : seal_piece(s, (uint8_t *)region->at + at, checksum_block_size(region->bytes, at));
-			if (is != s->seal[piece])
-				return what_changed(s, region, at, s->seal[piece], is);
+			uint64_t is =
+				found ? found[block]
+					  : block_checksum(s->r, (uint8_t *)region->at + at, checksum_block_size(region->bytes, at));
+			if (is != s->checksum[block])
+				return mismatch_text(s, region, at, s->checksum[block], is);
 		}
 	return NULL;
 }
 
-/* ---- copies ---- */
+/* ---- snapshots ---- */
 
-static Kept kept_new(const State *s)
+static Snapshot snapshot_new(const State *s)
 {
-	return (Kept){ .bytes = arena_alloc_raw(s->arena, s->bytes, 1),
-		           .seal = NEW(s->arena, s->pieces, uint64_t),
-		           .best = s->r->opt.keep_best ? arena_alloc(s->arena, best_bytes(s->r), 1) : NULL };
+	return (Snapshot){ .bytes = arena_alloc_raw(s->arena, s->bytes, 1),
+		               .checksum = NEW(s->arena, s->blocks, uint64_t),
+		               .best = s->r->opt.keep_best ? arena_alloc(s->arena, best_bytes(s->r), 1) : NULL };
 }
 
-bool state_take(State *s)
+bool state_locate(State *s)
 {
 	Region now[MOST_REGIONS] = { { 0 } };
 	uint32_t regions = s->r->target->guard->regions(s->r->program, now);
-	if (s->seal && regions == s->regions && memcmp(now, s->region, sizeof now) == 0)
+	if (s->checksum && regions == s->regions && memcmp(now, s->region, sizeof now) == 0)
 		return false;
 	memcpy(s->region, now, sizeof now);
 	s->regions = regions;
-	s->bytes = s->pieces = 0;
+	s->bytes = s->blocks = 0;
 	for (uint32_t i = 0; i < regions; i++) {
 		s->bytes += now[i].bytes;
-		s->pieces += checksum_blocks(now[i].bytes);
+		s->blocks += checksum_blocks(now[i].bytes);
 	}
-	s->seal = NEW(s->arena, s->pieces, uint64_t);
-	for (int i = 0; i < COPIES; i++)
-		s->kept[i] = kept_new(s);
+	s->checksum = NEW(s->arena, s->blocks, uint64_t);
+	for (int i = 0; i < SNAPSHOTS; i++)
+		s->snapshot[i] = snapshot_new(s);
 	return true;
 }
 
-/* Time that passed is not part of where a run stands. */
-static uint64_t place_word(const Position *at)
+/* Without the time that has passed. */
+static uint64_t position_hash(const Position *at)
 {
 	Position p = *at;
 	p.seconds = 0;
 	return XXH3_64bits(&p, sizeof p);
 }
 
-void state_keep(State *s, int copy)
+void snapshot_take(State *s, int which)
 {
 	const Run *r = s->r;
-	Kept *k = &s->kept[copy];
+	Snapshot *k = &s->snapshot[which];
 	uint8_t *to = k->bytes;
 	for (uint32_t i = 0; i < s->regions; to += s->region[i++].bytes)
 		memcpy(to, s->region[i].at, s->region[i].bytes);
-	memcpy(k->seal, s->seal, s->pieces * sizeof *k->seal);
+	memcpy(k->checksum, s->checksum, s->blocks * sizeof *k->checksum);
 	k->at = r->at;
 	k->best_at = r->best_at;
-	k->place = place_word(&k->at);
+	k->position_hash = position_hash(&k->at);
 	if (k->best)
 		memcpy(k->best, r->best_weights, best_bytes(r));
 	k->valid = true;
 }
 
-static bool copy_is_good(const State *s, const Kept *k)
+static bool snapshot_intact(const State *s, const Snapshot *k)
 {
 	const uint8_t *bytes = k->bytes;
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < s->regions; bytes += s->region[i++].bytes)
 		for (uint64_t at = 0; at < s->region[i].bytes; at += CHECKSUM_BLOCK)
-			if (k->seal[n++] != seal_piece(s, bytes + at, checksum_block_size(s->region[i].bytes, at)))
+			if (k->checksum[n++] != block_checksum(s->r, bytes + at, checksum_block_size(s->region[i].bytes, at)))
 				return false;
-	return k->place == place_word(&k->at);
+	return k->position_hash == position_hash(&k->at);
 }
 
-void state_restore(State *s, int copy)
+void snapshot_restore(State *s, int which)
 {
 	Run *r = s->r;
-	const Kept *k = &s->kept[copy];
+	const Snapshot *k = &s->snapshot[which];
 	const uint8_t *from = k->bytes;
 	double seconds = r->at.seconds;
 	for (uint32_t n = 0; n < s->regions; from += s->region[n++].bytes)
 		memcpy(s->region[n].at, from, s->region[n].bytes);
-	memcpy(s->seal, k->seal, s->pieces * sizeof *s->seal);
+	memcpy(s->checksum, k->checksum, s->blocks * sizeof *s->checksum);
 	r->at = k->at;
 	r->at.seconds = seconds;
 	r->best_at = k->best_at;
@@ -133,67 +135,68 @@ void state_restore(State *s, int copy)
 		memcpy(r->best_weights, k->best, best_bytes(r));
 }
 
-/* ---- which of them ---- */
+/* ---- choice ---- */
 
-/* The same wherever the copy is; 0: there is none, or it is broken. */
-static uint64_t copy_word(State *s, int copy, uint64_t *broken)
+/* The same on all ranks; 0: there is none, or it is corrupted. */
+static uint64_t snapshot_checksum(State *s, int which, uint64_t *corrupted)
 {
-	const Kept *k = &s->kept[copy];
+	const Snapshot *k = &s->snapshot[which];
 	if (!k->valid)
 		return 0;
-	if (copy_is_good(s, k))
-		return XXH3_64bits_withSeed(k->seal, s->pieces * sizeof *k->seal, k->place) | 1;
-	s->kept[copy].valid = false;
-	++*broken;
+	if (snapshot_intact(s, k))
+		return XXH3_64bits_withSeed(k->checksum, s->blocks * sizeof *k->checksum, k->position_hash) | 1;
+	s->snapshot[which].valid = false;
+	++*corrupted;
 	return 0;
 }
 
-/* The copy that most have, unless as many have another of the same update; NULL: there is none. */
-static const Vote *most_have(const Vote *v)
+/* The snapshot of most ranks, unless as many have another of the same update; NULL: none. */
+static const Vote *majority(const Vote *v)
 {
 	const Vote *most = NULL;
 	for (int i = 0; i < VOTES && v[i].ranks; i++) {
 		uint32_t against = 0;
 		for (int k = 0; k < VOTES && v[k].ranks; k++)
-			against += k != i && v[k].word && v[k].update == v[i].update ? v[k].ranks : 0;
-		if (v[i].word && v[i].ranks > against && (!most || v[i].ranks > most->ranks))
+			against += k != i && v[k].checksum && v[k].update == v[i].update ? v[k].ranks : 0;
+		if (v[i].checksum && v[i].ranks > against && (!most || v[i].ranks > most->ranks))
 			most = &v[i];
 	}
 	return most;
 }
 
-/* From rank `from` to those whose copy is another. */
-static void copy_spread(State *s, int copy, uint32_t from)
+/* From rank `from` to all. */
+static void snapshot_broadcast(State *s, int which, uint32_t from)
 {
 	const Comm *c = s->r->ranks->comm;
-	Kept *k = &s->kept[copy];
-	c->spread(c->self, k->bytes, s->bytes, from);
-	c->spread(c->self, k->seal, s->pieces * sizeof *k->seal, from);
-	c->spread(c->self, &k->at, sizeof k->at, from);
-	c->spread(c->self, &k->best_at, sizeof k->best_at, from);
-	c->spread(c->self, &k->place, sizeof k->place, from);
+	Snapshot *k = &s->snapshot[which];
+	c->broadcast(c->self, k->bytes, s->bytes, from);
+	c->broadcast(c->self, k->checksum, s->blocks * sizeof *k->checksum, from);
+	c->broadcast(c->self, &k->at, sizeof k->at, from);
+	c->broadcast(c->self, &k->best_at, sizeof k->best_at, from);
+	c->broadcast(c->self, &k->position_hash, sizeof k->position_hash, from);
 	if (k->best)
-		c->spread(c->self, k->best, best_bytes(s->r), from);
+		c->broadcast(c->self, k->best, best_bytes(s->r), from);
 	k->valid = true;
 }
 
-int state_choose(State *s, int newest, bool *enough, uint64_t *broken)
+int snapshot_choose(State *s, int newest, bool *give_up, uint64_t *corrupted)
 {
 	Ranks *k = s->r->ranks;
-	for (int i = newest; i < COPIES; i++) {
-		Saying own = { .status = *enough,
-			           .vote = { { copy_word(s, i, broken), 1, k ? k->comm->rank : 0, s->kept[i].at.updates } } };
+	for (int i = newest; i < SNAPSHOTS; i++) {
+		Message own = { .status = *give_up,
+			            .vote = { { snapshot_checksum(s, i, corrupted), 1, k ? k->comm->rank : 0,
+			                        s->snapshot[i].at.updates } } };
 		if (k) {
 			k->own = own;
-			ranks_meet(&s->r->cx, k, SAY_COPIES);
+			ranks_exchange(&s->r->cx, k, MSG_SNAPSHOT);
 		}
-		const Saying *all = k ? &k->all : &own;
-		*enough = all->status != 0;
-		const Vote *v = most_have(all->vote);
-		if (*enough)
+		const Message *all = k ? &k->all : &own;
+		*give_up = all->status != 0;
+		const Vote *v = majority(all->vote);
+		if (*give_up)
 			return -1;
 		if (v && k && v->ranks < k->comm->size)
-			copy_spread(s, i, v->first);
+			snapshot_broadcast(s, i, v->first);
 		if (v)
 			return i;
 	}

@@ -41,10 +41,10 @@ static const CommandOption options[] = {
 static const CommandArgs words = {
 	.of = "model", .row = options, .rows = COUNT(options), .operands = 2, .operand_at = offsetof(Model, operand)
 };
-static const char *const way_names[RANK_WAYS] = {
-	[WAY_TOGETHER] = "together",
-	[WAY_HALVING] = "halving",
-	[WAY_PARTS] = "parts",
+static const char *const way_names[REDUCES] = {
+	[REDUCE_GATHER] = "together",
+	[REDUCE_HALVING] = "halving",
+	[REDUCE_SCATTER] = "parts",
 };
 
 /* ---- arguments ---- */

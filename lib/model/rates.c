@@ -29,7 +29,7 @@ typedef struct Trial {
 	Order *order;              /* batches of one leaf: */
 	uint64_t batch, at, picks; /* examples of a batch; the next of `picks` examples */
 	uint64_t *picked;
-	Many *many; /* bulk updates, and their position: */
+	Bulk *bulk; /* bulk updates, and their position: */
 	Position position;
 } Trial;
 
@@ -142,10 +142,10 @@ static double do_batch(Trial *t)
 }
 
 /* Bulk updates, counted by their examples. */
-static double do_many(Trial *t)
+static double do_bulk(Trial *t)
 {
 	Position *at = &t->position;
-	uint64_t left = many_do(t->many, at, many_most(t->many, at, EPOCHS_AT_ONCE)), examples = 0;
+	uint64_t left = bulk_run(t->bulk, at, bulk_limit(t->bulk, at, BULK_EPOCHS)), examples = 0;
 
 	at->updates += left;
 	while (left) {
@@ -219,8 +219,8 @@ double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, 
 		return 0;
 	t.order = order_new(&cx->scratch, t.examples, 1, t.opt.shuffle != 0 && batch < t.examples);
 	until_parse("never", &until);
-	t.many = NEW(&cx->scratch, 1, Many);
-	*t.many = (Many){ .target = t.target,
+	t.bulk = NEW(&cx->scratch, 1, Bulk);
+	*t.bulk = (Bulk){ .target = t.target,
 		              .program = t.program,
 		              .opt = &t.opt,
 		              .examples = t.examples,
@@ -228,9 +228,9 @@ double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, 
 		              .order = t.order,
 		              .until = &until,
 		              .stop = &never };
-	many_init(t.many, &cx->scratch);
-	if (t.target->run_updates && do_many(&t) > 0)
-		return best_seconds(&t, do_many);
+	bulk_init(t.bulk, &cx->scratch);
+	if (t.target->run_updates && do_bulk(&t) > 0)
+		return best_seconds(&t, do_bulk);
 	t.picks = t.examples < MOST_PICKS ? t.examples : MOST_PICKS;
 	t.picked = NEW(&cx->scratch, t.picks, uint64_t);
 	t.at = t.picks;

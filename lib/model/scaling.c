@@ -60,13 +60,13 @@ static Cut cut_batch(const Workload *w, uint64_t examples, uint32_t ranks)
 		k.most_leaves = (uint32_t)max_u64(k.most_leaves, last - first);
 		k.most_sums = (uint32_t)max_u64(k.most_sums, sums);
 	}
-	k.way = ranks_way(w->floats, k.sums, k.leaves, ranks);
+	k.way = reduce_algorithm(w->floats, k.sums, k.leaves, ranks);
 	return k;
 }
 
 /* ---- methods of reduction: seconds; bytes and messages of the busiest rank are added to `out` ---- */
 
-static double reduce_together(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
+static double reduce_gather(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
 {
 	double floats = (double)w->floats;
 
@@ -77,9 +77,9 @@ static double reduce_together(const Cluster *c, const Rates *r, const Workload *
 	return message_seconds(c, k, moved, 4 * floats * moved) + join_seconds(c, r, k, floats * k->sums);
 }
 
-static double reduce_parts(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
+static double reduce_scatter(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out)
 {
-	uint64_t part = part_first(w->floats, k->ranks, k->ranks) - part_first(w->floats, k->ranks - 1, k->ranks);
+	uint64_t part = slice_first(w->floats, k->ranks, k->ranks) - slice_first(w->floats, k->ranks - 1, k->ranks);
 	double there = (double)((w->floats - part) * k->most_sums), in = (double)part * (k->sums - 1),
 		   back = (double)(w->floats - part);
 	double messages = fmax((double)k->most_sums * (k->ranks - 1), k->sums - 1);
@@ -96,7 +96,7 @@ static double reduce_halving(const Cluster *c, const Rates *r, const Workload *w
 	uint64_t part = w->floats;
 
 	for (uint32_t bit = 1; bit < k->ranks; bit *= 2) {
-		uint64_t half = part - part_first(part, 1, 2); /* the larger one */
+		uint64_t half = part - slice_first(part, 1, 2); /* the larger one */
 		seconds += 2 * message_seconds(c, k, 1, 4.0 * (double)half) + join_seconds(c, r, k, (double)half);
 		out->messages += 2;
 		out->bytes += 8 * half;
@@ -106,10 +106,10 @@ static double reduce_halving(const Cluster *c, const Rates *r, const Workload *w
 }
 
 typedef double ReduceFn(const Cluster *c, const Rates *r, const Workload *w, const Cut *k, Scaling *out);
-static ReduceFn *const reductions[RANK_WAYS] = {
-	[WAY_TOGETHER] = reduce_together,
-	[WAY_HALVING] = reduce_halving,
-	[WAY_PARTS] = reduce_parts,
+static ReduceFn *const reductions[REDUCES] = {
+	[REDUCE_GATHER] = reduce_gather,
+	[REDUCE_HALVING] = reduce_halving,
+	[REDUCE_SCATTER] = reduce_scatter,
 };
 
 static double vote_seconds(const Cluster *c, const Cut *k)
@@ -120,7 +120,7 @@ static double vote_seconds(const Cluster *c, const Cut *k)
 	for (; 2 * reach <= k->ranks; reach *= 2)
 		steps++;
 	steps += reach < k->ranks ? 2 : 0; /* the ranks beyond a power of two */
-	return steps * message_seconds(c, k, 1, sizeof(Saying));
+	return steps * message_seconds(c, k, 1, sizeof(Message));
 }
 
 /* Adds batches of one size to the epoch. */
@@ -173,7 +173,7 @@ Scaling scaling_epoch(const Cluster *c, const Rates *r, const Workload *w, uint3
 double scaling_optimum(const Cluster *c, const Rates *r, const Workload *w)
 {
 	double A = (double)w->batch * (double)w->cases / (double)w->examples * r->cases;
-	double L = 1e-6 * (3 * (c->latency + c->overhead) + sizeof(Saying) / c->bandwidth);
+	double L = 1e-6 * (3 * (c->latency + c->overhead) + sizeof(Message) / c->bandwidth);
 
 	return fmax(1, A * ln_2 / L);
 }

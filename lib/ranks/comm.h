@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the library and the modules that pass its messages (comm/). */
+/* Interface between the library and its message-passing modules (comm/). */
 #ifndef COMM_H
 #define COMM_H
 
@@ -8,8 +8,8 @@
 
 enum { COMM_VERSION = 1 };
 
-/* Messages between the processes of a job; comm/ has one of these for each message-passing library. Sends and
- * receives only begin; wait ends all of them. What a library cannot do ends the job. */
+/* Messages between the processes of a job; comm/ has one of these for each message-passing library. send and receive
+ * are non-blocking; wait completes all of them. An error of the library ends the job. */
 typedef struct Comm {
 	uint32_t rank, size;
 	const char *name; /* of the library */
@@ -17,16 +17,15 @@ typedef struct Comm {
 	void (*send)(void *self, const void *from, size_t bytes, uint32_t to);
 	void (*receive)(void *self, void *to, size_t bytes, uint32_t from);
 	void (*wait)(void *self);
-	/* all [size][bytes] of everyone, to everyone */
-	void (*gather)(void *self, const void *own, size_t bytes, void *all);
-	void (*spread)(void *self, void *bytes, size_t count, uint32_t from); /* from one to all */
-	void (*add)(void *self, float *v, size_t n); /* the library's own sum, in whatever order it likes */
-	void (*end)(void *self);                     /* everyone has to come */
-	void (*kill)(void *self, int code);          /* ends the whole job at once */
+	void (*allgather)(void *self, const void *own, size_t bytes, void *all); /* all: [size][bytes] */
+	void (*broadcast)(void *self, void *bytes, size_t count, uint32_t from);
+	void (*allreduce)(void *self, float *v, size_t n); /* sum, in the library's order */
+	void (*finalize)(void *self);                      /* collective */
+	void (*abort)(void *self, int code);               /* ends all processes of the job */
 } Comm;
 
-/* What a module is asked for, by the name microprop_comm: joins the job; NULL if that cannot be, or for another
- * version of this file. */
+/* A module exports this function as microprop_comm: joins the job; NULL: it cannot, or has another version of this
+ * file. */
 typedef const Comm *CommFn(uint32_t version);
 
 #endif

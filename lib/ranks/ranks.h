@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* ranks.c: processes that share the leaves of every batch. */
+/* ranks: processes that share the leaves of every batch.  start.c, meeting.c, reduce.c. */
 #ifndef RANKS_H
 #define RANKS_H
 
 #include "comm.h"
 #include "run.h"
+
+/* ---- options.c ---- */
 
 enum { ALLREDUCE_EXACT, ALLREDUCE_MPI };
 typedef struct RanksOptions {
@@ -13,83 +15,107 @@ typedef struct RanksOptions {
 } RanksOptions;
 extern const OptionTable ranks_options;
 
-/* What everyone says when they meet. Whoever leaves says so instead: the others know, and nobody waits for ever.
- * What some ranks in a row say is one of these again, so a meeting takes a few steps, however many come. */
-enum { SAY_FILE = 1, SAY_START, SAY_BATCH, SAY_END, SAY_COPIES, SAY_BACK, SAY_LEAVE, SAY_MIXED };
-enum { SAME_FILE, SAME_NET, SAME_OPTIONS, SAME_DATA, SAME_TEST, SAME_WEIGHTS, SAMES };
-enum { LOOK_DATA, LOOK_TEST, LOOKS };
-enum { VOTES = 4 }; /* different words that are told apart */
+/* ---- messages ---- */
+
+/* What a message is about; LEAVE and ROLLBACK replace any other.  MIXED: ranks have sent different kinds. */
+enum { MSG_FILE = 1, MSG_START, MSG_BATCH, MSG_END, MSG_SNAPSHOT, MSG_ROLLBACK, MSG_LEAVE, MSG_MIXED };
+enum { MATCH_FILE, MATCH_NET, MATCH_OPTIONS, MATCH_DATA, MATCH_TEST, MATCH_WEIGHTS, MATCHES };
+enum { VALIDATE_DATA, VALIDATE_TEST, VALIDATES };
+enum { VOTES = 4 }; /* different checksums that a message can hold */
 typedef struct Vote {
-	uint64_t word;
-	uint32_t ranks, first;
-	uint64_t update;
-} Vote; /* update: of a copy */
-typedef struct Saying {
+	uint64_t checksum;
+	uint32_t ranks, first; /* how many have it; the first of them */
+	uint64_t update;       /* of a snapshot */
+} Vote;
+typedef struct Message {                 /* of one rank, or merged, of ranks first .. end - 1 */
 	int32_t kind, status, stop, stopped; /* status: the worst; stop, stopped: of any */
-	uint32_t first, end;                 /* the ranks that say it */
-	uint32_t odd; /* the first that leaves, goes back, or says something else than the first of all; if there is one */
-	int32_t odd_status, odd_same; /* what it leaves with; SAME_... */
-	uint32_t leaves;              /* of the batch */
+	uint32_t first, end;
+	uint32_t culprit;     /* the first rank that leaves, requests a rollback or differs from rank 0; or UINT32_MAX */
+	int32_t leave_status; /* of the culprit */
+	int32_t mismatch;     /* MATCH_... in which it differs */
+	uint32_t leaves;      /* of the batch */
 	uint32_t tallies;
-	double seconds;       /* of the first */
-	uint32_t due;         /* guard_due, of the first */
-	int32_t back;         /* with SAY_BACK: the latest copy that will do; text: why, or nothing */
-	uint64_t same[SAMES]; /* what must be the same everywhere, of the first */
-	Vote vote[VOTES];     /* and of guards: guard_word, or a copy's */
+	double seconds;          /* of the first rank */
+	uint32_t due;            /* tasks of guards that are due, by the clock of the first rank */
+	int32_t snapshot;        /* with MSG_ROLLBACK: the latest that will do; text: the reason, or empty */
+	uint64_t match[MATCHES]; /* of the first rank; must be the same on all */
+	Vote vote[VOTES];        /* of guards: checksums of weights or snapshots */
 	union {
-		Tally tally[MOST_SUMS];
+		Tally tally[MOST_SUMS]; /* of the maximal subtrees of the ranks' leaves */
 		char text[1000];
-		Validation look[LOOKS];
+		Validation validation[VALIDATES];
 	};
-} Saying;
+} Message;
+
+/* What a guard contributes to the exchanges of a batch. */
+typedef struct RankObserver {
+	Status (*before_vote)(void *self, Message *own);     /* adds vote[0] and due; or ROLLED_BACK, with all ranks */
+	void (*roll_back)(void *self, const char *mismatch); /* a rank has requested it, or votes mismatch */
+	void (*after_reduce)(void *self, const Batch *b);    /* all ranks have the sum of the batch */
+} RankObserver;
 
 typedef struct Ranks {
 	const Comm *comm;
-	Saying own;     /* what is said */
-	Saying all;     /* and by all together */
-	bool gone;      /* someone has left */
-	bool alone;     /* rank 0 trains, the others wait */
+	Message own, all; /* of this rank, and merged */
+	const RankObserver *observer;
+	void *observer_self;
+	bool ended;     /* all ranks know that the job ends: no more messages */
+	bool root_only; /* rank 0 trains, the others wait */
 	bool stop;      /* as all have agreed */
-	bool back;      /* all have gone back, in the last meeting */
-	uint32_t due;   /* what rank 0 has said of it */
+	uint32_t due;   /* Message.due of rank 0 */
 	double seconds; /* of training, by the clock of rank 0 */
-	bool library;   /* sums as the library makes them */
-	float *inbox;
-	uint64_t room;                         /* parts of others' sums */
+	bool mpi_sum;   /* sums by the MPI library, in its own order */
+	float *received;
+	uint64_t capacity;                     /* floats of `received`: sums of other ranks */
 	uint64_t sent;                         /* bytes, of sums */
-	uint64_t *programs;                    /* [size] as they greet each other */
-	uint32_t counted_leaves, counted_sums; /* all_sums of so many leaves */
+	uint64_t *programs;                    /* [size] checksums of the ranks' programs */
+	uint32_t counted_leaves, counted_sums; /* sums of all ranks, for this number of leaves */
 } Ranks;
 
+/* ---- meeting.c ---- */
+
 Ranks *ranks_new(Ctx *cx, const Comm *comm); /* in keep */
-/* Before all else: fails, on all ranks, if one is another program.  own: stands for this one; 0: it cannot be read. */
-void ranks_greet(Ctx *cx, Ranks *k, uint64_t own);
-/* Says `own`, hears `all`; fails, naming the rank and what it said, if one of them has left. True: one says that
- * all have to go back. */
-bool ranks_meet(Ctx *cx, Ranks *k, int kind);
-void ranks_back(Ctx *cx, Ranks *k, int copy, const char *why); /* says so, wherever the others meet */
-bool ranks_gather(Run *r, Saying own, int kind); /* meets in the course of training.  True: all have gone back */
-/* those of [low, high), a subtree each */
-void tallies_own(Saying *w, const Tally *leaf, uint32_t first, uint32_t end, uint32_t low, uint32_t high);
-void ranks_same(Ctx *cx, Ranks *k); /* after a meeting: fails, naming what differs on which rank */
-/* The same, of data: `of` is what all ranks together saw of it. */
-void ranks_look(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Validation *of);
-void ranks_leave(Ranks *k, int status, const char *text); /* says so, unless someone else did */
-/* Leaves of a rank: as many as the others have, within a thirty-second, and such that few subtrees are cut. */
+/* Comes first: fails, on all ranks, if one runs another program.  own: its checksum; 0: it cannot be read. */
+void ranks_check_program(Ctx *cx, Ranks *k, uint64_t own);
+/* Sends k->own, merges all into k->all. Fails, with the rank and its reason, if one has left. True: a rank requests
+ * a rollback. */
+bool ranks_exchange(Ctx *cx, Ranks *k, int kind);
+void ranks_request_rollback(Ctx *cx, Ranks *k, int snapshot, const char *reason); /* in place of any exchange */
+void ranks_check_match(Ctx *cx, Ranks *k); /* after an exchange: fails, naming what differs on which rank */
+/* After MSG_START: fails if a rank has found the data invalid; *of: what all ranks together found. */
+void ranks_check_data(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Validation *of);
+void ranks_leave(Ranks *k, int status, const char *text); /* sends LEAVE, unless the job ends anyway */
+
+/* ---- start.c ---- */
+
+/* Fails unless all ranks do the same work. Returns the checksum of the training data; *data and *test are replaced by
+ * copies with what all ranks together found in them.  Where a batch is one leaf, or the target does not support ranks,
+ * rank 0 trains alone (root_only). */
+uint64_t ranks_prepare(Run *r, const Data **data, const Data **test, uint64_t batch, bool shuffled);
+void ranks_begin(Run *r, uint64_t examples, uint64_t batch);       /* the data is bound: allocate; sets r->ranks */
+bool ranks_read_all(const Ranks *k, const Data *d, bool shuffled); /* every rank reads all cases of it */
+
+/* ---- reduce.c ---- */
+
+/* Leaves of a rank: equal shares within a thirty-second, cut where few subtrees are split. */
 void rank_leaves(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t *first, uint32_t *last);
-/* Examples of a rank in batch number i of data that is gone through in its order. */
+/* Examples of a rank in batch number i of data in file order. */
 void rank_examples(const Ranks *k, uint64_t examples, uint64_t batch, uint64_t i, uint64_t *first, uint64_t *end);
 /* And their cases, in data of that network; false: there are none. */
 bool rank_cases(const Ranks *k, const Net *net, const Data *d, uint64_t batch, uint64_t i, uint64_t *first,
                 uint64_t *end);
-uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last); /* largest ones that lie in [first, last) */
-enum { WAY_TOGETHER, WAY_HALVING, WAY_PARTS, RANK_WAYS };
-int ranks_way(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks); /* in which sums travel */
-/* where that part of a sum begins; parts: the end */
-uint64_t part_first(uint64_t floats, uint32_t part, uint32_t parts);
-void ranks_room(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples); /* takes what sums of such batches need */
-void ranks_sum(Run *r, Share *s, uint32_t leaves);                      /* of all ranks, to s->total */
-/* One batch, by all ranks: the pending sum and the tally are those of one process. */
+uint32_t subtree_count(uint32_t leaves, uint32_t first, uint32_t last); /* maximal subtrees within [first, last) */
+/* Adds tallies of the maximal subtrees within [low, high) to the message. */
+void own_tallies(Message *m, const Tally *leaf, uint32_t first, uint32_t end, uint32_t low, uint32_t high);
+enum { REDUCE_GATHER, REDUCE_HALVING, REDUCE_SCATTER, REDUCES };
+int reduce_algorithm(uint64_t floats, uint32_t sums, uint32_t leaves, uint32_t ranks);
+/* First float of a slice of a sum; slice == slices: its end. */
+uint64_t slice_first(uint64_t floats, uint32_t slice, uint32_t slices);
+void ranks_reserve(Ctx *cx, Ranks *k, uint64_t floats, uint64_t examples); /* for batches of so many examples */
+void ranks_allreduce(Run *r, Share *s, uint32_t leaves);                   /* of all ranks, to s->total */
+/* An exchange in the course of training, in which guards vote. */
+Status ranks_vote(Run *r, Message own, int kind);
+/* One batch by all ranks: pending sum and tally have the bits of one process. */
 Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t);
 
 #endif

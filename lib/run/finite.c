@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that are no longer finite. In: a run whose rate may be too high. Out: whether its weights are numbers,
- * and the sentence with which it ends if they are not.
+/* Divergence. In: a run whose rate may be too high. Out: whether its weights are finite, and the message if they are
+ * not.
  *
- * Must hold: the sentence names the epoch, not how or at which update it was noticed. A weight that is infinite
- * shows in the next case if inputs are rows, and only in a case that has its input if they are lists: both look at
- * the weights after the epoch, and end alike. */
+ * The message names the epoch, not the update at which it was detected: an infinite weight shows in the next case of
+ * dense inputs, but of sparse ones only in a case that has its input. Both check the weights after the epoch, and give
+ * the same message. */
 #include <math.h>
 
 #include "run.h"
@@ -13,14 +13,14 @@ enum { SMALL_NET = 1 << 17, LARGE_CASES = 2048 };
 
 bool weights_finite(const double *w, uint64_t n)
 {
-	double none = 0;
+	double zero = 0; /* NaN, if one is not finite */
 
 	for (uint64_t i = 0; i < n; i++)
-		none += w[i] - w[i];
-	return none == 0;
+		zero += w[i] - w[i];
+	return zero == 0;
 }
 
-/* A target may be wrong about what lies between weights, but not where it sees nothing. */
+/* A target's false may be due to padding: confirm by reading the weights. */
 bool run_finite(Run *r)
 {
 	double some[512];
@@ -35,8 +35,8 @@ bool run_finite(Run *r)
 	return true;
 }
 
-/* Weights that no cache holds are worth a look once so many cases have passed. */
-uint64_t epochs_between_looks(const Net *net, const Data *d)
+/* Weights that exceed the caches are checked after every LARGE_CASES cases only. */
+uint64_t epochs_between_checks(const Net *net, const Data *d)
 {
 	return net->links <= SMALL_NET ? 1 : (LARGE_CASES - 1) / d->cases + 1;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Many seeds of one network: who takes which seed, when a seed ends, and what they came to together.
+/* Restarts: many seeds of one network. Hands out seeds, decides when a seed ends, sums up the results.
  *
- * In: the first seed and how many. Out: a result for each, the best of them. Must hold: nothing of it depends on
- * the order in which seeds end, so threads and lanes take them as they come. */
+ * In: the first seed, their number. Out: a result for each, the best of them. No result depends on the order in which
+ * seeds end, so threads and lanes take them in any order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +88,7 @@ static mp_restarts so_far(Restarts *all)
 		                  .seeds_per_second = seconds > 0 ? (double)done / seconds : 0 };
 }
 
-void restarts_look(Restarts *all)
+void restarts_report(Restarts *all)
 {
 	double now = clock_seconds();
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* target: what a machine that trains has to provide, and what the library gives it: rules, leaves, scores. */
+/* target: the interface of a machine that trains, and what the library provides for it: rules, leaves, scores. */
 #ifndef TARGET_H
 #define TARGET_H
 
@@ -80,11 +80,11 @@ void formula_parse(Ctx *cx, const Rule *rule, Formula *f); /* fails on a bad tab
 /* of a weight whose block has this rate factor */
 double rule_start(const Rule *rule, int state, const Options *o, double factor);
 void formula_print(const Rule *rule, const Formula *f, Buf *out);
-/* Length of a gradient, leaf-tree order over link numbers. It is asked for links first .. first + count - 1: zero
- * where they are frozen. */
+/* Euclidean norm of a gradient, in leaf-tree order over link numbers. The function gives links first .. first + count
+ * - 1: zero where they are frozen. */
 typedef void GradientFn(const void *arg, uint64_t first, uint64_t count, double *g);
 double rule_length(GradientFn *gradient, const void *arg, uint64_t n);
-double rule_norm(const double *g, const uint8_t *frozen, uint64_t n); /* of one in an array; frozen NULL: none is */
+double rule_norm(const double *g, const uint8_t *frozen, uint64_t n); /* of an array; frozen NULL: none is */
 
 /* What one update needs besides the gradient: filled by the trainer from options, schedule and update count. */
 typedef struct Update {
@@ -94,7 +94,7 @@ typedef struct Update {
 /* `update` counts from 1; `epochs` have passed when it begins, and `share` of one passes with it: for schedules. */
 void update_fill(const Options *o, uint64_t update, double epochs, double share, Update *u);
 
-/* ---- leaves.c: how a batch is cut and how partial sums join ------------------------------------- */
+/* ---- leaves.c: leaves of a batch, and the tree of partial sums ------------------------------------- */
 
 enum { LEAF_EXAMPLES = 512, MAX_LEAVES = 4096 };
 uint32_t leaf_count(uint64_t examples);
@@ -114,19 +114,19 @@ typedef struct Scorer {
 	const ErrorFn *err;
 	double threshold;
 	uint32_t targets;
-	double middle; /* a lone output is right on the target's side of this: 0 if any target is below 0, else 0.5 */
+	double middle; /* a single output is right on the target's side of this: 0 if any target is below 0, else 0.5 */
 	const double *codes;
 	uint32_t code_count;
 } Scorer;
 void scorer_init(Scorer *s, const Options *o, const Data *d);
 void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t);
 void tally_add(Tally *into, const Tally *t);
-/* of leaves first .. end - 1, a subtree, joined as it says */
+/* of leaves first .. end - 1, a subtree, in tree order */
 Tally tally_leaves(const Tally *leaf, uint32_t first, uint32_t end);
 /* The code word nearest to `out` (Euclid; the first on ties) over elements whose target is not NaN; target NULL:
  * over all. */
 uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const double *out, const float *target);
-/* fails if a target lies outside what the error function takes */
+/* fails if a target is outside the domain of the error function */
 void score_check(Ctx *cx, const Options *o, const Data *d);
 
 /* ---- the data of a run: run.c ---- */
@@ -235,7 +235,7 @@ typedef struct Target {
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
 	void (*set)(Program *p, int which, uint64_t first, uint64_t count, const double *v);
 	void (*gradient)(const Program *p, double *v); /* the pending sum, for checks */
-	/* * All weights are finite. May report a false positive (padding may hold NaN), never a false negative. */
+	/* * All weights are finite. False may be wrong (padding may hold NaN): confirm by get. True is never wrong. */
 	bool (*finite)(const Program *p);
 	const RankHooks *ranks;
 	const GuardHooks *guard;
@@ -252,7 +252,7 @@ const char *target_names(Arena *a);          /* "the targets here are: cpu, ref,
 struct Restarts {
 	uint64_t first, count; /* seeds */
 	mp_seed *seed;         /* [count] results, by seed; one that has not ended has no fingerprint and has not failed */
-	uint64_t next;         /* the next to begin: many threads change this and the four below */
+	uint64_t next;         /* the next to begin: threads change this and the four below atomically */
 	uint64_t ended, solved, failed, epochs;
 	Run *run;
 	mp_restarts_fn *fn; /* may be NULL */
@@ -260,13 +260,14 @@ struct Restarts {
 	double began, reported;
 };
 
-/* Starts the run; results in keep.  Fails if it cannot be. */
+/* Starts the run; allocates results in keep. */
 void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, const Data *test);
-bool restarts_take(Restarts *all, uint64_t *number); /* the next seed to begin, from 0; false: none, or it is to stop */
+bool restarts_take(Restarts *all,
+                   uint64_t *number); /* the next seed to begin, from 0; false: none, or a stop was requested */
 void restarts_end(Restarts *all, uint64_t number, const mp_seed *result);
-void restarts_look(Restarts *all);                /* tells fn how far it is, if that is due: on the caller's thread */
+void restarts_report(Restarts *all);              /* calls fn if that is due, on the caller's thread */
 void restarts_sum(Restarts *all, uint64_t cases); /* run->restarts, from all results */
-void run_restart(Run *r, uint64_t seed);          /* the run as it would begin with this seed */
+void run_restart(Run *r, uint64_t seed);          /* resets the run to the start of this seed */
 /* Whether a seed ends here; fills solved, epochs, error, right, within.  The tally is that of its last full epoch. */
 bool seed_ends(const Options *o, const Until *u, const Tally *t, uint64_t epoch, uint64_t updates, mp_seed *result);
 

@@ -1,42 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates that a target does in one go. In: where a run stands, and how many updates may pass before somebody wants
- * to know. Out: what the target's hook `updates` takes: the numbers of each update, the examples in the order of
- * their epochs; and how many it did.
+/* Bulk updates: several in one call of the target. In: where a run stands, how many updates may pass before a report,
+ * a tick or the end is due. Out: the arguments of Target.run_updates (numbers of each update, examples in the order of
+ * their epochs), and how many it did.
  *
- * What they need is worked out a little at a time: a look at the clock between two goes must not come too late. */
+ * Few are prepared at a time, so that the clock is read often enough between two calls. */
 #include <string.h>
 
-#include "train.h"
+#include "loop.h"
 
-enum { UPDATES_AT_ONCE = 4096 }; /* at most; and so many examples, if their order has to be worked out */
+enum { BULK_UPDATES = 4096 }; /* at most; and as many examples, if they are shuffled */
 
-static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
+void bulk_init(Bulk *m, Arena *a) { m->example = m->order->shuffled ? NEW(a, BULK_UPDATES, uint64_t) : NULL; }
 
-void many_init(Many *m, Arena *a) { m->example = m->order->shuffled ? NEW(a, UPDATES_AT_ONCE, uint64_t) : NULL; }
+uint64_t updates_left(uint64_t examples, uint64_t batch, uint64_t done) { return ceil_div(examples - done, batch); }
 
-uint64_t updates_left(uint64_t examples, uint64_t batch, uint64_t done)
-{
-	return (examples - done + batch - 1) / batch;
-}
-
-uint64_t many_most(Many *m, const Position *at, uint64_t epochs)
+uint64_t bulk_limit(Bulk *m, const Position *at, uint64_t epochs)
 {
 	const Options *o = m->opt;
 	m->same = o->schedule == SCHEDULE_CONSTANT && o->warmup <= (double)at->epoch && !rules[o->rule].needs_count;
-	uint64_t n = m->same ? UPDATES_AT_ONCE : OTHERS_AT_ONCE;
+	uint64_t n = m->same ? BULK_UPDATES : BULK_DIFFERENT;
 
-	n = lesser(n, updates_left(m->examples, m->batch, at->done) +
-	                  (lesser(epochs, EPOCHS_AT_ONCE) - 1) * updates_left(m->examples, m->batch, 0));
-	return m->example ? lesser(n, UPDATES_AT_ONCE / m->batch) : n;
+	n = min_u64(n, updates_left(m->examples, m->batch, at->done) +
+	                   (min_u64(epochs, BULK_EPOCHS) - 1) * updates_left(m->examples, m->batch, 0));
+	return m->example ? min_u64(n, BULK_UPDATES / m->batch) : n;
 }
 
-/* Their numbers and their examples. */
-static void fill(Many *m, const Position *at, uint64_t updates)
+static void fill(Bulk *m, const Position *at, uint64_t updates)
 {
 	uint64_t epoch = at->epoch, done = at->done, examples = 0;
 
 	for (uint64_t k = 0; k < updates; k++) {
-		uint64_t count = lesser(m->batch, m->examples - done);
+		uint64_t count = min_u64(m->batch, m->examples - done);
 		if (!k || !m->same)
 			update_fill(m->opt, at->updates + 1 + k, (double)epoch + (double)done / (double)m->examples,
 			            (double)count / (double)m->examples, &m->update[k]);
@@ -52,7 +46,7 @@ static void fill(Many *m, const Position *at, uint64_t updates)
 	m->tally[0] = at->tally;
 }
 
-uint64_t many_do(Many *m, const Position *at, uint64_t updates)
+uint64_t bulk_run(Bulk *m, const Position *at, uint64_t updates)
 {
 	fill(m, at, updates);
 	return m->target->run_updates(m->program, &(Updates){ .examples = m->examples,
@@ -65,4 +59,55 @@ uint64_t many_do(Many *m, const Position *at, uint64_t updates)
 	                                                      .until = m->until,
 	                                                      .stop = m->stop,
 	                                                      .tally = m->tally });
+}
+
+/* ---- in the training loop ---- */
+
+/* Updates that may pass before a report, a tick or the end is due. */
+static uint64_t updates_due(Loop *l)
+{
+	const Options *o = &l->r->opt;
+	const Position *at = &l->r->at;
+	uint64_t epochs = BULK_EPOCHS;
+
+	if (o->epochs)
+		epochs = min_u64(epochs, (uint64_t)o->epochs - at->epoch);
+	if (o->report)
+		epochs = min_u64(epochs, (uint64_t)o->report - at->epoch % (uint64_t)o->report);
+	if (l->test || o->keep_best || (!o->report && report_due(l))) /* stop at the end of this epoch */
+		epochs = 1;
+	uint64_t n = bulk_limit(&l->updates, at, epochs);
+	if (o->updates)
+		n = min_u64(n, (uint64_t)o->updates - at->updates);
+	if (l->r->tick && l->r->tick_seconds <= 0) /* after every one */
+		n = min_u64(n, 1);
+	return n;
+}
+
+bool bulk_updates(Loop *l, Update *u)
+{
+	Position *at = &l->r->at;
+	uint64_t count = l->bulk ? updates_due(l) : 0;
+
+	if (!count)
+		return false;
+	l->timed_until = clock_seconds();
+	order_epoch(l->batches.order, at->epoch);
+	batches_prefetch(&l->batches, at->done);
+	uint64_t done = bulk_run(&l->updates, at, count), left = done;
+	count_time(l);
+	l->bulk = done > 0;
+	for (const Tally *t = l->updates.tally; left; t++) {
+		uint64_t of_epoch = updates_left(l->examples, l->batch, at->done), some = min_u64(left, of_epoch);
+		left -= some;
+		*u = l->updates.update[l->updates.same ? 0 : done - left - 1];
+		at->updates += some;
+		at->tally = *t;
+		check_error(l, t);
+		if (some == of_epoch)
+			epoch_end(l, u->param[P_RATE], left > 0); /* without an observer, it does not roll back */
+		else
+			at->done += some * l->batch;
+	}
+	return done > 0;
 }

@@ -16,9 +16,9 @@ enum { MOST_RANKS = 1000, SOME_RANKS = 12 };
 
 /* ---- messages between threads ---- */
 
-typedef struct Message Message;
-struct Message {
-	Message *next;
+typedef struct Packet Packet;
+struct Packet {
+	Packet *next;
 	size_t bytes;
 	uint32_t source;
 	char body[];
@@ -33,7 +33,7 @@ typedef struct Seat { /* of a rank, with what has come for it */
 	Comm comm;
 	pthread_mutex_t mutex;
 	pthread_cond_t came;
-	Message *first, **last;
+	Packet *first, **last;
 	Wanted wanted[MOST_RANKS];
 	uint32_t wanteds;
 } Seat;
@@ -42,9 +42,9 @@ static Seat seat[MOST_RANKS];
 
 static inline void hall_send(void *self, const void *from, size_t bytes, uint32_t to)
 {
-	Message *m = malloc(sizeof *m + bytes);
+	Packet *m = malloc(sizeof *m + bytes);
 	Seat *s = &seat[to];
-	*m = (Message){ .bytes = bytes, .source = ((Seat *)self)->comm.rank };
+	*m = (Packet){ .bytes = bytes, .source = ((Seat *)self)->comm.rank };
 	memcpy(m->body, from, bytes);
 	pthread_mutex_lock(&s->mutex);
 	*s->last = m;
@@ -61,12 +61,12 @@ static inline void hall_receive(void *self, void *to, size_t bytes, uint32_t fro
 }
 
 /* Messages between two ranks arrive in order. */
-static inline Message *take(Seat *s, uint32_t source)
+static inline Packet *take(Seat *s, uint32_t source)
 {
-	Message **m = &s->first;
+	Packet **m = &s->first;
 	while (*m && (*m)->source != source)
 		m = &(*m)->next;
-	Message *found = *m;
+	Packet *found = *m;
 	if (!found)
 		return NULL;
 	*m = found->next;
@@ -79,7 +79,7 @@ static inline void hall_wait(void *self)
 	Seat *s = self;
 	pthread_mutex_lock(&s->mutex);
 	for (uint32_t i = 0; i < s->wanteds; i++) {
-		Message *m;
+		Packet *m;
 		while ((m = take(s, s->wanted[i].source)) == NULL)
 			pthread_cond_wait(&s->came, &s->mutex);
 		assert_int_equal(m->bytes, s->wanted[i].bytes);
@@ -92,7 +92,7 @@ static inline void hall_wait(void *self)
 
 static uint32_t hall_size;
 
-static inline void hall_spread(void *self, void *bytes, size_t count, uint32_t from)
+static inline void hall_broadcast(void *self, void *bytes, size_t count, uint32_t from)
 {
 	Seat *s = self;
 	for (uint32_t i = 0; s->comm.rank == from && i < hall_size; i++)
@@ -103,7 +103,7 @@ static inline void hall_spread(void *self, void *bytes, size_t count, uint32_t f
 	hall_wait(self);
 }
 
-static inline void hall_gather(void *self, const void *own, size_t bytes, void *all)
+static inline void hall_allgather(void *self, const void *own, size_t bytes, void *all)
 {
 	for (uint32_t i = 0; i < hall_size; i++) {
 		hall_send(self, own, bytes, i);
@@ -123,8 +123,8 @@ static inline void hall_open(uint32_t size)
 			                        .send = hall_send,
 			                        .receive = hall_receive,
 			                        .wait = hall_wait,
-			                        .gather = hall_gather,
-			                        .spread = hall_spread } };
+			                        .allgather = hall_allgather,
+			                        .broadcast = hall_broadcast } };
 		seat[i].last = &seat[i].first;
 		pthread_mutex_init(&seat[i].mutex, NULL);
 		pthread_cond_init(&seat[i].came, NULL);
@@ -139,8 +139,8 @@ typedef struct Rank {
 	const mp_data *data, *test;
 	mp_data *const *own; /* NULL, or data of each rank */
 	const char *const *option;
-	const char *odd; /* NULL, or the rate of the last rank */
-	mp_job *job;     /* NULL, or ranks are not threads, but those of this */
+	const char *last_rate; /* NULL, or the rate of the last rank */
+	mp_job *job;           /* NULL, or ranks are not threads, but those of this */
 	mp_run *run;
 	mp_status status;
 	char fingerprint[33], said[2000];
@@ -157,8 +157,8 @@ static inline void *rank_run(void *arg)
 	assert_int_equal(mp_run_new(&k->run, k->net, NULL), MP_OK);
 	for (const char *const *o = k->option; *o; o += 2)
 		assert_int_equal(mp_run_set(k->run, o[0], o[1]), MP_OK);
-	if (k->odd && k->rank + 1 == hall_size)
-		assert_int_equal(mp_run_set(k->run, "rate", k->odd), MP_OK);
+	if (k->last_rate && k->rank + 1 == hall_size)
+		assert_int_equal(mp_run_set(k->run, "rate", k->last_rate), MP_OK);
 	if (k->job)
 		mp_run_share(k->run, k->job);
 	else if (hall_size > 1)

@@ -6,7 +6,7 @@
  * GUARD_FLIPS says how many flips, GUARD_STEPS how many steps without any; GUARD_TABLE=1 prints the counts. */
 #include "runs.h"
 
-#include "guard_data.h"
+#include "parts.h"
 
 static const char network[] =
 	"group in 20 input\ngroup mid 9 tanh\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
@@ -25,7 +25,7 @@ static const Setting settings[] = {
 
 enum { IN_STATE, IN_SUMS, IN_INPUTS, IN_TARGETS, IN_POSITION, IN_COPIES, PLACES };
 static const char *const place_names[PLACES] = { "weights, momentum", "partial sums", "inputs",
-	                                             "targets",           "position",     "copies" };
+	                                             "targets",           "position",     "snapshots" };
 
 typedef struct Flip {
 	mp_run *run;
@@ -68,7 +68,7 @@ static void flip_now(Flip *f, void *sum, uint64_t bytes)
 	case IN_TARGETS: flip_in((void *)d->y, d->cases * d->targets * sizeof(float), f->random); break;
 	case IN_POSITION: flip_in(&f->run->at, sizeof f->run->at, f->random); break;
 	case IN_COPIES:
-		n = guard_copies(f->run->guard, r);
+		n = guard_snapshots(f->run->guard, r);
 		flip_in(r[0].at, r[0].bytes, f->random / 2);
 		if (f->random % 2 && n > 1) { /* and weights too, so that an older copy is needed */
 			n = f->run->target->guard->regions(f->run->program, r);
@@ -155,7 +155,7 @@ static mp_run *run_new(const mp_net *net, const Setting *s, const char *guard)
 static uint64_t faults(const mp_run *run)
 {
 	const GuardCount *c = guard_count(run->guard);
-	return c->state + c->sums + c->data + c->leaves + c->jumps + c->position + c->copies;
+	return c->state + c->sums + c->data + c->leaves + c->outliers + c->position + c->snapshots;
 }
 
 typedef struct Result {
@@ -270,7 +270,7 @@ static void padding_comes_out_the_same(void **state)
 	mp_data *data = some_data();
 	mp_run *run = run_new(net, &(Setting){ 0 }, "full");
 	need(run, mp_run_train(run, data, NULL, NULL, NULL));
-	assert_true(guard_count(run->guard)->again > 0);
+	assert_true(guard_count(run->guard)->recomputed > 0);
 	assert_int_equal(faults(run), 0);
 	mp_run_close(run);
 	mp_data_close(data);

@@ -50,7 +50,7 @@ static void harm_now(const Harm *h, Rank *k, void *sum, uint64_t bytes)
 	case IN_INPUTS: flip_in((void *)k->own[k->rank]->data->x, CASES * INPUTS * sizeof(float), h->random); break;
 	case IN_POSITION: flip_in(&k->run->at, sizeof k->run->at, h->random); break;
 	case IN_COPIES: /* all of them, and weights too: another rank's are needed */
-		for (uint32_t i = guard_copies(k->run->guard, r); i-- > 0;)
+		for (uint32_t i = guard_snapshots(k->run->guard, r); i-- > 0;)
 			flip_in(r[i].at, r[i].bytes, h->random);
 		harm_state(k->run, MOST_REGIONS * h->random);
 		break;
@@ -109,7 +109,7 @@ static void scene_close(Scene *s)
 
 static uint64_t faults(const GuardCount *c)
 {
-	return c->state + c->sums + c->data + c->leaves + c->jumps + c->position + c->copies;
+	return c->state + c->sums + c->data + c->leaves + c->outliers + c->position + c->snapshots;
 }
 
 static void ranks_go_back_together(void **state)
@@ -215,7 +215,7 @@ static void changing_wait(void *self)
 	Seat *s = self;
 	void *to = NULL;
 	for (uint32_t i = 0; i < s->wanteds; i++)
-		if (s->wanted[i].bytes != sizeof(Saying))
+		if (s->wanted[i].bytes != sizeof(Message))
 			to = s->wanted[i].to;
 	hall_wait(self);
 	if (to && ++waits == 4)
@@ -257,7 +257,7 @@ static void all_end_with_one_message(void **state)
 		{ { .rank = 1, .place = IN_STATE, .at = UINT64_MAX, .always = true, .random = MOST_REGIONS * 99 },
 		  "fails again and again: rank 1: bit 3 of number 3 of the weights changed by itself" },
 		{ { .rank = UINT32_MAX, .place = IN_COPIES, .at = 9, .random = 77 },
-		  "every copy of the weights in memory is broken too" },
+		  "every snapshot of the weights in memory is corrupted too" },
 	};
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		Rank rank[SOME_RANKS];

@@ -80,7 +80,7 @@ static void a_thousand_have_the_bits_of_one(void **state)
 /* ---- meetings ---- */
 
 typedef struct Guest {
-	uint32_t rank, leaves, odd, leaver, mixed;
+	uint32_t rank, leaves, culprit, leaver, mixed;
 	const Tally *leaf;
 	Tally all;
 	mp_status status;
@@ -97,12 +97,12 @@ static void guest_body(Ctx *cx, void *arg)
 		return;
 	}
 	rank_leaves(g->leaves, hall_size, g->rank, &first, &last);
-	k->own = (Saying){ .leaves = g->leaves, .same = { [SAME_OPTIONS] = g->rank >= g->odd } };
-	tallies_own(&k->own, g->leaf, 0, g->leaves, first, last);
-	ranks_meet(cx, k, g->rank == g->mixed ? SAY_FILE : SAY_BATCH);
+	k->own = (Message){ .leaves = g->leaves, .match = { [MATCH_OPTIONS] = g->rank >= g->culprit } };
+	own_tallies(&k->own, g->leaf, 0, g->leaves, first, last);
+	ranks_exchange(cx, k, g->rank == g->mixed ? MSG_FILE : MSG_BATCH);
 	assert_int_equal(k->all.tallies, 1);
 	g->all = k->all.tally[0];
-	ranks_same(cx, k);
+	ranks_check_match(cx, k);
 }
 
 static void *guest_meet(void *arg)
@@ -129,7 +129,10 @@ static void meet(uint32_t size, Guest *guest, Guest like)
 static void greeting_body(Ctx *cx, void *arg)
 {
 	const Guest *g = arg;
-	ranks_greet(cx, ranks_new(cx, &seat[g->rank].comm), g->rank == g->mixed ? 0 : g->rank == g->odd ? 5 : 7);
+	ranks_check_program(cx, ranks_new(cx, &seat[g->rank].comm),
+	                    g->rank == g->mixed     ? 0
+	                    : g->rank == g->culprit ? 5
+	                                            : 7);
 }
 
 static void *guest_greet(void *arg)
@@ -149,7 +152,7 @@ static void greetings_are_compared(void **state)
 	(void)state;
 	enum { NO_RANK = 99 };
 	static const struct {
-		uint32_t odd, mixed;
+		uint32_t culprit, mixed;
 		mp_status status;
 		const char *says;
 	} rows[] = {
@@ -162,7 +165,7 @@ static void greetings_are_compared(void **state)
 		Guest guest[3];
 		hall_open(3);
 		for (uint32_t r = 0; r < 3; r++)
-			guest[r] = (Guest){ .rank = r, .odd = rows[i].odd, .mixed = rows[i].mixed };
+			guest[r] = (Guest){ .rank = r, .culprit = rows[i].culprit, .mixed = rows[i].mixed };
 		ranks_start(3, guest_greet, guest, sizeof *guest);
 		for (int r = 0; r < 3; r++) {
 			assert_int_equal(guest[r].status, rows[i].status);
@@ -180,7 +183,7 @@ static void meetings_of_any_size(void **state)
 	static Tally leaf[MAX_LEAVES];
 	for (uint32_t i = 0; i < MAX_LEAVES; i++)
 		leaf[i] = (Tally){ .error = random_unit(3, STREAM_DATA, i), .cases = 1 };
-	const Guest like = { .odd = UINT32_MAX, .leaver = UINT32_MAX, .mixed = UINT32_MAX, .leaf = leaf };
+	const Guest like = { .culprit = UINT32_MAX, .leaver = UINT32_MAX, .mixed = UINT32_MAX, .leaf = leaf };
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		for (size_t n = 0; n < COUNT(leaves); n++) {
 			Guest g = like;
@@ -195,12 +198,12 @@ static void meetings_of_any_size(void **state)
 			const char *says;
 			uint32_t rank;
 		} wrong[] = {
-			{ { .odd = sizes[i] / 2, .leaver = UINT32_MAX, .mixed = UINT32_MAX },
+			{ { .culprit = sizes[i] / 2, .leaver = UINT32_MAX, .mixed = UINT32_MAX },
 			  "rank %u has other options",
 			  sizes[i] / 2 },
-			{ { .odd = UINT32_MAX, .leaver = sizes[i] - 1, .mixed = UINT32_MAX }, "rank %u of", sizes[i] - 1 },
-			{ { .odd = 1, .leaver = sizes[i] / 3, .mixed = 0 }, "rank %u of", sizes[i] / 3 },
-			{ { .odd = UINT32_MAX, .leaver = UINT32_MAX, .mixed = 0 }, "the ranks are not at the same work", 0 },
+			{ { .culprit = UINT32_MAX, .leaver = sizes[i] - 1, .mixed = UINT32_MAX }, "rank %u of", sizes[i] - 1 },
+			{ { .culprit = 1, .leaver = sizes[i] / 3, .mixed = 0 }, "rank %u of", sizes[i] / 3 },
+			{ { .culprit = UINT32_MAX, .leaver = UINT32_MAX, .mixed = 0 }, "the ranks are not at the same work", 0 },
 		};
 		for (size_t w = 0; w < COUNT(wrong); w++) {
 			char says[80];
@@ -227,10 +230,10 @@ static void the_model_counts_what_is_sent(void **state)
 		uint32_t inputs, outputs, ranks;
 		int way;
 	} runs[] = {
-		{ small, 5000, 5, 3, 7, WAY_TOGETHER },   { large, 4096, 40, 30, 8, WAY_HALVING },
-		{ large, 4096, 40, 30, 2, WAY_TOGETHER }, { large, 4096, 40, 30, 4, WAY_HALVING },
-		{ large, 4096, 40, 30, 3, WAY_PARTS },    { large, 2100, 40, 30, 4, WAY_PARTS },
-		{ large, 2100, 40, 30, 12, WAY_PARTS },
+		{ small, 5000, 5, 3, 7, REDUCE_GATHER },     { large, 4096, 40, 30, 8, REDUCE_HALVING },
+		{ large, 4096, 40, 30, 2, REDUCE_GATHER },   { large, 4096, 40, 30, 4, REDUCE_HALVING },
+		{ large, 4096, 40, 30, 3, REDUCE_SCATTER },  { large, 2100, 40, 30, 4, REDUCE_SCATTER },
+		{ large, 2100, 40, 30, 12, REDUCE_SCATTER },
 	};
 	const Cluster c = { .bandwidth = 1 };
 	const Rates r = { 1, 1, 1, 0 };
@@ -279,7 +282,7 @@ static void other_options_are_found(void **state)
 	static const char *const option[] = { "epochs", "3", "until", "never", "threads", "1", NULL };
 	mp_net *net = net_new(small);
 	mp_data *data = data_new(700, 5, 3, NULL, 0);
-	Rank rank[SOME_RANKS], like = { .net = net, .data = data, .option = option, .odd = "0.25" };
+	Rank rank[SOME_RANKS], like = { .net = net, .data = data, .option = option, .last_rate = "0.25" };
 	ranks_run(4, rank, like);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(rank[i].status, MP_BAD_INPUT);
@@ -295,13 +298,13 @@ static void whoever_ends_early_is_heard(void **state)
 	static const char *const option[] = { "epochs", "3", "until", "never", "threads", "1", NULL };
 	mp_net *net = net_new(small);
 	mp_data *data = data_new(700, 5, 3, NULL, 0);
-	Rank rank[SOME_RANKS], like = { .net = net, .data = data, .option = option, .odd = "1e-30" };
+	Rank rank[SOME_RANKS], like = { .net = net, .data = data, .option = option, .last_rate = "1e-30" };
 	like.test = NULL;
 	hall_open(2);
 	rank[0] = rank[1] = like;
 	rank[1].rank = 1;
 	pthread_t thread;
-	rank[0].odd = NULL;
+	rank[0].last_rate = NULL;
 	assert_int_equal(pthread_create(&thread, NULL, rank_run, &rank[0]), 0);
 	Ctx cx;
 	ctx_init(&cx, NULL);
@@ -411,8 +414,8 @@ static void guards_look_at_few_cases(void **state)
 	files_run(data, (Rank){ .net = net, .option = guarded_options }, some, NAN, &one, rank);
 	compare(&one, rank, FEW);
 	for (uint32_t i = 0; i < FEW; i++) {
-		assert_true(rank[i].found.sealed && rank[i].found.sealed <= one.found.sealed / 2);
-		assert_true(rank[i].found.again > 0);
+		assert_true(rank[i].found.data_blocks && rank[i].found.data_blocks <= one.found.data_blocks / 2);
+		assert_true(rank[i].found.recomputed > 0);
 		assert_int_equal(rank[i].found.rollbacks, 0);
 	}
 	mp_data_close(data);
@@ -489,6 +492,38 @@ static void damage(const char *path)
 	fseek(f, middle, SEEK_SET);
 	fputc(byte ^ 1, f);
 	fclose(f);
+}
+
+/* Runs on several threads, without ranks, may share data whose cases are not validated yet. */
+static void runs_share_data(void **state)
+{
+	(void)state;
+	enum { RUNS = 4 };
+	static const char *const option[] = { "epochs", "1", "until", "never", "rate", "0.001", "threads", "1", NULL };
+	char path[80];
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(5000, 5, 3, NULL, 0);
+	snprintf(path, sizeof path, "%s/together.npz", folder);
+	assert_int_equal(mp_data_save(data, path), MP_OK);
+	mp_data *shared = shared_open(path);
+	assert_true(shared->data->unchecked);
+	Rank rank[RUNS];
+	hall_open(1);
+	for (int i = 0; i < RUNS; i++)
+		rank[i] = (Rank){ .net = net, .data = shared, .option = option };
+	pthread_t thread[RUNS];
+	for (int i = 0; i < RUNS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, rank_run, &rank[i]), 0);
+	for (int i = 0; i < RUNS; i++)
+		pthread_join(thread[i], NULL);
+	assert_false(shared->data->unchecked);
+	for (int i = 0; i < RUNS; i++) {
+		assert_int_equal(rank[i].status, MP_OK);
+		assert_string_equal(rank[i].fingerprint, rank[0].fingerprint);
+	}
+	mp_data_close(shared);
+	mp_data_close(data);
+	mp_net_close(net);
 }
 
 /* The checksum of a zip member, from the parts that ranks read: as dense rows, as index lists. */
@@ -589,6 +624,7 @@ int main(void)
 		cmocka_unit_test(guards_look_at_few_cases),
 		cmocka_unit_test(neighbours_notice),
 		cmocka_unit_test(wrong_cases_are_told_as_by_one),
+		cmocka_unit_test(runs_share_data),
 		cmocka_unit_test(checksums_of_parts_add_up),
 		cmocka_unit_test(other_data_is_found),
 	};

@@ -403,7 +403,7 @@ static bool poll(Worker *g)
 		return !c->all->run->stop;
 	g->work = 0;
 	cpu_leave(g->csr); /* the progress function runs with the caller's MXCSR */
-	restarts_look(c->all);
+	restarts_report(c->all);
 	cpu_enter();
 	return !c->all->run->stop;
 }

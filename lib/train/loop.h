@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the training loop share. */
+#ifndef LOOP_H
+#define LOOP_H
+
+#include "guard.h"
+#include "ranks.h"
+#include "train.h"
+
+/* ---- batches.c: the examples of each batch ---- */
+
+typedef struct Batches {
+	const Data *data;
+	Order *order;
+	uint64_t examples, batch;        /* of an epoch, of an update */
+	bool prefetch;                   /* the data is mapped: read blocks of examples ahead */
+	uint64_t prefetched;             /* blocks, in this epoch */
+	uint64_t *picked;                /* NULL: not shuffled; else examples of this batch and later ones: */
+	uint64_t first, count, capacity; /* place of picked[0] in the epoch; how many */
+} Batches;
+
+void batches_init(Batches *b, Arena *a, bool shuffled);
+void batches_epoch(Batches *b, uint64_t epoch, uint64_t done); /* goes on there, with `done` examples used before */
+void batches_prefetch(Batches *b, uint64_t done);
+Batch batches_next(Batches *b, uint64_t done);
+
+/* ---- one call of run_train ---- */
+
+typedef struct Loop {
+	Run *r;
+	const Data *data, *test; /* as scaled, and as ranks have validated them */
+	uint64_t examples, batch;
+	Batches batches;
+	const Observer *observer; /* of r->guard */
+	Until until;
+	mp_report_fn *fn;
+	void *user;
+	double reported;       /* when the last report was given */
+	double timed_until;    /* up to here, time is part of Position.seconds */
+	double ticked;         /* when the last tick was */
+	uint64_t finite_every; /* epochs between two checks that weights are finite */
+	double *chunk;         /* of weights, with keep-best */
+	bool bulk;             /* the target may do several updates in one call: */
+	Bulk updates;
+} Loop;
+
+void loop_start(Loop *l, const Data *data, const Data *test); /* start.c */
+void loop_finish(Run *r);                                     /* a simulator writes its logs */
+const Data *data_scaled(Run *r, const Data *d);
+void check_idle(Run *r); /* fails while the run trains */
+
+bool bulk_updates(Loop *l, Update *u); /* bulk.c: some updates in one call; false: the target cannot do them */
+
+/* ---- epoch.c ---- */
+
+Status epoch_end(Loop *l, double rate, bool finite); /* count, evaluate and note it; finite: its weights are */
+void check_error(Loop *l, const Tally *t);           /* fails unless it is finite, before its epoch is counted */
+_Noreturn void diverged(Loop *l, uint64_t epoch);
+
+/* ---- notify.c ---- */
+
+bool must_stop(const Run *r);
+const char *end_reason(const Loop *l); /* why the run ends now, or NULL */
+bool report_due(const Loop *l);
+void give_report(Loop *l);
+double simulated_seconds(const Run *r);
+void count_time(Loop *l);          /* since it was last counted: one clock read an update */
+bool ticks_deferred(const Run *r); /* ticks come before the next update is applied, not after this one */
+Status tick(Loop *l);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* When a run ends, and what its caller hears of it: reports after epochs, ticks between updates. */
+#include "loop.h"
+
+/* Ranks end together: by what they agreed on, not by a signal that only one of them has received. */
+bool must_stop(const Run *r) { return r->ranks ? r->ranks->stop : r->stop; }
+
+const char *end_reason(const Loop *l)
+{
+	const Run *r = l->r;
+	const Options *o = &r->opt;
+	double seconds = r->ranks ? r->ranks->seconds : r->at.seconds;
+	if (r->report.solved)
+		return "until";
+	if (o->epochs && r->at.epoch >= (uint64_t)o->epochs)
+		return "epochs";
+	if (o->updates && r->at.updates >= (uint64_t)o->updates)
+		return "updates";
+	if (o->time > 0 && seconds >= o->time)
+		return "time";
+	if (o->patience && r->at.epoch - r->at.best_epoch >= (uint64_t)o->patience)
+		return "patience";
+	return must_stop(r) ? "signal" : NULL;
+}
+
+bool report_due(const Loop *l)
+{
+	if (l->r->opt.report)
+		return l->r->at.epoch % (uint64_t)l->r->opt.report == 0;
+	return clock_seconds() - l->reported >= 0.1;
+}
+
+static bool is_root(const Run *r) { return !r->ranks || r->ranks->comm->rank == 0; }
+
+void give_report(Loop *l)
+{
+	l->reported = clock_seconds();
+	if (is_root(l->r) && l->fn && l->fn(l->user, l->r, &l->r->report) != 0)
+		l->r->stop = 1;
+}
+
+double simulated_seconds(const Run *r) { return r->target->simulator ? r->target->simulator->seconds(r->program) : 0; }
+
+void count_time(Loop *l)
+{
+	double now = clock_seconds();
+	l->r->at.seconds += now - l->timed_until;
+	l->timed_until = now;
+}
+
+/* Guarded ranks must exchange messages before they know that the last update is worth saving. */
+bool ticks_deferred(const Run *r) { return r->ranks && r->guard; }
+
+/* The time it takes is not part of training. */
+Status tick(Loop *l)
+{
+	Run *r = l->r;
+	if (!r->tick || !is_root(r) || l->timed_until - l->ticked < r->tick_seconds)
+		return MP_OK;
+	if (ticks_deferred(r))
+		count_time(l);
+	l->ticked = l->timed_until;
+	TRY(l->observer->before_export(r->guard)); /* a tick may save the weights */
+	if (r->tick(r->tick_user, r) != 0)
+		r->stop = 1;
+	if (r->diverged && !r->seed)
+		diverged(l, r->at.epoch + (r->at.done > 0));
+	l->timed_until = clock_seconds();
+	return MP_OK;
+}
