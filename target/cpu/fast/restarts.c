@@ -214,7 +214,7 @@ static void codes_tally(Worker *g, uint32_t cases, uint64_t first, const uint32_
 {
 	const Program *p = g->search->p;
 	const SmallNet *s = &g->s;
-	size_t width = padded(s->outputs);
+	size_t width = round_up(s->outputs, LANES);
 
 	for (uint32_t i = 0; i < LANES; i++) {
 		for (uint32_t c = 0; c < cases; c++) {
@@ -275,7 +275,7 @@ static void leaf_of_cases(Worker *g, uint64_t at, uint64_t count, float *sum, La
 	uint32_t chunk = g->s.chunk;
 
 	for (uint64_t i = 0; i < count; i += chunk) {
-		uint32_t cases = count - i < chunk ? (uint32_t)(count - i) : chunk;
+		uint32_t cases = (uint32_t)min_u64(count - i, chunk);
 		for (uint32_t l = 0; g->search->shuffled && l < LANES; l++)
 			lane_cases(g, l, at + i, cases);
 		run_chunk(g, cases, at + i, g->search->shuffled ? g->cases : NULL, i == 0, sum, t);
@@ -291,7 +291,7 @@ static void leaf_of_sequences(Worker *g, uint64_t at, uint64_t count, float *sum
 		uint64_t first[LANES], cases[LANES], longest = 0;
 		for (uint32_t l = 0; l < LANES; l++) {
 			run_example(p->net, p->bound->data, example_at(g, l, at + i), &first[l], &cases[l]);
-			longest = cases[l] > longest ? cases[l] : longest;
+			longest = max_u64(longest, cases[l]);
 			t->cases[l] += (float)cases[l];
 		}
 		for (uint32_t l = 0; l < LANES; l++)
@@ -418,7 +418,7 @@ static bool worker_epoch(Worker *g)
 		order_at(g->lane[i].order, 0); /* makes the permutation of the first block */
 	}
 	for (uint64_t at = 0, count; at < c->examples; at += count) {
-		count = c->examples - at < c->batch ? c->examples - at : c->batch;
+		count = min_u64(c->examples - at, c->batch);
 		if (!poll(g))
 			return false;
 		batch_learn_seeds(g, at, count);
@@ -502,19 +502,19 @@ static void take_worker(Ctx *cx, Search *c, Worker *g)
 
 	g->search = c;
 	g->s = c->net;
-	g->s.w = vectors_take(&cx->scratch, links);
+	g->s.w = floats_take(&cx->scratch, links * LANES);
 	for (int k = 0; k < p->rule->states; k++)
-		g->state[k] = vectors_take(&cx->scratch, links);
+		g->state[k] = floats_take(&cx->scratch, links * LANES);
 	for (uint32_t i = 0; i < sums_needed(leaf_count(c->batch)); i++)
-		g->sum[i] = vectors_take(&cx->scratch, links);
+		g->sum[i] = floats_take(&cx->scratch, links * LANES);
 	small_arrays(&cx->scratch, &g->s, l);
 	g->cases = NEW(&cx->scratch, (size_t)c->net.chunk * LANES, uint32_t);
-	g->param = vectors_take(&cx->scratch, (size_t)c->kinds * P_COUNT);
+	g->param = floats_take(&cx->scratch, (size_t)c->kinds * P_COUNT * LANES);
 	g->v = NEW(&cx->scratch, links, double);
 	if (p->bound->codes) {
-		g->out = vectors_take(&cx->scratch, (size_t)c->net.chunk * padded(p->net->outputs) / LANES);
-		g->y = vectors_take(&cx->scratch, (size_t)c->net.chunk * padded(p->net->outputs) / LANES + 1);
-		g->code_scratch = vectors_take(&cx->scratch, codes_scratch(p->bound->codes) / LANES + 1);
+		g->out = floats_take(&cx->scratch, c->net.chunk * round_up(p->net->outputs, LANES));
+		g->y = floats_take(&cx->scratch, c->net.chunk * round_up(p->net->outputs, LANES) + LANES);
+		g->code_scratch = floats_take(&cx->scratch, codes_scratch(p->bound->codes));
 		g->verdict = NEW(&cx->scratch, c->net.chunk, uint8_t);
 	}
 	for (uint32_t i = 0; i < LANES; i++) {
@@ -561,7 +561,8 @@ static bool fits(const Search *c)
 		return false;
 	return cpu_own(p->opt)->precision == PRECISION_FP32 && c->examples && d->targets &&
 	       weights <= LANES_BYTES / vector && case_bytes(p) * (c->sequences ? c->longest : 1) <= 8 * LANES_BYTES &&
-	       !is_sparse(d) && (d->cases + 1) <= DATA_BYTES / sizeof(float) / (padded(d->inputs) + padded(d->targets));
+	       !is_sparse(d) &&
+	       (d->cases + 1) <= DATA_BYTES / sizeof(float) / (round_up(d->inputs, LANES) + round_up(d->targets, LANES));
 }
 
 static bool is_scheduled(const Program *p)
@@ -590,8 +591,7 @@ bool cpu_restarts(Ctx *cx, Program *p, Restarts *all)
 	c.limits = limits_of(&c.until, p->bound->data->cases, scored);
 	c.batch_work = (double)c.batch * (double)c.longest * (double)p->net->links;
 	take_ranges(cx, &c);
-	uint64_t most = (all->count + LANES - 1) / LANES;
-	c.workers = most < p->threads ? (uint32_t)most : p->threads;
+	c.workers = (uint32_t)min_u64(ceil_div(all->count, LANES), p->threads);
 	c.worker = NEW(&cx->scratch, c.workers, Worker);
 	for (uint32_t i = 0; i < c.workers; i++)
 		take_worker(cx, &c, &c.worker[i]);

@@ -233,14 +233,6 @@ SmallNet small_make(Arena *arena, const Layout *l, const Options *opt, const Sma
 
 /* ---- data ---- */
 
-float *vectors_take(Arena *arena, size_t vectors)
-{
-	size_t line = LANES * sizeof(float);
-	char *p = arena_alloc(arena, vectors + 1, line);
-
-	return (float *)(void *)(p + (line - (uintptr_t)p % line) % line);
-}
-
 uint32_t first_largest(const float *y, uint32_t n)
 {
 	uint32_t at = 0;
@@ -284,10 +276,10 @@ uint64_t small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven)
 	const Data *d = p->bound->data;
 	uint64_t rows = d->cases + 1, scored = 0; /* the last has no targets */
 
-	s->x_row = padded(d->inputs);
-	s->y_row = padded(d->targets);
-	float *x = vectors_take(arena, rows * s->x_row / LANES), *y = vectors_take(arena, rows * s->y_row / LANES);
-	float *top = vectors_take(arena, rows * s->y_row / LANES);
+	s->x_row = round_up(d->inputs, LANES);
+	s->y_row = round_up(d->targets, LANES);
+	float *x = floats_take(arena, rows * s->x_row), *y = floats_take(arena, rows * s->y_row);
+	float *top = floats_take(arena, rows * s->y_row);
 	s->threshold = (float)p->bound->scorer.threshold;
 	s->middle = (float)p->bound->scorer.middle;
 	s->score_right = !p->bound->codes;
@@ -301,7 +293,7 @@ uint64_t small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven)
 	for (uint32_t n = 0; n < d->targets; n++)
 		y[d->cases * s->y_row + n] = NAN;
 	if (d->weight) {
-		float *weight = vectors_take(arena, rows / LANES + 1);
+		float *weight = floats_take(arena, rows);
 		memcpy(weight, d->weight, d->cases * sizeof *weight);
 		weight[d->cases] = 1;
 		s->weight = weight;
@@ -315,15 +307,15 @@ uint64_t small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven)
 
 void small_arrays(Arena *arena, SmallNet *s, const Layout *l)
 {
-	size_t rows = (size_t)s->units * s->chunk, outputs = (size_t)s->outputs * s->chunk;
+	size_t row = (size_t)s->chunk * LANES, rows = s->units * row;
 
-	s->act = vectors_take(arena, rows + 4 * s->chunk);
-	s->err = vectors_take(arena, rows + LANES * s->chunk);
-	s->net = l->nets ? vectors_take(arena, rows) : NULL;
-	s->own_err = l->own_errors ? vectors_take(arena, rows) : NULL;
-	s->target = vectors_take(arena, outputs + 1);
-	s->target_top = vectors_take(arena, outputs + 1);
-	s->case_weight = vectors_take(arena, s->chunk);
+	s->act = floats_take(arena, rows + 4 * row);
+	s->err = floats_take(arena, rows + LANES * row);
+	s->net = l->nets ? floats_take(arena, rows) : NULL;
+	s->own_err = l->own_errors ? floats_take(arena, rows) : NULL;
+	s->target = floats_take(arena, s->outputs * row);
+	s->target_top = floats_take(arena, s->outputs * row);
+	s->case_weight = floats_take(arena, row);
 	for (size_t i = 0; i < s->step; i++)
 		s->act[i] = 1; /* the true unit */
 }

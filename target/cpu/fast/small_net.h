@@ -18,8 +18,6 @@ SmallNet small_make(Arena *arena, const Layout *l, const Options *opt, const Sma
 uint64_t small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven);
 void small_arrays(Arena *arena, SmallNet *s, const Layout *l); /* for a thread, all but the weights */
 
-float *vectors_take(Arena *arena, size_t vectors);  /* zeroed, on a cache line */
 uint32_t first_largest(const float *y, uint32_t n); /* its position */
-static inline size_t padded(size_t n) { return (n + LANES - 1) / LANES * LANES; }
 
 #endif

@@ -19,7 +19,7 @@ typedef struct Place {
 
 struct TinyRun {
 	Tiny t;
-	TinySteps *steps; /* NULL: not in this way */
+	TinySteps *steps; /* NULL: batches are larger */
 	Sweep sweep;
 	Place *place; /* [links] */
 	uint64_t places;
@@ -110,14 +110,14 @@ static void take_weights(Arena *a, const Program *p, TinyRun *r)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 			uint32_t place = r->place_of[i] = net_source(net, u, i) * LANES + r->lane_of[u];
 			real[place / 32] |= 1u << place % 32;
-			last = place > last ? place : last;
+			last = max_u32(last, place);
 		}
-	r->t.sources = (last / LANES + 4) / 4 * 4;
+	r->t.sources = (uint32_t)round_up(last / LANES + 1, 4);
 	r->sweep.formula = &p->formula;
 	r->sweep.n = r->t.sources * LANES;
 	r->sweep.real = real;
 	for (int i = 0; i < 2 + p->rule->states; i++)
-		r->sweep.variable[i] = vectors_take(a, net->units + 3); /* rows without targets are read */
+		r->sweep.variable[i] = floats_take(a, (size_t)(net->units + 3) * LANES); /* rows without targets are read */
 	r->place = NEW(a, net->links, Place);
 	layout_links(p->layout, 0, net->links, find_place, r);
 }
@@ -173,7 +173,7 @@ static void take_masks(Arena *a, Tiny *t)
 static void take_cases(Ctx *cx, Arena *a, const Program *p, TinyRun *r)
 {
 	Tiny *t = &r->t;
-	uint32_t cases = (uint32_t)p->bound->data->cases, chunk = (cases + LANES - 1) / LANES;
+	uint32_t cases = (uint32_t)p->bound->data->cases, chunk = (uint32_t)ceil_div(cases, LANES);
 	uint32_t *lane = NEW(&cx->scratch, chunk * LANES, uint32_t);
 
 	t->cases = cases;
@@ -185,7 +185,7 @@ static void take_cases(Ctx *cx, Arena *a, const Program *p, TinyRun *r)
 	small_arrays(a, &t->net, p->layout);
 	t->net.w = r->sweep.variable[1];
 	for (uint32_t i = 0; i < chunk * LANES; i++)
-		lane[i] = i < cases ? i : cases;
+		lane[i] = min_u32(i, cases);
 	p->kern->small_load(&t->net, chunk, 0, lane);
 	if (t->pairs)
 		take_masks(a, t);
@@ -243,7 +243,7 @@ static uint64_t run_steps(Program *p, TinyRun *r, const Updates *s)
 	r->steps->threshold = (float)p->bound->scorer.threshold;
 	while (done < s->count && !*s->stop) {
 		uint64_t left = s->examples - place, most = (s->same ? s->count - done : 1) * s->batch,
-				 cases = left < most ? left : most;
+				 cases = min_u64(left, most);
 		TinyOrder order = {
 			.example = s->example ? s->example + examples : NULL, .first = place, .cases = cases, .batch = s->batch
 		};
@@ -251,7 +251,7 @@ static uint64_t run_steps(Program *p, TinyRun *r, const Updates *s)
 		p->kern->tiny_steps(r->steps, &r->sweep, &order, t);
 		if (!isfinite(t->error))
 			return 0;
-		done += (cases + s->batch - 1) / s->batch;
+		done += ceil_div(cases, s->batch);
 		examples += cases;
 		place += cases;
 		if (place < s->examples)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tiny networks with updates after one or a few cases. In: a program, the data bound to it, the lanes of units. Out:
- * stages of units and dense cases for kernel_tiny_steps, or NULL if another way is faster or needed. */
+ * stages of units and dense cases for kernel_tiny_steps, or NULL if the network or the batch does not fit. */
 #include <string.h>
 
 #include "small_net.h"
@@ -87,9 +87,9 @@ static void take_rows(Arena *a, const Program *p, const uint8_t *lane_of, TinySt
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 			Unit from = net_source(net, u, i);
 			real[from] |= (uint16_t)(1u << lane_of[u]);
-			t->sources = from >= t->sources ? from + 1 : t->sources;
+			t->sources = max_u32(t->sources, from + 1);
 		}
-	t->given = 1 + net->inputs < t->sources ? 1 + net->inputs : t->sources;
+	t->given = min_u32(1 + net->inputs, t->sources);
 	t->real = real;
 	t->lane = lane_of;
 }

@@ -7,8 +7,7 @@
  *                                 adjacent units
  *
  * Lanes of weights [sources][LANES] are the computed units. Activations are [units][chunk][LANES], of LANE_PAIR
- * [units][8]. Every sum is one chain in canonical order with the operations of the other kernels: the bits are those
- * of any other way to train. */
+ * [units][8]. Every sum is one chain in canonical order, as in the other kernels: the bits are the same. */
 #ifndef SMALL_H
 #define SMALL_H
 
