@@ -165,12 +165,12 @@ static const Column columns[] = {
 	{ .key = "ranks", .title = "ranks", .width = 5 },
 	{ .key = "leaves", .title = "leaves", .width = 7 },
 	{ .key = "sums", .title = "sums", .width = 5 },
-	{ .key = "method", .title = "method", .width = -9 },
+	{ .key = "way", .title = "method", .width = -9 },
 	{ .key = "messages" },
 	{ .key = "bytes" },
-	{ .key = "compute", .title = "compute", .width = 12, .format = "%.4g" },
-	{ .key = "reduce", .title = "reduce", .width = 10, .format = "%.4g" },
-	{ .key = "vote", .title = "vote", .width = 10, .format = "%.4g" },
+	{ .key = "arithmetic", .title = "compute", .width = 12, .format = "%.4g" },
+	{ .key = "travel", .title = "reduce", .width = 10, .format = "%.4g" },
+	{ .key = "meeting", .title = "vote", .width = 10, .format = "%.4g" },
 	{ .key = "update", .title = "update", .width = 10, .format = "%.4g" },
 	{ .key = "seconds", .title = "total", .width = 10, .format = "%.4g" },
 	{ .key = "speedup", .title = "speed-up", .width = 9, .format = "%.3f" },
@@ -184,7 +184,7 @@ static void row_print(const Table *t, const Best *b, const Scaling *s)
 	double gain = b->one.total / s->total, efficiency = gain / s->ranks;
 	const TableCell cells[COUNT(columns)] = {
 		tc_count(s->ranks),    tc_count(s->leaves),
-		tc_count(s->sums),     s->way < 0 ? (TableCell){ .kind = CELL_NONE } : tc_text(way_names[s->way]),
+		tc_count(s->sums),     tc_text(s->way < 0 ? NULL : way_names[s->way]),
 		tc_count(s->messages), tc_count(s->bytes),
 		tc_real(s->compute),   tc_real(s->reduce),
 		tc_real(s->vote),      tc_real(s->update),
@@ -218,7 +218,7 @@ static void batch_head_json(Model *m, uint32_t leaves, const Best *b)
 	jw_real(j, "seconds", NULL, b->best.total);
 	jw_real(j, "speedup", NULL, b->one.total / b->best.total);
 	jw_end(j, '}');
-	jw_real(j, "optimum", NULL, b->optimum);
+	jw_real(j, "closed", NULL, b->optimum);
 	jw_start(j, "rows", '[');
 }
 

@@ -18,7 +18,8 @@ static void cell_print(Buf *out, const TableCell *cell, const char *format)
 
 static bool empty(const TableCell *cell)
 {
-	return cell->kind == CELL_NONE || (cell->kind == CELL_REAL && isnan(cell->real));
+	return cell->kind == CELL_NONE || (cell->kind == CELL_REAL && isnan(cell->real)) ||
+	       (cell->kind == CELL_TEXT && !cell->text);
 }
 
 static void pad(Buf *out, size_t count)
