@@ -13,21 +13,36 @@ static const Option options[] = {
 
 static const OptionGroup groups[] = {
 	{ "Options", options, NULL },
-	{ "Machine", NULL, " target " },
+	{ "Machine", NULL, " target input " },
 	{ NULL, NULL, NULL },
 };
 
 static const Example examples[] = {
 	{ "microprop show examples/xor.topo", "a summary and the network" },
 	{ "microprop show examples/xor.topo --stage program --target ref", "what the target made of it" },
+	{ "microprop show examples/xor.topo --stage program --input index", "the steps of an epoch on index lists" },
 	{ NULL, NULL },
 };
 
 static void piece_write(void *user, const char *text, size_t len) { fwrite(text, 1, len, user); }
 
-static int stage_print(Session *s, const char *stage, const char *target, FILE *f)
+/* On cpu it depends on the inputs: those that --input assumes, else those of the data that the topology names. */
+static int program_print(Session *s, const Args *a, FILE *f)
 {
-	return after_net(s->net, mp_net_print(s->net, stage, target, piece_write, f));
+	const char *data = args_text(a, "input") ? NULL : mp_net_get_info(s->net)->data;
+	int rc = session_run(s);
+	if (!rc)
+		rc = session_set(s, a);
+	if (!rc && data && strcmp(mp_run_get(s->run, "target"), "cpu") == 0)
+		rc = session_data(&s->data, data, NULL);
+	return rc ? rc : after_run(s->run, mp_run_print(s->run, s->data, piece_write, f));
+}
+
+static int stage_print(Session *s, const Args *a, const char *stage, FILE *f)
+{
+	if (strcmp(stage, "program") == 0)
+		return program_print(s, a, f);
+	return after_net(s->net, mp_net_print(s->net, stage, args_text(a, "target"), piece_write, f));
 }
 
 /* text: of the stage, or both NULL. */
@@ -78,12 +93,12 @@ static void show_json(const mp_net_info *n, const char *stage, const char *text)
 	json_end(&j);
 }
 
-static int stage_json(Session *s, const char *stage, const char *target)
+static int stage_json(Session *s, const Args *a, const char *stage)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	int rc = f ? stage_print(s, stage, target, f) : EXIT_FAILED;
+	int rc = f ? stage_print(s, a, stage, f) : EXIT_FAILED;
 	bool failed = !f || ferror(f);
 	if ((f && fclose(f)) || failed) {
 		complain("close other programs", "out of memory");
@@ -95,7 +110,7 @@ static int stage_json(Session *s, const char *stage, const char *target)
 	return rc;
 }
 
-static int show_summary(Session *s, const mp_net_info *n, const char *target)
+static int show_summary(Session *s, const Args *a, const mp_net_info *n)
 {
 	printf("%s\n\n", n->name);
 	const struct {
@@ -115,7 +130,7 @@ static int show_summary(Session *s, const mp_net_info *n, const char *target)
 	for (size_t i = 0; i < COUNT(rows); i++)
 		printf("%-18s %12s\n", rows[i].name, word_count(rows[i].value).s);
 	putchar('\n');
-	return stage_print(s, "net", target, stdout);
+	return stage_print(s, a, "net", stdout);
 }
 
 static int show_steps(Session *s, const Args *a)
@@ -123,13 +138,13 @@ static int show_steps(Session *s, const Args *a)
 	int rc = session_net(s, a->operand[0]);
 	if (rc)
 		return rc;
-	const char *stage = args_text(a, "stage"), *target = args_text(a, "target");
+	const char *stage = args_text(a, "stage");
 	const mp_net_info *info = mp_net_get_info(s->net);
 	bool json = args_flag(a, "json");
 	if (stage)
-		return json ? stage_json(s, stage, target) : stage_print(s, stage, target, stdout);
+		return json ? stage_json(s, a, stage) : stage_print(s, a, stage, stdout);
 	if (!json)
-		return show_summary(s, info, target);
+		return show_summary(s, a, info);
 	show_json(info, NULL, NULL);
 	return EXIT_DONE;
 }
@@ -149,7 +164,8 @@ const Command show_command = {
 	.most = 1,
 	.summary = "the network as compiled",
 	.about = "Prints the network of a topology file: a summary and the network itself, or one stage of its "
-			 "compilation: net (groups and links), plan (the order of work) or program (what the target made of it).",
+			 "compilation: net (groups and links), plan (the order of work) or program (what the target made of it; on "
+			 "cpu for the data that the file names, or with --input as if inputs were dense or index lists).",
 	.group = groups,
 	.example = examples,
 	.run = show_run,

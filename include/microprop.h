@@ -210,6 +210,8 @@ MP_API const char *mp_run_messages(const mp_run *run);
 
 MP_API mp_status mp_run_set(mp_run *run, const char *option, const char *value);
 MP_API const char *mp_run_get(mp_run *run, const char *option); /* as text; NULL if there is no such option */
+/* The target's program as text: as it trains on this data, or, data NULL, with dense inputs. */
+MP_API mp_status mp_run_print(mp_run *run, const mp_data *data, mp_write_fn *write, void *user);
 
 /* Weights from a file; or everything, so that training goes on with the very bits of the uninterrupted run.  After
  * mp_run_resume only options that do not change the result may be set, and those that end the run. */

@@ -93,6 +93,8 @@ static void take_layout(Ctx *cx, Program *p, Layout *l)
 	*p = made;
 }
 
+static bool is_bf16(const Options *opt) { return cpu_own(opt)->precision == PRECISION_BF16; }
+
 static uint32_t threads_wanted(const Options *opt)
 {
 	return (uint32_t)min_u64((uint64_t)(opt->threads ? opt->threads : pool_cores()), MAX_THREADS);
@@ -144,7 +146,7 @@ static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->threads = threads_wanted(opt);
 	p->tally = NEW(&cx->keep, MAX_LEAVES, Tally);
 	p->space = NEW(&cx->keep, p->threads, Space);
-	take_layout(cx, p, cpu_layout(cx, plan, opt, false));
+	take_layout(cx, p, cpu_layout(cx, plan, opt, cpu_own(opt)->input == INPUT_INDEX && !is_bf16(opt)));
 	for (int k = 0; k <= p->rule->states; k++)
 		weights_clear(p, k);
 	for (int k = 0; k < p->rule->states; k++)
@@ -263,11 +265,11 @@ static void cpu_rebind(Ctx *cx, Program *p, const Data *data)
 	bind_to(cx, p, data);
 }
 
-/* Of the bound data; else as if dense inputs were. */
+/* For the bound data; else for dense inputs, or for binary index lists if option input says so. */
 static void cpu_print(const Program *p, Buf *out)
 {
 	Data none = { .name = "none", .inputs = p->net->inputs, .targets = p->net->outputs };
-	Bound assumed = { .data = &none };
+	Bound assumed = { .data = &none, .index = p->layout->index };
 	const Bound *b = p->bound;
 
 	if (!b) {
@@ -277,7 +279,12 @@ static void cpu_print(const Program *p, Buf *out)
 	}
 	buf_printf(out, "program cpu: rows of %u floats a case, vectors of %d floats\nparts\n", p->layout->cols, LANES);
 	layout_print(p->layout, out);
-	list_print(p, b, &b->learn, out);
+	if (b->tiny)
+		buf_puts(out, "whole epochs in one kernel where no other step is needed; else:\n");
+	if (p->bound && p->online && b->index == p->layout->index)
+		online_print(p, out);
+	else
+		list_print(p, b, &b->learn, out);
 	buf_printf(out, "update %s, for each of %llu links\n", p->rule->name, (unsigned long long)p->net->links);
 	formula_print(p->rule, &p->formula, out);
 }

@@ -5,6 +5,8 @@ t show xor.topo --json
 t show xor.topo --stage net
 t show xor.topo --stage plan --target ref
 t show xor.topo --stage program --target ref
+t show xor.topo --stage program --target cpu --input dense
+t show xor.topo --stage program --target cpu --input index
 t show xor.topo --stage plan --target ref --json
 t show xor.topo --stage plant --json
 cat >bad.topo <<-END

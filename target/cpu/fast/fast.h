@@ -20,6 +20,7 @@ uint64_t online_updates(Program *p, const Updates *s); /* as Target.run_updates 
 void online_flush(const Program *p);                   /* deferred updates; all weights are in p->w then */
 bool online_finite(const Program *p);                  /* are packed weights?  No update is deferred after that */
 void online_steps_make(Program *p);                    /* online_steps.c: when data is bound */
+void online_print(const Program *p, Buf *out);
 
 /* ---- tiny.c: whole epochs of networks with at most 16 computed units ---------------------------- */
 

@@ -469,3 +469,26 @@ void online_steps_make(Program *p)
 		if (on->packed[of->panel - p->layout->panel].ahead)
 			add_next_sums(p, of);
 }
+
+void online_print(const Program *p, Buf *out)
+{
+	static const struct {
+		void (*run)(const Program *p, OnlineStep *st);
+		const char *name;
+	} fused[] = {
+		{ do_lazy, "lazy rows, index" }, { do_row_product, "row product" },
+		{ do_errors, "errors, scores" }, { do_errors_and_update, "errors and update" },
+		{ do_update, "update" },         { do_update_bias, "update bias" },
+		{ do_defer, "defer update" },    { do_update_and_next_sums, "update and next sums" },
+	};
+	const Online *on = p->online;
+
+	for (uint32_t i = 0; i < on->forwards + on->backwards; i++) {
+		const char *name = NULL;
+		if (i == 0 || i == on->forwards)
+			buf_puts(out, i ? "backward and update: one row\n" : "forward and scores: one row\n");
+		for (size_t k = 0; k < COUNT(fused); k++)
+			name = fused[k].run == on->step[i].run ? fused[k].name : name;
+		step_print(p, p->bound, on->step[i].of, name, out);
+	}
+}

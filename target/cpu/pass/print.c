@@ -69,7 +69,7 @@ static void print_sums(const Program *p, const Bound *b, const Step *st, Buf *ou
 	if (back)
 		print_part(p, st->a, to, out);
 	else
-		print_sources(p, st->from_data ? "data or act" : buffers[st->a], panel, out);
+		print_sources(p, st->from_data ? "inputs" : buffers[st->a], panel, out);
 	print_weights(p, panel, st->product.b, st->product.transposed, out);
 	buf_printf(out, ", %u x %u", st->product.depth, st->product.cols);
 }
@@ -116,7 +116,9 @@ static void print_scored(const Program *p, const Bound *b, const Step *st, Buf *
 static void print_written(const Program *p, const Bound *b, const Step *st, Buf *out)
 {
 	(void)b;
-	if (st->part)
+	if (!st->part)
+		buf_puts(out, st->run == run_contexts ? "of all groups, from the row before" : "of all outputs");
+	else
 		print_part(p, st->c, st->part, out);
 	if (st->run == run_deltas)
 		buf_printf(out, " *= slope of %s", unit_fns[st->part->fn].name);
