@@ -74,7 +74,7 @@ static inline __m512i edge_pairs(const Matrix *b, uint32_t k, uint32_t depth, ui
 	return halves_to_pairs(_mm256_maskz_loadu_epi16(first, b->h + at), _mm256_maskz_loadu_epi16(second, b->h + next));
 }
 
-/* The sixteen lines of a tile of b. */
+/* The 16 lines of a tile of b. */
 static inline __attribute__((always_inline)) void tile_pairs(const Matrix *b, uint32_t k, uint32_t depth, uint32_t col,
                                                              uint32_t cols, __m512i line[16])
 {
@@ -102,8 +102,8 @@ static void pack_pairs(uint32_t depth, uint32_t cols, const Matrix *b, Half *to)
 		}
 }
 
-/* Sixteen rows of sixteen pairs: rows become columns. */
-static inline void turn(__m512i r[16])
+/* Transposes 16 rows of 16 pairs. */
+static inline void transpose(__m512i r[16])
 {
 	__m512i t[16];
 
@@ -137,7 +137,7 @@ static void pack_across(uint32_t rows, uint32_t depth, const Matrix *a, Half *to
 		for (uint32_t k = 0; k < depth; k += TILE_DEPTH) {
 			__m512i line[16];
 			tile_pairs(a, k, depth, m, rows, line);
-			turn(line);
+			transpose(line);
 			for (uint32_t i = 0; i < 16; i++)
 				_mm512_storeu_si512(to + i * to_row + k, line[i]);
 		}

@@ -5,7 +5,7 @@
  * two are exact in a float, sums are floats.
  *
  *   a[m][k]    rows, padded with zeros to full 32s of k
- *   b[k][n]    tiles of 32 k and 16 n, sixteen lines of 32 numbers each; line r has pairs:
+ *   b[k][n]    tiles of 32 k and 16 n, 16 lines of 32 numbers each; line r has pairs:
  *              b[k + 2r][n], b[k + 2r + 1][n], b[k + 2r][n + 1], b[k + 2r + 1][n + 1], ...
  *              First come the tiles of the first 16 n, k = 0, 32, 64, ..., then those of the next; zeros fill the
  *              last ones
@@ -25,7 +25,7 @@ typedef uint16_t Half; /* a bf16 number */
 /* c[m][n] = start[m][n] + a[m][k] b[k][n] summed over k. */
 typedef struct Multiply {
 	uint32_t rows, cols, depth;
-	const Half *a; /* readable in full sixteens of rows */
+	const Half *a; /* readable in multiples of 16 rows */
 	size_t a_row;
 	const Half *b;      /* tiles */
 	const float *start; /* start_row 0: the same row for all */
@@ -59,7 +59,7 @@ static inline size_t half_blocks(size_t depth) { return (depth + TILE_DEPTH - 1)
 /* Halves in a row of a. An odd number of cache lines, so that rows that lie below each other do not compete for a
  * set. */
 static inline size_t half_row(size_t depth) { return (half_blocks(depth) | 1) * TILE_DEPTH; }
-/* Halves in rows of a, full sixteens of them, and in the tiles of b. */
+/* Halves in rows of a, in multiples of 16 rows, and in the tiles of b. */
 static inline size_t half_room_rows(size_t rows, size_t depth)
 {
 	return (rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS * half_row(depth);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unit functions of sixteen floats, in the words of a vec_*.h that stands before.
+/* Unit functions of vectors of 16 floats, in terms of the vec_*.h that was included before.
  *
  * In: any floats.  Out: the function of each.  Must hold: every step is one rounded operation, so that every machine
  * gives the same bits; finite for all finite arguments (v_exp: up to 88.72), the limits at infinity, NaN stays NaN.
@@ -14,7 +14,7 @@
  *   v_tanh        1.1 u         2 u
  *   v_gaussian    0.55 u        0.9 u
  *
- * No divisions: one of sixteen floats takes the time of twenty or more fused multiply-adds. */
+ * No divisions: one of 16 floats takes the time of twenty or more fused multiply-adds. */
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
 

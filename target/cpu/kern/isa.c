@@ -2,8 +2,8 @@
 /* Which kernels this computer can run.  In: cpuid, the registers the kernel saves, MICROPROP_ISA.  Out: one kind of
  * vector unit and its kernels.
  *
- * A CPU has a feature if its bits stand in cpuid; it can be used if the kernel saves its registers, which XCR0 says;
- * tiles moreover only by a process that has asked for them.  Leaf 0x1D, which describes tiles, is not looked at: some
+ * A CPU has a feature if its bits are set in cpuid; it can be used if the kernel saves its registers, which XCR0 says;
+ * tiles moreover only by a process that has asked for them.  Leaf 0x1D, which describes tiles, is not read: some
  * hypervisors leave it empty although tiles work, and there is but one palette. */
 #include <stdlib.h>
 #include <string.h>

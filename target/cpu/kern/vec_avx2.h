@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 #define VEC_ACCUMULATORS 6  /* registers that hold sums in a product, counted in pairs; the rest hold operands */
-#define VEC_DEEPEST      80 /* so many k of a product in one go, where the rows of a stand side by side */
+#define VEC_DEEPEST      80 /* depth of a part of a product, where a is read by columns */
 #define VEC_STRIP \
 	32768 /* bytes of b that a product works on at a time: less than the L1 cache, which also holds rows of a and c */
-#define VEC_ALIKE 1 /* is a strip of b copied if its rows fall into few sets of the cache? */
+#define VEC_ALIKE 1 /* 1: a strip of b is copied if its rows map to few sets of the cache */
 #define VEC_APART \
 	1024 /* floats from one row of b to the next from which on it is copied, for each is on another page */
-#define VEC_TOGETHER 1 /* vectors whose sigmoids are made step by step side by side */
+#define VEC_TOGETHER 1 /* vectors whose sigmoids are computed interleaved */
 
 typedef struct V {
 	__m256 l, h;

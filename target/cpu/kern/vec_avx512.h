@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 #define VEC_ACCUMULATORS 27  /* registers that hold sums in a product; the rest hold operands */
-#define VEC_DEEPEST      256 /* so many k of a product in one go, where the rows of a stand side by side */
+#define VEC_DEEPEST      256 /* depth of a part of a product, where a is read by columns */
 /* Bytes of b that a product works on at a time: L2 delivers three lines in 27 cycles. */
 #define VEC_STRIP        65536
-#define VEC_ALIKE        0 /* is a strip of b copied if its rows fall into few sets of the cache? */
+#define VEC_ALIKE        0 /* 1: a strip of b is copied if its rows map to few sets of the cache */
 #define VEC_APART \
 	2048 /* floats from one row of b to the next from which on it is copied, for each is on another page */
-#define VEC_TOGETHER 4 /* vectors whose sigmoids are made step by step side by side */
+#define VEC_TOGETHER 4 /* vectors whose sigmoids are computed interleaved */
 
 typedef __m512 V;
 typedef __m512i I;

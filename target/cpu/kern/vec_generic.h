@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sixteen floats in plain C: what the kernels are written in, for any CPU.
+/* Vectors of 16 floats in plain C, for any CPU.
  *
- * V is sixteen floats, I sixteen 32-bit integers, M sixteen truths.  Every operation on V is one correctly rounded IEEE
- * operation per lane, so that a kernel made of them gives the same bits on every machine; tiny numbers count as zero
- * because whoever calls kernels has set the CPU so (cpu_enter). */
+ * V is 16 floats, I 16 32-bit integers, M a mask of 16 lanes.  Every operation on V is one correctly rounded IEEE
+ * operation per lane, so that a kernel made of them gives the same bits on every machine; subnormal numbers count
+ * as zero because the caller has set the CPU so (cpu_enter). */
 #ifndef VEC_H
 #define VEC_H
 
@@ -12,12 +12,12 @@
 #include <string.h>
 
 #define VEC_ACCUMULATORS 2     /* registers that hold sums in a product */
-#define VEC_DEEPEST      256   /* so many k of a product in one go, where the rows of a stand side by side */
+#define VEC_DEEPEST      256   /* depth of a part of a product, where a is read by columns */
 #define VEC_STRIP        32768 /* bytes of b that a product works on at a time */
-#define VEC_ALIKE        1     /* is a strip of b copied if its rows fall into few sets of the cache? */
+#define VEC_ALIKE        1     /* 1: a strip of b is copied if its rows map to few sets of the cache */
 #define VEC_APART \
 	1024 /* floats from one row of b to the next from which on it is copied, for each is on another page */
-#define VEC_TOGETHER 1 /* vectors whose sigmoids are made step by step side by side */
+#define VEC_TOGETHER 1 /* vectors whose sigmoids are computed interleaved */
 
 typedef float V __attribute__((vector_size(64)));
 typedef int32_t I __attribute__((vector_size(64)));
@@ -111,7 +111,7 @@ static inline uint32_t m_bits(M m)                 /* lane i is bit i */
 		bits |= (uint32_t)(m[i] & 1) << i;
 	return bits;
 }
-static inline M m_of(uint32_t bits) /* and back: of the lowest sixteen bits */
+static inline M m_of(uint32_t bits) /* and back: of the lowest 16 bits */
 {
 	I bit = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 };
 
@@ -183,7 +183,7 @@ static inline void v_transpose16(V r[16]) /* rows become columns */
 
 static inline void v_transpose12(V r[16]) { v_transpose16(r); }
 
-/* Sixteen rows of eight, two in a vector, become eight of sixteen. */
+/* 16 rows of 8, two in a vector, become 8 rows of 16. */
 static inline void v_transpose_pairs(V r[8])
 {
 	V t[8];
@@ -215,7 +215,7 @@ static inline V v_two(float x, float y) /* one in each half */
 {
 	return (V){ x, x, x, x, x, x, x, x, y, y, y, y, y, y, y, y };
 }
-static inline float f_lane(V a, uint32_t i) { return a[i]; }    /* one of the sixteen, */
+static inline float f_lane(V a, uint32_t i) { return a[i]; }    /* one of the lanes, */
 static inline V v_lane(V a, uint32_t i) { return v_set(a[i]); } /* and in every lane */
 static inline V v_swap(V a)                                     /* lanes i and i + 8 change places */
 {

@@ -5,13 +5,13 @@
 
 #include "kern.h"
 
-/* ---- layout.c: where units and weights stand ---------------------------------------------------- */
+/* ---- layout.c: where units and weights are ------------------------------------------------------ */
 
 /* A recurrent network computes parts that lie on a way from a context back to its source step by step; what such parts
  * do not need is computed before, for all cases at once, and what nothing of them needs, after. */
 enum { PHASE_BEFORE, PHASE_STEPPED, PHASE_AFTER };
 
-/* Units of one group that stand side by side and have the same sources. */
+/* Adjacent units of one group with the same sources. */
 typedef struct Part {
 	Unit first;
 	uint32_t count;
@@ -39,8 +39,8 @@ typedef struct LinkList {
 	LinkSums forward; /* targets over their sources */
 	LinkBack *back;
 	uint32_t backs;   /* parts that errors go back to */
-	uint32_t *to;     /* [links] number of the target, ascending; full sixteens, */
-	uint16_t *begins; /* and of each sixteen a bit for every link that has another target than the one before */
+	uint32_t *to;     /* [links, padded] number of the target, ascending, */
+	uint16_t *begins; /* and for each vector of links a bit for every link whose target differs from the one before */
 	struct LinkKind *kind;
 	uint32_t kinds; /* links of blocks with the same rate */
 	uint64_t room;  /* floats that kernels want to work in */
@@ -53,8 +53,8 @@ typedef struct LinkKind {
 } LinkKind;
 
 /* Weights from `sources` columns to the columns of a part. By source: a row of weights for each source; by target:
- * a row for each target. Rows are padded to full sixteens; the padding means nothing. A pass that needs the other
- * form has a copy of it, or turns it itself. */
+ * a row for each target. Rows are padded to full vectors; the padding has no meaning. A pass that needs the other
+ * form has a transposed copy, or transposes it itself. */
 typedef struct Panel {
 	uint32_t part, from; /* numbers of the parts it leads to and from */
 	uint32_t source;     /* first column it leads from */
@@ -66,10 +66,11 @@ typedef struct Panel {
 	uint64_t link;      /* of target t and source s it is net->row[t] + link + s, where `real` is NULL */
 	uint64_t bias_link; /* of target t: net->row[t] + bias_link */
 	uint32_t *real;     /* NULL: every place is a link; else a bit for each, as Sweep wants it */
-	LinkList *list; /* NULL; else it is no matrix: weights stand in the order of the list, from, sources mean nothing */
-	uint64_t at;    /* of its weights, in floats */
-	uint32_t row;   /* floats in a row */
-	uint64_t copy;  /* of the other form, in `copies`; NONE: there is none */
+	LinkList
+		*list;     /* NULL; else it is no matrix: weights are in the order of the list; from, sources have no meaning */
+	uint64_t at;   /* of its weights, in floats */
+	uint32_t row;  /* floats in a row */
+	uint64_t copy; /* of the other form, in `copies`; NONE: there is none */
 	uint32_t copy_row;
 } Panel;
 #define NONE UINT64_MAX
@@ -95,7 +96,7 @@ typedef struct Layout {
 	uint32_t inputs, outputs;     /* how many parts are inputs and outputs, */
 	uint32_t input, output;       /* and which is the first of them */
 	double largest_output;        /* what no output exceeds, either way; infinite if there is no such number */
-	uint32_t outputs_padded;      /* units of all outputs, in full sixteens */
+	uint32_t outputs_padded;      /* units of all outputs, padded */
 	uint64_t floats, copy_floats; /* of weights, and of transposed copies */
 	bool index;                   /* inputs come as index lists */
 	bool inputs_by_source;        /* some panel from inputs is */
@@ -111,14 +112,14 @@ bool from_inputs(const Layout *l, const Panel *p); /* not from the true unit */
 uint64_t panel_size(const Panel *p);               /* floats */
 /* from p->at; source == sources: the true unit */
 uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source);
-/* Calls fn for links first .. end - 1: where each leads, its number, and where its weight stands. */
+/* Calls fn for links first .. end - 1: its target, its number, and the place of its weight. */
 typedef void LinkFn(void *arg, Unit unit, uint64_t link, uint64_t place);
 void layout_links(const Layout *l, uint64_t first, uint64_t end, LinkFn *fn, void *arg);
 void layout_print(const Layout *l, Buf *out);
 
 /* ---- links.c: links that are computed one by one ------------------------------------------------ */
 
-/* number: [cols / LANES] zeros, and again after */
+/* number: [cols / LANES] zeros, also on return */
 LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Part *t, uint32_t *number);
 
 #endif

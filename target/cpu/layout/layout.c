@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Where units and weights stand. In: a Plan. Out: parts of units, panels of weights, and who needs which form of
- * them.
+/* Where units and weights are. In: a Plan. Out: parts of units, panels of weights, and the forms of them that passes
+ * need.
  *
  * Units of a group that have one level and the same sources make a part, and their links are cut into panels where
- * the sources are not side by side or the blocks they come from have other rates. Where nearly every unit has
+ * the sources are not adjacent or the blocks they come from have other rates. Where nearly every unit has
  * sources of its own, as after `connect random`, the units make one part all the same: with all their sources as
- * one matrix that has gaps, if it is not too empty, else with a list of links. Must hold: panels into a part stand
+ * one matrix that has gaps, if it is not too empty, else with a list of links. Must hold: panels into a part are
  * in the order of sources, and outlets of a part in the order of targets, for that is the order of sums. */
 #include <math.h>
 #include <string.h>
@@ -16,10 +16,10 @@ enum {
 	WIDE = 8, /* units of a part, if a stretch is cut into several */
 	SMALL_PANEL = 4,
 	FEW_PANELS = 16, /* links of a panel, below which a list is better unless panels are few */
-	/* One place in so many of a matrix with gaps must be a link, else a list is faster (doc/cpu.md). */
+	/* At least one place in this many of a matrix with gaps must be a link, else a list is faster (doc/cpu.md). */
 	SPARSEST = 4,
-	LARGE = 1 << 16, /* weights of a panel that passes turn, so that no other form of it is kept; */
-	MUCH = 32        /* it stands by target, which needs one, only to save such a part of its multiply-adds */
+	LARGE = 1 << 16, /* weights of a panel that passes transpose themselves, so that no copy is kept; */
+	MUCH = 32        /* it is by target, which needs one, only to save this part of its multiply-adds */
 };
 
 typedef struct Maker {
@@ -29,7 +29,7 @@ typedef struct Maker {
 	const Options *opt;
 	Layout *l;
 	uint32_t *part_of; /* [units] */
-	uint32_t panels;   /* there is room for so many */
+	uint32_t panels;   /* capacity */
 	uint32_t *strip;   /* [cols / LANES] zeros, for links_list */
 } Maker;
 
@@ -175,7 +175,7 @@ static void regular_panels(Maker *m, uint32_t part)
 	}
 }
 
-/* The sources of all units of a part: marked from low to high - 1, so many; none if blocks differ in rate. */
+/* The sources of all units of a part: marked from low to high - 1, and their number; none if blocks differ in rate. */
 typedef struct Sources {
 	uint8_t *is;
 	Unit low, high;
@@ -335,9 +335,9 @@ static void join_biases(Maker *m)
 /* Vectors of multiply-adds that a case costs in either form. */
 static uint64_t cost(uint64_t rows, uint64_t cols) { return rows * padded(cols) / LANES; }
 
-/* Do errors go back through the weights as they stand by source? Turning sixteen squared of them takes 64 shuffles,
- * using them sixteen multiply-adds for each row in hand: online and step by step rows are few. */
-static bool is_turned(const Maker *m, const Panel *p)
+/* Are weights by source transposed in the backward pass? A square of 16 x 16 takes 64 shuffles, and its use 16
+ * multiply-adds for each row: with batches of one case and with time steps rows are too few. */
+static bool is_transposed(const Maker *m, const Panel *p)
 {
 	return (uint64_t)p->sources * p->targets >= LARGE && m->opt->batch != 1 && !m->net->copies;
 }
@@ -348,13 +348,13 @@ static bool better_by_target(const Maker *m, const Panel *p)
 	uint64_t sources = p->sources + p->bias, batch = m->opt->batch == BATCH_ALL ? 4096 : (uint64_t)m->opt->batch;
 	uint64_t copies = m->l->part[p->from].error ? 0 : 4 * cost(sources, p->targets);
 
-	if (is_turned(m, p) && cost(sources, p->targets) - cost(sources, p->targets) / MUCH < cost(p->targets, sources))
+	if (is_transposed(m, p) && cost(sources, p->targets) - cost(sources, p->targets) / MUCH < cost(p->targets, sources))
 		return false;
 	return batch * cost(p->targets, sources) + copies < batch * cost(sources, p->targets);
 }
 
-/* Whatever is not the whole of a part stays by source: a copy has zeros behind its rows, which leave what stands beside
- * the panel's columns as it is. */
+/* A panel from some columns of a part stays by source: the rows of its copy are padded with zeros, which do not change
+ * the columns beside. */
 static void make_forms(Maker *m)
 {
 	Layout *l = m->l;
@@ -376,7 +376,7 @@ static void make_forms(Maker *m)
 		p->row = padded(p->by_source ? p->targets : sources);
 		p->copy_row = padded(p->by_source ? sources : p->targets);
 		l->floats += (uint64_t)p->row * (p->by_source ? sources : p->targets);
-		if (!p->by_source || (s->error && !is_turned(m, p))) {
+		if (!p->by_source || (s->error && !is_transposed(m, p))) {
 			p->copy = l->copy_floats;
 			l->copy_floats += (uint64_t)p->copy_row * (p->by_source ? p->targets : sources);
 		}
@@ -392,7 +392,7 @@ uint64_t panel_place(const Panel *p, uint32_t target, uint32_t source)
 	return p->by_source ? (uint64_t)source * p->row + target : (uint64_t)target * p->row + source;
 }
 
-/* The panel of a part that leads from a column; they stand in the order of sources. */
+/* The panel of a part that leads from a column; panels are in the order of sources. */
 static const Panel *panel_from(const Layout *l, const Part *t, uint32_t col)
 {
 	uint32_t low = t->in, high = t->in + t->ins;
@@ -480,7 +480,7 @@ static uint32_t part_at(const Layout *l, uint32_t col)
 	return low;
 }
 
-/* Panels stand by target, so a stable sort by source part is all that is left to do. */
+/* Panels are in the order of targets, so a stable sort by source part is enough. */
 static void make_outlets(Maker *m)
 {
 	Layout *l = m->l;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of links, for those that are too scattered to make a matrix. In: a layout whose parts and columns are
- * known, and a part. Out: its links in canonical order, which of the columns they read, by sixteens, and the same
- * from the side of each part that errors go back to. Must hold: of a source, links stand by target; the work is in
+ * known, and a part. Out: its links in canonical order, the vectors of columns that they read, and the same
+ * for each part that errors go back to. Must hold: links of a source are in the order of targets; the work is in
  * proportion to the links. */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Columns that links read become slots of strips.  Kernels read full sixteens: past the last stands the last again. */
+/* Columns that links read become slots of strips.  Kernels read full vectors: the last one is padded with its last slot. */
 static void find_strips(const Lister *m, LinkSums *s, const uint32_t *col, uint64_t n)
 {
 	Arena *keep = &m->cx->keep;
@@ -160,7 +160,7 @@ static void make_targets(const Lister *m, LinkList *list)
 			list->begins[k / LANES] |= (uint16_t)(1u << k % LANES);
 }
 
-/* Floats that a thread needs to turn rows in. */
+/* Floats that a thread needs to transpose rows. */
 static uint64_t room_for(const LinkList *list, uint32_t targets)
 {
 	uint64_t strips = list->forward.strips, gradient = (strips + (targets + LANES - 1) / LANES) * LANES * LANES;

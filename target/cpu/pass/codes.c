@@ -3,7 +3,7 @@
  * as code_right of lib/score.c says, in a fraction of the time.
  *
  * Of squared distances what is the same for all words is left out: 2 o c - |c|^2 is the larger the nearer. It is a
- * sum over the elements of c that are not zero, which are few, and sixteen rows of outputs take it together, one in
+ * sum over the elements of c that are not zero, which are few, for 16 rows of outputs at once, one in
  * each lane. Many tables are all pairs of some beginnings and some endings (a sound and its stress, say): then
  * beginning and ending are nearest each by itself, and there are much fewer of both than of words. Where a sum in
  * single precision does not tell, words are measured as lib/score.c does. */
@@ -13,7 +13,7 @@
 
 #include "pass.h"
 
-/* Some columns of all words, and how to find what stands there. */
+/* Some columns of all words, and a hash table of their contents. */
 typedef struct Set {
 	uint32_t from, cols;
 	uint32_t count;        /* of those that differ */
@@ -145,8 +145,8 @@ static uint32_t count_of(const Codes *c, Set *s, uint32_t from, uint32_t cols)
 	return s->count;
 }
 
-/* Where words are best cut, if they are all pairs of what stands before and after; 0: nowhere.  Words of bits alone are
- * looked at: others are too long for it, or too rare. */
+/* Where words are best cut, if they are all pairs of their parts before and after; 0: nowhere.  Only words of bits
+ * are cut: others are too long for it, or too rare. */
 static uint32_t best_cut(Ctx *cx, const Codes *c)
 {
 	Set s = set_take(&cx->scratch, c, 0, 0);
@@ -301,7 +301,7 @@ size_t codes_scratch(const Codes *c)
 	return rows * LANES;
 }
 
-/* Is row m, whose sums stand in this lane, right?  Nothing but numbers that are finite and far enough apart tells. */
+/* Is row m, whose sums are in this lane, right?  Only finite numbers that are far enough apart decide. */
 static bool lane_right(const Codes *c, const CodesArgs *a, const Near *near, uint32_t lane, uint32_t own, float margin,
                        uint32_t m)
 {
@@ -318,7 +318,7 @@ static bool lane_right(const Codes *c, const CodesArgs *a, const Near *near, uin
 	return !nearer && (clear || measured_right(c, a, own, near, lane, margin, m));
 }
 
-/* The rows whose sums stand in the lanes, from `first` on. */
+/* The rows whose sums are in the lanes, from `first` on. */
 static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, float margin, uint32_t first,
                         uint32_t rows)
 {

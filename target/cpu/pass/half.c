@@ -2,8 +2,8 @@
 /* Products with operands rounded to bf16.  In: a Product, as for floats.  Out: its c.
  *
  * Weights are rounded and made into tiles once per update, for both directions. Inputs are rounded when a case is
- * loaded for the first time, and kept: half the bytes come from memory then, and cases in turn are used where they
- * stand. Outputs and deltas when a product takes them, strip by strip into a scratch that stays in a near cache:
+ * loaded for the first time, and kept: half the bytes come from memory then, and contiguous cases are used in place.
+ * Outputs and deltas when a product takes them, strip by strip into a scratch that stays in a near cache:
  * each is taken once in each form, so nothing is kept. Must hold: sums are cut into 32s counted from where a
  * Product's depth begins, whatever threads there are, so chunks of cases end at full 32s or with the leaf. */
 #include <string.h>
@@ -14,7 +14,7 @@ enum {
 	STRIP = 32,          /* two tiles: rows of a, or columns of b, at a time; */
 	STRIP_BYTES = 16384, /* more rows where they do not fill so much */
 	KEPT_MIB = 1024,     /* inputs are kept if they take no more, those of training and test data together */
-	CASES_AHEAD = 8      /* that are under way from memory */
+	CASES_AHEAD = 8      /* prefetch distance */
 };
 
 static uint32_t strip_rows(uint32_t depth)
@@ -128,9 +128,9 @@ static void prefetch(const Program *p, const Halves *h, uint64_t i)
 /* A guard looks at data and not at what is made of it. */
 static bool keeps(const Program *p) { return p->bound->kept && !p->monitor; }
 
-void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn)
+void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool contiguous)
 {
-	t->rows = keeps(p) && in_turn ? p->bound->kept->x + cases[0] * h->x_row : t->x;
+	t->rows = keeps(p) && contiguous ? p->bound->kept->x + cases[0] * h->x_row : t->x;
 }
 
 void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first,
@@ -299,7 +299,7 @@ KeptHalves *halves_keep(Arena *a, const Program *p, const Halves *h)
 	return k;
 }
 
-/* Weights that stand the other way are turned, a tile at a time. */
+/* Weights in the other form are transposed, a tile at a time. */
 static void pack_transposed(const Program *p, const Halves *h, Form w, uint32_t depth, uint32_t cols, Half *to)
 {
 	_Alignas(64) float b[TILE_DEPTH * LANES];
@@ -312,7 +312,7 @@ static void pack_transposed(const Program *p, const Halves *h, Form w, uint32_t 
 		}
 }
 
-/* Thread i of n takes its share of the columns, in full sixteens. */
+/* Thread i of n takes its share of the columns, in full vectors. */
 static void pack_share(const Program *p, const Halves *h, Form w, uint32_t depth, uint32_t cols, uint32_t i, uint32_t n,
                        Half *to)
 {

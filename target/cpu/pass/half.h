@@ -17,7 +17,7 @@ typedef struct KeptHalves {
 typedef struct Halves {
 	const HalfKern *kern;
 	Half *w;                       /* tiles of the weights of all panels, */
-	size_t room;                   /* so many numbers */
+	size_t room;                   /* numbers in all */
 	size_t *by_source, *by_target; /* [panels] where those of a panel begin, for forward and backward */
 	uint32_t *x_at;                /* [parts] inputs have rows of their own, as halves: where a part begins there */
 	uint32_t x_row;
@@ -36,9 +36,9 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa);
 void halves_weights(const Program *p, const Halves *h, uint32_t i, uint32_t n);
 /* for the data bound; NULL: they would take too much */
 KeptHalves *halves_keep(Arena *a, const Program *p, const Halves *h);
-HalfSpace *half_take(Ctx *cx, const Program *p, const Halves *h, uint32_t rows); /* room for so many cases */
+HalfSpace *half_take(Ctx *cx, const Program *p, const Halves *h, uint32_t rows); /* for this many cases */
 /* before cases are loaded */
-void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool in_turn);
+void half_find(const Program *p, const Halves *h, HalfSpace *t, const uint64_t *cases, bool contiguous);
 void half_load(const Program *p, const Halves *h, const HalfSpace *t, const uint64_t *cases, uint32_t first,
                uint32_t rows);
 

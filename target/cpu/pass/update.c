@@ -12,7 +12,7 @@
 enum {
 	SHARED_ROOM = 65536,
 	TEAM_ROOM = 8192, /* floats, from which on sharing them pays; with threads that are awake */
-	COPIED_ROWS = 32  /* of new weights that are still in the L2 cache when they are copied; full sixteens */
+	COPIED_ROWS = 32  /* of new weights that are still in the L2 cache when they are copied; full vectors */
 };
 
 typedef struct Work {
@@ -159,7 +159,7 @@ static void update_weights(const Work *w, uint32_t thread, const Panel *panel, u
 		sweep_panel(w, thread, panel, from, n);
 }
 
-/* Rows of a panel that are a thread's: in full sixteens, so that no two threads write into one cache line of a copy. */
+/* Rows of a panel that are a thread's: in multiples of LANES, so that no two threads write into one cache line of a copy. */
 static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 {
 	const Program *p = w->p;
