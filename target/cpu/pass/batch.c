@@ -21,6 +21,7 @@ typedef struct Job {
 	uint32_t leaves;
 	uint32_t first, last;   /* leaves to compute; */
 	uint32_t threads, team; /* those before `team` by threads, a run each; the others by a team */
+	bool partial;           /* leaves of a batch that comes in several calls: sums stay on the stack of thread 0 */
 	const volatile int *stop;
 	_Atomic bool stopped;
 	bool learn;
@@ -183,19 +184,6 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 	}
 }
 
-/* The leaf's sum on top of the thread's stack, joined with those below that complete a subtree from leaf `from` on. */
-static void learn_leaf(Job *j, Space *s, uint32_t leaf, uint32_t from)
-{
-	const Program *p = j->p;
-	Sum *sum = sum_next(p, &s->sums);
-
-	s->sums.depth++;
-	run_leaf(j, s, leaf, sum->v);
-	leaf_done(p, leaf, sum, (uint32_t)(s - p->space), sched_getcpu());
-	for (uint32_t joins = leaf_joins_from(leaf, j->leaves, from); joins; joins--)
-		sums_join_top(p, &s->sums);
-}
-
 /* Those of a thread's run; after the last of them come the team's. */
 static void thread_leaves(const Job *j, uint32_t thread, uint32_t *first, uint32_t *end)
 {
@@ -210,22 +198,29 @@ static void thread_leaves(const Job *j, uint32_t thread, uint32_t *first, uint32
 	*end = j->first + (uint32_t)(leaves * (thread + 1) / j->threads);
 }
 
+/* Each leaf's sum goes on top of the thread's stack and joins those below with which it completes a subtree. */
 static void leaves_work(void *arg, uint32_t thread)
 {
 	Job *j = arg;
-	Space *s = &j->p->space[thread];
-	unsigned before = thread_enter(j->p);
+	const Program *p = j->p;
+	Space *s = &p->space[thread];
+	unsigned before = thread_enter(p);
 	uint32_t first, end;
 
-	s->sums.depth = 0;
 	thread_leaves(j, thread, &first, &end);
-	for (uint32_t leaf = first; leaf < end; leaf++) {
-		if (j->learn)
-			learn_leaf(j, s, leaf, first);
-		else
-			run_leaf(j, s, leaf, NULL);
+	if (!j->partial || first == 0)
+		s->sums.depth = 0;
+	for (uint32_t leaf = first; leaf < end && !(j->partial && j->stopped); leaf++) {
+		Sum *sum = j->learn ? sum_next(p, &s->sums) : NULL;
+		s->sums.depth += j->learn;
+		run_leaf(j, s, leaf, sum ? sum->v : NULL);
+		if (!j->learn)
+			continue;
+		leaf_done(p, leaf, sum, thread, sched_getcpu());
+		for (uint32_t joins = leaf_joins_from(leaf, j->leaves, j->partial ? 0 : first); joins; joins--)
+			sums_join_top(p, &s->sums);
 	}
-	thread_leave(j->p, before);
+	thread_leave(p, before);
 }
 
 /* ---- a team ---- */
@@ -308,21 +303,31 @@ out:
 
 /* ---- batches ---- */
 
+/* Work of one leaf: links times rows. */
+static double leaf_work(const Job *j)
+{
+	const Program *p = j->p;
+
+	return (double)j->b->count / j->leaves * (double)p->bound->longest * (double)p->net->links;
+}
+
+/* Is the job worth waking threads? If not, leaves_work(j, 0) does all of it. */
+static bool is_shared(Job *j)
+{
+	j->threads = 1;
+	j->team = j->last;
+	j->p->awake = j->p->threads > 1 && !j->partial && leaf_work(j) * (j->last - j->first) >= TEAM_WORK;
+	return j->p->awake;
+}
+
 /* All threads have the same number of leaves, and a team computes those that are left; if these are too small for
  * that, and many, some threads have one more. */
-static void run_job(Job *j)
+static void run_threads(Job *j)
 {
 	Program *p = j->p;
 	uint32_t leaves = j->last - j->first;
-	double each = (double)j->b->count / j->leaves * (double)p->bound->longest * (double)p->net->links;
+	double each = leaf_work(j);
 
-	j->threads = 1;
-	j->team = j->last;
-	p->awake = p->threads > 1 && each * leaves >= TEAM_WORK;
-	if (!p->awake) {
-		leaves_work(j, 0);
-		return;
-	}
 	if (each >= TEAM_WORK || leaves < 4 * p->threads)
 		j->team -= leaves % p->threads;
 	j->threads = j->team > j->first ? p->threads : 0;
@@ -351,47 +356,35 @@ static Sum *join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
 	return a;
 }
 
-/* Some leaves of a batch that comes in several calls, in order, on this thread alone. */
-static Status learn_some(Job *j, Tally *t)
-{
-	Program *p = j->p;
-	Space *s = &p->space[0];
-	unsigned before = thread_enter(p);
-
-	if (j->first == 0)
-		s->sums.depth = 0;
-	for (uint32_t leaf = j->first; leaf < j->last && !j->stopped; leaf++) {
-		learn_leaf(j, s, leaf, 0);
-		tally_add(t, &p->tally[leaf]);
-	}
-	if (j->stopped)
-		p->pending.full = false;
-	else if (j->last == j->leaves)
-		pending_add(p, &s->sums.sum[0]);
-	thread_leave(p, before);
-	return j->stopped ? MP_STOPPED : MP_OK;
-}
-
 Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
 {
 	Job j = job_of(p, b, first, last, stop, true);
 	uint32_t next[MAX_THREADS];
 
+	j.partial = first || last < j.leaves;
 	if (p->pending.full)
 		pending_own(p);
-	if (first || last < j.leaves)
-		return learn_some(&j, t);
-	run_job(&j);
+	if (is_shared(&j))
+		run_threads(&j);
+	else
+		leaves_work(&j, 0);
 	if (j.stopped) {
 		p->pending.full = false;
 		return MP_STOPPED;
 	}
 	unsigned before = cpu_enter();
 	memset(next, 0, p->threads * sizeof *next);
-	pending_add(p, join_threads(&j, next, 0, j.leaves));
+	if (!j.partial)
+		pending_add(p, join_threads(&j, next, 0, j.leaves));
+	else if (last == j.leaves)
+		pending_add(p, &p->space[0].sums.sum[0]);
 	cpu_leave(before);
-	Tally all = tally_leaves(p->tally, 0, j.leaves);
-	tally_add(t, &all);
+	for (uint32_t leaf = first; j.partial && leaf < last; leaf++)
+		tally_add(t, &p->tally[leaf]);
+	if (!j.partial) {
+		Tally all = tally_leaves(p->tally, 0, j.leaves);
+		tally_add(t, &all);
+	}
 	return MP_OK;
 }
 
@@ -425,7 +418,10 @@ Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bo
 	out->floats = p->layout->floats;
 	if (first == last)
 		return MP_OK;
-	run_job(&j);
+	if (is_shared(&j))
+		run_threads(&j);
+	else
+		leaves_work(&j, 0);
 	if (j.stopped)
 		return MP_STOPPED;
 	unsigned before = cpu_enter();
@@ -446,7 +442,10 @@ Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int
 		return MP_OK;
 	j.out = out;
 	run_example(p->net, p->bound->data, first, &j.out_first, &unused);
-	run_job(&j);
+	if (is_shared(&j))
+		run_threads(&j);
+	else
+		leaves_work(&j, 0);
 	if (j.stopped)
 		return MP_STOPPED;
 	Tally all = tally_leaves(p->tally, 0, j.leaves);

@@ -12,27 +12,27 @@ static void share(uint32_t n, const Slice *r, uint32_t *first, uint32_t *count)
 }
 
 /* Sums deltas of `count` units, from column `col` on, over all rows: a product with the column of ones. */
-static void sum_deltas(const Program *p, const Space *s, const Slice *r, uint32_t col, uint32_t count, float *sum)
+static Product delta_sums(const Program *p, const Space *s, const Slice *r, uint32_t col, uint32_t count, float *sum)
 {
 	size_t cols = p->layout->cols;
 
-	p->kern->product(&(Product){ .rows = 1,
-	                             .cols = count,
-	                             .depth = r->rows,
-	                             .a = s->rows.row[ROW_ACT],
-	                             .a_step = cols,
-	                             .b = s->rows.row[ROW_DELTA] + col,
-	                             .b_row = cols,
-	                             .start = r->fresh ? p->zero : sum,
-	                             .c = sum });
+	return (Product){ .rows = 1,
+		              .cols = count,
+		              .depth = r->rows,
+		              .a = s->rows.row[ROW_ACT],
+		              .a_step = cols,
+		              .b = s->rows.row[ROW_DELTA] + col,
+		              .b_row = cols,
+		              .start = r->fresh ? p->zero : sum,
+		              .c = sum };
 }
 
 /* Of a panel by source: bias weights are the row after those of the sources. */
-static void bias_row(const Program *p, const Space *s, const Step *st, const Slice *r)
+static Product bias_row(const Program *p, const Space *s, const Step *st, const Slice *r)
 {
 	const Panel *panel = st->panel;
 
-	sum_deltas(p, s, r, st->part->col, panel->targets, r->sum + panel->at + (size_t)panel->sources * panel->row);
+	return delta_sums(p, s, r, st->part->col, panel->targets, r->sum + panel->at + (size_t)panel->sources * panel->row);
 }
 
 /* Threads share the columns, in vectors of targets. */
@@ -43,8 +43,10 @@ void run_gradient_index(const Program *p, Space *s, const Step *st, const Slice 
 	uint32_t first, count;
 
 	share((uint32_t)ceil_div(panel->targets, LANES), r, &first, &count);
-	if (r->thread == 0 && panel->bias)
-		bias_row(p, s, st, r);
+	if (r->thread == 0 && panel->bias) {
+		Product q = bias_row(p, s, st, r);
+		p->kern->product(&q);
+	}
 	l.rows = r->rows;
 	l.cols = count * LANES;
 	l.index = s->rows.index;
@@ -118,39 +120,27 @@ static void bias_column(const Panel *panel, const Product *q, float *bias, bool 
 }
 
 /* Inputs in the data have no column of ones beside them: bias weights are summed separately. */
-static void gradient_in_place(const Program *p, const Space *s, const Step *st, const Slice *r, uint32_t first,
-                              Product *q)
-{
-	const Panel *panel = st->panel;
-	float *bias = s->scratch.bias;
-
-	if (panel->by_source) {
-		if (panel->bias && first + q->rows > panel->sources) {
-			bias_row(p, s, st, r);
-			q->rows--;
-		}
-		p->kern->product(q);
-		return;
-	}
-	q->cols = panel->sources;
-	if (panel->bias)
-		bias_column(panel, q, bias, true);
-	p->kern->product(q);
-	if (!panel->bias)
-		return;
-	sum_deltas(p, s, r, st->c_col + first, q->rows, bias);
-	bias_column(panel, q, bias, false);
-}
-
 void run_gradient(const Program *p, Space *s, const Step *st, const Slice *r)
 {
+	const Panel *panel = st->panel;
 	uint32_t first;
-	Product q = product_of(p, s, st, r, &first);
+	Product q = product_of(p, s, st, r, &first), bias = { 0 };
+	bool apart = panel->bias && st->from_data && s->chunk.inputs;
 
-	if (st->from_data && s->chunk.inputs)
-		gradient_in_place(p, s, st, r, first, &q);
-	else
-		p->kern->product(&q);
+	if (apart && panel->by_source && first + q.rows > panel->sources) {
+		bias = bias_row(p, s, st, r);
+		q.rows--;
+	}
+	if (apart && !panel->by_source) {
+		bias_column(panel, &q, s->scratch.bias, true);
+		bias = delta_sums(p, s, r, st->c_col + first, q.rows, s->scratch.bias);
+		q.cols = panel->sources;
+	}
+	p->kern->product(&q);
+	if (bias.rows)
+		p->kern->product(&bias);
+	if (apart && !panel->by_source)
+		bias_column(panel, &q, s->scratch.bias, false);
 }
 
 void run_gradient_bf16(const Program *p, Space *s, const Step *st, const Slice *r)
