@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments of a tool's command. In: operands, and options as --name or --name=value. Out: the fields of a struct that
- * a table names; or a message that says what would be right. */
+/* Arguments of a tool's command.  In: operands, and options as --name or --name=value.  Out: the fields of a struct
+ * that a table names, or a message with the remedy. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@ static uint64_t count_read(Ctx *cx, const CommandOption *row, const char *value)
 	unsigned long long n = strtoull(value, &end, 10);
 	Buf remedy = { .arena = &cx->scratch };
 
-	if (value[0] >= '0' && value[0] <= '9' && !*end && n >= 1 && n <= row->most)
+	if (value[0] >= '0' && value[0] <= '9' && !*end && n >= 1 && n <= row->max)
 		return n;
-	buf_printf(&remedy, "write a whole number from 1 to %" PRIu64, row->most);
+	buf_printf(&remedy, "write a whole number from 1 to %" PRIu64, row->max);
 	fail(cx, MP_BAD_INPUT, remedy.s, "--%s cannot be '%s'", row->name, value);
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* base: memory, errors, files, threads, numbers: what every other module stands on.
+/* base: memory, errors, files, text, numbers, threads.
  *
- * Errors: input errors go through fail() or fail_at(), which record a message and unwind to the setjmp in api/api.c
- * (contexts of their own, the thread of store/background.c and machines of target/gf11, have their own setjmp).
- * Running code (accumulate, apply) returns a Status and never unwinds.
+ * Errors: input errors go through fail() or fail_at(), which record a message and unwind to the setjmp of the public
+ * call (api_call in api/api.c) or of a sub-context (context.c).  Code that runs a network returns a Status instead.
  * Memory: every handle has a Ctx with two arenas; `keep` lives as long as the handle, `scratch` until the public call
- * returns. Allocation never returns NULL: it unwinds. */
+ * returns.  Allocation never returns NULL: it unwinds. */
 #ifndef BASE_H
 #define BASE_H
 
@@ -33,31 +32,27 @@ typedef struct Ctx Ctx;
 typedef struct Chunk Chunk;
 typedef struct Cleanup Cleanup;
 typedef struct Arena {
-	Ctx *cx;          /* who fails when memory runs out */
+	Ctx *cx;          /* fails when memory runs out */
 	Chunk *chunk;     /* small blocks are cut from the first of these */
 	Chunk *big;       /* blocks with a chunk of their own: can grow in place */
-	Cleanup *cleanup; /* what to call before the memory goes: unmap, close */
+	Cleanup *cleanup; /* functions to call before the memory is freed: unmap, close */
 } Arena;
 
-void *arena_alloc(Arena *a, size_t count, size_t size); /* zeroed, aligned; unwinds on failure or overflow */
-/* the same, but not zeroed: pages lie near whoever writes first */
-void *arena_alloc_raw(Arena *a, size_t count, size_t size);
-/* as realloc; new part zeroed */
-void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);
-/* the same, but not zeroed */
-void *arena_grow_raw(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);
-/* the rest goes back, if the block is large */
-void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);
-/* lives with another from now; copied if it is small */
-void *arena_move(Arena *from, Arena *to, void *block, size_t count, size_t size);
-char *arena_copy(Arena *a, const char *text, size_t len);  /* a NUL-terminated copy */
+/* Blocks are aligned: 64 bytes and more to 64, smaller ones to 16.  Count and size of an old block are those of its
+ * last allocation. */
+void *arena_alloc(Arena *a, size_t count, size_t size);     /* zeroed; unwinds on failure or overflow */
+void *arena_alloc_raw(Arena *a, size_t count, size_t size); /* not zeroed: pages go to the node of the first writer */
+void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* realloc; the rest zeroed */
+void *arena_grow_raw(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* not zeroed */
+void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);     /* shrinks a big block */
+void *arena_move(Arena *from, Arena *to, void *block, size_t count, size_t size);           /* small ones are copied */
+void arena_drop(Arena *a, void *block, size_t count, size_t size);                          /* frees a big block now */
+char *arena_copy(Arena *a, const char *text, size_t len);                                   /* a NUL-terminated copy */
 void arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
-/* goes now, if it is large; count and size as it was taken or grew */
-void arena_drop(Arena *a, void *block, size_t count, size_t size);
 void arena_free(Arena *a);
 #define NEW(arena, n, type) ((type *)arena_alloc(arena, n, sizeof(type)))
 
-/* Text that grows: `s` is always NUL-terminated once something was added. */
+/* Text that grows: `s` is NUL-terminated once something was added. */
 typedef struct Buf {
 	Arena *arena;
 	char *s;
@@ -68,18 +63,18 @@ void buf_puts(Buf *b, const char *s);
 void buf_printf(Buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_vprintf(Buf *b, const char *fmt, va_list ap);
 
-/* ---- error.c ------------------------------------------------------------------------------------ */
+/* ---- error.c: messages with a place and a remedy ------------------------------------------------ */
 
-/* A text or binary file as read; what a location points into. */
+/* A file that was read. */
 typedef struct Src {
 	const char *name; /* as the user wrote it */
-	const char *text; /* NUL-terminated for text read by src_read */
+	const char *text; /* a NUL follows if it came from src_open */
 	size_t len;
-	bool binary; /* locations are byte offsets, no line is shown */
-	bool mapped; /* text lies in the file itself, whose pages come and go */
+	bool binary; /* locations are byte offsets; no line is shown */
+	bool mapped; /* text is the mapped file */
 } Src;
 
-/* Where: a byte in a file.  Line and column are worked out only when a message is printed. */
+/* A byte in a file.  Line and column are computed only when a message is printed. */
 typedef struct Loc {
 	const Src *src;
 	size_t off;
@@ -88,23 +83,19 @@ typedef struct Loc {
 struct Ctx {
 	Alloc alloc;
 	Arena keep, scratch;
-	Buf messages;  /* in keep: all diagnostics of the handle's last call, one after the other */
+	Buf messages;  /* in keep: all diagnostics of the handle's last call */
 	int errors;    /* how many of them are errors */
 	Status status; /* of the last failure */
 	jmp_buf *edge; /* where failing unwinds to */
 	bool starved;  /* out of memory: the message is in last_words */
 	char last_words[160];
-	/* for tests: counts down at every open, read, write, fsync, rename and close of file.c made through this
-	 * context; the call that brings it to 0 fails. 0: none does */
+	/* For tests: counts down at every open, read, write, fsync, rename and close of file.c made through this
+	 * context; the call that brings it to 0 fails.  0: none does. */
 	int io_fail_at;
 };
 
-void ctx_init(Ctx *cx, const Alloc *alloc);
-void ctx_free(Ctx *cx);
-
-/* Every message says what is wrong (fmt) and what would be right (remedy, may be NULL). At most MAX_ERRORS are
- * kept. error_at records and returns, so that several errors are reported in one go; check_errors unwinds if there
- * were any. */
+/* Every message says what is wrong (fmt) and what would be right (remedy, may be NULL).  error_at records and returns,
+ * so that several errors are reported in one go, MAX_ERRORS at most; check_errors unwinds if there were any. */
 enum { MAX_ERRORS = 20 };
 void error_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void note_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5); /* not an error */
@@ -112,85 +103,50 @@ _Noreturn void fail_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...
 _Noreturn void fail(Ctx *cx, Status status, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void note(Ctx *cx, const char *remedy, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void check_errors(Ctx *cx);
-_Noreturn void fail_recorded(Ctx *cx, Status status); /* what is wrong has been said already */
+_Noreturn void fail_recorded(Ctx *cx, Status status); /* the message is recorded already */
 const char *ctx_messages(const Ctx *cx);              /* all of them as one text; "" if none */
-/* The nearest of `count` names to a misspelt one, or NULL if none is near: for "did you mean". */
+/* The nearest of `count` names to a misspelt one, NULL if none is near: for "did you mean". */
 const char *nearest_name(const char *word, const char *const *names, size_t count);
 
-/* ---- file.c: reading, and writing so that a crash never loses what was there -------------------- */
+/* ---- context.c: contexts, and calls whose failure is caught ------------------------------------- */
 
-/* Maps (regular files) or reads (pipes, "-" for standard input) a file into the arena's care. */
+void ctx_init(Ctx *cx, const Alloc *alloc); /* memory.c */
+void ctx_free(Ctx *cx);
+void ctx_clear_messages(Ctx *cx);
+
+/* A sub-context has its own memory and setjmp: a machine that is freed before the run ends, a thread. */
+typedef void CtxFn(Ctx *own, void *arg);
+Status subcontext_run(Ctx *own, CtxFn *fn, void *arg);            /* fn in a sub-context; frees its scratch */
+void subcontext_messages(Ctx *cx, Ctx *own);                      /* moves its messages to cx */
+_Noreturn void subcontext_fail(Ctx *cx, Ctx *own, Status status); /* fails cx as own failed, and frees own */
+void with_subcontext(Ctx *cx, CtxFn *fn, void *arg); /* fn in a sub-context of cx that ends with the call */
+
+/* ---- file.c: reading, and writing that survives a crash ----------------------------------------- */
+
+/* Maps (regular files) or reads (pipes, "-" for standard input) a file; unmapped with the arena. */
 Src *src_open(Ctx *cx, Arena *arena, const char *path);
-/* of a mapped file, whole pages: they are read again when they are wanted */
-void pages_release(const void *from, size_t len);
-/* A reader of a file has come to `off`: pages before it go, some at a time, if it is mapped. *gone: up to where
- * they did, from 0. */
-void src_release(const Src *s, size_t *gone, size_t off);
+void pages_release(const void *from, size_t len); /* whole pages of a mapped file: read again on the next access */
+/* A reader has come to `off`: releases pages before it, some at a time.  *released counts from 0. */
+void src_release(const Src *s, size_t *released, size_t off);
 
 /* Writes to PATH.tmp-PID-N, then fsync, rename over PATH, fsync of the directory.  Nothing appears under PATH unless
  * file_commit succeeds; every call after a failed one does nothing and file_commit reports the first failure. */
 typedef struct OutFile OutFile;
-OutFile *file_create(Ctx *cx, Arena *arena, const char *path); /* deferred in arena: abandoned if never committed */
+OutFile *file_create(Ctx *cx, Arena *arena, const char *path); /* removed with the arena if never committed */
 void file_write(OutFile *f, const void *bytes, size_t len);
 void file_commit(Ctx *cx, OutFile *f); /* unwinds with MP_FAILED and the system's reason */
-/* From the first byte on: what is written will be read back before it takes the place of the old file; of that and
- * those before it keep - 1 stay, as PATH.1, PATH.2, ... */
+/* Before the first byte: read back and compare before the rename; keep - 1 older files as PATH.1, PATH.2, ... */
 void file_verify(OutFile *f, uint32_t keep);
-/* The whole content of a file, checked so. */
+/* The whole content of a file, verified so. */
 typedef struct Content {
 	char *at;
 	size_t len;
 } Content;
 void file_save(Ctx *cx, const char *path, Content whole, uint32_t keep);
-double clock_seconds(void);  /* of a clock that nobody sets: for differences */
+double clock_seconds(void);  /* monotonic: for differences */
 uint64_t memory_total(void); /* bytes of RAM; MICROPROP_MEMORY overrides, for tests */
 
-/* ---- random.c: counter-based, so that any part of a stream can be had without the rest ---------- */
-
-/* Philox 4x32-10. What a stream is for goes into `stream`; the same (seed, stream, index) gives the same number for
- * ever. */
-enum { STREAM_WEIGHTS = 1, STREAM_SHUFFLE, STREAM_DENSITY, STREAM_SPLIT, STREAM_DATA };
-uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index);
-double random_unit(uint64_t seed, uint32_t stream, uint64_t index); /* [0, 1), 24 bits: exact in float */
-/* 0 .. n-1, unbiased enough: n < 2^32 */
-uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n);
-
-/* Order of examples in an epoch: blocks of 4,096 permuted, then each inside itself. */
-enum { SHUFFLE_BLOCK = 4096 };
-typedef struct Order {
-	uint64_t examples; /* how many there are */
-	uint64_t seed;
-	bool shuffled;
-	uint64_t epoch;    /* the epoch `blocks` is for */
-	uint32_t *blocks;  /* order of the blocks in this epoch */
-	uint64_t short_at; /* where the last, shorter block stands in it */
-	uint64_t block;    /* which position of `blocks` `inside` is for */
-	uint16_t inside[SHUFFLE_BLOCK];
-} Order;
-Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled);
-void order_epoch(Order *o, uint64_t epoch);     /* no allocation */
-uint64_t order_at(Order *o, uint64_t position); /* which example stands there */
-/* first example of the block that stands there, and how many; 0: none */
-uint64_t order_block(const Order *o, uint64_t place, uint64_t *count);
-
-/* ---- pool.c: threads that wait for work --------------------------------------------------------- */
-
-typedef struct Pool Pool;
-typedef void PoolFn(void *arg, uint32_t thread);
-Pool *pool_new(Ctx *cx, uint32_t threads); /* joined when cx->keep goes; fewer if need be */
-uint32_t pool_cores(void);                 /* cores this process may use: how many threads are worth while */
-uint32_t pool_threads(const Pool *p);
-void pool_run(Pool *p, PoolFn *fn, void *arg); /* fn(arg, i) for all i, on this thread and the others */
-void pool_barrier(Pool *p);                    /* inside fn: all have come */
-
-/* ---- arith.c: elementary functions, the same bits on every CPU (libm picks other code where there is FMA) ---- */
-
-double arith_exp(double x);
-double arith_log(double x);
-double arith_tanh(double x);
-double arith_cospi(double x); /* cos(pi x) */
-
-/* ---- text.c: control bytes ---- */
+/* ---- text.c: control bytes ---------------------------------------------------------------------- */
 
 typedef struct Text {
 	const char *s;
@@ -198,20 +154,18 @@ typedef struct Text {
 } Text;
 static inline int text_shown(Text t) { return t.len < 40 ? (int)t.len : 40; } /* length in a message: for "%.*s" */
 
+bool text_is(Text t, const char *word);
 /* Every reader of a text file calls it first: fails at a control byte other than tab and line ends. */
 void src_check_text(Ctx *cx, const Src *src);
 void name_check(Ctx *cx, Loc at, const char *what, Text name); /* the same for a name in a binary file */
 const char *control_find(const char *s, size_t len);           /* the first control byte; NULL: none */
 
-/* ---- number.c ---- */
+/* ---- number.c, dict.c, hash.c ----------------------------------------------------------- */
 
-/* number.c: a decimal number as float32, correctly rounded; returns where it ends, NULL if there is none. Also nan,
- * inf. */
+/* A decimal number, nan or inf as float32, correctly rounded; returns where it ends, NULL if there is none. */
 const char *number_read(const char *p, const char *end, float *v);
 
-/* ---- dict.c ---- */
-
-/* dict.c: texts numbered in order of first appearance; set `arena`, the rest starts at zero */
+/* Texts numbered in order of first appearance; set `arena`, the rest starts at zero. */
 typedef struct Dict {
 	Arena *arena;
 	Text *text;
@@ -220,15 +174,13 @@ typedef struct Dict {
 uint32_t dict_add(Dict *d, Text t);
 bool dict_find(const Dict *d, Text t, uint32_t *number);
 
-/* ---- hash.c ---- */
-
 struct XXH3_state_s;
-void hash_hex(const struct XXH3_state_s *hash, char out[33]); /* checksum.c: XXH3-128 so far, in hexadecimal */
+void hash_hex(const struct XXH3_state_s *hash, char out[33]); /* XXH3-128 so far, in hexadecimal */
 /* Adds n weights, as float or, f64, as double. */
 void hash_weights(struct XXH3_state_s *hash, const double *w, uint64_t n, bool f64);
 void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
 
-/* ---- json.c: JSON out ---- */
+/* ---- json.c: JSON out --------------------------------------------------------------------------- */
 
 void json_put(Buf *b, const char *text);    /* a string, quoted and escaped */
 size_t utf8_length(const unsigned char *s); /* of the character at s; 0: not UTF-8 */
@@ -245,38 +197,76 @@ void jw_count(JsonWriter *j, const char *key, uint64_t n);
 void jw_real(JsonWriter *j, const char *key, const char *format, double v); /* format NULL: %.6g; not finite: null */
 void jw_flag(JsonWriter *j, const char *key, bool flag);
 
-/* ---- args.c ---- */
-/* words.c: operands and options of a tool's command. */
+/* ---- arith.c: elementary functions, the same bits on every CPU (libm picks other code where there is FMA) ---- */
 
-/* Where the value of an option goes: a bool, a const char *, or a uint64_t from 1 to most. */
+double arith_exp(double x);
+double arith_log(double x);
+double arith_tanh(double x);
+double arith_cospi(double x); /* cos(pi x) */
+
+/* ---- random.c: counter-based: any number of a stream without those before it -------------------- */
+
+/* Philox 4x32-10.  The same (seed, stream, index) gives the same number in every version. */
+enum { STREAM_WEIGHTS = 1, STREAM_SHUFFLE, STREAM_DENSITY, STREAM_SPLIT, STREAM_DATA };
+uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index);
+double random_unit(uint64_t seed, uint32_t stream, uint64_t index); /* [0, 1), 24 bits: exact in float */
+/* 0 .. n-1, n < 2^32; bias below n / 2^32 */
+uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n);
+
+/* Order of examples in an epoch: blocks of 4,096 permuted, then each block inside. */
+enum { SHUFFLE_BLOCK = 4096 };
+typedef struct Order {
+	uint64_t examples;
+	uint64_t seed;
+	bool shuffled;
+	uint64_t epoch;    /* of `blocks` */
+	uint32_t *blocks;  /* order of the blocks in this epoch */
+	uint64_t short_at; /* position of the last, shorter block in it */
+	uint64_t block;    /* position in `blocks` that `inside` belongs to */
+	uint16_t inside[SHUFFLE_BLOCK];
+} Order;
+Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled);
+void order_epoch(Order *o, uint64_t epoch);     /* no allocation */
+uint64_t order_at(Order *o, uint64_t position); /* the example at this position */
+/* First example of the block at this position; its size in *count, 0 past the last. */
+uint64_t order_block(const Order *o, uint64_t place, uint64_t *count);
+
+/* ---- pool.c: a thread pool ---------------------------------------------------------------------- */
+
+typedef struct Pool Pool;
+typedef void PoolFn(void *arg, uint32_t thread);
+Pool *pool_new(Ctx *cx, uint32_t threads); /* joined when cx->keep is freed; fewer threads if some cannot start */
+uint32_t pool_cores(void);                 /* cores this process may use */
+uint32_t pool_threads(const Pool *p);
+void pool_run(Pool *p, PoolFn *fn, void *arg); /* fn(arg, i) for all i, on this thread and the others */
+void pool_barrier(Pool *p);                    /* inside fn: waits for all threads */
+
+/* ---- args.c: operands and options of a tool's command ------------------------------------------- */
+
+/* The value of an option goes to offset `at`: a bool, a const char *, or a uint64_t from 1 to max. */
 enum { ARG_FLAG, ARG_TEXT, ARG_COUNT };
 typedef struct CommandOption {
 	const char *name;
 	int kind;
 	size_t at;
-	uint64_t most;
+	uint64_t max;
 } CommandOption;
 typedef struct CommandArgs {
-	const char *of; /* whose words these are, for messages */
+	const char *of; /* the command, for messages */
 	const CommandOption *row;
 	size_t rows;
 	uint32_t operands; /* at most */
-	size_t operand_at; /* of an array of as many const char * */
+	size_t operand_at; /* offset of an array of as many const char * */
 } CommandArgs;
 void tool_args_read(Ctx *cx, const CommandArgs *w, int argc, const char *const *argv, void *into);
 
-/* ---- params.c, ranges.c ---- */
-/* params.c: files of named numbers, each with its unit and where it comes from: machines, clusters (doc/machine.md).
- * ranges.c: numbers as the command line has them. */
-
-/* ---- params.c ----------------------------------------------------------------------------------- */
+/* ---- params.c: files of named numbers with unit and provenance: machines, clusters (doc/machine.md) ---- */
 
 enum { FROM_REPORT, FROM_PUBLISHED, FROM_MEASURED, FROM_ASSUMED };
-
 typedef struct Provenance {
 	uint8_t kind;
-	const char *text;
-} Provenance; /* text: "seed §2", "assumed (calibrated)" */
+	const char *text; /* "seed §2", "assumed (calibrated)" */
+} Provenance;
 
 /* A parameter: an int64_t, or a double if real, at this offset of the struct. */
 typedef struct Param {
@@ -285,13 +275,13 @@ typedef struct Param {
 	bool real;
 	double low, high;
 } Param;
-typedef struct ParamFile {
+typedef struct ParamFile { /* built into the program */
 	const char *name;
 	const unsigned char *text;
-} ParamFile; /* built into the program */
+} ParamFile;
 
 typedef struct ParamKind {
-	const char *what;  /* "machine": what a file describes, and how its name ends */
+	const char *what;  /* "machine": what a file describes, and its suffix */
 	const char *whole; /* the built-in one that others build on */
 	const Param *row;
 	size_t rows;
@@ -307,19 +297,18 @@ typedef struct Params {
 	Loc *at;          /* [rows] the line that gave the value */
 } Params;
 
-/* a path, or one of those built in; or it fails */
-const Src *params_find(Ctx *cx, const ParamKind *kind, const char *name);
-/* every parameter has a value; or it fails */
-Params params_read(Ctx *cx, const ParamKind *kind, const Src *src, void *into);
+const Src *params_find(Ctx *cx, const ParamKind *kind, const char *name); /* a path, or one built in; or fails */
+Params params_read(Ctx *cx, const ParamKind *kind, const Src *src,
+                   void *into); /* every parameter has a value, or fails */
 Loc param_at(const Params *p, const char *name);
 const char *params_name(Ctx *cx, const Src *src); /* machines/gf11.machine is called gf11 */
 /* As a file again; from NULL: all assumed. */
 void params_print(const ParamKind *kind, const char *name, const Provenance *from, const void *values, Buf *out);
 
-/* ---- ranges.c ----------------------------------------------------------------------------------- */
+/* ---- ranges.c: lists of numbers on the command line --------------------------------------------- */
 
-/* Numbers that `word` stands for: a, a..b, a..b:STEP, a..b:xFACTOR, several with commas between; in scratch. Row
- * says what kind of number, from where to where. */
+/* The numbers that `word` stands for: a, a..b, a..b:STEP, a..b:xFACTOR, several with commas between; in scratch.  `row`
+ * gives kind and limits. */
 uint32_t range_read(Ctx *cx, const char *option, const char *word, const Param *row, double **value);
 
 #endif

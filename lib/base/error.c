@@ -6,8 +6,8 @@
  *               ^
  *       did you mean 'hidden'?
  *
- * Messages collect as text in the handle; failing unwinds to the edge set by the public call.  Running out of memory
- * while writing a message must not recurse: such a message goes into a fixed buffer. */
+ * Messages collect as text in the context; failing unwinds to its setjmp (edge).  An out-of-memory message must not
+ * allocate: it goes into a fixed buffer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static _Noreturn void unwind(Ctx *cx, Status status)
 	longjmp(*cx->edge, 1);
 }
 
-/* The line `at` stands on, its number and the column, both from 1. */
+/* The line of `at`, its number and the column, both from 1. */
 static const char *find_line(Loc at, size_t *line, size_t *col, size_t *len)
 {
 	const char *text = at.src->text;
@@ -80,7 +80,7 @@ static void message(Ctx *cx, Loc at, const char *kind, const char *remedy, const
 	buf_vprintf(b, fmt, ap);
 	if (at.src && at.src->binary)
 		buf_printf(b, " (at byte %zu)", at.off);
-	for (char *c = b->s + start; *c; c++) /* what is quoted from a file must not play with the terminal */
+	for (char *c = b->s + start; *c; c++) /* quotes from a file may hold escape sequences */
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = '?';
 	buf_puts(b, "\n");
@@ -170,14 +170,14 @@ const char *ctx_messages(const Ctx *cx)
 	return cx->messages.s ? cx->messages.s : "";
 }
 
-/* Edit distance with swaps of neighbours, given up past `limit`. */
+/* Edit distance with transpositions (Damerau-Levenshtein); any value over `limit` if it is larger. */
 static size_t distance(const char *a, const char *b, size_t limit)
 {
-	enum { LONGEST = 40 };
+	enum { MAX_LEN = 40 };
 	size_t n = strlen(a), m = strlen(b);
-	if (n > LONGEST || m > LONGEST || n > m + limit || m > n + limit)
+	if (n > MAX_LEN || m > MAX_LEN || n > m + limit || m > n + limit)
 		return limit + 1;
-	size_t rows[3][LONGEST + 1];
+	size_t rows[3][MAX_LEN + 1];
 	size_t *before = rows[0], *last = rows[1], *now = rows[2];
 	for (size_t j = 0; j <= m; j++)
 		last[j] = j;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Files.  In: a path.  Out: its bytes (src_open), or a file that is either the old one or the new one, whole, whatever
- * happens in between (file_create, file_write, file_commit).
+/* Files.  In: a path.  Out: its bytes (src_open), or a file that is replaced as a whole or not at all (file_create,
+ * file_write, file_commit).
  *
- * Reading: `text` always has a NUL at text[len], so text readers may look one byte past the end; binary readers must
- * keep to len.  Files of MAP_FROM bytes and more are mapped and cost no memory of their own.
- * Writing: PATH.tmp-PID-N is locked while its writer lives.  The next writer of PATH removes those that nobody holds,
- * so a killed process leaves nothing behind for long. */
+ * Reading: text[len] is always NUL, so text readers may look one byte past the end; binary readers must keep to len.
+ * Files of MAP_FROM bytes and more are mapped.
+ * Writing: PATH.tmp-PID-N is locked while its writer lives.  The next writer of PATH removes those without a lock,
+ * which killed processes left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static int io_link(Ctx *cx, const char *from, const char *to) { return io_fails(
 
 static int io_rename(Ctx *cx, const char *from, const char *to) { return io_fails(cx, ENOSPC) ? -1 : rename(from, to); }
 
-/* The descriptor is gone whatever close says; EINTR is no failure. */
+/* The descriptor is closed even on failure; EINTR is none. */
 static int io_close(Ctx *cx, int fd)
 {
 	bool fails = io_fails(cx, ENOSPC);
@@ -97,7 +97,7 @@ static int io_close(Ctx *cx, int fd)
 	return rc < 0 && errno != EINTR ? -1 : 0;
 }
 
-/* ---- what to do about it ------------------------------------------------------------------------ */
+/* ---- remedies ------------------------------------------------------------------------ */
 
 static const struct {
 	int reason;
@@ -126,7 +126,7 @@ static const char *remedy_for(int reason, bool writing)
 
 /* ---- reading ------------------------------------------------------------------------------------ */
 
-/* What must be given back when the arena goes or reading fails half-way. */
+/* Released with the arena, also when reading fails half-way. */
 typedef struct Opened {
 	int fd;
 	bool owned;
@@ -176,21 +176,21 @@ void pages_release(const void *from, size_t len)
 		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-void src_release(const Src *s, size_t *gone, size_t off)
+void src_release(const Src *s, size_t *released, size_t off)
 {
-	enum { AT_ONCE = 1 << 22 };
+	enum { STEP = 1 << 22 };
 
-	if (!s->mapped || off < *gone + AT_ONCE)
+	if (!s->mapped || off < *released + STEP)
 		return;
-	pages_release(s->text + *gone, off - *gone);
-	*gone = off;
+	pages_release(s->text + *released, off - *released);
+	*released = off;
 }
 
 /* Reads to the end; the arena's memory is zeroed, so a NUL follows. */
 static void src_read(Ctx *cx, Arena *arena, Src *src, int fd, size_t expected)
 {
 	size_t cap = expected < READ_FIRST ? READ_FIRST : expected + 2, len = 0;
-	uint64_t most = memory_total() / 2;
+	uint64_t limit = memory_total() / 2;
 	char *text = NEW(arena, cap, char);
 	for (;;) {
 		ssize_t n = io_read(cx, fd, text + len, cap - 1 - len);
@@ -200,7 +200,7 @@ static void src_read(Ctx *cx, Arena *arena, Src *src, int fd, size_t expected)
 		if (n == 0)
 			break;
 		len += (size_t)n;
-		if (len > most)
+		if (len > limit)
 			fail(cx, MP_BAD_INPUT, "save it to a file and name that: large files are mapped, not read whole",
 			     "%s is larger than half the memory of this machine", src->name);
 		if (cap - 1 == len) {
@@ -242,16 +242,16 @@ Src *src_open(Ctx *cx, Arena *arena, const char *path)
 /* ---- writing ------------------------------------------------------------------------------------ */
 
 struct OutFile {
-	Ctx *cx;          /* whose call writes it */
-	const char *path; /* what appears at the end, symbolic links followed */
-	const char *tmp;  /* what is written; NULL: straight to path, or already renamed */
+	Ctx *cx;
+	const char *path; /* the final name, symbolic links followed */
+	const char *tmp;  /* the file written; NULL: path itself, or already renamed */
 	bool direct;      /* path is a device, a pipe or standard output: nothing to rename or sync */
 	int fd;
 	int reason;       /* errno of the first failure */
-	const char *step; /* and in what */
-	/* of all bytes so far, and room for that of those that are read; NULL: it is not read back */
+	const char *step; /* what failed */
+	/* [2] hash of all bytes written, and of those read back; NULL: not verified */
 	XXH3_state_t *written;
-	uint32_t keep; /* so many files in the end, with those before this one */
+	uint32_t keep; /* files in the end, older ones included */
 	size_t used;
 	char bytes[WRITE_BUFFER];
 };
@@ -313,7 +313,7 @@ static bool is_same_file(int dir, const char *name, int fd)
 	       now.st_ino == then.st_ino;
 }
 
-/* Removes what killed writers of this path left.  A living writer holds a lock; trouble here is nobody's trouble. */
+/* Removes what killed writers of this path left.  A living writer holds a lock.  Failing here does no harm. */
 static void remove_leftovers(const char *path, const char *folder)
 {
 	size_t len;
@@ -334,7 +334,7 @@ static void remove_leftovers(const char *path, const char *folder)
 	closedir(dir);
 }
 
-/* Opens a new PATH.tmp-PID-N and locks it.  Another writer may take it for a leftover between the two: try the next. */
+/* Opens and locks a new PATH.tmp-PID-N.  Another writer may remove it in between as a leftover: try the next. */
 static void tmp_open(OutFile *f, Arena *arena, mode_t mode)
 {
 	size_t size = strlen(f->path) + 48;
@@ -359,7 +359,7 @@ static void tmp_open(OutFile *f, Arena *arena, mode_t mode)
 	file_failed(f, "open");
 }
 
-/* Standard output by any of its names: a second open would start again at the file's first byte. */
+/* Standard output under any name: a second open would overwrite from the first byte. */
 static bool is_standard_output(const char *path, const struct stat *st)
 {
 	struct stat out;
@@ -453,7 +453,7 @@ static void sync_folder(OutFile *f, const char *folder)
 		io_close(f->cx, fd);
 }
 
-/* Once more from the disk, not from memory. */
+/* From the disk, not from the page cache. */
 static bool reads_back(OutFile *f)
 {
 	int fd = io_open(f->cx, f->tmp, O_RDONLY, 0);
@@ -478,7 +478,7 @@ static const char *older(Arena *a, const char *path, uint32_t number)
 	return b.s;
 }
 
-/* Those before get higher numbers.  The last one stays where it is, too, until the rename: there is always a file. */
+/* Older files get higher numbers.  The newest keeps its name as well until the rename: there is always a file. */
 static bool keeps_older(OutFile *f)
 {
 	Arena *scratch = &f->cx->scratch;
@@ -491,7 +491,7 @@ static bool keeps_older(OutFile *f)
 	unlink(next);
 	if (io_link(f->cx, f->path, next) == 0)
 		return true;
-	/* some file systems know no links */
+	/* some file systems have no hard links */
 	return (errno == EPERM || errno == EOPNOTSUPP) && io_rename(f->cx, f->path, next) == 0;
 }
 
@@ -508,7 +508,7 @@ void file_commit(Ctx *cx, OutFile *f)
 	if (f->fd >= 0)
 		flush_out(f);
 	if (!f->reason && f->tmp) {
-		/* All that may fail for lack of memory comes before the rename. */
+		/* Allocate before the rename: nothing may fail after it. */
 		const char *folder = folder_copy(&cx->scratch, f->path);
 		if (io_fsync(cx, f->fd) < 0)
 			file_failed(f, "sync");
@@ -526,7 +526,7 @@ void file_commit(Ctx *cx, OutFile *f)
 	if (f->fd >= 0 && !f->reason) {
 		int fd = f->fd;
 		f->fd = -1;
-		/* After a sync, close has nothing left to lose; a device may still say no. */
+		/* After a sync, only closing a device can still fail. */
 		if (io_close(cx, fd) < 0 && f->direct)
 			file_failed(f, "close");
 	}

@@ -18,10 +18,10 @@ void hash_weights(XXH3_state_t *state, const double *w, uint64_t n, bool f64)
 {
 	float single[512];
 	for (uint64_t i = 0; i < n; i += COUNT(single)) {
-		size_t some = n - i < COUNT(single) ? (size_t)(n - i) : COUNT(single);
-		for (size_t k = 0; k < some; k++)
+		size_t count = min_u64(n - i, COUNT(single));
+		for (size_t k = 0; k < count; k++)
 			single[k] = (float)w[i + k];
-		XXH3_128bits_update(state, f64 ? (const void *)(w + i) : single, some * (f64 ? sizeof *w : sizeof *single));
+		XXH3_128bits_update(state, f64 ? (const void *)(w + i) : single, count * (f64 ? sizeof *w : sizeof *single));
 	}
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory: arenas over the caller's allocator, and text that grows in them.
  *
- * Small blocks are cut from 64 KiB chunks; a block of a quarter chunk or more has a chunk of its own, so that it can be
- * resized by the allocator instead of copied.  Everything is zeroed; blocks of 64 bytes and more are 64-byte aligned,
- * ready for vector loads, smaller ones 16.
+ * Small blocks are cut from 64 KiB chunks; a block of a quarter chunk or more has a chunk of its own, so that the
+ * allocator can resize it without a copy.  Blocks of 64 bytes and more are 64-byte aligned, ready for vector loads,
+ * smaller ones 16.
  * The only file that calls malloc, realloc or free. */
 #include <limits.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum { ALIGN = 64, SMALL_ALIGN = 16, CHUNK_BYTES = 65536, BIG_BYTES = CHUNK_BYTE
 struct Chunk {
 	Chunk *next, *prev; /* prev is kept for big chunks only */
 	void *base;
-	size_t base_size;  /* what was asked of the allocator */
+	size_t base_size;  /* bytes allocated */
 	size_t size, used; /* of the payload */
 };
 
@@ -40,9 +40,9 @@ static void *default_resize(void *user, void *old, size_t old_size, size_t new_s
 		return NULL;
 	}
 	char *block = realloc(old, new_size);
-	if (block && new_size >= 2 * HUGE_PAGE) { /* cases are read in any order: large pages are found faster */
+	if (block && new_size >= 2 * HUGE_PAGE) { /* cases are read in any order: fewer TLB misses */
 		size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)block % page;
-		/* All of it: a mapping in two kinds could not grow, but would be copied. */
+		/* All of it: mremap cannot grow a mapping of two kinds in place. */
 		madvise(block - before, round_up(before + new_size, page), MADV_HUGEPAGE);
 	}
 	return block;
@@ -174,8 +174,7 @@ void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t
 	return p;
 }
 
-/* A block that is no longer large moves in among the small ones: whoever drops or grows it tells by its size which
- * it is. */
+/* A block that is no longer big is copied to a small one: arena_drop and arena_grow tell the two apart by size. */
 void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size)
 {
 	size_t old_bytes = round_up(old_count * size, ALIGN), need = round_up(new_count * size, ALIGN);
@@ -209,7 +208,7 @@ void *arena_move(Arena *from, Arena *to, void *block, size_t count, size_t size)
 	return block;
 }
 
-/* Small blocks stay until the arena goes: others stand beside them. */
+/* Small blocks share a chunk: they stay until the arena is freed. */
 void arena_drop(Arena *a, void *block, size_t count, size_t size)
 {
 	if (!block || round_up(count * size, ALIGN) < BIG_BYTES)
@@ -272,7 +271,7 @@ void ctx_free(Ctx *cx)
 
 /* ---- text ---- */
 
-static void buf_room(Buf *b, size_t more)
+static void buf_reserve(Buf *b, size_t more)
 {
 	if (b->cap - b->len > more)
 		return;
@@ -285,7 +284,7 @@ static void buf_room(Buf *b, size_t more)
 
 void buf_add(Buf *b, const void *bytes, size_t len)
 {
-	buf_room(b, len);
+	buf_reserve(b, len);
 	if (len)
 		memcpy(b->s + b->len, bytes, len);
 	b->len += len;
@@ -300,7 +299,7 @@ void buf_vprintf(Buf *b, const char *fmt, va_list ap)
 	va_copy(again, ap);
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	if (n > 0) {
-		buf_room(b, (size_t)n);
+		buf_reserve(b, (size_t)n);
 		vsnprintf(b->s + b->len, b->cap - b->len, fmt, again);
 		b->len += (size_t)n;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of named numbers. In: lines `name value [unit] provenance`, `#` comments, and first perhaps `base NAME`,
- * the file of the same kind whose values hold where this one gives none. Out: a struct in which every parameter of
- * the kind has a value inside its range, and a provenance. Faults are collected and reported together. */
+/* Files of named numbers.  In: lines `name value [unit] provenance`, `#` comments, and optionally `base NAME` first,
+ * the file of the same kind that gives the values missing here.  Out: a struct in which every parameter of the kind
+ * has a value inside its range, and a provenance.  Errors are collected and reported together. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "base.h"
 
-enum { MOST_BASES = 8 };
+enum { MAX_BASES = 8 };
 
 static const char *const kinds[] = {
 	[FROM_REPORT] = "seed",
@@ -23,7 +23,7 @@ typedef struct Reader {
 	Params p;
 	const Src *src;       /* being read */
 	const char *at, *end; /* what is left of the line, its comment cut off */
-	uint32_t bases;       /* files this one is the base of, directly or not */
+	uint32_t bases;       /* depth of `base` */
 } Reader;
 
 static void read_file(Reader *r, const Src *src);
@@ -46,7 +46,7 @@ static const Src *built_in_find(Ctx *cx, const ParamKind *kind, const char *name
 	return NULL;
 }
 
-/* What to say about a name that is neither built in nor a file. */
+/* Remedy for a name that is neither built in nor a file. */
 static const char *no_such(Ctx *cx, const ParamKind *kind, const char *name)
 {
 	const char **names = NEW(&cx->scratch, kind->files, const char *);
@@ -174,7 +174,7 @@ static bool is_section(const char *word)
 	return word[2 + strspn(word + 2, "0123456789.")] == '\0';
 }
 
-/* A kind, the section if it is the seed, and a remark in parentheses if one stands there. */
+/* A kind, the section if it is the report (written `seed`), and perhaps a remark in parentheses. */
 static bool read_provenance(Reader *r, const Param *row)
 {
 	static const char right[] = "end the line with 'seed \xC2\xA7N' (the section), 'published', 'measured' or "
@@ -223,11 +223,11 @@ static void read_parameter(Reader *r, const char *at, const char *name)
 		         line_of(*given));
 		return;
 	}
-	*given = here(r, at); /* also where the rest is wrong: it is not missing */
+	*given = here(r, at); /* even if the rest is wrong: it is not missing */
 	(void)(read_number(r, row) && read_unit(r, row) && read_provenance(r, row));
 }
 
-/* A path stands relative to the folder of the file that names it. */
+/* A path is relative to the folder of the file that names it. */
 static const char *base_path(const Reader *r, const char *name)
 {
 	const char *slash = strrchr(r->src->name, '/');
@@ -251,7 +251,7 @@ static void read_base(Reader *r, const char *at)
 		error_at(r->p.cx, here(r, rest_at), "write nothing behind it", "a base is one name");
 		return;
 	}
-	if (r->bases == MOST_BASES) {
+	if (r->bases == MAX_BASES) {
 		error_at(r->p.cx, here(r, at), "let one of the files stand on its own", "bases go round in a circle");
 		return;
 	}

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Random numbers by counter (Philox 4x32-10, Salmon et al. 2011), and the order of examples made from them.
- * A number depends on (seed, stream, index) alone, so any thread or rank can have any of them. */
+ * A number depends on (seed, stream, index) alone, so any thread or rank can compute any of them. */
 #include "base.h"
 
-/* Numbers of so many counters in a row at once: each is a long chain of multiplications, and a CPU can do several
- * side by side. */
+/* Consecutive counters computed together: each is a long dependent chain of multiplications. */
 enum { DRAWS = 4 };
 
 static inline void philox(uint32_t ctr[4][DRAWS], int n, uint32_t key0, uint32_t key1)
@@ -59,7 +58,7 @@ uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n
 
 /* ---- order of examples ---- */
 
-static uint64_t block_count(const Order *o) { return (o->examples + SHUFFLE_BLOCK - 1) / SHUFFLE_BLOCK; }
+static uint64_t block_count(const Order *o) { return ceil_div(o->examples, SHUFFLE_BLOCK); }
 
 Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled)
 {
@@ -73,7 +72,7 @@ Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled)
 	return o;
 }
 
-/* The epoch goes into the counter's last word and, past 2^32 epochs, into nothing: orders then repeat. */
+/* The epoch is the last word of the counter: orders repeat after 2^32 epochs. */
 static uint64_t shuffle_draw(const Order *o, uint64_t index)
 {
 	return draw(o->seed, STREAM_SHUFFLE, (uint32_t)o->epoch, index);
@@ -86,7 +85,7 @@ void order_epoch(Order *o, uint64_t epoch)
 	o->epoch = epoch;
 	o->block = UINT64_MAX;
 	uint64_t n = block_count(o);
-	for (uint64_t i = 0; i < n; i++) { /* Fisher and Yates, from the inside out */
+	for (uint64_t i = 0; i < n; i++) { /* Fisher-Yates, inside-out */
 		uint64_t j = below(shuffle_draw(o, i), i + 1);
 		o->blocks[i] = o->blocks[j];
 		o->blocks[j] = (uint32_t)i;
@@ -100,7 +99,7 @@ uint64_t order_at(Order *o, uint64_t position)
 {
 	if (!o->shuffled)
 		return position;
-	/* The last, shorter block may stand anywhere; positions behind it are as if it were full. */
+	/* The last, shorter block may stand anywhere; positions after it count as if it were full. */
 	uint64_t n = block_count(o), last = n - 1, short_by = n * SHUFFLE_BLOCK - o->examples;
 	uint64_t place = position / SHUFFLE_BLOCK, offset = position % SHUFFLE_BLOCK;
 	if (position >= (o->short_at + 1) * SHUFFLE_BLOCK - short_by) {

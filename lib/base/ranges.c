@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers as the command line has them. In: a word such as 1..64:x2,100. Out: the numbers it stands for, in their
- * order, each inside the range it may have; or a message that says what would be right. */
+/* Lists of numbers on the command line.  In: a word such as 1..64:x2,100.  Out: the numbers it stands for, in order,
+ * each inside its limits, or a message with the remedy. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base.h"
 
-enum { MOST_VALUES = 100000 };
+enum { MAX_VALUES = 100000 };
 
 typedef struct Ranges {
 	Ctx *cx;
 	const char *option, *word;
 	const Param *row;
 	double *value;
-	uint32_t count, room;
+	uint32_t count, cap;
 } Ranges;
 
 static _Noreturn void range_fail(const Ranges *r)
@@ -43,19 +43,19 @@ static double number_take(const Ranges *r, const char **p)
 
 static void value_add(Ranges *r, double v)
 {
-	if (r->count == MOST_VALUES)
-		fail(r->cx, MP_BAD_INPUT, "ask for fewer", "%s: more than %d values", r->option, MOST_VALUES);
+	if (r->count == MAX_VALUES)
+		fail(r->cx, MP_BAD_INPUT, "ask for fewer", "%s: more than %d values", r->option, MAX_VALUES);
 	if (v < r->row->low || v > r->row->high)
 		range_fail(r);
-	if (r->count == r->room) {
-		uint32_t room = r->room ? 2 * r->room : 64;
-		r->value = arena_grow(&r->cx->scratch, r->value, r->room, room, sizeof *r->value);
-		r->room = room;
+	if (r->count == r->cap) {
+		uint32_t cap = r->cap ? 2 * r->cap : 64;
+		r->value = arena_grow(&r->cx->scratch, r->value, r->cap, cap, sizeof *r->value);
+		r->cap = cap;
 	}
 	r->value[r->count++] = v;
 }
 
-/* strtod would take the point of `1..3` for a decimal one and stop behind it. */
+/* strtod would take the point of `1..3` for a decimal point. */
 static double first_take(const Ranges *r, const char **p)
 {
 	const char *dots = strstr(*p, "..");

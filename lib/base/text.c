@@ -11,6 +11,8 @@
 
 static inline bool is_control(unsigned char c) { return (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 127; }
 
+bool text_is(Text t, const char *word) { return strlen(word) == t.len && memcmp(t.s, word, t.len) == 0; }
+
 const char *control_find(const char *s, size_t len)
 {
 	enum { BLOCK = 64 }; /* the compiler makes vector code of a loop of known length */
@@ -65,14 +67,14 @@ static void returns_check(Ctx *cx, const Src *src, const char *p, const char *en
 void src_check_text(Ctx *cx, const Src *src)
 {
 	enum { SLICE = 1 << 16 }; /* stays in the cache for the second look */
-	size_t passed = 0;
+	size_t released = 0;
 	for (size_t at = 0, n; at < src->len; at += n) {
 		n = min_u64(src->len - at, SLICE);
 		const char *found = control_find(src->text + at, n);
 		if (found)
 			control_refuse(cx, src, found);
 		returns_check(cx, src, src->text + at, src->text + at + n);
-		src_release(src, &passed, at + n);
+		src_release(src, &released, at + n);
 	}
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints written while training goes on.  In: a run between two updates.  Out: files, some time later.
+/* Background saves.  In: a run between two updates.  Out: its checkpoint files, written while training goes on.
  *
- * The bytes of the files are made at once, in memory; a thread of their own writes, syncs, reads back and renames
- * them, and only then is the older file gone. While it is busy nothing more is taken: training never waits for a
- * disk. What fails is remembered and told at the next call; the run is not disturbed by it.
+ * The content of the files is made at once, in memory; a thread writes, syncs, reads back and renames them, and only
+ * then is the older file gone.  While it is busy further saves are skipped: training never waits for a disk.  A
+ * failure is reported at the next call and does not stop the run.
  *
- * The thread has a context of its own: nothing of the run's is used by both. */
+ * The thread has a context of its own and shares no memory with the run but the files' content. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,168 +13,160 @@
 
 #include "store.h"
 
-enum { MOST_FILES = 2 };
+enum { MAX_FILES = 2 };
 
-typedef struct Job {
+typedef struct Pending {
 	Content image;
 	const char *path;
 	uint32_t keep;
-} Job;
+} Pending;
 
 struct BackgroundSave {
 	Run *r;
 	Ctx cx;       /* the thread's */
-	Arena images; /* of the files in hand; the run's memory */
-	Job job[MOST_FILES];
-	uint32_t jobs;
+	Arena images; /* content and paths of the files, from the run's allocator */
+	Pending file[MAX_FILES];
+	uint32_t files;
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	bool busy, ends, threaded;
-	bool told; /* its last status was asked for */
+	bool reported; /* its last status was returned by background_status */
 	Status status;
-	char said[2000]; /* why the last failure was */
+	char message[2000]; /* of the last failure */
 };
 
 /* ---- the thread ---- */
 
-static Status write_jobs(BackgroundSave *l)
+static void write_files(Ctx *cx, void *arg)
 {
-	jmp_buf edge;
-	l->cx.edge = &edge;
-	l->cx.status = MP_OK;
-	l->cx.errors = 0;
-	if (setjmp(edge) == 0)
-		for (uint32_t i = 0; i < l->jobs; i++)
-			file_save(&l->cx, l->job[i].path, l->job[i].image, l->job[i].keep);
-	l->cx.edge = NULL;
-	arena_free(&l->cx.scratch);
-	return l->cx.status;
+	const BackgroundSave *b = arg;
+	for (uint32_t i = 0; i < b->files; i++)
+		file_save(cx, b->file[i].path, b->file[i].image, b->file[i].keep);
 }
 
 static void *work(void *arg)
 {
-	BackgroundSave *l = arg;
-	pthread_mutex_lock(&l->mutex);
-	while (!l->ends || l->busy) {
-		if (!l->busy) {
-			pthread_cond_wait(&l->changed, &l->mutex);
+	BackgroundSave *b = arg;
+	pthread_mutex_lock(&b->mutex);
+	while (!b->ends || b->busy) {
+		if (!b->busy) {
+			pthread_cond_wait(&b->changed, &b->mutex);
 			continue;
 		}
-		pthread_mutex_unlock(&l->mutex);
-		Status status = write_jobs(l);
-		pthread_mutex_lock(&l->mutex);
-		l->status = status;
-		l->busy = false;
-		pthread_cond_broadcast(&l->changed);
+		pthread_mutex_unlock(&b->mutex);
+		Status status = subcontext_run(&b->cx, write_files, b);
+		pthread_mutex_lock(&b->mutex);
+		b->status = status;
+		b->busy = false;
+		pthread_cond_broadcast(&b->changed);
 	}
-	pthread_mutex_unlock(&l->mutex);
+	pthread_mutex_unlock(&b->mutex);
 	return NULL;
 }
 
 /* ---- the run ---- */
 
-static void wait_idle(BackgroundSave *l)
+static void wait_idle(BackgroundSave *b)
 {
-	pthread_mutex_lock(&l->mutex);
-	while (l->busy)
-		pthread_cond_wait(&l->changed, &l->mutex);
-	pthread_mutex_unlock(&l->mutex);
+	pthread_mutex_lock(&b->mutex);
+	while (b->busy)
+		pthread_cond_wait(&b->changed, &b->mutex);
+	pthread_mutex_unlock(&b->mutex);
 }
 
-static bool is_busy(BackgroundSave *l)
+static bool is_busy(BackgroundSave *b)
 {
-	pthread_mutex_lock(&l->mutex);
-	bool busy = l->busy;
-	pthread_mutex_unlock(&l->mutex);
+	pthread_mutex_lock(&b->mutex);
+	bool busy = b->busy;
+	pthread_mutex_unlock(&b->mutex);
 	return busy;
 }
 
-static void later_end(void *arg)
+static void background_end(void *arg)
 {
-	BackgroundSave *l = arg;
-	pthread_mutex_lock(&l->mutex);
-	l->ends = true;
-	pthread_cond_broadcast(&l->changed);
-	pthread_mutex_unlock(&l->mutex);
-	if (l->threaded)
-		pthread_join(l->thread, NULL);
-	pthread_mutex_destroy(&l->mutex);
-	pthread_cond_destroy(&l->changed);
-	arena_free(&l->images);
-	ctx_free(&l->cx);
+	BackgroundSave *b = arg;
+	pthread_mutex_lock(&b->mutex);
+	b->ends = true;
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->mutex);
+	if (b->threaded)
+		pthread_join(b->thread, NULL);
+	pthread_mutex_destroy(&b->mutex);
+	pthread_cond_destroy(&b->changed);
+	arena_free(&b->images);
+	ctx_free(&b->cx);
 }
 
-static BackgroundSave *later_new(Run *r)
+static BackgroundSave *background_new(Run *r)
 {
-	BackgroundSave *l = NEW(&r->cx.keep, 1, BackgroundSave);
-	l->r = r;
-	l->images.cx = &r->cx;
-	l->told = true;
-	ctx_init(&l->cx, NULL); /* whoever gave the run an allocator did not promise threads */
-	pthread_mutex_init(&l->mutex, NULL);
-	pthread_cond_init(&l->changed, NULL);
-	arena_defer(&r->cx.keep, later_end, l);
+	BackgroundSave *b = NEW(&r->cx.keep, 1, BackgroundSave);
+	b->r = r;
+	b->images.cx = &r->cx;
+	b->reported = true;
+	ctx_init(&b->cx, NULL); /* the run's allocator need not be thread-safe */
+	pthread_mutex_init(&b->mutex, NULL);
+	pthread_cond_init(&b->changed, NULL);
+	arena_defer(&r->cx.keep, background_end, b);
 	sigset_t all, before;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the thread that trains */
-	l->threaded = pthread_create(&l->thread, NULL, work, l) == 0;
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the training thread */
+	b->threaded = pthread_create(&b->thread, NULL, work, b) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return l;
+	return b;
 }
 
-static void job_add(BackgroundSave *l, const char *path, uint32_t keep, bool best)
+static void file_add(BackgroundSave *b, const char *path, uint32_t keep, bool best)
 {
-	Job *j = &l->job[l->jobs++];
-	*j = (Job){ .image = checkpoint_image(l->r, &l->images, best),
-		        .path = arena_copy(&l->images, path, strlen(path)),
-		        .keep = keep };
+	Pending *f = &b->file[b->files++];
+	*f = (Pending){ .image = checkpoint_image(b->r, &b->images, best),
+		            .path = arena_copy(&b->images, path, strlen(path)),
+		            .keep = keep };
 }
 
 void background_save(Run *r, const char *path, const char *best, uint32_t keep)
 {
 	if (!r->background)
-		r->background = later_new(r);
-	BackgroundSave *l = r->background;
-	if (is_busy(l) || !l->told)
+		r->background = background_new(r);
+	BackgroundSave *b = r->background;
+	if (is_busy(b) || !b->reported)
 		return;
 	r->diverged = !run_finite(r);
-	if (r->diverged) /* the file that is there is better; the trainer tells */
+	if (r->diverged) /* keep the older file; training reports it */
 		return;
-	arena_free(&l->images);
-	l->jobs = 0;
-	job_add(l, path, keep, false);
+	arena_free(&b->images);
+	b->files = 0;
+	file_add(b, path, keep, false);
 	if (best && r->best_weights && r->best_at.epoch)
-		job_add(l, best, 1, true);
-	l->cx.io_fail_at = r->cx.io_fail_at;
-	l->told = false;
-	if (!l->threaded) {
-		l->status = write_jobs(l);
+		file_add(b, best, 1, true);
+	b->cx.io_fail_at = r->cx.io_fail_at;
+	b->reported = false;
+	if (!b->threaded) {
+		b->status = subcontext_run(&b->cx, write_files, b);
 		return;
 	}
-	pthread_mutex_lock(&l->mutex);
-	l->busy = true;
-	pthread_cond_broadcast(&l->changed);
-	pthread_mutex_unlock(&l->mutex);
+	pthread_mutex_lock(&b->mutex);
+	b->busy = true;
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->mutex);
 }
 
 Status background_status(Run *r, bool wait)
 {
-	BackgroundSave *l = r->background;
-	if (!l || l->told)
+	BackgroundSave *b = r->background;
+	if (!b || b->reported)
 		return MP_OK;
 	if (wait)
-		wait_idle(l);
-	else if (is_busy(l))
+		wait_idle(b);
+	else if (is_busy(b))
 		return MP_OK;
-	l->told = true;
-	r->cx.io_fail_at = l->cx.io_fail_at;
-	if (l->status == MP_OK)
+	b->reported = true;
+	r->cx.io_fail_at = b->cx.io_fail_at;
+	if (b->status == MP_OK)
 		return MP_OK;
-	snprintf(l->said, sizeof l->said, "%s", ctx_messages(&l->cx));
-	if (l->cx.messages.s)
-		l->cx.messages.s[l->cx.messages.len = 0] = '\0';
-	return l->status;
+	snprintf(b->message, sizeof b->message, "%s", ctx_messages(&b->cx));
+	ctx_clear_messages(&b->cx);
+	return b->status;
 }
 
-const char *background_message(const Run *r) { return r->background ? r->background->said : ""; }
+const char *background_message(const Run *r) { return r->background ? r->background->message : ""; }

@@ -227,13 +227,4 @@ void scan_end(const Scan *s, const char *remedy);
 void scan_blanks(Scan *s);
 void scan_line(Scan *s); /* to its end */
 
-/* ---- subcontext.c: a machine in a context of its own --------------------------------------------- */
-
-/* Runs body with a setjmp of its own; frees the scratch of `own`. */
-Status subcontext_run(Ctx *own, void (*body)(Ctx *own, void *arg), void *arg);
-void subcontext_messages(Ctx *cx, Ctx *own);                      /* moves messages of `own` to cx */
-_Noreturn void subcontext_fail(Ctx *cx, Ctx *own, Status status); /* cx fails as `own` did, which is freed */
-/* Runs body in a new context that is freed afterwards; fails as body does. */
-void with_subcontext(Ctx *cx, void (*body)(Ctx *own, void *arg), void *arg);
-
 #endif
