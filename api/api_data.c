@@ -147,7 +147,7 @@ static void scale_body(void *arg)
 	DataArgs *a = arg;
 	Ctx *cx = &a->d->cx;
 	readable(cx, a->d);
-	int kind = scale_find(a->kind, strlen(a->kind));
+	int kind = scale_find((Text){ a->kind, (uint32_t)strlen(a->kind) });
 	if (kind <= SCALE_NONE)
 		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1)", "there is no scale '%s'",
 		     a->kind);

@@ -2,8 +2,8 @@
 /* exp, log, tanh and cos(pi x) in double.
  *
  * In: any double, infinities and NaN included.  Out: the value within two units in the last place.
- * Must hold: the same bits on every CPU.  libm may not be asked, for it picks other code where there is a fused
- * multiply-add; here every step is one rounded operation in a fixed order.  The series are those of Taylor, cut
+ * Must hold: the same bits on every CPU.  libm is not used: it picks other code where there is a fused
+ * multiply-add.  Here every step is one rounded operation in a fixed order.  The series are those of Taylor, cut
  * where the rest is below half a unit in the last place, so that each coefficient can be checked by eye. */
 #include <math.h>
 #include <string.h>

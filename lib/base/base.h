@@ -44,10 +44,12 @@ void *arena_alloc(Arena *a, size_t count, size_t size);     /* zeroed; unwinds o
 void *arena_alloc_raw(Arena *a, size_t count, size_t size); /* not zeroed: pages go to the node of the first writer */
 void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* realloc; the rest zeroed */
 void *arena_grow_raw(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* not zeroed */
-void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size);     /* shrinks a big block */
-void *arena_move(Arena *from, Arena *to, void *block, size_t count, size_t size);           /* small ones are copied */
-void arena_drop(Arena *a, void *block, size_t count, size_t size);                          /* frees a big block now */
-char *arena_copy(Arena *a, const char *text, size_t len);                                   /* a NUL-terminated copy */
+/* Capacity for one element more than count: doubles *cap, 16 at first. */
+void *arena_reserve(Arena *a, void *old, uint64_t count, uint64_t *cap, size_t size);
+void *arena_trim(Arena *a, void *old, size_t old_count, size_t new_count, size_t size); /* shrinks a big block */
+void *arena_move(Arena *from, Arena *to, void *block, size_t count, size_t size);       /* small ones are copied */
+void arena_drop(Arena *a, void *block, size_t count, size_t size);                      /* frees a big block now */
+char *arena_copy(Arena *a, const char *text, size_t len);                               /* a NUL-terminated copy */
 void arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
 void arena_free(Arena *a);
 #define NEW(arena, n, type) ((type *)arena_alloc(arena, n, sizeof(type)))
@@ -157,6 +159,7 @@ static inline int text_shown(Text t) { return t.len < 40 ? (int)t.len : 40; } /*
 bool text_is(Text t, const char *word);
 /* Every reader of a text file calls it first: fails at a control byte other than tab and line ends. */
 void src_check_text(Ctx *cx, const Src *src);
+size_t src_text_start(const Src *src);                         /* after a UTF-8 byte order mark */
 void name_check(Ctx *cx, Loc at, const char *what, Text name); /* the same for a name in a binary file */
 const char *control_find(const char *s, size_t len);           /* the first control byte; NULL: none */
 
@@ -164,6 +167,7 @@ const char *control_find(const char *s, size_t len);           /* the first cont
 
 /* A decimal number, nan or inf as float32, correctly rounded; returns where it ends, NULL if there is none. */
 const char *number_read(const char *p, const char *end, float *v);
+void number_put(Buf *b, float v); /* the fewest digits that read back as the same float */
 
 /* Texts numbered in order of first appearance; set `arena`, the rest starts at zero. */
 typedef struct Dict {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A dictionary of texts: each different one gets a number, counted from 0 in the order of first appearance.
- * The texts themselves stay where the caller has them and must outlive the dictionary. */
+ * The texts are not copied and must outlive the dictionary. */
 #include <string.h>
 #include <xxhash.h>
 

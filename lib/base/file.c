@@ -6,6 +6,7 @@
  * Files of MAP_FROM bytes and more are mapped.
  * Writing: PATH.tmp-PID-N is locked while its writer lives.  The next writer of PATH removes those without a lock,
  * which killed processes left. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -421,6 +422,7 @@ static void flush_out(OutFile *f)
 
 void file_verify(OutFile *f, uint32_t keep)
 {
+	assert(!f->written && f->used == 0);
 	f->written = NEW(&f->cx->scratch, 2, XXH3_state_t);
 	f->keep = keep;
 	XXH3_128bits_reset(&f->written[0]);

@@ -5,6 +5,7 @@
  * allocator can resize it without a copy.  Blocks of 64 bytes and more are 64-byte aligned, ready for vector loads,
  * smaller ones 16.
  * The only file that calls malloc, realloc or free. */
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,17 @@ void *arena_grow(Arena *a, void *old, size_t old_count, size_t new_count, size_t
 	size_t kept = old ? old_count * size : 0;
 	if (!old || new_count > old_count)
 		memset(p + kept, 0, new_count * size - kept);
+	return p;
+}
+
+void *arena_reserve(Arena *a, void *old, uint64_t count, uint64_t *cap, size_t size)
+{
+	assert(count <= *cap);
+	if (count < *cap)
+		return old;
+	uint64_t grown = *cap ? 2 * *cap : 16;
+	void *p = arena_grow(a, old, *cap, grown, size);
+	*cap = grown;
 	return p;
 }
 

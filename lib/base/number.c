@@ -51,7 +51,7 @@ static float read_hard(const char *p, const char *end, int64_t exponent)
 	return strtof(text, NULL);
 }
 
-/* True if the value of w * 10^exponent is settled by one double operation. */
+/* True if one double operation gives w * 10^exponent correctly rounded. */
 static bool read_easy(uint64_t w, int64_t exponent, float *v)
 {
 	if (w == 0) {
@@ -71,7 +71,7 @@ static bool read_easy(uint64_t w, int64_t exponent, float *v)
 	return off < -NEAR || off > NEAR;
 }
 
-/* nan, inf, infinity in any case; p stands behind the sign. */
+/* nan, inf, infinity in any case; p is after the sign. */
 static const char *read_word(const char *p, const char *end, float *v)
 {
 	static const struct {
@@ -94,7 +94,7 @@ static const char *read_word(const char *p, const char *end, float *v)
 	return NULL;
 }
 
-/* An exponent, if a whole one stands here; added to *exponent. */
+/* An exponent, if a complete one follows; added to *exponent. */
 static const char *read_exponent(const char *p, const char *end, int64_t *exponent)
 {
 	const char *q = p + 1;
@@ -111,7 +111,7 @@ static const char *read_exponent(const char *p, const char *end, int64_t *expone
 	return q;
 }
 
-/* How many digits count: those from the first that is not zero on. */
+/* Number of significant digits: from the first that is not zero. */
 static int64_t count_digits(const char *p, const char *end)
 {
 	while (p < end && (*p == '0' || *p == '.'))
@@ -124,7 +124,7 @@ const char *number_read(const char *p, const char *end, float *v)
 	bool negative = p < end && *p == '-';
 	p += negative || (p < end && *p == '+');
 	const char *body = p;
-	uint64_t w = 0; /* wraps where there are too many digits, and is not used then */
+	uint64_t w = 0; /* wraps if there are too many digits, and is not used then */
 	for (; p < end && is_digit(*p); p++)
 		w = w * 10 + (uint64_t)(*p - '0');
 	int64_t exponent = 0;
@@ -150,4 +150,22 @@ const char *number_read(const char *p, const char *end, float *v)
 		*v = read_hard(body, digits_end, exponent);
 	*v = negative ? -*v : *v;
 	return p;
+}
+
+void number_put(Buf *b, float v)
+{
+	char text[40];
+	float back = NAN;
+	if (fabsf(v) < 1e6f && v == (float)(int)v && !(v == 0 && signbit(v))) {
+		buf_printf(b, "%d", (int)v);
+		return;
+	}
+	for (int digits = 6; digits <= 9 && back != v; digits++) {
+		int n = snprintf(text, sizeof text, "%.*g", digits, (double)v);
+		char *comma = strchr(text, ','); /* some locales write one */
+		if (comma)
+			*comma = '.';
+		number_read(text, text + n, &back);
+	}
+	buf_puts(b, text);
 }

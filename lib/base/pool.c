@@ -6,6 +6,7 @@
  * one to a core, to keep their caches (MICROPROP_PIN=0: not); smaller pools, of which several may run at once, are
  * scheduled by the system.
  * Must hold: everything written before pool_run or pool_barrier is visible after it. */
+#include <assert.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -90,6 +91,7 @@ static void *worker_main(void *arg)
 void pool_run(Pool *p, PoolFn *fn, void *arg)
 {
 	if (p->threads > 1) {
+		assert(atomic_load(&p->working.value) == 0);
 		p->fn = fn;
 		p->arg = arg;
 		atomic_store(&p->working.value, p->threads - 1);

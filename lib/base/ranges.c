@@ -14,7 +14,8 @@ typedef struct Ranges {
 	const char *option, *word;
 	const Param *row;
 	double *value;
-	uint32_t count, cap;
+	uint32_t count;
+	uint64_t cap;
 } Ranges;
 
 static _Noreturn void range_fail(const Ranges *r)
@@ -47,11 +48,7 @@ static void value_add(Ranges *r, double v)
 		fail(r->cx, MP_BAD_INPUT, "ask for fewer", "%s: more than %d values", r->option, MAX_VALUES);
 	if (v < r->row->low || v > r->row->high)
 		range_fail(r);
-	if (r->count == r->cap) {
-		uint32_t cap = r->cap ? 2 * r->cap : 64;
-		r->value = arena_grow(&r->cx->scratch, r->value, r->cap, cap, sizeof *r->value);
-		r->cap = cap;
-	}
+	r->value = arena_reserve(&r->cx->scratch, r->value, r->count, &r->cap, sizeof *r->value);
 	r->value[r->count++] = v;
 }
 

@@ -78,6 +78,8 @@ void src_check_text(Ctx *cx, const Src *src)
 	}
 }
 
+size_t src_text_start(const Src *src) { return src->len >= 3 && memcmp(src->text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; }
+
 void name_check(Ctx *cx, Loc at, const char *what, Text name)
 {
 	const char *found = control_find(name.s, name.len);

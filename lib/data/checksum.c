@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A number that stands for all that training sees of a data set, so that a run is resumed on the data it began
- * with, and ranks of a job train on the same. In: Data, or some of its cases. Out: checksums; those of cases add up
- * to that of the data. Must hold: how data is stored makes no difference: rows, index lists, bytes, a mask or NaN;
- * for a rank may read it in another way. And how a checksum is written. */
+/* A checksum of all that training sees of a data set: a run is resumed on the data it began with, and all ranks train
+ * on the same.  In: Data, or some of its cases.  Out: checksums; those of ranges of cases add up.
+ * Must hold: storage makes no difference (rows, CSR, bytes, a mask or NaN), because ranks may store it differently. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,17 +9,16 @@
 
 #include "data.h"
 
-/* A row is cut into pieces; those of zeros count for nothing, so that of index lists only few have to be written
- * out. */
-enum { ROW_PIECE = 256 };
+/* Rows are hashed by slices; slices of zeros are skipped, so that only few of a CSR row are expanded. */
+enum { SLICE = 256 };
 
 static uint64_t add(uint64_t hash, const void *bytes, uint64_t len)
 {
 	return bytes ? XXH3_64bits_withSeed(bytes, len, hash) : hash;
 }
 
-/* Of equal numbers, equal bits. */
-static uint64_t add_piece(uint64_t hash, uint32_t piece, float *v, uint32_t count)
+/* Equal numbers have equal bits. */
+static uint64_t add_slice(uint64_t hash, uint32_t slice, float *v, uint32_t count)
 {
 	uint32_t bits, any = 0;
 
@@ -29,48 +27,48 @@ static uint64_t add_piece(uint64_t hash, uint32_t piece, float *v, uint32_t coun
 		memcpy(&bits, &v[k], sizeof bits);
 		any |= bits;
 	}
-	return any ? add(hash + piece, v, count * sizeof *v) : hash;
+	return any ? add(hash + slice, v, count * sizeof *v) : hash;
 }
 
 static uint64_t add_dense(uint64_t hash, DType type, const void *v, uint64_t first, uint32_t columns)
 {
-	float row[ROW_PIECE];
+	float row[SLICE];
 
-	for (uint32_t k = 0; k < columns; k += ROW_PIECE) {
-		uint32_t count = columns - k < ROW_PIECE ? columns - k : ROW_PIECE;
+	for (uint32_t k = 0; k < columns; k += SLICE) {
+		uint32_t count = min_u32(columns - k, SLICE);
 		dtype_row(type, v, first + k, count, row);
-		hash = add_piece(hash, k / ROW_PIECE, row, count);
+		hash = add_slice(hash, k / SLICE, row, count);
 	}
 	return hash;
 }
 
 static uint64_t add_list(uint64_t hash, const Data *d, uint64_t i)
 {
-	float row[ROW_PIECE];
+	float row[SLICE];
 
 	for (uint64_t k = d->x_indptr[i], end = d->x_indptr[i + 1]; k < end;) {
-		uint32_t piece = d->x_indices[k] / ROW_PIECE, first = piece * ROW_PIECE;
-		uint32_t count = d->inputs - first < ROW_PIECE ? d->inputs - first : ROW_PIECE;
+		uint32_t slice = d->x_indices[k] / SLICE, first = slice * SLICE;
+		uint32_t count = min_u32(d->inputs - first, SLICE);
 		memset(row, 0, sizeof row);
 		for (; k < end && d->x_indices[k] - first < count; k++)
 			row[d->x_indices[k] - first] = d->x_values ? d->x_values[k] : 1.0f;
-		hash = add_piece(hash, piece, row, count);
+		hash = add_slice(hash, slice, row, count);
 	}
 	return hash;
 }
 
-/* What has no target is one and the same NaN. */
+/* All missing targets are the same NaN. */
 static uint64_t add_targets(uint64_t hash, const Data *d, uint64_t i)
 {
-	float row[ROW_PIECE];
+	float row[SLICE];
 
-	for (uint32_t k = 0; k < d->targets; k += ROW_PIECE) {
-		uint32_t count = d->targets - k < ROW_PIECE ? d->targets - k : ROW_PIECE;
+	for (uint32_t k = 0; k < d->targets; k += SLICE) {
+		uint32_t count = min_u32(d->targets - k, SLICE);
 		uint64_t first = i * d->targets + k;
 		dtype_row(d->y_type, d->y, first, count, row);
 		for (uint32_t j = 0; j < count; j++)
 			row[j] = isnan(row[j]) || (d->mask && !d->mask[first + j]) ? NAN : row[j];
-		hash = add_piece(hash, k / ROW_PIECE, row, count);
+		hash = add_slice(hash, k / SLICE, row, count);
 	}
 	return hash;
 }

@@ -2,13 +2,13 @@
 /* Classes: the different texts of a label, and which target each became.  In: the texts that a file has, or the list
  * that a run was trained on.  Out: Data.classes and a code table.
  *
- * A list that is given decides alone: a class is the target at its place in the list, whether it occurs or not, so that
- * data read for a trained network means what it meant in training. */
+ * With a given list, a class is the target at its place in the list, whether it occurs or not, so that data read for a
+ * trained network has the targets of its training. */
 #include <string.h>
 
 #include "data.h"
 
-enum { SHOWN = 40, LISTED = 8 }; /* letters of a name, and classes, in a message */
+enum { LISTED = 8 }; /* classes in a message */
 
 bool classes_given(const DataOptions *opt) { return opt && opt->classes && opt->class_count; }
 
@@ -21,7 +21,7 @@ Dict classes_dict(Ctx *cx, const DataOptions *opt)
 	for (uint32_t i = 0; i < opt->class_count; i++) {
 		const char *name = opt->classes[i];
 		if (dict_add(&d, (Text){ name, (uint32_t)strlen(name) }) != i)
-			fail(cx, MP_BAD_INPUT, "list every class once", "class '%.*s' is given twice", SHOWN, name);
+			fail(cx, MP_BAD_INPUT, "list every class once", "class '%.40s' is given twice", name);
 	}
 	return d;
 }
@@ -32,14 +32,14 @@ void classes_unknown(Ctx *cx, Loc at, Text label, const Dict *classes)
 	buf_puts(&b, "leave out the case, or correct it: the classes are");
 	for (uint32_t i = 0; i < classes->count && i < LISTED; i++) {
 		Text t = classes->text[i];
-		buf_printf(&b, "%s %.*s", i ? "," : "", t.len < SHOWN ? (int)t.len : SHOWN, t.s);
+		buf_printf(&b, "%s %.*s", i ? "," : "", text_shown(t), t.s);
 	}
 	buf_puts(&b, classes->count > LISTED ? ", ..." : "");
-	error_at(cx, at, b.s, "'%.*s' is none of the %u classes that were learnt",
-	         label.len < SHOWN ? (int)label.len : SHOWN, label.s, classes->count);
+	error_at(cx, at, b.s, "'%.*s' is none of the %u classes that were learnt", text_shown(label), label.s,
+	         classes->count);
 }
 
-/* A code table of many classes would cost more than it tells: the largest output says the same. */
+/* None for many classes: the largest output gives the same guess. */
 static void set_codes(Ctx *cx, Data *d)
 {
 	uint32_t n = d->class_count;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Which column of a CSV file is for what.  In: the header line and the options.  Out: Columns.
+/* Roles of the columns of a CSV file.  In: the header line and the options.  Out: CsvColumns.
  *
- * The separator is the one of comma, semicolon and tab that the header has most of.  A list of columns names them with
- * commas between: a name; a number, counted from 1; a range A:B of either, both ends included; or *, all columns that
- * nothing else asks for.  A name with a comma in it is put in double quotes.  Where a name looks like a number the name
- * wins.  Inputs keep the order of their list.
+ * The separator is the most frequent of comma, semicolon and tab in the header.  Items of a list of columns are
+ * separated by commas: a name; a number, counted from 1; a range A:B of either, both ends included; or *, all columns
+ * not named elsewhere.  A name with a comma is put in double quotes.  A name that looks like a number takes
+ * precedence.  Inputs keep the order of their list.
  *
  * Without options the last column is the target and all others are inputs, unless every name is of the form that our
  * own writer uses: x1 x2 ... inputs, y1 y2 ... targets, class (a label), and sequence, weight, name.  A column that an
@@ -12,13 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "columns.h"
-
-enum { SHOWN = 40 }; /* of a name in a message */
+#include "data.h"
 
 enum { IN_INPUTS = 1, IN_TARGETS = 2, IN_LABELS = 4, IN_OTHERS = 8 };
 
-/* A list of columns while it is put together. */
+/* A list of columns under construction. */
 typedef struct Pick {
 	const char *what; /* the option's name, for messages */
 	uint32_t *col;
@@ -30,9 +28,9 @@ typedef struct Pick {
 typedef struct Planner {
 	Ctx *cx;
 	const Src *src;
-	Columns *c;
+	CsvColumns *c;
 	Dict dict;          /* names */
-	uint32_t *first_of; /* [names] a column so called */
+	uint32_t *first_of; /* [names] the first column of this name */
 	bool *twice;        /* [names] there is another */
 	uint8_t *used;      /* [columns] lists that name it, a bit each */
 } Planner;
@@ -61,8 +59,8 @@ static bool is_number(Text t)
 	return t.len && number_read(t.s, t.s + t.len, &v) == t.s + t.len;
 }
 
-/* Names that are numbers are a header only where they count the columns, as some programs write: 0,1,2 or 1,2,3. */
-static bool counts_columns(const Columns *c)
+/* Numbers are names only if they count the columns, as some programs write: 0,1,2 or 1,2,3. */
+static bool counts_columns(const CsvColumns *c)
 {
 	uint64_t start = c->col[0].name.len == 1 && c->col[0].name.s[0] == '0' ? 0 : 1;
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -76,7 +74,7 @@ static bool counts_columns(const Columns *c)
 
 static void check_header(Planner *p)
 {
-	const Columns *c = p->c;
+	const CsvColumns *c = p->c;
 	for (uint32_t i = 0; i < c->count; i++)
 		if (!is_number(c->col[i].name))
 			return;
@@ -88,9 +86,7 @@ static void check_header(Planner *p)
 static void read_header(Planner *p)
 {
 	const Src *s = p->src;
-	const char *text = s->text, *end = text + s->len;
-	if (s->len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) /* byte order mark of some spreadsheets */
-		text += 3;
+	const char *text = s->text + src_text_start(s), *end = s->text + s->len;
 	while (text < end && (*text == '\n' || *text == '\r' || *text == ' '))
 		text++;
 	if (text == end)
@@ -99,19 +95,16 @@ static void read_header(Planner *p)
 	const char *eol = memchr(text, '\n', (size_t)(end - text));
 	if (!eol)
 		eol = end;
-	Columns *c = p->c;
+	CsvColumns *c = p->c;
 	c->body = (size_t)(eol - s->text) + (eol < end);
 	if (eol > text && eol[-1] == '\r')
 		eol--;
 	c->sep = find_separator(text, eol);
-	uint32_t room = 0;
+	uint64_t cap = 0;
 	for (const char *at = text;;) {
-		if (c->count == room) {
-			c->col = arena_grow(&p->cx->scratch, c->col, room, room ? room * 2 : 16, sizeof *c->col);
-			room = room ? room * 2 : 16;
-		}
-		Column *col = &c->col[c->count++];
-		*col = (Column){ .off = (size_t)(at - s->text), .x = -1, .y = -1 };
+		c->col = arena_reserve(&p->cx->scratch, c->col, c->count, &cap, sizeof *c->col);
+		CsvColumn *col = &c->col[c->count++];
+		*col = (CsvColumn){ .off = (size_t)(at - s->text), .x = -1, .y = -1 };
 		at = csv_field(p->cx, s, at, eol, c->sep, &col->name);
 		if (!at)
 			check_errors(p->cx);
@@ -153,17 +146,15 @@ static const char *column_remedy(Planner *p, Text word)
 	const char *near = nearest_name(arena_copy(a, word.s, word.len), names, n);
 	Buf b = { .arena = a };
 	if (near) {
-		buf_printf(&b, "did you mean '%.*s'?", SHOWN, near);
+		buf_printf(&b, "did you mean '%.40s'?", near);
 		return b.s;
 	}
 	buf_printf(&b, "there are %u columns:", p->c->count);
 	for (uint32_t i = 0; i < n && i < 12; i++)
-		buf_printf(&b, "%s %.*s", i ? "," : "", SHOWN, names[i]);
+		buf_printf(&b, "%s %.40s", i ? "," : "", names[i]);
 	buf_puts(&b, p->dict.count > 12 ? ", ..." : "");
 	return b.s;
 }
-
-static int shown(Text t) { return t.len < SHOWN ? (int)t.len : SHOWN; }
 
 /* A name or a number; *col is set if it is one, else false. */
 static bool find_column(Planner *p, Text word, uint32_t *col)
@@ -173,7 +164,7 @@ static bool find_column(Planner *p, Text word, uint32_t *col)
 		*col = p->first_of[name];
 		if (p->twice[name])
 			error_at(p->cx, (Loc){ p->src, p->c->col[*col].off }, "use its number instead, counted from 1",
-			         "several columns are called '%.*s'", shown(word), word.s);
+			         "several columns are called '%.*s'", text_shown(word), word.s);
 		return true;
 	}
 	uint64_t number = 0;
@@ -189,10 +180,10 @@ static bool find_column(Planner *p, Text word, uint32_t *col)
 static void pick_add(Planner *p, Pick *k, uint32_t from, uint32_t to)
 {
 	for (uint32_t i = from; i <= to; i++) {
-		const Column *col = &p->c->col[i];
+		const CsvColumn *col = &p->c->col[i];
 		if (p->used[i] & k->bit) {
 			error_at(p->cx, (Loc){ p->src, col->off }, "name each column once", "%s lists column '%.*s' twice", k->what,
-			         shown(col->name), col->name.s);
+			         text_shown(col->name), col->name.s);
 			return;
 		}
 		k->col[k->count++] = i;
@@ -219,7 +210,7 @@ static void pick_item(Planner *p, Pick *k, Text word)
 			return;
 		}
 	}
-	error_at(p->cx, header_at(p), column_remedy(p, word), "there is no column '%.*s' as %s asks for", shown(word),
+	error_at(p->cx, header_at(p), column_remedy(p, word), "there is no column '%.*s' as %s asks for", text_shown(word),
 	         word.s, k->what);
 }
 
@@ -280,7 +271,7 @@ static void pick_rest(Planner *p, Pick *k)
 
 enum { OWN_X, OWN_Y, OWN_CLASS, OWN_SEQUENCE, OWN_WEIGHT, OWN_NAME, OWN_KINDS };
 
-/* What a name of our own writer's stands for, -1: it is none. */
+/* The kind of a column name of our own writer; -1: none. */
 static int own_kind(Text t)
 {
 	static const char *const words[OWN_KINDS] = { "x", "y", "class", "sequence", "weight", "name" };
@@ -293,10 +284,10 @@ static int own_kind(Text t)
 	return -1;
 }
 
-/* True if the header is as our own writer makes it, but for columns that options have taken; then all roles are set. */
+/* True if the header is our own writer's, apart from columns that options name; then all roles are set. */
 static bool plan_own(Planner *p, Pick *inputs, Pick *targets, Pick *labels)
 {
-	Columns *c = p->c;
+	CsvColumns *c = p->c;
 	int64_t *single[OWN_KINDS] = { [OWN_SEQUENCE] = &c->sequence, [OWN_WEIGHT] = &c->weight, [OWN_NAME] = &c->names };
 	uint32_t count[OWN_KINDS];
 	for (int kind = 0; kind < OWN_KINDS; kind++)
@@ -328,7 +319,7 @@ static bool plan_own(Planner *p, Pick *inputs, Pick *targets, Pick *labels)
 	return true;
 }
 
-/* The last column that nothing else asks for. */
+/* The last column without another role. */
 static void default_target(Planner *p, Pick *targets)
 {
 	for (uint32_t i = p->c->count; i-- > 0;) {
@@ -353,31 +344,31 @@ static void add_labels(Planner *p, const Pick *labels, Pick *targets)
 
 static void set_roles(Planner *p, const Pick *inputs, const Pick *targets)
 {
-	Columns *c = p->c;
+	CsvColumns *c = p->c;
 	for (uint32_t i = 0; i < inputs->count; i++)
 		c->col[inputs->col[i]].x = i;
 	for (uint32_t i = 0; i < targets->count; i++)
 		c->col[targets->col[i]].y = i;
 	for (uint32_t i = 0; i < c->count; i++) {
-		Column *col = &c->col[i];
+		CsvColumn *col = &c->col[i];
 		bool single = c->sequence == i || c->weight == i || c->names == i;
 		col->plain = (col->x >= 0 || col->y >= 0) && !single;
 		if (col->label && col->x >= 0)
 			error_at(p->cx, (Loc){ p->src, col->off }, "make it an input or a label",
-			         "column '%.*s' is a label and an input", shown(col->name), col->name.s);
+			         "column '%.*s' is a label and an input", text_shown(col->name), col->name.s);
 	}
 	c->inputs = inputs->count;
 	c->targets = targets->count;
 	c->target = targets->col;
 }
 
-Columns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt)
+CsvColumns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	static const DataOptions none;
 	if (!opt)
 		opt = &none;
-	Planner p = { .cx = cx, .src = s, .c = NEW(&cx->scratch, 1, Columns) };
-	Columns *c = p.c;
+	Planner p = { .cx = cx, .src = s, .c = NEW(&cx->scratch, 1, CsvColumns) };
+	CsvColumns *c = p.c;
 	c->sequence = c->weight = c->names = -1;
 	read_header(&p);
 	index_names(&p);

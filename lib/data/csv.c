@@ -3,38 +3,34 @@
  *
  * The first line names the columns; columns.c decides what each is for.  Every other line that is not blank is a case.
  * Numbers are parsed straight from the file; fields may be quoted, "" standing for a quote, and must end on their line.
- * An empty target means that there is none.  A target column is a label, made one-of-n, if it is asked for or if its
- * first value is not a number; classes are in the order of their names, numbers before words.  Where the options give
- * the classes, a lone target column is a label and has these, in their order; with several target columns they mean
- * nothing.  Cases with the same text in the sequence column, one below the other, are a sequence; an empty field there
- * goes on with the sequence above. */
+ * An empty target means that there is none.  A target column is a label, made one-of-n, if an option says so or if its
+ * first value is not a number; classes are in the order of their names, numbers before words.  If the options give the
+ * classes, a lone target column is a label with these classes, in their order; with several target columns they are
+ * ignored.  Consecutive cases with the same text in the sequence column are a sequence; an empty field continues the
+ * sequence above. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "columns.h"
-
-enum { SHOWN = 40 };
+#include "data.h"
 
 typedef struct Csv {
 	Ctx *cx;
 	const Src *src;
-	const Columns *cols;
+	const CsvColumns *cols;
 	uint64_t rows; /* read so far */
-	uint64_t room; /* there is room for so many */
+	uint64_t cap;  /* allocated */
 	float *x, *weight;
 	float *y;      /* [rows, target columns]: value or number of the class, NaN: none */
 	Dict *classes; /* [target columns] */
-	bool given;    /* the options say which classes there are */
+	bool given;    /* the options give the classes */
 	Buf names;
-	Text *name; /* [rows] only lengths until the end: `names` still moves */
+	Text *name; /* [rows] only lengths until the end: `names` is still reallocated */
 	uint64_t *seq, sequences;
 	Text sequence; /* of the row above */
 } Csv;
 
 static Loc at_ptr(const Csv *r, const char *p) { return (Loc){ r->src, (size_t)(p - r->src->text) }; }
-
-static int shown(Text t) { return t.len < SHOWN ? (int)t.len : SHOWN; }
 
 /* ---- fields ---- */
 
@@ -105,21 +101,21 @@ static const char *number_remedy(Text t, const char *otherwise)
 	return memchr(starts, *t.s, sizeof starts - 1) ? "write a plain number, such as 12, -0.5 or 1e-3" : otherwise;
 }
 
-static void read_input(Csv *r, const Column *col, Text t, const char *at, float *x)
+static void read_input(Csv *r, const CsvColumn *col, Text t, const char *at, float *x)
 {
 	static const char remedy[] = "leave the column out with --inputs, or make it the target with --labels";
 	if (!t.len)
 		error_at(r->cx, at_ptr(r, at), "fill it in, or leave the column out with --inputs",
-		         "input '%.*s' is empty here", shown(col->name), col->name.s);
+		         "input '%.*s' is empty here", text_shown(col->name), col->name.s);
 	else if (!field_number(t, x))
 		error_at(r->cx, at_ptr(r, at), number_remedy(t, remedy), "'%.*s' is not a number, and '%.*s' is an input",
-		         shown(t), t.s, shown(col->name), col->name.s);
+		         text_shown(t), t.s, text_shown(col->name), col->name.s);
 	else if (!isfinite(*x))
 		error_at(r->cx, at_ptr(r, at), "write a finite number, or leave the case out",
-		         "input '%.*s' is not finite here", shown(col->name), col->name.s);
+		         "input '%.*s' is not finite here", text_shown(col->name), col->name.s);
 }
 
-static void read_label(Csv *r, const Column *col, Text t, const char *at, float *y)
+static void read_label(Csv *r, const CsvColumn *col, Text t, const char *at, float *y)
 {
 	Dict *classes = &r->classes[col->y];
 	uint32_t class;
@@ -130,11 +126,11 @@ static void read_label(Csv *r, const Column *col, Text t, const char *at, float 
 	class = dict_add(classes, t);
 	if (class >= LABEL_CLASSES)
 		fail_at(r->cx, at_ptr(r, at), "choose another target with --targets, or group the values",
-		        "label '%.*s' has more than %d different values", shown(col->name), col->name.s, LABEL_CLASSES);
+		        "label '%.*s' has more than %d different values", text_shown(col->name), col->name.s, LABEL_CLASSES);
 	*y = (float)class;
 }
 
-static void read_target(Csv *r, const Column *col, Text t, const char *at, float *y)
+static void read_target(Csv *r, const CsvColumn *col, Text t, const char *at, float *y)
 {
 	*y = NAN;
 	if (!t.len)
@@ -143,10 +139,11 @@ static void read_target(Csv *r, const Column *col, Text t, const char *at, float
 		read_label(r, col, t, at, y);
 	} else if (!field_number(t, y)) {
 		error_at(r->cx, at_ptr(r, at), number_remedy(t, "if its text is a class, name the column with --labels"),
-		         "'%.*s' is not a number, and '%.*s' is a target", shown(t), t.s, shown(col->name), col->name.s);
+		         "'%.*s' is not a number, and '%.*s' is a target", text_shown(t), t.s, text_shown(col->name),
+		         col->name.s);
 	} else if (isinf(*y)) {
 		error_at(r->cx, at_ptr(r, at), "write a finite number, or nothing where there is no target",
-		         "target '%.*s' is not finite here", shown(col->name), col->name.s);
+		         "target '%.*s' is not finite here", text_shown(col->name), col->name.s);
 	}
 }
 
@@ -155,7 +152,7 @@ static void read_weight(Csv *r, Text t, const char *at)
 	float *w = &r->weight[r->rows];
 	if (!field_number(t, w) || !isfinite(*w) || *w < 0)
 		error_at(r->cx, at_ptr(r, at), number_remedy(t, "write a number, zero or more"),
-		         "'%.*s' is no weight of a case", shown(t), t.s);
+		         "'%.*s' is no weight of a case", text_shown(t), t.s);
 }
 
 static void read_sequence(Csv *r, Text t)
@@ -167,11 +164,11 @@ static void read_sequence(Csv *r, Text t)
 	r->sequence = t;
 }
 
-/* Any field that is not simply a number, or is a wrong one. */
+/* Any field that is not a plain number. */
 static const char *read_field(Csv *r, uint32_t i, const char *p, const char *eol, float *x, float *y)
 {
-	const Columns *c = r->cols;
-	const Column *col = &c->col[i];
+	const CsvColumns *c = r->cols;
+	const CsvColumn *col = &c->col[i];
 	Text t;
 	const char *end = csv_field(r->cx, r->src, p, eol, c->sep, &t);
 	if (!end)
@@ -201,10 +198,10 @@ static void wrong_count(Csv *r, const char *at, const char *how)
 
 static void read_row(Csv *r, const char *p, const char *eol)
 {
-	const Columns *c = r->cols;
+	const CsvColumns *c = r->cols;
 	float *x = r->x + r->rows * c->inputs, *y = r->y + r->rows * c->targets, v;
 	for (uint32_t i = 0;; i++) {
-		const Column *col = &c->col[i];
+		const CsvColumn *col = &c->col[i];
 		while (p < eol && *p == ' ')
 			p++;
 		const char *q = col->plain && !col->label ? number_read(p, eol, &v) : NULL;
@@ -253,19 +250,19 @@ static bool next_line(const Src *s, size_t *off, const char **line, const char *
 static uint64_t count_lines(const Src *s, size_t off)
 {
 	uint64_t n = 0;
-	size_t gone = 0;
+	size_t released = 0;
 	for (const char *p = s->text + off, *end = s->text + s->len; p < end; n++) {
 		p = memchr(p, '\n', (size_t)(end - p));
 		if (!p)
 			return n + 1;
 		p++;
-		src_release(s, &gone, (size_t)(p - s->text));
+		src_release(s, &released, (size_t)(p - s->text));
 	}
 	return n;
 }
 
 /* Target columns whose first value is not a number are labels. */
-static void find_labels(Csv *r, Columns *c, const DataOptions *opt)
+static void find_labels(Csv *r, CsvColumns *c, const DataOptions *opt)
 {
 	r->given = classes_given(opt) && c->targets == 1 && c->col[c->target[0]].x < 0;
 	if (r->given)
@@ -298,36 +295,35 @@ static void find_labels(Csv *r, Columns *c, const DataOptions *opt)
 
 static void read_rows(Csv *r, const DataOptions *opt)
 {
-	const Columns *c = r->cols;
+	const CsvColumns *c = r->cols;
 	uint64_t first = opt ? opt->first : 0;
 	Ctx *cx = r->cx;
-	/* A right line has at least a separator or line end per column: a bound that no crafted header can blow up. */
-	uint64_t most = count_lines(r->src, c->body), bytes = r->src->len - c->body;
-	if (most > bytes / c->count + 1)
-		most = bytes / c->count + 1;
-	if (first && most > first)
-		most = first;
+	/* A valid line has at least one byte per column: a bound that no crafted header can inflate. */
+	uint64_t max = count_lines(r->src, c->body), bytes = r->src->len - c->body;
+	max = min_u64(max, bytes / c->count + 1);
+	if (first)
+		max = min_u64(max, first);
 	bool labels = false;
 	for (uint32_t i = 0; i < c->targets; i++)
 		labels |= c->col[c->target[i]].label;
-	r->room = most;
-	r->x = arena_alloc(&cx->keep, most, c->inputs * sizeof(float));
-	r->y = arena_alloc(labels ? &cx->scratch : &cx->keep, most, c->targets * sizeof(float));
+	r->cap = max;
+	r->x = arena_alloc(&cx->keep, max, c->inputs * sizeof(float));
+	r->y = arena_alloc(labels ? &cx->scratch : &cx->keep, max, c->targets * sizeof(float));
 	r->classes = NEW(&cx->scratch, c->targets, Dict);
 	for (uint32_t i = 0; i < c->targets; i++)
 		r->classes[i] = r->given ? classes_dict(cx, opt) : (Dict){ .arena = &cx->scratch };
 	if (c->weight >= 0)
-		r->weight = NEW(&cx->keep, most, float);
+		r->weight = NEW(&cx->keep, max, float);
 	if (c->names >= 0)
-		r->name = NEW(&cx->keep, most, Text);
+		r->name = NEW(&cx->keep, max, Text);
 	if (c->sequence >= 0)
-		r->seq = NEW(&cx->keep, most + 1, uint64_t);
+		r->seq = NEW(&cx->keep, max + 1, uint64_t);
 	r->names.arena = &cx->keep;
 
 	const char *p, *eol;
-	for (size_t off = c->body, gone = 0; r->rows < most && next_line(r->src, &off, &p, &eol); r->rows++) {
+	for (size_t off = c->body, released = 0; r->rows < max && next_line(r->src, &off, &p, &eol); r->rows++) {
 		read_row(r, p, eol);
-		src_release(r->src, &gone, off);
+		src_release(r->src, &released, off);
 	}
 	check_errors(cx);
 	if (!r->rows) {
@@ -363,7 +359,7 @@ static int by_name(const void *a, const void *b)
 	return class_order(((const Class *)a)->name, ((const Class *)b)->name);
 }
 
-/* Puts the classes in order, unless they came in theirs; place[id] is where class `id` went. */
+/* Sorts the classes unless they were given; place[id] is the new place of class `id`. */
 static uint32_t *sort_classes(Ctx *cx, Dict *d, bool given)
 {
 	Class *class = NEW(&cx->scratch, d->count, Class);
@@ -379,10 +375,10 @@ static uint32_t *sort_classes(Ctx *cx, Dict *d, bool given)
 	return place;
 }
 
-/* From one column per target to one per class where the target is a label. */
+/* Expands label columns to one column per class. */
 static void spread_labels(Csv *r, Data *d)
 {
-	const Columns *c = r->cols;
+	const CsvColumns *c = r->cols;
 	uint32_t **place = NEW(&r->cx->scratch, c->targets, uint32_t *);
 	uint64_t width = 0;
 	for (uint32_t i = 0; i < c->targets; i++) {
@@ -411,7 +407,7 @@ static void spread_labels(Csv *r, Data *d)
 Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	src_check_text(cx, s);
-	Columns *c = columns_plan(cx, s, opt);
+	CsvColumns *c = columns_plan(cx, s, opt);
 	Csv r = { .cx = cx, .src = s, .cols = c };
 	find_labels(&r, c, opt);
 	read_rows(&r, opt);
@@ -430,7 +426,7 @@ Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 		labels |= c->col[c->target[i]].label;
 	if (labels)
 		spread_labels(&r, d);
-	if (labels && c->targets == 1) /* alone, its classes are what guesses are called */
+	if (labels && c->targets == 1) /* a lone label names the guesses */
 		classes_set(cx, d, r.classes[0].text, r.classes[0].count);
 	if (r.seq) {
 		r.seq[r.sequences] = r.rows;
@@ -446,6 +442,6 @@ Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 	data_check(cx, d, (Loc){ s, 0 });
 	data_pack(cx, d);
 	if (!d->x)
-		arena_drop(&cx->keep, r.x, r.room, c->inputs * sizeof *r.x);
+		arena_drop(&cx->keep, r.x, r.cap, c->inputs * sizeof *r.x);
 	return d;
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Data to CSV.  Out: a header that the reader knows as our own (columns.c): x1 x2 ..., y1 y2 ... or class, and
+/* Data to CSV.  Out: a header that columns.c recognizes: x1 x2 ..., y1 y2 ... or class, and
  * sequence, weight, name where the data has them; then a line per case.  Reading it gives the same cases; of a code
  * table only class names come back.
- *
- * Numbers have as few digits as give back the same float32.  A target that is none is an empty field. */
+ * A missing target is an empty field. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "columns.h"
+#include "data.h"
 
 typedef struct Writer {
 	Ctx *cx;
@@ -21,31 +20,7 @@ typedef struct Writer {
 	bool classes; /* targets are written as the name of the class */
 } Writer;
 
-/* ---- numbers and text ---- */
-
-static bool is_integer(float v)
-{
-	return v >= -999999 && v <= 999999 && v == (float)(int32_t)v && !(v == 0 && signbit(v));
-}
-
-static void put_float(Buf *b, float v)
-{
-	char text[32];
-	if (is_integer(v)) {
-		buf_printf(b, "%d", (int)v);
-		return;
-	}
-	for (int digits = 6; digits <= 9; digits++) {
-		float back;
-		int n = snprintf(text, sizeof text, "%.*g", digits, (double)v);
-		for (char *p = text; *p; p++) /* some locales write a comma */
-			if (*p == ',')
-				*p = '.';
-		if (digits == 9 || (number_read(text, text + n, &back) && back == v))
-			break;
-	}
-	buf_puts(b, text);
-}
+/* ---- text ---- */
 
 static void put_text(Buf *b, Text t)
 {
@@ -74,20 +49,6 @@ static void check_text(Ctx *cx, Text t, const char *what)
 
 /* ---- classes ---- */
 
-/* The row's one, or -1 if it is anything but one-of-n. */
-static int64_t one_of(const float *row, uint32_t n)
-{
-	int64_t one = -1;
-	for (uint32_t k = 0; k < n; k++) {
-		if (row[k] == 0)
-			continue;
-		if (row[k] != 1 || one >= 0)
-			return -1;
-		one = k;
-	}
-	return one;
-}
-
 static bool is_identity(const double *codes, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -111,7 +72,7 @@ static bool can_name_classes(Writer *w)
 	uint32_t count = 0;
 	for (uint64_t i = 0; i < d->cases; i++) {
 		data_y(d, i, w->y);
-		int64_t class = one_of(w->y, d->targets);
+		int64_t class = row_one_of_n(w->y, d->targets);
 		if (class < 0)
 			return false;
 		count += !used[class];
@@ -150,22 +111,22 @@ static void put_case(Writer *w, uint64_t i, uint64_t sequence)
 	data_y(d, i, w->y);
 	for (uint32_t k = 0; k < d->inputs; k++) {
 		buf_puts(b, k ? "," : "");
-		put_float(b, w->x[k]);
+		number_put(b, w->x[k]);
 	}
 	for (uint32_t k = 0; !w->classes && k < d->targets; k++) {
 		buf_puts(b, ",");
 		if (!isnan(w->y[k]))
-			put_float(b, w->y[k]);
+			number_put(b, w->y[k]);
 	}
 	if (w->classes) {
 		buf_puts(b, ",");
-		put_text(b, d->code_names[one_of(w->y, d->targets)]);
+		put_text(b, d->code_names[row_one_of_n(w->y, d->targets)]);
 	}
 	if (d->seq)
 		buf_printf(b, ",%" PRIu64, sequence);
 	if (d->weight) {
 		buf_puts(b, ",");
-		put_float(b, d->weight[i]);
+		number_put(b, d->weight[i]);
 	}
 	if (d->names) {
 		check_text(w->cx, d->names[i], "case");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Data: cases to learn, whatever they came from.
+/* Data: access to cases, packing, and the table of formats, which are recognized by name first and then by content.
  *
- * In: a path, or make:SPEC for a built-in set. Out: Data that passed data_check (validate.c). The table of formats is
- * what tells them apart, by name first and then by content. */
+ * In: a path, or make:SPEC for a built-in set.  Out: Data that passed data_check (validate.c). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,8 +34,8 @@ void data_y(const Data *d, uint64_t i, float *row)
 			row[k] = NAN;
 }
 
-/* Bytes from .. from + len of a mapped file: asks for the pages, and does not wait. */
-static void bytes_ahead(const void *base, uint64_t from, uint64_t len)
+/* Bytes from .. from + len of a mapped file, without waiting for them. */
+static void prefetch_bytes(const void *base, uint64_t from, uint64_t len)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)base + from) / page * page;
 
@@ -55,14 +54,27 @@ void data_prefetch(const Data *d, uint64_t first, uint64_t count)
 	cases += last - begin;
 	if (d->x_indptr) {
 		uint64_t from = d->x_indptr[begin], n = d->x_indptr[begin + cases] - from;
-		bytes_ahead(d->x_indices, from * sizeof *d->x_indices, n * sizeof *d->x_indices);
-		bytes_ahead(d->x_values, from * sizeof *d->x_values, n * sizeof *d->x_values);
+		prefetch_bytes(d->x_indices, from * sizeof *d->x_indices, n * sizeof *d->x_indices);
+		prefetch_bytes(d->x_values, from * sizeof *d->x_values, n * sizeof *d->x_values);
 	} else {
 		uint64_t row = (uint64_t)d->inputs * dtypes[d->x_type].size;
-		bytes_ahead(d->x, begin * row, cases * row);
+		prefetch_bytes(d->x, begin * row, cases * row);
 	}
 	uint64_t row = (uint64_t)d->targets * dtypes[d->y_type].size;
-	bytes_ahead(d->y, begin * row, cases * row);
+	prefetch_bytes(d->y, begin * row, cases * row);
+}
+
+int64_t row_one_of_n(const float *row, uint32_t n)
+{
+	int64_t one = -1;
+	for (uint32_t k = 0; k < n; k++) {
+		if (row[k] == 0)
+			continue;
+		if (row[k] != 1 || one >= 0)
+			return -1;
+		one = k;
+	}
+	return one;
 }
 
 uint64_t data_examples(const Data *d) { return d->seq ? d->sequences : d->cases; }
@@ -75,7 +87,7 @@ void data_example(const Data *d, uint64_t e, uint64_t *first, uint64_t *count)
 
 /* ---- size ---- */
 
-/* Where some arrays are mapped the reader has counted those that are not. */
+/* If some arrays are mapped the reader has counted the others. */
 void data_count_bytes(Data *d)
 {
 	if (d->mapped)
@@ -100,23 +112,23 @@ void data_count_bytes(Data *d)
 
 /* ---- packing ---- */
 
-enum { LEAST = 8 }; /* inputs for a one: then lists are smaller than even bytes */
+enum { MIN_SPARSITY = 8 }; /* inputs per one: then index lists are smaller than bytes */
 
-/* How many ones there are, if all values are 0 or 1; UINT64_MAX if not, or as soon as there are more than `most`. */
-static uint64_t count_ones(const Data *d, uint64_t cases, uint64_t most)
+/* Number of ones if all values are 0 or 1; UINT64_MAX if not, or as soon as there are more than `limit`. */
+static uint64_t count_ones(const Data *d, uint64_t cases, uint64_t limit)
 {
 	uint64_t count = cases * d->inputs, ones = 0;
-	float piece[256];
-	for (uint64_t i = 0; i < count; i += COUNT(piece)) {
-		uint64_t n = count - i < COUNT(piece) ? count - i : COUNT(piece);
-		dtype_row(d->x_type, d->x, i, n, piece);
+	float chunk[256];
+	for (uint64_t i = 0; i < count; i += COUNT(chunk)) {
+		uint64_t n = min_u64(count - i, COUNT(chunk));
+		dtype_row(d->x_type, d->x, i, n, chunk);
 		for (uint64_t k = 0; k < n; k++) {
-			if (piece[k] == 1)
+			if (chunk[k] == 1)
 				ones++;
-			else if (piece[k] != 0)
+			else if (chunk[k] != 0)
 				return UINT64_MAX;
 		}
-		if (ones > most)
+		if (ones > limit)
 			return UINT64_MAX;
 	}
 	return ones;
@@ -126,8 +138,8 @@ void data_pack(Ctx *cx, Data *d)
 {
 	if (d->x_indptr || d->mapped || !d->x || d->cases == 0 || d->inputs == 0)
 		return;
-	uint64_t ones = count_ones(d, d->cases, d->cases * d->inputs / LEAST);
-	if (ones == UINT64_MAX || ones >= (d->cases * d->inputs + LEAST - 1) / LEAST)
+	uint64_t ones = count_ones(d, d->cases, d->cases * d->inputs / MIN_SPARSITY);
+	if (ones == UINT64_MAX || ones >= (d->cases * d->inputs + MIN_SPARSITY - 1) / MIN_SPARSITY)
 		return;
 	uint64_t *indptr = NEW(&cx->keep, d->cases + 1, uint64_t), have = 0;
 	uint32_t *indices = NEW(&cx->keep, ones, uint32_t);
@@ -146,13 +158,12 @@ void data_pack(Ctx *cx, Data *d)
 	data_count_bytes(d);
 }
 
-/* Its first cases say that packing is worth it. */
+/* Judged by the first cases. */
 static bool seems_sparse(const Data *d)
 {
-	enum { SOME = 256 };
-	uint64_t cases = d->cases < SOME ? d->cases : SOME;
+	uint64_t cases = min_u64(d->cases, 256);
 
-	return count_ones(d, cases, cases * d->inputs / LEAST) != UINT64_MAX;
+	return count_ones(d, cases, cases * d->inputs / MIN_SPARSITY) != UINT64_MAX;
 }
 
 void data_set_inputs(Ctx *cx, Data *d, Npy *x, int place)
@@ -169,7 +180,7 @@ void data_set_inputs(Ctx *cx, Data *d, Npy *x, int place)
 
 /* ---- formats ---- */
 
-/* First line that is neither empty nor a comment. */
+/* The first line that is neither empty nor a comment. */
 static Text first_line(const Src *s)
 {
 	const char *p = s->text, *end = p + s->len;
@@ -197,7 +208,7 @@ static bool looks_npy(const Src *s) { return starts(s, "\x93NUMPY", 6); }
 static bool looks_idx(const Src *s)
 {
 	static const char types[] = { 8, 9, 11, 12, 13, 14 };
-	if (starts(s, "\x1f\x8b", 2)) /* MNIST is handed out gzipped */
+	if (starts(s, "\x1f\x8b", 2)) /* MNIST comes gzipped */
 		return true;
 	if (s->len < 4 || s->text[0] != 0 || s->text[1] != 0)
 		return false;
@@ -251,7 +262,7 @@ static bool looks_text(const Src *s)
 
 static bool looks_csv(const Src *s) { return is_plain_text(s) && has_separator(first_line(s)); }
 
-/* In the order in which content is tried. */
+/* In the order in which the content is tested. */
 typedef struct Format {
 	const char *name;
 	const char *suffix[3];
@@ -272,7 +283,7 @@ static const Format formats[] = {
 static const char format_remedy[] =
 	"formats: npz, npy, idx (MNIST), csv or tsv, text (.txt), the NETtalk corpus; say which with the format option";
 
-/* train-images-idx3-ubyte, t10k-labels.idx1-ubyte.gz: the names MNIST and its kin come under */
+/* names of MNIST files: train-images-idx3-ubyte, t10k-labels.idx1-ubyte.gz */
 static bool is_idx_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -309,7 +320,7 @@ static const Format *format_by_word(Ctx *cx, const char *word)
 	fail(cx, MP_BAD_INPUT, near ? b.s : format_remedy, "there is no data format '%.40s'", word);
 }
 
-static const Format *format_tell(Ctx *cx, const char *path, const Src *s, const DataOptions *opt)
+static const Format *format_find(Ctx *cx, const char *path, const Src *s, const DataOptions *opt)
 {
 	if (opt && opt->format)
 		return format_by_word(cx, opt->format);
@@ -322,8 +333,7 @@ static const Format *format_tell(Ctx *cx, const char *path, const Src *s, const 
 	return f;
 }
 
-/* Column choices and partners that the format has no use for are a mistake, not to be passed over.  Classes are no
- * choice: they come with a trained network, whatever it is given. */
+/* Options that the format does not have are errors.  Not so classes: they come with a trained network. */
 static void options_fit(Ctx *cx, const DataOptions *opt, const Format *f, const char *path)
 {
 	if (!opt)
@@ -346,7 +356,7 @@ Data *data_open(Ctx *cx, const char *path, const DataOptions *opt)
 	if (strncmp(path, "make:", 5) == 0)
 		return make_data(cx, path + 5, opt);
 	Src *s = src_open(cx, &cx->keep, path);
-	const Format *f = format_tell(cx, path, s, opt);
+	const Format *f = format_find(cx, path, s, opt);
 	s->binary = f->binary;
 	options_fit(cx, opt, f, path);
 	return f->read(cx, s, opt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Describing: what data holds, in numbers.
+/* Statistics of data.
  *
  * In: checked data.  Out: mp_data_info, its arrays in cx->keep: sizes, ranges, density, and the class balance, which is
  * how often each distinct target vector occurs, most frequent first. */
@@ -24,9 +24,9 @@ typedef struct Classes {
 	uint16_t slot[SLOTS]; /* 0, or number of the class + 1 */
 } Classes;
 
-static void see(double v, double *min, double *max)
+static void extend_range(double v, double *min, double *max)
 {
-	if (!(v >= *min)) /* also where it is still NaN */
+	if (!(v >= *min)) /* true of the initial NaN */
 		*min = v;
 	if (!(v <= *max))
 		*max = v;
@@ -41,17 +41,17 @@ static void describe_inputs(Ctx *cx, const Data *d, mp_data_info *info)
 		for (uint64_t i = 0; i < count; i++) {
 			double v = d->x_values ? (double)d->x_values[i] : 1;
 			filled += v != 0;
-			see(v, &info->min, &info->max);
+			extend_range(v, &info->min, &info->max);
 		}
 		if (count < all)
-			see(0, &info->min, &info->max);
+			extend_range(0, &info->min, &info->max);
 	} else {
 		float *row = NEW(&cx->scratch, d->inputs, float);
 		for (uint64_t i = 0; i < d->cases; i++) {
 			data_x(d, i, row);
 			for (uint32_t k = 0; k < d->inputs; k++) {
 				filled += row[k] != 0;
-				see((double)row[k], &info->min, &info->max);
+				extend_range((double)row[k], &info->min, &info->max);
 			}
 		}
 	}
@@ -102,24 +102,11 @@ static const Text *code_name(const Data *d, const float *y)
 	return NULL;
 }
 
-/* Where the 1 stands in a vector that is else 0; -1 if it is not of that kind. */
-static int64_t one_of_n(const float *y, uint32_t targets)
-{
-	int64_t found = -1;
-	for (uint32_t k = 0; k < targets; k++) {
-		if (y[k] == 1 && found < 0)
-			found = k;
-		else if (y[k] != 0)
-			return -1;
-	}
-	return targets > 1 ? found : -1;
-}
-
 static const char *class_name(Ctx *cx, const Data *d, const float *y)
 {
 	Buf b = { .arena = &cx->keep };
 	const Text *code = code_name(d, y);
-	int64_t index = one_of_n(y, d->targets);
+	int64_t index = d->targets > 1 ? row_one_of_n(y, d->targets) : -1;
 	if (code)
 		return arena_copy(&cx->keep, code->s, code->len);
 	if (index >= 0) {
@@ -170,7 +157,7 @@ static void describe_targets(Ctx *cx, const Data *d, mp_data_info *info)
 				missing++;
 			} else {
 				row[k] += 0.0f;
-				see((double)row[k], &info->target_min, &info->target_max);
+				extend_range((double)row[k], &info->target_min, &info->target_max);
 			}
 		}
 		info->missing += missing;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Built-in data sets.  In: a name such as "parity:4".  Out: Data, the same on every machine.
- * Those that draw at random take number after number from random_u64(seed, STREAM_DATA, 0, 1, 2, ...). */
+ * Random ones draw from random_u64(seed, STREAM_DATA, 0, 1, 2, ...) in order. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "data.h"
 
-/* What a generator is asked for: numbers after the name, "8-3" being a = 8 and b = 3. */
+/* Arguments of a generator: numbers after the name, "8-3" being a = 8 and b = 3. */
 typedef struct Request {
 	uint64_t a, b, seed;
 } Request;
@@ -35,7 +35,7 @@ static Data *data_new(Ctx *cx, uint64_t cases, uint32_t inputs, uint32_t targets
 	return d;
 }
 
-/* ---- without chance ---- */
+/* ---- deterministic ---- */
 
 /* All patterns of n bits, counted upwards, the first input the highest bit. */
 static Data *make_parity(Ctx *cx, const Request *q)
@@ -62,7 +62,7 @@ static Data *make_xor(Ctx *cx, const Request *q)
 	return make_parity(cx, &two);
 }
 
-/* One of n in, the same out; the narrow layer is the network's affair. */
+/* Auto-association: one of n in, the same out. */
 static Data *make_encoder(Ctx *cx, const Request *q)
 {
 	float *x, *y;
@@ -112,7 +112,7 @@ static Data *make_spirals(Ctx *cx, const Request *q)
 	return d;
 }
 
-/* ---- sequences by chance ---- */
+/* ---- random sequences ---- */
 
 /* The finite grammar of Reber (1967): from each state, two symbols at most and the states they lead to. */
 enum { REBER_STRINGS = 256, REBER_LONGEST = 30, REBER_END = 7 };
@@ -172,8 +172,8 @@ static Data *make_reber(Ctx *cx, const Request *q)
 	return d;
 }
 
-/* Elman (1990), made exact: triples of bits a, b, a xor b, one bit at a time; the next bit is asked for only where it
- * can be known, at the second of three. */
+/* Elman (1990), made exact: triples of bits a, b, a xor b, one bit at a time; the next bit is a target only where it
+ * is determined, at the second of three. */
 static Data *make_temporal_xor(Ctx *cx, const Request *q)
 {
 	enum { SEQUENCES = 64, FEWEST = 2, MOST = 8 };
@@ -200,8 +200,8 @@ static Data *make_temporal_xor(Ctx *cx, const Request *q)
 }
 
 /* Elman (1990): consonants by chance, each with its vowel as often as it takes, "diibaguuubadii"; a letter is six
- * features, of which the next letter's are asked for. After a vowel that ends its syllable a consonant comes; which
- * one is not known, so the two features by which they differ have no target. */
+ * features, and the next letter's are the target. After a vowel that ends its syllable a consonant comes, which one
+ * is random, so the two features by which they differ have no target. */
 enum { FEATURES = 6, SYLLABLES = 3, VOWELS_MOST = 3 };
 static const float letter_features[][FEATURES] = {
 	/* consonant, vowel, interrupted, high, back, voiced */
@@ -254,7 +254,7 @@ static const Generator generators[] = {
 	{ "letter-sequences", "letter-sequences", NO_NUMBER, 0, 0, make_letter_sequences },
 };
 
-/* A whole number at *p, which moves behind it; 0 if there is none or it is far too large. */
+/* The integer at *p, which is advanced; 0 if there is none or it is far too large. */
 static uint64_t take_number(const char **p)
 {
 	uint64_t n = 0;
@@ -263,7 +263,7 @@ static uint64_t take_number(const char **p)
 	return n;
 }
 
-/* Reads ":8-3" as far as the generator wants it; false if it is anything else. */
+/* Reads ":8-3" with as many numbers as the generator takes; false if the text differs. */
 static bool read_numbers(const Generator *g, const char *p, Request *q)
 {
 	if (g->numbers == NO_NUMBER)

@@ -4,11 +4,11 @@
  *     0  0  type  dims | dim[0] dim[1] ... 4 bytes each | elements      all numbers big-endian
  *
  * The first dimension counts the cases, the others together are the inputs.  Bytes stay bytes, 0 to 255: scale them
- * with --scale range.  Labels in one dimension of whole numbers become one-of-n; anything else in the second file is
- * taken as the targets themselves.
+ * with --scale range.  One-dimensional integer labels become one-of-n; anything else in the second file is taken as the
+ * targets themselves.
  *
  * The second file is found by name: `images` becomes `labels` and `idx3` becomes `idx1`, as MNIST has it; a name
- * without `images` gets `-labels` before its ending.  A .gz at the end may come or go. */
+ * without `images` gets `-labels` before its ending.  Either may end in .gz. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +18,7 @@
 #include "data.h"
 
 enum { MAX_DIMS = 8, HEAD_BYTES = 4, DIM_BYTES = 4 };
-/* Deflate makes at most 1032 bytes of one: a header that promises more lies. */
-enum { MAX_RATIO = 1032 };
+enum { MAX_RATIO = 1032 }; /* of deflate: a header that needs more is wrong */
 
 typedef struct Idx {
 	const Src *src; /* unpacked */
@@ -102,30 +101,25 @@ typedef struct Gunzip {
 	Ctx *cx;
 	const Src *src;
 	z_stream z;
-	size_t fed, gone;
+	size_t fed, released;
 	bool ended;
 } Gunzip;
 
-static void *zlib_alloc(void *arena, unsigned count, unsigned size) { return arena_alloc(arena, count, size); }
-
-static void zlib_free(void *arena, void *block) { (void)arena, (void)block; /* goes with the arena */ }
-
-/* The next bytes that come out, as many as there are up to n. */
+/* Unpacks up to n bytes; returns how many there were. */
 static size_t gunzip_some(Gunzip *g, uint8_t *out, size_t n)
 {
-	enum { PIECE = 1 << 22, MOST = 1 << 30 };
+	enum { MAX_OUT = 1 << 30 };
 	size_t have = 0;
 	while (have < n && !g->ended) {
-		size_t in = g->src->len - g->fed < PIECE ? g->src->len - g->fed : PIECE;
-		size_t room = n - have < MOST ? n - have : MOST;
+		size_t in = min_u64(g->src->len - g->fed, READ_CHUNK), capacity = min_u64(n - have, MAX_OUT);
 		g->z.next_in = (z_const Bytef *)(g->src->text + g->fed);
 		g->z.avail_in = (uInt)in;
 		g->z.next_out = out + have;
-		g->z.avail_out = (uInt)room;
+		g->z.avail_out = (uInt)capacity;
 		int rc = inflate(&g->z, Z_NO_FLUSH);
 		g->fed += in - g->z.avail_in;
-		src_release(g->src, &g->gone, g->fed);
-		have += room - g->z.avail_out;
+		src_release(g->src, &g->released, g->fed);
+		have += capacity - g->z.avail_out;
 		g->ended = rc == Z_STREAM_END;
 		if (rc != Z_OK && rc != Z_STREAM_END)
 			fail_at(g->cx, (Loc){ g->src, g->fed }, cut_remedy, "the compressed data %s",
@@ -142,7 +136,7 @@ static void gunzip_all(Gunzip *g, uint8_t *out, size_t n)
 
 static bool is_gzip(const Src *s) { return s->len >= 2 && memcmp(s->text, "\x1f\x8b", 2) == 0; }
 
-/* The whole file unpacked, in keep; as much as its own header says and not a byte more. */
+/* The whole file unpacked, in keep; its length must be what its header says. */
 static const Src *gunzip(Ctx *cx, const Src *s)
 {
 	Gunzip g = { .cx = cx, .src = s, .z = { .zalloc = zlib_alloc, .zfree = zlib_free, .opaque = &cx->scratch } };
@@ -182,17 +176,16 @@ static Idx idx_parse(Ctx *cx, const Src *s)
 
 /* ---- reading ---- */
 
-/* What was unpacked. */
+/* Frees what gunzip made. */
 static void idx_drop(Ctx *cx, const Src *s) { arena_drop(&cx->keep, (char *)(uintptr_t)s->text, s->len + 1, 1); }
 
-/* The elements in this machine's order: where they lie if they are bytes that stay, else a copy. */
+/* The elements in native byte order: in place if they are bytes that need no copy. */
 static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data *d, const DataOptions *opt)
 {
 	const uint8_t *from = (const uint8_t *)h->src->text + h->body;
-	enum { PIECE = 1 << 22 }; /* after which pages of the file may go: else it would be in memory twice */
 	size_t size = dtypes[h->type].size;
 	uint64_t count = h->cases * h->columns;
-	if (size == 1 && h->src != file) /* unpacked: ours already */
+	if (size == 1 && h->src != file) /* unpacked: in keep */
 		return from;
 	if (size == 1 && array_placement(file, opt)) {
 		d->mapped = true;
@@ -202,15 +195,15 @@ static const void *idx_values(Arena *arena, const Idx *h, const Src *file, Data 
 	const uint32_t probe = 1;
 	bool little = *(const uint8_t *)&probe;
 	uint64_t bytes = count * size;
-	for (uint64_t at = 0, some; at < bytes; at += some) {
-		some = bytes - at < PIECE ? bytes - at : PIECE;
+	for (uint64_t at = 0, n; at < bytes; at += n) {
+		n = min_u64(bytes - at, READ_CHUNK);
 		if (size == 1)
-			memcpy(to + at, from + at, some);
-		for (uint64_t i = at; size > 1 && i < at + some; i += size)
+			memcpy(to + at, from + at, n);
+		for (uint64_t i = at; size > 1 && i < at + n; i += size)
 			for (size_t k = 0; k < size; k++)
 				to[i + k] = from[i + (little ? size - 1 - k : k)];
 		if (h->src->mapped)
-			pages_release(from + at, some);
+			pages_release(from + at, n);
 	}
 	if (h->src != file)
 		idx_drop(arena->cx, h->src);
@@ -221,18 +214,18 @@ static Loc label_at(const Idx *h, uint64_t i) { return (Loc){ h->src, h->body + 
 
 static uint32_t largest_label(Ctx *cx, const Idx *h, const void *values)
 {
-	double most = 1; /* two classes at least */
+	double max = 1; /* two classes at least */
 	for (uint64_t i = 0; i < h->cases; i++) {
 		double v = dtype_get(h->type, values, i);
 		if (v < 0 || v >= LABEL_CLASSES)
 			fail_at(cx, label_at(h, i), "number the classes from 0",
 			        "label %.0f of case %" PRIu64 " is not a class from 0 to %d", v, i, LABEL_CLASSES - 1);
-		most = v > most ? v : most;
+		max = v > max ? v : max;
 	}
-	return (uint32_t)most;
+	return (uint32_t)max;
 }
 
-/* Classes are called by their numbers; those of the options may stand in any order. */
+/* Classes are named by their numbers; the options may list them in any order. */
 static void take_labels(Ctx *cx, Data *d, const Idx *h, const void *values, const DataOptions *opt)
 {
 	uint32_t labels = largest_label(cx, h, values) + 1;
@@ -341,7 +334,7 @@ static const char *partner_name(Arena *a, const char *path)
 	return b.s;
 }
 
-/* The labels' file if there is one, as it is or with .gz added or taken off. */
+/* The labels' file if it exists, with or without .gz. */
 static const char *find_partner(Ctx *cx, const char *name)
 {
 	if (access(name, F_OK) == 0)
@@ -423,27 +416,13 @@ static void put_rows(Ctx *cx, OutFile *f, const Data *d, Row *get, uint32_t colu
 	}
 }
 
-/* The class if the row is one-of-n, else -1. */
-static int64_t row_class(const float *row, uint32_t n)
-{
-	int64_t class = -1;
-	for (uint32_t k = 0; k < n; k++) {
-		if (row[k] == 0)
-			continue;
-		if (row[k] != 1 || class >= 0)
-			return -1;
-		class = k;
-	}
-	return class;
-}
-
-/* Plain labels give back the same targets: all rows one-of-n, and the last class occurs. */
+/* Labels give back the same targets if all rows are one-of-n and the last class occurs. */
 static bool are_labels(const Data *d, float *row)
 {
 	bool last = false;
 	for (uint64_t i = 0; i < d->cases; i++) {
 		data_y(d, i, row);
-		int64_t class = row_class(row, d->targets);
+		int64_t class = row_one_of_n(row, d->targets);
 		if (class < 0)
 			return false;
 		last |= class == (int64_t)d->targets - 1;
@@ -461,7 +440,7 @@ static void put_targets(Ctx *cx, OutFile *f, const Data *d)
 	put_header(f, T_U8, d->cases, 0);
 	for (uint64_t i = 0; i < d->cases; i++) {
 		data_y(d, i, row);
-		file_write(f, &(uint8_t){ (uint8_t)row_class(row, d->targets) }, 1);
+		file_write(f, &(uint8_t){ (uint8_t)row_one_of_n(row, d->targets) }, 1);
 	}
 }
 

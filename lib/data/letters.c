@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /* The built-in stand-in for NETtalk: 12,022 letters of made-up words that look like English, and how they sound.
  *
- * In: a seed.  Out: Data of the corpus's shape (nettalk.c), 203 inputs and 26 targets.  Words are put together from
- * weighted parts, no word twice; sounds follow the rules of letters.def; stress and syllables follow from the sounds
- * around.  So nearly everything can be told from the seven letters a case shows, but not letter by letter. */
+ * In: a seed.  Out: Data of the corpus's shape (nettalk.c), 203 inputs and 26 targets.  Words are drawn from weighted
+ * fragments, no word twice; sounds follow the rules of letters.def; stress and syllables follow from the neighbouring
+ * sounds.  So the seven letters of a case determine nearly everything, but single letters do not. */
 #include <stdio.h>
 #include <string.h>
 
 #include "data.h"
 
-enum { CASES = 12022, LONGEST = 15, SHORTEST = 3, MAX_WORDS = CASES / SHORTEST + 1 };
+enum { CASES = 12022, MAX_LETTERS = 15, MIN_LETTERS = 3, MAX_WORDS = CASES / MIN_LETTERS + 1 };
 
-typedef struct Part {
+typedef struct Fragment {
 	const char *letters;
 	uint32_t weight;
-} Part;
+} Fragment;
 
-static const Part onsets[] = {
+static const Fragment onsets[] = {
 #define ONSET(letters, weight) { letters, weight },
 #include "letters.def"
 };
-static const Part nuclei[] = {
+static const Fragment nuclei[] = {
 #define NUCLEUS(letters, weight) { letters, weight },
 #include "letters.def"
 };
-static const Part codas[] = {
+static const Fragment codas[] = {
 #define CODA(letters, weight) { letters, weight },
 #include "letters.def"
 };
-static const Part endings[] = {
+static const Fragment endings[] = {
 #define ENDING(letters, weight) { letters, weight },
 #include "letters.def"
 };
@@ -49,15 +49,15 @@ typedef struct Speller {
 
 static uint64_t draw(Speller *s, uint64_t n) { return random_below(s->seed, STREAM_DATA, s->draws++, n); }
 
-static const char *draw_part(Speller *s, const Part *part, size_t count)
+static const char *draw_fragment(Speller *s, const Fragment *f, size_t count)
 {
 	uint32_t total = 0;
 	for (size_t i = 0; i < count; i++)
-		total += part[i].weight;
+		total += f[i].weight;
 	uint64_t at = draw(s, total);
-	while (at >= part->weight)
-		at -= (part++)->weight;
-	return part->letters;
+	while (at >= f->weight)
+		at -= (f++)->weight;
+	return f->letters;
 }
 
 static bool in(const char *set, char c) { return c && strchr(set, c); }
@@ -75,22 +75,22 @@ static const char *fit_coda(const char *coda, const char *ending)
 }
 
 /* A word of one to three syllables and an ending; 0 if it is too long.  Two nuclei never touch, and consonants never
- * pile up: behind a coda of several letters no onset follows. */
+ * pile up: no onset follows a coda of several letters. */
 static uint32_t spell(Speller *s, char *word, size_t size)
 {
 	static const uint8_t syllables[] = { 1, 1, 2, 2, 2, 3 };
 	uint32_t n = syllables[draw(s, COUNT(syllables))];
 	size_t len = 0;
-	const char *ending = draw_part(s, endings, COUNT(endings)), *coda = NULL;
+	const char *ending = draw_fragment(s, endings, COUNT(endings)), *coda = NULL;
 	for (uint32_t i = 0; i < n; i++) {
-		const char *onset = draw_part(s, onsets, COUNT(onsets));
-		const char *nucleus = draw_part(s, nuclei, COUNT(nuclei));
+		const char *onset = draw_fragment(s, onsets, COUNT(onsets));
+		const char *nucleus = draw_fragment(s, nuclei, COUNT(nuclei));
 		if (coda && strlen(coda) > 1)
 			onset = "";
 		else if (coda && !*coda && !*onset)
 			onset = "n";
 		bool last = i + 1 == n;
-		coda = draw_part(s, codas, COUNT(codas));
+		coda = draw_fragment(s, codas, COUNT(codas));
 		if (last)
 			coda = fit_coda(coda, ending);
 		len += (size_t)snprintf(word + len, size - len, "%s%s%s%s", onset, nucleus, coda, last ? ending : "");
@@ -196,7 +196,7 @@ static void stress(const char *word, const char *sounds, int len, char *stresses
 		stresses[i] = is_nucleus(sounds, len, i) ? strength(word, sounds, len, i) : side(word, sounds, len, i);
 }
 
-/* ---- all of it ---- */
+/* ---- the data set ---- */
 
 Data *make_letters(Ctx *cx, uint64_t seed)
 {
@@ -205,13 +205,13 @@ Data *make_letters(Ctx *cx, uint64_t seed)
 	Dict dict = { .arena = a };
 	Word *words = NEW(a, MAX_WORDS, Word);
 	uint64_t count = 0;
-	/* Room for all texts at once: letters, sounds and stresses of a word side by side. */
+	/* All texts in one block: letters, sounds and stresses of a word side by side. */
 	char *text = NEW(a, 3 * CASES, char);
 	for (uint32_t left = CASES; left;) {
-		char word[LONGEST + 1];
+		char word[MAX_LETTERS + 1];
 		uint32_t len = spell(&s, word, sizeof word), known = dict.count;
 		/* The last words must fill what is left exactly. */
-		if (len < SHORTEST || len > left || (left - len > 0 && left - len < SHORTEST))
+		if (len < MIN_LETTERS || len > left || (left - len > 0 && left - len < MIN_LETTERS))
 			continue;
 		memcpy(text, word, len);
 		if (dict_add(&dict, (Text){ text, len }) != known)

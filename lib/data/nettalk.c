@@ -21,8 +21,7 @@ enum {
 	HALF = NETTALK_WINDOW / 2,
 	FIELDS = 4,
 	MAX_NOTES = 5,
-	MAX_LETTERS = 64,
-	SHOWN = 40
+	MAX_LETTERS = 64
 };
 
 typedef struct Code {
@@ -136,13 +135,11 @@ typedef struct Corpus {
 	Ctx *cx;
 	const Src *src;
 	Word *word;
-	uint64_t words, room;
-	int notes; /* how many may still be given */
+	uint64_t words, cap;
+	int notes; /* left to give */
 } Corpus;
 
 static Loc at_ptr(const Src *s, const char *p) { return (Loc){ s, (size_t)(p - s->text) }; }
-
-static int shown(Text t) { return t.len < SHOWN ? (int)t.len : SHOWN; }
 
 /* The line that starts at *off, without its end; *off moves to the next. */
 static bool next_line(const Src *s, size_t *off, Text *line)
@@ -159,7 +156,7 @@ static bool next_line(const Src *s, size_t *off, Text *line)
 	return true;
 }
 
-/* Cuts a line at its tabs; returns how many fields there are, of which the first FIELDS are set. */
+/* Splits a line at its tabs; returns the number of fields, of which the first FIELDS are set. */
 static uint32_t cut(Text line, Text *field)
 {
 	uint32_t count = 0;
@@ -183,7 +180,7 @@ static bool is_rule(Text line)
 	return i == line.len && i >= 5;
 }
 
-/* Where the rows start. */
+/* Offset of the first row. */
 static size_t skip_preamble(Ctx *cx, const Src *s)
 {
 	Text line, field[FIELDS];
@@ -209,7 +206,7 @@ static bool is_flag(Text t)
 
 static bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
-/* Every symbol of a field must pass; else an error at the first that does not. */
+/* Records an error at the first symbol of a field that is not valid. */
 static bool check_symbols(Corpus *c, Text t, bool (*good)(char), const char *what, const char *remedy)
 {
 	for (uint32_t i = 0; i < t.len; i++) {
@@ -226,7 +223,7 @@ static bool check_length(Corpus *c, Text word, Text t, const char *what)
 	if (t.len == word.len)
 		return true;
 	error_at(c->cx, at_ptr(c->src, t.s), "write one symbol per letter, '-' for a letter without a sound of its own",
-	         "'%.*s' has %u letters but %u %s", shown(word), word.s, word.len, t.len, what);
+	         "'%.*s' has %u letters but %u %s", text_shown(word), word.s, word.len, t.len, what);
 	return false;
 }
 
@@ -236,8 +233,8 @@ static void read_row(Corpus *c, Text line)
 	uint32_t fields = cut(line, f);
 	if (fields == FIELDS && f[3].len == 0 && is_flag(f[2]) && f[0].len > 1) {
 		if (c->notes-- > 0)
-			note_at(c->cx, at_ptr(c->src, f[2].s), NULL, "'%.*s' has no stresses; its row is left out", shown(f[0]),
-			        f[0].s);
+			note_at(c->cx, at_ptr(c->src, f[2].s), NULL, "'%.*s' has no stresses; its row is left out",
+			        text_shown(f[0]), f[0].s);
 		return;
 	}
 	if (fields != FIELDS) {
@@ -256,10 +253,7 @@ static void read_row(Corpus *c, Text line)
 	         check_symbols(c, f[2], nettalk_stress, "stress", "write one of > < 0 1 2 -") && !is_flag(f[3]))
 		error_at(c->cx, at_ptr(c->src, f[3].s), "write 0, 1 for an irregular word or 2 for a foreign one",
 		         "the flag must be 0, 1 or 2");
-	if (c->words == c->room) {
-		c->word = arena_grow(&c->cx->scratch, c->word, c->room, c->room ? c->room * 2 : 1024, sizeof *c->word);
-		c->room = c->room ? c->room * 2 : 1024;
-	}
+	c->word = arena_reserve(&c->cx->scratch, c->word, c->words, &c->cap, sizeof *c->word);
 	c->word[c->words++] = (Word){ f[0].s, f[1].s, f[2].s, f[0].len };
 }
 
@@ -267,7 +261,7 @@ static void read_row(Corpus *c, Text line)
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/* What is inside the last parenthesis, as in nettalk.list; the whole file if it has none. */
+/* The text in the last parentheses, as in nettalk.list; the whole file if there are none. */
 static void find_list(Ctx *cx, const Src *list, const char **p, const char **end)
 {
 	*p = list->text;
@@ -296,7 +290,7 @@ Word *nettalk_pick(Ctx *cx, const Src *list, const Word *word, uint64_t words, u
 	src_check_text(cx, list);
 	find_list(cx, list, &p, &end);
 	Word *out = NULL;
-	uint64_t room = 0;
+	uint64_t cap = 0;
 	char *lower = NEW(&cx->scratch, list->len + 1, char);
 	for (*picked = 0; p < end;) {
 		if (is_space(*p)) {
@@ -311,13 +305,10 @@ Word *nettalk_pick(Ctx *cx, const Src *list, const Word *word, uint64_t words, u
 		Text spelt = { lower, (uint32_t)(at - lower) };
 		if (!dict_find(&dict, spelt, &number)) {
 			error_at(cx, at_ptr(list, from), "take it out of the list, or name the whole corpus",
-			         "there is no word '%.*s' in the corpus", shown(spelt), spelt.s);
+			         "there is no word '%.*s' in the corpus", text_shown(spelt), spelt.s);
 			continue;
 		}
-		if (*picked == room) {
-			out = arena_grow(&cx->scratch, out, room, room ? room * 2 : 1024, sizeof *out);
-			room = room ? room * 2 : 1024;
-		}
+		out = arena_reserve(&cx->scratch, out, *picked, &cap, sizeof *out);
 		out[(*picked)++] = word[first[number]];
 	}
 	check_errors(cx);
@@ -332,11 +323,11 @@ Data *read_nettalk(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	const char *list = opt ? opt->words : NULL;
 	src_check_text(cx, s);
-	/* With a list there is nothing to note: a listed word that lacks is an error. */
+	/* With a list no notes: a listed word without a row is an error. */
 	Corpus c = { .cx = cx, .src = s, .notes = list ? 0 : MAX_NOTES };
-	uint64_t most = opt ? opt->first : 0;
+	uint64_t limit = opt ? opt->first : 0;
 	Text line;
-	for (size_t off = skip_preamble(cx, s); (list || !most || c.words < most) && next_line(s, &off, &line);)
+	for (size_t off = skip_preamble(cx, s); (list || !limit || c.words < limit) && next_line(s, &off, &line);)
 		if (line.len)
 			read_row(&c, line);
 	check_errors(cx);
@@ -346,8 +337,8 @@ Data *read_nettalk(Ctx *cx, const Src *s, const DataOptions *opt)
 	const Word *word = c.word;
 	if (list)
 		word = nettalk_pick(cx, src_open(cx, &cx->scratch, list), c.word, c.words, &c.words);
-	if (most && most < c.words)
-		c.words = most;
+	if (limit && limit < c.words)
+		c.words = limit;
 	Data *d = nettalk_data(cx, s->name, word, c.words);
 	data_check(cx, d, (Loc){ s, 0 });
 	return d;

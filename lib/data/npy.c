@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* npy: numpy's one-array files, and the arrays inside npz.
  *
- * In: bytes of a file or member.  Out: an Npy, a view whose header was understood and whose elements all lie inside the
- * bytes; from it, arrays of the types a Data holds.  Every x86 is little-endian, so '<' data is used as it lies.
+ * In: bytes of a file or member.  Out: an Npy, a view whose header is valid and whose elements all lie inside the
+ * bytes; from it, arrays of the types a Data holds.  Every x86 is little-endian, so '<' data needs no conversion.
  *
  *     "\x93NUMPY" | major minor | length of the header (2 bytes, from version 2 on 4) | header | elements
  *     header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, padded with blanks and a newline */
@@ -102,7 +102,7 @@ double dtype_get(DType t, const void *base, uint64_t index)
 	return getters[t]((const uint8_t *)base + index * dtypes[t].size);
 }
 
-/* Sixteen at a time, which the compiler makes vectors of; the last sixteen may have been done in part. */
+/* Blocks of 16, which the compiler vectorizes; the last block may overlap the one before. */
 static void bytes_row(const uint8_t *restrict p, uint64_t count, float *restrict out)
 {
 	for (uint64_t i = 0; count >= 16 && i < count; i += 16) {
@@ -128,20 +128,20 @@ void dtype_row(DType t, const void *base, uint64_t index, uint64_t count, float 
 	}
 }
 
-/* A whole number from 0 on, or `most` where the element is none. */
-static uint64_t get_whole(DType t, const uint8_t *p, uint64_t most)
+/* A non-negative integer, saturated at `max`; `max` also where the element is none. */
+static uint64_t get_whole(DType t, const uint8_t *p, uint64_t max)
 {
-	uint64_t v = most;
+	uint64_t v = max;
 	if (t == T_U64) {
 		memcpy(&v, p, 8);
 	} else {
 		double x = getters[t](p);
 		if (x >= 0 && x < 9223372036854775808.0 && x == floor(x))
 			v = (uint64_t)x;
-		if (t == T_I64 && v != most) /* past 2^53 a double is not exact */
+		if (t == T_I64 && v != max) /* past 2^53 a double is not exact */
 			memcpy(&v, p, 8);
 	}
-	return v < most ? v : most;
+	return v < max ? v : max;
 }
 
 /* ---- the header ---- */
@@ -236,8 +236,6 @@ static const struct {
 	{ 'm', "time spans", "save them as numbers: x.astype('float32')" },
 };
 
-static int shown(Text t) { return t.len < 20 ? (int)t.len : 20; }
-
 static bool head_descr(Head *h, Npy *a)
 {
 	Text t;
@@ -247,7 +245,7 @@ static bool head_descr(Head *h, Npy *a)
 		return false;
 	h->at = t.s; /* messages point at the type */
 	if (t.len < 2 || !strchr("<>|=", t.s[0]))
-		return wrong(h, "save it as float32", "'%.*s' is no element type", shown(t), t.s);
+		return wrong(h, "save it as float32", "'%.*s' is no element type", text_shown(t), t.s);
 	const char *close = t.s + t.len;
 	a->swap = t.s[0] == '>';
 	h->at += 2;
@@ -260,7 +258,7 @@ static bool head_descr(Head *h, Npy *a)
 			return false;
 		uint32_t each = t.s[1] == 'U' ? 4 : 1;
 		if (h->at != close || chars > UINT32_MAX / 4)
-			return wrong(h, save_again, "'%.*s' is no text type", shown(t), t.s);
+			return wrong(h, save_again, "'%.*s' is no text type", text_shown(t), t.s);
 		a->string = true;
 		a->type = each == 4 ? T_U32 : T_U8;
 		a->width = (uint32_t)chars * each;
@@ -276,7 +274,7 @@ static bool head_descr(Head *h, Npy *a)
 		}
 	}
 	return wrong(h, "use float16, float32, float64, bool, or integers of 8 to 64 bits",
-	             "'%.*s' is no element type we know", shown(t), t.s);
+	             "'%.*s' is no element type we know", text_shown(t), t.s);
 }
 
 static bool head_order(Head *h, Npy *a)
@@ -314,7 +312,7 @@ static bool head_dict(Head *h, Npy *a)
 		if (!quoted(h, &t))
 			return false;
 		size_t k = 0;
-		while (k < COUNT(head_keys) && (strlen(head_keys[k].key) != t.len || memcmp(head_keys[k].key, t.s, t.len) != 0))
+		while (k < COUNT(head_keys) && !text_is(t, head_keys[k].key))
 			k++;
 		if (k == COUNT(head_keys) || seen & 1u << k) {
 			h->at = start;
@@ -333,7 +331,7 @@ static bool head_dict(Head *h, Npy *a)
 	return h->at == h->end || wrong(h, save_again, "the npy header goes on after its end");
 }
 
-/* Finds the header in `bytes`, sets h to it; then the rest. */
+/* Sets h to the header in `bytes`. */
 static bool head_find(Head *h, const uint8_t *bytes, size_t len)
 {
 	h->at = h->text = (const char *)bytes;
@@ -360,14 +358,14 @@ static bool npy_read(Head *h, Npy *a, const uint8_t *bytes, size_t len)
 	memset(a, 0, sizeof *a);
 	if (!head_find(h, bytes, len) || !head_dict(h, a))
 		return false;
-	/* Also a shape with a 0 must not overflow: products over some of its dimensions are used later. */
-	uint64_t most = 1;
+	/* A shape with a 0 must not overflow either: products of some of its dimensions are used later. */
+	uint64_t product = 1;
 	a->count = 1;
 	for (int i = 0; i < a->dims; i++) {
 		uint64_t n = a->dim[i] ? a->dim[i] : 1;
-		if (most > INT64_MAX / n)
+		if (product > INT64_MAX / n)
 			return wrong(h, save_again, "the shape has more elements than any file holds");
-		most *= n;
+		product *= n;
 		a->count *= a->dim[i];
 	}
 	size_t left = len - (size_t)(h->end - h->text);
@@ -412,7 +410,7 @@ static size_t header_write(const char *descr, const uint64_t *dim, int dims, cha
 		                                   : "%" PRIu64,
 		                      dim[i]);
 	n += (size_t)snprintf(out + n, size - n, "), }");
-	size_t total = (n + 1 + 63) & ~(size_t)63;
+	size_t total = round_up(n + 1, 64);
 	assert(total <= size);
 	memset(out + n, ' ', total - n - 1);
 	out[total - 1] = '\n';
@@ -440,9 +438,9 @@ size_t npy_header_like(const Npy *a, const uint64_t *dim, int dims, char *out, s
 	return header_write(descr, dim, dims, out, size);
 }
 
-/* ---- from a view to an array of ours ---- */
+/* ---- views to arrays ---- */
 
-/* Element i in C order stands where in Fortran order, the first index running fastest? */
+/* Index in Fortran order, the first dimension fastest, of element i in C order. */
 static uint64_t fortran_index(const Npy *a, uint64_t i)
 {
 	uint64_t at = 0, stride[COUNT(a->dim)], step = 1;
@@ -464,12 +462,12 @@ void npy_drop(Ctx *cx, Npy *a)
 
 void npy_normalize(Ctx *cx, Npy *a)
 {
-	bool turn = a->fortran && a->dims > 1;
+	bool transpose = a->fortran && a->dims > 1;
 	uint32_t each = dtypes[a->type].size;
-	if ((turn || (a->swap && each > 1)) && a->count && a->width) {
+	if ((transpose || (a->swap && each > 1)) && a->count && a->width) {
 		uint8_t *copy = arena_alloc(&cx->scratch, a->count, a->width);
 		for (uint64_t i = 0; i < a->count; i++) {
-			const uint8_t *from = a->data + (turn ? fortran_index(a, i) : i) * a->width;
+			const uint8_t *from = a->data + (transpose ? fortran_index(a, i) : i) * a->width;
 			uint8_t *to = copy + i * a->width;
 			for (uint32_t k = 0; k < a->width; k++)
 				to[k] = from[a->swap ? (k | (each - 1)) - (k & (each - 1)) : k];
@@ -483,7 +481,7 @@ void npy_normalize(Ctx *cx, Npy *a)
 	a->fortran = a->swap = false;
 }
 
-/* Types whose bits mean the same: a negative number then reads as a very large one, which every check refuses. */
+/* Types read without conversion: a negative number becomes a very large one, which every check refuses. */
 static bool same_bits(DType a, DType b)
 {
 	static const DType twin[T_COUNT] = {
@@ -495,10 +493,10 @@ static bool same_bits(DType a, DType b)
 
 static void convert(const Npy *a, DType want, void *out)
 {
-	enum { PIECE = 1 << 16 };
+	enum { STEP = 1 << 16 };
 	for (uint64_t i = 0; i < a->count; i++) {
-		if (a->mapped && i && i % PIECE == 0)
-			pages_release(a->data + (i - PIECE) * a->width, (size_t)PIECE * a->width);
+		if (a->mapped && i && i % STEP == 0)
+			pages_release(a->data + (i - STEP) * a->width, (size_t)STEP * a->width);
 		const uint8_t *p = a->data + i * a->width;
 		if (want == T_F32)
 			((float *)out)[i] = (float)getters[a->type](p);
@@ -520,31 +518,29 @@ int array_placement(const Src *s, const DataOptions *opt)
 	return opt && opt->shared && !opt->first ? ARRAYS_SHARED : ARRAYS_COPIED;
 }
 
-/* A piece at a time, after which its pages of the file may go: else it would be in memory twice. */
-static void copy_pieces(const Npy *a, uint64_t bytes, uint8_t *out)
+/* By chunks, releasing the pages of each: else the array would be in memory twice. */
+static void copy_chunks(const Npy *a, uint64_t bytes, uint8_t *out)
 {
-	enum { PIECE = 1 << 22 };
-
-	for (uint64_t at = 0; at < bytes; at += PIECE) {
-		size_t some = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
-		memcpy(out + at, a->data + at, some);
+	for (uint64_t at = 0; at < bytes; at += READ_CHUNK) {
+		size_t n = min_u64(bytes - at, READ_CHUNK);
+		memcpy(out + at, a->data + at, n);
 		if (a->mapped)
-			pages_release(a->data + at, some);
+			pages_release(a->data + at, n);
 	}
 }
 
 const void *npy_keep(Ctx *cx, Data *d, Npy *a, int place, DType want)
 {
-	bool anywhere = want == T_COUNT; /* x and y may; arrays of a fixed C type may not */
-	if (anywhere)
+	bool unaligned = want == T_COUNT; /* allowed for x and y; not for arrays of a fixed C type */
+	if (unaligned)
 		want = a->type;
 	bool same = same_bits(a->type, want);
-	bool fits = same && (anywhere || (uintptr_t)a->data % dtypes[want].size == 0);
+	bool fits = same && (unaligned || (uintptr_t)a->data % dtypes[want].size == 0);
 	if (place && !a->block && fits) {
 		d->mapped = true;
 		return a->data;
 	}
-	if (a->block && fits) { /* ours already; if it is small it moves, and what it holds with it */
+	if (a->block && fits) { /* a small block is copied: keep the offset of data in it */
 		size_t at = (size_t)((const char *)a->data - a->block);
 		char *block = arena_move(&cx->scratch, &cx->keep, a->block, a->block_len, 1);
 		a->block = NULL;
@@ -556,7 +552,7 @@ const void *npy_keep(Ctx *cx, Data *d, Npy *a, int place, DType want)
 	if (!same)
 		convert(a, want, out);
 	else
-		copy_pieces(a, a->count * dtypes[want].size, out);
+		copy_chunks(a, a->count * dtypes[want].size, out);
 	npy_drop(cx, a);
 	return out;
 }
@@ -577,7 +573,7 @@ static uint32_t utf8(uint32_t c, char *out)
 	return n;
 }
 
-/* One fixed-width string, without the zeros it was filled up with. */
+/* One fixed-width string, without its zero padding. */
 static bool text_get(const Npy *a, uint64_t i, Buf *b)
 {
 	uint32_t each = dtypes[a->type].size, n = a->width / each;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* npz: a data set as named arrays in a zip file, numpy's own format and ours.
  *
- * In: the file.  Out: checked data; or the other way round.  Keys are those of the table below; any other is kept as it
- * is and written back.  A file larger than half the memory is used where it is mapped, as far as its arrays allow. */
+ * In: the file.  Out: checked data; or the other way round.  Keys are those of the table below; any other is kept and
+ * written back.  Arrays of a file larger than half the memory stay in the mapped file if type and alignment allow. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "zip.h"
+#include "data.h"
 
 enum {
 	K_X,
@@ -53,11 +53,11 @@ typedef struct Load {
 	Data *d;
 	const Src *src;
 	int place;
-	bool shared; /* cases are looked at later, by those who train on them */
+	bool shared; /* ranks validate the cases that they train on */
 	const Zip *zip;
 	Npy *a[K_COUNT]; /* NULL: not there */
 	Loc at[K_COUNT];
-	const Member *later[K_COUNT]; /* whose checksum was not looked at; NULL: it was */
+	const ZipMember *deferred[K_COUNT]; /* its CRC is not checked yet; NULL: it is */
 } Load;
 
 /* ---- reading: members ---- */
@@ -76,21 +76,21 @@ static void keep_extra(Load *l, const char *key, const Src *bytes, bool in_scrat
 	d->bytes += stays ? 0 : bytes->len;
 }
 
-/* Arrays of which a rank may need a part. */
-static const int parts[DEFERRED_COUNT] = {
+/* Arrays with one row per case: a rank may need some rows only. */
+static const int per_case[DEFERRED_COUNT] = {
 	[DEFERRED_X] = K_X, [DEFERRED_INDICES] = K_INDICES, [DEFERRED_VALUES] = K_VALUES,
 	[DEFERRED_Y] = K_Y, [DEFERRED_MASK] = K_MASK,       [DEFERRED_WEIGHT] = K_WEIGHT,
 };
 
-static bool has_parts(int k)
+static bool is_per_case(int k)
 {
 	for (int i = 0; i < DEFERRED_COUNT; i++)
-		if (parts[i] == k)
+		if (per_case[i] == k)
 			return true;
 	return false;
 }
 
-static void take_member(Load *l, const Member *m)
+static void take_member(Load *l, const ZipMember *m)
 {
 	static const char magic[] = "\x93NUMPY";
 	Ctx *cx = l->cx;
@@ -101,9 +101,9 @@ static void take_member(Load *l, const Member *m)
 	int k = 0;
 	while (k < K_COUNT && (!is_npy || strcmp(key, keys[k].key) != 0))
 		k++;
-	bool later = k < K_COUNT && l->shared && m->method == 0 && has_parts(k);
-	if (later)
-		l->later[k] = m;
+	bool deferred = k < K_COUNT && l->shared && m->method == 0 && is_per_case(k);
+	if (deferred)
+		l->deferred[k] = m;
 	else
 		zip_check(cx, l->zip, m, bytes);
 	if (is_npy && (bytes->len < sizeof magic - 1 || memcmp(bytes->text, magic, sizeof magic - 1) != 0))
@@ -238,7 +238,7 @@ static void take_rest(Load *l)
 	}
 }
 
-enum { MOST_CODES = 1 << 24 };
+enum { MAX_CODES = 1 << 24 };
 
 static void take_codes(Load *l)
 {
@@ -250,9 +250,9 @@ static void take_codes(Load *l)
 	if (d->targets == 0 || c->dims < 1 || c->dim[0] == 0 || npy_columns(l->cx, c, l->at[K_CODES]) != d->targets)
 		fail_at(l->cx, l->at[K_CODES], "save one row per code, with one column per target",
 		        "'codes' does not fit %" PRIu32 " targets", d->targets);
-	if (c->dim[0] > MOST_CODES)
+	if (c->dim[0] > MAX_CODES)
 		fail_at(l->cx, l->at[K_CODES], "keep those that are wanted",
-		        "'codes' has %" PRIu64 " rows; at most %d can be told apart", c->dim[0], MOST_CODES);
+		        "'codes' has %" PRIu64 " rows; at most %d can be told apart", c->dim[0], MAX_CODES);
 	d->code_count = (uint32_t)c->dim[0];
 	d->codes = keep(l, K_CODES, T_F64);
 	if (l->a[K_CODE_NAMES]) {
@@ -272,19 +272,19 @@ static void take_scale(Load *l)
 		return;
 	want_count(l, K_SCALE, 1, "a word");
 	const Text *name = npy_texts(l->cx, d, l->a[K_SCALE], l->at[K_SCALE]);
-	d->scale.kind = scale_find(name->s, name->len);
+	d->scale.kind = scale_find(*name);
 	if (d->scale.kind < 0)
 		fail_at(l->cx, l->at[K_SCALE], "write none, range or zscore", "'x_scale' is '%.40s', which is no kind of scale",
 		        name->s);
 	want_count(l, K_OFFSET, d->inputs, "the number of inputs");
 	want_count(l, K_FACTOR, d->inputs, "the number of inputs");
-	/* The only user of these pointers that may write is the one who makes them: nobody changes a scale once set. */
+	/* Casts away const: a scale is written only by data_scale_fit, on data that has none. */
 	d->scale.offset = (double *)(uintptr_t)keep(l, K_OFFSET, T_F64);
 	d->scale.factor = (double *)(uintptr_t)keep(l, K_FACTOR, T_F64);
 }
 
-/* What stayed in the file waits for those who read it; what was copied was read. */
-static void put_off(Load *l)
+/* CRCs of arrays that stay in the mapped file are checked with their cases; copied arrays are checked now. */
+static void defer_crcs(Load *l)
 {
 	Data *d = l->d;
 	const void *const in[DEFERRED_COUNT] = {
@@ -292,9 +292,9 @@ static void put_off(Load *l)
 		[DEFERRED_Y] = d->y, [DEFERRED_MASK] = d->mask,         [DEFERRED_WEIGHT] = d->weight,
 	};
 	for (int i = 0; i < DEFERRED_COUNT; i++) {
-		const Member *m = l->later[parts[i]];
-		const Src *bytes = l->at[parts[i]].src;
-		if (m && in[i] == l->a[parts[i]]->data)
+		const ZipMember *m = l->deferred[per_case[i]];
+		const Src *bytes = l->at[per_case[i]].src;
+		if (m && in[i] == l->a[per_case[i]]->data)
 			d->deferred[i] = (DeferredCrc){ bytes,
 				                            (uint64_t)((const char *)in[i] - bytes->text),
 				                            m->crc,
@@ -321,7 +321,7 @@ Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt)
 	take_rest(&l);
 	take_codes(&l);
 	take_scale(&l);
-	put_off(&l);
+	defer_crcs(&l);
 	data_check(cx, d, (Loc){ s, 0 });
 	data_truncate(cx, d, opt ? opt->first : 0);
 	return d;

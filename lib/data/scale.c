@@ -2,7 +2,7 @@
 /* Scaling: inputs mapped to 0..1 (range) or to mean 0 and deviation 1 (zscore), column by column.
  *
  * In: data as measured.  Out: the same with float32 inputs (x - offset) * factor and the two kept in d->scale, so that
- * other data and later cases can be treated alike.  A column of one value becomes 0 everywhere.
+ * other data can be scaled alike.  A column of one value becomes 0 everywhere.
  * Sums run in double over the cases in order, in two passes: the same bits everywhere. */
 #include <inttypes.h>
 #include <math.h>
@@ -12,15 +12,15 @@
 
 const char *const scale_names[] = { [SCALE_NONE] = "none", [SCALE_RANGE] = "range", [SCALE_ZSCORE] = "zscore" };
 
-int scale_find(const char *name, size_t len)
+int scale_find(Text name)
 {
 	for (size_t i = 0; i < COUNT(scale_names); i++)
-		if (strlen(scale_names[i]) == len && memcmp(scale_names[i], name, len) == 0)
+		if (text_is(name, scale_names[i]))
 			return (int)i;
 	return -1;
 }
 
-/* Whole columns' smallest and largest values. */
+/* Minimum and maximum of every column. */
 static void fit_range(const Data *d, float *row, double *low, double *high)
 {
 	for (uint64_t i = 0; i < d->cases; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of data: a random share of the examples, the rest, or the first cases.
+/* Splits of data: a random share of the examples, the rest, or the first cases.
  *
  * In: data.  Out: data of its own memory with some of the examples in their old order, and all that belongs to them:
  * names, weights, masks, codes, classes, scale, keys of other programs.  Sequences stay whole; index lists stay index
@@ -10,38 +10,34 @@
 
 #include "data.h"
 
-/* Cases that stand side by side. */
-typedef struct Piece {
+/* Consecutive cases. */
+typedef struct Slice {
 	uint64_t first, count;
-} Piece;
+} Slice;
 typedef struct Pick {
-	Piece *piece;
-	uint64_t pieces, cap, cases;
+	Slice *slice;
+	uint64_t slices, cap, cases;
 } Pick;
 
 static void pick_add(Ctx *cx, Pick *p, uint64_t first, uint64_t count)
 {
 	p->cases += count;
-	if (p->pieces && p->piece[p->pieces - 1].first + p->piece[p->pieces - 1].count == first) {
-		p->piece[p->pieces - 1].count += count;
+	if (p->slices && p->slice[p->slices - 1].first + p->slice[p->slices - 1].count == first) {
+		p->slice[p->slices - 1].count += count;
 		return;
 	}
-	if (p->pieces == p->cap) {
-		uint64_t cap = p->cap ? p->cap * 2 : 64;
-		p->piece = arena_grow(&cx->scratch, p->piece, p->cap, cap, sizeof *p->piece);
-		p->cap = cap;
-	}
-	p->piece[p->pieces++] = (Piece){ first, count };
+	p->slice = arena_reserve(&cx->scratch, p->slice, p->slices, &p->cap, sizeof *p->slice);
+	p->slice[p->slices++] = (Slice){ first, count };
 }
 
 /* Rows of `width` bytes, those of the picked cases, to `out`. */
 static void copy_rows(const Pick *p, const void *from, size_t width, void *out)
 {
 	char *to = out;
-	for (uint64_t i = 0; i < p->pieces; i++) {
-		size_t len = p->piece[i].count * width;
+	for (uint64_t i = 0; i < p->slices; i++) {
+		size_t len = p->slice[i].count * width;
 		if (len)
-			memcpy(to, (const char *)from + p->piece[i].first * width, len);
+			memcpy(to, (const char *)from + p->slice[i].first * width, len);
 		to += len;
 	}
 }
@@ -68,17 +64,17 @@ static void *copy_all(Ctx *cx, const void *from, uint64_t count, size_t size)
 static void take_lists(Ctx *cx, const Pick *p, const Data *d, Data *part)
 {
 	uint64_t *indptr = NEW(&cx->keep, p->cases + 1, uint64_t), n = 0, have = 0;
-	for (uint64_t i = 0; i < p->pieces; i++)
-		for (uint64_t k = p->piece[i].first; k < p->piece[i].first + p->piece[i].count; k++) {
+	for (uint64_t i = 0; i < p->slices; i++)
+		for (uint64_t k = p->slice[i].first; k < p->slice[i].first + p->slice[i].count; k++) {
 			have += d->x_indptr[k + 1] - d->x_indptr[k];
 			indptr[++n] = have;
 		}
 	uint32_t *indices = NEW(&cx->keep, have, uint32_t);
 	float *values = d->x_values ? NEW(&cx->keep, have, float) : NULL;
 	have = 0;
-	for (uint64_t i = 0; i < p->pieces; i++) {
-		uint64_t from = d->x_indptr[p->piece[i].first];
-		uint64_t count = d->x_indptr[p->piece[i].first + p->piece[i].count] - from;
+	for (uint64_t i = 0; i < p->slices; i++) {
+		uint64_t from = d->x_indptr[p->slice[i].first];
+		uint64_t count = d->x_indptr[p->slice[i].first + p->slice[i].count] - from;
 		if (count)
 			memcpy(indices + have, d->x_indices + from, count * sizeof *indices);
 		if (count && values)
@@ -106,23 +102,23 @@ static const Text *copy_texts(Ctx *cx, const Text *from, uint64_t count)
 	return t;
 }
 
-/* Sequences of the picked cases: every boundary of d inside a piece, and the end of each piece. */
+/* Sequences of the picked cases: every boundary of d inside a slice, and the end of each slice. */
 static void take_sequences(Ctx *cx, const Pick *p, const Data *d, Data *part)
 {
 	uint64_t *seq = NEW(&cx->scratch, d->sequences + 1, uint64_t), n = 0, done = 0, s = 0;
-	for (uint64_t i = 0; i < p->pieces; i++) {
-		uint64_t first = p->piece[i].first, end = first + p->piece[i].count;
+	for (uint64_t i = 0; i < p->slices; i++) {
+		uint64_t first = p->slice[i].first, end = first + p->slice[i].count;
 		while (d->seq[s] < first)
 			s++;
 		for (; s < d->sequences && d->seq[s + 1] <= end; s++)
 			seq[++n] = done + d->seq[s + 1] - first;
-		done += p->piece[i].count;
+		done += p->slice[i].count;
 	}
 	part->seq = copy_all(cx, seq, n + 1, sizeof *seq);
 	part->sequences = n;
 }
 
-/* A foreign key with one row per case goes with the cases; any other is the same for all parts. */
+/* An array of another program with one row per case is split too; any other is copied. */
 static Extra take_extra(Ctx *cx, const Pick *p, const Data *d, const Extra *e)
 {
 	Npy a;
@@ -222,7 +218,7 @@ Data *data_split(Ctx *cx, const Data *d, double share, uint64_t seed, bool rest)
 	return pick_take(cx, &p, d);
 }
 
-/* Only what has one entry per case changes; the arrays are simply used less far. */
+/* Only sizes change, and arrays of other programs with one row per case. */
 void data_truncate(Ctx *cx, Data *d, uint64_t cases)
 {
 	if (cases == 0 || cases >= d->cases)
@@ -237,7 +233,7 @@ void data_truncate(Ctx *cx, Data *d, uint64_t cases)
 		cases = d->seq[s];
 		d->sequences = s;
 	}
-	Pick p = { .piece = &(Piece){ 0, cases }, .pieces = 1, .cases = cases };
+	Pick p = { .slice = &(Slice){ 0, cases }, .slices = 1, .cases = cases };
 	for (uint32_t i = 0; i < d->extras; i++)
 		d->extra[i] = take_extra(cx, &p, d, &d->extra[i]);
 	d->cases = cases;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The text form of data, read: one case a line, readable and writable by hand; doc/data.md specifies it.
+/* The text format of data, read: one case a line, readable and writable by hand; doc/data.md specifies it.
  *
- *     inputs 3                   how many (needed before index lists only; else the first case tells)
+ *     inputs 3                   how many (needed before index lists only; else taken from the first case)
  *     targets 2
  *     code yes 1 0               a code table: name and target vector
  *     scale range                the inputs were scaled; their offsets and factors follow
@@ -12,7 +12,7 @@
  *     [0 2=0.5] : 0 1            inputs that are not 0: index, or index=value
  *     # a comment
  *
- * In: the file.  Out: checked data, or all that is wrong with the file, several lines in one go. */
+ * In: the file.  Out: checked data, or the errors of all lines together. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ typedef struct Reader {
 	const char *p, *eol, *end;
 	bool bad; /* this line has an error */
 	bool unlabelled;
-	bool said_inputs, said_targets; /* how many is known */
-	bool lists;                     /* the first case is an index list */
+	bool known_inputs, known_targets; /* how many there are */
+	bool lists;                       /* the first case is an index list */
 	uint32_t inputs, targets;
 	uint64_t cases;
 	Vec x;                       /* dense: float [cases * inputs] */
@@ -48,25 +48,25 @@ typedef struct Reader {
 	Vec offset, factor;          /* double */
 	int scale;
 	bool weighted, named;
-	Vec list;        /* uint32_t: of the case at hand */
+	Vec list;        /* uint32_t: of the current case */
 	Vec list_values; /* float */
 } Reader;
 
-/* What an array will need in the end if the rest of the file is as what was read of it, and an eighth: nobody has
- * touched what is left over, and it goes back. The rest may be otherwise, so there are limits. */
-static uint64_t vec_room(const Reader *r, const Vec *v)
+/* Capacity for the whole file if the rest is like the part read, and an eighth more: pages never touched cost nothing,
+ * and vec_keep trims them.  Between 9/8 and 8 times the old one, since the rest may differ. */
+static uint64_t vec_capacity(const Reader *r, const Vec *v)
 {
 	double share = (double)(r->p - r->src->text + 1) / (double)(r->src->len + 1),
 		   whole = (double)v->count / share * 1.125;
-	uint64_t most = v->cap * 8, least = v->cap + v->cap / 8;
-	return whole >= (double)most ? most : whole < (double)least ? least : (uint64_t)whole;
+	uint64_t max = v->cap * 8, min = v->cap + v->cap / 8;
+	return whole >= (double)max ? max : whole < (double)min ? min : (uint64_t)whole;
 }
 
 /* Not zeroed. */
 static void *vec_add(Reader *r, Vec *v, uint64_t count, size_t size)
 {
 	if (!v->v || v->cap - v->count < count) {
-		uint64_t cap = v->cap ? vec_room(r, v) : 64;
+		uint64_t cap = v->cap ? vec_capacity(r, v) : 64;
 		if (cap - v->count < count)
 			cap = v->count + count;
 		v->v = arena_grow_raw(&r->cx->scratch, v->v, v->cap, cap, size);
@@ -78,7 +78,7 @@ static void *vec_add(Reader *r, Vec *v, uint64_t count, size_t size)
 
 static void add_float(Reader *r, Vec *v, float value) { *(float *)vec_add(r, v, 1, sizeof value) = value; }
 
-/* What nobody has said so far of the first `count` is 1. */
+/* Pads with ones up to `count`. */
 static void add_ones(Reader *r, Vec *v, uint64_t count)
 {
 	while (v->count < count)
@@ -89,7 +89,7 @@ static void add_ones(Reader *r, Vec *v, uint64_t count)
 
 static Loc here(const Reader *r, const char *p) { return (Loc){ r->src, (size_t)(p - r->src->text) }; }
 
-/* Records an error and gives up the line. */
+/* Records an error and skips the rest of the line. */
 static void wrong(Reader *r, const char *at, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
 static void wrong(Reader *r, const char *at, const char *remedy, const char *fmt, ...)
 {
@@ -120,11 +120,6 @@ static Text word_at(const char *p, const char *end)
 	return (Text){ start, (uint32_t)(p - start) };
 }
 
-static bool is(Text t, const char *word) { return strlen(word) == t.len && memcmp(t.s, word, t.len) == 0; }
-
-/* How much of a word goes into a message. */
-static int shown(Text t) { return t.len < 40 ? (int)t.len : 40; }
-
 static bool is_letter(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
 
 /* A finite number, or NaN for ? and nan where `missing` allows it. */
@@ -132,7 +127,7 @@ static bool take_number(Reader *r, float *v, bool missing)
 {
 	peek(r);
 	Text t = word_at(r->p, r->eol);
-	bool none = is(t, "?") || is(t, "nan") || is(t, "NaN") || is(t, "NAN");
+	bool none = text_is(t, "?") || text_is(t, "nan") || text_is(t, "NaN") || text_is(t, "NAN");
 	if (none && missing) {
 		*v = NAN;
 	} else if (none) {
@@ -140,16 +135,16 @@ static bool take_number(Reader *r, float *v, bool missing)
 	} else if (t.len == 0) {
 		wrong(r, t.s, "write a number", "there is no number here");
 	} else if (number_read(t.s, t.s + t.len, v) != t.s + t.len) {
-		wrong(r, t.s, "write numbers as 3, -0.5 or 1e-3", "'%.*s' is not a number", shown(t), t.s);
+		wrong(r, t.s, "write numbers as 3, -0.5 or 1e-3", "'%.*s' is not a number", text_shown(t), t.s);
 	} else if (!isfinite(*v)) {
-		wrong(r, t.s, "write a number below 3.4e38", "'%.*s' is too large", shown(t), t.s);
+		wrong(r, t.s, "write a number below 3.4e38", "'%.*s' is too large", text_shown(t), t.s);
 	}
 	if (!r->bad)
 		r->p = t.s + t.len;
 	return !r->bad;
 }
 
-/* As above with all 53 bits, for tables. */
+/* The same in double precision, for tables. */
 static bool take_double(Reader *r, double *v)
 {
 	float f;
@@ -158,7 +153,7 @@ static bool take_double(Reader *r, double *v)
 	if (!take_number(r, &f, false))
 		return false;
 	char copy[64], *end;
-	*v = (double)f; /* all that is left of very many digits */
+	*v = (double)f; /* float precision if there are very many digits */
 	if (t.len >= sizeof copy)
 		return true;
 	snprintf(copy, sizeof copy, "%.*s", (int)t.len, t.s);
@@ -170,13 +165,13 @@ static bool take_double(Reader *r, double *v)
 	return true;
 }
 
-static bool take_whole(Reader *r, uint64_t most, uint64_t *v)
+static bool take_whole(Reader *r, uint64_t max, uint64_t *v)
 {
 	peek(r);
 	Text t = word_at(r->p, r->eol);
 	*v = 0;
 	for (uint32_t i = 0; i < t.len; i++) {
-		if (t.s[i] < '0' || t.s[i] > '9' || *v > most) {
+		if (t.s[i] < '0' || t.s[i] > '9' || *v > max) {
 			t.len = t.s[i] < '0' || t.s[i] > '9' ? 0 : t.len;
 			break;
 		}
@@ -184,8 +179,8 @@ static bool take_whole(Reader *r, uint64_t most, uint64_t *v)
 	}
 	if (t.len == 0)
 		wrong(r, t.s, "write 0, 1, 2, ...", "there is no whole number here");
-	else if (*v > most)
-		wrong(r, t.s, "write a smaller number", "the number is over %" PRIu64, most);
+	else if (*v > max)
+		wrong(r, t.s, "write a smaller number", "the number is over %" PRIu64, max);
 	else
 		r->p = t.s + t.len;
 	return !r->bad;
@@ -226,7 +221,7 @@ static int take_char(Reader *r)
 	return -1;
 }
 
-/* A name in quotes, or a bare word where `bare` allows it; none at all else. */
+/* A name in quotes, or a bare word if `bare`; else none. */
 static void take_name(Reader *r, Names *names, bool bare)
 {
 	const char *start = r->p;
@@ -262,24 +257,24 @@ static void want_end(Reader *r)
 
 /* ---- keyword lines ---- */
 
-static void line_size(Reader *r, uint32_t *size, bool *said, const char *what)
+static void line_size(Reader *r, uint32_t *size, bool *known, const char *what)
 {
 	uint64_t n;
 	peek(r);
 	const char *at = r->p;
 	if (!take_whole(r, MAX_UNITS, &n))
 		return;
-	if (*said && *size != n) {
+	if (*known && *size != n) {
 		wrong(r, at, "say it once, before the first case", "the cases have %" PRIu32 " %s already", *size, what);
 		return;
 	}
 	*size = (uint32_t)n;
-	*said = true;
+	*known = true;
 }
 
-static void line_inputs(Reader *r) { line_size(r, &r->inputs, &r->said_inputs, "inputs"); }
+static void line_inputs(Reader *r) { line_size(r, &r->inputs, &r->known_inputs, "inputs"); }
 
-static void line_targets(Reader *r) { line_size(r, &r->targets, &r->said_targets, "targets"); }
+static void line_targets(Reader *r) { line_size(r, &r->targets, &r->known_targets, "targets"); }
 
 static void line_sequence(Reader *r)
 {
@@ -305,9 +300,9 @@ static void line_code(Reader *r)
 	}
 	if (r->bad)
 		return;
-	if (!r->said_targets && n > 0) {
+	if (!r->known_targets && n > 0) {
 		r->targets = n;
-		r->said_targets = true;
+		r->known_targets = true;
 	}
 	if (n != r->targets || n == 0)
 		wrong(r, start, "give the code one number for every target",
@@ -318,9 +313,9 @@ static void line_scale(Reader *r)
 {
 	peek(r);
 	Text t = word_at(r->p, r->eol);
-	int kind = scale_find(t.s, t.len);
+	int kind = scale_find(t);
 	if (kind < 0)
-		wrong(r, r->p, "write none, range or zscore", "'%.*s' is no kind of scale", shown(t), t.s);
+		wrong(r, r->p, "write none, range or zscore", "'%.*s' is no kind of scale", text_shown(t), t.s);
 	else
 		r->scale = kind;
 	if (!r->bad)
@@ -355,7 +350,7 @@ bool text_keyword(Text line)
 {
 	Text t = word_at(line.s, line.s + line.len);
 	for (size_t i = 0; i < COUNT(lines); i++)
-		if (is(t, lines[i].word))
+		if (text_is(t, lines[i].word))
 			return true;
 	return false;
 }
@@ -366,7 +361,7 @@ static void keyword_line(Reader *r)
 	Text t = word_at(r->p, r->eol);
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		names[i] = lines[i].word;
-		if (is(t, lines[i].word)) {
+		if (text_is(t, lines[i].word)) {
 			r->p += t.len;
 			lines[i].read(r);
 			want_end(r);
@@ -378,7 +373,7 @@ static void keyword_line(Reader *r)
 	buf_printf(&b, "did you mean '%s'?", near ? near : "");
 	wrong(r, t.s,
 	      near ? b.s : "a line is a case, or begins with inputs, targets, sequence, code, scale, offset or factor",
-	      "a line cannot begin with '%.*s'", shown(t), t.s);
+	      "a line cannot begin with '%.*s'", text_shown(t), t.s);
 }
 
 /* ---- cases ---- */
@@ -387,7 +382,7 @@ static void take_list(Reader *r)
 {
 	const char *start = r->p++;
 	int64_t last = -1;
-	if (!r->said_inputs)
+	if (!r->known_inputs)
 		wrong(r, start, "write 'inputs N' above the first case",
 		      "how many inputs there are must be known before an index list");
 	while (!r->bad && peek(r) && *r->p != ']' && *r->p != ':') {
@@ -416,7 +411,7 @@ static void take_list(Reader *r)
 		r->p++;
 }
 
-/* Dense numbers up to the colon, into the list: as many as there are, zeros too. */
+/* Dense numbers up to the colon, zeros included, into list_values. */
 static void take_dense(Reader *r)
 {
 	const char *start = r->p;
@@ -428,9 +423,9 @@ static void take_dense(Reader *r)
 	}
 	if (r->bad)
 		return;
-	if (!r->said_inputs && r->list_values.count <= MAX_UNITS) {
+	if (!r->known_inputs && r->list_values.count <= MAX_UNITS) {
 		r->inputs = (uint32_t)r->list_values.count;
-		r->said_inputs = true;
+		r->known_inputs = true;
 	}
 	if (r->list_values.count != r->inputs)
 		wrong(r, start, "give every case the same number of inputs; targets stand behind a colon",
@@ -454,9 +449,9 @@ static void take_targets(Reader *r)
 		r->y.count = before;
 		return;
 	}
-	if (!r->said_targets && !r->bad && n <= MAX_UNITS) {
+	if (!r->known_targets && !r->bad && n <= MAX_UNITS) {
 		r->targets = (uint32_t)n;
-		r->said_targets = true;
+		r->known_targets = true;
 	}
 	if (!r->bad && n != r->targets)
 		wrong(r, start, "write as many targets as the other cases have, ? where there is none",
@@ -468,8 +463,8 @@ static void take_weight(Reader *r)
 	float v = 1;
 	if (!r->bad && peek(r) == 'w') {
 		Text t = word_at(r->p, r->eol);
-		if (!is(t, "weight"))
-			wrong(r, t.s, "write 'weight' and a number, or end the line", "'%.*s' is not a number", shown(t), t.s);
+		if (!text_is(t, "weight"))
+			wrong(r, t.s, "write 'weight' and a number, or end the line", "'%.*s' is not a number", text_shown(t), t.s);
 		else
 			r->p += t.len;
 		peek(r);
@@ -483,7 +478,7 @@ static void take_weight(Reader *r)
 		add_float(r, &r->weight, v);
 }
 
-/* The inputs of the case at hand, in the way all cases are kept. */
+/* The inputs of the current case, dense or CSR as all cases. */
 static void store_inputs(Reader *r, bool list)
 {
 	const uint32_t *index = r->list.v;
@@ -529,7 +524,7 @@ static void case_line(Reader *r)
 	if (!r->bad)
 		take_weight(r);
 	want_end(r);
-	if (r->bad) /* the data will not be used, only its other errors counted */
+	if (r->bad) /* only further errors matter now */
 		return;
 	if (r->cases == 0 && list) {
 		r->lists = true;
@@ -539,7 +534,7 @@ static void case_line(Reader *r)
 	r->cases++;
 }
 
-/* ---- the whole ---- */
+/* ---- to Data ---- */
 
 static void *vec_keep(Reader *r, const Vec *v, size_t size)
 {
@@ -627,9 +622,8 @@ Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	src_check_text(cx, s);
 	Reader r = { .cx = cx, .src = s, .p = s->text, .end = s->text + s->len, .unlabelled = opt && opt->unlabelled };
-	if (s->len >= 3 && memcmp(r.p, "\xEF\xBB\xBF", 3) == 0) /* some editors mark UTF-8 so */
-		r.p += 3;
-	for (size_t gone = 0; r.p < r.end; src_release(s, &gone, (size_t)(r.p - s->text))) {
+	r.p += src_text_start(s);
+	for (size_t released = 0; r.p < r.end; src_release(s, &released, (size_t)(r.p - s->text))) {
 		const char *eol = memchr(r.p, '\n', (size_t)(r.end - r.p));
 		r.eol = eol ? eol : r.end;
 		r.bad = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The text form of data, written.  In: checked data.  Out: a file that txt.c reads back to the bit: inputs, targets
- * and weights as float32, codes and scales as float64, with as few digits as that takes. */
+/* The text format of data, written.  In: checked data.  Out: a file that txt.c reads back exactly: inputs, targets and
+ * weights as float32, codes and scales as float64, with as few digits as that takes. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,32 +8,6 @@
 #include <string.h>
 
 #include "data.h"
-
-/* A decimal point, whatever the locale says. */
-static void put_point(char *text)
-{
-	char *comma = strchr(text, ',');
-	if (comma)
-		*comma = '.';
-}
-
-/* The fewest digits that read back as the same float. */
-static void put_float(Buf *b, float v)
-{
-	char text[40];
-	float back = NAN;
-	if (fabsf(v) < 1e6f && v == (float)(int)v && !(v == 0 && signbit(v))) {
-		snprintf(text, sizeof text, "%d", (int)v);
-		buf_puts(b, text);
-		return;
-	}
-	for (int digits = 6; digits <= 9 && back != v; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, (double)v);
-		put_point(text);
-		number_read(text, text + strlen(text), &back);
-	}
-	buf_puts(b, text);
-}
 
 static void put_double(Buf *b, double v)
 {
@@ -44,7 +18,9 @@ static void put_double(Buf *b, double v)
 		snprintf(text, sizeof text, "%.*g", digits[i], v);
 		back = strtod(text, NULL);
 	}
-	put_point(text);
+	char *comma = strchr(text, ','); /* some locales write one */
+	if (comma)
+		*comma = '.';
 	buf_puts(b, text);
 }
 
@@ -100,7 +76,7 @@ static void put_list(Buf *b, const Data *d, uint64_t i)
 		buf_printf(b, k > d->x_indptr[i] ? " %" PRIu32 : "%" PRIu32, d->x_indices[k]);
 		if (d->x_values && d->x_values[k] != 1) {
 			buf_puts(b, "=");
-			put_float(b, d->x_values[k]);
+			number_put(b, d->x_values[k]);
 		}
 	}
 	buf_puts(b, "]");
@@ -118,7 +94,7 @@ static void put_case(Buf *b, const Data *d, uint64_t i, float *row)
 		data_x(d, i, row);
 		for (uint32_t k = 0; k < d->inputs; k++) {
 			buf_puts(b, k ? " " : "");
-			put_float(b, row[k]);
+			number_put(b, row[k]);
 		}
 	}
 	data_y(d, i, row);
@@ -127,11 +103,11 @@ static void put_case(Buf *b, const Data *d, uint64_t i, float *row)
 		if (isnan(row[k]))
 			buf_puts(b, "?");
 		else
-			put_float(b, row[k]);
+			number_put(b, row[k]);
 	}
 	if (d->weight) {
 		buf_puts(b, " weight ");
-		put_float(b, d->weight[i]);
+		number_put(b, d->weight[i]);
 	}
 	buf_puts(b, "\n");
 }

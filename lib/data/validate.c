@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What data must be before anyone trains on it: sizes fit, offsets ascend, inputs are finite, targets are what the
- * error function takes. In: Data as a reader left it. Out: the same data, or a message about the first thing that
- * is wrong.
+/* Validation of data: sizes fit, offsets ascend, inputs are finite, targets lie in the range of the error function.
+ * In: Data as a reader left it.  Out: the same data, or a message about the first thing that is wrong.
  *
- * Whoever is one of several ranks looks at the cases that it computes and at no others: what is in `deferred` lies in
- * a mapped file, which may be larger than the memory. What some see adds up (Validation), over ranges of cases, to what
- * one would see who looks at everything: sums and exclusive ors for checksums, the lowest for what is wrong. Must
- * hold: offsets are right before anything is found by them; so they are never in `deferred`. */
+ * A rank validates only the cases that it computes: arrays with a deferred CRC lie in a mapped file, which may be
+ * larger than the memory.  Validations of ranges of cases merge to that of all cases: sums and exclusive ors for
+ * checksums, the lowest place for errors.
+ * Must hold: offsets are checked before they are used, so their CRC is never deferred. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "zip.h"
+#include "data.h"
 
-/* ---- sizes, offsets, tables: of all data at once ---- */
+/* ---- sizes, offsets, tables: all at once ---- */
 
 static void check_sizes(Ctx *cx, const Data *d, Loc at)
 {
@@ -25,7 +24,7 @@ static void check_sizes(Ctx *cx, const Data *d, Loc at)
 	if (d->inputs > MAX_UNITS || d->targets > MAX_UNITS)
 		fail_at(cx, at, "cut it into smaller parts", "a case has more values than a network can have units (%u)",
 		        MAX_UNITS);
-	uint64_t wide = d->inputs > d->targets ? d->inputs : d->targets;
+	uint64_t wide = max_u64(d->inputs, d->targets);
 	if (d->cases > INT64_MAX / 8 / wide)
 		fail_at(cx, at, "cut it into smaller parts",
 		        "%" PRIu64 " cases of %" PRIu64 " values are more than any memory holds", d->cases, wide);
@@ -66,22 +65,22 @@ static void check_tables(Ctx *cx, const Data *d, Loc at)
 			        i);
 }
 
-/* ---- cases: each check finds the first place in a range that is wrong, or NOWHERE; and can say what is ---- */
+/* ---- cases: each check finds the first invalid place in a range, or NOWHERE, and reports it ---- */
 
 #define NOWHERE UINT64_MAX
 
 /* First element of a dense array that float32 cannot hold.  NaN counts only where nan_too. */
 static uint64_t find_not_finite(DType t, const void *v, uint64_t first, uint64_t end, bool nan_too)
 {
-	float piece[256];
+	float chunk[256];
 
 	if (t != T_F32 && t != T_F64 && t != T_F16)
 		return NOWHERE;
-	for (uint64_t i = first; i < end; i += COUNT(piece)) {
-		uint64_t n = end - i < COUNT(piece) ? end - i : COUNT(piece);
-		dtype_row(t, v, i, n, piece);
+	for (uint64_t i = first; i < end; i += COUNT(chunk)) {
+		uint64_t n = min_u64(end - i, COUNT(chunk));
+		dtype_row(t, v, i, n, chunk);
 		for (uint64_t k = 0; k < n; k++)
-			if (isinf(piece[k]) || (nan_too && isnan(piece[k])))
+			if (isinf(chunk[k]) || (nan_too && isnan(chunk[k])))
 				return i + k;
 	}
 	return NOWHERE;
@@ -104,7 +103,7 @@ static uint64_t find_list(const Data *d, const ErrorFn *e, uint64_t first, uint6
 	return NOWHERE;
 }
 
-static void tell_list(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
+static void report_list(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
 {
 	uint64_t k = d->x_indptr[i];
 
@@ -129,7 +128,7 @@ static uint64_t find_input(const Data *d, const ErrorFn *e, uint64_t first, uint
 	return d->x_indptr ? NOWHERE : find_not_finite(d->x_type, d->x, first * d->inputs, end * d->inputs, true);
 }
 
-static void tell_input(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
+static void report_input(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
 {
 	(void)e;
 	fail_at(cx, at, "replace it by a number, or leave out the case",
@@ -143,7 +142,7 @@ static uint64_t find_target(const Data *d, const ErrorFn *e, uint64_t first, uin
 	return d->targets ? find_not_finite(d->y_type, d->y, first * d->targets, end * d->targets, false) : NOWHERE;
 }
 
-static void tell_target(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
+static void report_target(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
 {
 	(void)e;
 	fail_at(cx, at, "write NaN where there is no target",
@@ -160,7 +159,7 @@ static uint64_t find_mask(const Data *d, const ErrorFn *e, uint64_t first, uint6
 	return NOWHERE;
 }
 
-static void tell_mask(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
+static void report_mask(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
 {
 	(void)e;
 	fail_at(cx, at, "write 1 where there is a target and 0 where there is none",
@@ -176,7 +175,7 @@ static uint64_t find_weight(const Data *d, const ErrorFn *e, uint64_t first, uin
 	return NOWHERE;
 }
 
-static void tell_weight(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
+static void report_weight(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
 {
 	(void)e;
 	fail_at(cx, at, "weights are 0 or more", "the weight of case %" PRIu64 " is %g", i, (double)d->weight[i]);
@@ -194,7 +193,7 @@ static uint64_t find_score(const Data *d, const ErrorFn *e, uint64_t first, uint
 	return NOWHERE;
 }
 
-static void tell_score(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
+static void report_score(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t i)
 {
 	(void)at;
 	fail(cx, MP_BAD_INPUT, "bring the targets into that range, or train with error squared",
@@ -202,20 +201,19 @@ static void tell_score(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_
 	     i % d->targets + 1, i / d->targets + 1, dtype_get(d->y_type, d->y, i), e->name, e->low, e->high);
 }
 
-/* In the order in which they are told. */
+/* In the order in which errors are reported. */
 static const struct {
 	uint64_t (*find)(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end);
-	void (*tell)(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t place);
+	void (*report)(Ctx *cx, const Data *d, const ErrorFn *e, Loc at, uint64_t place);
 } checks[] = {
-	{ find_list, tell_list }, { find_input, tell_input },   { find_target, tell_target },
-	{ find_mask, tell_mask }, { find_weight, tell_weight }, { find_score, tell_score },
+	{ find_list, report_list }, { find_input, report_input },   { find_target, report_target },
+	{ find_mask, report_mask }, { find_weight, report_weight }, { find_score, report_score },
 };
 enum { SCORE_CHECK = COUNT(checks) - 1 };
 
-/* ---- bytes of members that have a checksum of their own ---- */
+/* ---- deferred CRCs ---- */
 
-/* Where the bytes of a case begin; of the first one with all that stands before, of the one after the last where
- * they end. */
+/* Offset of a case's bytes; the header belongs to case 0, and the end to the case after the last. */
 static uint64_t byte_of(const Data *d, int which, uint64_t i)
 {
 	const DeferredCrc *u = &d->deferred[which];
@@ -232,9 +230,9 @@ static uint64_t byte_of(const Data *d, int which, uint64_t i)
 	return i == 0 ? 0 : i == d->cases ? u->bytes->len : u->head + bytes[which];
 }
 
-/* CRCs are linear: that of all bytes is the exclusive or of those of its ranges, each carried on over the bytes
- * behind it. */
-static uint32_t crc_part(const Data *d, int which, uint64_t first, uint64_t end)
+/* CRCs are linear: that of all bytes is the exclusive or of those of its ranges, each extended over the bytes after
+ * it. */
+static uint32_t crc_share(const Data *d, int which, uint64_t first, uint64_t end)
 {
 	const Src *s = d->deferred[which].bytes;
 	uint64_t low = byte_of(d, which, first), high = byte_of(d, which, end);
@@ -242,84 +240,84 @@ static uint32_t crc_part(const Data *d, int which, uint64_t first, uint64_t end)
 	return (uint32_t)crc32_combine(crc32_z(0, (const Bytef *)s->text + low, high - low), 0, (z_off_t)(s->len - high));
 }
 
-/* ---- looking ---- */
+/* ---- ranges of cases ---- */
 
-void validate_signs(const Data *d, uint64_t first, uint64_t end, Validation *l)
+void validate_signs(const Data *d, uint64_t first, uint64_t end, Validation *v)
 {
-	for (uint64_t i = first * d->targets; i < end * d->targets && !l->negative; i++)
-		l->negative = (!d->mask || d->mask[i]) && dtype_get(d->y_type, d->y, i) < 0;
+	for (uint64_t i = first * d->targets; i < end * d->targets && !v->negative; i++)
+		v->negative = (!d->mask || d->mask[i]) && dtype_get(d->y_type, d->y, i) < 0;
 }
 
-static void found(Validation *l, uint32_t check, uint64_t place)
+static void record(Validation *v, uint32_t check, uint64_t place)
 {
-	if (place != NOWHERE && (!l->invalid || check < l->check || (check == l->check && place < l->place))) {
-		l->invalid = true;
-		l->check = check;
-		l->place = place;
+	if (place != NOWHERE && (!v->invalid || check < v->check || (check == v->check && place < v->place))) {
+		v->invalid = true;
+		v->check = check;
+		v->place = place;
 	}
 }
 
-void validation_merge(Validation *into, const Validation *l)
+void validation_merge(Validation *into, const Validation *v)
 {
-	into->checksum += l->checksum;
-	into->negative |= l->negative;
+	into->checksum += v->checksum;
+	into->negative |= v->negative;
 	for (int i = 0; i < DEFERRED_COUNT; i++)
-		into->crc[i] ^= l->crc[i];
-	found(into, l->check, l->invalid ? l->place : NOWHERE);
+		into->crc[i] ^= v->crc[i];
+	record(into, v->check, v->invalid ? v->place : NOWHERE);
 }
 
 /* Runs on several threads may share data, and validate it at the same time: the flag is cleared once, and only then. */
 static bool is_unchecked(const Data *d) { return __atomic_load_n(&d->unchecked, __ATOMIC_ACQUIRE); }
 
-/* In pieces, so that what is read of a file is all done with before the next comes. */
-void cases_validate(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Validation *l)
+/* By chunks, so that every page of a mapped file is read once. */
+void cases_validate(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Validation *v)
 {
-	enum { SOME = 4096 };
+	enum { CHUNK = 4096 };
 
 	for (uint64_t i = first, next; i < end; i = next) {
-		next = end - i < SOME ? end : i + SOME;
+		next = end - i < CHUNK ? end : i + CHUNK;
 		for (uint32_t k = is_unchecked(d) ? 0 : SCORE_CHECK; k < COUNT(checks); k++)
-			found(l, k, checks[k].find(d, e, i, next));
+			record(v, k, checks[k].find(d, e, i, next));
 		for (int k = 0; k < DEFERRED_COUNT; k++)
 			if (is_unchecked(d) && d->deferred[k].bytes)
-				l->crc[k] ^= crc_part(d, k, i, next);
-		if (l->invalid) /* indices may point anywhere */
+				v->crc[k] ^= crc_share(d, k, i, next);
+		if (v->invalid) /* indices may point anywhere */
 			continue;
-		l->checksum += cases_checksum(d, i, next);
-		if (d->targets == 1) /* only then does anyone ask */
-			validate_signs(d, i, next, l);
+		v->checksum += cases_checksum(d, i, next);
+		if (d->targets == 1) /* signs are used only then */
+			validate_signs(d, i, next, v);
 	}
 }
 
-static uint64_t case_of(const Data *d, const Validation *l)
+static uint64_t case_of(const Data *d, const Validation *v)
 {
-	bool input = checks[l->check].find == find_input, target = l->check > 1 && checks[l->check].find != find_weight;
+	bool input = checks[v->check].find == find_input, target = v->check > 1 && checks[v->check].find != find_weight;
 
-	return input ? l->place / d->inputs : target ? l->place / d->targets : l->place;
+	return input ? v->place / d->inputs : target ? v->place / d->targets : v->place;
 }
 
-void validation_finish(Ctx *cx, const Data *d, const ErrorFn *e, const Validation *l)
+void validation_finish(Ctx *cx, const Data *d, const ErrorFn *e, const Validation *v)
 {
 	for (int k = 0; k < DEFERRED_COUNT; k++)
-		if (is_unchecked(d) && d->deferred[k].bytes && d->deferred[k].crc != l->crc[k])
+		if (is_unchecked(d) && d->deferred[k].bytes && d->deferred[k].crc != v->crc[k])
 			zip_wrong(cx, d->deferred[k].where, d->deferred[k].name);
-	if (!l->invalid)
+	if (!v->invalid)
 		return;
-	uint64_t i = case_of(d, l);
-	if (checks[l->check].find(d, e, i, i + 1) != l->place)
+	uint64_t i = case_of(d, v);
+	if (checks[v->check].find(d, e, i, i + 1) != v->place)
 		fail(cx, MP_BAD_INPUT, "give all ranks the same data",
 		     "case %" PRIu64 " of %s is wrong elsewhere, but not here", i, d->name);
-	checks[l->check].tell(cx, d, e, d->at, l->place);
+	checks[v->check].report(cx, d, e, d->at, v->place);
 }
 
 static void check_all(Ctx *cx, const Data *d, const ErrorFn *e, uint32_t from, uint32_t end)
 {
-	Validation l = { 0 };
+	Validation v = { 0 };
 
 	for (uint32_t k = from; k < end; k++)
-		found(&l, k, checks[k].find(d, e, 0, d->cases));
-	if (l.invalid)
-		checks[l.check].tell(cx, d, e, d->at, l.place);
+		record(&v, k, checks[k].find(d, e, 0, d->cases));
+	if (v.invalid)
+		checks[v.check].report(cx, d, e, d->at, v.place);
 }
 
 void data_check(Ctx *cx, Data *d, Loc at)
@@ -343,12 +341,12 @@ void score_check(Ctx *cx, const Options *o, const Data *d)
 
 void data_validate(Ctx *cx, Data *d)
 {
-	Validation l = { 0 };
+	Validation v = { 0 };
 
 	if (!is_unchecked(d))
 		return;
-	cases_validate(d, NULL, 0, d->cases, &l);
-	validation_finish(cx, d, NULL, &l);
+	cases_validate(d, NULL, 0, d->cases, &v);
+	validation_finish(cx, d, NULL, &v);
 	bool unchecked = true; /* not written again where another thread was faster: runs may be copying it */
 	__atomic_compare_exchange_n(&d->unchecked, &unchecked, false, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* zip: the container of npz files.
  *
- * Reading: the central directory at the end says what there is; local headers are only stepped over, so data
- * descriptors need no care.  Stored and deflated members, zip64.  After zip_open every member lies inside the file.
+ * Reading: the central directory at the end is used; local headers are skipped, so data descriptors do not matter.
+ * Stored and deflated members, zip64.  After zip_open every member lies inside the file.
  *
  *     | local header, name, extra | bytes |  ...  | central directory | (zip64 end, its locator) | end, comment |
  *
- * Writing: stored members, each array's first byte on a multiple of 64 so that a mapped file can be used as it lies;
- * fixed times, so the same data gives the same file. */
+ * Writing: stored members, each array 64-byte aligned for use in the mapped file; fixed times, so that the same data
+ * gives the same file. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "zip.h"
+#include "data.h"
 
 enum { LOCAL = 30, CENTRAL = 46, END = 22, END64 = 56, LOCATOR64 = 20 };
 enum {
@@ -23,11 +24,11 @@ enum {
 	SIG_LOCATOR64 = 0x07064b50
 };
 enum { STORED = 0, DEFLATED = 8, MAX_MEMBERS = 4096, EXTRA_ZIP64 = 1, EXTRA_ALIGN = 0xD935 };
-enum { DEFLATE_MOST = 1032 }; /* a deflated byte gives no more bytes than this */
+enum { MAX_DEFLATE_RATIO = 1032 };
 
 static const char damaged[] = "the file is damaged or cut short: copy or write it again";
 
-/* ---- little-endian numbers ---- */
+/* ---- little-endian integers ---- */
 
 static uint64_t get(const uint8_t *p, int bytes)
 {
@@ -89,11 +90,11 @@ static Directory find_directory(Ctx *cx, const Src *s)
 static bool take_zip64(const uint8_t *extra, size_t len, uint64_t *size, uint64_t *packed, uint64_t *at)
 {
 	uint64_t *field[] = { size, packed, at };
-	size_t next = 0, most = 0;
+	size_t next = 0, size_of_field = 0;
 	const uint8_t *p = NULL;
-	for (size_t i = 0; i + 4 <= len && !p; i += 4 + most) {
-		most = get(extra + i + 2, 2);
-		if (most > len - i - 4)
+	for (size_t i = 0; i + 4 <= len && !p; i += 4 + size_of_field) {
+		size_of_field = get(extra + i + 2, 2);
+		if (size_of_field > len - i - 4)
 			return false;
 		if (get(extra + i, 2) == EXTRA_ZIP64)
 			p = extra + i + 4;
@@ -101,7 +102,7 @@ static bool take_zip64(const uint8_t *extra, size_t len, uint64_t *size, uint64_
 	for (size_t k = 0; k < COUNT(field); k++) {
 		if (*field[k] != UINT32_MAX)
 			continue;
-		if (!p || next + 8 > most)
+		if (!p || next + 8 > size_of_field)
 			return false;
 		*field[k] = get(p + next, 8);
 		next += 8;
@@ -109,8 +110,8 @@ static bool take_zip64(const uint8_t *extra, size_t len, uint64_t *size, uint64_
 	return true;
 }
 
-/* Steps over the local header to the bytes, and checks that they are there. */
-static void find_bytes(Ctx *cx, const Src *s, Member *m, Loc entry, uint64_t limit)
+/* Skips the local header; checks that the bytes lie inside the file. */
+static void find_bytes(Ctx *cx, const Src *s, ZipMember *m, Loc entry, uint64_t limit)
 {
 	uint64_t local = m->at;
 	size_t name_len = strlen(m->name);
@@ -125,7 +126,7 @@ static void find_bytes(Ctx *cx, const Src *s, Member *m, Loc entry, uint64_t lim
 		fail_at(cx, entry, damaged, "member '%s' is longer than the file", m->name);
 }
 
-static void check_kind(Ctx *cx, const Member *m, unsigned flags, Loc at)
+static void check_kind(Ctx *cx, const ZipMember *m, unsigned flags, Loc at)
 {
 	if (flags & 1)
 		fail_at(cx, at, "write it without a password", "member '%s' is encrypted", m->name);
@@ -134,12 +135,12 @@ static void check_kind(Ctx *cx, const Member *m, unsigned flags, Loc at)
 		        "member '%s' is packed with method %u, which is neither stored nor deflated", m->name, m->method);
 	if (m->method == STORED && m->size != m->packed)
 		fail_at(cx, at, damaged, "member '%s' is stored, but its two sizes differ", m->name);
-	if (m->size / DEFLATE_MOST > m->packed)
+	if (m->size / MAX_DEFLATE_RATIO > m->packed)
 		fail_at(cx, at, damaged, "member '%s' says it unpacks to more than its bytes can hold", m->name);
 }
 
 /* One entry of the directory; returns where the next begins. */
-static uint64_t take_entry(Ctx *cx, const Src *s, uint64_t off, uint64_t end, uint64_t limit, Member *m)
+static uint64_t take_entry(Ctx *cx, const Src *s, uint64_t off, uint64_t end, uint64_t limit, ZipMember *m)
 {
 	Loc at = { s, off };
 	if (end - off < CENTRAL || get(bytes_at(s, off), 4) != SIG_CENTRAL)
@@ -170,10 +171,10 @@ Zip *zip_open(Ctx *cx, const Src *s)
 	Directory d = find_directory(cx, s);
 	Zip *z = NEW(&cx->scratch, 1, Zip);
 	z->src = s;
-	z->member = NEW(&cx->scratch, d.entries, Member);
+	z->member = NEW(&cx->scratch, d.entries, ZipMember);
 	uint64_t off = d.at, total = 0;
 	for (uint64_t i = 0; i < d.entries; i++) {
-		Member *m = &z->member[z->members];
+		ZipMember *m = &z->member[z->members];
 		uint64_t entry = off;
 		off = take_entry(cx, s, off, d.at + d.size, d.at, m);
 		if (m->name[strlen(m->name) - 1] == '/') /* a folder */
@@ -190,30 +191,29 @@ Zip *zip_open(Ctx *cx, const Src *s)
 	return z;
 }
 
-/* zlib's memory comes from scratch; running out unwinds straight through it. */
-static voidpf inflate_alloc(voidpf arena, uInt count, uInt size) { return arena_alloc(arena, count, size); }
+/* Running out of memory unwinds through zlib; its memory is freed with the arena. */
+void *zlib_alloc(void *arena, unsigned count, unsigned size) { return arena_alloc(arena, count, size); }
 
-static void inflate_free(voidpf arena, voidpf block) { (void)arena, (void)block; }
+void zlib_free(void *arena, void *block) { (void)arena, (void)block; }
 
-static const char *inflate_all(Ctx *cx, const Zip *z, const Member *m)
+static const char *inflate_all(Ctx *cx, const Zip *z, const ZipMember *m)
 {
-	enum { PIECE = 1 << 22 };
-	size_t gone = (size_t)m->at;
+	size_t released = (size_t)m->at;
 	char *out = arena_alloc(&cx->scratch, m->size, 1);
-	z_stream f = { .zalloc = inflate_alloc, .zfree = inflate_free, .opaque = &cx->scratch };
+	z_stream f = { .zalloc = zlib_alloc, .zfree = zlib_free, .opaque = &cx->scratch };
 	uint64_t in = 0, have = 0;
 	int rc = inflateInit2(&f, -15);
 	while (rc == Z_OK) {
-		uint64_t more = m->packed - in, room = m->size - have;
+		uint64_t more = m->packed - in, capacity = m->size - have;
 		f.next_in = (Bytef *)(uintptr_t)bytes_at(z->src, m->at + in);
-		f.avail_in = (uInt)(more < PIECE ? more : PIECE);
+		f.avail_in = (uInt)min_u64(more, READ_CHUNK);
 		f.next_out = (Bytef *)out + have;
-		f.avail_out = (uInt)(room < PIECE ? room : PIECE);
+		f.avail_out = (uInt)min_u64(capacity, READ_CHUNK);
 		uInt in_before = f.avail_in, out_before = f.avail_out;
 		rc = inflate(&f, Z_NO_FLUSH);
 		in += in_before - f.avail_in;
 		have += out_before - f.avail_out;
-		src_release(z->src, &gone, (size_t)(m->at + in));
+		src_release(z->src, &released, (size_t)(m->at + in));
 	}
 	inflateEnd(&f);
 	if (rc != Z_STREAM_END || have != m->size || in != m->packed)
@@ -222,7 +222,7 @@ static const char *inflate_all(Ctx *cx, const Zip *z, const Member *m)
 	return out;
 }
 
-Src *zip_read(Ctx *cx, const Zip *z, const Member *m)
+Src *zip_read(Ctx *cx, const Zip *z, const ZipMember *m)
 {
 	Src *s = NEW(&cx->keep, 1, Src);
 	Buf name = { .arena = &cx->keep };
@@ -240,14 +240,13 @@ void zip_wrong(Ctx *cx, Loc at, const char *member)
 	fail_at(cx, at, damaged, "the checksum of member '%s' is wrong", member);
 }
 
-void zip_check(Ctx *cx, const Zip *z, const Member *m, const Src *bytes)
+void zip_check(Ctx *cx, const Zip *z, const ZipMember *m, const Src *bytes)
 {
-	enum { PIECE = 1 << 22 };
 	uLong crc = crc32_z(0, NULL, 0);
-	for (size_t at = 0, gone = 0, some; at < bytes->len; at += some) {
-		some = bytes->len - at < PIECE ? bytes->len - at : PIECE;
-		crc = crc32_z(crc, (const Bytef *)bytes->text + at, some);
-		src_release(bytes, &gone, at + some);
+	for (size_t at = 0, released = 0, n; at < bytes->len; at += n) {
+		n = min_u64(bytes->len - at, READ_CHUNK);
+		crc = crc32_z(crc, (const Bytef *)bytes->text + at, n);
+		src_release(bytes, &released, at + n);
 	}
 	if (crc != m->crc)
 		zip_wrong(cx, (Loc){ z->src, m->at }, m->name);
@@ -278,10 +277,10 @@ static void zip_put(ZipOut *z, const void *bytes, size_t len)
 	z->at += len;
 }
 
-/* A size or offset as it stands in a 32-bit field: all ones where the zip64 field has it. */
+/* A size or offset in a 32-bit field: all ones if the zip64 field holds it. */
 static uint64_t small(const ZipOut *z, uint64_t v) { return v < z->wide_from ? v : UINT32_MAX; }
 
-/* What local header and directory entry have in common, from "version needed" on; the time is 1 January 1980. */
+/* Fields common to local header and directory entry, from "version needed" on; the time is 1 January 1980. */
 static void put_common(const ZipOut *z, Buf *b, uint32_t crc, uint64_t size, size_t name_len, size_t extra_len)
 {
 	put(b, 45, 2);
@@ -296,7 +295,7 @@ static void put_common(const ZipOut *z, Buf *b, uint32_t crc, uint64_t size, siz
 	put(b, extra_len, 2);
 }
 
-/* Local header with an extra field that brings the bytes behind it to a multiple of 64. */
+/* Local header with an extra field that aligns the bytes after it to 64. */
 static void put_local(ZipOut *z, const char *name, uint32_t crc, uint64_t size)
 {
 	Buf *b = &z->head;
@@ -322,6 +321,7 @@ static void put_local(ZipOut *z, const char *name, uint32_t crc, uint64_t size)
 		buf_add(b, zeros, pad - 4);
 	}
 	zip_put(z, b->s, b->len);
+	assert(z->at % 64 == 0);
 }
 
 static void put_entry(ZipOut *z, const char *name, uint32_t crc, uint64_t size, uint64_t local)

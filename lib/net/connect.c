@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The `connect` statement.  In: ends and options.  Out: one Block for each pair of ends, checked but for what only the
- * whole network shows (duplicates, cycles).  Limits are checked before anything is allocated for links. */
+/* The `connect` statement.  In: ends and options.  Out: one Block for each pair of ends, checked except for
+ * duplicates and cycles, which need the whole network.  Limits are checked before anything is allocated for links. */
 #include <math.h>
 #include <string.h>
 
@@ -72,11 +72,7 @@ static bool parse_end(Parser *p, End *e)
 static bool parse_ends(Parser *p, Ends *ends)
 {
 	for (ends->count = 0;;) {
-		if (ends->count == ends->room) {
-			size_t room = ends->room ? ends->room * 2 : 16;
-			ends->end = arena_grow(&p->cx->scratch, ends->end, ends->room, room, sizeof *ends->end);
-			ends->room = room;
-		}
+		ends->end = arena_reserve(&p->cx->scratch, ends->end, ends->count, &ends->cap, sizeof *ends->end);
 		if (!parse_end(p, &ends->end[ends->count++]))
 			return false;
 		if (p->tok.kind != TOK_COMMA)
@@ -189,7 +185,7 @@ static bool link_option(Parser *p, Block *b, unsigned *given)
 	return o->read(p, b);
 }
 
-/* What one pair of ends must hold; `b` has all but the number of links. */
+/* Checks one pair of ends; `b` has all but the number of links. */
 static bool block_fits(Parser *p, const Block *b, unsigned given)
 {
 	const Net *net = p->net;
@@ -236,10 +232,7 @@ static void block_add(Parser *p, const Block *b)
 	if (net->blocks == MAX_BLOCKS)
 		fail_at(p->cx, b->at, "use slices or whole groups instead of so many single links",
 		        "there are more than %u blocks of links", MAX_BLOCKS);
-	if (net->blocks == p->block_room) {
-		p->block_room = p->block_room ? p->block_room * 2 : 64;
-		net->block = arena_grow(&p->cx->keep, net->block, net->blocks, p->block_room, sizeof *net->block);
-	}
+	net->block = arena_reserve(&p->cx->keep, net->block, net->blocks, &p->block_cap, sizeof *net->block);
 	net->block[net->blocks++] = *b;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of a topology file.  In: its text.  Out: one token at a time, pointing into the text.
+/* Tokens of a topology file.  In: its text.  Out: one token at a time, pointing into the text.
  *
- * A statement ends where a later line has something in its first column; a line that begins with a blank goes on
- * with the statement above.  Comments and empty lines change nothing, so END is decided only when the next token
- * is found. */
+ * A statement ends before a later line that does not begin with a blank; a line that does continues the statement.
+ * Comments and empty lines change nothing, so TOK_END is decided only when the next token is found. */
 #include <math.h>
 #include <string.h>
 
@@ -27,11 +26,10 @@ static bool is_arrow(const Lexer *lx) { return peek(lx, 0) == '-' && peek(lx, 1)
 
 void lex_init(Lexer *lx, Ctx *cx, const Src *src)
 {
-	bool mark = src->len >= 3 && memcmp(src->text, "\xEF\xBB\xBF", 3) == 0; /* UTF-8 byte order mark */
 	src_check_text(cx, src);
 	lx->cx = cx;
 	lx->src = src;
-	lx->at = lx->line = lx->ended = mark ? 3 : 0;
+	lx->at = lx->line = lx->ended = src_text_start(src);
 }
 
 /* Moves to the next token; true if a statement ends before it. */

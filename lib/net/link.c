@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Links in canonical order. In: blocks. Out: row, and lists of sources and blocks, sorted by target unit and then
- * by source unit; every link at most once, or an error that names both blocks.
+/* Links in canonical order.  In: blocks.  Out: row, and lists of sources and blocks, sorted by target unit and then by
+ * source unit; every link at most once, or an error that names both blocks.
  *
- * A sweep over target units with the blocks that lead to the unit in hand. These stand in the order of their first
- * source, so rows nearly always come out sorted by source; only those where blocks interleave are sorted again. For
- * one target unit the sources of any block are a range. Where the blocks are full and the same as those of the unit
- * before, so are the lists. */
+ * A sweep over target units with the active blocks, those that lead to the current unit, in the order of their first
+ * source: rows nearly always come out sorted by source, and only those with interleaved blocks are sorted.  For one
+ * target the sources of any block are a range.  If all active blocks are full and the same as at the unit before, the
+ * lists are shared. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,13 +93,13 @@ typedef struct Linker {
 	Net *net;
 	const uint32_t *order; /* blocks by first target and, of one target, by first source: */
 	uint32_t next;         /* from here on they begin at later units */
-	uint32_t *active;      /* those that lead to the unit in hand, by first source */
+	uint32_t *active;      /* those that lead to the current unit, by first source */
 	uint32_t actives;
-	Unit *from; /* its links */
+	Unit *from; /* links of the current unit */
 	uint32_t *block;
-	uint64_t *packed;       /* room to sort them in, once it was needed */
-	uint64_t longest;       /* so many at most */
-	uint64_t froms, blocks; /* what of net->from and net->block_of is taken */
+	uint64_t *packed;       /* buffer to sort them in, allocated on first use */
+	uint64_t longest;       /* row */
+	uint64_t froms, blocks; /* used length of net->from and net->block_of */
 	bool *reported;         /* [net->blocks] that a duplicate was reported for */
 } Linker;
 
@@ -130,7 +131,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Source and block packed into one number: equal sources end up side by side, the earlier block first. */
+/* Source and block packed into one key: equal sources become neighbours, the earlier block first. */
 static void row_sort(Linker *k, uint64_t n)
 {
 	if (!k->packed)
@@ -164,7 +165,7 @@ static void report_duplicate(Linker *k, Unit to, uint64_t link)
 }
 
 /* A row that is not strictly ascending: sorts it, reports the first duplicate of every block. */
-static void row_mend(Linker *k, Unit u, uint64_t n)
+static void row_repair(Linker *k, Unit u, uint64_t n)
 {
 	row_sort(k, n);
 	for (uint64_t i = 1; i < n; i++) {
@@ -180,11 +181,10 @@ static void row_mend(Linker *k, Unit u, uint64_t n)
 
 /* ---- the sweep ---- */
 
-/* Appends a list to `all`, or what of it the last one, which begins at `last`, does not have. Returns where it
- * begins. */
+/* Appends a list to `all`; if the last list, from `last` on, is a prefix of it, only the rest.  Returns its start. */
 static uint64_t list_share(uint32_t *all, uint64_t *taken, uint64_t last, const uint32_t *list, uint64_t n)
 {
-	uint64_t same = *taken - last < n ? *taken - last : n;
+	uint64_t same = min_u64(*taken - last, n);
 	if (memcmp(all + last, list, same * sizeof *list) != 0) {
 		last = *taken;
 		same = 0;
@@ -194,7 +194,7 @@ static uint64_t list_share(uint32_t *all, uint64_t *taken, uint64_t last, const 
 	return last;
 }
 
-/* Numbers of blocks, in the order they had before, sorted by a unit. */
+/* Counting sort of block numbers by a unit, stable over the order `before`. */
 static uint32_t *sorted(Ctx *cx, const Net *net, const uint32_t *before, Unit (*key)(const Net *, const Block *))
 {
 	uint32_t *order = NEW(&cx->scratch, net->blocks, uint32_t);
@@ -211,7 +211,7 @@ static uint32_t *sorted(Ctx *cx, const Net *net, const uint32_t *before, Unit (*
 	return order;
 }
 
-/* By first source; of the same, by number. */
+/* Insertion by first source, then by number. */
 static void active_add(Linker *k, uint32_t number)
 {
 	const Net *net = k->net;
@@ -226,7 +226,7 @@ static void active_add(Linker *k, uint32_t number)
 	k->active[i] = number;
 }
 
-/* Blocks that end before the unit go, those that begin there come.  False: they are full, and the same as before. */
+/* Removes blocks that end before the unit, adds those that begin there.  False: same blocks as before, all full. */
 static bool active_move(Linker *k, Unit u)
 {
 	const Net *net = k->net;
@@ -250,7 +250,7 @@ static bool active_move(Linker *k, Unit u)
 	return other;
 }
 
-/* The lists of all units.  Room is taken for every link, and what is not written to goes back. */
+/* The lists of all units.  Allocated for every link, then trimmed: pages never written cost nothing. */
 static void sweep(Linker *k)
 {
 	Net *net = k->net;
@@ -262,13 +262,14 @@ static void sweep(Linker *k)
 		if (active_move(k, u) && n) {
 			row_fill(k, u);
 			if (!row_is_sorted(k, n))
-				row_mend(k, u, n);
+				row_repair(k, u, n);
 			last_from = list_share(net->from, &k->froms, last_from, k->from, n);
 			last_block = list_share(net->block_of, &k->blocks, last_block, k->block, n);
 		}
 		net->from_at[u] = last_from - first;
 		net->block_at[u] = last_block - first;
 	}
+	assert(k->froms <= net->links && k->blocks <= net->links);
 	net->from = arena_trim(&k->cx->keep, net->from, net->links, k->froms, sizeof *net->from);
 	net->block_of = arena_trim(&k->cx->keep, net->block_of, net->links, k->blocks, sizeof *net->block_of);
 }
@@ -287,7 +288,7 @@ void net_link(Ctx *cx, Net *net)
 	}
 	Linker k = { .cx = cx, .net = net };
 	for (Unit u = 0; u < net->units; u++) {
-		k.longest = net->row[u + 1] > k.longest ? net->row[u + 1] : k.longest;
+		k.longest = max_u64(k.longest, net->row[u + 1]);
 		net->row[u + 1] += net->row[u];
 	}
 	net->links = net->row[net->units];
@@ -298,7 +299,7 @@ void net_link(Ctx *cx, Net *net)
 	sweep(&k);
 }
 
-/* ---- what others ask ---- */
+/* ---- queries ---- */
 
 Unit net_target(const Net *net, uint64_t link)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What must hold for a network as a whole.  In: a Net with canonical links.  Out: errors for cycles, groups that
- * cannot be reached and missing roles; the fingerprint; and what others ask a network: levels, names, initial
- * weights. */
+/* Checks of a whole network.  In: a Net with canonical links.  Out: errors for cycles, unreachable groups and missing
+ * roles; the fingerprint; levels, names of units, initial weights. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,17 +38,17 @@ void net_unit_name(const Net *net, Unit u, char *buf, size_t size)
 
 static bool is_computed(const Group *g) { return g->role == ROLE_HIDDEN || g->role == ROLE_OUTPUT; }
 
-/* ---- levels: a walk from each unit back to its sources, deepest first ---- */
+/* ---- levels: depth-first search from each unit to its sources ---- */
 
-enum { MOST_CYCLES = 100, CYCLE_SHOWN = 8 };
+enum { MAX_CYCLES = 100, CYCLE_SHOWN = 8 };
 #define UNSEEN UINT32_MAX
-#define ACTIVE (UINT32_MAX - 1) /* on the path that is being walked */
+#define ACTIVE (UINT32_MAX - 1) /* on the current path */
 
-typedef struct Step { /* of the path that is being walked */
+typedef struct Step { /* of the current path */
 	Unit node;
 	uint32_t level; /* highest among the sources seen so far */
 	Unit unit;      /* of the node, */
-	uint64_t link;  /* and its link that is being looked at */
+	uint64_t link;  /* and its current link */
 } Step;
 
 typedef struct Walk {
@@ -97,8 +97,8 @@ static void node_print(const Walk *w, Unit node, Buf *b)
 	buf_puts(b, g->fn == FN_SOFTMAX ? g->name : name);
 }
 
-/* The path from its step `first` on, and the link its last step looks at, close a cycle.  Some link of every
- * cycle leads to a unit that does not stand later in the file: the one to blame. */
+/* The path from step `first` on and the current link of its last step are a cycle.  Some link of every cycle leads to
+ * a unit that is not later in the file: report that one. */
 static void cycle_report(Walk *w, uint32_t first)
 {
 	const Net *net = w->net;
@@ -128,14 +128,14 @@ static void cycle_report(Walk *w, uint32_t first)
 static void cycle_found(Walk *w, Unit node)
 {
 	uint32_t i = w->depth - 1;
-	if (w->cycles++ >= MOST_CYCLES)
+	if (w->cycles++ >= MAX_CYCLES)
 		return;
 	while (w->path[i].node != node)
 		i--;
 	cycle_report(w, i);
 }
 
-/* Looks at the links of the last step until one leads to a node not yet seen; false if none does. */
+/* Follows the links of the last step up to one from an unseen node; false if there is none. */
 static bool walk_deeper(Walk *w)
 {
 	const Net *net = w->net;
@@ -216,7 +216,7 @@ static void check_copies(Ctx *cx, const Net *net)
 
 enum { REACHED = 1, USED = 2 }; /* from an input or a context; for an output or a copy */
 
-/* Marks every unit, sources before targets and then the other way round. */
+/* Marks every unit: forward, then backward. */
 static uint8_t *find_marks(Ctx *cx, const Net *net, const Unit *order, uint32_t nodes)
 {
 	uint8_t *mark = NEW(&cx->scratch, net->units, uint8_t);
@@ -247,7 +247,7 @@ static uint8_t *find_marks(Ctx *cx, const Net *net, const Unit *order, uint32_t 
 	return mark;
 }
 
-/* What is known of a group's units together. */
+/* Marks of a group's units, combined. */
 typedef struct Seen {
 	uint8_t any;
 	uint32_t alone, first_alone;
@@ -292,7 +292,7 @@ static bool remark_group(Ctx *cx, const Group *g, Seen seen)
 	return unused || some_alone;
 }
 
-/* Text with its end and numbers as they lie in memory (little-endian on all our machines). */
+/* Texts with their NUL, numbers little-endian. */
 static void fingerprint(Ctx *cx, Net *net)
 {
 	XXH3_state_t *x = NEW(&cx->scratch, 1, XXH3_state_t);
@@ -324,7 +324,7 @@ void net_check(Ctx *cx, Net *net)
 	check_roles(cx, net);
 	check_copies(cx, net);
 	uint32_t nodes = net_levels(cx, net, level, order);
-	if (cx->errors > errors) /* what can be reached then means little */
+	if (cx->errors > errors) /* reachability means little then */
 		return;
 	const uint8_t *mark = find_marks(cx, net, order, nodes);
 	for (uint32_t i = 0; i < net->groups; i++)
@@ -338,7 +338,8 @@ void net_check(Ctx *cx, Net *net)
 
 uint64_t net_chunk(const Net *net, uint64_t first, uint64_t count)
 {
-	return count < net->links - first ? count : net->links - first;
+	assert(first <= net->links);
+	return min_u64(count, net->links - first);
 }
 
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w)

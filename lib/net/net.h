@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* net: a topology file becomes a Net, and a Net the order of work, a Plan. */
+/* net: a topology file to a Net, and a Net to a Plan, the order of work. */
 #ifndef NET_H
 #define NET_H
 
 #include "base.h"
 
-/* ---- units.c: unit functions and error functions, one table each -------------------------------- */
+/* ---- units.c: unit functions (units.def) and error functions ------------------------------------ */
 
-enum { FN_SIGMOID, FN_TANH, FN_LINEAR, FN_RELU, FN_SOFTMAX, FN_GAUSSIAN, FN_SIGMOID2, FN_COUNT };
+enum {
+#define UNIT(ID, ...) FN_##ID,
+#include "units.def"
+	FN_COUNT
+};
 typedef struct UnitFn {
 	const char *name, *formula;
-	double (*value)(double net);             /* softmax: exp, the group is divided by its sum afterwards */
-	double (*slope)(double net, double out); /* softmax: not used */
+	double (*value)(double net);             /* softmax: exp; divided by the sum over the group afterwards */
+	double (*slope)(double net, double out); /* softmax: NULL */
 	double low, high;                        /* range of the outputs */
 } UnitFn;
 extern const UnitFn unit_fns[FN_COUNT];
@@ -23,7 +27,7 @@ typedef struct ErrorFn {
 	double (*slope)(double out, double target); /* d value / d out */
 	double low, high;                           /* outputs must lie in this range */
 	int matched;                                /* the unit function whose slope cancels, -1 if none */
-	bool only_matched;                          /* makes sense with that unit function alone */
+	bool only_matched;                          /* defined for that unit function only */
 } ErrorFn;
 extern const ErrorFn error_fns[ERR_COUNT];
 bool error_fits(int error, int fn); /* may outputs of this unit function be trained with it? */
@@ -66,14 +70,13 @@ const mp_option *option_at(size_t i);                             /* over all ta
 bool option_is_fixed(const char *name);        /* changes the result: not to be set on a resumed run */
 void options_check(Ctx *cx, const Options *o); /* fails on contradictory combinations */
 
-/* What `until` says, taken apart. */
-/* NaN: not asked for; any that is met ends the run as solved */
+/* Option `until`, parsed.  NaN: not given; any criterion that is met ends the run as solved. */
 typedef struct Until {
 	double error, right, within;
 } Until;
 bool until_parse(const char *text, Until *u);
 
-/* ---- net.c, lex.c, parse.c, connect.c (and parse.h), link.c, netprint.c: the network ------------ */
+/* ---- the network ------------------------------------------------------------------------------- */
 
 /* Unit 0 is the true unit; then the units of the groups in the order of the file. */
 typedef uint32_t Unit;
@@ -98,14 +101,14 @@ typedef struct Block { /* one `connect` of one source slice to one target slice 
 	uint32_t from_first, from_count, to_first, to_count; /* inside their groups */
 	double density;                                      /* LINK_RANDOM */
 	uint64_t seed;                                       /* LINK_RANDOM */
-	float low, high; /* initial weights are drawn from here; NaN: from -+1 / sqrt(the unit's links, true not counted) */
+	float low, high; /* range of initial weights; NaN: -+1 / sqrt(the unit's links without true) */
 	float rate;      /* factor on the learning rate */
 	bool frozen;
 	uint64_t links; /* how many this block has */
 	Loc at;
 } Block;
 
-typedef struct Copy { /* context = source as it was one case ago, in the same sequence */
+typedef struct Copy { /* context = source at the case before, in the same sequence */
 	int32_t from_group, to_group;
 	Loc at;
 } Copy;
@@ -123,23 +126,25 @@ typedef struct Net {
 	/* Links in canonical order: by target unit, then by source unit.  Links of unit u are row[u] .. row[u+1]-1. */
 	uint64_t links;
 	uint64_t *row; /* [units + 1] */
-	/* Lists of sources and of blocks. Units that have the same, one after the other, share one list, and so do
-	 * those whose list is the beginning of the next one's: a full block takes as much as one of its targets. */
+	/* Sources and blocks of links.  Consecutive units with equal lists share one, and so do those whose list is a
+	 * prefix of the next one's: a full block takes as much as one of its targets. */
 	Unit *from; /* of link l of unit u: from[l + from_at[u]], the sum modulo 2^64; likewise block_of */
 	uint32_t *block_of;
 	uint64_t *from_at, *block_at; /* [units] */
 	Options options;              /* training defaults of the file */
-	const char *data, *test;      /* what `data` and `test` name, resolved against the file's folder; NULL if absent */
-	char fingerprint[33];         /* XXH3-128 of groups, functions, links, copies: what makes weights fit */
+	const char *data, *test;      /* paths of `data` and `test`, resolved against the file's folder; NULL if absent */
+	char fingerprint[33];         /* XXH3-128 of groups, functions, links, copies: weights fit if it is equal */
 } Net;
 
 /* Limits, checked before anything is allocated for them. */
 #define MAX_UNITS 16777216u
 #define MAX_LINKS 1000000000u
 
+/* ---- parse.c, lex.c, connect.c (parse.h), link.c ---- */
+
 Net *net_parse(Ctx *cx, const Src *src);        /* text to Net: calls net_link and net_check */
-void net_link(Ctx *cx, Net *net);               /* link.c: blocks to canonical links; finds duplicates */
-Unit net_target(const Net *net, uint64_t link); /* whose link it is */
+void net_link(Ctx *cx, Net *net);               /* blocks to canonical links; finds duplicates */
+Unit net_target(const Net *net, uint64_t link); /* the unit that it leads to */
 /* Source and block of link l, which leads to unit u. */
 static inline Unit net_source(const Net *net, Unit u, uint64_t l) { return net->from[l + net->from_at[u]]; }
 
@@ -149,41 +154,43 @@ static inline const Block *net_block(const Net *net, Unit u, uint64_t l)
 }
 
 bool net_same_sources(const Net *net, Unit u, Unit v);
+bool block_is_later(const Block *b);  /* links only to later units of the same group */
+uint64_t block_pairs(const Block *b); /* its links; of LINK_RANDOM, the candidates */
+
+/* ---- net.c, netprint.c ---- */
+
 void net_check(Ctx *cx, Net *net);        /* cycles, unreachable groups, roles; sets the fingerprint */
 void net_print(const Net *net, Buf *out); /* the text of --stage net */
-/* Numbers of links are asked for in pieces: all at once, in double precision, they would be the largest thing there
- * is. */
+/* Weights are copied by chunks: all at once, in double precision, they would be the largest array of a run. */
 enum { CHUNK_LINKS = 1 << 15 };
 #define ALL_LINKS UINT64_MAX
-/* so many there are of count links from `first` on */
+/* Links there are of `count` from `first` on. */
 uint64_t net_chunk(const Net *net, uint64_t first, uint64_t count);
 /* initial weights, float values, canonical order */
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w);
-Group *net_group(const Net *net, Unit u);                           /* whose unit u is; NULL for the true unit */
+Group *net_group(const Net *net, Unit u);                           /* of unit u; NULL for the true unit */
 void net_unit_name(const Net *net, Unit u, char *buf, size_t size); /* hidden[3], true */
 /* Longest path to every unit, 0 for true, inputs and contexts; a softmax group is one node.  `order` takes the computed
  * nodes (their first units), sources before targets; returns how many.  Cycles are recorded as errors. */
 uint32_t net_levels(Ctx *cx, const Net *net, uint32_t *level, Unit *order);
-bool block_is_later(const Block *b);  /* links only to units that stand later in the same group */
-uint64_t block_pairs(const Block *b); /* links it has, or for LINK_RANDOM chooses from */
 void block_print_end(const Net *net, const Block *b, bool to, Buf *out); /* a[0:29], b[3], true */
 
-/* ---- plan.c: the order of work, without a machine ----------------------------------------------- */
+/* ---- plan.c: the order of work, independent of the target ----------------------------------------------- */
 
-typedef struct Caps { /* all the plan knows of a target */
+typedef struct Caps { /* properties of a target that the plan depends on */
 	const char *target;
 	uint32_t lanes;  /* cases in flight */
-	uint32_t bundle; /* at most so many weights in a bundle; 0: no limit */
+	uint32_t bundle; /* maximum weights of a bundle; 0: no limit */
 } Caps;
 
-typedef struct Span {
+typedef struct Span { /* consecutive units of one group */
 	Unit first;
 	uint32_t count;
-} Span; /* units that stand side by side in one group */
-typedef struct Bundle {
+} Span;
+typedef struct Bundle { /* incoming links of some units of one level */
 	Span units;
 	uint64_t link, links;
-} Bundle; /* incoming links of some units of one level */
+} Bundle;
 typedef struct Level {
 	uint32_t span, spans, bundle, bundles;
 } Level;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The network as text: a topology file in canonical form.  Reading it gives the same network, printing that the
- * same text.  Defaults are left out; what was worked out (links, counts, fingerprint) stands in comments. */
+ * same text.  Defaults are left out; derived values (links, counts, fingerprint) are comments. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Topology files (doc/topology.md).  In: text.  Out: a Net with groups, blocks, copies and options, linked and checked.
  *
- * A function for each statement; each returns false after recording an error, and reading goes on at the next
- * statement.  What a faulty statement would have declared is kept as a group of size 0, about which nothing more
- * is said. */
+ * A function for each statement; each returns false after recording an error, and parsing goes on at the next
+ * statement.  A group whose statement is faulty is declared with size 0, and errors about it are suppressed. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 #include "parse.h"
 
-enum { DEEPEST_INCLUDE = 16, MOST_COMPARED = 10000 };
+enum { MAX_INCLUDES = 16, MAX_COMPARED = 10000 };
 
 struct Open { /* a file being read */
 	const Src *src;
@@ -55,7 +54,7 @@ const char *remedy_printf(Parser *p, const char *fmt, ...)
 	return b.s;
 }
 
-int token_shown(const Token *t) { return t->len < LONGEST_NAME ? (int)t->len : LONGEST_NAME; }
+int token_shown(const Token *t) { return t->len < MAX_NAME ? (int)t->len : MAX_NAME; }
 
 /* Is this token the first of an indented line? */
 static bool is_indented(const Parser *p)
@@ -123,7 +122,7 @@ const char *remedy_near(Parser *p, const char *const *names, size_t count, const
 
 static const char *remedy_for_group(Parser *p)
 {
-	uint32_t count = p->net->groups < MOST_COMPARED ? p->net->groups : MOST_COMPARED;
+	uint32_t count = p->net->groups < MAX_COMPARED ? p->net->groups : MAX_COMPARED;
 	const char **names = NEW(&p->cx->scratch, count, const char *);
 	for (uint32_t i = 0; i < count; i++)
 		names[i] = p->net->group[i].name;
@@ -164,9 +163,9 @@ static bool check_new_name(Parser *p)
 		error_at(p->cx, token_at(p), rule, "'%.*s' is not a name", token_shown(t), t->s);
 		return false;
 	}
-	if (t->len > LONGEST_NAME) {
+	if (t->len > MAX_NAME) {
 		error_at(p->cx, token_at(p), "choose a shorter one", "this name has %zu characters; %d is the limit", t->len,
-		         LONGEST_NAME);
+		         MAX_NAME);
 		return false;
 	}
 	return true;
@@ -262,10 +261,7 @@ static bool parse_group(Parser *p)
 	net->units += g.size;
 	net->inputs += g.role == ROLE_INPUT ? g.size : 0;
 	net->outputs += g.role == ROLE_OUTPUT ? g.size : 0;
-	if (net->groups == p->group_room) {
-		p->group_room = p->group_room ? p->group_room * 2 : 16;
-		net->group = arena_grow(&p->cx->keep, net->group, net->groups, p->group_room, sizeof *net->group);
-	}
+	net->group = arena_reserve(&p->cx->keep, net->group, net->groups, &p->group_cap, sizeof *net->group);
 	net->group[net->groups++] = g;
 	dict_add(&p->names, (Text){ g.name, name.len });
 	return fine;
@@ -327,17 +323,14 @@ static bool parse_copy(Parser *p)
 	if (!copy_fits(p, &c, from, to))
 		return false;
 	net->group[c.to_group].start = start;
-	if (net->copies == p->copy_room) {
-		p->copy_room = p->copy_room ? p->copy_room * 2 : 16;
-		net->copy = arena_grow(&p->cx->keep, net->copy, net->copies, p->copy_room, sizeof *net->copy);
-	}
+	net->copy = arena_reserve(&p->cx->keep, net->copy, net->copies, &p->copy_cap, sizeof *net->copy);
 	net->copy[net->copies++] = c;
 	return true;
 }
 
 /* ---- train, data, test ---- */
 
-/* Once in a file; another file may set it anew. */
+/* Once in a file; another file may set it again. */
 static bool setting_new(Parser *p, const char *name, Loc at)
 {
 	uint32_t i = 0;
@@ -348,10 +341,7 @@ static bool setting_new(Parser *p, const char *name, Loc at)
 		note_at(p->cx, p->setting[i].at, NULL, "the first one is here");
 		return false;
 	}
-	if (i == p->setting_room) {
-		p->setting_room = i ? i * 2 : 16;
-		p->setting = arena_grow(&p->cx->scratch, p->setting, i, p->setting_room, sizeof *p->setting);
-	}
+	p->setting = arena_reserve(&p->cx->scratch, p->setting, i, &p->setting_cap, sizeof *p->setting);
 	p->setting[i] = (Setting){ name, at };
 	p->settings += i == p->settings;
 	return true;
@@ -387,7 +377,7 @@ static bool parse_train(Parser *p)
 	return true;
 }
 
-/* A file's name as seen from the folder of the file that mentions it. */
+/* A path relative to the folder of the file that names it. */
 static char *path_resolve(Parser *p, const char *path)
 {
 	const char *name = p->lx.src->name, *slash = strrchr(name, '/');
@@ -453,9 +443,9 @@ static bool parse_include(Parser *p)
 	struct stat st;
 	if (!parse_path(p, "include", &path) || include_cycle(p, path, at))
 		return false;
-	if (p->open->depth == DEEPEST_INCLUDE) {
+	if (p->open->depth == MAX_INCLUDES) {
 		error_at(p->cx, at, "include fewer files in one another", "includes are nested more than %d deep",
-		         DEEPEST_INCLUDE);
+		         MAX_INCLUDES);
 		return false;
 	}
 	int reason = stat(path, &st) < 0 ? errno : S_ISREG(st.st_mode) ? 0 : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;

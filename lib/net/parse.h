@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the reader of topology files: lex.c makes tokens, parse.c reads statements, connect.c the one about links. */
+/* The parser of topology files: lex.c makes tokens, parse.c reads statements, connect.c the one about links.
+ * A header of its own: its types concern these three files only. */
 #ifndef PARSE_H
 #define PARSE_H
 
@@ -7,8 +8,8 @@
 
 /* ---- lex.c -------------------------------------------------------------------------------------- */
 
-/* TOK_END stands between statements: where a line begins in the first column.  What cannot be a token is TOK_BAD,
- * its error already recorded.  The text of a TOK_TEXT is what stands between the quotes. */
+/* TOK_END comes between statements, where a line begins in the first column.  TOK_BAD is no token: its error is
+ * recorded.  The text of a TOK_TEXT excludes its quotes. */
 enum {
 	TOK_WORD,
 	TOK_NUMBER,
@@ -33,7 +34,7 @@ typedef struct Lexer {
 	const Src *src;
 	size_t at;    /* next byte to read */
 	size_t line;  /* where the current line begins */
-	size_t ended; /* where TOK_END was last given */
+	size_t ended; /* place of the last TOK_END */
 } Lexer;
 
 void lex_init(Lexer *lx, Ctx *cx, const Src *src);
@@ -54,38 +55,39 @@ typedef struct Setting {
 
 typedef struct End {       /* one side of a connect */
 	int32_t group;         /* -1: the true unit */
-	uint32_t first, count; /* count 0: not to be used, an error was recorded */
+	uint32_t first, count; /* count 0: invalid, the error is recorded */
 	bool sliced;
 	size_t off;
 } End;
 typedef struct Ends {
 	End *end;
-	size_t count, room;
+	uint64_t count, cap;
 } Ends;
 
 typedef struct Parser {
 	Ctx *cx;
 	Net *net;
 	Lexer lx;
-	Token tok;        /* the one not yet used */
-	size_t past;      /* where the one before it ended */
+	Token tok;        /* lookahead */
+	size_t past;      /* end of the token before it */
 	Open *open;       /* files being read, innermost first */
 	Dict names;       /* of groups; their numbers are those of net->group */
 	Ends left, right; /* of the connect being read */
-	uint32_t group_room, block_room, copy_room;
-	uint64_t pairs;   /* links so far, with all that random blocks choose from */
-	Setting *setting; /* what train, data and test have set, last place of each */
-	uint32_t settings, setting_room;
+	uint64_t group_cap, block_cap, copy_cap;
+	uint64_t pairs;   /* links so far; of random blocks, all candidates */
+	Setting *setting; /* options set by train, data and test, with their last place */
+	uint32_t settings;
+	uint64_t setting_cap;
 } Parser;
 
-enum { LONGEST_NAME = 64 };
+enum { MAX_NAME = 64 };
 
 /* The functions that return bool record an error before they return false. */
 void token_next(Parser *p);
-Loc token_at(const Parser *p); /* where the token not yet used stands */
+Loc token_at(const Parser *p); /* of the lookahead */
 bool at_end(const Parser *p);  /* of the statement */
 bool at_word(const Parser *p, const char *word);
-int token_shown(const Token *t);                                    /* how much of it goes into a message: for "%.*s" */
+int token_shown(const Token *t);                                    /* length in a message: for "%.*s" */
 bool unexpected(Parser *p, const char *wanted, const char *remedy); /* false; the token is not what was wanted */
 bool expect_arrow(Parser *p, const char *remedy);
 bool expect_real(Parser *p, const char *what, float low, float high, float *v);

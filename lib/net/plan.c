@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of work, without a machine.  In: a checked Net and what a target can hold.  Out: levels, the spans of
+/* The order of work, independent of the target.  In: a checked Net and the Caps of a target.  Out: levels, the spans of
  * units that are computed together, bundles of their incoming links, and the counts of the performance model
  * (section 6.1).
  *
- * Units of a level depend only on lower levels.  Spans and bundles stand in forward order, level by level and
+ * Units of a level depend only on lower levels.  Spans and bundles are in forward order, level by level and
  * inside a level by unit; a softmax group is always one span.  Backward is the reverse. */
+#include <assert.h>
+
 #include "net.h"
 
 static bool is_given(const Net *net, Unit u)
@@ -47,7 +49,7 @@ static Unit *units_by_level(Ctx *cx, Plan *plan, uint32_t *first)
 	return sorted;
 }
 
-/* Where the span that begins at sorted[i] ends: units stand side by side in one group. */
+/* Where the span that begins at sorted[i] ends: consecutive units of one group. */
 static uint32_t span_end(const Net *net, const Unit *sorted, uint32_t i, uint32_t end)
 {
 	const Group *g = net_group(net, sorted[i]);
@@ -57,7 +59,7 @@ static uint32_t span_end(const Net *net, const Unit *sorted, uint32_t i, uint32_
 	return j;
 }
 
-/* How many units from `first` on go into one bundle: as many as the limit holds, at least one. */
+/* Units from `first` on that go into one bundle: as many as the limit allows, at least one. */
 static uint32_t bundle_units(const Plan *plan, Unit first, Unit end)
 {
 	const uint64_t *row = plan->net->row;
@@ -107,6 +109,7 @@ Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps)
 		level->spans = plan->spans - level->span;
 		level->bundles = plan->bundles - level->bundle;
 	}
+	assert(plan->spans <= computed && plan->bundles <= computed);
 	return plan;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unit functions and error functions: one table each, in the order of FN_... and ERR_... .
+/* Unit functions (the table is units.def) and error functions, in double precision.
  *
  * In: a unit's net input, or an output and its target.  Out: values and slopes in double.
  * Must hold: finite for all finite arguments; the error of a case is zero where outputs and targets agree. */
@@ -39,6 +39,7 @@ static double relu_slope(double net, double out)
 }
 
 static double softmax_value(double net) { return arith_exp(net); }
+#define softmax_slope NULL
 
 static double gaussian_value(double net) { return arith_exp(-(net * net)); }
 static double gaussian_slope(double net, double out) { return -2 * net * out; }
@@ -52,17 +53,10 @@ static double sigmoid2_slope(double net, double out)
 	return LN2 * out * (1 - out);
 }
 
-/* clang-format off: a table */
 const UnitFn unit_fns[FN_COUNT] = {
-	[FN_SIGMOID] = { "sigmoid", "1 / (1 + e^-x)", sigmoid_value, sigmoid_slope, 0, 1 },
-	[FN_TANH] = { "tanh", "tanh x", tanh_value, tanh_slope, -1, 1 },
-	[FN_LINEAR] = { "linear", "x", linear_value, linear_slope, -INFINITY, INFINITY },
-	[FN_RELU] = { "relu", "max(0, x)", relu_value, relu_slope, 0, INFINITY },
-	[FN_SOFTMAX] = { "softmax", "e^x / sum of e^x", softmax_value, NULL, 0, 1 },
-	[FN_GAUSSIAN] = { "gaussian", "e^(-x^2)", gaussian_value, gaussian_slope, 0, 1 },
-	[FN_SIGMOID2] = { "sigmoid2", "1 / (1 + 2^-x)", sigmoid2_value, sigmoid2_slope, 0, 1 },
+#define UNIT(ID, name, formula, low, high) [FN_##ID] = { #name, formula, name##_value, name##_slope, low, high },
+#include "units.def"
 };
-/* clang-format on */
 
 /* ---- error functions ---- */
 

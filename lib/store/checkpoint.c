@@ -2,10 +2,10 @@
 /* Weights and checkpoints.  In: a run.  Out: a safetensors file with its weights as named tensors (slots.c), the state
  * of its rule, and in the metadata all that resuming needs; and back.
  *
- * A checkpoint stands at an update boundary.  All numbers are exact: whole numbers in decimal, others as hexadecimal
- * floating point.  doc/files.md tells users what is where.
- * Loading looks at everything before the run is touched: a file that does not belong to the network is refused by
- * naming the difference (weights.c). */
+ * A checkpoint is taken between updates.  All numbers are exact: integers in decimal, others as hexadecimal floating
+ * point.  doc/files.md specifies the file.
+ * Loading validates everything before the run is changed: a file of another network is refused with the differences
+ * (weights.c). */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -39,9 +39,9 @@ static void best_fingerprint(const Run *r, char out[33])
 	hash_hex(&state, out);
 }
 
-/* ---- where the run stands, as text -------------------------------------------------------------- */
+/* ---- Position, as text -------------------------------------------------------------- */
 
-enum { WHOLE, REAL, MAYBE }; /* maybe: a real that may be absent, then it is 0 */
+enum { WHOLE, REAL, OPTIONAL }; /* optional: a real, 0 if absent */
 typedef struct Field {
 	const char *key;
 	int kind;
@@ -64,7 +64,7 @@ static const Field fields[] = {
 	{ "best", REAL, AT(best) },
 	{ "best_epoch", WHOLE, AT(best_epoch) },
 	{ "seconds", REAL, AT(seconds) },
-	{ "simulated_seconds", MAYBE, AT(simulated) },
+	{ "simulated_seconds", OPTIONAL, AT(simulated) },
 	TALLY("tally", tally),
 	TALLY("last", last),
 	TALLY("test", test),
@@ -142,7 +142,7 @@ static bool field_read(const Field *f, const char *text, Position *at)
 
 /* ---- classes, as text --------------------------------------------------------------------------- */
 
-/* Names in a file are UTF-8; other bytes of a label are written \xE9, and so a backslash is doubled. */
+/* Names in a file are UTF-8: other bytes of a label are written \xE9, and a backslash is doubled. */
 static const char *name_escape(Arena *arena, const char *name)
 {
 	Buf b = { .arena = arena };
@@ -158,7 +158,7 @@ static const char *name_escape(Arena *arena, const char *name)
 	return b.s;
 }
 
-/* And back; NULL if it cannot be. */
+/* The inverse; NULL if the text is invalid. */
 static char *name_read(Arena *arena, const char *text)
 {
 	char *name = arena_copy(arena, text, strlen(text)), *to = name;
@@ -199,26 +199,26 @@ static const char *classes_text(Arena *arena, const char *const *classes, uint32
 
 /* ---- saving ------------------------------------------------------------------------------------- */
 
-/* What a tensor of ours holds.  `index` is the slot, the state, or nothing. */
-enum { PART_VALUES, PART_FROM, PART_TO, PART_STATE, PART_BEST, PART_OFFSET, PART_FACTOR };
-typedef struct Part {
+/* Content of a tensor.  `index` is the slot or the state. */
+enum { SRC_VALUES, SRC_FROM, SRC_TO, SRC_STATE, SRC_BEST, SRC_OFFSET, SRC_FACTOR };
+typedef struct Source {
 	int kind;
 	uint32_t index;
-} Part;
+} Source;
 
 typedef struct Saver {
 	Run *r;
-	bool best; /* the weights of the best epoch instead of the present ones */
+	bool best; /* weights of the best epoch, not the current ones */
 	Slot *slot;
 	uint32_t slots;
-	Part *part;
+	Source *source;
 	Tensor *tensor;
-	uint32_t parts;
+	uint32_t tensors;
 	Meta meta[MAX_METAS];
 	uint32_t metas;
-	double *v;             /* [CHUNK_LINKS]: what the target gave last, */
-	int held;              /* which that is; -1: nothing yet; */
-	uint64_t first, count; /* and of which links */
+	double *v;             /* [CHUNK_LINKS]: numbers last read from the target */
+	int held;              /* weights (0) or rule state (1..); -1: none */
+	uint64_t first, count; /* their links */
 } Saver;
 
 static const char *join(Arena *arena, const char *a, const char *b)
@@ -229,21 +229,21 @@ static const char *join(Arena *arena, const char *a, const char *b)
 	return name.s;
 }
 
-static Tensor *part_add(Saver *s, int kind, uint32_t index, const char *name, int type, uint64_t count)
+static Tensor *tensor_add(Saver *s, int kind, uint32_t index, const char *name, int type, uint64_t count)
 {
-	Tensor *t = &s->tensor[s->parts];
-	s->part[s->parts++] = (Part){ kind, index };
+	Tensor *t = &s->tensor[s->tensors];
+	s->source[s->tensors++] = (Source){ kind, index };
 	*t = (Tensor){ .name = name, .type = type, .dims = 1, .dim = { count } };
 	return t;
 }
 
-static void parts_values(Saver *s, int type)
+static void add_values(Saver *s, int type)
 {
 	Arena *scratch = &s->r->cx.scratch;
 	for (uint32_t i = 0; i < s->slots; i++) {
 		const Slot *slot = &s->slot[i];
 		const char *name = slot->dense ? slot->name : join(scratch, slot->name, ".values");
-		Tensor *t = part_add(s, PART_VALUES, i, name, type, slot->dense ? slot->to_count : slot->links);
+		Tensor *t = tensor_add(s, SRC_VALUES, i, name, type, slot->dense ? slot->to_count : slot->links);
 		if (slot->dense && slot->from_group >= 0) {
 			t->dims = 2;
 			t->dim[1] = slot->from_count;
@@ -251,7 +251,7 @@ static void parts_values(Saver *s, int type)
 	}
 }
 
-static void parts_indices(Saver *s)
+static void add_indices(Saver *s)
 {
 	Arena *scratch = &s->r->cx.scratch;
 	for (uint32_t i = 0; i < s->slots; i++) {
@@ -259,40 +259,40 @@ static void parts_indices(Saver *s)
 		if (slot->dense)
 			continue;
 		if (slot->from_group >= 0)
-			part_add(s, PART_FROM, i, join(scratch, slot->name, ".from"), SAFE_I32, slot->links);
-		part_add(s, PART_TO, i, join(scratch, slot->name, ".to"), SAFE_I32, slot->links);
+			tensor_add(s, SRC_FROM, i, join(scratch, slot->name, ".from"), SAFE_I32, slot->links);
+		tensor_add(s, SRC_TO, i, join(scratch, slot->name, ".to"), SAFE_I32, slot->links);
 	}
 }
 
-/* Eight-byte numbers first: then every tensor is aligned for its type. */
-static void parts_make(Saver *s)
+/* Eight-byte types first, so that every tensor is aligned. */
+static void tensors_make(Saver *s)
 {
 	Run *r = s->r;
 	const Rule *rule = &rules[r->opt.rule];
 	int type = r->target->f64 ? SAFE_F64 : SAFE_F32;
-	size_t most = 3 * (size_t)s->slots + MAX_STATE + 3;
-	s->part = NEW(&r->cx.scratch, most, Part);
-	s->tensor = NEW(&r->cx.scratch, most, Tensor);
+	size_t max = 3 * (size_t)s->slots + MAX_STATE + 3;
+	s->source = NEW(&r->cx.scratch, max, Source);
+	s->tensor = NEW(&r->cx.scratch, max, Tensor);
 	if (r->scale.kind != SCALE_NONE) {
-		part_add(s, PART_OFFSET, 0, "scale.offset", SAFE_F64, r->net->inputs);
-		part_add(s, PART_FACTOR, 0, "scale.factor", SAFE_F64, r->net->inputs);
+		tensor_add(s, SRC_OFFSET, 0, "scale.offset", SAFE_F64, r->net->inputs);
+		tensor_add(s, SRC_FACTOR, 0, "scale.factor", SAFE_F64, r->net->inputs);
 	}
-	parts_values(s, type);
+	add_values(s, type);
 	for (int i = 0; i < rule->states && !s->best; i++)
-		part_add(s, PART_STATE, (uint32_t)i, join(&r->cx.scratch, "state.", rule->state[i]), type, r->net->links);
+		tensor_add(s, SRC_STATE, (uint32_t)i, join(&r->cx.scratch, "state.", rule->state[i]), type, r->net->links);
 	if (r->best_weights && r->best_at.epoch && !s->best)
-		part_add(s, PART_BEST, 0, "best.weights", type, r->net->links);
-	parts_indices(s);
+		tensor_add(s, SRC_BEST, 0, "best.weights", type, r->net->links);
+	add_indices(s);
 }
 
-/* Weights or rule state of a link; if they have to be asked for, then so many from there on at once. */
-static double hold(Saver *s, int which, uint64_t link, uint64_t count)
+/* Weight or rule state of a link; reads `count` from there on if it is not in the buffer. */
+static double link_value(Saver *s, int which, uint64_t link, uint64_t count)
 {
 	if (which == 0 && s->best)
 		return best_weight(s->r, link);
 	if (s->held != which || link < s->first || link - s->first >= s->count) {
 		s->first = link;
-		s->count = net_chunk(s->r->net, link, count < CHUNK_LINKS ? count : CHUNK_LINKS);
+		s->count = net_chunk(s->r->net, link, min_u64(count, CHUNK_LINKS));
 		s->held = which;
 		s->r->target->get(s->r->program, which, link, s->count, s->v);
 	}
@@ -306,14 +306,14 @@ static void fill_slot(Saver *s, int kind, const Slot *slot, SafeSink *out)
 	for (uint32_t t = 0; t < slot->to_count; t++) {
 		uint64_t link, end, row = net->row[first + t + 1] - net->row[first + t];
 		slot_row(net, slot, t, &link, &end);
-		/* most of the row, and so of those that follow */
-		uint64_t some = 2 * (end - link) < row ? end - link : CHUNK_LINKS;
+		/* if the slot has most of the row, it has most of the next ones too */
+		uint64_t count = 2 * (end - link) < row ? end - link : CHUNK_LINKS;
 		for (; link < end; link++) {
 			if (!slot_has(net, slot, t, link))
 				continue;
-			if (kind == PART_VALUES)
-				safe_put(out, hold(s, 0, link, some));
-			else if (kind == PART_TO)
+			if (kind == SRC_VALUES)
+				safe_put(out, link_value(s, 0, link, count));
+			else if (kind == SRC_TO)
 				safe_put(out, t);
 			else
 				safe_put(out, net_source(net, first + t, link) - net->group[slot->from_group].first);
@@ -324,21 +324,21 @@ static void fill_slot(Saver *s, int kind, const Slot *slot, SafeSink *out)
 static void fill(void *user, uint32_t tensor, SafeSink *out)
 {
 	Saver *s = user;
-	const Part *p = &s->part[tensor];
+	const Source *p = &s->source[tensor];
 	const Tensor *t = &s->tensor[tensor];
-	if (p->kind <= PART_TO) {
+	if (p->kind <= SRC_TO) {
 		fill_slot(s, p->kind, &s->slot[p->index], out);
 		return;
 	}
 	for (uint64_t i = 0; i < t->count; i++) {
-		if (p->kind == PART_OFFSET)
+		if (p->kind == SRC_OFFSET)
 			safe_put(out, s->r->scale.offset[i]);
-		else if (p->kind == PART_FACTOR)
+		else if (p->kind == SRC_FACTOR)
 			safe_put(out, s->r->scale.factor[i]);
-		else if (p->kind == PART_BEST)
+		else if (p->kind == SRC_BEST)
 			safe_put(out, best_weight(s->r, i));
 		else
-			safe_put(out, hold(s, 1 + (int)p->index, i, CHUNK_LINKS));
+			safe_put(out, link_value(s, 1 + (int)p->index, i, CHUNK_LINKS));
 	}
 }
 
@@ -407,7 +407,7 @@ static Saver *saver_new(Run *r, bool best)
 	s->held = -1;
 	s->v = NEW(&r->cx.scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
 	s->slot = slots_make(&r->cx, r->net, &s->slots);
-	parts_make(s);
+	tensors_make(s);
 	metas_make(s);
 	return s;
 }
@@ -415,13 +415,13 @@ static Saver *saver_new(Run *r, bool best)
 Content checkpoint_image(Run *r, Arena *arena, bool best)
 {
 	Saver *s = saver_new(r, best);
-	return safe_image(&r->cx, arena, s->tensor, s->parts, s->meta, s->metas, fill, s);
+	return safe_image(&r->cx, arena, s->tensor, s->tensors, s->meta, s->metas, fill, s);
 }
 
 void checkpoint_save(Run *r, const char *path, bool best)
 {
 	Saver *s = saver_new(r, best);
-	safe_write(&r->cx, path, s->tensor, s->parts, s->meta, s->metas, fill, s);
+	safe_write(&r->cx, path, s->tensor, s->tensors, s->meta, s->metas, fill, s);
 }
 
 /* ---- loading ------------------------------------------------------------------------------------ */
@@ -457,7 +457,7 @@ static const char *meta_need(Ctx *cx, const SafeFile *f, const char *key)
 	return value;
 }
 
-/* Did we write it?  What others put into metadata of the same names means nothing here. */
+/* Written by this program?  Metadata of other programs is ignored. */
 static bool is_ours(const SafeFile *f)
 {
 	const char *format = safe_meta(f, "format");
@@ -471,7 +471,7 @@ static void check_format(Ctx *cx, const SafeFile *f, bool resume)
 	if (ours && strcmp(format, format_name) != 0)
 		fail_at(cx, safe_loc(f, "format"), "use a newer microprop, or save the file with this one",
 		        "the file has the format '%s'; this program knows '%s'", format, format_name);
-	if (ours && !f->sealed)
+	if (ours && !f->verified)
 		fail_at(cx, safe_loc(f, "__metadata__"), "remove 'format' from its metadata to load it as it is",
 		        "the file says it is ours but has no checksum");
 	if (!resume)
@@ -490,13 +490,13 @@ static void read_position(Ctx *cx, const SafeFile *f, const char *prefix, Positi
 {
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		const char *key = join(&cx->scratch, prefix, fields[i].key);
-		const char *text = fields[i].kind == MAYBE ? safe_meta(f, key) : meta_need(cx, f, key);
+		const char *text = fields[i].kind == OPTIONAL ? safe_meta(f, key) : meta_need(cx, f, key);
 		if (text && !field_read(&fields[i], text, at))
 			fail_at(cx, safe_loc(f, key), not_whole, "metadata %s cannot be '%s'", key, text);
 	}
 }
 
-/* An option this program does not know would change the result unseen; one the file does not know has its default. */
+/* An unknown option is an error: it might change the result.  One that is missing has its default. */
 static void read_options(Ctx *cx, const SafeFile *f, Options *o)
 {
 	meta_need(cx, f, "options");
@@ -551,7 +551,7 @@ static const char *const *read_classes(Ctx *cx, const SafeFile *f, uint32_t outp
 	return classes;
 }
 
-/* The error function that the weights were trained with; -1 if the file does not say, or this program has no such. */
+/* The error function that the weights were trained with; -1 if absent or unknown. */
 static int read_error(Ctx *cx, const SafeFile *f)
 {
 	const char *name =
@@ -577,13 +577,13 @@ static void note_unused(Ctx *cx, const SafeFile *f)
 		note(cx, NULL, "%u more tensors of %s are not used", left - SHOWN, f->src->name);
 }
 
-/* What a checkpoint holds besides weights, checked before the run is touched. */
+/* Content of a checkpoint besides weights, validated before the run is changed. */
 typedef struct Rest {
 	Options opt;
 	Position at, best_at;
 	const Tensor *state[MAX_STATE];
-	const Tensor *best; /* weights of the best epoch; NULL: none; */
-	void *best_room;    /* and where they will go */
+	const Tensor *best; /* weights of the best epoch; NULL: none */
+	void *best_weights; /* memory for them */
 } Rest;
 
 static void rest_read(Run *r, const SafeFile *f, Rest *rest)
@@ -598,24 +598,23 @@ static void rest_read(Run *r, const SafeFile *f, Rest *rest)
 		return;
 	rest->best = vector_find(cx, f, "best.weights", r->net->links);
 	const Target *target = target_find(rest->opt.target); /* NULL: the run will not start */
-	rest->best_room = arena_alloc(&cx->keep, r->net->links, target && target->f64 ? sizeof(double) : sizeof(float));
+	rest->best_weights = arena_alloc(&cx->keep, r->net->links, target && target->f64 ? sizeof(double) : sizeof(float));
 	read_position(cx, f, "best_at.", &rest->best_at);
 }
 
-/* From the file, a piece at a time in v: weights (0), rule state (1..), or best weights (-1). A vector holds all
- * but weights. */
+/* From the file by chunks, through v: weights (0), or from a vector rule state (1..) or best weights (-1). */
 static void links_put(Run *r, const SafeFile *f, int which, WeightReader *weights, const Tensor *vector, double *v)
 {
 	for (uint64_t i = 0; i < r->net->links; i += CHUNK_LINKS) {
-		uint64_t some = net_chunk(r->net, i, CHUNK_LINKS);
+		uint64_t count = net_chunk(r->net, i, CHUNK_LINKS);
 		if (weights)
-			weights_next(weights, i, some, v);
-		for (uint64_t k = 0; vector && k < some; k++)
+			weights_next(weights, i, count, v);
+		for (uint64_t k = 0; vector && k < count; k++)
 			v[k] = safe_number(f, vector, i + k);
 		if (which < 0)
-			best_put(r, i, some, v);
+			best_put(r, i, count, v);
 		else
-			r->target->set(r->program, which, i, some, v);
+			r->target->set(r->program, which, i, count, v);
 		safe_release(f);
 	}
 }
@@ -626,14 +625,14 @@ static void rest_put(Run *r, const SafeFile *f, const Rest *rest, double *v)
 	for (int i = 0; i < rule->states; i++)
 		links_put(r, f, 1 + i, NULL, rest->state[i], v);
 	if (rest->best) {
-		r->best_weights = rest->best_room;
+		r->best_weights = rest->best_weights;
 		links_put(r, f, -1, NULL, rest->best, v);
 	}
 	r->at = rest->at;
 	r->best_at = rest->best_at;
 }
 
-/* The options a run had, to be put back if it cannot start with those of the file. */
+/* The options of the run, restored if it cannot start with those of the file. */
 typedef struct Undo {
 	Run *r;
 	Options opt;
@@ -669,7 +668,7 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	int error = is_ours(f) ? read_error(cx, f) : -1;
 	if (resume)
 		rest_read(r, f, rest);
-	/* from here on nothing can fail but the start */
+	/* from here on only run_start can fail */
 	double *v = NEW(&cx->scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
 	start_with(r, resume ? &rest->opt : &r->opt);
 	links_put(r, f, 0, weights, NULL, v);

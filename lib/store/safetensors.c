@@ -5,9 +5,9 @@
  *     {"__metadata__":{"checksum":"..","format":".."},"a_to_b":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]}, ..}
  *
  * In: a file.  Out: its tensors and metadata, every bound checked: offsets lie in the file, fit dtype and shape, do not
- * overlap and leave no holes.  Or the other way round, atomically.
+ * overlap and leave no gaps.  And the inverse, written atomically.
  * The checksum is XXH3-128 over the whole file with its own 32 digits taken as '0'.  Files of other programs have none.
- * Numbers are copied as they are in memory: machines here are little-endian. */
+ * Numbers are little-endian, as in memory. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -29,65 +29,30 @@ enum { LENGTH_BYTES = 8, DATA_ALIGN = 64, DIGITS = 32, MAX_HEADER = 100000000, S
 
 /* ---- types -------------------------------------------------------------------------------------- */
 
-static double get_f64(const void *p)
-{
-	double v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
+/* Only types that weights or indices can have are ever read, as a DType; T_COUNT: known by its size only. */
+static const struct {
+	const char *name;
+	uint8_t size;
+	DType type;
+} types[SAFE_TYPES] = {
+	[SAFE_F64] = { "F64", 8, T_F64 },           [SAFE_I64] = { "I64", 8, T_I64 },
+	[SAFE_U64] = { "U64", 8, T_COUNT },         [SAFE_F32] = { "F32", 4, T_F32 },
+	[SAFE_I32] = { "I32", 4, T_I32 },           [SAFE_U32] = { "U32", 4, T_COUNT },
+	[SAFE_F16] = { "F16", 2, T_F16 },           [SAFE_BF16] = { "BF16", 2, T_COUNT },
+	[SAFE_I16] = { "I16", 2, T_COUNT },         [SAFE_U16] = { "U16", 2, T_COUNT },
+	[SAFE_I8] = { "I8", 1, T_COUNT },           [SAFE_U8] = { "U8", 1, T_COUNT },
+	[SAFE_F8_E5M2] = { "F8_E5M2", 1, T_COUNT }, [SAFE_F8_E4M3] = { "F8_E4M3", 1, T_COUNT },
+	[SAFE_BOOL] = { "BOOL", 1, T_COUNT },
+};
 
-static double get_f32(const void *p)
-{
-	float v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-
-static double get_f16(const void *p)
-{
-	uint16_t v;
-	memcpy(&v, p, sizeof v);
-	int exponent = v >> 10 & 31, fraction = v & 1023;
-	double size = exponent == 31  ? (fraction ? NAN : INFINITY)
-	              : exponent == 0 ? ldexp(fraction, -24)
-	                              : ldexp(fraction + 1024, exponent - 25);
-	return v >> 15 ? -size : size;
-}
-
-static double get_bf16(const void *p)
+/* The upper half of a float. */
+static double bf16_get(const void *p)
 {
 	uint16_t v;
 	memcpy(&v, p, sizeof v);
 	uint32_t bits = (uint32_t)v << 16;
-	return get_f32(&bits);
+	return dtype_get(T_F32, &bits, 0);
 }
-
-static double get_i32(const void *p)
-{
-	int32_t v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-
-static double get_i64(const void *p)
-{
-	int64_t v;
-	memcpy(&v, p, sizeof v);
-	return (double)v;
-}
-
-/* Only types that weights or indices can have are ever read; the others are known by their size. */
-static const struct {
-	const char *name;
-	uint8_t size;
-	double (*get)(const void *);
-} types[SAFE_TYPES] = {
-	[SAFE_F64] = { "F64", 8, get_f64 },      [SAFE_I64] = { "I64", 8, get_i64 },      [SAFE_U64] = { "U64", 8, NULL },
-	[SAFE_F32] = { "F32", 4, get_f32 },      [SAFE_I32] = { "I32", 4, get_i32 },      [SAFE_U32] = { "U32", 4, NULL },
-	[SAFE_F16] = { "F16", 2, get_f16 },      [SAFE_BF16] = { "BF16", 2, get_bf16 },   [SAFE_I16] = { "I16", 2, NULL },
-	[SAFE_U16] = { "U16", 2, NULL },         [SAFE_I8] = { "I8", 1, NULL },           [SAFE_U8] = { "U8", 1, NULL },
-	[SAFE_F8_E5M2] = { "F8_E5M2", 1, NULL }, [SAFE_F8_E4M3] = { "F8_E4M3", 1, NULL }, [SAFE_BOOL] = { "BOOL", 1, NULL },
-};
 
 const char *safe_type_name(int type) { return types[type].name; }
 
@@ -95,7 +60,11 @@ bool safe_is_real(int type) { return type == SAFE_F64 || type == SAFE_F32 || typ
 
 double safe_number(const SafeFile *s, const Tensor *t, uint64_t i)
 {
-	return types[t->type].get(s->src->text + s->data + t->off + i * types[t->type].size);
+	const char *at = s->src->text + s->data + t->off;
+	if (t->type == SAFE_BF16)
+		return bf16_get(at + 2 * i);
+	assert(types[t->type].type != T_COUNT);
+	return dtype_get(types[t->type].type, at, i);
 }
 
 void safe_release(const SafeFile *s)
@@ -133,7 +102,7 @@ Loc safe_loc(const SafeFile *s, const char *name)
 	return at;
 }
 
-/* Text as a JSON tree that lives until scratch goes; NULL if it is none. */
+/* Text as a JSON tree, freed with scratch; NULL if it is invalid. */
 static json_t *tree_load(Ctx *cx, const Src *src, const char *text, size_t len, json_error_t *error)
 {
 	json_t **tree = NEW(&cx->scratch, 1, json_t *);
@@ -228,7 +197,7 @@ static void read_tensor(Ctx *cx, const SafeFile *s, Tensor *t, const json_t *v)
 {
 	const char *type = json_string_value(json_object_get(v, "dtype"));
 	const json_t *offsets = json_object_get(v, "data_offsets");
-	uint64_t begin, end, room = s->src->len - s->data;
+	uint64_t begin, end, size = s->src->len - s->data;
 
 	if (!json_is_object(v) || !type)
 		fail_at(cx, safe_loc(s, t->name), damaged, "entry %s of the header is not a tensor: it has no dtype", t->name);
@@ -243,9 +212,9 @@ static void read_tensor(Ctx *cx, const SafeFile *s, Tensor *t, const json_t *v)
 	if (begin > end)
 		fail_at(cx, safe_loc(s, t->name), damaged, "tensor %s ends at %" PRIu64 ", before its beginning at %" PRIu64,
 		        t->name, end, begin);
-	if (end > room)
+	if (end > size)
 		fail_at(cx, safe_loc(s, t->name), damaged,
-		        "tensor %s ends at byte %" PRIu64 " of the data, which has only %" PRIu64, t->name, end, room);
+		        "tensor %s ends at byte %" PRIu64 " of the data, which has only %" PRIu64, t->name, end, size);
 	if (end - begin != t->bytes)
 		fail_at(cx, safe_loc(s, t->name), damaged,
 		        "tensor %s takes %" PRIu64 " bytes, but its dtype and shape make %" PRIu64, t->name, end - begin,
@@ -284,7 +253,7 @@ static int by_name(const void *a, const void *b)
 /* Every byte of the data belongs to exactly one tensor. */
 static void check_cover(Ctx *cx, const SafeFile *s)
 {
-	uint64_t end = 0, room = s->src->len - s->data;
+	uint64_t end = 0, size = s->src->len - s->data;
 	for (uint32_t i = 0; i < s->tensors; i++) {
 		const Tensor *t = &s->tensor[i];
 		if (t->off < end)
@@ -294,23 +263,22 @@ static void check_cover(Ctx *cx, const SafeFile *s)
 			        t->off - end, t->name);
 		end = t->off + t->bytes;
 	}
-	if (end != room)
+	if (end != size)
 		fail_at(cx, (Loc){ s->src, s->data + (size_t)end }, damaged,
-		        "%" PRIu64 " bytes after the last tensor belong to none", room - end);
+		        "%" PRIu64 " bytes after the last tensor belong to none", size - end);
 }
 
-/* Our own writer puts the checksum first, so its place is known. */
+/* Our own writer puts the checksum first, at a fixed place. */
 static const char checksum_start[] = "{\"__metadata__\":{\"checksum\":\"";
 enum { CHECKSUM_AT = LENGTH_BYTES + sizeof checksum_start - 1 };
 
-/* All bytes from `at` on, in pieces: nothing of the file has to stay in memory. */
-static void digest_source(XXH3_state_t *state, const Src *src, size_t at)
+/* All bytes from `at` on, by chunks whose pages are released. */
+static void hash_source(XXH3_state_t *state, const Src *src, size_t at)
 {
-	enum { PIECE = 1 << 22 };
-	for (size_t gone = 0, some; at < src->len; at += some) {
-		some = src->len - at < PIECE ? src->len - at : PIECE;
-		XXH3_128bits_update(state, src->text + at, some);
-		src_release(src, &gone, at + some);
+	for (size_t released = 0, n; at < src->len; at += n) {
+		n = min_u64(src->len - at, READ_CHUNK);
+		XXH3_128bits_update(state, src->text + at, n);
+		src_release(src, &released, at + n);
 	}
 }
 
@@ -326,11 +294,11 @@ static void check_sum(Ctx *cx, SafeFile *s, const char *said)
 	XXH3_128bits_reset(state);
 	XXH3_128bits_update(state, src->text, CHECKSUM_AT);
 	XXH3_128bits_update(state, none, DIGITS);
-	digest_source(state, src, CHECKSUM_AT + DIGITS);
+	hash_source(state, src, CHECKSUM_AT + DIGITS);
 	hash_hex(state, found);
 	if (strcmp(found, said) != 0)
 		fail_at(cx, safe_loc(s, "checksum"), damaged, "the checksum is %s, but the file says %s", found, said);
-	s->sealed = true;
+	s->verified = true;
 }
 
 SafeFile *safe_read(Ctx *cx, const Src *src)
@@ -385,13 +353,13 @@ const char *safe_meta(const SafeFile *s, const char *key)
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-/* Where the next number goes: into room for all of them, or through a buffer that is emptied when it is full. */
+/* Destination of numbers: memory for all of them, or a buffer that is flushed when full. */
 struct SafeSink {
 	int type;
 	char *at, *begin, *end;
-	uint64_t before;    /* bytes that came before `begin` */
-	XXH3_state_t *hash; /* NULL, or what they are added to */
-	OutFile *file;      /* NULL, or where they go */
+	uint64_t before;    /* bytes flushed */
+	XXH3_state_t *hash; /* of them; or NULL */
+	OutFile *file;      /* written to; or NULL */
 };
 
 static void sink_empty(SafeSink *out)
@@ -436,7 +404,7 @@ static void put_tensor(Buf *b, const Tensor *t)
 	buf_printf(b, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", t->off, t->off + t->bytes);
 }
 
-/* Length and header, the checksum still all zeros; the data that follows is aligned for vector loads. */
+/* Length and header, with zeros for the checksum; the data after it is aligned for vector loads. */
 static void put_header(Buf *b, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas)
 {
 	uint64_t off = 0, len = 0;
@@ -504,7 +472,7 @@ Content safe_image(Ctx *cx, Arena *arena, Tensor *t, uint32_t tensors, const Met
 	return image;
 }
 
-/* Twice: the checksum stands before the data. */
+/* Two passes: the checksum comes before the data. */
 void safe_write(Ctx *cx, const char *path, Tensor *t, uint32_t tensors, const Meta *m, uint32_t metas, SafeFill *fill,
                 void *user)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which links stand in which tensor.  In: a Net, or the metadata `links` of a file.  Out: slots, each the links of one
- * tensor (or one tensor with its two index tensors), named so that PyTorch code reads naturally.
+/* The links of every tensor.  In: a Net, or the metadata `links` of a file.  Out: slots, each the links of one tensor
+ * (or of one tensor with its two index tensors), with names as in PyTorch code.
  *
  *     connect a -> b              a_to_b            [b, a]         a full block is dense
  *     connect a[0:29] -> b        a[0:29]_to_b      [b, 30]
@@ -8,8 +8,8 @@
  *     random, one-to-one, single  a_to_b.values, a_to_b.from, a_to_b.to   all such links of two groups, together
  *     links inside a group        likewise: full, but only to later units
  *
- * Every link is in exactly one slot; in a slot links stand in canonical order, which for a dense one is row by row.
- * The same links can be written in other blocks (say, to freeze some); a file then says itself what its slots are. */
+ * Every link is in exactly one slot; links of a slot are in canonical order, row by row for a dense one.
+ * The same links can be written in other blocks (say, to freeze some): the file's metadata lists its slots. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ bool slot_has(const Net *net, const Slot *s, uint32_t t, uint64_t link)
 	return s->dense || !block_is_dense(net, net_block(net, net->group[s->to_group].first + s->to_first + t, link));
 }
 
-/* ---- making them -------------------------------------------------------------------------------- */
+/* ---- from a network -------------------------------------------------------------------------------- */
 
 static Slot dense_slot(const Net *net, const Block *b, Arena *arena)
 {
@@ -103,7 +103,7 @@ static int by_groups(const void *a, const void *b)
 	return (x->from_group > y->from_group) - (x->from_group < y->from_group);
 }
 
-/* What a name shares with the others of its slot.  A group may itself be called `b.values`. */
+/* The stem of a tensor's name, common to its slot.  A group may itself be called `b.values`. */
 static size_t stem_length(const Slot *s)
 {
 	static const char *const endings[] = { ".values", ".from", ".to" };
@@ -174,7 +174,7 @@ Slot *slots_make(Ctx *cx, const Net *net, uint32_t *count)
 	return slot;
 }
 
-/* ---- in the metadata ---------------------------------------------------------------------------- */
+/* ---- metadata ---------------------------------------------------------------------------- */
 
 static void end_text(Buf *b, const char *key, const char *group, uint32_t first, uint32_t count)
 {
@@ -200,7 +200,7 @@ const char *slots_text(Arena *arena, const Net *net, const Slot *slot, uint32_t 
 	return b.s;
 }
 
-/* One side of a slot: a group and units of it that are there. */
+/* One side of a slot: a group of the network and some of its units. */
 static bool end_read(const Net *net, const json_t *v, const char *key, int32_t *group, uint32_t *first, uint32_t *count)
 {
 	char name[16];

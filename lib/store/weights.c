@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights from a file into a network, or why they do not fit.  In: a file (safe_read) and a Net.  Out: the weights in
- * canonical order, a piece at a time; else every difference in words, at the place in the topology file where it shows.
+ * canonical order, by chunks; else every difference, at its place in the topology file.
  *
- * Our own files carry the network's fingerprint, its groups, its copies and which links stand in which tensor: weights
- * fit wherever the links are the same, in whatever blocks they are written.  Files of other programs fit if every
- * tensor the network needs is there in the right shape. */
+ * Our own files carry the network's fingerprint, its groups, its copies and the links of every tensor: weights fit if
+ * the links are the same, in whatever blocks they are written.  Files of other programs fit if they have every tensor
+ * of the network in the right shape. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ static void shape_print(Buf *b, const uint64_t *dim, int dims)
 
 static Loc slot_loc(const Net *net, const Slot *s) { return net->group[s->to_group].at; }
 
-/* Is the tensor there, with this shape and a type of these?  An error if not. */
+/* Records an error unless the tensor exists with this shape and one of these types. */
 static void tensor_check(Ctx *cx, const SafeFile *f, const Net *net, const Slot *s, const char *ending,
                          const uint64_t *dim, int dims, bool index)
 {
@@ -160,7 +160,7 @@ static bool is_link_tensor(const char *name)
 	return strncmp(name, "state.", 6) != 0 && strncmp(name, "scale.", 6) != 0 && strcmp(name, "best.weights") != 0;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------- */
 
 static void explain(Ctx *cx, const SafeFile *f, const Net *net)
 {
@@ -174,12 +174,11 @@ static void explain(Ctx *cx, const SafeFile *f, const Net *net)
 		         "copies differ: the file has %s, the network %s", copies, ours);
 }
 
-/* Where the numbers of a slot are.  In our files its links stand in canonical order; others may have another. */
-/* next: the one to be given out */
+/* Tensors of a slot. */
 typedef struct Place {
 	const Tensor *values, *to, *from;
-	bool ordered;
-	uint64_t next;
+	bool ordered;  /* links are in canonical order, as in our own files */
+	uint64_t next; /* value to be read */
 } Place;
 
 struct WeightReader {
@@ -188,17 +187,17 @@ struct WeightReader {
 	const Net *net;
 	const Slot *slot;
 	uint32_t slots;
-	Place *place;  /* [slots] */
-	bool ordered;  /* all are; */
-	double *all;   /* else all weights */
-	uint8_t *seen; /* [links] while it is opened: which have come, */
-	double none;   /* and each less itself, added up: no number if one is not finite */
+	Place *place;      /* [slots] */
+	bool ordered;      /* all slots are */
+	double *all;       /* all weights, if not */
+	uint8_t *seen;     /* [links] during opening: has a weight */
+	double non_finite; /* sum of v - v: NaN if some weight is not finite, else 0 */
 };
 
-static void see_value(WeightReader *k, const Place *p, uint64_t i)
+static void scan_value(WeightReader *k, const Place *p, uint64_t i)
 {
 	double v = safe_number(k->file, p->values, i);
-	k->none += v - v;
+	k->non_finite += v - v;
 }
 
 static void link_missing(const WeightReader *k, const Slot *s, double from, double to)
@@ -208,8 +207,8 @@ static void link_missing(const WeightReader *k, const Slot *s, double from, doub
 	         to);
 }
 
-/* Every link of a dense slot must be there, once. */
-static void see_dense(WeightReader *k, const Slot *s, const Place *p)
+/* Every link of a dense slot must exist, once. */
+static void scan_dense(WeightReader *k, const Slot *s, const Place *p)
 {
 	const Net *net = k->net;
 	Unit first = s->from_group < 0 ? 0 : net->group[s->from_group].first + s->from_first;
@@ -222,12 +221,12 @@ static void see_dense(WeightReader *k, const Slot *s, const Place *p)
 				return;
 			}
 			k->seen[link] = 1;
-			see_value(k, p, (uint64_t)t * s->from_count + i);
+			scan_value(k, p, (uint64_t)t * s->from_count + i);
 		}
 	}
 }
 
-/* Link i of a sparse slot; net->links if there is no such. */
+/* Link i of a sparse slot; net->links if the network does not have it. */
 static uint64_t sparse_link(const WeightReader *k, const Slot *s, const Place *p, uint64_t i)
 {
 	const Net *net = k->net;
@@ -240,7 +239,7 @@ static uint64_t sparse_link(const WeightReader *k, const Slot *s, const Place *p
 	return link < net->row[last + 1] && net_source(net, last, link) == first ? link : net->links;
 }
 
-static void see_sparse(WeightReader *k, const Slot *s, Place *p)
+static void scan_sparse(WeightReader *k, const Slot *s, Place *p)
 {
 	p->ordered = true;
 	for (uint64_t i = 0, last = 0; i < p->values->count; i++) {
@@ -250,14 +249,14 @@ static void see_sparse(WeightReader *k, const Slot *s, Place *p)
 			return;
 		}
 		k->seen[link] = 1;
-		see_value(k, p, i);
+		scan_value(k, p, i);
 		p->ordered = p->ordered && link >= last;
 		last = link;
 	}
 	k->ordered = k->ordered && p->ordered;
 }
 
-/* The first link that got no weight, if there is one. */
+/* Reports the first link without a weight. */
 static void check_seen(const WeightReader *k)
 {
 	const Net *net = k->net;
@@ -275,14 +274,14 @@ static void check_seen(const WeightReader *k)
 	}
 }
 
-static const Tensor *part_find(const WeightReader *k, const Slot *s, const char *ending)
+static const Tensor *slot_tensor(const WeightReader *k, const Slot *s, const char *ending)
 {
 	Buf name = { .arena = &k->cx->scratch };
 	buf_printf(&name, "%s%s", s->name, ending);
 	return safe_find(k->file, name.s);
 }
 
-static void see_all(WeightReader *k)
+static void scan_all(WeightReader *k)
 {
 	k->place = NEW(&k->cx->scratch, k->slots, Place);
 	k->seen = NEW(&k->cx->scratch, k->net->links, uint8_t);
@@ -290,26 +289,26 @@ static void see_all(WeightReader *k)
 	for (uint32_t i = 0; i < k->slots; i++) {
 		const Slot *s = &k->slot[i];
 		Place *p = &k->place[i];
-		p->values = part_find(k, s, s->dense ? "" : ".values");
+		p->values = slot_tensor(k, s, s->dense ? "" : ".values");
 		if (s->dense) {
-			see_dense(k, s, p);
+			scan_dense(k, s, p);
 			continue;
 		}
-		p->to = part_find(k, s, ".to");
-		p->from = s->from_group < 0 ? NULL : part_find(k, s, ".from");
-		see_sparse(k, s, p);
+		p->to = slot_tensor(k, s, ".to");
+		p->from = s->from_group < 0 ? NULL : slot_tensor(k, s, ".from");
+		scan_sparse(k, s, p);
 	}
 	check_seen(k);
 	check_errors(k->cx);
-	if (k->none != 0)
+	if (k->non_finite != 0)
 		fail_at(k->cx, safe_loc(k->file, "__metadata__"), "take a file that was saved before training diverged",
 		        "not all weights of the file are finite");
 	arena_drop(&k->cx->scratch, k->seen, k->net->links, sizeof *k->seen);
 }
 
-/* ---- giving them out ---------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
-static void give_dense(const WeightReader *k, const Slot *s, const Place *p, uint64_t first, uint64_t end, double *w)
+static void read_dense(const WeightReader *k, const Slot *s, const Place *p, uint64_t first, uint64_t end, double *w)
 {
 	Unit begin = k->net->group[s->to_group].first + s->to_first, low = net_target(k->net, first),
 		 high = net_target(k->net, end - 1);
@@ -321,35 +320,35 @@ static void give_dense(const WeightReader *k, const Slot *s, const Place *p, uin
 	}
 }
 
-static void give_sparse(const WeightReader *k, const Slot *s, Place *p, uint64_t first, uint64_t end, double *w)
+static void read_sparse(const WeightReader *k, const Slot *s, Place *p, uint64_t first, uint64_t end, double *w)
 {
 	for (; p->next < p->values->count; p->next++) {
 		uint64_t link = sparse_link(k, s, p, p->next);
 		if (link >= end)
 			return;
-		if (link >= first) /* unless somebody has written to the file since it was looked through */
+		if (link >= first) /* false only if the file was changed meanwhile */
 			w[link - first] = safe_number(k->file, p->values, p->next);
 	}
 }
 
-static void give(WeightReader *k, uint64_t first, uint64_t end, double *w)
+static void read_links(WeightReader *k, uint64_t first, uint64_t end, double *w)
 {
 	for (uint32_t i = 0; first < end && i < k->slots; i++) {
 		if (k->slot[i].dense)
-			give_dense(k, &k->slot[i], &k->place[i], first, end, w);
+			read_dense(k, &k->slot[i], &k->place[i], first, end, w);
 		else
-			give_sparse(k, &k->slot[i], &k->place[i], first, end, w);
+			read_sparse(k, &k->slot[i], &k->place[i], first, end, w);
 	}
 }
 
 WeightReader *weights_open(Ctx *cx, const SafeFile *f, const Net *net)
 {
 	WeightReader *k = NEW(&cx->scratch, 1, WeightReader);
-	const char *said = safe_meta(f, "network");
-	bool other = said && strcmp(said, net->fingerprint) != 0;
-	bool told = said && !other && safe_meta(f, "links");
+	const char *fingerprint = safe_meta(f, "network");
+	bool other = fingerprint && strcmp(fingerprint, net->fingerprint) != 0;
+	bool listed = fingerprint && !other && safe_meta(f, "links");
 	*k = (WeightReader){ .cx = cx, .file = f, .net = net };
-	k->slot = told ? slots_read(cx, f, net, &k->slots) : slots_make(cx, net, &k->slots);
+	k->slot = listed ? slots_read(cx, f, net, &k->slots) : slots_make(cx, net, &k->slots);
 	if (other)
 		explain(cx, f, net);
 	for (uint32_t i = 0; i < k->slots; i++)
@@ -359,13 +358,13 @@ WeightReader *weights_open(Ctx *cx, const SafeFile *f, const Net *net)
 			error_at(cx, safe_loc(f, f->tensor[i].name), other_net, "the file has links %s, the network has not",
 			         f->tensor[i].name);
 	check_errors(cx);
-	see_all(k);
+	scan_all(k);
 	if (other)
 		fail_at(cx, safe_loc(f, "network"), other_net,
-		        "the file belongs to another network: its fingerprint is %s, not %s", said, net->fingerprint);
+		        "the file belongs to another network: its fingerprint is %s, not %s", fingerprint, net->fingerprint);
 	if (!k->ordered) {
 		k->all = NEW(&cx->scratch, net->links, double);
-		give(k, 0, net->links, k->all);
+		read_links(k, 0, net->links, k->all);
 	}
 	safe_release(f);
 	return k;
@@ -376,5 +375,5 @@ void weights_next(WeightReader *k, uint64_t first, uint64_t count, double *w)
 	if (k->all)
 		memcpy(w, k->all + first, count * sizeof *w);
 	else
-		give(k, first, first + count, w);
+		read_links(k, first, first + count, w);
 }

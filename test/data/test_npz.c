@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Archives of arrays (.npz): every kind of zip and of number is read, damage does no harm, arrays written are
  * aligned, and what was unpacked is in memory once. */
-#include "zip.h"
 #include "zips.h"
 
 static void zips_of_every_kind_are_read(void **state)

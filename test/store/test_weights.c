@@ -59,7 +59,7 @@ static void tensors_read_naturally(void **state)
 	Peek p = { .path = in_folder("a") };
 	assert_int_equal(guarded(&cx, peek_body, &p), MP_OK);
 	const SafeFile *f = p.file;
-	assert_true(f->sealed);
+	assert_true(f->verified);
 	assert_int_equal(f->data % 64, 0);
 	assert_int_equal(f->tensors, 18);
 	expect_tensor(f, "a_to_h", SAFE_F64, 2, 4, 3);
