@@ -102,6 +102,7 @@ typedef struct Validation {
 } Validation;
 void data_check(Ctx *cx, Data *d, Loc at); /* every reader calls it: all, or all but the cases if d->unchecked */
 void data_validate(Ctx *cx, Data *d);      /* the cases too, if they are unchecked */
+void targets_check(Ctx *cx, const Options *o, const Data *d); /* fails if one is outside the error function's range */
 void cases_validate(const Data *d, const ErrorFn *e, uint64_t first, uint64_t end, Validation *v);
 void validate_signs(const Data *d, uint64_t first, uint64_t end, Validation *v);
 void validation_merge(Validation *into, const Validation *v);

@@ -334,7 +334,7 @@ void data_check(Ctx *cx, Data *d, Loc at)
 	data_count_bytes(d);
 }
 
-void score_check(Ctx *cx, const Options *o, const Data *d)
+void targets_check(Ctx *cx, const Options *o, const Data *d)
 {
 	check_all(cx, d, &error_fns[o->error], SCORE_CHECK, COUNT(checks));
 }

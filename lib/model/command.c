@@ -58,7 +58,7 @@ static const Data *data_for_rates(const Model *m)
 		return NULL;
 	const Data *d = data_open(m->cx, path, NULL);
 	run_check_data(m->cx, m->net, d, true);
-	score_check(m->cx, &m->net->options, d);
+	targets_check(m->cx, &m->net->options, d);
 	return m->cases && run_examples(m->net, d) < LEAF_EXAMPLES ? NULL : d;
 }
 

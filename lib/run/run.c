@@ -106,7 +106,7 @@ void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *firs
 void run_check_training(Run *r, const Data *d)
 {
 	run_check_data(&r->cx, r->net, d, true);
-	score_check(&r->cx, &r->opt, d);
+	targets_check(&r->cx, &r->opt, d);
 }
 
 /* ---- weights of the best epoch ---- */

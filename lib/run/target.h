@@ -126,8 +126,6 @@ Tally tally_leaves(const Tally *leaf, uint32_t first, uint32_t end);
 /* The code word nearest to `out` (Euclid; the first on ties) over elements whose target is not NaN; target NULL:
  * over all. */
 uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const double *out, const float *target);
-/* fails if a target is outside the domain of the error function */
-void score_check(Ctx *cx, const Options *o, const Data *d);
 
 /* ---- the data of a run: run.c ---- */
 

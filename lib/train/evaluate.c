@@ -16,7 +16,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 	if (r->saved_error >= 0 && !r->error_set && !r->at.updates)
 		own.error = r->saved_error; /* the error function that the weights were trained with */
 	if (labelled)
-		score_check(cx, &own, &seen);
+		targets_check(cx, &own, &seen);
 	int error = r->opt.error;
 	r->opt.error = own.error;
 	r->target->bind(cx, r->program, &seen);

@@ -305,10 +305,10 @@ typedef struct Check {
 static void check(Ctx *cx, void *arg)
 {
 	Check *c = arg;
-	score_check(cx, &c->o, &c->d);
+	targets_check(cx, &c->o, &c->d);
 }
 
-static void test_score_check(void **state)
+static void test_targets_check(void **state)
 {
 	(void)state;
 	float y[] = { 0, 1, NAN, 2 };
@@ -344,7 +344,7 @@ int main(void)
 		cmocka_unit_test(test_score_lone_output),
 		cmocka_unit_test(test_score_codes),
 		cmocka_unit_test(test_tally),
-		cmocka_unit_test(test_score_check),
+		cmocka_unit_test(test_targets_check),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

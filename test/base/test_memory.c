@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arenas, growing text, messages, nearest names, random numbers and the order of examples. */
+/* Arenas, growing text, sub-contexts, messages, nearest names, random numbers and the order of examples. */
 #include <math.h>
 
 #include "test.h"
@@ -46,6 +46,55 @@ static void growing_keeps_what_was_there(void **state)
 	assert_ptr_equal(arena_grow(&cx.keep, a, n, n - 1, sizeof *a), a);
 	ctx_free(&cx);
 	assert_int_equal(m.live, 0);
+}
+
+static void reserved_arrays_grow_one_by_one(void **state)
+{
+	(void)state;
+	Meter m = { 0 };
+	Ctx cx;
+	ctx_init(&cx, &(Alloc){ meter_resize, &m });
+	uint64_t *v = NULL, cap = 0;
+	for (uint64_t n = 0; n < 5000; n++) {
+		v = arena_reserve(&cx.keep, v, n, &cap, sizeof *v);
+		assert_true(n < cap);
+		v[n] = n * n;
+	}
+	for (uint64_t n = 0; n < 5000; n++)
+		assert_int_equal(v[n], n * n);
+	ctx_free(&cx);
+	assert_int_equal(m.live, 0);
+}
+
+/* ---- sub-contexts ---- */
+
+static void note_and_fail(Ctx *own, void *arg)
+{
+	NEW(&own->keep, 100000, char);
+	note(own, NULL, "inside");
+	if (arg)
+		fail(own, MP_BAD_INPUT, "do it right", "wrong %s", (const char *)arg);
+}
+
+static void run_sub(Ctx *cx, void *arg) { with_subcontext(cx, note_and_fail, arg); }
+
+/* Messages and failures reach the outer context, memory of the sub-context does not outlive the call. */
+static void sub_contexts_forward_and_free(void **state)
+{
+	(void)state;
+	static const char *const words[] = { NULL, "number" };
+	for (size_t i = 0; i < COUNT(words); i++) {
+		Meter m = { 0 };
+		Ctx cx;
+		ctx_init(&cx, &(Alloc){ meter_resize, &m });
+		Status status = guarded(&cx, run_sub, (void *)(uintptr_t)words[i]);
+		assert_int_equal(status, i ? MP_BAD_INPUT : MP_OK);
+		assert_string_equal(ctx_messages(&cx),
+		                    i ? "note: inside\nerror: wrong number\n  do it right\n" : "note: inside\n");
+		assert_true(m.bytes < 200000);
+		ctx_free(&cx);
+		assert_int_equal(m.live, 0);
+	}
 }
 
 /* Large blocks go at once, in any order; small ones with the arena. */
@@ -348,6 +397,8 @@ int main(void)
 		cmocka_unit_test(messages_show_place_line_and_caret),
 		cmocka_unit_test(too_many_errors_stop),
 		cmocka_unit_test(long_lines_are_cut_around_the_place),
+		cmocka_unit_test(reserved_arrays_grow_one_by_one),
+		cmocka_unit_test(sub_contexts_forward_and_free),
 		cmocka_unit_test(nearest_names),
 		cmocka_unit_test(numbers_never_change),
 		cmocka_unit_test(order_is_a_permutation),
