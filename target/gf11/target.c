@@ -227,7 +227,7 @@ static void choose_body(Ctx *own, void *arg)
 	uint16_t *port = NEW(&a->cx->keep, placed->procs, uint16_t);
 	Switch *known = switch_new(a->cx, p->m);
 	memcpy(port, placed->port, placed->procs * sizeof *port);
-	switch_know(known, d.switches.known);
+	switch_copy_dead(known, d.switches.known);
 	p->procs = placed->procs;
 	p->tested += d.cycles;
 	if (p->faults) { /* what is told of a run is told of its training */

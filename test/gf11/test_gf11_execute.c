@@ -182,14 +182,14 @@ static void run_all(Bench *b, Ctx *cx, const Routine *r, const uint32_t *base)
 	execute_traced(b->other, r, base, NULL, NULL);
 	Prepared *q = execute_prepare(cx, b->two, r);
 	char why[200];
-	assert_null(execute_refuses(b->two, q, base, why, sizeof why));
+	assert_null(execute_bad_bases(b->two, q, base, why, sizeof why));
 	execute_fast(b->two, q, base);
 	assert_true(same(b->two, b->other));
 	for (uint32_t kernel = 0; kernel < kernel_count; kernel++) {
 		if (!kernel_runs(kernel))
 			continue;
 		fill(b, b->one);
-		execute_with(b->one, q->safe, q, base, kernel);
+		execute_with(b->one, q->may_alias, q, base, kernel);
 		assert_true(same(b->one, b->other));
 	}
 	fill(b, b->one);
@@ -272,8 +272,8 @@ static void chains(Ctx *cx, void *arg)
 		put(r, r->lines - SUMS + j, (Micro){ .op = GOP_STORE, .a = (uint16_t)j, .mem = { 2, 80 + j } });
 	run_all(b, cx, r, NULL);
 	const Prepared *q = execute_prepare(cx, b->one, r);
-	assert_int_equal(q->apart->insts, SUMS + SUMS); /* constants, sums: words are read where they are used */
-	assert_int_equal(q->apart->terms, SUMS * TERMS);
+	assert_int_equal(q->no_alias->insts, SUMS + SUMS); /* constants, sums: words are read where they are used */
+	assert_int_equal(q->no_alias->terms, SUMS * TERMS);
 	start(b);
 	const uint32_t *sram = b->other->sram, lanes = b->other->lanes;
 	for (uint32_t j = 0; j < SUMS; j++) {
@@ -492,7 +492,7 @@ static void make_indexed(Maker *k)
 	Reg index = g_op(k->g, GOP_AND, any_reg(k), g_const_bits(k->g, 3));
 	bool read = roll(&k->d, 2);
 	Addr table = { (uint16_t)roll(&k->d, BASES), 0 };
-	g_reach(k->g, table.base, 4);
+	g_index_limit(k->g, table.base, 4);
 	if (read)
 		keep(k, g_lookup(k->g, table, index));
 	else
@@ -634,7 +634,7 @@ static Routine *wide_routine(Ctx *cx, const Bench *b, bool table)
 	m.registers = 12;
 	Gen *g = gen_record(cx, &m, "wide");
 	if (table) {
-		g_reach(g, 2, 20);
+		g_index_limit(g, 2, 20);
 		g_store(g, (Addr){ 2, 0 }, g_lookup(g, (Addr){ 2, 1 }, g_const_bits(g, 2)));
 	}
 	make_wide(g);
@@ -655,7 +655,7 @@ static void spilling_body(Ctx *cx, void *arg)
 	for (uint32_t at = 0; at + WIDE <= SRAM; at++) {
 		uint32_t base[BASES] = { 0, at };
 		char why[200];
-		const char *refused = execute_refuses(b->two, q, base, why, sizeof why);
+		const char *refused = execute_bad_bases(b->two, q, base, why, sizeof why);
 		assert_true((refused != NULL) == (at + WIDE > low));
 		if (refused)
 			continue;

@@ -128,7 +128,7 @@ static void test_print(void **state)
 	Reg x = g_load(g, (Addr){ 1, 4 }), one = g_const(g, 1);
 	Cond less = g_compare(g, GOP_FLT_LT, x, one);
 	g_put(g, (Addr){ 0, 7 }, one, g_select(g, less, x, one));
-	g_reach(g, 0, 16);
+	g_index_limit(g, 0, 16);
 	g_fetch(g, (Addr){ 1, 3 }, (Addr){ 2, 9 });
 	const Code *code = gen_end(g);
 	static const char text[] =

@@ -360,9 +360,9 @@ static void test_report(void **state)
 	assert_int_equal(p->bound_path, path);
 	assert_int_equal(p->cycles, path);
 	assert_true(p->optimal);
-	assert_true(p->seed_metric == 1.0 / path);
+	assert_true(p->report_measure == 1.0 / path);
 	code->update = true;
-	assert_true(scheduled(&cx, m, code, 0)->report.seed_metric == 4.0 / path);
+	assert_true(scheduled(&cx, m, code, 0)->report.report_measure == 4.0 / path);
 	Report again = { 0 };
 	bound_fill(&cx, m, code, &again);
 	assert_int_equal(again.bound, p->bound);
@@ -474,14 +474,14 @@ static void test_refused(void **state)
 	expect_failure(&(Job){ .m = &m, .code = anywhere },
 	               "anywhere: words that find no register cannot be spilled to SRAM, "
 	               "for operation 1, lookup, may lead anywhere there");
-	anywhere->reach = NEW(&cx.keep, (size_t)m.relocations, uint32_t);
-	anywhere->reach[1] = TOY_SRAM / 2;
+	anywhere->index_limit = NEW(&cx.keep, (size_t)m.relocations, uint32_t);
+	anywhere->index_limit[1] = TOY_SRAM / 2;
 	Routine *spilled = scheduled(&cx, &m, anywhere, 0);
 	expect_valid(&cx, &m, spilled);
 	assert_true(spilled->report.spills > 0);
-	anywhere->reach[1] = 0;
+	anywhere->index_limit[1] = 0;
 	assert_non_null(strstr(check_routine(&cx, &m, spilled), "its index may lead to spilled words"));
-	anywhere->reach = NULL;
+	anywhere->index_limit = NULL;
 	Rec undefined[] = { { .op = GOP_FADD, .dst = 0, .a = 1, .b = 1 } };
 	Code code = { .name = "undefined", .rec = undefined, .recs = 1, .regs = 2 };
 	expect_failure(&(Job){ .m = &m, .code = &code }, "undefined: operation 0, fadd, reads register 1");

@@ -315,7 +315,7 @@ static Bp *bp_make(Ctx *cx, const Try *t)
 	b->sw = switch_new(cx, t->m);
 	b->p = processors_new(cx, t->m, b->sw, t->procs, t->o.threads);
 	if (t->o.port)
-		processors_place(cx, b->p, t->o.port);
+		processors_map(cx, b->p, t->o.port);
 	b->c = controller_new(cx, b->p);
 	b->c->traced = t->o.traced;
 	b->cache = schedule_cache_new(cx);

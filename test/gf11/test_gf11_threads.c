@@ -164,10 +164,10 @@ static void run_everywhere(Ctx *cx, Hall *h, const Routine *r)
 				continue;
 			const Prepared *q = execute_prepare(cx, h->set[i], r);
 			fill(h->set[i]);
-			execute_with(h->set[i], q->apart, q, there, kernel);
+			execute_with(h->set[i], q->no_alias, q, there, kernel);
 			assert_true(same(h->set[i], h->traced));
 			fill(h->set[i]);
-			execute_with(h->set[i], q->safe, q, there, kernel);
+			execute_with(h->set[i], q->may_alias, q, there, kernel);
 			assert_true(same(h->set[i], h->traced));
 		}
 }
@@ -191,9 +191,9 @@ static void sums_body(Ctx *cx, void *arg)
 	Routine *r = sums_routine(cx, levels, COUNT(levels), true);
 	run_everywhere(cx, h, r);
 	const Prepared *q = execute_prepare(cx, h->set[0], r);
-	assert_int_equal(q->apart->transfers, WORDS * COUNT(levels));
-	assert_int_equal(q->apart->stages, COUNT(levels) + 1);
-	assert_int_equal(q->apart->insts, 2 * WORDS); /* loads, for words are sent from slots; stores */
+	assert_int_equal(q->no_alias->transfers, WORDS * COUNT(levels));
+	assert_int_equal(q->no_alias->stages, COUNT(levels) + 1);
+	assert_int_equal(q->no_alias->insts, 2 * WORDS); /* loads, for words are sent from slots; stores */
 	fill_all(h);
 	for (uint32_t i = 0; i < SETS; i++)
 		for (uint32_t k = 0; k < CALLS; k++)
@@ -221,7 +221,7 @@ static uint32_t run_calls(Ctx *cx, Processors *p, bool put_off)
 	Controller *c = controller_new(cx, p);
 	uint32_t products = controller_load(c, product_routine(cx)), seen = 0;
 	uint32_t sums = controller_load(c, sums_routine(cx, (uint32_t[]){ SHIFT_1 }, 1, true));
-	controller_put_off(c, put_off);
+	controller_defer_calls(c, put_off);
 	for (uint32_t k = 0; k < CALLS; k++) {
 		Cell word = { .f = 0.3f + (float)(k % 13) / 16 };
 		controller_base(c, 1, k % 3 * WORDS);
@@ -234,7 +234,7 @@ static uint32_t run_calls(Ctx *cx, Processors *p, bool put_off)
 			host_read(c, k % PROCS, false, k % 3 * WORDS, &word, 1);
 		seen = seen * 31 + word.u;
 	}
-	controller_put_off(c, false);
+	controller_defer_calls(c, false);
 	assert_int_equal(c->account.calls, CALLS);
 	return seen;
 }

@@ -84,7 +84,7 @@ static inline void toy_index(Toy *t)
 	Reg mask = g_const_bits(t->g, TOY_OFFSETS - 1), index = g_op(t->g, GOP_AND, toy_any(t), mask);
 	bool read = roll(&t->d, 2);
 	Addr table = toy_address(&t->d);
-	g_reach(t->g, table.base, 2 * TOY_OFFSETS);
+	g_index_limit(t->g, table.base, 2 * TOY_OFFSETS);
 	if (read)
 		toy_keep(t, g_lookup(t->g, table, index));
 	else

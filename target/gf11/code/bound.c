@@ -16,24 +16,24 @@
 
 #include "schedule.h"
 
-typedef struct Job {
+typedef struct HrtJob {
 	int32_t head, tail, left;
-} Job; /* tail: from the start of the use; left: cycles to go */
-typedef struct Jobs {
-	Job *job;
+} HrtJob; /* tail: from the start of the use; left: cycles to go */
+typedef struct JobHeap {
+	HrtJob *job;
 	uint32_t jobs;
 	uint32_t *heap;
 	uint32_t waiting;
-} Jobs;
+} JobHeap;
 
 static int job_order(const void *x, const void *y)
 {
-	const Job *a = x, *b = y;
+	const HrtJob *a = x, *b = y;
 	return a->head != b->head ? (a->head < b->head ? -1 : 1) : (a->tail < b->tail) - (a->tail > b->tail);
 }
 
 /* A heap of jobs, the longest tail on top. */
-static void heap_push(Jobs *q, uint32_t job)
+static void heap_push(JobHeap *q, uint32_t job)
 {
 	uint32_t at = q->waiting++;
 	while (at && q->job[q->heap[(at - 1) / 2]].tail < q->job[job].tail) {
@@ -43,7 +43,7 @@ static void heap_push(Jobs *q, uint32_t job)
 	q->heap[at] = job;
 }
 
-static void heap_pop(Jobs *q)
+static void heap_pop(JobHeap *q)
 {
 	uint32_t job = q->heap[--q->waiting], at = 0;
 	for (uint32_t child; (child = 2 * at + 1) < q->waiting; at = child) {
@@ -57,7 +57,7 @@ static void heap_pop(Jobs *q)
 }
 
 /* Jackson's preemptive schedule of jobs that take `busy` cycles each. */
-static int32_t jackson(Jobs *q, int32_t busy)
+static int32_t jackson(JobHeap *q, int32_t busy)
 {
 	qsort(q->job, q->jobs, sizeof *q->job, job_order);
 	int32_t now = q->job[0].head, length = INT32_MIN;
@@ -67,7 +67,7 @@ static int32_t jackson(Jobs *q, int32_t busy)
 			now = q->job[next].head;
 		for (; next < q->jobs && q->job[next].head <= now; next++)
 			heap_push(q, next);
-		Job *j = &q->job[q->heap[0]];
+		HrtJob *j = &q->job[q->heap[0]];
 		int32_t run = j->left;
 		if (next < q->jobs && q->job[next].head - now < run)
 			run = q->job[next].head - now;
@@ -86,18 +86,18 @@ static int32_t jackson(Jobs *q, int32_t busy)
 
 /* The issue of a node comes no earlier than Jackson's rule gets the operations before it done that share a resource;
  * with edges turned round the same for what must follow.  Its own longest path stands in *far already. */
-static void wait_for(const Graph *g, Jobs *q, const Edge *edge, uint32_t edges, const int32_t *other, bool ahead,
-                     int32_t *far)
+static void resource_delay(const DepGraph *g, JobHeap *q, const DepEdge *edge, uint32_t edges, const int32_t *other,
+                           bool ahead, int32_t *far)
 {
 	for (uint32_t resource = 0; resource < RES_BANK; resource++) {
 		q->jobs = 0;
 		for (uint32_t e = 0; e < edges; e++) {
-			const Shape *s = node_shape(g, edge[e].node);
+			const Timing *s = node_timing(g, edge[e].node);
 			if (!s->uses || s->use[0].resource != resource)
 				continue;
 			int32_t path = other[edge[e].node];
-			q->job[q->jobs++] =
-				ahead ? (Job){ path, edge[e].delay, s->use[0].busy } : (Job){ edge[e].delay, path, s->use[0].busy };
+			q->job[q->jobs++] = ahead ? (HrtJob){ path, edge[e].delay, s->use[0].busy }
+			                          : (HrtJob){ edge[e].delay, path, s->use[0].busy };
 		}
 		if (q->jobs < 2)
 			continue;
@@ -106,47 +106,47 @@ static void wait_for(const Graph *g, Jobs *q, const Edge *edge, uint32_t edges, 
 	}
 }
 
-static void waits_fill(Arena *arena, Graph *g, Jobs *q)
+static void resource_paths_fill(Arena *arena, DepGraph *g, JobHeap *q)
 {
-	g->early = NEW(arena, g->nodes, int32_t);
-	g->late = NEW(arena, g->nodes, int32_t);
+	g->res_head = NEW(arena, g->nodes, int32_t);
+	g->res_tail = NEW(arena, g->nodes, int32_t);
 	for (uint32_t i = 0; i < g->nodes; i++) {
-		const Edge *in = &g->in[g->in_at[i]];
+		const DepEdge *in = &g->in[g->in_at[i]];
 		uint32_t edges = g->in_at[i + 1] - g->in_at[i];
 		for (uint32_t e = 0; e < edges; e++)
-			if (g->early[in[e].node] + in[e].delay > g->early[i])
-				g->early[i] = g->early[in[e].node] + in[e].delay;
+			if (g->res_head[in[e].node] + in[e].delay > g->res_head[i])
+				g->res_head[i] = g->res_head[in[e].node] + in[e].delay;
 		if (edges > 1)
-			wait_for(g, q, in, edges, g->early, true, &g->early[i]);
+			resource_delay(g, q, in, edges, g->res_head, true, &g->res_head[i]);
 	}
 	for (uint32_t i = g->nodes; i-- > 0;) {
-		const Edge *out = &g->out[g->out_at[i]];
+		const DepEdge *out = &g->out[g->out_at[i]];
 		uint32_t edges = g->out_at[i + 1] - g->out_at[i];
-		g->late[i] = node_shape(g, i)->span;
+		g->res_tail[i] = node_timing(g, i)->span;
 		for (uint32_t e = 0; e < edges; e++)
-			if (g->late[out[e].node] + out[e].delay > g->late[i])
-				g->late[i] = g->late[out[e].node] + out[e].delay;
+			if (g->res_tail[out[e].node] + out[e].delay > g->res_tail[i])
+				g->res_tail[i] = g->res_tail[out[e].node] + out[e].delay;
 		if (edges > 1)
-			wait_for(g, q, out, edges, g->late, false, &g->late[i]);
+			resource_delay(g, q, out, edges, g->res_tail, false, &g->res_tail[i]);
 	}
 }
 
 /* ---- bounds ------------------------------------------------------------------------------------- */
 
-static void jobs_collect(const Graph *g, uint32_t resource, const int32_t *head, const int32_t *tail, Jobs *q)
+static void jobs_collect(const DepGraph *g, uint32_t resource, const int32_t *head, const int32_t *tail, JobHeap *q)
 {
 	q->jobs = 0;
 	for (uint32_t i = 0; i < g->nodes; i++) {
-		const Shape *s = node_shape(g, i);
+		const Timing *s = node_timing(g, i);
 		for (int k = 0; k < s->uses; k++) {
-			const Use *u = &s->use[k];
+			const ResourceUse *u = &s->use[k];
 			if ((u->resource == RES_BANK ? (uint32_t)RES_BANK + g->node[i].bank : u->resource) == resource)
-				q->job[q->jobs++] = (Job){ head[i] + u->at, tail[i] - u->at, u->busy };
+				q->job[q->jobs++] = (HrtJob){ head[i] + u->at, tail[i] - u->at, u->busy };
 		}
 	}
 }
 
-static int32_t resource_bound(const Jobs *q, int32_t busy)
+static int32_t resource_bound(const JobHeap *q, int32_t busy)
 {
 	int32_t least = INT32_MAX;
 	for (uint32_t i = 0; i < q->jobs; i++)
@@ -154,20 +154,18 @@ static int32_t resource_bound(const Jobs *q, int32_t busy)
 	return (int32_t)(q->jobs - 1) * busy + least;
 }
 
-static int32_t most_of(int32_t a, int32_t b) { return a > b ? a : b; }
-
-Bounds bound_graph(Arena *arena, Graph *g)
+Bounds bound_graph(Arena *arena, DepGraph *g)
 {
 	Bounds b = { 0 };
-	size_t room = MOST_USES * (size_t)g->nodes + g->in_at[g->nodes] + 1;
-	Jobs q = { .job = NEW(arena, room, Job), .heap = NEW(arena, room, uint32_t) };
-	waits_fill(arena, g, &q);
+	size_t room = MAX_USES * (size_t)g->nodes + g->in_at[g->nodes] + 1;
+	JobHeap q = { .job = NEW(arena, room, HrtJob), .heap = NEW(arena, room, uint32_t) };
+	resource_paths_fill(arena, g, &q);
 	int32_t *none = NEW(arena, g->nodes, int32_t), *span = NEW(arena, g->nodes, int32_t);
 	bool dram = false;
 	for (uint32_t i = 0; i < g->nodes; i++) {
-		span[i] = node_shape(g, i)->span;
-		b.path = most_of(b.path, g->head[i] + g->tail[i]);
-		dram |= node_shape(g, i)->unit == UNIT_DRAM;
+		span[i] = node_timing(g, i)->span;
+		b.path = max_i32(b.path, g->head[i] + g->tail[i]);
+		dram |= node_timing(g, i)->unit == UNIT_DRAM;
 	}
 	uint32_t resources = RES_BANK + (dram ? (uint32_t)g->m->dram_banks : 0);
 	for (uint32_t r = 0; r < resources; r++) {
@@ -175,11 +173,11 @@ Bounds bound_graph(Arena *arena, Graph *g)
 		if (!q.jobs)
 			continue;
 		int32_t busy = q.job[0].left;
-		b.resource = most_of(b.resource, resource_bound(&q, busy));
-		jobs_collect(g, r, g->early, g->late, &q);
-		b.hrt = most_of(b.hrt, jackson(&q, busy));
+		b.resource = max_i32(b.resource, resource_bound(&q, busy));
+		jobs_collect(g, r, g->res_head, g->res_tail, &q);
+		b.hrt = max_i32(b.hrt, jackson(&q, busy));
 	}
-	b.best = most_of(most_of(b.resource, b.path), b.hrt);
+	b.best = max_i32(max_i32(b.resource, b.path), b.hrt);
 	return b;
 }
 

@@ -11,27 +11,27 @@
  *   recording  each recorded operation stands there once, reads the results it was recorded to read, and keeps the
  *              order of reads and writes of each word of memory
  *
- * Words of memory are the same if base and offset are; an indexed access may touch every word of its base, and, where
- * the recording says that bases overlap, an access may touch what any other base addresses.  Only spilled words have
- * slots that nothing else touches; what lies under other bases keeps away from them when the routine is called. */
+ * Words of memory are the same if base and offset are; an indexed access may access every word of its base, and, where
+ * the recording says that bases overlap, an access may access what any other base addresses.  Only spilled words have
+ * slots that nothing else refs; what lies under other bases keeps away from them when the routine is called. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gf11_code.h"
 
-#define NOTHING UINT32_MAX /* no result, no operation, not recorded */
+#define NONE UINT32_MAX /* no result, no operation, not recorded */
 
 typedef struct Issue { /* one operation, in the order of lines and columns */
 	const Micro *micro;
 	uint32_t at, done; /* cycle of issue; first cycle that can use the result */
 	uint32_t value;    /* whose result it carries: its own, or a spilled one */
-	uint32_t word[2];  /* words of memory it touches, as in forms[].touch */
+	uint32_t word[2];  /* words of memory it refs, as in forms[].access */
 	uint8_t unit, form;
 } Issue;
 
-typedef struct Want {
+typedef struct Expected {
 	uint32_t a, b, cc, old;
-} Want; /* recorded operations whose results an operation reads */
+} Expected; /* recorded operations whose results an operation reads */
 
 typedef struct Checker {
 	Ctx *cx;
@@ -40,9 +40,9 @@ typedef struct Checker {
 	const Code *code; /* NULL: rules of the machine only */
 	Issue *issue;
 	uint32_t issues;
-	uint32_t *by_done;  /* issues in the order their results arrive */
+	uint32_t *by_done;  /* issues in the order their results write_back */
 	uint32_t words;     /* of memory, all that are touched */
-	Want *want;         /* [recs] */
+	Expected *expected; /* [recs] */
 	uint32_t *issue_of; /* [recs] */
 } Checker;
 
@@ -78,7 +78,7 @@ static const char *fault_at(const Checker *c, const Issue *i, const char *fmt, .
 	if (i->micro->op < GOPS)
 		buf_printf(&b, ", %s", ops[i->micro->op].name);
 	if (c->code)
-		buf_printf(&b, i->micro->rec == NOTHING ? " (spill)" : " (recorded operation %u)", i->micro->rec);
+		buf_printf(&b, i->micro->rec == NONE ? " (spill)" : " (recorded operation %u)", i->micro->rec);
 	buf_puts(&b, ": ");
 	va_list ap;
 	va_start(ap, fmt);
@@ -125,7 +125,7 @@ static const char *check_numbers(const Checker *c, const Issue *i)
 	if (uses & (READS_CC | WRITES_CC) && u->cc >= c->m->conditions)
 		return fault_at(c, i, "there is no condition code %u, the machine has %lld", u->cc,
 		                (long long)c->m->conditions);
-	if (c->m->fixed_address && forms[i->form].touch[0].indexed)
+	if (c->m->fixed_address && forms[i->form].access[0].indexed)
 		return fault_at(c, i, "the machine has no addresses of a processor's own");
 	if (i->form == FORM_XFER && u->k.u >= c->m->configurations)
 		return fault_at(c, i, "there is no switch configuration %u, the machine holds %lld", u->k.u,
@@ -146,7 +146,7 @@ static const char *check_micro(const Checker *c, uint32_t cycle, int unit, const
 }
 
 /* Counts what is issued, too. */
-static const char *check_shape(Checker *c)
+static const char *check_fields(Checker *c)
 {
 	const Routine *r = c->r;
 	if (r->lines > c->m->block)
@@ -165,18 +165,18 @@ static const char *check_shape(Checker *c)
 	return NULL;
 }
 
-/* ---- lists of what is issued and which words it touches ----------------------------------------- */
+/* ---- lists of what is issued and which words it refs ----------------------------------------- */
 
-/* a touch, and where the number of its word goes */
-typedef struct Touched {
+/* a access, and where the number of its word goes */
+typedef struct WordRef {
 	bool dram;
 	Addr at;
 	uint32_t *number;
-} Touched;
+} WordRef;
 
 static int word_compare(const void *a, const void *b)
 {
-	const Touched *x = a, *y = b;
+	const WordRef *x = a, *y = b;
 	if (x->dram != y->dram)
 		return x->dram - y->dram;
 	if (x->at.base != y->at.base)
@@ -187,19 +187,19 @@ static int word_compare(const void *a, const void *b)
 /* Words are numbered in the order of their addresses. */
 static void number_words(Checker *c)
 {
-	Touched *word = NEW(&c->cx->scratch, 2 * (size_t)c->issues, Touched);
-	size_t touches = 0;
+	WordRef *word = NEW(&c->cx->scratch, 2 * (size_t)c->issues, WordRef);
+	size_t refs = 0;
 	for (uint32_t n = 0; n < c->issues; n++) {
 		Issue *i = &c->issue[n];
 		for (int k = 0; k < 2; k++) {
-			const Touch *touch = &forms[i->form].touch[k];
-			if (touch->is)
-				word[touches++] = (Touched){ touch->dram, touch->dram ? i->micro->far : i->micro->mem, &i->word[k] };
+			const MemAccess *access = &forms[i->form].access[k];
+			if (access->is)
+				word[refs++] = (WordRef){ access->dram, access->dram ? i->micro->far : i->micro->mem, &i->word[k] };
 		}
 	}
-	if (touches)
-		qsort(word, touches, sizeof *word, word_compare);
-	for (size_t k = 0; k < touches; k++) {
+	if (refs)
+		qsort(word, refs, sizeof *word, word_compare);
+	for (size_t k = 0; k < refs; k++) {
 		if (k == 0 || word_compare(&word[k - 1], &word[k]))
 			c->words++;
 		*word[k].number = c->words - 1;
@@ -242,7 +242,7 @@ static void sort_by_done(Checker *c)
 
 /* ---- ends --------------------------------------------------------------------------------------- */
 
-static const char *check_ends(const Checker *c)
+static const char *check_end(const Checker *c)
 {
 	for (uint32_t n = 0; n < c->issues; n++) {
 		const Issue *i = &c->issue[n];
@@ -328,19 +328,19 @@ static const char *check_starts(const Checker *c)
 
 /* ---- recording: what each operation should read ------------------------------------------------- */
 
-static void list_wants(Checker *c)
+static void list_expected(Checker *c)
 {
 	const Code *code = c->code;
 	uint32_t *reg = NEW(&c->cx->scratch, code->regs, uint32_t);
 	uint32_t *cond = NEW(&c->cx->scratch, code->conds, uint32_t);
 	memset(reg, 0xFF, code->regs * sizeof *reg);
 	memset(cond, 0xFF, code->conds * sizeof *cond);
-	c->want = NEW(&c->cx->scratch, code->recs, Want);
+	c->expected = NEW(&c->cx->scratch, code->recs, Expected);
 	for (uint32_t k = 0; k < code->recs; k++) {
 		const Rec *r = &code->rec[k];
 		unsigned uses = forms[ops[r->op].form].uses;
-		c->want[k] = (Want){ uses & USES_A ? reg[r->a] : NOTHING, uses & USES_B ? reg[r->b] : NOTHING,
-			                 uses & READS_CC ? cond[r->cc] : NOTHING, uses & USES_DST ? reg[r->dst] : NOTHING };
+		c->expected[k] = (Expected){ uses & USES_A ? reg[r->a] : NONE, uses & USES_B ? reg[r->b] : NONE,
+			                         uses & READS_CC ? cond[r->cc] : NONE, uses & USES_DST ? reg[r->dst] : NONE };
 		if (uses & USES_DST)
 			reg[r->dst] = k;
 		if (uses & WRITES_CC)
@@ -359,7 +359,7 @@ static const char *check_issued(Checker *c)
 	for (uint32_t n = 0; n < c->issues; n++) {
 		const Issue *i = &c->issue[n];
 		const Micro *u = i->micro;
-		if (u->rec == NOTHING) {
+		if (u->rec == NONE) {
 			if (u->op != GOP_LOAD && u->op != GOP_STORE && u->op != GOP_MOVE)
 				return fault_at(c, i, "it was not recorded, and it does not move a spilled word");
 			continue;
@@ -374,38 +374,38 @@ static const char *check_issued(Checker *c)
 			return fault_at(c, i, "the recorded address is another");
 		if (uses & USES_K && u->k.u != r->k.u)
 			return fault_at(c, i, "0x%08x was recorded, not 0x%08x", r->k.u, u->k.u);
-		if (c->issue_of[u->rec] != NOTHING)
+		if (c->issue_of[u->rec] != NONE)
 			return fault_at(c, i, "it was issued already, in cycle %u", c->issue[c->issue_of[u->rec]].at);
 		c->issue_of[u->rec] = n;
 	}
 	for (uint32_t k = 0; k < code->recs; k++)
-		if (c->issue_of[k] == NOTHING)
+		if (c->issue_of[k] == NONE)
 			return fault(c, "recorded operation %u, %s, is not issued", k, ops[code->rec[k].op].name);
 	return NULL;
 }
 
 /* ---- values ------------------------------------------------------------------------------------- */
 
-typedef struct Held {
+typedef struct RegState {
 	uint32_t value, since;
-} Held; /* whose result; the cycle it came in, plus 1 */
+} RegState; /* whose result; the cycle it came in, plus 1 */
 typedef struct Values {
-	Held *reg, *cond, *word; /* word: last write; value only for spilled words */
-	uint8_t *spill;          /* [words] 1: of the recording, 2: spilled, 3: both */
+	RegState *reg, *cond, *word; /* word: last write; value only for spilled words */
+	uint8_t *spill;              /* [words] 1: of the recording, 2: spilled, 3: both */
 } Values;
 
 static const char *read_value(const Checker *c, const Issue *i, char kind, uint32_t number, uint32_t value,
-                              uint32_t want)
+                              uint32_t expected)
 {
-	if (value == NOTHING)
+	if (value == NONE)
 		return fault_at(c, i, "it reads %c%u, in which nothing has arrived", kind, number);
-	if (!c->code || i->micro->rec == NOTHING || value == want)
+	if (!c->code || i->micro->rec == NONE || value == expected)
 		return NULL;
 	Buf b = { .arena = &c->cx->scratch };
 	buf_printf(&b, "it reads %c%u, which holds the result of ", kind, number);
 	name_recorded(c, &b, value);
 	buf_puts(&b, ", not of ");
-	name_recorded(c, &b, want);
+	name_recorded(c, &b, expected);
 	return fault_at(c, i, "%s", b.s);
 }
 
@@ -415,7 +415,7 @@ static const char *read_spill(const Checker *c, Values *v, Issue *i)
 	const Micro *u = i->micro;
 	if (u->op == GOP_LOAD) {
 		i->value = v->word[i->word[0]].value;
-		if (i->value == NOTHING)
+		if (i->value == NONE)
 			return fault_at(c, i, "it reads a spilled word that has not arrived in its slot");
 	} else {
 		i->value = v->reg[u->a].value;
@@ -427,43 +427,43 @@ static const char *read_operands(const Checker *c, Values *v, Issue *i)
 {
 	const Micro *u = i->micro;
 	unsigned uses = forms[i->form].uses;
-	const Want none = { NOTHING, NOTHING, NOTHING, NOTHING };
-	bool moves = c->code && u->rec == NOTHING;
-	const Want *want = c->code && !moves ? &c->want[u->rec] : &none;
+	const Expected none = { NONE, NONE, NONE, NONE };
+	bool moves = c->code && u->rec == NONE;
+	const Expected *expected = c->code && !moves ? &c->expected[u->rec] : &none;
 	const char *why = NULL;
 	if (uses & USES_A)
-		why = read_value(c, i, 'r', u->a, v->reg[u->a].value, want->a);
+		why = read_value(c, i, 'r', u->a, v->reg[u->a].value, expected->a);
 	if (!why && uses & USES_B)
-		why = read_value(c, i, 'r', u->b, v->reg[u->b].value, want->b);
+		why = read_value(c, i, 'r', u->b, v->reg[u->b].value, expected->b);
 	if (!why && uses & READS_CC)
-		why = read_value(c, i, 'c', u->cc, v->cond[u->cc].value, want->cc);
+		why = read_value(c, i, 'c', u->cc, v->cond[u->cc].value, expected->cc);
 	return !why && moves ? read_spill(c, v, i) : why;
 }
 
-static const char *arrive_in(const Checker *c, const Issue *i, Held *h, const char *where, uint32_t number)
+static const char *write_back_to(const Checker *c, const Issue *i, RegState *h, const char *where, uint32_t number)
 {
 	if (h->since == i->done + 1)
 		return fault_at(c, i, "two results arrive in %s%u in cycle %u", where, number, i->done);
-	*h = (Held){ i->value, i->done + 1 };
+	*h = (RegState){ i->value, i->done + 1 };
 	return NULL;
 }
 
-static const char *arrive(const Checker *c, Values *v, const Issue *i)
+static const char *write_back(const Checker *c, Values *v, const Issue *i)
 {
 	const Micro *u = i->micro;
 	unsigned uses = forms[i->form].uses;
 	const char *why = NULL;
 	if (i->form == FORM_MASKED) /* where the condition is 0 the old word stays */
-		why = read_value(c, i, 'r', u->dst, v->reg[u->dst].value, c->code ? c->want[u->rec].old : NOTHING);
+		why = read_value(c, i, 'r', u->dst, v->reg[u->dst].value, c->code ? c->expected[u->rec].old : NONE);
 	if (!why && uses & USES_DST)
-		why = arrive_in(c, i, &v->reg[u->dst], "r", u->dst);
+		why = write_back_to(c, i, &v->reg[u->dst], "r", u->dst);
 	if (!why && uses & WRITES_CC)
-		why = arrive_in(c, i, &v->cond[u->cc], "c", u->cc);
+		why = write_back_to(c, i, &v->cond[u->cc], "c", u->cc);
 	for (int k = 0; k < 2 && !why; k++) {
-		const Touch *touch = &forms[i->form].touch[k];
-		if (touch->is && touch->write && !touch->indexed)
-			why = arrive_in(c, i, &v->word[i->word[k]], touch->dram ? "DRAM word " : "SRAM word ",
-			                touch->dram ? u->far.off : u->mem.off);
+		const MemAccess *access = &forms[i->form].access[k];
+		if (access->is && access->write && !access->indexed)
+			why = write_back_to(c, i, &v->word[i->word[k]], access->dram ? "DRAM word " : "SRAM word ",
+			                    access->dram ? u->far.off : u->mem.off);
 	}
 	return why;
 }
@@ -471,9 +471,9 @@ static const char *arrive(const Checker *c, Values *v, const Issue *i)
 /* Slots of spilled words belong to them alone: nothing else names their address, and no index leads there. */
 static const char *check_slot(const Checker *c, Values *v, const Issue *i)
 {
-	bool moves = i->micro->rec == NOTHING;
+	bool moves = i->micro->rec == NONE;
 	for (int k = 0; k < 2; k++) {
-		if (!forms[i->form].touch[k].is)
+		if (!forms[i->form].access[k].is)
 			continue;
 		v->spill[i->word[k]] |= moves ? 2 : 1;
 		if (v->spill[i->word[k]] == 3)
@@ -481,8 +481,9 @@ static const char *check_slot(const Checker *c, Values *v, const Issue *i)
 	}
 	if (moves && i->form != FORM_R && i->micro->mem.base)
 		return fault_at(c, i, "a spilled word lies at a relocated address");
-	if (moves && i->form != FORM_R && c->code->reach && i->micro->mem.off < c->code->reach[0])
-		return fault_at(c, i, "a spilled word lies among the first %u words, which indices reach", c->code->reach[0]);
+	if (moves && i->form != FORM_R && c->code->index_limit && i->micro->mem.off < c->code->index_limit[0])
+		return fault_at(c, i, "a spilled word lies among the first %u words, which indices reach",
+		                c->code->index_limit[0]);
 	return NULL;
 }
 
@@ -493,33 +494,33 @@ static const char *check_slots(const Checker *c, Values *v)
 		const char *why = check_slot(c, v, &c->issue[n]);
 		if (why)
 			return why;
-		spills |= c->issue[n].micro->rec == NOTHING;
+		spills |= c->issue[n].micro->rec == NONE;
 	}
 	for (uint32_t n = 0; n < c->issues && spills; n++) {
 		const Issue *i = &c->issue[n];
-		if (forms[i->form].touch[0].indexed && !(c->code->reach && c->code->reach[i->micro->mem.base]))
+		if (forms[i->form].access[0].indexed && !(c->code->index_limit && c->code->index_limit[i->micro->mem.base]))
 			return fault_at(c, i, "its index may lead to spilled words: the recording does not say how far it goes");
 	}
 	return NULL;
 }
 
-static Held *held_new(const Checker *c, size_t count)
+static RegState *states_new(const Checker *c, size_t count)
 {
-	Held *h = NEW(&c->cx->scratch, count, Held);
+	RegState *h = NEW(&c->cx->scratch, count, RegState);
 	for (size_t i = 0; i < count; i++)
-		h[i].value = NOTHING;
+		h[i].value = NONE;
 	return h;
 }
 
 static const char *check_values(Checker *c)
 {
-	Values v = { held_new(c, (size_t)c->m->registers), held_new(c, (size_t)c->m->conditions), held_new(c, c->words),
-		         NEW(&c->cx->scratch, c->words, uint8_t) };
+	Values v = { states_new(c, (size_t)c->m->registers), states_new(c, (size_t)c->m->conditions),
+		         states_new(c, c->words), NEW(&c->cx->scratch, c->words, uint8_t) };
 	const char *why = check_slots(c, &v);
 	uint32_t issued = 0, done = 0;
 	for (uint32_t t = 0; t <= c->r->lines && !why; t++) {
 		for (; done < c->issues && c->issue[c->by_done[done]].done == t && !why; done++)
-			why = arrive(c, &v, &c->issue[c->by_done[done]]);
+			why = write_back(c, &v, &c->issue[c->by_done[done]]);
 		for (; issued < c->issues && c->issue[issued].at == t && !why; issued++)
 			why = read_operands(c, &v, &c->issue[issued]);
 	}
@@ -528,25 +529,25 @@ static const char *check_values(Checker *c)
 
 /* ---- recording: order of memory ----------------------------------------------------------------- */
 
-typedef struct Peak {
+typedef struct LatestAccess {
 	uint32_t at, rec;
-} Peak; /* the latest cycle, plus 1, and whose; 0: none */
-typedef struct Seen {
-	Peak read, write;
-} Seen; /* of recorded operations so far */
-typedef struct Sequence {
-	Seen *word, *indexed[2], *all[2];
-} Sequence; /* by word; by memory and base */
+} LatestAccess; /* the latest cycle, plus 1, and whose; 0: none */
+typedef struct Accesses {
+	LatestAccess read, write;
+} Accesses; /* of recorded operations so far */
+typedef struct MemoryOrder {
+	Accesses *word, *indexed[2], *all[2];
+} MemoryOrder; /* by word; by memory and base */
 
-static void seen_add(Seen *s, bool write, uint32_t cycle, uint32_t rec)
+static void accesses_add(Accesses *s, bool write, uint32_t cycle, uint32_t rec)
 {
-	Peak *p = write ? &s->write : &s->read;
+	LatestAccess *p = write ? &s->write : &s->read;
 	if (cycle + 1 > p->at)
-		*p = (Peak){ cycle + 1, rec };
+		*p = (LatestAccess){ cycle + 1, rec };
 }
 
 /* An access in `cycle` (a read: when it reads; a write: when its word arrives) after all that was seen. */
-static const char *check_after(const Checker *c, const Issue *i, const Seen *s, bool write, uint32_t cycle)
+static const char *check_after(const Checker *c, const Issue *i, const Accesses *s, bool write, uint32_t cycle)
 {
 	const Rec *rec = c->code->rec;
 	if (s->write.at && (write ? cycle + 1 <= s->write.at : cycle + 1 < s->write.at))
@@ -559,37 +560,38 @@ static const char *check_after(const Checker *c, const Issue *i, const Seen *s, 
 	return NULL;
 }
 
-static const char *check_touch(const Checker *c, Sequence *o, uint32_t rec, int k)
+static const char *check_access(const Checker *c, MemoryOrder *o, uint32_t rec, int k)
 {
 	const Issue *i = &c->issue[c->issue_of[rec]];
-	const Touch *touch = &forms[i->form].touch[k];
-	uint32_t base = touch->dram ? i->micro->far.base : i->micro->mem.base;
-	uint32_t cycle = touch->write ? i->done : i->at;
-	Seen *all = &o->all[touch->dram][base], *indexed = &o->indexed[touch->dram][base], *word = &o->word[i->word[k]];
-	const char *why = check_after(c, i, touch->indexed ? all : indexed, touch->write, cycle);
-	if (!why && !touch->indexed)
-		why = check_after(c, i, word, touch->write, cycle);
+	const MemAccess *access = &forms[i->form].access[k];
+	uint32_t base = access->dram ? i->micro->far.base : i->micro->mem.base;
+	uint32_t cycle = access->write ? i->done : i->at;
+	Accesses *all = &o->all[access->dram][base], *indexed = &o->indexed[access->dram][base],
+			 *word = &o->word[i->word[k]];
+	const char *why = check_after(c, i, access->indexed ? all : indexed, access->write, cycle);
+	if (!why && !access->indexed)
+		why = check_after(c, i, word, access->write, cycle);
 	for (uint32_t other = 0; c->code->bases_overlap && other < c->m->relocations && !why; other++)
 		if (other != base)
-			why = check_after(c, i, &o->all[touch->dram][other], touch->write, cycle);
-	seen_add(all, touch->write, cycle, rec);
-	seen_add(touch->indexed ? indexed : word, touch->write, cycle, rec);
+			why = check_after(c, i, &o->all[access->dram][other], access->write, cycle);
+	accesses_add(all, access->write, cycle, rec);
+	accesses_add(access->indexed ? indexed : word, access->write, cycle, rec);
 	return why;
 }
 
 static const char *check_memory(const Checker *c)
 {
 	size_t bases = (size_t)c->m->relocations;
-	Sequence o = { .word = NEW(&c->cx->scratch, c->words, Seen) };
+	MemoryOrder o = { .word = NEW(&c->cx->scratch, c->words, Accesses) };
 	for (int dram = 0; dram < 2; dram++) {
-		o.indexed[dram] = NEW(&c->cx->scratch, bases, Seen);
-		o.all[dram] = NEW(&c->cx->scratch, bases, Seen);
+		o.indexed[dram] = NEW(&c->cx->scratch, bases, Accesses);
+		o.all[dram] = NEW(&c->cx->scratch, bases, Accesses);
 	}
 	const char *why = NULL;
 	for (uint32_t rec = 0; rec < c->code->recs && !why; rec++)
 		for (int k = 0; k < 2 && !why; k++)
-			if (forms[ops[c->code->rec[rec].op].form].touch[k].is)
-				why = check_touch(c, &o, rec, k);
+			if (forms[ops[c->code->rec[rec].op].form].access[k].is)
+				why = check_access(c, &o, rec, k);
 	return why;
 }
 
@@ -598,16 +600,16 @@ static const char *check_memory(const Checker *c)
 const char *check_routine(Ctx *cx, const Machine *m, const Routine *r)
 {
 	Checker c = { .cx = cx, .m = m, .r = r, .code = r->code };
-	const char *why = check_shape(&c);
+	const char *why = check_fields(&c);
 	if (why)
 		return why;
 	list_issues(&c);
-	if ((why = check_ends(&c)) || (why = check_accesses(&c)) || (why = check_starts(&c)))
+	if ((why = check_end(&c)) || (why = check_accesses(&c)) || (why = check_starts(&c)))
 		return why;
 	sort_by_done(&c);
 	if (!c.code)
 		return check_values(&c);
-	list_wants(&c);
+	list_expected(&c);
 	if ((why = check_issued(&c)) || (why = check_values(&c)))
 		return why;
 	return check_memory(&c);

@@ -10,7 +10,7 @@
  *
  * and the same for memory, where a store, put, fetch or flush is the result.  Registers that are written anew begin a
  * web of their own, so only masked moves order anything there.  Words of memory are the same if base and offset are; an
- * indexed access may touch every word of its base, and, if bases overlap, any access every word of other bases. */
+ * indexed access may web_ref every word of its base, and, if bases overlap, any access every word of other bases. */
 #include <assert.h>
 #include <string.h>
 
@@ -18,109 +18,109 @@
 
 /* ---- shapes: the table of forms in gf11_machine.h ------------------------------------------------ */
 
-static void use_add(Shape *s, uint8_t resource, int64_t at, int64_t busy)
+static void resource_add(Timing *s, uint8_t resource, int64_t at, int64_t busy)
 {
-	const Use *last = s->uses ? &s->use[s->uses - 1] : NULL;
+	const ResourceUse *last = s->uses ? &s->use[s->uses - 1] : NULL;
 	if (last && last->resource == resource && last->at == at)
 		return; /* a transfer of one cycle goes out and in at once */
-	s->use[s->uses++] = (Use){ resource, (int32_t)at, (int32_t)busy };
+	s->use[s->uses++] = (ResourceUse){ resource, (int32_t)at, (int32_t)busy };
 	if (at + busy > s->span)
 		s->span = (int32_t)(at + busy);
 }
 
-static void uses_add(Shape *s, uint8_t resource, unsigned when, int64_t busy)
+static void resource_add_at(Timing *s, uint8_t resource, unsigned when, int64_t busy)
 {
 	if (when & AT_START)
-		use_add(s, resource, 0, busy);
+		resource_add(s, resource, 0, busy);
 	if (when & AT_NEXT)
-		use_add(s, resource, 1, busy);
+		resource_add(s, resource, 1, busy);
 	if (when & AT_LAST)
-		use_add(s, resource, s->latency - 1, busy);
+		resource_add(s, resource, s->latency - 1, busy);
 }
 
-static void shape_fill(const Machine *m, int op, Shape *s)
+static void timing_fill(const Machine *m, int op, Timing *s)
 {
 	const FormInfo *form = &forms[ops[op].form];
 	int32_t latency = (int32_t)op_latency(m, op);
-	*s = (Shape){ .unit = ops[op].unit, .form = ops[op].form, .latency = latency, .span = latency };
-	uses_add(s, RES_ALU, s->unit == UNIT_ALU ? AT_START : 0, m->alu_interval);
-	uses_add(s, RES_DRAM, s->unit == UNIT_DRAM ? AT_START : 0, m->dram_interval);
-	uses_add(s, RES_BANK, s->unit == UNIT_DRAM ? AT_START : 0, m->dram_busy);
-	uses_add(s, RES_SWITCH, s->unit == UNIT_SWITCH ? AT_START : 0, m->switch_interval);
-	uses_add(s, RES_PORT, form->port, 1);
-	uses_add(s, RES_SRAM, form->sram, m->sram_interval);
+	*s = (Timing){ .unit = ops[op].unit, .form = ops[op].form, .latency = latency, .span = latency };
+	resource_add_at(s, RES_ALU, s->unit == UNIT_ALU ? AT_START : 0, m->alu_interval);
+	resource_add_at(s, RES_DRAM, s->unit == UNIT_DRAM ? AT_START : 0, m->dram_interval);
+	resource_add_at(s, RES_BANK, s->unit == UNIT_DRAM ? AT_START : 0, m->dram_busy);
+	resource_add_at(s, RES_SWITCH, s->unit == UNIT_SWITCH ? AT_START : 0, m->switch_interval);
+	resource_add_at(s, RES_PORT, form->port, 1);
+	resource_add_at(s, RES_SRAM, form->sram, m->sram_interval);
 }
 
 /* ---- building ----------------------------------------------------------------------------------- */
 
-typedef struct Link {
+typedef struct RawEdge {
 	uint32_t from, to;
 	int32_t delay;
-} Link;
+} RawEdge;
 typedef struct Cons {
 	uint32_t node, next;
 } Cons; /* lists of nodes, by number; 0: the end */
-typedef struct Gather {
+typedef struct NodeSet {
 	uint32_t first, delay;
-} Gather; /* stands for a set of nodes; first NOTHING: empty */
+} NodeSet; /* stands for a set of nodes; first NONE: empty */
 
-typedef struct Place {
+typedef struct VReg {
 	uint32_t web, writer, readers;
-} Place; /* a virtual register; readers of its present word */
+} VReg; /* a virtual register; readers of its present word */
 typedef struct MemWord {
 	uint64_t key;
 	uint32_t epoch, writer, readers;
-} MemWord;              /* of memory; key 0: a free entry */
-typedef struct Region { /* words under one base, since the last indexed write */
+} MemWord;                 /* of memory; key 0: a free entry */
+typedef struct MemRegion { /* words under one base, since the last indexed write */
 	uint32_t epoch;
-	uint32_t wide_writer;   /* that write */
-	uint32_t reads, writes; /* lists: single words read; written, but not yet in written */
-	uint32_t wide_reads;    /* list: indexed reads not yet in looked */
-	Gather written, looked;
-} Region;
+	uint32_t indexed_writer; /* that write */
+	uint32_t reads, writes;  /* lists: single words read; written, but not yet in written */
+	uint32_t indexed_reads;  /* list: indexed reads not yet in indexed_read */
+	NodeSet written, indexed_read;
+} MemRegion;
 
 /* All reads and writes under one base so far, as bases that may lie on the same words see them. */
-typedef struct Past {
+typedef struct BaseHistory {
 	uint32_t list[2];
-	Gather set[2];
-} Past; /* [write]; lists of what is not yet in the set */
+	NodeSet set[2];
+} BaseHistory; /* [write]; lists of what is not yet in the set */
 
 typedef struct Builder {
 	Ctx *cx;
 	Arena *arena;
-	Graph *g;
-	Link *link;
-	size_t links, link_room;
-	size_t *last_link; /* [node_room] by the node an edge comes from, plus 1 */
+	DepGraph *g;
+	RawEdge *edge;
+	size_t edges, edge_room;
+	size_t *last_edge; /* [node_room] by the node an edge comes from, plus 1 */
 	Cons *cons;
 	size_t conses, cons_room;
-	Place *place[2]; /* registers, conditions */
+	VReg *vreg[2]; /* registers, conditions */
 	MemWord *word;
 	uint64_t word_mask;
-	Region *region[2]; /* SRAM, DRAM: [bases + 1], the last one of spilled words */
-	Past *past[2];     /* NULL: no two bases meet */
+	MemRegion *region[2];    /* SRAM, DRAM: [bases + 1], the last one of spilled words */
+	BaseHistory *history[2]; /* NULL: no two bases meet */
 	uint32_t bases[2];
 	uint32_t node_room;
 } Builder;
 
-static void link_add(Builder *b, uint32_t from, uint32_t to, int32_t delay)
+static void edge_add(Builder *b, uint32_t from, uint32_t to, int32_t delay)
 {
 	if (from == to)
 		return;
 	assert(from < to);
-	size_t known = b->last_link[from]; /* nodes are finished one by one: no edge came in between */
-	if (known && b->link[known - 1].to == to) {
-		if (b->link[known - 1].delay < delay)
-			b->link[known - 1].delay = delay;
+	size_t known = b->last_edge[from]; /* nodes are finished one by one: no edge came in between */
+	if (known && b->edge[known - 1].to == to) {
+		if (b->edge[known - 1].delay < delay)
+			b->edge[known - 1].delay = delay;
 		return;
 	}
-	if (b->links == b->link_room) {
-		size_t room = b->link_room ? 2 * b->link_room : 256;
-		b->link = arena_grow(b->arena, b->link, b->link_room, room, sizeof *b->link);
-		b->link_room = room;
+	if (b->edges == b->edge_room) {
+		size_t room = b->edge_room ? 2 * b->edge_room : 256;
+		b->edge = arena_grow(b->arena, b->edge, b->edge_room, room, sizeof *b->edge);
+		b->edge_room = room;
 	}
-	b->link[b->links++] = (Link){ from, to, delay };
-	b->last_link[from] = b->links;
+	b->edge[b->edges++] = (RawEdge){ from, to, delay };
+	b->last_edge[from] = b->edges;
 }
 
 static uint32_t cons(Builder *b, uint32_t node, uint32_t next)
@@ -136,172 +136,171 @@ static uint32_t cons(Builder *b, uint32_t node, uint32_t next)
 
 static uint32_t node_new(Builder *b, uint32_t rec, uint8_t op)
 {
-	Graph *g = b->g;
+	DepGraph *g = b->g;
 	if (g->nodes == b->node_room) {
 		uint32_t room = 2 * b->node_room;
 		g->node = arena_grow(b->arena, g->node, b->node_room, room, sizeof *g->node);
-		b->last_link = arena_grow(b->arena, b->last_link, b->node_room, room, sizeof *b->last_link);
+		b->last_edge = arena_grow(b->arena, b->last_edge, b->node_room, room, sizeof *b->last_edge);
 		b->node_room = room;
 	}
-	g->node[g->nodes] = (Node){ .rec = rec,
-		                        .op = op,
-		                        .dst = NOTHING,
-		                        .from = { NOTHING, NOTHING, NOTHING },
-		                        .read = { NOTHING, NOTHING, NOTHING } };
+	g->node[g->nodes] =
+		(DepNode){ .rec = rec, .op = op, .dst = NONE, .from = { NONE, NONE, NONE }, .read = { NONE, NONE, NONE } };
 	return g->nodes++;
 }
 
-static int32_t latency_of(const Builder *b, uint32_t node) { return node_shape(b->g, node)->latency; }
+static int32_t latency_of(const Builder *b, uint32_t node) { return node_timing(b->g, node)->latency; }
 
 /* ---- registers and conditions ------------------------------------------------------------------- */
 
-static void touch(Graph *g, uint32_t web, uint32_t node)
+static void web_ref(DepGraph *g, uint32_t web, uint32_t node)
 {
 	Web *w = &g->web[web];
-	if (!w->touches++)
+	if (!w->refs++)
 		w->first = node;
 	w->last = node;
 }
 
-static void read_place(Builder *b, uint32_t node, int slot, bool cond, uint32_t number)
+static void read_vreg(Builder *b, uint32_t node, int slot, bool cond, uint32_t number)
 {
-	Graph *g = b->g;
+	DepGraph *g = b->g;
 	uint32_t rooms = cond ? g->source->conds : g->source->regs;
-	Place *p = number < rooms ? &b->place[cond][number] : NULL;
-	if (!p || p->web == NOTHING)
+	VReg *p = number < rooms ? &b->vreg[cond][number] : NULL;
+	if (!p || p->web == NONE)
 		fail(b->cx, MP_BAD_INPUT, "write it first", "%s: operation %u, %s, reads %s %u, which nothing has written",
 		     g->source->name, g->node[node].rec, ops[g->node[node].op].name, cond ? "condition" : "register", number);
-	Node *n = &g->node[node];
+	DepNode *n = &g->node[node];
 	n->from[slot] = p->web;
 	for (int k = 0; k < slot; k++)
 		if (n->read[k] == p->web)
 			return;
 	n->read[slot] = p->web;
 	p->readers = cons(b, node, p->readers);
-	link_add(b, p->writer, node, latency_of(b, p->writer));
+	edge_add(b, p->writer, node, latency_of(b, p->writer));
 }
 
-static void write_place(Builder *b, uint32_t node, bool cond, uint32_t number)
+static void write_vreg(Builder *b, uint32_t node, bool cond, uint32_t number)
 {
-	Graph *g = b->g;
+	DepGraph *g = b->g;
 	if (number >= (cond ? g->source->conds : g->source->regs))
 		fail(b->cx, MP_BAD_INPUT, "count it in the code",
 		     "%s: operation %u, %s, writes %s %u, which the code does not have", g->source->name, g->node[node].rec,
 		     ops[g->node[node].op].name, cond ? "condition" : "register", number);
-	Place *p = &b->place[cond][number];
+	VReg *p = &b->vreg[cond][number];
 	g->web[g->webs] = (Web){ .cond = cond };
 	g->webs_of[cond]++;
-	*p = (Place){ .web = g->webs++, .writer = node };
+	*p = (VReg){ .web = g->webs++, .writer = node };
 	g->node[node].dst = p->web;
 }
 
 static void write_masked(Builder *b, uint32_t node, uint32_t number)
 {
-	Graph *g = b->g;
-	Place *p = number < g->source->regs ? &b->place[0][number] : NULL;
-	if (!p || p->web == NOTHING)
+	DepGraph *g = b->g;
+	VReg *p = number < g->source->regs ? &b->vreg[0][number] : NULL;
+	if (!p || p->web == NONE)
 		fail(b->cx, MP_BAD_INPUT, "write it first",
 		     "%s: operation %u, %s, changes register %u, which nothing has written", g->source->name, g->node[node].rec,
 		     ops[g->node[node].op].name, number);
 	int32_t latency = latency_of(b, node);
 	for (uint32_t c = p->readers; c; c = b->cons[c].next)
-		link_add(b, b->cons[c].node, node, 1 - latency);
-	link_add(b, p->writer, node, latency_of(b, p->writer) - latency + 1);
-	Node *n = &g->node[node];
+		edge_add(b, b->cons[c].node, node, 1 - latency);
+	edge_add(b, p->writer, node, latency_of(b, p->writer) - latency + 1);
+	DepNode *n = &g->node[node];
 	n->dst = p->web;
 	for (int k = 0; k < 3; k++)
 		if (n->read[k] == p->web)
-			n->read[k] = NOTHING;
+			n->read[k] = NONE;
 	p->writer = node;
 	p->readers = 0;
 }
 
-static void add_places(Builder *b, uint32_t node, const Rec *r)
+static void add_operands(Builder *b, uint32_t node, const Rec *r)
 {
-	Graph *g = b->g;
+	DepGraph *g = b->g;
 	int form = ops[r->op].form;
 	unsigned uses = forms[form].uses;
 	if (uses & USES_A)
-		read_place(b, node, 0, false, r->a);
+		read_vreg(b, node, 0, false, r->a);
 	if (uses & USES_B)
-		read_place(b, node, 1, false, r->b);
+		read_vreg(b, node, 1, false, r->b);
 	if (uses & READS_CC)
-		read_place(b, node, 2, true, r->cc);
+		read_vreg(b, node, 2, true, r->cc);
 	if (form == FORM_MASKED)
 		write_masked(b, node, r->dst);
 	else if (uses & USES_DST)
-		write_place(b, node, false, r->dst);
+		write_vreg(b, node, false, r->dst);
 	if (uses & WRITES_CC)
-		write_place(b, node, true, r->dst);
-	const Node *n = &g->node[node];
-	if (n->dst != NOTHING)
-		touch(g, n->dst, node);
+		write_vreg(b, node, true, r->dst);
+	const DepNode *n = &g->node[node];
+	if (n->dst != NONE)
+		web_ref(g, n->dst, node);
 	for (int k = 0; k < 3; k++)
-		if (n->read[k] != NOTHING)
-			touch(g, n->read[k], node);
+		if (n->read[k] != NONE)
+			web_ref(g, n->read[k], node);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 /* Makes one node stand for a list of nodes and for what `set` stood for; delays are 0 or, for writes, their latency. */
-static void gather_add(Builder *b, Gather *set, uint32_t list, bool writes)
+static void set_add(Builder *b, NodeSet *set, uint32_t list, bool writes)
 {
 	if (!list)
 		return;
-	if (set->first == NOTHING && !b->cons[list].next) {
-		*set = (Gather){ b->cons[list].node, writes ? (uint32_t)latency_of(b, b->cons[list].node) : 0 };
+	if (set->first == NONE && !b->cons[list].next) {
+		*set = (NodeSet){ b->cons[list].node, writes ? (uint32_t)latency_of(b, b->cons[list].node) : 0 };
 		return;
 	}
-	uint32_t join = node_new(b, NOTHING, GOP_NONE);
-	if (set->first != NOTHING)
-		link_add(b, set->first, join, (int32_t)set->delay);
+	uint32_t join = node_new(b, NONE, GOP_NONE);
+	if (set->first != NONE)
+		edge_add(b, set->first, join, (int32_t)set->delay);
 	for (uint32_t c = list; c; c = b->cons[c].next)
-		link_add(b, b->cons[c].node, join, writes ? latency_of(b, b->cons[c].node) : 0);
-	*set = (Gather){ join, 0 };
+		edge_add(b, b->cons[c].node, join, writes ? latency_of(b, b->cons[c].node) : 0);
+	*set = (NodeSet){ join, 0 };
 }
 
 /* A join must come before the node that waits for it: this is done before that node is made. */
-static void memory_prepare(Builder *b, Region *r, const Touch *x)
+static void memory_prepare(Builder *b, MemRegion *r, const MemAccess *x)
 {
 	if (x->indexed && !x->write) {
-		gather_add(b, &r->written, r->writes, true);
+		set_add(b, &r->written, r->writes, true);
 		r->writes = 0;
 	} else if (!x->indexed && x->write) {
-		gather_add(b, &r->looked, r->wide_reads, false);
-		r->wide_reads = 0;
+		set_add(b, &r->indexed_read, r->indexed_reads, false);
+		r->indexed_reads = 0;
 	}
 }
 
-static void after_list(Builder *b, uint32_t list, uint32_t node, bool writes, int32_t delay)
+static void depend_on_list(Builder *b, uint32_t list, uint32_t node, bool writes, int32_t delay)
 {
 	for (uint32_t c = list; c; c = b->cons[c].next)
-		link_add(b, b->cons[c].node, node, delay + (writes ? latency_of(b, b->cons[c].node) : 0));
+		edge_add(b, b->cons[c].node, node, delay + (writes ? latency_of(b, b->cons[c].node) : 0));
 }
 
-static void after_write(Builder *b, uint32_t writer, uint32_t node, int32_t delay)
+static void depend_on_writer(Builder *b, uint32_t writer, uint32_t node, int32_t delay)
 {
-	if (writer != NOTHING)
-		link_add(b, writer, node, delay + latency_of(b, writer));
+	if (writer != NONE)
+		edge_add(b, writer, node, delay + latency_of(b, writer));
 }
 
-static void wide_access(Builder *b, Region *r, uint32_t node, bool write)
+static void indexed_access(Builder *b, MemRegion *r, uint32_t node, bool write)
 {
 	int32_t gap = 1 - latency_of(b, node); /* the word arrives after what was there is read or has arrived */
-	after_write(b, r->wide_writer, node, write ? gap : 0);
+	depend_on_writer(b, r->indexed_writer, node, write ? gap : 0);
 	if (!write) {
-		if (r->written.first != NOTHING)
-			link_add(b, r->written.first, node, (int32_t)r->written.delay);
-		r->wide_reads = cons(b, node, r->wide_reads);
+		if (r->written.first != NONE)
+			edge_add(b, r->written.first, node, (int32_t)r->written.delay);
+		r->indexed_reads = cons(b, node, r->indexed_reads);
 		return;
 	}
-	after_list(b, r->reads, node, false, gap);
-	after_list(b, r->writes, node, true, gap);
-	after_list(b, r->wide_reads, node, false, gap);
-	if (r->written.first != NOTHING)
-		link_add(b, r->written.first, node, (int32_t)r->written.delay + gap);
-	if (r->looked.first != NOTHING)
-		link_add(b, r->looked.first, node, gap);
-	*r = (Region){ .epoch = r->epoch + 1, .wide_writer = node, .written = { NOTHING, 0 }, .looked = { NOTHING, 0 } };
+	depend_on_list(b, r->reads, node, false, gap);
+	depend_on_list(b, r->writes, node, true, gap);
+	depend_on_list(b, r->indexed_reads, node, false, gap);
+	if (r->written.first != NONE)
+		edge_add(b, r->written.first, node, (int32_t)r->written.delay + gap);
+	if (r->indexed_read.first != NONE)
+		edge_add(b, r->indexed_read.first, node, gap);
+	*r = (MemRegion){
+		.epoch = r->epoch + 1, .indexed_writer = node, .written = { NONE, 0 }, .indexed_read = { NONE, 0 }
+	};
 }
 
 static MemWord *word_find(Builder *b, bool dram, Addr a)
@@ -311,133 +310,133 @@ static MemWord *word_find(Builder *b, bool dram, Addr a)
 	while (b->word[at].key && b->word[at].key != key)
 		at = (at + 1) & b->word_mask;
 	if (!b->word[at].key)
-		b->word[at] = (MemWord){ .key = key, .writer = NOTHING };
+		b->word[at] = (MemWord){ .key = key, .writer = NONE };
 	return &b->word[at];
 }
 
-static void narrow_access(Builder *b, Region *r, MemWord *w, uint32_t node, bool write)
+static void direct_access(Builder *b, MemRegion *r, MemWord *w, uint32_t node, bool write)
 {
 	if (w->epoch != r->epoch) {
 		w->epoch = r->epoch;
-		w->writer = NOTHING;
+		w->writer = NONE;
 		w->readers = 0;
 	}
 	int32_t gap = write ? 1 - latency_of(b, node) : 0;
-	after_write(b, w->writer, node, gap);
-	after_write(b, r->wide_writer, node, gap);
+	depend_on_writer(b, w->writer, node, gap);
+	depend_on_writer(b, r->indexed_writer, node, gap);
 	if (!write) {
 		w->readers = cons(b, node, w->readers);
 		r->reads = cons(b, node, r->reads);
 		return;
 	}
-	after_list(b, w->readers, node, false, gap);
-	if (r->looked.first != NOTHING)
-		link_add(b, r->looked.first, node, gap);
+	depend_on_list(b, w->readers, node, false, gap);
+	if (r->indexed_read.first != NONE)
+		edge_add(b, r->indexed_read.first, node, gap);
 	w->writer = node;
 	w->readers = 0;
 	r->writes = cons(b, node, r->writes);
 }
 
 /* The same with other bases: before the node is made, and after. */
-static void others_prepare(Builder *b, const Touch *x, uint32_t base)
+static void alias_prepare(Builder *b, const MemAccess *x, uint32_t base)
 {
-	for (uint32_t i = 0; b->past[x->dram] && i < b->bases[x->dram]; i++) {
-		Past *p = &b->past[x->dram][i];
+	for (uint32_t i = 0; b->history[x->dram] && i < b->bases[x->dram]; i++) {
+		BaseHistory *p = &b->history[x->dram][i];
 		for (int write = !x->write; write < 2 && i != base; write++) { /* reads wait for writes only */
-			gather_add(b, &p->set[write], p->list[write], write);
+			set_add(b, &p->set[write], p->list[write], write);
 			p->list[write] = 0;
 		}
 	}
 }
 
-static void others_access(Builder *b, const Touch *x, uint32_t base, uint32_t node)
+static void alias_access(Builder *b, const MemAccess *x, uint32_t base, uint32_t node)
 {
-	if (!b->past[x->dram])
+	if (!b->history[x->dram])
 		return;
 	int32_t gap = x->write ? 1 - latency_of(b, node) : 0;
 	for (uint32_t i = 0; i < b->bases[x->dram]; i++) {
-		const Past *p = &b->past[x->dram][i];
+		const BaseHistory *p = &b->history[x->dram][i];
 		for (int write = !x->write; write < 2 && i != base; write++)
-			if (p->set[write].first != NOTHING)
-				link_add(b, p->set[write].first, node, (int32_t)p->set[write].delay + gap);
+			if (p->set[write].first != NONE)
+				edge_add(b, p->set[write].first, node, (int32_t)p->set[write].delay + gap);
 	}
-	uint32_t *list = &b->past[x->dram][base].list[x->write];
+	uint32_t *list = &b->history[x->dram][base].list[x->write];
 	*list = cons(b, node, *list);
 }
 
-static Addr address_of(const Touch *x, const Rec *r) { return x->dram ? r->far : r->mem; }
+static Addr address_of(const MemAccess *x, const Rec *r) { return x->dram ? r->far : r->mem; }
 
 /* Spilled words lie where nothing else does: no index and no other base leads there. */
-static Region *region_of(Builder *b, const Touch *x, const Rec *r)
+static MemRegion *region_of(Builder *b, const MemAccess *x, const Rec *r)
 {
-	bool spill = b->g->source->origin[r - b->g->source->rec] == NOTHING;
+	bool spill = b->g->source->origin[r - b->g->source->rec] == NONE;
 	return &b->region[x->dram][spill ? b->bases[x->dram] : address_of(x, r).base];
 }
 
 static void add_memory(Builder *b, uint32_t node, const Rec *r)
 {
 	for (int k = 0; k < 2; k++) {
-		const Touch *x = &forms[ops[r->op].form].touch[k];
+		const MemAccess *x = &forms[ops[r->op].form].access[k];
 		if (!x->is)
 			continue;
 		Addr a = address_of(x, r);
-		Region *region = region_of(b, x, r);
+		MemRegion *region = region_of(b, x, r);
 		if (x->indexed)
-			wide_access(b, region, node, x->write);
+			indexed_access(b, region, node, x->write);
 		else
-			narrow_access(b, region, word_find(b, x->dram, a), node, x->write);
+			direct_access(b, region, word_find(b, x->dram, a), node, x->write);
 		if (region - b->region[x->dram] == a.base)
-			others_access(b, x, a.base, node);
+			alias_access(b, x, a.base, node);
 	}
 }
 
 static void add_record(Builder *b, uint32_t rec)
 {
-	Graph *g = b->g;
+	DepGraph *g = b->g;
 	const Rec *r = &g->source->rec[rec];
 	for (int k = 0; k < 2; k++) {
-		const Touch *x = &forms[ops[r->op].form].touch[k];
+		const MemAccess *x = &forms[ops[r->op].form].access[k];
 		if (!x->is)
 			continue;
 		uint32_t base = address_of(x, r).base;
-		Region *region = region_of(b, x, r);
+		MemRegion *region = region_of(b, x, r);
 		memory_prepare(b, region, x);
 		if (region - b->region[x->dram] == base)
-			others_prepare(b, x, base);
+			alias_prepare(b, x, base);
 	}
 	uint32_t node = node_new(b, rec, r->op);
 	if (forms[ops[r->op].form].uses & USES_FAR)
 		g->node[node].bank = (uint8_t)(r->far.off % (uint32_t)g->m->dram_banks);
-	add_places(b, node, r);
+	add_operands(b, node, r);
 	add_memory(b, node, r);
 }
 
 /* ---- edges both ways, longest paths ------------------------------------------------------------- */
 
-static Edge *edges_sort(const Builder *b, bool by_from, uint32_t **at)
+static DepEdge *edges_sort(const Builder *b, bool by_from, uint32_t **at)
 {
 	uint32_t n = b->g->nodes;
 	*at = NEW(b->arena, (size_t)n + 2, uint32_t);
-	Edge *edge = NEW(b->arena, b->links, Edge);
-	for (size_t i = 0; i < b->links; i++)
-		(*at)[(by_from ? b->link[i].from : b->link[i].to) + 2]++;
+	DepEdge *edge = NEW(b->arena, b->edges, DepEdge);
+	for (size_t i = 0; i < b->edges; i++)
+		(*at)[(by_from ? b->edge[i].from : b->edge[i].to) + 2]++;
 	for (uint32_t i = 2; i < n + 2; i++)
 		(*at)[i] += (*at)[i - 1];
-	for (size_t i = 0; i < b->links; i++) {
-		const Link *l = &b->link[i];
-		edge[(*at)[(by_from ? l->from : l->to) + 1]++] = (Edge){ by_from ? l->to : l->from, l->delay };
+	for (size_t i = 0; i < b->edges; i++) {
+		const RawEdge *l = &b->edge[i];
+		edge[(*at)[(by_from ? l->from : l->to) + 1]++] = (DepEdge){ by_from ? l->to : l->from, l->delay };
 	}
 	return edge;
 }
 
-static void paths_fill(Graph *g)
+static void paths_fill(DepGraph *g)
 {
 	for (uint32_t i = 0; i < g->nodes; i++)
 		for (uint32_t e = g->in_at[i]; e < g->in_at[i + 1]; e++)
 			if (g->head[g->in[e].node] + g->in[e].delay > g->head[i])
 				g->head[i] = g->head[g->in[e].node] + g->in[e].delay;
 	for (uint32_t i = g->nodes; i-- > 0;) {
-		g->tail[i] = node_shape(g, i)->span;
+		g->tail[i] = node_timing(g, i)->span;
 		for (uint32_t e = g->out_at[i]; e < g->out_at[i + 1]; e++)
 			if (g->tail[g->out[e].node] + g->out[e].delay > g->tail[i])
 				g->tail[i] = g->tail[g->out[e].node] + g->out[e].delay;
@@ -469,13 +468,13 @@ static void builder_init(Builder *b, const Source *s)
 		uint32_t bases = bases_count(s, dram, &several);
 		b->bases[dram] = bases;
 		if (several && s->overlap)
-			b->past[dram] = NEW(b->arena, bases, Past);
-		for (uint32_t i = 0; b->past[dram] && i < bases; i++)
-			b->past[dram][i].set[0].first = b->past[dram][i].set[1].first = NOTHING;
-		b->region[dram] = NEW(b->arena, (size_t)bases + 1, Region);
+			b->history[dram] = NEW(b->arena, bases, BaseHistory);
+		for (uint32_t i = 0; b->history[dram] && i < bases; i++)
+			b->history[dram][i].set[0].first = b->history[dram][i].set[1].first = NONE;
+		b->region[dram] = NEW(b->arena, (size_t)bases + 1, MemRegion);
 		for (uint32_t i = 0; i < bases + 1; i++)
 			b->region[dram][i] =
-				(Region){ .epoch = 1, .wide_writer = NOTHING, .written = { NOTHING, 0 }, .looked = { NOTHING, 0 } };
+				(MemRegion){ .epoch = 1, .indexed_writer = NONE, .written = { NONE, 0 }, .indexed_read = { NONE, 0 } };
 	}
 	uint64_t words = 16;
 	while (words < 4 * (uint64_t)s->recs) /* two words each at most: half full */
@@ -484,25 +483,25 @@ static void builder_init(Builder *b, const Source *s)
 	b->word_mask = words - 1;
 	for (int k = 0; k < 2; k++) {
 		uint32_t n = k ? s->conds : s->regs;
-		b->place[k] = NEW(b->arena, n, Place);
+		b->vreg[k] = NEW(b->arena, n, VReg);
 		for (uint32_t i = 0; i < n; i++)
-			b->place[k][i].web = NOTHING;
+			b->vreg[k][i].web = NONE;
 	}
-	cons(b, NOTHING, 0); /* number 0 ends a list */
+	cons(b, NONE, 0); /* number 0 ends a list */
 }
 
-Graph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
+DepGraph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
 {
-	Graph *g = NEW(arena, 1, Graph);
+	DepGraph *g = NEW(arena, 1, DepGraph);
 	g->m = m;
 	g->source = s;
 	for (int op = 0; op < GOPS; op++)
-		shape_fill(m, op, &g->shape[op]);
-	g->shape[GOPS].unit = UNITS;
+		timing_fill(m, op, &g->timing[op]);
+	g->timing[GOPS].unit = UNITS;
 	Builder b = { .cx = cx, .arena = arena, .g = g, .node_room = s->recs + 16 };
 	builder_init(&b, s);
-	g->node = NEW(arena, b.node_room, Node);
-	b.last_link = NEW(arena, b.node_room, size_t);
+	g->node = NEW(arena, b.node_room, DepNode);
+	b.last_edge = NEW(arena, b.node_room, size_t);
 	g->web = NEW(arena, (size_t)s->recs + 1, Web);
 	for (uint32_t i = 0; i < s->recs; i++)
 		add_record(&b, i);
@@ -512,7 +511,7 @@ Graph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
 	g->tail = NEW(arena, g->nodes, int32_t);
 	paths_fill(g);
 	for (uint32_t i = 0; i < g->webs; i++)
-		g->dead[g->web[i].cond] += g->web[i].touches == 1;
+		g->dead[g->web[i].cond] += g->web[i].refs == 1;
 	return g;
 }
 
@@ -524,8 +523,8 @@ Source *source_new(Arena *arena, const Code *code)
 		           .regs = code->regs,
 		           .conds = code->conds,
 		           .overlap = code->bases_overlap,
-		           .timed = code->timed,
-		           .reach = code->reach };
+		           .prescheduled = code->prescheduled,
+		           .index_limit = code->index_limit };
 	s->rec = NEW(arena, code->recs, Rec);
 	s->origin = NEW(arena, code->recs, uint32_t);
 	for (uint32_t i = 0; i < code->recs; i++) {
@@ -535,11 +534,11 @@ Source *source_new(Arena *arena, const Code *code)
 	return s;
 }
 
-int32_t graph_length(const Graph *g, const int32_t *time)
+int32_t graph_length(const DepGraph *g, const int32_t *time)
 {
 	int32_t length = 0;
 	for (uint32_t i = 0; i < g->nodes; i++)
-		if (time[i] + node_shape(g, i)->span > length)
-			length = time[i] + node_shape(g, i)->span;
+		if (time[i] + node_timing(g, i)->span > length)
+			length = time[i] + node_timing(g, i)->span;
 	return length;
 }

@@ -3,7 +3,7 @@
  * In: the graph, a lower bound, a schedule.  Out: a shortest schedule and the proof, or what was found within the steps
  * allowed.
  *
- * For a given length every operation has a window of cycles.  Windows shrink along the edges (also negative ones: a
+ * For a given length every operation has a window of cycles.  Windows propagate along the edges (also negative ones: a
  * write may be issued before the read of what it replaces), past cycles whose resource an operation with a single cycle
  * left has taken, and a set of windows too narrow for its operations ends the branch.  Branching: the operation that
  * can start first starts there, or later.  Registers and conditions are counted when all have their cycle. */
@@ -19,14 +19,14 @@ typedef struct Windows {
 	Window at[EXACT_NODES];
 } Windows;
 
-typedef struct Finder {
-	const Graph *g;
-	Places *places;
+typedef struct ExactSearch {
+	const DepGraph *g;
+	Allocator *allocator;
 	uint64_t steps, limit;
 	int32_t *time; /* where a schedule is left */
-} Finder;
+} ExactSearch;
 
-static bool edges_shrink(const Graph *g, Windows *w, bool *changed)
+static bool propagate_edges(const DepGraph *g, Windows *w, bool *changed)
 {
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		for (uint32_t e = g->in_at[i]; e < g->in_at[i + 1]; e++) {
@@ -48,7 +48,7 @@ static bool edges_shrink(const Graph *g, Windows *w, bool *changed)
 }
 
 /* Moves the window of u out of the cycles in which its use would meet that of an operation that starts in cycle t. */
-static bool use_avoid(const Use *taken, int32_t t, const Use *use, Window *u, bool *changed)
+static bool avoid_conflict(const ResourceUse *taken, int32_t t, const ResourceUse *use, Window *u, bool *changed)
 {
 	int32_t first = t + taken->at - use->busy + 1 - use->at, last = t + taken->at + taken->busy - 1 - use->at;
 	if (u->from >= first && u->from <= last) {
@@ -62,40 +62,40 @@ static bool use_avoid(const Use *taken, int32_t t, const Use *use, Window *u, bo
 	return u->from <= u->to;
 }
 
-static bool pair_avoid(const Graph *g, uint32_t fixed, uint32_t other, Windows *w, bool *changed)
+static bool avoid_pair(const DepGraph *g, uint32_t fixed, uint32_t other, Windows *w, bool *changed)
 {
-	const Shape *a = node_shape(g, fixed), *b = node_shape(g, other);
+	const Timing *a = node_timing(g, fixed), *b = node_timing(g, other);
 	for (int i = 0; i < a->uses; i++)
 		for (int k = 0; k < b->uses; k++) {
 			if (a->use[i].resource != b->use[k].resource)
 				continue;
 			if (a->use[i].resource == RES_BANK && g->node[fixed].bank != g->node[other].bank)
 				continue;
-			if (!use_avoid(&a->use[i], w->at[fixed].from, &b->use[k], &w->at[other], changed))
+			if (!avoid_conflict(&a->use[i], w->at[fixed].from, &b->use[k], &w->at[other], changed))
 				return false;
 		}
 	return true;
 }
 
-static bool resources_shrink(const Graph *g, Windows *w, bool *changed)
+static bool propagate_resources(const DepGraph *g, Windows *w, bool *changed)
 {
 	for (uint32_t i = 0; i < g->nodes; i++) {
-		if (w->at[i].from != w->at[i].to || !node_shape(g, i)->uses)
+		if (w->at[i].from != w->at[i].to || !node_timing(g, i)->uses)
 			continue;
 		for (uint32_t k = 0; k < g->nodes; k++)
-			if (k != i && !pair_avoid(g, i, k, w, changed))
+			if (k != i && !avoid_pair(g, i, k, w, changed))
 				return false;
 	}
 	return true;
 }
 
 /* Do the windows leave room for all first uses of each resource? */
-static bool resource_has_room(const Graph *g, const Windows *w, uint32_t resource)
+static bool resource_feasible(const DepGraph *g, const Windows *w, uint32_t resource)
 {
 	Window job[EXACT_NODES];
 	int32_t jobs = 0, busy = 1;
 	for (uint32_t i = 0; i < g->nodes; i++) {
-		const Shape *s = node_shape(g, i);
+		const Timing *s = node_timing(g, i);
 		if (!s->uses || s->use[0].resource != resource)
 			continue;
 		busy = s->use[0].busy;
@@ -117,93 +117,93 @@ static bool resource_has_room(const Graph *g, const Windows *w, uint32_t resourc
 	return true;
 }
 
-static bool shrink(Finder *f, Windows *w)
+static bool propagate(ExactSearch *f, Windows *w)
 {
 	f->steps++;
 	for (bool changed = true; changed;) {
 		changed = false;
-		if (!edges_shrink(f->g, w, &changed) || !resources_shrink(f->g, w, &changed))
+		if (!propagate_edges(f->g, w, &changed) || !propagate_resources(f->g, w, &changed))
 			return false;
 	}
 	for (uint32_t r = 0; r < RES_BANK; r++)
-		if (!resource_has_room(f->g, w, r))
+		if (!resource_feasible(f->g, w, r))
 			return false;
 	return true;
 }
 
-static uint32_t first_open(const Graph *g, const Windows *w)
+static uint32_t first_open(const DepGraph *g, const Windows *w)
 {
-	uint32_t best = NOTHING;
+	uint32_t best = NONE;
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		const Window *a = &w->at[i];
 		if (a->from == a->to || g->node[i].op == GOP_NONE)
 			continue;
-		const Window *b = best == NOTHING ? NULL : &w->at[best];
+		const Window *b = best == NONE ? NULL : &w->at[best];
 		if (!b || a->from < b->from || (a->from == b->from && a->to < b->to))
 			best = i;
 	}
 	return best;
 }
 
-static bool places_suffice(Finder *f, const Windows *w)
+static bool registers_suffice(ExactSearch *f, const Windows *w)
 {
-	const Graph *g = f->g;
+	const DepGraph *g = f->g;
 	for (uint32_t i = 0; i < g->nodes; i++)
 		f->time[i] = w->at[i].from;
 	if (g->webs_of[0] <= g->m->registers && g->webs_of[1] <= g->m->conditions)
 		return true;
-	int32_t most[2];
-	pressure_scheduled(f->places, f->time, most);
-	return most[0] <= g->m->registers && most[1] <= g->m->conditions;
+	int32_t peak[2];
+	pressure_scheduled(f->allocator, f->time, peak);
+	return peak[0] <= g->m->registers && peak[1] <= g->m->conditions;
 }
 
 /* w is shrunk; true: a schedule is in f->time. */
-static bool find(Finder *f, Windows *w)
+static bool branch(ExactSearch *f, Windows *w)
 {
 	for (;;) {
 		uint32_t node = first_open(f->g, w);
-		if (node == NOTHING)
-			return places_suffice(f, w);
+		if (node == NONE)
+			return registers_suffice(f, w);
 		if (f->steps >= f->limit)
 			return false;
 		Windows then = *w;
 		then.at[node].to = then.at[node].from;
-		if (shrink(f, &then) && find(f, &then))
+		if (propagate(f, &then) && branch(f, &then))
 			return true;
 		w->at[node].from++;
-		if (!shrink(f, w))
+		if (!propagate(f, w))
 			return false;
 	}
 }
 
-static bool find_length(Finder *f, int32_t length)
+static bool search_length(ExactSearch *f, int32_t length)
 {
-	const Graph *g = f->g;
+	const DepGraph *g = f->g;
 	Windows w = { 0 };
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		w.at[i] = (Window){ g->head[i], length - g->tail[i] };
 		if (w.at[i].from > w.at[i].to)
 			return false;
 	}
-	return shrink(f, &w) && find(f, &w);
+	return propagate(f, &w) && branch(f, &w);
 }
 
-Exact exact_search(Arena *arena, const Graph *g, Places *p, int32_t bound, int32_t *time, uint64_t limit)
+Exact exact_search(Arena *arena, const DepGraph *g, Allocator *p, int32_t bound, int32_t *time, uint64_t limit)
 {
 	Exact result = { 0 };
 	if (g->nodes > EXACT_NODES)
 		return result;
-	Finder f = { .g = g, .places = p, .limit = limit, .time = NEW(arena, g->nodes, int32_t) };
+	ExactSearch f = { .g = g, .allocator = p, .limit = limit, .time = NEW(arena, g->nodes, int32_t) };
 	int32_t length = graph_length(g, time), tried = bound;
 	for (; tried < length && f.steps < limit; tried++) {
-		if (find_length(&f, tried)) {
+		if (search_length(&f, tried)) {
 			memcpy(time, f.time, g->nodes * sizeof *time);
 			length = tried;
 		}
 	}
 	result.complete = f.steps < limit || length == bound;
 	f.limit += limit; /* no proof: is there something shorter at least? */
-	while (!result.complete && length > bound && find_length(&f, length - 1)) {
+	while (!result.complete && length > bound && search_length(&f, length - 1)) {
 		memcpy(time, f.time, g->nodes * sizeof *time);
 		length = graph_length(g, time);
 	}

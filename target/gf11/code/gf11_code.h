@@ -31,11 +31,11 @@ typedef struct Code {
 	uint32_t regs, conds; /* virtual ones */
 	bool splittable;      /* may become several routines: no register lives across .split */
 	uint32_t *split;
-	uint32_t splits;    /* places where it may be cut */
-	bool bases_overlap; /* false: the caller promises that regions under different bases do not meet */
-	bool update;        /* the seed's metric counts transfers */
-	bool timed;         /* recorded about as it will run: that order is tried first */
-	uint32_t *reach;    /* [relocations] of g_reach, 0: nothing was said; NULL: of no base */
+	uint32_t splits;       /* places where it may be cut */
+	bool bases_overlap;    /* false: the caller promises that regions under different bases do not meet */
+	bool update;           /* the seed's metric counts transfers */
+	bool prescheduled;     /* recorded about as it will run: that order is tried first */
+	uint32_t *index_limit; /* [relocations] of g_index_limit, 0: nothing was said; NULL: of no base */
 } Code;
 
 typedef struct Gen Gen; /* a recorder, or a simulator: the mode switch */
@@ -61,7 +61,7 @@ Reg g_lookup(Gen *g, Addr mem, Reg index); /* index: integer, of each processor'
 void g_put(Gen *g, Addr mem, Reg index, Reg a);
 /* Says that lookups and puts under this base stay in its first words. Otherwise they may lead anywhere, and no word
  * of the code can be spilled. */
-void g_reach(Gen *g, uint16_t base, uint32_t words);
+void g_index_limit(Gen *g, uint16_t base, uint32_t words);
 void g_fetch(Gen *g, Addr mem, Addr far); /* DRAM to SRAM */
 void g_flush(Gen *g, Addr far, Addr mem); /* SRAM to DRAM */
 Reg g_xfer(Gen *g, uint32_t configuration, Reg a);
@@ -69,8 +69,9 @@ void g_split(Gen *g); /* here the block may be cut: no register is used across *
 
 /* ---- schedule.c, bound.c ------------------------------------------------------------------- */
 
-typedef struct Micro { /* one column of a microword, physical registers */
-	uint8_t op;        /* GOP_NONE: nothing issued */
+#define NOT_RECORDED UINT32_MAX /* Micro.rec of a spill load, store or move */
+typedef struct Micro {          /* one column of a microword, physical registers */
+	uint8_t op;                 /* GOP_NONE: nothing issued */
 	uint8_t cc;
 	uint16_t dst, a, b;
 	Addr mem, far;
@@ -85,7 +86,7 @@ typedef struct Report {
 	uint32_t operations, arithmetic, transfers; /* recorded; adds and multiplies among them; switch transfers */
 	uint32_t cycles;                            /* length of the routine, until the last result is there */
 	uint32_t bound, bound_resource, bound_path, bound_hrt; /* best lower bound and the three it is the largest of */
-	double seed_metric; /* share of cycles that issue an add or multiply; updates: 4 x transfers / cycles */
+	double report_measure; /* share of cycles that issue an add or multiply; updates: 4 x transfers / cycles */
 	uint32_t registers, spills;
 	bool optimal; /* proven: length equals the bound, or the search was complete */
 	bool checked;
@@ -110,7 +111,7 @@ typedef struct ScheduleOptions {
 } ScheduleOptions;
 /* Words that find no register are spilled to SRAM from its last word downwards, under base 0, past words that the
  * code itself uses under base 0 (report.spills counts moves of words): microwords whose `rec` is UINT32_MAX. What
- * lies under other bases must keep below them, which execute_refuses sees to. Over machine.block lines it fails,
+ * lies under other bases must keep below them, which execute_bad_bases sees to. Over machine.block lines it fails,
  * naming routine and number. */
 Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o);
 /* Cut at its split marks so that no part exceeds the block limit; `count` routines. */

@@ -69,7 +69,7 @@ static void report_join(Ctx *cx, const Machine *m, Routine *r, Routine *const *p
 	}
 	to->optimal = to->cycles == to->bound;
 	double useful = r->update ? (double)m->switch_interval * to->transfers : to->arithmetic;
-	to->seed_metric = r->lines ? useful / r->lines : 0;
+	to->report_measure = r->lines ? useful / r->lines : 0;
 }
 
 Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts)

@@ -8,17 +8,16 @@
  *    25 | fadd r1, r2 -> r3 @50 (2)      |                            |  |     # fadd v0, v1 -> v2
  *
  * `@50` is the first cycle that can use the result, `(2)` the recorded operation.  What follows # is for reading only.
- * What must hold: printing and reading follow one table of layouts, so they cannot differ. */
+ * What must hold: printing and reading follow one table of syntax, so they cannot differ. */
 #include <string.h>
 
 #include "gf11_code.h"
 
-#define NOT_RECORDED UINT32_MAX
-enum { SHORT_GAP = 3 }; /* so many empty lines and more become one */
+enum { MIN_GAP = 3 }; /* so many empty lines and more become one */
 
 /* Operands in the order they are written:
  *   d a b registers   c condition   k constant   x switch configuration   m SRAM   i j SRAM with index a, b   f DRAM */
-static const char *const layouts[FORMS] = {
+static const char *const syntax[FORMS] = {
 	[FORM_RR] = "a,b>d",     [FORM_R] = "a>d",   [FORM_CMP] = "a,b>c", [FORM_SELECT] = "c,a,b>d",
 	[FORM_MASKED] = "c,a>d", [FORM_IMM] = "k>d", [FORM_LOAD] = "m>d",  [FORM_STORE] = "a>m",
 	[FORM_LOOKUP] = "i>d",   [FORM_PUT] = "a>j", [FORM_FETCH] = "f>m", [FORM_FLUSH] = "m>f",
@@ -69,7 +68,7 @@ static void print_operand(char what, const Operands *o, Buf *out)
 static void print_operation(int op, const Operands *o, Buf *out)
 {
 	buf_printf(out, "%s ", ops[op].name);
-	for (const char *l = layouts[ops[op].form]; *l; l++)
+	for (const char *l = syntax[ops[op].form]; *l; l++)
 		print_operand(*l, o, out);
 }
 
@@ -170,7 +169,7 @@ static void print_head(const Machine *m, const Routine *r, const size_t *width, 
 }
 
 /* Columns are as wide as what stands in them. */
-static void measure(const Machine *m, const Routine *r, size_t *width, Buf *out)
+static void column_widths(const Machine *m, const Routine *r, size_t *width, Buf *out)
 {
 	size_t start = out->len;
 	for (int unit = 0; unit < UNITS; unit++) {
@@ -188,11 +187,11 @@ static void measure(const Machine *m, const Routine *r, size_t *width, Buf *out)
 void microcode_print(const Machine *m, const Routine *r, Buf *out)
 {
 	size_t width[UNITS];
-	measure(m, r, width, out);
+	column_widths(m, r, width, out);
 	print_head(m, r, width, out);
 	for (uint32_t t = 0; t < r->lines; t++) {
 		uint32_t empty = empty_run(r, t);
-		if (empty < SHORT_GAP) {
+		if (empty < MIN_GAP) {
 			print_line(m, r, t, width, out);
 		} else {
 			buf_printf(out, "... %u empty\n", empty);
@@ -212,7 +211,7 @@ typedef struct Reader {
 } Reader;
 
 PRINTF_LIKE(4, 5)
-static bool refuse(Reader *rd, size_t off, const char *remedy, const char *fmt, ...)
+static bool parse_error(Reader *rd, size_t off, const char *remedy, const char *fmt, ...)
 {
 	Buf b = { .arena = &rd->cx->scratch };
 	va_list ap;
@@ -280,9 +279,9 @@ static bool expect(Reader *rd, const char *mark, const char *remedy)
 		return true;
 	size_t len = word_length(rd);
 	if (len)
-		return refuse(rd, rd->at, remedy, "'%s' should stand here, not '%.*s'", mark, len < 40 ? (int)len : 40,
-		              rd->src->text + rd->at);
-	return refuse(rd, rd->at, remedy, "'%s' should stand here", mark);
+		return parse_error(rd, rd->at, remedy, "'%s' should stand here, not '%.*s'", mark, len < 40 ? (int)len : 40,
+		                   rd->src->text + rd->at);
+	return parse_error(rd, rd->at, remedy, "'%s' should stand here", mark);
 }
 
 /* Digits, below `limit`. */
@@ -293,12 +292,12 @@ static bool read_number(Reader *rd, const char *what, uint64_t limit, uint32_t *
 	for (; peek(rd) >= '0' && peek(rd) <= '9'; rd->at++)
 		n = n <= UINT32_MAX ? n * 10 + (uint64_t)(peek(rd) - '0') : n;
 	if (rd->at == start)
-		return refuse(rd, start, "write digits", "%s has no number", what);
+		return parse_error(rd, start, "write digits", "%s has no number", what);
 	if (n >= limit) {
 		Buf b = { .arena = &rd->cx->scratch };
 		buf_printf(&b, "on this machine it goes up to %llu", (unsigned long long)limit - 1);
-		return refuse(rd, start, b.s, "%s %.*s is too large", what, rd->at - start < 40 ? (int)(rd->at - start) : 40,
-		              rd->src->text + start);
+		return parse_error(rd, start, b.s, "%s %.*s is too large", what,
+		                   rd->at - start < 40 ? (int)(rd->at - start) : 40, rd->src->text + start);
 	}
 	*value = (uint32_t)n;
 	return true;
@@ -322,7 +321,7 @@ static bool read_constant(Reader *rd, uint32_t *value)
 	for (const char *d; peek(rd) && (d = strchr(digits, peek(rd) | 32)) && *d; rd->at++)
 		n = n <= UINT32_MAX ? n * 16 + (uint64_t)(d - digits) : n;
 	if (rd->at == start || n > UINT32_MAX)
-		return refuse(rd, start, remedy, "these are not 1 to 8 hexadecimal digits");
+		return parse_error(rd, start, remedy, "these are not 1 to 8 hexadecimal digits");
 	*value = (uint32_t)n;
 	return true;
 }
@@ -333,23 +332,23 @@ static bool read_address(Reader *rd, bool dram, Addr *a, uint16_t *index)
 	static const char *const remedy[] = { "an SRAM address is written s[40] or s[b1+40]",
 		                                  "a DRAM address is written d[40] or d[b1+40]",
 		                                  "an indexed address is written s[40+r3] or s[b1+40+r3]" };
-	const char *says = remedy[index ? 2 : dram];
+	const char *form = remedy[index ? 2 : dram];
 	uint32_t n = 0;
-	if (!expect(rd, dram ? "d[" : "s[", says))
+	if (!expect(rd, dram ? "d[" : "s[", form))
 		return false;
 	if (accept(rd, "b")) {
-		if (!read_number(rd, "base", (uint64_t)rd->m->relocations, &n) || !expect(rd, "+", says))
+		if (!read_number(rd, "base", (uint64_t)rd->m->relocations, &n) || !expect(rd, "+", form))
 			return false;
 		a->base = (uint16_t)n;
 	}
 	if (!read_number(rd, "offset", (uint64_t)(dram ? rd->m->dram : rd->m->sram), &a->off))
 		return false;
 	if (index) {
-		if (!expect(rd, "+", says) || !read_named(rd, "r", "register", rd->m->registers, &n))
+		if (!expect(rd, "+", form) || !read_named(rd, "r", "register", rd->m->registers, &n))
 			return false;
 		*index = (uint16_t)n;
 	}
-	return expect(rd, "]", says);
+	return expect(rd, "]", form);
 }
 
 static bool read_register(Reader *rd, uint16_t *reg)
@@ -396,7 +395,7 @@ static bool read_name(Reader *rd, int unit, Micro *u)
 	Buf b = { .arena = &rd->cx->scratch };
 	if (op >= 0) {
 		buf_printf(&b, "write it in column %d, %s", ops[op].unit + 1, unit_names[ops[op].unit]);
-		return refuse(rd, rd->at, b.s, "%s is no operation of unit %s", ops[op].name, unit_names[unit]);
+		return parse_error(rd, rd->at, b.s, "%s is no operation of unit %s", ops[op].name, unit_names[unit]);
 	}
 	const char *names[GOPS];
 	size_t count = 0;
@@ -413,8 +412,8 @@ static bool read_name(Reader *rd, int unit, Micro *u)
 		buf_printf(&b, "did you mean %s?", near);
 	}
 	if (!len)
-		return refuse(rd, rd->at, b.s, "the name of an operation should stand here");
-	return refuse(rd, rd->at, b.s, "there is no operation '%.*s'", len < 40 ? (int)len : 40, word);
+		return parse_error(rd, rd->at, b.s, "the name of an operation should stand here");
+	return parse_error(rd, rd->at, b.s, "there is no operation '%.*s'", len < 40 ? (int)len : 40, word);
 }
 
 /* When the result is there: may be left out, but must be right. */
@@ -432,8 +431,8 @@ static bool read_time(Reader *rd, const Micro *u, uint32_t cycle)
 		return true;
 	Buf b = { .arena = &rd->cx->scratch };
 	buf_printf(&b, "write @%lld, or leave it out; another machine file may have other latencies", (long long)right);
-	return refuse(rd, start, b.s, "the result of %s issued in cycle %u is not there in cycle %u", ops[u->op].name,
-	              cycle, done);
+	return parse_error(rd, start, b.s, "the result of %s issued in cycle %u is not there in cycle %u", ops[u->op].name,
+	                   cycle, done);
 }
 
 static bool read_slot(Reader *rd, int unit, uint32_t cycle, Micro *u)
@@ -444,7 +443,7 @@ static bool read_slot(Reader *rd, int unit, uint32_t cycle, Micro *u)
 	Micro read = { .op = GOP_NONE, .rec = NOT_RECORDED };
 	if (!read_name(rd, unit, &read))
 		return false;
-	for (const char *l = layouts[ops[read.op].form]; *l; l++)
+	for (const char *l = syntax[ops[read.op].form]; *l; l++)
 		if (!read_operand(rd, *l, &read))
 			return false;
 	if (!read_time(rd, &read, cycle))
@@ -455,7 +454,8 @@ static bool read_slot(Reader *rd, int unit, uint32_t cycle, Micro *u)
 		return false;
 	skip(rd);
 	if (rd->at < rd->end && peek(rd) != '|')
-		return refuse(rd, rd->at, "a column ends with | or with its line", "%s needs nothing more", ops[read.op].name);
+		return parse_error(rd, rd->at, "a column ends with | or with its line", "%s needs nothing more",
+		                   ops[read.op].name);
 	*u = read;
 	return true;
 }
@@ -468,14 +468,14 @@ static bool read_line(Reader *rd, uint32_t cycle, Line *l)
 		if (!expect(rd, "|", remedy) || !read_slot(rd, unit, cycle, &l->slot[unit]))
 			return false;
 	skip(rd);
-	return rd->at == rd->end || refuse(rd, rd->at, remedy, "there are too many columns");
+	return rd->at == rd->end || parse_error(rd, rd->at, remedy, "there are too many columns");
 }
 
-static void end_line(Reader *rd)
+static void expect_end(Reader *rd)
 {
 	skip(rd);
 	if (rd->at < rd->end)
-		refuse(rd, rd->at, "leave it out, or write # before it", "nothing more belongs on this line");
+		parse_error(rd, rd->at, "leave it out, or write # before it", "nothing more belongs on this line");
 }
 
 static void read_head(Reader *rd, Routine *r)
@@ -493,7 +493,7 @@ static void read_head(Reader *rd, Routine *r)
 	skip(rd);
 	if (!fine || !read_number(rd, "lines", (uint64_t)rd->m->block + 1, &r->lines))
 		check_errors(rd->cx);
-	end_line(rd);
+	expect_end(rd);
 	check_errors(rd->cx);
 }
 
@@ -509,7 +509,7 @@ static uint32_t read_gap(Reader *rd, uint32_t left)
 	if (n > left)
 		fail_at(rd->cx, (Loc){ rd->src, start }, "change it, or the number after the word lines",
 		        "the routine has only %u lines more, not %u", left, n);
-	end_line(rd);
+	expect_end(rd);
 	return n;
 }
 
@@ -542,7 +542,7 @@ Routine *microcode_parse(Ctx *cx, const Machine *m, const Src *src)
 	while (next_line(&rd)) {
 		if (cycle == 0 && !r->update && accept(&rd, "update")) {
 			r->update = true;
-			end_line(&rd);
+			expect_end(&rd);
 		} else if (accept(&rd, "...")) {
 			cycle += read_gap(&rd, r->lines - cycle);
 		} else {

@@ -84,7 +84,7 @@ static void check(const Gen *g, const Rec *r)
 		check_made(g, "register", r->dst, g->first_reg, g->code.regs);
 	if (uses & USES_MEM)
 		check_address(g, "SRAM", g->m->sram, r->mem);
-	if (g->m->fixed_address && forms[ops[r->op].form].touch[0].indexed)
+	if (g->m->fixed_address && forms[ops[r->op].form].access[0].indexed)
 		fail(g->cx, MP_BAD_INPUT, "compute it, as --sigmoid power2 does, or use a machine file with fixed-address 0",
 		     "%s: %s takes an address of each processor's own, and the processors of %s have none", g->code.name,
 		     ops[r->op].name, g->m->name ? g->m->name : "this machine");
@@ -169,7 +169,7 @@ static size_t own_address(const Gen *g, Addr mem, uint32_t index)
 /* What was said about indices is relied on when words are spilled. */
 static void check_reach(const Gen *g, Addr mem, const uint32_t *index)
 {
-	uint32_t words = g->code.reach ? g->code.reach[mem.base] : 0;
+	uint32_t words = g->code.index_limit ? g->code.index_limit[mem.base] : 0;
 	for (uint32_t i = 0; i < g->p->procs && words; i++)
 		if (mem.off + index[i] >= words)
 			fail(g->cx, MP_BAD_INPUT, "keep the index in its table, or say that the table is larger",
@@ -294,8 +294,9 @@ Code *gen_end(Gen *g)
 		code->rec = keep_list(g, g->code.rec, code->recs, sizeof *code->rec);
 		code->split = keep_list(g, g->code.split, code->splits, sizeof *code->split);
 		code->splittable = code->splits > 0;
-		if (code->reach)
-			code->reach = keep_list(g, g->code.reach, (uint32_t)g->m->relocations, sizeof *code->reach);
+		if (code->index_limit)
+			code->index_limit =
+				keep_list(g, g->code.index_limit, (uint32_t)g->m->relocations, sizeof *code->index_limit);
 	}
 	gen_free(g);
 	return code;
@@ -335,13 +336,13 @@ Reg g_lookup(Gen *g, Addr mem, Reg index) { return emit(g, (Rec){ .op = GOP_LOOK
 
 void g_put(Gen *g, Addr mem, Reg index, Reg a) { emit(g, (Rec){ .op = GOP_PUT, .mem = mem, .a = a, .b = index }); }
 
-void g_reach(Gen *g, uint16_t base, uint32_t words)
+void g_index_limit(Gen *g, uint16_t base, uint32_t words)
 {
 	check_address(g, "SRAM", g->m->sram, (Addr){ base, words - 1 });
-	if (!g->code.reach)
-		g->code.reach = NEW(&g->arena, (size_t)g->m->relocations, uint32_t);
-	if (g->code.reach[base] < words)
-		g->code.reach[base] = words;
+	if (!g->code.index_limit)
+		g->code.index_limit = NEW(&g->arena, (size_t)g->m->relocations, uint32_t);
+	if (g->code.index_limit[base] < words)
+		g->code.index_limit[base] = words;
 }
 
 void g_fetch(Gen *g, Addr mem, Addr far) { emit(g, (Rec){ .op = GOP_FETCH, .mem = mem, .far = far }); }

@@ -9,7 +9,7 @@
 
 #include "gf11_code.h"
 
-enum { MOST = 256 }; /* values a routine holds in registers at once */
+enum { MAX_VALUES = 256 }; /* values a routine holds in registers at once */
 
 static Addr data(uint32_t off) { return (Addr){ BASE_SRAM, off }; }
 
@@ -27,26 +27,26 @@ static void store_all(Gen *g, uint32_t off, const Reg *reg, uint32_t count)
 
 /* ---- unit functions and arithmetic: x [n], result [n] ---- */
 
-static void each(Gen *g, uint32_t n, Reg (*piece)(Constants *c, Reg x))
+static void map_each(Gen *g, uint32_t n, Reg (*function)(Constants *c, Reg x))
 {
 	Constants c = { .g = g };
-	Reg out[MOST];
+	Reg out[MAX_VALUES];
 	for (uint32_t i = 0; i < n; i++)
-		out[i] = piece(&c, g_load(g, data(i)));
+		out[i] = function(&c, g_load(g, data(i)));
 	store_all(g, n, out, n);
 }
 
-static void make_sigmoid_table(Gen *g, const uint32_t *size) { each(g, size[0], sigmoid_by_table); }
+static void make_sigmoid_table(Gen *g, const uint32_t *size) { map_each(g, size[0], sigmoid_by_table); }
 
-static void make_sigmoid_powers(Gen *g, const uint32_t *size) { each(g, size[0], sigmoid_by_powers); }
+static void make_sigmoid_powers(Gen *g, const uint32_t *size) { map_each(g, size[0], sigmoid_by_powers); }
 
-static void make_reciprocal(Gen *g, const uint32_t *size) { each(g, size[0], reciprocal); }
+static void make_reciprocal(Gen *g, const uint32_t *size) { map_each(g, size[0], reciprocal); }
 
 /* Coefficients [degree + 1], x [n], result [n]. */
 static void make_polynomial(Gen *g, const uint32_t *size)
 {
 	uint32_t degree = size[0], n = size[1];
-	Reg coefficient[MOST], out[MOST];
+	Reg coefficient[MAX_VALUES], out[MAX_VALUES];
 	load_all(g, coefficient, 0, degree + 1);
 	for (uint32_t i = 0; i < n; i++)
 		out[i] = polynomial(g, coefficient, degree, g_load(g, data(degree + 1 + i)));
@@ -60,7 +60,7 @@ static void make_polynomial(Gen *g, const uint32_t *size)
 static void make_dot(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
-	Reg product[MOST];
+	Reg product[MAX_VALUES];
 	for (uint32_t i = 0; i < n; i++) {
 		Reg a = g_load(g, data(i)), b = g_load(g, data(n + i));
 		product[i] = g_fmul(g, a, b);
@@ -72,7 +72,7 @@ static void make_dot(Gen *g, const uint32_t *size)
 static void make_matrix_vector(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
-	Reg x[MOST], sum[MOST];
+	Reg x[MAX_VALUES], sum[MAX_VALUES];
 	load_all(g, x, n * n, n);
 	for (uint32_t column = 0; column < n; column++) {
 		for (uint32_t row = 0; row < n; row++) {
@@ -87,7 +87,7 @@ static void make_matrix_vector(Gen *g, const uint32_t *size)
 static void make_vector_add(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
-	Reg sum[MOST];
+	Reg sum[MAX_VALUES];
 	for (uint32_t i = 0; i < n; i++) {
 		Reg a = g_load(g, data(i)), b = g_load(g, data(n + i));
 		sum[i] = g_fadd(g, a, b);
@@ -98,7 +98,7 @@ static void make_vector_add(Gen *g, const uint32_t *size)
 /* v [n], result [1]. */
 static void make_vector_sum(Gen *g, const uint32_t *size)
 {
-	Reg v[MOST];
+	Reg v[MAX_VALUES];
 	load_all(g, v, 0, size[0]);
 	g_store(g, data(size[0]), sum_tree(g, v, size[0]));
 }
@@ -109,8 +109,8 @@ static void make_vector_sum(Gen *g, const uint32_t *size)
 static void make_look_up(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0], t = size[1];
-	Reg word[MOST];
-	g_reach(g, BASE_SRAM, n + t);
+	Reg word[MAX_VALUES];
+	g_index_limit(g, BASE_SRAM, n + t);
 	for (uint32_t i = 0; i < n; i++)
 		word[i] = g_lookup(g, data(n), g_load(g, data(i)));
 	store_all(g, n + t, word, n);
@@ -120,8 +120,8 @@ static void make_look_up(Gen *g, const uint32_t *size)
 static void make_scatter(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
-	Reg index[MOST], word[MOST];
-	g_reach(g, BASE_SRAM, 2 * n + size[1]);
+	Reg index[MAX_VALUES], word[MAX_VALUES];
+	g_index_limit(g, BASE_SRAM, 2 * n + size[1]);
 	load_all(g, index, 0, n);
 	load_all(g, word, n, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -145,7 +145,7 @@ static void make_exchange(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
 	Constants c = { .g = g };
-	Reg word[MOST], zero = constant(&c, K_ZERO);
+	Reg word[MAX_VALUES], zero = constant(&c, K_ZERO);
 	Cond takes = g_compare(g, GOP_INT_LT, zero, g_load(g, data(0)));
 	for (uint32_t i = 0; i < n; i++) {
 		word[i] = g_load(g, data(1 + i));
@@ -160,7 +160,7 @@ static void make_exchange(Gen *g, const uint32_t *size)
 static void make_forward(Gen *g, const uint32_t *size)
 {
 	uint32_t sources = size[0], units = size[1];
-	Reg out[MOST], net[MOST];
+	Reg out[MAX_VALUES], net[MAX_VALUES];
 	load_all(g, out, 0, sources);
 	load_all(g, net, sources, units);
 	for (uint32_t s = 0; s < sources; s++)
@@ -183,7 +183,7 @@ static void change_weight(Gen *g, uint32_t off, Reg error, Reg out)
 static void make_backward(Gen *g, const uint32_t *size)
 {
 	uint32_t sources = size[0], units = size[1], weights = 2 * sources + units, changes = weights + sources * units;
-	Reg out[MOST], error[MOST], back[MOST];
+	Reg out[MAX_VALUES], error[MAX_VALUES], back[MAX_VALUES];
 	load_all(g, out, 0, sources);
 	load_all(g, error, sources, units);
 	load_all(g, back, sources + units, sources);
@@ -200,7 +200,7 @@ static void make_backward(Gen *g, const uint32_t *size)
 static void make_backward_input(Gen *g, const uint32_t *size)
 {
 	uint32_t sources = size[0], units = size[1];
-	Reg out[MOST], error[MOST];
+	Reg out[MAX_VALUES], error[MAX_VALUES];
 	load_all(g, out, 0, sources);
 	load_all(g, error, sources, units);
 	for (uint32_t u = 0; u < units; u++)

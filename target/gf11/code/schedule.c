@@ -7,7 +7,7 @@
  *   level 0  list scheduling by longest path, from both ends; the best is pushed from end to end and back
  *   level 1  small changes of the priorities, always the same ones; a complete search if the block is small
  *
- * The search ends when the bound is met. */
+ * The search ends when the bound is good_enough. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,50 +15,54 @@
 
 #include "schedule.h"
 
-enum { WIDE = 32 };                        /* conditions on their way, for each that there is */
-enum { FIRST = 100000, FIRST_TRIALS = 4 }; /* placements of level 0; so many trials at least */
-enum { STARTING = 8 };                     /* nodes made ready for a trial that cost as much as one placed */
-enum { NEAR_ENOUGH = 512 };                /* level 0 leaves this part of the bound to the next */
-enum { TIMED_GOOD = 32, TIMED_ENOUGH = 4, TIMED_WINDOW = 1024 }; /* likewise, if the recorded order gives it */
-enum { GOOD = 32 };                                              /* so near to the bound no other order is tried */
+enum { WIDE = 32 };                               /* conditions on their way, for each that there is */
+enum { FIRST_BUDGET = 100000, FIRST_TRIALS = 4 }; /* placements of level 0; so many trials at least */
+enum { START_COST = 8 };                          /* nodes made ready for a trial that cost as much as one placed */
+enum { NEAR_ENOUGH = 512 };                       /* level 0 leaves this part of the bound to the next */
+enum {
+	PRESCHEDULED_GOOD = 32,
+	PRESCHEDULED_ENOUGH = 4,
+	PRESCHEDULED_WINDOW = 1024
+};                  /* likewise, if the recorded order gives it */
+enum { GOOD = 32 }; /* so near to the bound no other order is tried */
 
 typedef struct Search {
-	Graph *g;
-	List *list;
-	Places *places;
+	DepGraph *g;
+	ListScheduler *list;
+	Allocator *allocator;
 	Bounds bounds;
 	int32_t limit[2]; /* the machine's, less what words that nobody reads may need */
 	int64_t *priority;
 	int32_t *time, *best;
-	int32_t length, enough; /* of best; when to stop */
-	int32_t patience;       /* trials that get longer are given up */
+	int32_t length, target; /* of best; when to stop */
+	int32_t cutoff;         /* trials that get longer are given up */
 	uint32_t window;        /* that made it */
 	int32_t conditions;
 	uint64_t left; /* placements still allowed */
 	bool proven;
 } Search;
 
-static bool met(const Search *s) { return s->length <= s->enough; }
+static bool good_enough(const Search *s) { return s->length <= s->target; }
 
 /* ---- trials ------------------------------------------------------------------------------------- */
 
 /* Runs one trial and keeps its schedule if it is the best; false: it gets longer, or needs too many registers. */
 static bool try_list(Search *s, bool backward, uint32_t window, int32_t conditions)
 {
-	const Graph *g = s->g;
+	const DepGraph *g = s->g;
 	Trial t = { backward,
 		        s->priority,
 		        { s->limit[0], conditions },
 		        window,
 		        { s->limit[0] / 2, conditions / 2 },
-		        s->length < s->patience ? s->length : s->patience };
+		        s->length < s->cutoff ? s->length : s->cutoff };
 	bool done = list_schedule(s->list, &t, s->time);
-	uint32_t cost = g->nodes / STARTING + 1 + list_placed(s->list);
+	uint32_t cost = g->nodes / START_COST + 1 + list_placed(s->list);
 	s->left = s->left > cost ? s->left - cost : 0;
 	if (!done)
 		return false;
 	int32_t most[2], length = graph_length(g, s->time);
-	pressure_scheduled(s->places, s->time, most);
+	pressure_scheduled(s->allocator, s->time, most);
 	if (most[0] > g->m->registers || most[1] > g->m->conditions)
 		return false;
 	if (length < s->length) {
@@ -70,33 +74,33 @@ static bool try_list(Search *s, bool backward, uint32_t window, int32_t conditio
 	return true;
 }
 
-static void by_tail(Search *s)
+static void priority_by_tail(Search *s)
 {
 	for (uint32_t i = 0; i < s->g->nodes; i++)
-		s->priority[i] = s->g->late[i];
+		s->priority[i] = s->g->res_tail[i];
 }
 
-static void by_head(Search *s)
+static void priority_by_head(Search *s)
 {
 	for (uint32_t i = 0; i < s->g->nodes; i++)
-		s->priority[i] = s->g->early[i];
+		s->priority[i] = s->g->res_head[i];
 }
 
 /* Whoever reads a condition goes first, backward whoever writes it, so that its code is free again soon. */
 static void conditions_first(Search *s, bool backward)
 {
-	const Graph *g = s->g;
+	const DepGraph *g = s->g;
 	for (uint32_t i = 0; i < g->nodes; i++) {
-		const Node *n = &g->node[i];
-		if (backward ? n->dst != NOTHING && g->web[n->dst].cond : n->read[2] != NOTHING)
+		const DepNode *n = &g->node[i];
+		if (backward ? n->dst != NONE && g->web[n->dst].cond : n->read[2] != NONE)
 			s->priority[i] += INT32_MAX;
 	}
 }
 
 /* Pushes the best schedule against its end and back, as long as that makes it shorter. */
-static void push_both_ways(Search *s)
+static void justify_both_ways(Search *s)
 {
-	for (int32_t before = INT32_MAX; s->length < before && !met(s) && s->left;) {
+	for (int32_t before = INT32_MAX; s->length < before && !good_enough(s) && s->left;) {
 		before = s->length;
 		for (uint32_t i = 0; i < s->g->nodes; i++)
 			s->priority[i] = s->best[i];
@@ -109,14 +113,14 @@ static void push_both_ways(Search *s)
 }
 
 /* Code recorded about as it will run: what comes first goes first. */
-static void in_order(Search *s)
+static void try_recorded_order(Search *s)
 {
 	for (uint32_t i = 0; i < s->g->nodes; i++)
 		s->priority[i] = -(int64_t)i;
-	try_list(s, false, TIMED_WINDOW, WIDE * s->limit[1]);
-	if (s->length > s->bounds.best + s->bounds.best / TIMED_GOOD)
+	try_list(s, false, PRESCHEDULED_WINDOW, WIDE * s->limit[1]);
+	if (s->length > s->bounds.best + s->bounds.best / PRESCHEDULED_GOOD)
 		try_list(s, false, UINT32_MAX, WIDE * s->limit[1]);
-	if (s->length <= s->bounds.best + s->bounds.best / TIMED_ENOUGH)
+	if (s->length <= s->bounds.best + s->bounds.best / PRESCHEDULED_ENOUGH)
 		s->left = 0;
 }
 
@@ -125,19 +129,19 @@ static const uint32_t windows[] = { 256, UINT32_MAX, 512, 128, 1024, 64 };
 
 static void first_trial(Search *s, bool backward, uint32_t window, int32_t conditions)
 {
-	if (met(s) || !s->left)
+	if (good_enough(s) || !s->left)
 		return;
-	(backward ? by_head : by_tail)(s);
+	(backward ? priority_by_head : priority_by_tail)(s);
 	if (conditions > s->limit[1])
 		conditions_first(s, backward);
 	try_list(s, backward, window, conditions);
 }
 
-/* Results on their way count in the limits of a trial, but need no place yet.  For registers that costs little, for the
+/* Results on their way count in the limits of a trial, but need no phys yet.  For registers that costs little, for the
  * few conditions much: their limit is taken wider first, and what they really need is counted afterwards. */
 static void search_windows(Search *s)
 {
-	for (size_t k = 0; k < COUNT(windows) && !met(s) && s->left; k++) {
+	for (size_t k = 0; k < COUNT(windows) && !good_enough(s) && s->left; k++) {
 		for (int wide = s->g->webs_of[1] ? WIDE : 1; wide; wide /= WIDE) {
 			first_trial(s, false, windows[k], wide * s->limit[1]);
 			first_trial(s, true, windows[k], wide * s->limit[1]);
@@ -149,14 +153,14 @@ static void search_windows(Search *s)
 static void search_first(Search *s, int32_t most)
 {
 	uint64_t few = FIRST_TRIALS * (uint64_t)s->g->nodes;
-	s->left = few > FIRST ? few : FIRST;
-	s->enough = s->bounds.best + s->bounds.best / NEAR_ENOUGH;
-	s->patience = most;
-	if (s->g->source->timed)
-		in_order(s);
+	s->left = few > FIRST_BUDGET ? few : FIRST_BUDGET;
+	s->target = s->bounds.best + s->bounds.best / NEAR_ENOUGH;
+	s->cutoff = most;
+	if (s->g->source->prescheduled)
+		try_recorded_order(s);
 	search_windows(s);
-	s->patience = INT32_MAX;
-	push_both_ways(s);
+	s->cutoff = INT32_MAX;
+	justify_both_ways(s);
 }
 
 static uint64_t mix(uint64_t x)
@@ -166,16 +170,16 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-static void search_more(Search *s)
+static void search_randomized(Search *s)
 {
-	push_both_ways(s);
-	for (uint64_t round = 1; !met(s) && s->left; round++) {
+	justify_both_ways(s);
+	for (uint64_t round = 1; !good_enough(s) && s->left; round++) {
 		bool backward = round % 2;
 		uint64_t noise = (uint64_t)8 << round / 2 % 8;
 		if (backward)
-			by_head(s);
+			priority_by_head(s);
 		else
-			by_tail(s);
+			priority_by_tail(s);
 		if (round / 16 % 2)
 			conditions_first(s, backward);
 		for (uint32_t i = 0; i < s->g->nodes; i++)
@@ -183,7 +187,7 @@ static void search_more(Search *s)
 		int32_t before = s->length;
 		try_list(s, backward, windows[round / 2 % COUNT(windows)], round / 4 % 2 ? s->limit[1] : WIDE * s->limit[1]);
 		if (s->length < before)
-			push_both_ways(s);
+			justify_both_ways(s);
 	}
 }
 
@@ -198,22 +202,22 @@ static uint64_t budget(const ScheduleOptions *o)
 
 static void search_deep(Search *s, Arena *work, const ScheduleOptions *o)
 {
-	s->enough = s->bounds.best;
-	if (o->level > 0 && !met(s)) {
+	s->target = s->bounds.best;
+	if (o->level > 0 && !good_enough(s)) {
 		s->left = budget(o);
 		if (s->g->nodes <= EXACT_NODES)
-			s->proven = exact_search(work, s->g, s->places, s->bounds.best, s->best, s->left / 20).complete;
+			s->proven = exact_search(work, s->g, s->allocator, s->bounds.best, s->best, s->left / 20).complete;
 		s->length = graph_length(s->g, s->best);
 		if (!s->proven)
-			search_more(s);
+			search_randomized(s);
 	}
-	s->proven |= met(s);
+	s->proven |= good_enough(s);
 }
 
 /* ---- a source that fits ------------------------------------------------------------------------- */
 
-/* Words nobody reads take a place for one cycle that the limits of a trial do not see: one from each unit at most. */
-static void limits_fill(const Graph *g, int32_t limit[2])
+/* Words nobody reads take a phys for one cycle that the limits of a trial do not see: one from each unit at most. */
+static void limits_fill(const DepGraph *g, int32_t limit[2])
 {
 	limit[0] = (int32_t)g->m->registers - (g->dead[0] ? UNITS : 0);
 	limit[1] = (int32_t)g->m->conditions - (g->dead[1] && g->m->conditions > 1);
@@ -223,32 +227,32 @@ static void limits_fill(const Graph *g, int32_t limit[2])
  * step. So if the bound is missed by far, another order, or more spilling than needed, may be shorter: all are
  * tried. This many parts of all registers are left free by spilling. */
 static const double slacks[] = { 0, 1 / 12., 1 / 6., 1 / 4. };
-enum { RECORDED, DEEP, ALONG, ORDERS, SPILLED = ORDERS, CHOICES = SPILLED + COUNT(slacks) };
-enum { FEWEST = UNITS }; /* registers to work with: operands and result */
+enum { RECORDED, DEPTH_FIRST, NEAR_RECORDED, ORDERS, SPILLED = ORDERS, CANDIDATES = SPILLED + COUNT(slacks) };
+enum { MIN_REGISTERS = UNITS }; /* registers to work with: operands and result */
 
-typedef struct Choices {
+typedef struct Candidates {
 	Ctx *cx;
 	Arena *work;
 	const Machine *m;
-	Graph *order[ORDERS];
+	DepGraph *order[ORDERS];
 	int32_t most[ORDERS][2]; /* registers and conditions each needs */
 	bool fits[ORDERS];
-	uint32_t unreached; /* NOTHING: words may be spilled */
-} Choices;
+	uint32_t unbounded; /* NONE: words may be spilled */
+} Candidates;
 
-static void order_measure(Choices *c, int order, Graph *g)
+static void order_measure(Candidates *c, int order, DepGraph *g)
 {
 	int32_t limit[2];
 	limits_fill(g, limit);
 	c->order[order] = g;
-	pressure_ordered(places_new(c->work, g), c->most[order]);
+	pressure_ordered(allocator_new(c->work, g), c->most[order]);
 	c->fits[order] = c->most[order][0] <= limit[0] && c->most[order][1] <= limit[1];
 }
 
-static Graph *order_that_fits(Choices *c, int order)
+static DepGraph *order_fitting(Candidates *c, int order)
 {
 	if (!c->order[order]) {
-		Source *s = source_reorder(c->work, c->order[RECORDED], order == DEEP);
+		Source *s = source_reorder(c->work, c->order[RECORDED], order == DEPTH_FIRST);
 		order_measure(c, order, graph_build(c->cx, c->work, c->m, s));
 	}
 	return c->fits[order] ? c->order[order] : NULL;
@@ -260,7 +264,7 @@ static int64_t registers_left(const Machine *m, size_t slack)
 }
 
 /* The one that needs the fewest registers. */
-static int order_best(const Choices *c)
+static int order_best(const Candidates *c)
 {
 	int best = -1;
 	for (int k = 0; k < ORDERS; k++)
@@ -269,29 +273,29 @@ static int order_best(const Choices *c)
 	return best;
 }
 
-/* NULL: not needed, or the words find no place in SRAM. */
-static Graph *order_spilled(Choices *c, size_t slack)
+/* NULL: not needed, or the words find no phys in SRAM. */
+static DepGraph *order_spilled(Candidates *c, size_t slack)
 {
 	int64_t limit = registers_left(c->m, slack);
 	int order = order_best(c);
-	if (order < 0 || limit < FEWEST || c->unreached != NOTHING || (c->fits[order] && c->most[order][0] <= limit))
+	if (order < 0 || limit < MIN_REGISTERS || c->unbounded != NONE || (c->fits[order] && c->most[order][0] <= limit))
 		return NULL;
 	Source *s = source_spill(c->work, c->m, c->order[order]->source, (uint32_t)limit);
 	return s ? graph_build(c->cx, c->work, c->m, s) : NULL;
 }
 
-static Graph *choice_graph(Choices *c, int choice)
+static DepGraph *candidate_graph(Candidates *c, int candidate)
 {
-	return choice < SPILLED ? order_that_fits(c, choice) : order_spilled(c, (size_t)(choice - SPILLED));
+	return candidate < SPILLED ? order_fitting(c, candidate) : order_spilled(c, (size_t)(candidate - SPILLED));
 }
 
 /* Near the limit, or over it: then it is worth while to try on. */
-static bool is_tight(const Choices *c)
+static bool is_tight(const Candidates *c)
 {
 	return c->most[RECORDED][0] > registers_left(c->m, COUNT(slacks) - 1) || !c->fits[RECORDED];
 }
 
-static _Noreturn void nothing_fits(const Choices *c)
+static _Noreturn void fail_nothing_fits(const Candidates *c)
 {
 	const Machine *m = c->m;
 	const Source *s = c->order[RECORDED]->source;
@@ -299,31 +303,31 @@ static _Noreturn void nothing_fits(const Choices *c)
 		fail(c->cx, MP_BAD_INPUT, "use a condition sooner after its comparison, or keep it in a register by select",
 		     "%s: %d conditions are needed at once, and the machine has %lld", s->name, (int)c->most[RECORDED][1],
 		     (long long)m->conditions);
-	if (c->unreached != NOTHING)
-		fail(c->cx, MP_BAD_INPUT, "say with g_reach in which words indices stay, or make the block smaller",
+	if (c->unbounded != NONE)
+		fail(c->cx, MP_BAD_INPUT, "say with g_index_limit in which words indices stay, or make the block smaller",
 		     "%s: words that find no register cannot be spilled to SRAM, for operation %u, %s, may lead anywhere there",
-		     s->name, c->unreached, ops[s->rec[c->unreached].op].name);
+		     s->name, c->unbounded, ops[s->rec[c->unbounded].op].name);
 	fail(c->cx, MP_BAD_INPUT, "make the block smaller",
 	     "%s: words that find no register do not fit in %lld words of SRAM", s->name, (long long)m->sram);
 }
 
 /* ---- microwords --------------------------------------------------------------------------------- */
 
-static Micro micro_make(const Graph *g, const Node *n, const uint32_t *place)
+static Micro micro_make(const DepGraph *g, const DepNode *n, const uint32_t *phys)
 {
 	const Rec *r = &g->source->rec[n->rec];
 	unsigned uses = forms[ops[r->op].form].uses;
 	Micro u = { .op = r->op, .rec = g->source->origin[n->rec] };
 	if (uses & USES_DST)
-		u.dst = (uint16_t)place[n->dst];
+		u.dst = (uint16_t)phys[n->dst];
 	if (uses & USES_A)
-		u.a = (uint16_t)place[n->from[0]];
+		u.a = (uint16_t)phys[n->from[0]];
 	if (uses & USES_B)
-		u.b = (uint16_t)place[n->from[1]];
+		u.b = (uint16_t)phys[n->from[1]];
 	if (uses & READS_CC)
-		u.cc = (uint8_t)place[n->from[2]];
+		u.cc = (uint8_t)phys[n->from[2]];
 	if (uses & WRITES_CC)
-		u.cc = (uint8_t)place[n->dst];
+		u.cc = (uint8_t)phys[n->dst];
 	if (uses & USES_MEM)
 		u.mem = r->mem;
 	if (uses & USES_FAR)
@@ -335,20 +339,20 @@ static Micro micro_make(const Graph *g, const Node *n, const uint32_t *place)
 
 static void lines_fill(Ctx *cx, Arena *work, const Search *s, Routine *r)
 {
-	const Graph *g = s->g;
-	uint32_t *place = NEW(work, g->webs, uint32_t);
-	places_assign(s->places, s->best, place);
+	const DepGraph *g = s->g;
+	uint32_t *phys = NEW(work, g->webs, uint32_t);
+	allocate_registers(s->allocator, s->best, phys);
 	for (uint32_t i = 0; i < g->webs; i++)
-		if (!g->web[i].cond && place[i] + 1 > r->report.registers)
-			r->report.registers = place[i] + 1;
+		if (!g->web[i].cond && phys[i] + 1 > r->report.registers)
+			r->report.registers = phys[i] + 1;
 	r->lines = (uint32_t)s->length;
 	r->line = NEW(&cx->keep, r->lines, Line);
 	for (uint32_t t = 0; t < r->lines; t++)
 		for (int unit = 0; unit < UNITS; unit++)
-			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NOTHING };
+			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NONE };
 	for (uint32_t i = 0; i < g->nodes; i++)
 		if (g->node[i].op != GOP_NONE)
-			r->line[s->best[i]].slot[node_shape(g, i)->unit] = micro_make(g, &g->node[i], place);
+			r->line[s->best[i]].slot[node_timing(g, i)->unit] = micro_make(g, &g->node[i], phys);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------- */
@@ -364,9 +368,9 @@ static Arena *work_new(Ctx *cx)
 	return work;
 }
 
-static void search_init(Search *s, Arena *work, Graph *g)
+static void search_init(Search *s, Arena *work, DepGraph *g)
 {
-	*s = (Search){ .g = g, .bounds = bound_graph(work, g), .places = places_new(work, g) };
+	*s = (Search){ .g = g, .bounds = bound_graph(work, g), .allocator = allocator_new(work, g) };
 	s->list = list_new(work, g); /* wants what bound_graph fills */
 	limits_fill(g, s->limit);
 	s->priority = NEW(work, g->nodes, int64_t);
@@ -376,12 +380,12 @@ static void search_init(Search *s, Arena *work, Graph *g)
 	s->length = graph_length(g, s->best);
 }
 
-/* The first of the choices, or the shortest. */
-static void search_choices(Choices *c, Search *best)
+/* The first of the candidates, or the shortest. */
+static void search_candidates(Candidates *c, Search *best)
 {
 	*best = (Search){ .length = INT32_MAX };
-	for (int choice = 0; choice < CHOICES; choice++) {
-		Graph *g = choice_graph(c, choice);
+	for (int candidate = 0; candidate < CANDIDATES; candidate++) {
+		DepGraph *g = candidate_graph(c, candidate);
 		if (!g)
 			continue;
 		Search s;
@@ -391,16 +395,16 @@ static void search_choices(Choices *c, Search *best)
 		bool better = s.length < best->length;
 		if (better)
 			*best = s;
-		if (best->length <= good || !is_tight(c) || (choice > SPILLED && !better))
+		if (best->length <= good || !is_tight(c) || (candidate > SPILLED && !better))
 			break; /* spilling still more would be no better */
 	}
 	if (!best->g)
-		nothing_fits(c);
+		fail_nothing_fits(c);
 	if (best->length > 2 * best->bounds.best)
 		search_first(best, INT32_MAX);
 }
 
-static double seed_metric(const Machine *m, const Routine *r)
+static double report_measure(const Machine *m, const Routine *r)
 {
 	double useful = r->update ? (double)m->switch_interval * r->report.transfers : r->report.arithmetic;
 	return r->lines ? useful / r->lines : 0;
@@ -416,21 +420,21 @@ static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code,
 	report_count(code, &r->report);
 	if (!code->recs)
 		return r;
-	Choices choices = { .cx = cx, .work = work, .m = m };
+	Candidates candidates = { .cx = cx, .work = work, .m = m };
 	Source *source = source_new(work, code);
-	choices.unreached = source_unreached(source);
-	order_measure(&choices, RECORDED, graph_build(cx, work, m, source));
+	candidates.unbounded = source_unbounded_index(source);
+	order_measure(&candidates, RECORDED, graph_build(cx, work, m, source));
 	Search s;
-	search_choices(&choices, &s);
+	search_candidates(&candidates, &s);
 	search_deep(&s, work, o);
 	/* of what was recorded: spilling makes a routine longer, not its bound */
-	Bounds b = s.g->source->spills ? bound_graph(work, choices.order[RECORDED]) : s.bounds;
+	Bounds b = s.g->source->spills ? bound_graph(work, candidates.order[RECORDED]) : s.bounds;
 	report_bounds(&b, &r->report);
 	lines_fill(cx, work, &s, r);
 	r->report.cycles = r->lines;
 	r->report.spills = s.g->source->spills;
 	r->report.optimal = s.length == b.best || (s.proven && !r->report.spills);
-	r->report.seed_metric = seed_metric(m, r);
+	r->report.report_measure = report_measure(m, r);
 	r->report.seconds = clock_seconds() - begun;
 	return r;
 }
@@ -529,13 +533,13 @@ Routine **schedule_split(Ctx *cx, const Machine *m, Code *code, const ScheduleOp
 
 /* ---- equal code is scheduled once --------------------------------------------------------------- */
 
-typedef struct Known {
+typedef struct CacheEntry {
 	XXH128_hash_t hash;
 	Routine *routine;
-	struct Known *next;
-} Known;
+	struct CacheEntry *next;
+} CacheEntry;
 struct ScheduleCache {
-	Known *known[256];
+	CacheEntry *entry[256];
 };
 
 ScheduleCache *schedule_cache_new(Ctx *cx) { return NEW(&cx->keep, 1, ScheduleCache); }
@@ -544,7 +548,7 @@ ScheduleCache *schedule_cache_new(Ctx *cx) { return NEW(&cx->keep, 1, ScheduleCa
 static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o)
 {
 	enum { WORDS = 10 };
-	size_t bases = code->reach ? (size_t)m->relocations : 0;
+	size_t bases = code->index_limit ? (size_t)m->relocations : 0;
 	uint32_t *words = NEW(&cx->scratch, (size_t)code->recs * WORDS + 6 + bases, uint32_t), *w = words;
 	for (uint32_t i = 0; i < code->recs; i++) {
 		const Rec *r = &code->rec[i];
@@ -553,12 +557,12 @@ static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, cons
 		memcpy(w, field, sizeof field);
 		w += WORDS;
 	}
-	const uint32_t rest[] = { code->regs,   code->conds, code->bases_overlap,
-		                      code->update, code->timed, (uint32_t)o->level };
+	const uint32_t rest[] = { code->regs,   code->conds,        code->bases_overlap,
+		                      code->update, code->prescheduled, (uint32_t)o->level };
 	memcpy(w, rest, sizeof rest);
 	w += COUNT(rest);
 	if (bases)
-		memcpy(w, code->reach, bases * sizeof *w);
+		memcpy(w, code->index_limit, bases * sizeof *w);
 	w += bases;
 	Machine plain = *m;
 	plain.name = NULL;
@@ -571,12 +575,12 @@ static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, cons
 Routine *schedule_cached(Ctx *cx, ScheduleCache *cache, const Machine *m, Code *code, const ScheduleOptions *o)
 {
 	XXH128_hash_t hash = code_hash(cx, m, code, o);
-	Known **list = &cache->known[hash.low64 & (COUNT(cache->known) - 1)];
-	for (Known *k = *list; k; k = k->next)
+	CacheEntry **list = &cache->entry[hash.low64 & (COUNT(cache->entry) - 1)];
+	for (CacheEntry *k = *list; k; k = k->next)
 		if (XXH128_isEqual(k->hash, hash))
 			return k->routine;
-	Known *k = NEW(&cx->keep, 1, Known);
-	*k = (Known){ hash, schedule(cx, m, code, o), *list };
+	CacheEntry *k = NEW(&cx->keep, 1, CacheEntry);
+	*k = (CacheEntry){ hash, schedule(cx, m, code, o), *list };
 	*list = k;
 	return k->routine;
 }

@@ -12,52 +12,52 @@
 /* From the end towards the beginning, always the operation that lowers the demand most: a word begins to take its place
  * at its last reader and gives it back at its first writer.  Of equals the later one; or, deep, the one whose cost was
  * found last: then what has been begun is followed to its beginning. */
-typedef struct Step {
+typedef struct Candidate {
 	int32_t cost;
 	uint32_t tie, node;
-} Step;
+} Candidate;
 typedef struct Reorder {
-	const Graph *g;
+	const DepGraph *g;
 	bool deep;
-	Step *heap;
+	Candidate *heap;
 	uint32_t steps, room, found;
-	uint32_t *toucher, *touch_at; /* nodes of each web: [webs + 1] */
-	uint32_t *touched;            /* of each web, how many are placed */
-	uint32_t *waits;
+	uint32_t *ref, *ref_at; /* nodes of each web: [webs + 1] */
+	uint32_t *refs_done;    /* of each web, how many are placed */
+	uint32_t *succs_left;
 	uint8_t *placed;
 	Arena *arena;
 } Reorder;
 
-enum { COND_GAIN = 64 }; /* conditions are few: each is given back soon */
-enum { SHARED = 8 };     /* a word touched more often stays long, whoever begins */
+enum { COND_GAIN = 64 }; /* conditions are few: each is freed back soon */
+enum { MANY_REFS = 8 };  /* a word refs_done more often stays long, whoever begins */
 
-static bool step_before(Step a, Step b) { return a.cost != b.cost ? a.cost < b.cost : a.tie > b.tie; }
+static bool candidate_before(Candidate a, Candidate b) { return a.cost != b.cost ? a.cost < b.cost : a.tie > b.tie; }
 
 static int32_t node_cost(const Reorder *o, uint32_t node);
 
-static void step_push(Reorder *o, uint32_t node)
+static void candidate_push(Reorder *o, uint32_t node)
 {
-	Step s = { node_cost(o, node), o->deep ? o->found++ : node, node };
+	Candidate s = { node_cost(o, node), o->deep ? o->found++ : node, node };
 	if (o->steps == o->room) {
 		o->heap = arena_grow(o->arena, o->heap, o->room, 2 * (size_t)o->room, sizeof *o->heap);
 		o->room *= 2;
 	}
 	uint32_t at = o->steps++;
-	while (at && step_before(s, o->heap[(at - 1) / 2])) {
+	while (at && candidate_before(s, o->heap[(at - 1) / 2])) {
 		o->heap[at] = o->heap[(at - 1) / 2];
 		at = (at - 1) / 2;
 	}
 	o->heap[at] = s;
 }
 
-static Step step_pop(Reorder *o)
+static Candidate candidate_pop(Reorder *o)
 {
-	Step top = o->heap[0], s = o->heap[--o->steps];
+	Candidate top = o->heap[0], s = o->heap[--o->steps];
 	uint32_t at = 0;
 	for (uint32_t child; (child = 2 * at + 1) < o->steps; at = child) {
-		if (child + 1 < o->steps && step_before(o->heap[child + 1], o->heap[child]))
+		if (child + 1 < o->steps && candidate_before(o->heap[child + 1], o->heap[child]))
 			child++;
-		if (!step_before(o->heap[child], s))
+		if (!candidate_before(o->heap[child], s))
 			break;
 		o->heap[at] = o->heap[child];
 	}
@@ -67,68 +67,68 @@ static Step step_pop(Reorder *o)
 
 static int32_t web_cost(const Reorder *o, uint32_t web)
 {
-	if (web == NOTHING)
+	if (web == NONE)
 		return 0;
 	const Web *w = &o->g->web[web];
 	int32_t gain = w->cond ? COND_GAIN : 1;
-	int32_t taken = !o->touched[web] && w->touches <= SHARED;
-	return taken - gain * (o->touched[web] + 1 == w->touches);
+	int32_t opened = !o->refs_done[web] && w->refs <= MANY_REFS;
+	return opened - gain * (o->refs_done[web] + 1 == w->refs);
 }
 
 static int32_t node_cost(const Reorder *o, uint32_t node)
 {
-	const Node *n = &o->g->node[node];
+	const DepNode *n = &o->g->node[node];
 	int32_t cost = web_cost(o, n->dst);
 	for (int k = 0; k < 3; k++)
 		cost += web_cost(o, n->read[k]);
 	return cost;
 }
 
-static void web_touch(Reorder *o, uint32_t web)
+static void web_ref(Reorder *o, uint32_t web)
 {
-	if (web == NOTHING)
+	if (web == NONE)
 		return;
-	o->touched[web]++;
-	if (o->touched[web] != 1 && o->touched[web] + 1 != o->g->web[web].touches)
+	o->refs_done[web]++;
+	if (o->refs_done[web] != 1 && o->refs_done[web] + 1 != o->g->web[web].refs)
 		return;
-	for (uint32_t k = o->touch_at[web]; k < o->touch_at[web + 1]; k++) {
-		uint32_t node = o->toucher[k];
-		if (!o->placed[node] && !o->waits[node]) /* its cost has changed */
-			step_push(o, node);
+	for (uint32_t k = o->ref_at[web]; k < o->ref_at[web + 1]; k++) {
+		uint32_t node = o->ref[k];
+		if (!o->placed[node] && !o->succs_left[node]) /* its cost has changed */
+			candidate_push(o, node);
 	}
 }
 
-static void touchers_list(Reorder *o)
+static void refs_list(Reorder *o)
 {
-	const Graph *g = o->g;
-	o->touch_at = NEW(o->arena, (size_t)g->webs + 1, uint32_t);
+	const DepGraph *g = o->g;
+	o->ref_at = NEW(o->arena, (size_t)g->webs + 1, uint32_t);
 	for (uint32_t i = 0; i < g->webs; i++)
-		o->touch_at[i + 1] = o->touch_at[i] + g->web[i].touches;
-	o->toucher = NEW(o->arena, o->touch_at[g->webs], uint32_t);
+		o->ref_at[i + 1] = o->ref_at[i] + g->web[i].refs;
+	o->ref = NEW(o->arena, o->ref_at[g->webs], uint32_t);
 	uint32_t *fill = NEW(o->arena, g->webs, uint32_t);
 	for (uint32_t i = 0; i < g->nodes; i++) {
-		const Node *n = &g->node[i];
+		const DepNode *n = &g->node[i];
 		const uint32_t web[] = { n->dst, n->read[0], n->read[1], n->read[2] };
 		for (size_t k = 0; k < COUNT(web); k++)
-			if (web[k] != NOTHING)
-				o->toucher[o->touch_at[web[k]] + fill[web[k]]++] = i;
+			if (web[k] != NONE)
+				o->ref[o->ref_at[web[k]] + fill[web[k]]++] = i;
 	}
 }
 
-static void node_put(Reorder *o, uint32_t node)
+static void node_place(Reorder *o, uint32_t node)
 {
-	const Graph *g = o->g;
+	const DepGraph *g = o->g;
 	o->placed[node] = 1;
-	web_touch(o, g->node[node].dst);
+	web_ref(o, g->node[node].dst);
 	for (int k = 0; k < 3; k++)
-		web_touch(o, g->node[node].read[k]);
+		web_ref(o, g->node[node].read[k]);
 	for (uint32_t e = g->in_at[node]; e < g->in_at[node + 1]; e++)
-		if (!--o->waits[g->in[e].node])
-			step_push(o, g->in[e].node);
+		if (!--o->succs_left[g->in[e].node])
+			candidate_push(o, g->in[e].node);
 }
 
 /* In another order only webs tell apart what was written to one register at different times. */
-static Rec rec_renamed(const Graph *g, const Node *n)
+static Rec rec_renamed(const DepGraph *g, const DepNode *n)
 {
 	Rec r = g->source->rec[n->rec];
 	r.dst = n->dst;
@@ -138,19 +138,19 @@ static Rec rec_renamed(const Graph *g, const Node *n)
 	return r;
 }
 
-Source *source_reorder(Arena *arena, const Graph *g, bool deep)
+Source *source_reorder(Arena *arena, const DepGraph *g, bool deep)
 {
 	Reorder o = { .g = g, .deep = deep, .arena = arena, .room = g->nodes + 16 };
-	o.heap = NEW(arena, o.room, Step);
-	o.touched = NEW(arena, g->webs, uint32_t);
-	o.waits = NEW(arena, g->nodes, uint32_t);
+	o.heap = NEW(arena, o.room, Candidate);
+	o.refs_done = NEW(arena, g->webs, uint32_t);
+	o.succs_left = NEW(arena, g->nodes, uint32_t);
 	o.placed = NEW(arena, g->nodes, uint8_t);
-	touchers_list(&o);
+	refs_list(&o);
 	for (uint32_t i = 0; i < g->nodes; i++)
-		o.waits[i] = g->out_at[i + 1] - g->out_at[i];
+		o.succs_left[i] = g->out_at[i + 1] - g->out_at[i];
 	for (uint32_t i = 0; i < g->nodes; i++)
-		if (!o.waits[i])
-			step_push(&o, i);
+		if (!o.succs_left[i])
+			candidate_push(&o, i);
 	const Source *old = g->source;
 	Source *s = NEW(arena, 1, Source);
 	*s = *old;
@@ -159,27 +159,27 @@ Source *source_reorder(Arena *arena, const Graph *g, bool deep)
 	s->origin = NEW(arena, s->recs, uint32_t);
 	uint32_t at = s->recs;
 	while (o.steps) {
-		Step step = step_pop(&o);
+		Candidate step = candidate_pop(&o);
 		if (o.placed[step.node])
 			continue;
 		uint32_t rec = g->node[step.node].rec;
-		if (rec != NOTHING) {
+		if (rec != NONE) {
 			s->rec[--at] = rec_renamed(g, &g->node[step.node]);
 			s->origin[at] = old->origin[rec];
 		}
-		node_put(&o, step.node);
+		node_place(&o, step.node);
 	}
 	return s;
 }
 
 /* ---- words put away ----------------------------------------------------------------------------- */
 
-typedef struct Held { /* a virtual register of the old source */
-	uint32_t name;    /* in the new one */
-	uint32_t next;    /* the operation that needs it next; NOTHING: none */
-	uint32_t slot;    /* NOTHING: not in SRAM */
-	uint32_t at;      /* in resident[]; NOTHING: not in a register */
-} Held;
+typedef struct SpillReg { /* a virtual register of the old source */
+	uint32_t name;        /* in the new one */
+	uint32_t next;        /* the operation that needs it next; NONE: none */
+	uint32_t slot;        /* NONE: not in SRAM */
+	uint32_t at;          /* in resident[]; NONE: not in a register */
+} SpillReg;
 
 typedef struct Spiller {
 	const Machine *m;
@@ -187,14 +187,14 @@ typedef struct Spiller {
 	Source *s;
 	uint32_t room;
 	Arena *arena;
-	Held *held;
+	SpillReg *vreg;
 	uint32_t *resident;
 	uint32_t residents, limit;
 	uint32_t (*next)[3]; /* who needs the words a, b, dst of an operation next */
 	uint8_t *used;       /* words the code uses under base 0, from the last down */
 	uint32_t slots;
-	uint32_t *freed, given, taken; /* slots in the order they came free; how many were used again */
-	bool full;                     /* no word of SRAM is left */
+	uint32_t *free_slot, freed, reused; /* slots in the order they came free; how many were used again */
+	bool full;                          /* no word of SRAM is left */
 } Spiller;
 
 static void emit(Spiller *p, Rec rec, uint32_t origin)
@@ -207,23 +207,23 @@ static void emit(Spiller *p, Rec rec, uint32_t origin)
 	}
 	s->rec[s->recs] = rec;
 	s->origin[s->recs++] = origin;
-	s->spills += origin == NOTHING;
+	s->spills += origin == NONE;
 }
 
-/* Slots come back late, so that stores need not wait for loads of what was there before. */
-enum { REST = 16 };
+/* Slots come back res_tail, so that stores reload not wait for loads of what was there before. */
+enum { SLOT_DELAY = 16 };
 
-static void slot_give(Spiller *p, Held *h)
+static void slot_free(Spiller *p, SpillReg *h)
 {
-	if (h->slot != NOTHING)
-		p->freed[p->given++] = h->slot;
-	h->slot = NOTHING;
+	if (h->slot != NONE)
+		p->free_slot[p->freed++] = h->slot;
+	h->slot = NONE;
 }
 
 static uint32_t slot_new(Spiller *p)
 {
-	if (p->given - p->taken > REST)
-		return p->freed[p->taken++];
+	if (p->freed - p->reused > SLOT_DELAY)
+		return p->free_slot[p->reused++];
 	while (p->slots < p->m->sram && p->used[p->slots])
 		p->slots++;
 	p->full |= p->slots == p->m->sram;
@@ -235,53 +235,53 @@ static Addr slot_address(const Spiller *p, uint32_t slot)
 	return (Addr){ .base = 0, .off = (uint32_t)p->m->sram - 1 - slot };
 }
 
-static void leave(Spiller *p, uint32_t reg)
+static void reg_release(Spiller *p, uint32_t reg)
 {
-	Held *h = &p->held[reg];
+	SpillReg *h = &p->vreg[reg];
 	uint32_t last = p->resident[--p->residents];
 	p->resident[h->at] = last;
-	p->held[last].at = h->at;
-	h->at = NOTHING;
+	p->vreg[last].at = h->at;
+	h->at = NONE;
 }
 
 /* Makes a register free: of the words there the one needed last goes, but none of those that must stay. */
-static void make_room(Spiller *p, const uint32_t *stay, int stays)
+static void evict(Spiller *p, const uint32_t *stay, int stays)
 {
 	if (p->residents < p->limit)
 		return;
-	uint32_t victim = NOTHING;
+	uint32_t victim = NONE;
 	for (uint32_t i = 0; i < p->residents; i++) {
 		uint32_t reg = p->resident[i];
 		bool kept = false;
 		for (int k = 0; k < stays; k++)
 			kept |= stay[k] == reg;
-		if (!kept && (victim == NOTHING || p->held[reg].next > p->held[victim].next))
+		if (!kept && (victim == NONE || p->vreg[reg].next > p->vreg[victim].next))
 			victim = reg;
 	}
-	Held *h = &p->held[victim];
-	if (h->slot == NOTHING) {
+	SpillReg *h = &p->vreg[victim];
+	if (h->slot == NONE) {
 		h->slot = slot_new(p);
-		emit(p, (Rec){ .op = GOP_STORE, .a = h->name, .mem = slot_address(p, h->slot) }, NOTHING);
+		emit(p, (Rec){ .op = GOP_STORE, .a = h->name, .mem = slot_address(p, h->slot) }, NONE);
 	}
-	leave(p, victim);
+	reg_release(p, victim);
 }
 
-static void enter(Spiller *p, uint32_t reg, uint32_t name)
+static void reg_assign(Spiller *p, uint32_t reg, uint32_t name)
 {
-	p->held[reg].name = name;
-	p->held[reg].at = p->residents;
+	p->vreg[reg].name = name;
+	p->vreg[reg].at = p->residents;
 	p->resident[p->residents++] = reg;
 }
 
-static void need(Spiller *p, uint32_t reg, const uint32_t *stay, int stays)
+static void reload(Spiller *p, uint32_t reg, const uint32_t *stay, int stays)
 {
-	Held *h = &p->held[reg];
-	if (h->at != NOTHING)
+	SpillReg *h = &p->vreg[reg];
+	if (h->at != NONE)
 		return;
-	make_room(p, stay, stays);
+	evict(p, stay, stays);
 	uint32_t name = p->s->regs++;
-	emit(p, (Rec){ .op = GOP_LOAD, .dst = name, .mem = slot_address(p, h->slot) }, NOTHING);
-	enter(p, reg, name);
+	emit(p, (Rec){ .op = GOP_LOAD, .dst = name, .mem = slot_address(p, h->slot) }, NONE);
+	reg_assign(p, reg, name);
 }
 
 /* Who needs each word next, found from the end. */
@@ -296,10 +296,10 @@ static void nexts_fill(Spiller *p)
 		const uint32_t reg[] = { r->a, r->b, r->dst };
 		const unsigned bit[] = { USES_A, USES_B, USES_DST };
 		for (int k = 0; k < 3; k++)
-			p->next[i][k] = uses & bit[k] ? when[reg[k]] : NOTHING;
+			p->next[i][k] = uses & bit[k] ? when[reg[k]] : NONE;
 		bool masked = ops[r->op].form == FORM_MASKED;
 		if (uses & USES_DST)
-			when[r->dst] = masked ? i : NOTHING;
+			when[r->dst] = masked ? i : NONE;
 		for (int k = 0; k < 2; k++)
 			if (uses & bit[k])
 				when[reg[k]] = i;
@@ -320,56 +320,56 @@ static void spill_step(Spiller *p, uint32_t i)
 	if (masked)
 		reg[regs++] = r.dst;
 	for (int k = 0; k < regs; k++)
-		need(p, reg[k], reg, regs);
+		reload(p, reg[k], reg, regs);
 	if (uses & USES_A)
-		p->held[r.a].next = p->next[i][0];
+		p->vreg[r.a].next = p->next[i][0];
 	if (uses & USES_B)
-		p->held[r.b].next = p->next[i][1];
+		p->vreg[r.b].next = p->next[i][1];
 	Rec out = r;
-	out.a = uses & USES_A ? p->held[r.a].name : 0;
-	out.b = uses & USES_B ? p->held[r.b].name : 0;
+	out.a = uses & USES_A ? p->vreg[r.a].name : 0;
+	out.b = uses & USES_B ? p->vreg[r.b].name : 0;
 	if (masked)
-		out.dst = p->held[r.dst].name;
+		out.dst = p->vreg[r.dst].name;
 	for (int k = 0; k < regs; k++) { /* words needed no more make room for the result */
-		Held *h = &p->held[reg[k]];
-		if (h->at == NOTHING || h->next != NOTHING || (masked && reg[k] == r.dst))
+		SpillReg *h = &p->vreg[reg[k]];
+		if (h->at == NONE || h->next != NONE || (masked && reg[k] == r.dst))
 			continue;
-		leave(p, reg[k]);
-		slot_give(p, h);
+		reg_release(p, reg[k]);
+		slot_free(p, h);
 	}
 	if (uses & USES_DST && !masked) {
-		Held *h = &p->held[r.dst];
-		if (h->at != NOTHING)
-			leave(p, r.dst);
-		slot_give(p, h);
-		make_room(p, NULL, 0);
-		*h = (Held){ .next = p->next[i][2], .slot = NOTHING };
+		SpillReg *h = &p->vreg[r.dst];
+		if (h->at != NONE)
+			reg_release(p, r.dst);
+		slot_free(p, h);
+		evict(p, NULL, 0);
+		*h = (SpillReg){ .next = p->next[i][2], .slot = NONE };
 		out.dst = p->s->regs++;
-		enter(p, r.dst, out.dst);
+		reg_assign(p, r.dst, out.dst);
 	}
 	emit(p, out, p->old->origin[i]);
 	if (!(uses & USES_DST))
 		return;
-	p->held[r.dst].next = p->next[i][2];
-	slot_give(p, &p->held[r.dst]); /* a masked move makes the word in SRAM old */
-	if (p->held[r.dst].next == NOTHING)
-		leave(p, r.dst);
+	p->vreg[r.dst].next = p->next[i][2];
+	slot_free(p, &p->vreg[r.dst]); /* a masked move makes the word in SRAM old */
+	if (p->vreg[r.dst].next == NONE)
+		reg_release(p, r.dst);
 }
 
-uint32_t source_unreached(const Source *s)
+uint32_t source_unbounded_index(const Source *s)
 {
 	for (uint32_t i = 0; i < s->recs; i++) {
 		const Rec *r = &s->rec[i];
-		if (forms[ops[r->op].form].touch[0].indexed && !(s->reach && s->reach[r->mem.base]))
+		if (forms[ops[r->op].form].access[0].indexed && !(s->index_limit && s->index_limit[r->mem.base]))
 			return i;
 	}
-	return NOTHING;
+	return NONE;
 }
 
 static void mark_used(Spiller *p)
 {
 	p->used = NEW(p->arena, (size_t)p->m->sram, uint8_t);
-	for (uint32_t i = 0; p->old->reach && i < p->old->reach[0]; i++)
+	for (uint32_t i = 0; p->old->index_limit && i < p->old->index_limit[0]; i++)
 		p->used[p->m->sram - 1 - i] = 1;
 	for (uint32_t i = 0; i < p->old->recs; i++) {
 		const Rec *r = &p->old->rec[i];
@@ -387,11 +387,11 @@ Source *source_spill(Arena *arena, const Machine *m, const Source *old, uint32_t
 	p.room = old->recs + 64;
 	p.s->rec = NEW(arena, p.room, Rec);
 	p.s->origin = NEW(arena, p.room, uint32_t);
-	p.held = NEW(arena, old->regs, Held);
+	p.vreg = NEW(arena, old->regs, SpillReg);
 	for (uint32_t i = 0; i < old->regs; i++)
-		p.held[i] = (Held){ .next = NOTHING, .slot = NOTHING, .at = NOTHING };
+		p.vreg[i] = (SpillReg){ .next = NONE, .slot = NONE, .at = NONE };
 	p.resident = NEW(arena, (size_t)limit + 4, uint32_t);
-	p.freed = NEW(arena, old->recs, uint32_t); /* each result gives back one slot at most */
+	p.free_slot = NEW(arena, old->recs, uint32_t); /* each result gives back one slot at most */
 	p.next = arena_alloc(arena, old->recs, sizeof *p.next);
 	mark_used(&p);
 	nexts_fill(&p);

@@ -4,31 +4,29 @@
  *
  * Kanata: one row an operation; stage Is is its cycle of issue, Ex the cycles inside the unit, Wr the last, in which
  * the result is written; it retires in the first cycle that can use the result.
- * Chrome: process `units` shows how long each unit is taken by a start, process `in flight` each operation from issue
+ * Chrome: process `units` shows how long each unit is busy_cycles by a start, process `in flight` each operation from issue
  * to result, on as many rows as are in flight at once. */
 #include <string.h>
 
 #include "gf11_code.h"
 
-#define NOT_RECORDED UINT32_MAX
-
-typedef struct Flight {
+typedef struct TraceOp {
 	const Micro *micro;
 	uint32_t at, done;
 	int unit;
-} Flight;
-typedef struct Flights {
-	Flight *flight;
+} TraceOp;
+typedef struct TraceOps {
+	TraceOp *op;
 	uint32_t count, end;
-} Flights; /* end: the last result is there */
+} TraceOps; /* end: the last result is there */
 
-static Flights list_flights(Ctx *cx, const Machine *m, const Routine *r)
+static TraceOps list_ops(Ctx *cx, const Machine *m, const Routine *r)
 {
-	Flights f = { 0 };
+	TraceOps f = { 0 };
 	for (uint32_t t = 0; t < r->lines; t++)
 		for (int unit = 0; unit < UNITS; unit++)
 			f.count += r->line[t].slot[unit].op < GOPS;
-	f.flight = NEW(&cx->scratch, f.count, Flight);
+	f.op = NEW(&cx->scratch, f.count, TraceOp);
 	uint32_t n = 0;
 	for (uint32_t t = 0; t < r->lines; t++) {
 		for (int unit = 0; unit < UNITS; unit++) {
@@ -36,7 +34,7 @@ static Flights list_flights(Ctx *cx, const Machine *m, const Routine *r)
 			if (u->op >= GOPS)
 				continue;
 			uint32_t done = t + (uint32_t)op_latency(m, u->op);
-			f.flight[n++] = (Flight){ u, t, done, unit };
+			f.op[n++] = (TraceOp){ u, t, done, unit };
 			if (done > f.end)
 				f.end = done;
 		}
@@ -53,24 +51,24 @@ static void write_all(Ctx *cx, const char *path, const Buf *b)
 
 /* ---- Kanata ------------------------------------------------------------------------------------- */
 
-enum { STAGE_ISSUE, STAGE_EXECUTE, STAGE_WRITE, STAGE_NONE, MOMENTS };
+enum { STAGE_ISSUE, STAGE_EXECUTE, STAGE_WRITE, STAGE_NONE, STAGE_EVENTS };
 static const char *const pipeline_names[] = { "Is", "Ex", "Wr" };
 
 /* The cycle in which stage s begins; STAGE_NONE: in which it is over.  Short operations skip the middle. */
-static uint32_t stage_start(const Flight *f, int s)
+static uint32_t stage_start(const TraceOp *f, int s)
 {
-	const uint32_t start[MOMENTS] = { f->at, f->at + 1, f->done - 1, f->done };
+	const uint32_t start[STAGE_EVENTS] = { f->at, f->at + 1, f->done - 1, f->done };
 	return start[s];
 }
 
-static bool has_stage(const Flight *f, int s)
+static bool has_stage(const TraceOp *f, int s)
 {
 	uint32_t latency = f->done - f->at;
-	const uint32_t least[MOMENTS] = { [STAGE_EXECUTE] = 3, [STAGE_WRITE] = 2 };
+	const uint32_t least[STAGE_EVENTS] = { [STAGE_EXECUTE] = 3, [STAGE_WRITE] = 2 };
 	return latency >= least[s];
 }
 
-static int stage_before(const Flight *f, int s)
+static int stage_before(const TraceOp *f, int s)
 {
 	do
 		s--;
@@ -78,7 +76,7 @@ static int stage_before(const Flight *f, int s)
 	return s;
 }
 
-static void kanata_birth(const Routine *r, const Flight *f, uint32_t id, Buf *out)
+static void kanata_issue(const Routine *r, const TraceOp *f, uint32_t id, Buf *out)
 {
 	buf_printf(out, "I\t%u\t%u\t0\nL\t%u\t0\t%u %s: ", id, id, id, f->at, unit_names[f->unit]);
 	micro_print(f->micro, out);
@@ -90,10 +88,10 @@ static void kanata_birth(const Routine *r, const Flight *f, uint32_t id, Buf *ou
 	buf_puts(out, "\n");
 }
 
-static void kanata_moment(const Routine *r, const Flight *f, uint32_t id, int s, uint32_t *retired, Buf *out)
+static void kanata_event(const Routine *r, const TraceOp *f, uint32_t id, int s, uint32_t *retired, Buf *out)
 {
 	if (s == STAGE_ISSUE)
-		kanata_birth(r, f, id, out);
+		kanata_issue(r, f, id, out);
 	else
 		buf_printf(out, "E\t%u\t0\t%s\n", id, pipeline_names[stage_before(f, s)]);
 	if (s == STAGE_NONE)
@@ -103,16 +101,16 @@ static void kanata_moment(const Routine *r, const Flight *f, uint32_t id, int s,
 }
 
 /* Moments of one cycle form a list; those of one operation come in order, for no two stages begin in the same cycle. */
-static uint32_t *list_moments(Ctx *cx, const Flights *f, uint32_t *next)
+static uint32_t *list_events(Ctx *cx, const TraceOps *f, uint32_t *next)
 {
 	uint32_t *first = NEW(&cx->scratch, (size_t)f->end + 1, uint32_t);
 	for (uint32_t id = f->count; id-- > 0;) {
-		for (int s = MOMENTS; s-- > 0;) {
-			if (!has_stage(&f->flight[id], s))
+		for (int s = STAGE_EVENTS; s-- > 0;) {
+			if (!has_stage(&f->op[id], s))
 				continue;
-			uint32_t moment = id * MOMENTS + (uint32_t)s, cycle = stage_start(&f->flight[id], s);
-			next[moment] = first[cycle];
-			first[cycle] = moment + 1; /* 0: none */
+			uint32_t event = id * STAGE_EVENTS + (uint32_t)s, cycle = stage_start(&f->op[id], s);
+			next[event] = first[cycle];
+			first[cycle] = event + 1; /* 0: none */
 		}
 	}
 	return first;
@@ -120,9 +118,9 @@ static uint32_t *list_moments(Ctx *cx, const Flights *f, uint32_t *next)
 
 void trace_kanata(Ctx *cx, const Machine *m, const Routine *r, const char *path)
 {
-	Flights f = list_flights(cx, m, r);
-	uint32_t *next = NEW(&cx->scratch, (size_t)f.count * MOMENTS, uint32_t);
-	const uint32_t *first = list_moments(cx, &f, next);
+	TraceOps f = list_ops(cx, m, r);
+	uint32_t *next = NEW(&cx->scratch, (size_t)f.count * STAGE_EVENTS, uint32_t);
+	const uint32_t *first = list_events(cx, &f, next);
 	Buf out = { .arena = &cx->scratch };
 	buf_puts(&out, "Kanata\t0004\nC=\t0\n");
 	uint32_t now = 0, retired = 0;
@@ -131,9 +129,9 @@ void trace_kanata(Ctx *cx, const Machine *m, const Routine *r, const char *path)
 			buf_printf(&out, "C\t%u\n", t - now);
 		if (first[t])
 			now = t;
-		for (uint32_t moment = first[t]; moment; moment = next[moment - 1]) {
-			uint32_t id = (moment - 1) / MOMENTS;
-			kanata_moment(r, &f.flight[id], id, (int)((moment - 1) % MOMENTS), &retired, &out);
+		for (uint32_t event = first[t]; event; event = next[event - 1]) {
+			uint32_t id = (event - 1) / STAGE_EVENTS;
+			kanata_event(r, &f.op[id], id, (int)((event - 1) % STAGE_EVENTS), &retired, &out);
 		}
 	}
 	write_all(cx, path, &out);
@@ -160,7 +158,7 @@ static void put_name(const char *what, int pid, int tid, const char *name, int r
 	buf_puts(out, "\"}},\n");
 }
 
-static void put_flight(const Machine *m, const Flight *f, int pid, int tid, uint64_t cycles, Arena *arena, Buf *out)
+static void put_op(const Machine *m, const TraceOp *f, int pid, int tid, uint64_t cycles, Arena *arena, Buf *out)
 {
 	Buf text = { .arena = arena };
 	micro_print(f->micro, &text);
@@ -176,8 +174,8 @@ static void put_flight(const Machine *m, const Flight *f, int pid, int tid, uint
 	buf_puts(out, "}},\n");
 }
 
-/* How long the unit is taken, so that events of one row never overlap in a routine that keeps the rules. */
-static int64_t taken(const Machine *m, const Flight *f)
+/* How long the unit is busy_cycles, so that events of one row never overlap in a routine that keeps the rules. */
+static int64_t busy_cycles(const Machine *m, const TraceOp *f)
 {
 	const int64_t interval[UNITS] = { m->alu_interval, 1, m->dram_interval, m->switch_interval };
 	int form = ops[f->micro->op].form;
@@ -185,7 +183,7 @@ static int64_t taken(const Machine *m, const Flight *f)
 }
 
 /* The first row of the unit that is free when the operation is issued; new rows are announced. */
-static int flight_row(const Flight *f, uint32_t *free_at, int rows, Buf *out)
+static int op_row(const TraceOp *f, uint32_t *free_at, int rows, Buf *out)
 {
 	int row = 0;
 	while (row < rows - 1 && free_at[row] > f->at)
@@ -198,19 +196,19 @@ static int flight_row(const Flight *f, uint32_t *free_at, int rows, Buf *out)
 }
 
 /* One operation a cycle: no unit has more in flight than its longest latency. */
-static int most_rows(const Flights *f)
+static int max_rows(const TraceOps *f)
 {
 	uint32_t most = 1;
 	for (uint32_t i = 0; i < f->count; i++)
-		if (f->flight[i].done - f->flight[i].at > most)
-			most = f->flight[i].done - f->flight[i].at;
+		if (f->op[i].done - f->op[i].at > most)
+			most = f->op[i].done - f->op[i].at;
 	return (int)most;
 }
 
 void trace_chrome(Ctx *cx, const Machine *m, const Routine *r, const char *path)
 {
-	Flights f = list_flights(cx, m, r);
-	int rows = most_rows(&f);
+	TraceOps f = list_ops(cx, m, r);
+	int rows = max_rows(&f);
 	uint32_t *free_at = NEW(&cx->scratch, (size_t)rows * UNITS, uint32_t);
 	Buf out = { .arena = &cx->scratch };
 	buf_puts(&out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
@@ -219,10 +217,10 @@ void trace_chrome(Ctx *cx, const Machine *m, const Routine *r, const char *path)
 	for (int unit = 0; unit < UNITS; unit++)
 		put_name("thread_name", PID_UNITS, unit + 1, unit_names[unit], 0, &out);
 	for (uint32_t i = 0; i < f.count; i++) {
-		const Flight *one = &f.flight[i];
-		put_flight(m, one, PID_UNITS, one->unit + 1, (uint64_t)taken(m, one), &cx->scratch, &out);
-		int tid = flight_row(one, free_at + one->unit * rows, rows, &out);
-		put_flight(m, one, PID_FLIGHT, tid, one->done - one->at, &cx->scratch, &out);
+		const TraceOp *one = &f.op[i];
+		put_op(m, one, PID_UNITS, one->unit + 1, (uint64_t)busy_cycles(m, one), &cx->scratch, &out);
+		int tid = op_row(one, free_at + one->unit * rows, rows, &out);
+		put_op(m, one, PID_FLIGHT, tid, one->done - one->at, &cx->scratch, &out);
 	}
 	buf_puts(&out, "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"tid\":0,\"args\":{\"labels\":");
 	json_put(&out, r->name ? r->name : "routine");

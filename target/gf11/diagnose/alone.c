@@ -97,7 +97,7 @@ static void load_cases(Lone *k)
 static void settle(const Lone *k)
 {
 	if (k->t->faults)
-		faults_settle(k->t->faults, k->b->p);
+		faults_apply(k->t->faults, k->b->p);
 }
 
 /* ---- checksums ---- */

@@ -207,7 +207,7 @@ static void march_body(Ctx *cx, void *arg)
 		.cx = cx, .t = t, .c = controller_new(cx, p), .chunk = CHUNK / (uint32_t)m->dram_banks * (uint32_t)m->dram_banks
 	};
 	uint32_t sram = (uint32_t)m->sram;
-	processors_place(cx, p, t->candidate);
+	processors_map(cx, p, t->candidate);
 	if (t->faults)
 		faults_attach(t->faults, k.c);
 	march_area(&k, (Area){ .first = 0, .end = t->sram_end, .work = sram - WORK_WORDS });

@@ -62,7 +62,7 @@ static Bench bench_new(Ctx *cx, SwitchTest *t)
 {
 	Bench b = { .cx = cx, .t = t, .sw = switch_new(cx, t->m), .send = make_send(cx, t->m) };
 	b.p = processors_new(cx, t->m, b.sw, t->candidates, 1);
-	processors_place(cx, b.p, t->candidate);
+	processors_map(cx, b.p, t->candidate);
 	b.tested = NEW(&cx->scratch, b.sw->ports, uint8_t);
 	b.lane = NEW(&cx->scratch, b.sw->ports, uint32_t);
 	for (uint32_t i = 0; i < t->candidates; i++) {

@@ -109,7 +109,7 @@ static void truth_body(Ctx *own, void *arg)
 		sum_compile(b);
 	load_anything(b);
 	if (t->faults)
-		faults_settle(t->faults, b->p);
+		faults_apply(t->faults, b->p);
 	bp_accumulate(b);
 	t->seen[0] = look(b);
 	t->differs = t->faults && t->seen[0] != t->expected[0];

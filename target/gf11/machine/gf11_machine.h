@@ -86,14 +86,14 @@ enum {
 
 enum { USES_DST = 1, USES_A = 2, USES_B = 4, READS_CC = 8, WRITES_CC = 16, USES_MEM = 32, USES_FAR = 64, USES_K = 128 };
 enum { AT_START = 1, AT_NEXT = 2, AT_LAST = 4 }; /* cycles t, t + 1, t + latency - 1 */
-typedef struct Touch {
+typedef struct MemAccess {
 	bool is, write, dram, indexed;
-} Touch; /* a word of memory; indexed: anywhere under its base */
+} MemAccess; /* a word of memory; indexed: anywhere under its base */
 /* when it takes the port and SRAM */
 typedef struct FormInfo {
 	unsigned uses;
 	uint8_t port, sram;
-	Touch touch[2];
+	MemAccess access[2];
 } FormInfo;
 extern const FormInfo forms[FORMS];
 
@@ -142,16 +142,16 @@ typedef struct Switch {
 	Setting *setting;  /* stored configurations */
 	uint16_t **to;     /* what each does: to[k][from] = port, NO_ROUTE: nothing sent */
 	uint32_t stored;
-	const uint16_t *instead; /* stored whatever is asked for: for tests; NULL: none */
-	char *why;               /* room for the reason that switch_route gives */
+	const uint16_t *forced; /* stored whatever is asked for: for tests; NULL: none */
+	char *why;              /* room for the reason that switch_route gives */
 } Switch;
 Switch *switch_new(Ctx *cx, const Machine *m);
 Setting setting_new(Arena *a, const Switch *s);
-void switch_know(Switch *s, const Switch *from); /* of the same dead parts */
+void switch_copy_dead(Switch *s, const Switch *from); /* of the same dead parts */
 /* Route a partial permutation (to[i] = port that port i sends to, or NO_ROUTE, for all ports); false if it is none or
  * dead parts make it impossible, with the reason in *why, until the next call.  No allocation. */
 bool switch_route(const Switch *s, const uint16_t *to, Setting *out, const char **why);
-bool switch_carries(const Switch *s, const Setting *set, uint32_t port); /* nothing on its word's way is broken */
+bool switch_delivers(const Switch *s, const Setting *set, uint32_t port); /* nothing on its word's way is broken */
 /* of a word: its ports, its crossbar in each stage (a ring: none) */
 typedef struct Path {
 	uint32_t from, to, box[3];
@@ -195,7 +195,7 @@ typedef struct Processors {
 } Processors;
 Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs, uint32_t threads);
 /* Other processors of the machine than its first ones: port [procs], each once.  Before configurations are stored. */
-void processors_place(Ctx *cx, Processors *p, const uint16_t *port);
+void processors_map(Ctx *cx, Processors *p, const uint16_t *port);
 /* Who gets what `proc` sends through a stored configuration, or NO_ROUTE. */
 uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32_t proc);
 /* likewise what a disk sends */

@@ -63,10 +63,10 @@ static void make_random(Scan *s, uint32_t ports, uint16_t *to)
 
 /* ---- a permutation from a file ---- */
 
-typedef struct Reading {
+typedef struct RouteReader {
 	uint32_t ports;
 	uint16_t *to, *by;
-} Reading; /* by: who sends to a port, or NO_ROUTE */
+} RouteReader; /* by: who sends to a port, or NO_ROUTE */
 
 static bool read_port(Scan *s, uint32_t ports, Loc *at, uint32_t *port)
 {
@@ -86,7 +86,7 @@ static bool read_port(Scan *s, uint32_t ports, Loc *at, uint32_t *port)
 	return true;
 }
 
-static void read_route(Scan *s, Reading *r)
+static void read_route(Scan *s, RouteReader *r)
 {
 	static const char remedy[] = "a port sends to one port and receives from one: remove one of the two lines";
 	Loc from_at, to_at;
@@ -108,7 +108,7 @@ static void read_route(Scan *s, Reading *r)
 
 static void read_routes(Ctx *cx, const Src *src, uint32_t ports, uint16_t *to)
 {
-	Reading r = { ports, to, NEW(&cx->scratch, ports, uint16_t) };
+	RouteReader r = { ports, to, NEW(&cx->scratch, ports, uint16_t) };
 	memset(r.by, 0xFF, ports * sizeof *r.by);
 	Scan s = { cx, src, 0 };
 	src_check_text(cx, src);

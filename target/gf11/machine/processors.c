@@ -49,7 +49,7 @@ static uint32_t port_count(const Processors *p)
 	return (uint32_t)(p->m->switch_ports > p->m->processors ? p->m->switch_ports : p->m->processors);
 }
 
-static void place_first(Ctx *cx, Processors *p)
+static void map_identity(Ctx *cx, Processors *p)
 {
 	p->port = NEW(&cx->keep, p->procs, uint16_t);
 	p->at_port = NEW(&cx->keep, port_count(p), uint16_t);
@@ -58,7 +58,7 @@ static void place_first(Ctx *cx, Processors *p)
 		p->port[i] = p->at_port[i] = (uint16_t)i;
 }
 
-void processors_place(Ctx *cx, Processors *p, const uint16_t *port)
+void processors_map(Ctx *cx, Processors *p, const uint16_t *port)
 {
 	assert(!p->sw || !p->sw->stored);
 	memset(p->at_port, 0xFF, port_count(p) * sizeof *p->at_port);
@@ -76,7 +76,7 @@ void processors_place(Ctx *cx, Processors *p, const uint16_t *port)
 uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32_t proc)
 {
 	uint32_t port = p->port[proc], to = p->sw->to[configuration][port];
-	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || !switch_carries(p->sw, &p->sw->setting[configuration], port))
+	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || !switch_delivers(p->sw, &p->sw->setting[configuration], port))
 		return NO_ROUTE;
 	return p->at_port[to];
 }
@@ -86,7 +86,7 @@ uint32_t processors_disk_port(const Processors *p, uint32_t disk) { return p->sw
 uint32_t processors_from_disk(const Processors *p, uint32_t configuration, uint32_t disk)
 {
 	uint32_t port = processors_disk_port(p, disk), to = p->sw->to[configuration][port];
-	if (to == NO_ROUTE || !switch_carries(p->sw, &p->sw->setting[configuration], port))
+	if (to == NO_ROUTE || !switch_delivers(p->sw, &p->sw->setting[configuration], port))
 		return NO_ROUTE;
 	return p->at_port[to];
 }
@@ -115,7 +115,7 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	p->reg = map_memory(cx, "registers", p->blocks, (uint64_t)p->slots * LANES, true);
 	p->sram = map_memory(cx, "SRAM", (uint64_t)m->sram, p->lanes, true);
 	p->dram = map_memory(cx, "DRAM", (uint64_t)m->dram, p->lanes, false);
-	place_first(cx, p);
+	map_identity(cx, p);
 	p->pool = pool_new(cx, threads < 1 ? 1 : threads < p->blocks ? threads : p->blocks);
 	p->threads = pool_threads(p->pool);
 	return p;

@@ -17,16 +17,16 @@
 
 #include "gf11_machine.h"
 
-enum { FORCED = 20000 }; /* steps; a hopeless case of 576 edges ends after some 4 milliseconds */
+enum { MAX_FORCED = 20000 }; /* steps; a hopeless case of 576 edges ends after some 4 milliseconds */
 
-typedef struct Paint {
+typedef struct Coloring {
 	uint32_t n;
 	const uint64_t *allow;                       /* [2n] */
 	uint64_t free[2 * MAX_CROSSBAR];             /* colours that a node may have and has not */
 	uint16_t at[2 * MAX_CROSSBAR][MAX_CROSSBAR]; /* its edge of a colour; meaningful where not free */
 	const uint8_t *from, *into;                  /* ends of an edge; a node of the second kind is n + into */
 	uint8_t *colour;
-} Paint;
+} Coloring;
 
 /* Position of the lowest bit: the product puts a different pattern into the top six bits for each. */
 static uint32_t lowest(uint64_t set)
@@ -40,18 +40,18 @@ static uint32_t lowest(uint64_t set)
 
 static uint64_t bit(uint32_t colour) { return (uint64_t)1 << colour; }
 
-static bool used(const Paint *p, uint32_t node, uint32_t colour)
+static bool used(const Coloring *p, uint32_t node, uint32_t colour)
 {
 	return (p->allow[node] & ~p->free[node]) >> colour & 1;
 }
 
-static uint32_t other_end(const Paint *p, uint32_t edge, uint32_t node)
+static uint32_t other_end(const Coloring *p, uint32_t edge, uint32_t node)
 {
 	uint32_t into = p->n + p->into[edge];
 	return node == into ? p->from[edge] : into;
 }
 
-static void put(Paint *p, uint32_t edge, uint32_t colour)
+static void colour_set(Coloring *p, uint32_t edge, uint32_t colour)
 {
 	uint32_t u = p->from[edge], v = p->n + p->into[edge];
 	p->colour[edge] = (uint8_t)colour;
@@ -60,7 +60,7 @@ static void put(Paint *p, uint32_t edge, uint32_t colour)
 	p->free[v] &= ~bit(colour);
 }
 
-static void take(Paint *p, uint32_t edge)
+static void colour_clear(Coloring *p, uint32_t edge)
 {
 	uint64_t b = bit(p->colour[edge]);
 	p->free[p->from[edge]] |= b;
@@ -68,7 +68,7 @@ static void take(Paint *p, uint32_t edge)
 }
 
 /* May the chain that begins at `node` with colour a and goes on with b, a, ... be turned? */
-static bool chain_turns(const Paint *p, uint32_t node, uint32_t a, uint32_t b)
+static bool chain_swappable(const Coloring *p, uint32_t node, uint32_t a, uint32_t b)
 {
 	uint32_t next = b;
 	for (uint32_t edge = p->at[node][a];; next = a + b - next) {
@@ -79,7 +79,7 @@ static bool chain_turns(const Paint *p, uint32_t node, uint32_t a, uint32_t b)
 	}
 }
 
-static void chain_turn(Paint *p, uint32_t node, uint32_t a, uint32_t b)
+static void chain_swap(Coloring *p, uint32_t node, uint32_t a, uint32_t b)
 {
 	uint32_t now = a, edge = p->at[node][a];
 	p->free[node] ^= bit(a) | bit(b);
@@ -99,21 +99,21 @@ static void chain_turn(Paint *p, uint32_t node, uint32_t a, uint32_t b)
 }
 
 /* A colour for an edge whose ends have no free one in common, by turning a chain; false if none turns. */
-static bool turn_any(Paint *p, uint32_t edge)
+static bool swap_any_chain(Coloring *p, uint32_t edge)
 {
 	uint32_t u = p->from[edge], v = p->n + p->into[edge];
 	for (uint64_t left = p->free[u]; left; left &= left - 1) {
 		uint32_t a = lowest(left);
 		for (uint64_t right = p->free[v]; right; right &= right - 1) {
 			uint32_t b = lowest(right);
-			if (used(p, v, a) && chain_turns(p, v, a, b)) {
-				chain_turn(p, v, a, b);
-				put(p, edge, a);
+			if (used(p, v, a) && chain_swappable(p, v, a, b)) {
+				chain_swap(p, v, a, b);
+				colour_set(p, edge, a);
 				return true;
 			}
-			if (used(p, u, b) && chain_turns(p, u, b, a)) {
-				chain_turn(p, u, b, a);
-				put(p, edge, b);
+			if (used(p, u, b) && chain_swappable(p, u, b, a)) {
+				chain_swap(p, u, b, a);
+				colour_set(p, edge, b);
 				return true;
 			}
 		}
@@ -121,17 +121,17 @@ static bool turn_any(Paint *p, uint32_t edge)
 	return false;
 }
 
-static bool colour_edge(Paint *p, uint32_t edge)
+static bool colour_edge(Coloring *p, uint32_t edge)
 {
 	uint64_t common = p->free[p->from[edge]] & p->free[p->n + p->into[edge]];
 	if (!common)
-		return turn_any(p, edge);
-	put(p, edge, lowest(common));
+		return swap_any_chain(p, edge);
+	colour_set(p, edge, lowest(common));
 	return true;
 }
 
 /* Gives the edge the allowed colour that stands at a random place; who had it there goes onto the list. */
-static uint32_t force(Paint *p, uint32_t edge, uint64_t random, uint16_t *waiting, uint32_t count)
+static uint32_t force(Coloring *p, uint32_t edge, uint64_t random, uint16_t *waiting, uint32_t count)
 {
 	uint32_t end[2] = { p->from[edge], p->n + p->into[edge] };
 	uint64_t choice = p->allow[end[0]] & p->allow[end[1]];
@@ -144,22 +144,22 @@ static uint32_t force(Paint *p, uint32_t edge, uint64_t random, uint16_t *waitin
 	for (uint32_t i = 0; i < 2; i++) {
 		if (used(p, end[i], colour)) {
 			waiting[count++] = p->at[end[i]][colour];
-			take(p, waiting[count - 1]);
+			colour_clear(p, waiting[count - 1]);
 		}
 	}
-	put(p, edge, colour);
+	colour_set(p, edge, colour);
 	return count;
 }
 
-/* Finds room for an edge where no chain turns; false, with all as it may be by then, if FORCED steps did not do. */
-static bool colour_by_force(Paint *p, uint32_t edge, uint64_t *random)
+/* Finds room for an edge where no chain turns; false, with all as it may be by then, if MAX_FORCED steps did not do. */
+static bool colour_by_force(Coloring *p, uint32_t edge, uint64_t *random)
 {
 	uint16_t waiting[MAX_CROSSBAR * MAX_CROSSBAR];
 	uint32_t count = 1;
 	if (!(p->allow[p->from[edge]] & p->allow[p->n + p->into[edge]]))
 		return false;
 	waiting[0] = (uint16_t)edge;
-	for (uint32_t step = 0; count && step < FORCED; step++) {
+	for (uint32_t step = 0; count && step < MAX_FORCED; step++) {
 		uint32_t e = waiting[--count];
 		if (!colour_edge(p, e)) {
 			*random = *random * 6364136223846793005u + 1442695040888963407u;
@@ -173,7 +173,7 @@ uint32_t route_colour(uint32_t n, uint32_t edges, const uint8_t *from, const uin
                       const uint64_t forbid[2][MAX_CROSSBAR], uint8_t *colour)
 {
 	assert(n >= 1 && n <= MAX_CROSSBAR && edges <= n * n);
-	Paint p = { .n = n, .from = from, .into = into, .colour = colour };
+	Coloring p = { .n = n, .from = from, .into = into, .colour = colour };
 	uint64_t allow[2 * MAX_CROSSBAR], all = ~(uint64_t)0 >> (MAX_CROSSBAR - n), random = 1;
 	for (uint32_t i = 0; i < n; i++) {
 		allow[i] = all & ~forbid[0][i];

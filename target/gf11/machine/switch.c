@@ -48,7 +48,7 @@ Setting setting_new(Arena *a, const Switch *s)
 	return (Setting){ all, all + size, all + 2 * size };
 }
 
-void switch_know(Switch *s, const Switch *from)
+void switch_copy_dead(Switch *s, const Switch *from)
 {
 	for (int stage = 0; stage < 3; stage++)
 		memcpy(s->dead.crossbar[stage], from->dead.crossbar[stage], s->n);
@@ -60,8 +60,8 @@ void switch_know(Switch *s, const Switch *from)
 /* ---- reasons ---- */
 
 /* Writes the reason; false, so that it can be returned. */
-static bool refuse(const Switch *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static bool refuse(const Switch *s, const char *fmt, ...)
+static bool reject(const Switch *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static bool reject(const Switch *s, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -70,13 +70,13 @@ static bool refuse(const Switch *s, const char *fmt, ...)
 	return false;
 }
 
-typedef struct Words {
+typedef struct Phrase {
 	char s[WHY / 2];
 	size_t len;
-} Words;
+} Phrase;
 
-static void words_add(Words *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void words_add(Words *w, const char *fmt, ...)
+static void phrase_add(Phrase *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void phrase_add(Phrase *w, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -95,7 +95,7 @@ static bool link_dead(const Switch *s, int stage, uint32_t x, uint32_t m)
 
 /* "middle crossbar 3, the link from input crossbar 2 to middle crossbar 7 and 4 more": up to three, more are
  * counted. */
-static void name_dead(const Switch *s, int stage, uint32_t x, bool middles, Words *w, uint32_t *named)
+static void name_dead(const Switch *s, int stage, uint32_t x, bool middles, Phrase *w, uint32_t *named)
 {
 	for (uint32_t m = 0; m < s->n; m++) {
 		bool middle = s->dead.crossbar[MIDDLE][m];
@@ -103,40 +103,40 @@ static void name_dead(const Switch *s, int stage, uint32_t x, bool middles, Word
 			continue;
 		if (++*named > 3)
 			continue;
-		words_add(w, "%s", *named > 1 ? ", " : "");
+		phrase_add(w, "%s", *named > 1 ? ", " : "");
 		if (middle)
-			words_add(w, "middle crossbar %u", m);
+			phrase_add(w, "middle crossbar %u", m);
 		else if (stage == INPUT)
-			words_add(w, "the link from input crossbar %u to middle crossbar %u", x, m);
+			phrase_add(w, "the link from input crossbar %u to middle crossbar %u", x, m);
 		else
-			words_add(w, "the link from middle crossbar %u to output crossbar %u", m, x);
+			phrase_add(w, "the link from middle crossbar %u to output crossbar %u", m, x);
 	}
 }
 
-static void name_end(Words *w, uint32_t named)
+static void phrase_end(Phrase *w, uint32_t named)
 {
 	if (named > 3)
-		words_add(w, " and %u more", named - 3);
-	words_add(w, named > 1 ? " are dead" : " is dead");
+		phrase_add(w, " and %u more", named - 3);
+	phrase_add(w, named > 1 ? " are dead" : " is dead");
 }
 
-static Words dead_anywhere(const Switch *s)
+static Phrase dead_anywhere(const Switch *s)
 {
-	Words w = { "", 0 };
+	Phrase w = { "", 0 };
 	uint32_t named = 0;
 	for (uint32_t x = 0; x < s->n; x++) {
 		name_dead(s, INPUT, x, x == 0, &w, &named);
 		name_dead(s, OUTPUT, x, false, &w, &named);
 	}
-	name_end(&w, named);
+	phrase_end(&w, named);
 	return w;
 }
 
 /* What limits an input crossbar, an output crossbar, or a route between the two; if nothing near does, what is dead
  * elsewhere. */
-static Words dead_around(const Switch *s, const uint32_t *in, const uint32_t *out)
+static Phrase dead_around(const Switch *s, const uint32_t *in, const uint32_t *out)
 {
-	Words w = { "", 0 };
+	Phrase w = { "", 0 };
 	uint32_t named = 0;
 	if (in)
 		name_dead(s, INPUT, *in, true, &w, &named);
@@ -144,22 +144,22 @@ static Words dead_around(const Switch *s, const uint32_t *in, const uint32_t *ou
 		name_dead(s, OUTPUT, *out, !in, &w, &named);
 	if (!named)
 		return dead_anywhere(s);
-	name_end(&w, named);
+	phrase_end(&w, named);
 	return w;
 }
 
 /* ---- routing ---- */
 
 /* The graph of a permutation: an edge for every route, in the order of their input ports. */
-typedef struct Graph {
+typedef struct RouteGraph {
 	uint32_t edges;
 	uint8_t from[MAX_CROSSBAR * MAX_CROSSBAR], into[MAX_CROSSBAR * MAX_CROSSBAR];
 	uint16_t port[MAX_CROSSBAR * MAX_CROSSBAR]; /* that sends */
 	uint64_t forbid[2][MAX_CROSSBAR];
-} Graph;
+} RouteGraph;
 
 /* Is it a partial permutation, of living ports? */
-static bool ports_fit(const Switch *s, const uint16_t *to)
+static bool ports_valid(const Switch *s, const uint16_t *to)
 {
 	uint64_t taken[4096 / 64] = { 0 };
 	for (uint32_t p = 0; p < s->ports; p++) {
@@ -167,21 +167,21 @@ static bool ports_fit(const Switch *s, const uint16_t *to)
 		if (q == NO_ROUTE)
 			continue;
 		if (q >= s->ports)
-			return refuse(s, "port %u cannot send to port %u: the switch has ports 0 to %u", p, q, s->ports - 1);
+			return reject(s, "port %u cannot send to port %u: the switch has ports 0 to %u", p, q, s->ports - 1);
 		if (s->dead.port[p] || s->dead.port[q])
-			return refuse(s, "port %u cannot send to port %u: port %u is dead", p, q, s->dead.port[p] ? p : q);
+			return reject(s, "port %u cannot send to port %u: port %u is dead", p, q, s->dead.port[p] ? p : q);
 		if (taken[q / 64] >> q % 64 & 1) {
 			uint32_t first = 0;
 			while (to[first] != q)
 				first++;
-			return refuse(s, "ports %u and %u both send to port %u", first, p, q);
+			return reject(s, "ports %u and %u both send to port %u", first, p, q);
 		}
 		taken[q / 64] |= (uint64_t)1 << q % 64;
 	}
 	return true;
 }
 
-static void graph_fill(const Switch *s, const uint16_t *to, Graph *g)
+static void graph_fill(const Switch *s, const uint16_t *to, RouteGraph *g)
 {
 	uint8_t home[MAX_CROSSBAR * MAX_CROSSBAR]; /* a port's crossbar: a table is quicker than to divide */
 	uint32_t n = s->n;
@@ -208,7 +208,7 @@ static bool all_alive(const Switch *s)
 	       all_zero(d->link[0], n * n) && all_zero(d->link[1], n * n);
 }
 
-static void forbid_dead(const Switch *s, Graph *g)
+static void forbid_dead(const Switch *s, RouteGraph *g)
 {
 	for (uint32_t x = 0; x < s->n; x++) {
 		for (uint32_t m = 0; m < s->n; m++) {
@@ -228,25 +228,25 @@ static uint32_t count_bits(uint64_t set)
 }
 
 /* Does a crossbar of the first or last stage have more routes than middle crossbars that it reaches? */
-static bool crossbar_fits(const Switch *s, const Graph *g, int stage, uint32_t x, uint32_t routes)
+static bool crossbar_feasible(const Switch *s, const RouteGraph *g, int stage, uint32_t x, uint32_t routes)
 {
 	static const char *const words[] = { "input", "", "output" }, *const verbs[] = { "send", "", "receive" };
 	uint32_t reach = s->n - count_bits(g->forbid[stage == OUTPUT][x]), first = x * s->n;
 	uint32_t last = first + s->n > s->ports ? s->ports - 1 : first + s->n - 1;
 	if (routes && s->dead.crossbar[stage][x])
-		return refuse(s, "ports %u to %u cannot %s: their %s crossbar %u is dead", first, last, verbs[stage],
+		return reject(s, "ports %u to %u cannot %s: their %s crossbar %u is dead", first, last, verbs[stage],
 		              words[stage], x);
 	if (routes <= reach)
 		return true;
-	Words w = dead_around(s, stage == INPUT ? &x : NULL, stage == OUTPUT ? &x : NULL);
-	return refuse(s,
+	Phrase w = dead_around(s, stage == INPUT ? &x : NULL, stage == OUTPUT ? &x : NULL);
+	return reject(s,
 	              "%u of the ports %u to %u of %s crossbar %u %s, but it reaches only %u middle crossbars: %s; "
 	              "leave out %u of these routes",
 	              routes, first, last, words[stage], x, verbs[stage], reach, w.s, routes - reach);
 }
 
 /* What can be told at once: whether the routes of each crossbar, and of each pair, have enough middle crossbars. */
-static bool dead_parts_fit(const Switch *s, const uint16_t *to, const Graph *g)
+static bool routes_feasible(const Switch *s, const uint16_t *to, const RouteGraph *g)
 {
 	uint16_t routes[2][MAX_CROSSBAR] = { 0 }, pairs[MAX_CROSSBAR * MAX_CROSSBAR] = { 0 };
 	for (uint32_t e = 0; e < g->edges; e++) {
@@ -255,14 +255,14 @@ static bool dead_parts_fit(const Switch *s, const uint16_t *to, const Graph *g)
 		pairs[g->from[e] * s->n + g->into[e]]++;
 	}
 	for (uint32_t x = 0; x < s->n; x++)
-		if (!crossbar_fits(s, g, INPUT, x, routes[0][x]) || !crossbar_fits(s, g, OUTPUT, x, routes[1][x]))
+		if (!crossbar_feasible(s, g, INPUT, x, routes[0][x]) || !crossbar_feasible(s, g, OUTPUT, x, routes[1][x]))
 			return false;
 	for (uint32_t e = 0; e < g->edges; e++) {
 		uint32_t i = g->from[e], o = g->into[e], reach = s->n - count_bits(g->forbid[0][i] | g->forbid[1][o]);
 		if (pairs[i * s->n + o] <= reach)
 			continue;
-		Words w = dead_around(s, &i, &o);
-		return refuse(s,
+		Phrase w = dead_around(s, &i, &o);
+		return reject(s,
 		              "port %u cannot send to port %u: of the routes from input crossbar %u to output "
 		              "crossbar %u, %u in number, the middle stage can carry %u: %s",
 		              g->port[e], to[g->port[e]], i, o, pairs[i * s->n + o], reach, w.s);
@@ -271,7 +271,7 @@ static bool dead_parts_fit(const Switch *s, const uint16_t *to, const Graph *g)
 }
 
 /* A middle crossbar carries at most as many routes as it has living links to crossbars in use, on either side. */
-static bool middle_stage_fits(const Switch *s, const Graph *g)
+static bool middle_stage_feasible(const Switch *s, const RouteGraph *g)
 {
 	uint64_t in_use[2] = { 0 };
 	for (uint32_t e = 0; e < g->edges; e++) {
@@ -288,8 +288,8 @@ static bool middle_stage_fits(const Switch *s, const Graph *g)
 	}
 	if (g->edges <= room)
 		return true;
-	Words w = dead_anywhere(s);
-	return refuse(s, "of %u routes the middle stage can carry at most %u: %s; leave out %u of them", g->edges, room,
+	Phrase w = dead_anywhere(s);
+	return reject(s, "of %u routes the middle stage can carry at most %u: %s; leave out %u of them", g->edges, room,
 	              w.s, g->edges - room);
 }
 
@@ -307,7 +307,7 @@ static bool ring_route(const Switch *s, const uint16_t *to, Setting *out)
 		while (next < procs && to[next] == NO_ROUTE)
 			next++;
 		if (p >= procs || to[p] != (next < procs ? next : first))
-			return refuse(s,
+			return reject(s,
 			              "port %u cannot send to port %u: this machine joins its processors in a "
 			              "ring, in which each sends to the next and the last to the first",
 			              p, to[p]);
@@ -318,21 +318,21 @@ static bool ring_route(const Switch *s, const uint16_t *to, Setting *out)
 
 static bool network_route(const Switch *s, const uint16_t *to, Setting *out)
 {
-	Graph g;
+	RouteGraph g;
 	uint8_t middle[MAX_CROSSBAR * MAX_CROSSBAR];
 	uint32_t n = s->n;
 	graph_fill(s, to, &g);
 	memset(g.forbid, 0, sizeof g.forbid);
 	if (!all_alive(s)) {
 		forbid_dead(s, &g);
-		if (!dead_parts_fit(s, to, &g) || !middle_stage_fits(s, &g))
+		if (!routes_feasible(s, to, &g) || !middle_stage_feasible(s, &g))
 			return false;
 	}
 	uint32_t stuck = route_colour(n, g.edges, g.from, g.into, (const uint64_t(*)[MAX_CROSSBAR])g.forbid, middle);
 	if (stuck < g.edges) {
 		uint32_t i = g.from[stuck], o = g.into[stuck], p = g.port[stuck];
-		Words w = dead_around(s, &i, &o);
-		return refuse(s,
+		Phrase w = dead_around(s, &i, &o);
+		return reject(s,
 		              "no setting was found for port %u to port %u (input crossbar %u to output crossbar "
 		              "%u) beside the other routes: %s; leave out some routes of these crossbars",
 		              p, to[p], i, o, w.s);
@@ -352,7 +352,7 @@ bool switch_route(const Switch *s, const uint16_t *to, Setting *out, const char 
 	memset(out->in, 0xFF, bytes); /* NO_ROUTE everywhere */
 	memset(out->middle, 0xFF, bytes);
 	memset(out->out, 0xFF, bytes);
-	bool done = ports_fit(s, to) && (s->m->ring_only ? ring_route(s, to, out) : network_route(s, to, out));
+	bool done = ports_valid(s, to) && (s->m->ring_only ? ring_route(s, to, out) : network_route(s, to, out));
 	if (why)
 		*why = done ? NULL : s->why;
 	return done;
@@ -364,7 +364,7 @@ uint32_t switch_store(Ctx *cx, Switch *s, const uint16_t *to)
 	if (s->stored >= s->m->configurations)
 		fail(cx, MP_BAD_INPUT, "use fewer configurations, or a machine file that holds more",
 		     "the switch holds %u configurations and all are taken", s->stored);
-	to = s->instead ? s->instead : to;
+	to = s->forced ? s->forced : to;
 	Setting set = setting_new(&cx->keep, s);
 	if (!switch_route(s, to, &set, &why))
 		fail(cx, MP_BAD_INPUT,
@@ -400,7 +400,7 @@ Path switch_path(const Switch *s, const Setting *set, uint32_t port)
 
 static bool is_broken(const uint8_t *part, uint32_t i) { return part && part[i]; }
 
-bool switch_carries(const Switch *s, const Setting *set, uint32_t port)
+bool switch_delivers(const Switch *s, const Setting *set, uint32_t port)
 {
 	const Dead *b = &s->broken;
 	bool whole =

@@ -312,12 +312,12 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 		layout_make(b, slots);
 	}
 	b->sw = switch_new(cx, m);
-	b->sw->instead = o->alone;
+	b->sw->forced = o->alone;
 	if (o->known)
-		switch_know(b->sw, o->known);
+		switch_copy_dead(b->sw, o->known);
 	b->p = processors_new(cx, m, b->sw, b->o.procs, o->threads ? o->threads : 1);
 	if (o->port)
-		processors_place(cx, b->p, o->port);
+		processors_map(cx, b->p, o->port);
 	b->c = controller_new(cx, b->p);
 	b->c->traced = o->traced;
 	b->c->dry = o->dry;

@@ -96,7 +96,7 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 	bp_write_cases(b, d, cases, count, 0, blocks, b->p->dram + (size_t)b->at.data * b->p->lanes);
 	bp_loaded(b, cases, count);
 	if (b->c->faults && !b->o.dry) /* what was written beside the machine meets its faults, too */
-		faults_settle_words(b->c->faults, b->p, true, b->at.data, (uint32_t)(blocks * b->at.data_words));
+		faults_apply_words(b->c->faults, b->p, true, b->at.data, (uint32_t)(blocks * b->at.data_words));
 }
 
 double bp_total_error(const Bp *b)
@@ -116,7 +116,7 @@ uint64_t bp_cycles(const Bp *b) { return b->c->account.cycles + b->c->account.ca
 void bp_take_outputs(Bp *b, uint32_t first, uint32_t count)
 {
 	uint32_t outputs = b->at.outputs, procs = b->o.procs;
-	controller_put_off(b->c, false);
+	controller_defer_calls(b->c, false);
 	for (uint32_t i = 0; i < count && !b->o.dry; i++) {
 		float *result = b->result + (size_t)(first + i) * procs * outputs;
 		for (uint32_t k = 0; k < outputs; k++) {
@@ -126,7 +126,7 @@ void bp_take_outputs(Bp *b, uint32_t first, uint32_t count)
 				result[(size_t)proc * outputs + k] = word[proc].f;
 		}
 	}
-	controller_put_off(b->c, true);
+	controller_defer_calls(b->c, true);
 }
 
 /* ---- calls ---- */
@@ -272,9 +272,9 @@ static void pass(Bp *b, bool backward)
 
 static void pass_over(Bp *b, bool backward)
 {
-	controller_put_off(b->c, true);
+	controller_defer_calls(b->c, true);
 	(b->best ? best_pass : pass)(b, backward);
-	controller_put_off(b->c, false);
+	controller_defer_calls(b->c, false);
 }
 
 void bp_accumulate(Bp *b)

@@ -302,7 +302,7 @@ static Code *join_codes(Ctx *cx, const Routine *base, Code *rows)
 	Routine added = { .name = rows->name, .code = rows };
 	Code *code = code_join(cx, arena_copy(&cx->keep, base->name, strlen(base->name)),
 	                       (Routine *const[]){ (Routine *)base, &added }, 2);
-	code->reach = base->code->reach;
+	code->index_limit = base->code->index_limit;
 	return code;
 }
 

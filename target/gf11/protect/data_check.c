@@ -282,7 +282,7 @@ static void sums_write(Protect *t, uint64_t i, float *word)
 static void host_wrote(Protect *t)
 {
 	if (t->b->c->faults)
-		faults_settle(t->b->c->faults, t->b->p);
+		faults_apply(t->b->c->faults, t->b->p);
 }
 
 void data_sums_write(Protect *t)

@@ -4,7 +4,7 @@
  *
  * The controller holds a limited number of microcode lines and runs one routine at a time, from its first line to
  * its last; before each call the host has set the relocation registers.  Cycles of routines, cycles that a call
- * costs, and the host's own time for reading and writing processor memory are counted apart (report, sections 2 and
+ * costs, and the host's own time for reading and writing processor memory are counted no_alias (report, sections 2 and
  * 4.2).
  *
  * Routines have no branches, so what they cost does not depend on values: a dry controller keeps the same account and
@@ -17,13 +17,13 @@
 /* Calls put off. A call takes dozens of microseconds, and what a block has in the cache is gone when the other
  * blocks have had their turn: it had better run many calls at once. A NETtalk pass of 1989's compiler on 566
  * processors takes 93 instead of 123 ms so, on one core. */
-enum { MOST_CALLS = 256, MOST_BASES = 256 };
-struct Queue {
+enum { MAX_CALLS = 256, MAX_BASES = 256 };
+struct CallQueue {
 	bool open;
-	Call call[MOST_CALLS];
+	PreparedCall call[MAX_CALLS];
 	uint32_t calls;
-	uint32_t number[MOST_CALLS]; /* of their routines */
-	uint32_t *base;              /* [MOST_CALLS * relocations] */
+	uint32_t number[MAX_CALLS]; /* of their routines */
+	uint32_t *base;             /* [MAX_CALLS * relocations] */
 };
 
 Controller *controller_new(Ctx *cx, Processors *p)
@@ -32,9 +32,9 @@ Controller *controller_new(Ctx *cx, Processors *p)
 	*c = (Controller){ .cx = cx,
 		               .m = p->m,
 		               .p = p,
-		               .base = NEW(&cx->keep, MOST_BASES, uint32_t),
-		               .queue = NEW(&cx->keep, 1, struct Queue) };
-	c->queue->base = NEW(&cx->keep, (size_t)p->m->relocations * MOST_CALLS, uint32_t);
+		               .base = NEW(&cx->keep, MAX_BASES, uint32_t),
+		               .queue = NEW(&cx->keep, 1, struct CallQueue) };
+	c->queue->base = NEW(&cx->keep, (size_t)p->m->relocations * MAX_CALLS, uint32_t);
 	return c;
 }
 
@@ -84,37 +84,37 @@ void controller_base(Controller *c, uint32_t n, uint32_t address)
 	c->base[n] = address;
 }
 
-void controller_run_queue(Controller *c)
+void controller_flush(Controller *c)
 {
-	struct Queue *q = c->queue;
+	struct CallQueue *q = c->queue;
 	if (q->calls)
 		execute_calls(c->p, q->call, q->calls);
 	for (uint32_t i = 0; i < q->calls && c->faults; i++)
-		faults_after(c->faults, c, q->number[i], q->call[i].base);
+		faults_after_call(c->faults, c, q->number[i], q->call[i].base);
 	q->calls = 0;
 }
 
-void controller_put_off(Controller *c, bool calls)
+void controller_defer_calls(Controller *c, bool calls)
 {
-	controller_run_queue(c);
+	controller_flush(c);
 	c->queue->open = calls;
 }
 
 /* Blocks meet in a transfer: a call that has one does not wait. */
-void controller_soon(Controller *c, uint32_t routine)
+void controller_enqueue(Controller *c, uint32_t routine)
 {
-	struct Queue *q = c->queue;
+	struct CallQueue *q = c->queue;
 	const Prepared *r = c->prepared[routine];
-	Call call = execute_call(r, c->base);
+	PreparedCall call = execute_call(r, c->base);
 	if (!q->open || call.s->transfers) {
-		controller_run_queue(c);
+		controller_flush(c);
 		execute_fast(c->p, r, c->base);
 		if (c->faults)
-			faults_after(c->faults, c, routine, c->base);
+			faults_after_call(c->faults, c, routine, c->base);
 		return;
 	}
-	if (q->calls == MOST_CALLS)
-		controller_run_queue(c);
+	if (q->calls == MAX_CALLS)
+		controller_flush(c);
 	size_t bases = (size_t)c->m->relocations;
 	call.base = memcpy(q->base + q->calls * bases, c->base, bases * sizeof *c->base);
 	q->number[q->calls] = routine;
@@ -124,17 +124,17 @@ void controller_soon(Controller *c, uint32_t routine)
 static void execute(Controller *c, uint32_t routine)
 {
 	char why[200];
-	if (execute_refuses(c->p, c->prepared[routine], c->base, why, sizeof why))
+	if (execute_bad_bases(c->p, c->prepared[routine], c->base, why, sizeof why))
 		fail(c->cx, MP_BAD_INPUT, "set the relocation register to another address before the call", "%s", why);
 	if (c->faults) {
 		faults_call(c->faults, c, routine);
 		return;
 	}
 	if (!c->traced) {
-		controller_soon(c, routine);
+		controller_enqueue(c, routine);
 		return;
 	}
-	controller_run_queue(c);
+	controller_flush(c);
 	execute_traced(c->p, c->routine[routine], c->base, c->trace, c->trace_user);
 }
 
@@ -151,7 +151,7 @@ void controller_call(Controller *c, uint32_t routine)
 
 /* ---- host --------------------------------------------------------------------------------------- */
 
-/* First of the words that the host wants, `lanes` apart; its time is counted. */
+/* First of the words that the host wants, `lanes` no_alias; its time is counted. */
 static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t addr, uint32_t count)
 {
 	uint64_t words = (uint64_t)(dram ? c->m->dram : c->m->sram), end = (uint64_t)addr + count;
@@ -162,7 +162,7 @@ static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t ad
 		fail(c->cx, MP_BAD_INPUT, "use less memory, or a machine file with more",
 		     "the host asks for words %u to %llu of the %llu of %s", addr, (unsigned long long)end - 1,
 		     (unsigned long long)words, dram ? "DRAM" : "SRAM");
-	controller_run_queue(c);
+	controller_flush(c);
 	c->account.host_words += count;
 	c->account.host_seconds += 1e-6 * c->m->host_word * count;
 	return (dram ? c->p->dram : c->p->sram) + (size_t)addr * c->p->lanes + proc;
@@ -174,7 +174,7 @@ void host_write(Controller *c, uint32_t proc, bool dram, uint32_t addr, const Ce
 	for (uint32_t i = 0; i < count && !c->dry; i++)
 		at[(size_t)i * c->p->lanes] = w[i].u;
 	if (c->faults && !c->dry)
-		faults_settle_words(c->faults, c->p, dram, addr, count);
+		faults_apply_words(c->faults, c->p, dram, addr, count);
 }
 
 void host_read(Controller *c, uint32_t proc, bool dram, uint32_t addr, Cell *w, uint32_t count)

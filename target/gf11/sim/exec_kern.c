@@ -26,7 +26,7 @@ typedef float Vector __attribute__((vector_size(32), may_alias));
 typedef int32_t Mask __attribute__((vector_size(32), may_alias));
 enum { VECTORS = ROW_BYTES / sizeof(Vector) };
 
-INLINE void *row(const Frame *f, Place p) { return f->space[p.space] + (size_t)p.off * ROW_BYTES; }
+INLINE void *row(const Frame *f, RowRef p) { return f->space[p.space] + (size_t)p.off * ROW_BYTES; }
 
 /* Sums stay in vector registers from the first term to the last.  A NaN on the way stays one to the end, where it
  * becomes the one NaN there is. */
@@ -51,40 +51,40 @@ INLINE void run_chain(const Inst *i, const Term *t, const Frame *f)
 
 /* Where in SRAM the words lie that the lanes of a block address by themselves, in words from the block's first lane.
  * */
-INLINE void own_places(const Frame *f, const Inst *i, const uint32_t *index, uint64_t place[LANES])
+INLINE void own_addresses(const Frame *f, const Inst *i, const uint32_t *index, uint64_t address[LANES])
 {
 	uint32_t first = f->base[i->base] + i->k.u, words = f->words, lanes = f->lanes, mask = words - 1;
 	if (words & mask)
 		EACH_LANE
-	place[l] = (uint64_t)((first + index[l]) % words) * lanes + (uint64_t)l;
-	else EACH_LANE place[l] = (uint64_t)((first + index[l]) & mask) * lanes + (uint64_t)l;
+	address[l] = (uint64_t)((first + index[l]) % words) * lanes + (uint64_t)l;
+	else EACH_LANE address[l] = (uint64_t)((first + index[l]) & mask) * lanes + (uint64_t)l;
 }
 
 INLINE void run_lookup(const Inst *i, const Frame *f)
 {
-	uint64_t place[LANES];
+	uint64_t address[LANES];
 	uint32_t *dst = row(f, i->dst);
 	const uint32_t *sram = f->sram;
-	own_places(f, i, row(f, i->a), place);
+	own_addresses(f, i, row(f, i->a), address);
 	EACH_LANE
-	dst[l] = sram[place[l]];
+	dst[l] = sram[address[l]];
 }
 
 INLINE void run_put(const Inst *i, const Frame *f)
 {
-	uint64_t place[LANES];
+	uint64_t address[LANES];
 	const uint32_t *value = row(f, i->a);
-	own_places(f, i, row(f, i->b), place);
+	own_addresses(f, i, row(f, i->b), address);
 	for (uint32_t l = 0; l < LANES; l++)
-		f->sram[place[l]] = value[l];
+		f->sram[address[l]] = value[l];
 }
 
-INLINE void ask_for(const Sequence *s, const Inst *i, const Frame *f)
+INLINE void prefetch_rows(const Sequence *s, const Inst *i, const Frame *f)
 {
-	for (const Place *p = s->soon + i->soon, *end = p + i->soons; p < end; p++) {
-		const char *soon = row(f, *p);
+	for (const RowRef *p = s->prefetch + i->prefetch, *end = p + i->prefetches; p < end; p++) {
+		const char *prefetch = row(f, *p);
 		for (int b = 0; b < ROW_BYTES; b += 64)
-			__builtin_prefetch(soon + b);
+			__builtin_prefetch(prefetch + b);
 	}
 }
 
@@ -95,7 +95,7 @@ INLINE void run_stage(const Sequence *s, const Stage *st, const Frame *f)
 		uint32_t *dst = row(f, i->dst);
 		const uint32_t *row_a = row(f, i->a), *row_b = row(f, i->b), *row_c = row(f, i->c);
 		const Cell k = i->k;
-		ask_for(s, i, f);
+		prefetch_rows(s, i, f);
 		switch (i->op) {
 #define OP(NAME, name, unit, form, latency, meaning, about)    \
 	case GOP_##NAME:                                           \
@@ -155,17 +155,17 @@ __attribute__((target(AVX512))) static inline __m512i add_words(__m512i a, __m51
 __attribute__((target(AVX512))) static void send_avx512(const Processors *p, const Transfer *t, uint32_t count,
                                                         uint32_t block)
 {
-	const Route *r = t->route;
+	const SwitchRoute *r = t->route;
 	const uint32_t *rows = block_row(p, 0, 0);
 	for (uint32_t s = 0; s < STRIPS; s++) {
 		const uint32_t *first = r->first + (size_t)block * STRIPS + s;
-		const Part *part = r->part + first[0], *end = r->part + first[1];
+		const StripSource *part = r->part + first[0], *end = r->part + first[1];
 		uint32_t *mine = block_row(p, block, 0) + s * STRIP;
 		__m512i lane = _mm512_loadu_si512(r->from + (size_t)block * LANES + s * STRIP); /* its last four bits */
 		for (uint32_t i = 0; i < count; i++) {
 			const uint32_t *src = rows + (size_t)t[i].src * LANES;
 			__m512i words = _mm512_setzero_si512();
-			for (const Part *k = part; k < end; k++)
+			for (const StripSource *k = part; k < end; k++)
 				words = _mm512_mask_permutexvar_epi32(words, k->lanes, lane, _mm512_load_si512(src + k->from));
 			if (t[i].add != NONE)
 				words = add_words(_mm512_load_si512(mine + (size_t)t[i].add * LANES), words);

@@ -24,11 +24,11 @@ static bool may_overlap(const Flow *f)
 	return false;
 }
 
-static Sequence *sequence_for(Flow *f, bool apart)
+static Sequence *sequence_for(Flow *f, bool no_alias)
 {
-	Sequence *s = sequence_make(f, apart, true);
+	Sequence *s = sequence_make(f, no_alias, true);
 	if (!s)
-		s = sequence_make(f, apart, false);
+		s = sequence_make(f, no_alias, false);
 	assert(s);
 	return s;
 }
@@ -41,14 +41,14 @@ Prepared *execute_prepare(Ctx *cx, const Processors *p, const Routine *r)
 	q->spill_low = routine_spill_low(p->m, r);
 	q->space = f->space;
 	q->spaces = f->spaces;
-	q->apart = sequence_for(f, true);
-	q->safe = may_overlap(f) ? sequence_for(f, false) : q->apart;
+	q->no_alias = sequence_for(f, true);
+	q->may_alias = may_overlap(f) ? sequence_for(f, false) : q->no_alias;
 	q->route = f->route;
 	q->routes = p->sw ? p->sw->stored : 0;
 	return q;
 }
 
-void execute_renew_routes(const Processors *p, Prepared *r)
+void execute_update_routes(const Processors *p, Prepared *r)
 {
 	for (uint32_t k = 0; k < r->routes; k++)
 		if (r->route[k])
@@ -57,7 +57,7 @@ void execute_renew_routes(const Processors *p, Prepared *r)
 
 static uint32_t base_value(const uint32_t *base, uint32_t n) { return base && n ? base[n] : 0; }
 
-const char *execute_refuses(const Processors *p, const Prepared *r, const uint32_t *base, char *buf, size_t size)
+const char *execute_bad_bases(const Processors *p, const Prepared *r, const uint32_t *base, char *buf, size_t size)
 {
 	for (uint32_t i = 1; i < r->spaces; i++) {
 		const Space *s = &r->space[i];
@@ -71,11 +71,11 @@ const char *execute_refuses(const Processors *p, const Prepared *r, const uint32
 			         (unsigned long long)words, memory);
 			return buf;
 		}
-		if (!s->far && s->base && at + s->reach >= r->spill_low) {
+		if (!s->far && s->base && at + s->last >= r->spill_low) {
 			snprintf(buf, size,
 			         "%s: word %llu (relocation register %u holds %llu) lies among those for "
 			         "spilled words, from %u on",
-			         r->name, (unsigned long long)(at + s->reach), s->base, (unsigned long long)at, r->spill_low);
+			         r->name, (unsigned long long)(at + s->last), s->base, (unsigned long long)at, r->spill_low);
 			return buf;
 		}
 		if (s->far && at % (uint64_t)p->m->dram_banks) {
@@ -91,12 +91,12 @@ const char *execute_refuses(const Processors *p, const Prepared *r, const uint32
 
 /* ---- fast --------------------------------------------------------------------------------------- */
 
-typedef struct Job {
+typedef struct RunArgs {
 	Processors *p;
 	const Kernel *kernel;
-	const Call *call;
+	const PreparedCall *call;
 	uint32_t calls;
-} Job;
+} RunArgs;
 
 static const uint32_t no_base[256];
 
@@ -112,7 +112,7 @@ static bool overlap(const Prepared *r, const uint32_t *base)
 	return false;
 }
 
-static void frame_fill(const Processors *p, const Call *c, uint32_t block, Frame *f)
+static void frame_fill(const Processors *p, const PreparedCall *c, uint32_t block, Frame *f)
 {
 	f->space[0] = (char *)block_row(p, block, 0);
 	for (uint32_t i = 1; i < c->r->spaces; i++) {
@@ -137,7 +137,7 @@ static void send_disks(const Processors *p, const Transfer *t, uint32_t block)
 }
 
 /* Transfers of one route are done together. */
-static void send_all(const Job *j, const Stage *st, uint32_t block)
+static void send_all(const RunArgs *j, const Stage *st, uint32_t block)
 {
 	const Transfer *t = j->call->s->transfer + st->transfer, *end = t + st->transfers;
 	for (const Transfer *next; t < end; t = next) {
@@ -154,7 +154,7 @@ static uint32_t share_first(const Processors *p, uint32_t thread) { return p->bl
 /* One call, stage by stage. */
 static void run_stages(void *arg, uint32_t thread)
 {
-	const Job *j = arg;
+	const RunArgs *j = arg;
 	Processors *p = j->p;
 	const Sequence *s = j->call->s;
 	uint32_t first = share_first(p, thread), end = share_first(p, thread + 1);
@@ -175,10 +175,10 @@ static void run_stages(void *arg, uint32_t thread)
 /* Calls in which blocks have nothing to do with each other. */
 static void run_blocks(void *arg, uint32_t thread)
 {
-	const Job *j = arg;
+	const RunArgs *j = arg;
 	Frame f;
 	for (uint32_t block = share_first(j->p, thread); block < share_first(j->p, thread + 1); block++)
-		for (const Call *c = j->call; c < j->call + j->calls; c++) {
+		for (const PreparedCall *c = j->call; c < j->call + j->calls; c++) {
 			frame_fill(j->p, c, block, &f);
 			j->kernel->run(c->s, c->s->stage, &f);
 		}
@@ -195,54 +195,54 @@ static uint32_t best_kernel(void)
 void execute_with(Processors *p, const Sequence *s, const Prepared *r, const uint32_t *base, uint32_t kernel)
 {
 	assert(!base || base[0] == 0);
-	Call c = { r, s, base ? base : no_base };
-	pool_run(p->pool, run_stages, &(Job){ p, &kernels[kernel], &c, 1 });
+	PreparedCall c = { r, s, base ? base : no_base };
+	pool_run(p->pool, run_stages, &(RunArgs){ p, &kernels[kernel], &c, 1 });
 }
 
-Call execute_call(const Prepared *r, const uint32_t *base)
+PreparedCall execute_call(const Prepared *r, const uint32_t *base)
 {
 	base = base ? base : no_base;
-	return (Call){ r, r->safe != r->apart && overlap(r, base) ? r->safe : r->apart, base };
+	return (PreparedCall){ r, r->may_alias != r->no_alias && overlap(r, base) ? r->may_alias : r->no_alias, base };
 }
 
-void execute_calls(Processors *p, const Call *call, uint32_t count)
+void execute_calls(Processors *p, const PreparedCall *call, uint32_t count)
 {
-	pool_run(p->pool, run_blocks, &(Job){ p, &kernels[best_kernel()], call, count });
+	pool_run(p->pool, run_blocks, &(RunArgs){ p, &kernels[best_kernel()], call, count });
 }
 
 void execute_fast(Processors *p, const Prepared *r, const uint32_t *base)
 {
-	Call c = execute_call(r, base);
+	PreparedCall c = execute_call(r, base);
 	execute_with(p, c.s, r, c.base, best_kernel());
 }
 
 /* ---- traced ------------------------------------------------------------------------------------- */
 
 /* A result under way: its words lie in working slots, a second row for what else the operation read. */
-typedef struct Flight {
+typedef struct InFlight {
 	const Micro *micro;
 	uint64_t done;
 	uint32_t row, second;
-} Flight;
-typedef struct Trace {
+} InFlight;
+typedef struct TracedRun {
 	Processors *p;
 	const uint32_t *base;
-	const Meddler *w; /* NULL: nobody meddles */
+	const FaultHooks *w; /* NULL: nobody meddles */
 	uint64_t now;
-	uint16_t seen[4096];
-	uint32_t seens; /* processors that are watched */
-	Flight flight[UNITS * 1024];
+	uint16_t watch[4096];
+	uint32_t watches; /* processors that are watched */
+	InFlight flight[UNITS * 1024];
 	uint32_t flights;              /* in order of issue */
 	uint64_t busy[(1 << 16) / 64]; /* working slots in use, from the first */
 	uint32_t taken;                /* words of each disk */
-} Trace;
+} TracedRun;
 
 static uint32_t *word_at(const Processors *p, uint32_t slot, uint32_t proc)
 {
 	return &block_row(p, proc / LANES, slot)[proc % LANES];
 }
 
-static uint32_t row_take(Trace *t)
+static uint32_t row_take(TracedRun *t)
 {
 	uint32_t first = (uint32_t)(t->p->m->registers + t->p->m->conditions);
 	for (uint32_t i = 0; first + i < t->p->slots; i++)
@@ -254,13 +254,13 @@ static uint32_t row_take(Trace *t)
 	return 0;
 }
 
-static void row_give(Trace *t, uint32_t row)
+static void row_free(TracedRun *t, uint32_t row)
 {
 	uint32_t i = row - (uint32_t)(t->p->m->registers + t->p->m->conditions);
 	t->busy[i / 64] &= ~((uint64_t)1 << i % 64);
 }
 
-static uint32_t address_of(const Trace *t, bool far, Addr a)
+static uint32_t address_of(const TracedRun *t, bool far, Addr a)
 {
 	uint32_t at = base_value(t->base, a.base) + a.off;
 	assert(at < (uint64_t)(far ? t->p->m->dram : t->p->m->sram));
@@ -268,32 +268,32 @@ static uint32_t address_of(const Trace *t, bool far, Addr a)
 	return at;
 }
 
-static uint32_t own_address(const Trace *t, Addr a, uint32_t index)
+static uint32_t own_address(const TracedRun *t, Addr a, uint32_t index)
 {
 	return (base_value(t->base, a.base) + a.off + index) % (uint32_t)t->p->m->sram;
 }
 
-static uint32_t *memory_at(const Trace *t, bool far, uint32_t at, uint32_t proc)
+static uint32_t *memory_at(const TracedRun *t, bool far, uint32_t at, uint32_t proc)
 {
 	return (far ? t->p->dram : t->p->sram) + (size_t)at * t->p->lanes + proc;
 }
 
 /* Where the word of a processor comes out, and whether the way there is whole. */
-static uint32_t send_to(const Trace *t, const Setting *set, uint32_t proc, bool *wrong)
+static uint32_t send_to(const TracedRun *t, const Setting *set, uint32_t proc, bool *wrong)
 {
 	const Processors *p = t->p;
 	uint32_t port = p->port[proc], to = switch_follow(p->sw, set, port), really = to;
-	if (to != NO_ROUTE && t->w && t->w->arrives)
-		really = t->w->arrives(t->w->user, proc, t->now, to);
+	if (to != NO_ROUTE && t->w && t->w->route)
+		really = t->w->route(t->w->user, proc, t->now, to);
 	*wrong = really != to;
-	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || (!*wrong && !switch_carries(p->sw, set, port)))
+	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || (!*wrong && !switch_delivers(p->sw, set, port)))
 		return NO_ROUTE;
 	return p->at_port[really];
 }
 
 /* Words go through the crossbars as they are set; those that meet a broken part are lost. One that goes astray
  * takes the place of the one that should have come there. */
-static void send(Trace *t, const Micro *u, uint32_t row)
+static void send(TracedRun *t, const Micro *u, uint32_t row)
 {
 	const Processors *p = t->p;
 	const Setting *set = &p->sw->setting[u->k.u];
@@ -316,7 +316,7 @@ static void send(Trace *t, const Micro *u, uint32_t row)
 	for (uint32_t i = 0; i < p->disks; i++) {
 		uint32_t port = switch_follow(p->sw, set, processors_disk_port(p, i)),
 				 to = port == NO_ROUTE ? NO_ROUTE : p->at_port[port];
-		if (to != NO_ROUTE && switch_carries(p->sw, set, processors_disk_port(p, i)))
+		if (to != NO_ROUTE && switch_delivers(p->sw, set, processors_disk_port(p, i)))
 			*word_at(p, row, to) = p->disk ? p->disk[(size_t)t->taken * p->disks + i] : 0;
 	}
 	t->taken += processors_disks_send(p, u->k.u);
@@ -325,7 +325,7 @@ static void send(Trace *t, const Micro *u, uint32_t row)
 }
 
 /* What the operation reads when it is issued, and makes of it. */
-static void issue_one(Trace *t, const Micro *u, Flight *f, uint32_t proc)
+static void issue_one(TracedRun *t, const Micro *u, InFlight *f, uint32_t proc)
 {
 	const Processors *p = t->p;
 	unsigned uses = forms[ops[u->op].form].uses;
@@ -344,14 +344,14 @@ static void issue_one(Trace *t, const Micro *u, Flight *f, uint32_t proc)
 		*word_at(p, f->second, proc) = ops[u->op].form == FORM_PUT ? b.u : cc;
 }
 
-static const uint32_t *register_row(const Trace *t, uint32_t block, bool used, uint32_t slot)
+static const uint32_t *register_row(const TracedRun *t, uint32_t block, bool used, uint32_t slot)
 {
 	static const uint32_t zero[LANES];
 	return used ? block_row(t->p, block, slot) : zero;
 }
 
 /* The same for a block of processors at once. */
-static void issue_block(Trace *t, const Micro *u, const Flight *f, uint32_t block)
+static void issue_block(TracedRun *t, const Micro *u, const InFlight *f, uint32_t block)
 {
 	const Processors *p = t->p;
 	int form = ops[u->op].form;
@@ -374,98 +374,105 @@ static void issue_block(Trace *t, const Micro *u, const Flight *f, uint32_t bloc
 }
 
 /* Where a result goes: a register, a condition code (place -1) or a word of memory. */
-typedef struct Goal {
+typedef struct Destination {
 	int place;
 	uint32_t addr;
 	uint32_t *word;
-} Goal;
+} Destination;
 
-static Goal goal_of(const Trace *t, const Micro *u, uint32_t index, uint32_t proc)
+static Destination destination_of(const TracedRun *t, const Micro *u, uint32_t index, uint32_t proc)
 {
 	uint32_t at = u->dst;
 	switch (ops[u->op].form) {
 	case FORM_STORE:
-	case FORM_FETCH: at = address_of(t, false, u->mem); return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
-	case FORM_PUT: at = own_address(t, u->mem, index); return (Goal){ IN_SRAM, at, memory_at(t, false, at, proc) };
-	case FORM_FLUSH: at = address_of(t, true, u->far); return (Goal){ IN_DRAM, at, memory_at(t, true, at, proc) };
-	case FORM_CMP: return (Goal){ -1, u->cc, word_at(t->p, (uint32_t)t->p->m->registers + u->cc, proc) };
-	default: return (Goal){ IN_REG, at, word_at(t->p, at, proc) };
+	case FORM_FETCH:
+		at = address_of(t, false, u->mem);
+		return (Destination){ IN_SRAM, at, memory_at(t, false, at, proc) };
+	case FORM_PUT:
+		at = own_address(t, u->mem, index);
+		return (Destination){ IN_SRAM, at, memory_at(t, false, at, proc) };
+	case FORM_FLUSH:
+		at = address_of(t, true, u->far);
+		return (Destination){ IN_DRAM, at, memory_at(t, true, at, proc) };
+	case FORM_CMP: return (Destination){ -1, u->cc, word_at(t->p, (uint32_t)t->p->m->registers + u->cc, proc) };
+	default: return (Destination){ IN_REG, at, word_at(t->p, at, proc) };
 	}
 }
 
-static void arrive_one(const Trace *t, const Flight *f, uint32_t proc)
+static void write_back_one(const TracedRun *t, const InFlight *f, uint32_t proc)
 {
 	uint32_t word = *word_at(t->p, f->row, proc);
 	uint32_t second = f->second != NONE ? *word_at(t->p, f->second, proc) : 0;
 	if (ops[f->micro->op].form == FORM_MASKED && !second)
 		return;
-	Goal g = goal_of(t, f->micro, second, proc);
+	Destination g = destination_of(t, f->micro, second, proc);
 	*g.word = t->w && t->w->watched[proc] ? t->w->write(t->w->user, proc, g.place, g.addr, t->now, word) : word;
 }
 
 /* A whole row at once, if all its words go to the same place; then those that are watched once more. */
-static void arrive_block(const Trace *t, const Flight *f, uint32_t block)
+static void write_back_block(const TracedRun *t, const InFlight *f, uint32_t block)
 {
 	uint32_t first = block * LANES, end = first + LANES < t->p->procs ? first + LANES : t->p->procs;
 	if (f->second == NONE)
-		memcpy(goal_of(t, f->micro, 0, first).word, block_row(t->p, block, f->row), (end - first) * sizeof(uint32_t));
+		memcpy(destination_of(t, f->micro, 0, first).word, block_row(t->p, block, f->row),
+		       (end - first) * sizeof(uint32_t));
 	else
 		for (uint32_t proc = first; proc < end; proc++)
-			arrive_one(t, f, proc);
+			write_back_one(t, f, proc);
 }
 
-static bool alone(const Trace *t) { return t->w && t->w->alone; }
+static bool only_watched(const TracedRun *t) { return t->w && t->w->only_watched; }
 
-static void issue(Trace *t, const Micro *u)
+static void issue(TracedRun *t, const Micro *u)
 {
 	int form = ops[u->op].form;
 	assert(t->flights < COUNT(t->flight));
-	Flight *f = &t->flight[t->flights++];
-	*f = (Flight){ u, t->now + (uint64_t)op_latency(t->p->m, u->op), row_take(t), NONE };
+	InFlight *f = &t->flight[t->flights++];
+	*f = (InFlight){ u, t->now + (uint64_t)op_latency(t->p->m, u->op), row_take(t), NONE };
 	if (form == FORM_PUT || form == FORM_MASKED)
 		f->second = row_take(t);
 	if (form == FORM_XFER)
 		send(t, u, f->row);
-	else if (alone(t))
-		for (uint32_t i = 0; i < t->seens; i++)
-			issue_one(t, u, f, t->seen[i]);
+	else if (only_watched(t))
+		for (uint32_t i = 0; i < t->watches; i++)
+			issue_one(t, u, f, t->watch[i]);
 	else
 		for (uint32_t block = 0; block < t->p->blocks; block++)
 			issue_block(t, u, f, block);
-	for (uint32_t i = 0; i < t->seens && ops[u->op].unit == UNIT_ALU; i++) {
-		uint32_t *word = word_at(t->p, f->row, t->seen[i]);
-		*word = t->w->result(t->w->user, t->seen[i], u, t->now, *word);
+	for (uint32_t i = 0; i < t->watches && ops[u->op].unit == UNIT_ALU; i++) {
+		uint32_t *word = word_at(t->p, f->row, t->watch[i]);
+		*word = t->w->result(t->w->user, t->watch[i], u, t->now, *word);
 	}
 }
 
-static void arrive(Trace *t)
+static void write_back(TracedRun *t)
 {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < t->flights; i++) {
-		Flight f = t->flight[i];
+		InFlight f = t->flight[i];
 		if (f.done != t->now) {
 			t->flight[kept++] = f;
 			continue;
 		}
-		for (uint32_t block = 0; block < t->p->blocks && !alone(t); block++)
-			arrive_block(t, &f, block);
-		for (uint32_t k = 0; k < t->seens && (f.second == NONE || alone(t)); k++)
-			arrive_one(t, &f, t->seen[k]);
-		row_give(t, f.row);
+		for (uint32_t block = 0; block < t->p->blocks && !only_watched(t); block++)
+			write_back_block(t, &f, block);
+		for (uint32_t k = 0; k < t->watches && (f.second == NONE || only_watched(t)); k++)
+			write_back_one(t, &f, t->watch[k]);
+		row_free(t, f.row);
 		if (f.second != NONE)
-			row_give(t, f.second);
+			row_free(t, f.second);
 	}
 	t->flights = kept;
 }
 
-void execute_meddled(Processors *p, const Routine *r, const uint32_t *base, const Meddler *w, TraceFn *fn, void *user)
+void execute_hooked(Processors *p, const Routine *r, const uint32_t *base, const FaultHooks *w, TraceFn *fn, void *user)
 {
-	Trace t = { .p = p, .base = base, .w = w };
+	TracedRun t = { .p = p, .base = base, .w = w };
 	for (uint32_t i = 0; i < p->procs && w; i++)
 		if (w->watched[i])
-			t.seen[t.seens++] = (uint16_t)i;
+			t.watch[t.watches++] = (uint16_t)i;
 	for (; t.now < r->lines || t.flights; t.now++) {
-		arrive(&t);
+		write_back(&t);
 		if (w)
 			w->cycle(w->user, t.now);
 		for (uint32_t unit = 0; unit < UNITS && t.now < r->lines; unit++) {
@@ -481,7 +488,7 @@ void execute_meddled(Processors *p, const Routine *r, const uint32_t *base, cons
 
 void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user)
 {
-	execute_meddled(p, r, base, NULL, fn, user);
+	execute_hooked(p, r, base, NULL, fn, user);
 }
 
 /* ---- bench -------------------------------------------------------------------------------------- */

@@ -6,11 +6,11 @@
  *                                stuck bits, if the routine writes them
  *   nothing                      the call goes its usual way, and may even be put off
  *   a stuck bit is written once, and not read afterwards: it is put right after the call
- *   else                         processors in which something happens run again, cycle by cycle, from the memory
+ *   else                         processors in which something happens run rerun, cycle by cycle, from the memory
  *                                they had; where processors meet, all of them do
  *
  * Parts of the switch that are broken are in the routes (execute.c, translate.c). Dead processors run with the
- * others; then what they wrote is 0 again.
+ * others; then what they wrote is 0 rerun.
  * What must hold: memory and log are those of a machine traced from the first cycle to the last. */
 #include <assert.h>
 #include <math.h>
@@ -20,26 +20,26 @@
 #include "execute.h"
 #include "footprint.h"
 
-enum { MOST_AGAIN = 64 }; /* processors that run again; if there are more, all are traced at once */
-enum { NO_FAULT = MOST_FAULTS };
+enum { MAX_RERUN = 64 }; /* processors that run rerun; if there are more, all are traced at once */
+enum { NO_FAULT = MAX_FAULTS };
 
 typedef struct FaultRun {
 	Footprint **foot;
 	uint32_t room;   /* [routines] */
 	uint16_t *first; /* [procs] of its faults: dead, stuck, alu, misroute; NO_FAULT: none */
-	uint16_t next[MOST_FAULTS];
+	uint16_t next[MAX_FAULTS];
 	uint8_t *mute; /* [procs] dead ones */
 	uint16_t *dead;
 	uint32_t deads; /* processors of the program, as are all below */
-	uint16_t flip[MOST_FAULTS];
+	uint16_t flip[MAX_FAULTS];
 	uint32_t flips; /* faults of a kind: those of this program */
-	uint16_t stuck[MOST_FAULTS];
+	uint16_t stuck[MAX_FAULTS];
 	uint32_t stucks;
-	uint16_t alu[MOST_FAULTS];
+	uint16_t alu[MAX_FAULTS];
 	uint32_t alus;
-	uint16_t misroute[MOST_FAULTS];
+	uint16_t misroute[MAX_FAULTS];
 	uint32_t misroutes;
-	uint16_t broken[MOST_FAULTS];
+	uint16_t broken[MAX_FAULTS];
 	uint32_t brokens; /* parts of the switch */
 	Dead parts;       /* room for Switch.broken */
 	/* The present call. */
@@ -48,12 +48,12 @@ typedef struct FaultRun {
 	const Footprint *now;
 	uint64_t begin, end; /* first cycle of the routine, and the one after its last */
 	uint8_t *watched;    /* [procs] */
-	uint16_t *again;
-	uint32_t agains;              /* processors that run again, if there are not too many */
-	uint8_t active[MOST_FAULTS];  /* happens in this call */
-	uint8_t changed[MOST_FAULTS]; /* stuck: has been logged in this call */
+	uint16_t *rerun;
+	uint32_t reruns;             /* processors that run rerun, if there are not too many */
+	uint8_t active[MAX_FAULTS];  /* happens in this call */
+	uint8_t changed[MAX_FAULTS]; /* stuck: has been logged in this call */
 	uint32_t *saved;
-	size_t saved_room; /* [MOST_AGAIN * most words that a routine writes] */
+	size_t saved_room; /* [MAX_RERUN * most words that a routine writes] */
 } FaultRun;
 
 /* ---- where a fault is ---- */
@@ -108,7 +108,7 @@ static void break_switch(const Faults *f, FaultRun *r, Switch *s)
 	s->broken = *d;
 }
 
-static void kind_add(const Faults *f, FaultRun *r, const Processors *p, uint16_t i)
+static void fault_classify(const Faults *f, FaultRun *r, const Processors *p, uint16_t i)
 {
 	const Fault *fault = &f->fault[i];
 	uint32_t lane = fault->kind == FAULT_FLIP || fault->kind == FAULT_DISK ? NO_ROUTE : lane_of(p, fault);
@@ -174,8 +174,8 @@ static FaultRun *run_new(Controller *c)
 	r->first = NEW(keep, c->p->procs, uint16_t);
 	r->mute = NEW(keep, c->p->procs, uint8_t);
 	r->watched = NEW(keep, c->p->procs, uint8_t);
-	r->dead = NEW(keep, MOST_FAULTS, uint16_t);
-	r->again = NEW(keep, c->p->procs, uint16_t);
+	r->dead = NEW(keep, MAX_FAULTS, uint16_t);
+	r->rerun = NEW(keep, c->p->procs, uint16_t);
 	if (!s)
 		return r;
 	for (int stage = 0; stage < 3; stage++)
@@ -199,7 +199,7 @@ void faults_loaded(Controller *c, uint32_t routine)
 	}
 	if (!r->foot[routine])
 		r->foot[routine] = footprint_make(c->cx, c->m, c->routine[routine]);
-	size_t words = MOST_AGAIN * (size_t)r->foot[routine]->written;
+	size_t words = MAX_RERUN * (size_t)r->foot[routine]->written;
 	if (words > r->saved_room) {
 		r->saved = arena_grow(keep, r->saved, r->saved_room, words, sizeof *r->saved);
 		r->saved_room = words;
@@ -209,7 +209,7 @@ void faults_loaded(Controller *c, uint32_t routine)
 void faults_attach(Faults *f, Controller *c)
 {
 	Processors *p = c->p;
-	controller_run_queue(c);
+	controller_flush(c);
 	if (!c->fault_run)
 		c->fault_run = run_new(c);
 	FaultRun *r = c->fault_run;
@@ -220,7 +220,7 @@ void faults_attach(Faults *f, Controller *c)
 	for (uint32_t i = 0; i < p->procs; i++)
 		r->first[i] = NO_FAULT;
 	for (uint32_t i = 0; i < f->faults; i++)
-		kind_add(f, r, p, (uint16_t)i);
+		fault_classify(f, r, p, (uint16_t)i);
 	memset(r->mute, 0, p->procs);
 	for (uint32_t i = 0; i < r->deads; i++)
 		r->mute[r->dead[i]] = 1;
@@ -230,16 +230,16 @@ void faults_attach(Faults *f, Controller *c)
 	for (uint32_t i = 0; i < c->routines; i++) {
 		faults_loaded(c, i);
 		if (!c->dry)
-			execute_renew_routes(p, c->prepared[i]);
+			execute_update_routes(p, c->prepared[i]);
 	}
 	start_flips(r);
 	if (!c->dry)
-		faults_settle(f, p);
+		faults_apply(f, p);
 }
 
 /* ---- memory past faults ---- */
 
-void faults_settle_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count)
+void faults_apply_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count)
 {
 	for (uint32_t i = 0; i < f->faults; i++) {
 		const Fault *fault = &f->fault[i];
@@ -250,7 +250,7 @@ void faults_settle_words(Faults *f, Processors *p, bool dram, uint32_t addr, uin
 			if (!in_place(fault, dram ? IN_DRAM : IN_SRAM) || fault->addr - addr >= count)
 				continue;
 			uint32_t *word = word_of(p, dram, fault->addr, lane);
-			f->wait[i].settled |= forced(fault, *word) != *word;
+			f->wait[i].unlogged |= forced(fault, *word) != *word;
 			*word = forced(fault, *word);
 			continue;
 		}
@@ -260,48 +260,48 @@ void faults_settle_words(Faults *f, Processors *p, bool dram, uint32_t addr, uin
 	}
 }
 
-void faults_settle(Faults *f, Processors *p)
+void faults_apply(Faults *f, Processors *p)
 {
-	faults_settle_words(f, p, false, 0, (uint32_t)p->m->sram);
-	faults_settle_words(f, p, true, 0, p->dram_used ? p->dram_used : (uint32_t)p->m->dram);
+	faults_apply_words(f, p, false, 0, (uint32_t)p->m->sram);
+	faults_apply_words(f, p, true, 0, p->dram_used ? p->dram_used : (uint32_t)p->m->dram);
 }
 
 /* Words of the dead that the routine wrote. */
-static void bury(FaultRun *r, const Footprint *now, const uint32_t *base)
+static void clear_dead(FaultRun *r, const Footprint *now, const uint32_t *base)
 {
 	Processors *p = r->c->p;
 	for (uint32_t i = 0; i < r->deads; i++) {
 		for (uint32_t k = 0; k < now->words; k++) {
-			const Named *n = &now->word[k];
+			const WordUse *n = &now->word[k];
 			if (n->writes)
 				*word_of(p, n->far, base[n->base] + n->off, r->dead[i]) = 0;
 		}
 	}
 }
 
-void faults_after(Faults *f, Controller *c, uint32_t routine, const uint32_t *base)
+void faults_after_call(Faults *f, Controller *c, uint32_t routine, const uint32_t *base)
 {
 	FaultRun *r = c->fault_run;
-	bury(r, r->foot[routine], base);
+	clear_dead(r, r->foot[routine], base);
 	if (r->foot[routine]->puts) /* indices may be wrong themselves, and lead anywhere */
-		faults_settle_words(f, c->p, false, 0, (uint32_t)c->m->sram);
+		faults_apply_words(f, c->p, false, 0, (uint32_t)c->m->sram);
 }
 
 /* ---- flips in memory: between calls ---- */
 
-typedef struct Spot {
+typedef struct BitAddress {
 	uint32_t lane, addr;
 	uint8_t bit;
-} Spot;
+} BitAddress;
 
-static Spot flip_spot(const FaultRun *r, uint16_t i, int place, uint64_t n)
+static BitAddress flip_address(const FaultRun *r, uint16_t i, int place, uint64_t n)
 {
 	const Processors *p = r->c->p;
 	uint64_t at = fault_draw(r->f, i, DRAW_PLACE + 2 * place + 1, n) % place_bits(p, place), word = at / 32;
-	return (Spot){ (uint32_t)(word % p->procs), (uint32_t)(word / p->procs), (uint8_t)(at % 32) };
+	return (BitAddress){ (uint32_t)(word % p->procs), (uint32_t)(word / p->procs), (uint8_t)(at % 32) };
 }
 
-static bool is_stuck(const FaultRun *r, const Spot *s, int place)
+static bool is_stuck(const FaultRun *r, const BitAddress *s, int place)
 {
 	for (uint32_t i = r->first[s->lane]; i != NO_FAULT; i = r->next[i]) {
 		const Fault *f = &r->f->fault[i];
@@ -311,7 +311,7 @@ static bool is_stuck(const FaultRun *r, const Spot *s, int place)
 	return false;
 }
 
-static void log_flip(FaultRun *r, uint16_t i, int place, const Spot *s)
+static void log_flip(FaultRun *r, uint16_t i, int place, const BitAddress *s)
 {
 	faults_log(r->f, &(FaultEvent){ .cycle = (uint64_t)r->f->wait[i].at[place],
 	                                .fault = i,
@@ -325,10 +325,10 @@ static void flip_memory(FaultRun *r, uint16_t i, int place)
 {
 	Processors *p = r->c->p;
 	for (FaultWait *w = &r->f->wait[i]; w->at[place] < (double)r->end; next_flip(r, i, place)) {
-		Spot s = flip_spot(r, i, place, w->flips[place]);
+		BitAddress s = flip_address(r, i, place, w->flips[place]);
 		if (is_dead(p, s.lane) || is_stuck(r, &s, place))
 			continue;
-		controller_run_queue(r->c);
+		controller_flush(r->c);
 		*word_of(p, place == IN_DRAM, s.addr, s.lane) ^= 1u << s.bit;
 		log_flip(r, i, place, &s);
 	}
@@ -339,29 +339,29 @@ static void flip_memory(FaultRun *r, uint16_t i, int place)
 static void watch(FaultRun *r, uint32_t lane)
 {
 	if (!r->watched[lane])
-		r->again[r->agains++] = (uint16_t)lane;
+		r->rerun[r->reruns++] = (uint16_t)lane;
 	r->watched[lane] = 1;
 }
 
 /* The next flips in registers, as far as they fall into this call; they are carried out while it runs. */
-static void look_for_register_flips(FaultRun *r, uint16_t i)
+static void predict_register_flips(FaultRun *r, uint16_t i)
 {
 	FaultWait *w = &r->f->wait[i], kept;
 	for (; w->at[IN_REG] < (double)r->begin; next_flip(r, i, IN_REG)) {
-		Spot s = flip_spot(r, i, IN_REG, w->flips[IN_REG]);
+		BitAddress s = flip_address(r, i, IN_REG, w->flips[IN_REG]);
 		if (!is_dead(r->c->p, s.lane))
 			log_flip(r, i, IN_REG, &s); /* while the host calls: no routine has words there */
 	}
 	kept = *w;
 	for (; w->at[IN_REG] < (double)r->end; next_flip(r, i, IN_REG)) {
-		uint32_t lane = flip_spot(r, i, IN_REG, w->flips[IN_REG]).lane;
+		uint32_t lane = flip_address(r, i, IN_REG, w->flips[IN_REG]).lane;
 		if (!is_dead(r->c->p, lane))
 			watch(r, lane);
 	}
 	*w = kept;
 }
 
-static void look_for_wrong_results(FaultRun *r, uint16_t i)
+static void predict_wrong_results(FaultRun *r, uint16_t i)
 {
 	uint32_t lane = lane_of(r->c->p, &r->f->fault[i]);
 	FaultWait *w = &r->f->wait[i];
@@ -383,7 +383,7 @@ static uint64_t words_sent(const FaultRun *r, uint32_t lane)
 	return sent;
 }
 
-static void look_for_strays(FaultRun *r, uint16_t i)
+static void predict_misroutes(FaultRun *r, uint16_t i)
 {
 	const Processors *p = r->c->p;
 	uint32_t lane = lane_of(p, &r->f->fault[i]);
@@ -402,7 +402,7 @@ static void look_for_strays(FaultRun *r, uint16_t i)
 enum { UNTOUCHED, WRITTEN_LAST, WITHIN };
 
 /* What the routine does to the word with the stuck bit, which is as it must be before the call. */
-static int stuck_use(const FaultRun *r, const Fault *f, Access *a)
+static int stuck_use(const FaultRun *r, const Fault *f, WordAccess *a)
 {
 	if (in_place(f, IN_REG))
 		return r->now->registers[f->addr / 64] >> f->addr % 64 & 1 ? WITHIN : UNTOUCHED;
@@ -423,13 +423,13 @@ static void log_stuck(FaultRun *r, uint16_t i, uint64_t cycle)
 }
 
 /* Words that were written last of all are put right now. */
-static void stick(FaultRun *r)
+static void force_stuck(FaultRun *r)
 {
 	for (uint32_t k = 0; k < r->stucks; k++) {
 		uint16_t i = r->stuck[k];
 		const Fault *f = &r->f->fault[i];
 		uint32_t lane = lane_of(r->c->p, f);
-		Access a;
+		WordAccess a;
 		if (r->active[i] != WRITTEN_LAST || r->watched[lane])
 			continue;
 		stuck_use(r, f, &a);
@@ -440,11 +440,11 @@ static void stick(FaultRun *r)
 	}
 }
 
-static bool look_for_stuck(FaultRun *r, uint16_t i)
+static bool predict_stuck(FaultRun *r, uint16_t i)
 {
 	const Fault *f = &r->f->fault[i];
 	uint32_t lane = lane_of(r->c->p, f);
-	Access a;
+	WordAccess a;
 	r->changed[i] = 0;
 	r->active[i] = is_dead(r->c->p, lane) ? UNTOUCHED : (uint8_t)stuck_use(r, f, &a);
 	if (r->active[i] == WITHIN || (r->active[i] && r->c->traced))
@@ -453,17 +453,17 @@ static bool look_for_stuck(FaultRun *r, uint16_t i)
 }
 
 /* True: a word must be put right after the call. */
-static bool look(FaultRun *r)
+static bool predict(FaultRun *r)
 {
 	bool after = false;
 	for (uint32_t k = 0; k < r->flips; k++)
-		look_for_register_flips(r, r->flip[k]);
+		predict_register_flips(r, r->flip[k]);
 	for (uint32_t k = 0; k < r->alus; k++)
-		look_for_wrong_results(r, r->alu[k]);
+		predict_wrong_results(r, r->alu[k]);
 	for (uint32_t k = 0; k < r->misroutes && r->now->uses; k++)
-		look_for_strays(r, r->misroute[k]);
+		predict_misroutes(r, r->misroute[k]);
 	for (uint32_t k = 0; k < r->stucks; k++)
-		after |= look_for_stuck(r, r->stuck[k]);
+		after |= predict_stuck(r, r->stuck[k]);
 	return after;
 }
 
@@ -506,9 +506,9 @@ static void log_permanent(FaultRun *r)
 	}
 	for (uint32_t k = 0; k < r->stucks; k++) {
 		FaultWait *w = &r->f->wait[r->stuck[k]];
-		if (w->settled)
+		if (w->unlogged)
 			log_stuck(r, r->stuck[k], r->begin);
-		w->settled = false;
+		w->unlogged = false;
 	}
 	for (uint32_t k = 0; k < r->brokens; k++)
 		log_lost(r, r->broken[k]);
@@ -516,7 +516,7 @@ static void log_permanent(FaultRun *r)
 
 /* ---- cycle by cycle ---- */
 
-static void meddle_cycle(void *user, uint64_t now)
+static void hook_cycle(void *user, uint64_t now)
 {
 	FaultRun *r = user;
 	for (uint32_t k = 0; k < r->flips; k++) {
@@ -524,7 +524,7 @@ static void meddle_cycle(void *user, uint64_t now)
 		FaultWait *w = &r->f->wait[i];
 		uint64_t until = r->begin + now + 1 < r->end ? r->begin + now + 1 : r->end;
 		for (; w->at[IN_REG] < (double)until; next_flip(r, i, IN_REG)) {
-			Spot s = flip_spot(r, i, IN_REG, w->flips[IN_REG]);
+			BitAddress s = flip_address(r, i, IN_REG, w->flips[IN_REG]);
 			if (is_dead(r->c->p, s.lane))
 				continue;
 			log_flip(r, i, IN_REG, &s);
@@ -544,7 +544,7 @@ static bool goes_wrong(FaultRun *r, uint16_t i)
 	return true;
 }
 
-static uint32_t meddle_result(void *user, uint32_t lane, const Micro *u, uint64_t now, uint32_t word)
+static uint32_t hook_result(void *user, uint32_t lane, const Micro *u, uint64_t now, uint32_t word)
 {
 	FaultRun *r = user;
 	bool comparison = ops[u->op].form == FORM_CMP;
@@ -563,7 +563,7 @@ static uint32_t meddle_result(void *user, uint32_t lane, const Micro *u, uint64_
 	return word;
 }
 
-static uint32_t meddle_write(void *user, uint32_t lane, int place, uint32_t addr, uint64_t now, uint32_t word)
+static uint32_t hook_write(void *user, uint32_t lane, int place, uint32_t addr, uint64_t now, uint32_t word)
 {
 	FaultRun *r = user;
 	if (is_dead(r->c->p, lane))
@@ -580,7 +580,7 @@ static uint32_t meddle_write(void *user, uint32_t lane, int place, uint32_t addr
 	return word;
 }
 
-static uint32_t meddle_arrives(void *user, uint32_t lane, uint64_t now, uint32_t port)
+static uint32_t hook_route(void *user, uint32_t lane, uint64_t now, uint32_t port)
 {
 	FaultRun *r = user;
 	uint32_t ports = r->c->p->sw->ports;
@@ -595,51 +595,51 @@ static uint32_t meddle_arrives(void *user, uint32_t lane, uint64_t now, uint32_t
 	return port;
 }
 
-static void run_meddled(FaultRun *r, uint32_t routine, bool all)
+static void run_hooked(FaultRun *r, uint32_t routine, bool all)
 {
 	Controller *c = r->c;
-	Meddler w = { .watched = r->watched,
-		          .alone = !all,
-		          .user = r,
-		          .cycle = meddle_cycle,
-		          .result = meddle_result,
-		          .write = meddle_write };
+	FaultHooks w = { .watched = r->watched,
+		             .only_watched = !all,
+		             .user = r,
+		             .cycle = hook_cycle,
+		             .result = hook_result,
+		             .write = hook_write };
 	if (r->misroutes && r->now->uses)
-		w.arrives = meddle_arrives;
+		w.route = hook_route;
 	for (uint32_t i = 0; i < r->deads && all; i++)
 		r->watched[r->dead[i]] = 1;
-	execute_meddled(c->p, c->routine[routine], c->base, &w, c->trace, c->trace_user);
+	execute_hooked(c->p, c->routine[routine], c->base, &w, c->trace, c->trace_user);
 	for (uint32_t i = 0; i < r->deads && all; i++)
 		r->watched[r->dead[i]] = 0;
 }
 
-/* What the routine writes, of the processors that run again: away, or back to where it was. */
-static void save(FaultRun *r, bool back)
+/* What the routine writes, of the processors that run rerun: away, or back to where it was. */
+static void save_words(FaultRun *r, bool back)
 {
 	const Processors *p = r->c->p;
 	uint32_t *saved = r->saved;
 	for (uint32_t k = 0; k < r->now->words; k++) {
-		const Named *n = &r->now->word[k];
+		const WordUse *n = &r->now->word[k];
 		if (!n->writes)
 			continue;
 		uint32_t *row = word_of(p, n->far, r->c->base[n->base] + n->off, 0);
-		for (uint32_t i = 0; i < r->agains; i++, saved++) {
+		for (uint32_t i = 0; i < r->reruns; i++, saved++) {
 			if (back)
-				row[r->again[i]] = *saved;
+				row[r->rerun[i]] = *saved;
 			else
-				*saved = row[r->again[i]];
+				*saved = row[r->rerun[i]];
 		}
 	}
 }
 
-static void run_some_again(FaultRun *r, uint32_t routine)
+static void run_some_hooked(FaultRun *r, uint32_t routine)
 {
 	Controller *c = r->c;
-	save(r, false);
+	save_words(r, false);
 	execute_fast(c->p, c->prepared[routine], c->base);
-	save(r, true);
-	run_meddled(r, routine, false);
-	bury(r, r->now, c->base);
+	save_words(r, true);
+	run_hooked(r, routine, false);
+	clear_dead(r, r->now, c->base);
 }
 
 /* ---- the call ---- */
@@ -660,23 +660,23 @@ static int earlier(const void *x, const void *y)
 	return a->bit - b->bit;
 }
 
-static void execute_call_with(FaultRun *r, uint32_t routine, bool after)
+static void run_call(FaultRun *r, uint32_t routine, bool after)
 {
 	Controller *c = r->c;
-	if (!c->traced && !r->agains && !after) {
-		controller_soon(c, routine);
+	if (!c->traced && !r->reruns && !after) {
+		controller_enqueue(c, routine);
 		return;
 	}
-	controller_run_queue(c);
-	if (c->traced || (r->agains && (r->now->uses || r->now->puts || r->agains > MOST_AGAIN))) {
-		run_meddled(r, routine, true);
-	} else if (r->agains) {
-		run_some_again(r, routine);
+	controller_flush(c);
+	if (c->traced || (r->reruns && (r->now->uses || r->now->puts || r->reruns > MAX_RERUN))) {
+		run_hooked(r, routine, true);
+	} else if (r->reruns) {
+		run_some_hooked(r, routine);
 	} else {
 		execute_fast(c->p, c->prepared[routine], c->base);
-		faults_after(r->f, c, routine, c->base);
+		faults_after_call(r->f, c, routine, c->base);
 	}
-	stick(r);
+	force_stuck(r);
 }
 
 void faults_call(Faults *f, Controller *c, uint32_t routine)
@@ -690,12 +690,12 @@ void faults_call(Faults *f, Controller *c, uint32_t routine)
 		flip_memory(r, r->flip[k], IN_SRAM);
 		flip_memory(r, r->flip[k], IN_DRAM);
 	}
-	r->agains = 0;
-	bool after = look(r);
+	r->reruns = 0;
+	bool after = predict(r);
 	log_permanent(r);
-	execute_call_with(r, routine, after);
-	for (uint32_t i = 0; i < r->agains; i++)
-		r->watched[r->again[i]] = 0;
+	run_call(r, routine, after);
+	for (uint32_t i = 0; i < r->reruns; i++)
+		r->watched[r->rerun[i]] = 0;
 	if (f->events > first + 1)
 		qsort(f->event + first, f->events - first, sizeof *f->event, earlier);
 }

@@ -18,51 +18,51 @@ const char *const place_names[IN_PLACES] = { "reg", "sram", "dram" };
 /* ---- what stands behind the name of a kind ---- */
 
 enum {
-	PART_NONE,
-	PART_PROC,
-	PART_PLACE,
-	PART_ADDR,
-	PART_BIT,
-	PART_VALUE,
-	PART_RATE,
-	PART_PLACES,
-	PART_CHANCE,
-	PART_PORT,
-	PART_STAGE,
-	PART_FROM,
-	PART_CROSSBAR,
-	PART_INTO,
-	PART_DISK
+	FIELD_NONE,
+	FIELD_PROC,
+	FIELD_PLACE,
+	FIELD_ADDR,
+	FIELD_BIT,
+	FIELD_VALUE,
+	FIELD_RATE,
+	FIELD_PLACES,
+	FIELD_CHANCE,
+	FIELD_PORT,
+	FIELD_STAGE,
+	FIELD_FROM,
+	FIELD_CROSSBAR,
+	FIELD_INTO,
+	FIELD_DISK
 };
-typedef struct Kind {
-	uint8_t part[5];
+typedef struct FaultSyntax {
+	uint8_t field[5];
 	const char *remedy;
-} Kind;
-static const Kind kinds[FAULT_KINDS] = {
-	[FAULT_DEAD] = { { PART_PROC }, "write dead:PROC" },
-	[FAULT_STUCK] = { { PART_PROC, PART_PLACE, PART_ADDR, PART_BIT, PART_VALUE },
+} FaultSyntax;
+static const FaultSyntax kinds[FAULT_KINDS] = {
+	[FAULT_DEAD] = { { FIELD_PROC }, "write dead:PROC" },
+	[FAULT_STUCK] = { { FIELD_PROC, FIELD_PLACE, FIELD_ADDR, FIELD_BIT, FIELD_VALUE },
 	                  "write stuck:PROC:PLACE:ADDR:BIT, where PLACE is reg, sram or dram, and :0 or :1 if the seed is "
 	                  "not to say it" },
-	[FAULT_FLIP] = { { PART_RATE, PART_PLACES },
+	[FAULT_FLIP] = { { FIELD_RATE, FIELD_PLACES },
 	                 "write flip:RATE, how often each bit turns over in a simulated second, 0 to 1, for registers "
 	                 "alone 0 to 1000, and :reg, :sram or "
 	                 ":dram for one memory" },
-	[FAULT_ALU] = { { PART_PROC, PART_CHANCE }, "write alu:PROC:RATE, with the share of operations that go wrong" },
-	[FAULT_PORT] = { { PART_PORT }, "write port:PORT" },
-	[FAULT_MISROUTE] = { { PART_PORT, PART_CHANCE },
+	[FAULT_ALU] = { { FIELD_PROC, FIELD_CHANCE }, "write alu:PROC:RATE, with the share of operations that go wrong" },
+	[FAULT_PORT] = { { FIELD_PORT }, "write port:PORT" },
+	[FAULT_MISROUTE] = { { FIELD_PORT, FIELD_CHANCE },
 	                     "write misroute:PORT:RATE, with the share of words that go wrong" },
-	[FAULT_CROSSBAR] = { { PART_STAGE, PART_CROSSBAR },
+	[FAULT_CROSSBAR] = { { FIELD_STAGE, FIELD_CROSSBAR },
 	                     "write crossbar:STAGE:N, where STAGE is input, middle or output" },
-	[FAULT_LINK] = { { PART_FROM, PART_CROSSBAR, PART_INTO },
+	[FAULT_LINK] = { { FIELD_FROM, FIELD_CROSSBAR, FIELD_INTO },
 	                 "write link:STAGE:N:M, from crossbar N of stage input or middle" },
-	[FAULT_DISK] = { { PART_DISK, PART_CHANCE }, "write disk:N:RATE, with the share of words that are wrong" },
+	[FAULT_DISK] = { { FIELD_DISK, FIELD_CHANCE }, "write disk:N:RATE, with the share of words that are wrong" },
 };
 enum { ALL_PLACES = (1 << IN_PLACES) - 1 };
 /* Of a bit in a second. A memory in which words stay for seconds holds nothing if every bit turns over once in one,
  * and a million words of 566 processors would be 500 flips a cycle; words stay in registers for less than a
  * millisecond. */
-#define MOST_FLIPS          1.0
-#define MOST_REGISTER_FLIPS 1000.0
+#define MAX_FLIP_RATE          1.0
+#define MAX_REGISTER_FLIP_RATE 1000.0
 
 static uint32_t place_words(const Machine *m, int place)
 {
@@ -93,79 +93,79 @@ static uint32_t scan_disk(Scan *s, const Machine *m, const char *remedy)
 	return scan_index(s, "disk", (uint32_t)m->disks, remedy);
 }
 
-static void scan_part(Scan *s, const Machine *m, int part, const char *remedy, Fault *f)
+static void scan_field(Scan *s, const Machine *m, int field, const char *remedy, Fault *f)
 {
 	static const char *const word_of[IN_PLACES] = { "register", "SRAM word", "DRAM word" };
 	uint32_t n = (uint32_t)m->crossbar;
-	switch (part) {
-	case PART_PROC: f->proc = scan_index(s, "processor", (uint32_t)m->processors, remedy); break;
-	case PART_PORT: f->proc = scan_index(s, "port", (uint32_t)m->switch_ports, remedy); break;
-	case PART_DISK: f->proc = scan_disk(s, m, remedy); break;
-	case PART_PLACE:
-	case PART_PLACES: f->places = 1u << scan_place(s, remedy); break;
-	case PART_ADDR: f->addr = scan_index(s, word_of[place_of(f)], place_words(m, place_of(f)), remedy); break;
-	case PART_BIT: f->bit = (uint8_t)scan_index(s, "bit", 32, remedy); break;
-	case PART_VALUE: f->value = (uint8_t)scan_index(s, "value", 2, remedy); break;
-	case PART_RATE: f->rate = scan_real(s, "rate", 0, MOST_REGISTER_FLIPS, remedy); break;
-	case PART_CHANCE: f->rate = scan_real(s, "rate", 0, 1, remedy); break;
-	case PART_STAGE: f->stage = scan_stage(s, 3, remedy); break;
-	case PART_FROM: f->stage = scan_stage(s, 2, remedy); break;
-	case PART_CROSSBAR: f->n = scan_index(s, "crossbar", n, remedy); break;
-	case PART_INTO: f->m = scan_index(s, "crossbar", n, remedy); break;
+	switch (field) {
+	case FIELD_PROC: f->proc = scan_index(s, "processor", (uint32_t)m->processors, remedy); break;
+	case FIELD_PORT: f->proc = scan_index(s, "port", (uint32_t)m->switch_ports, remedy); break;
+	case FIELD_DISK: f->proc = scan_disk(s, m, remedy); break;
+	case FIELD_PLACE:
+	case FIELD_PLACES: f->places = 1u << scan_place(s, remedy); break;
+	case FIELD_ADDR: f->addr = scan_index(s, word_of[place_of(f)], place_words(m, place_of(f)), remedy); break;
+	case FIELD_BIT: f->bit = (uint8_t)scan_index(s, "bit", 32, remedy); break;
+	case FIELD_VALUE: f->value = (uint8_t)scan_index(s, "value", 2, remedy); break;
+	case FIELD_RATE: f->rate = scan_real(s, "rate", 0, MAX_REGISTER_FLIP_RATE, remedy); break;
+	case FIELD_CHANCE: f->rate = scan_real(s, "rate", 0, 1, remedy); break;
+	case FIELD_STAGE: f->stage = scan_stage(s, 3, remedy); break;
+	case FIELD_FROM: f->stage = scan_stage(s, 2, remedy); break;
+	case FIELD_CROSSBAR: f->n = scan_index(s, "crossbar", n, remedy); break;
+	case FIELD_INTO: f->m = scan_index(s, "crossbar", n, remedy); break;
 	}
 }
 
-static bool may_lack(int part) { return part == PART_VALUE || part == PART_PLACES; }
+static bool is_optional(int field) { return field == FIELD_VALUE || field == FIELD_PLACES; }
 
 /* All behind its name; value 2: the seed says it. */
 static Fault scan_fault(Scan *s, const Machine *m, int kind)
 {
-	const Kind *k = &kinds[kind];
+	const FaultSyntax *k = &kinds[kind];
 	Fault f = { .kind = kind, .places = kind == FAULT_FLIP ? ALL_PLACES : 0, .value = 2 };
 	Loc first = scan_here(s);
 	if (m->ring_only && (kind == FAULT_CROSSBAR || kind == FAULT_LINK))
 		fail_at(s->cx, scan_here(s), "write port:PORT", "%s is a ring: it has no crossbars and no links between them",
 		        m->name);
-	for (size_t i = 0; i < COUNT(k->part) && k->part[i]; i++) {
-		if (scan_peek(s) < 0 && may_lack(k->part[i]))
+	for (size_t i = 0; i < COUNT(k->field) && k->field[i]; i++) {
+		if (scan_peek(s) < 0 && is_optional(k->field[i]))
 			break;
 		scan_colon(s, k->remedy);
 		first = i ? first : scan_here(s);
-		scan_part(s, m, k->part[i], k->remedy, &f);
+		scan_field(s, m, k->field[i], k->remedy, &f);
 	}
 	scan_end(s, k->remedy);
-	if (kind == FAULT_FLIP && f.rate > MOST_FLIPS && f.places != 1u << IN_REG)
+	if (kind == FAULT_FLIP && f.rate > MAX_FLIP_RATE && f.places != 1u << IN_REG)
 		fail_at(s->cx, first, k->remedy, "the rate %g is not between 0 and %g: no memory holds anything at more",
-		        f.rate, MOST_FLIPS);
+		        f.rate, MAX_FLIP_RATE);
 	return f;
 }
 
-static void print_part(const Fault *f, int part, Buf *out)
+static void print_field(const Fault *f, int field, Buf *out)
 {
-	switch (part) {
-	case PART_PROC:
-	case PART_PORT:
-	case PART_DISK: buf_printf(out, ":%u", f->proc); break;
-	case PART_PLACE: buf_printf(out, ":%s", place_names[place_of(f)]); break;
-	case PART_PLACES: buf_printf(out, f->places == ALL_PLACES ? "" : ":%s", place_names[place_of(f)]); break;
-	case PART_ADDR: buf_printf(out, ":%u", f->addr); break;
-	case PART_BIT: buf_printf(out, ":%u", f->bit); break;
-	case PART_VALUE: buf_printf(out, ":%u", f->value); break;
-	case PART_RATE:
-	case PART_CHANCE: buf_printf(out, ":%g", f->rate); break;
-	case PART_STAGE:
-	case PART_FROM: buf_printf(out, ":%s", stage_names[f->stage]); break;
-	case PART_CROSSBAR: buf_printf(out, ":%u", f->n); break;
-	case PART_INTO: buf_printf(out, ":%u", f->m); break;
+	switch (field) {
+	case FIELD_PROC:
+	case FIELD_PORT:
+	case FIELD_DISK: buf_printf(out, ":%u", f->proc); break;
+	case FIELD_PLACE: buf_printf(out, ":%s", place_names[place_of(f)]); break;
+	case FIELD_PLACES: buf_printf(out, f->places == ALL_PLACES ? "" : ":%s", place_names[place_of(f)]); break;
+	case FIELD_ADDR: buf_printf(out, ":%u", f->addr); break;
+	case FIELD_BIT: buf_printf(out, ":%u", f->bit); break;
+	case FIELD_VALUE: buf_printf(out, ":%u", f->value); break;
+	case FIELD_RATE:
+	case FIELD_CHANCE: buf_printf(out, ":%g", f->rate); break;
+	case FIELD_STAGE:
+	case FIELD_FROM: buf_printf(out, ":%s", stage_names[f->stage]); break;
+	case FIELD_CROSSBAR: buf_printf(out, ":%u", f->n); break;
+	case FIELD_INTO: buf_printf(out, ":%u", f->m); break;
 	}
 }
 
 void faults_print(const Fault *f, Buf *out)
 {
-	const Kind *k = &kinds[f->kind];
+	const FaultSyntax *k = &kinds[f->kind];
 	buf_puts(out, fault_names[f->kind]);
-	for (size_t i = 0; i < COUNT(k->part) && k->part[i]; i++)
-		print_part(f, k->part[i], out);
+	for (size_t i = 0; i < COUNT(k->field) && k->field[i]; i++)
+		print_field(f, k->field[i], out);
 }
 
 /* ---- random numbers ---- */
@@ -203,21 +203,21 @@ Faults *faults_new(Ctx *cx, const Machine *m, uint64_t seed)
 
 /* The whole log has its room at once, for nothing may be allocated while cases run; its pages come when they are
  * used. */
-static void make_room(Faults *f)
+static void allocate_log(Faults *f)
 {
 	if (f->fault)
 		return;
-	f->fault = NEW(&f->cx->keep, MOST_FAULTS, Fault);
-	f->wait = NEW(&f->cx->keep, MOST_FAULTS, FaultWait);
-	f->event = arena_alloc_raw(&f->cx->keep, MOST_EVENTS, sizeof *f->event);
-	f->room = MOST_EVENTS;
+	f->fault = NEW(&f->cx->keep, MAX_FAULTS, Fault);
+	f->wait = NEW(&f->cx->keep, MAX_FAULTS, FaultWait);
+	f->event = arena_alloc_raw(&f->cx->keep, MAX_EVENTS, sizeof *f->event);
+	f->room = MAX_EVENTS;
 }
 
 static bool counts_words(int kind) { return kind == FAULT_ALU || kind == FAULT_MISROUTE || kind == FAULT_DISK; }
 
 static void append(Faults *f, Fault one)
 {
-	make_room(f);
+	allocate_log(f);
 	uint32_t i = f->faults++;
 	if (one.kind == FAULT_STUCK && one.value > 1)
 		one.value = fault_draw(f, i, DRAW_VALUE, 0) & 1;
@@ -229,7 +229,7 @@ static void append(Faults *f, Fault one)
 
 void faults_set(Faults *f, const Fault *fault, uint32_t count)
 {
-	assert(count <= MOST_FAULTS);
+	assert(count <= MAX_FAULTS);
 	f->faults = 0;
 	f->events = 0;
 	memset(f->happened, 0, sizeof f->happened);
@@ -272,8 +272,8 @@ static void add_one(Faults *f, Scan *s)
 	int kind = scan_kind(s);
 	if (kind < 0)
 		no_such_fault(s);
-	if (f->faults == MOST_FAULTS)
-		fail_at(s->cx, at, "leave some out", "there can be at most %d faults", MOST_FAULTS);
+	if (f->faults == MAX_FAULTS)
+		fail_at(s->cx, at, "leave some out", "there can be at most %d faults", MAX_FAULTS);
 	append(f, scan_fault(s, f->m, kind));
 }
 
@@ -399,7 +399,7 @@ void faults_disk(Faults *f, uint64_t cycle, uint32_t disk, uint32_t *word, uint6
 
 /* ---- for experiments ---- */
 
-static uint32_t any(uint64_t seed, uint64_t i, uint32_t what, uint32_t limit)
+static uint32_t random_index(uint64_t seed, uint64_t i, uint32_t what, uint32_t limit)
 {
 	return (uint32_t)random_below(seed, STREAM_RANDOM + what, i, limit);
 }
@@ -408,19 +408,19 @@ Fault fault_random_processor(const Machine *m, uint64_t seed, uint64_t i, uint32
                              uint32_t dram_end)
 {
 	const uint32_t words[IN_PLACES] = { (uint32_t)m->registers, sram_end, dram_end };
-	uint32_t which = any(seed, i, 0, 2 + IN_PLACES);
+	uint32_t which = random_index(seed, i, 0, 2 + IN_PLACES);
 	Fault f = { .kind = which == 0   ? FAULT_DEAD
 		                : which == 1 ? FAULT_ALU
 		                             : FAULT_STUCK,
-		        .proc = any(seed, i, 1, procs) };
+		        .proc = random_index(seed, i, 1, procs) };
 	if (f.kind == FAULT_ALU)
 		f.rate = 1;
 	if (f.kind != FAULT_STUCK)
 		return f;
 	f.places = 1u << (which - 2);
-	f.addr = any(seed, i, 2, words[which - 2]);
-	f.bit = (uint8_t)any(seed, i, 3, 32);
-	f.value = (uint8_t)any(seed, i, 4, 2);
+	f.addr = random_index(seed, i, 2, words[which - 2]);
+	f.bit = (uint8_t)random_index(seed, i, 3, 32);
+	f.value = (uint8_t)random_index(seed, i, 4, 2);
 	return f;
 }
 
@@ -428,13 +428,13 @@ Fault fault_random_switch(const Machine *m, uint64_t seed, uint64_t i)
 {
 	static const int broken[] = { FAULT_PORT, FAULT_CROSSBAR, FAULT_LINK };
 	uint32_t n = (uint32_t)m->crossbar;
-	Fault f = { .kind = broken[m->ring_only ? 0 : any(seed, i, 5, COUNT(broken))] };
+	Fault f = { .kind = broken[m->ring_only ? 0 : random_index(seed, i, 5, COUNT(broken))] };
 	if (f.kind == FAULT_PORT) {
-		f.proc = any(seed, i, 1, (uint32_t)m->processors);
+		f.proc = random_index(seed, i, 1, (uint32_t)m->processors);
 		return f;
 	}
-	f.stage = any(seed, i, 6, f.kind == FAULT_LINK ? 2 : 3);
-	f.n = any(seed, i, 7, n);
-	f.m = f.kind == FAULT_LINK ? any(seed, i, 8, n) : 0;
+	f.stage = random_index(seed, i, 6, f.kind == FAULT_LINK ? 2 : 3);
+	f.n = random_index(seed, i, 7, n);
+	f.m = f.kind == FAULT_LINK ? random_index(seed, i, 8, n) : 0;
 	return f;
 }

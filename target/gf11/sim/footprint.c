@@ -9,7 +9,7 @@
 
 static int compare(const void *x, const void *y)
 {
-	const Named *a = x, *b = y;
+	const WordUse *a = x, *b = y;
 	if (a->far != b->far)
 		return a->far ? 1 : -1;
 	if (a->base != b->base)
@@ -17,7 +17,7 @@ static int compare(const void *x, const void *y)
 	return (a->off > b->off) - (a->off < b->off);
 }
 
-static void join(Named *a, const Named *b)
+static void join(WordUse *a, const WordUse *b)
 {
 	a->reads_end = b->reads_end > a->reads_end ? b->reads_end : a->reads_end;
 	a->first_write = !a->writes || (b->writes && b->first_write < a->first_write) ? b->first_write : a->first_write;
@@ -42,7 +42,7 @@ static void sort_words(Footprint *f)
 
 static void add_indexed(Footprint *f, const Routine *r, Addr a, bool put)
 {
-	uint32_t words = r->code && r->code->reach ? r->code->reach[a.base] : 0;
+	uint32_t words = r->code && r->code->index_limit ? r->code->index_limit[a.base] : 0;
 	f->puts |= put;
 	for (uint32_t i = 0; i < f->indexes; i++)
 		if (f->indexed[i].base == a.base && f->indexed[i].put == put)
@@ -56,7 +56,7 @@ static void add_use(Footprint *f, uint32_t configuration, uint32_t line)
 	while (i < f->uses && f->use[i].configuration != configuration)
 		i++;
 	if (i == f->uses)
-		f->use[f->uses++] = (Use){ configuration, 0, line };
+		f->use[f->uses++] = (ConfigUse){ configuration, 0, line };
 	f->use[i].times++;
 }
 
@@ -70,14 +70,14 @@ static void add_micro(Footprint *f, const Machine *m, const Routine *r, uint32_t
 	if (form == FORM_XFER)
 		add_use(f, u->k.u, line);
 	for (int i = 0; i < 2; i++) {
-		const Touch *t = &forms[form].touch[i];
+		const MemAccess *t = &forms[form].access[i];
 		Addr a = t->dram ? u->far : u->mem;
 		if (!t->is)
 			continue;
 		if (t->indexed)
 			add_indexed(f, r, a, t->write);
 		else
-			f->word[f->words++] = (Named){ t->dram, a.base, a.off, t->write ? 0 : line + 1, t->write, done };
+			f->word[f->words++] = (WordUse){ t->dram, a.base, a.off, t->write ? 0 : line + 1, t->write, done };
 	}
 }
 
@@ -91,15 +91,15 @@ Footprint *footprint_make(Ctx *cx, const Machine *m, const Routine *r)
 				continue;
 			const FormInfo *form = &forms[ops[u->op].form];
 			for (int i = 0; i < 2; i++) {
-				count.words += form->touch[i].is && !form->touch[i].indexed;
-				count.indexes += form->touch[i].is && form->touch[i].indexed;
+				count.words += form->access[i].is && !form->access[i].indexed;
+				count.indexes += form->access[i].is && form->access[i].indexed;
 			}
 			count.uses += ops[u->op].form == FORM_XFER;
 		}
 	uint32_t most = count.uses < m->configurations ? count.uses : (uint32_t)m->configurations;
-	f->word = NEW(&cx->keep, count.words, Named);
+	f->word = NEW(&cx->keep, count.words, WordUse);
 	f->indexed = NEW(&cx->keep, count.indexes, Indexed);
-	f->use = NEW(&cx->keep, most, Use);
+	f->use = NEW(&cx->keep, most, ConfigUse);
 	for (uint32_t t = 0; t < r->lines; t++)
 		for (int unit = 0; unit < UNITS; unit++)
 			if (r->line[t].slot[unit].op != GOP_NONE)
@@ -124,9 +124,9 @@ static uint32_t next_space(const Footprint *f, uint32_t from)
 	return low;
 }
 
-static const Named *find(const Footprint *f, uint32_t low, uint32_t high, uint32_t off)
+static const WordUse *find(const Footprint *f, uint32_t low, uint32_t high, uint32_t off)
 {
-	const Named *end = f->word + high;
+	const WordUse *end = f->word + high;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		if (f->word[middle].off < off)
@@ -137,18 +137,18 @@ static const Named *find(const Footprint *f, uint32_t low, uint32_t high, uint32
 	return f->word + low < end && f->word[low].off == off ? &f->word[low] : NULL;
 }
 
-Access footprint_access(const Footprint *f, const Machine *m, const uint32_t *base, bool far, uint32_t addr)
+WordAccess footprint_access(const Footprint *f, const Machine *m, const uint32_t *base, bool far, uint32_t addr)
 {
-	Named all = { 0 };
-	Access a = { 0 };
+	WordUse all = { 0 };
+	WordAccess a = { 0 };
 	for (uint32_t from = 0, end; from < f->words; from = end) {
 		end = next_space(f, from);
 		uint32_t at = base[f->word[from].base];
-		const Named *n = f->word[from].far == far && addr >= at ? find(f, from, end, addr - at) : NULL;
+		const WordUse *n = f->word[from].far == far && addr >= at ? find(f, from, end, addr - at) : NULL;
 		if (n)
 			join(&all, n);
 	}
-	a = (Access){ .reads_end = all.reads_end, .writes = all.writes, .first_write = all.first_write };
+	a = (WordAccess){ .reads_end = all.reads_end, .writes = all.writes, .first_write = all.first_write };
 	for (uint32_t i = 0; i < f->indexes && !far; i++) {
 		const Indexed *x = &f->indexed[i];
 		uint32_t sram = (uint32_t)m->sram, behind = (addr + sram - base[x->base] % sram) % sram;

@@ -4,7 +4,7 @@
  *
  *   order    nodes by levels: all that needs no transfer, these transfers, all that needs only those, ...; so a few
  *            barriers do for many transfers
- *   join     sums of products become one instruction that keeps its sum in vector registers, though the schedule
+ *   fuse_all     sums of products become one instruction that keeps its sum in vector registers, though the schedule
  *            interleaved them; a load is read, a store written, by the operation at its other end; what only adds what
  *            it was sent becomes part of the transfer
  *   slots    each value that is left gets a slot from its making to its last use
@@ -17,24 +17,24 @@
 
 enum {
 	WINDOW = 256, /* transfers ordered together: bounds the values that wait for their turn */
-	PRIVATE = 8   /* slots that a chain may keep waiting that nobody else needs */
+	PRIVATE = 8   /* slots that a chain may keep private_slots_held that nobody else needs */
 };
 
 typedef struct Fuser {
 	Flow *f;
 	Ctx *cx;
-	bool apart, fuse;
-	uint32_t *order, *at; /* [nodes] node at a position, and back */
-	uint32_t *key;        /* of the order: 2 * level, and 1 for transfers */
-	uint32_t *uses;       /* by other nodes */
-	uint32_t *product;    /* FADD that goes on a chain: its product; NONE */
-	uint32_t *sent;       /* FADD that is part of a transfer: the XFER; NONE */
-	uint32_t *limit;      /* last position where what it loads from memory is still there */
-	uint8_t *waiting;     /* private slots of the chain so far */
-	bool *absorbed;       /* it is part of a longer chain */
-	uint32_t *into;       /* STORE that writes it, at whose position it is done; NONE */
-	bool *needed;         /* some instruction reads its slot */
-	uint32_t *last;       /* position of the last of these */
+	bool no_alias, fuse;
+	uint32_t *order, *at;        /* [nodes] node at a position, and back */
+	uint32_t *key;               /* of the order: 2 * level, and 1 for transfers */
+	uint32_t *uses;              /* by other nodes */
+	uint32_t *product;           /* FADD that goes on a chain: its product; NONE */
+	uint32_t *sent;              /* FADD that is part of a transfer: the XFER; NONE */
+	uint32_t *limit;             /* last position where what it loads from memory is still there */
+	uint8_t *private_slots_held; /* private slots of the chain so far */
+	bool *absorbed;              /* it is part of a longer chain */
+	uint32_t *into;              /* STORE that writes it, at whose position it is done; NONE */
+	bool *needed;                /* some instruction reads its slot */
+	uint32_t *last;              /* position of the last of these */
 	bool *released;
 	uint32_t *slot;
 	Sequence *s;
@@ -46,13 +46,10 @@ typedef struct Fuser {
 	bool full;                         /* no slot left */
 } Fuser;
 
-static const Node *node_at(const Fuser *u, uint32_t n) { return &u->f->node[n]; }
-
-static uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
-static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static const FlowNode *node_at(const Fuser *u, uint32_t n) { return &u->f->node[n]; }
 
 /* Word of memory as far as order is concerned: where relocation registers may overlap, each memory is one word. */
-static uint32_t word_of(const Fuser *u, const Node *n) { return u->apart ? n->word : n->far; }
+static uint32_t word_of(const Fuser *u, const FlowNode *n) { return u->no_alias ? n->word : n->far; }
 
 /* ---- order -------------------------------------------------------------------------------------- */
 
@@ -63,29 +60,29 @@ typedef struct Levels {
 	uint32_t *write, any_write, put, lookup;
 } Levels;
 
-static uint32_t memory_level(const Fuser *u, Levels *v, const Node *n, uint32_t level)
+static uint32_t memory_level(const Fuser *u, Levels *v, const FlowNode *n, uint32_t level)
 {
 	uint32_t put = n->far ? 0 : v->put, lookup = n->far ? 0 : v->lookup;
 	switch (n->op) {
-	case GOP_LOAD: return max(level, max(v->write[word_of(u, n)], put));
+	case GOP_LOAD: return max_u32(level, max_u32(v->write[word_of(u, n)], put));
 	case GOP_STORE:
-		level = max(max(level, v->write[word_of(u, n)]), max(put, lookup));
+		level = max_u32(max_u32(level, v->write[word_of(u, n)]), max_u32(put, lookup));
 		v->write[word_of(u, n)] = level;
 		if (!n->far)
-			v->any_write = max(v->any_write, level);
+			v->any_write = max_u32(v->any_write, level);
 		return level;
 	case GOP_LOOKUP:
-		level = max(level, max(v->any_write, v->put));
-		v->lookup = max(v->lookup, level);
+		level = max_u32(level, max_u32(v->any_write, v->put));
+		v->lookup = max_u32(v->lookup, level);
 		return level;
-	case GOP_PUT: v->put = max(max(level, v->any_write), max(v->put, v->lookup)); return v->put;
+	case GOP_PUT: v->put = max_u32(max_u32(level, v->any_write), max_u32(v->put, v->lookup)); return v->put;
 	}
 	return level;
 }
 
 /* The transfer that an add can be part of: nobody else needs what is sent, which comes from no disk, and the other
  * operand is there before. */
-static uint32_t find_sent(const Fuser *u, const Node *add, uint32_t bottom)
+static uint32_t find_sent(const Fuser *u, const FlowNode *add, uint32_t bottom)
 {
 	for (int i = 0; i < 2 && u->fuse && add->op == GOP_FADD; i++) {
 		uint32_t x = add->in[i], other = add->in[1 - i];
@@ -103,18 +100,18 @@ static void order_nodes(Fuser *u)
 	Levels v = { .write = NEW(&u->cx->scratch, f->words + 2, uint32_t) };
 	uint32_t bottom = 0, top = 0, transfers = 0;
 	for (uint32_t n = 0; n < f->nodes; n++) {
-		const Node *node = &f->node[n];
+		const FlowNode *node = &f->node[n];
 		uint32_t level = bottom;
 		for (int i = 0; i < 3; i++)
 			if (node->in[i] != NONE)
-				level = max(level, (key[node->in[i]] + 1) / 2);
+				level = max_u32(level, (key[node->in[i]] + 1) / 2);
 		level = memory_level(u, &v, node, level);
 		bool transfer = node->op == GOP_XFER;
 		key[n] = 2 * level + transfer; /* transfers stand at the end of their level */
 		u->sent[n] = find_sent(u, node, bottom);
 		if (u->sent[n] != NONE)
 			key[n] = key[u->sent[n]];
-		top = max(top, (key[n] + 1) / 2);
+		top = max_u32(top, (key[n] + 1) / 2);
 		if (transfer && ++transfers % (u->fuse ? WINDOW : 1) == 0)
 			bottom = top;
 	}
@@ -129,7 +126,7 @@ static void order_nodes(Fuser *u)
 	}
 }
 
-/* ---- join --------------------------------------------------------------------------------------- */
+/* ---- fuse_all --------------------------------------------------------------------------------------- */
 
 static void count_uses(Fuser *u)
 {
@@ -145,13 +142,13 @@ static void find_limits(Fuser *u)
 	uint32_t *next = NEW(&u->cx->scratch, u->f->words + 2, uint32_t), put = NONE;
 	memset(next, 0xFF, (u->f->words + 2) * sizeof *next);
 	for (uint32_t pos = u->f->nodes; pos-- > 0;) {
-		const Node *n = node_at(u, u->order[pos]);
+		const FlowNode *n = node_at(u, u->order[pos]);
 		if (n->op == GOP_STORE)
 			next[word_of(u, n)] = pos;
 		else if (n->op == GOP_PUT)
 			put = pos;
 		else if (n->op == GOP_LOAD)
-			u->limit[u->order[pos]] = n->far ? next[word_of(u, n)] : min(next[word_of(u, n)], put);
+			u->limit[u->order[pos]] = n->far ? next[word_of(u, n)] : min_u32(next[word_of(u, n)], put);
 	}
 }
 
@@ -174,9 +171,9 @@ static uint32_t private_slots(const Fuser *u, uint32_t n, uint32_t pos)
 static bool is_product(const Fuser *u, uint32_t n) { return node_at(u, n)->op == GOP_FMUL && u->uses[n] == 1; }
 
 /* An add of a product: part of the chain of its other operand, if that is a chain and nobody else reads it. */
-static void join_add(Fuser *u, uint32_t n)
+static void fuse_add(Fuser *u, uint32_t n)
 {
-	const Node *add = node_at(u, n);
+	const FlowNode *add = node_at(u, n);
 	uint32_t a = add->in[0], b = add->in[1];
 	if (a == b || u->sent[n] != NONE)
 		return;
@@ -184,49 +181,49 @@ static void join_add(Fuser *u, uint32_t n)
 	if (!first && !second)
 		return;
 	uint32_t p = second ? b : a, c = second ? a : b;
-	const Node *product = node_at(u, p);
+	const FlowNode *product = node_at(u, p);
 	uint32_t pos = u->at[n];
 	u->product[n] = p;
-	u->limit[n] = min(load_limit(u, product->in[0]), load_limit(u, product->in[1]));
-	u->waiting[n] = (uint8_t)(private_slots(u, product->in[0], pos) + private_slots(u, product->in[1], pos));
-	bool goes_on =
-		u->product[c] != NONE && u->uses[c] == 1 && pos <= u->limit[c] && u->waiting[c] + u->waiting[n] <= PRIVATE;
+	u->limit[n] = min_u32(load_limit(u, product->in[0]), load_limit(u, product->in[1]));
+	u->private_slots_held[n] = (uint8_t)(private_slots(u, product->in[0], pos) + private_slots(u, product->in[1], pos));
+	bool goes_on = u->product[c] != NONE && u->uses[c] == 1 && pos <= u->limit[c] &&
+	               u->private_slots_held[c] + u->private_slots_held[n] <= PRIVATE;
 	if (goes_on) {
 		u->absorbed[c] = true;
-		u->limit[n] = min(u->limit[n], u->limit[c]);
-		u->waiting[n] = (uint8_t)(u->waiting[n] + u->waiting[c]);
+		u->limit[n] = min_u32(u->limit[n], u->limit[c]);
+		u->private_slots_held[n] = (uint8_t)(u->private_slots_held[n] + u->private_slots_held[c]);
 	} else {
-		u->limit[n] = min(u->limit[n], load_limit(u, c));
+		u->limit[n] = min_u32(u->limit[n], load_limit(u, c));
 	}
 	if (pos > u->limit[n]) /* a word it loads is gone: it is not to wait any longer */
 		u->limit[n] = pos;
 }
 
-static void join_operation(Fuser *u, uint32_t n)
+static void fuse_operation(Fuser *u, uint32_t n)
 {
-	const Node *node = node_at(u, n);
+	const FlowNode *node = node_at(u, n);
 	if (node->op == GOP_FADD)
-		join_add(u, n);
+		fuse_add(u, n);
 	if (u->product[n] == NONE && node->op != GOP_LOAD)
 		for (int i = 0; i < 3; i++)
-			u->limit[n] = min(u->limit[n], load_limit(u, node->in[i]));
+			u->limit[n] = min_u32(u->limit[n], load_limit(u, node->in[i]));
 }
 
 /* The value of a store that nobody else reads is made where it is stored. */
-static void join_store(Fuser *u, uint32_t store)
+static void fuse_store(Fuser *u, uint32_t store)
 {
 	uint32_t v = node_at(u, store)->in[0];
 	if (ops[node_at(u, v)->op].unit == UNIT_ALU && u->sent[v] == NONE && u->uses[v] == 1 && u->at[store] <= u->limit[v])
 		u->into[v] = store;
 }
 
-static void join(Fuser *u)
+static void fuse_all(Fuser *u)
 {
 	for (uint32_t pos = 0; pos < u->f->nodes; pos++)
-		join_operation(u, u->order[pos]);
+		fuse_operation(u, u->order[pos]);
 	for (uint32_t n = 0; n < u->f->nodes; n++)
 		if (node_at(u, n)->op == GOP_STORE)
-			join_store(u, n);
+			fuse_store(u, n);
 }
 
 /* ---- what an instruction reads ------------------------------------------------------------------ */
@@ -243,7 +240,7 @@ static uint32_t sent_value(const Fuser *u, uint32_t n)
 
 static uint32_t added_value(const Fuser *u, uint32_t n)
 {
-	const Node *node = node_at(u, n);
+	const FlowNode *node = node_at(u, n);
 	return u->sent[n] == NONE ? NONE : node->in[node->in[0] == u->sent[n]];
 }
 
@@ -252,7 +249,7 @@ static void visit(Fuser *u, uint32_t n, uint32_t pos, VisitFn *fn)
 {
 	uint32_t in[3] = { node_at(u, n)->in[0], node_at(u, n)->in[1], node_at(u, n)->in[2] };
 	while (u->product[n] != NONE) {
-		const Node *p = node_at(u, u->product[n]);
+		const FlowNode *p = node_at(u, u->product[n]);
 		uint32_t rest = node_at(u, n)->in[0] == u->product[n] ? node_at(u, n)->in[1] : node_at(u, n)->in[0];
 		for (int i = 0; i < 2; i++)
 			if (!is_inline(u, p->in[i], pos))
@@ -284,7 +281,7 @@ static void need(Fuser *u, uint32_t value, uint32_t pos)
 static uint32_t done_at(const Fuser *u, uint32_t pos)
 {
 	uint32_t n = u->order[pos];
-	const Node *node = node_at(u, n);
+	const FlowNode *node = node_at(u, n);
 	if (node->op == GOP_STORE)
 		return u->into[node->in[0]] == n ? node->in[0] : n;
 	if (node->op == GOP_PUT)
@@ -368,16 +365,16 @@ static void add_stage(Fuser *u)
 	u->s->stage[u->s->stages++] = (Stage){ .inst = u->s->insts, .transfer = u->s->transfers };
 }
 
-static Place memory_place(const Fuser *u, const Node *n)
+static RowRef memory_place(const Fuser *u, const FlowNode *n)
 {
-	return (Place){ n->addr.off * (u->f->p->lanes / LANES), u->f->space_of[2 * n->addr.base + n->far] };
+	return (RowRef){ n->addr.off * (u->f->p->lanes / LANES), u->f->space_of[2 * n->addr.base + n->far] };
 }
 
-static Place place_of(const Fuser *u, uint32_t value, uint32_t pos)
+static RowRef place_of(const Fuser *u, uint32_t value, uint32_t pos)
 {
 	if (value == NONE)
-		return (Place){ 0, 0 };
-	return is_inline(u, value, pos) ? memory_place(u, node_at(u, value)) : (Place){ u->slot[value], 0 };
+		return (RowRef){ 0, 0 };
+	return is_inline(u, value, pos) ? memory_place(u, node_at(u, value)) : (RowRef){ u->slot[value], 0 };
 }
 
 /* Terms of the chain that ends in n, in their order. */
@@ -385,7 +382,7 @@ static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 {
 	uint32_t count = 0, rest = n;
 	for (uint32_t c = n;; c = rest, count++) {
-		const Node *add = node_at(u, c);
+		const FlowNode *add = node_at(u, c);
 		rest = add->in[0] == u->product[c] ? add->in[1] : add->in[0];
 		if (!u->absorbed[rest])
 			break;
@@ -398,8 +395,8 @@ static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 		u->s->term = more(u, u->s->term, u->term_room, &u->term_room, sizeof(Term));
 	u->s->terms += count;
 	for (uint32_t c = n, t = u->s->terms; count > 0; count--) {
-		const Node *add = node_at(u, c), *p = node_at(u, u->product[c]);
-		Place x = place_of(u, p->in[0], pos), y = place_of(u, p->in[1], pos);
+		const FlowNode *add = node_at(u, c), *p = node_at(u, u->product[c]);
+		RowRef x = place_of(u, p->in[0], pos), y = place_of(u, p->in[1], pos);
 		u->s->term[--t] = x.space ? (Term){ y, x } : (Term){ x, y };
 		c = add->in[0] == u->product[c] ? add->in[1] : add->in[0];
 	}
@@ -417,7 +414,7 @@ static void put_transfer(Fuser *u, uint32_t n)
 
 static Inst plain_inst(const Fuser *u, uint32_t n, uint32_t pos)
 {
-	const Node *node = node_at(u, n);
+	const FlowNode *node = node_at(u, n);
 	Inst i = { .op = node->op, .k = node->k, .base = node->addr.base };
 	if (node->op == GOP_LOAD) {
 		i.a = memory_place(u, node);
@@ -435,7 +432,7 @@ static Inst plain_inst(const Fuser *u, uint32_t n, uint32_t pos)
 
 static void put_node(Fuser *u, uint32_t n, uint32_t pos)
 {
-	const Node *there = node_at(u, u->order[pos]);
+	const FlowNode *there = node_at(u, u->order[pos]);
 	bool transfer = is_transfer(u, n);
 	if (u->s->stage[u->s->stages - 1].transfers && u->key[u->order[pos]] != u->last_key) {
 		add_stage(u);
@@ -454,7 +451,7 @@ static void put_node(Fuser *u, uint32_t n, uint32_t pos)
 		i.dst = memory_place(u, there);
 	} else if (there->op != GOP_PUT) {
 		u->slot[n] = slot_new(u);
-		i.dst = (Place){ u->slot[n], 0 };
+		i.dst = (RowRef){ u->slot[n], 0 };
 	}
 	if (transfer)
 		put_transfer(u, n);
@@ -462,10 +459,10 @@ static void put_node(Fuser *u, uint32_t n, uint32_t pos)
 		add_inst(u, i);
 }
 
-Sequence *sequence_make(Flow *f, bool apart, bool fuse)
+Sequence *sequence_make(Flow *f, bool no_alias, bool fuse)
 {
 	Arena *scratch = &f->cx->scratch;
-	Fuser u = { .f = f, .cx = f->cx, .apart = apart, .fuse = fuse, .s = NEW(&f->cx->keep, 1, Sequence) };
+	Fuser u = { .f = f, .cx = f->cx, .no_alias = no_alias, .fuse = fuse, .s = NEW(&f->cx->keep, 1, Sequence) };
 	uint32_t **numbers[] = { &u.order, &u.at,   &u.key,  &u.uses, &u.product, &u.limit,
 		                     &u.into,  &u.last, &u.slot, &u.sent, &u.held };
 	for (size_t i = 0; i < COUNT(numbers); i++)
@@ -473,7 +470,7 @@ Sequence *sequence_make(Flow *f, bool apart, bool fuse)
 	uint32_t **none[] = { &u.product, &u.limit, &u.into, &u.last };
 	for (size_t i = 0; i < COUNT(none); i++)
 		memset(*none[i], 0xFF, f->nodes * sizeof **none[i]);
-	u.waiting = NEW(scratch, f->nodes, uint8_t);
+	u.private_slots_held = NEW(scratch, f->nodes, uint8_t);
 	u.absorbed = NEW(scratch, f->nodes, bool);
 	u.needed = NEW(scratch, f->nodes, bool);
 	u.released = NEW(scratch, f->nodes, bool);
@@ -483,7 +480,7 @@ Sequence *sequence_make(Flow *f, bool apart, bool fuse)
 	order_nodes(&u);
 	if (fuse) {
 		find_limits(&u);
-		join(&u);
+		fuse_all(&u);
 	}
 	find_needs(&u);
 	add_stage(&u);
@@ -494,6 +491,6 @@ Sequence *sequence_make(Flow *f, bool apart, bool fuse)
 	}
 	if (u.full)
 		return NULL;
-	sequence_ahead(f->cx, u.s);
+	sequence_prefetch(f->cx, u.s);
 	return u.s;
 }

@@ -10,10 +10,10 @@
 
 typedef struct Prepared Prepared; /* a routine translated once into compact form */
 Prepared *execute_prepare(Ctx *cx, const Processors *p, const Routine *r);
-void execute_renew_routes(const Processors *p, Prepared *r); /* after a change of Switch.broken or Processors.mute */
+void execute_update_routes(const Processors *p, Prepared *r); /* after a change of Switch.broken or Processors.mute */
 /* NULL, or what is wrong with these relocation registers for this routine (in buf). */
-const char *execute_refuses(const Processors *p, const Prepared *r, const uint32_t *base, char *buf, size_t size);
-/* base [relocations], [0] is 0, as execute_refuses lets pass; NULL: all 0 */
+const char *execute_bad_bases(const Processors *p, const Prepared *r, const uint32_t *base, char *buf, size_t size);
+/* base [relocations], [0] is 0, as execute_bad_bases lets pass; NULL: all 0 */
 void execute_fast(Processors *p, const Prepared *r, const uint32_t *base);
 /* Cycle by cycle, registers and memory written when their time comes; calls back for every issue.  Same values. */
 typedef struct TraceEvent {
@@ -25,9 +25,9 @@ typedef struct TraceEvent {
 typedef void TraceFn(void *user, const TraceEvent *e);
 void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user);
 /* The same with somebody who meddles.  `now` is a cycle of the routine. */
-typedef struct Meddler {
+typedef struct FaultHooks {
 	const uint8_t *watched; /* [procs of the program] result and write are called for these */
-	bool alone;             /* no others are run; not for transfers */
+	bool only_watched;      /* no others are run; not for transfers */
 	void *user;
 	void (*cycle)(void *user, uint64_t now); /* results have arrived, nothing is issued yet */
 	/* of the ALU, at its issue */
@@ -35,9 +35,10 @@ typedef struct Meddler {
 	/* A word on its way to a place (IN_..., below), or a condition code: place is -1. */
 	uint32_t (*write)(void *user, uint32_t proc, int place, uint32_t addr, uint64_t now, uint32_t word);
 	/* a word sent to `port`: where it really comes */
-	uint32_t (*arrives)(void *user, uint32_t proc, uint64_t now, uint32_t port);
-} Meddler;
-void execute_meddled(Processors *p, const Routine *r, const uint32_t *base, const Meddler *w, TraceFn *fn, void *user);
+	uint32_t (*route)(void *user, uint32_t proc, uint64_t now, uint32_t port);
+} FaultHooks;
+void execute_hooked(Processors *p, const Routine *r, const uint32_t *base, const FaultHooks *w, TraceFn *fn,
+                    void *user);
 /* first word of SRAM that is for spilled ones; m->sram: none is */
 uint32_t routine_spill_low(const Machine *m, const Routine *r);
 uint32_t routine_cycles(const Machine *m, const Routine *r); /* until the last result is there */
@@ -53,7 +54,7 @@ const char *kernel_name(void); /* what the fast loop is compiled for, as this CP
 
 /* ---- control.c: controller and host ------------------------------------------------------------- */
 
-typedef struct Account {                 /* where the time went; machine cycles and host time apart */
+typedef struct Account {                 /* where the time went; machine cycles and host time no_alias */
 	uint64_t calls, cycles, call_cycles; /* cycles of routines; of the host's calls */
 	uint64_t host_words;
 	double host_seconds;
@@ -73,7 +74,7 @@ typedef struct Controller {
 	bool dry; /* set before anything is loaded: calls are counted, not executed */
 	TraceFn *trace;
 	void *trace_user;
-	struct Queue *queue;        /* calls that are put off */
+	struct CallQueue *queue;    /* calls that are put off */
 	struct Faults *faults;      /* NULL: none; faults_attach sets it */
 	struct FaultRun *fault_run; /* fault_call.c's own */
 	Account account;
@@ -84,7 +85,7 @@ void controller_base(Controller *c, uint32_t n, uint32_t address);
 void controller_call(Controller *c, uint32_t routine);
 /* true: from now on calls may wait, so that a block runs many at once; nobody looks into memory but through
  * host_read and host_write. false: all are done, and none will wait. */
-void controller_put_off(Controller *c, bool calls);
+void controller_defer_calls(Controller *c, bool calls);
 void host_write(Controller *c, uint32_t proc, bool dram, uint32_t addr, const Cell *w, uint32_t count);
 void host_read(Controller *c, uint32_t proc, bool dram, uint32_t addr, Cell *w, uint32_t count);
 /* simulated cycles, processors, seconds, times real time */
@@ -107,8 +108,8 @@ void account_print(const Controller *c, double host_seconds, Buf *out);
  *                                     RATE times in a simulated second on average
  * alu:PROC:RATE                       a bit of a result of its ALU is wrong, with this probability for each
  *                                     operation
- * port:PORT                           neither sends nor receives: 0 arrives
- * misroute:PORT:RATE                  what it sends arrives at another port instead, with this probability for each
+ * port:PORT                           neither sends nor receives: 0 route
+ * misroute:PORT:RATE                  what it sends route at another port instead, with this probability for each
  *                                     word
  * crossbar:STAGE:N                    stage input, middle, output: nothing comes through
  * link:STAGE:N:M                      stage input or middle: output M of crossbar N
@@ -160,7 +161,7 @@ typedef struct FaultWait {
 	double at[IN_PLACES];      /* flip: cycle of the next; INFINITY: never */
 	uint64_t flips[IN_PLACES]; /* waits drawn, of each memory */
 	bool seen;                 /* dead: logged */
-	bool settled;              /* stuck: changed what the host wrote; logged with the next call */
+	bool unlogged;             /* stuck: changed what the host wrote; logged with the next call */
 } FaultWait;
 
 typedef struct Faults {
@@ -170,12 +171,12 @@ typedef struct Faults {
 	Fault *fault;
 	uint32_t faults;
 	FaultEvent *event;
-	uint64_t events, room;          /* the log; at most MOST_EVENTS are kept, all are counted */
+	uint64_t events, room;          /* the log; at most MAX_EVENTS are kept, all are counted */
 	uint64_t happened[FAULT_KINDS]; /* events of each kind */
 	uint64_t before;                /* cycles of machines before the present one: their clock goes on */
 	FaultWait *wait;                /* [faults] */
 } Faults;
-enum { MOST_EVENTS = 1 << 20, MOST_FAULTS = 4096 };
+enum { MAX_EVENTS = 1 << 20, MAX_FAULTS = 4096 };
 
 /* ---- faults.c ---- */
 
@@ -192,7 +193,7 @@ Fault fault_random_processor(const Machine *m, uint64_t seed, uint64_t i, uint32
 Fault fault_random_switch(const Machine *m, uint64_t seed, uint64_t i);
 void faults_set(Faults *f, const Fault *fault, uint32_t count); /* these instead of those before; log empty */
 void faults_log(Faults *f, const FaultEvent *e);
-/* Words that a disk delivers in this cycle of the present machine, `step` words apart: bits of some of them turn
+/* Words that a disk delivers in this cycle of the present machine, `step` words no_alias: bits of some of them turn
  * over. */
 void faults_disk(Faults *f, uint64_t cycle, uint32_t disk, uint32_t *word, uint64_t count, size_t step);
 /* Random numbers: draw n of a fault; operations or words before the next wrong one, each with probability `rate`;
@@ -213,10 +214,10 @@ void faults_attach(Faults *f, Controller *c);
 void faults_call(Faults *f, Controller *c, uint32_t routine);
 void faults_loaded(Controller *c, uint32_t routine); /* controller_load's */
 /* After a fast run: stuck bits that it wrote, words of dead processors. */
-void faults_after(Faults *f, Controller *c, uint32_t routine, const uint32_t *base);
+void faults_after_call(Faults *f, Controller *c, uint32_t routine, const uint32_t *base);
 /* What the host writes and what disks deliver goes into memory past faults, too: stuck bits stick, dead processors
  * stay 0. All memory in use, or these words of all processors; host_write does it by itself. */
-void faults_settle(Faults *f, Processors *p);
-void faults_settle_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count);
+void faults_apply(Faults *f, Processors *p);
+void faults_apply_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count);
 
 #endif

@@ -4,18 +4,18 @@
  * Static timing makes this possible once and for all: the cycle in which an operation reads and the one in which its
  * result arrives are known, so the lines are walked as a list of events, and what a register holds at each of them
  * is the node that arrived last.  An operation is put down in the cycle in which it reads.  Writes of memory and
- * masked moves, which act on what is there when they arrive, are put down in that cycle, with what they read at issue.
+ * masked moves, which act on what is there when they write_back, are put down in that cycle, with what they read at issue.
  * What must hold: in one cycle arrivals come before reads, in the order of issue. */
 #include <string.h>
 
 #include "execute.h"
 
-typedef struct Issue {
+typedef struct IssueEvent {
 	const Micro *micro;
 	uint32_t line, value, a, b, cc;
-} Issue;
+} IssueEvent;
 typedef struct Events { /* by cycle; in a cycle first arrivals, then issues */
-	Issue *issue;
+	IssueEvent *issue;
 	uint32_t issues;
 	uint32_t *event; /* 2 * issue + (0 arrival, 1 issue) */
 } Events;
@@ -90,7 +90,7 @@ static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
 	for (uint32_t t = 0; t < r->lines; t++)
 		for (int unit = 0; unit < UNITS; unit++)
 			e->issues += r->line[t].slot[unit].op != GOP_NONE;
-	e->issue = NEW(&cx->scratch, e->issues, Issue);
+	e->issue = NEW(&cx->scratch, e->issues, IssueEvent);
 	e->event = NEW(&cx->scratch, 2 * (size_t)e->issues, uint32_t);
 	uint32_t n = 0, cycles = routine_cycles(p->m, r);
 	uint32_t *start = NEW(&cx->scratch, 2 * (size_t)cycles + 3, uint32_t);
@@ -100,7 +100,7 @@ static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
 			if (u->op == GOP_NONE)
 				continue;
 			check_micro(cx, p, r, t, u);
-			e->issue[n++] = (Issue){ .micro = u, .line = t };
+			e->issue[n++] = (IssueEvent){ .micro = u, .line = t };
 			start[2 * t + 1 + 1]++;
 			start[2 * (t + op_latency(p->m, u->op)) + 1]++;
 		}
@@ -120,21 +120,21 @@ static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
 
 /* ---- nodes -------------------------------------------------------------------------------------- */
 
-typedef struct Maker {
+typedef struct FlowBuilder {
 	Flow *f;
 	uint32_t *now;       /* [registers + conditions] node there at this time, or NONE */
 	uint32_t *table;     /* words of memory by address: hashed, node + 1 that names it first */
 	uint32_t table_size; /* a power of two */
-} Maker;
+} FlowBuilder;
 
-static uint32_t add(Maker *k, Node n)
+static uint32_t add(FlowBuilder *k, FlowNode n)
 {
 	k->f->node[k->f->nodes] = n;
 	return k->f->nodes++;
 }
 
 /* Registers are a routine's own: what the one before left there is not to be relied on. */
-static uint32_t read_now(Maker *k, const Issue *i, uint32_t place)
+static uint32_t read_now(FlowBuilder *k, const IssueEvent *i, uint32_t place)
 {
 	uint32_t registers = (uint32_t)k->f->p->m->registers;
 	bool condition = place >= registers;
@@ -157,7 +157,7 @@ static void use_space(Flow *f, bool far, Addr a, bool written)
 	Space *space = &f->space[*s];
 	space->low = a.off < space->low ? a.off : space->low;
 	space->high = a.off > space->high ? a.off : space->high;
-	space->reach = a.off > space->reach ? a.off : space->reach;
+	space->last = a.off > space->last ? a.off : space->last;
 	space->written |= written;
 }
 
@@ -166,11 +166,11 @@ static void use_indexed(Flow *f, Addr a)
 	use_space(f, false, a, false);
 	const Code *code = f->r->code;
 	Space *space = &f->space[f->space_of[2 * a.base]];
-	uint32_t words = code && code->reach ? code->reach[a.base] : 0;
-	space->reach = words > space->reach + 1 ? words - 1 : space->reach;
+	uint32_t words = code && code->index_limit ? code->index_limit[a.base] : 0;
+	space->last = words > space->last + 1 ? words - 1 : space->last;
 }
 
-static uint32_t word_number(Maker *k, bool far, Addr a, uint32_t node)
+static uint32_t word_number(FlowBuilder *k, bool far, Addr a, uint32_t node)
 {
 	uint64_t h = (((uint64_t)a.off << 17 | (uint64_t)a.base << 1 | far) + 1) * 0x9E3779B97F4A7C15u >> 20;
 	for (;; h++) {
@@ -179,39 +179,39 @@ static uint32_t word_number(Maker *k, bool far, Addr a, uint32_t node)
 			*entry = node + 1;
 			return k->f->words++;
 		}
-		const Node *n = &k->f->node[*entry - 1];
+		const FlowNode *n = &k->f->node[*entry - 1];
 		if (n->far == far && n->addr.base == a.base && n->addr.off == a.off)
 			return n->word;
 	}
 }
 
-static uint32_t add_memory(Maker *k, int op, bool far, Addr a, uint32_t value)
+static uint32_t add_memory(FlowBuilder *k, int op, bool far, Addr a, uint32_t value)
 {
 	use_space(k->f, far, a, op == GOP_STORE);
-	uint32_t n = add(k, (Node){ .op = (uint8_t)op, .far = far, .addr = a, .in = { value, NONE, NONE } });
+	uint32_t n = add(k, (FlowNode){ .op = (uint8_t)op, .far = far, .addr = a, .in = { value, NONE, NONE } });
 	k->f->node[n].word = word_number(k, far, a, n);
 	return n;
 }
 
 /* Where the words of a strip come from, each place once; how many there are. */
-static uint32_t find_parts(const int32_t *from, Part *part)
+static uint32_t find_sources(const int32_t *from, StripSource *source)
 {
-	uint32_t parts = 0;
+	uint32_t sources = 0;
 	for (uint32_t l = 0; l < STRIP; l++) {
 		if (from[l] < 0)
 			continue;
 		int32_t strip = from[l] - from[l] % STRIP;
 		uint32_t i = 0;
-		while (i < parts && part[i].from != strip)
+		while (i < sources && source[i].from != strip)
 			i++;
-		if (i == parts)
-			part[parts++] = (Part){ .from = strip };
-		part[i].lanes = (uint16_t)(part[i].lanes | 1u << l);
+		if (i == sources)
+			source[sources++] = (StripSource){ .from = strip };
+		source[i].lanes = (uint16_t)(source[i].lanes | 1u << l);
 	}
-	return parts;
+	return sources;
 }
 
-void route_fill(const Processors *p, uint32_t k, Route *r)
+void route_fill(const Processors *p, uint32_t k, SwitchRoute *r)
 {
 	uint32_t lanes = p->blocks * LANES;
 	memset(r->part, 0, lanes * sizeof *r->part);
@@ -227,7 +227,7 @@ void route_fill(const Processors *p, uint32_t k, Route *r)
 		r->disk[i] = to == NO_ROUTE ? -1 : (int32_t)to;
 	}
 	for (uint32_t s = 0; s < lanes / STRIP; s++)
-		r->first[s + 1] = r->first[s] + find_parts(r->from + s * STRIP, r->part + r->first[s]);
+		r->first[s + 1] = r->first[s] + find_sources(r->from + s * STRIP, r->part + r->first[s]);
 }
 
 static void make_route(Flow *f, uint32_t k)
@@ -235,15 +235,15 @@ static void make_route(Flow *f, uint32_t k)
 	uint32_t lanes = f->p->blocks * LANES;
 	if (f->route[k])
 		return;
-	Route *r = f->route[k] = NEW(&f->cx->keep, 1, Route);
-	*r = (Route){ NEW(&f->cx->keep, lanes, int32_t), NEW(&f->cx->keep, lanes / STRIP + 1, uint32_t),
-		          NEW(&f->cx->keep, lanes, Part), NULL };
+	SwitchRoute *r = f->route[k] = NEW(&f->cx->keep, 1, SwitchRoute);
+	*r = (SwitchRoute){ NEW(&f->cx->keep, lanes, int32_t), NEW(&f->cx->keep, lanes / STRIP + 1, uint32_t),
+		                NEW(&f->cx->keep, lanes, StripSource), NULL };
 	if (processors_disks_send(f->p, k))
 		r->disk = NEW(&f->cx->keep, f->p->disks, int32_t);
 	route_fill(f->p, k, r);
 }
 
-static void issue(Maker *k, Issue *i)
+static void issue(FlowBuilder *k, IssueEvent *i)
 {
 	const Micro *u = i->micro;
 	int form = ops[u->op].form;
@@ -255,7 +255,7 @@ static void issue(Maker *k, Issue *i)
 	switch (form) {
 	case FORM_MASKED:
 	case FORM_STORE:
-	case FORM_PUT: return; /* when they arrive */
+	case FORM_PUT: return; /* when they write_back */
 	case FORM_LOAD:
 	case FORM_FLUSH: i->value = add_memory(k, GOP_LOAD, false, u->mem, NONE); return;
 	case FORM_FETCH: i->value = add_memory(k, GOP_LOAD, true, u->far, NONE); return;
@@ -265,10 +265,10 @@ static void issue(Maker *k, Issue *i)
 		taken = k->f->route[u->k.u]->disk ? k->f->taken++ : NONE;
 		break;
 	}
-	i->value = add(k, (Node){ .op = u->op, .addr = u->mem, .k = u->k, .in = { i->a, i->b, i->cc }, .word = taken });
+	i->value = add(k, (FlowNode){ .op = u->op, .addr = u->mem, .k = u->k, .in = { i->a, i->b, i->cc }, .word = taken });
 }
 
-static void arrive(Maker *k, const Issue *i)
+static void write_back(FlowBuilder *k, const IssueEvent *i)
 {
 	const Micro *u = i->micro;
 	switch (ops[u->op].form) {
@@ -277,11 +277,11 @@ static void arrive(Maker *k, const Issue *i)
 	case FORM_FLUSH: add_memory(k, GOP_STORE, true, u->far, i->value); return;
 	case FORM_PUT:
 		use_indexed(k->f, u->mem);
-		add(k, (Node){ .op = GOP_PUT, .addr = u->mem, .in = { i->a, i->b, NONE } });
+		add(k, (FlowNode){ .op = GOP_PUT, .addr = u->mem, .in = { i->a, i->b, NONE } });
 		return;
 	case FORM_MASKED: {
 		uint32_t old = read_now(k, i, u->dst);
-		k->now[u->dst] = add(k, (Node){ .op = GOP_SELECT, .in = { i->a, old, i->cc } });
+		k->now[u->dst] = add(k, (FlowNode){ .op = GOP_SELECT, .in = { i->a, old, i->cc } });
 		return;
 	}
 	case FORM_CMP: k->now[condition_place(k->f, u->cc)] = i->value; return;
@@ -296,22 +296,22 @@ Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r)
 	uint32_t places = (uint32_t)(p->m->registers + p->m->conditions);
 	Flow *f = NEW(&cx->scratch, 1, Flow);
 	*f = (Flow){ .cx = cx, .p = p, .r = r, .spaces = 1 };
-	f->node = NEW(&cx->scratch, 2 * (size_t)e.issues, Node);
+	f->node = NEW(&cx->scratch, 2 * (size_t)e.issues, FlowNode);
 	f->space = NEW(&cx->keep, MAX_SPACES, Space);
 	f->space_of = NEW(&cx->scratch, 2 * (size_t)p->m->relocations, uint32_t);
-	f->route = NEW(&cx->keep, p->sw ? p->sw->stored : 0, Route *);
-	Maker k = { .f = f, .now = NEW(&cx->scratch, places, uint32_t), .table_size = 64 };
+	f->route = NEW(&cx->keep, p->sw ? p->sw->stored : 0, SwitchRoute *);
+	FlowBuilder k = { .f = f, .now = NEW(&cx->scratch, places, uint32_t), .table_size = 64 };
 	while (k.table_size < 4 * e.issues)
 		k.table_size *= 2;
 	k.table = NEW(&cx->scratch, k.table_size, uint32_t);
 	memset(k.now, 0xFF, places * sizeof *k.now);
 	memset(f->space_of, 0xFF, 2 * (size_t)p->m->relocations * sizeof *f->space_of);
 	for (uint32_t n = 0; n < 2 * e.issues; n++) {
-		Issue *i = &e.issue[e.event[n] / 2];
+		IssueEvent *i = &e.issue[e.event[n] / 2];
 		if (e.event[n] % 2)
 			issue(&k, i);
 		else
-			arrive(&k, i);
+			write_back(&k, i);
 	}
 	return f;
 }

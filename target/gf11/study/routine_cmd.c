@@ -30,7 +30,7 @@ static Routine *routine_make(const Call *c, const RoutineDef *def)
 	r->report.checked = true;
 	r->update = def->update;
 	if (def->update)
-		r->report.seed_metric = (double)(c->m->switch_interval * r->report.transfers) / r->report.cycles;
+		r->report.report_measure = (double)(c->m->switch_interval * r->report.transfers) / r->report.cycles;
 	return r;
 }
 
@@ -89,7 +89,7 @@ static void routine_json(Buf *out, const Routine *r)
 		           "\"bound\": %u, \"percent_of_bound\": %.2f, \"seed_metric\": %.4f, \"registers\": %u, "
 		           "\"spills\": %u, \"optimal\": %s, \"bound_resource\": %u, \"bound_path\": %u, \"bound_hrt\": %u, "
 		           "\"seconds\": %.6f, ",
-		           p->bound, percent_of_bound(p), p->seed_metric, p->registers, p->spills, truth[p->optimal],
+		           p->bound, percent_of_bound(p), p->report_measure, p->registers, p->spills, truth[p->optimal],
 		           p->bound_resource, p->bound_path, p->bound_hrt, p->seconds);
 	buf_printf(out, "\"checked\": %s", truth[p->checked]);
 	buf_puts(out, "}");
@@ -139,8 +139,8 @@ static void row_text(Buf *out, const Row *row)
 		buf_printf(out, "%-15s %s\n", row->def->name, row_error(row));
 	else
 		buf_printf(out, "%-15s %10u %7u %7u %8.2f%s %6.1f %9u %6u  %-7s  %s\n", row->def->name, p->operations,
-		           p->cycles, p->bound, percent_of_bound(p), p->optimal ? "*" : " ", 100 * p->seed_metric, p->registers,
-		           p->spills, p->checked ? "yes" : "no", row->def->about);
+		           p->cycles, p->bound, percent_of_bound(p), p->optimal ? "*" : " ", 100 * p->report_measure,
+		           p->registers, p->spills, p->checked ? "yes" : "no", row->def->about);
 }
 
 static void efficiency_head(const Call *c)

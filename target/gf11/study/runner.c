@@ -56,7 +56,7 @@ static void reach_add(Reach *reach, const Micro *u)
 {
 	const FormInfo *f = &forms[ops[u->op].form];
 	uint64_t *s = &reach->words[OF_SRAM][u->mem.base], *d = &reach->words[OF_DRAM][u->far.base];
-	uint64_t last = (uint64_t)u->mem.off + (f->touch[0].indexed || f->touch[1].indexed ? INDICES - 1 : 0);
+	uint64_t last = (uint64_t)u->mem.off + (f->access[0].indexed || f->access[1].indexed ? INDICES - 1 : 0);
 	if (f->uses & USES_MEM && last >= *s)
 		*s = last + 1;
 	if (f->uses & USES_FAR && u->far.off >= *d)

@@ -435,7 +435,7 @@ static Code *turn_record(Bp *b, const void *what)
 	else
 		h->index = index_load(h->g);
 	for (uint32_t i = 0; i < 4 && !h->select; i++)
-		g_reach(h->g, (uint16_t)(SUM_BUFFER + i), h->s->rows.blocks * b->o.procs);
+		g_index_limit(h->g, (uint16_t)(SUM_BUFFER + i), h->s->rows.blocks * b->o.procs);
 	for (uint32_t i = 0; i < h->acts.acts; i++) {
 		const Act *a = &h->acts.act[i];
 		acts[a->what](h, &h->step[a->step], a);

@@ -104,7 +104,7 @@ static Code *leg_record(Bp *b, const void *what)
 		moves_zero(&moves, b, changes, l->words);
 	}
 	moves_skip(&moves, l->first, l->steps);
-	g_reach(g, HERE, s->rows.blocks * b->o.procs);
+	g_index_limit(g, HERE, s->rows.blocks * b->o.procs);
 	if (l->what == SUMMING)
 		record_sums(g, b, l, index_load(g), &moves);
 	else if (l->what == GATHERING)

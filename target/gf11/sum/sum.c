@@ -36,7 +36,7 @@ Code *sum_code(Gen *g, bool timed)
 {
 	Code *code = gen_end(g);
 	code->update = true;
-	code->timed = timed;
+	code->prescheduled = timed;
 	return code;
 }
 
@@ -172,7 +172,7 @@ void sum_compile(Bp *b)
 	methods[s->sum].compile(b);
 	factors_write(b);
 	if (b->c->faults && !b->o.dry)
-		faults_settle(b->c->faults, b->p);
+		faults_apply(b->c->faults, b->p);
 }
 
 uint32_t sum_steps(int sum, uint32_t procs)

@@ -158,7 +158,7 @@ Rates sum_rates(Gen *g, const Bp *b)
 			rates.shared[c->dst] = c->op == GOP_CONST ? g_const_bits(g, c->k.u) : g_load(g, c->mem);
 	}
 	if (r->looks_up)
-		g_reach(g, 0, TABLE_WORDS);
+		g_index_limit(g, 0, TABLE_WORDS);
 	return rates;
 }
 

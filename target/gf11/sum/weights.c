@@ -29,7 +29,7 @@ static uint32_t word_of(const Bp *b, const SumHome *home, int which, uint64_t li
 
 void bp_weights_write(Bp *b, int which, const double *v)
 {
-	controller_put_off(b->c, false); /* a pass that failed may have left some */
+	controller_defer_calls(b->c, false); /* a pass that failed may have left some */
 	b->started |= which == CHANGES;
 	for (uint64_t i = 0; i < b->net->links; i++) {
 		SumHome home = home_of(b, i);
@@ -41,7 +41,7 @@ void bp_weights_write(Bp *b, int which, const double *v)
 			dram_word(b, home.weight, home.proc)->f = (float)v[i];
 	}
 	if (b->c->faults && !b->o.dry) /* what was written beside the machine meets its faults, too */
-		faults_settle_words(b->c->faults, b->p, true, b->at.weights, b->at.dram_end - b->at.weights);
+		faults_apply_words(b->c->faults, b->p, true, b->at.weights, b->at.dram_end - b->at.weights);
 }
 
 /* Changes of the epoch before stand there until the next pass clears them. */

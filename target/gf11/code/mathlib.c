@@ -22,7 +22,7 @@ Reg constant(Constants *c, int k)
 
 static Reg look_up(Gen *g, uint32_t off, Reg index)
 {
-	g_reach(g, 0, TABLE_WORDS);
+	g_index_limit(g, 0, TABLE_WORDS);
 	return g_lookup(g, table(off), index);
 }
 
