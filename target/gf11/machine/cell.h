@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the meanings of ops.def are written in: the one text that simulator, traced and fast execution share.
- * Kernels put the same expressions into loops over lanes, so everything here has to become vector code: choices, no
- * jumps. */
+/* Helpers for the meanings in ops.def, shared by the simulating recorder, the cycle-accurate interpreter and the fast
+ * kernels.  Kernels expand the same expressions in loops over lanes, so everything here must vectorize: selects, no
+ * branches. */
 #ifndef CELL_H
 #define CELL_H
 
@@ -13,7 +13,7 @@ enum { CELL_NAN = 0x7fc00000 };
 
 static inline float cell_floor(float v) { return floorf(v); }
 
-/* The value converted is always in range: C leaves the others undefined. */
+/* Clamp before converting: C leaves out-of-range conversions undefined. */
 static inline int32_t cell_fix(float v)
 {
 	float inside = v >= -0x1p31f && v < 0x1p31f ? v : 0;
@@ -22,8 +22,7 @@ static inline int32_t cell_fix(float v)
 	return v < -0x1p31f ? INT32_MIN : whole;
 }
 
-/* Arithmetic gives one NaN only: which of two NaN operands a processor hands on depends on the order in which a
- * compiler puts them, and bits must not. */
+/* Canonical NaN: which operand's NaN payload a CPU propagates depends on operand order, which the compiler chooses. */
 static inline Cell from_float(float v)
 {
 	Cell c = { .f = v };
@@ -35,7 +34,7 @@ static inline Cell from_int(int32_t v) { return (Cell){ .i = v }; }
 static inline Cell from_bits(uint32_t v) { return (Cell){ .u = v }; }
 static inline Cell from_cell(Cell v) { return v; }
 
-/* A meaning has the type of its expression: conditions are int, 0 or 1. */
+/* Dispatch on the type of a meaning; comparisons are int, 0 or 1. */
 #define CELL(v) _Generic((v), float : from_float, int32_t : from_int, uint32_t : from_bits, Cell : from_cell)(v)
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Machines. In: a machine file (lib/params.c reads it). Out: a Machine in which every parameter of machine.def has
- * a value inside its range and a provenance, and no two contradict each other. */
+/* Machine files.  In: a machine file (params.c).  Out: a Machine in which every parameter of machine.def
+ * has a value in its range and a provenance.  Must hold: parameters are consistent with each other. */
 #include <string.h>
 
 #include "gf11_machine.h"
@@ -12,7 +12,7 @@ const MachineRow machine_rows[] = {
 };
 const size_t machine_row_count = COUNT(machine_rows);
 
-/* The files of machines/, put in by CMake, so that the library needs no data folder. */
+/* Files of machines/, embedded by CMake: the library needs no data directory. */
 static const ParamFile built_in[] = {
 #define PARAM_FILE(name, ...) { name, (const unsigned char[]){ __VA_ARGS__, 0 } },
 #include "machines.def"
@@ -20,7 +20,7 @@ static const ParamFile built_in[] = {
 
 static const ParamKind machines = { "machine", "gf11", machine_rows, COUNT(machine_rows), built_in, COUNT(built_in) };
 
-static void check_together(const Params *p, const Machine *m)
+static void check_consistent(const Params *p, const Machine *m)
 {
 	if (!m->ring_only && m->crossbar * m->crossbar != m->switch_ports)
 		error_at(p->cx, param_at(p, "switch-ports"), "set switch-ports to the square of crossbar",
@@ -42,7 +42,7 @@ Machine *machine_parse(Ctx *cx, const Src *src)
 	Params p = params_read(cx, &machines, src, m);
 	m->name = params_name(cx, src);
 	m->from = p.from;
-	check_together(&p, m);
+	check_consistent(&p, m);
 	check_errors(cx);
 	return m;
 }
@@ -54,5 +54,5 @@ void machine_print(const Machine *m, Buf *out) { params_print(&machines, m->name
 uint32_t machine_disks(const Machine *m)
 {
 	int64_t ports = m->ring_only || m->switch_ports < m->processors ? 0 : m->switch_ports - m->processors;
-	return (uint32_t)(m->disk_rate > 0 ? m->disks < ports ? m->disks : ports : 0);
+	return m->disk_rate > 0 ? min_u32((uint32_t)m->disks, (uint32_t)ports) : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations: the table of ops.def as data, and the meaning of ALU operations as C.
- * What must hold: a meaning is written once, in ops.def; here it is only wrapped. */
+/* Operations: ops.def as tables, and evaluation of ALU operations.
+ * Must hold: the meaning of an operation is written once, in ops.def. */
 #include <string.h>
 
 #include "cell.h"

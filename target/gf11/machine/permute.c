@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the user writes about the switch: in come words for a permutation (`ring`, `tree:3`, `random:7`, a file) or
- * for a dead part (`link:input:3:5`), out the permutation, or a mark in the switch.  All numbers count from 0 and
- * are inside the machine when they leave here; whatever is not is reported at its place. */
+/* Specs of permutations and dead parts.  In: `ring`, `tree:3`, `random:7`, a file of routes, or `link:input:3:5`.
+ * Out: a permutation, or a mark in Switch.dead.  Must hold: all numbers count from 0 and are in range; anything else is
+ * reported with its location. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "gf11_machine.h"
 
-enum { STREAM_SWITCH = 64 }; /* of random numbers; lib's own streams have small numbers */
+enum { STREAM_SWITCH = 64 }; /* random stream; streams of lib/ have small numbers */
 
 /* ---- permutations ---- */
 
@@ -24,7 +24,7 @@ static void make_tree(Scan *s, uint32_t procs, uint16_t *to)
 	while ((1u << steps) < procs)
 		steps++;
 	if (!steps)
-		fail_at(s->cx, scan_here(s), "use a machine with more processors", "one processor has nobody to send to");
+		fail_at(s->cx, scan_here(s), "use a machine with more processors", "a single processor has no receiver");
 	uint32_t step = scan_index(s, "step", steps, remedy);
 	scan_end(s, remedy);
 	permutation_shift(procs, 1u << step, to);
@@ -32,7 +32,7 @@ static void make_tree(Scan *s, uint32_t procs, uint16_t *to)
 
 void permutation_random(uint64_t seed, uint32_t ports, uint32_t routes, uint16_t *to)
 {
-	uint16_t order[2][MAX_CROSSBAR * MAX_CROSSBAR]; /* senders, receivers: shuffled from the inside out */
+	uint16_t order[2][MAX_CROSSBAR * MAX_CROSSBAR]; /* senders, receivers: inside-out Fisher-Yates shuffle */
 	for (uint32_t i = 0; i < ports; i++) {
 		to[i] = NO_ROUTE;
 		for (uint32_t side = 0; side < 2; side++) {
@@ -66,7 +66,7 @@ static void make_random(Scan *s, uint32_t ports, uint16_t *to)
 typedef struct RouteReader {
 	uint32_t ports;
 	uint16_t *to, *by;
-} RouteReader; /* by: who sends to a port, or NO_ROUTE */
+} RouteReader; /* by: sender of a port, or NO_ROUTE */
 
 static bool read_port(Scan *s, uint32_t ports, Loc *at, uint32_t *port)
 {

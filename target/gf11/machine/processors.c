@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Processors: memories, registers, ports. In: a machine, a switch. Out: zeroed memory, a map from the program's
- * processors to ports; who receives what through a stored configuration. */
+/* Processors: memories, registers, ports.  In: a machine, a switch.  Out: zeroed memory, the mapping from logical to
+ * physical processors, receivers of stored configurations. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void unmap(void *arg)
 	munmap(m->at, m->bytes);
 }
 
-/* Zeroed memory whose pages come when they are touched. */
+/* Zeroed memory; pages are mapped on first use. */
 static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words, bool hot)
 {
 	uint64_t bytes = rows * words * sizeof(uint32_t); /* at most 2^24 rows of 2^13 words: no overflow */
@@ -27,21 +27,21 @@ static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
 		fail(cx, MP_NO_MEMORY, "use fewer processors, or a machine file with less memory",
-		     "no room for %llu bytes of %s: %s", (unsigned long long)bytes, what, strerror(errno));
+		     "cannot map %llu bytes of %s: %s", (unsigned long long)bytes, what, strerror(errno));
 	*m = (Mapping){ at, bytes };
 	arena_defer(&cx->keep, unmap, m);
 	if (hot)
-		madvise(at, bytes, MADV_HUGEPAGE); /* a wish: rows of a block lie in many small pages */
+		madvise(at, bytes, MADV_HUGEPAGE); /* hint: rows of a block spread over many small pages */
 	return at;
 }
 
-/* Rows of a block: traced, registers, condition codes, and results under way, two rows for some; fast, values that
- * are read later, which are not more, but for those that wait for a joined instruction. */
+/* Rows per block.  Interpreter: registers, condition codes and results in flight, some of two rows.  Fast kernels: live
+ * values, at most as many, plus operands held for fused instructions. */
 static uint32_t row_count(const Machine *m)
 {
-	int64_t under_way =
+	int64_t in_flight =
 		m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency + m->switch_latency;
-	return (uint32_t)(m->registers + m->conditions + 2 * under_way + 1024);
+	return (uint32_t)(m->registers + m->conditions + 2 * in_flight + 1024);
 }
 
 static uint32_t port_count(const Processors *p)
@@ -109,14 +109,14 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	p->sw = sw;
 	p->disks = sw ? machine_disks(m) : 0;
 	p->procs = procs;
-	p->lanes = ((procs + 63) / 64 | 1) * 64; /* odd: rows of a block fall into all sets of the cache */
-	p->blocks = (procs + LANES - 1) / LANES;
+	p->blocks = (uint32_t)ceil_div(procs, LANES);
+	p->lanes = (p->blocks | 1) * LANES; /* odd multiple: rows of a block map to all cache sets */
 	p->slots = row_count(m);
 	p->reg = map_memory(cx, "registers", p->blocks, (uint64_t)p->slots * LANES, true);
 	p->sram = map_memory(cx, "SRAM", (uint64_t)m->sram, p->lanes, true);
 	p->dram = map_memory(cx, "DRAM", (uint64_t)m->dram, p->lanes, false);
 	map_identity(cx, p);
-	p->pool = pool_new(cx, threads < 1 ? 1 : threads < p->blocks ? threads : p->blocks);
+	p->pool = pool_new(cx, max_u32(1, min_u32(threads, p->blocks)));
 	p->threads = pool_threads(p->pool);
 	return p;
 }

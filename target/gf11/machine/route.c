@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* Edge colouring: in comes a bipartite multigraph of at most 64 + 64 nodes, out a colour for every edge, so that no
- * two edges at a node share one.  Nodes are the crossbars of the first and the last stage, edges the routes, colours
- * the middle crossbars; a node's forbidden colours are middle crossbars that it cannot reach.
+/* Edge colouring of a bipartite multigraph of at most 64 + 64 nodes.  In: edges, forbidden colours per node.
+ * Out: a colour for every edge.  Must hold: no two edges at a node share a colour.
+ * Nodes are the crossbars of the first and the last stage, edges the routes, colours the middle crossbars; forbidden
+ * colours of a node are middle crossbars that it cannot reach.
  *
- * An edge takes the lowest colour free at both ends.  Where there is none, one colour a is free at one end and
- * another, b, at the other: on the chain of edges a, b, a, ... that starts at the second end, a and b change places,
- * and a is free at both.  Such a chain never comes back to the first end, since it would arrive there by an a; so with
- * nothing forbidden n colours always do for n edges at a node (Koenig), without padding the graph to a regular one.
- * For 576 edges some 34 chains of 8 edges are turned, and a whole permutation takes about 9 microseconds.
+ * An edge takes the lowest colour free at both ends.  If there is none, some colour a is free at one end and b at the
+ * other: swapping a and b along the alternating path (Kempe chain) from the second end frees a at both.  The path
+ * cannot return to the first end, since it would arrive there by an a; so with nothing forbidden n colours suffice for
+ * degree n (Koenig), without padding the graph to a regular one.  For 576 edges some 34 chains of 8 edges are swapped;
+ * a whole permutation takes about 9 microseconds.
  *
- * A chain that would give its last node a forbidden colour cannot be turned.  If none can, the edge takes a colour
- * by force and the edges that had it wait for another: a walk that is bounded, and picks by a fixed random
- * sequence. */
+ * A chain that would give its last node a forbidden colour cannot be swapped.  If none can, the edge takes a random
+ * allowed colour and the edges that held it are coloured again: a bounded random walk with a fixed sequence. */
 #include <assert.h>
 #include <string.h>
 
 #include "gf11_machine.h"
 
-enum { MAX_FORCED = 20000 }; /* steps; a hopeless case of 576 edges ends after some 4 milliseconds */
+enum { MAX_FORCED = 20000 }; /* steps; an infeasible case of 576 edges ends after some 4 ms */
 
 typedef struct Coloring {
 	uint32_t n;
 	const uint64_t *allow;                       /* [2n] */
-	uint64_t free[2 * MAX_CROSSBAR];             /* colours that a node may have and has not */
-	uint16_t at[2 * MAX_CROSSBAR][MAX_CROSSBAR]; /* its edge of a colour; meaningful where not free */
-	const uint8_t *from, *into;                  /* ends of an edge; a node of the second kind is n + into */
+	uint64_t free[2 * MAX_CROSSBAR];             /* allowed colours unused at the node */
+	uint16_t at[2 * MAX_CROSSBAR][MAX_CROSSBAR]; /* edge of a colour; defined where not free */
+	const uint8_t *from, *into;                  /* ends of an edge: nodes from and n + into */
 	uint8_t *colour;
 } Coloring;
 
-/* Position of the lowest bit: the product puts a different pattern into the top six bits for each. */
+/* Index of the lowest set bit (de Bruijn multiplication). */
 static uint32_t lowest(uint64_t set)
 {
 	static const uint8_t place[64] = { 0,  1,  2,  53, 3,  7,  54, 27, 4,  38, 41, 8,  34, 55, 48, 28,
@@ -67,7 +67,7 @@ static void colour_clear(Coloring *p, uint32_t edge)
 	p->free[p->n + p->into[edge]] |= b;
 }
 
-/* May the chain that begins at `node` with colour a and goes on with b, a, ... be turned? */
+/* Can colours a and b be swapped on the chain from `node` that begins with a? */
 static bool chain_swappable(const Coloring *p, uint32_t node, uint32_t a, uint32_t b)
 {
 	uint32_t next = b;
@@ -83,7 +83,7 @@ static void chain_swap(Coloring *p, uint32_t node, uint32_t a, uint32_t b)
 {
 	uint32_t now = a, edge = p->at[node][a];
 	p->free[node] ^= bit(a) | bit(b);
-	for (;; now = a + b - now) { /* `edge` has colour now and takes the other one */
+	for (;; now = a + b - now) { /* recolour `edge` from now to next */
 		uint32_t next = a + b - now;
 		p->at[node][next] = (uint16_t)edge;
 		p->colour[edge] = (uint8_t)next;
@@ -98,7 +98,7 @@ static void chain_swap(Coloring *p, uint32_t node, uint32_t a, uint32_t b)
 	}
 }
 
-/* A colour for an edge whose ends have no free one in common, by turning a chain; false if none turns. */
+/* Colours an edge whose ends share no free colour by swapping a chain; false: no chain can be swapped. */
 static bool swap_any_chain(Coloring *p, uint32_t edge)
 {
 	uint32_t u = p->from[edge], v = p->n + p->into[edge];
@@ -130,7 +130,7 @@ static bool colour_edge(Coloring *p, uint32_t edge)
 	return true;
 }
 
-/* Gives the edge the allowed colour that stands at a random place; who had it there goes onto the list. */
+/* Gives the edge a random allowed colour; edges that lose it are appended to the work list. */
 static uint32_t force(Coloring *p, uint32_t edge, uint64_t random, uint16_t *waiting, uint32_t count)
 {
 	uint32_t end[2] = { p->from[edge], p->n + p->into[edge] };
@@ -151,7 +151,7 @@ static uint32_t force(Coloring *p, uint32_t edge, uint64_t random, uint16_t *wai
 	return count;
 }
 
-/* Finds room for an edge where no chain turns; false, with all as it may be by then, if MAX_FORCED steps did not do. */
+/* Random walk for an edge that no chain swap can colour; false after MAX_FORCED steps, with edges left uncoloured. */
 static bool colour_by_force(Coloring *p, uint32_t edge, uint64_t *random)
 {
 	uint16_t waiting[MAX_CROSSBAR * MAX_CROSSBAR];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading what the user writes about parts of the machine: numbers, names and colons. In: a place in a text. Out:
- * values inside the machine; whatever is not is reported at its place, with what would be right there. */
+/* Scanner for specs of machine parts: numbers, names, colons.  In: a location in a text.  Out: values in range;
+ * anything else is reported with its location and the correct form. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,6 @@ int scan_peek(const Scan *s) { return s->at < s->src->len ? (unsigned char)s->sr
 
 static bool is_digit(int c) { return c >= '0' && c <= '9'; }
 
-/* Digits of a number, saturating; false if there are none. */
 bool scan_number(Scan *s, uint64_t *value)
 {
 	*value = 0;
@@ -26,7 +25,6 @@ bool scan_number(Scan *s, uint64_t *value)
 	return true;
 }
 
-/* A number that what is meant has, from 0 to limit - 1. */
 uint32_t scan_index(Scan *s, const char *what, uint32_t limit, const char *remedy)
 {
 	Loc at = scan_here(s);
@@ -48,10 +46,9 @@ void scan_colon(Scan *s, const char *remedy)
 void scan_end(const Scan *s, const char *remedy)
 {
 	if (scan_peek(s) >= 0)
-		fail_at(s->cx, scan_here(s), remedy, "there is too much here");
+		fail_at(s->cx, scan_here(s), remedy, "unexpected text here");
 }
 
-/* Skips `word` if it stands here. */
 bool scan_word(Scan *s, const char *word)
 {
 	size_t len = strlen(word);
@@ -98,7 +95,7 @@ uint32_t scan_stage(Scan *s, uint32_t stages, const char *remedy)
 	return (uint32_t)number;
 }
 
-/* Digits, a point, an exponent: what strtod takes besides, like inf and hexadecimal numbers, is not for the user. */
+/* Decimal numbers only: strtod would also accept inf, nan and hexadecimal. */
 double scan_real(Scan *s, const char *what, double low, double high, const char *remedy)
 {
 	char text[64];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch (report, section 2): in comes a partial permutation of the ports, out the setting of every crossbar of
- * three stages, or the reason why there is none.  What holds for a setting: each crossbar joins an input to at most
- * one output and the other way round, and nothing goes through a dead part.  switch_verify believes none of this and
- * pushes tokens.
+/* The switch (report, section 2).  In: a partial permutation of the ports.  Out: the setting of every crossbar of the
+ * three stages, or the reason why none exists.  Must hold: each crossbar joins an input to at most one output and vice
+ * versa, and no route uses a dead part.  switch_verify shares no code with the router: it simulates tokens.
  *
- * Every route goes from one input crossbar through one middle crossbar to one output crossbar; a middle crossbar
- * has one wire to each crossbar of the other stages, so choosing the middle crossbars is colouring edges (route.c). */
+ * A route passes one input, one middle and one output crossbar; a middle crossbar has one link to each crossbar of the
+ * other stages, so choosing middle crossbars is edge colouring (route.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -59,7 +58,7 @@ void switch_copy_dead(Switch *s, const Switch *from)
 
 /* ---- reasons ---- */
 
-/* Writes the reason; false, so that it can be returned. */
+/* Records the reason; returns false. */
 static bool reject(const Switch *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static bool reject(const Switch *s, const char *fmt, ...)
 {
@@ -87,14 +86,12 @@ static void phrase_add(Phrase *w, const char *fmt, ...)
 		w->len = sizeof w->s - 1;
 }
 
-/* What keeps crossbar x of the first stage, or of the last, from middle crossbar m. */
 static bool link_dead(const Switch *s, int stage, uint32_t x, uint32_t m)
 {
 	return stage == INPUT ? s->dead.link[0][x * s->n + m] : s->dead.link[1][m * s->n + x];
 }
 
-/* "middle crossbar 3, the link from input crossbar 2 to middle crossbar 7 and 4 more": up to three, more are
- * counted. */
+/* "middle crossbar 3, the link from input crossbar 2 to middle crossbar 7 and 4 more": at most three are named. */
 static void name_dead(const Switch *s, int stage, uint32_t x, bool middles, Phrase *w, uint32_t *named)
 {
 	for (uint32_t m = 0; m < s->n; m++) {
@@ -132,8 +129,7 @@ static Phrase dead_anywhere(const Switch *s)
 	return w;
 }
 
-/* What limits an input crossbar, an output crossbar, or a route between the two; if nothing near does, what is dead
- * elsewhere. */
+/* Dead parts that limit an input crossbar, an output crossbar or routes between the two; if none, all dead parts. */
 static Phrase dead_around(const Switch *s, const uint32_t *in, const uint32_t *out)
 {
 	Phrase w = { "", 0 };
@@ -150,15 +146,15 @@ static Phrase dead_around(const Switch *s, const uint32_t *in, const uint32_t *o
 
 /* ---- routing ---- */
 
-/* The graph of a permutation: an edge for every route, in the order of their input ports. */
+/* One edge per route, in the order of input ports. */
 typedef struct RouteGraph {
 	uint32_t edges;
 	uint8_t from[MAX_CROSSBAR * MAX_CROSSBAR], into[MAX_CROSSBAR * MAX_CROSSBAR];
-	uint16_t port[MAX_CROSSBAR * MAX_CROSSBAR]; /* that sends */
+	uint16_t port[MAX_CROSSBAR * MAX_CROSSBAR]; /* sending port */
 	uint64_t forbid[2][MAX_CROSSBAR];
 } RouteGraph;
 
-/* Is it a partial permutation, of living ports? */
+/* Is it a partial permutation of working ports? */
 static bool ports_valid(const Switch *s, const uint16_t *to)
 {
 	uint64_t taken[4096 / 64] = { 0 };
@@ -183,7 +179,7 @@ static bool ports_valid(const Switch *s, const uint16_t *to)
 
 static void graph_fill(const Switch *s, const uint16_t *to, RouteGraph *g)
 {
-	uint8_t home[MAX_CROSSBAR * MAX_CROSSBAR]; /* a port's crossbar: a table is quicker than to divide */
+	uint8_t home[MAX_CROSSBAR * MAX_CROSSBAR]; /* crossbar of a port: a lookup is faster than a division */
 	uint32_t n = s->n;
 	for (uint32_t x = 0; x < n; x++)
 		memset(home + x * n, (int)x, n);
@@ -197,7 +193,7 @@ static void graph_fill(const Switch *s, const uint16_t *to, RouteGraph *g)
 	}
 }
 
-/* Every byte equals the one before it, and the first is 0: memcmp looks at many at a time. */
+/* The first byte is 0 and each equals its predecessor: memcmp compares many at a time. */
 static bool all_zero(const uint8_t *flag, uint32_t count) { return !flag[0] && memcmp(flag, flag + 1, count - 1) == 0; }
 
 static bool all_alive(const Switch *s)
@@ -227,7 +223,7 @@ static uint32_t count_bits(uint64_t set)
 	return count;
 }
 
-/* Does a crossbar of the first or last stage have more routes than middle crossbars that it reaches? */
+/* Has a crossbar of the first or last stage at most as many routes as reachable middle crossbars? */
 static bool crossbar_feasible(const Switch *s, const RouteGraph *g, int stage, uint32_t x, uint32_t routes)
 {
 	static const char *const words[] = { "input", "", "output" }, *const verbs[] = { "send", "", "receive" };
@@ -245,7 +241,7 @@ static bool crossbar_feasible(const Switch *s, const RouteGraph *g, int stage, u
 	              routes, first, last, words[stage], x, verbs[stage], reach, w.s, routes - reach);
 }
 
-/* What can be told at once: whether the routes of each crossbar, and of each pair, have enough middle crossbars. */
+/* Necessary conditions: the routes of each crossbar, and of each pair, have enough middle crossbars. */
 static bool routes_feasible(const Switch *s, const uint16_t *to, const RouteGraph *g)
 {
 	uint16_t routes[2][MAX_CROSSBAR] = { 0 }, pairs[MAX_CROSSBAR * MAX_CROSSBAR] = { 0 };
@@ -270,7 +266,7 @@ static bool routes_feasible(const Switch *s, const uint16_t *to, const RouteGrap
 	return true;
 }
 
-/* A middle crossbar carries at most as many routes as it has living links to crossbars in use, on either side. */
+/* Necessary condition: a middle crossbar carries at most as many routes as it has working links to crossbars in use. */
 static bool middle_stage_feasible(const Switch *s, const RouteGraph *g)
 {
 	uint64_t in_use[2] = { 0 };
@@ -278,23 +274,22 @@ static bool middle_stage_feasible(const Switch *s, const RouteGraph *g)
 		in_use[0] |= (uint64_t)1 << g->from[e];
 		in_use[1] |= (uint64_t)1 << g->into[e];
 	}
-	uint32_t room = 0;
+	uint32_t capacity = 0;
 	for (uint32_t m = 0; m < s->n; m++) {
 		uint32_t links[2] = { 0 };
 		for (uint32_t x = 0; x < s->n; x++)
 			for (uint32_t side = 0; side < 2; side++)
 				links[side] += in_use[side] >> x & ~g->forbid[side][x] >> m & 1;
-		room += links[0] < links[1] ? links[0] : links[1];
+		capacity += min_u32(links[0], links[1]);
 	}
-	if (g->edges <= room)
+	if (g->edges <= capacity)
 		return true;
 	Phrase w = dead_anywhere(s);
-	return reject(s, "of %u routes the middle stage can carry at most %u: %s; leave out %u of them", g->edges, room,
-	              w.s, g->edges - room);
+	return reject(s, "of %u routes the middle stage can carry at most %u: %s; leave out %u of them", g->edges, capacity,
+	              w.s, g->edges - capacity);
 }
 
-/* The ring: each processor that sends does so to the next one that does, the last to the first; the rest are passed
- * by. */
+/* Ring: each sending processor sends to the next sending one, the last to the first; the rest are bypassed. */
 static bool ring_route(const Switch *s, const uint16_t *to, Setting *out)
 {
 	uint32_t procs = (uint32_t)s->m->processors, first = 0;
@@ -420,8 +415,7 @@ bool switch_delivers(const Switch *s, const Setting *set, uint32_t port)
 
 enum { NO_TOKEN = 0xFFFF };
 
-/* One stage: tokens at its inputs come out where its crossbars send them; false if a token goes nowhere or an output is
- * joined to two inputs. */
+/* Moves tokens through one stage; false if a token is lost or an output is joined to two inputs. */
 static bool stage_push(const uint8_t *dead, const uint16_t *join, uint32_t n, const uint16_t *in, uint16_t *out)
 {
 	memset(out, 0xFF, n * n * sizeof *out);
@@ -459,7 +453,7 @@ bool switch_verify(const Switch *s, const uint16_t *to, const Setting *set)
 	const Dead *d = &s->dead;
 	uint32_t n = s->n;
 	memset(at, 0xFF, sizeof at);
-	for (uint32_t p = 0; p < s->ports; p++) /* a token is the number of the port that sent it */
+	for (uint32_t p = 0; p < s->ports; p++) /* token: number of the sending port */
 		if (to[p] != NO_ROUTE)
 			at[p] = (uint16_t)p;
 	if (s->m->ring_only) {

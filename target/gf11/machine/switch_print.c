@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch as text: in comes a setting, out a summary, a picture of the three stages with a few of the routes drawn
- * through them, and what every crossbar is set to.
+/* The switch as text.  In: a setting.  Out: a summary, a drawing of the three stages with a few routes, and the setting
+ * of every crossbar.
  *
- * A crossbar is a box of two lines, its number above, the routes through it below.  Wires leave boxes on the upper
- * line and enter them on the lower one, and the drawn routes share no crossbar of any stage, so that wires cross
- * but never meet. */
+ * A crossbar is a box of two lines: its number, the number of routes through it.  Wires leave a box on the upper line
+ * and enter on the lower one; the drawn routes share no crossbar, so that wires cross but never overlap. */
 #include <stdio.h>
 
 #include "gf11_machine.h"
@@ -48,7 +47,7 @@ static bool shares_box(const Picture *pic, const Path *path)
 	return false;
 }
 
-/* One route from every few input crossbars, the first that goes where none of those chosen goes. */
+/* From every few input crossbars, the first route that shares no crossbar with those chosen before. */
 static void choose_paths(Picture *pic, const Switch *s, const uint16_t *to, const Setting *set)
 {
 	uint32_t step = s->n > DRAWN ? s->n / DRAWN : 1;
@@ -81,7 +80,7 @@ static void draw_wire(uint8_t gap[ROWS][GAP], uint32_t a, uint32_t b, uint32_t c
 	gap[end][col] |= RIGHT;
 }
 
-/* Wires that go down turn the earlier the lower they start, and those that go up the later: so they cross least. */
+/* Column order that minimizes crossings: downward wires from the lowest start up, then upward ones. */
 static void draw_stage(Picture *pic, int stage)
 {
 	uint32_t col = 1;
@@ -106,8 +105,7 @@ static const Path *path_at(const Picture *pic, int stage, uint32_t box)
 	return NULL;
 }
 
-/* Left of an input crossbar: the route drawn from it, and its ports below.  Right of an output crossbar the other
- * way round. */
+/* Beside an input or output crossbar: the route drawn there and the range of its ports. */
 static void print_side(const Picture *pic, const Switch *s, uint32_t row, int stage, Buf *out)
 {
 	uint32_t box = row / 2, first = box * s->n, last = first + s->n - 1;
@@ -136,7 +134,7 @@ static void print_box(const Picture *pic, const Switch *s, uint32_t row, int sta
 		buf_printf(out, "└ %2u ┘", pic->through[stage][box]);
 }
 
-/* A line without the blanks at its end. */
+/* Ends the line without trailing blanks. */
 static void end_line(Buf *out)
 {
 	while (out->len && out->s[out->len - 1] == ' ')
