@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers and condition codes for a schedule.
- * In: the graph and the cycle of every node.  Out: how many places are needed at once, and which web gets which.
- * What must hold: a phys is free for the next word when the last read of the old one is issued, since the new one
- * arrives later; so a web takes its phys from the cycle its first word arrives to its last read or arrival, no longer.
+/* Register allocation for a schedule.
+ * In: the dependence graph, the issue cycle of every node.  Out: register pressure; the physical register of every web.
+ * Must hold: a register is free as soon as the last read of its value is issued, since the next value is written later;
+ * so a live range extends exactly from the first write-back to the last read or write-back.
  *
- * Webs are intervals then, and giving each the phys that was freed last needs no more places than the peak in use at
- * once. */
+ * Live ranges are intervals: linear scan, reusing the most recently freed register, needs no more registers than the
+ * peak pressure. */
 #include <string.h>
 
 #include "schedule.h"
 
 typedef struct LiveRange {
 	int32_t from, to;
-} LiveRange; /* cycles, both included */
+} LiveRange; /* inclusive */
 
 struct Allocator {
 	Arena *arena;
 	const DepGraph *g;
 	LiveRange *range; /* [webs] */
 	int32_t *change[2];
-	uint32_t room;           /* by cycle */
+	uint32_t room;           /* cycles allocated */
 	uint32_t *starts, *next; /* lists of webs by cycle */
 	uint32_t *ends, *next_end;
 	uint32_t *free[2]; /* stacks */
@@ -69,7 +69,7 @@ void pressure_ordered(Allocator *p, int32_t peak[2])
 	grow(p, steps);
 	for (int k = 0; k < 2; k++)
 		memset(p->change[k], 0, (size_t)steps * sizeof(int32_t));
-	for (uint32_t i = 0; i < g->webs; i++) { /* a word nobody reads is there for a moment, too */
+	for (uint32_t i = 0; i < g->webs; i++) { /* a value without a reader is live for one step */
 		const Web *w = &g->web[i];
 		p->change[w->cond][w->first + 1]++;
 		p->change[w->cond][(w->last > w->first ? w->last : w->first + 1) + 1]--;

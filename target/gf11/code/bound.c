@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Lower bounds on the length of a block: no schedule is shorter.
- * In: the graph.  Out: three bounds and the largest of them.
+/* Lower bounds on the length of a block.
+ * In: the dependence graph.  Out: three bounds and their maximum.
  *
- *   resource  all uses of one resource, one after the other, and what must follow the last at least
- *   path      the longest chain of delays
+ *   resource  all uses of one resource in sequence, plus the shortest tail
+ *   path      critical path
  *   hrt       head, resource, tail: for any set S of uses of one resource, min head + (|S| - 1) x busy + min tail.  The
- *             largest over all S is what Jackson's rule gives: always the use with the longest tail of those that can
- *             start, broken off when one with a longer tail can.
+ *             maximum over all S is the length of Jackson's preemptive schedule: always run the available use with
+ *             the longest tail.
  *
- * Heads and tails of hrt are longest paths on which an operation also waits until the operations just before it that
- * share a resource can all be done (Langevin and Cerny): a product of two loaded words starts one cycle after their
- * latency. */
+ * Heads and tails of hrt are critical paths that include resource conflicts among the predecessors (successors) of each
+ * node (Langevin and Cerny): a product of two loaded words starts one cycle after their latency. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@
 
 typedef struct HrtJob {
 	int32_t head, tail, left;
-} HrtJob; /* tail: from the start of the use; left: cycles to go */
+} HrtJob; /* tail: from the start of the use; left: remaining cycles */
 typedef struct JobHeap {
 	HrtJob *job;
 	uint32_t jobs;
@@ -32,7 +31,7 @@ static int job_order(const void *x, const void *y)
 	return a->head != b->head ? (a->head < b->head ? -1 : 1) : (a->tail < b->tail) - (a->tail > b->tail);
 }
 
-/* A heap of jobs, the longest tail on top. */
+/* Heap of jobs, longest tail first. */
 static void heap_push(JobHeap *q, uint32_t job)
 {
 	uint32_t at = q->waiting++;
@@ -82,10 +81,10 @@ static int32_t jackson(JobHeap *q, int32_t busy)
 	return length;
 }
 
-/* ---- heads and tails with waiting --------------------------------------------------------------- */
+/* ---- heads and tails with resource conflicts ----------------------------------------------------- */
 
-/* The issue of a node comes no earlier than Jackson's rule gets the operations before it done that share a resource;
- * with edges turned round the same for what must follow.  Its own longest path stands in *far already. */
+/* Delays the issue of a node until its predecessors on one resource can complete (Jackson); with edges reversed, the
+ * same for successors.  *far holds the critical path on entry. */
 static void resource_delay(const DepGraph *g, JobHeap *q, const DepEdge *edge, uint32_t edges, const int32_t *other,
                            bool ahead, int32_t *far)
 {

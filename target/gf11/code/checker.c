@@ -1,55 +1,55 @@
 /* SPDX-License-Identifier: MIT */
-/* The checker: does a routine keep the rules of the machine, and does it do what was recorded?
- * In: microwords, with the recorded code where there is one.  Out: the first fault as a sentence, or NULL.
- * What must hold: it reads the tables of operations and machine and shares no code with the scheduler, so that a
- * mistake has to be made twice to pass.
+/* Checker: does a routine obey the rules of the machine, and does it compute what was recorded?
+ * In: microwords, with their recording if there is one.  Out: the first violation as a message, or NULL.
+ * Must hold: it reads the tables of operations and machine and shares no code with the scheduler, so that a bug must
+ * occur twice to pass.
  *
- *   shape      numbers that exist: columns, registers, conditions, addresses, configurations
- *   ends       every result is there, and every part free again, when the last line is over
- *   resources  starts, ports, accesses of memory, banks: the table of forms in gf11_machine.h
- *   values     cycle by cycle, where each word in a register comes from: never from nowhere, never two at once
- *   recording  each recorded operation stands there once, reads the results it was recorded to read, and keeps the
- *              order of reads and writes of each word of memory
+ *   fields     valid units, registers, conditions, addresses, configurations
+ *   end        every result is written and every resource free when the last line ends
+ *   resources  initiation intervals, port, memory accesses, banks: the table of forms in gf11_machine.h
+ *   values     cycle by cycle, the definition of every value in a register: no undefined reads, no colliding writes
+ *   recording  each recorded operation is issued once, reads the recorded values, and preserves the order of reads and
+ *              writes of each memory word
  *
- * Words of memory are the same if base and offset are; an indexed access may access every word of its base, and, where
- * the recording says that bases overlap, an access may access what any other base addresses.  Only spilled words have
- * slots that nothing else refs; what lies under other bases keeps away from them when the routine is called. */
+ * Memory words alias if base and offset are equal; an indexed access aliases every word of its base, and, if the
+ * recording allows overlapping bases, any access aliases the words of other bases.  Only spill slots alias nothing
+ * else; execute_bad_bases keeps other regions below them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gf11_code.h"
 
-#define NONE UINT32_MAX /* no result, no operation, not recorded */
+#define NONE UINT32_MAX /* no value, no operation, not recorded */
 
 typedef struct Issue { /* one operation, in the order of lines and columns */
 	const Micro *micro;
-	uint32_t at, done; /* cycle of issue; first cycle that can use the result */
-	uint32_t value;    /* whose result it carries: its own, or a spilled one */
-	uint32_t word[2];  /* words of memory it refs, as in forms[].access */
+	uint32_t at, done; /* issue cycle; first cycle that can use the result */
+	uint32_t value;    /* recorded operation whose result it carries: itself, or the spilled one */
+	uint32_t word[2];  /* memory words accessed, as in forms[].access */
 	uint8_t unit, form;
 } Issue;
 
 typedef struct Expected {
 	uint32_t a, b, cc, old;
-} Expected; /* recorded operations whose results an operation reads */
+} Expected; /* definitions that an operation must read */
 
 typedef struct Checker {
 	Ctx *cx;
 	const Machine *m;
 	const Routine *r;
-	const Code *code; /* NULL: rules of the machine only */
+	const Code *code; /* NULL: machine rules only */
 	Issue *issue;
 	uint32_t issues;
-	uint32_t *by_done;  /* issues in the order their results write_back */
-	uint32_t words;     /* of memory, all that are touched */
+	uint32_t *by_done;  /* issues in order of write-back */
+	uint32_t words;     /* number of distinct memory words */
 	Expected *expected; /* [recs] */
 	uint32_t *issue_of; /* [recs] */
 } Checker;
 
-/* ---- how often units start ---------------------------------------------------------------------- */
+/* ---- initiation intervals ----------------------------------------------------------------------- */
 
 static const size_t intervals[UNITS] = {
-	/* offset of the parameter; the port has none of its own */
+	/* offset of the parameter; the port has none */
 	[UNIT_ALU] = offsetof(Machine, alu_interval),
 	[UNIT_DRAM] = offsetof(Machine, dram_interval),
 	[UNIT_SWITCH] = offsetof(Machine, switch_interval),
@@ -60,7 +60,7 @@ static int64_t unit_interval(const Machine *m, int unit)
 	return unit == UNIT_PORT ? 1 : *(const int64_t *)(const void *)((const char *)m + intervals[unit]);
 }
 
-/* ---- saying it ---------------------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------------------------------- */
 
 static void name_recorded(const Checker *c, Buf *b, uint32_t rec)
 {
@@ -99,7 +99,7 @@ static const char *fault(const Checker *c, const char *fmt, ...)
 	return b.s;
 }
 
-/* ---- shape -------------------------------------------------------------------------------------- */
+/* ---- fields ------------------------------------------------------------------------------------- */
 
 static const char *check_address(const Checker *c, const Issue *i, bool dram)
 {
@@ -126,7 +126,7 @@ static const char *check_numbers(const Checker *c, const Issue *i)
 		return fault_at(c, i, "there is no condition code %u, the machine has %lld", u->cc,
 		                (long long)c->m->conditions);
 	if (c->m->fixed_address && forms[i->form].access[0].indexed)
-		return fault_at(c, i, "the machine has no addresses of a processor's own");
+		return fault_at(c, i, "the machine has no indexed addressing");
 	if (i->form == FORM_XFER && u->k.u >= c->m->configurations)
 		return fault_at(c, i, "there is no switch configuration %u, the machine holds %lld", u->k.u,
 		                (long long)c->m->configurations);
@@ -145,7 +145,7 @@ static const char *check_micro(const Checker *c, uint32_t cycle, int unit, const
 	return check_numbers(c, &i);
 }
 
-/* Counts what is issued, too. */
+/* Also counts the issues. */
 static const char *check_fields(Checker *c)
 {
 	const Routine *r = c->r;
@@ -165,9 +165,9 @@ static const char *check_fields(Checker *c)
 	return NULL;
 }
 
-/* ---- lists of what is issued and which words it refs ----------------------------------------- */
+/* ---- issues and the memory words they access ----------------------------------------------------- */
 
-/* a access, and where the number of its word goes */
+/* an access, and where to store the number of its word */
 typedef struct WordRef {
 	bool dram;
 	Addr at;
@@ -184,7 +184,7 @@ static int word_compare(const void *a, const void *b)
 	return (x->at.off > y->at.off) - (x->at.off < y->at.off);
 }
 
-/* Words are numbered in the order of their addresses. */
+/* Numbers words in address order. */
 static void number_words(Checker *c)
 {
 	WordRef *word = NEW(&c->cx->scratch, 2 * (size_t)c->issues, WordRef);
@@ -227,7 +227,7 @@ static void list_issues(Checker *c)
 	number_words(c);
 }
 
-/* Counting sort; results of one cycle stay in the order of issue. */
+/* Counting sort; stable within a cycle. */
 static void sort_by_done(Checker *c)
 {
 	uint32_t *first = NEW(&c->cx->scratch, (size_t)c->r->lines + 2, uint32_t);
@@ -240,14 +240,14 @@ static void sort_by_done(Checker *c)
 		c->by_done[first[c->issue[i].done]++] = i;
 }
 
-/* ---- ends --------------------------------------------------------------------------------------- */
+/* ---- end ---------------------------------------------------------------------------------------- */
 
 static const char *check_end(const Checker *c)
 {
 	for (uint32_t n = 0; n < c->issues; n++) {
 		const Issue *i = &c->issue[n];
 		if (i->done > c->r->lines)
-			return fault_at(c, i, "its result is there in cycle %u, after the routine's %u lines", i->done,
+			return fault_at(c, i, "its result is available in cycle %u, after the routine's %u lines", i->done,
 			                c->r->lines);
 		int64_t busy = unit_interval(c->m, i->unit);
 		if (i->unit == UNIT_DRAM && c->m->dram_busy > busy)
@@ -263,7 +263,7 @@ static const char *check_end(const Checker *c)
 
 /* ---- resources ---------------------------------------------------------------------------------- */
 
-/* Marks the cycles in which issue n takes something of which there is one: user[cycle] is who has it, from 1. */
+/* Marks the cycles in which issue n occupies an exclusive resource; user[cycle]: issue + 1. */
 static const char *take(const Checker *c, uint32_t *user, uint32_t n, unsigned when, const char *what)
 {
 	const Issue *i = &c->issue[n];
@@ -273,7 +273,7 @@ static const char *take(const Checker *c, uint32_t *user, uint32_t n, unsigned w
 		if (!(when & 1u << k) || *u == n + 1)
 			continue;
 		if (*u)
-			return fault_at(c, i, "it needs %s in cycle %u, where %s of cycle %u has it", what, cycle[k],
+			return fault_at(c, i, "resource conflict: %s in cycle %u is used by %s of cycle %u", what, cycle[k],
 			                ops[c->issue[*u - 1].micro->op].name, c->issue[*u - 1].at);
 		*u = n + 1;
 	}
@@ -297,7 +297,7 @@ static const char *check_accesses(const Checker *c)
 			continue;
 		const Issue *i = &c->issue[sram[t] - 1];
 		if (t < free_at)
-			return fault_at(c, i, "it needs static memory in cycle %u, which is free in cycle %lld", t,
+			return fault_at(c, i, "resource conflict: static memory in cycle %u is busy until cycle %lld", t,
 			                (long long)free_at);
 		free_at = t + c->m->sram_interval;
 		if (free_at > c->r->lines)
@@ -314,19 +314,20 @@ static const char *check_starts(const Checker *c)
 	for (uint32_t n = 0; n < c->issues; n++) {
 		const Issue *i = &c->issue[n];
 		if (i->at < unit_free[i->unit])
-			return fault_at(c, i, "the unit can start again in cycle %lld, not before", (long long)unit_free[i->unit]);
+			return fault_at(c, i, "resource conflict: the unit can start again in cycle %lld",
+			                (long long)unit_free[i->unit]);
 		unit_free[i->unit] = i->at + unit_interval(c->m, i->unit);
 		if (i->unit != UNIT_DRAM)
 			continue;
 		uint32_t bank = i->micro->far.off % (uint32_t)c->m->dram_banks;
 		if (i->at < bank_free[bank])
-			return fault_at(c, i, "bank %u is busy until cycle %lld", bank, (long long)bank_free[bank]);
+			return fault_at(c, i, "bank conflict: bank %u is busy until cycle %lld", bank, (long long)bank_free[bank]);
 		bank_free[bank] = i->at + c->m->dram_busy;
 	}
 	return NULL;
 }
 
-/* ---- recording: what each operation should read ------------------------------------------------- */
+/* ---- recording: the values each operation must read ---------------------------------------------- */
 
 static void list_expected(Checker *c)
 {
@@ -350,7 +351,7 @@ static void list_expected(Checker *c)
 
 static bool same_addr(Addr a, Addr b) { return a.base == b.base && a.off == b.off; }
 
-/* Each recorded operation is issued once, with its addresses and constants; others move spilled words. */
+/* Each recorded operation is issued once, with its addresses and constants; the rest must be spill operations. */
 static const char *check_issued(Checker *c)
 {
 	const Code *code = c->code;
@@ -361,7 +362,7 @@ static const char *check_issued(Checker *c)
 		const Micro *u = i->micro;
 		if (u->rec == NONE) {
 			if (u->op != GOP_LOAD && u->op != GOP_STORE && u->op != GOP_MOVE)
-				return fault_at(c, i, "it was not recorded, and it does not move a spilled word");
+				return fault_at(c, i, "it was not recorded and is not a spill operation");
 			continue;
 		}
 		if (u->rec >= code->recs)
@@ -371,7 +372,7 @@ static const char *check_issued(Checker *c)
 		if (u->op != r->op)
 			return fault_at(c, i, "the recorded operation is %s", ops[r->op].name);
 		if ((uses & USES_MEM && !same_addr(u->mem, r->mem)) || (uses & USES_FAR && !same_addr(u->far, r->far)))
-			return fault_at(c, i, "the recorded address is another");
+			return fault_at(c, i, "its address differs from the recorded one");
 		if (uses & USES_K && u->k.u != r->k.u)
 			return fault_at(c, i, "0x%08x was recorded, not 0x%08x", r->k.u, u->k.u);
 		if (c->issue_of[u->rec] != NONE)
@@ -388,17 +389,17 @@ static const char *check_issued(Checker *c)
 
 typedef struct RegState {
 	uint32_t value, since;
-} RegState; /* whose result; the cycle it came in, plus 1 */
+} RegState; /* definition; cycle of write-back, plus 1 */
 typedef struct Values {
-	RegState *reg, *cond, *word; /* word: last write; value only for spilled words */
-	uint8_t *spill;              /* [words] 1: of the recording, 2: spilled, 3: both */
+	RegState *reg, *cond, *word; /* word: last write; value for spill slots only */
+	uint8_t *spill;              /* [words] 1: used by the recording, 2: spill slot, 3: both (invalid) */
 } Values;
 
 static const char *read_value(const Checker *c, const Issue *i, char kind, uint32_t number, uint32_t value,
                               uint32_t expected)
 {
 	if (value == NONE)
-		return fault_at(c, i, "it reads %c%u, in which nothing has arrived", kind, number);
+		return fault_at(c, i, "it reads %c%u, which is undefined here", kind, number);
 	if (!c->code || i->micro->rec == NONE || value == expected)
 		return NULL;
 	Buf b = { .arena = &c->cx->scratch };
@@ -409,14 +410,14 @@ static const char *read_value(const Checker *c, const Issue *i, char kind, uint3
 	return fault_at(c, i, "%s", b.s);
 }
 
-/* A spilled word is known only by its slot: what was stored there last comes back. */
+/* A reload yields the value last stored in its slot. */
 static const char *read_spill(const Checker *c, Values *v, Issue *i)
 {
 	const Micro *u = i->micro;
 	if (u->op == GOP_LOAD) {
 		i->value = v->word[i->word[0]].value;
 		if (i->value == NONE)
-			return fault_at(c, i, "it reads a spilled word that has not arrived in its slot");
+			return fault_at(c, i, "it reloads from a spill slot that holds no value yet");
 	} else {
 		i->value = v->reg[u->a].value;
 	}
@@ -443,7 +444,7 @@ static const char *read_operands(const Checker *c, Values *v, Issue *i)
 static const char *write_back_to(const Checker *c, const Issue *i, RegState *h, const char *where, uint32_t number)
 {
 	if (h->since == i->done + 1)
-		return fault_at(c, i, "two results arrive in %s%u in cycle %u", where, number, i->done);
+		return fault_at(c, i, "two results are written to %s%u in cycle %u", where, number, i->done);
 	*h = (RegState){ i->value, i->done + 1 };
 	return NULL;
 }
@@ -453,7 +454,7 @@ static const char *write_back(const Checker *c, Values *v, const Issue *i)
 	const Micro *u = i->micro;
 	unsigned uses = forms[i->form].uses;
 	const char *why = NULL;
-	if (i->form == FORM_MASKED) /* where the condition is 0 the old word stays */
+	if (i->form == FORM_MASKED) /* where the condition is 0 the old value is kept */
 		why = read_value(c, i, 'r', u->dst, v->reg[u->dst].value, c->code ? c->expected[u->rec].old : NONE);
 	if (!why && uses & USES_DST)
 		why = write_back_to(c, i, &v->reg[u->dst], "r", u->dst);
@@ -468,7 +469,7 @@ static const char *write_back(const Checker *c, Values *v, const Issue *i)
 	return why;
 }
 
-/* Slots of spilled words belong to them alone: nothing else names their address, and no index leads there. */
+/* Spill slots are exclusive: no recorded address and no index may refer to them. */
 static const char *check_slot(const Checker *c, Values *v, const Issue *i)
 {
 	bool moves = i->micro->rec == NONE;
@@ -477,12 +478,12 @@ static const char *check_slot(const Checker *c, Values *v, const Issue *i)
 			continue;
 		v->spill[i->word[k]] |= moves ? 2 : 1;
 		if (v->spill[i->word[k]] == 3)
-			return fault_at(c, i, "a spilled word lies at an address that the routine uses");
+			return fault_at(c, i, "the spill slot is at an address that the routine uses");
 	}
 	if (moves && i->form != FORM_R && i->micro->mem.base)
-		return fault_at(c, i, "a spilled word lies at a relocated address");
+		return fault_at(c, i, "the spill slot is at a relocated address");
 	if (moves && i->form != FORM_R && c->code->index_limit && i->micro->mem.off < c->code->index_limit[0])
-		return fault_at(c, i, "a spilled word lies among the first %u words, which indices reach",
+		return fault_at(c, i, "the spill slot is among the first %u words, which indexed accesses reach",
 		                c->code->index_limit[0]);
 	return NULL;
 }
@@ -499,7 +500,7 @@ static const char *check_slots(const Checker *c, Values *v)
 	for (uint32_t n = 0; n < c->issues && spills; n++) {
 		const Issue *i = &c->issue[n];
 		if (forms[i->form].access[0].indexed && !(c->code->index_limit && c->code->index_limit[i->micro->mem.base]))
-			return fault_at(c, i, "its index may lead to spilled words: the recording does not say how far it goes");
+			return fault_at(c, i, "its index may reach spill slots: the recording gives no index limit");
 	}
 	return NULL;
 }
@@ -531,10 +532,10 @@ static const char *check_values(Checker *c)
 
 typedef struct LatestAccess {
 	uint32_t at, rec;
-} LatestAccess; /* the latest cycle, plus 1, and whose; 0: none */
+} LatestAccess; /* latest cycle, plus 1, and its operation; 0: none */
 typedef struct Accesses {
 	LatestAccess read, write;
-} Accesses; /* of recorded operations so far */
+} Accesses; /* by the recorded operations so far */
 typedef struct MemoryOrder {
 	Accesses *word, *indexed[2], *all[2];
 } MemoryOrder; /* by word; by memory and base */
@@ -546,7 +547,7 @@ static void accesses_add(Accesses *s, bool write, uint32_t cycle, uint32_t rec)
 		*p = (LatestAccess){ cycle + 1, rec };
 }
 
-/* An access in `cycle` (a read: when it reads; a write: when its word arrives) after all that was seen. */
+/* An access in `cycle` (of the read, or of the write-back) must follow all accesses in s. */
 static const char *check_after(const Checker *c, const Issue *i, const Accesses *s, bool write, uint32_t cycle)
 {
 	const Rec *rec = c->code->rec;

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* The dependence graph of a block.
- * In: recorded code, in an order in which it may run.  Out: nodes, edges with delays, webs, longest paths.
- * What must hold: edges go from lower to higher numbers; any issue cycles that keep all delays read and write every
- * register, condition and word of memory as the code does in its order.
+/* Dependence graph of a block.
+ * In: recorded code, in a valid order.  Out: nodes, edges with delays, webs, critical path lengths.
+ * Must hold: edges go from lower to higher numbers; issue cycles that respect all delays preserve the value of every
+ * register, condition and memory word read.
  *
- *   result -> reader         latency                 the word is there
- *   reader -> masked move    1 - latency             the old word is read before the new one arrives
- *   result -> masked move    latencies' gap + 1      arrivals stay in order
+ *   true dependence     result -> reader         latency
+ *   anti-dependence     reader -> masked move    1 - latency
+ *   output dependence   result -> masked move    difference of latencies + 1
  *
- * and the same for memory, where a store, put, fetch or flush is the result.  Registers that are written anew begin a
- * web of their own, so only masked moves order anything there.  Words of memory are the same if base and offset are; an
- * indexed access may web_ref every word of its base, and, if bases overlap, any access every word of other bases. */
+ * and the same for memory, where store, put, fetch and flush write.  Every definition of a register starts a new
+ * web, so only masked moves cause anti- and output dependences there.  Memory words alias if base and offset are
+ * equal; an indexed access aliases every word of its base, and, if bases may overlap, any access every word of other
+ * bases. */
 #include <assert.h>
 #include <string.h>
 
 #include "schedule.h"
 
-/* ---- shapes: the table of forms in gf11_machine.h ------------------------------------------------ */
+/* ---- reservation tables: the forms in gf11_machine.h --------------------------------------------- */
 
 static void resource_add(Timing *s, uint8_t resource, int64_t at, int64_t busy)
 {
 	const ResourceUse *last = s->uses ? &s->use[s->uses - 1] : NULL;
 	if (last && last->resource == resource && last->at == at)
-		return; /* a transfer of one cycle goes out and in at once */
+		return; /* a one-cycle transfer uses the port once */
 	s->use[s->uses++] = (ResourceUse){ resource, (int32_t)at, (int32_t)busy };
 	if (at + busy > s->span)
 		s->span = (int32_t)(at + busy);
@@ -59,31 +60,31 @@ typedef struct RawEdge {
 } RawEdge;
 typedef struct Cons {
 	uint32_t node, next;
-} Cons; /* lists of nodes, by number; 0: the end */
+} Cons; /* singly linked lists of nodes; index 0: end */
 typedef struct NodeSet {
 	uint32_t first, delay;
-} NodeSet; /* stands for a set of nodes; first NONE: empty */
+} NodeSet; /* one node that represents a set; first NONE: empty */
 
 typedef struct VReg {
 	uint32_t web, writer, readers;
-} VReg; /* a virtual register; readers of its present word */
+} VReg; /* virtual register; readers of its current value */
 typedef struct MemWord {
 	uint64_t key;
 	uint32_t epoch, writer, readers;
-} MemWord;                 /* of memory; key 0: a free entry */
-typedef struct MemRegion { /* words under one base, since the last indexed write */
+} MemWord;                 /* key 0: free entry */
+typedef struct MemRegion { /* words under one base since the last indexed write */
 	uint32_t epoch;
 	uint32_t indexed_writer; /* that write */
-	uint32_t reads, writes;  /* lists: single words read; written, but not yet in written */
-	uint32_t indexed_reads;  /* list: indexed reads not yet in indexed_read */
+	uint32_t reads, writes;  /* lists: direct reads; direct writes not yet in `written` */
+	uint32_t indexed_reads;  /* list: indexed reads not yet in `indexed_read` */
 	NodeSet written, indexed_read;
 } MemRegion;
 
-/* All reads and writes under one base so far, as bases that may lie on the same words see them. */
+/* All accesses under one base so far, as seen by bases that may alias it. */
 typedef struct BaseHistory {
 	uint32_t list[2];
 	NodeSet set[2];
-} BaseHistory; /* [write]; lists of what is not yet in the set */
+} BaseHistory; /* [write]; list: accesses not yet in the set */
 
 typedef struct Builder {
 	Ctx *cx;
@@ -91,14 +92,14 @@ typedef struct Builder {
 	DepGraph *g;
 	RawEdge *edge;
 	size_t edges, edge_room;
-	size_t *last_edge; /* [node_room] by the node an edge comes from, plus 1 */
+	size_t *last_edge; /* [node_room] last edge from a node, plus 1 */
 	Cons *cons;
 	size_t conses, cons_room;
 	VReg *vreg[2]; /* registers, conditions */
 	MemWord *word;
 	uint64_t word_mask;
-	MemRegion *region[2];    /* SRAM, DRAM: [bases + 1], the last one of spilled words */
-	BaseHistory *history[2]; /* NULL: no two bases meet */
+	MemRegion *region[2];    /* SRAM, DRAM: [bases + 1], the last one for spill slots */
+	BaseHistory *history[2]; /* NULL: bases do not alias */
 	uint32_t bases[2];
 	uint32_t node_room;
 } Builder;
@@ -108,7 +109,7 @@ static void edge_add(Builder *b, uint32_t from, uint32_t to, int32_t delay)
 	if (from == to)
 		return;
 	assert(from < to);
-	size_t known = b->last_edge[from]; /* nodes are finished one by one: no edge came in between */
+	size_t known = b->last_edge[from]; /* nodes are completed one by one: no edge lies in between */
 	if (known && b->edge[known - 1].to == to) {
 		if (b->edge[known - 1].delay < delay)
 			b->edge[known - 1].delay = delay;
@@ -240,7 +241,7 @@ static void add_operands(Builder *b, uint32_t node, const Rec *r)
 
 /* ---- memory ------------------------------------------------------------------------------------- */
 
-/* Makes one node stand for a list of nodes and for what `set` stood for; delays are 0 or, for writes, their latency. */
+/* Merges a list of nodes and `set` into one node (a join if there are several); writes are delayed by their latency. */
 static void set_add(Builder *b, NodeSet *set, uint32_t list, bool writes)
 {
 	if (!list)
@@ -257,7 +258,7 @@ static void set_add(Builder *b, NodeSet *set, uint32_t list, bool writes)
 	*set = (NodeSet){ join, 0 };
 }
 
-/* A join must come before the node that waits for it: this is done before that node is made. */
+/* Joins must precede the nodes that depend on them: called before the node is created. */
 static void memory_prepare(Builder *b, MemRegion *r, const MemAccess *x)
 {
 	if (x->indexed && !x->write) {
@@ -283,7 +284,7 @@ static void depend_on_writer(Builder *b, uint32_t writer, uint32_t node, int32_t
 
 static void indexed_access(Builder *b, MemRegion *r, uint32_t node, bool write)
 {
-	int32_t gap = 1 - latency_of(b, node); /* the word arrives after what was there is read or has arrived */
+	int32_t gap = 1 - latency_of(b, node); /* written after the old word is read or written */
 	depend_on_writer(b, r->indexed_writer, node, write ? gap : 0);
 	if (!write) {
 		if (r->written.first != NONE)
@@ -337,12 +338,12 @@ static void direct_access(Builder *b, MemRegion *r, MemWord *w, uint32_t node, b
 	r->writes = cons(b, node, r->writes);
 }
 
-/* The same with other bases: before the node is made, and after. */
+/* Dependences on other bases: before the node is created, and after. */
 static void alias_prepare(Builder *b, const MemAccess *x, uint32_t base)
 {
 	for (uint32_t i = 0; b->history[x->dram] && i < b->bases[x->dram]; i++) {
 		BaseHistory *p = &b->history[x->dram][i];
-		for (int write = !x->write; write < 2 && i != base; write++) { /* reads wait for writes only */
+		for (int write = !x->write; write < 2 && i != base; write++) { /* reads depend on writes only */
 			set_add(b, &p->set[write], p->list[write], write);
 			p->list[write] = 0;
 		}
@@ -366,7 +367,7 @@ static void alias_access(Builder *b, const MemAccess *x, uint32_t base, uint32_t
 
 static Addr address_of(const MemAccess *x, const Rec *r) { return x->dram ? r->far : r->mem; }
 
-/* Spilled words lie where nothing else does: no index and no other base leads there. */
+/* Spill slots alias nothing else. */
 static MemRegion *region_of(Builder *b, const MemAccess *x, const Rec *r)
 {
 	bool spill = b->g->source->origin[r - b->g->source->rec] == NONE;
@@ -411,7 +412,7 @@ static void add_record(Builder *b, uint32_t rec)
 	add_memory(b, node, r);
 }
 
-/* ---- edges both ways, longest paths ------------------------------------------------------------- */
+/* ---- adjacency lists, critical paths ------------------------------------------------------------- */
 
 static DepEdge *edges_sort(const Builder *b, bool by_from, uint32_t **at)
 {
@@ -443,7 +444,7 @@ static void paths_fill(DepGraph *g)
 	}
 }
 
-/* Bases of one memory, up to the last one in use. */
+/* Number of bases of one memory, up to the highest in use. */
 static uint32_t bases_count(const Source *s, bool dram, bool *several)
 {
 	uint32_t most = 0;
@@ -477,7 +478,7 @@ static void builder_init(Builder *b, const Source *s)
 				(MemRegion){ .epoch = 1, .indexed_writer = NONE, .written = { NONE, 0 }, .indexed_read = { NONE, 0 } };
 	}
 	uint64_t words = 16;
-	while (words < 4 * (uint64_t)s->recs) /* two words each at most: half full */
+	while (words < 4 * (uint64_t)s->recs) /* at most two words each: load factor 1/2 */
 		words *= 2;
 	b->word = NEW(b->arena, words, MemWord);
 	b->word_mask = words - 1;
@@ -487,7 +488,7 @@ static void builder_init(Builder *b, const Source *s)
 		for (uint32_t i = 0; i < n; i++)
 			b->vreg[k][i].web = NONE;
 	}
-	cons(b, NONE, 0); /* number 0 ends a list */
+	cons(b, NONE, 0); /* index 0 ends a list */
 }
 
 DepGraph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)

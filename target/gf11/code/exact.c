@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Complete search for small blocks: branch and bound with iterative deepening.
- * In: the graph, a lower bound, a schedule.  Out: a shortest schedule and the proof, or what was found within the steps
- * allowed.
+/* Exact scheduling of small blocks: branch and bound with iterative deepening.
+ * In: the dependence graph, a lower bound, a schedule.  Out: an optimal schedule and proof, or the best found within
+ * the step limit.
  *
- * For a given length every operation has a window of cycles.  Windows propagate along the edges (also negative ones: a
- * write may be issued before the read of what it replaces), past cycles whose resource an operation with a single cycle
- * left has taken, and a set of windows too narrow for its operations ends the branch.  Branching: the operation that
- * can start first starts there, or later.  Registers and conditions are counted when all have their cycle. */
+ * For a given length every operation has a window of issue cycles.  Propagation narrows windows along edges
+ * (negative delays included) and around resource conflicts with operations whose window is a single cycle; a set of
+ * windows too narrow for its operations ends the branch.  Branching: the operation with the earliest window issues
+ * there, or later.  Register pressure is checked when all cycles are fixed. */
 #include <assert.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ typedef struct ExactSearch {
 	const DepGraph *g;
 	Allocator *allocator;
 	uint64_t steps, limit;
-	int32_t *time; /* where a schedule is left */
+	int32_t *time; /* schedule found */
 } ExactSearch;
 
 static bool propagate_edges(const DepGraph *g, Windows *w, bool *changed)
@@ -47,7 +47,7 @@ static bool propagate_edges(const DepGraph *g, Windows *w, bool *changed)
 	return true;
 }
 
-/* Moves the window of u out of the cycles in which its use would meet that of an operation that starts in cycle t. */
+/* Removes from window u the cycles whose use would conflict with that of an operation issued in cycle t. */
 static bool avoid_conflict(const ResourceUse *taken, int32_t t, const ResourceUse *use, Window *u, bool *changed)
 {
 	int32_t first = t + taken->at - use->busy + 1 - use->at, last = t + taken->at + taken->busy - 1 - use->at;
@@ -89,7 +89,7 @@ static bool propagate_resources(const DepGraph *g, Windows *w, bool *changed)
 	return true;
 }
 
-/* Do the windows leave room for all first uses of each resource? */
+/* Are the windows wide enough for all first uses of each resource? */
 static bool resource_feasible(const DepGraph *g, const Windows *w, uint32_t resource)
 {
 	Window job[EXACT_NODES];
@@ -157,7 +157,7 @@ static bool registers_suffice(ExactSearch *f, const Windows *w)
 	return peak[0] <= g->m->registers && peak[1] <= g->m->conditions;
 }
 
-/* w is shrunk; true: a schedule is in f->time. */
+/* w is propagated; true: schedule in f->time. */
 static bool branch(ExactSearch *f, Windows *w)
 {
 	for (;;) {
@@ -202,7 +202,7 @@ Exact exact_search(Arena *arena, const DepGraph *g, Allocator *p, int32_t bound,
 		}
 	}
 	result.complete = f.steps < limit || length == bound;
-	f.limit += limit; /* no proof: is there something shorter at least? */
+	f.limit += limit; /* no proof: try for something shorter */
 	while (!result.complete && length > bound && search_length(&f, length - 1)) {
 		memcpy(time, f.time, g->nodes * sizeof *time);
 		length = graph_length(g, time);

@@ -1,96 +1,96 @@
 /* SPDX-License-Identifier: MIT */
-/* The generator of microcode.
+/* The microcode generator.
  *
  *   C routine --record--> Code --schedule--> Routine (microwords) --checker--> sim/control.c
- *                \--simulate (mode switch)--> the same values at once
+ *                \--simulate--> executes the same operations at once
  *
- * Types stand in the order of this flow. The scheduler's own types are in schedule.h, which the checker does not
- * include. */
+ * Types in the order of this flow.  The scheduler's own types are in schedule.h, which the checker does not include. */
 #ifndef GF11_CODE_H
 #define GF11_CODE_H
 
 #include "gf11_machine.h"
 
-/* ---- record.c: routines are C functions that call these ----------------------------------------- */
+/* ---- record.c: instruction functions, called by routines ---------------------------------------- */
 
 typedef uint32_t Reg;  /* a virtual register */
 typedef uint32_t Cond; /* a virtual condition code */
 
-typedef struct Rec { /* one operation as recorded */
+typedef struct Rec { /* one recorded operation */
 	uint8_t op;
 	uint32_t dst, a, b; /* virtual registers; CMP: dst is a condition */
 	Cond cc;            /* READS_CC */
 	Addr mem, far;
-	Cell k; /* constant, or number of the switch configuration */
+	Cell k; /* constant, or switch configuration */
 } Rec;
 
 typedef struct Code {
 	const char *name;
 	Rec *rec;
 	uint32_t recs;
-	uint32_t regs, conds; /* virtual ones */
-	bool splittable;      /* may become several routines: no register lives across .split */
+	uint32_t regs, conds; /* number of virtual registers and conditions */
+	bool splittable;      /* may become several routines: no value is live across .split */
 	uint32_t *split;
-	uint32_t splits;       /* places where it may be cut */
-	bool bases_overlap;    /* false: the caller promises that regions under different bases do not meet */
-	bool update;           /* the seed's metric counts transfers */
-	bool prescheduled;     /* recorded about as it will run: that order is tried first */
-	uint32_t *index_limit; /* [relocations] of g_index_limit, 0: nothing was said; NULL: of no base */
+	uint32_t splits;       /* positions where it may be cut */
+	bool bases_overlap;    /* false: the caller guarantees that regions under different bases are disjoint */
+	bool update;           /* the report's measure counts transfers */
+	bool prescheduled;     /* recorded in nearly final order, which is tried first */
+	uint32_t *index_limit; /* [relocations] of g_index_limit, 0: unknown; NULL: all unknown */
 } Code;
 
-typedef struct Gen Gen; /* a recorder, or a simulator: the mode switch */
+typedef struct Gen Gen; /* recorder or simulator */
 Gen *gen_record(Ctx *cx, const Machine *m, const char *name);
-/* executes at once on all processors; base [relocations] */
+/* executes on all processors at once; base [relocations] */
 Gen *gen_simulate(Ctx *cx, Processors *p, const uint32_t *base);
 const Machine *gen_machine(const Gen *g);
-Code *gen_end(Gen *g); /* what was recorded; NULL for a simulator */
+Code *gen_end(Gen *g); /* the recording; NULL for a simulator */
 void code_print(const Code *c, Buf *out);
 
 Reg g_fadd(Gen *g, Reg a, Reg b);
 Reg g_fsub(Gen *g, Reg a, Reg b);
 Reg g_fmul(Gen *g, Reg a, Reg b);
-Reg g_op(Gen *g, int op, Reg a, Reg b);       /* any of form RR; form R ignores b */
+Reg g_op(Gen *g, int op, Reg a, Reg b);       /* any of form RR or R; form R ignores b */
 Cond g_compare(Gen *g, int op, Reg a, Reg b); /* form CMP */
 Reg g_select(Gen *g, Cond c, Reg a, Reg b);
-void g_move_masked(Gen *g, Reg dst, Cond c, Reg a); /* changes dst */
+void g_move_masked(Gen *g, Reg dst, Cond c, Reg a); /* read-modify-write of dst */
 Reg g_const(Gen *g, float value);
 Reg g_const_bits(Gen *g, uint32_t bits);
 Reg g_load(Gen *g, Addr mem);
 void g_store(Gen *g, Addr mem, Reg a);
-Reg g_lookup(Gen *g, Addr mem, Reg index); /* index: integer, of each processor's own */
+Reg g_lookup(Gen *g, Addr mem, Reg index); /* index: per processor */
 void g_put(Gen *g, Addr mem, Reg index, Reg a);
-/* Says that lookups and puts under this base stay in its first words. Otherwise they may lead anywhere, and no word
- * of the code can be spilled. */
+/* Declares that indexed accesses under this base stay within its first words.  Without it they may alias spill
+ * slots, and nothing in the code can be spilled. */
 void g_index_limit(Gen *g, uint16_t base, uint32_t words);
 void g_fetch(Gen *g, Addr mem, Addr far); /* DRAM to SRAM */
 void g_flush(Gen *g, Addr far, Addr mem); /* SRAM to DRAM */
 Reg g_xfer(Gen *g, uint32_t configuration, Reg a);
-void g_split(Gen *g); /* here the block may be cut: no register is used across */
+void g_split(Gen *g); /* the block may be cut here: no value is live across */
 
 /* ---- schedule.c, bound.c ------------------------------------------------------------------- */
 
 #define NOT_RECORDED UINT32_MAX /* Micro.rec of a spill load, store or move */
-typedef struct Micro {          /* one column of a microword, physical registers */
-	uint8_t op;                 /* GOP_NONE: nothing issued */
+typedef struct Micro {          /* one column of a microword; physical registers */
+	uint8_t op;                 /* GOP_NONE: no operation */
 	uint8_t cc;
 	uint16_t dst, a, b;
 	Addr mem, far;
 	Cell k;
-	uint32_t rec; /* number of the recorded operation: for reading, not for running */
+	uint32_t rec; /* number of the recorded operation, for the checker and listings */
 } Micro;
 typedef struct Line {
 	Micro slot[UNITS];
 } Line; /* one cycle */
 
 typedef struct Report {
-	uint32_t operations, arithmetic, transfers; /* recorded; adds and multiplies among them; switch transfers */
-	uint32_t cycles;                            /* length of the routine, until the last result is there */
-	uint32_t bound, bound_resource, bound_path, bound_hrt; /* best lower bound and the three it is the largest of */
-	double report_measure; /* share of cycles that issue an add or multiply; updates: 4 x transfers / cycles */
+	uint32_t operations, arithmetic, transfers;            /* recorded; adds and multiplies; switch transfers */
+	uint32_t cycles;                                       /* length of the routine, until the last write-back */
+	uint32_t bound, bound_resource, bound_path, bound_hrt; /* best lower bound, and the three it is the maximum of */
+	/* the report's measure: share of cycles that issue an add or multiply; updates: 4 x transfers / cycles */
+	double report_measure;
 	uint32_t registers, spills;
-	bool optimal; /* proven: length equals the bound, or the search was complete */
+	bool optimal; /* proven: the length equals the bound, or the search was exhaustive */
 	bool checked;
-	double seconds; /* of scheduling */
+	double seconds; /* scheduling time */
 } Report;
 
 typedef struct Routine {
@@ -98,43 +98,42 @@ typedef struct Routine {
 	Line *line;
 	uint32_t lines;
 	Report report;
-	const Code *code; /* what it was made of, for names */
-	bool update;      /* the seed's metric counts transfers */
+	const Code *code; /* its recording, for names and the checker */
+	bool update;      /* the report's measure counts transfers */
 } Routine;
 
-/* Level 0: list scheduling; 1 and more: search while the bound is not met, each level eight times as long.
- * `seconds` (0: no limit) is turned into a number of placements, so that the result does not depend on the
- * computer. */
+/* Level 0: list scheduling; 1 and more: search while the bound is not met, each level eight times as long.  `seconds`
+ * (0: no limit) is converted to a number of placements, so that the result does not depend on the computer. */
 typedef struct ScheduleOptions {
 	int level;
 	double seconds;
 } ScheduleOptions;
-/* Words that find no register are spilled to SRAM from its last word downwards, under base 0, past words that the
- * code itself uses under base 0 (report.spills counts moves of words): microwords whose `rec` is UINT32_MAX. What
- * lies under other bases must keep below them, which execute_bad_bases sees to. Over machine.block lines it fails,
- * naming routine and number. */
+/* Values without a register are spilled to SRAM under base 0, from its last word down, skipping words that the code
+ * uses (report.spills counts spill operations; their `rec` is NOT_RECORDED).  Regions under other bases must lie
+ * below the spill slots: execute_bad_bases checks it.  Fails if the routine exceeds machine.block lines. */
 Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o);
-/* Cut at its split marks so that no part exceeds the block limit; `count` routines. */
+/* Cuts at split marks so that no part exceeds the block limit; `count` routines. */
 Routine **schedule_split(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o, uint32_t *count);
 /* operations, arithmetic, transfers and bounds */
 void bound_fill(Ctx *cx, const Machine *m, const Code *code, Report *r);
+double routine_measure(const Machine *m, const Routine *r); /* for report.report_measure */
 
-/* Schedules kept by content: equal code is scheduled once, whatever its name. */
+/* Cache keyed by a hash of the code: equal code is scheduled once. */
 typedef struct ScheduleCache ScheduleCache;
 ScheduleCache *schedule_cache_new(Ctx *cx);
 Routine *schedule_cached(Ctx *cx, ScheduleCache *cache, const Machine *m, Code *code, const ScheduleOptions *o);
 
-/* ---- checker.c: from the microwords alone; shares the tables above and no code with the scheduler ---- */
+/* ---- checker.c: shares tables with the scheduler, but no code ------------------------------------ */
 
-/* NULL if the routine keeps every rule of the machine, else the first fault, naming cycle and operation. With the
- * recorded code given, also that each operation reads what the recording meant it to read (data flow is the same). */
+/* NULL if the routine obeys every rule of the machine, else the first violation, with cycle and operation.  If
+ * r->code is set, also checks that each operation reads the values that the recording reads (same data flow). */
 const char *check_routine(Ctx *cx, const Machine *m, const Routine *r);
 
-/* ---- join.c: several routines as one ------------------------------------------------------------ */
+/* ---- join.c: concatenation of routines ------------------------------------------------------------ */
 
-/* what they were made of, one after the other */
+/* concatenated recordings */
 Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts);
-/* One routine that runs these after each other. */
+/* one routine that runs the parts in sequence */
 Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts);
 
 /* ---- microcode.c: microwords as text and back; trace.c: Kanata and Chrome traces ---------------- */
@@ -145,7 +144,7 @@ Routine *microcode_parse(Ctx *cx, const Machine *m, const Src *src);
 void trace_kanata(Ctx *cx, const Machine *m, const Routine *r, const char *path);
 void trace_chrome(Ctx *cx, const Machine *m, const Routine *r, const char *path);
 
-/* ---- tables.c: what routines look up; the host writes it into the first words of every processor's SRAM ---- */
+/* ---- tables.c: lookup tables, written by the host to the first words of every processor's SRAM ---- */
 
 enum {
 	TABLE_SIGMOID = 0,
@@ -182,35 +181,35 @@ enum {
 };
 void tables_fill(Cell *word); /* [TABLE_WORDS] */
 
-/* ---- pieces.c: arithmetic on one value, for use in routines ------------------------------------- */
+/* ---- mathlib.c: functions of one value, for use in routines ------------------------------------- */
 
-/* Constants in registers, each loaded from the table when first asked for; start with all zero but .g. */
+/* Constants cached in registers, each loaded from the table on first use; initialize with .g only. */
 typedef struct Constants {
 	Gen *g;
 	Reg reg[CONSTANTS];
 	bool there[CONSTANTS];
 } Constants;
 Reg constant(Constants *c, int k);
-Reg reciprocal(Constants *c, Reg x);        /* 2^-126 <= |x| < 2^126: within one unit in the last place */
+Reg reciprocal(Constants *c, Reg x);        /* 2^-126 <= |x| < 2^126: within 1 ulp */
 Reg sigmoid_by_table(Constants *c, Reg x);  /* 1 / (1 + e^-x), error at most 1.7e-4 (section 4.3) */
 Reg sigmoid_by_powers(Constants *c, Reg x); /* 1 / (1 + 2^-x) to float accuracy (section 4.3) */
 Reg power_of_two(Constants *c, Reg y);      /* -126 <= y < 126, to float accuracy */
 Reg polynomial(Gen *g, const Reg *coefficient, uint32_t degree, Reg x); /* Horner; coefficient[degree] leads */
-Reg sum_tree(Gen *g, const Reg *v, uint32_t count); /* halves summed first, the left one the larger */
+Reg sum_tree(Gen *g, const Reg *v, uint32_t count); /* pairwise sum: halves first, the left one the larger */
 
 /* ---- routines.c: a library of routines ---------------------------------------------------------- */
 
-/* Relocation registers they use: data in SRAM, data in DRAM.  Tables stand at absolute addresses. */
+/* Relocation registers of data in SRAM and in DRAM.  Tables are at absolute addresses. */
 enum { BASE_SRAM = 1, BASE_DRAM = 2 };
 typedef struct RoutineDef {
 	const char *name, *about;
-	void (*make)(Gen *g, const uint32_t *size); /* size: what its test and the efficiency report use */
+	void (*make)(Gen *g, const uint32_t *size); /* size: as used by its test and the efficiency report */
 	uint32_t size[4];
-	bool update; /* the seed's metric counts its switch transfers */
+	bool update; /* the report's measure counts transfers */
 } RoutineDef;
 extern const RoutineDef routine_defs[];
 extern const size_t routine_def_count;
-const RoutineDef *routine_find(const char *name); /* NULL: no such */
+const RoutineDef *routine_find(const char *name); /* NULL: unknown */
 Code *routine_record(Ctx *cx, const Machine *m, const RoutineDef *def);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Routines made one.  In: routines.  Out: one that runs them one after the other, nothing overlapped.
- * What must hold: every part ends with its last result there and its units free, so that the next can begin. */
+/* Concatenation of routines.  In: routines.  Out: one that runs them in sequence, without overlap.
+ * Must hold: a part ends with all results written and all units free. */
 #include <string.h>
 
 #include "gf11_code.h"
 
-/* Virtual registers and conditions of a part are numbered after those of the parts before. */
+/* Renumbers virtual registers and conditions after those of the preceding parts. */
 static void rec_shift(Rec *r, uint32_t regs, uint32_t conds)
 {
 	unsigned uses = forms[ops[r->op].form].uses;
@@ -48,14 +48,14 @@ static void lines_join(Ctx *cx, Routine *r, Routine *const *part, uint32_t parts
 		for (uint32_t k = 0; k < part[i]->lines; k++, line++) {
 			r->line[line] = part[i]->line[k];
 			for (int unit = 0; unit < UNITS; unit++)
-				if (r->line[line].slot[unit].rec != UINT32_MAX)
+				if (r->line[line].slot[unit].rec != NOT_RECORDED)
 					r->line[line].slot[unit].rec += recs;
 		}
 		recs += part[i]->code->recs;
 	}
 }
 
-/* Bounds are those of all the operations together: what keeping the parts apart costs shows. */
+/* Bounds are those of all operations together, so the cost of not overlapping the parts is visible. */
 static void report_join(Ctx *cx, const Machine *m, Routine *r, Routine *const *part, uint32_t parts)
 {
 	Report *to = &r->report;
@@ -63,13 +63,12 @@ static void report_join(Ctx *cx, const Machine *m, Routine *r, Routine *const *p
 	to->cycles = r->lines;
 	for (uint32_t i = 0; i < parts; i++) {
 		const Report *from = &part[i]->report;
-		to->registers = from->registers > to->registers ? from->registers : to->registers;
+		to->registers = max_u32(to->registers, from->registers);
 		to->spills += from->spills;
 		to->seconds += from->seconds;
 	}
 	to->optimal = to->cycles == to->bound;
-	double useful = r->update ? (double)m->switch_interval * to->transfers : to->arithmetic;
-	to->report_measure = r->lines ? useful / r->lines : 0;
+	to->report_measure = routine_measure(m, r);
 }
 
 Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts)

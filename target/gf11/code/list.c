@@ -1,50 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* ListScheduler scheduling: cycle by cycle, each unit takes the max urgent of the operations that can start.
- * In: the graph, priorities, limits of registers and conditions.  Out: the cycle of every node.
- * What must hold: the nodes in their own order keep within the limits; then every schedule made here does, and none
- * gets stuck.
+/* List scheduling: cycle by cycle, each unit issues the ready operation with the highest priority.
+ * In: the dependence graph, priorities, limits of registers and conditions.  Out: the issue cycle of every node.
+ * Must hold: program order obeys the limits; then every schedule does, and none deadlocks.
  *
- * Forward and backward are one text: backward, cycle u stands for cycle -u of the routine and edges are taken the
- * other tail round. Nodes have a rank, their place in the order of the walk.
+ * One implementation for both directions: backward, cycle u stands for cycle -u of the routine and edges are
+ * reversed.  The rank of a node is its position in program order, in the direction of scheduling.
  *
- * Limits are kept as a banker keeps his: room[j] is the number of places taken just before the node of rank j, if
- * from here on all goes in the order of ranks. A node that would run ahead and lift any room[j] over the limit has
- * to wait; the node whose next_rank it is never does. A place counts from the first to the last node that refs the
- * web, so results on their tail count too: the real demand, from arrival to last read, is smaller.
+ * Register pressure is limited by the banker's algorithm: pressure[j] is the number of registers in use just before
+ * the node of rank j if everything not yet issued runs in rank order.  A node that would raise any pressure[j] above
+ * the limit waits; the node of the lowest rank never does.  A web counts from its first to its last reference, so
+ * results in flight count too: true pressure, from write-back to last read, is lower.
  *
- * Far beyond the node whose next_rank it is, room is given more sparingly: what is taken there is held long, and the
- * nodes in between would have to go one after the other. */
+ * Nodes far ahead of the lowest rank get a lower limit: they hold registers for long, which would serialize the
+ * nodes in between. */
 #include <assert.h>
 #include <string.h>
 
 #include "schedule.h"
 
-enum { QUEUE_ALU, QUEUE_IN, QUEUE_OUT, QUEUE_DRAM, QUEUE_SWITCH, QUEUES }; /* port: towards registers, and from them */
-enum { NEAR, FAR, SIDES };                                                 /* in the window, and beyond */
-enum { TRIES = 8 }; /* candidates looked at before a unit stays idle */
+enum { QUEUE_ALU, QUEUE_IN, QUEUE_OUT, QUEUE_DRAM, QUEUE_SWITCH, QUEUES }; /* port: register writes, register reads */
+enum { NEAR, FAR, SIDES };                                                 /* within the window, beyond it */
+enum { TRIES = 8 }; /* candidates tried before a unit stays idle */
 static const uint8_t max_tries[SIDES] = { TRIES, 2 };
-enum { RANK_BITS = 28, RANK_MASK = (1 << RANK_BITS) - 1 }; /* of a node's rank in its key */
-enum { GONE = -(1 << 30) };                                /* room of ranks that are past */
+enum { RANK_BITS = 28, RANK_MASK = (1 << RANK_BITS) - 1 }; /* rank field of a queue key */
+enum { GONE = -(1 << 30) };                                /* pressure of retired ranks */
 
 typedef struct ReadyQueue {
 	uint64_t *key;
 	uint32_t count;
-} ReadyQueue; /* a heap, max urgent first */
-/* nodes that can start from here on; what is taken */
+} ReadyQueue; /* heap, highest priority first */
+/* nodes that become ready in this cycle; resources occupied */
 typedef struct CycleState {
 	uint32_t first;
 	uint8_t port, sram;
 } CycleState;
 typedef struct PressureNode {
 	int32_t max, add;
-} PressureNode; /* the largest of its part, after add to all of that */
+} PressureNode; /* maximum of its subtree, including `add`, which applies to the whole subtree */
 typedef struct PressureTree {
 	PressureNode *node;
 	uint32_t leaves;
-} PressureTree; /* a tree: add to the first ranks, find the largest */
+} PressureTree; /* segment tree: prefix add, global maximum */
 
-/* Uses of a resource, as the walk counts cycles: all of them together; from the issue of an operation to the
- * beginning of its use at least, less than 0 backward; from the end of a use to the end of the routine at least. */
+/* Per resource, in scheduling direction: busy cycles of all uses; minimum from issue to the start of a use (negative
+ * backward); minimum from the end of a use to the end of the routine. */
 typedef struct Remaining {
 	int32_t work, begin, tail;
 } Remaining;
@@ -56,24 +55,24 @@ struct ListScheduler {
 	int32_t *time;
 	ReadyQueue queue[QUEUES][SIDES];
 	CycleState *cycle;
-	uint32_t cycles;      /* [cycles] */
-	int32_t origin;       /* entry of cycle 0 */
-	uint32_t *next;       /* of the list in a cycle */
-	uint32_t *preds_left; /* edges still open */
+	uint32_t cycles;      /* allocated */
+	int32_t origin;       /* index of cycle 0 */
+	uint32_t *next;       /* list links of cycle[].first */
+	uint32_t *preds_left; /* predecessors not yet issued */
 	int32_t *ready;
-	uint8_t *issued, *queued; /* queued: in a queue, 1 + which side */
-	uint32_t *refs_done;      /* by web, how often */
+	uint8_t *issued, *queued; /* queued: 1 + side of its queue entry; 0: none */
+	uint32_t *refs_done;      /* [webs] references issued */
 	PressureTree pressure[2];
-	int classes;                 /* of registers, and of conditions if there are any */
-	uint32_t *blocked, releases; /* 1 + how often room came free when a node last found none */
-	uint32_t next_rank;          /* the lowest rank not issued */
+	int classes;                 /* register classes: 2 if there are conditions */
+	uint32_t *blocked, releases; /* blocked: 1 + value of `releases` when the node was last rejected for pressure */
+	uint32_t next_rank;          /* lowest rank not issued */
 	uint32_t left;               /* operations not issued */
 	int32_t now;
-	bool too_long;                /* the schedule gets too long */
-	int32_t free[RES_SWITCH + 1]; /* units: the next cycle they can start in */
+	bool too_long;                /* exceeds max_length */
+	int32_t free[RES_SWITCH + 1]; /* next cycle in which a unit can start */
 	int32_t *bank_free;
-	Remaining remaining[2][RES_SWITCH + 1]; /* forward and backward: what a trial starts with */
-	int32_t work[RES_SWITCH + 1];           /* of operations not issued */
+	Remaining remaining[2][RES_SWITCH + 1]; /* [backward] initial values */
+	int32_t work[RES_SWITCH + 1];           /* busy cycles of operations not issued */
 };
 
 static uint32_t rank_of(const ListScheduler *l, uint32_t node)
@@ -94,7 +93,7 @@ static void tree_init(Arena *a, PressureTree *r, uint32_t ranks)
 	r->node = NEW(a, 2 * (size_t)r->leaves, PressureNode);
 }
 
-/* False: it is as before. */
+/* False: unchanged. */
 static bool tree_up(PressureTree *r, uint32_t at)
 {
 	int32_t left = r->node[2 * at].max, right = r->node[2 * at + 1].max, before = r->node[at].max;
@@ -102,8 +101,8 @@ static bool tree_up(PressureTree *r, uint32_t at)
 	return r->node[at].max != before;
 }
 
-/* Adds to the pressure of ranks 0 .. last. Without branches, for nobody could foretell them: on an odd tail the part
- * before is added to as a whole. */
+/* Adds to ranks 0 .. last.  Branch-free, since the branches are unpredictable: at a right child the left sibling
+ * gets the amount as a whole. */
 static void tree_add(PressureTree *r, uint32_t last, int32_t amount)
 {
 	uint32_t at = last + r->leaves;
@@ -128,7 +127,7 @@ static void tree_retire(PressureTree *r, uint32_t rank)
 			return;
 }
 
-/* As if all went in order: a web takes room before each rank after its first up to its last. */
+/* Pressure in rank order: a web counts for each rank after its first up to its last reference. */
 static void pressure_start(ListScheduler *l)
 {
 	const DepGraph *g = l->g;
@@ -152,7 +151,7 @@ static void pressure_start(ListScheduler *l)
 
 /* ---- webs --------------------------------------------------------------------------------------- */
 
-/* Changes the pressure for one web that the node refs; sign -1 takes it back. */
+/* Adds one reference of the web to the pressure; sign -1: undoes it. */
 static void web_count(ListScheduler *l, uint32_t web, int sign)
 {
 	const Web *w = &l->g->web[web];
@@ -185,11 +184,11 @@ static void webs_ref(ListScheduler *l, uint32_t node)
 			l->releases += ++l->refs_done[web[k]] == l->g->web[web[k]].refs;
 }
 
-/* Takes the places a node needs, if that leaves room for all to go on in order. */
+/* Allocates the registers of a node if the rest can still run in rank order within the limits. */
 static bool registers_take(ListScheduler *l, uint32_t node)
 {
 	if (l->blocked[node] == 1 + l->releases && rank_of(l, node) != l->next_rank)
-		return false; /* nothing has changed since */
+		return false; /* nothing released since the last attempt */
 	const Trial *t = l->trial;
 	int32_t before[2] = { 0 };
 	for (int k = 0; k < l->classes; k++)
@@ -224,7 +223,7 @@ static CycleState *cycle_at(ListScheduler *l, int32_t when)
 	return &l->cycle[at];
 }
 
-/* First cycle, as the walk counts, that a use takes. */
+/* First cycle of a use, in scheduling direction. */
 static int32_t use_start(const ListScheduler *l, const ResourceUse *u)
 {
 	return l->trial->backward ? l->now - u->at - u->busy + 1 : l->now + u->at;
@@ -251,7 +250,7 @@ static bool use_fits(ListScheduler *l, const ResourceUse *u, uint32_t node)
 static void use_take(ListScheduler *l, const ResourceUse *u, uint32_t node)
 {
 	if (u->resource != RES_PORT && u->resource != RES_SRAM) {
-		*free_of(l, u, node) = l->now + u->busy; /* both ways: the next start is so far away at least */
+		*free_of(l, u, node) = l->now + u->busy; /* in both directions the next start is this far away */
 		return;
 	}
 	int32_t start = use_start(l, u);
@@ -263,7 +262,7 @@ static void use_take(ListScheduler *l, const ResourceUse *u, uint32_t node)
 
 /* ---- queues ------------------------------------------------------------------------------------- */
 
-/* Larger is more urgent: by priority, then by rank.  The lower bits say which node it is. */
+/* Larger is more urgent: priority, then rank.  The low bits identify the node. */
 static uint64_t key_of(const ListScheduler *l, uint32_t node)
 {
 	const int64_t middle = (int64_t)1 << (63 - RANK_BITS);
@@ -310,7 +309,7 @@ static int queue_of(const ListScheduler *l, uint32_t node)
 	return s->unit == UNIT_PORT && l->g->node[node].dst != NONE ? QUEUE_IN : of_unit[s->unit];
 }
 
-/* ---- the walk ----------------------------------------------------------------------------------- */
+/* ---- issue -------------------------------------------------------------------------------------- */
 
 static void node_queue(ListScheduler *l, uint32_t node)
 {
@@ -330,7 +329,7 @@ static void node_defer(ListScheduler *l, uint32_t node)
 	c->first = node;
 }
 
-/* Nodes that come into the window change the side; their place on the other is stale from then on. */
+/* A node that enters the window is queued again on the near side; its far entry becomes stale. */
 static void next_advance(ListScheduler *l)
 {
 	while (l->next_rank < l->g->nodes && l->issued[node_of(l, l->next_rank)]) {
@@ -348,7 +347,7 @@ static void next_advance(ListScheduler *l)
 
 static void node_place(ListScheduler *l, uint32_t node, int32_t when);
 
-/* All that it waited for is placed: a join is, too, at once; an operation goes to the cycle it can start in. */
+/* All predecessors are issued: joins are placed at once, operations become ready in their cycle. */
 static void node_release(ListScheduler *l, uint32_t node)
 {
 	if (l->g->node[node].op == GOP_NONE)
@@ -382,7 +381,7 @@ static bool node_fits(ListScheduler *l, uint32_t node)
 	return registers_take(l, node);
 }
 
-/* From the issue of a node to the end of the routine, at least. */
+/* Lower bound from the issue of a node to the end of the routine. */
 static int32_t tail_of(const DepGraph *g, bool backward, uint32_t node)
 {
 	return (backward ? g->res_head : g->res_tail)[node];
@@ -408,7 +407,7 @@ static bool is_stale(const ListScheduler *l, uint64_t key, int side)
 	return l->issued[node] || l->queued[node] != 1 + side;
 }
 
-/* The queue with the max urgent node on top, of those with tries left; stale nodes are dropped. */
+/* The queue with the most urgent top among those with tries left; drops stale entries. */
 static int queue_best(const ListScheduler *l, ReadyQueue *const *queue, int queues, const uint8_t *tries)
 {
 	int best = -1;
@@ -424,7 +423,7 @@ static int queue_best(const ListScheduler *l, ReadyQueue *const *queue, int queu
 	return best;
 }
 
-/* Issues the max urgent node that fits; those looked at in vain go back.  Queues come in pairs, near and far. */
+/* Issues the most urgent node that fits and requeues those rejected.  Queues come in pairs, near and far. */
 static void unit_issue(ListScheduler *l, ReadyQueue *const *queue, int queues)
 {
 	uint64_t back[QUEUES * SIDES * TRIES];
@@ -447,7 +446,7 @@ static void unit_issue(ListScheduler *l, ReadyQueue *const *queue, int queues)
 		node_issue(l, found);
 }
 
-/* The node whose next_rank it is may hide behind others that have to wait for room. */
+/* Guarantees progress: the node of the lowest rank may be behind rejected ones in its queue. */
 static void next_issue(ListScheduler *l)
 {
 	if (l->next_rank == l->g->nodes)
@@ -477,7 +476,7 @@ static void cycle_open(ListScheduler *l)
 	}
 }
 
-/* Is there more to do on some resource than the cycles left allow?  So a trial ends as soon as it has lost too many. */
+/* Do the remaining uses of some resource no longer fit below max_length? */
 static bool cannot_improve(const ListScheduler *l)
 {
 	for (int r = 0; r <= RES_SWITCH; r++) {
@@ -530,12 +529,12 @@ static void schedule_start(ListScheduler *l)
 	l->releases = 0;
 	pressure_start(l);
 	for (int k = 0; k < l->classes; k++)
-		tree_retire(&l->pressure[k], g->nodes); /* nothing comes after the last */
+		tree_retire(&l->pressure[k], g->nodes); /* no rank follows the last */
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		l->preds_left[i] = at[i + 1] - at[i];
 		l->ready[i] = l->trial->backward ? node_timing(g, i)->span : 0;
 	}
-	for (uint32_t i = 0; i < g->nodes; i++) /* a join always preds_left for something */
+	for (uint32_t i = 0; i < g->nodes; i++) /* joins always have predecessors */
 		if (at[i + 1] == at[i] && g->node[i].op != GOP_NONE)
 			node_release(l, i);
 }
@@ -543,13 +542,13 @@ static void schedule_start(ListScheduler *l)
 bool list_schedule(ListScheduler *l, const Trial *trial, int32_t *time)
 {
 	ReadyQueue *const unit[][4] = {
-		/* the units with few starts first */
+		/* units with long initiation intervals first */
 		{ &l->queue[QUEUE_SWITCH][NEAR], &l->queue[QUEUE_SWITCH][FAR] },
 		{ &l->queue[QUEUE_DRAM][NEAR], &l->queue[QUEUE_DRAM][FAR] },
 		{ &l->queue[QUEUE_IN][NEAR], &l->queue[QUEUE_IN][FAR], &l->queue[QUEUE_OUT][NEAR], &l->queue[QUEUE_OUT][FAR] },
 		{ &l->queue[QUEUE_ALU][NEAR], &l->queue[QUEUE_ALU][FAR] },
 	};
-	/* the port is kept by cycle: always free here */
+	/* the port is tracked per cycle: always available here */
 	static const uint8_t needs[] = { RES_SWITCH, RES_DRAM, RES_PORT, RES_ALU };
 	l->trial = trial;
 	l->time = time;

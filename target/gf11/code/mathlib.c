@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Arithmetic on one value of every processor, as sequences of instructions: sigmoids, reciprocal, polynomial, sum.
+/* Functions of one value per processor as instruction sequences: sigmoids, reciprocal, polynomial, sum.
  * In: a recorder or simulator, registers.  Out: the register of the result.
  *
- * No divide, no branch: what depends on the value goes through select and through tables (section 4.3 of the report).
- * On a machine whose processors cannot look up words of their own, powers and reciprocals come from bits of exponents.
- * A value that is no number stays none.  Routines call these for many values side by side: that fills the pipeline.
- * What must hold: at most one instruction function in an argument list, for C leaves the order of arguments open and
- * the recording must not depend on the compiler. */
+ * No divide, no branch: data-dependent choices use select and tables (section 4.3 of the report).  On a machine without
+ * indexed addressing, powers and reciprocals are computed from exponent bits.  NaN propagates.  Routines call these for
+ * many values at once, which fills the pipelines.
+ * Must hold: at most one instruction function per argument list; C does not specify the order of evaluation, and a
+ * recording must not depend on the compiler. */
 #include "gf11_code.h"
 
 static Addr table(uint32_t off) { return (Addr){ 0, off }; }
@@ -26,7 +26,6 @@ static Reg look_up(Gen *g, uint32_t off, Reg index)
 	return g_lookup(g, table(off), index);
 }
 
-/* x kept between low and high. */
 static Reg clamp(Gen *g, Reg x, Reg low, Reg high)
 {
 	Cond above = g_compare(g, GOP_FLT_LT, high, x), below = g_compare(g, GOP_FLT_LT, x, low);
@@ -45,7 +44,7 @@ Reg sigmoid_by_table(Constants *c, Reg x)
 	return g_fadd(g, value, g_fmul(g, part, rise));
 }
 
-/* Whether a guess has to do without a table. */
+/* No indexed addressing: estimates without a table. */
 static bool fixed(const Constants *c) { return gen_machine(c->g)->fixed_address; }
 
 static Reg guess_by_table(Constants *c, Reg x)
@@ -53,7 +52,7 @@ static Reg guess_by_table(Constants *c, Reg x)
 	Gen *g = c->g;
 	Reg shift = constant(c, K_MANTISSA_SHIFT), mask = constant(c, K_MANTISSA_MASK);
 	Reg above = constant(c, K_SIGN_EXPONENT);
-	constant(c, K_ONE); /* what the steps need: loads wait for nothing, so they come first */
+	constant(c, K_ONE); /* hoist the loads that the Newton steps need */
 	constant(c, K_BELOW_TWO);
 	Reg index = g_op(g, GOP_AND, g_op(g, GOP_SHR, x, shift), mask);
 	Reg scale = g_op(g, GOP_AND, x, above);
@@ -67,18 +66,18 @@ static Reg newton(Constants *c, Reg x, Reg r)
 	return g_fmul(c->g, r, g_fsub(c->g, two, g_fmul(c->g, x, r)));
 }
 
-/* A float's bits are about its logarithm, so their difference from a constant is about the reciprocal, within 1 part in
- * 19; a step more than the table's guess needs makes that 1 in 390. */
+/* A float's bits approximate its logarithm, so subtracting them from a constant approximates the reciprocal within
+ * 1/19; one more Newton step makes that 1/390. */
 static Reg guess_by_bits(Constants *c, Reg x)
 {
 	Reg bits = constant(c, K_RECIPROCAL_BITS);
 	return newton(c, x, g_op(c->g, GOP_ISUB, bits, x));
 }
 
-/* The guess is off by 1 part in 256 at most; r (2 - x r) squares that.  With slightly less than 2 the result is too
- * small by more than its three roundings: x r is then always below 1, where floats lie closer.  The second step adds
- * the rest as a small correction, which costs one operation more and keeps the rounding of 2 - x r out of the result.
- * Measured over all 2^23 fractions it is off by 0.991 units in the last place at most; with plain 2 by 1.25. */
+/* The estimate is within 1/256; r (2 - x r) squares the error.  With slightly less than 2 the result is too small by
+ * more than its three roundings: x r is then below 1, where floats are denser.  The second step adds the rest as a
+ * small correction: one more operation, but the rounding of 2 - x r stays out of the result.  Measured over all 2^23
+ * mantissas: at most 0.991 ulp; with exactly 2, 1.25. */
 Reg reciprocal(Constants *c, Reg x)
 {
 	Gen *g = c->g;
@@ -106,7 +105,7 @@ static Reg root_of_power(Constants *c, Reg h)
 	return polynomial(c->g, coefficient, DEGREE, h);
 }
 
-/* The float that is a power of two, from its biased exponent. */
+/* The power of two with this biased exponent. */
 static Reg exponent(Constants *c, Reg biased)
 {
 	Reg shift = constant(c, K_EXPONENT_SHIFT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Microwords as text and back.  In: a routine.  Out: text that reads back as the same words, one line a cycle:
+/* Microwords as text and back.  In: a routine.  Out: text that parses to the same words, one line per cycle:
  *
  *   routine sum
  *   lines 60
@@ -7,15 +7,15 @@
  *   ... 24 empty
  *    25 | fadd r1, r2 -> r3 @50 (2)      |                            |  |     # fadd v0, v1 -> v2
  *
- * `@50` is the first cycle that can use the result, `(2)` the recorded operation.  What follows # is for reading only.
- * What must hold: printing and reading follow one table of syntax, so they cannot differ. */
+ * `@50` is the first cycle that can use the result, `(2)` the recorded operation; # starts a comment.
+ * Must hold: printer and parser use one syntax table, so they cannot differ. */
 #include <string.h>
 
 #include "gf11_code.h"
 
-enum { MIN_GAP = 3 }; /* so many empty lines and more become one */
+enum { MIN_GAP = 3 }; /* runs of at least this many empty lines are abbreviated */
 
-/* Operands in the order they are written:
+/* Operands in written order:
  *   d a b registers   c condition   k constant   x switch configuration   m SRAM   i j SRAM with index a, b   f DRAM */
 static const char *const syntax[FORMS] = {
 	[FORM_RR] = "a,b>d",     [FORM_R] = "a>d",   [FORM_CMP] = "a,b>c", [FORM_SELECT] = "c,a,b>d",
@@ -26,7 +26,7 @@ static const char *const syntax[FORMS] = {
 
 /* ---- printing ----------------------------------------------------------------------------------- */
 
-/* Physical operands are called r and c, recorded ones v and w. */
+/* Physical operands are named r and c, recorded ones v and w. */
 typedef struct Operands {
 	char reg, cond;
 	uint32_t dst, a, b, cc;
@@ -168,7 +168,7 @@ static void print_head(const Machine *m, const Routine *r, const size_t *width, 
 	buf_puts(out, "\n");
 }
 
-/* Columns are as wide as what stands in them. */
+/* Widest entry of each column. */
 static void column_widths(const Machine *m, const Routine *r, size_t *width, Buf *out)
 {
 	size_t start = out->len;
@@ -206,8 +206,8 @@ typedef struct Reader {
 	Ctx *cx;
 	const Machine *m;
 	const Src *src;
-	size_t at, end; /* what is left of this line, without its comment */
-	size_t next;    /* where the next line begins */
+	size_t at, end; /* rest of this line, without its comment */
+	size_t next;    /* start of the next line */
 } Reader;
 
 PRINTF_LIKE(4, 5)
@@ -228,7 +228,7 @@ static void skip(Reader *rd)
 		rd->at++;
 }
 
-/* The next line with something on it; false at the end of the text. */
+/* The next non-empty line; false at the end of the text. */
 static bool next_line(Reader *rd)
 {
 	const char *text = rd->src->text;
@@ -254,7 +254,7 @@ static char peek(const Reader *rd) { return rd->at < rd->end ? rd->src->text[rd-
 
 static bool is_word(const Reader *rd) { return peek(rd) > ' ' && !strchr(",|", peek(rd)); }
 
-/* What stands up to the next blank, comma or bar; may be empty. */
+/* Length up to the next blank, comma or bar; may be 0. */
 static size_t word_length(const Reader *rd)
 {
 	Reader ahead = *rd;
@@ -279,12 +279,12 @@ static bool expect(Reader *rd, const char *mark, const char *remedy)
 		return true;
 	size_t len = word_length(rd);
 	if (len)
-		return parse_error(rd, rd->at, remedy, "'%s' should stand here, not '%.*s'", mark, len < 40 ? (int)len : 40,
+		return parse_error(rd, rd->at, remedy, "expected '%s', found '%.*s'", mark, len < 40 ? (int)len : 40,
 		                   rd->src->text + rd->at);
-	return parse_error(rd, rd->at, remedy, "'%s' should stand here", mark);
+	return parse_error(rd, rd->at, remedy, "expected '%s' here", mark);
 }
 
-/* Digits, below `limit`. */
+/* Decimal, below `limit`. */
 static bool read_number(Reader *rd, const char *what, uint64_t limit, uint32_t *value)
 {
 	size_t start = rd->at;
@@ -412,11 +412,11 @@ static bool read_name(Reader *rd, int unit, Micro *u)
 		buf_printf(&b, "did you mean %s?", near);
 	}
 	if (!len)
-		return parse_error(rd, rd->at, b.s, "the name of an operation should stand here");
+		return parse_error(rd, rd->at, b.s, "expected the name of an operation here");
 	return parse_error(rd, rd->at, b.s, "there is no operation '%.*s'", len < 40 ? (int)len : 40, word);
 }
 
-/* When the result is there: may be left out, but must be right. */
+/* Cycle of the result: optional, but must be correct. */
 static bool read_time(Reader *rd, const Micro *u, uint32_t cycle)
 {
 	skip(rd);
@@ -460,7 +460,7 @@ static bool read_slot(Reader *rd, int unit, uint32_t cycle, Micro *u)
 	return true;
 }
 
-/* An error in one line does not hide those in others. */
+/* Stops at the first error of a line; the next lines are still parsed. */
 static bool read_line(Reader *rd, uint32_t cycle, Line *l)
 {
 	static const char remedy[] = "a line is: cycle | alu | port | dram | switch";
@@ -475,7 +475,7 @@ static void expect_end(Reader *rd)
 {
 	skip(rd);
 	if (rd->at < rd->end)
-		parse_error(rd, rd->at, "leave it out, or write # before it", "nothing more belongs on this line");
+		parse_error(rd, rd->at, "leave it out, or write # before it", "unexpected text at the end of the line");
 }
 
 static void read_head(Reader *rd, Routine *r)
@@ -497,7 +497,7 @@ static void read_head(Reader *rd, Routine *r)
 	check_errors(rd->cx);
 }
 
-/* The number of empty lines that `... 13 empty` stands for. */
+/* Number of lines in `... 13 empty`. */
 static uint32_t read_gap(Reader *rd, uint32_t left)
 {
 	static const char remedy[] = "lines left out are written `... 13 empty`";

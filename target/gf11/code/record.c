@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Recorder and simulator.  In: calls of instruction functions, made by a routine written in C.  Out: the list of
- * operations (Code), or, with the mode switch set to simulate, their effect on all processors at once (section 2 of the
- * report).
+/* Recorder and simulator.  In: calls of instruction functions by a routine written in C.  Out: the list of
+ * operations (Code), or, when simulating, their effect on all processors at once (report, section 2).
  *
- * Both modes check the same things and number registers alike, so a routine that records also simulates.  Operations
- * take effect in the order of the calls; what the pipelines make of that order is the scheduler's matter.
- * A register or condition is written once, by the call that makes it; only g_move_masked changes one later. */
+ * Both modes make the same checks and number registers alike, so a routine that records also simulates.  Operations
+ * take effect in call order; the scheduler handles latencies.
+ * Must hold: a register or condition is written once, by the call that returns it; only g_move_masked modifies one. */
 #include <assert.h>
 #include <string.h>
 
@@ -13,16 +12,16 @@
 
 struct Gen {
 	Ctx *cx;
-	Arena arena; /* what goes when the block ends */
+	Arena arena; /* freed when the block ends */
 	const Machine *m;
 	Code code; /* while recording, its lists grow in the arena */
 	uint32_t rec_room, split_room;
-	uint32_t first_reg, first_cond; /* made since the last split: older ones are gone */
+	uint32_t first_reg, first_cond; /* defined since the last split: older ones are undefined */
 	Processors *p;                  /* NULL: recording */
 	const uint32_t *base;           /* NULL: all 0 */
-	uint32_t taken;                 /* simulated: words of each disk */
+	uint32_t taken;                 /* simulating: words consumed of each disk */
 	uint32_t *reg;
-	uint32_t reg_room; /* simulated: register r is reg + (r - first_reg) * lanes */
+	uint32_t reg_room; /* simulating: register r is reg + (r - first_reg) * lanes */
 	uint8_t *cond;
 	uint32_t cond_room;
 };
@@ -32,7 +31,7 @@ struct Gen {
 static void check_made(const Gen *g, const char *what, uint32_t number, uint32_t first, uint32_t end)
 {
 	if (number >= end)
-		fail(g->cx, MP_BAD_INPUT, "use only what an earlier call returned", "%s: %s %u is used before it is made",
+		fail(g->cx, MP_BAD_INPUT, "use only what an earlier call returned", "%s: %s %u is used before it is defined",
 		     g->code.name, what, number);
 	if (number < first)
 		fail(g->cx, MP_BAD_INPUT, "store it before the split and load it again after",
@@ -86,8 +85,8 @@ static void check(const Gen *g, const Rec *r)
 		check_address(g, "SRAM", g->m->sram, r->mem);
 	if (g->m->fixed_address && forms[ops[r->op].form].access[0].indexed)
 		fail(g->cx, MP_BAD_INPUT, "compute it, as --sigmoid power2 does, or use a machine file with fixed-address 0",
-		     "%s: %s takes an address of each processor's own, and the processors of %s have none", g->code.name,
-		     ops[r->op].name, g->m->name ? g->m->name : "this machine");
+		     "%s: %s needs indexed addressing, which %s does not have", g->code.name, ops[r->op].name,
+		     g->m->name ? g->m->name : "this machine");
 	if (uses & USES_FAR) {
 		check_address(g, "DRAM", g->m->dram, r->far);
 		check_bank(g, r->far);
@@ -130,7 +129,7 @@ static uint32_t *sram_row(const Gen *g, Addr a) { return g->p->sram + ((size_t)b
 
 static uint32_t *dram_row(const Gen *g, Addr a) { return g->p->dram + ((size_t)base_of(g, a) + a.off) * g->p->lanes; }
 
-/* Room for register or condition number `used` of those alive. */
+/* Grows the rows so that row `used` exists. */
 static void *room_for(Gen *g, void *rows, uint32_t used, uint32_t *room, size_t size)
 {
 	if (used < *room)
@@ -160,20 +159,20 @@ static void simulate_alu(Gen *g, const Rec *r)
 	}
 }
 
-/* The 32-bit sum modulo the size of the memory: every address a processor makes is one it has. */
+/* Wraps modulo the SRAM size: every computed address is valid. */
 static size_t own_address(const Gen *g, Addr mem, uint32_t index)
 {
 	return (uint32_t)(base_of(g, mem) + mem.off + index) % (uint32_t)g->m->sram;
 }
 
-/* What was said about indices is relied on when words are spilled. */
+/* Spilling relies on index_limit. */
 static void check_reach(const Gen *g, Addr mem, const uint32_t *index)
 {
 	uint32_t words = g->code.index_limit ? g->code.index_limit[mem.base] : 0;
 	for (uint32_t i = 0; i < g->p->procs && words; i++)
 		if (mem.off + index[i] >= words)
-			fail(g->cx, MP_BAD_INPUT, "keep the index in its table, or say that the table is larger",
-			     "%s: processor %u goes to word %u under base %u, indices stay in its first %u", g->code.name, i,
+			fail(g->cx, MP_BAD_INPUT, "keep the index below its limit, or raise the limit",
+			     "%s: processor %u accesses word %u under base %u, beyond its index limit of %u", g->code.name, i,
 			     mem.off + index[i], mem.base, words);
 }
 
@@ -194,7 +193,7 @@ static void simulate_put(Gen *g, const Rec *r)
 		g->p->sram[own_address(g, r->mem, index[i]) * g->p->lanes + i] = value[i];
 }
 
-/* A processor to which nothing is sent receives 0; what goes to a port without a processor is lost. */
+/* A processor without a sender receives 0; words sent to a port without a processor are lost. */
 static void simulate_xfer(Gen *g, const Rec *r)
 {
 	const uint32_t *a = reg_row(g, r->a);
@@ -230,7 +229,7 @@ static void simulate(Gen *g, const Rec *r)
 
 /* ---- the mode switch ---------------------------------------------------------------------------- */
 
-/* Every instruction function ends here; returns the register or condition made, if any. */
+/* Common end of all instruction functions; returns the defined register or condition, if any. */
 static uint32_t emit(Gen *g, Rec r)
 {
 	check(g, &r);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* A library of routines: each a C function that calls instruction functions, and a row of the table at the end.
- * In: a recorder or simulator and the sizes of the row.  Out: the routine's instructions.
+/* Library of routines: each a C function that calls instruction functions, and a row of the table at the end.
+ * In: a recorder or simulator, and the sizes of the row.  Out: the routine's instructions.
  *
- * Data lie one array after the other from relocation register BASE_SRAM on, in the order the comment of a routine
- * gives; the tables of tables.c stand at the start of SRAM.  What shapes the code (section 6.2.1): sums stay in
- * registers, and loops run so that additions to one register are far apart. */
+ * Arrays are contiguous from relocation register BASE_SRAM on, in the order given above each routine; the tables of
+ * tables.c are at the start of SRAM.  Loop order (section 6.2.1): accumulators stay in registers, and successive
+ * additions to one accumulator are far apart, to hide the latency. */
 #include <string.h>
 
 #include "gf11_code.h"
 
-enum { MAX_VALUES = 256 }; /* values a routine holds in registers at once */
+enum { MAX_VALUES = 256 }; /* values in registers at once, at most */
 
 static Addr data(uint32_t off) { return (Addr){ BASE_SRAM, off }; }
 
@@ -55,8 +55,7 @@ static void make_polynomial(Gen *g, const uint32_t *size)
 
 /* ---- vectors ---- */
 
-/* a [n], b [n], result [1]. Products are summed in a tree: in one register it would take n latencies (section
- * 10.3). */
+/* a [n], b [n], result [1].  Tree sum: a single accumulator would take n latencies (section 10.3). */
 static void make_dot(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
@@ -68,7 +67,7 @@ static void make_dot(Gen *g, const uint32_t *size)
 	g_store(g, data(2 * n), sum_tree(g, product, n));
 }
 
-/* Matrix [n n] by rows, x [n], result [n].  Column by column, so that n rows are summed side by side. */
+/* Matrix [n n] by rows, x [n], result [n].  Column by column: n independent accumulators. */
 static void make_matrix_vector(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
@@ -105,7 +104,7 @@ static void make_vector_sum(Gen *g, const uint32_t *size)
 
 /* ---- memory ---- */
 
-/* Indices [n], table [t], result [n]: every processor reads at places of its own. */
+/* Indices [n], table [t], result [n]: gather with per-processor indices. */
 static void make_look_up(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0], t = size[1];
@@ -116,7 +115,7 @@ static void make_look_up(Gen *g, const uint32_t *size)
 	store_all(g, n + t, word, n);
 }
 
-/* Indices [n], words [n], table [t]: every processor writes at places of its own, the later of two words stays. */
+/* Indices [n], words [n], table [t]: scatter with per-processor indices; the last write wins. */
 static void make_scatter(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
@@ -128,7 +127,7 @@ static void make_scatter(Gen *g, const uint32_t *size)
 		g_put(g, data(2 * n), index[i], word[i]);
 }
 
-/* SRAM in [n], out [n]; DRAM likewise: `in` is fetched, `out` goes back. */
+/* SRAM in [n], out [n]; DRAM the same: `in` is fetched, `out` flushed. */
 static void make_block_move(Gen *g, const uint32_t *size)
 {
 	for (uint32_t i = 0; i < size[0]; i++) {
@@ -139,8 +138,8 @@ static void make_block_move(Gen *g, const uint32_t *size)
 
 /* ---- the switch ---- */
 
-/* Mask [1], words [n]: each processor sends its words to its buddy through configuration 0; where the mask is above
- * zero what the buddy sent replaces them, elsewhere they stay. */
+/* Mask [1], words [n]: each processor sends its words to its buddy through configuration 0 and replaces them by the
+ * received ones where the mask is positive. */
 static void make_exchange(Gen *g, const uint32_t *size)
 {
 	uint32_t n = size[0];
@@ -171,15 +170,15 @@ static void make_forward(Gen *g, const uint32_t *size)
 	store_all(g, sources, net, units);
 }
 
-/* Weight change of one link: += error of the unit * output of the source. */
+/* Gradient of one weight: += error of the unit * output of the source. */
 static void change_weight(Gen *g, uint32_t off, Reg error, Reg out)
 {
 	Reg change = g_load(g, data(off));
 	g_store(g, data(off), g_fadd(g, change, g_fmul(g, error, out)));
 }
 
-/* Outputs of the sources, errors of the units, errors of the sources, weights by source, weight changes by source.
- * Ordered by unit, so that additions to the error of one source are `sources` links apart (section 6.2.1). */
+/* Outputs of the sources, errors of the units, errors of the sources, weights by source, gradients by source.
+ * By unit, so that additions to the error of one source are `sources` links apart (section 6.2.1). */
 static void make_backward(Gen *g, const uint32_t *size)
 {
 	uint32_t sources = size[0], units = size[1], weights = 2 * sources + units, changes = weights + sources * units;
@@ -196,7 +195,7 @@ static void make_backward(Gen *g, const uint32_t *size)
 	store_all(g, sources + units, back, sources);
 }
 
-/* The same for the input layer, whose sources need no error: outputs, errors of the units, weight changes by source. */
+/* Input layer, whose sources need no error: outputs, errors of the units, gradients by source. */
 static void make_backward_input(Gen *g, const uint32_t *size)
 {
 	uint32_t sources = size[0], units = size[1];
@@ -222,10 +221,10 @@ const RoutineDef routine_defs[] = {
 	{ "matrix-vector", "12 x 12 matrix by vector", make_matrix_vector, { 12 }, false },
 	{ "vector-add", "sum of two vectors of 128 elements", make_vector_add, { 128 }, false },
 	{ "vector-sum", "sum of the 128 elements of a vector", make_vector_sum, { 128 }, false },
-	{ "look-up", "64 words of a table, at places of the processor's own", make_look_up, { 64, 128 }, false },
-	{ "scatter", "64 words into a table, likewise", make_scatter, { 64, 128 }, false },
+	{ "look-up", "gather of 64 words, per-processor indices", make_look_up, { 64, 128 }, false },
+	{ "scatter", "scatter of 64 words, per-processor indices", make_scatter, { 64, 128 }, false },
 	{ "block-move", "128 words from DRAM to SRAM, 128 back", make_block_move, { 128 }, false },
-	{ "exchange", "64 words with the buddy, where a mask says so", make_exchange, { 64 }, true },
+	{ "exchange", "masked exchange of 64 words with the buddy", make_exchange, { 64 }, true },
 };
 const size_t routine_def_count = COUNT(routine_defs);
 

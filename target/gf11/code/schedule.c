@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* From recorded code to microwords.
- * In: code, a machine, how long to search.  Out: a routine with its report.
- * What must hold: the same code on the same machine always gives the same routine.
+/* Scheduling driver.
+ * In: recorded code, a machine, a search budget.  Out: a routine with its report.
+ * Must hold: deterministic: equal code on an equal machine gives the same routine.
  *
- *   source   recorded order; another one, or spilling, if that order needs too many registers or conditions
- *   level 0  list scheduling by longest path, from both ends; the best is pushed from end to end and back
- *   level 1  small changes of the priorities, always the same ones; a complete search if the block is small
+ *   source   recorded order; if its register pressure is too high, another order, or spilling
+ *   level 0  list scheduling by critical path, forward and backward; then forward-backward justification of the best
+ *   level 1  randomized priorities with fixed seeds; exhaustive search of small blocks
  *
- * The search ends when the bound is good_enough. */
+ * The search ends when the lower bound is met. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,30 +15,30 @@
 
 #include "schedule.h"
 
-enum { WIDE = 32 };                               /* conditions on their way, for each that there is */
-enum { FIRST_BUDGET = 100000, FIRST_TRIALS = 4 }; /* placements of level 0; so many trials at least */
-enum { START_COST = 8 };                          /* nodes made ready for a trial that cost as much as one placed */
-enum { NEAR_ENOUGH = 512 };                       /* level 0 leaves this part of the bound to the next */
+enum { WIDE = 32 };                               /* limit of conditions in flight, per physical condition */
+enum { FIRST_BUDGET = 100000, FIRST_TRIALS = 4 }; /* placements of level 0; minimum number of trials */
+enum { START_COST = 8 };                          /* nodes initialized at the cost of one placement */
+enum { NEAR_ENOUGH = 512 };                       /* level 0 stops at bound + bound / 512 */
 enum {
 	PRESCHEDULED_GOOD = 32,
 	PRESCHEDULED_ENOUGH = 4,
 	PRESCHEDULED_WINDOW = 1024
-};                  /* likewise, if the recorded order gives it */
-enum { GOOD = 32 }; /* so near to the bound no other order is tried */
+};                  /* the same for prescheduled code */
+enum { GOOD = 32 }; /* within bound / 32 no other order is tried */
 
 typedef struct Search {
 	DepGraph *g;
 	ListScheduler *list;
 	Allocator *allocator;
 	Bounds bounds;
-	int32_t limit[2]; /* the machine's, less what words that nobody reads may need */
+	int32_t limit[2]; /* the machine's, less a reserve for results without a reader */
 	int64_t *priority;
 	int32_t *time, *best;
-	int32_t length, target; /* of best; when to stop */
-	int32_t cutoff;         /* trials that get longer are given up */
-	uint32_t window;        /* that made it */
+	int32_t length, target; /* of best; stop at target */
+	int32_t cutoff;         /* longer trials are abandoned */
+	uint32_t window;        /* of the best trial */
 	int32_t conditions;
-	uint64_t left; /* placements still allowed */
+	uint64_t left; /* remaining placements */
 	bool proven;
 } Search;
 
@@ -46,7 +46,7 @@ static bool good_enough(const Search *s) { return s->length <= s->target; }
 
 /* ---- trials ------------------------------------------------------------------------------------- */
 
-/* Runs one trial and keeps its schedule if it is the best; false: it gets longer, or needs too many registers. */
+/* Runs one trial and keeps the best schedule; false: abandoned, or too many registers. */
 static bool try_list(Search *s, bool backward, uint32_t window, int32_t conditions)
 {
 	const DepGraph *g = s->g;
@@ -86,7 +86,7 @@ static void priority_by_head(Search *s)
 		s->priority[i] = s->g->res_head[i];
 }
 
-/* Whoever reads a condition goes first, backward whoever writes it, so that its code is free again soon. */
+/* Readers of conditions first (backward: writers), to shorten their live ranges. */
 static void conditions_first(Search *s, bool backward)
 {
 	const DepGraph *g = s->g;
@@ -97,7 +97,7 @@ static void conditions_first(Search *s, bool backward)
 	}
 }
 
-/* Pushes the best schedule against its end and back, as long as that makes it shorter. */
+/* Justification: schedules right, then left, by the cycles of the best schedule, while that shortens it. */
 static void justify_both_ways(Search *s)
 {
 	for (int32_t before = INT32_MAX; s->length < before && !good_enough(s) && s->left;) {
@@ -112,7 +112,7 @@ static void justify_both_ways(Search *s)
 	}
 }
 
-/* Code recorded about as it will run: what comes first goes first. */
+/* Prescheduled code: recorded order as priority. */
 static void try_recorded_order(Search *s)
 {
 	for (uint32_t i = 0; i < s->g->nodes; i++)
@@ -124,7 +124,7 @@ static void try_recorded_order(Search *s)
 		s->left = 0;
 }
 
-/* Windows of the list scheduler, the most promising first. */
+/* Windows of the list scheduler, most promising first. */
 static const uint32_t windows[] = { 256, UINT32_MAX, 512, 128, 1024, 64 };
 
 static void first_trial(Search *s, bool backward, uint32_t window, int32_t conditions)
@@ -137,8 +137,8 @@ static void first_trial(Search *s, bool backward, uint32_t window, int32_t condi
 	try_list(s, backward, window, conditions);
 }
 
-/* Results on their way count in the limits of a trial, but need no phys yet.  For registers that costs little, for the
- * few conditions much: their limit is taken wider first, and what they really need is counted afterwards. */
+/* Trial limits count results in flight, which need no register yet.  That matters for the few conditions: relax
+ * their limit first, and check the true pressure afterwards. */
 static void search_windows(Search *s)
 {
 	for (size_t k = 0; k < COUNT(windows) && !good_enough(s) && s->left; k++) {
@@ -149,7 +149,7 @@ static void search_windows(Search *s)
 	}
 }
 
-/* Trials longer than `most` are given up: most likely something comes near, and bad trials take long. */
+/* Trials longer than `most` are abandoned: better ones are likely, and long ones take long. */
 static void search_first(Search *s, int32_t most)
 {
 	uint64_t few = FIRST_TRIALS * (uint64_t)s->g->nodes;
@@ -214,30 +214,29 @@ static void search_deep(Search *s, Arena *work, const ScheduleOptions *o)
 	s->proven |= good_enough(s);
 }
 
-/* ---- a source that fits ------------------------------------------------------------------------- */
+/* ---- candidate orders and spilling -------------------------------------------------------------- */
 
-/* Words nobody reads take a phys for one cycle that the limits of a trial do not see: one from each unit at most. */
+/* Results without a reader occupy a register for one cycle that the trial limits do not count: at most one per unit. */
 static void limits_fill(const DepGraph *g, int32_t limit[2])
 {
 	limit[0] = (int32_t)g->m->registers - (g->dead[0] ? UNITS : 0);
 	limit[1] = (int32_t)g->m->conditions - (g->dead[1] && g->m->conditions > 1);
 }
 
-/* Code that just fits leaves no room for what could run at the same time: the list scheduler then goes step by
- * step. So if the bound is missed by far, another order, or more spilling than needed, may be shorter: all are
- * tried. This many parts of all registers are left free by spilling. */
+/* Code that barely fits leaves no registers for overlap, and the list scheduler serializes it.  If the result is far
+ * above the bound, other orders and extra spilling are tried.  Fractions of the registers freed by extra spilling: */
 static const double slacks[] = { 0, 1 / 12., 1 / 6., 1 / 4. };
 enum { RECORDED, DEPTH_FIRST, NEAR_RECORDED, ORDERS, SPILLED = ORDERS, CANDIDATES = SPILLED + COUNT(slacks) };
-enum { MIN_REGISTERS = UNITS }; /* registers to work with: operands and result */
+enum { MIN_REGISTERS = UNITS }; /* operands and result */
 
 typedef struct Candidates {
 	Ctx *cx;
 	Arena *work;
 	const Machine *m;
 	DepGraph *order[ORDERS];
-	int32_t most[ORDERS][2]; /* registers and conditions each needs */
+	int32_t most[ORDERS][2]; /* register pressure of each, by class */
 	bool fits[ORDERS];
-	uint32_t unbounded; /* NONE: words may be spilled */
+	uint32_t unbounded; /* NONE: spilling is possible */
 } Candidates;
 
 static void order_measure(Candidates *c, int order, DepGraph *g)
@@ -263,7 +262,7 @@ static int64_t registers_left(const Machine *m, size_t slack)
 	return m->registers - UNITS - (int64_t)(slacks[slack] * (double)m->registers);
 }
 
-/* The one that needs the fewest registers. */
+/* The order with the lowest register pressure. */
 static int order_best(const Candidates *c)
 {
 	int best = -1;
@@ -273,7 +272,7 @@ static int order_best(const Candidates *c)
 	return best;
 }
 
-/* NULL: not needed, or the words find no phys in SRAM. */
+/* NULL: not needed, or SRAM has too few free words. */
 static DepGraph *order_spilled(Candidates *c, size_t slack)
 {
 	int64_t limit = registers_left(c->m, slack);
@@ -289,7 +288,7 @@ static DepGraph *candidate_graph(Candidates *c, int candidate)
 	return candidate < SPILLED ? order_fitting(c, candidate) : order_spilled(c, (size_t)(candidate - SPILLED));
 }
 
-/* Near the limit, or over it: then it is worth while to try on. */
+/* Near the register limit: other candidates may be better. */
 static bool is_tight(const Candidates *c)
 {
 	return c->most[RECORDED][0] > registers_left(c->m, COUNT(slacks) - 1) || !c->fits[RECORDED];
@@ -301,14 +300,14 @@ static _Noreturn void fail_nothing_fits(const Candidates *c)
 	const Source *s = c->order[RECORDED]->source;
 	if (order_best(c) < 0)
 		fail(c->cx, MP_BAD_INPUT, "use a condition sooner after its comparison, or keep it in a register by select",
-		     "%s: %d conditions are needed at once, and the machine has %lld", s->name, (int)c->most[RECORDED][1],
+		     "%s: %d conditions are live at once, and the machine has %lld", s->name, (int)c->most[RECORDED][1],
 		     (long long)m->conditions);
 	if (c->unbounded != NONE)
-		fail(c->cx, MP_BAD_INPUT, "say with g_index_limit in which words indices stay, or make the block smaller",
-		     "%s: words that find no register cannot be spilled to SRAM, for operation %u, %s, may lead anywhere there",
-		     s->name, c->unbounded, ops[s->rec[c->unbounded].op].name);
-	fail(c->cx, MP_BAD_INPUT, "make the block smaller",
-	     "%s: words that find no register do not fit in %lld words of SRAM", s->name, (long long)m->sram);
+		fail(c->cx, MP_BAD_INPUT, "bound the index with g_index_limit, or make the block smaller",
+		     "%s: values cannot be spilled to SRAM: the index of operation %u, %s, is unbounded", s->name, c->unbounded,
+		     ops[s->rec[c->unbounded].op].name);
+	fail(c->cx, MP_BAD_INPUT, "make the block smaller", "%s: spill slots do not fit in %lld words of SRAM", s->name,
+	     (long long)m->sram);
 }
 
 /* ---- microwords --------------------------------------------------------------------------------- */
@@ -345,6 +344,7 @@ static void lines_fill(Ctx *cx, Arena *work, const Search *s, Routine *r)
 	for (uint32_t i = 0; i < g->webs; i++)
 		if (!g->web[i].cond && phys[i] + 1 > r->report.registers)
 			r->report.registers = phys[i] + 1;
+	assert(r->report.registers <= g->m->registers);
 	r->lines = (uint32_t)s->length;
 	r->line = NEW(&cx->keep, r->lines, Line);
 	for (uint32_t t = 0; t < r->lines; t++)
@@ -359,7 +359,7 @@ static void lines_fill(Ctx *cx, Arena *work, const Search *s, Routine *r)
 
 static void work_free(void *arena) { arena_free(arena); }
 
-/* Memory for one schedule; given back at the end, or with scratch if it fails before. */
+/* Working memory; freed at the end, or with scratch on failure. */
 static Arena *work_new(Ctx *cx)
 {
 	Arena *work = NEW(&cx->scratch, 1, Arena);
@@ -371,7 +371,7 @@ static Arena *work_new(Ctx *cx)
 static void search_init(Search *s, Arena *work, DepGraph *g)
 {
 	*s = (Search){ .g = g, .bounds = bound_graph(work, g), .allocator = allocator_new(work, g) };
-	s->list = list_new(work, g); /* wants what bound_graph fills */
+	s->list = list_new(work, g); /* needs res_head and res_tail of bound_graph */
 	limits_fill(g, s->limit);
 	s->priority = NEW(work, g->nodes, int64_t);
 	s->time = NEW(work, g->nodes, int32_t);
@@ -380,7 +380,7 @@ static void search_init(Search *s, Arena *work, DepGraph *g)
 	s->length = graph_length(g, s->best);
 }
 
-/* The first of the candidates, or the shortest. */
+/* The first candidate close to the bound, or the shortest. */
 static void search_candidates(Candidates *c, Search *best)
 {
 	*best = (Search){ .length = INT32_MAX };
@@ -396,7 +396,7 @@ static void search_candidates(Candidates *c, Search *best)
 		if (better)
 			*best = s;
 		if (best->length <= good || !is_tight(c) || (candidate > SPILLED && !better))
-			break; /* spilling still more would be no better */
+			break; /* more spilling does not help */
 	}
 	if (!best->g)
 		fail_nothing_fits(c);
@@ -404,7 +404,7 @@ static void search_candidates(Candidates *c, Search *best)
 		search_first(best, INT32_MAX);
 }
 
-static double report_measure(const Machine *m, const Routine *r)
+double routine_measure(const Machine *m, const Routine *r)
 {
 	double useful = r->update ? (double)m->switch_interval * r->report.transfers : r->report.arithmetic;
 	return r->lines ? useful / r->lines : 0;
@@ -427,14 +427,15 @@ static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code,
 	Search s;
 	search_candidates(&candidates, &s);
 	search_deep(&s, work, o);
-	/* of what was recorded: spilling makes a routine longer, not its bound */
+	assert(s.length >= s.bounds.best);
+	/* of the recording: spilling lengthens a routine, not its bound */
 	Bounds b = s.g->source->spills ? bound_graph(work, candidates.order[RECORDED]) : s.bounds;
 	report_bounds(&b, &r->report);
 	lines_fill(cx, work, &s, r);
 	r->report.cycles = r->lines;
 	r->report.spills = s.g->source->spills;
 	r->report.optimal = s.length == b.best || (s.proven && !r->report.spills);
-	r->report.report_measure = report_measure(m, r);
+	r->report.report_measure = routine_measure(m, r);
 	r->report.seconds = clock_seconds() - begun;
 	return r;
 }
@@ -491,7 +492,7 @@ static Code *code_part(Ctx *cx, const Code *code, uint32_t number, uint32_t from
 	return part;
 }
 
-/* All parts, or NULL if one is too long; then *too_long is its length. */
+/* All parts; NULL if one is too long: *too_long is its length. */
 static Routine **parts_make(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o, const uint32_t *cut,
                             uint32_t parts, uint32_t *too_long)
 {
@@ -524,14 +525,13 @@ Routine **schedule_split(Ctx *cx, const Machine *m, Code *code, const ScheduleOp
 		if (r)
 			return r;
 		if (parts < most && parts + parts / 8 + 1 > most)
-			parts = most - parts / 8 - 1; /* the last try: cut at every mark */
+			parts = most - parts / 8 - 1; /* last attempt: cut at every mark */
 	}
-	fail(cx, MP_BAD_INPUT, "mark more places where it may be cut",
-	     "%s: %u lines between two marks are more than the %lld of a block", code->name ? code->name : "routine",
-	     too_long, (long long)m->block);
+	fail(cx, MP_BAD_INPUT, "add split marks", "%s: %u lines between two marks are more than the %lld of a block",
+	     code->name ? code->name : "routine", too_long, (long long)m->block);
 }
 
-/* ---- equal code is scheduled once --------------------------------------------------------------- */
+/* ---- schedule cache ----------------------------------------------------------------------------- */
 
 typedef struct CacheEntry {
 	XXH128_hash_t hash;
@@ -544,7 +544,7 @@ struct ScheduleCache {
 
 ScheduleCache *schedule_cache_new(Ctx *cx) { return NEW(&cx->keep, 1, ScheduleCache); }
 
-/* Field by field: the bytes between fields are anything. */
+/* Field by field: padding bytes are undefined. */
 static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o)
 {
 	enum { WORDS = 10 };

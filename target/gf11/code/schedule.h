@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the scheduler share.
+/* Shared by the passes of the scheduler.
  *
  *   Code --source--> Source --depend--> DepGraph --list, exact--> cycle of each node --allocate--> physical registers
- *           spill ---^                    \--bound--> lower bounds
- */
+ *           spill ---^                    \--bound--> lower bounds */
 #ifndef SCHEDULE_H
 #define SCHEDULE_H
 
@@ -11,56 +10,56 @@
 
 #define NONE UINT32_MAX /* no node, no web, not recorded */
 
-/* Recorded code in the order the passes work in; spilling adds to it, reordering permutes it. */
+/* Recorded code in the order of the passes; spilling inserts operations, reordering permutes them. */
 typedef struct Source {
 	const char *name;
 	Rec *rec;
-	uint32_t *origin; /* number in Code; NONE: moves a spilled word */
+	uint32_t *origin; /* number in Code; NONE: spill operation */
 	uint32_t recs, regs, conds;
-	bool overlap, prescheduled;  /* regions under different bases may meet; as in Code */
-	const uint32_t *index_limit; /* of Code */
+	bool overlap, prescheduled;  /* overlap: regions under different bases may alias; prescheduled: as in Code */
+	const uint32_t *index_limit; /* as in Code */
 	uint32_t spills;
 } Source;
 
-/* ---- depend.c: who waits for whom --------------------------------------------------------------- */
+/* ---- depend.c: dependence graph ----------------------------------------------------------------- */
 
 enum { RES_ALU, RES_PORT, RES_SRAM, RES_DRAM, RES_SWITCH, RES_BANK }; /* RES_BANK + b: bank b */
 enum { MAX_USES = 3 };
 typedef struct ResourceUse {
 	uint8_t resource;
 	int32_t at, busy;
-} ResourceUse;          /* takes it from issue + at on, busy cycles */
-typedef struct Timing { /* an operation on one machine */
+} ResourceUse;          /* occupied in cycles issue + at .. issue + at + busy - 1 */
+typedef struct Timing { /* latency and reservation table of an operation */
 	uint8_t unit, form;
 	uint8_t uses;
-	ResourceUse use[MAX_USES]; /* RES_BANK stands for the bank of the address */
-	int32_t latency, span;     /* span: until its result is there and its parts are free */
+	ResourceUse use[MAX_USES]; /* RES_BANK: the bank of its address */
+	int32_t latency, span;     /* span: until the result is written and all resources are free */
 } Timing;
 
-/* A web is all that must share one register (or condition code): a result, and what masked moves make of it.  Its place
- * is taken from the cycle the first result arrives to the last read or arrival. */
+/* A web is a set of values that must share one register (or condition code): a result and the masked moves that
+ * modify it.  Its live range extends from the first write-back to the last read or write-back. */
 typedef struct Web {
 	uint32_t first, last, refs;
 	bool cond;
-} Web; /* nodes that touch it */
+} Web; /* first and last node that reference it; number of references */
 
-/* Nodes are numbered so that edges go up.  One without an operation joins many edges into one: it takes nothing. */
+/* Nodes are in topological order.  A node without an operation is a join: it merges many edges and uses no resource. */
 typedef struct DepNode {
-	uint32_t rec; /* of the source; NONE: a join */
+	uint32_t rec; /* in the source; NONE: join */
 	uint8_t op;
 	uint8_t bank;
 	uint32_t dst, from[3]; /* webs of result, a, b and condition */
-	uint32_t read[3];      /* those of from, each once, and none that is dst too */
+	uint32_t read[3];      /* webs of from without duplicates and without dst */
 } DepNode;
 typedef struct DepEdge {
 	uint32_t node;
 	int32_t delay;
-} DepEdge; /* issue(to) >= issue(from) + delay; may be negative */
+} DepEdge; /* issue(to) >= issue(from) + delay; delay may be negative */
 
 typedef struct DepGraph {
 	const Machine *m;
 	const Source *source;
-	Timing timing[GOPS + 1]; /* the last one: a join */
+	Timing timing[GOPS + 1]; /* [GOPS]: a join */
 	DepNode *node;
 	uint32_t nodes;
 	DepEdge *in, *out;
@@ -68,9 +67,9 @@ typedef struct DepGraph {
 	Web *web;
 	uint32_t webs;
 	uint32_t webs_of[2];          /* registers, conditions */
-	uint32_t dead[2];             /* webs that nobody reads */
-	int32_t *head, *tail;         /* longest path to issue; from issue to the end of the routine */
-	int32_t *res_head, *res_tail; /* the same, with waiting for one resource on the way: bound.c */
+	uint32_t dead[2];             /* webs without a reader */
+	int32_t *head, *tail;         /* critical path lengths: to issue; from issue to the end of the routine */
+	int32_t *res_head, *res_tail; /* the same with resource conflicts of predecessors or successors: bound.c */
 } DepGraph;
 
 Source *source_new(Arena *a, const Code *code);
@@ -91,51 +90,50 @@ Bounds bound_graph(Arena *a, DepGraph *g); /* fills res_head and res_tail */
 void report_count(const Code *code, Report *r); /* operations, arithmetic, transfers */
 void report_bounds(const Bounds *b, Report *r);
 
-/* ---- list.c: one schedule by priorities --------------------------------------------------------- */
+/* ---- list.c: list scheduling -------------------------------------------------------------------- */
 
 typedef struct Trial {
-	bool backward;           /* from the end towards the beginning */
+	bool backward;           /* schedules from the last cycle to the first */
 	const int64_t *priority; /* [nodes] larger first */
-	int32_t limit[2];        /* registers and conditions in use or on their way at most */
-	uint32_t window;         /* nodes that run ahead further than this in their order */
-	int32_t reserve[2];      /* leave so many places free */
-	int32_t max_length;      /* give up when it gets longer than this */
+	int32_t limit[2];        /* registers and conditions live or in flight, at most */
+	uint32_t window;         /* nodes further ahead of program order than this obey the reserve */
+	int32_t reserve[2];      /* registers and conditions kept free for nodes in the window */
+	int32_t max_length;      /* abandon longer schedules */
 } Trial;
 typedef struct ListScheduler ListScheduler;
 ListScheduler *list_new(Arena *a, const DepGraph *g);
-/* Cycles of all nodes; the order of nodes itself must keep within the limits.  False: it gave up. */
+/* Issue cycles of all nodes; program order must obey the limits.  False: abandoned. */
 bool list_schedule(ListScheduler *l, const Trial *t, int32_t *time);
-uint32_t list_placed(const ListScheduler *l);           /* operations, of the last trial: all, unless it gave up */
-void serial_schedule(const DepGraph *g, int32_t *time); /* one after the other: the last resort */
+uint32_t list_placed(const ListScheduler *l);           /* operations issued in the last trial */
+void serial_schedule(const DepGraph *g, int32_t *time); /* no overlap at all: always feasible */
 
-/* ---- allocate.c: registers and conditions ------------------------------------------------------- */
+/* ---- allocate.c: register allocation ------------------------------------------------------------ */
 
-typedef struct Allocator Allocator; /* working memory, taken once */
+typedef struct Allocator Allocator; /* working memory, allocated once */
 Allocator *allocator_new(Arena *a, const DepGraph *g);
-/* The most places in use at once: with the nodes in their order one after the other, or in this schedule. */
-void pressure_ordered(Allocator *p, int32_t most[2]);
-void pressure_scheduled(Allocator *p, const int32_t *time, int32_t most[2]);
-/* Physical numbers of webs, in place[]; as few as pressure_scheduled says. */
-void allocate_registers(Allocator *p, const int32_t *time, uint32_t *place);
+/* Peak register pressure: in program order, or in a schedule. */
+void pressure_ordered(Allocator *p, int32_t peak[2]);
+void pressure_scheduled(Allocator *p, const int32_t *time, int32_t peak[2]);
+/* Physical registers of webs, in phys[]; uses no more than pressure_scheduled. */
+void allocate_registers(Allocator *p, const int32_t *time, uint32_t *phys);
 
-/* ---- spill.c: fewer words at once --------------------------------------------------------------- */
+/* ---- spill.c: reordering and spilling ----------------------------------------------------------- */
 
-/* The source in an order that needs few places at once: along the recorded one, or deep, one result after the other. */
+/* Source reordered for low register pressure: close to recorded order, or depth-first. */
 Source *source_reorder(Arena *a, const DepGraph *g, bool deep);
-/* NONE, or an operation whose index might lead to spilled words: then nothing can be spilled. */
+/* NONE, or an operation whose index may alias spill slots: then nothing can be spilled. */
 uint32_t source_unbounded_index(const Source *s);
-/* With words moved to SRAM and back so that no more than `limit` registers, three at least, are needed in its order.
- * NULL: SRAM has no room for them. */
+/* Spills until program order needs at most `limit` (>= 3) registers.  NULL: SRAM has too few free words. */
 Source *source_spill(Arena *a, const Machine *m, const Source *s, uint32_t limit);
 
-/* ---- exact.c: complete search ------------------------------------------------------------------- */
+/* ---- exact.c: exhaustive search ----------------------------------------------------------------- */
 
-enum { EXACT_NODES = 48 }; /* larger blocks are not tried */
+enum { EXACT_NODES = 48 }; /* larger blocks are not searched */
 typedef struct Exact {
 	bool complete;
 	uint64_t steps;
 } Exact;
-/* Improves `time` down to `bound` if it can, in about `limit` steps; complete: nothing shorter exists. */
+/* Shortens `time` towards `bound` within about `limit` steps; complete: nothing shorter exists. */
 Exact exact_search(Arena *a, const DepGraph *g, Allocator *p, int32_t bound, int32_t *time, uint64_t limit);
 
 #endif

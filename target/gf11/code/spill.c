@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Fewer words at once: another order of the same operations, and words put away in SRAM.
- * In: a source.  Out: one that needs fewer registers and conditions when it runs in its order.
- * What must hold: the new source computes the same; spilled words have slots of their own, from the last word of SRAM
- * down. */
+/* Lower register pressure: reordering and spilling to SRAM.
+ * In: a source.  Out: one that needs fewer registers and conditions in program order.
+ * Must hold: the new source computes the same; spill slots are exclusive, from the last word of SRAM down. */
+#include <assert.h>
 #include <string.h>
 
 #include "schedule.h"
 
-/* ---- another order ------------------------------------------------------------------------------ */
+/* ---- reordering --------------------------------------------------------------------------------- */
 
-/* From the end towards the beginning, always the operation that lowers the demand most: a word begins to take its place
- * at its last reader and gives it back at its first writer.  Of equals the later one; or, deep, the one whose cost was
- * found last: then what has been begun is followed to its beginning. */
+/* Greedy bottom-up order: the operation that lowers pressure most goes next; a live range opens at its last reader and
+ * closes at its first writer.  Ties: the later operation; depth-first: the one whose cost was computed last. */
 typedef struct Candidate {
 	int32_t cost;
 	uint32_t tie, node;
@@ -21,15 +20,15 @@ typedef struct Reorder {
 	bool deep;
 	Candidate *heap;
 	uint32_t steps, room, found;
-	uint32_t *ref, *ref_at; /* nodes of each web: [webs + 1] */
-	uint32_t *refs_done;    /* of each web, how many are placed */
+	uint32_t *ref, *ref_at; /* nodes that reference each web: ref[ref_at[web]] .. */
+	uint32_t *refs_done;    /* [webs] references placed */
 	uint32_t *succs_left;
 	uint8_t *placed;
 	Arena *arena;
 } Reorder;
 
-enum { COND_GAIN = 64 }; /* conditions are few: each is freed back soon */
-enum { MANY_REFS = 8 };  /* a word refs_done more often stays long, whoever begins */
+enum { COND_GAIN = 64 }; /* conditions are scarce: close their live ranges early */
+enum { MANY_REFS = 8 };  /* values with more references are live for long in any order */
 
 static bool candidate_before(Candidate a, Candidate b) { return a.cost != b.cost ? a.cost < b.cost : a.tie > b.tie; }
 
@@ -127,7 +126,7 @@ static void node_place(Reorder *o, uint32_t node)
 			candidate_push(o, g->in[e].node);
 }
 
-/* In another order only webs tell apart what was written to one register at different times. */
+/* Renames registers to webs: the new order may interleave different values of one register. */
 static Rec rec_renamed(const DepGraph *g, const DepNode *n)
 {
 	Rec r = g->source->rec[n->rec];
@@ -172,13 +171,13 @@ Source *source_reorder(Arena *arena, const DepGraph *g, bool deep)
 	return s;
 }
 
-/* ---- words put away ----------------------------------------------------------------------------- */
+/* ---- spilling ----------------------------------------------------------------------------------- */
 
-typedef struct SpillReg { /* a virtual register of the old source */
-	uint32_t name;        /* in the new one */
-	uint32_t next;        /* the operation that needs it next; NONE: none */
+typedef struct SpillReg { /* virtual register of the old source */
+	uint32_t name;        /* register in the new source */
+	uint32_t next;        /* next operation that reads it; NONE: dead */
 	uint32_t slot;        /* NONE: not in SRAM */
-	uint32_t at;          /* in resident[]; NONE: not in a register */
+	uint32_t at;          /* index in resident[]; NONE: not in a register */
 } SpillReg;
 
 typedef struct Spiller {
@@ -190,11 +189,11 @@ typedef struct Spiller {
 	SpillReg *vreg;
 	uint32_t *resident;
 	uint32_t residents, limit;
-	uint32_t (*next)[3]; /* who needs the words a, b, dst of an operation next */
-	uint8_t *used;       /* words the code uses under base 0, from the last down */
+	uint32_t (*next)[3]; /* next use of a, b, dst after an operation */
+	uint8_t *used;       /* [sram] words used under base 0, counted from the last */
 	uint32_t slots;
-	uint32_t *free_slot, freed, reused; /* slots in the order they came free; how many were used again */
-	bool full;                          /* no word of SRAM is left */
+	uint32_t *free_slot, freed, reused; /* slots in order of release; number released, number reused */
+	bool full;                          /* SRAM exhausted */
 } Spiller;
 
 static void emit(Spiller *p, Rec rec, uint32_t origin)
@@ -210,7 +209,7 @@ static void emit(Spiller *p, Rec rec, uint32_t origin)
 	s->spills += origin == NONE;
 }
 
-/* Slots come back res_tail, so that stores reload not wait for loads of what was there before. */
+/* Delay before a slot is reused, so that stores need not wait for earlier reloads. */
 enum { SLOT_DELAY = 16 };
 
 static void slot_free(Spiller *p, SpillReg *h)
@@ -244,7 +243,7 @@ static void reg_release(Spiller *p, uint32_t reg)
 	h->at = NONE;
 }
 
-/* Makes a register free: of the words there the one needed last goes, but none of those that must stay. */
+/* Frees a register: evicts the value with the furthest next use (Belady), except those in `stay`. */
 static void evict(Spiller *p, const uint32_t *stay, int stays)
 {
 	if (p->residents < p->limit)
@@ -284,7 +283,7 @@ static void reload(Spiller *p, uint32_t reg, const uint32_t *stay, int stays)
 	reg_assign(p, reg, name);
 }
 
-/* Who needs each word next, found from the end. */
+/* Next uses, by a backward scan. */
 static void nexts_fill(Spiller *p)
 {
 	const Source *s = p->old;
@@ -330,7 +329,7 @@ static void spill_step(Spiller *p, uint32_t i)
 	out.b = uses & USES_B ? p->vreg[r.b].name : 0;
 	if (masked)
 		out.dst = p->vreg[r.dst].name;
-	for (int k = 0; k < regs; k++) { /* words needed no more make room for the result */
+	for (int k = 0; k < regs; k++) { /* dead operands free registers for the result */
 		SpillReg *h = &p->vreg[reg[k]];
 		if (h->at == NONE || h->next != NONE || (masked && reg[k] == r.dst))
 			continue;
@@ -351,7 +350,7 @@ static void spill_step(Spiller *p, uint32_t i)
 	if (!(uses & USES_DST))
 		return;
 	p->vreg[r.dst].next = p->next[i][2];
-	slot_free(p, &p->vreg[r.dst]); /* a masked move makes the word in SRAM old */
+	slot_free(p, &p->vreg[r.dst]); /* a masked move invalidates the spilled copy */
 	if (p->vreg[r.dst].next == NONE)
 		reg_release(p, r.dst);
 }
@@ -380,6 +379,7 @@ static void mark_used(Spiller *p)
 
 Source *source_spill(Arena *arena, const Machine *m, const Source *old, uint32_t limit)
 {
+	assert(limit >= 3); /* two operands and a result, or the old word of a masked move */
 	Spiller p = { .m = m, .old = old, .arena = arena, .limit = limit };
 	p.s = NEW(arena, 1, Source);
 	*p.s = *old;
@@ -391,7 +391,7 @@ Source *source_spill(Arena *arena, const Machine *m, const Source *old, uint32_t
 	for (uint32_t i = 0; i < old->regs; i++)
 		p.vreg[i] = (SpillReg){ .next = NONE, .slot = NONE, .at = NONE };
 	p.resident = NEW(arena, (size_t)limit + 4, uint32_t);
-	p.free_slot = NEW(arena, old->recs, uint32_t); /* each result gives back one slot at most */
+	p.free_slot = NEW(arena, old->recs, uint32_t); /* each result releases at most one slot */
 	p.next = arena_alloc(arena, old->recs, sizeof *p.next);
 	mark_used(&p);
 	nexts_fill(&p);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables and constants of the routines: about 1K words of SRAM, as in section 9 of the report.
- * In: nothing.  Out: the words the host writes into every processor before anything is called.
+/* Lookup tables and constants of the routines: 1K words of SRAM (section 9 of the report).
+ * Out: the words that the host writes to every processor before the first call.
  *
  *     0  TABLE_SIGMOID     1 / (1 + e^-x) at 256 points of [-15, 15]
- *   256  TABLE_RISE        from each point to the next; 0 at the last, so that x = 15 itself needs no test
+ *   256  TABLE_RISE        difference to the next point; 0 at the last, so that x = 15 is no special case
  *   512  TABLE_POWER       2^-126, 2^-125, ... 2^125
- *   768  TABLE_RECIPROCAL  128 first guesses for reciprocal()
+ *   768  TABLE_RECIPROCAL  128 initial estimates for reciprocal()
  *   896  TABLE_CONSTANT    constants, in the order of K_... */
 #include <math.h>
 #include <string.h>
@@ -14,12 +14,13 @@
 
 enum { POINTS = 256, POWERS = 252, GUESSES = 128 };
 #define LOWEST_POWER -126
+_Static_assert(TABLE_CONSTANT + CONSTANTS <= TABLE_WORDS, "constants fit the table");
 
 static const Cell constants[CONSTANTS] = {
 	[K_ZERO] = { .f = 0 },
 	[K_HALF] = { .f = 0.5f },
 	[K_ONE] = { .f = 1 },
-	[K_BELOW_TWO] = { .f = 0x1.fffffcp0f }, /* by 2^-22: see reciprocal() */
+	[K_BELOW_TWO] = { .f = 0x1.fffffcp0f }, /* 2 - 2^-22: see reciprocal() */
 	[K_SIGMOID_LOW] = { .f = -15 },
 	[K_SIGMOID_HIGH] = { .f = 15 },
 	[K_SIGMOID_SCALE] = { .f = 8.5f }, /* 255 steps over 30 */
@@ -33,7 +34,7 @@ static const Cell constants[CONSTANTS] = {
 	[K_POWER_3] = { .f = 0x1.c6d414p-5f },
 	[K_POWER_4] = { .f = 0x1.3817fcp-7f },
 	[K_POWER_5] = { .f = 0x1.945094p-10f },
-	[K_MANTISSA_SHIFT] = { .u = 16 }, /* leaves the 7 upper bits of the fraction lowest */
+	[K_MANTISSA_SHIFT] = { .u = 16 }, /* shifts the 7 upper mantissa bits to the bottom */
 	[K_MANTISSA_MASK] = { .u = GUESSES - 1 },
 	[K_SIGN_EXPONENT] = { .u = 0xff800000u },
 	[K_EXPONENT_BIAS] = { .f = 127 },
@@ -51,8 +52,8 @@ static void fill_sigmoid(Cell *value, Cell *rise)
 		rise[i].f = value[i + 1].f - value[i].f;
 }
 
-/* The guess for 1 / x by the first bits of its fraction, for the middle of those x.  The exponent of 1.0 is added once
- * more: taking off sign and exponent of x then gives sign and exponent of the guess. */
+/* Initial estimate of 1 / x by the leading mantissa bits, at the middle of their interval.  The exponent of 1.0 is
+ * added twice, so that subtracting sign and exponent of x yields sign and exponent of the estimate. */
 static void fill_reciprocal(Cell *guess)
 {
 	for (int i = 0; i < GUESSES; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A routine as a picture in time.  In: microwords.  Out: a Kanata log, which Konata opens, or a Chrome trace, which
- * Perfetto opens.  Timing is static, so one call of a routine looks like any other: nothing is executed here.
+/* Pipeline traces of a routine.  In: microwords.  Out: a Kanata log (for Konata) or a Chrome trace (for Perfetto).
+ * Timing is static: every call looks the same, so nothing is executed.
  *
- * Kanata: one row an operation; stage Is is its cycle of issue, Ex the cycles inside the unit, Wr the last, in which
- * the result is written; it retires in the first cycle that can use the result.
- * Chrome: process `units` shows how long each unit is busy_cycles by a start, process `in flight` each operation from issue
- * to result, on as many rows as are in flight at once. */
+ * Kanata: one row per operation; stage Is is the issue cycle, Ex the cycles in the unit, Wr the last one, which writes
+ * the result; it retires in the first cycle that can use the result.
+ * Chrome: process `units` shows how long each start occupies its unit, process `in flight` each operation from issue to
+ * result, on as many rows as are in flight at once. */
 #include <string.h>
 
 #include "gf11_code.h"
@@ -18,7 +18,7 @@ typedef struct TraceOp {
 typedef struct TraceOps {
 	TraceOp *op;
 	uint32_t count, end;
-} TraceOps; /* end: the last result is there */
+} TraceOps; /* end: cycle of the last result */
 
 static TraceOps list_ops(Ctx *cx, const Machine *m, const Routine *r)
 {
@@ -54,7 +54,7 @@ static void write_all(Ctx *cx, const char *path, const Buf *b)
 enum { STAGE_ISSUE, STAGE_EXECUTE, STAGE_WRITE, STAGE_NONE, STAGE_EVENTS };
 static const char *const pipeline_names[] = { "Is", "Ex", "Wr" };
 
-/* The cycle in which stage s begins; STAGE_NONE: in which it is over.  Short operations skip the middle. */
+/* First cycle of stage s; STAGE_NONE: the cycle after the last.  Short operations skip stages. */
 static uint32_t stage_start(const TraceOp *f, int s)
 {
 	const uint32_t start[STAGE_EVENTS] = { f->at, f->at + 1, f->done - 1, f->done };
@@ -100,7 +100,7 @@ static void kanata_event(const Routine *r, const TraceOp *f, uint32_t id, int s,
 		buf_printf(out, "S\t%u\t0\t%s\n", id, pipeline_names[s]);
 }
 
-/* Moments of one cycle form a list; those of one operation come in order, for no two stages begin in the same cycle. */
+/* Events of a cycle form a list; those of one operation are ordered, since no two of its stages begin in one cycle. */
 static uint32_t *list_events(Ctx *cx, const TraceOps *f, uint32_t *next)
 {
 	uint32_t *first = NEW(&cx->scratch, (size_t)f->end + 1, uint32_t);
@@ -141,7 +141,7 @@ void trace_kanata(Ctx *cx, const Machine *m, const Routine *r, const char *path)
 
 enum { PID_UNITS = 1, PID_FLIGHT, ROWS_PER_UNIT = 10000 };
 
-/* Microseconds of simulated time, to the picosecond; whole numbers, so that no locale can write a comma. */
+/* Microseconds of simulated time, to the picosecond; integers, so that the locale does not matter. */
 static void put_time(const Machine *m, const char *name, uint64_t cycles, Buf *out)
 {
 	uint64_t ps = (uint64_t)((double)cycles * m->clock * 1000 + 0.5);
@@ -174,7 +174,7 @@ static void put_op(const Machine *m, const TraceOp *f, int pid, int tid, uint64_
 	buf_puts(out, "}},\n");
 }
 
-/* How long the unit is busy_cycles, so that events of one row never overlap in a routine that keeps the rules. */
+/* How long an operation occupies its unit: events of one row do not overlap in a valid routine. */
 static int64_t busy_cycles(const Machine *m, const TraceOp *f)
 {
 	const int64_t interval[UNITS] = { m->alu_interval, 1, m->dram_interval, m->switch_interval };
@@ -182,7 +182,7 @@ static int64_t busy_cycles(const Machine *m, const TraceOp *f)
 	return form == FORM_LOOKUP || form == FORM_PUT ? 2 : interval[f->unit];
 }
 
-/* The first row of the unit that is free when the operation is issued; new rows are announced. */
+/* The first row of the unit that is free at issue; announces new rows. */
 static int op_row(const TraceOp *f, uint32_t *free_at, int rows, Buf *out)
 {
 	int row = 0;
@@ -195,7 +195,7 @@ static int op_row(const TraceOp *f, uint32_t *free_at, int rows, Buf *out)
 	return tid;
 }
 
-/* One operation a cycle: no unit has more in flight than its longest latency. */
+/* One operation per cycle: no unit has more in flight than its longest latency. */
 static int max_rows(const TraceOps *f)
 {
 	uint32_t most = 1;
