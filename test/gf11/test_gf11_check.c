@@ -14,9 +14,9 @@ typedef struct Case {
 
 static const Case rules_of_machine[] = {
 	{ 9, "0 || load s[1] -> r1; 3 | fadd r1, r1 -> r2", NULL },
-	{ 9, "0 || load s[1] -> r1; 2 | fadd r1, r1 -> r2", "reads r1, in which nothing has arrived" },
+	{ 9, "0 || load s[1] -> r1; 2 | fadd r1, r1 -> r2", "reads r1, which is undefined here" },
 	{ 7, "0 || load s[1] -> r1; 3 | fadd r1, r1 -> r2", "after the routine's 7 lines" },
-	{ 9, "0 || load s[1] -> r1; 3 | select c0, r1, r1 -> r2", "reads c0, in which nothing" },
+	{ 9, "0 || load s[1] -> r1; 3 | select c0, r1, r1 -> r2", "reads c0, which is undefined" },
 	/* port: both cycles of a look-up, the arrival of a transfer */
 	{ 9, "0 || load s[1] -> r1; 3 || lookup s[1+r1] -> r2; 4 || load s[2] -> r3", "the register port in cycle 4" },
 	{ 9, "0 || load s[1] -> r1; 3 || lookup s[1+r1] -> r2; 5 || load s[2] -> r3", NULL },
@@ -32,13 +32,13 @@ static const Case rules_of_machine[] = {
 	{ 20, "0 ||| fetch d[1] -> s[1]; 4 ||| fetch d[b1+6] -> s[2]", NULL },
 	{ 20, "0 || load s[2] -> r1; 3 |||| xfer k0, r1 -> r2; 6 |||| xfer k1, r1 -> r3", "can start again in cycle 7" },
 	/* two results at once, in registers and in memory */
-	{ 9, "0 | const 0x1 -> r1; 2 || load s[1] -> r1", "two results arrive in r1 in cycle 5" },
+	{ 9, "0 | const 0x1 -> r1; 2 || load s[1] -> r1", "two results are written to r1 in cycle 5" },
 	{ 12, "0 | const 0x1 -> r1 || fetch d[1] -> s[7]; 6 || store r1 -> s[7]",
-	  "two results arrive in SRAM word 7 in cycle 8" },
+	  "two results are written to SRAM word 7 in cycle 8" },
 	/* what a masked move keeps must be there */
 	{ 12, "0 || load s[1] -> r1; 3 | int.lt r1, r1 -> c0; 8 | movem c0, r1 -> r2", "after the routine's" },
 	{ 13, "0 || load s[1] -> r1; 3 | int.lt r1, r1 -> c0; 8 | movem c0, r1 -> r2",
-	  "reads r2, in which nothing has arrived" },
+	  "reads r2, which is undefined here" },
 	{ 13,
 	  "0 || load s[1] -> r1; 3 | int.lt r1, r1 -> c0; 8 | movem c0, r1 -> r2; "
 	  "9 || load s[2] -> r2",
@@ -155,7 +155,7 @@ static void test_shape(void **state)
 	expect_fault(&cx, &m, r, "it is busy until cycle 30", "end");
 	m.alu_interval = 1;
 	m.sram_interval = 8;
-	expect_fault(&cx, &m, r, "static memory in cycle 7, which is free in cycle 8", "SRAM interval");
+	expect_fault(&cx, &m, r, "static memory in cycle 7 is busy until cycle 8", "SRAM interval");
 	ctx_free(&cx);
 }
 
@@ -177,7 +177,7 @@ static const Case against_recording[] = {
 	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 4 || store r1 -> s[200]; "
 	  "5 | iadd r1, r2 -> r3 (2); 10 || store r3 -> s[1] (3); 11 || load s[201] -> r9; "
 	  "12 || load s[1] -> r4 (4); 15 | imul r4, r9 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
-	  "has not arrived in its slot" },
+	  "a spill slot that holds no value yet" },
 	{ 30,
 	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
 	  "5 | iadd r1, r2 -> r3 (2) | store r2 -> s[200]; 10 || store r3 -> s[1] (3); "
@@ -188,12 +188,12 @@ static const Case against_recording[] = {
 	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
 	  "5 | iadd r1, r2 -> r3 (2) | store r1 -> s[1]; 10 || store r3 -> s[1] (3); "
 	  "12 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
-	  "a spilled word lies at an address that the routine uses" },
+	  "the spill slot is at an address that the routine uses" },
 	{ 30,
 	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); "
 	  "5 | iadd r1, r2 -> r3 (2) | store r1 -> s[b1+3]; 10 || store r3 -> s[1] (3); "
 	  "12 || load s[1] -> r4 (4); 15 | imul r4, r1 -> r3 (5); 20 || store r3 -> s[b1+2] (6)",
-	  "a spilled word lies at a relocated address" },
+	  "the spill slot is at a relocated address" },
 	{ 30,
 	  "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 5 | iadd r1, r2 -> r3 (2); "
 	  "6 | fadd r1, r2 -> r7",
@@ -213,7 +213,7 @@ static const Case against_recording[] = {
 	{ 30, "0 | const 0x1 -> r2 (1) | load s[1] -> r1 (0); 1 | const 0x1 -> r2 (1)",
 	  "it was issued already, in cycle 0" },
 	{ 30, "0 | const 0x2 -> r2 (1) | load s[1] -> r1 (0)", "0x00000001 was recorded, not 0x00000002" },
-	{ 30, "0 || load s[2] -> r1 (0)", "the recorded address is another" },
+	{ 30, "0 || load s[2] -> r1 (0)", "its address differs from the recorded one" },
 	{ 30, "0 || load s[1] -> r1 (1)", "the recorded operation is const" },
 	{ 30, "0 || load s[1] -> r1 (7)", "only 7 operations were recorded" },
 };

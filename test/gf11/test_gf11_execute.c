@@ -361,7 +361,7 @@ static void refusals(void **state)
 		const char *says;
 	} bad[] = {
 		{ { .op = GOP_CONST, .dst = REGISTERS }, "register 128" },
-		{ { .op = GOP_FADD, .dst = 1, .a = 5, .b = 5 }, "reads register 5, in which nothing has arrived" },
+		{ { .op = GOP_FADD, .dst = 1, .a = 5, .b = 5 }, "reads register 5, which is undefined here" },
 		{ { .op = GOP_MOVEM, .cc = CONDITIONS }, "condition code 8" },
 		{ { .op = GOP_LOAD, .mem = { BASES, 0 } }, "relocation register 4" },
 		{ { .op = GOP_LOAD, .mem = { 0, SRAM } }, "SRAM word 96" },
@@ -791,8 +791,8 @@ static void control_refusals(void **state)
 		{ base_zero, "relocation register 0 cannot be set" },
 		{ base_outside, "address 96 (relocation register 1 holds 96) is outside the 96 words of SRAM" },
 		{ base_bank, "relocation register 2 holds 6, not a multiple of the 4 DRAM banks" },
-		{ base_spilled, "wide: word 95 (relocation register 1 holds 80) lies among those for spilled words" },
-		{ table_spilled, "wide: word 95 (relocation register 2 holds 76) lies among those for spilled words" },
+		{ base_spilled, "wide: word 95 (relocation register 1 holds 80) overlaps the spill slots" },
+		{ table_spilled, "wide: word 95 (relocation register 2 holds 76) overlaps the spill slots" },
 		{ host_outside, "words 63 to 64 of the 64 of DRAM" },
 		{ host_nobody, "processor 70 of 70" },
 		{ too_many, "71 processors" },

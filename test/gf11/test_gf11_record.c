@@ -478,9 +478,9 @@ static void faults_are_named(void **state)
 	(void)state;
 	static const uint32_t odd[BASES] = { 0, 4, 6, 20 };
 	static const Fault faults[] = {
-		{ bad_register, "register 17 is used before it is made", false },
-		{ bad_condition, "condition 0 is used before it is made", false },
-		{ bad_masked, "register 5 is used before it is made", false },
+		{ bad_register, "register 17 is used before it is defined", false },
+		{ bad_condition, "condition 0 is used before it is defined", false },
+		{ bad_masked, "register 5 is used before it is defined", false },
 		{ bad_split, "register 0 is used across a split", false },
 		{ bad_sram, "address 96 is outside the 96 words of SRAM", false },
 		{ bad_dram, "address 128 is outside the 128 words of DRAM", false },

@@ -461,8 +461,7 @@ static void test_refused(void **state)
 		for (int i = 0; i < 3; i++)
 			a = g_select(g, c[i], a, a);
 	g_store(g, (Addr){ 0, 0 }, a);
-	expect_failure(&(Job){ .m = &m, .code = gen_end(g) },
-	               "many: 3 conditions are needed at once, and the machine has 2");
+	expect_failure(&(Job){ .m = &m, .code = gen_end(g) }, "many: 3 conditions are live at once, and the machine has 2");
 	m.registers = 8;
 	g = gen_record(&cx, &m, "anywhere");
 	Reg index = g_load(g, (Addr){ 1, 0 }), word[12];
@@ -472,15 +471,14 @@ static void test_refused(void **state)
 		g_put(g, (Addr){ 1, 0 }, index, word[i]);
 	Code *anywhere = gen_end(g);
 	expect_failure(&(Job){ .m = &m, .code = anywhere },
-	               "anywhere: words that find no register cannot be spilled to SRAM, "
-	               "for operation 1, lookup, may lead anywhere there");
+	               "anywhere: values cannot be spilled to SRAM: the index of operation 1, lookup, is unbounded");
 	anywhere->index_limit = NEW(&cx.keep, (size_t)m.relocations, uint32_t);
 	anywhere->index_limit[1] = TOY_SRAM / 2;
 	Routine *spilled = scheduled(&cx, &m, anywhere, 0);
 	expect_valid(&cx, &m, spilled);
 	assert_true(spilled->report.spills > 0);
 	anywhere->index_limit[1] = 0;
-	assert_non_null(strstr(check_routine(&cx, &m, spilled), "its index may lead to spilled words"));
+	assert_non_null(strstr(check_routine(&cx, &m, spilled), "its index may reach spill slots"));
 	anywhere->index_limit = NULL;
 	Rec undefined[] = { { .op = GOP_FADD, .dst = 0, .a = 1, .b = 1 } };
 	Code code = { .name = "undefined", .rec = undefined, .recs = 1, .regs = 2 };

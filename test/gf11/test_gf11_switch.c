@@ -554,7 +554,7 @@ static void permutations(void **state)
 	makes(b, "random:1:7");
 	fails_with(b, make, "tree:4", "permutation:1:6: error: there is no step 4: they are numbered 0 to 3");
 	fails_with(b, make, "tree:", "permutation:1:6: error: here the number of a step is missing");
-	fails_with(b, make, "tree:1x", "permutation:1:7: error: there is too much here");
+	fails_with(b, make, "tree:1x", "permutation:1:7: error: unexpected text here");
 	fails_with(b, make, "random:x", "here the seed is missing");
 	fails_with(b, make, "random:1:17", "permutation:1:10: error: here a number of routes from 0 to 16 is missing");
 	fails_with(b, make, "no-such.file", "no-such.file");
@@ -592,7 +592,7 @@ static void dead_words(void **state)
 	fails_with(b, kill_part, "crossbar:middle", "--dead:1:16: error: here ':' and a number are missing");
 	fails_with(b, kill_part, "link:output:1:1", "no links go from the output stage");
 	fails_with(b, kill_part, "link:0:1:4", "--dead:1:10: error: there is no crossbar 4");
-	fails_with(b, kill_part, "port:1:2", "--dead:1:7: error: there is too much here");
+	fails_with(b, kill_part, "port:1:2", "--dead:1:7: error: unexpected text here");
 	b->m.ring_only = 1;
 	fails_with(b, kill_part, "crossbar:0:1", "this machine is a ring");
 	bench_free(b);

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Controller and host.  In: routines, relocation addresses, calls.  Out: processors have run them, and an account of
- * the time.
+/* Controller and host.  In: routines, relocation registers, calls.  Out: executed calls, and accounting of their time.
  *
- * The controller holds a limited number of microcode lines and runs one routine at a time, from its first line to
- * its last; before each call the host has set the relocation registers.  Cycles of routines, cycles that a call
- * costs, and the host's own time for reading and writing processor memory are counted no_alias (report, sections 2 and
- * 4.2).
+ * The controller holds a limited number of microcode lines and runs one routine at a time, from its first line to its
+ * last; the host sets the relocation registers before each call.  Cycles of routines, call overhead and host time for
+ * memory access are counted separately (report, sections 2 and 4.2).
  *
- * Routines have no branches, so what they cost does not depend on values: a dry controller keeps the same account and
- * executes nothing; memory stays as it is. */
+ * Routines have no branches, so their cost does not depend on data: a dry run does the same accounting without
+ * executing anything. */
 #include <assert.h>
 #include <string.h>
 
 #include "execute.h"
 
-/* Calls put off. A call takes dozens of microseconds, and what a block has in the cache is gone when the other
- * blocks have had their turn: it had better run many calls at once. A NETtalk pass of 1989's compiler on 566
- * processors takes 93 instead of 123 ms so, on one core. */
+/* Deferred calls.  A call takes tens of microseconds, and a block loses its cache contents while the other blocks
+ * run: it is better to run many calls per block.  A NETtalk pass (1989 compiler, 566 processors, one core) takes 93
+ * instead of 123 ms. */
 enum { MAX_CALLS = 256, MAX_BASES = 256 };
 struct CallQueue {
 	bool open;
 	PreparedCall call[MAX_CALLS];
 	uint32_t calls;
-	uint32_t number[MAX_CALLS]; /* of their routines */
+	uint32_t number[MAX_CALLS]; /* routine */
 	uint32_t *base;             /* [MAX_CALLS * relocations] */
 };
 
 Controller *controller_new(Ctx *cx, Processors *p)
 {
+	assert(p->m->relocations <= MAX_BASES);
 	Controller *c = NEW(&cx->keep, 1, Controller);
 	*c = (Controller){ .cx = cx,
 		               .m = p->m,
@@ -100,7 +99,7 @@ void controller_defer_calls(Controller *c, bool calls)
 	c->queue->open = calls;
 }
 
-/* Blocks meet in a transfer: a call that has one does not wait. */
+/* Transfers need all blocks: such a call is not deferred. */
 void controller_enqueue(Controller *c, uint32_t routine)
 {
 	struct CallQueue *q = c->queue;
@@ -151,7 +150,7 @@ void controller_call(Controller *c, uint32_t routine)
 
 /* ---- host --------------------------------------------------------------------------------------- */
 
-/* First of the words that the host wants, `lanes` no_alias; its time is counted. */
+/* First of `count` words, `lanes` apart; adds the host time. */
 static uint32_t *host_words(Controller *c, uint32_t proc, bool dram, uint32_t addr, uint32_t count)
 {
 	uint64_t words = (uint64_t)(dram ? c->m->dram : c->m->sram), end = (uint64_t)addr + count;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The fast loop.  In: instructions over rows.  Out: values in slots and memory of one block of processors.
+/* Interpreter loop of the fast path.  In: instructions over rows.  Out: values in slots and memory of one block.
  *
- * The text of the operations is ops.def; here it stands in loops over lanes, which the compiler turns into vector
- * instructions, once for each kind of CPU.  What must hold: all kinds give the same bits, so there is no fused
- * multiply-add and no other order of sums.
+ * Expands ops.def in loops over lanes, which the compiler vectorizes, once per instruction set.
+ * Must hold: all kernels are bit-identical, so no fused multiply-add and no reordered sums.
  * Extensions of gcc and clang: target attributes, vector types, loop pragmas. */
 #if defined __GNUC__ && !defined __clang__
-#pragma GCC optimize("O3", "no-trapping-math") /* loops over lanes are worth it whatever the rest is built with */
+#pragma GCC optimize("O3", "no-trapping-math") /* vectorize the lane loops at any optimization level */
 #endif
 #if defined __x86_64__
 #include <immintrin.h>
@@ -28,8 +27,7 @@ enum { VECTORS = ROW_BYTES / sizeof(Vector) };
 
 INLINE void *row(const Frame *f, RowRef p) { return f->space[p.space] + (size_t)p.off * ROW_BYTES; }
 
-/* Sums stay in vector registers from the first term to the last.  A NaN on the way stays one to the end, where it
- * becomes the one NaN there is. */
+/* The sum stays in vector registers.  A NaN propagates to the end, where it becomes the canonical NaN. */
 INLINE void run_chain(const Inst *i, const Term *t, const Frame *f)
 {
 	const Term *end = t + i->terms;
@@ -49,8 +47,7 @@ INLINE void run_chain(const Inst *i, const Term *t, const Frame *f)
 	}
 }
 
-/* Where in SRAM the words lie that the lanes of a block address by themselves, in words from the block's first lane.
- * */
+/* Indexed SRAM addresses of the lanes of a block, relative to the block's first lane. */
 INLINE void own_addresses(const Frame *f, const Inst *i, const uint32_t *index, uint64_t address[LANES])
 {
 	uint32_t first = f->base[i->base] + i->k.u, words = f->words, lanes = f->lanes, mask = words - 1;
@@ -117,7 +114,7 @@ INLINE void run_stage(const Sequence *s, const Stage *st, const Frame *f)
 
 /* ---- the switch --------------------------------------------------------------------------------- */
 
-/* What is added may stand where the sum goes. */
+/* add and dst may be the same slot. */
 static void send_plain(const Processors *p, const Transfer *t, uint32_t count, uint32_t block)
 {
 	const int32_t *from = t->route->from + (size_t)block * LANES;
@@ -151,7 +148,7 @@ __attribute__((target(AVX512))) static inline __m512i add_words(__m512i a, __m51
 	return _mm512_mask_set1_epi32(_mm512_castps_si512(sum), is_nan, CELL_NAN);
 }
 
-/* Most configurations shift: the words of a strip come from one strip or two. */
+/* Most configurations are shifts: the words of a strip come from one or two strips. */
 __attribute__((target(AVX512))) static void send_avx512(const Processors *p, const Transfer *t, uint32_t count,
                                                         uint32_t block)
 {
@@ -161,7 +158,8 @@ __attribute__((target(AVX512))) static void send_avx512(const Processors *p, con
 		const uint32_t *first = r->first + (size_t)block * STRIPS + s;
 		const StripSource *part = r->part + first[0], *end = r->part + first[1];
 		uint32_t *mine = block_row(p, block, 0) + s * STRIP;
-		__m512i lane = _mm512_loadu_si512(r->from + (size_t)block * LANES + s * STRIP); /* its last four bits */
+		__m512i lane =
+			_mm512_loadu_si512(r->from + (size_t)block * LANES + s * STRIP); /* permutexvar uses the low four bits */
 		for (uint32_t i = 0; i < count; i++) {
 			const uint32_t *src = rows + (size_t)t[i].src * LANES;
 			__m512i words = _mm512_setzero_si512();
@@ -202,10 +200,12 @@ bool kernel_runs(uint32_t kernel)
 #endif
 }
 
-const char *kernel_name(void)
+uint32_t kernel_best(void)
 {
-	uint32_t k = 0;
-	while (!kernel_runs(k))
-		k++;
-	return kernels[k].name;
+	uint32_t kernel = 0;
+	while (!kernel_runs(kernel))
+		kernel++;
+	return kernel;
 }
+
+const char *kernel_name(void) { return kernels[kernel_best()].name; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The two ways to run a routine on processors: fast (the sequence made by translate.c and fuse.c, in
- * blocks of processors spread over threads) and traced (cycle by cycle, as the machine does it).
- * What must hold: both leave the same bits in memory, on any CPU and any number of threads. */
+/* Execution of a routine: fast (the sequence of translate.c and fuse.c, in blocks of processors over threads) and
+ * traced (cycle-accurate interpreter).
+ * Must hold: both leave the same bits in memory, on any CPU and any number of threads. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +13,7 @@
 
 /* ---- preparing ---------------------------------------------------------------------------------- */
 
-/* Can two relocation registers of one memory come to lie so that a word written through one is used through the
- * other? */
+/* Can regions of two relocation registers of one memory overlap, at least one of them written? */
 static bool may_overlap(const Flow *f)
 {
 	for (uint32_t i = 1; i < f->spaces; i++)
@@ -73,9 +72,8 @@ const char *execute_bad_bases(const Processors *p, const Prepared *r, const uint
 		}
 		if (!s->far && s->base && at + s->last >= r->spill_low) {
 			snprintf(buf, size,
-			         "%s: word %llu (relocation register %u holds %llu) lies among those for "
-			         "spilled words, from %u on",
-			         r->name, (unsigned long long)(at + s->last), s->base, (unsigned long long)at, r->spill_low);
+			         "%s: word %llu (relocation register %u holds %llu) overlaps the spill slots, from %u on", r->name,
+			         (unsigned long long)(at + s->last), s->base, (unsigned long long)at, r->spill_low);
 			return buf;
 		}
 		if (s->far && at % (uint64_t)p->m->dram_banks) {
@@ -126,7 +124,7 @@ static void frame_fill(const Processors *p, const PreparedCall *c, uint32_t bloc
 	f->words = (uint32_t)p->m->sram;
 }
 
-/* Those processors of the block that the disks send to. */
+/* Words from disks to processors of the block. */
 static void send_disks(const Processors *p, const Transfer *t, uint32_t block)
 {
 	for (uint32_t i = 0; i < p->disks; i++) {
@@ -136,7 +134,7 @@ static void send_disks(const Processors *p, const Transfer *t, uint32_t block)
 	}
 }
 
-/* Transfers of one route are done together. */
+/* Transfers of one route are batched. */
 static void send_all(const RunArgs *j, const Stage *st, uint32_t block)
 {
 	const Transfer *t = j->call->s->transfer + st->transfer, *end = t + st->transfers;
@@ -172,7 +170,7 @@ static void run_stages(void *arg, uint32_t thread)
 	}
 }
 
-/* Calls in which blocks have nothing to do with each other. */
+/* Calls without transfers: blocks are independent. */
 static void run_blocks(void *arg, uint32_t thread)
 {
 	const RunArgs *j = arg;
@@ -182,14 +180,6 @@ static void run_blocks(void *arg, uint32_t thread)
 			frame_fill(j->p, c, block, &f);
 			j->kernel->run(c->s, c->s->stage, &f);
 		}
-}
-
-static uint32_t best_kernel(void)
-{
-	uint32_t kernel = 0;
-	while (!kernel_runs(kernel))
-		kernel++;
-	return kernel;
 }
 
 void execute_with(Processors *p, const Sequence *s, const Prepared *r, const uint32_t *base, uint32_t kernel)
@@ -207,18 +197,18 @@ PreparedCall execute_call(const Prepared *r, const uint32_t *base)
 
 void execute_calls(Processors *p, const PreparedCall *call, uint32_t count)
 {
-	pool_run(p->pool, run_blocks, &(RunArgs){ p, &kernels[best_kernel()], call, count });
+	pool_run(p->pool, run_blocks, &(RunArgs){ p, &kernels[kernel_best()], call, count });
 }
 
 void execute_fast(Processors *p, const Prepared *r, const uint32_t *base)
 {
 	PreparedCall c = execute_call(r, base);
-	execute_with(p, c.s, r, c.base, best_kernel());
+	execute_with(p, c.s, r, c.base, kernel_best());
 }
 
 /* ---- traced ------------------------------------------------------------------------------------- */
 
-/* A result under way: its words lie in working slots, a second row for what else the operation read. */
+/* A result in flight: its row of temporaries, and a second row for another operand (index or condition). */
 typedef struct InFlight {
 	const Micro *micro;
 	uint64_t done;
@@ -227,14 +217,14 @@ typedef struct InFlight {
 typedef struct TracedRun {
 	Processors *p;
 	const uint32_t *base;
-	const FaultHooks *w; /* NULL: nobody meddles */
+	const FaultHooks *w; /* NULL: no fault injection */
 	uint64_t now;
 	uint16_t watch[4096];
-	uint32_t watches; /* processors that are watched */
+	uint32_t watches; /* watched processors */
 	InFlight flight[UNITS * 1024];
-	uint32_t flights;              /* in order of issue */
-	uint64_t busy[(1 << 16) / 64]; /* working slots in use, from the first */
-	uint32_t taken;                /* words of each disk */
+	uint32_t flights;              /* in issue order */
+	uint64_t busy[(1 << 16) / 64]; /* bitmap of temporaries in use */
+	uint32_t taken;                /* words consumed of each disk */
 } TracedRun;
 
 static uint32_t *word_at(const Processors *p, uint32_t slot, uint32_t proc)
@@ -278,7 +268,7 @@ static uint32_t *memory_at(const TracedRun *t, bool far, uint32_t at, uint32_t p
 	return (far ? t->p->dram : t->p->sram) + (size_t)at * t->p->lanes + proc;
 }
 
-/* Where the word of a processor comes out, and whether the way there is whole. */
+/* Destination of the word of a processor; *wrong: misrouted by a fault. */
 static uint32_t send_to(const TracedRun *t, const Setting *set, uint32_t proc, bool *wrong)
 {
 	const Processors *p = t->p;
@@ -291,8 +281,8 @@ static uint32_t send_to(const TracedRun *t, const Setting *set, uint32_t proc, b
 	return p->at_port[really];
 }
 
-/* Words go through the crossbars as they are set; those that meet a broken part are lost. One that goes astray
- * takes the place of the one that should have come there. */
+/* Words follow the crossbar settings; those through a broken part are lost.  A misrouted word replaces the one that
+ * belongs there. */
 static void send(TracedRun *t, const Micro *u, uint32_t row)
 {
 	const Processors *p = t->p;
@@ -324,7 +314,7 @@ static void send(TracedRun *t, const Micro *u, uint32_t row)
 		*word_at(p, row, stray[i][1]) = *word_at(p, u->a, stray[i][0]);
 }
 
-/* What the operation reads when it is issued, and makes of it. */
+/* Reads the operands at issue and computes the result. */
 static void issue_one(TracedRun *t, const Micro *u, InFlight *f, uint32_t proc)
 {
 	const Processors *p = t->p;
@@ -350,7 +340,7 @@ static const uint32_t *register_row(const TracedRun *t, uint32_t block, bool use
 	return used ? block_row(t->p, block, slot) : zero;
 }
 
-/* The same for a block of processors at once. */
+/* The same for a whole block. */
 static void issue_block(TracedRun *t, const Micro *u, const InFlight *f, uint32_t block)
 {
 	const Processors *p = t->p;
@@ -373,7 +363,7 @@ static void issue_block(TracedRun *t, const Micro *u, const InFlight *f, uint32_
 		memcpy(block_row(p, block, f->second), form == FORM_PUT ? b : cc, ROW_BYTES);
 }
 
-/* Where a result goes: a register, a condition code (place -1) or a word of memory. */
+/* Destination of a result: register, condition code (place -1) or memory word. */
 typedef struct Destination {
 	int place;
 	uint32_t addr;
@@ -409,10 +399,10 @@ static void write_back_one(const TracedRun *t, const InFlight *f, uint32_t proc)
 	*g.word = t->w && t->w->watched[proc] ? t->w->write(t->w->user, proc, g.place, g.addr, t->now, word) : word;
 }
 
-/* A whole row at once, if all its words go to the same place; then those that are watched once more. */
+/* A whole row at once if all lanes have one destination; watched processors follow. */
 static void write_back_block(const TracedRun *t, const InFlight *f, uint32_t block)
 {
-	uint32_t first = block * LANES, end = first + LANES < t->p->procs ? first + LANES : t->p->procs;
+	uint32_t first = block * LANES, end = min_u32(first + LANES, t->p->procs);
 	if (f->second == NONE)
 		memcpy(destination_of(t, f->micro, 0, first).word, block_row(t->p, block, f->row),
 		       (end - first) * sizeof(uint32_t));

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The compact form of a routine: what translate.c and fuse.c make, exec_kern.c runs and execute.c spreads over
- * threads.
+/* Compact form of a routine: made by translate.c and fuse.c, run by exec_kern.c, distributed over threads by execute.c.
  *
- *   Routine --translate--> Flow (what each operation reads, no time left) --fuse--> Sequence --kernel--> values
+ *   Routine --translate--> Flow (data flow without timing) --fuse--> Sequence --kernel--> values
  *
- * Processors are taken in blocks of LANES.  A row is one word of each processor of a block.  A place names a row: of
- * the slots of the block or of memory, relocated at the call.  Any operand and any
- * result may be either, so loads and stores disappear into the operations that use them. */
+ * Processors are processed in blocks of LANES.  A row is one word of each processor of a block.  A RowRef names a row
+ * of the block's slots or of memory, relocated at the call.  Any operand and any result may be either, so loads and
+ * stores are folded into the operations that use them. */
 #ifndef EXECUTE_H
 #define EXECUTE_H
 
@@ -18,14 +17,14 @@
 enum { ROW_BYTES = LANES * 4 };
 #define NONE UINT32_MAX
 
-/* Row off of space 0, the slots of the block, or of another space: memory from a relocation register on. */
+/* space 0: slot `off` of the block; other spaces: row `off` of memory, relative to a relocation register */
 typedef struct RowRef {
 	uint32_t off, space;
 } RowRef;
 
-/* Besides the ALU operations of ops.def and LOAD and STORE, which are copies: */
+/* Besides the ALU operations of ops.def and LOAD and STORE, which copy a row: */
 enum {
-	KOP_CHAIN = GOPS, /* dst <- a + x1 * y1 + x2 * y2 + ..., rounded after each step as fmul and fadd do */
+	KOP_CHAIN = GOPS, /* dst <- a + x1 * y1 + x2 * y2 + ..., rounded after each operation like fmul and fadd */
 	KOP_LOOKUP,       /* dst <- sram[base + k + a] */
 	KOP_PUT           /* sram[base + k + b] <- a */
 };
@@ -36,20 +35,20 @@ typedef struct Inst {
 	uint8_t op;
 	uint16_t base;                 /* relocation register of KOP_LOOKUP, KOP_PUT */
 	uint32_t first, terms;         /* KOP_CHAIN */
-	uint32_t prefetch, prefetches; /* rows to ask for */
+	uint32_t prefetch, prefetches; /* range of rows to prefetch */
 	Cell k;
 	RowRef dst, a, b, c; /* c: condition */
 } Inst;
 
-/* A configuration of the switch, as all lanes of all blocks see it: the word that lane l receives lies from[l]
- * words from the row of block 0; -1: it receives 0. For vectors, the same by STRIP lanes side by side: strip s
- * takes some of the words of each of part[first[s]] .. part[first[s + 1] - 1], which are STRIP side by side, too. */
+/* A switch configuration as a gather: lane l receives the word at offset from[l] of the row of block 0; -1: it
+ * receives 0. For vectors, the same by strips of STRIP lanes: strip s selects its words from the aligned source
+ * strips part[first[s]] .. part[first[s + 1] - 1]. */
 enum { STRIP = 16, STRIPS = LANES / STRIP };
 typedef struct StripSource {
 	int32_t from;
 	uint16_t lanes;
-} StripSource; /* lanes: bits of those that find their word there */
-/* part [lanes]; disk [disks] the lane that gets its word, or -1; NULL: no disk sends */
+} StripSource; /* lanes: bit mask of the lanes that take their word from there */
+/* part [lanes]; disk [disks]: receiving lane, or -1; NULL: no disk sends */
 typedef struct SwitchRoute {
 	int32_t *from;
 	uint32_t *first;
@@ -57,18 +56,17 @@ typedef struct SwitchRoute {
 	int32_t *disk;
 } SwitchRoute;
 
-/* A transfer through the switch: slot dst of all lanes <- slot src of those that the route names, plus slot add of
- * their own; NONE: nothing is added. */
-/* taken: of each disk before it */
+/* Transfer through the switch: dst of all lanes <- src gathered by the route, plus `add` of the same lane; NONE: no
+ * add. */
+/* taken: words consumed of each disk before it */
 typedef struct Transfer {
 	uint32_t dst, src, add;
 	const SwitchRoute *route;
 	uint32_t taken;
 } Transfer;
 
-/* Instructions that a block runs by itself, then transfers, for which all blocks have to be there. Others may still
- * read what they send when a block is at the instructions of the next stage: so these write to no slot that was
- * sent. */
+/* Instructions that a block executes independently, then transfers after a barrier.  Other blocks may still read the
+ * slots sent while a block executes the next stage, so its instructions must not write those slots. */
 typedef struct Stage {
 	uint32_t inst, insts, transfer, transfers;
 } Stage;
@@ -86,7 +84,7 @@ typedef struct Sequence {
 	uint32_t prefetches;
 } Sequence;
 
-typedef struct Space { /* offsets used; reach: the last, with what is known of indices */
+typedef struct Space { /* offsets used; last: the highest, including index limits */
 	bool far, written;
 	uint16_t base;
 	uint32_t low, high, last;
@@ -94,27 +92,27 @@ typedef struct Space { /* offsets used; reach: the last, with what is known of i
 
 struct Prepared {
 	const char *name;
-	uint32_t spill_low; /* what is relocated in SRAM must lie below */
+	uint32_t spill_low; /* relocated SRAM regions must end below */
 	Space *space;
-	uint32_t spaces;     /* [0] stands for the slots */
-	Sequence *no_alias;  /* right where words of different relocation registers are different words */
-	Sequence *may_alias; /* right always */
+	uint32_t spaces;     /* [0]: the slots */
+	Sequence *no_alias;  /* valid if regions of different relocation registers are disjoint */
+	Sequence *may_alias; /* always valid */
 	SwitchRoute **route;
-	uint32_t routes; /* by configuration; NULL: not used */
+	uint32_t routes; /* by configuration; NULL: unused */
 };
 
 /* ---- translate.c: data flow of a routine -------------------------------------------------------- */
 
-/* One operation, in the order of the times at which operations read, or, where they write memory or a masked register,
- * arrive.  So each reads what stands before it, and memory is read and written in this order. */
+/* One operation.  Nodes are in the order in which operations read, or, for memory writes and masked moves, are written
+ * back: each reads values of earlier nodes, and memory is accessed in this order. */
 typedef struct FlowNode {
-	uint8_t op;     /* GOP_...; LOAD and STORE of either memory, a masked move as SELECT */
+	uint8_t op;     /* GOP_...; LOAD and STORE for both memories, SELECT for a masked move */
 	bool far;       /* LOAD, STORE: of DRAM */
 	uint32_t in[3]; /* nodes a, b, condition; NONE */
 	Addr addr;
 	Cell k;
-	/* LOAD, STORE: number of the word of memory, equal for equal addresses; XFER: words taken of each disk before
-	 * it, NONE: it takes none */
+	/* LOAD, STORE: number of the memory word, equal for equal addresses; XFER: words consumed of each disk before it,
+	 * NONE: it consumes none */
 	uint32_t word;
 } FlowNode;
 
@@ -124,20 +122,20 @@ typedef struct Flow {
 	const Routine *r;
 	FlowNode *node;
 	uint32_t nodes;
-	uint32_t words; /* different words of memory */
-	uint32_t taken; /* words of each disk */
+	uint32_t words; /* distinct memory words */
+	uint32_t taken; /* words consumed of each disk */
 	Space *space;
 	uint32_t spaces;
-	uint32_t *space_of;  /* [2 * relocations] by far, base */
-	SwitchRoute **route; /* [configurations] made when needed */
+	uint32_t *space_of;  /* [2 * relocations] by base and far */
+	SwitchRoute **route; /* [configurations] created on demand */
 } Flow;
-Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r); /* in scratch, but `space` and routes in keep */
+Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r); /* in scratch, except space and routes (keep) */
 void route_fill(const Processors *p, uint32_t configuration, SwitchRoute *r);
 
 /* ---- fuse.c: order, chains, slots --------------------------------------------------------------- */
 
-/* no_alias: words of different relocation registers are different.  fuse: join operations, else one by one in their
- * order. NULL if the processors have not slots enough, which cannot happen one by one. */
+/* no_alias: regions of different relocation registers are disjoint.  fuse: fuse operations, else one by one in order.
+ * NULL: not enough slots, which cannot happen without fusing. */
 Sequence *sequence_make(Flow *f, bool no_alias, bool fuse);
 
 /* ---- ahead.c: rows asked for before they are needed --------------------------------------------- */
@@ -147,11 +145,11 @@ void sequence_prefetch(Ctx *cx, Sequence *s);
 /* ---- exec_kern.c -------------------------------------------------------------------------------- */
 
 enum { MAX_SPACES = 2 * 256 + 1 };
-typedef struct Frame { /* what a block runs in */
+typedef struct Frame { /* execution environment of a block */
 	char *space[MAX_SPACES];
 	const uint32_t *base;
 	uint32_t *sram;        /* of the block's first lane */
-	uint32_t lanes, words; /* of a row of memory; of SRAM */
+	uint32_t lanes, words; /* lanes of a memory row; words of SRAM */
 } Frame;
 typedef void KernelFn(const Sequence *s, const Stage *st, const Frame *f);
 typedef void SendFn(const Processors *p, const Transfer *t, uint32_t count, uint32_t block); /* all of one route */
@@ -160,9 +158,10 @@ typedef struct Kernel {
 	KernelFn *run;
 	SendFn *send;
 } Kernel;
-extern const Kernel kernels[]; /* best first; each gives the same bits */
+extern const Kernel kernels[]; /* best first; bit-identical results */
 extern const uint32_t kernel_count;
 bool kernel_runs(uint32_t kernel); /* on this CPU */
+uint32_t kernel_best(void);        /* the first that runs */
 
 /* ---- execute.c ---------------------------------------------------------------------------------- */
 
@@ -177,11 +176,11 @@ typedef struct PreparedCall {
 	const uint32_t *base;
 } PreparedCall;
 PreparedCall execute_call(const Prepared *r,
-                          const uint32_t *base); /* with the sequence that is right for these registers */
-/* Calls without transfers, one after the other; a block runs all of them while its memory is in the cache. */
+                          const uint32_t *base); /* selects the sequence that is valid for these bases */
+/* Calls without transfers; each block runs all of them while its memory is cached. */
 void execute_calls(Processors *p, const PreparedCall *call, uint32_t count);
-void controller_flush(Controller *c);                     /* control.c: calls put off are done */
-void controller_enqueue(Controller *c, uint32_t routine); /* control.c: done, or put off if that may be */
+void controller_flush(Controller *c);                     /* control.c: executes deferred calls */
+void controller_enqueue(Controller *c, uint32_t routine); /* control.c: executes, or defers if possible */
 void execute_with(Processors *p, const Sequence *s, const Prepared *r, const uint32_t *base, uint32_t kernel);
 
 #endif

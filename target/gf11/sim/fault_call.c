@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A routine on a machine with faults. In: faults, a controller, a call. Out: memory as the broken machine leaves
- * it, and a log of what went wrong.
+/* A call on a machine with faults.  In: faults, a controller, a call.  Out: memory as the faulty machine leaves it,
+ * and a log of the errors.
  *
- *   what happens in this call?   flips in registers and wrong results are waited for, so they are known before;
- *                                stuck bits, if the routine writes them
- *   nothing                      the call goes its usual way, and may even be put off
- *   a stuck bit is written once, and not read afterwards: it is put right after the call
- *   else                         processors in which something happens run rerun, cycle by cycle, from the memory
- *                                they had; where processors meet, all of them do
+ *   predict   which faults take effect in this call: register flips and ALU errors are drawn ahead; stuck bits, if the
+ *             routine writes their word
+ *   none      execute normally, possibly deferred
+ *   a stuck bit whose word is written once and not read afterwards: corrected after the call
+ *   others    affected processors are rerun cycle-accurately from their saved memory; all of them if the call has
+ *             transfers
  *
- * Parts of the switch that are broken are in the routes (execute.c, translate.c). Dead processors run with the
- * others; then what they wrote is 0 rerun.
- * What must hold: memory and log are those of a machine traced from the first cycle to the last. */
+ * Broken switch parts are in the routes (execute.c, translate.c).  Dead processors run with the others; their words
+ * are cleared afterwards.
+ * Must hold: memory and log equal those of a fully cycle-accurate run. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,19 +20,19 @@
 #include "execute.h"
 #include "footprint.h"
 
-enum { MAX_RERUN = 64 }; /* processors that run rerun; if there are more, all are traced at once */
+enum { MAX_RERUN = 64 }; /* processors rerun; beyond that, all are traced */
 enum { NO_FAULT = MAX_FAULTS };
 
 typedef struct FaultRun {
 	Footprint **foot;
 	uint32_t room;   /* [routines] */
-	uint16_t *first; /* [procs] of its faults: dead, stuck, alu, misroute; NO_FAULT: none */
+	uint16_t *first; /* [procs] list of its faults (dead, stuck, alu, misroute); NO_FAULT: end */
 	uint16_t next[MAX_FAULTS];
-	uint8_t *mute; /* [procs] dead ones */
+	uint8_t *mute; /* [procs] dead */
 	uint16_t *dead;
-	uint32_t deads; /* processors of the program, as are all below */
+	uint32_t deads; /* logical processors, as in all below */
 	uint16_t flip[MAX_FAULTS];
-	uint32_t flips; /* faults of a kind: those of this program */
+	uint32_t flips; /* fault indices by kind: those that affect this program */
 	uint16_t stuck[MAX_FAULTS];
 	uint32_t stucks;
 	uint16_t alu[MAX_FAULTS];
@@ -40,25 +40,25 @@ typedef struct FaultRun {
 	uint16_t misroute[MAX_FAULTS];
 	uint32_t misroutes;
 	uint16_t broken[MAX_FAULTS];
-	uint32_t brokens; /* parts of the switch */
-	Dead parts;       /* room for Switch.broken */
-	/* The present call. */
+	uint32_t brokens; /* switch parts */
+	Dead parts;       /* storage of Switch.broken */
+	/* The current call. */
 	Faults *f;
 	Controller *c;
 	const Footprint *now;
-	uint64_t begin, end; /* first cycle of the routine, and the one after its last */
+	uint64_t begin, end; /* first cycle of the routine, and one past its last */
 	uint8_t *watched;    /* [procs] */
 	uint16_t *rerun;
-	uint32_t reruns;             /* processors that run rerun, if there are not too many */
-	uint8_t active[MAX_FAULTS];  /* happens in this call */
-	uint8_t changed[MAX_FAULTS]; /* stuck: has been logged in this call */
+	uint32_t reruns;             /* processors to rerun */
+	uint8_t active[MAX_FAULTS];  /* takes effect in this call */
+	uint8_t changed[MAX_FAULTS]; /* stuck: logged in this call */
 	uint32_t *saved;
-	size_t saved_room; /* [MAX_RERUN * most words that a routine writes] */
+	size_t saved_room; /* [MAX_RERUN * words written by a routine, at most] */
 } FaultRun;
 
 /* ---- where a fault is ---- */
 
-/* Its processor of the program, or NO_ROUTE. */
+/* Its logical processor, or NO_ROUTE. */
 static uint32_t lane_of(const Processors *p, const Fault *f)
 {
 	return f->proc < (uint32_t)p->m->processors ? p->at_port[f->proc] : NO_ROUTE;
@@ -91,7 +91,7 @@ static void dead_part(Dead *d, const Switch *s, const Fault *f)
 		d->link[f->stage][f->n * s->n + f->m] = 1;
 }
 
-/* With nothing broken its members are NULL: then nobody needs to follow words through the crossbars. */
+/* Nothing broken: members are NULL, so that routes need not be traced through the crossbars. */
 static void break_switch(const Faults *f, FaultRun *r, Switch *s)
 {
 	Dead *d = &r->parts;
@@ -126,7 +126,7 @@ static void fault_classify(const Faults *f, FaultRun *r, const Processors *p, ui
 	case FAULT_ALU: r->alu[r->alus++] = i; break;
 	case FAULT_MISROUTE: r->misroute[r->misroutes++] = i; break;
 	}
-	uint16_t *end = &r->first[lane]; /* of two that contradict each other the last one has its way, everywhere */
+	uint16_t *end = &r->first[lane]; /* append: the last of contradicting faults wins, in all execution modes */
 	while (*end != NO_FAULT)
 		end = &r->next[*end];
 	*end = i;
@@ -139,7 +139,7 @@ static uint64_t place_bits(const Processors *p, int place)
 	return 32 * (uint64_t)words[place] * p->procs;
 }
 
-/* Adds one more wait to the time of the next flip. */
+/* Adds one interval to the time of the next flip. */
 static void next_flip(FaultRun *r, uint16_t i, int place)
 {
 	const Processors *p = r->c->p;
@@ -255,7 +255,7 @@ void faults_apply_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint
 			continue;
 		}
 		for (uint32_t w = addr; w < addr + count; w++)
-			if (*word_of(p, dram, w, lane)) /* else the page may not be there yet, and need not come */
+			if (*word_of(p, dram, w, lane)) /* do not map a page for a 0 */
 				*word_of(p, dram, w, lane) = 0;
 	}
 }
@@ -266,7 +266,7 @@ void faults_apply(Faults *f, Processors *p)
 	faults_apply_words(f, p, true, 0, p->dram_used ? p->dram_used : (uint32_t)p->m->dram);
 }
 
-/* Words of the dead that the routine wrote. */
+/* Clears what dead processors wrote. */
 static void clear_dead(FaultRun *r, const Footprint *now, const uint32_t *base)
 {
 	Processors *p = r->c->p;
@@ -283,7 +283,7 @@ void faults_after_call(Faults *f, Controller *c, uint32_t routine, const uint32_
 {
 	FaultRun *r = c->fault_run;
 	clear_dead(r, r->foot[routine], base);
-	if (r->foot[routine]->puts) /* indices may be wrong themselves, and lead anywhere */
+	if (r->foot[routine]->puts) /* faulty indices may write anywhere */
 		faults_apply_words(f, c->p, false, 0, (uint32_t)c->m->sram);
 }
 
@@ -343,14 +343,14 @@ static void watch(FaultRun *r, uint32_t lane)
 	r->watched[lane] = 1;
 }
 
-/* The next flips in registers, as far as they fall into this call; they are carried out while it runs. */
+/* Finds the register flips within this call; they take effect while it runs. */
 static void predict_register_flips(FaultRun *r, uint16_t i)
 {
 	FaultWait *w = &r->f->wait[i], kept;
 	for (; w->at[IN_REG] < (double)r->begin; next_flip(r, i, IN_REG)) {
 		BitAddress s = flip_address(r, i, IN_REG, w->flips[IN_REG]);
 		if (!is_dead(r->c->p, s.lane))
-			log_flip(r, i, IN_REG, &s); /* while the host calls: no routine has words there */
+			log_flip(r, i, IN_REG, &s); /* between calls: registers hold no values */
 	}
 	kept = *w;
 	for (; w->at[IN_REG] < (double)r->end; next_flip(r, i, IN_REG)) {
@@ -401,7 +401,7 @@ static void predict_misroutes(FaultRun *r, uint16_t i)
 
 enum { UNTOUCHED, WRITTEN_LAST, WITHIN };
 
-/* What the routine does to the word with the stuck bit, which is as it must be before the call. */
+/* How the routine uses the word of a stuck bit, which has its stuck value before the call. */
 static int stuck_use(const FaultRun *r, const Fault *f, WordAccess *a)
 {
 	if (in_place(f, IN_REG))
@@ -422,7 +422,7 @@ static void log_stuck(FaultRun *r, uint16_t i, uint64_t cycle)
 						 .cycle = cycle, .fault = i, .proc = f->proc, .place = place, .addr = f->addr, .bit = f->bit });
 }
 
-/* Words that were written last of all are put right now. */
+/* Corrects words whose stuck bit was written last. */
 static void force_stuck(FaultRun *r)
 {
 	for (uint32_t k = 0; k < r->stucks; k++) {
@@ -452,7 +452,7 @@ static bool predict_stuck(FaultRun *r, uint16_t i)
 	return r->active[i];
 }
 
-/* True: a word must be put right after the call. */
+/* True: words must be corrected after the call. */
 static bool predict(FaultRun *r)
 {
 	bool after = false;
@@ -493,8 +493,8 @@ static void log_lost(FaultRun *r, uint16_t i)
 		}
 }
 
-/* Before the first call: dead processors. What the host wrote and a bit did not take. In calls with transfers:
- * words that a broken part swallows. */
+/* Logs dead processors before their first call, stuck bits that changed a word written by the host, and words lost in
+ * broken switch parts. */
 static void log_permanent(FaultRun *r)
 {
 	for (uint32_t i = 0; i < r->f->faults && r->deads; i++) {
@@ -534,7 +534,7 @@ static void hook_cycle(void *user, uint64_t now)
 	}
 }
 
-/* True: this one goes wrong; the next wait has begun. */
+/* True: an error occurs now; draws the next interval. */
 static bool goes_wrong(FaultRun *r, uint16_t i)
 {
 	FaultWait *w = &r->f->wait[i];
@@ -613,7 +613,7 @@ static void run_hooked(FaultRun *r, uint32_t routine, bool all)
 		r->watched[r->dead[i]] = 0;
 }
 
-/* What the routine writes, of the processors that run rerun: away, or back to where it was. */
+/* Saves or restores what the routine writes, for the processors to rerun. */
 static void save_words(FaultRun *r, bool back)
 {
 	const Processors *p = r->c->p;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults as the user names them, and the log of what they did. In: specs like stuck:3:dram:100:7, or files of them.
- * Out: numbers that are inside the machine; random numbers that say when a fault happens; events, as JSON. What
- * must hold: a random number depends on seed, fault and how many were drawn before, so that a run with faults is a
- * function of the program and the seed, whatever the number of threads and the way it is executed. */
+/* Fault specs and the event log.  In: specs such as stuck:3:dram:100:7, or files of them.  Out: validated faults,
+ * random event times, the log as JSON.
+ * Must hold: a random number depends only on seed, fault and number of draws before it, so that a run with faults is
+ * a function of program and seed for any number of threads and either execution mode. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -41,26 +41,25 @@ typedef struct FaultSyntax {
 static const FaultSyntax kinds[FAULT_KINDS] = {
 	[FAULT_DEAD] = { { FIELD_PROC }, "write dead:PROC" },
 	[FAULT_STUCK] = { { FIELD_PROC, FIELD_PLACE, FIELD_ADDR, FIELD_BIT, FIELD_VALUE },
-	                  "write stuck:PROC:PLACE:ADDR:BIT, where PLACE is reg, sram or dram, and :0 or :1 if the seed is "
-	                  "not to say it" },
+	                  "write stuck:PROC:PLACE:ADDR:BIT, where PLACE is reg, sram or dram, and :0 or :1; default: "
+	                  "drawn from the seed" },
 	[FAULT_FLIP] = { { FIELD_RATE, FIELD_PLACES },
-	                 "write flip:RATE, how often each bit turns over in a simulated second, 0 to 1, for registers "
+	                 "write flip:RATE, flips per bit and simulated second, 0 to 1, for registers "
 	                 "alone 0 to 1000, and :reg, :sram or "
 	                 ":dram for one memory" },
-	[FAULT_ALU] = { { FIELD_PROC, FIELD_CHANCE }, "write alu:PROC:RATE, with the share of operations that go wrong" },
+	[FAULT_ALU] = { { FIELD_PROC, FIELD_CHANCE }, "write alu:PROC:RATE, with the error probability per operation" },
 	[FAULT_PORT] = { { FIELD_PORT }, "write port:PORT" },
 	[FAULT_MISROUTE] = { { FIELD_PORT, FIELD_CHANCE },
-	                     "write misroute:PORT:RATE, with the share of words that go wrong" },
+	                     "write misroute:PORT:RATE, with the error probability per word" },
 	[FAULT_CROSSBAR] = { { FIELD_STAGE, FIELD_CROSSBAR },
 	                     "write crossbar:STAGE:N, where STAGE is input, middle or output" },
 	[FAULT_LINK] = { { FIELD_FROM, FIELD_CROSSBAR, FIELD_INTO },
 	                 "write link:STAGE:N:M, from crossbar N of stage input or middle" },
-	[FAULT_DISK] = { { FIELD_DISK, FIELD_CHANCE }, "write disk:N:RATE, with the share of words that are wrong" },
+	[FAULT_DISK] = { { FIELD_DISK, FIELD_CHANCE }, "write disk:N:RATE, with the error probability per word" },
 };
 enum { ALL_PLACES = (1 << IN_PLACES) - 1 };
-/* Of a bit in a second. A memory in which words stay for seconds holds nothing if every bit turns over once in one,
- * and a million words of 566 processors would be 500 flips a cycle; words stay in registers for less than a
- * millisecond. */
+/* Per bit and second.  A memory that keeps words for seconds is useless at one flip per bit and second, and a
+ * million words of 566 processors would flip 500 times per cycle; registers keep words for less than a millisecond. */
 #define MAX_FLIP_RATE          1.0
 #define MAX_REGISTER_FLIP_RATE 1000.0
 
@@ -117,7 +116,7 @@ static void scan_field(Scan *s, const Machine *m, int field, const char *remedy,
 
 static bool is_optional(int field) { return field == FIELD_VALUE || field == FIELD_PLACES; }
 
-/* All behind its name; value 2: the seed says it. */
+/* Fields after the name; value 2: draw from the seed. */
 static Fault scan_fault(Scan *s, const Machine *m, int kind)
 {
 	const FaultSyntax *k = &kinds[kind];
@@ -175,7 +174,7 @@ uint64_t fault_draw(const Faults *f, uint32_t fault, int what, uint64_t n)
 	return random_u64(f->seed, STREAM_FAULT + (uint32_t)what, (uint64_t)fault << 48 ^ n);
 }
 
-/* Over (0, 1]. */
+/* Uniform over (0, 1]. */
 static double share(uint64_t random) { return (double)((random >> 11) + 1) * 0x1p-53; }
 
 uint64_t fault_wait_words(const Faults *f, uint32_t fault, uint64_t n, double rate)
@@ -201,8 +200,7 @@ Faults *faults_new(Ctx *cx, const Machine *m, uint64_t seed)
 	return f;
 }
 
-/* The whole log has its room at once, for nothing may be allocated while cases run; its pages come when they are
- * used. */
+/* Allocates the whole log at once, since nothing may be allocated while cases run; pages are mapped on first use. */
 static void allocate_log(Faults *f)
 {
 	if (f->fault)
@@ -237,7 +235,7 @@ void faults_set(Faults *f, const Fault *fault, uint32_t count)
 		append(f, fault[i]);
 }
 
-/* The kind whose name stands here, before a colon or at the end; -1: none. */
+/* Kind whose name is here, before a colon or the end; -1: none. */
 static int scan_kind(Scan *s)
 {
 	for (int k = 0; k < FAULT_KINDS; k++) {
@@ -304,7 +302,7 @@ static void add_file(Faults *f, const char *path)
 	}
 }
 
-/* What has a colon and does not look like a path is taken for a misspelt fault. */
+/* An item with a colon that does not look like a path is a misspelt fault. */
 static bool is_path(const char *item) { return !strchr(item, ':') || strpbrk(item, "/."); }
 
 void faults_add(Faults *f, const char *spec)

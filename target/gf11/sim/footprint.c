@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a routine reads and writes, and when. In: microwords. Out: every word of memory named in them, once, with
- * its first and last times; registers; what indices may lead to; configurations of the switch. What must hold:
- * cycles are those of the traced executor, where reads see what arrived in the same cycle. */
+/* Memory and register footprint of a routine.  In: microwords.  Out: every directly addressed memory word, with its
+ * access times; registers written; ranges of indexed accesses; switch configurations.
+ * Must hold: cycles are those of the cycle-accurate interpreter: reads see write-backs of the same cycle. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,12 +19,12 @@ static int compare(const void *x, const void *y)
 
 static void join(WordUse *a, const WordUse *b)
 {
-	a->reads_end = b->reads_end > a->reads_end ? b->reads_end : a->reads_end;
+	a->reads_end = max_u32(a->reads_end, b->reads_end);
 	a->first_write = !a->writes || (b->writes && b->first_write < a->first_write) ? b->first_write : a->first_write;
 	a->writes += b->writes;
 }
 
-/* Equal ones become one. */
+/* Merges duplicates. */
 static void sort_words(Footprint *f)
 {
 	qsort(f->word, f->words, sizeof *f->word, compare);
@@ -96,7 +96,7 @@ Footprint *footprint_make(Ctx *cx, const Machine *m, const Routine *r)
 			}
 			count.uses += ops[u->op].form == FORM_XFER;
 		}
-	uint32_t most = count.uses < m->configurations ? count.uses : (uint32_t)m->configurations;
+	uint32_t most = min_u32(count.uses, (uint32_t)m->configurations);
 	f->word = NEW(&cx->keep, count.words, WordUse);
 	f->indexed = NEW(&cx->keep, count.indexes, Indexed);
 	f->use = NEW(&cx->keep, most, ConfigUse);
@@ -110,7 +110,7 @@ Footprint *footprint_make(Ctx *cx, const Machine *m, const Routine *r)
 
 /* ---- one word in one call ---- */
 
-/* First word of those under another register, or the end. */
+/* First word under another base, or the end. */
 static uint32_t next_space(const Footprint *f, uint32_t from)
 {
 	uint32_t low = from, high = f->words;

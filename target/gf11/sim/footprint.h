@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What a routine does, as far as faults ask: made once from its microwords. */
+/* Memory and register footprint of a routine, for fault injection; made once from its microwords. */
 #ifndef FOOTPRINT_H
 #define FOOTPRINT_H
 
 #include "gf11_sim.h"
 
-/* A word of memory that is named in the code, under its relocation register. */
+/* A directly addressed memory word. */
 typedef struct WordUse {
 	bool far;
 	uint16_t base;
 	uint32_t off;
-	uint32_t reads_end;           /* the cycle after it was read last; 0: never */
-	uint32_t writes, first_write; /* how often it is written, and in which cycle first */
+	uint32_t reads_end;           /* cycle after the last read; 0: never read */
+	uint32_t writes, first_write; /* number of writes; cycle of the first */
 } WordUse;
-/* Words of SRAM that lookups and puts may lead to: the first of a register; words 0: anywhere. */
+/* SRAM words that indexed accesses may reach: the first `words` of a base; 0: any. */
 typedef struct Indexed {
 	uint16_t base;
 	bool put;
@@ -21,23 +21,23 @@ typedef struct Indexed {
 } Indexed;
 typedef struct ConfigUse {
 	uint32_t configuration, times, first;
-} ConfigUse; /* of the switch; first: line */
+} ConfigUse; /* switch configuration; first: line of its first use */
 
 typedef struct Footprint {
-	uint32_t alu;                  /* operations of the ALU */
+	uint32_t alu;                  /* number of ALU operations */
 	uint64_t registers[4096 / 64]; /* written */
 	WordUse *word;
-	uint32_t words; /* by far, base, off */
+	uint32_t words; /* sorted by far, base, off */
 	Indexed *indexed;
 	uint32_t indexes;
 	ConfigUse *use;
 	uint32_t uses;
-	uint32_t written; /* of the words */
+	uint32_t written; /* number of words with writes */
 	bool puts;
 } Footprint;
 Footprint *footprint_make(Ctx *cx, const Machine *m, const Routine *r); /* in keep */
 
-/* One word of memory in one call, through whichever registers. */
+/* Accesses to one memory word in one call, over all relocation registers. */
 typedef struct WordAccess {
 	uint32_t reads_end, writes, first_write;
 	bool looked_up, put;

@@ -1,61 +1,60 @@
 /* SPDX-License-Identifier: MIT */
-/* From data flow to a sequence of instructions.  In: nodes that name what they read.  Out: stages of instructions
- * over rows.
+/* From data flow to fused instruction sequences.  In: nodes with their operands.  Out: stages of instructions over
+ * rows.
  *
- *   order    nodes by levels: all that needs no transfer, these transfers, all that needs only those, ...; so a few
- *            barriers do for many transfers
- *   fuse_all     sums of products become one instruction that keeps its sum in vector registers, though the schedule
- *            interleaved them; a load is read, a store written, by the operation at its other end; what only adds what
- *            it was sent becomes part of the transfer
- *   slots    each value that is left gets a slot from its making to its last use
+ *   order    by levels: everything that needs no transfer, those transfers, everything that needs only those, ...: few
+ *            barriers for many transfers
+ *   fuse     sums of products become one instruction with its accumulator in vector registers, although the schedule
+ *            interleaved them; loads and stores are folded into their consumer or producer; an add of a received word
+ *            becomes part of the transfer
+ *   slots    linear-scan allocation of the remaining values
  *
- * What must hold: every operation sees the same operands as before, memory included; roundings are those of the
- * operations, in their order. */
+ * Must hold: every operation sees the same operands as before, memory included; the same roundings in the same
+ * order. */
 #include <string.h>
 
 #include "execute.h"
 
 enum {
-	WINDOW = 256, /* transfers ordered together: bounds the values that wait for their turn */
-	PRIVATE = 8   /* slots that a chain may keep private_slots_held that nobody else needs */
+	WINDOW = 256, /* transfers ordered together: bounds the number of live values */
+	PRIVATE = 8   /* slots that a chain may keep live for its own operands */
 };
 
 typedef struct Fuser {
 	Flow *f;
 	Ctx *cx;
 	bool no_alias, fuse;
-	uint32_t *order, *at;        /* [nodes] node at a position, and back */
-	uint32_t *key;               /* of the order: 2 * level, and 1 for transfers */
-	uint32_t *uses;              /* by other nodes */
-	uint32_t *product;           /* FADD that goes on a chain: its product; NONE */
-	uint32_t *sent;              /* FADD that is part of a transfer: the XFER; NONE */
-	uint32_t *limit;             /* last position where what it loads from memory is still there */
+	uint32_t *order, *at;        /* [nodes] node at a position; its inverse */
+	uint32_t *key;               /* sort key: 2 * level, plus 1 for transfers */
+	uint32_t *uses;              /* number of readers */
+	uint32_t *product;           /* FADD of a chain: its product; NONE */
+	uint32_t *sent;              /* FADD fused into a transfer: the XFER; NONE */
+	uint32_t *limit;             /* last position at which all its folded loads are still valid */
 	uint8_t *private_slots_held; /* private slots of the chain so far */
-	bool *absorbed;              /* it is part of a longer chain */
-	uint32_t *into;              /* STORE that writes it, at whose position it is done; NONE */
-	bool *needed;                /* some instruction reads its slot */
-	uint32_t *last;              /* position of the last of these */
+	bool *absorbed;              /* part of a longer chain */
+	uint32_t *into;              /* STORE that it is folded into; NONE */
+	bool *needed;                /* an instruction reads its slot */
+	uint32_t *last;              /* position of the last such read */
 	bool *released;
 	uint32_t *slot;
 	Sequence *s;
 	uint32_t inst_room, term_room, stage_room, transfer_room;
-	uint32_t *free_slot, frees, fresh; /* working slots: given back, never used yet */
-	uint32_t *held, helds;             /* slots that others may still read */
-	uint32_t *sent_in;                 /* [slots] stages until it was sent last, with that one; 0: never */
-	uint32_t last_key;                 /* of the instruction before */
-	bool full;                         /* no slot left */
+	uint32_t *free_slot, frees, fresh; /* free slots; first slot never used */
+	uint32_t *held, helds;             /* slots that other blocks may still read */
+	uint32_t *sent_in;                 /* [slots] number of stages up to the last that sent it; 0: never */
+	uint32_t last_key;                 /* of the previous instruction */
+	bool full;                         /* out of slots */
 } Fuser;
 
 static const FlowNode *node_at(const Fuser *u, uint32_t n) { return &u->f->node[n]; }
 
-/* Word of memory as far as order is concerned: where relocation registers may overlap, each memory is one word. */
+/* Alias class of a memory word: if bases may overlap, each memory is one class. */
 static uint32_t word_of(const Fuser *u, const FlowNode *n) { return u->no_alias ? n->word : n->far; }
 
 /* ---- order -------------------------------------------------------------------------------------- */
 
-/* Levels at which memory was written last: each word, any of SRAM, any by addresses that processors make; and the
- * last at which it was read by such an address.  A load needs nothing but the word, so it never comes later than
- * what writes it next. */
+/* Levels of the last accesses: write of each word, of any SRAM word, by index; read by index.  A load depends only
+ * on its word, so it never moves below the next write of it. */
 typedef struct Levels {
 	uint32_t *write, any_write, put, lookup;
 } Levels;
@@ -80,8 +79,8 @@ static uint32_t memory_level(const Fuser *u, Levels *v, const FlowNode *n, uint3
 	return level;
 }
 
-/* The transfer that an add can be part of: nobody else needs what is sent, which comes from no disk, and the other
- * operand is there before. */
+/* The transfer that an add can be fused into: its result has no other reader and does not come from a disk, and the
+ * other operand is available before. */
 static uint32_t find_sent(const Fuser *u, const FlowNode *add, uint32_t bottom)
 {
 	for (int i = 0; i < 2 && u->fuse && add->op == GOP_FADD; i++) {
@@ -107,7 +106,7 @@ static void order_nodes(Fuser *u)
 				level = max_u32(level, (key[node->in[i]] + 1) / 2);
 		level = memory_level(u, &v, node, level);
 		bool transfer = node->op == GOP_XFER;
-		key[n] = 2 * level + transfer; /* transfers stand at the end of their level */
+		key[n] = 2 * level + transfer; /* transfers come last in their level */
 		u->sent[n] = find_sent(u, node, bottom);
 		if (u->sent[n] != NONE)
 			key[n] = key[u->sent[n]];
@@ -136,7 +135,7 @@ static void count_uses(Fuser *u)
 				u->uses[node_at(u, n)->in[i]]++;
 }
 
-/* For loads: the position of the next write of the word. */
+/* Loads: position of the next write of the word. */
 static void find_limits(Fuser *u)
 {
 	uint32_t *next = NEW(&u->cx->scratch, u->f->words + 2, uint32_t), put = NONE;
@@ -152,7 +151,7 @@ static void find_limits(Fuser *u)
 	}
 }
 
-/* A load can be done by the operation that needs it, if that is not too late. */
+/* Can the load be folded into the operation at pos? */
 static bool is_inline(const Fuser *u, uint32_t n, uint32_t pos)
 {
 	return u->fuse && node_at(u, n)->op == GOP_LOAD && pos <= u->limit[n];
@@ -170,7 +169,7 @@ static uint32_t private_slots(const Fuser *u, uint32_t n, uint32_t pos)
 
 static bool is_product(const Fuser *u, uint32_t n) { return node_at(u, n)->op == GOP_FMUL && u->uses[n] == 1; }
 
-/* An add of a product: part of the chain of its other operand, if that is a chain and nobody else reads it. */
+/* Add of a product: extends the chain of its other operand, if that has no other reader. */
 static void fuse_add(Fuser *u, uint32_t n)
 {
 	const FlowNode *add = node_at(u, n);
@@ -195,7 +194,7 @@ static void fuse_add(Fuser *u, uint32_t n)
 	} else {
 		u->limit[n] = min_u32(u->limit[n], load_limit(u, c));
 	}
-	if (pos > u->limit[n]) /* a word it loads is gone: it is not to wait any longer */
+	if (pos > u->limit[n]) /* a folded load is about to be overwritten: do not delay further */
 		u->limit[n] = pos;
 }
 
@@ -209,7 +208,7 @@ static void fuse_operation(Fuser *u, uint32_t n)
 			u->limit[n] = min_u32(u->limit[n], load_limit(u, node->in[i]));
 }
 
-/* The value of a store that nobody else reads is made where it is stored. */
+/* Folds a value whose only reader is a store into the store. */
 static void fuse_store(Fuser *u, uint32_t store)
 {
 	uint32_t v = node_at(u, store)->in[0];
@@ -232,7 +231,7 @@ typedef void VisitFn(Fuser *u, uint32_t value, uint32_t pos);
 
 static bool is_transfer(const Fuser *u, uint32_t n) { return node_at(u, n)->op == GOP_XFER || u->sent[n] != NONE; }
 
-/* Of a node that is a transfer: the value that is sent, and the one that is added, or NONE. */
+/* Of a transfer: the value sent, and the value added, or NONE. */
 static uint32_t sent_value(const Fuser *u, uint32_t n)
 {
 	return node_at(u, u->sent[n] != NONE ? u->sent[n] : n)->in[0];
@@ -244,7 +243,7 @@ static uint32_t added_value(const Fuser *u, uint32_t n)
 	return u->sent[n] == NONE ? NONE : node->in[node->in[0] == u->sent[n]];
 }
 
-/* Visits the values that node n, done at pos, needs in slots. */
+/* Visits the values that node n, executed at pos, reads from slots. */
 static void visit(Fuser *u, uint32_t n, uint32_t pos, VisitFn *fn)
 {
 	uint32_t in[3] = { node_at(u, n)->in[0], node_at(u, n)->in[1], node_at(u, n)->in[2] };
@@ -277,7 +276,7 @@ static void need(Fuser *u, uint32_t value, uint32_t pos)
 	u->needed[value] = true;
 }
 
-/* The node that is done at a position: its own, the value of the store there, or NONE. */
+/* Node executed at a position: its own, the value folded into the store there, or NONE. */
 static uint32_t done_at(const Fuser *u, uint32_t pos)
 {
 	uint32_t n = u->order[pos];
@@ -311,7 +310,7 @@ static uint32_t slot_new(Fuser *u)
 	return u->fresh++;
 }
 
-/* Other blocks may still be at transfers of the stage before this one. */
+/* Other blocks may still execute transfers of the previous stage. */
 static bool still_read(const Fuser *u, uint32_t slot)
 {
 	return u->sent_in[slot] && u->sent_in[slot] + 1 >= u->s->stages;
@@ -319,7 +318,7 @@ static bool still_read(const Fuser *u, uint32_t slot)
 
 static void release(Fuser *u, uint32_t value, uint32_t pos)
 {
-	if (u->last[value] != pos || u->released[value]) /* it may be read twice */
+	if (u->last[value] != pos || u->released[value]) /* may be read twice */
 		return;
 	u->released[value] = true;
 	if (still_read(u, u->slot[value]))
@@ -377,7 +376,7 @@ static RowRef place_of(const Fuser *u, uint32_t value, uint32_t pos)
 	return is_inline(u, value, pos) ? memory_place(u, node_at(u, value)) : (RowRef){ u->slot[value], 0 };
 }
 
-/* Terms of the chain that ends in n, in their order. */
+/* Terms of the chain that ends in n, in order. */
 static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 {
 	uint32_t count = 0, rest = n;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* From microwords to data flow.  In: a routine.  Out: its operations as nodes that name what they read, without time.
+/* From microwords to data flow.  In: a routine.  Out: its operations as nodes with their operands, without timing.
  *
- * Static timing makes this possible once and for all: the cycle in which an operation reads and the one in which its
- * result arrives are known, so the lines are walked as a list of events, and what a register holds at each of them
- * is the node that arrived last.  An operation is put down in the cycle in which it reads.  Writes of memory and
- * masked moves, which act on what is there when they write_back, are put down in that cycle, with what they read at issue.
- * What must hold: in one cycle arrivals come before reads, in the order of issue. */
+ * Timing is static: the cycles of operand reads and write-backs are known, so the lines become a sorted list of
+ * events, and a register holds the node written back last.  An operation becomes a node when it reads its operands;
+ * memory writes and masked moves, which depend on the state at write-back, become nodes then, with the operands read
+ * at issue.
+ * Must hold: within a cycle write-backs precede reads, in issue order. */
+#include <assert.h>
 #include <string.h>
 
 #include "execute.h"
@@ -14,10 +15,10 @@ typedef struct IssueEvent {
 	const Micro *micro;
 	uint32_t line, value, a, b, cc;
 } IssueEvent;
-typedef struct Events { /* by cycle; in a cycle first arrivals, then issues */
+typedef struct Events { /* by cycle; within a cycle write-backs, then issues */
 	IssueEvent *issue;
 	uint32_t issues;
-	uint32_t *event; /* 2 * issue + (0 arrival, 1 issue) */
+	uint32_t *event; /* 2 * issue + (0 write-back, 1 issue) */
 } Events;
 
 /* ---- what a routine may contain ----------------------------------------------------------------- */
@@ -70,7 +71,7 @@ uint32_t routine_cycles(const Machine *m, const Routine *r)
 	return (uint32_t)end;
 }
 
-/* Where operations are numbered as recorded, those without a number move spilled words. */
+/* If operations carry numbers of a recording, those without one are spill operations. */
 uint32_t routine_spill_low(const Machine *m, const Routine *r)
 {
 	uint32_t low = (uint32_t)m->sram;
@@ -78,8 +79,8 @@ uint32_t routine_spill_low(const Machine *m, const Routine *r)
 	for (uint32_t t = 0; t < r->lines; t++)
 		for (int unit = 0; unit < UNITS; unit++) {
 			const Micro *u = &r->line[t].slot[unit];
-			recorded |= u->op < GOPS && u->rec != UINT32_MAX;
-			if (unit == UNIT_PORT && u->op < GOPS && u->rec == UINT32_MAX && u->mem.off < low)
+			recorded |= u->op < GOPS && u->rec != NOT_RECORDED;
+			if (unit == UNIT_PORT && u->op < GOPS && u->rec == NOT_RECORDED && u->mem.off < low)
 				low = u->mem.off;
 		}
 	return recorded ? low : (uint32_t)m->sram;
@@ -122,8 +123,8 @@ static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
 
 typedef struct FlowBuilder {
 	Flow *f;
-	uint32_t *now;       /* [registers + conditions] node there at this time, or NONE */
-	uint32_t *table;     /* words of memory by address: hashed, node + 1 that names it first */
+	uint32_t *now;       /* [registers + conditions] current node, or NONE */
+	uint32_t *table;     /* hash table of memory words: node + 1 that accesses it first */
 	uint32_t table_size; /* a power of two */
 } FlowBuilder;
 
@@ -133,15 +134,15 @@ static uint32_t add(FlowBuilder *k, FlowNode n)
 	return k->f->nodes++;
 }
 
-/* Registers are a routine's own: what the one before left there is not to be relied on. */
+/* Registers are undefined at the start of a call. */
 static uint32_t read_now(FlowBuilder *k, const IssueEvent *i, uint32_t place)
 {
 	uint32_t registers = (uint32_t)k->f->p->m->registers;
 	bool condition = place >= registers;
 	if (k->now[place] == NONE)
-		fail(k->f->cx, MP_BAD_INPUT, "write it first, a result takes its latency to arrive",
-		     "%s: %s in line %u reads %s %u, in which nothing has arrived", k->f->r->name, ops[i->micro->op].name,
-		     i->line, condition ? "condition code" : "register", condition ? place - registers : place);
+		fail(k->f->cx, MP_BAD_INPUT, "write it at least its latency earlier",
+		     "%s: %s in line %u reads %s %u, which is undefined here", k->f->r->name, ops[i->micro->op].name, i->line,
+		     condition ? "condition code" : "register", condition ? place - registers : place);
 	return k->now[place];
 }
 
@@ -151,13 +152,14 @@ static void use_space(Flow *f, bool far, Addr a, bool written)
 {
 	uint32_t *s = &f->space_of[2 * a.base + far];
 	if (*s == NONE) {
+		assert(f->spaces < MAX_SPACES);
 		*s = f->spaces++;
 		f->space[*s] = (Space){ .far = far, .base = a.base, .low = a.off, .high = a.off };
 	}
 	Space *space = &f->space[*s];
-	space->low = a.off < space->low ? a.off : space->low;
-	space->high = a.off > space->high ? a.off : space->high;
-	space->last = a.off > space->last ? a.off : space->last;
+	space->low = min_u32(space->low, a.off);
+	space->high = max_u32(space->high, a.off);
+	space->last = max_u32(space->last, a.off);
 	space->written |= written;
 }
 
@@ -193,7 +195,7 @@ static uint32_t add_memory(FlowBuilder *k, int op, bool far, Addr a, uint32_t va
 	return n;
 }
 
-/* Where the words of a strip come from, each place once; how many there are. */
+/* Distinct source strips of the words of a strip; returns their number. */
 static uint32_t find_sources(const int32_t *from, StripSource *source)
 {
 	uint32_t sources = 0;
@@ -255,7 +257,7 @@ static void issue(FlowBuilder *k, IssueEvent *i)
 	switch (form) {
 	case FORM_MASKED:
 	case FORM_STORE:
-	case FORM_PUT: return; /* when they write_back */
+	case FORM_PUT: return; /* at write-back */
 	case FORM_LOAD:
 	case FORM_FLUSH: i->value = add_memory(k, GOP_LOAD, false, u->mem, NONE); return;
 	case FORM_FETCH: i->value = add_memory(k, GOP_LOAD, true, u->far, NONE); return;
