@@ -566,7 +566,7 @@ static void permutations(void **state)
 	fails_with(b, make, file_with("1 2\n3"), ":2:2: error: here the number of a port is missing");
 	fails_with(b, make, file_with("1 16\n"), ":1:3: error: there is no port 16: they are numbered 0 to 15");
 	fails_with(b, make, file_with("1 99999999999999999999999\n"), ":1:3: error: there is no port 18446744073709551615");
-	fails_with(b, make, file_with("1 2 3\n"), ":1:5: error: there is too much on this line");
+	fails_with(b, make, file_with("1 2 3\n"), ":1:5: error: unexpected text at the end of the line");
 	fails_with(b, make, file_with("1 2\n1 3\n"), ":2:1: error: port 1 sends to port 2 already");
 	fails_with(b, make, file_with("1 2\n0 2\n"), ":2:3: error: port 2 receives from port 1 already");
 	fails_with(b, make, file_with("one two\n"), ":1:1: error: here the number of a port is missing");

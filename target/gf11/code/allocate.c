@@ -19,7 +19,7 @@ struct Allocator {
 	const DepGraph *g;
 	LiveRange *range; /* [webs] */
 	int32_t *change[2];
-	uint32_t room;           /* cycles allocated */
+	uint32_t capacity;       /* cycles allocated */
 	uint32_t *starts, *next; /* lists of webs by cycle */
 	uint32_t *ends, *next_end;
 	uint32_t *free[2]; /* stacks */
@@ -40,14 +40,14 @@ Allocator *allocator_new(Arena *arena, const DepGraph *g)
 
 static void grow(Allocator *p, int32_t cycles)
 {
-	if ((uint32_t)cycles <= p->room)
+	if ((uint32_t)cycles <= p->capacity)
 		return;
-	uint32_t room = 2 * (uint32_t)cycles;
+	uint32_t capacity = 2 * (uint32_t)cycles;
 	for (int k = 0; k < 2; k++)
-		p->change[k] = arena_grow(p->arena, p->change[k], p->room, room, sizeof(int32_t));
-	p->starts = arena_grow(p->arena, p->starts, p->room, room, sizeof(uint32_t));
-	p->ends = arena_grow(p->arena, p->ends, p->room, room, sizeof(uint32_t));
-	p->room = room;
+		p->change[k] = arena_grow(p->arena, p->change[k], p->capacity, capacity, sizeof(int32_t));
+	p->starts = arena_grow(p->arena, p->starts, p->capacity, capacity, sizeof(uint32_t));
+	p->ends = arena_grow(p->arena, p->ends, p->capacity, capacity, sizeof(uint32_t));
+	p->capacity = capacity;
 }
 
 static void peak_pressure(Allocator *p, int32_t cycles, int32_t peak[2])

@@ -156,8 +156,8 @@ static int32_t resource_bound(const JobHeap *q, int32_t busy)
 Bounds bound_graph(Arena *arena, DepGraph *g)
 {
 	Bounds b = { 0 };
-	size_t room = MAX_USES * (size_t)g->nodes + g->in_at[g->nodes] + 1;
-	JobHeap q = { .job = NEW(arena, room, HrtJob), .heap = NEW(arena, room, uint32_t) };
+	size_t capacity = MAX_USES * (size_t)g->nodes + g->in_at[g->nodes] + 1;
+	JobHeap q = { .job = NEW(arena, capacity, HrtJob), .heap = NEW(arena, capacity, uint32_t) };
 	resource_paths_fill(arena, g, &q);
 	int32_t *none = NEW(arena, g->nodes, int32_t), *span = NEW(arena, g->nodes, int32_t);
 	bool dram = false;

@@ -596,7 +596,7 @@ static const char *check_memory(const Checker *c)
 	return why;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- driver ------------------------------------------------------------------------------------- */
 
 const char *check_routine(Ctx *cx, const Machine *m, const Routine *r)
 {

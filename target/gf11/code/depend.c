@@ -91,17 +91,17 @@ typedef struct Builder {
 	Arena *arena;
 	DepGraph *g;
 	RawEdge *edge;
-	size_t edges, edge_room;
+	size_t edges, edge_capacity;
 	size_t *last_edge; /* [node_room] last edge from a node, plus 1 */
 	Cons *cons;
-	size_t conses, cons_room;
+	size_t conses, cons_capacity;
 	VReg *vreg[2]; /* registers, conditions */
 	MemWord *word;
 	uint64_t word_mask;
 	MemRegion *region[2];    /* SRAM, DRAM: [bases + 1], the last one for spill slots */
 	BaseHistory *history[2]; /* NULL: bases do not alias */
 	uint32_t bases[2];
-	uint32_t node_room;
+	uint32_t node_capacity;
 } Builder;
 
 static void edge_add(Builder *b, uint32_t from, uint32_t to, int32_t delay)
@@ -115,10 +115,10 @@ static void edge_add(Builder *b, uint32_t from, uint32_t to, int32_t delay)
 			b->edge[known - 1].delay = delay;
 		return;
 	}
-	if (b->edges == b->edge_room) {
-		size_t room = b->edge_room ? 2 * b->edge_room : 256;
-		b->edge = arena_grow(b->arena, b->edge, b->edge_room, room, sizeof *b->edge);
-		b->edge_room = room;
+	if (b->edges == b->edge_capacity) {
+		size_t capacity = b->edge_capacity ? 2 * b->edge_capacity : 256;
+		b->edge = arena_grow(b->arena, b->edge, b->edge_capacity, capacity, sizeof *b->edge);
+		b->edge_capacity = capacity;
 	}
 	b->edge[b->edges++] = (RawEdge){ from, to, delay };
 	b->last_edge[from] = b->edges;
@@ -126,10 +126,10 @@ static void edge_add(Builder *b, uint32_t from, uint32_t to, int32_t delay)
 
 static uint32_t cons(Builder *b, uint32_t node, uint32_t next)
 {
-	if (b->conses == b->cons_room) {
-		size_t room = b->cons_room ? 2 * b->cons_room : 256;
-		b->cons = arena_grow(b->arena, b->cons, b->cons_room, room, sizeof *b->cons);
-		b->cons_room = room;
+	if (b->conses == b->cons_capacity) {
+		size_t capacity = b->cons_capacity ? 2 * b->cons_capacity : 256;
+		b->cons = arena_grow(b->arena, b->cons, b->cons_capacity, capacity, sizeof *b->cons);
+		b->cons_capacity = capacity;
 	}
 	b->cons[b->conses] = (Cons){ node, next };
 	return (uint32_t)b->conses++;
@@ -138,11 +138,11 @@ static uint32_t cons(Builder *b, uint32_t node, uint32_t next)
 static uint32_t node_new(Builder *b, uint32_t rec, uint8_t op)
 {
 	DepGraph *g = b->g;
-	if (g->nodes == b->node_room) {
-		uint32_t room = 2 * b->node_room;
-		g->node = arena_grow(b->arena, g->node, b->node_room, room, sizeof *g->node);
-		b->last_edge = arena_grow(b->arena, b->last_edge, b->node_room, room, sizeof *b->last_edge);
-		b->node_room = room;
+	if (g->nodes == b->node_capacity) {
+		uint32_t capacity = 2 * b->node_capacity;
+		g->node = arena_grow(b->arena, g->node, b->node_capacity, capacity, sizeof *g->node);
+		b->last_edge = arena_grow(b->arena, b->last_edge, b->node_capacity, capacity, sizeof *b->last_edge);
+		b->node_capacity = capacity;
 	}
 	g->node[g->nodes] =
 		(DepNode){ .rec = rec, .op = op, .dst = NONE, .from = { NONE, NONE, NONE }, .read = { NONE, NONE, NONE } };
@@ -499,10 +499,10 @@ DepGraph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
 	for (int op = 0; op < GOPS; op++)
 		timing_fill(m, op, &g->timing[op]);
 	g->timing[GOPS].unit = UNITS;
-	Builder b = { .cx = cx, .arena = arena, .g = g, .node_room = s->recs + 16 };
+	Builder b = { .cx = cx, .arena = arena, .g = g, .node_capacity = s->recs + 16 };
 	builder_init(&b, s);
-	g->node = NEW(arena, b.node_room, DepNode);
-	b.last_edge = NEW(arena, b.node_room, size_t);
+	g->node = NEW(arena, b.node_capacity, DepNode);
+	b.last_edge = NEW(arena, b.node_capacity, size_t);
 	g->web = NEW(arena, (size_t)s->recs + 1, Web);
 	for (uint32_t i = 0; i < s->recs; i++)
 		add_record(&b, i);

@@ -214,11 +214,11 @@ static CycleState *cycle_at(ListScheduler *l, int32_t when)
 {
 	uint32_t at = (uint32_t)(when + l->origin);
 	if (at >= l->cycles) {
-		uint32_t room = 2 * l->cycles > at ? 2 * l->cycles : 2 * at;
-		l->cycle = arena_grow(l->arena, l->cycle, l->cycles, room, sizeof *l->cycle);
-		for (uint32_t i = l->cycles; i < room; i++)
+		uint32_t capacity = 2 * l->cycles > at ? 2 * l->cycles : 2 * at;
+		l->cycle = arena_grow(l->arena, l->cycle, l->cycles, capacity, sizeof *l->cycle);
+		for (uint32_t i = l->cycles; i < capacity; i++)
 			l->cycle[i].first = NONE;
-		l->cycles = room;
+		l->cycles = capacity;
 	}
 	return &l->cycle[at];
 }

@@ -15,15 +15,15 @@ struct Gen {
 	Arena arena; /* freed when the block ends */
 	const Machine *m;
 	Code code; /* while recording, its lists grow in the arena */
-	uint32_t rec_room, split_room;
+	uint32_t rec_capacity, split_capacity;
 	uint32_t first_reg, first_cond; /* defined since the last split: older ones are undefined */
 	Processors *p;                  /* NULL: recording */
 	const uint32_t *base;           /* NULL: all 0 */
 	uint32_t taken;                 /* simulating: words consumed of each disk */
 	uint32_t *reg;
-	uint32_t reg_room; /* simulating: register r is reg + (r - first_reg) * lanes */
+	uint32_t reg_capacity; /* simulating: register r is reg + (r - first_reg) * lanes */
 	uint8_t *cond;
-	uint32_t cond_room;
+	uint32_t cond_capacity;
 };
 
 /* ---- checks, the same in both modes ------------------------------------------------------------- */
@@ -100,10 +100,10 @@ static void check(const Gen *g, const Rec *r)
 static void record(Gen *g, const Rec *r)
 {
 	Code *c = &g->code;
-	if (c->recs == g->rec_room) {
-		uint32_t room = g->rec_room ? g->rec_room * 2 : 256;
-		c->rec = arena_grow(&g->arena, c->rec, g->rec_room, room, sizeof *c->rec);
-		g->rec_room = room;
+	if (c->recs == g->rec_capacity) {
+		uint32_t capacity = g->rec_capacity ? g->rec_capacity * 2 : 256;
+		c->rec = arena_grow(&g->arena, c->rec, g->rec_capacity, capacity, sizeof *c->rec);
+		g->rec_capacity = capacity;
 	}
 	c->rec[c->recs++] = *r;
 }
@@ -111,10 +111,10 @@ static void record(Gen *g, const Rec *r)
 static void record_split(Gen *g)
 {
 	Code *c = &g->code;
-	if (c->splits == g->split_room) {
-		uint32_t room = g->split_room ? g->split_room * 2 : 16;
-		c->split = arena_grow(&g->arena, c->split, g->split_room, room, sizeof *c->split);
-		g->split_room = room;
+	if (c->splits == g->split_capacity) {
+		uint32_t capacity = g->split_capacity ? g->split_capacity * 2 : 16;
+		c->split = arena_grow(&g->arena, c->split, g->split_capacity, capacity, sizeof *c->split);
+		g->split_capacity = capacity;
 	}
 	c->split[c->splits++] = c->recs;
 }
@@ -130,13 +130,13 @@ static uint32_t *sram_row(const Gen *g, Addr a) { return g->p->sram + ((size_t)b
 static uint32_t *dram_row(const Gen *g, Addr a) { return g->p->dram + ((size_t)base_of(g, a) + a.off) * g->p->lanes; }
 
 /* Grows the rows so that row `used` exists. */
-static void *room_for(Gen *g, void *rows, uint32_t used, uint32_t *room, size_t size)
+static void *grow_rows(Gen *g, void *rows, uint32_t used, uint32_t *capacity, size_t size)
 {
-	if (used < *room)
+	if (used < *capacity)
 		return rows;
-	uint32_t wanted = *room ? *room * 2 : 64;
-	rows = arena_grow(&g->arena, rows, *room, wanted, size * g->p->lanes);
-	*room = wanted;
+	uint32_t wanted = *capacity ? *capacity * 2 : 64;
+	rows = arena_grow(&g->arena, rows, *capacity, wanted, size * g->p->lanes);
+	*capacity = wanted;
 	return rows;
 }
 
@@ -227,7 +227,7 @@ static void simulate(Gen *g, const Rec *r)
 	}
 }
 
-/* ---- the mode switch ---------------------------------------------------------------------------- */
+/* ---- emit --------------------------------------------------------------------------------------- */
 
 /* Common end of all instruction functions; returns the defined register or condition, if any. */
 static uint32_t emit(Gen *g, Rec r)
@@ -242,8 +242,8 @@ static uint32_t emit(Gen *g, Rec r)
 		record(g, &r);
 		return r.dst;
 	}
-	g->reg = room_for(g, g->reg, g->code.regs - g->first_reg, &g->reg_room, sizeof *g->reg);
-	g->cond = room_for(g, g->cond, g->code.conds - g->first_cond, &g->cond_room, sizeof *g->cond);
+	g->reg = grow_rows(g, g->reg, g->code.regs - g->first_reg, &g->reg_capacity, sizeof *g->reg);
+	g->cond = grow_rows(g, g->cond, g->code.conds - g->first_cond, &g->cond_capacity, sizeof *g->cond);
 	simulate(g, &r);
 	return r.dst;
 }

@@ -355,7 +355,7 @@ static void lines_fill(Ctx *cx, Arena *work, const Search *s, Routine *r)
 			r->line[s->best[i]].slot[node_timing(g, i)->unit] = micro_make(g, &g->node[i], phys);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- driver ------------------------------------------------------------------------------------- */
 
 static void work_free(void *arena) { arena_free(arena); }
 
@@ -458,7 +458,7 @@ Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *
 	return r;
 }
 
-/* ---- parts -------------------------------------------------------------------------------------- */
+/* ---- splitting ---------------------------------------------------------------------------------- */
 
 /* The split marks nearest to an even division into `parts`: cut[0] = 0 .. cut[parts] = end. */
 static uint32_t cuts_choose(const Code *code, uint32_t parts, uint32_t *cut)

@@ -19,7 +19,7 @@ typedef struct Reorder {
 	const DepGraph *g;
 	bool deep;
 	Candidate *heap;
-	uint32_t steps, room, found;
+	uint32_t steps, capacity, found;
 	uint32_t *ref, *ref_at; /* nodes that reference each web: ref[ref_at[web]] .. */
 	uint32_t *refs_done;    /* [webs] references placed */
 	uint32_t *succs_left;
@@ -37,9 +37,9 @@ static int32_t node_cost(const Reorder *o, uint32_t node);
 static void candidate_push(Reorder *o, uint32_t node)
 {
 	Candidate s = { node_cost(o, node), o->deep ? o->found++ : node, node };
-	if (o->steps == o->room) {
-		o->heap = arena_grow(o->arena, o->heap, o->room, 2 * (size_t)o->room, sizeof *o->heap);
-		o->room *= 2;
+	if (o->steps == o->capacity) {
+		o->heap = arena_grow(o->arena, o->heap, o->capacity, 2 * (size_t)o->capacity, sizeof *o->heap);
+		o->capacity *= 2;
 	}
 	uint32_t at = o->steps++;
 	while (at && candidate_before(s, o->heap[(at - 1) / 2])) {
@@ -139,8 +139,8 @@ static Rec rec_renamed(const DepGraph *g, const DepNode *n)
 
 Source *source_reorder(Arena *arena, const DepGraph *g, bool deep)
 {
-	Reorder o = { .g = g, .deep = deep, .arena = arena, .room = g->nodes + 16 };
-	o.heap = NEW(arena, o.room, Candidate);
+	Reorder o = { .g = g, .deep = deep, .arena = arena, .capacity = g->nodes + 16 };
+	o.heap = NEW(arena, o.capacity, Candidate);
 	o.refs_done = NEW(arena, g->webs, uint32_t);
 	o.succs_left = NEW(arena, g->nodes, uint32_t);
 	o.placed = NEW(arena, g->nodes, uint8_t);
@@ -184,7 +184,7 @@ typedef struct Spiller {
 	const Machine *m;
 	const Source *old;
 	Source *s;
-	uint32_t room;
+	uint32_t capacity;
 	Arena *arena;
 	SpillReg *vreg;
 	uint32_t *resident;
@@ -199,10 +199,10 @@ typedef struct Spiller {
 static void emit(Spiller *p, Rec rec, uint32_t origin)
 {
 	Source *s = p->s;
-	if (s->recs == p->room) {
-		s->rec = arena_grow(p->arena, s->rec, p->room, 2 * (size_t)p->room, sizeof *s->rec);
-		s->origin = arena_grow(p->arena, s->origin, p->room, 2 * (size_t)p->room, sizeof *s->origin);
-		p->room *= 2;
+	if (s->recs == p->capacity) {
+		s->rec = arena_grow(p->arena, s->rec, p->capacity, 2 * (size_t)p->capacity, sizeof *s->rec);
+		s->origin = arena_grow(p->arena, s->origin, p->capacity, 2 * (size_t)p->capacity, sizeof *s->origin);
+		p->capacity *= 2;
 	}
 	s->rec[s->recs] = rec;
 	s->origin[s->recs++] = origin;
@@ -384,9 +384,9 @@ Source *source_spill(Arena *arena, const Machine *m, const Source *old, uint32_t
 	p.s = NEW(arena, 1, Source);
 	*p.s = *old;
 	p.s->recs = p.s->regs = 0;
-	p.room = old->recs + 64;
-	p.s->rec = NEW(arena, p.room, Rec);
-	p.s->origin = NEW(arena, p.room, uint32_t);
+	p.capacity = old->recs + 64;
+	p.s->rec = NEW(arena, p.capacity, Rec);
+	p.s->origin = NEW(arena, p.capacity, uint32_t);
 	p.vreg = NEW(arena, old->regs, SpillReg);
 	for (uint32_t i = 0; i < old->regs; i++)
 		p.vreg[i] = (SpillReg){ .next = NONE, .slot = NONE, .at = NONE };

@@ -95,7 +95,8 @@ static void read_route(Scan *s, RouteReader *r)
 		return;
 	scan_blanks(s);
 	if (scan_peek(s) >= 0 && scan_peek(s) != '\n' && scan_peek(s) != '#')
-		error_at(s->cx, scan_here(s), "write one route a line, comments after #", "there is too much on this line");
+		error_at(s->cx, scan_here(s), "write one route a line, comments after #",
+		         "unexpected text at the end of the line");
 	else if (r->to[from] != NO_ROUTE)
 		error_at(s->cx, from_at, remedy, "port %u sends to port %u already", from, r->to[from]);
 	else if (r->by[to] != NO_ROUTE)

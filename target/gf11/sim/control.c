@@ -37,7 +37,7 @@ Controller *controller_new(Ctx *cx, Processors *p)
 	return c;
 }
 
-static void check_room(const Controller *c, const Routine *r)
+static void check_capacity(const Controller *c, const Routine *r)
 {
 	if (r->lines > c->m->block)
 		fail(c->cx, MP_BAD_INPUT, "cut the routine into parts, or use a machine file with longer blocks",
@@ -55,15 +55,15 @@ uint32_t controller_load(Controller *c, const Routine *r)
 	for (uint32_t i = 0; i < c->routines; i++)
 		if (c->routine[i] == r)
 			return i;
-	check_room(c, r);
-	if (c->routines == c->room) {
-		uint32_t room = c->room ? 2 * c->room : 16;
+	check_capacity(c, r);
+	if (c->routines == c->capacity) {
+		uint32_t capacity = c->capacity ? 2 * c->capacity : 16;
 		Arena *keep = &c->cx->keep;
-		c->routine = arena_grow(keep, c->routine, c->room, room, sizeof *c->routine);
-		c->prepared = arena_grow(keep, c->prepared, c->room, room, sizeof *c->prepared);
-		c->cycles = arena_grow(keep, c->cycles, c->room, room, sizeof *c->cycles);
-		c->called = arena_grow(keep, c->called, c->room, room, sizeof *c->called);
-		c->room = room;
+		c->routine = arena_grow(keep, c->routine, c->capacity, capacity, sizeof *c->routine);
+		c->prepared = arena_grow(keep, c->prepared, c->capacity, capacity, sizeof *c->prepared);
+		c->cycles = arena_grow(keep, c->cycles, c->capacity, capacity, sizeof *c->cycles);
+		c->called = arena_grow(keep, c->called, c->capacity, capacity, sizeof *c->called);
+		c->capacity = capacity;
 	}
 	c->prepared[c->routines] = c->dry ? NULL : execute_prepare(c->cx, c->p, r);
 	c->cycles[c->routines] = routine_cycles(c->m, r);

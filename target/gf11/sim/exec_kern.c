@@ -128,7 +128,7 @@ static void send_plain(const Processors *p, const Transfer *t, uint32_t count, u
 	}
 }
 
-/* ---- one of each for each kind of CPU ----------------------------------------------------------- */
+/* ---- one kernel per instruction set ------------------------------------------------------------- */
 
 #if defined __x86_64__
 #if defined __clang__

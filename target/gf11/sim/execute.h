@@ -132,13 +132,13 @@ typedef struct Flow {
 Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r); /* in scratch, except space and routes (keep) */
 void route_fill(const Processors *p, uint32_t configuration, SwitchRoute *r);
 
-/* ---- fuse.c: order, chains, slots --------------------------------------------------------------- */
+/* ---- fuse.c: fused sequences ------------------------------------------------------------------- */
 
 /* no_alias: regions of different relocation registers are disjoint.  fuse: fuse operations, else one by one in order.
  * NULL: not enough slots, which cannot happen without fusing. */
 Sequence *sequence_make(Flow *f, bool no_alias, bool fuse);
 
-/* ---- ahead.c: rows asked for before they are needed --------------------------------------------- */
+/* ---- prefetch.c: software prefetch --------------------------------------------------------------- */
 
 void sequence_prefetch(Ctx *cx, Sequence *s);
 

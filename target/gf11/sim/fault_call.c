@@ -25,8 +25,8 @@ enum { NO_FAULT = MAX_FAULTS };
 
 typedef struct FaultRun {
 	Footprint **foot;
-	uint32_t room;   /* [routines] */
-	uint16_t *first; /* [procs] list of its faults (dead, stuck, alu, misroute); NO_FAULT: end */
+	uint32_t capacity; /* [routines] */
+	uint16_t *first;   /* [procs] list of its faults (dead, stuck, alu, misroute); NO_FAULT: end */
 	uint16_t next[MAX_FAULTS];
 	uint8_t *mute; /* [procs] dead */
 	uint16_t *dead;
@@ -53,10 +53,10 @@ typedef struct FaultRun {
 	uint8_t active[MAX_FAULTS];  /* takes effect in this call */
 	uint8_t changed[MAX_FAULTS]; /* stuck: logged in this call */
 	uint32_t *saved;
-	size_t saved_room; /* [MAX_RERUN * words written by a routine, at most] */
+	size_t saved_capacity; /* [MAX_RERUN * words written by a routine, at most] */
 } FaultRun;
 
-/* ---- where a fault is ---- */
+/* ---- location of a fault ---- */
 
 /* Its logical processor, or NO_ROUTE. */
 static uint32_t lane_of(const Processors *p, const Fault *f)
@@ -79,7 +79,7 @@ static uint32_t forced(const Fault *f, uint32_t word)
 	return f->value ? word | bit : word & ~bit;
 }
 
-/* ---- joining faults and machine ---- */
+/* ---- attaching faults to a machine ---- */
 
 static void dead_part(Dead *d, const Switch *s, const Fault *f)
 {
@@ -192,17 +192,17 @@ void faults_loaded(Controller *c, uint32_t routine)
 	Arena *keep = &c->cx->keep;
 	if (c->dry)
 		return;
-	if (routine >= r->room) {
-		uint32_t room = c->room > routine ? c->room : routine + 1;
-		r->foot = arena_grow(keep, r->foot, r->room, room, sizeof *r->foot);
-		r->room = room;
+	if (routine >= r->capacity) {
+		uint32_t capacity = c->capacity > routine ? c->capacity : routine + 1;
+		r->foot = arena_grow(keep, r->foot, r->capacity, capacity, sizeof *r->foot);
+		r->capacity = capacity;
 	}
 	if (!r->foot[routine])
 		r->foot[routine] = footprint_make(c->cx, c->m, c->routine[routine]);
 	size_t words = MAX_RERUN * (size_t)r->foot[routine]->written;
-	if (words > r->saved_room) {
-		r->saved = arena_grow(keep, r->saved, r->saved_room, words, sizeof *r->saved);
-		r->saved_room = words;
+	if (words > r->saved_capacity) {
+		r->saved = arena_grow(keep, r->saved, r->saved_capacity, words, sizeof *r->saved);
+		r->saved_capacity = words;
 	}
 }
 
@@ -237,7 +237,7 @@ void faults_attach(Faults *f, Controller *c)
 		faults_apply(f, p);
 }
 
-/* ---- memory past faults ---- */
+/* ---- permanent faults in memory ---- */
 
 void faults_apply_words(Faults *f, Processors *p, bool dram, uint32_t addr, uint32_t count)
 {
@@ -334,7 +334,7 @@ static void flip_memory(FaultRun *r, uint16_t i, int place)
 	}
 }
 
-/* ---- what happens in this call ---- */
+/* ---- prediction: faults that take effect in this call ---- */
 
 static void watch(FaultRun *r, uint32_t lane)
 {
@@ -467,7 +467,7 @@ static bool predict(FaultRun *r)
 	return after;
 }
 
-/* ---- the switch: which words were lost ---- */
+/* ---- words lost in the switch, permanent faults: log ---- */
 
 static bool crosses(const Fault *f, const Path *p)
 {
@@ -514,7 +514,7 @@ static void log_permanent(FaultRun *r)
 		log_lost(r, r->broken[k]);
 }
 
-/* ---- cycle by cycle ---- */
+/* ---- hooks of the interpreter ---- */
 
 static void hook_cycle(void *user, uint64_t now)
 {

@@ -15,7 +15,7 @@ const char *const fault_names[FAULT_KINDS] = { "dead",     "stuck",    "flip", "
 	                                           "misroute", "crossbar", "link", "disk" };
 const char *const place_names[IN_PLACES] = { "reg", "sram", "dram" };
 
-/* ---- what stands behind the name of a kind ---- */
+/* ---- syntax of specs ---- */
 
 enum {
 	FIELD_NONE,
@@ -208,7 +208,7 @@ static void allocate_log(Faults *f)
 	f->fault = NEW(&f->cx->keep, MAX_FAULTS, Fault);
 	f->wait = NEW(&f->cx->keep, MAX_FAULTS, FaultWait);
 	f->event = arena_alloc_raw(&f->cx->keep, MAX_EVENTS, sizeof *f->event);
-	f->room = MAX_EVENTS;
+	f->capacity = MAX_EVENTS;
 }
 
 static bool counts_words(int kind) { return kind == FAULT_ALU || kind == FAULT_MISROUTE || kind == FAULT_DISK; }
@@ -327,7 +327,7 @@ void faults_add(Faults *f, const char *spec)
 void faults_log(Faults *f, const FaultEvent *e)
 {
 	f->happened[f->fault[e->fault].kind]++;
-	if (f->events < f->room)
+	if (f->events < f->capacity)
 		f->event[f->events++] = *e;
 }
 
@@ -395,7 +395,7 @@ void faults_disk(Faults *f, uint64_t cycle, uint32_t disk, uint32_t *word, uint6
 	}
 }
 
-/* ---- for experiments ---- */
+/* ---- random faults ---- */
 
 static uint32_t random_index(uint64_t seed, uint64_t i, uint32_t what, uint32_t limit)
 {

@@ -38,7 +38,7 @@ typedef struct Fuser {
 	bool *released;
 	uint32_t *slot;
 	Sequence *s;
-	uint32_t inst_room, term_room, stage_room, transfer_room;
+	uint32_t inst_capacity, term_capacity, stage_capacity, transfer_capacity;
 	uint32_t *free_slot, frees, fresh; /* free slots; first slot never used */
 	uint32_t *held, helds;             /* slots that other blocks may still read */
 	uint32_t *sent_in;                 /* [slots] number of stages up to the last that sent it; 0: never */
@@ -125,7 +125,7 @@ static void order_nodes(Fuser *u)
 	}
 }
 
-/* ---- fuse_all --------------------------------------------------------------------------------------- */
+/* ---- fusing ---------------------------------------------------------------------------------------- */
 
 static void count_uses(Fuser *u)
 {
@@ -340,19 +340,19 @@ static void free_held(Fuser *u)
 
 /* ---- instructions ------------------------------------------------------------------------------- */
 
-static void *more(Fuser *u, void *list, uint32_t count, uint32_t *room, size_t size)
+static void *more(Fuser *u, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
-	if (count < *room)
+	if (count < *capacity)
 		return list;
-	uint32_t wanted = *room ? 2 * *room : 64;
-	list = arena_grow(&u->cx->keep, list, *room, wanted, size);
-	*room = wanted;
+	uint32_t wanted = *capacity ? 2 * *capacity : 64;
+	list = arena_grow(&u->cx->keep, list, *capacity, wanted, size);
+	*capacity = wanted;
 	return list;
 }
 
 static Inst *add_inst(Fuser *u, Inst i)
 {
-	u->s->inst = more(u, u->s->inst, u->s->insts, &u->inst_room, sizeof(Inst));
+	u->s->inst = more(u, u->s->inst, u->s->insts, &u->inst_capacity, sizeof(Inst));
 	u->s->inst[u->s->insts] = i;
 	u->s->stage[u->s->stages - 1].insts++;
 	return &u->s->inst[u->s->insts++];
@@ -360,7 +360,7 @@ static Inst *add_inst(Fuser *u, Inst i)
 
 static void add_stage(Fuser *u)
 {
-	u->s->stage = more(u, u->s->stage, u->s->stages, &u->stage_room, sizeof(Stage));
+	u->s->stage = more(u, u->s->stage, u->s->stages, &u->stage_capacity, sizeof(Stage));
 	u->s->stage[u->s->stages++] = (Stage){ .inst = u->s->insts, .transfer = u->s->transfers };
 }
 
@@ -390,8 +390,8 @@ static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 	i->a = place_of(u, rest, pos);
 	i->first = u->s->terms;
 	i->terms = ++count;
-	while (u->s->terms + count > u->term_room)
-		u->s->term = more(u, u->s->term, u->term_room, &u->term_room, sizeof(Term));
+	while (u->s->terms + count > u->term_capacity)
+		u->s->term = more(u, u->s->term, u->term_capacity, &u->term_capacity, sizeof(Term));
 	u->s->terms += count;
 	for (uint32_t c = n, t = u->s->terms; count > 0; count--) {
 		const FlowNode *add = node_at(u, c), *p = node_at(u, u->product[c]);
@@ -404,7 +404,7 @@ static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 static void put_transfer(Fuser *u, uint32_t n)
 {
 	uint32_t x = u->sent[n] != NONE ? u->sent[n] : n, add = added_value(u, n);
-	u->s->transfer = more(u, u->s->transfer, u->s->transfers, &u->transfer_room, sizeof(Transfer));
+	u->s->transfer = more(u, u->s->transfer, u->s->transfers, &u->transfer_capacity, sizeof(Transfer));
 	u->s->transfer[u->s->transfers++] =
 		(Transfer){ u->slot[n], u->slot[sent_value(u, n)], add == NONE ? NONE : u->slot[add],
 		            u->f->route[node_at(u, x)->k.u], node_at(u, x)->word };

@@ -67,7 +67,7 @@ typedef struct Controller {
 	Prepared **prepared;
 	uint32_t *cycles;
 	uint64_t *called;
-	uint32_t routines, room;
+	uint32_t routines, capacity;
 	uint32_t lines; /* microcode lines in use */
 	uint32_t *base; /* relocation registers */
 	bool traced;
@@ -91,7 +91,7 @@ void host_read(Controller *c, uint32_t proc, bool dram, uint32_t addr, Cell *w, 
 /* simulated cycles, processors, seconds, ratio to real time */
 void account_print(const Controller *c, double host_seconds, Buf *out);
 
-/* ---- faults.c, fault_call.c: faults --------------------------------------------------------------- */
+/* ---- faults.c, fault_call.c: fault injection --------------------------------------------------------------- */
 
 /* Fault injection (finding faults is section 8 of the report).
  *
@@ -166,7 +166,7 @@ typedef struct Faults {
 	Fault *fault;
 	uint32_t faults;
 	FaultEvent *event;
-	uint64_t events, room;          /* log; at most MAX_EVENTS are kept, all are counted */
+	uint64_t events, capacity;      /* log; at most MAX_EVENTS are kept, all are counted */
 	uint64_t happened[FAULT_KINDS]; /* events by kind */
 	uint64_t before;                /* cycles of earlier machines: the clock continues */
 	FaultWait *wait;                /* [faults] */
@@ -198,7 +198,7 @@ uint64_t fault_draw(const Faults *f, uint32_t fault, int what, uint64_t n);
 uint64_t fault_wait_words(const Faults *f, uint32_t fault, uint64_t n, double rate);
 double fault_wait_cycles(const Faults *f, uint32_t fault, int what, uint64_t n, double rate);
 
-/* ---- fault_call.c: a routine on a machine with faults ---- */
+/* ---- fault_call.c: calls with faults ---- */
 
 /* Attaches faults to a machine: controller_call becomes faults_call.  Call again after faults_add or faults_set. */
 void faults_attach(Faults *f, Controller *c);

@@ -3,7 +3,7 @@
  * frozen weights. Out: the code of one weight, recorded once; routines record it again for each of their weights.
  *
  *   fma         a product and a sum, each rounded
- *   a / b       a times the reciprocal of b: table and two steps (pieces.c); see quotient() for its ends
+ *   a / b       a times the reciprocal of b: table and two steps (mathlib.c); see quotient() for its ends
  *   sqrt        a guess from the bits and three steps
  *   min, max, ?: and sign   comparison and select (section 4.3)
  *
