@@ -12,12 +12,12 @@ enum { MOST_RANKS = 4096, MOST_THREADS = 4096, MOST_SHOWN = 64, MOST_BATCHES = 6
 
 typedef struct Model {
 	Ctx *cx;
-	Buf *out;
-	JsonWriter jw;
+	Buf *text; /* the report in both forms; one is printed */
+	JsonWriter *json;
 	const char *operand[2]; /* network, data */
 	const char *cluster, *ranks, *batch;
 	uint64_t cases, threads;
-	bool json;
+	bool as_json;
 	const Net *net;
 	const Cluster *c;
 	const char *measured_on; /* name of the data; NULL: nothing was measured */
@@ -36,7 +36,7 @@ static const CommandOption options[] = {
 	{ "batch", ARG_TEXT, offsetof(Model, batch), 0 },
 	{ "cases", ARG_COUNT, offsetof(Model, cases), 1000000000000 },
 	{ "threads", ARG_COUNT, offsetof(Model, threads), MOST_THREADS },
-	{ "json", ARG_FLAG, offsetof(Model, json), 0 },
+	{ "json", ARG_FLAG, offsetof(Model, as_json), 0 },
 };
 static const CommandArgs words = {
 	.of = "model", .row = options, .rows = COUNT(options), .operands = 2, .operand_at = offsetof(Model, operand)
@@ -174,44 +174,31 @@ static const Column columns[] = {
 	{ .key = "update", .title = "update", .width = 10, .format = "%.4g" },
 	{ .key = "seconds", .title = "total", .width = 10, .format = "%.4g" },
 	{ .key = "speedup", .title = "speed-up", .width = 9, .format = "%.3f" },
-	{ .key = "efficiency" },
-	{ .title = "eff. %", .width = 6, .format = "%.1f" },
+	{ .key = "efficiency", .title = "eff. %", .width = 6, .format = "%.1f", .percent = true },
 	{ .key = "mcps", .title = "MCPS", .width = 10, .format = "%.4g" },
 };
 
 static void row_print(const Table *t, const Best *b, const Scaling *s)
 {
-	double gain = b->one.total / s->total, efficiency = gain / s->ranks;
-	const TableCell cells[COUNT(columns)] = {
-		tc_count(s->ranks),    tc_count(s->leaves),
-		tc_count(s->sums),     tc_text(s->way < 0 ? NULL : way_names[s->way]),
-		tc_count(s->messages), tc_count(s->bytes),
-		tc_real(s->compute),   tc_real(s->reduce),
-		tc_real(s->vote),      tc_real(s->update),
-		tc_real(s->total),     tc_real(gain),
-		tc_real(efficiency),   tc_real(100 * efficiency),
-		tc_real(s->mcps),
-	};
+	double gain = b->one.total / s->total;
 
-	table_row(t, cells);
+	table_row(t,
+	          (TableCell[]){ tc_count(s->ranks), tc_count(s->leaves), tc_count(s->sums),
+	                         tc_text(s->way < 0 ? NULL : way_names[s->way]), tc_count(s->messages), tc_count(s->bytes),
+	                         tc_real(s->compute), tc_real(s->reduce), tc_real(s->vote), tc_real(s->update),
+	                         tc_real(s->total), tc_real(gain), tc_real(gain / s->ranks), tc_real(s->mcps) });
 }
 
-static void batch_head_text(const Model *m, uint32_t leaves)
+static void batch_head(const Model *m, uint32_t leaves, const Best *b)
 {
 	uint64_t batch = m->w.batch;
+	bool all = batch == m->w.examples;
+	JsonWriter *j = m->json;
 
-	buf_printf(m->out, "\nbatches of %" PRIu64 " example%s%s, %u lea%s; seconds of an epoch\n", batch,
-	           batch == 1 ? "" : "s", batch == m->w.examples ? " (all)" : "", leaves,
-	           leaves < 2 ? "f: rank 0 trains alone" : "ves");
-}
-
-static void batch_head_json(Model *m, uint32_t leaves, const Best *b)
-{
-	JsonWriter *j = &m->jw;
-
-	jw_start(j, NULL, '{');
-	jw_count(j, "batch", m->w.batch);
-	jw_flag(j, "pooled", m->w.batch == m->w.examples);
+	buf_printf(m->text, "\nbatches of %" PRIu64 " example%s%s, %u lea%s; seconds of an epoch\n", batch,
+	           batch == 1 ? "" : "s", all ? " (all)" : "", leaves, leaves < 2 ? "f: rank 0 trains alone" : "ves");
+	jw_count(j, "batch", batch);
+	jw_flag(j, "pooled", all);
 	jw_count(j, "leaves", leaves);
 	jw_start(j, "best", '{');
 	jw_count(j, "ranks", b->best.ranks);
@@ -219,57 +206,51 @@ static void batch_head_json(Model *m, uint32_t leaves, const Best *b)
 	jw_real(j, "speedup", NULL, b->one.total / b->best.total);
 	jw_end(j, '}');
 	jw_real(j, "closed", NULL, b->optimum);
-	jw_start(j, "rows", '[');
 }
 
 static void batch_report(Model *m, uint64_t batch)
 {
+	const Table t = { .column = columns, .columns = COUNT(columns), .text = m->text, .json = m->json };
 	bool measured = m->c->arithmetic <= 0 && m->c->updates <= 0;
 	uint32_t leaves = leaf_count(batch);
 
 	m->w.batch = batch;
 	m->rates.alone = measured && leaves == 1 ? rates_alone(m->cx, m->net, m->data, (uint32_t)m->threads, batch) : 0;
 	Best b = best_find(m);
-	Table t = { m->json ? TABLE_JSON : TABLE_TEXT, columns, COUNT(columns), &m->jw, m->out };
-	if (m->json)
-		batch_head_json(m, leaves, &b);
-	else
-		batch_head_text(m, leaves);
-	table_head(&t);
+	jw_start(m->json, NULL, '{');
+	batch_head(m, leaves, &b);
+	table_start(&t, "rows");
 	for (uint32_t i = 0; i < m->rank_count; i++)
 		if (is_shown(m, &b, i)) {
 			Scaling s = scaling_epoch(m->c, &m->rates, &m->w, (uint32_t)m->rank[i]);
 			row_print(&t, &b, &s);
 		}
-	if (m->json) {
-		jw_end(&m->jw, ']');
-		jw_end(&m->jw, '}');
-	} else {
-		buf_printf(m->out,
-		           "# best number of ranks: %u, speed-up %.3g; optimum of the formula for leaves of any size: %.4g\n",
-		           b.best.ranks, b.one.total / b.best.total, b.optimum);
-	}
+	table_end(&t);
+	jw_end(m->json, '}');
+	buf_printf(m->text,
+	           "# best number of ranks: %u, speed-up %.3g; optimum of the formula for leaves of any size: %.4g\n",
+	           b.best.ranks, b.one.total / b.best.total, b.optimum);
 }
 
 static void head_text(const Model *m)
 {
 	const Rates *r = &m->rates;
 
-	buf_printf(m->out, "# %s: %" PRIu64 " weights; an epoch has %" PRIu64 " cases in %" PRIu64 " examples\n",
+	buf_printf(m->text, "# %s: %" PRIu64 " weights; an epoch has %" PRIu64 " cases in %" PRIu64 " examples\n",
 	           m->net->name, m->w.links, m->w.cases, m->w.examples);
-	buf_printf(m->out, "# cluster %s: latency %g us, overhead %g us, bandwidth %g MB/s\n", m->c->name, m->c->latency,
+	buf_printf(m->text, "# cluster %s: latency %g us, overhead %g us, bandwidth %g MB/s\n", m->c->name, m->c->latency,
 	           m->c->overhead, m->c->bandwidth);
-	buf_printf(m->out, "# a rank of %" PRIu64 " thread%s: leaves %.5g MCPS, joins %.5g M/s, update %.5g M/s%s%s\n",
+	buf_printf(m->text, "# a rank of %" PRIu64 " thread%s: leaves %.5g MCPS, joins %.5g M/s, update %.5g M/s%s%s\n",
 	           m->threads, m->threads == 1 ? "" : "s", 1e-6 * (double)m->w.links / r->cases, 1e-6 / r->join,
 	           1e-6 * (double)m->w.links / r->update,
 	           m->measured_on ? "; rates that the file does not give were measured here on " : "",
 	           m->measured_on ? m->measured_on : "");
 }
 
-static void head_json(Model *m)
+static void head_json(const Model *m)
 {
 	const Rates *r = &m->rates;
-	JsonWriter *j = &m->jw;
+	JsonWriter *j = m->json;
 
 	jw_start(j, NULL, '{');
 	jw_text(j, "network", m->net->name);
@@ -296,7 +277,9 @@ static void head_json(Model *m)
 
 void cluster_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 {
-	Model m = { .cx = cx, .out = out, .jw = { .out = out }, .threads = 1, .cluster = "ethernet" };
+	Buf text = { .arena = out->arena }, json = text;
+	JsonWriter writer = { .out = &json };
+	Model m = { .cx = cx, .text = &text, .json = &writer, .threads = 1, .cluster = "ethernet" };
 
 	tool_args_read(cx, &words, argc, argv, &m);
 	if (!m.operand[0])
@@ -306,11 +289,12 @@ void cluster_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 	take_ranks(&m);
 	take_rates(&m);
 	take_batches(&m);
-	if (m.json)
-		head_json(&m);
-	else
-		head_text(&m);
+	head_text(&m);
+	head_json(&m);
 	for (uint32_t i = 0; i < m.batch_count; i++)
 		batch_report(&m, m.batches[i]);
-	buf_puts(out, m.json ? "]}\n" : "");
+	jw_end(&writer, ']');
+	jw_end(&writer, '}');
+	buf_puts(&json, "\n");
+	*out = m.as_json ? json : text;
 }

@@ -1,49 +1,60 @@
 /* SPDX-License-Identifier: MIT */
-/* plot: what commands show: tables as text, JSON or CSV, and figures as SVG. */
+/* plot: output of commands: tables as text, JSON and CSV, figures as SVG. */
 #ifndef PLOT_H
 #define PLOT_H
 
 #include "base.h"
 
-/* ---- table.c: rows of cells, written as text, JSON objects or CSV ---- */
+/* ---- table.c: rows of cells, written as text, JSON objects and CSV ---- */
 
-enum { TABLE_TEXT, TABLE_JSON, TABLE_CSV };
 enum { CELL_NONE, CELL_TEXT, CELL_COUNT, CELL_REAL, CELL_FLAG };
 typedef struct TableCell {
 	int kind;
 	union {
-		const char *text;
+		const char *text; /* NULL: null in JSON */
 		uint64_t count;
-		double real;
+		double real; /* not finite: null in JSON */
 		bool flag;
 	};
-	char mark; /* written behind the number in text; 0: none */
+	char mark; /* written behind the value in text; 0: none */
 } TableCell;
+static inline TableCell tc_none(void) { return (TableCell){ .kind = CELL_NONE }; }
 static inline TableCell tc_text(const char *text) { return (TableCell){ .kind = CELL_TEXT, .text = text }; }
 static inline TableCell tc_count(uint64_t n) { return (TableCell){ .kind = CELL_COUNT, .count = n }; }
 static inline TableCell tc_real(double v) { return (TableCell){ .kind = CELL_REAL, .real = v }; }
 static inline TableCell tc_flag(bool flag) { return (TableCell){ .kind = CELL_FLAG, .flag = flag }; }
+static inline TableCell tc_marked(TableCell cell, char mark)
+{
+	cell.mark = mark;
+	return cell;
+}
 
 typedef struct Column {
 	const char *key;    /* in JSON and CSV; NULL: only in text */
 	const char *title;  /* in text; NULL: only in JSON and CSV */
 	int width;          /* of the text column; negative: aligned left; 0: as wide as each cell */
-	const char *format; /* of a real in text; NULL: %.6g */
+	const char *format; /* of a real in text; NULL: four digits, no exponent from 1,000 on */
 	const char *exact;  /* of a real in JSON and CSV; NULL: %.6g */
+	const char *object; /* JSON: the key is inside this object, with its neighbours that name the same one */
+	bool percent;       /* text: 100 times the value */
 } Column;
 
+/* Every row goes to each of the three outputs that is not NULL. */
 typedef struct Table {
-	int mode; /* TABLE_... */
 	const Column *column;
 	uint32_t columns;
-	JsonWriter *json; /* TABLE_JSON: inside an array */
-	Buf *out;
+	Buf *text;
+	JsonWriter *json;
+	Buf *csv;
 } Table;
-void table_head(const Table *t); /* titles, or keys as the first line of CSV */
-/* A row. Cells of kind CELL_NONE are '-' in text, empty in CSV and left out of JSON. */
+void table_start(const Table *t, const char *key); /* JSON: starts the array `key`; text and CSV: the heading */
+void table_end(const Table *t);
+/* A row of t->columns cells. A cell of kind CELL_NONE is '-' in text, empty in CSV and left out of JSON. */
 void table_row(const Table *t, const TableCell *cell);
-/* A row whose last cells are a reason why there are none: JSON key "error". */
-void table_row_failed(const Table *t, const TableCell *cell, uint32_t cells, const char *why);
+/* A row whose cells from `cells` on are replaced by the reason why they are missing; key: of the reason in JSON. */
+void table_row_failed(const Table *t, const TableCell *cell, uint32_t cells, const char *key, const char *why);
+/* A row of a table that has no text of its own: the cells as members of the JSON object that is open. */
+void table_members(const Table *t, const TableCell *cell);
 
 /* ---- svg.c: a figure as a self-contained SVG ---- */
 
@@ -78,8 +89,8 @@ typedef struct Plot {
 	int corner;
 } Plot;
 void plot_svg(const Plot *p, Buf *out);
-/* Bars from the least to the most that something makes of 1, two of them for each; the ends are named by what makes
- * them. */
+/* A tornado chart: for each label two bars, from the lowest to the highest ratio to 1; each end is labelled with the
+ * value that causes it. */
 typedef struct TornadoEnd {
 	double low, high;
 	const char *low_value, *high_value;

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables. In: columns, then rows of cells. Out: aligned text, JSON objects in an array, or CSV. */
+/* Tables. In: columns, then rows of cells. Out: aligned text, JSON objects in an array, CSV. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "plot.h"
-
-static void cell_print(Buf *out, const TableCell *cell, const char *format)
-{
-	switch (cell->kind) {
-	case CELL_TEXT: buf_puts(out, cell->text); break;
-	case CELL_COUNT: buf_printf(out, "%" PRIu64, cell->count); break;
-	case CELL_REAL: buf_printf(out, format ? format : "%.6g", cell->real); break;
-	case CELL_FLAG: buf_puts(out, cell->flag ? "yes" : "no"); break;
-	}
-}
 
 static bool empty(const TableCell *cell)
 {
@@ -22,23 +12,29 @@ static bool empty(const TableCell *cell)
 	       (cell->kind == CELL_TEXT && !cell->text);
 }
 
-static void pad(Buf *out, size_t count)
+static void cell_print(Buf *out, const TableCell *cell, const char *format)
 {
-	while (count--)
-		buf_puts(out, " ");
+	switch (cell->kind) {
+	case CELL_TEXT: buf_puts(out, cell->text); break;
+	case CELL_COUNT: buf_printf(out, "%" PRIu64, cell->count); break;
+	case CELL_REAL: buf_printf(out, format ? format : fabs(cell->real) < 1000 ? "%.4g" : "%.0f", cell->real); break;
+	case CELL_FLAG: buf_puts(out, cell->flag ? "yes" : "no"); break;
+	}
 }
 
-/* Text and its mark, aligned in the column; a blank separates columns. */
-static void field_print(const Table *t, const Column *c, bool first, const char *text, size_t len)
-{
-	size_t width = (size_t)(c->width < 0 ? -c->width : c->width);
+/* ---- text ---- */
 
-	buf_puts(t->out, first ? "" : " ");
-	if (c->width > 0 && len < width)
-		pad(t->out, width - len);
-	buf_add(t->out, text, len);
-	if (c->width < 0 && len < width)
-		pad(t->out, width - len);
+/* A blank separates columns. */
+static void field_print(Buf *out, const Column *c, bool first, const char *text)
+{
+	buf_printf(out, "%s%*s", first ? "" : " ", c->width, text);
+}
+
+static void line_end(Buf *out)
+{
+	while (out->len && out->s[out->len - 1] == ' ')
+		out->len--;
+	buf_puts(out, "\n");
 }
 
 static void text_row(const Table *t, const TableCell *cell, uint32_t cells)
@@ -46,19 +42,38 @@ static void text_row(const Table *t, const TableCell *cell, uint32_t cells)
 	bool first = true;
 
 	for (uint32_t i = 0; i < cells; i++) {
-		Buf text = { .arena = t->out->arena };
-		if (!t->column[i].title)
+		const Column *c = &t->column[i];
+		Buf text = { .arena = t->text->arena };
+		TableCell shown = cell[i];
+		if (!c->title)
 			continue;
-		if (empty(&cell[i]))
+		if (shown.kind == CELL_REAL && c->percent)
+			shown.real *= 100;
+		if (empty(&shown))
 			buf_puts(&text, "-");
 		else
-			cell_print(&text, &cell[i], t->column[i].format);
-		if (cell[i].mark)
-			buf_add(&text, &cell[i].mark, 1);
-		field_print(t, &t->column[i], first, text.s ? text.s : "", text.len);
+			cell_print(&text, &shown, c->format);
+		if (shown.mark)
+			buf_add(&text, &shown.mark, 1);
+		field_print(t->text, c, first, text.s ? text.s : "");
 		first = false;
 	}
 }
+
+static void text_head(const Table *t)
+{
+	bool first = true;
+
+	for (uint32_t i = 0; i < t->columns; i++) {
+		if (!t->column[i].title)
+			continue;
+		field_print(t->text, &t->column[i], first, t->column[i].title);
+		first = false;
+	}
+	line_end(t->text);
+}
+
+/* ---- CSV ---- */
 
 /* RFC 4180: quoted where a comma, quote or line break stands in it. */
 static void csv_text(Buf *out, const char *text)
@@ -76,77 +91,99 @@ static void csv_text(Buf *out, const char *text)
 	buf_puts(out, "\"");
 }
 
+/* Of `cells` values; the others are empty. cell NULL: the keys. */
 static void csv_row(const Table *t, const TableCell *cell, uint32_t cells)
 {
 	bool first = true;
 
 	for (uint32_t i = 0; i < t->columns; i++) {
-		if (!t->column[i].key)
-			continue;
-		buf_puts(t->out, first ? "" : ",");
-		first = false;
-		if (i >= cells || empty(&cell[i]))
-			continue;
-		if (cell[i].kind == CELL_TEXT)
-			csv_text(t->out, cell[i].text);
-		else
-			cell_print(t->out, &cell[i], t->column[i].exact);
-	}
-	buf_puts(t->out, "\n");
-}
-
-static void json_cells(const Table *t, const TableCell *cell, uint32_t cells)
-{
-	for (uint32_t i = 0; i < cells; i++) {
 		const Column *c = &t->column[i];
 		if (!c->key)
 			continue;
-		switch (cell[i].kind) {
-		case CELL_TEXT: jw_text(t->json, c->key, cell[i].text); break;
-		case CELL_COUNT: jw_count(t->json, c->key, cell[i].count); break;
-		case CELL_REAL: jw_real(t->json, c->key, c->exact, cell[i].real); break;
-		case CELL_FLAG: jw_flag(t->json, c->key, cell[i].flag); break;
-		}
-	}
-}
-
-void table_head(const Table *t)
-{
-	bool first = true;
-
-	for (uint32_t i = 0; i < t->columns && t->mode != TABLE_JSON; i++) {
-		const Column *c = &t->column[i];
-		const char *name = t->mode == TABLE_CSV ? c->key : c->title;
-		if (!name)
-			continue;
-		if (t->mode == TABLE_CSV) {
-			buf_puts(t->out, first ? "" : ",");
-			csv_text(t->out, name);
-		} else {
-			field_print(t, c, first, name, strlen(name));
-		}
+		buf_puts(t->csv, first ? "" : ",");
 		first = false;
+		if (!cell && c->object)
+			buf_printf(t->csv, "%s_", c->object);
+		if (!cell)
+			csv_text(t->csv, c->key);
+		else if (i < cells && !empty(&cell[i]) && cell[i].kind == CELL_TEXT)
+			csv_text(t->csv, cell[i].text);
+		else if (i < cells && !empty(&cell[i]))
+			cell_print(t->csv, &cell[i], c->exact ? c->exact : "%.6g");
 	}
-	if (t->mode != TABLE_JSON)
-		buf_puts(t->out, "\n");
+	buf_puts(t->csv, "\n");
 }
 
-void table_row(const Table *t, const TableCell *cell) { table_row_failed(t, cell, t->columns, NULL); }
+/* ---- JSON ---- */
 
-void table_row_failed(const Table *t, const TableCell *cell, uint32_t cells, const char *why)
+static void json_cell(JsonWriter *j, const Column *c, const TableCell *cell)
 {
-	switch (t->mode) {
-	case TABLE_TEXT:
-		text_row(t, cell, cells);
-		buf_printf(t->out, why ? "  %s\n" : "\n", why);
-		break;
-	case TABLE_CSV: csv_row(t, cell, cells); break;
-	case TABLE_JSON:
-		jw_start(t->json, NULL, '{');
-		json_cells(t, cell, cells);
-		if (why)
-			jw_text(t->json, "error", why);
-		jw_end(t->json, '}');
-		break;
+	switch (cell->kind) {
+	case CELL_TEXT: jw_text(j, c->key, cell->text); break;
+	case CELL_COUNT: jw_count(j, c->key, cell->count); break;
+	case CELL_REAL: jw_real(j, c->key, c->exact, cell->real); break;
+	case CELL_FLAG: jw_flag(j, c->key, cell->flag); break;
 	}
+}
+
+/* An object all of whose cells are missing is left out. */
+static void json_cells(const Table *t, const TableCell *cell, uint32_t cells)
+{
+	const char *open = NULL;
+
+	for (uint32_t i = 0; i < cells; i++) {
+		const Column *c = &t->column[i];
+		if (!c->key || cell[i].kind == CELL_NONE)
+			continue;
+		bool same = open && c->object && strcmp(open, c->object) == 0;
+		if (open && !same)
+			jw_end(t->json, '}');
+		if (c->object && !same)
+			jw_start(t->json, c->object, '{');
+		open = c->object;
+		json_cell(t->json, c, &cell[i]);
+	}
+	if (open)
+		jw_end(t->json, '}');
+}
+
+/* ---- all three ---- */
+
+void table_start(const Table *t, const char *key)
+{
+	if (t->text)
+		text_head(t);
+	if (t->json)
+		jw_start(t->json, key, '[');
+	if (t->csv)
+		csv_row(t, NULL, 0);
+}
+
+void table_end(const Table *t)
+{
+	if (t->json)
+		jw_end(t->json, ']');
+}
+
+void table_members(const Table *t, const TableCell *cell) { json_cells(t, cell, t->columns); }
+
+void table_row(const Table *t, const TableCell *cell) { table_row_failed(t, cell, t->columns, NULL, NULL); }
+
+void table_row_failed(const Table *t, const TableCell *cell, uint32_t cells, const char *key, const char *why)
+{
+	if (t->text) {
+		text_row(t, cell, cells);
+		if (why)
+			buf_printf(t->text, "  %s", why);
+		line_end(t->text);
+	}
+	if (t->csv)
+		csv_row(t, cell, cells);
+	if (!t->json)
+		return;
+	jw_start(t->json, NULL, '{');
+	json_cells(t, cell, cells);
+	if (why)
+		jw_text(t->json, key, why);
+	jw_end(t->json, '}');
 }

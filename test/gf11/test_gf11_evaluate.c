@@ -78,9 +78,9 @@ static void test_sums(void **state)
 static void crossing_body(Ctx *cx, void *arg)
 {
 	Machine *m = NEW(&cx->keep, 1, Machine);
-	Call c = { .cx = cx, .m = m };
+	CommandRun c = { .cx = cx, .m = m };
 	const Plan *plan = plan_layers(cx, 20, 13, 7);
-	Crossing x[MOST_CROSSINGS];
+	Crossing x[MAX_CROSSINGS];
 	(void)arg;
 	*m = *machine_open(cx, "gf11");
 	m->processors = 40;
@@ -93,7 +93,7 @@ static void crossing_body(Ctx *cx, void *arg)
 			EpochSpec s = epoch_spec(&c, plan, 24 * (x[i].from - 1 + k / 2));
 			s.o.procs = x[i].from - 1 + k / 2;
 			s.o.sum = k % 2 ? x[i].faster : x[i].slower;
-			Epoch e = epoch_apart(cx, &s);
+			Epoch e = epoch_isolated(cx, &s);
 			cost[k / 2][k % 2] = (double)(e.update + e.update_calls * 160);
 		}
 		assert_true(cost[0][1] >= cost[0][0] && cost[1][1] < cost[1][0]);

@@ -249,7 +249,7 @@ static void dead_middle(void **state)
 	bench_free(b);
 }
 
-/* One dead link costs one port of its crossbar and nothing else: all others may be in use. */
+/* EpochTry dead link costs one port of its crossbar and nothing else: all others may be in use. */
 static void dead_link_tight(void **state)
 {
 	(void)state;
@@ -503,8 +503,9 @@ static void kill_part(Ctx *cx, void *arg)
 static void command(Ctx *cx, void *arg)
 {
 	Asked *a = arg;
-	a->out = (Buf){ .arena = &cx->keep };
-	const char *why = switch_command(cx, &a->b->m, a->spec, a->dead, a->deads, a->json, &a->out);
+	Buf text = { .arena = &cx->keep }, json = text;
+	const char *why = switch_command(cx, &a->b->m, a->spec, a->dead, a->deads, &(JsonWriter){ .out = &json }, &text);
+	a->out = a->json ? json : text;
 	if (why)
 		fail(cx, MP_FAILED, NULL, "%s", why);
 }

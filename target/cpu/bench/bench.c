@@ -26,8 +26,9 @@ typedef struct Team {
 
 typedef struct Bench {
 	Ctx *cx;
-	Buf *out;
-	bool json, list;
+	Buf *text; /* the report in both forms; one is printed */
+	JsonWriter *json;
+	bool as_json, list;
 	const char *only; /* NULL: all */
 	uint64_t threads; /* 0: one and all */
 	uint64_t rounds;
@@ -71,7 +72,7 @@ static void check_only(const Bench *b)
 }
 
 static const CommandOption options[] = {
-	{ "json", ARG_FLAG, offsetof(Bench, json), 0 },
+	{ "json", ARG_FLAG, offsetof(Bench, as_json), 0 },
 	{ "list", ARG_FLAG, offsetof(Bench, list), 0 },
 	{ "only", ARG_TEXT, offsetof(Bench, only), 0 },
 	{ "threads", ARG_COUNT, offsetof(Bench, threads), MOST_THREADS },
@@ -201,105 +202,92 @@ static const Column columns[] = {
 	{ .key = "ceiling_pct", .title = "ceiling", .width = 8, .format = "%.1f %%", .exact = "%.4g" },
 };
 
-static void rows_print(const Bench *b, const Table *t)
+static const char *input_name(const Spec *s) { return s->index ? "index" : "dense"; }
+
+static void rows_print(const Bench *b)
 {
-	table_head(t);
-	for (const Row *r = b->row; r < b->row + b->rows; r++) {
-		const TableCell cells[COUNT(columns)] = {
-			tc_text(r->spec->work->name),
-			tc_text(r->spec->batch),
-			tc_text(r->spec->index ? "index" : "dense"),
-			tc_text(r->bf16 ? "bf16" : "fp32"),
-			tc_count(r->threads),
-			tc_text(isa_name(r->isa)),
-			tc_real(row_best(b, r)),
-			tc_real(r->mcps[b->rounds / 2]),
-			tc_real(r->mcps[0]),
-			tc_real(row_share(b, r)),
-		};
-		table_row(t, cells);
-	}
+	const Table t = { .column = columns, .columns = COUNT(columns), .text = b->text, .json = b->json };
+
+	table_start(&t, "rows");
+	for (const Row *r = b->row; r < b->row + b->rows; r++)
+		table_row(&t, (TableCell[]){ tc_text(r->spec->work->name), tc_text(r->spec->batch),
+		                             tc_text(input_name(r->spec)), tc_text(r->bf16 ? "bf16" : "fp32"),
+		                             tc_count(r->threads), tc_text(isa_name(r->isa)), tc_real(row_best(b, r)),
+		                             tc_real(r->mcps[b->rounds / 2]), tc_real(r->mcps[0]), tc_real(row_share(b, r)) });
+	table_end(&t);
 }
 
-static void report_text(const Bench *b)
+static void report_print(const Bench *b)
 {
 	const double gf11 = 901; /* MCPS, Table 2 of the report */
 	const Team *one = &b->team[ONE], *all = &b->team[ALL];
 	const Row *best = row_table2(b);
-	Buf *out = b->out;
-
-	buf_printf(out, "ceilings, threads 1 and %u: multiply-adds (%s) %.1f and %.1f GFLOPS, ", all->threads,
-	           isa_name(isa_fp32(b->isa)), one->fma, all->fma);
-	if (all->amx > 0)
-		buf_printf(out, "tile products (bf16) %.0f and %.0f GFLOPS, ", one->amx, all->amx);
-	buf_printf(out, "copying %.1f GB/s\n\n", b->copy);
-	rows_print(b, &(Table){ TABLE_TEXT, columns, COUNT(columns), NULL, out });
-	if (best)
-		buf_printf(out, "\nTable 2: this computer, %u thread%s, cpu: %.0f MCPS, %.3g times the GF11\n", best->threads,
-		           best->threads == 1 ? "" : "s", row_best(b, best), row_best(b, best) / gf11);
-}
-
-static void report_json(const Bench *b)
-{
-	const Team *one = &b->team[ONE], *all = &b->team[ALL];
-	const Row *best = row_table2(b);
-	JsonWriter j = { .out = b->out };
 	Buf machine = { .arena = &b->cx->scratch };
 
-	jw_start(&j, NULL, '{');
-	jw_start(&j, "ceilings", '{');
-	jw_real(&j, "fma_gflops_1", NULL, one->fma);
-	jw_real(&j, "fma_gflops_all", NULL, all->fma);
-	jw_real(&j, "amx_gflops_1", NULL, one->amx);
-	jw_real(&j, "amx_gflops_all", NULL, all->amx);
-	jw_real(&j, "copy_gbs", NULL, b->copy);
-	jw_end(&j, '}');
-	jw_start(&j, "rows", '[');
-	rows_print(b, &(Table){ TABLE_JSON, columns, COUNT(columns), &j, b->out });
-	jw_end(&j, ']');
-	if (best) {
-		buf_printf(&machine, "this computer, %u thread%s, cpu", best->threads, best->threads == 1 ? "" : "s");
-		jw_start(&j, "table2", '{');
-		jw_text(&j, "machine", machine.s);
-		jw_real(&j, "mcps", NULL, row_best(b, best));
-		jw_text(&j, "from", "measured now");
-		jw_end(&j, '}');
-	} else {
-		jw_text(&j, "table2", NULL);
+	buf_printf(b->text, "ceilings, threads 1 and %u: multiply-adds (%s) %.1f and %.1f GFLOPS, ", all->threads,
+	           isa_name(isa_fp32(b->isa)), one->fma, all->fma);
+	if (all->amx > 0)
+		buf_printf(b->text, "tile products (bf16) %.0f and %.0f GFLOPS, ", one->amx, all->amx);
+	buf_printf(b->text, "copying %.1f GB/s\n\n", b->copy);
+	jw_start(b->json, "ceilings", '{');
+	jw_real(b->json, "fma_gflops_1", NULL, one->fma);
+	jw_real(b->json, "fma_gflops_all", NULL, all->fma);
+	jw_real(b->json, "amx_gflops_1", NULL, one->amx);
+	jw_real(b->json, "amx_gflops_all", NULL, all->amx);
+	jw_real(b->json, "copy_gbs", NULL, b->copy);
+	jw_end(b->json, '}');
+	rows_print(b);
+	if (!best) {
+		jw_text(b->json, "table2", NULL);
+		return;
 	}
-	jw_end(&j, '}');
-	buf_puts(b->out, "\n");
+	buf_printf(&machine, "this computer, %u thread%s, cpu", best->threads, best->threads == 1 ? "" : "s");
+	buf_printf(b->text, "\nTable 2: %s: %.0f MCPS, %.3g times the GF11\n", machine.s, row_best(b, best),
+	           row_best(b, best) / gf11);
+	jw_start(b->json, "table2", '{');
+	jw_text(b->json, "machine", machine.s);
+	jw_real(b->json, "mcps", NULL, row_best(b, best));
+	jw_text(b->json, "from", "measured now");
+	jw_end(b->json, '}');
 }
 
 /* ---- --list ---- */
 
-static void list_text(const Bench *b)
+static void list_print(const Bench *b)
 {
-	buf_printf(b->out, "%-8s %s\n", "isa", "here");
-	for (int i = 0; i < ISA_COUNT; i++)
-		buf_printf(b->out, "%-8s %s\n", isa_name(i), i == b->isa ? "used" : isa_has(i) ? "yes" : "no");
-	buf_printf(b->out, "\nthreads  %u\n\n%-8s %5s  %-5s  %s\n", b->cpus.count, "work", "batch", "input", "network");
-	for (uint32_t i = 0; i < spec_count; i++)
-		buf_printf(b->out, "%-8s %5s  %-5s  %s\n", specs[i].work->name, specs[i].batch,
-		           specs[i].index ? "index" : "dense", specs[i].work->shape);
-}
+	static const Column isas[] = {
+		{ "isa", "isa", .width = -8 }, { .title = "here" }, { .key = "here" }, { .key = "used" }
+	};
+	static const Column works[] = {
+		{ "work", "work", .width = -8 },
+		{ "batch", "batch", .width = 5 },
+		{ "input", "input", .width = -6 },
+		{ .title = "network" },
+	};
+	Table t = { .column = isas, .columns = COUNT(isas), .text = b->text, .json = b->json };
 
-static void list_json(const Bench *b)
-{
-	buf_puts(b->out, "{\"isas\": [");
-	for (int i = 0; i < ISA_COUNT; i++)
-		buf_printf(b->out, "%s{\"isa\": \"%s\", \"here\": %s, \"used\": %s}", i ? ", " : "", isa_name(i),
-		           isa_has(i) ? "true" : "false", i == b->isa ? "true" : "false");
-	buf_printf(b->out, "], \"threads\": %u, \"works\": [", b->cpus.count);
-	for (uint32_t i = 0; i < spec_count; i++)
-		buf_printf(b->out, "%s{\"work\": \"%s\", \"batch\": \"%s\", \"input\": \"%s\"}", i ? ", " : "",
-		           specs[i].work->name, specs[i].batch, specs[i].index ? "index" : "dense");
-	buf_puts(b->out, "]}\n");
+	table_start(&t, "isas");
+	for (int i = 0; i < ISA_COUNT; i++) {
+		const char *here = i == b->isa ? "used" : isa_has(i) ? "yes" : "no";
+		table_row(&t, (TableCell[]){ tc_text(isa_name(i)), tc_text(here), tc_flag(isa_has(i)), tc_flag(i == b->isa) });
+	}
+	table_end(&t);
+	buf_printf(b->text, "\nthreads  %u\n\n", b->cpus.count);
+	jw_count(b->json, "threads", b->cpus.count);
+	t.column = works;
+	t.columns = COUNT(works);
+	table_start(&t, "works");
+	for (const Spec *s = specs; s < specs + spec_count; s++)
+		table_row(&t, (TableCell[]){ tc_text(s->work->name), tc_text(s->batch), tc_text(input_name(s)),
+		                             tc_text(s->work->shape) });
+	table_end(&t);
 }
 
 void cpu_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 {
-	Bench b = { .cx = cx, .out = out, .rounds = 5 };
+	Buf text = { .arena = out->arena }, json = text;
+	JsonWriter writer = { .out = &json };
+	Bench b = { .cx = cx, .text = &text, .json = &writer, .rounds = 5 };
 
 	if (argc < 1)
 		fail(cx, MP_BAD_INPUT, "name a command", "no command of cpu is given");
@@ -309,12 +297,16 @@ void cpu_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 	check_only(&b);
 	b.isa = isa_choose(cx);
 	b.cpus = cpus_here(cx);
+	jw_start(&writer, NULL, '{');
 	if (b.list) {
-		(b.json ? list_json : list_text)(&b);
-		return;
+		list_print(&b);
+	} else {
+		teams_make(&b);
+		make_rows(&b);
+		measure(&b);
+		report_print(&b);
 	}
-	teams_make(&b);
-	make_rows(&b);
-	measure(&b);
-	(b.json ? report_json : report_text)(&b);
+	jw_end(&writer, '}');
+	buf_puts(&json, "\n");
+	*out = b.as_json ? json : text;
 }

@@ -11,34 +11,39 @@
 
 #include "gf11_study.h"
 
-/* ---- the end of every report ---- */
+/* ---- reports ---- */
 
-void report_end(const Call *c, uint64_t cycles, double rate)
+Table report_table(const CommandRun *c, const Column *column, size_t columns)
 {
-	int64_t processors = c->used ? c->used : c->m->processors;
-	double simulated = 1e-9 * c->m->clock * (double)cycles, seconds = clock_seconds() - c->began;
-	double times = rate > 0 ? rate * 1e-9 * c->m->clock / (double)processors : simulated / seconds;
-	if (!c->json) {
-		buf_printf(c->out,
-		           "# %" PRIu64 " simulated cycles, %" PRId64 " processors, %.6g simulated seconds, %.3f s on this "
-		           "computer, %.3g times real time\n",
-		           cycles, processors, simulated, seconds, times);
-		return;
-	}
-	buf_printf(c->out,
-	           "\"simulated_cycles\": %" PRIu64 ", \"processors\": %" PRId64 ", \"simulated_seconds\": %.6g, "
-	           "\"host_seconds\": %.6f, ",
-	           cycles, processors, simulated, seconds);
-	if (rate > 0)
-		buf_printf(c->out, "\"processor_cycles_per_second\": %.6g, ", rate);
-	buf_printf(c->out, "\"times_real_time\": %.4g}\n", times);
+	return (Table){ .column = column, .columns = (uint32_t)columns, .text = c->text, .json = c->json, .csv = c->csv };
 }
 
-void json_begin(const Call *c)
+Table json_table(const CommandRun *c, const Column *column, size_t columns)
 {
-	buf_puts(c->out, "{\"machine\": ");
-	json_put(c->out, c->m->name);
-	buf_puts(c->out, ", ");
+	return (Table){ .column = column, .columns = (uint32_t)columns, .json = c->json };
+}
+
+Table text_table(const CommandRun *c, const Column *column, size_t columns)
+{
+	return (Table){ .column = column, .columns = (uint32_t)columns, .text = c->text };
+}
+
+void report_end(const CommandRun *c, uint64_t cycles, double rate)
+{
+	uint64_t processors = c->used ? c->used : (uint64_t)c->m->processors;
+	double simulated = 1e-9 * c->m->clock * (double)cycles, seconds = clock_seconds() - c->began;
+	double times = rate > 0 ? rate * 1e-9 * c->m->clock / (double)processors : simulated / seconds;
+	buf_printf(c->text,
+	           "# %" PRIu64 " simulated cycles, %" PRIu64 " processors, %.6g simulated seconds, %.3f s on this "
+	           "computer, %.3g times real time\n",
+	           cycles, processors, simulated, seconds, times);
+	jw_count(c->json, "simulated_cycles", cycles);
+	jw_count(c->json, "processors", processors);
+	jw_real(c->json, "simulated_seconds", NULL, simulated);
+	jw_real(c->json, "host_seconds", "%.6f", seconds);
+	if (rate > 0)
+		jw_real(c->json, "processor_cycles_per_second", NULL, rate);
+	jw_real(c->json, "times_real_time", "%.4g", times);
 }
 
 /* ---- failing without ending the report ---- */
@@ -69,41 +74,34 @@ const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg)
 
 /* ---- efficiency, switch, machine ---- */
 
-static void run_efficiency(Call *c)
+static void run_efficiency(CommandRun *c)
 {
 	if (c->routines && c->operands)
 		fail(c->cx, MP_BAD_INPUT, "leave one of the two out", "efficiency of %s, or of --routines?", c->operand[0]);
 	(c->routines ? run_routines : run_networks)(c);
 }
 
-static void run_switch(Call *c)
+static void run_switch(CommandRun *c)
 {
-	if (c->json)
-		json_begin(c);
-	c->failure = switch_command(c->cx, c->m, c->operand[0], c->dead, c->deads, c->json, c->out);
+	c->failure = switch_command(c->cx, c->m, c->operand[0], c->dead, c->deads, c->json, c->text);
 	c->remedy = "route less, or use a machine whose switch can carry it";
 	report_end(c, 0, 0);
 }
 
-static void run_machine(Call *c)
+static void run_machine(CommandRun *c)
 {
-	if (!c->json) {
-		machine_print(c->m, c->out);
-		report_end(c, 0, 0);
-		return;
-	}
-	json_begin(c);
-	buf_puts(c->out, "\"parameters\": {");
+	machine_print(c->m, c->text);
+	jw_start(c->json, "parameters", '{');
 	for (size_t i = 0; i < machine_row_count; i++) {
 		const MachineRow *row = &machine_rows[i];
 		const void *field = (const char *)c->m + row->offset;
-		double value = row->real ? *(const double *)field : (double)*(const int64_t *)field;
-		buf_printf(c->out, "%s\"%s\": {\"value\": %.12g, \"unit\": \"%s\", \"from\": ", i ? ", " : "", row->name, value,
-		           row->unit);
-		json_put(c->out, c->m->from[i].text);
-		buf_puts(c->out, "}");
+		jw_start(c->json, row->name, '{');
+		jw_real(c->json, "value", "%.12g", row->real ? *(const double *)field : (double)*(const int64_t *)field);
+		jw_text(c->json, "unit", row->unit);
+		jw_text(c->json, "from", c->m->from[i].text);
+		jw_end(c->json, '}');
 	}
-	buf_puts(c->out, "}, ");
+	jw_end(c->json, '}');
 	report_end(c, 0, 0);
 }
 
@@ -112,53 +110,53 @@ static void run_machine(Call *c)
 typedef struct OptionRow {
 	const char *name;
 	enum { IS_FLAG, IS_TEXT, IS_COUNT, IS_SOME, IS_LIST } kind; /* IS_SOME: a count that is not 0 */
-	size_t at;                                                  /* in Call */
-	uint64_t most; /* IS_COUNT, IS_SOME; IS_LIST: where their number stands in Call */
+	size_t at;                                                  /* in CommandRun */
+	uint64_t most; /* IS_COUNT, IS_SOME; IS_LIST: where their number stands in CommandRun */
 } OptionRow;
 static const OptionRow option_rows[] = {
 	/* the first two go with all commands */
-	{ "machine", IS_TEXT, offsetof(Call, machine), 0 },
-	{ "json", IS_FLAG, offsetof(Call, json), 0 },
-	{ "routines", IS_FLAG, offsetof(Call, routines), 0 },
-	{ "small-layers", IS_TEXT, offsetof(Call, small), 0 },
-	{ "units", IS_TEXT, offsetof(Call, units), 0 },
-	{ "level", IS_COUNT, offsetof(Call, level), 9 },
-	{ "kanata", IS_TEXT, offsetof(Call, kanata), 0 },
-	{ "chrome", IS_TEXT, offsetof(Call, chrome), 0 },
-	{ "dead", IS_LIST, offsetof(Call, dead), offsetof(Call, deads) },
-	{ "fault", IS_LIST, offsetof(Call, fault), offsetof(Call, faults) },
-	{ "fault-seed", IS_COUNT, offsetof(Call, fault_seed), UINT64_MAX },
-	{ "threads", IS_COUNT, offsetof(Call, threads), MOST_THREADS },
-	{ "procs", IS_TEXT, offsetof(Call, procs), 0 },
-	{ "traced", IS_FLAG, offsetof(Call, traced), 0 },
-	{ "simulate", IS_FLAG, offsetof(Call, simulate), 0 },
-	{ "cases", IS_SOME, offsetof(Call, cases), 100000000 },
-	{ "sum", IS_TEXT, offsetof(Call, sum), 0 },
-	{ "compiler", IS_TEXT, offsetof(Call, compiler), 0 },
-	{ "sigmoid", IS_TEXT, offsetof(Call, sigmoid), 0 },
-	{ "bundle", IS_COUNT, offsetof(Call, bundle), 100000 },
-	{ "update", IS_COUNT, offsetof(Call, update), 100000 },
-	{ "printed", IS_FLAG, offsetof(Call, printed), 0 },
-	{ "whole", IS_FLAG, offsetof(Call, whole), 0 },
-	{ "execute", IS_FLAG, offsetof(Call, execute), 0 },
-	{ "net", IS_TEXT, offsetof(Call, net), 0 },
-	{ "out", IS_TEXT, offsetof(Call, write), 0 },
-	{ "csv", IS_FLAG, offsetof(Call, csv), 0 },
-	{ "extended", IS_FLAG, offsetof(Call, extended), 0 },
-	{ "trials", IS_COUNT, offsetof(Call, trials), 1000000 },
-	{ "trials-of", IS_TEXT, offsetof(Call, trials_of), 0 },
+	{ "machine", IS_TEXT, offsetof(CommandRun, machine), 0 },
+	{ "json", IS_FLAG, offsetof(CommandRun, as_json), 0 },
+	{ "routines", IS_FLAG, offsetof(CommandRun, routines), 0 },
+	{ "small-layers", IS_TEXT, offsetof(CommandRun, small), 0 },
+	{ "units", IS_TEXT, offsetof(CommandRun, units), 0 },
+	{ "level", IS_COUNT, offsetof(CommandRun, level), 9 },
+	{ "kanata", IS_TEXT, offsetof(CommandRun, kanata), 0 },
+	{ "chrome", IS_TEXT, offsetof(CommandRun, chrome), 0 },
+	{ "dead", IS_LIST, offsetof(CommandRun, dead), offsetof(CommandRun, deads) },
+	{ "fault", IS_LIST, offsetof(CommandRun, fault), offsetof(CommandRun, faults) },
+	{ "fault-seed", IS_COUNT, offsetof(CommandRun, fault_seed), UINT64_MAX },
+	{ "threads", IS_COUNT, offsetof(CommandRun, threads), MAX_THREADS },
+	{ "procs", IS_TEXT, offsetof(CommandRun, procs), 0 },
+	{ "traced", IS_FLAG, offsetof(CommandRun, traced), 0 },
+	{ "simulate", IS_FLAG, offsetof(CommandRun, simulate), 0 },
+	{ "cases", IS_SOME, offsetof(CommandRun, cases), 100000000 },
+	{ "sum", IS_TEXT, offsetof(CommandRun, sum), 0 },
+	{ "compiler", IS_TEXT, offsetof(CommandRun, compiler), 0 },
+	{ "sigmoid", IS_TEXT, offsetof(CommandRun, sigmoid), 0 },
+	{ "bundle", IS_COUNT, offsetof(CommandRun, bundle), 100000 },
+	{ "update", IS_COUNT, offsetof(CommandRun, update), 100000 },
+	{ "printed", IS_FLAG, offsetof(CommandRun, printed), 0 },
+	{ "whole", IS_FLAG, offsetof(CommandRun, whole), 0 },
+	{ "execute", IS_FLAG, offsetof(CommandRun, execute), 0 },
+	{ "net", IS_TEXT, offsetof(CommandRun, net), 0 },
+	{ "out", IS_TEXT, offsetof(CommandRun, write), 0 },
+	{ "csv", IS_FLAG, offsetof(CommandRun, as_csv), 0 },
+	{ "extended", IS_FLAG, offsetof(CommandRun, extended), 0 },
+	{ "trials", IS_COUNT, offsetof(CommandRun, trials), 1000000 },
+	{ "trials-of", IS_TEXT, offsetof(CommandRun, trials_of), 0 },
 };
 
-static const Verb verbs[] = {
+static const CommandDef commands[] = {
 	{ "machine", "[FILE]", 1, " ", run_machine },
 	{ "table1", NULL, 0, " sum compiler extended execute threads bundle update sigmoid ", run_table1 },
 	{ "table2", NULL, 0, " ", run_table2 },
 	{ "small", NULL, 0, " units cases sigmoid bundle ", run_small },
 	{ "figures", NULL, 0, " out bundle update sigmoid ", run_figures },
 	{ "model", "FILE.topo", 1, " cases procs sum printed whole simulate bundle ", run_model },
-	{ "sweep", "NAME=FROM..TO", MOST_OPERANDS, " net cases procs sum compiler small-layers sigmoid bundle update csv ",
+	{ "sweep", "NAME=FROM..TO", MAX_OPERANDS, " net cases procs sum compiler small-layers sigmoid bundle update csv ",
 	  run_sweep },
-	{ "evaluate", "[FILE.topo]", MOST_OPERANDS, " cases procs compiler out ", run_evaluate },
+	{ "evaluate", "[FILE.topo]", MAX_OPERANDS, " cases procs compiler out ", run_evaluate },
 	{ "sums", NULL, 0, " net procs compiler out ", run_sums },
 	{ "updates", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle ", run_updates },
 	{ "calibrate", NULL, 0, " sum out bundle update sigmoid ", run_calibrate },
@@ -174,7 +172,7 @@ static const Verb verbs[] = {
 	{ "bench", NULL, 0, " threads ", run_bench },
 };
 
-uint64_t whole_number(const Call *c, const char *option, const char *value, uint64_t least, uint64_t most)
+uint64_t whole_number(const CommandRun *c, const char *option, const char *value, uint64_t least, uint64_t most)
 {
 	char *end;
 	unsigned long long n = strtoull(value, &end, 10);
@@ -186,45 +184,45 @@ uint64_t whole_number(const Call *c, const char *option, const char *value, uint
 	return n;
 }
 
-uint32_t threads_of(const Call *c)
+uint32_t threads_of(const CommandRun *c)
 {
 	uint32_t cores = pool_cores();
-	return c->threads ? (uint32_t)c->threads : cores < MOST_THREADS ? cores : MOST_THREADS;
+	return c->threads ? (uint32_t)c->threads : cores < MAX_THREADS ? cores : MAX_THREADS;
 }
 
-static bool option_fits(const Verb *v, const OptionRow *row)
+static bool option_fits(const CommandDef *v, const OptionRow *row)
 {
 	const char *at = strstr(v->options, row->name);
 	size_t len = strlen(row->name);
 	return row < option_rows + 2 || (at && at[-1] == ' ' && at[len] == ' ');
 }
 
-static const OptionRow *option_row(const Call *c, const char *word, size_t len)
+static const OptionRow *option_row(const CommandRun *c, const char *word, size_t len)
 {
 	Buf fit = { .arena = &c->cx->scratch };
 	buf_puts(&fit, "its options are:");
 	for (size_t i = 0; i < COUNT(option_rows); i++) {
 		const OptionRow *row = &option_rows[i];
-		if (!option_fits(c->verb, row))
+		if (!option_fits(c->def, row))
 			continue;
 		if (strlen(row->name) == len && memcmp(row->name, word, len) == 0)
 			return row;
 		buf_printf(&fit, " --%s", row->name);
 	}
-	fail(c->cx, MP_BAD_INPUT, fit.s, "%s has no option '--%.*s'", c->verb->name, (int)len, word);
+	fail(c->cx, MP_BAD_INPUT, fit.s, "%s has no option '--%.*s'", c->def->name, (int)len, word);
 }
 
-static void list_add(Call *c, const OptionRow *row, const char *value)
+static void list_add(CommandRun *c, const OptionRow *row, const char *value)
 {
 	const char **list = (const char **)((char *)c + row->at);
 	size_t *count = (size_t *)((char *)c + row->most);
-	if (*count == MOST_DEAD)
-		fail(c->cx, MP_BAD_INPUT, "name fewer", "--%s is given more than %d times", row->name, MOST_DEAD);
+	if (*count == MAX_PARTS)
+		fail(c->cx, MP_BAD_INPUT, "name fewer", "--%s is given more than %d times", row->name, MAX_PARTS);
 	list[(*count)++] = value;
 }
 
 /* Word without its dashes: name, or name=value. */
-static void option_take(Call *c, const char *word)
+static void option_take(CommandRun *c, const char *word)
 {
 	const char *equals = strchr(word, '=');
 	const OptionRow *row = option_row(c, word, equals ? (size_t)(equals - word) : strlen(word));
@@ -242,23 +240,23 @@ static void option_take(Call *c, const char *word)
 		list_add(c, row, equals + 1);
 }
 
-static const Verb *verb_find(Ctx *cx, const char *name)
+static const CommandDef *command_find(Ctx *cx, const char *name)
 {
-	const char *names[COUNT(verbs)];
+	const char *names[COUNT(commands)];
 	Buf list = { .arena = &cx->scratch };
 	buf_puts(&list, "commands are:");
-	for (size_t i = 0; i < COUNT(verbs); i++) {
-		if (strcmp(verbs[i].name, name) == 0)
-			return &verbs[i];
-		names[i] = verbs[i].name;
-		buf_printf(&list, " %s", verbs[i].name);
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+		names[i] = commands[i].name;
+		buf_printf(&list, " %s", commands[i].name);
 	}
 	const char *near = nearest_name(name, names, COUNT(names));
 	fail(cx, MP_BAD_INPUT, list.s, near ? "gf11 has no command '%s'; did you mean '%s'?" : "gf11 has no command '%s'",
 	     name, near);
 }
 
-static const char *usage(Arena *a, const Verb *v)
+static const char *usage(Arena *a, const CommandDef *v)
 {
 	Buf b = { .arena = a };
 	buf_printf(&b, "write: %s %s", v->name, v->operand ? v->operand : "and options");
@@ -269,18 +267,18 @@ static const char *usage(Arena *a, const Verb *v)
 	return b.s;
 }
 
-static void operand_take(Call *c, const char *word)
+static void operand_take(CommandRun *c, const char *word)
 {
-	if (c->operands == c->verb->most)
-		fail(c->cx, MP_BAD_INPUT, usage(&c->cx->scratch, c->verb), "'%s' is one operand too many for %s", word,
-		     c->verb->name);
+	if (c->operands == c->def->most)
+		fail(c->cx, MP_BAD_INPUT, usage(&c->cx->scratch, c->def), "'%s' is one operand too many for %s", word,
+		     c->def->name);
 	c->operand[c->operands++] = word;
 }
 
 /* The operand of `machine` is the machine itself. */
-static const char *machine_name(const Call *c)
+static const char *machine_name(const CommandRun *c)
 {
-	const char *file = c->verb->run == run_machine ? c->operand[0] : NULL;
+	const char *file = c->def->run == run_machine ? c->operand[0] : NULL;
 	if (file && c->machine)
 		fail(c->cx, MP_BAD_INPUT, "write one of the two", "which machine, '%s' or --machine '%s'?", file, c->machine);
 	return file ? file : c->machine ? c->machine : "gf11";
@@ -291,21 +289,31 @@ void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 {
 	if (argc < 1)
 		fail(cx, MP_BAD_INPUT, "name a command", "gf11 does what?");
-	Buf report = { .arena = out->arena };
-	Call c = {
-		.cx = cx, .out = &report, .verb = verb_find(cx, argv[0]), .level = 1, .fault_seed = 1, .began = clock_seconds()
-	};
+	Buf text = { .arena = out->arena }, json = text, csv = text;
+	JsonWriter writer = { .out = &json };
+	CommandRun c = { .cx = cx,
+		             .text = &text,
+		             .json = &writer,
+		             .def = command_find(cx, argv[0]),
+		             .level = 1,
+		             .fault_seed = 1,
+		             .began = clock_seconds() };
 	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], "--", 2) == 0)
 			option_take(&c, argv[i] + 2);
 		else
 			operand_take(&c, argv[i]);
 	}
-	if (c.verb->operand && c.verb->operand[0] != '[' && !c.operands)
-		fail(cx, MP_BAD_INPUT, usage(&cx->scratch, c.verb), "%s needs an operand", c.verb->name);
+	if (c.def->operand && c.def->operand[0] != '[' && !c.operands)
+		fail(cx, MP_BAD_INPUT, usage(&cx->scratch, c.def), "%s needs an operand", c.def->name);
 	c.m = machine_open(cx, machine_name(&c));
-	c.verb->run(&c);
-	*out = report;
+	c.csv = c.as_csv ? &csv : NULL;
+	jw_start(&writer, NULL, '{');
+	jw_text(&writer, "machine", c.m->name);
+	c.def->run(&c);
+	jw_end(&writer, '}');
+	buf_puts(&json, "\n");
+	*out = c.as_json ? json : c.as_csv ? csv : text;
 	if (c.failure)
 		fail(cx, MP_FAILED, c.remedy, "%s", c.failure);
 }

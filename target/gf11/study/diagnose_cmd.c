@@ -9,33 +9,38 @@
 
 /* ---- lists ---- */
 
-static void put_numbers(const Call *c, const char *name, const Diagnosis *d, int low, int high)
+static void list_end(const CommandRun *c, bool any)
+{
+	jw_end(c->json, ']');
+	buf_puts(c->text, any ? "\n" : "none\n");
+}
+
+static void put_processors(const CommandRun *c, const char *key, const char *title, const Diagnosis *d, int low,
+                           int high)
 {
 	uint32_t count = 0;
-	if (c->json)
-		buf_printf(c->out, "\"%s\": [", name);
+	jw_start(c->json, key, '[');
+	buf_printf(c->text, "%-14s", title);
 	for (uint32_t i = 0; i < d->processors; i++) {
 		if (d->verdict[i] < low || d->verdict[i] > high)
 			continue;
-		if (c->json)
-			buf_printf(c->out, "%s%u", count ? ", " : "", i);
-		else
-			buf_printf(c->out, count ? ", %u (%s)" : "%u (%s)", i, verdict_names[d->verdict[i]]);
-		count++;
+		jw_count(c->json, NULL, i);
+		buf_printf(c->text, count++ ? ", %u (%s)" : "%u (%s)", i, verdict_names[d->verdict[i]]);
 	}
-	buf_puts(c->out, c->json ? "], " : count ? "\n" : "none\n");
+	list_end(c, count);
 }
 
-static void put_located(const Call *c, const SwitchTest *t)
+static void put_located(const CommandRun *c, const SwitchTest *t)
 {
-	buf_puts(c->out, c->json ? "\"located\": [" : "");
+	jw_start(c->json, "located", '[');
+	buf_printf(c->text, "%-14s", "located");
 	for (uint32_t i = 0; i < t->locateds; i++) {
-		buf_puts(c->out, i ? ", " : "");
-		buf_puts(c->out, c->json ? "\"" : "");
-		suspects_print(t->known, &t->located[i], c->out);
-		buf_puts(c->out, c->json ? "\"" : "");
+		Buf name = { .arena = &c->cx->scratch };
+		suspects_print(t->known, &t->located[i], &name);
+		jw_text(c->json, NULL, name.s);
+		buf_printf(c->text, "%s%s", i ? ", " : "", name.s);
 	}
-	buf_puts(c->out, c->json ? "], " : t->locateds ? "\n" : "none\n");
+	list_end(c, t->locateds);
 }
 
 static const char *fate(const Fault *f, bool found, bool changes)
@@ -45,26 +50,27 @@ static const char *fate(const Fault *f, bool found, bool changes)
 	return found ? "found" : changes ? "MISSED" : "changes nothing that the program computes";
 }
 
-static void put_faults(const Call *c, const Faults *faults, const uint8_t *found, const uint8_t *changes)
+static void put_faults(const CommandRun *c, const Faults *faults, const uint8_t *found, const uint8_t *changes)
 {
-	static const char *const truth[] = { "false", "true" };
-	buf_puts(c->out, c->json ? "\"faults\": [" : "");
+	static const Column columns[] = {
+		{ .key = "fault" }, { .key = "scored" }, { .key = "found" }, { .key = "changes" }
+	};
+	Table t = json_table(c, columns, COUNT(columns));
+	table_start(&t, "faults");
 	for (uint32_t i = 0; faults && i < faults->faults; i++) {
 		const Fault *f = &faults->fault[i];
-		buf_puts(c->out, c->json ? (i ? ", {\"fault\": \"" : "{\"fault\": \"") : "fault         ");
-		faults_print(f, c->out);
-		if (c->json)
-			buf_printf(c->out, "\", \"scored\": %s, \"found\": %s, \"changes\": %s}", truth[fault_scored(f)],
-			           truth[found[i]], truth[changes[i]]);
-		else
-			buf_printf(c->out, ": %s\n", fate(f, found[i], changes[i]));
+		Buf name = { .arena = &c->cx->scratch };
+		faults_print(f, &name);
+		table_row(&t,
+		          (TableCell[]){ tc_text(name.s), tc_flag(fault_scored(f)), tc_flag(found[i]), tc_flag(changes[i]) });
+		buf_printf(c->text, "fault         %s: %s\n", name.s, fate(f, found[i], changes[i]));
 	}
-	buf_puts(c->out, c->json ? "], " : "");
+	table_end(&t);
 }
 
 /* ---- scores ---- */
 
-static void put_score(const Call *c, const Score *s)
+static void put_score(const CommandRun *c, const Score *s)
 {
 	const struct {
 		const char *name, *text;
@@ -78,55 +84,44 @@ static void put_score(const Call *c, const Score *s)
 		{ "approved", "processors approved", s->approved },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		if (c->json)
-			buf_printf(c->out, "\"%s\": %" PRIu64 ", ", rows[i].name, rows[i].value);
-		else
-			buf_printf(c->out, "%-28s %" PRIu64 "\n", rows[i].text, rows[i].value);
+		jw_count(c->json, rows[i].name, rows[i].value);
+		buf_printf(c->text, "%-28s %" PRIu64 "\n", rows[i].text, rows[i].value);
 	}
 }
 
-static void put_trials(const Call *c, const Score *s, bool of_switch)
+static void put_trials(const CommandRun *c, const Score *s, bool of_switch)
 {
-	if (c->json)
-		buf_printf(c->out,
-		           "\"trials_of\": \"%s\", \"by_memory\": %" PRIu64 ", \"by_training\": %" PRIu64
-		           ", \"by_switch\": %" PRIu64 ", \"misplaced\": %" PRIu64 ", ",
-		           of_switch ? "switch" : "processors", s->by_memory, s->by_training, s->by_switch, s->misplaced);
-	else if (of_switch)
-		buf_printf(c->out, "%-28s %" PRIu64 "\n", "other parts called dead", s->misplaced);
+	jw_text(c->json, "trials_of", of_switch ? "switch" : "processors");
+	jw_count(c->json, "by_memory", s->by_memory);
+	jw_count(c->json, "by_training", s->by_training);
+	jw_count(c->json, "by_switch", s->by_switch);
+	jw_count(c->json, "misplaced", s->misplaced);
+	if (of_switch)
+		buf_printf(c->text, "%-28s %" PRIu64 "\n", "other parts called dead", s->misplaced);
 	else
-		buf_printf(c->out, "%-28s %" PRIu64 " by tests of memory, %" PRIu64 " by training alone\n", "found",
+		buf_printf(c->text, "%-28s %" PRIu64 " by tests of memory, %" PRIu64 " by training alone\n", "found",
 		           s->by_memory, s->by_training);
 }
 
 /* ---- the command ---- */
 
-static void report(Call *c, Diagnosis *d)
+static void report(CommandRun *c, Diagnosis *d)
 {
 	Score s = { 0 };
 	uint32_t faults = d->faults ? d->faults->faults : 0;
 	uint8_t *found = NEW(&c->cx->scratch, faults, uint8_t), *changes = NEW(&c->cx->scratch, faults, uint8_t);
 	score_diagnosis(d, &s, found, changes);
 	put_score(c, &s);
-	if (!c->json)
-		buf_puts(c->out, "refused       ");
-	put_numbers(c, "refused", d, PROC_MEMORY, PROC_RESULT);
-	if (!c->json)
-		buf_puts(c->out, "lost          ");
-	put_numbers(c, "lost", d, PROC_PORT, PROC_PORT);
-	if (!c->json)
-		buf_puts(c->out, "left out      ");
-	put_numbers(c, "left_out", d, PROC_NO_WAY, PROC_NO_WAY);
-	if (!c->json)
-		buf_puts(c->out, "located       ");
+	put_processors(c, "refused", "refused", d, PROC_MEMORY, PROC_RESULT);
+	put_processors(c, "lost", "lost", d, PROC_PORT, PROC_PORT);
+	put_processors(c, "left_out", "left out", d, PROC_NO_WAY, PROC_NO_WAY);
 	put_located(c, &d->switches);
 	put_faults(c, d->faults, found, changes);
-	if (c->json)
-		buf_printf(c->out, "\"rounds\": %u, \"configurations_tried\": %u, \"host_word_seconds\": %.6g, ", d->rounds,
-		           d->switches.configurations, d->host_seconds);
-	else
-		buf_printf(c->out, "# tests: %u of the whole, %u settings of the switch tried, %.3g s of the host for words\n",
-		           d->rounds, d->switches.configurations, d->host_seconds);
+	jw_count(c->json, "rounds", d->rounds);
+	jw_count(c->json, "configurations_tried", d->switches.configurations);
+	jw_real(c->json, "host_word_seconds", NULL, d->host_seconds);
+	buf_printf(c->text, "# tests: %u of the whole, %u settings of the switch tried, %.3g s of the host for words\n",
+	           d->rounds, d->switches.configurations, d->host_seconds);
 	if (s.missed || s.false_alarms) {
 		Buf why = { .arena = &c->cx->scratch };
 		buf_printf(&why, "%" PRIu64 " faults were missed, %" PRIu64 " good processors refused", s.missed,
@@ -136,7 +131,7 @@ static void report(Call *c, Diagnosis *d)
 	}
 }
 
-static void run_trials(const Call *c, Diagnosis *d)
+static void run_trials(const CommandRun *c, Diagnosis *d)
 {
 	Score s = { 0 };
 	static const char *const kinds[] = { "processors", "switch" };
@@ -147,11 +142,11 @@ static void run_trials(const Call *c, Diagnosis *d)
 	put_trials(c, &s, of_switch);
 }
 
-void run_diagnose(Call *c)
+void run_diagnose(CommandRun *c)
 {
 	Diagnosis d = { .plan = plan_open(c->cx, c->operand[0]),
 		            .m = c->m,
-		            .o = call_options(c),
+		            .o = compile_options(c),
 		            .cases = c->cases ? c->cases : NETTALK_CASES,
 		            .processors = (uint32_t)c->m->processors };
 	d.opt = &d.plan->net->options;
@@ -166,8 +161,6 @@ void run_diagnose(Call *c)
 			faults_add(d.faults, c->fault[i]);
 	}
 	c->used = d.processors;
-	if (c->json)
-		json_begin(c);
 	if (c->trials) {
 		run_trials(c, &d);
 	} else {

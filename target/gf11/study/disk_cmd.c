@@ -20,7 +20,7 @@ typedef struct DiskRow {
 } DiskRow;
 
 typedef struct Question {
-	Call *c;
+	CommandRun *c;
 	const Plan *plan;
 	uint64_t cases;
 	uint64_t cycles;
@@ -62,7 +62,7 @@ static DiskRow row_make(Question *q, uint32_t procs)
 	s[0].o.procs = s[1].o.procs = procs;
 	s[1].o.disks = DISKS_ON;
 	s[1].o.data = INT64_MAX;
-	epochs_apart(q->c->cx, s, 2);
+	epochs_isolated(q->c->cx, s, 2);
 	DiskRow r = { .procs = procs, .loaded = s[0].e, .streamed = s[1].e, .why = s[1].why };
 	if (s[0].why && !s[1].why)
 		r.loaded = without_disks(q, &s[1]);
@@ -138,95 +138,76 @@ static Fill fill(Question *q, bool dram)
 	return f;
 }
 
-static void fill_text(const Fill *f, const char *of, Buf *out)
+static void fill_print(const CommandRun *c, const Fill *f, const char *name, const char *of)
 {
-	if (isfinite(f->seconds))
-		buf_printf(out, "%.4g s for %s, %.4g MB", f->seconds, of, 1e-6 * (double)f->bytes);
+	Buf seconds = { .arena = &c->cx->scratch }, bytes = seconds;
+	bool fits = isfinite(f->seconds);
+	buf_printf(&seconds, "%s_seconds", name);
+	buf_printf(&bytes, "%s_bytes", name);
+	jw_real(c->json, seconds.s, NULL, f->seconds);
+	jw_real(c->json, bytes.s, "%.0f", fits ? (double)f->bytes : NAN);
+	if (fits)
+		buf_printf(c->text, "%.4g s for %s, %.4g MB", f->seconds, of, 1e-6 * (double)f->bytes);
 	else
-		buf_printf(out, "no room for %s", of);
-}
-
-static void fill_json(const Fill *f, const char *name, Buf *out)
-{
-	if (isfinite(f->seconds))
-		buf_printf(out, "\"%s_seconds\": %.6g, \"%s_bytes\": %" PRIu64 ", ", name, f->seconds, name, f->bytes);
-	else
-		buf_printf(out, "\"%s_seconds\": null, \"%s_bytes\": null, ", name, name);
+		buf_printf(c->text, "no room for %s", of);
 }
 
 /* ---- the report ---- */
 
-static double percent(uint64_t part, uint64_t whole) { return 100 * share_of(part, whole); }
+static const Column columns[] = {
+	{ "procs", "processors", .width = 10 },
+	{ "needed_mbs", "needed", 8, .format = "%.1f" },
+	{ "given_mbs", "given", 8, .format = "%.1f" },
+	{ "reached_mbs", "reached", 8, .format = "%.1f" },
+	{ .key = "bytes" },
+	{ .key = "cycles" },
+	{ .key = "receive_cycles" },
+	{ .key = "wait_cycles" },
+	{ "carried_share", "overlap", 8, "%.1f", .percent = true },
+	{ NULL, "alone", 8, "%.1f", .percent = true },
+	{ "disk_wait_share", "waiting", 8, "%.1f", .percent = true },
+	{ "mcps", "MCPS", 9, .format = "%.1f" },
+	{ "mcps_loaded", "by host", 9, .format = "%.1f" },
+	{ "weights_per_word", "weights", 9, .format = "%.1f" },
+	{ "limit", .title = "limit" },
+};
 
-static void row_text(const Call *c, const DiskRow *r)
+static void row_print(const Table *t, const DiskRow *r)
 {
-	if (r->why) {
-		buf_printf(c->out, "%10u  %s\n", r->procs, r->why);
-		return;
-	}
-	buf_printf(c->out, "%10u %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f %9.1f %9.1f %9.1f  %s\n", r->procs, r->needed,
-	           r->given, r->reached, percent(r->streamed.carried, r->streamed.bytes),
-	           percent(r->streamed.receive, r->streamed.total), percent(r->streamed.wait, r->streamed.total),
-	           r->streamed.mcps, r->loaded.mcps, r->weights_per_word, r->disks_limit ? "disks" : "processors");
+	const Epoch *e = &r->streamed;
+	table_row_failed(t,
+	                 (TableCell[]){ tc_count(r->procs), tc_real(r->needed), tc_real(r->given), tc_real(r->reached),
+	                                tc_count(e->bytes), tc_count(e->total), tc_count(e->receive), tc_count(e->wait),
+	                                tc_real(share_of(e->carried, e->bytes)), tc_real(share_of(e->receive, e->total)),
+	                                tc_real(share_of(e->wait, e->total)), tc_real(e->mcps), tc_real(r->loaded.mcps),
+	                                tc_real(r->weights_per_word), tc_text(r->disks_limit ? "disks" : "processors") },
+	                 r->why ? 1 : t->columns, "refused", r->why);
 }
 
-static void row_json(const Call *c, const DiskRow *r, bool first)
+static void end_print(const Question *q, Limit limit, const Fill *data, const Fill *dram)
 {
-	buf_printf(c->out, "%s{\"procs\": %u, ", first ? "" : ", ", r->procs);
-	if (r->why) {
-		buf_puts(c->out, "\"refused\": ");
-		json_put(c->out, r->why);
-		buf_puts(c->out, "}");
-		return;
-	}
-	buf_printf(c->out,
-	           "\"needed_mbs\": %.6g, \"given_mbs\": %.6g, \"reached_mbs\": %.6g, \"bytes\": %" PRIu64
-	           ", \"cycles\": %" PRIu64 ", \"receive_cycles\": %" PRIu64 ", \"wait_cycles\": %" PRIu64
-	           ", \"carried_share\": %.6g, \"disk_wait_share\": %.6g, \"mcps\": %.6g, \"mcps_loaded\": %.6g, "
-	           "\"weights_per_word\": %.6g, \"limit\": \"%s\"}",
-	           r->needed, r->given, r->reached, r->streamed.bytes, r->streamed.total, r->streamed.receive,
-	           r->streamed.wait, share_of(r->streamed.carried, r->streamed.bytes),
-	           share_of(r->streamed.wait, r->streamed.total), r->streamed.mcps, r->loaded.mcps, r->weights_per_word,
-	           r->disks_limit ? "disks" : "processors");
-}
-
-static void end_text(const Question *q, Limit limit, const Fill *data, const Fill *dram)
-{
-	Buf *out = q->c->out;
+	const CommandRun *c = q->c;
 	const Net *net = q->plan->net;
-	double words = (double)net->inputs + net->outputs + 1;
-	buf_printf(out, "\nweights a word   %s has %.1f weights for each word of a case\n", net->name,
-	           (double)q->plan->W / words);
+	double each = (double)q->plan->W / ((double)net->inputs + net->outputs + 1);
+	Buf cases = { .arena = &c->cx->scratch };
+	jw_real(c->json, "network_weights_per_word", NULL, each);
+	buf_printf(c->text, "\nweights per word %s has %.1f weights for each word of a case\n", net->name, each);
+	jw_real(c->json, "limit_procs", "%.0f", limit.procs ? limit.procs : NAN);
 	if (limit.procs)
-		buf_printf(out, "limit            the disks, from %u processors on\n", limit.procs);
+		buf_printf(c->text, "limit            the disks, from %u processors on\n", limit.procs);
 	else if (limit.why)
-		buf_printf(out, "limit            not known: %s\n", limit.why);
+		buf_printf(c->text, "limit            not known: %s\n", limit.why);
 	else
-		buf_puts(out, "limit            the processors, up to all of them\n");
-	Buf cases = { .arena = &q->c->cx->scratch };
+		buf_puts(c->text, "limit            the processors, up to all of them\n");
 	buf_printf(&cases, "%" PRIu64 " cases", q->cases);
-	buf_puts(out, "loading          ");
-	fill_text(data, cases.s, out);
-	buf_puts(out, "; ");
-	fill_text(dram, "all of DRAM", out);
-	buf_puts(out, "\n");
+	buf_puts(c->text, "loading          ");
+	fill_print(c, data, "load", cases.s);
+	buf_puts(c->text, "; ");
+	fill_print(c, dram, "dram_load", "all of DRAM");
+	buf_puts(c->text, "\n");
 }
 
-static void end_json(const Question *q, Limit limit, const Fill *data, const Fill *dram)
-{
-	Buf *out = q->c->out;
-	const Net *net = q->plan->net;
-	buf_printf(out, "], \"network_weights_per_word\": %.6g, ",
-	           (double)q->plan->W / ((double)net->inputs + net->outputs + 1));
-	if (limit.procs)
-		buf_printf(out, "\"limit_procs\": %u, ", limit.procs);
-	else
-		buf_puts(out, "\"limit_procs\": null, ");
-	fill_json(data, "load", out);
-	fill_json(dram, "dram_load", out);
-}
-
-void run_disks(Call *c)
+void run_disks(CommandRun *c)
 {
 	Question q = { .c = c,
 		           .plan = plan_open(c->cx, c->operands ? c->operand[0] : NULL),
@@ -235,25 +216,19 @@ void run_disks(Call *c)
 	uint32_t count = procs_read(c, &procs);
 	if (!machine_disks(c->m))
 		fail(c->cx, MP_BAD_INPUT, "use a machine file with disks", "%s has no disks", c->m->name);
-	double peak = machine_disks(c->m) * c->m->disk_rate;
-	if (c->json) {
-		json_begin(c);
-		buf_printf(c->out, "\"cases\": %" PRIu64 ", \"disks\": %u, \"peak_mbs\": %.6g, \"rows\": [", q.cases,
-		           machine_disks(c->m), peak);
-	} else {
-		buf_printf(c->out, "%u disks of %.4g MB/s; shares in %%\n\n%10s %8s %8s %8s %8s %8s %8s %9s %9s %9s  limit\n",
-		           machine_disks(c->m), c->m->disk_rate, "processors", "needed", "given", "reached", "carried", "alone",
-		           "waiting", "MCPS", "by host", "weights");
-	}
+	Table t = report_table(c, columns, COUNT(columns));
+	buf_printf(c->text, "%u disks of %.4g MB/s; shares in %%\n\n", machine_disks(c->m), c->m->disk_rate);
+	jw_count(c->json, "cases", q.cases);
+	jw_count(c->json, "disks", machine_disks(c->m));
+	jw_real(c->json, "peak_mbs", NULL, machine_disks(c->m) * c->m->disk_rate);
+	table_start(&t, "rows");
 	for (uint32_t i = 0; i < count; i++) {
 		DiskRow r = row_make(&q, (uint32_t)procs[i]);
-		if (c->json)
-			row_json(c, &r, i == 0);
-		else
-			row_text(c, &r);
+		row_print(&t, &r);
 	}
+	table_end(&t);
 	Limit limit = limit_from(&q);
 	Fill data = fill(&q, false), dram = fill(&q, true);
-	(c->json ? end_json : end_text)(&q, limit, &data, &dram);
+	end_print(&q, limit, &data, &dram);
 	report_end(c, q.cycles, 0);
 }

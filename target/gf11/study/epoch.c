@@ -79,7 +79,7 @@ static Epoch epoch_plus(Epoch e, const Epoch *other, int64_t times)
 	return e;
 }
 
-/* One part: the next is on its way meanwhile.  Out: what it took. */
+/* EpochTry part: the next is on its way meanwhile.  Out: what it took. */
 static Epoch stream_part(Bp *b, const Data *d, uint64_t next, const Update *u)
 {
 	Epoch e = { 0 }, before = { 0 };

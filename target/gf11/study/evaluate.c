@@ -13,7 +13,7 @@
 
 #include "gf11_study.h"
 
-enum { COMPILERS = 2, MOST_SETS = 2 };
+enum { COMPILERS = 2, MAX_SETS = 2 };
 enum { RING = 1 << SUM_RING, TREE = 1 << SUM_TREE, PIPELINED = 1 << SUM_PIPELINED, HALVING = 1 << SUM_HALVING };
 
 typedef struct Set {
@@ -22,7 +22,7 @@ typedef struct Set {
 } Set; /* a parameter of the machine */
 typedef struct Variant {
 	const char *feature, *value;
-	Set set[MOST_SETS];
+	Set set[MAX_SETS];
 	unsigned ways; /* of summing; 0: as suits the machine */
 	double times;  /* as many processors; 0: as many as there are */
 	bool power2;   /* the sigmoid, instead of the table */
@@ -112,7 +112,7 @@ typedef struct Trial {
 /* ---- one epoch ---- */
 
 typedef struct Change {
-	const Call *c;
+	const CommandRun *c;
 	const Variant *v;
 	uint32_t *procs;
 	const Machine *m;
@@ -146,7 +146,7 @@ static void change_make(void *arg)
 	Change *k = arg;
 	Machine *m = NEW(&k->c->cx->keep, 1, Machine);
 	*m = *k->c->m;
-	for (size_t i = 0; i < MOST_SETS && k->v->set[i].name; i++)
+	for (size_t i = 0; i < MAX_SETS && k->v->set[i].name; i++)
 		machine_set(k->c->cx, m, &k->v->set[i]);
 	if (k->v->times > 0)
 		processors_times(m, k->v->times, k->procs);
@@ -174,7 +174,7 @@ static void take_fastest(const EpochSpec *s, uint32_t count, unsigned wanted, Re
 		r->why = NULL;
 }
 
-static void variant_run(const Call *c, const Trial *t, int compiler, const Variant *v, Result *r)
+static void variant_run(const CommandRun *c, const Trial *t, int compiler, const Variant *v, Result *r)
 {
 	EpochSpec s[SUMS];
 	uint32_t count = 0, procs = (uint32_t)c->m->processors;
@@ -195,14 +195,14 @@ static void variant_run(const Call *c, const Trial *t, int compiler, const Varia
 		s[count].o.sum = sum;
 		s[count++].o.sigmoid = v->power2 ? SIGMOID_POWER2 : SIGMOID_TABLE;
 	}
-	epochs_apart(c->cx, s, count);
+	epochs_isolated(c->cx, s, count);
 	r->m = k.m;
 	take_fastest(s, count, v->ways, r);
 }
 
 /* ---- by feature ---- */
 
-static bool compiler_shown(const Call *c, int compiler)
+static bool compiler_shown(const CommandRun *c, int compiler)
 {
 	return !c->compiler || choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) == compiler;
 }
@@ -299,7 +299,7 @@ static void take_programs(Result *result)
 	}
 }
 
-static uint64_t trial_run(const Call *c, Trial *t)
+static uint64_t trial_run(const CommandRun *c, Trial *t)
 {
 	uint64_t cycles = 0;
 	for (int compiler = 0; compiler < COMPILERS; compiler++) {
@@ -321,139 +321,162 @@ static uint64_t trial_run(const Call *c, Trial *t)
 
 /* ---- text ---- */
 
-static void base_text(const Call *c, const Result *r, int compiler)
+static double percent(uint64_t part, uint64_t whole) { return 100 * share_of(part, whole); }
+
+static void base_text(const CommandRun *c, const Result *r, int compiler)
 {
 	const Epoch *e = &r->e;
-	double work = (double)(e->total - e->host);
+	uint64_t work = e->total - e->host;
 	if (r->why) {
-		buf_printf(c->out, "# %s: %s\n", compiler_names[compiler], r->why);
+		buf_printf(c->text, "# %s: %s\n", compiler_names[compiler], r->why);
 		return;
 	}
-	buf_printf(
-		c->out,
-		"# %s: %.1f MCPS, sum %s; of the cycles forward %.1f %%, backward %.1f, units %.1f, memory %.1f, update "
-		"%.1f, host %.1f;\n#   of those of the processors %.1f %% add, %.1f multiply, %.2f choose; %.2f look up\n",
-		compiler_names[compiler], e->mcps, sum_names[e->sum], 100 * (double)e->forward / (double)e->total,
-		100 * (double)e->backward / (double)e->total, 100 * (double)e->units / (double)e->total,
-		100 * (double)e->moves / (double)e->total, 100 * (double)e->update / (double)e->total,
-		100 * (double)e->host / (double)e->total, 100 * (double)e->adds / work, 100 * (double)e->multiplies / work,
-		100 * (double)e->choices / work, 100 * (double)e->own / work);
+	buf_printf(c->text,
+	           "# %s: %.1f MCPS, sum %s; cycles: forward %.1f %%, backward %.1f, units %.1f, memory %.1f, update %.1f, "
+	           "host %.1f;\n#   of the processors' cycles %.1f %% add, %.1f multiply, %.2f select; %.2f look up\n",
+	           compiler_names[compiler], e->mcps, sum_names[e->sum], percent(e->forward, e->total),
+	           percent(e->backward, e->total), percent(e->units, e->total), percent(e->moves, e->total),
+	           percent(e->update, e->total), percent(e->host, e->total), percent(e->adds, work),
+	           percent(e->multiplies, work), percent(e->choices, work), percent(e->own, work));
 }
 
-static void cell_text(const Call *c, const Result *r)
+/* A row for each variant, three columns for each compiler. */
+static void trial_text(const CommandRun *c, const Trial *t, uint32_t procs)
 {
-	if (r->e.total)
-		buf_printf(c->out, " %9.1f %7.3f %-9s", r->e.mcps, r->ratio, sum_names[r->e.sum]);
-	else
-		buf_printf(c->out, " %9s %7s %-9s", "-", "-", "-");
-}
-
-static void trial_text(const Call *c, const Trial *t, uint32_t procs)
-{
-	buf_printf(c->out, "# %s: %" PRIu64 " weights, %" PRIu64 " cases, %u processors; %s\n", t->plan->net->name,
+	enum { HEAD = 2, EACH = 3 };
+	Column column[HEAD + EACH * COMPILERS + 1] = { { .title = "feature", .width = -18 },
+		                                           { .title = "value", .width = -11 } };
+	Table table = text_table(c, column, HEAD);
+	buf_printf(c->text, "# %s: %" PRIu64 " weights, %" PRIu64 " cases, %u processors; %s\n", t->plan->net->name,
 	           t->plan->W, t->cases, procs, t->why);
-	for (int compiler = 0; compiler < COMPILERS; compiler++)
-		if (compiler_shown(c, compiler))
-			base_text(c, &t->result[compiler][0], compiler);
-	buf_printf(c->out, "%-18s %-11s", "feature", "value");
-	for (int compiler = 0; compiler < COMPILERS; compiler++)
-		if (compiler_shown(c, compiler))
-			buf_printf(c->out, " %9s %7s %-9s", compiler_names[compiler], "of base", "sum");
-	buf_puts(c->out, "\n");
+	for (int compiler = 0; compiler < COMPILERS; compiler++) {
+		if (!compiler_shown(c, compiler))
+			continue;
+		base_text(c, &t->result[compiler][0], compiler);
+		column[table.columns++] = (Column){ .title = compiler_names[compiler], .width = 9, .format = "%.1f" };
+		column[table.columns++] = (Column){ .title = "ratio", .width = 7, .format = "%.3f" };
+		column[table.columns++] = (Column){ .title = "sum", .width = -9 };
+	}
+	column[table.columns++] = (Column){ .title = "" };
+	table_start(&table, NULL);
 	for (uint32_t k = 0; k < t->features; k++) {
 		const Feature *f = &t->feature[k];
 		for (uint32_t i = f->first; i < f->first + f->count; i++) {
-			buf_printf(c->out, "%-18s %-11s", i == f->first ? f->name : "", variants[i].value);
-			for (int compiler = 0; compiler < COMPILERS; compiler++)
-				if (compiler_shown(c, compiler))
-					cell_text(c, &t->result[compiler][i]);
-			for (int compiler = 0; compiler < COMPILERS; compiler++)
-				if (t->result[compiler][i].why)
-					buf_printf(c->out, "  %s: %s", compiler_names[compiler], t->result[compiler][i].why);
-			buf_puts(c->out, "\n");
+			TableCell cell[COUNT(column)] = { tc_text(i == f->first ? f->name : ""), tc_text(variants[i].value) };
+			Buf why = { .arena = &c->cx->scratch };
+			uint32_t n = HEAD;
+			buf_puts(&why, "");
+			for (int compiler = 0; compiler < COMPILERS; compiler++) {
+				const Result *r = &t->result[compiler][i];
+				if (!compiler_shown(c, compiler))
+					continue;
+				cell[n++] = r->e.total ? tc_real(r->e.mcps) : tc_none();
+				cell[n++] = r->e.total ? tc_real(r->ratio) : tc_none();
+				cell[n++] = r->e.total ? tc_text(sum_names[r->e.sum]) : tc_none();
+				if (r->why)
+					buf_printf(&why, " %s: %s", compiler_names[compiler], r->why);
+			}
+			cell[n] = tc_text(why.s);
+			table_row(&table, cell);
 		}
 	}
-	buf_puts(c->out, "\n");
+	buf_puts(c->text, "\n");
 }
 
 /* ---- JSON, CSV, SVG ---- */
 
-static void row_json(const Call *c, const Trial *t, int compiler, uint32_t i, bool first)
+static const Column row_columns[] = {
+	{ .key = "network" },    { .key = "compiler" }, { .key = "feature" },       { .key = "value" },
+	{ .key = "sum" },        { .key = "mcps" },     { .key = "program_of" },    { "ratio", .exact = "%.5g" },
+	{ .key = "cycles" },     { .key = "forward" },  { .key = "backward" },      { .key = "units" },
+	{ .key = "memory" },     { .key = "update" },   { .key = "host" },          { .key = "adds" },
+	{ .key = "multiplies" }, { .key = "choices" },  { .key = "own_addresses" },
+};
+
+static void row_print(const CommandRun *c, const Table *table, const Trial *t, int compiler, uint32_t i)
 {
 	const Result *r = &t->result[compiler][i];
 	const Epoch *e = &r->e;
-	buf_puts(c->out, first ? "{\"network\": " : ", {\"network\": ");
-	json_put(c->out, t->plan->net->name);
-	buf_printf(c->out, ", \"compiler\": \"%s\", \"feature\": \"%s\", \"value\": \"%s\", ", compiler_names[compiler],
-	           variants[i].feature, variants[i].value);
-	if (!e->total) {
-		buf_puts(c->out, "\"error\": ");
-		json_put(c->out, r->why);
-		buf_puts(c->out, "}");
-		return;
-	}
-	buf_printf(c->out, "\"sum\": \"%s\", \"mcps\": %.6g, ", sum_names[e->sum], e->mcps);
-	if (r->program != i)
-		buf_printf(c->out, "\"program_of\": \"%s %s\", ", variants[r->program].feature, variants[r->program].value);
-	if (isfinite(r->ratio))
-		buf_printf(c->out, "\"ratio\": %.5g, ", r->ratio);
-	buf_printf(c->out,
-	           "\"cycles\": %" PRIu64 ", \"forward\": %" PRIu64 ", \"backward\": %" PRIu64 ", \"units\": %" PRIu64
-	           ", \"memory\": %" PRIu64 ", \"update\": %" PRIu64 ", \"host\": %" PRIu64 ", \"adds\": %" PRIu64
-	           ", \"multiplies\": %" PRIu64 ", \"choices\": %" PRIu64 ", \"own_addresses\": %" PRIu64 "}",
-	           e->total, e->forward, e->backward, e->units, e->moves, e->update, e->host, e->adds, e->multiplies,
-	           e->choices, e->own);
+	Buf program = { .arena = &c->cx->scratch };
+	buf_printf(&program, "%s %s", variants[r->program].feature, variants[r->program].value);
+	const TableCell cell[COUNT(row_columns)] = {
+		tc_text(t->plan->net->name),
+		tc_text(compiler_names[compiler]),
+		tc_text(variants[i].feature),
+		tc_text(variants[i].value),
+		tc_text(sum_names[e->sum]),
+		tc_real(e->mcps),
+		r->program != i ? tc_text(program.s) : tc_none(),
+		isfinite(r->ratio) ? tc_real(r->ratio) : tc_none(),
+		tc_count(e->total),
+		tc_count(e->forward),
+		tc_count(e->backward),
+		tc_count(e->units),
+		tc_count(e->moves),
+		tc_count(e->update),
+		tc_count(e->host),
+		tc_count(e->adds),
+		tc_count(e->multiplies),
+		tc_count(e->choices),
+		tc_count(e->own),
+	};
+	table_row_failed(table, cell, e->total ? table->columns : 4, "error", e->total ? NULL : r->why);
 }
 
-static void trials_json(const Call *c, const Trial *t, uint32_t trials, uint32_t procs)
+/* Rows of all trials to JSON and to csv. */
+static void rows_print(const CommandRun *c, const Trial *t, uint32_t trials, Buf *csv)
 {
-	json_begin(c);
-	buf_printf(c->out, "\"procs\": %u, \"networks\": [", procs);
-	for (uint32_t n = 0; n < trials; n++) {
-		buf_puts(c->out, n ? ", {\"network\": " : "{\"network\": ");
-		json_put(c->out, t[n].plan->net->name);
-		buf_printf(c->out, ", \"weights\": %" PRIu64 ", \"cases\": %" PRIu64 ", \"why\": ", t[n].plan->W, t[n].cases);
-		json_put(c->out, t[n].why);
-		buf_puts(c->out, "}");
-	}
-	buf_puts(c->out, "], \"rows\": [");
-	for (uint32_t i = 0, shown = 0; i < trials * COMPILERS * VARIANTS; i++) {
+	Table table = json_table(c, row_columns, COUNT(row_columns));
+	table.csv = csv;
+	table_start(&table, "rows");
+	for (uint32_t i = 0; i < trials * COMPILERS * VARIANTS; i++) {
 		int compiler = (int)(i / VARIANTS % COMPILERS);
 		if (compiler_shown(c, compiler))
-			row_json(c, &t[i / (COMPILERS * VARIANTS)], compiler, i % VARIANTS, shown++ == 0);
+			row_print(c, &table, &t[i / (COMPILERS * VARIANTS)], compiler, i % VARIANTS);
 	}
-	buf_puts(c->out, "], \"tornado\": [");
-	for (uint32_t n = 0, shown = 0; n < trials * COMPILERS; n++) {
+	table_end(&table);
+}
+
+static void tornado_print(const CommandRun *c, const Trial *t, uint32_t trials)
+{
+	static const Column columns[] = {
+		{ .key = "network" },   { .key = "compiler" },       { .key = "feature" },    { "low", .exact = "%.5g" },
+		{ .key = "low_value" }, { "high", .exact = "%.5g" }, { .key = "high_value" },
+	};
+	Table table = json_table(c, columns, COUNT(columns));
+	table_start(&table, "tornado");
+	for (uint32_t n = 0; n < trials * COMPILERS; n++) {
 		const Trial *v = &t[n / COMPILERS];
 		int compiler = (int)(n % COMPILERS);
 		for (uint32_t k = 0; k < v->features && compiler_shown(c, compiler); k++) {
 			Extremes r = range_of(v, compiler, &v->feature[k]);
-			buf_puts(c->out, shown++ ? ", {\"network\": " : "{\"network\": ");
-			json_put(c->out, v->plan->net->name);
-			buf_printf(c->out,
-			           ", \"compiler\": \"%s\", \"feature\": \"%s\", \"low\": %.5g, \"low_value\": \"%s\", \"high\": "
-			           "%.5g, \"high_value\": \"%s\"}",
-			           compiler_names[compiler], v->feature[k].name, r.low, r.low_value, r.high, r.high_value);
+			table_row(&table, (TableCell[]){ tc_text(v->plan->net->name), tc_text(compiler_names[compiler]),
+			                                 tc_text(v->feature[k].name), tc_real(r.low), tc_text(r.low_value),
+			                                 tc_real(r.high), tc_text(r.high_value) });
 		}
 	}
-	buf_puts(c->out, "], ");
+	table_end(&table);
 }
 
-static void csv_make(const Call *c, const Trial *t, uint32_t trials, Buf *b)
+static void trials_print(const CommandRun *c, const Trial *t, uint32_t trials, uint32_t procs, Buf *csv)
 {
-	buf_puts(b, "network,compiler,feature,value,sum,mcps,ratio,cycles\n");
-	for (uint32_t i = 0; i < trials * COMPILERS * VARIANTS; i++) {
-		int compiler = (int)(i / VARIANTS % COMPILERS);
-		const Trial *v = &t[i / (COMPILERS * VARIANTS)];
-		const Result *r = &v->result[compiler][i % VARIANTS];
-		if (compiler_shown(c, compiler) && r->e.total)
-			buf_printf(b, "%s,%s,%s,\"%s\",%s,%.6g,%.5g,%" PRIu64 "\n", v->plan->net->name, compiler_names[compiler],
-			           variants[i % VARIANTS].feature, variants[i % VARIANTS].value, sum_names[r->e.sum], r->e.mcps,
-			           r->ratio, r->e.total);
+	static const Column columns[] = {
+		{ .key = "network" }, { .key = "weights" }, { .key = "cases" }, { .key = "why" }
+	};
+	Table table = json_table(c, columns, COUNT(columns));
+	jw_count(c->json, "procs", procs);
+	table_start(&table, "networks");
+	for (uint32_t n = 0; n < trials; n++) {
+		table_row(&table, (TableCell[]){ tc_text(t[n].plan->net->name), tc_count(t[n].plan->W), tc_count(t[n].cases),
+		                                 tc_text(t[n].why) });
+		trial_text(c, &t[n], procs);
 	}
+	table_end(&table);
+	rows_print(c, t, trials, csv);
+	tornado_print(c, t, trials);
 }
 
-static void draw(const Call *c, const Trial *t, uint32_t number, bool *first)
+static void draw(const CommandRun *c, const Trial *t, uint32_t number)
 {
 	Arena *a = &c->cx->scratch;
 	Buf title = { .arena = a }, svg = { .arena = a }, name = { .arena = a };
@@ -468,13 +491,13 @@ static void draw(const Call *c, const Trial *t, uint32_t number, bool *first)
 	buf_printf(&title, "What features are worth: %s", t->plan->net->name);
 	buf_printf(&name, "tornado-%u", number + 1);
 	const Tornado tornado = { title.s,
-		                      "Speed, of the machine's as it is",
+		                      "Speed relative to the standard machine",
 		                      { "compiler 1989", "compiler best" },
 		                      { PLOT_ORANGE, PLOT_BLUE },
 		                      bar,
 		                      t->features };
 	tornado_svg(&tornado, &svg);
-	figure_write(c, name.s, "svg", &svg, first);
+	figure_write(c, name.s, "svg", &svg);
 }
 
 /* ---- the command ---- */
@@ -489,7 +512,7 @@ static const struct {
 	{ { 64, 8, 64 }, 20000, "a small layer, which does not fill the pipeline, and few weights" },
 };
 
-static uint32_t trials_open(const Call *c, Trial **out)
+static uint32_t trials_open(const CommandRun *c, Trial **out)
 {
 	uint32_t count = c->operands ? c->operands : COUNT(usual);
 	Trial *t = *out = NEW(&c->cx->keep, count, Trial);
@@ -506,7 +529,7 @@ static uint32_t trials_open(const Call *c, Trial **out)
 	return count;
 }
 
-void run_evaluate(Call *c)
+void run_evaluate(CommandRun *c)
 {
 	Trial *t;
 	uint32_t trials = trials_open(c, &t), procs = (uint32_t)c->m->processors;
@@ -517,18 +540,14 @@ void run_evaluate(Call *c)
 		folder_make(c);
 	for (uint32_t i = 0; i < trials; i++)
 		cycles += trial_run(c, &t[i]);
-	if (c->json)
-		trials_json(c, t, trials, procs);
-	for (uint32_t i = 0; i < trials && !c->json; i++)
-		trial_text(c, &t[i], procs);
+	Buf csv = { .arena = &c->cx->scratch };
+	trials_print(c, t, trials, procs, &csv);
 	if (c->write) {
-		Buf csv = { .arena = &c->cx->scratch };
-		bool first = figures_begin(c);
-		csv_make(c, t, trials, &csv);
-		figure_write(c, "evaluate", "csv", &csv, &first);
+		jw_start(c->json, "files", '[');
+		figure_write(c, "evaluate", "csv", &csv);
 		for (uint32_t i = 0; i < trials; i++)
-			draw(c, &t[i], i, &first);
-		figures_end(c);
+			draw(c, &t[i], i);
+		jw_end(c->json, ']');
 	}
 	report_end(c, cycles, 0);
 }

@@ -3,33 +3,32 @@
  * the model of section 6.1 predicts, what was measured in 1989, and what the simulated machine does; likewise Table 1
  * with every way of summing in best mode. */
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "gf11_study.h"
 
-enum { MOST_POINTS = 16 };
+enum { MAX_POINTS = 16 };
 typedef struct Points {
-	double x[MOST_POINTS], y[MOST_POINTS], work[MOST_POINTS], talk[MOST_POINTS];
+	double x[MAX_POINTS], y[MAX_POINTS], work[MAX_POINTS], talk[MAX_POINTS];
 	uint32_t count;
 } Points;
 
-/* One way of summing: a line of the model for every number of processors, points where something was measured. */
+/* EpochTry way of summing: a line of the model for every number of processors, points where something was measured. */
 typedef struct Curves {
 	int sum;
 	uint32_t most;
 	double *procs, *mcps, *work, *talk, *total; /* [most] of the model; milliseconds */
 	Points paper, sim;                          /* y: MCPS */
-	double paper_total[MOST_POINTS], sim_total[MOST_POINTS];
+	double paper_total[MAX_POINTS], sim_total[MAX_POINTS];
 } Curves;
 
 /* ---- data ---- */
 
-static double milliseconds(const Call *c, double cycles) { return 1e-6 * c->m->clock * cycles; }
+static double milliseconds(const CommandRun *c, double cycles) { return 1e-6 * c->m->clock * cycles; }
 
-static void curves_model(const Call *c, const Plan *plan, Curves *v)
+static void curves_model(const CommandRun *c, const Plan *plan, Curves *v)
 {
 	ModelInput in;
 	Arena *a = &c->cx->scratch;
@@ -63,7 +62,7 @@ static void curves_paper(const Plan *plan, Curves *v)
 	}
 }
 
-static uint64_t curves_simulated(const Call *c, const Plan *plan, Curves *v)
+static uint64_t curves_simulated(const CommandRun *c, const Plan *plan, Curves *v)
 {
 	uint64_t cycles = 0;
 	EpochSpec s = epoch_spec(c, plan, NETTALK_CASES);
@@ -72,7 +71,7 @@ static uint64_t curves_simulated(const Call *c, const Plan *plan, Curves *v)
 	s.o.sum = v->sum;
 	for (uint32_t i = 0; i < count; i++) {
 		s.o.procs = (uint32_t)procs[i];
-		Epoch e = epoch_apart(c->cx, &s);
+		Epoch e = epoch_isolated(c->cx, &s);
 		uint32_t n = v->sim.count++;
 		v->sim.x[n] = procs[i];
 		v->sim.y[n] = e.mcps;
@@ -86,36 +85,45 @@ static uint64_t curves_simulated(const Call *c, const Plan *plan, Curves *v)
 
 /* ---- CSV ---- */
 
-static void number_add(Buf *b, const Points *p, const double *v, double procs)
+static TableCell at_procs(const Points *p, const double *v, double procs)
 {
-	buf_puts(b, ",");
 	for (uint32_t i = 0; i < p->count; i++)
 		if (p->x[i] == procs)
-			buf_printf(b, "%.6g", v[i]);
+			return tc_real(v[i]);
+	return tc_none();
 }
 
 static void csv_speed(const Curves *v, Buf *b)
 {
-	buf_puts(b, "procs,model_mcps,measured_1989_mcps,simulated_mcps\n");
-	for (uint32_t i = 0; i < v->most; i++) {
-		buf_printf(b, "%u,%.6g", i + 1, v->mcps[i]);
-		number_add(b, &v->paper, v->paper.y, v->procs[i]);
-		number_add(b, &v->sim, v->sim.y, v->procs[i]);
-		buf_puts(b, "\n");
-	}
+	static const Column columns[] = {
+		{ .key = "procs" }, { .key = "model_mcps" }, { .key = "measured_1989_mcps" }, { .key = "simulated_mcps" }
+	};
+	const Table t = { .column = columns, .columns = COUNT(columns), .csv = b };
+	table_start(&t, NULL);
+	for (uint32_t i = 0; i < v->most; i++)
+		table_row(&t, (TableCell[]){ tc_count(i + 1), tc_real(v->mcps[i]), at_procs(&v->paper, v->paper.y, v->procs[i]),
+		                             at_procs(&v->sim, v->sim.y, v->procs[i]) });
 }
 
 static void csv_split(const Curves *v, Buf *b)
 {
-	buf_puts(b, "procs,model_computation_ms,model_communication_ms,model_total_ms,measured_1989_total_ms,"
-	            "simulated_computation_ms,simulated_communication_ms,simulated_total_ms\n");
+	static const Column columns[] = {
+		{ .key = "procs" },
+		{ .key = "model_computation_ms" },
+		{ .key = "model_communication_ms" },
+		{ .key = "model_total_ms" },
+		{ .key = "measured_1989_total_ms" },
+		{ .key = "simulated_computation_ms" },
+		{ .key = "simulated_communication_ms" },
+		{ .key = "simulated_total_ms" },
+	};
+	const Table t = { .column = columns, .columns = COUNT(columns), .csv = b };
+	table_start(&t, NULL);
 	for (uint32_t i = 0; i < v->most; i++) {
-		buf_printf(b, "%u,%.6g,%.6g,%.6g", i + 1, v->work[i], v->talk[i], v->total[i]);
-		number_add(b, &v->paper, v->paper_total, v->procs[i]);
-		number_add(b, &v->sim, v->sim.work, v->procs[i]);
-		number_add(b, &v->sim, v->sim.talk, v->procs[i]);
-		number_add(b, &v->sim, v->sim_total, v->procs[i]);
-		buf_puts(b, "\n");
+		double procs = v->procs[i];
+		table_row(&t, (TableCell[]){ tc_count(i + 1), tc_real(v->work[i]), tc_real(v->talk[i]), tc_real(v->total[i]),
+		                             at_procs(&v->paper, v->paper_total, procs), at_procs(&v->sim, v->sim.work, procs),
+		                             at_procs(&v->sim, v->sim.talk, procs), at_procs(&v->sim, v->sim_total, procs) });
 	}
 }
 
@@ -189,60 +197,49 @@ static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
 
 /* ---- files ---- */
 
-static const char *folder_of(const Call *c) { return c->write ? c->write : "figures"; }
+static const char *folder_of(const CommandRun *c) { return c->write ? c->write : "figures"; }
 
-void folder_make(const Call *c)
+void folder_make(const CommandRun *c)
 {
 	if (mkdir(folder_of(c), 0777) && errno != EEXIST)
 		fail(c->cx, MP_FAILED, "name another folder with --out", "%s: %s", folder_of(c), strerror(errno));
 }
 
-bool figures_begin(const Call *c)
-{
-	buf_puts(c->out, c->json ? "\"files\": [" : "");
-	return true;
-}
-
-void figure_write(const Call *c, const char *name, const char *ending, const Buf *text, bool *first)
+void figure_write(const CommandRun *c, const char *name, const char *ending, const Buf *text)
 {
 	Buf path = { .arena = &c->cx->scratch };
 	buf_printf(&path, "%s/%s.%s", folder_of(c), name, ending);
 	OutFile *f = file_create(c->cx, &c->cx->scratch, path.s);
 	file_write(f, text->s, text->len);
 	file_commit(c->cx, f);
-	if (c->json) {
-		buf_puts(c->out, *first ? "" : ", ");
-		json_put(c->out, path.s);
-	} else {
-		buf_printf(c->out, "wrote %s\n", path.s);
-	}
-	*first = false;
+	jw_text(c->json, NULL, path.s);
+	buf_printf(c->text, "wrote %s\n", path.s);
 }
-
-void figures_end(const Call *c) { buf_puts(c->out, c->json ? "], " : ""); }
 
 /* ---- Table 1 with every way of summing ---- */
 
-static void csv_best(const Call *c, const Plan *plan, const BestTable *t, Buf *b)
+static void csv_best(const CommandRun *c, const Plan *plan, const BestTable *t, Buf *b)
 {
-	buf_puts(b, "procs,limit_mcps");
-	for (int sum = 0; sum < SUMS; sum++)
-		buf_printf(b, ",%s_mcps,%s_update_cycles", sum_names[sum], sum_names[sum]);
-	buf_puts(b, "\n");
+	enum { HEAD = 2, EACH = 2 };
+	Column column[HEAD + EACH * SUMS] = { { .key = "procs" }, { .key = "limit_mcps" } };
+	const Table table = { .column = column, .columns = COUNT(column), .csv = b };
+	for (int sum = 0; sum < SUMS; sum++) {
+		column[HEAD + EACH * sum] = (Column){ "mcps", .object = sum_names[sum] };
+		column[HEAD + EACH * sum + 1] = (Column){ "update_cycles", .object = sum_names[sum] };
+	}
+	table_start(&table, NULL);
 	for (uint32_t i = 0; i < t->rows; i++) {
-		buf_printf(b, "%u,%.6g", best_procs[i], model_limit(plan, c->m, best_procs[i]));
+		TableCell cell[COUNT(column)] = { tc_count(best_procs[i]), tc_real(model_limit(plan, c->m, best_procs[i])) };
 		for (int sum = 0; sum < SUMS; sum++) {
 			const Epoch *e = &t->cell[i][sum];
-			if (e->total)
-				buf_printf(b, ",%.6g,%" PRIu64, e->mcps, e->update);
-			else
-				buf_puts(b, ",,");
+			cell[HEAD + EACH * sum] = e->total ? tc_real(e->mcps) : tc_none();
+			cell[HEAD + EACH * sum + 1] = e->total ? tc_count(e->update) : tc_none();
 		}
-		buf_puts(b, "\n");
+		table_row(&table, cell);
 	}
 }
 
-static void svg_best(const Call *c, const Plan *plan, const BestTable *t, Buf *b)
+static void svg_best(const CommandRun *c, const Plan *plan, const BestTable *t, Buf *b)
 {
 	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 };
 	static const double y_tick[] = { 20, 50, 100, 200, 500, 1000, 2000 };
@@ -276,13 +273,13 @@ static void svg_best(const Call *c, const Plan *plan, const BestTable *t, Buf *b
 	plot_svg(&plot, b);
 }
 
-static void figure_best(const Call *c, const Plan *plan, const BestTable *t, bool *first)
+static void figure_best(const CommandRun *c, const Plan *plan, const BestTable *t)
 {
 	Buf csv = { .arena = &c->cx->scratch }, svg = { .arena = &c->cx->scratch };
 	csv_best(c, plan, t, &csv);
 	svg_best(c, plan, t, &svg);
-	figure_write(c, "table1", "csv", &csv, first);
-	figure_write(c, "table1", "svg", &svg, first);
+	figure_write(c, "table1", "csv", &csv);
+	figure_write(c, "table1", "svg", &svg);
 }
 
 /* ---- the command ---- */
@@ -299,7 +296,7 @@ static const struct {
 	{ "figure11", "Figure 11: time of an epoch, summing in a tree (NETtalk)", SUM_TREE, csv_split, svg_split },
 };
 
-void run_figures(Call *c)
+void run_figures(CommandRun *c)
 {
 	const Plan *plan = plan_open(c->cx, NULL);
 	Arena *a = &c->cx->scratch;
@@ -316,17 +313,15 @@ void run_figures(Call *c)
 		cycles += curves_simulated(c, plan, v);
 	}
 	best_simulate(c, plan, best);
-	if (c->json)
-		json_begin(c);
-	bool first = figures_begin(c);
+	jw_start(c->json, "files", '[');
 	for (size_t i = 0; i < COUNT(figures); i++) {
 		Buf csv = { .arena = a }, svg = { .arena = a };
 		figures[i].csv(&curves[figures[i].sum], &csv);
 		figures[i].svg(a, &curves[figures[i].sum], figures[i].title, &svg);
-		figure_write(c, figures[i].name, "csv", &csv, &first);
-		figure_write(c, figures[i].name, "svg", &svg, &first);
+		figure_write(c, figures[i].name, "csv", &csv);
+		figure_write(c, figures[i].name, "svg", &svg);
 	}
-	figure_best(c, plan, best, &first);
-	figures_end(c);
+	figure_best(c, plan, best);
+	jw_end(c->json, ']');
 	report_end(c, cycles + best->cycles, 0);
 }

@@ -51,7 +51,7 @@ typedef struct EpochSpec {
 	const Machine *m;
 	BpOptions o; /* dry: counted, not executed; the same cycles */
 	uint64_t cases;
-	Epoch e;         /* out: epochs_apart sets these two */
+	Epoch e;         /* out: epochs_isolated sets these two */
 	const char *why; /* NULL, or why there is no figure */
 } EpochSpec;
 Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made); /* made (may be NULL): the program, to look at */
@@ -59,60 +59,65 @@ double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles
 
 /* ---- commands.c ---- */
 
-enum { MOST_DEAD = 64, MOST_THREADS = 256, MOST_OPERANDS = 16 };
+enum { MAX_PARTS = 64, MAX_THREADS = 256, MAX_OPERANDS = 16 };
 
-typedef struct Verb Verb;
-typedef struct Call {
+typedef struct CommandDef CommandDef;
+/* A command being run: its arguments and its report, which is written as text and as JSON; one of them is printed. */
+typedef struct CommandRun {
 	Ctx *cx;
-	Buf *out;
-	const Verb *verb;
-	const char *operand[MOST_OPERANDS];
+	const CommandDef *def;
+	Buf *text;
+	JsonWriter *json;
+	Buf *csv; /* NULL: not asked for */
+	const char *operand[MAX_OPERANDS];
 	uint32_t operands;
 	/* NULL: not given */
 	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *small, *units, *sigmoid, *net, *write;
-	const char *dead[MOST_DEAD];
+	const char *dead[MAX_PARTS];
 	size_t deads;
-	const char *fault[MOST_DEAD];
+	const char *fault[MAX_PARTS];
 	size_t faults;
 	uint64_t fault_seed; /* 1 if not given */
 	const char *trials_of;
 	uint64_t level, threads, cases, bundle, update, trials;
-	bool json, csv, extended, routines, printed, whole, simulate, execute, traced;
+	bool as_json, as_csv, extended, routines, printed, whole, simulate, execute, traced;
 	const Machine *m;
 	ScheduleCache *cache; /* of all programs that the command compiles */
 	double began;
-	uint32_t used;                /* processors that worked; 0: all of the machine */
-	const char *failure, *remedy; /* what the whole report says failed; NULL: nothing did */
-} Call;
+	uint32_t used;                /* processors simulated; 0: all of the machine */
+	const char *failure, *remedy; /* the command fails with this after the report is printed; NULL: it succeeds */
+} CommandRun;
 
-struct Verb {
-	const char *name, *operand; /* in brackets: may be left out; NULL: takes none */
+struct CommandDef {
+	const char *name, *operand; /* in brackets: optional; NULL: none */
 	uint32_t most;              /* operands */
 	const char *options;        /* besides machine and json; with blanks around each */
-	void (*run)(Call *c);
+	void (*run)(CommandRun *c);
 };
 
-/* Runs one command: argv[0] is its name, operands and options (--name=value, --flag) follow.  Result to `out`, or it
- * fails; or both, if the result is that something failed. */
+/* Runs one command: argv[0] is its name, operands and options (--name=value, --flag) follow. The report goes to `out`,
+ * or the command fails; or both, if the report says what failed. */
 void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out);
-void json_begin(const Call *c);
-/* The last words of every report, and the closing brace of JSON: what was simulated, how long the whole command took.
- * `rate`: processor-cycles executed in a second, where that was measured; 0: cycles and the command's time say it. */
-void report_end(const Call *c, uint64_t cycles, double rate);
-/* Calls body(arg); NULL, or what it failed with, in scratch; its messages are forgotten. Want of memory is passed
+Table report_table(const CommandRun *c, const Column *column, size_t columns); /* text, JSON and, if asked for, CSV */
+Table json_table(const CommandRun *c, const Column *column, size_t columns);   /* JSON and CSV alone */
+Table text_table(const CommandRun *c, const Column *column, size_t columns);
+/* The last lines of every report: what was simulated, how long the whole command took. `rate`: processor-cycles
+ * executed in a second, where that was measured; 0: from cycles and the command's time. */
+void report_end(const CommandRun *c, uint64_t cycles, double rate);
+/* Calls body(arg). NULL, or the message of its failure, in scratch; its messages are discarded. Out of memory is passed
  * on. */
 const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg);
-uint64_t whole_number(const Call *c, const char *option, const char *value, uint64_t least, uint64_t most);
-uint32_t threads_of(const Call *c); /* --threads; default one for each CPU */
+uint64_t whole_number(const CommandRun *c, const char *option, const char *value, uint64_t least, uint64_t most);
+uint32_t threads_of(const CommandRun *c); /* --threads; default one for each CPU */
 
 /* ---- routine_cmd.c: commands that make and run routines ---- */
 
-void routine_names(Buf *out); /* "the routines are: ..." */
-void run_routines(Call *c);   /* efficiency --routines */
-void run_microcode(Call *c);
-void run_trace(Call *c);
-void run_run(Call *c);
-void run_bench(Call *c);
+void routine_names(Buf *out);     /* "the routines are: ..." */
+void run_routines(CommandRun *c); /* efficiency --routines */
+void run_microcode(CommandRun *c);
+void run_trace(CommandRun *c);
+void run_run(CommandRun *c);
+void run_bench(CommandRun *c);
 
 /* ---- runner.c: a machine to try one routine on ---- */
 
@@ -137,22 +142,22 @@ const Plan *plan_open(Ctx *cx, const char *path); /* of a file; NULL: NETtalk's 
 const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs); /* fully linked, with true */
 bool plan_is_nettalk(const Plan *plan, uint64_t cases);
 int choice_read(Ctx *cx, const char *option, const char *word, const char *const *names, int count);
-uint32_t procs_read(const Call *c, double **value); /* --procs; default those of Table 1, and all */
-BpOptions call_options(const Call *c);              /* sum, compiler, sigmoid, bundle, update, threads; dry */
-EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases); /* with call_options */
+uint32_t procs_read(const CommandRun *c, double **value); /* --procs; default those of Table 1, and all */
+BpOptions compile_options(const CommandRun *c);           /* sum, compiler, sigmoid, bundle, update, threads; dry */
+EpochSpec epoch_spec(const CommandRun *c, const Plan *plan, uint64_t cases); /* with compile_options */
 /* Simulates epochs in a context of its own: memory goes before this returns, which for a program of the machine is
  * much.  What is equal in their code is scheduled once. */
-void epochs_apart(Ctx *cx, EpochSpec *s, uint32_t count);
-Epoch epoch_apart(Ctx *cx, EpochSpec *s); /* one, or it fails */
+void epochs_isolated(Ctx *cx, EpochSpec *s, uint32_t count);
+Epoch epoch_isolated(Ctx *cx, EpochSpec *s); /* one, or it fails */
 
 /* ---- model_cmd.c ---- */
 
-void run_model(Call *c);
-void run_networks(Call *c); /* efficiency without --routines */
+void run_model(CommandRun *c);
+void run_networks(CommandRun *c); /* efficiency without --routines */
 
 /* ---- sums.c: ways of summing compared ---- */
 
-enum { SUM_METHODS = SUMS + 1, MOST_CROSSINGS = 32 };
+enum { SUM_METHODS = SUMS + 1, MAX_CROSSINGS = 32 };
 typedef struct SumMethod {
 	const char *name;
 	int sum;
@@ -173,22 +178,21 @@ typedef struct Crossing {
 	uint32_t from;
 } Crossing;
 /* Looked for between 2, 3 ... 8, 16, 32 ... processors, by bisection where the order at two of these differs;
- * [MOST_CROSSINGS]. */
-uint32_t crossings_find(const Call *c, const Plan *plan, int compiler, Crossing *out);
-void crossings_json(const Call *c, const Crossing *x, uint32_t count);
-void crossings_text(const Call *c, const Crossing *x, uint32_t count);
-void run_sums(Call *c);
-void run_updates(Call *c); /* updates.c: rules and range check */
+ * [MAX_CROSSINGS]. */
+uint32_t crossings_find(const CommandRun *c, const Plan *plan, int compiler, Crossing *out);
+void crossings_print(const CommandRun *c, const Crossing *x, uint32_t count, bool text); /* JSON always */
+void run_sums(CommandRun *c);
+void run_updates(CommandRun *c); /* updates.c: rules and range check */
 
 /* ---- table1.c: Table 1, and the one constant that is fitted to it; table2.c: Table 2 ---- */
 
-typedef struct Cell1 {
+typedef struct Table1Cell {
 	uint32_t procs;
 	int sum;
 	double mcps;
 	bool fitted;
-} Cell1;
-extern const Cell1 table1[]; /* as printed; fitted: calibrate uses it */
+} Table1Cell;
+extern const Table1Cell table1[]; /* as printed; fitted: calibrate uses it */
 extern const uint32_t table1_cells;
 double table1_mcps(uint32_t procs, int sum); /* 0: the report has no such cell */
 enum { BEST_ROWS = 9 };
@@ -199,35 +203,33 @@ typedef struct BestTable {
 	uint32_t rows;
 	uint64_t cycles;
 } BestTable;
-void best_simulate(Call *c, const Plan *plan, BestTable *t);
-void run_table1(Call *c);
-void run_calibrate(Call *c);
-void run_table2(Call *c);
+void best_simulate(CommandRun *c, const Plan *plan, BestTable *t);
+void run_table1(CommandRun *c);
+void run_calibrate(CommandRun *c);
+void run_table2(CommandRun *c);
 
 /* ---- sweep.c, figures.c, small_cmd.c ---- */
 
-void run_sweep(Call *c);
-void run_disks(Call *c); /* disk_cmd.c */
+void run_sweep(CommandRun *c);
+void run_disks(CommandRun *c); /* disk_cmd.c */
 void machine_put(Machine *m, const MachineRow *row, double v);
 const Machine *machine_checked(Ctx *cx, const Machine *m); /* fails as reading a file of these values would */
-void run_small(Call *c);
-void run_figures(Call *c);
-void run_evaluate(Call *c); /* evaluate.c */
+void run_small(CommandRun *c);
+void run_figures(CommandRun *c);
+void run_evaluate(CommandRun *c); /* evaluate.c */
 /* Files in the folder of --out. */
-void folder_make(const Call *c);
-bool figures_begin(const Call *c); /* true: the next file is the first */
-void figure_write(const Call *c, const char *name, const char *ending, const Buf *text, bool *first);
-void figures_end(const Call *c);
+void folder_make(const CommandRun *c);
+void figure_write(const CommandRun *c, const char *name, const char *ending, const Buf *text);
 
 /* ---- switch_cmd.c ---- */
 
-/* microprop gf11 switch; spec as above, or random:FIRST..LAST[:ROUTES] for all these seeds.  NULL, or why it failed, in
- * scratch.  JSON: members, each with a comma behind it. */
+/* microprop gf11 switch; spec as above, or random:FIRST..LAST[:ROUTES] for all these seeds. NULL, or why it failed, in
+ * scratch. JSON: members of the object that is open. */
 const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
-                           bool json, Buf *out);
+                           JsonWriter *json, Buf *text);
 
 /* ---- diagnose_cmd.c ---- */
 
-void run_diagnose(Call *c);
+void run_diagnose(CommandRun *c);
 
 #endif

@@ -19,54 +19,48 @@ typedef struct ModelRow {
 	Epoch sim;           /* total 0: not asked for */
 } ModelRow;
 
-static void model_row_json(const Call *c, const ModelRow *r)
+enum { MODEL_COLUMNS = 19, SIMULATED_TOTAL = 16, SIMULATED_MCPS, MEASURED };
+static const Column model_columns[MODEL_COLUMNS] = {
+	{ "procs", "procs", .width = 5 },
+	{ "forward", "forward", 11, "%.0f", .exact = "%.10g" },
+	{ "backward", "backward", 11, "%.0f", .exact = "%.10g" },
+	{ "memory", "memory", 11, "%.0f", .exact = "%.10g" },
+	{ "communication", "switch", 11, "%.0f", .exact = "%.10g" },
+	{ "host", "host", 11, "%.0f", .exact = "%.10g" },
+	{ "total", "total", 12, "%.0f", .exact = "%.10g" },
+	{ "mcps", "MCPS", 9, .format = "%.4g" },
+	{ "mcps_equations", "no host", 9, .format = "%.4g" },
+	{ "limit", "limit", 7, .format = "%.0f" },
+	{ "forward", .object = "simulated" },
+	{ "backward", .object = "simulated" },
+	{ "units", .object = "simulated" },
+	{ "memory", .object = "simulated" },
+	{ "update", .object = "simulated" },
+	{ "host", .object = "simulated" },
+	{ "total", "simulated", 12, .object = "simulated" },
+	{ "mcps", "MCPS", 9, "%.4g", .object = "simulated" },
+	{ "measured_1989", "1989", 6, "%g", .exact = "%g" },
+};
+
+static void model_row_print(const Table *t, const ModelRow *r)
 {
 	const ModelOutput *o = &r->out;
-	buf_printf(c->out,
-	           "{\"procs\": %u, \"forward\": %.10g, \"backward\": %.10g, \"memory\": %.10g, "
-	           "\"communication\": %.10g, \"host\": %.10g, \"total\": %.10g, \"mcps\": %.6g, "
-	           "\"mcps_equations\": %.6g, \"limit\": %.6g",
-	           r->procs, o->forward, o->backward, o->memory, o->communication, o->host, o->total, o->mcps, r->bare,
-	           r->limit);
-	if (r->sim.total)
-		buf_printf(c->out,
-		           ", \"simulated\": {\"forward\": %" PRIu64 ", \"backward\": %" PRIu64 ", \"units\": %" PRIu64
-		           ", \"memory\": %" PRIu64 ", \"update\": %" PRIu64 ", \"host\": %" PRIu64 ", \"total\": %" PRIu64
-		           ", \"mcps\": %.6g}",
-		           r->sim.forward, r->sim.backward, r->sim.units, r->sim.moves, r->sim.update, r->sim.host,
-		           r->sim.total, r->sim.mcps);
+	const Epoch *e = &r->sim;
+	TableCell cell[MODEL_COLUMNS] = {
+		tc_count(r->procs), tc_real(o->forward), tc_real(o->backward), tc_real(o->memory), tc_real(o->communication),
+		tc_real(o->host),   tc_real(o->total),   tc_real(o->mcps),     tc_real(r->bare),   tc_real(r->limit),
+	};
+	const uint64_t cycles[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
+	for (size_t i = 0; i < COUNT(cycles) && e->total; i++)
+		cell[SIMULATED_MCPS - COUNT(cycles) + i] = tc_count(cycles[i]);
+	if (e->total)
+		cell[SIMULATED_MCPS] = tc_real(e->mcps);
 	if (r->paper > 0)
-		buf_printf(c->out, ", \"measured_1989\": %g", r->paper);
-	buf_puts(c->out, "}");
+		cell[MEASURED] = tc_real(r->paper);
+	table_row(t, cell);
 }
 
-static void model_row_text(const Call *c, const ModelRow *r)
-{
-	const ModelOutput *o = &r->out;
-	buf_printf(c->out, "%5u %11.0f %11.0f %11.0f %11.0f %11.0f %12.0f %9.4g %9.4g %7.0f", r->procs, o->forward,
-	           o->backward, o->memory, o->communication, o->host, o->total, o->mcps, r->bare, r->limit);
-	if (r->sim.total)
-		buf_printf(c->out, " %12" PRIu64 " %9.4g", r->sim.total, r->sim.mcps);
-	else if (c->simulate)
-		buf_printf(c->out, " %12s %9s", "-", "-");
-	if (r->paper > 0)
-		buf_printf(c->out, " %6g", r->paper);
-	buf_puts(c->out, "\n");
-}
-
-static void model_head_text(const Call *c, const Plan *plan, const ModelInput *in, bool paper)
-{
-	buf_printf(c->out, "# %s: W %.0f, Wi %.0f, U %.0f; C %.0f cases; B %.0f, M %.0f; sum %s%s%s; cycles of an epoch\n",
-	           plan->net->name, in->W, in->Wi, in->U, in->C, in->B, in->M, sum_names[in->sum],
-	           in->whole ? "; whole cases" : "", in->printed ? "; as printed, errata and all" : "");
-	buf_printf(c->out, "%5s %11s %11s %11s %11s %11s %12s %9s %9s %7s", "procs", "forward", "backward", "memory",
-	           "switch", "host", "total", "MCPS", "no host", "limit");
-	if (c->simulate)
-		buf_printf(c->out, " %12s %9s", "simulated", "MCPS");
-	buf_puts(c->out, paper ? "   1989\n" : "\n");
-}
-
-static void model_optima(const Call *c, const ModelInput *in)
+static void model_optima(const CommandRun *c, const ModelInput *in, Buf *text)
 {
 	ModelInput bare = *in;
 	bare.host_call = 0;
@@ -81,23 +75,24 @@ static void model_optima(const Call *c, const ModelInput *in)
 	for (size_t i = 0; i < (in->printed ? 1 : COUNT(rows)); i++) {
 		double closed = model_optimum(rows[i].in);
 		uint32_t search = model_search(rows[i].in, most), machine = model_search(rows[i].in, here);
-		if (c->json)
-			buf_printf(c->out, "\"%s\": {\"closed\": %.6g, \"search\": %u, \"machine\": %u}, ", rows[i].key, closed,
-			           search, machine);
-		else
-			buf_printf(c->out, "# best number of processors, %s: %.4g by calculus, %u by search, %u on %s\n",
-			           rows[i].text, closed, search, machine, c->m->name);
+		jw_start(c->json, rows[i].key, '{');
+		jw_real(c->json, "closed", NULL, closed);
+		jw_count(c->json, "search", search);
+		jw_count(c->json, "machine", machine);
+		jw_end(c->json, '}');
+		buf_printf(text, "# best number of processors, %s: %.4g by calculus, %u by search, %u on %s\n", rows[i].text,
+		           closed, search, machine, c->m->name);
 	}
 }
 
 /* Few processors cannot hold all cases: there the model stands alone. */
-static bool cases_fit(const Call *c, const Plan *plan, uint64_t cases, uint32_t procs)
+static bool cases_fit(const CommandRun *c, const Plan *plan, uint64_t cases, uint32_t procs)
 {
 	uint64_t words = plan->net->inputs + plan->net->outputs + 1 + (uint64_t)c->m->dram_banks;
 	return (cases + procs - 1) / procs * words + 3 * plan->W + plan->W / 16 <= (uint64_t)c->m->dram;
 }
 
-static ModelRow model_row(const Call *c, const Plan *plan, uint64_t cases, ModelInput in, uint32_t procs)
+static ModelRow model_row(const CommandRun *c, const Plan *plan, uint64_t cases, ModelInput in, uint32_t procs)
 {
 	in.P = procs;
 	ModelRow r = { .procs = procs, .out = model_epoch(&in), .limit = model_limit(plan, c->m, procs) };
@@ -108,12 +103,12 @@ static ModelRow model_row(const Call *c, const Plan *plan, uint64_t cases, Model
 	if (c->simulate && cases_fit(c, plan, cases, procs)) {
 		EpochSpec s = epoch_spec(c, plan, cases);
 		s.o.procs = procs;
-		r.sim = epoch_apart(c->cx, &s);
+		r.sim = epoch_isolated(c->cx, &s);
 	}
 	return r;
 }
 
-void run_model(Call *c)
+void run_model(CommandRun *c)
 {
 	const Plan *plan = plan_open(c->cx, c->operand[0]);
 	uint64_t cases = c->cases ? c->cases : NETTALK_CASES, simulated = 0;
@@ -121,7 +116,7 @@ void run_model(Call *c)
 	uint32_t count = procs_read(c, &procs);
 	ModelInput in;
 	model_input(&in, plan, c->m, cases);
-	in.sum = call_options(c).sum;
+	in.sum = compile_options(c).sum;
 	in.printed = c->printed;
 	in.whole = c->whole;
 	if (c->bundle)
@@ -129,29 +124,32 @@ void run_model(Call *c)
 	if (in.M <= 2 * in.B)
 		fail(c->cx, MP_BAD_INPUT, "write a smaller --bundle", "two caches of %.0f words do not fit %.0f words of SRAM",
 		     in.B, in.M);
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"network\": ");
-		json_put(c->out, plan->net->name);
-		buf_printf(c->out, ", \"W\": %.0f, \"Wi\": %.0f, \"U\": %.0f, \"cases\": %.0f, \"sum\": \"%s\", ", in.W, in.Wi,
-		           in.U, in.C, sum_names[in.sum]);
-	} else {
-		model_head_text(c, plan, &in, plan_is_nettalk(plan, cases));
-	}
-	if (c->json) {
-		model_optima(c, &in);
-		buf_puts(c->out, "\"rows\": [");
-	}
+	Buf optima = { .arena = &c->cx->scratch };
+	Column column[MODEL_COLUMNS];
+	Table t = report_table(c, column, MODEL_COLUMNS);
+	memcpy(column, model_columns, sizeof column);
+	if (!c->simulate)
+		column[SIMULATED_TOTAL].title = column[SIMULATED_MCPS].title = NULL;
+	if (!plan_is_nettalk(plan, cases))
+		column[MEASURED].title = NULL;
+	buf_printf(c->text, "# %s: W %.0f, Wi %.0f, U %.0f; C %.0f cases; B %.0f, M %.0f; sum %s%s%s; cycles of an epoch\n",
+	           plan->net->name, in.W, in.Wi, in.U, in.C, in.B, in.M, sum_names[in.sum], in.whole ? "; whole cases" : "",
+	           in.printed ? "; as printed, errata and all" : "");
+	jw_text(c->json, "network", plan->net->name);
+	jw_count(c->json, "W", plan->W);
+	jw_count(c->json, "Wi", plan->Wi);
+	jw_count(c->json, "U", plan->U);
+	jw_count(c->json, "cases", cases);
+	jw_text(c->json, "sum", sum_names[in.sum]);
+	model_optima(c, &in, &optima);
+	table_start(&t, "rows");
 	for (uint32_t i = 0; i < count; i++) {
 		ModelRow r = model_row(c, plan, cases, in, (uint32_t)procs[i]);
 		simulated += r.sim.total;
-		buf_puts(c->out, c->json && i ? ", " : "");
-		(c->json ? model_row_json : model_row_text)(c, &r);
+		model_row_print(&t, &r);
 	}
-	if (c->json)
-		buf_puts(c->out, "], ");
-	else
-		model_optima(c, &in);
+	table_end(&t);
+	buf_puts(c->text, optima.s);
 	report_end(c, simulated, 0);
 }
 
@@ -186,12 +184,23 @@ static void parts_of(const Controller *k, Part *part)
 	}
 }
 
-static double share(uint64_t a, uint64_t b) { return b ? 100.0 * (double)a / (double)b : NAN; }
+static double share(uint64_t a, uint64_t b) { return b ? (double)a / (double)b : NAN; }
 
-static uint64_t efficiency_row(const Call *c, const Plan *plan, uint32_t procs, bool first)
+static const Column efficiency_columns[] = {
+	{ "network", "network", .width = -16 },
+	{ "seed_metric", "report's %", 10, "%.1f", "%.4f", "forward", true },
+	{ "percent_of_bound", "bound %", 7, "%.1f", "%.2f", .object = "forward" },
+	{ "seed_metric", "report's %", 10, "%.1f", "%.4f", "backward", true },
+	{ "percent_of_bound", "bound %", 7, "%.1f", "%.2f", .object = "backward" },
+	{ "seed_metric", "report's %", 10, "%.1f", "%.4f", "units", true },
+	{ "percent_of_bound", "bound %", 7, "%.1f", "%.2f", .object = "units" },
+	{ "ring", "ring", 8, "%.1f", "%.4f", "update", true },
+	{ "tree", "tree", 8, "%.1f", "%.4f", "update", true },
+};
+
+static uint64_t efficiency_row(const CommandRun *c, const Table *t, const Plan *plan, uint32_t procs)
 {
 	enum { CASES_EACH = 24 }; /* as NETtalk has on 512 processors */
-	static const char *const names[PARTS] = { "forward", "backward", "units" };
 	static const int sums[] = { SUM_RING, SUM_TREE };
 	Part part[PARTS] = { 0 };
 	double update[COUNT(sums)];
@@ -209,24 +218,18 @@ static uint64_t efficiency_row(const Call *c, const Plan *plan, uint32_t procs, 
 			assert(part[PART_FORWARD].cycles == e.forward && part[PART_BACKWARD].cycles == e.backward);
 		}
 	}
-	if (!c->json) {
-		buf_printf(c->out, "%-16s", plan->net->name);
-		for (int k = 0; k < PARTS; k++)
-			buf_printf(c->out, " %8.1f %7.1f", share(part[k].arithmetic, part[k].cycles),
-			           share(part[k].bound, part[k].cycles));
-		buf_printf(c->out, " %8.1f %8.1f\n", update[0], update[1]);
-		return cycles;
+	TableCell cell[COUNT(efficiency_columns)] = { tc_text(plan->net->name) };
+	for (int k = 0; k < PARTS; k++) {
+		cell[1 + 2 * k] = tc_real(share(part[k].arithmetic, part[k].cycles));
+		cell[2 + 2 * k] = tc_real(100 * share(part[k].bound, part[k].cycles));
 	}
-	buf_puts(c->out, first ? "{\"network\": " : ", {\"network\": ");
-	json_put(c->out, plan->net->name);
-	for (int k = 0; k < PARTS; k++)
-		buf_printf(c->out, ", \"%s\": {\"seed_metric\": %.4f, \"percent_of_bound\": %.2f}", names[k],
-		           share(part[k].arithmetic, part[k].cycles) / 100, share(part[k].bound, part[k].cycles));
-	buf_printf(c->out, ", \"update\": {\"ring\": %.4f, \"tree\": %.4f}}", update[0] / 100, update[1] / 100);
+	cell[1 + 2 * PARTS] = tc_real(update[0]);
+	cell[2 + 2 * PARTS] = tc_real(update[1]);
+	table_row(t, cell);
 	return cycles;
 }
 
-void run_networks(Call *c)
+void run_networks(CommandRun *c)
 {
 	static const uint32_t shapes[][3] = {
 		{ 203, 60, 26 }, { 203, 120, 26 }, { 256, 64, 16 }, { 64, 32, 16 }, { 24, 24, 24 }, { 12, 12, 12 }, { 8, 3, 8 },
@@ -237,27 +240,19 @@ void run_networks(Call *c)
 	if (c->procs && range_read(c->cx, "--procs", c->procs, &row, &given))
 		procs = given[0];
 	c->cache = schedule_cache_new(c->cx);
-	if (c->json) {
-		json_begin(c);
-		buf_printf(c->out, "\"procs\": %.0f, \"compiler\": \"%s\", \"networks\": [", procs,
-		           compiler_names[call_options(c).compiler]);
-	} else {
-		buf_printf(c->out, "%-16s %16s %16s %16s %17s\n", "", "forward", "backward", "units", "update");
-		buf_printf(c->out, "%-16s %8s %7s %8s %7s %8s %7s %8s %8s\n", "network", "seed %", "bound %", "seed %",
-		           "bound %", "seed %", "bound %", "ring", "tree");
-	}
+	Table t = report_table(c, efficiency_columns, COUNT(efficiency_columns));
+	jw_real(c->json, "procs", "%.0f", procs);
+	jw_text(c->json, "compiler", compiler_names[compile_options(c).compiler]);
+	buf_printf(c->text, "%-16s %18s %18s %18s %17s\n", "", "forward", "backward", "units", "update");
+	table_start(&t, "networks");
 	if (c->operands)
-		cycles = efficiency_row(c, plan_open(c->cx, c->operand[0]), (uint32_t)procs, true);
+		cycles = efficiency_row(c, &t, plan_open(c->cx, c->operand[0]), (uint32_t)procs);
 	for (size_t i = 0; i < COUNT(shapes) && !c->operands; i++)
-		cycles +=
-			efficiency_row(c, plan_layers(c->cx, shapes[i][0], shapes[i][1], shapes[i][2]), (uint32_t)procs, i == 0);
-	if (c->json)
-		buf_puts(c->out, "], ");
-	else
-		buf_printf(
-			c->out,
-			"\n# seed %%: cycles that issue an add or a multiply; bound %%: of what no schedule can pass\n"
-			"# update: cycles the switch needs, of all cycles of the update on %.0f processors (section 6.2.2)\n",
-			procs);
+		cycles += efficiency_row(c, &t, plan_layers(c->cx, shapes[i][0], shapes[i][1], shapes[i][2]), (uint32_t)procs);
+	table_end(&t);
+	buf_printf(c->text,
+	           "\n# report's %%: cycles that issue an add or a multiply; bound %%: of what no schedule can exceed\n"
+	           "# update: cycles the switch needs, of all cycles of the update on %.0f processors (section 6.2.2)\n",
+	           procs);
 	report_end(c, cycles, 0);
 }

@@ -50,7 +50,7 @@ int choice_read(Ctx *cx, const char *option, const char *word, const char *const
 	fail(cx, MP_BAD_INPUT, list.s, "%s cannot be '%s'", option, word);
 }
 
-uint32_t procs_read(const Call *c, double **value)
+uint32_t procs_read(const CommandRun *c, double **value)
 {
 	const MachineRow row = { .low = 1, .high = (double)c->m->processors };
 	static const double usual[] = { 8, 16, 32, 64, 128, 256, 356, 512 };
@@ -68,7 +68,7 @@ uint32_t procs_read(const Call *c, double **value)
 
 /* ---- compiling ---- */
 
-BpOptions call_options(const Call *c)
+BpOptions compile_options(const CommandRun *c)
 {
 	return (BpOptions){
 		.sum = c->sum ? choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) : SUM_TREE,
@@ -83,49 +83,49 @@ BpOptions call_options(const Call *c)
 	};
 }
 
-EpochSpec epoch_spec(const Call *c, const Plan *plan, uint64_t cases)
+EpochSpec epoch_spec(const CommandRun *c, const Plan *plan, uint64_t cases)
 {
-	return (EpochSpec){ .plan = plan, .opt = &plan->net->options, .m = c->m, .o = call_options(c), .cases = cases };
+	return (EpochSpec){ .plan = plan, .opt = &plan->net->options, .m = c->m, .o = compile_options(c), .cases = cases };
 }
 
 /* ---- epochs apart ---- */
 
-typedef struct Apart {
+typedef struct EpochBatch {
 	Ctx *cx;
 	EpochSpec *s;
 	uint32_t count;
-} Apart;
-typedef struct One {
+} EpochBatch;
+typedef struct EpochTry {
 	Ctx *own;
 	EpochSpec *s;
-} One;
+} EpochTry;
 
 static void simulate_one(void *arg)
 {
-	One *a = arg;
+	EpochTry *a = arg;
 	a->s->e = epoch_simulate(a->own, a->s, NULL);
 }
 
 static void simulate_all(Ctx *own, void *arg)
 {
-	const Apart *a = arg;
+	const EpochBatch *a = arg;
 	ScheduleCache *cache = schedule_cache_new(own);
 	for (EpochSpec *s = a->s; s < a->s + a->count; s++) {
 		s->o.cache = cache;
 		s->e = (Epoch){ 0 };
-		const char *why = attempt(own, simulate_one, &(One){ own, s });
+		const char *why = attempt(own, simulate_one, &(EpochTry){ own, s });
 		s->why = why ? arena_copy(&a->cx->scratch, why, strlen(why)) : NULL;
 	}
 }
 
-void epochs_apart(Ctx *cx, EpochSpec *s, uint32_t count)
+void epochs_isolated(Ctx *cx, EpochSpec *s, uint32_t count)
 {
-	with_subcontext(cx, simulate_all, &(Apart){ cx, s, count });
+	with_subcontext(cx, simulate_all, &(EpochBatch){ cx, s, count });
 }
 
-Epoch epoch_apart(Ctx *cx, EpochSpec *s)
+Epoch epoch_isolated(Ctx *cx, EpochSpec *s)
 {
-	epochs_apart(cx, s, 1);
+	epochs_isolated(cx, s, 1);
 	if (s->why)
 		fail(cx, MP_BAD_INPUT, "ask for other options or another machine", "%s", s->why);
 	return s->e;

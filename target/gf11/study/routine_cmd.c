@@ -8,8 +8,6 @@
 
 #include "gf11_study.h"
 
-static const char *const truth[] = { "false", "true" };
-
 /* ---- routines: recorded, scheduled, checked; or read from a file and checked ---- */
 
 void routine_names(Buf *out)
@@ -19,7 +17,7 @@ void routine_names(Buf *out)
 		buf_printf(out, " %s", routine_defs[i].name);
 }
 
-static Routine *routine_make(const Call *c, const RoutineDef *def)
+static Routine *routine_make(const CommandRun *c, const RoutineDef *def)
 {
 	const ScheduleOptions o = { .level = (int)c->level };
 	Routine *r = schedule(c->cx, c->m, routine_record(c->cx, c->m, def), &o);
@@ -34,7 +32,7 @@ static Routine *routine_make(const Call *c, const RoutineDef *def)
 	return r;
 }
 
-static Routine *file_make(const Call *c, const char *path)
+static Routine *file_make(const CommandRun *c, const char *path)
 {
 	Routine *r = microcode_parse(c->cx, c->m, src_open(c->cx, &c->cx->keep, path));
 	const char *fault = check_routine(c->cx, c->m, r);
@@ -49,7 +47,7 @@ static Routine *file_make(const Call *c, const char *path)
 	return r;
 }
 
-static Routine *operand_make(const Call *c)
+static Routine *operand_make(const CommandRun *c)
 {
 	const char *name = c->operand[0];
 	const RoutineDef *def = routine_find(name);
@@ -71,32 +69,67 @@ static uint64_t run_once(Runner *w, const Routine *r)
 	return account_cycles(k);
 }
 
-static Runner *runner_whole(const Call *c) { return runner_new(c->cx, c->m, (uint32_t)c->m->processors, 1); }
+static Runner *runner_whole(const CommandRun *c) { return runner_new(c->cx, c->m, (uint32_t)c->m->processors, 1); }
 
 /* ---- efficiency ---- */
 
-static double percent_of_bound(const Report *r) { return 100.0 * r->bound / r->cycles; }
+/* For a file of microcode the bounds are not known: nothing was recorded. */
+enum { ROUTINE_COLUMNS = 15 };
+static const Column routine_columns[ROUTINE_COLUMNS] = {
+	{ "name", "routine", .width = -15 },
+	{ "operations", "operations", .width = 10 },
+	{ "cycles", "cycles", .width = 7 },
+	{ "bound", "bound", .width = 7 },
+	{ "percent_of_bound", "% of it ", 9, "%.2f", .exact = "%.2f" },
+	{ "seed_metric", "report's %", 10, "%.1f", "%.4f", .percent = true },
+	{ "registers", "registers", .width = 9 },
+	{ "spills", "spills", .width = 6 },
+	{ .key = "optimal" },
+	{ .key = "bound_resource" },
+	{ .key = "bound_path" },
+	{ .key = "bound_hrt" },
+	{ "seconds", NULL, .exact = "%.6f" },
+	{ "checked", "checked", .width = -8 },
+	{ .title = "" },
+};
 
-/* A file says nothing about what was recorded, so there are no bounds for it. */
-static void routine_json(Buf *out, const Routine *r)
+static void routine_cells(const Routine *r, const char *about, TableCell *cell)
 {
 	const Report *p = &r->report;
-	buf_puts(out, "{\"name\": ");
-	json_put(out, r->name);
-	buf_printf(out, ", \"operations\": %u, \"cycles\": %u, ", p->operations, p->cycles);
-	if (r->code)
-		buf_printf(out,
-		           "\"bound\": %u, \"percent_of_bound\": %.2f, \"seed_metric\": %.4f, \"registers\": %u, "
-		           "\"spills\": %u, \"optimal\": %s, \"bound_resource\": %u, \"bound_path\": %u, \"bound_hrt\": %u, "
-		           "\"seconds\": %.6f, ",
-		           p->bound, percent_of_bound(p), p->report_measure, p->registers, p->spills, truth[p->optimal],
-		           p->bound_resource, p->bound_path, p->bound_hrt, p->seconds);
-	buf_printf(out, "\"checked\": %s", truth[p->checked]);
-	buf_puts(out, "}");
+	const TableCell all[ROUTINE_COLUMNS] = {
+		tc_text(r->name),
+		tc_count(p->operations),
+		tc_count(p->cycles),
+		tc_count(p->bound),
+		tc_marked(tc_real(100.0 * p->bound / p->cycles), p->optimal ? '*' : ' '),
+		tc_real(p->report_measure),
+		tc_count(p->registers),
+		tc_count(p->spills),
+		tc_flag(p->optimal),
+		tc_count(p->bound_resource),
+		tc_count(p->bound_path),
+		tc_count(p->bound_hrt),
+		tc_real(p->seconds),
+		tc_flag(p->checked),
+		tc_text(about),
+	};
+	memcpy(cell, all, sizeof all);
+	for (int i = 3; i < 13 && !r->code; i++)
+		cell[i] = tc_none();
+}
+
+static void routine_json(const CommandRun *c, const Routine *r)
+{
+	TableCell cell[ROUTINE_COLUMNS];
+	const Table t = json_table(c, routine_columns, ROUTINE_COLUMNS);
+	routine_cells(r, NULL, cell);
+	jw_start(c->json, "routine", '{');
+	table_members(&t, cell);
+	jw_end(c->json, '}');
 }
 
 typedef struct Row {
-	const Call *c;
+	const CommandRun *c;
 	const RoutineDef *def;
 	Runner *w;
 	const Routine *r;
@@ -119,59 +152,32 @@ static const char *row_error(const Row *row)
 	return row->error + (named ? len + 2 : 0);
 }
 
-static void row_json(Buf *out, const Row *row)
+static void row_print(const Table *t, const Row *row)
 {
-	if (!row->error) {
-		routine_json(out, row->r);
-		return;
-	}
-	buf_puts(out, "{\"name\": ");
-	json_put(out, row->def->name);
-	buf_puts(out, ", \"error\": ");
-	json_put(out, row_error(row));
-	buf_puts(out, "}");
+	TableCell cell[ROUTINE_COLUMNS] = { tc_text(row->def->name) };
+	if (!row->error)
+		routine_cells(row->r, row->def->about, cell);
+	table_row_failed(t, cell, row->error ? 1 : t->columns, "error", row->error ? row_error(row) : NULL);
 }
 
-static void row_text(Buf *out, const Row *row)
-{
-	const Report *p = row->error ? NULL : &row->r->report;
-	if (!p)
-		buf_printf(out, "%-15s %s\n", row->def->name, row_error(row));
-	else
-		buf_printf(out, "%-15s %10u %7u %7u %8.2f%s %6.1f %9u %6u  %-7s  %s\n", row->def->name, p->operations,
-		           p->cycles, p->bound, percent_of_bound(p), p->optimal ? "*" : " ", 100 * p->report_measure,
-		           p->registers, p->spills, p->checked ? "yes" : "no", row->def->about);
-}
-
-static void efficiency_head(const Call *c)
-{
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"routines\": [");
-	} else {
-		buf_printf(c->out, "%-15s %10s %7s %7s %9s %6s %9s %6s  %s\n", "routine", "operations", "cycles", "bound",
-		           "% of it ", "seed %", "registers", "spills", "checked");
-	}
-}
-
-void run_routines(Call *c)
+void run_routines(CommandRun *c)
 {
 	uint64_t cycles = 0;
 	uint32_t failed = 0;
 	Runner *w = runner_whole(c);
-	efficiency_head(c);
+	Table t = report_table(c, routine_columns, ROUTINE_COLUMNS);
+	table_start(&t, "routines");
 	for (size_t i = 0; i < routine_def_count; i++) {
 		Row row = { .c = c, .def = &routine_defs[i], .w = w };
 		row.error = attempt(c->cx, row_make, &row);
 		failed += row.error != NULL;
 		cycles += row.cycles;
-		buf_puts(c->out, c->json && i ? ", " : "");
-		(c->json ? row_json : row_text)(c->out, &row);
+		row_print(&t, &row);
 	}
-	buf_puts(c->out, c->json ? "], "
-	                         : "\n# bound: no schedule is shorter; *: proven that none is shorter than this one\n"
-	                           "# seed %: cycles that issue an add or a multiply; for exchanges, those the switch "
-	                           "needs (section 6.2.2)\n");
+	table_end(&t);
+	buf_puts(c->text, "\n# bound: no schedule is shorter; *: proven that none is shorter than this one\n"
+	                  "# report's %: cycles that issue an add or a multiply; for exchanges, those the switch needs "
+	                  "(section 6.2.2)\n");
 	report_end(c, cycles, 0);
 	if (failed) {
 		Buf why = { .arena = &c->cx->scratch };
@@ -196,7 +202,7 @@ static bool micro_same(const Micro *a, const Micro *b)
 }
 
 /* Text of a routine that has been read again and gave the same words. */
-static const char *text_make(const Call *c, const Routine *r, size_t *len)
+static const char *text_make(const CommandRun *c, const Routine *r, size_t *len)
 {
 	Buf text = { .arena = &c->cx->keep };
 	microcode_print(c->m, r, &text);
@@ -213,22 +219,16 @@ static const char *text_make(const Call *c, const Routine *r, size_t *len)
 	return text.s;
 }
 
-void run_microcode(Call *c)
+void run_microcode(CommandRun *c)
 {
 	size_t len;
 	const Routine *r = operand_make(c);
 	const char *text = text_make(c, r, &len);
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"routine\": ");
-		routine_json(c->out, r);
-		buf_puts(c->out, ", \"microcode\": ");
-		json_put(c->out, text);
-		buf_puts(c->out, ", \"assembles_back\": true, ");
-	} else {
-		buf_add(c->out, text, len);
-		buf_puts(c->out, "\n# assembles back to the same words\n");
-	}
+	buf_add(c->text, text, len);
+	buf_puts(c->text, "\n# assembles back to the same words\n");
+	routine_json(c, r);
+	jw_text(c->json, "microcode", text);
+	jw_flag(c->json, "assembles_back", true);
 	report_end(c, run_once(runner_whole(c), r), 0);
 }
 
@@ -238,7 +238,7 @@ static void issue_count(void *user, const TraceEvent *e)
 	++*(uint64_t *)user;
 }
 
-void run_trace(Call *c)
+void run_trace(CommandRun *c)
 {
 	const struct {
 		const char *name, *path;
@@ -257,26 +257,16 @@ void run_trace(Call *c)
 	k->trace = issue_count;
 	k->trace_user = &issued;
 	controller_call(k, 0);
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"routine\": ");
-		routine_json(c->out, r);
-		buf_printf(c->out, ", \"issued\": %" PRIu64 ", ", issued);
-	} else {
-		buf_printf(c->out, "%s: %" PRIu64 " operations issued in %" PRIu64 " cycles\n", r->name, issued,
-		           k->account.cycles);
-	}
+	buf_printf(c->text, "%s: %" PRIu64 " operations issued in %" PRIu64 " cycles\n", r->name, issued,
+	           k->account.cycles);
+	routine_json(c, r);
+	jw_count(c->json, "issued", issued);
 	for (size_t i = 0; i < COUNT(traces); i++) {
 		if (!traces[i].path)
 			continue;
 		traces[i].write(c->cx, c->m, r, traces[i].path);
-		if (c->json) {
-			buf_printf(c->out, "\"%s\": ", traces[i].name);
-			json_put(c->out, traces[i].path);
-			buf_puts(c->out, ", ");
-		} else {
-			buf_printf(c->out, "wrote %s\n", traces[i].path);
-		}
+		jw_text(c->json, traces[i].name, traces[i].path);
+		buf_printf(c->text, "wrote %s\n", traces[i].path);
 	}
 	report_end(c, account_cycles(k), 0);
 }
@@ -284,36 +274,36 @@ void run_trace(Call *c)
 /* ---- run ---- */
 
 /* The recorded calls, executed at once: no microcode, no cycles. */
-static void simulate(const Call *c, const Runner *w, const Controller *k, const RoutineDef *def)
+static void simulate(const CommandRun *c, const Runner *w, const Controller *k, const RoutineDef *def)
 {
 	Gen *g = gen_simulate(c->cx, w->p, k->base);
 	def->make(g, def->size);
 	gen_end(g);
 }
 
-static void run_json(const Call *c, const Routine *r, const char *mode, const Runner *w, const Account *a, double took)
+static void run_print(const CommandRun *c, const Routine *r, const char *mode, const Runner *w, const Controller *k,
+                      double took)
 {
-	json_begin(c);
-	buf_puts(c->out, "\"routine\": ");
-	routine_json(c->out, r);
-	buf_printf(c->out,
-	           ", \"mode\": \"%s\", \"threads\": %u, \"calls\": %" PRIu64 ", \"routine_cycles\": %" PRIu64
-	           ", \"call_cycles\": %" PRIu64 ", \"host_words\": %" PRIu64 ", \"host_word_seconds\": %.6g, "
-	           "\"execution_seconds\": %.6f, \"checksum\": \"%016" PRIx64 "\", ",
-	           mode, w->p->threads, a->calls, a->cycles, a->call_cycles, a->host_words, a->host_seconds, took,
-	           runner_checksum(w));
-}
-
-static void run_text(const Call *c, const Routine *r, const char *mode, const Runner *w, const Controller *k,
-                     double took)
-{
-	buf_printf(c->out, "%s on %s, %s, %u thread%s\n", r->name, c->m->name, mode, w->p->threads,
+	const Account *a = &k->account;
+	Buf checksum = { .arena = &c->cx->scratch };
+	buf_printf(&checksum, "%016" PRIx64, runner_checksum(w));
+	buf_printf(c->text, "%s on %s, %s, %u thread%s\n", r->name, c->m->name, mode, w->p->threads,
 	           w->p->threads == 1 ? "" : "s");
-	account_print(k, took, c->out);
-	buf_printf(c->out, "checksum of memory    %016" PRIx64 "\n", runner_checksum(w));
+	account_print(k, took, c->text);
+	buf_printf(c->text, "checksum of memory    %s\n", checksum.s);
+	routine_json(c, r);
+	jw_text(c->json, "mode", mode);
+	jw_count(c->json, "threads", w->p->threads);
+	jw_count(c->json, "calls", a->calls);
+	jw_count(c->json, "routine_cycles", a->cycles);
+	jw_count(c->json, "call_cycles", a->call_cycles);
+	jw_count(c->json, "host_words", a->host_words);
+	jw_real(c->json, "host_word_seconds", NULL, a->host_seconds);
+	jw_real(c->json, "execution_seconds", "%.6f", took);
+	jw_text(c->json, "checksum", checksum.s);
 }
 
-void run_run(Call *c)
+void run_run(CommandRun *c)
 {
 	const char *mode = c->simulate ? "simulated" : c->traced ? "traced" : "fast";
 	const RoutineDef *def = routine_find(c->operand[0]);
@@ -335,34 +325,27 @@ void run_run(Call *c)
 	else
 		controller_call(k, 0);
 	double took = clock_seconds() - start;
-	if (c->json)
-		run_json(c, r, mode, w, &k->account, took);
-	else
-		run_text(c, r, mode, w, k, took);
+	run_print(c, r, mode, w, k, took);
 	report_end(c, account_cycles(k), 0);
 }
 
 /* ---- bench ---- */
 
-void run_bench(Call *c)
+void run_bench(CommandRun *c)
 {
 	uint32_t threads = threads_of(c);
 	c->level = 0; /* another cycle less makes no difference here */
 	const Routine *r = routine_make(c, routine_find("forward"));
 	Measured b = execute_measure(c->cx, c->m, r, (uint32_t)c->m->processors, threads, 1);
-	if (c->json) {
-		json_begin(c);
-		buf_printf(c->out, "\"routine\": \"%s\", \"cycles\": %u, \"threads\": %u, \"kernel\": ", r->name,
-		           r->report.cycles, threads);
-		json_put(c->out, kernel_name());
-		buf_puts(c->out, ", \"rate_of\": \"best tenth\", ");
-	} else {
-		buf_printf(c->out, "%s on %s: %.3g billion processor-cycles a second in the best tenth of the time\n", r->name,
-		           c->m->name, b.rate / 1e9);
-		buf_printf(c->out, "the machine itself makes %.3g billion; on average it was %.3g here\n",
-		           (double)c->m->processors / c->m->clock,
-		           (double)b.cycles * (double)c->m->processors / b.seconds / 1e9);
-		buf_printf(c->out, "%u thread%s, kernels for %s\n", threads, threads == 1 ? "" : "s", kernel_name());
-	}
+	buf_printf(c->text, "%s on %s: %.3g billion processor-cycles per second in the best tenth of the time\n", r->name,
+	           c->m->name, b.rate / 1e9);
+	buf_printf(c->text, "the machine itself makes %.3g billion; on average it was %.3g here\n",
+	           (double)c->m->processors / c->m->clock, (double)b.cycles * (double)c->m->processors / b.seconds / 1e9);
+	buf_printf(c->text, "%u thread%s, kernels for %s\n", threads, threads == 1 ? "" : "s", kernel_name());
+	jw_text(c->json, "routine", r->name);
+	jw_count(c->json, "cycles", r->report.cycles);
+	jw_count(c->json, "threads", threads);
+	jw_text(c->json, "kernel", kernel_name());
+	jw_text(c->json, "rate_of", "best tenth");
 	report_end(c, b.cycles, b.rate);
 }

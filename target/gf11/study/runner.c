@@ -77,7 +77,7 @@ static void reach_of(Reach *reach, const Runner *w, const Routine *r)
 				reach_add(reach, &r->line[t].slot[unit]);
 }
 
-/* One region behind the other, each at a multiple of the banks.  What does not fit is refused when it is called. */
+/* EpochTry region behind the other, each at a multiple of the banks.  What does not fit is refused when it is called. */
 static void regions_place(Runner *w, Controller *c, const Reach *reach)
 {
 	uint64_t banks = (uint64_t)w->m->dram_banks, size[MEMORIES] = { (uint64_t)w->m->sram, (uint64_t)w->m->dram };

@@ -4,11 +4,11 @@
  *
  * These are the two sums that a small layer makes a chain of: its few net inputs, each over many sources, and its
  * few errors, each over many targets. */
-#include <math.h>
+#include <string.h>
 
 #include "gf11_study.h"
 
-enum { WIDE = 64, CASES_EACH = 24, MOST_UNITS = 1024 };
+enum { WIDE = 64, CASES_EACH = 24, WIDEST = 1024 };
 enum { WAY_INTO, WAY_OUT, WAYS };
 static const char *const way_names[WAYS] = { "forward_into", "backward_out" };
 
@@ -43,7 +43,7 @@ static Side side_of(const Bp *b, int way)
 }
 
 /* Compiled both ways; the cycles simulated. */
-static uint64_t pairs_make(const Call *c, uint32_t units, int compiler, Pair *pair)
+static uint64_t pairs_make(const CommandRun *c, uint32_t units, int compiler, Pair *pair)
 {
 	uint64_t cycles = 0;
 	for (int small = SMALL_AUTO; small <= SMALL_STRAIGHT; small++) {
@@ -61,71 +61,63 @@ static uint64_t pairs_make(const Call *c, uint32_t units, int compiler, Pair *pa
 
 static double ratio(const Pair *p) { return p->straight.cycles / p->tree.cycles; }
 
-static void row_json(const Call *c, uint32_t units, const Pair *pair, bool first)
+enum { EACH = 6 }; /* columns of a way */
+
+static void columns_make(Column *column)
 {
-	buf_printf(c->out, "%s{\"units\": %u", first ? "" : ", ", units);
+	static const Column each[EACH] = {
+		{ "straight", "straight", 9, .format = "%.0f" },
+		{ "tree", "tree", 7, .format = "%.0f" },
+		{ "ratio", "ratio", 6, "%.2f", .exact = "%.4g" },
+		{ "share_straight", "report's %", 10, "%.1f", "%.4f", .percent = true },
+		{ "share_tree", "report's %", 10, "%.1f", "%.4f", .percent = true },
+		{ "in_a_tree", "trees of", .width = 9 },
+	};
+	column[0] = (Column){ "units", "units", .width = 5 };
+	for (int i = 0; i < WAYS * EACH; i++) {
+		column[1 + i] = each[i % EACH];
+		column[1 + i].object = way_names[i / EACH];
+	}
+}
+
+static void row_print(const Table *t, uint32_t units, const Pair *pair)
+{
+	TableCell cell[1 + WAYS * EACH] = { tc_count(units) };
 	for (int way = 0; way < WAYS; way++) {
 		const Pair *p = &pair[way];
-		buf_printf(c->out,
-		           ", \"%s\": {\"straight\": %.6g, \"tree\": %.6g, \"ratio\": %.4g, \"share_straight\": %.4f, "
-		           "\"share_tree\": %.4f, \"in_a_tree\": %u}",
-		           way_names[way], p->straight.cycles, p->tree.cycles, ratio(p), p->straight.share, p->tree.share,
-		           1u << p->tree.levels);
+		const TableCell each[EACH] = { tc_real(p->straight.cycles), tc_real(p->tree.cycles),
+			                           tc_real(ratio(p)),           tc_real(p->straight.share),
+			                           tc_real(p->tree.share),      tc_count(1u << p->tree.levels) };
+		memcpy(cell + 1 + way * EACH, each, sizeof each);
 	}
-	buf_puts(c->out, "}");
+	table_row(t, cell);
 }
 
-static void row_text(const Call *c, uint32_t units, const Pair *pair)
+void run_small(CommandRun *c)
 {
-	buf_printf(c->out, "%5u", units);
-	for (int way = 0; way < WAYS; way++) {
-		const Pair *p = &pair[way];
-		buf_printf(c->out, "  %6u %9.0f %7.0f %6.2f %7.1f %7.1f", 1u << p->tree.levels, p->straight.cycles,
-		           p->tree.cycles, ratio(p), 100 * p->straight.share, 100 * p->tree.share);
-	}
-	buf_puts(c->out, "\n");
-}
-
-static void head_text(const Call *c, int compiler)
-{
-	buf_printf(c->out, "%scompiler %s\n%5s  %-47s  %-47s\n%5s", compiler ? "\n" : "", compiler_names[compiler], "",
-	           "forward, 64 units to these", "backward, these to 64 units", "units");
-	for (int way = 0; way < WAYS; way++)
-		buf_printf(c->out, "  %6s %9s %7s %6s %7s %7s", "trees", "straight", "tree", "ratio", "seed %", "seed %");
-	buf_puts(c->out, "\n");
-}
-
-void run_small(Call *c)
-{
-	const MachineRow row = { .low = 1, .high = MOST_UNITS };
+	const MachineRow row = { .low = 1, .high = WIDEST };
 	double *units;
 	uint32_t count = range_read(c->cx, "--units", c->units ? c->units : "1..12,14,16,20,24,28,32", &row, &units);
 	uint64_t cycles = 0;
 	c->cache = schedule_cache_new(c->cx);
-	if (c->json) {
-		json_begin(c);
-		buf_printf(c->out, "\"wide\": %d, \"cases\": %llu, ", WIDE,
-		           (unsigned long long)(c->cases ? c->cases : CASES_EACH));
-	}
+	Column column[1 + WAYS * EACH];
+	Table t = report_table(c, column, COUNT(column));
+	columns_make(column);
+	jw_count(c->json, "wide", WIDE);
+	jw_count(c->json, "cases", c->cases ? c->cases : CASES_EACH);
 	for (int compiler = 0; compiler < 2; compiler++) {
-		if (c->json)
-			buf_printf(c->out, "\"%s\": [", compiler_names[compiler]);
-		else
-			head_text(c, compiler);
+		buf_printf(c->text, "%scompiler %s\n%5s %-56s %s\n", compiler ? "\n" : "", compiler_names[compiler], "",
+		           "forward, 64 units to these", "backward, these to 64 units");
+		table_start(&t, compiler_names[compiler]);
 		for (uint32_t i = 0; i < count; i++) {
 			Pair pair[WAYS];
 			cycles += pairs_make(c, (uint32_t)units[i], compiler, pair);
-			if (c->json)
-				row_json(c, (uint32_t)units[i], pair, i == 0);
-			else
-				row_text(c, (uint32_t)units[i], pair);
+			row_print(&t, (uint32_t)units[i], pair);
 		}
-		buf_puts(c->out, c->json ? "], " : "");
+		table_end(&t);
 	}
-	if (!c->json)
-		buf_puts(
-			c->out,
-			"\n# trees: products summed in one; straight, tree: cycles a case; seed %: of them that issue an add or a "
-			"multiply\n");
+	buf_puts(c->text,
+	         "\n# straight, tree: cycles per case; report's %: of these, cycles that issue an add or a multiply\n"
+	         "# trees of: products summed in one tree\n");
 	report_end(c, cycles, 0);
 }

@@ -31,7 +31,8 @@ static SumCost cost_of(const EpochSpec *s)
 }
 
 /* By all ways of `mask`, bit i for sum_methods[i]. */
-static void costs_fill(const Call *c, const Plan *plan, int compiler, uint32_t procs, unsigned mask, SumCost *cost)
+static void costs_fill(const CommandRun *c, const Plan *plan, int compiler, uint32_t procs, unsigned mask,
+                       SumCost *cost)
 {
 	EpochSpec s[SUM_METHODS];
 	uint32_t count = 0, of[SUM_METHODS];
@@ -46,7 +47,7 @@ static void costs_fill(const Call *c, const Plan *plan, int compiler, uint32_t p
 		s[count].o.update = sum_methods[i].update;
 		of[count++] = i;
 	}
-	epochs_apart(c->cx, s, count);
+	epochs_isolated(c->cx, s, count);
 	for (uint32_t i = 0; i < count; i++)
 		cost[of[i]] = cost_of(&s[i]);
 }
@@ -68,8 +69,8 @@ static int compare(const SumCost *cost, int a, int b)
 }
 
 /* The order changes between low and high: the first number of processors of the new order. */
-static uint32_t bisect(const Call *c, const Plan *plan, int compiler, uint32_t low, uint32_t high, const SumPair *p,
-                       int order)
+static uint32_t bisect(const CommandRun *c, const Plan *plan, int compiler, uint32_t low, uint32_t high,
+                       const SumPair *p, int order)
 {
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
@@ -98,7 +99,7 @@ static uint32_t next_procs(uint32_t procs, uint32_t all)
 }
 
 /* The first order that there is counts as a crossing, too. */
-uint32_t crossings_find(const Call *c, const Plan *plan, int compiler, Crossing *out)
+uint32_t crossings_find(const CommandRun *c, const Plan *plan, int compiler, Crossing *out)
 {
 	const uint32_t all = (uint32_t)c->m->processors;
 	uint32_t count = 0, before[COUNT(pairs)] = { 0 };
@@ -109,7 +110,7 @@ uint32_t crossings_find(const Call *c, const Plan *plan, int compiler, Crossing 
 		for (size_t i = 0; i < COUNT(pairs); i++) {
 			const SumPair *p = &pairs[i];
 			int now = compare(cost, p->a, p->b);
-			if (now && now != order[i] && count < MOST_CROSSINGS) {
+			if (now && now != order[i] && count < MAX_CROSSINGS) {
 				uint32_t at = order[i] ? bisect(c, plan, compiler, before[i], procs, p, order[i]) : procs;
 				out[count++] = (Crossing){ now < 0 ? p->a : p->b, now < 0 ? p->b : p->a, at };
 			}
@@ -120,20 +121,18 @@ uint32_t crossings_find(const Call *c, const Plan *plan, int compiler, Crossing 
 	return count;
 }
 
-void crossings_json(const Call *c, const Crossing *x, uint32_t count)
+void crossings_print(const CommandRun *c, const Crossing *x, uint32_t count, bool text)
 {
-	buf_puts(c->out, "[");
-	for (uint32_t i = 0; i < count; i++)
-		buf_printf(c->out, "%s{\"faster\": \"%s\", \"slower\": \"%s\", \"from\": %u}", i ? ", " : "",
-		           sum_names[x[i].faster], sum_names[x[i].slower], x[i].from);
-	buf_puts(c->out, "]");
-}
-
-void crossings_text(const Call *c, const Crossing *x, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		buf_printf(c->out, "# from %u processors on, %s takes less than %s\n", x[i].from, sum_names[x[i].faster],
-		           sum_names[x[i].slower]);
+	static const Column columns[] = { { .key = "faster" }, { .key = "slower" }, { .key = "from" } };
+	Table t = json_table(c, columns, COUNT(columns));
+	table_start(&t, "crossovers");
+	for (uint32_t i = 0; i < count; i++) {
+		const char *faster = sum_names[x[i].faster], *slower = sum_names[x[i].slower];
+		table_row(&t, (TableCell[]){ tc_text(faster), tc_text(slower), tc_count(x[i].from) });
+		if (text)
+			buf_printf(c->text, "# from %u processors on, %s takes less than %s\n", x[i].from, faster, slower);
+	}
+	table_end(&t);
 }
 
 /* ---- one network, one compiler ---- */
@@ -144,7 +143,7 @@ typedef struct Study {
 	double *procs;
 	uint32_t count;
 	SumCost (*cost)[SUM_METHODS]; /* [count] */
-	Crossing crossing[MOST_CROSSINGS];
+	Crossing crossing[MAX_CROSSINGS];
 	uint32_t crossings;
 	uint64_t cycles; /* simulated */
 } Study;
@@ -158,7 +157,7 @@ static int best_of(const SumCost *cost)
 	return best;
 }
 
-static void study_make(const Call *c, Study *s)
+static void study_make(const CommandRun *c, Study *s)
 {
 	s->cost = arena_alloc(&c->cx->keep, s->count, sizeof *s->cost);
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -169,62 +168,71 @@ static void study_make(const Call *c, Study *s)
 	s->crossings = crossings_find(c, s->plan, s->compiler, s->crossing);
 }
 
-static void study_text(const Call *c, const Study *s)
+/* One row for each number of processors, a column for each method. */
+static void study_text(const CommandRun *c, const Study *s)
 {
 	double W = (double)s->plan->W, interval = (double)c->m->switch_interval;
-	buf_printf(c->out,
-	           "# %s: %.0f weights, compiler %s; cycles of the update for each weight, the host's calls with them\n",
-	           s->plan->net->name, W, compiler_names[s->compiler]);
-	buf_printf(c->out, "%5s", "procs");
+	Column column[SUM_METHODS + 3] = { { .title = "procs", .width = 5 } };
+	Table t = text_table(c, column, COUNT(column));
 	for (int k = 0; k < SUM_METHODS; k++)
-		buf_printf(c->out, " %12s", sum_methods[k].name);
-	buf_printf(c->out, "   switch alone: %4s %9s\n", "tree", "pipelined");
+		column[1 + k] = (Column){ .title = sum_methods[k].name, .width = 12, .format = "%.2f" };
+	column[SUM_METHODS + 1] = (Column){ .title = "switch alone: tree", .width = 20, .format = "%.0f" };
+	column[SUM_METHODS + 2] = (Column){ .title = "pipelined", .width = 9, .format = "%.2f" };
+	buf_printf(c->text, "# %s: %.0f weights, compiler %s; cycles of an update per weight, host calls included\n",
+	           s->plan->net->name, W, compiler_names[s->compiler]);
+	table_start(&t, NULL);
 	for (uint32_t i = 0; i < s->count; i++) {
 		uint32_t procs = (uint32_t)s->procs[i];
-		int best = best_of(s->cost[i]);
-		buf_printf(c->out, "%5u", procs);
-		for (int k = 0; k < SUM_METHODS; k++) {
-			if (isfinite(s->cost[i][k].cycles))
-				buf_printf(c->out, " %11.2f%c", s->cost[i][k].cycles / W, k == best ? '*' : ' ');
-			else
-				buf_printf(c->out, " %11s ", "-");
-		}
-		buf_printf(c->out, "                 %4.0f %9.2f\n", interval * sum_transfers(SUM_TREE, procs),
-		           interval * sum_transfers(SUM_PIPELINED, procs));
+		TableCell cell[COUNT(column)] = { tc_count(procs) };
+		for (int k = 0; k < SUM_METHODS; k++)
+			cell[1 + k] = tc_marked(tc_real(s->cost[i][k].cycles / W), k == best_of(s->cost[i]) ? '*' : ' ');
+		cell[SUM_METHODS + 1] = tc_real(interval * sum_transfers(SUM_TREE, procs));
+		cell[SUM_METHODS + 2] = tc_real(interval * sum_transfers(SUM_PIPELINED, procs));
+		table_row(&t, cell);
 	}
-	crossings_text(c, s->crossing, s->crossings);
-	buf_puts(c->out, "\n");
 }
 
-static void study_json(const Call *c, const Study *s, bool first)
+static void study_print(const CommandRun *c, const Study *s)
 {
+	static const Column columns[] = {
+		{ .key = "procs" },
+		{ .key = "sum" },
+		{ .key = "update" },
+		{ .key = "calls" },
+		{ "cycles_per_weight", .exact = "%.4f" },
+		{ "switch_per_weight", .exact = "%.4f" },
+		{ "overhead", .exact = "%.4f" },
+		{ .key = "best" },
+	};
+	Table t = json_table(c, columns, COUNT(columns));
 	double W = (double)s->plan->W, interval = (double)c->m->switch_interval;
-	buf_puts(c->out, first ? "{\"network\": " : ", {\"network\": ");
-	json_put(c->out, s->plan->net->name);
-	buf_printf(c->out, ", \"weights\": %.0f, \"compiler\": \"%s\", \"rows\": [", W, compiler_names[s->compiler]);
-	for (uint32_t i = 0, shown = 0; i < s->count * SUM_METHODS; i++) {
+	study_text(c, s);
+	jw_start(c->json, NULL, '{');
+	jw_text(c->json, "network", s->plan->net->name);
+	jw_count(c->json, "weights", s->plan->W);
+	jw_text(c->json, "compiler", compiler_names[s->compiler]);
+	table_start(&t, "rows");
+	for (uint32_t i = 0; i < s->count * SUM_METHODS; i++) {
 		const SumCost *cost = &s->cost[i / SUM_METHODS][i % SUM_METHODS];
 		const SumMethod *method = &sum_methods[i % SUM_METHODS];
 		uint32_t procs = (uint32_t)s->procs[i / SUM_METHODS];
-		double ideal = interval * sum_transfers(method->sum, procs);
-		if (!isfinite(cost->cycles))
-			continue;
-		buf_printf(c->out,
-		           "%s{\"procs\": %u, \"sum\": \"%s\", \"update\": %" PRIu64 ", \"calls\": %" PRIu64
-		           ", \"cycles_per_weight\": %.4f, \"switch_per_weight\": %.4f, \"overhead\": %.4f, \"best\": %s}",
-		           shown++ ? ", " : "", procs, method->name, cost->update, cost->calls, cost->cycles / W, ideal,
-		           ideal > 0 ? cost->cycles / W / ideal : 0,
-		           (int)(i % SUM_METHODS) == best_of(s->cost[i / SUM_METHODS]) ? "true" : "false");
+		double each = cost->cycles / W, ideal = interval * sum_transfers(method->sum, procs);
+		bool best = (int)(i % SUM_METHODS) == best_of(s->cost[i / SUM_METHODS]);
+		if (isfinite(cost->cycles))
+			table_row(&t, (TableCell[]){ tc_count(procs), tc_text(method->name), tc_count(cost->update),
+			                             tc_count(cost->calls), tc_real(each), tc_real(ideal),
+			                             tc_real(ideal > 0 ? each / ideal : 0), tc_flag(best) });
 	}
-	buf_puts(c->out, "], \"crossovers\": ");
-	crossings_json(c, s->crossing, s->crossings);
-	buf_puts(c->out, "}");
+	table_end(&t);
+	crossings_print(c, s->crossing, s->crossings, true);
+	jw_end(c->json, '}');
+	buf_puts(c->text, "\n");
 }
 
 /* ---- drawing ---- */
 
 /* Best mode in full lines; dashes: the tree and one word at a time, as in 1989. */
-static void draw(const Call *c, const Study *old, const Study *new, bool *first)
+static void draw(const CommandRun *c, const Study *old, const Study *new)
 {
 	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 },
 						y_tick[] = { 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000 };
@@ -258,13 +266,13 @@ static void draw(const Call *c, const Study *old, const Study *new, bool *first)
 		.y = { "Cycles for each weight", 4, 2500, true, y_tick + 2, COUNT(y_tick) - 2 },
 	};
 	plot_svg(&plot, &svg);
-	figure_write(c, name.s, "svg", &svg, first);
+	figure_write(c, name.s, "svg", &svg);
 }
 
 /* ---- the command ---- */
 
 /* Tiny: eight units, three, eight; NETtalk; a hundred thousand weights. */
-static uint32_t networks_open(const Call *c, const Plan **plan)
+static uint32_t networks_open(const CommandRun *c, const Plan **plan)
 {
 	static const uint32_t shape[][3] = { { 8, 3, 8 }, { 203, 60, 26 }, { 784, 120, 10 } };
 	if (c->net) {
@@ -276,7 +284,7 @@ static uint32_t networks_open(const Call *c, const Plan **plan)
 	return COUNT(shape);
 }
 
-void run_sums(Call *c)
+void run_sums(CommandRun *c)
 {
 	const Plan *plan[3];
 	uint32_t networks = networks_open(c, plan), studies = 0;
@@ -297,22 +305,15 @@ void run_sums(Call *c)
 		study_make(c, &s[studies]);
 		cycles += s[studies++].cycles;
 	}
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"studies\": [");
-	}
-	for (uint32_t i = 0; i < studies; i++) {
-		if (c->json)
-			study_json(c, &s[i], i == 0);
-		else
-			study_text(c, &s[i]);
-	}
-	buf_puts(c->out, c->json ? "], " : "");
+	jw_start(c->json, "studies", '[');
+	for (uint32_t i = 0; i < studies; i++)
+		study_print(c, &s[i]);
+	jw_end(c->json, ']');
 	if (c->write) {
-		bool first = figures_begin(c);
+		jw_start(c->json, "files", '[');
 		for (uint32_t i = 0; i < studies; i += 2)
-			draw(c, &s[i], &s[i + 1], &first);
-		figures_end(c);
+			draw(c, &s[i], &s[i + 1]);
+		jw_end(c->json, ']');
 	}
 	report_end(c, cycles, 0);
 }

@@ -2,12 +2,11 @@
 /* microprop gf11 sweep.  In: parameters of the machine or options of the compiler, each with its values.  Out: a
  * simulated epoch for every combination of them, as a table, CSV or JSON: which feature of the machine matters, and by
  * how much (section 11). */
-#include <inttypes.h>
 #include <string.h>
 
 #include "gf11_study.h"
 
-enum { MOST_RUNS = 10000 };
+enum { MAX_RUNS = 10000 };
 
 typedef struct Sweep {
 	const char *name;
@@ -120,7 +119,7 @@ const Machine *machine_checked(Ctx *cx, const Machine *m)
 
 /* What a machine file may not say is found here, in its words. */
 typedef struct Combination {
-	const Call *c;
+	const CommandRun *c;
 	const Sweep *s;
 	const uint32_t *at;
 	EpochSpec *spec;
@@ -129,7 +128,7 @@ typedef struct Combination {
 static void combine(void *arg)
 {
 	const Combination *k = arg;
-	const Call *c = k->c;
+	const CommandRun *c = k->c;
 	Machine m = *c->m;
 	for (uint32_t i = 0; i < c->operands; i++) {
 		if (k->s[i].row)
@@ -140,7 +139,7 @@ static void combine(void *arg)
 	k->spec->m = machine_checked(c->cx, &m);
 }
 
-static EpochSpec sweep_run(const Call *c, const Plan *plan, const Sweep *s, const uint32_t *at)
+static EpochSpec sweep_run(const CommandRun *c, const Plan *plan, const Sweep *s, const uint32_t *at)
 {
 	EpochSpec spec = epoch_spec(c, plan, c->cases ? c->cases : NETTALK_CASES);
 	Combination k = { c, s, at, &spec };
@@ -148,67 +147,44 @@ static EpochSpec sweep_run(const Call *c, const Plan *plan, const Sweep *s, cons
 		spec.o.procs = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
 	spec.why = attempt(c->cx, combine, &k);
 	if (!spec.why)
-		epochs_apart(c->cx, &spec, 1);
+		epochs_isolated(c->cx, &spec, 1);
 	return spec;
 }
 
 /* ---- output ---- */
 
-static const char *const columns[] = { "forward", "backward", "units", "memory", "update", "host", "cycles" };
+enum { PARTS = 8 };
+static const Column part_columns[PARTS] = {
+	{ "forward", "forward", .width = 11 }, { "backward", "backward", .width = 11 }, { "units", "units", .width = 11 },
+	{ "memory", "memory", .width = 11 },   { "update", "update", .width = 11 },     { "host", "host", .width = 11 },
+	{ "cycles", "cycles", .width = 11 },   { "mcps", "MCPS", 9, .format = "%.5g" },
+};
 
-static void row_print(const Call *c, const Sweep *s, const uint32_t *at, const EpochSpec *run, bool first)
+static uint32_t columns_make(const CommandRun *c, const Sweep *s, Column *column)
 {
-	const Epoch *e = &run->e;
-	const char *why = run->why;
-	const uint64_t parts[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
-	const char *between = c->json ? ", " : c->csv ? "," : " ";
-	buf_puts(c->out, !c->json ? "" : first ? "{" : ", {");
-	for (uint32_t i = 0; i < c->operands; i++) {
-		double v = s[i].value[at[i]];
-		buf_puts(c->out, i ? between : "");
-		if (c->json)
-			buf_printf(c->out, s[i].names ? "\"%s\": \"%s\"" : "\"%s\": ", s[i].name,
-			           s[i].names ? s[i].names[(int)v] : "");
-		else if (s[i].names)
-			buf_printf(c->out, c->csv ? "%s" : "%12s", s[i].names[(int)v]);
-		if (!s[i].names)
-			buf_printf(c->out, c->json || c->csv ? "%.10g" : "%12.10g", v);
-	}
-	if (why) {
-		buf_puts(c->out, c->json ? ", \"error\": " : c->csv ? ",,,,,,,,\n" : "  ");
-		if (c->json)
-			json_put(c->out, why);
-		else if (!c->csv)
-			buf_puts(c->out, why);
-		buf_puts(c->out, c->json ? "}" : c->csv ? "" : "\n");
-		return;
-	}
-	for (size_t i = 0; i < COUNT(parts); i++) {
-		buf_puts(c->out, between);
-		if (c->json)
-			buf_printf(c->out, "\"%s\": ", columns[i]);
-		buf_printf(c->out, c->json || c->csv ? "%" PRIu64 : "%11" PRIu64, parts[i]);
-	}
-	buf_printf(c->out, c->json ? ", \"mcps\": %.6g}" : c->csv ? ",%.6g\n" : " %9.5g\n", e->mcps);
+	for (uint32_t i = 0; i < c->operands; i++)
+		column[i] = (Column){ s[i].name, s[i].name, 12, "%.10g", .exact = "%.10g" };
+	memcpy(column + c->operands, part_columns, sizeof part_columns);
+	return c->operands + PARTS;
 }
 
-static void head_print(const Call *c, const Sweep *s)
+static void row_print(const CommandRun *c, const Table *t, const Sweep *s, const uint32_t *at, const EpochSpec *run)
 {
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"rows\": [");
-		return;
+	const Epoch *e = &run->e;
+	TableCell cell[MAX_OPERANDS + PARTS], *part = cell + c->operands;
+	const uint64_t cycles[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
+	for (uint32_t i = 0; i < c->operands; i++) {
+		double v = s[i].value[at[i]];
+		cell[i] = s[i].names ? tc_text(s[i].names[(int)v]) : tc_real(v);
 	}
-	const char *between = c->csv ? "," : " ";
-	for (uint32_t i = 0; i < c->operands; i++)
-		buf_printf(c->out, c->csv ? "%s%s" : "%s%12s", i ? between : "", s[i].name);
-	for (size_t i = 0; i < COUNT(columns); i++)
-		buf_printf(c->out, c->csv ? "%s%s" : "%s%11s", between, columns[i]);
-	buf_printf(c->out, c->csv ? ",%s\n" : " %9s\n", c->csv ? "mcps" : "MCPS");
+	for (size_t i = 0; i < COUNT(cycles); i++)
+		part[i] = tc_count(cycles[i]);
+	part[COUNT(cycles)] = tc_real(e->mcps);
+	table_row_failed(t, cell, run->why ? c->operands : t->columns, "error", run->why);
 }
 
 /* The next combination; the last parameter runs fastest.  False: that was the last. */
-static bool advance(const Call *c, const Sweep *s, uint32_t *at)
+static bool advance(const CommandRun *c, const Sweep *s, uint32_t *at)
 {
 	for (uint32_t i = c->operands; i-- > 0; at[i] = 0)
 		if (++at[i] < s[i].count)
@@ -216,30 +192,29 @@ static bool advance(const Call *c, const Sweep *s, uint32_t *at)
 	return false;
 }
 
-void run_sweep(Call *c)
+void run_sweep(CommandRun *c)
 {
-	Sweep s[MOST_OPERANDS];
-	uint32_t at[MOST_OPERANDS] = { 0 };
+	Sweep s[MAX_OPERANDS];
+	uint32_t at[MAX_OPERANDS] = { 0 };
 	uint64_t runs = 1, failed = 0, cycles = 0;
 	const Plan *plan = plan_open(c->cx, c->net);
-	bool first = true;
+	Column column[MAX_OPERANDS + PARTS];
 	for (uint32_t i = 0; i < c->operands; i++) {
 		s[i] = sweep_read(c->cx, c->operand[i]);
 		runs *= s[i].count;
-		if (runs > MOST_RUNS)
-			fail(c->cx, MP_BAD_INPUT, "sweep over fewer values", "more than %d combinations", MOST_RUNS);
+		if (runs > MAX_RUNS)
+			fail(c->cx, MP_BAD_INPUT, "sweep over fewer values", "more than %d combinations", MAX_RUNS);
 	}
-	head_print(c, s);
+	Table t = report_table(c, column, columns_make(c, s, column));
+	table_start(&t, "rows");
 	do {
 		EpochSpec run = sweep_run(c, plan, s, at);
 		failed += run.why != NULL;
 		cycles += run.e.total;
-		row_print(c, s, at, &run, first);
-		first = false;
+		row_print(c, &t, s, at, &run);
 		if (failed == runs)
 			fail(c->cx, MP_BAD_INPUT, "sweep over other values", "no combination works: %s", run.why);
 	} while (advance(c, s, at));
-	buf_puts(c->out, c->json ? "], " : "");
-	if (!c->csv)
-		report_end(c, cycles, 0);
+	table_end(&t);
+	report_end(c, cycles, 0);
 }

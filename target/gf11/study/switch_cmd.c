@@ -94,21 +94,17 @@ static uint32_t middle_used(const Tour *t)
 	return used;
 }
 
-static void print_json(const Tour *t, Buf *out)
+static void tour_json(const Tour *t, JsonWriter *json)
 {
-	static const char *const truth[] = { "false", "true" };
-	buf_printf(out,
-	           "\"ports\": %u, \"permutations\": %" PRIu64 ", \"routes\": %" PRIu64
-	           ", \"routed\": %s, \"verified\": %s, ",
-	           t->sw->ports, t->permutations, t->routes, truth[t->routed == t->permutations],
-	           truth[t->verified == t->permutations]);
-	buf_printf(out, "\"stored\": %u, \"microseconds\": %.3f, \"middle_used\": %u, \"reason\": ", t->sw->stored,
-	           1e6 * t->seconds / (double)t->permutations, middle_used(t));
-	if (t->reason)
-		json_put(out, t->reason);
-	else
-		buf_puts(out, "null");
-	buf_puts(out, ", ");
+	jw_count(json, "ports", t->sw->ports);
+	jw_count(json, "permutations", t->permutations);
+	jw_count(json, "routes", t->routes);
+	jw_flag(json, "routed", t->routed == t->permutations);
+	jw_flag(json, "verified", t->verified == t->permutations);
+	jw_count(json, "stored", t->sw->stored);
+	jw_real(json, "microseconds", "%.3f", 1e6 * t->seconds / (double)t->permutations);
+	jw_count(json, "middle_used", middle_used(t));
+	jw_text(json, "reason", t->reason);
 }
 
 static const char *what_failed(Ctx *cx, const Tour *t)
@@ -128,7 +124,7 @@ static const char *what_failed(Ctx *cx, const Tour *t)
 }
 
 const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
-                           bool json, Buf *out)
+                           JsonWriter *json, Buf *text)
 {
 	Tour t = { .sw = switch_new(cx, m) };
 	Seeds seeds;
@@ -143,15 +139,14 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 		permutation_make(cx, spec, (uint32_t)m->processors, t.sw->ports, t.to);
 		route_one(cx, &t);
 	}
-	if (json)
-		print_json(&t, out);
-	else if (range)
-		buf_printf(out,
+	tour_json(&t, json);
+	if (range)
+		buf_printf(text,
 		           "%" PRIu64 " permutations of %" PRIu64 " routes: %" PRIu64 " routed, %" PRIu64
 		           " verified by tokens, %u stored; %.1f microseconds each to route\n",
 		           t.permutations, t.routes, t.routed, t.verified, t.sw->stored,
 		           1e6 * t.seconds / (double)t.permutations);
 	else if (t.routed)
-		switch_print(t.sw, t.to, &t.set, out);
+		switch_print(t.sw, t.to, &t.set, text);
 	return what_failed(cx, &t);
 }

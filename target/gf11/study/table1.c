@@ -11,7 +11,7 @@
 #include "gf11_study.h"
 
 /* Table 1 as printed.  The 512 rows were timed while results were wrong (section 6.3). */
-const Cell1 table1[] = {
+const Table1Cell table1[] = {
 	{ 8, SUM_TREE, 26, false },    { 16, SUM_TREE, 55, true },     { 32, SUM_TREE, 112, false },
 	{ 64, SUM_TREE, 216, true },   { 128, SUM_TREE, 415, false },  { 256, SUM_TREE, 753, true },
 	{ 356, SUM_TREE, 901, false }, { 512, SUM_TREE, 1231, false }, { 8, SUM_RING, 26, false },
@@ -29,7 +29,7 @@ typedef struct Table1 {
 	Epoch sim[CELLS];
 	double model[CELLS], model_host[CELLS];
 	BestTable best; /* no rows: not computed */
-	Crossing crossing[MOST_CROSSINGS];
+	Crossing crossing[MAX_CROSSINGS];
 	uint32_t crossings;
 	uint64_t cycles; /* simulated in all */
 } Table1;
@@ -42,14 +42,14 @@ double table1_mcps(uint32_t procs, int sum)
 	return 0;
 }
 
-static double error_percent(double mcps, const Cell1 *cell) { return 100 * (mcps / cell->mcps - 1); }
+static double error_percent(double mcps, const Table1Cell *cell) { return 100 * (mcps / cell->mcps - 1); }
 
 /* Nothing in the report explains the ring at 512, so it is shown and not judged by. */
-static bool judged(const Cell1 *cell) { return !cell->fitted && !(cell->sum == SUM_RING && cell->procs == 512); }
+static bool judged(const Table1Cell *cell) { return !cell->fitted && !(cell->sum == SUM_RING && cell->procs == 512); }
 
-static const char *remark(const Cell1 *cell)
+static const char *remark(const Table1Cell *cell)
 {
-	return cell->fitted ? "  fitted" : judged(cell) ? "" : "  not judged by";
+	return cell->fitted ? " fitted" : judged(cell) ? "" : " not counted";
 }
 
 static double mean_error(const Table1 *t, const double *mcps)
@@ -64,7 +64,7 @@ static double mean_error(const Table1 *t, const double *mcps)
 	return count > 0 ? sum / count : 0;
 }
 
-static void simulate_cells(const Call *c, Table1 *t)
+static void simulate_cells(const CommandRun *c, Table1 *t)
 {
 	EpochSpec s = epoch_spec(c, t->plan, NETTALK_CASES);
 	int chosen = s.o.sum;
@@ -77,7 +77,7 @@ static void simulate_cells(const Call *c, Table1 *t)
 			continue;
 		s.o.procs = table1[i].procs;
 		s.o.sum = table1[i].sum;
-		t->sim[i] = epoch_apart(c->cx, &s);
+		t->sim[i] = epoch_isolated(c->cx, &s);
 		t->cycles += t->sim[i].total;
 		ModelInput with = in, bare;
 		with.P = table1[i].procs;
@@ -90,7 +90,7 @@ static void simulate_cells(const Call *c, Table1 *t)
 }
 
 /* A cell that cannot be compiled is left out of the table, and said at its end. */
-static void best_take(Call *c, BestTable *t, uint32_t row, const EpochSpec *s)
+static void best_take(CommandRun *c, BestTable *t, uint32_t row, const EpochSpec *s)
 {
 	t->cell[row][s->o.sum] = s->e;
 	t->cycles += s->e.total;
@@ -103,9 +103,9 @@ static void best_take(Call *c, BestTable *t, uint32_t row, const EpochSpec *s)
 }
 
 /* All ways of summing with so many processors together: they have most of their code in common. */
-void best_simulate(Call *c, const Plan *plan, BestTable *t)
+void best_simulate(CommandRun *c, const Plan *plan, BestTable *t)
 {
-	int chosen = call_options(c).sum;
+	int chosen = compile_options(c).sum;
 	for (; t->rows < BEST_ROWS && best_procs[t->rows] <= c->m->processors; t->rows++) {
 		EpochSpec s[SUMS];
 		uint32_t count = 0;
@@ -117,13 +117,13 @@ void best_simulate(Call *c, const Plan *plan, BestTable *t)
 			s[count].o.procs = best_procs[t->rows];
 			s[count++].o.sum = sum;
 		}
-		epochs_apart(c->cx, s, count);
+		epochs_isolated(c->cx, s, count);
 		for (uint32_t i = 0; i < count; i++)
 			best_take(c, t, t->rows, &s[i]);
 	}
 }
 
-static void check_size(const Call *c)
+static void check_size(const CommandRun *c)
 {
 	if (c->m->processors < 512)
 		fail(c->cx, MP_BAD_INPUT, "use a machine of 512 processors or more, such as gf11",
@@ -149,128 +149,142 @@ static int fastest(const Epoch *cell)
 	return best;
 }
 
-static void extended_json(const Call *c, const Table1 *t)
+/* Text of best mode: a row for each number of processors, a column for each method; MCPS and percent of the limit, or
+ * cycles of the update. */
+static void best_text(const CommandRun *c, const Table1 *t, bool updates)
 {
-	buf_puts(c->out, "\"extended\": {\"rows\": [");
-	for (uint32_t i = 0, shown = 0; i < t->best.rows * SUMS; i++) {
-		const Epoch *cell = t->best.cell[i / SUMS], *e = &cell[i % SUMS];
-		if (!e->total)
-			continue;
-		buf_printf(c->out,
-		           "%s{\"procs\": %u, \"sum\": \"%s\", \"mcps\": %.6g, \"update\": %" PRIu64
-		           ", \"update_calls\": %" PRIu64 ", \"update_cycles_per_weight\": %.4f, \"best\": %s}",
-		           shown++ ? ", " : "", best_procs[i / SUMS], sum_names[i % SUMS], e->mcps, e->update, e->update_calls,
-		           (double)e->update / (double)t->plan->W, (int)(i % SUMS) == fastest(cell) ? "true" : "false");
+	Column column[2 + 2 * SUMS] = { { .title = "procs", .width = 5 } };
+	Table table = text_table(c, column, 1);
+	for (int sum = 0; sum < SUMS; sum++) {
+		column[table.columns++] = (Column){ .title = sum_names[sum], .width = 10, .format = "%.1f" };
+		if (!updates)
+			column[table.columns++] = (Column){ .title = "%", .width = 5, .format = "%.1f" };
 	}
-	buf_puts(c->out, "], \"crossovers\": ");
-	crossings_json(c, t->crossing, t->crossings);
-	buf_puts(c->out, "}, ");
+	if (!updates)
+		column[table.columns++] = (Column){ .title = "limit", .width = 7, .format = "%.0f" };
+	buf_puts(c->text, updates ? "\n# best mode: cycles of the update; *: the fastest epoch\n"
+	                          : "\n# best mode: MCPS and percent of the limit\n");
+	table_start(&table, NULL);
+	for (uint32_t i = 0; i < t->best.rows; i++) {
+		double limit = model_limit(t->plan, c->m, best_procs[i]);
+		TableCell cell[COUNT(column)] = { tc_count(best_procs[i]) };
+		uint32_t n = 1;
+		for (int sum = 0; sum < SUMS; sum++) {
+			const Epoch *e = &t->best.cell[i][sum];
+			if (updates) {
+				char mark = e->total && sum == fastest(t->best.cell[i]) ? '*' : ' ';
+				cell[n++] = tc_marked(e->total ? tc_count(e->update) : tc_none(), mark);
+				continue;
+			}
+			cell[n++] = e->total ? tc_real(e->mcps) : tc_none();
+			cell[n++] = e->total ? tc_real(100 * e->mcps / limit) : tc_none();
+		}
+		if (!updates)
+			cell[n] = tc_real(limit);
+		table_row(&table, cell);
+	}
 }
 
-static void extended_text(const Call *c, const Table1 *t)
+/* JSON of best mode: a row for each number of processors and method. */
+static void best_json(const CommandRun *c, const Table1 *t)
 {
-	buf_printf(c->out, "\n%5s", "procs");
-	for (int sum = 0; sum < SUMS; sum++)
-		buf_printf(c->out, " %10s", sum_names[sum]);
-	buf_puts(c->out, "    (--compiler best, cycles of the update; *: the fastest)\n");
-	for (uint32_t i = 0; i < t->best.rows; i++) {
-		const Epoch *cell = t->best.cell[i];
-		buf_printf(c->out, "%5u", best_procs[i]);
-		for (int sum = 0; sum < SUMS; sum++) {
-			if (cell[sum].total)
-				buf_printf(c->out, " %9" PRIu64 "%c", cell[sum].update, sum == fastest(cell) ? '*' : ' ');
-			else
-				buf_printf(c->out, " %9s ", "-");
-		}
-		buf_puts(c->out, "\n");
+	static const Column columns[] = {
+		{ .key = "procs" },  { .key = "sum" }, { .key = "mcps" }, { "percent_of_limit", .exact = "%.2f" },
+		{ .key = "cycles" },
+	};
+	Table table = json_table(c, columns, COUNT(columns));
+	table_start(&table, "best");
+	for (uint32_t i = 0; i < t->best.rows * SUMS; i++) {
+		uint32_t procs = best_procs[i / SUMS];
+		const Epoch *e = &t->best.cell[i / SUMS][i % SUMS];
+		if (e->total)
+			table_row(&table,
+			          (TableCell[]){ tc_count(procs), tc_text(sum_names[i % SUMS]), tc_real(e->mcps),
+			                         tc_real(100 * e->mcps / model_limit(t->plan, c->m, procs)), tc_count(e->total) });
 	}
-	crossings_text(c, t->crossing, t->crossings);
+	table_end(&table);
+}
+
+static void extended_json(const CommandRun *c, const Table1 *t)
+{
+	static const Column columns[] = {
+		{ .key = "procs" },  { .key = "sum" },          { .key = "mcps" },
+		{ .key = "update" }, { .key = "update_calls" }, { "update_cycles_per_weight", .exact = "%.4f" },
+		{ .key = "best" },
+	};
+	Table table = json_table(c, columns, COUNT(columns));
+	jw_start(c->json, "extended", '{');
+	table_start(&table, "rows");
+	for (uint32_t i = 0; i < t->best.rows * SUMS; i++) {
+		const Epoch *cell = t->best.cell[i / SUMS], *e = &cell[i % SUMS];
+		if (e->total)
+			table_row(&table, (TableCell[]){ tc_count(best_procs[i / SUMS]), tc_text(sum_names[i % SUMS]),
+			                                 tc_real(e->mcps), tc_count(e->update), tc_count(e->update_calls),
+			                                 tc_real((double)e->update / (double)t->plan->W),
+			                                 tc_flag((int)(i % SUMS) == fastest(cell)) });
+	}
+	table_end(&table);
+	crossings_print(c, t->crossing, t->crossings, c->extended);
+	jw_end(c->json, '}');
 }
 
 /* ---- table1 ---- */
 
-static void table1_json(const Call *c, const Table1 *t)
+static void rows_print(const CommandRun *c, const Table1 *t)
 {
-	json_begin(c);
-	buf_puts(c->out, "\"rows\": [");
-	for (uint32_t i = 0, shown = 0; i < CELLS; i++) {
-		const Cell1 *cell = &table1[i];
-		if (!t->shown[i])
-			continue;
-		buf_printf(c->out,
-		           "%s{\"procs\": %u, \"sum\": \"%s\", \"paper\": %g, \"sim1989\": %.6g, \"error_pct\": %.3f, "
-		           "\"model\": %.6g, \"model_with_host\": %.6g, \"limit\": %.6g, \"cycles\": %" PRIu64
-		           ", \"fitted\": %s}",
-		           shown++ ? ", " : "", cell->procs, sum_names[cell->sum], cell->mcps, t->sim[i].mcps,
-		           error_percent(t->sim[i].mcps, cell), t->model[i], t->model_host[i],
-		           model_limit(t->plan, c->m, cell->procs), t->sim[i].total, cell->fitted ? "true" : "false");
-	}
-	buf_puts(c->out, "], \"best\": [");
-	for (uint32_t i = 0, shown = 0; i < t->best.rows * SUMS; i++) {
-		uint32_t procs = best_procs[i / SUMS];
-		const Epoch *e = &t->best.cell[i / SUMS][i % SUMS];
-		if (!e->total)
-			continue;
-		buf_printf(c->out,
-		           "%s{\"procs\": %u, \"sum\": \"%s\", \"mcps\": %.6g, \"percent_of_limit\": %.2f, "
-		           "\"cycles\": %" PRIu64 "}",
-		           shown++ ? ", " : "", procs, sum_names[i % SUMS], e->mcps,
-		           100 * e->mcps / model_limit(t->plan, c->m, procs), e->total);
-	}
-	buf_puts(c->out, "], ");
-	extended_json(c, t);
-	buf_printf(c->out, "\"mean_abs_error_pct\": %.3f, ", mean_of(t));
-}
-
-static void best_text(const Call *c, const Table1 *t)
-{
-	const BestTable *best = &t->best;
-	if (best->rows) {
-		buf_printf(c->out, "\n%5s", "procs");
-		for (int sum = 0; sum < SUMS; sum++)
-			buf_printf(c->out, " %10s     %%", sum_names[sum]);
-		buf_puts(c->out, "   limit    (--compiler best)\n");
-	}
-	for (uint32_t i = 0; i < best->rows; i++) {
-		double limit = model_limit(t->plan, c->m, best_procs[i]);
-		buf_printf(c->out, "%5u", best_procs[i]);
-		for (int sum = 0; sum < SUMS; sum++) {
-			const Epoch *e = &best->cell[i][sum];
-			if (e->total)
-				buf_printf(c->out, " %10.1f %5.1f", e->mcps, 100 * e->mcps / limit);
-			else
-				buf_printf(c->out, " %10s %5s", "-", "-");
-		}
-		buf_printf(c->out, " %7.0f\n", limit);
-	}
-}
-
-static void table1_text(const Call *c, const Table1 *t)
-{
-	buf_puts(c->out,
-	         "# Millions of connections per second: 203-60-26 (NETtalk), 12,022 cases, one update an epoch\n\n");
-	buf_printf(c->out, "%5s %5s %7s %8s %8s %8s %7s\n", "procs", "sum", "paper", "1989", "error %", "model", "limit");
+	static const Column columns[] = {
+		{ "procs", "procs", .width = 5 },
+		{ "sum", "sum", .width = 5 },
+		{ "paper", "paper", 7, "%g", .exact = "%g" },
+		{ "sim1989", "1989", 8, .format = "%.1f" },
+		{ "error_pct", "error %", 8, "%.1f", .exact = "%.3f" },
+		{ "model", "model", 8, .format = "%.1f" },
+		{ .key = "model_with_host" },
+		{ "limit", "limit", 7, .format = "%.0f" },
+		{ .key = "cycles" },
+		{ .key = "fitted" },
+		{ .title = "" },
+	};
+	Table table = report_table(c, columns, COUNT(columns));
+	table_start(&table, "rows");
 	for (uint32_t i = 0; i < CELLS; i++) {
-		const Cell1 *cell = &table1[i];
+		const Table1Cell *cell = &table1[i];
 		if (!t->shown[i])
 			continue;
 		if (i && t->shown[i - 1] && cell->sum != cell[-1].sum)
-			buf_puts(c->out, "\n");
-		buf_printf(c->out, "%5u %5s %7g %8.1f %8.1f %8.1f %7.0f%s\n", cell->procs, sum_names[cell->sum], cell->mcps,
-		           t->sim[i].mcps, error_percent(t->sim[i].mcps, cell), t->model[i],
-		           model_limit(t->plan, c->m, cell->procs), remark(cell));
+			buf_puts(c->text, "\n");
+		table_row(&table, (TableCell[]){ tc_count(cell->procs), tc_text(sum_names[cell->sum]), tc_real(cell->mcps),
+		                                 tc_real(t->sim[i].mcps), tc_real(error_percent(t->sim[i].mcps, cell)),
+		                                 tc_real(t->model[i]), tc_real(t->model_host[i]),
+		                                 tc_real(model_limit(t->plan, c->m, cell->procs)), tc_count(t->sim[i].total),
+		                                 tc_flag(cell->fitted), tc_text(remark(cell)) });
 	}
-	best_text(c, t);
-	if (c->extended)
-		extended_text(c, t);
-	buf_printf(c->out,
-	           "\n# mean absolute error of the cells that nothing was fitted to, ring at 512 left out: %.1f %%\n",
-	           mean_of(t));
-	buf_puts(c->out, "# 1989: every cycle of the program that the authors describe; model: section 6.1, corrected\n"
-	                 "# limit: every processor adds or multiplies in every cycle\n");
+	table_end(&table);
 }
 
-void run_table1(Call *c)
+static void mean_print(const CommandRun *c, double mean)
+{
+	buf_printf(c->text, "\n# mean absolute error of the cells not fitted, without the ring at 512: %.1f %%\n", mean);
+	jw_real(c->json, "mean_abs_error_pct", "%.3f", mean);
+}
+
+static void table1_print(const CommandRun *c, const Table1 *t)
+{
+	buf_puts(c->text,
+	         "# Millions of connections per second: 203-60-26 (NETtalk), 12,022 cases, one update per epoch\n\n");
+	rows_print(c, t);
+	if (t->best.rows)
+		best_text(c, t, false);
+	if (c->extended)
+		best_text(c, t, true);
+	best_json(c, t);
+	extended_json(c, t);
+	mean_print(c, mean_of(t));
+	buf_puts(c->text, "# 1989: every cycle of the program that the authors describe; model: section 6.1, corrected\n"
+	                  "# limit: every processor adds or multiplies in every cycle\n");
+}
+
+void run_table1(CommandRun *c)
 {
 	Table1 *t = NEW(&c->cx->keep, 1, Table1);
 	bool best = !c->compiler || choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) == COMPILER_BEST;
@@ -279,22 +293,22 @@ void run_table1(Call *c)
 	simulate_cells(c, t);
 	if (best)
 		best_simulate(c, t->plan, &t->best);
-	if (best && (c->extended || c->json))
+	if (best && (c->extended || c->as_json))
 		t->crossings = crossings_find(c, t->plan, COMPILER_BEST, t->crossing);
-	(c->json ? table1_json : table1_text)(c, t);
+	table1_print(c, t);
 	report_end(c, t->cycles + t->best.cycles, 0);
 }
 
 /* ---- calibrate ---- */
 
-static double mcps_with(const Call *c, const Table1 *t, uint32_t i, double host_call)
+static double mcps_with(const CommandRun *c, const Table1 *t, uint32_t i, double host_call)
 {
 	const Epoch *e = &t->sim[i];
 	return mcps_of(t->plan, c->m, NETTALK_CASES, (double)(e->total - e->host) + host_call * (double)e->calls);
 }
 
 /* Sum of squares of the logarithms of simulated over printed. */
-static double misfit(const Call *c, const Table1 *t, double host_call)
+static double misfit(const CommandRun *c, const Table1 *t, double host_call)
 {
 	double sum = 0;
 	for (uint32_t i = 0; i < CELLS; i++) {
@@ -307,7 +321,7 @@ static double misfit(const Call *c, const Table1 *t, double host_call)
 }
 
 /* More cycles a call make every cell slower, so the misfit falls and then rises. */
-static int64_t fit(const Call *c, const Table1 *t)
+static int64_t fit(const CommandRun *c, const Table1 *t)
 {
 	int64_t low = 0, high = 1000000;
 	while (low < high) {
@@ -320,7 +334,7 @@ static int64_t fit(const Call *c, const Table1 *t)
 	return low;
 }
 
-static const Machine *machine_with(const Call *c, int64_t host_call)
+static const Machine *machine_with(const CommandRun *c, int64_t host_call)
 {
 	Machine *m = NEW(&c->cx->keep, 1, Machine);
 	Provenance *from = NEW(&c->cx->keep, machine_row_count, Provenance);
@@ -335,7 +349,7 @@ static const Machine *machine_with(const Call *c, int64_t host_call)
 	return m;
 }
 
-static void machine_write(const Call *c, const Machine *m)
+static void machine_write(const CommandRun *c, const Machine *m)
 {
 	Buf text = { .arena = &c->cx->scratch };
 	OutFile *f = file_create(c->cx, &c->cx->scratch, c->write);
@@ -344,36 +358,35 @@ static void machine_write(const Call *c, const Machine *m)
 	file_commit(c->cx, f);
 }
 
-static void calibrate_json(const Call *c, const Table1 *t, int64_t host_call, const double *mcps)
+static void calibrate_print(const CommandRun *c, const Table1 *t, int64_t host_call, const double *mcps)
 {
-	json_begin(c);
-	buf_printf(c->out, "\"host_call\": %" PRId64 ", \"was\": %" PRId64 ", \"rows\": [", host_call, c->m->host_call);
-	for (uint32_t i = 0, shown = 0; i < CELLS; i++)
-		if (t->shown[i])
-			buf_printf(c->out,
-			           "%s{\"procs\": %u, \"sum\": \"%s\", \"paper\": %g, \"sim1989\": %.6g, \"error_pct\": %.3f, "
-			           "\"calls\": %" PRIu64 ", \"fitted\": %s}",
-			           shown++ ? ", " : "", table1[i].procs, sum_names[table1[i].sum], table1[i].mcps, mcps[i],
-			           error_percent(mcps[i], &table1[i]), t->sim[i].calls, table1[i].fitted ? "true" : "false");
-	buf_printf(c->out, "], \"mean_abs_error_pct\": %.3f, ", mean_error(t, mcps));
-}
-
-static void calibrate_text(const Call *c, const Table1 *t, int64_t host_call, const double *mcps)
-{
-	buf_printf(c->out, "host-call %" PRId64 " cycles fits Table 1 best (%s has %" PRId64 ")\n\n", host_call, c->m->name,
-	           c->m->host_call);
-	buf_printf(c->out, "%5s %5s %7s %8s %8s %9s\n", "procs", "sum", "paper", "1989", "error %", "calls");
+	static const Column columns[] = {
+		{ "procs", "procs", .width = 5 },
+		{ "sum", "sum", .width = 5 },
+		{ "paper", "paper", 7, "%g", .exact = "%g" },
+		{ "sim1989", "1989", 8, .format = "%.1f" },
+		{ "error_pct", "error %", 8, "%.1f", .exact = "%.3f" },
+		{ "calls", "calls", .width = 9 },
+		{ .key = "fitted" },
+		{ .title = "" },
+	};
+	Table table = report_table(c, columns, COUNT(columns));
+	buf_printf(c->text, "host-call %" PRId64 " cycles fits Table 1 best (%s has %" PRId64 ")\n\n", host_call,
+	           c->m->name, c->m->host_call);
+	jw_count(c->json, "host_call", (uint64_t)host_call);
+	jw_count(c->json, "was", (uint64_t)c->m->host_call);
+	table_start(&table, "rows");
 	for (uint32_t i = 0; i < CELLS; i++)
 		if (t->shown[i])
-			buf_printf(c->out, "%5u %5s %7g %8.1f %8.1f %9" PRIu64 "%s\n", table1[i].procs, sum_names[table1[i].sum],
-			           table1[i].mcps, mcps[i], error_percent(mcps[i], &table1[i]), t->sim[i].calls,
-			           remark(&table1[i]));
-	buf_printf(c->out,
-	           "\n# mean absolute error of the cells that nothing was fitted to, ring at 512 left out: %.1f %%\n",
-	           mean_error(t, mcps));
+			table_row(&table, (TableCell[]){ tc_count(table1[i].procs), tc_text(sum_names[table1[i].sum]),
+			                                 tc_real(table1[i].mcps), tc_real(mcps[i]),
+			                                 tc_real(error_percent(mcps[i], &table1[i])), tc_count(t->sim[i].calls),
+			                                 tc_flag(table1[i].fitted), tc_text(remark(&table1[i])) });
+	table_end(&table);
+	mean_print(c, mean_error(t, mcps));
 }
 
-void run_calibrate(Call *c)
+void run_calibrate(CommandRun *c)
 {
 	Table1 *t = NEW(&c->cx->keep, 1, Table1);
 	double mcps[CELLS];
@@ -385,10 +398,10 @@ void run_calibrate(Call *c)
 	int64_t host_call = fit(c, t);
 	for (uint32_t i = 0; i < CELLS; i++)
 		mcps[i] = t->shown[i] ? mcps_with(c, t, i, (double)host_call) : 0;
-	(c->json ? calibrate_json : calibrate_text)(c, t, host_call, mcps);
-	if (c->write)
+	calibrate_print(c, t, host_call, mcps);
+	if (c->write) {
 		machine_write(c, machine_with(c, host_call));
-	if (c->write && !c->json)
-		buf_printf(c->out, "wrote %s\n", c->write);
+		buf_printf(c->text, "wrote %s\n", c->write);
+	}
 	report_end(c, t->cycles, 0);
 }

@@ -15,21 +15,19 @@ static const struct {
 /* Targets that work at the speed of this computer. */
 static const char *const measured[] = { "ref", "cpu" };
 
-static void row(const Call *c, bool first, const char *machine, double mcps, const char *from)
+static const Column columns[] = {
+	{ "machine", "machine", .width = -38 },
+	{ "mcps", "MCPS", .width = 10 },
+	{ "from", .title = "source" },
+};
+
+static void row(const Table *t, const char *machine, double mcps, const char *from)
 {
-	if (!c->json) {
-		buf_printf(c->out, mcps < 1000 ? "%-38s %10.4g   %s\n" : "%-38s %10.0f   %s\n", machine, mcps, from);
-		return;
-	}
-	buf_puts(c->out, first ? "{\"machine\": " : ", {\"machine\": ");
-	json_put(c->out, machine);
-	buf_printf(c->out, ", \"mcps\": %.6g, \"from\": ", mcps);
-	json_put(c->out, from);
-	buf_puts(c->out, "}");
+	table_row(t, (TableCell[]){ tc_text(machine), tc_real(mcps), tc_text(from) });
 }
 
 /* Training passes over the letters, leaf by leaf, for about a second. */
-static double rate_here(const Call *c, const Target *target)
+static double rate_here(const CommandRun *c, const Target *target)
 {
 	enum { SECONDS = 1 };
 	const Plan *shape = plan_open(c->cx, NULL);
@@ -66,44 +64,39 @@ static double rate_here(const Call *c, const Target *target)
 	return 1e-6 * (double)plan->W * (double)done / seconds;
 }
 
-static uint64_t simulated_row(Call *c, uint32_t procs, int compiler, int sum)
+static uint64_t simulated_row(const CommandRun *c, const Table *t, uint32_t procs, int compiler, int sum)
 {
 	EpochSpec s = epoch_spec(c, plan_open(c->cx, NULL), NETTALK_CASES);
 	Buf name = { .arena = &c->cx->scratch };
 	s.o.procs = procs;
 	s.o.compiler = compiler;
 	s.o.sum = sum;
-	Epoch e = epoch_apart(c->cx, &s);
+	Epoch e = epoch_isolated(c->cx, &s);
 	buf_printf(&name, "GF11, %u processors, %s, %s", procs, sum_names[sum], compiler_names[compiler]);
-	row(c, false, name.s, e.mcps, "simulated");
+	row(t, name.s, e.mcps, "simulated");
 	return e.total;
 }
 
-void run_table2(Call *c)
+void run_table2(CommandRun *c)
 {
 	uint64_t cycles = 0;
 	uint32_t all = (uint32_t)c->m->processors;
-	if (c->json) {
-		json_begin(c);
-		buf_puts(c->out, "\"rows\": [");
-	} else {
-		buf_printf(c->out, "%-38s %10s   %s\n", "machine", "MCPS", "from");
-	}
+	Table table = report_table(c, columns, COUNT(columns)), *t = &table;
+	table_start(t, "rows");
 	for (size_t i = 0; i < COUNT(printed); i++)
-		row(c, i == 0, printed[i].machine, printed[i].mcps, "report, Table 2");
+		row(t, printed[i].machine, printed[i].mcps, "report, Table 2");
 	if (all > 356)
-		cycles += simulated_row(c, 356, COMPILER_1989, SUM_TREE);
-	cycles += simulated_row(c, all, COMPILER_1989, SUM_TREE);
-	cycles += simulated_row(c, all, COMPILER_BEST, SUM_PIPELINED);
+		cycles += simulated_row(c, t, 356, COMPILER_1989, SUM_TREE);
+	cycles += simulated_row(c, t, all, COMPILER_1989, SUM_TREE);
+	cycles += simulated_row(c, t, all, COMPILER_BEST, SUM_PIPELINED);
 	for (size_t i = 0; i < COUNT(measured); i++) {
 		const Target *target = target_find(measured[i]);
 		Buf name = { .arena = &c->cx->scratch };
 		if (!target)
 			continue;
 		buf_printf(&name, "this computer, one thread, %s", target->name);
-		row(c, false, name.s, rate_here(c, target), "measured now");
+		row(t, name.s, rate_here(c, target), "measured now");
 	}
-	if (c->json)
-		buf_puts(c->out, "], ");
+	table_end(t);
 	report_end(c, cycles, 0);
 }

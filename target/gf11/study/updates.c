@@ -8,7 +8,7 @@
 
 #include "gf11_study.h"
 
-enum { PLAIN, CHECKED, FIRST_RULE, MOST_VARIANTS = 16 }; /* momentum; with the check; then other rules */
+enum { PLAIN, CHECKED, FIRST_RULE, MAX_VARIANTS = 16 }; /* momentum; with the check; then other rules */
 
 typedef struct Variant {
 	const char *name;
@@ -17,14 +17,14 @@ typedef struct Variant {
 typedef struct Study {
 	const Plan *plan;
 	uint64_t cases;
-	Variant variant[MOST_VARIANTS];
+	Variant variant[MAX_VARIANTS];
 	uint32_t variants;
 	uint64_t cycles; /* simulated */
 } Study;
 typedef struct Row {
 	int compiler, sum;
 	uint32_t procs;
-	Epoch e[MOST_VARIANTS];
+	Epoch e[MAX_VARIANTS];
 } Row; /* .total 0: not to be had */
 
 static void variant_add(Study *s, const char *name, int64_t rule, double range)
@@ -39,63 +39,53 @@ static void variants_fill(Study *s)
 {
 	variant_add(s, "momentum", 0, 0);
 	variant_add(s, "range-check", 0, 1);
-	for (uint32_t i = 1; i < rule_count && s->variants < MOST_VARIANTS; i++)
+	for (uint32_t i = 1; i < rule_count && s->variants < MAX_VARIANTS; i++)
 		if (!rules[i].needs_norm)
 			variant_add(s, rules[i].name, i, 0);
 }
 
 /* ---- one weight ---- */
 
-typedef struct Taken {
+typedef struct RuleCost {
 	uint32_t operations, port, moves;
 	int64_t cycles;
-} Taken;
+} RuleCost;
 
-static Taken rule_takes(const Call *c, const Rule *rule)
+static RuleCost rule_cost(const CommandRun *c, const Rule *rule)
 {
 	BpSum summing = { 0 };
 	Bp b = { .cx = c->cx, .m = c->m, .rule = rule, .summing = &summing };
 	const SumRule *r = rule_make(&b);
-	return (Taken){ r->alu, r->port, chunk_moves(&b), r->length };
+	return (RuleCost){ r->alu, r->port, chunk_moves(&b), r->length };
 }
 
-static void rules_text(const Call *c, const Study *s)
+static void rules_print(const CommandRun *c, const Study *s)
 {
-	buf_puts(
-		c->out,
-		"# for each weight: operations, transfers between registers and SRAM, DRAM moves (ring, tree), cycles from its "
-		"total on\n");
-	buf_printf(c->out, "%-16s %10s %10s %10s %10s\n", "rule", "operations", "transfers", "moves", "cycles");
+	static const Column columns[] = {
+		{ "rule", "rule", .width = -16 },          { "operations", "operations", .width = 10 },
+		{ "transfers", "transfers", .width = 10 }, { "moves", "moves", .width = 10 },
+		{ "cycles", "cycles", .width = 10 },
+	};
+	Table t = report_table(c, columns, COUNT(columns));
+	buf_puts(c->text, "# per weight: operations, transfers between registers and SRAM, DRAM moves (ring, tree), cycles "
+	                  "after its sum\n");
+	table_start(&t, "rules");
 	for (uint32_t i = 0; i < s->variants; i++) {
 		if (i == CHECKED)
 			continue;
-		Taken t = rule_takes(c, &rules[s->variant[i].opt.rule]);
-		buf_printf(c->out, "%-16s %10u %10u %10u %10" PRId64 "\n", s->variant[i].name, t.operations, t.port, t.moves,
-		           t.cycles);
+		RuleCost r = rule_cost(c, &rules[s->variant[i].opt.rule]);
+		table_row(&t, (TableCell[]){ tc_text(s->variant[i].name), tc_count(r.operations), tc_count(r.port),
+		                             tc_count(r.moves), tc_count((uint64_t)r.cycles) });
 	}
-	buf_puts(c->out, "\n");
-}
-
-static void rules_json(const Call *c, const Study *s)
-{
-	buf_puts(c->out, "\"rules\": [");
-	for (uint32_t i = 0; i < s->variants; i++) {
-		if (i == CHECKED)
-			continue;
-		Taken t = rule_takes(c, &rules[s->variant[i].opt.rule]);
-		buf_printf(c->out,
-		           "%s{\"rule\": \"%s\", \"operations\": %u, \"transfers\": %u, \"moves\": %u, \"cycles\": %" PRId64
-		           "}",
-		           i ? ", " : "", s->variant[i].name, t.operations, t.port, t.moves, t.cycles);
-	}
-	buf_puts(c->out, "], ");
+	table_end(&t);
+	buf_puts(c->text, "\n");
 }
 
 /* ---- epochs ---- */
 
-static void row_fill(const Call *c, Study *s, Row *row)
+static void row_fill(const CommandRun *c, Study *s, Row *row)
 {
-	EpochSpec spec[MOST_VARIANTS];
+	EpochSpec spec[MAX_VARIANTS];
 	for (uint32_t i = 0; i < s->variants; i++) {
 		spec[i] = epoch_spec(c, s->plan, s->cases);
 		spec[i].opt = &s->variant[i].opt;
@@ -103,7 +93,7 @@ static void row_fill(const Call *c, Study *s, Row *row)
 		spec[i].o.procs = row->procs;
 		spec[i].o.sum = row->sum;
 	}
-	epochs_apart(c->cx, spec, s->variants);
+	epochs_isolated(c->cx, spec, s->variants);
 	for (uint32_t i = 0; i < s->variants; i++) {
 		bool there = !spec[i].why && spec[i].e.sum == row->sum;
 		row->e[i] = there ? spec[i].e : (Epoch){ 0 };
@@ -118,50 +108,50 @@ static double added(const Row *row, uint32_t i)
 	return plain > 0 && with > 0 ? 100 * (with - plain) / plain : NAN;
 }
 
-static void row_text(const Call *c, const Study *s, const Row *row)
+enum { ROW_HEAD = 4, EACH = 5 }; /* columns: of the row, of a variant */
+
+static uint32_t columns_make(const Study *s, Column *column)
 {
-	buf_printf(c->out, "%-8s %5u %-10s %12" PRIu64 " %12" PRIu64, compiler_names[row->compiler], row->procs,
-	           sum_names[row->sum], row->e[PLAIN].total, row->e[PLAIN].update);
-	for (uint32_t i = CHECKED; i < s->variants; i++) {
-		int width = (int)strlen(s->variant[i].name) + 1;
-		if (isfinite(added(row, i)))
-			buf_printf(c->out, " %+*.2f", width, added(row, i));
-		else
-			buf_printf(c->out, " %*s", width, "-");
+	static const Column head[] = { { "compiler", "compiler", .width = -8 },
+		                           { "procs", "procs", .width = 5 },
+		                           { "sum", "sum", .width = -10 },
+		                           { .title = "epoch", .width = 12 } };
+	memcpy(column, head, sizeof head);
+	for (uint32_t i = 0; i < s->variants; i++) {
+		const char *name = s->variant[i].name;
+		const Column each[EACH] = {
+			{ "epoch", NULL, .object = name },
+			{ "update", i == PLAIN ? "update" : NULL, 12, .object = name },
+			{ "calls", NULL, .object = name },
+			{ "percent", NULL, .exact = "%.4f", .object = name },
+			{ NULL, i == PLAIN ? NULL : name, (int)strlen(name) + 1, .format = "%+.2f" },
+		};
+		memcpy(column + ROW_HEAD + EACH * i, each, sizeof each);
 	}
-	buf_puts(c->out, "\n");
+	return ROW_HEAD + EACH * s->variants;
 }
 
-static void row_json(const Call *c, const Study *s, const Row *row, bool first)
+static void row_print(const Table *t, const Study *s, const Row *row)
 {
-	buf_printf(c->out, "%s{\"compiler\": \"%s\", \"procs\": %u, \"sum\": \"%s\"", first ? "" : ", ",
-	           compiler_names[row->compiler], row->procs, sum_names[row->sum]);
-	for (uint32_t i = 0; i < s->variants; i++)
-		if (row->e[i].total)
-			buf_printf(c->out,
-			           ", \"%s\": {\"epoch\": %" PRIu64 ", \"update\": %" PRIu64 ", \"calls\": %" PRIu64
-			           ", \"percent\": %.4f}",
-			           s->variant[i].name, row->e[i].total, row->e[i].update, row->e[i].update_calls, added(row, i));
-	buf_puts(c->out, "}");
-}
-
-static void head_text(const Call *c, const Study *s)
-{
-	buf_printf(c->out,
-	           "# %s: %.0f weights, %" PRIu64
-	           " cases; cycles of an epoch and of its update with momentum; what the range check, or "
-	           "another rule,\n# adds to the epoch, in percent\n",
-	           s->plan->net->name, (double)s->plan->W, s->cases);
-	buf_printf(c->out, "%-8s %5s %-10s %12s %12s", "compiler", "procs", "sum", "epoch", "update");
-	for (uint32_t i = CHECKED; i < s->variants; i++)
-		buf_printf(c->out, " %*s", (int)strlen(s->variant[i].name) + 1, s->variant[i].name);
-	buf_puts(c->out, "\n");
+	TableCell cell[ROW_HEAD + EACH * MAX_VARIANTS] = { tc_text(compiler_names[row->compiler]), tc_count(row->procs),
+		                                               tc_text(sum_names[row->sum]), tc_count(row->e[PLAIN].total) };
+	for (uint32_t i = 0; i < s->variants; i++) {
+		const Epoch *e = &row->e[i];
+		TableCell *to = cell + ROW_HEAD + EACH * i;
+		if (!e->total)
+			continue;
+		to[0] = tc_count(e->total);
+		to[1] = tc_count(e->update);
+		to[2] = tc_count(e->update_calls);
+		to[3] = to[4] = tc_real(added(row, i));
+	}
+	table_row(t, cell);
 }
 
 /* ---- the command ---- */
 
 /* Those of --procs; default a few, and all of the machine. */
-static uint32_t procs_wanted(const Call *c, double **procs)
+static uint32_t procs_wanted(const CommandRun *c, double **procs)
 {
 	static const double few[] = { 8, 64, 512 };
 	uint32_t count = 0;
@@ -176,23 +166,23 @@ static uint32_t procs_wanted(const Call *c, double **procs)
 	return count;
 }
 
-void run_updates(Call *c)
+void run_updates(CommandRun *c)
 {
 	Study s = { .plan = plan_open(c->cx, c->operands ? c->operand[0] : NULL),
 		        .cases = c->cases ? c->cases : NETTALK_CASES };
 	int only = c->compiler ? choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) : -1;
 	int only_sum = c->sum ? choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) : -1;
 	double *procs;
-	uint32_t count = procs_wanted(c, &procs), rows = 0;
+	uint32_t count = procs_wanted(c, &procs);
 	variants_fill(&s);
-	if (c->json) {
-		json_begin(c);
-		rules_json(c, &s);
-		buf_puts(c->out, "\"rows\": [");
-	} else {
-		rules_text(c, &s);
-		head_text(c, &s);
-	}
+	rules_print(c, &s);
+	buf_printf(c->text,
+	           "# %s: %" PRIu64 " weights, %" PRIu64 " cases; cycles of an epoch and of its update with momentum; "
+	           "what the range check, or\n# another rule, adds to the epoch, in percent\n",
+	           s.plan->net->name, s.plan->W, s.cases);
+	Column column[ROW_HEAD + EACH * MAX_VARIANTS];
+	Table t = report_table(c, column, columns_make(&s, column));
+	table_start(&t, "rows");
 	for (uint32_t i = 0; i < 2 * count * SUMS; i++) {
 		Row row = { .compiler = (int)(i / SUMS / count),
 			        .sum = (int)(i % SUMS),
@@ -200,14 +190,9 @@ void run_updates(Call *c)
 		if ((only >= 0 && row.compiler != only) || (only_sum >= 0 && row.sum != only_sum))
 			continue;
 		row_fill(c, &s, &row);
-		if (!row.e[PLAIN].total)
-			continue;
-		if (c->json)
-			row_json(c, &s, &row, !rows);
-		else
-			row_text(c, &s, &row);
-		rows++;
+		if (row.e[PLAIN].total)
+			row_print(&t, &s, &row);
 	}
-	buf_puts(c->out, c->json ? "], " : "");
+	table_end(&t);
 	report_end(c, s.cycles, 0);
 }
