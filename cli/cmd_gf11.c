@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gf11: a command of the 1989 machine comes in; what the library reports about it goes out. */
+/* microprop gf11: commands of the 1989 machine; the library writes the report. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,48 +12,47 @@ static const Option options[] = {
 	  "numbers of processors: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas "
 	  "between; efficiency, sweep, evaluate, run and diagnose: one number" },
 	{ "sum", "HOW",
-	  "model, sweep, disks, diagnose: how weight changes are summed, ring, tree, pipelined or halving; default tree. "
+	  "model, sweep, disks, diagnose: summation method of weight changes, ring, tree, pipelined or halving; default "
+	  "tree. "
 	  "table1, calibrate, updates: only these rows" },
 	{ "compiler", "HOW",
 	  "sweep, efficiency, disks, diagnose: 1989, as the report describes it, or best; default 1989. table1: 1989 "
-	  "leaves out the best mode. sums, updates, evaluate: only this one" },
+	  "leaves out best mode. sums, updates, evaluate: only this one" },
 	{ "sigmoid", "HOW", "the sigmoid of the compiled program: table or power2; default table" },
-	{ "bundle", "N", "weights in a bundle, about; default: chosen by the compiler, near 1000" },
-	{ "update", "N", "weights in an update call; default: chosen by the compiler" },
+	{ "bundle", "N", "weights per bundle, approximately; default: chosen by the compiler, near 1000" },
+	{ "update", "N", "weights per update call; default: chosen by the compiler" },
 	{ "extended", NULL,
-	  "table1: the cycles of the update by every way of summing, too, and from how many processors on one is "
-	  "faster than another" },
-	{ "printed", NULL, "model: the equations as printed, errata and all" },
-	{ "whole", NULL, "model: a processor takes whole cases" },
+	  "table1: also the cycles of the update for every summation method, and the crossover points between methods" },
+	{ "printed", NULL, "model: the equations as printed, errors included" },
+	{ "whole", NULL, "model: every processor has whole cases" },
 	{ "simulate", NULL,
-	  "model: simulated cycles beside the model's; run: execute the recorded calls at once, without microcode" },
-	{ "traced", NULL, "run: cycle by cycle, as the machine does it" },
-	{ "execute", NULL, "table1: execute values too; the cycles are the same" },
-	{ "threads", "N", "table1, run: threads that execute; default 1, for run one for each CPU" },
-	{ "net", "FILE.topo", "sweep: the network; default 203-60-26, that of NETtalk. sums: this one alone" },
+	  "model: simulated cycles beside the model's; run: execute the recorded calls directly, without microcode" },
+	{ "traced", NULL, "run: cycle by cycle" },
+	{ "execute", NULL, "table1: also compute values; the cycles are the same" },
+	{ "threads", "N", "table1, run: executing threads; default 1, for run one for each CPU" },
+	{ "net", "FILE.topo", "sweep: the network; default 203-60-26 (NETtalk). sums: only this one" },
 	{ "out", "PATH",
-	  "figures: the folder; default figures. sums, evaluate: a folder for drawings. calibrate: a machine file to "
+	  "figures: the folder; default figures. sums, evaluate: a folder for figures. calibrate: a machine file to "
 	  "write" },
 	{ "csv", NULL, "sweep: print comma-separated values" },
 	{ "small-layers", "HOW",
-	  "sweep, efficiency: sums over links in chains (straight), in trees (tree), or in trees where the chain is "
-	  "the bound (auto); default auto" },
+	  "sweep, efficiency: sums over links as chains (straight), as trees (tree), or as trees where the chain is the "
+	  "bound (auto); default auto" },
 	{ "units", "RANGE", "small: units of the small layer; default 1..12,14,16,20,24,28,32" },
-	{ "routines", NULL, "efficiency: of the routines of the library" },
-	{ "level", "N",
-	  "how long to search for shorter schedules: 0 not at all, each level eight times as long; default 1" },
+	{ "routines", NULL, "efficiency: of the library routines" },
+	{ "level", "N", "search effort for shorter schedules: 0 none, each level eight times as long; default 1" },
 	{ "kanata", "FILE", "trace: write a pipeline trace for Konata" },
 	{ "chrome", "FILE", "trace: write a trace for Perfetto or chrome://tracing" },
 	{ "dead", "PART",
-	  "switch: what does not work, crossbar:STAGE:N, link:STAGE:N:M or port:P, with stages input, middle "
-	  "and output; may be given again" },
+	  "switch: a dead part, crossbar:STAGE:N, link:STAGE:N:M or port:P, with stages input, middle and output; "
+	  "may be repeated" },
 	{ "fault", "SPEC",
-	  "diagnose: what is broken, dead:PROC, stuck:PROC:reg|sram|dram:ADDR:BIT[:0|1], alu:PROC:RATE, port:PORT, "
-	  "misroute:PORT:RATE, crossbar:STAGE:N, link:STAGE:N:M, flip:RATE, or a file with one of these a line; may be "
-	  "given again" },
-	{ "fault-seed", "N", "diagnose: of what chance decides; default 1" },
-	{ "trials", "N", "diagnose: instead, so many machines with one random permanent fault each" },
-	{ "trials-of", "WHAT", "diagnose: faults of processors or of the switch; default processors" },
+	  "diagnose: an injected fault, dead:PROC, stuck:PROC:reg|sram|dram:ADDR:BIT[:0|1], alu:PROC:RATE, port:PORT, "
+	  "misroute:PORT:RATE, crossbar:STAGE:N, link:STAGE:N:M, flip:RATE, or a file with one fault per line; may be "
+	  "repeated" },
+	{ "fault-seed", "N", "diagnose: random seed; default 1" },
+	{ "trials", "N", "diagnose: instead, N machines with one random permanent fault each" },
+	{ "trials-of", "WHAT", "diagnose: trials with faults of processors or of the switch; default processors" },
 	{ "json", NULL, "print one JSON object" },
 	{ NULL, NULL, NULL },
 };
@@ -64,25 +63,24 @@ static const OptionGroup groups[] = {
 };
 
 static const Example examples[] = {
-	{ "microprop gf11 table1", "the report's Table 1 beside every cycle simulated" },
+	{ "microprop gf11 table1", "the report's Table 1 beside simulated epochs" },
 	{ "microprop gf11 model examples/letters.topo --sum ring --procs 8..512:x2",
 	  "the performance model of section 6.1" },
-	{ "microprop gf11 sweep alu-latency=1..50:7 procs=128,512", "which feature of the machine matters" },
-	{ "microprop gf11 evaluate --out figures", "what every feature of the machine is worth, on three networks" },
-	{ "microprop gf11 disks --compiler best", "when training has to wait for the disks" },
-	{ "microprop gf11 sums", "ways of summing weight changes compared, for 8 to 566 processors" },
-	{ "microprop gf11 updates --compiler best --procs 566", "what quickprop and the range check cost" },
-	{ "microprop gf11 figures --out figures", "figures 8 to 11 and Table 1 extended, data and drawings" },
-	{ "microprop gf11 efficiency --routines", "how near to the best possible every routine comes" },
-	{ "microprop gf11 small --units 1..12", "layers of few units: straight code against trees" },
+	{ "microprop gf11 sweep alu-latency=1..50:7 procs=128,512", "effect of machine parameters" },
+	{ "microprop gf11 evaluate --out figures", "effect of every feature of the machine, on three networks" },
+	{ "microprop gf11 disks --compiler best", "when the disks are the bottleneck" },
+	{ "microprop gf11 sums", "summation methods compared, for 8 to 566 processors" },
+	{ "microprop gf11 updates --compiler best --procs 566", "cost of quickprop and the range check" },
+	{ "microprop gf11 figures --out figures", "figures 8 to 11 and Table 1 extended, as CSV and SVG" },
+	{ "microprop gf11 efficiency --routines", "schedule length of every routine against lower bounds" },
+	{ "microprop gf11 small --units 1..12", "small layers: straight code against trees" },
 	{ "microprop gf11 microcode matrix-vector", "scheduled lines, one column per unit" },
 	{ "microprop gf11 microcode dot >dot.mc && microprop gf11 run dot.mc", "text of microcode, assembled and run" },
 	{ "microprop gf11 run forward --traced", "cycle by cycle; the checksum is that of a run without --traced" },
 	{ "microprop gf11 trace forward --chrome forward.json", "every operation with its latency, for Perfetto" },
 	{ "microprop gf11 switch random:7:500 --dead link:input:3:5", "500 random routes around a dead link" },
-	{ "microprop gf11 diagnose --fault stuck:77:sram:1200:3 --fault link:input:3:5",
-	  "two faults, found and run without" },
-	{ "microprop gf11 machine gf11-ring", "all parameters of a machine and where they come from" },
+	{ "microprop gf11 diagnose --fault stuck:77:sram:1200:3 --fault link:input:3:5", "two faults, found and bypassed" },
+	{ "microprop gf11 machine gf11-ring", "all parameters of a machine with their provenance" },
 	{ NULL, NULL },
 };
 
@@ -120,57 +118,50 @@ const Command gf11_command = {
 	.most = 17,
 	.summary = "the 1989 machine: Table 1, figures, model, microcode, switch",
 	.about =
-		"Looks at the GF11, the machine of the 1989 report, cycle by cycle. The commands:\n\n"
+		"Simulates the GF11, the machine of the 1989 report, cycle by cycle. The commands:\n\n"
 		"table1: the report's Table 1 beside simulated epochs, the model of section 6.1 and the arithmetic limit.\n\n"
 		"table2: the report's Table 2, with the simulated machine and this computer below it.\n\n"
-		"small: what sums in trees gain over straight code for layers of few units, with both compilers (section "
-		"10.3); "
-		"--cases are those of a processor, 24.\n\n"
-		"figures: figures 8 to 11, and Table 1 with every way of summing, as CSV and SVG.\n\n"
-		"model FILE.topo: the performance model: computation, memory traffic, communication, the host's calls, the "
-		"best "
-		"number of processors.\n\n"
+		"small: the gain of tree sums over straight code for layers of few units, with both compilers (section 10.3); "
+		"--cases is per processor, default 24.\n\n"
+		"figures: figures 8 to 11, and Table 1 with every summation method, as CSV and SVG.\n\n"
+		"model FILE.topo: the performance model: computation, memory traffic, communication, host calls, the best "
+		"number "
+		"of processors.\n\n"
 		"sweep NAME=RANGE...: a simulated epoch for every combination of values of machine parameters or of procs, "
-		"sum, "
-		"bundle, update, sigmoid, compiler, small-layers.\n\n"
-		"sums: ways of summing weight changes compared: cycles of the update for each weight of three networks, the "
-		"best "
-		"one, and from how many processors on one is faster than another.\n\n"
-		"updates [FILE.topo]: what each update rule takes of the machine for a weight, and what a rule, or the range "
-		"check "
-		"of option range-check (section 8), adds to an epoch with momentum, by every way of summing.\n\n"
-		"evaluate [FILE.topo...]: what each feature of the machine is worth (section 11): simulated epochs with one "
-		"feature "
-		"changed, sorted by effect; default three networks of different character.\n\n"
-		"disks [FILE.topo]: what training asks of the disks and what they give, if every case comes from them while "
-		"others are "
-		"trained on: the rate needed and reached, when the disks are the limit, how long they take to fill the "
-		"memories.\n\n"
-		"calibrate: fits the host's cost per call to three cells of Table 1.\n\n"
-		"efficiency [FILE.topo]: share of cycles that compiled routines use well, by shape of network; with "
-		"--routines, "
-		"schedules the routines of the library and compares their length with lower bounds that no schedule can "
-		"beat.\n\n"
-		"microcode ROUTINE|FILE: prints the scheduled lines of a routine; of a file, checks it and prints it again.\n\n"
-		"run ROUTINE|FILE: runs it on pseudo-random memory and prints where the time went and a checksum of memory, "
-		"which "
-		"is the same fast, traced, simulated, and on any number of threads.\n\n"
+		"sum, bundle, update, sigmoid, compiler, small-layers.\n\n"
+		"sums: summation methods compared: cycles of the update per weight for three networks, the best method, and "
+		"the "
+		"crossover points.\n\n"
+		"updates [FILE.topo]: the cost of each update rule per weight, and what a rule, or option range-check (section "
+		"8), adds to an epoch with momentum, for every summation method.\n\n"
+		"evaluate [FILE.topo...]: the effect of each feature of the machine (section 11): simulated epochs with one "
+		"feature changed, sorted by effect; default three different networks.\n\n"
+		"disks [FILE.topo]: streaming every case from the disks during training: the bandwidth needed and achieved, "
+		"when "
+		"the disks are the bottleneck, how long they take to fill the memories.\n\n"
+		"calibrate: fits the cost of a host call to three cells of Table 1.\n\n"
+		"efficiency [FILE.topo]: share of useful cycles in compiled routines (the report's measure), by network; with "
+		"--routines, schedules the library routines and compares their length with lower bounds.\n\n"
+		"microcode ROUTINE|FILE: prints the scheduled lines of a routine; checks and prints a file.\n\n"
+		"run ROUTINE|FILE: runs it on pseudo-random memory and prints the time by part and a checksum of memory, which "
+		"is "
+		"the same fast, traced, simulated, and on any number of threads.\n\n"
 		"trace ROUTINE|FILE: runs it cycle by cycle and writes a trace for a viewer.\n\n"
 		"The routines are forward, backward, backward-input, sigmoid-table, sigmoid-powers, reciprocal, polynomial, "
 		"dot, "
 		"matrix-vector, vector-add, vector-sum, look-up, scatter, block-move and exchange.\n\n"
 		"switch ring|tree:K|random:SEED[:ROUTES]|FILE: sets the three stages of crossbars for a permutation, verifies "
-		"the "
-		"setting by tokens and draws it; random:FIRST..LAST[:ROUTES] does so for many seeds and times them. A file has "
-		"lines of two numbers, from and to.\n\n"
-		"diagnose [FILE.topo]: tests processors and switch as a run would before it starts: memories and registers by "
-		"patterns, the switch by words of the host, processors by training alone on the same cases; says who is "
-		"approved, "
-		"what was found, and how that compares with the faults given. A network of 203-60-26 is the default.\n\n"
+		"the setting by tokens and draws it; random:FIRST..LAST[:ROUTES] routes and times many seeds. A file has lines "
+		"of "
+		"two numbers, from and to.\n\n"
+		"diagnose [FILE.topo]: tests processors and switch as training does before it starts: memories and registers "
+		"by "
+		"patterns, the switch by words from the host, processors by training separately on the same cases; reports the "
+		"approved processors, the faults found, and how they compare with the injected ones. Default network "
+		"203-60-26.\n\n"
 		"machine [FILE]: prints every parameter of a machine with its provenance.\n\n"
-		"Every report ends with the simulated cycles, the processors, the seconds that took here, and how many times "
-		"real "
-		"time that is.",
+		"Every report ends with the simulated cycles, the processors, the seconds taken here, and their ratio to "
+		"simulated time.",
 	.group = groups,
 	.example = examples,
 	.run = gf11_run,

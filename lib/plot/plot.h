@@ -58,7 +58,7 @@ void table_members(const Table *t, const TableCell *cell);
 
 /* ---- svg.c: a figure as a self-contained SVG ---- */
 
-/* Okabe and Ito's colours, which people with any kind of colour vision can tell apart. */
+/* Okabe and Ito's palette, distinguishable with any colour vision. */
 #define PLOT_BLUE   "#0072b2"
 #define PLOT_ORANGE "#d55e00"
 #define PLOT_GREEN  "#009e73"
@@ -66,7 +66,7 @@ void table_members(const Table *t, const TableCell *cell);
 #define PLOT_BLACK  "#333333"
 enum { CORNER_RIGHT = 1, CORNER_BOTTOM = 2 }; /* or-ed; 0: top left */
 enum { MARK_LINE, MARK_DASHES, MARK_DISC, MARK_SQUARE, MARK_TRIANGLE };
-/* A point with a NaN is left out. */
+/* Points with a NaN are not drawn. */
 typedef struct Series {
 	const char *label, *colour;
 	int mark;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Plots as self-contained SVGs.  In: series of points, two axes, linear or logarithmic; or bars.  Out: the text of the
+/* Plots as self-contained SVGs. In: series of points, two axes, linear or logarithmic; or bars. Out: the text of the
  * file.
  *
- * Lines are clipped by the frame, points stand above all lines, the legend inside the frame, in a corner.  Coordinates
- * are in user units (pixels where nothing scales them), y downwards. */
+ * Lines are clipped by the frame; points are drawn over all lines; the legend is in a corner of the frame. Coordinates
+ * are in user units, y downwards. */
 #include <math.h>
 
 #include "plot.h"
@@ -61,7 +61,7 @@ static void grid(const Plot *p, Buf *out)
 	buf_puts(out, "</g>\n");
 }
 
-/* 1,000 and 0.05, as people write them. */
+/* 1,000 and 0.05. */
 static void tick_text(Buf *out, double v)
 {
 	if (v >= 1000)
@@ -103,7 +103,7 @@ static void axes(const Plot *p, Buf *out)
 
 static bool is_line(const Series *s) { return s->mark == MARK_LINE || s->mark == MARK_DASHES; }
 
-/* Discs are filled, squares and triangles open: they can be told apart where they meet, and without colour. */
+/* Discs are filled, squares and triangles open: distinguishable where they overlap, and without colour. */
 static void mark(Buf *out, const Series *s, double x, double y)
 {
 	if (s->mark == MARK_DISC)
@@ -211,7 +211,7 @@ static double on_scale(Ratios s, double v)
 	return FROM + (TO - FROM) * (arith_log(v) - arith_log(s.low)) / (arith_log(s.high) - arith_log(s.low));
 }
 
-/* With room for the names of the ends. */
+/* With margins for the labels of the ends. */
 static Ratios scale_of(const Tornado *t)
 {
 	Ratios s = { 0.7, 1.4 };
@@ -220,8 +220,8 @@ static Ratios scale_of(const Tornado *t)
 			s.low = fmin(s.low, t->bar[i].end[k].low);
 			s.high = fmax(s.high, t->bar[i].end[k].high);
 		}
-	double room = arith_exp(0.18 * (arith_log(s.high) - arith_log(s.low)));
-	return (Ratios){ s.low / room, s.high * room };
+	double margin = arith_exp(0.18 * (arith_log(s.high) - arith_log(s.low)));
+	return (Ratios){ s.low / margin, s.high * margin };
 }
 
 static void scale_draw(const Tornado *t, Ratios s, int bottom, Buf *out)

@@ -249,7 +249,7 @@ static void dead_middle(void **state)
 	bench_free(b);
 }
 
-/* EpochTry dead link costs one port of its crossbar and nothing else: all others may be in use. */
+/* One dead link costs one port of its crossbar and nothing else: all others may be in use. */
 static void dead_link_tight(void **state)
 {
 	(void)state;
@@ -616,7 +616,7 @@ static void commands(void **state)
 	assert_int_equal(guarded(&b->cx, command, &a), MP_OK);
 	says(&a, "\"ports\": 4, \"permutations\": 1, \"routes\": 4, \"routed\": true, \"verified\": true, "
 	         "\"stored\": 1, \"microseconds\": ");
-	says(&a, "\"middle_used\": 2, \"reason\": null, ");
+	says(&a, "\"middle_used\": 2, \"reason\": null");
 	a.spec = "random:1..2000";
 	assert_int_equal(guarded(&b->cx, command, &a), MP_OK);
 	says(&a, "\"permutations\": 2000, \"routes\": 4, \"routed\": true, \"verified\": true, \"stored\": 1024, ");
@@ -625,7 +625,7 @@ static void commands(void **state)
 	a.spec = "ring";
 	assert_int_equal(guarded(&b->cx, command, &a), MP_FAILED);
 	says(&a, "\"routed\": false, \"verified\": false, \"stored\": 0, ");
-	says(&a, "\"reason\": \"port 2 cannot send to port 3: port 3 is dead\", ");
+	says(&a, "\"reason\": \"port 2 cannot send to port 3: port 3 is dead\"");
 	a.json = false;
 	assert_int_equal(guarded(&b->cx, command, &a), MP_FAILED);
 	holds(ctx_messages(&b->cx), "the switch cannot be set so: port 2 cannot send to port 3: port 3 is dead");

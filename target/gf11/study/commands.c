@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Commands of the GF11: microprop gf11 machine | efficiency | microcode | trace | run | switch | bench, and more.
- * In: a command's name, operands and options.  Out: a report as text or as one JSON object.
+ * In: a command's name, operands and options. Out: a report as text, CSV or one JSON object.
  *
- * The table at the end lists the commands, the one before it their options; most stand in files of their own.  Every
- * report ends with how many cycles were simulated, of how many processors, and what that took here; in a text that is a
- * comment. */
+ * `option_rows` lists the options, `commands` the commands; most are in files of their own. Every report ends with the
+ * simulated cycles, the processors and the time taken here; in text as a comment. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +45,7 @@ void report_end(const CommandRun *c, uint64_t cycles, double rate)
 	jw_real(c->json, "times_real_time", "%.4g", times);
 }
 
-/* ---- failing without ending the report ---- */
+/* ---- failures inside a report ---- */
 
 const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg)
 {
@@ -62,8 +61,8 @@ const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg)
 	if (cx->status == MP_NO_MEMORY)
 		longjmp(*outer, 1);
 	static const char kind[] = "error: ";
-	const char *said = cx->messages.s + start, *at = strstr(said, kind);
-	at = at ? at + sizeof kind - 1 : said;
+	const char *message = cx->messages.s + start, *at = strstr(message, kind);
+	at = at ? at + sizeof kind - 1 : message;
 	const char *why = arena_copy(&cx->scratch, at, strcspn(at, "\n"));
 	cx->messages.len = start;
 	cx->messages.s[start] = '\0';
@@ -109,12 +108,12 @@ static void run_machine(CommandRun *c)
 
 typedef struct OptionRow {
 	const char *name;
-	enum { IS_FLAG, IS_TEXT, IS_COUNT, IS_SOME, IS_LIST } kind; /* IS_SOME: a count that is not 0 */
-	size_t at;                                                  /* in CommandRun */
-	uint64_t most; /* IS_COUNT, IS_SOME; IS_LIST: where their number stands in CommandRun */
+	enum { IS_FLAG, IS_TEXT, IS_COUNT, IS_POSITIVE, IS_LIST } kind;
+	size_t at;     /* in CommandRun */
+	uint64_t most; /* IS_COUNT, IS_POSITIVE; IS_LIST: offset of the list's length in CommandRun */
 } OptionRow;
 static const OptionRow option_rows[] = {
-	/* the first two go with all commands */
+	/* the first two are options of all commands */
 	{ "machine", IS_TEXT, offsetof(CommandRun, machine), 0 },
 	{ "json", IS_FLAG, offsetof(CommandRun, as_json), 0 },
 	{ "routines", IS_FLAG, offsetof(CommandRun, routines), 0 },
@@ -130,7 +129,7 @@ static const OptionRow option_rows[] = {
 	{ "procs", IS_TEXT, offsetof(CommandRun, procs), 0 },
 	{ "traced", IS_FLAG, offsetof(CommandRun, traced), 0 },
 	{ "simulate", IS_FLAG, offsetof(CommandRun, simulate), 0 },
-	{ "cases", IS_SOME, offsetof(CommandRun, cases), 100000000 },
+	{ "cases", IS_POSITIVE, offsetof(CommandRun, cases), 100000000 },
 	{ "sum", IS_TEXT, offsetof(CommandRun, sum), 0 },
 	{ "compiler", IS_TEXT, offsetof(CommandRun, compiler), 0 },
 	{ "sigmoid", IS_TEXT, offsetof(CommandRun, sigmoid), 0 },
@@ -221,7 +220,7 @@ static void list_add(CommandRun *c, const OptionRow *row, const char *value)
 	list[(*count)++] = value;
 }
 
-/* Word without its dashes: name, or name=value. */
+/* word: name or name=value, without the dashes. */
 static void option_take(CommandRun *c, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -234,8 +233,8 @@ static void option_take(CommandRun *c, const char *word)
 		*(bool *)field = true;
 	else if (row->kind == IS_TEXT)
 		*(const char **)field = equals + 1;
-	else if (row->kind == IS_COUNT || row->kind == IS_SOME)
-		*(uint64_t *)field = whole_number(c, row->name, equals + 1, row->kind == IS_SOME, row->most);
+	else if (row->kind == IS_COUNT || row->kind == IS_POSITIVE)
+		*(uint64_t *)field = whole_number(c, row->name, equals + 1, row->kind == IS_POSITIVE, row->most);
 	else
 		list_add(c, row, equals + 1);
 }
@@ -284,7 +283,7 @@ static const char *machine_name(const CommandRun *c)
 	return file ? file : c->machine ? c->machine : "gf11";
 }
 
-/* A report goes out whole or not at all; one that says that something failed goes out before the message. */
+/* A report is printed completely or not at all; if it reports a failure, before the message. */
 void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 {
 	if (argc < 1)

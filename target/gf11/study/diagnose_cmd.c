@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 diagnose. In: a network, a machine, what is broken on it, or a number of trials. Out: who is
- * approved, what was found where, and how that compares with what was broken. */
+/* microprop gf11 diagnose. In: a network, a machine, injected faults or a number of trials. Out: approved processors,
+ * located faults, and how they compare with the injected ones. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -46,8 +46,8 @@ static void put_located(const CommandRun *c, const SwitchTest *t)
 static const char *fate(const Fault *f, bool found, bool changes)
 {
 	if (!fault_scored(f))
-		return "not scored: it comes once and goes";
-	return found ? "found" : changes ? "MISSED" : "changes nothing that the program computes";
+		return "not scored: transient";
+	return found ? "found" : changes ? "MISSED" : "no effect on the program's results";
 }
 
 static void put_faults(const CommandRun *c, const Faults *faults, const uint8_t *found, const uint8_t *changes)
@@ -79,7 +79,7 @@ static void put_score(const CommandRun *c, const Score *s)
 		{ "injected", "faults", s->injected },
 		{ "detected", "found", s->detected },
 		{ "missed", "missed", s->missed },
-		{ "harmless", "of no effect, and not found", s->harmless },
+		{ "harmless", "no effect, not found", s->harmless },
 		{ "false_alarms", "good processors refused", s->false_alarms },
 		{ "approved", "processors approved", s->approved },
 	};
@@ -127,7 +127,7 @@ static void report(CommandRun *c, Diagnosis *d)
 		buf_printf(&why, "%" PRIu64 " faults were missed, %" PRIu64 " good processors refused", s.missed,
 		           s.false_alarms);
 		c->failure = why.s;
-		c->remedy = "run it again: faults that come now and then are found now and then";
+		c->remedy = "run it again: intermittent faults are not found every time";
 	}
 }
 
@@ -152,7 +152,7 @@ void run_diagnose(CommandRun *c)
 	d.opt = &d.plan->net->options;
 	d.o.dry = false;
 	if (c->m->ring_only && !c->sum)
-		d.o.sum = SUM_RING; /* nothing else can be summed there */
+		d.o.sum = SUM_RING; /* the only method possible there */
 	if (c->procs)
 		d.processors = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
 	if (c->faults) {

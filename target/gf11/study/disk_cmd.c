@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 disks. In: a network, numbers of processors. Out: what training asks of the disks and what they
- * give (section 10.1): when they are the limit, and how long they take to fill the memories.
+/* microprop gf11 disks. In: a network, numbers of processors. Out: the disk bandwidth that training needs and gets
+ * (section 10.1), when the disks are the bottleneck, and how long they take to fill the memories.
  *
- * An epoch is simulated twice: loaded by the host in no time, and with every case coming from the disks while
- * others are trained on, as if the data were far more than the memories hold. If it is, the first is the second
- * without what the disks take. */
+ * An epoch is simulated twice: preloaded by the host at no cost, and with every case streamed from the disks while
+ * others are trained on, as if the data exceeded the memories. If it does, the first is the second without the disk
+ * cycles. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -13,9 +13,9 @@
 typedef struct DiskRow {
 	uint32_t procs;
 	Epoch loaded, streamed;        /* by the host; from disks */
-	const char *why;               /* NULL, or why there is no figure */
-	double needed, given, reached; /* MB/s: that training would take; that disks can give; that they gave */
-	double weights_per_word;       /* that a network needs, so that disks are not the limit */
+	const char *why;               /* NULL, or why the simulation failed */
+	double needed, given, reached; /* MB/s: needed by training, offered by the disks, achieved */
+	double weights_per_word;       /* from which on the disks are not the bottleneck */
 	bool disks_limit;
 } DiskRow;
 
@@ -38,7 +38,7 @@ static double cycles_a_word(const Machine *m) { return 4e3 / (m->disk_rate * m->
 
 static double rounds_of(uint64_t cases, uint32_t procs) { return ceil((double)cases / procs); }
 
-/* Of more cases than the memories hold: the same parts, each of them there in no time. */
+/* For more cases than the memories hold: the streamed epoch without disk cycles. */
 static Epoch without_disks(const Question *q, const EpochSpec *streamed)
 {
 	Epoch e = streamed->e;
@@ -49,7 +49,7 @@ static Epoch without_disks(const Question *q, const EpochSpec *streamed)
 	return e;
 }
 
-/* Cycles for each weight and case, as trained; a word for every processor takes so many cycles of the disks. */
+/* Disk cycles of one word for every processor, divided by training cycles per weight and case. */
 static double weights_needed(const Question *q, const Epoch *e, uint32_t procs)
 {
 	double each = (double)e->total / (rounds_of(q->cases, procs) * (double)q->plan->W);
@@ -78,7 +78,7 @@ static DiskRow row_make(Question *q, uint32_t procs)
 	return r;
 }
 
-/* The smallest number of processors at which the disks are the limit; 0: at none, or not known, and why. */
+/* The smallest number of processors at which the disks are the bottleneck; 0: none, or unknown, and why. */
 typedef struct Limit {
 	uint32_t procs;
 	const char *why;
@@ -102,7 +102,7 @@ static Limit limit_from(Question *q)
 
 /* ---- filling memories ---- */
 
-/* Seconds that all of the data, or all of DRAM, takes to all processors. */
+/* Seconds to load all of the data, or all of DRAM, into all processors. */
 typedef struct Fill {
 	Question *q;
 	Ctx *cx;

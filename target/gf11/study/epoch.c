@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A simulated epoch. In: a network, a machine, the compiler's options, a number of cases. Out: the cycles of one
- * pass over all cases and one update, by part, from the controller's account.
+/* A simulated epoch. In: a network, a machine, compiler options, a number of cases. Out: the cycles of one pass over all
+ * cases and one update, by part, from the controller's account.
  *
- * Cycles do not depend on values, so the cases are all zero. Loading them is not counted, as in the report, unless
- * they come from disks: then all of them do, in every epoch, while others are trained on. */
+ * Cycles do not depend on values: all cases are zero. Loading them is not counted, as in the report, unless they are
+ * streamed from disks in every epoch. */
 #include <assert.h>
 
 #include "gf11_study.h"
@@ -46,7 +46,7 @@ static void take_parts(Epoch *e, const Bp *b)
 	assert(e->forward + e->backward + e->units + e->moves + e->update + e->host + e->receive + e->wait == e->total);
 }
 
-/* Of the microwords themselves, each as often as it was called. */
+/* Counts microwords, weighted by calls. */
 static void count_work(Epoch *e, const Controller *c)
 {
 	for (uint32_t i = 0; i < c->routines; i++) {
@@ -66,7 +66,7 @@ static void count_work(Epoch *e, const Controller *c)
 	}
 }
 
-/* e with that of another added to it, so many times; -1: taken away. */
+/* e + times * other. */
 static Epoch epoch_plus(Epoch e, const Epoch *other, int64_t times)
 {
 	static const size_t part[] = { offsetof(Epoch, forward), offsetof(Epoch, backward), offsetof(Epoch, units),
@@ -79,7 +79,7 @@ static Epoch epoch_plus(Epoch e, const Epoch *other, int64_t times)
 	return e;
 }
 
-/* EpochTry part: the next is on its way meanwhile.  Out: what it took. */
+/* Cycles of one part, during which the next is prefetched. */
 static Epoch stream_part(Bp *b, const Data *d, uint64_t next, const Update *u)
 {
 	Epoch e = { 0 }, before = { 0 };
@@ -93,9 +93,9 @@ static Epoch stream_part(Bp *b, const Data *d, uint64_t next, const Update *u)
 	return epoch_plus(e, &before, -1);
 }
 
-/* A pass in parts and an update; in the end the first part is there again. What a part takes depends on its cases,
- * those of the next, and the pace of the part before. So if the pace has come out the same, full parts take the
- * same again, and need not be gone through; but an even number, for two rooms take turns. */
+/* A pass in parts and an update; at the end the first part is loaded again. The cycles of a part depend on its cases,
+ * those of the next, and the pace of the part before: once the pace repeats, full parts repeat and are not simulated
+ * again; an even number of them, because two buffers alternate. */
 static Epoch stream_epoch(Bp *b, const Data *d, const EpochSpec *s, const Update *u)
 {
 	uint64_t room = (uint64_t)b->at.slots * b->o.procs;
@@ -118,7 +118,7 @@ static Epoch stream_epoch(Bp *b, const Data *d, const EpochSpec *s, const Update
 	return e;
 }
 
-/* The second epoch: only then is it known how long a part takes. */
+/* The second epoch: the first one measures the pace. */
 static Epoch epoch_streamed(Ctx *cx, const EpochSpec *s, Bp *b, const Update *u)
 {
 	const Data *d = s->o.dry ? NULL : blank_cases(cx, s->plan->net, s->cases);

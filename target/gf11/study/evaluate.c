@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 evaluate. In: networks, a machine. Out: what each feature of the machine is worth (section 11): an
- * epoch with that feature changed and nothing else, by both compilers, as speed relative to the machine as it is;
- * sorted by effect; as a drawing, too.
+/* microprop gf11 evaluate. In: networks, a machine. Out: the effect of each feature of the machine (section 11): an
+ * epoch with only that feature changed, for both compilers, as speed relative to the standard machine; sorted by
+ * effect; also as a tornado chart.
  *
- * Every figure is a simulated epoch, call by call. With each machine the program sums as suits it: as in 1989 in a
- * tree, in a single ring pipelined; in best mode by the fastest way there is. What cannot be says why, and is a row
- * all the same. Schedules are not perfect, and a machine that can do more may get a slower program; then it runs
- * that of a machine that can do less. */
+ * Every figure is a simulated epoch, call by call. The summation method suits the machine: 1989 a tree, on a single
+ * ring pipelined; best mode the fastest of all. A variant that is not possible is a row with the reason. Schedules are
+ * heuristic: if a more capable machine gets a slower program, it runs the program of the less capable one. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -19,16 +18,16 @@ enum { RING = 1 << SUM_RING, TREE = 1 << SUM_TREE, PIPELINED = 1 << SUM_PIPELINE
 typedef struct Set {
 	const char *name;
 	double value;
-} Set; /* a parameter of the machine */
+} Set; /* a machine parameter */
 typedef struct Variant {
 	const char *feature, *value;
 	Set set[MAX_SETS];
-	unsigned ways; /* of summing; 0: as suits the machine */
-	double times;  /* as many processors; 0: as many as there are */
-	bool power2;   /* the sigmoid, instead of the table */
+	unsigned ways; /* summation methods allowed; 0: those that suit the machine */
+	double times;  /* factor for the number of processors; 0: unchanged */
+	bool power2;   /* sigmoid by powers of two instead of the table */
 } Variant;
 
-/* Variants of a feature stand together; the first is the machine as it is. */
+/* Variants of a feature are adjacent; the first row is the standard machine. */
 static const Variant variants[] = {
 	{ "base", "", .times = 0 },
 	{ "interconnection", "ring", .set = { { "ring-only", 1 } } },
@@ -80,7 +79,7 @@ static const Variant variants[] = {
 };
 enum { VARIANTS = COUNT(variants) };
 
-/* ratio NaN: none; program: of which variant */
+/* ratio NaN: not available; program: index of the variant whose program runs */
 typedef struct Result {
 	Epoch e;
 	double ratio;
@@ -93,8 +92,8 @@ typedef struct Feature {
 	const char *name;
 	uint32_t first, count;
 	double effect;
-} Feature; /* of variants */
-/* The least and the most that a feature makes of the base; values "" where that is the base itself. */
+} Feature; /* a range of variants */
+/* Lowest and highest ratio to the base; value "": the base itself. */
 typedef struct Extremes {
 	double low, high;
 	const char *low_value, *high_value;
@@ -102,11 +101,11 @@ typedef struct Extremes {
 
 typedef struct Trial {
 	const Plan *plan;
-	const char *why; /* it was chosen */
+	const char *why; /* reason for this network */
 	uint64_t cases;
 	Result result[COMPILERS][VARIANTS];
 	Feature feature[VARIANTS];
-	uint32_t features; /* the strongest first */
+	uint32_t features; /* sorted by effect */
 } Trial;
 
 /* ---- one epoch ---- */
@@ -129,7 +128,7 @@ static void machine_set(Ctx *cx, Machine *m, const Set *s)
 	fail(cx, MP_FAILED, NULL, "there is no parameter '%s'", s->name);
 }
 
-/* More processors than there are take a larger switch of the same kind. */
+/* More processors than the machine has need a larger switch of the same kind. */
 static void processors_times(Machine *m, double times, uint32_t *procs)
 {
 	*procs = (uint32_t)fmax(1, floor(*procs * times));
@@ -160,7 +159,7 @@ static unsigned ways_for(const Machine *m, int compiler)
 	return compiler == COMPILER_1989 ? TREE : TREE | PIPELINED | HALVING;
 }
 
-/* Of all ways the fastest; one that fell back to another is that other. */
+/* The fastest; a method that fell back to another counts as the other. */
 static void take_fastest(const EpochSpec *s, uint32_t count, unsigned wanted, Result *r)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -224,7 +223,7 @@ static Extremes range_of(const Trial *t, int compiler, const Feature *f)
 	return r;
 }
 
-/* The strongest first; those of one effect stay in order. */
+/* Stable insertion sort by effect, strongest first. */
 static void features_sort(Trial *t)
 {
 	for (uint32_t i = 1; i < VARIANTS; i++) {
@@ -246,8 +245,8 @@ static void features_sort(Trial *t)
 	}
 }
 
-/* Parameters of which more, or less, leaves every rule kept that was: what runs on one machine runs on the other,
- * in as many cycles. Latencies are none of them, for code may count on the old word until the new one is there. */
+/* Parameters whose increase (more) or decrease keeps every schedule valid: a program runs in as many cycles.
+ * Latencies are excluded: code may read the old word until the new one arrives. */
 static const struct {
 	size_t at;
 	bool more;
@@ -281,7 +280,7 @@ static bool eases(const Machine *base, const Machine *m)
 /* Differs from the base by its machine alone. */
 static bool is_plain(const Variant *v) { return !v->ways && !v->power2 && !(v->times > 0); }
 
-/* A machine that can do more runs the program of another if its own is slower. */
+/* A more capable machine runs the program of another variant if its own is slower. */
 static void take_programs(Result *result)
 {
 	Result own[VARIANTS];
@@ -393,7 +392,13 @@ static const Column row_columns[] = {
 	{ .key = "multiplies" }, { .key = "choices" },  { .key = "own_addresses" },
 };
 
-static void row_print(const CommandRun *c, const Table *table, const Trial *t, int compiler, uint32_t i)
+static const Column csv_columns[] = {
+	{ .key = "network" }, { .key = "compiler" }, { .key = "feature" },         { .key = "value" },
+	{ .key = "sum" },     { .key = "mcps" },     { "ratio", .exact = "%.5g" }, { .key = "cycles" },
+};
+
+static void row_print(const CommandRun *c, const Table *table, const Table *csv, const Trial *t, int compiler,
+                      uint32_t i)
 {
 	const Result *r = &t->result[compiler][i];
 	const Epoch *e = &r->e;
@@ -421,18 +426,21 @@ static void row_print(const CommandRun *c, const Table *table, const Trial *t, i
 		tc_count(e->own),
 	};
 	table_row_failed(table, cell, e->total ? table->columns : 4, "error", e->total ? NULL : r->why);
+	if (e->total)
+		table_row(csv, (TableCell[]){ cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], cell[7], cell[8] });
 }
 
 /* Rows of all trials to JSON and to csv. */
 static void rows_print(const CommandRun *c, const Trial *t, uint32_t trials, Buf *csv)
 {
 	Table table = json_table(c, row_columns, COUNT(row_columns));
-	table.csv = csv;
+	const Table brief = { .column = csv_columns, .columns = COUNT(csv_columns), .csv = csv };
 	table_start(&table, "rows");
+	table_start(&brief, NULL);
 	for (uint32_t i = 0; i < trials * COMPILERS * VARIANTS; i++) {
 		int compiler = (int)(i / VARIANTS % COMPILERS);
 		if (compiler_shown(c, compiler))
-			row_print(c, &table, &t[i / (COMPILERS * VARIANTS)], compiler, i % VARIANTS);
+			row_print(c, &table, &brief, &t[i / (COMPILERS * VARIANTS)], compiler, i % VARIANTS);
 	}
 	table_end(&table);
 }
@@ -488,7 +496,7 @@ static void draw(const CommandRun *c, const Trial *t, uint32_t number)
 			bar[k].end[compiler] = (TornadoEnd){ r.low, r.high, r.low_value, r.high_value };
 		}
 	}
-	buf_printf(&title, "What features are worth: %s", t->plan->net->name);
+	buf_printf(&title, "Effect of machine features: %s", t->plan->net->name);
 	buf_printf(&name, "tornado-%u", number + 1);
 	const Tornado tornado = { title.s,
 		                      "Speed relative to the standard machine",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 figures.  In: a machine.  Out: the report's figures 8 to 11, each as CSV and as SVG, in a folder: what
- * the model of section 6.1 predicts, what was measured in 1989, and what the simulated machine does; likewise Table 1
- * with every way of summing in best mode. */
+/* microprop gf11 figures. In: a machine. Out: the report's figures 8 to 11, each as CSV and SVG, in a folder: model of
+ * section 6.1, measurements of 1989, simulation; likewise Table 1 with every summation method in best mode. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -15,7 +14,7 @@ typedef struct Points {
 	uint32_t count;
 } Points;
 
-/* EpochTry way of summing: a line of the model for every number of processors, points where something was measured. */
+/* One summation method: the model as a line over all numbers of processors, measurements as points. */
 typedef struct Curves {
 	int sum;
 	uint32_t most;
@@ -34,7 +33,7 @@ static void curves_model(const CommandRun *c, const Plan *plan, Curves *v)
 	Arena *a = &c->cx->scratch;
 	model_input(&in, plan, c->m, NETTALK_CASES);
 	in.sum = v->sum;
-	in.host_call = 0; /* the report's prediction has none */
+	in.host_call = 0; /* as in the report's prediction */
 	v->most = (uint32_t)c->m->processors;
 	double **const arrays[] = { &v->procs, &v->mcps, &v->work, &v->talk, &v->total };
 	for (size_t i = 0; i < COUNT(arrays); i++)
@@ -137,7 +136,7 @@ static double largest(const double *v, uint32_t count)
 	return most;
 }
 
-/* Ticks of a linear axis from 0 that holds `most`: steps of 1, 2 or 5 times a power of ten. */
+/* A linear axis from 0 to at least `most`, ticks at 1, 2 or 5 times a power of ten. */
 static Axis axis_linear(Arena *a, const char *label, double most)
 {
 	static const double steps[] = { 1, 2, 5 };
@@ -156,7 +155,7 @@ static void svg_speed(Arena *a, const Curves *v, const char *title, Buf *b)
 	const Series series[] = {
 		{ "predicted: model of section 6.1", PLOT_BLUE, MARK_LINE, v->procs, v->mcps, v->most },
 		{ "measured in 1989: Table 1", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper.y, v->paper.count },
-		{ "simulated, as the 1989 program", PLOT_ORANGE, MARK_SQUARE, v->sim.x, v->sim.y, v->sim.count },
+		{ "simulated, 1989 program", PLOT_ORANGE, MARK_SQUARE, v->sim.x, v->sim.y, v->sim.count },
 	};
 	double most =
 		fmax(fmax(largest(v->mcps, v->most), largest(v->sim.y, v->sim.count)), largest(v->paper.y, v->paper.count));
@@ -178,8 +177,8 @@ static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
 	const Series series[] = {
 		{ "computation, predicted", PLOT_BLUE, MARK_LINE, v->procs, v->work, v->most },
 		{ "communication, predicted", PLOT_ORANGE, MARK_LINE, v->procs, v->talk, v->most },
-		{ "together, predicted", PLOT_GREEN, MARK_DASHES, v->procs, v->total, v->most },
-		{ "together, measured in 1989", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper_total, v->paper.count },
+		{ "total, predicted", PLOT_GREEN, MARK_DASHES, v->procs, v->total, v->most },
+		{ "total, measured in 1989", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper_total, v->paper.count },
 		{ "computation, simulated", PLOT_BLUE, MARK_SQUARE, v->sim.x, v->sim.work, v->sim.count },
 		{ "communication, simulated", PLOT_ORANGE, MARK_TRIANGLE, v->sim.x, v->sim.talk, v->sim.count },
 	};
@@ -189,7 +188,7 @@ static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
 		.count = COUNT(series),
 		.corner = v->sum == SUM_TREE ? CORNER_RIGHT : CORNER_RIGHT | CORNER_BOTTOM,
 		.x = { "Processors", 7, fmax(600, v->most + 20), true, x_tick, COUNT(x_tick) },
-		.y = { "Milliseconds of an epoch", v->sum == SUM_TREE ? 4 : 2, 12000, true, y_tick, COUNT(y_tick) },
+		.y = { "Milliseconds per epoch", v->sum == SUM_TREE ? 4 : 2, 12000, true, y_tick, COUNT(y_tick) },
 	};
 	(void)a;
 	plot_svg(&plot, b);
@@ -216,7 +215,7 @@ void figure_write(const CommandRun *c, const char *name, const char *ending, con
 	buf_printf(c->text, "wrote %s\n", path.s);
 }
 
-/* ---- Table 1 with every way of summing ---- */
+/* ---- Table 1 with every summation method ---- */
 
 static void csv_best(const CommandRun *c, const Plan *plan, const BestTable *t, Buf *b)
 {
@@ -264,7 +263,7 @@ static void svg_best(const CommandRun *c, const Plan *plan, const BestTable *t, 
 		series[1 + sum] = (Series){ sum_names[sum], colour[sum], MARK_LINE, x, y[sum], t->rows };
 	series[SUMS + 1] = (Series){ "measured in 1989, tree", PLOT_BLACK, MARK_DISC, paper.x, paper.y, paper.count };
 	const Plot plot = {
-		.title = "Table 1 extended: speed by way of summing, best mode (NETtalk)",
+		.title = "Table 1 extended: speed by summation method, best mode (NETtalk)",
 		.series = series,
 		.count = COUNT(series),
 		.x = { "Processors", 7, 600, true, x_tick, COUNT(x_tick) },
@@ -290,10 +289,10 @@ static const struct {
 	void (*csv)(const Curves *v, Buf *b);
 	void (*svg)(Arena *a, const Curves *v, const char *title, Buf *b);
 } figures[] = {
-	{ "figure8", "Figure 8: speed, summing in a ring (NETtalk)", SUM_RING, csv_speed, svg_speed },
-	{ "figure9", "Figure 9: time of an epoch, summing in a ring (NETtalk)", SUM_RING, csv_split, svg_split },
-	{ "figure10", "Figure 10: speed, summing in a tree (NETtalk)", SUM_TREE, csv_speed, svg_speed },
-	{ "figure11", "Figure 11: time of an epoch, summing in a tree (NETtalk)", SUM_TREE, csv_split, svg_split },
+	{ "figure8", "Figure 8: speed, ring summation (NETtalk)", SUM_RING, csv_speed, svg_speed },
+	{ "figure9", "Figure 9: epoch time, ring summation (NETtalk)", SUM_RING, csv_split, svg_split },
+	{ "figure10", "Figure 10: speed, tree summation (NETtalk)", SUM_TREE, csv_speed, svg_speed },
+	{ "figure11", "Figure 11: epoch time, tree summation (NETtalk)", SUM_TREE, csv_split, svg_split },
 };
 
 void run_figures(CommandRun *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands of the GF11 share: a command's arguments, taken apart, and the beginning and end of its report. */
+/* Commands of the GF11: parsed arguments, reports, the performance model and simulated epochs. */
 #ifndef GF11_STUDY_H
 #define GF11_STUDY_H
 
@@ -15,46 +15,46 @@ typedef struct ModelInput {
 	double dram, exchange;   /* cycles between two DRAM transfers, two switch transfers: 4 in the report */
 	double host_call, calls; /* cycles of a call, calls a case takes; 0: as in the report, which has no such term */
 	int sum;
-	bool printed; /* the equations as they stand in print, errata and all */
-	bool whole;   /* a processor takes whole cases: ceil(C / P), and whole groups of them */
+	bool printed; /* the equations as printed, errors included */
+	bool whole;   /* a processor has whole cases, ceil(C / P), in whole groups */
 } ModelInput;
-/* cycles an epoch */
+/* cycles per epoch */
 typedef struct ModelOutput {
 	double forward, backward, memory, communication, host, total, mcps;
 } ModelOutput;
 void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases); /* all but P, sum and the flags */
 ModelOutput model_epoch(const ModelInput *in);
-double model_optimum(const ModelInput *in); /* number of processors by calculus */
-/* the best whole number of them, 1 .. most; the equations' own P */
+double model_optimum(const ModelInput *in); /* number of processors in closed form */
+/* the best integer number of processors in 1 .. most */
 uint32_t model_search(const ModelInput *in, uint32_t most);
 double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if every cycle adds or multiplies */
 
 /* ---- epoch.c: a simulated epoch ---- */
 
-/* Cycles of one pass over all cases and one update; the parts add up to the total. Calls stand apart: the host's
- * time is `calls` times the machine's host_call. */
+/* Cycles of one pass over all cases and one update; the parts add up to the total. host = calls * host_call of the
+ * machine. */
 typedef struct Epoch {
 	uint64_t forward, backward, units, moves, update, host, total;
-	uint64_t receive, wait;       /* from disks, for disks */
-	uint64_t bytes, carried;      /* from disks: all; those that came during routines that do something else */
-	uint64_t part;                /* from disks: cases that are there at a time */
+	uint64_t receive, wait;       /* transfers from disks, stalls on disks */
+	uint64_t bytes, carried;      /* from disks: all; those transferred while other routines run */
+	uint64_t part;                /* from disks: cases in memory at a time */
 	uint64_t calls, update_calls; /* update_calls: those of the update among them */
-	/* what each processor did: choices are compares, selects and masked moves, own are reads and writes at an
-	 * address of its own */
+	/* operations of each processor; choices: compares, selects and masked moves; own: reads and writes at
+	 * per-processor addresses */
 	uint64_t adds, multiplies, choices, own;
-	int64_t sum;          /* how changes were summed in fact */
-	double seconds, mcps; /* on the simulated clock */
+	int64_t sum;          /* the summation method used */
+	double seconds, mcps; /* simulated time */
 } Epoch;
 typedef struct EpochSpec {
 	const Plan *plan;
 	const Options *opt;
 	const Machine *m;
-	BpOptions o; /* dry: counted, not executed; the same cycles */
+	BpOptions o; /* dry: cycles counted, values not computed */
 	uint64_t cases;
-	Epoch e;         /* out: epochs_isolated sets these two */
-	const char *why; /* NULL, or why there is no figure */
+	Epoch e;         /* out, set by epochs_isolated */
+	const char *why; /* out: NULL, or why the simulation failed */
 } EpochSpec;
-Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made); /* made (may be NULL): the program, to look at */
+Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made); /* made: out, the program; may be NULL */
 double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles);
 
 /* ---- commands.c ---- */
@@ -119,43 +119,43 @@ void run_trace(CommandRun *c);
 void run_run(CommandRun *c);
 void run_bench(CommandRun *c);
 
-/* ---- runner.c: a machine to try one routine on ---- */
+/* ---- runner.c: a machine that runs one routine ---- */
 
 typedef struct Runner {
 	Ctx *cx;
 	const Machine *m;
 	Switch *sw;
 	Processors *p;
-	uint64_t end[2]; /* of tables and the routine's data in SRAM, in DRAM */
-	uint64_t result; /* words of SRAM that are no spilled ones */
+	uint64_t end[2]; /* of tables and the routine's data, in SRAM and DRAM */
+	uint64_t result; /* words of SRAM, spills excluded */
 	bool *index;     /* [words of SRAM] loaded and used as an index; in scratch */
 } Runner;
 Runner *runner_new(Ctx *cx, const Machine *m, uint32_t procs, uint32_t threads);
-Controller *runner_load(Runner *w, const Routine *r); /* a new one; the routine, number 0, can be called */
-void runner_fill(const Runner *w, Controller *c);     /* the host writes tables and pseudo-random data */
-uint64_t runner_checksum(const Runner *w);            /* of SRAM, and of the DRAM that the routine reaches */
+Controller *runner_load(Runner *w, const Routine *r); /* a new controller; the routine is number 0 */
+void runner_fill(const Runner *w, Controller *c);     /* writes tables and pseudo-random data from the host */
+uint64_t runner_checksum(const Runner *w);            /* of SRAM, and of the DRAM that the routine addresses */
 
-/* ---- net_args.c: what the commands of back-propagation take apart ---- */
+/* ---- net_args.c: arguments of the back-propagation commands ---- */
 
 enum { NETTALK_CASES = 12022 };
 const Plan *plan_open(Ctx *cx, const char *path); /* of a file; NULL: NETtalk's network, section 6.3 */
-const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs); /* fully linked, with true */
+const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs); /* fully connected, with biases */
 bool plan_is_nettalk(const Plan *plan, uint64_t cases);
 int choice_read(Ctx *cx, const char *option, const char *word, const char *const *names, int count);
 uint32_t procs_read(const CommandRun *c, double **value); /* --procs; default those of Table 1, and all */
 BpOptions compile_options(const CommandRun *c);           /* sum, compiler, sigmoid, bundle, update, threads; dry */
 EpochSpec epoch_spec(const CommandRun *c, const Plan *plan, uint64_t cases); /* with compile_options */
-/* Simulates epochs in a context of its own: memory goes before this returns, which for a program of the machine is
- * much.  What is equal in their code is scheduled once. */
+/* Simulates epochs in a sub-context, freed on return: a program of the machine is large. Identical code is scheduled
+ * once. */
 void epochs_isolated(Ctx *cx, EpochSpec *s, uint32_t count);
-Epoch epoch_isolated(Ctx *cx, EpochSpec *s); /* one, or it fails */
+Epoch epoch_isolated(Ctx *cx, EpochSpec *s); /* one epoch, or it fails */
 
 /* ---- model_cmd.c ---- */
 
 void run_model(CommandRun *c);
 void run_networks(CommandRun *c); /* efficiency without --routines */
 
-/* ---- sums.c: ways of summing compared ---- */
+/* ---- sums.c: summation methods compared ---- */
 
 enum { SUM_METHODS = SUMS + 1, MAX_CROSSINGS = 32 };
 typedef struct SumMethod {
@@ -165,26 +165,26 @@ typedef struct SumMethod {
 } SumMethod;                                     /* update: as in BpOptions */
 extern const SumMethod sum_methods[SUM_METHODS]; /* the first SUMS as sum_names has them */
 typedef struct SumCost {
-	double cycles;                 /* of an update, its calls with them; NaN: not to be had */
+	double cycles;                 /* of an update, host calls included; NaN: not available */
 	uint64_t update, calls, epoch; /* cycles without calls; calls; cycles of an epoch */
-	const char *why;               /* NULL, or why there is none */
+	const char *why;               /* NULL, or why it is not available */
 } SumCost;
 typedef struct SumPair {
 	int a, b;
 } SumPair;
-/* From so many processors on one way takes less than another. */
+/* From `from` processors on one method takes less than another. */
 typedef struct Crossing {
 	int faster, slower;
 	uint32_t from;
 } Crossing;
-/* Looked for between 2, 3 ... 8, 16, 32 ... processors, by bisection where the order at two of these differs;
+/* Compared at 2, 3 ... 8, 16, 32 ... processors; bisection where the order at two of these differs. out:
  * [MAX_CROSSINGS]. */
 uint32_t crossings_find(const CommandRun *c, const Plan *plan, int compiler, Crossing *out);
 void crossings_print(const CommandRun *c, const Crossing *x, uint32_t count, bool text); /* JSON always */
 void run_sums(CommandRun *c);
 void run_updates(CommandRun *c); /* updates.c: rules and range check */
 
-/* ---- table1.c: Table 1, and the one constant that is fitted to it; table2.c: Table 2 ---- */
+/* ---- table1.c: Table 1, and the constant fitted to it; table2.c: Table 2 ---- */
 
 typedef struct Table1Cell {
 	uint32_t procs;
@@ -197,7 +197,7 @@ extern const uint32_t table1_cells;
 double table1_mcps(uint32_t procs, int sum); /* 0: the report has no such cell */
 enum { BEST_ROWS = 9 };
 extern const uint32_t best_procs[BEST_ROWS];
-/* Table 1 in best mode: NETtalk's network, every way of summing; .total 0: not asked for, or it cannot be. */
+/* Table 1 in best mode: NETtalk's network, every summation method; .total 0: not asked for, or not possible. */
 typedef struct BestTable {
 	Epoch cell[BEST_ROWS][SUMS];
 	uint32_t rows;
@@ -213,7 +213,7 @@ void run_table2(CommandRun *c);
 void run_sweep(CommandRun *c);
 void run_disks(CommandRun *c); /* disk_cmd.c */
 void machine_put(Machine *m, const MachineRow *row, double v);
-const Machine *machine_checked(Ctx *cx, const Machine *m); /* fails as reading a file of these values would */
+const Machine *machine_checked(Ctx *cx, const Machine *m); /* fails if a file of these values would be refused */
 void run_small(CommandRun *c);
 void run_figures(CommandRun *c);
 void run_evaluate(CommandRun *c); /* evaluate.c */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The performance model of the report's section 6.1.  In: a network's counts, cases, processors, a few numbers of the
- * machine.  Out: cycles of an epoch by part, and the number of processors that makes it shortest.
+/* The performance model of the report's section 6.1. In: a network's counts, cases, processors, machine parameters. Out:
+ * cycles of an epoch by part, and the optimal number of processors.
  *
- * The print has three slips, which `printed` keeps: the tree's total ends in the ring's term 4 P W instead of
- * 4 W ceil(log2 P), MCPS is given as 20 / T instead of 20 W C / T, and the tree's best number of processors lacks the
- * factor ln 2.  The host's calls are not in the print at all; with host_call 0 they are not here either. */
+ * The report has three errors, which `printed` keeps: the tree's total ends in the ring's term 4 P W instead of
+ * 4 W ceil(log2 P), MCPS is 20 / T instead of 20 W C / T, and the tree's optimum lacks the factor ln 2. The report does
+ * not model host calls; host_call 0 leaves them out. */
 #include <math.h>
 
 #include "gf11_study.h"
 
 static const double ln_2 = 0.69314718055994530942;
 
-/* Links that carry an error back: their source is a unit that computes.  The others take two operations less. */
+/* Links that propagate an error back: their source is not an input. The others take two operations less. */
 static uint64_t links_back(const Plan *plan)
 {
 	const Net *net = plan->net;
@@ -28,7 +28,7 @@ double model_limit(const Plan *plan, const Machine *m, double procs)
 	return procs * 1e3 / m->clock / flops;
 }
 
-/* Calls that a case takes if bundles have about B weights: each bundle and each level both ways, the output error. */
+/* Calls per case with bundles of about B weights: each bundle and each level in both passes, the output error. */
 static double calls_of(const Plan *plan, double B)
 {
 	double calls = 1;
@@ -64,21 +64,21 @@ static double floor_log2(double P)
 	return bits - 1;
 }
 
-/* Transfers over the switch that one weight takes. */
+/* Switch transfers per weight. */
 static double transfers(const ModelInput *in)
 {
 	double P = in->P, low = floor_log2(P);
 	bool leftovers = ldexp(1, (int)low) < P;
 	if (in->sum == SUM_TREE && !in->printed)
 		return low + leftovers;
-	if (in->sum == SUM_PIPELINED) /* reduce-scatter, then round again: section 10.2 */
+	if (in->sum == SUM_PIPELINED) /* reduce-scatter, then all-gather: section 10.2 */
 		return 2 * (P - 1) / P;
-	if (in->sum == SUM_HALVING) /* likewise by halves; leftovers hand over all and get all */
+	if (in->sum == SUM_HALVING) /* recursive halving; leftovers send all and receive all */
 		return 2 * (1 - ldexp(1, -(int)low)) + (leftovers ? 2 : 0);
 	return P;
 }
 
-/* Cases that the units of one SRAM hold. */
+/* Cases whose units fit into SRAM. */
 static double group_of(const ModelInput *in) { return (in->M - 2 * in->B) / (2 * in->U); }
 
 ModelOutput model_epoch(const ModelInput *in)
@@ -98,7 +98,7 @@ ModelOutput model_epoch(const ModelInput *in)
 	return out;
 }
 
-/* Cycles that all processors together spend on everything but communication: the A of A / P + communication. */
+/* Cycles of all processors without communication: the A of A / P + communication. */
 static double shared_work(const ModelInput *in)
 {
 	ModelInput one = *in;
@@ -115,7 +115,7 @@ double model_optimum(const ModelInput *in)
 		return in->printed ? A : A * ln_2;
 	if (in->sum == SUM_RING)
 		return sqrt(A);
-	return in->C; /* communication does not grow with P: the more the better */
+	return in->C; /* communication does not grow with P: no optimum below C */
 }
 
 uint32_t model_search(const ModelInput *in, uint32_t most)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 model and efficiency.  In: a network, a machine, numbers of processors.  Out: what the performance
- * model of section 6.1 says, beside simulated epochs and the report's measurements; and the share of cycles that the
- * compiled routines use well (section 6.2.2). */
+/* microprop gf11 model and efficiency. In: a network, a machine, numbers of processors. Out: the performance model of
+ * section 6.1 beside simulated epochs and the report's measurements; the share of useful cycles in compiled routines
+ * (section 6.2.2). */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,9 +14,9 @@
 typedef struct ModelRow {
 	uint32_t procs;
 	ModelOutput out;
-	double bare;         /* MCPS without the host's calls: section 6.1 itself */
+	double bare;         /* MCPS without host calls, as in section 6.1 */
 	double limit, paper; /* paper 0: not measured in 1989 */
-	Epoch sim;           /* total 0: not asked for */
+	Epoch sim;           /* total 0: not simulated */
 } ModelRow;
 
 enum { MODEL_COLUMNS = 19, SIMULATED_TOTAL = 16, SIMULATED_MCPS, MEASURED };
@@ -80,12 +80,12 @@ static void model_optima(const CommandRun *c, const ModelInput *in, Buf *text)
 		jw_count(c->json, "search", search);
 		jw_count(c->json, "machine", machine);
 		jw_end(c->json, '}');
-		buf_printf(text, "# best number of processors, %s: %.4g by calculus, %u by search, %u on %s\n", rows[i].text,
+		buf_printf(text, "# best number of processors, %s: %.4g in closed form, %u by search, %u on %s\n", rows[i].text,
 		           closed, search, machine, c->m->name);
 	}
 }
 
-/* Few processors cannot hold all cases: there the model stands alone. */
+/* Few processors cannot hold all cases: no simulation then. */
 static bool cases_fit(const CommandRun *c, const Plan *plan, uint64_t cases, uint32_t procs)
 {
 	uint64_t words = plan->net->inputs + plan->net->outputs + 1 + (uint64_t)c->m->dram_banks;
@@ -153,14 +153,15 @@ void run_model(CommandRun *c)
 	report_end(c, simulated, 0);
 }
 
-/* ---- efficiency by shape of network ---- */
+/* ---- efficiency by network ---- */
 
-typedef struct Part {
+/* Sums over all calls. */
+typedef struct PassCycles {
 	uint64_t arithmetic, cycles, bound;
-} Part; /* over all calls */
+} PassCycles;
 enum { PART_FORWARD, PART_BACKWARD, PART_UNITS, PARTS };
 
-/* The compiler gives its routines these names. */
+/* Names the compiler gives its routines. */
 static const struct {
 	const char *name;
 	int part;
@@ -169,14 +170,14 @@ static const struct {
 	{ "output error", PART_UNITS }, { "unit error", PART_UNITS },
 };
 
-static void parts_of(const Controller *k, Part *part)
+static void parts_of(const Controller *k, PassCycles *part)
 {
 	for (uint32_t i = 0; i < k->routines; i++) {
 		const Routine *r = k->routine[i];
 		for (size_t j = 0; j < COUNT(part_names); j++) {
 			if (strcmp(part_names[j].name, r->name) != 0)
 				continue;
-			Part *p = &part[part_names[j].part];
+			PassCycles *p = &part[part_names[j].part];
 			p->arithmetic += k->called[i] * r->report.arithmetic;
 			p->cycles += k->called[i] * k->cycles[i];
 			p->bound += k->called[i] * r->report.bound;
@@ -202,7 +203,7 @@ static uint64_t efficiency_row(const CommandRun *c, const Table *t, const Plan *
 {
 	enum { CASES_EACH = 24 }; /* as NETtalk has on 512 processors */
 	static const int sums[] = { SUM_RING, SUM_TREE };
-	Part part[PARTS] = { 0 };
+	PassCycles part[PARTS] = { 0 };
 	double update[COUNT(sums)];
 	uint64_t cycles = 0;
 	for (size_t i = 0; i < COUNT(sums); i++) {

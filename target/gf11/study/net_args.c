@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments of the commands that deal with back-propagation.  In: words as the user wrote them.  Out: networks,
- * numbers, choices, the compiler's options, simulated epochs; or a message that says what would be right. */
+/* Arguments of the back-propagation commands. In: words of the command line. Out: networks, numbers, choices, compiler
+ * options, simulated epochs; or a message with the remedy. */
 #include <string.h>
 
 #include "gf11_study.h"
@@ -88,7 +88,7 @@ EpochSpec epoch_spec(const CommandRun *c, const Plan *plan, uint64_t cases)
 	return (EpochSpec){ .plan = plan, .opt = &plan->net->options, .m = c->m, .o = compile_options(c), .cases = cases };
 }
 
-/* ---- epochs apart ---- */
+/* ---- isolated epochs ---- */
 
 typedef struct EpochBatch {
 	Ctx *cx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 efficiency --routines | microcode | trace | run | bench.  In: the name of a routine of the library, or
- * a file of microcode.  Out: how well it is scheduled, its lines, a trace, what running it gives, how fast it runs.
- * All but bench run each routine once, so that the cycles they report have been simulated. */
+/* microprop gf11 efficiency --routines | microcode | trace | run | bench. In: the name of a library routine, or a file
+ * of microcode. Out: quality of the schedule, microcode, a trace, the result of a run, executor speed. All but bench
+ * run each routine once: reported cycles are simulated ones. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,7 +144,7 @@ static void row_make(void *arg)
 	row->cycles = run_once(row->w, row->r);
 }
 
-/* Messages begin with the routine's name, which its row has already. */
+/* Strips the routine's name, which the row already has, from the message. */
 static const char *row_error(const Row *row)
 {
 	size_t len = strlen(row->def->name);
@@ -201,7 +201,7 @@ static bool micro_same(const Micro *a, const Micro *b)
 	       (a->op == GOP_NONE || a->rec == b->rec);
 }
 
-/* Text of a routine that has been read again and gave the same words. */
+/* Text of a routine, checked to assemble back to the same words. */
 static const char *text_make(const CommandRun *c, const Routine *r, size_t *len)
 {
 	Buf text = { .arena = &c->cx->keep };
@@ -273,7 +273,7 @@ void run_trace(CommandRun *c)
 
 /* ---- run ---- */
 
-/* The recorded calls, executed at once: no microcode, no cycles. */
+/* Executes the recorded calls directly: no microcode, no cycles. */
 static void simulate(const CommandRun *c, const Runner *w, const Controller *k, const RoutineDef *def)
 {
 	Gen *g = gen_simulate(c->cx, w->p, k->base);
@@ -334,7 +334,7 @@ void run_run(CommandRun *c)
 void run_bench(CommandRun *c)
 {
 	uint32_t threads = threads_of(c);
-	c->level = 0; /* another cycle less makes no difference here */
+	c->level = 0; /* schedule length does not matter here */
 	const Routine *r = routine_make(c, routine_find("forward"));
 	Measured b = execute_measure(c->cx, c->m, r, (uint32_t)c->m->processors, threads, 1);
 	buf_printf(c->text, "%s on %s: %.3g billion processor-cycles per second in the best tenth of the time\n", r->name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A machine to try one routine on.  In: a routine, a number of processors.  Out: a controller that has it loaded, with
- * relocation registers set so that its regions lie apart, behind the tables; memory with tables and pseudo-random data;
- * a checksum of memory afterwards.
+/* A machine that runs one routine. In: a routine, a number of processors. Out: a controller that has it loaded, with
+ * relocation registers set to disjoint regions behind the tables; memory with tables and pseudo-random data; a checksum
+ * of memory after the run.
  *
  * Data depends on the address and the processor alone, so however the routine is run, the checksum must be the same.
  * Words that are loaded and used as an index are small whole numbers, all others floats in [-1, 1). */
@@ -14,7 +14,7 @@ enum { STREAM_RUN = 80, MOST_PROCESSORS = 4096, BASES = 256 };
 enum { OF_SRAM, OF_DRAM, MEMORIES };
 enum { INDICES = 64 }; /* look-ups and puts go to so many words */
 
-/* How many words a routine can reach behind each relocation register. */
+/* Words that a routine addresses through each relocation register. */
 typedef struct Reach {
 	uint64_t words[MEMORIES][BASES];
 } Reach;
@@ -77,7 +77,7 @@ static void reach_of(Reach *reach, const Runner *w, const Routine *r)
 				reach_add(reach, &r->line[t].slot[unit]);
 }
 
-/* EpochTry region behind the other, each at a multiple of the banks.  What does not fit is refused when it is called. */
+/* Regions are contiguous, each aligned to the banks. A region that does not fit is refused by the call. */
 static void regions_place(Runner *w, Controller *c, const Reach *reach)
 {
 	uint64_t banks = (uint64_t)w->m->dram_banks, size[MEMORIES] = { (uint64_t)w->m->sram, (uint64_t)w->m->dram };

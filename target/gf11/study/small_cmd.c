@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 small. In: sizes of a small layer. Out: what code with trees gains over straight code, for the
- * links into it on the way forward and those out of it on the way back, with both compilers (section 10.3).
+/* microprop gf11 small. In: sizes of a small layer. Out: the gain of tree sums over straight code, for the links into
+ * the layer (forward) and out of it (backward), with both compilers (section 10.3).
  *
- * These are the two sums that a small layer makes a chain of: its few net inputs, each over many sources, and its
- * few errors, each over many targets. */
+ * In a small layer two sums become dependency chains: its few net inputs, each over many sources, and its few errors,
+ * each over many targets. */
 #include <string.h>
 
 #include "gf11_study.h"
@@ -12,7 +12,7 @@ enum { WIDE = 64, CASES_EACH = 24, WIDEST = 1024 };
 enum { WAY_INTO, WAY_OUT, WAYS };
 static const char *const way_names[WAYS] = { "forward_into", "backward_out" };
 
-/* a case; cycles that add or multiply; of the trees */
+/* cycles per case; share that adds or multiplies; levels of the trees */
 typedef struct Side {
 	double cycles, share;
 	uint32_t levels;
@@ -34,7 +34,7 @@ static Side side_of(const Bp *b, int way)
 		arithmetic += b->c->routine[routine]->report.arithmetic;
 		s.levels = way == WAY_INTO ? n->levels : n->levels_back;
 	}
-	/* what the first bundle needs from DRAM; the forward code fetches for the next */
+	/* DRAM reads of the first bundle; forward code prefetches for the next */
 	if (b->best && b->best->opens && way == WAY_INTO)
 		cycles += b->c->cycles[b->best->open];
 	s.cycles = (double)cycles / (b->best ? b->at.group : 1);
@@ -42,7 +42,7 @@ static Side side_of(const Bp *b, int way)
 	return s;
 }
 
-/* Compiled both ways; the cycles simulated. */
+/* Compiles both ways; returns the cycles simulated. */
 static uint64_t pairs_make(const CommandRun *c, uint32_t units, int compiler, Pair *pair)
 {
 	uint64_t cycles = 0;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 sums. In: networks, numbers of processors. Out: what an update costs by each way of summing,
- * cycles for each weight; which way is best; and from how many processors on (sections 4.4 and 10.2).
+/* microprop gf11 sums. In: networks, numbers of processors. Out: cycles of an update per weight for each summation
+ * method, the best method, and the crossover points (sections 4.4 and 10.2).
  *
- * The cost of an update is its cycles and the host's time for its calls: nothing else of an epoch depends on the
- * way of summing. A way that falls back to another for want of weights has no cost of its own. */
+ * The cost of an update is its cycles and the host's time for its calls: no other part of an epoch depends on the
+ * summation method. A method that falls back to another because there are too few weights has no cost. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "gf11_study.h"
 
-enum { CASES_EACH = 24 }; /* of a processor, as NETtalk has on 512 */
+enum { CASES_EACH = 24 }; /* per processor, as NETtalk on 512 */
 
-/* pipelined/1 has one word of each processor on its way, as section 10.2 tells it; pipelined has as many side by
- * side as hide the latency of switch and adder. */
+/* pipelined/1 keeps one word per processor in flight, as in section 10.2; pipelined keeps enough in flight to hide the
+ * latency of switch and adder. */
 const SumMethod sum_methods[SUM_METHODS] = {
 	{ "ring", SUM_RING, 0 },
 	{ "tree", SUM_TREE, 0 },
@@ -26,11 +26,11 @@ const SumMethod sum_methods[SUM_METHODS] = {
 static SumCost cost_of(const EpochSpec *s)
 {
 	double cycles = (double)(s->e.update + s->e.update_calls * (uint64_t)s->m->host_call);
-	bool there = !s->why && s->e.sum == s->o.sum;
-	return (SumCost){ there ? cycles : NAN, s->e.update, s->e.update_calls, s->e.total, s->why };
+	bool used = !s->why && s->e.sum == s->o.sum;
+	return (SumCost){ used ? cycles : NAN, s->e.update, s->e.update_calls, s->e.total, s->why };
 }
 
-/* By all ways of `mask`, bit i for sum_methods[i]. */
+/* Of the methods in `mask`, bit i for sum_methods[i]. */
 static void costs_fill(const CommandRun *c, const Plan *plan, int compiler, uint32_t procs, unsigned mask,
                        SumCost *cost)
 {
@@ -52,7 +52,7 @@ static void costs_fill(const CommandRun *c, const Plan *plan, int compiler, uint
 		cost[of[i]] = cost_of(&s[i]);
 }
 
-/* Over the switch, for each weight. */
+/* Switch transfers per weight. */
 static double sum_transfers(int sum, uint32_t procs)
 {
 	if (sum == SUM_PIPELINED || sum == SUM_HALVING)
@@ -60,15 +60,15 @@ static double sum_transfers(int sum, uint32_t procs)
 	return sum_steps(sum, procs);
 }
 
-/* ---- from how many processors on ---- */
+/* ---- crossover points ---- */
 
-/* -1: a takes less; 1: b does; 0: neither, or one of them is not to be had. */
+/* -1: a takes less; 1: b does; 0: equal, or one is not available. */
 static int compare(const SumCost *cost, int a, int b)
 {
 	return cost[a].cycles < cost[b].cycles ? -1 : cost[a].cycles > cost[b].cycles ? 1 : 0;
 }
 
-/* The order changes between low and high: the first number of processors of the new order. */
+/* The order changes between low and high: the first number of processors with the new order. */
 static uint32_t bisect(const CommandRun *c, const Plan *plan, int compiler, uint32_t low, uint32_t high,
                        const SumPair *p, int order)
 {
@@ -91,14 +91,14 @@ static const SumPair pairs[] = {
 	{ SUM_PIPELINED, SUM_HALVING },
 };
 
-/* Few processors one by one, then twice as many each time. */
+/* Up to 8 one by one, then doubling. */
 static uint32_t next_procs(uint32_t procs, uint32_t all)
 {
 	uint32_t next = procs < 8 ? procs + 1 : 2 * procs;
 	return procs >= all ? 0 : next < all ? next : all;
 }
 
-/* The first order that there is counts as a crossing, too. */
+/* The first known order counts as a crossing, too. */
 uint32_t crossings_find(const CommandRun *c, const Plan *plan, int compiler, Crossing *out)
 {
 	const uint32_t all = (uint32_t)c->m->processors;
@@ -231,7 +231,7 @@ static void study_print(const CommandRun *c, const Study *s)
 
 /* ---- drawing ---- */
 
-/* Best mode in full lines; dashes: the tree and one word at a time, as in 1989. */
+/* Solid: best mode; dashed: 1989, the tree and one word at a time. */
 static void draw(const CommandRun *c, const Study *old, const Study *new)
 {
 	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 },
@@ -256,14 +256,14 @@ static void draw(const CommandRun *c, const Study *old, const Study *new)
 		series[k] =
 			(Series){ line[k].label, line[k].colour, line[k].old ? MARK_DASHES : MARK_LINE, s->procs, y, s->count };
 	}
-	buf_printf(&title, "Summing: cycles of an update for each of %.0f weights", (double)new->plan->W);
+	buf_printf(&title, "Summation: cycles of an update per weight, %.0f weights", (double)new->plan->W);
 	buf_printf(&name, "summing-%.0f", (double)new->plan->W);
 	const Plot plot = {
 		.title = title.s,
 		.series = series,
 		.count = COUNT(series),
 		.x = { "Processors", 7, 600, true, x_tick, COUNT(x_tick) },
-		.y = { "Cycles for each weight", 4, 2500, true, y_tick + 2, COUNT(y_tick) - 2 },
+		.y = { "Cycles per weight", 4, 2500, true, y_tick + 2, COUNT(y_tick) - 2 },
 	};
 	plot_svg(&plot, &svg);
 	figure_write(c, name.s, "svg", &svg);
@@ -271,7 +271,7 @@ static void draw(const CommandRun *c, const Study *old, const Study *new)
 
 /* ---- the command ---- */
 
-/* Tiny: eight units, three, eight; NETtalk; a hundred thousand weights. */
+/* Tiny; NETtalk; about 100,000 weights. */
 static uint32_t networks_open(const CommandRun *c, const Plan **plan)
 {
 	static const uint32_t shape[][3] = { { 8, 3, 8 }, { 203, 60, 26 }, { 784, 120, 10 } };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 sweep.  In: parameters of the machine or options of the compiler, each with its values.  Out: a
- * simulated epoch for every combination of them, as a table, CSV or JSON: which feature of the machine matters, and by
- * how much (section 11). */
+/* microprop gf11 sweep. In: machine parameters or compiler options, each with its values. Out: a simulated epoch for
+ * every combination, as a table, CSV or JSON (section 11). */
 #include <string.h>
 
 #include "gf11_study.h"
@@ -34,7 +33,7 @@ static const Swept swept[] = {
 	{ "small-layers", offsetof(BpOptions, small), small_names, SMALLS, 0 },
 };
 
-/* ---- what is swept ---- */
+/* ---- operands ---- */
 
 static void names_read(Ctx *cx, Sweep *s, const Swept *what, const char *word)
 {
@@ -107,7 +106,7 @@ void machine_put(Machine *m, const MachineRow *row, double v)
 		*(int64_t *)field = (int64_t)v;
 }
 
-/* Values that contradict each other are found where machine files are read. */
+/* The parser of machine files refuses inconsistent values. */
 const Machine *machine_checked(Ctx *cx, const Machine *m)
 {
 	Buf text = { .arena = &cx->keep };
@@ -117,7 +116,6 @@ const Machine *machine_checked(Ctx *cx, const Machine *m)
 	return machine_parse(cx, src);
 }
 
-/* What a machine file may not say is found here, in its words. */
 typedef struct Combination {
 	const CommandRun *c;
 	const Sweep *s;
@@ -183,7 +181,7 @@ static void row_print(const CommandRun *c, const Table *t, const Sweep *s, const
 	table_row_failed(t, cell, run->why ? c->operands : t->columns, "error", run->why);
 }
 
-/* The next combination; the last parameter runs fastest.  False: that was the last. */
+/* The next combination; the last parameter varies fastest. False: there is none. */
 static bool advance(const CommandRun *c, const Sweep *s, uint32_t *at)
 {
 	for (uint32_t i = c->operands; i-- > 0; at[i] = 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 switch: in comes what to route and which parts are dead, out the settings as text or members of a
- * JSON object, and why it failed if it did.  A range of seeds, random:1..10000, perhaps with a number of routes behind
- * it, random:1..10000:500, routes, verifies and times them all, and stores as many as the machine holds. */
+/* microprop gf11 switch. In: a permutation, dead parts. Out: the settings of the switch, or why there are none. A range
+ * of seeds, random:1..10000, optionally with a number of routes, random:1..10000:500, routes, verifies and times all of
+ * them, and stores as many as the machine holds. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gf11_study.h"
 
-enum { MOST = 1000000 }; /* permutations in one go */
+enum { MAX_PERMUTATIONS = 1000000 };
 
 typedef struct Tour {
 	Switch *sw;
@@ -16,7 +16,7 @@ typedef struct Tour {
 	Setting set;
 	uint64_t permutations, routes, routed, verified; /* routes: of the last permutation */
 	double seconds;
-	const char *reason; /* why the first that failed did */
+	const char *reason; /* of the first failure */
 } Tour;
 
 static void route_one(Ctx *cx, Tour *t)
@@ -40,7 +40,7 @@ static void route_one(Ctx *cx, Tour *t)
 		switch_store(cx, t->sw, t->to);
 }
 
-/* A number and what must stand behind it; false if something else does. */
+/* Parses a number and the delimiter that must follow; false on a mismatch. */
 static bool number_take(const char **p, const char *behind, uint64_t *value)
 {
 	char *end;
@@ -56,7 +56,7 @@ typedef struct Seeds {
 	uint64_t first, last, routes;
 } Seeds;
 
-/* random:FIRST..LAST[:ROUTES]; false if spec is something else, such as random:SEED. */
+/* random:FIRST..LAST[:ROUTES]; false: another kind of spec, such as random:SEED. */
 static bool seeds_parse(Ctx *cx, const char *spec, uint64_t ports, Seeds *s)
 {
 	static const char remedy[] = "write random:FIRST..LAST or random:FIRST..LAST:ROUTES, with LAST less than a million "
@@ -69,7 +69,7 @@ static bool seeds_parse(Ctx *cx, const char *spec, uint64_t ports, Seeds *s)
 	last = p;
 	good = good && (number_take(&p, "", &s->last) ||
 	                (p = last, number_take(&p, ":", &s->last) && number_take(&p, "", &s->routes)));
-	if (!good || s->last < s->first || s->last - s->first >= MOST || s->routes > ports)
+	if (!good || s->last < s->first || s->last - s->first >= MAX_PERMUTATIONS || s->routes > ports)
 		fail(cx, MP_BAD_INPUT, remedy, "%s is no range of seeds that can be routed", spec);
 	return true;
 }

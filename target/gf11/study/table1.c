@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* microprop gf11 table1 and calibrate. In: a machine. Out: the report's Table 1 beside simulated epochs of the same
- * network, the same by every way of summing in best mode, and the one constant of the machine that nobody knows and
- * that is fitted to three of its cells.
+ * network; best mode with every summation method; the host-call cost, which the report does not give, fitted to three
+ * cells of the table.
  *
- * Every simulated figure counts the cycles of the compiled program, call by call; the model of section 6.1 stands
- * beside it and has no part in it. */
+ * Every simulated figure counts the cycles of the compiled program, call by call; it does not use the model of section
+ * 6.1, which is shown for comparison. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "gf11_study.h"
 
-/* Table 1 as printed.  The 512 rows were timed while results were wrong (section 6.3). */
+/* Table 1 as printed. The rows of 512 processors were timed with wrong results (section 6.3). */
 const Table1Cell table1[] = {
 	{ 8, SUM_TREE, 26, false },    { 16, SUM_TREE, 55, true },     { 32, SUM_TREE, 112, false },
 	{ 64, SUM_TREE, 216, true },   { 128, SUM_TREE, 415, false },  { 256, SUM_TREE, 753, true },
@@ -31,7 +31,7 @@ typedef struct Table1 {
 	BestTable best; /* no rows: not computed */
 	Crossing crossing[MAX_CROSSINGS];
 	uint32_t crossings;
-	uint64_t cycles; /* simulated in all */
+	uint64_t cycles; /* simulated, total */
 } Table1;
 
 double table1_mcps(uint32_t procs, int sum)
@@ -44,19 +44,19 @@ double table1_mcps(uint32_t procs, int sum)
 
 static double error_percent(double mcps, const Table1Cell *cell) { return 100 * (mcps / cell->mcps - 1); }
 
-/* Nothing in the report explains the ring at 512, so it is shown and not judged by. */
-static bool judged(const Table1Cell *cell) { return !cell->fitted && !(cell->sum == SUM_RING && cell->procs == 512); }
+/* The report does not explain the ring at 512: shown, but left out of the mean error. */
+static bool counted(const Table1Cell *cell) { return !cell->fitted && !(cell->sum == SUM_RING && cell->procs == 512); }
 
 static const char *remark(const Table1Cell *cell)
 {
-	return cell->fitted ? " fitted" : judged(cell) ? "" : " not counted";
+	return cell->fitted ? " fitted" : counted(cell) ? "" : " not counted";
 }
 
 static double mean_error(const Table1 *t, const double *mcps)
 {
 	double sum = 0, count = 0;
 	for (uint32_t i = 0; i < CELLS; i++) {
-		if (t->shown[i] && judged(&table1[i])) {
+		if (t->shown[i] && counted(&table1[i])) {
 			sum += fabs(error_percent(mcps[i], &table1[i]));
 			count++;
 		}
@@ -89,7 +89,7 @@ static void simulate_cells(const CommandRun *c, Table1 *t)
 	}
 }
 
-/* A cell that cannot be compiled is left out of the table, and said at its end. */
+/* A cell that does not compile is left out of the table and reported at its end. */
 static void best_take(CommandRun *c, BestTable *t, uint32_t row, const EpochSpec *s)
 {
 	t->cell[row][s->o.sum] = s->e;
@@ -102,7 +102,7 @@ static void best_take(CommandRun *c, BestTable *t, uint32_t row, const EpochSpec
 	}
 }
 
-/* All ways of summing with so many processors together: they have most of their code in common. */
+/* All summation methods for one number of processors together: most of their code is identical. */
 void best_simulate(CommandRun *c, const Plan *plan, BestTable *t)
 {
 	int chosen = compile_options(c).sum;
@@ -138,7 +138,7 @@ static double mean_of(const Table1 *t)
 	return mean_error(t, mcps);
 }
 
-/* ---- table1 extended: what the update takes by every way of summing ---- */
+/* ---- best mode ---- */
 
 static int fastest(const Epoch *cell)
 {
@@ -307,7 +307,7 @@ static double mcps_with(const CommandRun *c, const Table1 *t, uint32_t i, double
 	return mcps_of(t->plan, c->m, NETTALK_CASES, (double)(e->total - e->host) + host_call * (double)e->calls);
 }
 
-/* Sum of squares of the logarithms of simulated over printed. */
+/* Sum of squared log ratios, simulated to printed. */
 static double misfit(const CommandRun *c, const Table1 *t, double host_call)
 {
 	double sum = 0;
@@ -320,7 +320,7 @@ static double misfit(const CommandRun *c, const Table1 *t, double host_call)
 	return sum;
 }
 
-/* More cycles a call make every cell slower, so the misfit falls and then rises. */
+/* More cycles per call slow every cell down: the misfit is unimodal. */
 static int64_t fit(const CommandRun *c, const Table1 *t)
 {
 	int64_t low = 0, high = 1000000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 table2.  In: a machine.  Out: the report's Table 2, below it the simulated machine, this computer. */
+/* microprop gf11 table2. In: a machine. Out: the report's Table 2, then the simulated machine and this computer. */
 #include "gf11_study.h"
 
 static const struct {
@@ -12,7 +12,7 @@ static const struct {
 	{ "GF11", 901 },
 };
 
-/* Targets that work at the speed of this computer. */
+/* Targets measured on this computer. */
 static const char *const measured[] = { "ref", "cpu" };
 
 static const Column columns[] = {
@@ -41,7 +41,7 @@ static double rate_here(const CommandRun *c, const Target *target)
 	Update update;
 	Caps caps;
 	opt.threads = 1;
-	opt.rate = 1e-4; /* weights stay small: huge ones would make other work */
+	opt.rate = 1e-4; /* weights stay small: saturated units would change the work */
 	target->caps(&caps);
 	Plan *plan = plan_make(c->cx, shape->net, &caps);
 	double *weights = NEW(&c->cx->scratch, plan->W, double);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 updates. In: a network, numbers of processors. Out: what an update rule takes of the machine for
- * each weight; what each rule, and the range check of section 8, adds to an epoch with momentum, by every way of
- * summing. */
+/* microprop gf11 updates. In: a network, numbers of processors. Out: the cost of each update rule per weight; what each
+ * rule, and the range check of section 8, adds to an epoch with momentum, for every summation method. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -25,7 +24,7 @@ typedef struct Row {
 	int compiler, sum;
 	uint32_t procs;
 	Epoch e[MAX_VARIANTS];
-} Row; /* .total 0: not to be had */
+} Row; /* .total 0: not available */
 
 static void variant_add(Study *s, const char *name, int64_t rule, double range)
 {
@@ -95,13 +94,13 @@ static void row_fill(const CommandRun *c, Study *s, Row *row)
 	}
 	epochs_isolated(c->cx, spec, s->variants);
 	for (uint32_t i = 0; i < s->variants; i++) {
-		bool there = !spec[i].why && spec[i].e.sum == row->sum;
-		row->e[i] = there ? spec[i].e : (Epoch){ 0 };
+		bool used = !spec[i].why && spec[i].e.sum == row->sum;
+		row->e[i] = used ? spec[i].e : (Epoch){ 0 };
 		s->cycles += spec[i].why ? 0 : spec[i].e.total;
 	}
 }
 
-/* In percent of the epoch with momentum and without the check; NaN: one of them is not to be had. */
+/* In percent of the epoch with momentum and without the check; NaN: not available. */
 static double added(const Row *row, uint32_t i)
 {
 	double plain = (double)row->e[PLAIN].total, with = (double)row->e[i].total;
@@ -150,7 +149,7 @@ static void row_print(const Table *t, const Study *s, const Row *row)
 
 /* ---- the command ---- */
 
-/* Those of --procs; default a few, and all of the machine. */
+/* --procs; default 8, 64, 512 and all. */
 static uint32_t procs_wanted(const CommandRun *c, double **procs)
 {
 	static const double few[] = { 8, 64, 512 };
