@@ -10,6 +10,8 @@ struct mp_net {
 	Ctx cx;
 	Net *net; /* NULL if reading failed */
 	mp_net_info info;
+	mp_group_info *group; /* [info.groups] */
+	mp_block_info *block; /* [info.blocks] */
 };
 
 struct mp_data {
@@ -27,8 +29,17 @@ Status api_call(Ctx *cx, void (*body)(void *arg), void *arg);
 /* api_run.c: the data, NULL of NULL; fails if it could not be read. */
 const Data *data_readable(Ctx *cx, const mp_data *d);
 
-/* Memory for a handle, zeroed, with its Ctx (the first member) ready; NULL if there is none. */
-void *api_handle(size_t size, const Alloc *alloc);
+/* Adds `, "isa": "avx512", "isas": ["generic", ...]`. */
+void cpu_describe(Ctx *cx, Buf *json);
+
+/* A handle is a struct whose first member is its Ctx. Memory for one, zeroed, with its Ctx initialised. */
+Status api_handle(void **handle, size_t size, const mp_allocator *alloc);
 void api_close(void *handle, size_t size);
+const char *api_messages(const void *handle);
+const mp_error *api_error(const void *handle, size_t i);
+
+/* A struct that the caller filled, of which the first member is its size, as the library knows it: fields that the
+ * caller does not know are 0. False: no size, or fields are set that the library does not know. */
+bool api_take(void *into, size_t size, const void *given);
 
 #endif

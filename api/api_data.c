@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "microprop/data.h"
 
 typedef struct DataArgs {
 	mp_data *d;
@@ -25,10 +26,11 @@ typedef struct DataArgs {
 
 static mp_status handle_new(mp_data **data, DataArgs *a, void (*body)(void *), const mp_allocator *alloc)
 {
-	*data = a->d = api_handle(sizeof **data, alloc);
-	if (!*data)
-		return MP_NO_MEMORY;
-	mp_status s = api_call(&(*data)->cx, body, a);
+	mp_status s = api_handle((void **)data, sizeof **data, alloc);
+	if (s != MP_OK)
+		return s;
+	a->d = *data;
+	s = api_call(&(*data)->cx, body, a);
 	if (s != MP_OK)
 		(*data)->data = NULL;
 	return s;
@@ -37,7 +39,12 @@ static mp_status handle_new(mp_data **data, DataArgs *a, void (*body)(void *), c
 static void open_body(void *arg)
 {
 	DataArgs *a = arg;
-	a->d->data = data_open(&a->d->cx, a->path, a->opt);
+	Ctx *cx = &a->d->cx;
+	mp_data_options own = { 0 };
+	if (a->opt && !api_take(&own, sizeof own, a->opt))
+		fail(cx, MP_BAD_INPUT, "set mp_data_options.size to sizeof(mp_data_options), and the rest to 0",
+		     "these data options are not of this version of the library");
+	a->d->data = data_open(cx, a->path, a->opt ? &own : NULL);
 }
 
 mp_status mp_data_open(mp_data **data, const char *path, const mp_data_options *options, const mp_allocator *alloc)
@@ -90,7 +97,9 @@ mp_status mp_data_new(mp_data **data, uint64_t cases, uint32_t inputs, uint32_t 
 
 void mp_data_close(mp_data *data) { api_close(data, sizeof *data); }
 
-const char *mp_data_messages(const mp_data *data) { return data ? ctx_messages(&data->cx) : "error: out of memory\n"; }
+const char *mp_data_messages(const mp_data *data) { return api_messages(data); }
+
+const mp_error *mp_data_get_error(const mp_data *data, size_t i) { return api_error(data, i); }
 
 /* Handles of data that could not be read stay, for their messages; nothing else can be done with them. */
 static Data *readable(Ctx *cx, const mp_data *d)
@@ -106,6 +115,7 @@ static void info_body(void *arg)
 	DataArgs *a = arg;
 	readable(&a->d->cx, a->d);
 	data_describe(&a->d->cx, a->d->data, &a->d->info);
+	a->d->info.size = sizeof a->d->info;
 }
 
 mp_status mp_data_get_info(mp_data *data, const mp_data_info **info)
@@ -136,10 +146,11 @@ static void part_body(void *arg)
 mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_data **first, mp_data **rest)
 {
 	DataArgs a = { .from = data, .share = share, .seed = seed };
+	mp_allocator same = { sizeof same, data->cx.alloc.resize, data->cx.alloc.user };
 	*rest = NULL;
-	mp_status s = handle_new(first, &a, part_body, &data->cx.alloc);
+	mp_status s = handle_new(first, &a, part_body, &same);
 	a.rest = true;
-	return s != MP_OK ? s : handle_new(rest, &a, part_body, &data->cx.alloc);
+	return s != MP_OK ? s : handle_new(rest, &a, part_body, &same);
 }
 
 static void scale_body(void *arg)

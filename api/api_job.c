@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "api.h"
+#include "microprop/job.h"
 #include "open.h"
 #include "ranks.h"
 
@@ -47,11 +48,13 @@ static void join_body(void *arg)
 
 mp_status mp_job_join(mp_job **job, const mp_allocator *alloc)
 {
-	*job = api_handle(sizeof **job, alloc);
-	return *job ? api_call(&(*job)->cx, join_body, *job) : MP_NO_MEMORY;
+	Status s = api_handle((void **)job, sizeof **job, alloc);
+	return s == MP_OK ? api_call(&(*job)->cx, join_body, *job) : s;
 }
 
-const char *mp_job_messages(const mp_job *job) { return job ? ctx_messages(&job->cx) : "error: out of memory\n"; }
+const char *mp_job_messages(const mp_job *job) { return api_messages(job); }
+
+const mp_error *mp_job_get_error(const mp_job *job, size_t i) { return api_error(job, i); }
 
 uint32_t mp_job_rank(const mp_job *job) { return job->ranks ? job->ranks->comm->rank : 0; }
 

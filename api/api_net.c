@@ -22,17 +22,23 @@ static void fill_info(mp_net *n)
 	Ctx *cx = &n->cx;
 	const Net *net = n->net;
 	Plan *plan = plan_make(cx, net, &(Caps){ .target = "none", .lanes = 1 });
-	mp_group_info *g = NEW(&cx->keep, net->groups, mp_group_info);
-	for (uint32_t i = 0; i < net->groups; i++)
-		g[i] = (mp_group_info){ net->group[i].name, unit_fns[net->group[i].fn].name, role_names[net->group[i].role],
-			                    net->group[i].size };
-	mp_block_info *b = NEW(&cx->keep, net->blocks, mp_block_info);
-	for (uint32_t i = 0; i < net->blocks; i++) {
-		const Block *k = &net->block[i];
-		b[i] = (mp_block_info){ end_name(&cx->keep, net, k, false), end_name(&cx->keep, net, k, true),
-			                    link_kinds[k->kind], k->links, k->frozen };
+	n->group = NEW(&cx->keep, net->groups, mp_group_info);
+	for (uint32_t i = 0; i < net->groups; i++) {
+		const Group *g = &net->group[i];
+		n->group[i] = (mp_group_info){ sizeof *n->group, g->name, unit_fns[g->fn].name, role_names[g->role], g->size };
 	}
-	n->info = (mp_net_info){ .name = net->name,
+	n->block = NEW(&cx->keep, net->blocks, mp_block_info);
+	for (uint32_t i = 0; i < net->blocks; i++) {
+		const Block *b = &net->block[i];
+		n->block[i] = (mp_block_info){ sizeof *n->block,
+			                           end_name(&cx->keep, net, b, false),
+			                           end_name(&cx->keep, net, b, true),
+			                           link_kinds[b->kind],
+			                           b->links,
+			                           b->frozen };
+	}
+	n->info = (mp_net_info){ .size = sizeof n->info,
+		                     .name = net->name,
 		                     .groups = net->groups,
 		                     .blocks = net->blocks,
 		                     .copies = net->copies,
@@ -44,9 +50,7 @@ static void fill_info(mp_net *n)
 		                     .input_connections = plan->Wi,
 		                     .fingerprint = net->fingerprint,
 		                     .data = net->data,
-		                     .test = net->test,
-		                     .group = g,
-		                     .block = b };
+		                     .test = net->test };
 }
 
 static void open_body(void *arg)
@@ -68,10 +72,11 @@ static void open_body(void *arg)
 
 static mp_status net_new(mp_net **net, OpenArgs *a, const mp_allocator *alloc)
 {
-	*net = a->net = api_handle(sizeof **net, alloc);
-	if (!*net)
-		return MP_NO_MEMORY;
-	mp_status s = api_call(&(*net)->cx, open_body, a);
+	mp_status s = api_handle((void **)net, sizeof **net, alloc);
+	if (s != MP_OK)
+		return s;
+	a->net = *net;
+	s = api_call(&(*net)->cx, open_body, a);
 	if (s != MP_OK)
 		(*net)->net = NULL;
 	return s;
@@ -89,9 +94,21 @@ mp_status mp_net_parse(mp_net **net, const char *text, const char *name, const m
 
 void mp_net_close(mp_net *net) { api_close(net, sizeof *net); }
 
-const char *mp_net_messages(const mp_net *net) { return net ? ctx_messages(&net->cx) : "error: out of memory\n"; }
+const char *mp_net_messages(const mp_net *net) { return api_messages(net); }
+
+const mp_error *mp_net_get_error(const mp_net *net, size_t i) { return api_error(net, i); }
 
 const mp_net_info *mp_net_get_info(const mp_net *net) { return &net->info; }
+
+const mp_group_info *mp_net_get_group(const mp_net *net, uint32_t i)
+{
+	return i < net->info.groups ? &net->group[i] : NULL;
+}
+
+const mp_block_info *mp_net_get_block(const mp_net *net, uint32_t i)
+{
+	return i < net->info.blocks ? &net->block[i] : NULL;
+}
 
 /* ---- printing a stage ---- */
 
@@ -118,7 +135,7 @@ static void print_body(void *arg)
 	} else {
 		Status s = api_call(&a->run->cx, run_body, a->run);
 		if (s != MP_OK) {
-			buf_puts(&cx->messages, ctx_messages(&a->run->cx));
+			messages_move(cx, &a->run->cx);
 			cx->status = s;
 			return;
 		}
@@ -133,10 +150,10 @@ static void print_body(void *arg)
 mp_status mp_net_print(mp_net *net, const char *stage, const char *target, mp_write_fn *write, void *user)
 {
 	PrintArgs a = { .net = net, .stage = stage, .write = write, .user = user };
-	mp_status s = mp_run_new(&a.run, net, &net->cx.alloc);
+	mp_allocator same = { sizeof same, net->cx.alloc.resize, net->cx.alloc.user };
+	mp_status s = mp_run_new(&a.run, net, &same);
 	if (s == MP_OK && target)
 		a.run->opt.target = target;
-	net->cx.messages.arena = &net->cx.keep;
 	if (s == MP_OK)
 		s = api_call(&net->cx, print_body, &a);
 	mp_run_close(a.run);

@@ -95,7 +95,7 @@ static void best_body(void *arg)
 {
 	Job *j = arg;
 	Run *r = j->r;
-	const mp_seed *best = &r->restarts.seed[r->restarts.best];
+	const mp_seed *best = &r->seeds[r->restarts.best];
 
 	run_restart(r, best->seed);
 	r->cx.status = run_train(r, j->data->data, j->test ? j->test->data : NULL, j->report, j->user);
@@ -123,3 +123,5 @@ mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test,
 }
 
 const mp_restarts *mp_run_get_restarts(const mp_run *run) { return run->restarts.count ? &run->restarts : NULL; }
+
+const mp_seed *mp_run_get_seed(const mp_run *run, uint64_t i) { return i < run->restarts.done ? &run->seeds[i] : NULL; }

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "api.h"
+#include "microprop/background.h"
+#include "microprop/data.h"
 
 static void new_body(void *arg)
 {
@@ -30,17 +32,20 @@ static const Data *data_shared(Run *r, const mp_data *d)
 
 mp_status mp_run_new(mp_run **run, const mp_net *net, const mp_allocator *alloc)
 {
-	*run = api_handle(sizeof **run, alloc);
-	if (!*run)
-		return MP_NO_MEMORY;
+	mp_status s = api_handle((void **)run, sizeof **run, alloc);
+	if (s != MP_OK)
+		return s;
 	(*run)->net = net->net;
 	(*run)->saved_error = -1;
+	(*run)->report.size = sizeof(*run)->report;
 	return api_call(&(*run)->cx, new_body, *run);
 }
 
 void mp_run_close(mp_run *run) { api_close(run, sizeof *run); }
 
-const char *mp_run_messages(const mp_run *run) { return run ? ctx_messages(&run->cx) : "error: out of memory\n"; }
+const char *mp_run_messages(const mp_run *run) { return api_messages(run); }
+
+const mp_error *mp_run_get_error(const mp_run *run, size_t i) { return api_error(run, i); }
 
 /* ---- options ---- */
 
@@ -137,7 +142,7 @@ static void save_best_body(void *arg)
 	checkpoint_save(a->r, a->path, true);
 }
 
-static void save_later_body(void *arg)
+static void save_background_body(void *arg)
 {
 	FileArgs *a = arg;
 	Status before = background_status(a->r, false);
@@ -177,9 +182,9 @@ mp_status mp_run_save_best(mp_run *run, const char *path)
 	return api_call(&run->cx, save_best_body, &(FileArgs){ .r = run, .path = path });
 }
 
-mp_status mp_run_save_later(mp_run *run, const char *path, const char *best, unsigned keep)
+mp_status mp_run_save_background(mp_run *run, const char *path, const char *best, unsigned keep)
 {
-	return api_call(&run->cx, save_later_body, &(FileArgs){ .r = run, .path = path, .best = best, .keep = keep });
+	return api_call(&run->cx, save_background_body, &(FileArgs){ .r = run, .path = path, .best = best, .keep = keep });
 }
 
 mp_status mp_run_save_wait(mp_run *run) { return api_call(&run->cx, save_wait_body, &(FileArgs){ .r = run }); }
@@ -217,11 +222,7 @@ mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp
 
 const mp_report *mp_run_get_report(const mp_run *run) { return &run->report; }
 
-const mp_point *mp_run_get_history(const mp_run *run, size_t *count)
-{
-	*count = run->points;
-	return run->history;
-}
+const mp_point *mp_run_get_point(const mp_run *run, size_t i) { return i < run->points ? &run->history[i] : NULL; }
 
 const char *const *mp_run_get_classes(const mp_run *run, uint32_t *count)
 {
@@ -235,9 +236,10 @@ static void figures_body(void *arg)
 	Buf *b = &a->r->text;
 	b->arena = &a->r->cx.keep;
 	b->len = 0;
-	buf_puts(b, "");
+	Buf members = { .arena = &a->r->cx.scratch };
 	if (a->r->program && a->r->target->simulator)
-		a->r->target->simulator->report(a->r->program, b);
+		a->r->target->simulator->report(a->r->program, &members);
+	buf_printf(b, "{%s}", members.s ? members.s : "");
 	a->value = b->s;
 }
 
@@ -259,7 +261,15 @@ void mp_run_stop(mp_run *run) { run->stop = 1; }
 static void test_body(void *arg)
 {
 	TrainArgs *a = arg;
-	run_test(a->r, data_readable(&a->r->cx, a->data), a->result, a->out);
+	Ctx *cx = &a->r->cx;
+	mp_result own = { .size = sizeof own };
+	if (a->result && a->result->size < sizeof own.size)
+		fail(cx, MP_BAD_INPUT, "set mp_result.size to sizeof(mp_result)", "this result has no size");
+	run_test(a->r, data_readable(cx, a->data), a->result ? &own : NULL, a->out);
+	if (!a->result)
+		return;
+	own.size = min_u64(a->result->size, sizeof own);
+	memcpy(a->result, &own, own.size);
 }
 
 mp_status mp_run_test(mp_run *run, const mp_data *data, mp_result *result, double *outputs)

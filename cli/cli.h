@@ -12,6 +12,11 @@
 #include <stdio.h>
 
 #include "microprop.h"
+#include "microprop/background.h"
+#include "microprop/build.h"
+#include "microprop/data.h"
+#include "microprop/job.h"
+#include "microprop/restarts.h"
 #include "microprop/tool.h"
 
 #if defined __GNUC__
@@ -195,9 +200,9 @@ void json_text(Json *j, const char *key, const char *value); /* NULL: null; byte
 void json_real(Json *j, const char *key, double value);      /* shortest that reads back the same; not finite: null */
 void json_count(Json *j, const char *key, uint64_t value);
 void json_bool(Json *j, const char *key, bool value);
-void json_members(Json *j, const char *members); /* JSON already: `"key": value, ...`; NULL or "": none */
-void number_print(FILE *f, double value);        /* the number alone; nan and inf as such */
-void json_end(Json *j);                          /* closes the object at the top, ends the line */
+void json_members(Json *j, const char *object); /* members of a JSON object in text; NULL: none */
+void number_print(FILE *f, double value);       /* the number alone; nan and inf as such */
+void json_end(Json *j);                         /* closes the object at the top, ends the line */
 
 /* ---- text.c: numbers for people ----------------------------------------------------------------- */
 

@@ -46,8 +46,9 @@ static int stage_print(Session *s, const Args *a, const char *stage, FILE *f)
 }
 
 /* text: of the stage, or both NULL. */
-static void show_json(const mp_net_info *n, const char *stage, const char *text)
+static void show_json(const mp_net *net, const char *stage, const char *text)
 {
+	const mp_net_info *n = mp_net_get_info(net);
 	Json j = { .f = stdout };
 	json_open(&j, NULL, '{');
 	json_text(&j, "name", n->name);
@@ -65,10 +66,10 @@ static void show_json(const mp_net_info *n, const char *stage, const char *text)
 	json_text(&j, "test", n->test);
 	json_open(&j, "group_list", '[');
 	for (uint32_t i = 0; i < n->groups; i++) {
-		const mp_group_info *g = &n->group[i];
+		const mp_group_info *g = mp_net_get_group(net, i);
 		json_open(&j, NULL, '{');
 		json_text(&j, "name", g->name);
-		json_count(&j, "size", g->size);
+		json_count(&j, "size", g->units);
 		json_text(&j, "function", g->function);
 		json_text(&j, "role", g->role);
 		json_close(&j, '}');
@@ -76,7 +77,7 @@ static void show_json(const mp_net_info *n, const char *stage, const char *text)
 	json_close(&j, ']');
 	json_open(&j, "block_list", '[');
 	for (uint32_t i = 0; i < n->blocks; i++) {
-		const mp_block_info *b = &n->block[i];
+		const mp_block_info *b = mp_net_get_block(net, i);
 		json_open(&j, NULL, '{');
 		json_text(&j, "from", b->from);
 		json_text(&j, "to", b->to);
@@ -105,7 +106,7 @@ static int stage_json(Session *s, const Args *a, const char *stage)
 		rc = EXIT_FAILED;
 	}
 	if (!rc)
-		show_json(mp_net_get_info(s->net), stage, text);
+		show_json(s->net, stage, text);
 	free(text);
 	return rc;
 }
@@ -145,7 +146,7 @@ static int show_steps(Session *s, const Args *a)
 		return json ? stage_json(s, a, stage) : stage_print(s, a, stage, stdout);
 	if (!json)
 		return show_summary(s, a, info);
-	show_json(info, NULL, NULL);
+	show_json(s->net, NULL, NULL);
 	return EXIT_DONE;
 }
 

@@ -109,7 +109,7 @@ static int test_steps(Session *s, Args *a)
 	const char *file = args_text(a, "outputs");
 	double *outputs = NULL;
 	uint64_t cases = 0;
-	mp_result result;
+	mp_result result = { .size = sizeof result };
 	if (!session_reading(a, true, &reading))
 		return EXIT_USAGE;
 	int rc = output_check(a, "outputs");

@@ -257,7 +257,7 @@ static void train_diverged(Train *t)
 	}
 }
 
-static void restarts_json(Json *j, const mp_restarts *m)
+static void restarts_json(Json *j, const mp_run *run, const mp_restarts *m)
 {
 	json_count(j, "restarts", m->count);
 	json_count(j, "restarts_done", m->done);
@@ -271,10 +271,10 @@ static void restarts_json(Json *j, const mp_restarts *m)
 	json_real(j, "restarts_mcps", m->mcps);
 	json_bool(j, "lanes", m->lanes);
 	if (m->done)
-		json_count(j, "best_seed", m->seed[m->best].seed);
+		json_count(j, "best_seed", mp_run_get_seed(run, m->best)->seed);
 	json_open(j, "results", '[');
-	for (uint64_t i = 0; i < m->done; i++) {
-		const mp_seed *s = &m->seed[i];
+	const mp_seed *s;
+	for (uint64_t i = 0; (s = mp_run_get_seed(run, i)); i++) {
 		json_open(j, NULL, '{');
 		json_count(j, "seed", s->seed);
 		json_bool(j, "solved", s->solved);
@@ -304,7 +304,7 @@ static void result_json(const Train *t, const mp_report *r)
 	json_text(&j, "weights_file", t->saved);
 	json_members(&j, mp_run_get_figures(t->s.run));
 	if (m)
-		restarts_json(&j, m);
+		restarts_json(&j, t->s.run, m);
 	json_end(&j);
 }
 
@@ -335,7 +335,7 @@ static void result_row(const mp_report *r, const char *name, Word (*word)(double
 }
 
 /* Seeds first, then the best of them as any other run. */
-static void restarts_table(const mp_restarts *m)
+static void restarts_table(const mp_run *run, const mp_restarts *m)
 {
 	printf("%s, %s solved", word_things(m->done, "seed").s, word_count(m->solved).s);
 	if (m->done < m->count)
@@ -349,16 +349,16 @@ static void restarts_table(const mp_restarts *m)
 	printf("searched for %s, %s seeds/s at %s MCPS%s\n", word_time(m->seconds).s, word_real(m->seeds_per_second).s,
 	       word_real(m->mcps).s, m->lanes ? ", sixteen at a time" : "");
 	if (m->done)
-		printf("best seed %llu\n\n", (unsigned long long)m->seed[m->best].seed);
+		printf("best seed %llu\n\n", (unsigned long long)mp_run_get_seed(run, m->best)->seed);
 }
 
-/* What the target alone reports, which is JSON, in words. */
+/* Figures of the target, a JSON object, as text. */
 static void figures_line(const char *figures)
 {
-	if (!figures || !*figures)
+	if (!figures || !strcmp(figures, "{}"))
 		return;
 	for (; *figures; figures++)
-		if (*figures != '"' && *figures != ':')
+		if (!strchr("{}\":", *figures))
 			putchar(*figures);
 	putchar('\n');
 }
@@ -367,7 +367,7 @@ static void result_table(const Train *t, const mp_report *r)
 {
 	const mp_restarts *m = mp_run_get_restarts(t->s.run);
 	if (m)
-		restarts_table(m);
+		restarts_table(t->s.run, m);
 	if (m && !m->done)
 		return;
 	const mp_net_info *net = mp_net_get_info(t->s.net);
@@ -394,12 +394,13 @@ static void result_table(const Train *t, const mp_report *r)
 static void result_curve(Train *t, const mp_report *r, const Screen *screen)
 {
 	Curve c = { .tested = r->tested };
-	const mp_point *history = mp_run_get_history(t->s.run, &c.points);
+	while (mp_run_get_point(t->s.run, c.points))
+		c.points++;
 	mp_point *point = args_alloc(t->args, c.points + 1, sizeof *point);
-	if (c.points)
-		memcpy(point, history, c.points * sizeof *point);
+	for (size_t i = 0; i < c.points; i++)
+		point[i] = *mp_run_get_point(t->s.run, i);
 	if (c.points && point[c.points - 1].epoch < r->epoch)
-		point[c.points++] = (mp_point){ r->epoch, r->error, r->right, r->test_error, r->test_right };
+		point[c.points++] = (mp_point){ sizeof *point, r->epoch, r->error, r->right, r->test_error, r->test_right };
 	c.point = point;
 	curve_draw(&c, screen, stdout);
 }

@@ -132,12 +132,13 @@ void json_bool(Json *j, const char *key, bool value)
 	fputs(value ? "true" : "false", j->f);
 }
 
-void json_members(Json *j, const char *members)
+void json_members(Json *j, const char *object)
 {
-	if (!members || !*members)
+	size_t len = object ? strlen(object) : 0;
+	if (len <= strlen("{}"))
 		return;
 	member(j, NULL);
-	fputs(members, j->f);
+	fwrite(object + 1, 1, len - 2, j->f);
 }
 
 void json_end(Json *j)

@@ -296,7 +296,7 @@ int rundir_tick(RunDir *d, mp_run *run)
 	int rc = d->path ? rundir_start(d) : EXIT_DONE;
 	if (rc)
 		return rc == EXIT_USAGE ? rc : EXIT_DONE;
-	mp_status status = mp_run_save_later(run, d->file, d->path && d->better ? d->best : NULL, (unsigned)d->keep);
+	mp_status status = mp_run_save_background(run, d->file, d->path && d->better ? d->best : NULL, (unsigned)d->keep);
 	if (status != MP_OK && !d->failing)
 		fprintf(stderr, "%s  training goes on; it is tried again every %g s\n", mp_run_save_messages(run), d->every);
 	d->failing = status != MP_OK;

@@ -76,6 +76,7 @@ int session_set(Session *s, const Args *a)
 bool session_reading(const Args *a, bool main_file, mp_data_options *o)
 {
 	*o = (mp_data_options){
+		.size = sizeof *o,
 		.format = args_text(a, "format"),
 		.inputs = args_text(a, "inputs"),
 		.targets = args_text(a, "targets"),

@@ -97,7 +97,7 @@ static void words_print(const Spoken *s, uint64_t words, FILE *f)
 int words_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f)
 {
 	const mp_data_info *info;
-	mp_result result;
+	mp_result result = { .size = sizeof result };
 	uint64_t count = 0;
 	int rc = after_data(data, mp_data_get_info(data, &info));
 	if (rc)

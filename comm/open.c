@@ -20,25 +20,31 @@ static const struct {
 	{ "PMIX_SIZE", "openmpi" },
 };
 
-static void *module_load(Ctx *cx, const char *folder, size_t length, const char *name)
+/* Its path, in scratch; NULL: not in this folder. */
+static const char *module_in(Ctx *cx, const char *folder, size_t length, const char *name)
 {
 	Buf path = { .arena = &cx->scratch };
 	buf_add(&path, folder, length);
 	buf_printf(&path, "/microprop-%s.so", name);
-	return access(path.s, R_OK) == 0 ? dlopen(path.s, RTLD_NOW | RTLD_GLOBAL) : NULL; /* global: Open MPI has plugins */
+	return access(path.s, R_OK) == 0 ? path.s : NULL;
 }
 
-static void *module_open(Ctx *cx, const char *name)
+static const char *module_find(Ctx *cx, const char *name)
 {
-	const char *named = getenv("MICROPROP_COMM");
 	char self[PATH_MAX];
-	if (named)
-		return dlopen(named, RTLD_NOW | RTLD_GLOBAL);
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	self[n < 0 ? 0 : n] = '\0';
 	char *end = strrchr(self, '/');
-	void *module = end ? module_load(cx, self, (size_t)(end - self), name) : NULL;
-	return module ? module : module_load(cx, COMM_FOLDER, strlen(COMM_FOLDER), name);
+	const char *path = end ? module_in(cx, self, (size_t)(end - self), name) : NULL;
+	return path ? path : module_in(cx, COMM_FOLDER, strlen(COMM_FOLDER), name);
+}
+
+bool comm_found(Ctx *cx, const char *name) { return module_find(cx, name) != NULL; }
+
+static void *module_open(Ctx *cx, const char *name)
+{
+	const char *named = getenv("MICROPROP_COMM"), *path = named ? named : module_find(cx, name);
+	return path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL; /* global: Open MPI has plugins */
 }
 
 const Comm *comm_open(Ctx *cx)

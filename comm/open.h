@@ -6,6 +6,7 @@
 #include "comm.h"
 #include "base.h"
 
-const Comm *comm_open(Ctx *cx); /* NULL: there is no job, or it has one process */
+const Comm *comm_open(Ctx *cx);             /* NULL: there is no job, or it has one process */
+bool comm_found(Ctx *cx, const char *name); /* is there a module for this MPI? */
 
 #endif

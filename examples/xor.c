@@ -18,7 +18,7 @@ int main(void)
 	mp_net *net = NULL;
 	mp_data *data = NULL;
 	mp_run *run = NULL;
-	mp_result result = { 0 };
+	mp_result result = { .size = sizeof result };
 	double out[4] = { 0 };
 	int solved = mp_net_parse(&net, topology, "xor", NULL) == MP_OK &&
 	             mp_data_new(&data, 4, 2, 1, *x, y, NULL, 0, NULL) == MP_OK && mp_run_new(&run, net, NULL) == MP_OK &&

@@ -50,11 +50,11 @@ static void tool_body(void *arg)
 mp_status mp_tool_run(mp_tool **tool, const char *name, int argc, const char *const *argv, mp_write_fn *write,
                       void *user, const mp_allocator *alloc)
 {
-	*tool = api_handle(sizeof **tool, alloc);
-	if (!*tool)
-		return MP_NO_MEMORY;
+	mp_status status = api_handle((void **)tool, sizeof **tool, alloc);
+	if (status != MP_OK)
+		return status;
 	ToolArgs a = { *tool, name, argc, argv, { .arena = &(*tool)->cx.keep } };
-	mp_status status = api_call(&(*tool)->cx, tool_body, &a);
+	status = api_call(&(*tool)->cx, tool_body, &a);
 	if (a.out.len)
 		write(user, a.out.s, a.out.len);
 	return status;
@@ -62,4 +62,4 @@ mp_status mp_tool_run(mp_tool **tool, const char *name, int argc, const char *co
 
 void mp_tool_close(mp_tool *tool) { api_close(tool, sizeof *tool); }
 
-const char *mp_tool_messages(const mp_tool *tool) { return tool ? ctx_messages(&tool->cx) : "error: out of memory\n"; }
+const char *mp_tool_messages(const mp_tool *tool) { return api_messages(tool); }

@@ -18,7 +18,10 @@
 #include "util.h"
 
 typedef mp_status Status;
-typedef mp_allocator Alloc;
+typedef struct Alloc { /* as mp_allocator */
+	void *(*resize)(void *user, void *old, size_t old_size, size_t new_size);
+	void *user;
+} Alloc;
 typedef struct Ctx Ctx;
 
 #if defined __GNUC__
@@ -82,17 +85,27 @@ typedef struct Loc {
 	size_t off;
 } Loc;
 
+/* One message; `at`: where it begins in the text of all. */
+typedef struct Diagnostic {
+	mp_error shown;
+	size_t at;
+} Diagnostic;
+
 struct Ctx {
 	Alloc alloc;
 	Arena keep, scratch;
-	Buf messages;  /* in keep: all diagnostics of the handle's last call */
+	Arena said;          /* messages of the handle's last call: records, and as one text */
+	Diagnostic *message; /* [message_count] */
+	size_t message_count, message_cap;
+	Buf messages;
 	int errors;    /* how many of them are errors */
 	Status status; /* of the last failure */
 	jmp_buf *edge; /* where failing unwinds to */
-	bool starved;  /* out of memory: the message is in last_words */
-	char last_words[160];
-	/* For tests: counts down at every open, read, write, fsync, rename and close of file.c made through this
-	 * context; the call that brings it to 0 fails.  0: none does. */
+	bool starved;  /* out of memory: the only message is `last`, in last_words and last_text */
+	mp_error last;
+	char last_text[120], last_words[160];
+	/* for tests: counts down at every open, read, write, fsync, rename and close of file.c made through this
+	 * context; the call that brings it to 0 fails. 0: none does */
 	int io_fail_at;
 };
 
@@ -105,16 +118,18 @@ _Noreturn void fail_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...
 _Noreturn void fail(Ctx *cx, Status status, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void note(Ctx *cx, const char *remedy, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void check_errors(Ctx *cx);
-_Noreturn void fail_recorded(Ctx *cx, Status status); /* the message is recorded already */
+_Noreturn void fail_recorded(Ctx *cx, Status status); /* its message is recorded already */
 const char *ctx_messages(const Ctx *cx);              /* all of them as one text; "" if none */
-/* The nearest of `count` names to a misspelt one, NULL if none is near: for "did you mean". */
+const mp_error *ctx_error(const Ctx *cx, size_t i);   /* the i-th; NULL past the last */
+void messages_drop(Ctx *cx, size_t from);             /* discards those from the one with index `from` on */
+void messages_move(Ctx *to, Ctx *from);               /* appends them to those of `to` */
+/* The nearest of `count` names to a misspelt one, or NULL if none is near: for "did you mean". */
 const char *nearest_name(const char *word, const char *const *names, size_t count);
 
 /* ---- context.c: contexts, and calls whose failure is caught ------------------------------------- */
 
 void ctx_init(Ctx *cx, const Alloc *alloc); /* memory.c */
 void ctx_free(Ctx *cx);
-void ctx_clear_messages(Ctx *cx);
 
 /* A sub-context has its own memory and setjmp: a machine that is freed before the run ends, a thread. */
 typedef void CtxFn(Ctx *own, void *arg);

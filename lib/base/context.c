@@ -8,12 +8,6 @@
 
 #include "base.h"
 
-void ctx_clear_messages(Ctx *cx)
-{
-	if (cx->messages.s)
-		cx->messages.s[cx->messages.len = 0] = '\0';
-}
-
 Status subcontext_run(Ctx *own, CtxFn *fn, void *arg)
 {
 	jmp_buf edge;
@@ -28,12 +22,7 @@ Status subcontext_run(Ctx *own, CtxFn *fn, void *arg)
 	return own->status;
 }
 
-void subcontext_messages(Ctx *cx, Ctx *own)
-{
-	cx->messages.arena = &cx->keep;
-	buf_puts(&cx->messages, ctx_messages(own));
-	ctx_clear_messages(own);
-}
+void subcontext_messages(Ctx *cx, Ctx *own) { messages_move(cx, own); }
 
 void subcontext_fail(Ctx *cx, Ctx *own, Status status)
 {

@@ -6,8 +6,9 @@
  *               ^
  *       did you mean 'hidden'?
  *
- * Messages collect as text in the context; failing unwinds to its setjmp (edge).  An out-of-memory message must not
- * allocate: it goes into a fixed buffer. */
+ * Messages collect in the handle, as records (mp_error) and as one text made from them; failing unwinds to the edge
+ * set by the public call. Running out of memory while writing a message must not recurse: such a message goes into a
+ * fixed buffer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,31 +64,66 @@ static void show_line(Buf *b, const char *s, size_t len, size_t col)
 	buf_puts(b, "^\n");
 }
 
-static void message(Ctx *cx, Loc at, const char *kind, const char *remedy, const char *fmt, va_list ap)
+/* The text form of a message. */
+static void print(const mp_error *e, bool binary, Buf *b)
 {
-	Buf *b = &cx->messages;
-	b->arena = &cx->keep;
-	size_t start = b->len;
-	size_t line = 0, col = 0, len = 0;
-	const char *s = NULL;
-	if (at.src && at.src->binary)
-		buf_printf(b, "%s:1:%zu: ", at.src->name, at.off + 1);
-	else if (at.src) {
-		s = find_line(at, &line, &col, &len);
-		buf_printf(b, "%s:%zu:%zu: ", at.src->name, line, col);
+	if (e->file && binary)
+		buf_printf(b, "%s:1:%llu: ", e->file, (unsigned long long)e->offset + 1);
+	else if (e->file)
+		buf_printf(b, "%s:%llu:%llu: ", e->file, (unsigned long long)e->line, (unsigned long long)e->column);
+	buf_printf(b, "%s: %s", e->severity == MP_NOTE ? "note" : "error", e->text);
+	if (e->file && binary)
+		buf_printf(b, " (at byte %llu)", (unsigned long long)e->offset);
+	buf_puts(b, "\n");
+	if (e->excerpt)
+		buf_puts(b, e->excerpt);
+	if (e->remedy)
+		buf_printf(b, "  %s\n", e->remedy);
+}
+
+static void record(Ctx *cx, const mp_error *e)
+{
+	if (cx->message_count == cx->message_cap) {
+		size_t cap = cx->message_cap ? 2 * cx->message_cap : 4;
+		cx->message = arena_grow(&cx->said, cx->message, cx->message_cap, cap, sizeof *cx->message);
+		cx->message_cap = cap;
 	}
-	buf_printf(b, "%s: ", kind);
-	buf_vprintf(b, fmt, ap);
-	if (at.src && at.src->binary)
-		buf_printf(b, " (at byte %zu)", at.off);
-	for (char *c = b->s + start; *c; c++) /* quotes from a file may hold escape sequences */
+	Diagnostic m = { *e, cx->messages.len };
+	print(e, e->file && !e->line, &cx->messages);
+	cx->message[cx->message_count++] = m;
+}
+
+/* Text quoted from a file must not contain control characters: the terminal would interpret them. */
+static const char *plain(Arena *a, const char *text)
+{
+	char *s = arena_copy(a, text, strlen(text));
+	for (char *c = s; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = '?';
-	buf_puts(b, "\n");
-	if (s)
-		show_line(b, s, len, col);
-	if (remedy)
-		buf_printf(b, "  %s\n", remedy);
+	return s;
+}
+
+static void message(Ctx *cx, Loc at, mp_severity severity, const char *remedy, const char *fmt, va_list ap)
+{
+	Arena *a = &cx->said;
+	mp_error e = { .size = sizeof e, .severity = severity };
+	Buf text = { .arena = a }, excerpt = { .arena = a };
+	buf_vprintf(&text, fmt, ap);
+	e.text = plain(a, text.s ? text.s : "");
+	e.remedy = remedy ? arena_copy(a, remedy, strlen(remedy)) : NULL;
+	if (at.src) {
+		e.file = plain(a, at.src->name);
+		e.offset = at.off;
+	}
+	if (at.src && !at.src->binary) {
+		size_t line, column, len;
+		const char *s = find_line(at, &line, &column, &len);
+		e.line = line;
+		e.column = column;
+		show_line(&excerpt, s, len, column);
+		e.excerpt = excerpt.s;
+	}
+	record(cx, &e);
 }
 
 void error_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...)
@@ -95,7 +131,7 @@ void error_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...)
 	if (++cx->errors <= MAX_ERRORS) {
 		va_list ap;
 		va_start(ap, fmt);
-		message(cx, at, "error", remedy, fmt, ap);
+		message(cx, at, MP_ERROR, remedy, fmt, ap);
 		va_end(ap);
 	}
 	if (cx->errors > MAX_ERRORS)
@@ -106,7 +142,7 @@ void note_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	message(cx, at, "note", remedy, fmt, ap);
+	message(cx, at, MP_NOTE, remedy, fmt, ap);
 	va_end(ap);
 }
 
@@ -114,7 +150,7 @@ void note(Ctx *cx, const char *remedy, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	message(cx, (Loc){ 0 }, "note", remedy, fmt, ap);
+	message(cx, (Loc){ 0 }, MP_NOTE, remedy, fmt, ap);
 	va_end(ap);
 }
 
@@ -123,7 +159,7 @@ void fail_at(Ctx *cx, Loc at, const char *remedy, const char *fmt, ...)
 	va_list ap;
 	va_start(ap, fmt);
 	cx->errors++;
-	message(cx, at, "error", remedy, fmt, ap);
+	message(cx, at, MP_ERROR, remedy, fmt, ap);
 	va_end(ap);
 	unwind(cx, MP_BAD_INPUT);
 }
@@ -136,17 +172,18 @@ void fail(Ctx *cx, Status status, const char *remedy, const char *fmt, ...)
 			cx->starved = true;
 			va_list ap;
 			va_start(ap, fmt);
-			size_t n = (size_t)snprintf(cx->last_words, sizeof cx->last_words, "error: ");
-			n += (size_t)vsnprintf(cx->last_words + n, sizeof cx->last_words - n, fmt, ap);
-			if (n < sizeof cx->last_words && remedy)
-				snprintf(cx->last_words + n, sizeof cx->last_words - n, "\n  %s\n", remedy);
+			vsnprintf(cx->last_text, sizeof cx->last_text, fmt, ap);
 			va_end(ap);
+			cx->last = (mp_error){ .size = sizeof cx->last, .text = cx->last_text };
+			int n = snprintf(cx->last_words, sizeof cx->last_words, "error: %s\n", cx->last_text);
+			if (remedy)
+				snprintf(cx->last_words + n, sizeof cx->last_words - (size_t)n, "  %s\n", remedy);
 		}
 		unwind(cx, status);
 	}
 	va_list ap;
 	va_start(ap, fmt);
-	message(cx, (Loc){ 0 }, "error", remedy, fmt, ap);
+	message(cx, (Loc){ 0 }, MP_ERROR, remedy, fmt, ap);
 	va_end(ap);
 	unwind(cx, status);
 }
@@ -170,7 +207,45 @@ const char *ctx_messages(const Ctx *cx)
 	return cx->messages.s ? cx->messages.s : "";
 }
 
-/* Edit distance with transpositions (Damerau-Levenshtein); any value over `limit` if it is larger. */
+const mp_error *ctx_error(const Ctx *cx, size_t i)
+{
+	if (cx->starved)
+		return i ? NULL : &cx->last;
+	return i < cx->message_count ? &cx->message[i].shown : NULL;
+}
+
+void messages_drop(Ctx *cx, size_t from)
+{
+	if (from < cx->message_count) {
+		cx->messages.len = cx->message[from].at;
+		cx->messages.s[cx->messages.len] = '\0';
+		cx->message_count = from;
+	}
+	if (from == 0) {
+		arena_free(&cx->said);
+		cx->messages = (Buf){ .arena = &cx->said };
+		cx->message = NULL;
+		cx->message_count = cx->message_cap = 0;
+	}
+}
+
+static const char *copied(Arena *a, const char *text) { return text ? arena_copy(a, text, strlen(text)) : NULL; }
+
+void messages_move(Ctx *to, Ctx *from)
+{
+	const mp_error *e;
+	for (size_t i = 0; (e = ctx_error(from, i)); i++) {
+		mp_error own = *e;
+		own.file = copied(&to->said, e->file);
+		own.text = copied(&to->said, e->text);
+		own.excerpt = copied(&to->said, e->excerpt);
+		own.remedy = copied(&to->said, e->remedy);
+		record(to, &own);
+	}
+	messages_drop(from, 0);
+}
+
+/* Edit distance with swaps of neighbours, given up past `limit`. */
 static size_t distance(const char *a, const char *b, size_t limit)
 {
 	enum { MAX_LEN = 40 };

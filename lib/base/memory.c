@@ -272,12 +272,14 @@ void ctx_init(Ctx *cx, const Alloc *alloc)
 		cx->alloc = *alloc;
 	else
 		cx->alloc.resize = default_resize;
-	cx->keep.cx = cx->scratch.cx = cx;
+	cx->keep.cx = cx->scratch.cx = cx->said.cx = cx;
+	cx->messages.arena = &cx->said;
 }
 
 void ctx_free(Ctx *cx)
 {
 	arena_free(&cx->scratch);
+	arena_free(&cx->said);
 	arena_free(&cx->keep);
 }
 

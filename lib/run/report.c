@@ -60,5 +60,6 @@ void report_note(Run *r)
 	const mp_report *p = &r->report;
 	while (r->points && r->history[r->points - 1].epoch >= p->epoch) /* noted before a rollback */
 		r->points--;
-	r->history[r->points++] = (mp_point){ p->epoch, p->error, p->right, p->test_error, p->test_right };
+	r->history[r->points++] =
+		(mp_point){ sizeof(mp_point), p->epoch, p->error, p->right, p->test_error, p->test_right };
 }

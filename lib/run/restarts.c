@@ -80,7 +80,8 @@ static mp_restarts so_far(Restarts *all)
 	double seconds = clock_seconds() - all->began;
 	uint64_t done = __atomic_load_n(&all->ended, __ATOMIC_ACQUIRE);
 
-	return (mp_restarts){ .count = all->count,
+	return (mp_restarts){ .size = sizeof(mp_restarts),
+		                  .count = all->count,
 		                  .done = done,
 		                  .solved = __atomic_load_n(&all->solved, __ATOMIC_RELAXED),
 		                  .failed = __atomic_load_n(&all->failed, __ATOMIC_RELAXED),
@@ -141,13 +142,14 @@ void restarts_sum(Restarts *all, uint64_t cases)
 	*m = so_far(all);
 	m->mcps =
 		m->seconds > 0 ? (double)all->run->net->links * (double)cases * (double)all->epochs / m->seconds / 1e6 : 0;
-	m->seed = all->seed;
+	all->run->seeds = all->seed;
 	m->done = 0;
 	for (uint64_t i = 0; i < all->count; i++) {
 		if (!all->seed[i].failed && !all->seed[i].fingerprint[0])
 			continue;
 		mp_seed *s = &all->seed[m->done];
 		*s = all->seed[i];
+		s->size = sizeof *s;
 		if (s->solved)
 			epochs[solved++] = s->epochs;
 		if (better(s, &all->seed[m->best]))

@@ -58,6 +58,7 @@ struct mp_run { /* the public handle */
 	bool seed;            /* one of many restarts: whether weights are finite is checked at the end only */
 	char fingerprint[33]; /* of the weights, when training ended */
 	mp_restarts restarts; /* count 0: no such call */
+	const mp_seed *seeds; /* [restarts.done] */
 };
 
 /* ---- observers of the training loop ---- */

@@ -4,6 +4,7 @@
 #define TARGET_H
 
 #include "data.h"
+#include "microprop/restarts.h"
 
 /* ---- rules.c, formula.c: update rules, one table (rules.def) ------------------------------------ */
 

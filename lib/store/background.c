@@ -165,7 +165,7 @@ Status background_status(Run *r, bool wait)
 	if (b->status == MP_OK)
 		return MP_OK;
 	snprintf(b->message, sizeof b->message, "%s", ctx_messages(&b->cx));
-	ctx_clear_messages(&b->cx);
+	messages_drop(&b->cx, 0);
 	return b->status;
 }
 

@@ -87,7 +87,7 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	if (r->job && r->job->root_only && r->job->comm->rank)
 		return MP_OK;
 	update_fill(&r->opt, r->at.updates + 1, (double)r->at.epoch, 0, &u);
-	r->report = (mp_report){ 0 };
+	r->report = (mp_report){ .size = sizeof r->report };
 	report_fill(r, l.data, u.param[P_RATE]);
 	r->report.solved = r->at.epoch && until_reached(&l.until, &r->at.last);
 	const char *end = end_reason(&l);

@@ -25,13 +25,13 @@ static void networks_describe_themselves(void **state)
 	assert_string_equal(i->name, "n.topo");
 	assert_true(i->groups == 2 && i->units == 5 && i->inputs == 2 && i->outputs == 3 && i->levels == 1);
 	assert_true(i->connections == 8 && i->input_connections == 8);
-	assert_string_equal(i->group[1].function, "softmax");
-	assert_string_equal(i->group[0].role, "input");
+	assert_string_equal(mp_net_get_group(net, 1)->function, "softmax");
+	assert_string_equal(mp_net_get_group(net, 0)->role, "input");
 	assert_int_equal(i->blocks, 3);
-	assert_string_equal(i->block[0].from, "in[0]");
-	assert_string_equal(i->block[1].from, "true");
-	assert_string_equal(i->block[2].to, "out[0:1]");
-	assert_true(i->block[2].frozen && i->block[2].connections == 2);
+	assert_string_equal(mp_net_get_block(net, 0)->from, "in[0]");
+	assert_string_equal(mp_net_get_block(net, 1)->from, "true");
+	assert_string_equal(mp_net_get_block(net, 2)->to, "out[0:1]");
+	assert_true(mp_net_get_block(net, 2)->frozen && mp_net_get_block(net, 2)->connections == 2);
 	mp_net_close(net);
 	assert_int_equal(mp_net_open(&net, "/no/such/file.topo", NULL), MP_BAD_INPUT);
 	assert_non_null(strstr(mp_net_messages(net), "/no/such/file.topo"));
@@ -179,7 +179,7 @@ static void classes_go_with_the_weights(void **state)
 	assert_int_equal(mp_net_parse(&net, text, "c.topo", NULL), MP_OK);
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
 	assert_null(mp_run_get_classes(run, &count));
-	assert_string_equal(mp_run_get_figures(run), "");
+	assert_string_equal(mp_run_get_figures(run), "{}");
 	assert_int_equal(mp_run_set(run, "error", "divergence"), MP_OK);
 	assert_int_equal(mp_run_set(run, "epochs", "2"), MP_OK);
 	assert_int_equal(mp_run_train(run, d, NULL, NULL, NULL), MP_OK);
@@ -187,7 +187,7 @@ static void classes_go_with_the_weights(void **state)
 	assert_int_equal(mp_run_save(run, weights), MP_OK);
 	assert_int_equal(mp_run_new(&other, net, NULL), MP_OK);
 	assert_int_equal(mp_run_load(other, weights), MP_OK);
-	mp_data_options reading = { .classes = mp_run_get_classes(other, &count) };
+	mp_data_options reading = { .size = sizeof reading, .classes = mp_run_get_classes(other, &count) };
 	reading.class_count = count;
 	assert_int_equal(count, 3);
 	assert_string_equal(reading.classes[1], "cat");
@@ -197,7 +197,7 @@ static void classes_go_with_the_weights(void **state)
 	float y[3];
 	mp_data_get_case(d, 0, NULL, y);
 	assert_true(y[0] == 0 && y[1] == 0 && y[2] == 1);
-	mp_result r;
+	mp_result r = { .size = sizeof r };
 	assert_int_equal(mp_run_test(other, d, &r, NULL), MP_OK);
 	mp_data_close(d);
 	put_file(csv, "a,kind\n1,dog\n2,elk\n");
@@ -236,7 +236,7 @@ static void weights_go_in_and_out(void **state)
 	assert_int_equal(mp_run_load(run, "/no/such.safetensors"), MP_BAD_INPUT);
 	assert_int_equal(mp_run_save(run, "/no/such/folder/w.safetensors"), MP_FAILED);
 	assert_int_equal(mp_data_open(&xor, "make:xor", NULL, NULL), MP_OK);
-	mp_result r;
+	mp_result r = { .size = sizeof r };
 	assert_int_equal(mp_run_test(run, xor, &r, NULL), MP_BAD_INPUT); /* one target, three outputs */
 	assert_int_equal(mp_run_write_outputs(run, "/no/such/folder/o.npy", w, 2), MP_FAILED);
 	mp_data_close(xor);

@@ -732,7 +732,7 @@ static void testing_in_between_changes_nothing(void **state)
 				{ { "batch", batches[i] }, { "epochs", "2" }, { "rate", "0.001" }, { "threads", thread_counts[i] } }
 			};
 			mp_run *a = course_run(&c, net), *b = course_run(&c, net);
-			mp_result first, second;
+			mp_result first = { .size = sizeof first }, second = first;
 			need(a, mp_run_set(a, "input", inputs[k]));
 			need(a, mp_run_test(a, test, &first, NULL));
 			need(a, mp_run_train(a, data, test, NULL, NULL));
@@ -794,7 +794,7 @@ static void unlabelled_cases_have_outputs(void **state)
 	float x[CASES * 20], y[CASES * 8];
 	double with[CASES * 8], without[CASES * 8];
 	mp_data *a, *b;
-	mp_result result;
+	mp_result result = { .size = sizeof result };
 	mp_net *net = net_of(wide);
 	mp_run *run = run_of(net);
 	for (size_t i = 0; i < COUNT(x); i++)

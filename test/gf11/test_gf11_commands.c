@@ -132,7 +132,7 @@ static void fail_each(int count, const char *const *words)
 	mp_status status = MP_NO_MEMORY;
 	for (long n = 1; status == MP_NO_MEMORY; n++) {
 		Meter meter = { .fail_at = n };
-		mp_allocator alloc = { meter_resize, &meter };
+		mp_allocator alloc = { sizeof alloc, meter_resize, &meter };
 		mp_tool *tool;
 		output.len = 0;
 		status = mp_tool_run(&tool, "gf11", count, words, output_add, &output, &alloc);

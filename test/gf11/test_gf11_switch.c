@@ -513,7 +513,7 @@ static void command(Ctx *cx, void *arg)
 static void fails_with(Bench *b, void (*body)(Ctx *, void *), const char *spec, const char *words)
 {
 	Asked a = { .b = b, .spec = spec };
-	b->cx.messages.len = 0;
+	messages_drop(&b->cx, 0);
 	b->cx.errors = 0;
 	assert_int_equal(guarded(&b->cx, body, &a), MP_BAD_INPUT);
 	holds(ctx_messages(&b->cx), words);

@@ -157,7 +157,7 @@ static void rows_and_lists(void **state)
 static int save_now(void *user, mp_run *run)
 {
 	need(run, mp_run_save_wait(run));
-	need(run, mp_run_save_later(run, user, NULL, 2));
+	need(run, mp_run_save_background(run, user, NULL, 2));
 	return 0;
 }
 
@@ -225,13 +225,13 @@ static void seeds(void **state)
 		assert_int_equal(m->lanes, !alone);
 		assert_int_equal(m->done, COUNT(first));
 		assert_in_range(m->failed, 1, COUNT(first) - 1);
-		assert_false(m->seed[m->best].failed);
+		assert_false(mp_run_get_seed(run, m->best)->failed);
 		for (size_t i = 0; i < COUNT(first); i++) {
 			if (!alone)
-				first[i] = m->seed[i];
-			assert_int_equal(m->seed[i].failed, first[i].failed);
-			assert_int_equal(m->seed[i].epochs, first[i].epochs);
-			assert_string_equal(m->seed[i].fingerprint, first[i].fingerprint);
+				first[i] = *mp_run_get_seed(run, i);
+			assert_int_equal(mp_run_get_seed(run, i)->failed, first[i].failed);
+			assert_int_equal(mp_run_get_seed(run, i)->epochs, first[i].epochs);
+			assert_string_equal(mp_run_get_seed(run, i)->fingerprint, first[i].fingerprint);
 		}
 		mp_run_close(run);
 		mp_data_close(data);

@@ -13,7 +13,8 @@ static Meter meter;
 static mp_net *metered_net(void)
 {
 	mp_net *net;
-	assert_int_equal(mp_net_parse(&net, text, "net.topo", &(mp_allocator){ meter_resize, &meter }), MP_OK);
+	assert_int_equal(
+		mp_net_parse(&net, text, "net.topo", &(mp_allocator){ sizeof(mp_allocator), meter_resize, &meter }), MP_OK);
 	return net;
 }
 
@@ -67,7 +68,7 @@ static const Case cases[] = {
 static void run_case(const Case *c, const mp_net *net, const mp_data *data)
 {
 	mp_run *run;
-	assert_int_equal(mp_run_new(&run, net, &(mp_allocator){ meter_resize, &meter }), MP_OK);
+	assert_int_equal(mp_run_new(&run, net, &(mp_allocator){ sizeof(mp_allocator), meter_resize, &meter }), MP_OK);
 	if (c->resume) {
 		need(run, mp_run_resume(run, in_folder(c->resume)));
 	} else {
@@ -193,7 +194,9 @@ static mp_data *open_text(const File *f)
 		fputs(f->line, out);
 	fputs(f->last, out);
 	assert_int_equal(fclose(out), 0);
-	assert_int_equal(mp_data_open(&data, in_folder("cases.txt"), NULL, &(mp_allocator){ meter_resize, &meter }), MP_OK);
+	assert_int_equal(mp_data_open(&data, in_folder("cases.txt"), NULL,
+	                              &(mp_allocator){ sizeof(mp_allocator), meter_resize, &meter }),
+	                 MP_OK);
 	assert_int_equal(data->data->cases, f->cases);
 	return data;
 }

@@ -483,7 +483,7 @@ static void memory_may_fail_at_any_call(void **state)
 	for (int n = 1;; n++) {
 		Meter meter = { 0 };
 		mp_run *run;
-		assert_int_equal(mp_run_new(&run, net, &(Alloc){ meter_resize, &meter }), MP_OK);
+		assert_int_equal(mp_run_new(&run, net, &(mp_allocator){ sizeof(mp_allocator), meter_resize, &meter }), MP_OK);
 		run_start_quietly(run);
 		meter.fail_at = meter.calls + n;
 		mp_status s = mp_run_save(run, in_folder("a"));
@@ -499,7 +499,7 @@ static void memory_may_fail_at_any_call(void **state)
 	for (int n = 1;; n++) {
 		Meter meter = { 0 };
 		mp_run *run;
-		assert_int_equal(mp_run_new(&run, net, &(Alloc){ meter_resize, &meter }), MP_OK);
+		assert_int_equal(mp_run_new(&run, net, &(mp_allocator){ sizeof(mp_allocator), meter_resize, &meter }), MP_OK);
 		meter.fail_at = meter.calls + n;
 		mp_status s = mp_run_resume(run, in_folder("old"));
 		if (s == MP_OK)

@@ -46,7 +46,7 @@ static void same_file_as_at_once(void **state)
 	mp_data *data = some_data();
 	mp_run *run = at_update(net, data, "7", NULL);
 	need(run, mp_run_save(run, in_folder("once")));
-	need(run, mp_run_save_later(run, in_folder("later"), NULL, 1));
+	need(run, mp_run_save_background(run, in_folder("later"), NULL, 1));
 	need(run, mp_run_save_wait(run));
 	same_files(in_folder("once"), in_folder("later"));
 	mp_run_close(run);
@@ -63,7 +63,7 @@ static void older_ones_stay(void **state)
 		char updates[8];
 		snprintf(updates, sizeof updates, "%d", i);
 		mp_run *run = at_update(net, data, updates, NULL);
-		need(run, mp_run_save_later(run, in_folder("a"), NULL, 3));
+		need(run, mp_run_save_background(run, in_folder("a"), NULL, 3));
 		mp_run_close(run); /* waits for it */
 	}
 	resumes_at(net, in_folder("a"), 6);
@@ -83,7 +83,7 @@ static void any_call_may_fail(void **state)
 	for (int n = 1; run->cx.io_fail_at == 0; n++) {
 		need(old, mp_run_save(old, in_folder("a")));
 		run->cx.io_fail_at = n;
-		need(run, mp_run_save_later(run, in_folder("a"), NULL, 2));
+		need(run, mp_run_save_background(run, in_folder("a"), NULL, 2));
 		mp_status status = mp_run_save_wait(run);
 		bool failed = run->cx.io_fail_at == 0;
 		if (!failed)
@@ -115,9 +115,9 @@ static void any_request_may_fail(void **state)
 	mp_status status = MP_NO_MEMORY;
 	for (int n = 1; status != MP_OK; n++) {
 		Meter meter = { 0 };
-		mp_run *run = at_update(net, data, "5", &(mp_allocator){ meter_resize, &meter });
+		mp_run *run = at_update(net, data, "5", &(mp_allocator){ sizeof(mp_allocator), meter_resize, &meter });
 		meter.fail_at = meter.calls + n;
-		status = mp_run_save_later(run, in_folder("a"), NULL, 1);
+		status = mp_run_save_background(run, in_folder("a"), NULL, 1);
 		meter.fail_at = 0;
 		if (status != MP_OK) {
 			assert_int_equal(status, MP_NO_MEMORY);
@@ -145,7 +145,7 @@ static int save_often(void *user, mp_run *run)
 {
 	Ticks *t = user;
 	t->ticks++;
-	t->saves += mp_run_save_later(run, in_folder("tick"), NULL, 2) == MP_OK;
+	t->saves += mp_run_save_background(run, in_folder("tick"), NULL, 2) == MP_OK;
 	return t->ticks == 40;
 }
 

@@ -316,7 +316,7 @@ static inline void testing_changes_nothing(mp_run *a, mp_run *b, const mp_data *
 {
 	size_t count = other->data->cases * a->net->outputs;
 	double *out = malloc(count * sizeof *out), *again = malloc(count * sizeof *again);
-	mp_result first, second;
+	mp_result first = { .size = sizeof first }, second = first;
 	need(a, mp_run_test(a, other, &first, out));
 	need(a, mp_run_train(a, data, other, NULL, NULL));
 	need(b, mp_run_train(b, data, NULL, NULL, NULL));

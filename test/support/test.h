@@ -15,6 +15,10 @@
 #undef fail /* cmocka's; the library has functions of these names */
 #undef run_test
 
+#include "microprop/background.h"
+#include "microprop/build.h"
+#include "microprop/data.h"
+#include "microprop/job.h"
 #include "run.h"
 
 /* Runs body(cx, arg) with a place to unwind to; returns its status. */

@@ -91,7 +91,7 @@ static inline void do_describe(Ctx *cx, void *arg)
 static inline Status call(Ctx *cx, void (*body)(Ctx *, void *), Call *c)
 {
 	cx->errors = 0;
-	cx->messages = (Buf){ 0 };
+	messages_drop(cx, 0);
 	Status s = guarded(cx, body, c);
 	arena_free(&cx->scratch);
 	return s;

@@ -325,7 +325,8 @@ static const char *const pooled[] = { "epochs", "2",     "until", "never",   "ra
 static mp_data *shared_open(const char *path)
 {
 	mp_data *data;
-	assert_int_equal(mp_data_open(&data, path, &(mp_data_options){ .shared = 1 }, NULL), MP_OK);
+	assert_int_equal(
+		mp_data_open(&data, path, &(mp_data_options){ .size = sizeof(mp_data_options), .shared = 1 }, NULL), MP_OK);
 	return data;
 }
 

@@ -90,8 +90,8 @@ static void check_data(const mp_net *net, const mp_data *data, const Work *w)
 		print_error("lanes %d: %s\n", m->lanes, w->options);
 	assert_int_equal(m->lanes, w->lanes);
 	for (uint64_t i = 0; i < m->done; i++) {
-		assert_int_equal(m->seed[i].seed, m->seed[0].seed + i);
-		check_seed(net, data, w->options, &m->seed[i]);
+		assert_int_equal(mp_run_get_seed(run, i)->seed, mp_run_get_seed(run, 0)->seed + i);
+		check_seed(net, data, w->options, mp_run_get_seed(run, i));
 	}
 	mp_run_close(run);
 }
@@ -311,7 +311,7 @@ static void test_failing(void **state)
 	need(run, mp_run_restarts(run, data, NULL, work.count, NULL, NULL, NULL));
 	const mp_restarts *m = mp_run_get_restarts(run);
 	assert_in_range(m->failed, 1, work.count - 1);
-	assert_false(m->seed[m->best].failed);
+	assert_false(mp_run_get_seed(run, m->best)->failed);
 	mp_run_close(run);
 	mp_net_close(net);
 	mp_data_close(data);
@@ -328,10 +328,10 @@ static void test_run(void **state)
 	assert_null(mp_run_get_restarts(run));
 	need(run, mp_run_restarts(run, data, data, 21, NULL, NULL, NULL));
 	const mp_restarts *m = mp_run_get_restarts(run);
-	const mp_seed *best = &m->seed[m->best];
+	const mp_seed *best = mp_run_get_seed(run, m->best);
 	for (uint64_t i = 0; i < m->done; i++) {
-		assert_true(best->solved || !m->seed[i].solved);
-		assert_true(!m->seed[i].solved || best->epochs <= m->seed[i].epochs);
+		assert_true(best->solved || !mp_run_get_seed(run, i)->solved);
+		assert_true(!mp_run_get_seed(run, i)->solved || best->epochs <= mp_run_get_seed(run, i)->epochs);
 	}
 	assert_string_equal(mp_run_get_report(run)->fingerprint, best->fingerprint);
 	assert_int_equal(mp_run_get_report(run)->epoch, best->epochs);
@@ -381,8 +381,8 @@ static void test_refused(void **state)
 
 static int stop_at_once(void *user, mp_run *run, const mp_restarts *m)
 {
-	(void)run;
-	assert_null(m->seed);
+	assert_true(m->size == sizeof *m);
+	assert_null(mp_run_get_seed(run, 0));
 	++*(int *)user;
 	return 1;
 }
@@ -420,7 +420,7 @@ static void test_patience(void **state)
 	assert_false(m->lanes);
 	mp_run *alone = run_with(net, "rate 2 patience 3 epochs 100 seed 2");
 	need(alone, mp_run_train(alone, data, data, NULL, NULL));
-	assert_string_equal(m->seed[1].fingerprint, mp_run_get_report(alone)->fingerprint);
+	assert_string_equal(mp_run_get_seed(run, 1)->fingerprint, mp_run_get_report(alone)->fingerprint);
 	mp_run_close(alone);
 	mp_run_close(run);
 	mp_net_close(net);
@@ -451,7 +451,7 @@ static void test_memory(void **state)
 	(void)state;
 	for (long n = 1; status == MP_NO_MEMORY; n++) {
 		Meter meter = { .fail_at = n };
-		mp_allocator alloc = { meter_resize, &meter };
+		mp_allocator alloc = { sizeof alloc, meter_resize, &meter };
 		mp_run *run;
 		status = mp_run_new(&run, net, &alloc);
 		if (status == MP_OK)

@@ -68,7 +68,7 @@ static void xor_is_learnt(void **state)
 	assert_true(p->within == 1 && p->right == 1 && p->updates == p->epoch);
 	assert_true(fabs(p->total_error / 4 - p->error) < 1e-12);
 	assert_int_equal(strlen(p->fingerprint), 32);
-	mp_result r;
+	mp_result r = { .size = sizeof r };
 	double out[4];
 	assert_int_equal(mp_run_test(f.run, f.data, &r, out), MP_OK);
 	assert_true(r.cases == 4 && r.right == 1 && out[0] < 0.5 && out[1] > 0.5);
@@ -190,7 +190,7 @@ typedef struct Meddler {
 static int meddle(void *user, mp_run *run)
 {
 	Meddler *m = user;
-	mp_result result;
+	mp_result result = { .size = sizeof result };
 	const mp_status s[] = { mp_run_test(run, m->other, &result, NULL), mp_run_train(run, m->other, NULL, NULL, NULL),
 		                    mp_run_restarts(run, m->other, NULL, 2, NULL, NULL, NULL) };
 	for (size_t i = 0; i < COUNT(s); i++)
@@ -202,7 +202,7 @@ static int meddle(void *user, mp_run *run)
 static int meddle_or_test(void *user, mp_run *run, const mp_report *p)
 {
 	Meddler *m = user;
-	mp_result result;
+	mp_result result = { .size = sizeof result };
 	if (!p->stopped_by)
 		return meddle(user, run);
 	m->done += mp_run_test(run, m->other, &result, NULL) == MP_OK;
@@ -349,7 +349,7 @@ static void scale_goes_with_the_weights(void **state)
 	Fixture f = open_fixture(xor_net, "make:xor");
 	float x[] = { 10, 3, 10, 5, 20, 3, 20, 5 }, y[] = { 0, 1, 1, 0 };
 	mp_data *raw, *ready;
-	mp_result a, b;
+	mp_result a = { .size = sizeof a }, b = a;
 	assert_int_equal(mp_data_new(&raw, 4, 2, 1, x, y, NULL, 0, NULL), MP_OK);
 	assert_int_equal(mp_data_new(&ready, 4, 2, 1, x, y, NULL, 0, NULL), MP_OK);
 	assert_int_equal(mp_data_scale(ready, "zscore", NULL), MP_OK);
@@ -376,7 +376,7 @@ static void error_function_goes_with_the_weights(void **state)
 {
 	(void)state;
 	const char *path = "error.safetensors";
-	mp_result a, b;
+	mp_result a = { .size = sizeof a }, b = a;
 	Fixture f = open_fixture(xor_net, "make:xor");
 	set(f.run, "error", "cross-entropy");
 	set(f.run, "epochs", "3");
@@ -412,7 +412,7 @@ static void handles_that_failed_are_refused(void **state)
 	assert_int_equal(mp_data_open(&data, "/no/such.npz", NULL, NULL), MP_BAD_INPUT);
 	assert_int_equal(mp_run_train(f.run, data, NULL, NULL, NULL), MP_BAD_INPUT);
 	assert_int_equal(mp_run_train(f.run, f.data, data, NULL, NULL), MP_BAD_INPUT);
-	mp_result r;
+	mp_result r = { .size = sizeof r };
 	assert_int_equal(mp_run_test(f.run, data, &r, NULL), MP_BAD_INPUT);
 	assert_int_equal(mp_data_get_info(data, &info), MP_BAD_INPUT);
 	assert_int_equal(mp_data_save(data, "x.npz"), MP_BAD_INPUT);
@@ -429,15 +429,15 @@ static void history_is_thinned_out(void **state)
 {
 	(void)state;
 	Fixture f = open_fixture(xor_net, "make:xor");
-	size_t count;
+	size_t count = 0;
 	set(f.run, "until", "never");
 	set(f.run, "epochs", "5000");
 	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
-	const mp_point *p = mp_run_get_history(f.run, &count);
+	const mp_point *first = mp_run_get_point(f.run, 0), *last = first, *p;
+	for (; (p = mp_run_get_point(f.run, count)); last = p)
+		assert_int_equal(p->epoch, ++count * first->epoch);
 	assert_in_range(count, 250, 512);
-	for (size_t i = 0; i < count; i++)
-		assert_int_equal(p[i].epoch, (i + 1) * p[0].epoch);
-	assert_true(p[count - 1].epoch > 4900 && p[0].error > p[count - 1].error);
+	assert_true(last->epoch > 4900 && first->error > last->error);
 	close_fixture(&f);
 }
 
@@ -480,7 +480,7 @@ static void every_allocation_may_fail(void **state)
 	long n;
 	for (n = 1; s == MP_NO_MEMORY; n++) {
 		Meter m = { .fail_at = n };
-		s = whole_path(&(mp_allocator){ meter_resize, &m });
+		s = whole_path(&(mp_allocator){ sizeof(mp_allocator), meter_resize, &m });
 		assert_int_equal(m.live, 0);
 	}
 	assert_int_equal(s, MP_OK);
@@ -496,9 +496,9 @@ static bool train_after(const Fixture *f, const char *option, const char *value,
 {
 	Meter m = { 0 };
 	mp_run *run;
-	mp_result result;
+	mp_result result = { .size = sizeof result };
 	double weight;
-	assert_int_equal(mp_run_new(&run, f->net, &(mp_allocator){ meter_resize, &m }), MP_OK);
+	assert_int_equal(mp_run_new(&run, f->net, &(mp_allocator){ sizeof(mp_allocator), meter_resize, &m }), MP_OK);
 	set(run, option, value);
 	mp_run_get_weights(run, &weight, 1); /* refused, but the run has begun */
 	m.fail_at = n ? m.calls + n : 0;

@@ -164,3 +164,12 @@ int isa_choose(Ctx *cx)
 		     word);
 	return isa;
 }
+
+void cpu_describe(Ctx *cx, Buf *json)
+{
+	buf_printf(json, ", \"isa\": \"%s\", \"isas\": [", isa_name(isa_choose(cx)));
+	for (int i = 0, n = 0; i < ISA_COUNT; i++)
+		if (isa_has(i))
+			buf_printf(json, "%s\"%s\"", n++ ? ", " : "", isa_name(i));
+	buf_puts(json, "]");
+}

@@ -10,9 +10,10 @@ enum { ISA_GENERIC, ISA_AVX2, ISA_AVX512, ISA_AMX, ISA_COUNT }; /* each can do w
 /* The best there is, or the one that MICROPROP_ISA names; fails if that is none or not here. */
 int isa_choose(Ctx *cx);
 bool isa_has(int isa); /* a system call for amx, which also asks for its use: the answer holds for all threads */
-const char *isa_name(int isa); /* as in MICROPROP_ISA */
-const Kern *isa_kern(int isa); /* fp32 kernels; amx has none of its own and takes those of avx512 */
-int isa_fp32(int isa);         /* the one whose kernels these are */
+const char *isa_name(int isa);         /* as in MICROPROP_ISA */
+void cpu_describe(Ctx *cx, Buf *json); /* for mp_build_describe: the one in use, and all that are here */
+const Kern *isa_kern(int isa);         /* fp32 kernels; amx has none of its own and takes those of avx512 */
+int isa_fp32(int isa);                 /* the one whose kernels these are */
 
 /* Tiny numbers count as zero, sums are rounded to nearest, nothing traps: from cpu_enter to cpu_leave, for the calling
  * thread alone.  cpu_leave takes what cpu_enter gave.  Nothing happens on a CPU that is no x86. */

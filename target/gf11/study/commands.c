@@ -50,7 +50,7 @@ void report_end(const CommandRun *c, uint64_t cycles, double rate)
 const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg)
 {
 	jmp_buf here, *outer = cx->edge;
-	size_t start = cx->messages.len;
+	size_t start = cx->message_count;
 	cx->edge = &here;
 	if (setjmp(here) == 0) {
 		body(arg);
@@ -60,12 +60,11 @@ const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg)
 	cx->edge = outer;
 	if (cx->status == MP_NO_MEMORY)
 		longjmp(*outer, 1);
-	static const char kind[] = "error: ";
-	const char *message = cx->messages.s + start, *at = strstr(message, kind);
-	at = at ? at + sizeof kind - 1 : message;
-	const char *why = arena_copy(&cx->scratch, at, strcspn(at, "\n"));
-	cx->messages.len = start;
-	cx->messages.s[start] = '\0';
+	size_t first = start;
+	while (first + 1 < cx->message_count && cx->message[first].shown.severity != MP_ERROR)
+		first++;
+	const char *text = cx->message[first].shown.text, *why = arena_copy(&cx->scratch, text, strlen(text));
+	messages_drop(cx, start);
 	cx->errors = 0;
 	cx->status = MP_OK;
 	return why;
