@@ -73,10 +73,23 @@ static int command_run(const Command *c, int argc, char **argv, Rank *job)
 	return rc;
 }
 
-static int version_print(const char *unused)
+static void write_stdout(void *unused, const char *text, size_t len)
 {
 	(void)unused;
-	printf("microprop %s\n", mp_version());
+	fwrite(text, 1, len, stdout);
+}
+
+static int version_print(const char *form)
+{
+	if (strcmp(form, "--json") != 0) {
+		printf("microprop %s\n", mp_version());
+		return EXIT_DONE;
+	}
+	if (mp_build_describe(write_stdout, NULL) != MP_OK) {
+		complain("unset MICROPROP_ISA", "MICROPROP_ISA names no instruction set of this CPU");
+		return EXIT_USAGE;
+	}
+	putchar('\n');
 	return EXIT_DONE;
 }
 
@@ -95,7 +108,7 @@ static const struct {
 } globals[] = {
 	{ "--help", false, help_print },
 	{ "-h", false, help_print },
-	{ "--version", false, version_print },
+	{ "--version", true, version_print },
 	{ "--man", true, manual_print },
 	{ "--completion", true, manual_completion },
 };

@@ -11,7 +11,7 @@ static const char about[] = "microprop compiles back-propagation networks and tr
 
 static const Option global_options[] = {
 	{ "help", NULL, "list the commands" },
-	{ "version", NULL, "print the version" },
+	{ "version", NULL, "print the version; with --json also build, instruction sets, targets and MPI modules" },
 	{ "man", "1|options", "print the manual page (roff), or a plain list of the training options" },
 	{ "completion", "bash", "print a completion script for the shell" },
 	{ NULL, NULL, NULL },

@@ -10,7 +10,8 @@ extern "C" {
 #endif
 
 /* Write a JSON object: version; build (its type), compiler; isa, the vector instructions in use, and isas, those that
- * this CPU supports; targets; mpi, the message-passing modules found. MP_BAD_INPUT: MICROPROP_ISA names none of them. */
+ * this CPU supports; targets; mpi, the message-passing modules found. MP_BAD_INPUT: MICROPROP_ISA names none of
+ * them. */
 MP_API mp_status mp_build_describe(mp_write_fn *write, void *user);
 
 #ifdef __cplusplus

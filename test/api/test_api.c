@@ -267,6 +267,126 @@ static void decimal_commas_do_not_matter(void **state)
 	setlocale(LC_NUMERIC, "C");
 }
 
+static void errors_are_data(void **state)
+{
+	(void)state;
+	mp_net *net;
+	assert_int_equal(mp_net_parse(&net, "group in 2 input\ngroup out 1 output\nconnect im -> out\n", "n.topo", NULL),
+	                 MP_BAD_INPUT);
+	const mp_error *e = mp_net_get_error(net, 0);
+	assert_true(e->size == sizeof *e && e->severity == MP_ERROR);
+	assert_string_equal(e->file, "n.topo");
+	assert_true(e->line == 3 && e->column == 9 && e->offset == 44);
+	assert_string_equal(e->text, "there is no group 'im'");
+	assert_string_equal(e->excerpt, "  connect im -> out\n          ^\n");
+	assert_string_equal(e->remedy, "did you mean 'in'?");
+	assert_string_equal(mp_net_messages(net), "n.topo:3:9: error: there is no group 'im'\n"
+	                                          "  connect im -> out\n          ^\n  did you mean 'in'?\n");
+	assert_null(mp_net_get_error(net, 1));
+	mp_net_close(net);
+	assert_string_equal(mp_net_get_error(NULL, 0)->text, "out of memory");
+	assert_null(mp_run_get_error(NULL, 1));
+
+	mp_data *d;
+	assert_int_equal(mp_data_open(&d, "make:soup", NULL, NULL), MP_BAD_INPUT);
+	assert_null(mp_data_get_error(d, 0)->file);
+	assert_true(mp_data_get_error(d, 0)->line == 0 && mp_data_get_error(d, 0)->remedy);
+	mp_data_close(d);
+
+	mp_run *run;
+	assert_int_equal(mp_net_parse(&net, net_text, "n.topo", NULL), MP_OK);
+	assert_null(mp_net_get_error(net, 0));
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_int_equal(mp_run_set(run, "rate", "fast"), MP_BAD_INPUT);
+	assert_string_equal(mp_run_get_error(run, 0)->text, "rate cannot be 'fast'");
+	assert_int_equal(mp_run_set(run, "rate", "1"), MP_OK);
+	assert_null(mp_run_get_error(run, 0)); /* of the last call only */
+	mp_run_close(run);
+	mp_net_close(net);
+}
+
+/* Structs of programs that were built with another version. */
+static void structs_have_a_size(void **state)
+{
+	(void)state;
+	struct {
+		mp_data_options known;
+		const char *newer;
+	} later = { .known = { .size = sizeof later } };
+	mp_data *d;
+	mp_net *net;
+	assert_int_equal(mp_data_open(&d, "make:xor", &later.known, NULL), MP_OK);
+	mp_data_close(d);
+	later.newer = "set";
+	assert_int_equal(mp_data_open(&d, "make:xor", &later.known, NULL), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_data_messages(d), "mp_data_options.size"));
+	mp_data_close(d);
+	assert_int_equal(mp_data_open(&d, "make:xor", &(mp_data_options){ 0 }, NULL), MP_BAD_INPUT);
+	mp_data_close(d);
+	/* An older one ends before `first`: what lies there is not read. */
+	mp_data_options old = { .size = offsetof(mp_data_options, first), .first = 1 };
+	const mp_data_info *info;
+	assert_int_equal(mp_data_open(&d, "make:xor", &old, NULL), MP_OK);
+	assert_int_equal(mp_data_get_info(d, &info), MP_OK);
+	assert_true(info->cases == 4 && info->size == sizeof *info);
+	assert_int_equal(mp_net_parse(&net, net_text, "n.topo", &(mp_allocator){ 0 }), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_net_messages(net), "mp_allocator.size"));
+	mp_net_close(net);
+
+	mp_run *run;
+	mp_result result = { .size = offsetof(mp_result, error), .error = 17 };
+	assert_int_equal(mp_net_parse(&net, "group a 2 input\ngroup b 1 output\nconnect a -> b\n", "n.topo", NULL), MP_OK);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_int_equal(mp_run_test(run, d, &result, NULL), MP_OK);
+	assert_true(result.size == offsetof(mp_result, error) && result.cases == 4 && result.error == 17);
+	result.size = 0;
+	assert_int_equal(mp_run_test(run, d, &result, NULL), MP_BAD_INPUT);
+	assert_true(mp_run_get_report(run)->size == sizeof(mp_report));
+	mp_run_close(run);
+	mp_net_close(net);
+	mp_data_close(d);
+}
+
+static bool has(const char *const *list, const char *word)
+{
+	while (*list && strcmp(*list, word) != 0)
+		list++;
+	return *list;
+}
+
+/* All that a form with a field for each option needs. */
+static void options_describe_themselves(void **state)
+{
+	(void)state;
+	static const char *const owners[] = { "general", "gf11", "cpu", "ranks", NULL };
+	const mp_option *o;
+	for (size_t i = 0; (o = mp_option_at(i)); i++) {
+		assert_true(o->size == sizeof *o && *o->name && *o->help && has(owners, o->owner));
+		assert_int_equal(o->choices != NULL, o->type == MP_OPTION_CHOICE);
+		assert_int_equal(o->argument == NULL, o->type == MP_OPTION_CHOICE || o->type == MP_OPTION_FLAG);
+		if (o->type == MP_OPTION_CHOICE)
+			assert_true(has(o->choices, o->default_value));
+		if (o->type == MP_OPTION_INT || o->type == MP_OPTION_REAL)
+			assert_true(o->min < o->max);
+		if (!strcmp(o->name, "procs"))
+			assert_true(!strcmp(o->owner, "gf11") && o->type == MP_OPTION_INT && o->max == 4096 && o->changes_result);
+		if (!strcmp(o->name, "input"))
+			assert_true(!strcmp(o->owner, "cpu") && has(o->choices, "dense") && !o->changes_result);
+	}
+}
+
+static void the_build_describes_itself(void **state)
+{
+	(void)state;
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	Buf out = { .arena = &cx.keep };
+	assert_int_equal(mp_build_describe(collect, &out), MP_OK);
+	assert_non_null(strstr(out.s, "\"targets\": [\"cpu\", \"ref\", \"gf11\"]"));
+	assert_non_null(strstr(out.s, "\"isas\": [\"generic\""));
+	ctx_free(&cx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +398,10 @@ int main(void)
 		cmocka_unit_test(classes_go_with_the_weights),
 		cmocka_unit_test(weights_go_in_and_out),
 		cmocka_unit_test(decimal_commas_do_not_matter),
+		cmocka_unit_test(errors_are_data),
+		cmocka_unit_test(structs_have_a_size),
+		cmocka_unit_test(options_describe_themselves),
+		cmocka_unit_test(the_build_describes_itself),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 # Help in all its forms.
 t --version
+t --version --json | sed -E 's/: ("[^"]*"|\[[^]]*\])/: VALUE/2g'
+MICROPROP_ISA=abacus t --version --json
 t --help
 t help
 t help train
