@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public handles, and the edge between them and the library. */
+/* The public handles, and the boundary between them and the library. */
 #ifndef API_H
 #define API_H
 
@@ -18,19 +18,18 @@ struct mp_data {
 	Ctx cx;
 	Data *data; /* NULL if reading failed */
 	mp_data_info info;
-	Buf text; /* what the last name or guess was printed into */
+	Buf text; /* of the last name or guess */
 };
 
-/* Calls body(arg) so that whatever fails under it unwinds to here, the setjmp of every public call. Messages are
- * those of this call and scratch memory goes when it ends, unless it was made from inside another call on the same
- * handle (a report function that saves). */
+/* Calls body(arg) under the setjmp that failures unwind to. Discards earlier messages, and frees scratch memory at the
+ * end, unless it is nested in another call on the same handle (a report function that saves). */
 Status api_call(Ctx *cx, void (*body)(void *arg), void *arg);
 
 /* api_run.c: the data, NULL of NULL; fails if it could not be read. */
 const Data *data_readable(Ctx *cx, const mp_data *d);
 
-/* Adds `, "isa": "avx512", "isas": ["generic", ...]`. */
-void cpu_describe(Ctx *cx, Buf *json);
+/* targets.c: adds `, "isa": "avx512", "isas": ["generic", ...], "targets": ["cpu", ...]`. */
+void targets_describe(Ctx *cx, Buf *json);
 
 /* A handle is a struct whose first member is its Ctx. Memory for one, zeroed, with its Ctx initialised. */
 Status api_handle(void **handle, size_t size, const mp_allocator *alloc);

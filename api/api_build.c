@@ -16,11 +16,8 @@ static void describe_body(void *arg)
 	b->arena = &a->cx.keep;
 	buf_printf(b, "{\"version\": \"%s\", \"build\": \"%s\", \"compiler\": ", MP_VERSION, MP_BUILD_TYPE);
 	json_put(b, MP_COMPILER);
-	cpu_describe(&a->cx, b);
-	buf_puts(b, ", \"targets\": [");
-	for (int i = 0; target_table[i]; i++)
-		buf_printf(b, "%s\"%s\"", i ? ", " : "", target_table[i]->name);
-	buf_puts(b, "], \"mpi\": [");
+	targets_describe(&a->cx, b);
+	buf_puts(b, ", \"mpi\": [");
 	static const char *const mpi[] = { "openmpi", "mpich" };
 	for (size_t i = 0, n = 0; i < COUNT(mpi); i++)
 		if (comm_found(&a->cx, mpi[i]))

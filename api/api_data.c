@@ -101,11 +101,11 @@ const char *mp_data_messages(const mp_data *data) { return api_messages(data); }
 
 const mp_error *mp_data_get_error(const mp_data *data, size_t i) { return api_error(data, i); }
 
-/* Handles of data that could not be read stay, for their messages; nothing else can be done with them. */
+/* A handle of data that could not be read exists for its messages only. */
 static Data *readable(Ctx *cx, const mp_data *d)
 {
 	if (!d->data)
-		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
+		fail(cx, MP_BAD_INPUT, "check what mp_data_open returned", "this data could not be read");
 	data_validate(cx, d->data);
 	return d->data;
 }
@@ -121,7 +121,7 @@ static void info_body(void *arg)
 mp_status mp_data_get_info(mp_data *data, const mp_data_info **info)
 {
 	*info = &data->info;
-	if (data->info.name) /* worked out before, and nothing has changed since */
+	if (data->info.name) /* known, and unchanged since */
 		return MP_OK;
 	return api_call(&data->cx, info_body, &(DataArgs){ .d = data });
 }

@@ -64,7 +64,7 @@ void mp_run_share(mp_run *run, mp_job *job) { run->job = job->ranks; }
 
 /* ---- files ---- */
 
-enum { PIECE = 1 << 22 }; /* bytes that travel at a time */
+enum { CHUNK = 1 << 22 }; /* bytes per broadcast */
 
 typedef struct FileArgs {
 	mp_job *job;
@@ -104,7 +104,7 @@ static void copy_body(void *arg)
 
 /* Content of a file, from rank 0 to all; those who want it write it where they find it again. One that cannot still
  * listens. */
-static const char *content_spread(mp_job *job, const char *name, const Src *src, char *piece, bool wanted)
+static const char *content_spread(mp_job *job, const char *name, const Src *src, char *chunk, bool wanted)
 {
 	const Comm *c = job->ranks->comm;
 	uint64_t length = src ? src->len : 0, some;
@@ -112,15 +112,15 @@ static const char *content_spread(mp_job *job, const char *name, const Src *src,
 	Status status = wanted ? api_call(&job->cx, copy_body, &copy) : MP_OK;
 	c->broadcast(c->self, &length, sizeof length, 0);
 	for (uint64_t done = 0; done < length; done += some) {
-		some = length - done < PIECE ? length - done : PIECE;
+		some = length - done < CHUNK ? length - done : CHUNK;
 		if (src)
-			memcpy(piece, src->text + done, some);
-		c->broadcast(c->self, piece, some, 0);
+			memcpy(chunk, src->text + done, some);
+		c->broadcast(c->self, chunk, some, 0);
 		if (copy.out)
-			file_write(copy.out, piece, some);
+			file_write(copy.out, chunk, some);
 	}
 	if (status != MP_OK)
-		fail(&job->cx, status, "make room there, or put the file where this rank can read it",
+		fail(&job->cx, status, "free space there, or put the file where this rank can read it",
 		     "cannot keep a copy of %s", name);
 	if (copy.out)
 		file_commit(&job->cx, copy.out);
@@ -146,7 +146,7 @@ static void file_body(void *arg)
 	Ranks *k = job->ranks;
 	struct stat st;
 	enum { LACKS, HAS };
-	char *piece = NEW(&job->cx.scratch, PIECE, char);
+	char *chunk = NEW(&job->cx.scratch, CHUNK, char);
 	bool has = a->path && stat(a->path, &st) == 0 && S_ISREG(st.st_mode);
 	const Src *src = has && k->comm->rank == 0 ? src_open(&job->cx, &job->cx.scratch, a->path) : NULL;
 	uint32_t first = 0;
@@ -157,7 +157,7 @@ static void file_body(void *arg)
 	uint32_t number = votes_for(&k->all, HAS, &first);
 	a->found = a->path;
 	if (number && number < k->comm->size && first == 0)
-		a->found = content_spread(job, a->path, src, piece, !has);
+		a->found = content_spread(job, a->path, src, chunk, !has);
 }
 
 mp_status mp_job_file(mp_job *job, const char *path, const char **found)

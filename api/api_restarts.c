@@ -11,7 +11,7 @@ typedef struct Job {
 	mp_report_fn *report;
 	mp_restarts_fn *fn;
 	void *user;
-	uint64_t count, number; /* number: of the seed in hand */
+	uint64_t count, number; /* number: of the seed being trained */
 	Restarts all;
 	bool lanes;
 } Job;
@@ -26,7 +26,7 @@ static void begin_body(void *arg)
 	restarts_init(&j->all, r, j->count, data, test);
 	j->all.fn = j->fn;
 	j->all.user = j->user;
-	if (!r->target->restarts || r->opt.patience || r->opt.guard) /* patience: what the test data says ends a run */
+	if (!r->target->restarts || r->opt.patience || r->opt.guard) /* patience: test error ends a run */
 		return;
 	r->target->bind(&r->cx, r->program, data);
 	j->lanes = r->target->restarts->run(&r->cx, r->program, &j->all);
@@ -42,7 +42,7 @@ static int seed_report(void *user, mp_run *run, const mp_report *report)
 	return 0;
 }
 
-/* Nobody looks at its tests unless they may end it, nor at its best epoch or its reports. */
+/* Without test passes, unless they may end it, best epoch and reports. */
 static void seed_body(void *arg)
 {
 	Job *j = arg;

@@ -10,21 +10,21 @@ static void new_body(void *arg)
 {
 	Run *r = arg;
 	if (!r->net)
-		fail(&r->cx, MP_BAD_INPUT, "look at what mp_net_open returned", "this network could not be read");
+		fail(&r->cx, MP_BAD_INPUT, "check what mp_net_open returned", "this network could not be read");
 	r->opt = r->net->options;
 }
 
-/* What a run may be given: a network and data that were read. */
+/* Fails if the data could not be read. */
 const Data *data_readable(Ctx *cx, const mp_data *d)
 {
 	if (d && !d->data)
-		fail(cx, MP_BAD_INPUT, "look at what mp_data_open returned", "this data could not be read");
+		fail(cx, MP_BAD_INPUT, "check what mp_data_open returned", "this data could not be read");
 	if (d)
 		data_validate(cx, d->data);
 	return d ? d->data : NULL;
 }
 
-/* Ranks of a job look at the cases that they train on, and at no others. */
+/* Ranks of a job check only the cases that they train on. */
 static const Data *data_shared(Run *r, const mp_data *d)
 {
 	return r->job && d && d->data ? d->data : data_readable(&r->cx, d);
@@ -124,7 +124,7 @@ static void resume_body(void *arg)
 	if (a->r->program)
 		fail(&a->r->cx, MP_BAD_INPUT, "resume into a new run", "this run has already started");
 	checkpoint_load(a->r, a->path, true);
-	a->r->report.epoch = a->r->at.epoch; /* where it goes on: known before the first report */
+	a->r->report.epoch = a->r->at.epoch; /* so that it is known before the first report */
 }
 
 static void save_body(void *arg)

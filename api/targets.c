@@ -8,3 +8,14 @@ extern const OptionTable cpu_options, gf11_options;
 
 const Target *const target_table[] = { &target_cpu, &target_ref, &target_gf11, NULL };
 const OptionTable *const option_tables[] = { &general_options, &gf11_options, &cpu_options, &ranks_options, NULL };
+
+void cpu_describe(Ctx *cx, Buf *json);
+
+void targets_describe(Ctx *cx, Buf *json)
+{
+	cpu_describe(cx, json);
+	buf_puts(json, ", \"targets\": [");
+	for (int i = 0; target_table[i]; i++)
+		buf_printf(json, "%s\"%s\"", i ? ", " : "", target_table[i]->name);
+	buf_puts(json, "]");
+}

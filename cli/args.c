@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Options in.  A command line and a command's option tables come in; out come options that exist, have their argument,
- * and operands in the number the command takes.  Options the library knows are not listed here: they come from
- * mp_option_at.  Forms: --name value, --name=value, --flag, --no-flag, and -- before operands that start with '-'. */
+/* Command lines: options that exist, with their arguments, and operands in the number the command takes.  Options of
+ * the library come from mp_option_at.  Forms: --name value, --name=value, --flag, --no-flag, and -- before operands
+ * that start with '-'. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -143,9 +143,9 @@ static bool list_add(Args *a, const char *name, const char *value)
 		Given *g = &a->given[i];
 		if (strcmp(g->name, name))
 			continue;
-		size_t room = strlen(g->value) + strlen(value) + sizeof ",";
-		char *both = args_alloc(a, room, 1);
-		snprintf(both, room, "%s,%s", g->value, value);
+		size_t size = strlen(g->value) + strlen(value) + sizeof ",";
+		char *both = args_alloc(a, size, 1);
+		snprintf(both, size, "%s,%s", g->value, value);
 		g->value = both;
 		return true;
 	}

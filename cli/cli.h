@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cli: the command line.  It uses microprop.h and the C library, nothing of lib/.
+/* cli: the command line.  It uses the public headers and the C library, nothing of lib/.
  *
- * Results go to stdout, talk to stderr.  Prototypes stand under the name of the file that holds them. */
+ * Results go to stdout, messages to stderr.  Prototypes stand under the name of the file that holds them. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -47,10 +47,10 @@ typedef struct Example {
 } Example;
 
 typedef struct Args Args;
-/* kept: what a rank other than 0 said, a file; beat: where this process gives signs of life, -1: nobody watches */
 typedef struct Rank {
 	mp_job *job;
-	int kept, beat;
+	int kept;      /* file with the stderr of a rank other than 0; -1: none */
+	int heartbeat; /* file descriptor (heartbeat.c); -1: not watched */
 } Rank;
 typedef struct Command {
 	const char *name;
@@ -67,33 +67,34 @@ extern const Command *const commands[]; /* ends with NULL */
 extern const Command train_command, test_command, predict_command, show_command, data_command, gf11_command,
 	launch_command, model_command, bench_command, help_command;
 
-/* ---- fault.c: files that are cut short while they are mapped ------------------------------------ */
+/* ---- sigbus.c: files that are truncated while they are mapped ------------------------------------ */
 
-void fault_watch(void); /* from now on that ends the program with a sentence */
+void sigbus_watch(void); /* from now on that ends the program with a message */
 
-/* ---- job.c: a process of several ---------------------------------------------------------------- */
+/* ---- job.c: one process of several -------------------------------------------------------------- */
 
 int job_join(Rank *j);          /* exit status; ranks other than 0 are silent from now on */
 int job_leave(Rank *j, int rc); /* the exit status of all */
 
-/* ---- beat.c: signs of life ---------------------------------------------------------------------- */
+/* ---- heartbeat.c: between launch and the processes it watches ------------------------------- */
 
-/* sign: changes while it lives, 0: nobody did so far; step: the last that came between two updates, 0: none did;
- * ended: 1 + the exit status, 0: nobody has ended in good order; diverged: and that was why */
-typedef struct Beat {
-	uint64_t sign, step;
-	uint32_t attempt, ended, diverged;
-} Beat;
+typedef struct Heartbeat {
+	uint64_t alive;    /* time of the last heartbeat; 0: none yet */
+	uint64_t step;     /* time of the last one between two updates; 0: none yet */
+	uint32_t attempt;  /* number of the attempt, from 1 */
+	uint32_t ended;    /* 1 + exit status; 0: no rank has exited in an orderly way */
+	uint32_t diverged; /* 1: because training diverged */
+} Heartbeat;
 
-int beat_join(int *beat); /* exit status; *beat -1: nobody watches this process */
-void beat_sign(int beat); /* it lives */
-void beat_step(int beat); /* and it trains */
-void beat_end(int beat, int rc);
-void beat_diverged(int beat);
-bool beat_make(char *path, size_t room); /* a file for all attempts; false: cannot, which has been said */
-Beat beat_look(const char *path);
-/* ends who is left of the last one; false: cannot, which has been said */
-bool beat_begin(const char *path, uint32_t attempt, double seconds);
+int heartbeat_join(int *heartbeat); /* exit status; *heartbeat -1: this process is not watched */
+void heartbeat_send(int heartbeat);
+void heartbeat_step(int heartbeat); /* after an update */
+void heartbeat_end(int heartbeat, int rc);
+void heartbeat_diverged(int heartbeat);
+bool heartbeat_create(char *path, size_t size); /* a file for all attempts; false: failed, message shown */
+Heartbeat heartbeat_read(const char *path);
+/* kills processes left of the attempt before; false: failed, message shown */
+bool heartbeat_begin(const char *path, uint32_t attempt, double seconds);
 
 /* ---- args.c: options in, usage errors out ------------------------------------------------------- */
 
@@ -111,17 +112,17 @@ struct Args {
 	size_t givens;
 	const char **operand;
 	int operands;
-	Kept *kept;  /* memory that lives as long as the command */
-	mp_job *job; /* a job of one, unless several processes were started together */
-	int beat;    /* as in Rank */
+	Kept *kept;    /* memory that lives as long as the command */
+	mp_job *job;   /* a job of one, unless several processes were started together */
+	int heartbeat; /* as in Rank */
 };
 
-/* False: the line is wrong, which has been said.  *help is set if --help was there. */
+/* False: the line is wrong, message shown.  *help is set if --help was there. */
 bool args_read(Args *a, const Command *command, int argc, char **argv, bool *help);
 void args_free(Args *a);
 const char *args_text(const Args *a, const char *name); /* NULL if not given */
 bool args_flag(const Args *a, const char *name);
-/* Leaves *value alone if it is not given; false: it is not a number, which has been said. */
+/* Leaves *value alone if it is not given; false: it is not a number, message shown. */
 bool args_count(const Args *a, const char *name, uint64_t *value);
 void *args_alloc(Args *a, size_t count, size_t size); /* zeroed; ends the program if there is no memory */
 char *args_copy(Args *a, const char *text);
@@ -159,25 +160,26 @@ typedef struct Session {
 	mp_run *run;
 } Session;
 
-/* What a call on a handle said goes to stderr; the exit status its result means.  A NULL handle is out of memory. */
+/* Messages of a call on a handle go to stderr; returns the exit status for its result.  A NULL handle: out of
+ * memory. */
 int after_net(const mp_net *net, mp_status status);
 int after_data(const mp_data *data, mp_status status);
 int after_run(const mp_run *run, mp_status status);
 int after_tool(const mp_tool *tool, mp_status status);
 
-/* Each returns the exit status; messages have been shown. */
+/* Each returns the exit status, messages shown. */
 int session_net(Session *s, const char *path);
 int session_data(mp_data **data, const char *path, const mp_data_options *options);
 int session_run(Session *s);                                             /* a run of the net */
 int session_set(Session *s, const Args *a);                              /* the library's options that were given */
-bool session_reading(const Args *a, bool main_file, mp_data_options *o); /* false: said what is wrong */
+bool session_reading(const Args *a, bool main_file, mp_data_options *o); /* false: message shown */
 void session_close(Session *s);
 
 extern const Option data_reading[]; /* options that say how to read data */
 
 /* ---- outputs.c: files to be written, checked before the work ------------------------------------ */
 
-/* What the option names, if it is given; EXIT_USAGE: it could not be written, which has been said. */
+/* What the option names, if it is given; EXIT_USAGE: it could not be written, message shown. */
 int output_check(Args *a, const char *option);        /* a file */
 int folder_output_check(Args *a, const char *option); /* a folder, which may have to be made */
 
@@ -204,18 +206,19 @@ void json_members(Json *j, const char *object); /* members of a JSON object in t
 void number_print(FILE *f, double value);       /* the number alone; nan and inf as such */
 void json_end(Json *j);                         /* closes the object at the top, ends the line */
 
-/* ---- text.c: numbers for people ----------------------------------------------------------------- */
+/* ---- format.c: numbers for people ----------------------------------------------------------------- */
 
-typedef struct Word {
+/* A number as text, by value. */
+typedef struct Formatted {
 	char s[40];
-} Word;
+} Formatted;
 
-Word word_count(uint64_t n);                     /* 12,022 */
-Word word_things(uint64_t n, const char *thing); /* 1 case, 2 cases */
-Word word_real(double v);                        /* four digits that count */
-Word word_share(double v);                       /* 97.3 % */
-Word word_time(double seconds);                  /* 12.3 ms, 12.3 s, 3 min 05 s, 2 h 03 min */
-Word word_bytes(uint64_t n);                     /* 1.3 MB */
+Formatted format_count(uint64_t n);                     /* 12,022 */
+Formatted format_things(uint64_t n, const char *thing); /* 1 case, 2 cases */
+Formatted format_real(double v);                        /* four digits that count */
+Formatted format_share(double v);                       /* 97.3 % */
+Formatted format_time(double seconds);                  /* 12.3 ms, 12.3 s, 3 min 05 s, 2 h 03 min */
+Formatted format_bytes(uint64_t n);                     /* 1.3 MB */
 
 /* What the terminal at `fd` can show. */
 typedef struct Screen {
@@ -224,10 +227,10 @@ typedef struct Screen {
 } Screen;
 Screen screen_of(int fd);
 
-/* ---- progress.c: one line on stderr that is written over ---------------------------------------- */
+/* ---- progress.c: one line on stderr, overwritten ---------------------------------------- */
 
 typedef struct Progress {
-	bool on; /* stderr is a terminal and nobody asked for quiet */
+	bool on; /* stderr is a terminal, and no --quiet */
 	Screen screen;
 	double began; /* wall clock at the first report */
 	uint64_t first_epoch;
@@ -250,9 +253,10 @@ typedef struct Curve {
 
 void curve_draw(const Curve *c, const Screen *screen, FILE *f); /* nothing, where there are not two points */
 
-/* ---- words.c: a few words transcribed ----------------------------------------------------------- */
+/* ---- transcribe.c: words of the data, transcribed ----------------------------------------------------------- */
 
-int words_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f); /* names of cases are "word/position" */
+int transcribe_show(Session *s, Args *a, mp_data *data, uint64_t words,
+                    FILE *f); /* names of cases are "word/position" */
 
 /* ---- rundir.c: a folder that holds all of a training run ---------------------------------------- */
 
@@ -262,21 +266,22 @@ typedef struct RunDir {
 	Session *session;
 	const char *data, *test; /* names, for args.json */
 	bool resumed;
-	FILE *metrics;           /* NULL until there is something to write: a run that is refused leaves no trace */
+	FILE *metrics;           /* NULL until there is something to write: a run that is refused leaves no files */
 	uint64_t epoch;          /* the last that has a line there */
 	const char *last, *best; /* files of checkpoints */
 	bool better;             /* there may have been an epoch better than those of best.safetensors */
 	const char *file;        /* the checkpoint that is written during training; NULL: none */
-	double every;            /* so many seconds */
+	double every;            /* seconds between checkpoints */
 	uint64_t keep;           /* files of it */
-	bool incomplete;         /* a line of metrics could not be written, which has been said */
-	bool failing;            /* the last checkpoint could not be written, which has been said */
+	bool incomplete;         /* a line of metrics could not be written, message shown */
+	bool failing;            /* the last checkpoint could not be written, message shown */
 } RunDir;
 
 int rundir_check(RunDir *d, Args *a); /* refuses a folder that holds another run, and bad intervals */
 int rundir_prepare(RunDir *d, Session *s, const char *data, const char *test); /* the run as it will start */
 int rundir_report(RunDir *d, mp_run *run, const mp_report *r);                 /* a line of metrics */
-int rundir_tick(RunDir *d, mp_run *run); /* a checkpoint is due; what cannot be written is said, training goes on */
+int rundir_tick(RunDir *d,
+                mp_run *run); /* a checkpoint is due; if that fails a message is shown and training goes on */
 int rundir_save(RunDir *d, mp_run *run); /* last and best checkpoint */
 int rundir_keep(RunDir *d, mp_run *run); /* the best alone, if there is one */
 int rundir_close(RunDir *d);

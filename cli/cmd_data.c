@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* data: a file or the name of a built-in set comes in; out goes a description, or the data in another format, scaled or
- * cut in two. */
+/* data: describes a file or a built-in set, or writes it in another format, scaled or split. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@ static const Option options[] = {
 	  "make a built-in set instead of reading a file" },
 	{ "split", "SHARE", "cut in two at random: this share (0 to 1) of the examples goes into the first part" },
 	{ "scale", "range|zscore", "scale inputs to 0..1 or to mean 0 and deviation 1, fitted on the first part" },
-	{ "seed", "N", "of the split and of the built-in set; default 0" },
+	{ "seed", "N", "random seed of the split and of the built-in set; default 0" },
 	{ "words", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ "json", NULL, "print the description as one JSON object" },
 	{ NULL, NULL, NULL },
@@ -90,34 +89,35 @@ static void describe_json(Json *j, const mp_data_info *d)
 
 static void describe_classes(const mp_data_info *d)
 {
-	printf("classes      %s", word_count(d->classes).s);
+	printf("classes      %s", format_count(d->classes).s);
 	printf(d->classes > CLASSES_SHOWN ? ", the %d most frequent:\n" : "\n", CLASSES_SHOWN);
 	for (uint32_t i = 0; i < d->classes && i < CLASSES_SHOWN; i++)
-		printf("  %-24s %12s  %7s\n", d->class_names[i], word_count(d->class_cases[i]).s,
-		       word_share((double)d->class_cases[i] / (double)d->cases).s);
+		printf("  %-24s %12s  %7s\n", d->class_names[i], format_count(d->class_cases[i]).s,
+		       format_share((double)d->class_cases[i] / (double)d->cases).s);
 }
 
 static void describe_text(const mp_data_info *d)
 {
 	printf("%s\n\n", d->name);
-	printf("cases        %s%s%s\n", word_count(d->cases).s, d->weighted ? ", weighted" : "", d->named ? ", named" : "");
+	printf("cases        %s%s%s\n", format_count(d->cases).s, d->weighted ? ", weighted" : "",
+	       d->named ? ", named" : "");
 	if (d->sequences)
-		printf("sequences    %s\n", word_count(d->sequences).s);
-	printf("inputs       %s, from %s to %s, %s not zero\n", word_count(d->inputs).s, word_real(d->min).s,
-	       word_real(d->max).s, word_share(d->density).s);
+		printf("sequences    %s\n", format_count(d->sequences).s);
+	printf("inputs       %s, from %s to %s, %s not zero\n", format_count(d->inputs).s, format_real(d->min).s,
+	       format_real(d->max).s, format_share(d->density).s);
 	if (d->targets)
-		printf("targets      %s, from %s to %s\n", word_count(d->targets).s, word_real(d->target_min).s,
-		       word_real(d->target_max).s);
+		printf("targets      %s, from %s to %s\n", format_count(d->targets).s, format_real(d->target_min).s,
+		       format_real(d->target_max).s);
 	else
 		printf("targets      none\n");
 	if (d->missing)
-		printf("no target    %s values\n", word_count(d->missing).s);
-	printf("stored as    %s, %s in memory%s\n", d->storage, word_bytes(d->bytes).s,
+		printf("no target    %s values\n", format_count(d->missing).s);
+	printf("stored as    %s, %s in memory%s\n", d->storage, format_bytes(d->bytes).s,
 	       d->mapped ? ", the rest mapped" : "");
 	if (d->scale && strcmp(d->scale, "none"))
 		printf("scaled       %s\n", d->scale);
 	if (d->codes)
-		printf("codes        %s\n", word_count(d->codes).s);
+		printf("codes        %s\n", format_count(d->codes).s);
 	for (uint32_t i = 0; i < d->extras; i++)
 		printf("%-12s %s\n", i ? "" : "not used", d->extra[i]);
 	if (d->classes)
@@ -150,8 +150,8 @@ static int job_show(Job *job)
 			json_count(&j, "cases", info->cases);
 			json_close(&j, '}');
 		} else
-			printf("wrote %s: %s, %s, %s\n", job->part[i].path, word_things(info->cases, "case").s,
-			       word_things(info->inputs, "input").s, word_things(info->targets, "target").s);
+			printf("wrote %s: %s, %s, %s\n", job->part[i].path, format_things(info->cases, "case").s,
+			       format_things(info->inputs, "input").s, format_things(info->targets, "target").s);
 	}
 	if (json) {
 		json_close(&j, ']');

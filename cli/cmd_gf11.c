@@ -84,7 +84,7 @@ static const Example examples[] = {
 	{ NULL, NULL },
 };
 
-static void piece_write(void *user, const char *text, size_t len) { fwrite(text, 1, len, user); }
+static void text_write(void *user, const char *text, size_t len) { fwrite(text, 1, len, user); }
 
 int tool_run(Args *a, const char *target, const char *verb)
 {
@@ -95,15 +95,15 @@ int tool_run(Args *a, const char *target, const char *verb)
 		words[count++] = a->operand[i];
 	for (size_t i = 0; i < a->givens; i++) {
 		const Given *g = &a->given[i];
-		size_t room = strlen(g->name) + strlen(g->value) + sizeof "--=";
-		char *word = args_alloc(a, room, 1);
+		size_t size = strlen(g->name) + strlen(g->value) + sizeof "--=";
+		char *word = args_alloc(a, size, 1);
 		if (g->flag && g->value[0] == '0')
 			continue;
-		snprintf(word, room, g->flag ? "--%s" : "--%s=%s", g->name, g->value);
+		snprintf(word, size, g->flag ? "--%s" : "--%s=%s", g->name, g->value);
 		words[count++] = word;
 	}
 	mp_tool *tool;
-	mp_status status = mp_tool_run(&tool, target, count, words, piece_write, stdout, NULL);
+	mp_status status = mp_tool_run(&tool, target, count, words, text_write, stdout, NULL);
 	int rc = after_tool(tool, status);
 	mp_tool_close(tool);
 	return rc;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* launch: a training command comes in; it is started, watched, and started again from its last checkpoint when a
- * process dies or hangs. What goes out is what the attempt that came to the end printed: the same bits as if
- * nothing had happened.
+/* launch: starts a training command, watches it, and restarts it from its last checkpoint when a process dies or
+ * hangs. Prints the output of the attempt that finished: the same bits as of an undisturbed run.
  *
- * One process is started as it is, several by mpirun. While they load, processes give signs of life, and then rank
- * 0 does between updates (beat.c); if these stay away, all are killed. An attempt that gets no further than the one
- * before counts; after some of them in a row it is given up, and after two in which no process so much as began. */
+ * One process is started directly, several by mpirun. While they load, all processes send heartbeats, then rank 0
+ * does between updates (heartbeat.c); if these stop, all are killed. Launch gives up after several attempts in a row
+ * that make no progress, and after two in which no process started. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,18 +21,17 @@
 #include "cli.h"
 
 enum { POLL_MS = 20, GRACE = 5, MOST_HOSTS = 4096 };
-enum { NORMAL_STEPS = 20 }; /* a step that takes so many times the longest before is late */
+enum { NORMAL_STEPS = 20 }; /* a step that takes this many times the longest so far is late */
 
 static const Option options[] = {
 	{ "ranks", "N", "processes, -n for short; default 1, which needs no MPI" },
-	{ "mpirun", "COMMAND",
-	  "what starts several; default mpirun.openmpi, mpirun.mpich or mpirun, the first that is there" },
-	{ "hosts", "LIST", "HOST[:SLOTS],... for mpirun; those that no longer answer are left out, with their ranks" },
+	{ "mpirun", "COMMAND", "starts several; default mpirun.openmpi, mpirun.mpich or mpirun, the first found" },
+	{ "hosts", "LIST", "HOST[:SLOTS],... for mpirun; those that stop answering are dropped, with their ranks" },
 	{ "check", "COMMAND",
-	  "tells whether a host answers: it is run with the host's name behind it; default ssh HOST true" },
+	  "checks that a host answers: run with the host's name as its last argument; default ssh HOST true" },
 	{ "deadline", "SECONDS",
-	  "kill the processes after so long without a sign of life; default 60, or twenty times the longest step so far" },
-	{ "tries", "N", "give up after so many attempts that get no further; default 5" },
+	  "kill the processes after this long without a heartbeat; default 60, or twenty times the longest step so far" },
+	{ "tries", "N", "give up after N attempts without progress; default 5" },
 	{ NULL, NULL, NULL },
 };
 
@@ -43,10 +41,10 @@ static const OptionGroup groups[] = {
 };
 
 static const Example examples[] = {
-	{ "microprop launch -- train net.topo --run runs/1 --every 30", "one process, started again whenever it dies" },
+	{ "microprop launch -- train net.topo --run runs/1 --every 30", "one process, restarted whenever it dies" },
 	{ "microprop launch -n 4 -- train net.topo --batch 4096 --run runs/1", "four ranks on this host" },
 	{ "microprop launch -n 8 --hosts a:4,b:4 -- train net.topo --run runs/1",
-	  "two hosts; if one is gone, four ranks go on" },
+	  "two hosts; if one is lost, four ranks go on" },
 	{ NULL, NULL },
 };
 
@@ -58,17 +56,17 @@ typedef struct Launch {
 	char *host[MOST_HOSTS];
 	uint64_t slots[MOST_HOSTS];
 	size_t hosts;
-	const char *checkpoint; /* where the attempts meet */
-	bool every;             /* the command says when it saves */
-	char beat[PATH_MAX];    /* the file for signs of life */
-	double slowest;         /* time between two steps, so far */
-	Beat last;              /* what was seen there last */
+	const char *checkpoint;   /* that the next attempt resumes */
+	bool every;               /* the command has --every */
+	char heartbeat[PATH_MAX]; /* file of the heartbeats */
+	double slowest;           /* time between two steps, so far */
+	Heartbeat last;           /* as last read */
 	int refusal;
-	uint64_t refusals;       /* status of attempts in a row in which nobody began, and how many they are */
-	uint64_t attempts, idle; /* all; in a row that got no further */
-	uint64_t diverged;       /* in a row that did */
+	uint64_t refusals;       /* status of attempts in a row in which no process started, and their number */
+	uint64_t attempts, idle; /* all; in a row without progress */
+	uint64_t diverged;       /* in a row that diverged */
 	struct stat seen;        /* the checkpoint before the attempt */
-	int output;              /* what the attempt prints, a file; -1: it prints for itself */
+	int output;              /* file with the output of the attempt; -1: it prints to our stdout */
 } Launch;
 
 static volatile sig_atomic_t launch_signal, launch_signals; /* the last one, and how many */
@@ -79,7 +77,7 @@ static void signal_note(int number)
 	launch_signals++;
 }
 
-/* A child of its own: no signal is lost between here and the program that it becomes. */
+/* Forks with signals blocked, so that none is lost before exec. */
 static pid_t child_start(void)
 {
 	static const int noted[] = { SIGINT, SIGTERM };
@@ -115,9 +113,9 @@ static const char *train_option(const Launch *l, const char *name)
 
 static char *join(Args *a, const char *one, const char *two)
 {
-	size_t room = strlen(one) + strlen(two) + 1;
-	char *both = args_alloc(a, room, 1);
-	snprintf(both, room, "%s%s", one, two);
+	size_t size = strlen(one) + strlen(two) + 1;
+	char *both = args_alloc(a, size, 1);
+	snprintf(both, size, "%s%s", one, two);
 	return both;
 }
 
@@ -176,9 +174,9 @@ static const char *mpirun_find(Args *a)
 	const char *path = getenv("PATH");
 	for (size_t i = 0; i < COUNT(names); i++)
 		for (const char *p = path ? path : "/usr/bin"; *p; p += strcspn(p, ":"), p += *p == ':') {
-			size_t n = strcspn(p, ":"), room = n + strlen(names[i]) + 2;
-			char *file = args_alloc(a, room, 1);
-			snprintf(file, room, "%.*s/%s", (int)n, p, names[i]);
+			size_t n = strcspn(p, ":"), size = n + strlen(names[i]) + 2;
+			char *file = args_alloc(a, size, 1);
+			snprintf(file, size, "%.*s/%s", (int)n, p, names[i]);
 			if (!access(file, X_OK))
 				return file;
 		}
@@ -212,7 +210,7 @@ static bool host_answers(const Launch *l, const char *host)
 	return succeeds(command);
 }
 
-/* False: none is left.  Whoever wants to end does not wait for answers. */
+/* False: none is left.  After a signal, hosts are not asked. */
 static bool hosts_review(Launch *l)
 {
 	size_t kept = 0;
@@ -224,7 +222,7 @@ static bool hosts_review(Launch *l)
 		}
 		uint64_t lost = l->slots[i] < l->ranks ? l->slots[i] : l->ranks;
 		l->ranks -= lost;
-		fprintf(stderr, "launch: %s does not answer; %s left\n", l->host[i], word_things(l->ranks, "rank").s);
+		fprintf(stderr, "launch: %s does not answer; %s left\n", l->host[i], format_things(l->ranks, "rank").s);
 	}
 	bool some = !l->hosts || (kept && l->ranks);
 	l->hosts = kept;
@@ -244,7 +242,7 @@ static const char *hosts_text(const Launch *l)
 	return text;
 }
 
-/* Words of the command line; from the second attempt on it resumes, and takes nothing else to begin with. */
+/* Words of the command line; when it resumes, --load and --resume of the user are left out. */
 static char **command_line(const Launch *l, bool resume)
 {
 	static const char *const begins[] = { "--load", "--resume" };
@@ -291,7 +289,7 @@ static pid_t attempt_start(Launch *l, bool resume)
 		l->output = -1;
 	pid_t pid = child_start();
 	if (pid > 0)
-		setpgid(pid, pid); /* so that all of them can be killed, from now on */
+		setpgid(pid, pid); /* so that all of them can be killed at once */
 	if (pid)
 		return pid;
 	setpgid(0, 0);
@@ -300,7 +298,7 @@ static pid_t attempt_start(Launch *l, bool resume)
 		dup2(l->output, STDOUT_FILENO);
 	char attempt[32];
 	snprintf(attempt, sizeof attempt, "%llu", (unsigned long long)l->attempts);
-	setenv("MICROPROP_HEARTBEAT", l->beat, 1);
+	setenv("MICROPROP_HEARTBEAT", l->heartbeat, 1);
 	setenv("MICROPROP_ATTEMPT", attempt, 1);
 	setenv("OMPI_MCA_mca_base_env_list", "MICROPROP_HEARTBEAT;MICROPROP_ATTEMPT", 0); /* Open MPI, other hosts */
 	execvp(word[0], word);
@@ -321,45 +319,45 @@ static void attempt_kill(pid_t pid)
 	waitpid(pid, &status, 0);
 }
 
-/* Until it ends; false: it hung and was killed.  Times are of the clock here, whatever that of rank 0 says. */
+/* Until it ends; false: it hung and was killed.  Times are of the local clock: that of rank 0 may differ. */
 static bool attempt_watch(Launch *l, pid_t pid, int *status)
 {
-	double sign = wall_clock(), step = 0; /* when the last ones were seen */
-	int told = 0;
-	l->last = (Beat){ 0 };
+	double alive = wall_clock(), step = 0; /* when the last heartbeats were seen */
+	int forwarded = 0;
+	l->last = (Heartbeat){ 0 };
 	while (waitpid(pid, status, WNOHANG) != pid) {
-		if (launch_signals != told) { /* a second one ends them at once */
-			told = launch_signals;
+		if (launch_signals != forwarded) { /* a second one ends them at once */
+			forwarded = launch_signals;
 			kill(-pid, launch_signal);
 		}
-		Beat beat = beat_look(l->beat);
-		double now = wall_clock(), age = now - sign;
-		if (beat.step != l->last.step) {
+		Heartbeat heartbeat = heartbeat_read(l->heartbeat);
+		double now = wall_clock(), age = now - alive;
+		if (heartbeat.step != l->last.step) {
 			l->slowest = step > 0 && now - step > l->slowest ? now - step : l->slowest;
 			step = now;
 		}
-		if (beat.sign != l->last.sign) {
-			sign = now;
+		if (heartbeat.alive != l->last.alive) {
+			alive = now;
 			age = 0;
 		}
-		l->last = beat;
+		l->last = heartbeat;
 		double most = l->slowest * NORMAL_STEPS > l->deadline ? l->slowest * NORMAL_STEPS : l->deadline;
 		if (age > most) {
-			fprintf(stderr, "launch: no sign of life for %s; killed\n", word_time(age).s);
+			fprintf(stderr, "launch: no heartbeat for %s; killed\n", format_time(age).s);
 			attempt_kill(pid);
-			l->last = beat_look(l->beat);
+			l->last = heartbeat_read(l->heartbeat);
 			return false;
 		}
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000L }, NULL);
 	}
-	kill(-pid, SIGKILL); /* what it has left behind */
-	l->last = beat_look(l->beat);
+	kill(-pid, SIGKILL); /* processes it left behind */
+	l->last = heartbeat_read(l->heartbeat);
 	return true;
 }
 
 /* ---- all attempts ---- */
 
-static bool got_further(Launch *l)
+static bool made_progress(Launch *l)
 {
 	struct stat st = { 0 };
 	if (stat(l->checkpoint, &st))
@@ -370,7 +368,7 @@ static bool got_further(Launch *l)
 	return further;
 }
 
-static void say_ended(const Launch *l, int status, bool resumes)
+static void ended_note(const Launch *l, int status, bool resumes)
 {
 	const char *next = resumes ? "the last checkpoint" : "the beginning";
 	if (WIFSIGNALED(status))
@@ -381,25 +379,25 @@ static void say_ended(const Launch *l, int status, bool resumes)
 		        WEXITSTATUS(status), next);
 }
 
-/* Bad input and a signal that the user sent are final; so is success. What the processes themselves say at their
- * end counts before the status of mpirun: of several Open MPI passes on the first, MPICH all bits together. */
+/* Success, bad input and a signal from the user are final. The exit status that the processes recorded takes precedence
+ * over that of mpirun: of several, Open MPI passes on the first, MPICH all bits combined. */
 static bool is_final(const Launch *l, bool ended, int status, int *rc)
 {
-	bool says = l->last.ended != 0, exited = ended && WIFEXITED(status);
-	*rc = says ? (int)l->last.ended - 1 : exited ? WEXITSTATUS(status) : EXIT_FAILED;
+	bool recorded = l->last.ended != 0, exited = ended && WIFEXITED(status);
+	*rc = recorded ? (int)l->last.ended - 1 : exited ? WEXITSTATUS(status) : EXIT_FAILED;
 	if (launch_signal)
 		*rc = 128 + launch_signal;
-	return launch_signal || ((says || exited) && (*rc == EXIT_DONE || *rc == EXIT_USAGE));
+	return launch_signal || ((recorded || exited) && (*rc == EXIT_DONE || *rc == EXIT_USAGE));
 }
 
-/* Did mpirun end, or hang, before any process began, twice in a row and in the same way? It will not do better a
- * third time. A process that somebody killed before it could begin says nothing about mpirun: Open MPI tells that
- * by 128 + the signal, MPICH by the signal. */
+/* Did mpirun end, or hang, before any process started, twice in a row and in the same way? A third attempt would not
+ * differ. A process that was killed before it started does not count: Open MPI reports it as 128 + the signal, MPICH
+ * as the signal. */
 static bool is_refused(Launch *l, bool ended, int status)
 {
 	static const int killed[] = { SIGKILL, SIGTERM, 128 + SIGKILL, 128 + SIGTERM };
 	int refusal = ended && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-	bool counts = !l->last.sign && (!ended || WIFEXITED(status));
+	bool counts = !l->last.alive && (!ended || WIFEXITED(status));
 	for (size_t i = 0; i < COUNT(killed); i++)
 		counts &= refusal != killed[i];
 	l->refusals = !counts ? 0 : refusal == l->refusal ? l->refusals + 1 : 1;
@@ -407,23 +405,23 @@ static bool is_refused(Launch *l, bool ended, int status)
 	return l->refusals > 1;
 }
 
-/* Once, a word that changed by itself may have done it; twice, it was the training. */
+/* Once may be silent data corruption; twice, it is the training. */
 static bool is_diverged(Launch *l)
 {
 	l->diverged = l->last.diverged ? l->diverged + 1 : 0;
 	return l->diverged > 1;
 }
 
-static int say_refused(const Launch *l)
+static int refused_message(const Launch *l)
 {
 	static const char remedy[] =
-		"look at what it says above, and check: are there slots for all ranks (--hosts HOST:SLOTS, or what the "
-		"environment tells mpirun), do all hosts answer by these names, is --mpirun what starts a job here";
+		"see its messages above, and check: are there slots for all ranks (--hosts HOST:SLOTS, or what the "
+		"environment passes to mpirun), do all hosts answer by these names, is --mpirun what starts a job here";
 	const char *name = l->ranks > 1 ? l->mpirun : "the program";
 	if (l->refusal < 0)
-		complain(remedy, "%s started no process within %s, twice", name, word_time(l->deadline).s);
+		complain(remedy, "%s started no process within %s, twice", name, format_time(l->deadline).s);
 	else
-		complain(remedy, "%s ended with exit status %d before any process began, twice", name, l->refusal);
+		complain(remedy, "%s ended with exit status %d before any process started, twice", name, l->refusal);
 	return EXIT_FAILED;
 }
 
@@ -432,7 +430,7 @@ static int attempts(Launch *l)
 	int status = 0, rc = EXIT_FAILED;
 	bool resume = false;
 	stat(l->checkpoint, &l->seen);
-	if (!beat_begin(l->beat, 1, l->deadline))
+	if (!heartbeat_begin(l->heartbeat, 1, l->deadline))
 		return EXIT_FAILED;
 	for (;;) {
 		l->attempts++;
@@ -444,19 +442,19 @@ static int attempts(Launch *l)
 		bool ended = attempt_watch(l, pid, &status);
 		if (is_final(l, ended, status, &rc))
 			return rc;
-		if (!beat_begin(l->beat, (uint32_t)l->attempts + 1, l->deadline))
+		if (!heartbeat_begin(l->heartbeat, (uint32_t)l->attempts + 1, l->deadline))
 			return EXIT_FAILED;
 		if (is_diverged(l)) {
 			complain("train with a lower rate, or go on from the last checkpoint with one: --load FILE --rate R",
 			         "training diverged twice in a row, and would again");
 			return EXIT_FAILED;
 		}
-		bool refused = is_refused(l, ended, status), further = got_further(l);
+		bool refused = is_refused(l, ended, status), further = made_progress(l);
 		resume |= further;
 		l->idle = further ? 0 : l->idle + 1;
 		if (l->idle >= l->tries) {
-			complain("look at what it says above; --tries N tries more often", "%s in a row got no further",
-			         word_things(l->idle, "attempt").s);
+			complain("see its messages above; --tries N tries more often", "%s in a row made no progress",
+			         format_things(l->idle, "attempt").s);
 			return rc ? rc : EXIT_FAILED;
 		}
 		size_t hosts = l->hosts;
@@ -468,9 +466,9 @@ static int attempts(Launch *l)
 			return EXIT_FAILED;
 		}
 		if (refused && l->hosts == hosts)
-			return say_refused(l);
+			return refused_message(l);
 		if (ended)
-			say_ended(l, status, resume);
+			ended_note(l, status, resume);
 		if (l->idle)
 			nanosleep(&(struct timespec){ .tv_nsec = 100000000L }, NULL);
 	}
@@ -506,7 +504,7 @@ static bool launch_read(Launch *l)
 	return hosts_read(l) && command_check(l);
 }
 
-/* Of the last attempt: others that were told to end may have printed how far they were. */
+/* Of the last attempt only: others that were stopped may have printed their progress. */
 static void output_show(const Launch *l)
 {
 	char text[4096];
@@ -524,18 +522,18 @@ static int launch_run(Args *a)
 	if (!launch_read(&l))
 		return EXIT_USAGE;
 	l.output = isatty(STDOUT_FILENO) ? -1 : memfd_create("output", MFD_CLOEXEC);
-	if (!beat_make(l.beat, sizeof l.beat))
+	if (!heartbeat_create(l.heartbeat, sizeof l.heartbeat))
 		return EXIT_FAILED;
 	struct sigaction on = { .sa_handler = signal_note };
 	sigemptyset(&on.sa_mask);
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGTERM, &on, NULL);
-	signal(SIGCHLD, SIG_DFL); /* if it is ignored nobody hears how a child ended */
+	signal(SIGCHLD, SIG_DFL); /* if it is ignored, the status of a child is lost */
 	int rc = attempts(&l);
-	unlink(l.beat);
+	unlink(l.heartbeat);
 	output_show(&l);
 	if (l.attempts > 1)
-		fprintf(stderr, "launch: %s\n", word_things(l.attempts, "attempt").s);
+		fprintf(stderr, "launch: %s\n", format_things(l.attempts, "attempt").s);
 	return rc;
 }
 
@@ -544,18 +542,16 @@ const Command launch_command = {
 	.operands = "[OPTIONS] -- train ...",
 	.least = 2,
 	.most = INT_MAX,
-	.summary = "train, and go on whatever happens",
-	.about = "Starts a training command, with several ranks if asked for, and watches it. When a process dies or gives "
-			 "no sign of "
-			 "life, all are ended and started again from the last checkpoint; the result has the bits of an "
-			 "undisturbed run. The "
-			 "training command has to write checkpoints: --run DIR, or --save FILE, and --every says how often.\n\n"
-			 "With --hosts, hosts that no longer answer are left out and fewer ranks go on. Rank 0 gives its signs of "
-			 "life in a file "
-			 "under TMPDIR, so it runs on this host, or TMPDIR is a folder that both see. No attempt begins before all "
-			 "processes of the last one here are gone.\n\n"
-			 "Bad input (exit 2) is not tried again, nor a run that diverges twice in a row, nor an mpirun that fails "
-			 "twice before any process began. Ctrl-C and SIGTERM go to the processes, which save and end.",
+	.summary = "train, and restart after failures",
+	.about = "Starts a training command, with several ranks if asked for, and watches it. When a process dies or its "
+			 "heartbeat stops, all are killed and restarted from the last checkpoint; the result has the bits of an "
+			 "undisturbed run. The training command has to write checkpoints: --run DIR, or --save FILE, and --every "
+			 "says how often.\n\n"
+			 "With --hosts, hosts that stop answering are dropped and fewer ranks go on. Rank 0 writes its heartbeat "
+			 "to a file under TMPDIR, so it runs on this host, or TMPDIR is a folder that both see. No attempt starts "
+			 "before all processes of the last one on this host are gone.\n\n"
+			 "Bad input (exit 2) is not retried, nor a run that diverges twice in a row, nor an mpirun that fails "
+			 "twice before any process started. Ctrl-C and SIGTERM go to the processes, which save and end.",
 	.group = groups,
 	.example = examples,
 	.run = launch_run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* model: a network and a cluster come in; what training it there would take goes out. */
+/* model: predicted time of training a network on a cluster. */
 #include "cli.h"
 
 static const Option options[] = {

@@ -19,12 +19,13 @@ static const OptionGroup groups[] = {
 
 static const Example examples[] = {
 	{ "microprop show examples/xor.topo", "a summary and the network" },
-	{ "microprop show examples/xor.topo --stage program --target ref", "what the target made of it" },
-	{ "microprop show examples/xor.topo --stage program --input index", "the steps of an epoch on index lists" },
+	{ "microprop show examples/xor.topo --stage program --target ref", "as the target executes it" },
+	{ "microprop show examples/xor.topo --stage program --input index",
+	  "the steps of an epoch on sparse inputs (CSR)" },
 	{ NULL, NULL },
 };
 
-static void piece_write(void *user, const char *text, size_t len) { fwrite(text, 1, len, user); }
+static void text_write(void *user, const char *text, size_t len) { fwrite(text, 1, len, user); }
 
 /* On cpu it depends on the inputs: those that --input assumes, else those of the data that the topology names. */
 static int program_print(Session *s, const Args *a, FILE *f)
@@ -35,14 +36,14 @@ static int program_print(Session *s, const Args *a, FILE *f)
 		rc = session_set(s, a);
 	if (!rc && data && strcmp(mp_run_get(s->run, "target"), "cpu") == 0)
 		rc = session_data(&s->data, data, NULL);
-	return rc ? rc : after_run(s->run, mp_run_print(s->run, s->data, piece_write, f));
+	return rc ? rc : after_run(s->run, mp_run_print(s->run, s->data, text_write, f));
 }
 
 static int stage_print(Session *s, const Args *a, const char *stage, FILE *f)
 {
 	if (strcmp(stage, "program") == 0)
 		return program_print(s, a, f);
-	return after_net(s->net, mp_net_print(s->net, stage, args_text(a, "target"), piece_write, f));
+	return after_net(s->net, mp_net_print(s->net, stage, args_text(a, "target"), text_write, f));
 }
 
 /* text: of the stage, or both NULL. */
@@ -129,7 +130,7 @@ static int show_summary(Session *s, const Args *a, const mp_net_info *n)
 		{ "input connections", n->input_connections },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++)
-		printf("%-18s %12s\n", rows[i].name, word_count(rows[i].value).s);
+		printf("%-18s %12s\n", rows[i].name, format_count(rows[i].value).s);
 	putchar('\n');
 	return stage_print(s, a, "net", stdout);
 }
@@ -164,9 +165,12 @@ const Command show_command = {
 	.least = 1,
 	.most = 1,
 	.summary = "the network as compiled",
-	.about = "Prints the network of a topology file: a summary and the network itself, or one stage of its "
-			 "compilation: net (groups and links), plan (the order of work) or program (what the target made of it; on "
-			 "cpu for the data that the file names, or with --input as if inputs were dense or index lists).",
+	.about =
+		"Prints the network of a topology file: a summary and the network itself, or one stage of its "
+		"compilation: net (groups and connections; true is the bias unit), plan (the order of computation) or program "
+		"(as the target executes it: on cpu for the data that the file names, or with --input as if inputs were dense "
+	    "or "
+		"index lists).",
 	.group = groups,
 	.example = examples,
 	.run = show_run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test and predict: a topology file, weights and cases come in; out goes how well the network does, or what it says. */
+/* test and predict: error and accuracy of a trained network, or its outputs. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -37,7 +37,8 @@ static const OptionGroup predict_groups[] = {
 };
 
 static const Example test_examples[] = {
-	{ "microprop test net.topo net.safetensors held-out.npz", "error and shares right and within" },
+	{ "microprop test net.topo net.safetensors held-out.npz",
+	  "error, accuracy (right) and share within the threshold" },
 	{ "microprop test net.topo net.safetensors cases.csv --outputs out.npy --json", "outputs for other programs" },
 	{ NULL, NULL },
 };
@@ -49,7 +50,7 @@ static const Example predict_examples[] = {
 	{ NULL, NULL },
 };
 
-/* Net and weights; the data is then read with the classes that the weights know. */
+/* Net and weights; the data is then read with the classes of the weights file. */
 static int weights_open(Session *s, const Args *a, mp_data_options *reading)
 {
 	int rc = session_net(s, a->operand[0]);
@@ -64,7 +65,7 @@ static int weights_open(Session *s, const Args *a, mp_data_options *reading)
 	return rc;
 }
 
-/* What can be measured has targets. */
+/* Only data with targets can be measured. */
 static int cases_count(mp_data *data, uint64_t *cases)
 {
 	const mp_data_info *info;
@@ -93,12 +94,12 @@ static void test_show(const Session *s, const mp_result *r, const char *file, bo
 		json_end(&j);
 		return;
 	}
-	printf("%s: %s\n\n", mp_net_get_info(s->net)->name, word_things(r->cases, "case").s);
-	printf("error        %12s\n", word_real(r->error).s);
-	printf("total error  %12s\n", word_real(r->total_error).s);
-	printf("right        %12s\n", word_share(r->right).s);
-	printf("within       %12s\n\n", word_share(r->within).s);
-	printf("measured in %s\n", word_time(r->seconds).s);
+	printf("%s: %s\n\n", mp_net_get_info(s->net)->name, format_things(r->cases, "case").s);
+	printf("error        %12s\n", format_real(r->error).s);
+	printf("total error  %12s\n", format_real(r->total_error).s);
+	printf("right        %12s\n", format_share(r->right).s);
+	printf("within       %12s\n\n", format_share(r->within).s);
+	printf("measured in %s\n", format_time(r->seconds).s);
 	if (file)
 		printf("outputs written to %s\n", file);
 }
@@ -149,9 +150,10 @@ const Command test_command = {
 	.least = 2,
 	.most = 3,
 	.summary = "measure a trained network",
-	.about = "Runs DATA (by default the test data the topology file names, or its training data) through the network "
-			 "with the weights of a file and prints the mean error per case, the share of cases right by best "
-			 "guess, and the share of cases whose outputs are all within the threshold of their targets.",
+	.about =
+		"Runs DATA (by default the test data the topology file names, or its training data) through the network "
+		"with the weights of a file and prints the mean error per case, the accuracy (right: share of cases whose best "
+		"guess is the target), and the share of cases whose outputs are all within the threshold of their targets.",
 	.group = test_groups,
 	.example = test_examples,
 	.run = test_run,
@@ -159,7 +161,7 @@ const Command test_command = {
 
 /* ---- predict ---- */
 
-/* Reads the data one way; NULL: that does not give the inputs of the net. */
+/* Reads the data one way; NULL: its inputs do not fit the net. */
 static mp_data *cases_try(const Session *s, const char *path, const mp_data_options *reading)
 {
 	const mp_data_info *info;
@@ -173,8 +175,8 @@ static mp_data *cases_try(const Session *s, const char *path, const mp_data_opti
 	return NULL;
 }
 
-/* Cases may come with targets or without: rows as wide as the net's inputs have none.  So the data is read as
- * unlabelled first, then with the targets it has, then with targets that may be anything, as nobody looks at them. */
+/* Cases may have targets or not: rows as wide as the net's inputs have none.  So the data is read as unlabelled first,
+ * then with the targets it has, then with targets of any kind, as they are not used. */
 static int cases_open(Session *s, const char *path, const mp_data_options *reading)
 {
 	char last[24];
@@ -192,7 +194,7 @@ static int cases_open(Session *s, const char *path, const mp_data_options *readi
 		return EXIT_DONE;
 	if (!strcmp(path, "-"))
 		lseek(STDIN_FILENO, 0, SEEK_SET);
-	return session_data(&s->data, path, reading); /* says what is wrong with it as it stands */
+	return session_data(&s->data, path, reading); /* for its messages */
 }
 
 /* Standard input becomes a file that can be read twice. */
@@ -210,7 +212,7 @@ static int input_spool(void)
 	if (f)
 		fclose(f);
 	if (failed)
-		complain("check that the folder for temporary files (/tmp) has room", "cannot read standard input: %s",
+		complain("check that the folder for temporary files (/tmp) has free space", "cannot read standard input: %s",
 		         strerror(error));
 	return failed ? EXIT_FAILED : EXIT_DONE;
 }
@@ -221,7 +223,7 @@ typedef struct Table {
 	uint64_t cases;
 	uint32_t width;
 	bool named, guess;
-	const char *const *classes; /* what the outputs stand for; NULL: they are not classes, or nobody knows */
+	const char *const *classes; /* what the outputs stand for; NULL: no classes, or not known */
 	bool targets;               /* the data has some, and so knows what its codes are called */
 	char number[32];            /* the last guess, where it has not */
 } Table;
@@ -331,7 +333,8 @@ static int table_write(Session *s, Table *t, const char *path)
 		(ends_with(path, ".csv") ? table_csv : table_text)(t, f);
 	bool failed = !f || ferror(f);
 	if ((f && fclose(f)) || failed) {
-		complain("check that the folder can be written and has room", "cannot write %s: %s", path, strerror(errno));
+		complain("check that the folder can be written and has free space", "cannot write %s: %s", path,
+		         strerror(errno));
 		return EXIT_FAILED;
 	}
 	return EXIT_DONE;
@@ -374,7 +377,7 @@ static int predict_steps(Session *s, Args *a)
 	if (args_flag(a, "json"))
 		table_json(&t, file);
 	else if (file)
-		printf("outputs of %s written to %s\n", word_things(t.cases, "case").s, file);
+		printf("outputs of %s written to %s\n", format_things(t.cases, "case").s, file);
 	else
 		table_text(&t, stdout);
 	return EXIT_DONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train: a topology file and data come in; a table or a JSON object, and the files that were asked for, go out.
- * Signals end the run at the last finished update; what was learnt is saved before the program ends. */
+/* train: trains the network of a topology file; prints a table or a JSON object, writes the files asked for.
+ * Signals end the run at the last finished update; weights are saved before the program ends. */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -12,14 +12,14 @@
 #include "cli.h"
 
 static const Option file_options[] = {
-	{ "test", "DATA", "measure on this data too; default: what the topology file names as test" },
+	{ "test", "DATA", "also measure on this data; default: what the topology file names as test" },
 	{ "save", "FILE", "save a checkpoint here at the end (safetensors)" },
 	{ "load", "FILE", "start from the weights in this file" },
-	{ "resume", "FILE", "go on with this checkpoint, with the very bits of the uninterrupted run" },
+	{ "resume", "FILE", "continue from this checkpoint, with the exact bits of the uninterrupted run" },
 	{ "restarts", "N",
 	  "train N seeds, --seed and those after it, and keep the best: solved in the fewest epochs, or else of least "
 	  "error" },
-	{ "run", "DIR", "keep arguments, metrics, last and best checkpoint in this folder" },
+	{ "run", "DIR", "write arguments, metrics, last and best checkpoint to this folder" },
 	{ "every", "SECONDS",
 	  "time between checkpoints, written while training goes on; default 10 with --run, with --save only at the end" },
 	{ "keep", "N", "keep the last N checkpoints, older ones as FILE.1, FILE.2, ...; default 1" },
@@ -31,7 +31,7 @@ static const Option output_options[] = {
 	{ "json", NULL, "print the result as one JSON object" },
 	{ "quiet", NULL, "show no progress" },
 	{ "curve", NULL, "draw the learning curve; default on a terminal" },
-	{ "words", "N", "transcribe N words at the end, if the data is made of words" },
+	{ "words", "N", "transcribe N words at the end, if cases are letters of words" },
 	{ NULL, NULL, NULL },
 };
 
@@ -44,17 +44,17 @@ static const OptionGroup groups[] = {
 };
 
 static const Example examples[] = {
-	{ "microprop train examples/xor.topo", "everything as the topology file says" },
-	{ "microprop train net.topo cases.npz --batch 32 --rate 0.05 --save net.safetensors", "other data, small batches" },
+	{ "microprop train examples/xor.topo", "all settings from the topology file" },
+	{ "microprop train net.topo cases.npz --batch 32 --rate 0.05 --save net.safetensors", "other data, mini-batches" },
 	{ "microprop train net.topo --run runs/1 --test held-out.npz --patience 20",
 	  "a folder with metrics and checkpoints; stops when the test error no longer falls" },
 	{ "microprop train examples/xor.topo --restarts 1000", "a thousand seeds: how many solve it, in how many epochs" },
 	{ "microprop train net.topo --target gf11 --procs 356", "on the simulated machine of 1989" },
-	{ "microprop train net.topo --resume runs/1/last.safetensors --run runs/1 --epochs 5000", "goes on" },
+	{ "microprop train net.topo --resume runs/1/last.safetensors --run runs/1 --epochs 5000", "continues" },
 	{ NULL, NULL },
 };
 
-/* A signal handler has no other way to its run: the only variables of the program. */
+/* A signal handler has no other access to the run: the only global variables of the program. */
 static mp_run *volatile signal_run;
 static volatile sig_atomic_t signal_seen;
 
@@ -75,7 +75,7 @@ static void signals_catch(mp_run *run)
 	sigaction(SIGTERM, &on, NULL);
 }
 
-#define BEAT 0.2 /* seconds between signs of life */
+#define HEARTBEAT 0.2 /* seconds between heartbeats */
 
 typedef struct Train {
 	Session s;
@@ -84,7 +84,7 @@ typedef struct Train {
 	uint64_t words;
 	uint64_t restarts; /* 0: not asked for */
 	bool json;
-	bool speaks; /* rank 0 of a job: reports, and writes files */
+	bool speaks; /* rank 0 of a job: prints reports and writes files */
 	Progress progress;
 	RunDir dir;
 	double ticked;     /* when the last checkpoint was due */
@@ -95,7 +95,7 @@ typedef struct Train {
 static int train_report(void *user, mp_run *run, const mp_report *r)
 {
 	Train *t = user;
-	if (!t->failed) /* said once */
+	if (!t->failed) /* message shown once */
 		t->failed = rundir_report(&t->dir, run, r);
 	progress_show(&t->progress, r);
 	return t->failed;
@@ -105,7 +105,7 @@ static int train_tick(void *user, mp_run *run)
 {
 	Train *t = user;
 	double now = wall_clock();
-	beat_step(t->args->beat);
+	heartbeat_step(t->args->heartbeat);
 	if (t->dir.file && now - t->ticked >= t->dir.every) {
 		t->ticked = now;
 		if (!t->failed)
@@ -122,7 +122,7 @@ static int train_restarts(void *user, mp_run *run, const mp_restarts *so_far)
 	return 0;
 }
 
-/* What can be said before any file is read. */
+/* Usage errors that need no file to be read. */
 static int train_check(Train *t)
 {
 	Args *a = t->args;
@@ -151,7 +151,7 @@ static int train_check(Train *t)
 	return rc || !t->speaks ? rc : rundir_check(&t->dir, a);
 }
 
-/* A file that perhaps only rank 0 has. */
+/* A file that may exist on rank 0 only. */
 static int train_file(Train *t, const char **name)
 {
 	if (!*name || mp_job_size(t->args->job) == 1)
@@ -179,7 +179,7 @@ static int train_prepare(Train *t)
 		rc = session_run(&t->s);
 	if (!rc)
 		mp_run_share(t->s.run, t->args->job);
-	if (!rc && resume) /* brings its own options, those given come on top */
+	if (!rc && resume) /* brings its own options, which those given override */
 		rc = after_run(t->s.run, mp_run_resume(t->s.run, resume));
 	if (!rc)
 		rc = session_set(&t->s, t->args);
@@ -218,7 +218,7 @@ static int train_read(Train *t)
 	return session_data(&t->s.test, t->test, &test_file);
 }
 
-/* The folder is rank 0's affair; what it asks of the run goes for all. */
+/* Only rank 0 writes the folder; the options it needs are set on all ranks. */
 static int train_folder(Train *t)
 {
 	if (t->speaks)
@@ -243,10 +243,10 @@ static int train_save(Train *t)
 	return EXIT_DONE;
 }
 
-/* The numbers are lost, but not those that were kept before. */
+/* The last weights are lost, but not those saved before. */
 static void train_diverged(Train *t)
 {
-	beat_diverged(t->args->beat);
+	heartbeat_diverged(t->args->heartbeat);
 	mp_run_save_wait(t->s.run);
 	if (!t->speaks || !t->dir.path || rundir_keep(&t->dir, t->s.run))
 		return;
@@ -326,7 +326,7 @@ static const char *why_stopped(const mp_report *r)
 	return "stopped";
 }
 
-static void result_row(const mp_report *r, const char *name, Word (*word)(double), double train, double test)
+static void result_row(const mp_report *r, const char *name, Formatted (*word)(double), double train, double test)
 {
 	printf("%-12s %12s", name, word(train).s);
 	if (r->tested)
@@ -334,20 +334,20 @@ static void result_row(const mp_report *r, const char *name, Word (*word)(double
 	putchar('\n');
 }
 
-/* Seeds first, then the best of them as any other run. */
+/* All seeds first, then the best of them like any other run. */
 static void restarts_table(const mp_run *run, const mp_restarts *m)
 {
-	printf("%s, %s solved", word_things(m->done, "seed").s, word_count(m->solved).s);
+	printf("%s, %s solved", format_things(m->done, "seed").s, format_count(m->solved).s);
 	if (m->done < m->count)
-		printf(" of %s asked for", word_count(m->count).s);
+		printf(" of %s asked for", format_count(m->count).s);
 	if (m->failed)
-		printf(", %s failed: the error or a weight was not finite", word_count(m->failed).s);
+		printf(", %s failed: the error or a weight was not finite", format_count(m->failed).s);
 	putchar('\n');
 	if (m->solved)
-		printf("epochs to solve: %s to %s, median %s\n", word_count(m->epochs_min).s, word_count(m->epochs_max).s,
-		       word_count(m->epochs_median).s);
-	printf("searched for %s, %s seeds/s at %s MCPS%s\n", word_time(m->seconds).s, word_real(m->seeds_per_second).s,
-	       word_real(m->mcps).s, m->lanes ? ", sixteen at a time" : "");
+		printf("epochs to solve: %s to %s, median %s\n", format_count(m->epochs_min).s, format_count(m->epochs_max).s,
+		       format_count(m->epochs_median).s);
+	printf("searched for %s, %s seeds/s at %s MCPS%s\n", format_time(m->seconds).s, format_real(m->seeds_per_second).s,
+	       format_real(m->mcps).s, m->lanes ? ", 16 in parallel" : "");
 	if (m->done)
 		printf("best seed %llu\n\n", (unsigned long long)mp_run_get_seed(run, m->best)->seed);
 }
@@ -355,12 +355,12 @@ static void restarts_table(const mp_run *run, const mp_restarts *m)
 /* Figures of the target, a JSON object, as text. */
 static void figures_line(const char *figures)
 {
-	if (!figures || !strcmp(figures, "{}"))
-		return;
-	for (; *figures; figures++)
-		if (!strchr("{}\":", *figures))
-			putchar(*figures);
-	putchar('\n');
+	size_t end = figures ? strlen(figures) - 1 : 0; /* the object's own braces are left out */
+	for (size_t i = 1; i < end; i++)
+		if (figures[i] != '"' && figures[i] != ':')
+			putchar(figures[i]);
+	if (end > 1)
+		putchar('\n');
 }
 
 static void result_table(const Train *t, const mp_report *r)
@@ -371,18 +371,19 @@ static void result_table(const Train *t, const mp_report *r)
 	if (m && !m->done)
 		return;
 	const mp_net_info *net = mp_net_get_info(t->s.net);
-	printf("%s on %s: %s, %s\n\n", net->name, r->target, word_things(r->connections, "connection").s,
-	       word_things(r->cases, "case").s);
+	printf("%s on %s: %s, %s\n\n", net->name, r->target, format_things(r->connections, "connection").s,
+	       format_things(r->cases, "case").s);
 	printf("%-12s %12s%s\n", "", "train", r->tested ? "         test" : "");
-	result_row(r, "error", word_real, r->error, r->test_error);
-	result_row(r, "total error", word_real, r->total_error, r->test_total_error);
-	result_row(r, "right", word_share, r->right, r->test_right);
-	result_row(r, "within", word_share, r->within, r->test_within);
-	printf("\n%s after %s, %s\n", why_stopped(r), word_things(r->epoch, "epoch").s,
-	       word_things(r->updates, "update").s);
-	printf("trained for %s at %s MCPS\n", word_time(r->seconds).s, word_real(r->mcps).s);
+	result_row(r, "error", format_real, r->error, r->test_error);
+	result_row(r, "total error", format_real, r->total_error, r->test_total_error);
+	result_row(r, "right", format_share, r->right, r->test_right);
+	result_row(r, "within", format_share, r->within, r->test_within);
+	printf("\n%s after %s, %s\n", why_stopped(r), format_things(r->epoch, "epoch").s,
+	       format_things(r->updates, "update").s);
+	printf("trained for %s at %s MCPS\n", format_time(r->seconds).s, format_real(r->mcps).s);
 	if (r->simulated_seconds > 0)
-		printf("%s of simulated time at %s MCPS\n", word_time(r->simulated_seconds).s, word_real(r->simulated_mcps).s);
+		printf("%s of simulated time at %s MCPS\n", format_time(r->simulated_seconds).s,
+		       format_real(r->simulated_mcps).s);
 	figures_line(mp_run_get_figures(t->s.run));
 	if (r->fingerprint)
 		printf("fingerprint %s\n", r->fingerprint);
@@ -390,7 +391,7 @@ static void result_table(const Train *t, const mp_report *r)
 		printf("saved to %s\n", t->saved);
 }
 
-/* The history of a long run leaves epochs out; its last is always drawn. */
+/* The history of a long run is thinned out; its last epoch is always drawn. */
 static void result_curve(Train *t, const mp_report *r, const Screen *screen)
 {
 	Curve c = { .tested = r->tested };
@@ -419,7 +420,7 @@ static int train_result(Train *t)
 		result_curve(t, r, &screen);
 	if (!t->words || signal_seen)
 		return EXIT_DONE;
-	return words_show(&t->s, t->args, t->s.test ? t->s.test : t->s.data, t->words, stdout);
+	return transcribe_show(&t->s, t->args, t->s.test ? t->s.test : t->s.data, t->words, stdout);
 }
 
 static int train_steps(Train *t)
@@ -434,16 +435,16 @@ static int train_steps(Train *t)
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
 	signals_catch(t->s.run);
-	bool watched = a->beat >= 0;
+	bool watched = a->heartbeat >= 0;
 	t->ticked = wall_clock();
 	if (t->speaks && (t->dir.file || watched))
-		mp_run_on_tick(t->s.run, watched && t->dir.every > BEAT ? BEAT : t->dir.every, train_tick, t);
-	beat_sign(a->beat);
+		mp_run_on_tick(t->s.run, watched && t->dir.every > HEARTBEAT ? HEARTBEAT : t->dir.every, train_tick, t);
+	heartbeat_send(a->heartbeat);
 	mp_status status =
 		t->restarts ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts, train_restarts, train_report, t)
 					: mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
 	progress_end(&t->progress);
-	if (t->failed) /* said already */
+	if (t->failed) /* message shown already */
 		return t->failed;
 	rc = after_run(t->s.run, status);
 	const char *end = mp_run_get_report(t->s.run)->stopped_by;
@@ -475,9 +476,10 @@ const Command train_command = {
 	.most = 2,
 	.summary = "train a network",
 	.about = "Trains the network of a topology file on DATA (by default the data the file names) until it is solved or "
-			 "a limit is reached, and prints how well it does. DATA is a file, or a built-in set such as "
-			 "make:xor.\n\n"
-			 "Ctrl-C and SIGTERM end the run after the update at work, save what --save or --run ask for, and exit "
+			 "a limit is reached. Prints the error, the accuracy (right: share of cases whose best guess is the "
+			 "target), the share of cases whose outputs are all within the threshold of their targets, and the speed "
+			 "in MCPS (million connections per second). DATA is a file, or a built-in set such as make:xor.\n\n"
+			 "Ctrl-C and SIGTERM end the run after the current update, save what --save or --run ask for, and exit "
 			 "with 130 or 143. A second signal ends it at once.",
 	.group = groups,
 	.example = examples,

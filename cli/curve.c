@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Learning curves.  The points of a run come in; out goes a drawing made of characters: braille dots where the terminal
  * shows UTF-8, plain ASCII elsewhere.  Test data is drawn with a dotted line (ASCII: another letter), so that it can be
- * told from training data without colours. */
+ * distinguished from training data without colours. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +139,7 @@ static void print_ascii(const Canvas *cv, int row, int col, bool colour, FILE *f
 /* Labels at the left end, the middle and the right end of the axis below. */
 static void print_epochs(const Curve *c, int width, const Screen *screen, FILE *f)
 {
-	Word left = word_count(c->point[0].epoch), right = word_count(c->point[c->points - 1].epoch);
+	Formatted left = format_count(c->point[0].epoch), right = format_count(c->point[c->points - 1].epoch);
 	int gap = width - (int)strlen(left.s) - (int)strlen(right.s);
 	fprintf(f, "%*s %s", LABEL, "", screen->unicode ? "└" : "+");
 	for (int i = 0; i < width; i++)
@@ -151,7 +151,7 @@ typedef struct Panel {
 	const char *title;
 	Series *train, *test;
 	Axis axis;
-	Word (*label)(double);
+	Formatted (*label)(double);
 } Panel;
 
 static void panel_draw(const Panel *p, const Curve *c, const Screen *screen, FILE *f)
@@ -191,8 +191,8 @@ void curve_draw(const Curve *c, const Screen *screen, FILE *f)
 	if (c->points < 2)
 		return;
 	const Panel panels[] = {
-		{ "error per case", error_of, test_error_of, axis_fit(c), word_real },
-		{ "share of cases right", right_of, test_right_of, { .low = 0, .high = 1 }, word_share },
+		{ "error per case", error_of, test_error_of, axis_fit(c), format_real },
+		{ "share of cases right", right_of, test_right_of, { .low = 0, .high = 1 }, format_share },
 	};
 	for (size_t i = 0; i < COUNT(panels); i++)
 		panel_draw(&panels[i], c, screen, f);

@@ -9,10 +9,10 @@
 
 #include "cli.h"
 
-Word word_count(uint64_t n)
+Formatted format_count(uint64_t n)
 {
 	char digits[24];
-	Word w;
+	Formatted w;
 	size_t len = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), out = 0;
 	for (size_t i = 0; i < len; i++) {
 		if (i && (len - i) % 3 == 0)
@@ -23,19 +23,19 @@ Word word_count(uint64_t n)
 	return w;
 }
 
-Word word_things(uint64_t n, const char *thing)
+Formatted format_things(uint64_t n, const char *thing)
 {
-	Word w = word_count(n);
+	Formatted w = format_count(n);
 	size_t len = strlen(w.s);
 	snprintf(w.s + len, sizeof w.s - len, " %s%s", thing, n == 1 ? "" : "s");
 	return w;
 }
 
-Word word_real(double v)
+Formatted format_real(double v)
 {
-	Word w;
+	Formatted w;
 	if (v >= 10000 && v < 1e15)
-		return word_count((uint64_t)(v + 0.5));
+		return format_count((uint64_t)(v + 0.5));
 	if (isnan(v))
 		snprintf(w.s, sizeof w.s, "-");
 	else
@@ -43,9 +43,9 @@ Word word_real(double v)
 	return w;
 }
 
-Word word_share(double v)
+Formatted format_share(double v)
 {
-	Word w;
+	Formatted w;
 	double percent = v < 1 ? fmin(v * 100, 99.9) : 100; /* 100.0 % is said only of all */
 	if (isnan(v))
 		snprintf(w.s, sizeof w.s, "-");
@@ -54,9 +54,9 @@ Word word_share(double v)
 	return w;
 }
 
-Word word_time(double seconds)
+Formatted format_time(double seconds)
 {
-	Word w;
+	Formatted w;
 	uint64_t whole = seconds > 0 && seconds < 1e15 ? (uint64_t)(seconds + 0.5) : 0;
 	unsigned long long m = whole / 60, h = whole / 3600;
 	if (!isfinite(seconds))
@@ -72,10 +72,10 @@ Word word_time(double seconds)
 	return w;
 }
 
-Word word_bytes(uint64_t n)
+Formatted format_bytes(uint64_t n)
 {
 	static const char *const unit[] = { "bytes", "kB", "MB", "GB", "TB" };
-	Word w;
+	Formatted w;
 	double v = (double)n;
 	size_t u = 0;
 	while (v >= 1000 && u + 1 < COUNT(unit)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A process of several, started by mpirun or the like. Rank 0 talks; what others would say on stderr is kept, and
- * rank 0 says it if they end early. */
+/* One process of several, started by mpirun or the like. Only rank 0 prints; stderr of the others is kept, and rank 0
+ * prints it if they end early. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +26,13 @@ int job_join(Rank *j)
 {
 	const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *other = getenv("PMI_RANK"),
 			   *rank = open_mpi ? open_mpi : other;
-	*j = (Rank){ .kept = -1, .beat = -1 };
-	int rc = beat_join(&j->beat);
+	*j = (Rank){ .kept = -1, .heartbeat = -1 };
+	int rc = heartbeat_join(&j->heartbeat);
 	if (rc)
 		return rc;
 	mp_status status = mp_job_join(&j->job, NULL);
 	if (status != MP_OK) {
-		if (!rank || !strcmp(rank, "0")) /* all say the same */
+		if (!rank || !strcmp(rank, "0")) /* all have the same message */
 			fputs(mp_job_messages(j->job), stderr);
 		return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 	}
@@ -47,10 +47,10 @@ int job_leave(Rank *j, int rc)
 	ssize_t n = j->kept >= 0 ? pread(j->kept, text, sizeof text - 1, 0) : 0;
 	text[n < 0 ? 0 : n] = '\0';
 	if (rc == EXIT_USAGE) /* now: once a rank has ended so, its launcher may kill the others */
-		beat_end(j->beat, rc);
+		heartbeat_end(j->heartbeat, rc);
 	if (j->job)
 		rc = mp_job_leave(j->job, rc, text);
-	beat_end(j->beat, rc);
+	heartbeat_end(j->heartbeat, rc);
 	mp_job_close(j->job);
 	return rc;
 }

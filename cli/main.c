@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program: one table of commands.  A command line comes in, an exit status goes out.
+/* The program: one table of commands.
  * A new command is a file cmd_NAME.c that holds its Command, and a row below. */
 #include <locale.h>
 #include <signal.h>
@@ -12,7 +12,7 @@ const Command *const commands[] = {
 	&model_command, &launch_command, &bench_command,   &help_command, NULL,
 };
 
-/* NULL: no such, which has been said. */
+/* NULL: there is none, message shown. */
 static const Command *command_find(const char *name)
 {
 	Guess guess = { .word = name };
@@ -63,7 +63,7 @@ static int command_run(const Command *c, int argc, char **argv, Rank *job)
 	int rc = EXIT_USAGE;
 	if (args_read(&args, c, argc, argv, &help)) {
 		args.job = job->job;
-		args.beat = job->beat;
+		args.heartbeat = job->heartbeat;
 		rc = c->run(&args);
 	} else if (help) {
 		manual_help(stdout, c);
@@ -139,15 +139,15 @@ static int program_run(int argc, char **argv, Rank *job)
 int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, ""); /* only to know whether the terminal shows UTF-8 */
-	/* a file that may not grow is told like a full disk, and hours of training are not lost */
+	/* a file-size limit is then an error like a full disk, and hours of training are not lost */
 	signal(SIGXFSZ, SIG_IGN);
-	fault_watch();
+	sigbus_watch();
 	Rank job;
 	int rc = job_join(&job);
 	if (!rc)
 		rc = program_run(argc, argv, &job);
 	if ((fflush(stdout) || ferror(stdout)) && rc == EXIT_DONE) {
-		complain("make room on the disk, or check where the output goes", "cannot write the result");
+		complain("free space on the disk, or check where the output goes", "cannot write the result");
 		rc = EXIT_FAILED;
 	}
 	return job_leave(&job, rc);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Help, its JSON form, the man page and the bash completion.  All are printed from the tables of commands and options,
- * so they say what the program does. */
+/* Help, its JSON form, the man page and the bash completion, all printed from the tables of commands and options. */
 #include <ctype.h>
 #include <string.h>
 
@@ -31,11 +30,11 @@ static const struct {
 static const struct {
 	const char *name, *says;
 } files[] = {
-	{ "args.json", "what was run: files and all options" },
-	{ "metrics.jsonl",
-	  "a line for every report: epoch, updates, errors, shares, rate, seconds, MCPS, the same on a simulated clock" },
+	{ "args.json", "files and all options of the run" },
+	{ "metrics.jsonl", "a line for every report: epoch, updates, errors, shares, rate, seconds, MCPS (million "
+	                   "connections per second), the same on a simulated clock" },
 	{ "last.safetensors",
-	  "checkpoint, written every ten seconds, at the end and at a signal; --resume goes on from it" },
+	  "checkpoint, written every ten seconds, at the end and at a signal; --resume continues from it" },
 	{ "best.safetensors", "weights of the best epoch: least test error, or least error if there is no test data" },
 };
 
@@ -121,6 +120,25 @@ void manual_help(FILE *f, const Command *c)
 
 /* ---- help for other programs ---- */
 
+/* What a form with a field for each training option needs besides. */
+static void json_library(Json *j, const mp_option *o)
+{
+	static const char *const types[] = { "int", "real", "choice", "flag", "text", "list" };
+	json_text(j, "owner", o->owner);
+	json_text(j, "type", types[o->type]);
+	json_bool(j, "changes_result", o->changes_result);
+	if (o->type == MP_OPTION_INT || o->type == MP_OPTION_REAL) {
+		json_real(j, "min", o->min);
+		json_real(j, "max", o->max);
+	}
+	if (!o->choices)
+		return;
+	json_open(j, "choices", '[');
+	for (size_t i = 0; o->choices[i]; i++)
+		json_text(j, NULL, o->choices[i]);
+	json_close(j, ']');
+}
+
 static void json_options(Json *j, const OptionGroup *g)
 {
 	OptionView v;
@@ -131,6 +149,8 @@ static void json_options(Json *j, const OptionGroup *g)
 		json_text(j, "default", v.standard);
 		json_text(j, "help", v.help);
 		json_text(j, "heading", g->heading);
+		if (v.library)
+			json_library(j, v.library);
 		json_close(j, '}');
 	}
 }

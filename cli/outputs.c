@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files to be written.  Their names come in before the work starts; what could only fail at its end is said now: a
- * folder that is not there or cannot be written, a folder in place of a file, standard output that carries the
- * result. */
+/* Output files, checked before the work starts for what would only fail at its end: a folder that does not exist or
+ * cannot be written, a folder in place of a file, standard output that carries the result. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

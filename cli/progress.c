@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The progress line.  Reports come in; one line on stderr is written over again and again, if stderr is a terminal. */
+/* The progress line: one line on stderr, overwritten with each report, if stderr is a terminal. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -45,8 +45,8 @@ void progress_restarts(Progress *p, const mp_restarts *m)
 	char line[256];
 	if (!p->on)
 		return;
-	snprintf(line, sizeof line, "%s of %s seeds  %s solved  %s seeds/s", word_count(m->done).s, word_count(m->count).s,
-	         word_count(m->solved).s, word_real(m->seeds_per_second).s);
+	snprintf(line, sizeof line, "%s of %s seeds  %s solved  %s seeds/s", format_count(m->done).s,
+	         format_count(m->count).s, format_count(m->solved).s, format_real(m->seeds_per_second).s);
 	line_show(p, line);
 }
 
@@ -58,17 +58,17 @@ void progress_show(Progress *p, const mp_report *r)
 	double passed = wall_clock() - p->began;
 	uint64_t epochs = r->epoch > p->first_epoch ? r->epoch - p->first_epoch : 0;
 	double speed = passed > 0 ? (double)epochs / passed : 0, left = time_left(p, r, speed);
-	size_t n = (size_t)snprintf(line, sizeof line, "epoch %s", word_count(r->epoch).s);
+	size_t n = (size_t)snprintf(line, sizeof line, "epoch %s", format_count(r->epoch).s);
 	if (r->epochs)
-		n += (size_t)snprintf(line + n, sizeof line - n, " of %s", word_count(r->epochs).s);
-	n += (size_t)snprintf(line + n, sizeof line - n, "  error %s  right %s", word_real(r->error).s,
-	                      word_share(r->right).s);
+		n += (size_t)snprintf(line + n, sizeof line - n, " of %s", format_count(r->epochs).s);
+	n += (size_t)snprintf(line + n, sizeof line - n, "  error %s  right %s", format_real(r->error).s,
+	                      format_share(r->right).s);
 	if (r->tested)
-		n += (size_t)snprintf(line + n, sizeof line - n, "  test %s", word_share(r->test_right).s);
-	n +=
-		(size_t)snprintf(line + n, sizeof line - n, "  %s epochs/s  %s MCPS", word_real(speed).s, word_real(r->mcps).s);
+		n += (size_t)snprintf(line + n, sizeof line - n, "  test %s", format_share(r->test_right).s);
+	n += (size_t)snprintf(line + n, sizeof line - n, "  %s epochs/s  %s MCPS", format_real(speed).s,
+	                      format_real(r->mcps).s);
 	if (!isnan(left))
-		snprintf(line + n, sizeof line - n, "  %s left", word_time(ceil(left)).s);
+		snprintf(line + n, sizeof line - n, "  %s left", format_time(ceil(left)).s);
 	line_show(p, line);
 }
 

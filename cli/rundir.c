@@ -6,7 +6,7 @@
  *     last.safetensors    checkpoint
  *     best.safetensors    weights of the best epoch so far
  *
- * Reports come in; both safetensors files are written every so many seconds while training goes on, at the end and at a
+ * Reports come in; both safetensors files are written at an interval while training goes on, at the end and at a
  * signal.  What cannot be written is said and tried again; training goes on, and the exit status tells.  Nothing is
  * written before the first report, so that a run that is refused leaves what is there alone.  A resumed run goes on
  * with metrics.jsonl where its checkpoint stands, so that a run that was killed and resumed leaves the same lines as
@@ -35,7 +35,8 @@ static char *path_join(Args *a, const char *folder, const char *name)
 
 static int file_failed(const char *path, const char *doing)
 {
-	complain("check that the folder can be written and has room", "cannot %s %s: %s", doing, path, strerror(errno));
+	complain("check that the folder can be written and has free space", "cannot %s %s: %s", doing, path,
+	         strerror(errno));
 	return EXIT_FAILED;
 }
 
@@ -127,7 +128,7 @@ static FILE *metrics_open(const char *path)
 	return f;
 }
 
-/* To what the checkpoint knows of. */
+/* Truncates it to the epochs of the checkpoint. */
 static bool metrics_cut(FILE *f, bool resumed, uint64_t epoch)
 {
 	off_t end = resumed ? metrics_end(f, epoch) : 0;
@@ -162,9 +163,9 @@ static int empty_check(const RunDir *d)
 {
 	if (d->resumed || access(d->last, F_OK))
 		return EXIT_DONE;
-	size_t room = strlen(d->last) + 60;
-	char *remedy = args_alloc(d->args, room, 1);
-	snprintf(remedy, room, "choose another folder, or go on with --resume %s", d->last);
+	size_t size = strlen(d->last) + 60;
+	char *remedy = args_alloc(d->args, size, 1);
+	snprintf(remedy, size, "choose another folder, or continue with --resume %s", d->last);
 	complain(remedy, "--run: %s already holds a run", d->path);
 	return EXIT_USAGE;
 }
@@ -196,7 +197,7 @@ int rundir_prepare(RunDir *d, Session *s, const char *data, const char *test)
 	return after_run(s->run, mp_run_set(s->run, "keep-best", "1"));
 }
 
-/* Makes the folder and its first files, once.  Another run may have been here since it was looked at. */
+/* Makes the folder and its first files, once.  Another run may have started there since the check. */
 static int rundir_start(RunDir *d)
 {
 	if (d->metrics)
@@ -259,7 +260,7 @@ static int metrics_line(RunDir *d, const mp_report *r)
 int rundir_save(RunDir *d, mp_run *run)
 {
 	int rc = rundir_start(d);
-	mp_run_save_wait(run); /* what it could not write is written now, or said */
+	mp_run_save_wait(run); /* a failed one is repeated now, with its message */
 	if (!rc)
 		rc = after_run(run, mp_run_save(run, d->last));
 	return rc || !d->better ? rc : rundir_keep(d, run);
@@ -271,7 +272,7 @@ int rundir_keep(RunDir *d, mp_run *run)
 	if (rc)
 		return rc;
 	mp_status status = mp_run_save_best(run, d->best);
-	return status == MP_BAD_INPUT ? EXIT_DONE : after_run(run, status); /* none was better: the old file stays */
+	return status == MP_BAD_INPUT ? EXIT_DONE : after_run(run, status); /* no better epoch: the old file stays */
 }
 
 int rundir_report(RunDir *d, mp_run *run, const mp_report *r)
@@ -290,7 +291,7 @@ int rundir_report(RunDir *d, mp_run *run, const mp_report *r)
 	return EXIT_DONE;
 }
 
-/* A disk may be full for hours: that is said once, and once when it is over. */
+/* A disk may be full for hours: one message per failure, not one per attempt. */
 int rundir_tick(RunDir *d, mp_run *run)
 {
 	int rc = d->path ? rundir_start(d) : EXIT_DONE;
@@ -298,7 +299,7 @@ int rundir_tick(RunDir *d, mp_run *run)
 		return rc == EXIT_USAGE ? rc : EXIT_DONE;
 	mp_status status = mp_run_save_background(run, d->file, d->path && d->better ? d->best : NULL, (unsigned)d->keep);
 	if (status != MP_OK && !d->failing)
-		fprintf(stderr, "%s  training goes on; it is tried again every %g s\n", mp_run_save_messages(run), d->every);
+		fprintf(stderr, "%s  training goes on; it is retried every %g s\n", mp_run_save_messages(run), d->every);
 	d->failing = status != MP_OK;
 	return EXIT_DONE;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What commands open: a net, data, a run.  Names and options come in; handles go out, or the library's messages have
- * been shown on stderr and an exit status says how it failed.  session_close closes whatever is open. */
+/* What commands open: a net, data, a run; messages of the library go to stderr.  session_close closes all that is
+ * open. */
 #include <string.h>
 
 #include "cli.h"
 
 const Option data_reading[] = {
-	{ "format", "npz|npy|idx|csv|text|nettalk", "format of the data; told by name and content if not given" },
+	{ "format", "npz|npy|idx|csv|text|nettalk", "format of the data; default: detected from name and content" },
 	{ "inputs", "COLUMNS", "csv: columns that are inputs, such as a,b,3:7; default: all that are not targets" },
 	{ "targets", "COLUMNS", "csv: columns that are targets; default: the last" },
-	{ "labels", "COLUMNS", "csv: columns whose text is a class, made one-of-n; default: targets that are not numbers" },
+	{ "labels", "COLUMNS",
+	  "csv: columns whose text is a class, encoded one-hot; default: targets that are not numbers" },
 	{ "sequence", "COLUMN", "csv: column that names the sequence a case belongs to" },
 	{ "weight", "COLUMN", "csv: column of case weights" },
 	{ "names", "COLUMN", "csv: column of case names" },

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A mapped file that is cut short while it is in use. In: the signal that reading past its new end makes. Out: a
- * sentence with the file's name, and exit status 1. Must hold: nothing here but what a signal handler may call; a
- * signal of another cause is left to the system, which ends the program as ever. */
+/* SIGBUS: a mapped file was truncated while in use. Prints a message with the file's name; exit status 1. Must hold:
+ * only async-signal-safe calls; a signal of another cause gets the default action. */
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -13,7 +12,8 @@
 
 enum { LINE = PATH_MAX + 128 }; /* of /proc/self/maps: "7f00-7f10 r--p 0 08:01 12 /path" */
 
-static int talk = STDERR_FILENO; /* as it was when the program began: of ranks other than 0 it is taken away later */
+static int original_stderr =
+	STDERR_FILENO; /* stderr as at the start of the program: ranks other than 0 redirect it later */
 
 static uintptr_t hex_read(const char **s)
 {
@@ -33,7 +33,7 @@ static const char *line_file(const char *line, uintptr_t at)
 	return begin <= at && at < end ? strchr(line, '/') : NULL;
 }
 
-/* Byte by byte: that is all the room it takes, and nobody waits for it again. */
+/* Read byte by byte, into a fixed buffer: the program is about to end. */
 static const char *mapped_file(uintptr_t at, char line[LINE])
 {
 	const char *file = NULL;
@@ -48,37 +48,37 @@ static const char *mapped_file(uintptr_t at, char line[LINE])
 	return file;
 }
 
-static void say(const char *s)
+static void put(const char *s)
 {
-	for (ssize_t n; *s && (n = write(talk, s, strlen(s))) > 0;)
+	for (ssize_t n; *s && (n = write(original_stderr, s, strlen(s))) > 0;)
 		s += n;
 }
 
-static void fault_end(int number, siginfo_t *info, void *unused)
+static void sigbus_handler(int number, siginfo_t *info, void *unused)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
 	static char line[LINE];
 	(void)unused;
-	while (atomic_flag_test_and_set(&said))
-		pause(); /* another thread is at it, and ends all of them */
+	while (atomic_flag_test_and_set(&reported))
+		pause(); /* another thread reports it, and ends the process */
 	const char *file = info->si_code == BUS_ADRERR ? mapped_file((uintptr_t)info->si_addr, line) : NULL;
 	if (!file) {
 		signal(number, SIG_DFL);
 		raise(number);
 		return;
 	}
-	say(isatty(talk) ? "\r\033[K" : "");
-	say("error: ");
-	say(file);
-	say(" was cut short while it was in use, or its disk has a fault\n"
-	    "  put the whole file back, and change it only by renaming a new one; --resume goes on from a checkpoint\n");
+	put(isatty(original_stderr) ? "\r\033[K" : "");
+	put("error: ");
+	put(file);
+	put(" was truncated while in use, or its disk has a fault\n"
+	    "  restore the whole file, and replace it only by renaming a new one; --resume continues from a checkpoint\n");
 	_exit(EXIT_FAILED);
 }
 
-void fault_watch(void)
+void sigbus_watch(void)
 {
-	struct sigaction on = { .sa_sigaction = fault_end, .sa_flags = SA_SIGINFO };
+	struct sigaction on = { .sa_sigaction = sigbus_handler, .sa_flags = SA_SIGINFO };
 	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	talk = fd >= 0 ? fd : talk;
+	original_stderr = fd >= 0 ? fd : original_stderr;
 	sigaction(SIGBUS, &on, NULL);
 }

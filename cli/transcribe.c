@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Words transcribed.  A trained network and data whose cases are letters of words, named "word/position", come in; out
- * goes a table of a few words, spread evenly over the data, with their sounds and those the network says. */
+/* Words transcribed: for data whose cases are letters of words, named "word/position", a table of a few words, spread
+ * evenly over the data, with their sounds and those of the network's outputs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static Span *words_find(Args *a, mp_data *data, uint64_t cases, uint64_t *count)
 	return n ? word : NULL;
 }
 
-/* A word as it should sound and as the network says it; texts that are too long are cut. */
+/* A word with its target sounds and the network's; texts that are too long are truncated. */
 typedef struct Spoken {
 	char word[64], target[64], guess[64];
 	uint64_t letters, right;
@@ -91,10 +91,10 @@ static void words_print(const Spoken *s, uint64_t words, FILE *f)
 	fprintf(f, "\n%-*s  %-*s  %-*s  %s\n", word, "word", sounds, "sounds", sounds, "as learnt", "letters right");
 	for (uint64_t i = 0; i < words; i++)
 		fprintf(f, "%-*s  %-*s  %-*s  %s of %s\n", word, s[i].word, sounds, s[i].target, sounds, s[i].guess,
-		        word_count(s[i].right).s, word_count(s[i].letters).s);
+		        format_count(s[i].right).s, format_count(s[i].letters).s);
 }
 
-int words_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f)
+int transcribe_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f)
 {
 	const mp_data_info *info;
 	mp_result result = { .size = sizeof result };
