@@ -169,7 +169,7 @@ const Command show_command = {
 		"Prints the network of a topology file: a summary and the network itself, or one stage of its "
 		"compilation: net (groups and connections; true is the bias unit), plan (the order of computation) or program "
 		"(as the target executes it: on cpu for the data that the file names, or with --input as if inputs were dense "
-	    "or "
+		"or "
 		"index lists).",
 	.group = groups,
 	.example = examples,
