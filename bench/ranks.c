@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages and sums between ranks, timed; bench/ranks starts it. In: a job (mpirun -n 2 ranks_bench WEIGHTS...).
  * Out, by rank 0: a JSON object with latency, overhead and bandwidth, and for each number of weights the seconds of
- * our exact sum (lib/ranks.c, through a target that does nothing but add) and of the library's own.
+ * our exact sum (lib/ranks/reduce.c, through a target that does nothing but add) and of the library's own.
  *
  * Both kinds of sum take turns, and the best counts: what disturbs one disturbs the other. A time is that of the
  * rank that takes longest. Rank 0's clock says when it is enough. */
@@ -22,16 +22,17 @@ struct Program {
 
 /* ---- a target that adds ---- */
 
-static void plain_join(Program *p, float *into, const float *from, uint64_t floats)
+static void plain_add(Program *p, float *into, const float *from, uint64_t floats)
 {
 	(void)p;
 	for (uint64_t i = 0; i < floats; i++)
 		into[i] += from[i];
 }
 
-static void plain_shared(Program *p) { (void)p; }
+static void plain_use_total(Program *p) { (void)p; }
 
-static const Target plain = { .name = "plain", .join = plain_join, .shared = plain_shared };
+static const RankHooks hooks = { .add = plain_add, .use_total = plain_use_total };
+static const Target plain = { .name = "plain", .ranks = &hooks };
 
 /* ---- timing ---- */
 
@@ -39,7 +40,7 @@ static double longest(const Comm *c, double seconds)
 {
 	double all[4096], most = 0;
 
-	c->gather(c->self, &seconds, sizeof seconds, all);
+	c->allgather(c->self, &seconds, sizeof seconds, all);
 	for (uint32_t i = 0; i < c->size; i++)
 		most = all[i] > most ? all[i] : most;
 	return most;
@@ -49,7 +50,7 @@ static bool more(const Comm *c, double began, uint32_t rounds)
 {
 	uint8_t go = rounds < LEAST_ROUNDS || clock_seconds() - began < in_all;
 
-	c->spread(c->self, &go, 1, 0);
+	c->broadcast(c->self, &go, 1, 0);
 	return go;
 }
 
@@ -113,11 +114,11 @@ static double sum_seconds(Sum *s, bool library, uint64_t times)
 {
 	const Comm *c = s->ranks->comm;
 
-	s->ranks->library = library;
+	s->ranks->mpi_sum = library;
 	longest(c, 0); /* begin together */
 	double began = clock_seconds();
 	for (uint64_t i = 0; i < times; i++)
-		ranks_sum(&s->run, &s->share, c->size);
+		ranks_allreduce(&s->run, &s->share, c->size);
 	return longest(c, clock_seconds() - began) / (double)times;
 }
 
@@ -131,11 +132,11 @@ static void sum_print(Ctx *cx, const Comm *c, uint64_t weights, bool first)
 	s.ranks = ranks_new(cx, c);
 	s.run.ranks = s.ranks;
 	s.share = (Share){ .sum = { p.sum }, .sums = 1, .floats = floats, .total = p.total };
-	ranks_room(cx, s.ranks, floats, (uint64_t)c->size * LEAF_EXAMPLES);
+	ranks_reserve(cx, s.ranks, floats, (uint64_t)c->size * LEAF_EXAMPLES);
 	for (int k = 0; k < 2; k++) {
 		sum_seconds(&s, k, 1); /* pages, connections */
 		times[k] = (uint64_t)(long_enough / sum_seconds(&s, k, 1)) + 1;
-		c->spread(c->self, &times[k], sizeof times[k], 0);
+		c->broadcast(c->self, &times[k], sizeof times[k], 0);
 	}
 	double began = clock_seconds();
 	for (uint32_t i = 0; more(c, began, i); i++)
@@ -172,7 +173,7 @@ int main(int argc, char **argv)
 	if (c->rank == 0)
 		printf("]}\n");
 	fflush(stdout);
-	c->end(c->self);
+	c->finalize(c->self);
 	ctx_free(&cx);
 	return 0;
 }
