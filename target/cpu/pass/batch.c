@@ -228,10 +228,10 @@ static void leaves_work(void *arg, uint32_t thread)
 /* The rows of space 0 with the thread's own chunk and scratch; half: room for such a view of its halves. */
 static Space team_view(const Program *p, uint32_t thread, HalfSpace *half)
 {
-	Space view = p->space[0];
+	Space view = { .rows = p->space[0].rows,
+		           .chunk = p->space[thread].chunk,
+		           .scratch = p->space[thread].scratch }; /* not its sums: thread 0 changes them meanwhile */
 
-	view.chunk = p->space[thread].chunk;
-	view.scratch = p->space[thread].scratch;
 	if (p->half) {
 		*half = *p->space[thread].half;
 		half->x = p->space[0].half->x;
