@@ -4,9 +4,9 @@
  *
  *   delay MICROSECONDS PORT...
  *
- * Ports are TAP devices of these names, which it makes; the script that starts it moves them into network namespaces. It
- * says "ready" when they are there, and ends with its standard input. Frames wait in one queue: the wait is the
- * same for all, so they leave as they came. */
+ * Ports are TAP devices of these names, which it makes; the script that starts it moves them into network
+ * namespaces. It says "ready" when they are there, and ends with its standard input. Frames wait in one queue: the
+ * wait is the same for all, so they leave as they came. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Each seed is trained as mp_run_train would train it, to the last bit. Where the target supports it and the network
- * is small they are trained in parallel, sixteen to a thread, else one after the other. */
+ * is small they are trained in parallel, 16 per thread, else one after the other. */
 typedef struct mp_seed {
 	size_t size;
 	uint64_t seed;

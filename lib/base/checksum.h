@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Linear checksums of memory, by blocks, that detect silent data corruption.
  *
- * A block is rows of sixteen 32-bit words. Its checksum is the sum of all words, each times an odd factor of its own,
+ * A block is rows of 16 32-bit words. Its checksum is the sum of all words, each times an odd factor of its own,
  * modulo 2^64. So checksums of parts of a block add up to that of the whole, in any order, and threads may share a
  * block; and the difference of two checksums tells which bit flipped, even where the data is gone.
  * A flipped bit changes the sum by an odd number times a power of two below 2^32, which is not 0: every single flip is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON out. In: members and elements, one by one. Out: their text, with commas between them; strings quoted and escaped,
- * bytes that are not UTF-8 written as '?'. One flag is enough for any nesting: after a container is closed, the one
- * around it is not empty. */
+/* JSON out. In: members and elements, one by one. Out: their text, with commas between them; strings quoted and
+ * escaped, bytes that are not UTF-8 written as '?'. One flag is enough for any nesting: after a container is
+ * closed, the one around it is not empty. */
 #include <inttypes.h>
 #include <math.h>
 

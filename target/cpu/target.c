@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hooks of the cpu target. In: a Plan, options, data. Out: what the trainer asks for; the work is done elsewhere. */
+/* The hooks of the cpu target. In: a Plan, options, data. Out: what the trainer asks for; the work is done
+ * elsewhere. */
 #include <string.h>
 
 #include "half.h"

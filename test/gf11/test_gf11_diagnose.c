@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finding what is broken: on small machines every part of the switch is broken once and must be located, every kind
- * of fault of a processor must be found and no other processor excluded; and a program that runs on the survivors of a broken
- * machine leaves the bits that it leaves on a whole one. */
+ * of fault of a processor must be found and no other processor excluded; and a program that runs on the survivors
+ * of a broken machine leaves the bits that it leaves on a whole one. */
 #include "test.h"
 
 #include "gf11_study.h"

@@ -52,7 +52,7 @@ static inline __m512i halves_to_pairs(__m256i low, __m256i high)
 	return _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
 }
 
-/* Sixteen columns of rows k and k + 1, as pairs. */
+/* 16 columns of rows k and k + 1, interleaved. */
 static inline __attribute__((always_inline)) __m512i whole_pairs(const Matrix *b, uint32_t k, uint32_t col, bool floats)
 {
 	size_t at = k * b->row + col;

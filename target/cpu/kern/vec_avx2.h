@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sixteen floats as two halves, with AVX2 and FMA: what the kernels are written in. vec_generic.h says what each
- * word means. */
+/* A vector of 16 floats as two halves, with AVX2 and FMA; vec_generic.h specifies each operation. */
 #ifndef VEC_H
 #define VEC_H
 

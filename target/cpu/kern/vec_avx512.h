@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sixteen floats with AVX-512: what the kernels are written in.  vec_generic.h says what each word means. */
+/* A vector of 16 floats with AVX-512; vec_generic.h specifies each operation. */
 #ifndef VEC_H
 #define VEC_H
 

@@ -23,7 +23,8 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Columns that links read become slots of strips.  Kernels read full vectors: the last one is padded with its last slot. */
+/* Columns that links read become slots of strips. Kernels read full vectors: the last one is padded with its last
+ * slot. */
 static void find_strips(const Lister *m, LinkSums *s, const uint32_t *col, uint64_t n)
 {
 	Arena *keep = &m->cx->keep;

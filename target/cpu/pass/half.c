@@ -283,7 +283,7 @@ Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 	return h;
 }
 
-/* Sixteen more, as tiles are read in whole. */
+/* One vector more: tiles are read whole. */
 KeptHalves *halves_keep(Arena *a, const Program *p, const Halves *h)
 {
 	const Bound *other = &p->bounds[BOUND_BEFORE];

@@ -14,7 +14,8 @@ float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint
 
 static uint32_t row_number(const Slice *r, uint32_t m) { return r->at ? r->at[m] : r->first + m; }
 
-/* Bytes of a part in a row, with its padding: that has no meaning, but goes through sums, whose checksums include it. */
+/* Bytes of a part in a row, with its padding: that has no meaning, but goes through sums, whose checksums include
+ * it. */
 static size_t part_bytes(const Part *t) { return round_up(t->count, LANES) * sizeof(float); }
 
 static Rows rows_of(const Program *p, const Slice *r, uint32_t cols)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of weight changes: how they join, and their checksums while a guard is attached. In: sums of leaves on a thread's
- * stack. Out: the pending sum. Must hold: a checksum is taken when a sum is complete and checked when it is next
- * read. */
+/* Sums of weight changes: how they join, and their checksums while a guard is attached. In: sums of leaves on a
+ * thread's stack. Out: the pending sum. Must hold: a checksum is taken when a sum is complete and checked when it
+ * is next read. */
 #include <assert.h>
 #include <string.h>
 #include <xxhash.h>

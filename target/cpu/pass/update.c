@@ -2,9 +2,9 @@
 /* Updates. In: the sum of weight changes that waits, and the numbers of the update. Out: new weights and rule
  * state, and the other forms of the weights that passes need. Threads share the rows of every panel.
  *
- * Where a guard wants them (Monitor.before, Monitor.after), checksums of what is read and of what is written are computed in the same
- * sweep, some thousand weights at a time: these are in the first cache then, and memory is read once. Must hold:
- * every byte of every region is in the checksum of exactly one thread. */
+ * Where a guard wants them (Monitor.before, Monitor.after), checksums of what is read and of what is written are
+ * computed in the same sweep, some thousand weights at a time: these are in the first cache then, and memory is
+ * read once. Must hold: every byte of every region is in the checksum of exactly one thread. */
 #include <math.h>
 
 #include "half.h"
@@ -159,7 +159,8 @@ static void update_weights(const Work *w, uint32_t thread, const Panel *panel, u
 		sweep_panel(w, thread, panel, from, n);
 }
 
-/* Rows of a panel that are a thread's: in multiples of LANES, so that no two threads write into one cache line of a copy. */
+/* Rows of a panel that are a thread's: in multiples of LANES, so that no two threads write into one cache line of a
+ * copy. */
 static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 {
 	const Program *p = w->p;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A simulated epoch. In: a network, a machine, compiler options, a number of cases. Out: the cycles of one pass over all
- * cases and one update, by part, from the controller's account.
+/* A simulated epoch. In: a network, a machine, compiler options, a number of cases. Out: the cycles of one pass
+ * over all cases and one update, by part, from the controller's account.
  *
- * Cycles do not depend on values: all cases are zero. Loading them is not counted, as in the report, unless they are
- * streamed from disks in every epoch. */
+ * Cycles do not depend on values: all cases are zero. Loading them is not counted, as in the report, unless they
+ * are streamed from disks in every epoch. */
 #include <assert.h>
 
 #include "gf11_study.h"

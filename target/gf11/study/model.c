@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The performance model of the report's section 6.1. In: a network's counts, cases, processors, machine parameters. Out:
- * cycles of an epoch by part, and the optimal number of processors.
+/* The performance model of the report's section 6.1. In: a network's counts, cases, processors, machine parameters.
+ * Out: cycles of an epoch by part, and the optimal number of processors.
  *
  * The report has three errors, which `printed` keeps: the tree's total ends in the ring's term 4 P W instead of
- * 4 W ceil(log2 P), MCPS is 20 / T instead of 20 W C / T, and the tree's optimum lacks the factor ln 2. The report does
- * not model host calls; host_call 0 leaves them out. */
+ * 4 W ceil(log2 P), MCPS is 20 / T instead of 20 W C / T, and the tree's optimum lacks the factor ln 2. The report
+ * does not model host calls; host_call 0 leaves them out. */
 #include <math.h>
 
 #include "gf11_study.h"
