@@ -60,7 +60,7 @@ typedef enum mp_status {
 	MP_NO_MEMORY = 4
 } mp_status;
 
-/* The version of the library, "0.1.0": major, minor, patch (semantic versioning). */
+/* The version of the library, "0.2.0": major, minor, patch (semantic versioning). */
 MP_API const char *mp_version(void);
 
 /* Memory comes from here, if given: new_size 0 frees `old` and returns NULL; old NULL allocates. Blocks must be

@@ -369,14 +369,13 @@ static void add_update_bias(const Program *p, const Step *of)
 	if (!panel->bias)
 		return;
 	Outer *o = &add_update(p, of, do_update_bias)->outer;
-	*o = (Outer){ .rows = 1,
-		          .cols = panel->targets,
-		          .b = at(p, ROW_DELTA, p->layout->part[panel->part].col),
-		          .w = packed->bias,
-		          .step = packed->bias + packed->rows };
+	*o = (Outer){ .rows = 1, .cols = panel->targets, .b = at(p, ROW_DELTA, p->layout->part[panel->part].col) };
 	if (packed->ahead) {
 		o->w = p->w + panel->at + (size_t)panel->sources * panel->row;
 		o->step = p->state[0] + panel->at + (size_t)panel->sources * panel->row;
+	} else {
+		o->w = packed->bias;
+		o->step = packed->bias + packed->rows;
 	}
 }
 

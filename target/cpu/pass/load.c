@@ -80,7 +80,7 @@ void chunk_locate(const Program *p, Space *s, uint32_t rows)
 		c->inputs = (const float *)d->x + (c->contiguous ? c->cases[0] * d->inputs : 0);
 	c->target = s->rows.y;
 	c->target_at = NULL;
-	if (targets_in_place(d) && (c->contiguous || !p->bound->codes)) {
+	if (d->y && targets_in_place(d) && (c->contiguous || !p->bound->codes)) {
 		c->target = (const float *)d->y + (c->contiguous ? c->cases[0] * d->targets : 0);
 		c->target_at = c->contiguous ? NULL : c->cases;
 	}

@@ -137,7 +137,7 @@ void run_contexts(const Program *p, Space *s, const Step *st, const Slice *r)
 			if (together)
 				memcpy(act + into, act + last - l->cols, to->size * sizeof *act);
 			for (uint32_t j = 0; !together && j < to->size; j++)
-				act[l->col_of[to->first + j]] = first ? to->start : act[l->col_of[from->first + j] - (size_t)l->cols];
+				act[l->col_of[to->first + j]] = first ? to->start : (act - l->cols)[l->col_of[from->first + j]];
 		}
 	}
 }

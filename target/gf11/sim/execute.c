@@ -286,7 +286,7 @@ static uint32_t send_to(const TracedRun *t, const Setting *set, uint32_t proc, b
 static void send(TracedRun *t, const Micro *u, uint32_t row)
 {
 	const Processors *p = t->p;
-	const Setting *set = &p->sw->setting[u->k.u];
+	const Setting *set = p->sw->setting ? &p->sw->setting[u->k.u] : NULL;
 	uint16_t stray[MAX_CROSSBAR * MAX_CROSSBAR][2];
 	uint32_t strays = 0;
 	for (uint32_t proc = 0; proc < p->procs; proc++)
