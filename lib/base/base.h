@@ -18,7 +18,8 @@
 #include "util.h"
 
 typedef mp_status Status;
-typedef struct Alloc { /* as mp_allocator */
+typedef volatile _Atomic int StopFlag; /* not 0: stop; set by any thread or signal handler */
+typedef struct Alloc {                 /* as mp_allocator */
 	void *(*resize)(void *user, void *old, size_t old_size, size_t new_size);
 	void *user;
 } Alloc;

@@ -14,7 +14,7 @@
 
 enum { RANDOM_CASES = 4096, RANDOM_SEQUENCE = 20, MOST_PICKS = 1 << 16 };
 
-static const volatile int never = 0;
+static const StopFlag never = 0;
 static const double one_time = 0.02, all_time = 0.25; /* seconds: of one measurement, of all measurements of a rate */
 
 typedef struct Trial {

@@ -116,6 +116,6 @@ void ranks_allreduce(Run *r, Share *s, uint32_t leaves);                   /* of
 /* An exchange in the course of training, in which guards vote. */
 Status ranks_vote(Run *r, Message own, int kind);
 /* One batch by all ranks: pending sum and tally have the bits of one process. */
-Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t);
+Status ranks_batch(Run *r, const Batch *b, bool learn, const StopFlag *stop, Tally *t);
 
 #endif

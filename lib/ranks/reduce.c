@@ -348,7 +348,7 @@ Status ranks_vote(Run *r, Message own, int kind)
 	return ROLLED_BACK;
 }
 
-Status ranks_batch(Run *r, const Batch *b, bool learn, const volatile int *stop, Tally *t)
+Status ranks_batch(Run *r, const Batch *b, bool learn, const StopFlag *stop, Tally *t)
 {
 	Ranks *k = r->ranks;
 	uint32_t leaves = leaf_count(b->count), first, last;

@@ -36,7 +36,7 @@ struct mp_run { /* the public handle */
 	int saved_error; /* error function of the weights file, -1: none; mp_run_test uses it unless error_set */
 	bool error_set;  /* option error was set */
 	mp_report report;
-	volatile int stop;                 /* set by mp_run_stop, also from a signal handler */
+	StopFlag stop;                     /* set by mp_run_stop, also from a signal handler */
 	struct BackgroundSave *background; /* NULL: no background save was started */
 	mp_tick_fn *tick;
 	void *tick_user;

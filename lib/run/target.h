@@ -156,7 +156,7 @@ typedef struct Updates {
 	const Update *update;     /* [count] */
 	bool same;                /* there is only one, for all */
 	const Until *until;
-	const volatile int *stop;
+	const StopFlag *stop;
 	Tally *tally; /* of each epoch: added to */
 } Updates;
 
@@ -177,8 +177,8 @@ typedef struct Restarts Restarts; /* many seeds: below */
 
 typedef struct RankHooks { /* batches shared by several processes */
 	/* Sums and tallies of leaves [first, last); learn false: tallies only. */
-	Status (*partial_sums)(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn,
-	                       const volatile int *stop, Share *out);
+	Status (*partial_sums)(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const StopFlag *stop,
+	                       Share *out);
 	void (*add)(Program *p, float *into, const float *from, uint64_t floats); /* as leaf sums join; multiple of 16 */
 	uint64_t (*sum_floats)(const Program *p);                                 /* length of a sum */
 	void (*use_total)(Program *p); /* Share.total is complete: it becomes the pending sum */
@@ -222,13 +222,12 @@ typedef struct Target {
 	 * then may be used.  NULL: bind does it. */
 	void (*rebind)(Ctx *cx, Program *p, const Data *data);
 	/* Forward and backward over leaves [first, last) of the batch, added to the pending sum; *stop ends it early. */
-	Status (*accumulate)(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
+	Status (*accumulate)(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, Tally *t);
 	void (*apply)(Program *p, const Update *u); /* update the weights by the pending sum, and clear it */
 	/* * Bulk: accumulate and apply for several updates. Returns how many were done; 0: not supported for these. */
 	uint64_t (*run_updates)(Program *p, const Updates *s);
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
-	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const volatile int *stop, double *out,
-	                   Tally *t);
+	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const StopFlag *stop, double *out, Tally *t);
 	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on. After
 	 * a partial set, the rest up to the last link must follow before the values are used. */
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);

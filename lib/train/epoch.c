@@ -37,7 +37,7 @@ static void rebind(Run *r, const Data *d)
 /* Is never stopped half-way: its result decides which epoch was best, and a resumed run could not know it. */
 static Status measure(Loop *l, Tally *t)
 {
-	static const volatile int never = 0;
+	static const StopFlag never = 0;
 	Run *r = l->r;
 	uint64_t examples = run_examples(r->net, l->test);
 	Status s;

@@ -18,7 +18,7 @@ typedef struct Bulk {
 	uint64_t examples, batch;
 	Order *order;
 	const Until *until;
-	const volatile int *stop;
+	const StopFlag *stop;
 	uint64_t *example; /* of all updates, if shuffled; NULL: in file order */
 	bool same;         /* all updates have the numbers of the first */
 	Update update[BULK_DIFFERENT];

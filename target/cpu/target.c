@@ -292,8 +292,7 @@ static void cpu_print(const Program *p, Buf *out)
 
 /* ---- running ---- */
 
-static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop,
-                             Tally *t)
+static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, Tally *t)
 {
 	if (online_waits(p))
 		flush_case(p);
@@ -306,7 +305,7 @@ static Status cpu_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 }
 
 static Status cpu_partial_sums(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn,
-                               const volatile int *stop, Share *out)
+                               const StopFlag *stop, Share *out)
 {
 	flush_case(p);
 	return batch_share(p, b, first, last, learn, stop, out);
@@ -337,7 +336,7 @@ static void cpu_apply(Program *p, const Update *u)
 	p->pending.full = false;
 }
 
-static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
 {
 	flush_case(p);
 	return batch_test(p, first, count, stop, out, t);

@@ -423,7 +423,7 @@ typedef struct Pass {
 	Program *p;
 	void (*run)(Bp *b); /* bp_accumulate or bp_forward */
 	Walk walk;          /* to the cases after these */
-	const volatile int *stop;
+	const StopFlag *stop;
 	uint64_t count; /* cases loaded, */
 	uint64_t slots; /* padding with them */
 	double *out;    /* where their outputs go, or NULL */
@@ -628,8 +628,7 @@ static Status pass_protected(Pass *a, const Batch *b, uint64_t begin, uint64_t c
 	return s;
 }
 
-static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop,
-                              Tally *t)
+static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, Tally *t)
 {
 	uint32_t leaves = leaf_count(b->count);
 	uint64_t begin, size, end, end_size;
@@ -652,7 +651,7 @@ static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 	return s;
 }
 
-static Status gf11_evaluate(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+static Status gf11_evaluate(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
 {
 	Pass a = { .p = p, .run = bp_forward, .stop = stop, .out = out, .tally = t };
 	if (p->bp->disk)

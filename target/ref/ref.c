@@ -401,8 +401,7 @@ static void tally_join(Tally *part, uint32_t *depth, uint32_t joins)
 }
 
 /* Leaves come in order, from 0; a batch may come in several calls. */
-static Status ref_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop,
-                             Tally *t)
+static Status ref_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, Tally *t)
 {
 	uint32_t leaves = leaf_count(b->count), depth = 0;
 	Tally part[MAX_SUMS];
@@ -450,7 +449,7 @@ static double *test_example(Program *p, uint64_t example, double *out, Tally *ta
 	return out;
 }
 
-static Status ref_evaluate(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+static Status ref_evaluate(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
 {
 	uint32_t leaves = leaf_count(count), depth = 0;
 	Tally part[MAX_SUMS];

@@ -334,7 +334,7 @@ static void epochs_agree(Trial *t, uint64_t number)
 	enum { EPOCHS = 5 };
 	Update u[EPOCHS];
 	Tally tally[WAYS][EPOCHS] = { { { 0 } } };
-	volatile int never = 0;
+	StopFlag never = 0;
 	for (int i = 0; i < EPOCHS; i++)
 		update_fill(&t->ref.opt, number + (uint64_t)i, 0, 0, &u[i]);
 	for (uint32_t k = 0; k < t->ways; k++) {

@@ -399,7 +399,7 @@ typedef struct Side {
 	Net *net;
 	Options opt;
 	Program *program;
-	volatile int stop;
+	StopFlag stop;
 } Side;
 
 static inline void side_build(Ctx *cx, void *arg)

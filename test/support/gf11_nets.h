@@ -188,7 +188,7 @@ typedef struct Side {
 	Options opt;
 	Program *program;
 	Data data;
-	volatile int stop;
+	StopFlag stop;
 } Side;
 
 static inline void side_build(Ctx *cx, void *arg)

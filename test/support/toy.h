@@ -14,7 +14,7 @@ typedef struct Toy {
 	Plan *plan;
 	Program *program;
 	Data data;
-	volatile int stop;
+	StopFlag stop;
 } Toy;
 
 static inline void toy_build(Ctx *cx, void *arg)

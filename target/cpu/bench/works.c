@@ -235,7 +235,7 @@ void row_start(Ctx *cx, Row *r)
 		r->order = row_order(cx, r);
 }
 
-static const volatile int never = 0;
+static const StopFlag never = 0;
 
 /* A bulk update of some epochs or a part of one; rerepeats its cases, 0: the target has none for this network. */
 static uint64_t row_updates(Row *r)

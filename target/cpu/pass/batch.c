@@ -22,14 +22,14 @@ typedef struct Job {
 	uint32_t first, last;   /* leaves to compute; */
 	uint32_t threads, team; /* those before `team` by threads, a run each; the others by a team */
 	bool partial;           /* leaves of a batch that comes in several calls: sums stay on the stack of thread 0 */
-	const volatile int *stop;
+	const StopFlag *stop;
 	_Atomic bool stopped;
 	bool learn;
 	double *out;        /* testing: for outputs, or NULL; */
 	uint64_t out_first; /* the first case of these */
 } Job;
 
-static Job job_of(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, bool learn)
+static Job job_of(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, bool learn)
 {
 	return (Job){ .p = p,
 		          .b = b,
@@ -356,7 +356,7 @@ static Sum *join_threads(Job *j, uint32_t *next, uint32_t first, uint32_t end)
 	return a;
 }
 
-Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t)
+Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, Tally *t)
 {
 	Job j = job_of(p, b, first, last, stop, true);
 	uint32_t next[MAX_THREADS];
@@ -404,7 +404,7 @@ static void collect_sums(Job *j, uint32_t *next, uint32_t first, uint32_t end, S
 	collect_sums(j, next, middle, end, out);
 }
 
-Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
+Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const StopFlag *stop,
                    Share *out)
 {
 	Job j = job_of(p, b, first, last, stop, learn);
@@ -432,7 +432,7 @@ Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bo
 	return MP_OK;
 }
 
-Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t)
+Status batch_test(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
 {
 	Batch b = { .first = first, .count = count };
 	Job j = job_of(p, &b, 0, leaf_count(count), stop, false);
@@ -498,7 +498,7 @@ static void change_core(void)
 
 uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt, int *core)
 {
-	static const volatile int never = 0;
+	static const StopFlag never = 0;
 	Recompute a = { .j = job_of(p, b, leaf, leaf + 1, &never, true), .leaf = leaf };
 	cpu_set_t all;
 

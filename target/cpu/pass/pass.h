@@ -278,12 +278,12 @@ void pending_checksum(Program *p);
 
 /* ---- batch.c: leaves of a batch over threads ---------------------------------------------------- */
 
-Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const volatile int *stop, Tally *t);
-Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const volatile int *stop,
+Status batch_learn(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, Tally *t);
+Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const StopFlag *stop,
                    Share *out);
 uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt,
                          int *core); /* as GuardHooks.recompute */
-Status batch_test(Program *p, uint64_t first, uint64_t count, const volatile int *stop, double *out, Tally *t);
+Status batch_test(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t);
 
 /* ---- update.c ----------------------------------------------------------------------------------- */
 

@@ -73,11 +73,16 @@ void processors_map(Ctx *cx, Processors *p, const uint16_t *port)
 	}
 }
 
+/* NULL: a ring has none. */
+static const Setting *setting_of(const Processors *p, uint32_t configuration)
+{
+	return p->sw->setting ? &p->sw->setting[configuration] : NULL;
+}
+
 uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32_t proc)
 {
 	uint32_t port = p->port[proc], to = p->sw->to[configuration][port];
-	const Setting *set = p->sw->setting ? &p->sw->setting[configuration] : NULL; /* a ring has none */
-	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || !switch_delivers(p->sw, set, port))
+	if (to == NO_ROUTE || (p->mute && p->mute[proc]) || !switch_delivers(p->sw, setting_of(p, configuration), port))
 		return NO_ROUTE;
 	return p->at_port[to];
 }
@@ -87,7 +92,7 @@ uint32_t processors_disk_port(const Processors *p, uint32_t disk) { return p->sw
 uint32_t processors_from_disk(const Processors *p, uint32_t configuration, uint32_t disk)
 {
 	uint32_t port = processors_disk_port(p, disk), to = p->sw->to[configuration][port];
-	if (to == NO_ROUTE || !switch_delivers(p->sw, set, port))
+	if (to == NO_ROUTE || !switch_delivers(p->sw, setting_of(p, configuration), port))
 		return NO_ROUTE;
 	return p->at_port[to];
 }

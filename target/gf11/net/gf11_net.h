@@ -199,7 +199,7 @@ typedef struct Bp {
 	/* of routines that only receive from disks; in which nothing runs: not the controller's */
 	uint64_t cycles_receive, cycles_wait;
 	double compile_seconds;
-	const volatile int *stop; /* NULL, or looked at after every group of cases: not 0 ends the pass there */
+	const StopFlag *stop; /* NULL, or looked at after every group of cases: not 0 ends the pass there */
 } Bp;
 
 /* Plans and compiles everything; fails with the number that exceeds a limit (section 9: DRAM, SRAM, microcode,

@@ -32,7 +32,7 @@ static double rate_here(const CommandRun *c, const Target *target)
 	enum { SECONDS = 1 };
 	const Plan *shape = plan_open(c->cx, NULL);
 	const Data *data = data_open(c->cx, "make:letters", NULL);
-	const volatile int stop = 0;
+	const StopFlag stop = 0;
 	const Batch batch = { .count = data->cases };
 	uint32_t leaves = leaf_count(data->cases);
 	uint64_t done = 0, first, count;
