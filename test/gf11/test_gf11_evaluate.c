@@ -245,8 +245,8 @@ static void test_infeasible(void **state)
 	json_decref(j);
 	RUN(MP_OK, "joins its processors in a ring", "sweep", "ring-only=1", "sum=tree,ring", "--procs=5", "--cases=10",
 	    "--net=" ENCODER);
-	RUN(MP_OK, "which gf11 does not have", "sweep", "fixed-address=1", "sigmoid=table,power2", "--procs=4",
-	    "--cases=8", "--net=" ENCODER);
+	RUN(MP_OK, "which gf11 does not have", "sweep", "fixed-address=1", "sigmoid=table,power2", "--procs=4", "--cases=8",
+	    "--net=" ENCODER);
 	RUN(MP_BAD_INPUT, "--procs cannot be '567'", "evaluate", ENCODER, "--procs=567");
 	RUN(MP_BAD_INPUT, "--compiler cannot be 'worst'", "evaluate", ENCODER, "--compiler=worst");
 	RUN(MP_FAILED, "/no-such-folder/x", "evaluate", ENCODER, "--out=/no-such-folder/x");
