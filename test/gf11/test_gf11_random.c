@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks,
  * skipping and single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways
- * of summing, sigmoids and rules in turn. Outputs, errors, gradients, and what three updates make of weights and
+ * of summing, sigmoids and rules, each combination. Outputs, errors, gradients, and what three updates make of weights and
  * rule state, each from the same weights.
  *
  * A few here; MICROPROP_NETWORKS=N for N more of any size, MICROPROP_LOUD for how near they came. How near
