@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks,
  * skipping and single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways
- * of summing, sigmoids and rules, each combination. Outputs, errors, gradients, and what three updates make of weights and
- * rule state, each from the same weights.
+ * of summing, sigmoids and rules, each combination. Compares outputs, errors, gradients, and weights and rule state
+ * after each of three updates, each from the same weights.
  *
  * A few here; MICROPROP_NETWORKS=N for N more of any size, MICROPROP_LOUD for how near they came. How near
  * they must is written in doc/gf11.md: NEAR of the largest output or gradient of the network, NEARER with sigmoid
