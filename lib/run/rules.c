@@ -4,6 +4,7 @@
  * In: options and how far the run is.  Out: an Update: rate by schedule, Adam's corrections, the rest as it stands
  * in the options.  Must hold: the same numbers on every machine, so powers are products and the cosine is our own. */
 #include <math.h>
+#include <string.h>
 
 #include "run.h"
 
@@ -47,6 +48,10 @@ const char *const param_names[P_COUNT] = {
 	[P_KAPPA] = "kappa",
 	[P_PHI] = "phi",
 	[P_THETA] = "theta",
+	[P_SHARE] = "share",
+	[P_SHARE1] = "share1",
+	[P_SHARE2] = "share2",
+	[P_SHRINK] = "shrink",
 };
 
 double rule_start(const Rule *rule, int state, const Options *o, double factor)
@@ -135,6 +140,19 @@ static double rate_cosine(const Options *o, double epochs)
 
 static double (*const schedules[])(const Options *o, double epochs) = { rate_constant, rate_step, rate_cosine };
 
+/* Versions without metadata `arithmetic` in their files formed these from numbers rounded to single precision. */
+bool rule_numbers_changed(const Options *o)
+{
+	const char *name = rules[o->rule].name;
+	float beta1 = (float)o->beta1, beta2 = (float)o->beta2, theta = (float)o->theta, mu = (float)o->mu;
+
+	if (strcmp(name, "adam") == 0)
+		return 1 - beta1 != (float)(1 - o->beta1) || 1 - beta2 != (float)(1 - o->beta2);
+	if (strcmp(name, "delta-bar-delta") == 0)
+		return 1 - theta != (float)(1 - o->theta);
+	return strcmp(name, "quickprop") == 0 && mu / (1 + mu) != (float)(o->mu / (1 + o->mu));
+}
+
 void update_fill(const Options *o, uint64_t update, double epochs, double share, Update *u)
 {
 	/* never zero: the first update counts */
@@ -158,4 +176,8 @@ void update_fill(const Options *o, uint64_t update, double epochs, double share,
 	u->param[P_KAPPA] = o->kappa;
 	u->param[P_PHI] = o->phi;
 	u->param[P_THETA] = o->theta;
+	u->param[P_SHARE] = 1 - o->theta;
+	u->param[P_SHARE1] = 1 - o->beta1;
+	u->param[P_SHARE2] = 1 - o->beta2;
+	u->param[P_SHRINK] = o->mu / (1 + o->mu);
 }

@@ -62,6 +62,10 @@ enum {
 	P_KAPPA,
 	P_PHI,
 	P_THETA,
+	P_SHARE,  /* 1 - theta */
+	P_SHARE1, /* 1 - beta1 */
+	P_SHARE2, /* 1 - beta2 */
+	P_SHRINK, /* mu / (1 + mu) */
 	P_COUNT
 };
 extern const char *const param_names[P_COUNT];
@@ -94,6 +98,8 @@ typedef struct Update {
 } Update;
 /* `update` counts from 1; `epochs` have passed when it begins, and `share` of one passes with it: for schedules. */
 void update_fill(const Options *o, uint64_t update, double epochs, double share, Update *u);
+/* Did older versions of target cpu compute the rule of these options with other numbers? */
+bool rule_numbers_changed(const Options *o);
 
 /* ---- leaves.c: leaves of a batch, and the tree of partial sums ------------------------------------- */
 

@@ -20,6 +20,8 @@
 
 static const char format_name[] = "microprop 1";
 static const char rng_name[] = "philox4x32-10";
+/* Numbers of an update are rounded once, from double precision; files without this: see note_older. */
+static const char arithmetic_name[] = "2";
 
 /* ---- weights of the best epoch ------------------------------------------------------------------ */
 
@@ -69,7 +71,7 @@ static const Field fields[] = {
 	TALLY("last", last),
 	TALLY("test", test),
 };
-enum { MAX_METAS = 16 + 2 * COUNT(fields) };
+enum { MAX_METAS = 17 + 2 * COUNT(fields) };
 
 /* As %a prints it, but with a point in every locale: 0x1.8p+1. */
 static void real_put(Buf *b, double v)
@@ -379,6 +381,7 @@ static void metas_make(Saver *s)
 		run_fingerprint(r, digits);
 	meta_add(s, "format", format_name);
 	meta_add(s, "version", MP_VERSION);
+	meta_add(s, "arithmetic", arithmetic_name);
 	meta_add(s, "kind", s->best ? "weights" : "checkpoint");
 	meta_add(s, "target", r->target->name);
 	meta_add(s, "network", r->net->fingerprint);
@@ -632,6 +635,18 @@ static void rest_put(Run *r, const SafeFile *f, const Rest *rest, double *v)
 	r->best_at = rest->best_at;
 }
 
+/* A run of target cpu that goes on with other bits than the version that wrote the file would have. */
+static void note_older(Ctx *cx, const SafeFile *f, const Options *o)
+{
+	const char *target = safe_meta(f, "target"), *version = safe_meta(f, "version");
+	if (safe_meta(f, "arithmetic") || !target || strcmp(target, "cpu") != 0 || !rule_numbers_changed(o))
+		return;
+	note_at(cx, safe_loc(f, "version"), "train anew if the run is to be repeated bit for bit",
+	        "version %s rounded the constants of rule %s twice (doc/arithmetic.md): the rest of the run is more exact, "
+	        "with other bits",
+	        version ? version : "0.1", rules[o->rule].name);
+}
+
 /* The options of the run, restored if it cannot start with those of the file. */
 typedef struct Undo {
 	Run *r;
@@ -677,6 +692,7 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	r->class_count = classes ? r->net->outputs : 0;
 	if (resume) {
 		rest_put(r, f, rest, v);
+		note_older(cx, f, &rest->opt);
 	} else {
 		r->saved_error = error;
 		note_unused(cx, f);

@@ -696,6 +696,27 @@ static void test_momentum(void **state)
 		}
 }
 
+/* The mean square of a first gradient of 1 is 1 - beta2, rounded once. */
+static void test_adam_square(void **state)
+{
+	static Weights w;
+	uint32_t rule = 0;
+	float param[P_COUNT];
+	(void)state;
+	while (strcmp(rules[rule].name, "adam"))
+		rule++;
+	Formula f = formula_of(rule);
+	numbers_of(rule, param);
+	param[P_DECAY] = 0;
+	for (int i = 0; i < kerns; i++) {
+		memset(&w, 0, sizeof w);
+		w.v[0][0] = 1;
+		Sweep s = sweep_of(&f, param, NULL, &w, LANES);
+		kern[i]->update(&s);
+		assert_true(w.v[2][0] == (float)(1 - 0.9) && w.v[3][0] == (float)(1 - 0.999));
+	}
+}
+
 /* ---- arrays ---- */
 
 static void test_add(void **state)
@@ -735,11 +756,11 @@ static void test_transpose(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions), cmocka_unit_test(test_exp_and_log), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_softmax),   cmocka_unit_test(test_deltas),      cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_saturated), cmocka_unit_test(test_error_nan),   cmocka_unit_test(test_scores),
-		cmocka_unit_test(test_outcomes),  cmocka_unit_test(test_update),      cmocka_unit_test(test_momentum),
-		cmocka_unit_test(test_add),       cmocka_unit_test(test_transpose),
+		cmocka_unit_test(test_functions),   cmocka_unit_test(test_exp_and_log), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_softmax),     cmocka_unit_test(test_deltas),      cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_saturated),   cmocka_unit_test(test_error_nan),   cmocka_unit_test(test_scores),
+		cmocka_unit_test(test_outcomes),    cmocka_unit_test(test_update),      cmocka_unit_test(test_momentum),
+		cmocka_unit_test(test_adam_square), cmocka_unit_test(test_add),         cmocka_unit_test(test_transpose),
 	};
 	return cmocka_run_group_tests(tests, enter, NULL);
 }

@@ -299,6 +299,25 @@ static void test_adam_fixes(void **state)
 	}
 }
 
+/* Formed in double and rounded once; versions before formed them of rounded numbers. */
+static void test_numbers_of_the_update(void **state)
+{
+	(void)state;
+	Options o = { .beta1 = 0.9, .beta2 = 0.999, .theta = 0.7, .mu = 1.75 };
+	Update u;
+	update_fill(&o, 1, 0, 0, &u);
+	assert_true(u.param[P_SHARE1] == 1 - 0.9 && u.param[P_SHARE2] == 1 - 0.999 && u.param[P_SHARE] == 1 - 0.7);
+	assert_true(u.param[P_SHRINK] == 1.75 / 2.75);
+	for (uint32_t r = 0; r < rule_count; r++) {
+		bool is_adam = strcmp(rules[r].name, "adam") == 0, is_bar = strcmp(rules[r].name, "delta-bar-delta") == 0;
+		o = (Options){ .rule = (int)r, .beta1 = 0.9, .beta2 = 0.999, .theta = 0.7, .mu = 1.75 };
+		assert_true(rule_numbers_changed(&o) == is_adam);
+		o.beta1 = o.beta2 = 0.75;
+		o.theta = 0.95;
+		assert_true(rule_numbers_changed(&o) == is_bar);
+	}
+}
+
 /* ---- the formula compiler ---- */
 
 typedef struct Parse {
@@ -464,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_norm_is_a_tree),
 		cmocka_unit_test(test_schedules),
 		cmocka_unit_test(test_adam_fixes),
+		cmocka_unit_test(test_numbers_of_the_update),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_formula_code),
 		cmocka_unit_test(test_formula_faults),
