@@ -208,7 +208,8 @@ typedef struct RestartHooks { /* many seeds at once */
 } RestartHooks;
 
 typedef struct SimulatorHooks {                  /* a simulated machine */
-	double (*seconds)(const Program *p);         /* on the machine's clock, so far */
+	uint64_t (*cycles)(const Program *p);        /* of the machine's clock, so far */
+	double (*cycle)(const Program *p);           /* seconds of one */
 	void (*report)(const Program *p, Buf *json); /* figures of the run: members of a JSON object, or nothing */
 	void (*finish)(Ctx *cx, Program *p);         /* training has ended, successfully or not: write logs */
 	bool faults;                                 /* option fault can inject faults */

@@ -63,9 +63,10 @@ bool must_stop(const Run *r);
 const char *end_reason(const Loop *l); /* why the run ends now, or NULL */
 bool report_due(const Loop *l);
 void give_report(Loop *l);
-double simulated_seconds(const Run *r);
-void count_time(Loop *l);          /* since it was last counted: one clock read an update */
-bool ticks_deferred(const Run *r); /* ticks come before the next update is applied, not after this one */
+uint64_t simulated_cycles(const Run *r);       /* so far; 0: the target is not a simulated machine */
+void count_simulated(Run *r, uint64_t cycles); /* so many more */
+void count_time(Loop *l);                      /* since it was last counted: one clock read an update */
+bool ticks_deferred(const Run *r);             /* ticks come before the next update is applied, not after this one */
 Status tick(Loop *l);
 
 #endif

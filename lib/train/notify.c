@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When a run ends, and what its caller hears of it: reports after epochs, ticks between updates. */
+#include <math.h>
+
 #include "loop.h"
 
 /* Ranks end together: by what they agreed on, not by a signal that only one of them has received. */
@@ -39,7 +41,17 @@ void give_report(Loop *l)
 		l->r->stop = 1;
 }
 
-double simulated_seconds(const Run *r) { return r->target->simulator ? r->target->simulator->seconds(r->program) : 0; }
+uint64_t simulated_cycles(const Run *r) { return r->target->simulator ? r->target->simulator->cycles(r->program) : 0; }
+
+/* Position.simulated is always a whole number of cycles times the seconds of one, rounded once: the sum does not depend
+ * on where a run was interrupted. */
+void count_simulated(Run *r, uint64_t cycles)
+{
+	if (!r->target->simulator)
+		return;
+	double cycle = r->target->simulator->cycle(r->program);
+	r->at.simulated = cycle * (round(r->at.simulated / cycle) + (double)cycles);
+}
 
 void count_time(Loop *l)
 {

@@ -21,7 +21,7 @@ static Status update(Loop *l, Update *u)
 
 	TRY(l->observer->before_update(r->guard));
 	Batch b = batches_next(&l->batches, at->done);
-	double simulated = simulated_seconds(r);
+	uint64_t cycles = simulated_cycles(r);
 	TRY(l->observer->before_batch(r->guard, &b));
 	TRY(r->ranks ? ranks_batch(r, &b, true, &r->stop, &t)
 	             : r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &r->stop, &t));
@@ -32,7 +32,7 @@ static Status update(Loop *l, Update *u)
 		TRY(tick(l));
 	r->target->apply(r->program, u);
 	count_time(l);
-	at->simulated += simulated_seconds(r) - simulated;
+	count_simulated(r, simulated_cycles(r) - cycles);
 	at->updates++;
 	at->done += b.count;
 	tally_add(&at->tally, &t);

@@ -714,10 +714,9 @@ static void gf11_gradient(const Program *p, double *v)
 		memset(v, 0, p->net->links * sizeof *v);
 }
 
-static double gf11_seconds(const Program *p)
-{
-	return 1e-9 * p->m->clock * (double)(p->cycles + (p->bp ? bp_cycles(p->bp) : 0));
-}
+static uint64_t gf11_cycles(const Program *p) { return p->cycles + (p->bp ? bp_cycles(p->bp) : 0); }
+
+static double gf11_cycle(const Program *p) { return 1e-9 * p->m->clock; }
 
 /* ---- figures ---- */
 
@@ -769,7 +768,8 @@ static void gf11_print(const Program *p, Buf *out)
 }
 
 static const SimulatorHooks simulator_hooks = {
-	.seconds = gf11_seconds,
+	.cycles = gf11_cycles,
+	.cycle = gf11_cycle,
 	.report = gf11_report,
 	.finish = gf11_finish,
 	.faults = true,

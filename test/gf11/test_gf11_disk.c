@@ -261,8 +261,8 @@ static void learns_the_same(Small s, uint64_t cases, Lesson lesson)
 			assert_true(fabs(a[i] - r[i]) <= 1e-3 * (1 + fabs(r[i])));
 		}
 	}
-	assert_true(streamed.target->simulator->seconds(streamed.program) >
-	            hosted.target->simulator->seconds(hosted.program));
+	assert_true(streamed.target->simulator->cycles(streamed.program) >
+	            hosted.target->simulator->cycles(hosted.program));
 	Buf json = { .arena = &streamed.cx.keep };
 	streamed.target->simulator->report(streamed.program, &json);
 	assert_non_null(json.s);

@@ -140,10 +140,46 @@ static void epochs_body(Ctx *cx, void *arg)
 	}
 }
 
+/* The ring hides the latency of the switch behind other weights, in as many calls as that takes. */
+static void latency_body(Ctx *cx, void *arg)
+{
+	static const int64_t latency[] = { 20, 36, 37, 40, 41, 100 };
+	uint64_t usual = 0;
+	(void)arg;
+	for (size_t i = 0; i < COUNT(latency); i++) {
+		const Plan *plan = plan_layers(cx, 20, 13, 7);
+		Machine *m = NEW(&cx->keep, 1, Machine);
+		*m = *machine_open(cx, "gf11");
+		m->switch_latency = latency[i];
+		EpochSpec s = { .plan = plan, .opt = &plan->net->options, .m = m, .cases = 512 };
+		s.o = (BpOptions){ .procs = 512, .sum = SUM_RING, .threads = 1, .dry = true };
+		uint64_t update = epoch_simulate(cx, &s, NULL).update;
+		usual = usual ? usual : update;
+		assert_true(update < usual + usual / 25);
+	}
+}
+
+/* Routines are cut to the machine's blocks, however short. */
+static void blocks_body(Ctx *cx, void *arg)
+{
+	const Plan *plan = plan_layers(cx, 60, 40, 7);
+	(void)arg;
+	for (int i = 0; i < 6; i++) {
+		Machine *m = NEW(&cx->keep, 1, Machine);
+		*m = *machine_open(cx, "gf11");
+		m->block = 1024 << i / 2;
+		EpochSpec s = { .plan = plan, .opt = &plan->net->options, .m = m, .cases = 40 };
+		s.o = (BpOptions){ .procs = 2, .sum = SUM_TREE, .compiler = i % 2, .threads = 1, .dry = true };
+		assert_true(epoch_simulate(cx, &s, NULL).total > 0);
+	}
+}
+
 static void test_epochs(void **state)
 {
 	(void)state;
 	runs(epochs_body);
+	runs(latency_body);
+	runs(blocks_body);
 }
 
 /* ---- commands ---- */

@@ -406,6 +406,7 @@ static void try_with(Try t, const Machine *change)
 	assert_int_equal(guarded(&cx, open_machine, &made), MP_OK);
 	m = *made;
 	m.block = change && change->block ? change->block : m.block;
+	m.switch_latency = change && change->switch_latency ? change->switch_latency : m.switch_latency;
 	m.ring_only = change && change->ring_only;
 	m.fixed_address = change && change->fixed_address;
 	t.m = &m;
@@ -565,8 +566,11 @@ static void test_short_blocks(void **state)
 {
 	(void)state;
 	const Machine small = { .block = 1600 };
+	const Machine slow = { .block = 1600, .switch_latency = 90 }; /* not even one weight goes round in a block */
 	for (int sum = 0; sum < SUMS; sum++)
 		try_with((Try){ .procs = 40, .words = 204, .o = { .sum = sum, .compiler = COMPILER_BEST } }, &small);
+	try_with((Try){ .procs = 40, .words = 204, .o = { .sum = SUM_RING } }, &slow);
+	try_with((Try){ .procs = 7, .words = 204, .o = { .sum = SUM_RING } }, &slow);
 }
 
 static void test_ring_only(void **state)

@@ -550,7 +550,7 @@ static void targets_are_complete(void **state)
 		if (t->restarts)
 			assert_non_null(t->restarts->run);
 		if (t->simulator)
-			assert_true(t->simulator->seconds && t->simulator->report && t->simulator->finish);
+			assert_true(t->simulator->cycles && t->simulator->cycle && t->simulator->report && t->simulator->finish);
 	}
 }
 

@@ -282,9 +282,13 @@ void best_load(Bp *b)
 	best->activate = NEW(&b->cx->keep, b->chunks, BpCalls);
 	best->unit_error = NEW(&b->cx->keep, b->chunks, BpCalls);
 	best->output_error = NEW(&b->cx->keep, b->at.outputs, BpCalls);
-	Code *open = record_best_open(b);
-	best->opens = open->recs > 0;
-	best->open = best->opens ? bp_load(b, open) : 0;
+	uint32_t next = 0;
+	do {
+		Code *open = record_best_open(b, &next);
+		best->open = arena_grow(&b->cx->keep, best->open, best->opens, best->opens + 1, sizeof *best->open);
+		if (open->recs)
+			best->open[best->opens++] = bp_load(b, open);
+	} while (next);
 	best->close = b->bundles ? bp_load(b, record_move(b, MOVE_BACK, b->bundle[0].links)) : 0;
 	for (uint32_t i = 0; i < b->bundles && b->at.resident; i++) {
 		b->bundle[i].fetch_both = bp_load(b, record_move(b, MOVE_WEIGHTS | MOVE_CHANGES, b->bundle[i].words));
@@ -375,8 +379,8 @@ static void group_forward(Bp *b, uint32_t block, bool start)
 		bases_data(b, block, 0);
 		base_clear(b, 0, start);
 	}
-	if (b->best->opens)
-		bp_call(b, b->best->open, &b->cycles_moves);
+	for (uint32_t i = 0; i < b->best->opens; i++)
+		bp_call(b, b->best->open[i], &b->cycles_moves);
 	for (uint32_t level = 0; level < b->plan->levels; level++) {
 		for (; n < b->bundles && b->bundle[n].level == level; n++) {
 			bool last = n + 1 == b->bundles;

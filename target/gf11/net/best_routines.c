@@ -84,7 +84,8 @@ static void move_zeros(Moves *v, const Bp *b, uint32_t bundle)
 		move_add(v, true, at(0, TABLE_CONSTANT + K_ZERO), at(BP_FAR_BACK, i));
 }
 
-Code *record_best_open(const Bp *b)
+/* A group of many cases has more inputs than one routine can fetch. */
+Code *record_best_open(const Bp *b, uint32_t *first)
 {
 	Gen *g = gen_record(b->cx, b->m, "open");
 	Moves v = moves_new(b, g);
@@ -96,7 +97,11 @@ Code *record_best_open(const Bp *b)
 	} else {
 		move_targets(&v, b);
 	}
+	uint32_t most = moves_a_call(b->m), all = v.moves;
+	v.done = *first;
+	v.moves = all - *first > most ? *first + most : all;
 	moves_rest(&v);
+	*first = v.moves < all ? v.moves : 0;
 	return gen_end(g);
 }
 

@@ -30,11 +30,17 @@ typedef struct Part {
 
 static uint32_t least(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b); }
 
+/* As the user asks; else as many as are usual and as one routine can fetch with their changes. */
+static uint32_t bundle_links(const Bp *b, uint32_t usual)
+{
+	return b->o.bundle ? b->o.bundle : least(usual, moves_a_call(b->m) / 2);
+}
+
 static Limits limits_of(const Bp *b)
 {
 	uint32_t registers = (uint32_t)b->m->registers;
 	uint32_t room = registers > 2 * PIPELINE_REGISTERS ? registers - PIPELINE_REGISTERS : registers / 2;
-	Limits l = { .links = b->o.bundle ? b->o.bundle : BUNDLE_LINKS, .sources = room / 2 };
+	Limits l = { .links = bundle_links(b, BUNDLE_LINKS), .sources = room / 2 };
 	l.targets = least(least(room, MOST_TARGETS), l.links);
 	return l;
 }
@@ -397,7 +403,7 @@ void bundles_make(Bp *b) { bundles_cut(b, limits_of(b)); }
 void bundles_make_for(Bp *b, uint32_t cases, uint32_t lines)
 {
 	Limits l = limits_of(b);
-	l.links = b->o.bundle ? b->o.bundle : LONG_BUNDLE_LINKS;
+	l.links = bundle_links(b, LONG_BUNDLE_LINKS);
 	l.sources /= 2; /* several cases are in registers at once */
 	l.cases = cases;
 	l.lines = lines;

@@ -108,13 +108,21 @@ uint32_t bp_load(Bp *b, Code *code) { return bp_load_routine(b, bp_schedule(b, c
 
 /* ---- routines ---- */
 
+/* A sixteenth of a block is left to what a schedule loses. */
+uint32_t moves_a_call(const Machine *m)
+{
+	uint64_t banks = (uint64_t)m->dram_banks, moves = (uint64_t)(m->block - m->block / 16) / (uint64_t)m->dram_interval;
+	return (uint32_t)(moves > banks ? moves / banks * banks : banks);
+}
+
 static void load_case_moves(Bp *b)
 {
-	uint32_t words = b->net->inputs + b->at.outputs + 1;
-	b->fetch_cases = (words + MOVE_WORDS - 1) / MOVE_WORDS;
+	uint32_t words = b->net->inputs + b->at.outputs + 1, most = moves_a_call(b->m);
+	most = most < MOVE_WORDS ? most : MOVE_WORDS;
+	b->fetch_cases = (words + most - 1) / most;
 	b->fetch_case = NEW(&b->cx->keep, b->fetch_cases, uint32_t);
-	for (uint32_t i = 0, first = 0; i < b->fetch_cases; i++, first += MOVE_WORDS) {
-		uint32_t count = words - first < MOVE_WORDS ? words - first : MOVE_WORDS;
+	for (uint32_t i = 0, first = 0; i < b->fetch_cases; i++, first += most) {
+		uint32_t count = words - first < most ? words - first : most;
 		b->fetch_case[i] = bp_load(b, record_fetch_case(b, first, count));
 	}
 }

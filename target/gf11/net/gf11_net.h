@@ -229,6 +229,8 @@ uint64_t layout_blocks(const Bp *b, uint64_t blocks); /* so many blocks of cases
 uint32_t bp_load(Bp *b, Code *code);
 Routine *bp_schedule(const Bp *b, Code *code); /* the parts of it: may be longer than a block */
 uint32_t bp_load_routine(Bp *b, Routine *r);
+/* DRAM moves that fit into one routine, a multiple of dram_banks. */
+uint32_t moves_a_call(const Machine *m);
 bool bundles_alike(const Bp *b, const BpBundle *x, const BpBundle *y); /* the same code, from their own bases */
 
 /* ---- shape.c: sums over links as chains or as trees --------------------------------------------- */
@@ -310,8 +312,8 @@ typedef struct BpBest {
 	uint32_t weight[2], change[2];  /* caches in SRAM: of bundle i is number i mod 2 */
 	BpFresh *fresh;                 /* [bundles] */
 	Routine **forward, **backward;  /* [bundles] */
-	uint32_t open, close;           /* routines: first weights and inputs fetched; last changes flushed */
-	bool opens;                     /* there is something to do in open */
+	uint32_t *open, opens;          /* routines: first weights and inputs fetched */
+	uint32_t close;                 /* routine: last changes flushed */
 	BpCalls *activate, *unit_error; /* [chunks] */
 	BpCalls *output_error;          /* [Bp.output_errors] */
 	BpCalls *copies;                /* [Bp.copy_calls] */
@@ -323,7 +325,8 @@ void best_load(Bp *b);                /* all routines */
 void best_pass(Bp *b, bool backward); /* over all loaded cases */
 Code *record_best_forward(const Bp *b, uint32_t bundle);
 Code *record_best_backward(const Bp *b, uint32_t bundle);
-Code *record_best_open(const Bp *b);
+/* Moves from number *first on, as many as one routine holds; *first: where the next continues, 0: there is none. */
+Code *record_best_open(const Bp *b, uint32_t *first);
 /* Outputs that one routine takes the errors of: those from `first` on, in the order of the data. */
 uint32_t output_error_units(const Bp *b, const BpUnit *unit, uint32_t first);
 BpUnit *output_units(const Bp *b);                           /* [outputs] in scratch */

@@ -35,8 +35,8 @@ static Side side_of(const Bp *b, int way)
 		s.levels = way == WAY_INTO ? n->levels : n->levels_back;
 	}
 	/* DRAM reads of the first bundle; forward code prefetches for the next */
-	if (b->best && b->best->opens && way == WAY_INTO)
-		cycles += b->c->cycles[b->best->open];
+	for (uint32_t i = 0; b->best && i < b->best->opens && way == WAY_INTO; i++)
+		cycles += b->c->cycles[b->best->open[i]];
 	s.cycles = (double)cycles / (b->best ? b->at.group : 1);
 	s.share = share_of(arithmetic, cycles);
 	return s;

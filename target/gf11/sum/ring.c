@@ -16,12 +16,23 @@ static void ring_step(Chunk *c, uint32_t step, uint32_t i)
 	c->sum[i] = g_fadd(c->g, c->sum[i], c->other[i]);
 }
 
+/* Cycles from one step of a weight to its next: the addition runs beside the next transfer. */
+static int64_t latency(const Bp *b)
+{
+	return b->m->switch_latency > b->m->alu_latency ? b->m->switch_latency : b->m->alu_latency;
+}
+
+/* Lines of a step of n weights: the switch is busy, or waits for the step before. */
+static uint32_t step_lines(const Bp *b, uint64_t n)
+{
+	uint64_t sends = n * (uint64_t)b->m->switch_interval, waits = (uint64_t)latency(b);
+	return (uint32_t)(sends > waits ? sends : waits);
+}
+
 static uint32_t make_whole(Bp *b, uint32_t n, Routine ***routine)
 {
-	const Machine *m = b->m;
 	Chunk c = chunk_open(b, "ring update", n);
-	chunk_together(&c, ring_step, b->o.procs - 1,
-	               m->switch_latency > m->alu_latency ? m->switch_latency : m->alu_latency);
+	chunk_together(&c, ring_step, b->o.procs - 1, latency(b));
 	*routine = NEW(&b->cx->scratch, 1, Routine *);
 	**routine = sum_schedule(b, sum_code(c.g, true));
 	return 1;
@@ -75,8 +86,9 @@ static uint32_t make_cut(Bp *b, uint32_t n, Routine ***routine)
 			 moves = (chunk_moves(b) - 2) * n * (uint32_t)b->m->dram_interval;
 	uint32_t alu = (b->summing->rule->alu + range_alu(b)) * n;
 	moves = moves > alu ? moves : alu;
-	uint32_t fit = (lines > 2 * moves ? lines - moves : lines / 2) / (n * (uint32_t)b->m->switch_interval);
-	uint32_t parts = (steps + fit - 1) / (fit ? fit : 1), each = (steps + parts - 1) / parts;
+	uint32_t fit = (lines > 2 * moves ? lines - moves : lines / 2) / step_lines(b, n);
+	fit = fit ? fit : 1;
+	uint32_t parts = (steps + fit - 1) / fit, each = (steps + parts - 1) / parts;
 	parts = (steps + each - 1) / each;
 	*routine = NEW(&b->cx->scratch, parts, Routine *);
 	for (uint32_t i = 0; i < parts; i++) {
@@ -86,15 +98,18 @@ static uint32_t make_cut(Bp *b, uint32_t n, Routine ***routine)
 	return parts;
 }
 
+/* All steps in one routine if they fit for as many weights as hide the latency. */
 void ring_compile(Bp *b)
 {
-	uint32_t lines = chunk_lines(b, sum_steps(SUM_RING, b->o.procs));
+	uint32_t steps = sum_steps(SUM_RING, b->o.procs), lines = chunk_lines(b, steps);
+	uint32_t whole = chunk_size(b, lines, chunk_words(b), 0);
+	uint64_t wanted = b->o.update ? b->o.update : FEW;
+	bool fits = wanted * lines <= sum_lines(b) && (uint64_t)steps * step_lines(b, wanted) <= sum_lines(b);
+	bool hidden = whole * (uint64_t)b->m->switch_interval > (uint64_t)latency(b);
 	if (b->o.procs > 1)
 		b->summing->ring = sum_shift(b, b->o.procs, 1);
-	uint64_t wanted = b->o.update ? b->o.update : FEW;
-	if (wanted * lines <= sum_lines(b)) {
-		chunks_compile(b, chunk_size(b, lines, chunk_words(b), 0), make_whole);
-		return;
-	}
-	chunks_compile(b, chunk_size(b, 1, chunk_words(b) + 2, CUT_CHUNK), make_cut);
+	if (fits && (hidden || b->o.update || whole >= b->at.words))
+		chunks_compile(b, whole, make_whole);
+	else
+		chunks_compile(b, chunk_size(b, 1, chunk_words(b) + 2, CUT_CHUNK), make_cut);
 }
