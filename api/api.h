@@ -4,6 +4,7 @@
 #define API_H
 
 #include "store.h"
+#include "table.h"
 #include "train.h"
 
 struct mp_net {

@@ -37,7 +37,9 @@ static void fill_info(mp_net *n)
 			                           b->links,
 			                           b->frozen };
 	}
+	int model = n->info.model;
 	n->info = (mp_net_info){ .size = sizeof n->info,
+		                     .model = model,
 		                     .name = net->name,
 		                     .groups = net->groups,
 		                     .blocks = net->blocks,
@@ -57,16 +59,19 @@ static void open_body(void *arg)
 {
 	OpenArgs *a = arg;
 	Ctx *cx = &a->net->cx;
-	Src *src;
+	const Src *src, *model = NULL;
 	if (a->path) {
 		src = src_open(cx, &cx->keep, a->path);
+		model = checkpoint_topology(cx, &cx->keep, src);
 	} else {
-		src = NEW(&cx->keep, 1, Src);
-		src->name = arena_copy(&cx->keep, a->name, strlen(a->name));
-		src->len = strlen(a->text);
-		src->text = arena_copy(&cx->keep, a->text, src->len);
+		Src *own = NEW(&cx->keep, 1, Src);
+		own->name = arena_copy(&cx->keep, a->name, strlen(a->name));
+		own->len = strlen(a->text);
+		own->text = arena_copy(&cx->keep, a->text, own->len);
+		src = own;
 	}
-	a->net->net = net_parse(cx, src);
+	a->net->info.model = model != NULL;
+	a->net->net = net_parse(cx, model ? model : src);
 	fill_info(a->net);
 }
 

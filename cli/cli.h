@@ -17,6 +17,7 @@
 #include "microprop/data.h"
 #include "microprop/job.h"
 #include "microprop/restarts.h"
+#include "microprop/table.h"
 #include "microprop/tool.h"
 
 #if defined __GNUC__
@@ -170,12 +171,27 @@ int after_tool(const mp_tool *tool, mp_status status);
 /* Each returns the exit status, messages shown. */
 int session_net(Session *s, const char *path);
 int session_data(mp_data **data, const char *path, const mp_data_options *options);
-int session_run(Session *s);                                             /* a run of the net */
+int session_data_for(Session *s, const char *path, const mp_data_options *options); /* as the run was trained on */
+int session_run(Session *s);                                                        /* a run of the net */
 int session_set(Session *s, const Args *a);                              /* the library's options that were given */
 bool session_reading(const Args *a, bool main_file, mp_data_options *o); /* false: message shown */
 void session_close(Session *s);
 
 extern const Option data_reading[]; /* options that say how to read data */
+
+/* ---- table.c: training on a table without a topology file --------------------------------------- */
+
+typedef struct TableRun {
+	mp_table *table; /* NULL: not trained on a table */
+	uint64_t held_out;
+	const char *model; /* file that the model is saved to; NULL: none */
+} TableRun;
+int after_table(const mp_table *table, mp_status status);
+bool is_table(const char *path); /* by its name: data, not a topology file */
+/* The file of the model, NULL with --no-save; refuses to overwrite one that was not named. */
+int table_model_file(Args *a, const char *path, const char **file);
+/* Opens the table, cuts it, makes a network for it; test: data to test on, NULL: rows are held out. */
+int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const char *test);
 
 /* ---- outputs.c: files to be written, checked before the work ------------------------------------ */
 
@@ -205,6 +221,12 @@ void json_bool(Json *j, const char *key, bool value);
 void json_members(Json *j, const char *object); /* members of a JSON object in text; NULL: none */
 void number_print(FILE *f, double value);       /* the number alone; nan and inf as such */
 void json_end(Json *j);                         /* closes the object at the top, ends the line */
+
+/* ---- metrics.c ---------------------------------------------------------------------------------- */
+
+void metrics_json(Json *j, mp_run *run, const mp_metrics *m);
+void columns_json(Json *j, mp_run *run); /* of the table that the run was trained on */
+void metrics_show(mp_run *run, const mp_metrics *m);
 
 /* ---- format.c: numbers for people ----------------------------------------------------------------- */
 

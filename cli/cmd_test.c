@@ -50,16 +50,26 @@ static const Example predict_examples[] = {
 	{ NULL, NULL },
 };
 
-/* Net and weights; the data is then read with the classes of the weights file. */
-static int weights_open(Session *s, const Args *a, mp_data_options *reading)
+/* Net and weights: FILE.topo WEIGHTS, or one MODEL that holds both.  *data: the operand after them, NULL if there is
+ * none.  The data is then read with the classes of the weights file. */
+static int weights_open(Session *s, const Args *a, mp_data_options *reading, const char **data)
 {
 	int rc = session_net(s, a->operand[0]);
-	if (!rc)
-		rc = session_run(s);
+	if (rc)
+		return rc;
+	bool model = mp_net_get_info(s->net)->model;
+	int after = model ? 1 : 2;
+	if (a->operands < after || a->operands > after + 1) {
+		complain("write: microprop test MODEL DATA, or: microprop test FILE.topo WEIGHTS DATA",
+		         model ? "%s is a model: only data can follow" : "the weights for %s are missing", a->operand[0]);
+		return EXIT_USAGE;
+	}
+	*data = a->operands > after ? a->operand[after] : NULL;
+	rc = session_run(s);
 	if (!rc)
 		rc = session_set(s, a);
 	if (!rc)
-		rc = after_run(s->run, mp_run_load(s->run, a->operand[1]));
+		rc = after_run(s->run, mp_run_load(s->run, a->operand[after - 1]));
 	if (!rc)
 		reading->classes = mp_run_get_classes(s->run, &reading->class_count);
 	return rc;
@@ -79,12 +89,14 @@ static int cases_count(mp_data *data, uint64_t *cases)
 	return info->targets ? EXIT_DONE : EXIT_USAGE;
 }
 
-static void test_show(const Session *s, const mp_result *r, const char *file, bool json)
+static void test_show(const Session *s, const mp_result *r, const mp_metrics *m, const char *file, bool json)
 {
 	if (json) {
 		Json j = { .f = stdout };
 		json_open(&j, NULL, '{');
 		json_count(&j, "cases", r->cases);
+		metrics_json(&j, s->run, m);
+		columns_json(&j, s->run);
 		json_real(&j, "error", r->error);
 		json_real(&j, "total_error", r->total_error);
 		json_real(&j, "right", r->right);
@@ -96,9 +108,13 @@ static void test_show(const Session *s, const mp_result *r, const char *file, bo
 	}
 	printf("%s: %s\n\n", mp_net_get_info(s->net)->name, format_things(r->cases, "case").s);
 	printf("error        %12s\n", format_real(r->error).s);
-	printf("total error  %12s\n", format_real(r->total_error).s);
-	printf("right        %12s\n", format_share(r->right).s);
-	printf("within       %12s\n\n", format_share(r->within).s);
+	if (!mp_run_get_column(s->run, 0)) {
+		printf("total error  %12s\n", format_real(r->total_error).s);
+		printf("right        %12s\n", format_share(r->right).s);
+		printf("within       %12s\n", format_share(r->within).s);
+	}
+	metrics_show(s->run, m);
+	putchar('\n');
 	printf("measured in %s\n", format_time(r->seconds).s);
 	if (file)
 		printf("outputs written to %s\n", file);
@@ -113,27 +129,32 @@ static int test_steps(Session *s, Args *a)
 	mp_result result = { .size = sizeof result };
 	if (!session_reading(a, true, &reading))
 		return EXIT_USAGE;
+	const char *data = NULL;
 	int rc = output_check(a, "outputs");
 	if (!rc)
-		rc = weights_open(s, a, &reading);
+		rc = weights_open(s, a, &reading, &data);
 	if (rc)
 		return rc;
 	const mp_net_info *net = mp_net_get_info(s->net);
-	const char *data = a->operands > 2 ? a->operand[2] : net->test ? net->test : net->data;
+	data = data ? data : net->test ? net->test : net->data;
 	if (!data) {
 		complain("write: microprop test FILE.topo WEIGHTS DATA", "%s names no data to test on", a->operand[0]);
 		return EXIT_USAGE;
 	}
-	if ((rc = session_data(&s->data, data, &reading)) || (rc = cases_count(s->data, &cases)))
+	if ((rc = session_data_for(s, data, &reading)) || (rc = cases_count(s->data, &cases)))
 		return rc;
 	if (file)
 		outputs = args_alloc(a, cases * net->outputs, sizeof *outputs);
 	rc = after_run(s->run, mp_run_test(s->run, s->data, &result, outputs));
 	if (!rc && file)
 		rc = after_run(s->run, mp_run_write_outputs(s->run, file, outputs, cases));
-	if (!rc)
-		test_show(s, &result, file, args_flag(a, "json"));
-	return rc;
+	if (rc)
+		return rc;
+	const mp_metrics *metrics = mp_run_measure(s->run, s->data);
+	if (!metrics)
+		return after_run(s->run, MP_FAILED);
+	test_show(s, &result, metrics, file, args_flag(a, "json"));
+	return EXIT_DONE;
 }
 
 static int test_run(Args *a)
@@ -146,8 +167,8 @@ static int test_run(Args *a)
 
 const Command test_command = {
 	.name = "test",
-	.operands = "FILE.topo WEIGHTS [DATA]",
-	.least = 2,
+	.operands = "MODEL DATA | FILE.topo WEIGHTS [DATA]",
+	.least = 1,
 	.most = 3,
 	.summary = "measure a trained network",
 	.about =
@@ -187,6 +208,8 @@ static int cases_open(Session *s, const char *path, const mp_data_options *readi
 	snprintf(last, sizeof last, "%llu", 1ull + mp_net_get_info(s->net)->inputs);
 	any.classes = NULL;
 	any.labels = reading->targets ? reading->targets : reading->labels ? reading->labels : last;
+	if (mp_run_get_column(s->run, 0)) /* trained on a table: its columns are found by name */
+		return session_data_for(s, path, reading);
 	const mp_data_options *const ways[] = { &bare, reading, &any };
 	for (size_t i = 0; i < COUNT(ways) && !s->data; i++)
 		s->data = cases_try(s, path, ways[i]);
@@ -225,12 +248,16 @@ typedef struct Table {
 	bool named, guess;
 	const char *const *classes; /* what the outputs stand for; NULL: no classes, or not known */
 	bool targets;               /* the data has some, and so knows what its codes are called */
+	const char **name;          /* [width] of the outputs: classes or targets; NULL: not known */
+	bool model;                 /* trained on a table */
 	char number[32];            /* the last guess, where it has not */
 } Table;
 
 static const char *best_guess(Table *t, const double *row)
 {
 	uint32_t best = 0;
+	if (t->model && !t->classes && t->width == 1 && row[0] >= 0 && row[0] <= 1)
+		return row[0] >= 0.5 ? "1" : "0";
 	if (t->targets && !t->classes)
 		return mp_data_get_guess(t->data, row);
 	for (uint32_t k = 1; k < t->width; k++)
@@ -260,8 +287,13 @@ static void csv_field(FILE *f, const char *text)
 static void table_csv(Table *t, FILE *f)
 {
 	fputs(t->named ? "name," : "", f);
-	for (uint32_t k = 0; k < t->width; k++)
-		fprintf(f, "%sout%u", k ? "," : "", k);
+	for (uint32_t k = 0; k < t->width; k++) {
+		fputs(k ? "," : "", f);
+		if (t->name)
+			csv_field(f, t->name[k]);
+		else
+			fprintf(f, "out%u", k);
+	}
 	fputs(t->guess ? ",guess\n" : "\n", f);
 	for (uint64_t i = 0; i < t->cases; i++) {
 		const double *row = &t->outputs[i * t->width];
@@ -281,8 +313,32 @@ static void table_csv(Table *t, FILE *f)
 	}
 }
 
+/* Columns with their names; the guess first, where outputs are classes. */
+static void model_text(Table *t, FILE *f)
+{
+	fprintf(f, t->named ? "%-20s " : "", "name");
+	fprintf(f, t->classes ? "%-16s" : "", "guess");
+	for (uint32_t k = 0; k < t->width; k++)
+		fprintf(f, " %11.11s", t->name[k]);
+	fputc('\n', f);
+	for (uint64_t i = 0; i < t->cases; i++) {
+		const double *row = &t->outputs[i * t->width];
+		if (t->named)
+			fprintf(f, "%-20s ", mp_data_get_name(t->data, i));
+		if (t->classes)
+			fprintf(f, "%-16s", best_guess(t, row));
+		for (uint32_t k = 0; k < t->width; k++)
+			fprintf(f, " %11.6g", row[k]);
+		fputc('\n', f);
+	}
+}
+
 static void table_text(Table *t, FILE *f)
 {
+	if (t->model && !t->guess) {
+		model_text(t, f);
+		return;
+	}
 	for (uint64_t i = 0; i < t->cases; i++) {
 		const double *row = &t->outputs[i * t->width];
 		if (t->named)
@@ -309,6 +365,12 @@ static void table_json(Table *t, const char *file)
 		json_close(&j, ']');
 	}
 	json_close(&j, ']');
+	if (t->name) {
+		json_open(&j, "names", '[');
+		for (uint32_t k = 0; k < t->width; k++)
+			json_text(&j, NULL, t->name[k]);
+		json_close(&j, ']');
+	}
 	json_open(&j, "guesses", '[');
 	for (uint64_t i = 0; i < t->cases && t->guess; i++)
 		json_text(&j, NULL, best_guess(t, &t->outputs[i * t->width]));
@@ -340,15 +402,32 @@ static int table_write(Session *s, Table *t, const char *path)
 	return EXIT_DONE;
 }
 
+/* Classes, or the target columns of the table that the network was trained on. */
+static void name_outputs(Session *s, Args *a, Table *t)
+{
+	const mp_column *c;
+	uint32_t n = 0;
+	t->model = mp_run_get_column(s->run, 0) != NULL;
+	if (!t->classes && !t->model)
+		return;
+	t->name = args_alloc(a, t->width, sizeof *t->name);
+	for (uint32_t k = 0; t->classes && k < t->width; k++)
+		t->name[k] = t->classes[k];
+	for (uint32_t i = 0; !t->classes && n < t->width && (c = mp_run_get_column(s->run, i)); i++)
+		if (!strcmp(c->role, "target"))
+			t->name[n++] = c->name;
+}
+
 static int predict_steps(Session *s, Args *a)
 {
 	mp_data_options reading;
 	if (!session_reading(a, true, &reading))
 		return EXIT_USAGE;
-	const char *path = a->operands > 2 ? a->operand[2] : "-", *file = args_text(a, "output");
+	const char *path = NULL, *file = args_text(a, "output");
 	int rc = output_check(a, "output");
 	if (!rc)
-		rc = weights_open(s, a, &reading);
+		rc = weights_open(s, a, &reading, &path);
+	path = path ? path : "-";
 	if (!rc && !strcmp(path, "-"))
 		rc = input_spool();
 	if (!rc)
@@ -369,7 +448,10 @@ static int predict_steps(Session *s, Args *a)
 		        .targets = info->targets == width };
 	if (reading.class_count == width)
 		t.classes = reading.classes;
+	name_outputs(s, a, &t);
 	rc = after_run(s->run, mp_run_test(s->run, s->data, NULL, outputs));
+	for (uint64_t i = 0; t.model && i < t.cases * width; i++)
+		outputs[i] = mp_run_decode(s->run, (uint32_t)(i % width), outputs[i]);
 	if (!rc && file)
 		rc = table_write(s, &t, file);
 	if (rc)
@@ -393,8 +475,8 @@ static int predict_run(Args *a)
 
 const Command predict_command = {
 	.name = "predict",
-	.operands = "FILE.topo WEIGHTS [DATA|-]",
-	.least = 2,
+	.operands = "MODEL [DATA|-] | FILE.topo WEIGHTS [DATA|-]",
+	.least = 1,
 	.most = 3,
 	.summary = "outputs for unlabelled cases",
 	.about = "Runs cases through the network with the weights of a file and prints the outputs, a row per case. DATA "

@@ -23,6 +23,8 @@ static const Option file_options[] = {
 	{ "every", "SECONDS",
 	  "time between checkpoints, written while training goes on; default 10 with --run, with --save only at the end" },
 	{ "keep", "N", "keep the last N checkpoints, older ones as FILE.1, FILE.2, ...; default 1" },
+	{ "no-save", NULL, "tables: do not save the model" },
+	{ "force", NULL, "tables: overwrite the model file" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ NULL, NULL, NULL },
 };
@@ -35,15 +37,25 @@ static const Option output_options[] = {
 	{ NULL, NULL, NULL },
 };
 
+static const Option table_options[] = {
+	{ "task", "auto|classes|regression", "what the target is; default: found from its values" },
+	{ "hidden", "SIZES", "sizes of the hidden layers, such as 64,32; default: by the size of the data" },
+	{ "holdout", "X", "share of the rows that is held out; default 0.2, none below 20 rows" },
+	{ "write-topo", "FILE", "write the topology that was made" },
+	{ NULL, NULL, NULL },
+};
+
 static const OptionGroup groups[] = {
 	{ "Files", file_options, NULL },
 	{ "Output", output_options, NULL },
 	{ "Training", NULL, "*" },
+	{ "Tables without a topology file", table_options, NULL },
 	{ "Reading data", data_reading, NULL },
 	{ NULL, NULL, NULL },
 };
 
 static const Example examples[] = {
+	{ "microprop train iris.csv", "a table: makes a network for it, trains it, saves iris.safetensors" },
 	{ "microprop train examples/xor.topo", "all settings from the topology file" },
 	{ "microprop train net.topo cases.npz --batch 32 --rate 0.05 --save net.safetensors", "other data, mini-batches" },
 	{ "microprop train net.topo --run runs/1 --test held-out.npz --patience 20",
@@ -80,7 +92,9 @@ static void signals_catch(mp_run *run)
 typedef struct Train {
 	Session s;
 	Args *args;
-	const char *data, *test; /* names */
+	TableRun table;
+	const mp_metrics *metrics; /* tables: of the rows held out, else of all */
+	const char *data, *test;   /* names */
 	uint64_t words;
 	uint64_t restarts; /* 0: not asked for */
 	bool json;
@@ -163,9 +177,31 @@ static int train_file(Train *t, const char **name)
 	return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 }
 
+/* The table, a network for it, and the file that the model goes to. */
+static int train_table(Train *t)
+{
+	Args *a = t->args;
+	const char *name = a->operand[0], *test = args_text(a, "test");
+	if (a->operands > 1) {
+		complain("write: microprop train TABLE, or: microprop train FILE.topo DATA",
+		         "%s is a table: it needs no second operand", name);
+		return EXIT_USAGE;
+	}
+	int rc = table_model_file(a, name, &t->table.model);
+	if (!rc)
+		rc = train_file(t, &name);
+	if (!rc)
+		rc = train_file(t, &test);
+	t->data = name;
+	t->test = test;
+	return rc ? rc : train_table_open(&t->table, a, &t->s, name, test);
+}
+
 static int train_net(Train *t)
 {
 	const char *name = t->args->operand[0];
+	if (is_table(name))
+		return train_table(t);
 	int rc = train_file(t, &name);
 	return rc ? rc : session_net(&t->s, name);
 }
@@ -190,6 +226,8 @@ static int train_prepare(Train *t)
 
 static int train_read(Train *t)
 {
+	if (t->table.table)
+		return EXIT_DONE;
 	const mp_net_info *net = mp_net_get_info(t->s.net);
 	const char *test = args_text(t->args, "test");
 	t->data = t->args->operands > 1 ? t->args->operand[1] : net->data;
@@ -228,9 +266,12 @@ static int train_folder(Train *t)
 
 static int train_save(Train *t)
 {
-	const char *file = args_text(t->args, "save");
+	const char *file = t->table.table ? t->table.model : args_text(t->args, "save");
 	mp_run_save_wait(t->s.run);
-	int rc = file ? after_run(t->s.run, mp_run_save(t->s.run, file)) : EXIT_DONE;
+	bool best = t->table.table && t->s.test; /* a model: the weights of the best epoch */
+	int rc = !file  ? EXIT_DONE
+	         : best ? after_run(t->s.run, mp_run_save_best(t->s.run, file))
+	                : after_run(t->s.run, mp_run_save(t->s.run, file));
 	if (!rc && t->dir.path)
 		rc = rundir_save(&t->dir, t->s.run);
 	if (rc)
@@ -303,6 +344,11 @@ static void result_json(const Train *t, const mp_report *r)
 	json_text(&j, "fingerprint", r->fingerprint);
 	json_text(&j, "weights_file", t->saved);
 	json_members(&j, mp_run_get_figures(t->s.run));
+	if (t->metrics) {
+		metrics_json(&j, t->s.run, t->metrics);
+		columns_json(&j, t->s.run);
+		json_count(&j, "holdout_cases", t->table.held_out);
+	}
 	if (m)
 		restarts_json(&j, t->s.run, m);
 	json_end(&j);
@@ -375,9 +421,16 @@ static void result_table(const Train *t, const mp_report *r)
 	       format_things(r->cases, "case").s);
 	printf("%-12s %12s%s\n", "", "train", r->tested ? "         test" : "");
 	result_row(r, "error", format_real, r->error, r->test_error);
-	result_row(r, "total error", format_real, r->total_error, r->test_total_error);
-	result_row(r, "right", format_share, r->right, r->test_right);
-	result_row(r, "within", format_share, r->within, r->test_within);
+	if (!t->metrics) {
+		result_row(r, "total error", format_real, r->total_error, r->test_total_error);
+		result_row(r, "right", format_share, r->right, r->test_right);
+		result_row(r, "within", format_share, r->within, r->test_within);
+	}
+	if (t->metrics) {
+		printf("\n%s\n",
+		       t->table.held_out ? "on the rows held out, with the weights of the best epoch:" : "on all rows:");
+		metrics_show(t->s.run, t->metrics);
+	}
 	printf("\n%s after %s, %s\n", why_stopped(r), format_things(r->epoch, "epoch").s,
 	       format_things(r->updates, "update").s);
 	printf("trained for %s at %s MCPS\n", format_time(r->seconds).s, format_real(r->mcps).s);
@@ -423,6 +476,16 @@ static int train_result(Train *t)
 	return transcribe_show(&t->s, t->args, t->s.test ? t->s.test : t->s.data, t->words, stdout);
 }
 
+/* The best epoch is the model. */
+static int train_measure(Train *t)
+{
+	int rc = after_run(t->s.run, mp_run_use_best(t->s.run));
+	if (rc)
+		return rc;
+	t->metrics = mp_run_measure(t->s.run, t->s.test ? t->s.test : t->s.data);
+	return t->metrics ? EXIT_DONE : after_run(t->s.run, MP_FAILED);
+}
+
 static int train_steps(Train *t)
 {
 	Args *a = t->args;
@@ -454,7 +517,9 @@ static int train_steps(Train *t)
 		return rc;
 	if (!t->speaks)
 		return signal_seen ? 128 + signal_seen : EXIT_DONE;
-	rc = train_save(t);
+	rc = t->table.table ? train_measure(t) : EXIT_DONE;
+	if (!rc)
+		rc = train_save(t);
 	int shown = train_result(t);
 	return rc ? rc : shown ? shown : signal_seen ? 128 + signal_seen : EXIT_DONE;
 }
@@ -466,21 +531,27 @@ static int train_run(Args *a)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	session_close(&t.s);
+	mp_table_close(t.table.table);
 	return rc ? rc : closed;
 }
 
 const Command train_command = {
 	.name = "train",
-	.operands = "FILE.topo [DATA]",
+	.operands = "FILE.topo [DATA] | TABLE",
 	.least = 1,
 	.most = 2,
 	.summary = "train a network",
-	.about = "Trains the network of a topology file on DATA (by default the data the file names) until it is solved or "
-			 "a limit is reached. Prints the error, the accuracy (right: share of cases whose best guess is the "
-			 "target), the share of cases whose outputs are all within the threshold of their targets, and the speed "
-			 "in MCPS (million connections per second). DATA is a file, or a built-in set such as make:xor.\n\n"
-			 "Ctrl-C and SIGTERM end the run after the current update, save what --save or --run ask for, and exit "
-			 "with 130 or 143. A second signal ends it at once.",
+	.about =
+		"Trains a network. With a table (csv, tsv, npz, npy, idx, ...) instead of a topology file, what its columns "
+		"hold "
+		"is found out, a network is made for it, some rows are held out for early stopping, and the model is saved "
+		"as NAME.safetensors: all that predict and test need.\n\n"
+		"Trains the network of a topology file on DATA (by default the data the file names) until it is solved or "
+		"a limit is reached. Prints the error, the accuracy (right: share of cases whose best guess is the "
+		"target), the share of cases whose outputs are all within the threshold of their targets, and the speed "
+		"in MCPS (million connections per second). DATA is a file, or a built-in set such as make:xor.\n\n"
+		"Ctrl-C and SIGTERM end the run after the current update, save what --save or --run ask for, and exit "
+		"with 130 or 143. A second signal ends it at once.",
 	.group = groups,
 	.example = examples,
 	.run = train_run,

@@ -15,6 +15,7 @@ const Option data_reading[] = {
 	{ "weight", "COLUMN", "csv: column of case weights" },
 	{ "names", "COLUMN", "csv: column of case names" },
 	{ "partner", "FILE", "npy, idx: file with the targets; default: found by its name" },
+	{ "category", "COLUMNS", "tables: columns whose values are categories, also if they are numbers" },
 	{ "first", "N", "take only the first N rows (nettalk: words)" },
 	{ NULL, NULL, NULL },
 };
@@ -55,6 +56,12 @@ int session_data(mp_data **data, const char *path, const mp_data_options *option
 	return after_data(*data, status);
 }
 
+int session_data_for(Session *s, const char *path, const mp_data_options *options)
+{
+	mp_status status = mp_data_open_for(&s->data, path, s->run, options, NULL);
+	return after_data(s->data, status);
+}
+
 int session_run(Session *s)
 {
 	mp_status status = mp_run_new(&s->run, s->net, NULL);
@@ -85,6 +92,7 @@ bool session_reading(const Args *a, bool main_file, mp_data_options *o)
 		.sequence = args_text(a, "sequence"),
 		.weight = args_text(a, "weight"),
 		.names = args_text(a, "names"),
+		.category = args_text(a, "category"),
 	};
 	if (!main_file) /* test data: the same columns, but all rows of its own files */
 		return true;

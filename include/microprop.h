@@ -87,7 +87,8 @@ typedef struct mp_error {
 
 /* ---- networks ----------------------------------------------------------------------------------- */
 
-/* Read a topology file (see topology(5)), or text that stands for one; `name` is what messages call it. */
+/* Read a topology file (see topology(5)), the topology that a saved model holds, or text that stands for one; `name` is
+ * what messages call it. */
 MP_API mp_status mp_net_open(mp_net **net, const char *path, const mp_allocator *alloc);
 MP_API mp_status mp_net_parse(mp_net **net, const char *text, const char *name, const mp_allocator *alloc);
 MP_API void mp_net_close(mp_net *net);
@@ -106,6 +107,7 @@ typedef struct mp_net_info {
 	uint64_t input_connections; /* the report's Wi: connections of the input layer, its biases included */
 	const char *fingerprint;    /* of the structure: weights fit if it is the same */
 	const char *data, *test;    /* data the file names, resolved against its folder; NULL if none */
+	int model;                  /* the file is a model: it holds the weights too */
 } mp_net_info;
 MP_API const mp_net_info *mp_net_get_info(const mp_net *net);
 
@@ -155,6 +157,7 @@ typedef struct mp_data_options {
 	/* several ranks of a job train on it, each on some of the cases: npz, npy and idx files are mapped, and each
 	 * rank reads and checks what it needs */
 	int shared;
+	const char *category; /* tables: columns whose values are categories, also if they are numbers */
 } mp_data_options;
 
 /* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",

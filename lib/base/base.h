@@ -204,6 +204,9 @@ void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
 
 void json_put(Buf *b, const char *text);    /* a string, quoted and escaped */
 size_t utf8_length(const unsigned char *s); /* of the character at s; 0: not UTF-8 */
+/* A name as UTF-8: other bytes are written \xE9, and a backslash is doubled.  And back; NULL if that is invalid. */
+const char *name_escape(Arena *arena, const char *name);
+char *name_read(Arena *arena, const char *text);
 
 /* Members of an object (key) or elements of an array (key NULL), with the commas between them. */
 typedef struct JsonWriter {

@@ -4,6 +4,8 @@
  * closed, the one around it is not empty. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base.h"
 
@@ -93,4 +95,48 @@ void jw_flag(JsonWriter *j, const char *key, bool flag)
 {
 	member_start(j, key);
 	buf_puts(j->out, flag ? "true" : "false");
+}
+
+/* ---- names ---- */
+
+const char *name_escape(Arena *arena, const char *name)
+{
+	Buf b = { .arena = arena };
+	buf_puts(&b, "");
+	for (const unsigned char *s = (const unsigned char *)name; *s;) {
+		size_t n = utf8_length(s);
+		if (n == 0)
+			buf_printf(&b, "\\x%02X", *s);
+		else
+			buf_add(&b, *s == '\\' ? (const void *)"\\\\" : s, *s == '\\' ? 2 : n);
+		s += n ? n : 1;
+	}
+	return b.s;
+}
+
+char *name_read(Arena *arena, const char *text)
+{
+	char *name = arena_copy(arena, text, strlen(text)), *to = name;
+	for (const char *s = text; *s; s++) {
+		if (*s != '\\') {
+			*to++ = *s;
+			continue;
+		}
+		s++;
+		unsigned byte = '\\';
+		if (*s == 'x') {
+			char digits[3] = { s[1], s[1] ? s[2] : '\0', '\0' };
+			if (strspn(digits, "0123456789ABCDEF") != 2)
+				return NULL;
+			byte = (unsigned)strtoul(digits, NULL, 16);
+			s += 2;
+		} else if (*s != '\\') {
+			return NULL;
+		}
+		*to++ = (char)byte;
+		if (control_find(to - 1, 1))
+			return NULL;
+	}
+	*to = '\0';
+	return name;
 }

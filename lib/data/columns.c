@@ -9,6 +9,7 @@
  * Without options the last column is the target and all others are inputs, unless every name is of the form that our
  * own writer uses: x1 x2 ... inputs, y1 y2 ... targets, class (a label), and sequence, weight, name.  A column that an
  * option names as one of the last three may be called anything; the others still count. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,11 +54,7 @@ static char find_separator(const char *p, const char *eol)
 	return seps[best];
 }
 
-static bool is_number(Text t)
-{
-	float v;
-	return t.len && number_read(t.s, t.s + t.len, &v) == t.s + t.len;
-}
+static bool field_number(Text t, float *v) { return t.len && number_read(t.s, t.s + t.len, v) == t.s + t.len; }
 
 /* Numbers are names only if they count the columns, as some programs write: 0,1,2 or 1,2,3. */
 static bool counts_columns(const CsvColumns *c)
@@ -72,15 +69,33 @@ static bool counts_columns(const CsvColumns *c)
 	return true;
 }
 
-static void check_header(Planner *p)
+/* Consecutive whole numbers, such as years. */
+static bool consecutive(float before, float v, bool first) { return v == rintf(v) && (first || v == before + 1); }
+
+/* A first line with numbers in it holds a case, unless its numbers count the columns or are a series of years. */
+static bool has_names(const CsvColumns *c)
 {
-	const CsvColumns *c = p->c;
-	for (uint32_t i = 0; i < c->count; i++)
-		if (!is_number(c->col[i].name))
-			return;
-	if (!counts_columns(c))
-		fail_at(p->cx, (Loc){ p->src, c->col[0].off }, "add a line above it that names the columns, such as x1,x2,y",
-		        "the first line holds numbers, not the names of columns");
+	bool series = true;
+	float before = 0;
+	uint32_t numbers = 0;
+	for (uint32_t i = 0; i < c->count; i++) {
+		float v;
+		if (!field_number(c->col[i].name, &v))
+			continue;
+		series = series && consecutive(before, v, numbers == 0);
+		before = v;
+		numbers++;
+	}
+	return numbers == 0 || counts_columns(c) || (series && numbers < c->count && numbers > 1);
+}
+
+static void name_columns(Ctx *cx, CsvColumns *c)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		Buf b = { .arena = &cx->scratch };
+		buf_printf(&b, "c%u", i + 1);
+		c->col[i].name = (Text){ b.s, (uint32_t)b.len };
+	}
 }
 
 static void read_header(Planner *p)
@@ -112,7 +127,11 @@ static void read_header(Planner *p)
 			break;
 		at++;
 	}
-	check_header(p);
+	c->header = has_names(c);
+	if (!c->header) {
+		name_columns(p->cx, c);
+		c->body = (size_t)(text - s->text);
+	}
 }
 
 /* ---- lists of columns ---- */
@@ -362,16 +381,36 @@ static void set_roles(Planner *p, const Pick *inputs, const Pick *targets)
 	c->target = targets->col;
 }
 
+CsvColumns *columns_header(Ctx *cx, const Src *s)
+{
+	Planner p = { .cx = cx, .src = s, .c = NEW(&cx->scratch, 1, CsvColumns) };
+	p.c->sequence = p.c->weight = p.c->names = -1;
+	read_header(&p);
+	return p.c;
+}
+
+void columns_mark(Ctx *cx, const Src *s, const CsvColumns *c, const char *option, const char *list, bool *mark)
+{
+	Planner p = { .cx = cx, .src = s, .c = (CsvColumns *)c };
+	index_names(&p);
+	Pick k = pick_list(&p, option, IN_OTHERS, list);
+	pick_rest(&p, &k);
+	check_errors(cx);
+	for (uint32_t i = 0; i < k.count; i++)
+		mark[k.col[i]] = true;
+}
+
 CsvColumns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	static const DataOptions none;
 	if (!opt)
 		opt = &none;
-	Planner p = { .cx = cx, .src = s, .c = NEW(&cx->scratch, 1, CsvColumns) };
+	Planner p = { .cx = cx, .src = s, .c = columns_header(cx, s) };
 	CsvColumns *c = p.c;
-	c->sequence = c->weight = c->names = -1;
-	read_header(&p);
 	index_names(&p);
+	if (!c->header)
+		note_at(cx, header_at(&p), "give it a first line of names, such as a,b,c",
+		        "the first line holds no names: the columns are called c1 to c%u", c->count);
 	c->sequence = pick_one(&p, "--sequence", opt->sequence);
 	c->weight = pick_one(&p, "--weight", opt->weight);
 	c->names = pick_one(&p, "--names", opt->names);

@@ -228,8 +228,7 @@ static void read_row(Csv *r, const char *p, const char *eol)
 	}
 }
 
-/* The next line that is not blank; false at the end of the file. */
-static bool next_line(const Src *s, size_t *off, const char **line, const char **eol)
+bool csv_line(const Src *s, size_t *off, const char **line, const char **eol)
 {
 	while (*off < s->len) {
 		const char *p = s->text + *off, *end = memchr(p, '\n', s->len - *off);
@@ -274,7 +273,7 @@ static void find_labels(Csv *r, CsvColumns *c, const DataOptions *opt)
 		known[c->target[i]] = c->col[c->target[i]].label;
 		open -= known[c->target[i]];
 	}
-	for (size_t off = c->body; open && next_line(r->src, &off, &p, &eol);) {
+	for (size_t off = c->body; open && csv_line(r->src, &off, &p, &eol);) {
 		for (uint32_t i = 0; i < c->count && open; i++) {
 			Text t;
 			float v;
@@ -321,7 +320,7 @@ static void read_rows(Csv *r, const DataOptions *opt)
 	r->names.arena = &cx->keep;
 
 	const char *p, *eol;
-	for (size_t off = c->body, released = 0; r->rows < max && next_line(r->src, &off, &p, &eol); r->rows++) {
+	for (size_t off = c->body, released = 0; r->rows < max && csv_line(r->src, &off, &p, &eol); r->rows++) {
 		read_row(r, p, eol);
 		src_release(r->src, &released, off);
 	}

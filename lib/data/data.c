@@ -351,15 +351,28 @@ static void options_fit(Ctx *cx, const DataOptions *opt, const Format *f, const 
 			     only[i].formats, path, f->name);
 }
 
+DataSource data_locate(Ctx *cx, const char *path, const DataOptions *opt)
+{
+	DataSource from = { .path = path };
+	if (strncmp(path, "make:", 5) == 0)
+		return from;
+	from.src = src_open(cx, &cx->keep, path);
+	from.format = format_find(cx, path, from.src, opt);
+	from.src->binary = from.format->binary;
+	from.csv = from.format->read == read_csv;
+	options_fit(cx, opt, from.format, path);
+	return from;
+}
+
+Data *data_load(Ctx *cx, const DataSource *from, const DataOptions *opt)
+{
+	return from->format ? from->format->read(cx, from->src, opt) : make_data(cx, from->path + 5, opt);
+}
+
 Data *data_open(Ctx *cx, const char *path, const DataOptions *opt)
 {
-	if (strncmp(path, "make:", 5) == 0)
-		return make_data(cx, path + 5, opt);
-	Src *s = src_open(cx, &cx->keep, path);
-	const Format *f = format_find(cx, path, s, opt);
-	s->binary = f->binary;
-	options_fit(cx, opt, f, path);
-	return f->read(cx, s, opt);
+	DataSource from = data_locate(cx, path, opt);
+	return data_load(cx, &from, opt);
 }
 
 void data_write(Ctx *cx, const Data *d, const char *path)

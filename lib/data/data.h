@@ -57,6 +57,7 @@ typedef struct Data {
 	const double *codes;    /* [code_count * targets] or NULL: the code table for best guesses */
 	const Text *code_names; /* [code_count] or NULL */
 	uint32_t code_count;
+	const char *schema;         /* JSON (lib/table): how the columns of a table became this; NULL: no table */
 	const char *const *classes; /* [class_count] of the label column that became the targets, in order; NULL: none */
 	uint32_t class_count;
 	Scale scale; /* already applied to x */
@@ -76,6 +77,14 @@ typedef mp_data_options DataOptions;
 
 /* Reads any format, recognized by name and content, or makes a built-in set ("make:xor").  opt may be NULL. */
 Data *data_open(Ctx *cx, const char *path, const DataOptions *opt);
+typedef struct DataSource {
+	const char *path;
+	Src *src;                    /* NULL: a built-in set */
+	const struct Format *format; /* NULL likewise */
+	bool csv;
+} DataSource;
+DataSource data_locate(Ctx *cx, const char *path, const DataOptions *opt); /* opens the file */
+Data *data_load(Ctx *cx, const DataSource *from, const DataOptions *opt);
 void data_write(Ctx *cx, const Data *d, const char *path); /* format by name: .npz .npy .csv .txt .idx; atomic */
 void data_x(const Data *d, uint64_t i, float *row);        /* one case's inputs, dense */
 void data_y(const Data *d, uint64_t i, float *row);        /* its targets, NaN where there is none */
@@ -238,9 +247,15 @@ typedef struct CsvColumns {
 	uint32_t *target;                /* [targets] their columns */
 	uint32_t inputs, targets;        /* columns, before labels become one-of-n */
 	int64_t sequence, weight, names; /* their columns; -1: none */
+	bool header;                     /* false: the columns are called c1, c2, ... */
 	size_t body;                     /* offset of the first line below the header */
 } CsvColumns;
 CsvColumns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt);
+CsvColumns *columns_header(Ctx *cx, const Src *s); /* names only: no column has a role */
+/* Sets mark[i] of the columns that the list names; NULL: none. */
+void columns_mark(Ctx *cx, const Src *s, const CsvColumns *c, const char *option, const char *list, bool *mark);
+/* The next line that is not blank; false at the end of the file. */
+bool csv_line(const Src *s, size_t *off, const char **line, const char **eol);
 /* One field; returns the separator or line end after it, NULL and an error recorded if its quotes are wrong. */
 const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t);
 int class_order(Text a, Text b); /* numbers by value, then words by bytes */

@@ -129,6 +129,17 @@ static void path_print(const char *word, const char *path, Buf *out)
 	buf_puts(out, "\n");
 }
 
+static void statements_print(const Net *net, int width, Buf *out)
+{
+	for (uint32_t i = 0; i < net->groups; i++)
+		group_print(&net->group[i], width, out);
+	for (uint32_t i = 0; i < net->blocks; i++)
+		block_print(net, &net->block[i], out);
+	for (uint32_t i = 0; i < net->copies; i++)
+		copy_print(net, &net->copy[i], out);
+	options_print(&net->options, out);
+}
+
 void net_print(const Net *net, Buf *out)
 {
 	int width = 0;
@@ -138,13 +149,16 @@ void net_print(const Net *net, Buf *out)
 	buf_printf(out, "# %u groups, %u units, %llu links, %u inputs, %u outputs\n", net->groups, net->units - 1,
 	           (unsigned long long)net->links, net->inputs, net->outputs);
 	buf_printf(out, "# fingerprint %s\n", net->fingerprint);
-	for (uint32_t i = 0; i < net->groups; i++)
-		group_print(&net->group[i], width, out);
-	for (uint32_t i = 0; i < net->blocks; i++)
-		block_print(net, &net->block[i], out);
-	for (uint32_t i = 0; i < net->copies; i++)
-		copy_print(net, &net->copy[i], out);
-	options_print(&net->options, out);
+	statements_print(net, width, out);
 	path_print("data", net->data, out);
 	path_print("test", net->test, out);
+}
+
+const char *net_text(Arena *a, const Net *net)
+{
+	Buf out = { .arena = a };
+	if (net->groups > TEXT_STATEMENTS || net->blocks > TEXT_STATEMENTS)
+		return NULL;
+	statements_print(net, 0, &out);
+	return out.s;
 }

@@ -33,6 +33,11 @@ struct mp_run { /* the public handle */
 	Scale scale; /* of the data it was trained on, in keep; goes into the weights file, as do the classes */
 	const char *const *classes;
 	uint32_t class_count;
+	const char *schema;           /* of the table it was trained on (lib/table), as JSON; NULL: none */
+	struct Schema *parsed_schema; /* api: of the text schema_of */
+	const char *schema_of;
+	const void *class_metrics; /* api: of the last measurement */
+	uint32_t class_metrics_count;
 	int saved_error; /* error function of the weights file, -1: none; mp_run_test uses it unless error_set */
 	bool error_set;  /* option error was set */
 	mp_report report;

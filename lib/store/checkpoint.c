@@ -71,7 +71,7 @@ static const Field fields[] = {
 	TALLY("last", last),
 	TALLY("test", test),
 };
-enum { MAX_METAS = 17 + 2 * COUNT(fields) };
+enum { MAX_METAS = 20 + 2 * COUNT(fields) };
 
 /* As %a prints it, but with a point in every locale: 0x1.8p+1. */
 static void real_put(Buf *b, double v)
@@ -143,50 +143,6 @@ static bool field_read(const Field *f, const char *text, Position *at)
 }
 
 /* ---- classes, as text --------------------------------------------------------------------------- */
-
-/* Names in a file are UTF-8: other bytes of a label are written \xE9, and a backslash is doubled. */
-static const char *name_escape(Arena *arena, const char *name)
-{
-	Buf b = { .arena = arena };
-	buf_puts(&b, "");
-	for (const unsigned char *s = (const unsigned char *)name; *s;) {
-		size_t n = utf8_length(s);
-		if (n == 0)
-			buf_printf(&b, "\\x%02X", *s);
-		else
-			buf_add(&b, *s == '\\' ? (const void *)"\\\\" : s, *s == '\\' ? 2 : n);
-		s += n ? n : 1;
-	}
-	return b.s;
-}
-
-/* The inverse; NULL if the text is invalid. */
-static char *name_read(Arena *arena, const char *text)
-{
-	char *name = arena_copy(arena, text, strlen(text)), *to = name;
-	for (const char *s = text; *s; s++) {
-		if (*s != '\\') {
-			*to++ = *s;
-			continue;
-		}
-		s++;
-		unsigned byte = '\\';
-		if (*s == 'x') {
-			char digits[3] = { s[1], s[1] ? s[2] : '\0', '\0' };
-			if (strspn(digits, "0123456789ABCDEF") != 2)
-				return NULL;
-			byte = (unsigned)strtoul(digits, NULL, 16);
-			s += 2;
-		} else if (*s != '\\') {
-			return NULL;
-		}
-		*to++ = (char)byte;
-		if (control_find(to - 1, 1))
-			return NULL;
-	}
-	*to = '\0';
-	return name;
-}
 
 static const char *classes_text(Arena *arena, const char *const *classes, uint32_t count)
 {
@@ -396,6 +352,11 @@ static void metas_make(Saver *s)
 	meta_add(s, "scale", scale_names[r->scale.kind]);
 	if (r->classes)
 		meta_add(s, "classes", classes_text(scratch, r->classes, r->class_count));
+	if (r->schema)
+		meta_add(s, "schema", r->schema);
+	const char *topology = net_text(scratch, r->net);
+	if (topology)
+		meta_add(s, "topology", topology);
 	metas_position(s, "", s->best ? &r->best_at : &r->at);
 	if (r->best_weights && r->best_at.epoch && !s->best)
 		metas_position(s, "best_at.", &r->best_at);
@@ -690,6 +651,8 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	r->scale = scale;
 	r->classes = classes;
 	r->class_count = classes ? r->net->outputs : 0;
+	const char *schema = is_ours(f) ? safe_meta(f, "schema") : NULL;
+	r->schema = schema ? arena_copy(&cx->keep, schema, strlen(schema)) : NULL;
 	if (resume) {
 		rest_put(r, f, rest, v);
 		note_older(cx, f, &rest->opt);
@@ -706,4 +669,25 @@ void checkpoint_load(Run *r, const char *path, bool resume)
 	Src *src = src_open(&r->cx, &r->cx.scratch, path);
 	src->binary = true;
 	checkpoint_read(r, src, resume);
+}
+
+/* ---- the network ---- */
+
+const Src *checkpoint_topology(Ctx *cx, Arena *arena, const Src *src)
+{
+	if (!safe_looks(src))
+		return NULL;
+	Src *own = NEW(&cx->scratch, 1, Src);
+	*own = *src;
+	own->binary = true;
+	SafeFile *f = safe_read(cx, own);
+	const char *text = safe_meta(f, "topology");
+	if (!text)
+		fail_at(cx, (Loc){ own, 0 }, "name the topology file before it: FILE.topo WEIGHTS",
+		        "this file of weights does not hold the topology of its network");
+	Src *topology = NEW(arena, 1, Src);
+	topology->name = arena_copy(arena, src->name, strlen(src->name));
+	topology->len = strlen(text);
+	topology->text = arena_copy(arena, text, topology->len);
+	return topology;
 }

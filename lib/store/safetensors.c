@@ -301,6 +301,15 @@ static void check_sum(Ctx *cx, SafeFile *s, const char *said)
 	s->verified = true;
 }
 
+bool safe_looks(const Src *src)
+{
+	uint64_t len;
+	if (src->len < LENGTH_BYTES + 2)
+		return false;
+	memcpy(&len, src->text, sizeof len);
+	return len <= MAX_HEADER && src->text[LENGTH_BYTES] == '{';
+}
+
 SafeFile *safe_read(Ctx *cx, const Src *src)
 {
 	SafeFile *s = NEW(&cx->scratch, 1, SafeFile);

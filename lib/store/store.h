@@ -13,6 +13,10 @@ void checkpoint_save(Run *r, const char *path, bool best);
 void checkpoint_load(Run *r, const char *path, bool resume); /* resume: everything; else weights, scale, classes */
 void checkpoint_read(Run *r, const Src *src, bool resume);   /* the same from a file already read */
 
+/* The text of the network that a file of weights holds, to be parsed like a topology file; NULL: the file is not a
+ * safetensors file.  Fails if it is one, but without that text.  In arena. */
+const Src *checkpoint_topology(Ctx *cx, Arena *arena, const Src *src);
+
 /* ---- background.c: checkpoints written by a thread while training goes on ----------------------- */
 
 /* Takes a snapshot of the run and writes it in the background.  Does nothing while the last save is still being
@@ -66,6 +70,7 @@ typedef struct SafeFile {
 	bool verified; /* it has a checksum, which is right */
 } SafeFile;
 
+bool safe_looks(const Src *src); /* a safetensors file, by its first bytes */
 SafeFile *safe_read(Ctx *cx, const Src *src); /* in scratch; everything checked, the checksum if there is one */
 Tensor *safe_find(const SafeFile *s, const char *name);             /* NULL: no such */
 const char *safe_meta(const SafeFile *s, const char *key);          /* NULL: no such */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The start of training. In: a Run, its data. Out: a Loop: data validated, scaled and bound, buffers allocated, a
  * guard attached. Fails if data, options or ranks do not fit together. */
+#include <string.h>
+
 #include "loop.h"
 
 /* ---- the run is in use ---- */
@@ -115,6 +117,8 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 		r->classes = classes_copy(&cx->keep, data->classes, data->class_count);
 		r->class_count = data->class_count;
 	}
+	if (data->schema)
+		r->schema = arena_copy(&cx->keep, data->schema, strlen(data->schema));
 	l->data = data_scaled(r, data);
 	l->test = test ? data_scaled(r, test) : NULL;
 	until_parse(r->opt.until, &l->until);

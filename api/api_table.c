@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* Public calls on tables, and on models that were trained on one. */
+#include "microprop/table.h"
+
+#include <string.h>
+
+#include "api.h"
+
+struct mp_table {
+	Ctx cx;
+	Table *table; /* NULL if reading failed */
+	Schema *schema;
+	uint8_t *part; /* of every row; NULL: not cut */
+	uint64_t cases[2];
+	mp_table_info info;
+	mp_column column;
+};
+
+typedef struct TableArgs {
+	mp_table *t;
+	const char *path, *task;
+	const mp_data_options *options;
+	const mp_cut *cut;
+	const char *hidden;
+	mp_write_fn *write;
+	void *user;
+} TableArgs;
+
+static int task_find(Ctx *cx, const char *name)
+{
+	if (!name || strcmp(name, "auto") == 0)
+		return TASK_NONE;
+	if (strcmp(name, task_names[TASK_CLASSES]) == 0)
+		return TASK_CLASSES;
+	if (strcmp(name, task_names[TASK_REGRESSION]) != 0)
+		fail(cx, MP_BAD_INPUT, "it is auto, classes or regression", "there is no task '%.40s'", name);
+	return TASK_REGRESSION;
+}
+
+static void options_take(Ctx *cx, mp_data_options *own, const mp_data_options *given)
+{
+	*own = (mp_data_options){ .size = sizeof *own };
+	if (given && !api_take(own, sizeof *own, given))
+		fail(cx, MP_BAD_INPUT, "set mp_data_options.size to sizeof(mp_data_options), and the rest to 0",
+		     "these data options are not of this version of the library");
+}
+
+static void open_body(void *arg)
+{
+	TableArgs *a = arg;
+	Ctx *cx = &a->t->cx;
+	mp_data_options own;
+	Buf decisions = { .arena = &cx->keep };
+	buf_puts(&decisions, "");
+	options_take(cx, &own, a->options);
+	Table *t = table_open(cx, a->path, &own, NULL);
+	Schema *s = schema_infer(cx, t, &(InferOptions){ task_find(cx, a->task), &decisions });
+	a->t->table = t;
+	a->t->schema = s;
+	a->t->info = (mp_table_info){ sizeof a->t->info, t->name,    task_names[s->task], decisions.s,
+		                          t->rows,           s->columns, s->inputs,           s->targets };
+}
+
+mp_status mp_table_open(mp_table **table, const char *path, const mp_data_options *options, const char *task,
+                        const mp_allocator *alloc)
+{
+	mp_status s = api_handle((void **)table, sizeof **table, alloc);
+	if (s != MP_OK)
+		return s;
+	return api_call(&(*table)->cx, open_body,
+	                &(TableArgs){ .t = *table, .path = path, .options = options, .task = task });
+}
+
+void mp_table_close(mp_table *table) { api_close(table, sizeof *table); }
+
+const char *mp_table_messages(const mp_table *table) { return api_messages(table); }
+
+const mp_error *mp_table_get_error(const mp_table *table, size_t i) { return api_error(table, i); }
+
+const mp_table_info *mp_table_get_info(const mp_table *table) { return &table->info; }
+
+static const mp_column *column_show(const Schema *s, uint32_t i, mp_column *show)
+{
+	if (!s || i >= s->columns)
+		return NULL;
+	const Column *c = &s->column[i];
+	bool unit = c->role == COLUMN_INPUT || c->role == COLUMN_TARGET;
+	*show = (mp_column){ .size = sizeof *show,
+		                 .name = c->name,
+		                 .role = column_roles[c->role],
+		                 .kind = unit ? value_kinds[c->kind] : NULL,
+		                 .units = c->units,
+		                 .categories = c->category,
+		                 .category_count = c->categories };
+	return show;
+}
+
+const mp_column *mp_table_get_column(mp_table *table, uint32_t i)
+{
+	return column_show(table->schema, i, &table->column);
+}
+
+/* ---- parts ---- */
+
+static void cut_body(void *arg)
+{
+	TableArgs *a = arg;
+	Ctx *cx = &a->t->cx;
+	mp_cut own;
+	if (!a->t->table)
+		fail(cx, MP_BAD_INPUT, "check what mp_table_open returned", "this table could not be read");
+	if (!api_take(&own, sizeof own, a->cut))
+		fail(cx, MP_BAD_INPUT, "set mp_cut.size to sizeof(mp_cut)", "this cut is not of this version of the library");
+	if (!(own.share >= 0 && own.share < 1))
+		fail(cx, MP_BAD_INPUT, "give a share from 0 up, less than 1, such as 0.2", "%g of the rows cannot be held out",
+		     own.share);
+	if (own.folds == 1 || (own.folds && own.fold >= own.folds) || own.folds > a->t->table->rows)
+		fail(cx, MP_BAD_INPUT, "give 2 folds or more, at most one for each row", "there cannot be %u folds", own.folds);
+	Cut cut = { own.share, own.folds, own.fold, own.seed, own.stratify };
+	a->t->part = table_cut(cx, a->t->table, a->t->schema, &cut);
+	schema_fit(cx, a->t->schema, a->t->table, a->t->part);
+	a->t->info.inputs = a->t->schema->inputs;
+	memset(a->t->cases, 0, sizeof a->t->cases);
+	for (uint64_t i = 0; i < a->t->table->rows; i++)
+		if (a->t->part[i] != PART_DROPPED)
+			a->t->cases[a->t->part[i]]++;
+}
+
+typedef struct PartArgs {
+	mp_data *d;
+	const mp_table *t;
+	int which;
+} PartArgs;
+
+static void part_body(void *arg)
+{
+	PartArgs *a = arg;
+	a->d->data = table_encode(&a->d->cx, a->t->table, a->t->schema, a->t->part, a->which);
+}
+
+static mp_status part_new(const mp_table *t, int which, mp_data **data)
+{
+	mp_allocator same = { sizeof same, t->cx.alloc.resize, t->cx.alloc.user };
+	mp_status s = api_handle((void **)data, sizeof **data, &same);
+	return s != MP_OK ? s : api_call(&(*data)->cx, part_body, &(PartArgs){ *data, t, which });
+}
+
+mp_status mp_table_cut(mp_table *table, const mp_cut *cut, mp_data **train, mp_data **held_out)
+{
+	*train = *held_out = NULL;
+	mp_status s = api_call(&table->cx, cut_body, &(TableArgs){ .t = table, .cut = cut });
+	if (s == MP_OK)
+		s = part_new(table, PART_TRAIN, train);
+	if (s == MP_OK && table->cases[PART_HELD_OUT])
+		s = part_new(table, PART_HELD_OUT, held_out);
+	return s;
+}
+
+static void topology_body(void *arg)
+{
+	TableArgs *a = arg;
+	Ctx *cx = &a->t->cx;
+	Buf out = { .arena = &cx->scratch };
+	if (!a->t->part)
+		fail(cx, MP_BAD_INPUT, "call mp_table_cut before", "this table is not cut");
+	topology_print(cx, a->t->schema, a->t->table->name, a->t->cases[PART_TRAIN], a->hidden,
+	               a->t->cases[PART_HELD_OUT] > 0, &out);
+	a->write(a->user, out.s, out.len);
+}
+
+mp_status mp_table_topology(mp_table *table, const char *hidden, mp_write_fn *write, void *user)
+{
+	return api_call(&table->cx, topology_body,
+	                &(TableArgs){ .t = table, .hidden = hidden, .write = write, .user = user });
+}
+
+typedef struct EncodeArgs {
+	mp_data *d;
+	const mp_table *t;
+	const char *path;
+	const mp_data_options *options;
+} EncodeArgs;
+
+static void encode_body(void *arg)
+{
+	EncodeArgs *a = arg;
+	Ctx *cx = &a->d->cx;
+	mp_data_options own;
+	options_take(cx, &own, a->options);
+	if (!a->t->part)
+		fail(cx, MP_BAD_INPUT, "call mp_table_cut before", "this table is not cut");
+	Table *t = table_open(cx, a->path, &own, a->t->schema);
+	a->d->data = table_encode(cx, t, a->t->schema, NULL, 0);
+}
+
+mp_status mp_table_encode(mp_table *table, const char *path, const mp_data_options *options, mp_data **data)
+{
+	mp_allocator same = { sizeof same, table->cx.alloc.resize, table->cx.alloc.user };
+	mp_status s = api_handle((void **)data, sizeof **data, &same);
+	return s != MP_OK ? s : api_call(&(*data)->cx, encode_body, &(EncodeArgs){ *data, table, path, options });
+}
+
+/* ---- models ---- */
+
+typedef struct ForArgs {
+	mp_data *d;
+	const char *path, *schema;
+	const mp_data_options *options;
+} ForArgs;
+
+static void for_body(void *arg)
+{
+	ForArgs *a = arg;
+	Ctx *cx = &a->d->cx;
+	mp_data_options own;
+	options_take(cx, &own, a->options);
+	const Schema *s = schema_parse(cx, (Loc){ 0 }, a->schema);
+	a->d->data = table_encode(cx, table_open(cx, a->path, &own, s), s, NULL, 0);
+}
+
+mp_status mp_data_open_for(mp_data **data, const char *path, const mp_run *run, const mp_data_options *options,
+                           const mp_allocator *alloc)
+{
+	if (!run->schema)
+		return mp_data_open(data, path, options, alloc);
+	mp_status s = api_handle((void **)data, sizeof **data, alloc);
+	return s != MP_OK ? s : api_call(&(*data)->cx, for_body, &(ForArgs){ *data, path, run->schema, options });
+}
+
+typedef struct RunArgs {
+	Run *r;
+	const mp_data *data;
+	uint32_t i;
+	const mp_column *column;
+	const mp_metrics *metrics;
+} RunArgs;
+
+/* Parsed once for each text. */
+static const Schema *run_schema(Run *r)
+{
+	if (r->schema && r->schema_of != r->schema) {
+		r->parsed_schema = schema_parse(&r->cx, (Loc){ 0 }, r->schema);
+		r->schema_of = r->schema;
+	}
+	return r->schema ? r->parsed_schema : NULL;
+}
+
+static void column_body(void *arg)
+{
+	RunArgs *a = arg;
+	mp_column *show = NEW(&a->r->cx.keep, 1, mp_column);
+	a->column = column_show(run_schema(a->r), a->i, show);
+}
+
+const mp_column *mp_run_get_column(mp_run *run, uint32_t i)
+{
+	RunArgs a = { .r = run, .i = i };
+	return api_call(&run->cx, column_body, &a) == MP_OK ? a.column : NULL;
+}
+
+double mp_run_decode(mp_run *run, uint32_t output, double value)
+{
+	const Schema *s = run->schema_of ? run->parsed_schema : NULL;
+	if (!s && run->schema && mp_run_get_column(run, 0))
+		s = run->parsed_schema;
+	const Column *c = s && s->task == TASK_REGRESSION ? schema_target(s, output) : NULL;
+	return c ? target_decode(c, value) : value;
+}
+
+static void best_body(void *arg)
+{
+	Run *r = ((RunArgs *)arg)->r;
+	if (!r->best_weights || !r->best_at.epoch)
+		return;
+	double *w = NEW(&r->cx.scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
+	for (uint64_t first = 0; first < r->net->links; first += CHUNK_LINKS) {
+		uint64_t count = net_chunk(r->net, first, CHUNK_LINKS);
+		for (uint64_t i = 0; i < count; i++)
+			w[i] = best_weight(r, first + i);
+		r->target->set(r->program, 0, first, count, w);
+	}
+	run_fingerprint(r, r->fingerprint);
+}
+
+mp_status mp_run_use_best(mp_run *run) { return api_call(&run->cx, best_body, &(RunArgs){ .r = run }); }
+
+/* ---- metrics ---- */
+
+static void measure_body(void *arg)
+{
+	static const char *const kinds[] = { "classes", "binary", "bits", "numbers" };
+	RunArgs *a = arg;
+	Run *r = a->r;
+	Ctx *cx = &r->cx;
+	const Data *d = data_readable(cx, a->data);
+	if (!d->targets)
+		fail(cx, MP_BAD_INPUT, "give data with targets", "%s has no targets to measure by", d->name);
+	double *outputs = NEW(&cx->scratch, d->cases * r->net->outputs, double);
+	run_test(r, d, NULL, outputs);
+	const Metrics *m = metrics_measure(cx, d, run_schema(r), outputs);
+	mp_metrics *show = NEW(&cx->keep, 1, mp_metrics);
+	*show = (mp_metrics){ .size = sizeof *show,
+		                  .kind = kinds[m->kind],
+		                  .cases = m->cases,
+		                  .accuracy = m->accuracy,
+		                  .log_loss = m->log_loss,
+		                  .auc = m->auc,
+		                  .bits_right = m->bits_right,
+		                  .rmse = m->rmse,
+		                  .mae = m->mae,
+		                  .r2 = m->r2,
+		                  .classes = m->classes,
+		                  .confusion = m->confusion,
+		                  .class_names = r->class_count == m->classes ? r->classes : NULL };
+	mp_class_metrics *per = NEW(&cx->keep, m->classes, mp_class_metrics);
+	for (uint32_t i = 0; i < m->classes; i++) {
+		const ClassMetrics *c = &m->per_class[i];
+		per[i] = (mp_class_metrics){ sizeof *per, c->cases, c->precision, c->recall, c->f1, c->auc };
+	}
+	r->class_metrics = per;
+	r->class_metrics_count = m->classes;
+	a->metrics = show;
+}
+
+const mp_metrics *mp_run_measure(mp_run *run, const mp_data *data)
+{
+	RunArgs a = { .r = run, .data = data };
+	return api_call(&run->cx, measure_body, &a) == MP_OK ? a.metrics : NULL;
+}
+
+const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i)
+{
+	const mp_class_metrics *per = run->class_metrics;
+	return i < run->class_metrics_count ? &per[i] : NULL;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* Training on a table without a topology file: what is in it is found out, a network is made for it, some rows are held
+ * out, and the model is saved beside. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+enum { FEW_ROWS = 20 }; /* below this no rows are held out */
+#define HOLD_OUT 0.2
+
+int after_table(const mp_table *table, mp_status status)
+{
+	const char *messages = mp_table_messages(table);
+	fputs(messages, stderr);
+	return status == MP_OK ? EXIT_DONE : status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
+}
+
+bool is_table(const char *path)
+{
+	static const char *const suffixes[] = { ".csv", ".tsv", ".npz", ".npy", ".idx", ".idx.gz", ".txt", ".data" };
+	size_t n = strlen(path);
+	if (!strncmp(path, "make:", 5) || strstr(path, "-ubyte"))
+		return true;
+	for (size_t i = 0; i < COUNT(suffixes); i++) {
+		size_t len = strlen(suffixes[i]);
+		if (n > len && !strcasecmp(path + n - len, suffixes[i]))
+			return true;
+	}
+	return false;
+}
+
+/* iris.csv, ../x/iris.csv and make:xor become iris.safetensors and xor.safetensors in the current folder. */
+static char *model_name(Args *a, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path;
+	if (!strncmp(from, "make:", 5))
+		from += 5;
+	char *name = args_alloc(a, strlen(from) + sizeof ".safetensors", 1);
+	strcpy(name, from);
+	for (char *p = name; *p; p++)
+		*p = *p == ':' ? '-' : *p;
+	char *dot = strrchr(name, '.');
+	if (dot && dot > name)
+		*dot = '\0';
+	return strcat(name, ".safetensors");
+}
+
+int table_model_file(Args *a, const char *path, const char **file)
+{
+	const char *save = args_text(a, "save");
+	*file = NULL;
+	if (args_flag(a, "no-save")) {
+		if (!save)
+			return EXIT_DONE;
+		complain("leave one of them out", "--save and --no-save exclude each other");
+		return EXIT_USAGE;
+	}
+	*file = save ? save : model_name(a, path);
+	if (!save && !args_flag(a, "force") && !access(*file, F_OK)) {
+		complain("overwrite it with --force, choose another with --save, or keep nothing with --no-save",
+		         "%s exists already", *file);
+		return EXIT_USAGE;
+	}
+	return EXIT_DONE;
+}
+
+typedef struct TextOut {
+	char *text;
+	size_t len;
+} TextOut;
+
+static void text_add(void *user, const char *text, size_t len)
+{
+	TextOut *t = user;
+	char *longer = realloc(t->text, t->len + len + 1);
+	if (!longer)
+		return;
+	memcpy(longer + t->len, text, len);
+	t->text = longer;
+	t->len += len;
+	t->text[t->len] = '\0';
+}
+
+static int write_topology(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "wx");
+	bool failed = !f || fputs(text, f) < 0;
+	int error = errno;
+	if ((f && fclose(f)) || failed) {
+		complain("choose a file that does not exist yet, in a folder that you may write",
+		         "--write-topo: cannot write %s: %s", path, strerror(error));
+		return EXIT_USAGE;
+	}
+	return EXIT_DONE;
+}
+
+/* The network, made for the table as it was cut. */
+static int table_net(TableRun *t, Args *a, Session *s)
+{
+	TextOut out = { 0 };
+	int rc = after_table(t->table, mp_table_topology(t->table, args_text(a, "hidden"), text_add, &out));
+	const char *file = args_text(a, "write-topo");
+	if (!rc && !out.text)
+		rc = EXIT_FAILED;
+	if (!rc && file)
+		rc = write_topology(file, out.text);
+	if (!rc) {
+		mp_status status = mp_net_parse(&s->net, out.text, mp_table_get_info(t->table)->name, NULL);
+		rc = after_net(s->net, status);
+	}
+	free(out.text);
+	return rc;
+}
+
+static void table_say(const TableRun *t, const Session *s, double share)
+{
+	const mp_table_info *info = mp_table_get_info(t->table);
+	const mp_net_info *net = mp_net_get_info(s->net);
+	fputs(info->decisions, stderr);
+	if (t->held_out)
+		fprintf(stderr,
+		        "held out: %s of %s (%g %%), for early stopping and for the figures below; change with --holdout\n",
+		        format_things(t->held_out, "row").s, format_count(info->rows).s, share * 100);
+	else
+		fputs("held out: nothing, so that the figures are those of the training data\n", stderr);
+	fprintf(stderr, "network:");
+	for (uint32_t i = 0; i < net->groups; i++) {
+		const mp_group_info *g = mp_net_get_group(s->net, i);
+		fprintf(stderr, "%s%u %s", i ? ", " : " ", g->units, i ? g->function : "inputs");
+	}
+	fputs("; change with --hidden, or write it to a file with --write-topo\n", stderr);
+}
+
+int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const char *test)
+{
+	mp_data_options reading;
+	double share = HOLD_OUT;
+	uint64_t seed = 1;
+	const char *given = args_text(a, "holdout");
+	char *end = NULL;
+	if (!session_reading(a, true, &reading) || !args_count(a, "seed", &seed))
+		return EXIT_USAGE;
+	if (given && (share = strtod(given, &end), *end || !*given || !(share >= 0 && share < 1))) {
+		complain("give a share from 0 up, less than 1, such as 0.2", "--holdout cannot be '%.40s'", given);
+		return EXIT_USAGE;
+	}
+	mp_status status = mp_table_open(&t->table, path, &reading, args_text(a, "task"), NULL);
+	int rc = after_table(t->table, status);
+	if (rc)
+		return rc;
+	if (test || (!given && mp_table_get_info(t->table)->rows < FEW_ROWS))
+		share = 0;
+	mp_cut cut = { .size = sizeof cut, .share = share, .seed = seed, .stratify = 1 };
+	rc = after_table(t->table, mp_table_cut(t->table, &cut, &s->data, &s->test));
+	if (!rc && test) {
+		status = mp_table_encode(t->table, test, &reading, &s->test);
+		rc = after_data(s->test, status);
+	}
+	const mp_data_info *info;
+	if (!rc && s->test)
+		rc = after_data(s->test, mp_data_get_info(s->test, &info));
+	if (!rc && s->test)
+		t->held_out = info->cases;
+	if (!rc)
+		rc = table_net(t, a, s);
+	if (!rc && !args_flag(a, "quiet") && !args_flag(a, "json"))
+		table_say(t, s, share);
+	return rc;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables: files whose columns hold numbers, categories, texts and gaps, as people have them; models that know the columns
+ * they were trained on; metrics.
+ *
+ *     mp_table_open(&table, "iris.csv", NULL, NULL, NULL);         what each column is for is found out
+ *     mp_table_cut(table, &(mp_cut){ sizeof(mp_cut), .share = 0.2, .stratify = 1 }, &train, &held_out);
+ *     mp_table_topology(table, NULL, write, user);                 a network for it, as text for mp_net_parse
+ *     ... train, save ...
+ *     mp_net_open(&net, "iris.safetensors", NULL);                 later: the model is all that is needed
+ *     mp_run_new(&run, net, NULL);  mp_run_load(run, "iris.safetensors");
+ *     mp_data_open_for(&data, "new.csv", run, NULL, NULL);         columns are found by name, encoded as in training
+ *
+ * A table must outlive the data that is made of it. */
+#ifndef MICROPROP_TABLE_H
+#define MICROPROP_TABLE_H
+
+#include "microprop.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mp_table mp_table;
+
+/* Read a file. task: "classes" or "regression"; NULL: by the values of the target. */
+MP_API mp_status mp_table_open(mp_table **table, const char *path, const mp_data_options *options, const char *task,
+                               const mp_allocator *alloc);
+MP_API void mp_table_close(mp_table *table);
+/* As for networks. */
+MP_API const char *mp_table_messages(const mp_table *table);
+MP_API const mp_error *mp_table_get_error(const mp_table *table, size_t i);
+
+typedef struct mp_column {
+	size_t size;
+	const char *name;
+	const char *role;              /* "input", "target", "name", "weight", "sequence", "unused" */
+	const char *kind;              /* "number", "binary", "category"; NULL: neither input nor target */
+	uint32_t units;                /* of the network that it takes */
+	const char *const *categories; /* [category_count] */
+	uint32_t category_count;
+} mp_column;
+typedef struct mp_table_info {
+	size_t size;
+	const char *name, *task; /* task: "classes", "binary", "regression", "none" */
+	const char *decisions;   /* a line for each thing that was decided, and how to change it */
+	uint64_t rows;
+	uint32_t columns, inputs, targets; /* inputs, targets: units, before mp_table_cut at most */
+} mp_table_info;
+MP_API const mp_table_info *mp_table_get_info(const mp_table *table);
+MP_API const mp_column *mp_table_get_column(mp_table *table, uint32_t i); /* NULL past the last */
+
+/* Which rows are held out: about `share` of them, or, folds not 0, fold `fold` of `folds`. */
+typedef struct mp_cut {
+	size_t size;
+	double share; /* 0: none */
+	uint32_t folds, fold;
+	uint64_t seed;
+	int stratify; /* the same share of each class */
+} mp_cut;
+/* Cases of the two parts; scales are fitted on those to train on. *held_out is NULL if there is no such part. */
+MP_API mp_status mp_table_cut(mp_table *table, const mp_cut *cut, mp_data **train, mp_data **held_out);
+/* Another file, encoded as the table is that was cut. */
+MP_API mp_status mp_table_encode(mp_table *table, const char *path, const mp_data_options *options, mp_data **data);
+/* A network for the table as it was cut, as the text of a topology file. hidden: sizes of hidden layers, "64,32", or "0";
+ * NULL: by the size of the data. */
+MP_API mp_status mp_table_topology(mp_table *table, const char *hidden, mp_write_fn *write, void *user);
+
+/* Data for the network of a run, encoded as the table was that it was trained on; without one, as mp_data_open does. */
+MP_API mp_status mp_data_open_for(mp_data **data, const char *path, const mp_run *run, const mp_data_options *options,
+                                  const mp_allocator *alloc);
+/* Columns of that table; NULL past the last. */
+MP_API const mp_column *mp_run_get_column(mp_run *run, uint32_t i);
+/* An output in the units of the table: numbers that were scaled are scaled back. */
+MP_API double mp_run_decode(mp_run *run, uint32_t output, double value);
+/* The weights of the best epoch (option keep-best) become those of the run; nothing happens if there are none. */
+MP_API mp_status mp_run_use_best(mp_run *run);
+
+typedef struct mp_class_metrics {
+	size_t size;
+	uint64_t cases;
+	double precision, recall, f1, auc;
+} mp_class_metrics;
+typedef struct mp_metrics { /* NaN: not meaningful for these targets */
+	size_t size;
+	const char *kind; /* "classes", "binary", "bits", "numbers" */
+	uint64_t cases;   /* that have a target */
+	double accuracy;  /* bits: of whole patterns */
+	double log_loss, auc, bits_right;
+	double rmse, mae, r2;
+	uint32_t classes;
+	const uint64_t *confusion; /* [classes * classes]: row the target, column the guess; NULL: no classes */
+	const char *const *class_names;
+} mp_metrics;
+/* Measure the network on data with targets. The result lives until the next such call on the run; NULL: failed. */
+MP_API const mp_metrics *mp_run_measure(mp_run *run, const mp_data *data);
+MP_API const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i); /* NULL past the last */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* A file as a table.  In: a CSV file, or data of another format.  Out: a Table: every column in use as numbers, or as
+ * words with a dictionary.
+ *
+ * A CSV file is read twice: the first pass counts what each column holds, the second one stores it.  So memory is that
+ * of the values, whatever the file is like.  A column is a category if it holds texts that are no numbers, or if an
+ * option says so; a column that is nearly all numbers but not quite is an error at its first text. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "table.h"
+
+bool is_missing(Text t)
+{
+	static const char *const words[] = { "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?" };
+	for (size_t i = 0; t.len && i < COUNT(words); i++)
+		if (text_is(t, words[i]))
+			return true;
+	return t.len == 0;
+}
+
+/* ---- one pass over the rows of a CSV file ---- */
+
+typedef void FieldFn(Ctx *cx, Table *t, TableColumn *c, uint64_t row, Text field, size_t off);
+
+static void each_field(Ctx *cx, Table *t, const CsvColumns *c, uint64_t rows, FieldFn *fn)
+{
+	const char *p, *eol;
+	size_t off = c->body, released = 0;
+	t->rows = 0;
+	for (; t->rows < rows && csv_line(t->src, &off, &p, &eol); t->rows++) {
+		const char *line = p;
+		for (uint32_t i = 0;; i++, p++) {
+			Text field;
+			size_t at = (size_t)(p - t->src->text);
+			p = csv_field(cx, t->src, p, eol, c->sep, &field);
+			if (!p)
+				break;
+			if (i < t->columns && t->column[i].used)
+				fn(cx, t, &t->column[i], t->rows, field, at);
+			if (p < eol)
+				continue;
+			if (i + 1 != t->columns)
+				error_at(cx, (Loc){ t->src, (size_t)(line - t->src->text) },
+				         "give every line one field per column of the header",
+				         "this line has %u fields, but there are %u columns", i + 1, t->columns);
+			break;
+		}
+		src_release(t->src, &released, off);
+	}
+	check_errors(cx);
+}
+
+static void count_field(Ctx *cx, Table *t, TableColumn *c, uint64_t row, Text field, size_t off)
+{
+	float v;
+	(void)cx, (void)t, (void)row;
+	bool number = field.len && number_read(field.s, field.s + field.len, &v) == field.s + field.len;
+	if (number && isfinite(v)) {
+		c->low = !c->numbers || v < c->low ? v : c->low;
+		c->high = !c->numbers || v > c->high ? v : c->high;
+		c->whole = (!c->numbers || c->whole) && v == rintf(v);
+		c->numbers++;
+	} else if (is_missing(field)) {
+		c->missing++;
+	} else if (c->texts++ == 0) {
+		c->first_text = off;
+	}
+}
+
+static void store_field(Ctx *cx, Table *t, TableColumn *c, uint64_t row, Text field, size_t off)
+{
+	(void)t, (void)off;
+	if (c->number) {
+		float v;
+		const char *end = number_read(field.s, field.s + field.len, &v);
+		c->number[row] = end == field.s + field.len && field.len && isfinite(v) ? v : NAN;
+		return;
+	}
+	uint32_t known = c->words.count;
+	c->word[row] = is_missing(field) ? NO_WORD : dict_add(&c->words, field);
+	if (c->words.count > known) /* the field may lie in scratch memory */
+		c->words.text[known].s = arena_copy(&cx->keep, field.s, field.len);
+}
+
+/* ---- kinds ---- */
+
+static void check_mixed(Ctx *cx, const Table *t, const TableColumn *c)
+{
+	bool measured = !c->whole || c->high - c->low >= 100; /* not a code such as 1, 2, A */
+	if (c->numbers <= c->texts || !measured)
+		return;
+	Text name = c->name;
+	error_at(cx, (Loc){ t->src, c->first_text },
+	         "write a number, or nothing where a value is missing; --category NAME makes a column a category",
+	         "this is not a number, but %" PRIu64 " of %" PRIu64 " values of column '%.*s' are", c->numbers,
+	         c->numbers + c->texts, text_shown(name), name.s);
+}
+
+static void set_kinds(Ctx *cx, Table *t, const bool *category)
+{
+	for (uint32_t i = 0; i < t->columns; i++) {
+		TableColumn *c = &t->column[i];
+		if (!c->used)
+			continue;
+		c->kind = category[i] || c->texts ? VALUE_CATEGORY : VALUE_NUMBER;
+		if (c->kind == VALUE_CATEGORY && !category[i])
+			check_mixed(cx, t, c);
+		if (c->kind == VALUE_NUMBER && c->whole && c->low == 0 && c->high == 1)
+			c->kind = VALUE_BINARY;
+	}
+	check_errors(cx);
+}
+
+/* Columns that a schema reads as categories hold words, even if all of them are numbers. */
+static void mark_schema(Ctx *cx, Table *t, const Schema *s, bool *category)
+{
+	Dict names = { .arena = &cx->scratch };
+	for (uint32_t i = 0; i < s->columns; i++)
+		dict_add(&names, (Text){ s->column[i].name, (uint32_t)strlen(s->column[i].name) });
+	for (uint32_t i = 0; i < t->columns; i++) {
+		uint32_t k;
+		if (!dict_find(&names, t->column[i].name, &k))
+			continue;
+		const Column *c = &s->column[k];
+		t->column[i].used = true;
+		category[i] = c->role == COLUMN_NAME || c->role == COLUMN_SEQUENCE ||
+		              (c->role != COLUMN_WEIGHT && c->kind == VALUE_CATEGORY);
+	}
+}
+
+static void mark_roles(Ctx *cx, Table *t, const CsvColumns *c, const DataOptions *opt, bool *category)
+{
+	for (uint32_t i = 0; i < t->columns; i++) {
+		const CsvColumn *col = &c->col[i];
+		bool word = c->names == i || c->sequence == i;
+		t->column[i].used = col->x >= 0 || col->y >= 0 || c->weight == i || word;
+		category[i] = word || col->label;
+	}
+	columns_mark(cx, t->src, c, "--category", opt ? opt->category : NULL, category);
+}
+
+static void check_names(Ctx *cx, const Table *t)
+{
+	Dict seen = { .arena = &cx->scratch };
+	for (uint32_t i = 0; i < t->columns; i++) {
+		const TableColumn *c = &t->column[i];
+		uint32_t known = seen.count;
+		if (dict_add(&seen, c->name) != known)
+			error_at(cx, (Loc){ t->src, c->off }, "give every column a name of its own",
+			         "two columns are called '%.*s'", text_shown(c->name), c->name.s);
+	}
+	check_errors(cx);
+}
+
+static Table *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *schema)
+{
+	src_check_text(cx, s);
+	Table *t = NEW(&cx->keep, 1, Table);
+	const CsvColumns *c = schema ? columns_header(cx, s) : columns_plan(cx, s, opt);
+	t->name = s->name;
+	t->src = s;
+	t->columns = c->count;
+	t->header = c->header;
+	t->roles = c;
+	if (t->columns > MAX_COLUMNS)
+		fail_at(cx, (Loc){ s, 0 }, "choose another file, or use npz for many inputs", "%u columns are more than %d",
+		        t->columns, MAX_COLUMNS);
+	t->column = NEW(&cx->keep, t->columns, TableColumn);
+	bool *category = NEW(&cx->scratch, t->columns, bool);
+	for (uint32_t i = 0; i < t->columns; i++) {
+		Text name = c->col[i].name;
+		t->column[i].name = (Text){ arena_copy(&cx->keep, name.s, name.len), name.len };
+		t->column[i].off = c->col[i].off;
+	}
+	check_names(cx, t);
+	if (schema)
+		mark_schema(cx, t, schema, category);
+	else
+		mark_roles(cx, t, c, opt, category);
+
+	uint64_t rows = opt && opt->first ? opt->first : UINT64_MAX;
+	each_field(cx, t, c, rows, count_field);
+	if (!t->rows)
+		fail_at(cx, (Loc){ s, s->len }, "write a line with one field per column for each case",
+		        "there are no cases below the header");
+	set_kinds(cx, t, category);
+	for (uint32_t i = 0; i < t->columns; i++) {
+		TableColumn *col = &t->column[i];
+		if (!col->used)
+			continue;
+		col->words.arena = &cx->keep;
+		if (col->kind == VALUE_CATEGORY)
+			col->word = NEW(&cx->keep, t->rows, uint32_t);
+		else
+			col->number = NEW(&cx->keep, t->rows, float);
+	}
+	each_field(cx, t, c, rows, store_field);
+	return t;
+}
+
+/* ---- other formats ---- */
+
+static Text number_name(Ctx *cx, char letter, uint32_t i)
+{
+	Buf b = { .arena = &cx->keep };
+	buf_printf(&b, "%c%u", letter, i + 1);
+	return (Text){ b.s, (uint32_t)b.len };
+}
+
+/* True if every case has a one-of-n target; then *class numbers them. */
+static bool one_of_n(Ctx *cx, const Data *d, uint32_t **class)
+{
+	float *row = NEW(&cx->scratch, d->targets, float);
+	*class = NEW(&cx->keep, d->cases, uint32_t);
+	for (uint64_t i = 0; d->targets > 1 && i < d->cases; i++) {
+		data_y(d, i, row);
+		int64_t one = row_one_of_n(row, d->targets);
+		if (one < 0)
+			return false;
+		(*class)[i] = (uint32_t)one;
+	}
+	return d->targets > 1;
+}
+
+static void class_column(Ctx *cx, const Data *d, TableColumn *c)
+{
+	c->name = (Text){ "class", 5 };
+	c->kind = VALUE_CATEGORY;
+	c->words.arena = &cx->keep;
+	for (uint32_t i = 0; i < d->targets; i++) {
+		Buf b = { .arena = &cx->keep };
+		buf_printf(&b, "%u", i);
+		Text name = { b.s, (uint32_t)b.len };
+		if (d->classes)
+			name = (Text){ d->classes[i], (uint32_t)strlen(d->classes[i]) };
+		dict_add(&c->words, name);
+	}
+}
+
+static void count_rows(Ctx *cx, Table *t)
+{
+	float *row = NEW(&cx->scratch, t->columns, float);
+	for (uint64_t i = 0; i < t->rows; i++) {
+		row_values(t, i, row);
+		for (uint32_t k = 0; k < t->columns; k++) {
+			TableColumn *c = &t->column[k];
+			float v = row[k];
+			if (c->kind == VALUE_CATEGORY)
+				continue;
+			if (isnan(v)) {
+				c->missing++;
+				continue;
+			}
+			c->low = !c->numbers || v < c->low ? v : c->low;
+			c->high = !c->numbers || v > c->high ? v : c->high;
+			c->whole = (!c->numbers || c->whole) && v == rintf(v);
+			c->numbers++;
+		}
+	}
+	for (uint32_t k = 0; k < t->columns; k++) {
+		TableColumn *c = &t->column[k];
+		if (c->kind == VALUE_NUMBER && c->numbers && c->whole && c->low == 0 && c->high == 1)
+			c->kind = VALUE_BINARY;
+	}
+}
+
+static Table *table_data(Ctx *cx, const Data *d)
+{
+	Table *t = NEW(&cx->keep, 1, Table);
+	t->name = d->name;
+	t->data = d;
+	t->rows = d->cases;
+	t->images = d->x_type == T_U8 && !d->x_indptr;
+	bool classes = one_of_n(cx, d, &t->class);
+	if (!classes)
+		t->class = NULL;
+	uint64_t columns = (uint64_t)d->inputs + (classes ? 1 : d->targets);
+	if (columns > MAX_COLUMNS)
+		fail(cx, MP_BAD_INPUT, "write a topology file for it", "%s has %u inputs, more than the %d of a table", d->name,
+		     d->inputs, MAX_COLUMNS);
+	t->columns = (uint32_t)columns;
+	t->column = NEW(&cx->keep, t->columns, TableColumn);
+	for (uint32_t i = 0; i < t->columns; i++) {
+		TableColumn *c = &t->column[i];
+		c->used = true;
+		c->name = i < d->inputs ? number_name(cx, 'x', i) : number_name(cx, 'y', i - d->inputs);
+	}
+	if (classes)
+		class_column(cx, d, &t->column[d->inputs]);
+	count_rows(cx, t);
+	return t;
+}
+
+Table *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema)
+{
+	DataSource from = data_locate(cx, path, opt);
+	return from.csv ? table_csv(cx, from.src, opt, schema) : table_data(cx, data_load(cx, &from, opt));
+}
+
+void row_values(const Table *t, uint64_t row, float *value)
+{
+	if (t->data) {
+		data_x(t->data, row, value);
+		if (t->class)
+			value[t->data->inputs] = (float)t->class[row];
+		else
+			data_y(t->data, row, value + t->data->inputs);
+		return;
+	}
+	for (uint32_t i = 0; i < t->columns; i++) {
+		const TableColumn *c = &t->column[i];
+		if (c->used)
+			value[i] = c->number ? c->number[row] : c->word[row] == NO_WORD ? NAN : (float)c->word[row];
+	}
+}

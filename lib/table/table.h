@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* table: tables whose columns hold anything, and the schema that encodes them as inputs and targets of a network.
+ *
+ *     file -> Table (scan.c: values by column) -> Schema (infer.c: role and kind of each column; encode.c: offsets and
+ *     factors, fitted on the training rows) -> Data (encode.c)
+ *
+ * A trained model keeps its schema as JSON (schema.c), so that other tables are encoded alike, columns being found by
+ * their names. */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "data.h"
+
+/* ---- schema.c: what the columns of a table are for ---------------------------------------------- */
+
+enum { COLUMN_UNUSED, COLUMN_INPUT, COLUMN_TARGET, COLUMN_NAME, COLUMN_WEIGHT, COLUMN_SEQUENCE, COLUMN_ROLES };
+enum { VALUE_NUMBER, VALUE_BINARY, VALUE_CATEGORY, VALUE_KINDS }; /* binary: 0 and 1 */
+enum { TASK_NONE, TASK_CLASSES, TASK_BINARY, TASK_REGRESSION, TASK_COUNT };
+extern const char *const column_roles[COLUMN_ROLES];
+extern const char *const value_kinds[VALUE_KINDS];
+extern const char *const task_names[TASK_COUNT];
+
+typedef struct Column {
+	const char *name;
+	int role, kind;
+	double offset, factor;       /* number: encoded as (value - offset) * factor; a missing one as 0 */
+	const char *const *category; /* [categories] in the order of their units */
+	uint32_t categories;
+	bool indicator;       /* input: a further unit, 1 where the value is missing */
+	uint32_t unit, units; /* its first input or target, and how many it has */
+} Column;
+
+typedef struct Schema {
+	Column *column; /* in the order of the file that it was made from */
+	uint32_t columns;
+	uint32_t inputs, targets; /* units */
+	int task;                 /* TASK_NONE: no targets */
+} Schema;
+
+enum { MAX_COLUMNS = 65536, MAX_CATEGORIES = 1000 };
+
+void schema_units(Ctx *cx, Schema *s);                   /* numbers the units; fails if there are too many */
+void schema_print(const Schema *s, Buf *json);           /* as one JSON object */
+Schema *schema_parse(Ctx *cx, Loc at, const char *json); /* and back, checked; in keep.  at: for messages */
+Schema *schema_copy(Arena *a, const Schema *s);
+bool schema_find(const Schema *s, Text name, uint32_t *column);
+const Column *schema_target(const Schema *s, uint32_t i); /* the i-th target column; NULL past the last */
+
+/* ---- scan.c: a file as columns of values -------------------------------------------------------- */
+
+typedef struct TableColumn {
+	Text name;
+	size_t off;        /* of its name in the file */
+	bool used;         /* its values are kept */
+	int kind;          /* VALUE_... */
+	float *number;     /* [rows] NaN: missing; NULL: a category, or not used */
+	uint32_t *word;    /* [rows] index in words; NO_WORD: missing */
+	Dict words;        /* of a category */
+	uint64_t missing;  /* rows without a value */
+	uint64_t numbers;  /* rows whose value is a number */
+	uint64_t texts;    /* rows whose value is another text */
+	size_t first_text; /* offset of the first of them */
+	bool whole;        /* all numbers are */
+	float low, high;   /* of the numbers */
+} TableColumn;
+enum { NO_WORD = UINT32_MAX };
+
+typedef struct Table {
+	const char *name;
+	const Src *src; /* NULL: not a text file */
+	uint64_t rows;
+	TableColumn *column;
+	uint32_t columns;
+	bool header;             /* the file names its columns */
+	bool images;             /* inputs are pixels */
+	const Data *data;        /* another format: rows are its cases, the columns its inputs, then its targets */
+	uint32_t *class;         /* [rows] its one-of-n targets as numbers of classes: they are one column */
+	const CsvColumns *roles; /* that options give to the columns of a CSV file; NULL: another format */
+} Table;
+
+bool is_missing(Text t); /* nothing, NA, NaN, null, None, ? */
+/* All columns that options choose, or that `schema` needs (NULL: none). In keep. */
+Table *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema);
+/* Values of a row: numbers, or indices of words as numbers; NaN: missing. */
+void row_values(const Table *t, uint64_t row, float *value);
+
+/* ---- infer.c: roles and kinds of the columns of a table ----------------------------------------- */
+
+typedef struct InferOptions {
+	int task;       /* TASK_NONE: by the values of the target */
+	Buf *decisions; /* a line for each thing that was decided; NULL: not wanted */
+} InferOptions;
+Schema *schema_infer(Ctx *cx, const Table *t, const InferOptions *how); /* in keep */
+
+/* ---- cut.c: rows to train on and rows held out -------------------------------------------------- */
+
+enum { PART_TRAIN, PART_HELD_OUT, PART_DROPPED };
+/* Marks about `share` of the rows as held out, of each class the same share if the targets are classes.  With folds,
+ * those of fold `fold` of `folds` instead.  Rows without a target are dropped.  [rows], in keep. */
+typedef struct Cut {
+	double share;
+	uint32_t folds, fold; /* folds 0: by share */
+	uint64_t seed;
+	bool stratify;
+} Cut;
+uint8_t *table_cut(Ctx *cx, const Table *t, const Schema *s, const Cut *cut);
+
+/* ---- encode.c: rows as cases -------------------------------------------------------------------- */
+
+void schema_fit(Ctx *cx, Schema *s, const Table *t, const uint8_t *part); /* offsets, factors, indicators */
+/* Rows of `which` part (part NULL: all). Columns are matched by their names. In keep. */
+Data *table_encode(Ctx *cx, const Table *t, const Schema *s, const uint8_t *part, int which);
+double target_decode(const Column *c, double encoded); /* of a number: in the units of the table */
+
+/* ---- topology.c: a network for a table ---------------------------------------------------------- */
+
+/* hidden: "64,32", "" for none; NULL: by the size of the data. */
+void topology_print(Ctx *cx, const Schema *s, const char *data, uint64_t cases, const char *hidden, bool held_out,
+                    Buf *out);
+
+/* ---- metrics.c: outputs against targets --------------------------------------------------------- */
+
+enum { METRICS_CLASSES, METRICS_BINARY, METRICS_BITS, METRICS_NUMBERS };
+typedef struct ClassMetrics {
+	uint64_t cases;
+	double precision, recall, f1, auc; /* auc: this class against all others */
+} ClassMetrics;
+typedef struct Metrics {
+	int kind;
+	uint64_t cases;                 /* with a target */
+	double weight;                  /* of them */
+	double accuracy, log_loss, auc; /* classes; accuracy of bits: whole patterns */
+	double bits_right;
+	double rmse, mae, r2;
+	uint32_t classes;        /* 0: targets are no classes */
+	uint64_t *confusion;     /* [classes * classes] row: the target, column: the guess */
+	ClassMetrics *per_class; /* [classes] */
+} Metrics;
+/* outputs [cases * targets]; s may be NULL. In keep. */
+Metrics *metrics_measure(Ctx *cx, const Data *d, const Schema *s, const double *outputs);
+
+#endif
