@@ -8,7 +8,7 @@
 
 struct mp_table {
 	Ctx cx;
-	Table *table; /* NULL if reading failed */
+	Frame *table; /* NULL if reading failed */
 	Schema *schema;
 	uint8_t *part; /* of every row; NULL: not cut */
 	uint64_t cases[2];
@@ -53,7 +53,7 @@ static void open_body(void *arg)
 	Buf decisions = { .arena = &cx->keep };
 	buf_puts(&decisions, "");
 	options_take(cx, &own, a->options);
-	Table *t = table_open(cx, a->path, &own, NULL);
+	Frame *t = table_open(cx, a->path, &own, NULL);
 	Schema *s = schema_infer(cx, t, &(InferOptions){ task_find(cx, a->task), &decisions });
 	a->t->table = t;
 	a->t->schema = s;
@@ -83,7 +83,7 @@ static const mp_column *column_show(const Schema *s, uint32_t i, mp_column *show
 {
 	if (!s || i >= s->columns)
 		return NULL;
-	const Column *c = &s->column[i];
+	const Field *c = &s->column[i];
 	bool unit = c->role == COLUMN_INPUT || c->role == COLUMN_TARGET;
 	*show = (mp_column){ .size = sizeof *show,
 		                 .name = c->name,
@@ -189,7 +189,7 @@ static void encode_body(void *arg)
 	options_take(cx, &own, a->options);
 	if (!a->t->part)
 		fail(cx, MP_BAD_INPUT, "call mp_table_cut before", "this table is not cut");
-	Table *t = table_open(cx, a->path, &own, a->t->schema);
+	Frame *t = table_open(cx, a->path, &own, a->t->schema);
 	a->d->data = table_encode(cx, t, a->t->schema, NULL, 0);
 }
 
@@ -263,7 +263,7 @@ double mp_run_decode(mp_run *run, uint32_t output, double value)
 	const Schema *s = run->schema_of ? run->parsed_schema : NULL;
 	if (!s && run->schema && mp_run_get_column(run, 0))
 		s = run->parsed_schema;
-	const Column *c = s && s->task == TASK_REGRESSION ? schema_target(s, output) : NULL;
+	const Field *c = s && s->task == TASK_REGRESSION ? schema_target(s, output) : NULL;
 	return c ? target_decode(c, value) : value;
 }
 

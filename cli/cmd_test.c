@@ -37,6 +37,7 @@ static const OptionGroup predict_groups[] = {
 };
 
 static const Example test_examples[] = {
+	{ "microprop test iris.safetensors new.csv", "metrics of a model on other data" },
 	{ "microprop test net.topo net.safetensors held-out.npz",
 	  "error, accuracy (right) and share within the threshold" },
 	{ "microprop test net.topo net.safetensors cases.csv --outputs out.npy --json", "outputs for other programs" },
@@ -44,6 +45,7 @@ static const Example test_examples[] = {
 };
 
 static const Example predict_examples[] = {
+	{ "microprop predict iris.safetensors new.csv", "a model needs nothing else" },
 	{ "microprop predict net.topo net.safetensors new.csv", "a row of outputs per case" },
 	{ "echo 0 1 | microprop predict examples/xor.topo xor.safetensors -", "cases from standard input" },
 	{ "microprop predict net.topo net.safetensors new.csv --output out.csv --guess", "a table with the best guesses" },
@@ -95,14 +97,14 @@ static void test_show(const Session *s, const mp_result *r, const mp_metrics *m,
 		Json j = { .f = stdout };
 		json_open(&j, NULL, '{');
 		json_count(&j, "cases", r->cases);
-		metrics_json(&j, s->run, m);
-		columns_json(&j, s->run);
 		json_real(&j, "error", r->error);
 		json_real(&j, "total_error", r->total_error);
 		json_real(&j, "right", r->right);
 		json_real(&j, "within", r->within);
 		json_real(&j, "seconds", r->seconds);
 		json_text(&j, "outputs_file", file);
+		metrics_json(&j, s->run, m);
+		columns_json(&j, s->run);
 		json_end(&j);
 		return;
 	}
@@ -167,13 +169,16 @@ static int test_run(Args *a)
 
 const Command test_command = {
 	.name = "test",
-	.operands = "MODEL DATA | FILE.topo WEIGHTS [DATA]",
+	.operands = "MODEL [DATA]",
 	.least = 1,
 	.most = 3,
 	.summary = "measure a trained network",
 	.about =
-		"Runs DATA (by default the test data the topology file names, or its training data) through the network "
-		"with the weights of a file and prints the mean error per case, the accuracy (right: share of cases whose best "
+		"Runs DATA through the network of MODEL, a file that train saved, and prints the metrics that fit its targets. "
+		"FILE.topo WEIGHTS in place of MODEL takes a topology file and a file of weights; then DATA may be left out: "
+	    "it "
+		"is the test data the topology file names, or its training data. Columns of a table are found by name.\n\n"
+		"Prints the mean error per case, the accuracy (right: share of cases whose best "
 		"guess is the target), and the share of cases whose outputs are all within the threshold of their targets.",
 	.group = test_groups,
 	.example = test_examples,
@@ -475,13 +480,15 @@ static int predict_run(Args *a)
 
 const Command predict_command = {
 	.name = "predict",
-	.operands = "MODEL [DATA|-] | FILE.topo WEIGHTS [DATA|-]",
+	.operands = "MODEL [DATA|-]",
 	.least = 1,
 	.most = 3,
 	.summary = "outputs for unlabelled cases",
-	.about = "Runs cases through the network with the weights of a file and prints the outputs, a row per case. DATA "
-			 "needs no targets; if it has some they are not used. '-', or no DATA, reads CSV or text from standard "
-			 "input.",
+	.about =
+		"Runs cases through the network of MODEL, a file that train saved, or of FILE.topo WEIGHTS in its place, and "
+		"prints the outputs, a row per case: probabilities of classes, numbers in the units of the table. DATA "
+		"needs no targets; if it has some they are not used. '-', or no DATA, reads CSV or text from standard "
+		"input.",
 	.group = predict_groups,
 	.example = predict_examples,
 	.run = predict_run,

@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-enum { MATRIX = 12, NAME = 14 }; /* classes of a matrix that is printed; characters of a name in it */
+enum { MATRIX = 12, LISTED = 40, NAME = 14 }; /* classes of a matrix and of a list; characters of a name */
 
 static const char *class_name(const mp_metrics *m, uint32_t i, char *number, size_t size)
 {
@@ -120,7 +120,7 @@ void metrics_show(mp_run *run, const mp_metrics *m)
 	row("RMSE", m->rmse, format_real);
 	row("MAE", m->mae, format_real);
 	row("R2", m->r2, format_real);
-	if (m->classes)
+	if (m->classes && m->classes <= LISTED)
 		class_table(run, m);
 	if (m->classes && m->classes <= MATRIX)
 		matrix(m);

@@ -69,11 +69,30 @@ static bool counts_columns(const CsvColumns *c)
 	return true;
 }
 
-/* Consecutive whole numbers, such as years. */
-static bool consecutive(float before, float v, bool first) { return v == rintf(v) && (first || v == before + 1); }
+/* Do the fields of the line below have the same kinds, number or text, as those of the first? */
+static bool same_kinds(Ctx *cx, const Src *s, const CsvColumns *c)
+{
+	size_t off = c->body;
+	const char *p, *eol;
+	if (!csv_line(s, &off, &p, &eol))
+		return false;
+	for (uint32_t i = 0; i < c->count; i++, p++) {
+		Text field;
+		float v;
+		p = csv_field(cx, s, p, eol, c->sep, &field);
+		if (!p)
+			check_errors(cx);
+		if (field_number(field, &v) != field_number(c->col[i].name, &v))
+			return false;
+		if (p == eol)
+			return i + 1 == c->count;
+	}
+	return false;
+}
 
-/* A first line with numbers in it holds a case, unless its numbers count the columns or are a series of years. */
-static bool has_names(const CsvColumns *c)
+/* Whether the first line names the columns.  A line of numbers does if it counts them, as some programs write; one with
+ * numbers among texts unless the line below is of the same kind, except for a series such as years. */
+static bool has_names(Ctx *cx, const Src *s, const CsvColumns *c)
 {
 	bool series = true;
 	float before = 0;
@@ -82,11 +101,15 @@ static bool has_names(const CsvColumns *c)
 		float v;
 		if (!field_number(c->col[i].name, &v))
 			continue;
-		series = series && consecutive(before, v, numbers == 0);
+		series = series && v == rintf(v) && (numbers == 0 || v == before + 1);
 		before = v;
 		numbers++;
 	}
-	return numbers == 0 || counts_columns(c) || (series && numbers < c->count && numbers > 1);
+	if (numbers == 0 || counts_columns(c))
+		return true;
+	if (numbers == c->count)
+		return false;
+	return (series && numbers > 1) || !same_kinds(cx, s, c);
 }
 
 static void name_columns(Ctx *cx, CsvColumns *c)
@@ -127,7 +150,7 @@ static void read_header(Planner *p)
 			break;
 		at++;
 	}
-	c->header = has_names(c);
+	c->header = has_names(p->cx, s, c);
 	if (!c->header) {
 		name_columns(p->cx, c);
 		c->body = (size_t)(text - s->text);

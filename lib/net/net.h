@@ -163,7 +163,7 @@ void net_check(Ctx *cx, Net *net);        /* cycles, unreachable groups, roles; 
 void net_print(const Net *net, Buf *out); /* the text of --stage net */
 /* Groups, links and options as a topology file that parses to the same network; NULL: it would be too long. */
 enum { TEXT_STATEMENTS = 10000 };
-const char *net_text(Arena *a, const Net *net);
+const char *net_statements(Arena *a, const Net *net);
 /* Weights are copied by chunks: all at once, in double precision, they would be the largest array of a run. */
 enum { CHUNK_LINKS = 1 << 15 };
 #define ALL_LINKS UINT64_MAX

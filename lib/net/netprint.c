@@ -154,7 +154,7 @@ void net_print(const Net *net, Buf *out)
 	path_print("test", net->test, out);
 }
 
-const char *net_text(Arena *a, const Net *net)
+const char *net_statements(Arena *a, const Net *net)
 {
 	Buf out = { .arena = a };
 	if (net->groups > TEXT_STATEMENTS || net->blocks > TEXT_STATEMENTS)

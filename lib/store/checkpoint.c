@@ -354,7 +354,7 @@ static void metas_make(Saver *s)
 		meta_add(s, "classes", classes_text(scratch, r->classes, r->class_count));
 	if (r->schema)
 		meta_add(s, "schema", r->schema);
-	const char *topology = net_text(scratch, r->net);
+	const char *topology = net_statements(scratch, r->net);
 	if (topology)
 		meta_add(s, "topology", topology);
 	metas_position(s, "", s->best ? &r->best_at : &r->at);

@@ -25,7 +25,7 @@ static int by_rank(const void *a, const void *b)
 	return x->row < y->row ? -1 : 1;
 }
 
-static bool target_missing(const Schema *s, const Table *t, const float *value)
+static bool target_missing(const Schema *s, const Frame *t, const float *value)
 {
 	bool any = false, targets = false;
 	for (uint32_t i = 0; i < t->columns; i++) {
@@ -37,10 +37,10 @@ static bool target_missing(const Schema *s, const Table *t, const float *value)
 	return targets && !any;
 }
 
-static uint32_t class_of(const Schema *s, const Table *t, const float *value)
+static uint32_t class_of(const Schema *s, const Frame *t, const float *value)
 {
 	for (uint32_t i = 0; i < t->columns; i++) {
-		const Column *c = &s->column[i];
+		const Field *c = &s->column[i];
 		if (c->role == COLUMN_TARGET && !isnan(value[i]))
 			return c->kind == VALUE_CATEGORY && t->column[i].number ? (uint32_t)(int32_t)value[i] : (uint32_t)value[i];
 	}
@@ -48,7 +48,7 @@ static uint32_t class_of(const Schema *s, const Table *t, const float *value)
 }
 
 /* The number of the sequence of every row; NULL: there are none. */
-static const uint64_t *sequences(Ctx *cx, const Table *t, const Schema *s)
+static const uint64_t *sequences(Ctx *cx, const Frame *t, const Schema *s)
 {
 	int64_t column = -1;
 	for (uint32_t i = 0; i < s->columns; i++)
@@ -58,7 +58,7 @@ static const uint64_t *sequences(Ctx *cx, const Table *t, const Schema *s)
 		return NULL;
 	uint64_t *number = NEW(&cx->scratch, t->rows, uint64_t), n = 0;
 	for (uint64_t i = 1; i < t->rows; i++) {
-		const TableColumn *c = column < 0 ? NULL : &t->column[column];
+		const FrameColumn *c = column < 0 ? NULL : &t->column[column];
 		bool begins = c ? c->word[i] != NO_WORD && c->word[i] != c->word[i - 1] : i == t->data->seq[n + 1];
 		n += begins;
 		number[i] = n;
@@ -74,7 +74,7 @@ static bool held_out(const Cut *cut, uint64_t rank, uint64_t of)
 	return rank < min_u64(want, of - 1); /* one at least is trained on */
 }
 
-uint8_t *table_cut(Ctx *cx, const Table *t, const Schema *s, const Cut *cut)
+uint8_t *table_cut(Ctx *cx, const Frame *t, const Schema *s, const Cut *cut)
 {
 	uint8_t *part = NEW(&cx->keep, t->rows, uint8_t);
 	float *value = NEW(&cx->scratch, t->columns, float);

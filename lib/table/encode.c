@@ -13,7 +13,7 @@
 /* ---- fitting ---- */
 
 /* Training rows: mean 0 and deviation 1; of pixels 0..255, 0..1.  One value only: all become 0. */
-void schema_fit(Ctx *cx, Schema *s, const Table *t, const uint8_t *part)
+void schema_fit(Ctx *cx, Schema *s, const Frame *t, const uint8_t *part)
 {
 	float *value = NEW(&cx->scratch, t->columns, float);
 	double *sum = NEW(&cx->scratch, t->columns, double), *square = NEW(&cx->scratch, t->columns, double);
@@ -41,7 +41,7 @@ void schema_fit(Ctx *cx, Schema *s, const Table *t, const uint8_t *part)
 			sum[k] /= n[k] ? (double)n[k] : 1;
 	}
 	for (uint32_t k = 0; k < t->columns; k++) {
-		Column *c = &s->column[k];
+		Field *c = &s->column[k];
 		double deviation = n[k] ? sqrt(square[k] / (double)n[k]) : 0;
 		c->indicator = c->role == COLUMN_INPUT && missing[k] > 0;
 		c->offset = 0;
@@ -55,7 +55,7 @@ void schema_fit(Ctx *cx, Schema *s, const Table *t, const uint8_t *part)
 	schema_units(cx, s);
 }
 
-double target_decode(const Column *c, double encoded)
+double target_decode(const Field *c, double encoded)
 {
 	return c->kind == VALUE_NUMBER ? encoded / c->factor + c->offset : encoded;
 }
@@ -71,7 +71,7 @@ typedef struct Place {
 static bool number_of(Text t, float *v) { return t.len && number_read(t.s, t.s + t.len, v) == t.s + t.len; }
 
 /* The category that a word is; 1.0 is the same as 1. */
-static int32_t category_find(const Dict *known, const Column *c, Text word)
+static int32_t category_find(const Dict *known, const Field *c, Text word)
 {
 	uint32_t k;
 	float v, w;
@@ -87,7 +87,7 @@ static int32_t category_find(const Dict *known, const Column *c, Text word)
 	return -1;
 }
 
-static void match_words(Ctx *cx, const TableColumn *from, const Column *c, Place *p)
+static void match_words(Ctx *cx, const FrameColumn *from, const Field *c, Place *p)
 {
 	Dict known = { .arena = &cx->scratch };
 	for (uint32_t k = 0; k < c->categories; k++)
@@ -105,7 +105,7 @@ static void list_name(Buf *b, uint32_t n, const char *name)
 		buf_puts(b, ", ...");
 }
 
-static Place *match(Ctx *cx, const Table *t, const Schema *s)
+static Place *match(Ctx *cx, const Frame *t, const Schema *s)
 {
 	Place *place = NEW(&cx->scratch, s->columns, Place);
 	Dict names = { .arena = &cx->scratch };
@@ -115,7 +115,7 @@ static Place *match(Ctx *cx, const Table *t, const Schema *s)
 	for (uint32_t i = 0; i < t->columns; i++)
 		dict_add(&names, t->column[i].name);
 	for (uint32_t i = 0; i < s->columns; i++) {
-		const Column *c = &s->column[i];
+		const Field *c = &s->column[i];
 		uint32_t at = 0;
 		bool there = dict_find(&names, (Text){ c->name, (uint32_t)strlen(c->name) }, &at);
 		place[i].column = there && c->role != COLUMN_UNUSED ? (int64_t)at : -1;
@@ -137,13 +137,13 @@ static Place *match(Ctx *cx, const Table *t, const Schema *s)
 }
 
 /* A number column of the schema must be one in the table. */
-static void check_kinds(Ctx *cx, const Table *t, const Schema *s, Place *place)
+static void check_kinds(Ctx *cx, const Frame *t, const Schema *s, Place *place)
 {
 	for (uint32_t i = 0; i < s->columns; i++) {
-		const Column *c = &s->column[i];
+		const Field *c = &s->column[i];
 		if (place[i].column < 0 || !c->units)
 			continue;
-		const TableColumn *from = &t->column[place[i].column];
+		const FrameColumn *from = &t->column[place[i].column];
 		if (c->kind == VALUE_CATEGORY) {
 			if (!from->number && !(t->data && !t->class))
 				match_words(cx, from, c, &place[i]);
@@ -159,7 +159,7 @@ static void check_kinds(Ctx *cx, const Table *t, const Schema *s, Place *place)
 
 typedef struct Encoder {
 	Ctx *cx;
-	const Table *t;
+	const Frame *t;
 	const Schema *s;
 	const Place *place;
 	uint64_t unseen;       /* words of inputs that training has not seen */
@@ -170,7 +170,7 @@ typedef struct Encoder {
 /* Sets the units of one column, which are all 0, of a case. */
 static void encode(Encoder *e, uint32_t column, float *unit)
 {
-	const Column *c = &e->s->column[column];
+	const Field *c = &e->s->column[column];
 	const Place *p = &e->place[column];
 	float v = p->column < 0 ? NAN : e->value[p->column];
 	if (isnan(v)) {
@@ -215,7 +215,7 @@ static int64_t place_of(const Encoder *e, int role)
 	return -1;
 }
 
-static Text word_at(const TableColumn *c, uint64_t row)
+static Text word_at(const FrameColumn *c, uint64_t row)
 {
 	return c->word[row] == NO_WORD ? (Text){ "", 0 } : c->words.text[c->word[row]];
 }
@@ -246,7 +246,7 @@ static void encode_others(Encoder *e, Data *d, const uint64_t *row)
 				s++;
 			begins |= from->seq[s] == r;
 		} else {
-			const TableColumn *c = &e->t->column[seq];
+			const FrameColumn *c = &e->t->column[seq];
 			begins |= c->word[r] != NO_WORD && i > 0 && c->word[r] != c->word[row[i - 1]];
 		}
 		if (begins)
@@ -262,7 +262,7 @@ static void encode_others(Encoder *e, Data *d, const uint64_t *row)
 
 static void set_classes(Ctx *cx, const Schema *s, Data *d)
 {
-	const Column *c = schema_target(s, 0);
+	const Field *c = schema_target(s, 0);
 	if (s->task != TASK_CLASSES || !d->targets)
 		return;
 	Text *name = NEW(&cx->scratch, c->categories, Text);
@@ -284,7 +284,7 @@ static bool has_targets(const Encoder *e)
 	return targets && there == targets;
 }
 
-Data *table_encode(Ctx *cx, const Table *t, const Schema *s, const uint8_t *part, int which)
+Data *table_encode(Ctx *cx, const Frame *t, const Schema *s, const uint8_t *part, int which)
 {
 	Place *place = match(cx, t, s);
 	check_kinds(cx, t, s, place);
@@ -305,7 +305,7 @@ Data *table_encode(Ctx *cx, const Table *t, const Schema *s, const uint8_t *part
 	for (uint64_t i = 0; i < d->cases; i++) {
 		row_values(t, row[i], e.value);
 		for (uint32_t k = 0; k < s->columns; k++) {
-			const Column *c = &s->column[k];
+			const Field *c = &s->column[k];
 			if (c->role == COLUMN_INPUT)
 				encode(&e, k, x + i * d->inputs + c->unit);
 			else if (c->role == COLUMN_TARGET && y)

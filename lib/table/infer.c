@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the columns of a table are for.  In: a Table, roles that options give.  Out: a Schema without offsets and
+/* What the columns of a table are for.  In: a Frame, roles that options give.  Out: a Schema without offsets and
  * factors, and a line of text for each decision.
  *
  * Inputs: numbers, 0/1, categories; a column that cannot help (one value only, a different text in nearly every row,
@@ -18,20 +18,20 @@ enum { LISTED = 6 };          /* columns or classes in a line */
 
 typedef struct Infer {
 	Ctx *cx;
-	const Table *t;
+	const Frame *t;
 	const InferOptions *how;
 	Schema *s;
 	Buf unused; /* names of columns that are not used, and why */
 } Infer;
 
-static Loc column_at(const Infer *f, const TableColumn *c) { return (Loc){ f->t->src, c->off }; }
+static Loc column_at(const Infer *f, const FrameColumn *c) { return (Loc){ f->t->src, c->off }; }
 
 /* ---- categories ---- */
 
 static int by_class(const void *a, const void *b) { return class_order(*(const Text *)a, *(const Text *)b); }
 
 /* Words of a column that stand in some row, in order. */
-static void take_words(Infer *f, const TableColumn *from, Column *c)
+static void take_words(Infer *f, const FrameColumn *from, Field *c)
 {
 	Text *word = NEW(&f->cx->scratch, from->words.count, Text);
 	uint32_t n = from->words.count;
@@ -70,7 +70,7 @@ static uint32_t different(Infer *f, uint32_t column, uint32_t most, float **valu
 	return n;
 }
 
-static void take_numbers(Infer *f, const float *value, uint32_t n, Column *c)
+static void take_numbers(Infer *f, const float *value, uint32_t n, Field *c)
 {
 	const char **category = NEW(&f->cx->keep, n, const char *);
 	for (uint32_t i = 0; i < n; i++) {
@@ -86,7 +86,7 @@ static void take_numbers(Infer *f, const float *value, uint32_t n, Column *c)
 /* ---- inputs ---- */
 
 /* 1, 2, 3, ... down the rows. */
-static bool numbers_rows(const Infer *f, const TableColumn *c)
+static bool numbers_rows(const Infer *f, const FrameColumn *c)
 {
 	if (!c->number || !c->whole || c->missing || f->t->rows < 10 ||
 	    (double)c->high - (double)c->low + 1 != (double)f->t->rows)
@@ -98,7 +98,7 @@ static bool numbers_rows(const Infer *f, const TableColumn *c)
 }
 
 /* NULL: the column can be an input. */
-static const char *useless(const Infer *f, const TableColumn *c)
+static const char *useless(const Infer *f, const FrameColumn *c)
 {
 	uint64_t values = f->t->rows - c->missing;
 	if (!values)
@@ -115,9 +115,9 @@ static const char *useless(const Infer *f, const TableColumn *c)
 	return numbers_rows(f, c) ? "it numbers the rows" : NULL;
 }
 
-static void add_input(Infer *f, uint32_t i, Column *c)
+static void add_input(Infer *f, uint32_t i, Field *c)
 {
-	const TableColumn *from = &f->t->column[i];
+	const FrameColumn *from = &f->t->column[i];
 	const char *why = f->t->data ? NULL : useless(f, from);
 	if (why) {
 		buf_printf(&f->unused, "%s'%.*s' (%s)", f->unused.len ? ", " : "", text_shown(from->name), from->name.s, why);
@@ -133,15 +133,15 @@ static void add_input(Infer *f, uint32_t i, Column *c)
 
 /* ---- targets ---- */
 
-static _Noreturn void bad_target(Infer *f, const TableColumn *c, const char *what)
+static _Noreturn void bad_target(Infer *f, const FrameColumn *c, const char *what)
 {
 	fail_at(f->cx, column_at(f, c), "choose another target with --targets", "target '%.*s' %s", text_shown(c->name),
 	        c->name.s, what);
 }
 
-static void add_target(Infer *f, uint32_t i, Column *c, bool alone)
+static void add_target(Infer *f, uint32_t i, Field *c, bool alone)
 {
-	const TableColumn *from = &f->t->column[i];
+	const FrameColumn *from = &f->t->column[i];
 	uint64_t values = f->t->rows - from->missing;
 	int task = f->how->task;
 	c->role = COLUMN_TARGET;
@@ -200,7 +200,7 @@ static void say_columns(const Infer *f, Buf *b, int role)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < f->s->columns; i++) {
-		const Column *c = &f->s->column[i];
+		const Field *c = &f->s->column[i];
 		if (c->role != role)
 			continue;
 		if (n++ < LISTED)
@@ -242,7 +242,7 @@ static void say_inputs(const Infer *f, Buf *b)
 
 static void say_target(const Infer *f, Buf *b)
 {
-	const Column *c = schema_target(f->s, 0);
+	const Field *c = schema_target(f->s, 0);
 	if (!c)
 		return;
 	buf_puts(b, "target: ");
@@ -279,17 +279,17 @@ static void single_role(Schema *s, int64_t column, int role)
 		s->column[column].role = role;
 }
 
-Schema *schema_infer(Ctx *cx, const Table *t, const InferOptions *how)
+Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how)
 {
 	Infer f = { .cx = cx, .t = t, .how = how, .s = NEW(&cx->keep, 1, Schema), .unused.arena = &cx->scratch };
 	Schema *s = f.s;
 	s->columns = t->columns;
-	s->column = NEW(&cx->keep, t->columns, Column);
+	s->column = NEW(&cx->keep, t->columns, Field);
 	uint32_t targets = 0, first_target = t->data ? t->data->inputs : 0;
 	for (uint32_t i = 0; i < t->columns; i++)
 		targets += t->data ? i >= first_target : t->roles->col[i].y >= 0;
 	for (uint32_t i = 0; i < t->columns; i++) {
-		Column *c = &s->column[i];
+		Field *c = &s->column[i];
 		c->name = arena_copy(&cx->keep, t->column[i].name.s, t->column[i].name.len);
 		c->factor = 1;
 		if (t->data ? i >= first_target : t->roles->col[i].y >= 0)

@@ -119,7 +119,7 @@ static void measure_classes(Ctx *cx, const Data *d, const double *out, Metrics *
 		m->cases++;
 		m->weight += w;
 		right += w * (truth == guess);
-		loss -= w * log(p < 1e-15 ? 1e-15 : p); /* NaN stays */
+		loss -= w * arith_log(p < 1e-15 ? 1e-15 : p); /* NaN stays */
 		m->confusion[(size_t)truth * n + guess]++;
 	}
 	m->accuracy = right / m->weight;
@@ -186,7 +186,7 @@ static void measure_numbers(Ctx *cx, const Data *d, const Schema *s, const doubl
 	float *row = NEW(&cx->scratch, d->targets, float);
 	double squares = 0, absolute = 0, all = 0, r2 = 0, r2s = 0;
 	for (uint32_t k = 0; k < d->targets; k++) {
-		const Column *c = s ? schema_target(s, k) : NULL;
+		const Field *c = s ? schema_target(s, k) : NULL;
 		double mean = 0, weight = 0, residual = 0, total = 0;
 		for (int pass = 0; pass < 2; pass++) {
 			for (uint64_t i = 0; i < d->cases; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file as a table.  In: a CSV file, or data of another format.  Out: a Table: every column in use as numbers, or as
+/* A file as a table.  In: a CSV file, or data of another format.  Out: a Frame: every column in use as numbers, or as
  * words with a dictionary.
  *
  * A CSV file is read twice: the first pass counts what each column holds, the second one stores it.  So memory is that
@@ -22,9 +22,9 @@ bool is_missing(Text t)
 
 /* ---- one pass over the rows of a CSV file ---- */
 
-typedef void FieldFn(Ctx *cx, Table *t, TableColumn *c, uint64_t row, Text field, size_t off);
+typedef void FieldFn(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text field, size_t off);
 
-static void each_field(Ctx *cx, Table *t, const CsvColumns *c, uint64_t rows, FieldFn *fn)
+static void each_field(Ctx *cx, Frame *t, const CsvColumns *c, uint64_t rows, FieldFn *fn)
 {
 	const char *p, *eol;
 	size_t off = c->body, released = 0;
@@ -52,7 +52,7 @@ static void each_field(Ctx *cx, Table *t, const CsvColumns *c, uint64_t rows, Fi
 	check_errors(cx);
 }
 
-static void count_field(Ctx *cx, Table *t, TableColumn *c, uint64_t row, Text field, size_t off)
+static void count_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text field, size_t off)
 {
 	float v;
 	(void)cx, (void)t, (void)row;
@@ -69,7 +69,7 @@ static void count_field(Ctx *cx, Table *t, TableColumn *c, uint64_t row, Text fi
 	}
 }
 
-static void store_field(Ctx *cx, Table *t, TableColumn *c, uint64_t row, Text field, size_t off)
+static void store_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text field, size_t off)
 {
 	(void)t, (void)off;
 	if (c->number) {
@@ -86,7 +86,7 @@ static void store_field(Ctx *cx, Table *t, TableColumn *c, uint64_t row, Text fi
 
 /* ---- kinds ---- */
 
-static void check_mixed(Ctx *cx, const Table *t, const TableColumn *c)
+static void check_mixed(Ctx *cx, const Frame *t, const FrameColumn *c)
 {
 	bool measured = !c->whole || c->high - c->low >= 100; /* not a code such as 1, 2, A */
 	if (c->numbers <= c->texts || !measured)
@@ -98,10 +98,10 @@ static void check_mixed(Ctx *cx, const Table *t, const TableColumn *c)
 	         c->numbers + c->texts, text_shown(name), name.s);
 }
 
-static void set_kinds(Ctx *cx, Table *t, const bool *category)
+static void set_kinds(Ctx *cx, Frame *t, const bool *category)
 {
 	for (uint32_t i = 0; i < t->columns; i++) {
-		TableColumn *c = &t->column[i];
+		FrameColumn *c = &t->column[i];
 		if (!c->used)
 			continue;
 		c->kind = category[i] || c->texts ? VALUE_CATEGORY : VALUE_NUMBER;
@@ -114,7 +114,7 @@ static void set_kinds(Ctx *cx, Table *t, const bool *category)
 }
 
 /* Columns that a schema reads as categories hold words, even if all of them are numbers. */
-static void mark_schema(Ctx *cx, Table *t, const Schema *s, bool *category)
+static void mark_schema(Ctx *cx, Frame *t, const Schema *s, bool *category)
 {
 	Dict names = { .arena = &cx->scratch };
 	for (uint32_t i = 0; i < s->columns; i++)
@@ -123,14 +123,14 @@ static void mark_schema(Ctx *cx, Table *t, const Schema *s, bool *category)
 		uint32_t k;
 		if (!dict_find(&names, t->column[i].name, &k))
 			continue;
-		const Column *c = &s->column[k];
+		const Field *c = &s->column[k];
 		t->column[i].used = true;
 		category[i] = c->role == COLUMN_NAME || c->role == COLUMN_SEQUENCE ||
 		              (c->role != COLUMN_WEIGHT && c->kind == VALUE_CATEGORY);
 	}
 }
 
-static void mark_roles(Ctx *cx, Table *t, const CsvColumns *c, const DataOptions *opt, bool *category)
+static void mark_roles(Ctx *cx, Frame *t, const CsvColumns *c, const DataOptions *opt, bool *category)
 {
 	for (uint32_t i = 0; i < t->columns; i++) {
 		const CsvColumn *col = &c->col[i];
@@ -141,11 +141,11 @@ static void mark_roles(Ctx *cx, Table *t, const CsvColumns *c, const DataOptions
 	columns_mark(cx, t->src, c, "--category", opt ? opt->category : NULL, category);
 }
 
-static void check_names(Ctx *cx, const Table *t)
+static void check_names(Ctx *cx, const Frame *t)
 {
 	Dict seen = { .arena = &cx->scratch };
 	for (uint32_t i = 0; i < t->columns; i++) {
-		const TableColumn *c = &t->column[i];
+		const FrameColumn *c = &t->column[i];
 		uint32_t known = seen.count;
 		if (dict_add(&seen, c->name) != known)
 			error_at(cx, (Loc){ t->src, c->off }, "give every column a name of its own",
@@ -154,10 +154,10 @@ static void check_names(Ctx *cx, const Table *t)
 	check_errors(cx);
 }
 
-static Table *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *schema)
+static Frame *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *schema)
 {
 	src_check_text(cx, s);
-	Table *t = NEW(&cx->keep, 1, Table);
+	Frame *t = NEW(&cx->keep, 1, Frame);
 	const CsvColumns *c = schema ? columns_header(cx, s) : columns_plan(cx, s, opt);
 	t->name = s->name;
 	t->src = s;
@@ -167,7 +167,7 @@ static Table *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Sch
 	if (t->columns > MAX_COLUMNS)
 		fail_at(cx, (Loc){ s, 0 }, "choose another file, or use npz for many inputs", "%u columns are more than %d",
 		        t->columns, MAX_COLUMNS);
-	t->column = NEW(&cx->keep, t->columns, TableColumn);
+	t->column = NEW(&cx->keep, t->columns, FrameColumn);
 	bool *category = NEW(&cx->scratch, t->columns, bool);
 	for (uint32_t i = 0; i < t->columns; i++) {
 		Text name = c->col[i].name;
@@ -187,7 +187,7 @@ static Table *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Sch
 		        "there are no cases below the header");
 	set_kinds(cx, t, category);
 	for (uint32_t i = 0; i < t->columns; i++) {
-		TableColumn *col = &t->column[i];
+		FrameColumn *col = &t->column[i];
 		if (!col->used)
 			continue;
 		col->words.arena = &cx->keep;
@@ -224,7 +224,7 @@ static bool one_of_n(Ctx *cx, const Data *d, uint32_t **class)
 	return d->targets > 1;
 }
 
-static void class_column(Ctx *cx, const Data *d, TableColumn *c)
+static void class_column(Ctx *cx, const Data *d, FrameColumn *c)
 {
 	c->name = (Text){ "class", 5 };
 	c->kind = VALUE_CATEGORY;
@@ -239,13 +239,13 @@ static void class_column(Ctx *cx, const Data *d, TableColumn *c)
 	}
 }
 
-static void count_rows(Ctx *cx, Table *t)
+static void count_rows(Ctx *cx, Frame *t)
 {
 	float *row = NEW(&cx->scratch, t->columns, float);
 	for (uint64_t i = 0; i < t->rows; i++) {
 		row_values(t, i, row);
 		for (uint32_t k = 0; k < t->columns; k++) {
-			TableColumn *c = &t->column[k];
+			FrameColumn *c = &t->column[k];
 			float v = row[k];
 			if (c->kind == VALUE_CATEGORY)
 				continue;
@@ -260,15 +260,15 @@ static void count_rows(Ctx *cx, Table *t)
 		}
 	}
 	for (uint32_t k = 0; k < t->columns; k++) {
-		TableColumn *c = &t->column[k];
+		FrameColumn *c = &t->column[k];
 		if (c->kind == VALUE_NUMBER && c->numbers && c->whole && c->low == 0 && c->high == 1)
 			c->kind = VALUE_BINARY;
 	}
 }
 
-static Table *table_data(Ctx *cx, const Data *d)
+static Frame *table_data(Ctx *cx, const Data *d)
 {
-	Table *t = NEW(&cx->keep, 1, Table);
+	Frame *t = NEW(&cx->keep, 1, Frame);
 	t->name = d->name;
 	t->data = d;
 	t->rows = d->cases;
@@ -281,9 +281,9 @@ static Table *table_data(Ctx *cx, const Data *d)
 		fail(cx, MP_BAD_INPUT, "write a topology file for it", "%s has %u inputs, more than the %d of a table", d->name,
 		     d->inputs, MAX_COLUMNS);
 	t->columns = (uint32_t)columns;
-	t->column = NEW(&cx->keep, t->columns, TableColumn);
+	t->column = NEW(&cx->keep, t->columns, FrameColumn);
 	for (uint32_t i = 0; i < t->columns; i++) {
-		TableColumn *c = &t->column[i];
+		FrameColumn *c = &t->column[i];
 		c->used = true;
 		c->name = i < d->inputs ? number_name(cx, 'x', i) : number_name(cx, 'y', i - d->inputs);
 	}
@@ -293,13 +293,13 @@ static Table *table_data(Ctx *cx, const Data *d)
 	return t;
 }
 
-Table *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema)
+Frame *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema)
 {
 	DataSource from = data_locate(cx, path, opt);
 	return from.csv ? table_csv(cx, from.src, opt, schema) : table_data(cx, data_load(cx, &from, opt));
 }
 
-void row_values(const Table *t, uint64_t row, float *value)
+void row_values(const Frame *t, uint64_t row, float *value)
 {
 	if (t->data) {
 		data_x(t->data, row, value);
@@ -310,7 +310,7 @@ void row_values(const Table *t, uint64_t row, float *value)
 		return;
 	}
 	for (uint32_t i = 0; i < t->columns; i++) {
-		const TableColumn *c = &t->column[i];
+		const FrameColumn *c = &t->column[i];
 		if (c->used)
 			value[i] = c->number ? c->number[row] : c->word[row] == NO_WORD ? NAN : (float)c->word[row];
 	}

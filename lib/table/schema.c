@@ -30,7 +30,7 @@ bool schema_find(const Schema *s, Text name, uint32_t *column)
 	return false;
 }
 
-const Column *schema_target(const Schema *s, uint32_t i)
+const Field *schema_target(const Schema *s, uint32_t i)
 {
 	for (uint32_t k = 0; k < s->columns; k++)
 		if (s->column[k].role == COLUMN_TARGET && i-- == 0)
@@ -42,7 +42,7 @@ void schema_units(Ctx *cx, Schema *s)
 {
 	uint64_t inputs = 0, targets = 0;
 	for (uint32_t i = 0; i < s->columns; i++) {
-		Column *c = &s->column[i];
+		Field *c = &s->column[i];
 		uint64_t *total = c->role == COLUMN_TARGET ? &targets : &inputs;
 		c->units = 0;
 		if (c->role != COLUMN_INPUT && c->role != COLUMN_TARGET)
@@ -62,9 +62,9 @@ Schema *schema_copy(Arena *a, const Schema *s)
 {
 	Schema *copy = NEW(a, 1, Schema);
 	*copy = *s;
-	copy->column = NEW(a, s->columns, Column);
+	copy->column = NEW(a, s->columns, Field);
 	for (uint32_t i = 0; i < s->columns; i++) {
-		Column *c = &copy->column[i];
+		Field *c = &copy->column[i];
 		*c = s->column[i];
 		c->name = arena_copy(a, c->name, strlen(c->name));
 		c->category = classes_copy(a, c->category, c->categories);
@@ -82,7 +82,7 @@ void schema_print(const Schema *s, Buf *json)
 	jw_text(&j, "task", task_names[s->task]);
 	jw_start(&j, "columns", '[');
 	for (uint32_t i = 0; i < s->columns; i++) {
-		const Column *c = &s->column[i];
+		const Field *c = &s->column[i];
 		if (c->role == COLUMN_UNUSED)
 			continue;
 		jw_start(&j, NULL, '{');
@@ -150,7 +150,7 @@ static double finite_of(const Reader *r, const json_t *v, const char *what)
 	return x;
 }
 
-static void read_categories(const Reader *r, const json_t *list, Column *c)
+static void read_categories(const Reader *r, const json_t *list, Field *c)
 {
 	size_t n = json_array_size(list);
 	uint32_t most = c->role == COLUMN_TARGET ? (uint32_t)LABEL_CLASSES : (uint32_t)MAX_CATEGORIES;
@@ -167,7 +167,7 @@ static void read_categories(const Reader *r, const json_t *list, Column *c)
 	c->categories = (uint32_t)n;
 }
 
-static void read_column(const Reader *r, const json_t *v, Column *c)
+static void read_column(const Reader *r, const json_t *v, Field *c)
 {
 	c->name = name_of(r, json_object_get(v, "name"), "a column has no name");
 	c->role = word_find(r, json_object_get(v, "role"), column_roles, COLUMN_ROLES, "a column has no role");
@@ -192,7 +192,7 @@ static void check_task(const Reader *r, const Schema *s)
 	static const int kinds[TASK_COUNT] = { -1, VALUE_CATEGORY, VALUE_BINARY, VALUE_NUMBER };
 	uint32_t targets = 0;
 	for (uint32_t i = 0; i < s->columns; i++) {
-		const Column *c = &s->column[i];
+		const Field *c = &s->column[i];
 		if (c->role != COLUMN_TARGET)
 			continue;
 		targets++;
@@ -218,11 +218,11 @@ Schema *schema_parse(Ctx *cx, Loc at, const char *json)
 		wrong(&r, "it has no columns, or too many");
 	Schema *s = NEW(&cx->keep, 1, Schema);
 	s->columns = (uint32_t)json_array_size(list);
-	s->column = NEW(&cx->keep, s->columns, Column);
+	s->column = NEW(&cx->keep, s->columns, Field);
 	s->task = word_find(&r, json_object_get(tree, "task"), task_names, TASK_COUNT, "it has no task");
 	Dict seen = { .arena = &cx->scratch };
 	for (uint32_t i = 0; i < s->columns; i++) {
-		Column *c = &s->column[i];
+		Field *c = &s->column[i];
 		read_column(&r, json_array_get(list, i), c);
 		if (dict_add(&seen, (Text){ c->name, (uint32_t)strlen(c->name) }) != i)
 			wrong(&r, "a column is listed twice");

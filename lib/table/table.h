@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* table: tables whose columns hold anything, and the schema that encodes them as inputs and targets of a network.
  *
- *     file -> Table (scan.c: values by column) -> Schema (infer.c: role and kind of each column; encode.c: offsets and
+ *     file -> Frame (scan.c: values by column) -> Schema (infer.c: role and kind of each column; encode.c: offsets and
  *     factors, fitted on the training rows) -> Data (encode.c)
  *
  * A trained model keeps its schema as JSON (schema.c), so that other tables are encoded alike, columns being found by
@@ -20,7 +20,7 @@ extern const char *const column_roles[COLUMN_ROLES];
 extern const char *const value_kinds[VALUE_KINDS];
 extern const char *const task_names[TASK_COUNT];
 
-typedef struct Column {
+typedef struct Field {
 	const char *name;
 	int role, kind;
 	double offset, factor;       /* number: encoded as (value - offset) * factor; a missing one as 0 */
@@ -28,10 +28,10 @@ typedef struct Column {
 	uint32_t categories;
 	bool indicator;       /* input: a further unit, 1 where the value is missing */
 	uint32_t unit, units; /* its first input or target, and how many it has */
-} Column;
+} Field;
 
 typedef struct Schema {
-	Column *column; /* in the order of the file that it was made from */
+	Field *column; /* in the order of the file that it was made from */
 	uint32_t columns;
 	uint32_t inputs, targets; /* units */
 	int task;                 /* TASK_NONE: no targets */
@@ -44,11 +44,11 @@ void schema_print(const Schema *s, Buf *json);           /* as one JSON object *
 Schema *schema_parse(Ctx *cx, Loc at, const char *json); /* and back, checked; in keep.  at: for messages */
 Schema *schema_copy(Arena *a, const Schema *s);
 bool schema_find(const Schema *s, Text name, uint32_t *column);
-const Column *schema_target(const Schema *s, uint32_t i); /* the i-th target column; NULL past the last */
+const Field *schema_target(const Schema *s, uint32_t i); /* the i-th target column; NULL past the last */
 
 /* ---- scan.c: a file as columns of values -------------------------------------------------------- */
 
-typedef struct TableColumn {
+typedef struct FrameColumn {
 	Text name;
 	size_t off;        /* of its name in the file */
 	bool used;         /* its values are kept */
@@ -62,27 +62,27 @@ typedef struct TableColumn {
 	size_t first_text; /* offset of the first of them */
 	bool whole;        /* all numbers are */
 	float low, high;   /* of the numbers */
-} TableColumn;
+} FrameColumn;
 enum { NO_WORD = UINT32_MAX };
 
-typedef struct Table {
+typedef struct Frame {
 	const char *name;
 	const Src *src; /* NULL: not a text file */
 	uint64_t rows;
-	TableColumn *column;
+	FrameColumn *column;
 	uint32_t columns;
 	bool header;             /* the file names its columns */
 	bool images;             /* inputs are pixels */
 	const Data *data;        /* another format: rows are its cases, the columns its inputs, then its targets */
 	uint32_t *class;         /* [rows] its one-of-n targets as numbers of classes: they are one column */
 	const CsvColumns *roles; /* that options give to the columns of a CSV file; NULL: another format */
-} Table;
+} Frame;
 
 bool is_missing(Text t); /* nothing, NA, NaN, null, None, ? */
 /* All columns that options choose, or that `schema` needs (NULL: none). In keep. */
-Table *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema);
+Frame *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema);
 /* Values of a row: numbers, or indices of words as numbers; NaN: missing. */
-void row_values(const Table *t, uint64_t row, float *value);
+void row_values(const Frame *t, uint64_t row, float *value);
 
 /* ---- infer.c: roles and kinds of the columns of a table ----------------------------------------- */
 
@@ -90,7 +90,7 @@ typedef struct InferOptions {
 	int task;       /* TASK_NONE: by the values of the target */
 	Buf *decisions; /* a line for each thing that was decided; NULL: not wanted */
 } InferOptions;
-Schema *schema_infer(Ctx *cx, const Table *t, const InferOptions *how); /* in keep */
+Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how); /* in keep */
 
 /* ---- cut.c: rows to train on and rows held out -------------------------------------------------- */
 
@@ -103,14 +103,14 @@ typedef struct Cut {
 	uint64_t seed;
 	bool stratify;
 } Cut;
-uint8_t *table_cut(Ctx *cx, const Table *t, const Schema *s, const Cut *cut);
+uint8_t *table_cut(Ctx *cx, const Frame *t, const Schema *s, const Cut *cut);
 
 /* ---- encode.c: rows as cases -------------------------------------------------------------------- */
 
-void schema_fit(Ctx *cx, Schema *s, const Table *t, const uint8_t *part); /* offsets, factors, indicators */
+void schema_fit(Ctx *cx, Schema *s, const Frame *t, const uint8_t *part); /* offsets, factors, indicators */
 /* Rows of `which` part (part NULL: all). Columns are matched by their names. In keep. */
-Data *table_encode(Ctx *cx, const Table *t, const Schema *s, const uint8_t *part, int which);
-double target_decode(const Column *c, double encoded); /* of a number: in the units of the table */
+Data *table_encode(Ctx *cx, const Frame *t, const Schema *s, const uint8_t *part, int which);
+double target_decode(const Field *c, double encoded); /* of a number: in the units of the table */
 
 /* ---- topology.c: a network for a table ---------------------------------------------------------- */
 
