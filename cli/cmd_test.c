@@ -176,7 +176,7 @@ const Command test_command = {
 	.about =
 		"Runs DATA through the network of MODEL, a file that train saved, and prints the metrics that fit its targets. "
 		"FILE.topo WEIGHTS in place of MODEL takes a topology file and a file of weights; then DATA may be left out: "
-	    "it "
+		"it "
 		"is the test data the topology file names, or its training data. Columns of a table are found by name.\n\n"
 		"Prints the mean error per case, the accuracy (right: share of cases whose best "
 		"guess is the target), and the share of cases whose outputs are all within the threshold of their targets.",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables: files whose columns hold numbers, categories, texts and gaps, as people have them; models that know the columns
- * they were trained on; metrics.
+/* Tables: files whose columns hold numbers, categories, texts and gaps, as people have them; models that know the
+ * columns they were trained on; metrics.
  *
  *     mp_table_open(&table, "iris.csv", NULL, NULL, NULL);         what each column is for is found out
  *     mp_table_cut(table, &(mp_cut){ sizeof(mp_cut), .share = 0.2, .stratify = 1 }, &train, &held_out);
@@ -61,8 +61,8 @@ typedef struct mp_cut {
 MP_API mp_status mp_table_cut(mp_table *table, const mp_cut *cut, mp_data **train, mp_data **held_out);
 /* Another file, encoded as the table is that was cut. */
 MP_API mp_status mp_table_encode(mp_table *table, const char *path, const mp_data_options *options, mp_data **data);
-/* A network for the table as it was cut, as the text of a topology file. hidden: sizes of hidden layers, "64,32", or "0";
- * NULL: by the size of the data. */
+/* A network for the table as it was cut, as the text of a topology file. hidden: sizes of hidden layers, "64,32", or
+ * "0"; NULL: by the size of the data. */
 MP_API mp_status mp_table_topology(mp_table *table, const char *hidden, mp_write_fn *write, void *user);
 
 /* Data for the network of a run, encoded as the table was that it was trained on; without one, as mp_data_open does. */

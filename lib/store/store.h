@@ -70,7 +70,7 @@ typedef struct SafeFile {
 	bool verified; /* it has a checksum, which is right */
 } SafeFile;
 
-bool safe_looks(const Src *src); /* a safetensors file, by its first bytes */
+bool safe_looks(const Src *src);              /* a safetensors file, by its first bytes */
 SafeFile *safe_read(Ctx *cx, const Src *src); /* in scratch; everything checked, the checksum if there is one */
 Tensor *safe_find(const SafeFile *s, const char *name);             /* NULL: no such */
 const char *safe_meta(const SafeFile *s, const char *key);          /* NULL: no such */

@@ -3,8 +3,8 @@
  * one.  Out: accuracy, log loss, area under the ROC curve, confusion matrix, precision, recall and F1 of classes;
  * root mean squared error, mean absolute error and R2 of numbers, in the units of the table.
  *
- * Targets decide the kind: one of n is a class, a lone 0 or 1 is a class of two, several of 0 and 1 are bits, all others
- * are numbers.  Cases without a target do not count; a case of weight w counts w times.  NaN: not meaningful. */
+ * Targets decide the kind: one of n is a class, a lone 0 or 1 is a class of two, several of 0 and 1 are bits, all
+ * others are numbers.  Cases without a target do not count; a case of weight w counts w times.  NaN: not meaningful. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
