@@ -7,6 +7,7 @@
 #include "formula_once.h"
 
 #include "isa.h"
+#include "target.h"
 #include "vec_generic.h"
 #include "functions.h"
 

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "isa.h"
+#include "target.h"
 
 extern const Target target_ref, target_cpu;
 

@@ -4,6 +4,7 @@
 #define KERNS_H
 
 #include "kern.h"
+#include "target.h"
 
 #if defined __x86_64__
 #include <immintrin.h>

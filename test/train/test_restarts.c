@@ -4,6 +4,7 @@
 #include "runs.h"
 
 #include "isa.h"
+#include "target.h"
 
 typedef struct Work {
 	const char *net, *data;

@@ -4,6 +4,7 @@
 #define BENCH_H
 
 #include "isa.h"
+#include "target.h"
 #include "ceiling.h"
 
 /* ---- ceiling.c: peak rates of this computer ----------------------------------------------------- */

@@ -3,6 +3,7 @@
 #ifndef ISA_H
 #define ISA_H
 
+#include "base.h"
 #include "kern.h"
 
 enum { ISA_GENERIC, ISA_AVX2, ISA_AVX512, ISA_AMX, ISA_COUNT }; /* each can do what those before it can */

@@ -18,7 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "target.h"
+#include "formula.h"
+#include "tally.h"
+#include "units.h"
+#include "util.h"
 #include "checksum.h"
 #include "small.h"
 

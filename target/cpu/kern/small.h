@@ -15,7 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "target.h"
+#include "tally.h"
+#include "units.h"
+#include "util.h"
 
 typedef enum LaneKind { LANE_SEED, LANE_CASE, LANE_PAIR } LaneKind;
 enum { TILE_UNITS = 4, PAIR_CASES = 8, PAIR_UNITS = 2 * TILE_UNITS }; /* units of a tile at most; of LANE_PAIR */

@@ -4,6 +4,7 @@
 #define CPU_LAYOUT_H
 
 #include "kern.h"
+#include "target.h"
 
 /* ---- layout.c: where units and weights are ------------------------------------------------------ */
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pass over cases counts (score.c).  A header of its own, since the kernels of target cpu need nothing else of a
+ * run. */
+#ifndef TALLY_H
+#define TALLY_H
+
+#include <stdint.h>
+
+typedef struct Tally {
+	double error;
+	uint64_t cases, scored, right, within;
+} Tally; /* scored: cases with any target */
+
+#endif
