@@ -9,12 +9,11 @@ static const Option options[] = {
 	{ "machine", "FILE", "the machine: a file, or one of gf11, gf11-356, gf11-ring, gf11-banks16; default gf11" },
 	{ "cases", "N", "model, sweep, evaluate, updates, disks, diagnose: cases in an epoch; default 12022" },
 	{ "procs", "RANGE",
-	  "numbers of processors: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas "
-	  "between; efficiency, sweep, evaluate, run and diagnose: one number" },
+	  "numbers of processors: N, FROM..TO, FROM..TO:STEP, FROM..TO:xFACTOR, several with commas between; efficiency, "
+	  "sweep, evaluate, run and diagnose: one number" },
 	{ "sum", "HOW",
 	  "model, sweep, disks, diagnose: summation method of weight changes, ring, tree, pipelined or halving; default "
-	  "tree. "
-	  "table1, calibrate, updates: only these rows" },
+	  "tree. table1, calibrate, updates: only these rows" },
 	{ "compiler", "HOW",
 	  "sweep, efficiency, disks, diagnose: 1989, as the report describes it, or best; default 1989. table1: 1989 "
 	  "leaves out best mode. sums, updates, evaluate: only this one" },
@@ -44,8 +43,8 @@ static const Option options[] = {
 	{ "kanata", "FILE", "trace: write a pipeline trace for Konata" },
 	{ "chrome", "FILE", "trace: write a trace for Perfetto or chrome://tracing" },
 	{ "dead", "PART",
-	  "switch: a dead part, crossbar:STAGE:N, link:STAGE:N:M or port:P, with stages input, middle and output; "
-	  "may be repeated" },
+	  "switch: a dead part, crossbar:STAGE:N, link:STAGE:N:M or port:P, with stages input, middle and output; may be "
+	  "repeated" },
 	{ "fault", "SPEC",
 	  "diagnose: an injected fault, dead:PROC, stuck:PROC:reg|sram|dram:ADDR:BIT[:0|1], alu:PROC:RATE, port:PORT, "
 	  "misroute:PORT:RATE, crossbar:STAGE:N, link:STAGE:N:M, flip:RATE, or a file with one fault per line; may be "
@@ -125,39 +124,32 @@ const Command gf11_command = {
 		"--cases is per processor, default 24.\n\n"
 		"figures: figures 8 to 11, and Table 1 with every summation method, as CSV and SVG.\n\n"
 		"model FILE.topo: the performance model: computation, memory traffic, communication, host calls, the best "
-		"number "
-		"of processors.\n\n"
+		"number of processors.\n\n"
 		"sweep NAME=RANGE...: a simulated epoch for every combination of values of machine parameters or of procs, "
 		"sum, bundle, update, sigmoid, compiler, small-layers.\n\n"
 		"sums: summation methods compared: cycles of the update per weight for three networks, the best method, and "
-		"the "
-		"crossover points.\n\n"
+		"the crossover points.\n\n"
 		"updates [FILE.topo]: the cost of each update rule per weight, and what a rule, or option range-check (section "
 		"8), adds to an epoch with momentum, for every summation method.\n\n"
 		"evaluate [FILE.topo...]: the effect of each feature of the machine (section 11): simulated epochs with one "
 		"feature changed, sorted by effect; default three different networks.\n\n"
 		"disks [FILE.topo]: streaming every case from the disks during training: the bandwidth needed and achieved, "
-		"when "
-		"the disks are the bottleneck, how long they take to fill the memories.\n\n"
+		"when the disks are the bottleneck, how long they take to fill the memories.\n\n"
 		"calibrate: fits the cost of a host call to three cells of Table 1.\n\n"
 		"efficiency [FILE.topo]: share of useful cycles in compiled routines (the report's measure), by network; with "
 		"--routines, schedules the library routines and compares their length with lower bounds.\n\n"
 		"microcode ROUTINE|FILE: prints the scheduled lines of a routine; checks and prints a file.\n\n"
 		"run ROUTINE|FILE: runs it on pseudo-random memory and prints the time by part and a checksum of memory, which "
-		"is "
-		"the same fast, traced, simulated, and on any number of threads.\n\n"
+		"is the same fast, traced, simulated, and on any number of threads.\n\n"
 		"trace ROUTINE|FILE: runs it cycle by cycle and writes a trace for a viewer.\n\n"
 		"The routines are forward, backward, backward-input, sigmoid-table, sigmoid-powers, reciprocal, polynomial, "
-		"dot, "
-		"matrix-vector, vector-add, vector-sum, look-up, scatter, block-move and exchange.\n\n"
+		"dot, matrix-vector, vector-add, vector-sum, look-up, scatter, block-move and exchange.\n\n"
 		"switch ring|tree:K|random:SEED[:ROUTES]|FILE: sets the three stages of crossbars for a permutation, verifies "
 		"the setting by tokens and draws it; random:FIRST..LAST[:ROUTES] routes and times many seeds. A file has lines "
-		"of "
-		"two numbers, from and to.\n\n"
+		"of two numbers, from and to.\n\n"
 		"diagnose [FILE.topo]: tests processors and switch as training does before it starts: memories and registers "
-		"by "
-		"patterns, the switch by words from the host, processors by training separately on the same cases; reports the "
-		"approved processors, the faults found, and how they compare with the injected ones. Default network "
+		"by patterns, the switch by words from the host, processors by training separately on the same cases; reports "
+		"the approved processors, the faults found, and how they compare with the injected ones. Default network "
 		"203-60-26.\n\n"
 		"machine [FILE]: prints every parameter of a machine with its provenance.\n\n"
 		"Every report ends with the simulated cycles, the processors, the seconds taken here, and their ratio to "

@@ -217,7 +217,7 @@ static void choose_body(Ctx *own, void *arg)
 	d.o.port = NULL;
 	d.o.known = NULL;
 	diagnose(own, &d);
-	diagnosis_tell(own, &d);
+	diagnosis_note(own, &d);
 	const Placed *placed = d.switches.placed;
 	if (placed->procs < p->gf11->procs)
 		fail(own, MP_FAILED, "ask for fewer, or for 0: all that are approved",

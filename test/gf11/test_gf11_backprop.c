@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Back-propagation compiled for the GF11 against target ref: outputs and gradients of small networks of every kind, on
- * 1 to 40 processors, within what single precision and the sigmoid table allow.  That results do not depend on threads,
- * tracing or bundles; that bundles share routines; that the account adds up; what is refused. */
+ * 1 to 40 processors, within the error of single precision and the sigmoid table.  Results do not depend on threads,
+ * tracing or bundles; bundles share routines; the accounting adds up; invalid input is refused. */
 #include <math.h>
 
 #include "toy.h"
@@ -178,7 +178,7 @@ static void compare_kind(const Kind *k, int hidden, int output, int error, uint3
 	compare(text, o, round % 3 == 0);
 }
 
-/* Every unit function, hidden and output, in every kind of network; error functions in turn. */
+/* Every unit function, hidden and output, in every kind of network; all error functions. */
 static void every_kind(void **state)
 {
 	(void)state;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The checker of microcode: each rule by a routine that breaks it alone; then random programs whose schedules are
- * changed at random.  A changed schedule must be refused, or do the same on every memory it is tried on: what the
- * checker lets pass is executed cycle by cycle and compared with the recording executed in its order. */
+/* The checker of microcode: each rule by a routine that violates only this rule; then random programs whose schedules
+ * are changed at random.  A changed schedule must be refused, or be equivalent: accepted ones are executed cycle by
+ * cycle and compared with the recording executed in its order. */
 #include "gf11_toy.h"
 
 /* ---- rules one by one ---- */
 
-/* Microcode in short: operations by cycle, without empty lines and columns; says NULL: nothing wrong. */
+/* Microcode in short: operations by cycle, without empty lines and columns; says NULL: valid. */
 typedef struct Case {
 	uint32_t lines;
 	const char *text, *says;
@@ -113,7 +113,7 @@ static void test_rules(void **state)
 	ctx_free(&cx);
 }
 
-/* The text form cannot say these: numbers that do not exist. */
+/* Not expressible as text: numbers that do not exist. */
 static void test_shape(void **state)
 {
 	(void)state;
@@ -247,7 +247,7 @@ typedef struct Wild {
 	Routine *r;
 	uint32_t end;                      /* all results so far are there */
 	uint16_t place[2][TOY_MOST];       /* of virtual registers and conditions */
-	uint32_t needed[2][TOY_REGISTERS]; /* the last operation that uses what lies in a place */
+	uint32_t needed[2][TOY_REGISTERS]; /* last operation that uses the value of a register */
 	uint32_t used[2];                  /* places */
 	Dice d;
 } Wild;
@@ -265,7 +265,7 @@ static uint32_t last_use(const Code *code, bool cond, uint32_t number)
 	return 0;
 }
 
-/* Any place whose word no later operation uses; whether it is free in time the checker says. */
+/* Any register whose word no later operation uses; the checker decides whether it is free in time. */
 static uint32_t wild_place(Wild *w, bool cond, uint32_t rec, bool fresh)
 {
 	uint32_t p = fresh ? w->used[cond] : roll(&w->d, w->used[cond] + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding what is broken: on small machines every part of the switch is broken once and must be located, every kind
- * of fault of a processor must be found and no other processor excluded; and a program that runs on the survivors
- * of a broken machine leaves the bits that it leaves on a whole one. */
+/* Diagnosis: on small machines every part of the switch is broken once and must be located; every kind of processor
+ * fault must be found, without false positives; a program on the survivors of a faulty machine computes the bits of a
+ * fault-free one. */
 #include "test.h"
 
 #include "gf11_study.h"
@@ -45,7 +45,7 @@ static void in_context(void (*body)(Ctx *cx, void *arg), void *arg)
 
 /* ---- the switch ---- */
 
-/* As a run that knows what is broken scores it: exactly that part is located, and every word arrives. */
+/* Scored with knowledge of the fault: exactly that part is located, and every word arrives. */
 static void expect_located(Ctx *cx, const Small *s, int sum, const char *spec, bool exactly)
 {
 	Diagnosis d = diagnosis_of(s, sum, COMPILER_1989);
@@ -83,7 +83,7 @@ static void broken_part(Ctx *cx, void *arg)
 	expect_located(cx, &s, b->sum, b->spec, true);
 }
 
-/* By one way of summing or the other, in turn. */
+/* Summation methods alternate. */
 static void locate_part(const char *spec)
 {
 	static uint32_t turn;
@@ -121,8 +121,8 @@ static void who_is_left_out(Ctx *cx, void *arg)
 	assert_int_equal(tree.switches.placed->procs, 11);
 	diagnose(cx, &ring);
 	assert_int_equal(ring.switches.placed->procs, 9);
-	assert_int_equal(ring.verdict[3], PROC_NO_WAY);
-	assert_int_equal(ring.verdict[7], PROC_NO_WAY);
+	assert_int_equal(ring.verdict[3], PROC_NO_ROUTE);
+	assert_int_equal(ring.verdict[7], PROC_NO_ROUTE);
 	assert_int_equal(ring.verdict[10], PROC_FINE);
 }
 
@@ -275,7 +275,7 @@ static void only_training(Ctx *cx, void *arg)
 		        .candidates = 12 };
 	faults_add(t.faults, "alu:3:0.01,stuck:9:sram:1024:30:1,alu:10:1");
 	alone_train(cx, &t);
-	assert_int_equal(t.turns, 3);
+	assert_int_equal(t.rounds, 3);
 	assert_int_equal(alone_common(&t, common), 9);
 	for (uint32_t i = 0; i < 12; i++)
 		assert_int_equal(common[i], i != 3 && i != 9 && i != 10);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Data from disks: what arrives is what the host would have written, on any number of processors and disks;
- * training goes to the same bits; the account adds up; both claims of section 10.1 hold. */
+/* Data from disks: memory holds what the host would have written, for any number of processors and disks; training
+ * gives the same bits; the accounting adds up; both claims of section 10.1 hold. */
 #include <unistd.h>
 
 #include "gf11_nets.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ways of summing compared, and what features of the machine are worth: reports hold together, what must be slower
- * is, and what a machine cannot do is said. */
+/* Commands sums, updates and evaluate: reports are consistent, variants that must be slower are, and variants that a
+ * machine does not support have a row with the reason. */
 #include <math.h>
 #include <unistd.h>
 
@@ -74,7 +74,7 @@ static void test_sums(void **state)
 	unlink("twenty.machine");
 }
 
-/* A crossing is where it says: one way is dearer just before, and cheaper there. */
+/* At a crossover point the order changes: the faster method is slower just before. */
 static void crossing_body(Ctx *cx, void *arg)
 {
 	Machine *m = NEW(&cx->keep, 1, Machine);
@@ -233,7 +233,7 @@ static void test_easing(void **state)
 	json_decref(j);
 }
 
-/* Rows that cannot be say why, and the others are there. */
+/* Rows that are not possible have a reason; the others are complete. */
 static void test_infeasible(void **state)
 {
 	(void)state;

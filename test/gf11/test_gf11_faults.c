@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults on the GF11: what is executed fast, with some processors once more cycle by cycle, leaves the memory and
- * the log of a machine that is traced from beginning to end, for every kind of fault and every way of summing. What
- * a fault does where that can be said; what is written into the log; what the user may write and what is said about
- * the rest. */
+/* Fault injection on the GF11: fast execution, with affected processors re-executed cycle by cycle, leaves the memory
+ * and the log of a machine that is traced from beginning to end, for every kind of fault and every summation method.
+ * Also the effects of single faults, the log, the syntax of specs and its error messages. */
 #include <math.h>
 
 #include "toy.h"
@@ -250,7 +249,7 @@ static uint32_t bit_of_weight(const Trial *t, uint32_t lane, uint32_t bit)
 	return dram(t, t->b->at.weights, lane) >> bit & 1;
 }
 
-/* Faults of processors that are not in the program, that never happen, or that say what is so anyway: the same bits. */
+/* Faults of processors that are not in the program, that never happen, or that have no effect: the same bits. */
 static void nothing_happens(void **state)
 {
 	(void)state;
@@ -527,7 +526,7 @@ static void specs_body(Ctx *cx, void *arg)
 		faults_add(f, "stuck:1:reg:1:1");
 		ones += f->fault[0].value;
 	}
-	assert_in_range(ones, 16, 48); /* the seed says it */
+	assert_in_range(ones, 16, 48); /* drawn from the seed */
 }
 
 static void random_body(Ctx *cx, void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks near the limits of the GF11 (section 9): equal blocks share microcode by relocation and so fit where
- * they would not by themselves, one update agrees with the oracle, and a limit that is truly met is named with its
- * numbers. The machine is made small, so that the network can be. */
+/* Networks near the limits of the GF11 (section 9): equal blocks share microcode by relocation, so that they fit; one
+ * update agrees with the oracle; an exceeded limit is reported with its numbers. The machine is made small, so that the
+ * network can be small too. */
 #include "gf11_nets.h"
 
 #include "gf11_sum.h"
@@ -77,16 +77,21 @@ static void large(Ctx *cx, Large *t, const char *says)
 	assert_true(!says || strstr(ctx_messages(cx), says));
 }
 
+static Cases blocks_open(Draft *d, Side *ref)
+{
+	Options opt;
+	options_init(&opt);
+	say_blocks(d);
+	side_open(ref, &target_ref, d->text, opt);
+	return cases_make(&d->d, ref->net, CASES);
+}
+
 static void blocks_share_microcode(void **state)
 {
 	(void)state;
 	Draft d;
 	Side ref;
-	Options opt;
-	options_init(&opt);
-	say_blocks(&d);
-	side_open(&ref, &target_ref, d.text, opt);
-	Cases c = cases_make(&d.d, ref.net, CASES);
+	Cases c = blocks_open(&d, &ref);
 	side_take(&ref, &c.d);
 	side_learn(&ref, (Batch){ .count = CASES });
 	side_update(&ref, 1);
@@ -123,11 +128,7 @@ static void dram_limit_is_met_to_the_word(void **state)
 	(void)state;
 	Draft d;
 	Side ref;
-	Options opt;
-	options_init(&opt);
-	say_blocks(&d);
-	side_open(&ref, &target_ref, d.text, opt);
-	Cases c = cases_make(&d.d, ref.net, CASES);
+	Cases c = blocks_open(&d, &ref);
 	for (int compiler = 0; compiler < 2; compiler++) {
 		Ctx cx[3];
 		Large t = { .text = d.text, .c = &c, .o = { .procs = 2, .compiler = compiler, .sum = SUM_TREE, .threads = 1 } };

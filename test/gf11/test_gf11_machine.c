@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine files: the four that are shipped, bases, prints that read back, and every kind of fault with its place. */
+/* Machine files: the four that are shipped, bases, printing and parsing back, and every kind of error with its
+ * location. */
 #include <dirent.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Microcode as text reads back as the same words; what does not read says where and why.  Traces have the form their
- * viewers ask for: every operation in a Kanata log is born, runs through its stages and retires; events of a Chrome
- * trace that share a row do not overlap. */
+/* Microcode as text parses back to the same words; syntax errors are reported with location and reason.  Traces have
+ * the form that viewers require: every operation in a Kanata log starts, passes its stages and retires; events of a
+ * Chrome trace that share a row do not overlap. */
 #include "gf11_toy.h"
 
 #include <dirent.h>

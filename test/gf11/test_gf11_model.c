@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The performance model against the report's own figures; simulated epochs against themselves (parts add up, counting
- * and executing agree) and against Table 1; plots; ranges. */
+/* The performance model against the figures of the report; simulated epochs: parts add up, dry runs count what is
+ * executed, and Table 1 is reproduced; plots; ranges. */
 #include <math.h>
 #include <unistd.h>
 
@@ -300,22 +300,6 @@ static void test_refused(void **state)
 	RUN(MP_BAD_INPUT, "fitted to cells of the tree", "calibrate", "--sum=ring");
 	RUN(MP_BAD_INPUT, "up to 512", "table1", "--machine=gf11-356");
 	RUN(MP_FAILED, "/no-such-folder/x", "figures", "--out=/no-such-folder/x");
-}
-
-/* Every n-th allocation fails, in the command's own context and in those of the epochs, until none does. */
-static void fail_each(int count, const char *const *words, long step)
-{
-	mp_status status = MP_NO_MEMORY;
-	for (long n = 1; status == MP_NO_MEMORY; n += step) {
-		Meter meter = { .fail_at = n };
-		mp_allocator alloc = { sizeof alloc, meter_resize, &meter };
-		mp_tool *tool;
-		output.len = 0;
-		status = mp_tool_run(&tool, "gf11", count, words, output_add, &output, &alloc);
-		mp_tool_close(tool);
-		assert_int_equal(meter.live, 0);
-	}
-	assert_int_equal(status, MP_OK);
 }
 
 static void test_any_allocation_may_fail(void **state)

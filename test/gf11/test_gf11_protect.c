@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Learning on a machine that makes mistakes: checksums find every wrong bit of the data, weights come back from
- * copies in processor memory, averages make processors agree; and nothing of it changes a bit where nothing is
- * wrong.
+/* Training on a faulty machine: checksums detect every wrong bit of the data, weights are restored from snapshots in
+ * processor memory, averages make processors agree; without faults no bit of the result changes.
  *
- * Faults are put into memory by hand here, between two epochs; the host's program is the one of target.c in small. */
+ * Faults are injected into memory directly, between two epochs; the host program is a reduced form of target.c. */
 #include "gf11_nets.h"
 
 #include <unistd.h>
@@ -57,7 +56,7 @@ static void bench_build(Ctx *cx, void *arg)
 	Dice d = { 11, 0 };
 	s->c = cases_make(&d, net, CASES);
 	s->c.d.weight = NULL;
-	for (uint32_t i = 0; i < CASES * 4; i++) /* something that can be learnt */
+	for (uint32_t i = 0; i < CASES * 4; i++) /* a learnable function */
 		s->c.y[i] = s->c.x[i / 4 * 10 + i % 4] * s->c.x[i / 4 * 10 + 5] > 0 ? 0.9f : 0.1f;
 	update_fill(&s->opt, 1, 0, 0, &s->update);
 }
@@ -179,7 +178,7 @@ static void bench_again(Bench *s)
 	s->t->tries = s->t->newest = 0;
 }
 
-/* Every way of summing, both compilers, some numbers of processors; one machine has a ring alone. */
+/* Every summation method, both compilers, some numbers of processors; one machine has a ring alone. */
 static const Way ways[] = {
 	{ SUM_TREE, COMPILER_1989, 6, NULL },
 	{ SUM_TREE, COMPILER_BEST, 8, NULL },
@@ -278,7 +277,7 @@ static void data_faults_are_found(void **state)
 			expect_words(ctx_messages(&s->cx), says);
 			found += s->guard.bad_cases == before + 1;
 			messages_drop(&s->cx, 0);
-			s->guard.told = 0;
+			s->guard.notes = 0;
 		}
 		same_bits(clean, s);
 		bench_close(clean);
@@ -428,7 +427,7 @@ static void jumps_of_learning_are_accepted(void **state)
 		status = epoch_try(s);
 	assert_int_equal(status, MP_FAILED);
 	expect_words(ctx_messages(&s->cx), "is not finite in epoch");
-	expect_words(ctx_messages(&s->cx), "came again after");
+	expect_words(ctx_messages(&s->cx), "recurred after");
 	bench_close(s);
 }
 
@@ -603,17 +602,17 @@ static void data_of_an_earlier_run_is_used(void **state)
 	snprintf(path, sizeof path, "%s", in_folder("memory"));
 	unlink(path);
 	expect_reuse(net, data, NULL, NULL, print);
-	expect_reuse(net, data, path, "0 of 50 cases lay there already, 50 were loaded", print);
-	expect_reuse(net, data, path, "50 of 50 cases lay there already, 0 were loaded", print);
+	expect_reuse(net, data, path, "0 of 50 cases were there already, 50 were loaded", print);
+	expect_reuse(net, data, path, "50 of 50 cases were there already, 0 were loaded", print);
 	expect_reuse(net, other, NULL, NULL, different);
-	expect_reuse(net, other, path, "48 of 50 cases lay there already, 2 were loaded", different);
+	expect_reuse(net, other, path, "48 of 50 cases were there already, 2 were loaded", different);
 	FILE *f = fopen(path, "r+b"); /* another user's program */
 	assert_non_null(f);
 	fseek(f, sysconf(_SC_PAGESIZE) + 128, SEEK_SET);
 	fputs("nothing of interest", f);
 	fclose(f);
-	expect_reuse(net, other, path, "of 50 cases lay there already", different);
-	expect_reuse(net, other, path, "50 of 50 cases lay there already, 0 were loaded", different);
+	expect_reuse(net, other, path, "of 50 cases were there already", different);
+	expect_reuse(net, other, path, "50 of 50 cases were there already, 0 were loaded", different);
 	mp_run *run = run_of(net);
 	need(run, mp_run_set(run, "target", "gf11"));
 	need(run, mp_run_set(run, "machine-memory", "/nowhere/memory"));

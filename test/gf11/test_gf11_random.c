@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks,
- * skipping and single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; compilers, ways
- * of summing, sigmoids and rules, each combination. Compares outputs, errors, gradients, and weights and rule state
+ * skipping and single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; all combinations of
+ * compilers, summation methods, sigmoids and rules. Compares outputs, errors, gradients, and weights and rule state
  * after each of three updates, each from the same weights.
  *
- * A few here; MICROPROP_NETWORKS=N for N more of any size, MICROPROP_LOUD for how near they came. How near
- * they must is written in doc/gf11.md: NEAR of the largest output or gradient of the network, NEARER with sigmoid
- * power2. Rules that decide by the sign of a gradient, or divide by what two gradients differ by, go another way
- * where that is about zero: one weight in twenty may. */
+ * A few by default; MICROPROP_NETWORKS=N for N more of any size, MICROPROP_LOUD prints the differences. Tolerances are
+ * those of doc/gf11.md: NEAR of the largest output or gradient of the network, NEARER with sigmoid power2. Rules that
+ * depend on the sign of a gradient, or divide by the difference of two, may diverge where that is about zero: one
+ * weight in twenty may. */
 #include "gf11_nets.h"
 
 #include "gf11_sum.h"
@@ -107,7 +107,7 @@ static void outputs_near(Match *m)
 	free(b);
 }
 
-/* The oracle goes on from the weights and the rule state of the machine. */
+/* The oracle continues from the weights and the rule state of the machine. */
 static void make_equal(const Match *m)
 {
 	for (int which = 0; which <= rule_of(m)->states; which++) {

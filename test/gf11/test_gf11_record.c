@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations against plain C; recording against simulating, through a plain interpreter of recorded code; faults. */
+/* Operations against plain C; recording against simulation, through a plain interpreter of recorded code; errors. */
 #include <float.h>
 #include <math.h>
 
@@ -282,7 +282,6 @@ static void program(Gen *g, uint64_t seed)
 		}
 		for (uint32_t i = 0; i < regs; i++)
 			g_store(g, (Addr){ 0, i }, reg[i]);
-		g_split(g);
 	}
 }
 
@@ -346,9 +345,6 @@ static void one_program(Ctx *cx, void *seed)
 	Gen *g = gen_record(cx, &small, "random");
 	program(g, s);
 	const Code *code = gen_end(g);
-	assert_true(code->splittable);
-	assert_int_equal(code->splits, 3);
-	assert_int_equal(code->split[2], code->recs);
 	for (uint32_t i = 0; i < code->recs; i++) {
 		if (ops[code->rec[i].op].form == FORM_XFER)
 			interpret_xfer(p, &code->rec[i]);
@@ -379,59 +375,6 @@ static void recorded_equals_simulated(void **state)
 	}
 }
 
-/* ---- text --------------------------------------------------------------------------------------- */
-
-static void example(Gen *g)
-{
-	Reg a = g_load(g, (Addr){ 0, 12 }), b = g_const(g, 1);
-	Reg c = g_fadd(g, a, b), d = g_fmul(g, c, g_fsub(g, a, b));
-	Cond less = g_compare(g, GOP_FLT_LT, c, d);
-	Reg e = g_select(g, less, c, d), i = g_op(g, GOP_FIX, e, 0);
-	g_move_masked(g, e, less, a);
-	Reg t = g_lookup(g, (Addr){ 1, 40 }, i);
-	g_put(g, (Addr){ 0, 50 }, i, t);
-	g_store(g, (Addr){ 2, 7 }, g_xfer(g, 2, t));
-	g_split(g);
-	g_fetch(g, (Addr){ 0, 1 }, (Addr){ 3, 9 });
-	g_flush(g, (Addr){ 0, 10 }, (Addr){ 0, 2 });
-}
-
-static void print_body(Ctx *cx, void *arg)
-{
-	Buf *out = arg;
-	out->arena = &cx->keep;
-	Gen *g = gen_record(cx, &small, "example");
-	example(g);
-	code_print(gen_end(g), out);
-}
-
-static void code_prints_as_text(void **state)
-{
-	(void)state;
-	Ctx cx;
-	Buf out = { 0 };
-	ctx_init(&cx, NULL);
-	assert_int_equal(guarded(&cx, print_body, &out), MP_OK);
-	assert_string_equal(out.s, "code example: 15 operations, 9 registers, 1 conditions\n"
-	                           "   0  r0 <- load sram[12]\n"
-	                           "   1  r1 <- const 0x3f800000\n"
-	                           "   2  r2 <- fadd r0, r1\n"
-	                           "   3  r3 <- fsub r0, r1\n"
-	                           "   4  r4 <- fmul r2, r3\n"
-	                           "   5  c0 <- flt.lt r2, r4\n"
-	                           "   6  r5 <- select c0, r2, r4\n"
-	                           "   7  r6 <- fix r5\n"
-	                           "   8  r5 <- movem c0, r0\n"
-	                           "   9  r7 <- lookup sram[b1 + 40 + r6]\n"
-	                           "  10  sram[50 + r6] <- put r7\n"
-	                           "  11  r8 <- xfer 2, r7\n"
-	                           "  12  sram[b2 + 7] <- store r8\n"
-	                           "      split\n"
-	                           "  13  sram[1] <- fetch dram[b3 + 9]\n"
-	                           "  14  dram[10] <- flush sram[2]\n");
-	ctx_free(&cx);
-}
-
 /* ---- faults, in both modes ---------------------------------------------------------------------- */
 
 static void bad_register(Gen *g) { g_fadd(g, g_const(g, 1), 17); }
@@ -440,12 +383,6 @@ static void bad_masked(Gen *g)
 {
 	Reg a = g_const(g, 1);
 	g_move_masked(g, 5, g_compare(g, GOP_FLT_EQ, a, a), a);
-}
-static void bad_split(Gen *g)
-{
-	Reg a = g_const(g, 1);
-	g_split(g);
-	g_store(g, (Addr){ 0, 0 }, a);
 }
 static void bad_sram(Gen *g) { g_load(g, (Addr){ 0, SRAM }); }
 static void bad_dram(Gen *g) { g_fetch(g, (Addr){ 0, 0 }, (Addr){ 0, DRAM }); }
@@ -481,7 +418,6 @@ static void faults_are_named(void **state)
 		{ bad_register, "register 17 is used before it is defined", false },
 		{ bad_condition, "condition 0 is used before it is defined", false },
 		{ bad_masked, "register 5 is used before it is defined", false },
-		{ bad_split, "register 0 is used across a split", false },
 		{ bad_sram, "address 96 is outside the 96 words of SRAM", false },
 		{ bad_dram, "address 128 is outside the 128 words of DRAM", false },
 		{ bad_base, "there is no relocation register 4", false },
@@ -536,9 +472,11 @@ static void running_out_of_memory_is_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_table_is_proven),       cmocka_unit_test(names_and_forms_are_complete),
-		cmocka_unit_test(recorded_equals_simulated), cmocka_unit_test(code_prints_as_text),
-		cmocka_unit_test(faults_are_named),          cmocka_unit_test(running_out_of_memory_is_reported),
+		cmocka_unit_test(the_table_is_proven),
+		cmocka_unit_test(names_and_forms_are_complete),
+		cmocka_unit_test(recorded_equals_simulated),
+		cmocka_unit_test(faults_are_named),
+		cmocka_unit_test(running_out_of_memory_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Recurrent networks on the simulated GF11: the examples are solved on any number of processors, as on ref and cpu;
- * how sequences are packed; batches in parts; going on; what finds no room.
+ * packing of sequences; batches in parts; resuming; data that exceeds memory.
  *
- * That random recurrent networks agree with ref is in test_gf11_random.c, that all bits are right in
- * test_gf11_scalar.c. */
+ * test_gf11_random.c compares random recurrent networks with ref, test_gf11_scalar.c compares all bits. */
 #include "gf11_nets.h"
 
 #include "gf11_sum.h"
@@ -176,7 +175,7 @@ static void padding_is_reported(void **state)
 	mp_net_close(net);
 }
 
-/* ---- going on, testing, room ---- */
+/* ---- resuming, testing, memory limits ---- */
 
 static const char small[] =
 	"group x 3 input\ngroup h 5\ngroup k 3 tanh\ngroup o 2 output\ngroup c 5 context\ngroup e 5 context\n"
@@ -223,15 +222,7 @@ static void resuming_gives_the_same_bits(void **state)
 		mp_run *whole = small_run(net, "6", compilers[i / 2], batches[i % 2]), *rest = run_of(net);
 		mp_run *first = small_run(net, "6", compilers[i / 2], batches[i % 2]);
 		need(whole, mp_run_set(whole, "threads", "2"));
-		need(whole, mp_run_train(whole, data, NULL, NULL, NULL));
-		need(first, mp_run_set(first, "updates", "4"));
-		need(first, mp_run_train(first, data, NULL, NULL, NULL));
-		need(first, mp_run_save(first, in_folder("half.safetensors")));
-		need(rest, mp_run_resume(rest, in_folder("half.safetensors")));
-		need(rest, mp_run_set(rest, "updates", "0"));
-		need(rest, mp_run_train(rest, data, NULL, NULL, NULL));
-		same_part(whole, rest, 0);
-		same_part(whole, rest, 1);
+		resuming_changes_nothing(whole, first, rest, data);
 		mp_run_close(whole);
 		mp_run_close(first);
 		mp_run_close(rest);
@@ -240,7 +231,7 @@ static void resuming_gives_the_same_bits(void **state)
 	mp_net_close(net);
 }
 
-/* On more, fewer, longer and shorter sequences: the machine grows, what is learnt stays the same. */
+/* On more, fewer, longer and shorter sequences: the machine grows, the weights stay the same. */
 static void testing_in_between_changes_nothing(void **state)
 {
 	(void)state;
@@ -260,7 +251,7 @@ static void testing_in_between_changes_nothing(void **state)
 	mp_net_close(net);
 }
 
-/* A batch that finds no room in DRAM comes in parts; a sequence has to find room. */
+/* A batch that exceeds DRAM is processed in parts; a sequence must fit. */
 static void small_memories_do(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Routines against plain C, bit for bit: executed at once by the simulator; and recorded, scheduled, checked and
+/* Routines against plain C, bit for bit: executed directly by the simulator; and recorded, scheduled, checked and
  * executed, fast with one and two threads, and cycle by cycle. Every row of the library has a model here that works
- * on the memory of one processor. And how good the approximations are. */
+ * on the memory of one processor. Also the errors of the approximations. */
 #include "test.h"
 
 #include <math.h>
@@ -315,7 +315,7 @@ static void world_get(const Processors *p)
 
 static bool same(Cell a, Cell b)
 {
-	return a.u == b.u || (isnan(a.f) && isnan(b.f)); /* C does not say which bits a NaN has */
+	return a.u == b.u || (isnan(a.f) && isnan(b.f)); /* C does not specify the bits of a NaN */
 }
 
 static void world_compare(const Processors *p, const char *name, const char *way)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Update rules on the simulated GF11, and what the range check costs. Rules: against the oracle, free to go their
- * own way from the same start: every rule the machine has, several networks, numbers of processors, ways of
- * summing, both compilers.
+/* Update rules on the simulated GF11, and the cost of the range check. Every rule is compared with the oracle over
+ * many updates from the same start, on several networks, numbers of processors, summation methods, both compilers.
  *
- * quickprop divides by the difference of two slopes and multiplies what rounding did to it every few updates; so
- * does the cpu target, which is single precision as well. So the oracle gets the machine's weights and state again
- * every FEW updates; with the others it never does. How near the error of each epoch and all weights must stay is
- * in `near`. */
+ * quickprop divides by the difference of two slopes and amplifies rounding every few updates, on the cpu target too,
+ * which is single precision as well. So the oracle gets the machine's weights and state again every FEW updates; with
+ * the other rules it never does. `near` lists the tolerances for the error of each epoch and for all weights. */
 #include "gf11_nets.h"
 
 #include "gf11_study.h"
@@ -146,7 +144,7 @@ static void cost_body(Ctx *cx, void *arg)
 	}
 }
 
-/* Less than a fiftieth of an epoch, by every way of summing. */
+/* Less than a fiftieth of an epoch, by every summation method. */
 static void range_check_costs_little(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A scalar model of what the GF11 computes in training: plain loops over floats, written from the description in
- * doc/gf11.md, sharing no code with routines, scheduler or executor.  Small networks must agree with it to the bit, on
- * any number of processors and for every way of summing; and so must traced and fast execution. */
+/* A scalar model of training on the GF11: plain loops over floats, written from the description in doc/gf11.md, sharing
+ * no code with routines, scheduler or executor.  Small networks must agree with it to the bit, on any number of
+ * processors and for every summation method, traced and fast. */
 #include "gf11_nets.h"
 
 #include "gf11_sum.h"
@@ -691,7 +691,7 @@ static void same_memory_of(const Memory *t, Model *m)
 	free(result);
 }
 
-/* Any number of lanes; both compilers; traced in turn. */
+/* Any number of lanes; both compilers; traced alternately. */
 static void sequences_agree(void **state)
 {
 	(void)state;

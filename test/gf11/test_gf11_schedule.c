@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The scheduler: random programs on random machines, run cycle by cycle and compared with the recording; the checker's
- * verdict on each; bounds never above lengths; the shortest schedule of tiny blocks against trying everything; the
- * lengths that bundles and unit routines must come near; blocks that are too long; equal code. */
+/* The scheduler: random programs on random machines, run cycle by cycle and compared with the recording, and checked;
+ * bounds never exceed lengths; optimal schedules of tiny blocks against brute force; target lengths of bundles and unit
+ * routines; blocks that are too long; the cache. */
 #include "gf11_toy.h"
 
 typedef struct Job {
 	const Machine *m;
 	Code *code;
 	ScheduleOptions o;
-	bool split;
-	Routine *r, **parts;
-	uint32_t count;
+	Routine *r;
 } Job;
 
 static void job_run(Ctx *cx, void *arg)
 {
 	Job *j = arg;
-	if (j->split)
-		j->parts = schedule_split(cx, j->m, j->code, &j->o, &j->count);
-	else
-		j->r = schedule(cx, j->m, j->code, &j->o);
+	j->r = schedule(cx, j->m, j->code, &j->o);
 }
 
 static Routine *scheduled(Ctx *cx, const Machine *m, Code *code, int level)
@@ -282,7 +277,7 @@ static void test_exact(void **state)
 		Brute b = { .m = &m, .code = code };
 		for (b.end = 1; !brute(&b, 0); b.end++)
 			;
-		/* the machine is free again at the end, which trying everything does not ask for */
+		/* brute force does not require that the machine is free at the end */
 		uint32_t busy = m.alu_interval > m.alu_latency ? (uint32_t)m.alu_interval : 0;
 		assert_in_range(r->report.cycles, b.end, b.end + busy);
 		if (!busy)
@@ -449,7 +444,6 @@ static void test_refused(void **state)
 	m.block = 16;
 	expect_failure(&(Job){ .m = &m, .code = wide_program(&cx, &m, 20, false) },
 	               "lines are more than the 16 of a block");
-	expect_failure(&(Job){ .m = &m, .code = wide_program(&cx, &m, 20, false), .split = true }, "of a block");
 	m = toy_machine();
 	m.conditions = 2;
 	Gen *g = gen_record(&cx, &m, "many");
@@ -483,41 +477,6 @@ static void test_refused(void **state)
 	Rec undefined[] = { { .op = GOP_FADD, .dst = 0, .a = 1, .b = 1 } };
 	Code code = { .name = "undefined", .rec = undefined, .recs = 1, .regs = 2 };
 	expect_failure(&(Job){ .m = &m, .code = &code }, "undefined: operation 0, fadd, reads register 1");
-	ctx_free(&cx);
-}
-
-static void test_split(void **state)
-{
-	(void)state;
-	Ctx cx;
-	ctx_init(&cx, NULL);
-	Machine m = toy_machine();
-	m.block = 64;
-	Gen *g = gen_record(&cx, &m, "long");
-	for (uint32_t i = 0; i < 40; i++) {
-		Reg a = g_load(g, (Addr){ 1, i % 8 });
-		g_store(g, (Addr){ 1, (i + 1) % 8 }, g_op(g, GOP_IADD, a, g_const_bits(g, i)));
-		g_split(g);
-	}
-	Code *code = gen_end(g);
-	Job j = { .m = &m, .code = code, .split = true };
-	assert_int_equal(guarded(&cx, job_run, &j), MP_OK);
-	assert_true(j.count > 2);
-	static Memory recorded, run;
-	memory_fill(&recorded, 1);
-	run = recorded;
-	run_recorded(code, &recorded);
-	uint32_t operations = 0;
-	for (uint32_t i = 0; i < j.count; i++) {
-		expect_valid(&cx, &m, j.parts[i]);
-		run_microwords(&m, j.parts[i], &run);
-		operations += j.parts[i]->report.operations;
-	}
-	assert_int_equal(operations, code->recs);
-	assert_true(memory_same(&recorded, &run));
-	m.block = 20480;
-	assert_int_equal(guarded(&cx, job_run, &j), MP_OK);
-	assert_int_equal(j.count, 1);
 	ctx_free(&cx);
 }
 
@@ -579,8 +538,8 @@ int main(void)
 		cmocka_unit_test(test_random),        cmocka_unit_test(test_rewritten), cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_overlap_words), cmocka_unit_test(test_tight),     cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_targets),       cmocka_unit_test(test_report),    cmocka_unit_test(test_spill),
-		cmocka_unit_test(test_reorder),       cmocka_unit_test(test_refused),   cmocka_unit_test(test_split),
-		cmocka_unit_test(test_same),          cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_reorder),       cmocka_unit_test(test_refused),   cmocka_unit_test(test_same),
+		cmocka_unit_test(test_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The update on the GF11: weights, rule state and changes of every processor against plain C that adds in the same
- * order, bit for bit, for every way of summing and many numbers of processors; twice, so that what one update
- * leaves serves the next. Rules that divide or take roots: within NEAR, for the machine has neither. */
+ * order, bit for bit, for every summation method and many numbers of processors; twice, so that an update can use the
+ * state of the previous one. Rules that divide or take roots: within NEAR, since the machine has neither operation. */
 #include <math.h>
 
 #include "test.h"
@@ -97,7 +97,7 @@ static void totals(const Bp *b)
 	}
 }
 
-/* ---- the rule, as its formula says ---- */
+/* ---- the rule, by its formula ---- */
 
 /* Numbers of the update alone stay as they are; all else is rounded to float, product and sum of an fma each. */
 typedef struct Number {
@@ -494,7 +494,7 @@ static void test_factors_and_decay(void **state)
 	}
 }
 
-/* Every rule the machine has, every way of summing; some with factors, decay and frozen weights, some in short
+/* Every rule the machine has, every summation method; some with factors, decay and frozen weights, some in short
  * blocks. */
 static void test_rules(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch: every setting is verified by tokens; small networks against brute force; dead parts avoided or named. */
+/* The switch: every setting is verified by tokens; small networks against brute force; dead parts are avoided, or named
+ * in the error. */
 #include <unistd.h>
 
 #include "test.h"

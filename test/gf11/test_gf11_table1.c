@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Table 1 extended: every way of summing on 8 to 566 processors, as a report and as drawings. Slow: dozens of
+/* Table 1 extended: every summation method on 8 to 566 processors, as a report and as figures. Slow: dozens of
  * programs for NETtalk's network are compiled in best mode. */
 #include <unistd.h>
 

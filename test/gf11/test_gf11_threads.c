@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads and the switch: any number of threads leaves the bits that one leaves and that the traced run leaves, through
- * shifts, exchanges and any other configuration, call after call; calls put off are done in their order. */
+/* Threads and the switch: any number of threads gives the bits of one thread and of the traced run, through shifts,
+ * exchanges and random configurations, call after call; deferred calls are executed in order. */
 #include "test.h"
 
 #include "execute.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Training on the simulated GF11 against the oracle: random networks of every kind, on any number of processors; the
- * examples; going on from checkpoints; what is refused.
+ * examples; resuming from checkpoints; refused input.
  *
- * How near it must come is written in doc/gf11.md and here: NEAR for outputs and gradients (sigmoid by table; errors of
- * a case lie in the same proportion), CURVE for the error of an epoch. */
+ * Tolerances are those of doc/gf11.md: NEAR for outputs and gradients (sigmoid by table; the same proportion for errors
+ * of a case), CURVE for the error of an epoch. */
 #include "gf11_nets.h"
 
 #include "gf11_sum.h"
@@ -276,15 +276,7 @@ static void resuming_gives_the_same_bits(void **state)
 	for (size_t i = 0; i < COUNT(sums) * COUNT(batches); i++) {
 		const char *const option[][2] = { { "sum", sums[i / 2] }, { "batch", batches[i % 2] }, { NULL, NULL } };
 		mp_run *whole = run_set(net, option), *first = run_set(net, option), *rest = run_of(net);
-		need(whole, mp_run_train(whole, data, NULL, NULL, NULL));
-		need(first, mp_run_set(first, "updates", "4"));
-		need(first, mp_run_train(first, data, NULL, NULL, NULL));
-		need(first, mp_run_save(first, in_folder("half.safetensors")));
-		need(rest, mp_run_resume(rest, in_folder("half.safetensors")));
-		need(rest, mp_run_set(rest, "updates", "0"));
-		need(rest, mp_run_train(rest, data, NULL, NULL, NULL));
-		same_part(whole, rest, 0);
-		same_part(whole, rest, 1);
+		resuming_changes_nothing(whole, first, rest, data);
 		assert_string_equal(mp_run_get_report(whole)->fingerprint, mp_run_get_report(rest)->fingerprint);
 		assert_true(mp_run_get_report(whole)->simulated_seconds == mp_run_get_report(rest)->simulated_seconds);
 		mp_run_close(whole);

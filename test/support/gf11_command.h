@@ -23,7 +23,7 @@ static inline void output_add(void *user, const char *text, size_t len)
 	o->s[o->len] = '\0';
 }
 
-/* Runs the words, which end with NULL; says is a part of the report or of the messages. */
+/* Runs a command; words end with NULL; `says` is a part of the report or of the messages. */
 static inline void command(mp_status expected, const char *says, const char *const *words)
 {
 	int count = 0;
@@ -43,6 +43,23 @@ static inline void command(mp_status expected, const char *says, const char *con
 }
 
 #define RUN(status, says, ...) command(status, says, (const char *const[]){ __VA_ARGS__, NULL })
+
+/* Every n-th allocation fails, in the command's own context and in those of its epochs, until none does. */
+static inline void fail_each(int count, const char *const *words, long step)
+{
+	mp_status status = MP_NO_MEMORY;
+	for (long n = 1; status == MP_NO_MEMORY; n += step) {
+		Meter meter = { .fail_at = n };
+		mp_allocator alloc = { sizeof alloc, meter_resize, &meter };
+		mp_tool *tool;
+		output.len = 0;
+		status = mp_tool_run(&tool, "gf11", count, words, output_add, &output, &alloc);
+		mp_tool_close(tool);
+		assert_int_equal(meter.live, 0);
+		assert_true(n < 50000);
+	}
+	assert_int_equal(status, MP_OK);
+}
 
 /* ---- reports in JSON ---- */
 

@@ -311,6 +311,20 @@ static inline void cases_free(Cases *c)
 	free(c->weight);
 }
 
+/* Trained in one go, or stopped after four updates, saved and resumed: the same weights and rule state. */
+static inline void resuming_changes_nothing(mp_run *whole, mp_run *first, mp_run *rest, const mp_data *data)
+{
+	need(whole, mp_run_train(whole, data, NULL, NULL, NULL));
+	need(first, mp_run_set(first, "updates", "4"));
+	need(first, mp_run_train(first, data, NULL, NULL, NULL));
+	need(first, mp_run_save(first, in_folder("half.safetensors")));
+	need(rest, mp_run_resume(rest, in_folder("half.safetensors")));
+	need(rest, mp_run_set(rest, "updates", "0"));
+	need(rest, mp_run_train(rest, data, NULL, NULL, NULL));
+	same_part(whole, rest, 0);
+	same_part(whole, rest, 1);
+}
+
 /* Two equal runs, of which one tests on other data before and in between: weights, outputs and errors are the same. */
 static inline void testing_changes_nothing(mp_run *a, mp_run *b, const mp_data *data, const mp_data *other)
 {

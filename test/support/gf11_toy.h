@@ -78,7 +78,7 @@ static inline void toy_alu(Toy *t)
 	toy_keep(t, g_op(t->g, op, toy_any(t), toy_any(t)));
 }
 
-/* Indexed accesses stay near their base, as the rules of memory order ask. */
+/* Indexed accesses stay near their base, as the rules of memory order require. */
 static inline void toy_index(Toy *t)
 {
 	Reg mask = g_const_bits(t->g, TOY_OFFSETS - 1), index = g_op(t->g, GOP_AND, toy_any(t), mask);

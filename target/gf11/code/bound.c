@@ -21,8 +21,7 @@ typedef struct HrtJob {
 typedef struct JobHeap {
 	HrtJob *job;
 	uint32_t jobs;
-	uint32_t *heap;
-	uint32_t waiting;
+	KeyHeap waiting; /* longest tail first: (tail - INT32_MIN) << 32 | job */
 } JobHeap;
 
 static int job_order(const void *x, const void *y)
@@ -31,42 +30,18 @@ static int job_order(const void *x, const void *y)
 	return a->head != b->head ? (a->head < b->head ? -1 : 1) : (a->tail < b->tail) - (a->tail > b->tail);
 }
 
-/* Heap of jobs, longest tail first. */
-static void heap_push(JobHeap *q, uint32_t job)
-{
-	uint32_t at = q->waiting++;
-	while (at && q->job[q->heap[(at - 1) / 2]].tail < q->job[job].tail) {
-		q->heap[at] = q->heap[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	q->heap[at] = job;
-}
-
-static void heap_pop(JobHeap *q)
-{
-	uint32_t job = q->heap[--q->waiting], at = 0;
-	for (uint32_t child; (child = 2 * at + 1) < q->waiting; at = child) {
-		if (child + 1 < q->waiting && q->job[q->heap[child + 1]].tail > q->job[q->heap[child]].tail)
-			child++;
-		if (q->job[q->heap[child]].tail <= q->job[job].tail)
-			break;
-		q->heap[at] = q->heap[child];
-	}
-	q->heap[at] = job;
-}
-
 /* Jackson's preemptive schedule of jobs that take `busy` cycles each. */
 static int32_t jackson(JobHeap *q, int32_t busy)
 {
 	qsort(q->job, q->jobs, sizeof *q->job, job_order);
 	int32_t now = q->job[0].head, length = INT32_MIN;
-	q->waiting = 0;
-	for (uint32_t next = 0; next < q->jobs || q->waiting;) {
-		if (!q->waiting && q->job[next].head > now)
+	q->waiting.count = 0;
+	for (uint32_t next = 0; next < q->jobs || q->waiting.count;) {
+		if (!q->waiting.count && q->job[next].head > now)
 			now = q->job[next].head;
 		for (; next < q->jobs && q->job[next].head <= now; next++)
-			heap_push(q, next);
-		HrtJob *j = &q->job[q->heap[0]];
+			heap_push(&q->waiting, (uint64_t)((int64_t)q->job[next].tail - INT32_MIN) << 32 | next);
+		HrtJob *j = &q->job[(uint32_t)q->waiting.key[0]];
 		int32_t run = j->left;
 		if (next < q->jobs && q->job[next].head - now < run)
 			run = q->job[next].head - now;
@@ -76,7 +51,7 @@ static int32_t jackson(JobHeap *q, int32_t busy)
 			continue;
 		if (now - busy + j->tail > length)
 			length = now - busy + j->tail;
-		heap_pop(q);
+		heap_pop(&q->waiting);
 	}
 	return length;
 }
@@ -102,31 +77,6 @@ static void resource_delay(const DepGraph *g, JobHeap *q, const DepEdge *edge, u
 			continue;
 		int32_t wait = jackson(q, q->job[0].left);
 		*far = wait > *far ? wait : *far;
-	}
-}
-
-static void resource_paths_fill(Arena *arena, DepGraph *g, JobHeap *q)
-{
-	g->res_head = NEW(arena, g->nodes, int32_t);
-	g->res_tail = NEW(arena, g->nodes, int32_t);
-	for (uint32_t i = 0; i < g->nodes; i++) {
-		const DepEdge *in = &g->in[g->in_at[i]];
-		uint32_t edges = g->in_at[i + 1] - g->in_at[i];
-		for (uint32_t e = 0; e < edges; e++)
-			if (g->res_head[in[e].node] + in[e].delay > g->res_head[i])
-				g->res_head[i] = g->res_head[in[e].node] + in[e].delay;
-		if (edges > 1)
-			resource_delay(g, q, in, edges, g->res_head, true, &g->res_head[i]);
-	}
-	for (uint32_t i = g->nodes; i-- > 0;) {
-		const DepEdge *out = &g->out[g->out_at[i]];
-		uint32_t edges = g->out_at[i + 1] - g->out_at[i];
-		g->res_tail[i] = node_timing(g, i)->span;
-		for (uint32_t e = 0; e < edges; e++)
-			if (g->res_tail[out[e].node] + out[e].delay > g->res_tail[i])
-				g->res_tail[i] = g->res_tail[out[e].node] + out[e].delay;
-		if (edges > 1)
-			resource_delay(g, q, out, edges, g->res_tail, false, &g->res_tail[i]);
 	}
 }
 
@@ -157,8 +107,29 @@ Bounds bound_graph(Arena *arena, DepGraph *g)
 {
 	Bounds b = { 0 };
 	size_t capacity = MAX_USES * (size_t)g->nodes + g->in_at[g->nodes] + 1;
-	JobHeap q = { .job = NEW(arena, capacity, HrtJob), .heap = NEW(arena, capacity, uint32_t) };
-	resource_paths_fill(arena, g, &q);
+	JobHeap q = { .job = NEW(arena, capacity, HrtJob), .waiting.key = NEW(arena, capacity, uint64_t) };
+	/* Heads and tails with resource conflicts. */
+	g->res_head = NEW(arena, g->nodes, int32_t);
+	g->res_tail = NEW(arena, g->nodes, int32_t);
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const DepEdge *in = &g->in[g->in_at[i]];
+		uint32_t edges = g->in_at[i + 1] - g->in_at[i];
+		for (uint32_t e = 0; e < edges; e++)
+			if (g->res_head[in[e].node] + in[e].delay > g->res_head[i])
+				g->res_head[i] = g->res_head[in[e].node] + in[e].delay;
+		if (edges > 1)
+			resource_delay(g, &q, in, edges, g->res_head, true, &g->res_head[i]);
+	}
+	for (uint32_t i = g->nodes; i-- > 0;) {
+		const DepEdge *out = &g->out[g->out_at[i]];
+		uint32_t edges = g->out_at[i + 1] - g->out_at[i];
+		g->res_tail[i] = node_timing(g, i)->span;
+		for (uint32_t e = 0; e < edges; e++)
+			if (g->res_tail[out[e].node] + out[e].delay > g->res_tail[i])
+				g->res_tail[i] = g->res_tail[out[e].node] + out[e].delay;
+		if (edges > 1)
+			resource_delay(g, &q, out, edges, g->res_tail, false, &g->res_tail[i]);
+	}
 	int32_t *none = NEW(arena, g->nodes, int32_t), *span = NEW(arena, g->nodes, int32_t);
 	bool dram = false;
 	for (uint32_t i = 0; i < g->nodes; i++) {
@@ -180,17 +151,14 @@ Bounds bound_graph(Arena *arena, DepGraph *g)
 	return b;
 }
 
-static bool is_arithmetic(int op)
-{
-	return op == GOP_FADD || op == GOP_FSUB || op == GOP_FMUL || op == GOP_IADD || op == GOP_ISUB || op == GOP_IMUL;
-}
-
 void report_count(const Code *code, Report *r)
 {
 	r->operations = code->recs;
 	r->arithmetic = r->transfers = 0;
 	for (uint32_t i = 0; i < code->recs; i++) {
-		r->arithmetic += is_arithmetic(code->rec[i].op);
+		int op = code->rec[i].op;
+		r->arithmetic +=
+			op == GOP_FADD || op == GOP_FSUB || op == GOP_FMUL || op == GOP_IADD || op == GOP_ISUB || op == GOP_IMUL;
 		r->transfers += ops[code->rec[i].op].unit == UNIT_SWITCH;
 	}
 }

@@ -70,28 +70,19 @@ static void name_recorded(const Checker *c, Buf *b, uint32_t rec)
 		buf_puts(b, "nothing");
 }
 
+/* i NULL: of no operation */
 PRINTF_LIKE(3, 4)
 static const char *fault_at(const Checker *c, const Issue *i, const char *fmt, ...)
 {
 	Buf b = { .arena = &c->cx->scratch };
-	buf_printf(&b, "%s: cycle %u, %s", c->r->name ? c->r->name : "routine", i->at, unit_names[i->unit]);
-	if (i->micro->op < GOPS)
+	buf_puts(&b, c->r->name ? c->r->name : "routine");
+	if (i)
+		buf_printf(&b, ": cycle %u, %s", i->at, unit_names[i->unit]);
+	if (i && i->micro->op < GOPS)
 		buf_printf(&b, ", %s", ops[i->micro->op].name);
-	if (c->code)
+	if (i && c->code)
 		buf_printf(&b, i->micro->rec == NONE ? " (spill)" : " (recorded operation %u)", i->micro->rec);
 	buf_puts(&b, ": ");
-	va_list ap;
-	va_start(ap, fmt);
-	buf_vprintf(&b, fmt, ap);
-	va_end(ap);
-	return b.s;
-}
-
-PRINTF_LIKE(2, 3)
-static const char *fault(const Checker *c, const char *fmt, ...)
-{
-	Buf b = { .arena = &c->cx->scratch };
-	buf_printf(&b, "%s: ", c->r->name ? c->r->name : "routine");
 	va_list ap;
 	va_start(ap, fmt);
 	buf_vprintf(&b, fmt, ap);
@@ -150,7 +141,7 @@ static const char *check_fields(Checker *c)
 {
 	const Routine *r = c->r;
 	if (r->lines > c->m->block)
-		return fault(c, "%u lines are more than the %lld of a block", r->lines, (long long)c->m->block);
+		return fault_at(c, NULL, "%u lines are more than the %lld of a block", r->lines, (long long)c->m->block);
 	for (uint32_t t = 0; t < r->lines; t++) {
 		for (int unit = 0; unit < UNITS; unit++) {
 			const Micro *u = &r->line[t].slot[unit];
@@ -204,40 +195,6 @@ static void number_words(Checker *c)
 			c->words++;
 		*word[k].number = c->words - 1;
 	}
-}
-
-static void list_issues(Checker *c)
-{
-	c->issue = NEW(&c->cx->scratch, c->issues, Issue);
-	uint32_t n = 0;
-	for (uint32_t t = 0; t < c->r->lines; t++) {
-		for (int unit = 0; unit < UNITS; unit++) {
-			const Micro *u = &c->r->line[t].slot[unit];
-			if (u->op == GOP_NONE)
-				continue;
-			c->issue[n] = (Issue){ .micro = u,
-				                   .at = t,
-				                   .done = t + (uint32_t)op_latency(c->m, u->op),
-				                   .unit = (uint8_t)unit,
-				                   .form = ops[u->op].form,
-				                   .value = c->code ? u->rec : n };
-			n++;
-		}
-	}
-	number_words(c);
-}
-
-/* Counting sort; stable within a cycle. */
-static void sort_by_done(Checker *c)
-{
-	uint32_t *first = NEW(&c->cx->scratch, (size_t)c->r->lines + 2, uint32_t);
-	c->by_done = NEW(&c->cx->scratch, c->issues, uint32_t);
-	for (uint32_t i = 0; i < c->issues; i++)
-		first[c->issue[i].done + 1]++;
-	for (uint32_t t = 0; t < c->r->lines; t++)
-		first[t + 1] += first[t];
-	for (uint32_t i = 0; i < c->issues; i++)
-		c->by_done[first[c->issue[i].done]++] = i;
 }
 
 /* ---- end ---------------------------------------------------------------------------------------- */
@@ -329,26 +286,6 @@ static const char *check_starts(const Checker *c)
 
 /* ---- recording: the values each operation must read ---------------------------------------------- */
 
-static void list_expected(Checker *c)
-{
-	const Code *code = c->code;
-	uint32_t *reg = NEW(&c->cx->scratch, code->regs, uint32_t);
-	uint32_t *cond = NEW(&c->cx->scratch, code->conds, uint32_t);
-	memset(reg, 0xFF, code->regs * sizeof *reg);
-	memset(cond, 0xFF, code->conds * sizeof *cond);
-	c->expected = NEW(&c->cx->scratch, code->recs, Expected);
-	for (uint32_t k = 0; k < code->recs; k++) {
-		const Rec *r = &code->rec[k];
-		unsigned uses = forms[ops[r->op].form].uses;
-		c->expected[k] = (Expected){ uses & USES_A ? reg[r->a] : NONE, uses & USES_B ? reg[r->b] : NONE,
-			                         uses & READS_CC ? cond[r->cc] : NONE, uses & USES_DST ? reg[r->dst] : NONE };
-		if (uses & USES_DST)
-			reg[r->dst] = k;
-		if (uses & WRITES_CC)
-			cond[r->dst] = k;
-	}
-}
-
 static bool same_addr(Addr a, Addr b) { return a.base == b.base && a.off == b.off; }
 
 /* Each recorded operation is issued once, with its addresses and constants; the rest must be spill operations. */
@@ -381,7 +318,7 @@ static const char *check_issued(Checker *c)
 	}
 	for (uint32_t k = 0; k < code->recs; k++)
 		if (c->issue_of[k] == NONE)
-			return fault(c, "recorded operation %u, %s, is not issued", k, ops[code->rec[k].op].name);
+			return fault_at(c, NULL, "recorded operation %u, %s, is not issued", k, ops[code->rec[k].op].name);
 	return NULL;
 }
 
@@ -604,13 +541,53 @@ const char *check_routine(Ctx *cx, const Machine *m, const Routine *r)
 	const char *why = check_fields(&c);
 	if (why)
 		return why;
-	list_issues(&c);
+	/* Issues in the order of lines and columns. */
+	c.issue = NEW(&c.cx->scratch, c.issues, Issue);
+	uint32_t n = 0;
+	for (uint32_t t = 0; t < c.r->lines; t++) {
+		for (int unit = 0; unit < UNITS; unit++) {
+			const Micro *u = &c.r->line[t].slot[unit];
+			if (u->op == GOP_NONE)
+				continue;
+			c.issue[n] = (Issue){ .micro = u,
+				                  .at = t,
+				                  .done = t + (uint32_t)op_latency(c.m, u->op),
+				                  .unit = (uint8_t)unit,
+				                  .form = ops[u->op].form,
+				                  .value = c.code ? u->rec : n };
+			n++;
+		}
+	}
+	number_words(&c);
 	if ((why = check_end(&c)) || (why = check_accesses(&c)) || (why = check_starts(&c)))
 		return why;
-	sort_by_done(&c);
+	/* Counting sort; stable within a cycle. */
+	uint32_t *first = NEW(&c.cx->scratch, (size_t)c.r->lines + 2, uint32_t);
+	c.by_done = NEW(&c.cx->scratch, c.issues, uint32_t);
+	for (uint32_t i = 0; i < c.issues; i++)
+		first[c.issue[i].done + 1]++;
+	for (uint32_t t = 0; t < c.r->lines; t++)
+		first[t + 1] += first[t];
+	for (uint32_t i = 0; i < c.issues; i++)
+		c.by_done[first[c.issue[i].done]++] = i;
 	if (!c.code)
 		return check_values(&c);
-	list_expected(&c);
+	const Code *code = c.code;
+	uint32_t *reg = NEW(&c.cx->scratch, code->regs, uint32_t);
+	uint32_t *cond = NEW(&c.cx->scratch, code->conds, uint32_t);
+	memset(reg, 0xFF, code->regs * sizeof *reg);
+	memset(cond, 0xFF, code->conds * sizeof *cond);
+	c.expected = NEW(&c.cx->scratch, code->recs, Expected);
+	for (uint32_t k = 0; k < code->recs; k++) {
+		const Rec *rec = &code->rec[k];
+		unsigned uses = forms[ops[rec->op].form].uses;
+		c.expected[k] = (Expected){ uses & USES_A ? reg[rec->a] : NONE, uses & USES_B ? reg[rec->b] : NONE,
+			                        uses & READS_CC ? cond[rec->cc] : NONE, uses & USES_DST ? reg[rec->dst] : NONE };
+		if (uses & USES_DST)
+			reg[rec->dst] = k;
+		if (uses & WRITES_CC)
+			cond[rec->dst] = k;
+	}
 	if ((why = check_issued(&c)) || (why = check_values(&c)))
 		return why;
 	return check_memory(&c);

@@ -91,10 +91,11 @@ typedef struct Builder {
 	Arena *arena;
 	DepGraph *g;
 	RawEdge *edge;
-	size_t edges, edge_capacity;
-	size_t *last_edge; /* [node_room] last edge from a node, plus 1 */
+	size_t edges;
+	uint32_t edge_capacity;
+	size_t *last_edge; /* [node_capacity] last edge from a node, plus 1 */
 	Cons *cons;
-	size_t conses, cons_capacity;
+	uint32_t conses, cons_capacity;
 	VReg *vreg[2]; /* registers, conditions */
 	MemWord *word;
 	uint64_t word_mask;
@@ -115,24 +116,16 @@ static void edge_add(Builder *b, uint32_t from, uint32_t to, int32_t delay)
 			b->edge[known - 1].delay = delay;
 		return;
 	}
-	if (b->edges == b->edge_capacity) {
-		size_t capacity = b->edge_capacity ? 2 * b->edge_capacity : 256;
-		b->edge = arena_grow(b->arena, b->edge, b->edge_capacity, capacity, sizeof *b->edge);
-		b->edge_capacity = capacity;
-	}
+	b->edge = list_more(b->arena, b->edge, b->edges, &b->edge_capacity, sizeof *b->edge);
 	b->edge[b->edges++] = (RawEdge){ from, to, delay };
 	b->last_edge[from] = b->edges;
 }
 
 static uint32_t cons(Builder *b, uint32_t node, uint32_t next)
 {
-	if (b->conses == b->cons_capacity) {
-		size_t capacity = b->cons_capacity ? 2 * b->cons_capacity : 256;
-		b->cons = arena_grow(b->arena, b->cons, b->cons_capacity, capacity, sizeof *b->cons);
-		b->cons_capacity = capacity;
-	}
+	b->cons = list_more(b->arena, b->cons, b->conses, &b->cons_capacity, sizeof *b->cons);
 	b->cons[b->conses] = (Cons){ node, next };
-	return (uint32_t)b->conses++;
+	return b->conses++;
 }
 
 static uint32_t node_new(Builder *b, uint32_t rec, uint8_t op)
@@ -164,8 +157,7 @@ static void web_ref(DepGraph *g, uint32_t web, uint32_t node)
 static void read_vreg(Builder *b, uint32_t node, int slot, bool cond, uint32_t number)
 {
 	DepGraph *g = b->g;
-	uint32_t rooms = cond ? g->source->conds : g->source->regs;
-	VReg *p = number < rooms ? &b->vreg[cond][number] : NULL;
+	VReg *p = number < (cond ? g->source->conds : g->source->regs) ? &b->vreg[cond][number] : NULL;
 	if (!p || p->web == NONE)
 		fail(b->cx, MP_BAD_INPUT, "write it first", "%s: operation %u, %s, reads %s %u, which nothing has written",
 		     g->source->name, g->node[node].rec, ops[g->node[node].op].name, cond ? "condition" : "register", number);
@@ -214,31 +206,6 @@ static void write_masked(Builder *b, uint32_t node, uint32_t number)
 	p->readers = 0;
 }
 
-static void add_operands(Builder *b, uint32_t node, const Rec *r)
-{
-	DepGraph *g = b->g;
-	int form = ops[r->op].form;
-	unsigned uses = forms[form].uses;
-	if (uses & USES_A)
-		read_vreg(b, node, 0, false, r->a);
-	if (uses & USES_B)
-		read_vreg(b, node, 1, false, r->b);
-	if (uses & READS_CC)
-		read_vreg(b, node, 2, true, r->cc);
-	if (form == FORM_MASKED)
-		write_masked(b, node, r->dst);
-	else if (uses & USES_DST)
-		write_vreg(b, node, false, r->dst);
-	if (uses & WRITES_CC)
-		write_vreg(b, node, true, r->dst);
-	const DepNode *n = &g->node[node];
-	if (n->dst != NONE)
-		web_ref(g, n->dst, node);
-	for (int k = 0; k < 3; k++)
-		if (n->read[k] != NONE)
-			web_ref(g, n->read[k], node);
-}
-
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 /* Merges a list of nodes and `set` into one node (a join if there are several); writes are delayed by their latency. */
@@ -256,18 +223,6 @@ static void set_add(Builder *b, NodeSet *set, uint32_t list, bool writes)
 	for (uint32_t c = list; c; c = b->cons[c].next)
 		edge_add(b, b->cons[c].node, join, writes ? latency_of(b, b->cons[c].node) : 0);
 	*set = (NodeSet){ join, 0 };
-}
-
-/* Joins must precede the nodes that depend on them: called before the node is created. */
-static void memory_prepare(Builder *b, MemRegion *r, const MemAccess *x)
-{
-	if (x->indexed && !x->write) {
-		set_add(b, &r->written, r->writes, true);
-		r->writes = 0;
-	} else if (!x->indexed && x->write) {
-		set_add(b, &r->indexed_read, r->indexed_reads, false);
-		r->indexed_reads = 0;
-	}
 }
 
 static void depend_on_list(Builder *b, uint32_t list, uint32_t node, bool writes, int32_t delay)
@@ -374,8 +329,50 @@ static MemRegion *region_of(Builder *b, const MemAccess *x, const Rec *r)
 	return &b->region[x->dram][spill ? b->bases[x->dram] : address_of(x, r).base];
 }
 
-static void add_memory(Builder *b, uint32_t node, const Rec *r)
+static void add_record(Builder *b, uint32_t rec)
 {
+	DepGraph *g = b->g;
+	const Rec *r = &g->source->rec[rec];
+	for (int k = 0; k < 2; k++) {
+		const MemAccess *x = &forms[ops[r->op].form].access[k];
+		if (!x->is)
+			continue;
+		uint32_t base = address_of(x, r).base;
+		MemRegion *region = region_of(b, x, r);
+		/* Joins must precede the nodes that depend on them, so they are created before the node. */
+		if (x->indexed && !x->write) {
+			set_add(b, &region->written, region->writes, true);
+			region->writes = 0;
+		} else if (!x->indexed && x->write) {
+			set_add(b, &region->indexed_read, region->indexed_reads, false);
+			region->indexed_reads = 0;
+		}
+		if (region - b->region[x->dram] == base)
+			alias_prepare(b, x, base);
+	}
+	uint32_t node = node_new(b, rec, r->op);
+	if (forms[ops[r->op].form].uses & USES_FAR)
+		g->node[node].bank = (uint8_t)(r->far.off % (uint32_t)g->m->dram_banks);
+	int form = ops[r->op].form;
+	unsigned uses = forms[form].uses;
+	if (uses & USES_A)
+		read_vreg(b, node, 0, false, r->a);
+	if (uses & USES_B)
+		read_vreg(b, node, 1, false, r->b);
+	if (uses & READS_CC)
+		read_vreg(b, node, 2, true, r->cc);
+	if (form == FORM_MASKED)
+		write_masked(b, node, r->dst);
+	else if (uses & USES_DST)
+		write_vreg(b, node, false, r->dst);
+	if (uses & WRITES_CC)
+		write_vreg(b, node, true, r->dst);
+	const DepNode *n = &g->node[node];
+	if (n->dst != NONE)
+		web_ref(g, n->dst, node);
+	for (int k = 0; k < 3; k++)
+		if (n->read[k] != NONE)
+			web_ref(g, n->read[k], node);
 	for (int k = 0; k < 2; k++) {
 		const MemAccess *x = &forms[ops[r->op].form].access[k];
 		if (!x->is)
@@ -389,27 +386,6 @@ static void add_memory(Builder *b, uint32_t node, const Rec *r)
 		if (region - b->region[x->dram] == a.base)
 			alias_access(b, x, a.base, node);
 	}
-}
-
-static void add_record(Builder *b, uint32_t rec)
-{
-	DepGraph *g = b->g;
-	const Rec *r = &g->source->rec[rec];
-	for (int k = 0; k < 2; k++) {
-		const MemAccess *x = &forms[ops[r->op].form].access[k];
-		if (!x->is)
-			continue;
-		uint32_t base = address_of(x, r).base;
-		MemRegion *region = region_of(b, x, r);
-		memory_prepare(b, region, x);
-		if (region - b->region[x->dram] == base)
-			alias_prepare(b, x, base);
-	}
-	uint32_t node = node_new(b, rec, r->op);
-	if (forms[ops[r->op].form].uses & USES_FAR)
-		g->node[node].bank = (uint8_t)(r->far.off % (uint32_t)g->m->dram_banks);
-	add_operands(b, node, r);
-	add_memory(b, node, r);
 }
 
 /* ---- adjacency lists, critical paths ------------------------------------------------------------- */
@@ -430,20 +406,6 @@ static DepEdge *edges_sort(const Builder *b, bool by_from, uint32_t **at)
 	return edge;
 }
 
-static void paths_fill(DepGraph *g)
-{
-	for (uint32_t i = 0; i < g->nodes; i++)
-		for (uint32_t e = g->in_at[i]; e < g->in_at[i + 1]; e++)
-			if (g->head[g->in[e].node] + g->in[e].delay > g->head[i])
-				g->head[i] = g->head[g->in[e].node] + g->in[e].delay;
-	for (uint32_t i = g->nodes; i-- > 0;) {
-		g->tail[i] = node_timing(g, i)->span;
-		for (uint32_t e = g->out_at[i]; e < g->out_at[i + 1]; e++)
-			if (g->tail[g->out[e].node] + g->out[e].delay > g->tail[i])
-				g->tail[i] = g->tail[g->out[e].node] + g->out[e].delay;
-	}
-}
-
 /* Number of bases of one memory, up to the highest in use. */
 static uint32_t bases_count(const Source *s, bool dram, bool *several)
 {
@@ -462,35 +424,6 @@ static uint32_t bases_count(const Source *s, bool dram, bool *several)
 	return most + 1;
 }
 
-static void builder_init(Builder *b, const Source *s)
-{
-	for (int dram = 0; dram < 2; dram++) {
-		bool several;
-		uint32_t bases = bases_count(s, dram, &several);
-		b->bases[dram] = bases;
-		if (several && s->overlap)
-			b->history[dram] = NEW(b->arena, bases, BaseHistory);
-		for (uint32_t i = 0; b->history[dram] && i < bases; i++)
-			b->history[dram][i].set[0].first = b->history[dram][i].set[1].first = NONE;
-		b->region[dram] = NEW(b->arena, (size_t)bases + 1, MemRegion);
-		for (uint32_t i = 0; i < bases + 1; i++)
-			b->region[dram][i] =
-				(MemRegion){ .epoch = 1, .indexed_writer = NONE, .written = { NONE, 0 }, .indexed_read = { NONE, 0 } };
-	}
-	uint64_t words = 16;
-	while (words < 4 * (uint64_t)s->recs) /* at most two words each: load factor 1/2 */
-		words *= 2;
-	b->word = NEW(b->arena, words, MemWord);
-	b->word_mask = words - 1;
-	for (int k = 0; k < 2; k++) {
-		uint32_t n = k ? s->conds : s->regs;
-		b->vreg[k] = NEW(b->arena, n, VReg);
-		for (uint32_t i = 0; i < n; i++)
-			b->vreg[k][i].web = NONE;
-	}
-	cons(b, NONE, 0); /* index 0 ends a list */
-}
-
 DepGraph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
 {
 	DepGraph *g = NEW(arena, 1, DepGraph);
@@ -500,7 +433,31 @@ DepGraph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
 		timing_fill(m, op, &g->timing[op]);
 	g->timing[GOPS].unit = UNITS;
 	Builder b = { .cx = cx, .arena = arena, .g = g, .node_capacity = s->recs + 16 };
-	builder_init(&b, s);
+	for (int dram = 0; dram < 2; dram++) {
+		bool several;
+		uint32_t bases = bases_count(s, dram, &several);
+		b.bases[dram] = bases;
+		if (several && s->overlap)
+			b.history[dram] = NEW(b.arena, bases, BaseHistory);
+		for (uint32_t i = 0; b.history[dram] && i < bases; i++)
+			b.history[dram][i].set[0].first = b.history[dram][i].set[1].first = NONE;
+		b.region[dram] = NEW(b.arena, (size_t)bases + 1, MemRegion);
+		for (uint32_t i = 0; i < bases + 1; i++)
+			b.region[dram][i] =
+				(MemRegion){ .epoch = 1, .indexed_writer = NONE, .written = { NONE, 0 }, .indexed_read = { NONE, 0 } };
+	}
+	uint64_t words = 16;
+	while (words < 4 * (uint64_t)s->recs) /* at most two words each: load factor 1/2 */
+		words *= 2;
+	b.word = NEW(b.arena, words, MemWord);
+	b.word_mask = words - 1;
+	for (int k = 0; k < 2; k++) {
+		uint32_t n = k ? s->conds : s->regs;
+		b.vreg[k] = NEW(b.arena, n, VReg);
+		for (uint32_t i = 0; i < n; i++)
+			b.vreg[k][i].web = NONE;
+	}
+	cons(&b, NONE, 0); /* index 0 ends a list */
 	g->node = NEW(arena, b.node_capacity, DepNode);
 	b.last_edge = NEW(arena, b.node_capacity, size_t);
 	g->web = NEW(arena, (size_t)s->recs + 1, Web);
@@ -508,9 +465,19 @@ DepGraph *graph_build(Ctx *cx, Arena *arena, const Machine *m, const Source *s)
 		add_record(&b, i);
 	g->in = edges_sort(&b, false, &g->in_at);
 	g->out = edges_sort(&b, true, &g->out_at);
+	/* Critical paths. */
 	g->head = NEW(arena, g->nodes, int32_t);
 	g->tail = NEW(arena, g->nodes, int32_t);
-	paths_fill(g);
+	for (uint32_t i = 0; i < g->nodes; i++)
+		for (uint32_t e = g->in_at[i]; e < g->in_at[i + 1]; e++)
+			if (g->head[g->in[e].node] + g->in[e].delay > g->head[i])
+				g->head[i] = g->head[g->in[e].node] + g->in[e].delay;
+	for (uint32_t i = g->nodes; i-- > 0;) {
+		g->tail[i] = node_timing(g, i)->span;
+		for (uint32_t e = g->out_at[i]; e < g->out_at[i + 1]; e++)
+			if (g->tail[g->out[e].node] + g->out[e].delay > g->tail[i])
+				g->tail[i] = g->tail[g->out[e].node] + g->out[e].delay;
+	}
 	for (uint32_t i = 0; i < g->webs; i++)
 		g->dead[g->web[i].cond] += g->web[i].refs == 1;
 	return g;

@@ -131,20 +131,6 @@ static bool propagate(ExactSearch *f, Windows *w)
 	return true;
 }
 
-static uint32_t first_open(const DepGraph *g, const Windows *w)
-{
-	uint32_t best = NONE;
-	for (uint32_t i = 0; i < g->nodes; i++) {
-		const Window *a = &w->at[i];
-		if (a->from == a->to || g->node[i].op == GOP_NONE)
-			continue;
-		const Window *b = best == NONE ? NULL : &w->at[best];
-		if (!b || a->from < b->from || (a->from == b->from && a->to < b->to))
-			best = i;
-	}
-	return best;
-}
-
 static bool registers_suffice(ExactSearch *f, const Windows *w)
 {
 	const DepGraph *g = f->g;
@@ -161,7 +147,16 @@ static bool registers_suffice(ExactSearch *f, const Windows *w)
 static bool branch(ExactSearch *f, Windows *w)
 {
 	for (;;) {
-		uint32_t node = first_open(f->g, w);
+		const DepGraph *g = f->g;
+		uint32_t node = NONE; /* with the earliest window */
+		for (uint32_t i = 0; i < g->nodes; i++) {
+			const Window *a = &w->at[i];
+			if (a->from == a->to || g->node[i].op == GOP_NONE)
+				continue;
+			const Window *b = node == NONE ? NULL : &w->at[node];
+			if (!b || a->from < b->from || (a->from == b->from && a->to < b->to))
+				node = i;
+		}
 		if (node == NONE)
 			return registers_suffice(f, w);
 		if (f->steps >= f->limit)

@@ -27,10 +27,7 @@ typedef struct Code {
 	const char *name;
 	Rec *rec;
 	uint32_t recs;
-	uint32_t regs, conds; /* number of virtual registers and conditions */
-	bool splittable;      /* may become several routines: no value is live across .split */
-	uint32_t *split;
-	uint32_t splits;       /* positions where it may be cut */
+	uint32_t regs, conds;  /* number of virtual registers and conditions */
 	bool bases_overlap;    /* false: the caller guarantees that regions under different bases are disjoint */
 	bool update;           /* the report's measure counts transfers */
 	bool prescheduled;     /* recorded in nearly final order, which is tried first */
@@ -43,7 +40,6 @@ Gen *gen_record(Ctx *cx, const Machine *m, const char *name);
 Gen *gen_simulate(Ctx *cx, Processors *p, const uint32_t *base);
 const Machine *gen_machine(const Gen *g);
 Code *gen_end(Gen *g); /* the recording; NULL for a simulator */
-void code_print(const Code *c, Buf *out);
 
 Reg g_fadd(Gen *g, Reg a, Reg b);
 Reg g_fsub(Gen *g, Reg a, Reg b);
@@ -64,7 +60,6 @@ void g_index_limit(Gen *g, uint16_t base, uint32_t words);
 void g_fetch(Gen *g, Addr mem, Addr far); /* DRAM to SRAM */
 void g_flush(Gen *g, Addr far, Addr mem); /* SRAM to DRAM */
 Reg g_xfer(Gen *g, uint32_t configuration, Reg a);
-void g_split(Gen *g); /* the block may be cut here: no value is live across */
 
 /* ---- schedule.c, bound.c ------------------------------------------------------------------- */
 
@@ -112,8 +107,6 @@ typedef struct ScheduleOptions {
  * uses (report.spills counts spill operations; their `rec` is NOT_RECORDED).  Regions under other bases must lie
  * below the spill slots: execute_bad_bases checks it.  Fails if the routine exceeds machine.block lines. */
 Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o);
-/* Cuts at split marks so that no part exceeds the block limit; `count` routines. */
-Routine **schedule_split(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o, uint32_t *count);
 /* operations, arithmetic, transfers and bounds */
 void bound_fill(Ctx *cx, const Machine *m, const Code *code, Report *r);
 double routine_measure(const Machine *m, const Routine *r); /* for report.report_measure */

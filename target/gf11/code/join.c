@@ -5,16 +5,6 @@
 
 #include "gf11_code.h"
 
-/* Renumbers virtual registers and conditions after those of the preceding parts. */
-static void rec_shift(Rec *r, uint32_t regs, uint32_t conds)
-{
-	unsigned uses = forms[ops[r->op].form].uses;
-	r->dst += uses & USES_DST ? regs : uses & WRITES_CC ? conds : 0;
-	r->a += uses & USES_A ? regs : 0;
-	r->b += uses & USES_B ? regs : 0;
-	r->cc += uses & READS_CC ? conds : 0;
-}
-
 Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts)
 {
 	Code *code = NEW(&cx->keep, 1, Code);
@@ -27,7 +17,12 @@ Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts)
 		const Code *from = part[i]->code;
 		for (uint32_t k = 0; k < from->recs; k++) {
 			Rec r = from->rec[k];
-			rec_shift(&r, code->regs, code->conds);
+			/* Renumbers virtual registers and conditions after those of the preceding parts. */
+			unsigned uses = forms[ops[r.op].form].uses;
+			r.dst += uses & USES_DST ? code->regs : uses & WRITES_CC ? code->conds : 0;
+			r.a += uses & USES_A ? code->regs : 0;
+			r.b += uses & USES_B ? code->regs : 0;
+			r.cc += uses & READS_CC ? code->conds : 0;
 			code->rec[code->recs++] = r;
 		}
 		code->regs += from->regs;
@@ -55,9 +50,15 @@ static void lines_join(Ctx *cx, Routine *r, Routine *const *part, uint32_t parts
 	}
 }
 
-/* Bounds are those of all operations together, so the cost of not overlapping the parts is visible. */
-static void report_join(Ctx *cx, const Machine *m, Routine *r, Routine *const *part, uint32_t parts)
+Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts)
 {
+	Routine *r = NEW(&cx->keep, 1, Routine);
+	Code *code = code_join(cx, arena_copy(&cx->keep, name, strlen(name)), part, parts);
+	r->name = code->name;
+	r->code = code;
+	r->update = code->update;
+	lines_join(cx, r, part, parts);
+	/* Bounds are those of all operations together, so the cost of not overlapping the parts is visible. */
 	Report *to = &r->report;
 	bound_fill(cx, m, r->code, to);
 	to->cycles = r->lines;
@@ -69,16 +70,5 @@ static void report_join(Ctx *cx, const Machine *m, Routine *r, Routine *const *p
 	}
 	to->optimal = to->cycles == to->bound;
 	to->report_measure = routine_measure(m, r);
-}
-
-Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts)
-{
-	Routine *r = NEW(&cx->keep, 1, Routine);
-	Code *code = code_join(cx, arena_copy(&cx->keep, name, strlen(name)), part, parts);
-	r->name = code->name;
-	r->code = code;
-	r->update = code->update;
-	lines_join(cx, r, part, parts);
-	report_join(cx, m, r, part, parts);
 	return r;
 }

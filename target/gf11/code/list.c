@@ -25,10 +25,6 @@ static const uint8_t max_tries[SIDES] = { TRIES, 2 };
 enum { RANK_BITS = 28, RANK_MASK = (1 << RANK_BITS) - 1 }; /* rank field of a queue key */
 enum { GONE = -(1 << 30) };                                /* pressure of retired ranks */
 
-typedef struct ReadyQueue {
-	uint64_t *key;
-	uint32_t count;
-} ReadyQueue; /* heap, highest priority first */
 /* nodes that become ready in this cycle; resources occupied */
 typedef struct CycleState {
 	uint32_t first;
@@ -53,7 +49,7 @@ struct ListScheduler {
 	Arena *arena;
 	const Trial *trial;
 	int32_t *time;
-	ReadyQueue queue[QUEUES][SIDES];
+	KeyHeap queue[QUEUES][SIDES];
 	CycleState *cycle;
 	uint32_t cycles;      /* allocated */
 	int32_t origin;       /* index of cycle 0 */
@@ -85,13 +81,6 @@ static uint32_t node_of(const ListScheduler *l, uint32_t rank) { return rank_of(
 static bool is_far(const ListScheduler *l, uint32_t node) { return rank_of(l, node) - l->next_rank > l->trial->window; }
 
 /* ---- pressure -------------------------------------------------------------------------------------- */
-
-static void tree_init(Arena *a, PressureTree *r, uint32_t ranks)
-{
-	for (r->leaves = 1; r->leaves < ranks + 1; r->leaves *= 2)
-		;
-	r->node = NEW(a, 2 * (size_t)r->leaves, PressureNode);
-}
 
 /* False: unchanged. */
 static bool tree_up(PressureTree *r, uint32_t at)
@@ -127,28 +116,6 @@ static void tree_retire(PressureTree *r, uint32_t rank)
 			return;
 }
 
-/* Pressure in rank order: a web counts for each rank after its first up to its last reference. */
-static void pressure_start(ListScheduler *l)
-{
-	const DepGraph *g = l->g;
-	for (int k = 0; k < l->classes; k++)
-		memset(l->pressure[k].node, 0, 2 * (size_t)l->pressure[k].leaves * sizeof(PressureNode));
-	for (uint32_t i = 0; i < g->webs; i++) {
-		const Web *w = &g->web[i];
-		uint32_t a = rank_of(l, w->first), b = rank_of(l, w->last);
-		PressureNode *leaf = l->pressure[w->cond].node + l->pressure[w->cond].leaves;
-		leaf[(a < b ? a : b) + 1].max++;
-		leaf[(a < b ? b : a) + 1].max--;
-	}
-	for (int k = 0; k < l->classes; k++) {
-		PressureTree *r = &l->pressure[k];
-		for (uint32_t i = 1; i < r->leaves; i++)
-			r->node[r->leaves + i].max += r->node[r->leaves + i - 1].max;
-		for (uint32_t at = r->leaves; at-- > 1;)
-			tree_up(r, at);
-	}
-}
-
 /* ---- webs --------------------------------------------------------------------------------------- */
 
 /* Adds one reference of the web to the pressure; sign -1: undoes it. */
@@ -173,39 +140,6 @@ static void webs_count(ListScheduler *l, uint32_t node, int sign)
 	for (int k = 0; k < 3; k++)
 		if (n->read[k] != NONE)
 			web_count(l, n->read[k], sign);
-}
-
-static void webs_ref(ListScheduler *l, uint32_t node)
-{
-	const DepNode *n = &l->g->node[node];
-	const uint32_t web[] = { n->dst, n->read[0], n->read[1], n->read[2] };
-	for (size_t k = 0; k < COUNT(web); k++)
-		if (web[k] != NONE)
-			l->releases += ++l->refs_done[web[k]] == l->g->web[web[k]].refs;
-}
-
-/* Allocates the registers of a node if the rest can still run in rank order within the limits. */
-static bool registers_take(ListScheduler *l, uint32_t node)
-{
-	if (l->blocked[node] == 1 + l->releases && rank_of(l, node) != l->next_rank)
-		return false; /* nothing released since the last attempt */
-	const Trial *t = l->trial;
-	int32_t before[2] = { 0 };
-	for (int k = 0; k < l->classes; k++)
-		before[k] = l->pressure[k].node[1].max;
-	webs_count(l, node, 1);
-	bool far = is_far(l, node), fits = true;
-	for (int k = 0; k < l->classes; k++) {
-		int32_t max = l->pressure[k].node[1].max;
-		fits &= max <= t->limit[k] - far * t->reserve[k] || max <= before[k];
-	}
-	if (!fits && rank_of(l, node) != l->next_rank) {
-		webs_count(l, node, -1);
-		l->blocked[node] = 1 + l->releases;
-		return false;
-	}
-	webs_ref(l, node);
-	return true;
 }
 
 /* ---- cycles ------------------------------------------------------------------------------------- */
@@ -276,30 +210,6 @@ static uint32_t key_node(const ListScheduler *l, uint64_t key)
 	return node_of(l, RANK_MASK - (uint32_t)(key & RANK_MASK));
 }
 
-static void queue_push(ReadyQueue *q, uint64_t key)
-{
-	uint32_t at = q->count++;
-	while (at && key > q->key[(at - 1) / 2]) {
-		q->key[at] = q->key[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	q->key[at] = key;
-}
-
-static uint64_t queue_pop(ReadyQueue *q)
-{
-	uint64_t top = q->key[0], key = q->key[--q->count];
-	uint32_t at = 0;
-	for (uint32_t child; (child = 2 * at + 1) < q->count; at = child) {
-		child += child + 1 < q->count && q->key[child + 1] > q->key[child];
-		if (q->key[child] <= key)
-			break;
-		q->key[at] = q->key[child];
-	}
-	q->key[at] = key;
-	return top;
-}
-
 static int queue_of(const ListScheduler *l, uint32_t node)
 {
 	static const uint8_t of_unit[UNITS] = {
@@ -315,34 +225,7 @@ static void node_queue(ListScheduler *l, uint32_t node)
 {
 	int side = is_far(l, node) ? FAR : NEAR;
 	l->queued[node] = (uint8_t)(1 + side);
-	queue_push(&l->queue[queue_of(l, node)][side], key_of(l, node));
-}
-
-static void node_defer(ListScheduler *l, uint32_t node)
-{
-	if (l->ready[node] <= l->now) {
-		node_queue(l, node);
-		return;
-	}
-	CycleState *c = cycle_at(l, l->ready[node]);
-	l->next[node] = c->first;
-	c->first = node;
-}
-
-/* A node that enters the window is queued again on the near side; its far entry becomes stale. */
-static void next_advance(ListScheduler *l)
-{
-	while (l->next_rank < l->g->nodes && l->issued[node_of(l, l->next_rank)]) {
-		for (int k = 0; k < l->classes; k++)
-			tree_retire(&l->pressure[k], l->next_rank);
-		l->next_rank++;
-		l->releases++;
-		if (l->trial->window >= l->g->nodes - l->next_rank)
-			continue;
-		uint32_t node = node_of(l, l->next_rank + l->trial->window);
-		if (l->queued[node] == 1 + FAR && !l->issued[node])
-			node_queue(l, node);
-	}
+	heap_push(&l->queue[queue_of(l, node)][side], key_of(l, node));
 }
 
 static void node_place(ListScheduler *l, uint32_t node, int32_t when);
@@ -350,10 +233,15 @@ static void node_place(ListScheduler *l, uint32_t node, int32_t when);
 /* All predecessors are issued: joins are placed at once, operations become ready in their cycle. */
 static void node_release(ListScheduler *l, uint32_t node)
 {
-	if (l->g->node[node].op == GOP_NONE)
+	if (l->g->node[node].op == GOP_NONE) {
 		node_place(l, node, l->ready[node]);
-	else
-		node_defer(l, node);
+	} else if (l->ready[node] <= l->now) {
+		node_queue(l, node);
+	} else {
+		CycleState *c = cycle_at(l, l->ready[node]);
+		l->next[node] = c->first;
+		c->first = node;
+	}
 }
 
 static void node_place(ListScheduler *l, uint32_t node, int32_t when)
@@ -378,7 +266,30 @@ static bool node_fits(ListScheduler *l, uint32_t node)
 	for (int k = 0; k < s->uses; k++)
 		if (!use_fits(l, &s->use[k], node))
 			return false;
-	return registers_take(l, node);
+	/* Allocates the registers of a node if the rest can still run in rank order within the limits. */
+	if (l->blocked[node] == 1 + l->releases && rank_of(l, node) != l->next_rank)
+		return false; /* nothing released since the last attempt */
+	const Trial *t = l->trial;
+	int32_t before[2] = { 0 };
+	for (int k = 0; k < l->classes; k++)
+		before[k] = l->pressure[k].node[1].max;
+	webs_count(l, node, 1);
+	bool far = is_far(l, node), fits = true;
+	for (int k = 0; k < l->classes; k++) {
+		int32_t max = l->pressure[k].node[1].max;
+		fits &= max <= t->limit[k] - far * t->reserve[k] || max <= before[k];
+	}
+	if (!fits && rank_of(l, node) != l->next_rank) {
+		webs_count(l, node, -1);
+		l->blocked[node] = 1 + l->releases;
+		return false;
+	}
+	const DepNode *n = &l->g->node[node];
+	const uint32_t web[] = { n->dst, n->read[0], n->read[1], n->read[2] };
+	for (size_t k = 0; k < COUNT(web); k++)
+		if (web[k] != NONE)
+			l->releases += ++l->refs_done[web[k]] == l->g->web[web[k]].refs;
+	return true;
 }
 
 /* Lower bound from the issue of a node to the end of the routine. */
@@ -398,7 +309,18 @@ static void node_issue(ListScheduler *l, uint32_t node)
 	node_place(l, node, l->now);
 	l->too_long |= l->now + tail_of(l->g, l->trial->backward, node) > l->trial->max_length;
 	l->left--;
-	next_advance(l);
+	/* A node that enters the window is queued again on the near side; its far entry becomes stale. */
+	while (l->next_rank < l->g->nodes && l->issued[node_of(l, l->next_rank)]) {
+		for (int k = 0; k < l->classes; k++)
+			tree_retire(&l->pressure[k], l->next_rank);
+		l->next_rank++;
+		l->releases++;
+		if (l->trial->window >= l->g->nodes - l->next_rank)
+			continue;
+		uint32_t ahead = node_of(l, l->next_rank + l->trial->window);
+		if (l->queued[ahead] == 1 + FAR && !l->issued[ahead])
+			node_queue(l, ahead);
+	}
 }
 
 static bool is_stale(const ListScheduler *l, uint64_t key, int side)
@@ -408,13 +330,13 @@ static bool is_stale(const ListScheduler *l, uint64_t key, int side)
 }
 
 /* The queue with the most urgent top among those with tries left; drops stale entries. */
-static int queue_best(const ListScheduler *l, ReadyQueue *const *queue, int queues, const uint8_t *tries)
+static int queue_best(const ListScheduler *l, KeyHeap *const *queue, int queues, const uint8_t *tries)
 {
 	int best = -1;
 	for (int k = 0; k < queues; k++) {
-		ReadyQueue *q = queue[k];
+		KeyHeap *q = queue[k];
 		while (q->count && is_stale(l, q->key[0], k % SIDES))
-			queue_pop(q);
+			heap_pop(q);
 		if (!q->count || tries[k] == max_tries[k % SIDES])
 			continue;
 		if (best < 0 || q->key[0] > queue[best]->key[0])
@@ -424,13 +346,13 @@ static int queue_best(const ListScheduler *l, ReadyQueue *const *queue, int queu
 }
 
 /* Issues the most urgent node that fits and requeues those rejected.  Queues come in pairs, near and far. */
-static void unit_issue(ListScheduler *l, ReadyQueue *const *queue, int queues)
+static void unit_issue(ListScheduler *l, KeyHeap *const *queue, int queues)
 {
 	uint64_t back[QUEUES * SIDES * TRIES];
 	uint8_t tries[QUEUES * SIDES] = { 0 }, from[QUEUES * SIDES * TRIES];
 	uint32_t backs = 0, found = NONE;
 	for (int k; found == NONE && (k = queue_best(l, queue, queues, tries)) >= 0;) {
-		uint64_t key = queue_pop(queue[k]);
+		uint64_t key = heap_pop(queue[k]);
 		uint32_t node = key_node(l, key);
 		if (node_fits(l, node)) {
 			found = node;
@@ -441,7 +363,7 @@ static void unit_issue(ListScheduler *l, ReadyQueue *const *queue, int queues)
 		back[backs++] = key;
 	}
 	while (backs--)
-		queue_push(queue[from[backs]], back[backs]);
+		heap_push(queue[from[backs]], back[backs]);
 	if (found != NONE)
 		node_issue(l, found);
 }
@@ -462,18 +384,6 @@ static bool queues_empty(const ListScheduler *l)
 		if (l->queue[k][NEAR].count || l->queue[k][FAR].count)
 			return false;
 	return true;
-}
-
-static void cycle_open(ListScheduler *l)
-{
-	CycleState *c = cycle_at(l, l->now);
-	uint32_t node = c->first;
-	c->first = NONE;
-	while (node != NONE) {
-		uint32_t next = l->next[node];
-		node_queue(l, node);
-		node = next;
-	}
 }
 
 /* Do the remaining uses of some resource no longer fit below max_length? */
@@ -527,7 +437,23 @@ static void schedule_start(ListScheduler *l)
 	l->now = 0;
 	l->too_long = false;
 	l->releases = 0;
-	pressure_start(l);
+	/* Pressure in rank order: a web counts for each rank after its first up to its last reference. */
+	for (int k = 0; k < l->classes; k++)
+		memset(l->pressure[k].node, 0, 2 * (size_t)l->pressure[k].leaves * sizeof(PressureNode));
+	for (uint32_t i = 0; i < g->webs; i++) {
+		const Web *w = &g->web[i];
+		uint32_t a = rank_of(l, w->first), b = rank_of(l, w->last);
+		PressureNode *leaf = l->pressure[w->cond].node + l->pressure[w->cond].leaves;
+		leaf[(a < b ? a : b) + 1].max++;
+		leaf[(a < b ? b : a) + 1].max--;
+	}
+	for (int k = 0; k < l->classes; k++) {
+		PressureTree *r = &l->pressure[k];
+		for (uint32_t i = 1; i < r->leaves; i++)
+			r->node[r->leaves + i].max += r->node[r->leaves + i - 1].max;
+		for (uint32_t n = r->leaves; n-- > 1;)
+			tree_up(r, n);
+	}
 	for (int k = 0; k < l->classes; k++)
 		tree_retire(&l->pressure[k], g->nodes); /* no rank follows the last */
 	for (uint32_t i = 0; i < g->nodes; i++) {
@@ -541,7 +467,7 @@ static void schedule_start(ListScheduler *l)
 
 bool list_schedule(ListScheduler *l, const Trial *trial, int32_t *time)
 {
-	ReadyQueue *const unit[][4] = {
+	KeyHeap *const unit[][4] = {
 		/* units with long initiation intervals first */
 		{ &l->queue[QUEUE_SWITCH][NEAR], &l->queue[QUEUE_SWITCH][FAR] },
 		{ &l->queue[QUEUE_DRAM][NEAR], &l->queue[QUEUE_DRAM][FAR] },
@@ -554,7 +480,14 @@ bool list_schedule(ListScheduler *l, const Trial *trial, int32_t *time)
 	l->time = time;
 	schedule_start(l);
 	while (l->left && !l->too_long) {
-		cycle_open(l);
+		CycleState *c = cycle_at(l, l->now);
+		uint32_t node = c->first;
+		c->first = NONE;
+		while (node != NONE) {
+			uint32_t next = l->next[node];
+			node_queue(l, node);
+			node = next;
+		}
 		if (!queues_empty(l)) {
 			for (size_t k = 0; k < COUNT(unit); k++)
 				if (l->now >= l->free[needs[k]])
@@ -601,8 +534,12 @@ ListScheduler *list_new(Arena *arena, const DepGraph *g)
 	l->refs_done = NEW(arena, g->webs, uint32_t);
 	l->bank_free = NEW(arena, (size_t)g->m->dram_banks, int32_t);
 	l->classes = g->webs_of[1] ? 2 : 1;
-	for (int k = 0; k < l->classes; k++)
-		tree_init(arena, &l->pressure[k], g->nodes);
+	for (int k = 0; k < l->classes; k++) {
+		PressureTree *r = &l->pressure[k];
+		for (r->leaves = 1; r->leaves < g->nodes + 1; r->leaves *= 2)
+			;
+		r->node = NEW(arena, 2 * (size_t)r->leaves, PressureNode);
+	}
 	remaining_fill(g, false, l->remaining[false]);
 	remaining_fill(g, true, l->remaining[true]);
 	l->cycles = 4 * (uint32_t)reach + 2 * g->nodes;

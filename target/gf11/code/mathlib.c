@@ -94,24 +94,6 @@ Reg polynomial(Gen *g, const Reg *coefficient, uint32_t degree, Reg x)
 	return sum;
 }
 
-/* 2^h for h in [0, 0.5]. */
-static Reg root_of_power(Constants *c, Reg h)
-{
-	enum { DEGREE = 5 };
-	Reg coefficient[DEGREE + 1];
-	coefficient[0] = constant(c, K_ONE);
-	for (int i = 1; i <= DEGREE; i++)
-		coefficient[i] = constant(c, K_POWER_1 + i - 1);
-	return polynomial(c->g, coefficient, DEGREE, h);
-}
-
-/* The power of two with this biased exponent. */
-static Reg exponent(Constants *c, Reg biased)
-{
-	Reg shift = constant(c, K_EXPONENT_SHIFT);
-	return g_op(c->g, GOP_SHL, biased, shift);
-}
-
 /* 2^y = 2^floor(y) (2^h)^2 with h = (y - floor(y)) / 2, for y between K_POWER_LOW and K_POWER_HIGH. */
 Reg power_of_two(Constants *c, Reg y)
 {
@@ -119,9 +101,16 @@ Reg power_of_two(Constants *c, Reg y)
 	Reg half = constant(c, K_HALF), first = constant(c, fixed(c) ? K_EXPONENT_BIAS : K_POWER_FIRST);
 	Reg whole = g_op(g, GOP_FLOOR, y, 0);
 	Reg index = g_op(g, GOP_FIX, g_fadd(g, whole, first), 0);
-	Reg root = root_of_power(c, g_fmul(g, g_fsub(g, y, whole), half));
+	/* 2^h for h in [0, 0.5]. */
+	Reg h = g_fmul(g, g_fsub(g, y, whole), half);
+	enum { DEGREE = 5 };
+	Reg coefficient[DEGREE + 1];
+	coefficient[0] = constant(c, K_ONE);
+	for (int i = 1; i <= DEGREE; i++)
+		coefficient[i] = constant(c, K_POWER_1 + i - 1);
+	Reg root = polynomial(c->g, coefficient, DEGREE, h);
 	Reg part = g_fmul(g, root, root);
-	Reg power = fixed(c) ? exponent(c, index) : look_up(g, TABLE_POWER, index);
+	Reg power = fixed(c) ? g_op(g, GOP_SHL, index, constant(c, K_EXPONENT_SHIFT)) : look_up(g, TABLE_POWER, index);
 	return g_fmul(g, power, part);
 }
 

@@ -42,48 +42,37 @@ static void print_address(char memory, Addr a, Buf *out)
 		buf_printf(out, "%c[%u", memory, a.off);
 }
 
-static void print_operand(char what, const Operands *o, Buf *out)
-{
-	switch (what) {
-	case ',': buf_puts(out, ", "); break;
-	case '>': buf_puts(out, " -> "); break;
-	case 'd': buf_printf(out, "%c%u", o->reg, o->dst); break;
-	case 'a': buf_printf(out, "%c%u", o->reg, o->a); break;
-	case 'b': buf_printf(out, "%c%u", o->reg, o->b); break;
-	case 'c': buf_printf(out, "%c%u", o->cond, o->cc); break;
-	case 'k': buf_printf(out, "0x%08x", o->k.u); break;
-	case 'x': buf_printf(out, "k%u", o->k.u); break;
-	case 'f':
-		print_address('d', o->far, out);
-		buf_puts(out, "]");
-		break;
-	default:
-		print_address('s', o->mem, out);
-		if (what != 'm')
-			buf_printf(out, "+%c%u", o->reg, what == 'i' ? o->a : o->b);
-		buf_puts(out, "]");
-	}
-}
-
 static void print_operation(int op, const Operands *o, Buf *out)
 {
 	buf_printf(out, "%s ", ops[op].name);
-	for (const char *l = syntax[ops[op].form]; *l; l++)
-		print_operand(*l, o, out);
+	for (const char *l = syntax[ops[op].form]; *l; l++) {
+		char what = *l;
+		switch (what) {
+		case ',': buf_puts(out, ", "); break;
+		case '>': buf_puts(out, " -> "); break;
+		case 'd': buf_printf(out, "%c%u", o->reg, o->dst); break;
+		case 'a': buf_printf(out, "%c%u", o->reg, o->a); break;
+		case 'b': buf_printf(out, "%c%u", o->reg, o->b); break;
+		case 'c': buf_printf(out, "%c%u", o->cond, o->cc); break;
+		case 'k': buf_printf(out, "0x%08x", o->k.u); break;
+		case 'x': buf_printf(out, "k%u", o->k.u); break;
+		case 'f':
+			print_address('d', o->far, out);
+			buf_puts(out, "]");
+			break;
+		default:
+			print_address('s', o->mem, out);
+			if (what != 'm')
+				buf_printf(out, "+%c%u", o->reg, what == 'i' ? o->a : o->b);
+			buf_puts(out, "]");
+		}
+	}
 }
 
 void micro_print(const Micro *u, Buf *out)
 {
 	Operands o = { 'r', 'c', u->dst, u->a, u->b, u->cc, u->mem, u->far, u->k };
 	print_operation(u->op, &o, out);
-}
-
-static void rec_comment(const Rec *r, Buf *out)
-{
-	Operands o = { 'v', 'w', r->dst, r->a, r->b, r->cc, r->mem, r->far, r->k };
-	if (forms[ops[r->op].form].uses & WRITES_CC)
-		o.cc = r->dst;
-	print_operation(r->op, &o, out);
 }
 
 static void print_slot(const Machine *m, const Micro *u, uint32_t cycle, Buf *out)
@@ -94,31 +83,6 @@ static void print_slot(const Machine *m, const Micro *u, uint32_t cycle, Buf *ou
 	buf_printf(out, " @%lld", (long long)(cycle + op_latency(m, u->op)));
 	if (u->rec != NOT_RECORDED)
 		buf_printf(out, " (%u)", u->rec);
-}
-
-static bool line_is_empty(const Line *l)
-{
-	for (int unit = 0; unit < UNITS; unit++)
-		if (l->slot[unit].op != GOP_NONE)
-			return false;
-	return true;
-}
-
-static void print_comment(const Routine *r, const Line *l, Buf *out)
-{
-	const char *before = "  # ";
-	for (int unit = 0; unit < UNITS; unit++) {
-		const Micro *u = &l->slot[unit];
-		if (u->op == GOP_NONE || !r->code || (u->rec != NOT_RECORDED && u->rec >= r->code->recs))
-			continue;
-		buf_puts(out, before);
-		before = "; ";
-		if (u->rec == NOT_RECORDED)
-			buf_puts(out, "spill");
-		else
-			rec_comment(&r->code->rec[u->rec], out);
-	}
-	buf_puts(out, "\n");
 }
 
 static void pad(Buf *out, size_t start, size_t width)
@@ -136,19 +100,51 @@ static void print_line(const Machine *m, const Routine *r, uint32_t cycle, const
 		print_slot(m, &r->line[cycle].slot[unit], cycle, out);
 		pad(out, start, width[unit]);
 	}
-	print_comment(r, &r->line[cycle], out);
+	const Line *l = &r->line[cycle];
+	const char *before = "  # ";
+	for (int unit = 0; unit < UNITS; unit++) {
+		const Micro *u = &l->slot[unit];
+		if (u->op == GOP_NONE || !r->code || (u->rec != NOT_RECORDED && u->rec >= r->code->recs))
+			continue;
+		buf_puts(out, before);
+		before = "; ";
+		if (u->rec == NOT_RECORDED)
+			buf_puts(out, "spill");
+		else {
+			const Rec *rec = &r->code->rec[u->rec];
+			Operands o = { 'v', 'w', rec->dst, rec->a, rec->b, rec->cc, rec->mem, rec->far, rec->k };
+			if (forms[ops[rec->op].form].uses & WRITES_CC)
+				o.cc = rec->dst;
+			print_operation(rec->op, &o, out);
+		}
+	}
+	buf_puts(out, "\n");
 }
 
 static uint32_t empty_run(const Routine *r, uint32_t from)
 {
 	uint32_t t = from;
-	while (t < r->lines && line_is_empty(&r->line[t]))
-		t++;
+	for (; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++)
+			if (r->line[t].slot[unit].op != GOP_NONE)
+				return t - from;
 	return t - from;
 }
 
-static void print_head(const Machine *m, const Routine *r, const size_t *width, Buf *out)
+void microcode_print(const Machine *m, const Routine *r, Buf *out)
 {
+	size_t width[UNITS], begun = out->len;
+	/* Widest entry of each column. */
+	for (int unit = 0; unit < UNITS; unit++) {
+		width[unit] = strlen(unit_names[unit]);
+		for (uint32_t t = 0; t < r->lines; t++) {
+			out->len = begun;
+			print_slot(m, &r->line[t].slot[unit], t, out);
+			if (out->len - begun > width[unit])
+				width[unit] = out->len - begun;
+		}
+	}
+	out->len = begun;
 	buf_puts(out, "# GF11 microcode, one line a cycle, one column a unit.\n"
 	              "# fadd r1, r2 -> r3 @50 (7): recorded operation 7, its result in register 3 from cycle 50 on.\n"
 	              "# c condition, s[base + offset] SRAM, d[base + offset] DRAM, k switch configuration.\n"
@@ -166,29 +162,6 @@ static void print_head(const Machine *m, const Routine *r, const size_t *width, 
 		pad(out, start, width[unit]);
 	}
 	buf_puts(out, "\n");
-}
-
-/* Widest entry of each column. */
-static void column_widths(const Machine *m, const Routine *r, size_t *width, Buf *out)
-{
-	size_t start = out->len;
-	for (int unit = 0; unit < UNITS; unit++) {
-		width[unit] = strlen(unit_names[unit]);
-		for (uint32_t t = 0; t < r->lines; t++) {
-			out->len = start;
-			print_slot(m, &r->line[t].slot[unit], t, out);
-			if (out->len - start > width[unit])
-				width[unit] = out->len - start;
-		}
-	}
-	out->len = start;
-}
-
-void microcode_print(const Machine *m, const Routine *r, Buf *out)
-{
-	size_t width[UNITS];
-	column_widths(m, r, width, out);
-	print_head(m, r, width, out);
 	for (uint32_t t = 0; t < r->lines; t++) {
 		uint32_t empty = empty_run(r, t);
 		if (empty < MIN_GAP) {
@@ -478,25 +451,6 @@ static void expect_end(Reader *rd)
 		parse_error(rd, rd->at, "leave it out, or write # before it", "unexpected text at the end of the line");
 }
 
-static void read_head(Reader *rd, Routine *r)
-{
-	static const char start[] = "a routine begins with the lines `routine NAME` and `lines NUMBER`";
-	next_line(rd);
-	if (!expect(rd, "routine", start))
-		check_errors(rd->cx);
-	skip(rd);
-	if (rd->at == rd->end)
-		fail_at(rd->cx, (Loc){ rd->src, rd->at }, "write it after the word routine", "the routine has no name");
-	r->name = arena_copy(&rd->cx->keep, rd->src->text + rd->at, rd->end - rd->at);
-	next_line(rd);
-	bool fine = expect(rd, "lines", start);
-	skip(rd);
-	if (!fine || !read_number(rd, "lines", (uint64_t)rd->m->block + 1, &r->lines))
-		check_errors(rd->cx);
-	expect_end(rd);
-	check_errors(rd->cx);
-}
-
 /* Number of lines in `... 13 empty`. */
 static uint32_t read_gap(Reader *rd, uint32_t left)
 {
@@ -533,7 +487,21 @@ Routine *microcode_parse(Ctx *cx, const Machine *m, const Src *src)
 	Reader rd = { .cx = cx, .m = m, .src = src };
 	Routine *r = NEW(&cx->keep, 1, Routine);
 	src_check_text(cx, src);
-	read_head(&rd, r);
+	static const char start[] = "a routine begins with the lines `routine NAME` and `lines NUMBER`";
+	next_line(&rd);
+	if (!expect(&rd, "routine", start))
+		check_errors(rd.cx);
+	skip(&rd);
+	if (rd.at == rd.end)
+		fail_at(rd.cx, (Loc){ rd.src, rd.at }, "write it after the word routine", "the routine has no name");
+	r->name = arena_copy(&rd.cx->keep, rd.src->text + rd.at, rd.end - rd.at);
+	next_line(&rd);
+	bool fine = expect(&rd, "lines", start);
+	skip(&rd);
+	if (!fine || !read_number(&rd, "lines", (uint64_t)rd.m->block + 1, &r->lines))
+		check_errors(rd.cx);
+	expect_end(&rd);
+	check_errors(rd.cx);
 	r->line = NEW(&cx->keep, r->lines, Line);
 	for (uint32_t t = 0; t < r->lines; t++)
 		for (int unit = 0; unit < UNITS; unit++)

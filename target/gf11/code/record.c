@@ -15,27 +15,23 @@ struct Gen {
 	Arena arena; /* freed when the block ends */
 	const Machine *m;
 	Code code; /* while recording, its lists grow in the arena */
-	uint32_t rec_capacity, split_capacity;
-	uint32_t first_reg, first_cond; /* defined since the last split: older ones are undefined */
-	Processors *p;                  /* NULL: recording */
-	const uint32_t *base;           /* NULL: all 0 */
-	uint32_t taken;                 /* simulating: words consumed of each disk */
+	uint32_t rec_capacity;
+	Processors *p;        /* NULL: recording */
+	const uint32_t *base; /* NULL: all 0 */
+	uint32_t taken;       /* simulating: words consumed of each disk */
 	uint32_t *reg;
-	uint32_t reg_capacity; /* simulating: register r is reg + (r - first_reg) * lanes */
+	uint32_t reg_capacity; /* simulating: register r is reg + r * lanes */
 	uint8_t *cond;
 	uint32_t cond_capacity;
 };
 
 /* ---- checks, the same in both modes ------------------------------------------------------------- */
 
-static void check_made(const Gen *g, const char *what, uint32_t number, uint32_t first, uint32_t end)
+static void check_made(const Gen *g, const char *what, uint32_t number, uint32_t end)
 {
 	if (number >= end)
 		fail(g->cx, MP_BAD_INPUT, "use only what an earlier call returned", "%s: %s %u is used before it is defined",
 		     g->code.name, what, number);
-	if (number < first)
-		fail(g->cx, MP_BAD_INPUT, "store it before the split and load it again after",
-		     "%s: %s %u is used across a split", g->code.name, what, number);
 }
 
 static uint32_t base_of(const Gen *g, Addr a) { return g->base && a.base ? g->base[a.base] : 0; }
@@ -53,34 +49,17 @@ static void check_address(const Gen *g, const char *memory, int64_t words, Addr 
 		     memory);
 }
 
-static void check_bank(const Gen *g, Addr a)
-{
-	if (base_of(g, a) % g->m->dram_banks)
-		fail(g->cx, MP_BAD_INPUT,
-		     "set it to a multiple of dram-banks, so that the bank of an address is known beforehand",
-		     "%s: relocation register %u holds %u, the machine has %lld DRAM banks", g->code.name, a.base,
-		     base_of(g, a), (long long)g->m->dram_banks);
-}
-
-static void check_configuration(const Gen *g, uint32_t k)
-{
-	int64_t count = !g->p ? g->m->configurations : g->p->sw ? g->p->sw->stored : 0;
-	if (k >= count)
-		fail(g->cx, MP_BAD_INPUT, "store the configuration first", "%s: there is no switch configuration %u of %lld",
-		     g->code.name, k, (long long)count);
-}
-
 static void check(const Gen *g, const Rec *r)
 {
 	unsigned uses = forms[ops[r->op].form].uses;
 	if (uses & USES_A)
-		check_made(g, "register", r->a, g->first_reg, g->code.regs);
+		check_made(g, "register", r->a, g->code.regs);
 	if (uses & USES_B)
-		check_made(g, "register", r->b, g->first_reg, g->code.regs);
+		check_made(g, "register", r->b, g->code.regs);
 	if (uses & READS_CC)
-		check_made(g, "condition", r->cc, g->first_cond, g->code.conds);
+		check_made(g, "condition", r->cc, g->code.conds);
 	if (ops[r->op].form == FORM_MASKED)
-		check_made(g, "register", r->dst, g->first_reg, g->code.regs);
+		check_made(g, "register", r->dst, g->code.regs);
 	if (uses & USES_MEM)
 		check_address(g, "SRAM", g->m->sram, r->mem);
 	if (g->m->fixed_address && forms[ops[r->op].form].access[0].indexed)
@@ -89,56 +68,31 @@ static void check(const Gen *g, const Rec *r)
 		     g->m->name ? g->m->name : "this machine");
 	if (uses & USES_FAR) {
 		check_address(g, "DRAM", g->m->dram, r->far);
-		check_bank(g, r->far);
+		Addr a = r->far;
+		if (base_of(g, a) % g->m->dram_banks)
+			fail(g->cx, MP_BAD_INPUT,
+			     "set it to a multiple of dram-banks, so that the bank of an address is known beforehand",
+			     "%s: relocation register %u holds %u, the machine has %lld DRAM banks", g->code.name, a.base,
+			     base_of(g, a), (long long)g->m->dram_banks);
 	}
-	if (ops[r->op].form == FORM_XFER)
-		check_configuration(g, r->k.u);
-}
-
-/* ---- recording ---------------------------------------------------------------------------------- */
-
-static void record(Gen *g, const Rec *r)
-{
-	Code *c = &g->code;
-	if (c->recs == g->rec_capacity) {
-		uint32_t capacity = g->rec_capacity ? g->rec_capacity * 2 : 256;
-		c->rec = arena_grow(&g->arena, c->rec, g->rec_capacity, capacity, sizeof *c->rec);
-		g->rec_capacity = capacity;
+	if (ops[r->op].form == FORM_XFER) {
+		uint32_t k = r->k.u;
+		int64_t count = !g->p ? g->m->configurations : g->p->sw ? g->p->sw->stored : 0;
+		if (k >= count)
+			fail(g->cx, MP_BAD_INPUT, "store the configuration first",
+			     "%s: there is no switch configuration %u of %lld", g->code.name, k, (long long)count);
 	}
-	c->rec[c->recs++] = *r;
-}
-
-static void record_split(Gen *g)
-{
-	Code *c = &g->code;
-	if (c->splits == g->split_capacity) {
-		uint32_t capacity = g->split_capacity ? g->split_capacity * 2 : 16;
-		c->split = arena_grow(&g->arena, c->split, g->split_capacity, capacity, sizeof *c->split);
-		g->split_capacity = capacity;
-	}
-	c->split[c->splits++] = c->recs;
 }
 
 /* ---- simulating --------------------------------------------------------------------------------- */
 
-static uint32_t *reg_row(const Gen *g, Reg r) { return g->reg + (size_t)(r - g->first_reg) * g->p->lanes; }
+static uint32_t *reg_row(const Gen *g, Reg r) { return g->reg + (size_t)r * g->p->lanes; }
 
-static uint8_t *cond_row(const Gen *g, Cond c) { return g->cond + (size_t)(c - g->first_cond) * g->p->lanes; }
+static uint8_t *cond_row(const Gen *g, Cond c) { return g->cond + (size_t)c * g->p->lanes; }
 
 static uint32_t *sram_row(const Gen *g, Addr a) { return g->p->sram + ((size_t)base_of(g, a) + a.off) * g->p->lanes; }
 
 static uint32_t *dram_row(const Gen *g, Addr a) { return g->p->dram + ((size_t)base_of(g, a) + a.off) * g->p->lanes; }
-
-/* Grows the rows so that row `used` exists. */
-static void *grow_rows(Gen *g, void *rows, uint32_t used, uint32_t *capacity, size_t size)
-{
-	if (used < *capacity)
-		return rows;
-	uint32_t wanted = *capacity ? *capacity * 2 : 64;
-	rows = arena_grow(&g->arena, rows, *capacity, wanted, size * g->p->lanes);
-	*capacity = wanted;
-	return rows;
-}
 
 static void simulate_alu(Gen *g, const Rec *r)
 {
@@ -212,21 +166,6 @@ static void simulate_xfer(Gen *g, const Rec *r)
 	g->taken += processors_disks_send(g->p, r->k.u);
 }
 
-static void simulate(Gen *g, const Rec *r)
-{
-	size_t row = g->p->lanes * sizeof(uint32_t);
-	switch (ops[r->op].form) {
-	case FORM_LOAD: memcpy(reg_row(g, r->dst), sram_row(g, r->mem), row); break;
-	case FORM_STORE: memcpy(sram_row(g, r->mem), reg_row(g, r->a), row); break;
-	case FORM_LOOKUP: simulate_lookup(g, r); break;
-	case FORM_PUT: simulate_put(g, r); break;
-	case FORM_FETCH: memcpy(sram_row(g, r->mem), dram_row(g, r->far), row); break;
-	case FORM_FLUSH: memcpy(dram_row(g, r->far), sram_row(g, r->mem), row); break;
-	case FORM_XFER: simulate_xfer(g, r); break;
-	default: simulate_alu(g, r);
-	}
-}
-
 /* ---- emit --------------------------------------------------------------------------------------- */
 
 /* Common end of all instruction functions; returns the defined register or condition, if any. */
@@ -239,12 +178,24 @@ static uint32_t emit(Gen *g, Rec r)
 	else if (uses & USES_DST && ops[r.op].form != FORM_MASKED)
 		r.dst = g->code.regs++;
 	if (!g->p) {
-		record(g, &r);
+		Code *c = &g->code;
+		c->rec = list_more(&g->arena, c->rec, c->recs, &g->rec_capacity, sizeof *c->rec);
+		c->rec[c->recs++] = r;
 		return r.dst;
 	}
-	g->reg = grow_rows(g, g->reg, g->code.regs - g->first_reg, &g->reg_capacity, sizeof *g->reg);
-	g->cond = grow_rows(g, g->cond, g->code.conds - g->first_cond, &g->cond_capacity, sizeof *g->cond);
-	simulate(g, &r);
+	size_t lanes = g->p->lanes, row = lanes * sizeof(uint32_t);
+	g->reg = list_more(&g->arena, g->reg, g->code.regs, &g->reg_capacity, lanes * sizeof *g->reg);
+	g->cond = list_more(&g->arena, g->cond, g->code.conds, &g->cond_capacity, lanes * sizeof *g->cond);
+	switch (ops[r.op].form) {
+	case FORM_LOAD: memcpy(reg_row(g, r.dst), sram_row(g, r.mem), row); break;
+	case FORM_STORE: memcpy(sram_row(g, r.mem), reg_row(g, r.a), row); break;
+	case FORM_LOOKUP: simulate_lookup(g, &r); break;
+	case FORM_PUT: simulate_put(g, &r); break;
+	case FORM_FETCH: memcpy(sram_row(g, r.mem), dram_row(g, r.far), row); break;
+	case FORM_FLUSH: memcpy(dram_row(g, r.far), sram_row(g, r.mem), row); break;
+	case FORM_XFER: simulate_xfer(g, &r); break;
+	default: simulate_alu(g, &r);
+	}
 	return r.dst;
 }
 
@@ -291,8 +242,6 @@ Code *gen_end(Gen *g)
 		code = NEW(&g->cx->keep, 1, Code);
 		*code = g->code;
 		code->rec = keep_list(g, g->code.rec, code->recs, sizeof *code->rec);
-		code->split = keep_list(g, g->code.split, code->splits, sizeof *code->split);
-		code->splittable = code->splits > 0;
 		if (code->index_limit)
 			code->index_limit =
 				keep_list(g, g->code.index_limit, (uint32_t)g->m->relocations, sizeof *code->index_limit);
@@ -351,75 +300,4 @@ void g_flush(Gen *g, Addr far, Addr mem) { emit(g, (Rec){ .op = GOP_FLUSH, .mem 
 Reg g_xfer(Gen *g, uint32_t configuration, Reg a)
 {
 	return emit(g, (Rec){ .op = GOP_XFER, .a = a, .k.u = configuration });
-}
-
-void g_split(Gen *g)
-{
-	if (!g->p)
-		record_split(g);
-	g->first_reg = g->code.regs;
-	g->first_cond = g->code.conds;
-}
-
-/* ---- recorded code as text ---------------------------------------------------------------------- */
-
-static void address_print(const char *memory, Addr a, Buf *out)
-{
-	buf_printf(out, "%s[", memory);
-	if (a.base)
-		buf_printf(out, "b%u + ", a.base);
-	buf_printf(out, "%u", a.off);
-}
-
-/*   12  r7 <- fadd r3, r5
- *   13  sram[b1 + 40 + r2] <- put r7 */
-static void rec_print(const Rec *r, Buf *out)
-{
-	int form = ops[r->op].form;
-	unsigned uses = forms[form].uses;
-	bool to_memory = form == FORM_STORE || form == FORM_PUT || form == FORM_FETCH;
-	if (to_memory)
-		address_print("sram", r->mem, out);
-	if (form == FORM_FLUSH)
-		address_print("dram", r->far, out);
-	if (form == FORM_PUT)
-		buf_printf(out, " + r%u", r->b);
-	if (to_memory || form == FORM_FLUSH)
-		buf_puts(out, "]");
-	else
-		buf_printf(out, "%c%u", uses & WRITES_CC ? 'c' : 'r', r->dst);
-	buf_printf(out, " <- %s", ops[r->op].name);
-	if (uses & READS_CC)
-		buf_printf(out, " c%u,", r->cc);
-	if (form == FORM_IMM)
-		buf_printf(out, " 0x%08x", r->k.u);
-	else if (uses & USES_K)
-		buf_printf(out, " %u,", r->k.u);
-	if (form == FORM_FETCH)
-		address_print(" dram", r->far, out);
-	else if (uses & USES_MEM && !to_memory)
-		address_print(" sram", r->mem, out);
-	if (form == FORM_LOOKUP)
-		buf_printf(out, " + r%u", r->a);
-	if (form == FORM_FETCH || (uses & USES_MEM && !to_memory))
-		buf_puts(out, "]");
-	else if (uses & USES_A)
-		buf_printf(out, " r%u", r->a);
-	if (uses & USES_B && form != FORM_PUT)
-		buf_printf(out, ", r%u", r->b);
-	buf_puts(out, "\n");
-}
-
-void code_print(const Code *c, Buf *out)
-{
-	buf_printf(out, "code %s: %u operations, %u registers, %u conditions\n", c->name, c->recs, c->regs, c->conds);
-	uint32_t split = 0;
-	for (uint32_t i = 0; i <= c->recs; i++) {
-		for (; split < c->splits && c->split[split] == i; split++)
-			buf_puts(out, "      split\n");
-		if (i == c->recs)
-			break;
-		buf_printf(out, "%4u  ", i);
-		rec_print(&c->rec[i], out);
-	}
 }

@@ -112,18 +112,6 @@ static void justify_both_ways(Search *s)
 	}
 }
 
-/* Prescheduled code: recorded order as priority. */
-static void try_recorded_order(Search *s)
-{
-	for (uint32_t i = 0; i < s->g->nodes; i++)
-		s->priority[i] = -(int64_t)i;
-	try_list(s, false, PRESCHEDULED_WINDOW, WIDE * s->limit[1]);
-	if (s->length > s->bounds.best + s->bounds.best / PRESCHEDULED_GOOD)
-		try_list(s, false, UINT32_MAX, WIDE * s->limit[1]);
-	if (s->length <= s->bounds.best + s->bounds.best / PRESCHEDULED_ENOUGH)
-		s->left = 0;
-}
-
 /* Windows of the list scheduler, most promising first. */
 static const uint32_t windows[] = { 256, UINT32_MAX, 512, 128, 1024, 64 };
 
@@ -137,18 +125,6 @@ static void first_trial(Search *s, bool backward, uint32_t window, int32_t condi
 	try_list(s, backward, window, conditions);
 }
 
-/* Trial limits count results in flight, which need no register yet.  That matters for the few conditions: relax
- * their limit first, and check the true pressure afterwards. */
-static void search_windows(Search *s)
-{
-	for (size_t k = 0; k < COUNT(windows) && !good_enough(s) && s->left; k++) {
-		for (int wide = s->g->webs_of[1] ? WIDE : 1; wide; wide /= WIDE) {
-			first_trial(s, false, windows[k], wide * s->limit[1]);
-			first_trial(s, true, windows[k], wide * s->limit[1]);
-		}
-	}
-}
-
 /* Trials longer than `most` are abandoned: better ones are likely, and long ones take long. */
 static void search_first(Search *s, int32_t most)
 {
@@ -156,9 +132,24 @@ static void search_first(Search *s, int32_t most)
 	s->left = few > FIRST_BUDGET ? few : FIRST_BUDGET;
 	s->target = s->bounds.best + s->bounds.best / NEAR_ENOUGH;
 	s->cutoff = most;
-	if (s->g->source->prescheduled)
-		try_recorded_order(s);
-	search_windows(s);
+	if (s->g->source->prescheduled) {
+		/* Prescheduled code: recorded order as priority. */
+		for (uint32_t i = 0; i < s->g->nodes; i++)
+			s->priority[i] = -(int64_t)i;
+		try_list(s, false, PRESCHEDULED_WINDOW, WIDE * s->limit[1]);
+		if (s->length > s->bounds.best + s->bounds.best / PRESCHEDULED_GOOD)
+			try_list(s, false, UINT32_MAX, WIDE * s->limit[1]);
+		if (s->length <= s->bounds.best + s->bounds.best / PRESCHEDULED_ENOUGH)
+			s->left = 0;
+	}
+	/* Trial limits count results in flight, which need no register yet.  That matters for the few conditions: relax
+	 * their limit first, and check the true pressure afterwards. */
+	for (size_t k = 0; k < COUNT(windows) && !good_enough(s) && s->left; k++) {
+		for (int wide = s->g->webs_of[1] ? WIDE : 1; wide; wide /= WIDE) {
+			first_trial(s, false, windows[k], wide * s->limit[1]);
+			first_trial(s, true, windows[k], wide * s->limit[1]);
+		}
+	}
 	s->cutoff = INT32_MAX;
 	justify_both_ways(s);
 }
@@ -189,29 +180,6 @@ static void search_randomized(Search *s)
 		if (s->length < before)
 			justify_both_ways(s);
 	}
-}
-
-static uint64_t budget(const ScheduleOptions *o)
-{
-	uint64_t n = 1000000; /* placements, about half a second */
-	for (int k = 1; k < o->level && k < 8; k++)
-		n *= 8;
-	double most = o->seconds * 2e6;
-	return o->seconds > 0 && most < (double)n ? (uint64_t)most : n;
-}
-
-static void search_deep(Search *s, Arena *work, const ScheduleOptions *o)
-{
-	s->target = s->bounds.best;
-	if (o->level > 0 && !good_enough(s)) {
-		s->left = budget(o);
-		if (s->g->nodes <= EXACT_NODES)
-			s->proven = exact_search(work, s->g, s->allocator, s->bounds.best, s->best, s->left / 20).complete;
-		s->length = graph_length(s->g, s->best);
-		if (!s->proven)
-			search_randomized(s);
-	}
-	s->proven |= good_enough(s);
 }
 
 /* ---- candidate orders and spilling -------------------------------------------------------------- */
@@ -283,31 +251,10 @@ static DepGraph *order_spilled(Candidates *c, size_t slack)
 	return s ? graph_build(c->cx, c->work, c->m, s) : NULL;
 }
 
-static DepGraph *candidate_graph(Candidates *c, int candidate)
-{
-	return candidate < SPILLED ? order_fitting(c, candidate) : order_spilled(c, (size_t)(candidate - SPILLED));
-}
-
 /* Near the register limit: other candidates may be better. */
 static bool is_tight(const Candidates *c)
 {
 	return c->most[RECORDED][0] > registers_left(c->m, COUNT(slacks) - 1) || !c->fits[RECORDED];
-}
-
-static _Noreturn void fail_nothing_fits(const Candidates *c)
-{
-	const Machine *m = c->m;
-	const Source *s = c->order[RECORDED]->source;
-	if (order_best(c) < 0)
-		fail(c->cx, MP_BAD_INPUT, "use a condition sooner after its comparison, or keep it in a register by select",
-		     "%s: %d conditions are live at once, and the machine has %lld", s->name, (int)c->most[RECORDED][1],
-		     (long long)m->conditions);
-	if (c->unbounded != NONE)
-		fail(c->cx, MP_BAD_INPUT, "bound the index with g_index_limit, or make the block smaller",
-		     "%s: values cannot be spilled to SRAM: the index of operation %u, %s, is unbounded", s->name, c->unbounded,
-		     ops[s->rec[c->unbounded].op].name);
-	fail(c->cx, MP_BAD_INPUT, "make the block smaller", "%s: spill slots do not fit in %lld words of SRAM", s->name,
-	     (long long)m->sram);
 }
 
 /* ---- microwords --------------------------------------------------------------------------------- */
@@ -336,37 +283,9 @@ static Micro micro_make(const DepGraph *g, const DepNode *n, const uint32_t *phy
 	return u;
 }
 
-static void lines_fill(Ctx *cx, Arena *work, const Search *s, Routine *r)
-{
-	const DepGraph *g = s->g;
-	uint32_t *phys = NEW(work, g->webs, uint32_t);
-	allocate_registers(s->allocator, s->best, phys);
-	for (uint32_t i = 0; i < g->webs; i++)
-		if (!g->web[i].cond && phys[i] + 1 > r->report.registers)
-			r->report.registers = phys[i] + 1;
-	assert(r->report.registers <= g->m->registers);
-	r->lines = (uint32_t)s->length;
-	r->line = NEW(&cx->keep, r->lines, Line);
-	for (uint32_t t = 0; t < r->lines; t++)
-		for (int unit = 0; unit < UNITS; unit++)
-			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NONE };
-	for (uint32_t i = 0; i < g->nodes; i++)
-		if (g->node[i].op != GOP_NONE)
-			r->line[s->best[i]].slot[node_timing(g, i)->unit] = micro_make(g, &g->node[i], phys);
-}
-
 /* ---- driver ------------------------------------------------------------------------------------- */
 
 static void work_free(void *arena) { arena_free(arena); }
-
-/* Working memory; freed at the end, or with scratch on failure. */
-static Arena *work_new(Ctx *cx)
-{
-	Arena *work = NEW(&cx->scratch, 1, Arena);
-	work->cx = cx;
-	arena_defer(&cx->scratch, work_free, work);
-	return work;
-}
 
 static void search_init(Search *s, Arena *work, DepGraph *g)
 {
@@ -385,7 +304,8 @@ static void search_candidates(Candidates *c, Search *best)
 {
 	*best = (Search){ .length = INT32_MAX };
 	for (int candidate = 0; candidate < CANDIDATES; candidate++) {
-		DepGraph *g = candidate_graph(c, candidate);
+		DepGraph *g =
+			candidate < SPILLED ? order_fitting(c, candidate) : order_spilled(c, (size_t)(candidate - SPILLED));
 		if (!g)
 			continue;
 		Search s;
@@ -398,8 +318,20 @@ static void search_candidates(Candidates *c, Search *best)
 		if (best->length <= good || !is_tight(c) || (candidate > SPILLED && !better))
 			break; /* more spilling does not help */
 	}
-	if (!best->g)
-		fail_nothing_fits(c);
+	if (!best->g) {
+		const Machine *m = c->m;
+		const Source *s = c->order[RECORDED]->source;
+		if (order_best(c) < 0)
+			fail(c->cx, MP_BAD_INPUT, "use a condition sooner after its comparison, or keep it in a register by select",
+			     "%s: %d conditions are live at once, and the machine has %lld", s->name, (int)c->most[RECORDED][1],
+			     (long long)m->conditions);
+		if (c->unbounded != NONE)
+			fail(c->cx, MP_BAD_INPUT, "bound the index with g_index_limit, or make the block smaller",
+			     "%s: values cannot be spilled to SRAM: the index of operation %u, %s, is unbounded", s->name,
+			     c->unbounded, ops[s->rec[c->unbounded].op].name);
+		fail(c->cx, MP_BAD_INPUT, "make the block smaller", "%s: spill slots do not fit in %lld words of SRAM", s->name,
+		     (long long)m->sram);
+	}
 	if (best->length > 2 * best->bounds.best)
 		search_first(best, INT32_MAX);
 }
@@ -426,12 +358,39 @@ static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code,
 	order_measure(&candidates, RECORDED, graph_build(cx, work, m, source));
 	Search s;
 	search_candidates(&candidates, &s);
-	search_deep(&s, work, o);
+	s.target = s.bounds.best;
+	if (o->level > 0 && !good_enough(&s)) {
+		uint64_t n = 1000000; /* placements, about half a second */
+		for (int k = 1; k < o->level && k < 8; k++)
+			n *= 8;
+		double most = o->seconds * 2e6;
+		s.left = o->seconds > 0 && most < (double)n ? (uint64_t)most : n;
+		if (s.g->nodes <= EXACT_NODES)
+			s.proven = exact_search(work, s.g, s.allocator, s.bounds.best, s.best, s.left / 20).complete;
+		s.length = graph_length(s.g, s.best);
+		if (!s.proven)
+			search_randomized(&s);
+	}
+	s.proven |= good_enough(&s);
 	assert(s.length >= s.bounds.best);
 	/* of the recording: spilling lengthens a routine, not its bound */
 	Bounds b = s.g->source->spills ? bound_graph(work, candidates.order[RECORDED]) : s.bounds;
 	report_bounds(&b, &r->report);
-	lines_fill(cx, work, &s, r);
+	const DepGraph *g = s.g;
+	uint32_t *phys = NEW(work, g->webs, uint32_t);
+	allocate_registers(s.allocator, s.best, phys);
+	for (uint32_t i = 0; i < g->webs; i++)
+		if (!g->web[i].cond && phys[i] + 1 > r->report.registers)
+			r->report.registers = phys[i] + 1;
+	assert(r->report.registers <= g->m->registers);
+	r->lines = (uint32_t)s.length;
+	r->line = NEW(&cx->keep, r->lines, Line);
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (int unit = 0; unit < UNITS; unit++)
+			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NONE };
+	for (uint32_t i = 0; i < g->nodes; i++)
+		if (g->node[i].op != GOP_NONE)
+			r->line[s.best[i]].slot[node_timing(g, i)->unit] = micro_make(g, &g->node[i], phys);
 	r->report.cycles = r->lines;
 	r->report.spills = s.g->source->spills;
 	r->report.optimal = s.length == b.best || (s.proven && !r->report.spills);
@@ -440,95 +399,17 @@ static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code,
 	return r;
 }
 
-static Routine *schedule_any(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o)
-{
-	Arena *work = work_new(cx);
-	Routine *r = routine_make(cx, work, m, code, o);
-	arena_free(work);
-	return r;
-}
-
 Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o)
 {
-	Routine *r = schedule_any(cx, m, code, o);
+	Arena *work = NEW(&cx->scratch, 1, Arena); /* freed at the end, or with scratch on failure */
+	work->cx = cx;
+	arena_defer(&cx->scratch, work_free, work);
+	Routine *r = routine_make(cx, work, m, code, o);
+	arena_free(work);
 	if (r->lines > m->block)
-		fail(cx, MP_BAD_INPUT, code->splits ? "allow it to be split" : "record it as several routines",
-		     "%s: %u lines are more than the %lld of a block", code->name ? code->name : "routine", r->lines,
-		     (long long)m->block);
+		fail(cx, MP_BAD_INPUT, "record it as several routines", "%s: %u lines are more than the %lld of a block",
+		     code->name ? code->name : "routine", r->lines, (long long)m->block);
 	return r;
-}
-
-/* ---- splitting ---------------------------------------------------------------------------------- */
-
-/* The split marks nearest to an even division into `parts`: cut[0] = 0 .. cut[parts] = end. */
-static uint32_t cuts_choose(const Code *code, uint32_t parts, uint32_t *cut)
-{
-	uint32_t cuts = 0, mark = 0;
-	cut[cuts++] = 0;
-	for (uint32_t p = 1; p < parts; p++) {
-		uint64_t ideal = (uint64_t)code->recs * p / parts;
-		while (mark + 1 < code->splits && code->split[mark + 1] <= ideal)
-			mark++;
-		if (mark < code->splits && code->split[mark] > cut[cuts - 1] && code->split[mark] < code->recs)
-			cut[cuts++] = code->split[mark];
-		mark += mark < code->splits;
-	}
-	cut[cuts] = code->recs;
-	return cuts;
-}
-
-static Code *code_part(Ctx *cx, const Code *code, uint32_t number, uint32_t from, uint32_t to)
-{
-	Buf name = { .arena = &cx->keep };
-	buf_printf(&name, "%s.%u", code->name ? code->name : "routine", number + 1);
-	Code *part = NEW(&cx->keep, 1, Code);
-	*part = *code;
-	part->name = name.s;
-	part->rec = code->rec + from;
-	part->recs = to - from;
-	part->split = NULL;
-	part->splits = 0;
-	part->splittable = false;
-	return part;
-}
-
-/* All parts; NULL if one is too long: *too_long is its length. */
-static Routine **parts_make(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o, const uint32_t *cut,
-                            uint32_t parts, uint32_t *too_long)
-{
-	Routine **r = NEW(&cx->keep, parts, Routine *);
-	for (uint32_t p = 0; p < parts; p++) {
-		r[p] = schedule_any(cx, m, code_part(cx, code, p, cut[p], cut[p + 1]), o);
-		if (r[p]->lines > m->block) {
-			*too_long = r[p]->lines;
-			return NULL;
-		}
-	}
-	return r;
-}
-
-Routine **schedule_split(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o, uint32_t *count)
-{
-	Routine *whole = schedule_any(cx, m, code, o);
-	if (whole->lines <= m->block) {
-		Routine **r = NEW(&cx->keep, 1, Routine *);
-		*r = whole;
-		*count = 1;
-		return r;
-	}
-	uint32_t *cut = NEW(&cx->scratch, (size_t)code->splits + 3, uint32_t);
-	uint32_t most = code->splittable || code->splits ? code->splits + 1 : 1, too_long = whole->lines;
-	uint32_t parts = (uint32_t)((whole->lines + m->block - 1) / m->block);
-	for (; parts <= most; parts += parts / 8 + 1) {
-		*count = cuts_choose(code, parts, cut);
-		Routine **r = parts_make(cx, m, code, o, cut, *count, &too_long);
-		if (r)
-			return r;
-		if (parts < most && parts + parts / 8 + 1 > most)
-			parts = most - parts / 8 - 1; /* last attempt: cut at every mark */
-	}
-	fail(cx, MP_BAD_INPUT, "add split marks", "%s: %u lines between two marks are more than the %lld of a block",
-	     code->name ? code->name : "routine", too_long, (long long)m->block);
 }
 
 /* ---- schedule cache ----------------------------------------------------------------------------- */
@@ -544,9 +425,9 @@ struct ScheduleCache {
 
 ScheduleCache *schedule_cache_new(Ctx *cx) { return NEW(&cx->keep, 1, ScheduleCache); }
 
-/* Field by field: padding bytes are undefined. */
-static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, const ScheduleOptions *o)
+Routine *schedule_cached(Ctx *cx, ScheduleCache *cache, const Machine *m, Code *code, const ScheduleOptions *o)
 {
+	/* Field by field: padding bytes are undefined. */
 	enum { WORDS = 10 };
 	size_t bases = code->index_limit ? (size_t)m->relocations : 0;
 	uint32_t *words = NEW(&cx->scratch, (size_t)code->recs * WORDS + 6 + bases, uint32_t), *w = words;
@@ -569,12 +450,7 @@ static XXH128_hash_t code_hash(Ctx *cx, const Machine *m, const Code *code, cons
 	plain.from = NULL;
 	const XXH128_hash_t parts[] = { XXH3_128bits(words, (size_t)(w - words) * sizeof *w),
 		                            XXH3_128bits(&plain, sizeof plain), XXH3_128bits(&o->seconds, sizeof o->seconds) };
-	return XXH3_128bits(parts, sizeof parts);
-}
-
-Routine *schedule_cached(Ctx *cx, ScheduleCache *cache, const Machine *m, Code *code, const ScheduleOptions *o)
-{
-	XXH128_hash_t hash = code_hash(cx, m, code, o);
+	XXH128_hash_t hash = XXH3_128bits(parts, sizeof parts);
 	CacheEntry **list = &cache->entry[hash.low64 & (COUNT(cache->entry) - 1)];
 	for (CacheEntry *k = *list; k; k = k->next)
 		if (XXH128_isEqual(k->hash, hash))

@@ -10,6 +10,39 @@
 
 #define NONE UINT32_MAX /* no node, no web, not recorded */
 
+/* ---- priority queue: binary heap of keys, the largest first ---------------------------------------- */
+
+typedef struct KeyHeap {
+	uint64_t *key;
+	uint32_t count;
+} KeyHeap;
+
+static inline void heap_push(KeyHeap *q, uint64_t key)
+{
+	uint32_t at = q->count++;
+	while (at && key > q->key[(at - 1) / 2]) {
+		q->key[at] = q->key[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	q->key[at] = key;
+}
+
+static inline uint64_t heap_pop(KeyHeap *q)
+{
+	uint64_t top = q->key[0], key = q->key[--q->count];
+	uint32_t at = 0;
+	for (uint32_t child; (child = 2 * at + 1) < q->count; at = child) {
+		child += child + 1 < q->count && q->key[child + 1] > q->key[child];
+		if (q->key[child] <= key)
+			break;
+		q->key[at] = q->key[child];
+	}
+	q->key[at] = key;
+	return top;
+}
+
+/* ---- source ------------------------------------------------------------------------------------- */
+
 /* Recorded code in the order of the passes; spilling inserts operations, reordering permutes them. */
 typedef struct Source {
 	const char *name;

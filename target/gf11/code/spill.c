@@ -11,15 +11,12 @@
 
 /* Greedy bottom-up order: the operation that lowers pressure most goes next; a live range opens at its last reader and
  * closes at its first writer.  Ties: the later operation; depth-first: the one whose cost was computed last. */
-typedef struct Candidate {
-	int32_t cost;
-	uint32_t tie, node;
-} Candidate;
 typedef struct Reorder {
 	const DepGraph *g;
 	bool deep;
-	Candidate *heap;
-	uint32_t steps, capacity, found;
+	KeyHeap heap; /* lowest cost first, then the highest tie: (INT32_MAX - cost) << 32 | tie */
+	uint32_t capacity, found;
+	uint32_t *found_node;   /* [capacity] deep: node of a tie */
 	uint32_t *ref, *ref_at; /* nodes that reference each web: ref[ref_at[web]] .. */
 	uint32_t *refs_done;    /* [webs] references placed */
 	uint32_t *succs_left;
@@ -29,40 +26,6 @@ typedef struct Reorder {
 
 enum { COND_GAIN = 64 }; /* conditions are scarce: close their live ranges early */
 enum { MANY_REFS = 8 };  /* values with more references are live for long in any order */
-
-static bool candidate_before(Candidate a, Candidate b) { return a.cost != b.cost ? a.cost < b.cost : a.tie > b.tie; }
-
-static int32_t node_cost(const Reorder *o, uint32_t node);
-
-static void candidate_push(Reorder *o, uint32_t node)
-{
-	Candidate s = { node_cost(o, node), o->deep ? o->found++ : node, node };
-	if (o->steps == o->capacity) {
-		o->heap = arena_grow(o->arena, o->heap, o->capacity, 2 * (size_t)o->capacity, sizeof *o->heap);
-		o->capacity *= 2;
-	}
-	uint32_t at = o->steps++;
-	while (at && candidate_before(s, o->heap[(at - 1) / 2])) {
-		o->heap[at] = o->heap[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	o->heap[at] = s;
-}
-
-static Candidate candidate_pop(Reorder *o)
-{
-	Candidate top = o->heap[0], s = o->heap[--o->steps];
-	uint32_t at = 0;
-	for (uint32_t child; (child = 2 * at + 1) < o->steps; at = child) {
-		if (child + 1 < o->steps && candidate_before(o->heap[child + 1], o->heap[child]))
-			child++;
-		if (!candidate_before(o->heap[child], s))
-			break;
-		o->heap[at] = o->heap[child];
-	}
-	o->heap[at] = s;
-	return top;
-}
 
 static int32_t web_cost(const Reorder *o, uint32_t web)
 {
@@ -81,6 +44,18 @@ static int32_t node_cost(const Reorder *o, uint32_t node)
 	for (int k = 0; k < 3; k++)
 		cost += web_cost(o, n->read[k]);
 	return cost;
+}
+
+static void candidate_push(Reorder *o, uint32_t node)
+{
+	if (o->found == o->capacity) {
+		o->heap.key = arena_grow(o->arena, o->heap.key, o->capacity, 2 * (size_t)o->capacity, sizeof *o->heap.key);
+		o->found_node = arena_grow(o->arena, o->found_node, o->capacity, 2 * (size_t)o->capacity, sizeof node);
+		o->capacity *= 2;
+	}
+	uint32_t tie = o->deep ? o->found : node;
+	o->found_node[o->found++] = node;
+	heap_push(&o->heap, (uint64_t)((int64_t)INT32_MAX - node_cost(o, node)) << 32 | tie);
 }
 
 static void web_ref(Reorder *o, uint32_t web)
@@ -126,21 +101,11 @@ static void node_place(Reorder *o, uint32_t node)
 			candidate_push(o, g->in[e].node);
 }
 
-/* Renames registers to webs: the new order may interleave different values of one register. */
-static Rec rec_renamed(const DepGraph *g, const DepNode *n)
-{
-	Rec r = g->source->rec[n->rec];
-	r.dst = n->dst;
-	r.a = n->from[0];
-	r.b = n->from[1];
-	r.cc = n->from[2];
-	return r;
-}
-
 Source *source_reorder(Arena *arena, const DepGraph *g, bool deep)
 {
 	Reorder o = { .g = g, .deep = deep, .arena = arena, .capacity = g->nodes + 16 };
-	o.heap = NEW(arena, o.capacity, Candidate);
+	o.heap.key = NEW(arena, o.capacity, uint64_t);
+	o.found_node = NEW(arena, o.capacity, uint32_t);
 	o.refs_done = NEW(arena, g->webs, uint32_t);
 	o.succs_left = NEW(arena, g->nodes, uint32_t);
 	o.placed = NEW(arena, g->nodes, uint8_t);
@@ -157,16 +122,23 @@ Source *source_reorder(Arena *arena, const DepGraph *g, bool deep)
 	s->rec = NEW(arena, s->recs, Rec);
 	s->origin = NEW(arena, s->recs, uint32_t);
 	uint32_t at = s->recs;
-	while (o.steps) {
-		Candidate step = candidate_pop(&o);
-		if (o.placed[step.node])
+	while (o.heap.count) {
+		uint32_t tie = (uint32_t)heap_pop(&o.heap), node = deep ? o.found_node[tie] : tie;
+		if (o.placed[node])
 			continue;
-		uint32_t rec = g->node[step.node].rec;
+		uint32_t rec = g->node[node].rec;
 		if (rec != NONE) {
-			s->rec[--at] = rec_renamed(g, &g->node[step.node]);
+			/* Renames registers to webs: the new order may interleave different values of one register. */
+			const DepNode *n = &g->node[node];
+			Rec r = g->source->rec[n->rec];
+			r.dst = n->dst;
+			r.a = n->from[0];
+			r.b = n->from[1];
+			r.cc = n->from[2];
+			s->rec[--at] = r;
 			s->origin[at] = old->origin[rec];
 		}
-		node_place(&o, step.node);
+		node_place(&o, node);
 	}
 	return s;
 }
@@ -272,39 +244,6 @@ static void reg_assign(Spiller *p, uint32_t reg, uint32_t name)
 	p->resident[p->residents++] = reg;
 }
 
-static void reload(Spiller *p, uint32_t reg, const uint32_t *stay, int stays)
-{
-	SpillReg *h = &p->vreg[reg];
-	if (h->at != NONE)
-		return;
-	evict(p, stay, stays);
-	uint32_t name = p->s->regs++;
-	emit(p, (Rec){ .op = GOP_LOAD, .dst = name, .mem = slot_address(p, h->slot) }, NONE);
-	reg_assign(p, reg, name);
-}
-
-/* Next uses, by a backward scan. */
-static void nexts_fill(Spiller *p)
-{
-	const Source *s = p->old;
-	uint32_t *when = NEW(p->arena, s->regs, uint32_t);
-	memset(when, 0xFF, s->regs * sizeof *when);
-	for (uint32_t i = s->recs; i-- > 0;) {
-		const Rec *r = &s->rec[i];
-		unsigned uses = forms[ops[r->op].form].uses;
-		const uint32_t reg[] = { r->a, r->b, r->dst };
-		const unsigned bit[] = { USES_A, USES_B, USES_DST };
-		for (int k = 0; k < 3; k++)
-			p->next[i][k] = uses & bit[k] ? when[reg[k]] : NONE;
-		bool masked = ops[r->op].form == FORM_MASKED;
-		if (uses & USES_DST)
-			when[r->dst] = masked ? i : NONE;
-		for (int k = 0; k < 2; k++)
-			if (uses & bit[k])
-				when[reg[k]] = i;
-	}
-}
-
 static void spill_step(Spiller *p, uint32_t i)
 {
 	Rec r = p->old->rec[i];
@@ -318,8 +257,14 @@ static void spill_step(Spiller *p, uint32_t i)
 		reg[regs++] = r.b;
 	if (masked)
 		reg[regs++] = r.dst;
-	for (int k = 0; k < regs; k++)
-		reload(p, reg[k], reg, regs);
+	for (int k = 0; k < regs; k++) { /* reload */
+		if (p->vreg[reg[k]].at != NONE)
+			continue;
+		evict(p, reg, regs);
+		uint32_t name = p->s->regs++;
+		emit(p, (Rec){ .op = GOP_LOAD, .dst = name, .mem = slot_address(p, p->vreg[reg[k]].slot) }, NONE);
+		reg_assign(p, reg[k], name);
+	}
 	if (uses & USES_A)
 		p->vreg[r.a].next = p->next[i][0];
 	if (uses & USES_B)
@@ -365,18 +310,6 @@ uint32_t source_unbounded_index(const Source *s)
 	return NONE;
 }
 
-static void mark_used(Spiller *p)
-{
-	p->used = NEW(p->arena, (size_t)p->m->sram, uint8_t);
-	for (uint32_t i = 0; p->old->index_limit && i < p->old->index_limit[0]; i++)
-		p->used[p->m->sram - 1 - i] = 1;
-	for (uint32_t i = 0; i < p->old->recs; i++) {
-		const Rec *r = &p->old->rec[i];
-		if (forms[ops[r->op].form].uses & USES_MEM && r->mem.base == 0 && r->mem.off < p->m->sram)
-			p->used[p->m->sram - 1 - r->mem.off] = 1;
-	}
-}
-
 Source *source_spill(Arena *arena, const Machine *m, const Source *old, uint32_t limit)
 {
 	assert(limit >= 3); /* two operands and a result, or the old word of a masked move */
@@ -393,8 +326,32 @@ Source *source_spill(Arena *arena, const Machine *m, const Source *old, uint32_t
 	p.resident = NEW(arena, (size_t)limit + 4, uint32_t);
 	p.free_slot = NEW(arena, old->recs, uint32_t); /* each result releases at most one slot */
 	p.next = arena_alloc(arena, old->recs, sizeof *p.next);
-	mark_used(&p);
-	nexts_fill(&p);
+	p.used = NEW(p.arena, (size_t)p.m->sram, uint8_t);
+	for (uint32_t i = 0; p.old->index_limit && i < p.old->index_limit[0]; i++)
+		p.used[p.m->sram - 1 - i] = 1;
+	for (uint32_t i = 0; i < p.old->recs; i++) {
+		const Rec *r = &p.old->rec[i];
+		if (forms[ops[r->op].form].uses & USES_MEM && r->mem.base == 0 && r->mem.off < p.m->sram)
+			p.used[p.m->sram - 1 - r->mem.off] = 1;
+	}
+	/* Next uses, by a backward scan. */
+	const Source *s = p.old;
+	uint32_t *when = NEW(p.arena, s->regs, uint32_t);
+	memset(when, 0xFF, s->regs * sizeof *when);
+	for (uint32_t i = s->recs; i-- > 0;) {
+		const Rec *r = &s->rec[i];
+		unsigned uses = forms[ops[r->op].form].uses;
+		const uint32_t reg[] = { r->a, r->b, r->dst };
+		const unsigned bit[] = { USES_A, USES_B, USES_DST };
+		for (int k = 0; k < 3; k++)
+			p.next[i][k] = uses & bit[k] ? when[reg[k]] : NONE;
+		bool masked = ops[r->op].form == FORM_MASKED;
+		if (uses & USES_DST)
+			when[r->dst] = masked ? i : NONE;
+		for (int k = 0; k < 2; k++)
+			if (uses & bit[k])
+				when[reg[k]] = i;
+	}
 	for (uint32_t i = 0; i < old->recs && !p.full; i++)
 		spill_step(&p, i);
 	return p.full ? NULL : p.s;

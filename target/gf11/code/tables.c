@@ -44,30 +44,23 @@ static const Cell constants[CONSTANTS] = {
 
 static float sigmoid_point(int i) { return (float)(1 / (1 + arith_exp(15 - i / 8.5))); }
 
-static void fill_sigmoid(Cell *value, Cell *rise)
+void tables_fill(Cell *word)
 {
+	memset(word, 0, TABLE_WORDS * sizeof *word);
+	Cell *value = word + TABLE_SIGMOID;
+	Cell *rise = word + TABLE_RISE;
 	for (int i = 0; i < POINTS; i++)
 		value[i].f = sigmoid_point(i);
 	for (int i = 0; i < POINTS - 1; i++)
 		rise[i].f = value[i + 1].f - value[i].f;
-}
-
-/* Initial estimate of 1 / x by the leading mantissa bits, at the middle of their interval.  The exponent of 1.0 is
- * added twice, so that subtracting sign and exponent of x yields sign and exponent of the estimate. */
-static void fill_reciprocal(Cell *guess)
-{
+	for (int i = 0; i < POWERS; i++)
+		word[TABLE_POWER + i].f = ldexpf(1, LOWEST_POWER + i);
+	/* Initial estimate of 1 / x by the leading mantissa bits, at the middle of their interval.  The exponent of 1.0 is
+	 * added twice, so that subtracting sign and exponent of x yields sign and exponent of the estimate. */
+	Cell *guess = word + TABLE_RECIPROCAL;
 	for (int i = 0; i < GUESSES; i++) {
 		Cell middle = { .f = (float)(1 / (1 + (i + 0.5) / GUESSES)) };
 		guess[i].u = middle.u + 0x3f800000u;
 	}
-}
-
-void tables_fill(Cell *word)
-{
-	memset(word, 0, TABLE_WORDS * sizeof *word);
-	fill_sigmoid(word + TABLE_SIGMOID, word + TABLE_RISE);
-	for (int i = 0; i < POWERS; i++)
-		word[TABLE_POWER + i].f = ldexpf(1, LOWEST_POWER + i);
-	fill_reciprocal(word + TABLE_RECIPROCAL);
 	memcpy(word + TABLE_CONSTANT, constants, sizeof constants);
 }

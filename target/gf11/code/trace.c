@@ -54,13 +54,7 @@ static void write_all(Ctx *cx, const char *path, const Buf *b)
 enum { STAGE_ISSUE, STAGE_EXECUTE, STAGE_WRITE, STAGE_NONE, STAGE_EVENTS };
 static const char *const pipeline_names[] = { "Is", "Ex", "Wr" };
 
-/* First cycle of stage s; STAGE_NONE: the cycle after the last.  Short operations skip stages. */
-static uint32_t stage_start(const TraceOp *f, int s)
-{
-	const uint32_t start[STAGE_EVENTS] = { f->at, f->at + 1, f->done - 1, f->done };
-	return start[s];
-}
-
+/* Short operations skip stages. */
 static bool has_stage(const TraceOp *f, int s)
 {
 	uint32_t latency = f->done - f->at;
@@ -76,23 +70,18 @@ static int stage_before(const TraceOp *f, int s)
 	return s;
 }
 
-static void kanata_issue(const Routine *r, const TraceOp *f, uint32_t id, Buf *out)
-{
-	buf_printf(out, "I\t%u\t%u\t0\nL\t%u\t0\t%u %s: ", id, id, id, f->at, unit_names[f->unit]);
-	micro_print(f->micro, out);
-	buf_printf(out, "\nL\t%u\t1\tresult in cycle %u", id, f->done);
-	if (f->micro->rec != NOT_RECORDED)
-		buf_printf(out, ", recorded operation %u", f->micro->rec);
-	else if (r->code)
-		buf_puts(out, ", spill");
-	buf_puts(out, "\n");
-}
-
 static void kanata_event(const Routine *r, const TraceOp *f, uint32_t id, int s, uint32_t *retired, Buf *out)
 {
-	if (s == STAGE_ISSUE)
-		kanata_issue(r, f, id, out);
-	else
+	if (s == STAGE_ISSUE) {
+		buf_printf(out, "I\t%u\t%u\t0\nL\t%u\t0\t%u %s: ", id, id, id, f->at, unit_names[f->unit]);
+		micro_print(f->micro, out);
+		buf_printf(out, "\nL\t%u\t1\tresult in cycle %u", id, f->done);
+		if (f->micro->rec != NOT_RECORDED)
+			buf_printf(out, ", recorded operation %u", f->micro->rec);
+		else if (r->code)
+			buf_puts(out, ", spill");
+		buf_puts(out, "\n");
+	} else
 		buf_printf(out, "E\t%u\t0\t%s\n", id, pipeline_names[stage_before(f, s)]);
 	if (s == STAGE_NONE)
 		buf_printf(out, "R\t%u\t%u\t0\n", id, (*retired)++);
@@ -105,10 +94,13 @@ static uint32_t *list_events(Ctx *cx, const TraceOps *f, uint32_t *next)
 {
 	uint32_t *first = NEW(&cx->scratch, (size_t)f->end + 1, uint32_t);
 	for (uint32_t id = f->count; id-- > 0;) {
+		/* first cycle of each stage; STAGE_NONE: the cycle after the last */
+		const TraceOp *o = &f->op[id];
+		const uint32_t start[STAGE_EVENTS] = { o->at, o->at + 1, o->done - 1, o->done };
 		for (int s = STAGE_EVENTS; s-- > 0;) {
-			if (!has_stage(&f->op[id], s))
+			if (!has_stage(o, s))
 				continue;
-			uint32_t event = id * STAGE_EVENTS + (uint32_t)s, cycle = stage_start(&f->op[id], s);
+			uint32_t event = id * STAGE_EVENTS + (uint32_t)s, cycle = start[s];
 			next[event] = first[cycle];
 			first[cycle] = event + 1; /* 0: none */
 		}
@@ -195,20 +187,15 @@ static int op_row(const TraceOp *f, uint32_t *free_at, int rows, Buf *out)
 	return tid;
 }
 
-/* One operation per cycle: no unit has more in flight than its longest latency. */
-static int max_rows(const TraceOps *f)
-{
-	uint32_t most = 1;
-	for (uint32_t i = 0; i < f->count; i++)
-		if (f->op[i].done - f->op[i].at > most)
-			most = f->op[i].done - f->op[i].at;
-	return (int)most;
-}
-
 void trace_chrome(Ctx *cx, const Machine *m, const Routine *r, const char *path)
 {
 	TraceOps f = list_ops(cx, m, r);
-	int rows = max_rows(&f);
+	/* One operation per cycle: no unit has more in flight than its longest latency. */
+	uint32_t most = 1;
+	for (uint32_t i = 0; i < f.count; i++)
+		if (f.op[i].done - f.op[i].at > most)
+			most = f.op[i].done - f.op[i].at;
+	int rows = (int)most;
 	uint32_t *free_at = NEW(&cx->scratch, (size_t)rows * UNITS, uint32_t);
 	Buf out = { .arena = &cx->scratch };
 	buf_puts(&out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");

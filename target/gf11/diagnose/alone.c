@@ -19,19 +19,19 @@
 #include "gf11_diagnose.h"
 #include "gf11_sum.h"
 
-enum { STREAM_ALONE = 65 };       /* of random numbers; lib's own streams have small numbers */
-enum { CHUNK = 256, CHAINS = 8 }; /* words in a call of the checksum; sums side by side */
-enum { NEAR = 1, FAR, AT };       /* its relocation registers: words in SRAM, in DRAM; the sum */
+enum { STREAM_ALONE = 65 };       /* random stream; streams of lib/ have small numbers */
+enum { CHUNK = 256, CHAINS = 8 }; /* words per call of the checksum; independent sums */
+enum { NEAR = 1, FAR, AT };       /* relocation registers: words in SRAM, in DRAM; the sum */
 
 typedef struct Lone {
 	Alone *t;
 	Bp *b;
-	Controller *sums;     /* holds the checksum's routines: they are no part of the program */
-	uint32_t whole, rest; /* routines: of a chunk, of the words after the last whole one */
+	Controller *sums;     /* holds the checksum routines, which are not part of the program */
+	uint32_t whole, rest; /* routines: for a whole chunk, for the last words */
 	uint64_t drawn;       /* random numbers */
 } Lone;
 
-/* ---- words that are the same in all processors ---- */
+/* ---- words that are equal in all processors ---- */
 
 static float draw(Lone *k, float scale) { return scale * (2 * (float)random_unit(1, STREAM_ALONE, k->drawn++) - 1); }
 
@@ -42,31 +42,7 @@ static void row_fill(const Bp *b, uint32_t word, float v)
 		row[i] = (Cell){ .f = v }.u;
 }
 
-static void fill_weights(Lone *k)
-{
-	const Bp *b = k->b;
-	for (uint64_t i = 0; i < b->net->links; i++)
-		row_fill(b, b->at.weights + b->place[i], draw(k, 1));
-}
-
-/* State of rule and summing per weight, and its address; a negative factor marks a frozen weight. */
-static void fill_state(Lone *k)
-{
-	const Bp *b = k->b;
-	for (uint32_t word = b->at.states; word < b->at.dram_end; word++)
-		row_fill(b, word, draw(k, 0.125f));
-	for (uint32_t i = 0; b->factor && i < b->at.words; i++)
-		row_fill(b, b->at.factors + i, b->factor[i]);
-}
-
-static void fill_changes(Lone *k)
-{
-	for (uint64_t i = 0; i < k->b->net->links; i++)
-		row_fill(k->b, k->b->at.changes + k->b->place[i], draw(k, 4));
-	k->b->started = true;
-}
-
-/* Case i stands at place i of every processor. */
+/* Case i is in slot i of every processor. */
 static void load_cases(Lone *k)
 {
 	Bp *b = k->b;
@@ -94,7 +70,7 @@ static void load_cases(Lone *k)
 	bp_load_cases(b, &d, number, count);
 }
 
-static void settle(const Lone *k)
+static void apply_faults(const Lone *k)
 {
 	if (k->t->faults)
 		faults_apply(k->t->faults, k->b->p);
@@ -121,17 +97,6 @@ static uint32_t load_checksum(Lone *k, uint32_t words)
 
 static uint32_t checksum_words(const Bp *b) { return CHUNK / (uint32_t)b->m->dram_banks * (uint32_t)b->m->dram_banks; }
 
-static void checksum_open(Lone *k)
-{
-	const Bp *b = k->b;
-	uint32_t words = b->at.dram_end - b->at.weights, chunk = checksum_words(b);
-	k->sums = controller_new(b->cx, b->p);
-	if (k->t->faults)
-		faults_attach(k->t->faults, k->sums);
-	k->whole = words >= chunk ? load_checksum(k, chunk) : 0;
-	k->rest = words % chunk ? load_checksum(k, words % chunk) : 0;
-}
-
 static uint32_t *result(const Lone *k, uint32_t proc, uint32_t which)
 {
 	assert(which < RESULTS);
@@ -157,26 +122,10 @@ static void take_checksum(Lone *k, uint32_t which)
 		host_read(k->sums, i, false, at, (Cell *)result(k, i, which), 1);
 }
 
-/* What the host sees of a pass: total error, outputs. */
-static void take_errors(Lone *k)
-{
-	const Bp *b = k->b;
-	for (uint32_t i = 0; i < b->o.procs; i++) {
-		uint32_t sum = 0;
-		for (uint32_t slot = 0; slot < b->at.slots; slot++) {
-			const float *out = bp_outputs(b, (uint64_t)slot * b->o.procs + i);
-			for (uint32_t j = 0; j < b->net->outputs; j++)
-				sum = sum * 0x01000193u + (Cell){ .f = out[j] }.u;
-		}
-		host_read(b->c, i, false, b->at.total, (Cell *)result(k, i, RESULT_ERROR), 1);
-		*result(k, i, RESULT_OUTPUTS) = sum;
-	}
-}
-
-/* ---- turns ---- */
+/* ---- rounds ---- */
 
 /* Loopback: every processor receives its own words. */
-static const Wanted *to_itself(void *user, uint32_t procs)
+static const Wanted *loopback(void *user, uint32_t procs)
 {
 	Alone *t = user;
 	for (uint32_t i = 0; i < procs; i++)
@@ -196,25 +145,25 @@ static void join(Alone *t, uint32_t port)
 		t->to[port] = (uint16_t)port;
 }
 
-/* Those that find ways back. There may be a turn for every processor: what the test takes goes with it, but for
- * what it found. */
+/* Adds the processors that have a loopback route. There may be many rounds, so memory of the test is freed after each;
+ * located parts are kept. */
 static void choose_by_test(Ctx *own, void *arg)
 {
 	Alone *t = arg;
-	SwitchTest way = t->ways;
-	way.located = NULL;
-	way.locateds = way.room = 0;
-	switch_test(own, &way);
-	for (uint32_t i = 0; i < way.placed->procs; i++)
-		join(t, way.placed->port[i]);
-	for (uint32_t i = 0; i < way.locateds; i++)
-		located_add(t->cx, &t->ways, &way.located[i]);
-	t->ways.cycles = way.cycles;
-	t->ways.host_seconds = way.host_seconds;
-	t->ways.configurations = way.configurations;
+	SwitchTest test = t->loop;
+	test.located = NULL;
+	test.locateds = test.capacity = 0;
+	switch_test(own, &test);
+	for (uint32_t i = 0; i < test.placed->procs; i++)
+		join(t, test.placed->port[i]);
+	for (uint32_t i = 0; i < test.locateds; i++)
+		located_add(t->cx, &t->loop, &test.located[i]);
+	t->loop.cycles = test.cycles;
+	t->loop.host_seconds = test.host_seconds;
+	t->loop.configurations = test.configurations;
 }
 
-/* Who has this turn: those that have not had one, as far as there are ways back; the way is tested first. */
+/* Processors of the next round: those not yet tested, if they have a loopback route, which is tested first. */
 static bool choose(Ctx *cx, Alone *t)
 {
 	uint16_t *left = NEW(&cx->scratch, t->candidates, uint16_t);
@@ -226,8 +175,8 @@ static bool choose(Ctx *cx, Alone *t)
 	t->members = 0;
 	if (!count)
 		return false;
-	t->ways.candidate = left;
-	t->ways.candidates = count;
+	t->loop.candidate = left;
+	t->loop.candidates = count;
 	if (!t->m->ring_only)
 		with_subcontext(cx, choose_by_test, t);
 	for (uint32_t i = 0; i < count && i < t->procs && t->m->ring_only; i++)
@@ -235,20 +184,7 @@ static bool choose(Ctx *cx, Alone *t)
 	return true;
 }
 
-static void fill_up(const Alone *t, uint16_t *port)
-{
-	uint8_t *in = NEW(&t->cx->scratch, t->candidates, uint8_t);
-	uint32_t count = 0;
-	for (; count < t->members; count++) {
-		port[count] = t->candidate[t->member[count]];
-		in[t->member[count]] = 1;
-	}
-	for (uint32_t i = 0; count < t->procs; i++)
-		if (!in[i])
-			port[count++] = t->candidate[i];
-}
-
-/* ---- the whole ---- */
+/* ---- training ---- */
 
 static void train(Lone *k)
 {
@@ -256,17 +192,34 @@ static void train(Lone *k)
 	uint32_t last = b->o.procs - 1, parts[] = { 0, last, last / 3, last - last / 3 };
 	static_assert((int)COUNT(parts) + (int)RESULT_UPDATES == (int)RESULTS, "a checksum for each update");
 	Update u = test_update(b->opt);
-	fill_weights(k);
-	fill_state(k);
+	for (uint64_t i = 0; i < b->net->links; i++)
+		row_fill(b, b->at.weights + b->place[i], draw(k, 1));
+	/* State of rule and summing per weight, and its address; a negative factor marks a frozen weight. */
+	for (uint32_t word = b->at.states; word < b->at.dram_end; word++)
+		row_fill(b, word, draw(k, 0.125f));
+	for (uint32_t i = 0; b->factor && i < b->at.words; i++)
+		row_fill(b, b->at.factors + i, b->factor[i]);
 	load_cases(k);
-	settle(k);
+	apply_faults(k);
 	bp_accumulate(b);
-	take_errors(k);
+	/* Results of the pass, read by the host: total error, outputs. */
+	for (uint32_t i = 0; i < b->o.procs; i++) {
+		uint32_t sum = 0;
+		for (uint32_t slot = 0; slot < b->at.slots; slot++) {
+			const float *out = bp_outputs(b, (uint64_t)slot * b->o.procs + i);
+			for (uint32_t j = 0; j < b->net->outputs; j++)
+				sum = sum * 0x01000193u + (Cell){ .f = out[j] }.u;
+		}
+		host_read(b->c, i, false, b->at.total, (Cell *)result(k, i, RESULT_ERROR), 1);
+		*result(k, i, RESULT_OUTPUTS) = sum;
+	}
 	take_checksum(k, RESULT_CHANGES);
 	for (uint32_t i = 0; i < COUNT(parts); i++) {
 		if (i) {
-			fill_changes(k);
-			settle(k);
+			for (uint64_t j = 0; j < k->b->net->links; j++)
+				row_fill(k->b, k->b->at.changes + k->b->place[j], draw(k, 4));
+			k->b->started = true;
+			apply_faults(k);
 		}
 		sum_words_as(b, parts[i]);
 		sum_update(b, &u);
@@ -276,13 +229,21 @@ static void train(Lone *k)
 	k->t->host_seconds += b->c->account.host_seconds + k->sums->account.host_seconds;
 }
 
-/* One turn, with a machine of its own. */
-static void turn(Ctx *own, void *arg)
+/* One round, with a machine of its own. */
+static void round_run(Ctx *own, void *arg)
 {
 	Alone *t = arg;
 	BpOptions o = t->o;
 	uint16_t *port = NEW(&own->keep, t->procs, uint16_t);
-	fill_up(t, port);
+	uint8_t *in = NEW(&t->cx->scratch, t->candidates, uint8_t);
+	uint32_t count = 0;
+	for (; count < t->members; count++) {
+		port[count] = t->candidate[t->member[count]];
+		in[t->member[count]] = 1;
+	}
+	for (uint32_t i = 0; count < t->procs; i++)
+		if (!in[i])
+			port[count++] = t->candidate[i];
 	o.procs = t->procs;
 	o.port = port;
 	o.known = t->known;
@@ -292,7 +253,13 @@ static void turn(Ctx *own, void *arg)
 	Lone k = { .t = t, .b = bp_new(own, t->plan, t->opt, t->m, &o, t->cases) };
 	if (!k.b->summing)
 		sum_compile(k.b);
-	checksum_open(&k);
+	const Bp *b = k.b;
+	uint32_t words = b->at.dram_end - b->at.weights, chunk = checksum_words(b);
+	k.sums = controller_new(b->cx, b->p);
+	if (k.t->faults)
+		faults_attach(k.t->faults, k.sums);
+	k.whole = words >= chunk ? load_checksum(&k, chunk) : 0;
+	k.rest = words % chunk ? load_checksum(&k, words % chunk) : 0;
 	train(&k);
 }
 
@@ -307,18 +274,18 @@ void alone_train(Ctx *cx, Alone *t)
 	t->self = NEW(&cx->scratch, t->procs, uint16_t);
 	t->reached = NEW(&cx->keep, t->candidates, uint8_t);
 	t->back = (Wanted){ .count = 1, .to = &t->self };
-	t->ways = (SwitchTest){
-		.m = t->m, .faults = t->faults, .most = t->procs, .wanted = to_itself, .user = t, .known = t->known
+	t->loop = (SwitchTest){
+		.m = t->m, .faults = t->faults, .most = t->procs, .wanted = loopback, .user = t, .known = t->known
 	};
 	while (choose(cx, t)) {
-		with_subcontext(cx, turn, t);
+		with_subcontext(cx, round_run, t);
 		for (uint32_t i = 0; i < t->members; i++)
 			memcpy(all + (size_t)t->member[i] * RESULTS, t->result + (size_t)i * RESULTS, RESULTS * sizeof *all);
-		t->turns++;
+		t->rounds++;
 	}
 	t->result = all;
-	t->cycles += t->ways.cycles;
-	t->host_seconds += t->ways.host_seconds;
+	t->cycles += t->loop.cycles;
+	t->host_seconds += t->loop.host_seconds;
 }
 
 /* ---- comparing ---- */
@@ -330,7 +297,7 @@ static bool same(const Alone *t, uint32_t i, uint32_t k)
 
 uint32_t alone_common(const Alone *t, uint8_t *common)
 {
-	uint32_t most = 0, best = 0, next = 0; /* how many have the most common result, and the next */
+	uint32_t most = 0, best = 0, next = 0; /* processors with the most common result, with the second */
 	for (uint32_t i = 0; i < t->candidates; i++) {
 		uint32_t count = 0;
 		bool first = true;

@@ -10,7 +10,7 @@
 #include "gf11_diagnose.h"
 #include "gf11_protect.h"
 
-const char *const verdict_names[PROC_VERDICTS] = { "fine", "memory", "result", "port", "no way" };
+const char *const verdict_names[PROC_VERDICTS] = { "fine", "memory", "result", "port", "no route" };
 
 /* ---- what the tests share ---- */
 
@@ -27,7 +27,7 @@ Routine *test_routine(Ctx *cx, const Machine *m, Code *code)
 	return test_checked(cx, m, schedule(cx, m, code, &(ScheduleOptions){ .level = 0 }));
 }
 
-/* Numbers of the run's rule, but for those that a schedule may have at zero. */
+/* Parameters of the run's rule, except those that may be 0 at the start of a schedule. */
 Update test_update(const Options *opt)
 {
 	Update u;
@@ -37,7 +37,7 @@ Update test_update(const Options *opt)
 	return u;
 }
 
-/* What this controller's calls took; the clock of the faults goes on from there. */
+/* Adds the cycles of this controller to the clock of the faults; returns them. */
 uint64_t clock_on(Faults *faults, const Controller *c)
 {
 	uint64_t cycles = c->account.cycles + c->account.call_cycles;
@@ -48,10 +48,10 @@ uint64_t clock_on(Faults *faults, const Controller *c)
 
 /* ---- what a program needs ---- */
 
-typedef struct Ask {
+typedef struct NeedsArgs {
 	Diagnosis *d;
 	Needs *n;
-} Ask;
+} NeedsArgs;
 
 static void needs_registers(const Bp *b, uint8_t *reg)
 {
@@ -75,18 +75,7 @@ static bool spills(const Bp *b)
 	return false;
 }
 
-static void needs_switch(Ctx *cx, const Bp *b, Wanted *w)
-{
-	w->procs = b->o.procs;
-	w->count = b->sw->stored;
-	w->to = NEW(&cx->keep, w->count, uint16_t *);
-	for (uint32_t k = 0; k < w->count; k++) {
-		w->to[k] = NEW(&cx->keep, w->procs, uint16_t);
-		memcpy(w->to[k], b->sw->to[k], w->procs * sizeof *w->to[k]);
-	}
-}
-
-/* Checksums and copies that the run will keep behind all else; the file of an earlier run is left alone. */
+/* Checksums and snapshots of the run, after all other data; does not touch the file of an earlier run. */
 static const Protect *protect_for(Bp *b, const Options *opt)
 {
 	Gf11Options *o = NEW(&b->cx->keep, 1, Gf11Options);
@@ -97,10 +86,10 @@ static const Protect *protect_for(Bp *b, const Options *opt)
 	return protect_new(b, o, NEW(&b->cx->keep, 1, Guard));
 }
 
-/* The program is compiled, on a machine that works; nothing is executed. */
+/* Compiles the program for a fault-free machine, without executing anything. */
 static void needs_body(Ctx *own, void *arg)
 {
-	Ask *a = arg;
+	NeedsArgs *a = arg;
 	BpOptions o = a->d->o;
 	o.procs = a->n->procs;
 	o.dry = true;
@@ -115,7 +104,14 @@ static void needs_body(Ctx *own, void *arg)
 	a->n->spill = spills(b) ? at->spill : (uint32_t)b->m->sram;
 	a->n->dram_end = protect && protect->dram_end > at->dram_end ? protect->dram_end : at->dram_end;
 	needs_registers(b, a->n->reg);
-	needs_switch(a->d->cx, b, &a->n->wanted);
+	Ctx *cx = a->d->cx;
+	a->n->wanted.procs = b->o.procs;
+	a->n->wanted.count = b->sw->stored;
+	a->n->wanted.to = NEW(&cx->keep, a->n->wanted.count, uint16_t *);
+	for (uint32_t k = 0; k < a->n->wanted.count; k++) {
+		a->n->wanted.to[k] = NEW(&cx->keep, a->n->wanted.procs, uint16_t);
+		memcpy(a->n->wanted.to[k], b->sw->to[k], a->n->wanted.procs * sizeof *a->n->wanted.to[k]);
+	}
 }
 
 const Needs *needs_of(Diagnosis *d, uint32_t procs)
@@ -123,28 +119,24 @@ const Needs *needs_of(Diagnosis *d, uint32_t procs)
 	for (uint32_t i = 0; i < d->need_count; i++)
 		if (d->needs[i]->procs == procs)
 			return d->needs[i];
-	if (d->need_count == d->need_room) {
-		uint32_t room = d->need_room ? 2 * d->need_room : 8;
-		d->needs = arena_grow(&d->cx->keep, d->needs, d->need_room, room, sizeof *d->needs);
-		d->need_room = room;
-	}
+	d->needs = list_more(&d->cx->keep, d->needs, d->need_count, &d->need_capacity, sizeof *d->needs);
 	Needs *n = NEW(&d->cx->keep, 1, Needs);
 	n->procs = procs;
 	n->reg = NEW(&d->cx->keep, (size_t)d->m->registers, uint8_t);
-	with_subcontext(d->cx, needs_body, &(Ask){ d, n });
+	with_subcontext(d->cx, needs_body, &(NeedsArgs){ d, n });
 	return d->needs[d->need_count++] = n;
 }
 
 static const Wanted *wanted(void *user, uint32_t procs) { return &needs_of(user, procs)->wanted; }
 
-/* ---- who is left ---- */
+/* ---- remaining processors ---- */
 
 typedef struct List {
 	uint16_t *port;
 	uint32_t count;
 } List;
 
-static List still_fine(const Diagnosis *d)
+static List candidates_left(const Diagnosis *d)
 {
 	List l = { NEW(&d->cx->scratch, d->processors, uint16_t), 0 };
 	for (uint32_t i = 0; i < d->processors; i++)
@@ -173,7 +165,7 @@ static bool covers(const Needs *tested, const Needs *n, uint32_t registers)
 /* Memory and registers; true if a processor was refused. */
 static bool test_memory(Diagnosis *d, const Needs *n)
 {
-	List l = still_fine(d);
+	List l = candidates_left(d);
 	March t = { .m = d->m,
 		        .faults = d->faults,
 		        .candidate = l.port,
@@ -198,34 +190,18 @@ static bool test_memory(Diagnosis *d, const Needs *n)
 	return refused;
 }
 
-/* Processors whose words neither leave nor arrive. */
-static void lose_ports(Diagnosis *d)
+/* Processors at dead ports. */
+static void refuse_dead_ports(Diagnosis *d)
 {
 	for (uint32_t port = 0; port < d->processors; port++)
 		if (d->verdict[port] == PROC_FINE && port_dead(d->switches.known, port))
 			d->verdict[port] = PROC_PORT;
 }
 
-static void test_switch(Diagnosis *d)
-{
-	List l = still_fine(d);
-	SwitchTest *t = &d->switches;
-	t->candidate = l.port;
-	t->candidates = l.count;
-	uint64_t cycles = t->cycles;
-	double host = t->host_seconds;
-	switch_test(d->cx, t);
-	d->cycles += t->cycles - cycles;
-	d->host_seconds += t->host_seconds - host;
-	lose_ports(d);
-	for (uint32_t i = 0; i < t->placed->left_outs; i++)
-		d->verdict[t->placed->left_out[i]] = PROC_NO_WAY;
-}
-
-/* Training; true if a processor was refused, or more of the switch found dead. */
+/* Training; true if a processor was refused, or more dead parts of the switch were found. */
 static bool test_training(Diagnosis *d)
 {
-	List l = still_fine(d);
+	List l = candidates_left(d);
 	uint8_t *common = NEW(&d->cx->scratch, l.count, uint8_t);
 	Alone t = { .plan = d->plan,
 		        .opt = d->opt,
@@ -244,14 +220,14 @@ static bool test_training(Diagnosis *d)
 		fail(d->cx, MP_FAILED, "test more processors at once",
 		     "processors differ, and none of their results is more common "
 		     "than the others: there is no majority to decide which is right");
-	bool refused = t.ways.locateds > 0;
-	for (uint32_t i = 0; i < t.ways.locateds; i++)
-		located_add(d->cx, &d->switches, &t.ways.located[i]);
-	lose_ports(d);
+	bool refused = t.loop.locateds > 0;
+	for (uint32_t i = 0; i < t.loop.locateds; i++)
+		located_add(d->cx, &d->switches, &t.loop.located[i]);
+	refuse_dead_ports(d);
 	for (uint32_t i = 0; i < l.count; i++) {
 		if (common[i] || d->verdict[l.port[i]] != PROC_FINE)
 			continue;
-		d->verdict[l.port[i]] = t.reached[i] ? PROC_RESULT : PROC_NO_WAY;
+		d->verdict[l.port[i]] = t.reached[i] ? PROC_RESULT : PROC_NO_ROUTE;
 		refused = true;
 	}
 	return refused;
@@ -271,14 +247,25 @@ void diagnose(Ctx *cx, Diagnosis *d)
 {
 	diagnosis_begin(cx, d);
 	for (bool again = true; again;) {
-		const Needs *n = needs_of(d, wanted_of(d, still_fine(d).count));
+		const Needs *n = needs_of(d, wanted_of(d, candidates_left(d).count));
 		d->rounds++;
 		again = false;
 		if (!covers(&d->marched, n, (uint32_t)d->m->registers))
 			again = test_memory(d, n);
 		if (again)
 			continue;
-		test_switch(d);
+		List l = candidates_left(d);
+		SwitchTest *t = &d->switches;
+		t->candidate = l.port;
+		t->candidates = l.count;
+		uint64_t cycles = t->cycles;
+		double host = t->host_seconds;
+		switch_test(d->cx, t);
+		d->cycles += t->cycles - cycles;
+		d->host_seconds += t->host_seconds - host;
+		refuse_dead_ports(d);
+		for (uint32_t i = 0; i < t->placed->left_outs; i++)
+			d->verdict[t->placed->left_out[i]] = PROC_NO_ROUTE;
 		n = needs_of(d, d->switches.placed->procs);
 		again = !covers(&d->marched, n, (uint32_t)d->m->registers) || test_training(d);
 	}
@@ -286,36 +273,32 @@ void diagnose(Ctx *cx, Diagnosis *d)
 		d->refused += d->verdict[i] == PROC_MEMORY || d->verdict[i] == PROC_RESULT;
 }
 
-/* ---- in words ---- */
+/* ---- report ---- */
 
-static void tell_verdict(const Diagnosis *d, int verdict, const char *words, Buf *out)
-{
-	enum { SHOWN = 20 };
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < d->processors; i++) {
-		if (d->verdict[i] != verdict)
-			continue;
-		if (count++ == 0)
-			buf_printf(out, "; %s: %u", words, i);
-		else if (count <= SHOWN)
-			buf_printf(out, ", %u", i);
-	}
-	if (count > SHOWN)
-		buf_printf(out, " and %u more", count - SHOWN);
-}
-
-void diagnosis_tell(Ctx *cx, const Diagnosis *d)
+void diagnosis_note(Ctx *cx, const Diagnosis *d)
 {
 	static const char *const words[PROC_VERDICTS] = {
-		NULL, "bad memory or arithmetic", "other results than most", "dead port", "no way left through the switch",
+		NULL, "bad memory or arithmetic", "other results than most", "dead port", "no route left through the switch",
 	};
 	Buf out = { .arena = &cx->scratch };
 	uint32_t fine = 0;
 	for (uint32_t i = 0; i < d->processors; i++)
 		fine += d->verdict[i] == PROC_FINE;
 	buf_printf(&out, "%u of %u processors approved", fine, d->processors);
-	for (int verdict = PROC_MEMORY; verdict < PROC_VERDICTS; verdict++)
-		tell_verdict(d, verdict, words[verdict], &out);
+	for (int verdict = PROC_MEMORY; verdict < PROC_VERDICTS; verdict++) {
+		enum { SHOWN = 20 };
+		uint32_t shown = 0;
+		for (uint32_t k = 0; k < d->processors; k++) {
+			if (d->verdict[k] != verdict)
+				continue;
+			if (shown++ == 0)
+				buf_printf(&out, "; %s: %u", words[verdict], k);
+			else if (shown <= SHOWN)
+				buf_printf(&out, ", %u", k);
+		}
+		if (shown > SHOWN)
+			buf_printf(&out, " and %u more", shown - SHOWN);
+	}
 	for (uint32_t i = 0; i < d->switches.locateds; i++) {
 		buf_puts(&out, i ? ", " : "; dead in the switch: ");
 		suspects_print(d->switches.known, &d->switches.located[i], &out);

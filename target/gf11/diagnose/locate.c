@@ -42,25 +42,6 @@ uint32_t trip_parts(const Switch *s, Trip w, uint32_t part[TRIP_PARTS])
 	return TRIP_PARTS;
 }
 
-/* Then its number is that of the port. */
-static bool part_is_port(const Switch *s, uint32_t part) { return part < s->ports; }
-
-/* Where `dead` keeps the part. */
-static uint8_t *part_flag(const Dead *d, const Switch *s, uint32_t part)
-{
-	if (part < s->ports)
-		return &d->port[part];
-	part -= s->ports;
-	if (part < STAGES * s->n)
-		return &d->crossbar[part / s->n][part % s->n];
-	part -= STAGES * s->n;
-	return &d->link[part / (s->n * s->n)][part % (s->n * s->n)];
-}
-
-void part_kill(Dead *d, const Switch *s, uint32_t part) { *part_flag(d, s, part) = 1; }
-
-bool part_dead(const Dead *d, const Switch *s, uint32_t part) { return *part_flag(d, s, part); }
-
 void part_print(const Switch *s, uint32_t part, Buf *out)
 {
 	uint32_t n = s->n;
@@ -106,11 +87,7 @@ void evidence_good(Evidence *e, Trip w)
 
 void evidence_failed(Evidence *e, Trip w)
 {
-	if (e->failures == e->room) {
-		uint32_t room = e->room ? 2 * e->room : 64;
-		e->failed = arena_grow(&e->cx->scratch, e->failed, e->room, room, sizeof *e->failed);
-		e->room = room;
-	}
+	e->failed = list_more(&e->cx->scratch, e->failed, e->failures, &e->capacity, sizeof *e->failed);
 	e->failed[e->failures++] = w;
 }
 
@@ -121,10 +98,10 @@ void evidence_stray(Evidence *e, uint32_t port) { e->stray[port] = 1; }
 typedef struct Explain {
 	const Evidence *e;
 	uint8_t *done;     /* [failures] explained */
-	uint32_t *through; /* [parts] failures that are not, through each suspect */
+	uint32_t *through; /* [parts] unexplained failures through each suspect */
 } Explain;
 
-/* A word that came out elsewhere names the port that lost it; then this failure says nothing of other parts. */
+/* A misrouted word identifies its sender; then this failure does not implicate other parts. */
 static bool suspect(const Evidence *e, uint32_t part, Trip w)
 {
 	if (e->stray[w.from])
@@ -141,18 +118,7 @@ static bool lies_on(const Evidence *e, uint32_t part, Trip w)
 	return false;
 }
 
-static void count_through(Explain *x)
-{
-	const Evidence *e = x->e;
-	memset(x->through, 0, part_count(e->s) * sizeof *x->through);
-	for (uint32_t f = 0; f < e->failures; f++) {
-		uint32_t part[TRIP_PARTS], parts = trip_parts(e->s, e->failed[f], part);
-		for (uint32_t i = 0; i < parts && !x->done[f]; i++)
-			x->through[part[i]] += suspect(e, part[i], e->failed[f]);
-	}
-}
-
-/* Do both lie on the same failures? */
+/* Are both on the same failed paths? */
 static bool alike(const Explain *x, uint32_t a, uint32_t b)
 {
 	const Evidence *e = x->e;
@@ -176,7 +142,7 @@ static Suspects take_best(Explain *x, uint32_t best)
 	return s;
 }
 
-/* A failed path all of whose parts are good fails now and then: where its words come from is to blame. */
+/* A failed path of good parts fails intermittently: the sending port is the suspect. */
 static Suspects take_flaky(Explain *x, uint32_t failure)
 {
 	const Evidence *e = x->e;
@@ -194,7 +160,12 @@ uint32_t evidence_explain(const Evidence *e, Suspects **list)
 	*list = NEW(a, e->failures, Suspects);
 	for (;;) {
 		uint32_t best = 0, failure = 0;
-		count_through(&x);
+		memset(x.through, 0, part_count(e->s) * sizeof *x.through);
+		for (uint32_t f = 0; f < e->failures; f++) {
+			uint32_t part[TRIP_PARTS], parts = trip_parts(e->s, e->failed[f], part);
+			for (uint32_t i = 0; i < parts && !x.done[f]; i++)
+				x.through[part[i]] += suspect(e, part[i], e->failed[f]);
+		}
 		for (uint32_t part = 1; part < part_count(e->s); part++)
 			best = x.through[part] > x.through[best] ? part : best;
 		while (failure < e->failures && x.done[failure])
@@ -207,7 +178,7 @@ uint32_t evidence_explain(const Evidence *e, Suspects **list)
 
 /* ---- one more path ---- */
 
-/* Paths from these ports by these middle crossbars to those ports: all of them go through a part. */
+/* Ranges of senders, middle crossbars and receivers: all paths through one part. */
 typedef struct Ways {
 	uint32_t from, from_end, middle, middle_end, to, to_end;
 } Ways;
@@ -263,11 +234,11 @@ static bool ways_search(const Evidence *e, uint32_t part, const uint8_t *tested,
 	return false;
 }
 
-bool evidence_question(const Evidence *e, uint32_t part, const uint8_t *tested, Trip *w)
+bool evidence_path(const Evidence *e, uint32_t part, const uint8_t *tested, Trip *w)
 {
-	if (e->s->m->ring_only) /* its paths are what they are */
+	if (e->s->m->ring_only) /* its paths cannot be chosen */
 		return false;
-	if (!part_is_port(e->s, part)) {
+	if (part >= e->s->ports) {
 		Ways ways = ways_through(e->s, part);
 		return ways_search(e, part, tested, &ways, w);
 	}

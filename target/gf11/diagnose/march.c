@@ -16,7 +16,7 @@
 
 enum { NEAR = 1, FAR, WORK }; /* relocation registers */
 enum { WORK_FIRST, WORK_MASK, WORK_DIFFERENT, WORK_SUM, WORK_WORDS };
-enum { CHUNK = 256, TREES = 8 }; /* words of a call; sums that run side by side */
+enum { CHUNK = 256, TREES = 8 }; /* words per call; independent sums */
 static const uint32_t STEP = 0x9E3779B1u;
 
 typedef struct Marcher {

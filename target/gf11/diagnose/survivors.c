@@ -25,15 +25,15 @@ typedef struct Choice {
 	Ctx *cx;
 	const Switch *s;
 	uint16_t *candidate;
-	uint32_t candidates; /* usable ones, in their order */
+	uint32_t candidates; /* usable ones, in order */
 	uint32_t most;
 	WantedFn *wanted;
 	void *user;
 	Placed *out;
-	uint32_t room; /* settings that there is memory for */
+	uint32_t capacity; /* of out->setting and out->to */
 } Choice;
 
-/* The first candidates as they come, or dealt out to the crossbars. */
+/* The first candidates in order, or round-robin over the crossbars. */
 static void choose(const Choice *c, bool dealt)
 {
 	Placed *out = c->out;
@@ -45,7 +45,7 @@ static void choose(const Choice *c, bool dealt)
 				out->port[count++] = c->candidate[i];
 }
 
-/* ---- ways ---- */
+/* ---- routes ---- */
 
 static void to_ports(const Choice *c, const Wanted *w, uint32_t k, uint16_t *to)
 {
@@ -55,24 +55,24 @@ static void to_ports(const Choice *c, const Wanted *w, uint32_t k, uint16_t *to)
 			to[c->out->port[i]] = c->out->port[w->to[k][i]];
 }
 
-static void make_room(Choice *c, uint32_t count)
+static void settings_reserve(Choice *c, uint32_t count)
 {
 	Placed *out = c->out;
 	Arena *keep = &c->cx->keep;
-	if (count <= c->room)
+	if (count <= c->capacity)
 		return;
-	out->setting = arena_grow(keep, out->setting, c->room, count, sizeof *out->setting);
-	out->to = arena_grow(keep, out->to, c->room, count, sizeof *out->to);
-	for (; c->room < count; c->room++) {
-		out->setting[c->room] = setting_new(keep, c->s);
-		out->to[c->room] = NEW(keep, c->s->ports, uint16_t);
+	out->setting = arena_grow(keep, out->setting, c->capacity, count, sizeof *out->setting);
+	out->to = arena_grow(keep, out->to, c->capacity, count, sizeof *out->to);
+	for (; c->capacity < count; c->capacity++) {
+		out->setting[c->capacity] = setting_new(keep, c->s);
+		out->to[c->capacity] = NEW(keep, c->s->ports, uint16_t);
 	}
 }
 
 static bool route_all(Choice *c, const Wanted *w)
 {
 	Placed *out = c->out;
-	make_room(c, w->count);
+	settings_reserve(c, w->count);
 	out->count = w->count;
 	for (uint32_t k = 0; k < w->count; k++) {
 		to_ports(c, w, k, out->to[k]);
@@ -82,9 +82,9 @@ static bool route_all(Choice *c, const Wanted *w)
 	return true;
 }
 
-/* ---- who is left out ---- */
+/* ---- processors left out ---- */
 
-/* Ways from crossbar x of the first stage to the last, or from the last back to the first. */
+/* Live paths between crossbar x of the first (last) stage and the middle stage. */
 static uint32_t ways(const Switch *s, int stage, uint32_t x)
 {
 	uint32_t count = 0;
@@ -94,7 +94,7 @@ static uint32_t ways(const Switch *s, int stage, uint32_t x)
 	return count;
 }
 
-/* The most words that ports of crossbar x send, or receive, at once. */
+/* Largest number of words that ports of crossbar x send (receive) in one configuration. */
 static uint32_t busiest(const Choice *c, int stage, uint32_t x)
 {
 	uint32_t most = 0;
@@ -135,25 +135,6 @@ static bool has_candidate(const Choice *c, uint32_t x)
 	return false;
 }
 
-/* Where more words come together than there are ways; if that is nowhere, one of the crossbar with the fewest. */
-static void leave_out_some(Choice *c)
-{
-	uint32_t before = c->candidates, n = c->s->n, tightest = 0, fewest = UINT32_MAX;
-	for (uint32_t k = 0; k < c->out->count; k++) /* all, not only up to the one that failed */
-		to_ports(c, c->wanted(c->user, c->out->procs), k, c->out->to[k]);
-	for (uint32_t x = 0; x < n; x++) {
-		uint32_t in = excess(c, INPUT, x), out = excess(c, OUTPUT, x), can = ways(c->s, INPUT, x);
-		can = ways(c->s, OUTPUT, x) < can ? ways(c->s, OUTPUT, x) : can;
-		leave_out(c, x, in > out ? in : out);
-		if (can < fewest && has_candidate(c, x)) {
-			fewest = can;
-			tightest = x;
-		}
-	}
-	if (c->candidates == before)
-		leave_out(c, tightest, 1);
-}
-
 Placed *survivors_place(Ctx *cx, const Switch *known, const uint16_t *candidate, uint32_t count, uint32_t most,
                         WantedFn *wanted, void *user)
 {
@@ -175,7 +156,22 @@ Placed *survivors_place(Ctx *cx, const Switch *known, const uint16_t *candidate,
 			if (route_all(&c, wanted(user, c.out->procs)))
 				return c.out;
 		}
-		leave_out_some(&c);
+		/* Leave out ports of crossbars with more words than routes; if there are none, one of the crossbar with the
+		 * fewest routes. */
+		uint32_t before = c.candidates, n = c.s->n, tightest = 0, fewest = UINT32_MAX;
+		for (uint32_t k = 0; k < c.out->count; k++) /* all, not only those before the failed one */
+			to_ports(&c, c.wanted(c.user, c.out->procs), k, c.out->to[k]);
+		for (uint32_t x = 0; x < n; x++) {
+			uint32_t in = excess(&c, INPUT, x), out = excess(&c, OUTPUT, x), can = ways(c.s, INPUT, x);
+			can = ways(c.s, OUTPUT, x) < can ? ways(c.s, OUTPUT, x) : can;
+			leave_out(&c, x, in > out ? in : out);
+			if (can < fewest && has_candidate(&c, x)) {
+				fewest = can;
+				tightest = x;
+			}
+		}
+		if (c.candidates == before)
+			leave_out(&c, tightest, 1);
 	}
 	fail(cx, MP_FAILED, "repair the switch", "so much of the switch is dead that not one processor is left");
 }

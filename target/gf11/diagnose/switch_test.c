@@ -14,7 +14,7 @@
 
 #include "gf11_diagnose.h"
 
-/* words that a port sends through a configuration; where they lie */
+/* words that a port sends through a configuration; their addresses in SRAM */
 enum { WORDS = 16, WORD_IN = 0, WORD_OUT = WORDS };
 enum { MOST_ROUNDS = 64 };
 
@@ -23,7 +23,7 @@ enum { MOST_ROUNDS = 64 };
 typedef struct Bench {
 	Ctx *cx;
 	SwitchTest *t;
-	Switch *sw; /* as it is: it knows of no dead parts */
+	Switch *sw; /* without known dead parts */
 	Processors *p;
 	Routine *send;   /* through configuration 0 */
 	uint8_t *tested; /* [ports] */
@@ -72,9 +72,9 @@ static Bench bench_new(Ctx *cx, SwitchTest *t)
 	return b;
 }
 
-/* ---- what arrives ---- */
+/* ---- received words ---- */
 
-/* Who sent this word? */
+/* The port that sent this word, or NO_ROUTE. */
 static uint32_t sender_of(const Bench *b, uint32_t word, uint32_t i)
 {
 	for (uint32_t port = 0; port < b->sw->ports; port++)
@@ -87,33 +87,12 @@ static bool through_dead(const Bench *b, Trip w)
 {
 	uint32_t part[TRIP_PARTS], parts = trip_parts(b->sw, w, part);
 	for (uint32_t i = 0; i < parts; i++)
-		if (part_dead(&b->t->known->dead, b->t->known, part[i]))
+		if (b->t->known->dead.port[part[i]])
 			return true;
 	return false;
 }
 
-/* One path, or a port without a sender (from NO_ROUTE). A wrong word sent by another port is that port's fault. */
-static void look_at(const Bench *b, Evidence *e, Trip w, const Cell *word)
-{
-	bool good = true;
-	for (uint32_t i = 0; i < WORDS; i++) {
-		uint32_t due = w.from != NO_ROUTE ? word_of(w.from, i) : 0;
-		if (word[i].u == due)
-			continue;
-		uint32_t other = sender_of(b, word[i].u, i);
-		if (other != NO_ROUTE)
-			evidence_stray(e, other);
-		good &= other != NO_ROUTE;
-	}
-	if (w.from == NO_ROUTE || through_dead(b, w))
-		return;
-	if (good)
-		evidence_good(e, w);
-	else
-		evidence_failed(e, w);
-}
-
-static void look_at_all(const Bench *b, Controller *c, Evidence *e, const Setting *set, const uint16_t *to)
+static void observe(const Bench *b, Controller *c, Evidence *e, const Setting *set, const uint16_t *to)
 {
 	uint16_t *from = NEW(&b->cx->scratch, b->sw->ports, uint16_t);
 	memset(from, 0xFF, b->sw->ports * sizeof *from);
@@ -126,21 +105,29 @@ static void look_at_all(const Bench *b, Controller *c, Evidence *e, const Settin
 			continue;
 		host_read(c, b->lane[p], false, WORD_OUT, word, WORDS);
 		uint16_t middle = from[p] != NO_ROUTE && !b->sw->m->ring_only ? set->in[from[p]] : 0;
-		look_at(b, e, (Trip){ from[p], middle, (uint16_t)p }, word);
+		/* One path, or a port without a sender (from NO_ROUTE). A wrong word sent by another port is that port's
+		 * fault. */
+		Trip w = { from[p], middle, (uint16_t)p };
+		bool good = true;
+		for (uint32_t i = 0; i < WORDS; i++) {
+			uint32_t due = w.from != NO_ROUTE ? word_of(w.from, i) : 0;
+			if (word[i].u == due)
+				continue;
+			uint32_t other = sender_of(b, word[i].u, i);
+			if (other != NO_ROUTE)
+				evidence_stray(e, other);
+			good &= other != NO_ROUTE;
+		}
+		if (w.from == NO_ROUTE || through_dead(b, w))
+			continue;
+		if (good)
+			evidence_good(e, w);
+		else
+			evidence_failed(e, w);
 	}
 }
 
-static void host_words(const Bench *b, Controller *c)
-{
-	for (uint32_t i = 0; i < b->t->candidates; i++) {
-		Cell word[WORDS];
-		for (uint32_t k = 0; k < WORDS; k++)
-			word[k].u = word_of(b->t->candidate[i], k);
-		host_write(c, i, false, WORD_IN, word, WORDS);
-	}
-}
-
-/* Puts these settings into the switch, as many at a time as it holds, and sends words through each. */
+/* Stores these settings, as many at a time as the switch holds, and sends words through each. */
 static void bench_try(Bench *b, const Setting *set, uint32_t count, Evidence *e)
 {
 	Switch *sw = b->sw;
@@ -148,9 +135,13 @@ static void bench_try(Bench *b, const Setting *set, uint32_t count, Evidence *e)
 		Controller *c = controller_new(b->cx, b->p);
 		if (b->t->faults)
 			faults_attach(b->t->faults, c);
-		uint32_t room = (uint32_t)sw->m->configurations;
-		sw->stored = count - first < room ? count - first : room;
-		host_words(b, c);
+		sw->stored = min_u32(count - first, (uint32_t)sw->m->configurations);
+		for (uint32_t i = 0; i < b->t->candidates; i++) {
+			Cell word[WORDS];
+			for (uint32_t k = 0; k < WORDS; k++)
+				word[k].u = word_of(b->t->candidate[i], k);
+			host_write(c, i, false, WORD_IN, word, WORDS);
+		}
 		for (uint32_t k = 0; k < sw->stored; k++) {
 			uint16_t *to = NEW(&b->cx->scratch, sw->ports, uint16_t);
 			for (uint32_t p = 0; p < sw->ports; p++)
@@ -158,7 +149,7 @@ static void bench_try(Bench *b, const Setting *set, uint32_t count, Evidence *e)
 			sw->setting[k] = set[first + k];
 			sw->to[k] = to;
 			controller_call(c, controller_load(c, send_through(b->cx, b->send, k)));
-			look_at_all(b, c, e, &set[first + k], to);
+			observe(b, c, e, &set[first + k], to);
 		}
 		b->t->configurations += sw->stored;
 		b->t->cycles += clock_on(b->t->faults, c);
@@ -166,7 +157,7 @@ static void bench_try(Bench *b, const Setting *set, uint32_t count, Evidence *e)
 	}
 }
 
-/* ---- more settings, to locate ---- */
+/* ---- settings that locate a fault ---- */
 
 static Setting setting_blank(const Bench *b)
 {
@@ -186,8 +177,31 @@ static void setting_add(const Bench *b, Setting *s, Trip w)
 	s->out[o * n + w.middle] = (uint16_t)(w.to % n);
 }
 
-static void try_everything(Bench *b, Evidence *e)
+/* Single paths that distinguish suspects; false if none is left. */
+static bool try_paths(Bench *b, Evidence *e)
 {
+	Suspects *list;
+	uint32_t count = evidence_explain(e, &list), paths = 0;
+	Setting *set = NEW(&b->cx->scratch, (size_t)count * MOST_ALIKE, Setting);
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t k = 0; k < list[i].parts && list[i].parts > 1; k++) {
+			Trip w;
+			if (!evidence_path(e, list[i].part[k], b->tested, &w))
+				continue;
+			set[paths] = setting_blank(b);
+			setting_add(b, &set[paths++], w);
+		}
+	}
+	if (paths)
+		bench_try(b, set, paths, e);
+	return paths;
+}
+
+static void locate(Bench *b, Evidence *e)
+{
+	enum { MOST_PATH_ROUNDS = 8 }; /* each round clears or convicts a part */
+	if (b->sw->m->ring_only)
+		return;
 	uint32_t n = b->sw->n, ports = b->sw->ports;
 	Setting *set = NEW(&b->cx->scratch, n, Setting);
 	for (uint32_t r = 0; r < n; r++) {
@@ -199,35 +213,7 @@ static void try_everything(Bench *b, Evidence *e)
 		}
 	}
 	bench_try(b, set, n, e);
-}
-
-/* Single paths that distinguish suspects; false if none is left. */
-static bool try_questions(Bench *b, Evidence *e)
-{
-	Suspects *list;
-	uint32_t count = evidence_explain(e, &list), questions = 0;
-	Setting *set = NEW(&b->cx->scratch, (size_t)count * MOST_ALIKE, Setting);
-	for (uint32_t i = 0; i < count; i++) {
-		for (uint32_t k = 0; k < list[i].parts && list[i].parts > 1; k++) {
-			Trip w;
-			if (!evidence_question(e, list[i].part[k], b->tested, &w))
-				continue;
-			set[questions] = setting_blank(b);
-			setting_add(b, &set[questions++], w);
-		}
-	}
-	if (questions)
-		bench_try(b, set, questions, e);
-	return questions;
-}
-
-static void locate_more(Bench *b, Evidence *e)
-{
-	enum { MOST_QUESTIONS = 8 }; /* rounds of them; each that is answered makes a part good or guilty */
-	if (b->sw->m->ring_only)
-		return;
-	try_everything(b, e);
-	for (uint32_t i = 0; i < MOST_QUESTIONS && try_questions(b, e); i++)
+	for (uint32_t i = 0; i < MOST_PATH_ROUNDS && try_paths(b, e); i++)
 		;
 }
 
@@ -235,15 +221,11 @@ static void locate_more(Bench *b, Evidence *e)
 
 void located_add(Ctx *cx, SwitchTest *t, const Suspects *s)
 {
-	if (t->locateds == t->room) {
-		uint32_t room = t->room ? 2 * t->room : 8;
-		t->located = arena_grow(&cx->keep, t->located, t->room, room, sizeof *t->located);
-		t->room = room;
-	}
+	t->located = list_more(&cx->keep, t->located, t->locateds, &t->capacity, sizeof *t->located);
 	t->located[t->locateds++] = *s;
 }
 
-/* Marks what explains the failures; false if all of it was known, and nothing is gained. */
+/* Marks the parts that explain the failures as dead; false if all of them were known. */
 static bool mark(Ctx *cx, SwitchTest *t, const Evidence *e)
 {
 	Suspects *list;
@@ -252,8 +234,8 @@ static bool mark(Ctx *cx, SwitchTest *t, const Evidence *e)
 	for (uint32_t i = 0; i < count; i++) {
 		bool fresh = false;
 		for (uint32_t k = 0; k < list[i].parts; k++) {
-			fresh |= !part_dead(&t->known->dead, t->known, list[i].part[k]);
-			part_kill(&t->known->dead, t->known, list[i].part[k]);
+			fresh |= !t->known->dead.port[list[i].part[k]];
+			t->known->dead.port[list[i].part[k]] = 1;
 		}
 		if (!fresh)
 			continue;
@@ -266,14 +248,6 @@ static bool mark(Ctx *cx, SwitchTest *t, const Evidence *e)
 /* Misrouted words without a failed path: the word arrived at a port without a sender, twice. */
 static bool anything_wrong(const Evidence *e) { return e->failures || memchr(e->stray, 1, e->s->ports); }
 
-/* A port whose word was misrouted lost it, even if all its other words arrived. */
-static void strays_failed(Evidence *e)
-{
-	for (uint32_t p = 0; p < e->s->ports; p++)
-		if (e->stray[p])
-			evidence_failed(e, (Trip){ (uint16_t)p, 0, (uint16_t)p });
-}
-
 static bool test_round(Ctx *cx, Bench *b, SwitchTest *t)
 {
 	Evidence *e = evidence_new(cx, b->sw);
@@ -282,10 +256,13 @@ static bool test_round(Ctx *cx, Bench *b, SwitchTest *t)
 	bench_try(b, t->placed->setting, t->placed->count, e);
 	if (!anything_wrong(e))
 		return true;
-	locate_more(b, e);
-	strays_failed(e);
+	locate(b, e);
+	/* A port whose word was misrouted lost it, even if all its other words arrived. */
+	for (uint32_t p = 0; p < e->s->ports; p++)
+		if (e->stray[p])
+			evidence_failed(e, (Trip){ (uint16_t)p, 0, (uint16_t)p });
 	if (!mark(cx, t, e))
-		fail(cx, MP_FAILED, "look at the machine", "words get lost in the switch, and no part of it explains that");
+		fail(cx, MP_FAILED, "inspect the machine", "words are lost in the switch, and no part of it explains that");
 	return false;
 }
 
@@ -294,6 +271,6 @@ void switch_test(Ctx *cx, SwitchTest *t)
 	Bench b = bench_new(cx, t);
 	while (!test_round(cx, &b, t))
 		if (t->rounds == MOST_ROUNDS)
-			fail(cx, MP_FAILED, "look at the machine", "after %d rounds of tests the switch still loses words",
+			fail(cx, MP_FAILED, "inspect the machine", "after %d rounds of tests the switch still loses words",
 			     MOST_ROUNDS);
 }

@@ -46,20 +46,20 @@ static bool located(const SwitchTest *t, uint32_t part)
 static bool fault_found(const Diagnosis *d, const Fault *f)
 {
 	if (of_processor(f))
-		return f->proc < d->processors && d->verdict[f->proc] != PROC_FINE && d->verdict[f->proc] != PROC_NO_WAY;
+		return f->proc < d->processors && d->verdict[f->proc] != PROC_FINE && d->verdict[f->proc] != PROC_NO_ROUTE;
 	return located(&d->switches, part_of(d->switches.known, f));
 }
 
-/* ---- what a fault does to a program ---- */
+/* ---- effect of a fault on a program ---- */
 
 typedef struct Truth {
 	Diagnosis *d;
 	Faults *faults;                /* NULL: none */
-	uint64_t expected[2], seen[2]; /* of all that processors have after a pass, after an update */
+	uint64_t expected[2], seen[2]; /* hashes of outputs, errors and DRAM after a pass, after an update */
 	bool differs;
 } Truth;
 
-static uint64_t look(const Bp *b)
+static uint64_t state_hash(const Bp *b)
 {
 	XXH64_hash_t sum = XXH64(b->result, (size_t)b->at.slots * b->o.procs * b->at.outputs * sizeof *b->result, 0);
 	sum = XXH64(b->p->sram + (size_t)b->at.total * b->p->lanes, b->o.procs * sizeof(uint32_t), sum);
@@ -68,8 +68,16 @@ static uint64_t look(const Bp *b)
 	return sum;
 }
 
-static void load_anything(Bp *b)
+/* Runs the program on all processors. */
+static void truth_body(Ctx *own, void *arg)
 {
+	Truth *t = arg;
+	BpOptions o = t->d->o;
+	o.procs = t->d->processors;
+	o.faults = t->faults;
+	Bp *b = bp_new(own, t->d->plan, t->d->opt, t->d->m, &o, t->d->cases);
+	if (!b->summing)
+		sum_compile(b);
 	uint64_t cases = (uint64_t)b->at.slots * b->o.procs, inputs = b->net->inputs, outputs = b->net->outputs, drawn = 0;
 	Arena *scratch = &b->cx->scratch;
 	float *x = NEW(scratch, cases * inputs, float), *y = NEW(scratch, cases * outputs, float);
@@ -95,34 +103,21 @@ static void load_anything(Bp *b)
 		bp_weights_write(b, which, w);
 	}
 	bp_load_cases(b, &data, number, cases);
-}
-
-/* The program as it would run, with every processor there is. */
-static void truth_body(Ctx *own, void *arg)
-{
-	Truth *t = arg;
-	BpOptions o = t->d->o;
-	o.procs = t->d->processors;
-	o.faults = t->faults;
-	Bp *b = bp_new(own, t->d->plan, t->d->opt, t->d->m, &o, t->d->cases);
-	if (!b->summing)
-		sum_compile(b);
-	load_anything(b);
 	if (t->faults)
 		faults_apply(t->faults, b->p);
 	bp_accumulate(b);
-	t->seen[0] = look(b);
+	t->seen[0] = state_hash(b);
 	t->differs = t->faults && t->seen[0] != t->expected[0];
 	if (t->differs)
 		return;
 	Update u = test_update(b->opt);
 	sum_update(b, &u);
-	t->seen[1] = look(b);
+	t->seen[1] = state_hash(b);
 	t->differs = t->faults && t->seen[1] != t->expected[1];
 }
 
-/* Do words of a program that knows nothing of dead parts go through this one? */
-static bool words_go_through(Diagnosis *d, uint32_t part)
+/* Do words of a program that is routed without known dead parts cross this part? */
+static bool words_cross(Diagnosis *d, uint32_t part)
 {
 	const Switch *fresh = switch_new(d->cx, d->m);
 	uint16_t *all = NEW(&d->cx->scratch, d->processors, uint16_t);
@@ -145,11 +140,11 @@ static bool words_go_through(Diagnosis *d, uint32_t part)
 	return false;
 }
 
-/* Does the program compute anything else with this fault than without any?  Of the switch: do words go that way? */
+/* Does the fault change a result of the program?  Switch: do words cross the part? */
 static bool fault_changes(Diagnosis *d, const Fault *f)
 {
 	if (!of_processor(f))
-		return words_go_through(d, part_of(d->switches.known, f));
+		return words_cross(d, part_of(d->switches.known, f));
 	if (f->proc >= d->processors)
 		return false;
 	Truth t = { .d = d };
@@ -209,7 +204,7 @@ void score_diagnosis(Diagnosis *d, Score *s, uint8_t *found, uint8_t *changes)
 
 /* ---- trials of processors ---- */
 
-enum { WHOLE = 3 }; /* processors without a fault in a machine of trials */
+enum { WHOLE = 3 }; /* fault-free processors in a machine of trials */
 
 typedef struct Tried {
 	Fault *fault;
@@ -217,7 +212,7 @@ typedef struct Tried {
 	uint8_t *found;
 } Tried;
 
-/* Faults that have not been found yet, on their processors. */
+/* Injects the faults that have not been found yet. */
 static void set_rest(Faults *faults, Arena *a, const Tried *b)
 {
 	Fault *rest = NEW(a, b->count, Fault);
@@ -226,31 +221,6 @@ static void set_rest(Faults *faults, Arena *a, const Tried *b)
 		if (!b->found[i])
 			rest[count++] = b->fault[i];
 	faults_set(faults, rest, count);
-}
-
-static void try_memory(Diagnosis *d, Faults *faults, Tried *b, const uint16_t *all, Score *s)
-{
-	const Needs *n = needs_of(d, d->processors);
-	March t = { .m = d->m,
-		        .faults = faults,
-		        .candidate = all,
-		        .candidates = d->processors,
-		        .threads = d->o.threads,
-		        .sram_end = n->sram_end,
-		        .spill = n->spill,
-		        .dram_end = n->dram_end,
-		        .reg = n->reg,
-		        .bad = NEW(&d->cx->scratch, d->processors, uint8_t) };
-	set_rest(faults, &d->cx->scratch, b);
-	march_test(d->cx, &t);
-	d->cycles += t.cycles;
-	for (uint32_t i = 0; i < d->processors; i++) {
-		if (i >= b->count)
-			s->false_alarms += t.bad[i];
-		else if (t.bad[i])
-			b->found[i] = 1;
-		s->by_memory += i < b->count && t.bad[i];
-	}
 }
 
 static void try_training(Diagnosis *d, Faults *faults, Tried *b, const uint16_t *all, Score *s)
@@ -299,7 +269,26 @@ void trials_processors(Diagnosis *d, uint64_t trials, uint64_t seed, Score *s)
 			b.fault[i] = fault_random_processor(d->m, seed, first + i, d->processors, n->sram_end, n->dram_end);
 			b.fault[i].proc = i;
 		}
-		try_memory(d, faults, &b, all, s);
+		March t = { .m = d->m,
+			        .faults = faults,
+			        .candidate = all,
+			        .candidates = d->processors,
+			        .threads = d->o.threads,
+			        .sram_end = n->sram_end,
+			        .spill = n->spill,
+			        .dram_end = n->dram_end,
+			        .reg = n->reg,
+			        .bad = NEW(&d->cx->scratch, d->processors, uint8_t) };
+		set_rest(faults, &d->cx->scratch, &b);
+		march_test(d->cx, &t);
+		d->cycles += t.cycles;
+		for (uint32_t i = 0; i < d->processors; i++) {
+			if (i >= b.count)
+				s->false_alarms += t.bad[i];
+			else if (t.bad[i])
+				b.found[i] = 1;
+			s->by_memory += i < b.count && t.bad[i];
+		}
 		try_training(d, faults, &b, all, s);
 		for (uint32_t i = 0; i < b.count; i++) {
 			bool missed = !b.found[i] && fault_changes(d, &b.fault[i]);
@@ -326,7 +315,7 @@ typedef struct SwitchTrial {
 static bool settings_hold(Ctx *own, const Machine *m, const Placed *p, uint32_t part)
 {
 	Switch *truth = switch_new(own, m);
-	part_kill(&truth->dead, truth, part);
+	truth->dead.port[part] = 1;
 	for (uint32_t k = 0; k < p->count; k++)
 		if (!switch_verify(truth, p->to[k], &p->setting[k]))
 			return false;

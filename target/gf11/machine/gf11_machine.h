@@ -6,6 +6,17 @@
 
 #include "base.h"
 
+/* A list with space for one more element; its capacity doubles when it is full. */
+static inline void *list_more(Arena *a, void *list, size_t count, uint32_t *capacity, size_t size)
+{
+	if (count < *capacity)
+		return list;
+	uint32_t wanted = *capacity ? 2 * *capacity : 64;
+	list = arena_grow(a, list, *capacity, wanted, size);
+	*capacity = wanted;
+	return list;
+}
+
 /* ---- machine.c: parameters, from a machine file ------------------------------------------------- */
 
 typedef struct Machine {
@@ -19,6 +30,8 @@ typedef struct Machine {
 typedef Param MachineRow;
 extern const MachineRow machine_rows[];
 extern const size_t machine_row_count;
+const MachineRow *machine_row(const char *name); /* NULL: no such parameter */
+void machine_put(Machine *m, const MachineRow *row, double v);
 
 /* name: a path, or a built-in machine file ("gf11", "gf11-356", "gf11-ring", "gf11-banks16") */
 Machine *machine_open(Ctx *cx, const char *name);
@@ -121,6 +134,7 @@ typedef struct Addr {
  * input i of middle crossbar m, output o of middle crossbar m to input m of output crossbar o.  A ring-only machine
  * has no crossbars. */
 enum { NO_ROUTE = 0xFFFF, MAX_CROSSBAR = 64 };
+/* One block of flags: ports, then crossbars, then links; the index from `port` on is the number of a part. */
 typedef struct Dead {
 	uint8_t *crossbar[3]; /* [stage][i] */
 	uint8_t *link[2];     /* [0][i * n + m] input to middle, [1][m * n + o] middle to output */
@@ -144,6 +158,8 @@ typedef struct Switch {
 } Switch;
 Switch *switch_new(Ctx *cx, const Machine *m);
 Setting setting_new(Arena *a, const Switch *s);
+size_t dead_size(const Switch *s);                    /* flags in a Dead */
+Dead dead_new(Arena *a, const Switch *s);             /* all parts alive */
 void switch_copy_dead(Switch *s, const Switch *from); /* copies the known dead parts */
 /* Routes a partial permutation (to[i]: destination of port i, or NO_ROUTE); false if it is invalid or dead parts make
  * it infeasible, with the reason in *why, valid until the next call.  Does not allocate. */

@@ -20,20 +20,21 @@ static const ParamFile built_in[] = {
 
 static const ParamKind machines = { "machine", "gf11", machine_rows, COUNT(machine_rows), built_in, COUNT(built_in) };
 
-static void check_consistent(const Params *p, const Machine *m)
+const MachineRow *machine_row(const char *name)
 {
-	if (!m->ring_only && m->crossbar * m->crossbar != m->switch_ports)
-		error_at(p->cx, param_at(p, "switch-ports"), "set switch-ports to the square of crossbar",
-		         "three stages of crossbars of %lld ports join %lld ports, not %lld", (long long)m->crossbar,
-		         (long long)(m->crossbar * m->crossbar), (long long)m->switch_ports);
-	if (!m->ring_only && m->processors + m->disks > m->switch_ports)
-		error_at(p->cx, param_at(p, "processors"), "set more switch-ports, or fewer processors or disks",
-		         "%lld processors and %lld disks do not fit %lld switch ports", (long long)m->processors,
-		         (long long)m->disks, (long long)m->switch_ports);
-	if (m->block > m->microcode)
-		error_at(p->cx, param_at(p, "block"), "set block to no more than microcode",
-		         "a block of %lld lines does not fit %lld lines of microcode", (long long)m->block,
-		         (long long)m->microcode);
+	for (size_t i = 0; i < machine_row_count; i++)
+		if (strcmp(machine_rows[i].name, name) == 0)
+			return &machine_rows[i];
+	return NULL;
+}
+
+void machine_put(Machine *m, const MachineRow *row, double v)
+{
+	void *field = (char *)m + row->offset;
+	if (row->real)
+		*(double *)field = v;
+	else
+		*(int64_t *)field = (int64_t)v;
 }
 
 Machine *machine_parse(Ctx *cx, const Src *src)
@@ -42,7 +43,18 @@ Machine *machine_parse(Ctx *cx, const Src *src)
 	Params p = params_read(cx, &machines, src, m);
 	m->name = params_name(cx, src);
 	m->from = p.from;
-	check_consistent(&p, m);
+	if (!m->ring_only && m->crossbar * m->crossbar != m->switch_ports)
+		error_at(p.cx, param_at(&p, "switch-ports"), "set switch-ports to the square of crossbar",
+		         "three stages of crossbars of %lld ports join %lld ports, not %lld", (long long)m->crossbar,
+		         (long long)(m->crossbar * m->crossbar), (long long)m->switch_ports);
+	if (!m->ring_only && m->processors + m->disks > m->switch_ports)
+		error_at(p.cx, param_at(&p, "processors"), "set more switch-ports, or fewer processors or disks",
+		         "%lld processors and %lld disks do not fit %lld switch ports", (long long)m->processors,
+		         (long long)m->disks, (long long)m->switch_ports);
+	if (m->block > m->microcode)
+		error_at(p.cx, param_at(&p, "block"), "set block to no more than microcode",
+		         "a block of %lld lines does not fit %lld lines of microcode", (long long)m->block,
+		         (long long)m->microcode);
 	check_errors(cx);
 	return m;
 }

@@ -17,19 +17,6 @@ static void permutation_shift(uint32_t procs, uint32_t by, uint16_t *to)
 		to[p] = (uint16_t)((p + by) % procs);
 }
 
-static void make_tree(Scan *s, uint32_t procs, uint16_t *to)
-{
-	static const char remedy[] = "write tree:K, where processor i sends to i + 2^K";
-	uint32_t steps = 0;
-	while ((1u << steps) < procs)
-		steps++;
-	if (!steps)
-		fail_at(s->cx, scan_here(s), "use a machine with more processors", "a single processor has no receiver");
-	uint32_t step = scan_index(s, "step", steps, remedy);
-	scan_end(s, remedy);
-	permutation_shift(procs, 1u << step, to);
-}
-
 void permutation_random(uint64_t seed, uint32_t ports, uint32_t routes, uint16_t *to)
 {
 	uint16_t order[2][MAX_CROSSBAR * MAX_CROSSBAR]; /* senders, receivers: inside-out Fisher-Yates shuffle */
@@ -43,22 +30,6 @@ void permutation_random(uint64_t seed, uint32_t ports, uint32_t routes, uint16_t
 	}
 	for (uint32_t i = 0; i < routes; i++)
 		to[order[0][i]] = order[1][i];
-}
-
-static void make_random(Scan *s, uint32_t ports, uint16_t *to)
-{
-	static const char remedy[] = "write random:SEED, or random:SEED:ROUTES to use some of the ports";
-	uint64_t seed, routes = ports;
-	if (!scan_number(s, &seed))
-		fail_at(s->cx, scan_here(s), remedy, "here the seed is missing");
-	if (scan_peek(s) == ':') {
-		s->at++;
-		Loc at = scan_here(s);
-		if (!scan_number(s, &routes) || routes > ports)
-			fail_at(s->cx, at, remedy, "here a number of routes from 0 to %u is missing", ports);
-	}
-	scan_end(s, remedy);
-	permutation_random(seed, ports, (uint32_t)routes, to);
 }
 
 /* ---- a permutation from a file ---- */
@@ -128,11 +99,30 @@ void permutation_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports,
 	memset(to, 0xFF, ports * sizeof *to); /* NO_ROUTE */
 	if (strcmp(spec, "ring") == 0)
 		permutation_shift(procs, 1, to);
-	else if (scan_word(&s, "tree:"))
-		make_tree(&s, procs, to);
-	else if (scan_word(&s, "random:"))
-		make_random(&s, ports, to);
-	else
+	else if (scan_word(&s, "tree:")) {
+		static const char remedy[] = "write tree:K, where processor i sends to i + 2^K";
+		uint32_t steps = 0;
+		while ((1u << steps) < procs)
+			steps++;
+		if (!steps)
+			fail_at(s.cx, scan_here(&s), "use a machine with more processors", "a single processor has no receiver");
+		uint32_t step = scan_index(&s, "step", steps, remedy);
+		scan_end(&s, remedy);
+		permutation_shift(procs, 1u << step, to);
+	} else if (scan_word(&s, "random:")) {
+		static const char remedy[] = "write random:SEED, or random:SEED:ROUTES to use some of the ports";
+		uint64_t seed, routes = ports;
+		if (!scan_number(&s, &seed))
+			fail_at(s.cx, scan_here(&s), remedy, "here the seed is missing");
+		if (scan_peek(&s) == ':') {
+			s.at++;
+			Loc at = scan_here(&s);
+			if (!scan_number(&s, &routes) || routes > ports)
+				fail_at(s.cx, at, remedy, "here a number of routes from 0 to %u is missing", ports);
+		}
+		scan_end(&s, remedy);
+		permutation_random(seed, ports, (uint32_t)routes, to);
+	} else
 		read_routes(cx, src_open(cx, &cx->scratch, spec), ports, to);
 }
 
@@ -141,53 +131,35 @@ void permutation_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports,
 static const char dead_remedy[] = "write crossbar:STAGE:N, link:STAGE:N:M or port:P, where STAGE is input, "
 								  "middle or output, for a link the one it comes from";
 
-static void dead_crossbar(Scan *s, Switch *sw)
-{
-	uint32_t stage = scan_stage(s, 3, dead_remedy);
-	scan_colon(s, dead_remedy);
-	uint32_t number = scan_index(s, "crossbar", sw->n, dead_remedy);
-	scan_end(s, dead_remedy);
-	sw->dead.crossbar[stage][number] = 1;
-}
-
-static void dead_link(Scan *s, Switch *sw)
-{
-	uint32_t stage = scan_stage(s, 2, dead_remedy);
-	scan_colon(s, dead_remedy);
-	uint32_t from = scan_index(s, "crossbar", sw->n, dead_remedy);
-	scan_colon(s, dead_remedy);
-	uint32_t to = scan_index(s, "crossbar", sw->n, dead_remedy);
-	scan_end(s, dead_remedy);
-	sw->dead.link[stage][from * sw->n + to] = 1;
-}
-
-static void dead_port(Scan *s, Switch *sw)
-{
-	uint32_t port = scan_index(s, "port", sw->ports, dead_remedy);
-	scan_end(s, dead_remedy);
-	sw->dead.port[port] = 1;
-}
-
 void dead_add(Ctx *cx, Switch *s, const char *spec)
 {
-	static const struct {
-		const char *word;
-		bool network;
-		void (*add)(Scan *, Switch *);
-	} kinds[] = {
-		{ "crossbar:", true, dead_crossbar },
-		{ "link:", true, dead_link },
-		{ "port:", false, dead_port },
-	};
+	enum { CROSSBAR, LINK, PORT, KINDS };
+	static const char *const kinds[KINDS] = { "crossbar:", "link:", "port:" };
 	Scan scan = scan_spec(cx, "--dead", spec);
-	for (size_t i = 0; i < COUNT(kinds); i++) {
-		if (!scan_word(&scan, kinds[i].word))
-			continue;
-		if (kinds[i].network && s->m->ring_only)
-			fail_at(cx, (Loc){ scan.src, 0 }, "write port:P",
-			        "this machine is a ring: it has no crossbars and no links between them");
-		kinds[i].add(&scan, s);
-		return;
+	int kind = 0;
+	while (kind < KINDS && !scan_word(&scan, kinds[kind]))
+		kind++;
+	if (kind == KINDS)
+		fail_at(cx, scan_here(&scan), dead_remedy, "the switch has no such part");
+	if (kind != PORT && s->m->ring_only)
+		fail_at(cx, (Loc){ scan.src, 0 }, "write port:P",
+		        "this machine is a ring: it has no crossbars and no links between them");
+	uint32_t stage = 0, into = 0;
+	if (kind != PORT) {
+		stage = scan_stage(&scan, kind == LINK ? 2 : 3, dead_remedy);
+		scan_colon(&scan, dead_remedy);
 	}
-	fail_at(cx, scan_here(&scan), dead_remedy, "the switch has no such part");
+	uint32_t number =
+		scan_index(&scan, kind == PORT ? "port" : "crossbar", kind == PORT ? s->ports : s->n, dead_remedy);
+	if (kind == LINK) {
+		scan_colon(&scan, dead_remedy);
+		into = scan_index(&scan, "crossbar", s->n, dead_remedy);
+	}
+	scan_end(&scan, dead_remedy);
+	if (kind == PORT)
+		s->dead.port[number] = 1;
+	else if (kind == LINK)
+		s->dead.link[stage][number * s->n + into] = 1;
+	else
+		s->dead.crossbar[stage][number] = 1;
 }

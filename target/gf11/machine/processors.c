@@ -35,27 +35,9 @@ static void *map_memory(Ctx *cx, const char *what, uint64_t rows, uint64_t words
 	return at;
 }
 
-/* Rows per block.  Interpreter: registers, condition codes and results in flight, some of two rows.  Fast kernels: live
- * values, at most as many, plus operands held for fused instructions. */
-static uint32_t row_count(const Machine *m)
-{
-	int64_t in_flight =
-		m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency + m->switch_latency;
-	return (uint32_t)(m->registers + m->conditions + 2 * in_flight + 1024);
-}
-
 static uint32_t port_count(const Processors *p)
 {
 	return (uint32_t)(p->m->switch_ports > p->m->processors ? p->m->switch_ports : p->m->processors);
-}
-
-static void map_identity(Ctx *cx, Processors *p)
-{
-	p->port = NEW(&cx->keep, p->procs, uint16_t);
-	p->at_port = NEW(&cx->keep, port_count(p), uint16_t);
-	memset(p->at_port, 0xFF, port_count(p) * sizeof *p->at_port); /* NO_ROUTE */
-	for (uint32_t i = 0; i < p->procs; i++)
-		p->port[i] = p->at_port[i] = (uint16_t)i;
 }
 
 void processors_map(Ctx *cx, Processors *p, const uint16_t *port)
@@ -117,11 +99,19 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	p->procs = procs;
 	p->blocks = (uint32_t)ceil_div(procs, LANES);
 	p->lanes = (p->blocks | 1) * LANES; /* odd multiple: rows of a block map to all cache sets */
-	p->slots = row_count(m);
+	/* Rows per block.  Interpreter: registers, condition codes and results in flight, some of two rows.  Fast kernels:
+	 * live values, at most as many, plus operands held for fused instructions. */
+	int64_t in_flight =
+		m->alu_latency + m->sram_latency + m->lookup_latency + m->store_latency + m->dram_latency + m->switch_latency;
+	p->slots = (uint32_t)(m->registers + m->conditions + 2 * in_flight + 1024);
 	p->reg = map_memory(cx, "registers", p->blocks, (uint64_t)p->slots * LANES, true);
 	p->sram = map_memory(cx, "SRAM", (uint64_t)m->sram, p->lanes, true);
 	p->dram = map_memory(cx, "DRAM", (uint64_t)m->dram, p->lanes, false);
-	map_identity(cx, p);
+	p->port = NEW(&cx->keep, p->procs, uint16_t);
+	p->at_port = NEW(&cx->keep, port_count(p), uint16_t);
+	memset(p->at_port, 0xFF, port_count(p) * sizeof *p->at_port); /* NO_ROUTE */
+	for (uint32_t i = 0; i < p->procs; i++)
+		p->port[i] = p->at_port[i] = (uint16_t)i;
 	p->pool = pool_new(cx, max_u32(1, min_u32(threads, p->blocks)));
 	p->threads = pool_threads(p->pool);
 	return p;

@@ -60,13 +60,6 @@ static void colour_set(Coloring *p, uint32_t edge, uint32_t colour)
 	p->free[v] &= ~bit(colour);
 }
 
-static void colour_clear(Coloring *p, uint32_t edge)
-{
-	uint64_t b = bit(p->colour[edge]);
-	p->free[p->from[edge]] |= b;
-	p->free[p->n + p->into[edge]] |= b;
-}
-
 /* Can colours a and b be swapped on the chain from `node` that begins with a? */
 static bool chain_swappable(const Coloring *p, uint32_t node, uint32_t a, uint32_t b)
 {
@@ -143,8 +136,9 @@ static uint32_t force(Coloring *p, uint32_t edge, uint64_t random, uint16_t *wai
 	uint32_t colour = lowest(choice);
 	for (uint32_t i = 0; i < 2; i++) {
 		if (used(p, end[i], colour)) {
-			waiting[count++] = p->at[end[i]][colour];
-			colour_clear(p, waiting[count - 1]);
+			uint32_t lost = waiting[count++] = p->at[end[i]][colour];
+			p->free[p->from[lost]] |= bit(colour);
+			p->free[p->n + p->into[lost]] |= bit(colour);
 		}
 	}
 	colour_set(p, edge, colour);

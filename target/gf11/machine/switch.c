@@ -13,6 +13,16 @@
 enum { WHY = 640 };
 enum { INPUT, MIDDLE, OUTPUT };
 
+size_t dead_size(const Switch *s) { return s->ports + 3 * s->n + 2 * (size_t)s->n * s->n; }
+
+Dead dead_new(Arena *a, const Switch *s)
+{
+	uint8_t *port = NEW(a, dead_size(s), uint8_t), *box = port + s->ports, *link = box + 3 * s->n;
+	return (Dead){ { box, box + s->n, box + 2 * s->n }, { link, link + s->n * s->n }, port };
+}
+
+void switch_copy_dead(Switch *s, const Switch *from) { memcpy(s->dead.port, from->dead.port, dead_size(s)); }
+
 Switch *switch_new(Ctx *cx, const Machine *m)
 {
 	Switch *s = NEW(&cx->keep, 1, Switch);
@@ -26,11 +36,7 @@ Switch *switch_new(Ctx *cx, const Machine *m)
 	s->m = m;
 	s->n = n;
 	s->ports = ports;
-	for (int stage = 0; stage < 3; stage++)
-		s->dead.crossbar[stage] = NEW(&cx->keep, n, uint8_t);
-	for (int stage = 0; stage < 2; stage++)
-		s->dead.link[stage] = NEW(&cx->keep, n * n, uint8_t);
-	s->dead.port = NEW(&cx->keep, ports, uint8_t);
+	s->dead = dead_new(&cx->keep, s);
 	s->setting = NEW(&cx->keep, (size_t)m->configurations, Setting);
 	s->to = NEW(&cx->keep, (size_t)m->configurations, uint16_t *);
 	s->why = NEW(&cx->keep, WHY, char);
@@ -45,15 +51,6 @@ Setting setting_new(Arena *a, const Switch *s)
 	uint32_t size = stage_size(s);
 	uint16_t *all = NEW(a, 3 * size, uint16_t);
 	return (Setting){ all, all + size, all + 2 * size };
-}
-
-void switch_copy_dead(Switch *s, const Switch *from)
-{
-	for (int stage = 0; stage < 3; stage++)
-		memcpy(s->dead.crossbar[stage], from->dead.crossbar[stage], s->n);
-	for (int stage = 0; stage < 2; stage++)
-		memcpy(s->dead.link[stage], from->dead.link[stage], s->n * s->n);
-	memcpy(s->dead.port, from->dead.port, s->ports);
 }
 
 /* ---- reasons ---- */
@@ -177,31 +174,11 @@ static bool ports_valid(const Switch *s, const uint16_t *to)
 	return true;
 }
 
-static void graph_fill(const Switch *s, const uint16_t *to, RouteGraph *g)
-{
-	uint8_t home[MAX_CROSSBAR * MAX_CROSSBAR]; /* crossbar of a port: a lookup is faster than a division */
-	uint32_t n = s->n;
-	for (uint32_t x = 0; x < n; x++)
-		memset(home + x * n, (int)x, n);
-	g->edges = 0;
-	for (uint32_t p = 0; p < s->ports; p++) {
-		if (to[p] == NO_ROUTE)
-			continue;
-		g->port[g->edges] = (uint16_t)p;
-		g->from[g->edges] = home[p];
-		g->into[g->edges++] = home[to[p]];
-	}
-}
-
-/* The first byte is 0 and each equals its predecessor: memcmp compares many at a time. */
-static bool all_zero(const uint8_t *flag, uint32_t count) { return !flag[0] && memcmp(flag, flag + 1, count - 1) == 0; }
-
+/* Crossbars and links: the first flag is 0 and each equals its predecessor; memcmp compares many at a time. */
 static bool all_alive(const Switch *s)
 {
-	const Dead *d = &s->dead;
-	uint32_t n = s->n;
-	return all_zero(d->crossbar[INPUT], n) && all_zero(d->crossbar[MIDDLE], n) && all_zero(d->crossbar[OUTPUT], n) &&
-	       all_zero(d->link[0], n * n) && all_zero(d->link[1], n * n);
+	const uint8_t *flag = s->dead.crossbar[INPUT];
+	return !flag[0] && memcmp(flag, flag + 1, dead_size(s) - s->ports - 1) == 0;
 }
 
 static void forbid_dead(const Switch *s, RouteGraph *g)
@@ -316,7 +293,17 @@ static bool network_route(const Switch *s, const uint16_t *to, Setting *out)
 	RouteGraph g;
 	uint8_t middle[MAX_CROSSBAR * MAX_CROSSBAR];
 	uint32_t n = s->n;
-	graph_fill(s, to, &g);
+	uint8_t home[MAX_CROSSBAR * MAX_CROSSBAR]; /* crossbar of a port: a lookup is faster than a division */
+	for (uint32_t x = 0; x < n; x++)
+		memset(home + x * n, (int)x, n);
+	g.edges = 0;
+	for (uint32_t p = 0; p < s->ports; p++) {
+		if (to[p] == NO_ROUTE)
+			continue;
+		g.port[g.edges] = (uint16_t)p;
+		g.from[g.edges] = home[p];
+		g.into[g.edges++] = home[to[p]];
+	}
 	memset(g.forbid, 0, sizeof g.forbid);
 	if (!all_alive(s)) {
 		forbid_dead(s, &g);

@@ -47,23 +47,6 @@ static bool shares_box(const Picture *pic, const Path *path)
 	return false;
 }
 
-/* From every few input crossbars, the first route that shares no crossbar with those chosen before. */
-static void choose_paths(Picture *pic, const Switch *s, const uint16_t *to, const Setting *set)
-{
-	uint32_t step = s->n > DRAWN ? s->n / DRAWN : 1;
-	for (uint32_t i = 0; i < s->n && pic->paths < DRAWN; i += step) {
-		for (uint32_t p = i * s->n; p < (i + 1) * s->n && p < s->ports; p++) {
-			if (to[p] == NO_ROUTE)
-				continue;
-			Path path = switch_path(s, set, p);
-			if (shares_box(pic, &path))
-				continue;
-			pic->path[pic->paths++] = path;
-			break;
-		}
-	}
-}
-
 /* From the upper line of box a over column col to the lower line of box b. */
 static void draw_wire(uint8_t gap[ROWS][GAP], uint32_t a, uint32_t b, uint32_t col)
 {
@@ -123,37 +106,27 @@ static void print_side(const Picture *pic, const Switch *s, uint32_t row, int st
 		buf_printf(out, "%12s", "");
 }
 
-static void print_box(const Picture *pic, const Switch *s, uint32_t row, int stage, Buf *out)
-{
-	uint32_t box = row / 2;
-	if (row % 2 == 0)
-		buf_printf(out, "┌ %2u ┐", box);
-	else if (s->dead.crossbar[stage][box])
-		buf_puts(out, "└dead┘");
-	else
-		buf_printf(out, "└ %2u ┘", pic->through[stage][box]);
-}
-
-/* Ends the line without trailing blanks. */
-static void end_line(Buf *out)
-{
-	while (out->len && out->s[out->len - 1] == ' ')
-		out->s[--out->len] = 0;
-	buf_puts(out, "\n");
-}
-
 static void print_picture(const Picture *pic, const Switch *s, Buf *out)
 {
 	buf_printf(out, "%9s%9s%*s%*s%9s\n\n", "ports", "input", GAP + 6, "middle", GAP + 6, "output", "ports");
 	for (uint32_t row = 0; row < 2 * pic->n; row++) {
 		print_side(pic, s, row, 0, out);
 		for (int stage = 0; stage < 3; stage++) {
-			print_box(pic, s, row, stage, out);
+			uint32_t box = row / 2;
+			if (row % 2 == 0)
+				buf_printf(out, "┌ %2u ┐", box);
+			else if (s->dead.crossbar[stage][box])
+				buf_puts(out, "└dead┘");
+			else
+				buf_printf(out, "└ %2u ┘", pic->through[stage][box]);
 			for (uint32_t c = 0; stage < 2 && c < GAP; c++)
 				buf_puts(out, strokes[pic->gap[stage][row][c]]);
 		}
 		print_side(pic, s, row, 2, out);
-		end_line(out);
+		/* Ends the line without trailing blanks. */
+		while (out->len && out->s[out->len - 1] == ' ')
+			out->s[--out->len] = 0;
+		buf_puts(out, "\n");
 	}
 	buf_puts(out, "\nIn a box: number of the crossbar, and routes through it.");
 	if (pic->paths)
@@ -206,22 +179,17 @@ static void print_verdict(const Switch *s, const uint16_t *to, const Setting *se
 	             : "wrong: tokens pushed through do not come out where they should\n");
 }
 
-static void print_ring(const Switch *s, const uint16_t *to, const Setting *set, Buf *out)
-{
-	uint32_t procs = 0;
-	while (procs < s->ports && to[procs] != NO_ROUTE)
-		procs++;
-	buf_printf(out, "ring of %u processors, no switch\n", procs);
-	print_dead(s, out);
-	print_verdict(s, to, set, out);
-	if (procs > 3)
-		buf_printf(out, "\n0 ─▶ 1 ─▶ 2 ─▶ ... ─▶ %u ─▶ 0\n", procs - 1);
-}
-
 void switch_print(const Switch *s, const uint16_t *to, const Setting *set, Buf *out)
 {
 	if (s->m->ring_only) {
-		print_ring(s, to, set, out);
+		uint32_t procs = 0;
+		while (procs < s->ports && to[procs] != NO_ROUTE)
+			procs++;
+		buf_printf(out, "ring of %u processors, no switch\n", procs);
+		print_dead(s, out);
+		print_verdict(s, to, set, out);
+		if (procs > 3)
+			buf_printf(out, "\n0 ─▶ 1 ─▶ 2 ─▶ ... ─▶ %u ─▶ 0\n", procs - 1);
 		return;
 	}
 	Picture pic = { .n = s->n };
@@ -235,7 +203,19 @@ void switch_print(const Switch *s, const uint16_t *to, const Setting *set, Buf *
 	print_dead(s, out);
 	print_verdict(s, to, set, out);
 	buf_puts(out, "\n");
-	choose_paths(&pic, s, to, set);
+	/* From every few input crossbars, the first route that shares no crossbar with those chosen before. */
+	uint32_t step = s->n > DRAWN ? s->n / DRAWN : 1;
+	for (uint32_t i = 0; i < s->n && pic.paths < DRAWN; i += step) {
+		for (uint32_t p = i * s->n; p < (i + 1) * s->n && p < s->ports; p++) {
+			if (to[p] == NO_ROUTE)
+				continue;
+			Path path = switch_path(s, set, p);
+			if (shares_box(&pic, &path))
+				continue;
+			pic.path[pic.paths++] = path;
+			break;
+		}
+	}
 	draw_stage(&pic, 0);
 	draw_stage(&pic, 1);
 	print_picture(&pic, s, out);

@@ -176,32 +176,19 @@ static Code *record_sane(const Protect *t, uint32_t words)
 
 /* ---- compiling ---- */
 
-static void thirds_make(Protect *t)
+void average_make(Protect *t)
 {
 	Bp *b = t->b;
 	for (uint32_t i = 0; i < 2; i++) {
 		uint32_t away = b->o.procs * (i + 1) / 3;
 		t->third[i] = b->m->ring_only ? away : sum_shift(b, b->o.procs, away);
 	}
-}
-
-/* Words of a call: a multiple of WAVE where possible. */
-static uint32_t words_for(const Protect *t)
-{
-	const Bp *b = t->b;
+	/* Words of a call: a multiple of WAVE where possible. */
 	uint32_t afar = b->m->ring_only ? b->o.procs : 2;
 	uint32_t lines = (3 * protect_hops(t) + afar) * (uint32_t)b->m->switch_interval + 40;
-	uint32_t words = sum_lines(b) / (lines + lines / 4), room = b->at.scratch_words - protect_buffer(t);
-	words = words < room ? words : room;
+	uint32_t words = min_u32(sum_lines(b) / (lines + lines / 4), b->at.scratch_words - protect_buffer(t));
 	words = words > WAVE ? words / WAVE * WAVE : words;
-	return words / (uint32_t)b->m->dram_banks * (uint32_t)b->m->dram_banks;
-}
-
-void average_make(Protect *t)
-{
-	Bp *b = t->b;
-	thirds_make(t);
-	t->average_words = words_for(t);
+	t->average_words = words / (uint32_t)b->m->dram_banks * (uint32_t)b->m->dram_banks;
 	if (!t->average_words)
 		fail(b->cx, MP_BAD_INPUT, "use a machine file with longer blocks, or set agree host",
 		     "a mean over %u processors does not fit into blocks of %lld lines", b->o.procs, (long long)b->m->block);

@@ -173,7 +173,7 @@ static void regions_make(Protect *t, uint32_t *copy, uint32_t *chunks)
 	uint32_t vote = b->o.procs > 1 ? REGION_VOTE : REGION_NEEDED, low, end;
 	if (t->spread && everywhere) {
 		for (uint32_t i = 0; i < t->shareds; i++)
-			region_add(t, t->shared[i].kept, t->shares.pieces * t->shares.own, REGION_NEEDED, copy, chunks);
+			region_add(t, t->shared[i].kept, t->shares.rows * t->shares.own, REGION_NEEDED, copy, chunks);
 		return;
 	}
 	if (!t->spread)
@@ -189,28 +189,23 @@ static void regions_make(Protect *t, uint32_t *copy, uint32_t *chunks)
 	           chunks);
 }
 
-static void largest_make(Protect *t)
-{
-	uint32_t words = t->b->at.words, rest = words % t->chunk;
-	t->largest[0] = words >= t->chunk ? sum_load(t->b, record_largest(t, t->chunk)) : 0;
-	t->largest[1] = rest ? sum_load(t->b, record_largest(t, rest)) : 0;
-}
-
 void copies_make(Protect *t)
 {
 	const Bp *b = t->b;
-	uint32_t banks = (uint32_t)b->m->dram_banks, room = b->at.scratch_words - protect_buffer(t), copy = 0, chunks = 0;
-	t->chunk = sum_lines(b) / RESTORE_LINES < room ? sum_lines(b) / RESTORE_LINES : room;
+	uint32_t banks = (uint32_t)b->m->dram_banks, copy = 0, chunks = 0;
+	t->chunk = min_u32(sum_lines(b) / RESTORE_LINES, b->at.scratch_words - protect_buffer(t));
 	t->chunk = (t->chunk < MOST_CHUNK ? t->chunk : MOST_CHUNK) / banks * banks;
 	if (!t->chunk)
 		fail(b->cx, MP_BAD_INPUT, "use a machine file with longer blocks and more SRAM, or set memory-checkpoint 0",
-		     "copies of weights find no room in %u words of SRAM", b->at.scratch_words);
+		     "copies of weights do not fit in %u words of SRAM", b->at.scratch_words);
 	if (!b->at.words)
 		return;
-	largest_make(t);
+	uint32_t rest = b->at.words % t->chunk;
+	t->largest[0] = b->at.words >= t->chunk ? sum_load(t->b, record_largest(t, t->chunk)) : 0;
+	t->largest[1] = rest ? sum_load(t->b, record_largest(t, rest)) : 0;
 	regions_make(t, &copy, &chunks);
 	for (uint32_t i = 0; i < COPIES; i++)
-		t->place[i] = protect_room(t, copy + (uint64_t)chunks * sums_stride(t));
+		t->place[i] = protect_reserve(t, copy + (uint64_t)chunks * sums_stride(t));
 	for (uint32_t i = 0; i < t->regions; i++) {
 		Region *r = &t->region[i];
 		r->sums = copy + r->sums * sums_stride(t);

@@ -109,16 +109,6 @@ static Addr expected_near(const Protect *t, uint32_t column, uint32_t word)
 	return near_word(NEAR_PARTIAL + 2 * (uint32_t)t->b->m->dram_banks + EXPECTED_WORDS * column + word);
 }
 
-static void verdict(Gen *g, const Protect *t, uint32_t column, Reg x, Reg b)
-{
-	Cond fine = sums_match(g, expected_near(t, column, 0), x, b);
-	Reg none = g_const_bits(g, 0), one = g_const_bits(g, 1);
-	Reg bad = g_select(g, fine, none, one);
-	count_add(g, bad);
-	g_store(g, expected_near(t, column, VERDICT), bad);
-	g_flush(g, (Addr){ PROTECT_SUMS, EXPECTED_WORDS * column + VERDICT }, expected_near(t, column, VERDICT));
-}
-
 static void part_sums(Gen *g, const Protect *t, const Part *p, Sums *sum)
 {
 	const Bp *b = t->b;
@@ -150,9 +140,14 @@ static Code *record_part(const Protect *t, const Part *p)
 		sums_end(&sum[j], &x, &b);
 		if (!p->begins)
 			partial_join(g, j, &x, &b);
-		if (p->ends)
-			verdict(g, t, j, x, b);
-		else
+		if (p->ends) {
+			Cond fine = sums_match(g, expected_near(t, j, 0), x, b);
+			Reg none = g_const_bits(g, 0), one = g_const_bits(g, 1);
+			Reg bad = g_select(g, fine, none, one);
+			count_add(g, bad);
+			g_store(g, expected_near(t, j, VERDICT), bad);
+			g_flush(g, (Addr){ PROTECT_SUMS, EXPECTED_WORDS * j + VERDICT }, expected_near(t, j, VERDICT));
+		} else
 			partial_keep(g, j, x, b);
 	}
 	return sum_code(g, false);
@@ -162,10 +157,8 @@ static Code *record_part(const Protect *t, const Part *p)
 static uint32_t part_words(const Protect *t, uint32_t columns)
 {
 	uint32_t cycles = 8 > t->b->m->dram_interval ? 8 : (uint32_t)t->b->m->dram_interval;
-	uint32_t lines = sum_lines(t->b) / (columns * cycles),
-			 room = (t->b->at.scratch_words - protect_buffer(t)) / columns;
-	uint32_t words = lines < room ? lines : room;
-	return words ? words : 1;
+	uint32_t lines = sum_lines(t->b) / (columns * cycles);
+	return max_u32(1, min_u32(lines, (t->b->at.scratch_words - protect_buffer(t)) / columns));
 }
 
 static uint32_t *parts_load(Protect *t, uint32_t columns, uint32_t parts)
@@ -206,20 +199,6 @@ static Code *record_tables(const Protect *t, const Cell *table, const Part *p)
 	return sum_code(g, false);
 }
 
-static void tables_load(Protect *t)
-{
-	Cell *table = NEW(&t->b->cx->scratch, TABLE_WORDS, Cell);
-	tables_fill(table);
-	uint32_t most = sum_lines(t->b) / 8, words = SUM_WORDS_AT, parts = (words + most - 1) / most;
-	t->data.tables = parts;
-	t->data.table = NEW(&t->b->cx->keep, parts, uint32_t);
-	for (uint32_t i = 0; i < parts; i++) {
-		uint32_t first = words * i / parts, end = words * (i + 1) / parts;
-		Part p = { .first = first, .words = end - first, .begins = i == 0, .ends = i + 1 == parts };
-		t->data.table[i] = sum_load(t->b, record_tables(t, table, &p));
-	}
-}
-
 /* ---- compiling ---- */
 
 void data_check_make(Protect *t)
@@ -233,18 +212,27 @@ void data_check_make(Protect *t)
 		     "cases of %u words: checksums find all errors of three bits in up to %d", words, MOST_SUMMED);
 	if (protect_buffer(t) + banks > at->scratch_words)
 		fail(b->cx, MP_BAD_INPUT, "use a machine file with fewer banks, or set data-check 0",
-		     "%u banks: checksums of as many cases find no room in %u words of SRAM", banks, at->scratch_words);
+		     "%u banks: checksums of as many cases do not fit in %u words of SRAM", banks, at->scratch_words);
 	d->width = at->data_side < banks ? at->data_side : banks;
 	d->groups = (at->data_side + d->width - 1) / d->width;
 	d->stride = round_to(EXPECTED_WORDS * d->width, banks);
 	uint32_t blocks = (at->slots + at->data_side - 1) / at->data_side, most = part_words(t, d->width);
-	d->sums = protect_room(t, (uint64_t)blocks * d->groups * d->stride);
+	d->sums = protect_reserve(t, (uint64_t)blocks * d->groups * d->stride);
 	d->parts = (words + most - 1) / most;
 	uint32_t rest = at->data_side - (d->groups - 1) * d->width;
 	d->routine[0] = parts_load(t, d->width, d->parts);
 	d->routine[1] = rest == d->width ? d->routine[0] : parts_load(t, rest, d->parts);
 	d->restore = sum_load(t->b, record_true_units(t->b));
-	tables_load(t);
+	Cell *table = NEW(&t->b->cx->scratch, TABLE_WORDS, Cell);
+	tables_fill(table);
+	uint32_t limit = sum_lines(t->b) / 8, tables = SUM_WORDS_AT, calls = (tables + limit - 1) / limit;
+	t->data.tables = calls;
+	t->data.table = NEW(&t->b->cx->keep, calls, uint32_t);
+	for (uint32_t i = 0; i < calls; i++) {
+		uint32_t first = tables * i / calls, end = tables * (i + 1) / calls;
+		Part p = { .first = first, .words = end - first, .begins = i == 0, .ends = i + 1 == calls };
+		t->data.table[i] = sum_load(t->b, record_tables(t, table, &p));
+	}
 }
 
 /* ---- checking ---- */
@@ -294,19 +282,6 @@ void data_sums_write(Protect *t)
 	host_wrote(t);
 }
 
-static void cases_sum(Protect *t)
-{
-	const DataCheck *d = &t->data;
-	const Layout *at = &t->b->at;
-	uint32_t blocks = (uint32_t)(slots_used(t) / at->data_side);
-	for (uint32_t block = 0; block < blocks; block++)
-		for (uint32_t group = 0; group < d->groups; group++)
-			for (uint32_t i = 0; i < d->parts; i++)
-				protect_call(t, d->routine[group + 1 == d->groups][i],
-				             at->data + block * at->data_words + group * d->width, 0,
-				             d->sums + (block * d->groups + group) * d->stride);
-}
-
 /* Reloads the mismatching cases of this processor; returns how many, padding not counted. */
 static uint64_t processor_repair(Protect *t, uint32_t proc, float *word, Buf *names)
 {
@@ -328,9 +303,19 @@ static uint64_t processor_repair(Protect *t, uint32_t proc, float *word, Buf *na
 	return bad;
 }
 
-/* Memory of an earlier run may hold other cases: no fault, and no note for each. */
-static uint64_t cases_repair(Protect *t, bool first)
+uint64_t check_data(Protect *t, bool first)
 {
+	protect_clear(t);
+	const DataCheck *d = &t->data;
+	const Layout *at = &t->b->at;
+	uint32_t blocks = (uint32_t)(slots_used(t) / at->data_side);
+	for (uint32_t block = 0; block < blocks; block++)
+		for (uint32_t group = 0; group < d->groups; group++)
+			for (uint32_t i = 0; i < d->parts; i++)
+				protect_call(t, d->routine[group + 1 == d->groups][i],
+				             at->data + block * at->data_words + group * d->width, 0,
+				             d->sums + (block * d->groups + group) * d->stride);
+	/* Memory of an earlier run may hold other cases: no fault, and no note for each. */
 	uint64_t all = 0;
 	float *word = NEW(&t->b->cx->scratch, layout_data(t->b), float);
 	for (uint32_t proc = 0; proc < t->b->o.procs; proc++) {
@@ -339,18 +324,13 @@ static uint64_t cases_repair(Protect *t, bool first)
 		Buf names = { .arena = &t->b->cx->scratch };
 		uint64_t bad = processor_repair(t, proc, word, &names);
 		all += bad;
-		if (bad && !first && protect_tell(t))
+		if (bad && !first && protect_may_note(t))
 			note(t->b->cx, NULL, "processor %u: the checksum of case%s %s%s did not match; loaded again (epoch %llu)",
 			     proc, bad > 1 ? "s" : "", names.s, bad > SHOWN_CASES ? " and more" : "",
 			     (unsigned long long)t->guard->epochs + 1);
 	}
 	if (all)
 		host_wrote(t);
-	return all;
-}
-
-static void tables_check(Protect *t)
-{
 	Cell *table = NULL;
 	protect_clear(t);
 	for (uint32_t i = 0; i < t->data.tables; i++)
@@ -362,19 +342,11 @@ static void tables_check(Protect *t)
 			tables_fill(table = NEW(&t->b->cx->scratch, TABLE_WORDS, Cell));
 		host_write(t->b->c, proc, false, 0, table, SUM_WORDS_AT);
 		t->guard->bad_tables++;
-		if (protect_tell(t))
+		if (protect_may_note(t))
 			note(t->b->cx, NULL, "processor %u: the checksum of its tables did not match; written again (epoch %llu)",
 			     proc, (unsigned long long)t->guard->epochs + 1);
 	}
 	t->b->summing->written = false;
 	protect_call(t, t->data.restore, 0, 0, 0);
-}
-
-uint64_t check_data(Protect *t, bool first)
-{
-	protect_clear(t);
-	cases_sum(t);
-	uint64_t bad = cases_repair(t, first);
-	tables_check(t);
-	return bad;
+	return all;
 }

@@ -37,7 +37,7 @@ typedef struct Guard {
 	uint64_t copies, rollbacks, accepted; /* accepted: jumps that recurred after rollback, hence part of the training */
 	uint64_t averages, unreasonable;      /* words excluded from averages */
 	uint64_t cycles;                      /* cycles of all this, calls included */
-	uint32_t told;                        /* notes given */
+	uint32_t notes;                       /* printed */
 } Guard;
 
 /* ---- data_check.c ---- */
@@ -88,10 +88,10 @@ typedef struct CopyRoutine {
 
 /* ---- share.c ---- */
 
-/* Distribution of an array: slot j of each piece of `slots` words belongs to processor (j + shift) mod P, which stores
- * it as word j / P of the piece's `own` words. */
+/* Distribution of an array: slot j of each row of `slots` words belongs to processor (j + shift) mod P, which stores it
+ * as word j / P of the row's `own` words. */
 typedef struct Shares {
-	uint32_t slots, pieces, shift, own;
+	uint32_t slots, rows, shift, own;
 } Shares;
 typedef struct ShareRoutine {
 	bool take;
@@ -115,8 +115,8 @@ typedef struct Protect {
 	const char *memory; /* file with the cases of an earlier run, or NULL */
 	const Data *loaded;
 	const uint64_t *cases;
-	uint64_t count;   /* what is loaded */
-	bool unseen;      /* contents unknown */
+	uint64_t count;   /* loaded cases */
+	bool unknown;     /* contents not yet verified */
 	uint64_t checked; /* epoch of the last check */
 	/* weights and rule state */
 	Shared shared[1 + MAX_STATE];
@@ -134,14 +134,14 @@ typedef struct Protect {
 	uint8_t state[COPIES]; /* first words in DRAM; COPY_... */
 	double error[COPIES];  /* of a case, with the weights of a good copy */
 	uint32_t largest[2];   /* routines: of a chunk, of the rest */
-	uint32_t newest;       /* copy that was made last, of those that are good */
-	bool begun;            /* there has been one */
+	uint32_t newest;       /* newest good copy */
+	bool begun;            /* the first one has been made */
 	uint32_t tries;        /* rollbacks since a copy became good */
-	Jump rejected;         /* what the last of them was for */
-	double reached;        /* the largest weight, by the last epoch that was reasonable */
+	Jump rejected;         /* cause of the last rollback */
+	double reached;        /* largest weight after the last plausible epoch */
 	bool older_tried;
 	/* average */
-	uint32_t average_words, average[2], sane; /* routines: of a chunk, of the rest; of what owners have alone */
+	uint32_t average_words, average[2], sane; /* routines: of a chunk, of the rest; of state that only owners hold */
 	uint32_t third[2]; /* configurations, or steps of the ring: to processors a third of all away */
 } Protect;
 
@@ -164,14 +164,14 @@ typedef struct Drift {
 Drift protect_drift(const Bp *b);
 void protect_report(const Gf11Options *opt, const Guard *guard, const Bp *b, Buf *json);
 /* Shared inside the module. */
-uint32_t protect_room(Protect *t, uint64_t words); /* allocates words of DRAM; returns the first */
-uint32_t protect_buffer(const Protect *t);         /* first free word of scratch */
-Addr near_word(uint32_t word);                     /* in scratch */
+uint32_t protect_reserve(Protect *t, uint64_t words); /* allocates words of DRAM; returns the address */
+uint32_t protect_buffer(const Protect *t);            /* first free word of scratch */
+Addr near_word(uint32_t word);                        /* in scratch */
 void protect_call(Protect *t, uint32_t routine, uint32_t from, uint32_t into, uint32_t sums);
 /* Faults that a processor counted; the first one, or procs. */
 uint32_t protect_count(Protect *t, uint32_t proc);
 void protect_clear(Protect *t);
-bool protect_tell(Protect *t); /* below the limit of notes */
+bool protect_may_note(Protect *t); /* counts a note; false: the limit is reached */
 /* Rule state: how many arrays; the first word of one, which all have or owners keep; of a weight. */
 uint32_t state_count(const Bp *b);
 uint32_t state_word(const SumHome *home, uint32_t state);
@@ -187,7 +187,7 @@ uint64_t check_data(Protect *t, bool first); /* reloads mismatching cases; retur
 
 /* ---- memory_file.c ---- */
 
-/* the first words of DRAM lie in this file */
+/* maps the first words of DRAM to this file */
 void memory_keep(Ctx *cx, Processors *p, const char *path, uint64_t words);
 
 /* ---- copy.c ---- */

@@ -25,17 +25,6 @@ static void opened_close(void *arg) { close(((Opened *)arg)->fd); }
 
 static const char head[] = "memory of a machine that microprop simulates\n";
 
-/* Writes the header to a new file, verifies that of an existing one. */
-static void head_check(Ctx *cx, const char *path, int fd, bool empty)
-{
-	char there[sizeof head] = { 0 };
-	if (empty && pwrite(fd, head, sizeof head - 1, 0) != (ssize_t)sizeof head - 1)
-		fail(cx, MP_FAILED, remedy, "%s: %s", path, strerror(errno));
-	if (!empty && (pread(fd, there, sizeof head - 1, 0) != (ssize_t)sizeof head - 1 || strcmp(there, head) != 0))
-		fail(cx, MP_BAD_INPUT, "name a file that is not there yet, or one of an earlier run",
-		     "%s holds something else, which machine-memory would destroy", path);
-}
-
 /* Allocates all blocks now: a full disk would later only show as SIGBUS. */
 static int file_open(Ctx *cx, const char *path, uint64_t bytes)
 {
@@ -47,7 +36,14 @@ static int file_open(Ctx *cx, const char *path, uint64_t bytes)
 	arena_defer(&cx->scratch, opened_close, o);
 	if (fstat(o->fd, &s) != 0 || !S_ISREG(s.st_mode))
 		fail(cx, MP_BAD_INPUT, remedy, "%s is not an ordinary file", path);
-	head_check(cx, path, o->fd, s.st_size == 0);
+	/* Writes the header to a new file, verifies that of an existing one. */
+	bool empty = s.st_size == 0;
+	char there[sizeof head] = { 0 };
+	if (empty && pwrite(o->fd, head, sizeof head - 1, 0) != (ssize_t)sizeof head - 1)
+		fail(cx, MP_FAILED, remedy, "%s: %s", path, strerror(errno));
+	if (!empty && (pread(o->fd, there, sizeof head - 1, 0) != (ssize_t)sizeof head - 1 || strcmp(there, head) != 0))
+		fail(cx, MP_BAD_INPUT, "name a file that is not there yet, or one of an earlier run",
+		     "%s holds something else, which machine-memory would destroy", path);
 	int wrong = posix_fallocate(o->fd, 0, (off_t)bytes);
 	if (wrong)
 		fail(cx, MP_FAILED, remedy, "%s: no room for %llu bytes: %s", path, (unsigned long long)bytes, strerror(wrong));

@@ -26,9 +26,9 @@ enum { TRIES = 8, MOST_NOTES = 20 };
 #define GROWTH     8
 #define SMALL      16
 
-/* ---- what the files share ---- */
+/* ---- shared inside the module ---- */
 
-uint32_t protect_room(Protect *t, uint64_t words)
+uint32_t protect_reserve(Protect *t, uint64_t words)
 {
 	const Machine *m = t->b->m;
 	uint64_t first = round_to(t->dram_end, (uint32_t)m->dram_banks);
@@ -69,11 +69,11 @@ uint32_t protect_count(Protect *t, uint32_t proc)
 	return count.u;
 }
 
-bool protect_tell(Protect *t)
+bool protect_may_note(Protect *t)
 {
-	if (t->guard->told == MOST_NOTES)
+	if (t->guard->notes == MOST_NOTES)
 		note(t->b->cx, NULL, "there were more faults; the figures of --json count all");
-	return t->guard->told++ < MOST_NOTES;
+	return t->guard->notes++ < MOST_NOTES;
 }
 
 uint32_t protect_hops(const Protect *t) { return t->b->m->ring_only ? (1u << t->levels) - 1 : t->levels; }
@@ -96,16 +96,6 @@ uint32_t state_first(const Bp *b, uint32_t state)
 }
 
 /* ---- compiling ---- */
-
-static void configure(Protect *t)
-{
-	uint32_t procs = t->b->o.procs;
-	while (t->levels < MOST_LEVELS && 1u << t->levels < procs)
-		t->levels++;
-	for (uint32_t k = 0; k < t->levels && (!k || !t->b->m->ring_only); k++)
-		t->hop[k] = sum_shift(t->b, procs, 1u << k);
-	t->ring = t->hop[0];
-}
 
 static Code *record_clear_count(const Bp *b)
 {
@@ -130,8 +120,13 @@ Protect *protect_new(Bp *b, const Gf11Options *opt, Guard *guard)
 		            .copies = copies,
 		            .averages = averages,
 		            .spread = copies && opt->checkpoint_place == PLACE_SPREAD,
-		            .unseen = memory };
-	configure(t);
+		            .unknown = memory };
+	/* Configurations of an exchange. */
+	while (t->levels < MOST_LEVELS && 1u << t->levels < b->o.procs)
+		t->levels++;
+	for (uint32_t k = 0; k < t->levels && (!k || !b->m->ring_only); k++)
+		t->hop[k] = sum_shift(b, b->o.procs, 1u << k);
+	t->ring = t->hop[0];
 	t->clear = sum_load(b, record_clear_count(b));
 	if (checks)
 		data_check_make(t);
@@ -147,19 +142,6 @@ Protect *protect_new(Bp *b, const Gf11Options *opt, Guard *guard)
 }
 
 /* ---- data ---- */
-
-/* Contents of an earlier run are kept if their checksums match the cases. */
-static void look_for_cases(Protect *t)
-{
-	uint64_t all = 0;
-	for (uint64_t i = 0; i < t->count; i++)
-		all += !t->cases || t->cases[i] != NO_CASE;
-	data_sums_write(t);
-	uint64_t bad = check_data(t, true);
-	t->guard->reused += all - bad;
-	note(t->b->cx, NULL, "machine-memory %s: %llu of %llu cases lay there already, %llu were loaded",
-	     t->b->gf11->machine_memory, (unsigned long long)(all - bad), (unsigned long long)all, (unsigned long long)bad);
-}
 
 static void check_now(Protect *t)
 {
@@ -181,11 +163,19 @@ bool protect_finds(Protect *t, const Data *d, const uint64_t *cases, uint64_t co
 	t->count = count;
 	if (there && t->checks && check_due(t))
 		check_now(t);
-	if (there || !t->unseen)
+	if (there || !t->unknown)
 		return there;
-	t->unseen = false;
+	t->unknown = false;
 	bp_loaded(t->b, cases, count);
-	look_for_cases(t);
+	/* Contents of an earlier run are kept if their checksums match the cases. */
+	uint64_t all = 0;
+	for (uint64_t i = 0; i < t->count; i++)
+		all += !t->cases || t->cases[i] != NO_CASE;
+	data_sums_write(t);
+	uint64_t bad = check_data(t, true);
+	t->guard->reused += all - bad;
+	note(t->b->cx, NULL, "machine-memory %s: %llu of %llu cases were there already, %llu were loaded",
+	     t->b->gf11->machine_memory, (unsigned long long)(all - bad), (unsigned long long)all, (unsigned long long)bad);
 	return true;
 }
 
@@ -222,18 +212,6 @@ static double least_error(const Guard *k)
 
 static double error_a_case(const Tally *batch) { return batch->cases ? batch->error / (double)batch->cases : 0; }
 
-static void copies_confirm(Protect *t, double error)
-{
-	for (uint32_t i = 0; i < COPIES; i++)
-		if (t->state[i] == COPY_NEW) {
-			t->state[i] = COPY_GOOD;
-			t->newest = i;
-			t->error[i] = error;
-			t->tries = 0;
-			t->older_tried = false;
-		}
-}
-
 static bool same_again(const Protect *t, Jump j)
 {
 	if (!t->tries || j.weight != t->rejected.weight)
@@ -257,29 +235,6 @@ static uint32_t copy_choose(Protect *t, Jump j)
 
 static const char *jump_name(Jump j) { return j.weight ? "largest weight" : "error a case"; }
 
-static void roll_back(Protect *t, Jump j)
-{
-	unsigned long long epoch = t->guard->epochs + 1;
-	uint32_t copy = copy_choose(t, j);
-	t->b->summing->written = false; /* host-written words may be corrupt too */
-	if (copy < COPIES && !copy_restore(t, copy)) {
-		t->state[copy] = COPY_NONE;
-		copy = t->state[1 - copy] == COPY_GOOD && copy_restore(t, 1 - copy) ? 1 - copy : COPIES;
-	}
-	if (copy == COPIES)
-		fail(t->b->cx, MP_FAILED, "start again from a checkpoint on disk, with memory-checkpoint at shorter intervals",
-		     "epoch %llu: the %s is %g, and there is no good copy of the weights to go back to", epoch, jump_name(j),
-		     j.value);
-	t->tries++;
-	t->rejected = j;
-	t->guard->error[0] = t->error[copy]; /* the new baseline */
-	t->guard->errors = 1;
-	t->guard->rollbacks++;
-	if (protect_tell(t))
-		note(t->b->cx, NULL, "epoch %llu: the %s is %g, which is a jump; weights go back to a copy", epoch,
-		     jump_name(j), j.value);
-}
-
 /* A jump that recurred is part of the training. */
 static bool jump_accepted(Protect *t, Jump j)
 {
@@ -289,11 +244,11 @@ static bool jump_accepted(Protect *t, Jump j)
 		return false;
 	if (!isfinite(j.value))
 		fail(t->b->cx, MP_FAILED, "run microprop gf11 diagnose: a processor may be broken; or take a smaller rate",
-		     "the %s is not finite in epoch %llu, and came again after %u rollbacks", jump_name(j), epoch, t->tries);
+		     "the %s is not finite in epoch %llu, and recurred after %u rollbacks", jump_name(j), epoch, t->tries);
 	t->guard->accepted++;
 	t->guard->errors = 0;
-	if (protect_tell(t))
-		note(t->b->cx, NULL, "epoch %llu: the %s is %g again, after a rollback; learning goes on from it", epoch,
+	if (protect_may_note(t))
+		note(t->b->cx, NULL, "epoch %llu: the %s is %g again, after a rollback; training continues from it", epoch,
 		     jump_name(j), j.value);
 	return true;
 }
@@ -306,7 +261,25 @@ static bool jump_undone(Protect *t, Jump j)
 	for (uint32_t i = 0; i < COPIES; i++)
 		if (t->state[i] == COPY_NEW)
 			t->state[i] = COPY_NONE;
-	roll_back(t, j);
+	unsigned long long epoch = t->guard->epochs + 1;
+	uint32_t copy = copy_choose(t, j);
+	t->b->summing->written = false; /* host-written words may be corrupt too */
+	if (copy < COPIES && !copy_restore(t, copy)) {
+		t->state[copy] = COPY_NONE;
+		copy = t->state[1 - copy] == COPY_GOOD && copy_restore(t, 1 - copy) ? 1 - copy : COPIES;
+	}
+	if (copy == COPIES)
+		fail(t->b->cx, MP_FAILED, "start again from a checkpoint on disk, with memory-checkpoint at shorter intervals",
+		     "epoch %llu: the %s is %g, and there is no good copy of the weights to restore", epoch, jump_name(j),
+		     j.value);
+	t->tries++;
+	t->rejected = j;
+	t->guard->error[0] = t->error[copy]; /* the new baseline */
+	t->guard->errors = 1;
+	t->guard->rollbacks++;
+	if (protect_may_note(t))
+		note(t->b->cx, NULL, "epoch %llu: the %s is %g, which is a jump; weights are restored from a copy", epoch,
+		     jump_name(j), j.value);
 	return true;
 }
 
@@ -318,8 +291,16 @@ bool protect_again(Protect *t, const Tally *batch)
 	if (t->copies && jump && jump_undone(t, (Jump){ false, error }))
 		return true;
 	k->worst = error > k->worst ? error : k->worst;
-	if (t->copies)
-		copies_confirm(t, error);
+	if (t->copies) {
+		for (uint32_t i = 0; i < COPIES; i++)
+			if (t->state[i] == COPY_NEW) {
+				t->state[i] = COPY_GOOD;
+				t->newest = i;
+				t->error[i] = error;
+				t->tries = 0;
+				t->older_tried = false;
+			}
+	}
 	return false;
 }
 
@@ -334,19 +315,6 @@ static void largest_check(Protect *t)
 
 /* ---- updates, epochs ---- */
 
-static void epoch_end(Protect *t)
-{
-	Guard *k = t->guard;
-	k->error[k->errors++ % LAST_ERRORS] = k->worst;
-	k->worst = 0;
-	k->cases = 0;
-	if (t->copies)
-		largest_check(t);
-	k->epochs++;
-	if (t->copies && k->epochs % (uint64_t)t->b->gf11->memory_checkpoint == 0)
-		copy_make(t);
-}
-
 void protect_updated(Protect *t, uint64_t cases)
 {
 	Guard *k = t->guard;
@@ -354,48 +322,44 @@ void protect_updated(Protect *t, uint64_t cases)
 	k->cases += cases;
 	if (t->averages && k->updates % (uint64_t)t->b->gf11->average_every == 0)
 		average_all(t);
-	if (t->loaded && k->cases >= t->loaded->cases)
-		epoch_end(t);
+	if (t->loaded && k->cases >= t->loaded->cases) {
+		k->error[k->errors++ % LAST_ERRORS] = k->worst;
+		k->worst = 0;
+		k->cases = 0;
+		if (t->copies)
+			largest_check(t);
+		k->epochs++;
+		if (t->copies && k->epochs % (uint64_t)t->b->gf11->memory_checkpoint == 0)
+			copy_make(t);
+	}
 }
 
 /* ---- figures ---- */
 
-static void figure(Buf *json, const char *key, uint64_t value)
-{
-	buf_printf(json, "%s\"%s\": %llu", json->len ? ", " : "", key, (unsigned long long)value);
-}
-
-static void figure_real(Buf *json, const char *key, double value)
-{
-	if (isfinite(value))
-		buf_printf(json, "%s\"%s\": %.17g", json->len ? ", " : "", key, value);
-	else
-		buf_printf(json, "%s\"%s\": null", json->len ? ", " : "", key);
-}
-
 void protect_report(const Gf11Options *opt, const Guard *k, const Bp *b, Buf *json)
 {
+	JsonWriter j = { .out = json, .comma = json->len > 0 };
 	if (memory_wanted(opt))
-		figure(json, "cases_reused", k->reused);
+		jw_count(&j, "cases_reused", k->reused);
 	if (opt->data_check) {
-		figure(json, "data_checks", k->checks);
-		figure(json, "data_faults", k->bad_cases);
-		figure(json, "table_faults", k->bad_tables);
+		jw_count(&j, "data_checks", k->checks);
+		jw_count(&j, "data_faults", k->bad_cases);
+		jw_count(&j, "table_faults", k->bad_tables);
 	}
 	if (opt->memory_checkpoint) {
-		figure(json, "copies", k->copies);
-		figure(json, "rollbacks", k->rollbacks);
-		figure(json, "jumps_accepted", k->accepted);
+		jw_count(&j, "copies", k->copies);
+		jw_count(&j, "rollbacks", k->rollbacks);
+		jw_count(&j, "jumps_accepted", k->accepted);
 	}
 	if (opt->agree == AGREE_AVERAGE) {
-		figure(json, "averages", k->averages);
-		figure(json, "unreasonable", k->unreasonable);
+		jw_count(&j, "averages", k->averages);
+		jw_count(&j, "unreasonable", k->unreasonable);
 	}
 	if (k->cycles)
-		figure(json, "protection_cycles", k->cycles);
+		jw_count(&j, "protection_cycles", k->cycles);
 	if (opt->agree != AGREE_HOST && b) {
 		Drift d = protect_drift(b);
-		figure_real(json, "drift_max", d.largest);
-		figure_real(json, "drift_mean", d.mean);
+		jw_real(&j, "drift_max", "%.17g", d.largest);
+		jw_real(&j, "drift_mean", "%.17g", d.mean);
 	}
 }

@@ -65,23 +65,6 @@ static Code *record_take(const Protect *t, const Part *p, uint32_t slots)
 	return sum_code(g, false);
 }
 
-/* Slots first .. end - 1 interleaved, to hide the latency of the switch. */
-static void give_wave(Gen *g, const Protect *t, const Reg *mine, uint32_t buffer, uint32_t first, uint32_t end)
-{
-	Reg self = g_load(g, sum_word(WORD_SELF)), none = g_const_bits(g, 0), word[WAVE];
-	for (uint32_t i = first; i < end; i++) {
-		Cond is = is_mine(g, t, self, i);
-		word[i - first] = g_select(g, is, mine[i / t->b->o.procs], none);
-	}
-	for (uint32_t level = 0; level < t->levels; level++)
-		for (uint32_t i = 0; i < end - first; i++)
-			word[i] = g_op(g, GOP_OR, word[i], protect_hop(g, t, level, word[i]));
-	for (uint32_t i = first; i < end; i++) {
-		g_store(g, near_word(buffer + i - first), word[i - first]);
-		g_flush(g, (Addr){ PROTECT_FROM, i }, near_word(buffer + i - first));
-	}
-}
-
 static Code *record_give(const Protect *t, const Part *p, uint32_t slots)
 {
 	Gen *g = gen_record(t->b->cx, t->b->m, "share give");
@@ -92,7 +75,20 @@ static Code *record_give(const Protect *t, const Part *p, uint32_t slots)
 		mine[u] = g_load(g, near_word(kept + u));
 	for (uint32_t first = p->first; first < p->end; first += WAVE) {
 		uint32_t end = first + WAVE < p->end ? first + WAVE : p->end;
-		give_wave(g, t, mine, buffer + (first - p->first), first, end);
+		/* Slots first .. end - 1 interleaved, to hide the latency of the switch. */
+		uint32_t at = buffer + (first - p->first);
+		Reg self = g_load(g, sum_word(WORD_SELF)), none = g_const_bits(g, 0), word[WAVE];
+		for (uint32_t i = first; i < end; i++) {
+			Cond is = is_mine(g, t, self, i);
+			word[i - first] = g_select(g, is, mine[i / t->b->o.procs], none);
+		}
+		for (uint32_t level = 0; level < t->levels; level++)
+			for (uint32_t i = 0; i < end - first; i++)
+				word[i] = g_op(g, GOP_OR, word[i], protect_hop(g, t, level, word[i]));
+		for (uint32_t i = first; i < end; i++) {
+			g_store(g, near_word(at + i - first), word[i - first]);
+			g_flush(g, (Addr){ PROTECT_FROM, i }, near_word(at + i - first));
+		}
 	}
 	return sum_code(g, false);
 }
@@ -114,9 +110,8 @@ static const ShareRoutine *routine_for(Protect *t, bool take, uint32_t slots)
 			return &t->share[i];
 	assert(t->share_routines < COUNT(t->share));
 	ShareRoutine *r = &t->share[t->share_routines++];
-	uint32_t room = t->b->at.scratch_words - protect_buffer(t) - kept_words(t, slots);
-	uint32_t most = sum_lines(t->b) / slot_lines(t, take);
-	most = most < room ? most : room;
+	uint32_t most = min_u32(sum_lines(t->b) / slot_lines(t, take),
+	                        t->b->at.scratch_words - protect_buffer(t) - kept_words(t, slots));
 	if (!most || kept_words(t, slots) > 64)
 		fail(t->b->cx, MP_BAD_INPUT,
 		     "use a machine file with longer blocks, or set checkpoint-place own and agree host",
@@ -132,9 +127,9 @@ static const ShareRoutine *routine_for(Protect *t, bool take, uint32_t slots)
 
 /* ---- arrays ---- */
 
-static uint32_t slots_of(const Protect *t, uint32_t piece)
+static uint32_t slots_of(const Protect *t, uint32_t row)
 {
-	uint32_t rest = t->b->at.words - piece * t->shares.slots;
+	uint32_t rest = t->b->at.words - row * t->shares.slots;
 	return rest < t->shares.slots ? rest : t->shares.slots;
 }
 
@@ -169,13 +164,13 @@ void shares_make(Protect *t)
 	} else if (t->spread) {
 		*s = (Shares){ .slots = round_to(b->o.procs, banks) };
 		s->own = round_to(kept_words(t, s->slots), banks);
-		s->pieces = (b->at.words + s->slots - 1) / s->slots;
+		s->rows = (b->at.words + s->slots - 1) / s->slots;
 		for (uint32_t k = 0; k <= state_count(b); k++) {
 			uint32_t array = k ? state_first(b, k - 1) : b->at.weights;
-			t->shared[t->shareds++] = (Shared){ array, protect_room(t, (uint64_t)s->pieces * s->own) };
+			t->shared[t->shareds++] = (Shared){ array, protect_reserve(t, (uint64_t)s->rows * s->own) };
 		}
 	}
-	for (uint32_t i = 0; i < s->pieces; i++) {
+	for (uint32_t i = 0; i < s->rows; i++) {
 		routine_for(t, true, slots_of(t, i));
 		if (t->spread)
 			routine_for(t, false, slots_of(t, i));
@@ -185,7 +180,7 @@ void shares_make(Protect *t)
 static void shares_move(Protect *t, const Shared *a, bool take)
 {
 	sum_words_write(t->b);
-	for (uint32_t i = 0; i < t->shares.pieces; i++) {
+	for (uint32_t i = 0; i < t->shares.rows; i++) {
 		const ShareRoutine *r = routine_for(t, take, slots_of(t, i));
 		for (uint32_t k = 0; k < r->parts; k++)
 			protect_call(t, r->routine[k], a->array + i * t->shares.slots, a->kept + i * t->shares.own, 0);

@@ -37,8 +37,11 @@ Controller *controller_new(Ctx *cx, Processors *p)
 	return c;
 }
 
-static void check_capacity(const Controller *c, const Routine *r)
+uint32_t controller_load(Controller *c, const Routine *r)
 {
+	for (uint32_t i = 0; i < c->routines; i++)
+		if (c->routine[i] == r)
+			return i;
 	if (r->lines > c->m->block)
 		fail(c->cx, MP_BAD_INPUT, "cut the routine into parts, or use a machine file with longer blocks",
 		     "%s has %u lines of microcode; the longest subroutine of %s is %lld: %lld too many", r->name, r->lines,
@@ -48,14 +51,6 @@ static void check_capacity(const Controller *c, const Routine *r)
 		     "%s does not fit: %u lines with %u in use already; the controller of %s holds %lld: %lld too many",
 		     r->name, r->lines, c->lines, c->m->name, (long long)c->m->microcode,
 		     (long long)((int64_t)c->lines + r->lines - c->m->microcode));
-}
-
-uint32_t controller_load(Controller *c, const Routine *r)
-{
-	for (uint32_t i = 0; i < c->routines; i++)
-		if (c->routine[i] == r)
-			return i;
-	check_capacity(c, r);
 	if (c->routines == c->capacity) {
 		uint32_t capacity = c->capacity ? 2 * c->capacity : 16;
 		Arena *keep = &c->cx->keep;

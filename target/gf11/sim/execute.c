@@ -314,26 +314,6 @@ static void send(TracedRun *t, const Micro *u, uint32_t row)
 		*word_at(p, row, stray[i][1]) = *word_at(p, u->a, stray[i][0]);
 }
 
-/* Reads the operands at issue and computes the result. */
-static void issue_one(TracedRun *t, const Micro *u, InFlight *f, uint32_t proc)
-{
-	const Processors *p = t->p;
-	unsigned uses = forms[ops[u->op].form].uses;
-	uint32_t *out = word_at(p, f->row, proc);
-	Cell a = { .u = uses & USES_A ? *word_at(p, u->a, proc) : 0 };
-	Cell b = { .u = uses & USES_B ? *word_at(p, u->b, proc) : 0 };
-	bool cc = uses & READS_CC && *word_at(p, (uint32_t)p->m->registers + u->cc, proc);
-	switch (ops[u->op].form) {
-	case FORM_LOAD:
-	case FORM_FLUSH: *out = *memory_at(t, false, address_of(t, false, u->mem), proc); break;
-	case FORM_FETCH: *out = *memory_at(t, true, address_of(t, true, u->far), proc); break;
-	case FORM_LOOKUP: *out = *memory_at(t, false, own_address(t, u->mem, a.u), proc); break;
-	default: *out = op_value(u->op, a, b, cc, u->k).u;
-	}
-	if (f->second != NONE)
-		*word_at(p, f->second, proc) = ops[u->op].form == FORM_PUT ? b.u : cc;
-}
-
 static const uint32_t *register_row(const TracedRun *t, uint32_t block, bool used, uint32_t slot)
 {
 	static const uint32_t zero[LANES];
@@ -424,8 +404,25 @@ static void issue(TracedRun *t, const Micro *u)
 	if (form == FORM_XFER)
 		send(t, u, f->row);
 	else if (only_watched(t))
-		for (uint32_t i = 0; i < t->watches; i++)
-			issue_one(t, u, f, t->watch[i]);
+		for (uint32_t i = 0; i < t->watches; i++) {
+			/* Reads the operands at issue and computes the result. */
+			uint32_t proc = t->watch[i];
+			const Processors *p = t->p;
+			unsigned uses = forms[ops[u->op].form].uses;
+			uint32_t *out = word_at(p, f->row, proc);
+			Cell a = { .u = uses & USES_A ? *word_at(p, u->a, proc) : 0 };
+			Cell b = { .u = uses & USES_B ? *word_at(p, u->b, proc) : 0 };
+			bool cc = uses & READS_CC && *word_at(p, (uint32_t)p->m->registers + u->cc, proc);
+			switch (ops[u->op].form) {
+			case FORM_LOAD:
+			case FORM_FLUSH: *out = *memory_at(t, false, address_of(t, false, u->mem), proc); break;
+			case FORM_FETCH: *out = *memory_at(t, true, address_of(t, true, u->far), proc); break;
+			case FORM_LOOKUP: *out = *memory_at(t, false, own_address(t, u->mem, a.u), proc); break;
+			default: *out = op_value(u->op, a, b, cc, u->k).u;
+			}
+			if (f->second != NONE)
+				*word_at(p, f->second, proc) = ops[u->op].form == FORM_PUT ? b.u : cc;
+		}
 	else
 		for (uint32_t block = 0; block < t->p->blocks; block++)
 			issue_block(t, u, f, block);
@@ -435,26 +432,6 @@ static void issue(TracedRun *t, const Micro *u)
 	}
 }
 
-static void write_back(TracedRun *t)
-{
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < t->flights; i++) {
-		InFlight f = t->flight[i];
-		if (f.done != t->now) {
-			t->flight[kept++] = f;
-			continue;
-		}
-		for (uint32_t block = 0; block < t->p->blocks && !only_watched(t); block++)
-			write_back_block(t, &f, block);
-		for (uint32_t k = 0; k < t->watches && (f.second == NONE || only_watched(t)); k++)
-			write_back_one(t, &f, t->watch[k]);
-		row_free(t, f.row);
-		if (f.second != NONE)
-			row_free(t, f.second);
-	}
-	t->flights = kept;
-}
-
 void execute_hooked(Processors *p, const Routine *r, const uint32_t *base, const FaultHooks *w, TraceFn *fn, void *user)
 {
 	TracedRun t = { .p = p, .base = base, .w = w };
@@ -462,7 +439,22 @@ void execute_hooked(Processors *p, const Routine *r, const uint32_t *base, const
 		if (w->watched[i])
 			t.watch[t.watches++] = (uint16_t)i;
 	for (; t.now < r->lines || t.flights; t.now++) {
-		write_back(&t);
+		uint32_t kept = 0;
+		for (uint32_t i = 0; i < t.flights; i++) {
+			InFlight f = t.flight[i];
+			if (f.done != t.now) {
+				t.flight[kept++] = f;
+				continue;
+			}
+			for (uint32_t block = 0; block < t.p->blocks && !only_watched(&t); block++)
+				write_back_block(&t, &f, block);
+			for (uint32_t k = 0; k < t.watches && (f.second == NONE || only_watched(&t)); k++)
+				write_back_one(&t, &f, t.watch[k]);
+			row_free(&t, f.row);
+			if (f.second != NONE)
+				row_free(&t, f.second);
+		}
+		t.flights = kept;
 		if (w)
 			w->cycle(w->user, t.now);
 		for (uint32_t unit = 0; unit < UNITS && t.now < r->lines; unit++) {

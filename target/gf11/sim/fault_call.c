@@ -98,11 +98,7 @@ static void break_switch(const Faults *f, FaultRun *r, Switch *s)
 	s->broken = (Dead){ 0 };
 	if (!r->brokens)
 		return;
-	for (int stage = 0; stage < 3; stage++)
-		memset(d->crossbar[stage], 0, s->n);
-	for (int stage = 0; stage < 2; stage++)
-		memset(d->link[stage], 0, (size_t)s->n * s->n);
-	memset(d->port, 0, s->ports);
+	memset(d->port, 0, dead_size(s));
 	for (uint32_t i = 0; i < r->brokens; i++)
 		dead_part(d, s, &f->fault[r->broken[i]]);
 	s->broken = *d;
@@ -153,36 +149,17 @@ static uint64_t clock_now(const Faults *f, const Controller *c)
 	return f->before + c->account.cycles + c->account.call_cycles;
 }
 
-static void start_flips(FaultRun *r)
-{
-	for (uint32_t k = 0; k < r->flips; k++)
-		for (int place = 0; place < IN_PLACES; place++) {
-			FaultWait *w = &r->f->wait[r->flip[k]];
-			if (w->at[place] >= 0)
-				continue;
-			w->at[place] = in_place(&r->f->fault[r->flip[k]], place) ? (double)clock_now(r->f, r->c) : INFINITY;
-			if (w->at[place] < INFINITY)
-				next_flip(r, r->flip[k], place);
-		}
-}
-
 static FaultRun *run_new(Controller *c)
 {
 	Arena *keep = &c->cx->keep;
-	const Switch *s = c->p->sw;
 	FaultRun *r = NEW(keep, 1, FaultRun);
 	r->first = NEW(keep, c->p->procs, uint16_t);
 	r->mute = NEW(keep, c->p->procs, uint8_t);
 	r->watched = NEW(keep, c->p->procs, uint8_t);
 	r->dead = NEW(keep, MAX_FAULTS, uint16_t);
 	r->rerun = NEW(keep, c->p->procs, uint16_t);
-	if (!s)
-		return r;
-	for (int stage = 0; stage < 3; stage++)
-		r->parts.crossbar[stage] = NEW(keep, s->n, uint8_t);
-	for (int stage = 0; stage < 2; stage++)
-		r->parts.link[stage] = NEW(keep, (size_t)s->n * s->n, uint8_t);
-	r->parts.port = NEW(keep, s->ports, uint8_t);
+	if (c->p->sw)
+		r->parts = dead_new(keep, c->p->sw);
 	return r;
 }
 
@@ -232,7 +209,15 @@ void faults_attach(Faults *f, Controller *c)
 		if (!c->dry)
 			execute_update_routes(p, c->prepared[i]);
 	}
-	start_flips(r);
+	for (uint32_t k = 0; k < r->flips; k++)
+		for (int place = 0; place < IN_PLACES; place++) {
+			FaultWait *w = &r->f->wait[r->flip[k]];
+			if (w->at[place] >= 0)
+				continue;
+			w->at[place] = in_place(&r->f->fault[r->flip[k]], place) ? (double)clock_now(r->f, r->c) : INFINITY;
+			if (w->at[place] < INFINITY)
+				next_flip(r, r->flip[k], place);
+		}
 	if (!c->dry)
 		faults_apply(f, p);
 }
@@ -343,35 +328,6 @@ static void watch(FaultRun *r, uint32_t lane)
 	r->watched[lane] = 1;
 }
 
-/* Finds the register flips within this call; they take effect while it runs. */
-static void predict_register_flips(FaultRun *r, uint16_t i)
-{
-	FaultWait *w = &r->f->wait[i], kept;
-	for (; w->at[IN_REG] < (double)r->begin; next_flip(r, i, IN_REG)) {
-		BitAddress s = flip_address(r, i, IN_REG, w->flips[IN_REG]);
-		if (!is_dead(r->c->p, s.lane))
-			log_flip(r, i, IN_REG, &s); /* between calls: registers hold no values */
-	}
-	kept = *w;
-	for (; w->at[IN_REG] < (double)r->end; next_flip(r, i, IN_REG)) {
-		uint32_t lane = flip_address(r, i, IN_REG, w->flips[IN_REG]).lane;
-		if (!is_dead(r->c->p, lane))
-			watch(r, lane);
-	}
-	*w = kept;
-}
-
-static void predict_wrong_results(FaultRun *r, uint16_t i)
-{
-	uint32_t lane = lane_of(r->c->p, &r->f->fault[i]);
-	FaultWait *w = &r->f->wait[i];
-	r->active[i] = !is_dead(r->c->p, lane) && w->left < r->now->alu;
-	if (r->active[i])
-		watch(r, lane);
-	else if (!is_dead(r->c->p, lane))
-		w->left -= r->now->alu;
-}
-
 /* Words that the processor sends in this routine. */
 static uint64_t words_sent(const FaultRun *r, uint32_t lane)
 {
@@ -381,22 +337,6 @@ static uint64_t words_sent(const FaultRun *r, uint32_t lane)
 		if (p->sw->to[r->now->use[i].configuration][p->port[lane]] != NO_ROUTE)
 			sent += r->now->use[i].times;
 	return sent;
-}
-
-static void predict_misroutes(FaultRun *r, uint16_t i)
-{
-	const Processors *p = r->c->p;
-	uint32_t lane = lane_of(p, &r->f->fault[i]);
-	FaultWait *w = &r->f->wait[i];
-	r->active[i] = 0;
-	if (is_dead(p, lane) || (p->sw->broken.port && p->sw->broken.port[p->port[lane]]))
-		return;
-	uint64_t sent = words_sent(r, lane);
-	r->active[i] = w->left < sent;
-	if (r->active[i])
-		watch(r, lane);
-	else
-		w->left -= sent;
 }
 
 enum { UNTOUCHED, WRITTEN_LAST, WITHIN };
@@ -422,24 +362,6 @@ static void log_stuck(FaultRun *r, uint16_t i, uint64_t cycle)
 						 .cycle = cycle, .fault = i, .proc = f->proc, .place = place, .addr = f->addr, .bit = f->bit });
 }
 
-/* Corrects words whose stuck bit was written last. */
-static void force_stuck(FaultRun *r)
-{
-	for (uint32_t k = 0; k < r->stucks; k++) {
-		uint16_t i = r->stuck[k];
-		const Fault *f = &r->f->fault[i];
-		uint32_t lane = lane_of(r->c->p, f);
-		WordAccess a;
-		if (r->active[i] != WRITTEN_LAST || r->watched[lane])
-			continue;
-		stuck_use(r, f, &a);
-		uint32_t *word = word_of(r->c->p, in_place(f, IN_DRAM), f->addr, lane);
-		if (forced(f, *word) != *word)
-			log_stuck(r, i, r->begin + a.first_write);
-		*word = forced(f, *word);
-	}
-}
-
 static bool predict_stuck(FaultRun *r, uint16_t i)
 {
 	const Fault *f = &r->f->fault[i];
@@ -456,12 +378,48 @@ static bool predict_stuck(FaultRun *r, uint16_t i)
 static bool predict(FaultRun *r)
 {
 	bool after = false;
-	for (uint32_t k = 0; k < r->flips; k++)
-		predict_register_flips(r, r->flip[k]);
-	for (uint32_t k = 0; k < r->alus; k++)
-		predict_wrong_results(r, r->alu[k]);
-	for (uint32_t k = 0; k < r->misroutes && r->now->uses; k++)
-		predict_misroutes(r, r->misroute[k]);
+	for (uint32_t k = 0; k < r->flips; k++) {
+		/* Finds the register flips within this call; they take effect while it runs. */
+		uint16_t i = r->flip[k];
+		FaultWait *w = &r->f->wait[i], kept;
+		for (; w->at[IN_REG] < (double)r->begin; next_flip(r, i, IN_REG)) {
+			BitAddress s = flip_address(r, i, IN_REG, w->flips[IN_REG]);
+			if (!is_dead(r->c->p, s.lane))
+				log_flip(r, i, IN_REG, &s); /* between calls: registers hold no values */
+		}
+		kept = *w;
+		for (; w->at[IN_REG] < (double)r->end; next_flip(r, i, IN_REG)) {
+			uint32_t lane = flip_address(r, i, IN_REG, w->flips[IN_REG]).lane;
+			if (!is_dead(r->c->p, lane))
+				watch(r, lane);
+		}
+		*w = kept;
+	}
+	for (uint32_t k = 0; k < r->alus; k++) {
+		uint16_t i = r->alu[k];
+		uint32_t lane = lane_of(r->c->p, &r->f->fault[i]);
+		FaultWait *w = &r->f->wait[i];
+		r->active[i] = !is_dead(r->c->p, lane) && w->left < r->now->alu;
+		if (r->active[i])
+			watch(r, lane);
+		else if (!is_dead(r->c->p, lane))
+			w->left -= r->now->alu;
+	}
+	for (uint32_t k = 0; k < r->misroutes && r->now->uses; k++) {
+		uint16_t i = r->misroute[k];
+		const Processors *p = r->c->p;
+		uint32_t lane = lane_of(p, &r->f->fault[i]);
+		FaultWait *w = &r->f->wait[i];
+		r->active[i] = 0;
+		if (is_dead(p, lane) || (p->sw->broken.port && p->sw->broken.port[p->port[lane]]))
+			continue;
+		uint64_t sent = words_sent(r, lane);
+		r->active[i] = w->left < sent;
+		if (r->active[i])
+			watch(r, lane);
+		else
+			w->left -= sent;
+	}
 	for (uint32_t k = 0; k < r->stucks; k++)
 		after |= predict_stuck(r, r->stuck[k]);
 	return after;
@@ -491,27 +449,6 @@ static void log_lost(FaultRun *r, uint16_t i)
 						   .cycle = r->begin + r->now->use[k].first, .fault = i, .proc = p->port[lane], .place = -1 });
 			return;
 		}
-}
-
-/* Logs dead processors before their first call, stuck bits that changed a word written by the host, and words lost in
- * broken switch parts. */
-static void log_permanent(FaultRun *r)
-{
-	for (uint32_t i = 0; i < r->f->faults && r->deads; i++) {
-		const Fault *f = &r->f->fault[i];
-		if (f->kind != FAULT_DEAD || r->f->wait[i].seen || lane_of(r->c->p, f) == NO_ROUTE)
-			continue;
-		r->f->wait[i].seen = true;
-		faults_log(r->f, &(FaultEvent){ .cycle = r->begin, .fault = i, .proc = f->proc, .place = -1 });
-	}
-	for (uint32_t k = 0; k < r->stucks; k++) {
-		FaultWait *w = &r->f->wait[r->stuck[k]];
-		if (w->unlogged)
-			log_stuck(r, r->stuck[k], r->begin);
-		w->unlogged = false;
-	}
-	for (uint32_t k = 0; k < r->brokens; k++)
-		log_lost(r, r->broken[k]);
 }
 
 /* ---- hooks of the interpreter ---- */
@@ -632,16 +569,6 @@ static void save_words(FaultRun *r, bool back)
 	}
 }
 
-static void run_some_hooked(FaultRun *r, uint32_t routine)
-{
-	Controller *c = r->c;
-	save_words(r, false);
-	execute_fast(c->p, c->prepared[routine], c->base);
-	save_words(r, true);
-	run_hooked(r, routine, false);
-	clear_dead(r, r->now, c->base);
-}
-
 /* ---- the call ---- */
 
 static int earlier(const void *x, const void *y)
@@ -671,12 +598,29 @@ static void run_call(FaultRun *r, uint32_t routine, bool after)
 	if (c->traced || (r->reruns && (r->now->uses || r->now->puts || r->reruns > MAX_RERUN))) {
 		run_hooked(r, routine, true);
 	} else if (r->reruns) {
-		run_some_hooked(r, routine);
+		save_words(r, false);
+		execute_fast(c->p, c->prepared[routine], c->base);
+		save_words(r, true);
+		run_hooked(r, routine, false);
+		clear_dead(r, r->now, c->base);
 	} else {
 		execute_fast(c->p, c->prepared[routine], c->base);
 		faults_after_call(r->f, c, routine, c->base);
 	}
-	force_stuck(r);
+	/* Corrects words whose stuck bit was written last. */
+	for (uint32_t k = 0; k < r->stucks; k++) {
+		uint16_t i = r->stuck[k];
+		const Fault *f = &r->f->fault[i];
+		uint32_t lane = lane_of(r->c->p, f);
+		WordAccess a;
+		if (r->active[i] != WRITTEN_LAST || r->watched[lane])
+			continue;
+		stuck_use(r, f, &a);
+		uint32_t *word = word_of(r->c->p, in_place(f, IN_DRAM), f->addr, lane);
+		if (forced(f, *word) != *word)
+			log_stuck(r, i, r->begin + a.first_write);
+		*word = forced(f, *word);
+	}
 }
 
 void faults_call(Faults *f, Controller *c, uint32_t routine)
@@ -692,7 +636,23 @@ void faults_call(Faults *f, Controller *c, uint32_t routine)
 	}
 	r->reruns = 0;
 	bool after = predict(r);
-	log_permanent(r);
+	/* Logs dead processors before their first call, stuck bits that changed a word written by the host, and words lost
+	 * in broken switch parts. */
+	for (uint32_t i = 0; i < r->f->faults && r->deads; i++) {
+		const Fault *fault = &r->f->fault[i];
+		if (fault->kind != FAULT_DEAD || r->f->wait[i].seen || lane_of(r->c->p, fault) == NO_ROUTE)
+			continue;
+		r->f->wait[i].seen = true;
+		faults_log(r->f, &(FaultEvent){ .cycle = r->begin, .fault = i, .proc = fault->proc, .place = -1 });
+	}
+	for (uint32_t k = 0; k < r->stucks; k++) {
+		FaultWait *w = &r->f->wait[r->stuck[k]];
+		if (w->unlogged)
+			log_stuck(r, r->stuck[k], r->begin);
+		w->unlogged = false;
+	}
+	for (uint32_t k = 0; k < r->brokens; k++)
+		log_lost(r, r->broken[k]);
 	run_call(r, routine, after);
 	for (uint32_t i = 0; i < r->reruns; i++)
 		r->watched[r->rerun[i]] = 0;

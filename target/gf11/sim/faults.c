@@ -139,32 +139,28 @@ static Fault scan_fault(Scan *s, const Machine *m, int kind)
 	return f;
 }
 
-static void print_field(const Fault *f, int field, Buf *out)
-{
-	switch (field) {
-	case FIELD_PROC:
-	case FIELD_PORT:
-	case FIELD_DISK: buf_printf(out, ":%u", f->proc); break;
-	case FIELD_PLACE: buf_printf(out, ":%s", place_names[place_of(f)]); break;
-	case FIELD_PLACES: buf_printf(out, f->places == ALL_PLACES ? "" : ":%s", place_names[place_of(f)]); break;
-	case FIELD_ADDR: buf_printf(out, ":%u", f->addr); break;
-	case FIELD_BIT: buf_printf(out, ":%u", f->bit); break;
-	case FIELD_VALUE: buf_printf(out, ":%u", f->value); break;
-	case FIELD_RATE:
-	case FIELD_CHANCE: buf_printf(out, ":%g", f->rate); break;
-	case FIELD_STAGE:
-	case FIELD_FROM: buf_printf(out, ":%s", stage_names[f->stage]); break;
-	case FIELD_CROSSBAR: buf_printf(out, ":%u", f->n); break;
-	case FIELD_INTO: buf_printf(out, ":%u", f->m); break;
-	}
-}
-
 void faults_print(const Fault *f, Buf *out)
 {
 	const FaultSyntax *k = &kinds[f->kind];
 	buf_puts(out, fault_names[f->kind]);
-	for (size_t i = 0; i < COUNT(k->field) && k->field[i]; i++)
-		print_field(f, k->field[i], out);
+	for (size_t i = 0; i < COUNT(k->field) && k->field[i]; i++) {
+		switch (k->field[i]) {
+		case FIELD_PROC:
+		case FIELD_PORT:
+		case FIELD_DISK: buf_printf(out, ":%u", f->proc); break;
+		case FIELD_PLACE: buf_printf(out, ":%s", place_names[place_of(f)]); break;
+		case FIELD_PLACES: buf_printf(out, f->places == ALL_PLACES ? "" : ":%s", place_names[place_of(f)]); break;
+		case FIELD_ADDR: buf_printf(out, ":%u", f->addr); break;
+		case FIELD_BIT: buf_printf(out, ":%u", f->bit); break;
+		case FIELD_VALUE: buf_printf(out, ":%u", f->value); break;
+		case FIELD_RATE:
+		case FIELD_CHANCE: buf_printf(out, ":%g", f->rate); break;
+		case FIELD_STAGE:
+		case FIELD_FROM: buf_printf(out, ":%s", stage_names[f->stage]); break;
+		case FIELD_CROSSBAR: buf_printf(out, ":%u", f->n); break;
+		case FIELD_INTO: buf_printf(out, ":%u", f->m); break;
+		}
+	}
 }
 
 /* ---- random numbers ---- */
@@ -249,27 +245,23 @@ static int scan_kind(Scan *s)
 	return -1;
 }
 
-static _Noreturn void no_such_fault(const Scan *s)
-{
-	char name[32];
-	size_t len = 0;
-	for (size_t i = s->at; i < s->src->len && s->src->text[i] != ':' && len < sizeof name - 1; i++)
-		name[len++] = s->src->text[i];
-	name[len] = '\0';
-	const char *near = nearest_name(name, fault_names, FAULT_KINDS);
-	Buf right = { .arena = &s->cx->scratch };
-	if (near)
-		buf_printf(&right, "did you mean '%s'? ", near);
-	buf_puts(&right, "there are dead, stuck, flip, alu, port, misroute, crossbar, link and disk");
-	fail_at(s->cx, scan_here(s), right.s, "there is no fault '%s'", name);
-}
-
 static void add_one(Faults *f, Scan *s)
 {
 	Loc at = scan_here(s);
 	int kind = scan_kind(s);
-	if (kind < 0)
-		no_such_fault(s);
+	if (kind < 0) {
+		char name[32];
+		size_t len = 0;
+		for (size_t i = s->at; i < s->src->len && s->src->text[i] != ':' && len < sizeof name - 1; i++)
+			name[len++] = s->src->text[i];
+		name[len] = '\0';
+		const char *near = nearest_name(name, fault_names, FAULT_KINDS);
+		Buf right = { .arena = &s->cx->scratch };
+		if (near)
+			buf_printf(&right, "did you mean '%s'? ", near);
+		buf_puts(&right, "there are dead, stuck, flip, alu, port, misroute, crossbar, link and disk");
+		fail_at(s->cx, scan_here(s), right.s, "there is no fault '%s'", name);
+	}
 	if (f->faults == MAX_FAULTS)
 		fail_at(s->cx, at, "leave some out", "there can be at most %d faults", MAX_FAULTS);
 	append(f, scan_fault(s, f->m, kind));

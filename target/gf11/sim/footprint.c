@@ -24,22 +24,6 @@ static void join(WordUse *a, const WordUse *b)
 	a->writes += b->writes;
 }
 
-/* Merges duplicates. */
-static void sort_words(Footprint *f)
-{
-	qsort(f->word, f->words, sizeof *f->word, compare);
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < f->words; i++) {
-		if (kept && compare(&f->word[kept - 1], &f->word[i]) == 0)
-			join(&f->word[kept - 1], &f->word[i]);
-		else
-			f->word[kept++] = f->word[i];
-	}
-	f->words = kept;
-	for (uint32_t i = 0; i < f->words; i++)
-		f->written += f->word[i].writes > 0;
-}
-
 static void add_indexed(Footprint *f, const Routine *r, Addr a, bool put)
 {
 	uint32_t words = r->code && r->code->index_limit ? r->code->index_limit[a.base] : 0;
@@ -50,16 +34,6 @@ static void add_indexed(Footprint *f, const Routine *r, Addr a, bool put)
 	f->indexed[f->indexes++] = (Indexed){ a.base, put, words };
 }
 
-static void add_use(Footprint *f, uint32_t configuration, uint32_t line)
-{
-	uint32_t i = 0;
-	while (i < f->uses && f->use[i].configuration != configuration)
-		i++;
-	if (i == f->uses)
-		f->use[f->uses++] = (ConfigUse){ configuration, 0, line };
-	f->use[i].times++;
-}
-
 static void add_micro(Footprint *f, const Machine *m, const Routine *r, uint32_t line, const Micro *u)
 {
 	int form = ops[u->op].form;
@@ -67,8 +41,15 @@ static void add_micro(Footprint *f, const Machine *m, const Routine *r, uint32_t
 	f->alu += ops[u->op].unit == UNIT_ALU;
 	if (forms[form].uses & USES_DST)
 		f->registers[u->dst / 64] |= (uint64_t)1 << u->dst % 64;
-	if (form == FORM_XFER)
-		add_use(f, u->k.u, line);
+	if (form == FORM_XFER) {
+		uint32_t configuration = u->k.u;
+		uint32_t i = 0;
+		while (i < f->uses && f->use[i].configuration != configuration)
+			i++;
+		if (i == f->uses)
+			f->use[f->uses++] = (ConfigUse){ configuration, 0, line };
+		f->use[i].times++;
+	}
 	for (int i = 0; i < 2; i++) {
 		const MemAccess *t = &forms[form].access[i];
 		Addr a = t->dram ? u->far : u->mem;
@@ -104,25 +85,22 @@ Footprint *footprint_make(Ctx *cx, const Machine *m, const Routine *r)
 		for (int unit = 0; unit < UNITS; unit++)
 			if (r->line[t].slot[unit].op != GOP_NONE)
 				add_micro(f, m, r, t, &r->line[t].slot[unit]);
-	sort_words(f);
+	/* Merges duplicates. */
+	qsort(f->word, f->words, sizeof *f->word, compare);
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < f->words; i++) {
+		if (kept && compare(&f->word[kept - 1], &f->word[i]) == 0)
+			join(&f->word[kept - 1], &f->word[i]);
+		else
+			f->word[kept++] = f->word[i];
+	}
+	f->words = kept;
+	for (uint32_t i = 0; i < f->words; i++)
+		f->written += f->word[i].writes > 0;
 	return f;
 }
 
 /* ---- one word in one call ---- */
-
-/* First word under another base, or the end. */
-static uint32_t next_space(const Footprint *f, uint32_t from)
-{
-	uint32_t low = from, high = f->words;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (f->word[middle].far == f->word[from].far && f->word[middle].base == f->word[from].base)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
 
 static const WordUse *find(const Footprint *f, uint32_t low, uint32_t high, uint32_t off)
 {
@@ -142,7 +120,16 @@ WordAccess footprint_access(const Footprint *f, const Machine *m, const uint32_t
 	WordUse all = { 0 };
 	WordAccess a = { 0 };
 	for (uint32_t from = 0, end; from < f->words; from = end) {
-		end = next_space(f, from);
+		/* First word under another base, or the end. */
+		uint32_t low = from, high = f->words;
+		while (low < high) {
+			uint32_t middle = low + (high - low) / 2;
+			if (f->word[middle].far == f->word[from].far && f->word[middle].base == f->word[from].base)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		end = low;
 		uint32_t at = base[f->word[from].base];
 		const WordUse *n = f->word[from].far == far && addr >= at ? find(f, from, end, addr - at) : NULL;
 		if (n)

@@ -127,30 +127,6 @@ static void order_nodes(Fuser *u)
 
 /* ---- fusing ---------------------------------------------------------------------------------------- */
 
-static void count_uses(Fuser *u)
-{
-	for (uint32_t n = 0; n < u->f->nodes; n++)
-		for (int i = 0; i < 3; i++)
-			if (node_at(u, n)->in[i] != NONE)
-				u->uses[node_at(u, n)->in[i]]++;
-}
-
-/* Loads: position of the next write of the word. */
-static void find_limits(Fuser *u)
-{
-	uint32_t *next = NEW(&u->cx->scratch, u->f->words + 2, uint32_t), put = NONE;
-	memset(next, 0xFF, (u->f->words + 2) * sizeof *next);
-	for (uint32_t pos = u->f->nodes; pos-- > 0;) {
-		const FlowNode *n = node_at(u, u->order[pos]);
-		if (n->op == GOP_STORE)
-			next[word_of(u, n)] = pos;
-		else if (n->op == GOP_PUT)
-			put = pos;
-		else if (n->op == GOP_LOAD)
-			u->limit[u->order[pos]] = n->far ? next[word_of(u, n)] : min_u32(next[word_of(u, n)], put);
-	}
-}
-
 /* Can the load be folded into the operation at pos? */
 static bool is_inline(const Fuser *u, uint32_t n, uint32_t pos)
 {
@@ -198,31 +174,25 @@ static void fuse_add(Fuser *u, uint32_t n)
 		u->limit[n] = pos;
 }
 
-static void fuse_operation(Fuser *u, uint32_t n)
-{
-	const FlowNode *node = node_at(u, n);
-	if (node->op == GOP_FADD)
-		fuse_add(u, n);
-	if (u->product[n] == NONE && node->op != GOP_LOAD)
-		for (int i = 0; i < 3; i++)
-			u->limit[n] = min_u32(u->limit[n], load_limit(u, node->in[i]));
-}
-
-/* Folds a value whose only reader is a store into the store. */
-static void fuse_store(Fuser *u, uint32_t store)
-{
-	uint32_t v = node_at(u, store)->in[0];
-	if (ops[node_at(u, v)->op].unit == UNIT_ALU && u->sent[v] == NONE && u->uses[v] == 1 && u->at[store] <= u->limit[v])
-		u->into[v] = store;
-}
-
 static void fuse_all(Fuser *u)
 {
-	for (uint32_t pos = 0; pos < u->f->nodes; pos++)
-		fuse_operation(u, u->order[pos]);
+	for (uint32_t pos = 0; pos < u->f->nodes; pos++) {
+		uint32_t n = u->order[pos];
+		const FlowNode *node = node_at(u, n);
+		if (node->op == GOP_FADD)
+			fuse_add(u, n);
+		if (u->product[n] == NONE && node->op != GOP_LOAD)
+			for (int i = 0; i < 3; i++)
+				u->limit[n] = min_u32(u->limit[n], load_limit(u, node->in[i]));
+	}
 	for (uint32_t n = 0; n < u->f->nodes; n++)
-		if (node_at(u, n)->op == GOP_STORE)
-			fuse_store(u, n);
+		if (node_at(u, n)->op == GOP_STORE) {
+			/* Folds a value whose only reader is a store into the store. */
+			uint32_t v = node_at(u, n)->in[0];
+			if (ops[node_at(u, v)->op].unit == UNIT_ALU && u->sent[v] == NONE && u->uses[v] == 1 &&
+			    u->at[n] <= u->limit[v])
+				u->into[v] = n;
+		}
 }
 
 /* ---- what an instruction reads ------------------------------------------------------------------ */
@@ -288,15 +258,6 @@ static uint32_t done_at(const Fuser *u, uint32_t pos)
 	return u->needed[n] && !u->absorbed[n] && u->into[n] == NONE ? n : NONE;
 }
 
-static void find_needs(Fuser *u)
-{
-	for (uint32_t pos = u->f->nodes; pos-- > 0;) {
-		uint32_t n = done_at(u, pos);
-		if (n != NONE)
-			visit(u, n, pos, need);
-	}
-}
-
 /* ---- slots -------------------------------------------------------------------------------------- */
 
 static uint32_t slot_new(Fuser *u)
@@ -327,32 +288,11 @@ static void release(Fuser *u, uint32_t value, uint32_t pos)
 		u->free_slot[u->frees++] = u->slot[value];
 }
 
-static void free_held(Fuser *u)
-{
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < u->helds; i++)
-		if (still_read(u, u->held[i]))
-			u->held[kept++] = u->held[i];
-		else
-			u->free_slot[u->frees++] = u->held[i];
-	u->helds = kept;
-}
-
 /* ---- instructions ------------------------------------------------------------------------------- */
-
-static void *more(Fuser *u, void *list, uint32_t count, uint32_t *capacity, size_t size)
-{
-	if (count < *capacity)
-		return list;
-	uint32_t wanted = *capacity ? 2 * *capacity : 64;
-	list = arena_grow(&u->cx->keep, list, *capacity, wanted, size);
-	*capacity = wanted;
-	return list;
-}
 
 static Inst *add_inst(Fuser *u, Inst i)
 {
-	u->s->inst = more(u, u->s->inst, u->s->insts, &u->inst_capacity, sizeof(Inst));
+	u->s->inst = list_more(&u->cx->keep, u->s->inst, u->s->insts, &u->inst_capacity, sizeof(Inst));
 	u->s->inst[u->s->insts] = i;
 	u->s->stage[u->s->stages - 1].insts++;
 	return &u->s->inst[u->s->insts++];
@@ -360,7 +300,7 @@ static Inst *add_inst(Fuser *u, Inst i)
 
 static void add_stage(Fuser *u)
 {
-	u->s->stage = more(u, u->s->stage, u->s->stages, &u->stage_capacity, sizeof(Stage));
+	u->s->stage = list_more(&u->cx->keep, u->s->stage, u->s->stages, &u->stage_capacity, sizeof(Stage));
 	u->s->stage[u->s->stages++] = (Stage){ .inst = u->s->insts, .transfer = u->s->transfers };
 }
 
@@ -391,7 +331,7 @@ static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 	i->first = u->s->terms;
 	i->terms = ++count;
 	while (u->s->terms + count > u->term_capacity)
-		u->s->term = more(u, u->s->term, u->term_capacity, &u->term_capacity, sizeof(Term));
+		u->s->term = list_more(&u->cx->keep, u->s->term, u->term_capacity, &u->term_capacity, sizeof(Term));
 	u->s->terms += count;
 	for (uint32_t c = n, t = u->s->terms; count > 0; count--) {
 		const FlowNode *add = node_at(u, c), *p = node_at(u, u->product[c]);
@@ -399,16 +339,6 @@ static void put_chain(Fuser *u, uint32_t n, uint32_t pos, Inst *i)
 		u->s->term[--t] = x.space ? (Term){ y, x } : (Term){ x, y };
 		c = add->in[0] == u->product[c] ? add->in[1] : add->in[0];
 	}
-}
-
-static void put_transfer(Fuser *u, uint32_t n)
-{
-	uint32_t x = u->sent[n] != NONE ? u->sent[n] : n, add = added_value(u, n);
-	u->s->transfer = more(u, u->s->transfer, u->s->transfers, &u->transfer_capacity, sizeof(Transfer));
-	u->s->transfer[u->s->transfers++] =
-		(Transfer){ u->slot[n], u->slot[sent_value(u, n)], add == NONE ? NONE : u->slot[add],
-		            u->f->route[node_at(u, x)->k.u], node_at(u, x)->word };
-	u->s->stage[u->s->stages - 1].transfers++;
 }
 
 static Inst plain_inst(const Fuser *u, uint32_t n, uint32_t pos)
@@ -435,7 +365,13 @@ static void put_node(Fuser *u, uint32_t n, uint32_t pos)
 	bool transfer = is_transfer(u, n);
 	if (u->s->stage[u->s->stages - 1].transfers && u->key[u->order[pos]] != u->last_key) {
 		add_stage(u);
-		free_held(u);
+		uint32_t kept = 0;
+		for (uint32_t i = 0; i < u->helds; i++)
+			if (still_read(u, u->held[i]))
+				u->held[kept++] = u->held[i];
+			else
+				u->free_slot[u->frees++] = u->held[i];
+		u->helds = kept;
 	}
 	u->last_key = u->key[u->order[pos]];
 	Inst i = { 0 };
@@ -452,9 +388,15 @@ static void put_node(Fuser *u, uint32_t n, uint32_t pos)
 		u->slot[n] = slot_new(u);
 		i.dst = (RowRef){ u->slot[n], 0 };
 	}
-	if (transfer)
-		put_transfer(u, n);
-	else
+	if (transfer) {
+		uint32_t x = u->sent[n] != NONE ? u->sent[n] : n, add = added_value(u, n);
+		u->s->transfer =
+			list_more(&u->cx->keep, u->s->transfer, u->s->transfers, &u->transfer_capacity, sizeof(Transfer));
+		u->s->transfer[u->s->transfers++] =
+			(Transfer){ u->slot[n], u->slot[sent_value(u, n)], add == NONE ? NONE : u->slot[add],
+			            u->f->route[node_at(u, x)->k.u], node_at(u, x)->word };
+		u->s->stage[u->s->stages - 1].transfers++;
+	} else
 		add_inst(u, i);
 }
 
@@ -475,13 +417,31 @@ Sequence *sequence_make(Flow *f, bool no_alias, bool fuse)
 	u.released = NEW(scratch, f->nodes, bool);
 	u.free_slot = NEW(scratch, f->p->slots, uint32_t);
 	u.sent_in = NEW(scratch, f->p->slots, uint32_t);
-	count_uses(&u);
+	for (uint32_t n = 0; n < u.f->nodes; n++)
+		for (int i = 0; i < 3; i++)
+			if (node_at(&u, n)->in[i] != NONE)
+				u.uses[node_at(&u, n)->in[i]]++;
 	order_nodes(&u);
 	if (fuse) {
-		find_limits(&u);
+		/* Loads: position of the next write of the word. */
+		uint32_t *next = NEW(&u.cx->scratch, u.f->words + 2, uint32_t), put = NONE;
+		memset(next, 0xFF, (u.f->words + 2) * sizeof *next);
+		for (uint32_t pos = u.f->nodes; pos-- > 0;) {
+			const FlowNode *n = node_at(&u, u.order[pos]);
+			if (n->op == GOP_STORE)
+				next[word_of(&u, n)] = pos;
+			else if (n->op == GOP_PUT)
+				put = pos;
+			else if (n->op == GOP_LOAD)
+				u.limit[u.order[pos]] = n->far ? next[word_of(&u, n)] : min_u32(next[word_of(&u, n)], put);
+		}
 		fuse_all(&u);
 	}
-	find_needs(&u);
+	for (uint32_t pos = u.f->nodes; pos-- > 0;) {
+		uint32_t n = done_at(&u, pos);
+		if (n != NONE)
+			visit(&u, n, pos, need);
+	}
 	add_stage(&u);
 	for (uint32_t pos = 0; pos < f->nodes && !u.full; pos++) {
 		uint32_t n = done_at(&u, pos);

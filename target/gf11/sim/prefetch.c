@@ -35,40 +35,6 @@ static void touch(Prefetcher *a, RowRef p, uint32_t now)
 	a->s->prefetch[a->s->prefetches++] = p;
 }
 
-static void find_rows(Prefetcher *a)
-{
-	const Sequence *s = a->s;
-	uint32_t now = 0;
-	for (uint32_t n = 0; n < s->insts; n++) {
-		const Inst *i = &s->inst[n];
-		touch(a, i->a, now);
-		touch(a, i->b, now);
-		touch(a, i->c, now);
-		if (i->op == KOP_CHAIN)
-			for (uint32_t t = 0; t < i->terms; t++) {
-				touch(a, s->term[i->first + t].x, now + t);
-				touch(a, s->term[i->first + t].y, now + t);
-			}
-		touch(a, i->dst, now);
-		now += inst_cost(i);
-	}
-}
-
-/* Attaches each row to the last instruction that is early enough. */
-static void give_rows(const Prefetcher *a)
-{
-	Sequence *s = a->s;
-	uint32_t row = 0, now = 0;
-	for (uint32_t n = 0; n < s->insts; n++) {
-		Inst *i = &s->inst[n];
-		now += inst_cost(i);
-		i->prefetch = row;
-		while (row < s->prefetches && a->at[row] < now + DISTANCE)
-			row++;
-		i->prefetches = row - i->prefetch;
-	}
-}
-
 void sequence_prefetch(Ctx *cx, Sequence *s)
 {
 	uint32_t most = 4 * s->insts + 2 * s->terms;
@@ -77,8 +43,28 @@ void sequence_prefetch(Ctx *cx, Sequence *s)
 		a.size *= 2;
 	a.table = NEW(&cx->scratch, a.size, RowRef);
 	s->prefetch = NEW(&cx->scratch, most, RowRef);
-	find_rows(&a);
-	give_rows(&a);
+	uint32_t now = 0, row = 0;
+	for (uint32_t n = 0; n < s->insts; now += inst_cost(&s->inst[n++])) {
+		const Inst *i = &s->inst[n];
+		touch(&a, i->a, now);
+		touch(&a, i->b, now);
+		touch(&a, i->c, now);
+		for (uint32_t t = 0; i->op == KOP_CHAIN && t < i->terms; t++) {
+			touch(&a, s->term[i->first + t].x, now + t);
+			touch(&a, s->term[i->first + t].y, now + t);
+		}
+		touch(&a, i->dst, now);
+	}
+	/* Attaches each row to the last instruction that is early enough. */
+	now = 0;
+	for (uint32_t n = 0; n < s->insts; n++) {
+		Inst *i = &s->inst[n];
+		now += inst_cost(i);
+		i->prefetch = row;
+		while (row < s->prefetches && a.at[row] < now + DISTANCE)
+			row++;
+		i->prefetches = row - i->prefetch;
+	}
 	const RowRef *found = s->prefetch;
 	s->prefetch = NEW(&cx->keep, s->prefetches, RowRef);
 	memcpy(s->prefetch, found, s->prefetches * sizeof *found);

@@ -31,32 +31,6 @@ static void check_number(Ctx *cx, const Routine *r, uint32_t line, const char *w
 		     (unsigned long long)limit);
 }
 
-static void check_micro(Ctx *cx, const Processors *p, const Routine *r, uint32_t line, const Micro *u)
-{
-	const Machine *m = p->m;
-	check_number(cx, r, line, "operation", u->op, GOPS);
-	unsigned uses = forms[ops[u->op].form].uses;
-	uint64_t registers = (uint64_t)m->registers;
-	if (uses & USES_DST)
-		check_number(cx, r, line, "register", u->dst, registers);
-	if (uses & USES_A)
-		check_number(cx, r, line, "register", u->a, registers);
-	if (uses & USES_B)
-		check_number(cx, r, line, "register", u->b, registers);
-	if (uses & (READS_CC | WRITES_CC))
-		check_number(cx, r, line, "condition code", u->cc, (uint64_t)m->conditions);
-	if (uses & USES_MEM) {
-		check_number(cx, r, line, "relocation register", u->mem.base, (uint64_t)m->relocations);
-		check_number(cx, r, line, "SRAM word", u->mem.off, (uint64_t)m->sram);
-	}
-	if (uses & USES_FAR) {
-		check_number(cx, r, line, "relocation register", u->far.base, (uint64_t)m->relocations);
-		check_number(cx, r, line, "DRAM word", u->far.off, (uint64_t)m->dram);
-	}
-	if (ops[u->op].form == FORM_XFER)
-		check_number(cx, r, line, "switch configuration", u->k.u, p->sw ? p->sw->stored : 0);
-}
-
 /* ---- events ------------------------------------------------------------------------------------- */
 
 uint32_t routine_cycles(const Machine *m, const Routine *r)
@@ -100,7 +74,28 @@ static void collect(Ctx *cx, const Processors *p, const Routine *r, Events *e)
 			const Micro *u = &r->line[t].slot[unit];
 			if (u->op == GOP_NONE)
 				continue;
-			check_micro(cx, p, r, t, u);
+			const Machine *m = p->m;
+			check_number(cx, r, t, "operation", u->op, GOPS);
+			unsigned uses = forms[ops[u->op].form].uses;
+			uint64_t registers = (uint64_t)m->registers;
+			if (uses & USES_DST)
+				check_number(cx, r, t, "register", u->dst, registers);
+			if (uses & USES_A)
+				check_number(cx, r, t, "register", u->a, registers);
+			if (uses & USES_B)
+				check_number(cx, r, t, "register", u->b, registers);
+			if (uses & (READS_CC | WRITES_CC))
+				check_number(cx, r, t, "condition code", u->cc, (uint64_t)m->conditions);
+			if (uses & USES_MEM) {
+				check_number(cx, r, t, "relocation register", u->mem.base, (uint64_t)m->relocations);
+				check_number(cx, r, t, "SRAM word", u->mem.off, (uint64_t)m->sram);
+			}
+			if (uses & USES_FAR) {
+				check_number(cx, r, t, "relocation register", u->far.base, (uint64_t)m->relocations);
+				check_number(cx, r, t, "DRAM word", u->far.off, (uint64_t)m->dram);
+			}
+			if (ops[u->op].form == FORM_XFER)
+				check_number(cx, r, t, "switch configuration", u->k.u, p->sw ? p->sw->stored : 0);
 			e->issue[n++] = (IssueEvent){ .micro = u, .line = t };
 			start[2 * t + 1 + 1]++;
 			start[2 * (t + op_latency(p->m, u->op)) + 1]++;

@@ -210,15 +210,6 @@ static const OptionRow *option_row(const CommandRun *c, const char *word, size_t
 	fail(c->cx, MP_BAD_INPUT, fit.s, "%s has no option '--%.*s'", c->def->name, (int)len, word);
 }
 
-static void list_add(CommandRun *c, const OptionRow *row, const char *value)
-{
-	const char **list = (const char **)((char *)c + row->at);
-	size_t *count = (size_t *)((char *)c + row->most);
-	if (*count == MAX_PARTS)
-		fail(c->cx, MP_BAD_INPUT, "name fewer", "--%s is given more than %d times", row->name, MAX_PARTS);
-	list[(*count)++] = value;
-}
-
 /* word: name or name=value, without the dashes. */
 static void option_take(CommandRun *c, const char *word)
 {
@@ -234,8 +225,14 @@ static void option_take(CommandRun *c, const char *word)
 		*(const char **)field = equals + 1;
 	else if (row->kind == IS_COUNT || row->kind == IS_POSITIVE)
 		*(uint64_t *)field = whole_number(c, row->name, equals + 1, row->kind == IS_POSITIVE, row->most);
-	else
-		list_add(c, row, equals + 1);
+	else {
+		const char *value = equals + 1;
+		const char **list = (const char **)((char *)c + row->at);
+		size_t *count = (size_t *)((char *)c + row->most);
+		if (*count == MAX_PARTS)
+			fail(c->cx, MP_BAD_INPUT, "name fewer", "--%s is given more than %d times", row->name, MAX_PARTS);
+		list[(*count)++] = value;
+	}
 }
 
 static const CommandDef *command_find(Ctx *cx, const char *name)
@@ -265,14 +262,6 @@ static const char *usage(Arena *a, const CommandDef *v)
 	return b.s;
 }
 
-static void operand_take(CommandRun *c, const char *word)
-{
-	if (c->operands == c->def->most)
-		fail(c->cx, MP_BAD_INPUT, usage(&c->cx->scratch, c->def), "'%s' is one operand too many for %s", word,
-		     c->def->name);
-	c->operand[c->operands++] = word;
-}
-
 /* The operand of `machine` is the machine itself. */
 static const char *machine_name(const CommandRun *c)
 {
@@ -299,8 +288,13 @@ void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], "--", 2) == 0)
 			option_take(&c, argv[i] + 2);
-		else
-			operand_take(&c, argv[i]);
+		else {
+			const char *word = argv[i];
+			if (c.operands == c.def->most)
+				fail(c.cx, MP_BAD_INPUT, usage(&c.cx->scratch, c.def), "'%s' is one operand too many for %s", word,
+				     c.def->name);
+			c.operand[c.operands++] = word;
+		}
 	}
 	if (c.def->operand && c.def->operand[0] != '[' && !c.operands)
 		fail(cx, MP_BAD_INPUT, usage(&cx->scratch, c.def), "%s needs an operand", c.def->name);

@@ -30,42 +30,11 @@ static void put_processors(const CommandRun *c, const char *key, const char *tit
 	list_end(c, count);
 }
 
-static void put_located(const CommandRun *c, const SwitchTest *t)
-{
-	jw_start(c->json, "located", '[');
-	buf_printf(c->text, "%-14s", "located");
-	for (uint32_t i = 0; i < t->locateds; i++) {
-		Buf name = { .arena = &c->cx->scratch };
-		suspects_print(t->known, &t->located[i], &name);
-		jw_text(c->json, NULL, name.s);
-		buf_printf(c->text, "%s%s", i ? ", " : "", name.s);
-	}
-	list_end(c, t->locateds);
-}
-
 static const char *fate(const Fault *f, bool found, bool changes)
 {
 	if (!fault_scored(f))
 		return "not scored: transient";
 	return found ? "found" : changes ? "MISSED" : "no effect on the program's results";
-}
-
-static void put_faults(const CommandRun *c, const Faults *faults, const uint8_t *found, const uint8_t *changes)
-{
-	static const Column columns[] = {
-		{ .key = "fault" }, { .key = "scored" }, { .key = "found" }, { .key = "changes" }
-	};
-	Table t = json_table(c, columns, COUNT(columns));
-	table_start(&t, "faults");
-	for (uint32_t i = 0; faults && i < faults->faults; i++) {
-		const Fault *f = &faults->fault[i];
-		Buf name = { .arena = &c->cx->scratch };
-		faults_print(f, &name);
-		table_row(&t,
-		          (TableCell[]){ tc_text(name.s), tc_flag(fault_scored(f)), tc_flag(found[i]), tc_flag(changes[i]) });
-		buf_printf(c->text, "fault         %s: %s\n", name.s, fate(f, found[i], changes[i]));
-	}
-	table_end(&t);
 }
 
 /* ---- scores ---- */
@@ -89,20 +58,6 @@ static void put_score(const CommandRun *c, const Score *s)
 	}
 }
 
-static void put_trials(const CommandRun *c, const Score *s, bool of_switch)
-{
-	jw_text(c->json, "trials_of", of_switch ? "switch" : "processors");
-	jw_count(c->json, "by_memory", s->by_memory);
-	jw_count(c->json, "by_training", s->by_training);
-	jw_count(c->json, "by_switch", s->by_switch);
-	jw_count(c->json, "misplaced", s->misplaced);
-	if (of_switch)
-		buf_printf(c->text, "%-28s %" PRIu64 "\n", "other parts called dead", s->misplaced);
-	else
-		buf_printf(c->text, "%-28s %" PRIu64 " by tests of memory, %" PRIu64 " by training alone\n", "found",
-		           s->by_memory, s->by_training);
-}
-
 /* ---- the command ---- */
 
 static void report(CommandRun *c, Diagnosis *d)
@@ -114,9 +69,30 @@ static void report(CommandRun *c, Diagnosis *d)
 	put_score(c, &s);
 	put_processors(c, "refused", "refused", d, PROC_MEMORY, PROC_RESULT);
 	put_processors(c, "lost", "lost", d, PROC_PORT, PROC_PORT);
-	put_processors(c, "left_out", "left out", d, PROC_NO_WAY, PROC_NO_WAY);
-	put_located(c, &d->switches);
-	put_faults(c, d->faults, found, changes);
+	put_processors(c, "left_out", "left out", d, PROC_NO_ROUTE, PROC_NO_ROUTE);
+	jw_start(c->json, "located", '[');
+	buf_printf(c->text, "%-14s", "located");
+	for (uint32_t i = 0; i < d->switches.locateds; i++) {
+		Buf name = { .arena = &c->cx->scratch };
+		suspects_print(d->switches.known, &d->switches.located[i], &name);
+		jw_text(c->json, NULL, name.s);
+		buf_printf(c->text, "%s%s", i ? ", " : "", name.s);
+	}
+	list_end(c, d->switches.locateds);
+	static const Column columns[] = {
+		{ .key = "fault" }, { .key = "scored" }, { .key = "found" }, { .key = "changes" }
+	};
+	Table t = json_table(c, columns, COUNT(columns));
+	table_start(&t, "faults");
+	for (uint32_t i = 0; i < faults; i++) {
+		const Fault *f = &d->faults->fault[i];
+		Buf name = { .arena = &c->cx->scratch };
+		faults_print(f, &name);
+		table_row(&t,
+		          (TableCell[]){ tc_text(name.s), tc_flag(fault_scored(f)), tc_flag(found[i]), tc_flag(changes[i]) });
+		buf_printf(c->text, "fault         %s: %s\n", name.s, fate(f, found[i], changes[i]));
+	}
+	table_end(&t);
 	jw_count(c->json, "rounds", d->rounds);
 	jw_count(c->json, "configurations_tried", d->switches.configurations);
 	jw_real(c->json, "host_word_seconds", NULL, d->host_seconds);
@@ -131,30 +107,17 @@ static void report(CommandRun *c, Diagnosis *d)
 	}
 }
 
-static void run_trials(const CommandRun *c, Diagnosis *d)
-{
-	Score s = { 0 };
-	static const char *const kinds[] = { "processors", "switch" };
-	bool of_switch = c->trials_of && choice_read(c->cx, "--trials-of", c->trials_of, kinds, 2);
-	diagnosis_begin(c->cx, d);
-	(of_switch ? trials_switch : trials_processors)(d, c->trials, c->fault_seed, &s);
-	put_score(c, &s);
-	put_trials(c, &s, of_switch);
-}
-
 void run_diagnose(CommandRun *c)
 {
 	Diagnosis d = { .plan = plan_open(c->cx, c->operand[0]),
 		            .m = c->m,
 		            .o = compile_options(c),
 		            .cases = c->cases ? c->cases : NETTALK_CASES,
-		            .processors = (uint32_t)c->m->processors };
+		            .processors = procs_one(c) };
 	d.opt = &d.plan->net->options;
 	d.o.dry = false;
 	if (c->m->ring_only && !c->sum)
 		d.o.sum = SUM_RING; /* the only method possible there */
-	if (c->procs)
-		d.processors = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
 	if (c->faults) {
 		d.faults = faults_new(c->cx, c->m, c->fault_seed);
 		for (size_t i = 0; i < c->faults; i++)
@@ -162,7 +125,22 @@ void run_diagnose(CommandRun *c)
 	}
 	c->used = d.processors;
 	if (c->trials) {
-		run_trials(c, &d);
+		Score s = { 0 };
+		static const char *const kinds[] = { "processors", "switch" };
+		bool of_switch = c->trials_of && choice_read(c->cx, "--trials-of", c->trials_of, kinds, 2);
+		diagnosis_begin(c->cx, &d);
+		(of_switch ? trials_switch : trials_processors)(&d, c->trials, c->fault_seed, &s);
+		put_score(c, &s);
+		jw_text(c->json, "trials_of", of_switch ? "switch" : "processors");
+		jw_count(c->json, "by_memory", s.by_memory);
+		jw_count(c->json, "by_training", s.by_training);
+		jw_count(c->json, "by_switch", s.by_switch);
+		jw_count(c->json, "misplaced", s.misplaced);
+		if (of_switch)
+			buf_printf(c->text, "%-28s %" PRIu64 "\n", "other parts called dead", s.misplaced);
+		else
+			buf_printf(c->text, "%-28s %" PRIu64 " by tests of memory, %" PRIu64 " by training alone\n", "found",
+			           s.by_memory, s.by_training);
 	} else {
 		diagnose(c->cx, &d);
 		report(c, &d);

@@ -49,13 +49,6 @@ static Epoch without_disks(const Question *q, const EpochSpec *streamed)
 	return e;
 }
 
-/* Disk cycles of one word for every processor, divided by training cycles per weight and case. */
-static double weights_needed(const Question *q, const Epoch *e, uint32_t procs)
-{
-	double each = (double)e->total / (rounds_of(q->cases, procs) * (double)q->plan->W);
-	return steps_of(q->c->m, procs) * cycles_a_word(q->c->m) / each;
-}
-
 static DiskRow row_make(Question *q, uint32_t procs)
 {
 	EpochSpec s[2] = { epoch_spec(q->c, q->plan, q->cases), epoch_spec(q->c, q->plan, q->cases) };
@@ -72,7 +65,9 @@ static DiskRow row_make(Question *q, uint32_t procs)
 	r.needed = 1e-6 * bytes / r.loaded.seconds;
 	r.reached = 1e-6 * bytes / r.streamed.seconds;
 	r.given = 4e3 * procs / (steps_of(q->c->m, procs) * cycles_a_word(q->c->m) * q->c->m->clock);
-	r.weights_per_word = weights_needed(q, &r.loaded, procs);
+	/* Disk cycles of one word for every processor, divided by training cycles per weight and case. */
+	double each = (double)r.loaded.total / (rounds_of(q->cases, procs) * (double)q->plan->W);
+	r.weights_per_word = steps_of(q->c->m, procs) * cycles_a_word(q->c->m) / each;
 	r.disks_limit = 100 * r.streamed.wait > r.streamed.total;
 	q->cycles += r.loaded.total + r.streamed.total;
 	return r;
@@ -172,18 +167,6 @@ static const Column columns[] = {
 	{ "limit", .title = "limit" },
 };
 
-static void row_print(const Table *t, const DiskRow *r)
-{
-	const Epoch *e = &r->streamed;
-	table_row_failed(t,
-	                 (TableCell[]){ tc_count(r->procs), tc_real(r->needed), tc_real(r->given), tc_real(r->reached),
-	                                tc_count(e->bytes), tc_count(e->total), tc_count(e->receive), tc_count(e->wait),
-	                                tc_real(share_of(e->carried, e->bytes)), tc_real(share_of(e->receive, e->total)),
-	                                tc_real(share_of(e->wait, e->total)), tc_real(e->mcps), tc_real(r->loaded.mcps),
-	                                tc_real(r->weights_per_word), tc_text(r->disks_limit ? "disks" : "processors") },
-	                 r->why ? 1 : t->columns, "refused", r->why);
-}
-
 static void end_print(const Question *q, Limit limit, const Fill *data, const Fill *dram)
 {
 	const CommandRun *c = q->c;
@@ -224,7 +207,15 @@ void run_disks(CommandRun *c)
 	table_start(&t, "rows");
 	for (uint32_t i = 0; i < count; i++) {
 		DiskRow r = row_make(&q, (uint32_t)procs[i]);
-		row_print(&t, &r);
+		const Epoch *e = &r.streamed;
+		table_row_failed(&t,
+		                 (TableCell[]){ tc_count(r.procs), tc_real(r.needed), tc_real(r.given), tc_real(r.reached),
+		                                tc_count(e->bytes), tc_count(e->total), tc_count(e->receive), tc_count(e->wait),
+		                                tc_real(share_of(e->carried, e->bytes)),
+		                                tc_real(share_of(e->receive, e->total)), tc_real(share_of(e->wait, e->total)),
+		                                tc_real(e->mcps), tc_real(r.loaded.mcps), tc_real(r.weights_per_word),
+		                                tc_text(r.disks_limit ? "disks" : "processors") },
+		                 r.why ? 1 : t.columns, "refused", r.why);
 	}
 	table_end(&t);
 	Limit limit = limit_from(&q);

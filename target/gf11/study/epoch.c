@@ -46,26 +46,6 @@ static void take_parts(Epoch *e, const Bp *b)
 	assert(e->forward + e->backward + e->units + e->moves + e->update + e->host + e->receive + e->wait == e->total);
 }
 
-/* Counts microwords, weighted by calls. */
-static void count_work(Epoch *e, const Controller *c)
-{
-	for (uint32_t i = 0; i < c->routines; i++) {
-		Epoch one = { 0 };
-		for (uint32_t t = 0; t < c->routine[i]->lines; t++) {
-			const Micro *alu = &c->routine[i]->line[t].slot[UNIT_ALU], *port = &c->routine[i]->line[t].slot[UNIT_PORT];
-			int form = alu->op < GOPS ? ops[alu->op].form : FORM_IMM;
-			one.adds += alu->op == GOP_FADD || alu->op == GOP_FSUB;
-			one.multiplies += alu->op == GOP_FMUL;
-			one.choices += form == FORM_CMP || form == FORM_SELECT || form == FORM_MASKED;
-			one.own += port->op == GOP_LOOKUP || port->op == GOP_PUT;
-		}
-		e->adds += c->called[i] * one.adds;
-		e->multiplies += c->called[i] * one.multiplies;
-		e->choices += c->called[i] * one.choices;
-		e->own += c->called[i] * one.own;
-	}
-}
-
 /* e + times * other. */
 static Epoch epoch_plus(Epoch e, const Epoch *other, int64_t times)
 {
@@ -98,21 +78,21 @@ static Epoch stream_part(Bp *b, const Data *d, uint64_t next, const Update *u)
  * again; an even number of them, because two buffers alternate. */
 static Epoch stream_epoch(Bp *b, const Data *d, const EpochSpec *s, const Update *u)
 {
-	uint64_t room = (uint64_t)b->at.slots * b->o.procs;
+	uint64_t capacity = (uint64_t)b->at.slots * b->o.procs;
 	double pace = -1;
 	Epoch e = { 0 }, part = { 0 };
 	for (uint64_t done = 0; done < s->cases;) {
-		uint64_t left = s->cases - done - b->loaded, full = b->loaded == room ? left / room / 2 * 2 : 0;
+		uint64_t left = s->cases - done - b->loaded, full = b->loaded == capacity ? left / capacity / 2 * 2 : 0;
 		double was = b->disk->pace;
 		if (s->o.dry && full && was == pace) {
 			e = epoch_plus(e, &part, (int64_t)full);
-			done += full * room;
+			done += full * capacity;
 			continue;
 		}
 		pace = full ? was : -1;
 		done += b->loaded;
 		left = left ? left : s->cases;
-		part = stream_part(b, d, left < room ? left : room, done < s->cases ? NULL : u);
+		part = stream_part(b, d, left < capacity ? left : capacity, done < s->cases ? NULL : u);
 		e = epoch_plus(e, &part, 1);
 	}
 	return e;
@@ -122,13 +102,13 @@ static Epoch stream_epoch(Bp *b, const Data *d, const EpochSpec *s, const Update
 static Epoch epoch_streamed(Ctx *cx, const EpochSpec *s, Bp *b, const Update *u)
 {
 	const Data *d = s->o.dry ? NULL : blank_cases(cx, s->plan->net, s->cases);
-	uint64_t room = (uint64_t)b->at.slots * b->o.procs;
+	uint64_t capacity = (uint64_t)b->at.slots * b->o.procs;
 	disk_compile(b);
-	disk_order(b, d, NULL, s->cases < room ? s->cases : room);
+	disk_order(b, d, NULL, s->cases < capacity ? s->cases : capacity);
 	disk_take(b);
 	stream_epoch(b, d, s, u);
 	Epoch e = stream_epoch(b, d, s, u);
-	e.part = s->cases < room ? s->cases : room;
+	e.part = s->cases < capacity ? s->cases : capacity;
 	return e;
 }
 
@@ -144,7 +124,23 @@ static Epoch epoch_loaded(Ctx *cx, const EpochSpec *s, Bp *b, const Update *u)
 	uint64_t before = b->c->account.calls;
 	sum_update(b, u);
 	take_parts(&e, b);
-	count_work(&e, b->c);
+	/* Counts microwords, weighted by calls. */
+	const Controller *c = b->c;
+	for (uint32_t i = 0; i < c->routines; i++) {
+		Epoch one = { 0 };
+		for (uint32_t t = 0; t < c->routine[i]->lines; t++) {
+			const Micro *alu = &c->routine[i]->line[t].slot[UNIT_ALU], *port = &c->routine[i]->line[t].slot[UNIT_PORT];
+			int form = alu->op < GOPS ? ops[alu->op].form : FORM_IMM;
+			one.adds += alu->op == GOP_FADD || alu->op == GOP_FSUB;
+			one.multiplies += alu->op == GOP_FMUL;
+			one.choices += form == FORM_CMP || form == FORM_SELECT || form == FORM_MASKED;
+			one.own += port->op == GOP_LOOKUP || port->op == GOP_PUT;
+		}
+		e.adds += c->called[i] * one.adds;
+		e.multiplies += c->called[i] * one.multiplies;
+		e.choices += c->called[i] * one.choices;
+		e.own += c->called[i] * one.own;
+	}
 	e.update_calls = e.calls - before;
 	return e;
 }

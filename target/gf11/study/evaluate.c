@@ -117,17 +117,6 @@ typedef struct Change {
 	const Machine *m;
 } Change;
 
-static void machine_set(Ctx *cx, Machine *m, const Set *s)
-{
-	for (size_t i = 0; i < machine_row_count; i++) {
-		if (strcmp(machine_rows[i].name, s->name) == 0) {
-			machine_put(m, &machine_rows[i], s->value);
-			return;
-		}
-	}
-	fail(cx, MP_FAILED, NULL, "there is no parameter '%s'", s->name);
-}
-
 /* More processors than the machine has need a larger switch of the same kind. */
 static void processors_times(Machine *m, double times, uint32_t *procs)
 {
@@ -146,7 +135,7 @@ static void change_make(void *arg)
 	Machine *m = NEW(&k->c->cx->keep, 1, Machine);
 	*m = *k->c->m;
 	for (size_t i = 0; i < MAX_SETS && k->v->set[i].name; i++)
-		machine_set(k->c->cx, m, &k->v->set[i]);
+		machine_put(m, machine_row(k->v->set[i].name), k->v->set[i].value);
 	if (k->v->times > 0)
 		processors_times(m, k->v->times, k->procs);
 	k->m = machine_checked(k->c->cx, m);
@@ -159,26 +148,10 @@ static unsigned ways_for(const Machine *m, int compiler)
 	return compiler == COMPILER_1989 ? TREE : TREE | PIPELINED | HALVING;
 }
 
-/* The fastest; a method that fell back to another counts as the other. */
-static void take_fastest(const EpochSpec *s, uint32_t count, unsigned wanted, Result *r)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		bool done = !s[i].why && (!wanted || s[i].e.sum == s[i].o.sum);
-		if (done && (!r->e.total || s[i].e.total < r->e.total))
-			r->e = s[i].e;
-		else if (!done && !r->why)
-			r->why = s[i].why ? s[i].why : "there are too few weights or processors for this way";
-	}
-	if (r->e.total)
-		r->why = NULL;
-}
-
 static void variant_run(const CommandRun *c, const Trial *t, int compiler, const Variant *v, Result *r)
 {
 	EpochSpec s[SUMS];
-	uint32_t count = 0, procs = (uint32_t)c->m->processors;
-	if (c->procs)
-		procs = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
+	uint32_t count = 0, procs = procs_one(c);
 	Change k = { c, v, &procs, NULL };
 	r->why = attempt(c->cx, change_make, &k);
 	if (r->why)
@@ -187,16 +160,22 @@ static void variant_run(const CommandRun *c, const Trial *t, int compiler, const
 	for (int sum = 0; sum < SUMS; sum++) {
 		if (!(ways >> sum & 1))
 			continue;
-		s[count] = epoch_spec(c, t->plan, t->cases);
+		s[count] = epoch_of(c, t->plan, t->cases, compiler, procs, sum);
 		s[count].m = k.m;
-		s[count].o.compiler = compiler;
-		s[count].o.procs = procs;
-		s[count].o.sum = sum;
 		s[count++].o.sigmoid = v->power2 ? SIGMOID_POWER2 : SIGMOID_TABLE;
 	}
 	epochs_isolated(c->cx, s, count);
 	r->m = k.m;
-	take_fastest(s, count, v->ways, r);
+	/* The fastest; a method that fell back to another counts as the other. */
+	for (uint32_t i = 0; i < count; i++) {
+		bool done = !s[i].why && (!v->ways || s[i].e.sum == s[i].o.sum);
+		if (done && (!r->e.total || s[i].e.total < r->e.total))
+			r->e = s[i].e;
+		else if (!done && !r->why)
+			r->why = s[i].why ? s[i].why : "there are too few weights or processors for this way";
+	}
+	if (r->e.total)
+		r->why = NULL;
 }
 
 /* ---- by feature ---- */
@@ -221,28 +200,6 @@ static Extremes range_of(const Trial *t, int compiler, const Feature *f)
 		}
 	}
 	return r;
-}
-
-/* Stable insertion sort by effect, strongest first. */
-static void features_sort(Trial *t)
-{
-	for (uint32_t i = 1; i < VARIANTS; i++) {
-		if (t->features && strcmp(t->feature[t->features - 1].name, variants[i].feature) == 0)
-			t->feature[t->features - 1].count++;
-		else
-			t->feature[t->features++] = (Feature){ variants[i].feature, i, 1, 0 };
-	}
-	for (uint32_t i = 0; i < t->features; i++) {
-		Feature f = t->feature[i];
-		for (int compiler = 0; compiler < COMPILERS; compiler++) {
-			Extremes r = range_of(t, compiler, &f);
-			f.effect = fmax(f.effect, r.high / r.low);
-		}
-		uint32_t at = i;
-		for (; at > 0 && t->feature[at - 1].effect < f.effect; at--)
-			t->feature[at] = t->feature[at - 1];
-		t->feature[at] = f;
-	}
 }
 
 /* Parameters whose increase (more) or decrease keeps every schedule valid: a program runs in as many cycles.
@@ -314,7 +271,24 @@ static uint64_t trial_run(const CommandRun *c, Trial *t)
 			if (result[i].e.total && result[0].e.total)
 				result[i].ratio = result[i].e.mcps / result[0].e.mcps;
 	}
-	features_sort(t);
+	/* Stable insertion sort by effect, strongest first. */
+	for (uint32_t i = 1; i < VARIANTS; i++) {
+		if (t->features && strcmp(t->feature[t->features - 1].name, variants[i].feature) == 0)
+			t->feature[t->features - 1].count++;
+		else
+			t->feature[t->features++] = (Feature){ variants[i].feature, i, 1, 0 };
+	}
+	for (uint32_t i = 0; i < t->features; i++) {
+		Feature f = t->feature[i];
+		for (int compiler = 0; compiler < COMPILERS; compiler++) {
+			Extremes r = range_of(t, compiler, &f);
+			f.effect = fmax(f.effect, r.high / r.low);
+		}
+		uint32_t at = i;
+		for (; at > 0 && t->feature[at - 1].effect < f.effect; at--)
+			t->feature[at] = t->feature[at - 1];
+		t->feature[at] = f;
+	}
 	return cycles;
 }
 
@@ -466,24 +440,6 @@ static void tornado_print(const CommandRun *c, const Trial *t, uint32_t trials)
 	table_end(&table);
 }
 
-static void trials_print(const CommandRun *c, const Trial *t, uint32_t trials, uint32_t procs, Buf *csv)
-{
-	static const Column columns[] = {
-		{ .key = "network" }, { .key = "weights" }, { .key = "cases" }, { .key = "why" }
-	};
-	Table table = json_table(c, columns, COUNT(columns));
-	jw_count(c->json, "procs", procs);
-	table_start(&table, "networks");
-	for (uint32_t n = 0; n < trials; n++) {
-		table_row(&table, (TableCell[]){ tc_text(t[n].plan->net->name), tc_count(t[n].plan->W), tc_count(t[n].cases),
-		                                 tc_text(t[n].why) });
-		trial_text(c, &t[n], procs);
-	}
-	table_end(&table);
-	rows_print(c, t, trials, csv);
-	tornado_print(c, t, trials);
-}
-
 static void draw(const CommandRun *c, const Trial *t, uint32_t number)
 {
 	Arena *a = &c->cx->scratch;
@@ -540,16 +496,27 @@ static uint32_t trials_open(const CommandRun *c, Trial **out)
 void run_evaluate(CommandRun *c)
 {
 	Trial *t;
-	uint32_t trials = trials_open(c, &t), procs = (uint32_t)c->m->processors;
+	uint32_t trials = trials_open(c, &t), procs = procs_one(c);
 	uint64_t cycles = 0;
-	if (c->procs)
-		procs = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
 	if (c->write)
 		folder_make(c);
 	for (uint32_t i = 0; i < trials; i++)
 		cycles += trial_run(c, &t[i]);
 	Buf csv = { .arena = &c->cx->scratch };
-	trials_print(c, t, trials, procs, &csv);
+	static const Column columns[] = {
+		{ .key = "network" }, { .key = "weights" }, { .key = "cases" }, { .key = "why" }
+	};
+	Table table = json_table(c, columns, COUNT(columns));
+	jw_count(c->json, "procs", procs);
+	table_start(&table, "networks");
+	for (uint32_t n = 0; n < trials; n++) {
+		table_row(&table, (TableCell[]){ tc_text(t[n].plan->net->name), tc_count(t[n].plan->W), tc_count(t[n].cases),
+		                                 tc_text(t[n].why) });
+		trial_text(c, &t[n], procs);
+	}
+	table_end(&table);
+	rows_print(c, t, trials, &csv);
+	tornado_print(c, t, trials);
 	if (c->write) {
 		jw_start(c->json, "files", '[');
 		figure_write(c, "evaluate", "csv", &csv);

@@ -27,40 +27,6 @@ typedef struct Curves {
 
 static double milliseconds(const CommandRun *c, double cycles) { return 1e-6 * c->m->clock * cycles; }
 
-static void curves_model(const CommandRun *c, const Plan *plan, Curves *v)
-{
-	ModelInput in;
-	Arena *a = &c->cx->scratch;
-	model_input(&in, plan, c->m, NETTALK_CASES);
-	in.sum = v->sum;
-	in.host_call = 0; /* as in the report's prediction */
-	v->most = (uint32_t)c->m->processors;
-	double **const arrays[] = { &v->procs, &v->mcps, &v->work, &v->talk, &v->total };
-	for (size_t i = 0; i < COUNT(arrays); i++)
-		*arrays[i] = NEW(a, v->most, double);
-	for (uint32_t i = 0; i < v->most; i++) {
-		in.P = i + 1;
-		ModelOutput out = model_epoch(&in);
-		v->procs[i] = in.P;
-		v->mcps[i] = out.mcps;
-		v->talk[i] = milliseconds(c, out.communication);
-		v->work[i] = milliseconds(c, out.total - out.communication);
-		v->total[i] = milliseconds(c, out.total);
-	}
-}
-
-static void curves_paper(const Plan *plan, Curves *v)
-{
-	for (uint32_t i = 0; i < table1_cells; i++) {
-		if (table1[i].sum != v->sum)
-			continue;
-		uint32_t n = v->paper.count++;
-		v->paper.x[n] = table1[i].procs;
-		v->paper.y[n] = table1[i].mcps;
-		v->paper_total[n] = 1e-3 * (double)plan->W * NETTALK_CASES / table1[i].mcps;
-	}
-}
-
 static uint64_t curves_simulated(const CommandRun *c, const Plan *plan, Curves *v)
 {
 	uint64_t cycles = 0;
@@ -217,11 +183,12 @@ void figure_write(const CommandRun *c, const char *name, const char *ending, con
 
 /* ---- Table 1 with every summation method ---- */
 
-static void csv_best(const CommandRun *c, const Plan *plan, const BestTable *t, Buf *b)
+static void figure_best(const CommandRun *c, const Plan *plan, const BestTable *t)
 {
+	Buf csv = { .arena = &c->cx->scratch }, svg = { .arena = &c->cx->scratch };
 	enum { HEAD = 2, EACH = 2 };
 	Column column[HEAD + EACH * SUMS] = { { .key = "procs" }, { .key = "limit_mcps" } };
-	const Table table = { .column = column, .columns = COUNT(column), .csv = b };
+	const Table table = { .column = column, .columns = COUNT(column), .csv = &csv };
 	for (int sum = 0; sum < SUMS; sum++) {
 		column[HEAD + EACH * sum] = (Column){ "mcps", .object = sum_names[sum] };
 		column[HEAD + EACH * sum + 1] = (Column){ "update_cycles", .object = sum_names[sum] };
@@ -236,10 +203,6 @@ static void csv_best(const CommandRun *c, const Plan *plan, const BestTable *t, 
 		}
 		table_row(&table, cell);
 	}
-}
-
-static void svg_best(const CommandRun *c, const Plan *plan, const BestTable *t, Buf *b)
-{
 	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 };
 	static const double y_tick[] = { 20, 50, 100, 200, 500, 1000, 2000 };
 	static const char *const colour[SUMS] = { PLOT_BLACK, PLOT_BLUE, PLOT_ORANGE, PLOT_GREEN };
@@ -269,14 +232,7 @@ static void svg_best(const CommandRun *c, const Plan *plan, const BestTable *t, 
 		.x = { "Processors", 7, 600, true, x_tick, COUNT(x_tick) },
 		.y = { "Millions of connections per second", 20, 3000, true, y_tick, COUNT(y_tick) },
 	};
-	plot_svg(&plot, b);
-}
-
-static void figure_best(const CommandRun *c, const Plan *plan, const BestTable *t)
-{
-	Buf csv = { .arena = &c->cx->scratch }, svg = { .arena = &c->cx->scratch };
-	csv_best(c, plan, t, &csv);
-	svg_best(c, plan, t, &svg);
+	plot_svg(&plot, &svg);
 	figure_write(c, "table1", "csv", &csv);
 	figure_write(c, "table1", "svg", &svg);
 }
@@ -307,8 +263,31 @@ void run_figures(CommandRun *c)
 	for (size_t i = 0; i < COUNT(sums); i++) {
 		Curves *v = &curves[sums[i]];
 		v->sum = sums[i];
-		curves_model(c, plan, v);
-		curves_paper(plan, v);
+		ModelInput in;
+		model_input(&in, plan, c->m, NETTALK_CASES);
+		in.sum = v->sum;
+		in.host_call = 0; /* as in the report's prediction */
+		v->most = (uint32_t)c->m->processors;
+		double **const arrays[] = { &v->procs, &v->mcps, &v->work, &v->talk, &v->total };
+		for (size_t k = 0; k < COUNT(arrays); k++)
+			*arrays[k] = NEW(a, v->most, double);
+		for (uint32_t k = 0; k < v->most; k++) {
+			in.P = k + 1;
+			ModelOutput out = model_epoch(&in);
+			v->procs[k] = in.P;
+			v->mcps[k] = out.mcps;
+			v->talk[k] = milliseconds(c, out.communication);
+			v->work[k] = milliseconds(c, out.total - out.communication);
+			v->total[k] = milliseconds(c, out.total);
+		}
+		for (uint32_t j = 0; j < table1_cells; j++) {
+			if (table1[j].sum != v->sum)
+				continue;
+			uint32_t n = v->paper.count++;
+			v->paper.x[n] = table1[j].procs;
+			v->paper.y[n] = table1[j].mcps;
+			v->paper_total[n] = 1e-3 * (double)plan->W * NETTALK_CASES / table1[j].mcps;
+		}
 		cycles += curves_simulated(c, plan, v);
 	}
 	best_simulate(c, plan, best);

@@ -68,7 +68,7 @@ typedef struct CommandRun {
 	const CommandDef *def;
 	Buf *text;
 	JsonWriter *json;
-	Buf *csv; /* NULL: not asked for */
+	Buf *csv; /* NULL: not requested */
 	const char *operand[MAX_OPERANDS];
 	uint32_t operands;
 	/* NULL: not given */
@@ -98,7 +98,7 @@ struct CommandDef {
 /* Runs one command: argv[0] is its name, operands and options (--name=value, --flag) follow. The report goes to `out`,
  * or the command fails; or both, if the report says what failed. */
 void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out);
-Table report_table(const CommandRun *c, const Column *column, size_t columns); /* text, JSON and, if asked for, CSV */
+Table report_table(const CommandRun *c, const Column *column, size_t columns); /* text, JSON and, if requested, CSV */
 Table json_table(const CommandRun *c, const Column *column, size_t columns);   /* JSON and CSV alone */
 Table text_table(const CommandRun *c, const Column *column, size_t columns);
 /* The last lines of every report: what was simulated, how long the whole command took. `rate`: processor-cycles
@@ -142,9 +142,13 @@ const Plan *plan_open(Ctx *cx, const char *path); /* of a file; NULL: NETtalk's 
 const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs); /* fully connected, with biases */
 bool plan_is_nettalk(const Plan *plan, uint64_t cases);
 int choice_read(Ctx *cx, const char *option, const char *word, const char *const *names, int count);
-uint32_t procs_read(const CommandRun *c, double **value); /* --procs; default those of Table 1, and all */
-BpOptions compile_options(const CommandRun *c);           /* sum, compiler, sigmoid, bundle, update, threads; dry */
+/* --procs; default the usual ones below the machine's number, and all; of procs_read: those of Table 1. */
+uint32_t procs_or(const CommandRun *c, const double *usual, uint32_t most, double **value);
+uint32_t procs_read(const CommandRun *c, double **value);
+uint32_t procs_one(const CommandRun *c);        /* --procs as one number; default all */
+BpOptions compile_options(const CommandRun *c); /* sum, compiler, sigmoid, bundle, update, threads; dry */
 EpochSpec epoch_spec(const CommandRun *c, const Plan *plan, uint64_t cases); /* with compile_options */
+EpochSpec epoch_of(const CommandRun *c, const Plan *plan, uint64_t cases, int compiler, uint32_t procs, int sum);
 /* Simulates epochs in a sub-context, freed on return: a program of the machine is large. Identical code is scheduled
  * once. */
 void epochs_isolated(Ctx *cx, EpochSpec *s, uint32_t count);
@@ -172,7 +176,7 @@ typedef struct SumCost {
 typedef struct SumPair {
 	int a, b;
 } SumPair;
-/* From `from` processors on one method takes less than another. */
+/* From `from` processors on, one method is faster than another. */
 typedef struct Crossing {
 	int faster, slower;
 	uint32_t from;
@@ -197,7 +201,7 @@ extern const uint32_t table1_cells;
 double table1_mcps(uint32_t procs, int sum); /* 0: the report has no such cell */
 enum { BEST_ROWS = 9 };
 extern const uint32_t best_procs[BEST_ROWS];
-/* Table 1 in best mode: NETtalk's network, every summation method; .total 0: not asked for, or not possible. */
+/* Table 1 in best mode: NETtalk's network, every summation method; .total 0: not requested, or not possible. */
 typedef struct BestTable {
 	Epoch cell[BEST_ROWS][SUMS];
 	uint32_t rows;
@@ -211,8 +215,7 @@ void run_table2(CommandRun *c);
 /* ---- sweep.c, figures.c, small_cmd.c ---- */
 
 void run_sweep(CommandRun *c);
-void run_disks(CommandRun *c); /* disk_cmd.c */
-void machine_put(Machine *m, const MachineRow *row, double v);
+void run_disks(CommandRun *c);                             /* disk_cmd.c */
 const Machine *machine_checked(Ctx *cx, const Machine *m); /* fails if a file of these values would be refused */
 void run_small(CommandRun *c);
 void run_figures(CommandRun *c);

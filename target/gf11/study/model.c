@@ -28,19 +28,6 @@ double model_limit(const Plan *plan, const Machine *m, double procs)
 	return procs * 1e3 / m->clock / flops;
 }
 
-/* Calls per case with bundles of about B weights: each bundle and each level in both passes, the output error. */
-static double calls_of(const Plan *plan, double B)
-{
-	double calls = 1;
-	for (uint32_t i = 0; i < plan->levels; i++) {
-		uint64_t links = 0;
-		for (uint32_t k = 0; k < plan->level[i].bundles; k++)
-			links += plan->bundle[plan->level[i].bundle + k].links;
-		calls += 2 + 2 * fmax(1, floor((double)links / B + 0.5));
-	}
-	return calls;
-}
-
 void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases)
 {
 	*in = (ModelInput){ .W = (double)plan->W,
@@ -54,7 +41,16 @@ void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t ca
 		                .dram = (double)m->dram_interval,
 		                .exchange = (double)m->switch_interval,
 		                .host_call = (double)m->host_call };
-	in->calls = calls_of(plan, in->B);
+	/* Calls per case with bundles of about B weights: each bundle and each level in both passes, the output error. */
+	double B = in->B;
+	double calls = 1;
+	for (uint32_t i = 0; i < plan->levels; i++) {
+		uint64_t links = 0;
+		for (uint32_t k = 0; k < plan->level[i].bundles; k++)
+			links += plan->bundle[plan->level[i].bundle + k].links;
+		calls += 2 + 2 * fmax(1, floor((double)links / B + 0.5));
+	}
+	in->calls = calls;
 }
 
 static double floor_log2(double P)

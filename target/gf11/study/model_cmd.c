@@ -42,24 +42,6 @@ static const Column model_columns[MODEL_COLUMNS] = {
 	{ "measured_1989", "1989", 6, "%g", .exact = "%g" },
 };
 
-static void model_row_print(const Table *t, const ModelRow *r)
-{
-	const ModelOutput *o = &r->out;
-	const Epoch *e = &r->sim;
-	TableCell cell[MODEL_COLUMNS] = {
-		tc_count(r->procs), tc_real(o->forward), tc_real(o->backward), tc_real(o->memory), tc_real(o->communication),
-		tc_real(o->host),   tc_real(o->total),   tc_real(o->mcps),     tc_real(r->bare),   tc_real(r->limit),
-	};
-	const uint64_t cycles[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
-	for (size_t i = 0; i < COUNT(cycles) && e->total; i++)
-		cell[SIMULATED_MCPS - COUNT(cycles) + i] = tc_count(cycles[i]);
-	if (e->total)
-		cell[SIMULATED_MCPS] = tc_real(e->mcps);
-	if (r->paper > 0)
-		cell[MEASURED] = tc_real(r->paper);
-	table_row(t, cell);
-}
-
 static void model_optima(const CommandRun *c, const ModelInput *in, Buf *text)
 {
 	ModelInput bare = *in;
@@ -146,7 +128,20 @@ void run_model(CommandRun *c)
 	for (uint32_t i = 0; i < count; i++) {
 		ModelRow r = model_row(c, plan, cases, in, (uint32_t)procs[i]);
 		simulated += r.sim.total;
-		model_row_print(&t, &r);
+		const ModelOutput *o = &r.out;
+		const Epoch *e = &r.sim;
+		TableCell cell[MODEL_COLUMNS] = {
+			tc_count(r.procs), tc_real(o->forward), tc_real(o->backward), tc_real(o->memory), tc_real(o->communication),
+			tc_real(o->host),  tc_real(o->total),   tc_real(o->mcps),     tc_real(r.bare),    tc_real(r.limit),
+		};
+		const uint64_t cycles[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
+		for (size_t k = 0; k < COUNT(cycles) && e->total; k++)
+			cell[SIMULATED_MCPS - COUNT(cycles) + k] = tc_count(cycles[k]);
+		if (e->total)
+			cell[SIMULATED_MCPS] = tc_real(e->mcps);
+		if (r.paper > 0)
+			cell[MEASURED] = tc_real(r.paper);
+		table_row(&t, cell);
 	}
 	table_end(&t);
 	buf_puts(c->text, optima.s);

@@ -50,20 +50,31 @@ int choice_read(Ctx *cx, const char *option, const char *word, const char *const
 	fail(cx, MP_BAD_INPUT, list.s, "%s cannot be '%s'", option, word);
 }
 
-uint32_t procs_read(const CommandRun *c, double **value)
+uint32_t procs_or(const CommandRun *c, const double *usual, uint32_t most, double **value)
 {
 	const MachineRow row = { .low = 1, .high = (double)c->m->processors };
-	static const double usual[] = { 8, 16, 32, 64, 128, 256, 356, 512 };
 	if (c->procs)
 		return range_read(c->cx, "--procs", c->procs, &row, value);
 	uint32_t count = 0;
-	*value = NEW(&c->cx->scratch, COUNT(usual) + 1, double);
-	while (count < COUNT(usual) && usual[count] < row.high) {
+	*value = NEW(&c->cx->scratch, most + 1, double);
+	while (count < most && usual[count] < row.high) {
 		(*value)[count] = usual[count];
 		count++;
 	}
 	(*value)[count++] = row.high;
 	return count;
+}
+
+uint32_t procs_one(const CommandRun *c)
+{
+	uint64_t all = (uint64_t)c->m->processors;
+	return (uint32_t)(c->procs ? whole_number(c, "procs", c->procs, 1, all) : all);
+}
+
+uint32_t procs_read(const CommandRun *c, double **value)
+{
+	static const double usual[] = { 8, 16, 32, 64, 128, 256, 356, 512 };
+	return procs_or(c, usual, COUNT(usual), value);
 }
 
 /* ---- compiling ---- */
@@ -86,6 +97,15 @@ BpOptions compile_options(const CommandRun *c)
 EpochSpec epoch_spec(const CommandRun *c, const Plan *plan, uint64_t cases)
 {
 	return (EpochSpec){ .plan = plan, .opt = &plan->net->options, .m = c->m, .o = compile_options(c), .cases = cases };
+}
+
+EpochSpec epoch_of(const CommandRun *c, const Plan *plan, uint64_t cases, int compiler, uint32_t procs, int sum)
+{
+	EpochSpec s = epoch_spec(c, plan, cases);
+	s.o.compiler = compiler;
+	s.o.procs = procs;
+	s.o.sum = sum;
+	return s;
 }
 
 /* ---- isolated epochs ---- */

@@ -32,29 +32,25 @@ static Routine *routine_make(const CommandRun *c, const RoutineDef *def)
 	return r;
 }
 
-static Routine *file_make(const CommandRun *c, const char *path)
-{
-	Routine *r = microcode_parse(c->cx, c->m, src_open(c->cx, &c->cx->keep, path));
-	const char *fault = check_routine(c->cx, c->m, r);
-	if (fault)
-		fail(c->cx, MP_BAD_INPUT, "change the microcode, or take the machine it was made for with --machine",
-		     "%s breaks a rule of the machine %s: %s", path, c->m->name, fault);
-	r->report.checked = true;
-	r->report.cycles = routine_cycles(c->m, r);
-	for (uint32_t t = 0; t < r->lines; t++)
-		for (uint32_t unit = 0; unit < UNITS; unit++)
-			r->report.operations += r->line[t].slot[unit].op != GOP_NONE;
-	return r;
-}
-
 static Routine *operand_make(const CommandRun *c)
 {
 	const char *name = c->operand[0];
 	const RoutineDef *def = routine_find(name);
 	if (def)
 		return routine_make(c, def);
-	if (strpbrk(name, "./") || strcmp(name, "-") == 0 || access(name, R_OK) == 0)
-		return file_make(c, name);
+	if (strpbrk(name, "./") || strcmp(name, "-") == 0 || access(name, R_OK) == 0) {
+		Routine *r = microcode_parse(c->cx, c->m, src_open(c->cx, &c->cx->keep, name));
+		const char *fault = check_routine(c->cx, c->m, r);
+		if (fault)
+			fail(c->cx, MP_BAD_INPUT, "change the microcode, or take the machine it was made for with --machine",
+			     "%s breaks a rule of the machine %s: %s", name, c->m->name, fault);
+		r->report.checked = true;
+		r->report.cycles = routine_cycles(c->m, r);
+		for (uint32_t t = 0; t < r->lines; t++)
+			for (uint32_t unit = 0; unit < UNITS; unit++)
+				r->report.operations += r->line[t].slot[unit].op != GOP_NONE;
+		return r;
+	}
 	Buf names = { .arena = &c->cx->scratch };
 	routine_names(&names);
 	fail(c->cx, MP_BAD_INPUT, names.s, "there is no routine '%s', and no such file", name);
@@ -152,14 +148,6 @@ static const char *row_error(const Row *row)
 	return row->error + (named ? len + 2 : 0);
 }
 
-static void row_print(const Table *t, const Row *row)
-{
-	TableCell cell[ROUTINE_COLUMNS] = { tc_text(row->def->name) };
-	if (!row->error)
-		routine_cells(row->r, row->def->about, cell);
-	table_row_failed(t, cell, row->error ? 1 : t->columns, "error", row->error ? row_error(row) : NULL);
-}
-
 void run_routines(CommandRun *c)
 {
 	uint64_t cycles = 0;
@@ -172,7 +160,10 @@ void run_routines(CommandRun *c)
 		row.error = attempt(c->cx, row_make, &row);
 		failed += row.error != NULL;
 		cycles += row.cycles;
-		row_print(&t, &row);
+		TableCell cell[ROUTINE_COLUMNS] = { tc_text(row.def->name) };
+		if (!row.error)
+			routine_cells(row.r, row.def->about, cell);
+		table_row_failed(&t, cell, row.error ? 1 : t.columns, "error", row.error ? row_error(&row) : NULL);
 	}
 	table_end(&t);
 	buf_puts(c->text, "\n# bound: no schedule is shorter; *: proven that none is shorter than this one\n"
@@ -281,9 +272,27 @@ static void simulate(const CommandRun *c, const Runner *w, const Controller *k, 
 	gen_end(g);
 }
 
-static void run_print(const CommandRun *c, const Routine *r, const char *mode, const Runner *w, const Controller *k,
-                      double took)
+void run_run(CommandRun *c)
 {
+	const char *mode = c->simulate ? "simulated" : c->traced ? "traced" : "fast";
+	const RoutineDef *def = routine_find(c->operand[0]);
+	if (c->simulate && c->traced)
+		fail(c->cx, MP_BAD_INPUT, "leave one of the two out", "is it to run --traced or to --simulate?");
+	const Routine *r = operand_make(c);
+	if (c->simulate && !def)
+		fail(c->cx, MP_BAD_INPUT, "leave --simulate out, or name a routine of the library",
+		     "%s is microcode: it has no recorded calls that could be executed at once", c->operand[0]);
+	c->used = procs_one(c);
+	Runner *w = runner_new(c->cx, c->m, c->used, threads_of(c));
+	Controller *k = runner_load(w, r);
+	runner_fill(w, k);
+	k->traced = c->traced;
+	double start = clock_seconds();
+	if (c->simulate)
+		simulate(c, w, k, def);
+	else
+		controller_call(k, 0);
+	double took = clock_seconds() - start;
 	const Account *a = &k->account;
 	Buf checksum = { .arena = &c->cx->scratch };
 	buf_printf(&checksum, "%016" PRIx64, runner_checksum(w));
@@ -301,31 +310,6 @@ static void run_print(const CommandRun *c, const Routine *r, const char *mode, c
 	jw_real(c->json, "host_word_seconds", NULL, a->host_seconds);
 	jw_real(c->json, "execution_seconds", "%.6f", took);
 	jw_text(c->json, "checksum", checksum.s);
-}
-
-void run_run(CommandRun *c)
-{
-	const char *mode = c->simulate ? "simulated" : c->traced ? "traced" : "fast";
-	const RoutineDef *def = routine_find(c->operand[0]);
-	if (c->simulate && c->traced)
-		fail(c->cx, MP_BAD_INPUT, "leave one of the two out", "is it to run --traced or to --simulate?");
-	const Routine *r = operand_make(c);
-	if (c->simulate && !def)
-		fail(c->cx, MP_BAD_INPUT, "leave --simulate out, or name a routine of the library",
-		     "%s is microcode: it has no recorded calls that could be executed at once", c->operand[0]);
-	c->used = c->procs ? (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors)
-	                   : (uint32_t)c->m->processors;
-	Runner *w = runner_new(c->cx, c->m, c->used, threads_of(c));
-	Controller *k = runner_load(w, r);
-	runner_fill(w, k);
-	k->traced = c->traced;
-	double start = clock_seconds();
-	if (c->simulate)
-		simulate(c, w, k, def);
-	else
-		controller_call(k, 0);
-	double took = clock_seconds() - start;
-	run_print(c, r, mode, w, k, took);
 	report_end(c, account_cycles(k), 0);
 }
 

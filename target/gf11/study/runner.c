@@ -27,29 +27,6 @@ Runner *runner_new(Ctx *cx, const Machine *m, uint32_t procs, uint32_t threads)
 	return w;
 }
 
-/* ---- the switch ---- */
-
-/* Configuration 0 joins buddies, i and i ^ 1; configuration k sends k processors further.  A ring can do one step. */
-static void configuration_add(Runner *w)
-{
-	uint32_t procs = w->p->procs, k = w->sw->stored;
-	uint16_t *to = NEW(&w->cx->scratch, w->sw->ports, uint16_t);
-	for (uint32_t i = 0; i < w->sw->ports; i++) {
-		uint32_t step = w->m->ring_only ? (i + 1) % procs : k ? (i + k) % procs : i ^ 1;
-		to[i] = (uint16_t)(i < procs && step < procs ? step : NO_ROUTE);
-	}
-	switch_store(w->cx, w->sw, to);
-}
-
-static void switch_set(Runner *w, const Routine *r)
-{
-	for (uint32_t t = 0; t < r->lines; t++) {
-		const Micro *u = &r->line[t].slot[UNIT_SWITCH];
-		while (u->op == GOP_XFER && w->sw->stored <= u->k.u)
-			configuration_add(w);
-	}
-}
-
 /* ---- memory ---- */
 
 static void reach_add(Reach *reach, const Micro *u)
@@ -67,36 +44,6 @@ static bool is_spill(const Runner *w, const Micro *u)
 {
 	return u->rec == UINT32_MAX && forms[ops[u->op].form].uses & USES_MEM && u->mem.base == 0 &&
 	       u->mem.off >= w->result;
-}
-
-static void reach_of(Reach *reach, const Runner *w, const Routine *r)
-{
-	for (uint32_t t = 0; t < r->lines; t++)
-		for (uint32_t unit = 0; unit < UNITS; unit++)
-			if (r->line[t].slot[unit].op != GOP_NONE && !is_spill(w, &r->line[t].slot[unit]))
-				reach_add(reach, &r->line[t].slot[unit]);
-}
-
-/* Regions are contiguous, each aligned to the banks. A region that does not fit is refused by the call. */
-static void regions_place(Runner *w, Controller *c, const Reach *reach)
-{
-	uint64_t banks = (uint64_t)w->m->dram_banks, size[MEMORIES] = { (uint64_t)w->m->sram, (uint64_t)w->m->dram };
-	w->end[OF_SRAM] = reach->words[OF_SRAM][0] > TABLE_WORDS ? reach->words[OF_SRAM][0] : TABLE_WORDS;
-	w->end[OF_DRAM] = reach->words[OF_DRAM][0];
-	for (uint32_t n = 1; n < BASES; n++) {
-		uint64_t at = 0;
-		for (int k = 0; k < MEMORIES; k++)
-			if (reach->words[k][n] && w->end[k] > at)
-				at = w->end[k];
-		at = (at + banks - 1) / banks * banks;
-		for (int k = 0; k < MEMORIES; k++)
-			if (reach->words[k][n])
-				w->end[k] = at + reach->words[k][n];
-		if (at)
-			controller_base(c, n, (uint32_t)at);
-	}
-	for (int k = 0; k < MEMORIES; k++)
-		w->end[k] = w->end[k] < size[k] ? w->end[k] : size[k];
 }
 
 /* ---- which words are indices ---- */
@@ -147,8 +94,49 @@ static void origins_issue(Origins *o, const Micro *u, uint64_t now)
 		o->coming[o->count++] = (Arrival){ now + (uint64_t)op_latency(o->w->m, u->op), origin_of(o, u), u->dst };
 }
 
-static void indices_find(Runner *w, const Controller *c, const Routine *r)
+/* ---- loading and filling ---- */
+
+Controller *runner_load(Runner *w, const Routine *r)
 {
+	Controller *c = controller_new(w->cx, w->p);
+	Reach *reach = NEW(&w->cx->scratch, 1, Reach);
+	w->result = routine_spill_low(w->m, r);
+	for (uint32_t t = 0; t < r->lines; t++) {
+		const Micro *u = &r->line[t].slot[UNIT_SWITCH];
+		while (u->op == GOP_XFER && w->sw->stored <= u->k.u) {
+			/* Configuration 0 joins buddies, i and i ^ 1; k sends k processors further.  A ring can do one step. */
+			uint32_t procs = w->p->procs, k = w->sw->stored;
+			uint16_t *to = NEW(&w->cx->scratch, w->sw->ports, uint16_t);
+			for (uint32_t i = 0; i < w->sw->ports; i++) {
+				uint32_t step = w->m->ring_only ? (i + 1) % procs : k ? (i + k) % procs : i ^ 1;
+				to[i] = (uint16_t)(i < procs && step < procs ? step : NO_ROUTE);
+			}
+			switch_store(w->cx, w->sw, to);
+		}
+	}
+	for (uint32_t t = 0; t < r->lines; t++)
+		for (uint32_t unit = 0; unit < UNITS; unit++)
+			if (r->line[t].slot[unit].op != GOP_NONE && !is_spill(w, &r->line[t].slot[unit]))
+				reach_add(reach, &r->line[t].slot[unit]);
+	/* Regions are contiguous, each aligned to the banks. A region that does not fit is refused by the call. */
+	uint64_t banks = (uint64_t)w->m->dram_banks, size[MEMORIES] = { (uint64_t)w->m->sram, (uint64_t)w->m->dram };
+	w->end[OF_SRAM] = reach->words[OF_SRAM][0] > TABLE_WORDS ? reach->words[OF_SRAM][0] : TABLE_WORDS;
+	w->end[OF_DRAM] = reach->words[OF_DRAM][0];
+	for (uint32_t n = 1; n < BASES; n++) {
+		uint64_t at = 0;
+		for (int k = 0; k < MEMORIES; k++)
+			if (reach->words[k][n] && w->end[k] > at)
+				at = w->end[k];
+		at = (at + banks - 1) / banks * banks;
+		for (int k = 0; k < MEMORIES; k++)
+			if (reach->words[k][n])
+				w->end[k] = at + reach->words[k][n];
+		if (at)
+			controller_base(c, n, (uint32_t)at);
+	}
+	for (int k = 0; k < MEMORIES; k++)
+		w->end[k] = w->end[k] < size[k] ? w->end[k] : size[k];
+	/* Words that are loaded and used as an index. */
 	Arena *a = &w->cx->scratch;
 	const Machine *m = w->m;
 	size_t most = (size_t)(m->alu_latency + m->sram_latency + m->lookup_latency + m->switch_latency + UNITS);
@@ -164,19 +152,6 @@ static void indices_find(Runner *w, const Controller *c, const Routine *r)
 			if (r->line[t].slot[unit].op != GOP_NONE)
 				origins_issue(&o, &r->line[t].slot[unit], t);
 	}
-}
-
-/* ---- loading and filling ---- */
-
-Controller *runner_load(Runner *w, const Routine *r)
-{
-	Controller *c = controller_new(w->cx, w->p);
-	Reach *reach = NEW(&w->cx->scratch, 1, Reach);
-	w->result = routine_spill_low(w->m, r);
-	switch_set(w, r);
-	reach_of(reach, w, r);
-	regions_place(w, c, reach);
-	indices_find(w, c, r);
 	controller_load(c, r);
 	return c;
 }

@@ -63,23 +63,6 @@ static double ratio(const Pair *p) { return p->straight.cycles / p->tree.cycles;
 
 enum { EACH = 6 }; /* columns of a way */
 
-static void columns_make(Column *column)
-{
-	static const Column each[EACH] = {
-		{ "straight", "straight", 9, .format = "%.0f" },
-		{ "tree", "tree", 7, .format = "%.0f" },
-		{ "ratio", "ratio", 6, "%.2f", .exact = "%.4g" },
-		{ "share_straight", "report's %", 10, "%.1f", "%.4f", .percent = true },
-		{ "share_tree", "report's %", 10, "%.1f", "%.4f", .percent = true },
-		{ "in_a_tree", "trees of", .width = 9 },
-	};
-	column[0] = (Column){ "units", "units", .width = 5 };
-	for (int i = 0; i < WAYS * EACH; i++) {
-		column[1 + i] = each[i % EACH];
-		column[1 + i].object = way_names[i / EACH];
-	}
-}
-
 static void row_print(const Table *t, uint32_t units, const Pair *pair)
 {
 	TableCell cell[1 + WAYS * EACH] = { tc_count(units) };
@@ -102,7 +85,19 @@ void run_small(CommandRun *c)
 	c->cache = schedule_cache_new(c->cx);
 	Column column[1 + WAYS * EACH];
 	Table t = report_table(c, column, COUNT(column));
-	columns_make(column);
+	static const Column each[EACH] = {
+		{ "straight", "straight", 9, .format = "%.0f" },
+		{ "tree", "tree", 7, .format = "%.0f" },
+		{ "ratio", "ratio", 6, "%.2f", .exact = "%.4g" },
+		{ "share_straight", "report's %", 10, "%.1f", "%.4f", .percent = true },
+		{ "share_tree", "report's %", 10, "%.1f", "%.4f", .percent = true },
+		{ "in_a_tree", "trees of", .width = 9 },
+	};
+	column[0] = (Column){ "units", "units", .width = 5 };
+	for (int i = 0; i < WAYS * EACH; i++) {
+		column[1 + i] = each[i % EACH];
+		column[1 + i].object = way_names[i / EACH];
+	}
 	jw_count(c->json, "wide", WIDE);
 	jw_count(c->json, "cases", c->cases ? c->cases : CASES_EACH);
 	for (int compiler = 0; compiler < 2; compiler++) {

@@ -40,10 +40,7 @@ static void costs_fill(const CommandRun *c, const Plan *plan, int compiler, uint
 		cost[i] = (SumCost){ .cycles = NAN };
 		if (!(mask >> i & 1))
 			continue;
-		s[count] = epoch_spec(c, plan, (uint64_t)CASES_EACH * procs);
-		s[count].o.compiler = compiler;
-		s[count].o.procs = procs;
-		s[count].o.sum = sum_methods[i].sum;
+		s[count] = epoch_of(c, plan, (uint64_t)CASES_EACH * procs, compiler, procs, sum_methods[i].sum);
 		s[count].o.update = sum_methods[i].update;
 		of[count++] = i;
 	}
@@ -155,17 +152,6 @@ static int best_of(const SumCost *cost)
 		if (isfinite(cost[i].cycles) && (best < 0 || cost[i].cycles < cost[best].cycles))
 			best = i;
 	return best;
-}
-
-static void study_make(const CommandRun *c, Study *s)
-{
-	s->cost = arena_alloc(&c->cx->keep, s->count, sizeof *s->cost);
-	for (uint32_t i = 0; i < s->count; i++) {
-		costs_fill(c, s->plan, s->compiler, (uint32_t)s->procs[i], (1u << SUM_METHODS) - 1, s->cost[i]);
-		for (int k = 0; k < SUM_METHODS; k++)
-			s->cycles += s->cost[i][k].epoch;
-	}
-	s->crossings = crossings_find(c, s->plan, s->compiler, s->crossing);
 }
 
 /* One row for each number of processors, a column for each method. */
@@ -301,9 +287,16 @@ void run_sums(CommandRun *c)
 		int compiler = i % 2 ? COMPILER_BEST : COMPILER_1989;
 		if (only >= 0 && compiler != only)
 			continue;
-		s[studies] = (Study){ .plan = plan[i / 2], .compiler = compiler, .procs = procs, .count = count };
-		study_make(c, &s[studies]);
-		cycles += s[studies++].cycles;
+		Study *one = &s[studies++];
+		*one = (Study){ .plan = plan[i / 2], .compiler = compiler, .procs = procs, .count = count };
+		one->cost = arena_alloc(&c->cx->keep, one->count, sizeof *one->cost);
+		for (uint32_t j = 0; j < one->count; j++) {
+			costs_fill(c, one->plan, one->compiler, (uint32_t)one->procs[j], (1u << SUM_METHODS) - 1, one->cost[j]);
+			for (int k = 0; k < SUM_METHODS; k++)
+				one->cycles += one->cost[j][k].epoch;
+		}
+		one->crossings = crossings_find(c, one->plan, one->compiler, one->crossing);
+		cycles += one->cycles;
 	}
 	jw_start(c->json, "studies", '[');
 	for (uint32_t i = 0; i < studies; i++)

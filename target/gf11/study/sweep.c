@@ -35,28 +35,6 @@ static const Swept swept[] = {
 
 /* ---- operands ---- */
 
-static void names_read(Ctx *cx, Sweep *s, const Swept *what, const char *word)
-{
-	s->value = NEW(&cx->scratch, strlen(word) + 1, double);
-	for (const char *p = word; p;) {
-		const char *comma = strchr(p, ',');
-		const char *one = arena_copy(&cx->scratch, p, comma ? (size_t)(comma - p) : strlen(p));
-		s->value[s->count++] = choice_read(cx, s->name, one, what->names, what->choices);
-		p = comma ? comma + 1 : NULL;
-	}
-}
-
-static _Noreturn void unknown(Ctx *cx, const char *name)
-{
-	Buf list = { .arena = &cx->scratch };
-	buf_puts(&list, "what can be swept:");
-	for (size_t i = 0; i < COUNT(swept); i++)
-		buf_printf(&list, " %s", swept[i].name);
-	for (size_t i = 0; i < machine_row_count; i++)
-		buf_printf(&list, " %s", machine_rows[i].name);
-	fail(cx, MP_BAD_INPUT, list.s, "there is no parameter '%s'", name);
-}
-
 static Sweep sweep_read(Ctx *cx, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -70,41 +48,33 @@ static Sweep sweep_read(Ctx *cx, const char *word)
 		const MachineRow row = { .low = 1, .high = swept[i].most };
 		s.at = swept[i].at;
 		s.names = swept[i].names;
-		if (s.names)
-			names_read(cx, &s, &swept[i], equals + 1);
-		else
+		if (s.names) {
+			s.value = NEW(&cx->scratch, strlen(equals), double);
+			for (const char *p = equals + 1; p;) {
+				const char *comma = strchr(p, ',');
+				const char *one = arena_copy(&cx->scratch, p, comma ? (size_t)(comma - p) : strlen(p));
+				s.value[s.count++] = choice_read(cx, s.name, one, s.names, swept[i].choices);
+				p = comma ? comma + 1 : NULL;
+			}
+		} else
 			s.count = range_read(cx, s.name, equals + 1, &row, &s.value);
 		return s;
 	}
-	for (size_t i = 0; i < machine_row_count; i++) {
-		if (strcmp(machine_rows[i].name, s.name) == 0) {
-			s.row = &machine_rows[i];
-			s.count = range_read(cx, s.name, equals + 1, s.row, &s.value);
-			return s;
-		}
+	s.row = machine_row(s.name);
+	if (s.row) {
+		s.count = range_read(cx, s.name, equals + 1, s.row, &s.value);
+		return s;
 	}
-	unknown(cx, s.name);
+	Buf list = { .arena = &cx->scratch };
+	buf_puts(&list, "what can be swept:");
+	for (size_t i = 0; i < COUNT(swept); i++)
+		buf_printf(&list, " %s", swept[i].name);
+	for (size_t i = 0; i < machine_row_count; i++)
+		buf_printf(&list, " %s", machine_rows[i].name);
+	fail(cx, MP_BAD_INPUT, list.s, "there is no parameter '%s'", s.name);
 }
 
 /* ---- one combination ---- */
-
-static void option_put(BpOptions *o, const Sweep *s, double v)
-{
-	void *field = (char *)o + s->at;
-	if (s->names)
-		*(int *)field = (int)v;
-	else
-		*(uint32_t *)field = (uint32_t)v;
-}
-
-void machine_put(Machine *m, const MachineRow *row, double v)
-{
-	void *field = (char *)m + row->offset;
-	if (row->real)
-		*(double *)field = v;
-	else
-		*(int64_t *)field = (int64_t)v;
-}
 
 /* The parser of machine files refuses inconsistent values. */
 const Machine *machine_checked(Ctx *cx, const Machine *m)
@@ -129,24 +99,17 @@ static void combine(void *arg)
 	const CommandRun *c = k->c;
 	Machine m = *c->m;
 	for (uint32_t i = 0; i < c->operands; i++) {
-		if (k->s[i].row)
-			machine_put(&m, k->s[i].row, k->s[i].value[k->at[i]]);
+		const Sweep *s = &k->s[i];
+		double v = s->value[k->at[i]];
+		void *field = (char *)&k->spec->o + s->at;
+		if (s->row)
+			machine_put(&m, s->row, v);
+		else if (s->names)
+			*(int *)field = (int)v;
 		else
-			option_put(&k->spec->o, &k->s[i], k->s[i].value[k->at[i]]);
+			*(uint32_t *)field = (uint32_t)v;
 	}
 	k->spec->m = machine_checked(c->cx, &m);
-}
-
-static EpochSpec sweep_run(const CommandRun *c, const Plan *plan, const Sweep *s, const uint32_t *at)
-{
-	EpochSpec spec = epoch_spec(c, plan, c->cases ? c->cases : NETTALK_CASES);
-	Combination k = { c, s, at, &spec };
-	if (c->procs)
-		spec.o.procs = (uint32_t)whole_number(c, "procs", c->procs, 1, (uint64_t)c->m->processors);
-	spec.why = attempt(c->cx, combine, &k);
-	if (!spec.why)
-		epochs_isolated(c->cx, &spec, 1);
-	return spec;
 }
 
 /* ---- output ---- */
@@ -164,21 +127,6 @@ static uint32_t columns_make(const CommandRun *c, const Sweep *s, Column *column
 		column[i] = (Column){ s[i].name, s[i].name, 12, "%.10g", .exact = "%.10g" };
 	memcpy(column + c->operands, part_columns, sizeof part_columns);
 	return c->operands + PARTS;
-}
-
-static void row_print(const CommandRun *c, const Table *t, const Sweep *s, const uint32_t *at, const EpochSpec *run)
-{
-	const Epoch *e = &run->e;
-	TableCell cell[MAX_OPERANDS + PARTS], *part = cell + c->operands;
-	const uint64_t cycles[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
-	for (uint32_t i = 0; i < c->operands; i++) {
-		double v = s[i].value[at[i]];
-		cell[i] = s[i].names ? tc_text(s[i].names[(int)v]) : tc_real(v);
-	}
-	for (size_t i = 0; i < COUNT(cycles); i++)
-		part[i] = tc_count(cycles[i]);
-	part[COUNT(cycles)] = tc_real(e->mcps);
-	table_row_failed(t, cell, run->why ? c->operands : t->columns, "error", run->why);
 }
 
 /* The next combination; the last parameter varies fastest. False: there is none. */
@@ -206,12 +154,28 @@ void run_sweep(CommandRun *c)
 	Table t = report_table(c, column, columns_make(c, s, column));
 	table_start(&t, "rows");
 	do {
-		EpochSpec run = sweep_run(c, plan, s, at);
-		failed += run.why != NULL;
-		cycles += run.e.total;
-		row_print(c, &t, s, at, &run);
+		EpochSpec spec = epoch_spec(c, plan, c->cases ? c->cases : NETTALK_CASES);
+		Combination k = { c, s, at, &spec };
+		if (c->procs)
+			spec.o.procs = procs_one(c);
+		spec.why = attempt(c->cx, combine, &k);
+		if (!spec.why)
+			epochs_isolated(c->cx, &spec, 1);
+		failed += spec.why != NULL;
+		cycles += spec.e.total;
+		const Epoch *e = &spec.e;
+		TableCell cell[MAX_OPERANDS + PARTS], *part = cell + c->operands;
+		const uint64_t parts[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
+		for (uint32_t j = 0; j < c->operands; j++) {
+			double v = s[j].value[at[j]];
+			cell[j] = s[j].names ? tc_text(s[j].names[(int)v]) : tc_real(v);
+		}
+		for (size_t j = 0; j < COUNT(parts); j++)
+			part[j] = tc_count(parts[j]);
+		part[COUNT(parts)] = tc_real(e->mcps);
+		table_row_failed(&t, cell, spec.why ? c->operands : t.columns, "error", spec.why);
 		if (failed == runs)
-			fail(c->cx, MP_BAD_INPUT, "sweep over other values", "no combination works: %s", run.why);
+			fail(c->cx, MP_BAD_INPUT, "sweep over other values", "no combination works: %s", spec.why);
 	} while (advance(c, s, at));
 	table_end(&t);
 	report_end(c, cycles, 0);

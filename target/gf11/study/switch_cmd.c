@@ -74,14 +74,6 @@ static bool seeds_parse(Ctx *cx, const char *spec, uint64_t ports, Seeds *s)
 	return true;
 }
 
-static void route_range(Ctx *cx, Tour *t, const Seeds *s)
-{
-	for (uint64_t seed = s->first; seed - s->first <= s->last - s->first; seed++) {
-		permutation_random(seed, t->sw->ports, (uint32_t)s->routes, t->to);
-		route_one(cx, t);
-	}
-}
-
 static uint32_t middle_used(const Tour *t)
 {
 	uint32_t used = 0, n = t->sw->n;
@@ -92,35 +84,6 @@ static uint32_t middle_used(const Tour *t)
 		used += y < n;
 	}
 	return used;
-}
-
-static void tour_json(const Tour *t, JsonWriter *json)
-{
-	jw_count(json, "ports", t->sw->ports);
-	jw_count(json, "permutations", t->permutations);
-	jw_count(json, "routes", t->routes);
-	jw_flag(json, "routed", t->routed == t->permutations);
-	jw_flag(json, "verified", t->verified == t->permutations);
-	jw_count(json, "stored", t->sw->stored);
-	jw_real(json, "microseconds", "%.3f", 1e6 * t->seconds / (double)t->permutations);
-	jw_count(json, "middle_used", middle_used(t));
-	jw_text(json, "reason", t->reason);
-}
-
-static const char *what_failed(Ctx *cx, const Tour *t)
-{
-	Buf why = { .arena = &cx->scratch };
-	if (t->reason && t->permutations == 1)
-		buf_printf(&why, "the switch cannot be set so: %s", t->reason);
-	else if (t->reason)
-		buf_printf(&why, "%" PRIu64 " of %" PRIu64 " permutations cannot be routed: %s", t->permutations - t->routed,
-		           t->permutations, t->reason);
-	else if (t->verified < t->routed)
-		buf_printf(&why,
-		           "%" PRIu64 " of %" PRIu64 " settings do not carry the tokens where they should, a fault of the "
-		           "router: please report it",
-		           t->routed - t->verified, t->routed);
-	return why.s;
 }
 
 const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
@@ -134,12 +97,23 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 	t.set = setting_new(&cx->scratch, t.sw);
 	bool range = seeds_parse(cx, spec, t.sw->ports, &seeds);
 	if (range) {
-		route_range(cx, &t, &seeds);
+		for (uint64_t seed = seeds.first; seed - seeds.first <= seeds.last - seeds.first; seed++) {
+			permutation_random(seed, t.sw->ports, (uint32_t)seeds.routes, t.to);
+			route_one(cx, &t);
+		}
 	} else {
 		permutation_make(cx, spec, (uint32_t)m->processors, t.sw->ports, t.to);
 		route_one(cx, &t);
 	}
-	tour_json(&t, json);
+	jw_count(json, "ports", t.sw->ports);
+	jw_count(json, "permutations", t.permutations);
+	jw_count(json, "routes", t.routes);
+	jw_flag(json, "routed", t.routed == t.permutations);
+	jw_flag(json, "verified", t.verified == t.permutations);
+	jw_count(json, "stored", t.sw->stored);
+	jw_real(json, "microseconds", "%.3f", 1e6 * t.seconds / (double)t.permutations);
+	jw_count(json, "middle_used", middle_used(&t));
+	jw_text(json, "reason", t.reason);
 	if (range)
 		buf_printf(text,
 		           "%" PRIu64 " permutations of %" PRIu64 " routes: %" PRIu64 " routed, %" PRIu64
@@ -148,5 +122,16 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 		           1e6 * t.seconds / (double)t.permutations);
 	else if (t.routed)
 		switch_print(t.sw, t.to, &t.set, text);
-	return what_failed(cx, &t);
+	Buf why = { .arena = &cx->scratch };
+	if (t.reason && t.permutations == 1)
+		buf_printf(&why, "the switch cannot be set so: %s", t.reason);
+	else if (t.reason)
+		buf_printf(&why, "%" PRIu64 " of %" PRIu64 " permutations cannot be routed: %s", t.permutations - t.routed,
+		           t.permutations, t.reason);
+	else if (t.verified < t.routed)
+		buf_printf(&why,
+		           "%" PRIu64 " of %" PRIu64 " settings do not carry the tokens where they should, a fault of the "
+		           "router: please report it",
+		           t.routed - t.verified, t.routed);
+	return why.s;
 }

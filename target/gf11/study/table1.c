@@ -89,19 +89,6 @@ static void simulate_cells(const CommandRun *c, Table1 *t)
 	}
 }
 
-/* A cell that does not compile is left out of the table and reported at its end. */
-static void best_take(CommandRun *c, BestTable *t, uint32_t row, const EpochSpec *s)
-{
-	t->cell[row][s->o.sum] = s->e;
-	t->cycles += s->e.total;
-	if (s->why) {
-		Buf b = { .arena = &c->cx->scratch };
-		buf_printf(&b, "best mode, sum %s, %u processors: %s", sum_names[s->o.sum], s->o.procs, s->why);
-		c->failure = b.s;
-		c->remedy = "the other cells are right";
-	}
-}
-
 /* All summation methods for one number of processors together: most of their code is identical. */
 void best_simulate(CommandRun *c, const Plan *plan, BestTable *t)
 {
@@ -112,14 +99,21 @@ void best_simulate(CommandRun *c, const Plan *plan, BestTable *t)
 		for (int sum = 0; sum < SUMS; sum++) {
 			if (c->sum && sum != chosen)
 				continue;
-			s[count] = epoch_spec(c, plan, NETTALK_CASES);
-			s[count].o.compiler = COMPILER_BEST;
-			s[count].o.procs = best_procs[t->rows];
-			s[count++].o.sum = sum;
+			s[count++] = epoch_of(c, plan, NETTALK_CASES, COMPILER_BEST, best_procs[t->rows], sum);
 		}
 		epochs_isolated(c->cx, s, count);
-		for (uint32_t i = 0; i < count; i++)
-			best_take(c, t, t->rows, &s[i]);
+		for (uint32_t i = 0; i < count; i++) {
+			/* A cell that does not compile is left out of the table and reported at its end. */
+			const EpochSpec *one = &s[i];
+			t->cell[t->rows][one->o.sum] = one->e;
+			t->cycles += one->e.total;
+			if (one->why) {
+				Buf b = { .arena = &c->cx->scratch };
+				buf_printf(&b, "best mode, sum %s, %u processors: %s", sum_names[one->o.sum], one->o.procs, one->why);
+				c->failure = b.s;
+				c->remedy = "the other cells are right";
+			}
+		}
 	}
 }
 
@@ -185,26 +179,6 @@ static void best_text(const CommandRun *c, const Table1 *t, bool updates)
 	}
 }
 
-/* JSON of best mode: a row for each number of processors and method. */
-static void best_json(const CommandRun *c, const Table1 *t)
-{
-	static const Column columns[] = {
-		{ .key = "procs" },  { .key = "sum" }, { .key = "mcps" }, { "percent_of_limit", .exact = "%.2f" },
-		{ .key = "cycles" },
-	};
-	Table table = json_table(c, columns, COUNT(columns));
-	table_start(&table, "best");
-	for (uint32_t i = 0; i < t->best.rows * SUMS; i++) {
-		uint32_t procs = best_procs[i / SUMS];
-		const Epoch *e = &t->best.cell[i / SUMS][i % SUMS];
-		if (e->total)
-			table_row(&table,
-			          (TableCell[]){ tc_count(procs), tc_text(sum_names[i % SUMS]), tc_real(e->mcps),
-			                         tc_real(100 * e->mcps / model_limit(t->plan, c->m, procs)), tc_count(e->total) });
-	}
-	table_end(&table);
-}
-
 static void extended_json(const CommandRun *c, const Table1 *t)
 {
 	static const Column columns[] = {
@@ -268,22 +242,6 @@ static void mean_print(const CommandRun *c, double mean)
 	jw_real(c->json, "mean_abs_error_pct", "%.3f", mean);
 }
 
-static void table1_print(const CommandRun *c, const Table1 *t)
-{
-	buf_puts(c->text,
-	         "# Millions of connections per second: 203-60-26 (NETtalk), 12,022 cases, one update per epoch\n\n");
-	rows_print(c, t);
-	if (t->best.rows)
-		best_text(c, t, false);
-	if (c->extended)
-		best_text(c, t, true);
-	best_json(c, t);
-	extended_json(c, t);
-	mean_print(c, mean_of(t));
-	buf_puts(c->text, "# 1989: every cycle of the program that the authors describe; model: section 6.1, corrected\n"
-	                  "# limit: every processor adds or multiplies in every cycle\n");
-}
-
 void run_table1(CommandRun *c)
 {
 	Table1 *t = NEW(&c->cx->keep, 1, Table1);
@@ -295,7 +253,33 @@ void run_table1(CommandRun *c)
 		best_simulate(c, t->plan, &t->best);
 	if (best && (c->extended || c->as_json))
 		t->crossings = crossings_find(c, t->plan, COMPILER_BEST, t->crossing);
-	table1_print(c, t);
+	buf_puts(c->text,
+	         "# Millions of connections per second: 203-60-26 (NETtalk), 12,022 cases, one update per epoch\n\n");
+	rows_print(c, t);
+	if (t->best.rows)
+		best_text(c, t, false);
+	if (c->extended)
+		best_text(c, t, true);
+	/* JSON of best mode: a row for each number of processors and method. */
+	static const Column columns[] = {
+		{ .key = "procs" },  { .key = "sum" }, { .key = "mcps" }, { "percent_of_limit", .exact = "%.2f" },
+		{ .key = "cycles" },
+	};
+	Table table = json_table(c, columns, COUNT(columns));
+	table_start(&table, "best");
+	for (uint32_t i = 0; i < t->best.rows * SUMS; i++) {
+		uint32_t procs = best_procs[i / SUMS];
+		const Epoch *e = &t->best.cell[i / SUMS][i % SUMS];
+		if (e->total)
+			table_row(&table,
+			          (TableCell[]){ tc_count(procs), tc_text(sum_names[i % SUMS]), tc_real(e->mcps),
+			                         tc_real(100 * e->mcps / model_limit(t->plan, c->m, procs)), tc_count(e->total) });
+	}
+	table_end(&table);
+	extended_json(c, t);
+	mean_print(c, mean_of(t));
+	buf_puts(c->text, "# 1989: every cycle of the program that the authors describe; model: section 6.1, corrected\n"
+	                  "# limit: every processor adds or multiplies in every cycle\n");
 	report_end(c, t->cycles + t->best.cycles, 0);
 }
 
@@ -320,20 +304,6 @@ static double misfit(const CommandRun *c, const Table1 *t, double host_call)
 	return sum;
 }
 
-/* More cycles per call slow every cell down: the misfit is unimodal. */
-static int64_t fit(const CommandRun *c, const Table1 *t)
-{
-	int64_t low = 0, high = 1000000;
-	while (low < high) {
-		int64_t middle = low + (high - low) / 2;
-		if (misfit(c, t, (double)middle) <= misfit(c, t, (double)(middle + 1)))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
 static const Machine *machine_with(const CommandRun *c, int64_t host_call)
 {
 	Machine *m = NEW(&c->cx->keep, 1, Machine);
@@ -349,17 +319,27 @@ static const Machine *machine_with(const CommandRun *c, int64_t host_call)
 	return m;
 }
 
-static void machine_write(const CommandRun *c, const Machine *m)
+void run_calibrate(CommandRun *c)
 {
-	Buf text = { .arena = &c->cx->scratch };
-	OutFile *f = file_create(c->cx, &c->cx->scratch, c->write);
-	machine_print(m, &text);
-	file_write(f, text.s, text.len);
-	file_commit(c->cx, f);
-}
-
-static void calibrate_print(const CommandRun *c, const Table1 *t, int64_t host_call, const double *mcps)
-{
+	Table1 *t = NEW(&c->cx->keep, 1, Table1);
+	double mcps[CELLS];
+	check_size(c);
+	t->plan = plan_open(c->cx, NULL);
+	if (c->sum && choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) != SUM_TREE)
+		fail(c->cx, MP_BAD_INPUT, "write --sum tree, or leave it out", "the constant is fitted to cells of the tree");
+	simulate_cells(c, t);
+	/* More cycles per call slow every cell down: the misfit is unimodal. */
+	int64_t low = 0, high = 1000000;
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		if (misfit(c, t, (double)middle) <= misfit(c, t, (double)(middle + 1)))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	int64_t host_call = low;
+	for (uint32_t i = 0; i < CELLS; i++)
+		mcps[i] = t->shown[i] ? mcps_with(c, t, i, (double)host_call) : 0;
 	static const Column columns[] = {
 		{ "procs", "procs", .width = 5 },
 		{ "sum", "sum", .width = 5 },
@@ -384,23 +364,13 @@ static void calibrate_print(const CommandRun *c, const Table1 *t, int64_t host_c
 			                                 tc_flag(table1[i].fitted), tc_text(remark(&table1[i])) });
 	table_end(&table);
 	mean_print(c, mean_error(t, mcps));
-}
-
-void run_calibrate(CommandRun *c)
-{
-	Table1 *t = NEW(&c->cx->keep, 1, Table1);
-	double mcps[CELLS];
-	check_size(c);
-	t->plan = plan_open(c->cx, NULL);
-	if (c->sum && choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) != SUM_TREE)
-		fail(c->cx, MP_BAD_INPUT, "write --sum tree, or leave it out", "the constant is fitted to cells of the tree");
-	simulate_cells(c, t);
-	int64_t host_call = fit(c, t);
-	for (uint32_t i = 0; i < CELLS; i++)
-		mcps[i] = t->shown[i] ? mcps_with(c, t, i, (double)host_call) : 0;
-	calibrate_print(c, t, host_call, mcps);
 	if (c->write) {
-		machine_write(c, machine_with(c, host_call));
+		const Machine *m = machine_with(c, host_call);
+		Buf text = { .arena = &c->cx->scratch };
+		OutFile *f = file_create(c->cx, &c->cx->scratch, c->write);
+		machine_print(m, &text);
+		file_write(f, text.s, text.len);
+		file_commit(c->cx, f);
 		buf_printf(c->text, "wrote %s\n", c->write);
 	}
 	report_end(c, t->cycles, 0);

@@ -66,11 +66,8 @@ static double rate_here(const CommandRun *c, const Target *target)
 
 static uint64_t simulated_row(const CommandRun *c, const Table *t, uint32_t procs, int compiler, int sum)
 {
-	EpochSpec s = epoch_spec(c, plan_open(c->cx, NULL), NETTALK_CASES);
+	EpochSpec s = epoch_of(c, plan_open(c->cx, NULL), NETTALK_CASES, compiler, procs, sum);
 	Buf name = { .arena = &c->cx->scratch };
-	s.o.procs = procs;
-	s.o.compiler = compiler;
-	s.o.sum = sum;
 	Epoch e = epoch_isolated(c->cx, &s);
 	buf_printf(&name, "GF11, %u processors, %s, %s", procs, sum_names[sum], compiler_names[compiler]);
 	row(t, name.s, e.mcps, "simulated");

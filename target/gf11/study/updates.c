@@ -34,29 +34,7 @@ static void variant_add(Study *s, const char *name, int64_t rule, double range)
 	gf11_own(&v->opt)->range_check = range;
 }
 
-static void variants_fill(Study *s)
-{
-	variant_add(s, "momentum", 0, 0);
-	variant_add(s, "range-check", 0, 1);
-	for (uint32_t i = 1; i < rule_count && s->variants < MAX_VARIANTS; i++)
-		if (!rules[i].needs_norm)
-			variant_add(s, rules[i].name, i, 0);
-}
-
 /* ---- one weight ---- */
-
-typedef struct RuleCost {
-	uint32_t operations, port, moves;
-	int64_t cycles;
-} RuleCost;
-
-static RuleCost rule_cost(const CommandRun *c, const Rule *rule)
-{
-	BpSum summing = { 0 };
-	Bp b = { .cx = c->cx, .m = c->m, .rule = rule, .summing = &summing };
-	const SumRule *r = rule_make(&b);
-	return (RuleCost){ r->alu, r->port, chunk_moves(&b), r->length };
-}
 
 static void rules_print(const CommandRun *c, const Study *s)
 {
@@ -72,33 +50,17 @@ static void rules_print(const CommandRun *c, const Study *s)
 	for (uint32_t i = 0; i < s->variants; i++) {
 		if (i == CHECKED)
 			continue;
-		RuleCost r = rule_cost(c, &rules[s->variant[i].opt.rule]);
-		table_row(&t, (TableCell[]){ tc_text(s->variant[i].name), tc_count(r.operations), tc_count(r.port),
-		                             tc_count(r.moves), tc_count((uint64_t)r.cycles) });
+		BpSum summing = { 0 };
+		Bp b = { .cx = c->cx, .m = c->m, .rule = &rules[s->variant[i].opt.rule], .summing = &summing };
+		const SumRule *r = rule_make(&b);
+		table_row(&t, (TableCell[]){ tc_text(s->variant[i].name), tc_count(r->alu), tc_count(r->port),
+		                             tc_count(chunk_moves(&b)), tc_count((uint64_t)r->length) });
 	}
 	table_end(&t);
 	buf_puts(c->text, "\n");
 }
 
 /* ---- epochs ---- */
-
-static void row_fill(const CommandRun *c, Study *s, Row *row)
-{
-	EpochSpec spec[MAX_VARIANTS];
-	for (uint32_t i = 0; i < s->variants; i++) {
-		spec[i] = epoch_spec(c, s->plan, s->cases);
-		spec[i].opt = &s->variant[i].opt;
-		spec[i].o.compiler = row->compiler;
-		spec[i].o.procs = row->procs;
-		spec[i].o.sum = row->sum;
-	}
-	epochs_isolated(c->cx, spec, s->variants);
-	for (uint32_t i = 0; i < s->variants; i++) {
-		bool used = !spec[i].why && spec[i].e.sum == row->sum;
-		row->e[i] = used ? spec[i].e : (Epoch){ 0 };
-		s->cycles += spec[i].why ? 0 : spec[i].e.total;
-	}
-}
 
 /* In percent of the epoch with momentum and without the check; NaN: not available. */
 static double added(const Row *row, uint32_t i)
@@ -149,22 +111,6 @@ static void row_print(const Table *t, const Study *s, const Row *row)
 
 /* ---- the command ---- */
 
-/* --procs; default 8, 64, 512 and all. */
-static uint32_t procs_wanted(const CommandRun *c, double **procs)
-{
-	static const double few[] = { 8, 64, 512 };
-	uint32_t count = 0;
-	if (c->procs)
-		return procs_read(c, procs);
-	*procs = NEW(&c->cx->scratch, COUNT(few) + 1, double);
-	while (count < COUNT(few) && few[count] < (double)c->m->processors) {
-		(*procs)[count] = few[count];
-		count++;
-	}
-	(*procs)[count++] = (double)c->m->processors;
-	return count;
-}
-
 void run_updates(CommandRun *c)
 {
 	Study s = { .plan = plan_open(c->cx, c->operands ? c->operand[0] : NULL),
@@ -172,8 +118,12 @@ void run_updates(CommandRun *c)
 	int only = c->compiler ? choice_read(c->cx, "--compiler", c->compiler, compiler_names, 2) : -1;
 	int only_sum = c->sum ? choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) : -1;
 	double *procs;
-	uint32_t count = procs_wanted(c, &procs);
-	variants_fill(&s);
+	uint32_t count = procs_or(c, (const double[]){ 8, 64, 512 }, 3, &procs);
+	variant_add(&s, "momentum", 0, 0);
+	variant_add(&s, "range-check", 0, 1);
+	for (uint32_t i = 1; i < rule_count && s.variants < MAX_VARIANTS; i++)
+		if (!rules[i].needs_norm)
+			variant_add(&s, rules[i].name, i, 0);
 	rules_print(c, &s);
 	buf_printf(c->text,
 	           "# %s: %" PRIu64 " weights, %" PRIu64 " cases; cycles of an epoch and of its update with momentum; "
@@ -188,7 +138,17 @@ void run_updates(CommandRun *c)
 			        .procs = (uint32_t)procs[i / SUMS % count] };
 		if ((only >= 0 && row.compiler != only) || (only_sum >= 0 && row.sum != only_sum))
 			continue;
-		row_fill(c, &s, &row);
+		EpochSpec spec[MAX_VARIANTS];
+		for (uint32_t k = 0; k < s.variants; k++) {
+			spec[k] = epoch_of(c, s.plan, s.cases, row.compiler, row.procs, row.sum);
+			spec[k].opt = &s.variant[k].opt;
+		}
+		epochs_isolated(c->cx, spec, s.variants);
+		for (uint32_t k = 0; k < s.variants; k++) {
+			bool used = !spec[k].why && spec[k].e.sum == row.sum;
+			row.e[k] = used ? spec[k].e : (Epoch){ 0 };
+			s.cycles += spec[k].why ? 0 : spec[k].e.total;
+		}
 		if (row.e[PLAIN].total)
 			row_print(&t, &s, &row);
 	}
