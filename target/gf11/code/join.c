@@ -33,8 +33,13 @@ Code *code_join(Ctx *cx, const char *name, Routine *const *part, uint32_t parts)
 	return code;
 }
 
-static void lines_join(Ctx *cx, Routine *r, Routine *const *part, uint32_t parts)
+Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts)
 {
+	Routine *r = NEW(&cx->keep, 1, Routine);
+	Code *code = code_join(cx, arena_copy(&cx->keep, name, strlen(name)), part, parts);
+	r->name = code->name;
+	r->code = code;
+	r->update = code->update;
 	for (uint32_t i = 0; i < parts; i++)
 		r->lines += part[i]->lines;
 	r->line = NEW(&cx->keep, r->lines, Line);
@@ -48,16 +53,6 @@ static void lines_join(Ctx *cx, Routine *r, Routine *const *part, uint32_t parts
 		}
 		recs += part[i]->code->recs;
 	}
-}
-
-Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *const *part, uint32_t parts)
-{
-	Routine *r = NEW(&cx->keep, 1, Routine);
-	Code *code = code_join(cx, arena_copy(&cx->keep, name, strlen(name)), part, parts);
-	r->name = code->name;
-	r->code = code;
-	r->update = code->update;
-	lines_join(cx, r, part, parts);
 	/* Bounds are those of all operations together, so the cost of not overlapping the parts is visible. */
 	Report *to = &r->report;
 	bound_fill(cx, m, r->code, to);

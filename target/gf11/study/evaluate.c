@@ -22,9 +22,9 @@ typedef struct Set {
 typedef struct Variant {
 	const char *feature, *value;
 	Set set[MAX_SETS];
-	unsigned ways; /* summation methods allowed; 0: those that suit the machine */
-	double times;  /* factor for the number of processors; 0: unchanged */
-	bool power2;   /* sigmoid by powers of two instead of the table */
+	unsigned methods; /* summation methods allowed; 0: those that suit the machine */
+	double times;     /* factor for the number of processors; 0: unchanged */
+	bool power2;      /* sigmoid by powers of two instead of the table */
 } Variant;
 
 /* Variants of a feature are adjacent; the first row is the standard machine. */
@@ -34,10 +34,10 @@ static const Variant variants[] = {
 	{ "interconnection", "ring, fixed", .set = { { "ring-only", 1 }, { "fixed-address", 1 } }, .power2 = true },
 	{ "addresses", "fixed", .set = { { "fixed-address", 1 } }, .power2 = true },
 	{ "sigmoid", "power2", .power2 = true },
-	{ "summing", "ring", .ways = RING },
-	{ "summing", "tree", .ways = TREE },
-	{ "summing", "pipelined", .ways = PIPELINED },
-	{ "summing", "halving", .ways = HALVING },
+	{ "summing", "ring", .methods = RING },
+	{ "summing", "tree", .methods = TREE },
+	{ "summing", "pipelined", .methods = PIPELINED },
+	{ "summing", "halving", .methods = HALVING },
 	{ "processors", "/4", .times = 0.25 },
 	{ "processors", "/2", .times = 0.5 },
 	{ "processors", "x2", .times = 2 },
@@ -141,7 +141,7 @@ static void change_make(void *arg)
 	k->m = machine_checked(k->c->cx, m);
 }
 
-static unsigned ways_for(const Machine *m, int compiler)
+static unsigned methods_for(const Machine *m, int compiler)
 {
 	if (m->ring_only)
 		return m->fixed_address ? RING : compiler == COMPILER_1989 ? PIPELINED : RING | PIPELINED;
@@ -156,9 +156,9 @@ static void variant_run(const CommandRun *c, const Trial *t, int compiler, const
 	r->why = attempt(c->cx, change_make, &k);
 	if (r->why)
 		return;
-	unsigned ways = v->ways ? v->ways : ways_for(k.m, compiler);
+	unsigned methods = v->methods ? v->methods : methods_for(k.m, compiler);
 	for (int sum = 0; sum < SUMS; sum++) {
-		if (!(ways >> sum & 1))
+		if (!(methods >> sum & 1))
 			continue;
 		s[count] = epoch_of(c, t->plan, t->cases, compiler, procs, sum);
 		s[count].m = k.m;
@@ -168,11 +168,11 @@ static void variant_run(const CommandRun *c, const Trial *t, int compiler, const
 	r->m = k.m;
 	/* The fastest; a method that fell back to another counts as the other. */
 	for (uint32_t i = 0; i < count; i++) {
-		bool done = !s[i].why && (!v->ways || s[i].e.sum == s[i].o.sum);
+		bool done = !s[i].why && (!v->methods || s[i].e.sum == s[i].o.sum);
 		if (done && (!r->e.total || s[i].e.total < r->e.total))
 			r->e = s[i].e;
 		else if (!done && !r->why)
-			r->why = s[i].why ? s[i].why : "there are too few weights or processors for this way";
+			r->why = s[i].why ? s[i].why : "there are too few weights or processors for this method";
 	}
 	if (r->e.total)
 		r->why = NULL;
@@ -235,7 +235,7 @@ static bool eases(const Machine *base, const Machine *m)
 }
 
 /* Differs from the base by its machine alone. */
-static bool is_plain(const Variant *v) { return !v->ways && !v->power2 && !(v->times > 0); }
+static bool is_plain(const Variant *v) { return !v->methods && !v->power2 && !(v->times > 0); }
 
 /* A more capable machine runs the program of another variant if its own is slower. */
 static void take_programs(Result *result)

@@ -10,7 +10,7 @@
 
 enum { MAX_POINTS = 16 };
 typedef struct Points {
-	double x[MAX_POINTS], y[MAX_POINTS], work[MAX_POINTS], talk[MAX_POINTS];
+	double x[MAX_POINTS], y[MAX_POINTS], computation[MAX_POINTS], communication[MAX_POINTS];
 	uint32_t count;
 } Points;
 
@@ -18,8 +18,8 @@ typedef struct Points {
 typedef struct Curves {
 	int sum;
 	uint32_t most;
-	double *procs, *mcps, *work, *talk, *total; /* [most] of the model; milliseconds */
-	Points paper, sim;                          /* y: MCPS */
+	double *procs, *mcps, *computation, *communication, *total; /* [most] of the model; milliseconds */
+	Points paper, sim;                                          /* y: MCPS */
 	double paper_total[MAX_POINTS], sim_total[MAX_POINTS];
 } Curves;
 
@@ -40,8 +40,8 @@ static uint64_t curves_simulated(const CommandRun *c, const Plan *plan, Curves *
 		uint32_t n = v->sim.count++;
 		v->sim.x[n] = procs[i];
 		v->sim.y[n] = e.mcps;
-		v->sim.talk[n] = milliseconds(c, (double)e.update);
-		v->sim.work[n] = milliseconds(c, (double)(e.total - e.update));
+		v->sim.communication[n] = milliseconds(c, (double)e.update);
+		v->sim.computation[n] = milliseconds(c, (double)(e.total - e.update));
 		v->sim_total[n] = milliseconds(c, (double)e.total);
 		cycles += e.total;
 	}
@@ -86,9 +86,11 @@ static void csv_split(const Curves *v, Buf *b)
 	table_start(&t, NULL);
 	for (uint32_t i = 0; i < v->most; i++) {
 		double procs = v->procs[i];
-		table_row(&t, (TableCell[]){ tc_count(i + 1), tc_real(v->work[i]), tc_real(v->talk[i]), tc_real(v->total[i]),
-		                             at_procs(&v->paper, v->paper_total, procs), at_procs(&v->sim, v->sim.work, procs),
-		                             at_procs(&v->sim, v->sim.talk, procs), at_procs(&v->sim, v->sim_total, procs) });
+		table_row(&t, (TableCell[]){ tc_count(i + 1), tc_real(v->computation[i]), tc_real(v->communication[i]),
+		                             tc_real(v->total[i]), at_procs(&v->paper, v->paper_total, procs),
+		                             at_procs(&v->sim, v->sim.computation, procs),
+		                             at_procs(&v->sim, v->sim.communication, procs),
+		                             at_procs(&v->sim, v->sim_total, procs) });
 	}
 }
 
@@ -141,12 +143,12 @@ static void svg_split(Arena *a, const Curves *v, const char *title, Buf *b)
 	static const double x_tick[] = { 8, 16, 32, 64, 128, 256, 512 };
 	static const double y_tick[] = { 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000 };
 	const Series series[] = {
-		{ "computation, predicted", PLOT_BLUE, MARK_LINE, v->procs, v->work, v->most },
-		{ "communication, predicted", PLOT_ORANGE, MARK_LINE, v->procs, v->talk, v->most },
+		{ "computation, predicted", PLOT_BLUE, MARK_LINE, v->procs, v->computation, v->most },
+		{ "communication, predicted", PLOT_ORANGE, MARK_LINE, v->procs, v->communication, v->most },
 		{ "total, predicted", PLOT_GREEN, MARK_DASHES, v->procs, v->total, v->most },
 		{ "total, measured in 1989", PLOT_BLACK, MARK_DISC, v->paper.x, v->paper_total, v->paper.count },
-		{ "computation, simulated", PLOT_BLUE, MARK_SQUARE, v->sim.x, v->sim.work, v->sim.count },
-		{ "communication, simulated", PLOT_ORANGE, MARK_TRIANGLE, v->sim.x, v->sim.talk, v->sim.count },
+		{ "computation, simulated", PLOT_BLUE, MARK_SQUARE, v->sim.x, v->sim.computation, v->sim.count },
+		{ "communication, simulated", PLOT_ORANGE, MARK_TRIANGLE, v->sim.x, v->sim.communication, v->sim.count },
 	};
 	const Plot plot = {
 		.title = title,
@@ -268,7 +270,7 @@ void run_figures(CommandRun *c)
 		in.sum = v->sum;
 		in.host_call = 0; /* as in the report's prediction */
 		v->most = (uint32_t)c->m->processors;
-		double **const arrays[] = { &v->procs, &v->mcps, &v->work, &v->talk, &v->total };
+		double **const arrays[] = { &v->procs, &v->mcps, &v->computation, &v->communication, &v->total };
 		for (size_t k = 0; k < COUNT(arrays); k++)
 			*arrays[k] = NEW(a, v->most, double);
 		for (uint32_t k = 0; k < v->most; k++) {
@@ -276,8 +278,8 @@ void run_figures(CommandRun *c)
 			ModelOutput out = model_epoch(&in);
 			v->procs[k] = in.P;
 			v->mcps[k] = out.mcps;
-			v->talk[k] = milliseconds(c, out.communication);
-			v->work[k] = milliseconds(c, out.total - out.communication);
+			v->communication[k] = milliseconds(c, out.communication);
+			v->computation[k] = milliseconds(c, out.total - out.communication);
 			v->total[k] = milliseconds(c, out.total);
 		}
 		for (uint32_t j = 0; j < table1_cells; j++) {

@@ -92,23 +92,6 @@ static uint32_t columns_make(const Study *s, Column *column)
 	return ROW_HEAD + EACH * s->variants;
 }
 
-static void row_print(const Table *t, const Study *s, const Row *row)
-{
-	TableCell cell[ROW_HEAD + EACH * MAX_VARIANTS] = { tc_text(compiler_names[row->compiler]), tc_count(row->procs),
-		                                               tc_text(sum_names[row->sum]), tc_count(row->e[PLAIN].total) };
-	for (uint32_t i = 0; i < s->variants; i++) {
-		const Epoch *e = &row->e[i];
-		TableCell *to = cell + ROW_HEAD + EACH * i;
-		if (!e->total)
-			continue;
-		to[0] = tc_count(e->total);
-		to[1] = tc_count(e->update);
-		to[2] = tc_count(e->update_calls);
-		to[3] = to[4] = tc_real(added(row, i));
-	}
-	table_row(t, cell);
-}
-
 /* ---- the command ---- */
 
 void run_updates(CommandRun *c)
@@ -149,8 +132,22 @@ void run_updates(CommandRun *c)
 			row.e[k] = used ? spec[k].e : (Epoch){ 0 };
 			s.cycles += spec[k].why ? 0 : spec[k].e.total;
 		}
-		if (row.e[PLAIN].total)
-			row_print(&t, &s, &row);
+		if (row.e[PLAIN].total) {
+			TableCell cell[ROW_HEAD + EACH * MAX_VARIANTS] = { tc_text(compiler_names[row.compiler]),
+				                                               tc_count(row.procs), tc_text(sum_names[row.sum]),
+				                                               tc_count(row.e[PLAIN].total) };
+			for (uint32_t j = 0; j < s.variants; j++) {
+				const Epoch *e = &row.e[j];
+				TableCell *to = cell + ROW_HEAD + EACH * j;
+				if (!e->total)
+					continue;
+				to[0] = tc_count(e->total);
+				to[1] = tc_count(e->update);
+				to[2] = tc_count(e->update_calls);
+				to[3] = to[4] = tc_real(added(&row, j));
+			}
+			table_row(&t, cell);
+		}
 	}
 	table_end(&t);
 	report_end(c, s.cycles, 0);
