@@ -99,6 +99,7 @@ typedef struct Routine {
 
 /* Level 0: list scheduling; 1 and more: search while the bound is not met, each level eight times as long.  `seconds`
  * (0: no limit) is converted to a number of placements, so that the result does not depend on the computer. */
+enum { LEVEL_BOUND = -1 }; /* no schedule: as many empty microwords as the lower bound says, to count cycles with */
 typedef struct ScheduleOptions {
 	int level;
 	double seconds;

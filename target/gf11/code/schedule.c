@@ -283,6 +283,15 @@ static Micro micro_make(const DepGraph *g, const DepNode *n, const uint32_t *phy
 	return u;
 }
 
+static void lines_empty(Ctx *cx, Routine *r, uint32_t lines)
+{
+	r->report.cycles = r->lines = lines;
+	r->line = NEW(&cx->keep, lines, Line);
+	for (uint32_t t = 0; t < lines; t++)
+		for (int unit = 0; unit < UNITS; unit++)
+			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NONE };
+}
+
 /* ---- driver ------------------------------------------------------------------------------------- */
 
 static void work_free(void *arena) { arena_free(arena); }
@@ -354,6 +363,12 @@ static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code,
 		return r;
 	Candidates candidates = { .cx = cx, .work = work, .m = m };
 	Source *source = source_new(work, code);
+	if (o->level == LEVEL_BOUND) {
+		Bounds bounds = bound_graph(work, graph_build(cx, work, m, source));
+		report_bounds(&bounds, &r->report);
+		lines_empty(cx, r, r->report.bound);
+		return r;
+	}
 	candidates.unbounded = source_unbounded_index(source);
 	order_measure(&candidates, RECORDED, graph_build(cx, work, m, source));
 	Search s;
@@ -383,15 +398,10 @@ static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code,
 		if (!g->web[i].cond && phys[i] + 1 > r->report.registers)
 			r->report.registers = phys[i] + 1;
 	assert(r->report.registers <= g->m->registers);
-	r->lines = (uint32_t)s.length;
-	r->line = NEW(&cx->keep, r->lines, Line);
-	for (uint32_t t = 0; t < r->lines; t++)
-		for (int unit = 0; unit < UNITS; unit++)
-			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NONE };
+	lines_empty(cx, r, (uint32_t)s.length);
 	for (uint32_t i = 0; i < g->nodes; i++)
 		if (g->node[i].op != GOP_NONE)
 			r->line[s.best[i]].slot[node_timing(g, i)->unit] = micro_make(g, &g->node[i], phys);
-	r->report.cycles = r->lines;
 	r->report.spills = s.g->source->spills;
 	r->report.optimal = s.length == b.best || (s.proven && !r->report.spills);
 	r->report.report_measure = routine_measure(m, r);

@@ -151,7 +151,7 @@ static const CommandDef commands[] = {
 	{ "table2", NULL, 0, " ", run_table2 },
 	{ "small", NULL, 0, " units cases sigmoid bundle ", run_small },
 	{ "figures", NULL, 0, " out bundle update sigmoid ", run_figures },
-	{ "model", "FILE.topo", 1, " cases procs sum printed whole simulate bundle ", run_model },
+	{ "model", "FILE.topo", 1, " cases procs sum compiler printed whole simulate bundle update sigmoid ", run_model },
 	{ "sweep", "NAME=FROM..TO", MAX_OPERANDS, " net cases procs sum compiler small-layers sigmoid bundle update csv ",
 	  run_sweep },
 	{ "evaluate", "[FILE.topo]", MAX_OPERANDS, " cases procs compiler out ", run_evaluate },

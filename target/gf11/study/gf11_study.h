@@ -20,7 +20,7 @@ typedef struct ModelInput {
 } ModelInput;
 /* cycles per epoch */
 typedef struct ModelOutput {
-	double forward, backward, memory, communication, host, total, mcps;
+	double forward, backward, units, memory, communication, host, total, mcps; /* units: model_program alone */
 } ModelOutput;
 void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases); /* all but P, sum and the flags */
 ModelOutput model_epoch(const ModelInput *in);
@@ -56,6 +56,8 @@ typedef struct EpochSpec {
 } EpochSpec;
 Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made); /* made: out, the program; may be NULL */
 double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles);
+/* The program as compiled, each routine at the lower bound of its length: what perfect schedules would take. */
+ModelOutput model_program(Ctx *cx, EpochSpec *s);
 
 /* ---- commands.c ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The performance model of the report's section 6.1. In: a network's counts, cases, processors, machine parameters.
- * Out: cycles of an epoch by part, and the optimal number of processors.
+/* Performance models. model_epoch, the report's section 6.1: from a network's counts, cases, processors and machine
+ * parameters to cycles of an epoch by part, and the optimal number of processors. model_program: the same cycles from
+ * the compiled program, whose routines are not scheduled but taken at the lower bound of their length.
  *
  * The report has three errors, which `printed` keeps: the tree's total ends in the ring's term 4 P W instead of
  * 4 W ceil(log2 P), MCPS is 20 / T instead of 20 W C / T, and the tree's optimum lacks the factor ln 2. The report
@@ -11,20 +12,9 @@
 
 static const double ln_2 = 0.69314718055994530942;
 
-/* Links that propagate an error back: their source is not an input. The others take two operations less. */
-static uint64_t links_back(const Plan *plan)
-{
-	const Net *net = plan->net;
-	uint64_t back = 0;
-	for (Unit u = 0; u < net->units; u++)
-		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
-			back += plan->level_of[net_source(net, u, l)] > 0;
-	return back;
-}
-
 double model_limit(const Plan *plan, const Machine *m, double procs)
 {
-	double flops = 4 + 2 * (double)links_back(plan) / (double)plan->W; /* section 7.2 */
+	double flops = 4 + 2 * (double)(plan->W - plan->Wi) / (double)plan->W; /* section 7.2 */
 	return procs * 1e3 / m->clock / flops;
 }
 
@@ -64,13 +54,10 @@ static double floor_log2(double P)
 static double transfers(const ModelInput *in)
 {
 	double P = in->P, low = floor_log2(P);
-	bool leftovers = ldexp(1, (int)low) < P;
 	if (in->sum == SUM_TREE && !in->printed)
-		return low + leftovers;
-	if (in->sum == SUM_PIPELINED) /* reduce-scatter, then all-gather: section 10.2 */
+		return low + (ldexp(1, (int)low) < P);
+	if (in->sum == SUM_PIPELINED || in->sum == SUM_HALVING) /* reduce-scatter, then all-gather: section 10.2 */
 		return 2 * (P - 1) / P;
-	if (in->sum == SUM_HALVING) /* recursive halving; leftovers send all and receive all */
-		return 2 * (1 - ldexp(1, -(int)low)) + (leftovers ? 2 : 0);
 	return P;
 }
 
@@ -92,6 +79,20 @@ ModelOutput model_epoch(const ModelInput *in)
 	out.total = out.forward + out.backward + out.memory + out.communication + out.host;
 	out.mcps = 1e3 / in->clock * (in->printed ? 1 : W * in->C) / out.total;
 	return out;
+}
+
+ModelOutput model_program(Ctx *cx, EpochSpec *s)
+{
+	s->o.dry = s->o.bounds = true;
+	Epoch e = epoch_isolated(cx, s);
+	return (ModelOutput){ .forward = (double)e.forward,
+		                  .backward = (double)e.backward,
+		                  .units = (double)e.units,
+		                  .memory = (double)e.moves,
+		                  .communication = (double)e.update,
+		                  .host = (double)e.host,
+		                  .total = (double)e.total,
+		                  .mcps = e.mcps };
 }
 
 /* Cycles of all processors without communication: the A of A / P + communication. */

@@ -14,22 +14,23 @@
 typedef struct ModelRow {
 	uint32_t procs;
 	ModelOutput out;
-	double bare;         /* MCPS without host calls, as in section 6.1 */
+	double bare;         /* MCPS by the equations of section 6.1, which leave out host calls */
 	double limit, paper; /* paper 0: not measured in 1989 */
 	Epoch sim;           /* total 0: not simulated */
 } ModelRow;
 
-enum { MODEL_COLUMNS = 19, SIMULATED_TOTAL = 16, SIMULATED_MCPS, MEASURED };
+enum { MODEL_COLUMNS = 20, SIMULATED_TOTAL = 17, SIMULATED_MCPS, MEASURED };
 static const Column model_columns[MODEL_COLUMNS] = {
 	{ "procs", "procs", .width = 5 },
 	{ "forward", "forward", 11, "%.0f", .exact = "%.10g" },
 	{ "backward", "backward", 11, "%.0f", .exact = "%.10g" },
+	{ "units", "units", 9, "%.0f", .exact = "%.10g" },
 	{ "memory", "memory", 11, "%.0f", .exact = "%.10g" },
-	{ "communication", "switch", 11, "%.0f", .exact = "%.10g" },
+	{ "communication", "update", 11, "%.0f", .exact = "%.10g" },
 	{ "host", "host", 11, "%.0f", .exact = "%.10g" },
 	{ "total", "total", 12, "%.0f", .exact = "%.10g" },
 	{ "mcps", "MCPS", 9, .format = "%.4g" },
-	{ "mcps_equations", "no host", 9, .format = "%.4g" },
+	{ "mcps_equations", "section 6.1", 11, .format = "%.4g" },
 	{ "limit", "limit", 7, .format = "%.0f" },
 	{ "forward", .object = "simulated" },
 	{ "backward", .object = "simulated" },
@@ -67,7 +68,7 @@ static void model_optima(const CommandRun *c, const ModelInput *in, Buf *text)
 	}
 }
 
-/* Few processors cannot hold all cases: no simulation then. */
+/* Few processors cannot hold all cases: there is no program then. */
 static bool cases_fit(const CommandRun *c, const Plan *plan, uint64_t cases, uint32_t procs)
 {
 	uint64_t words = plan->net->inputs + plan->net->outputs + 1 + (uint64_t)c->m->dram_banks;
@@ -76,16 +77,21 @@ static bool cases_fit(const CommandRun *c, const Plan *plan, uint64_t cases, uin
 
 static ModelRow model_row(const CommandRun *c, const Plan *plan, uint64_t cases, ModelInput in, uint32_t procs)
 {
-	in.P = procs;
-	ModelRow r = { .procs = procs, .out = model_epoch(&in), .limit = model_limit(plan, c->m, procs) };
+	EpochSpec s = epoch_spec(c, plan, cases), simulated;
+	ModelRow r = { .procs = procs, .limit = model_limit(plan, c->m, procs) };
+	in.P = s.o.procs = procs;
+	if (in.printed || in.whole)
+		r.out = model_epoch(&in);
+	else if (cases_fit(c, plan, cases, procs))
+		r.out = model_program(c->cx, &s);
 	in.host_call = 0;
 	r.bare = model_epoch(&in).mcps;
 	if (plan_is_nettalk(plan, cases))
 		r.paper = table1_mcps(procs, in.sum);
 	if (c->simulate && cases_fit(c, plan, cases, procs)) {
-		EpochSpec s = epoch_spec(c, plan, cases);
-		s.o.procs = procs;
-		r.sim = epoch_isolated(c->cx, &s);
+		simulated = epoch_spec(c, plan, cases);
+		simulated.o.procs = procs;
+		r.sim = epoch_isolated(c->cx, &simulated);
 	}
 	return r;
 }
@@ -130,10 +136,12 @@ void run_model(CommandRun *c)
 		simulated += r.sim.total;
 		const ModelOutput *o = &r.out;
 		const Epoch *e = &r.sim;
-		TableCell cell[MODEL_COLUMNS] = {
-			tc_count(r.procs), tc_real(o->forward), tc_real(o->backward), tc_real(o->memory), tc_real(o->communication),
-			tc_real(o->host),  tc_real(o->total),   tc_real(o->mcps),     tc_real(r.bare),    tc_real(r.limit),
-		};
+		TableCell cell[MODEL_COLUMNS] = { tc_count(r.procs) };
+		const double model[] = { o->forward, o->backward, o->units, o->memory, o->communication,
+			                     o->host,    o->total,    o->mcps,  r.bare,    r.limit };
+		for (size_t k = 0; k < COUNT(model); k++)
+			if (o->total > 0 || k >= COUNT(model) - 2)
+				cell[1 + k] = tc_real(model[k]);
 		const uint64_t cycles[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
 		for (size_t k = 0; k < COUNT(cycles) && e->total; k++)
 			cell[SIMULATED_MCPS - COUNT(cycles) + k] = tc_count(cycles[k]);

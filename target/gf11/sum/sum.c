@@ -42,7 +42,7 @@ Code *sum_code(Gen *g, bool timed)
 
 static uint32_t sum_routine(Bp *b, Routine *r)
 {
-	const char *fault = r->report.checked ? NULL : check_routine(b->cx, b->m, r);
+	const char *fault = r->report.checked || b->o.bounds ? NULL : check_routine(b->cx, b->m, r);
 	if (fault)
 		fail(b->cx, MP_FAILED, NULL, "%s: the schedule breaks a rule of the machine: %s", r->name, fault);
 	if (r->report.spills)
@@ -57,7 +57,7 @@ Routine *sum_schedule(const Bp *b, Code *code)
 {
 	Machine roomy = *b->m;
 	roomy.block = INT32_MAX;
-	return schedule_cached(b->cx, b->cache, &roomy, code, &(ScheduleOptions){ .level = 0 });
+	return schedule_cached(b->cx, b->cache, &roomy, code, &(ScheduleOptions){ .level = b->o.bounds ? LEVEL_BOUND : 0 });
 }
 
 uint32_t sum_load_routine(Bp *b, Routine *r)

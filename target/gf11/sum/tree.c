@@ -77,11 +77,10 @@ static Code *record_flush(const Bp *b, uint32_t n)
 
 static uint32_t make_apart(Bp *b, uint32_t n, Routine ***routine)
 {
-	const ScheduleOptions o = { .level = 0 };
 	Code *code[] = { record_fetch(b, n), record_sum(b, n), record_flush(b, n) };
 	Routine *part[COUNT(code)];
 	for (size_t i = 0; i < COUNT(code); i++)
-		part[i] = schedule_cached(b->cx, b->cache, b->roomy ? b->roomy : b->m, code[i], &o);
+		part[i] = sum_schedule(b, code[i]);
 	*routine = NEW(&b->cx->scratch, 1, Routine *);
 	**routine = routine_join(b->cx, b->m, "tree update", part, COUNT(part));
 	return 1;
