@@ -188,8 +188,8 @@ static bool bundles_fit(const Bp *b)
 	const BpBest *best = b->best;
 	for (uint32_t i = 0; i < b->bundles; i++) {
 		bool same = same_as_before(b, i);
-		best->forward[i] = same ? best->forward[i - 1] : bp_schedule(b, record_best_forward(b, i));
-		best->backward[i] = same ? best->backward[i - 1] : bp_schedule(b, record_best_backward(b, i));
+		best->forward[i] = same ? best->forward[i - 1] : bp_schedule(b, record_forward(b, i));
+		best->backward[i] = same ? best->backward[i - 1] : bp_schedule(b, record_backward(b, i));
 		if (best->forward[i]->lines > b->m->block || best->backward[i]->lines > b->m->block)
 			return false;
 	}

@@ -158,12 +158,13 @@ static uint32_t move_words(const Bp *b, const BpBundle *n, bool rounded)
 	return words;
 }
 
-static void load_bundle(Bp *b, BpBundle *n, bool rounded)
+static void load_bundle(Bp *b, uint32_t i, bool rounded)
 {
+	BpBundle *n = &b->bundle[i];
 	uint32_t words = move_words(b, n, rounded);
-	bool alike = n > b->bundle && bundles_alike(b, n, n - 1); /* spares recording it again */
-	n->forward = alike ? n[-1].forward : bp_load(b, record_forward(b, n));
-	n->backward = alike ? n[-1].backward : bp_load(b, record_backward(b, n));
+	bool alike = i > 0 && bundles_alike(b, n, n - 1); /* spares recording it again */
+	n->forward = alike ? n[-1].forward : bp_load(b, record_forward(b, i));
+	n->backward = alike ? n[-1].backward : bp_load(b, record_backward(b, i));
 	n->fetch = bp_load(b, record_move(b, MOVE_WEIGHTS, words));
 	n->fetch_both =
 		bp_load(b, record_move(b, n->input && !b->at.resident ? MOVE_CHANGES : MOVE_WEIGHTS | MOVE_CHANGES, words));
@@ -217,7 +218,7 @@ static void load_routines(Bp *b)
 	load_case_moves(b);
 	load_copies(b);
 	for (uint32_t i = 0; i < b->bundles; i++)
-		load_bundle(b, &b->bundle[i], rounded);
+		load_bundle(b, i, rounded);
 	for (uint32_t i = 0; i < b->chunks; i++)
 		load_chunk(b, &b->chunk[i]);
 	load_output_errors(b);

@@ -260,7 +260,7 @@ Shape shape_of(const Bp *b, const BpLink *link, uint64_t count); /* in scratch *
 
 /* Relocation registers. CASE: the case. OUT: output of the bundle's or chunk's first unit; BACK: error of the
  * bundle's first source; NET: net input or error of the first target. NEAR: weights and changes in SRAM, FAR: in
- * DRAM. SLOPE: slope words of a chunk. Those from NEXT_WEIGHTS on: see best_routines.c. */
+ * DRAM. SLOPE: slope words of a chunk. Those from NEXT_WEIGHTS on: see bp_routines.c. */
 enum {
 	BP_CASE = 1,
 	BP_OUT,
@@ -279,8 +279,9 @@ enum {
 	BP_FAR_TARGETS,
 	BP_BASES
 };
-Code *record_forward(const Bp *b, const BpBundle *n);
-Code *record_backward(const Bp *b, const BpBundle *n);
+/* Compiler best: of all cases of a group, with the moves of the next call. */
+Code *record_forward(const Bp *b, uint32_t bundle);
+Code *record_backward(const Bp *b, uint32_t bundle);
 enum { MOVE_WEIGHTS = 1, MOVE_CHANGES = 2, MOVE_BACK = 4 }; /* fetch weights, fetch changes, flush changes */
 Code *record_move(const Bp *b, unsigned what, uint32_t words);
 Code *record_fetch_case(const Bp *b, uint32_t first, uint32_t count); /* words of a case's data */
@@ -296,7 +297,7 @@ void copies_list(Bp *b);                             /* copy, copies: a word is 
 uint32_t copies_a_call(const Bp *b, uint32_t first); /* pairs that one routine takes, from `first` on */
 Code *record_copies(const Bp *b, uint32_t first, uint32_t cases); /* of cases side by side; FAR_DATA: their data */
 
-/* ---- best.c, best_routines.c: the same, better than in 1989 ------------------------------------- */
+/* ---- best.c: the same, better than in 1989 ------------------------------------- */
 
 /* Bundles are cut so that one call takes a whole group of cases, and meanwhile fetches what the next call needs. */
 /* inputs that a bundle is the first to use, by place in the data */
@@ -324,8 +325,6 @@ void best_plan(Bp *b, uint64_t slots); /* bundles, chunks, layout */
 bool best_fits(const Bp *b, uint32_t cases, bool *resident);
 void best_load(Bp *b);                /* all routines */
 void best_pass(Bp *b, bool backward); /* over all loaded cases */
-Code *record_best_forward(const Bp *b, uint32_t bundle);
-Code *record_best_backward(const Bp *b, uint32_t bundle);
 /* Moves from number *first on, as many as one routine holds; *first: where the next continues, 0: there is none. */
 Code *record_best_open(const Bp *b, uint32_t *first);
 /* Outputs that one routine takes the errors of: those from `first` on, in the order of the data. */
