@@ -212,68 +212,39 @@ void best_plan(Bp *b, uint64_t slots)
 
 /* ---- routines ---- */
 
-/* How many cases one call of the units can take, from the recording for one case. */
-static uint32_t cases_a_call(const Bp *b, const Code *one)
+/* What a routine for some cases is recorded from: a chunk, outputs, or copies. */
+typedef struct UnitsCode {
+	Code *(*record)(const struct UnitsCode *u, uint32_t cases);
+	const Bp *b;
+	const BpChunk *k;
+	const BpUnit *unit;
+	uint32_t units, first; /* outputs; copies from this one on */
+} UnitsCode;
+
+static Code *activate(const UnitsCode *u, uint32_t cases) { return record_activate(u->b, u->k, cases); }
+static Code *unit_error(const UnitsCode *u, uint32_t cases) { return record_unit_error(u->b, u->k, cases); }
+static Code *copies(const UnitsCode *u, uint32_t cases) { return record_copies(u->b, u->first, cases); }
+static Code *output_error(const UnitsCode *u, uint32_t cases)
+{
+	return record_output_error(u->b, u->unit, u->units, cases);
+}
+
+/* Equal shares of a group that keep to UNIT_LINES, by the recording for one case. false: there is nothing to do. Data
+ * are fetched from DRAM, where a call's cases have to begin at the first bank: shares of copies are multiples of it. */
+static bool load_calls(Bp *b, BpCalls *c, const UnitsCode *u, uint64_t unit)
 {
 	Report r;
-	bound_fill(b->cx, b->m, one, &r);
-	uint32_t lines = r.bound_resource + r.bound_resource / 8 + 1, cases = least(b->best->lines, UNIT_LINES) / lines;
-	return least(cases ? cases : 1, b->at.group);
-}
-
-static BpCalls calls_for(const Bp *b, const Code *one)
-{
-	uint32_t most = cases_a_call(b, one), parts = (b->at.group + most - 1) / most;
-	return (BpCalls){ .each = (b->at.group + parts - 1) / parts };
-}
-
-static uint32_t left_over(const Bp *b, const BpCalls *c) { return b->at.group % c->each; }
-
-static void load_chunk(Bp *b, uint32_t i)
-{
-	BpChunk *k = &b->chunk[i];
-	BpCalls *c = &b->best->activate[i];
-	*c = calls_for(b, record_activate(b, k, 1));
-	c->routine[0] = bp_load(b, record_activate(b, k, c->each));
-	if (left_over(b, c))
-		c->routine[1] = bp_load(b, record_activate(b, k, left_over(b, c)));
-	Code *one = record_unit_error(b, k, 1);
-	k->has_error = one != NULL;
+	Code *one = u->record(u, 1);
 	if (!one)
-		return;
-	c = &b->best->unit_error[i];
-	*c = calls_for(b, one);
-	c->routine[0] = bp_load(b, record_unit_error(b, k, c->each));
-	if (left_over(b, c))
-		c->routine[1] = bp_load(b, record_unit_error(b, k, left_over(b, c)));
-}
-
-static void load_output_errors(Bp *b)
-{
-	const BpUnit *unit = output_units(b);
-	for (uint32_t first = 0, units; first < b->at.outputs; first += units) {
-		units = output_error_units(b, unit, first);
-		BpCalls *c = &b->best->output_error[b->output_errors++];
-		*c = calls_for(b, record_output_error(b, unit + first, units, 1));
-		c->routine[0] = bp_load(b, record_output_error(b, unit + first, units, c->each));
-		if (left_over(b, c))
-			c->routine[1] = bp_load(b, record_output_error(b, unit + first, units, left_over(b, c)));
-	}
-}
-
-/* Data are fetched from DRAM, where a call's cases have to begin at the first bank. */
-static void load_copies(Bp *b)
-{
-	uint32_t banks = (uint32_t)b->m->dram_banks;
-	b->best->copies = NEW(&b->cx->keep, b->copies, BpCalls);
-	for (uint32_t first = 0; first < b->copies; first += copies_a_call(b, first)) {
-		BpCalls *c = &b->best->copies[b->copy_calls++];
-		*c = calls_for(b, record_copies(b, first, 1));
-		c->each = least(round_up(c->each, banks), b->at.group);
-		c->routine[0] = bp_load(b, record_copies(b, first, c->each));
-		if (left_over(b, c))
-			c->routine[1] = bp_load(b, record_copies(b, first, left_over(b, c)));
-	}
+		return false;
+	bound_fill(b->cx, b->m, one, &r);
+	uint32_t lines = r.bound_resource + r.bound_resource / 8 + 1, most = min_u32(b->best->lines, UNIT_LINES) / lines;
+	uint32_t parts = (uint32_t)ceil_div(b->at.group, most ? most : 1), each = (uint32_t)ceil_div(b->at.group, parts);
+	c->each = min_u32((uint32_t)round_up(each, unit), b->at.group);
+	c->routine[0] = bp_load(b, u->record(u, c->each));
+	if (b->at.group % c->each)
+		c->routine[1] = bp_load(b, u->record(u, b->at.group % c->each));
+	return true;
 }
 
 void best_load(Bp *b)
@@ -298,10 +269,21 @@ void best_load(Bp *b)
 		b->bundle[i].forward = bp_load_routine(b, best->forward[i]);
 		b->bundle[i].backward = bp_load_routine(b, best->backward[i]);
 	}
-	for (uint32_t i = 0; i < b->chunks; i++)
-		load_chunk(b, i);
-	load_output_errors(b);
-	load_copies(b);
+	for (uint32_t i = 0; i < b->chunks; i++) {
+		BpChunk *k = &b->chunk[i];
+		load_calls(b, &best->activate[i], &(UnitsCode){ activate, .b = b, .k = k }, 1);
+		k->has_error = load_calls(b, &best->unit_error[i], &(UnitsCode){ unit_error, .b = b, .k = k }, 1);
+	}
+	const BpUnit *unit = output_units(b);
+	for (uint32_t first = 0, units; first < b->at.outputs; first += units) {
+		units = output_error_units(b, unit, first);
+		load_calls(b, &best->output_error[b->output_errors++],
+		           &(UnitsCode){ output_error, .b = b, .unit = unit + first, .units = units }, 1);
+	}
+	best->copies = NEW(&b->cx->keep, b->copies, BpCalls);
+	for (uint32_t first = 0; first < b->copies; first += copies_a_call(b, first))
+		load_calls(b, &best->copies[b->copy_calls++], &(UnitsCode){ copies, .b = b, .first = first },
+		           (uint64_t)b->m->dram_banks);
 }
 
 /* ---- the host's program ---- */
@@ -338,7 +320,7 @@ static void bases_far(Bp *b, uint32_t bundle)
 	controller_base(b->c, BP_FAR_CHANGES, b->at.changes + b->bundle[bundle].first);
 }
 
-static void call_units(Bp *b, const BpChunk *k, const BpCalls *c)
+void best_units(Bp *b, const BpChunk *k, const BpCalls *c)
 {
 	for (uint32_t i = 0; i < b->at.group; i += c->each) {
 		controller_base(b->c, BP_CASE, b->at.cases + i);
@@ -361,87 +343,49 @@ static void call_copies(Bp *b, uint32_t block, const BpCalls *c)
 }
 
 /* Where a call clears changes: those of the bundle, or nothing that matters. */
-static void base_clear(Bp *b, uint32_t bundle, bool start)
+static void base_clear(Bp *b, uint32_t bundle)
 {
-	controller_base(b->c, BP_FAR_BACK, start ? b->at.changes + b->bundle[bundle].first : b->best->nowhere);
+	controller_base(b->c, BP_FAR_BACK, b->best->start ? b->at.changes + b->bundle[bundle].first : b->best->nowhere);
 }
 
-static void group_forward(Bp *b, uint32_t block, bool start)
+void best_open(Bp *b, uint32_t first)
 {
-	uint32_t n = 0, k = 0;
+	BpBest *best = b->best;
+	best->block = b->at.data + first / b->at.group * b->at.data_words;
 	for (uint32_t i = 0; i < b->copy_calls; i++)
-		call_copies(b, block, &b->best->copies[i]);
-	controller_base(b->c, BP_FAR_TARGETS, block + b->net->inputs * b->at.data_step);
+		call_copies(b, best->block, &best->copies[i]);
+	controller_base(b->c, BP_FAR_TARGETS, best->block + b->net->inputs * b->at.data_step);
 	controller_base(b->c, BP_CASE, b->at.cases);
 	if (b->bundles) {
 		bases_bundle(b, 0);
 		bases_far(b, 0);
-		bases_data(b, block, 0);
-		base_clear(b, 0, start);
+		bases_data(b, best->block, 0);
+		base_clear(b, 0);
 	}
-	for (uint32_t i = 0; i < b->best->opens; i++)
-		bp_call(b, b->best->open[i], &b->cycles_moves);
-	for (uint32_t level = 0; level < b->plan->levels; level++) {
-		for (; n < b->bundles && b->bundle[n].level == level; n++) {
-			bool last = n + 1 == b->bundles;
-			bases_bundle(b, n);
-			bases_far(b, last ? n : n + 1);
-			base_clear(b, n, start);
-			if (!last)
-				bases_data(b, block, n + 1);
-			bp_call(b, b->bundle[n].forward, &b->cycles_forward);
-		}
-		for (; k < b->chunks && b->chunk[k].level == level; k++)
-			call_units(b, &b->chunk[k], &b->best->activate[k]);
-	}
+	for (uint32_t i = 0; i < best->opens; i++)
+		bp_call(b, best->open[i], &b->cycles_moves);
 }
 
-static void group_backward(Bp *b)
+void best_forward(Bp *b, uint32_t n)
 {
-	uint32_t n = b->bundles, k = b->chunks;
-	for (uint32_t i = 0; i < b->output_errors; i++)
-		call_units(b, NULL, &b->best->output_error[i]);
-	for (uint32_t level = b->plan->levels; level-- > 0;) {
-		for (; k > 0 && b->chunk[k - 1].level == level; k--)
-			if (b->chunk[k - 1].has_error)
-				call_units(b, &b->chunk[k - 1], &b->best->unit_error[k - 1]);
-		for (; n > 0 && b->bundle[n - 1].level == level; n--) {
-			bases_bundle(b, n - 1);
-			bases_far(b, n > 1 ? n - 2 : 0);
-			if (n < b->bundles)
-				controller_base(b->c, BP_FAR_BACK, b->at.changes + b->bundle[n].first);
-			bp_call(b, b->bundle[n - 1].backward, &b->cycles_backward);
-		}
-	}
-	if (!b->bundles || b->at.resident)
+	bool last = n + 1 == b->bundles;
+	bases_bundle(b, n);
+	bases_far(b, last ? n : n + 1);
+	base_clear(b, n);
+	if (!last)
+		bases_data(b, b->best->block, n + 1);
+	bp_call(b, b->bundle[n].forward, &b->cycles_forward);
+}
+
+void best_backward(Bp *b, uint32_t n)
+{
+	bases_bundle(b, n);
+	bases_far(b, n ? n - 1 : 0);
+	if (n + 1 < b->bundles)
+		controller_base(b->c, BP_FAR_BACK, b->at.changes + b->bundle[n + 1].first);
+	bp_call(b, b->bundle[n].backward, &b->cycles_backward);
+	if (n || b->at.resident)
 		return;
-	bases_bundle(b, 0);
 	bases_far(b, 0);
 	bp_call(b, b->best->close, &b->cycles_moves);
-}
-
-/* All weights and changes of a network that stays in SRAM; `back`: changes go back. */
-static void move_resident(Bp *b, bool back)
-{
-	for (uint32_t i = 0; b->at.resident && i < b->bundles; i++) {
-		bases_bundle(b, i);
-		bases_far(b, i);
-		bp_call(b, back ? b->bundle[i].flush : b->bundle[i].fetch_both, &b->cycles_moves);
-	}
-}
-
-void best_pass(Bp *b, bool backward)
-{
-	move_resident(b, false);
-	uint32_t rounds = (uint32_t)((b->loaded + b->o.procs - 1) / b->o.procs);
-	for (uint32_t first = 0; first < rounds && !(b->stop && *b->stop); first += b->at.group) {
-		group_forward(b, b->at.data + first / b->at.group * b->at.data_words, backward && !b->started);
-		b->started |= backward;
-		b->gone_through += (uint64_t)b->at.group * b->o.procs;
-		bp_take_outputs(b, first, b->at.group);
-		if (backward)
-			group_backward(b);
-	}
-	if (backward)
-		move_resident(b, true);
 }

@@ -225,62 +225,76 @@ static void output_errors(Bp *b, uint32_t count)
 	}
 }
 
-/* ---- passes over a group ---- */
+/* ---- passes ---- */
 
 static void group_forward(Bp *b, uint32_t first, uint32_t count)
 {
-	fetch_cases(b, first, count);
 	uint32_t n = 0, k = 0;
+	if (b->best)
+		best_open(b, first);
+	else
+		fetch_cases(b, first, count);
 	for (uint32_t level = 0; level < b->plan->levels; level++) {
 		for (; n < b->bundles && b->bundle[n].level == level; n++)
-			forward_bundle(b, &b->bundle[n], count);
+			if (b->best)
+				best_forward(b, n);
+			else
+				forward_bundle(b, &b->bundle[n], count);
 		for (; k < b->chunks && b->chunk[k].level == level; k++)
-			call_units(b, &b->chunk[k], b->chunk[k].activate, count);
+			if (b->best)
+				best_units(b, &b->chunk[k], &b->best->activate[k]);
+			else
+				call_units(b, &b->chunk[k], b->chunk[k].activate, count);
 	}
 	bp_take_outputs(b, first, count);
 }
 
 static void group_backward(Bp *b, uint32_t count)
 {
-	output_errors(b, count);
 	uint32_t n = b->bundles, k = b->chunks;
+	if (!b->best)
+		output_errors(b, count);
+	for (uint32_t i = 0; b->best && i < b->output_errors; i++)
+		best_units(b, NULL, &b->best->output_error[i]);
 	for (uint32_t level = b->plan->levels; level-- > 0;) {
 		for (; k > 0 && b->chunk[k - 1].level == level; k--)
-			if (b->chunk[k - 1].has_error)
+			if (b->best && b->chunk[k - 1].has_error)
+				best_units(b, &b->chunk[k - 1], &b->best->unit_error[k - 1]);
+			else if (b->chunk[k - 1].has_error)
 				call_units(b, &b->chunk[k - 1], b->chunk[k - 1].unit_error, count);
 		for (; n > 0 && b->bundle[n - 1].level == level; n--)
-			backward_bundle(b, &b->bundle[n - 1], count);
+			if (b->best)
+				best_backward(b, n - 1);
+			else
+				backward_bundle(b, &b->bundle[n - 1], count);
 	}
 }
 
+/* Over all loaded cases, a group at a time. Compiler best: routines are made for whole groups. */
 static void pass(Bp *b, bool backward)
 {
-	uint32_t rounds = (uint32_t)((b->loaded + b->o.procs - 1) / b->o.procs);
+	uint32_t rounds = (uint32_t)ceil_div(b->loaded, b->o.procs), group = b->at.group;
+	controller_defer_calls(b->c, true);
 	move_resident(b, false);
-	for (uint32_t first = 0; first < rounds && !(b->stop && *b->stop); first += b->at.group) {
-		uint32_t count = rounds - first < b->at.group ? rounds - first : b->at.group;
-		if (b->lanes && b->lanes[first / b->at.group] < count)
-			count = b->lanes[first / b->at.group];
+	for (uint32_t first = 0; first < rounds && !(b->stop && *b->stop); first += group) {
+		uint32_t count = b->best ? group : min_u32(rounds - first, b->lanes ? b->lanes[first / group] : group);
+		if (b->best)
+			b->best->start = backward && !b->started;
 		b->gone_through += (uint64_t)count * b->o.procs;
 		group_forward(b, first, count);
+		b->started |= b->best && backward;
 		if (backward)
 			group_backward(b, count);
 	}
 	if (backward)
 		move_resident(b, true);
-}
-
-static void pass_over(Bp *b, bool backward)
-{
-	controller_defer_calls(b->c, true);
-	(b->best ? best_pass : pass)(b, backward);
 	controller_defer_calls(b->c, false);
 }
 
 void bp_accumulate(Bp *b)
 {
 	bp_call(b, b->clear, &b->cycles_units);
-	pass_over(b, true);
+	pass(b, true);
 }
 
-void bp_forward(Bp *b) { pass_over(b, false); }
+void bp_forward(Bp *b) { pass(b, false); }

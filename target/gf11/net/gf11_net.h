@@ -310,6 +310,8 @@ typedef struct BpCalls {
 } BpCalls;
 typedef struct BpBest {
 	uint32_t lines;                 /* that a call should keep to */
+	uint32_t block;                 /* DRAM: data of the group at hand */
+	bool start;                     /* this pass is the first of an epoch: changes are cleared */
 	uint32_t nowhere;               /* DRAM that changes are cleared in instead where they must stay */
 	uint32_t weight[2], change[2];  /* caches in SRAM: of bundle i is number i mod 2 */
 	BpFresh *fresh;                 /* [bundles] */
@@ -323,8 +325,12 @@ typedef struct BpBest {
 void best_plan(Bp *b, uint64_t slots); /* bundles, chunks, layout */
 /* can a group have so many, and do weights stay in SRAM then? */
 bool best_fits(const Bp *b, uint32_t cases, bool *resident);
-void best_load(Bp *b);                /* all routines */
-void best_pass(Bp *b, bool backward); /* over all loaded cases */
+void best_load(Bp *b); /* all routines */
+/* Calls of a group: cases from `first` on come; bundle n forward and back; units of a chunk, or (k NULL) of outputs. */
+void best_open(Bp *b, uint32_t first);
+void best_forward(Bp *b, uint32_t n);
+void best_backward(Bp *b, uint32_t n);
+void best_units(Bp *b, const BpChunk *k, const BpCalls *c);
 /* Moves from number *first on, as many as one routine holds; *first: where the next continues, 0: there is none. */
 Code *record_best_open(const Bp *b, uint32_t *first);
 /* Outputs that one routine takes the errors of: those from `first` on, in the order of the data. */
