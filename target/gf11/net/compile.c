@@ -72,7 +72,9 @@ static void check_spills(const Bp *b, const Routine *r)
 Routine *bp_schedule(const Bp *b, Code *code)
 {
 	const ScheduleOptions o = { .level = b->o.bounds ? LEVEL_BOUND : 0 };
-	return schedule_cached(b->cx, b->cache, b->roomy, code, &o);
+	Machine unlimited = *b->m;
+	unlimited.block = INT32_MAX;
+	return schedule_cached(b->cx, b->cache, &unlimited, code, &o);
 }
 
 /* Routines that find no room in the controller are counted, so that the message can say how many lines there are. */
@@ -307,9 +309,6 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 		       .range = (float)gf11_own(opt)->range_check,
 		       .log = o->log };
 	b->o.procs = o->procs ? o->procs : (uint32_t)m->processors;
-	b->roomy = NEW(&cx->keep, 1, Machine);
-	*b->roomy = *m;
-	b->roomy->block = INT32_MAX;
 	b->cache = o->cache ? o->cache : schedule_cache_new(cx);
 	refuse(b);
 	find_ends(b);

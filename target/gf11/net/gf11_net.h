@@ -160,7 +160,6 @@ typedef struct Bp {
 	Processors *p;
 	Controller *c;
 	ScheduleCache *cache;
-	Machine *roomy; /* m with blocks of any length: what routines are scheduled for, before they are measured */
 	Layout at;
 	uint32_t *place;      /* [links] word of a link in the weight arrays */
 	const float *factor;  /* [Layout.words] on the rate of the weight there, less than zero: frozen; NULL: all 1 */
@@ -228,7 +227,7 @@ void layout_dram(Bp *b, uint64_t cases_per_processor); /* DRAM; needs words and 
 uint64_t layout_blocks(const Bp *b, uint64_t blocks); /* so many blocks of cases, or what finds room twice, for disks */
 /* Schedules (equal code once), checks and loads a recorded routine; its number in the controller. */
 uint32_t bp_load(Bp *b, Code *code);
-Routine *bp_schedule(const Bp *b, Code *code); /* the parts of it: may be longer than a block */
+Routine *bp_schedule(const Bp *b, Code *code); /* equal code once; may be longer than a block */
 uint32_t bp_load_routine(Bp *b, Routine *r);
 /* DRAM moves that fit into one routine, a multiple of dram_banks. */
 uint32_t moves_a_call(const Machine *m);

@@ -120,12 +120,11 @@ typedef struct BpSum {
 
 /* ---- sum.c ---- */
 
-uint32_t round_to(uint32_t words, uint32_t unit);       /* up */
+static inline uint32_t round_to(uint32_t words, uint32_t unit) { return (uint32_t)round_up(words, unit); }
 uint32_t sum_lines(const Bp *b);                        /* of a routine, to plan with */
 Addr sum_word(uint32_t word);                           /* WORD_... */
 void sum_words_write(Bp *b);                            /* what processors know of themselves, if they do not yet */
 Code *sum_code(Gen *g, bool timed);                     /* ends a recording; timed: about as it will run */
-Routine *sum_schedule(const Bp *b, Code *code);         /* equal code once; may be longer than a block */
 uint32_t sum_load_routine(Bp *b, Routine *r);           /* checked, loaded; no longer than a block */
 uint32_t sum_load(Bp *b, Code *code);                   /* scheduled, checked, loaded */
 void sum_call(Bp *b, const SumCall *call);              /* one more in an update */

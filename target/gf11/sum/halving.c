@@ -122,116 +122,11 @@ static Reg choose(Halving *h, uint32_t level, Reg a, Reg b)
 
 /* ---- acts ---- */
 
-/* Limit and comparison that tell whether slot i lies beyond the end of the block. */
-static void do_limit(Halving *h, Step *t, const Act *a) { t->index[a->i] = g_const_bits(h->g, h->s->procs - a->i); }
-
-static void do_compare(Halving *h, Step *t, const Act *a)
-{
-	t->inside[a->i] = g_compare(h->g, GOP_INT_LT, h->index.self, t->index[a->i]);
-}
-
-static void do_index(Halving *h, Step *t, const Act *a)
-{
-	t->index[a->i] = a->i ? g_select(h->g, t->inside[a->i], h->index.self, h->index.wrapped) : h->index.self;
-}
-
-static void do_leaf(Halving *h, Step *t, const Act *a)
-{
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++) {
-		Addr slot = change_slot(h, t->row, u, a->i);
-		node(h, t->sum, 0, a->i)[u] = h->select ? g_load(h->g, slot) : g_lookup(h->g, slot, t->index[a->i]);
-	}
-}
-
-/* Sums go up a level in three acts: which of two words goes and which stays; it goes; it is added. */
-static void do_choose(Halving *h, Step *t, const Act *a)
-{
-	const Reg *lower = node(h, t->sum, a->level - 1, a->i);
-	const Reg *upper = node(h, t->sum, a->level - 1, a->i + h->size[a->level]);
-	Reg *sum = node(h, t->sum, a->level, a->i), *goes = node(h, t->goes, a->level, a->i);
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++) {
-		goes[u] = h->select ? choose(h, a->level, lower[u], upper[u]) : upper[u];
-		sum[u] = h->select ? choose(h, a->level, upper[u], lower[u]) : lower[u];
-	}
-}
-
-static void do_send(Halving *h, Step *t, const Act *a)
-{
-	Reg *goes = node(h, t->goes, a->level, a->i);
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		goes[u] = g_xfer(h->g, h->s->up[a->level], goes[u]);
-}
-
-static void do_add(Halving *h, Step *t, const Act *a)
-{
-	Reg *sum = node(h, t->sum, a->level, a->i), *came = node(h, t->goes, a->level, a->i);
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		sum[u] = g_fadd(h->g, sum[u], came[u]);
-}
-
-/* A word that has no other half. */
-static void do_keep(Halving *h, Step *t, const Act *a)
-{
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		node(h, t->sum, a->level, a->i)[u] = node(h, t->sum, a->level - 1, a->i)[u];
-}
-
-static void do_own(Halving *h, Step *t, const Act *a)
-{
-	(void)a;
-	own_fetch(h->g, h->b, (uint32_t)t->row - h->base, kept_at(h, t->row));
-}
-
-static void do_update(Halving *h, Step *t, const Act *a)
-{
-	own_update(h->g, h->b, (uint32_t)t->row - h->base, kept_at(h, t->row), node(h, t->sum, a->level, 0));
-}
-
-static void do_start(Halving *h, Step *t, const Act *a)
-{
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++)
-		node(h, t->weight, a->level, 0)[u] = g_load(h->g, near_words(h->b, kept_at(h, t->row - GATHER), u).weight);
-}
-
-/* Weights go down a level in two acts: one becomes two; each gets its place. */
-static void do_spread(Halving *h, Step *t, const Act *a)
-{
-	Reg *from = node(h, t->weight, a->level, a->i), *lower = node(h, t->weight, a->level - 1, a->i);
-	bool two = a->i + h->size[a->level] < h->size[a->level - 1];
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++) {
-		lower[u] = from[u];
-		if (two)
-			lower[u + (size_t)h->size[a->level] * h->s->rows.blocks] = g_xfer(h->g, h->s->down[a->level], from[u]);
-	}
-}
-
-static void do_arrange(Halving *h, Step *t, const Act *a)
-{
-	Reg *lower = node(h, t->weight, a->level - 1, a->i);
-	Reg *upper = node(h, t->weight, a->level - 1, a->i + h->size[a->level]);
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++) {
-		Reg mine = lower[u], other = upper[u];
-		lower[u] = choose(h, a->level, other, mine);
-		upper[u] = choose(h, a->level, mine, other);
-	}
-}
-
-static void do_put(Halving *h, Step *t, const Act *a)
-{
-	const Reg *weight = node(h, t->weight, 0, a->i);
-	for (uint32_t u = 0; u < h->s->rows.blocks; u++) {
-		Addr slot = weight_slot(h, t->row - GATHER, u, a->i);
-		if (h->select)
-			g_store(h->g, slot, weight[u]);
-		else
-			g_put(h->g, slot, t->index[a->i], weight[u]);
-	}
-}
-
-static void do_in(Halving *h, Step *t, const Act *a) { moves_advance(&t->in, a->i + 1, h->s->procs); }
-
-static void do_out(Halving *h, Step *t, const Act *a) { moves_advance(&t->out, a->i + 1, h->s->procs); }
-
+/* LIMIT, COMPARE, INDEX: the address of slot i in each processor, which wraps at the end of the block.
+ * LEAF loads a change. Sums go up a level in three acts: CHOOSE which of two words goes and which stays; SEND it; ADD it.
+ * KEEP: a word that has no other half. OWN, UPDATE: what owners keep is fetched, and updated by the total.
+ * START loads a new weight. Weights go down a level in two acts: SPREAD, one becomes two; ARRANGE, each gets its place.
+ * PUT stores one. IN, OUT: DRAM moves beside them. */
 enum {
 	DO_LIMIT,
 	DO_COMPARE,
@@ -250,12 +145,71 @@ enum {
 	DO_IN,
 	DO_OUT
 };
-static void (*const acts[])(Halving *h, Step *t, const Act *a) = {
-	[DO_LIMIT] = do_limit,     [DO_COMPARE] = do_compare, [DO_INDEX] = do_index, [DO_LEAF] = do_leaf,
-	[DO_CHOOSE] = do_choose,   [DO_SEND] = do_send,       [DO_ADD] = do_add,     [DO_KEEP] = do_keep,
-	[DO_OWN] = do_own,         [DO_UPDATE] = do_update,   [DO_START] = do_start, [DO_SPREAD] = do_spread,
-	[DO_ARRANGE] = do_arrange, [DO_PUT] = do_put,         [DO_IN] = do_in,       [DO_OUT] = do_out,
-};
+
+/* The part of an act that concerns block u of the row. */
+static void act_block(Halving *h, Step *t, const Act *a, uint32_t u)
+{
+	Gen *g = h->g;
+	uint32_t level = a->level, half = h->size[level], below = level ? level - 1 : 0;
+	Reg *sum = node(h, t->sum, level, a->i) + u, *goes = node(h, t->goes, level, a->i) + u;
+	Reg *lower = node(h, t->sum, below, a->i) + u, *weight = node(h, t->weight, level, a->i) + u;
+	Reg *down = node(h, t->weight, below, a->i) + u, *other = down + (size_t)half * h->s->rows.blocks;
+	Addr slot;
+	switch (a->what) {
+	case DO_LEAF:
+		slot = change_slot(h, t->row, u, a->i);
+		*sum = h->select ? g_load(g, slot) : g_lookup(g, slot, t->index[a->i]);
+		break;
+	case DO_CHOOSE: {
+		Reg upper = node(h, t->sum, below, a->i + half)[u];
+		*goes = h->select ? choose(h, level, *lower, upper) : upper;
+		*sum = h->select ? choose(h, level, upper, *lower) : *lower;
+		break;
+	}
+	case DO_SEND: *goes = g_xfer(g, h->s->up[level], *goes); break;
+	case DO_ADD: *sum = g_fadd(g, *sum, *goes); break;
+	case DO_KEEP: *sum = *lower; break;
+	case DO_START: *weight = g_load(g, near_words(h->b, kept_at(h, t->row - GATHER), u).weight); break;
+	case DO_SPREAD:
+		*down = *weight;
+		if (a->i + half < h->size[below])
+			*other = g_xfer(g, h->s->down[level], *weight);
+		break;
+	case DO_ARRANGE: {
+		Reg mine = *down, theirs = *other;
+		*down = choose(h, level, theirs, mine);
+		*other = choose(h, level, mine, theirs);
+		break;
+	}
+	case DO_PUT:
+		slot = weight_slot(h, t->row - GATHER, u, a->i);
+		if (h->select)
+			g_store(g, slot, *weight);
+		else
+			g_put(g, slot, t->index[a->i], *weight);
+		break;
+	}
+}
+
+static void act_do(Halving *h, Step *t, const Act *a)
+{
+	Gen *g = h->g;
+	uint32_t row = (uint32_t)t->row - h->base;
+	switch (a->what) {
+	case DO_LIMIT: t->index[a->i] = g_const_bits(g, h->s->procs - a->i); break;
+	case DO_COMPARE: t->inside[a->i] = g_compare(g, GOP_INT_LT, h->index.self, t->index[a->i]); break;
+	case DO_INDEX:
+		t->index[a->i] = a->i ? g_select(g, t->inside[a->i], h->index.self, h->index.wrapped) : h->index.self;
+		break;
+	case DO_OWN: own_fetch(g, h->b, row, kept_at(h, t->row)); break;
+	case DO_UPDATE: own_update(g, h->b, row, kept_at(h, t->row), node(h, t->sum, a->level, 0)); break;
+	case DO_IN: moves_advance(&t->in, a->i + 1, h->s->procs); break;
+	case DO_OUT: moves_advance(&t->out, a->i + 1, h->s->procs); break;
+	default:
+		for (uint32_t u = 0; u < h->s->rows.blocks; u++)
+			act_block(h, t, a, u);
+	}
+}
 
 /* ---- planning ---- */
 
@@ -438,7 +392,7 @@ static Code *turn_record(Bp *b, const void *what)
 		g_index_limit(h->g, (uint16_t)(SUM_BUFFER + i), h->s->rows.blocks * b->o.procs);
 	for (uint32_t i = 0; i < h->acts.acts; i++) {
 		const Act *a = &h->acts.act[i];
-		acts[a->what](h, &h->step[a->step], a);
+		act_do(h, &h->step[a->step], a);
 	}
 	return sum_code(h->g, true);
 }
@@ -522,7 +476,7 @@ static bool turns_fit(Bp *b, uint32_t steps)
 		if (k < keys || keys == COUNT(key))
 			continue;
 		key[keys++] = turn_key(b, &t);
-		if (sum_schedule(b, turn_record(b, &t))->lines > b->m->block)
+		if (bp_schedule(b, turn_record(b, &t))->lines > b->m->block)
 			return false;
 	}
 	return true;

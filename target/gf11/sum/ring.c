@@ -34,7 +34,7 @@ static uint32_t make_whole(Bp *b, uint32_t n, Routine ***routine)
 	Chunk c = chunk_open(b, "ring update", n);
 	chunk_together(&c, ring_step, b->o.procs - 1, latency(b));
 	*routine = NEW(&b->cx->scratch, 1, Routine *);
-	**routine = sum_schedule(b, sum_code(c.g, true));
+	**routine = bp_schedule(b, sum_code(c.g, true));
 	return 1;
 }
 
@@ -93,7 +93,7 @@ static uint32_t make_cut(Bp *b, uint32_t n, Routine ***routine)
 	*routine = NEW(&b->cx->scratch, parts, Routine *);
 	for (uint32_t i = 0; i < parts; i++) {
 		uint32_t here = i + 1 < parts ? each : steps - i * each;
-		(*routine)[i] = sum_schedule(b, record_cut(b, n, here, i == 0, i + 1 == parts));
+		(*routine)[i] = bp_schedule(b, record_cut(b, n, here, i == 0, i + 1 == parts));
 	}
 	return parts;
 }

@@ -17,8 +17,6 @@
 
 static_assert((int)TABLE_CONSTANT + (int)CONSTANTS <= (int)SUM_WORDS_AT, "words of the tables and of the update meet");
 
-uint32_t round_to(uint32_t words, uint32_t unit) { return (words + unit - 1) / unit * unit; }
-
 /* No schedule is perfect, and each fills and drains its pipelines. */
 uint32_t sum_lines(const Bp *b)
 {
@@ -40,8 +38,12 @@ Code *sum_code(Gen *g, bool timed)
 	return code;
 }
 
-static uint32_t sum_routine(Bp *b, Routine *r)
+uint32_t sum_load_routine(Bp *b, Routine *r)
 {
+	if (r->lines > b->m->block)
+		fail(b->cx, MP_BAD_INPUT, "ask for fewer weights in an update call, or use a machine file with longer blocks",
+		     "%s: %u lines are more than the %lld of a block of %s", r->name, r->lines, (long long)b->m->block,
+		     b->m->name);
 	const char *fault = r->report.checked || b->o.bounds ? NULL : check_routine(b->cx, b->m, r);
 	if (fault)
 		fail(b->cx, MP_FAILED, NULL, "%s: the schedule breaks a rule of the machine: %s", r->name, fault);
@@ -53,23 +55,7 @@ static uint32_t sum_routine(Bp *b, Routine *r)
 	return controller_load(b->c, r);
 }
 
-Routine *sum_schedule(const Bp *b, Code *code)
-{
-	Machine roomy = *b->m;
-	roomy.block = INT32_MAX;
-	return schedule_cached(b->cx, b->cache, &roomy, code, &(ScheduleOptions){ .level = b->o.bounds ? LEVEL_BOUND : 0 });
-}
-
-uint32_t sum_load_routine(Bp *b, Routine *r)
-{
-	if (r->lines > b->m->block)
-		fail(b->cx, MP_BAD_INPUT, "ask for fewer weights in an update call, or use a machine file with longer blocks",
-		     "%s: %u lines are more than the %lld of a block of %s", r->name, r->lines, (long long)b->m->block,
-		     b->m->name);
-	return sum_routine(b, r);
-}
-
-uint32_t sum_load(Bp *b, Code *code) { return sum_load_routine(b, sum_schedule(b, code)); }
+uint32_t sum_load(Bp *b, Code *code) { return sum_load_routine(b, bp_schedule(b, code)); }
 
 void sum_call(Bp *b, const SumCall *call)
 {
@@ -193,9 +179,10 @@ uint32_t sum_steps(int sum, uint32_t procs)
 
 static Cell flag(bool set) { return (Cell){ .u = set ? UINT32_MAX : 0 }; }
 
-static void words_write(Bp *b, const BpSum *s)
+void sum_words_write(Bp *b)
 {
-	for (uint32_t proc = 0; proc < b->o.procs; proc++) {
+	const BpSum *s = b->summing;
+	for (uint32_t proc = 0; proc < b->o.procs && !s->written; proc++) {
 		uint32_t i = s->alike ? s->as : proc;
 		Cell word[SUM_WORDS] = { [WORD_SELF] = { .u = i }, [WORD_WRAPPED] = { .u = i - b->o.procs } };
 		word[WORD_LIMIT] = (Cell){ .f = b->range };
@@ -205,12 +192,6 @@ static void words_write(Bp *b, const BpSum *s)
 			word[WORD_BIT + k] = flag(i >> k & 1);
 		host_write(b->c, proc, false, SUM_WORDS_AT, word, SUM_WORDS);
 	}
-}
-
-void sum_words_write(Bp *b)
-{
-	if (!b->summing->written)
-		words_write(b, b->summing);
 }
 
 /* Numbers of the update that changed since the last one. */

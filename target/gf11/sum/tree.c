@@ -80,7 +80,7 @@ static uint32_t make_apart(Bp *b, uint32_t n, Routine ***routine)
 	Code *code[] = { record_fetch(b, n), record_sum(b, n), record_flush(b, n) };
 	Routine *part[COUNT(code)];
 	for (size_t i = 0; i < COUNT(code); i++)
-		part[i] = sum_schedule(b, code[i]);
+		part[i] = bp_schedule(b, code[i]);
 	*routine = NEW(&b->cx->scratch, 1, Routine *);
 	**routine = routine_join(b->cx, b->m, "tree update", part, COUNT(part));
 	return 1;
@@ -94,7 +94,7 @@ static uint32_t make_together(Bp *b, uint32_t n, Routine ***routine)
 	roles_load(&c);
 	chunk_together(&c, tree_step, sum_steps(SUM_TREE, b->o.procs), b->m->switch_latency + b->m->alu_latency);
 	*routine = NEW(&b->cx->scratch, 1, Routine *);
-	**routine = sum_schedule(b, sum_code(c.g, true));
+	**routine = bp_schedule(b, sum_code(c.g, true));
 	return 1;
 }
 
