@@ -91,14 +91,6 @@ static void refuse(Ctx *cx, const Net *net, const Options *opt)
 		        "target gf11 keeps one case of a sequence: errors cannot go back through time");
 }
 
-static uint32_t procs_wanted(Ctx *cx, const Machine *m, const Gf11Options *opt)
-{
-	if (opt->procs > m->processors)
-		fail(cx, MP_BAD_INPUT, "ask for fewer, or 0 for all", "procs is %lld: %s has %lld processors",
-		     (long long)opt->procs, m->name, (long long)m->processors);
-	return (uint32_t)(opt->procs ? opt->procs : m->processors);
-}
-
 static void machine_end(void *own) { ctx_free(own); }
 
 static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
@@ -112,7 +104,10 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->opt = opt;
 	p->gf11 = gf11_own(opt);
 	p->m = machine_open(cx, p->gf11->machine);
-	p->procs = procs_wanted(cx, p->m, p->gf11);
+	if (p->gf11->procs > p->m->processors)
+		fail(cx, MP_BAD_INPUT, "ask for fewer, or 0 for all", "procs is %lld: %s has %lld processors",
+		     (long long)p->gf11->procs, p->m->name, (long long)p->m->processors);
+	p->procs = (uint32_t)(p->gf11->procs ? p->gf11->procs : p->m->processors);
 	p->rule = &rules[opt->rule];
 	for (int k = 0; k <= p->rule->states; k++)
 		p->vector[k] = NEW(&cx->keep, net->links, double);
@@ -133,8 +128,6 @@ static Program *gf11_compile(Ctx *cx, const Plan *plan, const Options *opt)
 }
 
 /* ---- the machine ---- */
-
-static uint32_t threads_wanted(const Options *opt) { return opt->threads ? (uint32_t)opt->threads : pool_cores(); }
 
 typedef struct Build {
 	const Program *p;
@@ -160,7 +153,7 @@ static BpOptions build_options(const Build *a)
 		                .compiler = p->gf11->compiler,
 		                .small = p->gf11->small_layers,
 		                .bundle = (uint32_t)p->gf11->bundle,
-		                .threads = threads_wanted(p->opt),
+		                .threads = p->opt->threads ? (uint32_t)p->opt->threads : pool_cores(),
 		                .sequences = a->sequences,
 		                .disks = a->disks,
 		                .data = a->data,
@@ -570,40 +563,34 @@ static void forget(Program *p)
 	p->pending = false;
 }
 
-/* ---- protection: what it fails with, and what it notes, is said by the run ---- */
+/* ---- protection: its failures and notes become the run's ---- */
 
+enum { PROTECT_BEGIN, PROTECT_AGAIN, PROTECT_UPDATED };
 typedef struct Guarded {
 	Program *p;
-	const Tally *tally;
-	bool again;
+	int step;           /* PROTECT_... */
+	const Tally *tally; /* of the batch */
+	bool again;         /* out: weights were rolled back, the batch is to be repeated */
 } Guarded;
 
-static void begin_body(Ctx *own, void *arg)
-{
-	(void)own;
-	protect_begin(((Guarded *)arg)->p->protect);
-}
-
-static void again_body(Ctx *own, void *arg)
+static void guarded_body(Ctx *own, void *arg)
 {
 	Guarded *a = arg;
 	(void)own;
-	a->again = protect_again(a->p->protect, a->tally);
+	switch (a->step) {
+	case PROTECT_BEGIN: protect_begin(a->p->protect); break;
+	case PROTECT_AGAIN: a->again = protect_again(a->p->protect, a->tally); break;
+	default: protect_updated(a->p->protect, a->p->batch);
+	}
 }
 
-static void updated_body(Ctx *own, void *arg)
-{
-	Program *p = ((Guarded *)arg)->p;
-	(void)own;
-	protect_updated(p->protect, p->batch);
-}
-
-static Status guarded(Guarded *a, void (*body)(Ctx *own, void *arg))
+static Status guarded(Guarded *a, int step)
 {
 	Program *p = a->p;
 	if (!p->protect)
 		return MP_OK;
-	Status s = subcontext_run(&p->own, body, a);
+	a->step = step;
+	Status s = subcontext_run(&p->own, guarded_body, a);
 	subcontext_messages(p->cx, &p->own);
 	return s == MP_OK ? MP_OK : MP_FAILED;
 }
@@ -613,14 +600,14 @@ static Status pass_protected(Pass *a, const Batch *b, uint64_t begin, uint64_t c
 {
 	Program *p = a->p;
 	Guarded g = { .p = p, .tally = a->tally };
-	Status s = p->failed ? MP_FAILED : guarded(&g, begin_body);
+	Status s = p->failed ? MP_FAILED : guarded(&g, PROTECT_BEGIN);
 	do {
 		g.again = false;
 		*a->tally = (Tally){ 0 };
 		if (s == MP_OK)
 			s = pass_over(a, b, begin, count);
 		if (s == MP_OK)
-			s = guarded(&g, again_body);
+			s = guarded(&g, PROTECT_AGAIN);
 		if (g.again)
 			forget(p);
 	} while (g.again && s == MP_OK);
@@ -682,7 +669,7 @@ static void gf11_apply(Program *p, const Update *u)
 		bp_weights_align(p->bp);
 	p->pending = false;
 	Guarded g = { .p = p };
-	p->failed = guarded(&g, updated_body) != MP_OK;
+	p->failed = guarded(&g, PROTECT_UPDATED) != MP_OK;
 }
 
 /* ---- weights ---- */
@@ -720,26 +707,16 @@ static double gf11_cycle(const Program *p) { return 1e-9 * p->m->clock; }
 
 /* ---- figures ---- */
 
-/* Cases that processors went through for nothing, since sequences differ in length and number. */
-static void report_padding(const Program *p, Buf *json)
-{
-	buf_printf(json, "%s\"padding\": %.6g", json->len ? ", " : "", 1 - share_of(p->learnt, p->gone_through));
-}
-
-static void report_faults(const Program *p, Buf *json)
-{
-	buf_printf(json, "%s\"faults\": ", json->len ? ", " : "");
-	faults_json(p->faults, json);
-}
-
 static void gf11_report(const Program *p, Buf *json)
 {
 	if (p->log)
 		range_report(p->log, p->procs, json);
-	if (p->net->copies && p->gone_through)
-		report_padding(p, json);
-	if (p->faults)
-		report_faults(p, json);
+	if (p->net->copies && p->gone_through) /* share of padding: sequences differ in length and number */
+		buf_printf(json, "%s\"padding\": %.6g", json->len ? ", " : "", 1 - share_of(p->learnt, p->gone_through));
+	if (p->faults) {
+		buf_printf(json, "%s\"faults\": ", json->len ? ", " : "");
+		faults_json(p->faults, json);
+	}
 	if (p->bp && p->bp->disk)
 		disk_report(p->bp, &p->disk, json);
 	protect_report(p->gf11, &p->guard, p->bp, json);

@@ -60,14 +60,6 @@ static Parts parts_make(Bp *b, uint32_t n, ChunkFn *make)
 	}
 }
 
-static uint32_t *parts_load(Bp *b, const Parts *p)
-{
-	uint32_t *number = NEW(&b->cx->scratch, p->parts, uint32_t);
-	for (uint32_t i = 0; i < p->parts; i++)
-		number[i] = sum_load_routine(b, p->routine[i]);
-	return number;
-}
-
 void chunks_compile(Bp *b, uint32_t n, ChunkFn *make)
 {
 	Parts p = { 0 };
@@ -75,8 +67,10 @@ void chunks_compile(Bp *b, uint32_t n, ChunkFn *make)
 	for (uint32_t first = 0; first < b->at.words; first += p.n) {
 		uint32_t rest = b->at.words - first;
 		if (!routine || rest < p.n) {
-			p = parts_make(b, rest < n ? rest : n, make);
-			routine = parts_load(b, &p);
+			p = parts_make(b, min_u32(rest, n), make);
+			routine = NEW(&b->cx->scratch, p.parts, uint32_t);
+			for (uint32_t i = 0; i < p.parts; i++)
+				routine[i] = sum_load_routine(b, p.routine[i]);
 		}
 		for (uint32_t i = 0; i < p.parts; i++) {
 			bool flags = i + 1 == p.parts && range_checked(b);
@@ -120,34 +114,30 @@ Chunk chunk_open(const Bp *b, const char *name, uint32_t n)
 		            .weight = NEW(a, n, Reg *) };
 }
 
-static Addr weight_at(const Chunk *c, uint32_t i)
-{
-	(void)c;
-	return (Addr){ SUM_AT, i };
-}
-static Addr change_at(const Chunk *c, uint32_t i) { return (Addr){ SUM_AT, c->n + i }; }
-static Addr state_at(const Chunk *c, int k, uint32_t i) { return (Addr){ SUM_AT, (2 + (uint32_t)k) * c->n + i }; }
-static Addr factor_at(const Chunk *c, uint32_t i) { return state_at(c, c->b->rule->states, i); }
+/* Arrays of n words each in scratch: weights, changes, states, then factors. */
+enum { IN_WEIGHTS, IN_CHANGES, IN_STATES };
+static Addr near_at(const Chunk *c, int array, uint32_t i) { return (Addr){ SUM_AT, (uint32_t)array * c->n + i }; }
 
 static Kept kept_at(const Chunk *c, uint32_t i)
 {
-	Kept k = { .weight = weight_at(c, i), .factor = factor_at(c, i) };
+	Kept k = { .weight = near_at(c, IN_WEIGHTS, i), .factor = near_at(c, IN_STATES + c->b->rule->states, i) };
 	for (int s = 0; s < c->b->rule->states; s++)
-		k.state[s] = state_at(c, s, i);
+		k.state[s] = near_at(c, IN_STATES + s, i);
 	return k;
 }
 
 /* One word, DRAM to SRAM or back. */
 static void chunk_move(const Chunk *c, ChunkMove move, uint32_t i)
 {
+	Kept near = kept_at(c, i);
 	Addr weight = { SUM_WEIGHTS, i }, change = { SUM_CHANGES, i }, state = sum_state(c->b, move.state, i);
 	switch (move.what) {
-	case MOVE_CHANGE_IN: g_fetch(c->g, change_at(c, i), change); break;
-	case MOVE_WEIGHT_IN: g_fetch(c->g, weight_at(c, i), weight); break;
-	case MOVE_STATE_IN: g_fetch(c->g, state_at(c, move.state, i), state); break;
-	case MOVE_STATE_OUT: g_flush(c->g, state, state_at(c, move.state, i)); break;
-	case MOVE_WEIGHT_OUT: g_flush(c->g, weight, weight_at(c, i)); break;
-	case MOVE_FACTOR_IN: g_fetch(c->g, factor_at(c, i), sum_factor(c->b, i)); break;
+	case MOVE_CHANGE_IN: g_fetch(c->g, near_at(c, IN_CHANGES, i), change); break;
+	case MOVE_WEIGHT_IN: g_fetch(c->g, near.weight, weight); break;
+	case MOVE_STATE_IN: g_fetch(c->g, near.state[move.state], state); break;
+	case MOVE_STATE_OUT: g_flush(c->g, state, near.state[move.state]); break;
+	case MOVE_WEIGHT_OUT: g_flush(c->g, weight, near.weight); break;
+	case MOVE_FACTOR_IN: g_fetch(c->g, near.factor, sum_factor(c->b, i)); break;
 	case MOVE_ZERO:
 		if (!c->b->changes_start)
 			g_flush(c->g, change, sum_word(WORD_ZERO));
@@ -163,10 +153,13 @@ void chunk_moves_all(const Chunk *c, int first, int last)
 	}
 }
 
-Reg chunk_change(const Chunk *c, uint32_t i) { return g_load(c->g, change_at(c, i)); }
+Reg chunk_change(const Chunk *c, uint32_t i) { return g_load(c->g, near_at(c, IN_CHANGES, i)); }
 
 /* Its words stand where the first changes were, which have been loaded long before. */
-void chunk_range(Chunk *c) { c->range = range_open(c->g, c->b, c->n, change_at(c, 0), (Addr){ SUM_FLAGS, 0 }); }
+void chunk_range(Chunk *c)
+{
+	c->range = range_open(c->g, c->b, c->n, near_at(c, IN_CHANGES, 0), (Addr){ SUM_FLAGS, 0 });
+}
 
 void chunk_rates(Chunk *c)
 {

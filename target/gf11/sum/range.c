@@ -154,66 +154,32 @@ uint64_t range_count(const RangeLog *log, uint32_t proc, uint64_t link)
 	return 0;
 }
 
-/* The processor that caught most, and what most often. */
-typedef struct RangeWorst {
-	uint32_t proc;
-	uint64_t link, count;
-} RangeWorst;
-
-static RangeWorst range_worst(const RangeLog *log, uint32_t procs)
-{
-	RangeWorst w = { 0 };
-	for (uint32_t i = 0; i < procs; i++)
-		if (log->of_proc[i] > log->of_proc[w.proc])
-			w.proc = i;
-	for (uint32_t i = 0; i < LOG_SLOTS; i++) {
-		const RangeSlot *s = &log->slot[i];
-		if (s->key && (s->key & 0xFFFF) == w.proc &&
-		    (s->count > w.count || (s->count == w.count && s->key >> 16 <= w.link))) {
-			w.count = s->count;
-			w.link = (s->key >> 16) - 1;
-		}
-	}
-	return w;
-}
-
-typedef struct Bits {
-	Bp *b;
-	uint32_t proc;
-} Bits;
-
-/* A weight by its place; words between bundles are no weights. */
-static void place_add(const Bits *t, uint32_t place)
-{
-	const BpSum *s = t->b->summing;
-	if (place < t->b->at.words && s->link_at[place] != UINT64_MAX)
-		log_add(t->b->log, t->proc, s->link_at[place]);
-}
-
-/* Weight i of those whose bits stand at `far` is `first` + i * step. */
-static void bits_collect(const Bits *t, uint32_t far, uint32_t weights, uint32_t first, uint32_t step)
+/* Bits of weights that stand at `far` in a processor: weight i is at place `first` + i * step. Padding between bundles
+ * holds no weights. */
+static void bits_collect(Bp *b, uint32_t proc, uint32_t far, uint32_t weights, uint32_t first, uint32_t step)
 {
 	for (uint32_t k = 0; k * BITS < weights; k++) {
 		Cell word;
-		host_read(t->b->c, t->proc, true, far + k, &word, 1);
-		for (uint32_t i = 0; i < BITS && k * BITS + i < weights; i++)
-			if (word.u >> i & 1)
-				place_add(t, first + (k * BITS + i) * step);
+		host_read(b->c, proc, true, far + k, &word, 1);
+		for (uint32_t i = k * BITS; i < weights && i < (k + 1) * BITS; i++) {
+			uint32_t place = first + i * step;
+			if (word.u >> i % BITS & 1 && place < b->at.words && b->summing->link_at[place] != UINT64_MAX)
+				log_add(b->log, proc, b->summing->link_at[place]);
+		}
 	}
 }
 
-static void proc_collect(const Bits *t)
+static void proc_collect(Bp *b, uint32_t proc)
 {
-	const Bp *b = t->b;
 	const BpSum *s = b->summing;
 	const Rows *r = &s->rows;
 	for (uint32_t i = 0; i < s->calls; i++)
 		if (s->call[i].weights)
-			bits_collect(t, s->call[i].base[SUM_FLAGS], s->call[i].weights, s->call[i].first, 1);
+			bits_collect(b, proc, s->call[i].base[SUM_FLAGS], s->call[i].weights, s->call[i].first, 1);
 	for (uint32_t row = 0; row < r->rows; row++) {
-		uint32_t own = (t->proc + s->procs - r->shift) % s->procs, end = row_words(b, row);
-		uint32_t weights = own < end ? (end - own + s->procs - 1) / s->procs : 0;
-		bits_collect(t, s->flags + row * range_words(b, r->blocks), weights, row * r->words + own, s->procs);
+		uint32_t own = (proc + s->procs - r->shift) % s->procs, end = row_words(b, row);
+		uint32_t weights = own < end ? (uint32_t)ceil_div(end - own, s->procs) : 0;
+		bits_collect(b, proc, s->flags + row * range_words(b, r->blocks), weights, row * r->words + own, s->procs);
 	}
 }
 
@@ -224,7 +190,7 @@ void range_collect(Bp *b)
 		host_read(b->c, proc, false, SUM_WORDS_AT + WORD_CAUGHT, &caught, 1);
 		if (!caught.u)
 			continue;
-		proc_collect(&(Bits){ b, proc });
+		proc_collect(b, proc);
 		host_write(b->c, proc, false, SUM_WORDS_AT + WORD_CAUGHT, &none, 1);
 	}
 }
@@ -244,14 +210,23 @@ void range_prepare(Bp *b)
 		b->log = range_log_new(&b->cx->keep, b->o.procs);
 }
 
+/* How many; the processor that caught most, and the weight it caught most often. */
 void range_report(const RangeLog *log, uint32_t procs, Buf *json)
 {
-	RangeWorst w = range_worst(log, procs);
+	uint32_t proc = 0;
+	uint64_t link = 0, count = 0;
 	buf_printf(json, "%s\"range_caught\": %llu", json->len ? ", " : "", (unsigned long long)log->caught);
-	if (log->caught)
-		buf_printf(
-			json,
-			", \"range_worst_processor\": %u, \"range_worst_processor_caught\": %llu, \"range_worst_weight\": %llu, "
-			"\"range_worst_weight_caught\": %llu",
-			w.proc, (unsigned long long)log->of_proc[w.proc], (unsigned long long)w.link, (unsigned long long)w.count);
+	if (!log->caught)
+		return;
+	for (uint32_t i = 0; i < procs; i++)
+		proc = log->of_proc[i] > log->of_proc[proc] ? i : proc;
+	for (const RangeSlot *s = log->slot; s < log->slot + LOG_SLOTS; s++)
+		if (s->key && (s->key & 0xFFFF) == proc && (s->count > count || (s->count == count && s->key >> 16 <= link))) {
+			count = s->count;
+			link = (s->key >> 16) - 1;
+		}
+	buf_printf(json,
+	           ", \"range_worst_processor\": %u, \"range_worst_processor_caught\": %llu, \"range_worst_weight\": %llu, "
+	           "\"range_worst_weight_caught\": %llu",
+	           proc, (unsigned long long)log->of_proc[proc], (unsigned long long)link, (unsigned long long)count);
 }
