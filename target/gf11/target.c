@@ -6,8 +6,8 @@
  * the machine's own: each processor adds up its cases in order, then the processors meet as option `sum` says.
  * Sequences of recurrent networks go whole to one processor: see sequences.c. Scores are added up in the order of
  * the batch all the same.
- * How a case fared is looked up in simulated memory while it stands there.  Looking, loading cases, reading and
- * writing weights are the host's affair and take no simulated time, as in the report.
+ * Outputs are scored from simulated memory while they are there. Scoring, loading cases, reading and writing weights
+ * is done by the host and takes no simulated time, as in the report.
  *
  * The machine can be built only when it is known how many cases a batch has. It stands in a context of its own, so
  * that a larger one can take its place; weights and rule state move over. A batch that has more cases than there is
@@ -40,36 +40,36 @@ struct Program {
 	double *none;  /* [links] zeroes */
 	RangeLog *log; /* what the range check caught; NULL: there is none */
 
-	Ctx own;              /* all memory of the machine; its failures are handed on */
-	Bp *bp;               /* NULL: not built yet */
-	uint64_t room, asked; /* cases that it holds at once, a multiple of procs; those it was asked to */
-	int error;            /* error function that it was compiled for */
-	uint64_t cycles;      /* of machines before it */
-	Faults *faults;       /* in cx; NULL: none */
-	uint64_t tested;      /* cycles of diagnosis: no part of training */
-	bool pending;         /* there are weight changes */
-	Protect *protect;     /* NULL: nothing is asked for */
-	Guard guard;          /* what it remembers */
-	uint64_t batch;       /* cases of the pending changes */
-	bool failed;          /* in an update, which cannot say so */
+	Ctx own;                      /* all memory of the machine; its failures are handed on */
+	Bp *bp;                       /* NULL: not built yet */
+	uint64_t capacity, requested; /* cases that it holds at once, a multiple of procs; those requested */
+	int error;                    /* error function that it was compiled for */
+	uint64_t cycles;              /* of machines before it */
+	Faults *faults;               /* in cx; NULL: none */
+	uint64_t tested;              /* cycles of diagnosis: no part of training */
+	bool pending;                 /* there are weight changes */
+	Protect *protect;             /* NULL: nothing is asked for */
+	Guard guard;                  /* what it remembers */
+	uint64_t batch;               /* cases of the pending changes */
+	bool failed;                  /* in an update, which cannot say so */
 
 	const Data *data; /* bound */
 	Scorer scorer;
-	uint64_t held;                    /* room in these arrays: */
+	uint64_t held;                    /* capacity of these arrays: */
 	uint64_t *wanted, *loaded, *next; /* cases; next: those of the part that comes next */
 	uint64_t *slot;                   /* which of these a case of the batch is; NULL: the same one */
 	Packer *packer;                   /* of recurrent networks, */
 	uint32_t lanes;                   /* which take so many sequences of this data side by side, */
 	uint64_t steps;                   /* so many cases of each at once at most; */
-	uint32_t most_lanes;              /* more find no room in its memories */
+	uint32_t most_lanes;              /* more do not fit into its memories */
 	uint64_t most_steps;
-	uint64_t learnt, gone_through; /* cases, and with padding: of accumulating passes */
-	uint64_t loads;                /* how many are loaded; 0: none, or those of other data */
-	Tally *scored;                 /* of each case */
-	const Data *at_start;          /* data that came from disks when training began, and stay */
-	DiskAccount disk;              /* of machines before this one */
-	float *y;                      /* [threads * outputs] targets of a case */
-	double *out;                   /* likewise, its outputs */
+	uint64_t trained, processed; /* cases, and with padding: of accumulating passes */
+	uint64_t loads;              /* how many are loaded; 0: none, or those of other data */
+	Tally *scored;               /* of each case */
+	const Data *at_start;        /* data that came from disks when training began, and stay */
+	DiskAccount disk;            /* of machines before this one */
+	float *y;                    /* [threads * outputs] targets of a case */
+	double *out;                 /* likewise, its outputs */
 };
 
 static void gf11_caps(Caps *caps) { *caps = (Caps){ .target = "gf11", .lanes = 566, .bundle = 1000 }; }
@@ -223,7 +223,7 @@ static void choose_body(Ctx *own, void *arg)
 	switch_copy_dead(known, d.switches.known);
 	p->procs = placed->procs;
 	p->tested += d.cycles;
-	if (p->faults) { /* what is told of a run is told of its training */
+	if (p->faults) { /* reports count the faults of training alone */
 		p->faults->events = 0;
 		memset(p->faults->happened, 0, sizeof p->faults->happened);
 	}
@@ -232,7 +232,7 @@ static void choose_body(Ctx *own, void *arg)
 }
 
 /* The largest batch of this data, as the processors share it. */
-static uint64_t room_needed(const Program *p, const Data *d)
+static uint64_t capacity_needed(const Program *p, const Data *d)
 {
 	uint64_t examples = data_examples(d), longest = 0, cases = d->cases;
 	for (uint64_t e = 0; e < examples; e++) {
@@ -267,7 +267,7 @@ static BpSequences sequences_needed(const Program *p, const Data *d)
 /* Weights are 0 here, states 1 and up; on the machine changes stand between. */
 static int array_of(int which) { return which ? STATES + which - 1 : WEIGHTS; }
 
-/* A machine with room for so many cases; weights and rule state are those of the one before. */
+/* A machine that holds so many cases; weights and rule state are copied from the one before. */
 static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences *sequences, uint64_t data)
 {
 	if (p->bp) {
@@ -300,9 +300,9 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 	p->error = p->opt->error;
 	for (int k = 0; k <= p->rule->states; k++)
 		bp_weights_write(p->bp, array_of(k), p->vector[k]);
-	p->asked = cases;
-	p->room = (uint64_t)p->bp->at.slots * p->procs;
-	uint64_t held = p->room > p->held ? p->room : p->held;
+	p->requested = cases;
+	p->capacity = (uint64_t)p->bp->at.slots * p->procs;
+	uint64_t held = p->capacity > p->held ? p->capacity : p->held;
 	p->wanted = arena_grow(&cx->keep, p->wanted, p->held, held, sizeof *p->wanted);
 	p->loaded = arena_grow(&cx->keep, p->loaded, p->held, held, sizeof *p->loaded);
 	p->scored = arena_grow(&cx->keep, p->scored, p->held, held, sizeof *p->scored);
@@ -330,7 +330,7 @@ static void lanes_body(Ctx *own, void *arg)
 }
 
 /* For these, the longest first, whatever the machine at hand has; but not more than any has. */
-static void room_wanted(Ctx *cx, Program *p, const BpSequences *s)
+static void lanes_choose(Ctx *cx, Program *p, const BpSequences *s)
 {
 	Lanes a = { p->bp, s, 0 };
 	Status status = subcontext_run(&p->own, lanes_body, &a);
@@ -351,26 +351,26 @@ static void build_for_sequences(Ctx *cx, Program *p, BpSequences *s)
 	machine_build(cx, p, 0, s, 0);
 	uint32_t group = p->bp->at.group;
 	uint64_t steps = p->bp->at.slots / group;
-	room_wanted(cx, p, s);
+	lanes_choose(cx, p, s);
 	if (p->lanes > group) {
 		p->most_lanes = group;
-		room_wanted(cx, p, s);
+		lanes_choose(cx, p, s);
 	}
 	p->most_steps = p->steps > steps ? steps : UINT64_MAX;
 	p->steps = p->steps > steps ? steps : p->steps;
 }
 
-/* Room only grows: training and testing by turns must not build machines by turns. */
+/* Capacity only grows: alternating between training and testing must not rebuild the machine each time. */
 static void bind_sequences(Ctx *cx, Program *p, const Data *data)
 {
 	uint64_t examples = run_examples(p->net, data);
-	if (!p->packer || packer_room(p->packer) < examples)
+	if (!p->packer || packer_capacity(p->packer) < examples)
 		p->packer = packer_new(&cx->keep, examples);
 	BpSequences s = sequences_needed(p, data);
 	if (p->bp) {
 		s.lanes = p->bp->at.group;
 		s.steps = p->bp->at.slots / s.lanes;
-		room_wanted(cx, p, &s);
+		lanes_choose(cx, p, &s);
 	}
 	if (!p->bp || p->lanes > s.lanes || p->steps > s.steps || p->error != p->opt->error)
 		build_for_sequences(cx, p, &s);
@@ -378,11 +378,11 @@ static void bind_sequences(Ctx *cx, Program *p, const Data *data)
 
 static void gf11_bind(Ctx *cx, Program *p, const Data *data)
 {
-	uint64_t room = room_needed(p, data);
+	uint64_t room = capacity_needed(p, data);
 	if (p->net->copies)
 		bind_sequences(cx, p, data);
-	else if (!p->bp || room > p->asked || p->error != p->opt->error)
-		machine_build(cx, p, room > p->asked ? room : p->asked, NULL, data->cases);
+	else if (!p->bp || room > p->requested || p->error != p->opt->error)
+		machine_build(cx, p, room > p->requested ? room : p->requested, NULL, data->cases);
 	p->data = data;
 	p->loads = 0;
 	scorer_init(&p->scorer, p->opt, data);
@@ -396,13 +396,13 @@ typedef struct Walk {
 	uint64_t example, end, inside;
 } Walk;
 
-/* The next cases, as many as there is room for. */
+/* The next cases, as many as the machine holds. */
 static uint64_t walk_on(const Program *p, Walk *w, uint64_t *wanted)
 {
 	uint64_t count = 0, first, cases;
-	while (w->example < w->end && count < p->room) {
+	while (w->example < w->end && count < p->capacity) {
 		data_example(p->data, w->b->example ? w->b->example[w->example] : w->b->first + w->example, &first, &cases);
-		while (w->inside < cases && count < p->room)
+		while (w->inside < cases && count < p->capacity)
 			wanted[count++] = first + w->inside++;
 		if (w->inside == cases) {
 			w->example++;
@@ -423,7 +423,7 @@ typedef struct Pass {
 	Tally *tally;
 } Pass;
 
-static void look_at(const Pass *a, uint64_t i, uint32_t thread)
+static void score_slot(const Pass *a, uint64_t i, uint32_t thread)
 {
 	Program *p = a->p;
 	uint32_t outputs = p->net->outputs;
@@ -439,18 +439,18 @@ static void look_at(const Pass *a, uint64_t i, uint32_t thread)
 	score_case(&p->scorer, out, y, p->data->weight ? p->data->weight[number] : 1, &p->scored[i]);
 }
 
-static void look_at_share(void *arg, uint32_t thread)
+static void score_share(void *arg, uint32_t thread)
 {
 	const Pass *a = arg;
 	uint32_t threads = a->p->bp->p->threads;
 	for (uint64_t i = a->count * thread / threads; i < a->count * (thread + 1) / threads; i++)
-		look_at(a, i, thread);
+		score_slot(a, i, thread);
 }
 
 /* Threads score; one adds up, in the order of the cases: sums do not depend on how many there are. */
-static void look_at_all(Pass *a)
+static void score_all(Pass *a)
 {
-	pool_run(a->p->bp->p->pool, look_at_share, a);
+	pool_run(a->p->bp->p->pool, score_share, a);
 	for (uint64_t i = 0; i < a->count; i++)
 		tally_add(a->tally, &a->p->scored[i]);
 }
@@ -478,13 +478,13 @@ static void load_from_disks(Pass *a, uint64_t count)
 	if (!disk_ordered(p->bp, p->data, p->loaded, count))
 		disk_order(p->bp, p->data, p->loaded, count);
 	disk_take(p->bp);
-	uint64_t next = p->bp->at.rooms > 1 ? part_after(a) : 0;
+	uint64_t next = p->bp->at.data_buffers > 1 ? part_after(a) : 0;
 	if (next && (next != count || memcmp(p->next, p->loaded, next * sizeof *p->next) != 0))
 		disk_order(p->bp, p->data, p->next, next);
 	p->at_start = p->data;
 }
 
-/* The cases wanted.  What testing drove out comes back by the host. */
+/* Loads the cases wanted unless they are there. Cases that a test replaced are loaded by the host again. */
 static void load(Pass *a)
 {
 	Program *p = a->p;
@@ -496,7 +496,7 @@ static void load(Pass *a)
 		there = protect_finds(p->protect, p->data, p->loaded, count, there);
 	if (there)
 		return;
-	bool disks = p->bp->disk && a->run == bp_accumulate && (p->bp->at.rooms > 1 || p->at_start != p->data);
+	bool disks = p->bp->disk && a->run == bp_accumulate && (p->bp->at.data_buffers > 1 || p->at_start != p->data);
 	if (disks)
 		load_from_disks(a, count);
 	else
@@ -525,7 +525,7 @@ static Status pass_run(Pass *a)
 		return MP_FAILED;
 	if (*a->stop)
 		return MP_STOPPED;
-	look_at_all(a);
+	score_all(a);
 	a->out = a->out ? a->out + a->count * a->p->net->outputs : NULL;
 	return MP_OK;
 }
@@ -544,7 +544,7 @@ static Status pass_over_sequences(Pass *a, const Batch *b, uint64_t begin, uint6
 	return s;
 }
 
-/* Over examples number(0) .. number(count - 1), in as many parts as the room asks for. */
+/* Over examples number(0) .. number(count - 1), in as many parts as the capacity requires. */
 static Status pass_over(Pass *a, const Batch *b, uint64_t begin, uint64_t count)
 {
 	Status s = MP_OK;
@@ -625,7 +625,7 @@ static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 	leaf_range(b->count, leaves, last - 1, &end, &end_size);
 	Tally tally = { 0 };
 	Pass a = { .p = p, .run = bp_accumulate, .stop = stop, .tally = &tally };
-	uint64_t before = p->bp->gone_through;
+	uint64_t before = p->bp->processed;
 	Status s = pass_protected(&a, b, begin, end + end_size - begin);
 	p->pending = true;
 	if (s != MP_OK) {
@@ -633,8 +633,8 @@ static Status gf11_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 		return s;
 	}
 	tally_add(t, &tally);
-	p->learnt += tally.cases;
-	p->gone_through += p->bp->gone_through - before;
+	p->trained += tally.cases;
+	p->processed += p->bp->processed - before;
 	return s;
 }
 
@@ -711,8 +711,8 @@ static void gf11_report(const Program *p, Buf *json)
 {
 	if (p->log)
 		range_report(p->log, p->procs, json);
-	if (p->net->copies && p->gone_through) /* share of padding: sequences differ in length and number */
-		buf_printf(json, "%s\"padding\": %.6g", json->len ? ", " : "", 1 - share_of(p->learnt, p->gone_through));
+	if (p->net->copies && p->processed) /* share of padding: sequences differ in length and number */
+		buf_printf(json, "%s\"padding\": %.6g", json->len ? ", " : "", 1 - share_of(p->trained, p->processed));
 	if (p->faults) {
 		buf_printf(json, "%s\"faults\": ", json->len ? ", " : "");
 		faults_json(p->faults, json);

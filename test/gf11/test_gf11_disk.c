@@ -332,7 +332,7 @@ static void test_account(void **state)
 				(Small){ .processors = 60, .disks = (int64_t[]){ 10, 3, 1 }[k], .dram = 900, .compiler = compiler },
 				5000, DISKS_ON, true);
 			Bp *b = made.b;
-			assert_int_equal(b->at.rooms, 2);
+			assert_int_equal(b->at.data_buffers, 2);
 			assert_int_equal(guarded(&cx, stream_body, b), MP_OK);
 			DiskAccount none = { 0 }, a = disk_account(b, &none);
 			assert_true(a.cycles == b->cycles_forward + b->cycles_backward + b->cycles_units + b->cycles_moves +

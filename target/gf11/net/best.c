@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A compiler that leaves less of the machine unused than the one of 1989.  In: a network, cases for each processor.
- * Out: as drive.c.
+/* Compiler best: keeps the machine busier than the compiler of 1989. In: a network, cases for each processor. Out:
+ * bundles, layout and routines for whole groups of cases, and the calls that drive.c makes with them.
  *
  * One call takes a bundle over all cases of a group, and while it computes it fetches the weights, weight changes and
  * inputs that the next call needs and flushes the changes of the call before.  So there are few calls, and DRAM is
@@ -66,8 +66,8 @@ bool best_fits(const Bp *b, uint32_t cases, bool *resident)
 
 /* ---- layout ---- */
 
-/* Sequences run step by step, and a step may have few cases to hide the moves of weights behind: these stay in SRAM if
- * there is room. */
+/* Sequences run step by step, and a step may have too few cases to hide the moves of weights: these stay in SRAM if they
+ * fit. */
 static bool stays(const Bp *b)
 {
 	const Layout *at = &b->at;
@@ -76,7 +76,7 @@ static bool stays(const Bp *b)
 }
 
 /* Words of one kind of all cases of a group stand side by side.
- * Caches of bundles cut for this group, then the cases; false if they find no room. */
+ * Caches of bundles cut for this group, then the cases; false if they do not fit. */
 static bool layout_group(Bp *b)
 {
 	Layout *at = &b->at;

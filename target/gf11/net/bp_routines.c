@@ -26,7 +26,7 @@ static Addr at(uint16_t base, uint32_t off) { return (Addr){ base, off }; }
 
 /* ---- units of a bundle ---- */
 
-static bool wants(const Bp *b, Unit source) { return b->plan->level_of[source] > 0; }
+static bool needs_error(const Bp *b, Unit source) { return b->plan->level_of[source] > 0; }
 
 static Addr out_at(const Bp *b, const BpBundle *n, Unit source, uint32_t i)
 {
@@ -94,7 +94,7 @@ static Moves moves_new(const Bp *b, Gen *g)
 	return (Moves){ .g = g, .move = NEW(&b->cx->scratch, most, Move) };
 }
 
-/* Moves are spread evenly over the recording, so that the scheduler finds them where there is room. */
+/* Spreads moves evenly over the recording, within the window of the scheduler. */
 static void moves_until(Moves *v, uint64_t step, uint64_t steps)
 {
 	for (; v->done < v->moves && v->done * steps <= v->moves * step; v->done++) {
@@ -266,7 +266,7 @@ static Source *source_open(Backward *k, Unit source)
 	Source *s = &k->source[k->from.number[source]];
 	for (uint32_t i = 0; !s->there && i < k->cases; i++) {
 		s->out[i] = g_load(k->g, out_at(k->b, k->n, source, k->first + i));
-		if (wants(k->b, source))
+		if (needs_error(k->b, source))
 			s->error[i] = g_load(k->g, back_at(k->b, k->n, source, k->first + i));
 	}
 	s->there = true;
@@ -290,7 +290,7 @@ static bool target_begins(const Backward *k, uint32_t begin, uint32_t j)
 static void errors_store(Backward *k)
 {
 	for (uint32_t j = 0; j < k->from.units; j++)
-		for (uint32_t i = 0; wants(k->b, k->from.unit[j]) && i < k->cases; i++)
+		for (uint32_t i = 0; needs_error(k->b, k->from.unit[j]) && i < k->cases; i++)
 			g_store(k->g, back_at(k->b, k->n, k->from.unit[j], k->first + i), k->source[j].error[i]);
 }
 
@@ -306,7 +306,7 @@ static Code *backward_1989(const Bp *b, const BpBundle *n)
 		if (target_begins(&k, 0, j))
 			delta = g_load(g, net_at(b, n, n->link[l].target, 0));
 		Source *s = source_open(&k, n->link[l].source);
-		if (wants(b, n->link[l].source))
+		if (needs_error(b, n->link[l].source))
 			error_add(&k, s, l, 0, g_load(g, at(BP_NEAR_WEIGHTS, l)), delta);
 		Reg change = g_load(g, at(BP_NEAR_CHANGES, l));
 		g_store(g, at(BP_NEAR_CHANGES, l), g_fadd(g, change, g_fmul(g, delta, s->out[0])));
@@ -315,14 +315,14 @@ static Code *backward_1989(const Bp *b, const BpBundle *n)
 	return gen_end(g);
 }
 
-/* Cases whose outputs, errors and trees find room in registers, beside a tile of changes and weights. */
+/* Cases whose outputs, errors and trees fit into registers beside a tile of changes and weights. */
 static uint32_t backward_cases(const Bp *b, const BpBundle *n, const Ends *from)
 {
-	uint32_t wanting = 0, room = (uint32_t)b->m->registers;
+	uint32_t needing = 0, room = (uint32_t)b->m->registers;
 	for (uint32_t i = 0; i < from->units; i++)
-		wanting += wants(b, from->unit[i]);
-	uint32_t tile = (TILE + from->units) * (wanting ? 2 : 1) + PIPELINE;
-	uint32_t most = room > tile ? (room - tile) / (from->units + wanting * (1 + n->levels_back)) : 1;
+		needing += needs_error(b, from->unit[i]);
+	uint32_t tile = (TILE + from->units) * (needing ? 2 : 1) + PIPELINE;
+	uint32_t most = room > tile ? (room - tile) / (from->units + needing * (1 + n->levels_back)) : 1;
 	return together(b->at.group, min_u32(most, MOST_TOGETHER));
 }
 
@@ -346,7 +346,7 @@ static Code *backward_best(const Bp *b, uint32_t bundle)
 				uint32_t l = k.order[end];
 				source_open(&k, n->link[l].source);
 				change[l] = g_load(g, at(BP_NEAR_CHANGES, l));
-				if (wants(b, n->link[l].source))
+				if (needs_error(b, n->link[l].source))
 					weight[l] = g_load(g, at(BP_NEAR_WEIGHTS, l));
 			}
 			for (uint32_t i = 0; i < k.cases; i++) {
@@ -355,7 +355,7 @@ static Code *backward_best(const Bp *b, uint32_t bundle)
 					Source *s = &k.source[k.from.number[n->link[l].source]];
 					if (target_begins(&k, begin, j))
 						delta = g_load(g, net_at(b, n, n->link[l].target, k.first + i));
-					if (wants(b, n->link[l].source))
+					if (needs_error(b, n->link[l].source))
 						error_add(&k, s, l, i, weight[l], delta);
 					change[l] = g_fadd(g, change[l], g_fmul(g, delta, s->out[i]));
 				}
@@ -377,7 +377,7 @@ Code *record_backward(const Bp *b, uint32_t bundle)
 
 /* ---- moves in routines of their own ---- */
 
-/* One array after the other: sequential addresses use the banks in turn (section 6.2.1). */
+/* One array after the other: sequential addresses cycle through the banks (section 6.2.1). */
 Code *record_move(const Bp *b, unsigned what, uint32_t words)
 {
 	Gen *g = gen_record(b->cx, b->m,

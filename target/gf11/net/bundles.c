@@ -162,7 +162,7 @@ static void bundle_add(Bp *b, uint32_t level, const Part *p, uint64_t begin, uin
 }
 
 /* Cuts for a call with many cases: as many whole trees as keep the limits, so that all but the last are alike.  A
- * link takes an add and a multiply for each case, on the way back twice that if its source wants an error. */
+ * link takes an add and a multiply for each case, backward twice that if its source needs an error. */
 static uint64_t full_end(const Bp *b, const Part *p, uint64_t begin, const Limits *l)
 {
 	uint64_t end = begin, lines = 0, sources = 0;

@@ -77,10 +77,10 @@ Routine *bp_schedule(const Bp *b, Code *code)
 	return schedule_cached(b->cx, b->cache, &unlimited, code, &o);
 }
 
-/* Routines that find no room in the controller are counted, so that the message can say how many lines there are. */
-static bool beyond_add(Bp *b, const Routine *r)
+/* Counts routines that exceed the microcode store, so that the message gives the total number of lines. */
+static bool overflow_add(Bp *b, const Routine *r)
 {
-	struct Beyond *y = b->beyond;
+	struct Overflow *y = b->overflow;
 	bool fits = r->lines > b->m->block || (int64_t)b->c->lines + r->lines <= b->m->microcode;
 	for (uint32_t i = 0; !y->routines && i < b->c->routines; i++)
 		fits |= b->c->routine[i] == r;
@@ -103,7 +103,7 @@ uint32_t bp_load_routine(Bp *b, Routine *r)
 		r->report.checked = true;
 		check_spills(b, r);
 	}
-	return b->beyond && beyond_add(b, r) ? 0 : controller_load(b->c, r);
+	return b->overflow && overflow_add(b, r) ? 0 : controller_load(b->c, r);
 }
 
 uint32_t bp_load(Bp *b, Code *code) { return bp_load_routine(b, bp_schedule(b, code)); }
@@ -229,14 +229,14 @@ static void load_routines(Bp *b)
 /* Loads all routines but those of the update, or says how many lines they are (section 9). */
 static void load_all(Bp *b)
 {
-	struct Beyond beyond = { 0 };
-	b->beyond = &beyond;
+	struct Overflow overflow = { 0 };
+	b->overflow = &overflow;
 	b->clear = bp_load(b, record_clear(b));
 	(b->best ? best_load : load_routines)(b);
-	b->beyond = NULL;
+	b->overflow = NULL;
 	int64_t lines = b->c->lines;
-	for (uint32_t i = 0; i < beyond.routines; i++)
-		lines += beyond.routine[i]->lines;
+	for (uint32_t i = 0; i < overflow.routines; i++)
+		lines += overflow.routine[i]->lines;
 	if (lines > b->m->microcode)
 		fail(b->cx, MP_BAD_INPUT,
 		     b->best ? "use --compiler 1989, which takes fewer lines where links have no pattern, or fewer links, or a "

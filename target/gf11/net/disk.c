@@ -68,8 +68,8 @@ static _Noreturn void refuse_steps(const Bp *b, const BpDisk *d)
 	     b->o.procs, d->disks, d->chain.steps, (long long)b->m->block, b->m->name);
 }
 
-/* The most rows up to `rows` that one call can receive; slower than the switch could, if their words would not find
- * room in the disks' buffers before. */
+/* The most rows up to `rows` that one call can receive; slower than the switch could, if their words would not fit
+ * into the disks' buffers before. */
 static Woven receive_alone(const Bp *b, const BpDisk *d, uint32_t rows)
 {
 	Chain c = d->chain;
@@ -333,7 +333,7 @@ void disk_order(Bp *b, const Data *data, const uint64_t *cases, uint64_t count)
 		d->cases[i] = cases ? cases[i] : i;
 	d->data = data;
 	d->count = count;
-	d->to = b->at.rooms > 1 && b->at.data == 0 ? b->at.room_words : 0;
+	d->to = b->at.data_buffers > 1 && b->at.data == 0 ? b->at.buffer_words : 0;
 	d->blocks = (count + together - 1) / together;
 	disk_order_rows(b, d->blocks * b->at.data_words);
 }

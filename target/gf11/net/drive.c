@@ -280,7 +280,7 @@ static void pass(Bp *b, bool backward)
 		uint32_t count = b->best ? group : min_u32(rounds - first, b->lanes ? b->lanes[first / group] : group);
 		if (b->best)
 			b->best->start = backward && !b->started;
-		b->gone_through += (uint64_t)count * b->o.procs;
+		b->processed += (uint64_t)count * b->o.procs;
 		group_forward(b, first, count);
 		b->started |= b->best && backward;
 		if (backward)

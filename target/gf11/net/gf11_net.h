@@ -36,8 +36,8 @@ extern const char *const sum_names[SUMS], *const sigmoid_names[2], *const compil
 typedef struct BpSequences {
 	const uint64_t *length;
 	uint64_t count;
-	uint32_t lanes; /* there is to be room for so many of them side by side in a processor, */
-	uint64_t steps; /* and for so many cases of each, if not for more */
+	uint32_t lanes; /* a processor has memory for so many of them side by side, */
+	uint64_t steps; /* and for so many cases of each, or more */
 } BpSequences;
 
 typedef struct BpOptions {
@@ -54,7 +54,7 @@ typedef struct BpOptions {
 	uint64_t data; /* cases of all the data, where a batch is not all; 0: it is */
 	bool traced;
 	const Switch *known;   /* whose dead parts no configuration may use; NULL: none is dead */
-	const uint16_t *alone; /* [ports] every configuration is this one instead; NULL: they are what the program wants */
+	const uint16_t *alone; /* [ports] every configuration is this one instead; NULL: those of the program */
 	bool dry;    /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
 	bool bounds; /* and routines are not scheduled: each is as long as its lower bound (the performance model) */
 	struct RangeLog *log; /* where the range check counts; NULL: a log of its own */
@@ -129,8 +129,8 @@ typedef struct Layout {
 	uint32_t spill; /* from here on the scheduler's */
 	/* DRAM */
 	uint32_t data, slots; /* first case, cases it can hold */
-	/* such rooms for cases, one after the other: with two of them, `data` is in one or the other */
-	uint32_t rooms, room_words;
+	/* buffers for cases, one after the other; two: `data` alternates between them (disks) */
+	uint32_t data_buffers, buffer_words;
 	uint32_t disk_near; /* SRAM: words on their way from disks */
 	/* so many cases stand side by side, word k of each (inputs, targets, weight, flag) data_step words from word k
 	 * - 1, in a block of data_words */
@@ -178,11 +178,11 @@ typedef struct Bp {
 	BpCopy *copy;
 	uint32_t copies;                 /* in this order */
 	uint32_t *copy_call, copy_calls; /* routines: contexts from the case before */
-	/* compile.c: found no room; NULL when all are loaded */
-	struct Beyond {
+	/* compile.c: routines that exceed the microcode store; NULL when all are loaded */
+	struct Overflow {
 		const Routine **routine;
 		uint32_t routines;
-	} * beyond;
+	} * overflow;
 	uint32_t clear;        /* routine: summed error is zero */
 	struct BpSum *summing; /* sum.c's own */
 	struct BpBest *best;   /* best.c's own; NULL: compiled as in 1989 */
@@ -190,10 +190,10 @@ typedef struct Bp {
 	bool changes_start;    /* the first pass of an epoch starts changes at zero: the update need not clear them */
 	bool started;          /* it has been; what stands in the changes is of this epoch */
 	/* What is loaded. */
-	uint64_t loaded;       /* cases, padding among them */
-	uint32_t *lanes;       /* [slots / group] lanes that a case stands in, at each step; NULL: in all of them */
-	uint64_t gone_through; /* by all processors: cases, padding with them */
-	float *result;         /* [slots * procs * outputs] outputs of the loaded cases, of the last pass */
+	uint64_t loaded;    /* cases, padding among them */
+	uint32_t *lanes;    /* [slots / group] lanes that a case stands in, at each step; NULL: in all of them */
+	uint64_t processed; /* cases, padding included: by all processors */
+	float *result;      /* [slots * procs * outputs] outputs of the loaded cases, of the last pass */
 	/* Where the cycles went: with the host's calls they add up to the controller's account. */
 	uint64_t cycles_forward, cycles_units, cycles_backward, cycles_moves, cycles_update;
 	/* of routines that only receive from disks; in which nothing runs: not the controller's */
@@ -224,7 +224,7 @@ uint64_t layout_arrays(const Bp *b); /* words of DRAM that a weight takes */
 bool layout_fits(const Bp *b, uint32_t cases, bool *resident);
 uint32_t layout_ends(Bp *b); /* both ends of SRAM: tables, spilled words; the first free word */
 void layout_dram(Bp *b, uint64_t cases_per_processor); /* DRAM; needs words and data_... */
-uint64_t layout_blocks(const Bp *b, uint64_t blocks); /* so many blocks of cases, or what finds room twice, for disks */
+uint64_t layout_blocks(const Bp *b, uint64_t blocks);  /* so many blocks of cases, or what fits twice, for disks */
 /* Schedules (equal code once), checks and loads a recorded routine; its number in the controller. */
 uint32_t bp_load(Bp *b, Code *code);
 Routine *bp_schedule(const Bp *b, Code *code); /* equal code once; may be longer than a block */
@@ -370,8 +370,8 @@ uint64_t bp_cycles(const Bp *b);    /* all simulated cycles so far, calls with t
 
 typedef struct Packer Packer;
 Packer *packer_new(Arena *a, uint64_t sequences); /* for so many at once */
-uint64_t packer_room(const Packer *k);            /* how many that is */
-uint64_t *packer_lengths(Packer *k);              /* room for their lengths, until sequences_arrange */
+uint64_t packer_capacity(const Packer *k);        /* how many that is */
+uint64_t *packer_lengths(Packer *k);              /* buffer for their lengths, until sequences_arrange */
 typedef struct BpPlace {
 	uint64_t bin, begin;
 } BpPlace; /* lane bin / procs of processor bin mod procs; step */
@@ -382,12 +382,12 @@ typedef struct BpPacked {
 } BpPacked;
 BpPacked sequences_pack(Packer *k, const uint64_t *length, uint64_t count, uint32_t procs, uint32_t lanes);
 /* How many of them a processor takes side by side.  This says in which order it adds up, so it depends on them, the
- * network and the options only, not on what else there is room for. */
+ * network and the options only, not on what else fits into memory. */
 uint32_t sequences_lanes(const Bp *b, const BpSequences *s);
 uint32_t sequences_side(const Bp *b);  /* these, or what options ask for */
-uint64_t sequences_steps(const Bp *b); /* room for how many cases of a lane; needs group and words */
+uint64_t sequences_steps(const Bp *b); /* cases of a lane that memory holds; needs group and words */
 /* Examples of the batch from `begin` on, at most `count`, in so many lanes and steps: what to load, and where in it
- * their cases are, in the order of the batch. Returns how many examples found room. */
+ * their cases are, in the order of the batch. Returns how many examples fit. */
 typedef struct BpArranged {
 	uint32_t lanes;
 	uint64_t steps;          /* in: not more than there are */
@@ -401,7 +401,7 @@ uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *b
 
 /* Disks (section 10.1): training data that come through the switch while the processors train.
  *
- *   cases of a part --image--> words on the disks --receiving routines--> a half of the room for cases in DRAM
+ *   cases of a part --image--> words on the disks --receiving routines--> a data buffer in DRAM
  *
  * Disk d sends to processor d, and every processor passes on what it got to the one `disks` further: in so many
  * steps as there are processors for each disk a row, a word for every one of them, is where it belongs. So one
@@ -473,7 +473,7 @@ typedef struct BpDisk {
 } BpDisk;
 
 void disk_compile(Bp *b); /* after all other routines; sets b->disk if there is to be one */
-/* A part (as for bp_load_cases) starts on its way into the room that is not trained on. */
+/* A part (as for bp_load_cases) starts on its way into the data buffer that is not in use. */
 void disk_order(Bp *b, const Data *d, const uint64_t *cases, uint64_t count);
 void disk_order_rows(Bp *b, uint64_t rows); /* so many words for each processor, where nothing is executed */
 bool disk_ordered(const Bp *b, const Data *d, const uint64_t *cases, uint64_t count); /* is this part on its way? */

@@ -43,7 +43,7 @@ static void layout_cases(Bp *b)
 	at->data_words = (uint32_t)round_up(layout_data(b), (uint64_t)b->m->dram_banks);
 }
 
-/* A network whose weights and changes leave room for some cases stays in SRAM during an update. */
+/* Weights and changes stay in SRAM between updates if some cases fit beside them. */
 static bool stays(const Bp *b, uint64_t slots)
 {
 	enum { CASES_BESIDE = 16 };
@@ -121,8 +121,8 @@ static uint64_t array_words(const Bp *b)
 	return layout_arrays(b) * b->at.words + (b->best ? 2 * (uint64_t)b->at.cache_words : 0);
 }
 
-/* Words of a room for so many blocks of cases: whole blocks of rows come from disks. */
-static uint64_t room_words(const Bp *b, uint64_t blocks)
+/* Words of a buffer for so many blocks of cases: whole blocks of rows come from disks. */
+static uint64_t buffer_words(const Bp *b, uint64_t blocks)
 {
 	return round_up(blocks * b->at.data_words, b->o.disks == DISKS_ON ? chain_side(b->m) : 1);
 }
@@ -137,13 +137,13 @@ uint64_t layout_blocks(const Bp *b, uint64_t blocks)
 {
 	uint64_t dram = (uint64_t)b->m->dram, arrays = array_words(b), all = all_blocks(b, blocks);
 	uint64_t most = dram < arrays ? 0 : (dram - arrays) / 2 / chain_side(b->m) * chain_side(b->m) / b->at.data_words;
-	if (b->o.disks != DISKS_ON || (all == blocks && room_words(b, all) + arrays <= dram))
+	if (b->o.disks != DISKS_ON || (all == blocks && buffer_words(b, all) + arrays <= dram))
 		return blocks;
 	return blocks < most ? blocks : most;
 }
 
-/* Data that cannot all be there come from disks part by part: while one is trained on, the next comes. */
-static void layout_rooms(Bp *b, uint64_t blocks)
+/* Data that exceed DRAM are double-buffered: one part is trained on while the next is received from disks. */
+static void layout_buffers(Bp *b, uint64_t blocks)
 {
 	Layout *at = &b->at;
 	uint64_t all = all_blocks(b, blocks);
@@ -151,18 +151,19 @@ static void layout_rooms(Bp *b, uint64_t blocks)
 		fail(b->cx, MP_BAD_INPUT, "set disks on",
 		     "%llu cases for each processor do not fit into the %lld words of DRAM of %s",
 		     (unsigned long long)(all * at->data_side), (long long)b->m->dram, b->m->name);
-	at->rooms =
-		b->o.disks == DISKS_ON && (all > blocks || room_words(b, all) + array_words(b) > (uint64_t)b->m->dram) ? 2 : 1;
+	at->data_buffers =
+		b->o.disks == DISKS_ON && (all > blocks || buffer_words(b, all) + array_words(b) > (uint64_t)b->m->dram) ? 2
+																												 : 1;
 }
 
 void layout_dram(Bp *b, uint64_t slots)
 {
 	Layout *at = &b->at;
 	uint64_t dram = (uint64_t)b->m->dram, arrays = layout_arrays(b), weights = arrays * at->words;
-	layout_rooms(b, slots / at->data_side);
-	if (at->rooms > 1)
+	layout_buffers(b, slots / at->data_side);
+	if (at->data_buffers > 1)
 		slots = layout_blocks(b, slots / at->data_side) * at->data_side;
-	uint64_t room = room_words(b, slots / at->data_side), cases = at->rooms * room;
+	uint64_t room = buffer_words(b, slots / at->data_side), cases = at->data_buffers * room;
 	if (!slots || slots > dram || cases + weights > dram)
 		fail(b->cx, MP_BAD_INPUT,
 		     "use more processors, fewer cases (--cases or --batch), a smaller network, or a machine file with more "
@@ -174,7 +175,7 @@ void layout_dram(Bp *b, uint64_t slots)
 		     (unsigned long long)dram);
 	at->slots = (uint32_t)slots;
 	at->data = 0;
-	at->room_words = (uint32_t)room;
+	at->buffer_words = (uint32_t)room;
 	at->weights = (uint32_t)cases;
 	at->changes = at->weights + at->words;
 	at->states = at->changes + at->words;

@@ -16,21 +16,21 @@
 /* ---- packing ---- */
 
 struct Packer {
-	uint64_t room; /* sequences */
+	uint64_t capacity; /* sequences */
 	struct Sized {
 		uint64_t size, index;
-	} * order;        /* [room] sequences, later bins, by size */
-	uint64_t *load;   /* [room] cases of a bin */
-	uint64_t *heap;   /* [room] bins, the one with the fewest cases on top */
-	uint64_t *rank;   /* [room] a bin's number, from the fullest */
-	BpPlace *place;   /* [room] */
-	uint64_t *length; /* [room] for sequences_arrange */
+	} * order;        /* [capacity] sequences, later bins, by size */
+	uint64_t *load;   /* [capacity] cases of a bin */
+	uint64_t *heap;   /* [capacity] bins, the one with the fewest cases on top */
+	uint64_t *rank;   /* [capacity] a bin's number, from the fullest */
+	BpPlace *place;   /* [capacity] */
+	uint64_t *length; /* [capacity] for sequences_arrange */
 };
 
 Packer *packer_new(Arena *a, uint64_t sequences)
 {
 	Packer *k = NEW(a, 1, Packer);
-	k->room = sequences;
+	k->capacity = sequences;
 	k->order = arena_alloc(a, sequences, sizeof *k->order);
 	k->load = NEW(a, sequences, uint64_t);
 	k->heap = NEW(a, sequences, uint64_t);
@@ -40,7 +40,7 @@ Packer *packer_new(Arena *a, uint64_t sequences)
 	return k;
 }
 
-uint64_t packer_room(const Packer *k) { return k->room; }
+uint64_t packer_capacity(const Packer *k) { return k->capacity; }
 
 uint64_t *packer_lengths(Packer *k) { return k->length; }
 
@@ -133,7 +133,7 @@ static uint64_t longest_of(const BpSequences *s)
 	return longest;
 }
 
-/* Is there room in SRAM, and in DRAM for the longest sequence? */
+/* Do the lanes fit into SRAM, and the longest sequence into DRAM? */
 static bool lanes_fit(const Bp *b, uint32_t lanes, uint64_t longest, bool *resident)
 {
 	uint64_t weights = layout_arrays(b) * (b->net->links + b->net->links / 8), dram = (uint64_t)b->m->dram;
@@ -172,7 +172,7 @@ uint32_t sequences_side(const Bp *b)
 	return lanes > b->o.sequences->lanes ? lanes : b->o.sequences->lanes;
 }
 
-/* As many steps as the largest batch takes, or else as DRAM has room for: then it is loaded in parts. */
+/* As many steps as the largest batch takes, or as DRAM holds: then it is loaded in parts. */
 uint64_t sequences_steps(const Bp *b)
 {
 	const BpSequences *s = b->o.sequences;
@@ -214,7 +214,7 @@ uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *b
 {
 	uint64_t procs = b->o.procs, across = procs * b->at.group, places = procs * to->lanes * to->steps, first, length;
 	BpPacked p;
-	count = count < k->room ? count : k->room;
+	count = count < k->capacity ? count : k->capacity;
 	count = count < places ? count : places; /* a sequence has a case or more */
 	for (uint64_t i = 0; i < count; i++)
 		run_example(b->net, d, example_at(batch, begin + i), &first, &k->length[i]);

@@ -80,7 +80,7 @@ static void part_number(Part *p)
 			p->target[u] = p->targets++;
 }
 
-static bool wanting(const Part *p, uint64_t i) { return p->b->plan->level_of[p->link[i].source] > 0; }
+static bool needs_error(const Part *p, uint64_t i) { return p->b->plan->level_of[p->link[i].source] > 0; }
 
 static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -91,7 +91,7 @@ static void load_add(Load *l, uint64_t longest, uint64_t work)
 	l->longest = most(l->longest, longest);
 }
 
-/* Of one window: forward an add and a multiply for each link, back twice that if its source wants an error. */
+/* Of one window: forward an add and a multiply for each link, backward twice that if its source needs an error. */
 static uint64_t window_measure(const Part *p, uint64_t begin, uint32_t *in, Load *forward, Load *back)
 {
 	uint64_t end = begin, into = 0, out = 0, of_source = 0, wanted = 0;
@@ -100,8 +100,8 @@ static uint64_t window_measure(const Part *p, uint64_t begin, uint32_t *in, Load
 	for (; end < p->count && p->source[end] / WINDOW == last; end++) {
 		into = most(into, ++in[p->target[p->link[end].target]]);
 		of_source = end > begin && p->source[end] == p->source[end - 1] ? of_source + 1 : 1;
-		out = wanting(p, end) ? most(out, of_source) : out;
-		wanted += wanting(p, end);
+		out = needs_error(p, end) ? most(out, of_source) : out;
+		wanted += needs_error(p, end);
 	}
 	load_add(forward, into, 2 * (end - begin));
 	load_add(back, out, 2 * (end - begin) + 2 * wanted);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Receiving from the disks in slots that a routine leaves idle. In: a scheduled routine, or none; the chain through
+/* Fills idle slots of a routine with receives from the disks. In: a scheduled routine, or none; the chain through
  * the switch. Out: a routine as long as before that also receives rows into DRAM.
  *
  *   row: transfer, transfer, ... (each passes on what the one before brought), store, flush
  *
- * Rows of a block take turns, step by step, and block follows block: transfers stand in that order in every
- * routine. Two sets of registers and words of SRAM take turns, so that blocks overlap. What must hold: nothing of
- * the routine moves; registers are such as it never uses; the result goes through the checker. */
+ * Rows of a block are interleaved, step by step, and block follows block: transfers have that order in every routine.
+ * Two sets of registers and words of SRAM alternate, so that blocks overlap. Must hold: no operation of the routine
+ * moves; the registers are ones that it never uses; the result goes through the checker. */
 #include <string.h>
 
 #include "gf11_net.h"
@@ -118,7 +118,7 @@ static uint32_t find(const Weave *w, int op, uint32_t from, uint32_t bank)
 	return NOT_FOUND;
 }
 
-/* Puts the operation where there is room from cycle `from` on; the cycle, or NOT_FOUND. */
+/* Places the operation in the first free slot from cycle `from` on; the cycle, or NOT_FOUND. */
 static uint32_t place(Weave *w, Micro u, uint32_t from)
 {
 	uint32_t t = find(w, u.op, from, u.far.off % (uint32_t)w->m->dram_banks);
@@ -222,7 +222,7 @@ static bool place_block(Weave *w, uint32_t block)
 	return true;
 }
 
-/* As many blocks as find room; one that does not leaves no trace. */
+/* As many blocks as fit; one that does not is removed again. */
 static uint32_t place_blocks(Weave *w, uint32_t most)
 {
 	uint32_t blocks = 0;

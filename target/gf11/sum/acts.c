@@ -6,10 +6,10 @@
 
 void acts_add(Acts *a, int64_t at, Act act)
 {
-	if (a->acts == a->room) {
-		uint32_t room = a->room ? 2 * a->room : 1024;
-		a->act = arena_grow(a->arena, a->act, a->room, room, sizeof *a->act);
-		a->room = room;
+	if (a->acts == a->capacity) {
+		uint32_t capacity = a->capacity ? 2 * a->capacity : 1024;
+		a->act = arena_grow(a->arena, a->act, a->capacity, capacity, sizeof *a->act);
+		a->capacity = capacity;
 	}
 	act.at = at;
 	act.number = a->acts;

@@ -206,7 +206,7 @@ static Timing timing_of(const Chunk *c, uint32_t steps, int64_t latency)
 	return t;
 }
 
-/* When a word is moved, so that all banks have their turn: changes come a round before the sums, weights and states
+/* When a word is moved, so that moves cycle through the banks: changes come a round before the sums, weights and states
  * beside them, new ones go two rounds later. */
 static int64_t move_time(const Chunk *c, const Timing *t, uint32_t move, uint32_t i)
 {

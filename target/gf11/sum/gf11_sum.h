@@ -6,7 +6,7 @@
  *
  * Tree and ring take chunks of weights: every processor ends with the total of each and updates all weights.
  * Pipelined ring and halving take rows of weights, of which each processor owns some: the owner alone gets the total,
- * keeps the rule state, updates, and sends the new weight round. */
+ * keeps the rule state, updates, and broadcasts the new weight. */
 #ifndef GF11_SUM_H
 #define GF11_SUM_H
 
@@ -56,10 +56,10 @@ void bp_gradient(const Bp *b, double *v); /* changes summed over all processors,
  * bits of the range check in DRAM. */
 enum { SUM_AT = 1, SUM_WEIGHTS, SUM_CHANGES, SUM_STATES, SUM_BUFFER, SUM_FLAGS = SUM_BUFFER + 4, SUM_BASES };
 
-/* Words that the host keeps behind the tables of each processor: numbers of the update, as the rule wants them;
+/* Words that the host keeps behind the tables of each processor: parameters of the update, as the rule uses them;
  * zero; the processor's number, and that less the number of processors; then flags, all ones or zero: it has a
  * leftover for buddy, it is one, bits of its number; for the range check the limit, and what is not zero if
- * anything was beyond. */
+ * anything was overflow. */
 enum {
 	SUM_UNIFORMS = 16,
 	WORD_RULE = 0,
@@ -98,7 +98,7 @@ typedef struct Known {
 typedef struct BpSum {
 	int sum; /* as done: rows need three processors, and weights enough */
 	SumCall *call;
-	uint32_t calls, room;
+	uint32_t calls, capacity;
 	uint32_t procs;
 	uint32_t levels, leftovers;                  /* whole powers of two in the processors; processors beyond */
 	uint32_t up[MOST_LEVELS], down[MOST_LEVELS]; /* configurations of the switch: of each level; tree: up alone */
@@ -113,7 +113,7 @@ typedef struct BpSum {
 	uint32_t flags;    /* DRAM: bits of the range check, of rows */
 	uint64_t *link_at; /* [Layout.words] link of a weight by its place; UINT64_MAX: none; for the range check */
 	bool alike;
-	uint32_t as; /* every processor is told that it is this one */
+	uint32_t as; /* alike: every processor gets this one's number */
 	bool written;
 	Cell word[SUM_UNIFORMS]; /* what the processors know of the update */
 } BpSum;
@@ -212,7 +212,7 @@ typedef struct Act {
 typedef struct Acts {
 	Arena *arena;
 	Act *act;
-	uint32_t acts, room;
+	uint32_t acts, capacity;
 } Acts;
 void acts_add(Acts *a, int64_t at, Act act);
 void acts_sort(Acts *a); /* those of one cycle as they were added */
@@ -256,7 +256,7 @@ void chunk_together(Chunk *c, StepFn *fn, uint32_t steps, int64_t latency);
 /* ---- rows.c ---- */
 
 enum { MOST_BLOCKS = 64 };
-/* Rows of so many blocks; false if processors are too few, or weights, for what owners keep to find room. */
+/* Rows of so many blocks; false if processors are too few, or weights, for what owners keep to fit. */
 bool rows_make(const Bp *b, uint32_t blocks, uint32_t shift, Rows *r);
 uint32_t rows_room(const Bp *b);              /* words of SRAM for their buffers */
 uint32_t row_words(const Bp *b, int64_t row); /* weights in it; 0: there is no such row */

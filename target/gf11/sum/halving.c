@@ -10,11 +10,11 @@
  * (p + i) mod P being its i-th.  At a level that halves s words to h = (s + 1) / 2, it sends its i-th word, i >= h, to
  * processor p + h, whose (i - h)-th that is.  No selects, but table look-up: each processor begins at another slot.
  *
- * A row takes four steps, and in each step four rows have their turn, so that switch and DRAM are both busy:
+ * A row takes four steps, and each step works on four rows, so that switch and DRAM are both busy:
  *
  *   step j   changes of row j + 1 come from DRAM
  *            row j is summed; its owners update
- *            new weights of row j - 2 go round (by now their owners have them)
+ *            new weights of row j - 2 are gathered (their owners have them by then)
  *            those of row j - 3 go to DRAM */
 #include "gf11_sum.h"
 
@@ -335,10 +335,10 @@ static void plan_step(Halving *h, uint32_t number, int64_t row)
 
 /* ---- calls ---- */
 
-typedef struct Turn {
+typedef struct StepRange {
 	int64_t first;
 	uint32_t steps;
-} Turn;
+} StepRange;
 
 static int64_t rows_end(const Bp *b) { return (int64_t)b->summing->rows.rows + BACK; }
 
@@ -350,9 +350,9 @@ static uint32_t word_cycles(const Bp *b)
 	return moves > sums ? moves : sums;
 }
 
-static uint32_t turn_base(const Turn *t) { return t->first > BACK ? (uint32_t)(t->first - BACK) : 0; }
+static uint32_t range_base(const StepRange *t) { return t->first > BACK ? (uint32_t)(t->first - BACK) : 0; }
 
-static Halving *halving_open(Bp *b, const Turn *t)
+static Halving *halving_open(Bp *b, const StepRange *t)
 {
 	const Machine *m = b->m;
 	Arena *a = &b->cx->scratch;
@@ -360,7 +360,7 @@ static Halving *halving_open(Bp *b, const Turn *t)
 	*h = (Halving){ .b = b,
 		            .s = b->summing,
 		            .g = gen_record(b->cx, m, "halving update"),
-		            .base = turn_base(t),
+		            .base = range_base(t),
 		            .step = NEW(a, t->steps, Step),
 		            .number = NEW(a, b->o.procs, uint32_t),
 		            .acts = { .arena = a } };
@@ -377,9 +377,9 @@ static Halving *halving_open(Bp *b, const Turn *t)
 	return h;
 }
 
-static Code *turn_record(Bp *b, const void *what)
+static Code *range_record(Bp *b, const void *what)
 {
-	const Turn *t = what;
+	const StepRange *t = what;
 	Halving *h = halving_open(b, t);
 	for (uint32_t i = 0; i < t->steps; i++)
 		plan_step(h, i, t->first + i);
@@ -397,8 +397,8 @@ static Code *turn_record(Bp *b, const void *what)
 	return sum_code(h->g, true);
 }
 
-/* Turns that are equally far from both ends, as far as it shows, are one routine. */
-static uint64_t turn_key(const Bp *b, const Turn *t)
+/* Ranges of steps at the same distance from both ends, as far as it matters, share a routine. */
+static uint64_t range_key(const Bp *b, const StepRange *t)
 {
 	uint64_t before = (uint64_t)t->first + AHEAD, after = (uint64_t)(b->summing->rows.rows - t->first);
 	uint64_t far = STEPS_MORE + 2 + t->steps;
@@ -407,12 +407,12 @@ static uint64_t turn_key(const Bp *b, const Turn *t)
 	return (uint64_t)t->steps << 32 | before << 16 | after;
 }
 
-static void turn_call(Bp *b, const Turn *t)
+static void range_call(Bp *b, const StepRange *t)
 {
 	const BpSum *s = b->summing;
-	uint32_t base = turn_base(t), slots = s->rows.blocks * b->o.procs,
+	uint32_t base = range_base(t), slots = s->rows.blocks * b->o.procs,
 			 buffer = b->at.scratch + 2 * rows_kept(b) * s->rows.own;
-	SumCall call = { .routine = rows_routine(b, turn_key(b, t), turn_record, t),
+	SumCall call = { .routine = rows_routine(b, range_key(b, t), range_record, t),
 		             .base = { [SUM_AT] = b->at.scratch,
 		                       [SUM_WEIGHTS] = b->at.weights + base * s->rows.words,
 		                       [SUM_CHANGES] = b->at.changes + base * s->rows.words,
@@ -455,7 +455,7 @@ bool halving_fits(const Bp *b)
 }
 
 /* Rows summed in a call: as many as its lines allow, an even number, so that buffers are the same in the next. */
-static uint32_t turn_steps(const Bp *b, const Rows *r)
+static uint32_t steps_per_call(const Bp *b, const Rows *r)
 {
 	uint32_t steps = sum_lines(b) / step_lines(b, r->blocks);
 	if (b->o.update && b->o.update / r->words < steps)
@@ -464,19 +464,19 @@ static uint32_t turn_steps(const Bp *b, const Rows *r)
 }
 
 /* Does every call with so many steps fit into a block?  Estimates are good but for few rows, so it is tried. */
-static bool turns_fit(Bp *b, uint32_t steps)
+static bool calls_fit(Bp *b, uint32_t steps)
 {
 	uint64_t key[COUNT(b->summing->known)];
 	uint32_t keys = 0;
 	for (int64_t first = -AHEAD, end = rows_end(b); first < end; first += steps) {
-		Turn t = { first, (uint32_t)(end - first < steps ? end - first : steps) };
+		StepRange t = { first, (uint32_t)(end - first < steps ? end - first : steps) };
 		uint32_t k = 0;
-		while (k < keys && key[k] != turn_key(b, &t))
+		while (k < keys && key[k] != range_key(b, &t))
 			k++;
 		if (k < keys || keys == COUNT(key))
 			continue;
-		key[keys++] = turn_key(b, &t);
-		if (bp_schedule(b, turn_record(b, &t))->lines > b->m->block)
+		key[keys++] = range_key(b, &t);
+		if (bp_schedule(b, range_record(b, &t))->lines > b->m->block)
 			return false;
 	}
 	return true;
@@ -493,12 +493,12 @@ void halving_compile(Bp *b)
 		s->up[k] = h.select ? sum_exchange(b, h.size[k]) : sum_shift(b, b->o.procs, h.size[k]);
 		s->down[k] = h.select ? s->up[k] : sum_shift(b, b->o.procs, b->o.procs - h.size[k]);
 	}
-	uint32_t steps = turn_steps(b, &s->rows);
-	while (steps > 1 && !turns_fit(b, steps))
+	uint32_t steps = steps_per_call(b, &s->rows);
+	while (steps > 1 && !calls_fit(b, steps))
 		steps = steps > 2 ? steps - 2 : 1;
 	for (int64_t first = -AHEAD, end = rows_end(b); first < end; first += steps) {
-		Turn t = { first, (uint32_t)(end - first < steps ? end - first : steps) };
-		turn_call(b, &t);
+		StepRange t = { first, (uint32_t)(end - first < steps ? end - first : steps) };
+		range_call(b, &t);
 	}
 	rows_borrow(b, sram_words(b, &s->rows));
 }

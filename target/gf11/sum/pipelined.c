@@ -24,7 +24,7 @@ typedef struct Leg {
 
 /* ---- scratch: words on their way, then what owners keep ---- */
 
-static Addr under_way(uint32_t block) { return (Addr){ SUM_AT, block }; }
+static Addr in_flight(uint32_t block) { return (Addr){ SUM_AT, block }; }
 
 static Addr kept(const BpSum *s) { return (Addr){ SUM_AT, s->rows.own }; }
 
@@ -37,7 +37,7 @@ static Addr slot(const BpSum *s, uint32_t block, uint32_t i) { return (Addr){ HE
 static void words_keep(Gen *g, const BpSum *s, const Reg *word)
 {
 	for (uint32_t u = 0; u < s->rows.blocks; u++)
-		g_store(g, under_way(u), word[u]);
+		g_store(g, in_flight(u), word[u]);
 }
 
 /* Changes of the slot i after the own one; on step k that is slot P - 1 - k. */
@@ -46,7 +46,7 @@ static void record_sums(Gen *g, const Bp *b, const Leg *l, Index x, Moves *moves
 	const BpSum *s = b->summing;
 	Reg word[MOST_BLOCKS];
 	for (uint32_t u = 0; u < s->rows.blocks; u++)
-		word[u] = l->first ? g_load(g, under_way(u)) : g_lookup(g, slot(s, u, 0), x.self);
+		word[u] = l->first ? g_load(g, in_flight(u)) : g_lookup(g, slot(s, u, 0), x.self);
 	if (l->end == l->steps)
 		own_fetch(g, b, 0, kept(s));
 	for (uint32_t k = l->first; k < l->end; k++) {
@@ -76,7 +76,7 @@ static void record_gather(Gen *g, const Bp *b, const Leg *l, Index x, Moves *mov
 	const BpSum *s = b->summing;
 	Reg word[MOST_BLOCKS];
 	for (uint32_t u = 0; u < s->rows.blocks; u++)
-		word[u] = g_load(g, l->first ? under_way(u) : near_words(b, kept(s), u).weight);
+		word[u] = g_load(g, l->first ? in_flight(u) : near_words(b, kept(s), u).weight);
 	if (!l->first)
 		put_all(g, s, x, 1, word);
 	for (uint32_t k = l->first; k < l->end; k++) {

@@ -162,7 +162,7 @@ void moves_zero(Moves *m, const Bp *b, Addr far, uint32_t words)
 	move_add(m, (Move){ .far = far, .words = b->changes_start ? 0 : words, .zero = true });
 }
 
-/* All banks in turn: words of one move that lie in one bank would wait for each other. */
+/* Whole cycles through the banks: consecutive moves in one bank would wait for each other. */
 static uint32_t move_until(const Moves *m, const Move *v, uint32_t part, uint32_t whole)
 {
 	return part >= whole ? v->words : (uint32_t)((uint64_t)v->words * part / whole) / m->unit * m->unit;

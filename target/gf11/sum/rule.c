@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The update rule as microcode. In: the formula of rules.def, and what the network wants of it: decay, factors,
+/* The update rule as microcode. In: the formula of rules.def, and what the network needs of it: decay, factors,
  * frozen weights. Out: the code of one weight, recorded once; routines record it again for each of their weights.
  *
  *   fma         a product and a sum, each rounded

@@ -9,7 +9,7 @@
  * Where weights have factors of their own a word stands in DRAM for each, rate is rate * factor, and less than zero
  * says that the weight is frozen: it stays, and so does its state.
  *
- * What a processor knows of itself (number, flags) and of the host (rate, momentum) stands behind the tables. */
+ * Words behind the tables hold a processor's number and flags, and parameters from the host (rate, momentum). */
 #include <assert.h>
 #include <string.h>
 
@@ -60,10 +60,10 @@ uint32_t sum_load(Bp *b, Code *code) { return sum_load_routine(b, bp_schedule(b,
 void sum_call(Bp *b, const SumCall *call)
 {
 	BpSum *s = b->summing;
-	if (s->calls == s->room) {
-		uint32_t room = s->room ? 2 * s->room : 64;
-		s->call = arena_grow(&b->cx->keep, s->call, s->room, room, sizeof *s->call);
-		s->room = room;
+	if (s->calls == s->capacity) {
+		uint32_t capacity = s->capacity ? 2 * s->capacity : 64;
+		s->call = arena_grow(&b->cx->keep, s->call, s->capacity, capacity, sizeof *s->call);
+		s->capacity = capacity;
 	}
 	s->call[s->calls++] = *call;
 }

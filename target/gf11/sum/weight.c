@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The rule for one weight, in acts. In: the code of one weight, from its total on. Out: the same code recorded for
- * a weight of a routine, act by act, so that weights can take turns.
+ * a weight of a routine, act by act, so that weights can be interleaved.
  *
  * An operation belongs to the act of the time at which it has to be done, seen from the end: what does not depend
- * on the total is not done, and held, too early. Loads and comparisons go with the operation that wants them; what
+ * on the total is not done, and held, too early. Loads and comparisons go with the operation that uses them; what
  * is stored, and the choice of what stays because it is frozen, is the last act. */
 #include <assert.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static bool is_kept(const SumRule *r, const Rec *c)
 	return c->op == GOP_STORE || (forms[ops[c->op].form].uses & USES_DST && c->dst >= r->keeps && !is_shared(c));
 }
 
-/* Goes with the operation that wants it. */
+/* Recorded with the operation that uses it. */
 static bool goes_along(const Rec *c) { return c->op == GOP_LOAD || ops[c->op].form == FORM_CMP; }
 
 /* by register, by condition; by rec */
@@ -175,7 +175,7 @@ static Addr kept_word(const Kept *k, uint32_t variable)
 	return variable == 1 ? k->weight : variable == RULE_FACTOR ? k->factor : k->state[variable - 2];
 }
 
-static void again(Gen *g, const Rates *r, const Kept *k, Reg *reg, const Rec *c)
+static void rec_replay(Gen *g, const Rates *r, const Kept *k, Reg *reg, const Rec *c)
 {
 	switch (ops[c->op].form) {
 	case FORM_RR: reg[c->dst] = g_op(g, c->op, reg[c->a], reg[c->b]); break;
@@ -196,7 +196,7 @@ void weight_act(Gen *g, const Rates *r, const Kept *k, Reg *reg, uint32_t act)
 		const Rec *c = &code->rec[i];
 		bool given = is_shared(c) || (c->op == GOP_LOAD && c->dst == r->rule->total);
 		if (r->rule->act[i] == act && !given)
-			again(g, r, k, reg, c);
+			rec_replay(g, r, k, reg, c);
 	}
 }
 
