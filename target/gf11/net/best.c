@@ -11,8 +11,6 @@
 enum { FEWEST_SOURCES = 4 }; /* of a bundle: fewer would load and store net inputs too often */
 enum { UNIT_LINES = 5000 };  /* of a call of units: there are few of these, and long ones schedule badly */
 
-static uint32_t least(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b); }
-
 /* ---- how many cases ---- */
 
 /* Lines that a few sources of the widest level take for each case. */
@@ -30,8 +28,7 @@ static uint32_t lines_of_sources(const Bp *b)
 					if (b->plan->level_of[net_source(b->net, u, l)] > 0)
 						arithmetic = 4;
 		}
-		uint32_t lines = least(units, 64) * arithmetic * FEWEST_SOURCES;
-		most = lines > most ? lines : most;
+		most = max_u32(most, min_u32(units, 64) * arithmetic * FEWEST_SOURCES);
 	}
 	return most;
 }
@@ -40,17 +37,15 @@ static uint32_t lines_of_sources(const Bp *b)
 static uint32_t cache_for(const Bp *b, uint32_t cases)
 {
 	uint64_t links = b->best->lines / (2 * (uint64_t)cases), largest = b->o.bundle ? b->o.bundle : 1024;
-	uint64_t least_links = 64; /* a single source is not cut */
-	links = links < least_links ? least_links : links;
-	return round_up(least(least(links, largest > 64 ? largest : 64), b->net->links), (uint64_t)b->m->dram_banks);
+	uint64_t most = min_u64(max_u64(links, 64), max_u64(largest, 64)); /* a single source is not cut */
+	return (uint32_t)round_up(min_u64(most, b->net->links), (uint64_t)b->m->dram_banks);
 }
 
 static uint32_t cases_that_fit(const Bp *b, uint64_t slots, uint64_t room)
 {
-	uint32_t cases = least(slots, b->best->lines / lines_of_sources(b));
+	uint32_t cases = (uint32_t)min_u64(slots, b->best->lines / lines_of_sources(b));
 	for (cases = cases ? cases : 1; cases > 1; cases--) {
-		uint64_t caches = 4 * (uint64_t)cache_for(b, cases);
-		caches = caches > MIN_SCRATCH ? caches : MIN_SCRATCH;
+		uint64_t caches = max_u64(4 * (uint64_t)cache_for(b, cases), MIN_SCRATCH);
 		if (caches + (uint64_t)cases * b->at.case_words <= room)
 			break;
 	}
@@ -66,13 +61,14 @@ bool best_fits(const Bp *b, uint32_t cases, bool *resident)
 
 /* ---- layout ---- */
 
-/* Sequences run step by step, and a step may have too few cases to hide the moves of weights: these stay in SRAM if they
- * fit. */
+/* Sequences run step by step, and a step may have too few cases to hide the moves of weights: these stay in SRAM if
+ * they fit. */
 static bool stays(const Bp *b)
 {
 	const Layout *at = &b->at;
-	uint64_t words = 2 * (uint64_t)at->words, least_words = words > MIN_SCRATCH ? words : MIN_SCRATCH;
-	return b->o.sequences && at->scratch + least_words + (uint64_t)at->group * at->case_words <= at->spill;
+	return b->o.sequences &&
+	       at->scratch + max_u64(2 * (uint64_t)at->words, MIN_SCRATCH) + (uint64_t)at->group * at->case_words <=
+	           at->spill;
 }
 
 /* Words of one kind of all cases of a group stand side by side.
@@ -82,11 +78,11 @@ static bool layout_group(Bp *b)
 	Layout *at = &b->at;
 	bundles_make_for(b, at->group, b->best->lines);
 	for (uint32_t i = 0; i < b->bundles; i++)
-		at->cache_words = at->cache_words > b->bundle[i].words ? at->cache_words : b->bundle[i].words;
+		at->cache_words = max_u32(at->cache_words, b->bundle[i].words);
 	at->resident = stays(b);
 	at->cache_words = at->resident ? at->words : at->cache_words;
 	uint32_t half = (at->resident ? 1 : 2) * at->cache_words;
-	at->scratch_words = 2 * half > MIN_SCRATCH ? 2 * half : MIN_SCRATCH;
+	at->scratch_words = max_u32(2 * half, MIN_SCRATCH);
 	at->change_cache = at->weight_cache + half;
 	at->cases = at->scratch + at->scratch_words;
 	return at->cases + (uint64_t)at->group * at->case_words <= at->spill;
@@ -113,8 +109,9 @@ static bool layout_sram(Bp *b, uint64_t slots)
 	return true;
 }
 
-/* The bundle that is the first to use each unit; the first of all fetches inputs that are copied and nothing else. */
-static uint32_t *first_users(const Bp *b)
+/* Inputs go with the bundle that is the first to use them; those of networks with copies all with the first bundle,
+ * since they may be copied and nothing else. */
+static void find_fresh(Bp *b)
 {
 	uint32_t *user = NEW(&b->cx->scratch, b->net->units, uint32_t);
 	for (Unit u = 0; u < b->net->units; u++)
@@ -122,24 +119,17 @@ static uint32_t *first_users(const Bp *b)
 	for (uint32_t j = b->bundles; j-- > 0;)
 		for (uint32_t i = 0; i < b->bundle[j].links; i++)
 			user[b->bundle[j].link[i].source] = j;
-	return user;
-}
-
-static void find_fresh(Bp *b)
-{
-	const uint32_t *user = first_users(b);
-	for (uint32_t i = 0; i < b->net->inputs; i++)
-		if (user[b->input[i]] < b->bundles)
-			b->best->fresh[user[b->input[i]]].inputs++;
-	for (uint32_t j = 0; j < b->bundles; j++) {
-		b->best->fresh[j].input = NEW(&b->cx->keep, b->best->fresh[j].inputs, uint32_t);
-		b->best->fresh[j].inputs = 0;
-	}
-	for (uint32_t i = 0; i < b->net->inputs; i++)
-		if (user[b->input[i]] < b->bundles) {
-			BpFresh *f = &b->best->fresh[user[b->input[i]]];
-			f->input[f->inputs++] = i;
+	for (int fill = 0; fill < 2; fill++) { /* count, then fill */
+		for (uint32_t i = 0; i < b->net->inputs; i++) {
+			BpFresh *f = user[b->input[i]] < b->bundles ? &b->best->fresh[user[b->input[i]]] : NULL;
+			if (f && fill)
+				f->input[f->inputs] = i;
+			if (f)
+				f->inputs++;
 		}
+		for (BpFresh *f = b->best->fresh; !fill && f < b->best->fresh + b->bundles; f++)
+			*f = (BpFresh){ .input = NEW(&b->cx->keep, f->inputs, uint32_t) };
+	}
 }
 
 static bool plan_with(Bp *b, uint64_t slots, uint32_t lines)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Routines of the bundles and of the moves between DRAM and SRAM (section 5).
- * In: a bundle with its neighbours. Out: recorded code whose addresses start from the bundle's own bases, so that bundles
- * of the same shape give the same code.
+ * In: a bundle with its neighbours. Out: recorded code whose addresses start from the bundle's own bases, so that
+ * bundles of the same shape give the same code.
  *
- * Compiler 1989: one case per call, moves in routines of their own. Compiler best: all cases of a group in one call, which
- * also does the DRAM moves of the next call, under these bases:
+ * Compiler 1989: one case per call, moves in routines of their own. Compiler best: all cases of a group in one call,
+ * which also does the DRAM moves of the next call, under these bases:
  *
  *   NEXT_WEIGHTS, NEXT_CHANGES   caches of the bundle before or after
  *   FAR_WEIGHTS, FAR_CHANGES     where these come from; at the last bundle FAR_CHANGES are its own
@@ -12,8 +12,8 @@
  *   NEAR_DATA, FAR_DATA          inputs that the next bundle is the first to use
  *   FAR_TARGETS                  targets and weights of the cases
  *
- * Weights and changes of a network that stays in SRAM are not moved. Cases are processed some at a time: forward, a weight
- * is loaded once for all of them; backward, a weight change is loaded and stored once.
+ * Weights and changes of a network that stays in SRAM are not moved. Cases are processed some at a time: forward, a
+ * weight is loaded once for all of them; backward, a weight change is loaded and stored once.
  *
  * Must hold: sums run in the same order for any number of cases, so both compilers give the same bits. Units that a
  * bundle reads and writes are different ones (targets are of one level, sources of lower ones), so no word is reached
@@ -326,8 +326,8 @@ static uint32_t backward_cases(const Bp *b, const BpBundle *n, const Ends *from)
 	return together(b->at.group, min_u32(most, MOST_TOGETHER));
 }
 
-/* Compiler best: tiles of links of one or more whole targets, enough to fill the pipeline; changes and weights of a tile
- * stay in registers for all cases at hand. */
+/* Compiler best: tiles of links of one or more whole targets, enough to fill the pipeline; changes and weights of a
+ * tile stay in registers for all cases at hand. */
 static Code *backward_best(const Bp *b, uint32_t bundle)
 {
 	const BpBundle *n = &b->bundle[bundle];

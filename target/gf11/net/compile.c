@@ -4,7 +4,6 @@
  *
  *   refuse what the machine cannot do -> bundles, chunks -> layout -> record, schedule, check, load */
 #include <string.h>
-#include <time.h>
 
 #include "gf11_net.h"
 
@@ -129,13 +128,6 @@ static void load_case_moves(Bp *b)
 	}
 }
 
-static void load_copies(Bp *b)
-{
-	b->copy_call = NEW(&b->cx->keep, b->copies, uint32_t);
-	for (uint32_t first = 0; first < b->copies; first += copies_a_call(b, first))
-		b->copy_call[b->copy_calls++] = bp_load(b, record_copies(b, first, 1));
-}
-
 /* How many different sizes of bundles there are, as far as it matters. */
 static uint32_t bundle_sizes(const Bp *b)
 {
@@ -150,20 +142,14 @@ static uint32_t bundle_sizes(const Bp *b)
 	return sizes;
 }
 
-/* Moves of many sizes would fill the microcode: then sizes are rounded up.  What is moved beyond a bundle is the next
- * one's, and goes back as it came. */
-static uint32_t move_words(const Bp *b, const BpBundle *n, bool rounded)
-{
-	uint32_t room = b->at.words - n->first, words = (n->words + MOVE_STEP - 1) / MOVE_STEP * MOVE_STEP;
-	if (!rounded || words > room || words > b->at.cache_words)
-		return n->words;
-	return words;
-}
-
+/* Moves of many sizes would fill the microcode: then sizes are rounded up. Words moved beyond a bundle are the next
+ * one's, and are written back unchanged. */
 static void load_bundle(Bp *b, uint32_t i, bool rounded)
 {
 	BpBundle *n = &b->bundle[i];
-	uint32_t words = move_words(b, n, rounded);
+	uint32_t words = (uint32_t)round_up(n->words, MOVE_STEP);
+	if (!rounded || words > b->at.words - n->first || words > b->at.cache_words)
+		words = n->words;
 	bool alike = i > 0 && bundles_alike(b, n, n - 1); /* spares recording it again */
 	n->forward = alike ? n[-1].forward : bp_load(b, record_forward(b, i));
 	n->backward = alike ? n[-1].backward : bp_load(b, record_backward(b, i));
@@ -171,15 +157,6 @@ static void load_bundle(Bp *b, uint32_t i, bool rounded)
 	n->fetch_both =
 		bp_load(b, record_move(b, n->input && !b->at.resident ? MOVE_CHANGES : MOVE_WEIGHTS | MOVE_CHANGES, words));
 	n->flush = bp_load(b, record_move(b, MOVE_BACK, words));
-}
-
-static void load_chunk(Bp *b, BpChunk *k)
-{
-	k->activate = bp_load(b, record_activate(b, k, 1));
-	Code *code = record_unit_error(b, k, 1);
-	k->has_error = code != NULL;
-	if (code)
-		k->unit_error = bp_load(b, code);
 }
 
 BpUnit *output_units(const Bp *b)
@@ -204,26 +181,27 @@ uint32_t output_error_units(const Bp *b, const BpUnit *unit, uint32_t first)
 	return end - first;
 }
 
-static void load_output_errors(Bp *b)
+static void load_routines(Bp *b)
 {
+	bool rounded = bundle_sizes(b) > MOST_MOVES;
 	const BpUnit *unit = output_units(b);
+	load_case_moves(b);
+	b->copy_call = NEW(&b->cx->keep, b->copies, uint32_t);
+	for (uint32_t first = 0; first < b->copies; first += copies_a_call(b, first))
+		b->copy_call[b->copy_calls++] = bp_load(b, record_copies(b, first, 1));
+	for (uint32_t i = 0; i < b->bundles; i++)
+		load_bundle(b, i, rounded);
+	for (BpChunk *k = b->chunk; k < b->chunk + b->chunks; k++) {
+		k->activate = bp_load(b, record_activate(b, k, 1));
+		Code *error = record_unit_error(b, k, 1);
+		k->has_error = error != NULL;
+		k->unit_error = error ? bp_load(b, error) : 0;
+	}
 	b->output_error = NEW(&b->cx->keep, b->at.outputs, uint32_t);
 	for (uint32_t first = 0, units; first < b->at.outputs; first += units) {
 		units = output_error_units(b, unit, first);
 		b->output_error[b->output_errors++] = bp_load(b, record_output_error(b, unit + first, units, 1));
 	}
-}
-
-static void load_routines(Bp *b)
-{
-	bool rounded = bundle_sizes(b) > MOST_MOVES;
-	load_case_moves(b);
-	load_copies(b);
-	for (uint32_t i = 0; i < b->bundles; i++)
-		load_bundle(b, i, rounded);
-	for (uint32_t i = 0; i < b->chunks; i++)
-		load_chunk(b, &b->chunk[i]);
-	load_output_errors(b);
 }
 
 /* Loads all routines but those of the update, or says how many lines they are (section 9). */
@@ -286,16 +264,9 @@ static void memory_start(Bp *b)
 		word_fill(b, b->at.cases + b->at.case_out * b->at.stride + i * b->at.case_step, (Cell){ .f = 1 });
 }
 
-static double seconds_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, const BpOptions *o, uint64_t cases)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	Bp *b = NEW(&cx->keep, 1, Bp);
 	*b = (Bp){ .cx = cx,
 		       .plan = plan,
@@ -338,6 +309,6 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 	if (o->faults)
 		faults_attach(o->faults, b->c);
 	b->result = arena_alloc(&cx->keep, (size_t)b->at.slots * b->o.procs, b->at.outputs * sizeof *b->result);
-	b->compile_seconds = seconds_now() - begun;
+	b->compile_seconds = clock_seconds() - begun;
 	return b;
 }

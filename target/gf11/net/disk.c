@@ -23,19 +23,12 @@ enum { ALONE_LINES = 8192, ALONE_ROWS = 256 }; /* of a routine that only receive
 
 /* ---- compiling ---- */
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-static bool disk_works(const Bp *b, uint32_t disk)
-{
-	uint32_t port = b->sw->ports - b->p->disks + disk;
-	return !(b->sw->dead.port && b->sw->dead.port[port]);
-}
-
 static void find_disks(const Bp *b, BpDisk *d)
 {
+	const uint32_t first = b->sw->ports - b->p->disks;
 	d->disk = NEW(&b->cx->keep, b->p->disks, uint32_t);
 	for (uint32_t i = 0; i < b->p->disks && d->disks < b->o.procs; i++)
-		if (disk_works(b, i))
+		if (!b->sw->dead.port || !b->sw->dead.port[first + i])
 			d->disk[d->disks++] = i;
 	if (!d->disks)
 		fail(b->cx, MP_BAD_INPUT, "set disks off, or use a machine file with disks on ports that work",
@@ -148,7 +141,8 @@ void disk_compile(Bp *b)
 		                .near = b->at.disk_near,
 		                .spacing = (uint32_t)b->m->switch_interval };
 	uint32_t lines = d->chain.steps * (uint32_t)(b->m->switch_latency + d->chain.side * b->m->switch_interval);
-	uint32_t blocks = (uint32_t)least(ALONE_ROWS / d->chain.side, least(ALONE_LINES, (uint64_t)b->m->block) / lines);
+	uint32_t blocks =
+		(uint32_t)min_u64(ALONE_ROWS / d->chain.side, min_u64(ALONE_LINES, (uint64_t)b->m->block) / lines);
 	for (int i = 0; i < ALONE; i++, blocks /= 4) {
 		d->alone[i] = receive_alone(b, d, (i + 1 < ALONE && blocks ? blocks : 1) * d->chain.side);
 		d->alone_routine[i] = bp_load_routine(b, d->alone[i].routine);
@@ -235,24 +229,15 @@ static void words_fill(Bp *b, uint32_t rows)
 	}
 }
 
-/* Words that a disk gets wrong. */
-static void words_spoil(Bp *b, uint64_t words)
-{
-	for (uint32_t i = 0; i < b->disk->disks && b->o.faults; i++) {
-		uint32_t disk = b->disk->disk[i];
-		faults_disk(b->o.faults, bp_cycles(b), disk, b->disk->words + disk, words, b->p->disks);
-	}
-}
-
 /* The next call receives rows. */
 static void receive(Bp *b, const Woven *w)
 {
 	BpDisk *d = b->disk;
 	uint64_t words = (uint64_t)w->rows * d->chain.steps;
-	if (!b->o.dry) {
+	if (!b->o.dry)
 		words_fill(b, w->rows);
-		words_spoil(b, words);
-	}
+	for (uint32_t i = 0; i < d->disks && b->o.faults && !b->o.dry; i++)
+		faults_disk(b->o.faults, bp_cycles(b), d->disk[i], d->words + d->disk[i], words, b->p->disks);
 	controller_base(b->c, BP_DISK, d->to + (uint32_t)d->got);
 	d->got += w->rows;
 	d->ready -= (double)words;

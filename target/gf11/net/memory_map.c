@@ -56,24 +56,11 @@ static uint32_t cache_for(const Bp *b, uint64_t slots)
 {
 	uint32_t words = 0;
 	for (uint32_t i = 0; i < b->bundles; i++)
-		words = words > b->bundle[i].words ? words : b->bundle[i].words;
+		words = max_u32(words, b->bundle[i].words);
 	return stays(b, slots) ? b->at.words : words;
 }
 
-static uint32_t scratch_for(uint32_t cache_words)
-{
-	return 2 * cache_words > MIN_SCRATCH ? 2 * cache_words : MIN_SCRATCH;
-}
-
-static void layout_caches(Bp *b, uint64_t slots)
-{
-	Layout *at = &b->at;
-	at->resident = stays(b, slots);
-	at->cache_words = cache_for(b, slots);
-	at->scratch = at->weight_cache;
-	at->scratch_words = scratch_for(at->cache_words);
-	at->change_cache = at->weight_cache + at->scratch_words / 2;
-}
+static uint32_t scratch_for(uint32_t cache_words) { return max_u32(2 * cache_words, MIN_SCRATCH); }
 
 bool layout_fits(const Bp *b, uint32_t cases, bool *resident)
 {
@@ -101,11 +88,14 @@ uint32_t layout_ends(Bp *b)
 static void layout_sram(Bp *b, uint64_t slots)
 {
 	Layout *at = &b->at;
-	uint32_t first = layout_ends(b);
-	at->weight_cache = first;
+	at->weight_cache = layout_ends(b);
 	if (b->o.sequences)
 		slots = sequences_side(b);
-	layout_caches(b, slots);
+	at->resident = stays(b, slots);
+	at->cache_words = cache_for(b, slots);
+	at->scratch = at->weight_cache;
+	at->scratch_words = scratch_for(at->cache_words);
+	at->change_cache = at->weight_cache + at->scratch_words / 2;
 	at->cases = at->scratch + at->scratch_words;
 	uint64_t group = at->cases < at->spill ? (at->spill - at->cases) / at->case_words : 0;
 	if (!group)

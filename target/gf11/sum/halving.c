@@ -123,7 +123,8 @@ static Reg choose(Halving *h, uint32_t level, Reg a, Reg b)
 /* ---- acts ---- */
 
 /* LIMIT, COMPARE, INDEX: the address of slot i in each processor, which wraps at the end of the block.
- * LEAF loads a change. Sums go up a level in three acts: CHOOSE which of two words goes and which stays; SEND it; ADD it.
+ * LEAF loads a change. Sums go up a level in three acts: CHOOSE which of two words goes and which stays; SEND it; ADD
+ * it.
  * KEEP: a word that has no other half. OWN, UPDATE: what owners keep is fetched, and updated by the total.
  * START loads a new weight. Weights go down a level in two acts: SPREAD, one becomes two; ARRANGE, each gets its place.
  * PUT stores one. IN, OUT: DRAM moves beside them. */
