@@ -28,12 +28,10 @@ typedef struct Part {
 	Shape shape;
 } Part;
 
-static uint32_t least(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b); }
-
 /* As the user asks; else as many as are usual and as one routine can fetch with their changes. */
 static uint32_t bundle_links(const Bp *b, uint32_t usual)
 {
-	return b->o.bundle ? b->o.bundle : least(usual, moves_a_call(b->m) / 2);
+	return b->o.bundle ? b->o.bundle : min_u32(usual, moves_a_call(b->m) / 2);
 }
 
 static Limits limits_of(const Bp *b)
@@ -41,7 +39,7 @@ static Limits limits_of(const Bp *b)
 	uint32_t registers = (uint32_t)b->m->registers;
 	uint32_t room = registers > 2 * PIPELINE_REGISTERS ? registers - PIPELINE_REGISTERS : registers / 2;
 	Limits l = { .links = bundle_links(b, BUNDLE_LINKS), .sources = room / 2 };
-	l.targets = least(least(room, MOST_TARGETS), l.links);
+	l.targets = min_u32(min_u32(room, MOST_TARGETS), l.links);
 	return l;
 }
 
@@ -145,7 +143,7 @@ static void bundle_add(Bp *b, uint32_t level, const Part *p, uint64_t begin, uin
 		           .levels = p->shape.levels,
 		           .levels_back = p->shape.levels_back };
 	for (uint32_t i = 0; i < count; i++) {
-		n.target = least(n.target, own[i].target);
+		n.target = min_u32(n.target, own[i].target);
 		n.input &= is_given(b, own[i].source);
 		opens[i] = !opened[own[i].target];
 		opened[own[i].target] = true;
@@ -154,8 +152,7 @@ static void bundle_add(Bp *b, uint32_t level, const Part *p, uint64_t begin, uin
 	/* The true unit stands apart from most others; alone it would be the first unit of all bundles that have it. */
 	n.source = own[0].source || own[count - 1].source == 0 ? own[0].source : own[source_end(own, count, 0)].source;
 	n.source -= n.source == 1 && own[0].source == 0;
-	uint32_t banks = (uint32_t)b->m->dram_banks;
-	n.words = (count + banks - 1) / banks * banks;
+	n.words = (uint32_t)round_up(count, (uint64_t)b->m->dram_banks);
 	b->at.words += n.words;
 	b->bundle = arena_grow(&b->cx->keep, b->bundle, b->bundles, b->bundles + 1, sizeof n);
 	b->bundle[b->bundles++] = n;
@@ -296,33 +293,25 @@ static void level_chunks(Bp *b, uint32_t level, const Role *role)
 
 /* ---- sharing ---- */
 
-/* Units before a bundle's first source are the true unit, whose address is its own. */
-static bool sources_alike(const Bp *b, const BpBundle *x, const BpBundle *y, Unit from, Unit other)
-{
-	const uint32_t *word = b->net_word;
-	if (from < x->source || other < y->source)
-		return from == other && from < x->source && other < y->source;
-	return from - x->source == other - y->source && is_given(b, from) == is_given(b, other) &&
-	       word[from] - word[x->source] == word[other] - word[y->source];
-}
-
-static bool links_alike(const Bp *b, const BpBundle *x, const BpBundle *y, uint32_t i)
-{
-	const BpLink *k = &x->link[i], *l = &y->link[i];
-	const uint32_t *word = b->net_word;
-	return sources_alike(b, x, y, k->source, l->source) && k->target - x->target == l->target - y->target &&
-	       word[k->target] - word[x->target] == word[l->target] - word[y->target] && x->opens[i] == y->opens[i] &&
-	       x->ends[i] == y->ends[i] && x->ends_back[i] == y->ends_back[i];
-}
-
+/* Links of the same distances from their bundle's first units. Units before a bundle's first source are the true unit,
+ * whose address is its own. */
 bool bundles_alike(const Bp *b, const BpBundle *x, const BpBundle *y)
 {
-	if (x->links != y->links)
-		return false;
-	for (uint32_t i = 0; i < x->links; i++)
-		if (!links_alike(b, x, y, i))
+	const uint32_t *word = b->net_word;
+	for (uint32_t i = 0; i < x->links && x->links == y->links; i++) {
+		const BpLink *k = &x->link[i], *l = &y->link[i];
+		bool biases = k->source < x->source || l->source < y->source;
+		if (biases
+		        ? k->source != l->source || k->source >= x->source || l->source >= y->source
+		        : k->source - x->source != l->source - y->source || is_given(b, k->source) != is_given(b, l->source) ||
+		              word[k->source] - word[x->source] != word[l->source] - word[y->source])
 			return false;
-	return true;
+		if (k->target - x->target != l->target - y->target ||
+		    word[k->target] - word[x->target] != word[l->target] - word[y->target] || x->opens[i] != y->opens[i] ||
+		    x->ends[i] != y->ends[i] || x->ends_back[i] != y->ends_back[i])
+			return false;
+	}
+	return x->links == y->links;
 }
 
 /* ---- the whole ---- */
@@ -427,7 +416,7 @@ Ends bundle_ends(const Bp *b, const BpBundle *n, bool sources)
 {
 	Arena *scratch = &b->cx->scratch;
 	Ends e = { .number = NEW(scratch, b->net->units, uint32_t) };
-	uint32_t most = least(n->links, b->net->units);
+	uint32_t most = min_u32(n->links, b->net->units);
 	for (uint32_t i = 0; i < n->links; i++)
 		e.number[sources ? n->link[i].source : n->link[i].target] = 1;
 	e.unit = NEW(scratch, most, Unit);

@@ -108,8 +108,8 @@ BpPacked sequences_pack(Packer *k, const uint64_t *length, uint64_t count, uint3
 
 static uint64_t step_words(const Bp *b, uint32_t lanes)
 {
-	uint64_t banks = (uint64_t)b->m->dram_banks, words = layout_data(b), padded = (words + banks - 1) / banks * banks;
-	return b->best ? words * ((lanes + banks - 1) / banks * banks) : padded * lanes;
+	uint64_t banks = (uint64_t)b->m->dram_banks, words = layout_data(b);
+	return b->best ? words * round_up(lanes, banks) : round_up(words, banks) * lanes;
 }
 
 /* Cycles of a pass, about: a link takes an add and a multiply, on the way back twice that. Weights are fetched
@@ -129,7 +129,7 @@ static uint64_t longest_of(const BpSequences *s)
 {
 	uint64_t longest = 1;
 	for (uint64_t i = 0; i < s->count; i++)
-		longest = s->length[i] > longest ? s->length[i] : longest;
+		longest = max_u64(longest, s->length[i]);
 	return longest;
 }
 
@@ -195,15 +195,6 @@ uint64_t sequences_steps(const Bp *b)
 
 /* ---- a batch ---- */
 
-/* How many of the first `count` sequences to try: not more cases than there are places. */
-static uint64_t cases_up_to(const uint64_t *length, uint64_t count, uint64_t places)
-{
-	uint64_t taken = 0;
-	while (taken < count && length[taken] <= places)
-		places -= length[taken++];
-	return taken;
-}
-
 static uint64_t example_at(const Batch *batch, uint64_t i)
 {
 	return batch->example ? batch->example[i] : batch->first + i;
@@ -214,11 +205,14 @@ uint64_t sequences_arrange(Packer *k, const Bp *b, const Data *d, const Batch *b
 {
 	uint64_t procs = b->o.procs, across = procs * b->at.group, places = procs * to->lanes * to->steps, first, length;
 	BpPacked p;
-	count = count < k->capacity ? count : k->capacity;
-	count = count < places ? count : places; /* a sequence has a case or more */
-	for (uint64_t i = 0; i < count; i++)
+	count = min_u64(count, min_u64(k->capacity, places)); /* a sequence has a case or more */
+	for (uint64_t i = 0, left = places; i < count; i++) { /* not more cases than there are places */
 		run_example(b->net, d, example_at(batch, begin + i), &first, &k->length[i]);
-	count = cases_up_to(k->length, count, places);
+		if (k->length[i] > left)
+			count = i;
+		else
+			left -= k->length[i];
+	}
 	while ((p = sequences_pack(k, k->length, count, b->o.procs, to->lanes)).steps > to->steps)
 		count -= count / 8 + 1; /* as many as there are bins always fit */
 	to->slots = across * p.steps;

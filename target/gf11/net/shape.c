@@ -82,13 +82,9 @@ static void part_number(Part *p)
 
 static bool needs_error(const Part *p, uint64_t i) { return p->b->plan->level_of[p->link[i].source] > 0; }
 
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
-static void load_add(Load *l, uint64_t longest, uint64_t work)
+static Load load_plus(Load l, uint64_t longest, uint64_t work)
 {
-	l->chain += longest;
-	l->work += work;
-	l->longest = most(l->longest, longest);
+	return (Load){ l.chain + longest, l.work + work, max_u64(l.longest, longest) };
 }
 
 /* Of one window: forward an add and a multiply for each link, backward twice that if its source needs an error. */
@@ -98,13 +94,13 @@ static uint64_t window_measure(const Part *p, uint64_t begin, uint32_t *in, Load
 	uint32_t last = p->source[begin] / WINDOW;
 	memset(in, 0, p->targets * sizeof *in);
 	for (; end < p->count && p->source[end] / WINDOW == last; end++) {
-		into = most(into, ++in[p->target[p->link[end].target]]);
+		into = max_u64(into, ++in[p->target[p->link[end].target]]);
 		of_source = end > begin && p->source[end] == p->source[end - 1] ? of_source + 1 : 1;
-		out = needs_error(p, end) ? most(out, of_source) : out;
+		out = needs_error(p, end) ? max_u64(out, of_source) : out;
 		wanted += needs_error(p, end);
 	}
-	load_add(forward, into, 2 * (end - begin));
-	load_add(back, out, 2 * (end - begin) + 2 * wanted);
+	*forward = load_plus(*forward, into, 2 * (end - begin));
+	*back = load_plus(*back, out, 2 * (end - begin) + 2 * wanted);
 	return end;
 }
 
@@ -129,7 +125,8 @@ static uint64_t path(const Part *p, const Load *l, uint32_t size)
 static uint32_t tree_size(const Part *p, const Load *l, uint32_t sums)
 {
 	int small = p->b->o.small;
-	uint32_t best = 1, room = (uint32_t)most((uint64_t)p->b->m->registers, 2 * PIPELINE_REGISTERS) - PIPELINE_REGISTERS;
+	uint32_t best = 1,
+			 room = (uint32_t)max_u64((uint64_t)p->b->m->registers, 2 * PIPELINE_REGISTERS) - PIPELINE_REGISTERS;
 	if (small == SMALL_STRAIGHT)
 		return 1;
 	for (uint32_t size = 2; size <= MOST_TREE && size < 2 * l->longest; size *= 2) {
@@ -145,8 +142,7 @@ static uint32_t tree_size(const Part *p, const Load *l, uint32_t sums)
 /* Units in a row that hold about so many links of one sum. */
 static uint32_t row_of(uint32_t size, uint64_t units, uint64_t chain)
 {
-	uint64_t row = size > 1 ? (size * units + chain - 1) / chain : 1;
-	return (uint32_t)(row < WINDOW ? row : WINDOW);
+	return (uint32_t)(size > 1 ? min_u64(ceil_div(size * units, chain), WINDOW) : 1);
 }
 
 /* Places before the first unit, so that if the trees of all units are not all full it is the first one: what comes

@@ -40,19 +40,16 @@ typedef struct Weave {
 
 uint32_t chain_side(const Machine *m)
 {
-	enum { UNDER_WAY = 4 };
-	uint32_t banks = (uint32_t)m->dram_banks;
-	return (UNDER_WAY + banks - 1) / banks * banks;
+	enum { IN_FLIGHT = 4 };
+	return (uint32_t)round_up(IN_FLIGHT, (uint64_t)m->dram_banks);
 }
 
 /* ---- what is taken ---- */
 
-static int64_t latency_of(const Weave *w, int op) { return op_latency(w->m, op); }
-
 static void occupy(Weave *w, int op, uint32_t t, uint8_t taken)
 {
 	const FormInfo *f = &forms[ops[op].form];
-	const uint32_t cycle[] = { t, t + 1, t + (uint32_t)latency_of(w, op) - 1 };
+	const uint32_t cycle[] = { t, t + 1, t + (uint32_t)op_latency(w->m, op) - 1 };
 	for (int k = 0; k < 3; k++) {
 		if (f->port & 1 << k)
 			w->port[cycle[k]] = taken;
@@ -87,7 +84,7 @@ static bool dram_free(const Weave *w, uint32_t t, uint32_t bank)
 /* Cycles from an issue until nothing of it is under way. */
 static int64_t lasts(const Weave *w, int op)
 {
-	int64_t longest = latency_of(w, op), busy = 1;
+	int64_t longest = op_latency(w->m, op), busy = 1;
 	if (ops[op].unit == UNIT_DRAM)
 		busy = w->m->dram_busy > w->m->dram_interval ? w->m->dram_busy : w->m->dram_interval;
 	if (ops[op].unit == UNIT_SWITCH)
@@ -100,7 +97,7 @@ static int64_t lasts(const Weave *w, int op)
 static bool is_free(const Weave *w, int op, uint32_t t, uint32_t bank)
 {
 	const FormInfo *f = &forms[ops[op].form];
-	uint32_t last = t + (uint32_t)latency_of(w, op) - 1;
+	uint32_t last = t + (uint32_t)op_latency(w->m, op) - 1;
 	if (w->line[t].slot[ops[op].unit].op != GOP_NONE)
 		return false;
 	if ((f->port & AT_START && w->port[t]) || (f->port & AT_LAST && w->port[last]))
@@ -179,7 +176,7 @@ static bool place_end(Weave *w, uint32_t block, uint32_t row, uint32_t there)
 	const Chain *c = w->c;
 	uint32_t r = block % w->sets * c->side + row, s = block % 2 * c->side + row;
 	uint32_t rec = w->first_rec + 1 + block * block_recs(c) + c->steps * c->side + 2 * row;
-	uint32_t from = there > w->flushed[s] ? there : w->flushed[s];
+	uint32_t from = max_u32(there, w->flushed[s]);
 	uint32_t t = place(w, (Micro){ .op = GOP_STORE, .a = w->reg[r], .mem = near_at(c, block, row), .rec = rec }, from);
 	if (t == NOT_FOUND)
 		return false;
@@ -188,7 +185,7 @@ static bool place_end(Weave *w, uint32_t block, uint32_t row, uint32_t there)
 		w,
 		(Micro){
 			.op = GOP_FLUSH, .mem = near_at(c, block, row), .far = { BP_DISK, block * c->side + row }, .rec = rec + 1 },
-		t + (uint32_t)latency_of(w, GOP_STORE));
+		t + (uint32_t)op_latency(w->m, GOP_STORE));
 	w->flushed[s] = t;
 	return t != NOT_FOUND;
 }
@@ -199,22 +196,20 @@ static bool place_block(Weave *w, uint32_t block)
 	uint32_t *there = NEW(&w->cx->scratch, c->side, uint32_t), recs = w->first_rec + 1 + block * block_recs(c);
 	const uint16_t *reg = w->reg + block % w->sets * c->side;
 	for (uint32_t k = 0; k < c->side; k++)
-		there[k] = w->zero_at > w->stored[block % w->sets * c->side + k] ? w->zero_at
-		                                                                 : w->stored[block % w->sets * c->side + k];
+		there[k] = max_u32(w->zero_at, w->stored[block % w->sets * c->side + k]);
 	for (uint32_t step = 0; step < c->steps; step++)
 		for (uint32_t k = 0; k < c->side; k++) {
-			uint32_t from = there[k] > w->transfer ? there[k] : w->transfer;
 			Micro u = { .op = GOP_XFER,
 				        .dst = reg[k],
 				        .a = step ? reg[k] : w->zero,
 				        .k.u = c->configuration,
 				        .rec = recs + step * c->side + k };
-			uint32_t t = place(w, u, from);
+			uint32_t t = place(w, u, max_u32(there[k], w->transfer));
 			if (t == NOT_FOUND)
 				return false;
 			note_need(w, t);
 			w->transfer = t + c->spacing;
-			there[k] = t + (uint32_t)latency_of(w, GOP_XFER);
+			there[k] = t + (uint32_t)op_latency(w->m, GOP_XFER);
 		}
 	for (uint32_t k = 0; k < c->side; k++)
 		if (!place_end(w, block, k, there[k]))
@@ -244,7 +239,7 @@ static bool place_zero(Weave *w)
 {
 	uint32_t t = place(
 		w, (Micro){ .op = GOP_LOAD, .dst = w->zero, .mem = { 0, TABLE_CONSTANT + K_ZERO }, .rec = w->first_rec }, 0);
-	w->zero_at = t + (uint32_t)latency_of(w, GOP_LOAD);
+	w->zero_at = t + (uint32_t)op_latency(w->m, GOP_LOAD);
 	return t != NOT_FOUND;
 }
 
