@@ -3,7 +3,7 @@
  * Out: tallies, weights, and the time that passed on the machine's clock.
  *
  * Case i of a batch goes to processor i mod P; all leaves of a batch are taken at once, for the order of sums is
- * the machine's own: each processor adds up its cases in order, then the processors meet as option `sum` says.
+ * the machine's own: each processor adds up its cases in order, then option `sum` reduces over the processors.
  * Sequences of recurrent networks go whole to one processor: see sequences.c. Scores are added up in the order of
  * the batch all the same.
  * Outputs are scored from simulated memory while they are there. Scoring, loading cases, reading and writing weights

@@ -2,12 +2,12 @@
 /* Copies of recurrent networks (section 10.5).  In: the network's copies, a group to a context group each.  Out: a list
  * of pairs of words, (from, to), and microcode made from it.
  *
- * A case finds in its contexts what their sources were at the case before it, which stood in the same words: copies
- * come first, before inputs are fetched over those of that case.  The flag that is kept with each case says whether
- * there was one: 1.0, or 0.0 at the start of a sequence, where a context has its start value.
+ * A context holds its source's output of the case before, which is still in the same words of SRAM: copies come first,
+ * before the inputs of that case are overwritten. A flag of each case selects: 1.0, or 0.0 at the start of a sequence,
+ * where a context has its start value.
  *
- * What must hold: all copies happen at once.  A context may be copied on (a longer delay), so a word is written only
- * after all pairs that read it; where contexts go round in a ring, one word is put aside first. */
+ * Must hold: copies act as if simultaneous. A context may be copied further (a longer delay), so a word is written
+ * after all pairs that read it; where copies form a cycle, one word is saved first. */
 #include "gf11_net.h"
 
 enum { COPIES_A_CALL = 256 };
@@ -48,7 +48,7 @@ static void chain_add(Lister *l, int32_t group)
 	}
 }
 
-/* Unit by unit: the first word is put aside, the others move up, and the last takes what was put aside. */
+/* Unit by unit: the first word is saved, the others move up, and the last takes the saved one. */
 static void ring_add(Lister *l, int32_t first)
 {
 	Bp *b = l->b;
@@ -70,7 +70,7 @@ static void ring_add(Lister *l, int32_t first)
 	} while (group != first);
 }
 
-/* What chains leave over are rings: every context has one copy. */
+/* Copies that are not in chains form cycles: every context has one copy. */
 void copies_list(Bp *b)
 {
 	const Net *net = b->net;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A compiled network in words. In: a program. Out: who computes, where everything lies, how much of each limit is
- * used, bundles, routines. */
+/* Prints a compiled network. In: a program. Out: processors and options, memory map, use of each limit, bundles,
+ * routines. */
 #include "gf11_net.h"
 
 static void print_limit(Buf *out, const char *what, uint64_t used, int64_t limit)

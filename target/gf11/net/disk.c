@@ -5,10 +5,10 @@
  * The disks hold images of the memory that a part of the cases takes, row after row; a disk reads at its rate, into
  * a buffer of its own, while the processors do something else. Words are received
  *
- *   carried   by routines of bundles that have slots to spare (weave.c): costs nothing
- *   alone     by routines that do nothing else: at the end of a part, and in between when rows come later than
+ *   carried   in idle slots of bundles' routines (weave.c): no extra cycles
+ *   alone     by routines that do nothing else: at the end of a part, and in between when rows arrive later than
  *             cases are trained on and buffers fill up
- *   waited    for, when the disks have not read them yet
+ *   waited    for: a stall, when the disks have not read them yet
  *
  * A routine is called only when the disks have or will have each of its words in time. What must hold: what is
  * received is what the host would have written; calls and waits are in the account of cycles. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The host's program: which routine comes next, and where its pointers point (sections 2 and 5).
+/* The host's program: the sequence of routine calls and their relocation registers (sections 2 and 5).
  * In: a compiled network and cases.  Out: in each processor the weight changes of its cases; outputs; where the cycles
  * went.
  *
@@ -68,8 +68,8 @@ void bp_loaded(Bp *b, const uint64_t *cases, uint64_t count)
 	b->loaded = count;
 }
 
-/* Processors without a case in the last round get one of zeros that counts nothing, and so do all of them in rounds
- * that fill up those that stand side by side. */
+/* Padding: processors without a case in the last round get one of zeros and weight 0, and so do all of them in rounds
+ * that fill a block of cases side by side. */
 void bp_write_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count, uint64_t first, uint64_t blocks,
                     uint32_t *memory)
 {
@@ -95,7 +95,7 @@ void bp_load_cases(Bp *b, const Data *d, const uint64_t *cases, uint64_t count)
 		     b->o.procs);
 	bp_write_cases(b, d, cases, count, 0, blocks, b->p->dram + (size_t)b->at.data * b->p->lanes);
 	bp_loaded(b, cases, count);
-	if (b->c->faults && !b->o.dry) /* what was written beside the machine meets its faults, too */
+	if (b->c->faults && !b->o.dry) /* faults also apply to words that the host wrote */
 		faults_apply_words(b->c->faults, b->p, true, b->at.data, (uint32_t)(blocks * b->at.data_words));
 }
 

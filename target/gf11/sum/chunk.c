@@ -182,7 +182,7 @@ void chunk_update(Chunk *c, uint32_t i)
 		update_act(c, act, i);
 }
 
-/* ---- everything beside everything ---- */
+/* ---- sums, moves and updates overlapped ---- */
 
 enum { ACT_MOVE, ACT_LOAD, ACT_STEP, ACT_CHECK, ACT_UPDATE };
 

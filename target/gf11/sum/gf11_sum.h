@@ -248,7 +248,7 @@ Reg chunk_change(const Chunk *c, uint32_t i);
 void chunk_rates(Chunk *c);              /* before updates */
 void chunk_range(Chunk *c);              /* the range check alone */
 void chunk_update(Chunk *c, uint32_t i); /* totals are in sum; range_close when all are done */
-/* All in one code, with everything beside everything: `step` is called for each step and weight, `latency` cycles
+/* All in one code, sums, moves and updates overlapped: `step` is called for each step and weight, `latency` cycles
  * apart for the same weight. */
 typedef void StepFn(Chunk *c, uint32_t step, uint32_t i);
 void chunk_together(Chunk *c, StepFn *fn, uint32_t steps, int64_t latency);

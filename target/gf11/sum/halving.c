@@ -100,7 +100,7 @@ static Addr kept_at(const Halving *h, int64_t row)
 
 /* ---- select ---- */
 
-/* Wide levels hold their bit in a condition code; there are few of these, so narrow ones make do with a mask. */
+/* Wide levels hold their bit in a condition code; there are few of these, so narrow ones use a mask. */
 static void bits_load(Halving *h)
 {
 	Reg zero = g_load(h->g, sum_word(WORD_ZERO));
@@ -424,8 +424,8 @@ static void range_call(Bp *b, const StepRange *t)
 	sum_call(b, &call);
 }
 
-/* Lines of a step; with addresses of their own, processors need the port all the time, and some of it is lost. Rows
- * of few processors are short, and their steps wait for one another more. */
+/* Lines of a step, with what a schedule loses: per-processor addresses keep the port busy all the time. Rows of few
+ * processors are short, and latency separates their steps. */
 static uint32_t step_lines(const Bp *b, uint32_t blocks)
 {
 	uint32_t lines = word_cycles(b) * blocks * b->o.procs;

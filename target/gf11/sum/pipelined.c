@@ -2,8 +2,8 @@
 /* Summing in a pipelined ring (section 10.2).  Each processor starts the sum of a word of its own and sends it to the
  * right; what comes from the left is a sum that lacks its own change of that word, and it adds it and sends it on.
  * After P - 1 steps it has a total, of slot p + 1, which it owns.  New weights then go round in another P - 1 steps.
- * A weight costs two transfers, whatever the number of processors, and a single ring will do; but each processor
- * works at a slot of its own: an address computed for each step, table look-up for each word.
+ * A weight costs two transfers for any number of processors, and a single ring suffices; but each processor
+ * accesses another slot: an address is computed for each step, and each word is an indexed load.
  *
  * A step of one word takes the latency of switch and adder, so blocks of a row go side by side.  Rows:
  *

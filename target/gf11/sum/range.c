@@ -5,7 +5,7 @@
  *
  * A weight costs six operations, two of them before the rule can begin, in cycles that switch and DRAM leave idle;
  * 32 weights cost one move to DRAM. Bits are written in every update, so nothing has to clear them. A word behind
- * the tables is not zero if a processor caught anything: that is all that the host looks at as long as all is well. */
+ * the tables is not zero if a processor caught anything: the host reads nothing else while all are zero. */
 #include <assert.h>
 
 #include "gf11_sum.h"

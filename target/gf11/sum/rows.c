@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates by rows: each processor owns a word in every block of a row, and it alone updates that. Here is what
- * pipelined ring and halving share: who owns what, addresses of a processor's own, DRAM moves on the side.
+/* Updates by rows: each processor owns a word in every block of a row, and it alone updates that. Shared by pipelined
+ * ring and halving: ownership, per-processor addresses, DRAM moves beside other operations.
  *
  * DRAM addresses are the same in all processors, so owners keep what is theirs side by side: where otherwise all
  * rule state would stand, first the states they own, one after the other, row after row, then their weights. These
- * copies spare the fetching of all weights: 1 / P of the moves. Factors that they own stand likewise at the
+ * copies avoid fetching all weights: 1 / P of the moves. Factors that they own stand likewise at the
  * beginning of that array. */
 #include "gf11_sum.h"
 
@@ -47,7 +47,7 @@ Code *record_true_units(const Bp *b)
 	return sum_code(g, false);
 }
 
-/* Of the words of cases only the outputs of true units are not written again. */
+/* Buffers may overwrite the cases, which every pass fetches again; only outputs of true units must be restored. */
 void rows_borrow(Bp *b, uint32_t words)
 {
 	const Layout *at = &b->at;
@@ -121,7 +121,7 @@ void own_update(Gen *g, const Bp *b, uint32_t row, Addr at, const Reg *total)
 	range_close(&range);
 }
 
-/* ---- addresses of a processor's own ---- */
+/* ---- per-processor addresses ---- */
 
 Index index_load(Gen *g)
 {

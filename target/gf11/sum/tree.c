@@ -5,7 +5,7 @@
  * by condition codes.
  *
  * As in 1989: weights of a call side by side (loops interchanged, section 6.2.1); what comes from DRAM before and
- * goes back after is not overlapped with the sums.  Best: a dozen weights after the other, with everything at once. */
+ * goes back after is not overlapped with the sums. Best: rounds of about a dozen weights, sums and moves overlapped. */
 #include "gf11_sum.h"
 
 enum { CHUNK_1989 = 64, GROUP_1989 = 16 };
@@ -43,8 +43,8 @@ static Code *record_fetch(const Bp *b, uint32_t n)
 	return sum_code(c.g, false);
 }
 
-/* Totals are all there when the switch has done its work, and the range check would come on top of that: with it
- * some weights go before the others, so that theirs are checked while the switch works for the next. */
+/* All totals are ready only when the switch is done, and the range check would add to that: with the check, weights are
+ * summed in groups, so that totals of one group are checked during the transfers of the next. */
 static Code *record_sum(const Bp *b, uint32_t n)
 {
 	Chunk c = chunk_open(b, "update.sum", n);

@@ -40,7 +40,7 @@ void bp_weights_write(Bp *b, int which, const double *v)
 		if (which == WEIGHTS && !home.everywhere)
 			dram_word(b, home.weight, home.proc)->f = (float)v[i];
 	}
-	if (b->c->faults && !b->o.dry) /* what was written beside the machine meets its faults, too */
+	if (b->c->faults && !b->o.dry) /* faults also apply to words that the host wrote */
 		faults_apply_words(b->c->faults, b->p, true, b->at.weights, b->at.dram_end - b->at.weights);
 }
 
