@@ -62,6 +62,27 @@ uint32_t mp_job_size(const mp_job *job) { return job->ranks ? job->ranks->comm->
 
 void mp_run_share(mp_run *run, mp_job *job) { run->job = job->ranks; }
 
+/* ---- what all ranks must have alike ---- */
+
+typedef struct SameArgs {
+	mp_job *job;
+	const char *option, *value;
+} SameArgs;
+
+static void same_body(void *arg)
+{
+	SameArgs *a = arg;
+	Ranks *k = a->job->ranks;
+	k->own = (Message){ .match[MATCH_OPTION] = a->value ? XXH3_64bits(a->value, strlen(a->value)) : 0 };
+	ranks_exchange(&a->job->cx, k, MSG_SAME);
+	ranks_check_option(&a->job->cx, k, a->option);
+}
+
+mp_status mp_job_same(mp_job *job, const char *option, const char *value)
+{
+	return job->ranks ? api_call(&job->cx, same_body, &(SameArgs){ job, option, value }) : MP_OK;
+}
+
 /* ---- files ---- */
 
 enum { CHUNK = 1 << 22 }; /* bytes per broadcast */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Training many seeds: side by side if the target can, else one after the other; then the best once more. */
+/* Training many seeds: side by side if the target can, else one after the other; then the best once more. Ranks of a
+ * job share the seeds; the best one is then trained as any run is: ranks share its leaves, or rank 0 trains alone. */
 #include <assert.h>
 #include <string.h>
 
 #include "api.h"
+#include "ranks.h"
 
 typedef struct Job {
 	Run *r;
@@ -13,7 +15,8 @@ typedef struct Job {
 	void *user;
 	uint64_t count, number; /* number: of the seed being trained */
 	Restarts all;
-	bool lanes;
+	bool lanes, stopped;
+	Ranks *ranks; /* that share the seeds; NULL: this process trains them all */
 } Job;
 
 static void begin_body(void *arg)
@@ -26,6 +29,12 @@ static void begin_body(void *arg)
 	restarts_init(&j->all, r, j->count, data, test);
 	j->all.fn = j->fn;
 	j->all.user = j->user;
+	if (r->job)
+		ranks_share_seeds(r, &j->all, data, test);
+	if (r->job && r->job->comm->rank)
+		j->all.fn = NULL; /* rank 0 reports the progress of its own share */
+	j->ranks = r->job;
+	r->job = NULL;                                               /* until the results are gathered */
 	if (!r->target->restarts || r->opt.patience || r->opt.guard) /* patience: test error ends a run */
 		return;
 	r->target->bind(&r->cx, r->program, data);
@@ -87,6 +96,8 @@ static void sum_body(void *arg)
 {
 	Job *j = arg;
 
+	if (j->r->job && ranks_gather_seeds(j->r, &j->all))
+		j->stopped = true;
 	restarts_sum(&j->all, j->data->data->cases);
 	j->r->restarts.lanes = j->lanes;
 }
@@ -99,7 +110,8 @@ static void best_body(void *arg)
 
 	run_restart(r, best->seed);
 	r->cx.status = run_train(r, j->data->data, j->test ? j->test->data : NULL, j->report, j->user);
-	assert(r->cx.status != MP_OK || !strcmp(best->fingerprint, r->fingerprint));
+	bool trained = !r->job || !r->job->root_only || !r->job->comm->rank;
+	assert(r->cx.status != MP_OK || !trained || !strcmp(best->fingerprint, r->fingerprint));
 }
 
 mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test, uint64_t count,
@@ -110,16 +122,18 @@ mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test,
 
 	if (s == MP_OK && !j.lanes)
 		s = each_seed(&j);
+	if (j.ranks)
+		run->job = j.ranks;
 	if (s != MP_OK && s != MP_STOPPED)
 		return s;
-	bool stopped = s == MP_STOPPED || run->stop;
-	run->stop = 0;
+	j.stopped = s == MP_STOPPED || run->stop;
 	summed = api_call(&run->cx, sum_body, &j);
+	run->stop = 0;
 	if (summed != MP_OK)
 		return summed;
 	if (run->restarts.done)
 		s = api_call(&run->cx, best_body, &j);
-	return s == MP_OK && stopped ? MP_STOPPED : s;
+	return s == MP_OK && j.stopped ? MP_STOPPED : s;
 }
 
 const mp_restarts *mp_run_get_restarts(const mp_run *run) { return run->restarts.count ? &run->restarts : NULL; }

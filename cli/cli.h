@@ -5,6 +5,7 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -152,6 +153,12 @@ void manual_help(FILE *f, const Command *c); /* NULL: all commands */
 void manual_json(const Command *c);          /* the same for other programs, to stdout */
 int manual_print(const char *which);         /* "1": microprop(1) in roff; "options": a plain list */
 int manual_completion(const char *shell);
+
+/* ---- signals.c: those that end a run after it has saved ------------------------------------------ */
+
+void signals_catch(void (*handler)(int number));
+void signals_default(void);           /* as they were before signals_catch */
+void signals_block(sigset_t *before); /* until sigprocmask restores `before` */
 
 /* ---- session.c: what the commands open, and how they fail --------------------------------------- */
 

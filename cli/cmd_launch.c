@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -80,16 +79,12 @@ static void signal_note(int number)
 /* Forks with signals blocked, so that none is lost before exec. */
 static pid_t child_start(void)
 {
-	static const int noted[] = { SIGINT, SIGTERM };
-	sigset_t held, before;
-	sigemptyset(&held);
-	for (size_t i = 0; i < COUNT(noted); i++)
-		sigaddset(&held, noted[i]);
-	sigprocmask(SIG_BLOCK, &held, &before);
+	sigset_t before;
+	signals_block(&before);
 	fflush(NULL);
 	pid_t pid = fork();
-	for (size_t i = 0; !pid && i < COUNT(noted); i++)
-		signal(noted[i], SIG_DFL);
+	if (!pid)
+		signals_default();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
 }
@@ -524,10 +519,7 @@ static int launch_run(Args *a)
 	l.output = isatty(STDOUT_FILENO) ? -1 : memfd_create("output", MFD_CLOEXEC);
 	if (!heartbeat_create(l.heartbeat, sizeof l.heartbeat))
 		return EXIT_FAILED;
-	struct sigaction on = { .sa_handler = signal_note };
-	sigemptyset(&on.sa_mask);
-	sigaction(SIGINT, &on, NULL);
-	sigaction(SIGTERM, &on, NULL);
+	signals_catch(signal_note);
 	signal(SIGCHLD, SIG_DFL); /* if it is ignored, the status of a child is lost */
 	int rc = attempts(&l);
 	unlink(l.heartbeat);
@@ -551,7 +543,7 @@ const Command launch_command = {
 			 "to a file under TMPDIR, so it runs on this host, or TMPDIR is a folder that both see. No attempt starts "
 			 "before all processes of the last one on this host are gone.\n\n"
 			 "Bad input (exit 2) is not retried, nor a run that diverges twice in a row, nor an mpirun that fails "
-			 "twice before any process started. Ctrl-C and SIGTERM go to the processes, which save and end.",
+			 "twice before any process started. Ctrl-C, SIGTERM and SIGHUP go to the processes, which save and end.",
 	.group = groups,
 	.example = examples,
 	.run = launch_run,

@@ -3,7 +3,6 @@
  * Signals end the run at the last finished update; weights are saved before the program ends. */
 #include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -76,15 +75,6 @@ static void signal_stop(int number)
 		_exit(128 + number);
 	signal_seen = number;
 	mp_run_stop(signal_run);
-}
-
-static void signals_catch(mp_run *run)
-{
-	struct sigaction on = { .sa_handler = signal_stop };
-	sigemptyset(&on.sa_mask);
-	signal_run = run;
-	sigaction(SIGINT, &on, NULL);
-	sigaction(SIGTERM, &on, NULL);
 }
 
 #define HEARTBEAT 0.2 /* seconds between heartbeats */
@@ -165,16 +155,32 @@ static int train_check(Train *t)
 	return rc || !t->speaks ? rc : rundir_check(&t->dir, a);
 }
 
+static int after_job(const mp_job *job, mp_status status)
+{
+	if (status == MP_OK)
+		return EXIT_DONE;
+	fputs(mp_job_messages(job), stderr);
+	return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* Ranks have the same files and restarts, though only rank 0 writes. The library compares its own options. */
+static int train_agree(Train *t)
+{
+	static const Option *const compared[] = { file_options, data_reading };
+	mp_job *job = t->args->job;
+	int rc = EXIT_DONE;
+	for (size_t i = 0; i < COUNT(compared) && mp_job_size(job) > 1; i++)
+		for (const Option *o = compared[i]; o->name && !rc; o++)
+			rc = after_job(job, mp_job_same(job, o->name, args_text(t->args, o->name)));
+	return rc;
+}
+
 /* A file that may exist on rank 0 only. */
 static int train_file(Train *t, const char **name)
 {
 	if (!*name || mp_job_size(t->args->job) == 1)
 		return EXIT_DONE;
-	mp_status status = mp_job_file(t->args->job, *name, name);
-	if (status == MP_OK)
-		return EXIT_DONE;
-	fputs(mp_job_messages(t->args->job), stderr);
-	return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
+	return after_job(t->args->job, mp_job_file(t->args->job, *name, name));
 }
 
 /* The table, a network for it, and the file that the model goes to. */
@@ -492,12 +498,13 @@ static int train_steps(Train *t)
 	int rc = EXIT_DONE;
 	t->json = args_flag(a, "json");
 	t->speaks = mp_job_rank(a->job) == 0;
-	if ((rc = train_check(t)) || (rc = train_net(t)) || (rc = train_prepare(t)) || (rc = train_read(t)) ||
-	    (rc = train_folder(t)))
+	if ((rc = train_check(t)) || (rc = train_agree(t)) || (rc = train_net(t)) || (rc = train_prepare(t)) ||
+	    (rc = train_read(t)) || (rc = train_folder(t)))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
-	signals_catch(t->s.run);
+	signal_run = t->s.run;
+	signals_catch(signal_stop);
 	bool watched = a->heartbeat >= 0;
 	t->ticked = wall_clock();
 	if (t->speaks && (t->dir.file || watched))
@@ -513,23 +520,25 @@ static int train_steps(Train *t)
 	const char *end = mp_run_get_report(t->s.run)->stopped_by;
 	if (rc && end && !strcmp(end, "diverged"))
 		train_diverged(t);
-	if (rc && !(status == MP_STOPPED && signal_seen))
+	if (rc && status != MP_STOPPED)
 		return rc;
+	if (status == MP_STOPPED && !signal_seen) /* another rank had a signal */
+		signal_seen = SIGTERM;
+	int done = signal_seen ? 128 + signal_seen : EXIT_DONE;
 	if (!t->speaks)
-		return signal_seen ? 128 + signal_seen : EXIT_DONE;
+		return done;
 	rc = t->table.table ? train_measure(t) : EXIT_DONE;
 	if (!rc)
 		rc = train_save(t);
 	int shown = train_result(t);
-	return rc ? rc : shown ? shown : signal_seen ? 128 + signal_seen : EXIT_DONE;
+	return rc ? rc : shown ? shown : done;
 }
 
 static int train_run(Args *a)
 {
 	Train t = { .args = a };
 	int rc = train_steps(&t), closed = rundir_close(&t.dir);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
+	signals_default();
 	session_close(&t.s);
 	mp_table_close(t.table.table);
 	return rc ? rc : closed;
@@ -550,8 +559,8 @@ const Command train_command = {
 		"a limit is reached. Prints the error, the accuracy (right: share of cases whose best guess is the "
 		"target), the share of cases whose outputs are all within the threshold of their targets, and the speed "
 		"in MCPS (million connections per second). DATA is a file, or a built-in set such as make:xor.\n\n"
-		"Ctrl-C and SIGTERM end the run after the current update, save what --save or --run ask for, and exit "
-		"with 130 or 143. A second signal ends it at once.",
+		"Ctrl-C, SIGTERM and SIGHUP end the run after the current update, save what --save or --run ask for, and "
+		"exit with 130, 143 or 129. A second signal ends it at once; nohup keeps SIGHUP away.",
 	.group = groups,
 	.example = examples,
 	.run = train_run,

@@ -24,7 +24,7 @@ static const struct {
 	{ "0", "done" },
 	{ "1", "the run failed: error not finite, disk full, ..." },
 	{ "2", "bad usage or input; the message says where and what would be right" },
-	{ "130, 143", "stopped by Ctrl-C or SIGTERM, after saving" },
+	{ "129, 130, 143", "stopped by SIGHUP, Ctrl-C or SIGTERM, after saving" },
 };
 
 static const struct {

@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* All ranks make the same calls; each does its share of the leaves of every batch, and all have the weights of a single
- * process, to the last bit. A process that was started alone is a job of one. */
+/* All ranks make the same calls; each does its share of the leaves of every batch (mp_run_restarts: of the seeds), and
+ * all have the weights of a single process, to the last bit. A process that was started alone is a job of one. */
 typedef struct mp_job mp_job;
 
 MP_API mp_status mp_job_join(mp_job **job, const mp_allocator *alloc); /* once in a process */
@@ -18,6 +18,9 @@ MP_API const char *mp_job_messages(const mp_job *job);
 MP_API const mp_error *mp_job_get_error(const mp_job *job, size_t i);
 MP_API uint32_t mp_job_rank(const mp_job *job);
 MP_API uint32_t mp_job_size(const mp_job *job);
+/* Fails, on all ranks, unless all pass the same value of an option; NULL: it is not given.  All options that the
+ * library knows are compared when training starts: this is for those of the caller. */
+MP_API mp_status mp_job_same(mp_job *job, const char *option, const char *value);
 /* A file, by the name that all ranks pass; *found: the name itself where the file exists, else that of a copy received
  * from rank 0, which is deleted when the job ends. */
 MP_API mp_status mp_job_file(mp_job *job, const char *path, const char **found);

@@ -39,7 +39,7 @@ typedef int mp_restarts_fn(void *user, mp_run *run, const mp_restarts *so_far);
 /* Trains seeds s, s + 1, ... s + count - 1, where s is option `seed`; then the best of them is trained again as
  * mp_run_train would, with its reports, and the run is that of this seed from then on: weights, options, history.
  * The run must be a new one. A stop ends the search, and the best of those done is taken: MP_STOPPED. MP_FAILED:
- * every seed failed. */
+ * every seed failed. Ranks of a job (mp_run_share) share the seeds; progress is that of rank 0 with its own. */
 MP_API mp_status mp_run_restarts(mp_run *run, const mp_data *data, const mp_data *test, uint64_t count,
                                  mp_restarts_fn *progress, mp_report_fn *report, void *user);
 MP_API const mp_restarts *mp_run_get_restarts(const mp_run *run); /* of the last such call; NULL if there was none */

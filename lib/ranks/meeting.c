@@ -268,6 +268,7 @@ void ranks_check_match(Ctx *cx, Ranks *k)
 	} fields[MATCHES] = {
 		[MATCH_FILE] = { "another file name on its command line", "start all ranks with the same command line" },
 		[MATCH_NET] = { "another network", "give all ranks the same topology file" },
+		[MATCH_RESTARTS] = { "another number of restarts", "start all ranks with the same --restarts" },
 		[MATCH_OPTIONS] = { "other options", "start all ranks with the same options" },
 		[MATCH_DATA] = { "other data", "give all ranks the same data" },
 		[MATCH_TEST] = { "other test data", "give all ranks the same data" },
@@ -279,6 +280,15 @@ void ranks_check_match(Ctx *cx, Ranks *k)
 	k->ended = true; /* all ranks know, and fail without a message */
 	fail(cx, MP_BAD_INPUT, fields[k->all.mismatch].remedy, "rank %u has %s than rank 0", k->all.culprit,
 	     fields[k->all.mismatch].what);
+}
+
+void ranks_check_option(Ctx *cx, Ranks *k, const char *option)
+{
+	if (k->all.culprit == NO_RANK)
+		return;
+	k->ended = true;
+	fail(cx, MP_BAD_INPUT, "start all ranks with the same options", "rank %u has another --%s than rank 0",
+	     k->all.culprit, option);
 }
 
 void ranks_check_data(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Validation *of)

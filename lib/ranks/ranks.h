@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ranks: processes that share the leaves of every batch.  start.c, meeting.c, reduce.c. */
+/* ranks: processes that share the leaves of every batch, or the seeds of a search.  start.c, meeting.c, reduce.c,
+ * seeds.c. */
 #ifndef RANKS_H
 #define RANKS_H
 
@@ -18,8 +19,30 @@ extern const OptionTable ranks_options;
 /* ---- messages ---- */
 
 /* What a message is about; LEAVE and ROLLBACK replace any other.  MIXED: ranks have sent different kinds. */
-enum { MSG_FILE = 1, MSG_START, MSG_BATCH, MSG_END, MSG_SNAPSHOT, MSG_ROLLBACK, MSG_LEAVE, MSG_MIXED };
-enum { MATCH_FILE, MATCH_NET, MATCH_OPTIONS, MATCH_DATA, MATCH_TEST, MATCH_WEIGHTS, MATCHES };
+enum {
+	MSG_FILE = 1,
+	MSG_SAME,
+	MSG_START,
+	MSG_BATCH,
+	MSG_SEEDS,
+	MSG_END,
+	MSG_SNAPSHOT,
+	MSG_ROLLBACK,
+	MSG_LEAVE,
+	MSG_MIXED
+};
+/* The first that differs is reported: those that others depend on come first. */
+enum {
+	MATCH_FILE,
+	MATCH_OPTION,
+	MATCH_NET,
+	MATCH_RESTARTS,
+	MATCH_OPTIONS,
+	MATCH_DATA,
+	MATCH_TEST,
+	MATCH_WEIGHTS,
+	MATCHES
+};
 enum { VALIDATE_DATA, VALIDATE_TEST, VALIDATES };
 enum { VOTES = 4 }; /* different checksums that a message can hold */
 typedef struct Vote {
@@ -82,6 +105,7 @@ void ranks_check_program(Ctx *cx, Ranks *k, uint64_t own);
 bool ranks_exchange(Ctx *cx, Ranks *k, int kind);
 void ranks_request_rollback(Ctx *cx, Ranks *k, int snapshot, const char *reason); /* in place of any exchange */
 void ranks_check_match(Ctx *cx, Ranks *k); /* after an exchange: fails, naming what differs on which rank */
+void ranks_check_option(Ctx *cx, Ranks *k, const char *option); /* the same for MATCH_OPTION, by its name */
 /* After MSG_START: fails if a rank has found the data invalid; *of: what all ranks together found. */
 void ranks_check_data(Ctx *cx, Ranks *k, int which, const Data *d, const ErrorFn *e, Validation *of);
 void ranks_leave(Ranks *k, int status, const char *text); /* sends LEAVE, unless the job ends anyway */
@@ -92,8 +116,15 @@ void ranks_leave(Ranks *k, int status, const char *text); /* sends LEAVE, unless
  * copies with what all ranks together found in them.  Where a batch is one leaf, or the target does not support ranks,
  * rank 0 trains alone (root_only). */
 uint64_t ranks_prepare(Run *r, const Data **data, const Data **test, uint64_t batch, bool shuffled);
+void ranks_match_run(Run *r);                                      /* network and options, to the message */
 void ranks_begin(Run *r, uint64_t examples, uint64_t batch);       /* the data is bound: allocate; sets r->ranks */
 bool ranks_read_all(const Ranks *k, const Data *d, bool shuffled); /* every rank reads all cases of it */
+
+/* ---- seeds.c ---- */
+
+/* Fails unless all ranks train the same seeds; each gets its share of them. */
+void ranks_share_seeds(Run *r, Restarts *all, const Data *data, const Data *test);
+bool ranks_gather_seeds(Run *r, Restarts *all); /* results of all ranks; true: one of them was stopped */
 
 /* ---- reduce.c ---- */
 

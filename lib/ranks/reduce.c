@@ -359,7 +359,7 @@ Status ranks_batch(Run *r, const Batch *b, bool learn, const StopFlag *stop, Tal
 	Message own = { .status = status,
 		            .stop = *stop != 0,
 		            .stopped = status == MP_STOPPED,
-		            .seconds = clock_seconds(),
+		            .seconds = r->at.seconds,
 		            .leaves = leaves };
 	if (status == MP_OK)
 		own_tallies(&own, s.tally, 0, leaves, first, last);

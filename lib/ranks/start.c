@@ -73,6 +73,13 @@ static const Data *validated(Run *r, const Data *d, int which, uint64_t *checksu
 	return copy;
 }
 
+void ranks_match_run(Run *r)
+{
+	Message *own = &((Ranks *)r->job)->own;
+	own->match[MATCH_NET] = hash_text(r->net->fingerprint);
+	own->match[MATCH_OPTIONS] = hash_options(&r->cx, &r->opt);
+}
+
 uint64_t ranks_prepare(Run *r, const Data **data, const Data **test, uint64_t batch, bool shuffled)
 {
 	Ctx *cx = &r->cx;
@@ -81,8 +88,7 @@ uint64_t ranks_prepare(Run *r, const Data **data, const Data **test, uint64_t ba
 	uint64_t checksum, unused;
 	run_fingerprint(r, weights);
 	k->own = (Message){ .seconds = r->at.seconds };
-	k->own.match[MATCH_NET] = hash_text(r->net->fingerprint);
-	k->own.match[MATCH_OPTIONS] = hash_options(cx, &r->opt);
+	ranks_match_run(r);
 	k->own.match[MATCH_WEIGHTS] = hash_text(weights) + r->at.updates;
 	k->root_only = !r->target->ranks || leaf_count(batch) < 2;
 	validate_own(r, *data, VALIDATE_DATA, batch, shuffled);
@@ -112,6 +118,8 @@ void ranks_begin(Run *r, uint64_t examples, uint64_t batch)
 		r->ranks = k;
 		return;
 	}
+	if (r->restarts.count) /* they have shared the seeds; the best of them is trained again */
+		return;
 	if (!r->target->ranks)
 		note(cx, "run it without mpirun, or with --target cpu",
 		     "target %s stays in one process: rank 0 trains, the others wait", r->target->name);

@@ -32,11 +32,21 @@ void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, cons
 	if (test)
 		run_check_training(r, test);
 	run_start(r);
-	*all = (Restarts){ .first = (uint64_t)r->opt.seed, .count = count, .run = r, .began = clock_seconds() };
-	all->reported = all->began;
+	*all = (Restarts){ .first = (uint64_t)r->opt.seed, .count = count, .run = r };
 	all->seed = NEW(&cx->keep, count, mp_seed);
 	r->restarts = (mp_restarts){ 0 };
+	restarts_share(all, 0, 1);
 }
+
+void restarts_share(Restarts *all, uint32_t rank, uint32_t ranks)
+{
+	all->rank = rank;
+	all->ranks = ranks;
+	all->own = all->count / ranks + (rank < all->count % ranks);
+	all->began = all->reported = clock_seconds();
+}
+
+bool restarts_ended(const mp_seed *s) { return s->failed || s->fingerprint[0]; }
 
 void run_restart(Run *r, uint64_t seed)
 {
@@ -62,8 +72,9 @@ bool restarts_take(Restarts *all, uint64_t *number)
 {
 	if (all->run->stop)
 		return false;
-	*number = __atomic_fetch_add(&all->next, 1, __ATOMIC_RELAXED);
-	return *number < all->count;
+	uint64_t next = __atomic_fetch_add(&all->next, 1, __ATOMIC_RELAXED);
+	*number = next * all->ranks + all->rank;
+	return next < all->own;
 }
 
 void restarts_end(Restarts *all, uint64_t number, const mp_seed *result)
@@ -97,6 +108,7 @@ void restarts_report(Restarts *all)
 		return;
 	all->reported = now;
 	mp_restarts now_at = so_far(all);
+	now_at.count = all->own;
 	if (all->fn(all->user, all->run, &now_at) != 0)
 		all->run->stop = 1;
 }
@@ -145,7 +157,7 @@ void restarts_sum(Restarts *all, uint64_t cases)
 	all->run->seeds = all->seed;
 	m->done = 0;
 	for (uint64_t i = 0; i < all->count; i++) {
-		if (!all->seed[i].failed && !all->seed[i].fingerprint[0])
+		if (!restarts_ended(&all->seed[i]))
 			continue;
 		mp_seed *s = &all->seed[m->done];
 		*s = all->seed[i];

@@ -194,8 +194,10 @@ const char *target_names(Arena *a);          /* "the targets here are: cpu, ref,
 
 struct Restarts {
 	uint64_t first, count; /* seeds */
+	uint32_t rank, ranks;  /* this process trains the seeds whose number is rank, modulo ranks */
+	uint64_t own;          /* how many these are */
 	mp_seed *seed;         /* [count] results, by seed; one that has not ended has no fingerprint and has not failed */
-	uint64_t next;         /* the next to begin: threads change this and the four below atomically */
+	uint64_t next;         /* of its own, the next to begin: threads change this and the four below atomically */
 	uint64_t ended, solved, failed, epochs;
 	Run *run;
 	mp_restarts_fn *fn; /* may be NULL */
@@ -205,6 +207,9 @@ struct Restarts {
 
 /* Starts the run; allocates results in keep. */
 void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, const Data *test);
+void restarts_share(Restarts *all, uint32_t rank,
+                    uint32_t ranks);   /* before any seed begins: which of them are its own */
+bool restarts_ended(const mp_seed *s); /* it has a result */
 bool restarts_take(Restarts *all,
                    uint64_t *number); /* the next seed to begin, from 0; false: none, or a stop was requested */
 void restarts_end(Restarts *all, uint64_t number, const mp_seed *result);

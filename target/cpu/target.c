@@ -63,9 +63,12 @@ static bool cpu_finite(const Program *p)
 static void cpu_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
 {
 	uint64_t end = first + net_chunk(p->net, first, count);
+	float *to = which ? p->state[which - 1] : p->w;
 
 	flush(p);
-	layout_links(p->layout, first, end, move_in, &(Move){ (double *)v, which ? p->state[which - 1] : p->w, first });
+	if (!first) /* padding, too, is that of a new program: ranks whose programs have trained other seeds compare it */
+		memset(to, 0, p->layout->floats * sizeof *to);
+	layout_links(p->layout, first, end, move_in, &(Move){ (double *)v, to, first });
 	if (!which && end == p->net->links)
 		update_copies(p);
 }

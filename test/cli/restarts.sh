@@ -38,7 +38,7 @@ t train linear.topo --restarts 3 --rate 1e6 --quiet
 # Stopped, once the program has asked for the signal.
 "$MICROPROP" train xor.topo --until never --epochs 1000000000 --restarts 3 >stdout 2>stderr &
 for tries in $(seq 500); do
-	grep -qs '^SigCgt:.*4002$' /proc/$!/status && break
+	grep -qs '^SigCgt:.*4003$' /proc/$!/status && break
 	sleep 0.02
 done
 kill -s TERM $!

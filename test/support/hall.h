@@ -140,7 +140,11 @@ typedef struct Rank {
 	mp_data *const *own; /* NULL, or data of each rank */
 	const char *const *option;
 	const char *last_rate; /* NULL, or the rate of the last rank */
-	mp_job *job;           /* NULL, or ranks are not threads, but those of this */
+	uint64_t restarts;     /* 0, or it trains so many seeds, */
+	int more_on_last;      /* and the last rank so many more */
+	mp_seed seed[64];      /* their results */
+	mp_restarts found_seeds;
+	mp_job *job; /* NULL, or ranks are not threads, but those of this */
 	mp_run *run;
 	mp_status status;
 	char fingerprint[33], said[2000];
@@ -165,11 +169,21 @@ static inline void *rank_run(void *arg)
 		k->run->job = ranks_new(&k->run->cx, &seat[k->rank].comm);
 	if (k->begin)
 		k->begin(k);
-	k->status = mp_run_train(k->run, k->own ? k->own[k->rank] : k->data, k->test, NULL, NULL);
+	const mp_data *data = k->own ? k->own[k->rank] : k->data;
+	if (k->restarts) {
+		uint64_t count = k->restarts + (k->rank + 1 == hall_size ? (uint64_t)k->more_on_last : 0);
+		k->status = mp_run_restarts(k->run, data, k->test, count, NULL, NULL, NULL);
+		if (mp_run_get_restarts(k->run))
+			k->found_seeds = *mp_run_get_restarts(k->run);
+		for (uint64_t i = 0; i < k->found_seeds.done; i++)
+			k->seed[i] = *mp_run_get_seed(k->run, i);
+	} else {
+		k->status = mp_run_train(k->run, data, k->test, NULL, NULL);
+	}
 	k->report = *mp_run_get_report(k->run);
 	snprintf(k->said, sizeof k->said, "%s", mp_run_messages(k->run));
 	snprintf(k->fingerprint, sizeof k->fingerprint, "%s", k->report.fingerprint ? k->report.fingerprint : "");
-	k->floats = k->run->program ? k->run->target->ranks->sum_floats(k->run->program) : 0;
+	k->floats = k->run->program && k->run->target->ranks ? k->run->target->ranks->sum_floats(k->run->program) : 0;
 	k->sent = k->run->job ? k->run->job->sent : 0;
 	if (k->run->guard)
 		k->found = *guard_count(k->run->guard);

@@ -49,6 +49,21 @@ static void any_number_has_the_bits_of_one(void **state)
 	mp_data_close(wide);
 }
 
+/* The limit is of time spent in training, not of a clock. */
+static void a_limit_of_time_is_not_reached(void **state)
+{
+	static const char *const long_time[] = { "epochs", "3",       "until",   "never", "rate", "0.001",
+		                                     "time",   "1000000", "threads", "1",     NULL };
+	(void)state;
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(1100, 5, 3, NULL, 0);
+	Rank rank[SOME_RANKS];
+	ranks_run(2, rank, (Rank){ .net = net, .data = data, .option = long_time });
+	assert_int_equal(rank[0].report.epoch, 3);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
 static void sequences_too(void **state)
 {
 	(void)state;
@@ -583,6 +598,86 @@ static void other_data_is_found(void **state)
 	mp_net_close(net);
 }
 
+/* ---- seeds ---- */
+
+/* Every seed has its result on every rank; the best has been trained again, by all ranks or by rank 0 alone. */
+static void same_seeds(const Rank *one, const Rank *rank, uint32_t size)
+{
+	const mp_restarts *m = &one->found_seeds;
+	for (uint32_t i = 0; i < size; i++) {
+		const mp_restarts *n = &rank[i].found_seeds;
+		assert_int_equal(n->done, m->done);
+		assert_int_equal(n->lanes, m->lanes);
+		assert_int_equal(n->best, m->best);
+		assert_int_equal(n->solved, m->solved);
+		assert_int_equal(n->failed, m->failed);
+		assert_int_equal(n->epochs_median, m->epochs_median);
+		for (uint64_t k = 0; k < m->done; k++)
+			assert_memory_equal(&rank[i].seed[k], &one->seed[k], offsetof(mp_seed, fingerprint) + 33);
+	}
+	if (rank[0].status != one->status)
+		print_error("%s", rank[0].said);
+	assert_int_equal(rank[0].status, one->status);
+	assert_string_equal(rank[0].fingerprint, one->fingerprint);
+	assert_memory_equal(&rank[0].report.error, &one->report.error, sizeof(double));
+}
+
+static void seeds_are_shared(void **state)
+{
+	static const char *const options[][11] = {
+		{ "rate", "0.1", "epochs", "20", "threads", "1" },
+		{ "rate", "0.1", "epochs", "20", "threads", "1", "batch", "1", "rule", "rprop" },
+		{ "rate", "0.1", "epochs", "3", "threads", "1", "target", "ref" },
+		{ "rate", "100000", "epochs", "9", "threads", "1" }, /* all fail */
+		{ "rate", "0.1", "epochs", "3", "threads", "1", "guard", "light" },
+	};
+	static const uint64_t counts[] = { 3, 37 };
+	(void)state;
+	mp_net *net = net_new(small), *linear = net_new("group i 5 input\ngroup o 3 linear output\nconnect i -> o\n");
+	mp_data *data = data_new(60, 5, 3, NULL, 0), *long_data = data_new(1100, 5, 3, NULL, 0);
+	static Rank one[1], rank[SOME_RANKS];
+	for (size_t o = 0; o < COUNT(options); o++)
+		for (size_t c = 0; c < COUNT(counts); c++)
+			for (int leaves = 0; leaves < 2; leaves++) { /* a batch of one leaf, or of several */
+				Rank like = { .net = o == 3 ? linear : net,
+					          .data = leaves ? long_data : data,
+					          .option = options[o],
+					          .restarts = counts[c] };
+				ranks_run(1, one, like);
+				assert_int_equal(one->found_seeds.done, counts[c]);
+				for (uint32_t size = 2; size < 6; size += 1 + 2 * (o > 0)) {
+					ranks_run(size, rank, like);
+					same_seeds(one, rank, size);
+				}
+			}
+	mp_data_close(data);
+	mp_data_close(long_data);
+	mp_net_close(net);
+	mp_net_close(linear);
+}
+
+static void other_numbers_of_seeds_are_found(void **state)
+{
+	static const char *const option[] = { "rate", "0.1", "epochs", "2", NULL };
+	(void)state;
+	mp_net *net = net_new(small);
+	mp_data *data = data_new(60, 5, 3, NULL, 0);
+	static Rank rank[SOME_RANKS];
+	ranks_run(3, rank, (Rank){ .net = net, .data = data, .option = option, .restarts = 7, .more_on_last = 1 });
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(rank[i].status, MP_BAD_INPUT);
+		assert_non_null(strstr(rank[i].said, "rank 2 has another number of restarts than rank 0"));
+	}
+	ranks_run(3, rank, (Rank){ .net = net, .data = data, .option = option, .restarts = 7, .last_rate = "0.2" });
+	assert_non_null(strstr(rank[0].said, "rank 2 has other options than rank 0"));
+	mp_data *own[3] = { data, data_new(61, 5, 3, NULL, 0), data };
+	ranks_run(3, rank, (Rank){ .net = net, .own = own, .option = option, .restarts = 7 });
+	assert_non_null(strstr(rank[0].said, "rank 1 has other data than rank 0"));
+	mp_data_close(own[1]);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
 /* ---- leaves ---- */
 
 static void leaves_are_shared_out(void **state)
@@ -614,6 +709,7 @@ int main(void)
 		cmocka_unit_test(leaves_are_shared_out),
 		cmocka_unit_test(any_number_has_the_bits_of_one),
 		cmocka_unit_test(sequences_too),
+		cmocka_unit_test(a_limit_of_time_is_not_reached),
 		cmocka_unit_test(a_thousand_have_the_bits_of_one),
 		cmocka_unit_test(greetings_are_compared),
 		cmocka_unit_test(meetings_of_any_size),
@@ -628,6 +724,8 @@ int main(void)
 		cmocka_unit_test(runs_share_data),
 		cmocka_unit_test(checksums_of_parts_add_up),
 		cmocka_unit_test(other_data_is_found),
+		cmocka_unit_test(seeds_are_shared),
+		cmocka_unit_test(other_numbers_of_seeds_are_found),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

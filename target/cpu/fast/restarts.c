@@ -591,7 +591,7 @@ bool cpu_restarts(Ctx *cx, Program *p, Restarts *all)
 	c.limits = limits_of(&c.until, p->bound->data->cases, scored);
 	c.batch_work = (double)c.batch * (double)c.longest * (double)p->net->links;
 	take_ranges(cx, &c);
-	c.workers = (uint32_t)min_u64(ceil_div(all->count, LANES), p->threads);
+	c.workers = (uint32_t)min_u64(ceil_div(all->own, LANES), p->threads);
 	c.worker = NEW(&cx->scratch, c.workers, Worker);
 	for (uint32_t i = 0; i < c.workers; i++)
 		take_worker(cx, &c, &c.worker[i]);
