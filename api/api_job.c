@@ -56,6 +56,13 @@ const char *mp_job_messages(const mp_job *job) { return api_messages(job); }
 
 const mp_error *mp_job_get_error(const mp_job *job, size_t i) { return api_error(job, i); }
 
+uint32_t mp_job_launched_rank(void)
+{
+	LaunchedJob job;
+	launcher_job(&job);
+	return job.rank;
+}
+
 uint32_t mp_job_rank(const mp_job *job) { return job->ranks ? job->ranks->comm->rank : 0; }
 
 uint32_t mp_job_size(const mp_job *job) { return job->ranks ? job->ranks->comm->size : 1; }

@@ -34,15 +34,6 @@ static struct flock lock_of(off_t first, off_t count)
 
 /* ---- a process that is watched ---- */
 
-static long own_rank(void)
-{
-	static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK" };
-	for (size_t i = 0; i < COUNT(names); i++)
-		if (getenv(names[i]))
-			return atol(getenv(names[i]));
-	return 0;
-}
-
 /* Bytes that the process has read, without *own (those read here), plus pages touched for the first time. */
 static uint64_t work_done(uint64_t *own)
 {
@@ -92,14 +83,14 @@ int heartbeat_join(int *heartbeat)
 {
 	const char *path = getenv("MICROPROP_HEARTBEAT"), *attempt = getenv("MICROPROP_ATTEMPT");
 	*heartbeat = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	if (*heartbeat < 0 && path && attempt && own_rank() == 0) {
+	if (*heartbeat < 0 && path && attempt && mp_job_launched_rank() == 0) {
 		complain("start launch where rank 0 runs, or set TMPDIR to a folder that both see",
 		         "launch wants a heartbeat in %s, which cannot be opened: %s", path, strerror(errno));
 		return EXIT_USAGE;
 	}
 	if (*heartbeat < 0)
 		return EXIT_DONE;
-	struct flock lock = lock_of((off_t)sizeof(Heartbeat) + own_rank(), 1);
+	struct flock lock = lock_of((off_t)(sizeof(Heartbeat) + mp_job_launched_rank()), 1);
 	Heartbeat b;
 	fcntl(*heartbeat, F_SETLKW, &lock); /* a file system without locks is no reason not to train */
 	if (attempt && pread(*heartbeat, &b, sizeof b, 0) == sizeof b && b.attempt != strtoul(attempt, NULL, 10)) {
@@ -149,7 +140,7 @@ bool heartbeat_create(char *path, size_t size)
 	snprintf(path, size, "%s/microprop-heartbeat-XXXXXX%s", folder && *folder ? folder : "/tmp", number);
 	int fd = mkstemps(path, suffix);
 	if (fd < 0)
-		complain(writable, "cannot make a file %s: %s", path, strerror(errno));
+		complain(remedy_for(errno, writable), "cannot make a file %s: %s", path, strerror(errno));
 	else
 		close(fd);
 	return fd >= 0;
@@ -200,7 +191,7 @@ bool heartbeat_begin(const char *path, uint32_t attempt, double seconds)
 		         "a process of the last attempt is still running and could overwrite files of the next");
 		good = false;
 	} else if (!good || pwrite(fd, &b, sizeof b, 0) != sizeof b) {
-		complain(writable, "cannot write %s: %s", path, strerror(errno));
+		complain(remedy_for(errno, writable), "cannot write %s: %s", path, strerror(errno));
 		good = false;
 	}
 	if (fd >= 0)

@@ -24,15 +24,13 @@ static void silence(Rank *j)
 
 int job_join(Rank *j)
 {
-	const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *other = getenv("PMI_RANK"),
-			   *rank = open_mpi ? open_mpi : other;
 	*j = (Rank){ .kept = -1, .heartbeat = -1 };
 	int rc = heartbeat_join(&j->heartbeat);
 	if (rc)
 		return rc;
 	mp_status status = mp_job_join(&j->job, NULL);
 	if (status != MP_OK) {
-		if (!rank || !strcmp(rank, "0")) /* all have the same message */
+		if (!mp_job_launched_rank()) /* all have the same message */
 			fputs(mp_job_messages(j->job), stderr);
 		return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 	}

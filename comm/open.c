@@ -11,15 +11,6 @@
 
 #include "open.h"
 
-/* Variables with the size of the job, and the MPI whose launcher sets them. */
-static const struct {
-	const char *variable, *module;
-} launchers[] = {
-	{ "OMPI_COMM_WORLD_SIZE", "openmpi" },
-	{ "PMI_SIZE", "mpich" },
-	{ "PMIX_SIZE", "openmpi" },
-};
-
 /* Its path, in scratch; NULL: not in this folder. */
 static const char *module_in(Ctx *cx, const char *folder, size_t length, const char *name)
 {
@@ -47,26 +38,33 @@ static void *module_open(Ctx *cx, const char *name)
 	return path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL; /* global: Open MPI has plugins */
 }
 
+/* Other than MPI says: variables are left over, or the launcher is of another MPI. */
+static _Noreturn void fail_other_size(Ctx *cx, const LaunchedJob *job, const Comm *comm)
+{
+	uint32_t found = comm->size;
+	comm->finalize(comm->self);
+	fail(cx, MP_BAD_INPUT, "unset it, or start all processes with the mpirun of that MPI",
+	     "%s says that this is a job of %u processes, but MPI (microprop-%s.so) finds %u", job->variable, job->size,
+	     job->module, found);
+}
+
 const Comm *comm_open(Ctx *cx)
 {
-	for (size_t i = 0; i < COUNT(launchers); i++) {
-		const char *size = getenv(launchers[i].variable);
-		if (!size)
-			continue;
-		if (strcmp(size, "1") == 0)
-			return NULL;
-		void *module = module_open(cx, launchers[i].module);
-		if (!module)
-			fail(cx, MP_BAD_INPUT, "build it where that MPI is installed, or set MICROPROP_COMM to the module",
-			     "this is a job of %s processes, but there is no module microprop-%s.so%s%s", size, launchers[i].module,
-			     getenv("MICROPROP_COMM") ? ": " : "", getenv("MICROPROP_COMM") ? dlerror() : "");
-		CommFn *join;
-		*(void **)&join = dlsym(module, "microprop_comm");
-		const Comm *comm = join ? join(COMM_VERSION) : NULL;
-		if (!comm)
-			fail(cx, MP_BAD_INPUT, "build module and program together", "microprop-%s.so is not for this program",
-			     launchers[i].module);
-		return comm;
-	}
-	return NULL;
+	LaunchedJob job;
+	if (!launcher_job(&job))
+		return NULL;
+	void *module = module_open(cx, job.module);
+	if (!module)
+		fail(cx, MP_BAD_INPUT, "build it where that MPI is installed, or set MICROPROP_COMM to the module",
+		     "this is a job of %u processes (%s), but there is no module microprop-%s.so%s%s", job.size, job.variable,
+		     job.module, getenv("MICROPROP_COMM") ? ": " : "", getenv("MICROPROP_COMM") ? dlerror() : "");
+	CommFn *join;
+	*(void **)&join = dlsym(module, "microprop_comm");
+	const Comm *comm = join ? join(COMM_VERSION, &(CommJob){ job.size, job.local, job.contact }) : NULL;
+	if (!comm)
+		fail(cx, MP_BAD_INPUT, "build module and program together", "microprop-%s.so is not for this program",
+		     job.module);
+	if (comm->size != job.size)
+		fail_other_size(cx, &job, comm);
+	return comm;
 }

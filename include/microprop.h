@@ -23,7 +23,7 @@
  *
  * Threads. Different handles may be used by different threads at the same time; one handle by one thread at a time.
  * A net and a data set may be read by many runs at once. mp_run_stop may be called from any thread or signal
- * handler.
+ * handler. A call needs 256 KiB of stack.
  *
  * Errors. Calls return a status; messages (file:line:col, the line, a caret, what would be right) are kept in the
  * handle until its next call, as text and as data (mp_error). The library never prints, never exits, never aborts on

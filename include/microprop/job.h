@@ -14,6 +14,7 @@ extern "C" {
 typedef struct mp_job mp_job;
 
 MP_API mp_status mp_job_join(mp_job **job, const mp_allocator *alloc); /* once in a process */
+MP_API uint32_t mp_job_launched_rank(void); /* by the environment, before joining; 0: there is no launcher */
 MP_API const char *mp_job_messages(const mp_job *job);
 MP_API const mp_error *mp_job_get_error(const mp_job *job, size_t i);
 MP_API uint32_t mp_job_rank(const mp_job *job);

@@ -8,6 +8,7 @@
 #ifndef BASE_H
 #define BASE_H
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -254,12 +255,25 @@ uint64_t order_at(Order *o, uint64_t position); /* the example at this position 
 /* First example of the block at this position; its size in *count, 0 past the last. */
 uint64_t order_block(const Order *o, uint64_t place, uint64_t *count);
 
+/* ---- launcher.c: the job that a launcher's environment describes -------------------------------- */
+
+typedef struct LaunchedJob {
+	const char *module, *variable; /* of which MPI it is; the variable that says so */
+	uint32_t size, rank;
+	uint32_t local; /* ranks on this host; 0: unknown */
+	int contact;    /* descriptor to the launcher; -1: none */
+} LaunchedJob;
+
+bool launcher_job(LaunchedJob *job); /* false: there is none, or it has one process; then rank is 0 */
+uint32_t launcher_local_ranks(void); /* ranks on this host, 1 or more */
+
 /* ---- pool.c: a thread pool ---------------------------------------------------------------------- */
 
 typedef struct Pool Pool;
 typedef void PoolFn(void *arg, uint32_t thread);
 Pool *pool_new(Ctx *cx, uint32_t threads); /* joined when cx->keep is freed; fewer threads if some cannot start */
-uint32_t pool_cores(void);                 /* cores this process may use */
+int thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg); /* as pthread_create, with a stack of 1 MiB */
+uint32_t pool_cores(void);                                                /* cores this process may use */
 uint32_t pool_threads(const Pool *p);
 void pool_run(Pool *p, PoolFn *fn, void *arg); /* fn(arg, i) for all i, on this thread and the others */
 void pool_barrier(Pool *p);                    /* inside fn: waits for all threads */

@@ -128,22 +128,10 @@ static void pool_end(void *pool)
 /* The cores this process may use, and their number. */
 static uint32_t cores(cpu_set_t *set) { return sched_getaffinity(0, sizeof *set, set) ? 0 : (uint32_t)CPU_COUNT(set); }
 
-/* Ranks of the job on this host: they share its cores unless the launcher binds each to its own. */
-static uint32_t local_ranks(void)
-{
-	static const char *const names[] = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE" };
-	const char *text = NULL;
-
-	for (size_t i = 0; i < COUNT(names) && !text; i++)
-		text = getenv(names[i]);
-	long ranks = text ? strtol(text, NULL, 10) : 1;
-	return ranks > 1 ? (uint32_t)ranks : 1;
-}
-
 uint32_t pool_cores(void)
 {
 	cpu_set_t all;
-	uint32_t own = cores(&all), ranks = local_ranks();
+	uint32_t own = cores(&all), ranks = launcher_local_ranks(); /* that share the cores, unless each is bound */
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (!own)
@@ -168,20 +156,35 @@ static void pin(const Worker *w, const cpu_set_t *all, int core)
 	pthread_setaffinity_np(w->thread, sizeof one, &one);
 }
 
+/* The stack is as large as kernels need, whatever the limit of the process (ulimit -s) is. */
+int thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg)
+{
+	enum { STACK = 1 << 20 };
+	pthread_attr_t own;
+	int failed = pthread_attr_init(&own);
+
+	if (failed)
+		return failed;
+	pthread_attr_setstacksize(&own, STACK);
+	failed = pthread_create(thread, &own, body, arg);
+	pthread_attr_destroy(&own);
+	return failed;
+}
+
 Pool *pool_new(Ctx *cx, uint32_t threads)
 {
 	Pool *p = NEW(&cx->keep, 1, Pool);
 	cpu_set_t all;
 	int core = sched_getcpu(); /* once: the caller may migrate, and two workers would get one core */
 	const char *pin_option = getenv("MICROPROP_PIN");
-	bool pinned = threads == cores(&all) && local_ranks() == 1 && !(pin_option && *pin_option == '0');
+	bool pinned = threads == cores(&all) && launcher_local_ranks() == 1 && !(pin_option && *pin_option == '0');
 
 	p->worker = NEW(&cx->keep, threads, Worker);
 	arena_defer(&cx->keep, pool_end, p);
 	for (p->threads = 1; p->threads < threads; p->threads++) {
 		Worker *w = &p->worker[p->threads];
 		*w = (Worker){ .pool = p, .number = p->threads };
-		if (pthread_create(&w->thread, NULL, worker_main, w))
+		if (thread_start(&w->thread, worker_main, w))
 			break;
 		if (pinned)
 			pin(w, &all, core < 0 ? 0 : core);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { COMM_VERSION = 1 };
+enum { COMM_VERSION = 2 };
 
 /* Messages between the processes of a job; comm/ has one of these for each message-passing library. send and receive
  * are non-blocking; wait completes all of them. An error of the library ends the job. */
@@ -24,8 +24,14 @@ typedef struct Comm {
 	void (*abort)(void *self, int code);               /* ends all processes of the job */
 } Comm;
 
+/* The job as its launcher describes it. */
+typedef struct CommJob {
+	uint32_t size, local; /* ranks; those on this host, 0: unknown */
+	int contact;          /* descriptor to the launcher; -1: none */
+} CommJob;
+
 /* A module exports this function as microprop_comm: joins the job; NULL: it cannot, or has another version of this
  * file. */
-typedef const Comm *CommFn(uint32_t version);
+typedef const Comm *CommFn(uint32_t version, const CommJob *job);
 
 #endif

@@ -111,7 +111,7 @@ static BackgroundSave *background_new(Run *r)
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the training thread */
-	b->threaded = pthread_create(&b->thread, NULL, work, b) == 0;
+	b->threaded = thread_start(&b->thread, work, b) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return b;
 }

@@ -144,7 +144,7 @@ static double job_run(Ctx *cx, Job *j, uint32_t threads)
 	pthread_mutex_lock(&j->gate);
 	for (created = 0; created < threads; created++) {
 		worker[created] = (Worker){ .job = j, .number = created };
-		if (pthread_create(&worker[created].thread, NULL, worker_main, &worker[created]))
+		if (thread_start(&worker[created].thread, worker_main, &worker[created]))
 			break;
 	}
 	pthread_barrier_init(&j->together, NULL, created ? created : 1);
