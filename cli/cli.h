@@ -203,8 +203,9 @@ int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const c
 /* ---- outputs.c: files to be written, checked before the work ------------------------------------ */
 
 /* What the option names, if it is given; EXIT_USAGE: it could not be written, message shown. */
-int output_check(Args *a, const char *option);        /* a file */
-int folder_output_check(Args *a, const char *option); /* a folder, which may have to be made */
+int output_check(Args *a, const char *option);             /* a file */
+int folder_output_check(Args *a, const char *option);      /* a folder, which may have to be made */
+const char *remedy_for(int reason, const char *otherwise); /* reason: errno; where the file itself is not the cause */
 
 /* ---- cmd_gf11.c: commands of a target ----------------------------------------------------------- */
 

@@ -19,7 +19,7 @@
 
 #include "cli.h"
 
-enum { POLL_MS = 20, GRACE = 5, MOST_HOSTS = 4096 };
+enum { POLL_MS = 20, GRACE = 5, MOST_NAME = 253 };
 enum { NORMAL_STEPS = 20 }; /* a step that takes this many times the longest so far is late */
 
 static const Option options[] = {
@@ -27,7 +27,8 @@ static const Option options[] = {
 	{ "mpirun", "COMMAND", "starts several; default mpirun.openmpi, mpirun.mpich or mpirun, the first found" },
 	{ "hosts", "LIST", "HOST[:SLOTS],... for mpirun; those that stop answering are dropped, with their ranks" },
 	{ "check", "COMMAND",
-	  "checks that a host answers: run with the host's name as its last argument; default ssh HOST true" },
+	  "checks that a host answers: a program and its arguments, with blanks between and the host's name as the last; "
+	  "default ssh HOST true" },
 	{ "deadline", "SECONDS",
 	  "kill the processes after this long without a heartbeat; default 60, or twenty times the longest step so far" },
 	{ "tries", "N", "give up after N attempts without progress; default 5" },
@@ -51,9 +52,10 @@ typedef struct Launch {
 	Args *args;
 	uint64_t ranks, tries;
 	double deadline;
+	const char *program; /* this one's file */
 	const char *mpirun, *check;
-	char *host[MOST_HOSTS];
-	uint64_t slots[MOST_HOSTS];
+	char **host;     /* [hosts] */
+	uint64_t *slots; /* [hosts] */
 	size_t hosts;
 	const char *checkpoint;   /* that the next attempt resumes */
 	bool every;               /* the command has --every */
@@ -139,22 +141,54 @@ static bool command_check(Launch *l)
 	return false;
 }
 
+/* [USER@]HOST, each of letters, digits, '.', '_' and '-', the first a letter, a digit or '_': whatever program gets it
+ * takes it for a name, not for an option or a list. */
+static bool is_host(const char *name)
+{
+	static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+	static const char others[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+	const char *at = strchr(name, '@');
+	for (const char *part = name; part; part = part == name && at ? at + 1 : NULL) {
+		size_t n = part == name && at ? (size_t)(at - name) : strlen(part);
+		if (!n || n > MOST_NAME || !strchr(first, *part) || strspn(part, others) != n)
+			return false;
+	}
+	return true;
+}
+
+/* 1 .. 65536, in digits alone; else 0. */
+static uint64_t slots_read(const char *text)
+{
+	uint64_t slots = strlen(text) <= 5 && text[strspn(text, "0123456789")] == '\0' ? strtoull(text, NULL, 10) : 0;
+	return slots <= 65536 ? slots : 0;
+}
+
 static bool hosts_read(Launch *l)
 {
 	const char *list = args_text(l->args, "hosts");
+	size_t most = 1;
 	if (!list)
 		return true;
-	for (char *word = strtok(join(l->args, list, ""), ","); word; word = strtok(NULL, ",")) {
-		char *colon = strrchr(word, ':'), *end = NULL;
-		uint64_t slots = colon ? strtoull(colon + 1, &end, 10) : 1;
-		if (colon && (!slots || *end || slots > 65536)) {
-			complain("write HOST or HOST:SLOTS, several with commas between", "--hosts: '%s'", word);
-			return false;
-		}
+	for (const char *s = list; *s; s++)
+		most += *s == ',';
+	l->host = args_alloc(l->args, most, sizeof *l->host);
+	l->slots = args_alloc(l->args, most, sizeof *l->slots);
+	for (char *word = args_copy(l->args, list), *next; word; word = next) {
+		next = strchr(word, ',');
+		if (next)
+			*next++ = '\0';
+		char *colon = strchr(word, ':');
+		uint64_t slots = colon ? slots_read(colon + 1) : 1;
 		if (colon)
 			*colon = '\0';
-		if (l->hosts == MOST_HOSTS) {
-			complain("name fewer", "--hosts: more than %d hosts", MOST_HOSTS);
+		if (!is_host(word)) {
+			complain(
+				"write HOST or HOST:SLOTS, several with commas between; names have letters, digits, '.', '_' and '-'",
+				"--hosts: '%.200s' is no name of a host", word);
+			return false;
+		}
+		if (!slots) {
+			complain("write HOST:SLOTS with 1 to 65536 slots", "--hosts: %s has '%.200s' slots", word, colon + 1);
 			return false;
 		}
 		l->host[l->hosts] = word;
@@ -180,12 +214,13 @@ static const char *mpirun_find(Args *a)
 
 /* ---- hosts ---- */
 
-static bool succeeds(const char *command)
+static bool succeeds(char **word)
 {
 	int status = -1;
 	pid_t pid = child_start();
 	if (!pid) {
-		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		execvp(word[0], word);
+		complain("check --check", "cannot start %s: %s", word[0], strerror(errno));
 		_exit(127);
 	}
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -194,15 +229,27 @@ static bool succeeds(const char *command)
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool host_answers(const Launch *l, const char *host)
+/* Words of a command, with blanks between: there is no shell, quotes have no meaning. */
+static size_t words_split(Args *a, const char *command, char **word)
 {
+	size_t n = 0;
+	for (char *at = strtok(args_copy(a, command), " \t"); at; at = strtok(NULL, " \t"))
+		word[n++] = at;
+	return n;
+}
+
+static bool host_answers(const Launch *l, char *host)
+{
+	static const char ask[] = "ssh -o BatchMode=yes -o ConnectTimeout=5 --";
+	const char *command = l->check ? l->check : ask;
 	if (!l->check && !strcmp(host, "localhost"))
 		return true;
-	char *command =
-		join(l->args, join(l->args, l->check ? l->check : "ssh -o BatchMode=yes -o ConnectTimeout=5", " "), host);
+	char **word = args_alloc(l->args, strlen(command) + 3, sizeof *word);
+	size_t n = words_split(l->args, command, word);
+	word[n++] = host;
 	if (!l->check)
-		command = join(l->args, command, " true");
-	return succeeds(command);
+		word[n] = "true";
+	return succeeds(word);
 }
 
 /* False: none is left.  After a signal, hosts are not asked. */
@@ -242,10 +289,8 @@ static char **command_line(const Launch *l, bool resume)
 {
 	static const char *const begins[] = { "--load", "--resume" };
 	Args *a = l->args;
-	char **word = args_alloc(a, (size_t)a->operands + 24, sizeof *word), self[PATH_MAX], ranks[32];
+	char **word = args_alloc(a, (size_t)a->operands + 24, sizeof *word), ranks[32];
 	size_t n = 0;
-	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-	self[len < 0 ? 0 : len] = '\0';
 	if (l->ranks > 1) {
 		snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)l->ranks);
 		word[n++] = (char *)l->mpirun;
@@ -256,7 +301,7 @@ static char **command_line(const Launch *l, bool resume)
 			word[n++] = (char *)hosts_text(l);
 		}
 	}
-	word[n++] = join(a, len > 0 ? self : "microprop", "");
+	word[n++] = (char *)l->program;
 	for (int i = 0; i < a->operands; i++) {
 		bool begin = false;
 		for (size_t k = 0; k < COUNT(begins) && resume; k++) {
@@ -297,7 +342,7 @@ static pid_t attempt_start(Launch *l, bool resume)
 	setenv("MICROPROP_ATTEMPT", attempt, 1);
 	setenv("OMPI_MCA_mca_base_env_list", "MICROPROP_HEARTBEAT;MICROPROP_ATTEMPT", 0); /* Open MPI, other hosts */
 	execvp(word[0], word);
-	complain("check --mpirun", "cannot start %s: %s", word[0], strerror(errno));
+	complain(l->ranks > 1 ? "check --mpirun" : NULL, "cannot start %s: %s", word[0], strerror(errno));
 	_exit(127);
 }
 
@@ -469,6 +514,22 @@ static int attempts(Launch *l)
 	}
 }
 
+/* Of which the processes are started. */
+static bool program_find(Launch *l)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+	if (n > 0 && (size_t)n < sizeof self) {
+		self[n] = '\0';
+		l->program = args_copy(l->args, self);
+		return true;
+	}
+	complain("mount /proc, or train without launch",
+	         "launch finds its own program by /proc/self/exe, which cannot be read: %s",
+	         strerror(n < 0 ? errno : ENAMETOOLONG));
+	return false;
+}
+
 static bool launch_read(Launch *l)
 {
 	Args *a = l->args;
@@ -488,6 +549,10 @@ static bool launch_read(Launch *l)
 		return false;
 	}
 	l->check = args_text(a, "check");
+	if (l->check && !l->check[strspn(l->check, " \t")]) {
+		complain("name a program", "--check: there is no command");
+		return false;
+	}
 	l->mpirun = args_text(a, "mpirun");
 	if (!l->mpirun && l->ranks > 1)
 		l->mpirun = mpirun_find(a);
@@ -516,6 +581,8 @@ static int launch_run(Args *a)
 	Launch l = { .args = a };
 	if (!launch_read(&l))
 		return EXIT_USAGE;
+	if (!program_find(&l))
+		return EXIT_FAILED;
 	l.output = isatty(STDOUT_FILENO) ? -1 : memfd_create("output", MFD_CLOEXEC);
 	if (!heartbeat_create(l.heartbeat, sizeof l.heartbeat))
 		return EXIT_FAILED;

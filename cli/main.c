@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "cli.h"
 
@@ -136,8 +137,28 @@ static int program_run(int argc, char **argv, Rank *job)
 	return c ? command_run(c, argc, argv, job) : EXIT_USAGE;
 }
 
+/* Kernels keep blocks of 64 KiB on the stack. A soft limit below is raised: the stack of this thread grows up to the
+ * limit of the moment. */
+static bool stack_suffices(void)
+{
+	enum { NEED = 256 << 10, WANTED = 1 << 20 };
+	struct rlimit stack;
+	if (getrlimit(RLIMIT_STACK, &stack) || stack.rlim_cur >= WANTED)
+		return true;
+	rlim_t before = stack.rlim_cur;
+	stack.rlim_cur = stack.rlim_max < WANTED ? stack.rlim_max : WANTED;
+	if (!setrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur >= NEED)
+		return true;
+	if (before >= NEED)
+		return true;
+	complain("raise it: ulimit -s 8192", "a stack of %s is too small; 256 KiB are needed", format_bytes(before).s);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
+	if (!stack_suffices())
+		return EXIT_USAGE;
 	setlocale(LC_CTYPE, ""); /* only to know whether the terminal shows UTF-8 */
 	/* a file-size limit is then an error like a full disk, and hours of training are not lost */
 	signal(SIGXFSZ, SIG_IGN);

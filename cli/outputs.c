@@ -10,9 +10,15 @@
 
 #include "cli.h"
 
+const char *remedy_for(int reason, const char *otherwise)
+{
+	return reason == EMFILE || reason == ENFILE ? "close other files and programs, or raise the limit: ulimit -n 1024"
+	                                            : otherwise;
+}
+
 static int refuse(const char *option, const char *path, const char *remedy, int reason)
 {
-	complain(remedy, "--%s: cannot write %s: %s", option, path, strerror(reason));
+	complain(remedy_for(reason, remedy), "--%s: cannot write %s: %s", option, path, strerror(reason));
 	return EXIT_USAGE;
 }
 

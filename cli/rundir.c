@@ -35,8 +35,8 @@ static char *path_join(Args *a, const char *folder, const char *name)
 
 static int file_failed(const char *path, const char *doing)
 {
-	complain("check that the folder can be written and has free space", "cannot %s %s: %s", doing, path,
-	         strerror(errno));
+	complain(remedy_for(errno, "check that the folder can be written and has free space"), "cannot %s %s: %s", doing,
+	         path, strerror(errno));
 	return EXIT_FAILED;
 }
 

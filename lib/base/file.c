@@ -113,6 +113,10 @@ static const struct {
 	{ ENOSPC, NULL, "the disk is full; free some space or write to another disk" },
 	{ EFBIG, NULL, "files may not be so large here: raise the limit (ulimit -f), or write to another disk" },
 	{ EDQUOT, NULL, "your quota is used up; remove some files or write to another disk" },
+	{ EMFILE, "close other files, or raise the limit: ulimit -n 1024",
+	  "close other files, or raise the limit: ulimit -n 1024" },
+	{ ENFILE, "end other programs: the system has too many files open",
+	  "end other programs: the system has too many files open" },
 	{ ENAMETOOLONG, "use a shorter name", "use a shorter name" },
 	{ EIO, "the disk has a fault; try a copy of the file", "the disk has a fault; write to another" },
 };
