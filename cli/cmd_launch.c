@@ -368,7 +368,8 @@ static bool attempt_watch(Launch *l, pid_t pid, int *status)
 	while (waitpid(pid, status, WNOHANG) != pid) {
 		if (launch_signals != forwarded) { /* a second one ends them at once */
 			forwarded = launch_signals;
-			kill(-pid, launch_signal);
+			/* MPICH's mpirun passes SIGTERM on to the ranks, but not SIGHUP */
+			kill(-pid, l->ranks > 1 && launch_signal == SIGHUP ? SIGTERM : launch_signal);
 		}
 		Heartbeat heartbeat = heartbeat_read(l->heartbeat);
 		double now = wall_clock(), age = now - alive;
