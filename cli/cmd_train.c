@@ -166,7 +166,7 @@ static int after_job(const mp_job *job, mp_status status)
 /* Ranks have the same files and restarts, though only rank 0 writes. The library compares its own options. */
 static int train_agree(Train *t)
 {
-	static const Option *const compared[] = { file_options, data_reading };
+	static const Option *const compared[] = { file_options, table_options, data_reading };
 	mp_job *job = t->args->job;
 	int rc = EXIT_DONE;
 	for (size_t i = 0; i < COUNT(compared) && mp_job_size(job) > 1; i++)

@@ -24,6 +24,7 @@ done
 
 # Files: the remedy is for what is wrong.
 (
+	exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
 	ulimit -n 5
 	"$MICROPROP" train xor.topo --run many
 	echo "exit $?"
