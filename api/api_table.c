@@ -21,7 +21,7 @@ typedef struct TableArgs {
 	const char *path, *task;
 	const mp_data_options *options;
 	const mp_cut *cut;
-	const char *hidden;
+	const mp_topology *network;
 	mp_write_fn *write;
 	void *user;
 } TableArgs;
@@ -161,17 +161,23 @@ static void topology_body(void *arg)
 	TableArgs *a = arg;
 	Ctx *cx = &a->t->cx;
 	Buf out = { .arena = &cx->scratch };
+	mp_topology own;
 	if (!a->t->part)
 		fail(cx, MP_BAD_INPUT, "call mp_table_cut before", "this table is not cut");
-	topology_print(cx, a->t->schema, a->t->table->name, a->t->cases[PART_TRAIN], a->hidden,
-	               a->t->cases[PART_HELD_OUT] > 0, &out);
+	if (!api_take(&own, sizeof own, a->network))
+		fail(cx, MP_BAD_INPUT, "set mp_topology.size to sizeof(mp_topology)",
+		     "this topology is not of this version of the library");
+	topology_print(cx, a->t->schema,
+	               &(NetworkFor){ a->t->table->name, a->t->cases[PART_TRAIN], a->t->cases[PART_HELD_OUT] > 0,
+	                              own.hidden, own.function },
+	               &out);
 	a->write(a->user, out.s, out.len);
 }
 
-mp_status mp_table_topology(mp_table *table, const char *hidden, mp_write_fn *write, void *user)
+mp_status mp_table_topology(mp_table *table, const mp_topology *network, mp_write_fn *write, void *user)
 {
 	return api_call(&table->cx, topology_body,
-	                &(TableArgs){ .t = table, .hidden = hidden, .write = write, .user = user });
+	                &(TableArgs){ .t = table, .network = network, .write = write, .user = user });
 }
 
 typedef struct EncodeArgs {

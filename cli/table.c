@@ -103,7 +103,9 @@ static int write_topology(const char *path, const char *text)
 static int table_net(TableRun *t, Args *a, Session *s)
 {
 	TextOut out = { 0 };
-	int rc = after_table(t->table, mp_table_topology(t->table, args_text(a, "hidden"), text_add, &out));
+	int rc = after_table(
+		t->table, mp_table_topology(t->table, &(mp_topology){ sizeof(mp_topology), args_text(a, "hidden"), NULL },
+	                                text_add, &out));
 	const char *file = args_text(a, "write-topo");
 	if (!rc && !out.text)
 		rc = EXIT_FAILED;

@@ -274,6 +274,7 @@ typedef struct mp_report {
 	const char *fingerprint;                  /* of the weights now; only in the last report */
 	/* "until", "epochs", "updates", "time", "patience", "signal", "diverged"; NULL while running */
 	const char *stopped_by;
+	uint64_t best_epoch; /* with the least error so far, on test data if there is any; 0: none yet */
 } mp_report;
 
 /* Called after an epoch, at most ten times a second or as option `report` says, and always after the last; may

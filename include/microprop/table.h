@@ -4,7 +4,7 @@
  *
  *     mp_table_open(&table, "iris.csv", NULL, NULL, NULL);         what each column is for is found out
  *     mp_table_cut(table, &(mp_cut){ sizeof(mp_cut), .share = 0.2, .stratify = 1 }, &train, &held_out);
- *     mp_table_topology(table, NULL, write, user);                 a network for it, as text for mp_net_parse
+ *     mp_table_topology(table, &(mp_topology){ sizeof(mp_topology) }, write, user);    a network, for mp_net_parse
  *     ... train, save ...
  *     mp_net_open(&net, "iris.safetensors", NULL);                 later: the model is all that is needed
  *     mp_run_new(&run, net, NULL);  mp_run_load(run, "iris.safetensors");
@@ -61,9 +61,13 @@ typedef struct mp_cut {
 MP_API mp_status mp_table_cut(mp_table *table, const mp_cut *cut, mp_data **train, mp_data **held_out);
 /* Another file, encoded as the table is that was cut. */
 MP_API mp_status mp_table_encode(mp_table *table, const char *path, const mp_data_options *options, mp_data **data);
-/* A network for the table as it was cut, as the text of a topology file. hidden: sizes of hidden layers, "64,32", or
- * "0"; NULL: by the size of the data. */
-MP_API mp_status mp_table_topology(mp_table *table, const char *hidden, mp_write_fn *write, void *user);
+/* A network for the table as it was cut, as the text of a topology file. */
+typedef struct mp_topology {
+	size_t size;
+	const char *hidden;   /* sizes of hidden layers, "64,32", or "0"; NULL: by the size of the data */
+	const char *function; /* of hidden units; NULL: the default */
+} mp_topology;
+MP_API mp_status mp_table_topology(mp_table *table, const mp_topology *network, mp_write_fn *write, void *user);
 
 /* Data for the network of a run, encoded as the table was that it was trained on; without one, as mp_data_open does. */
 MP_API mp_status mp_data_open_for(mp_data **data, const char *path, const mp_run *run, const mp_data_options *options,

@@ -114,9 +114,14 @@ double target_decode(const Field *c, double encoded); /* of a number: in the uni
 
 /* ---- topology.c: a network for a table ---------------------------------------------------------- */
 
-/* hidden: "64,32", "" for none; NULL: by the size of the data. */
-void topology_print(Ctx *cx, const Schema *s, const char *data, uint64_t cases, const char *hidden, bool held_out,
-                    Buf *out);
+typedef struct NetworkFor {
+	const char *data; /* name of the table */
+	uint64_t cases;
+	bool held_out;
+	const char *hidden;   /* "64,32", "0" for none; NULL: by the size of the data */
+	const char *function; /* of hidden units; NULL: tanh */
+} NetworkFor;
+void topology_print(Ctx *cx, const Schema *s, const NetworkFor *n, Buf *out);
 
 /* ---- metrics.c: outputs against targets --------------------------------------------------------- */
 

@@ -42,25 +42,24 @@ static uint32_t hidden_read(Ctx *cx, const char *list, uint32_t *size)
 	return n;
 }
 
-void topology_print(Ctx *cx, const Schema *s, const char *data, uint64_t cases, const char *hidden, bool held_out,
-                    Buf *out)
+void topology_print(Ctx *cx, const Schema *s, const NetworkFor *n, Buf *out)
 {
 	static const char *const output[TASK_COUNT] = { "linear", "softmax", "sigmoid", "linear" };
 	uint32_t size[MAX_LAYERS], layers = 1;
-	size[0] = hidden_default(s, cases);
-	if (hidden)
-		layers = strcmp(hidden, "0") == 0 ? 0 : hidden_read(cx, hidden, size);
-	buf_printf(out, "# for the table %s: %" PRIu64 " cases to train on\n", data, cases);
+	size[0] = hidden_default(s, n->cases);
+	if (n->hidden)
+		layers = strcmp(n->hidden, "0") == 0 ? 0 : hidden_read(cx, n->hidden, size);
+	buf_printf(out, "# for the table %s: %" PRIu64 " cases to train on\n", n->data, n->cases);
 	buf_printf(out, "group in %u input\n", s->inputs);
 	Arena *a = &cx->scratch;
 	for (uint32_t i = 1; i <= layers; i++)
-		buf_printf(out, "group %s %u tanh\n", layer_name(a, i, layers), size[i - 1]);
+		buf_printf(out, "group %s %u %s\n", layer_name(a, i, layers), size[i - 1], n->function ? n->function : "tanh");
 	buf_printf(out, "group out %u %s output\n", s->targets, output[s->task]);
 	for (uint32_t i = 0; i <= layers; i++)
 		buf_printf(out, "connect %s, true -> %s\n", layer_name(a, i, layers), layer_name(a, i + 1, layers));
 	static const char *const error[TASK_COUNT] = { "squared", "divergence", "cross-entropy", "squared" };
 	buf_printf(out, "train rule adam rate 0.003 batch 32 error %s until never epochs %u\n", error[s->task],
-	           held_out ? 1000 : 200);
-	if (held_out)
+	           n->held_out ? 1000 : 200);
+	if (n->held_out)
 		buf_printf(out, "train keep-best on patience %d\n", PATIENCE);
 }

@@ -60,7 +60,7 @@ static Status note_best(Loop *l)
 	if (!r->report.best)
 		return MP_OK;
 	r->at.best = e;
-	r->at.best_epoch = r->at.epoch;
+	r->at.best_epoch = r->report.best_epoch = r->at.epoch;
 	if (!r->opt.keep_best)
 		return MP_OK;
 	if (!finite_due(l))

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/* Successive halving over random settings.  In: a table, a number of trials, a seed.  Out: the trials, best first.
+ *
+ * Trial n is drawn from the seed and n alone.  A rung trains every trial that is left on every fold for some epochs,
+ * with early stopping; the best third goes on to the next rung with three times the epochs.  Networks of a rung are
+ * independent: threads take them one by one, each network trains in one thread, results are stored by their place.  So
+ * the outcome does not depend on the number of threads.  Results are logged; a search begun again takes those of the
+ * log instead of training. */
+#include "search.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_EPOCHS = 20, RUNGS = 3, KEEP = 3 };
+
+static const char *const hidden_values[] = { "8", "16", "32", "64", "100", "128", "32,16", "64,32", NULL };
+static const char *const function_values[] = { "tanh", "relu", NULL };
+static const char *const rule_values[] = { "adam", "momentum", NULL };
+static const char *const rate_values[] = { "0.0003", "0.001", "0.003", "0.01", "0.03", NULL };
+static const char *const batch_values[] = { "16", "32", "64", "128", "256", NULL };
+static const char *const decay_values[] = { "0", "0.0001", "0.001", "0.01", "0.1", NULL };
+
+const Parameter space[PARAMETERS] = {
+	{ "hidden", hidden_values }, { "function", function_values }, { "rule", rule_values },
+	{ "rate", rate_values },     { "batch", batch_values },       { "decay", decay_values },
+};
+enum { HIDDEN, FUNCTION, RULE, RATE, BATCH, DECAY };
+
+static uint32_t values(const Parameter *p)
+{
+	uint32_t n = 0;
+	while (p->value[n])
+		n++;
+	return n;
+}
+
+/* ---- trials ---- */
+
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+void trial_draw(Trial *t, uint64_t seed, uint32_t number)
+{
+	*t = (Trial){ .number = number };
+	for (uint32_t i = 0; i < PARAMETERS; i++)
+		t->choice[i] = (uint8_t)(mix(mix(seed) ^ mix((uint64_t)number * PARAMETERS + i)) % values(&space[i]));
+}
+
+const char *trial_value(const Trial *t, uint32_t parameter) { return space[parameter].value[t->choice[parameter]]; }
+
+static double mean(const double *v, uint32_t n)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < n; i++)
+		sum += v[i];
+	return sum / n;
+}
+
+double trial_score(const Search *s, const Trial *t) { return mean(t->score, s->folds); }
+
+double trial_deviation(const Search *s, const Trial *t)
+{
+	double m = mean(t->score, s->folds), sum = 0;
+	for (uint32_t i = 0; i < s->folds; i++)
+		sum += (t->score[i] - m) * (t->score[i] - m);
+	return sqrt(sum / s->folds);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+double trial_epochs(const Search *s, const Trial *t)
+{
+	double v[MOST_FOLDS];
+	memcpy(v, t->epochs, sizeof v);
+	qsort(v, s->folds, sizeof *v, by_number);
+	return v[s->folds / 2];
+}
+
+/* Later rungs first, then the score, then the loss; NaN last.  The folds are the same for all trials. */
+static const Search *compared; /* for qsort; set by the one thread that sorts */
+
+static int by_score(const void *a, const void *b)
+{
+	const Trial *x = a, *y = b;
+	if (x->rung != y->rung)
+		return x->rung > y->rung ? -1 : 1;
+	double p = trial_score(compared, x), q = trial_score(compared, y);
+	if (isnan(p) || isnan(q))
+		return isnan(p) - isnan(q);
+	if (p != q)
+		return p > q ? -1 : 1;
+	p = mean(x->loss, compared->folds);
+	q = mean(y->loss, compared->folds);
+	return p != q ? p < q ? -1 : 1 : x->number < y->number ? -1 : 1;
+}
+
+/* ---- one network ---- */
+
+typedef struct Text {
+	char *s;
+	size_t len;
+} Text;
+
+static void text_add(void *user, const char *text, size_t len)
+{
+	Text *t = user;
+	char *longer = realloc(t->s, t->len + len + 1);
+	if (!longer)
+		return;
+	memcpy(longer + t->len, text, len);
+	t->s = longer;
+	t->len += len;
+	t->s[t->len] = '\0';
+}
+
+int trial_topology(mp_table *table, const Trial *t, char **text)
+{
+	Text out = { 0 };
+	mp_topology network = { sizeof network, trial_value(t, HIDDEN), trial_value(t, FUNCTION) };
+	int rc = after_table(table, mp_table_topology(table, &network, text_add, &out));
+	*text = out.s;
+	return !rc && !out.s ? EXIT_FAILED : rc;
+}
+
+int trial_options(mp_run *run, const Trial *t, uint64_t seed, double epochs, bool tested)
+{
+	char number[32], limit[32];
+	snprintf(number, sizeof number, "%llu", (unsigned long long)seed);
+	snprintf(limit, sizeof limit, "%.0f", epochs < 1 ? 1 : epochs);
+	const char *const set[][2] = {
+		{ "rule", trial_value(t, RULE) },
+		{ "rate", trial_value(t, RATE) },
+		{ "batch", trial_value(t, BATCH) },
+		{ "decay", trial_value(t, DECAY) },
+		{ "seed", number },
+		{ "epochs", limit },
+		{ "threads", "1" },
+		{ "patience", tested ? "15" : "0" },
+		{ "keep-best", tested ? "on" : "off" },
+	};
+	/* Gradients are sums over a batch: rule momentum takes the rate of a mean, as other programs do. */
+	double rate = strtod(trial_value(t, RATE), NULL) / strtod(trial_value(t, BATCH), NULL);
+	for (size_t i = 0; i < COUNT(set); i++)
+		if (mp_run_set(run, set[i][0], set[i][1]) != MP_OK)
+			return EXIT_FAILED;
+	if (!strcmp(trial_value(t, RULE), "momentum")) {
+		snprintf(number, sizeof number, "%.9g", rate * 10);
+		if (mp_run_set(run, "rate", number) != MP_OK)
+			return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}
+
+/* Trains one trial on one fold; a network that diverges scores NaN. */
+static int evaluate(Search *s, Trial *t, uint32_t fold, double epochs)
+{
+	const Fold *f = &s->fold[fold];
+	const char *text = f->network[t->choice[HIDDEN] * 2 + t->choice[FUNCTION]];
+	mp_net *net = NULL;
+	mp_run *run = NULL;
+	int rc = EXIT_FAILED;
+	t->score[fold] = t->loss[fold] = NAN;
+	t->epochs[fold] = 0;
+	if (mp_net_parse(&net, text, "trial", NULL) == MP_OK && mp_run_new(&run, net, NULL) == MP_OK &&
+	    !trial_options(run, t, s->seed + t->number, epochs, true)) {
+		mp_status status = mp_run_train(run, f->train, f->test, NULL, NULL);
+		rc = status == MP_NO_MEMORY ? EXIT_FAILED : EXIT_DONE;
+		const mp_metrics *m = NULL;
+		if (status == MP_OK && mp_run_use_best(run) == MP_OK && (m = mp_run_measure(run, f->test))) {
+			t->score[fold] = s->regression ? m->r2 : m->accuracy;
+			t->loss[fold] = s->regression ? m->rmse : m->log_loss;
+			t->epochs[fold] = (double)mp_run_get_report(run)->best_epoch;
+		}
+	}
+	mp_run_close(run);
+	mp_net_close(net);
+	return rc;
+}
+
+/* ---- a rung ---- */
+
+typedef struct Rung {
+	Search *s;
+	Trial **todo;
+	uint32_t count;
+	double epochs;
+	uint32_t number;
+	atomic_uint next, done;
+	atomic_uint end; /* no network from here on is trained: the time is over */
+	atomic_int failed;
+} Rung;
+
+static void *rung_work(void *arg)
+{
+	Rung *r = arg;
+	uint32_t all = r->count * r->s->folds;
+	for (uint32_t i; !r->failed && (i = atomic_fetch_add(&r->next, 1)) < all;) {
+		bool begins = i % r->s->folds == 0 && i > 0;
+		if (begins && r->number == 0 && r->s->deadline > 0 && wall_clock() > r->s->deadline) {
+			unsigned end = r->end;
+			while (i < end && !atomic_compare_exchange_weak(&r->end, &end, i))
+				;
+		}
+		if (i >= r->end)
+			break;
+		if (evaluate(r->s, r->todo[i / r->s->folds], i % r->s->folds, r->epochs))
+			r->failed = 1;
+		r->done++;
+	}
+	return NULL;
+}
+
+/* A line for each trial, when all of its folds are done: "rung trial fold score loss epochs". */
+static void log_rung(Search *s, const Rung *r)
+{
+	for (uint32_t i = 0; s->log && i < r->count; i++)
+		for (uint32_t f = 0; f < s->folds; f++)
+			fprintf(s->log, "%u %u %u %.17g %.17g %.17g\n", r->number, r->todo[i]->number, f, r->todo[i]->score[f],
+			        r->todo[i]->loss[f], r->todo[i]->epochs[f]);
+	if (s->log)
+		fflush(s->log);
+}
+
+/* *counted: trials to evaluate; afterwards those that there was time for. */
+static int rung_run(Search *s, Args *a, uint32_t number, uint32_t *counted, double epochs, const Trial *known,
+                    uint32_t knowns)
+{
+	Rung r = { .s = s, .epochs = epochs, .number = number };
+	uint32_t count = *counted;
+	r.todo = args_alloc(a, count + 1, sizeof *r.todo);
+	for (uint32_t i = 0; i < count; i++) {
+		Trial *t = &s->trial[i];
+		t->rung = number;
+		const Trial *logged = NULL;
+		for (uint32_t k = 0; k < knowns && !logged; k++)
+			if (known[k].number == t->number && known[k].rung == number)
+				logged = &known[k];
+		if (logged)
+			*t = *logged;
+		else
+			r.todo[r.count++] = t;
+	}
+	r.end = r.count * s->folds;
+	pthread_t thread[64];
+	uint32_t threads = s->threads < 64 ? s->threads : 64, started = 0;
+	while (started + 1 < threads && !pthread_create(&thread[started], NULL, rung_work, &r))
+		started++;
+	rung_work(&r);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	if (r.failed) {
+		complain("use fewer threads, or smaller data", "out of memory");
+		return EXIT_FAILED;
+	}
+	if (r.end < r.count * s->folds) { /* the trials before it are complete */
+		r.count = r.end / s->folds;
+		count = s->trials = (uint32_t)(r.count ? r.todo[r.count - 1] - s->trial + 1 : 1);
+	}
+	s->trained += (uint64_t)r.count * s->folds;
+	log_rung(s, &r);
+	compared = s;
+	qsort(s->trial, count, sizeof *s->trial, by_score);
+	*counted = count;
+	if (s->progress)
+		s->progress(s->user, s, number, count, s->trials);
+	return EXIT_DONE;
+}
+
+/* ---- the log ---- */
+
+/* Lines of an interrupted search; its first line must be that of this one. */
+static int log_open(Search *s, Args *a, const char *path, Trial **known, uint32_t *knowns)
+{
+	char head[256], line[256];
+	const mp_table_info *info = mp_table_get_info(s->table);
+	snprintf(head, sizeof head, "microprop tune: %llu rows, %u columns, seed %llu, %u folds, %u trials\n",
+	         (unsigned long long)info->rows, info->columns, (unsigned long long)s->seed, s->folds, s->trials);
+	FILE *f = fopen(path, "r");
+	Trial *t = args_alloc(a, (size_t)s->trials * RUNGS + 1, sizeof *t);
+	*known = t;
+	*knowns = 0;
+	if (f && fgets(line, sizeof line, f) && strcmp(line, head) != 0) {
+		complain("choose another file, or remove this one", "--log: %s belongs to another search", path);
+		fclose(f);
+		return EXIT_USAGE;
+	}
+	unsigned rung, trial, fold;
+	double score, loss, epochs;
+	while (f && fscanf(f, "%u %u %u %lg %lg %lg", &rung, &trial, &fold, &score, &loss, &epochs) == 6) {
+		if (rung >= RUNGS || trial >= s->trials || fold >= s->folds || *knowns > s->trials * RUNGS)
+			break;
+		if (fold == 0)
+			trial_draw(&t[(*knowns)++], s->seed, trial);
+		if (!*knowns)
+			break;
+		Trial *last = &t[*knowns - 1];
+		last->rung = rung;
+		last->score[fold] = score;
+		last->loss[fold] = loss;
+		last->epochs[fold] = epochs;
+	}
+	bool begun = f != NULL;
+	if (f)
+		fclose(f);
+	s->log = fopen(path, "a");
+	if (s->log && !begun)
+		fputs(head, s->log);
+	if (s->log)
+		return EXIT_DONE;
+	complain("choose a file that you may write", "--log: cannot write %s: %s", path, strerror(errno));
+	return EXIT_USAGE;
+}
+
+/* ---- all of it ---- */
+
+static int fold_begin(Search *s, uint32_t fold)
+{
+	mp_cut cut = { .size = sizeof cut, .folds = s->folds, .fold = fold, .seed = s->seed, .stratify = 1 };
+	Fold *f = &s->fold[fold];
+	int rc = after_table(s->table, mp_table_cut(s->table, &cut, &f->train, &f->test));
+	for (uint8_t h = 0; !rc && h < values(&space[HIDDEN]); h++)
+		for (uint8_t k = 0; !rc && k < values(&space[FUNCTION]); k++)
+			rc = trial_topology(s->table, &(Trial){ .choice = { [HIDDEN] = h, [FUNCTION] = k } },
+			                    &f->network[h * 2 + k]);
+	return rc;
+}
+
+int search_begin(Search *s, Args *a)
+{
+	int rc = EXIT_DONE;
+	s->regression = !strcmp(mp_table_get_info(s->table)->task, "regression");
+	for (uint32_t i = 0; !rc && i < s->folds; i++)
+		rc = fold_begin(s, i);
+	s->trial = args_alloc(a, s->trials, sizeof *s->trial);
+	for (uint32_t i = 0; i < s->trials; i++)
+		trial_draw(&s->trial[i], s->seed, i);
+	return rc;
+}
+
+int search_run(Search *s, Args *a)
+{
+	Trial *known = NULL;
+	uint32_t knowns = 0, count = s->trials;
+	double epochs = FIRST_EPOCHS;
+	const char *log = args_text(a, "log");
+	int rc = log ? log_open(s, a, log, &known, &knowns) : EXIT_DONE;
+	for (uint32_t rung = 0; !rc && rung < RUNGS; rung++) {
+		rc = rung_run(s, a, rung, &count, epochs, known, knowns);
+		count = count / KEEP ? count / KEEP : 1;
+		epochs *= KEEP;
+	}
+	if (s->log && fclose(s->log) && !rc) {
+		complain("free space on the disk", "cannot write the log");
+		rc = EXIT_FAILED;
+	}
+	return rc;
+}
+
+void search_end(Search *s)
+{
+	for (uint32_t i = 0; i < s->folds; i++) {
+		mp_data_close(s->fold[i].train);
+		mp_data_close(s->fold[i].test);
+		for (size_t k = 0; k < COUNT(s->fold[i].network); k++)
+			free(s->fold[i].network[k]);
+	}
+	mp_table_close(s->table);
+}
