@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "guard.h"
 #include "microprop/background.h"
 #include "microprop/data.h"
 
@@ -70,6 +71,7 @@ static void set_body(void *arg)
 		     old, a->value);
 	a->r->opt = o;
 	a->r->error_set |= strcmp(a->option, "error") == 0;
+	guard_options_changed(a->r->guard);
 }
 
 mp_status mp_run_set(mp_run *run, const char *option, const char *value)

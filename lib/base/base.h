@@ -57,6 +57,8 @@ void arena_drop(Arena *a, void *block, size_t count, size_t size);              
 char *arena_copy(Arena *a, const char *text, size_t len);                               /* a NUL-terminated copy */
 void arena_defer(Arena *a, void (*fn)(void *), void *arg); /* fn(arg) when the arena is freed, last first */
 void arena_free(Arena *a);
+typedef void ArenaFn(void *arg, void *at, size_t bytes);
+void arena_walk(const Arena *a, ArenaFn *fn, void *arg); /* all memory that was handed out, chunk by chunk */
 #define NEW(arena, n, type) ((type *)arena_alloc(arena, n, sizeof(type)))
 
 /* Text that grows: `s` is NUL-terminated once something was added. */
@@ -96,6 +98,7 @@ typedef struct Diagnostic {
 struct Ctx {
 	Alloc alloc;
 	Arena keep, scratch;
+	Arena fixed;         /* as keep, for tables that nothing writes to once they are made: a guard verifies them */
 	Arena said;          /* messages of the handle's last call: records, and as one text */
 	Diagnostic *message; /* [message_count] */
 	size_t message_count, message_cap;
@@ -243,15 +246,26 @@ typedef struct Order {
 	uint64_t examples;
 	uint64_t seed;
 	bool shuffled;
-	uint64_t epoch;    /* of `blocks` */
-	uint32_t *blocks;  /* order of the blocks in this epoch */
-	uint64_t short_at; /* position of the last, shorter block in it */
-	uint64_t block;    /* position in `blocks` that `inside` belongs to */
+	bool guarded;          /* what follows is hashed when it is made, and verified before it is made anew */
+	uint32_t *blocks;      /* order of the blocks in this epoch */
+	uint64_t *picked;      /* [capacity] the next examples, in order; NULL: none are picked ahead */
+	uint64_t capacity;     /* up to here constant */
+	uint64_t epoch;        /* of `blocks` */
+	uint64_t short_at;     /* position of the last, shorter block in it */
+	uint64_t block;        /* position in `blocks` that `inside` belongs to */
+	uint64_t first, count; /* position of picked[0] in the epoch; how many */
+	uint64_t hash, picked_hash;
+	bool damaged; /* a hash did not match */
 	uint16_t inside[SHUFFLE_BLOCK];
 } Order;
 Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled);
-void order_epoch(Order *o, uint64_t epoch);     /* no allocation */
-uint64_t order_at(Order *o, uint64_t position); /* the example at this position */
+void order_epoch(Order *o, uint64_t epoch);              /* no allocation */
+uint64_t order_at(Order *o, uint64_t position);          /* the example at this position */
+void order_ahead(Order *o, Arena *a, uint64_t capacity); /* up to so many are picked ahead */
+/* `count` examples from this position of the epoch on, picked ahead. */
+const uint64_t *order_pick(Order *o, uint64_t position, uint64_t count);
+void order_forget(Order *o); /* all is made anew */
+bool order_intact(Order *o); /* if guarded: nothing has changed since it was made */
 /* First example of the block at this position; its size in *count, 0 past the last. */
 uint64_t order_block(const Order *o, uint64_t place, uint64_t *count);
 

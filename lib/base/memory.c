@@ -265,6 +265,18 @@ void arena_free(Arena *a)
 	a->cleanup = NULL;
 }
 
+static void chunks_walk(Chunk *c, ArenaFn *fn, void *arg)
+{
+	for (; c; c = c->next)
+		fn(arg, payload(c), c->used);
+}
+
+void arena_walk(const Arena *a, ArenaFn *fn, void *arg)
+{
+	chunks_walk(a->chunk, fn, arg);
+	chunks_walk(a->big, fn, arg);
+}
+
 void ctx_init(Ctx *cx, const Alloc *alloc)
 {
 	memset(cx, 0, sizeof *cx);
@@ -272,7 +284,7 @@ void ctx_init(Ctx *cx, const Alloc *alloc)
 		cx->alloc = *alloc;
 	else
 		cx->alloc.resize = default_resize;
-	cx->keep.cx = cx->scratch.cx = cx->said.cx = cx;
+	cx->keep.cx = cx->fixed.cx = cx->scratch.cx = cx->said.cx = cx;
 	cx->messages.arena = &cx->said;
 }
 
@@ -281,6 +293,7 @@ void ctx_free(Ctx *cx)
 	arena_free(&cx->scratch);
 	arena_free(&cx->said);
 	arena_free(&cx->keep);
+	arena_free(&cx->fixed);
 }
 
 /* ---- text ---- */

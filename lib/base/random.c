@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Random numbers by counter (Philox 4x32-10, Salmon et al. 2011), and the order of examples made from them.
  * A number depends on (seed, stream, index) alone, so any thread or rank can compute any of them. */
+#include <string.h>
+#include <xxhash.h>
+
 #include "base.h"
 
 /* Consecutive counters computed together: each is a long dependent chain of multiplications. */
@@ -66,10 +69,40 @@ Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled)
 	o->examples = examples;
 	o->seed = seed;
 	o->shuffled = shuffled;
-	o->epoch = o->block = UINT64_MAX;
 	if (shuffled)
 		o->blocks = NEW(a, block_count(o), uint32_t);
+	order_forget(o);
 	return o;
+}
+
+void order_forget(Order *o)
+{
+	o->epoch = o->block = UINT64_MAX;
+	o->count = 0;
+	o->hash = o->picked_hash = 0;
+	o->damaged = false;
+}
+
+/* Each is 0 where nothing is made yet. */
+static uint64_t order_hash(const Order *o)
+{
+	const uint64_t made[] = { o->epoch, o->short_at, o->block };
+	if (!o->shuffled || o->epoch == UINT64_MAX)
+		return 0;
+	uint64_t hash = XXH3_64bits_withSeed(o->blocks, block_count(o) * sizeof *o->blocks, XXH3_64bits(made, sizeof made));
+	return o->block == UINT64_MAX ? hash : XXH3_64bits_withSeed(o->inside, sizeof o->inside, hash);
+}
+
+static uint64_t picked_hash(const Order *o)
+{
+	return o->count ? XXH3_64bits_withSeed(o->picked, o->count * sizeof *o->picked, o->first) : 0;
+}
+
+bool order_intact(Order *o)
+{
+	if (o->guarded && (o->hash != order_hash(o) || o->picked_hash != picked_hash(o)))
+		o->damaged = true;
+	return !o->damaged;
 }
 
 /* The epoch is the last word of the counter: orders repeat after 2^32 epochs. */
@@ -80,6 +113,9 @@ static uint64_t shuffle_draw(const Order *o, uint64_t index)
 
 void order_epoch(Order *o, uint64_t epoch)
 {
+	order_intact(o);
+	o->count = 0;
+	o->picked_hash = 0;
 	if (!o->shuffled || o->epoch == epoch)
 		return;
 	o->epoch = epoch;
@@ -93,6 +129,7 @@ void order_epoch(Order *o, uint64_t epoch)
 	o->short_at = 0;
 	while (n && o->blocks[o->short_at] != n - 1)
 		o->short_at++;
+	o->hash = o->guarded ? order_hash(o) : 0;
 }
 
 uint64_t order_at(Order *o, uint64_t position)
@@ -109,6 +146,7 @@ uint64_t order_at(Order *o, uint64_t position)
 	uint64_t block = o->blocks[place];
 	uint64_t size = block == last ? SHUFFLE_BLOCK - short_by : SHUFFLE_BLOCK;
 	if (o->block != place) {
+		order_intact(o);
 		o->block = place;
 		uint64_t random[DRAWS];
 		for (uint64_t i = 0; i < size; i++) {
@@ -118,8 +156,39 @@ uint64_t order_at(Order *o, uint64_t position)
 			o->inside[i] = o->inside[j];
 			o->inside[j] = (uint16_t)i;
 		}
+		o->hash = o->guarded ? order_hash(o) : 0;
 	}
 	return block * SHUFFLE_BLOCK + o->inside[offset];
+}
+
+void order_ahead(Order *o, Arena *a, uint64_t capacity)
+{
+	o->picked = NEW(a, capacity, uint64_t);
+	o->capacity = capacity;
+}
+
+/* Those picked before are kept. */
+const uint64_t *order_pick(Order *o, uint64_t position, uint64_t count)
+{
+	uint64_t used = position - o->first;
+	if (!o->count) {
+		o->first = position;
+		used = 0;
+	}
+	if (used + count <= o->count)
+		return o->picked + used;
+	uint64_t kept = o->count - used;
+	order_intact(o);
+	memmove(o->picked, o->picked + used, kept * sizeof *o->picked);
+	o->first = position;
+	o->count = 0; /* order_at may verify: nothing is picked meanwhile */
+	o->picked_hash = 0;
+	uint64_t picks = min_u64(o->capacity, o->examples - position);
+	for (uint64_t i = kept; i < picks; i++)
+		o->picked[i] = order_at(o, position + i);
+	o->count = picks;
+	o->picked_hash = o->guarded ? picked_hash(o) : 0;
+	return o->picked;
 }
 
 uint64_t order_block(const Order *o, uint64_t place, uint64_t *count)

@@ -8,6 +8,9 @@
  *   state      weights, their other layouts and rule state: checksum after an update, verified before the next
  *   sums       gradients: checksum by the target while they are stored (Monitor.check_sums)
  *   data       checksum at the start, verified before an epoch comes to them (data.c)
+ *   tables     all that stays as it is: checksum at the start, verified when a pass over the data begins, before a save
+ *              and before the end (tables.c)
+ *   order      of examples: hash when it is made, verified before it is made anew, and with the tables
  *   leaves     one, now and then, is recomputed on another core, or by another rank (ranks.c)
  *   outliers   an error or a weight change far above recent ones proves nothing: the run is rolled back and replayed,
  *              and if the replay gives the same, it was no fault. A Budget limits how often that is done
@@ -27,7 +30,8 @@
 #include "parts.h"
 #include "ranks.h"
 
-enum { MOST_NOTES = 20, MAX_ATTEMPTS = 6 }; /* faults reported one by one; rollbacks without progress */
+enum { MOST_NOTES = 20, MAX_ATTEMPTS = 6 };          /* faults reported one by one; rollbacks without progress */
+enum { SMALL_BLOCKS = (64 << 20) / CHECKSUM_BLOCK }; /* so much data is verified before every save: milliseconds */
 static const double error_outlier = 2, change_outlier = 8, decay = 0.99;
 
 /* Shares of the time, by level. */
@@ -49,7 +53,8 @@ enum { DUE_SNAPSHOT, DUE_PASS, DUE_LEAF };
 struct Guard {
 	Run *r;
 	int level;
-	Arena own; /* all memory of one call of run_train */
+	Arena own;   /* all memory of one call of run_train, */
+	Arena fixed; /* but that of data checksums */
 	Monitor monitor;
 	GuardCount count;
 
@@ -61,14 +66,18 @@ struct Guard {
 	const Data *bound;
 	DataChecksums *data;
 	Order *order;
-	bool in_pass;        /* blocks of examples are verified before their first batch, */
-	uint64_t pass_epoch; /* in this epoch; */
-	uint64_t entered;    /* number of blocks verified */
+	Region loop;
+	Tables tables;
+	bool options_changed; /* tables change when data is next bound */
+	uint64_t batch_count; /* examples of the current batch */
+	bool in_pass;         /* blocks of examples are verified before their first batch, */
+	uint64_t pass_epoch;  /* in this epoch; */
+	uint64_t entered;     /* number of blocks verified */
 
 	bool neighbours;  /* the leaf of this batch is compared with the next rank's result */
 	Pair pair[PAIRS]; /* the results */
 
-	Budget checks, snapshots, passes, leaves, outliers;
+	Budget checks, snapshots, passes, leaves, outliers, saves;
 	double error, change; /* decaying maxima */
 	bool has_maxima;
 	struct {
@@ -133,10 +142,10 @@ static void locate_state(Guard *g)
 	take_snapshot(g, SNAPSHOT_PREVIOUS);
 }
 
-static void position_moved(Guard *g)
+static uint64_t best_hash_now(const Guard *g)
 {
-	g->at = g->r->at;
-	locate_state(g);
+	const Run *r = g->r;
+	return best_hash(r, r->opt.keep_best ? r->best_weights : NULL, &r->best_at);
 }
 
 /* ---- rollback ---- */
@@ -161,7 +170,9 @@ static void restore(Guard *g, int newest, const char *fault)
 	g->checksummed = true;
 	g->monitor.corrupted_sums = 0;
 	if (r->ranks)
-		r->ranks->due = 0;                             /* tasks that were agreed on are void */
+		r->ranks->due = 0; /* tasks that were agreed on are void */
+	order_forget(g->order);
+	g->monitor.corrupted_lists = 0;
 	r->target->guard->attach(r->program, &g->monitor); /* discards the current batch */
 	if (which != SNAPSHOT_RECENT)
 		g->state.snapshot[SNAPSHOT_RECENT].valid = false;
@@ -254,13 +265,53 @@ static const Data *data_read(const Guard *g)
 	return r->target->guard->bound_data ? r->target->guard->bound_data(r->program) : g->bound;
 }
 
+/* All that nothing writes to while the run trains. */
+static void checksum_tables(Guard *g)
+{
+	Run *r = g->r;
+	Tables *t = &g->tables;
+	const Data *d = g->bound, *read = data_read(g);
+	tables_clear(t, r);
+	table_add(t, (Region){ "options", &r->net, offsetof(Run, at) - offsetof(Run, net) });
+	table_add(t, (Region){ "scale and classes", &r->scale, offsetof(Run, report) - offsetof(Run, scale) });
+	tables_add_arena(t, "network", r->net->arena);
+	tables_add_arena(t, "layout of the network", &r->cx.fixed);
+	table_add(t, (Region){ "description of the data", (void *)d, offsetof(Data, extra) });
+	if (read != d)
+		table_add(t, (Region){ "description of the data", (void *)read, offsetof(Data, extra) });
+	table_add(t, (Region){ "order of examples", g->order, offsetof(Order, epoch) });
+	table_add(t, g->loop);
+	if (!r->ranks) /* they add checksums of cases of other ranks */
+		tables_add_arena(t, "checksums of the data", &g->fixed);
+	if (r->target->guard->tables)
+		r->target->guard->tables(r->program, table_add, t);
+	tables_checksum(t);
+}
+
+/* They may have changed since tables were last verified: the run is rolled back to before that. */
+static Status verify_tables(Guard *g)
+{
+	const GuardHooks *hooks = g->r->target->guard;
+	const char *mismatch = tables_mismatch(&g->tables, &g->count.repaired);
+	uint64_t ones = hooks->mend ? hooks->mend(g->r->program) : 0;
+	g->count.repaired += ones;
+	if (mismatch || ones)
+		return fault_found(g, &g->count.tables, SNAPSHOT_PREVIOUS,
+		                   mismatch ? mismatch : "a unit that is always 1 changed by itself, and was repaired");
+	if (!order_intact(g->order))
+		return fault_found(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself");
+	if (g->state.best_hash != best_hash_now(g))
+		return fault_found(g, &g->count.best, SNAPSHOT_PREVIOUS, "the weights of the best epoch changed by themselves");
+	return MP_OK;
+}
+
 /* Of all data, or of this rank's cases. */
 static void checksum_data(Guard *g, uint64_t batch)
 {
 	const Run *r = g->r;
 	const Data *d = data_read(g);
 	uint64_t examples = run_examples(r->net, d), begin = 0, end = d->cases;
-	g->data = data_checksums_new(&g->own, d, g->r);
+	g->data = data_checksums_new(&g->fixed, d, g->r);
 	if (!batch)
 		g->count.data_blocks = data_checksums_add(g->data, d, begin, end);
 	for (uint64_t i = 0; batch && i * batch < examples; i++)
@@ -273,6 +324,34 @@ static Status verify_data(Guard *g, uint64_t first, uint64_t count)
 {
 	const char *mismatch = data_mismatch(g->data, data_read(g), g->r->net, first, count, &g->count.repaired);
 	return mismatch ? fault_found(g, &g->count.data, SNAPSHOT_PREVIOUS, mismatch) : MP_OK;
+}
+
+/* Nothing but the end of an update or an epoch changes it. */
+static Status verify_position(Guard *g)
+{
+	if (memcmp(&g->at, &g->r->at, sizeof g->at) == 0)
+		return MP_OK;
+	g->r->at = g->at;
+	return fault_found(g, &g->count.position, SNAPSHOT_RECENT, "the position of the run changed by itself");
+}
+
+/* With `full`, the weights were trained on intact data and tables. */
+static Status before_save(void *self)
+{
+	Guard *g = self;
+	test_hook_call(&g->monitor, HOOK_SAVE, NULL, 0);
+	TRY(before_export(g));
+	g->at.seconds = g->r->at.seconds; /* with ranks, the clock was read since */
+	TRY(verify_position(g));
+	if (g->level != GUARD_FULL)
+		return MP_OK;
+	TRY(verify_tables(g));
+	double began = clock_seconds();
+	if (g->count.data_blocks > SMALL_BLOCKS && !due(&g->saves, shares[g->level].data, began))
+		return MP_OK;
+	TRY(verify_data(g, 0, 0));
+	spent(&g->saves, began);
+	return MP_OK;
 }
 
 /* Recomputes the leaf on another core. If the results differ, a third computation tells which was wrong. */
@@ -407,14 +486,35 @@ static Status check_outlier(Guard *g, const Tally *t)
 
 /* ---- observer of the training loop ---- */
 
+/* After an update, as it must be. The clock may say anything. */
+static void expect_update(Guard *g, const Tally *t)
+{
+	g->at.updates++;
+	g->at.done += g->batch_count;
+	tally_add(&g->at.tally, t);
+	g->at.seconds = g->r->at.seconds;
+	g->at.simulated = g->r->at.simulated;
+}
+
+/* After an epoch; what test data and the best epoch make of it cannot be known. */
+static void expect_epoch(Guard *g)
+{
+	const Position *at = &g->r->at;
+	g->at.last = g->at.tally;
+	g->at.tally = (Tally){ 0 };
+	g->at.done = 0;
+	g->at.epoch++;
+	g->at.best = at->best;
+	g->at.best_epoch = at->best_epoch;
+	g->at.test = at->test;
+	g->at.seconds = at->seconds;
+}
+
 static Status before_update(void *self)
 {
 	Guard *g = self;
 	test_hook_call(&g->monitor, HOOK_BATCH, NULL, 0);
-	if (memcmp(&g->at, &g->r->at, sizeof g->at) == 0)
-		return MP_OK;
-	g->r->at = g->at;
-	return fault_found(g, &g->count.position, SNAPSHOT_RECENT, "the position of the run changed by itself");
+	return verify_position(g);
 }
 
 /* A pass over the data ends when the next epoch begins; then another may begin. */
@@ -434,6 +534,7 @@ static Status pass_step(Guard *g)
 	if (at->done || !task_due(g, DUE_PASS))
 		return MP_OK;
 	TRY(before_export(g));
+	TRY(verify_tables(g));
 	take_snapshot(g, SNAPSHOT_PASS);
 	g->in_pass = true;
 	g->pass_epoch = at->epoch;
@@ -477,6 +578,8 @@ static Status verify_blocks(Guard *g, const Batch *b)
 	for (; g->entered <= last; g->entered++) {
 		double began = clock_seconds();
 		uint64_t first = order_block(g->order, g->entered, &count);
+		if (first + count > g->order->examples)
+			return fault_found(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself");
 		if (count)
 			TRY(verify_data(g, first, count));
 		g->passes.cost += clock_seconds() - began;
@@ -499,14 +602,28 @@ static void choose_leaf(Guard *g, const Batch *b)
 static Status before_batch(void *self, const Batch *b)
 {
 	Guard *g = self;
+	g->batch_count = b->count;
 	choose_leaf(g, b);
 	return g->in_pass ? verify_blocks(g, b) : MP_OK;
+}
+
+/* What has been found to have changed while the batch was computed. */
+static Status verify_use(Guard *g)
+{
+	if (g->monitor.corrupted_lists)
+		return fault_found(g, &g->count.tables, SNAPSHOT_RECENT,
+		                   "transposed index lists changed by themselves before they were used");
+	return g->order->damaged
+	           ? fault_found(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself")
+	           : MP_OK;
 }
 
 static Status after_sum(void *self, const Batch *b)
 {
 	Guard *g = self;
 	test_hook_call(&g->monitor, HOOK_SUMMED, NULL, 0);
+	TRY(verify_position(g));
+	TRY(verify_use(g));
 	if (g->r->ranks)
 		TRY(collective_steps(g));
 	if (g->neighbours)
@@ -555,9 +672,10 @@ static Status after_apply(void *self, const Tally *t)
 	g->checksummed = checksummed;
 	if (checksummed && g->level == GUARD_LIGHT)
 		spent(&g->checks, now);
+	expect_update(g, t);
+	TRY(verify_position(g));
 	if (!r->ranks)
 		snapshot_step(g);
-	g->at = r->at;
 	if (r->at.updates > g->furthest) {
 		g->furthest = r->at.updates;
 		g->attempts = 0;
@@ -566,12 +684,33 @@ static Status after_apply(void *self, const Tally *t)
 	return MP_OK;
 }
 
-static void after_epoch(void *self) { position_moved(self); }
+static void after_epoch(void *self)
+{
+	Guard *g = self;
+	expect_epoch(g);
+	if (g->r->report.best)
+		g->state.best_hash = best_hash_now(g);
+	locate_state(g);
+	if (g->options_changed)
+		checksum_tables(g);
+	g->options_changed = false;
+}
+
+void guard_options_changed(Guard *g)
+{
+	if (!g || !g->r->training)
+		return;
+	checksum_tables(g);
+	g->options_changed = true;
+}
 
 static Status before_end(void *self)
 {
 	Guard *g = self;
+	test_hook_call(&g->monitor, HOOK_END, NULL, 0);
 	TRY(before_export(g));
+	TRY(verify_position(g));
+	TRY(verify_tables(g));
 	if (g->level == GUARD_FULL)
 		TRY(verify_data(g, 0, 0));
 	return g->r->ranks ? ranks_vote(g->r, (Message){ 0 }, MSG_END) : MP_OK;
@@ -584,6 +723,7 @@ const Observer guard_observer = {
 	.after_sum = after_sum,
 	.after_apply = after_apply,
 	.before_export = before_export,
+	.before_save = before_save,
 	.after_epoch = after_epoch,
 	.before_end = before_end,
 };
@@ -610,21 +750,27 @@ static const RankObserver rank_observer = {
 
 /* ---- start ---- */
 
-static void guard_free(void *arg) { arena_free(&((Guard *)arg)->own); }
+static void guard_free(void *arg)
+{
+	Guard *g = arg;
+	arena_free(&g->own);
+	arena_free(&g->fixed);
+	arena_free(&g->tables.arena);
+}
 
 static Guard *guard_new(Run *r)
 {
 	Guard *g = r->guard;
 	if (!g) {
 		g = NEW(&r->cx.keep, 1, Guard);
-		g->own.cx = &r->cx;
+		g->own.cx = g->fixed.cx = g->tables.arena.cx = &r->cx;
 		arena_defer(&r->cx.keep, guard_free, g);
 	}
 	guard_free(g);
 	return g;
 }
 
-Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
+Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch, const Region *loop)
 {
 	Ctx *cx = &r->cx;
 	if (r->target->guard)
@@ -635,7 +781,15 @@ Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 		fail(cx, MP_BAD_INPUT, "leave --guard out, or train with --target cpu",
 		     "target %s cannot be guarded: its memory is not this machine's", r->target->name);
 	Guard *g = guard_new(r);
-	*g = (Guard){ .own.cx = cx, .r = r, .level = r->opt.guard, .bound = data, .order = order };
+	*g = (Guard){ .own.cx = cx,
+		          .fixed.cx = cx,
+		          .tables.arena.cx = cx,
+		          .r = r,
+		          .level = r->opt.guard,
+		          .bound = data,
+		          .order = order,
+		          .loop = *loop };
+	order->guarded = g->level == GUARD_FULL;
 	g->state = (State){ .r = r, .arena = &g->own };
 	g->fused = g->level == GUARD_FULL && r->target->guard->fused_checksums;
 	g->monitor = (Monitor){
@@ -644,6 +798,8 @@ Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 	r->target->guard->attach(r->program, &g->monitor);
 	double began = clock_seconds();
 	checksum_data(g, batch);
+	checksum_tables(g);
+	g->state.best_hash = best_hash_now(g);
 	spent(&g->passes, began);
 	g->passes.last = began;
 	began = clock_seconds();
@@ -656,7 +812,7 @@ Guard *guard_begin(Run *r, const Data *data, Order *order, uint64_t batch)
 		r->ranks->observer_self = g;
 		r->ranks->due = (uint32_t)recomputes_leaves(g) << DUE_LEAF; /* from the first batch on */
 	}
-	position_moved(g);
+	g->at = r->at;
 	return g;
 }
 
@@ -669,6 +825,13 @@ uint32_t guard_snapshots(const Guard *g, Region *r)
 		if (g->state.snapshot[i].valid)
 			r[n++] = (Region){ "snapshots", g->state.snapshot[i].bytes, g->state.bytes };
 	return n;
+}
+
+uint64_t guard_tables(const Guard *g, Region *r, uint64_t most)
+{
+	for (uint64_t i = 0; i < g->tables.count && i < most; i++)
+		r[i] = g->tables.table[i].is;
+	return g->tables.count;
 }
 
 const GuardCount *guard_count(const Guard *g) { return &g->count; }

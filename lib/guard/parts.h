@@ -17,6 +17,7 @@ typedef struct Snapshot {
 	uint8_t *bytes; /* all regions, one after the other */
 	uint64_t *checksum;
 	void *best; /* with keep-best */
+	uint64_t best_hash;
 } Snapshot;
 
 typedef struct State {
@@ -26,6 +27,7 @@ typedef struct State {
 	uint32_t regions;
 	uint64_t bytes, blocks; /* of all regions */
 	uint64_t *checksum;     /* [blocks] expected */
+	uint64_t best_hash;     /* of r->best_weights and r->best_at, with keep-best */
 	Snapshot snapshot[SNAPSHOTS];
 } State;
 
@@ -34,7 +36,8 @@ uint64_t block_checksum(const Run *r, const void *at, uint64_t bytes); /* by the
 void state_checksum(State *s);
 /* NULL: matches its checksums; else what does not.  found: checksums computed before, or NULL */
 const char *state_mismatch(const State *s, const uint64_t *found);
-void snapshot_take(State *s, int which); /* the state has its checksums */
+uint64_t best_hash(const Run *r, const void *weights, const Position *at); /* 0: no weights are kept */
+void snapshot_take(State *s, int which);                                   /* the state has its checksums */
 /* The latest valid snapshot, from `newest` on; -1: there is none, or a rank gives up. Ranks choose together. */
 int snapshot_choose(State *s, int newest, bool *give_up, uint64_t *corrupted);
 void snapshot_restore(State *s, int which);
@@ -51,6 +54,27 @@ const char *data_mismatch(DataChecksums *s, const Data *d, const Net *net, uint6
                           uint64_t *repaired);
 /* The single bit of a block whose flip would change the checksum like this, if there is one. */
 bool flipped_bit(uint64_t bytes, uint64_t expected, uint64_t found, uint64_t *bit);
+
+/* ---- tables.c ---- */
+
+typedef struct Table {
+	Region is;
+	uint64_t *checksum; /* of each block */
+	uint8_t *copy;
+} Table;
+typedef struct Tables {
+	Run *r;
+	Arena arena; /* of all that follows */
+	Table *table;
+	uint64_t count, capacity, hash; /* hash: of table */
+} Tables;
+
+void tables_clear(Tables *t, Run *r);
+void table_add(void *tables, Region r); /* nothing writes to it from tables_checksum on */
+void tables_add_arena(Tables *t, const char *name, const Arena *a);
+void tables_checksum(Tables *t); /* of all that were added */
+/* NULL: all match their checksums. Else what did not; it was repaired, and *repaired counts blocks, or this fails. */
+const char *tables_mismatch(Tables *t, uint64_t *repaired);
 
 /* ---- ranks.c ---- */
 

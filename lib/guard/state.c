@@ -92,6 +92,11 @@ static uint64_t position_hash(const Position *at)
 	return XXH3_64bits(&p, sizeof p);
 }
 
+uint64_t best_hash(const Run *r, const void *weights, const Position *at)
+{
+	return weights && at->epoch ? XXH3_64bits_withSeed(weights, best_bytes(r), position_hash(at)) : 0;
+}
+
 void snapshot_take(State *s, int which)
 {
 	const Run *r = s->r;
@@ -105,6 +110,7 @@ void snapshot_take(State *s, int which)
 	k->position_hash = position_hash(&k->at);
 	if (k->best)
 		memcpy(k->best, r->best_weights, best_bytes(r));
+	k->best_hash = s->best_hash;
 	k->valid = true;
 }
 
@@ -116,7 +122,7 @@ static bool snapshot_intact(const State *s, const Snapshot *k)
 		for (uint64_t at = 0; at < s->region[i].bytes; at += CHECKSUM_BLOCK)
 			if (k->checksum[n++] != block_checksum(s->r, bytes + at, checksum_block_size(s->region[i].bytes, at)))
 				return false;
-	return k->position_hash == position_hash(&k->at);
+	return k->position_hash == position_hash(&k->at) && k->best_hash == best_hash(s->r, k->best, &k->best_at);
 }
 
 void snapshot_restore(State *s, int which)
@@ -133,6 +139,7 @@ void snapshot_restore(State *s, int which)
 	r->best_at = k->best_at;
 	if (k->best)
 		memcpy(r->best_weights, k->best, best_bytes(r));
+	s->best_hash = k->best_hash;
 }
 
 /* ---- choice ---- */
@@ -174,6 +181,7 @@ static void snapshot_broadcast(State *s, int which, uint32_t from)
 	c->broadcast(c->self, &k->at, sizeof k->at, from);
 	c->broadcast(c->self, &k->best_at, sizeof k->best_at, from);
 	c->broadcast(c->self, &k->position_hash, sizeof k->position_hash, from);
+	c->broadcast(c->self, &k->best_hash, sizeof k->best_hash, from);
 	if (k->best)
 		c->broadcast(c->self, k->best, best_bytes(s->r), from);
 	k->valid = true;

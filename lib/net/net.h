@@ -88,7 +88,8 @@ typedef struct Copy { /* context = source at the case before, in the same sequen
 } Copy;
 
 typedef struct Net {
-	const char *name; /* of the file */
+	const Arena *arena; /* of all that follows: nothing writes to it once the network is made */
+	const char *name;   /* of the file */
 	Group *group;
 	uint32_t groups;
 	Block *block;

@@ -215,7 +215,7 @@ const char *option_set(Ctx *cx, Options *o, const char *name, const char *value,
 	void *field = field_of(o, table, row);
 	if (read_value(row, value, field)) {
 		if (is_text(row))
-			*(const char **)field = arena_copy(&cx->keep, value, strlen(value));
+			*(const char **)field = arena_copy(&cx->fixed, value, strlen(value));
 		return NULL;
 	}
 	Buf what = { .arena = &cx->scratch }, right = { .arena = &cx->scratch };

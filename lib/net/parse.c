@@ -513,6 +513,7 @@ Net *net_parse(Ctx *cx, const Src *src)
 {
 	Net *net = NEW(&cx->keep, 1, Net);
 	Parser p = { .cx = cx, .net = net, .names.arena = &cx->scratch };
+	net->arena = &cx->keep;
 	net->name = src->name;
 	net->units = 1;
 	options_init(&net->options);

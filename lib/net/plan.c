@@ -81,10 +81,10 @@ static void span_bundle(Plan *plan, Span span)
 
 Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps)
 {
-	Plan *plan = NEW(&cx->keep, 1, Plan);
+	Plan *plan = NEW(&cx->fixed, 1, Plan);
 	plan->net = net;
 	plan->caps = *caps;
-	plan->level_of = NEW(&cx->keep, net->units, uint32_t);
+	plan->level_of = NEW(&cx->fixed, net->units, uint32_t);
 	net_levels(cx, net, plan->level_of, NEW(&cx->scratch, net->units, Unit));
 	for (Unit u = 0; u < net->units; u++)
 		if (plan->level_of[u] > plan->levels)
@@ -94,9 +94,9 @@ Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps)
 	uint32_t *first = NEW(&cx->scratch, (size_t)plan->levels + 1, uint32_t);
 	const Unit *sorted = units_by_level(cx, plan, first);
 	uint32_t computed = first[plan->levels]; /* spans and bundles have a unit each, at least */
-	plan->level = NEW(&cx->keep, plan->levels, Level);
-	plan->span = NEW(&cx->keep, computed, Span);
-	plan->bundle = NEW(&cx->keep, computed, Bundle);
+	plan->level = NEW(&cx->fixed, plan->levels, Level);
+	plan->span = NEW(&cx->fixed, computed, Span);
+	plan->bundle = NEW(&cx->fixed, computed, Bundle);
 	for (uint32_t i = 0; i < plan->levels; i++) {
 		Level *level = &plan->level[i];
 		level->span = plan->spans;

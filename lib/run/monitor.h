@@ -16,14 +16,15 @@ typedef struct Region {
 enum { MOST_REGIONS = 12 };
 
 /* Where a test may flip bits: a leaf's sum before its checksum is taken, and after; then the steps of an update. */
-enum { HOOK_LEAF_SUM, HOOK_LEAF_STORED, HOOK_BATCH, HOOK_SUMMED, HOOK_APPLIED, HOOK_EPOCH, HOOKS };
+enum { HOOK_LEAF_SUM, HOOK_LEAF_STORED, HOOK_BATCH, HOOK_SUMMED, HOOK_APPLIED, HOOK_EPOCH, HOOK_SAVE, HOOK_END, HOOKS };
 /* sum: with the first two; NULL: the pending sum is in memory as well */
 typedef void TestHookFn(void *user, int hook, void *sum, uint64_t bytes);
 
 #define NO_LEAF UINT32_MAX
 typedef struct Monitor {
-	bool check_sums;    /* sums of gradients get a checksum when stored, verified when used */
-	int corrupted_sums; /* how many did not match; atomic */
+	bool check_sums;     /* sums of gradients get a checksum when stored, verified when used */
+	int corrupted_sums;  /* how many did not match; atomic */
+	int corrupted_lists; /* transposed index lists that changed before they were used, and were made anew; atomic */
 	/* [checksum blocks of all regions] NULL, or an update adds checksums of the state before and after it */
 	uint64_t *before, *after;
 	float max_change;       /* largest total weight change of the last update; infinite: one was NaN; 0: not known */

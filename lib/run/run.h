@@ -84,7 +84,8 @@ typedef struct Observer {
 	Status (*before_batch)(void *self, const Batch *b);
 	Status (*after_sum)(void *self, const Batch *b);   /* the gradient of the batch is complete */
 	Status (*after_apply)(void *self, const Tally *t); /* weights are updated, the Position is that of the next */
-	Status (*before_export)(void *self);               /* weights are about to be evaluated, saved or kept */
+	Status (*before_export)(void *self);               /* weights are about to be evaluated or kept */
+	Status (*before_save)(void *self);                 /* weights may be about to be saved: a tick */
 	void (*after_epoch)(void *self);                   /* the Position has changed */
 	Status (*before_end)(void *self);
 } Observer;

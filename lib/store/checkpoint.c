@@ -489,8 +489,8 @@ static void read_scale(Ctx *cx, const SafeFile *f, uint32_t inputs, Scale *scale
 			scale->kind = i;
 	if (scale->kind == SCALE_NONE)
 		fail_at(cx, safe_loc(f, "scale"), "it is one of none, range, zscore", "metadata scale cannot be '%s'", kind);
-	scale->offset = vector_read(cx, &cx->keep, f, "scale.offset", inputs);
-	scale->factor = vector_read(cx, &cx->keep, f, "scale.factor", inputs);
+	scale->offset = vector_read(cx, &cx->fixed, f, "scale.offset", inputs);
+	scale->factor = vector_read(cx, &cx->fixed, f, "scale.factor", inputs);
 }
 
 /* As many as there are outputs, all different. */
@@ -502,11 +502,11 @@ static const char *const *read_classes(Ctx *cx, const SafeFile *f, uint32_t outp
 	json_t *tree = safe_json(cx, f, "classes");
 	if (!json_is_array(tree) || json_array_size(tree) != outputs)
 		fail_at(cx, safe_loc(f, "classes"), remedy, "metadata classes is not a list of %u names", outputs);
-	const char **classes = NEW(&cx->keep, outputs, const char *);
+	const char **classes = NEW(&cx->fixed, outputs, const char *);
 	Dict seen = { .arena = &cx->scratch };
 	for (uint32_t i = 0; i < outputs; i++) {
 		const char *text = json_string_value(json_array_get(tree, i));
-		classes[i] = text ? name_read(&cx->keep, text) : NULL;
+		classes[i] = text ? name_read(&cx->fixed, text) : NULL;
 		if (!classes[i])
 			fail_at(cx, safe_loc(f, "classes"), remedy, "entry %u of metadata classes is not a name", i);
 		if (dict_add(&seen, (Text){ classes[i], (uint32_t)strlen(classes[i]) }) != i)

@@ -12,14 +12,12 @@
 typedef struct Batches {
 	const Data *data;
 	Order *order;
-	uint64_t examples, batch;        /* of an epoch, of an update */
-	bool prefetch;                   /* the data is mapped: read blocks of examples ahead */
-	uint64_t prefetched;             /* blocks, in this epoch */
-	uint64_t *picked;                /* NULL: not shuffled; else examples of this batch and later ones: */
-	uint64_t first, count, capacity; /* place of picked[0] in the epoch; how many */
+	uint64_t examples, batch; /* of an epoch, of an update */
+	bool prefetch;            /* the data is mapped: read blocks of examples ahead */
+	uint64_t prefetched;      /* blocks, in this epoch */
 } Batches;
 
-void batches_init(Batches *b, Arena *a, bool shuffled);
+void batches_init(Batches *b, Arena *a);
 void batches_epoch(Batches *b, uint64_t epoch, uint64_t done); /* goes on there, with `done` examples used before */
 void batches_prefetch(Batches *b, uint64_t done);
 Batch batches_next(Batches *b, uint64_t done);
@@ -30,16 +28,16 @@ typedef struct Loop {
 	Run *r;
 	const Data *data, *test; /* as scaled, and as ranks have validated them */
 	uint64_t examples, batch;
-	Batches batches;
 	const Observer *observer; /* of r->guard */
 	Until until;
 	mp_report_fn *fn;
 	void *user;
+	uint64_t finite_every; /* epochs between two checks that weights are finite */
+	double *chunk;         /* of weights, with keep-best */
+	Batches batches;       /* a guard verifies what stands before Batches.prefetched */
 	double reported;       /* when the last report was given */
 	double timed_until;    /* up to here, time is part of Position.seconds */
 	double ticked;         /* when the last tick was */
-	uint64_t finite_every; /* epochs between two checks that weights are finite */
-	double *chunk;         /* of weights, with keep-best */
 	bool bulk;             /* the target may do several updates in one call: */
 	Bulk updates;
 } Loop;

@@ -72,7 +72,7 @@ Status tick(Loop *l)
 	if (ticks_deferred(r))
 		count_time(l);
 	l->ticked = l->timed_until;
-	TRY(l->observer->before_export(r->guard)); /* a tick may save the weights */
+	TRY(l->observer->before_save(r->guard)); /* a tick may save the weights */
 	if (r->tick(r->tick_user, r) != 0)
 		r->stop = 1;
 	if (r->diverged && !r->seed)

@@ -94,6 +94,7 @@ static const Observer no_observer = {
 	.after_sum = ok_batch,
 	.after_apply = ok_tally,
 	.before_export = ok,
+	.before_save = ok,
 	.after_epoch = nothing,
 	.before_end = ok,
 };
@@ -112,9 +113,9 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 		     "patience watches the error on test data, and there is none");
 	run_start(r);
 	if (r->scale.kind == SCALE_NONE)
-		r->scale = scale_copy(&cx->keep, &data->scale, data->inputs);
+		r->scale = scale_copy(&cx->fixed, &data->scale, data->inputs);
 	if (data->classes) {
-		r->classes = classes_copy(&cx->keep, data->classes, data->class_count);
+		r->classes = classes_copy(&cx->fixed, data->classes, data->class_count);
 		r->class_count = data->class_count;
 	}
 	if (data->schema)
@@ -156,16 +157,17 @@ void loop_start(Loop *l, const Data *data, const Data *test)
 	r->target->bind(cx, r->program, l->data);
 	if (r->job)
 		ranks_begin(r, l->examples, l->batch);
-	bool own_cases = r->ranks && !ranks_read_all(r->job, l->data, shuffled);
-	r->guard = guard_begin(r, l->data, order, own_cases ? l->batch : 0);
-	l->observer = r->guard ? &guard_observer : &no_observer;
 	l->batches = (Batches){ .data = l->data,
 		                    .order = order,
 		                    .examples = l->examples,
 		                    .batch = l->batch,
 		                    .prefetch = l->data->mapped && !r->ranks,
 		                    .prefetched = r->at.done / SHUFFLE_BLOCK };
-	batches_init(&l->batches, &cx->scratch, shuffled);
+	batches_init(&l->batches, &cx->scratch);
+	l->observer = r->opt.guard ? &guard_observer : &no_observer;
+	bool own_cases = r->ranks && !ranks_read_all(r->job, l->data, shuffled);
+	Region loop = { "numbers of the training loop", l, offsetof(Loop, batches) + offsetof(Batches, prefetched) };
+	r->guard = guard_begin(r, l->data, order, own_cases ? l->batch : 0, &loop);
 	l->bulk = r->target->run_updates && !r->ranks && !r->guard;
 	l->updates = (Bulk){ .target = r->target,
 		                 .program = r->program,

@@ -80,19 +80,20 @@ static Status last_report(Loop *l, double rate, const char *reason)
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user)
 {
-	Loop l = { .r = r, .fn = fn, .user = user, .reported = -INFINITY, .ticked = clock_seconds() };
+	Loop *l = NEW(&r->cx.scratch, 1, Loop); /* not on the stack, which no guard verifies */
 	Update u;
 
-	loop_start(&l, data, test);
+	*l = (Loop){ .r = r, .fn = fn, .user = user, .reported = -INFINITY, .ticked = clock_seconds() };
+	loop_start(l, data, test);
 	if (r->job && r->job->root_only && r->job->comm->rank)
 		return MP_OK;
 	update_fill(&r->opt, r->at.updates + 1, (double)r->at.epoch, 0, &u);
 	r->report = (mp_report){ .size = sizeof r->report };
-	report_fill(r, l.data, u.param[P_RATE]);
-	r->report.solved = r->at.epoch && until_reached(&l.until, &r->at.last);
-	const char *end = end_reason(&l);
+	report_fill(r, l->data, u.param[P_RATE]);
+	r->report.solved = r->at.epoch && until_reached(&l->until, &r->at.last);
+	const char *end = end_reason(l);
 	while (!end) {
-		Status s = bulk_updates(&l, &u) ? MP_OK : epoch(&l, &u);
+		Status s = bulk_updates(l, &u) ? MP_OK : epoch(l, &u);
 		bool whole = s == MP_OK && r->at.done == 0;
 		if (s == ROLLED_BACK)
 			continue;
@@ -100,18 +101,18 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 			loop_finish(r);
 			return s;
 		}
-		end = s == MP_STOPPED ? "signal" : end_reason(&l);
-		if (end && l.observer->before_end(r->guard) == ROLLED_BACK) {
+		end = s == MP_STOPPED ? "signal" : end_reason(l);
+		if (end && l->observer->before_end(r->guard) == ROLLED_BACK) {
 			r->report.solved = 0;
 			end = NULL;
 			continue;
 		}
-		if (whole && !end && report_due(&l))
-			give_report(&l);
+		if (whole && !end && report_due(l))
+			give_report(l);
 		if (!end && !ticks_deferred(r))
-			tick(&l); /* if it rolls back, the next epoch goes on from there */
+			tick(l); /* if it rolls back, the next epoch goes on from there */
 		if (!end && must_stop(r))
 			end = "signal";
 	}
-	return last_report(&l, u.param[P_RATE], end);
+	return last_report(l, u.param[P_RATE], end);
 }

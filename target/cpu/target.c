@@ -108,6 +108,7 @@ static void bound_forget(Bound *b)
 {
 	b->of = NULL;
 	arena_free(&b->arena);
+	arena_free(&b->work);
 }
 
 static void forget_data(void *arg)
@@ -138,7 +139,7 @@ static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	Program *p = NEW(&cx->keep, 1, Program);
 
 	for (int i = 0; i < BOUNDS; i++)
-		p->bounds[i].arena.cx = cx;
+		p->bounds[i].arena.cx = p->bounds[i].work.cx = cx;
 	arena_defer(&cx->keep, forget_data, p);
 	p->net = net;
 	p->plan = plan;
@@ -179,9 +180,10 @@ static void change_layout(Ctx *cx, Program *p)
 }
 
 /* Index lists of dense inputs. */
-static const Data *indexed(Arena *a, const Data *d)
+static const Data *indexed(Bound *b, const Data *d)
 {
-	Data *copy = NEW(a, 1, Data);
+	Arena *a = &b->work; /* the guard of data verifies them */
+	Data *copy = NEW(&b->arena, 1, Data);
 	float *row = NEW(a, d->inputs, float);
 	uint64_t *at = NEW(a, d->cases + 1, uint64_t);
 
@@ -211,11 +213,13 @@ static const Data *indexed(Arena *a, const Data *d)
 /* All that is derived from the data. Weights move if it needs another layout, and data bound before is forgotten. */
 static void bound_make(Ctx *cx, Program *p, Bound *b, const Data *of)
 {
-	const Data *data = cpu_own(p->opt)->input == INPUT_INDEX && !of->x_indptr ? indexed(&b->arena, of) : of;
+	const Data *data = cpu_own(p->opt)->input == INPUT_INDEX && !of->x_indptr ? indexed(b, of) : of;
 
-	*b = (Bound){
-		.arena = b->arena, .data = data, .index = data->x_indptr && cpu_own(p->opt)->input != INPUT_DENSE && !p->half
-	}; /* bf16 inputs are dense */
+	*b = (Bound){ .arena = b->arena,
+		          .work = b->work,
+		          .data = data,
+		          .index =
+		              data->x_indptr && cpu_own(p->opt)->input != INPUT_DENSE && !p->half }; /* bf16 inputs are dense */
 	if (b->index && !p->layout->index) {
 		bound_forget(&p->bounds[BOUND_BEFORE]);
 		change_layout(cx, p);
@@ -228,9 +232,9 @@ static void bound_make(Ctx *cx, Program *p, Bound *b, const Data *of)
 	b->codes = codes_make(cx, p->known, data);
 	space_take(cx, p, b);
 	if (p->half)
-		b->kept = halves_keep(&b->arena, p, p->half);
-	b->by_input = by_input_make(&b->arena, p, b);
-	b->tiny = p->half ? NULL : tiny_make(cx, &b->arena, p);
+		b->kept = halves_keep(&b->work, p, p->half);
+	b->by_input = by_input_make(p, b);
+	b->tiny = p->half ? NULL : tiny_make(cx, &b->work, p);
 	b->learn = lower(&b->arena, p, b, LOWER_LEARN);
 	b->test = lower(&b->arena, p, b, LOWER_TEST);
 	if (p->online)
@@ -364,8 +368,33 @@ static void cpu_attach(Program *p, Monitor *m)
 {
 	online_forget(p);
 	flush(p);
+	by_input_forget(p);
 	p->pending.full = false;
 	p->monitor = m;
+}
+
+typedef struct TableFn {
+	void (*fn)(void *arg, Region r);
+	void *arg;
+} TableFn;
+
+static void steps_block(void *arg, void *at, size_t bytes)
+{
+	const TableFn *to = arg;
+	to->fn(to->arg, (Region){ "steps of the program", at, bytes });
+}
+
+static void cpu_tables(Program *p, void (*fn)(void *arg, Region r), void *arg)
+{
+	fn(arg, (Region){ "program", p, offsetof(Program, bounds) });
+	fn(arg, (Region){ "bound data", p->bound, sizeof *p->bound });
+	arena_walk(&p->bound->arena, steps_block, &(TableFn){ fn, arg });
+	for (uint32_t i = 0; i < p->threads; i++) {
+		Space *s = &p->space[i];
+		fn(arg, (Region){ "buffers of a thread", s, offsetof(Space, chunk) + offsetof(Chunk, examples) });
+		if (s->half)
+			fn(arg, (Region){ "buffers of a thread", s->half, offsetof(HalfSpace, rows) });
+	}
 }
 
 static const Data *cpu_bound_data(const Program *p) { return p->bound->data; }
@@ -389,6 +418,8 @@ static const GuardHooks guard_hooks = {
 	.bound_data = cpu_bound_data,
 	.checksum = cpu_checksum,
 	.fused_checksums = true,
+	.tables = cpu_tables,
+	.mend = rows_mend,
 };
 
 static const RestartHooks restart_hooks = { .run = cpu_restarts };

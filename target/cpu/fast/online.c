@@ -195,7 +195,7 @@ void online_flush(const Program *p)
 {
 	Online *on = p->online;
 
-	if (!on)
+	if (!on || p->monitor) /* while a guard is attached, no update is deferred */
 		return;
 	unsigned before = cpu_enter();
 	on->begun = NO_CASE;
@@ -305,7 +305,8 @@ void online_apply(Program *p, const Update *u)
 	cpu_leave(before);
 }
 
-bool online_waits(const Program *p) { return p->online && p->online->waiting; }
+/* While a guard is attached, nothing waits. */
+bool online_waits(const Program *p) { return p->online && !p->monitor && p->online->waiting; }
 
 void online_forget(Program *p)
 {

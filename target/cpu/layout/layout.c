@@ -96,7 +96,7 @@ static void make_parts(Maker *m)
 	const Net *net = m->net;
 	uint32_t input = 0, output = 0;
 
-	m->l->part = NEW(&m->cx->keep, net->units, Part);
+	m->l->part = NEW(&m->cx->fixed, net->units, Part);
 	add_part(m, NULL, 0, 1);
 	for (uint32_t k = 0; k < net->groups; k++) {
 		const Group *g = &net->group[k];
@@ -129,7 +129,7 @@ static Panel *add_panel(Maker *m, uint32_t part)
 
 	if (l->panels == m->panels) {
 		uint32_t more = m->panels ? 2 * m->panels : 64;
-		l->panel = arena_grow(&m->cx->keep, l->panel, m->panels, more, sizeof *l->panel);
+		l->panel = arena_grow(&m->cx->fixed, l->panel, m->panels, more, sizeof *l->panel);
 		m->panels = more;
 	}
 	Panel *p = &l->panel[l->panels++];
@@ -381,7 +381,7 @@ static void make_forms(Maker *m)
 			l->copy_floats += (uint64_t)p->copy_row * (p->by_source ? p->targets : sources);
 		}
 		if (gaps)
-			p->real = NEW(&m->cx->keep, (size_t)p->sources * p->row / 32 + 1, uint32_t);
+			p->real = NEW(&m->cx->fixed, (size_t)p->sources * p->row / 32 + 1, uint32_t);
 	}
 }
 
@@ -496,7 +496,7 @@ static void make_outlets(Maker *m)
 		if (!list && l->part[l->panel[i].from].error)
 			add_outlet(m, (Outlet){ .part = l->panel[i].from, .panel = i });
 	}
-	Outlet *sorted = NEW(&m->cx->keep, l->outlets, Outlet);
+	Outlet *sorted = NEW(&m->cx->fixed, l->outlets, Outlet);
 	uint32_t at = 0;
 	for (uint32_t i = 0; i < l->parts; i++) {
 		l->part[i].out = at;
@@ -530,7 +530,7 @@ static void make_order(Maker *m)
 	Layout *l = m->l;
 	uint32_t levels = m->plan->levels, *at = NEW(&m->cx->scratch, levels + 2, uint32_t);
 
-	l->forward = NEW(&m->cx->keep, l->parts, uint32_t);
+	l->forward = NEW(&m->cx->fixed, l->parts, uint32_t);
 	for (uint32_t i = 0; i < l->parts; i++)
 		at[l->part[i].level + 1] += l->part[i].level > 0;
 	for (uint32_t k = 1; k < levels + 2; k++)
@@ -602,13 +602,13 @@ static uint32_t row_length(uint32_t cols) { return cols / LANES % 2 ? cols : col
 
 Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 {
-	Maker m = { .cx = cx, .plan = plan, .net = plan->net, .opt = opt, .l = NEW(&cx->keep, 1, Layout) };
+	Maker m = { .cx = cx, .plan = plan, .net = plan->net, .opt = opt, .l = NEW(&cx->fixed, 1, Layout) };
 	Layout *l = m.l;
 
 	l->net = plan->net;
 	l->index = index;
 	m.part_of = NEW(&cx->scratch, plan->net->units, uint32_t);
-	l->col_of = NEW(&cx->keep, plan->net->units, uint32_t);
+	l->col_of = NEW(&cx->fixed, plan->net->units, uint32_t);
 	make_parts(&m);
 	l->cols = row_length(l->cols);
 	m.strip = NEW(&cx->scratch, l->cols / LANES, uint32_t);

@@ -27,7 +27,7 @@ static int ascending(const void *a, const void *b)
  * slot. */
 static void find_strips(const Lister *m, LinkSums *s, const uint32_t *col, uint64_t n)
 {
-	Arena *keep = &m->cx->keep;
+	Arena *keep = &m->cx->fixed;
 	uint64_t room = (n + LANES - 1) / LANES * LANES;
 	uint32_t *found = NEW(&m->cx->scratch, n, uint32_t);
 
@@ -54,7 +54,7 @@ static void find_strips(const Lister *m, LinkSums *s, const uint32_t *col, uint6
 static void forward_sums(const Lister *m, LinkSums *s)
 {
 	const Net *net = m->l->net;
-	Arena *keep = &m->cx->keep;
+	Arena *keep = &m->cx->fixed;
 	uint32_t *col = NEW(&m->cx->scratch, m->links, uint32_t);
 
 	s->units = m->t->count;
@@ -74,7 +74,7 @@ static void forward_sums(const Lister *m, LinkSums *s)
 static uint32_t *order_by_source(const Lister *m, const LinkSums *s)
 {
 	uint64_t slots = (uint64_t)s->strips * LANES, *at = NEW(&m->cx->scratch, slots + 1, uint64_t);
-	uint32_t *order = NEW(&m->cx->keep, m->links, uint32_t);
+	uint32_t *order = NEW(&m->cx->fixed, m->links, uint32_t);
 
 	for (uint64_t k = 0; k < m->links; k++)
 		at[s->slot[k] + 1]++;
@@ -88,7 +88,7 @@ static uint32_t *order_by_source(const Lister *m, const LinkSums *s)
 /* Links order[0] .. order[n - 1] lead out of one part. */
 static void backward_sums(const Lister *m, const LinkList *list, uint32_t *order, uint64_t n, LinkSums *s)
 {
-	Arena *keep = &m->cx->keep;
+	Arena *keep = &m->cx->fixed;
 	uint32_t *col = NEW(&m->cx->scratch, n, uint32_t);
 
 	for (uint64_t k = 0; k < n; k++)
@@ -121,7 +121,7 @@ static void make_backs(const Lister *m, LinkList *list)
 
 	for (uint64_t k = 0; k < m->links; k++)
 		most += k == 0 || from_part(m, list, order[k]) != from_part(m, list, order[k - 1]);
-	list->back = NEW(&m->cx->keep, most, LinkBack);
+	list->back = NEW(&m->cx->fixed, most, LinkBack);
 	for (uint64_t k = 0, end; k < m->links; k = end) {
 		uint32_t part = from_part(m, list, order[k]);
 		for (end = k + 1; end < m->links && from_part(m, list, order[end]) == part;)
@@ -139,9 +139,9 @@ static LinkKind *link_kind(const Lister *m, LinkList *list, const Block *b)
 	for (uint32_t i = 0; i < list->kinds; i++)
 		if (list->kind[i].rate == b->rate && list->kind[i].frozen == b->frozen)
 			return &list->kind[i];
-	list->kind = arena_grow(&m->cx->keep, list->kind, list->kinds, list->kinds + 1, sizeof *list->kind);
+	list->kind = arena_grow(&m->cx->fixed, list->kind, list->kinds, list->kinds + 1, sizeof *list->kind);
 	LinkKind *k = &list->kind[list->kinds++];
-	*k = (LinkKind){ b->rate, b->frozen, NEW(&m->cx->keep, list->links / 32 + 1, uint32_t) };
+	*k = (LinkKind){ b->rate, b->frozen, NEW(&m->cx->fixed, list->links / 32 + 1, uint32_t) };
 	return k;
 }
 
@@ -149,8 +149,8 @@ static void make_targets(const Lister *m, LinkList *list)
 {
 	uint64_t room = (m->links + LANES - 1) / LANES * LANES;
 
-	list->to = NEW(&m->cx->keep, room, uint32_t);
-	list->begins = NEW(&m->cx->keep, room / LANES, uint16_t);
+	list->to = NEW(&m->cx->fixed, room, uint32_t);
+	list->begins = NEW(&m->cx->fixed, room / LANES, uint16_t);
 	for (uint32_t i = 0; i < m->t->count; i++)
 		for (uint64_t k = list->forward.first[i]; k < list->forward.first[i + 1]; k++)
 			list->to[k] = i;
@@ -182,7 +182,7 @@ LinkList *links_list(Ctx *cx, const Layout *l, const uint32_t *part_of, const Pa
 		         .t = t,
 		         .first = first,
 		         .links = net->row[t->first + t->count] - first };
-	LinkList *list = NEW(&cx->keep, 1, LinkList);
+	LinkList *list = NEW(&cx->fixed, 1, LinkList);
 
 	list->links = m.links;
 	forward_sums(&m, &list->forward);

@@ -16,14 +16,15 @@ enum {
 
 typedef struct ByInput {
 	uint32_t chunks;
-	uint64_t *begin;  /* [chunks + 1] first cases */
-	InputRows *lists; /* [chunks] run NULL: not transposed yet */
-	InputRun *run;    /* [chunks][inputs] */
-	uint16_t *row;    /* as many as there are indices, those of a chunk in the places of its indices; */
-	float *value;     /* so are these */
-	uint32_t *next;   /* [threads][inputs] how many rows an input has; then where its next row goes */
-	uint32_t *counts; /* [threads][chunk rows + 2] of a counting sort */
-	uint32_t most;    /* rows of a chunk */
+	uint64_t *begin;    /* [chunks + 1] first cases */
+	InputRows *lists;   /* [chunks] run NULL: not transposed yet */
+	uint64_t *checksum; /* [chunks] of a list and all it points to, while a guard is attached */
+	InputRun *run;      /* [chunks][inputs] */
+	uint16_t *row;      /* as many as there are indices, those of a chunk in the places of its indices; */
+	float *value;       /* so are these */
+	uint32_t *next;     /* [threads][inputs] how many rows an input has; then where its next row goes */
+	uint32_t *counts;   /* [threads][chunk rows + 2] of a counting sort */
+	uint32_t most;      /* rows of a chunk */
 } ByInput;
 
 /* Cases of a batch.  0: they are shuffled. */
@@ -56,8 +57,9 @@ static uint64_t cut(const Bound *b, uint64_t batch, uint64_t *begin)
 	return chunks;
 }
 
-ByInput *by_input_make(Arena *a, const Program *p, const Bound *b)
+ByInput *by_input_make(const Program *p, Bound *b)
 {
+	Arena *a = &b->work;
 	const Data *d = b->data;
 	uint64_t batch = batch_cases(p->opt, d->cases);
 
@@ -67,11 +69,12 @@ ByInput *by_input_make(Arena *a, const Program *p, const Bound *b)
 	if (ones / LEAST_ROWS / d->inputs < chunks ||
 	    ones > ((uint64_t)MOST_MIB << 20) / (sizeof(InputRun) + sizeof(uint16_t) + sizeof(float)))
 		return NULL;
-	ByInput *t = NEW(a, 1, ByInput);
+	ByInput *t = NEW(&b->arena, 1, ByInput);
 	t->chunks = (uint32_t)chunks;
 	t->most = b->chunk;
-	t->begin = NEW(a, chunks + 1, uint64_t);
+	t->begin = NEW(&b->arena, chunks + 1, uint64_t);
 	t->lists = NEW(a, chunks, InputRows);
+	t->checksum = NEW(a, chunks, uint64_t);
 	t->run = arena_alloc_raw(a, chunks * d->inputs, sizeof *t->run);
 	t->row = arena_alloc_raw(a, ones, sizeof *t->row);
 	t->value = d->x_values ? arena_alloc_raw(a, ones, sizeof *t->value) : NULL;
@@ -120,6 +123,24 @@ static void transpose(const ByInput *t, const Data *d, uint32_t chunk, uint32_t 
 		(InputRows){ .runs = d->inputs, .run = run, .row = t->row + at, .value = t->value ? t->value + at : NULL };
 }
 
+static uint64_t checksum_add(const Program *p, uint64_t sum, const void *at, uint64_t bytes)
+{
+	for (uint64_t from = 0; from < bytes; from += CHECKSUM_BLOCK)
+		sum = 3 * sum + p->kern->checksum((const uint8_t *)at + from, checksum_block_size(bytes, from), 0);
+	return sum;
+}
+
+static uint64_t list_checksum(const Program *p, const ByInput *t, uint32_t chunk)
+{
+	const Data *d = p->bound->data;
+	uint64_t at = d->x_indptr[t->begin[chunk]], n = d->x_indptr[t->begin[chunk + 1]] - at;
+	uint64_t sum = checksum_add(p, 1, &t->lists[chunk], sizeof *t->lists);
+
+	sum = checksum_add(p, sum, t->run + (uint64_t)chunk * d->inputs, d->inputs * sizeof *t->run);
+	sum = checksum_add(p, sum, t->row + at, n * sizeof *t->row);
+	return t->value ? checksum_add(p, sum, t->value + at, n * sizeof *t->value) : sum;
+}
+
 const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows)
 {
 	const ByInput *t = p->bound->by_input;
@@ -136,7 +157,22 @@ const InputRows *by_input_rows(const Program *p, const Space *s, uint32_t rows)
 	}
 	if (t->begin[low] != s->chunk.cases[0] || t->begin[low + 1] - t->begin[low] != rows)
 		return NULL;
-	if (!t->lists[low].run)
+	bool checked = p->monitor && p->monitor->check_sums;
+	if (t->lists[low].run && checked && list_checksum(p, t, low) != t->checksum[low]) {
+		t->lists[low].run = NULL;
+		__atomic_fetch_add(&p->monitor->corrupted_lists, 1, __ATOMIC_RELAXED);
+	}
+	if (!t->lists[low].run) {
 		transpose(t, p->bound->data, low, (uint32_t)(s - p->space));
+		t->checksum[low] = checked ? list_checksum(p, t, low) : 0;
+	}
 	return &t->lists[low];
+}
+
+void by_input_forget(const Program *p)
+{
+	const ByInput *t = p->bound ? p->bound->by_input : NULL;
+
+	for (uint32_t i = 0; t && i < t->chunks; i++)
+		t->lists[i].run = NULL;
 }

@@ -93,8 +93,8 @@ static bool all_bits(const Codes *c)
 
 static void take_bits(Ctx *cx, Codes *c)
 {
-	c->bits = NEW(&cx->keep, c->whole.slots, uint64_t);
-	c->of_bits = NEW(&cx->keep, c->whole.slots, uint32_t);
+	c->bits = NEW(&cx->fixed, c->whole.slots, uint64_t);
+	c->of_bits = NEW(&cx->fixed, c->whole.slots, uint32_t);
 	for (uint32_t k = 0; k < c->count; k++) {
 		uint64_t bits = 0;
 		for (uint32_t i = 0; i < c->width; i++)
@@ -110,9 +110,9 @@ static void take_bits(Ctx *cx, Codes *c)
 
 static CodeWords words_of(Ctx *cx, const Codes *c, const Set *s)
 {
-	uint32_t *first = NEW(&cx->keep, s->count + 1, uint32_t);
-	uint32_t *column = NEW(&cx->keep, (size_t)s->count * s->cols, uint32_t), n = 0;
-	float *twice = NEW(&cx->keep, (size_t)s->count * s->cols, float), *start = NEW(&cx->keep, s->count, float);
+	uint32_t *first = NEW(&cx->fixed, s->count + 1, uint32_t);
+	uint32_t *column = NEW(&cx->fixed, (size_t)s->count * s->cols, uint32_t), n = 0;
+	float *twice = NEW(&cx->fixed, (size_t)s->count * s->cols, float), *start = NEW(&cx->fixed, s->count, float);
 	bool ones = true;
 
 	for (uint32_t k = 0; k < s->count; k++) {
@@ -172,7 +172,7 @@ static void take_parts(Ctx *cx, Codes *c)
 	c->parts = cut ? 2 : 1;
 	for (uint32_t i = 0; i < c->parts; i++) {
 		Set s = set_take(&cx->scratch, c, from, cut && !i ? cut : c->width - from);
-		c->number[i] = NEW(&cx->keep, c->count, uint32_t);
+		c->number[i] = NEW(&cx->fixed, c->count, uint32_t);
 		for (uint32_t k = 0; k < c->count; k++)
 			c->number[i][k] = set_add(c, &s, k);
 		c->words[i] = words_of(cx, c, &s);
@@ -188,12 +188,12 @@ Codes *codes_make(Ctx *cx, Codes *known[KNOWN_CODES], const Data *d)
 	for (int i = 0; i < KNOWN_CODES; i++)
 		if (known[i] && known[i]->count == d->code_count && known[i]->width == d->targets && known[i]->hash == hash)
 			return known[i];
-	Codes *c = NEW(&cx->keep, 1, Codes);
+	Codes *c = NEW(&cx->fixed, 1, Codes);
 	c->count = d->code_count;
 	c->width = d->targets;
 	c->hash = hash;
-	c->word = NEW(&cx->keep, (size_t)c->count * c->width, float);
-	c->whole = set_take(&cx->keep, c, 0, c->width);
+	c->word = NEW(&cx->fixed, (size_t)c->count * c->width, float);
+	c->whole = set_take(&cx->fixed, c, 0, c->width);
 	for (uint32_t k = 0; k < c->count; k++) {
 		double square = 0;
 		for (size_t i = (size_t)k * c->width; i < (size_t)(k + 1) * c->width; i++) {

@@ -252,14 +252,14 @@ static const HalfKern *const kinds[ISA_COUNT] = {
 
 Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 {
-	Halves *h = NEW(&cx->keep, 1, Halves);
+	Halves *h = NEW(&cx->fixed, 1, Halves);
 	size_t room = 0;
 	bool beside = false;
 
 	h->kern = kinds[isa];
-	h->by_source = NEW(&cx->keep, l->panels, size_t);
-	h->by_target = NEW(&cx->keep, l->panels, size_t);
-	h->x_at = NEW(&cx->keep, l->parts, uint32_t);
+	h->by_source = NEW(&cx->fixed, l->panels, size_t);
+	h->by_target = NEW(&cx->fixed, l->panels, size_t);
+	h->x_at = NEW(&cx->fixed, l->parts, uint32_t);
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *panel = &l->panel[i];
 		if (panel->list)

@@ -25,10 +25,10 @@ typedef struct Halves {
 
 /* Of a thread; of a team, x is that of the team. */
 typedef struct HalfSpace {
-	Half *x;          /* [rows][x_row] inputs, */
-	const Half *rows; /* unless they can be used where they are kept */
+	Half *x; /* [rows][x_row] inputs, */
 	Half *scratch;
-	float *row; /* [inputs] of one case */
+	float *row;       /* [inputs] of one case */
+	const Half *rows; /* inputs: x, unless they can be used where they are kept; all above is constant */
 } HalfSpace;
 
 Halves *halves_make(Ctx *cx, const Layout *l, int isa);

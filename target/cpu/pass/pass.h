@@ -47,17 +47,16 @@ typedef struct RowSpace {
 	const uint32_t **index;  /* [rows] index lists in the data, */
 	const float **values;    /* their values, if the data has some, */
 	uint32_t *lengths;       /* and their lengths */
-	bool untouched;          /* allocated, but not yet written to by the thread that uses them */
 } RowSpace;
 
 /* The cases in the rows, and where their inputs and targets are. */
 typedef struct Chunk {
-	uint64_t *cases; /* [capacity] case of the data in each row */
-	uint32_t *begin; /* [capacity + 1] first rows of examples */
-	uint32_t examples;
+	uint64_t *cases;   /* [capacity] case of the data in each row */
+	uint32_t *begin;   /* [capacity + 1] first rows of examples */
 	uint32_t *step;    /* [capacity] rows by time step: first cases of all sequences, second cases, ... */
 	uint32_t *step_at; /* [capacity + 1] where each time step begins there */
-	uint32_t steps, capacity;
+	uint32_t capacity; /* up to here constant */
+	uint32_t examples, steps;
 	bool contiguous;           /* in the data */
 	const float *inputs;       /* NULL: copied to ROW_ACT; else in the data, of row 0 if contiguous, else of case 0 */
 	const float *target;       /* of row 0: y, or in the data; */
@@ -86,13 +85,14 @@ typedef struct SumStack {
 } SumStack;
 
 typedef struct Space {
-	RowSpace rows;
-	Chunk chunk;
+	RowSpace rows; /* from here to Chunk.capacity constant */
 	Scratch scratch;
-	SumStack sums;
 	struct HalfSpace *half; /* with bf16: half.h */
-	float max_change;       /* of an update, by this thread: Monitor.max_change, */
-	uint64_t checksum;      /* and its part of the checksum of the sum that was used */
+	Chunk chunk;
+	SumStack sums;
+	bool untouched;    /* rows are allocated, but not yet written to by the thread that uses them */
+	float max_change;  /* of an update, by this thread: Monitor.max_change, */
+	uint64_t checksum; /* and its part of the checksum of the sum that was used */
 } Space;
 
 /* ---- the list of steps -------------------------------------------------------------------------- */
@@ -151,7 +151,8 @@ enum { KNOWN_CODES = 2 }; /* tables that are kept: training and test data may ha
 /* All that was derived from some data. */
 typedef struct Bound {
 	const Data *of;   /* as given; NULL: nothing is bound here, or making it failed */
-	Arena arena;      /* of all that follows */
+	Arena arena;      /* of all that follows, */
+	Arena work;       /* and that passes write to */
 	const Data *data; /* with index lists made of dense inputs where option input says so */
 	bool index;       /* inputs are index lists */
 	Scorer scorer;
@@ -175,7 +176,7 @@ typedef struct Pending {
 	bool untouched; /* its own has not been written to */
 } Pending;
 
-struct Program {
+struct Program { /* constant while data is bound, up to `bound` */
 	const Net *net;
 	const Plan *plan;
 	const Options *opt; /* of the run: some may change while it trains */
@@ -187,18 +188,18 @@ struct Program {
 	float *w, *state[MAX_STATE]; /* [floats] */
 	float *copies;               /* [copy_floats] transposed weights */
 	float *zero;                 /* a row of zeros, as long as any row of cases or weights */
-	Pending pending;
-	struct Monitor *monitor; /* NULL: no guard */
-	struct Halves *half;     /* NULL: all is fp32; else half.h */
-	struct Online *online;   /* NULL: the network or an option is not for it */
-	Bound *bound;            /* NULL: no data yet; else bounds[BOUND_NOW] */
-	Bound bounds[BOUNDS];    /* of the data that is bound, and of the one before if they alternate */
-	Codes *known[KNOWN_CODES];
-	Pool *pool; /* NULL: one thread */
+	struct Monitor *monitor;     /* NULL: no guard */
+	struct Halves *half;         /* NULL: all is fp32; else half.h */
+	struct Online *online;       /* NULL: the network or an option is not for it */
+	Pool *pool;                  /* NULL: one thread */
 	uint32_t threads;
-	bool awake;   /* the last batch was shared by all threads */
-	Space *space; /* [threads] */
-	Tally *tally; /* [MAX_LEAVES] */
+	Space *space;         /* [threads] */
+	Tally *tally;         /* [MAX_LEAVES] */
+	Bound *bound;         /* NULL: no data yet; else bounds[BOUND_NOW] */
+	Bound bounds[BOUNDS]; /* of the data that is bound, and of the one before if they alternate */
+	Codes *known[KNOWN_CODES];
+	Pending pending;
+	bool awake; /* the last batch was shared by all threads */
 };
 
 /* ---- space.c: buffers --------------------------------------------------------------------------- */
@@ -210,6 +211,7 @@ void weights_drop(Ctx *cx, const Program *p, int which);
 void copies_drop(Ctx *cx, const Program *p); /* and the pending sum */
 uint32_t longest_row(const Layout *l);
 void space_take(Ctx *cx, Program *p, Bound *b); /* for the data of b; sets longest, chunk, team_rows */
+uint64_t rows_mend(Program *p);                 /* as GuardHooks.mend */
 
 /* ---- lower.c: the list of steps ----------------------------------------------------------------- */
 
@@ -257,9 +259,10 @@ StepFn run_gradient, run_gradient_bf16, run_gradient_index, run_gradient_links;
 
 /* ---- by_input.c: transposed index lists --------------------------------------------------------- */
 
-struct ByInput *by_input_make(Arena *a, const Program *p, const Bound *b); /* NULL: not worth their memory */
+struct ByInput *by_input_make(const Program *p, Bound *b); /* NULL: not worth their memory */
 const InputRows *by_input_rows(const Program *p, const Space *s,
                                uint32_t rows); /* of the chunk; NULL: there are none */
+void by_input_forget(const Program *p);        /* all are made anew: the data was corrupted */
 
 /* ---- sums.c: checksums and joins of sums -------------------------------------------------------- */
 

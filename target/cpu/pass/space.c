@@ -109,7 +109,7 @@ static void rows_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 
 	to->row[ROW_ACT] = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
 	to->row[ROW_DELTA] = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
-	to->untouched = true;
+	s->untouched = true;
 	to->row[ROW_NET] = l->nets ? floats_take(&cx->keep, all + LANES) : NULL;
 	to->row[ROW_ERROR] = l->own_errors ? floats_take(&cx->keep, all + LANES) : NULL;
 	to->y = floats_take(&cx->keep, rows * outputs + LANES);
@@ -124,26 +124,52 @@ static void rows_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	to->capacity = rows;
 }
 
+static bool set_one(float *at)
+{
+	bool wrong = *at != 1;
+
+	*at = 1;
+	return wrong;
+}
+
+/* The true unit, and columns that are always 1; nothing else writes to them. Returns how many were not. */
+static uint64_t set_ones(const Layout *l, const RowSpace *s)
+{
+	uint64_t wrong = 0;
+
+	for (uint32_t m = 0; m < s->capacity; m++) {
+		float *act = s->row[ROW_ACT] + (size_t)m * l->cols;
+		wrong += set_one(act);
+		for (uint32_t k = 0; k < l->parts; k++)
+			if (l->part[k].one)
+				wrong += set_one(act + l->part[k].col + l->part[k].count);
+	}
+	return wrong;
+}
+
 /* By the thread that will use them, so that their pages are on its memory node. */
 static void rows_touch(void *arg, uint32_t thread)
 {
 	const Program *p = arg;
 	const Layout *l = p->layout;
-	RowSpace *s = &p->space[thread].rows;
-	size_t all = (size_t)s->capacity * l->cols + LANES;
+	Space *s = &p->space[thread];
+	size_t all = (size_t)s->rows.capacity * l->cols + LANES;
 
 	if (!s->untouched)
 		return;
 	s->untouched = false;
-	memset(s->row[ROW_ACT], 0, all * sizeof(float));
-	memset(s->row[ROW_DELTA], 0, all * sizeof(float));
-	for (uint32_t m = 0; m < s->capacity; m++) {
-		float *act = s->row[ROW_ACT] + (size_t)m * l->cols;
-		act[0] = 1; /* the true unit */
-		for (uint32_t k = 0; k < l->parts; k++)
-			if (l->part[k].one)
-				act[l->part[k].col + l->part[k].count] = 1;
-	}
+	memset(s->rows.row[ROW_ACT], 0, all * sizeof(float));
+	memset(s->rows.row[ROW_DELTA], 0, all * sizeof(float));
+	set_ones(l, &s->rows);
+}
+
+uint64_t rows_mend(Program *p)
+{
+	uint64_t wrong = 0;
+
+	for (uint32_t i = 0; i < p->threads; i++)
+		wrong += set_ones(p->layout, &p->space[i].rows);
+	return wrong;
 }
 
 /* ---- rows at a time ---- */
