@@ -7,6 +7,7 @@
 #   make check      slow tests, MPI, layering, format; ASan and UBSan, TSan, fuzzing with fixed seeds
 #   make check-all  clang-tidy, cppcheck, gcc -fanalyzer
 #   make fuzz       [SECONDS=600] new seeds for so long in all; inputs that reach new code go to test/fuzz/corpus
+#   make torture    [TORTURE_S=600] kills, flipped bits, failing calls, full disks, network faults, fuzzing: nothing may be lost
 #   make repeat     [TIMES=20] random tests and fuzzing again and again: the same counts every time
 #   make format     clang-format
 #   make coverage   line and branch coverage per file
@@ -15,6 +16,7 @@ PREFIX  ?= /usr/local
 JOBS    ?= $(shell nproc)
 SECONDS ?= 600
 TIMES   ?= 20
+export TORTURE_S ?= 600
 COVERED = -f lib/ -f target/ -f api/ -f cli/
 CTEST   = ctest --output-on-failure -j $(JOBS)
 SOURCES = $(shell git ls-files '*.[ch]' '*.inc')
@@ -55,6 +57,9 @@ build-sanitize build-thread: build-test      # whose kernels they link
 fuzz: setup-check build-sanitize
 	@ls build/sanitize/test/fuzz_* | xargs -P $(JOBS) -I{} test/fuzz/run {} $$(($(SECONDS) * $(JOBS) / $$(ls build/sanitize/test/fuzz_* | wc -l) + 1))
 
+torture: setup-check build-sanitize
+	@test/torture/run
+
 repeat: setup-check build-sanitize
 	@test/check/repeat $(TIMES)
 
@@ -72,4 +77,4 @@ install: all
 clean:
 	@rm -rf build
 
-.PHONY: all demo quick test check check-all fuzz repeat format coverage install clean
+.PHONY: all demo quick test check check-all fuzz torture repeat format coverage install clean

@@ -155,7 +155,8 @@ static mp_run *run_new(const mp_net *net, const Setting *s, const char *guard)
 static uint64_t faults(const mp_run *run)
 {
 	const GuardCount *c = guard_count(run->guard);
-	return c->state + c->sums + c->data + c->leaves + c->outliers + c->position + c->snapshots;
+	return c->state + c->sums + c->data + c->leaves + c->outliers + c->position + c->snapshots + c->tables + c->order +
+	       c->best;
 }
 
 typedef struct Result {
@@ -374,6 +375,45 @@ static void jumps_are_not_replayed_for_ever(void **state)
 	mp_net_close(net);
 }
 
+/* Options that may be changed in the middle of a run are no faults, nor what binding data makes of them. */
+static int change_options(void *user, mp_run *run, const mp_report *report)
+{
+	static const char *const values[] = { "0.1", "0.2", "0.3" };
+	(void)user;
+	need(run, mp_run_set(run, "threshold", values[report->epoch % 3]));
+	return 0;
+}
+
+static int tick_nothing(void *user, mp_run *run)
+{
+	(void)user, (void)run;
+	return 0;
+}
+
+static void options_may_change(void **state)
+{
+	(void)state;
+	mp_net *net = net_of(network);
+	mp_data *data = some_data();
+	static const char *const guards[] = { "off", "light", "full" };
+	char fingerprint[33] = "";
+	for (size_t i = 0; i < COUNT(guards); i++) {
+		mp_run *run = run_new(net, &settings[0], guards[i]);
+		need(run, mp_run_set(run, "report", "1"));
+		need(run, mp_run_set(run, "keep-best", "yes"));
+		mp_run_on_tick(run, 0, tick_nothing, NULL);
+		need(run, mp_run_train(run, data, data, change_options, NULL));
+		if (i) {
+			assert_string_equal(run->fingerprint, fingerprint);
+			assert_int_equal(faults(run), 0);
+		}
+		strcpy(fingerprint, run->fingerprint);
+		mp_run_close(run);
+	}
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
 /* Weights flip at every update: it gives up, and says so. */
 static void always(void *user, int moment, void *sum, uint64_t bytes)
 {
@@ -410,6 +450,7 @@ int main(void)
 		cmocka_unit_test(threads_share_checksums),
 		cmocka_unit_test(a_core_is_named),
 		cmocka_unit_test(jumps_are_not_replayed_for_ever),
+		cmocka_unit_test(options_may_change),
 		cmocka_unit_test(what_fails_for_ever_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
