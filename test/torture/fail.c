@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a system call of a command fail, or a disk full after so many bytes. Calls are counted over all threads and
- * processes of the command, those that the C library makes included.
+/* Makes a system call of a command fail, or a disk full after so many bytes. Calls are counted from its entry point on
+ * (the loader, before it, is not ours), over all its threads and processes, those that the C library makes included.
  *
  * fail list                             names and errors that can be given, a line for each call
  * fail count COMMAND...                 runs it and writes how often it makes each call to the file $FAIL_COUNTS
@@ -8,6 +8,7 @@
  * fail space BYTES ERROR COMMAND...     so many bytes can be written to files, then writes return ERROR
  *
  * The status is that of the command, 128 + signal if one ended it, and 77 where processes cannot be traced. */
+#include <elf.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -168,10 +169,43 @@ static void on_entry(Plan *p, pid_t task, const struct ptrace_syscall_info *info
 		set_argument(task, offsetof(struct user_regs_struct, rdx), (uint64_t)count, (uint64_t)count / 2);
 }
 
+/* ---- the entry point ---- */
+
+typedef struct Entry {
+	unsigned long at;
+	long code; /* that a breakpoint replaces there */
+} Entry;
+
+static void entry_stop(pid_t task, Entry *e)
+{
+	char path[64];
+	unsigned long aux[2] = { 0 };
+	snprintf(path, sizeof path, "/proc/%d/auxv", task);
+	FILE *f = fopen(path, "r");
+	while (f && fread(aux, sizeof aux, 1, f) == 1 && aux[0] != AT_ENTRY)
+		;
+	if (f)
+		fclose(f);
+	e->at = aux[1];
+	e->code = ptrace(PTRACE_PEEKTEXT, task, e->at, 0);
+	ptrace(PTRACE_POKETEXT, task, e->at, (e->code & ~0xffL) | 0xcc);
+}
+
+static bool entry_reached(pid_t task, const Entry *e)
+{
+	size_t rip = offsetof(struct user_regs_struct, rip);
+	if (!e->at || (unsigned long)ptrace(PTRACE_PEEKUSER, task, rip, 0) != e->at + 1)
+		return false;
+	ptrace(PTRACE_POKETEXT, task, e->at, e->code);
+	set_register(task, rip, (long long)e->at);
+	return true;
+}
+
 static int watch(Plan *p, pid_t first)
 {
 	int status, result = 0;
 	bool begun = false;
+	Entry entry = { 0 };
 	for (pid_t task; (task = waitpid(-1, &status, __WALL)) > 0;) {
 		long deliver = 0;
 		if (WIFEXITED(status) || WIFSIGNALED(status)) {
@@ -188,6 +222,9 @@ static int watch(Plan *p, pid_t first)
 			else if (info.op == PTRACE_SYSCALL_INFO_EXIT)
 				on_exit_of(task, true);
 		} else if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
+			if (!entry.at)
+				entry_stop(task, &entry);
+		} else if (!begun && WSTOPSIG(status) == SIGTRAP && entry_reached(task, &entry)) {
 			begun = true;
 		} else if (status >> 16 == 0 && WSTOPSIG(status) != SIGSTOP) {
 			deliver = WSTOPSIG(status);
