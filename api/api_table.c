@@ -12,6 +12,7 @@ struct mp_table {
 	Schema *schema;
 	uint8_t *part; /* of every row; NULL: not cut */
 	uint64_t cases[2];
+	bool balance;
 	mp_table_info info;
 	mp_column column;
 };
@@ -117,6 +118,10 @@ static void cut_body(void *arg)
 	if (own.folds == 1 || (own.folds && own.fold >= own.folds) || own.folds > a->t->table->rows)
 		fail(cx, MP_BAD_INPUT, "give 2 folds or more, at most one for each row", "there cannot be %u folds", own.folds);
 	Cut cut = { own.share, own.folds, own.fold, own.seed, own.stratify };
+	if (own.balance && a->t->schema->task != TASK_CLASSES && a->t->schema->task != TASK_BINARY)
+		fail(cx, MP_BAD_INPUT, "leave it out", "only classes can be balanced, and the target of %s is a number",
+		     a->t->table->name);
+	a->t->balance = own.balance;
 	a->t->part = table_cut(cx, a->t->table, a->t->schema, &cut);
 	schema_fit(cx, a->t->schema, a->t->table, a->t->part);
 	a->t->info.inputs = a->t->schema->inputs;
@@ -136,6 +141,8 @@ static void part_body(void *arg)
 {
 	PartArgs *a = arg;
 	a->d->data = table_encode(&a->d->cx, a->t->table, a->t->schema, a->t->part, a->which);
+	if (a->t->balance && a->which == PART_TRAIN)
+		data_balance(&a->d->cx, a->d->data);
 }
 
 static mp_status part_new(const mp_table *t, int which, mp_data **data)

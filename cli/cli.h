@@ -188,16 +188,22 @@ extern const Option data_reading[]; /* options that say how to read data */
 
 /* ---- table.c: training on a table without a topology file --------------------------------------- */
 
+enum { MOST_TABLE_FOLDS = 100 };
 typedef struct TableRun {
 	mp_table *table; /* NULL: not trained on a table */
 	uint64_t held_out;
-	const char *model; /* file that the model is saved to; NULL: none */
+	uint32_t folds;                                          /* 0: no cross-validation */
+	double fold_score[MOST_TABLE_FOLDS], fold_mean, fold_sd; /* accuracy or R2 */
+	uint64_t seed;                                           /* with restarts: the best */
+	const char *model;                                       /* file that the model is saved to; NULL: none */
 } TableRun;
 int after_table(const mp_table *table, mp_status status);
 bool is_table(const char *path); /* by its name: data, not a topology file */
 /* The file of the model, NULL with --no-save; refuses to overwrite one that was not named. */
 int table_model_file(Args *a, const char *path, const char **file);
 /* Opens the table, cuts it, makes a network for it; test: data to test on, NULL: rows are held out. */
+/* The seed of `count` whose network has the least error on the rows held out: t->seed. */
+int table_restarts(TableRun *t, Args *a, const Session *from, uint64_t count);
 int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const char *test);
 
 /* ---- outputs.c: files to be written, checked before the work ------------------------------------ */

@@ -40,6 +40,8 @@ static const Option table_options[] = {
 	{ "task", "auto|classes|regression", "what the target is; default: found from its values" },
 	{ "hidden", "SIZES", "sizes of the hidden layers, such as 64,32; default: by the size of the data" },
 	{ "holdout", "X", "share of the rows that is held out; default 0.2, none below 20 rows" },
+	{ "folds", "K", "cross-validate with K folds first" },
+	{ "balance", NULL, "weight cases so that all classes count the same" },
 	{ "write-topo", "FILE", "write the topology that was made" },
 	{ NULL, NULL, NULL },
 };
@@ -354,6 +356,20 @@ static void result_json(const Train *t, const mp_report *r)
 		metrics_json(&j, t->s.run, t->metrics);
 		columns_json(&j, t->s.run);
 		json_count(&j, "holdout_cases", t->table.held_out);
+		if (t->table.folds) {
+			json_open(&j, "folds", '{');
+			json_real(&j, "mean", t->table.fold_mean);
+			json_real(&j, "sd", t->table.fold_sd);
+			json_open(&j, "scores", '[');
+			for (uint32_t i = 0; i < t->table.folds; i++)
+				json_real(&j, NULL, t->table.fold_score[i]);
+			json_close(&j, ']');
+			json_close(&j, '}');
+		}
+		if (t->restarts) {
+			json_count(&j, "restarts", t->restarts);
+			json_count(&j, "best_seed", t->table.seed);
+		}
 	}
 	if (m)
 		restarts_json(&j, t->s.run, m);
@@ -436,6 +452,13 @@ static void result_table(const Train *t, const mp_report *r)
 		printf("\n%s\n",
 		       t->table.held_out ? "on the rows held out, with the weights of the best epoch:" : "on all rows:");
 		metrics_show(t->s.run, t->metrics);
+		if (t->table.folds)
+			printf("\n%u folds: %s %s, standard deviation %s\n", t->table.folds,
+			       isnan(t->metrics->r2) ? "accuracy" : "R2", format_real(t->table.fold_mean).s,
+			       format_real(t->table.fold_sd).s);
+		if (t->restarts)
+			printf("\nbest of %s on the rows held out: seed %llu\n", format_things(t->restarts, "seed").s,
+			       (unsigned long long)t->table.seed);
 	}
 	printf("\n%s after %s, %s\n", why_stopped(r), format_things(r->epoch, "epoch").s,
 	       format_things(r->updates, "update").s);
@@ -492,6 +515,15 @@ static int train_measure(Train *t)
 	return t->metrics ? EXIT_DONE : after_run(t->s.run, MP_FAILED);
 }
 
+/* Of many seeds the one with the least error on the rows held out. */
+static int train_table_seed(Train *t)
+{
+	char number[24];
+	int rc = table_restarts(&t->table, t->args, &t->s, t->restarts);
+	snprintf(number, sizeof number, "%llu", (unsigned long long)t->table.seed);
+	return rc ? rc : after_run(t->s.run, mp_run_set(t->s.run, "seed", number));
+}
+
 static int train_steps(Train *t)
 {
 	Args *a = t->args;
@@ -500,6 +532,8 @@ static int train_steps(Train *t)
 	t->speaks = mp_job_rank(a->job) == 0;
 	if ((rc = train_check(t)) || (rc = train_agree(t)) || (rc = train_net(t)) || (rc = train_prepare(t)) ||
 	    (rc = train_read(t)) || (rc = train_folder(t)))
+		return rc;
+	if (t->table.table && t->restarts && (rc = train_table_seed(t)))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
@@ -510,9 +544,9 @@ static int train_steps(Train *t)
 	if (t->speaks && (t->dir.file || watched))
 		mp_run_on_tick(t->s.run, watched && t->dir.every > HEARTBEAT ? HEARTBEAT : t->dir.every, train_tick, t);
 	heartbeat_send(a->heartbeat);
-	mp_status status =
-		t->restarts ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts, train_restarts, train_report, t)
-					: mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
+	mp_status status = t->restarts && !t->table.table ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts,
+	                                                                    train_restarts, train_report, t)
+	                                                  : mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
 	progress_end(&t->progress);
 	if (t->failed) /* message shown already */
 		return t->failed;

@@ -56,6 +56,7 @@ typedef struct mp_cut {
 	uint32_t folds, fold;
 	uint64_t seed;
 	int stratify; /* the same share of each class */
+	int balance;  /* cases to train on get weights, so that all classes count the same */
 } mp_cut;
 /* Cases of the two parts; scales are fitted on those to train on. *held_out is NULL if there is no such part. */
 MP_API mp_status mp_table_cut(mp_table *table, const mp_cut *cut, mp_data **train, mp_data **held_out);

@@ -324,3 +324,26 @@ Data *table_encode(Ctx *cx, const Frame *t, const Schema *s, const uint8_t *part
 	data_pack(cx, d);
 	return d;
 }
+
+void data_balance(Ctx *cx, Data *d)
+{
+	uint32_t classes = d->targets > 1 ? d->targets : 2;
+	double *total = NEW(&cx->scratch, classes, double), all = 0;
+	float *row = NEW(&cx->scratch, d->targets, float), *weight = NEW(&cx->keep, d->cases, float);
+	uint32_t *class = NEW(&cx->scratch, d->cases, uint32_t), there = 0;
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_y(d, i, row);
+		int64_t one = d->targets > 1 ? row_one_of_n(row, d->targets) : row[0] == 1;
+		if (one < 0)
+			fail(cx, MP_BAD_INPUT, "leave it out", "only classes can be balanced, and the targets are none");
+		weight[i] = d->weight ? d->weight[i] : 1;
+		class[i] = (uint32_t)one;
+		total[one] += (double)weight[i];
+		all += (double)weight[i];
+	}
+	for (uint32_t c = 0; c < classes; c++)
+		there += total[c] > 0;
+	for (uint64_t i = 0; i < d->cases; i++)
+		weight[i] = (float)((double)weight[i] * all / (there * total[class[i]]));
+	d->weight = weight;
+}

@@ -110,6 +110,8 @@ uint8_t *table_cut(Ctx *cx, const Frame *t, const Schema *s, const Cut *cut);
 void schema_fit(Ctx *cx, Schema *s, const Frame *t, const uint8_t *part); /* offsets, factors, indicators */
 /* Rows of `which` part (part NULL: all). Columns are matched by their names. In keep. */
 Data *table_encode(Ctx *cx, const Frame *t, const Schema *s, const uint8_t *part, int which);
+/* Case weights, times those that cases have: each class counts the same, all cases together as before. */
+void data_balance(Ctx *cx, Data *d);
 double target_decode(const Field *c, double encoded); /* of a number: in the units of the table */
 
 /* ---- topology.c: a network for a table ---------------------------------------------------------- */

@@ -53,3 +53,9 @@ bad 'a,b\n1,2\n3,4\n' --hidden 3,,4
 bad 'a,b\n1,2\n3,4\n' --holdout 1.5
 bad 'a,b\n1,2\n3,4\n' --targets c
 bad 'a\n1\n2\n'
+
+# Cross-validation, balanced classes, the best of several seeds by the rows held out.
+t train people.csv --no-save --quiet --folds 4 --epochs 20 --json | sed 's/.*"holdout/"holdout/'
+t train people.csv --no-save --quiet --balance --restarts 3 --epochs 20 --json | sed 's/.*"holdout/"holdout/'
+t train price.csv --no-save --balance
+t train people.csv --no-save --folds 1
