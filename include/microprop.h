@@ -260,7 +260,8 @@ typedef struct mp_report {
 	uint64_t connections, cases;
 	uint64_t epoch, epochs; /* finished, and how many at most; 0: no limit */
 	uint64_t updates;
-	double error, total_error; /* mean per case of the error summed over outputs; its sum */
+	/* mean over the cases with any target, one of weight w counting w times, of the error summed over outputs; its sum */
+	double error, total_error;
 	/* Shares of cases, 0..1. right: accuracy, the best guess is the target; within: every output lies within option
 	 * threshold of its target. */
 	double right, within;

@@ -459,7 +459,7 @@ static void note_maxima(Guard *g, double error, float change)
 static Status check_outlier(Guard *g, const Tally *t)
 {
 	Run *r = g->r;
-	double error = t->cases ? t->error / (double)t->cases : 0;
+	double error = tally_mean(t);
 	float change = g->monitor.max_change;
 	bool outlier = is_outlier(g, error, change), replayed = g->outlier.update == r->at.updates;
 	if (replayed && memcmp(&g->outlier.error, &error, sizeof error) == 0 &&

@@ -3,8 +3,6 @@
  * whether `until` is reached. */
 #include "run.h"
 
-static double mean_error(const Tally *t) { return t->cases ? t->error / (double)t->cases : 0; }
-
 /* Million connections per second. */
 static double speed(const Net *net, uint64_t cases, double seconds)
 {
@@ -24,12 +22,12 @@ void report_fill(Run *r, const Data *data, double rate)
 	p->epochs = (uint64_t)r->opt.epochs;
 	p->updates = at->updates;
 	p->total_error = t->error;
-	p->error = mean_error(t);
+	p->error = tally_mean(t);
 	p->right = share_of(t->right, t->scored);
 	p->within = share_of(t->within, t->scored);
 	p->tested = at->test.cases > 0;
 	p->test_total_error = at->test.error;
-	p->test_error = mean_error(&at->test);
+	p->test_error = tally_mean(&at->test);
 	p->test_right = share_of(at->test.right, at->test.scored);
 	p->test_within = share_of(at->test.within, at->test.scored);
 	p->rate = rate;
@@ -43,7 +41,7 @@ bool until_reached(const Until *u, const Tally *t)
 {
 	/* NaN: false */
 	return share_of(t->within, t->scored) >= u->within || share_of(t->right, t->scored) >= u->right ||
-	       mean_error(t) < u->error;
+	       tally_mean(t) < u->error;
 }
 
 /* When the history is full, every other point is dropped and the stride doubles. */

@@ -116,7 +116,7 @@ void restarts_report(Restarts *all)
 bool seed_ends(const Options *o, const Until *u, const Tally *t, uint64_t epoch, uint64_t updates, mp_seed *result)
 {
 	result->epochs = epoch;
-	result->error = t->cases ? t->error / (double)t->cases : 0;
+	result->error = tally_mean(t);
 	result->right = share_of(t->right, t->scored);
 	result->within = share_of(t->within, t->scored);
 	result->solved = epoch && until_reached(u, t);

@@ -141,6 +141,7 @@ void score_case(const Scorer *s, const double *out, const float *target, double 
 		return;
 	t->error += weight * error;
 	t->scored++;
+	t->weight += weight;
 	t->within += within;
 	if (s->code_count)
 		t->right += code_right(s, out, target);
@@ -157,7 +158,10 @@ void tally_add(Tally *into, const Tally *t)
 	into->scored += t->scored;
 	into->right += t->right;
 	into->within += t->within;
+	into->weight += t->weight;
 }
+
+double tally_mean(const Tally *t) { return t->weight > 0 ? t->error / t->weight : 0; }
 
 Tally tally_leaves(const Tally *leaf, uint32_t first, uint32_t end)
 {

@@ -8,7 +8,8 @@
 
 typedef struct Tally {
 	double error;
-	uint64_t cases, scored, right, within;
-} Tally; /* scored: cases with any target */
+	uint64_t cases, scored, right, within; /* scored: cases with any target */
+	double weight;                         /* of the scored cases: the sum of their case weights, or their number */
+} Tally;
 
 #endif

@@ -66,6 +66,7 @@ typedef struct Scorer {
 void scorer_init(Scorer *s, const Options *o, const Data *d);
 void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t);
 void tally_add(Tally *into, const Tally *t);
+double tally_mean(const Tally *t); /* error of a scored case, one of weight 2 counting twice; 0 if there is none */
 /* of leaves first .. end - 1, a subtree, in tree order */
 Tally tally_leaves(const Tally *leaf, uint32_t first, uint32_t end);
 /* The code word nearest to `out` (Euclid; the first on ties) over elements whose target is not NaN; target NULL:

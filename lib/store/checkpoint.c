@@ -54,8 +54,9 @@ typedef struct Field {
 #define TALLY(name, member)                                                                       \
 	{ name ".error", REAL, AT(member.error) }, { name ".cases", WHOLE, AT(member.cases) },        \
 		{ name ".scored", WHOLE, AT(member.scored) }, { name ".right", WHOLE, AT(member.right) }, \
+		{ name ".within", WHOLE, AT(member.within) },                                             \
 	{                                                                                             \
-		name ".within", WHOLE, AT(member.within)                                                  \
+		name ".weight", OPTIONAL, AT(member.weight)                                               \
 	}
 static const Field fields[] = {
 	{ "epoch", WHOLE, AT(epoch) },
@@ -450,6 +451,18 @@ static void check_format(Ctx *cx, const SafeFile *f, bool resume)
 		        "the run drew its random numbers from '%s', this program has %s", safe_meta(f, "rng"), rng_name);
 }
 
+/* Files before 0.2 hold no weights of tallies, and in `best` a mean over all cases, also those without a target. The
+ * weights of the data are not known here: each case counts once. */
+static void position_complete(Position *at)
+{
+	Tally *const tally[] = { &at->tally, &at->last, &at->test };
+	const Tally *t = at->test.cases ? &at->test : &at->last;
+	for (size_t i = 0; i < COUNT(tally); i++)
+		tally[i]->weight = (double)tally[i]->scored;
+	if (t->scored && t->scored < t->cases)
+		at->best *= (double)t->cases / (double)t->scored;
+}
+
 static void read_position(Ctx *cx, const SafeFile *f, const char *prefix, Position *at)
 {
 	for (size_t i = 0; i < COUNT(fields); i++) {
@@ -458,6 +471,8 @@ static void read_position(Ctx *cx, const SafeFile *f, const char *prefix, Positi
 		if (text && !field_read(&fields[i], text, at))
 			fail_at(cx, safe_loc(f, key), not_whole, "metadata %s cannot be '%s'", key, text);
 	}
+	if (!safe_meta(f, join(&cx->scratch, prefix, "tally.weight")))
+		position_complete(at);
 }
 
 /* An unknown option is an error: it might change the result.  One that is missing has its default. */

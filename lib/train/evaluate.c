@@ -30,7 +30,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 		*result = (mp_result){ .cases = seen.cases,
 			                   .total_error = t.error,
 			                   .seconds = clock_seconds() - start,
-			                   .error = t.cases ? t.error / (double)t.cases : 0,
+			                   .error = tally_mean(&t),
 			                   .right = share_of(t.right, t.scored),
 			                   .within = share_of(t.within, t.scored) };
 }

@@ -292,9 +292,10 @@ static void test_score_codes(void **state)
 static void test_tally(void **state)
 {
 	(void)state;
-	Tally a = { 1.5, 4, 3, 2, 1 }, b = { 0.25, 10, 9, 8, 7 };
+	Tally a = { 1.5, 4, 3, 2, 1, 3.5 }, b = { 0.25, 10, 9, 8, 7, 0 };
 	tally_add(&a, &b);
 	assert_true(a.error == 1.75 && a.cases == 14 && a.scored == 12 && a.right == 10 && a.within == 8);
+	assert_true(a.weight == 3.5 && tally_mean(&a) == 0.5 && tally_mean(&b) == 0);
 }
 
 typedef struct Check {

@@ -396,6 +396,46 @@ static void error_function_goes_with_the_weights(void **state)
 	unlink(path);
 }
 
+/* Trained for an epoch of one update, and tested with its weights. */
+static mp_result errors_of(const char *target, const char *batch, uint64_t cases, const float *x, const float *y,
+                           const float *weight, double *trained)
+{
+	mp_result result = { .size = sizeof result };
+	Fixture f = open_fixture(xor_net, "make:xor");
+	mp_data_close(f.data);
+	assert_int_equal(mp_data_new(&f.data, cases, 2, 1, x, y, NULL, 0, NULL), MP_OK);
+	f.data->data->weight = weight;
+	set(f.run, "target", target);
+	set(f.run, "batch", batch);
+	set(f.run, "rate", "1e-6"); /* online, errors of later cases hardly change */
+	set(f.run, "shuffle", "off");
+	set(f.run, "epochs", "1");
+	assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+	*trained = f.run->report.error;
+	assert_int_equal(mp_run_test(f.run, f.data, &result, NULL), MP_OK);
+	close_fixture(&f);
+	return result;
+}
+
+/* A case of weight 2 is two cases, one without a target none. */
+static void error_is_a_mean_over_scored_cases(void **state)
+{
+	(void)state;
+	static const char *const targets[] = { "cpu", "ref", "gf11" }, *const batches[] = { "all", "1" };
+	static const float x[] = { 0, 0, 0, 1, 0, 1, 1, 1, 1, 0 }, y[] = { 0, 1, 1, 0, NAN };
+	static const float one[] = { 0, 0, 0, 1, 1, 1, 1, 0 }, y_one[] = { 0, 1, 0, NAN }, weight[] = { 1, 2, 1, 3 };
+	for (size_t t = 0; t < COUNT(targets); t++)
+		for (size_t b = 0; b < COUNT(batches); b++) {
+			double plain, masked, weighted;
+			mp_result p = errors_of(targets[t], batches[b], 4, x, y, NULL, &plain);
+			mp_result m = errors_of(targets[t], batches[b], 5, x, y, NULL, &masked);
+			mp_result w = errors_of(targets[t], batches[b], 4, one, y_one, weight, &weighted);
+			assert_true(fabs(masked - plain) < 1e-6 * plain && fabs(weighted - plain) < 1e-6 * plain);
+			assert_true(fabs(m.error - p.error) < 1e-6 * p.error && fabs(w.error - p.error) < 1e-6 * p.error);
+			assert_true(fabs(w.total_error - 4 * w.error) < 1e-12);
+		}
+}
+
 static void handles_that_failed_are_refused(void **state)
 {
 	(void)state;
@@ -570,6 +610,7 @@ int main(void)
 		cmocka_unit_test(memory_without_boundaries_is_one_sequence),
 		cmocka_unit_test(scale_goes_with_the_weights),
 		cmocka_unit_test(error_function_goes_with_the_weights),
+		cmocka_unit_test(error_is_a_mean_over_scored_cases),
 		cmocka_unit_test(handles_that_failed_are_refused),
 		cmocka_unit_test(history_is_thinned_out),
 		cmocka_unit_test(every_allocation_may_fail),

@@ -236,7 +236,7 @@ static void case_forward(const Program *p, uint64_t i, Tally *t)
 	for (OnlineStep *st = on->step; st < on->step + on->forwards; st++)
 		st->run(p, st);
 	if (labelled)
-		rows_tally(s, 0, 1, t);
+		rows_tally(p, s, 0, 1, t);
 	else
 		t->cases++;
 }

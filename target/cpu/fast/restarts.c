@@ -171,8 +171,8 @@ static void lane_check(Worker *g, uint32_t i, const LaneTally *t, bool whole)
 	const Search *c = g->search;
 	const SeedLane *l = &g->lane[i];
 	uint64_t epoch = g->epochs - l->epoch, updates = g->updates - l->update;
-	Tally own = { t->error[i], (uint64_t)t->cases[i], (uint64_t)t->scored[i], (uint64_t)t->right[i],
-		          (uint64_t)t->within[i] };
+	Tally own = { t->error[i],           (uint64_t)t->cases[i],  (uint64_t)t->scored[i],
+		          (uint64_t)t->right[i], (uint64_t)t->within[i], c->net.weight ? t->weight[i] : (double)t->scored[i] };
 	mp_seed result = { 0 };
 
 	if (l->number == NO_SEED)
@@ -202,6 +202,7 @@ static void tallies_add(LaneTally *restrict into, const LaneTally *restrict t)
 {
 	for (int i = 0; i < LANES; i++) {
 		into->error[i] += t->error[i];
+		into->weight[i] += t->weight[i];
 		into->cases[i] += t->cases[i];
 		into->scored[i] += t->scored[i];
 		into->right[i] += t->right[i];
@@ -452,11 +453,13 @@ static void worker_run(void *arg, uint32_t thread)
 /* ---- buffers ---- */
 
 /* With a margin for rounding: a lane over the limit is then checked exactly. */
-static LaneLimits limits_of(const Until *u, uint64_t cases, uint64_t scored)
+static LaneLimits limits_of(const Until *u, double scored, double weight)
 {
-	return (LaneLimits){ .right = isnan(u->right) ? INFINITY : (float)(u->right * (double)scored * (1 - 1e-6)),
-		                 .within = isnan(u->within) ? INFINITY : (float)(u->within * (double)scored * (1 - 1e-6)),
-		                 .error = isnan(u->error) ? -INFINITY : u->error * (double)cases * (1 + 1e-6) };
+	return (LaneLimits){ .right = isnan(u->right) ? INFINITY : (float)(u->right * scored * (1 - 1e-6)),
+		                 .within = isnan(u->within) ? INFINITY : (float)(u->within * scored * (1 - 1e-6)),
+		                 .error = isnan(u->error) ? -INFINITY
+		                          : weight > 0    ? u->error * weight * (1 + 1e-6)
+		                                          : INFINITY };
 }
 
 static void take_ranges(Ctx *cx, Search *c)
@@ -587,8 +590,8 @@ bool cpu_restarts(Ctx *cx, Program *p, Restarts *all)
 	c.place_of = NEW(&cx->scratch, p->net->links, uint32_t);
 	c.net = small_make(&cx->scratch, p->layout, p->opt, &(SmallShape){ LANE_SEED, chunk_cases(&c), NULL }, c.place_of);
 	until_parse(p->opt->until, &c.until);
-	uint64_t scored = small_data(&cx->scratch, &c.net, p, c.sequences);
-	c.limits = limits_of(&c.until, p->bound->data->cases, scored);
+	Tally counted = small_data(&cx->scratch, &c.net, p, c.sequences);
+	c.limits = limits_of(&c.until, (double)counted.scored, counted.weight);
 	c.batch_work = (double)c.batch * (double)c.longest * (double)p->net->links;
 	take_ranges(cx, &c);
 	c.workers = (uint32_t)min_u64(ceil_div(all->own, LANES), p->threads);

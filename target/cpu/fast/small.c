@@ -271,10 +271,11 @@ static bool is_plain(const SmallNet *s)
 	       (s->error == ERR_SQUARED || (s->error == ERR_CROSS_ENTROPY && matched && s->binary));
 }
 
-uint64_t small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven)
+Tally small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven)
 {
 	const Data *d = p->bound->data;
-	uint64_t rows = d->cases + 1, scored = 0; /* the last has no targets */
+	uint64_t rows = d->cases + 1; /* the last has no targets */
+	Tally all = { .cases = d->cases };
 
 	s->x_row = round_up(d->inputs, LANES);
 	s->y_row = round_up(d->targets, LANES);
@@ -288,7 +289,10 @@ uint64_t small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven)
 	for (uint64_t i = 0; i < d->cases; i++) {
 		data_x(d, i, x + i * s->x_row);
 		data_y(d, i, y + i * s->y_row);
-		scored += add_targets(s, y + i * s->y_row, top + i * s->y_row);
+		if (!add_targets(s, y + i * s->y_row, top + i * s->y_row))
+			continue;
+		all.scored++;
+		all.weight += d->weight ? (double)d->weight[i] : 1;
 	}
 	for (uint32_t n = 0; n < d->targets; n++)
 		y[d->cases * s->y_row + n] = NAN;
@@ -302,7 +306,7 @@ uint64_t small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven)
 	s->y = y;
 	s->top = top;
 	s->plain = is_plain(s);
-	return scored;
+	return all;
 }
 
 void small_arrays(Arena *arena, SmallNet *s, const Layout *l)

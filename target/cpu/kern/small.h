@@ -87,7 +87,7 @@ typedef struct SmallNet {
 
 /* Of each seed; counts stay below 2^24.  The caller counts the cases. */
 typedef struct LaneTally {
-	double error[16];
+	double error[16], weight[16]; /* weight: of the scored cases, with case weights; else 0 */
 	float cases[16], scored[16], right[16], within[16];
 } LaneTally;
 

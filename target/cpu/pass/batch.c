@@ -129,7 +129,7 @@ static void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
 static void rows_result(const Job *j, const Space *s, uint32_t rows, Tally *t)
 {
 	if (j->p->bound->data->targets)
-		rows_tally(s, 0, rows, t);
+		rows_tally(j->p, s, 0, rows, t);
 	else
 		t->cases += rows;
 	for (uint32_t m = 0; j->out && m < rows; m++)

@@ -250,7 +250,7 @@ void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uin
 float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint32_t col);
 /* of the targets of row `first`; *at: NULL, or the cases of the rows, and the result is that of case 0 */
 const float *targets_at(const Program *p, const Space *s, uint32_t first, const uint64_t **at);
-void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t);
+void rows_tally(const Program *p, const Space *s, uint32_t first, uint32_t rows, Tally *t);
 void row_outputs(const Program *p, const Space *s, uint32_t row, double *out);
 
 /* ---- gradient.c --------------------------------------------------------------------------------- */

@@ -242,15 +242,22 @@ void run_codes(const Program *p, Space *s, const Step *st, const Slice *r)
 	                                           .verdict = s->rows.verdict + r->first });
 }
 
-void rows_tally(const Space *s, uint32_t first, uint32_t rows, Tally *t)
+void rows_tally(const Program *p, const Space *s, uint32_t first, uint32_t rows, Tally *t)
 {
+	bool weighted = p->bound->data->weight != NULL;
+	uint64_t before = t->scored;
+
 	for (uint32_t m = first; m < first + rows; m++) {
 		t->error += (double)s->rows.error[m];
+		if (weighted && s->rows.verdict[m] & VERDICT_SCORED)
+			t->weight += (double)s->rows.weight[m];
 		t->scored += (s->rows.verdict[m] & VERDICT_SCORED) != 0;
 		t->right += (s->rows.verdict[m] & VERDICT_RIGHT) != 0;
 		t->within += (s->rows.verdict[m] & VERDICT_WITHIN) != 0;
 	}
 	t->cases += rows;
+	if (!weighted)
+		t->weight += (double)(t->scored - before);
 }
 
 void row_outputs(const Program *p, const Space *s, uint32_t row, double *out)
