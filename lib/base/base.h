@@ -187,6 +187,8 @@ const char *control_find(const char *s, size_t len);           /* the first cont
 
 /* A decimal number, nan or inf as float32, correctly rounded; returns where it ends, NULL if there is none. */
 const char *number_read(const char *p, const char *end, float *v);
+/* The same number in double precision; number_read has found it to end at `end`, finite. */
+double number_double(const char *p, const char *end);
 void number_put(Buf *b, float v); /* the fewest digits that read back as the same float */
 
 /* Texts numbered in order of first appearance; set `arena`, the rest starts at zero. */

@@ -14,7 +14,7 @@
 
 #include "base.h"
 
-enum { EXACT_DIGITS = 19, MAX_POWER = 63 };
+enum { EXACT_DIGITS = 19, MAX_POWER = 63, KEPT = 200 };
 
 static const double powers[MAX_POWER + 1] = {
 	1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -27,10 +27,8 @@ static bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
 /* Digits from the first that is not zero on, without the point, and a power of ten: no character of it depends on the
  * locale.  Past KEPT digits only "more than nothing" matters: no midpoint of two floats has as many. */
-static float read_hard(const char *p, const char *end, int64_t exponent)
+static const char *plain_digits(char text[KEPT + 32], const char *p, const char *end, int64_t exponent)
 {
-	enum { KEPT = 200 };
-	char text[KEPT + 32];
 	size_t n = 0;
 	bool more = false;
 	for (; p < end; p++) {
@@ -47,8 +45,14 @@ static float read_hard(const char *p, const char *end, int64_t exponent)
 		text[n++] = '1';
 		exponent--;
 	}
-	snprintf(text + n, sizeof text - n, "e%lld", (long long)exponent);
-	return strtof(text, NULL);
+	snprintf(text + n, KEPT + 32 - n, "%se%lld", n ? "" : "0", (long long)exponent);
+	return text;
+}
+
+static float read_hard(const char *p, const char *end, int64_t exponent)
+{
+	char text[KEPT + 32];
+	return strtof(plain_digits(text, p, end, exponent), NULL);
 }
 
 /* True if one double operation gives w * 10^exponent correctly rounded. */
@@ -150,6 +154,23 @@ const char *number_read(const char *p, const char *end, float *v)
 		*v = read_hard(body, digits_end, exponent);
 	*v = negative ? -*v : *v;
 	return p;
+}
+
+double number_double(const char *p, const char *end)
+{
+	char text[KEPT + 32];
+	bool negative = *p == '-';
+	const char *digits_end = p, *point;
+	int64_t exponent = 0;
+	while (digits_end < end && (*digits_end | 0x20) != 'e')
+		digits_end++;
+	if (digits_end < end)
+		read_exponent(digits_end, end, &exponent);
+	point = memchr(p, '.', (size_t)(digits_end - p));
+	if (point)
+		exponent -= digits_end - point - 1;
+	double v = strtod(plain_digits(text, p, digits_end, exponent), NULL);
+	return negative ? -v : v;
 }
 
 void number_put(Buf *b, float v)

@@ -133,7 +133,10 @@ static bool option_weights(Parser *p, Block *b)
 	return true;
 }
 
-static bool option_rate(Parser *p, Block *b) { return expect_real(p, "a rate factor", 0, HUGE_VALF, &b->rate); }
+static bool option_rate(Parser *p, Block *b)
+{
+	return expect_exact(p, "a rate factor", 0, HUGE_VALF, &b->rate, &b->exact_rate);
+}
 
 static bool option_frozen(Parser *p, Block *b)
 {
@@ -264,7 +267,7 @@ static bool connect_pair(Parser *p, Block b, const End *from, const End *to, uns
 bool parse_connect(Parser *p)
 {
 	static const char *const usage = "write: connect FROM -> TO";
-	Block b = { .kind = LINK_FULL, .seed = 1, .low = NAN, .high = NAN, .rate = 1 };
+	Block b = { .kind = LINK_FULL, .seed = 1, .low = NAN, .high = NAN, .rate = 1, .exact_rate = 1 };
 	unsigned given = 0;
 	if (!parse_ends(p, &p->left) || !expect_arrow(p, usage) || !parse_ends(p, &p->right))
 		return false;

@@ -63,7 +63,8 @@ typedef struct Group {
 	Unit first;
 	int fn; /* FN_...; inputs and contexts are FN_LINEAR */
 	int role;
-	float start; /* contexts: value at the start of a sequence */
+	float start;        /* contexts: value at the start of a sequence; */
+	double exact_start; /* of targets in double precision */
 	Loc at;
 } Group;
 
@@ -75,8 +76,9 @@ typedef struct Block { /* one `connect` of one source slice to one target slice 
 	uint32_t from_first, from_count, to_first, to_count; /* inside their groups */
 	double density;                                      /* LINK_RANDOM */
 	uint64_t seed;                                       /* LINK_RANDOM */
-	float low, high; /* range of initial weights; NaN: -+1 / sqrt(the unit's links without true) */
-	float rate;      /* factor on the learning rate */
+	float low, high;   /* range of initial weights; NaN: -+1 / sqrt(the unit's links without true) */
+	float rate;        /* factor on the learning rate; */
+	double exact_rate; /* of targets in double precision */
 	bool frozen;
 	uint64_t links; /* how many this block has */
 	Loc at;

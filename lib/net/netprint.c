@@ -7,20 +7,25 @@
 
 #include "net.h"
 
-/* Shortest text that reads back as the same float. */
-static void float_print(Buf *b, float v)
+/* Shortest text that reads back as the same number; of a float, as the same float. */
+static void real_print(Buf *b, double v, bool is_float)
 {
-	char s[32];
-	float again = NAN;
-	for (int digits = 6; digits <= 9 && again != v; digits++) {
-		int n = snprintf(s, sizeof s, "%.*g", digits, (double)v);
+	char s[40];
+	double again = NAN;
+	float single;
+	for (int digits = 6; digits <= 17 && again != v; digits++) {
+		int n = snprintf(s, sizeof s, "%.*g", digits, v);
 		for (int i = 0; i < n; i++) /* some locales write 0,5 */
 			if (s[i] == ',')
 				s[i] = '.';
-		number_read(s, s + n, &again);
+		again = number_double(s, s + n);
+		if (is_float && number_read(s, s + n, &single))
+			again = (double)single;
 	}
 	buf_puts(b, s);
 }
+
+static void float_print(Buf *b, float v) { real_print(b, (double)v, true); }
 
 void block_print_end(const Net *net, const Block *b, bool to, Buf *out)
 {
@@ -70,9 +75,9 @@ static void block_print(const Net *net, const Block *b, Buf *out)
 		buf_puts(out, " ");
 		float_print(out, b->high);
 	}
-	if (b->rate != 1) {
+	if (b->exact_rate != 1) {
 		buf_puts(out, " rate ");
-		float_print(out, b->rate);
+		real_print(out, b->exact_rate, false);
 	}
 	if (b->frozen)
 		buf_puts(out, " frozen");
@@ -85,9 +90,9 @@ static void copy_print(const Net *net, const Copy *c, Buf *out)
 {
 	const Group *to = &net->group[c->to_group];
 	buf_printf(out, "copy %s -> %s", net->group[c->from_group].name, to->name);
-	if (to->start != 0) {
+	if (to->exact_start != 0) {
 		buf_puts(out, " start ");
-		float_print(out, to->start);
+		real_print(out, to->exact_start, false);
 	}
 	buf_puts(out, "\n");
 }

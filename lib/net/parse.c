@@ -109,6 +109,15 @@ bool expect_real(Parser *p, const char *what, float low, float high, float *v)
 	return true;
 }
 
+bool expect_exact(Parser *p, const char *what, float low, float high, float *v, double *exact)
+{
+	Token t = p->tok;
+	if (!expect_real(p, what, low, high, v))
+		return false;
+	*exact = number_double(t.s, t.s + t.len);
+	return true;
+}
+
 /* ---- names ---- */
 
 const char *remedy_near(Parser *p, const char *const *names, size_t count, const char *otherwise)
@@ -308,6 +317,7 @@ static bool parse_copy(Parser *p)
 	const Group *from, *to;
 	Copy c = { 0 };
 	float start = 0;
+	double exact_start = 0;
 	if (!copy_group(p, &c.from_group, &from) || !expect_arrow(p, "write: copy GROUP -> CONTEXT"))
 		return false;
 	c.at = token_at(p);
@@ -315,7 +325,7 @@ static bool parse_copy(Parser *p)
 		return false;
 	if (at_word(p, "start")) {
 		token_next(p);
-		if (!expect_real(p, "a start value", -HUGE_VALF, HUGE_VALF, &start))
+		if (!expect_exact(p, "a start value", -HUGE_VALF, HUGE_VALF, &start, &exact_start))
 			return false;
 	}
 	if (!expect_end(p, "after the copy only 'start X' can follow") || from->size == 0 || to->size == 0)
@@ -323,6 +333,7 @@ static bool parse_copy(Parser *p)
 	if (!copy_fits(p, &c, from, to))
 		return false;
 	net->group[c.to_group].start = start;
+	net->group[c.to_group].exact_start = exact_start;
 	net->copy = arena_reserve(&p->cx->keep, net->copy, net->copies, &p->copy_cap, sizeof *net->copy);
 	net->copy[net->copies++] = c;
 	return true;

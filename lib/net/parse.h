@@ -91,6 +91,8 @@ int token_shown(const Token *t);                                    /* length in
 bool unexpected(Parser *p, const char *wanted, const char *remedy); /* false; the token is not what was wanted */
 bool expect_arrow(Parser *p, const char *remedy);
 bool expect_real(Parser *p, const char *what, float low, float high, float *v);
+/* and the same in double precision */
+bool expect_exact(Parser *p, const char *what, float low, float high, float *v, double *exact);
 bool group_find(Parser *p, int32_t *group);                                   /* the group that the token names */
 const char *remedy_printf(Parser *p, const char *fmt, ...) PRINTF_LIKE(2, 3); /* a text in scratch */
 /* "did you mean ...?" if the token is near one of the names */

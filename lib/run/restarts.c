@@ -58,8 +58,10 @@ void run_restart(Run *r, uint64_t seed)
 	run_first_weights(&r->cx, r->net, r->target, r->program, seed);
 	for (int k = 0; k < rule->states; k++) {
 		for (Unit u = 0; u < r->net->units; u++)
-			for (uint64_t i = r->net->row[u]; i < r->net->row[u + 1]; i++)
-				v[i] = rule_start(rule, k, &r->opt, net_block(r->net, u, i)->rate);
+			for (uint64_t i = r->net->row[u]; i < r->net->row[u + 1]; i++) {
+				const Block *b = net_block(r->net, u, i);
+				v[i] = rule_start(rule, k, &r->opt, r->target->f64 ? b->exact_rate : (double)b->rate);
+			}
 		r->target->set(r->program, k + 1, 0, ALL_LINKS, v);
 	}
 	r->at = (Position){ .best = INFINITY };

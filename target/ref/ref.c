@@ -66,7 +66,7 @@ static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 			const Block *b = net_block(net, u, i);
 			p->frozen[i] = b->frozen;
 			for (int k = 0; k < p->rule->states; k++)
-				p->state[k][i] = rule_start(p->rule, k, opt, b->rate);
+				p->state[k][i] = rule_start(p->rule, k, opt, b->exact_rate);
 		}
 	p->x = NEW(&cx->keep, net->inputs, float);
 	p->y = NEW(&cx->keep, net->outputs, float);
@@ -181,7 +181,7 @@ static void take_contexts(const Net *net, const double *before, double *out)
 	for (uint32_t k = 0; k < net->copies; k++) {
 		const Group *from = &net->group[net->copy[k].from_group], *to = &net->group[net->copy[k].to_group];
 		for (uint32_t j = 0; j < to->size; j++)
-			out[to->first + j] = before ? before[from->first + j] : (double)to->start;
+			out[to->first + j] = before ? before[from->first + j] : to->exact_start;
 	}
 }
 
@@ -480,7 +480,7 @@ static void link_rates(const Net *net, double rate, uint64_t first, uint32_t n, 
 	for (uint64_t i = first; i < first + n; i++) {
 		while (i >= net->row[u + 1])
 			u++;
-		v[i - first] = rate * net_block(net, u, i)->rate;
+		v[i - first] = rate * net_block(net, u, i)->exact_rate;
 	}
 }
 

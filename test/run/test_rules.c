@@ -200,6 +200,29 @@ static void test_rate_factor_and_frozen(void **state)
 	}
 }
 
+/* Numbers of the topology that are no floats: ref has them in double. */
+static void test_exact_numbers(void **state)
+{
+	(void)state;
+	Toy t;
+	Update u;
+	float x = 1, y = 0;
+	double w[] = { 1, 1 }, g[2];
+	toy_open(&t,
+	         "group a 1 input\ngroup h 1 linear\ngroup m 1 context\ngroup o 1 linear output\nconnect a -> h frozen\n"
+	         "connect m -> o rate 0.1\ncopy h -> m start 0.3\ntrain rate 1 momentum 0\n");
+	toy_bind(&t, 1, &x, &y);
+	target_ref.set(t.program, 0, 0, ALL_LINKS, w);
+	toy_learn(&t, (Batch){ .count = 1 });
+	target_ref.gradient(t.program, g);
+	assert_true(g[1] == 0.3 * 0.3);
+	update_fill(&t.net->options, 1, 0, 0, &u);
+	target_ref.apply(t.program, &u);
+	target_ref.get(t.program, 0, 0, ALL_LINKS, w);
+	assert_true(w[1] == 1 - 0.1 * (0.3 * 0.3));
+	toy_close(&t);
+}
+
 /* Inputs 3 and 4, output 1: the gradient (3, 4) has length 5; a frozen link does not count. */
 static void test_doug_length(void **state)
 {
@@ -479,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_delta_bar_delta),
 		cmocka_unit_test(test_adam),
 		cmocka_unit_test(test_rate_factor_and_frozen),
+		cmocka_unit_test(test_exact_numbers),
 		cmocka_unit_test(test_doug_length),
 		cmocka_unit_test(test_norm_is_a_tree),
 		cmocka_unit_test(test_schedules),
