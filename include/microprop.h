@@ -260,7 +260,7 @@ typedef struct mp_report {
 	uint64_t connections, cases;
 	uint64_t epoch, epochs; /* finished, and how many at most; 0: no limit */
 	uint64_t updates;
-	/* mean over the cases with any target, one of weight w counting w times, of the error summed over outputs; its sum */
+	/* error summed over outputs: mean over the cases that have a target, one of weight w counting w times; its sum */
 	double error, total_error;
 	/* Shares of cases, 0..1. right: accuracy, the best guess is the target; within: every output lies within option
 	 * threshold of its target. */

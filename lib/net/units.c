@@ -88,22 +88,120 @@ static double cross_slope(double out, double target)
 	return (out - target) / (o * (1 - o));
 }
 
+/* From logarithms, which know what the output itself has lost to rounding. */
+static double cross_from_logs(double out, double ln_out, double ln_rest, double target)
+{
+	double sum = 0;
+
+	if (target > 0)
+		sum += target * (arith_log(target) - ln_out);
+	if (target < 1)
+		sum += (1 - target) * (arith_log(1 - target) - ln_rest);
+	return (out == target && target > 0 && target < 1) || sum < 0 ? 0 : sum;
+}
+
+static double divergence_from_logs(double out, double ln_out, double ln_rest, double target)
+{
+	(void)out;
+	(void)ln_rest;
+	return target > 0 ? target * (arith_log(target) - ln_out) : 0;
+}
+
 /* Of one output alone this may be negative; summed over a softmax group it is not. */
 static double divergence_value(double out, double target) { return surprise(target, off_zero(out)); }
 static double divergence_slope(double out, double target) { return -target / off_zero(out); }
 
 const ErrorFn error_fns[ERR_COUNT] = {
 	[ERR_SQUARED] = {
-		"squared", "1/2 (o - t)^2", squared_value, squared_slope, -INFINITY, INFINITY, -1, false,
+		"squared", "1/2 (o - t)^2", squared_value, squared_slope, NULL, -INFINITY, INFINITY, -1, false,
 	},
 	[ERR_CROSS_ENTROPY] = {
 		"cross-entropy", "t ln(t / o) + (1 - t) ln((1 - t) / (1 - o))",
-		cross_value, cross_slope, 0, 1, FN_SIGMOID, false,
+		cross_value, cross_slope, cross_from_logs, 0, 1, FN_SIGMOID, false,
 	},
 	[ERR_DIVERGENCE] = {
-		"divergence", "t ln(t / o)", divergence_value, divergence_slope, 0, 1, FN_SOFTMAX, true,
+		"divergence", "t ln(t / o)", divergence_value, divergence_slope, divergence_from_logs, 0, 1, FN_SOFTMAX, true,
 	},
 };
+
+/* ---- logarithms of outputs, from net inputs ---- */
+
+/* ln(1 + e) for e of -1/2 or more, also where 1 + e is 1. */
+static double log_of_one_and(double e)
+{
+	double sum = 1 + e;
+
+	return sum == 1 ? e : arith_log(sum) * (e / (sum - 1));
+}
+
+/* ln(1 + e^x) */
+static double softplus(double x) { return (x > 0 ? x : 0) + log_of_one_and(arith_exp(-fabs(x))); }
+
+/* With d = -ln of the sum of e^(x - largest) over all units but the largest, the largest output is 1 / (1 + e^-d). */
+typedef struct SoftmaxLogs {
+	uint32_t top; /* the first of the largest */
+	double largest, distance, ln_sum;
+} SoftmaxLogs;
+
+static SoftmaxLogs softmax_logs(const double *net, const float *single, size_t step, uint32_t count)
+{
+	SoftmaxLogs l = { .largest = -INFINITY };
+	double second = -INFINITY, sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		double x = net ? net[i] : (double)single[i * step];
+		if (i == 0 || x > l.largest) {
+			second = i ? l.largest : second;
+			l.largest = x;
+			l.top = i;
+		} else if (x > second) {
+			second = x;
+		}
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (i != l.top)
+			sum += arith_exp((net ? net[i] : (double)single[i * step]) - second);
+	l.distance = count > 1 ? l.largest - second - arith_log(sum) : -arith_log(0x1p-115); /* as target cpu */
+	l.ln_sum = softplus(-l.distance);
+	return l;
+}
+
+static Logs softmax_logs_of(const SoftmaxLogs *l, uint32_t i, double net)
+{
+	double ln_out = i == l->top ? -l->ln_sum : net - l->largest - l->ln_sum;
+
+	return (Logs){ ln_out, i == l->top ? -l->distance - l->ln_sum : log_of_one_and(-arith_exp(ln_out)) };
+}
+
+void group_logs(int fn, uint32_t count, const double *net, const double *out, Logs *logs)
+{
+	SoftmaxLogs l = { 0 };
+
+	if (fn == FN_SOFTMAX)
+		l = softmax_logs(net, NULL, 0, count);
+	for (uint32_t i = 0; i < count; i++) {
+		double x = fn == FN_SIGMOID2 ? net[i] * LN2 : net[i];
+		if (fn == FN_SOFTMAX)
+			logs[i] = softmax_logs_of(&l, i, x);
+		else if (fn == FN_SIGMOID || fn == FN_SIGMOID2)
+			logs[i] = (Logs){ -softplus(-x), -softplus(x) };
+		else
+			logs[i] = (Logs){ arith_log(off_zero(out[i])), arith_log(off_zero(1 - out[i])) };
+	}
+}
+
+double softmax_row_error(int error, const float *net, size_t step, const float *y, size_t y_step, uint32_t count)
+{
+	SoftmaxLogs l = softmax_logs(NULL, net, step, count);
+	double sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		Logs of = softmax_logs_of(&l, i, (double)net[i * step]);
+		if (!isnan(y[i * y_step]))
+			sum += error_fns[error].from_logs(arith_exp(of.out), of.out, of.rest, (double)y[i * y_step]);
+	}
+	return sum;
+}
 
 bool error_fits(int error, int fn)
 {

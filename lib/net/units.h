@@ -6,6 +6,8 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum {
 #define UNIT(ID, ...) FN_##ID,
@@ -25,11 +27,21 @@ typedef struct ErrorFn {
 	const char *name, *formula;
 	double (*value)(double out, double target);
 	double (*slope)(double out, double target); /* d value / d out */
-	double low, high;                           /* outputs must lie in this range */
-	int matched;                                /* the unit function whose slope cancels, -1 if none */
-	bool only_matched;                          /* defined for that unit function only */
+	/* NULL, or the value from logarithms of out and of 1 - out, which is exact where out is all but 0 or 1 */
+	double (*from_logs)(double out, double ln_out, double ln_rest, double target);
+	double low, high;  /* outputs must lie in this range */
+	int matched;       /* the unit function whose slope cancels, -1 if none */
+	bool only_matched; /* defined for that unit function only */
 } ErrorFn;
 extern const ErrorFn error_fns[ERR_COUNT];
 bool error_fits(int error, int fn); /* may outputs of this unit function be trained with it? */
+/* Of the outputs of a group and of 1 less them, from its net inputs; of functions other than sigmoids and softmax, from
+ * outputs that are kept 2^-40 away from 0 and 1. */
+typedef struct Logs {
+	double out, rest;
+} Logs;
+void group_logs(int fn, uint32_t count, const double *net, const double *out, Logs *logs);
+/* The error of a softmax group: net[i * step] are its net inputs, y[i * y_step] targets, NaN if there is none. */
+double softmax_row_error(int error, const float *net, size_t step, const float *y, size_t y_step, uint32_t count);
 
 #endif

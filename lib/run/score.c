@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The error of a case, and whether its outputs count as right and within the threshold.
  *
- * In: outputs and targets of one case.  Out: a Tally that adds up.
+ * In: outputs and targets of one case; for errors that are logarithms also those of the outputs.
+ * Out: a Tally that adds up.
  * Outputs without a target (NaN) are ignored; a case without any target is not scored.
  *
  * Right means, over the outputs that have a target:
@@ -122,7 +123,7 @@ static bool largest_right(const Scorer *s, const double *out, const float *targe
 	return guess == wanted;
 }
 
-void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t)
+void score_case(const Scorer *s, const double *out, const Logs *logs, const float *target, double weight, Tally *t)
 {
 	uint32_t count = 0, last = 0;
 	double error = 0;
@@ -132,7 +133,8 @@ void score_case(const Scorer *s, const double *out, const float *target, double 
 	for (uint32_t j = 0; j < s->targets; j++) {
 		if (isnan(target[j]))
 			continue;
-		error += s->err->value(out[j], target[j]);
+		error +=
+			logs ? s->err->from_logs(out[j], logs[j].out, logs[j].rest, target[j]) : s->err->value(out[j], target[j]);
 		within = within && fabs(out[j] - target[j]) <= s->threshold;
 		last = j;
 		count++;

@@ -64,7 +64,8 @@ typedef struct Scorer {
 	uint32_t code_count;
 } Scorer;
 void scorer_init(Scorer *s, const Options *o, const Data *d);
-void score_case(const Scorer *s, const double *out, const float *target, double weight, Tally *t);
+/* logs: of the outputs; NULL: not known, or the error does not need them. */
+void score_case(const Scorer *s, const double *out, const Logs *logs, const float *target, double weight, Tally *t);
 void tally_add(Tally *into, const Tally *t);
 double tally_mean(const Tally *t); /* error of a scored case, one of weight 2 counting twice; 0 if there is none */
 /* of leaves first .. end - 1, a subtree, in tree order */

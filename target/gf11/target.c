@@ -436,7 +436,7 @@ static void score_slot(const Pass *a, uint64_t i, uint32_t thread)
 	if (p->data->targets)
 		data_y(p->data, number, y);
 	p->scored[i] = (Tally){ 0 };
-	score_case(&p->scorer, out, y, p->data->weight ? p->data->weight[number] : 1, &p->scored[i]);
+	score_case(&p->scorer, out, NULL, y, p->data->weight ? p->data->weight[number] : 1, &p->scored[i]);
 }
 
 static void score_share(void *arg, uint32_t thread)

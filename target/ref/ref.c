@@ -32,7 +32,8 @@ struct Program {
 	const Data *data; /* bound */
 	Scorer scorer;
 	float *x, *y; /* one case of the data */
-	double *o;    /* its outputs, side by side */
+	double *o;    /* its outputs, side by side, */
+	Logs *logs;   /* and their logarithms */
 
 	/* One example: a row of units for each case. */
 	uint64_t cases;           /* capacity */
@@ -71,6 +72,7 @@ static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->x = NEW(&cx->keep, net->inputs, float);
 	p->y = NEW(&cx->keep, net->outputs, float);
 	p->o = NEW(&cx->keep, net->outputs, double);
+	p->logs = NEW(&cx->keep, net->outputs, Logs);
 	p->err = NEW(&cx->keep, net->units, double);
 	p->err_after = NEW(&cx->keep, net->units, double);
 	return p;
@@ -244,6 +246,17 @@ static void take_outputs(const Net *net, const double *out, double *o)
 	}
 }
 
+static void take_logs(const Net *net, const double *in, const double *out, Logs *logs)
+{
+	for (uint32_t k = 0; k < net->groups; k++) {
+		const Group *g = &net->group[k];
+		if (g->role != ROLE_OUTPUT)
+			continue;
+		group_logs(g->fn, g->size, in + g->first, out + g->first, logs);
+		logs += g->size;
+	}
+}
+
 static double case_weight(const Data *d, uint64_t i) { return d->weight ? d->weight[i] : 1; }
 
 static void score(Program *p, uint64_t i, uint64_t t, Tally *tally)
@@ -251,7 +264,9 @@ static void score(Program *p, uint64_t i, uint64_t t, Tally *tally)
 	take_outputs(p->net, p->out + t * p->net->units, p->o);
 	if (p->data->targets)
 		data_y(p->data, i, p->y);
-	score_case(&p->scorer, p->o, p->y, case_weight(p->data, i), tally);
+	if (p->scorer.err->from_logs)
+		take_logs(p->net, p->in + t * p->net->units, p->out + t * p->net->units, p->logs);
+	score_case(&p->scorer, p->o, p->scorer.err->from_logs ? p->logs : NULL, p->y, case_weight(p->data, i), tally);
 }
 
 /* ---- backward ---- */

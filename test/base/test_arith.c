@@ -219,7 +219,7 @@ static void test_leaf_joins(void **state)
 static Tally scored(const Scorer *s, const double *out, const float *target, double weight)
 {
 	Tally t = { 0 };
-	score_case(s, out, target, weight, &t);
+	score_case(s, out, NULL, target, weight, &t);
 	return t;
 }
 

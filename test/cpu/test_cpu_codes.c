@@ -111,7 +111,7 @@ static void compare(Ctx *cx, const Case *c, const Kern *kern)
 		Tally t = { 0 };
 		for (uint32_t i = 0; i < c->cols; i++)
 			out[i] = c->out[m * c->row + i];
-		score_case(&scorer, out, c->y + m * c->cols, 1, &t);
+		score_case(&scorer, out, NULL, c->y + m * c->cols, 1, &t);
 		assert_int_equal((verdict[m] & VERDICT_SCORED) != 0, t.scored);
 		assert_int_equal((verdict[m] & VERDICT_RIGHT) != 0, t.right);
 	}

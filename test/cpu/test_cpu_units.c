@@ -415,6 +415,45 @@ static void test_saturated(void **state)
 	}
 }
 
+/* Cross-entropy of sigmoids and divergence of softmax against double precision from the net inputs, over all that a
+ * float output cannot tell: relative, but for what is below the normal numbers. */
+static void test_error_from_net(void **state)
+{
+	enum { UNITS = 3 };
+	static const int fns[] = { FN_SIGMOID, FN_SOFTMAX, FN_SOFTMAX };
+	static const int errors[] = { ERR_CROSS_ENTROPY, ERR_CROSS_ENTROPY, ERR_DIVERGENCE };
+	(void)state;
+	for (int trial = 0; trial < 60000; trial++) {
+		size_t kind = below(COUNT(fns));
+		float net[LANES] = { 0 }, out[LANES], y[UNITS], value[8] = { 0 };
+		double in[UNITS], wide[UNITS], want = 0;
+		Logs logs[UNITS];
+		uint32_t one = below(UNITS + 1);
+		float far = below(2) ? 100 : 10;
+		for (uint32_t i = 0; i < UNITS; i++) {
+			in[i] = net[i] = between(-far, far);
+			y[i] = i == one;
+			wide[i] = 0.5;
+		}
+		group_logs(fns[kind], UNITS, in, wide, logs);
+		for (uint32_t i = 0; i < UNITS; i++)
+			want += error_fns[errors[kind]].from_logs(0.5, logs[i].out, logs[i].rest, y[i]);
+		for (int i = 0; i < kerns; i++) {
+			Errors e = { .of = { .rows = 1, .cols = UNITS },
+				         .error = errors[kind],
+				         .fn = fns[kind],
+				         .out = out,
+				         .net = net,
+				         .y = y,
+				         .value = &value[i] };
+			kern[i]->units(&e.of, fns[kind], net, out);
+			kern[i]->errors(&e);
+			assert_near(value[i], want, 1e-6 * want + 1e-37, error_fns[errors[kind]].name, net[0]);
+			assert_true(value[i] == value[0]);
+		}
+	}
+}
+
 /* A NaN in the outputs shows in the error. */
 static void test_error_nan(void **state)
 {
@@ -451,7 +490,7 @@ static uint8_t want_verdict(const Scores *s, uint32_t m)
 	Tally t = { 0 };
 	for (uint32_t n = 0; n < s->of.cols; n++)
 		out[n] = s->out[place(&s->of, m, n)];
-	score_case(&scorer, out, s->y + m * s->y_row, 1, &t);
+	score_case(&scorer, out, NULL, s->y + m * s->y_row, 1, &t);
 	return (uint8_t)((t.scored ? VERDICT_SCORED : 0) | (t.right && s->right ? VERDICT_RIGHT : 0) |
 	                 (t.within ? VERDICT_WITHIN : 0));
 }
@@ -757,11 +796,12 @@ static void test_transpose(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions),   cmocka_unit_test(test_exp_and_log), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_softmax),     cmocka_unit_test(test_deltas),      cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_saturated),   cmocka_unit_test(test_error_nan),   cmocka_unit_test(test_scores),
-		cmocka_unit_test(test_outcomes),    cmocka_unit_test(test_update),      cmocka_unit_test(test_momentum),
-		cmocka_unit_test(test_adam_square), cmocka_unit_test(test_add),         cmocka_unit_test(test_transpose),
+		cmocka_unit_test(test_functions), cmocka_unit_test(test_exp_and_log),    cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_softmax),   cmocka_unit_test(test_deltas),         cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_saturated), cmocka_unit_test(test_error_from_net), cmocka_unit_test(test_error_nan),
+		cmocka_unit_test(test_scores),    cmocka_unit_test(test_outcomes),       cmocka_unit_test(test_update),
+		cmocka_unit_test(test_momentum),  cmocka_unit_test(test_adam_square),    cmocka_unit_test(test_add),
+		cmocka_unit_test(test_transpose),
 	};
 	return cmocka_run_group_tests(tests, enter, NULL);
 }

@@ -359,7 +359,7 @@ static void test_evaluate_agrees(void **state)
 	Scorer s;
 	scorer_init(&s, &t.net->options, &t.data);
 	for (int i = 0; i < CASES; i++)
-		score_case(&s, out + 2 * i, ys + 2 * i, 1, &by_hand);
+		score_case(&s, out + 2 * i, NULL, ys + 2 * i, 1, &by_hand);
 	assert_true(fabs(a.error - by_hand.error) < 1e-9 && a.right == by_hand.right && a.within == by_hand.within);
 	double last[2];
 	assert_int_equal(target_ref.evaluate(t.program, CASES - 1, 1, &t.stop, last, &a), MP_OK);

@@ -228,7 +228,10 @@ static RowProduct row_product_of(const Program *p, uint32_t i, const float *a, c
 }
 
 /* Does a sigmoid of the sums of this step follow? */
-static bool before_sigmoid(const Step *of) { return of[1].run == run_units && of[1].part->fn == FN_SIGMOID; }
+static bool before_sigmoid(const Step *of)
+{
+	return of[1].run == run_units && of[1].part->fn == FN_SIGMOID && of[1].a == of[1].c;
+}
 
 /* Sums from one panel; true: the next step is done with it. */
 static bool add_sums(const Program *p, const Step *of)
@@ -298,7 +301,7 @@ static void add_units(const Program *p, const Step *of, bool back, void (*run)(c
 
 	st->rows = (Rows){ .rows = 1, .cols = t->count };
 	st->act = at(p, ROW_ACT, t->col);
-	st->net = back && t->fn != FN_GAUSSIAN ? NULL : at(p, t->fn == FN_GAUSSIAN ? ROW_NET : ROW_ACT, t->col);
+	st->net = back && t->fn != FN_GAUSSIAN ? NULL : at(p, back ? ROW_NET : of->a, t->col);
 	st->out = at(p, of->c, t->col);
 }
 
@@ -312,7 +315,7 @@ static void add_errors(const Program *p, const Step *of)
 	st->errors = of->errors;
 	st->errors.of.rows = 1;
 	st->errors.out = st->errors.made = at(p, ROW_ACT, t->col);
-	st->errors.net = p->layout->nets ? at(p, ROW_NET, t->col) : NULL;
+	st->errors.net = s->row[ROW_NET] ? at(p, ROW_NET, t->col) : NULL;
 	st->errors.weight = p->bound->data->weight ? s->weight : NULL;
 	st->errors.back = at(p, of->c, t->col);
 	st->errors.value = s->error;
@@ -415,15 +418,12 @@ static void add_outlet(const Program *p, const Step *of)
 /* Sums of the next case overwrite activations of this one, so these steps come last. */
 static void add_next_sums(const Program *p, const Step *of)
 {
-	const Part *t = of->part;
-
 	add_update_bias(p, of);
 	OnlineStep *st = add_update(p, of, do_update_and_next_sums);
 	st->outer.bias = false;
 	for (const OnlineStep *k = p->online->step; k < p->online->step + p->online->forwards; k++)
 		if (k->panel == st->panel && k->run == do_inputs)
-			st->block = block_of(&p->online->packed[st->panel], &st->outer, k->product.start,
-			                     at(p, t->fn == FN_GAUSSIAN ? ROW_NET : ROW_ACT, t->col));
+			st->block = block_of(&p->online->packed[st->panel], &st->outer, k->product.start, k->product.c);
 }
 
 void online_steps_make(Program *p)

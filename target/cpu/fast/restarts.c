@@ -531,7 +531,8 @@ static void take_worker(Ctx *cx, Search *c, Worker *g)
 
 static uint64_t case_bytes(const Program *p)
 {
-	uint64_t vectors = (2 + p->layout->nets + p->layout->own_errors) * (uint64_t)p->net->units + p->net->outputs + 1;
+	bool nets = p->layout->nets || p->opt->error != ERR_SQUARED;
+	uint64_t vectors = (2 + nets + p->layout->own_errors) * (uint64_t)p->net->units + p->net->outputs + 1;
 
 	return vectors * LANES * sizeof(float);
 }

@@ -153,6 +153,7 @@ static void add_part(Maker *m, const Part *t)
 		                               .context = t->role == ROLE_CONTEXT,
 		                               .target = t->output,
 		                               .matched = t->role == ROLE_OUTPUT && error_fns[s->error].matched == t->fn,
+		                               .keeps_net = part_keeps_net(t, s->error),
 		                               .is_source = t->own_error,
 		                               .carried = s->full_bptt && is_copied(m->net, t->group) };
 }
@@ -315,7 +316,7 @@ void small_arrays(Arena *arena, SmallNet *s, const Layout *l)
 
 	s->act = floats_take(arena, rows + 4 * row);
 	s->err = floats_take(arena, rows + LANES * row);
-	s->net = l->nets ? floats_take(arena, rows) : NULL;
+	s->net = l->nets || s->error != ERR_SQUARED ? floats_take(arena, rows + 4 * row) : NULL;
 	s->own_err = l->own_errors ? floats_take(arena, rows) : NULL;
 	s->target = floats_take(arena, s->outputs * row);
 	s->target_top = floats_take(arena, s->outputs * row);

@@ -14,7 +14,7 @@ typedef struct SmallShape {
 /* Everything that threads share but the data. place_of [links]: offset of a link's weight in floats; LANE_SEED: made
  * here, else given. */
 SmallNet small_make(Arena *arena, const Layout *l, const Options *opt, const SmallShape *shape, uint32_t *place_of);
-/* The data, as dense rows; returns how many cases are scored, and their weight.  uneven: a lane may be without a case. */
+/* The data, as dense rows; returns how many cases are scored, and their weight. uneven: a lane may lack a case. */
 Tally small_data(Arena *arena, SmallNet *s, const Program *p, bool uneven);
 void small_arrays(Arena *arena, SmallNet *s, const Layout *l); /* for a thread, all but the weights */
 

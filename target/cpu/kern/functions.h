@@ -9,6 +9,7 @@
  *                 absolute      relative, where the value is 2^-125 or more
  *   v_exp                       0.8 u; below 2^-125.5 it is 0
  *   v_log                       0.9 u
+ *   v_softplus                  3.3 u
  *   v_sigmoid     0.85 u        2.6 u for x > -20, 3.3 u below
  *   v_sigmoid2    0.85 u        2.6 u
  *   v_tanh        1.1 u         2 u
@@ -62,19 +63,36 @@ static inline V v_exp(V x)
 	return v_mul(v_series(c, 7, r), i_float(i_shl23(v_bits(z))));
 }
 
-/* ln x of normal numbers above zero: x = 2^k (1 + f) with 1 + f in sqrt(1/2) .. sqrt(2), ln(1 + f) = f - f^2/2 +
- * f^3 P(f). */
-static inline V v_log_normal(V x)
+/* ln 2^n (1 + f) = n ln 2 + f - f^2/2 + f^3 P(f) for 1 + f in sqrt(1/2) .. sqrt(2). */
+static inline V v_log_series(V n, V f)
 {
 	static const float c[] = {
 		0x1.5556d8p-2f, -0x1.00037cp-2f, 0x1.98d862p-3f, -0x1.5383e6p-3f,
 		0x1.3170f2p-3f, -0x1.242366p-3f, 0x1.644aa2p-4f,
 	};
-	I bits = v_bits(x), k = i_sar23(i_sub(bits, i_set(0x3f3504f3))); /* sqrt(1/2) */
-	V f = v_sub(i_float(i_sub(bits, i_shl23(k))), v_set(1)), n = i_value(k), ff = v_mul(f, f);
+	V ff = v_mul(f, f);
 	V tail = v_fma(v_mul(ff, f), v_series(c, 7, f), v_mul(n, v_set(LN2_LOW)));
 
 	return v_fma(n, v_set(LN2_HIGH), v_add(f, v_fma(ff, v_set(-0.5f), tail)));
+}
+
+#define ROOT_HALF_BITS 0x3f3504f3 /* sqrt(1/2) */
+
+/* ln x of normal numbers above zero. */
+static inline V v_log_normal(V x)
+{
+	I bits = v_bits(x), k = i_sar23(i_sub(bits, i_set(ROOT_HALF_BITS)));
+
+	return v_log_series(i_value(k), v_sub(i_float(i_sub(bits, i_shl23(k))), v_set(1)));
+}
+
+/* The same of x up to 1 where 1 - x is known to more places than x tells. */
+static inline V v_log_with(V x, V one_less)
+{
+	I bits = v_bits(x), k = i_sar23(i_sub(bits, i_set(ROOT_HALF_BITS)));
+	V f = v_sub(i_float(i_sub(bits, i_shl23(k))), v_set(1));
+
+	return v_log_series(i_value(k), v_select(v_le(i_float(i_set(ROOT_HALF_BITS)), x), v_neg(one_less), f));
 }
 
 static inline V v_log(V x)
@@ -106,14 +124,27 @@ static const float sigmoid_series[] = {
 	1, -0x1.fffff6p-1f, 0x1.fffdc4p-2f, -0x1.555a6ep-3f, 0x1.573b0cp-5f, -0x1.0fa7aap-7f,
 };
 
-/* 1 / (1 + e^-x).  What ln 2 lacks as one float shows only where e is tiny. */
-static inline V v_sigmoid(V x)
+/* e^-|x|.  What ln 2 lacks as one float shows only where it is tiny. */
+static inline V v_sigmoid_power(V x)
 {
 	V whole = v_set(WHOLE), a = v_min(v_set(88), v_abs(x));
 	V z = v_fma(a, v_set(-LN2_INVERSE), whole), n = v_sub(z, whole);
 	V r = v_fma(n, v_set(LN2_HIGH), a);
 
-	return v_sigmoid_from(x, v_mul(v_series(sigmoid_series, 6, r), i_float(i_shl23(v_bits(z)))));
+	return v_mul(v_series(sigmoid_series, 6, r), i_float(i_shl23(v_bits(z))));
+}
+
+/* 1 / (1 + e^-x) */
+static inline V v_sigmoid(V x) { return v_sigmoid_from(x, v_sigmoid_power(x)); }
+
+/* ln(1 + e^x), from e = e^-|x|; 1 + e is halved from sqrt(2) on. */
+static inline V v_softplus(V x)
+{
+	V zero = v_set(0), one = v_set(1), e = v_sigmoid_power(x);
+	M halved = v_lt(v_set(0x1.a82798p-2f), e);
+	V log = v_log_series(v_select(halved, one, zero), v_select(halved, v_mul(v_set(0.5f), v_sub(e, one)), e));
+
+	return v_add(v_max(zero, x), log);
 }
 
 /* The same bits for `count` vectors, a constant, VEC_TOGETHER at most. One is a chain of some 60 cycles, and few of

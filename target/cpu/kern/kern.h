@@ -144,7 +144,7 @@ typedef struct Errors {
 	const uint64_t *y_at; /* NULL, or the row of y of each case */
 	const float *weight;  /* [rows] or NULL */
 	float *back;          /* NULL: not wanted */
-	const float *net;     /* of the units, for gaussian alone */
+	const float *net;     /* of the units: for slopes of gaussian, for errors that are logarithms; NULL: unknown */
 	bool deltas;          /* back is a delta: times the slope of the units, plus offset */
 	float offset;
 	float *value; /* [rows] */

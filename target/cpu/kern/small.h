@@ -45,6 +45,7 @@ typedef struct SmallPart {
 	uint32_t target;      /* number of its first output */
 	bool matched;         /* error and unit function match: output - target is the delta */
 	bool is_source;       /* an output that other units read */
+	bool keeps_net;       /* its net inputs are kept in SmallNet.net */
 	bool carried;         /* receives errors of the next case through a context */
 	uint32_t tile, tiles; /* forward */
 	uint32_t back, backs; /* backward */

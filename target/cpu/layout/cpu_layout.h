@@ -108,6 +108,12 @@ typedef struct Layout {
 	bool nets;                    /* net inputs must be kept beside outputs: some unit function needs them */
 } Layout;
 
+/* Are the net inputs of a part kept beside its outputs? Errors that are logarithms are made of them. */
+static inline bool part_keeps_net(const Part *t, int error)
+{
+	return t->fn == FN_GAUSSIAN || (t->role == ROLE_OUTPUT && error != ERR_SQUARED);
+}
+
 Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index);
 bool from_inputs(const Layout *l, const Panel *p); /* not from the true unit */
 uint64_t panel_size(const Panel *p);               /* floats */

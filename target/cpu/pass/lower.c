@@ -109,7 +109,9 @@ static uint32_t first_stepped(const Layout *l, const Part *t)
 	return k;
 }
 
-static int net_buffer(const Part *t) { return t->fn == FN_GAUSSIAN ? ROW_NET : ROW_ACT; }
+static bool keeps_net(const Lower *m, const Part *t) { return part_keeps_net(t, (int)(m->b->scorer.err - error_fns)); }
+
+static int net_buffer(const Lower *m, const Part *t) { return keeps_net(m, t) ? ROW_NET : ROW_ACT; }
 
 /* start NULL: sums continue those in c. */
 static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *start, bool sigmoid)
@@ -120,11 +122,11 @@ static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *
 	Step *st;
 
 	if (panel->list) {
-		st = add_rows(m, run_links, t, ROW_ACT, net_buffer(t));
+		st = add_rows(m, run_links, t, ROW_ACT, net_buffer(m, t));
 		st->links = &panel->list->forward;
 	} else if (reads_index(m->p, m->b, panel)) {
 		uint32_t low = from->input + panel->source - from->col;
-		st = add_rows(m, run_index, t, ROW_ACT, net_buffer(t));
+		st = add_rows(m, run_index, t, ROW_ACT, net_buffer(m, t));
 		st->lists = (Lists){ .cols = panel->targets,
 			                 .low = low,
 			                 .high = low + panel->sources,
@@ -135,7 +137,7 @@ static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *
 			                 .c_row = cols,
 			                 .sigmoid = sigmoid };
 	} else {
-		st = add_rows(m, m->p->half ? run_product_bf16 : run_product, t, ROW_ACT, net_buffer(t));
+		st = add_rows(m, m->p->half ? run_product_bf16 : run_product, t, ROW_ACT, net_buffer(m, t));
 		st->a_col = panel->source;
 		st->from_data = from_inputs(m->l, panel);
 		st->product = (Product){ .cols = panel->targets,
@@ -164,14 +166,14 @@ static bool add_sums(Lower *m, const Part *t, uint32_t first, uint32_t end)
 		start = NULL;
 		k = first;
 	} else if (k == end) { /* nothing but where they start */
-		Step *st = add_rows(m, run_product, t, net_buffer(t), net_buffer(t));
+		Step *st = add_rows(m, run_product, t, net_buffer(m, t), net_buffer(m, t));
 		st->product =
 			(Product){ .cols = t->count, .a_row = m->l->cols, .b = m->p->zero, .start = start, .c_row = m->l->cols };
 	}
 	for (; k < end; k++, start = NULL) {
 		const Panel *panel = &m->l->panel[k];
 		sigmoid = m->kind != LOWER_ONLINE && !panel->list && reads_index(m->p, m->b, panel) &&
-		          k + 1 == t->in + t->ins && t->fn == FN_SIGMOID;
+		          k + 1 == t->in + t->ins && t->fn == FN_SIGMOID && !keeps_net(m, t);
 		add_panel(m, t, panel, start, sigmoid);
 	}
 	return sigmoid;
@@ -183,7 +185,7 @@ static void add_part(Lower *m, const Part *t)
 	bool done = add_sums(m, t, first, t->in + t->ins);
 
 	if (!done && !(m->fused && t->role == ROLE_OUTPUT))
-		add_rows(m, run_units, t, net_buffer(t), ROW_ACT);
+		add_rows(m, run_units, t, net_buffer(m, t), ROW_ACT);
 	if (t->one)
 		add_rows(m, run_one, t, ROW_ACT, ROW_ACT);
 }

@@ -110,7 +110,7 @@ static void rows_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	to->row[ROW_ACT] = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
 	to->row[ROW_DELTA] = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
 	s->untouched = true;
-	to->row[ROW_NET] = l->nets ? floats_take(&cx->keep, all + LANES) : NULL;
+	to->row[ROW_NET] = NULL;
 	to->row[ROW_ERROR] = l->own_errors ? floats_take(&cx->keep, all + LANES) : NULL;
 	to->y = floats_take(&cx->keep, rows * outputs + LANES);
 	to->out = l->outputs > 1 ? floats_take(&cx->keep, (size_t)rows * l->outputs_padded) : NULL;
@@ -213,6 +213,9 @@ static uint64_t team_rows(const Program *p, const Bound *b, uint64_t rows)
 	return p->half || wide < rows ? rows : min_u64(wide, b->data->cases);
 }
 
+/* Of some part. The error function may be another from one binding to the next. */
+static bool nets_kept(const Program *p) { return p->layout->nets || p->opt->error != ERR_SQUARED; }
+
 void space_take(Ctx *cx, Program *p, Bound *b)
 {
 	uint64_t examples = run_examples(p->net, b->data), longest = 0, first, count;
@@ -237,6 +240,8 @@ void space_take(Ctx *cx, Program *p, Bound *b)
 			chunk_take(cx, p, s, b->team_rows);
 		if (!helps && s->rows.capacity < own)
 			rows_take(cx, p, s, own);
+		if (!helps && nets_kept(p) && !s->rows.row[ROW_NET])
+			s->rows.row[ROW_NET] = floats_take(&cx->keep, (size_t)s->rows.capacity * p->layout->cols + LANES);
 		if (b->codes && s->scratch.codes_size < codes_scratch(b->codes)) {
 			s->scratch.codes = floats_take(&cx->keep, codes_scratch(b->codes));
 			s->scratch.codes_size = codes_scratch(b->codes);

@@ -172,7 +172,7 @@ static Errors errors_of(const Program *p, const Space *s, const Step *st, const 
 	e.of.rows = r->rows;
 	e.out = e.made = row_at(p, s, ROW_ACT, r, st->part->col);
 	e.y = targets_at(p, s, r->first, &e.y_at) + st->part->output;
-	e.net = p->layout->nets ? row_at(p, s, ROW_NET, r, st->part->col) : NULL;
+	e.net = s->rows.row[ROW_NET] ? row_at(p, s, ROW_NET, r, st->part->col) : NULL;
 	e.weight = p->bound->data->weight ? s->rows.weight + r->first : NULL;
 	e.back = st->c == ROW_NONE ? NULL : row_at(p, s, st->c, r, st->part->col);
 	e.value = s->rows.error + r->first;
