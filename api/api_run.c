@@ -112,6 +112,8 @@ typedef struct FileArgs {
 	uint64_t cases;
 	const char *best;
 	uint32_t keep;
+	const char *text;
+	size_t len;
 } FileArgs;
 
 static void load_body(void *arg)
@@ -166,6 +168,14 @@ static void outputs_body(void *arg)
 	write_npy_doubles(&a->r->cx, a->path, a->outputs, a->cases, a->r->net->outputs);
 }
 
+static void text_body(void *arg)
+{
+	FileArgs *a = arg;
+	OutFile *f = file_create(&a->r->cx, &a->r->cx.scratch, a->path);
+	file_write(f, a->text, a->len);
+	file_commit(&a->r->cx, f);
+}
+
 mp_status mp_run_load(mp_run *run, const char *path)
 {
 	return api_call(&run->cx, load_body, &(FileArgs){ .r = run, .path = path });
@@ -198,6 +208,11 @@ const char *mp_run_save_messages(const mp_run *run) { return background_message(
 mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases)
 {
 	return api_call(&run->cx, outputs_body, &(FileArgs){ .r = run, .path = path, .outputs = outputs, .cases = cases });
+}
+
+mp_status mp_run_write_text(mp_run *run, const char *path, const char *text, size_t len)
+{
+	return api_call(&run->cx, text_body, &(FileArgs){ .r = run, .path = path, .text = text, .len = len });
 }
 
 /* ---- training and testing ---- */

@@ -19,12 +19,12 @@ void complain(const char *remedy, const char *fmt, ...)
 	va_list ap;
 	fflush(stdout);
 	va_start(ap, fmt);
-	fputs("error: ", stderr);
-	vfprintf(stderr, fmt, ap);
+	show(stderr, "error: ");
+	vshow(stderr, fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	show(stderr, "\n");
 	if (remedy)
-		fprintf(stderr, "  %s\n", remedy);
+		show(stderr, "  %s\n", remedy);
 }
 
 static size_t min3(size_t a, size_t b, size_t c)

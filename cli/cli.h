@@ -213,6 +213,15 @@ int output_check(Args *a, const char *option);             /* a file */
 int folder_output_check(Args *a, const char *option);      /* a folder, which may have to be made */
 const char *remedy_for(int reason, const char *otherwise); /* reason: errno; where the file itself is not the cause */
 
+/* A text file: printed into memory, then written as a whole or not at all. */
+typedef struct TextFile {
+	FILE *f;
+	char *text;
+	size_t len;
+} TextFile;
+bool text_begin(TextFile *t); /* false: out of memory, message shown */
+int text_end(TextFile *t, mp_run *run, const char *path);
+
 /* ---- cmd_gf11.c: commands of a target ----------------------------------------------------------- */
 
 /* Runs the target's command `verb` (NULL: the first operand) with the operands after it and all options given. */
@@ -241,6 +250,15 @@ void json_end(Json *j);                         /* closes the object at the top,
 void metrics_json(Json *j, mp_run *run, const mp_metrics *m);
 void columns_json(Json *j, mp_run *run); /* of the table that the run was trained on */
 void metrics_show(mp_run *run, const mp_metrics *m);
+
+/* ---- show.c: text for people ------------------------------------------------------------------------ */
+
+/* As fprintf, with the %s arguments escaped: names of files and of what is in them.  Texts of more than 1,024 bytes are
+ * cut. */
+void show(FILE *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void vshow(FILE *f, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+void show_lines(void *stream, const char *text, size_t len); /* whole lines of the library; an mp_write_fn for a FILE */
+void show_json(FILE *f, const char *text);                   /* a JSON string */
 
 /* ---- format.c: numbers for people ----------------------------------------------------------------- */
 
@@ -302,7 +320,8 @@ typedef struct RunDir {
 	Session *session;
 	const char *data, *test; /* names, for args.json */
 	bool resumed;
-	FILE *metrics;           /* NULL until there is something to write: a run that is refused leaves no files */
+	bool started;            /* false until there is something to write: a run that is refused leaves no files */
+	int metrics;             /* file descriptor of metrics.jsonl, once started */
 	uint64_t epoch;          /* the last that has a line there */
 	const char *last, *best; /* files of checkpoints */
 	bool better;             /* there may have been an epoch better than those of best.safetensors */

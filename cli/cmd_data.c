@@ -89,37 +89,37 @@ static void describe_json(Json *j, const mp_data_info *d)
 
 static void describe_classes(const mp_data_info *d)
 {
-	printf("classes      %s", format_count(d->classes).s);
-	printf(d->classes > CLASSES_SHOWN ? ", the %d most frequent:\n" : "\n", CLASSES_SHOWN);
+	show(stdout, "classes      %s", format_count(d->classes).s);
+	show(stdout, d->classes > CLASSES_SHOWN ? ", the %d most frequent:\n" : "\n", CLASSES_SHOWN);
 	for (uint32_t i = 0; i < d->classes && i < CLASSES_SHOWN; i++)
-		printf("  %-24s %12s  %7s\n", d->class_names[i], format_count(d->class_cases[i]).s,
-		       format_share((double)d->class_cases[i] / (double)d->cases).s);
+		show(stdout, "  %-24s %12s  %7s\n", d->class_names[i], format_count(d->class_cases[i]).s,
+		     format_share((double)d->class_cases[i] / (double)d->cases).s);
 }
 
 static void describe_text(const mp_data_info *d)
 {
-	printf("%s\n\n", d->name);
-	printf("cases        %s%s%s\n", format_count(d->cases).s, d->weighted ? ", weighted" : "",
-	       d->named ? ", named" : "");
+	show(stdout, "%s\n\n", d->name);
+	show(stdout, "cases        %s%s%s\n", format_count(d->cases).s, d->weighted ? ", weighted" : "",
+	     d->named ? ", named" : "");
 	if (d->sequences)
-		printf("sequences    %s\n", format_count(d->sequences).s);
-	printf("inputs       %s, from %s to %s, %s not zero\n", format_count(d->inputs).s, format_real(d->min).s,
-	       format_real(d->max).s, format_share(d->density).s);
+		show(stdout, "sequences    %s\n", format_count(d->sequences).s);
+	show(stdout, "inputs       %s, from %s to %s, %s not zero\n", format_count(d->inputs).s, format_real(d->min).s,
+	     format_real(d->max).s, format_share(d->density).s);
 	if (d->targets)
-		printf("targets      %s, from %s to %s\n", format_count(d->targets).s, format_real(d->target_min).s,
-		       format_real(d->target_max).s);
+		show(stdout, "targets      %s, from %s to %s\n", format_count(d->targets).s, format_real(d->target_min).s,
+		     format_real(d->target_max).s);
 	else
-		printf("targets      none\n");
+		show(stdout, "targets      none\n");
 	if (d->missing)
-		printf("no target    %s values\n", format_count(d->missing).s);
-	printf("stored as    %s, %s in memory%s\n", d->storage, format_bytes(d->bytes).s,
-	       d->mapped ? ", the rest mapped" : "");
+		show(stdout, "no target    %s values\n", format_count(d->missing).s);
+	show(stdout, "stored as    %s, %s in memory%s\n", d->storage, format_bytes(d->bytes).s,
+	     d->mapped ? ", the rest mapped" : "");
 	if (d->scale && strcmp(d->scale, "none"))
-		printf("scaled       %s\n", d->scale);
+		show(stdout, "scaled       %s\n", d->scale);
 	if (d->codes)
-		printf("codes        %s\n", format_count(d->codes).s);
+		show(stdout, "codes        %s\n", format_count(d->codes).s);
 	for (uint32_t i = 0; i < d->extras; i++)
-		printf("%-12s %s\n", i ? "" : "not used", d->extra[i]);
+		show(stdout, "%-12s %s\n", i ? "" : "not used", d->extra[i]);
 	if (d->classes)
 		describe_classes(d);
 }
@@ -150,8 +150,8 @@ static int job_show(Job *job)
 			json_count(&j, "cases", info->cases);
 			json_close(&j, '}');
 		} else
-			printf("wrote %s: %s, %s, %s\n", job->part[i].path, format_things(info->cases, "case").s,
-			       format_things(info->inputs, "input").s, format_things(info->targets, "target").s);
+			show(stdout, "wrote %s: %s, %s, %s\n", job->part[i].path, format_things(info->cases, "case").s,
+			     format_things(info->inputs, "input").s, format_things(info->targets, "target").s);
 	}
 	if (json) {
 		json_close(&j, ']');

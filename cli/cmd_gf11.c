@@ -83,8 +83,6 @@ static const Example examples[] = {
 	{ NULL, NULL },
 };
 
-static void text_write(void *user, const char *text, size_t len) { fwrite(text, 1, len, user); }
-
 int tool_run(Args *a, const char *target, const char *verb)
 {
 	const char **words = args_alloc(a, (size_t)a->argc + 1, sizeof *words);
@@ -102,7 +100,7 @@ int tool_run(Args *a, const char *target, const char *verb)
 		words[count++] = word;
 	}
 	mp_tool *tool;
-	mp_status status = mp_tool_run(&tool, target, count, words, text_write, stdout, NULL);
+	mp_status status = mp_tool_run(&tool, target, count, words, show_lines, stdout, NULL);
 	int rc = after_tool(tool, status);
 	mp_tool_close(tool);
 	return rc;

@@ -264,7 +264,7 @@ static bool hosts_review(Launch *l)
 		}
 		uint64_t lost = l->slots[i] < l->ranks ? l->slots[i] : l->ranks;
 		l->ranks -= lost;
-		fprintf(stderr, "launch: %s does not answer; %s left\n", l->host[i], format_things(l->ranks, "rank").s);
+		show(stderr, "launch: %s does not answer; %s left\n", l->host[i], format_things(l->ranks, "rank").s);
 	}
 	bool some = !l->hosts || (kept && l->ranks);
 	l->hosts = kept;
@@ -384,7 +384,7 @@ static bool attempt_watch(Launch *l, pid_t pid, int *status)
 		l->last = heartbeat;
 		double most = l->slowest * NORMAL_STEPS > l->deadline ? l->slowest * NORMAL_STEPS : l->deadline;
 		if (age > most) {
-			fprintf(stderr, "launch: no heartbeat for %s; killed\n", format_time(age).s);
+			show(stderr, "launch: no heartbeat for %s; killed\n", format_time(age).s);
 			attempt_kill(pid);
 			l->last = heartbeat_read(l->heartbeat);
 			return false;
@@ -413,11 +413,11 @@ static void ended_note(const Launch *l, int status, bool resumes)
 {
 	const char *next = resumes ? "the last checkpoint" : "the beginning";
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "launch: attempt %llu ended by %s; on from %s\n", (unsigned long long)l->attempts,
-		        strsignal(WTERMSIG(status)), next);
+		show(stderr, "launch: attempt %llu ended by %s; on from %s\n", (unsigned long long)l->attempts,
+		     strsignal(WTERMSIG(status)), next);
 	else
-		fprintf(stderr, "launch: attempt %llu ended with exit status %d; on from %s\n", (unsigned long long)l->attempts,
-		        WEXITSTATUS(status), next);
+		show(stderr, "launch: attempt %llu ended with exit status %d; on from %s\n", (unsigned long long)l->attempts,
+		     WEXITSTATUS(status), next);
 }
 
 /* Success, bad input and a signal from the user are final. The exit status that the processes recorded takes precedence
@@ -593,7 +593,7 @@ static int launch_run(Args *a)
 	unlink(l.heartbeat);
 	output_show(&l);
 	if (l.attempts > 1)
-		fprintf(stderr, "launch: %s\n", format_things(l.attempts, "attempt").s);
+		show(stderr, "launch: %s\n", format_things(l.attempts, "attempt").s);
 	return rc;
 }
 

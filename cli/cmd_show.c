@@ -25,8 +25,6 @@ static const Example examples[] = {
 	{ NULL, NULL },
 };
 
-static void text_write(void *user, const char *text, size_t len) { fwrite(text, 1, len, user); }
-
 /* On cpu it depends on the inputs: those that --input assumes, else those of the data that the topology names. */
 static int program_print(Session *s, const Args *a, FILE *f)
 {
@@ -36,18 +34,18 @@ static int program_print(Session *s, const Args *a, FILE *f)
 		rc = session_set(s, a);
 	if (!rc && data && strcmp(mp_run_get(s->run, "target"), "cpu") == 0)
 		rc = session_data(&s->data, data, NULL);
-	return rc ? rc : after_run(s->run, mp_run_print(s->run, s->data, text_write, f));
+	return rc ? rc : after_run(s->run, mp_run_print(s->run, s->data, show_lines, f));
 }
 
 static int stage_print(Session *s, const Args *a, const char *stage, FILE *f)
 {
 	if (strcmp(stage, "program") == 0)
 		return program_print(s, a, f);
-	return after_net(s->net, mp_net_print(s->net, stage, args_text(a, "target"), text_write, f));
+	return after_net(s->net, mp_net_print(s->net, stage, args_text(a, "target"), show_lines, f));
 }
 
 /* text: of the stage, or both NULL. */
-static void show_json(const mp_net *net, const char *stage, const char *text)
+static void net_json(const mp_net *net, const char *stage, const char *text)
 {
 	const mp_net_info *n = mp_net_get_info(net);
 	Json j = { .f = stdout };
@@ -107,14 +105,14 @@ static int stage_json(Session *s, const Args *a, const char *stage)
 		rc = EXIT_FAILED;
 	}
 	if (!rc)
-		show_json(s->net, stage, text);
+		net_json(s->net, stage, text);
 	free(text);
 	return rc;
 }
 
 static int show_summary(Session *s, const Args *a, const mp_net_info *n)
 {
-	printf("%s\n\n", n->name);
+	show(stdout, "%s\n\n", n->name);
 	const struct {
 		const char *name;
 		uint64_t value;
@@ -130,8 +128,8 @@ static int show_summary(Session *s, const Args *a, const mp_net_info *n)
 		{ "input connections", n->input_connections },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++)
-		printf("%-18s %12s\n", rows[i].name, format_count(rows[i].value).s);
-	putchar('\n');
+		show(stdout, "%-18s %12s\n", rows[i].name, format_count(rows[i].value).s);
+	show(stdout, "\n");
 	return stage_print(s, a, "net", stdout);
 }
 
@@ -147,7 +145,7 @@ static int show_steps(Session *s, const Args *a)
 		return json ? stage_json(s, a, stage) : stage_print(s, a, stage, stdout);
 	if (!json)
 		return show_summary(s, a, info);
-	show_json(s->net, NULL, NULL);
+	net_json(s->net, NULL, NULL);
 	return EXIT_DONE;
 }
 

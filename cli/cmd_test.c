@@ -108,18 +108,18 @@ static void test_show(const Session *s, const mp_result *r, const mp_metrics *m,
 		json_end(&j);
 		return;
 	}
-	printf("%s: %s\n\n", mp_net_get_info(s->net)->name, format_things(r->cases, "case").s);
-	printf("error        %12s\n", format_real(r->error).s);
+	show(stdout, "%s: %s\n\n", mp_net_get_info(s->net)->name, format_things(r->cases, "case").s);
+	show(stdout, "error        %12s\n", format_real(r->error).s);
 	if (!mp_run_get_column(s->run, 0)) {
-		printf("total error  %12s\n", format_real(r->total_error).s);
-		printf("right        %12s\n", format_share(r->right).s);
-		printf("within       %12s\n", format_share(r->within).s);
+		show(stdout, "total error  %12s\n", format_real(r->total_error).s);
+		show(stdout, "right        %12s\n", format_share(r->right).s);
+		show(stdout, "within       %12s\n", format_share(r->within).s);
 	}
 	metrics_show(s->run, m);
-	putchar('\n');
-	printf("measured in %s\n", format_time(r->seconds).s);
+	show(stdout, "\n");
+	show(stdout, "measured in %s\n", format_time(r->seconds).s);
 	if (file)
-		printf("outputs written to %s\n", file);
+		show(stdout, "outputs written to %s\n", file);
 }
 
 static int test_steps(Session *s, Args *a)
@@ -324,14 +324,14 @@ static void model_text(Table *t, FILE *f)
 	fprintf(f, t->named ? "%-20s " : "", "name");
 	fprintf(f, t->classes ? "%-16s" : "", "guess");
 	for (uint32_t k = 0; k < t->width; k++)
-		fprintf(f, " %11.11s", t->name[k]);
+		show(f, " %11.11s", t->name[k]);
 	fputc('\n', f);
 	for (uint64_t i = 0; i < t->cases; i++) {
 		const double *row = &t->outputs[i * t->width];
 		if (t->named)
-			fprintf(f, "%-20s ", mp_data_get_name(t->data, i));
+			show(f, "%-20s ", mp_data_get_name(t->data, i));
 		if (t->classes)
-			fprintf(f, "%-16s", best_guess(t, row));
+			show(f, "%-16s", best_guess(t, row));
 		for (uint32_t k = 0; k < t->width; k++)
 			fprintf(f, " %11.6g", row[k]);
 		fputc('\n', f);
@@ -347,9 +347,9 @@ static void table_text(Table *t, FILE *f)
 	for (uint64_t i = 0; i < t->cases; i++) {
 		const double *row = &t->outputs[i * t->width];
 		if (t->named)
-			fprintf(f, "%-20s ", mp_data_get_name(t->data, i));
+			show(f, "%-20s ", mp_data_get_name(t->data, i));
 		if (t->guess)
-			fputs(best_guess(t, row), f);
+			show(f, "%s", best_guess(t, row));
 		for (uint32_t k = 0; k < t->width && !t->guess; k++)
 			fprintf(f, "%s%11.6g", k ? " " : "", row[k]);
 		fputc('\n', f);
@@ -395,16 +395,11 @@ static int table_write(Session *s, Table *t, const char *path)
 		mp_status status = mp_run_write_outputs(s->run, path, t->outputs, t->cases);
 		return after_run(s->run, status);
 	}
-	FILE *f = fopen(path, "w");
-	if (f)
-		(ends_with(path, ".csv") ? table_csv : table_text)(t, f);
-	bool failed = !f || ferror(f);
-	if ((f && fclose(f)) || failed) {
-		complain("check that the folder can be written and has free space", "cannot write %s: %s", path,
-		         strerror(errno));
+	TextFile f;
+	if (!text_begin(&f))
 		return EXIT_FAILED;
-	}
-	return EXIT_DONE;
+	(ends_with(path, ".csv") ? table_csv : table_text)(t, f.f);
+	return text_end(&f, s->run, path);
 }
 
 /* Classes, or the target columns of the table that the network was trained on. */
@@ -464,7 +459,7 @@ static int predict_steps(Session *s, Args *a)
 	if (args_flag(a, "json"))
 		table_json(&t, file);
 	else if (file)
-		printf("outputs of %s written to %s\n", format_things(t.cases, "case").s, file);
+		show(stdout, "outputs of %s written to %s\n", format_things(t.cases, "case").s, file);
 	else
 		table_text(&t, stdout);
 	return EXIT_DONE;

@@ -161,7 +161,7 @@ static int after_job(const mp_job *job, mp_status status)
 {
 	if (status == MP_OK)
 		return EXIT_DONE;
-	fputs(mp_job_messages(job), stderr);
+	show_lines(stderr, mp_job_messages(job), strlen(mp_job_messages(job)));
 	return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -286,9 +286,9 @@ static int train_save(Train *t)
 		return rc;
 	t->saved = file ? file : t->dir.last;
 	if (signal_seen && t->saved)
-		fprintf(stderr, "stopped; saved to %s\n", t->saved);
+		show(stderr, "stopped; saved to %s\n", t->saved);
 	else if (signal_seen)
-		fputs("stopped; nothing saved, as neither --save nor --run was given\n", stderr);
+		show(stderr, "stopped; nothing saved, as neither --save nor --run was given\n");
 	return EXIT_DONE;
 }
 
@@ -302,7 +302,7 @@ static void train_diverged(Train *t)
 	for (int i = 0; i < 2; i++) {
 		const char *file = i ? t->dir.last : t->dir.best;
 		if (!access(file, F_OK))
-			fprintf(stderr, "  %s holds %s\n", file, i ? "the last checkpoint" : "the best epoch");
+			show(stderr, "  %s holds %s\n", file, i ? "the last checkpoint" : "the best epoch");
 	}
 }
 
@@ -396,28 +396,28 @@ static const char *why_stopped(const mp_report *r)
 
 static void result_row(const mp_report *r, const char *name, Formatted (*word)(double), double train, double test)
 {
-	printf("%-12s %12s", name, word(train).s);
+	show(stdout, "%-12s %12s", name, word(train).s);
 	if (r->tested)
-		printf(" %12s", word(test).s);
-	putchar('\n');
+		show(stdout, " %12s", word(test).s);
+	show(stdout, "\n");
 }
 
 /* All seeds first, then the best of them like any other run. */
 static void restarts_table(const mp_run *run, const mp_restarts *m)
 {
-	printf("%s, %s solved", format_things(m->done, "seed").s, format_count(m->solved).s);
+	show(stdout, "%s, %s solved", format_things(m->done, "seed").s, format_count(m->solved).s);
 	if (m->done < m->count)
-		printf(" of %s asked for", format_count(m->count).s);
+		show(stdout, " of %s asked for", format_count(m->count).s);
 	if (m->failed)
-		printf(", %s failed: the error or a weight was not finite", format_count(m->failed).s);
-	putchar('\n');
+		show(stdout, ", %s failed: the error or a weight was not finite", format_count(m->failed).s);
+	show(stdout, "\n");
 	if (m->solved)
-		printf("epochs to solve: %s to %s, median %s\n", format_count(m->epochs_min).s, format_count(m->epochs_max).s,
-		       format_count(m->epochs_median).s);
-	printf("searched for %s, %s seeds/s at %s MCPS%s\n", format_time(m->seconds).s, format_real(m->seeds_per_second).s,
-	       format_real(m->mcps).s, m->lanes ? ", 16 in parallel" : "");
+		show(stdout, "epochs to solve: %s to %s, median %s\n", format_count(m->epochs_min).s,
+		     format_count(m->epochs_max).s, format_count(m->epochs_median).s);
+	show(stdout, "searched for %s, %s seeds/s at %s MCPS%s\n", format_time(m->seconds).s,
+	     format_real(m->seeds_per_second).s, format_real(m->mcps).s, m->lanes ? ", 16 in parallel" : "");
 	if (m->done)
-		printf("best seed %llu\n\n", (unsigned long long)mp_run_get_seed(run, m->best)->seed);
+		show(stdout, "best seed %llu\n\n", (unsigned long long)mp_run_get_seed(run, m->best)->seed);
 }
 
 /* Figures of the target, a JSON object, as text. */
@@ -426,9 +426,9 @@ static void figures_line(const char *figures)
 	size_t end = figures ? strlen(figures) - 1 : 0; /* the object's own braces are left out */
 	for (size_t i = 1; i < end; i++)
 		if (figures[i] != '"' && figures[i] != ':')
-			putchar(figures[i]);
+			show(stdout, "%c", figures[i]);
 	if (end > 1)
-		putchar('\n');
+		show(stdout, "\n");
 }
 
 static void result_table(const Train *t, const mp_report *r)
@@ -439,9 +439,9 @@ static void result_table(const Train *t, const mp_report *r)
 	if (m && !m->done)
 		return;
 	const mp_net_info *net = mp_net_get_info(t->s.net);
-	printf("%s on %s: %s, %s\n\n", net->name, r->target, format_things(r->connections, "connection").s,
-	       format_things(r->cases, "case").s);
-	printf("%-12s %12s%s\n", "", "train", r->tested ? "         test" : "");
+	show(stdout, "%s on %s: %s, %s\n\n", net->name, r->target, format_things(r->connections, "connection").s,
+	     format_things(r->cases, "case").s);
+	show(stdout, "%-12s %12s%s\n", "", "train", r->tested ? "         test" : "");
 	result_row(r, "error", format_real, r->error, r->test_error);
 	if (!t->metrics) {
 		result_row(r, "total error", format_real, r->total_error, r->test_total_error);
@@ -449,28 +449,28 @@ static void result_table(const Train *t, const mp_report *r)
 		result_row(r, "within", format_share, r->within, r->test_within);
 	}
 	if (t->metrics) {
-		printf("\n%s\n",
-		       t->table.held_out ? "on the rows held out, with the weights of the best epoch:" : "on all rows:");
+		show(stdout, "\n%s\n",
+		     t->table.held_out ? "on the rows held out, with the weights of the best epoch:" : "on all rows:");
 		metrics_show(t->s.run, t->metrics);
 		if (t->table.folds)
-			printf("\n%u folds: %s %s, standard deviation %s\n", t->table.folds,
-			       isnan(t->metrics->r2) ? "accuracy" : "R2", format_real(t->table.fold_mean).s,
-			       format_real(t->table.fold_sd).s);
+			show(stdout, "\n%u folds: %s %s, standard deviation %s\n", t->table.folds,
+			     isnan(t->metrics->r2) ? "accuracy" : "R2", format_real(t->table.fold_mean).s,
+			     format_real(t->table.fold_sd).s);
 		if (t->restarts)
-			printf("\nbest of %s on the rows held out: seed %llu\n", format_things(t->restarts, "seed").s,
-			       (unsigned long long)t->table.seed);
+			show(stdout, "\nbest of %s on the rows held out: seed %llu\n", format_things(t->restarts, "seed").s,
+			     (unsigned long long)t->table.seed);
 	}
-	printf("\n%s after %s, %s\n", why_stopped(r), format_things(r->epoch, "epoch").s,
-	       format_things(r->updates, "update").s);
-	printf("trained for %s at %s MCPS\n", format_time(r->seconds).s, format_real(r->mcps).s);
+	show(stdout, "\n%s after %s, %s\n", why_stopped(r), format_things(r->epoch, "epoch").s,
+	     format_things(r->updates, "update").s);
+	show(stdout, "trained for %s at %s MCPS\n", format_time(r->seconds).s, format_real(r->mcps).s);
 	if (r->simulated_seconds > 0)
-		printf("%s of simulated time at %s MCPS\n", format_time(r->simulated_seconds).s,
-		       format_real(r->simulated_mcps).s);
+		show(stdout, "%s of simulated time at %s MCPS\n", format_time(r->simulated_seconds).s,
+		     format_real(r->simulated_mcps).s);
 	figures_line(mp_run_get_figures(t->s.run));
 	if (r->fingerprint)
-		printf("fingerprint %s\n", r->fingerprint);
+		show(stdout, "fingerprint %s\n", r->fingerprint);
 	if (t->saved)
-		printf("saved to %s\n", t->saved);
+		show(stdout, "saved to %s\n", t->saved);
 }
 
 /* The history of a long run is thinned out; its last epoch is always drawn. */

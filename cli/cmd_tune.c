@@ -54,8 +54,8 @@ static void tune_progress(void *user, const Search *s, uint32_t rung, uint32_t d
 	const Tune *t = user;
 	(void)of;
 	if (!t->quiet)
-		fprintf(stderr, "rung %u: %s, best %s %s\n", rung + 1, format_things(done, "trial").s,
-		        s->regression ? "R2" : "accuracy", format_real(trial_score(s, &s->trial[0])).s);
+		show(stderr, "rung %u: %s, best %s %s\n", rung + 1, format_things(done, "trial").s,
+		     s->regression ? "R2" : "accuracy", format_real(trial_score(s, &s->trial[0])).s);
 }
 
 static int tune_check(Tune *t)
@@ -287,27 +287,29 @@ static void result_text(const Tune *t)
 {
 	const Search *s = &t->s;
 	const char *metric = s->regression ? "R2" : "accuracy";
-	printf("%s, %u folds, %s in %s\n\n", format_things(s->trials, "trial").s, s->folds,
-	       format_things(s->trained, "network").s, format_time(t->seconds).s);
-	printf("%8s %8s %10s %9s %9s %8s %7s %8s\n", metric, "+-", "hidden", "function", "rule", "rate", "batch", "decay");
+	show(stdout, "%s, %u folds, %s in %s\n\n", format_things(s->trials, "trial").s, s->folds,
+	     format_things(s->trained, "network").s, format_time(t->seconds).s);
+	show(stdout, "%8s %8s %10s %9s %9s %8s %7s %8s\n", metric, "+-", "hidden", "function", "rule", "rate", "batch",
+	     "decay");
 	for (uint32_t i = 0; i < s->trials && i < 5; i++) {
 		const Trial *r = &s->trial[i];
-		printf("%8.4f %8.4f %10s %9s %9s %8s %7s %8s\n", trial_score(s, r), trial_deviation(s, r), trial_value(r, 0),
-		       trial_value(r, 1), trial_value(r, 2), trial_value(r, 3), trial_value(r, 4), trial_value(r, 5));
+		show(stdout, "%8.4f %8.4f %10s %9s %9s %8s %7s %8s\n", trial_score(s, r), trial_deviation(s, r),
+		     trial_value(r, 0), trial_value(r, 1), trial_value(r, 2), trial_value(r, 3), trial_value(r, 4),
+		     trial_value(r, 5));
 	}
-	puts("\nwhat mattered: mean of the trials with each value");
+	show(stdout, "\nwhat mattered: mean of the trials with each value\n");
 	for (uint32_t p = 0; p < PARAMETERS; p++) {
-		printf("%-10s", space[p].name);
+		show(stdout, "%-10s", space[p].name);
 		for (uint8_t v = 0; space[p].value[v]; v++) {
 			uint32_t count;
 			double score = value_score(s, p, v, &count);
 			if (count)
-				printf("  %s: %.3f", space[p].value[v], score);
+				show(stdout, "  %s: %.3f", space[p].value[v], score);
 		}
-		putchar('\n');
+		show(stdout, "\n");
 	}
 	if (t->model)
-		printf("\nsaved to %s%s\n", t->model, t->members > 1 ? ", the best as one network" : "");
+		show(stdout, "\nsaved to %s%s\n", t->model, t->members > 1 ? ", the best as one network" : "");
 }
 
 static int tune_steps(Tune *t)
@@ -322,7 +324,7 @@ static int tune_steps(Tune *t)
 	mp_status status = mp_table_open(&t->s.table, t->args->operand[0], &reading, args_text(t->args, "task"), NULL);
 	rc = after_table(t->s.table, status);
 	if (!rc && !t->quiet && !args_flag(t->args, "json"))
-		fputs(mp_table_get_info(t->s.table)->decisions, stderr);
+		show_lines(stderr, mp_table_get_info(t->s.table)->decisions, strlen(mp_table_get_info(t->s.table)->decisions));
 	if (!rc)
 		rc = search_begin(&t->s, t->args);
 	if (!rc)

@@ -11,8 +11,8 @@
 
 static void silence(Rank *j)
 {
-	int nowhere = open("/dev/null", O_WRONLY);
-	j->kept = memfd_create("stderr", 0);
+	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	j->kept = memfd_create("stderr", MFD_CLOEXEC);
 	fflush(stdout);
 	if (nowhere >= 0)
 		dup2(nowhere, STDOUT_FILENO);
@@ -31,7 +31,7 @@ int job_join(Rank *j)
 	mp_status status = mp_job_join(&j->job, NULL);
 	if (status != MP_OK) {
 		if (!mp_job_launched_rank()) /* all have the same message */
-			fputs(mp_job_messages(j->job), stderr);
+			show_lines(stderr, mp_job_messages(j->job), strlen(mp_job_messages(j->job)));
 		return status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (mp_job_rank(j->job))

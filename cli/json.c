@@ -8,54 +8,6 @@
 
 #include "cli.h"
 
-/* Length of the UTF-8 sequence at s, 0 if it is not one (too long, cut short, a surrogate, past U+10FFFF). */
-static size_t utf8_length(const unsigned char *s)
-{
-	static const struct {
-		unsigned char low, high, second_low, second_high;
-		size_t length;
-	} lead[] = {
-		{ 0x00, 0x7F, 0x00, 0x00, 1 }, { 0xC2, 0xDF, 0x80, 0xBF, 2 }, { 0xE0, 0xE0, 0xA0, 0xBF, 3 },
-		{ 0xE1, 0xEC, 0x80, 0xBF, 3 }, { 0xED, 0xED, 0x80, 0x9F, 3 }, { 0xEE, 0xEF, 0x80, 0xBF, 3 },
-		{ 0xF0, 0xF0, 0x90, 0xBF, 4 }, { 0xF1, 0xF3, 0x80, 0xBF, 4 }, { 0xF4, 0xF4, 0x80, 0x8F, 4 },
-	};
-	for (size_t i = 0; i < COUNT(lead); i++) {
-		if (s[0] < lead[i].low || s[0] > lead[i].high)
-			continue;
-		if (lead[i].length > 1 && (s[1] < lead[i].second_low || s[1] > lead[i].second_high))
-			return 0;
-		for (size_t k = 2; k < lead[i].length; k++)
-			if ((s[k] & 0xC0) != 0x80)
-				return 0;
-		return lead[i].length;
-	}
-	return 0;
-}
-
-static void quote(FILE *f, const char *text)
-{
-	static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: the byte, the letter after the backslash */
-	const unsigned char *s = (const unsigned char *)text;
-	fputc('"', f);
-	while (*s) {
-		size_t n = utf8_length(s);
-		const char *pair = NULL;
-		for (size_t i = 0; i + 1 < sizeof named - 1; i += 2)
-			if ((unsigned char)named[i] == *s)
-				pair = &named[i];
-		if (!n)
-			fputs("\xEF\xBF\xBD", f);
-		else if (pair)
-			fprintf(f, "\\%c", pair[1]);
-		else if (*s < 0x20 || *s == 0x7F)
-			fprintf(f, "\\u%04x", *s);
-		else
-			fwrite(s, 1, n, f);
-		s += n ? n : 1;
-	}
-	fputc('"', f);
-}
-
 /* What stands before a member: comma, line, key. */
 static void member(Json *j, const char *key)
 {
@@ -64,7 +16,7 @@ static void member(Json *j, const char *key)
 	if (j->lines && j->depth)
 		fprintf(j->f, "\n%*s", 2 * j->depth, "");
 	if (key) {
-		quote(j->f, key);
+		show_json(j->f, key);
 		fputs(": ", j->f);
 	}
 	j->more = true;
@@ -91,7 +43,7 @@ void json_text(Json *j, const char *key, const char *value)
 {
 	member(j, key);
 	if (value)
-		quote(j->f, value);
+		show_json(j->f, value);
 	else
 		fputs("null", j->f);
 }

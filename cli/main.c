@@ -74,23 +74,17 @@ static int command_run(const Command *c, int argc, char **argv, Rank *job)
 	return rc;
 }
 
-static void write_stdout(void *unused, const char *text, size_t len)
-{
-	(void)unused;
-	fwrite(text, 1, len, stdout);
-}
-
 static int version_print(const char *form)
 {
 	if (strcmp(form, "--json") != 0) {
-		printf("microprop %s\n", mp_version());
+		show(stdout, "microprop %s\n", mp_version());
 		return EXIT_DONE;
 	}
-	if (mp_build_describe(write_stdout, NULL) != MP_OK) {
+	if (mp_build_describe(show_lines, stdout) != MP_OK) {
 		complain("unset MICROPROP_ISA", "MICROPROP_ISA names no instruction set of this CPU");
 		return EXIT_USAGE;
 	}
-	putchar('\n');
+	show(stdout, "\n");
 	return EXIT_DONE;
 }
 

@@ -79,35 +79,35 @@ void columns_json(Json *j, mp_run *run)
 static void row(const char *name, double value, Formatted (*word)(double))
 {
 	if (!isnan(value))
-		printf("%-12s %12s\n", name, word(value).s);
+		show(stdout, "%-12s %12s\n", name, word(value).s);
 }
 
 static void class_table(mp_run *run, const mp_metrics *m)
 {
 	const mp_class_metrics *c;
 	char number[16];
-	printf("\n%-*s %8s %10s %10s %10s\n", NAME, "class", "cases", "precision", "recall", "F1");
+	show(stdout, "\n%-*s %8s %10s %10s %10s\n", NAME, "class", "cases", "precision", "recall", "F1");
 	for (uint32_t i = 0; (c = mp_run_get_class_metrics(run, i)); i++) {
 		const double shares[] = { c->precision, c->recall, c->f1 };
-		printf("%-*.*s %8s", NAME, NAME, class_name(m, i, number, sizeof number), format_count(c->cases).s);
+		show(stdout, "%-*.*s %8s", NAME, NAME, class_name(m, i, number, sizeof number), format_count(c->cases).s);
 		for (size_t k = 0; k < COUNT(shares); k++)
-			printf(" %10s", isnan(shares[k]) ? "-" : format_share(shares[k]).s);
-		putchar('\n');
+			show(stdout, " %10s", isnan(shares[k]) ? "-" : format_share(shares[k]).s);
+		show(stdout, "\n");
 	}
 }
 
 static void matrix(const mp_metrics *m)
 {
 	char number[16];
-	printf("\nconfusion: rows are targets, columns guesses\n%-*s", NAME, "");
+	show(stdout, "\nconfusion: rows are targets, columns guesses\n%-*s", NAME, "");
 	for (uint32_t k = 0; k < m->classes; k++)
-		printf(" %8.8s", class_name(m, k, number, sizeof number));
-	putchar('\n');
+		show(stdout, " %8.8s", class_name(m, k, number, sizeof number));
+	show(stdout, "\n");
 	for (uint32_t i = 0; i < m->classes; i++) {
-		printf("%-*.*s", NAME, NAME, class_name(m, i, number, sizeof number));
+		show(stdout, "%-*.*s", NAME, NAME, class_name(m, i, number, sizeof number));
 		for (uint32_t k = 0; k < m->classes; k++)
-			printf(" %8s", format_count(m->confusion[(size_t)i * m->classes + k]).s);
-		putchar('\n');
+			show(stdout, " %8s", format_count(m->confusion[(size_t)i * m->classes + k]).s);
+		show(stdout, "\n");
 	}
 }
 

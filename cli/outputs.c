@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Output files, checked before the work starts for what would only fail at its end: a folder that does not exist or
- * cannot be written, a folder in place of a file, standard output that carries the result. */
+ * cannot be written, a folder in place of a file, standard output that carries the result.  Also text files that are
+ * written as a whole. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -96,4 +97,24 @@ int folder_output_check(Args *a, const char *option)
 	while (folder == at && stat(folder, &st) && errno == ENOENT)
 		folder = folder_of(at);
 	return folder_check(option, path, folder);
+}
+
+bool text_begin(TextFile *t)
+{
+	*t = (TextFile){ 0 };
+	t->f = open_memstream(&t->text, &t->len);
+	if (!t->f)
+		complain(NULL, "out of memory");
+	return t->f;
+}
+
+int text_end(TextFile *t, mp_run *run, const char *path)
+{
+	bool failed = ferror(t->f);
+	failed = fclose(t->f) || failed;
+	if (failed)
+		complain(NULL, "out of memory for the text of %s", path);
+	int rc = failed ? EXIT_FAILED : after_run(run, mp_run_write_text(run, path, t->text, t->len));
+	free(t->text);
+	return rc;
 }

@@ -8,7 +8,8 @@
  *
  * Reports come in; both safetensors files are written at an interval while training goes on, at the end and at a
  * signal.  What cannot be written is said and tried again; training goes on, and the exit status tells.  Nothing is
- * written before the first report, so that a run that is refused leaves what is there alone.  A resumed run goes on
+ * written before the first report, so that a run that is refused leaves what is there alone.  Symbolic links and
+ * devices in the folder are refused: what is written stays in it.  A resumed run goes on
  * with metrics.jsonl where its checkpoint stands, so that a run that was killed and resumed leaves the same lines as
  * one that was not; a run that was killed before its first checkpoint is begun again.  While a run goes on it holds a
  * lock on metrics.jsonl, so that no other one writes there. */
@@ -72,10 +73,10 @@ static void json_option(Json *j, const mp_option *o, const char *value)
 static int args_write(const RunDir *d, const char *path)
 {
 	const Args *a = d->args;
-	FILE *f = fopen(path, "w");
-	if (!f)
-		return file_failed(path, "write");
-	Json j = { .f = f, .lines = true };
+	TextFile f;
+	if (!text_begin(&f))
+		return EXIT_FAILED;
+	Json j = { .f = f.f, .lines = true };
 	json_open(&j, NULL, '{');
 	json_text(&j, "version", mp_version());
 	json_open(&j, "arguments", '[');
@@ -95,8 +96,7 @@ static int args_write(const RunDir *d, const char *path)
 		json_option(&j, o, mp_run_get(d->session->run, o->name));
 	json_close(&j, '}');
 	json_end(&j);
-	bool failed = ferror(f);
-	return fclose(f) || failed ? file_failed(path, "write") : EXIT_DONE;
+	return text_end(&f, d->session->run, path);
 }
 
 /* Where lines after `epoch`, or a line cut short by a crash, begin. */
@@ -116,23 +116,43 @@ static off_t metrics_end(FILE *f, uint64_t epoch)
 	return end;
 }
 
-/* Locked.  A file system without locks is no reason not to train. */
-static FILE *metrics_open(const char *path)
+/* Locked; -1: failed.  A file system without locks is no reason not to train. */
+static int metrics_open(const char *path)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return NULL;
-	FILE *f = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? NULL : fdopen(fd, "r+");
-	if (!f)
+	int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
 		close(fd);
-	return f;
+		errno = EWOULDBLOCK;
+		return -1;
+	}
+	return fd;
 }
 
 /* Truncates it to the epochs of the checkpoint. */
-static bool metrics_cut(FILE *f, bool resumed, uint64_t epoch)
+static bool metrics_cut(int fd, bool resumed, uint64_t epoch)
 {
-	off_t end = resumed ? metrics_end(f, epoch) : 0;
-	return ftruncate(fileno(f), end) == 0 && fseeko(f, end, SEEK_SET) == 0;
+	int copy = resumed ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	FILE *f = copy >= 0 ? fdopen(copy, "re") : NULL;
+	off_t end = f ? metrics_end(f, epoch) : 0;
+	if (f)
+		fclose(f);
+	else if (copy >= 0)
+		close(copy);
+	return (f || !resumed) && ftruncate(fd, end) == 0;
+}
+
+/* Appends a whole line or nothing. */
+static bool metrics_append(int fd, const char *line, size_t len)
+{
+	off_t before = lseek(fd, 0, SEEK_END);
+	ssize_t n = write(fd, line, len);
+	if (n == (ssize_t)len)
+		return true;
+	int reason = n < 0 ? errno : ENOSPC;
+	if (before < 0 || ftruncate(fd, before))
+		reason = errno;
+	errno = reason;
+	return false;
 }
 
 static int interval_check(RunDir *d, Args *a)
@@ -158,6 +178,24 @@ static int interval_check(RunDir *d, Args *a)
 	return EXIT_USAGE;
 }
 
+/* What is written to the folder stays in it: a link would lead elsewhere. */
+static int plain_check(const RunDir *d)
+{
+	static const char *const names[] = { "args.json", "metrics.jsonl", "last.safetensors", "best.safetensors" };
+	for (size_t i = 0; i < COUNT(names); i++) {
+		const char *path = path_join(d->args, d->path, names[i]);
+		struct stat st;
+		if (lstat(path, &st) || S_ISREG(st.st_mode))
+			continue;
+		complain("remove it, or choose another folder", "--run: %s is %s, not a file", path,
+		         S_ISLNK(st.st_mode)   ? "a symbolic link"
+		         : S_ISDIR(st.st_mode) ? "a folder"
+		                               : "a device or a pipe");
+		return EXIT_USAGE;
+	}
+	return EXIT_DONE;
+}
+
 /* A new run does not write over another. */
 static int empty_check(const RunDir *d)
 {
@@ -179,7 +217,9 @@ int rundir_check(RunDir *d, Args *a)
 	d->resumed = args_text(a, "resume");
 	d->last = path_join(a, d->path, "last.safetensors");
 	d->best = path_join(a, d->path, "best.safetensors");
-	int rc = empty_check(d);
+	int rc = plain_check(d);
+	if (!rc)
+		rc = empty_check(d);
 	if (!rc)
 		rc = interval_check(d, a);
 	return rc ? rc : folder_output_check(a, "run");
@@ -200,25 +240,28 @@ int rundir_prepare(RunDir *d, Session *s, const char *data, const char *test)
 /* Makes the folder and its first files, once.  Another run may have started there since the check. */
 static int rundir_start(RunDir *d)
 {
-	if (d->metrics)
+	if (d->started)
 		return EXIT_DONE;
 	const char *metrics = path_join(d->args, d->path, "metrics.jsonl");
 	int rc = folder_make(d->args, d->path);
+	if (!rc)
+		rc = plain_check(d);
 	if (rc)
 		return rc;
-	FILE *f = metrics_open(metrics);
-	if (!f && errno == EWOULDBLOCK) {
+	int fd = metrics_open(metrics);
+	if (fd < 0 && errno == EWOULDBLOCK) {
 		complain("wait for it, or choose another folder", "another run is writing to %s", d->path);
 		return EXIT_USAGE;
 	}
-	rc = !f ? file_failed(metrics, "write") : empty_check(d);
-	if (!rc && !metrics_cut(f, d->resumed, d->epoch))
+	rc = fd < 0 ? file_failed(metrics, "write") : empty_check(d);
+	if (!rc && !metrics_cut(fd, d->resumed, d->epoch))
 		rc = file_failed(metrics, "write");
-	if (rc && f)
-		fclose(f);
+	if (rc && fd >= 0)
+		close(fd);
 	if (rc)
 		return rc;
-	d->metrics = f;
+	d->started = true;
+	d->metrics = fd;
 	return args_write(d, path_join(d->args, d->path, "args.json"));
 }
 
@@ -249,12 +292,17 @@ static int metrics_line(RunDir *d, const mp_report *r)
 	if (r->epoch <= d->epoch) /* a run that was stopped reports its last epoch again */
 		return EXIT_DONE;
 	d->epoch = r->epoch;
-	Json j = { .f = d->metrics };
+	TextFile f;
+	if (!text_begin(&f))
+		return EXIT_FAILED;
+	Json j = { .f = f.f };
 	json_open(&j, NULL, '{');
 	json_count(&j, "epoch", r->epoch);
 	json_report(&j, r);
 	json_end(&j);
-	return fflush(d->metrics) ? file_failed(d->path, "write metrics.jsonl in") : EXIT_DONE;
+	bool written = !fclose(f.f) && metrics_append(d->metrics, f.text, f.len);
+	free(f.text);
+	return written ? EXIT_DONE : file_failed(d->path, "write metrics.jsonl in");
 }
 
 int rundir_save(RunDir *d, mp_run *run)
@@ -285,10 +333,16 @@ int rundir_report(RunDir *d, mp_run *run, const mp_report *r)
 		return rc;
 	if (!d->incomplete && metrics_line(d, r)) {
 		d->incomplete = true;
-		fputs("  training goes on without it\n", stderr);
+		show(stderr, "  training goes on without it\n");
 	}
 	d->better = d->better || r->best || r->stopped_by;
 	return EXIT_DONE;
+}
+
+static void training_goes_on(const char *messages, double every)
+{
+	show_lines(stderr, messages, strlen(messages));
+	show(stderr, "  training goes on; it is retried every %g s\n", every);
 }
 
 /* A disk may be full for hours: one message per failure, not one per attempt. */
@@ -299,7 +353,7 @@ int rundir_tick(RunDir *d, mp_run *run)
 		return rc == EXIT_USAGE ? rc : EXIT_DONE;
 	mp_status status = mp_run_save_background(run, d->file, d->path && d->better ? d->best : NULL, (unsigned)d->keep);
 	if (status != MP_OK && !d->failing)
-		fprintf(stderr, "%s  training goes on; it is retried every %g s\n", mp_run_save_messages(run), d->every);
+		training_goes_on(mp_run_save_messages(run), d->every);
 	d->failing = status != MP_OK;
 	return EXIT_DONE;
 }
@@ -307,8 +361,8 @@ int rundir_tick(RunDir *d, mp_run *run)
 int rundir_close(RunDir *d)
 {
 	int rc = d->incomplete ? EXIT_FAILED : EXIT_DONE;
-	if (d->metrics && fclose(d->metrics) && !d->incomplete)
+	if (d->started && close(d->metrics) && !d->incomplete)
 		rc = file_failed(d->path, "write metrics.jsonl in");
-	d->metrics = NULL;
+	d->started = false;
 	return rc;
 }

@@ -288,7 +288,7 @@ static int log_open(Search *s, Args *a, const char *path, Trial **known, uint32_
 	const mp_table_info *info = mp_table_get_info(s->table);
 	snprintf(head, sizeof head, "microprop tune: %llu rows, %u columns, seed %llu, %u folds, %u trials\n",
 	         (unsigned long long)info->rows, info->columns, (unsigned long long)s->seed, s->folds, s->trials);
-	FILE *f = fopen(path, "r");
+	FILE *f = fopen(path, "re");
 	Trial *t = args_alloc(a, (size_t)s->trials * RUNGS + 1, sizeof *t);
 	*known = t;
 	*knowns = 0;
@@ -315,7 +315,7 @@ static int log_open(Search *s, Args *a, const char *path, Trial **known, uint32_
 	bool begun = f != NULL;
 	if (f)
 		fclose(f);
-	s->log = fopen(path, "a");
+	s->log = fopen(path, "ae");
 	if (s->log && !begun)
 		fputs(head, s->log);
 	if (s->log)

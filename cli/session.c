@@ -29,9 +29,9 @@ static int status_exit(mp_status status, const char *messages)
 	size_t n = strlen(messages);
 	if (n) {
 		fflush(stdout);
-		fwrite(messages, 1, n, stderr);
+		show_lines(stderr, messages, n);
 		if (messages[n - 1] != '\n')
-			fputc('\n', stderr);
+			show(stderr, "\n");
 	}
 	return exits[status];
 }

@@ -37,7 +37,7 @@ static const char *line_file(const char *line, uintptr_t at)
 static const char *mapped_file(uintptr_t at, char line[LINE])
 {
 	const char *file = NULL;
-	int fd = open("/proc/self/maps", O_RDONLY);
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	size_t n = 0;
 	for (char c; !file && fd >= 0 && read(fd, &c, 1) == 1;) {
 		line[n] = c == '\n' ? '\0' : c;

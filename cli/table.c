@@ -17,7 +17,7 @@ enum { FEW_ROWS = 20 }; /* below this no rows are held out */
 int after_table(const mp_table *table, mp_status status)
 {
 	const char *messages = mp_table_messages(table);
-	fputs(messages, stderr);
+	show_lines(stderr, messages, strlen(messages));
 	return status == MP_OK ? EXIT_DONE : status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -89,7 +89,7 @@ static void text_add(void *user, const char *text, size_t len)
 
 static int write_topology(const char *path, const char *text)
 {
-	FILE *f = fopen(path, "wx");
+	FILE *f = fopen(path, "wxe");
 	bool failed = !f || fputs(text, f) < 0;
 	int error = errno;
 	if ((f && fclose(f)) || failed) {
@@ -123,19 +123,19 @@ static void table_say(const TableRun *t, const Session *s, double share)
 {
 	const mp_table_info *info = mp_table_get_info(t->table);
 	const mp_net_info *net = mp_net_get_info(s->net);
-	fputs(info->decisions, stderr);
+	show_lines(stderr, info->decisions, strlen(info->decisions));
 	if (t->held_out)
-		fprintf(stderr,
-		        "held out: %s of %s (%g %%), for early stopping and for the figures below; change with --holdout\n",
-		        format_things(t->held_out, "row").s, format_count(info->rows).s, share * 100);
+		show(stderr,
+		     "held out: %s of %s (%g %%), for early stopping and for the figures below; change with --holdout\n",
+		     format_things(t->held_out, "row").s, format_count(info->rows).s, share * 100);
 	else
-		fputs("held out: nothing, so that the figures are those of the training data\n", stderr);
-	fprintf(stderr, "network:");
+		show(stderr, "held out: nothing, so that the figures are those of the training data\n");
+	show(stderr, "network:");
 	for (uint32_t i = 0; i < net->groups; i++) {
 		const mp_group_info *g = mp_net_get_group(s->net, i);
-		fprintf(stderr, "%s%u %s", i ? ", " : " ", g->units, i ? g->function : "inputs");
+		show(stderr, "%s%u %s", i ? ", " : " ", g->units, i ? g->function : "inputs");
 	}
-	fputs("; change with --hidden, or write it to a file with --write-topo\n", stderr);
+	show(stderr, "; change with --hidden, or write it to a file with --write-topo\n");
 }
 
 /* ---- several networks on one table ---- */

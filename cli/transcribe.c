@@ -88,10 +88,10 @@ static void words_print(const Spoken *s, uint64_t words, FILE *f)
 		word = wider(word, s[i].word);
 		sounds = wider(wider(sounds, s[i].target), s[i].guess);
 	}
-	fprintf(f, "\n%-*s  %-*s  %-*s  %s\n", word, "word", sounds, "sounds", sounds, "as learnt", "letters right");
+	show(f, "\n%-*s  %-*s  %-*s  %s\n", word, "word", sounds, "sounds", sounds, "as learnt", "letters right");
 	for (uint64_t i = 0; i < words; i++)
-		fprintf(f, "%-*s  %-*s  %-*s  %s of %s\n", word, s[i].word, sounds, s[i].target, sounds, s[i].guess,
-		        format_count(s[i].right).s, format_count(s[i].letters).s);
+		show(f, "%-*s  %-*s  %-*s  %s of %s\n", word, s[i].word, sounds, s[i].target, sounds, s[i].guess,
+		     format_count(s[i].right).s, format_count(s[i].letters).s);
 }
 
 int transcribe_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f)
@@ -106,7 +106,7 @@ int transcribe_show(Session *s, Args *a, mp_data *data, uint64_t words, FILE *f)
 	Span *word = info->named && info->targets == width ? words_find(a, data, info->cases, &count) : NULL;
 	if (!word) {
 		fflush(stdout);
-		fputs("note: no words to show: the names of the cases are not of the form word/position\n", stderr);
+		show(stderr, "note: no words to show: the names of the cases are not of the form word/position\n");
 		return EXIT_DONE;
 	}
 	double *outputs = args_alloc(a, info->cases * width, sizeof *outputs);

@@ -19,6 +19,9 @@ MP_API mp_status mp_data_scale(mp_data *data, const char *kind, mp_data *also);
 
 /* Outputs of the network of a run, as mp_run_test gives them, as a float64 npy file. */
 MP_API mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases);
+/* A text beside the files of a run. It is replaced as a whole or not at all, as are all files that this library
+ * writes. */
+MP_API mp_status mp_run_write_text(mp_run *run, const char *path, const char *text, size_t len);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "microprop.h"
+#include "microprop/text.h"
 #include "util.h"
 
 typedef mp_status Status;
@@ -174,7 +175,6 @@ typedef struct Text {
 	const char *s;
 	uint32_t len;
 } Text;
-static inline int text_shown(Text t) { return t.len < 40 ? (int)t.len : 40; } /* length in a message: for "%.*s" */
 
 bool text_is(Text t, const char *word);
 /* Every reader of a text file calls it first: fails at a control byte other than tab and line ends. */
@@ -182,6 +182,18 @@ void src_check_text(Ctx *cx, const Src *src);
 size_t src_text_start(const Src *src);                         /* after a UTF-8 byte order mark */
 void name_check(Ctx *cx, Loc at, const char *what, Text name); /* the same for a name in a binary file */
 const char *control_find(const char *s, size_t len);           /* the first control byte; NULL: none */
+
+/* ---- escape.c: text from outside, in what is written for people ------------------------------------ */
+
+enum { TEXT_SHOWN = MP_TEXT_SHOWN, TEXT_LINES = MP_TEXT_LINES, TEXT_JSON = MP_TEXT_JSON };
+enum { MAX_SHOWN = 1024, CUT_SHOWN = 128 }; /* a longer text is cut to so many bytes */
+void text_write(const char *s, size_t len, int form, mp_write_fn *write, void *user);
+void buf_text(Buf *b, const char *text, size_t len, int form);
+const char *text_escaped(Arena *a, const char *text);     /* TEXT_SHOWN */
+const char *message_escaped(Arena *a, const char *text);  /* every word TEXT_SHOWN */
+const char *text_shown(Ctx *cx, Text t);                  /* a word in a message: 40 bytes of it at most; in scratch */
+size_t utf8_read(const char *s, size_t len, uint32_t *c); /* length of the character at s; 0: not UTF-8 */
+bool char_is_hidden(uint32_t c);                          /* a terminal or a viewer interprets it */
 
 /* ---- number.c, dict.c, hash.c ----------------------------------------------------------- */
 
@@ -208,8 +220,7 @@ void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
 
 /* ---- json.c: JSON out --------------------------------------------------------------------------- */
 
-void json_put(Buf *b, const char *text);    /* a string, quoted and escaped */
-size_t utf8_length(const unsigned char *s); /* of the character at s; 0: not UTF-8 */
+void json_put(Buf *b, const char *text); /* a string, quoted and escaped */
 /* A name as UTF-8: other bytes are written \xE9, and a backslash is doubled.  And back; NULL if that is invalid. */
 const char *name_escape(Arena *arena, const char *name);
 char *name_read(Arena *arena, const char *text);

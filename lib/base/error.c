@@ -43,25 +43,24 @@ static const char *find_line(Loc at, size_t *line, size_t *col, size_t *len)
 	return text + start;
 }
 
+/* A caret under column `col`.  Every character takes one column: tabs become blanks, what is not shown '?'. */
 static void show_line(Buf *b, const char *s, size_t len, size_t col)
 {
-	size_t from = 0;
+	size_t from = 0, before = 0;
 	if (col > LINE_SHOWN / 2 && len > LINE_SHOWN)
-		from = col - LINE_SHOWN / 2;
-	size_t shown = len - (from < len ? from : len);
-	if (shown > LINE_SHOWN)
-		shown = LINE_SHOWN;
+		for (from = col - LINE_SHOWN / 2; (s[from] & 0xC0) == 0x80 && from < col - 1; from++)
+			;
+	size_t end = len - from < LINE_SHOWN ? len : from + LINE_SHOWN;
 	buf_puts(b, "  ");
-	for (size_t i = 0; i < shown; i++) {
-		char c = s[from + i];
-		char plain = (c >= ' ' && c != 127) || (c & 0x80) ? c : ' ';
-		buf_add(b, &plain, 1);
+	for (size_t i = from, n; i < end; i += n) {
+		uint32_t c;
+		size_t read = utf8_read(s + i, len - i, &c);
+		bool shown = read && !char_is_hidden(c);
+		n = read ? read : 1;
+		buf_add(b, shown ? s + i : c == '\t' && read ? " " : "?", shown ? n : 1);
+		before += i + 1 < col;
 	}
-	buf_puts(b, "\n  ");
-	for (size_t i = from + 1; i < col; i++) /* UTF-8 continuation bytes take no column */
-		if (i > len || (s[i - 1] & 0xC0) != 0x80)
-			buf_puts(b, " ");
-	buf_puts(b, "^\n");
+	buf_printf(b, "\n  %*s^\n", (int)before, "");
 }
 
 /* The text form of a message. */
@@ -93,26 +92,16 @@ static void record(Ctx *cx, const mp_error *e)
 	cx->message[cx->message_count++] = m;
 }
 
-/* Text quoted from a file must not contain control characters: the terminal would interpret them. */
-static const char *plain(Arena *a, const char *text)
-{
-	char *s = arena_copy(a, text, strlen(text));
-	for (char *c = s; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = '?';
-	return s;
-}
-
 static void message(Ctx *cx, Loc at, mp_severity severity, const char *remedy, const char *fmt, va_list ap)
 {
 	Arena *a = &cx->said;
 	mp_error e = { .size = sizeof e, .severity = severity };
 	Buf text = { .arena = a }, excerpt = { .arena = a };
 	buf_vprintf(&text, fmt, ap);
-	e.text = plain(a, text.s ? text.s : "");
-	e.remedy = remedy ? arena_copy(a, remedy, strlen(remedy)) : NULL;
+	e.text = message_escaped(a, text.s ? text.s : "");
+	e.remedy = remedy ? message_escaped(a, remedy) : NULL;
 	if (at.src) {
-		e.file = plain(a, at.src->name);
+		e.file = text_escaped(a, at.src->name);
 		e.offset = at.off;
 	}
 	if (at.src && !at.src->binary) {

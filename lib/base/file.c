@@ -347,7 +347,7 @@ static void tmp_open(OutFile *f, Arena *arena, mode_t mode)
 	for (int n = 0; n < MAX_TMP; n++) {
 		struct stat st;
 		snprintf(name, size, "%s.tmp-%ld-%d", f->path, (long)getpid(), n);
-		int fd = io_open(f->cx, name, O_WRONLY | O_CREAT | O_EXCL, mode);
+		int fd = io_open(f->cx, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 		if (fd < 0 && errno == EEXIST)
 			continue;
 		if (fd < 0)
@@ -386,7 +386,7 @@ OutFile *file_create(Ctx *cx, Arena *arena, const char *path)
 	arena_defer(arena, file_abandon, f);
 	if (is_standard_output(path, exists ? &st : NULL)) {
 		f->direct = true;
-		f->fd = dup(STDOUT_FILENO);
+		f->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 	} else if (exists && S_ISDIR(st.st_mode)) {
 		errno = EISDIR;
 	} else if (exists && !S_ISREG(st.st_mode)) {
@@ -397,7 +397,7 @@ OutFile *file_create(Ctx *cx, Arena *arena, const char *path)
 			f->path = arena_copy(arena, real, strlen(real));
 		remove_leftovers(f->path, folder_copy(arena, f->path));
 		tmp_open(f, arena, 0666);
-		if (f->fd >= 0 && exists && fchmod(f->fd, st.st_mode & 07777) < 0)
+		if (f->fd >= 0 && exists && fchmod(f->fd, st.st_mode & 0777) < 0)
 			file_failed(f, "chmod");
 	}
 	if (f->fd < 0)

@@ -86,6 +86,6 @@ void name_check(Ctx *cx, Loc at, const char *what, Text name)
 	if (!found)
 		return;
 	unsigned char c = (unsigned char)*found;
-	fail_at(cx, at, "write it again without control bytes", "%s '%.*s' has byte 0x%02x%s in it", what, text_shown(name),
-	        name.s, c, control_name(c));
+	fail_at(cx, at, "write it again without control bytes", "%s '%s' has byte 0x%02x%s in it", what,
+	        text_shown(cx, name), c, control_name(c));
 }

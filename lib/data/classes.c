@@ -32,11 +32,10 @@ void classes_unknown(Ctx *cx, Loc at, Text label, const Dict *classes)
 	buf_puts(&b, "leave out the case, or correct it: the classes are");
 	for (uint32_t i = 0; i < classes->count && i < LISTED; i++) {
 		Text t = classes->text[i];
-		buf_printf(&b, "%s %.*s", i ? "," : "", text_shown(t), t.s);
+		buf_printf(&b, "%s %s", i ? "," : "", text_shown(cx, t));
 	}
 	buf_puts(&b, classes->count > LISTED ? ", ..." : "");
-	error_at(cx, at, b.s, "'%.*s' is none of the %u classes that were learnt", text_shown(label), label.s,
-	         classes->count);
+	error_at(cx, at, b.s, "'%s' is none of the %u classes that were learnt", text_shown(cx, label), classes->count);
 }
 
 /* None for many classes: the largest output gives the same guess. */

@@ -206,7 +206,7 @@ static bool find_column(Planner *p, Text word, uint32_t *col)
 		*col = p->first_of[name];
 		if (p->twice[name])
 			error_at(p->cx, (Loc){ p->src, p->c->col[*col].off }, "use its number instead, counted from 1",
-			         "several columns are called '%.*s'", text_shown(word), word.s);
+			         "several columns are called '%s'", text_shown(p->cx, word));
 		return true;
 	}
 	uint64_t number = 0;
@@ -224,8 +224,8 @@ static void pick_add(Planner *p, Pick *k, uint32_t from, uint32_t to)
 	for (uint32_t i = from; i <= to; i++) {
 		const CsvColumn *col = &p->c->col[i];
 		if (p->used[i] & k->bit) {
-			error_at(p->cx, (Loc){ p->src, col->off }, "name each column once", "%s lists column '%.*s' twice", k->what,
-			         text_shown(col->name), col->name.s);
+			error_at(p->cx, (Loc){ p->src, col->off }, "name each column once", "%s lists column '%s' twice", k->what,
+			         text_shown(p->cx, col->name));
 			return;
 		}
 		k->col[k->count++] = i;
@@ -252,8 +252,8 @@ static void pick_item(Planner *p, Pick *k, Text word)
 			return;
 		}
 	}
-	error_at(p->cx, header_at(p), column_remedy(p, word), "there is no column '%.*s' as %s asks for", text_shown(word),
-	         word.s, k->what);
+	error_at(p->cx, header_at(p), column_remedy(p, word), "there is no column '%s' as %s asks for",
+	         text_shown(p->cx, word), k->what);
 }
 
 static Pick pick_new(Planner *p, const char *what, uint8_t bit)
@@ -397,7 +397,7 @@ static void set_roles(Planner *p, const Pick *inputs, const Pick *targets)
 		col->plain = (col->x >= 0 || col->y >= 0) && !single;
 		if (col->label && col->x >= 0)
 			error_at(p->cx, (Loc){ p->src, col->off }, "make it an input or a label",
-			         "column '%.*s' is a label and an input", text_shown(col->name), col->name.s);
+			         "column '%s' is a label and an input", text_shown(p->cx, col->name));
 	}
 	c->inputs = inputs->count;
 	c->targets = targets->count;

@@ -105,14 +105,14 @@ static void read_input(Csv *r, const CsvColumn *col, Text t, const char *at, flo
 {
 	static const char remedy[] = "leave the column out with --inputs, or make it the target with --labels";
 	if (!t.len)
-		error_at(r->cx, at_ptr(r, at), "fill it in, or leave the column out with --inputs",
-		         "input '%.*s' is empty here", text_shown(col->name), col->name.s);
+		error_at(r->cx, at_ptr(r, at), "fill it in, or leave the column out with --inputs", "input '%s' is empty here",
+		         text_shown(r->cx, col->name));
 	else if (!field_number(t, x))
-		error_at(r->cx, at_ptr(r, at), number_remedy(t, remedy), "'%.*s' is not a number, and '%.*s' is an input",
-		         text_shown(t), t.s, text_shown(col->name), col->name.s);
+		error_at(r->cx, at_ptr(r, at), number_remedy(t, remedy), "'%s' is not a number, and '%s' is an input",
+		         text_shown(r->cx, t), text_shown(r->cx, col->name));
 	else if (!isfinite(*x))
-		error_at(r->cx, at_ptr(r, at), "write a finite number, or leave the case out",
-		         "input '%.*s' is not finite here", text_shown(col->name), col->name.s);
+		error_at(r->cx, at_ptr(r, at), "write a finite number, or leave the case out", "input '%s' is not finite here",
+		         text_shown(r->cx, col->name));
 }
 
 static void read_label(Csv *r, const CsvColumn *col, Text t, const char *at, float *y)
@@ -126,7 +126,7 @@ static void read_label(Csv *r, const CsvColumn *col, Text t, const char *at, flo
 	class = dict_add(classes, t);
 	if (class >= LABEL_CLASSES)
 		fail_at(r->cx, at_ptr(r, at), "choose another target with --targets, or group the values",
-		        "label '%.*s' has more than %d different values", text_shown(col->name), col->name.s, LABEL_CLASSES);
+		        "label '%s' has more than %d different values", text_shown(r->cx, col->name), LABEL_CLASSES);
 	*y = (float)class;
 }
 
@@ -139,11 +139,10 @@ static void read_target(Csv *r, const CsvColumn *col, Text t, const char *at, fl
 		read_label(r, col, t, at, y);
 	} else if (!field_number(t, y)) {
 		error_at(r->cx, at_ptr(r, at), number_remedy(t, "if its text is a class, name the column with --labels"),
-		         "'%.*s' is not a number, and '%.*s' is a target", text_shown(t), t.s, text_shown(col->name),
-		         col->name.s);
+		         "'%s' is not a number, and '%s' is a target", text_shown(r->cx, t), text_shown(r->cx, col->name));
 	} else if (isinf(*y)) {
 		error_at(r->cx, at_ptr(r, at), "write a finite number, or nothing where there is no target",
-		         "target '%.*s' is not finite here", text_shown(col->name), col->name.s);
+		         "target '%s' is not finite here", text_shown(r->cx, col->name));
 	}
 }
 
@@ -151,8 +150,8 @@ static void read_weight(Csv *r, Text t, const char *at)
 {
 	float *w = &r->weight[r->rows];
 	if (!field_number(t, w) || !isfinite(*w) || *w < 0)
-		error_at(r->cx, at_ptr(r, at), number_remedy(t, "write a number, zero or more"),
-		         "'%.*s' is no weight of a case", text_shown(t), t.s);
+		error_at(r->cx, at_ptr(r, at), number_remedy(t, "write a number, zero or more"), "'%s' is no weight of a case",
+		         text_shown(r->cx, t));
 }
 
 static void read_sequence(Csv *r, Text t)

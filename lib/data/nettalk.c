@@ -223,7 +223,7 @@ static bool check_length(Corpus *c, Text word, Text t, const char *what)
 	if (t.len == word.len)
 		return true;
 	error_at(c->cx, at_ptr(c->src, t.s), "write one symbol per letter, '-' for a letter without a sound of its own",
-	         "'%.*s' has %u letters but %u %s", text_shown(word), word.s, word.len, t.len, what);
+	         "'%s' has %u letters but %u %s", text_shown(c->cx, word), word.len, t.len, what);
 	return false;
 }
 
@@ -233,8 +233,8 @@ static void read_row(Corpus *c, Text line)
 	uint32_t fields = cut(line, f);
 	if (fields == FIELDS && f[3].len == 0 && is_flag(f[2]) && f[0].len > 1) {
 		if (c->notes-- > 0)
-			note_at(c->cx, at_ptr(c->src, f[2].s), NULL, "'%.*s' has no stresses; its row is left out",
-			        text_shown(f[0]), f[0].s);
+			note_at(c->cx, at_ptr(c->src, f[2].s), NULL, "'%s' has no stresses; its row is left out",
+			        text_shown(c->cx, f[0]));
 		return;
 	}
 	if (fields != FIELDS) {
@@ -305,7 +305,7 @@ Word *nettalk_pick(Ctx *cx, const Src *list, const Word *word, uint64_t words, u
 		Text spelt = { lower, (uint32_t)(at - lower) };
 		if (!dict_find(&dict, spelt, &number)) {
 			error_at(cx, at_ptr(list, from), "take it out of the list, or name the whole corpus",
-			         "there is no word '%.*s' in the corpus", text_shown(spelt), spelt.s);
+			         "there is no word '%s' in the corpus", text_shown(cx, spelt));
 			continue;
 		}
 		out = arena_reserve(&cx->scratch, out, *picked, &cap, sizeof *out);

@@ -245,7 +245,7 @@ static bool head_descr(Head *h, Npy *a)
 		return false;
 	h->at = t.s; /* messages point at the type */
 	if (t.len < 2 || !strchr("<>|=", t.s[0]))
-		return wrong(h, "save it as float32", "'%.*s' is no element type", text_shown(t), t.s);
+		return wrong(h, "save it as float32", "'%.*s' is no element type", (int)min_u64(t.len, 40), t.s);
 	const char *close = t.s + t.len;
 	a->swap = t.s[0] == '>';
 	h->at += 2;
@@ -258,7 +258,7 @@ static bool head_descr(Head *h, Npy *a)
 			return false;
 		uint32_t each = t.s[1] == 'U' ? 4 : 1;
 		if (h->at != close || chars > UINT32_MAX / 4)
-			return wrong(h, save_again, "'%.*s' is no text type", text_shown(t), t.s);
+			return wrong(h, save_again, "'%.*s' is no text type", (int)min_u64(t.len, 40), t.s);
 		a->string = true;
 		a->type = each == 4 ? T_U32 : T_U8;
 		a->width = (uint32_t)chars * each;
@@ -274,7 +274,7 @@ static bool head_descr(Head *h, Npy *a)
 		}
 	}
 	return wrong(h, "use float16, float32, float64, bool, or integers of 8 to 64 bits",
-	             "'%.*s' is no element type we know", text_shown(t), t.s);
+	             "'%.*s' is no element type we know", (int)min_u64(t.len, 40), t.s);
 }
 
 static bool head_order(Head *h, Npy *a)

@@ -135,9 +135,9 @@ static bool take_number(Reader *r, float *v, bool missing)
 	} else if (t.len == 0) {
 		wrong(r, t.s, "write a number", "there is no number here");
 	} else if (number_read(t.s, t.s + t.len, v) != t.s + t.len) {
-		wrong(r, t.s, "write numbers as 3, -0.5 or 1e-3", "'%.*s' is not a number", text_shown(t), t.s);
+		wrong(r, t.s, "write numbers as 3, -0.5 or 1e-3", "'%s' is not a number", text_shown(r->cx, t));
 	} else if (!isfinite(*v)) {
-		wrong(r, t.s, "write a number below 3.4e38", "'%.*s' is too large", text_shown(t), t.s);
+		wrong(r, t.s, "write a number below 3.4e38", "'%s' is too large", text_shown(r->cx, t));
 	}
 	if (!r->bad)
 		r->p = t.s + t.len;
@@ -315,7 +315,7 @@ static void line_scale(Reader *r)
 	Text t = word_at(r->p, r->eol);
 	int kind = scale_find(t);
 	if (kind < 0)
-		wrong(r, r->p, "write none, range or zscore", "'%.*s' is no kind of scale", text_shown(t), t.s);
+		wrong(r, r->p, "write none, range or zscore", "'%s' is no kind of scale", text_shown(r->cx, t));
 	else
 		r->scale = kind;
 	if (!r->bad)
@@ -373,7 +373,7 @@ static void keyword_line(Reader *r)
 	buf_printf(&b, "did you mean '%s'?", near ? near : "");
 	wrong(r, t.s,
 	      near ? b.s : "a line is a case, or begins with inputs, targets, sequence, code, scale, offset or factor",
-	      "a line cannot begin with '%.*s'", text_shown(t), t.s);
+	      "a line cannot begin with '%s'", text_shown(r->cx, t));
 }
 
 /* ---- cases ---- */
@@ -464,7 +464,7 @@ static void take_weight(Reader *r)
 	if (!r->bad && peek(r) == 'w') {
 		Text t = word_at(r->p, r->eol);
 		if (!text_is(t, "weight"))
-			wrong(r, t.s, "write 'weight' and a number, or end the line", "'%.*s' is not a number", text_shown(t), t.s);
+			wrong(r, t.s, "write 'weight' and a number, or end the line", "'%s' is not a number", text_shown(r->cx, t));
 		else
 			r->p += t.len;
 		peek(r);

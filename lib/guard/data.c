@@ -117,7 +117,7 @@ bool flipped_bit(uint64_t bytes, uint64_t expected, uint64_t found, uint64_t *bi
 /* The mapping of this address: writable, private mapping of a file. */
 static void mapping_of(const void *at, bool *writable, bool *file)
 {
-	FILE *maps = fopen("/proc/self/maps", "r");
+	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[512], mode[5];
 	unsigned long long low, high, inode;
 	*writable = *file = false;

@@ -237,7 +237,7 @@ static void head_text(const Model *m)
 	const Rates *r = &m->rates;
 
 	buf_printf(m->text, "# %s: %" PRIu64 " weights; an epoch has %" PRIu64 " cases in %" PRIu64 " examples\n",
-	           m->net->name, m->w.links, m->w.cases, m->w.examples);
+	           text_escaped(m->text->arena, m->net->name), m->w.links, m->w.cases, m->w.examples);
 	buf_printf(m->text, "# cluster %s: latency %g us, overhead %g us, bandwidth %g MB/s\n", m->c->name, m->c->latency,
 	           m->c->overhead, m->c->bandwidth);
 	buf_printf(m->text, "# a rank of %" PRIu64 " thread%s: leaves %.5g MCPS, joins %.5g M/s, update %.5g M/s%s%s\n",

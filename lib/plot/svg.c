@@ -22,9 +22,10 @@ static double at_y(const Plot *p, double v) { return HEIGHT - BOTTOM - along(&p-
 
 static bool drawable(const Axis *a, double v) { return isfinite(v) && (!a->log || v > 0); }
 
-static void text_put(Buf *out, const char *s)
+/* Escaped first: XML has no control characters, not even as references. */
+static void text_put(Buf *out, const char *text)
 {
-	for (; *s; s++) {
+	for (const char *s = text_escaped(out->arena, text); *s; s++) {
 		if (*s == '&' || *s == '<' || *s == '>')
 			buf_printf(out, "&#%d;", *s);
 		else

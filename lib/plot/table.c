@@ -15,7 +15,7 @@ static bool empty(const TableCell *cell)
 static void cell_print(Buf *out, const TableCell *cell, const char *format)
 {
 	switch (cell->kind) {
-	case CELL_TEXT: buf_puts(out, cell->text); break;
+	case CELL_TEXT: buf_text(out, cell->text, strlen(cell->text), TEXT_SHOWN); break;
 	case CELL_COUNT: buf_printf(out, "%" PRIu64, cell->count); break;
 	case CELL_REAL: buf_printf(out, format ? format : fabs(cell->real) < 1000 ? "%.4g" : "%.0f", cell->real); break;
 	case CELL_FLAG: buf_puts(out, cell->flag ? "yes" : "no"); break;
@@ -174,7 +174,7 @@ void table_row_failed(const Table *t, const TableCell *cell, uint32_t cells, con
 	if (t->text) {
 		text_row(t, cell, cells);
 		if (why)
-			buf_printf(t->text, "  %s", why);
+			buf_printf(t->text, "  %s", text_escaped(t->text->arena, why));
 		line_end(t->text);
 	}
 	if (t->csv)

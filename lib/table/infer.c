@@ -120,7 +120,7 @@ static void add_input(Infer *f, uint32_t i, Field *c)
 	const FrameColumn *from = &f->t->column[i];
 	const char *why = f->t->data ? NULL : useless(f, from);
 	if (why) {
-		buf_printf(&f->unused, "%s'%.*s' (%s)", f->unused.len ? ", " : "", text_shown(from->name), from->name.s, why);
+		buf_printf(&f->unused, "%s'%s' (%s)", f->unused.len ? ", " : "", text_shown(f->cx, from->name), why);
 		c->role = COLUMN_UNUSED;
 		return;
 	}
@@ -135,8 +135,8 @@ static void add_input(Infer *f, uint32_t i, Field *c)
 
 static _Noreturn void bad_target(Infer *f, const FrameColumn *c, const char *what)
 {
-	fail_at(f->cx, column_at(f, c), "choose another target with --targets", "target '%.*s' %s", text_shown(c->name),
-	        c->name.s, what);
+	fail_at(f->cx, column_at(f, c), "choose another target with --targets", "target '%s' %s",
+	        text_shown(f->cx, c->name), what);
 }
 
 static void add_target(Infer *f, uint32_t i, Field *c, bool alone)

@@ -94,8 +94,8 @@ static void check_mixed(Ctx *cx, const Frame *t, const FrameColumn *c)
 	Text name = c->name;
 	error_at(cx, (Loc){ t->src, c->first_text },
 	         "write a number, or nothing where a value is missing; --category NAME makes a column a category",
-	         "this is not a number, but %" PRIu64 " of %" PRIu64 " values of column '%.*s' are", c->numbers,
-	         c->numbers + c->texts, text_shown(name), name.s);
+	         "this is not a number, but %" PRIu64 " of %" PRIu64 " values of column '%s' are", c->numbers,
+	         c->numbers + c->texts, text_shown(cx, name));
 }
 
 static void set_kinds(Ctx *cx, Frame *t, const bool *category)
@@ -148,8 +148,8 @@ static void check_names(Ctx *cx, const Frame *t)
 		const FrameColumn *c = &t->column[i];
 		uint32_t known = seen.count;
 		if (dict_add(&seen, c->name) != known)
-			error_at(cx, (Loc){ t->src, c->off }, "give every column a name of its own",
-			         "two columns are called '%.*s'", text_shown(c->name), c->name.s);
+			error_at(cx, (Loc){ t->src, c->off }, "give every column a name of its own", "two columns are called '%s'",
+			         text_shown(cx, c->name));
 	}
 	check_errors(cx);
 }

@@ -362,7 +362,7 @@ static void writes_and_replaces(void **state)
 	                 MP_OK);
 	assert_int_equal(plain_read(path, text, sizeof text), 3);
 	assert_memory_equal(text, "old", 3);
-	chmod(path, 0640);
+	chmod(path, 06640); /* who may read and write stays; setuid and setgid do not */
 	assert_int_equal(
 		write_file((Writing){ .path = path, .piece = "0123456789", .pieces = 20000 }, messages, sizeof messages),
 		MP_OK);

@@ -172,7 +172,7 @@ static void names_of_binary_files(void **state)
 		{ { "plain", 5 }, NULL },
 		{ { "", 0 }, NULL },
 		{ { "caf\xC3\xA9", 5 }, NULL },
-		{ { "a\0b", 3 }, "member 'a' has byte 0x00 (NUL) in it" },
+		{ { "a\0b", 3 }, "member 'a\\x00b' has byte 0x00 (NUL) in it" },
 		{ { "\x1b[31m", 5 }, "has byte 0x1b (escape) in it (at byte 7)" },
 		{ { "a\x7f", 2 }, "has byte 0x7f (DEL)" },
 	};
@@ -186,6 +186,43 @@ static void names_of_binary_files(void **state)
 			assert_non_null(strstr(ctx_messages(&cx), names[i].words));
 		ctx_free(&cx);
 	}
+}
+
+/* Every form, and words that are too long. */
+static void escapes(void **state)
+{
+	(void)state;
+	static const struct {
+		int form;
+		const char *text, *out;
+	} rows[] = {
+		{ TEXT_SHOWN, "plain \\ \"caf\xC3\xA9\" \xF0\x9F\x98\x80", "plain \\ \"caf\xC3\xA9\" \xF0\x9F\x98\x80" },
+		{ TEXT_SHOWN, "a\n\r\t\x1b[31m\x7f\x01", "a\\n\\r\\t\\x1b[31m\\x7f\\x01" },
+		{ TEXT_SHOWN, "\xC2\x9b\xC2\x85\xC2\xA0", "\\u009b\\u0085\xC2\xA0" },
+		{ TEXT_SHOWN, "\xE2\x80\xAE\xE2\x81\xA6\xE2\x80\x8F\xE2\x80\xA8\xD8\x9C",
+		  "\\u202e\\u2066\\u200f\\u2028\\u061c" },
+		{ TEXT_SHOWN, "\x80\xC3\xC0\xAF\xED\xA0\x80\xE2\x80", "\\x80\\xc3\\xc0\\xaf\\xed\\xa0\\x80\\xe2\\x80" },
+		{ TEXT_LINES, "a\tb\nc\r\x1b", "a\tb\nc\\r\\x1b" },
+		{ TEXT_JSON, "\"\\/\n\b\f\x1b\x7f", "\\\"\\\\/\\n\\b\\f\\u001b\\u007f" },
+		{ TEXT_JSON, "\xE2\x80\xAE\xC2\x9b\x9b", "\\u202e\\u009b\xEF\xBF\xBD" },
+	};
+	Ctx cx;
+	ctx_init(&cx, NULL);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		Buf b = { .arena = &cx.scratch };
+		buf_text(&b, rows[i].text, strlen(rows[i].text), rows[i].form);
+		assert_string_equal(b.s, rows[i].out);
+	}
+	char *word = NEW(&cx.scratch, 5000, char);
+	memset(word, 'w', 4999);
+	assert_int_equal(strlen(text_escaped(&cx.scratch, word)), CUT_SHOWN + strlen("... (4999 bytes)"));
+	Buf text = { .arena = &cx.scratch };
+	buf_printf(&text, "no group '%s' here", word);
+	const char *cut = message_escaped(&cx.scratch, text.s);
+	assert_non_null(strstr(cut, "www... (5000 bytes)' here"));
+	assert_true(strlen(cut) < 200);
+	assert_string_equal(text_shown(&cx, (Text){ word, 41 }), "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww... (41 bytes)");
+	ctx_free(&cx);
 }
 
 static int file_make(void **state)
@@ -208,6 +245,7 @@ int main(void)
 		cmocka_unit_test(messages_say_where_and_what),
 		cmocka_unit_test(long_texts),
 		cmocka_unit_test(names_of_binary_files),
+		cmocka_unit_test(escapes),
 	};
 	return cmocka_run_group_tests(tests, file_make, file_remove);
 }

@@ -33,3 +33,34 @@ t train xor.topo --target ref --until never --epochs 2 --run runs/other --quiet 
 ls runs/other
 exec 9>&-
 t train xor.topo --target ref --until never --epochs 2 --run runs/other --quiet --json
+
+# What is written to the folder stays in it: links are refused, and files are replaced as a whole or not at all.
+echo precious >precious
+for name in args.json metrics.jsonl last.safetensors best.safetensors; do
+	mkdir -p runs/link
+	ln -s ../../precious runs/link/$name
+	t train xor.topo --target ref --until never --epochs 2 --run runs/link --quiet
+	rm -r runs/link
+done
+mkdir -p runs/link/best.safetensors
+mkfifo runs/link/metrics.jsonl
+t train xor.topo --target ref --until never --epochs 2 --run runs/link --quiet
+cat precious
+# others read the old args.json to its end, as a new file takes its place
+t train xor.topo --target ref --until never --epochs 2 --run runs/whole --quiet --json
+exec 9<runs/whole/args.json
+t train xor.topo --target ref --until never --epochs 4 --resume runs/whole/last.safetensors --run runs/whole --quiet --json
+cat <&9 | tail -1
+exec 9<&-
+[ "$(cat runs/whole/metrics.jsonl | wc -l)" = 2 ] && echo "2 whole lines"
+# permissions by umask; a setuid bit does not stay
+(umask 027 && "$MICROPROP" train xor.topo --target ref --until never --epochs 2 --run runs/mask --quiet >mask.out 2>&1)
+stat -c '%a %n' runs/mask/*
+chmod 6755 runs/mask/last.safetensors
+"$MICROPROP" train xor.topo --target ref --until never --epochs 2 --save runs/mask/last.safetensors --quiet >mask.out 2>&1
+stat -c '%a %n' runs/mask/last.safetensors
+# a limit of file size is like a full disk: no line is cut short
+(ulimit -f 16; exec "$MICROPROP" train xor.topo --target ref --until never --epochs 400 --report 1 --run runs/full --quiet) >/dev/null 2>&1
+echo "exit $?"
+[ $(wc -l <runs/full/metrics.jsonl) -gt 5 ] && echo lines
+grep -vc '^{"epoch": [0-9]*, .*}$' runs/full/metrics.jsonl

@@ -174,7 +174,8 @@ static void end_print(const Question *q, Limit limit, const Fill *data, const Fi
 	double each = (double)q->plan->W / ((double)net->inputs + net->outputs + 1);
 	Buf cases = { .arena = &c->cx->scratch };
 	jw_real(c->json, "network_weights_per_word", NULL, each);
-	buf_printf(c->text, "\nweights per word %s has %.1f weights for each word of a case\n", net->name, each);
+	buf_printf(c->text, "\nweights per word %s has %.1f weights for each word of a case\n",
+	           text_escaped(c->text->arena, net->name), each);
 	jw_real(c->json, "limit_procs", "%.0f", limit.procs ? limit.procs : NAN);
 	if (limit.procs)
 		buf_printf(c->text, "limit            the disks, from %u processors on\n", limit.procs);

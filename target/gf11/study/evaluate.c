@@ -320,8 +320,8 @@ static void trial_text(const CommandRun *c, const Trial *t, uint32_t procs)
 	Column column[HEAD + EACH * COMPILERS + 1] = { { .title = "feature", .width = -18 },
 		                                           { .title = "value", .width = -11 } };
 	Table table = text_table(c, column, HEAD);
-	buf_printf(c->text, "# %s: %" PRIu64 " weights, %" PRIu64 " cases, %u processors; %s\n", t->plan->net->name,
-	           t->plan->W, t->cases, procs, t->why);
+	buf_printf(c->text, "# %s: %" PRIu64 " weights, %" PRIu64 " cases, %u processors; %s\n",
+	           text_escaped(c->text->arena, t->plan->net->name), t->plan->W, t->cases, procs, t->why);
 	for (int compiler = 0; compiler < COMPILERS; compiler++) {
 		if (!compiler_shown(c, compiler))
 			continue;

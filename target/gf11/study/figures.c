@@ -180,7 +180,7 @@ void figure_write(const CommandRun *c, const char *name, const char *ending, con
 	file_write(f, text->s, text->len);
 	file_commit(c->cx, f);
 	jw_text(c->json, NULL, path.s);
-	buf_printf(c->text, "wrote %s\n", path.s);
+	buf_printf(c->text, "wrote %s\n", text_escaped(c->text->arena, path.s));
 }
 
 /* ---- Table 1 with every summation method ---- */

@@ -121,8 +121,8 @@ void run_model(CommandRun *c)
 	if (!plan_is_nettalk(plan, cases))
 		column[MEASURED].title = NULL;
 	buf_printf(c->text, "# %s: W %.0f, Wi %.0f, U %.0f; C %.0f cases; B %.0f, M %.0f; sum %s%s%s; cycles of an epoch\n",
-	           plan->net->name, in.W, in.Wi, in.U, in.C, in.B, in.M, sum_names[in.sum], in.whole ? "; whole cases" : "",
-	           in.printed ? "; as printed, errata and all" : "");
+	           text_escaped(c->text->arena, plan->net->name), in.W, in.Wi, in.U, in.C, in.B, in.M, sum_names[in.sum],
+	           in.whole ? "; whole cases" : "", in.printed ? "; as printed, errata and all" : "");
 	jw_text(c->json, "network", plan->net->name);
 	jw_count(c->json, "W", plan->W);
 	jw_count(c->json, "Wi", plan->Wi);

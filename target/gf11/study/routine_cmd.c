@@ -257,7 +257,7 @@ void run_trace(CommandRun *c)
 			continue;
 		traces[i].write(c->cx, c->m, r, traces[i].path);
 		jw_text(c->json, traces[i].name, traces[i].path);
-		buf_printf(c->text, "wrote %s\n", traces[i].path);
+		buf_printf(c->text, "wrote %s\n", text_escaped(c->text->arena, traces[i].path));
 	}
 	report_end(c, account_cycles(k), 0);
 }

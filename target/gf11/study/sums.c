@@ -165,7 +165,7 @@ static void study_text(const CommandRun *c, const Study *s)
 	column[SUM_METHODS + 1] = (Column){ .title = "switch alone: tree", .width = 20, .format = "%.0f" };
 	column[SUM_METHODS + 2] = (Column){ .title = "pipelined", .width = 9, .format = "%.2f" };
 	buf_printf(c->text, "# %s: %.0f weights, compiler %s; cycles of an update per weight, host calls included\n",
-	           s->plan->net->name, W, compiler_names[s->compiler]);
+	           text_escaped(c->text->arena, s->plan->net->name), W, compiler_names[s->compiler]);
 	table_start(&t, NULL);
 	for (uint32_t i = 0; i < s->count; i++) {
 		uint32_t procs = (uint32_t)s->procs[i];

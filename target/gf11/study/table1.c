@@ -371,7 +371,7 @@ void run_calibrate(CommandRun *c)
 		machine_print(m, &text);
 		file_write(f, text.s, text.len);
 		file_commit(c->cx, f);
-		buf_printf(c->text, "wrote %s\n", c->write);
+		buf_printf(c->text, "wrote %s\n", text_escaped(c->text->arena, c->write));
 	}
 	report_end(c, t->cycles, 0);
 }

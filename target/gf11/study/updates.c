@@ -111,7 +111,7 @@ void run_updates(CommandRun *c)
 	buf_printf(c->text,
 	           "# %s: %" PRIu64 " weights, %" PRIu64 " cases; cycles of an epoch and of its update with momentum; "
 	           "what the range check, or\n# another rule, adds to the epoch, in percent\n",
-	           s.plan->net->name, s.plan->W, s.cases);
+	           text_escaped(c->text->arena, s.plan->net->name), s.plan->W, s.cases);
 	Column column[ROW_HEAD + EACH * MAX_VARIANTS];
 	Table t = report_table(c, column, columns_make(&s, column));
 	table_start(&t, "rows");
