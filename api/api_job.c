@@ -29,7 +29,7 @@ typedef struct Program {
 static void program_body(void *arg)
 {
 	Program *p = arg;
-	const Src *src = src_open(p->cx, &p->cx->scratch, "/proc/self/exe");
+	const Src *src = src_open_data(p->cx, &p->cx->scratch, "/proc/self/exe", src_any);
 	p->checksum = XXH3_64bits(src->text, src->len) | 1;
 }
 
@@ -176,7 +176,7 @@ static void file_body(void *arg)
 	enum { LACKS, HAS };
 	char *chunk = NEW(&job->cx.scratch, CHUNK, char);
 	bool has = a->path && stat(a->path, &st) == 0 && S_ISREG(st.st_mode);
-	const Src *src = has && k->comm->rank == 0 ? src_open(&job->cx, &job->cx.scratch, a->path) : NULL;
+	const Src *src = has && k->comm->rank == 0 ? src_open_data(&job->cx, &job->cx.scratch, a->path, src_any) : NULL;
 	uint32_t first = 0;
 	k->own = (Message){ .match[MATCH_FILE] = a->path ? XXH3_64bits(a->path, strlen(a->path)) : 0,
 		                .vote[0] = { .checksum = has ? HAS : LACKS, .ranks = 1, .first = k->comm->rank } };

@@ -206,6 +206,11 @@ int table_model_file(Args *a, const char *path, const char **file);
 int table_restarts(TableRun *t, Args *a, const Session *from, uint64_t count);
 int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const char *test);
 
+/* ---- waiting.c: a note where nothing comes ------------------------------------------------------- */
+
+void waiting_start(const char *path); /* about to open and read it; "-": standard input */
+void waiting_end(void);
+
 /* ---- outputs.c: files to be written, checked before the work ------------------------------------ */
 
 /* What the option names, if it is given; EXIT_USAGE: it could not be written, message shown. */

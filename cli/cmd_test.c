@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -194,8 +195,10 @@ static mp_data *cases_try(const Session *s, const char *path, const mp_data_opti
 	mp_data *data;
 	if (!strcmp(path, "-"))
 		lseek(STDIN_FILENO, 0, SEEK_SET);
-	if (mp_data_open(&data, path, reading, NULL) == MP_OK && mp_data_get_info(data, &info) == MP_OK &&
-	    info->inputs == mp_net_get_info(s->net)->inputs)
+	waiting_start(path);
+	mp_status status = mp_data_open(&data, path, reading, NULL);
+	waiting_end();
+	if (status == MP_OK && mp_data_get_info(data, &info) == MP_OK && info->inputs == mp_net_get_info(s->net)->inputs)
 		return data;
 	mp_data_close(data);
 	return NULL;
@@ -229,11 +232,26 @@ static int cases_open(Session *s, const char *path, const mp_data_options *readi
 static int input_spool(void)
 {
 	char block[65536];
+	struct stat st;
+	bool device = fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) && !isatty(STDIN_FILENO);
+	/* what the library would not read is not copied either */
+	uint64_t limit = device ? 1 << 26 : (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2,
+			 all = 0;
 	FILE *f = tmpfile();
 	ssize_t n = 0;
 	bool failed = !f;
-	while (!failed && (n = read(STDIN_FILENO, block, sizeof block)) > 0)
+	waiting_start("-");
+	while (!failed && all <= limit && (n = read(STDIN_FILENO, block, sizeof block)) > 0) {
 		failed = fwrite(block, 1, (size_t)n, f) != (size_t)n;
+		all += (uint64_t)n;
+	}
+	waiting_end();
+	if (all > limit) {
+		fclose(f);
+		complain("save it to a file and name that", "standard input has more than %llu bytes",
+		         (unsigned long long)limit);
+		return EXIT_USAGE;
+	}
 	failed = failed || n < 0 || fflush(f) || dup2(fileno(f), STDIN_FILENO) < 0;
 	failed = failed || lseek(STDIN_FILENO, 0, SEEK_SET) < 0;
 	int error = errno;

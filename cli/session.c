@@ -46,13 +46,17 @@ int after_tool(const mp_tool *tool, mp_status status) { return status_exit(statu
 
 int session_net(Session *s, const char *path)
 {
+	waiting_start(path);
 	mp_status status = mp_net_open(&s->net, path, NULL);
+	waiting_end();
 	return after_net(s->net, status);
 }
 
 int session_data(mp_data **data, const char *path, const mp_data_options *options)
 {
+	waiting_start(path);
 	mp_status status = mp_data_open(data, path, options, NULL);
+	waiting_end();
 	return after_data(*data, status);
 }
 

@@ -147,7 +147,12 @@ void with_subcontext(Ctx *cx, CtxFn *fn, void *arg); /* fn in a sub-context of c
 /* ---- file.c: reading, and writing that survives a crash ----------------------------------------- */
 
 /* Maps (regular files) or reads (pipes, "-" for standard input) a file; unmapped with the arena. */
-Src *src_open(Ctx *cx, Arena *arena, const char *path);
+Src *src_open(Ctx *cx, Arena *arena, const char *path); /* text, 64 MB at most */
+/* Data, of any size; `binary` tells by its first bytes, 4,096 or more, whether it is text. Of a pipe or a device no
+ * text is read past a control byte. */
+typedef bool SrcBinary(const Src *head);
+Src *src_open_data(Ctx *cx, Arena *arena, const char *path, SrcBinary *binary);
+bool src_any(const Src *head);                    /* any bytes are accepted */
 void pages_release(const void *from, size_t len); /* whole pages of a mapped file: read again on the next access */
 /* A reader has come to `off`: releases pages before it, some at a time.  *released counts from 0. */
 void src_release(const Src *s, size_t *released, size_t off);

@@ -36,8 +36,9 @@ static const char *find_line(Loc at, size_t *line, size_t *col, size_t *len)
 		}
 	}
 	*col = off - start + 1;
-	const char *end = memchr(text + start, '\n', at.src->len - start);
-	*len = end ? (size_t)(end - (text + start)) : at.src->len - start;
+	size_t seen = min_u64(at.src->len - start, off - start + LINE_SHOWN + 1); /* a line may be terabytes long */
+	const char *end = memchr(text + start, '\n', seen);
+	*len = end ? (size_t)(end - (text + start)) : seen;
 	if (*len && text[start + *len - 1] == '\r')
 		--*len;
 	return text + start;

@@ -3,7 +3,7 @@
  * file_write, file_commit).
  *
  * Reading: text[len] is always NUL, so text readers may look one byte past the end; binary readers must keep to len.
- * Files of MAP_FROM bytes and more are mapped.
+ * Files of MAP_FROM bytes and more are mapped; of streams (pipes, devices) no more is read than a reader accepts.
  * Writing: PATH.tmp-PID-N is locked while its writer lives.  The next writer of PATH removes those without a lock,
  * which killed processes left. */
 #include <assert.h>
@@ -26,6 +26,7 @@
 #include "base.h"
 
 enum { MAP_FROM = 1 << 20, READ_FIRST = 1 << 16, WRITE_BUFFER = 1 << 16, MAX_TMP = 1000 };
+enum { STREAM_HEAD = 4096, DEVICE_MAX = 1 << 26, TEXT_MAX = 1 << 26 };
 
 /* ---- system calls, each of which a test can make fail ------------------------------------------- */
 
@@ -191,23 +192,59 @@ void src_release(const Src *s, size_t *released, size_t off)
 	*released = off;
 }
 
-/* Reads to the end; the arena's memory is zeroed, so a NUL follows. */
-static void src_read(Ctx *cx, Arena *arena, Src *src, int fd, size_t expected)
+/* How a file that is not mapped is read. */
+typedef struct Reading {
+	int fd;
+	size_t expected; /* bytes of a regular file; 0: a stream */
+	bool device;
+	SrcBinary *binary; /* NULL: the file is text, and of a kind that people write */
+	bool text;         /* a stream of text: ends at the first byte that src_check_text will refuse */
+	size_t checked;    /* bytes of it */
+} Reading;
+
+/* What has been read of a stream ends it here: the reader will refuse it.  An endless one would fill the memory. */
+static bool stream_ends(Reading *r, const char *text, size_t len)
 {
-	size_t cap = expected < READ_FIRST ? READ_FIRST : expected + 2, len = 0;
-	uint64_t limit = memory_total() / 2;
+	if (r->expected || (!r->text && r->checked) || len < STREAM_HEAD)
+		return false;
+	if (!r->checked)
+		r->text = !r->binary || !r->binary(&(Src){ .text = text, .len = len });
+	bool found = r->text && control_find(text + r->checked, len - r->checked);
+	r->checked = len;
+	return found;
+}
+
+static void check_size(Ctx *cx, const Src *src, const Reading *r, uint64_t len)
+{
+	if (!r->binary && len > TEXT_MAX)
+		fail(cx, MP_BAD_INPUT, "check that it is the right file",
+		     "%s has more than %d MB; a file of this kind has less", src->name, TEXT_MAX >> 20);
+	if (r->device && len > DEVICE_MAX)
+		fail(cx, MP_BAD_INPUT, "name a file", "%s is a device that has no end: %d MB were read", src->name,
+		     DEVICE_MAX >> 20);
+	if (len > memory_total() / 2)
+		fail(cx, MP_BAD_INPUT,
+		     r->expected ? "use a machine with more memory, or a smaller file"
+		                 : "save it to a file and name that: large files are mapped, not read whole",
+		     "%s is larger than half the memory of this machine", src->name);
+}
+
+/* Reads to the end; the arena's memory is zeroed, so a NUL follows. */
+static void src_read(Ctx *cx, Arena *arena, Src *src, Reading *r)
+{
+	size_t cap = r->expected < READ_FIRST ? READ_FIRST : r->expected + 2, len = 0;
 	char *text = NEW(arena, cap, char);
 	for (;;) {
-		ssize_t n = io_read(cx, fd, text + len, cap - 1 - len);
+		ssize_t n = io_read(cx, r->fd, text + len, cap - 1 - len);
 		if (n < 0)
 			fail(cx, errno == EISDIR ? MP_BAD_INPUT : MP_FAILED, remedy_for(errno, false), "cannot read %s: %s",
 			     src->name, strerror(errno));
 		if (n == 0)
 			break;
 		len += (size_t)n;
-		if (len > limit)
-			fail(cx, MP_BAD_INPUT, "save it to a file and name that: large files are mapped, not read whole",
-			     "%s is larger than half the memory of this machine", src->name);
+		check_size(cx, src, r, len);
+		if (stream_ends(r, text, len))
+			break;
 		if (cap - 1 == len) {
 			text = arena_grow(arena, text, cap, cap * 2, 1);
 			cap *= 2;
@@ -217,7 +254,15 @@ static void src_read(Ctx *cx, Arena *arena, Src *src, int fd, size_t expected)
 	src->len = len;
 }
 
-Src *src_open(Ctx *cx, Arena *arena, const char *path)
+bool src_any(const Src *head)
+{
+	(void)head;
+	return true;
+}
+
+Src *src_open(Ctx *cx, Arena *arena, const char *path) { return src_open_data(cx, arena, path, NULL); }
+
+Src *src_open_data(Ctx *cx, Arena *arena, const char *path, SrcBinary *binary)
 {
 	bool standard = strcmp(path, "-") == 0;
 	Src *src = NEW(arena, 1, Src);
@@ -236,8 +281,14 @@ Src *src_open(Ctx *cx, Arena *arena, const char *path)
 		fail(cx, MP_BAD_INPUT, remedy_for(EISDIR, false), "%s is a directory", src->name);
 
 	bool regular = S_ISREG(st.st_mode) && !standard;
-	if (!regular || st.st_size < MAP_FROM || !src_map(src, o, (size_t)st.st_size))
-		src_read(cx, arena, src, o->fd, regular ? (size_t)st.st_size : 0);
+	Reading r = { .fd = o->fd, .binary = binary, .device = S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) };
+	r.expected = regular ? (size_t)st.st_size : 0;
+	if (!binary)
+		check_size(cx, src, &r, r.expected);
+	if (r.expected < MAP_FROM || !src_map(src, o, r.expected)) {
+		check_size(cx, src, &r, r.expected);
+		src_read(cx, arena, src, &r);
+	}
 	if (o->owned)
 		io_close(cx, o->fd);
 	o->fd = -1;

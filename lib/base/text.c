@@ -39,12 +39,13 @@ static const char *control_name(unsigned char c)
 
 static _Noreturn void control_refuse(Ctx *cx, const Src *src, const char *at)
 {
-	const char *end = src->text + src->len, *p = at;
+	enum { LOOK = 1 << 20 }; /* a hole in a sparse file may be terabytes */
+	const char *last = src->text + src->len, *p = at, *end = last - at < LOOK ? last : at + LOOK;
 	unsigned char c = (unsigned char)*at;
 	while (p < end && !*p)
 		p++;
 	fail_at(cx, (Loc){ src, (size_t)(at - src->text) },
-	        p == end && at > src->text
+	        p == last && at > src->text
 	            ? "the rest of the file is NUL bytes, as a crash can leave them: use another copy of it"
 	            : "save the file as plain text (UTF-8), without control bytes other than tab and line ends",
 	        "byte 0x%02x%s is not text", c, control_name(c));

@@ -15,6 +15,7 @@
 
 #include "data.h"
 
+enum { SEPARATOR_IN = 1 << 20 }; /* bytes of the header that show the separator */
 enum { IN_INPUTS = 1, IN_TARGETS = 2, IN_LABELS = 4, IN_OTHERS = 8 };
 
 /* A list of columns under construction. */
@@ -43,6 +44,7 @@ static char find_separator(const char *p, const char *eol)
 	static const char seps[] = { ',', ';', '\t' };
 	size_t count[COUNT(seps)] = { 0 }, best = 0;
 	bool quoted = false;
+	eol = eol - p < SEPARATOR_IN ? eol : p + SEPARATOR_IN;
 	for (; p < eol; p++) {
 		quoted ^= *p == '"';
 		for (size_t i = 0; i < COUNT(seps); i++)
@@ -121,6 +123,16 @@ static void name_columns(Ctx *cx, CsvColumns *c)
 	}
 }
 
+/* Before there is a record of each. */
+static void check_columns(const Planner *p, const char *at, const char *eol)
+{
+	uint64_t separators = 0;
+	for (; (at = memchr(at, p->c->sep, (size_t)(eol - at))) != NULL; at++)
+		if (++separators >= MAX_UNITS)
+			fail_at(p->cx, (Loc){ p->src, (size_t)(at - p->src->text) }, "cut it into smaller parts",
+			        "the header has more columns than a network can have units (%u)", MAX_UNITS);
+}
+
 static void read_header(Planner *p)
 {
 	const Src *s = p->src;
@@ -138,6 +150,7 @@ static void read_header(Planner *p)
 	if (eol > text && eol[-1] == '\r')
 		eol--;
 	c->sep = find_separator(text, eol);
+	check_columns(p, text, eol);
 	uint64_t cap = 0;
 	for (const char *at = text;;) {
 		c->col = arena_reserve(&p->cx->scratch, c->col, c->count, &cap, sizeof *c->col);

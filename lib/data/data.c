@@ -280,6 +280,14 @@ static const Format formats[] = {
 	{ "text", { ".txt" }, false, looks_text, read_text, write_text },
 	{ "csv", { ".csv", ".tsv" }, false, looks_csv, read_csv, write_csv },
 };
+static bool looks_binary(const Src *head)
+{
+	for (size_t i = 0; i < COUNT(formats); i++)
+		if (formats[i].binary && formats[i].looks(head))
+			return true;
+	return false;
+}
+
 static const char format_remedy[] =
 	"formats: npz, npy, idx (MNIST), csv or tsv, text (.txt), the NETtalk corpus; say which with the format option";
 
@@ -325,8 +333,10 @@ static const Format *format_find(Ctx *cx, const char *path, const Src *s, const 
 	if (opt && opt->format)
 		return format_by_word(cx, opt->format);
 	const Format *f = format_by_name(path);
+	Src head = *s; /* a line, or a hole in the file, may be terabytes long */
+	head.len = min_u64(s->len, 1 << 20);
 	for (size_t i = 0; !f && i < COUNT(formats); i++)
-		if (formats[i].looks(s))
+		if (formats[i].looks(&head))
 			f = &formats[i];
 	if (!f)
 		fail_at(cx, (Loc){ s, 0 }, format_remedy, "neither name nor content of the file tells its format");
@@ -356,7 +366,7 @@ DataSource data_locate(Ctx *cx, const char *path, const DataOptions *opt)
 	DataSource from = { .path = path };
 	if (strncmp(path, "make:", 5) == 0)
 		return from;
-	from.src = src_open(cx, &cx->keep, path);
+	from.src = src_open_data(cx, &cx->keep, path, looks_binary);
 	from.format = format_find(cx, path, from.src, opt);
 	from.src->binary = from.format->binary;
 	from.csv = from.format->read == read_csv;

@@ -228,6 +228,7 @@ ZipOut *zip_create(Ctx *cx, const char *path, uint64_t wide_from);
 /* The member's content is head, then body; 64-byte aligned in the file. */
 void zip_add(ZipOut *z, const char *name, const void *head, size_t head_len, const void *body, size_t len);
 void zip_commit(Ctx *cx, ZipOut *z);
+void unpacked_check(Ctx *cx, Loc at, uint64_t bytes);         /* fails where memory will not hold them */
 void *zlib_alloc(void *arena, unsigned count, unsigned size); /* zlib's hooks: memory of an arena */
 void zlib_free(void *arena, void *block);
 

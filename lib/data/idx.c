@@ -151,6 +151,7 @@ static const Src *gunzip(Ctx *cx, const Src *s)
 	if (whole / MAX_RATIO > s->len)
 		fail_at(cx, (Loc){ s, 0 }, cut_remedy, "%zu compressed bytes cannot hold the %" PRIu64 " that the header says",
 		        s->len, whole);
+	unpacked_check(cx, (Loc){ s, 0 }, whole);
 	uint8_t *text = NEW(&cx->keep, whole + 1, uint8_t);
 	memcpy(text, head, h.body);
 	gunzip_all(&g, text + h.body, (size_t)whole - h.body);
@@ -352,7 +353,7 @@ Data *read_idx(Ctx *cx, const Src *s, const DataOptions *opt)
 		wanted = partner_name(&cx->scratch, s->name);
 		partner = find_partner(cx, wanted);
 	}
-	Src *labels = partner ? src_open(cx, &cx->keep, partner) : NULL;
+	Src *labels = partner ? src_open_data(cx, &cx->keep, partner, src_any) : NULL;
 	if (labels)
 		labels->binary = true;
 	Data *d = idx_data(cx, s, labels, opt);

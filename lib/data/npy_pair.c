@@ -60,7 +60,7 @@ Data *read_npy(Ctx *cx, const Src *s, const DataOptions *opt)
 	int place = array_placement(s, opt);
 	data_set_inputs(cx, d, &x, place);
 	if (partner) {
-		Src *t = src_open(cx, &cx->keep, partner);
+		Src *t = src_open_data(cx, &cx->keep, partner, src_any);
 		t->binary = true;
 		Npy y = read_array(cx, t);
 		if (y.dim[0] != d->cases)

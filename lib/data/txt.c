@@ -115,9 +115,21 @@ static char peek(Reader *r)
 static Text word_at(const char *p, const char *end)
 {
 	const char *start = p;
-	while (p < end && !memchr(" \t\r:[]=#\"", *p, 9))
+	static const bool ends[256] = {
+		[' '] = 1, ['\t'] = 1, ['\r'] = 1, [':'] = 1, ['['] = 1, [']'] = 1, ['='] = 1, ['#'] = 1, ['"'] = 1
+	};
+	while (p < end && !ends[(unsigned char)*p])
 		p++;
 	return (Text){ start, (uint32_t)(p - start) };
+}
+
+/* A line has no more numbers than a network can have units; more are not stored. */
+static bool fits(Reader *r, uint64_t count)
+{
+	if (count >= MAX_UNITS)
+		wrong(r, r->p, "cut it into smaller parts", "the line has more numbers than a network can have units (%u)",
+		      MAX_UNITS);
+	return !r->bad;
 }
 
 static bool is_letter(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
@@ -295,7 +307,7 @@ static void line_code(Reader *r)
 	take_name(r, &r->code_names, true);
 	for (; !r->bad && peek(r); n++) {
 		double v;
-		if (take_double(r, &v))
+		if (fits(r, n) && take_double(r, &v))
 			*(double *)vec_add(r, &r->codes, 1, sizeof v) = v;
 	}
 	if (r->bad)
@@ -329,7 +341,7 @@ static void line_doubles(Reader *r, Vec *v)
 		wrong(r, r->p, "take out one of the two", "this line is there twice");
 	while (!r->bad && peek(r)) {
 		double value;
-		if (take_double(r, &value))
+		if (fits(r, v->count) && take_double(r, &value))
 			*(double *)vec_add(r, v, 1, sizeof value) = value;
 	}
 }
@@ -418,7 +430,7 @@ static void take_dense(Reader *r)
 	char c;
 	while (!r->bad && (c = peek(r)) != '\0' && c != ':' && c != 'w') {
 		float v;
-		if (take_number(r, &v, false))
+		if (fits(r, r->list_values.count) && take_number(r, &v, false))
 			add_float(r, &r->list_values, v);
 	}
 	if (r->bad)
@@ -442,7 +454,7 @@ static void take_targets(Reader *r)
 		r->p++;
 	for (; labelled && !r->bad && (c = peek(r)) != '\0' && c != 'w'; n++) {
 		float v;
-		if (take_number(r, &v, true))
+		if (fits(r, n) && take_number(r, &v, true))
 			add_float(r, &r->y, v);
 	}
 	if (r->unlabelled) {

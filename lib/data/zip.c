@@ -196,9 +196,17 @@ void *zlib_alloc(void *arena, unsigned count, unsigned size) { return arena_allo
 
 void zlib_free(void *arena, void *block) { (void)arena, (void)block; }
 
+void unpacked_check(Ctx *cx, Loc at, uint64_t bytes)
+{
+	if (bytes > memory_total() / 2)
+		fail_at(cx, at, "unpack it, so that it is mapped, or use a machine with more memory",
+		        "it unpacks to %" PRIu64 " bytes, more than half the memory of this machine", bytes);
+}
+
 static const char *inflate_all(Ctx *cx, const Zip *z, const ZipMember *m)
 {
 	size_t released = (size_t)m->at;
+	unpacked_check(cx, (Loc){ z->src, m->at }, m->size);
 	char *out = arena_alloc(&cx->scratch, m->size, 1);
 	z_stream f = { .zalloc = zlib_alloc, .zfree = zlib_free, .opaque = &cx->scratch };
 	uint64_t in = 0, have = 0;

@@ -677,11 +677,17 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	}
 }
 
+/* The length of the header, below 2^32, and its brace. */
+static bool looks_safetensors(const Src *head)
+{
+	return head->len > 8 && !memcmp(head->text + 4, "\0\0\0", 4) && head->text[8] == '{';
+}
+
 void checkpoint_load(Run *r, const char *path, bool resume)
 {
 	if (resume && r->program)
 		fail(&r->cx, MP_BAD_INPUT, "resume into a new run", "this run has already started");
-	Src *src = src_open(&r->cx, &r->cx.scratch, path);
+	Src *src = src_open_data(&r->cx, &r->cx.scratch, path, looks_safetensors);
 	src->binary = true;
 	checkpoint_read(r, src, resume);
 }

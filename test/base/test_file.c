@@ -77,7 +77,7 @@ typedef struct Opening {
 static void open_body(Ctx *cx, void *arg)
 {
 	Opening *o = arg;
-	o->src = src_open(cx, &cx->keep, o->path);
+	o->src = src_open_data(cx, &cx->keep, o->path, src_any);
 }
 
 static void reads_any_size(void **state)
