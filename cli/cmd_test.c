@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test and predict: error and accuracy of a trained network, or its outputs. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -228,6 +229,24 @@ static int cases_open(Session *s, const char *path, const mp_data_options *readi
 	return session_data(&s->data, path, reading); /* for its messages */
 }
 
+/* A pipe takes the place of standard input; *path becomes "-". */
+static int pipe_open(const char **path)
+{
+	struct stat st;
+	if (!strcmp(*path, "-") || stat(*path, &st) || !S_ISFIFO(st.st_mode))
+		return EXIT_DONE;
+	waiting_start(*path);
+	int fd = open(*path, O_RDONLY | O_CLOEXEC);
+	waiting_end();
+	if (fd < 0 || dup2(fd, STDIN_FILENO) < 0) {
+		complain(NULL, "cannot open %s: %s", *path, strerror(errno));
+		return EXIT_USAGE;
+	}
+	close(fd);
+	*path = "-";
+	return EXIT_DONE;
+}
+
 /* Standard input becomes a file that can be read twice. */
 static int input_spool(void)
 {
@@ -446,6 +465,8 @@ static int predict_steps(Session *s, Args *a)
 	if (!rc)
 		rc = weights_open(s, a, &reading, &path);
 	path = path ? path : "-";
+	if (!rc)
+		rc = pipe_open(&path);
 	if (!rc && !strcmp(path, "-"))
 		rc = input_spool();
 	if (!rc)

@@ -50,6 +50,11 @@ zcat cases.csv.gz >pipe &
 t data pipe --format csv | sed -n 4p
 zcat cases.csv.gz | t data - --format csv | sed -n 4p
 
+printf 'a,b,k\n0,0,1\n0,1,0\n' >foreign.csv
+"$MICROPROP" train xor.topo --epochs 2 --until never --save foreign.safetensors --quiet >out 2>&1
+cat foreign.csv >pipe &
+t predict xor.topo foreign.safetensors pipe --format csv      # read twice: the pipe cannot be
+
 # files of no size, compressed data larger than memory, JSON of many levels
 t data /proc/self/status --format csv 2>&1 | sed -n 2p
 (printf '\000\000\010\002\000\000\020\000\000\000\020\000'; head -c 16777216 /dev/zero) | gzip -c >bomb.idx.gz
