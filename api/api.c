@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The edge: every public call that can fail goes through api_call. */
 #include "api.h"
+#include "microprop/build.h"
 
 #include <locale.h>
 #include <string.h>
@@ -103,3 +104,5 @@ const mp_error *api_error(const void *handle, size_t i)
 const char *mp_version(void) { return MP_VERSION; }
 
 const mp_option *mp_option_at(size_t i) { return option_at(i); }
+
+const char *mp_option_hint(const char *word, const char **same) { return option_hint(word, same); }

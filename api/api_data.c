@@ -36,6 +36,26 @@ static mp_status handle_new(mp_data **data, DataArgs *a, void (*body)(void *), c
 	return s;
 }
 
+/* A handle of data that could not be read exists for its messages only. */
+static Data *readable(Ctx *cx, const mp_data *d)
+{
+	if (!d->data)
+		fail(cx, MP_BAD_INPUT, "check what mp_data_open returned", "this data could not be read");
+	data_validate(cx, d->data);
+	return d->data;
+}
+
+static void scale_fit(mp_data *d, const char *name)
+{
+	Ctx *cx = &d->cx;
+	readable(cx, d);
+	int kind = scale_find((Text){ name, (uint32_t)strlen(name) });
+	if (kind <= SCALE_NONE)
+		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1)", "there is no scale '%s'",
+		     name);
+	data_scale_fit(cx, d->data, kind);
+}
+
 static void open_body(void *arg)
 {
 	DataArgs *a = arg;
@@ -45,6 +65,8 @@ static void open_body(void *arg)
 		fail(cx, MP_BAD_INPUT, "set mp_data_options.size to sizeof(mp_data_options), and the rest to 0",
 		     "these data options are not of this version of the library");
 	a->d->data = data_open(cx, a->path, a->opt ? &own : NULL);
+	if (own.scale && strcmp(own.scale, scale_names[SCALE_NONE]) != 0)
+		scale_fit(a->d, own.scale);
 }
 
 mp_status mp_data_open(mp_data **data, const char *path, const mp_data_options *options, const mp_allocator *alloc)
@@ -101,15 +123,6 @@ const char *mp_data_messages(const mp_data *data) { return api_messages(data); }
 
 const mp_error *mp_data_get_error(const mp_data *data, size_t i) { return api_error(data, i); }
 
-/* A handle of data that could not be read exists for its messages only. */
-static Data *readable(Ctx *cx, const mp_data *d)
-{
-	if (!d->data)
-		fail(cx, MP_BAD_INPUT, "check what mp_data_open returned", "this data could not be read");
-	data_validate(cx, d->data);
-	return d->data;
-}
-
 static void info_body(void *arg)
 {
 	DataArgs *a = arg;
@@ -156,13 +169,7 @@ mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_data **fi
 static void scale_body(void *arg)
 {
 	DataArgs *a = arg;
-	Ctx *cx = &a->d->cx;
-	readable(cx, a->d);
-	int kind = scale_find((Text){ a->kind, (uint32_t)strlen(a->kind) });
-	if (kind <= SCALE_NONE)
-		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1)", "there is no scale '%s'",
-		     a->kind);
-	data_scale_fit(cx, a->d->data, kind);
+	scale_fit(a->d, a->kind);
 	a->d->info.name = NULL;
 }
 

@@ -21,7 +21,9 @@ static void fill_info(mp_net *n)
 {
 	Ctx *cx = &n->cx;
 	const Net *net = n->net;
-	Plan *plan = plan_make(cx, net, &(Caps){ .target = "none", .lanes = 1 });
+	const Plan none = { 0 }, *plan = &none;
+	if (!net->open)
+		plan = plan_make(cx, net, &(Caps){ .target = "none", .lanes = 1 });
 	n->group = NEW(&cx->keep, net->groups, mp_group_info);
 	for (uint32_t i = 0; i < net->groups; i++) {
 		const Group *g = &net->group[i];
@@ -52,7 +54,10 @@ static void fill_info(mp_net *n)
 		                     .input_connections = plan->Wi,
 		                     .fingerprint = net->fingerprint,
 		                     .data = net->data,
-		                     .test = net->test };
+		                     .test = net->test,
+		                     .open = net->open,
+		                     .data_options = &net->data_how,
+		                     .test_options = &net->test_how };
 }
 
 static void open_body(void *arg)
@@ -71,7 +76,7 @@ static void open_body(void *arg)
 		src = own;
 	}
 	a->net->info.model = model != NULL;
-	a->net->net = net_parse(cx, model ? model : src);
+	a->net->net = net_read(cx, model ? model : src, DEFAULTS_NEWEST);
 	fill_info(a->net);
 }
 
@@ -95,6 +100,39 @@ mp_status mp_net_open(mp_net **net, const char *path, const mp_allocator *alloc)
 mp_status mp_net_parse(mp_net **net, const char *text, const char *name, const mp_allocator *alloc)
 {
 	return net_new(net, &(OpenArgs){ .text = text, .name = name }, alloc);
+}
+
+typedef struct ResolveArgs {
+	mp_net *net;
+	const mp_data *data;
+	const char *weights;
+} ResolveArgs;
+
+static void resolve_body(void *arg)
+{
+	ResolveArgs *a = arg;
+	mp_net *n = a->net;
+	if (!n->net)
+		fail(&n->cx, MP_BAD_INPUT, "check what mp_net_open returned", "this network could not be read");
+	if (!n->net->open)
+		return;
+	uint32_t inputs, outputs;
+	if (a->data) {
+		const Data *d = data_readable(&n->cx, a->data);
+		inputs = d->inputs;
+		outputs = d->targets;
+	} else if (!a->weights) {
+		net_open_fail(&n->cx, n->net);
+	} else {
+		weights_sizes(&n->cx, a->weights, n->net, &inputs, &outputs);
+	}
+	n->net = net_resolve(&n->cx, n->net, inputs, outputs);
+	fill_info(n);
+}
+
+mp_status mp_net_resolve(mp_net *net, const mp_data *data, const char *weights)
+{
+	return api_call(&net->cx, resolve_body, &(ResolveArgs){ net, data, weights });
 }
 
 void mp_net_close(mp_net *net) { api_close(net, sizeof *net); }
@@ -135,6 +173,8 @@ static void print_body(void *arg)
 	bool net = strcmp(a->stage, "net") == 0, plan = strcmp(a->stage, "plan") == 0;
 	if (!net && !plan && strcmp(a->stage, "program") != 0)
 		fail(cx, MP_BAD_INPUT, "the stages are net, plan and program", "there is no stage '%s'", a->stage);
+	if (a->net->net->open)
+		net_open_fail(cx, a->net->net);
 	if (net) {
 		net_print(a->net->net, &out);
 	} else {
@@ -156,8 +196,9 @@ mp_status mp_net_print(mp_net *net, const char *stage, const char *target, mp_wr
 {
 	PrintArgs a = { .net = net, .stage = stage, .write = write, .user = user };
 	mp_allocator same = { sizeof same, net->cx.alloc.resize, net->cx.alloc.user };
-	mp_status s = mp_run_new(&a.run, net, &same);
-	if (s == MP_OK && target)
+	bool open = net->net && net->net->open;
+	mp_status s = open ? MP_OK : mp_run_new(&a.run, net, &same);
+	if (s == MP_OK && target && !open)
 		a.run->opt.target = target;
 	if (s == MP_OK)
 		s = api_call(&net->cx, print_body, &a);

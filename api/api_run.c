@@ -12,6 +12,8 @@ static void new_body(void *arg)
 	Run *r = arg;
 	if (!r->net)
 		fail(&r->cx, MP_BAD_INPUT, "check what mp_net_open returned", "this network could not be read");
+	if (r->net->open)
+		net_open_fail(&r->cx, r->net);
 	r->opt = r->net->options;
 }
 
@@ -69,6 +71,8 @@ static void set_body(void *arg)
 		fail(cx, MP_BAD_INPUT, "leave it out, or start a new run from these weights with --load",
 		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", a->option,
 		     old, a->value);
+	if (o.error == ERR_AUTO)
+		o.error = net_error(a->r->net);
 	a->r->opt = o;
 	a->r->error_set |= strcmp(a->option, "error") == 0;
 	guard_options_changed(a->r->guard);

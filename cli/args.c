@@ -130,10 +130,23 @@ static void option_unknown(const Command *c, const char *written, size_t len)
 		for (size_t i = 0; group_view(g, i, &v); i++)
 			guess_try(&guess, v.name);
 	snprintf(remedy, sizeof remedy, "see: microprop %s --help", c->name);
-	if (guess.name)
+	const char *same, *hint = mp_option_hint(word, &same);
+	if (hint && !same)
+		complain(hint, "%s has no option '--%s'", c->name, word);
+	else if (guess.name)
 		complain(remedy, "%s has no option '--%s'; did you mean '--%s'?", c->name, word, guess.name);
 	else
 		complain(remedy, "%s has no option '--%s'", c->name, word);
+}
+
+/* A word of another program that means the same as an option that the command has. */
+static bool option_same(const Command *c, const char *written, size_t len, OptionView *v)
+{
+	char word[64];
+	bool off;
+	const char *same;
+	snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), written);
+	return mp_option_hint(word, &same) && same && option_find(c, same, strlen(same), v, &off);
 }
 
 /* One more value for a list that was given before; false: it was not. */
@@ -159,7 +172,7 @@ static bool option_take(Args *a, int *i)
 	size_t len = equals ? (size_t)(equals - written) : strlen(written);
 	OptionView v;
 	bool off = false;
-	if (!option_find(a->command, written, len, &v, &off)) {
+	if (!option_find(a->command, written, len, &v, &off) && !option_same(a->command, written, len, &v)) {
 		option_unknown(a->command, written, len);
 		return false;
 	}

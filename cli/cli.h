@@ -182,6 +182,11 @@ int session_data_for(Session *s, const char *path, const mp_data_options *option
 int session_run(Session *s);                                                        /* a run of the net */
 int session_set(Session *s, const Args *a);                              /* the library's options that were given */
 bool session_reading(const Args *a, bool main_file, mp_data_options *o); /* false: message shown */
+/* Options that the topology file gives for the data it names hold where the command line gives none: all of them for
+ * that data, those about columns for other files of the same kind. */
+void session_reading_file(const mp_data_options *file, const char *named, const char *path, mp_data_options *o);
+/* Sizes that the topology file leaves open, from data or (NULL) a file of weights. */
+int session_resolve(Session *s, const mp_data *data, const char *weights);
 void session_close(Session *s);
 
 extern const Option data_reading[]; /* options that say how to read data */

@@ -33,7 +33,7 @@ static int program_print(Session *s, const Args *a, FILE *f)
 	if (!rc)
 		rc = session_set(s, a);
 	if (!rc && data && strcmp(mp_run_get(s->run, "target"), "cpu") == 0)
-		rc = session_data(&s->data, data, NULL);
+		rc = session_data(&s->data, data, mp_net_get_info(s->net)->data_options);
 	return rc ? rc : after_run(s->run, mp_run_print(s->run, s->data, show_lines, f));
 }
 
@@ -133,9 +133,25 @@ static int show_summary(Session *s, const Args *a, const mp_net_info *n)
 	return stage_print(s, a, "net", stdout);
 }
 
+/* Sizes that are left open are those of the data that the file names. */
+static int show_resolve(Session *s)
+{
+	const mp_net_info *net = mp_net_get_info(s->net);
+	mp_data *data = NULL;
+	int rc = EXIT_DONE;
+	if (net->open && net->data)
+		rc = session_data(&data, net->data, net->data_options);
+	if (!rc)
+		rc = session_resolve(s, data, NULL);
+	mp_data_close(data);
+	return rc;
+}
+
 static int show_steps(Session *s, const Args *a)
 {
 	int rc = session_net(s, a->operand[0]);
+	if (!rc)
+		rc = show_resolve(s);
 	if (rc)
 		return rc;
 	const char *stage = args_text(a, "stage");

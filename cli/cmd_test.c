@@ -69,7 +69,9 @@ static int weights_open(Session *s, const Args *a, mp_data_options *reading, con
 		return EXIT_USAGE;
 	}
 	*data = a->operands > after ? a->operand[after] : NULL;
-	rc = session_run(s);
+	rc = session_resolve(s, NULL, a->operand[after - 1]);
+	if (!rc)
+		rc = session_run(s);
 	if (!rc)
 		rc = session_set(s, a);
 	if (!rc)
@@ -145,6 +147,9 @@ static int test_steps(Session *s, Args *a)
 		complain("write: microprop test FILE.topo WEIGHTS DATA", "%s names no data to test on", a->operand[0]);
 		return EXIT_USAGE;
 	}
+	session_reading_file(net->test_options, net->test, data, &reading);
+	session_reading_file(net->data_options, net->data, data, &reading);
+	reading.scale = NULL; /* the weights have theirs */
 	if ((rc = session_data_for(s, data, &reading)) || (rc = cases_count(s->data, &cases)))
 		return rc;
 	if (file)
@@ -469,8 +474,12 @@ static int predict_steps(Session *s, Args *a)
 		rc = pipe_open(&path);
 	if (!rc && !strcmp(path, "-"))
 		rc = input_spool();
-	if (!rc)
+	if (!rc) {
+		const mp_net_info *net = mp_net_get_info(s->net);
+		session_reading_file(net->data_options, net->data, path, &reading);
+		reading.scale = NULL; /* the weights have theirs */
 		rc = cases_open(s, path, &reading);
+	}
 	if (rc)
 		return rc;
 	const mp_data_info *info;

@@ -25,6 +25,8 @@ static const Option file_options[] = {
 	{ "no-save", NULL, "tables: do not save the model" },
 	{ "force", NULL, "tables: overwrite the model file" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
+	{ "scale", "none|range|zscore",
+	  "scale inputs to 0..1 or to mean 0 and deviation 1, fitted on the training data; saved with the weights" },
 	{ NULL, NULL, NULL },
 };
 
@@ -38,7 +40,7 @@ static const Option output_options[] = {
 
 static const Option table_options[] = {
 	{ "task", "auto|classes|regression", "what the target is; default: found from its values" },
-	{ "hidden", "SIZES", "sizes of the hidden layers, such as 64,32; default: by the size of the data" },
+	{ "hidden", "SIZES", "sizes of the hidden layers, such as 64,32; default 100" },
 	{ "holdout", "X", "share of the rows that is held out; default 0.2, none below 20 rows" },
 	{ "folds", "K", "cross-validate with K folds first" },
 	{ "balance", NULL, "weight cases so that all classes count the same" },
@@ -248,6 +250,13 @@ static int train_read(Train *t)
 	mp_data_options main_file, test_file;
 	if (!session_reading(t->args, true, &main_file) || !session_reading(t->args, false, &test_file))
 		return EXIT_USAGE;
+	main_file.scale = args_text(t->args, "scale");
+	session_reading_file(net->data_options, net->data, t->data, &main_file);
+	if (t->test)
+		session_reading_file(net->test_options, net->test, t->test, &test_file);
+	if (t->test)
+		session_reading_file(net->data_options, net->data, t->test, &test_file);
+	test_file.scale = NULL; /* that of the training data */
 	main_file.shared = test_file.shared = mp_job_size(t->args->job) > 1 && !t->restarts;
 	int rc = train_file(t, &t->data);
 	if (!rc)
@@ -262,6 +271,15 @@ static int train_read(Train *t)
 		return rc;
 	test_file.classes = mp_data_get_classes(t->s.data, &test_file.class_count);
 	return session_data(&t->s.test, t->test, &test_file);
+}
+
+/* Sizes that the topology file leaves open are those of the data, which is then read first. */
+static int train_resolve(Train *t)
+{
+	if (!mp_net_get_info(t->s.net)->open)
+		return EXIT_DONE;
+	int rc = train_read(t);
+	return rc ? rc : session_resolve(&t->s, t->s.data, NULL);
 }
 
 /* Only rank 0 writes the folder; the options it needs are set on all ranks. */
@@ -530,8 +548,8 @@ static int train_steps(Train *t)
 	int rc = EXIT_DONE;
 	t->json = args_flag(a, "json");
 	t->speaks = mp_job_rank(a->job) == 0;
-	if ((rc = train_check(t)) || (rc = train_agree(t)) || (rc = train_net(t)) || (rc = train_prepare(t)) ||
-	    (rc = train_read(t)) || (rc = train_folder(t)))
+	if ((rc = train_check(t)) || (rc = train_agree(t)) || (rc = train_net(t)) || (rc = train_resolve(t)) ||
+	    (rc = train_prepare(t)) || (!t->s.data && (rc = train_read(t))) || (rc = train_folder(t)))
 		return rc;
 	if (t->table.table && t->restarts && (rc = train_table_seed(t)))
 		return rc;

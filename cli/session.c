@@ -105,6 +105,36 @@ bool session_reading(const Args *a, bool main_file, mp_data_options *o)
 	return args_count(a, "first", &o->first);
 }
 
+/* The extension of a file's name; "" if it has none. */
+static const char *extension(const char *path)
+{
+	const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+	return dot && (!slash || dot > slash) ? dot : "";
+}
+
+void session_reading_file(const mp_data_options *file, const char *named, const char *path, mp_data_options *o)
+{
+	bool same = named && !strcmp(named, path);
+	if (!named || (!same && strcmp(extension(named), extension(path))))
+		return;
+	const char **const to[] = { &o->inputs, &o->targets, &o->labels, &o->sequence, &o->weight, &o->names, &o->scale };
+	const char *const from[] = { file->inputs, file->targets, file->labels, file->sequence,
+		                         file->weight, file->names,   file->scale };
+	for (size_t i = 0; i < COUNT(to); i++)
+		if (!*to[i])
+			*to[i] = from[i];
+	if (!same)
+		return;
+	o->format = o->format ? o->format : file->format;
+	o->partner = o->partner ? o->partner : file->partner;
+	o->first = o->first ? o->first : file->first;
+}
+
+int session_resolve(Session *s, const mp_data *data, const char *weights)
+{
+	return mp_net_get_info(s->net)->open ? after_net(s->net, mp_net_resolve(s->net, data, weights)) : EXIT_DONE;
+}
+
 void session_close(Session *s)
 {
 	mp_run_close(s->run);

@@ -92,6 +92,9 @@ typedef struct mp_error {
  * what messages call it. */
 MP_API mp_status mp_net_open(mp_net **net, const char *path, const mp_allocator *alloc);
 MP_API mp_status mp_net_parse(mp_net **net, const char *text, const char *name, const mp_allocator *alloc);
+/* Sizes of groups that the file leaves open (`group in auto input`): those of the cases of `data`, or if that is NULL
+ * those of a file of weights. Nothing changes if there are none. */
+MP_API mp_status mp_net_resolve(mp_net *net, const mp_data *data, const char *weights);
 MP_API void mp_net_close(mp_net *net);
 /* Messages of the last call, all as one text ("" if there are none), or the i-th (NULL past the last). */
 MP_API const char *mp_net_messages(const mp_net *net);
@@ -109,6 +112,9 @@ typedef struct mp_net_info {
 	const char *fingerprint;    /* of the structure: weights fit if it is the same */
 	const char *data, *test;    /* data the file names, resolved against its folder; NULL if none */
 	int model;                  /* the file is a model: it holds the weights too */
+	int open;                   /* sizes are those of the data: mp_net_resolve must be called before mp_run_new */
+	/* how the file says that they are to be read; fields that it does not name are 0 */
+	const struct mp_data_options *data_options, *test_options;
 } mp_net_info;
 MP_API const mp_net_info *mp_net_get_info(const mp_net *net);
 
@@ -159,6 +165,7 @@ typedef struct mp_data_options {
 	 * rank reads and checks what it needs */
 	int shared;
 	const char *category; /* tables: columns whose values are categories, also if they are numbers */
+	const char *scale; /* scale the inputs as mp_data_scale does: "range" or "zscore"; NULL: leave them as they are */
 } mp_data_options;
 
 /* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",
@@ -222,8 +229,8 @@ typedef struct mp_option {
 	const char *name;
 	mp_option_type type;
 	const char *owner;          /* "general", "ranks", or the target it is for: "cpu", "gf11" */
-	const char *default_value;  /* as text */
-	double min, max;            /* int, real: the range; an int whose default is "all" also takes that word */
+	const char *default_value;  /* as text, of the newest set of defaults */
+	double min, max;            /* int, real: the range; an int whose argument begins with "all" also takes that word */
 	const char *const *choices; /* choice: the names, ends with NULL; else NULL */
 	const char *argument;       /* int, real, text, list: what help calls the value: "N", "X", "FILE"; else NULL */
 	const char *help;

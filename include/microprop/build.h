@@ -14,6 +14,10 @@ extern "C" {
  * them. */
 MP_API mp_status mp_build_describe(mp_write_fn *write, void *user);
 
+/* A word of another program, such as "lr" or "batch-size": how to say it here; *same is our option if it means the
+ * same, else NULL. NULL: no such word. */
+MP_API const char *mp_option_hint(const char *word, const char **same);
+
 #ifdef __cplusplus
 }
 #endif

@@ -56,7 +56,7 @@ static const Data *data_for_rates(const Model *m)
 
 	if (!path)
 		return NULL;
-	const Data *d = data_open(m->cx, path, NULL);
+	const Data *d = data_open(m->cx, path, m->operand[1] ? NULL : &m->net->data_how);
 	run_check_data(m->cx, m->net, d, true);
 	targets_check(m->cx, &m->net->options, d);
 	return m->cases && run_examples(m->net, d) < LEAF_EXAMPLES ? NULL : d;
@@ -285,7 +285,7 @@ void cluster_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 	if (!m.operand[0])
 		fail(cx, MP_BAD_INPUT, "name a topology file", "no network is given");
 	m.c = cluster_open(cx, m.cluster);
-	m.net = net_parse(cx, src_open(cx, &cx->keep, m.operand[0]));
+	m.net = net_parse(cx, src_open(cx, &cx->keep, m.operand[0]), DEFAULTS_NEWEST);
 	take_ranks(&m);
 	take_rates(&m);
 	take_batches(&m);

@@ -60,7 +60,7 @@ static bool end_slice(Parser *p, End *e)
 static bool parse_end(Parser *p, End *e)
 {
 	*e = (End){ .group = GROUP_TRUE, .count = 1, .off = p->tok.off };
-	if (!at_word(p, "true")) {
+	if (!at_word(p, "true") && !(at_word(p, "bias") && !group_named(p))) {
 		if (!group_find(p, &e->group))
 			return false;
 		e->count = p->net->group[e->group].size;
@@ -116,6 +116,18 @@ static bool option_random(Parser *p, Block *b)
 static bool option_weights(Parser *p, Block *b)
 {
 	size_t off = p->tok.off;
+	for (int i = INIT_RANGE + 1; i < INIT_COUNT; i++) {
+		if (at_word(p, init_names[i])) {
+			b->init = i;
+			token_next(p);
+			return true;
+		}
+	}
+	if (p->tok.kind == TOK_WORD)
+		return unexpected(p, "a weight",
+		                  remedy_near(p, init_names + 1, INIT_COUNT - 1,
+		                              "write weights LOW HIGH, weights X, or one of: weights fan-in, glorot, he"));
+	b->init = INIT_RANGE;
 	if (!expect_real(p, "a weight", -HUGE_VALF, HUGE_VALF, &b->low))
 		return false;
 	if (p->tok.kind != TOK_NUMBER) {
@@ -267,7 +279,7 @@ static bool connect_pair(Parser *p, Block b, const End *from, const End *to, uns
 bool parse_connect(Parser *p)
 {
 	static const char *const usage = "write: connect FROM -> TO";
-	Block b = { .kind = LINK_FULL, .seed = 1, .low = NAN, .high = NAN, .rate = 1, .exact_rate = 1 };
+	Block b = { .kind = LINK_FULL, .seed = 1, .init = default_sets[p->net->defaults].init, .rate = 1, .exact_rate = 1 };
 	unsigned given = 0;
 	if (!parse_ends(p, &p->left) || !expect_arrow(p, usage) || !parse_ends(p, &p->right))
 		return false;

@@ -11,6 +11,7 @@
 #include "net.h"
 
 const char *const role_names[ROLE_COUNT] = { "input", "hidden", "output", "context" };
+const char *const init_names[INIT_COUNT] = { "range", "fan-in", "glorot", "he" };
 
 Group *net_group(const Net *net, Unit u)
 {
@@ -334,6 +335,18 @@ void net_check(Ctx *cx, Net *net)
 	fingerprint(cx, net);
 }
 
+/* Groups of different functions share none but squared. */
+int net_error(const Net *net)
+{
+	bool softmax = true, sigmoid = true;
+	for (uint32_t i = 0; i < net->groups; i++) {
+		const Group *g = &net->group[i];
+		softmax &= g->role != ROLE_OUTPUT || g->fn == FN_SOFTMAX;
+		sigmoid &= g->role != ROLE_OUTPUT || g->fn == FN_SIGMOID;
+	}
+	return softmax ? ERR_DIVERGENCE : sigmoid ? ERR_CROSS_ENTROPY : ERR_SQUARED;
+}
+
 /* ---- initial weights ---- */
 
 uint64_t net_chunk(const Net *net, uint64_t first, uint64_t count)
@@ -342,16 +355,29 @@ uint64_t net_chunk(const Net *net, uint64_t first, uint64_t count)
 	return min_u64(count, net->links - first);
 }
 
+/* Of one link into a unit with n others. */
+static double init_range(const Block *b, uint64_t n)
+{
+	double in = n ? (double)n : 1;
+	if (b->init == INIT_FAN_IN)
+		return (float)(1 / sqrt(in));
+	if (b->from_group < 0)
+		return 0;
+	if (b->init == INIT_GLOROT)
+		in += (double)b->links / b->from_count;
+	return (float)sqrt(6 / in);
+}
+
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w)
 {
 	uint64_t last = first + net_chunk(net, first, count);
 	for (uint64_t l = first, end; l < last; l = end) {
 		Unit u = net_target(net, l);
 		uint64_t row = net->row[u], fan_in = net->row[u + 1] - row - (net_source(net, u, row) == 0);
-		float usual = (float)(1 / sqrt(fan_in ? (double)fan_in : 1));
 		for (end = l; end < last && end < net->row[u + 1]; end++) {
 			const Block *b = net_block(net, u, end);
-			double low = isnan(b->low) ? -usual : b->low, high = isnan(b->low) ? usual : b->high;
+			double r = b->init == INIT_RANGE ? 0 : init_range(b, fan_in);
+			double low = b->init == INIT_RANGE ? b->low : -r, high = b->init == INIT_RANGE ? b->high : r;
 			w[end - first] = (float)(low + (high - low) * random_unit(seed, STREAM_WEIGHTS, end));
 		}
 	}

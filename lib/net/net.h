@@ -33,13 +33,32 @@ typedef struct OptionTable {
 extern const OptionTable general_options;
 extern const OptionTable *const option_tables[]; /* api/targets.c: ends with NULL; general_options is the first */
 
-void options_init(Options *o);                                /* all to their defaults */
+/* Sets of defaults (defaults.def): statement `defaults` of a topology file. */
+enum {
+#define SET(ID, ...) DEFAULTS_##ID,
+#include "defaults.def"
+	DEFAULTS_COUNT,
+	DEFAULTS_NEWEST = DEFAULTS_COUNT - 1
+};
+typedef struct DefaultSet {
+	const char *name;
+	int hidden, output; /* FN_...: functions of groups that name none */
+	int init;           /* INIT_...: of blocks without `weights` */
+	const char *help;
+} DefaultSet;
+extern const DefaultSet default_sets[DEFAULTS_COUNT];
+
+void options_init(Options *o, int defaults);                  /* all to the defaults of a set */
+const char *option_default(const char *name, int defaults);   /* as text; NULL: no such option */
 void *options_of(const Options *o, const OptionTable *table); /* the owner's struct */
 /* NULL if valid, else what is wrong, in scratch; *remedy says what would be right. */
 const char *option_set(Ctx *cx, Options *o, const char *name, const char *value, const char **remedy);
 /* as text that option_set reads back; NULL: no such option */
 const char *option_get(Arena *a, const Options *o, const char *name);
-bool option_is_set(Arena *a, const Options *o, const char *name); /* differs from its default */
+/* A word of another program (words.def): how to say it here, and in *same our option if it is the same, else NULL.
+ * NULL: no such word. */
+const char *option_hint(const char *word, const char **same);
+bool option_is_set(Arena *a, const Options *o, const char *name); /* differs from its newest default */
 const mp_option *option_at(size_t i);                             /* over all tables; NULL past the last */
 bool option_is_fixed(const char *name);        /* changes the result: not to be set on a resumed run */
 void options_check(Ctx *cx, const Options *o); /* fails on contradictory combinations */
@@ -63,6 +82,7 @@ typedef struct Group {
 	Unit first;
 	int fn; /* FN_...; inputs and contexts are FN_LINEAR */
 	int role;
+	bool open;          /* its size is that of the data; 0: not known yet */
 	float start;        /* contexts: value at the start of a sequence; */
 	double exact_start; /* of targets in double precision */
 	Loc at;
@@ -70,15 +90,21 @@ typedef struct Group {
 
 enum { LINK_FULL, LINK_ONE_TO_ONE, LINK_RANDOM, LINK_SINGLE, LINK_KINDS };
 extern const char *const link_kinds[LINK_KINDS];
+/* Range of initial weights: as stated, or -+r. With n links into the unit that do not come from `true`, and m links of
+ * the block from each of its sources: r = 1 / sqrt(n), sqrt(6 / (n + m)), sqrt(6 / n); of links from `true`, under the
+ * last two, r = 0. */
+enum { INIT_RANGE, INIT_FAN_IN, INIT_GLOROT, INIT_HE, INIT_COUNT };
+extern const char *const init_names[INIT_COUNT];
 typedef struct Block { /* one `connect` of one source slice to one target slice */
 	int kind;
 	int32_t from_group, to_group;                        /* from_group -1: the true unit */
 	uint32_t from_first, from_count, to_first, to_count; /* inside their groups */
 	double density;                                      /* LINK_RANDOM */
 	uint64_t seed;                                       /* LINK_RANDOM */
-	float low, high;   /* range of initial weights; NaN: -+1 / sqrt(the unit's links without true) */
-	float rate;        /* factor on the learning rate; */
-	double exact_rate; /* of targets in double precision */
+	int init;                                            /* INIT_... */
+	float low, high;                                     /* INIT_RANGE */
+	float rate;                                          /* factor on the learning rate; */
+	double exact_rate;                                   /* of targets in double precision */
 	bool frozen;
 	uint64_t links; /* how many this block has */
 	Loc at;
@@ -108,20 +134,32 @@ typedef struct Net {
 	Unit *from; /* of link l of unit u: from[l + from_at[u]], the sum modulo 2^64; likewise block_of */
 	uint32_t *block_of;
 	uint64_t *from_at, *block_at; /* [units] */
-	Options options;              /* training defaults of the file */
-	const char *data, *test;      /* paths of `data` and `test`, resolved against the file's folder; NULL if absent */
-	char fingerprint[33];         /* XXH3-128 of groups, functions, links, copies: weights fit if it is equal */
+	const Src *src;               /* what it was read from */
+	int defaults;                 /* DEFAULTS_...: the set that holds */
+	bool defaults_stated;
+	bool open;               /* sizes are missing: it has no links, and only net_resolve may use it */
+	Options options;         /* training defaults of the file */
+	const char *data, *test; /* paths of `data` and `test`, resolved against the file's folder; NULL if absent */
+	mp_data_options data_how, test_how; /* how to read them */
+	char fingerprint[33];               /* XXH3-128 of groups, functions, links, copies: weights fit if it is equal */
 } Net;
 
 /* Limits, checked before anything is allocated for them. */
 #define MAX_UNITS 16777216u
 #define MAX_LINKS 1000000000u
 
-/* ---- parse.c, lex.c, connect.c (parse.h), link.c ---- */
+/* ---- parse.c, lex.c, connect.c, reading.c (parse.h), link.c ---- */
 
-Net *net_parse(Ctx *cx, const Src *src);        /* text to Net: calls net_link and net_check */
-void net_link(Ctx *cx, Net *net);               /* blocks to canonical links; finds duplicates */
-Unit net_target(const Net *net, uint64_t link); /* the unit that it leads to */
+/* Text to Net: calls net_link and net_check. `defaults`: the set that holds if the file states none. To net_parse a
+ * group whose size is that of the data is an error; net_read leaves it open, until net_resolve reads the file again
+ * with the inputs and targets of a case. */
+Net *net_parse(Ctx *cx, const Src *src, int defaults);
+Net *net_read(Ctx *cx, const Src *src, int defaults);
+Net *net_resolve(Ctx *cx, const Net *open, uint32_t inputs, uint32_t outputs);
+Net *net_reread(Ctx *cx, const Net *net, int defaults); /* with the same sizes */
+_Noreturn void net_open_fail(Ctx *cx, const Net *net);  /* says which size is missing */
+void net_link(Ctx *cx, Net *net);                       /* blocks to canonical links; finds duplicates */
+Unit net_target(const Net *net, uint64_t link);         /* the unit that it leads to */
 /* Source and block of link l, which leads to unit u. */
 static inline Unit net_source(const Net *net, Unit u, uint64_t l) { return net->from[l + net->from_at[u]]; }
 
@@ -131,6 +169,7 @@ static inline const Block *net_block(const Net *net, Unit u, uint64_t l)
 }
 
 bool net_same_sources(const Net *net, Unit u, Unit v);
+int net_error(const Net *net);        /* the error function that fits its outputs best: option error auto */
 bool block_is_later(const Block *b);  /* links only to later units of the same group */
 uint64_t block_pairs(const Block *b); /* its links; of LINK_RANDOM, the candidates */
 
@@ -153,6 +192,8 @@ void net_unit_name(const Net *net, Unit u, char *buf, size_t size); /* hidden[3]
 /* Longest path to every unit, 0 for true, inputs and contexts; a softmax group is one node.  `order` takes the computed
  * nodes (their first units), sources before targets; returns how many.  Cycles are recorded as errors. */
 uint32_t net_levels(Ctx *cx, const Net *net, uint32_t *level, Unit *order);
+void text_print(const char *text, Buf *out);                             /* in quotes, with escapes */
+void reading_print(const mp_data_options *how, Buf *out);                /* reading.c: as `data` takes it */
 void block_print_end(const Net *net, const Block *b, bool to, Buf *out); /* a[0:29], b[3], true */
 
 /* ---- plan.c: the order of work, independent of the target ----------------------------------------------- */

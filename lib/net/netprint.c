@@ -69,7 +69,9 @@ static void block_print(const Net *net, const Block *b, Buf *out)
 	}
 	if (block_is_later(b))
 		buf_puts(out, " later");
-	if (!isnan(b->low)) {
+	if (b->init != INIT_RANGE && b->init != default_sets[net->defaults].init) {
+		buf_printf(out, " weights %s", init_names[b->init]);
+	} else if (b->init == INIT_RANGE) {
 		buf_puts(out, " weights ");
 		float_print(out, b->low);
 		buf_puts(out, " ");
@@ -97,7 +99,7 @@ static void copy_print(const Net *net, const Copy *c, Buf *out)
 	buf_puts(out, "\n");
 }
 
-static void text_print(const char *text, Buf *out)
+void text_print(const char *text, Buf *out)
 {
 	buf_puts(out, "\"");
 	for (; *text; text++) {
@@ -109,12 +111,12 @@ static void text_print(const char *text, Buf *out)
 }
 
 /* Only options that were set to something else than their default. */
-static void options_print(const Options *o, Buf *out)
+static void options_print(const Options *o, int defaults, Buf *out)
 {
 	const mp_option *option;
 	for (size_t i = 0; (option = option_at(i)); i++) {
 		const char *value = option_get(out->arena, o, option->name);
-		if (strcmp(value, option->default_value) == 0)
+		if (strcmp(value, option_default(option->name, defaults)) == 0)
 			continue;
 		buf_printf(out, "train %s ", option->name);
 		if (strpbrk(value, " \t\"#\\") || !*value)
@@ -125,24 +127,26 @@ static void options_print(const Options *o, Buf *out)
 	}
 }
 
-static void path_print(const char *word, const char *path, Buf *out)
+static void path_print(const char *word, const char *path, const mp_data_options *how, Buf *out)
 {
 	if (!path)
 		return;
 	buf_printf(out, "%s ", word);
 	text_print(path, out);
+	reading_print(how, out);
 	buf_puts(out, "\n");
 }
 
 static void statements_print(const Net *net, int width, Buf *out)
 {
+	buf_printf(out, "defaults %s\n", default_sets[net->defaults].name);
 	for (uint32_t i = 0; i < net->groups; i++)
 		group_print(&net->group[i], width, out);
 	for (uint32_t i = 0; i < net->blocks; i++)
 		block_print(net, &net->block[i], out);
 	for (uint32_t i = 0; i < net->copies; i++)
 		copy_print(net, &net->copy[i], out);
-	options_print(&net->options, out);
+	options_print(&net->options, net->defaults, out);
 }
 
 void net_print(const Net *net, Buf *out)
@@ -155,8 +159,8 @@ void net_print(const Net *net, Buf *out)
 	           (unsigned long long)net->links, net->inputs, net->outputs);
 	buf_printf(out, "# fingerprint %s\n", net->fingerprint);
 	statements_print(net, width, out);
-	path_print("data", net->data, out);
-	path_print("test", net->test, out);
+	path_print("data", net->data, &net->data_how, out);
+	path_print("test", net->test, &net->test_how, out);
 }
 
 const char *net_statements(Arena *a, const Net *net)

@@ -16,6 +16,19 @@ static const OptionEntry rows[] = {
 #include "option_rows.inc"
 #include "options.def"
 };
+#define SET(ID, ...) { __VA_ARGS__ },
+const DefaultSet default_sets[DEFAULTS_COUNT] = {
+#include "defaults.def"
+};
+
+static const struct {
+	int set;
+	const char *option, *value;
+} older[] = {
+#define OLDER(ID, OPTION, VALUE) { DEFAULTS_##ID, OPTION, VALUE },
+#include "defaults.def"
+};
+
 const OptionTable general_options = { OWNER, offsetof(Options, owned), rows, COUNT(rows) };
 
 static const OptionEntry *row_at(size_t i, const OptionTable **table)
@@ -74,6 +87,26 @@ bool option_is_set(Arena *a, const Options *o, const char *name)
 	return strcmp(option_get(a, o, name), find(name, &table)->shown.default_value) != 0;
 }
 
+static const struct {
+	const char *word, *option, *says; /* says NULL: the same */
+} foreign[] = {
+#define SAME(WORD, OPTION)        { WORD, OPTION, NULL },
+#define OTHER(WORD, OPTION, SAYS) { WORD, OPTION, SAYS },
+#include "words.def"
+};
+
+const char *option_hint(const char *word, const char **same)
+{
+	*same = NULL;
+	for (size_t i = 0; i < COUNT(foreign); i++) {
+		if (strcmp(foreign[i].word, word) != 0)
+			continue;
+		*same = foreign[i].says ? NULL : foreign[i].option;
+		return foreign[i].says ? foreign[i].says : foreign[i].option;
+	}
+	return NULL;
+}
+
 static const char *unknown(Ctx *cx, const char *name, const char **remedy)
 {
 	size_t count = 0;
@@ -84,8 +117,10 @@ static const char *unknown(Ctx *cx, const char *name, const char **remedy)
 		names[i] = option_at(i)->name;
 	Buf what = { .arena = &cx->scratch }, right = { .arena = &cx->scratch };
 	buf_printf(&what, "there is no option '%s'", name);
-	const char *near = nearest_name(name, names, count);
-	if (near)
+	const char *same, *hint = option_hint(name, &same), *near = nearest_name(name, names, count);
+	if (hint)
+		buf_puts(&right, hint);
+	else if (near)
 		buf_printf(&right, "did you mean '%s'?", near);
 	else
 		buf_puts(&right, "'microprop train --help' lists the options");
@@ -93,7 +128,9 @@ static const char *unknown(Ctx *cx, const char *name, const char **remedy)
 	return what.s;
 }
 
-static bool takes_all(const OptionEntry *row) { return strcmp(row->shown.default_value, "all") == 0; }
+static bool shows_all(const mp_option *o) { return o->argument && strncmp(o->argument, "all|", 4) == 0; }
+
+static bool takes_all(const OptionEntry *row) { return shows_all(&row->shown); }
 
 static bool read_int(const OptionEntry *row, const char *value, int64_t *out)
 {
@@ -167,17 +204,33 @@ static bool is_text(const OptionEntry *row)
 	return row->shown.type == MP_OPTION_TEXT || row->shown.type == MP_OPTION_LIST;
 }
 
-void options_init(Options *o)
+static const char *default_of(const OptionEntry *row, int defaults)
+{
+	for (size_t i = 0; i < COUNT(older); i++)
+		if (older[i].set == defaults && strcmp(older[i].option, row->shown.name) == 0)
+			return older[i].value;
+	return row->shown.default_value;
+}
+
+const char *option_default(const char *name, int defaults)
+{
+	const OptionTable *table;
+	const OptionEntry *row = find(name, &table);
+	return row ? default_of(row, defaults) : NULL;
+}
+
+void options_init(Options *o, int defaults)
 {
 	const OptionTable *table;
 	const OptionEntry *row;
 	for (size_t i = 0; (row = row_at(i, &table)); i++) {
 		void *field = field_of(o, table, row);
-		bool valid = read_value(row, row->shown.default_value, field);
+		const char *value = default_of(row, defaults);
+		bool valid = read_value(row, value, field);
 		assert(valid);
 		(void)valid;
 		if (is_text(row))
-			*(const char **)field = row->shown.default_value;
+			*(const char **)field = value;
 	}
 }
 
@@ -188,7 +241,7 @@ static void say_right(const mp_option *o, Buf *b)
 		buf_printf(b, "%s takes a whole number from %.0f", o->name, o->min);
 		if (o->max < (double)INT64_MAX)
 			buf_printf(b, " to %.0f", o->max);
-		else if (strcmp(o->default_value, "all") == 0)
+		else if (shows_all(o))
 			buf_puts(b, ", or 'all'");
 		break;
 	case MP_OPTION_REAL: buf_printf(b, "%s takes a number from %g to %g", o->name, o->min, o->max); break;
@@ -209,7 +262,10 @@ const char *option_set(Ctx *cx, Options *o, const char *name, const char *value,
 {
 	const OptionTable *table;
 	const OptionEntry *row = find(name, &table);
+	const char *same;
 	*remedy = NULL;
+	if (!row && option_hint(name, &same) && same)
+		row = find(same, &table);
 	if (!row)
 		return unknown(cx, name, remedy);
 	void *field = field_of(o, table, row);

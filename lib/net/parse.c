@@ -139,6 +139,12 @@ static const char *remedy_for_group(Parser *p)
 	                   remedy_printf(p, "declare it above: group %.*s SIZE", token_shown(&p->tok), p->tok.s));
 }
 
+bool group_named(const Parser *p)
+{
+	uint32_t number;
+	return dict_find(&p->names, (Text){ p->tok.s, (uint32_t)p->tok.len }, &number);
+}
+
 bool group_find(Parser *p, int32_t *group)
 {
 	const Token *t = &p->tok;
@@ -192,6 +198,8 @@ static bool group_word(Parser *p, Group *g)
 	int found = 0;
 	while (found < FN_COUNT + ROLE_COUNT && !at_word(p, names[found]))
 		found++;
+	if (at_word(p, "logistic"))
+		found = FN_SIGMOID;
 	if (found == FN_COUNT + ROLE_COUNT) {
 		const char *remedy = remedy_near(
 			p, names, COUNT(names),
@@ -211,21 +219,54 @@ static bool group_word(Parser *p, Group *g)
 	return true;
 }
 
+static bool too_many_units(Parser *p, const Group *g, Loc at)
+{
+	error_at(p->cx, at, "make the network smaller", "with group '%s' the network has more than %u units", g->name,
+	         MAX_UNITS);
+	return false;
+}
+
+/* Its size is that of the data, known when the file is read for the second time. */
+static bool group_open(Parser *p, Group *g)
+{
+	bool taken = false;
+	for (uint32_t i = 0; i < p->net->groups; i++)
+		taken |= p->net->group[i].open && p->net->group[i].role == g->role;
+	if (g->role != ROLE_INPUT && g->role != ROLE_OUTPUT) {
+		error_at(p->cx, g->at, remedy_printf(p, "give its size: group %s SIZE", g->name),
+		         "'%s' is neither an input nor an output group: the data does not say how large it is", g->name);
+		return false;
+	}
+	if (taken) {
+		error_at(p->cx, g->at, "give the sizes of all but one of them", "'%s' is the second %s group of unknown size",
+		         g->name, role_names[g->role]);
+		return false;
+	}
+	if (p->size[g->role] > MAX_UNITS - p->net->units)
+		return too_many_units(p, g, g->at);
+	g->size = p->size[g->role];
+	p->net->open |= g->size == 0;
+	return true;
+}
+
 static bool group_size(Parser *p, Group *g)
 {
 	uint64_t size;
+	if (at_word(p, "auto")) {
+		g->open = true;
+		token_next(p);
+		return true;
+	}
 	if (p->tok.kind != TOK_NUMBER)
-		return unexpected(p, "the number of units", remedy_printf(p, "write: group %s SIZE", g->name));
+		return unexpected(p, "the number of units",
+		                  remedy_printf(p, "write: group %s SIZE, or auto for that of the data", g->name));
 	if (!lex_whole(&p->tok, &size) || size == 0) {
 		error_at(p->cx, token_at(p), "give a whole number from 1 up", "a group cannot have '%.*s' units",
 		         token_shown(&p->tok), p->tok.s);
 		return false;
 	}
-	if (size > MAX_UNITS || p->net->units + size > MAX_UNITS) {
-		error_at(p->cx, token_at(p), "make the network smaller", "with group '%s' the network has more than %u units",
-		         g->name, MAX_UNITS);
-		return false;
-	}
+	if (size > MAX_UNITS || p->net->units + size > MAX_UNITS)
+		return too_many_units(p, g, token_at(p));
 	g->size = (uint32_t)size;
 	token_next(p);
 	return true;
@@ -245,7 +286,9 @@ static bool group_words(Parser *p, Group *g)
 	if (g->role < 0)
 		g->role = ROLE_HIDDEN;
 	if (g->fn < 0)
-		g->fn = computes ? FN_SIGMOID : FN_LINEAR;
+		g->fn = !computes                ? FN_LINEAR
+		        : g->role == ROLE_OUTPUT ? default_sets[p->net->defaults].output
+		                                 : default_sets[p->net->defaults].hidden;
 	return true;
 }
 
@@ -263,7 +306,7 @@ static bool parse_group(Parser *p)
 	}
 	Group g = { .name = arena_copy(&p->cx->keep, name.s, name.len), .fn = -1, .role = -1, .at = token_at(p) };
 	token_next(p);
-	bool fine = group_size(p, &g) && group_words(p, &g);
+	bool fine = group_size(p, &g) && group_words(p, &g) && (!g.open || group_open(p, &g));
 	if (!fine)
 		g.size = 0;
 	g.first = net->units;
@@ -339,10 +382,9 @@ static bool parse_copy(Parser *p)
 	return true;
 }
 
-/* ---- train, data, test ---- */
+/* ---- train ---- */
 
-/* Once in a file; another file may set it again. */
-static bool setting_new(Parser *p, const char *name, Loc at)
+bool option_once(Parser *p, const char *name, Loc at)
 {
 	uint32_t i = 0;
 	while (i < p->settings && strcmp(p->setting[i].name, name) != 0)
@@ -375,7 +417,8 @@ static bool train_option(Parser *p)
 		return false;
 	}
 	token_next(p);
-	return setting_new(p, name, at);
+	p->training = true;
+	return option_once(p, name, at);
 }
 
 static bool parse_train(Parser *p)
@@ -388,8 +431,9 @@ static bool parse_train(Parser *p)
 	return true;
 }
 
-/* A path relative to the folder of the file that names it. */
-static char *path_resolve(Parser *p, const char *path)
+/* ---- names of files ---- */
+
+char *path_resolve(Parser *p, const char *path)
 {
 	const char *name = p->lx.src->name, *slash = strrchr(name, '/');
 	Buf b = { .arena = &p->cx->keep };
@@ -399,7 +443,7 @@ static char *path_resolve(Parser *p, const char *path)
 	return b.s;
 }
 
-static bool parse_path(Parser *p, const char *what, char **path)
+bool parse_path(Parser *p, const char *what, char **path)
 {
 	if (p->tok.kind != TOK_TEXT)
 		return unexpected(p, "a file's name", remedy_printf(p, "write it in double quotes: %s \"FILE\"", what));
@@ -410,22 +454,50 @@ static bool parse_path(Parser *p, const char *what, char **path)
 	}
 	*path = path_resolve(p, text);
 	token_next(p);
-	return expect_end(p, "one file's name is all that goes here");
-}
-
-static bool parse_cases(Parser *p, const char *what, const char **field)
-{
-	Loc at = token_at(p);
-	char *path;
-	if (!parse_path(p, what, &path) || !setting_new(p, what, at))
-		return false;
-	*field = path;
 	return true;
 }
 
-static bool parse_data(Parser *p) { return parse_cases(p, "data", &p->net->data); }
+/* ---- defaults ---- */
 
-static bool parse_test(Parser *p) { return parse_cases(p, "test", &p->net->test); }
+static bool defaults_find(Parser *p, int *set)
+{
+	Buf names = { .arena = &p->cx->scratch };
+	for (*set = 0; *set < DEFAULTS_COUNT; ++*set)
+		if ((p->tok.kind == TOK_NUMBER || p->tok.kind == TOK_WORD) && token_is(&p->tok, default_sets[*set].name))
+			return true;
+	for (int i = 0; i < DEFAULTS_COUNT; i++)
+		buf_printf(&names, "%sdefaults %s", i ? " or " : "write ", default_sets[i].name);
+	return unexpected(p, "a set of defaults", names.s);
+}
+
+/* What it changes is read from then on: nothing of that may stand before it. */
+static bool parse_defaults(Parser *p)
+{
+	int set;
+	Loc at = token_at(p);
+	if (!defaults_find(p, &set))
+		return false;
+	token_next(p);
+	if (!expect_end(p, "the year is all that goes here"))
+		return false;
+	if (set == p->net->defaults && (p->defaults.src || p->net->groups || p->training))
+		return true; /* an included file may state the set that holds already */
+	if (p->defaults.src) {
+		error_at(p->cx, at, "keep one of them", "the file has other defaults already");
+		note_at(p->cx, p->defaults, NULL, "they are stated here");
+		return false;
+	}
+	if (p->net->groups || p->training) {
+		error_at(p->cx, at, "move this line to the top of the file",
+		         "defaults stand before groups and training options, which they change");
+		return false;
+	}
+	p->defaults = at;
+	p->net->defaults = set;
+	p->net->defaults_stated = true;
+	options_init(&p->net->options, set);
+	return true;
+}
 
 /* ---- include ---- */
 
@@ -452,7 +524,8 @@ static bool parse_include(Parser *p)
 	Loc at = token_at(p);
 	char *path;
 	struct stat st;
-	if (!parse_path(p, "include", &path) || include_cycle(p, path, at))
+	if (!parse_path(p, "include", &path) || !expect_end(p, "one file's name is all that goes here") ||
+	    include_cycle(p, path, at))
 		return false;
 	if (p->open->depth == MAX_INCLUDES) {
 		error_at(p->cx, at, "include fewer files in one another", "includes are nested more than %d deep",
@@ -476,8 +549,9 @@ static bool parse_include(Parser *p)
 /* ---- statements ---- */
 
 static const Statement statements[] = {
-	{ "connect", parse_connect }, { "group", parse_group }, { "copy", parse_copy },       { "train", parse_train },
-	{ "data", parse_data },       { "test", parse_test },   { "include", parse_include },
+	{ "connect", parse_connect }, { "group", parse_group },       { "copy", parse_copy },
+	{ "train", parse_train },     { "data", parse_data },         { "test", parse_test },
+	{ "include", parse_include }, { "defaults", parse_defaults },
 };
 
 static const Statement *statement_find(const Token *t)
@@ -489,6 +563,8 @@ static const Statement *statement_find(const Token *t)
 	return NULL;
 }
 
+bool is_statement(const Token *t) { return statement_find(t); }
+
 static bool parse_statement(Parser *p)
 {
 	const Statement *s = statement_find(&p->tok);
@@ -499,8 +575,8 @@ static bool parse_statement(Parser *p)
 	const char *names[COUNT(statements)];
 	for (size_t i = 0; i < COUNT(statements); i++)
 		names[i] = statements[i].word;
-	const char *remedy =
-		remedy_near(p, names, COUNT(names), "a line starts with group, connect, copy, train, data, test or include");
+	const char *remedy = remedy_near(p, names, COUNT(names),
+	                                 "a line starts with group, connect, copy, train, data, test, include or defaults");
 	return unexpected(p, "a statement", remedy);
 }
 
@@ -520,21 +596,85 @@ static void parse_file(Parser *p, const Src *src, Loc at)
 	p->open = open.up;
 }
 
-Net *net_parse(Ctx *cx, const Src *src)
+/* `size`: of open groups, by role. */
+static Net *read_sized(Ctx *cx, const Src *src, int defaults, const uint32_t *size)
 {
 	Net *net = NEW(&cx->keep, 1, Net);
 	Parser p = { .cx = cx, .net = net, .names.arena = &cx->scratch };
 	net->arena = &cx->keep;
+	memcpy(p.size, size, sizeof p.size);
 	net->name = src->name;
+	net->src = src;
 	net->units = 1;
-	options_init(&net->options);
+	net->defaults = defaults;
+	net->data_how.size = net->test_how.size = sizeof net->data_how;
+	options_init(&net->options, defaults);
 	parse_file(&p, src, (Loc){ 0 });
 	check_errors(cx);
 	if (net->groups == 0)
 		fail_at(cx, (Loc){ src, 0 }, "declare some, such as: group letters 203 input",
 		        "there are no groups in this file");
+	if (net->options.error == ERR_AUTO)
+		net->options.error = net_error(net);
+	if (net->open)
+		return net;
 	net_link(cx, net);
 	net_check(cx, net);
 	check_errors(cx);
 	return net;
+}
+
+Net *net_read(Ctx *cx, const Src *src, int defaults)
+{
+	return read_sized(cx, src, defaults, (uint32_t[ROLE_COUNT]){ 0 });
+}
+
+Net *net_parse(Ctx *cx, const Src *src, int defaults)
+{
+	Net *net = net_read(cx, src, defaults);
+	if (net->open)
+		net_open_fail(cx, net);
+	return net;
+}
+
+void net_open_fail(Ctx *cx, const Net *net)
+{
+	const Group *g = net->group;
+	while (!g->open || g->size)
+		g++;
+	fail_at(cx, g->at, "give a size, or train on data: its size is then that of the data",
+	        "the size of %s group '%s' is that of the data, and there is none here", role_names[g->role], g->name);
+}
+
+/* What the stated sizes of a role leave of `all` for its open group. */
+static uint32_t size_left(Ctx *cx, const Net *net, int role, uint32_t all)
+{
+	uint32_t stated = role == ROLE_INPUT ? net->inputs : net->outputs;
+	for (uint32_t i = 0; i < net->groups; i++) {
+		const Group *g = &net->group[i];
+		if (!g->open || g->role != role)
+			continue;
+		if (all <= stated)
+			fail_at(cx, g->at, "give fewer units to the others, or choose the columns of the data",
+			        "the data has %u %s a case, and other groups take %u: none is left for '%s'", all,
+			        role == ROLE_INPUT ? "inputs" : "targets", stated, g->name);
+		return all - stated;
+	}
+	return 0;
+}
+
+Net *net_resolve(Ctx *cx, const Net *open, uint32_t inputs, uint32_t outputs)
+{
+	uint32_t size[ROLE_COUNT] = { [ROLE_INPUT] = size_left(cx, open, ROLE_INPUT, inputs),
+		                          [ROLE_OUTPUT] = size_left(cx, open, ROLE_OUTPUT, outputs) };
+	return read_sized(cx, open->src, open->defaults, size);
+}
+
+Net *net_reread(Ctx *cx, const Net *net, int defaults)
+{
+	uint32_t size[ROLE_COUNT] = { 0 };
+	for (uint32_t i = 0; i < net->groups; i++)
+		if (net->group[i].open)
+			size[net->group[i].role] = net->group[i].size;
+	return read_sized(cx, net->src, defaults, size);
 }

@@ -68,15 +68,18 @@ typedef struct Parser {
 	Ctx *cx;
 	Net *net;
 	Lexer lx;
-	Token tok;        /* lookahead */
-	size_t past;      /* end of the token before it */
-	Open *open;       /* files being read, innermost first */
-	Dict names;       /* of groups; their numbers are those of net->group */
-	Ends left, right; /* of the connect being read */
+	Token tok;                 /* lookahead */
+	size_t past;               /* end of the token before it */
+	Open *open;                /* files being read, innermost first */
+	Dict names;                /* of groups; their numbers are those of net->group */
+	Ends left, right;          /* of the connect being read */
+	uint32_t size[ROLE_COUNT]; /* of open groups; 0: not known */
 	uint64_t group_cap, block_cap, copy_cap;
 	uint64_t pairs;   /* links so far; of random blocks, all candidates */
 	Setting *setting; /* options set by train, data and test, with their last place */
 	uint32_t settings;
+	Loc defaults;  /* the statement that chose them, if any */
+	bool training; /* an option was set */
 	uint64_t setting_cap;
 } Parser;
 
@@ -93,10 +96,21 @@ bool expect_arrow(Parser *p, const char *remedy);
 bool expect_real(Parser *p, const char *what, float low, float high, float *v);
 /* and the same in double precision */
 bool expect_exact(Parser *p, const char *what, float low, float high, float *v, double *exact);
+bool group_named(const Parser *p);                                            /* does the token name a group? */
 bool group_find(Parser *p, int32_t *group);                                   /* the group that the token names */
 const char *remedy_printf(Parser *p, const char *fmt, ...) PRINTF_LIKE(2, 3); /* a text in scratch */
 /* "did you mean ...?" if the token is near one of the names */
 const char *remedy_near(Parser *p, const char *const *names, size_t count, const char *otherwise);
+
+bool option_once(Parser *p, const char *name, Loc at); /* once in a file; another file may set it again */
+char *path_resolve(Parser *p, const char *path);       /* relative to the folder of the file that names it */
+bool parse_path(Parser *p, const char *what, char **path);
+bool is_statement(const Token *t);
+
+/* ---- reading.c ---------------------------------------------------------------------------------- */
+
+bool parse_data(Parser *p);
+bool parse_test(Parser *p);
 
 /* ---- connect.c ---------------------------------------------------------------------------------- */
 

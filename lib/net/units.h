@@ -22,7 +22,8 @@ typedef struct UnitFn {
 } UnitFn;
 extern const UnitFn unit_fns[FN_COUNT];
 
-enum { ERR_SQUARED, ERR_CROSS_ENTROPY, ERR_DIVERGENCE, ERR_COUNT };
+/* ERR_AUTO is a value of option error only: net_parse and mp_run_set put the choice for the network in its place. */
+enum { ERR_SQUARED, ERR_CROSS_ENTROPY, ERR_DIVERGENCE, ERR_COUNT, ERR_AUTO = ERR_COUNT };
 typedef struct ErrorFn {
 	const char *name, *formula;
 	double (*value)(double out, double target);

@@ -483,7 +483,7 @@ static void read_options(Ctx *cx, const SafeFile *f, Options *o)
 	const char *name, *remedy;
 	if (!json_is_object(tree))
 		fail_at(cx, safe_loc(f, "options"), not_whole, "metadata options is not an object");
-	options_init(o);
+	options_init(o, DEFAULTS_1989); /* those that version 0.1 did not have are neutral there */
 	json_object_foreach(tree, name, v)
 	{
 		const char *value = json_string_value(v);
@@ -645,12 +645,27 @@ static void start_with(Run *r, const Options *opt)
 	run_start(r);
 }
 
+/* A network file of version 0.1 states no defaults; its weights fit the network that it described then. */
+static void take_older_defaults(Run *r, const SafeFile *f)
+{
+	const char *fingerprint = safe_meta(f, "network");
+	if (!fingerprint || r->net->defaults_stated || strcmp(fingerprint, r->net->fingerprint) == 0)
+		return;
+	const Net *older = net_reread(&r->cx, r->net, DEFAULTS_1989);
+	if (strcmp(fingerprint, older->fingerprint) != 0)
+		return;
+	note(&r->cx, "begin the topology file with: defaults 1989",
+	     "%s was trained with older defaults than %s has now: they are used", f->src->name, r->net->name);
+	r->net = older;
+}
+
 void checkpoint_read(Run *r, const Src *src, bool resume)
 {
 	Ctx *cx = &r->cx;
 	SafeFile *f = safe_read(cx, src);
 	check_format(cx, f, resume);
 
+	take_older_defaults(r, f);
 	Rest *rest = NEW(&cx->scratch, 1, Rest);
 	Scale scale;
 	WeightReader *weights = weights_open(cx, f, r->net);

@@ -11,7 +11,9 @@ Content checkpoint_image(Run *r, Arena *arena, bool best); /* the file's content
 /* Weights, rule state, position, options; best: weights of the best epoch, without state. */
 void checkpoint_save(Run *r, const char *path, bool best);
 void checkpoint_load(Run *r, const char *path, bool resume); /* resume: everything; else weights, scale, classes */
-void checkpoint_read(Run *r, const Src *src, bool resume);   /* the same from a file already read */
+/* Inputs and outputs of the network whose weights the file holds, by the names of the open groups of a network. */
+void weights_sizes(Ctx *cx, const char *path, const Net *open, uint32_t *inputs, uint32_t *outputs);
+void checkpoint_read(Run *r, const Src *src, bool resume); /* the same from a file already read */
 
 /* The text of the network that a file of weights holds, to be parsed like a topology file; NULL: the file is not a
  * safetensors file.  Fails if it is one, but without that text.  In arena. */

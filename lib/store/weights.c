@@ -104,6 +104,27 @@ static void explain_groups(Ctx *cx, const SafeFile *f, const Net *net, const jso
 			         text_of(json_array_get(groups, i), "name"), net->group[i].name);
 }
 
+void weights_sizes(Ctx *cx, const char *path, const Net *open, uint32_t *inputs, uint32_t *outputs)
+{
+	Src *src = src_open(cx, &cx->scratch, path);
+	src->binary = true;
+	const SafeFile *f = safe_read(cx, src);
+	const json_t *groups = safe_meta(f, "groups") ? safe_json(cx, f, "groups") : NULL;
+	*inputs = open->inputs;
+	*outputs = open->outputs;
+	for (uint32_t i = 0; i < open->groups; i++) {
+		const Group *g = &open->group[i];
+		if (!g->open)
+			continue;
+		const json_t *said = groups ? group_find(groups, g->name) : NULL;
+		json_int_t size = said ? json_integer_value(json_object_get(said, "size")) : 0;
+		if (size < 1 || size > MAX_UNITS)
+			fail_at(cx, g->at, "give its size in the topology file", "%s does not say how large group '%s' is", path,
+			        g->name);
+		*(g->role == ROLE_INPUT ? inputs : outputs) += (uint32_t)size;
+	}
+}
+
 /* ---- tensors ------------------------------------------------------------------------------------ */
 
 static void shape_print(Buf *b, const uint64_t *dim, int dims)

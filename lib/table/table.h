@@ -121,7 +121,7 @@ typedef struct NetworkFor {
 	uint64_t cases;
 	bool held_out;
 	const char *hidden;   /* "64,32", "0" for none; NULL: by the size of the data */
-	const char *function; /* of hidden units; NULL: tanh */
+	const char *function; /* of hidden units; NULL: relu */
 } NetworkFor;
 void topology_print(Ctx *cx, const Schema *s, const NetworkFor *n, Buf *out);
 

@@ -55,6 +55,8 @@ Status epoch_end(Loop *l, double rate, bool finite); /* count, evaluate and note
 void check_error(Loop *l, const Tally *t);           /* fails unless it is finite, before its epoch is counted */
 _Noreturn void diverged(Loop *l, uint64_t epoch);
 
+void note_stuck(Loop *l); /* stuck.c: a note if the run has learnt nothing */
+
 /* ---- notify.c ---- */
 
 bool must_stop(const Run *r);

@@ -71,6 +71,8 @@ static Status last_report(Loop *l, double rate, const char *reason)
 		diverged(l, r->at.epoch + (r->at.done > 0));
 	run_fingerprint(r, r->fingerprint);
 	r->report.fingerprint = r->fingerprint;
+	if (!interrupted)
+		note_stuck(l);
 	r->training = false;
 	give_report(l);
 	loop_finish(r);

@@ -176,7 +176,7 @@ static void classes_go_with_the_weights(void **state)
 	mp_data_close(first);
 	mp_data_close(rest);
 
-	assert_int_equal(mp_net_parse(&net, text, "c.topo", NULL), MP_OK);
+	assert_int_equal(net_parse_1989(&net, text, "c.topo", NULL), MP_OK);
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
 	assert_null(mp_run_get_classes(run, &count));
 	assert_string_equal(mp_run_get_figures(run), "{}");
@@ -387,9 +387,67 @@ static void the_build_describes_itself(void **state)
 	ctx_free(&cx);
 }
 
+/* Sizes that the file leaves open come from data or from a file of weights. */
+static void sizes_come_from_the_data(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"group in auto input\ngroup h 3\ngroup out auto output\nconnect in -> h\n"
+		"connect h[0:1] -> out\nconnect in[0] -> h[2] weights 1 1\ndata \"make:parity:4\" first 8\n";
+	mp_net *net;
+	mp_data *data;
+	mp_run *run;
+	assert_int_equal(mp_net_parse(&net, text, "n.topo", NULL), MP_OK);
+	const mp_net_info *info = mp_net_get_info(net);
+	assert_true(info->open && info->data_options->first == 8);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_run_messages(run), "n.topo:1:7: error: the size of input group 'in'"));
+	mp_run_close(run);
+	assert_int_equal(mp_net_print(net, "net", NULL, NULL, NULL), MP_BAD_INPUT);
+	assert_int_equal(mp_net_resolve(net, NULL, NULL), MP_BAD_INPUT);
+	assert_int_equal(mp_data_open(&data, "make:parity:4", NULL, NULL), MP_OK);
+	assert_int_equal(mp_net_resolve(net, data, NULL), MP_BAD_INPUT); /* in[0] -> h[2] twice: found only now */
+	mp_net_close(net);
+
+	static const char good[] = "group in auto input\ngroup h 3\ngroup out auto output\nconnect in, true -> h\n"
+							   "connect h -> out\n";
+	assert_int_equal(mp_net_parse(&net, good, "n.topo", NULL), MP_OK);
+	assert_int_equal(mp_net_resolve(net, data, NULL), MP_OK);
+	info = mp_net_get_info(net);
+	assert_true(!info->open && info->inputs == 4 && info->outputs == 1 && info->connections == 18);
+	assert_int_equal(mp_net_resolve(net, NULL, NULL), MP_OK); /* nothing is open */
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_int_equal(mp_run_save(run, "sizes.safetensors"), MP_OK);
+	mp_run_close(run);
+	mp_net_close(net);
+
+	assert_int_equal(mp_net_parse(&net, good, "n.topo", NULL), MP_OK);
+	assert_int_equal(mp_net_resolve(net, NULL, "sizes.safetensors"), MP_OK);
+	assert_int_equal(mp_net_get_info(net)->inputs, 4);
+	unlink("sizes.safetensors");
+	mp_net_close(net);
+	mp_data_close(data);
+}
+
+static void words_of_other_programs(void **state)
+{
+	(void)state;
+	const char *same;
+	assert_non_null(strstr(mp_option_hint("lr", &same), "summed over the batch"));
+	assert_null(same);
+	assert_non_null(mp_option_hint("batch-size", &same));
+	assert_string_equal(same, "batch");
+	assert_null(mp_option_hint("nonsense", &same));
+	const mp_option *o;
+	for (size_t i = 0; (o = mp_option_at(i)); i++)
+		assert_null(mp_option_hint(o->name, &same));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_come_from_the_data),
+		cmocka_unit_test(words_of_other_programs),
 		cmocka_unit_test(networks_describe_themselves),
 		cmocka_unit_test(stages_are_printed),
 		cmocka_unit_test(data_from_memory),

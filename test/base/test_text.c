@@ -19,7 +19,7 @@ static void to_file(const Src *src)
 	assert_int_equal(fclose(f), 0);
 }
 
-static void topology(Ctx *cx, const Src *src) { net_parse(cx, src); }
+static void topology(Ctx *cx, const Src *src) { net_parse(cx, src, DEFAULTS_1989); }
 
 static void text_data(Ctx *cx, const Src *src) { read_text(cx, src, NULL); }
 

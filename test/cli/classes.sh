@@ -14,6 +14,7 @@ cat >few.csv <<-END
 	0,0.05,tulip
 END
 cat >flowers.topo <<-END
+	defaults 1989
 	group in 2 input
 	group out 3 output
 	connect in, true -> out

@@ -5,6 +5,7 @@ npy() { # COLUMNS: 100,000 cases, all zero
 	head -c $((100000 * $1)) /dev/zero
 }
 cat >net.topo <<END
+defaults 1989
 group in 40 input
 group hidden 3
 group out 1 output

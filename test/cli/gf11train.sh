@@ -24,6 +24,7 @@ t train xor.topo --target gf11 --machine moon
 t train xor.topo --target gf11 --rule doug
 t train "$SOURCE_DIR/examples/reber.topo" --target gf11 --bptt full
 cat >large.topo <<-END
+	defaults 1989
 	group in 9000 input
 	group out 1 output
 	connect in -> out

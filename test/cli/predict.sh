@@ -24,6 +24,7 @@ echo "exit $?"
 # Text without names and headers; several outputs, so the best guess is the largest.
 echo 0 1 | "$MICROPROP" predict xor.topo w.safetensors -
 cat >enc.topo <<-END
+	defaults 1989
 	group in 4 input
 	group out 4 output
 	connect in, true -> out

@@ -24,6 +24,7 @@ t train linear.topo --target ref --rate 1e6 --quiet
 
 # Words, and a full device.
 cat >letters.topo <<-END
+	defaults 1989
 	group in 203 input
 	group out 26 output
 	connect in, true -> out

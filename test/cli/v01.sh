@@ -13,4 +13,5 @@ resume half.safetensors
 resume gf11.safetensors
 resume momentum.safetensors
 # The same as a run that was not interrupted.
+sed -i "1i defaults 1989" encoder.topo
 "$MICROPROP" train encoder.topo --rule momentum --epochs 60 --json --quiet | grep -oE '"fingerprint": "[a-z0-9]+"'

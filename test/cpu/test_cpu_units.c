@@ -618,7 +618,7 @@ static Formula formula_of(uint32_t rule)
 static void options_body(Ctx *cx, void *arg)
 {
 	(void)cx;
-	options_init(arg);
+	options_init(arg, DEFAULTS_1989);
 }
 
 static void numbers_of(uint32_t rule, float param[P_COUNT])

@@ -45,7 +45,7 @@ static void both(Ctx *cx, const Src *src)
 	Src file = {
 		.name = src->name, .text = arena_copy(&cx->keep, src->text, src->len), .len = src->len, .binary = true
 	};
-	Net *net = net_parse(cx, &text);
+	Net *net = net_parse(cx, &text, DEFAULTS_1989);
 	seal((char *)file.text, file.len);
 	load(cx, net, &file, false);
 	load(cx, net, &file, true);

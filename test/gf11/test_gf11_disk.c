@@ -40,7 +40,7 @@ static void make_body(Ctx *cx, void *arg)
 	Make *a = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "small.topo", .text = text, .len = strlen(text) };
-	a->made.net = net_parse(cx, src);
+	a->made.net = net_parse(cx, src, DEFAULTS_1989);
 	const Options *opt = &a->made.net->options;
 	Machine *m = a->made.m = machine_open(cx, "gf11");
 	m->processors = a->s.processors ? a->s.processors : m->processors;
@@ -195,7 +195,7 @@ typedef struct Lesson {
 static Options options_for(const Small *s, const char *machine, int disks, const Lesson *lesson)
 {
 	Options opt;
-	options_init(&opt);
+	options_init(&opt, DEFAULTS_1989);
 	gf11_own(&opt)->machine = machine;
 	gf11_own(&opt)->disks = disks;
 	gf11_own(&opt)->compiler = s->compiler;

@@ -33,7 +33,7 @@ static void large_body(Ctx *cx, void *arg)
 	Large *t = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "large.topo", .text = t->text, .len = strlen(t->text) };
-	Net *net = net_parse(cx, src);
+	Net *net = net_parse(cx, src, DEFAULTS_1989);
 	Plan *plan = plan_make(cx, net, &(Caps){ .target = "gf11", .lanes = 1 });
 	Machine *m = machine_open(cx, "gf11");
 	m->microcode = t->microcode ? t->microcode : m->microcode;
@@ -80,7 +80,7 @@ static void large(Ctx *cx, Large *t, const char *says)
 static Cases blocks_open(Draft *d, Side *ref)
 {
 	Options opt;
-	options_init(&opt);
+	options_init(&opt, DEFAULTS_1989);
 	say_blocks(d);
 	side_open(ref, &target_ref, d->text, opt);
 	return cases_make(&d->d, ref->net, CASES);

@@ -39,7 +39,7 @@ static void bench_build(Ctx *cx, void *arg)
 	Bench *s = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "toy.topo", .text = toy, .len = strlen(toy) };
-	Net *net = net_parse(cx, src);
+	Net *net = net_parse(cx, src, DEFAULTS_1989);
 	s->opt.rate = net->options.rate;
 	s->opt.momentum = net->options.momentum;
 	Caps caps = { .target = "gf11", .lanes = 566, .bundle = 1000 };
@@ -67,7 +67,7 @@ static Bench *bench_open(const Way *way, const char *const (*option)[2])
 	const char *remedy;
 	s->way = *way;
 	ctx_init(&s->cx, NULL);
-	options_init(&s->opt);
+	options_init(&s->opt, DEFAULTS_1989);
 	for (; option && (*option)[0]; option++)
 		assert_null(option_set(&s->cx, &s->opt, (*option)[0], (*option)[1], &remedy));
 	Status status = guarded(&s->cx, bench_build, s);

@@ -176,7 +176,7 @@ static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool m
 	Draft t;
 	Match m = { .seed = seed };
 	Options opt;
-	options_init(&opt);
+	options_init(&opt, DEFAULTS_1989);
 	gf11_own(&opt)->procs = procs;
 	opt.threads = 1;
 	gf11_own(&opt)->sum = way % SUMS;

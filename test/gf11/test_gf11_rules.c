@@ -67,7 +67,7 @@ static void race(size_t which, uint32_t way)
 	Side gf11, ref;
 	Options opt;
 	Dice d = { 7 + way, 0 };
-	options_init(&opt);
+	options_init(&opt, DEFAULTS_1989);
 	gf11_own(&opt)->procs = procs[way % COUNT(procs)];
 	opt.threads = 1;
 	gf11_own(&opt)->sigmoid = SIGMOID_POWER2;
@@ -130,7 +130,7 @@ static void cost_body(Ctx *cx, void *arg)
 	Cost *c = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "toy.topo", .text = text, .len = strlen(text) };
-	Net *net = net_parse(cx, src);
+	Net *net = net_parse(cx, src, DEFAULTS_1989);
 	const Plan *plan = plan_make(cx, net, &(Caps){ .target = "gf11", .lanes = 566 });
 	for (int checked = 0; checked < 2; checked++) {
 		Options opt = net->options;

@@ -474,7 +474,7 @@ static void agree(uint64_t seed, uint32_t procs, int sum, bool rates)
 {
 	Draft t;
 	Options opt;
-	options_init(&opt);
+	options_init(&opt, DEFAULTS_1989);
 	gf11_own(&opt)->procs = procs;
 	gf11_own(&opt)->sum = sum;
 	gf11_own(&opt)->compiler = (int)(seed / 2 % 2); /* no matter */
@@ -527,7 +527,7 @@ static void small_layers_agree(void **state)
 		const uint32_t *size = nets[i / 4].size;
 		Draft t = { .d = { i, 0 } };
 		Options opt;
-		options_init(&opt);
+		options_init(&opt, DEFAULTS_1989);
 		gf11_own(&opt)->procs = 1 + (int)(i % 3);
 		gf11_own(&opt)->sum = SUM_TREE;
 		gf11_own(&opt)->compiler = (int)(i % 2);
@@ -641,7 +641,7 @@ static void memory_body(Ctx *cx, void *arg)
 	Memory *t = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "toy.topo", .text = t->text, .len = strlen(t->text) };
-	Net *net = net_parse(cx, src);
+	Net *net = net_parse(cx, src, DEFAULTS_1989);
 	Plan *plan = plan_make(cx, net, &(Caps){ .target = "gf11", .lanes = 1 });
 	uint64_t count = t->c->d.sequences, *length = NEW(&cx->keep, count, uint64_t), first;
 	for (uint64_t i = 0; i < count; i++)
@@ -700,7 +700,7 @@ static void sequences_agree(void **state)
 		Side s;
 		Ctx cx;
 		Options opt;
-		options_init(&opt);
+		options_init(&opt, DEFAULTS_1989);
 		draft(&t, seed, 16, FN_SOFTMAX);
 		draft_memory(&t);
 		side_open(&s, &target_ref, t.text, opt);
@@ -740,7 +740,7 @@ static void trial_body(Ctx *cx, void *arg)
 	Trial *t = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "toy.topo", .text = t->text, .len = strlen(t->text) };
-	t->net = net_parse(cx, src);
+	t->net = net_parse(cx, src, DEFAULTS_1989);
 	t->opt = t->net->options;
 	gf11_own(&t->opt)->sigmoid = SIGMOID_TABLE;
 	Plan *plan = plan_make(cx, t->net, &(Caps){ .target = "gf11", .lanes = 1 });
@@ -780,7 +780,7 @@ static void traced_and_fast_give_the_same_bits(void **state)
 		draft_rates(&t);
 		Side s;
 		Options opt;
-		options_init(&opt);
+		options_init(&opt, DEFAULTS_1989);
 		gf11_own(&opt)->sigmoid = SIGMOID_TABLE;
 		gf11_own(&opt)->procs = 5;
 		side_open(&s, &target_ref, t.text, opt);

@@ -360,7 +360,7 @@ static void try_updates(Ctx *cx, void *arg)
 	Formula f;
 	factors_fill(t);
 	Bp *b = bp_make(cx, t);
-	options_init(&o);
+	options_init(&o, DEFAULTS_1989);
 	o.rule = t->rule;
 	o.decay = (double)t->decay;
 	formula_parse(cx, b->rule, &f);

@@ -97,7 +97,7 @@ static void agree(uint64_t seed, uint32_t most, uint32_t procs)
 	Draft t;
 	Side gf11, ref;
 	Options opt;
-	options_init(&opt);
+	options_init(&opt, DEFAULTS_1989);
 	draft(&t, seed, most, FN_COUNT);
 	gf11_own(&opt)->procs = procs;
 	opt.threads = 1;
@@ -362,7 +362,7 @@ static void stopped_batch_leaves_nothing(void **state)
 	(void)state;
 	Side s;
 	Options opt;
-	options_init(&opt);
+	options_init(&opt, DEFAULTS_1989);
 	gf11_own(&opt)->procs = 4;
 	opt.threads = 1;
 	side_open(&s, &target_gf11, small, opt);

@@ -15,7 +15,7 @@ static void alone_body(Ctx *cx, void *arg)
 	(void)arg;
 	for (size_t i = COUNT(texts); i-- > 0;) {
 		Src src = { .name = "small.topo", .text = texts[i], .len = strlen(texts[i]) };
-		net = net_parse(cx, &src);
+		net = net_parse(cx, &src, DEFAULTS_1989);
 		for (uint64_t batch = 1; batch <= 512; batch *= 8)
 			assert_true(rates_alone(cx, net, NULL, 1, batch) > 0);
 	}

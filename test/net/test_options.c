@@ -10,8 +10,8 @@ static void every_option_reads_back(void **state)
 	Ctx cx;
 	Options o, copy;
 	ctx_init(&cx, NULL);
-	options_init(&o);
-	options_init(&copy);
+	options_init(&o, DEFAULTS_NEWEST);
+	options_init(&copy, DEFAULTS_NEWEST);
 	size_t i = 0;
 	for (const mp_option *row; (row = option_at(i)); i++) {
 		const char *remedy, *text = option_get(&cx.keep, &o, row->name);
@@ -31,7 +31,7 @@ static void choices_name_the_tables(void **state)
 	Ctx cx;
 	Options o;
 	ctx_init(&cx, NULL);
-	options_init(&o);
+	options_init(&o, DEFAULTS_1989);
 	for (uint32_t i = 0; i < rule_count; i++) {
 		o.rule = (int)i;
 		assert_string_equal(option_get(&cx.keep, &o, "rule"), rules[i].name);
@@ -50,7 +50,7 @@ static void exact_values(void **state)
 	Options o;
 	const char *remedy;
 	ctx_init(&cx, NULL);
-	options_init(&o);
+	options_init(&o, DEFAULTS_1989);
 	assert_null(option_set(&cx, &o, "rate", "0.1", &remedy));
 	assert_string_equal(option_get(&cx.keep, &o, "rate"), "0.1");
 	o.rate = 1.0 / 3;
@@ -90,7 +90,7 @@ static void wrong_values_are_refused_with_a_remedy(void **state)
 		Options o;
 		const char *remedy;
 		ctx_init(&cx, NULL);
-		options_init(&o);
+		options_init(&o, DEFAULTS_1989);
 		assert_non_null(option_set(&cx, &o, wrong[i][0], wrong[i][1], &remedy));
 		assert_non_null(strstr(remedy, wrong[i][2]));
 		ctx_free(&cx);
@@ -124,7 +124,7 @@ static void contradictions_are_found(void **state)
 		Options o;
 		const char *remedy;
 		ctx_init(&cx, NULL);
-		options_init(&o);
+		options_init(&o, DEFAULTS_1989);
 		assert_int_equal(guarded(&cx, check, &o), MP_OK);
 		assert_null(option_set(&cx, &o, sets[i][0], sets[i][1], &remedy));
 		assert_null(option_set(&cx, &o, sets[i][2], sets[i][3], &remedy));

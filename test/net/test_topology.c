@@ -28,7 +28,7 @@ static void case_body(Ctx *cx, void *arg)
 	Src *src = c->path ? src_open(cx, &cx->keep, c->path) : NEW(&cx->keep, 1, Src);
 	if (c->text)
 		*src = (Src){ .name = "net.topo", .text = arena_copy(&cx->keep, c->text, c->len), .len = c->len };
-	c->net = net_parse(cx, src);
+	c->net = net_parse(cx, src, DEFAULTS_1989);
 	Caps caps = { .target = "test", .lanes = 1, .bundle = c->bundle };
 	c->plan = plan_make(cx, c->net, &caps);
 	Buf net = { .arena = &cx->keep }, plan = { .arena = &cx->keep };
@@ -480,6 +480,73 @@ static void weights_are_in_range(void **state)
 	case_free(c);
 }
 
+/* A set of defaults: functions, initial weights, options; what is printed reads back. */
+static void defaults_are_a_set(void **state)
+{
+	(void)state;
+	static const char rest[] = "group a 16 input\ngroup h 8\ngroup o 4 output\nconnect a, true -> h\nconnect h -> o\n";
+	char text[200];
+	for (int set = 0; set < DEFAULTS_COUNT; set++) {
+		snprintf(text, sizeof text, "defaults %s\n%s", default_sets[set].name, rest);
+		Case *c = good_text(text), *again = good_text(c->net_text);
+		assert_int_equal(c->net->defaults, set);
+		assert_int_equal(c->net->group[1].fn, default_sets[set].hidden);
+		assert_int_equal(c->net->group[2].fn, default_sets[set].output);
+		assert_int_equal(c->net->block[0].init, default_sets[set].init);
+		assert_string_equal(option_get(&c->cx.keep, &c->net->options, "rule"), option_default("rule", set));
+		assert_string_equal(c->net_text, again->net_text);
+		assert_null(strstr(c->net_text, "weights"));
+		case_free(c);
+		case_free(again);
+	}
+	assert_string_equal(option_default("rule", DEFAULTS_1989), "momentum");
+	assert_string_equal(option_default("rate", DEFAULTS_1989), "0.1");
+	assert_null(option_default("no-such", DEFAULTS_1989));
+}
+
+static void expect_error(const char *outputs, int error)
+{
+	char text[200];
+	snprintf(text, sizeof text, "defaults 2026\ngroup a 2 input\n%s", outputs);
+	Case *c = good_text(text);
+	assert_int_equal(c->net->options.error, error);
+	case_free(c);
+}
+
+static void error_follows_the_outputs(void **state)
+{
+	(void)state;
+	expect_error("group o 3 softmax output\nconnect a -> o\n", ERR_DIVERGENCE);
+	expect_error("group o 3 output\nconnect a -> o\n", ERR_CROSS_ENTROPY);
+	expect_error("group o 3 linear output\nconnect a -> o\n", ERR_SQUARED);
+	expect_error("group o 3 output\ngroup p 2 softmax output\nconnect a -> o, p\n", ERR_SQUARED);
+	expect_error("group o 3 output\nconnect a -> o\ntrain error squared\n", ERR_SQUARED);
+}
+
+/* h: 16 links besides true's, each source has 100 in the block. */
+static void ranges_have_names(void **state)
+{
+	(void)state;
+	static const double r[] = { [INIT_FAN_IN] = 0.25, [INIT_GLOROT] = 0.22742941, [INIT_HE] = 0.61237244 };
+	for (int init = INIT_FAN_IN; init < INIT_COUNT; init++) {
+		char text[200];
+		snprintf(text, sizeof text, "group a 16 input\ngroup o 100 output\nconnect a, true -> o weights %s\n",
+		         init_names[init]);
+		Case *c = good_text(text), *again = good_text(c->net_text);
+		assert_string_equal(c->net_text, again->net_text);
+		double w[1700], most = 0, bias = 0;
+		net_weights(c->net, 1, 0, ALL_LINKS, w);
+		for (uint64_t l = 0; l < c->net->links; l++) {
+			most = l % 17 ? fmax(most, fabs(w[l])) : most;
+			bias = l % 17 ? bias : fmax(bias, fabs(w[l]));
+		}
+		assert_true(most <= r[init] && most > 0.99 * r[init]);
+		assert_true(init == INIT_FAN_IN ? bias > 0.2 : bias == 0);
+		case_free(c);
+		case_free(again);
+	}
+}
+
 /* ---- plan ---- */
 
 static void expect_levels(const Plan *plan)
@@ -596,6 +663,9 @@ int main(void)
 		cmocka_unit_test(density_is_a_share),
 		cmocka_unit_test(fingerprint_is_of_the_structure),
 		cmocka_unit_test(weights_are_in_range),
+		cmocka_unit_test(defaults_are_a_set),
+		cmocka_unit_test(error_follows_the_outputs),
+		cmocka_unit_test(ranges_have_names),
 		cmocka_unit_test(plans_hold_every_unit),
 		cmocka_unit_test(nettalk_has_the_reports_counts),
 		cmocka_unit_test(deep_networks),

@@ -14,7 +14,7 @@ static mp_net *metered_net(void)
 {
 	mp_net *net;
 	assert_int_equal(
-		mp_net_parse(&net, text, "net.topo", &(mp_allocator){ sizeof(mp_allocator), meter_resize, &meter }), MP_OK);
+		net_parse_1989(&net, text, "net.topo", &(mp_allocator){ sizeof(mp_allocator), meter_resize, &meter }), MP_OK);
 	return net;
 }
 

@@ -267,7 +267,7 @@ static void test_norm_is_a_tree(void **state)
 static void set_options(Ctx *cx, void *arg)
 {
 	(void)cx;
-	options_init(arg);
+	options_init(arg, DEFAULTS_1989);
 }
 
 static double rate_at(const Options *o, uint64_t update, uint64_t epoch, double part)

@@ -103,7 +103,7 @@ static void file_survives_every_kill(void **state)
 	mp_net *net;
 	mp_run *run;
 	int found = 0;
-	assert_int_equal(mp_net_parse(&net, topology, "net.topo", NULL), MP_OK);
+	assert_int_equal(net_parse_1989(&net, topology, "net.topo", NULL), MP_OK);
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
 	assert_int_equal(mp_run_save(run, path), MP_OK);
 	set_version(run, 1);

@@ -257,7 +257,7 @@ static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain
 static inline void draft_parse(Ctx *cx, void *arg)
 {
 	const Draft *t = arg;
-	net_parse(cx, &(Src){ .name = "toy.topo", .text = t->text, .len = t->len });
+	net_parse(cx, &(Src){ .name = "toy.topo", .text = t->text, .len = t->len }, DEFAULTS_1989);
 }
 
 /* Groups of up to `most` units. Slices may happen to leave a group with no way to an output, and few links that are
@@ -408,7 +408,7 @@ static inline void side_build(Ctx *cx, void *arg)
 	Side *s = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "toy.topo", .text = s->text, .len = strlen(s->text) };
-	s->net = net_parse(cx, src);
+	s->net = net_parse(cx, src, DEFAULTS_1989);
 	s->opt = s->net->options;
 	s->opt.threads = s->way.threads;
 	s->opt.batch = s->way.batch;

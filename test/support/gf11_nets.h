@@ -196,7 +196,7 @@ static inline void side_build(Ctx *cx, void *arg)
 	Side *s = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "toy.topo", .text = s->text, .len = strlen(s->text) };
-	s->net = net_parse(cx, src);
+	s->net = net_parse(cx, src, DEFAULTS_1989);
 	Options machine = s->opt;
 	s->opt = s->net->options;
 	Gf11Options *own = gf11_own(&s->opt);

@@ -222,7 +222,7 @@ static inline void ranks_run(uint32_t size, Rank *rank, Rank like)
 static inline mp_net *net_new(const char *text)
 {
 	mp_net *net;
-	assert_int_equal(mp_net_parse(&net, text, "net.topo", NULL), MP_OK);
+	assert_int_equal(net_parse_1989(&net, text, "net.topo", NULL), MP_OK);
 	return net;
 }
 

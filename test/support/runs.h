@@ -78,7 +78,7 @@ static const char tiny[] = "group a 2 input\ngroup o 2 output\nconnect a -> o\nc
 static inline mp_net *net_of(const char *text)
 {
 	mp_net *net;
-	mp_status s = mp_net_parse(&net, text, "net.topo", NULL);
+	mp_status s = net_parse_1989(&net, text, "net.topo", NULL);
 	if (s != MP_OK)
 		print_error("%s", mp_net_messages(net));
 	assert_int_equal(s, MP_OK);

@@ -33,6 +33,18 @@ static inline Status guarded(Ctx *cx, void (*body)(Ctx *, void *), void *arg)
 	return cx->status;
 }
 
+/* A network with the defaults that expected results were computed with. */
+static inline mp_status net_parse_1989(mp_net **net, const char *text, const char *name, const mp_allocator *alloc)
+{
+	static const char first[] = "defaults 1989\n";
+	char *both = malloc(sizeof first + strlen(text));
+	assert_non_null(both);
+	strcat(strcpy(both, first), text);
+	mp_status s = mp_net_parse(net, both, name, alloc);
+	free(both);
+	return s;
+}
+
 /* An allocator that counts live blocks and fails the n-th request.  It never grows in place, so blocks always move. */
 typedef struct Meter {
 	long live, calls, fail_at;

@@ -22,7 +22,7 @@ static inline void toy_build(Ctx *cx, void *arg)
 	Toy *t = arg;
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "toy.topo", .text = t->text, .len = strlen(t->text) };
-	t->net = net_parse(cx, src);
+	t->net = net_parse(cx, src, DEFAULTS_1989);
 	Caps caps;
 	target_ref.caps(&caps);
 	t->plan = plan_make(cx, t->net, &caps);

@@ -33,7 +33,7 @@ typedef struct Fixture {
 static Fixture open_fixture(const char *net, const char *data)
 {
 	Fixture f;
-	if (mp_net_parse(&f.net, net, "test.topo", NULL) != MP_OK)
+	if (net_parse_1989(&f.net, net, "test.topo", NULL) != MP_OK)
 		print_error("%s", mp_net_messages(f.net));
 	assert_int_equal(mp_data_open(&f.data, data, NULL, NULL), MP_OK);
 	assert_int_equal(mp_run_new(&f.run, f.net, NULL), MP_OK);
@@ -488,7 +488,7 @@ static mp_status whole_path(const mp_allocator *alloc)
 	mp_data *data = NULL;
 	mp_run *run = NULL, *again = NULL;
 	const char *path = "starved.safetensors";
-	mp_status s = mp_net_parse(&net, xor_net, "xor.topo", alloc);
+	mp_status s = net_parse_1989(&net, xor_net, "xor.topo", alloc);
 	if (s == MP_OK)
 		s = mp_data_open(&data, "make:xor", NULL, alloc);
 	if (s == MP_OK)

@@ -220,7 +220,7 @@ void row_start(Ctx *cx, Row *r)
 	Caps caps;
 
 	*src = (Src){ .name = w->name, .text = w->text, .len = strlen(w->text) };
-	r->net = net_parse(cx, src);
+	r->net = net_parse(cx, src, DEFAULTS_1989);
 	r->examples = w->examples;
 	row_options(cx, r);
 	target_cpu.caps(&caps);

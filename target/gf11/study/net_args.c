@@ -7,10 +7,10 @@
 
 /* ---- networks ---- */
 
-static const Plan *plan_parse(Ctx *cx, const Src *src)
+static const Plan *plan_parse(Ctx *cx, const Src *src, int defaults)
 {
 	static const Caps caps = { .target = "gf11", .lanes = 1 };
-	return plan_make(cx, net_parse(cx, src), &caps);
+	return plan_make(cx, net_parse(cx, src, defaults), &caps);
 }
 
 const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outputs)
@@ -23,12 +23,12 @@ const Plan *plan_layers(Ctx *cx, uint32_t inputs, uint32_t hidden, uint32_t outp
 	           inputs, hidden, outputs);
 	buf_printf(&name, "%u-%u-%u", inputs, hidden, outputs);
 	*src = (Src){ .name = name.s, .text = text.s, .len = text.len };
-	return plan_parse(cx, src);
+	return plan_parse(cx, src, DEFAULTS_1989);
 }
 
 const Plan *plan_open(Ctx *cx, const char *path)
 {
-	return path ? plan_parse(cx, src_open(cx, &cx->keep, path)) : plan_layers(cx, 203, 60, 26);
+	return path ? plan_parse(cx, src_open(cx, &cx->keep, path), DEFAULTS_NEWEST) : plan_layers(cx, 203, 60, 26);
 }
 
 bool plan_is_nettalk(const Plan *plan, uint64_t cases)
