@@ -58,8 +58,17 @@ static void open_body(void *arg)
 	Schema *s = schema_infer(cx, t, &(InferOptions){ task_find(cx, a->task), &decisions });
 	a->t->table = t;
 	a->t->schema = s;
-	a->t->info = (mp_table_info){ sizeof a->t->info, t->name,    task_names[s->task], decisions.s,
-		                          t->rows,           s->columns, s->inputs,           s->targets };
+	a->t->info = (mp_table_info){ .size = sizeof a->t->info,
+		                          .name = t->name,
+		                          .task = task_names[s->task],
+		                          .decisions = decisions.s,
+		                          .rows = t->rows,
+		                          .columns = s->columns,
+		                          .inputs = s->inputs,
+		                          .targets = s->targets };
+	for (uint32_t i = 0; i < s->columns; i++)
+		if (s->column[i].role == COLUMN_FOLD)
+			a->t->info.folds = t->column[i].words.count;
 }
 
 mp_status mp_table_open(mp_table **table, const char *path, const mp_data_options *options, const char *task,

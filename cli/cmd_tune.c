@@ -325,6 +325,13 @@ static int tune_steps(Tune *t)
 	rc = after_table(t->s.table, status);
 	if (!rc && !t->quiet && !args_flag(t->args, "json"))
 		show_lines(stderr, mp_table_get_info(t->s.table)->decisions, strlen(mp_table_get_info(t->s.table)->decisions));
+	if (!rc && mp_table_get_info(t->s.table)->folds)
+		t->s.folds = mp_table_get_info(t->s.table)->folds;
+	if (!rc && t->s.folds > MOST_FOLDS) {
+		complain("use at most 32", "the column of folds has %u", t->s.folds);
+		rc = EXIT_USAGE;
+		t->s.folds = 0;
+	}
 	if (!rc)
 		rc = search_begin(&t->s, t->args);
 	if (!rc)

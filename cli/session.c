@@ -15,6 +15,7 @@ const Option data_reading[] = {
 	{ "weight", "COLUMN", "csv: column of case weights" },
 	{ "names", "COLUMN", "csv: column of case names" },
 	{ "partner", "FILE", "npy, idx: file with the targets; default: found by its name" },
+	{ "fold", "COLUMN", "tables: column that says which fold of cross-validation a row is in" },
 	{ "category", "COLUMNS", "tables: columns whose values are categories, also if they are numbers" },
 	{ "first", "N", "take only the first N rows (nettalk: words)" },
 	{ NULL, NULL, NULL },
@@ -97,6 +98,7 @@ bool session_reading(const Args *a, bool main_file, mp_data_options *o)
 		.weight = args_text(a, "weight"),
 		.names = args_text(a, "names"),
 		.category = args_text(a, "category"),
+		.fold = args_text(a, "fold"),
 	};
 	if (!main_file) /* test data: the same columns, but all rows of its own files */
 		return true;

@@ -239,8 +239,8 @@ int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const c
 		complain("give 2 to 100", "--folds cannot be %llu", (unsigned long long)folds);
 		return EXIT_USAGE;
 	}
-	t->folds = (uint32_t)folds;
-	rc = folds ? table_folds(t, a, cut) : EXIT_DONE;
+	t->folds = folds ? (uint32_t)folds : mp_table_get_info(t->table)->folds;
+	rc = t->folds ? table_folds(t, a, cut) : EXIT_DONE;
 	if (rc)
 		return rc;
 	cut.share = share;

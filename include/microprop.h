@@ -164,6 +164,7 @@ typedef struct mp_data_options {
 	/* several ranks of a job train on it, each on some of the cases: npz, npy and idx files are mapped, and each
 	 * rank reads and checks what it needs */
 	int shared;
+	const char *fold;     /* tables: column that says which fold of cross-validation a row is in */
 	const char *category; /* tables: columns whose values are categories, also if they are numbers */
 	const char *scale; /* scale the inputs as mp_data_scale does: "range" or "zscore"; NULL: leave them as they are */
 } mp_data_options;

@@ -45,6 +45,7 @@ typedef struct mp_table_info {
 	const char *decisions;   /* a line for each thing that was decided, and how to change it */
 	uint64_t rows;
 	uint32_t columns, inputs, targets; /* inputs, targets: units, before mp_table_cut at most */
+	uint32_t folds;                    /* that a column tells; 0: no such column */
 } mp_table_info;
 MP_API const mp_table_info *mp_table_get_info(const mp_table *table);
 MP_API const mp_column *mp_table_get_column(mp_table *table, uint32_t i); /* NULL past the last */

@@ -406,7 +406,7 @@ static void set_roles(Planner *p, const Pick *inputs, const Pick *targets)
 		c->col[targets->col[i]].y = i;
 	for (uint32_t i = 0; i < c->count; i++) {
 		CsvColumn *col = &c->col[i];
-		bool single = c->sequence == i || c->weight == i || c->names == i;
+		bool single = c->sequence == i || c->weight == i || c->names == i || c->fold == i;
 		col->plain = (col->x >= 0 || col->y >= 0) && !single;
 		if (col->label && col->x >= 0)
 			error_at(p->cx, (Loc){ p->src, col->off }, "make it an input or a label",
@@ -420,7 +420,7 @@ static void set_roles(Planner *p, const Pick *inputs, const Pick *targets)
 CsvColumns *columns_header(Ctx *cx, const Src *s)
 {
 	Planner p = { .cx = cx, .src = s, .c = NEW(&cx->scratch, 1, CsvColumns) };
-	p.c->sequence = p.c->weight = p.c->names = -1;
+	p.c->sequence = p.c->weight = p.c->names = p.c->fold = -1;
 	read_header(&p);
 	return p.c;
 }
@@ -450,6 +450,7 @@ CsvColumns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt)
 	c->sequence = pick_one(&p, "--sequence", opt->sequence);
 	c->weight = pick_one(&p, "--weight", opt->weight);
 	c->names = pick_one(&p, "--names", opt->names);
+	c->fold = pick_one(&p, "--fold", opt->fold);
 	Pick inputs = pick_list(&p, "--inputs", IN_INPUTS, opt->inputs);
 	Pick targets = pick_list(&p, "--targets", IN_TARGETS, opt->targets);
 	Pick labels = pick_list(&p, "--labels", IN_LABELS, opt->labels);

@@ -245,11 +245,11 @@ typedef struct CsvColumns {
 	char sep;
 	CsvColumn *col;
 	uint32_t count;
-	uint32_t *target;                /* [targets] their columns */
-	uint32_t inputs, targets;        /* columns, before labels become one-of-n */
-	int64_t sequence, weight, names; /* their columns; -1: none */
-	bool header;                     /* false: the columns are called c1, c2, ... */
-	size_t body;                     /* offset of the first line below the header */
+	uint32_t *target;                      /* [targets] their columns */
+	uint32_t inputs, targets;              /* columns, before labels become one-of-n */
+	int64_t sequence, weight, names, fold; /* their columns; -1: none */
+	bool header;                           /* false: the columns are called c1, c2, ... */
+	size_t body;                           /* offset of the first line below the header */
 } CsvColumns;
 CsvColumns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt);
 CsvColumns *columns_header(Ctx *cx, const Src *s); /* names only: no column has a role */

@@ -74,6 +74,25 @@ static bool held_out(const Cut *cut, uint64_t rank, uint64_t of)
 	return rank < min_u64(want, of - 1); /* one at least is trained on */
 }
 
+/* By the column of folds: the fold with the number cut->fold, in the order of their names. */
+static void cut_column(Ctx *cx, const Frame *t, const FrameColumn *c, const Cut *cut, uint8_t *part)
+{
+	if (cut->folds != c->words.count || c->missing)
+		fail_at(cx, (Loc){ t->src, c->off }, "write a fold in every row, and leave --folds out",
+		        "column '%.*s' has %u folds, and %llu rows without one", text_shown(c->name), c->name.s, c->words.count,
+		        (unsigned long long)c->missing);
+	uint32_t chosen = 0;
+	for (uint32_t i = 0; i < c->words.count; i++) {
+		uint32_t before = 0;
+		for (uint32_t k = 0; k < c->words.count; k++)
+			before += class_order(c->words.text[k], c->words.text[i]) < 0;
+		chosen = before == cut->fold ? i : chosen;
+	}
+	for (uint64_t i = 0; i < t->rows; i++)
+		if (part[i] != PART_DROPPED)
+			part[i] = c->word[i] == chosen ? PART_HELD_OUT : PART_TRAIN;
+}
+
 uint8_t *table_cut(Ctx *cx, const Frame *t, const Schema *s, const Cut *cut)
 {
 	uint8_t *part = NEW(&cx->keep, t->rows, uint8_t);
@@ -110,5 +129,8 @@ uint8_t *table_cut(Ctx *cx, const Frame *t, const Schema *s, const Cut *cut)
 	for (uint64_t i = 1; sequence && i < t->rows; i++)
 		if (sequence[i] == sequence[i - 1])
 			part[i] = part[i - 1];
+	for (uint32_t i = 0; cut->folds && i < s->columns; i++)
+		if (s->column[i].role == COLUMN_FOLD)
+			cut_column(cx, t, &t->column[i], cut, part);
 	return part;
 }

@@ -301,6 +301,7 @@ Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how)
 		single_role(s, t->roles->names, COLUMN_NAME);
 		single_role(s, t->roles->weight, COLUMN_WEIGHT);
 		single_role(s, t->roles->sequence, COLUMN_SEQUENCE);
+		single_role(s, t->roles->fold, COLUMN_FOLD);
 	}
 	set_task(&f);
 	schema_units(cx, s);

@@ -125,7 +125,7 @@ static void mark_schema(Ctx *cx, Frame *t, const Schema *s, bool *category)
 			continue;
 		const Field *c = &s->column[k];
 		t->column[i].used = true;
-		category[i] = c->role == COLUMN_NAME || c->role == COLUMN_SEQUENCE ||
+		category[i] = c->role == COLUMN_NAME || c->role == COLUMN_SEQUENCE || c->role == COLUMN_FOLD ||
 		              (c->role != COLUMN_WEIGHT && c->kind == VALUE_CATEGORY);
 	}
 }
@@ -134,7 +134,7 @@ static void mark_roles(Ctx *cx, Frame *t, const CsvColumns *c, const DataOptions
 {
 	for (uint32_t i = 0; i < t->columns; i++) {
 		const CsvColumn *col = &c->col[i];
-		bool word = c->names == i || c->sequence == i;
+		bool word = c->names == i || c->sequence == i || c->fold == i;
 		t->column[i].used = col->x >= 0 || col->y >= 0 || c->weight == i || word;
 		category[i] = word || col->label;
 	}

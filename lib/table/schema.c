@@ -13,7 +13,7 @@
 
 #include "table.h"
 
-const char *const column_roles[COLUMN_ROLES] = { "unused", "input", "target", "name", "weight", "sequence" };
+const char *const column_roles[COLUMN_ROLES] = { "unused", "input", "target", "name", "weight", "sequence", "fold" };
 const char *const value_kinds[VALUE_KINDS] = { "number", "binary", "category" };
 const char *const task_names[TASK_COUNT] = { "none", "classes", "binary", "regression" };
 

@@ -13,7 +13,16 @@
 
 /* ---- schema.c: what the columns of a table are for ---------------------------------------------- */
 
-enum { COLUMN_UNUSED, COLUMN_INPUT, COLUMN_TARGET, COLUMN_NAME, COLUMN_WEIGHT, COLUMN_SEQUENCE, COLUMN_ROLES };
+enum {
+	COLUMN_UNUSED,
+	COLUMN_INPUT,
+	COLUMN_TARGET,
+	COLUMN_NAME,
+	COLUMN_WEIGHT,
+	COLUMN_SEQUENCE,
+	COLUMN_FOLD,
+	COLUMN_ROLES
+};
 enum { VALUE_NUMBER, VALUE_BINARY, VALUE_CATEGORY, VALUE_KINDS }; /* binary: 0 and 1 */
 enum { TASK_NONE, TASK_CLASSES, TASK_BINARY, TASK_REGRESSION, TASK_COUNT };
 extern const char *const column_roles[COLUMN_ROLES];
@@ -96,7 +105,7 @@ Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how); /* in ke
 
 enum { PART_TRAIN, PART_HELD_OUT, PART_DROPPED };
 /* Marks about `share` of the rows as held out, of each class the same share if the targets are classes.  With folds,
- * those of fold `fold` of `folds` instead.  Rows without a target are dropped.  [rows], in keep. */
+ * those of fold `fold` of `folds` instead, or of the fold that a column tells.  Rows without a target are dropped.  [rows], in keep. */
 typedef struct Cut {
 	double share;
 	uint32_t folds, fold; /* folds 0: by share */

@@ -59,3 +59,8 @@ t train people.csv --no-save --quiet --folds 4 --epochs 20 --json | sed 's/.*"ho
 t train people.csv --no-save --quiet --balance --restarts 3 --epochs 20 --json | sed 's/.*"holdout/"holdout/'
 t train price.csv --no-save --balance
 t train people.csv --no-save --folds 1
+
+# Folds that a column tells.
+awk -F, -v OFS=, 'NR == 1 { print $0, "part"; next } { print $0, "f" NR % 3 }' price.csv | awk -F, -v OFS=, '{ print $1, $2, $4, $3 }' >folds.csv
+t train folds.csv --fold part --no-save --quiet --epochs 50 --json | sed 's/.*"holdout/"holdout/'
+t train folds.csv --fold part --folds 2 --no-save --quiet
