@@ -79,7 +79,7 @@ static void cut_column(Ctx *cx, const Frame *t, const FrameColumn *c, const Cut 
 {
 	if (cut->folds != c->words.count || c->missing)
 		fail_at(cx, (Loc){ t->src, c->off }, "write a fold in every row, and leave --folds out",
-		        "column '%.*s' has %u folds, and %llu rows without one", text_shown(c->name), c->name.s, c->words.count,
+		        "column '%s' has %u folds, and %llu rows without one", text_shown(cx, c->name), c->words.count,
 		        (unsigned long long)c->missing);
 	uint32_t chosen = 0;
 	for (uint32_t i = 0; i < c->words.count; i++) {
