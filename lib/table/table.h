@@ -105,7 +105,8 @@ Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how); /* in ke
 
 enum { PART_TRAIN, PART_HELD_OUT, PART_DROPPED };
 /* Marks about `share` of the rows as held out, of each class the same share if the targets are classes.  With folds,
- * those of fold `fold` of `folds` instead, or of the fold that a column tells.  Rows without a target are dropped.  [rows], in keep. */
+ * those of fold `fold` of `folds` instead, or of the fold that a column tells.  Rows without a target are dropped.
+ * [rows], in keep. */
 typedef struct Cut {
 	double share;
 	uint32_t folds, fold; /* folds 0: by share */
