@@ -3,6 +3,7 @@
 #ifndef API_H
 #define API_H
 
+#include "microprop/table.h"
 #include "store.h"
 #include "table.h"
 #include "train.h"
@@ -28,6 +29,24 @@ Status api_call(Ctx *cx, void (*body)(void *arg), void *arg);
 
 /* api_run.c: the data, NULL of NULL; fails if it could not be read. */
 const Data *data_readable(Ctx *cx, const mp_data *d);
+
+/* api_table.c: of the table that the run was trained on; NULL: none. */
+const Schema *run_schema(Run *r);
+
+/* api_metrics.c: the last measurement of a run. */
+typedef struct Measured {
+	const Data *data; /* NULL: metrics of the file that was loaded, no cases */
+	const Schema *schema;
+	Metrics *metrics;
+	double *outputs;   /* [cases * targets] */
+	uint64_t capacity; /* of outputs */
+	mp_metrics show;
+	mp_class_metrics *per_class; /* [show.classes] */
+	Scorer scorer;
+	mp_case one;
+	float *row;     /* [targets] */
+	double *values; /* [2 * targets]: targets and outputs of `one` */
+} Measured;
 
 /* targets.c: adds `, "isa": "avx512", "isas": ["generic", ...], "targets": ["cpu", ...]`. */
 void targets_describe(Ctx *cx, Buf *json);

@@ -124,8 +124,6 @@ static void load_body(void *arg)
 {
 	FileArgs *a = arg;
 	checkpoint_load(a->r, a->path, false);
-	if (a->r->schema) /* checked here: the file may be from anywhere */
-		schema_parse(&a->r->cx, (Loc){ 0 }, a->r->schema);
 }
 
 static void resume_body(void *arg)

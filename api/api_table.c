@@ -101,7 +101,10 @@ static const mp_column *column_show(const Schema *s, uint32_t i, mp_column *show
 		                 .kind = unit ? value_kinds[c->kind] : NULL,
 		                 .units = c->units,
 		                 .categories = c->category,
-		                 .category_count = c->categories };
+		                 .category_count = c->categories,
+		                 .offset = unit && c->kind == VALUE_NUMBER ? c->offset : 0,
+		                 .factor = unit && c->kind == VALUE_NUMBER ? c->factor : 1,
+		                 .indicator = c->indicator };
 	return show;
 }
 
@@ -251,14 +254,13 @@ mp_status mp_data_open_for(mp_data **data, const char *path, const mp_run *run, 
 
 typedef struct RunArgs {
 	Run *r;
-	const mp_data *data;
 	uint32_t i;
 	const mp_column *column;
-	const mp_metrics *metrics;
+	const char *task;
 } RunArgs;
 
 /* Parsed once for each text. */
-static const Schema *run_schema(Run *r)
+const Schema *run_schema(Run *r)
 {
 	if (r->schema && r->schema_of != r->schema) {
 		r->parsed_schema = schema_parse(&r->cx, (Loc){ 0 }, r->schema);
@@ -306,52 +308,15 @@ static void best_body(void *arg)
 
 mp_status mp_run_use_best(mp_run *run) { return api_call(&run->cx, best_body, &(RunArgs){ .r = run }); }
 
-/* ---- metrics ---- */
-
-static void measure_body(void *arg)
+static void task_body(void *arg)
 {
-	static const char *const kinds[] = { "classes", "binary", "bits", "numbers" };
 	RunArgs *a = arg;
-	Run *r = a->r;
-	Ctx *cx = &r->cx;
-	const Data *d = data_readable(cx, a->data);
-	if (!d->targets)
-		fail(cx, MP_BAD_INPUT, "give data with targets", "%s has no targets to measure by", d->name);
-	double *outputs = NEW(&cx->scratch, d->cases * r->net->outputs, double);
-	run_test(r, d, NULL, outputs);
-	const Metrics *m = metrics_measure(cx, d, run_schema(r), outputs);
-	mp_metrics *show = NEW(&cx->keep, 1, mp_metrics);
-	*show = (mp_metrics){ .size = sizeof *show,
-		                  .kind = kinds[m->kind],
-		                  .cases = m->cases,
-		                  .accuracy = m->accuracy,
-		                  .log_loss = m->log_loss,
-		                  .auc = m->auc,
-		                  .bits_right = m->bits_right,
-		                  .rmse = m->rmse,
-		                  .mae = m->mae,
-		                  .r2 = m->r2,
-		                  .classes = m->classes,
-		                  .confusion = m->confusion,
-		                  .class_names = r->class_count == m->classes ? r->classes : NULL };
-	mp_class_metrics *per = NEW(&cx->keep, m->classes, mp_class_metrics);
-	for (uint32_t i = 0; i < m->classes; i++) {
-		const ClassMetrics *c = &m->per_class[i];
-		per[i] = (mp_class_metrics){ sizeof *per, c->cases, c->precision, c->recall, c->f1, c->auc };
-	}
-	r->class_metrics = per;
-	r->class_metrics_count = m->classes;
-	a->metrics = show;
+	const Schema *s = run_schema(a->r);
+	a->task = s ? task_names[s->task] : NULL;
 }
 
-const mp_metrics *mp_run_measure(mp_run *run, const mp_data *data)
+const char *mp_run_get_task(mp_run *run)
 {
-	RunArgs a = { .r = run, .data = data };
-	return api_call(&run->cx, measure_body, &a) == MP_OK ? a.metrics : NULL;
-}
-
-const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i)
-{
-	const mp_class_metrics *per = run->class_metrics;
-	return i < run->class_metrics_count ? &per[i] : NULL;
+	RunArgs a = { .r = run };
+	return api_call(&run->cx, task_body, &a) == MP_OK ? a.task : NULL;
 }

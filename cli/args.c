@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Command lines: options that exist, with their arguments, and operands in the number the command takes.  Options of
  * the library come from mp_option_at.  Forms: --name value, --name=value, --flag, --no-flag, and -- before operands
- * that start with '-'. */
+ * that start with '-'.  A value that may be left out (its argument starts with '[') needs the '='. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -184,7 +184,7 @@ static bool option_take(Args *a, int *i)
 		return false;
 	}
 	if (v.argument) {
-		value = equals ? equals + 1 : *i + 1 < a->argc ? a->argv[++*i] : NULL;
+		value = equals ? equals + 1 : v.argument[0] == '[' ? "" : *i + 1 < a->argc ? a->argv[++*i] : NULL;
 		if (!value) {
 			snprintf(remedy, sizeof remedy, "write --%s %s", v.name, v.argument);
 			complain(remedy, "--%s needs a value", v.name);

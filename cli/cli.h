@@ -32,7 +32,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* and 128 + signal */
 
 /* ---- main.c: the table of commands -------------------------------------------------------------- */
 
-/* An option of a command; argument NULL: a flag. */
+/* An option of a command; argument NULL: a flag; "[=FILE]": it may be left out. */
 typedef struct Option {
 	const char *name, *argument, *help;
 } Option;
@@ -258,8 +258,24 @@ void json_end(Json *j);                         /* closes the object at the top,
 /* ---- metrics.c ---------------------------------------------------------------------------------- */
 
 void metrics_json(Json *j, mp_run *run, const mp_metrics *m);
+void metrics_csv(mp_run *run, const mp_metrics *m, FILE *f); /* a line for each figure */
+/* The name of a class, or its number, put into `number`. */
+const char *metrics_class(const mp_metrics *m, uint32_t i, char number[16]);
 void columns_json(Json *j, mp_run *run); /* of the table that the run was trained on */
 void metrics_show(mp_run *run, const mp_metrics *m);
+/* The share of cases whose best guess is right is a figure of these targets: classes, or words of a code. */
+bool right_counts(mp_data *data, const mp_metrics *m);
+
+/* ---- cases.c: every case of a measurement ------------------------------------------------------- */
+
+typedef struct Cases {
+	mp_run *run; /* measured just now */
+	mp_data *data;
+	const mp_metrics *metrics;
+} Cases;
+void cases_text(const Cases *c, FILE *f);
+void cases_csv(const Cases *c, FILE *f);
+void cases_json(const Cases *c, Json *j); /* the array case_list */
 
 /* ---- show.c: text for people ------------------------------------------------------------------------ */
 
@@ -283,6 +299,8 @@ Formatted format_real(double v);                        /* four digits that coun
 Formatted format_share(double v);                       /* 97.3 % */
 Formatted format_time(double seconds);                  /* 12.3 ms, 12.3 s, 3 min 05 s, 2 h 03 min */
 Formatted format_bytes(uint64_t n);                     /* 1.3 MB */
+void csv_put(FILE *f, const char *text);                /* in quotes where it needs them */
+bool ends_with(const char *name, const char *end);      /* in any case of letters */
 
 /* What the terminal at `fd` can show. */
 typedef struct Screen {

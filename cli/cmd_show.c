@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* show: a topology file comes in; the network as compiled, at any stage, goes out. */
+/* show: a topology file or a model comes in; the network as compiled, at any stage, and what a model knows of its data
+ * go out. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@ static const OptionGroup groups[] = {
 
 static const Example examples[] = {
 	{ "microprop show examples/xor.topo", "a summary and the network" },
+	{ "microprop show iris.safetensors", "a model: columns, classes, metrics when it was saved, network" },
 	{ "microprop show examples/xor.topo --stage program --target ref", "as the target executes it" },
 	{ "microprop show examples/xor.topo --stage program --input index",
 	  "the steps of an epoch on sparse inputs (CSR)" },
@@ -44,9 +47,93 @@ static int stage_print(Session *s, const Args *a, const char *stage, FILE *f)
 	return after_net(s->net, mp_net_print(s->net, stage, args_text(a, "target"), show_lines, f));
 }
 
-/* text: of the stage, or both NULL. */
-static void net_json(const mp_net *net, const char *stage, const char *text)
+/* ---- models ---- */
+
+enum { SHOWN_COLUMNS = 60, SHOWN_NAMES = 8 };
+
+static void names_print(const char *const *name, uint32_t count)
 {
+	for (uint32_t i = 0; i < count && i < SHOWN_NAMES; i++)
+		show(stdout, "%s%s", i ? ", " : "", name[i]);
+	if (count > SHOWN_NAMES)
+		show(stdout, ", ... (%s)", format_count(count).s);
+}
+
+/* What a model knows besides its network: columns, task, classes, metrics when it was saved. */
+static void model_print(Session *s)
+{
+	const mp_column *c;
+	uint32_t classes = 0, i = 0;
+	size_t width = sizeof "column";
+	const char *const *names = mp_run_get_classes(s->run, &classes);
+	const char *task = mp_run_get_task(s->run);
+	if (task)
+		show(stdout, "task: %s\n", task);
+	if (names) {
+		show(stdout, "%s", "classes: ");
+		names_print(names, classes);
+		show(stdout, "\n");
+	}
+	for (; i < SHOWN_COLUMNS && (c = mp_run_get_column(s->run, i)); i++) {
+		size_t n = strlen(c->name);
+		width = n > width ? n : width;
+	}
+	for (i = 0; (c = mp_run_get_column(s->run, i)); i++) {
+		if (i == 0)
+			show(stdout, "\n%-*s %-8s %-8s %5s  %s\n", (int)width, "column", "role", "kind", "units", "encoded as");
+		if (i >= SHOWN_COLUMNS)
+			continue;
+		bool number = c->kind && !strcmp(c->kind, "number");
+		show(stdout, "%-*s %-8s %-8s %5u", (int)width, c->name, c->role, c->kind ? c->kind : "-", c->units);
+		show(stdout, "%s", number || c->category_count || c->indicator ? "  " : "");
+		if (number)
+			show(stdout, "(value %c %.6g) * %.6g", c->offset < 0 ? '+' : '-', fabs(c->offset), c->factor);
+		names_print(c->categories, c->category_count);
+		show(stdout, "%s", c->indicator ? number || c->category_count ? ", or missing" : "value, or missing" : "");
+		show(stdout, "\n");
+	}
+	if (i > SHOWN_COLUMNS)
+		show(stdout, "... and %s; all of them with --json\n", format_things(i - SHOWN_COLUMNS, "column").s);
+	int held_out;
+	const mp_metrics *m = mp_run_get_kept_metrics(s->run, &held_out);
+	if (m) {
+		show(stdout, "\nwhen it was saved, on %s%s:\n", format_things(m->cases, "row").s,
+		     held_out ? " held out" : ", those it was trained on");
+		metrics_show(s->run, m);
+	}
+	if (task || names || m)
+		show(stdout, "\n");
+}
+
+static void model_json(Json *j, Session *s)
+{
+	uint32_t classes = 0;
+	int held_out;
+	const char *const *names = mp_run_get_classes(s->run, &classes);
+	json_text(j, "task", mp_run_get_task(s->run));
+	json_open(j, "class_names", '[');
+	for (uint32_t i = 0; names && i < classes; i++)
+		json_text(j, NULL, names[i]);
+	json_close(j, ']');
+	columns_json(j, s->run);
+	const mp_metrics *m = mp_run_get_kept_metrics(s->run, &held_out);
+	if (!m) {
+		json_text(j, "metrics", NULL);
+		return;
+	}
+	json_open(j, "metrics", '{');
+	json_count(j, "cases", m->cases);
+	json_bool(j, "held_out", held_out);
+	metrics_json(j, s->run, m);
+	json_close(j, '}');
+}
+
+/* ---- all of it ---- */
+
+/* text: of the stage, or both NULL. */
+static void net_json(Session *s, const char *stage, const char *text)
+{
+	const mp_net *net = s->net;
 	const mp_net_info *n = mp_net_get_info(net);
 	Json j = { .f = stdout };
 	json_open(&j, NULL, '{');
@@ -86,6 +173,8 @@ static void net_json(const mp_net *net, const char *stage, const char *text)
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
+	if (n->model && !stage)
+		model_json(&j, s);
 	if (stage) {
 		json_text(&j, "stage", stage);
 		json_text(&j, "text", text);
@@ -105,7 +194,7 @@ static int stage_json(Session *s, const Args *a, const char *stage)
 		rc = EXIT_FAILED;
 	}
 	if (!rc)
-		net_json(s->net, stage, text);
+		net_json(s, stage, text);
 	free(text);
 	return rc;
 }
@@ -130,6 +219,8 @@ static int show_summary(Session *s, const Args *a, const mp_net_info *n)
 	for (size_t i = 0; i < COUNT(rows); i++)
 		show(stdout, "%-18s %12s\n", rows[i].name, format_count(rows[i].value).s);
 	show(stdout, "\n");
+	if (n->model)
+		model_print(s);
 	return stage_print(s, a, "net", stdout);
 }
 
@@ -159,9 +250,11 @@ static int show_steps(Session *s, const Args *a)
 	bool json = args_flag(a, "json");
 	if (stage)
 		return json ? stage_json(s, a, stage) : stage_print(s, a, stage, stdout);
+	if (info->model && ((rc = session_run(s)) || (rc = after_run(s->run, mp_run_load(s->run, a->operand[0])))))
+		return rc;
 	if (!json)
 		return show_summary(s, a, info);
-	net_json(s->net, NULL, NULL);
+	net_json(s, NULL, NULL);
 	return EXIT_DONE;
 }
 
@@ -175,7 +268,7 @@ static int show_run(Args *a)
 
 const Command show_command = {
 	.name = "show",
-	.operands = "FILE.topo",
+	.operands = "FILE.topo | MODEL",
 	.least = 1,
 	.most = 1,
 	.summary = "the network as compiled",
@@ -183,8 +276,8 @@ const Command show_command = {
 		"Prints the network of a topology file: a summary and the network itself, or one stage of its "
 		"compilation: net (groups and connections; true is the bias unit), plan (the order of computation) or program "
 		"(as the target executes it: on cpu for the data that the file names, or with --input as if inputs were dense "
-		"or "
-		"index lists).",
+		"or index lists). Of a model, a file that train saved, also the columns of its table (role, kind, categories, "
+		"scale), task, classes, and the metrics of the rows held out when it was saved.",
 	.group = groups,
 	.example = examples,
 	.run = show_run,

@@ -11,6 +11,9 @@
 
 static const Option test_options[] = {
 	{ "outputs", "FILE", "write the outputs of every case to this .npy file" },
+	{ "cases", "[=FILE]",
+	  "every case: target, guess, whether it is right, probabilities or residual, error; FILE: .csv, or text" },
+	{ "csv", "FILE", "write the metrics to this CSV file: a line for each, also for each class and pair of classes" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ "json", NULL, "print the result as one JSON object" },
 	{ NULL, NULL, NULL },
@@ -64,7 +67,9 @@ static int weights_open(Session *s, const Args *a, mp_data_options *reading, con
 	bool model = mp_net_get_info(s->net)->model;
 	int after = model ? 1 : 2;
 	if (a->operands < after || a->operands > after + 1) {
-		complain("write: microprop test MODEL DATA, or: microprop test FILE.topo WEIGHTS DATA",
+		const char *cases = args_text(a, "cases");
+		complain(cases && !*cases ? "write --cases=FILE if the cases go to a file"
+		                          : "write: microprop test MODEL DATA, or: microprop test FILE.topo WEIGHTS DATA",
 		         model ? "%s is a model: only data can follow" : "the weights for %s are missing", a->operand[0]);
 		return EXIT_USAGE;
 	}
@@ -95,8 +100,33 @@ static int cases_count(mp_data *data, uint64_t *cases)
 	return info->targets ? EXIT_DONE : EXIT_USAGE;
 }
 
-static void test_show(const Session *s, const mp_result *r, const mp_metrics *m, const char *file, bool json)
+typedef struct TestFiles {
+	const char *outputs, *cases, *csv; /* NULL: not asked for; cases "": not into a file */
+} TestFiles;
+
+static int test_files(const TestFiles *files, const Cases *c)
 {
+	TextFile f;
+	int rc = EXIT_DONE;
+	if (files->cases && *files->cases) {
+		if (!text_begin(&f))
+			return EXIT_FAILED;
+		(ends_with(files->cases, ".csv") ? cases_csv : cases_text)(c, f.f);
+		rc = text_end(&f, c->run, files->cases);
+	}
+	if (!rc && files->csv) {
+		if (!text_begin(&f))
+			return EXIT_FAILED;
+		metrics_csv(c->run, c->metrics, f.f);
+		rc = text_end(&f, c->run, files->csv);
+	}
+	return rc;
+}
+
+static void test_show(const Session *s, const mp_result *r, const Cases *c, const TestFiles *files, bool json)
+{
+	const mp_metrics *m = c->metrics;
+	bool listed = files->cases && !*files->cases;
 	if (json) {
 		Json j = { .f = stdout };
 		json_open(&j, NULL, '{');
@@ -106,9 +136,13 @@ static void test_show(const Session *s, const mp_result *r, const mp_metrics *m,
 		json_real(&j, "right", r->right);
 		json_real(&j, "within", r->within);
 		json_real(&j, "seconds", r->seconds);
-		json_text(&j, "outputs_file", file);
+		json_text(&j, "outputs_file", files->outputs);
+		if (files->cases && *files->cases)
+			json_text(&j, "cases_file", files->cases);
 		metrics_json(&j, s->run, m);
 		columns_json(&j, s->run);
+		if (listed)
+			cases_json(c, &j);
 		json_end(&j);
 		return;
 	}
@@ -116,20 +150,29 @@ static void test_show(const Session *s, const mp_result *r, const mp_metrics *m,
 	show(stdout, "error        %12s\n", format_real(r->error).s);
 	if (!mp_run_get_column(s->run, 0)) {
 		show(stdout, "total error  %12s\n", format_real(r->total_error).s);
-		show(stdout, "right        %12s\n", format_share(r->right).s);
+		if (right_counts(s->data, m))
+			show(stdout, "right        %12s\n", format_share(r->right).s);
 		show(stdout, "within       %12s\n", format_share(r->within).s);
 	}
 	metrics_show(s->run, m);
 	show(stdout, "\n");
+	if (listed) {
+		cases_text(c, stdout);
+		show(stdout, "\n");
+	}
 	show(stdout, "measured in %s\n", format_time(r->seconds).s);
-	if (file)
-		show(stdout, "outputs written to %s\n", file);
+	const char *const written[][2] = { { "outputs", files->outputs },
+		                               { "cases", listed ? NULL : files->cases },
+		                               { "metrics", files->csv } };
+	for (size_t i = 0; i < COUNT(written); i++)
+		if (written[i][1])
+			show(stdout, "%s written to %s\n", written[i][0], written[i][1]);
 }
 
 static int test_steps(Session *s, Args *a)
 {
 	mp_data_options reading;
-	const char *file = args_text(a, "outputs");
+	TestFiles files = { args_text(a, "outputs"), args_text(a, "cases"), args_text(a, "csv") };
 	double *outputs = NULL;
 	uint64_t cases = 0;
 	mp_result result = { .size = sizeof result };
@@ -137,6 +180,10 @@ static int test_steps(Session *s, Args *a)
 		return EXIT_USAGE;
 	const char *data = NULL;
 	int rc = output_check(a, "outputs");
+	if (!rc && files.cases && *files.cases)
+		rc = output_check(a, "cases");
+	if (!rc)
+		rc = output_check(a, "csv");
 	if (!rc)
 		rc = weights_open(s, a, &reading, &data);
 	if (rc)
@@ -152,17 +199,20 @@ static int test_steps(Session *s, Args *a)
 	reading.scale = NULL; /* the weights have theirs */
 	if ((rc = session_data_for(s, data, &reading)) || (rc = cases_count(s->data, &cases)))
 		return rc;
-	if (file)
+	if (files.outputs)
 		outputs = args_alloc(a, cases * net->outputs, sizeof *outputs);
 	rc = after_run(s->run, mp_run_test(s->run, s->data, &result, outputs));
-	if (!rc && file)
-		rc = after_run(s->run, mp_run_write_outputs(s->run, file, outputs, cases));
+	if (!rc && files.outputs)
+		rc = after_run(s->run, mp_run_write_outputs(s->run, files.outputs, outputs, cases));
 	if (rc)
 		return rc;
 	const mp_metrics *metrics = mp_run_measure(s->run, s->data);
 	if (!metrics)
 		return after_run(s->run, MP_FAILED);
-	test_show(s, &result, metrics, file, args_flag(a, "json"));
+	Cases measured = { s->run, s->data, metrics };
+	if ((rc = test_files(&files, &measured)))
+		return rc;
+	test_show(s, &result, &measured, &files, args_flag(a, "json"));
 	return EXIT_DONE;
 }
 
@@ -318,26 +368,13 @@ static const char *best_guess(Table *t, const double *row)
 	return t->number;
 }
 
-/* A field of a CSV file: in quotes where it needs them. */
-static void csv_field(FILE *f, const char *text)
-{
-	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, f);
-		return;
-	}
-	fputc('"', f);
-	for (; *text; text++)
-		fprintf(f, *text == '"' ? "\"\"" : "%c", *text);
-	fputc('"', f);
-}
-
 static void table_csv(Table *t, FILE *f)
 {
 	fputs(t->named ? "name," : "", f);
 	for (uint32_t k = 0; k < t->width; k++) {
 		fputs(k ? "," : "", f);
 		if (t->name)
-			csv_field(f, t->name[k]);
+			csv_put(f, t->name[k]);
 		else
 			fprintf(f, "out%u", k);
 	}
@@ -345,7 +382,7 @@ static void table_csv(Table *t, FILE *f)
 	for (uint64_t i = 0; i < t->cases; i++) {
 		const double *row = &t->outputs[i * t->width];
 		if (t->named) {
-			csv_field(f, mp_data_get_name(t->data, i));
+			csv_put(f, mp_data_get_name(t->data, i));
 			fputc(',', f);
 		}
 		for (uint32_t k = 0; k < t->width; k++) {
@@ -354,7 +391,7 @@ static void table_csv(Table *t, FILE *f)
 		}
 		if (t->guess) {
 			fputc(',', f);
-			csv_field(f, best_guess(t, row));
+			csv_put(f, best_guess(t, row));
 		}
 		fputc('\n', f);
 	}
@@ -423,12 +460,6 @@ static void table_json(Table *t, const char *file)
 		json_text(&j, NULL, best_guess(t, &t->outputs[i * t->width]));
 	json_close(&j, ']');
 	json_end(&j);
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-	size_t n = strlen(name), m = strlen(end);
-	return n >= m && !strcasecmp(name + n - m, end);
 }
 
 static int table_write(Session *s, Table *t, const char *path)

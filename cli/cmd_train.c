@@ -530,7 +530,9 @@ static int train_measure(Train *t)
 	if (rc)
 		return rc;
 	t->metrics = mp_run_measure(t->s.run, t->s.test ? t->s.test : t->s.data);
-	return t->metrics ? EXIT_DONE : after_run(t->s.run, MP_FAILED);
+	if (!t->metrics)
+		return after_run(t->s.run, MP_FAILED);
+	return after_run(t->s.run, mp_run_keep_metrics(t->s.run, t->s.test != NULL));
 }
 
 /* Of many seeds the one with the least error on the rows held out. */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -84,6 +85,24 @@ Formatted format_bytes(uint64_t n)
 	}
 	snprintf(w.s, sizeof w.s, u ? "%.1f %s" : "%.0f %s", v, unit[u]);
 	return w;
+}
+
+void csv_put(FILE *f, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, f);
+		return;
+	}
+	fputc('"', f);
+	for (; *text; text++)
+		fprintf(f, *text == '"' ? "\"\"" : "%c", *text);
+	fputc('"', f);
+}
+
+bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+	return n >= m && !strcasecmp(name + n - m, end);
 }
 
 Screen screen_of(int fd)

@@ -70,7 +70,7 @@ static void help_option(FILE *f, const OptionView *v)
 {
 	int n = fprintf(f, "  --%s%s", v->library && !v->argument ? "[no-]" : "", v->name);
 	if (v->argument)
-		n += fprintf(f, " %s", v->argument);
+		n += fprintf(f, v->argument[0] == '[' ? "%s" : " %s", v->argument);
 	if (n >= OPTION_COLUMN) {
 		fputc('\n', f);
 		n = 0;

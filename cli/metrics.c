@@ -7,29 +7,41 @@
 
 enum { MATRIX = 12, LISTED = 40, NAME = 14 }; /* classes of a matrix and of a list; characters of a name */
 
-static const char *class_name(const mp_metrics *m, uint32_t i, char *number, size_t size)
+const char *metrics_class(const mp_metrics *m, uint32_t i, char number[16])
 {
 	if (m->class_names)
 		return m->class_names[i];
-	snprintf(number, size, "%u", i);
+	snprintf(number, 16, "%u", i);
 	return number;
+}
+
+enum { FIGURES = 7 };
+typedef struct Figure {
+	const char *key, *title;
+	Formatted (*format)(double);
+	double value;
+} Figure;
+
+/* Those of all cases. */
+static void figures_of(const mp_metrics *m, Figure *f)
+{
+	const Figure all[FIGURES] = {
+		{ "accuracy", strcmp(m->kind, "bits") ? "accuracy" : "patterns right", format_share, m->accuracy },
+		{ "log_loss", "log loss", format_real, m->log_loss },
+		{ "auc", "AUC", format_real, m->auc },
+		{ "rmse", "RMSE", format_real, m->rmse },
+		{ "mae", "MAE", format_real, m->mae },
+		{ "r2", "R2", format_real, m->r2 },
+		{ "bits_right", "bits right", format_share, m->bits_right },
+	};
+	memcpy(f, all, sizeof all);
 }
 
 void metrics_json(Json *j, mp_run *run, const mp_metrics *m)
 {
-	const struct {
-		const char *key;
-		double value;
-	} rows[] = {
-		{ "accuracy", m->accuracy },
-		{ "log_loss", m->log_loss },
-		{ "auc", m->auc },
-		{ "rmse", m->rmse },
-		{ "mae", m->mae },
-		{ "r2", m->r2 },
-		{ "bits_right", m->bits_right },
-	};
-	for (size_t i = 0; i < COUNT(rows); i++)
+	Figure rows[FIGURES];
+	figures_of(m, rows);
+	for (size_t i = 0; i < FIGURES; i++)
 		json_real(j, rows[i].key, rows[i].value);
 	json_count(j, "classes", m->classes);
 	json_open(j, "confusion", '[');
@@ -45,7 +57,7 @@ void metrics_json(Json *j, mp_run *run, const mp_metrics *m)
 	for (uint32_t i = 0; (c = mp_run_get_class_metrics(run, i)); i++) {
 		char number[16];
 		json_open(j, NULL, '{');
-		json_text(j, "class", class_name(m, i, number, sizeof number));
+		json_text(j, "class", metrics_class(m, i, number));
 		json_count(j, "cases", c->cases);
 		json_real(j, "precision", c->precision);
 		json_real(j, "recall", c->recall);
@@ -65,6 +77,13 @@ void columns_json(Json *j, mp_run *run)
 		json_text(j, "name", c->name);
 		json_text(j, "role", c->role);
 		json_text(j, "kind", c->kind);
+		json_count(j, "units", c->units);
+		if (c->kind && !strcmp(c->kind, "number")) {
+			json_real(j, "offset", c->offset);
+			json_real(j, "factor", c->factor);
+		}
+		if (!strcmp(c->role, "input"))
+			json_bool(j, "indicator", c->indicator);
 		if (c->category_count) {
 			json_open(j, "categories", '[');
 			for (uint32_t k = 0; k < c->category_count; k++)
@@ -76,12 +95,6 @@ void columns_json(Json *j, mp_run *run)
 	json_close(j, ']');
 }
 
-static void row(const char *name, double value, Formatted (*word)(double))
-{
-	if (!isnan(value))
-		show(stdout, "%-12s %12s\n", name, word(value).s);
-}
-
 static void class_table(mp_run *run, const mp_metrics *m)
 {
 	const mp_class_metrics *c;
@@ -89,7 +102,7 @@ static void class_table(mp_run *run, const mp_metrics *m)
 	show(stdout, "\n%-*s %8s %10s %10s %10s\n", NAME, "class", "cases", "precision", "recall", "F1");
 	for (uint32_t i = 0; (c = mp_run_get_class_metrics(run, i)); i++) {
 		const double shares[] = { c->precision, c->recall, c->f1 };
-		show(stdout, "%-*.*s %8s", NAME, NAME, class_name(m, i, number, sizeof number), format_count(c->cases).s);
+		show(stdout, "%-*.*s %8s", NAME, NAME, metrics_class(m, i, number), format_count(c->cases).s);
 		for (size_t k = 0; k < COUNT(shares); k++)
 			show(stdout, " %10s", isnan(shares[k]) ? "-" : format_share(shares[k]).s);
 		show(stdout, "\n");
@@ -101,27 +114,71 @@ static void matrix(const mp_metrics *m)
 	char number[16];
 	show(stdout, "\nconfusion: rows are targets, columns guesses\n%-*s", NAME, "");
 	for (uint32_t k = 0; k < m->classes; k++)
-		show(stdout, " %8.8s", class_name(m, k, number, sizeof number));
+		show(stdout, " %8.8s", metrics_class(m, k, number));
 	show(stdout, "\n");
 	for (uint32_t i = 0; i < m->classes; i++) {
-		show(stdout, "%-*.*s", NAME, NAME, class_name(m, i, number, sizeof number));
+		show(stdout, "%-*.*s", NAME, NAME, metrics_class(m, i, number));
 		for (uint32_t k = 0; k < m->classes; k++)
 			show(stdout, " %8s", format_count(m->confusion[(size_t)i * m->classes + k]).s);
 		show(stdout, "\n");
 	}
 }
 
+bool right_counts(mp_data *data, const mp_metrics *m)
+{
+	const mp_data_info *info;
+	return m->classes || (mp_data_get_info(data, &info) == MP_OK && info->codes);
+}
+
 void metrics_show(mp_run *run, const mp_metrics *m)
 {
-	row("accuracy", m->accuracy, format_share);
-	row("bits right", m->bits_right, format_share);
-	row("log loss", m->log_loss, format_real);
-	row("AUC", m->auc, format_real);
-	row("RMSE", m->rmse, format_real);
-	row("MAE", m->mae, format_real);
-	row("R2", m->r2, format_real);
+	Figure rows[FIGURES];
+	figures_of(m, rows);
+	for (size_t i = 0; i < FIGURES; i++)
+		if (!isnan(rows[i].value))
+			show(stdout, "%-14s %10s\n", rows[i].title, rows[i].format(rows[i].value).s);
 	if (m->classes && m->classes <= LISTED)
 		class_table(run, m);
 	if (m->classes && m->classes <= MATRIX)
 		matrix(m);
+}
+
+/* ---- CSV ---- */
+
+static void csv_line(FILE *f, const char *metric, const char *class, const char *guess, double value)
+{
+	csv_put(f, metric);
+	fputc(',', f);
+	csv_put(f, class);
+	fputc(',', f);
+	csv_put(f, guess);
+	fputc(',', f);
+	if (!isnan(value))
+		number_print(f, value);
+	fputc('\n', f);
+}
+
+void metrics_csv(mp_run *run, const mp_metrics *m, FILE *f)
+{
+	Figure rows[FIGURES];
+	char name[16], other[16];
+	const mp_class_metrics *c;
+	figures_of(m, rows);
+	fputs("metric,class,guess,value\n", f);
+	csv_line(f, "cases", "", "", (double)m->cases);
+	for (size_t i = 0; i < FIGURES; i++)
+		if (!isnan(rows[i].value))
+			csv_line(f, rows[i].key, "", "", rows[i].value);
+	for (uint32_t i = 0; (c = mp_run_get_class_metrics(run, i)); i++) {
+		const char *class = metrics_class(m, i, name);
+		csv_line(f, "cases", class, "", (double)c->cases);
+		csv_line(f, "precision", class, "", c->precision);
+		csv_line(f, "recall", class, "", c->recall);
+		csv_line(f, "f1", class, "", c->f1);
+		csv_line(f, "auc", class, "", c->auc);
+	}
+	for (uint32_t i = 0; i < m->classes; i++)
+		for (uint32_t k = 0; k < m->classes; k++)
+			csv_line(f, "confusion", metrics_class(m, i, name), metrics_class(m, k, other),
+			         (double)m->confusion[(size_t)i * m->classes + k]);
 }

@@ -38,6 +38,8 @@ typedef struct mp_column {
 	uint32_t units;                /* of the network that it takes */
 	const char *const *categories; /* [category_count] */
 	uint32_t category_count;
+	double offset, factor; /* number: encoded as (value - offset) * factor */
+	int indicator;         /* a further unit is 1 where the value is missing */
 } mp_column;
 typedef struct mp_table_info {
 	size_t size;
@@ -76,6 +78,7 @@ MP_API mp_status mp_data_open_for(mp_data **data, const char *path, const mp_run
                                   const mp_allocator *alloc);
 /* Columns of that table; NULL past the last. */
 MP_API const mp_column *mp_run_get_column(mp_run *run, uint32_t i);
+MP_API const char *mp_run_get_task(mp_run *run); /* as in mp_table_info; NULL: not trained on a table */
 /* An output in the units of the table: numbers that were scaled are scaled back. */
 MP_API double mp_run_decode(mp_run *run, uint32_t output, double value);
 /* The weights of the best epoch (option keep-best) become those of the run; nothing happens if there are none. */
@@ -100,6 +103,23 @@ typedef struct mp_metrics { /* NaN: not meaningful for these targets */
 /* Measure the network on data with targets. The result lives until the next such call on the run; NULL: failed. */
 MP_API const mp_metrics *mp_run_measure(mp_run *run, const mp_data *data);
 MP_API const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i); /* NULL past the last */
+/* One case of the data that mp_run_measure was given, which must still be open. NULL past the last; valid until the
+ * next call. */
+typedef struct mp_case {
+	size_t size;
+	int scored; /* it has a target */
+	double weight;
+	uint32_t target, guess;          /* classes, by number */
+	int right;                       /* class, or all bits; 0 for numbers */
+	double p_target, p_guess;        /* probability of these classes; NaN: outputs are no probabilities */
+	double error;                    /* of the error function of the network, from the outputs */
+	const double *targets, *outputs; /* [outputs of the network], in the units of the table; NaN: no target */
+} mp_case;
+MP_API const mp_case *mp_run_get_case(mp_run *run, uint64_t i);
+/* The last measurement becomes part of the model: mp_run_save writes it. held_out: on rows not trained on. */
+MP_API mp_status mp_run_keep_metrics(mp_run *run, int held_out);
+/* Those of the model that was loaded, as mp_run_measure gives them; NULL: it has none. */
+MP_API const mp_metrics *mp_run_get_kept_metrics(mp_run *run, int *held_out);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,7 @@
 #include <xxhash.h>
 
 #include "store.h"
+#include "table.h"
 
 static const char format_name[] = "microprop 1";
 static const char rng_name[] = "philox4x32-10";
@@ -44,11 +45,11 @@ static void best_fingerprint(const Run *r, char out[33])
 /* ---- Position, as text -------------------------------------------------------------- */
 
 enum { WHOLE, REAL, OPTIONAL }; /* optional: a real, 0 if absent */
-typedef struct Field {
+typedef struct PositionField {
 	const char *key;
 	int kind;
 	size_t offset;
-} Field;
+} PositionField;
 
 #define AT(member) offsetof(Position, member)
 #define TALLY(name, member)                                                                       \
@@ -58,7 +59,7 @@ typedef struct Field {
 	{                                                                                             \
 		name ".weight", OPTIONAL, AT(member.weight)                                               \
 	}
-static const Field fields[] = {
+static const PositionField fields[] = {
 	{ "epoch", WHOLE, AT(epoch) },
 	{ "cases", WHOLE, AT(cases) },
 	{ "data", WHOLE, AT(data) },
@@ -126,7 +127,7 @@ static bool whole_get(const char *s, uint64_t *out)
 	return errno == 0;
 }
 
-static const char *field_text(Arena *arena, const Field *f, const Position *at)
+static const char *field_text(Arena *arena, const PositionField *f, const Position *at)
 {
 	const char *from = (const char *)at + f->offset;
 	Buf b = { .arena = arena };
@@ -137,7 +138,7 @@ static const char *field_text(Arena *arena, const Field *f, const Position *at)
 	return b.s;
 }
 
-static bool field_read(const Field *f, const char *text, Position *at)
+static bool field_read(const PositionField *f, const char *text, Position *at)
 {
 	char *to = (char *)at + f->offset;
 	return f->kind != WHOLE ? real_get(text, (double *)to) : whole_get(text, (uint64_t *)to);
@@ -355,6 +356,11 @@ static void metas_make(Saver *s)
 		meta_add(s, "classes", classes_text(scratch, r->classes, r->class_count));
 	if (r->schema)
 		meta_add(s, "schema", r->schema);
+	if (r->kept_metrics) {
+		Buf json = { .arena = scratch };
+		metrics_print(r->kept_metrics, &json);
+		meta_add(s, "metrics", json.s);
+	}
 	const char *topology = net_statements(scratch, r->net);
 	if (topology)
 		meta_add(s, "topology", topology);
@@ -530,6 +536,26 @@ static const char *const *read_classes(Ctx *cx, const SafeFile *f, uint32_t outp
 	return classes;
 }
 
+/* The columns of the table that the network was trained on. */
+static Schema *read_schema(Ctx *cx, const SafeFile *f, const Net *net, const char *const *classes)
+{
+	static const char remedy[] = "use the file as microprop wrote it, or train anew";
+	const char *text = safe_meta(f, "schema");
+	if (!text)
+		return NULL;
+	Loc at = safe_loc(f, "schema");
+	Schema *s = schema_parse(cx, at, text);
+	if (s->inputs != net->inputs || (s->task != TASK_NONE && s->targets != net->outputs))
+		fail_at(cx, at, remedy, "the schema of the model has %u inputs and %u targets, its network %u and %u",
+		        s->inputs, s->targets, net->inputs, net->outputs);
+	const Field *target = s->task == TASK_CLASSES ? schema_target(s, 0) : NULL;
+	for (uint32_t i = 0; target && classes && i < net->outputs; i++)
+		if (strcmp(target->category[i], classes[i]) != 0)
+			fail_at(cx, at, remedy, "class %u is '%.40s' in the schema of the model and '%.40s' in its classes", i,
+			        target->category[i], classes[i]);
+	return s;
+}
+
 /* The error function that the weights were trained with; -1 if absent or unknown. */
 static int read_error(Ctx *cx, const SafeFile *f)
 {
@@ -671,6 +697,9 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	WeightReader *weights = weights_open(cx, f, r->net);
 	read_scale(cx, f, r->net->inputs, &scale);
 	const char *const *classes = is_ours(f) ? read_classes(cx, f, r->net->outputs) : NULL;
+	Schema *schema = is_ours(f) ? read_schema(cx, f, r->net, classes) : NULL;
+	const char *kept = is_ours(f) ? safe_meta(f, "metrics") : NULL;
+	Metrics *metrics = kept ? metrics_parse(cx, safe_loc(f, "metrics"), kept, r->net->outputs) : NULL;
 	int error = is_ours(f) ? read_error(cx, f) : -1;
 	if (resume)
 		rest_read(r, f, rest);
@@ -681,8 +710,10 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 	r->scale = scale;
 	r->classes = classes;
 	r->class_count = classes ? r->net->outputs : 0;
-	const char *schema = is_ours(f) ? safe_meta(f, "schema") : NULL;
-	r->schema = schema ? arena_copy(&cx->keep, schema, strlen(schema)) : NULL;
+	const char *text = schema ? safe_meta(f, "schema") : NULL;
+	r->schema = r->schema_of = text ? arena_copy(&cx->keep, text, strlen(text)) : NULL;
+	r->parsed_schema = schema;
+	r->kept_metrics = metrics;
 	if (resume) {
 		rest_put(r, f, rest, v);
 		note_older(cx, f, &rest->opt);

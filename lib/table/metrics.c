@@ -6,7 +6,6 @@
  * Targets decide the kind: one of n is a class, a lone 0 or 1 is a class of two, several of 0 and 1 are bits, all
  * others are numbers.  Cases without a target do not count; a case of weight w counts w times.  NaN: not meaningful. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "table.h"
@@ -42,33 +41,6 @@ static int kind_of(Ctx *cx, const Data *d, const Schema *s)
 
 /* ---- classes ---- */
 
-typedef struct Scored {
-	double score, weight;
-	bool positive;
-} Scored;
-
-static int by_score(const void *a, const void *b)
-{
-	double x = ((const Scored *)a)->score, y = ((const Scored *)b)->score;
-	return (x > y) - (x < y);
-}
-
-/* The probability that a positive case scores higher than a negative one, ties counting one half. */
-static double auc_of(Scored *s, uint64_t n)
-{
-	double below = 0, wins = 0, positive = 0;
-	qsort(s, n, sizeof *s, by_score);
-	for (uint64_t first = 0, end; first < n; first = end) {
-		double pos = 0, neg = 0;
-		for (end = first; end < n && s[end].score == s[first].score; end++)
-			*(s[end].positive ? &pos : &neg) += s[end].weight;
-		wins += pos * (below + neg / 2);
-		below += neg;
-		positive += pos;
-	}
-	return positive > 0 && below > 0 ? wins / (positive * below) : NAN;
-}
-
 /* The class of a case and what the network guesses; false: no target. */
 static bool class_case(const Data *d, int kind, uint64_t i, const double *out, float *row, uint32_t *truth,
                        uint32_t *guess)
@@ -82,15 +54,18 @@ static bool class_case(const Data *d, int kind, uint64_t i, const double *out, f
 		return true;
 	}
 	uint32_t best = 0;
+	int class = row_one_of_n(row, d->targets);
+	if (class < 0) /* other data than the schema's */
+		return false;
 	for (uint32_t k = 1; k < d->targets; k++)
 		best = out[k] > out[best] ? k : best;
-	*truth = (uint32_t)row_one_of_n(row, d->targets);
+	*truth = (uint32_t) class;
 	*guess = best;
 	return true;
 }
 
 /* Of one case: the probability given to its class; NaN: the outputs are no probabilities. */
-static double class_probability(int kind, const double *out, uint32_t outputs, uint32_t class)
+double metrics_probability(int kind, const double *out, uint32_t outputs, uint32_t class)
 {
 	double sum = 0;
 	if (kind == METRICS_BINARY)
@@ -115,7 +90,7 @@ static void measure_classes(Ctx *cx, const Data *d, const double *out, Metrics *
 		uint32_t truth, guess;
 		if (!class_case(d, m->kind, i, out + i * outputs, row, &truth, &guess))
 			continue;
-		double w = weight_of(d, i), p = class_probability(m->kind, out + i * outputs, outputs, truth);
+		double w = weight_of(d, i), p = metrics_probability(m->kind, out + i * outputs, outputs, truth);
 		m->cases++;
 		m->weight += w;
 		right += w * (truth == guess);
@@ -126,7 +101,7 @@ static void measure_classes(Ctx *cx, const Data *d, const double *out, Metrics *
 	m->log_loss = loss / m->weight;
 	for (uint32_t c = 0; c < n; c++) {
 		ClassMetrics *k = &m->per_class[c];
-		uint64_t hit = m->confusion[(size_t)c * n + c], guessed = 0, there = 0, count = 0;
+		uint64_t hit = m->confusion[(size_t)c * n + c], guessed = 0, there = 0;
 		for (uint32_t i = 0; i < n; i++) {
 			guessed += m->confusion[(size_t)i * n + c];
 			there += m->confusion[(size_t)c * n + i];
@@ -135,14 +110,7 @@ static void measure_classes(Ctx *cx, const Data *d, const double *out, Metrics *
 		k->precision = guessed ? (double)hit / (double)guessed : NAN;
 		k->recall = there ? (double)hit / (double)there : NAN;
 		k->f1 = guessed + there ? 2 * (double)hit / (double)(guessed + there) : NAN;
-		for (uint64_t i = 0; i < d->cases; i++) {
-			uint32_t truth, guess;
-			const double *o = out + i * outputs;
-			if (class_case(d, m->kind, i, o, row, &truth, &guess))
-				scored[count++] =
-					(Scored){ m->kind == METRICS_BINARY ? c ? o[0] : -o[0] : o[c], weight_of(d, i), truth == c };
-		}
-		k->auc = auc_of(scored, count);
+		k->auc = roc_area(scored, roc_scores(d, m->kind, out, c, row, scored), NULL);
 		if (isnan(k->auc))
 			continue;
 		area += k->auc;
@@ -239,4 +207,30 @@ Metrics *metrics_measure(Ctx *cx, const Data *d, const Schema *s, const double *
 	else
 		measure_classes(cx, d, outputs, m);
 	return m;
+}
+
+/* ---- one case ---- */
+
+bool metrics_case(const Data *d, int kind, const double *outputs, uint64_t i, float *row, CaseMetrics *c)
+{
+	const double *out = outputs + i * d->targets;
+	*c = (CaseMetrics){ .weight = weight_of(d, i), .p_target = NAN, .p_guess = NAN };
+	if (kind == METRICS_CLASSES || kind == METRICS_BINARY) {
+		if (!class_case(d, kind, i, out, row, &c->target, &c->guess))
+			return false;
+		c->right = c->target == c->guess;
+		c->p_target = metrics_probability(kind, out, d->targets, c->target);
+		c->p_guess = metrics_probability(kind, out, d->targets, c->guess);
+		return true;
+	}
+	bool any = false;
+	data_y(d, i, row);
+	c->right = kind == METRICS_BITS;
+	for (uint32_t k = 0; k < d->targets; k++) {
+		if (isnan(row[k]))
+			continue;
+		any = true;
+		c->right &= (out[k] >= 0.5) == (row[k] >= 0.5f);
+	}
+	return any;
 }

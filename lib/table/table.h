@@ -137,23 +137,65 @@ void topology_print(Ctx *cx, const Schema *s, const NetworkFor *n, Buf *out);
 
 /* ---- metrics.c: outputs against targets --------------------------------------------------------- */
 
-enum { METRICS_CLASSES, METRICS_BINARY, METRICS_BITS, METRICS_NUMBERS };
+enum { METRICS_CLASSES, METRICS_BINARY, METRICS_BITS, METRICS_NUMBERS, METRICS_KINDS };
+extern const char *const metrics_kinds[METRICS_KINDS];
 typedef struct ClassMetrics {
 	uint64_t cases;
 	double precision, recall, f1, auc; /* auc: this class against all others */
 } ClassMetrics;
 typedef struct Metrics {
 	int kind;
+	bool held_out;                  /* record.c: measured on rows that were not trained on */
 	uint64_t cases;                 /* with a target */
 	double weight;                  /* of them */
 	double accuracy, log_loss, auc; /* classes; accuracy of bits: whole patterns */
 	double bits_right;
 	double rmse, mae, r2;
 	uint32_t classes;        /* 0: targets are no classes */
-	uint64_t *confusion;     /* [classes * classes] row: the target, column: the guess */
+	uint64_t *confusion;     /* [classes * classes] row: the target, column: the guess; NULL: not recorded */
 	ClassMetrics *per_class; /* [classes] */
 } Metrics;
 /* outputs [cases * targets]; s may be NULL. In keep. */
 Metrics *metrics_measure(Ctx *cx, const Data *d, const Schema *s, const double *outputs);
+
+typedef struct CaseMetrics {
+	double weight;
+	uint32_t target, guess;   /* classes; else 0 */
+	bool right;               /* bits: all of them */
+	double p_target, p_guess; /* probability of these classes; NaN: outputs are no probabilities */
+} CaseMetrics;
+/* One case; row takes its targets; false: it has none. */
+bool metrics_case(const Data *d, int kind, const double *outputs, uint64_t i, float *row, CaseMetrics *c);
+/* That the outputs of one case give to a class; NaN: they are no probabilities. */
+double metrics_probability(int kind, const double *out, uint32_t outputs, uint32_t class);
+
+/* ---- record.c: metrics as JSON in the metadata of a model --------------------------------------- */
+
+enum { RECORDED_CLASSES = 100 }; /* with more classes their rows and the confusion matrix are left out */
+void metrics_print(const Metrics *m, Buf *json);
+/* And back, checked; in keep.  outputs: of the network; at: for messages. */
+Metrics *metrics_parse(Ctx *cx, Loc at, const char *json, uint32_t outputs);
+
+/* ---- curves.c: points of figures ---------------------------------------------------------------- */
+
+typedef struct CurvePoints {
+	double *x, *y;
+	uint32_t points;
+	double area; /* ROC: under it */
+} CurvePoints;
+typedef struct Scored {
+	double score, weight;
+	bool positive;
+} Scored;
+/* Outputs of a class, positive where it is the target; returns how many cases have a target. s: [cases] */
+uint64_t roc_scores(const Data *d, int kind, const double *outputs, uint32_t class, float *row, Scored *s);
+double roc_area(Scored *s, uint64_t n,
+                CurvePoints *points); /* sorts s; points: NULL, not wanted; NaN: of one sort only */
+/* False positive against true positive rate of a class against all others, at most CURVE_POINTS; no points: the class
+ * is in no case, or in all. In scratch. */
+enum { CURVE_POINTS = 400, CALIBRATION_BINS = 10 };
+CurvePoints curve_roc(Ctx *cx, const Data *d, int kind, const double *outputs, uint32_t class);
+/* Mean probability of a class against its share of the cases, in up to CALIBRATION_BINS bins of equal width. */
+CurvePoints curve_calibration(Ctx *cx, const Data *d, int kind, const double *outputs, uint32_t class, uint64_t *count);
 
 #endif

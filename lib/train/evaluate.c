@@ -2,6 +2,11 @@
 /* The error of a network on data, and its outputs, without training. */
 #include "loop.h"
 
+int run_error(const Run *r)
+{
+	return r->saved_error >= 0 && !r->error_set && !r->at.updates ? r->saved_error : r->opt.error;
+}
+
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 {
 	Ctx *cx = &r->cx;
@@ -13,8 +18,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 	if (!labelled)
 		seen.targets = 0;
 	Options own = r->opt;
-	if (r->saved_error >= 0 && !r->error_set && !r->at.updates)
-		own.error = r->saved_error; /* the error function that the weights were trained with */
+	own.error = run_error(r);
 	if (labelled)
 		targets_check(cx, &own, &seen);
 	int error = r->opt.error;

@@ -118,6 +118,7 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 		r->classes = classes_copy(&cx->fixed, data->classes, data->class_count);
 		r->class_count = data->class_count;
 	}
+	r->kept_metrics = NULL; /* of weights that are about to change */
 	if (data->schema)
 		r->schema = arena_copy(&cx->keep, data->schema, strlen(data->schema));
 	l->data = data_scaled(r, data);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* Public calls that measure a network: metrics of data, cases one by one, metrics that a model carries. */
+#include <math.h>
+#include <string.h>
+
+#include "api.h"
+
+typedef struct MeasureArgs {
+	Run *r;
+	const mp_data *data;
+	uint64_t i;
+	bool held_out;
+	const mp_metrics *metrics;
+	const mp_case *one;
+} MeasureArgs;
+
+static Measured *measured_new(Run *r)
+{
+	if (!r->measured)
+		r->measured = NEW(&r->cx.keep, 1, Measured);
+	r->measured->data = NULL;
+	return r->measured;
+}
+
+static const mp_metrics *metrics_show(Run *r, Measured *k, Metrics *m)
+{
+	k->metrics = m;
+	k->show = (mp_metrics){ .size = sizeof k->show,
+		                    .kind = metrics_kinds[m->kind],
+		                    .cases = m->cases,
+		                    .accuracy = m->accuracy,
+		                    .log_loss = m->log_loss,
+		                    .auc = m->auc,
+		                    .bits_right = m->bits_right,
+		                    .rmse = m->rmse,
+		                    .mae = m->mae,
+		                    .r2 = m->r2,
+		                    .classes = m->classes,
+		                    .confusion = m->confusion,
+		                    .class_names = r->class_count == m->classes ? r->classes : NULL };
+	k->per_class = NEW(&r->cx.keep, m->classes, mp_class_metrics);
+	for (uint32_t i = 0; i < m->classes; i++) {
+		const ClassMetrics *c = &m->per_class[i];
+		k->per_class[i] = (mp_class_metrics){ sizeof *k->per_class, c->cases, c->precision, c->recall, c->f1, c->auc };
+	}
+	return &k->show;
+}
+
+static void measure_body(void *arg)
+{
+	MeasureArgs *a = arg;
+	Run *r = a->r;
+	Ctx *cx = &r->cx;
+	const Data *d = data_readable(cx, a->data);
+	if (!d->targets)
+		fail(cx, MP_BAD_INPUT, "give data with targets", "%s has no targets to measure by", d->name);
+	run_check_data(cx, r->net, d, true);
+	Measured *k = measured_new(r);
+	if (d->cases * d->targets > k->capacity) {
+		k->outputs = arena_grow_raw(&cx->keep, k->outputs, k->capacity, d->cases * d->targets, sizeof *k->outputs);
+		k->capacity = d->cases * d->targets;
+	}
+	run_test(r, d, NULL, k->outputs);
+	k->schema = run_schema(r);
+	a->metrics = metrics_show(r, k, metrics_measure(cx, d, k->schema, k->outputs));
+	Options own = r->opt;
+	own.error = run_error(r);
+	scorer_init(&k->scorer, &own, d);
+	k->row = NEW(&cx->keep, d->targets, float);
+	k->values = NEW(&cx->keep, (size_t)2 * d->targets, double);
+	k->data = d;
+}
+
+const mp_metrics *mp_run_measure(mp_run *run, const mp_data *data)
+{
+	MeasureArgs a = { .r = run, .data = data };
+	return api_call(&run->cx, measure_body, &a) == MP_OK ? a.metrics : NULL;
+}
+
+const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i)
+{
+	const Measured *k = run->measured;
+	return k && i < k->show.classes ? &k->per_class[i] : NULL;
+}
+
+static void case_body(void *arg)
+{
+	MeasureArgs *a = arg;
+	Measured *k = a->r->measured;
+	if (!k || !k->data || a->i >= k->data->cases)
+		return;
+	const Data *d = k->data;
+	uint32_t n = d->targets;
+	const double *out = k->outputs + a->i * n;
+	CaseMetrics c;
+	Tally t = { 0 };
+	bool scored = metrics_case(d, k->metrics->kind, k->outputs, a->i, k->row, &c);
+	score_case(&k->scorer, out, NULL, k->row, 1, &t);
+	for (uint32_t i = 0; i < n; i++) {
+		const Field *f = k->schema && k->schema->task == TASK_REGRESSION ? schema_target(k->schema, i) : NULL;
+		k->values[i] = f ? target_decode(f, (double)k->row[i]) : (double)k->row[i];
+		k->values[n + i] = f ? target_decode(f, out[i]) : out[i];
+	}
+	k->one = (mp_case){ .size = sizeof k->one,
+		                .scored = scored,
+		                .weight = c.weight,
+		                .target = c.target,
+		                .guess = c.guess,
+		                .right = k->scorer.code_count ? t.right > 0 : c.right,
+		                .p_target = c.p_target,
+		                .p_guess = c.p_guess,
+		                .error = scored ? t.error : (double)NAN,
+		                .targets = k->values,
+		                .outputs = k->values + n };
+	a->one = &k->one;
+}
+
+const mp_case *mp_run_get_case(mp_run *run, uint64_t i)
+{
+	MeasureArgs a = { .r = run, .i = i };
+	return api_call(&run->cx, case_body, &a) == MP_OK ? a.one : NULL;
+}
+
+/* ---- metrics of a model ---- */
+
+static void keep_body(void *arg)
+{
+	MeasureArgs *a = arg;
+	Ctx *cx = &a->r->cx;
+	if (!a->r->measured || !a->r->measured->data)
+		fail(cx, MP_BAD_INPUT, "call mp_run_measure before", "this run was not measured");
+	Metrics *m = NEW(&cx->keep, 1, Metrics);
+	*m = *a->r->measured->metrics;
+	m->held_out = a->held_out;
+	a->r->kept_metrics = m;
+}
+
+mp_status mp_run_keep_metrics(mp_run *run, int held_out)
+{
+	return api_call(&run->cx, keep_body, &(MeasureArgs){ .r = run, .held_out = held_out != 0 });
+}
+
+static void kept_body(void *arg)
+{
+	MeasureArgs *a = arg;
+	if (a->r->kept_metrics)
+		a->metrics = metrics_show(a->r, measured_new(a->r), a->r->kept_metrics);
+}
+
+const mp_metrics *mp_run_get_kept_metrics(mp_run *run, int *held_out)
+{
+	MeasureArgs a = { .r = run };
+	if (api_call(&run->cx, kept_body, &a) != MP_OK || !a.metrics)
+		return NULL;
+	*held_out = run->kept_metrics->held_out;
+	return a.metrics;
+}
