@@ -5,7 +5,8 @@
 #include <microprop.h>
 #include <stdio.h>
 
-static const char topology[] = "group in     2 input\n"
+static const char topology[] = "defaults 1989\n"
+							   "group in     2 input\n"
 							   "group hidden 3 sigmoid\n"
 							   "group out    1 sigmoid output\n"
 							   "connect in, true     -> hidden\n"

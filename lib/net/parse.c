@@ -480,7 +480,7 @@ static bool parse_defaults(Parser *p)
 	token_next(p);
 	if (!expect_end(p, "the year is all that goes here"))
 		return false;
-	if (set == p->net->defaults && (p->defaults.src || p->net->groups || p->training))
+	if (set == p->net->defaults && p->defaults.src)
 		return true; /* an included file may state the set that holds already */
 	if (p->defaults.src) {
 		error_at(p->cx, at, "keep one of them", "the file has other defaults already");

@@ -172,7 +172,7 @@ static void differences_are_named(void **state)
 	static const struct {
 		const char *from, *to, *words;
 	} cases[] = {
-		{ " 6", " 5", "net.topo:2:7: error: the file has group h with 6 units, the network has 5" },
+		{ " 6", " 5", "net.topo:3:7: error: the file has group h with 6 units, the network has 5" },
 		{ "h 6", "h 6 tanh", "functions differ: group h is sigmoid in the file, tanh in the network" },
 		{ "h 6", "h 6 output", "roles differ: group h is hidden in the file, output in the network" },
 		{ "h", "k", "the file has no group k" },
