@@ -48,6 +48,9 @@ typedef struct Measured {
 	double *values; /* [2 * targets]: targets and outputs of `one` */
 } Measured;
 
+/* api_data.c: reads data; with the columns of a plain schema, if there is one. */
+void api_data_open(mp_data *d, const char *path, const mp_data_options *opt, const Schema *like);
+
 /* targets.c: adds `, "isa": "avx512", "isas": ["generic", ...], "targets": ["cpu", ...]`. */
 void targets_describe(Ctx *cx, Buf *json);
 

@@ -56,6 +56,24 @@ static void scale_fit(mp_data *d, const char *name)
 	data_scale_fit(cx, d->data, kind);
 }
 
+/* A plain schema of its columns, if they have names. */
+static void set_schema(Ctx *cx, Data *d)
+{
+	const Schema *s = schema_plain(cx, d);
+	Buf json = { .arena = &cx->keep };
+	if (s)
+		schema_print(s, &json);
+	d->schema = json.s;
+}
+
+void api_data_open(mp_data *d, const char *path, const mp_data_options *opt, const Schema *like)
+{
+	d->data = like ? data_open_like(&d->cx, path, opt, like) : data_open(&d->cx, path, opt);
+	set_schema(&d->cx, d->data);
+	if (opt && opt->scale && strcmp(opt->scale, scale_names[SCALE_NONE]) != 0)
+		scale_fit(d, opt->scale);
+}
+
 static void open_body(void *arg)
 {
 	DataArgs *a = arg;
@@ -64,9 +82,9 @@ static void open_body(void *arg)
 	if (a->opt && !api_take(&own, sizeof own, a->opt))
 		fail(cx, MP_BAD_INPUT, "set mp_data_options.size to sizeof(mp_data_options), and the rest to 0",
 		     "these data options are not of this version of the library");
-	a->d->data = data_open(cx, a->path, a->opt ? &own : NULL);
-	if (own.scale && strcmp(own.scale, scale_names[SCALE_NONE]) != 0)
-		scale_fit(a->d, own.scale);
+	const char *like = own.like && own.like->data ? own.like->data->schema : NULL;
+	const Schema *s = like ? schema_parse(cx, (Loc){ 0 }, like) : NULL;
+	api_data_open(a->d, a->path, a->opt ? &own : NULL, s && s->plain ? s : NULL);
 }
 
 mp_status mp_data_open(mp_data **data, const char *path, const mp_data_options *options, const mp_allocator *alloc)
@@ -154,6 +172,7 @@ static void part_body(void *arg)
 {
 	DataArgs *a = arg;
 	a->d->data = data_split(&a->d->cx, readable(&a->d->cx, a->from), a->share, a->seed, a->rest);
+	set_schema(&a->d->cx, a->d->data);
 }
 
 mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_data **first, mp_data **rest)

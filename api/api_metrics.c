@@ -61,7 +61,8 @@ static void measure_body(void *arg)
 		k->capacity = d->cases * d->targets;
 	}
 	run_test(r, d, NULL, k->outputs);
-	k->schema = run_schema(r);
+	const Schema *schema = run_schema(r);
+	k->schema = schema && !schema->plain ? schema : NULL;
 	a->metrics = metrics_show(r, k, metrics_measure(cx, d, k->schema, k->outputs));
 	Options own = r->opt;
 	own.error = run_error(r);

@@ -104,7 +104,8 @@ static const mp_column *column_show(const Schema *s, uint32_t i, mp_column *show
 		                 .category_count = c->categories,
 		                 .offset = unit && c->kind == VALUE_NUMBER ? c->offset : 0,
 		                 .factor = unit && c->kind == VALUE_NUMBER ? c->factor : 1,
-		                 .indicator = c->indicator };
+		                 .indicator = c->indicator,
+		                 .plain = s->plain };
 	return show;
 }
 
@@ -240,7 +241,10 @@ static void for_body(void *arg)
 	mp_data_options own;
 	options_take(cx, &own, a->options);
 	const Schema *s = schema_parse(cx, (Loc){ 0 }, a->schema);
-	a->d->data = table_encode(cx, table_open(cx, a->path, &own, s), s, NULL, 0);
+	if (s->plain)
+		api_data_open(a->d, a->path, &own, s);
+	else
+		a->d->data = table_encode(cx, table_open(cx, a->path, &own, s), s, NULL, 0);
 }
 
 mp_status mp_data_open_for(mp_data **data, const char *path, const mp_run *run, const mp_data_options *options,
@@ -274,6 +278,10 @@ static void column_body(void *arg)
 	RunArgs *a = arg;
 	mp_column *show = NEW(&a->r->cx.keep, 1, mp_column);
 	a->column = column_show(run_schema(a->r), a->i, show);
+	if (a->column && show->plain && a->r->classes && show->kind && !strcmp(show->kind, value_kinds[VALUE_CATEGORY])) {
+		show->categories = a->r->classes;
+		show->units = show->category_count = a->r->class_count;
+	}
 }
 
 const mp_column *mp_run_get_column(mp_run *run, uint32_t i)
@@ -312,7 +320,7 @@ static void task_body(void *arg)
 {
 	RunArgs *a = arg;
 	const Schema *s = run_schema(a->r);
-	a->task = s ? task_names[s->task] : NULL;
+	a->task = s && !s->plain ? task_names[s->task] : NULL;
 }
 
 const char *mp_run_get_task(mp_run *run)

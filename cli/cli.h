@@ -203,6 +203,7 @@ typedef struct TableRun {
 	const char *model;                                       /* file that the model is saved to; NULL: none */
 } TableRun;
 int after_table(const mp_table *table, mp_status status);
+bool table_model(mp_run *run);   /* trained on a table without a topology file */
 bool is_table(const char *path); /* by its name: data, not a topology file */
 /* The file of the model, NULL with --no-save; refuses to overwrite one that was not named. */
 int table_model_file(Args *a, const char *path, const char **file);

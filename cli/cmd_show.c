@@ -83,7 +83,7 @@ static void model_print(Session *s)
 			show(stdout, "\n%-*s %-8s %-8s %5s  %s\n", (int)width, "column", "role", "kind", "units", "encoded as");
 		if (i >= SHOWN_COLUMNS)
 			continue;
-		bool number = c->kind && !strcmp(c->kind, "number");
+		bool number = c->kind && !strcmp(c->kind, "number") && !c->plain;
 		show(stdout, "%-*s %-8s %-8s %5u", (int)width, c->name, c->role, c->kind ? c->kind : "-", c->units);
 		show(stdout, "%s", number || c->category_count || c->indicator ? "  " : "");
 		if (number)

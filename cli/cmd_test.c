@@ -87,16 +87,22 @@ static int weights_open(Session *s, const Args *a, mp_data_options *reading, con
 }
 
 /* Only data with targets can be measured. */
-static int cases_count(mp_data *data, uint64_t *cases)
+static int cases_count(Session *s, uint64_t *cases)
 {
 	const mp_data_info *info;
-	int rc = after_data(data, mp_data_get_info(data, &info));
+	const mp_column *c;
+	int rc = after_data(s->data, mp_data_get_info(s->data, &info));
 	if (rc)
 		return rc;
 	*cases = info->cases;
+	uint32_t i = 0;
+	while ((c = mp_run_get_column(s->run, i)) && strcmp(c->role, "target"))
+		i++;
 	if (!info->targets)
 		complain("give data with targets, or see its outputs with: microprop predict",
-		         "%s has no targets to measure by", info->name);
+		         c ? "%s has no targets to measure by (the network was trained on '%s')"
+		           : "%s has no targets to measure by",
+		         info->name, c ? c->name : "");
 	return info->targets ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -148,7 +154,7 @@ static void test_show(const Session *s, const mp_result *r, const Cases *c, cons
 	}
 	show(stdout, "%s: %s\n\n", mp_net_get_info(s->net)->name, format_things(r->cases, "case").s);
 	show(stdout, "error        %12s\n", format_real(r->error).s);
-	if (!mp_run_get_column(s->run, 0)) {
+	if (!table_model(s->run)) {
 		show(stdout, "total error  %12s\n", format_real(r->total_error).s);
 		if (right_counts(s->data, m))
 			show(stdout, "right        %12s\n", format_share(r->right).s);
@@ -197,7 +203,7 @@ static int test_steps(Session *s, Args *a)
 	session_reading_file(net->test_options, net->test, data, &reading);
 	session_reading_file(net->data_options, net->data, data, &reading);
 	reading.scale = NULL; /* the weights have theirs */
-	if ((rc = session_data_for(s, data, &reading)) || (rc = cases_count(s->data, &cases)))
+	if ((rc = session_data_for(s, data, &reading)) || (rc = cases_count(s, &cases)))
 		return rc;
 	if (files.outputs)
 		outputs = args_alloc(a, cases * net->outputs, sizeof *outputs);
@@ -248,11 +254,11 @@ const Command test_command = {
 static mp_data *cases_try(const Session *s, const char *path, const mp_data_options *reading)
 {
 	const mp_data_info *info;
-	mp_data *data;
+	mp_data *data = NULL;
 	if (!strcmp(path, "-"))
 		lseek(STDIN_FILENO, 0, SEEK_SET);
 	waiting_start(path);
-	mp_status status = mp_data_open(&data, path, reading, NULL);
+	mp_status status = mp_data_open_for(&data, path, s->run, reading, NULL);
 	waiting_end();
 	if (status == MP_OK && mp_data_get_info(data, &info) == MP_OK && info->inputs == mp_net_get_info(s->net)->inputs)
 		return data;
@@ -272,16 +278,16 @@ static int cases_open(Session *s, const char *path, const mp_data_options *readi
 	snprintf(last, sizeof last, "%llu", 1ull + mp_net_get_info(s->net)->inputs);
 	any.classes = NULL;
 	any.labels = reading->targets ? reading->targets : reading->labels ? reading->labels : last;
-	if (mp_run_get_column(s->run, 0)) /* trained on a table: its columns are found by name */
+	if (table_model(s->run)) /* trained on a table: its columns are found by name */
 		return session_data_for(s, path, reading);
 	const mp_data_options *const ways[] = { &bare, reading, &any };
 	for (size_t i = 0; i < COUNT(ways) && !s->data; i++)
 		s->data = cases_try(s, path, ways[i]);
-	if (s->data)
-		return EXIT_DONE;
+	if (s->data) /* notes about columns, if they have names */
+		return mp_run_get_column(s->run, 0) ? after_data(s->data, MP_OK) : EXIT_DONE;
 	if (!strcmp(path, "-"))
 		lseek(STDIN_FILENO, 0, SEEK_SET);
-	return session_data(&s->data, path, reading); /* for its messages */
+	return session_data_for(s, path, reading); /* for its messages */
 }
 
 /* A pipe takes the place of standard input; *path becomes "-". */
@@ -480,7 +486,7 @@ static void name_outputs(Session *s, Args *a, Table *t)
 {
 	const mp_column *c;
 	uint32_t n = 0;
-	t->model = mp_run_get_column(s->run, 0) != NULL;
+	t->model = table_model(s->run);
 	if (!t->classes && !t->model)
 		return;
 	t->name = args_alloc(a, t->width, sizeof *t->name);

@@ -265,10 +265,12 @@ static int train_read(Train *t)
 		rc = train_file(t, &main_file.partner);
 	if (!rc)
 		rc = train_file(t, &main_file.words);
+	main_file.lenient = test_file.lenient = t->test != NULL; /* the two may be of different formats */
 	if (!rc)
-		rc = session_data(&t->s.data, t->data, &main_file);
+		rc = t->s.run ? session_data_for(&t->s, t->data, &main_file) : session_data(&t->s.data, t->data, &main_file);
 	if (rc || !t->test)
 		return rc;
+	test_file.like = t->s.data;
 	test_file.classes = mp_data_get_classes(t->s.data, &test_file.class_count);
 	return session_data(&t->s.test, t->test, &test_file);
 }

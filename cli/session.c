@@ -63,7 +63,9 @@ int session_data(mp_data **data, const char *path, const mp_data_options *option
 
 int session_data_for(Session *s, const char *path, const mp_data_options *options)
 {
+	waiting_start(path);
 	mp_status status = mp_data_open_for(&s->data, path, s->run, options, NULL);
+	waiting_end();
 	return after_data(s->data, status);
 }
 

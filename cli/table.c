@@ -21,6 +21,12 @@ int after_table(const mp_table *table, mp_status status)
 	return status == MP_OK ? EXIT_DONE : status == MP_BAD_INPUT ? EXIT_USAGE : EXIT_FAILED;
 }
 
+bool table_model(mp_run *run)
+{
+	const mp_column *c = mp_run_get_column(run, 0);
+	return c && !c->plain;
+}
+
 bool is_table(const char *path)
 {
 	static const char *const suffixes[] = { ".csv", ".tsv", ".npz", ".npy", ".idx", ".idx.gz", ".txt", ".data" };

@@ -167,6 +167,9 @@ typedef struct mp_data_options {
 	const char *fold;     /* tables: column that says which fold of cross-validation a row is in */
 	const char *category; /* tables: columns whose values are categories, also if they are numbers */
 	const char *scale; /* scale the inputs as mp_data_scale does: "range" or "zscore"; NULL: leave them as they are */
+	/* mp_data_open: columns are found by the names that this data has, which stays open meanwhile; NULL: not so */
+	const mp_data *like;
+	int lenient; /* options that the file's format does not have are left out, with a note */
 } mp_data_options;
 
 /* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",

@@ -40,6 +40,7 @@ typedef struct mp_column {
 	uint32_t category_count;
 	double offset, factor; /* number: encoded as (value - offset) * factor */
 	int indicator;         /* a further unit is 1 where the value is missing */
+	int plain;             /* of data for a topology file: numbers are used as they are */
 } mp_column;
 typedef struct mp_table_info {
 	size_t size;

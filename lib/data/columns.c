@@ -374,6 +374,43 @@ static bool plan_own(Planner *p, Pick *inputs, Pick *targets, Pick *labels)
 	return true;
 }
 
+/* Names of columns that become inputs though they are those of a role in our own files. */
+void columns_note(Ctx *cx, const Src *s, const CsvColumns *c)
+{
+	static const char *const option[OWN_KINDS] = {
+		[OWN_SEQUENCE] = "--sequence", [OWN_WEIGHT] = "--weight", [OWN_NAME] = "--names"
+	};
+	for (uint32_t i = 0; i < c->count; i++) {
+		const CsvColumn *col = &c->col[i];
+		int kind = own_kind(col->name);
+		if (kind < 0 || !option[kind] || col->x < 0)
+			continue;
+		Buf b = { .arena = &cx->scratch };
+		buf_printf(&b, "if it is none: %s %s", option[kind], text_shown(cx, col->name));
+		note_at(cx, (Loc){ s, col->off }, b.s, "column '%s' is an input", text_shown(cx, col->name));
+	}
+}
+
+bool csv_default_roles(const DataColumn *c, uint32_t count)
+{
+	uint32_t own = 0, fit = 0, targets = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		static const int roles[OWN_KINDS] = { COLUMN_INPUT,    COLUMN_TARGET, COLUMN_TARGET,
+			                                  COLUMN_SEQUENCE, COLUMN_WEIGHT, COLUMN_NAME };
+		Text name = { c[i].name, (uint32_t)strlen(c[i].name) };
+		float v;
+		int kind = own_kind(name);
+		if (!name.len || field_number(name, &v))
+			return false;
+		own += kind >= 0;
+		fit += kind >= 0 && roles[kind] == c[i].role && (kind == OWN_CLASS) == c[i].label;
+		targets += c[i].role == COLUMN_TARGET;
+	}
+	if (own == count)
+		return fit == count;
+	return targets == 1 && c[count - 1].role == COLUMN_TARGET;
+}
+
 /* The last column without another role. */
 static void default_target(Planner *p, Pick *targets)
 {
@@ -469,6 +506,7 @@ CsvColumns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt)
 		pick_rest(&p, &targets);
 		pick_rest(&p, &inputs);
 	} else {
+		c->own = true;
 		add_labels(&p, &labels, &targets);
 		if (opt->unlabelled)
 			targets.count = 0;

@@ -101,16 +101,18 @@ static const char *number_remedy(Text t, const char *otherwise)
 	return memchr(starts, *t.s, sizeof starts - 1) ? "write a plain number, such as 12, -0.5 or 1e-3" : otherwise;
 }
 
-static void read_input(Csv *r, const CsvColumn *col, Text t, const char *at, float *x)
+static void read_input(Csv *r, CsvColumn *col, Text t, const char *at, float *x)
 {
 	static const char remedy[] = "leave the column out with --inputs, or make it the target with --labels";
 	if (!t.len)
 		error_at(r->cx, at_ptr(r, at), "fill it in, or leave the column out with --inputs", "input '%s' is empty here",
 		         text_shown(r->cx, col->name));
-	else if (!field_number(t, x))
-		error_at(r->cx, at_ptr(r, at), number_remedy(t, remedy), "'%s' is not a number, and '%s' is an input",
-		         text_shown(r->cx, t), text_shown(r->cx, col->name));
-	else if (!isfinite(*x))
+	else if (!field_number(t, x)) {
+		if (!col->text) /* once for a column of texts */
+			error_at(r->cx, at_ptr(r, at), number_remedy(t, remedy), "'%s' is not a number, and '%s' is an input",
+			         text_shown(r->cx, t), text_shown(r->cx, col->name));
+		col->text |= r->rows == 0;
+	} else if (!isfinite(*x))
 		error_at(r->cx, at_ptr(r, at), "write a finite number, or leave the case out", "input '%s' is not finite here",
 		         text_shown(r->cx, col->name));
 }
@@ -167,7 +169,7 @@ static void read_sequence(Csv *r, Text t)
 static const char *read_field(Csv *r, uint32_t i, const char *p, const char *eol, float *x, float *y)
 {
 	const CsvColumns *c = r->cols;
-	const CsvColumn *col = &c->col[i];
+	CsvColumn *col = &c->col[i];
 	Text t;
 	const char *end = csv_field(r->cx, r->src, p, eol, c->sep, &t);
 	if (!end)
@@ -402,10 +404,39 @@ static void spread_labels(Csv *r, Data *d)
 	}
 }
 
+/* Inputs in order, targets in order, the rest. */
+static void keep_columns(Ctx *cx, const CsvColumns *c, Data *d)
+{
+	const int64_t single[] = { c->names, c->weight, c->sequence };
+	static const int roles[] = { COLUMN_NAME, COLUMN_WEIGHT, COLUMN_SEQUENCE };
+	if (!c->header)
+		return;
+	uint32_t n = c->inputs + c->targets;
+	DataColumn *column = NEW(&cx->keep, n + COUNT(roles), DataColumn);
+	for (uint32_t i = 0; i < c->count; i++) {
+		const CsvColumn *col = &c->col[i];
+		const char *name = arena_copy(&cx->keep, col->name.s, col->name.len);
+		if (col->x >= 0)
+			column[col->x] = (DataColumn){ name, COLUMN_INPUT, false };
+		if (col->y >= 0)
+			column[c->inputs + (uint64_t)col->y] = (DataColumn){ name, COLUMN_TARGET, col->label };
+	}
+	for (size_t i = 0; i < COUNT(roles); i++) {
+		if (single[i] < 0)
+			continue;
+		Text name = c->col[single[i]].name;
+		column[n++] = (DataColumn){ arena_copy(&cx->keep, name.s, name.len), roles[i], false };
+	}
+	d->column = column;
+	d->columns = n;
+}
+
 Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	src_check_text(cx, s);
 	CsvColumns *c = columns_plan(cx, s, opt);
+	if (!opt || !opt->inputs)
+		columns_note(cx, s, c);
 	Csv r = { .cx = cx, .src = s, .cols = c };
 	find_labels(&r, c, opt);
 	read_rows(&r, opt);
@@ -437,6 +468,7 @@ Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 		name += name ? r.name[i].len : 0;
 	}
 	d->names = r.name;
+	keep_columns(cx, c, d);
 	data_check(cx, d, (Loc){ s, 0 });
 	data_pack(cx, d);
 	if (!d->x)

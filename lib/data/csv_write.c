@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Data to CSV.  Out: a header that columns.c recognizes: x1 x2 ..., y1 y2 ... or class, and
- * sequence, weight, name where the data has them; then a line per case.  Reading it gives the same cases; of a code
+/* Data to CSV.  Out: a header that columns.c recognizes: the names that the columns had, if they are inputs and a
+ * target, which comes last; else x1 x2 ..., y1 y2 ... or class, and sequence, weight, name where the data has them;
+ * then a line per case.  Reading it gives the same cases; of a code
  * table only class names come back.
  * A missing target is an empty field. */
 #include <inttypes.h>
@@ -18,6 +19,7 @@ typedef struct Writer {
 	Buf line;
 	float *x, *y;
 	bool classes; /* targets are written as the name of the class */
+	bool named;   /* columns keep their names */
 } Writer;
 
 /* ---- text ---- */
@@ -49,21 +51,12 @@ static void check_text(Ctx *cx, Text t, const char *what)
 
 /* ---- classes ---- */
 
-static bool is_identity(const double *codes, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = 0; k < n; k++)
-			if (codes[(size_t)i * n + k] != (i == k))
-				return false;
-	return true;
-}
-
 /* Names of classes can stand for the targets if reading them gives the same targets back: identity codes, names in the
  * reader's order, every row one-of-n, every class in use. */
 static bool can_name_classes(Writer *w)
 {
 	const Data *d = w->d;
-	if (!d->codes || !d->code_names || d->code_count != d->targets || !is_identity(d->codes, d->targets))
+	if (!codes_one_of_n(d))
 		return false;
 	for (uint32_t i = 0; i < d->targets; i++)
 		if (d->code_names[i].len == 0 || (i > 0 && class_order(d->code_names[i - 1], d->code_names[i]) >= 0))
@@ -83,6 +76,28 @@ static bool can_name_classes(Writer *w)
 
 /* ---- lines ---- */
 
+/* Names of columns are written if reading them gives every column the same role. */
+static bool can_name_columns(const Writer *w)
+{
+	const Data *d = w->d;
+	uint32_t targets = 0;
+	bool label = false;
+	for (uint32_t i = 0; i < d->columns; i++) {
+		if (strpbrk(d->column[i].name, "\r\n") || d->column[i].role > COLUMN_TARGET)
+			return false;
+		targets += d->column[i].role == COLUMN_TARGET;
+		label |= d->column[i].label;
+	}
+	for (uint32_t i = 0; label && i < d->code_count && strcmp(d->column[d->columns - 1].name, "class") != 0; i++) {
+		float v;
+		Text t = d->code_names[i];
+		if (number_read(t.s, t.s + t.len, &v) == t.s + t.len) /* would be read as a number */
+			return false;
+	}
+	return d->columns && label == w->classes && (label || targets == d->targets) && !d->seq && !d->weight &&
+	       !d->names && csv_default_roles(d->column, d->columns);
+}
+
 static void put_numbered(Buf *b, char letter, uint32_t n)
 {
 	for (uint32_t i = 1; i <= n; i++)
@@ -93,6 +108,13 @@ static void put_header(Writer *w)
 {
 	const Data *d = w->d;
 	Buf *b = &w->line;
+	for (uint32_t i = 0; w->named && i < d->columns; i++) {
+		const char *name = d->column[i].name;
+		buf_puts(b, i ? "," : "");
+		put_text(b, (Text){ name, (uint32_t)strlen(name) });
+	}
+	if (w->named)
+		return;
 	put_numbered(b, 'x', d->inputs);
 	if (w->classes)
 		buf_puts(b, ",class");
@@ -150,8 +172,10 @@ void write_csv(Ctx *cx, const Data *d, const char *path)
 	w.classes = can_name_classes(&w);
 	for (uint32_t i = 0; w.classes && i < d->code_count; i++)
 		check_text(cx, d->code_names[i], "class");
-	if (d->codes && !w.classes)
-		note(cx, "write .npz to keep it", "CSV has no place for the code table");
+	w.named = can_name_columns(&w);
+	data_note_lost(cx, d, "CSV",
+	               HOLDS_SEQ | HOLDS_WEIGHT | HOLDS_NAMES | (w.classes ? HOLDS_CODES : 0) |
+	                   (w.named ? HOLDS_COLUMNS : 0));
 	w.f = file_create(cx, &cx->scratch, path);
 	put_header(&w);
 	end_line(&w);

@@ -103,6 +103,8 @@ void data_count_bytes(Data *d)
 		n += sizeof(Text) + d->code_names[i].len;
 	for (uint32_t i = 0; i < d->class_count; i++)
 		n += sizeof *d->classes + strlen(d->classes[i]) + 1;
+	for (uint32_t i = 0; i < d->columns; i++)
+		n += sizeof *d->column + strlen(d->column[i].name) + 1;
 	n += d->codes ? (uint64_t)d->code_count * d->targets * 8 : 0;
 	n += d->scale.kind != SCALE_NONE ? (uint64_t)d->inputs * 16 : 0;
 	for (uint32_t i = 0; i < d->extras; i++)
@@ -355,10 +357,15 @@ static void options_fit(Ctx *cx, const DataOptions *opt, const Format *f, const 
 		{ opt->sequence, "sequence", "csv" },      { opt->weight, "weight", "csv" },   { opt->names, "names", "csv" },
 		{ opt->partner, "partner", "npy or idx" }, { opt->words, "words", "nettalk" },
 	};
-	for (size_t i = 0; i < COUNT(only); i++)
-		if (only[i].value && !strstr(only[i].formats, f->name))
+	for (size_t i = 0; i < COUNT(only); i++) {
+		if (!only[i].value || strstr(only[i].formats, f->name))
+			continue;
+		if (!opt->lenient)
 			fail(cx, MP_BAD_INPUT, "leave it out", "option '%s' is for %s; %s is read as %s", only[i].option,
 			     only[i].formats, path, f->name);
+		note(cx, NULL, "option '%s' is for %s; it does not matter for %s, read as %s", only[i].option, only[i].formats,
+		     path, f->name);
+	}
 }
 
 DataSource data_locate(Ctx *cx, const char *path, const DataOptions *opt)
@@ -404,9 +411,11 @@ void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds)
 		{ d->seq, HOLDS_SEQ, "sequence boundaries" },
 		{ d->weight, HOLDS_WEIGHT, "case weights" },
 		{ d->names, HOLDS_NAMES, "case names" },
-		{ d->codes, HOLDS_CODES, "the code table" },
+		{ d->codes && !d->classes, HOLDS_CODES, "the code table" },
+		{ d->classes, HOLDS_CODES, "names of classes" },
 		{ d->scale.kind != SCALE_NONE, HOLDS_SCALE, "the scale of the inputs" },
 		{ d->extras, HOLDS_EXTRA, "keys of other programs" },
+		{ !columns_numbered(d), HOLDS_COLUMNS, "names of columns" },
 	};
 	for (size_t i = 0; i < COUNT(parts); i++)
 		if (parts[i].there && !(holds & parts[i].bit))

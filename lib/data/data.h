@@ -36,6 +36,23 @@ typedef struct DeferredCrc {
 	Loc where;
 } DeferredCrc;
 
+/* A column of the table that data was read from. */
+enum {
+	COLUMN_UNUSED,
+	COLUMN_INPUT,
+	COLUMN_TARGET,
+	COLUMN_NAME,
+	COLUMN_WEIGHT,
+	COLUMN_SEQUENCE,
+	COLUMN_FOLD,
+	COLUMN_ROLES
+};
+typedef struct DataColumn {
+	const char *name;
+	int role;   /* COLUMN_... */
+	bool label; /* target: a text that became one-of-n */
+} DataColumn;
+
 enum { SIGNS_UNKNOWN, SIGNS_PLAIN, SIGNS_NEGATIVE }; /* of targets */
 typedef struct Data {
 	const char *name; /* file or generator it came from */
@@ -60,6 +77,8 @@ typedef struct Data {
 	const char *schema;         /* JSON (lib/table): how the columns of a table became this; NULL: no table */
 	const char *const *classes; /* [class_count] of the label column that became the targets, in order; NULL: none */
 	uint32_t class_count;
+	const DataColumn *column; /* [columns] inputs in order, targets in order, the rest; NULL: they have no names */
+	uint32_t columns;
 	Scale scale; /* already applied to x */
 	Extra *extra;
 	uint32_t extras;
@@ -95,7 +114,15 @@ void data_pack(Ctx *cx, Data *d);                                  /* dense 0/1 
 void data_count_bytes(Data *d);
 int64_t row_one_of_n(const float *row, uint32_t n); /* index of the one in a one-of-n row; -1: any other row */
 /* Notes what of d a format has no place for; holds: HOLDS_... or-ed. */
-enum { HOLDS_SEQ = 1, HOLDS_WEIGHT = 2, HOLDS_NAMES = 4, HOLDS_CODES = 8, HOLDS_SCALE = 16, HOLDS_EXTRA = 32 };
+enum {
+	HOLDS_SEQ = 1,
+	HOLDS_WEIGHT = 2,
+	HOLDS_NAMES = 4,
+	HOLDS_CODES = 8,
+	HOLDS_SCALE = 16,
+	HOLDS_EXTRA = 32,
+	HOLDS_COLUMNS = 64
+};
 void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds);
 
 /* ---- validate.c: sizes, offsets, finite values -------------------------------------------------- */
@@ -168,6 +195,10 @@ Dict classes_dict(Ctx *cx, const DataOptions *opt);                     /* those
 void classes_unknown(Ctx *cx, Loc at, Text label, const Dict *classes); /* records the error */
 void classes_set(Ctx *cx, Data *d, const Text *name, uint32_t count);   /* d->classes and, if few, the code table */
 const char *const *classes_copy(Arena *a, const char *const *from, uint32_t count); /* NULL of NULL */
+void classes_of_codes(Ctx *cx, Data *d); /* names of one-of-n codes are classes */
+bool codes_one_of_n(const Data *d);      /* the code table is that of classes */
+bool columns_numbered(const Data *d);    /* the names of columns are x1 x2 ... y1 y2 ... or class: nothing to keep */
+const DataColumn *columns_copy(Arena *a, const DataColumn *from, uint32_t count); /* NULL of NULL */
 
 /* ---- inside the module: npy.c, npy_pair.c ------------------------------------------------------- */
 
@@ -239,6 +270,7 @@ typedef struct CsvColumn {
 	size_t off;   /* of its name in the file */
 	int64_t x, y; /* input and target column it is, counted from 0; -1: not */
 	bool label;   /* target whose text is a class */
+	bool text;    /* input: its first value is no number, which was reported */
 	bool plain;   /* only numbers for x and y are read from it */
 } CsvColumn;
 typedef struct CsvColumns {
@@ -249,17 +281,20 @@ typedef struct CsvColumns {
 	uint32_t inputs, targets;              /* columns, before labels become one-of-n */
 	int64_t sequence, weight, names, fold; /* their columns; -1: none */
 	bool header;                           /* false: the columns are called c1, c2, ... */
+	bool own;                              /* roles follow from names that our writer gives */
 	size_t body;                           /* offset of the first line below the header */
 } CsvColumns;
 CsvColumns *columns_plan(Ctx *cx, const Src *s, const DataOptions *opt);
-CsvColumns *columns_header(Ctx *cx, const Src *s); /* names only: no column has a role */
+CsvColumns *columns_header(Ctx *cx, const Src *s);             /* names only: no column has a role */
+void columns_note(Ctx *cx, const Src *s, const CsvColumns *c); /* inputs whose names are those of other roles */
 /* Sets mark[i] of the columns that the list names; NULL: none. */
 void columns_mark(Ctx *cx, const Src *s, const CsvColumns *c, const char *option, const char *list, bool *mark);
 /* The next line that is not blank; false at the end of the file. */
 bool csv_line(const Src *s, size_t *off, const char **line, const char **eol);
 /* One field; returns the separator or line end after it, NULL and an error recorded if its quotes are wrong. */
 const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t);
-int class_order(Text a, Text b); /* numbers by value, then words by bytes */
+bool csv_default_roles(const DataColumn *c, uint32_t count); /* a header of these names is read with these roles */
+int class_order(Text a, Text b);                             /* numbers by value, then words by bytes */
 
 /* ---- inside the module: nettalk.c, letters.c, txt.c --------------------------------------------- */
 

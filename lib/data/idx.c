@@ -455,8 +455,7 @@ void write_idx(Ctx *cx, const Data *d, const char *path)
 		     d->seq ? "sequences" : "weights of cases");
 	if (d->cases > UINT32_MAX)
 		fail(cx, MP_BAD_INPUT, "write .npz instead", "%" PRIu64 " cases are too many for IDX", d->cases);
-	if (d->names)
-		note(cx, "write .npz to keep them", "IDX has no place for the names of the cases");
+	data_note_lost(cx, d, "IDX", 0);
 	OutFile *x = file_create(cx, &cx->scratch, path), *y = NULL;
 	put_rows(cx, x, d, data_x, d->inputs);
 	if (d->targets) {

@@ -25,6 +25,9 @@ enum {
 	K_OFFSET,
 	K_FACTOR,
 	K_SCALE,
+	K_CLASSES,
+	K_X_NAMES,
+	K_Y_NAMES,
 	K_COUNT
 };
 static const struct {
@@ -46,6 +49,9 @@ static const struct {
 	[K_OFFSET] = { "x_offset", false },
 	[K_FACTOR] = { "x_factor", false },
 	[K_SCALE] = { "x_scale", true },
+	[K_CLASSES] = { "classes", true },
+	[K_X_NAMES] = { "x_names", true },
+	[K_Y_NAMES] = { "y_names", true },
 };
 
 typedef struct Load {
@@ -283,6 +289,43 @@ static void take_scale(Load *l)
 	d->scale.factor = (double *)(uintptr_t)keep(l, K_FACTOR, T_F64);
 }
 
+static bool is_name(Text t) { return !t.len || (!memchr(t.s, 0, t.len) && !control_find(t.s, t.len)); }
+
+/* Names that do not fit are those of another program: they are not used. */
+static const Text *take_names(Load *l, int k, uint64_t count)
+{
+	if (!l->a[k] || l->a[k]->count != count)
+		return NULL;
+	const Text *t = npy_texts(l->cx, l->d, l->a[k], l->at[k]);
+	for (uint64_t i = 0; i < count; i++)
+		if (!is_name(t[i]))
+			return NULL;
+	return t;
+}
+
+/* Of classes, inputs and targets. */
+static void take_labels(Load *l)
+{
+	Data *d = l->d;
+	const Text *classes = take_names(l, K_CLASSES, d->targets), *x = take_names(l, K_X_NAMES, d->inputs);
+	if (classes && !d->codes && d->targets > 1 && d->targets <= LABEL_CLASSES)
+		classes_set(l->cx, d, classes, d->targets);
+	classes_of_codes(l->cx, d);
+	bool label = d->classes && l->a[K_Y_NAMES] && l->a[K_Y_NAMES]->count == 1;
+	uint32_t targets = !l->a[K_Y_NAMES] ? 0 : label ? 1 : d->targets;
+	const Text *y = targets ? take_names(l, K_Y_NAMES, targets) : NULL;
+	if (!x || (d->targets && !y))
+		return;
+	DataColumn *column = NEW(&l->cx->keep, d->inputs + targets, DataColumn);
+	for (uint32_t i = 0; i < d->inputs + targets; i++) {
+		Text t = i < d->inputs ? x[i] : y[i - d->inputs];
+		column[i] = (DataColumn){ arena_copy(&l->cx->keep, t.s, t.len), i < d->inputs ? COLUMN_INPUT : COLUMN_TARGET,
+			                      i >= d->inputs && label };
+	}
+	d->column = column;
+	d->columns = d->inputs + targets;
+}
+
 /* CRCs of arrays that stay in the mapped file are checked with their cases; copied arrays are checked now. */
 static void defer_crcs(Load *l)
 {
@@ -321,6 +364,7 @@ Data *read_npz(Ctx *cx, const Src *s, const DataOptions *opt)
 	take_rest(&l);
 	take_codes(&l);
 	take_scale(&l);
+	take_labels(&l);
 	defer_crcs(&l);
 	data_check(cx, d, (Loc){ s, 0 });
 	data_truncate(cx, d, opt ? opt->first : 0);
@@ -425,6 +469,32 @@ static void put_extras(Save *s, const Data *d)
 	}
 }
 
+static void put_columns(Save *s, const Data *d)
+{
+	Text *name = NEW(&s->cx->scratch, d->columns, Text);
+	uint32_t targets = 0, labels = 0;
+	for (uint32_t i = 0; i < d->columns; i++) {
+		name[i] = (Text){ d->column[i].name, (uint32_t)strlen(d->column[i].name) };
+		targets += d->column[i].role == COLUMN_TARGET;
+		labels += d->column[i].label;
+	}
+	if (labels && !(targets == 1 && d->classes)) {
+		data_note_lost(s->cx, d, "npz with several labels", ~(unsigned)HOLDS_COLUMNS);
+		return;
+	}
+	put_texts(s, K_X_NAMES, name, d->inputs, 1);
+	if (targets)
+		put_texts(s, K_Y_NAMES, name + d->inputs, targets, 1);
+}
+
+static void put_classes(Save *s, const Data *d)
+{
+	Text *name = NEW(&s->cx->scratch, d->class_count, Text);
+	for (uint32_t i = 0; i < d->class_count; i++)
+		name[i] = (Text){ d->classes[i], (uint32_t)strlen(d->classes[i]) };
+	put_texts(s, K_CLASSES, name, d->class_count, 1);
+}
+
 void write_npz(Ctx *cx, const Data *d, const char *path)
 {
 	Save s = { cx, zip_create(cx, path, UINT32_MAX) };
@@ -445,6 +515,10 @@ void write_npz(Ctx *cx, const Data *d, const char *path)
 		put_texts(&s, K_CODE_NAMES, d->code_names, d->code_count, 1);
 	if (d->scale.kind != SCALE_NONE)
 		put_scale(&s, d);
+	if (d->classes && !d->codes)
+		put_classes(&s, d);
+	if (!columns_numbered(d))
+		put_columns(&s, d);
 	put_extras(&s, d);
 	zip_commit(cx, s.zip);
 }

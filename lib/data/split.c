@@ -155,6 +155,8 @@ static void take_tables(Ctx *cx, const Data *d, Data *part)
 		part->code_names = copy_texts(cx, d->code_names, d->code_count);
 	part->classes = classes_copy(&cx->keep, d->classes, d->class_count);
 	part->class_count = d->class_count;
+	part->column = columns_copy(&cx->keep, d->column, d->columns);
+	part->columns = d->columns;
 	if (d->scale.kind != SCALE_NONE) {
 		part->scale.kind = d->scale.kind;
 		part->scale.offset = copy_all(cx, d->scale.offset, d->inputs, sizeof *d->scale.offset);

@@ -626,6 +626,7 @@ static Data *give(Reader *r)
 		d->code_count = (uint32_t)r->code_names.text.count;
 		d->codes = vec_keep(r, &r->codes, sizeof(double));
 		d->code_names = names_keep(r, &r->code_names);
+		classes_of_codes(r->cx, d);
 	}
 	return d;
 }

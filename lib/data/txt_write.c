@@ -118,7 +118,7 @@ void write_text(Ctx *cx, const Data *d, const char *path)
 	Buf b = { .arena = &cx->scratch };
 	float *row = NEW(&cx->scratch, d->inputs > d->targets ? d->inputs : d->targets, float);
 	uint64_t s = 0;
-	data_note_lost(cx, d, "text", ~(unsigned)HOLDS_EXTRA);
+	data_note_lost(cx, d, "text", ~(unsigned)(HOLDS_EXTRA | HOLDS_COLUMNS | (d->codes ? 0 : HOLDS_CODES)));
 	put_head(&b, d);
 	for (uint64_t i = 0; i < d->cases; i++) {
 		if (d->seq && d->seq[s] == i) {

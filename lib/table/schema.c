@@ -6,6 +6,8 @@
  *       {"name":"sex","role":"input","kind":"category","categories":["f","m"]},
  *       {"name":"species","role":"target","kind":"category","categories":["setosa","virginica"]}]}
  *
+ * With "plain":true, of data that a topology file was trained on: names and roles only.
+ *
  * The text comes from a file that anyone may have written: everything is checked. */
 #include <jansson.h>
 #include <math.h>
@@ -38,6 +40,41 @@ const Field *schema_target(const Schema *s, uint32_t i)
 	return NULL;
 }
 
+/* A column of plain data may be input and target. */
+static bool names_unique(Ctx *cx, const Schema *s)
+{
+	Dict seen[COLUMN_ROLES] = { 0 };
+	for (int i = 0; i < COLUMN_ROLES; i++)
+		seen[i].arena = &cx->scratch;
+	for (uint32_t i = 0; i < s->columns; i++) {
+		const Field *c = &s->column[i];
+		Dict *d = &seen[s->plain ? c->role : 0];
+		uint32_t known = d->count;
+		if (dict_add(d, (Text){ c->name, (uint32_t)strlen(c->name) }) != known)
+			return false;
+	}
+	return true;
+}
+
+Schema *schema_plain(Ctx *cx, const Data *d)
+{
+	if (!d->columns || d->columns > MAX_COLUMNS)
+		return NULL;
+	Schema *s = NEW(&cx->keep, 1, Schema);
+	*s = (Schema){ .column = NEW(&cx->keep, d->columns, Field), .columns = d->columns, .plain = true };
+	for (uint32_t i = 0; i < d->columns; i++) {
+		const DataColumn *c = &d->column[i];
+		if (control_find(c->name, strlen(c->name)))
+			return NULL;
+		s->column[i] = (Field){ .name = c->name, .role = c->role, .factor = 1 };
+		s->column[i].kind = c->label ? VALUE_CATEGORY : VALUE_NUMBER;
+	}
+	if (!names_unique(cx, s))
+		return NULL;
+	schema_units(cx, s);
+	return s;
+}
+
 void schema_units(Ctx *cx, Schema *s)
 {
 	uint64_t inputs = 0, targets = 0;
@@ -48,7 +85,8 @@ void schema_units(Ctx *cx, Schema *s)
 		if (c->role != COLUMN_INPUT && c->role != COLUMN_TARGET)
 			continue;
 		c->unit = (uint32_t)*total;
-		c->units = (c->kind == VALUE_CATEGORY ? c->categories : 1) + (c->role == COLUMN_INPUT && c->indicator);
+		c->units =
+			(c->kind == VALUE_CATEGORY && !s->plain ? c->categories : 1) + (c->role == COLUMN_INPUT && c->indicator);
 		*total += c->units;
 		if (*total > MAX_UNITS)
 			fail(cx, MP_BAD_INPUT, "choose fewer columns with --inputs", "the columns need more than %u units",
@@ -80,6 +118,8 @@ void schema_print(const Schema *s, Buf *json)
 	jw_start(&j, NULL, '{');
 	jw_count(&j, "version", VERSION);
 	jw_text(&j, "task", task_names[s->task]);
+	if (s->plain)
+		jw_flag(&j, "plain", true);
 	jw_start(&j, "columns", '[');
 	for (uint32_t i = 0; i < s->columns; i++) {
 		const Field *c = &s->column[i];
@@ -90,6 +130,10 @@ void schema_print(const Schema *s, Buf *json)
 		jw_text(&j, "role", column_roles[c->role]);
 		if (c->role == COLUMN_INPUT || c->role == COLUMN_TARGET)
 			jw_text(&j, "kind", value_kinds[c->kind]);
+		if (s->plain) { /* numbers as they are; the model's classes are those of a label */
+			jw_end(&j, '}');
+			continue;
+		}
 		if (c->units && c->kind == VALUE_NUMBER) {
 			jw_real(&j, "offset", "%.17g", c->offset);
 			jw_real(&j, "factor", "%.17g", c->factor);
@@ -167,7 +211,7 @@ static void read_categories(const Reader *r, const json_t *list, Field *c)
 	c->categories = (uint32_t)n;
 }
 
-static void read_column(const Reader *r, const json_t *v, Field *c)
+static void read_column(const Reader *r, const json_t *v, bool plain, Field *c)
 {
 	c->name = name_of(r, json_object_get(v, "name"), "a column has no name");
 	c->role = word_find(r, json_object_get(v, "role"), column_roles, COLUMN_ROLES, "a column has no role");
@@ -176,6 +220,8 @@ static void read_column(const Reader *r, const json_t *v, Field *c)
 	c->kind = word_find(r, json_object_get(v, "kind"), value_kinds, VALUE_KINDS, "a column has no kind");
 	c->indicator = c->role == COLUMN_INPUT && json_is_true(json_object_get(v, "indicator"));
 	c->factor = 1;
+	if (plain)
+		return;
 	if (c->kind == VALUE_CATEGORY)
 		read_categories(r, json_object_get(v, "categories"), c);
 	if (c->kind == VALUE_NUMBER) {
@@ -220,14 +266,13 @@ Schema *schema_parse(Ctx *cx, Loc at, const char *json)
 	s->columns = (uint32_t)json_array_size(list);
 	s->column = NEW(&cx->keep, s->columns, Field);
 	s->task = word_find(&r, json_object_get(tree, "task"), task_names, TASK_COUNT, "it has no task");
-	Dict seen = { .arena = &cx->scratch };
-	for (uint32_t i = 0; i < s->columns; i++) {
-		Field *c = &s->column[i];
-		read_column(&r, json_array_get(list, i), c);
-		if (dict_add(&seen, (Text){ c->name, (uint32_t)strlen(c->name) }) != i)
-			wrong(&r, "a column is listed twice");
-	}
-	check_task(&r, s);
+	s->plain = json_is_true(json_object_get(tree, "plain"));
+	for (uint32_t i = 0; i < s->columns; i++)
+		read_column(&r, json_array_get(list, i), s->plain, &s->column[i]);
+	if (!names_unique(cx, s))
+		wrong(&r, "a column is listed twice");
+	if (!s->plain)
+		check_task(&r, s);
 	schema_units(cx, s);
 	if (!s->inputs)
 		wrong(&r, "it has no inputs");

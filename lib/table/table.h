@@ -13,16 +13,6 @@
 
 /* ---- schema.c: what the columns of a table are for ---------------------------------------------- */
 
-enum {
-	COLUMN_UNUSED,
-	COLUMN_INPUT,
-	COLUMN_TARGET,
-	COLUMN_NAME,
-	COLUMN_WEIGHT,
-	COLUMN_SEQUENCE,
-	COLUMN_FOLD,
-	COLUMN_ROLES
-};
 enum { VALUE_NUMBER, VALUE_BINARY, VALUE_CATEGORY, VALUE_KINDS }; /* binary: 0 and 1 */
 enum { TASK_NONE, TASK_CLASSES, TASK_BINARY, TASK_REGRESSION, TASK_COUNT };
 extern const char *const column_roles[COLUMN_ROLES];
@@ -44,6 +34,7 @@ typedef struct Schema {
 	uint32_t columns;
 	uint32_t inputs, targets; /* units */
 	int task;                 /* TASK_NONE: no targets */
+	bool plain;               /* of a topology file's data: names and roles only, numbers are read as they are */
 } Schema;
 
 enum { MAX_COLUMNS = 65536, MAX_CATEGORIES = 1000 };
@@ -53,6 +44,7 @@ void schema_print(const Schema *s, Buf *json);           /* as one JSON object *
 Schema *schema_parse(Ctx *cx, Loc at, const char *json); /* and back, checked; in keep.  at: for messages */
 Schema *schema_copy(Arena *a, const Schema *s);
 bool schema_find(const Schema *s, Text name, uint32_t *column);
+Schema *schema_plain(Ctx *cx, const Data *d); /* of the columns of data; NULL: it has no names, or not each its own */
 const Field *schema_target(const Schema *s, uint32_t i); /* the i-th target column; NULL past the last */
 
 /* ---- scan.c: a file as columns of values -------------------------------------------------------- */
@@ -92,6 +84,12 @@ bool is_missing(Text t); /* nothing, NA, NaN, null, None, ? */
 Frame *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema);
 /* Values of a row: numbers, or indices of words as numbers; NaN: missing. */
 void row_values(const Frame *t, uint64_t row, float *value);
+
+/* ---- match.c: columns of other data, as a plain schema names them ------------------------------- */
+
+/* Inputs, targets and the rest are found by name, in any order; options that choose columns take precedence, and files
+ * without names are read by position.  In keep. */
+Data *data_open_like(Ctx *cx, const char *path, const DataOptions *opt, const Schema *s);
 
 /* ---- infer.c: roles and kinds of the columns of a table ----------------------------------------- */
 
