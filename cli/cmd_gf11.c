@@ -20,6 +20,15 @@ static const Option options[] = {
 	{ "sigmoid", "HOW", "the sigmoid of the compiled program: table or power2; default table" },
 	{ "bundle", "N", "weights per bundle, approximately; default: chosen by the compiler, near 1000" },
 	{ "update", "N", "weights per update call; default: chosen by the compiler" },
+	{ "group", "N", "sweep, efficiency: cases in a group at most; 1: the loop of figure 6; default: as many as fit" },
+	{ "ring", "HOW",
+	  "table1, sweep, calibrate: steps of a ring of the 1989 compiler cut into calls where that hides latencies, or "
+	  "all in one call (whole); default cut" },
+	{ "tree", "HOW",
+	  "table1, sweep, calibrate, efficiency, pooling: DRAM moves of the 1989 compiler's tree update before and after "
+	  "its sums (apart), or overlapped; default apart" },
+	{ "sensitivity", NULL,
+	  "calibrate: Table 1 for every value of every assumption, or of those named, instead of a fit" },
 	{ "extended", NULL,
 	  "table1: also the cycles of the update for every summation method, and the crossover points between methods" },
 	{ "printed", NULL, "model: the equations as printed, errors included" },
@@ -31,8 +40,8 @@ static const Option options[] = {
 	{ "threads", "N", "table1, run: executing threads; default 1, for run one for each CPU" },
 	{ "net", "FILE.topo", "sweep: the network; default 203-60-26 (NETtalk). sums: only this one" },
 	{ "out", "PATH",
-	  "figures: the folder; default figures. sums, evaluate: a folder for figures. calibrate: a machine file to "
-	  "write" },
+	  "figures: the folder; default figures. sums, evaluate, pooling, calibrate --sensitivity: a folder for figures. "
+	  "calibrate: a machine file to write" },
 	{ "csv", NULL, "sweep: print comma-separated values" },
 	{ "small-layers", "HOW",
 	  "sweep, efficiency: sums over links as chains (straight), as trees (tree), or as trees where the chain is the "
@@ -133,7 +142,11 @@ const Command gf11_command = {
 		"feature changed, sorted by effect; default three different networks.\n\n"
 		"disks [FILE.topo]: streaming every case from the disks during training: the bandwidth needed and achieved, "
 		"when the disks are the bottleneck, how long they take to fill the memories.\n\n"
-		"calibrate: fits the cost of a host call to three cells of Table 1.\n\n"
+		"calibrate [NAME...]: fits the cost of a host call to three cells of Table 1; with --sensitivity, the table "
+		"for every value of what the report leaves open.\n\n"
+		"pooling [FILE.topo]: speed by cases per update, beside the estimates of sections 7.1 and 7.2.\n\n"
+		"report: the statements of the report, each with a verdict and the command that shows it; errata of the "
+		"print.\n\n"
 		"efficiency [FILE.topo]: share of useful cycles in compiled routines (the report's measure), by network; with "
 		"--routines, schedules the library routines and compares their length with lower bounds.\n\n"
 		"microcode ROUTINE|FILE: prints the scheduled lines of a routine; checks and prints a file.\n\n"
@@ -141,7 +154,8 @@ const Command gf11_command = {
 		"is the same fast, traced, simulated, and on any number of threads.\n\n"
 		"trace ROUTINE|FILE: runs it cycle by cycle and writes a trace for a viewer.\n\n"
 		"The routines are forward, backward, backward-input, sigmoid-table, sigmoid-powers, reciprocal, polynomial, "
-		"dot, matrix-vector, vector-add, vector-sum, look-up, scatter, block-move and exchange.\n\n"
+		"dot, matrix-vector, vector-add, vector-sum, look-up, scatter, block-move, exchange, forward-uncached, "
+		"backward-uncached, forward-first and backward-first.\n\n"
 		"switch ring|tree:K|random:SEED[:ROUTES]|FILE: sets the three stages of crossbars for a permutation, verifies "
 		"the setting by tokens and draws it; random:FIRST..LAST[:ROUTES] routes and times many seeds. A file has lines "
 		"of two numbers, from and to.\n\n"

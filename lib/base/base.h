@@ -343,6 +343,7 @@ typedef struct Param {
 	size_t offset;
 	bool real;
 	double low, high;
+	bool optional; /* 0 and assumed where a file does not give it: older files have no such line */
 } Param;
 typedef struct ParamFile { /* built into the program */
 	const char *name;

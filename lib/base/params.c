@@ -310,7 +310,9 @@ static void check_all_given(const Reader *r)
 	Buf names = { .arena = &r->p.cx->scratch }, remedy = { .arena = &r->p.cx->scratch };
 	size_t missing = 0;
 	for (size_t i = 0; i < kind->rows; i++)
-		if (!r->p.at[i].src)
+		if (!r->p.at[i].src && kind->row[i].optional)
+			r->p.from[i] = (Provenance){ FROM_ASSUMED, "assumed" };
+		else if (!r->p.at[i].src)
 			buf_printf(&names, "%s%s", missing++ ? ", " : "", kind->row[i].name);
 	if (!missing)
 		return;

@@ -4,8 +4,10 @@
 #include "model.h"
 
 const Param cluster_rows[] = {
-#define CLUSTER_INT(f, name, unit, low, high, about)  { name, unit, about, offsetof(Cluster, f), false, low, high },
-#define CLUSTER_REAL(f, name, unit, low, high, about) { name, unit, about, offsetof(Cluster, f), true, low, high },
+#define CLUSTER_INT(f, name, unit, low, high, about) \
+	{ name, unit, about, offsetof(Cluster, f), false, low, high, false },
+#define CLUSTER_REAL(f, name, unit, low, high, about) \
+	{ name, unit, about, offsetof(Cluster, f), true, low, high, false },
 #include "cluster.def"
 };
 const size_t cluster_row_count = COUNT(cluster_rows);

@@ -15,6 +15,7 @@ typedef struct Small { /* a machine with little memory, and how it is used */
 	bool traced;
 	uint32_t threads;
 	const char *fault;
+	double capacity; /* MB; 0: no limit */
 } Small;
 
 static const char text[] =
@@ -180,6 +181,8 @@ static const char *machine_file(char path[64], const Small *s)
 	assert_non_null(f);
 	fprintf(f, "base gf11\nprocessors %lld assumed\ndram %lld words assumed\ndisks %lld units assumed\n",
 	        (long long)s->processors, (long long)s->dram, (long long)s->disks);
+	if (s->capacity > 0)
+		fprintf(f, "disk-capacity %g MB assumed\n", s->capacity);
 	if (s->buffer)
 		fprintf(f, "disk-buffer %lld words assumed\n", (long long)s->buffer);
 	assert_int_equal(fclose(f), 0);
@@ -449,6 +452,9 @@ static void test_refused(void **state)
 	remove(path);
 	Small many = { .processors = 500, .disks = 1, .dram = 480, .buffer = 16 };
 	refused(text, options_for(&many, machine_file(path, &many), DISKS_ON, &lesson), "takes 500 transfers");
+	remove(path);
+	Small full = { .processors = 13, .disks = 3, .dram = 480, .capacity = 0.001 };
+	refused(text, options_for(&full, machine_file(path, &full), DISKS_ON, &lesson), "disks of");
 	remove(path);
 	Options ring = options_for(&none, "gf11-ring", DISKS_ON, &lesson);
 	gf11_own(&ring)->sum = SUM_RING;

@@ -84,7 +84,8 @@ static void assumptions_are_labelled(void **state)
 	(void)state;
 	static const char *const assumed[] = { "conditions",     "relocations",  "sram-latency", "lookup-latency",
 		                                   "store-latency",  "dram-latency", "dram-banks",   "dram-busy",
-		                                   "switch-latency", "host-call",    "host-word",    "disk-buffer" };
+		                                   "switch-latency", "host-call",    "host-word",    "disk-buffer",
+		                                   "fixed-address" };
 	Case *c = run("gf11", NULL);
 	for (size_t i = 0; i < machine_row_count; i++) {
 		bool expected = false;
@@ -133,6 +134,22 @@ static void prints_read_back_and_files_equal_built_in(void **state)
 		assert_string_equal(a->print, c->print);
 		done(a), done(b), done(c);
 	}
+}
+
+/* A file of version 0.1 has no line for what was added since. */
+static void older_files_are_read(void **state)
+{
+	(void)state;
+	Case *c = run("gf11", NULL);
+	char *text = strdup(c->print), *line = strstr(text, "\ndisk-capacity"), *end = line ? strchr(line + 1, '\n') : NULL;
+	assert_true(c->m->disk_capacity == 450 && end);
+	memmove(line, end, strlen(end) + 1);
+	Case *older = run(NULL, text);
+	assert_int_equal(older->status, MP_OK);
+	assert_true(older->m->disk_capacity == 0 && older->m->disks == 10);
+	free(text);
+	done(older);
+	done(c);
 }
 
 static void bases_stand_beside_their_file(void **state)
@@ -289,11 +306,17 @@ static void running_out_of_memory_is_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_gf11_has_the_reports_numbers), cmocka_unit_test(assumptions_are_labelled),
-		cmocka_unit_test(others_change_what_they_say),      cmocka_unit_test(prints_read_back_and_files_equal_built_in),
-		cmocka_unit_test(bases_stand_beside_their_file),    cmocka_unit_test(faults_have_a_place_and_a_remedy),
-		cmocka_unit_test(the_manual_names_every_parameter), cmocka_unit_test(several_faults_come_together),
-		cmocka_unit_test(malformed_files_are_refused),      cmocka_unit_test(running_out_of_memory_is_reported),
+		cmocka_unit_test(the_gf11_has_the_reports_numbers),
+		cmocka_unit_test(assumptions_are_labelled),
+		cmocka_unit_test(others_change_what_they_say),
+		cmocka_unit_test(prints_read_back_and_files_equal_built_in),
+		cmocka_unit_test(older_files_are_read),
+		cmocka_unit_test(bases_stand_beside_their_file),
+		cmocka_unit_test(faults_have_a_place_and_a_remedy),
+		cmocka_unit_test(the_manual_names_every_parameter),
+		cmocka_unit_test(several_faults_come_together),
+		cmocka_unit_test(malformed_files_are_refused),
+		cmocka_unit_test(running_out_of_memory_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,7 +168,37 @@ static void do_backward_input(Cell *s, const uint32_t *size)
 			change[k * units + u].f += error[u].f * s[k].f;
 }
 
-/* The two that see more than the SRAM of one processor. */
+static void do_forward_first(Cell *s, const uint32_t *size)
+{
+	uint32_t sources = size[0], units = size[1];
+	Cell *net = s + sources, *weight = net + units;
+	for (uint32_t u = 0; u < units; u++)
+		for (uint32_t k = 0; k < sources; k++)
+			net[u].f += weight[k * units + u].f * s[k].f;
+}
+
+/* Those that see more than the SRAM of one processor. */
+static void do_forward_uncached(World *w, uint32_t p, const uint32_t *size)
+{
+	uint32_t links = size[0] * size[1];
+	memcpy(w->sram[p] + size[0] + size[1], w->dram[p], links * sizeof(Cell));
+	do_forward(w->sram[p], size);
+}
+
+static void do_backward_uncached(World *w, uint32_t p, const uint32_t *size)
+{
+	uint32_t sources = size[0], units = size[1], links = sources * units;
+	Cell *s = w->sram[p], *error = s + sources, *back = error + units, *weight = back + sources,
+		 *change = weight + links;
+	memcpy(weight, w->dram[p], 2 * links * sizeof(Cell));
+	for (uint32_t u = 0; u < units; u++)
+		for (uint32_t k = 0; k < sources; k++) {
+			back[k].f += weight[u * sources + k].f * error[u].f;
+			change[u * sources + k].f += error[u].f * s[k].f;
+		}
+	memcpy(w->dram[p] + links, change, links * sizeof(Cell));
+}
+
 static void do_block_move(World *w, uint32_t p, const uint32_t *size)
 {
 	memcpy(w->sram[p], w->dram[p], size[0] * sizeof(Cell));
@@ -271,6 +301,10 @@ static const struct {
 	{ "scatter", fill_indices, do_scatter, NULL },
 	{ "block-move", fill_reals, NULL, do_block_move },
 	{ "exchange", fill_mask, NULL, do_exchange },
+	{ "forward-uncached", fill_reals, NULL, do_forward_uncached },
+	{ "backward-uncached", fill_reals, NULL, do_backward_uncached },
+	{ "forward-first", fill_reals, do_forward_first, NULL },
+	{ "backward-first", fill_reals, do_backward, NULL },
 };
 
 /* ---- the ways to run a routine ---- */

@@ -178,3 +178,31 @@ void bound_fill(Ctx *cx, const Machine *m, const Code *code, Report *r)
 	report_count(code, r);
 	report_bounds(&b, r);
 }
+
+static uint32_t resource_of(const DepGraph *g, uint32_t node, uint32_t k)
+{
+	const ResourceUse *u = &node_timing(g, node)->use[k];
+	return u->resource == RES_BANK ? (uint32_t)RES_BANK + g->node[node].bank : u->resource;
+}
+
+uint32_t bound_in_order(Ctx *cx, const Machine *m, const Code *code)
+{
+	Arena *a = &cx->scratch;
+	DepGraph *g = graph_build(cx, a, m, source_new(a, code));
+	int32_t *issue = NEW(a, g->nodes, int32_t), *free = NEW(a, RES_BANK + (size_t)m->dram_banks, int32_t);
+	int32_t now = 0, end = 0;
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const Timing *t = node_timing(g, i);
+		int32_t at = g->node[i].rec == NONE ? 0 : now;
+		for (uint32_t e = g->in_at[i]; e < g->in_at[i + 1]; e++)
+			at = max_i32(at, issue[g->in[e].node] + g->in[e].delay);
+		for (uint32_t k = 0; k < t->uses; k++)
+			at = max_i32(at, free[resource_of(g, i, k)] - t->use[k].at);
+		for (uint32_t k = 0; k < t->uses; k++)
+			free[resource_of(g, i, k)] = at + t->use[k].at + t->use[k].busy;
+		issue[i] = at;
+		now = g->node[i].rec == NONE ? now : at;
+		end = max_i32(end, at + t->span);
+	}
+	return (uint32_t)end;
+}

@@ -116,7 +116,9 @@ static const char *check_numbers(const Checker *c, const Issue *i)
 	if (uses & (READS_CC | WRITES_CC) && u->cc >= c->m->conditions)
 		return fault_at(c, i, "there is no condition code %u, the machine has %lld", u->cc,
 		                (long long)c->m->conditions);
-	if (c->m->fixed_address && forms[i->form].access[0].indexed)
+	if (c->m->fixed_address == NO_PUT && i->form == FORM_PUT)
+		return fault_at(c, i, "the machine has no indexed stores");
+	if (c->m->fixed_address == NO_INDEX && forms[i->form].access[0].indexed)
 		return fault_at(c, i, "the machine has no indexed addressing");
 	if (i->form == FORM_XFER && u->k.u >= c->m->configurations)
 		return fault_at(c, i, "there is no switch configuration %u, the machine holds %lld", u->k.u,

@@ -85,7 +85,8 @@ typedef struct Report {
 	uint32_t registers, spills;
 	bool optimal; /* proven: the length equals the bound, or the search was exhaustive */
 	bool checked;
-	double seconds; /* scheduling time */
+	double seconds;    /* scheduling time */
+	uint32_t in_order; /* cycles in the order of the recording; 0: not computed */
 } Report;
 
 typedef struct Routine {
@@ -110,6 +111,8 @@ typedef struct ScheduleOptions {
 Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *o);
 /* operations, arithmetic, transfers and bounds */
 void bound_fill(Ctx *cx, const Machine *m, const Code *code, Report *r);
+/* Cycles if every operation issued in the order of the recording, as soon as its operands and units allow. */
+uint32_t bound_in_order(Ctx *cx, const Machine *m, const Code *code);
 double routine_measure(const Machine *m, const Routine *r); /* for report.report_measure */
 
 /* Cache keyed by a hash of the code: equal code is scheduled once. */

@@ -45,7 +45,7 @@ Reg sigmoid_by_table(Constants *c, Reg x)
 }
 
 /* No indexed addressing: estimates without a table. */
-static bool fixed(const Constants *c) { return gen_machine(c->g)->fixed_address; }
+static bool fixed(const Constants *c) { return gen_machine(c->g)->fixed_address == NO_INDEX; }
 
 static Reg guess_by_table(Constants *c, Reg x)
 {

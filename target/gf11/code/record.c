@@ -62,7 +62,11 @@ static void check(const Gen *g, const Rec *r)
 		check_made(g, "register", r->dst, g->code.regs);
 	if (uses & USES_MEM)
 		check_address(g, "SRAM", g->m->sram, r->mem);
-	if (g->m->fixed_address && forms[ops[r->op].form].access[0].indexed)
+	if (g->m->fixed_address == NO_PUT && ops[r->op].form == FORM_PUT)
+		fail(g->cx, MP_BAD_INPUT, "use a machine file with fixed-address 0",
+		     "%s: %s stores at an address of each processor, which %s cannot", g->code.name, ops[r->op].name,
+		     g->m->name ? g->m->name : "this machine");
+	if (g->m->fixed_address == NO_INDEX && forms[ops[r->op].form].access[0].indexed)
 		fail(g->cx, MP_BAD_INPUT, "compute it, as --sigmoid power2 does, or use a machine file with fixed-address 0",
 		     "%s: %s needs indexed addressing, which %s does not have", g->code.name, ops[r->op].name,
 		     g->m->name ? g->m->name : "this machine");

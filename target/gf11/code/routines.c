@@ -207,6 +207,79 @@ static void make_backward_input(Gen *g, const uint32_t *size)
 			change_weight(g, sources + units + s * units + u, error[u], out[s]);
 }
 
+/* ---- without a cache (section 5): weights, and changes, in DRAM ---- */
+
+static Reg uncached(Gen *g, uint32_t near, uint32_t far)
+{
+	g_fetch(g, data(near), (Addr){ BASE_DRAM, far });
+	return g_load(g, data(near));
+}
+
+/* SRAM: outputs, net inputs, a word for each weight; DRAM: weights by source.  A transfer for two operations: 50 %. */
+static void make_forward_uncached(Gen *g, const uint32_t *size)
+{
+	uint32_t sources = size[0], units = size[1];
+	Reg out[MAX_VALUES], net[MAX_VALUES];
+	load_all(g, out, 0, sources);
+	load_all(g, net, sources, units);
+	for (uint32_t s = 0; s < sources; s++)
+		for (uint32_t u = 0; u < units; u++) {
+			Reg weight = uncached(g, sources + units + s * units + u, s * units + u);
+			net[u] = g_fadd(g, net[u], g_fmul(g, weight, out[s]));
+		}
+	store_all(g, sources, net, units);
+}
+
+/* SRAM as for backward; DRAM: weights by unit, changes by unit.  Three transfers for four operations: 33 %. */
+static void make_backward_uncached(Gen *g, const uint32_t *size)
+{
+	uint32_t sources = size[0], units = size[1], links = sources * units, weights = 2 * sources + units;
+	Reg out[MAX_VALUES], error[MAX_VALUES], back[MAX_VALUES];
+	load_all(g, out, 0, sources);
+	load_all(g, error, sources, units);
+	load_all(g, back, sources + units, sources);
+	for (uint32_t u = 0; u < units; u++)
+		for (uint32_t s = 0; s < sources; s++) {
+			uint32_t i = u * sources + s, near = weights + links + i;
+			Reg weight = uncached(g, weights + i, i), change = uncached(g, near, links + i);
+			back[s] = g_fadd(g, back[s], g_fmul(g, weight, error[u]));
+			g_store(g, data(near), g_fadd(g, change, g_fmul(g, error[u], out[s])));
+			g_flush(g, (Addr){ BASE_DRAM, links + i }, data(near));
+		}
+	store_all(g, sources + units, back, sources);
+}
+
+/* ---- first attempts (section 6.2.1): what the report says was improved ---- */
+
+/* As forward, but outputs and net inputs are loaded, and net inputs stored, for each weight; unit by unit. */
+static void make_forward_first(Gen *g, const uint32_t *size)
+{
+	uint32_t sources = size[0], units = size[1];
+	for (uint32_t u = 0; u < units; u++)
+		for (uint32_t s = 0; s < sources; s++) {
+			Reg weight = g_load(g, data(sources + units + s * units + u)), out = g_load(g, data(s));
+			Reg net = g_load(g, data(sources + u));
+			g_store(g, data(sources + u), g_fadd(g, net, g_fmul(g, weight, out)));
+		}
+}
+
+/* As backward, but by source: all additions to the error of one source follow each other. */
+static void make_backward_first(Gen *g, const uint32_t *size)
+{
+	uint32_t sources = size[0], units = size[1], weights = 2 * sources + units, changes = weights + sources * units;
+	Reg error[MAX_VALUES];
+	load_all(g, error, sources, units);
+	for (uint32_t s = 0; s < sources; s++) {
+		Reg out = g_load(g, data(s)), back = g_load(g, data(sources + units + s));
+		for (uint32_t u = 0; u < units; u++) {
+			Reg weight = g_load(g, data(weights + s * units + u));
+			back = g_fadd(g, back, g_fmul(g, weight, error[u]));
+			change_weight(g, changes + s * units + u, error[u], out);
+		}
+		g_store(g, data(sources + units + s), back);
+	}
+}
+
 /* ---- the table ---- */
 
 const RoutineDef routine_defs[] = {
@@ -225,6 +298,10 @@ const RoutineDef routine_defs[] = {
 	{ "scatter", "scatter of 64 words, per-processor indices", make_scatter, { 64, 128 }, false },
 	{ "block-move", "128 words from DRAM to SRAM, 128 back", make_block_move, { 128 }, false },
 	{ "exchange", "masked exchange of 64 words with the buddy", make_exchange, { 64 }, true },
+	{ "forward-uncached", "forward, each weight from DRAM (section 5)", make_forward_uncached, { 17, 60 }, false },
+	{ "backward-uncached", "backward, each weight and change in DRAM", make_backward_uncached, { 17, 60 }, false },
+	{ "forward-first", "forward, net inputs not kept in registers", make_forward_first, { 17, 60 }, false },
+	{ "backward-first", "backward, ordered by source", make_backward_first, { 17, 60 }, false },
 };
 const size_t routine_def_count = COUNT(routine_defs);
 

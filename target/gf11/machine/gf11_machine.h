@@ -22,10 +22,13 @@ static inline void *list_more(Arena *a, void *list, size_t count, uint32_t *capa
 typedef struct Machine {
 	const char *name;
 	const Provenance *from; /* [machine_row_count]; NULL: built by a test */
-#define MACHINE_INT(field, ...)  int64_t field;
-#define MACHINE_REAL(field, ...) double field;
+#define MACHINE_INT(field, ...)   int64_t field;
+#define MACHINE_REAL(field, ...)  double field;
+#define MACHINE_LATER(field, ...) double field;
 #include "machine.def"
 } Machine;
+
+enum { NO_INDEX = 1, NO_PUT }; /* fixed_address: neither lookup nor put; lookup alone */
 
 typedef Param MachineRow;
 extern const MachineRow machine_rows[];

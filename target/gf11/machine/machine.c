@@ -6,8 +6,9 @@
 #include "gf11_machine.h"
 
 const MachineRow machine_rows[] = {
-#define MACHINE_INT(f, name, unit, low, high, about)  { name, unit, about, offsetof(Machine, f), false, low, high },
-#define MACHINE_REAL(f, name, unit, low, high, about) { name, unit, about, offsetof(Machine, f), true, low, high },
+#define MACHINE_INT(f, name, unit, low, high, about)   { name, unit, about, offsetof(Machine, f), false, low, high, 0 },
+#define MACHINE_REAL(f, name, unit, low, high, about)  { name, unit, about, offsetof(Machine, f), true, low, high, 0 },
+#define MACHINE_LATER(f, name, unit, low, high, about) { name, unit, about, offsetof(Machine, f), true, low, high, 1 },
 #include "machine.def"
 };
 const size_t machine_row_count = COUNT(machine_rows);

@@ -95,6 +95,7 @@ static bool layout_sram(Bp *b, uint64_t slots)
 	at->weight_cache = at->scratch = first;
 	slots = b->o.sequences ? sequences_side(b) : slots;
 	uint32_t most = cases_that_fit(b, slots, at->spill - first);
+	most = b->o.group ? min_u32(b->o.group, most) : most;
 	uint64_t groups = (slots + most - 1) / most;
 	at->case_step = 1;
 	at->group = at->stride = at->data_side = b->o.sequences ? most : (uint32_t)((slots + groups - 1) / groups);

@@ -9,6 +9,8 @@
 
 const char *const sum_names[SUMS] = { "ring", "tree", "pipelined", "halving" };
 const char *const sigmoid_names[2] = { "table", "power2" };
+const char *const ring_names[RING_KINDS] = { "cut", "whole" };
+const char *const tree_names[TREE_KINDS] = { "apart", "overlapped" };
 const char *const compiler_names[2] = { "1989", "best" };
 
 enum { MOVE_WORDS = 2048, OUTPUT_UNITS = 512, MOST_MOVES = 8, MOVE_STEP = 64 };

@@ -35,6 +35,19 @@ static void find_disks(const Bp *b, BpDisk *d)
 		     "there is no disk on %s to load the data from", b->m->name);
 }
 
+/* All data, as images of the memory that the parts take. */
+static void check_capacity(const Bp *b, const BpDisk *d)
+{
+	uint64_t across = (uint64_t)b->at.data_side * b->o.procs, loaded = (uint64_t)b->at.slots * b->o.procs;
+	uint64_t cases = b->o.data == STREAM_ALWAYS ? loaded : max_u64(b->o.data, loaded);
+	double bytes = 4.0 * (double)(ceil_div(cases, across) * b->at.data_words * b->o.procs);
+	double room = 1e6 * b->m->disk_capacity * d->disks;
+	if (room > 0 && bytes > room)
+		fail(b->cx, MP_BAD_INPUT, "use fewer cases, or a machine file with more disk-capacity",
+		     "%llu cases are %.4g GB; the %u disks of %s hold %.4g GB", (unsigned long long)cases, 1e-9 * bytes,
+		     d->disks, b->m->name, 1e-9 * room);
+}
+
 static uint32_t configure(Bp *b, const BpDisk *d)
 {
 	uint16_t *to = NEW(&b->cx->scratch, b->sw->ports, uint16_t);
@@ -133,6 +146,7 @@ void disk_compile(Bp *b)
 		return;
 	BpDisk *d = b->disk = NEW(&b->cx->keep, 1, BpDisk);
 	find_disks(b, d);
+	check_capacity(b, d);
 	d->rate = b->m->disk_rate * 1e6 / 4 * b->m->clock * 1e-9;
 	d->buffer = (double)b->m->disk_buffer;
 	d->chain = (Chain){ .configuration = configure(b, d),

@@ -30,6 +30,11 @@ enum { COMPILER_1989, COMPILER_BEST };
 enum { SMALL_AUTO, SMALL_STRAIGHT, SMALL_TREE, SMALLS }; /* sums of layers with few units: section 10.3 */
 enum { DISKS_OFF, DISKS_AUTO, DISKS_ON };
 extern const char *const disks_names[3];
+/* Steps of a ring cut into calls where that hides latencies, or always in one call; DRAM moves of the tree's update
+ * before and after its sums, or overlapped with them. */
+enum { RING_CUT, RING_WHOLE, RING_KINDS };
+enum { TREE_APART, TREE_OVERLAPPED, TREE_KINDS };
+extern const char *const ring_names[RING_KINDS], *const tree_names[TREE_KINDS];
 extern const char *const sum_names[SUMS], *const sigmoid_names[2], *const compiler_names[2], *const small_names[SMALLS];
 
 /* Sequences of the largest batch, for recurrent networks. */
@@ -40,12 +45,15 @@ typedef struct BpSequences {
 	uint64_t steps; /* and for so many cases of each, or more */
 } BpSequences;
 
+#define STREAM_ALWAYS ((uint64_t)INT64_MAX) /* BpOptions.data: more than any memory holds */
 typedef struct BpOptions {
 	uint32_t procs;       /* 0: all of the machine */
 	const uint16_t *port; /* [procs] which ones; NULL: the first */
 	int sum, sigmoid, compiler, small;
 	uint32_t bundle; /* weights in a bundle at most; 0: about 1000, chosen by the compiler */
 	uint32_t update; /* weights in an update call; 0: chosen by the compiler */
+	uint32_t group;  /* cases in a group at most; 0: as many as fit into SRAM. 1: the loop of figure 6 */
+	int ring, tree;  /* compiler 1989: RING_..., TREE_... */
 	uint32_t threads;
 	const BpSequences *sequences; /* NULL: every case stands for itself */
 	struct Faults *faults;        /* NULL: none */

@@ -102,6 +102,7 @@ static void layout_sram(Bp *b, uint64_t slots)
 		fail(b->cx, MP_BAD_INPUT, "ask for smaller bundles or a smaller network",
 		     "bundles of %u weights and a case of %u words do not fit: %u words of SRAM, %s has %llu", at->cache_words,
 		     at->case_words, at->cases + at->case_words + SPILL_WORDS, b->m->name, (unsigned long long)b->m->sram);
+	group = b->o.group && b->o.group < group ? b->o.group : group;
 	at->group = (uint32_t)(group < slots ? group : slots);
 }
 

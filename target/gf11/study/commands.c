@@ -86,6 +86,22 @@ static void run_switch(CommandRun *c)
 	report_end(c, 0, 0);
 }
 
+/* What follows from the parameters; a Gbyte of memory is 2^30 bytes, one of a disk 10^9, as in the report. */
+static void machine_derived(const CommandRun *c)
+{
+	const Machine *m = c->m;
+	double procs = (double)m->processors, peak = procs / m->clock / (double)m->alu_interval;
+	double memory = procs * 4 * (double)(m->sram + m->dram) / (1 << 30), store = 1e-9 * m->clock * (double)m->microcode;
+	double disks = 1e-3 * m->disk_capacity * machine_disks(m);
+	buf_printf(c->text,
+	           "# peak %.2f Gigaflops; %.3f Gbytes of memory, %.4g Gbytes of disks; the control store lasts %.4f s\n",
+	           peak, memory, disks, store);
+	jw_real(c->json, "peak_gigaflops", "%.6g", peak);
+	jw_real(c->json, "memory_gbytes", "%.6g", memory);
+	jw_real(c->json, "disk_gbytes", "%.6g", disks);
+	jw_real(c->json, "microcode_seconds", "%.6g", store);
+}
+
 static void run_machine(CommandRun *c)
 {
 	machine_print(c->m, c->text);
@@ -100,6 +116,7 @@ static void run_machine(CommandRun *c)
 		jw_end(c->json, '}');
 	}
 	jw_end(c->json, '}');
+	machine_derived(c);
 	report_end(c, 0, 0);
 }
 
@@ -134,6 +151,10 @@ static const OptionRow option_rows[] = {
 	{ "sigmoid", IS_TEXT, offsetof(CommandRun, sigmoid), 0 },
 	{ "bundle", IS_COUNT, offsetof(CommandRun, bundle), 100000 },
 	{ "update", IS_COUNT, offsetof(CommandRun, update), 100000 },
+	{ "group", IS_COUNT, offsetof(CommandRun, group), 100000 },
+	{ "ring", IS_TEXT, offsetof(CommandRun, ring), 0 },
+	{ "tree", IS_TEXT, offsetof(CommandRun, tree), 0 },
+	{ "sensitivity", IS_FLAG, offsetof(CommandRun, sensitivity), 0 },
 	{ "printed", IS_FLAG, offsetof(CommandRun, printed), 0 },
 	{ "whole", IS_FLAG, offsetof(CommandRun, whole), 0 },
 	{ "execute", IS_FLAG, offsetof(CommandRun, execute), 0 },
@@ -147,19 +168,21 @@ static const OptionRow option_rows[] = {
 
 static const CommandDef commands[] = {
 	{ "machine", "[FILE]", 1, " ", run_machine },
-	{ "table1", NULL, 0, " sum compiler extended execute threads bundle update sigmoid ", run_table1 },
+	{ "table1", NULL, 0, " sum compiler extended execute threads bundle update ring tree sigmoid ", run_table1 },
 	{ "table2", NULL, 0, " ", run_table2 },
 	{ "small", NULL, 0, " units cases sigmoid bundle ", run_small },
 	{ "figures", NULL, 0, " out bundle update sigmoid ", run_figures },
 	{ "model", "FILE.topo", 1, " cases procs sum compiler printed whole simulate bundle update sigmoid ", run_model },
-	{ "sweep", "NAME=FROM..TO", MAX_OPERANDS, " net cases procs sum compiler small-layers sigmoid bundle update csv ",
-	  run_sweep },
+	{ "sweep", "NAME=FROM..TO", MAX_OPERANDS,
+	  " net cases procs sum compiler small-layers sigmoid bundle update group ring tree csv ", run_sweep },
 	{ "evaluate", "[FILE.topo]", MAX_OPERANDS, " cases procs compiler out ", run_evaluate },
 	{ "sums", NULL, 0, " net procs compiler out ", run_sums },
 	{ "updates", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle ", run_updates },
-	{ "calibrate", NULL, 0, " sum out bundle update sigmoid ", run_calibrate },
+	{ "calibrate", "[NAME]", MAX_OPERANDS, " sum out bundle update ring tree sigmoid sensitivity ", run_calibrate },
+	{ "pooling", "[FILE.topo]", 1, " procs sum compiler sigmoid bundle update tree out ", run_pooling },
+	{ "report", NULL, 0, " ", run_report },
 	{ "disks", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle update ", run_disks },
-	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler small-layers sigmoid bundle update ",
+	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler small-layers sigmoid bundle update group tree ",
 	  run_efficiency },
 	{ "microcode", "ROUTINE|FILE", 1, " level ", run_microcode },
 	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome ", run_trace },

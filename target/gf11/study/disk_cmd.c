@@ -54,7 +54,7 @@ static DiskRow row_make(Question *q, uint32_t procs)
 	EpochSpec s[2] = { epoch_spec(q->c, q->plan, q->cases), epoch_spec(q->c, q->plan, q->cases) };
 	s[0].o.procs = s[1].o.procs = procs;
 	s[1].o.disks = DISKS_ON;
-	s[1].o.data = INT64_MAX;
+	s[1].o.data = STREAM_ALWAYS;
 	epochs_isolated(q->c->cx, s, 2);
 	DiskRow r = { .procs = procs, .loaded = s[0].e, .streamed = s[1].e, .why = s[1].why };
 	if (s[0].why && !s[1].why)

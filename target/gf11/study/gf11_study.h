@@ -27,6 +27,7 @@ ModelOutput model_epoch(const ModelInput *in);
 double model_optimum(const ModelInput *in); /* number of processors in closed form */
 /* the best integer number of processors in 1 .. most */
 uint32_t model_search(const ModelInput *in, uint32_t most);
+double model_flops(const Plan *plan); /* operations per connection: Megaflops are so many times MCPS, section 7.2 */
 double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if every cycle adds or multiplies */
 
 /* ---- epoch.c: a simulated epoch ---- */
@@ -74,15 +75,16 @@ typedef struct CommandRun {
 	const char *operand[MAX_OPERANDS];
 	uint32_t operands;
 	/* NULL: not given */
-	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *small, *units, *sigmoid, *net, *write;
+	const char *machine, *kanata, *chrome, *procs, *sum, *compiler, *small, *units, *sigmoid, *net, *write, *ring,
+		*tree;
 	const char *dead[MAX_PARTS];
 	size_t deads;
 	const char *fault[MAX_PARTS];
 	size_t faults;
 	uint64_t fault_seed; /* 1 if not given */
 	const char *trials_of;
-	uint64_t level, threads, cases, bundle, update, trials;
-	bool as_json, as_csv, extended, routines, printed, whole, simulate, execute, traced;
+	uint64_t level, threads, cases, bundle, update, group, trials;
+	bool as_json, as_csv, extended, sensitivity, routines, printed, whole, simulate, execute, traced;
 	const Machine *m;
 	ScheduleCache *cache; /* of all programs that the command compiles */
 	double began;
@@ -200,6 +202,16 @@ typedef struct Table1Cell {
 } Table1Cell;
 extern const Table1Cell table1[]; /* as printed; fitted: calibrate uses it */
 extern const uint32_t table1_cells;
+enum { TABLE1_CELLS = 15 };
+/* percent: simulated against printed; means of absolute values over all cells, over those not fitted */
+typedef struct Table1Errors {
+	double percent[TABLE1_CELLS], all, unfitted, host_call;
+} Table1Errors;
+/* sim: [TABLE1_CELLS], of the 1989 compiler */
+void table1_simulate(const CommandRun *c, const Plan *plan, const Machine *m, const BpOptions *o, Epoch *sim);
+double table1_rate(const Plan *plan, const Machine *m, const Epoch *e, double host_call); /* MCPS */
+int64_t table1_fit(const Plan *plan, const Machine *m, const Epoch *sim);                 /* host call, cycles */
+Table1Errors table1_errors(const Plan *plan, const Machine *m, const Epoch *sim, double host_call);
 double table1_mcps(uint32_t procs, int sum); /* 0: the report has no such cell */
 enum { BEST_ROWS = 9 };
 extern const uint32_t best_procs[BEST_ROWS];
@@ -213,6 +225,12 @@ void best_simulate(CommandRun *c, const Plan *plan, BestTable *t);
 void run_table1(CommandRun *c);
 void run_calibrate(CommandRun *c);
 void run_table2(CommandRun *c);
+
+/* ---- sensitivity.c: Table 1 by assumption; pooling.c: speed by cases per update; report_cmd.c: statements ---- */
+
+void run_sensitivity(CommandRun *c);
+void run_pooling(CommandRun *c);
+void run_report(CommandRun *c);
 
 /* ---- sweep.c, figures.c, small_cmd.c ---- */
 

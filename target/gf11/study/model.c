@@ -12,10 +12,11 @@
 
 static const double ln_2 = 0.69314718055994530942;
 
+double model_flops(const Plan *plan) { return 4 + 2 * (double)(plan->W - plan->Wi) / (double)plan->W; }
+
 double model_limit(const Plan *plan, const Machine *m, double procs)
 {
-	double flops = 4 + 2 * (double)(plan->W - plan->Wi) / (double)plan->W; /* section 7.2 */
-	return procs * 1e3 / m->clock / flops;
+	return procs * 1e3 / m->clock / model_flops(plan);
 }
 
 void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases)

@@ -19,7 +19,7 @@ typedef struct ModelRow {
 	Epoch sim;           /* total 0: not simulated */
 } ModelRow;
 
-enum { MODEL_COLUMNS = 20, SIMULATED_TOTAL = 17, SIMULATED_MCPS, MEASURED };
+enum { MODEL_COLUMNS = 21, SIMULATED_TOTAL = 18, SIMULATED_MCPS, MEASURED };
 static const Column model_columns[MODEL_COLUMNS] = {
 	{ "procs", "procs", .width = 5 },
 	{ "forward", "forward", 11, "%.0f", .exact = "%.10g" },
@@ -32,6 +32,7 @@ static const Column model_columns[MODEL_COLUMNS] = {
 	{ "mcps", "MCPS", 9, .format = "%.4g" },
 	{ "mcps_equations", "section 6.1", 11, .format = "%.4g" },
 	{ "limit", "limit", 7, .format = "%.0f" },
+	{ "megaflops", "Mflops", 7, .format = "%.0f" },
 	{ "forward", .object = "simulated" },
 	{ "backward", .object = "simulated" },
 	{ "units", .object = "simulated" },
@@ -129,6 +130,7 @@ void run_model(CommandRun *c)
 	jw_count(c->json, "U", plan->U);
 	jw_count(c->json, "cases", cases);
 	jw_text(c->json, "sum", sum_names[in.sum]);
+	jw_real(c->json, "flops_per_connection", "%.6g", model_flops(plan));
 	model_optima(c, &in, &optima);
 	table_start(&t, "rows");
 	for (uint32_t i = 0; i < count; i++) {
@@ -137,10 +139,10 @@ void run_model(CommandRun *c)
 		const ModelOutput *o = &r.out;
 		const Epoch *e = &r.sim;
 		TableCell cell[MODEL_COLUMNS] = { tc_count(r.procs) };
-		const double model[] = { o->forward, o->backward, o->units, o->memory, o->communication,
-			                     o->host,    o->total,    o->mcps,  r.bare,    r.limit };
+		const double model[] = { o->forward, o->backward, o->units, o->memory, o->communication,           o->host,
+			                     o->total,   o->mcps,     r.bare,   r.limit,   o->mcps * model_flops(plan) };
 		for (size_t k = 0; k < COUNT(model); k++)
-			if (o->total > 0 || k >= COUNT(model) - 2)
+			if (o->total > 0 || k == COUNT(model) - 2 || k == COUNT(model) - 3)
 				cell[1 + k] = tc_real(model[k]);
 		const uint64_t cycles[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
 		for (size_t k = 0; k < COUNT(cycles) && e->total; k++)

@@ -26,6 +26,7 @@ static Routine *routine_make(const CommandRun *c, const RoutineDef *def)
 		fail(c->cx, MP_FAILED, "this is a fault of the scheduler, please report it",
 		     "%s: the schedule breaks a rule of the machine: %s", def->name, fault);
 	r->report.checked = true;
+	r->report.in_order = bound_in_order(c->cx, c->m, r->code);
 	r->update = def->update;
 	if (def->update)
 		r->report.report_measure = (double)(c->m->switch_interval * r->report.transfers) / r->report.cycles;
@@ -70,7 +71,7 @@ static Runner *runner_whole(const CommandRun *c) { return runner_new(c->cx, c->m
 /* ---- efficiency ---- */
 
 /* For a file of microcode the bounds are not known: nothing was recorded. */
-enum { ROUTINE_COLUMNS = 15 };
+enum { ROUTINE_COLUMNS = 16 };
 static const Column routine_columns[ROUTINE_COLUMNS] = {
 	{ "name", "routine", .width = -15 },
 	{ "operations", "operations", .width = 10 },
@@ -78,6 +79,7 @@ static const Column routine_columns[ROUTINE_COLUMNS] = {
 	{ "bound", "bound", .width = 7 },
 	{ "percent_of_bound", "% of it ", 9, "%.2f", .exact = "%.2f" },
 	{ "seed_metric", "report's %", 10, "%.1f", "%.4f", .percent = true },
+	{ "in_order", "in order %", 10, "%.1f", "%.4f", .percent = true },
 	{ "registers", "registers", .width = 9 },
 	{ "spills", "spills", .width = 6 },
 	{ .key = "optimal" },
@@ -99,6 +101,7 @@ static void routine_cells(const Routine *r, const char *about, TableCell *cell)
 		tc_count(p->bound),
 		tc_marked(tc_real(100.0 * p->bound / p->cycles), p->optimal ? '*' : ' '),
 		tc_real(p->report_measure),
+		p->in_order ? tc_real(p->report_measure * p->cycles / p->in_order) : tc_none(),
 		tc_count(p->registers),
 		tc_count(p->spills),
 		tc_flag(p->optimal),
@@ -110,7 +113,7 @@ static void routine_cells(const Routine *r, const char *about, TableCell *cell)
 		tc_text(about),
 	};
 	memcpy(cell, all, sizeof all);
-	for (int i = 3; i < 13 && !r->code; i++)
+	for (int i = 3; i < 14 && !r->code; i++)
 		cell[i] = tc_none();
 }
 

@@ -5,6 +5,7 @@
  *
  * Every simulated figure counts the cycles of the compiled program, call by call; it does not use the model of section
  * 6.1, which is shown for comparison. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -21,7 +22,8 @@ const Table1Cell table1[] = {
 const uint32_t table1_cells = COUNT(table1);
 
 const uint32_t best_procs[BEST_ROWS] = { 8, 16, 32, 64, 128, 256, 356, 512, 566 };
-enum { CELLS = COUNT(table1) };
+enum { CELLS = TABLE1_CELLS };
+static_assert(COUNT(table1) == CELLS, "cells of Table 1");
 
 typedef struct Table1 {
 	const Plan *plan;
@@ -42,9 +44,69 @@ double table1_mcps(uint32_t procs, int sum)
 	return 0;
 }
 
+/* ---- cells as simulated ---- */
+
+void table1_simulate(const CommandRun *c, const Plan *plan, const Machine *m, const BpOptions *o, Epoch *sim)
+{
+	EpochSpec s = { .plan = plan, .opt = &plan->net->options, .m = m, .o = *o, .cases = NETTALK_CASES };
+	s.o.compiler = COMPILER_1989;
+	for (uint32_t i = 0; i < CELLS; i++) {
+		s.o.procs = table1[i].procs;
+		s.o.sum = table1[i].sum;
+		sim[i] = epoch_isolated(c->cx, &s);
+	}
+}
+
+double table1_rate(const Plan *plan, const Machine *m, const Epoch *e, double host_call)
+{
+	return mcps_of(plan, m, NETTALK_CASES, (double)(e->total - e->host) + host_call * (double)e->calls);
+}
+
+/* Sum of squared log ratios, simulated to printed, of the fitted cells. */
+static double misfit(const Plan *plan, const Machine *m, const Epoch *sim, double host_call)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < CELLS; i++) {
+		if (table1[i].fitted) {
+			double off = arith_log(table1_rate(plan, m, &sim[i], host_call) / table1[i].mcps);
+			sum += off * off;
+		}
+	}
+	return sum;
+}
+
+/* More cycles per call slow every cell down: the misfit is unimodal. */
+int64_t table1_fit(const Plan *plan, const Machine *m, const Epoch *sim)
+{
+	int64_t low = 0, high = 1000000;
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		if (misfit(plan, m, sim, (double)middle) <= misfit(plan, m, sim, (double)(middle + 1)))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+Table1Errors table1_errors(const Plan *plan, const Machine *m, const Epoch *sim, double host_call)
+{
+	Table1Errors e = { .host_call = host_call };
+	double fitted = 0;
+	for (uint32_t i = 0; i < CELLS; i++) {
+		e.percent[i] = 100 * (table1_rate(plan, m, &sim[i], host_call) / table1[i].mcps - 1);
+		e.all += fabs(e.percent[i]) / CELLS;
+		fitted += table1[i].fitted;
+		e.unfitted += table1[i].fitted ? 0 : fabs(e.percent[i]);
+	}
+	e.unfitted /= CELLS - fitted;
+	return e;
+}
+
 static double error_percent(double mcps, const Table1Cell *cell) { return 100 * (mcps / cell->mcps - 1); }
 
-/* The report does not explain the ring at 512: shown, but left out of the mean error. */
+/* Left out of one of the mean errors: the ring at 512 depends on a latency that the report does not give
+ * (sensitivity.c). */
 static bool counted(const Table1Cell *cell) { return !cell->fitted && !(cell->sum == SUM_RING && cell->procs == 512); }
 
 static const char *remark(const Table1Cell *cell)
@@ -215,6 +277,8 @@ static void rows_print(const CommandRun *c, const Table1 *t)
 		{ "model", "model", 8, .format = "%.1f" },
 		{ .key = "model_with_host" },
 		{ "limit", "limit", 7, .format = "%.0f" },
+		{ "megaflops", "Mflops", 7, .format = "%.0f" },
+		{ .key = "paper_megaflops" },
 		{ .key = "cycles" },
 		{ .key = "fitted" },
 		{ .title = "" },
@@ -230,7 +294,9 @@ static void rows_print(const CommandRun *c, const Table1 *t)
 		table_row(&table, (TableCell[]){ tc_count(cell->procs), tc_text(sum_names[cell->sum]), tc_real(cell->mcps),
 		                                 tc_real(t->sim[i].mcps), tc_real(error_percent(t->sim[i].mcps, cell)),
 		                                 tc_real(t->model[i]), tc_real(t->model_host[i]),
-		                                 tc_real(model_limit(t->plan, c->m, cell->procs)), tc_count(t->sim[i].total),
+		                                 tc_real(model_limit(t->plan, c->m, cell->procs)),
+		                                 tc_real(t->sim[i].mcps * model_flops(t->plan)),
+		                                 tc_real(cell->mcps * model_flops(t->plan)), tc_count(t->sim[i].total),
 		                                 tc_flag(cell->fitted), tc_text(remark(cell)) });
 	}
 	table_end(&table);
@@ -240,6 +306,33 @@ static void mean_print(const CommandRun *c, double mean)
 {
 	buf_printf(c->text, "\n# mean absolute error of the cells not fitted, without the ring at 512: %.1f %%\n", mean);
 	jw_real(c->json, "mean_abs_error_pct", "%.3f", mean);
+}
+
+/* All cells count here. The text alone: bundles of 1000 weights (section 4.2), the host's call fitted as before, since
+ * the text does not give it; and not fitted at all. */
+static void errors_print(const CommandRun *c, const Table1 *t)
+{
+	enum { BUNDLE_TEXT = 1000 };
+	Epoch sim[CELLS];
+	BpOptions o = compile_options(c);
+	Table1Errors here = table1_errors(t->plan, c->m, t->sim, (double)c->m->host_call);
+	o.bundle = BUNDLE_TEXT;
+	table1_simulate(c, t->plan, c->m, &o, sim);
+	double fit = (double)table1_fit(t->plan, c->m, sim);
+	Table1Errors text = table1_errors(t->plan, c->m, sim, fit), none = table1_errors(t->plan, c->m, sim, 0);
+	buf_printf(c->text,
+	           "# mean absolute error of all 15 cells: %.1f %%; of the 12 not fitted: %.1f %%\n"
+	           "# from the text alone, bundles of %d weights: %.1f %% of the 12 (host-call %.0f, fitted to the same 3 "
+	           "cells);\n# %.1f %% of the 15 if host calls cost nothing\n"
+	           "# chosen with the table in sight: host-call (fitted to 3 cells of the tree), bundles of 720 weights, "
+	           "64 weights in an\n# update call of the tree, its DRAM moves apart: microprop gf11 calibrate "
+	           "--sensitivity\n",
+	           here.all, here.unfitted, BUNDLE_TEXT, text.unfitted, fit, none.all);
+	jw_real(c->json, "mean_abs_error_all_pct", "%.3f", here.all);
+	jw_real(c->json, "mean_abs_error_unfitted_pct", "%.3f", here.unfitted);
+	jw_real(c->json, "mean_abs_error_text_pct", "%.3f", text.unfitted);
+	jw_real(c->json, "text_host_call", "%.0f", fit);
+	jw_real(c->json, "mean_abs_error_no_fit_pct", "%.3f", none.all);
 }
 
 void run_table1(CommandRun *c)
@@ -278,31 +371,14 @@ void run_table1(CommandRun *c)
 	table_end(&table);
 	extended_json(c, t);
 	mean_print(c, mean_of(t));
+	if (!c->sum)
+		errors_print(c, t);
 	buf_puts(c->text, "# 1989: every cycle of the program that the authors describe; model: section 6.1, corrected\n"
 	                  "# limit: every processor adds or multiplies in every cycle\n");
 	report_end(c, t->cycles + t->best.cycles, 0);
 }
 
 /* ---- calibrate ---- */
-
-static double mcps_with(const CommandRun *c, const Table1 *t, uint32_t i, double host_call)
-{
-	const Epoch *e = &t->sim[i];
-	return mcps_of(t->plan, c->m, NETTALK_CASES, (double)(e->total - e->host) + host_call * (double)e->calls);
-}
-
-/* Sum of squared log ratios, simulated to printed. */
-static double misfit(const CommandRun *c, const Table1 *t, double host_call)
-{
-	double sum = 0;
-	for (uint32_t i = 0; i < CELLS; i++) {
-		if (table1[i].fitted) {
-			double off = arith_log(mcps_with(c, t, i, host_call) / table1[i].mcps);
-			sum += off * off;
-		}
-	}
-	return sum;
-}
 
 static const Machine *machine_with(const CommandRun *c, int64_t host_call)
 {
@@ -324,22 +400,20 @@ void run_calibrate(CommandRun *c)
 	Table1 *t = NEW(&c->cx->keep, 1, Table1);
 	double mcps[CELLS];
 	check_size(c);
+	if (c->sensitivity) {
+		run_sensitivity(c);
+		return;
+	}
+	if (c->operands)
+		fail(c->cx, MP_BAD_INPUT, "write calibrate --sensitivity NAME", "calibrate takes '%s' with --sensitivity only",
+		     c->operand[0]);
 	t->plan = plan_open(c->cx, NULL);
 	if (c->sum && choice_read(c->cx, "--sum", c->sum, sum_names, SUMS) != SUM_TREE)
 		fail(c->cx, MP_BAD_INPUT, "write --sum tree, or leave it out", "the constant is fitted to cells of the tree");
 	simulate_cells(c, t);
-	/* More cycles per call slow every cell down: the misfit is unimodal. */
-	int64_t low = 0, high = 1000000;
-	while (low < high) {
-		int64_t middle = low + (high - low) / 2;
-		if (misfit(c, t, (double)middle) <= misfit(c, t, (double)(middle + 1)))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	int64_t host_call = low;
+	int64_t host_call = table1_fit(t->plan, c->m, t->sim);
 	for (uint32_t i = 0; i < CELLS; i++)
-		mcps[i] = t->shown[i] ? mcps_with(c, t, i, (double)host_call) : 0;
+		mcps[i] = t->shown[i] ? table1_rate(t->plan, c->m, &t->sim[i], (double)host_call) : 0;
 	static const Column columns[] = {
 		{ "procs", "procs", .width = 5 },
 		{ "sum", "sum", .width = 5 },

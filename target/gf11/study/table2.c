@@ -82,6 +82,8 @@ void run_table2(CommandRun *c)
 	table_start(t, "rows");
 	for (size_t i = 0; i < COUNT(printed); i++)
 		row(t, printed[i].machine, printed[i].mcps, "report, Table 2");
+	row(t, "CM-2, Singer's program, at least", 400, "report, section 7.2, estimated");
+	row(t, "CM-2, Singer's program, at most", 650, "report, section 7.2, estimated");
 	if (all > 356)
 		cycles += simulated_row(c, t, 356, COMPILER_1989, SUM_TREE);
 	cycles += simulated_row(c, t, all, COMPILER_1989, SUM_TREE);

@@ -451,7 +451,7 @@ bool halving_fits(const Bp *b)
 {
 	Rows r;
 	if (b->m->fixed_address && (b->o.procs & (b->o.procs - 1)))
-		return false; /* only the pairs of a power of two do without look-up */
+		return false; /* only the pairs of a power of two do without indices */
 	return rows_make(b, blocks_for(b), 0, &r) && sram_words(b, &r) <= rows_room(b);
 }
 

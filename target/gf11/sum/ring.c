@@ -108,7 +108,7 @@ void ring_compile(Bp *b)
 	bool hidden = whole * (uint64_t)b->m->switch_interval > (uint64_t)latency(b);
 	if (b->o.procs > 1)
 		b->summing->ring = sum_shift(b, b->o.procs, 1);
-	if (fits && (hidden || b->o.update || whole >= b->at.words))
+	if (b->o.ring == RING_WHOLE || (fits && (hidden || b->o.update || whole >= b->at.words)))
 		chunks_compile(b, whole, make_whole);
 	else
 		chunks_compile(b, chunk_size(b, 1, chunk_words(b) + 2, CUT_CHUNK), make_cut);

@@ -5,7 +5,8 @@
  * by condition codes.
  *
  * As in 1989: weights of a call side by side (loops interchanged, section 6.2.1); what comes from DRAM before and
- * goes back after is not overlapped with the sums. Best: rounds of about a dozen weights, sums and moves overlapped. */
+ * goes back after is not overlapped with the sums, or is (TREE_OVERLAPPED, section 6.2.2). Best: rounds of about a
+ * dozen weights, sums and moves overlapped. */
 #include "gf11_sum.h"
 
 enum { CHUNK_1989 = 64, GROUP_1989 = 16 };
@@ -105,7 +106,7 @@ void tree_compile(Bp *b)
 		s->up[level] = sum_shift(b, 1u << s->levels, 1u << level);
 	uint32_t steps = sum_steps(SUM_TREE, b->o.procs), sums = steps * (uint32_t)b->m->switch_interval;
 	uint32_t moves = chunk_moves(b) * (uint32_t)b->m->dram_interval, alu = steps + s->rule->alu + range_alu(b);
-	if (b->o.compiler == COMPILER_1989)
+	if (b->o.compiler == COMPILER_1989 && b->o.tree == TREE_APART)
 		chunks_compile(b,
 		               chunk_size(b, (sums > alu ? sums : alu) + moves, chunk_words(b), b->o.update ? 0 : CHUNK_1989),
 		               make_apart);
