@@ -369,6 +369,7 @@ int rundir_tick(RunDir *d,
 int rundir_save(RunDir *d, mp_run *run); /* last and best checkpoint */
 int rundir_keep(RunDir *d, mp_run *run); /* the best alone, if there is one */
 int rundir_close(RunDir *d);
+int folders_make(Args *a, const char *path);   /* and those above it; exit status, message shown */
 void json_report(Json *j, const mp_report *r); /* the keys that metrics and the result share */
 
 #endif

@@ -2,6 +2,7 @@
 /* test and predict: error and accuracy of a trained network, or its outputs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -13,6 +14,9 @@ static const Option test_options[] = {
 	{ "outputs", "FILE", "write the outputs of every case to this .npy file" },
 	{ "cases", "[=FILE]",
 	  "every case: target, guess, whether it is right, probabilities or residual, error; FILE: .csv, or text" },
+	{ "figures", "DIR",
+	  "draw figures into this folder, as SVG: confusion, roc and calibration of classes, predicted against true of "
+	  "numbers" },
 	{ "csv", "FILE", "write the metrics to this CSV file: a line for each, also for each class and pair of classes" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ "json", NULL, "print the result as one JSON object" },
@@ -43,6 +47,8 @@ static const OptionGroup predict_groups[] = {
 
 static const Example test_examples[] = {
 	{ "microprop test iris.safetensors new.csv", "metrics of a model on other data" },
+	{ "microprop test iris.safetensors new.csv --cases=cases.csv --figures figures",
+	  "every case, a confusion matrix, ROC curves, a reliability diagram" },
 	{ "microprop test net.topo net.safetensors held-out.npz",
 	  "error, accuracy (right) and share within the threshold" },
 	{ "microprop test net.topo net.safetensors cases.csv --outputs out.npy --json", "outputs for other programs" },
@@ -106,11 +112,51 @@ static int cases_count(Session *s, uint64_t *cases)
 	return info->targets ? EXIT_DONE : EXIT_USAGE;
 }
 
+enum { MOST_FIGURES = 20 };
 typedef struct TestFiles {
-	const char *outputs, *cases, *csv; /* NULL: not asked for; cases "": not into a file */
+	const char *outputs, *cases, *csv, *figures; /* NULL: not asked for; cases "": not into a file */
+	char drawn[MOST_FIGURES][32];                /* files of figures */
+	size_t figure_count;
+	Args *args;
 } TestFiles;
 
-static int test_files(const TestFiles *files, const Cases *c)
+static void figure_add(void *f, const char *text, size_t len) { fwrite(text, 1, len, f); }
+
+/* One figure; no file where the targets have none of this kind. */
+static int figure_write(TestFiles *files, mp_run *run, const char *kind, uint32_t target, bool several)
+{
+	TextFile f;
+	char path[4096], *name = files->drawn[files->figure_count];
+	if (!text_begin(&f))
+		return EXIT_FAILED;
+	int rc = after_run(run, mp_run_figure(run, kind, target, figure_add, f.f));
+	if (rc || fflush(f.f) || !f.len) {
+		fclose(f.f);
+		free(f.text);
+		return rc;
+	}
+	snprintf(name, sizeof *files->drawn, several ? "%s-%u.svg" : "%s.svg", kind, target + 1);
+	files->figure_count++;
+	snprintf(path, sizeof path, "%s/%s", files->figures, name);
+	return text_end(&f, run, path);
+}
+
+static int figures_write(TestFiles *files, const Cases *c)
+{
+	static const char *const kinds[] = { "confusion", "roc", "calibration" };
+	uint32_t outputs = 1;
+	int rc = folders_make(files->args, files->figures);
+	for (size_t i = 0; !rc && i < COUNT(kinds); i++)
+		rc = figure_write(files, c->run, kinds[i], 0, false);
+	const mp_data_info *info;
+	if (!rc && mp_data_get_info(c->data, &info) == MP_OK)
+		outputs = info->targets;
+	for (uint32_t i = 0; !rc && i < outputs && files->figure_count < MOST_FIGURES; i++)
+		rc = figure_write(files, c->run, "predicted", i, outputs > 1);
+	return rc;
+}
+
+static int test_files(TestFiles *files, const Cases *c)
 {
 	TextFile f;
 	int rc = EXIT_DONE;
@@ -126,7 +172,7 @@ static int test_files(const TestFiles *files, const Cases *c)
 		metrics_csv(c->run, c->metrics, f.f);
 		rc = text_end(&f, c->run, files->csv);
 	}
-	return rc;
+	return rc || !files->figures ? rc : figures_write(files, c);
 }
 
 static void test_show(const Session *s, const mp_result *r, const Cases *c, const TestFiles *files, bool json)
@@ -145,6 +191,13 @@ static void test_show(const Session *s, const mp_result *r, const Cases *c, cons
 		json_text(&j, "outputs_file", files->outputs);
 		if (files->cases && *files->cases)
 			json_text(&j, "cases_file", files->cases);
+		if (files->figures) {
+			json_text(&j, "figures_folder", files->figures);
+			json_open(&j, "figures", '[');
+			for (size_t i = 0; i < files->figure_count; i++)
+				json_text(&j, NULL, files->drawn[i]);
+			json_close(&j, ']');
+		}
 		metrics_json(&j, s->run, m);
 		columns_json(&j, s->run);
 		if (listed)
@@ -173,12 +226,18 @@ static void test_show(const Session *s, const mp_result *r, const Cases *c, cons
 	for (size_t i = 0; i < COUNT(written); i++)
 		if (written[i][1])
 			show(stdout, "%s written to %s\n", written[i][0], written[i][1]);
+	if (files->figures)
+		show(stdout, files->figure_count ? "drawn in %s:" : "nothing to draw in %s", files->figures);
+	for (size_t i = 0; i < files->figure_count; i++)
+		show(stdout, "%s %s", i ? "," : "", files->drawn[i]);
+	show(stdout, files->figures ? "\n" : "");
 }
 
 static int test_steps(Session *s, Args *a)
 {
 	mp_data_options reading;
-	TestFiles files = { args_text(a, "outputs"), args_text(a, "cases"), args_text(a, "csv") };
+	TestFiles files = { args_text(a, "outputs"), args_text(a, "cases"), args_text(a, "csv"), args_text(a, "figures"),
+		                .args = a };
 	double *outputs = NULL;
 	uint64_t cases = 0;
 	mp_result result = { .size = sizeof result };
@@ -190,6 +249,8 @@ static int test_steps(Session *s, Args *a)
 		rc = output_check(a, "cases");
 	if (!rc)
 		rc = output_check(a, "csv");
+	if (!rc)
+		rc = folder_output_check(a, "figures");
 	if (!rc)
 		rc = weights_open(s, a, &reading, &data);
 	if (rc)

@@ -41,8 +41,7 @@ static int file_failed(const char *path, const char *doing)
 	return EXIT_FAILED;
 }
 
-/* Makes the folder and those above it. */
-static int folder_make(Args *a, const char *path)
+int folders_make(Args *a, const char *path)
 {
 	char *p = path_join(a, path, "");
 	for (char *slash = strchr(p + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -243,7 +242,7 @@ static int rundir_start(RunDir *d)
 	if (d->started)
 		return EXIT_DONE;
 	const char *metrics = path_join(d->args, d->path, "metrics.jsonl");
-	int rc = folder_make(d->args, d->path);
+	int rc = folders_make(d->args, d->path);
 	if (!rc)
 		rc = plain_check(d);
 	if (rc)

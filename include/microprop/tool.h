@@ -20,6 +20,10 @@ MP_API mp_status mp_tool_run(mp_tool **tool, const char *name, int argc, const c
 MP_API const char *mp_tool_messages(const mp_tool *tool);
 MP_API void mp_tool_close(mp_tool *tool);
 
+/* A figure of the last mp_run_measure as SVG: "confusion", "roc", "calibration", or "predicted" (against true, of one
+ * target). Nothing is written where the targets have no such figure. */
+MP_API mp_status mp_run_figure(mp_run *run, const char *kind, uint32_t target, mp_write_fn *write, void *user);
+
 #ifdef __cplusplus
 }
 #endif

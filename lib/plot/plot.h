@@ -65,7 +65,7 @@ void table_members(const Table *t, const TableCell *cell);
 #define PLOT_PURPLE "#cc79a7"
 #define PLOT_BLACK  "#333333"
 enum { CORNER_RIGHT = 1, CORNER_BOTTOM = 2 }; /* or-ed; 0: top left */
-enum { MARK_LINE, MARK_DASHES, MARK_DISC, MARK_SQUARE, MARK_TRIANGLE };
+enum { MARK_LINE, MARK_DASHES, MARK_DISC, MARK_SQUARE, MARK_TRIANGLE, MARK_DOT };
 /* Points with a NaN are not drawn. */
 typedef struct Series {
 	const char *label, *colour;
@@ -80,6 +80,9 @@ typedef struct Axis {
 	const double *tick;
 	uint32_t ticks;
 } Axis;
+/* Limits and ticks of a linear axis that shows low to high. */
+enum { AXIS_TICKS = 12 };
+void axis_nice(Axis *a, double low, double high, double tick[AXIS_TICKS]);
 /* corner: of the legend */
 typedef struct Plot {
 	const char *title;
@@ -89,6 +92,12 @@ typedef struct Plot {
 	int corner;
 } Plot;
 void plot_svg(const Plot *p, Buf *out);
+/* Shared by the files of this module. Text of any bytes, at most `most` characters of it. */
+void svg_head(const char *title, int height, Buf *out);
+size_t svg_length(const char *s);                    /* in characters */
+void svg_cut(Buf *out, const char *s, size_t most);  /* the rest becomes an ellipsis */
+void svg_text(Buf *out, const char *s, size_t most); /* the same, with what means something in XML escaped */
+
 /* A tornado chart: for each label two bars, from the lowest to the highest ratio to 1; each end is labelled with the
  * value that causes it. */
 typedef struct TornadoEnd {
@@ -105,5 +114,15 @@ typedef struct Tornado {
 	uint32_t bars;
 } Tornado;
 void tornado_svg(const Tornado *t, Buf *out);
+
+/* ---- matrix.c: a confusion matrix ---- */
+
+typedef struct MatrixPlot {
+	const char *title;
+	const char *const *name; /* [classes] */
+	const uint64_t *count;   /* [classes * classes] row: the target, column: the guess */
+	uint32_t classes;
+} MatrixPlot;
+void matrix_svg(const MatrixPlot *p, Buf *out);
 
 #endif

@@ -5,10 +5,11 @@
  * Lines are clipped by the frame; points are drawn over all lines; the legend is in a corner of the frame. Coordinates
  * are in user units, y downwards. */
 #include <math.h>
+#include <string.h>
 
 #include "plot.h"
 
-enum { WIDTH = 720, HEIGHT = 460, LEFT = 76, RIGHT = 24, TOP = 46, BOTTOM = 60, LEGEND_LINE = 20 };
+enum { WIDTH = 720, HEIGHT = 460, LEFT = 76, RIGHT = 24, TOP = 46, BOTTOM = 60, LEGEND_LINE = 20, LONGEST = 80 };
 
 static double along(const Axis *a, double v)
 {
@@ -23,19 +24,49 @@ static double at_y(const Plot *p, double v) { return HEIGHT - BOTTOM - along(&p-
 static bool drawable(const Axis *a, double v) { return isfinite(v) && (!a->log || v > 0); }
 
 /* Escaped first: XML has no control characters, not even as references. */
-static void text_put(Buf *out, const char *text)
+/* ---- text: of any bytes, cut to `most` characters; what XML does not allow is U+FFFD ---- */
+
+size_t svg_length(const char *s)
 {
-	for (const char *s = text_escaped(out->arena, text); *s; s++) {
-		if (*s == '&' || *s == '<' || *s == '>')
-			buf_printf(out, "&#%d;", *s);
+	size_t n = 0;
+	for (size_t i = 0, len = strlen(s), step; i < len; i += step ? step : 1, n++) {
+		uint32_t c;
+		step = utf8_read(s + i, len - i, &c);
+	}
+	return n;
+}
+
+void svg_cut(Buf *out, const char *s, size_t most)
+{
+	size_t len = strlen(s), n = svg_length(s) > most ? most - 1 : most, i = 0;
+	for (uint32_t c; i < len && n > 0; n--) {
+		size_t step = utf8_read(s + i, len - i, &c);
+		if (!step || c < ' ' || c == 0xFFFE || c == 0xFFFF)
+			buf_puts(out, "\xEF\xBF\xBD");
 		else
-			buf_add(out, s, 1);
+			buf_add(out, s + i, step);
+		i += step ? step : 1;
+	}
+	buf_puts(out, i < len ? "\xE2\x80\xA6" : "");
+}
+
+void svg_text(Buf *out, const char *s, size_t most)
+{
+	Buf cut = { .arena = out->arena };
+	svg_cut(&cut, s, most);
+	for (const char *c = cut.s; *c; c++) {
+		if (*c == '&' || *c == '<' || *c == '>')
+			buf_printf(out, "&#%d;", *c);
+		else
+			buf_add(out, c, 1);
 	}
 }
 
+static void text_put(Buf *out, const char *s) { svg_text(out, s, LONGEST); }
+
 /* ---- frame ---- */
 
-static void head(const char *title, int height, Buf *out)
+void svg_head(const char *title, int height, Buf *out)
 {
 	buf_printf(
 		out,
@@ -62,13 +93,42 @@ static void grid(const Plot *p, Buf *out)
 	buf_puts(out, "</g>\n");
 }
 
-/* 1,000 and 0.05. */
+/* 0.05, 1,000, 200k, 1.5M. */
 static void tick_text(Buf *out, double v)
 {
-	if (v >= 1000)
-		buf_printf(out, "%.0f,%03.0f", floor(v / 1000), v - 1000 * floor(v / 1000));
+	double size = fabs(v);
+	if (size >= 1e5 && size < 1e15) {
+		int unit = size < 1e6 ? 0 : size < 1e9 ? 1 : size < 1e12 ? 2 : 3;
+		static const double units[] = { 1e3, 1e6, 1e9, 1e12 };
+		buf_printf(out, "%g%c", v / units[unit], "kMGT"[unit]);
+	} else if (size >= 1000 && size < 1e5)
+		buf_printf(out, "%s%.0f,%03.0f", v < 0 ? "-" : "", floor(size / 1000), fmod(size, 1000));
 	else
 		buf_printf(out, "%g", v);
+}
+
+void axis_nice(Axis *a, double low, double high, double tick[AXIS_TICKS])
+{
+	static const double steps[] = { 1, 2, 5, 10 };
+	if (!(high > low)) {
+		double around = fabs(low) > 0 ? fabs(low) / 10 : 1;
+		low -= around;
+		high += around;
+	}
+	double power = 1, step = 0;
+	for (; power * 10 <= (high - low) / 5; power *= 10)
+		;
+	for (; power > (high - low) / 5 && power > 1e-300; power /= 10)
+		;
+	for (size_t i = 0; i < COUNT(steps) && (step == 0 || (high - low) / step > 6); i++)
+		step = steps[i] * power;
+	double first = floor(low / step), last = ceil(high / step);
+	a->low = first * step;
+	a->high = last * step;
+	a->tick = tick;
+	a->ticks = 0;
+	for (double at = first; at <= last && a->ticks < AXIS_TICKS; at++)
+		tick[a->ticks++] = at * step;
 }
 
 static void axes(const Plot *p, Buf *out)
@@ -104,10 +164,14 @@ static void axes(const Plot *p, Buf *out)
 
 static bool is_line(const Series *s) { return s->mark == MARK_LINE || s->mark == MARK_DASHES; }
 
-/* Discs are filled, squares and triangles open: distinguishable where they overlap, and without colour. */
+/* Dots are for many points. Discs are filled, squares and triangles open: distinguishable where they overlap, and
+ * without colour. */
 static void mark(Buf *out, const Series *s, double x, double y)
 {
-	if (s->mark == MARK_DISC)
+	if (s->mark == MARK_DOT)
+		buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\" fill-opacity=\"0.55\"/>\n", x, y,
+		           s->colour);
+	else if (s->mark == MARK_DISC)
 		buf_printf(out,
 		           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\" fill=\"%s\" stroke=\"#fff\" "
 		           "stroke-width=\"0.8\"/>\n",
@@ -162,9 +226,7 @@ static void legend(const Plot *p, Buf *out)
 {
 	size_t longest = 0;
 	for (uint32_t k = 0; k < p->count; k++) {
-		size_t len = 0;
-		while (p->series[k].label[len])
-			len++;
+		size_t len = svg_length(p->series[k].label);
 		longest = len > longest ? len : longest;
 	}
 	int width = 58 + (int)(longest * 7), height = 12 + LEGEND_LINE * (int)p->count;
@@ -191,7 +253,7 @@ static void legend(const Plot *p, Buf *out)
 
 void plot_svg(const Plot *p, Buf *out)
 {
-	head(p->title, HEIGHT, out);
+	svg_head(p->title, HEIGHT, out);
 	grid(p, out);
 	axes(p, out);
 	series(p, out);
@@ -274,7 +336,7 @@ void tornado_svg(const Tornado *t, Buf *out)
 {
 	Ratios s = scale_of(t);
 	int bottom = TOP + STEP * (int)t->bars;
-	head(t->title, bottom + BOTTOM, out);
+	svg_head(t->title, bottom + BOTTOM, out);
 	scale_draw(t, s, bottom, out);
 	for (uint32_t i = 0; i < t->bars; i++)
 		bar_draw(t, s, i, out);

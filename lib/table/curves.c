@@ -77,11 +77,12 @@ CurvePoints curve_calibration(Ctx *cx, const Data *d, int kind, const double *ou
 		CaseMetrics k;
 		if (!metrics_case(d, kind, outputs, i, row, &k) || isnan(k.p_target))
 			continue;
-		double share = metrics_probability(kind, outputs + i * d->targets, d->targets, class);
+		uint32_t of = class == CALIBRATE_GUESS ? k.guess : class;
+		double share = metrics_probability(kind, outputs + i * d->targets, d->targets, of);
 		int bin = share >= 1 ? CALIBRATION_BINS - 1 : (int)(share * CALIBRATION_BINS);
 		p[bin] += k.weight * share;
 		weight[bin] += k.weight;
-		right[bin] += k.weight * (k.target == class);
+		right[bin] += k.weight * (k.target == of);
 		cases[bin]++;
 	}
 	for (int i = 0; i < CALIBRATION_BINS; i++) {

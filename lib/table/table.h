@@ -193,7 +193,9 @@ double roc_area(Scored *s, uint64_t n,
  * is in no case, or in all. In scratch. */
 enum { CURVE_POINTS = 400, CALIBRATION_BINS = 10 };
 CurvePoints curve_roc(Ctx *cx, const Data *d, int kind, const double *outputs, uint32_t class);
-/* Mean probability of a class against its share of the cases, in up to CALIBRATION_BINS bins of equal width. */
+/* Mean probability of a class, or of the guess, against the share of cases that are it, in up to CALIBRATION_BINS bins
+ * of equal width. */
+#define CALIBRATE_GUESS UINT32_MAX
 CurvePoints curve_calibration(Ctx *cx, const Data *d, int kind, const double *outputs, uint32_t class, uint64_t *count);
 
 #endif

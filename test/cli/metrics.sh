@@ -25,3 +25,10 @@ t show price.safetensors --json | sed 's/.*"metrics"/"metrics"/; s/[0-9]\.[0-9e-
 # Cases without a target are listed, and do not count.
 printf 'size,colour,kind\n20,red,large\n3,red,\n' >gap.csv
 t test kinds.safetensors gap.csv --cases | sed 's/[0-9]\.[0-9e-]*/#/g'
+
+# Figures.
+t test price.safetensors few.csv --figures figures/price | tail -1
+t test kinds.safetensors kinds.csv --figures figures --json | sed 's/.*"figures_folder"/"figures_folder"/; s/, "accuracy.*//'
+ls figures figures/price
+sed -n 's/.*<title>/<title>/p' figures/*.svg
+t test kinds.safetensors kinds.csv --figures kinds.csv
