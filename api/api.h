@@ -34,7 +34,7 @@ const Data *data_readable(Ctx *cx, const mp_data *d);
 const Schema *run_schema(Run *r);
 
 /* api_metrics.c: the last measurement of a run. */
-typedef struct Measured {
+typedef struct Measurement {
 	const Data *data; /* NULL: metrics of the file that was loaded, no cases */
 	const Schema *schema;
 	Metrics *metrics;
@@ -46,7 +46,7 @@ typedef struct Measured {
 	mp_case one;
 	float *row;     /* [targets] */
 	double *values; /* [2 * targets]: targets and outputs of `one` */
-} Measured;
+} Measurement;
 
 /* api_data.c: reads data; with the columns of a plain schema, if there is one. */
 void api_data_open(mp_data *d, const char *path, const mp_data_options *opt, const Schema *like);

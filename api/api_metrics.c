@@ -14,15 +14,15 @@ typedef struct MeasureArgs {
 	const mp_case *one;
 } MeasureArgs;
 
-static Measured *measured_new(Run *r)
+static Measurement *measured_new(Run *r)
 {
 	if (!r->measured)
-		r->measured = NEW(&r->cx.keep, 1, Measured);
+		r->measured = NEW(&r->cx.keep, 1, Measurement);
 	r->measured->data = NULL;
 	return r->measured;
 }
 
-static const mp_metrics *metrics_show(Run *r, Measured *k, Metrics *m)
+static const mp_metrics *metrics_show(Run *r, Measurement *k, Metrics *m)
 {
 	k->metrics = m;
 	k->show = (mp_metrics){ .size = sizeof k->show,
@@ -55,7 +55,7 @@ static void measure_body(void *arg)
 	if (!d->targets)
 		fail(cx, MP_BAD_INPUT, "give data with targets", "%s has no targets to measure by", d->name);
 	run_check_data(cx, r->net, d, true);
-	Measured *k = measured_new(r);
+	Measurement *k = measured_new(r);
 	if (d->cases * d->targets > k->capacity) {
 		k->outputs = arena_grow_raw(&cx->keep, k->outputs, k->capacity, d->cases * d->targets, sizeof *k->outputs);
 		k->capacity = d->cases * d->targets;
@@ -80,14 +80,14 @@ const mp_metrics *mp_run_measure(mp_run *run, const mp_data *data)
 
 const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i)
 {
-	const Measured *k = run->measured;
+	const Measurement *k = run->measured;
 	return k && i < k->show.classes ? &k->per_class[i] : NULL;
 }
 
 static void case_body(void *arg)
 {
 	MeasureArgs *a = arg;
-	Measured *k = a->r->measured;
+	Measurement *k = a->r->measured;
 	if (!k || !k->data || a->i >= k->data->cases)
 		return;
 	const Data *d = k->data;

@@ -37,7 +37,7 @@ struct mp_run { /* the public handle */
 	struct Schema *parsed_schema; /* api: of the text schema_of */
 	const char *schema_of;
 	struct Metrics *kept_metrics; /* of the model when it was saved (lib/table); NULL: not known */
-	struct Measured *measured;    /* api: the last measurement; NULL: none */
+	struct Measurement *measured; /* api: the last measurement; NULL: none */
 	int saved_error; /* error function of the weights file, -1: none; mp_run_test uses it unless error_set */
 	bool error_set;  /* option error was set */
 	mp_report report;
