@@ -21,7 +21,7 @@ typedef struct FigureArgs {
 
 static const double shares[] = { 0, 0.2, 0.4, 0.6, 0.8, 1 };
 
-static const char *class_label(Ctx *cx, const Measured *k, uint32_t i)
+static const char *class_label(Ctx *cx, const Measurement *k, uint32_t i)
 {
 	Buf b = { .arena = &cx->scratch };
 	if (k->show.class_names)
@@ -30,7 +30,7 @@ static const char *class_label(Ctx *cx, const Measured *k, uint32_t i)
 	return b.s;
 }
 
-static const char *title_of(Ctx *cx, const Measured *k, const char *what)
+static const char *title_of(Ctx *cx, const Measurement *k, const char *what)
 {
 	Buf b = { .arena = &cx->scratch };
 	buf_printf(&b, "%s, %llu cases", what, (unsigned long long)k->metrics->cases);
@@ -49,7 +49,7 @@ static const char *label(Ctx *cx, const char *name, const char *format, double v
 	return b.s;
 }
 
-static void confusion(FigureArgs *a, const Measured *k)
+static void confusion(FigureArgs *a, const Measurement *k)
 {
 	Ctx *cx = &a->r->cx;
 	uint32_t n = k->metrics->classes;
@@ -76,7 +76,7 @@ static uint32_t choose(const Metrics *m, uint32_t *class)
 	return count;
 }
 
-static void roc(FigureArgs *a, const Measured *k)
+static void roc(FigureArgs *a, const Measurement *k)
 {
 	static const char *const colours[] = { PLOT_BLUE, PLOT_ORANGE, PLOT_GREEN, PLOT_PURPLE };
 	Ctx *cx = &a->r->cx;
@@ -111,7 +111,7 @@ static void roc(FigureArgs *a, const Measured *k)
 	         &a->out);
 }
 
-static void calibration(FigureArgs *a, const Measured *k)
+static void calibration(FigureArgs *a, const Measurement *k)
 {
 	Ctx *cx = &a->r->cx;
 	if (!k->metrics->classes)
@@ -149,7 +149,7 @@ static void calibration(FigureArgs *a, const Measured *k)
 	         &a->out);
 }
 
-static void predicted(FigureArgs *a, const Measured *k)
+static void predicted(FigureArgs *a, const Measurement *k)
 {
 	Ctx *cx = &a->r->cx;
 	const Data *d = k->data;
@@ -200,7 +200,7 @@ static void figure_body(void *arg)
 {
 	static const struct {
 		const char *kind;
-		void (*draw)(FigureArgs *a, const Measured *k);
+		void (*draw)(FigureArgs *a, const Measurement *k);
 	} figures[] = {
 		{ "confusion", confusion }, { "roc", roc }, { "calibration", calibration }, { "predicted", predicted }
 	};
