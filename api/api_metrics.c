@@ -84,6 +84,28 @@ const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i)
 	return k && i < k->show.classes ? &k->per_class[i] : NULL;
 }
 
+typedef struct KindArgs {
+	mp_data *data;
+	const char *kind;
+} KindArgs;
+
+static void kind_body(void *arg)
+{
+	KindArgs *a = arg;
+	Ctx *cx = &a->data->cx;
+	const Data *d = data_readable(cx, a->data);
+	if (!d->targets)
+		return;
+	int kind = metrics_kind(cx, d, NULL);
+	a->kind = kind == METRICS_NUMBERS && targets_two_valued(cx, d) ? "levels" : metrics_kinds[kind];
+}
+
+const char *mp_data_get_kind(mp_data *data)
+{
+	KindArgs a = { data, NULL };
+	return api_call(&data->cx, kind_body, &a) == MP_OK ? a.kind : NULL;
+}
+
 static void case_body(void *arg)
 {
 	MeasureArgs *a = arg;

@@ -264,8 +264,10 @@ void metrics_csv(mp_run *run, const mp_metrics *m, FILE *f); /* a line for each 
 const char *metrics_class(const mp_metrics *m, uint32_t i, char number[16]);
 void columns_json(Json *j, mp_run *run); /* of the table that the run was trained on */
 void metrics_show(mp_run *run, const mp_metrics *m);
-/* The share of cases whose best guess is right is a figure of these targets: classes, or words of a code. */
-bool right_counts(mp_data *data, const mp_metrics *m);
+void metrics_rows(const mp_metrics *train, const mp_metrics *test); /* beside each other; test NULL: only one */
+/* The share of cases whose best guess is right is a figure of these targets: not of several bits without a code, nor
+ * of numbers. */
+bool right_counts(const mp_net *net, mp_data *data);
 
 /* ---- cases.c: every case of a measurement ------------------------------------------------------- */
 

@@ -209,7 +209,7 @@ static void test_show(const Session *s, const mp_result *r, const Cases *c, cons
 	show(stdout, "error        %12s\n", format_real(r->error).s);
 	if (!table_model(s->run)) {
 		show(stdout, "total error  %12s\n", format_real(r->total_error).s);
-		if (right_counts(s->data, m))
+		if (right_counts(s->net, s->data))
 			show(stdout, "right        %12s\n", format_share(r->right).s);
 		show(stdout, "within       %12s\n", format_share(r->within).s);
 	}

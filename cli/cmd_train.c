@@ -451,6 +451,20 @@ static void figures_line(const char *figures)
 		show(stdout, "\n");
 }
 
+/* Of bits and numbers. Not on a simulated machine, whose clock is of the training alone, nor on one rank of several. */
+static void result_metrics(const Train *t, const mp_report *r)
+{
+	if (r->simulated_seconds > 0 || mp_job_size(t->args->job) > 1 || signal_seen)
+		return;
+	const mp_metrics *m = mp_run_measure(t->s.run, t->s.data);
+	if (!m)
+		return;
+	mp_metrics train = *m;
+	m = r->tested && t->s.test ? mp_run_measure(t->s.run, t->s.test) : NULL;
+	if (m || !r->tested)
+		metrics_rows(&train, m);
+}
+
 static void result_table(const Train *t, const mp_report *r)
 {
 	const mp_restarts *m = mp_run_get_restarts(t->s.run);
@@ -465,7 +479,10 @@ static void result_table(const Train *t, const mp_report *r)
 	result_row(r, "error", format_real, r->error, r->test_error);
 	if (!t->metrics) {
 		result_row(r, "total error", format_real, r->total_error, r->test_total_error);
-		result_row(r, "right", format_share, r->right, r->test_right);
+		if (right_counts(t->s.net, t->s.data))
+			result_row(r, "right", format_share, r->right, r->test_right);
+		else
+			result_metrics(t, r);
 		result_row(r, "within", format_share, r->within, r->test_within);
 	}
 	if (t->metrics) {

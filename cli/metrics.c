@@ -124,19 +124,44 @@ static void matrix(const mp_metrics *m)
 	}
 }
 
-bool right_counts(mp_data *data, const mp_metrics *m)
+/* Of a softmax also where targets are probabilities. */
+static bool is_softmax(const mp_net *net)
+{
+	const mp_net_info *info = mp_net_get_info(net);
+	bool softmax = false;
+	for (uint32_t i = 0; i < info->groups; i++)
+		softmax |= !strcmp(mp_net_get_group(net, i)->function, "softmax");
+	return softmax;
+}
+
+bool right_counts(const mp_net *net, mp_data *data)
 {
 	const mp_data_info *info;
-	return m->classes || (mp_data_get_info(data, &info) == MP_OK && info->codes);
+	const char *kind = mp_data_get_kind(data);
+	if (!kind || mp_data_get_info(data, &info) != MP_OK)
+		return true;
+	return info->codes || is_softmax(net) || (strcmp(kind, "bits") && strcmp(kind, "numbers"));
+}
+
+/* Both measurements beside each other; test NULL: only one. */
+void metrics_rows(const mp_metrics *train, const mp_metrics *test)
+{
+	Figure rows[2][FIGURES];
+	figures_of(train, rows[0]);
+	figures_of(test ? test : train, rows[1]);
+	for (size_t i = 0; i < FIGURES; i++) {
+		if (isnan(rows[0][i].value))
+			continue;
+		show(stdout, "%-14s %10s", rows[0][i].title, rows[0][i].format(rows[0][i].value).s);
+		if (test)
+			show(stdout, " %12s", rows[1][i].format(rows[1][i].value).s);
+		show(stdout, "\n");
+	}
 }
 
 void metrics_show(mp_run *run, const mp_metrics *m)
 {
-	Figure rows[FIGURES];
-	figures_of(m, rows);
-	for (size_t i = 0; i < FIGURES; i++)
-		if (!isnan(rows[i].value))
-			show(stdout, "%-14s %10s\n", rows[i].title, rows[i].format(rows[i].value).s);
+	metrics_rows(m, NULL);
 	if (m->classes && m->classes <= LISTED)
 		class_table(run, m);
 	if (m->classes && m->classes <= MATRIX)

@@ -101,6 +101,9 @@ typedef struct mp_metrics { /* NaN: not meaningful for these targets */
 	const uint64_t *confusion; /* [classes * classes]: row the target, column the guess; NULL: no classes */
 	const char *const *class_names;
 } mp_metrics;
+/* What the targets of data are: "classes", "binary", "bits" (several of 0 and 1), "levels" (two other values),
+ * "numbers"; NULL: it has none, or could not be read. */
+MP_API const char *mp_data_get_kind(mp_data *data);
 /* Measure the network on data with targets. The result lives until the next such call on the run; NULL: failed. */
 MP_API const mp_metrics *mp_run_measure(mp_run *run, const mp_data *data);
 MP_API const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i); /* NULL past the last */

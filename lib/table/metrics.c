@@ -18,7 +18,27 @@ typedef struct Seen {
 	bool zero_one, one_of_n;
 } Seen;
 
-static int kind_of(Ctx *cx, const Data *d, const Schema *s)
+bool targets_two_valued(Ctx *cx, const Data *d)
+{
+	float *row = NEW(&cx->scratch, d->targets, float), value[2];
+	uint32_t values = 0;
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_y(d, i, row);
+		for (uint32_t k = 0; k < d->targets; k++) {
+			uint32_t at = 0;
+			while (at < values && value[at] != row[k])
+				at++;
+			if (isnan(row[k]) || at < values)
+				continue;
+			if (values == 2)
+				return false;
+			value[values++] = row[k];
+		}
+	}
+	return true;
+}
+
+int metrics_kind(Ctx *cx, const Data *d, const Schema *s)
 {
 	static const int by_task[TASK_COUNT] = { METRICS_NUMBERS, METRICS_CLASSES, METRICS_BITS, METRICS_NUMBERS };
 	if (s && s->task != TASK_NONE)
@@ -198,7 +218,7 @@ static void measure_numbers(Ctx *cx, const Data *d, const Schema *s, const doubl
 Metrics *metrics_measure(Ctx *cx, const Data *d, const Schema *s, const double *outputs)
 {
 	Metrics *m = NEW(&cx->keep, 1, Metrics);
-	m->kind = kind_of(cx, d, s);
+	m->kind = metrics_kind(cx, d, s);
 	m->accuracy = m->log_loss = m->auc = m->bits_right = m->rmse = m->mae = m->r2 = NAN;
 	if (m->kind == METRICS_NUMBERS)
 		measure_numbers(cx, d, s, outputs, m);

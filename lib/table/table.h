@@ -153,6 +153,8 @@ typedef struct Metrics {
 	uint64_t *confusion;     /* [classes * classes] row: the target, column: the guess; NULL: not recorded */
 	ClassMetrics *per_class; /* [classes] */
 } Metrics;
+int metrics_kind(Ctx *cx, const Data *d, const Schema *s); /* of the targets; s may be NULL */
+bool targets_two_valued(Ctx *cx, const Data *d);           /* such as 0.1 and 0.9, or -1 and 1 */
 /* outputs [cases * targets]; s may be NULL. In keep. */
 Metrics *metrics_measure(Ctx *cx, const Data *d, const Schema *s, const double *outputs);
 

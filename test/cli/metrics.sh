@@ -32,3 +32,20 @@ t test kinds.safetensors kinds.csv --figures figures --json | sed 's/.*"figures_
 ls figures figures/price
 sed -n 's/.*<title>/<title>/p' figures/*.svg
 t test kinds.safetensors kinds.csv --figures kinds.csv
+
+# Topologies: `right` only where a best guess is one.
+cat >bits.topo <<'T'
+defaults 1989
+group in 2 input
+group out 3 sigmoid output
+connect in, true -> out
+train until never epochs 400
+T
+printf 'a,b,x,y,z\n0,0,0,0,1\n0,1,1,0,1\n1,0,1,0,1\n1,1,1,1,1\n' >bits.csv
+t train bits.topo bits.csv --targets x,y,z --test bits.csv --quiet --save bits.safetensors | sed -n 3,10p
+t test bits.topo bits.safetensors bits.csv --targets x,y,z --cases | sed '/measured/d; s/[0-9]\.[0-9e-]*$/#/'
+sed 's/sigmoid/linear/; s/out 3/out 1/' bits.topo >line.topo
+printf 'a,b,y\n0,0,1.5\n0,1,2.5\n1,0,4\n1,1,5\n' >line.csv
+t train line.topo line.csv --targets y --quiet | sed -n 3,10p
+printf 'a,b,y\n0,0,-1\n0,1,1\n1,0,1\n1,1,1\n' >sides.csv
+t train line.topo sides.csv --targets y --quiet | sed -n 3,8p
