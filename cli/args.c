@@ -96,6 +96,7 @@ bool group_view(const OptionGroup *group, size_t i, OptionView *v)
 	if (group->list) {
 		const Option *o = &group->list[i];
 		*v = (OptionView){ .name = o->name, .argument = o->argument };
+		v->list = o->name && strstr(o->help, "may be repeated"); /* what users read is the rule */
 		snprintf(v->help, sizeof v->help, "%s", o->name ? o->help : "");
 		return o->name;
 	}
@@ -165,6 +166,18 @@ static bool list_add(Args *a, const char *name, const char *value)
 	return false;
 }
 
+/* The first value would be lost. */
+static bool given_twice(const Args *a, const char *name)
+{
+	for (size_t i = 0; i < a->givens; i++) {
+		if (strcmp(a->given[i].name, name))
+			continue;
+		complain("give it once", "--%s is given twice", name);
+		return true;
+	}
+	return false;
+}
+
 /* One word that starts with "--"; *i is its place and moves on if the next word is its argument. */
 static bool option_take(Args *a, int *i)
 {
@@ -191,7 +204,10 @@ static bool option_take(Args *a, int *i)
 			return false;
 		}
 	}
-	if (!v.library || v.library->type != MP_OPTION_LIST || !list_add(a, v.name, value))
+	bool list = v.library ? v.library->type == MP_OPTION_LIST : v.list;
+	if (!list && given_twice(a, v.name))
+		return false;
+	if (!v.library || !list || !list_add(a, v.name, value))
 		a->given[a->givens++] = (Given){ v.name, value, v.library, !v.argument };
 	return true;
 }

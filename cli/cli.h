@@ -133,6 +133,7 @@ char *args_copy(Args *a, const char *text);
 typedef struct OptionView {
 	const char *name, *argument, *standard; /* standard: the default; NULL if none */
 	const mp_option *library;               /* NULL: the command's own */
+	bool list;                              /* may be given several times */
 	char choices[80];                       /* argument of a choice: "a|b|c" */
 	char help[400];                         /* after the owner: "gf11: processors that ..." */
 } OptionView;
@@ -216,6 +217,9 @@ int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const c
 
 void waiting_start(const char *path); /* about to open and read it; "-": standard input */
 void waiting_end(void);
+/* Shows on a terminal that a command goes on, from its third second. */
+void working_start(const char *name);
+void working_end(void);
 
 /* ---- outputs.c: files to be written, checked before the work ------------------------------------ */
 
@@ -308,6 +312,7 @@ bool ends_with(const char *name, const char *end);      /* in any case of letter
 /* What the terminal at `fd` can show. */
 typedef struct Screen {
 	bool terminal, colour, unicode;
+	bool moves; /* the cursor can: a line can be overwritten */
 	int columns;
 } Screen;
 Screen screen_of(int fd);
@@ -315,7 +320,10 @@ Screen screen_of(int fd);
 /* ---- progress.c: one line on stderr, overwritten ---------------------------------------- */
 
 typedef struct Progress {
-	bool on; /* stderr is a terminal, and no --quiet */
+	bool on;      /* stderr is a terminal or reports were asked for, and no --quiet */
+	bool lines;   /* one for each report, not overwritten */
+	double every; /* seconds between lines, at least */
+	double shown; /* wall clock of the last line */
 	Screen screen;
 	double began; /* wall clock at the first report */
 	uint64_t first_epoch;
@@ -323,7 +331,7 @@ typedef struct Progress {
 } Progress;
 
 double wall_clock(void);
-void progress_start(Progress *p, bool quiet, const char *time_limit);
+void progress_start(Progress *p, bool quiet, bool asked, const char *time_limit); /* asked: off a terminal too */
 void progress_show(Progress *p, const mp_report *r);
 void progress_restarts(Progress *p, const mp_restarts *m); /* seeds instead of epochs */
 void progress_end(Progress *p);                            /* clears the line */

@@ -109,7 +109,9 @@ int tool_run(Args *a, const char *target, const char *verb)
 		words[count++] = word;
 	}
 	mp_tool *tool;
+	working_start(words[0]);
 	mp_status status = mp_tool_run(&tool, target, count, words, show_lines, stdout, NULL);
+	working_end();
 	int rc = after_tool(tool, status);
 	mp_tool_close(tool);
 	return rc;

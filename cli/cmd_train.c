@@ -574,7 +574,8 @@ static int train_steps(Train *t)
 		return rc;
 	if (t->table.table && t->restarts && (rc = train_table_seed(t)))
 		return rc;
-	progress_start(&t->progress, args_flag(a, "quiet"), mp_run_get(t->s.run, "time"));
+	progress_start(&t->progress, args_flag(a, "quiet"), args_text(a, "report") && t->speaks && !t->json,
+	               mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
 	signal_run = t->s.run;
 	signals_catch(signal_stop);

@@ -111,7 +111,8 @@ Screen screen_of(int fd)
 	struct winsize size = { 0 };
 	/* Open MPI makes terminals of its own */
 	Screen s = { .terminal = isatty(fd) && !getenv("OMPI_COMM_WORLD_SIZE"), .columns = 80 };
-	s.colour = s.terminal && !(no_colour && *no_colour) && term && strcmp(term, "dumb");
+	s.moves = s.terminal && term && strcmp(term, "dumb");
+	s.colour = s.moves && !(no_colour && *no_colour);
 	s.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	if (s.terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		s.columns = size.ws_col;

@@ -35,15 +35,20 @@ void test_hook_call(const Monitor *m, int hook, void *sum, uint64_t bytes)
 
 /* ---- starting ---- */
 
+int run_error(const Run *r)
+{
+	return r->saved_error >= 0 && !r->error_set && !r->at.updates ? r->saved_error : r->opt.error;
+}
+
 /* An error function sees only outputs it is defined for. */
-static void check_error_fn(Ctx *cx, const Net *net, const Options *o)
+void run_check_error(Ctx *cx, const Net *net, int error)
 {
 	for (uint32_t i = 0; i < net->groups; i++) {
 		const Group *g = &net->group[i];
-		if (g->role == ROLE_OUTPUT && !error_fits(o->error, g->fn))
+		if (g->role == ROLE_OUTPUT && !error_fits(error, g->fn))
 			error_at(cx, g->at,
 			         "train with error squared; cross-entropy goes with sigmoid or softmax, divergence with softmax",
-			         "error %s makes no sense for the %s units of '%s'", error_fns[o->error].name, unit_fns[g->fn].name,
+			         "error %s makes no sense for the %s units of '%s'", error_fns[error].name, unit_fns[g->fn].name,
 			         g->name);
 	}
 	check_errors(cx);
@@ -72,7 +77,7 @@ void run_start(Run *r)
 		fail(cx, MP_BAD_INPUT, "train with --target gf11, or leave --fault out",
 		     "target %s has no machine that could be broken: fault is %s", r->target->name,
 		     option_get(&cx->scratch, &r->opt, "fault"));
-	check_error_fn(cx, r->net, &r->opt);
+	run_check_error(cx, r->net, run_error(r));
 	Caps caps;
 	r->target->caps(&caps);
 	r->plan = plan_make(cx, r->net, &caps);

@@ -653,21 +653,26 @@ static void note_older(Ctx *cx, const SafeFile *f, const Options *o)
 typedef struct Undo {
 	Run *r;
 	Options opt;
+	int error;
 } Undo;
 
 static void undo_options(void *arg)
 {
 	Undo *u = arg;
-	if (!u->r->program)
-		u->r->opt = u->opt;
+	if (u->r->program)
+		return;
+	u->r->opt = u->opt;
+	u->r->saved_error = u->error;
 }
 
-static void start_with(Run *r, const Options *opt)
+/* error: the function that the weights were trained with, which must fit the outputs; -1: that of opt. */
+static void start_with(Run *r, const Options *opt, int error)
 {
 	Undo *u = NEW(&r->cx.scratch, 1, Undo);
-	*u = (Undo){ r, r->opt };
+	*u = (Undo){ r, r->opt, r->saved_error };
 	arena_defer(&r->cx.scratch, undo_options, u);
 	r->opt = *opt;
+	r->saved_error = error;
 	run_start(r);
 }
 
@@ -705,7 +710,7 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 		rest_read(r, f, rest);
 	/* from here on only run_start can fail */
 	double *v = NEW(&cx->scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
-	start_with(r, resume ? &rest->opt : &r->opt);
+	start_with(r, resume ? &rest->opt : &r->opt, resume ? -1 : error);
 	links_put(r, f, 0, weights, NULL, v);
 	r->scale = scale;
 	r->classes = classes;
@@ -718,7 +723,6 @@ void checkpoint_read(Run *r, const Src *src, bool resume)
 		rest_put(r, f, rest, v);
 		note_older(cx, f, &rest->opt);
 	} else {
-		r->saved_error = error;
 		note_unused(cx, f);
 	}
 }

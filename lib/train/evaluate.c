@@ -2,11 +2,6 @@
 /* The error of a network on data, and its outputs, without training. */
 #include "loop.h"
 
-int run_error(const Run *r)
-{
-	return r->saved_error >= 0 && !r->error_set && !r->at.updates ? r->saved_error : r->opt.error;
-}
-
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 {
 	Ctx *cx = &r->cx;

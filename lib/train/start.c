@@ -112,6 +112,7 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 		fail(cx, MP_BAD_INPUT, "give test data with --test",
 		     "patience watches the error on test data, and there is none");
 	run_start(r);
+	run_check_error(cx, r->net, r->opt.error); /* loaded weights may have another one */
 	if (r->scale.kind == SCALE_NONE)
 		r->scale = scale_copy(&cx->fixed, &data->scale, data->inputs);
 	if (data->classes) {
@@ -123,6 +124,8 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 		r->schema = arena_copy(&cx->keep, data->schema, strlen(data->schema));
 	l->data = data_scaled(r, data);
 	l->test = test ? data_scaled(r, test) : NULL;
+	if (!test)
+		r->at.test = (Tally){ 0 }; /* of the run that was resumed */
 	until_parse(r->opt.until, &l->until);
 	l->examples = run_examples(r->net, l->data);
 	if (r->net->copies && !data->seq)

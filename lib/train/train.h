@@ -6,8 +6,7 @@
 #include "run.h"
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user); /* train.c */
-int run_error(const Run *r); /* the error function to measure by: that which loaded weights were trained with */
-void run_test(Run *r, const Data *data, mp_result *result, double *outputs); /* evaluate.c */
+void run_test(Run *r, const Data *data, mp_result *result, double *outputs);                /* evaluate.c */
 
 /* ---- bulk.c: several updates in one call of the target ---- */
 

@@ -3,7 +3,7 @@ net
 stop() { # SIGNAL OPTIONS...
 	signal=$1
 	shift
-	"$MICROPROP" train xor.topo --target ref --until never --epochs 0 --time 100 --report 100 --run runs/$signal "$@" >stdout 2>stderr &
+	"$MICROPROP" train xor.topo --target ref --until never --epochs 0 --time 100 --report 100 --quiet --run runs/$signal "$@" >stdout 2>stderr &
 	for tries in $(seq 500); do
 		[ -s runs/$signal/metrics.jsonl ] && break
 		sleep 0.02
@@ -27,7 +27,7 @@ stop HUP --save h.safetensors
 [ -s h.safetensors ] && echo saved
 (
 	trap '' HUP
-	"$MICROPROP" train xor.topo --target ref --until never --epochs 0 --time 100 --report 100 --run runs/nohup >stdout 2>stderr &
+	"$MICROPROP" train xor.topo --target ref --until never --epochs 0 --time 100 --report 100 --quiet --run runs/nohup >stdout 2>stderr &
 	for tries in $(seq 500); do
 		[ -s runs/nohup/metrics.jsonl ] && break
 		sleep 0.02
@@ -39,7 +39,7 @@ stop HUP --save h.safetensors
 )
 
 # Under launch.
-"$MICROPROP" launch -- train xor.topo --target ref --until never --epochs 0 --time 100 --report 100 --run runs/launch >stdout 2>stderr &
+"$MICROPROP" launch -- train xor.topo --target ref --until never --epochs 0 --time 100 --report 100 --quiet --run runs/launch >stdout 2>stderr &
 for tries in $(seq 500); do
 	[ -s runs/launch/metrics.jsonl ] && break
 	sleep 0.02

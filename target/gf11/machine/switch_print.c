@@ -5,6 +5,7 @@
  * A crossbar is a box of two lines: its number, the number of routes through it.  Wires leave a box on the upper line
  * and enter on the lower one; the drawn routes share no crossbar, so that wires cross but never overlap. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "gf11_machine.h"
 
@@ -179,6 +180,43 @@ static void print_verdict(const Switch *s, const uint16_t *to, const Setting *se
 	             : "wrong: tokens pushed through do not come out where they should\n");
 }
 
+/* The first route of an input crossbar that shares no crossbar with those chosen before. */
+static void choose_path(Picture *pic, const Switch *s, const uint16_t *to, const Setting *set, uint32_t box)
+{
+	for (uint32_t p = box * s->n; p < (box + 1) * s->n && p < s->ports && pic->paths < DRAWN; p++) {
+		if (to[p] == NO_ROUTE)
+			continue;
+		Path path = switch_path(s, set, p);
+		if (shares_box(pic, &path))
+			continue;
+		pic->path[pic->paths++] = path;
+		return;
+	}
+}
+
+static int by_source(const void *a, const void *b)
+{
+	uint32_t from = ((const Path *)a)->from, other = ((const Path *)b)->from;
+	return (from > other) - (from < other);
+}
+
+/* Few routes: those that share a crossbar with one drawn are listed. */
+static void print_undrawn(const Picture *pic, const Switch *s, const uint16_t *to, const Setting *set, uint32_t routes,
+                          Buf *out)
+{
+	for (uint32_t p = 0; routes <= DRAWN && p < s->ports; p++) {
+		bool drawn = to[p] == NO_ROUTE;
+		for (uint32_t i = 0; i < pic->paths; i++)
+			drawn |= pic->path[i].from == p;
+		if (drawn)
+			continue;
+		Path path = switch_path(s, set, p);
+		buf_printf(out, "not drawn: %u ─▶ ", path.from);
+		buf_printf(out, "input %u ─▶ middle %u ─▶ ", path.box[0], path.box[1]);
+		buf_printf(out, "output %u ─▶ %u\n", path.box[2], path.to);
+	}
+}
+
 void switch_print(const Switch *s, const uint16_t *to, const Setting *set, Buf *out)
 {
 	if (s->m->ring_only) {
@@ -203,22 +241,18 @@ void switch_print(const Switch *s, const uint16_t *to, const Setting *set, Buf *
 	print_dead(s, out);
 	print_verdict(s, to, set, out);
 	buf_puts(out, "\n");
-	/* From every few input crossbars, the first route that shares no crossbar with those chosen before. */
+	/* From every few input crossbars, then from the others. */
 	uint32_t step = s->n > DRAWN ? s->n / DRAWN : 1;
-	for (uint32_t i = 0; i < s->n && pic.paths < DRAWN; i += step) {
-		for (uint32_t p = i * s->n; p < (i + 1) * s->n && p < s->ports; p++) {
-			if (to[p] == NO_ROUTE)
-				continue;
-			Path path = switch_path(s, set, p);
-			if (shares_box(&pic, &path))
-				continue;
-			pic.path[pic.paths++] = path;
-			break;
-		}
-	}
+	for (uint32_t i = 0; i < s->n; i += step)
+		choose_path(&pic, s, to, set, i);
+	for (uint32_t i = 0; i < s->n; i++)
+		if (i % step)
+			choose_path(&pic, s, to, set, i);
+	qsort(pic.path, pic.paths, sizeof *pic.path, by_source);
 	draw_stage(&pic, 0);
 	draw_stage(&pic, 1);
 	print_picture(&pic, s, out);
+	print_undrawn(&pic, s, to, set, routes, out);
 	print_stage(s, 0, set->in, out);
 	print_stage(s, 1, set->middle, out);
 	print_stage(s, 2, set->out, out);

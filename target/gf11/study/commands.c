@@ -30,7 +30,8 @@ Table text_table(const CommandRun *c, const Column *column, size_t columns)
 void report_end(const CommandRun *c, uint64_t cycles, double rate)
 {
 	uint64_t processors = c->used ? c->used : (uint64_t)c->m->processors;
-	double simulated = 1e-9 * c->m->clock * (double)cycles, seconds = clock_seconds() - c->began;
+	double simulated = c->simulated > 0 ? c->simulated : 1e-9 * c->m->clock * (double)cycles,
+		   seconds = clock_seconds() - c->began;
 	double times = rate > 0 ? rate * 1e-9 * c->m->clock / (double)processors : simulated / seconds;
 	buf_printf(c->text,
 	           "# %" PRIu64 " simulated cycles, %" PRIu64 " processors, %.6g simulated seconds, %.3f s on this "

@@ -89,6 +89,7 @@ typedef struct CommandRun {
 	ScheduleCache *cache; /* of all programs that the command compiles */
 	double began;
 	uint32_t used;                /* processors simulated; 0: all of the machine */
+	double simulated;             /* seconds, if machines differ; 0: cycles at the clock of m */
 	const char *failure, *remedy; /* the command fails with this after the report is printed; NULL: it succeeds */
 } CommandRun;
 

@@ -166,6 +166,7 @@ void run_sweep(CommandRun *c)
 			epochs_isolated(c->cx, &spec, 1);
 		failed += spec.why != NULL;
 		cycles += spec.e.total;
+		c->simulated += spec.why ? 0 : spec.e.seconds;
 		const Epoch *e = &spec.e;
 		TableCell cell[MAX_OPERANDS + PARTS], *part = cell + c->operands;
 		const uint64_t parts[] = { e->forward, e->backward, e->units, e->moves, e->update, e->host, e->total };
