@@ -289,6 +289,26 @@ static void test_score_codes(void **state)
 	assert_true(scored(&s, near_second, second, 1).right == 0);
 }
 
+/* Logarithms of outputs from net inputs, where outputs are rounded to 0 or 1. */
+static void test_group_logs(void **state)
+{
+	(void)state;
+	Logs logs[3];
+	double out[3] = { 0.5, 0.5, 0.5 };
+	for (double x = -100; x <= 100; x += 0.37) {
+		double net[3] = { x, 0, -1 }, other = log1p(exp(-1.0)), far = x - other; /* of the first against the others */
+		double want[] = { -fmax(0, x) - log1p(exp(-fabs(x))), -fmax(0, -x) - log1p(exp(-fabs(x))) };
+		group_logs(FN_SIGMOID, 1, net, out, logs);
+		assert_true(fabs(logs[0].rest - want[0]) <= 1e-14 * fabs(want[0]));
+		assert_true(fabs(logs[0].out - want[1]) <= 1e-14 * fabs(want[1]));
+		group_logs(FN_SOFTMAX, 3, net, out, logs);
+		want[0] = -fmax(0, far) - log1p(exp(-fabs(far)));
+		want[1] = -fmax(0, -far) - log1p(exp(-fabs(far)));
+		assert_true(fabs(logs[0].rest - want[0]) <= 1e-13 * fabs(want[0]));
+		assert_true(fabs(logs[0].out - want[1]) <= 1e-13 * fabs(want[1]));
+	}
+}
+
 static void test_tally(void **state)
 {
 	(void)state;
@@ -345,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_score_lone_output),
 		cmocka_unit_test(test_score_codes),
 		cmocka_unit_test(test_tally),
+		cmocka_unit_test(test_group_logs),
 		cmocka_unit_test(test_targets_check),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -436,6 +436,44 @@ static void error_is_a_mean_over_scored_cases(void **state)
 		}
 }
 
+/* The error of a run whose outputs are rounded to 0 or 1 is that of the net inputs, on every path of target cpu: tiny
+ * networks, online, rows; and in tests. */
+static void error_of_saturated_outputs(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *out, *error; /* group, error function */
+		double want;
+	} nets[] = {
+		{ "1", "cross-entropy", 17 },
+		{ "1", "cross-entropy", 100 },
+		{ "20", "cross-entropy", 20 * 17 },
+		{ "1 sigmoid2", "cross-entropy", 17 * 0.69314718055994531 },
+	};
+	static const char *const targets[] = { "cpu", "ref" }, *const batches[] = { "all", "1" };
+	for (size_t i = 0; i < COUNT(nets) * COUNT(targets) * COUNT(batches); i++) {
+		const char *target = targets[i % 2], *batch = batches[i / 2 % 2];
+		double want = nets[i / 4].want, net = want == 100 ? 100 : 17;
+		float x = 1, y[20] = { 0 };
+		char text[300];
+		mp_result result = { .size = sizeof result };
+		snprintf(text, sizeof text,
+		         "group x 1 input\ngroup o %s output\nconnect x -> o weights %g %g\ntrain rate 0 momentum 0 epochs 1\n",
+		         nets[i / 4].out, net, net);
+		Fixture f = open_fixture(text, "make:xor");
+		mp_data_close(f.data);
+		assert_int_equal(mp_data_new(&f.data, 1, 1, (uint32_t)atoi(nets[i / 4].out), &x, y, NULL, 0, NULL), MP_OK);
+		set(f.run, "target", target);
+		set(f.run, "batch", batch);
+		set(f.run, "error", nets[i / 4].error);
+		assert_int_equal(mp_run_train(f.run, f.data, NULL, NULL, NULL), MP_OK);
+		assert_int_equal(mp_run_test(f.run, f.data, &result, NULL), MP_OK);
+		assert_true(fabs(f.run->report.error - want) < 1e-6 * want);
+		assert_true(fabs(result.error - want) < 1e-6 * want);
+		close_fixture(&f);
+	}
+}
+
 static void handles_that_failed_are_refused(void **state)
 {
 	(void)state;
@@ -611,6 +649,7 @@ int main(void)
 		cmocka_unit_test(scale_goes_with_the_weights),
 		cmocka_unit_test(error_function_goes_with_the_weights),
 		cmocka_unit_test(error_is_a_mean_over_scored_cases),
+		cmocka_unit_test(error_of_saturated_outputs),
 		cmocka_unit_test(handles_that_failed_are_refused),
 		cmocka_unit_test(history_is_thinned_out),
 		cmocka_unit_test(every_allocation_may_fail),
