@@ -2,6 +2,7 @@
 /* Command lines: options that exist, with their arguments, and operands in the number the command takes.  Options of
  * the library come from mp_option_at.  Forms: --name value, --name=value, --flag, --no-flag, and -- before operands
  * that start with '-'.  A value that may be left out (its argument starts with '[') needs the '='. */
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -155,6 +156,7 @@ static bool list_add(Args *a, const char *name, const char *value)
 {
 	for (size_t i = 0; i < a->givens; i++) {
 		Given *g = &a->given[i];
+		assert(g->name);
 		if (strcmp(g->name, name))
 			continue;
 		size_t size = strlen(g->value) + strlen(value) + sizeof ",";

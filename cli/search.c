@@ -8,6 +8,7 @@
  * log instead of training. */
 #include "search.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -51,8 +52,10 @@ static uint64_t mix(uint64_t x)
 void trial_draw(Trial *t, uint64_t seed, uint32_t number)
 {
 	*t = (Trial){ .number = number };
-	for (uint32_t i = 0; i < PARAMETERS; i++)
+	for (uint32_t i = 0; i < PARAMETERS; i++) {
+		assert(values(&space[i]) > 0);
 		t->choice[i] = (uint8_t)(mix(mix(seed) ^ mix((uint64_t)number * PARAMETERS + i)) % values(&space[i]));
+	}
 }
 
 const char *trial_value(const Trial *t, uint32_t parameter) { return space[parameter].value[t->choice[parameter]]; }

@@ -9,6 +9,7 @@
  * Messages collect in the handle, as records (mp_error) and as one text made from them; failing unwinds to the edge
  * set by the public call. Running out of memory while writing a message must not recurse: such a message goes into a
  * fixed buffer. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,7 @@ const mp_error *ctx_error(const Ctx *cx, size_t i)
 void messages_drop(Ctx *cx, size_t from)
 {
 	if (from < cx->message_count) {
+		assert(cx->message && cx->messages.s);
 		cx->messages.len = cx->message[from].at;
 		cx->messages.s[cx->messages.len] = '\0';
 		cx->message_count = from;

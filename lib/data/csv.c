@@ -276,7 +276,7 @@ static void find_labels(Csv *r, CsvColumns *c, const DataOptions *opt)
 	}
 	for (size_t off = c->body; open && csv_line(r->src, &off, &p, &eol);) {
 		for (uint32_t i = 0; i < c->count && open; i++) {
-			Text t;
+			Text t = { 0 };
 			float v;
 			const char *q = csv_field(r->cx, r->src, p, eol, c->sep, &t);
 			if (!q)

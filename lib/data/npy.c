@@ -238,7 +238,7 @@ static const struct {
 
 static bool head_descr(Head *h, Npy *a)
 {
-	Text t;
+	Text t = { 0 };
 	if (peek(h) == '[')
 		return wrong(h, foreign[2].remedy, "the array holds %s, not plain numbers", foreign[2].what);
 	if (!quoted(h, &t))
@@ -307,7 +307,7 @@ static bool head_dict(Head *h, Npy *a)
 	if (!take(h, '{'))
 		return false;
 	while (peek(h) != '}') {
-		Text t;
+		Text t = { 0 };
 		const char *start = h->at;
 		if (!quoted(h, &t))
 			return false;

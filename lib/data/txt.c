@@ -236,10 +236,9 @@ static int take_char(Reader *r)
 /* A name in quotes, or a bare word if `bare`; else none. */
 static void take_name(Reader *r, Names *names, bool bare)
 {
-	const char *start = r->p;
 	uint64_t before = names->bytes.count;
 	if (peek(r) == '"') {
-		start = r->p++;
+		const char *start = r->p++;
 		while (!r->bad && r->p < r->eol && *r->p != '"') {
 			int c = take_char(r);
 			if (c >= 0)
@@ -429,7 +428,7 @@ static void take_dense(Reader *r)
 	const char *start = r->p;
 	char c;
 	while (!r->bad && (c = peek(r)) != '\0' && c != ':' && c != 'w') {
-		float v;
+		float v = 0;
 		if (fits(r, r->list_values.count) && take_number(r, &v, false))
 			add_float(r, &r->list_values, v);
 	}
@@ -453,7 +452,7 @@ static void take_targets(Reader *r)
 	if (labelled)
 		r->p++;
 	for (; labelled && !r->bad && (c = peek(r)) != '\0' && c != 'w'; n++) {
-		float v;
+		float v = 0;
 		if (fits(r, n) && take_number(r, &v, true))
 			add_float(r, &r->y, v);
 	}

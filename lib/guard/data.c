@@ -5,6 +5,7 @@
  * Each array has a checksum for each block that was asked for: a rank need not read the others' cases. The checksum
  * of a corrupted block tells which bit flipped, if it was a single one. More cannot be repaired that way, but a mapped
  * file can be read again. Arrays of offsets are verified before they are used. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -141,6 +142,7 @@ static void reread(const uint8_t *at, uint64_t bytes)
 /* Several flips in a word may change the checksum like a single one: then nothing is changed. */
 static bool flip_back(const DataChecksums *s, uint8_t *here, uint64_t size, uint64_t expected, uint64_t *bit)
 {
+	assert(here);
 	if (!flipped_bit(size, expected, block_checksum(s->r, here, size), bit))
 		return false;
 	here[*bit / 8] ^= (uint8_t)(1u << *bit % 8);

@@ -2,6 +2,7 @@
 /* Ranks at the start of training. In: a run on every rank, its data. Out: data that all ranks together have validated,
  * and its checksum; a receive buffer. Fails on all ranks, naming the first that differs, unless network, options, data
  * and weights are the same on all. */
+#include <assert.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -17,6 +18,7 @@ static uint64_t hash_options(Ctx *cx, const Options *o)
 	for (size_t i = 0; (option = option_at(i)) != NULL; i++)
 		if (strcmp(option->name, "threads") != 0 && strcmp(option->name, "input") != 0)
 			buf_printf(&b, "%s=%s\n", option->name, option_get(&cx->scratch, o, option->name));
+	assert(b.s);
 	return hash_text(b.s);
 }
 

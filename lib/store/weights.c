@@ -5,6 +5,7 @@
  * Our own files carry the network's fingerprint, its groups, its copies and the links of every tensor: weights fit if
  * the links are the same, in whatever blocks they are written.  Files of other programs fit if they have every tensor
  * of the network in the right shape. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -251,6 +252,7 @@ static void scan_dense(WeightReader *k, const Slot *s, const Place *p)
 static uint64_t sparse_link(const WeightReader *k, const Slot *s, const Place *p, uint64_t i)
 {
 	const Net *net = k->net;
+	assert(net->group);
 	const Group *source = s->from_group < 0 ? NULL : &net->group[s->from_group], *target = &net->group[s->to_group];
 	double from = p->from ? safe_number(k->file, p->from, i) : 0, to = safe_number(k->file, p->to, i);
 	if (!(from >= 0 && from < (source ? source->size : 1) && to >= 0 && to < target->size))

@@ -7,6 +7,7 @@
  * each lane. Many tables are all pairs of some beginnings and some endings (a sound and its stress, say): then
  * beginning and ending are nearest each by itself, and there are much fewer of both than of words. Where a sum in
  * single precision does not tell, words are measured as lib/score.c does. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
@@ -154,6 +155,7 @@ static uint32_t best_cut(Ctx *cx, const Codes *c)
 
 	for (uint32_t cut = 1; c->bits && cut < c->width; cut++) {
 		uint32_t begins = count_of(c, &s, 0, cut);
+		assert(begins > 0);
 		if (begins >= least || c->whole.count % begins)
 			continue;
 		uint32_t ends = count_of(c, &s, cut, c->width - cut);

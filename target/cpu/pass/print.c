@@ -120,7 +120,7 @@ static void print_written(const Program *p, const Bound *b, const Step *st, Buf 
 		buf_puts(out, st->run == run_contexts ? "of all groups, from the row before" : "of all outputs");
 	else
 		print_part(p, st->c, st->part, out);
-	if (st->run == run_deltas)
+	if (st->part && st->run == run_deltas)
 		buf_printf(out, " *= slope of %s", unit_fns[st->part->fn].name);
 }
 

@@ -5,6 +5,7 @@
  * Where a guard wants them (Monitor.before, Monitor.after), checksums of what is read and of what is written are
  * computed in the same sweep, some thousand weights at a time: these are in the first cache then, and memory is
  * read once. Must hold: every byte of every region is in the checksum of exactly one thread. */
+#include <assert.h>
 #include <math.h>
 
 #include "half.h"
@@ -183,6 +184,7 @@ static void update_panel(const Work *w, const Panel *panel, uint32_t thread)
 /* Links of a list that are a thread's: in steps that are whole words of the bits of a kind. */
 static void update_list(const Work *w, const Panel *panel, uint32_t thread)
 {
+	assert(w->threads > 0);
 	uint64_t words = (panel->row + 31) / 32, first = words * thread / w->threads * 32,
 			 end = words * (thread + 1) / w->threads * 32;
 
@@ -300,7 +302,7 @@ void update_apply(Program *p, const Update *u)
 			i && p->monitor->max_change > p->space[i].max_change ? p->monitor->max_change : p->space[i].max_change;
 		summed += p->space[i].checksum;
 	}
-	if (w.checked && summed != p->pending.checksum)
+	if (p->monitor && w.checked && summed != p->pending.checksum)
 		p->monitor->corrupted_sums++;
 }
 

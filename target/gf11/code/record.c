@@ -107,6 +107,7 @@ static void simulate_alu(Gen *g, const Rec *r)
 	uint32_t *dst = uses & USES_DST ? reg_row(g, r->dst) : NULL;
 	uint8_t *set = uses & WRITES_CC ? cond_row(g, r->dst) : NULL;
 	bool masked = ops[r->op].form == FORM_MASKED;
+	assert((set || dst) && (!masked || cc));
 	for (uint32_t i = 0; i < g->p->lanes; i++) {
 		Cell x = { .u = a ? a[i] : 0 }, y = { .u = b ? b[i] : 0 };
 		Cell value = op_value(r->op, x, y, cc && cc[i], r->k);

@@ -54,6 +54,7 @@ static void load_cases(Lone *k)
 		x[i] = draw(k, 1);
 	for (size_t i = 0; i < (size_t)slots * outputs; i++)
 		y[i] = draw(k, 1) > 0;
+	assert(b->at.group > 0);
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t slot = i / b->o.procs;
 		bool goes_on = b->net->copies && slot >= b->at.group && slot / b->at.group % 3;

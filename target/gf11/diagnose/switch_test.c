@@ -10,6 +10,7 @@
  * crossbar j + r to crossbar x + r, so that every port, link and crossbar is combined with many others. For parts that
  * remain indistinguishable, single paths follow. The part is marked dead, all configurations are rerouted, and the test
  * restarts. */
+#include <assert.h>
 #include <string.h>
 
 #include "gf11_diagnose.h"
@@ -171,6 +172,7 @@ static Setting setting_blank(const Bench *b)
 
 static void setting_add(const Bench *b, Setting *s, Trip w)
 {
+	assert(b->sw->n > 0);
 	uint32_t n = b->sw->n, i = w.from / n, o = w.to / n;
 	s->in[w.from] = w.middle;
 	s->middle[w.middle * n + i] = (uint16_t)o;

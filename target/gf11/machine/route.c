@@ -131,6 +131,7 @@ static uint32_t force(Coloring *p, uint32_t edge, uint64_t random, uint16_t *wai
 	uint32_t choices = 0;
 	for (uint64_t c = choice; c; c &= c - 1)
 		choices++;
+	assert(choices > 0);
 	for (random %= choices; random; random--)
 		choice &= choice - 1;
 	uint32_t colour = lowest(choice);

@@ -5,6 +5,7 @@
  *
  * A route passes one input, one middle and one output crossbar; a middle crossbar has one link to each crossbar of the
  * other stages, so choosing middle crossbars is edge colouring (route.c). */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -405,6 +406,7 @@ enum { NO_TOKEN = 0xFFFF };
 /* Moves tokens through one stage; false if a token is lost or an output is joined to two inputs. */
 static bool stage_push(const uint8_t *dead, const uint16_t *join, uint32_t n, const uint16_t *in, uint16_t *out)
 {
+	assert(n <= MAX_CROSSBAR);
 	memset(out, 0xFF, n * n * sizeof *out);
 	for (uint32_t x = 0; x < n; x++) {
 		uint64_t joined = 0;

@@ -6,6 +6,8 @@
  * inputs that the next call needs and flushes the changes of the call before.  So there are few calls, and DRAM is
  * waited for only where a group begins and ends.  More cases in a group would gain nothing once the moves are hidden,
  * but calls may only be so long: bundles are smaller, the more cases there are. */
+#include <assert.h>
+
 #include "gf11_net.h"
 
 enum { FEWEST_SOURCES = 4 }; /* of a bundle: fewer would load and store net inputs too often */
@@ -96,6 +98,7 @@ static bool layout_sram(Bp *b, uint64_t slots)
 	slots = b->o.sequences ? sequences_side(b) : slots;
 	uint32_t most = cases_that_fit(b, slots, at->spill - first);
 	most = b->o.group ? min_u32(b->o.group, most) : most;
+	assert(most > 0 && slots > 0);
 	uint64_t groups = (slots + most - 1) / most;
 	at->case_step = 1;
 	at->group = at->stride = at->data_side = b->o.sequences ? most : (uint32_t)((slots + groups - 1) / groups);

@@ -18,6 +18,8 @@
  * Must hold: sums run in the same order for any number of cases, so both compilers give the same bits. Units that a
  * bundle reads and writes are different ones (targets are of one level, sources of lower ones), so no word is reached
  * through two relocation registers. */
+#include <assert.h>
+
 #include "gf11_net.h"
 
 enum { PIPELINE = 64, NETS = 128, TILE = 24, MOST_TOGETHER = 12 };
@@ -319,6 +321,7 @@ static Code *backward_1989(const Bp *b, const BpBundle *n)
 static uint32_t backward_cases(const Bp *b, const BpBundle *n, const Ends *from)
 {
 	uint32_t needing = 0, room = (uint32_t)b->m->registers;
+	assert(from->units > 0);
 	for (uint32_t i = 0; i < from->units; i++)
 		needing += needs_error(b, from->unit[i]);
 	uint32_t tile = (TILE + from->units) * (needing ? 2 : 1) + PIPELINE;

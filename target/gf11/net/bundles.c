@@ -6,6 +6,7 @@
  * Targets of a level are taken some dozens at a time, their sources so many that near a thousand links come together:
  * net inputs then stay in registers on the way forward, outputs and errors of the sources on the way back.  Cuts are
  * even, so that most bundles of a full layer look the same and share their routines. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,6 +362,7 @@ static uint32_t region_end(const Net *net, const Unit *target, uint32_t targets,
 
 static void region_cut(Bp *b, uint32_t level, const Unit *target, uint32_t targets, const Limits *l, bool *opened)
 {
+	assert(l->targets > 0);
 	uint32_t parts = (targets + l->targets - 1) / l->targets;
 	for (uint32_t k = 0; k < parts; k++) {
 		uint32_t begin = (uint32_t)((uint64_t)targets * k / parts);

@@ -8,6 +8,7 @@
  *
  * What must hold: the shape is a function of the network and the machine, not of how links are cut into bundles, so
  * both compilers add in the same order. Cuts therefore come only between trees. */
+#include <assert.h>
 #include <string.h>
 
 #include "gf11_net.h"
@@ -147,7 +148,11 @@ static uint32_t row_of(uint32_t size, uint64_t units, uint64_t chain)
 
 /* Places before the first unit, so that if the trees of all units are not all full it is the first one: what comes
  * last should be as much as can be, for then there is nothing else to do while it is added up. */
-static uint32_t places_before(uint32_t units, uint32_t row) { return (row - units % row) % row; }
+static uint32_t places_before(uint32_t units, uint32_t row)
+{
+	assert(row > 0);
+	return (row - units % row) % row;
+}
 
 /* ---- where they end ---- */
 

@@ -77,7 +77,7 @@ static Code *record_give(const Protect *t, const Part *p, uint32_t slots)
 		uint32_t end = first + WAVE < p->end ? first + WAVE : p->end;
 		/* Slots first .. end - 1 interleaved, to hide the latency of the switch. */
 		uint32_t at = buffer + (first - p->first);
-		Reg self = g_load(g, sum_word(WORD_SELF)), none = g_const_bits(g, 0), word[WAVE];
+		Reg self = g_load(g, sum_word(WORD_SELF)), none = g_const_bits(g, 0), word[WAVE] = { 0 };
 		for (uint32_t i = first; i < end; i++) {
 			Cond is = is_mine(g, t, self, i);
 			word[i - first] = g_select(g, is, mine[i / t->b->o.procs], none);

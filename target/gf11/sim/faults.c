@@ -82,6 +82,7 @@ static int place_of(const Fault *f)
 	int place = 0;
 	while (!(f->places >> place & 1))
 		place++;
+	assert((size_t)place < COUNT(place_names));
 	return place;
 }
 

@@ -5,6 +5,7 @@
  *
  * Data depends on the address and the processor alone, so however the routine is run, the checksum must be the same.
  * Words that are loaded and used as an index are small whole numbers, all others floats in [-1, 1). */
+#include <assert.h>
 #include <inttypes.h>
 #include <xxhash.h>
 
@@ -106,6 +107,7 @@ Controller *runner_load(Runner *w, const Routine *r)
 		while (u->op == GOP_XFER && w->sw->stored <= u->k.u) {
 			/* Configuration 0 joins buddies, i and i ^ 1; k sends k processors further.  A ring can do one step. */
 			uint32_t procs = w->p->procs, k = w->sw->stored;
+			assert(procs > 0);
 			uint16_t *to = NEW(&w->cx->scratch, w->sw->ports, uint16_t);
 			for (uint32_t i = 0; i < w->sw->ports; i++) {
 				uint32_t step = w->m->ring_only ? (i + 1) % procs : k ? (i + k) % procs : i ^ 1;

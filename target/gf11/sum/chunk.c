@@ -5,6 +5,8 @@
  * SRAM scratch of a chunk of n weights: weights [n], changes [n], each state of the rule [n], and factors [n] if
  * there are any. DRAM moves of a weight: weight, change and states come, new weight and states go, and the change
  * becomes zero (section 6.2.1): six with one state; one more brings its factor. */
+#include <assert.h>
+
 #include "gf11_sum.h"
 
 uint32_t chunk_words(const Bp *b) { return 2 + (uint32_t)b->rule->states + (b->factor != NULL); }
@@ -213,7 +215,9 @@ static int64_t move_time(const Chunk *c, const Timing *t, uint32_t move, uint32_
 	static const int8_t round_of[] = {
 		[MOVE_CHANGE_IN] = -1, [MOVE_STATE_OUT] = 2, [MOVE_WEIGHT_OUT] = 2, [MOVE_FACTOR_IN] = 0
 	};
+	assert(t->width > 0);
 	uint32_t unit = (uint32_t)c->b->m->dram_banks, in_round = i % t->width;
+	assert(unit > 0);
 	int64_t place = in_round / unit * unit * chunk_moves(c->b) + move * unit + in_round % unit;
 	return ((int64_t)(i / t->width) + round_of[chunk_move_at(c->b, move).what]) * t->round +
 	       place * c->b->m->dram_interval;
@@ -243,6 +247,7 @@ static void plan_rule(const Chunk *c, Acts *acts, int64_t at, int64_t *moved, ui
 
 static void plan_weight(const Chunk *c, Acts *acts, const Timing *t, uint32_t i)
 {
+	assert(t->width > 0);
 	int64_t slot = t->steps ? t->round / t->steps : t->round, at = 0, moved[2 * MAX_STATE + 5];
 	uint32_t moves = chunk_moves(c->b), zero = (uint32_t)(MOVE_STATE_IN + c->b->rule->states);
 	for (uint32_t k = 0; k < moves; k++)

@@ -16,6 +16,8 @@
  *            row j is summed; its owners update
  *            new weights of row j - 2 are gathered (their owners have them by then)
  *            those of row j - 3 go to DRAM */
+#include <assert.h>
+
 #include "gf11_sum.h"
 
 enum { AHEAD = 1, GATHER = 2, BACK = 3, STEPS_MORE = AHEAD + BACK };
@@ -405,6 +407,7 @@ static uint64_t range_key(const Bp *b, const StepRange *t)
 	uint64_t far = STEPS_MORE + 2 + t->steps;
 	before = before < far ? before : far + before % 2;
 	after = after < far ? after : far;
+	assert(t->steps <= INT32_MAX);
 	return (uint64_t)t->steps << 32 | before << 16 | after;
 }
 
@@ -435,6 +438,7 @@ static uint32_t step_lines(const Bp *b, uint32_t blocks)
 /* 0: a step is too long for a block of microcode. */
 static uint32_t blocks_for(const Bp *b)
 {
+	assert(b->o.procs > 0);
 	uint32_t blocks = (ROW_WORDS + b->o.procs - 1) / b->o.procs;
 	blocks = blocks < MOST_HALF_BLOCKS ? blocks : MOST_HALF_BLOCKS;
 	while (blocks && step_lines(b, blocks) > sum_lines(b))

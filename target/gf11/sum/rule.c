@@ -77,7 +77,9 @@ static double uniform_value(const SumRule *r, const Update *u, uint32_t i)
 	const Op *o = &r->formula.op[i];
 	const uint8_t from[] = { o->a, o->b, o->c };
 	double v[3] = { 0 };
-	for (int k = 0; k < operands(o); k++)
+	const int count = operands(o);
+	assert(count <= (int)COUNT(from));
+	for (int k = 0; k < count; k++)
 		v[k] = uniform_value(r, u, from[k]);
 	switch (o->op) {
 	case OP_CONST: return o->value;
@@ -322,7 +324,7 @@ static void keep(Writer *w, Reg *last)
 static void rule_write(const Bp *b, SumRule *r, const bool *masked)
 {
 	Writer w = { .b = b, .r = r, .g = gen_record(b->cx, b->m, b->rule->name), .masked = masked };
-	Reg last[2 + MAX_STATE];
+	Reg last[2 + MAX_STATE] = { 0 };
 	uint32_t stored = 0;
 	r->words = 0;
 	w.constants.g = w.g;
