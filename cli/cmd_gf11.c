@@ -79,7 +79,7 @@ static const Example examples[] = {
 	{ "microprop gf11 disks --compiler best", "when the disks are the bottleneck" },
 	{ "microprop gf11 sums", "summation methods compared, for 8 to 566 processors" },
 	{ "microprop gf11 updates --compiler best --procs 566", "cost of quickprop and the range check" },
-	{ "microprop gf11 figures --out figures", "figures 8 to 11 and Table 1 extended, as CSV and SVG" },
+	{ "microprop gf11 figures --out figures", "figures 1 to 12 and Table 1 extended, as SVG and CSV" },
 	{ "microprop gf11 efficiency --routines", "schedule length of every routine against lower bounds" },
 	{ "microprop gf11 small --units 1..12", "small layers: straight code against trees" },
 	{ "microprop gf11 microcode matrix-vector", "scheduled lines, one column per unit" },
@@ -131,7 +131,9 @@ const Command gf11_command = {
 		"table2: the report's Table 2, with the simulated machine and this computer below it.\n\n"
 		"small: the gain of tree sums over straight code for layers of few units, with both compilers (section 10.3); "
 		"--cases is per processor, default 24.\n\n"
-		"figures: figures 8 to 11, and Table 1 with every summation method, as CSV and SVG.\n\n"
+		"figures [N...]: the report's figures, all or those named, as SVG and, where they have data, as CSV; and Table "
+		"1 "
+		"with every summation method.\n\n"
 		"model FILE.topo: the performance model: computation, memory traffic, communication, host calls, the best "
 		"number of processors.\n\n"
 		"sweep NAME=RANGE...: a simulated epoch for every combination of values of machine parameters or of procs, "
@@ -158,9 +160,10 @@ const Command gf11_command = {
 		"The routines are forward, backward, backward-input, sigmoid-table, sigmoid-powers, reciprocal, polynomial, "
 		"dot, matrix-vector, vector-add, vector-sum, look-up, scatter, block-move, exchange, forward-uncached, "
 		"backward-uncached, forward-first and backward-first.\n\n"
-		"switch ring|tree:K|random:SEED[:ROUTES]|FILE: sets the three stages of crossbars for a permutation, verifies "
+		"switch ring|tree:K|random:SEED[:ROUTES]|broadcast:PORT|FILE: sets the three stages of crossbars for a "
+		"permutation, verifies "
 		"the setting by tokens and draws it; random:FIRST..LAST[:ROUTES] routes and times many seeds. A file has lines "
-		"of two numbers, from and to.\n\n"
+		"of two numbers, from and to; a port may send to several, which not every set of routes allows.\n\n"
 		"diagnose [FILE.topo]: tests processors and switch as training does before it starts: memories and registers "
 		"by patterns, the switch by words from the host, processors by training separately on the same cases; reports "
 		"the approved processors, the faults found, and how they compare with the injected ones. Default network "

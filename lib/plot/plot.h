@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* plot: output of commands: tables as text, JSON and CSV, figures as SVG. */
+/* plot: output of commands: tables as text, JSON and CSV, figures and drawings as SVG. */
 #ifndef PLOT_H
 #define PLOT_H
 
@@ -114,6 +114,14 @@ typedef struct Tornado {
 	uint32_t bars;
 } Tornado;
 void tornado_svg(const Tornado *t, Buf *out);
+
+/* A drawing: boxes, texts and arrows in user units, y downwards. anchor: start, middle or end. */
+void drawing_start(Buf *out, const char *title, int width, int height);
+void drawing_end(Buf *out);
+void draw_text(Buf *out, double x, double y, const char *anchor, int size, const char *text);
+void draw_box(Buf *out, double x, double y, double width, double height, const char *fill, const char *text);
+void draw_arrow(Buf *out, double x, double y, double to_x, double to_y, bool head);
+void draw_shape(Buf *out, const double (*point)[2], uint32_t points, const char *fill, double opacity); /* a polygon */
 
 /* ---- matrix.c: a confusion matrix ---- */
 

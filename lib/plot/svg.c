@@ -349,3 +349,55 @@ void tornado_svg(const Tornado *t, Buf *out)
 	}
 	buf_puts(out, "</svg>\n");
 }
+
+/* ---- drawings ---- */
+
+void drawing_start(Buf *out, const char *title, int width, int height)
+{
+	buf_printf(
+		out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
+		"font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" font-size=\"13\" fill=\"#222\">\n<title>",
+		width, height, width, height);
+	text_put(out, title);
+	buf_printf(out,
+	           "</title>\n<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" "
+	           "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#333\"/></marker></defs>\n"
+	           "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n<text x=\"24\" y=\"28\" font-size=\"15\" "
+	           "font-weight=\"bold\">",
+	           width, height);
+	text_put(out, title);
+	buf_puts(out, "</text>\n");
+}
+
+void drawing_end(Buf *out) { buf_puts(out, "</svg>\n"); }
+
+void draw_text(Buf *out, double x, double y, const char *anchor, int size, const char *text)
+{
+	buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\">", x, y, anchor, size);
+	text_put(out, text);
+	buf_puts(out, "</text>\n");
+}
+
+void draw_box(Buf *out, double x, double y, double width, double height, const char *fill, const char *text)
+{
+	buf_printf(out,
+	           "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"3\" fill=\"%s\" stroke=\"#333\"/>\n", x,
+	           y, width, height, fill);
+	if (text)
+		draw_text(out, x + width / 2, y + height / 2 + 4.5, "middle", 12, text);
+}
+
+void draw_arrow(Buf *out, double x, double y, double to_x, double to_y, bool head)
+{
+	buf_printf(out, "<path d=\"M%.1f %.1fL%.1f %.1f\" fill=\"none\" stroke=\"#333\" stroke-width=\"1.2\"%s/>\n", x, y,
+	           to_x, to_y, head ? " marker-end=\"url(#arrow)\"" : "");
+}
+
+void draw_shape(Buf *out, const double (*point)[2], uint32_t points, const char *fill, double opacity)
+{
+	buf_puts(out, "<path d=\"");
+	for (uint32_t i = 0; i < points; i++)
+		buf_printf(out, "%c%.1f %.1f", i ? 'L' : 'M', point[i][0], point[i][1]);
+	buf_printf(out, "z\" fill=\"%s\" fill-opacity=\"%.2f\" stroke=\"#333\" stroke-width=\"0.8\"/>\n", fill, opacity);
+}

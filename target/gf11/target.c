@@ -205,7 +205,8 @@ static void choose_body(Ctx *own, void *arg)
 		            .o = build_options(a->a),
 		            .cases = a->a->cases,
 		            .processors = (uint32_t)p->m->processors,
-		            .faults = p->faults };
+		            .faults = p->faults,
+		            .switch_only = p->gf11->diagnose <= 0 };
 	d.o.procs = (uint32_t)p->gf11->procs;
 	d.o.port = NULL;
 	d.o.known = NULL;
@@ -285,7 +286,7 @@ static void machine_build(Ctx *cx, Program *p, uint64_t cases, const BpSequences
 	ctx_init(&p->own, &cx->alloc);
 	Build a = { .p = p, .cases = cases, .sequences = sequences, .faults = p->faults, .data = data, .guard = &p->guard };
 	Status s = build(cx, &p->own, &a);
-	for (int disks = -1; s == MP_OK && p->gf11->diagnose > 0 && a.disks != disks;) {
+	for (int disks = -1; s == MP_OK && (p->gf11->diagnose > 0 || p->gf11->switch_test > 0) && a.disks != disks;) {
 		disks = a.disks; /* where data lie depends on them: more is to be tested if they change */
 		ctx_free(&p->own);
 		ctx_init(&p->own, &cx->alloc);

@@ -672,9 +672,97 @@ static void machines_refused(void **state)
 	}
 }
 
+/* ---- multicasts ---- */
+
+static bool fans_out(Bench *b, const uint16_t *from, const char *refusal)
+{
+	Fan set = fan_new(&b->cx.keep, b->s);
+	const char *why;
+	bool done = switch_multicast(b->s, from, &set, &why);
+	if (done) {
+		assert_null(why);
+		assert_true(multicast_verify(b->s, from, &set));
+		uint32_t q = 0;
+		while (q < b->s->ports && from[q] == NO_ROUTE)
+			q++;
+		if (q < b->s->ports) { /* a lost word is noticed */
+			set.out[q] = NO_ROUTE;
+			assert_false(multicast_verify(b->s, from, &set));
+		}
+	} else if (refusal)
+		holds(why, refusal);
+	return done;
+}
+
+/* Two crossbars of two ports in a stage: what any setting at all delivers, against what the router finds. */
+static void multicasts_against_brute_force(void **state)
+{
+	(void)state;
+	enum { N = 2, PORTS = 4, OUTPUTS = 12, CHOICES = 3, VECTORS = 625 };
+	static bool possible[VECTORS];
+	Bench *b = bench_new(N);
+	uint32_t settings = 1;
+	memset(possible, 0, sizeof possible);
+	for (uint32_t i = 0; i < OUTPUTS; i++)
+		settings *= CHOICES;
+	for (uint32_t k = 0; k < settings; k++) {
+		uint32_t digit[OUTPUTS], rest = k, vector = 0;
+		for (uint32_t i = 0; i < OUTPUTS; i++, rest /= CHOICES)
+			digit[i] = rest % CHOICES;
+		for (uint32_t q = PORTS; q-- > 0;) {
+			uint32_t m = digit[8 + q], x = m < N ? digit[4 + m * N + q / N] : N, in = x < N ? digit[x * N + m] : N;
+			vector = vector * (PORTS + 1) + (in < N ? x * N + in : PORTS);
+		}
+		possible[vector] = true;
+	}
+	for (uint32_t v = 0; v < VECTORS; v++) {
+		uint16_t from[PORTS];
+		for (uint32_t q = 0, rest = v; q < PORTS; q++, rest /= PORTS + 1)
+			from[q] = (uint16_t)(rest % (PORTS + 1) < PORTS ? rest % (PORTS + 1) : NO_ROUTE);
+		bool routed = fans_out(b, from, "not every set of multicasts");
+		if (routed != possible[v])
+			print_error("0..3 receive from %u %u %u %u: routed %d\n", from[0], from[1], from[2], from[3], routed);
+		assert_int_equal(routed, possible[v]);
+	}
+	bench_free(b);
+}
+
+/* One sender to all, from each port; a sender to one port of every crossbar beside a crossbar full of senders. */
+static void multicasts(void **state)
+{
+	(void)state;
+	enum { N = 24, PORTS = N * N };
+	Bench *b = bench_new(N);
+	uint16_t from[PORTS];
+	for (uint32_t p = 0; p < PORTS; p += 25) {
+		for (uint32_t q = 0; q < PORTS; q++)
+			from[q] = (uint16_t)p;
+		assert_true(fans_out(b, from, NULL));
+	}
+	for (uint32_t q = 0; q < PORTS; q++)
+		from[q] = (uint16_t)(q / 2);
+	assert_true(fans_out(b, from, NULL));
+	memset(from, 0xFF, sizeof from);
+	for (uint32_t i = 0; i < N; i++) {
+		from[i * N] = 0;
+		from[i * N + 1] = (uint16_t)(i ? i : NO_ROUTE);
+		from[i * N + 2] = (uint16_t)(N + i);
+	}
+	assert_false(fans_out(b, from, "input crossbar 1 has 23 of its 24 links"));
+	b->s->dead.crossbar[1][0] = 1;
+	for (uint32_t q = 0; q < PORTS; q++)
+		from[q] = 7;
+	assert_true(fans_out(b, from, NULL));
+	b->s->dead.port[9] = 1;
+	assert_false(fans_out(b, from, "port 7 cannot send to port 9"));
+	bench_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(multicasts_against_brute_force),
+		cmocka_unit_test(multicasts),
 		cmocka_unit_test(random_ones),
 		cmocka_unit_test(regular_ones),
 		cmocka_unit_test(ports_left_out),

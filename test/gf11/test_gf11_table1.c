@@ -63,8 +63,31 @@ static void test_figures(void **state)
 	rmdir("drawn");
 }
 
+/* Drawings; those of 8 to 11 and the table are left out. */
+static void test_drawings(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "1", "2", "3", "4", "5", "6", "7", "12" };
+	char path[64], text[4096];
+	RUN(MP_OK, "\"largest_error\": 0.000166", "figures", "--out=drawings", "--json", "1", "2", "3", "4", "5", "6", "7",
+	    "12");
+	for (size_t i = 0; i < COUNT(names); i++) {
+		snprintf(path, sizeof path, "drawings/figure%s.svg", names[i]);
+		FILE *f = fopen(path, "r");
+		assert_non_null(f);
+		assert_true(fread(text, 1, sizeof text, f) > 1000);
+		assert_memory_equal(text, "<svg", 4);
+		fclose(f);
+		unlink(path);
+	}
+	assert_int_equal(rmdir("drawings"), 0);
+	RUN(MP_BAD_INPUT, "--figure cannot be '13'", "figures", "13", "--out=drawings");
+	rmdir("drawings");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_extended), cmocka_unit_test(test_figures) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_extended), cmocka_unit_test(test_figures),
+		                                cmocka_unit_test(test_drawings) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,7 +250,7 @@ void diagnose(Ctx *cx, Diagnosis *d)
 		const Needs *n = needs_of(d, wanted_of(d, candidates_left(d).count));
 		d->rounds++;
 		again = false;
-		if (!covers(&d->marched, n, (uint32_t)d->m->registers))
+		if (!d->switch_only && !covers(&d->marched, n, (uint32_t)d->m->registers))
 			again = test_memory(d, n);
 		if (again)
 			continue;
@@ -266,6 +266,8 @@ void diagnose(Ctx *cx, Diagnosis *d)
 		refuse_dead_ports(d);
 		for (uint32_t i = 0; i < t->placed->left_outs; i++)
 			d->verdict[t->placed->left_out[i]] = PROC_NO_ROUTE;
+		if (d->switch_only)
+			break;
 		n = needs_of(d, d->switches.placed->procs);
 		again = !covers(&d->marched, n, (uint32_t)d->m->registers) || test_training(d);
 	}
@@ -284,7 +286,8 @@ void diagnosis_note(Ctx *cx, const Diagnosis *d)
 	uint32_t fine = 0;
 	for (uint32_t i = 0; i < d->processors; i++)
 		fine += d->verdict[i] == PROC_FINE;
-	buf_printf(&out, "%u of %u processors approved", fine, d->processors);
+	buf_printf(&out, d->switch_only ? "switch tested: %u of %u processors can be used" : "%u of %u processors approved",
+	           fine, d->processors);
 	for (int verdict = PROC_MEMORY; verdict < PROC_VERDICTS; verdict++) {
 		enum { SHOWN = 20 };
 		uint32_t shown = 0;

@@ -203,6 +203,7 @@ typedef struct Diagnosis {
 	Needs marched; /* tested by march_test */
 	bool truth_known;
 	uint64_t truth[2]; /* trials.c: hashes of the results of a fault-free machine */
+	bool switch_only;  /* in: the start-up test of section 8 alone, of the switch */
 } Diagnosis;
 /* All in keep.  Fails if no processor is left, or if no result is more common than the others. */
 void diagnose(Ctx *cx, Diagnosis *d);

@@ -148,6 +148,10 @@ typedef struct Dead {
 typedef struct Setting {
 	uint16_t *in, *middle, *out;
 } Setting;
+/* Branching: [n * n] each, input that crossbar x joins to its output y, at x * n + y; NO_ROUTE: none. */
+typedef struct Fan {
+	uint16_t *in, *middle, *out;
+} Fan;
 typedef struct Switch {
 	const Machine *m;
 	uint32_t ports, n; /* n crossbars of n ports in a stage */
@@ -178,6 +182,13 @@ bool switch_verify(const Switch *s, const uint16_t *to,
 uint32_t switch_follow(const Switch *s, const Setting *set, uint32_t port); /* output port, or NO_ROUTE */
 uint32_t switch_store(Ctx *cx, Switch *s, const uint16_t *to);              /* number of the new configuration */
 void switch_print(const Switch *s, const uint16_t *to, const Setting *set, Buf *out);
+/* multicast.c: from[q] is the port that port q receives from; a port may send to several. */
+Fan fan_new(Arena *a, const Switch *s);
+bool switch_multicast(const Switch *s, const uint16_t *from, Fan *out, const char **why); /* why: as switch_route */
+bool multicast_verify(const Switch *s, const uint16_t *from, const Fan *set);
+/* broadcast:PORT, or a file in which a port sends to several: fills from; false: it is a permutation, or a spec of
+ * one. */
+bool multicast_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports, uint16_t *from);
 /* Edge-colours a bipartite multigraph (edge e: from[e], into[e]) such that no two edges at a node share a colour and
  * none has a forbidden one.  Returns the first edge left uncoloured, or `edges`. */
 uint32_t route_colour(uint32_t n, uint32_t edges, const uint8_t *from, const uint8_t *into,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Specs of permutations and dead parts.  In: `ring`, `tree:3`, `random:7`, a file of routes, or `link:input:3:5`.
- * Out: a permutation, or a mark in Switch.dead.  Must hold: all numbers count from 0 and are in range; anything else is
- * reported with its location. */
+/* Specs of permutations, multicasts and dead parts.  In: `ring`, `tree:3`, `random:7`, `broadcast:0`, a file of
+ * routes, or `link:input:3:5`.  Out: a permutation, the sender of each port, or a mark in Switch.dead.  Must hold: all
+ * numbers count from 0 and are in range; anything else is reported with its location. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -36,8 +36,9 @@ void permutation_random(uint64_t seed, uint32_t ports, uint32_t routes, uint16_t
 
 typedef struct RouteReader {
 	uint32_t ports;
-	uint16_t *to, *by;
-} RouteReader; /* by: sender of a port, or NO_ROUTE */
+	uint16_t *to, *by; /* by: sender of a port, or NO_ROUTE */
+	bool fans, many;   /* a port may send to several; one does */
+} RouteReader;
 
 static bool read_port(Scan *s, uint32_t ports, Loc *at, uint32_t *port)
 {
@@ -68,26 +69,27 @@ static void read_route(Scan *s, RouteReader *r)
 	if (scan_peek(s) >= 0 && scan_peek(s) != '\n' && scan_peek(s) != '#')
 		error_at(s->cx, scan_here(s), "write one route a line, comments after #",
 		         "unexpected text at the end of the line");
-	else if (r->to[from] != NO_ROUTE)
+	else if (r->to[from] != NO_ROUTE && !r->fans)
 		error_at(s->cx, from_at, remedy, "port %u sends to port %u already", from, r->to[from]);
 	else if (r->by[to] != NO_ROUTE)
 		error_at(s->cx, to_at, remedy, "port %u receives from port %u already", to, r->by[to]);
 	else {
+		r->many |= r->to[from] != NO_ROUTE;
 		r->to[from] = (uint16_t)to;
 		r->by[to] = (uint16_t)from;
 	}
 }
 
-static void read_routes(Ctx *cx, const Src *src, uint32_t ports, uint16_t *to)
+static void read_routes(Ctx *cx, const Src *src, RouteReader *r)
 {
-	RouteReader r = { ports, to, NEW(&cx->scratch, ports, uint16_t) };
-	memset(r.by, 0xFF, ports * sizeof *r.by);
+	memset(r->to, 0xFF, r->ports * sizeof *r->to); /* NO_ROUTE */
+	memset(r->by, 0xFF, r->ports * sizeof *r->by);
 	Scan s = { cx, src, 0 };
 	src_check_text(cx, src);
 	for (; scan_peek(&s) >= 0; s.at++) {
 		scan_blanks(&s);
 		if (scan_peek(&s) >= 0 && scan_peek(&s) != '\n' && scan_peek(&s) != '#')
-			read_route(&s, &r);
+			read_route(&s, r);
 		scan_line(&s);
 	}
 	check_errors(cx);
@@ -122,8 +124,30 @@ void permutation_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports,
 		}
 		scan_end(&s, remedy);
 		permutation_random(seed, ports, (uint32_t)routes, to);
-	} else
-		read_routes(cx, src_open(cx, &cx->scratch, spec), ports, to);
+	} else {
+		RouteReader r = { .ports = ports, .to = to, .by = NEW(&cx->scratch, ports, uint16_t) };
+		read_routes(cx, src_open(cx, &cx->scratch, spec), &r);
+	}
+}
+
+/* ---- broadcasts and multicasts ---- */
+
+bool multicast_make(Ctx *cx, const char *spec, uint32_t procs, uint32_t ports, uint16_t *from)
+{
+	Scan s = scan_spec(cx, "multicast", spec);
+	if (scan_word(&s, "broadcast:")) {
+		static const char remedy[] = "write broadcast:PORT: all processors receive from it";
+		uint32_t port = scan_index(&s, "port", ports, remedy);
+		scan_end(&s, remedy);
+		for (uint32_t q = 0; q < ports; q++)
+			from[q] = (uint16_t)(q < procs ? port : NO_ROUTE);
+		return true;
+	}
+	if (strcmp(spec, "ring") == 0 || strncmp(spec, "tree:", 5) == 0 || strncmp(spec, "random:", 7) == 0)
+		return false;
+	RouteReader r = { .ports = ports, .to = NEW(&cx->scratch, ports, uint16_t), .by = from, .fans = true };
+	read_routes(cx, src_open(cx, &cx->scratch, spec), &r);
+	return r.many;
 }
 
 /* ---- dead parts ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 figures. In: a machine. Out: the report's figures 8 to 11, each as CSV and SVG, in a folder: model of
- * section 6.1, measurements of 1989, simulation; likewise Table 1 with every summation method in best mode. */
+/* microprop gf11 figures [N...]. In: a machine. Out: the report's figures 1 to 12 as SVG in a folder; 8 to 11 also as
+ * CSV: model of section 6.1, measurements of 1989, simulation; likewise, without N, Table 1 with every summation method
+ * in best mode. The drawings (1 to 7, 12) are in drawings.c. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -242,19 +243,39 @@ static void figure_best(const CommandRun *c, const Plan *plan, const BestTable *
 /* ---- the command ---- */
 
 static const struct {
+	uint32_t number;
 	const char *name, *title;
 	int sum;
 	void (*csv)(const Curves *v, Buf *b);
 	void (*svg)(Arena *a, const Curves *v, const char *title, Buf *b);
 } figures[] = {
-	{ "figure8", "Figure 8: speed, ring summation (NETtalk)", SUM_RING, csv_speed, svg_speed },
-	{ "figure9", "Figure 9: epoch time, ring summation (NETtalk)", SUM_RING, csv_split, svg_split },
-	{ "figure10", "Figure 10: speed, tree summation (NETtalk)", SUM_TREE, csv_speed, svg_speed },
-	{ "figure11", "Figure 11: epoch time, tree summation (NETtalk)", SUM_TREE, csv_split, svg_split },
+	{ 8, "figure8", "Figure 8: speed, ring summation (NETtalk)", SUM_RING, csv_speed, svg_speed },
+	{ 9, "figure9", "Figure 9: epoch time, ring summation (NETtalk)", SUM_RING, csv_split, svg_split },
+	{ 10, "figure10", "Figure 10: speed, tree summation (NETtalk)", SUM_TREE, csv_speed, svg_speed },
+	{ 11, "figure11", "Figure 11: epoch time, tree summation (NETtalk)", SUM_TREE, csv_split, svg_split },
 };
+
+enum { MOST_FIGURE = 12 };
+
+bool figure_wanted(const CommandRun *c, uint32_t number)
+{
+	for (uint32_t i = 0; i < c->operands; i++)
+		if (whole_number(c, "figure", c->operand[i], 1, MOST_FIGURE) == number)
+			return true;
+	return !c->operands;
+}
+
+static bool sum_wanted(const CommandRun *c, int sum)
+{
+	for (size_t i = 0; i < COUNT(figures); i++)
+		if (figures[i].sum == sum && figure_wanted(c, figures[i].number))
+			return true;
+	return false;
+}
 
 void run_figures(CommandRun *c)
 {
+	Buf drawn[DRAWINGS];
 	const Plan *plan = plan_open(c->cx, NULL);
 	Arena *a = &c->cx->scratch;
 	Curves curves[SUMS] = { 0 };
@@ -262,8 +283,11 @@ void run_figures(CommandRun *c)
 	uint64_t cycles = 0;
 	BestTable *best = NEW(a, 1, BestTable);
 	folder_make(c);
+	drawings_make(c, drawn);
 	for (size_t i = 0; i < COUNT(sums); i++) {
 		Curves *v = &curves[sums[i]];
+		if (!sum_wanted(c, sums[i]))
+			continue;
 		v->sum = sums[i];
 		ModelInput in;
 		model_input(&in, plan, c->m, NETTALK_CASES);
@@ -292,16 +316,21 @@ void run_figures(CommandRun *c)
 		}
 		cycles += curves_simulated(c, plan, v);
 	}
-	best_simulate(c, plan, best);
+	if (!c->operands)
+		best_simulate(c, plan, best);
 	jw_start(c->json, "files", '[');
+	drawings_write(c, drawn);
 	for (size_t i = 0; i < COUNT(figures); i++) {
+		if (!figure_wanted(c, figures[i].number))
+			continue;
 		Buf csv = { .arena = a }, svg = { .arena = a };
 		figures[i].csv(&curves[figures[i].sum], &csv);
 		figures[i].svg(a, &curves[figures[i].sum], figures[i].title, &svg);
 		figure_write(c, figures[i].name, "csv", &csv);
 		figure_write(c, figures[i].name, "svg", &svg);
 	}
-	figure_best(c, plan, best);
+	if (!c->operands)
+		figure_best(c, plan, best);
 	jw_end(c->json, ']');
 	report_end(c, cycles + best->cycles, 0);
 }

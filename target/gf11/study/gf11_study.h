@@ -240,7 +240,11 @@ void run_disks(CommandRun *c);                             /* disk_cmd.c */
 const Machine *machine_checked(Ctx *cx, const Machine *m); /* fails if a file of these values would be refused */
 void run_small(CommandRun *c);
 void run_figures(CommandRun *c);
-void run_evaluate(CommandRun *c); /* evaluate.c */
+enum { DRAWINGS = 8 };
+bool figure_wanted(const CommandRun *c, uint32_t number); /* by the operands; none: all */
+void drawings_make(const CommandRun *c, Buf *svg);        /* drawings.c; [DRAWINGS] */
+void drawings_write(const CommandRun *c, const Buf *svg); /* those that are not empty */
+void run_evaluate(CommandRun *c);                         /* evaluate.c */
 /* Files in the folder of --out. */
 void folder_make(const CommandRun *c);
 void figure_write(const CommandRun *c, const char *name, const char *ending, const Buf *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 switch. In: a permutation, dead parts. Out: the settings of the switch, or why there are none. A range
- * of seeds, random:1..10000, optionally with a number of routes, random:1..10000:500, routes, verifies and times all of
- * them, and stores as many as the machine holds. */
+/* microprop gf11 switch. In: a permutation, a broadcast or multicasts, dead parts. Out: the settings of the switch, or
+ * why there are none. A range of seeds, random:1..10000, optionally with a number of routes, random:1..10000:500,
+ * routes, verifies and times all of them, and stores as many as the machine holds. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +86,44 @@ static uint32_t middle_used(const Tour *t)
 	return used;
 }
 
+/* A port that sends to several. */
+static const char *multicast_command(Ctx *cx, const Switch *sw, const uint16_t *from, JsonWriter *json, Buf *text)
+{
+	Fan set = fan_new(&cx->scratch, sw);
+	const char *why;
+	uint32_t routes = 0, senders = 0;
+	double start = clock_seconds();
+	bool routed = switch_multicast(sw, from, &set, &why);
+	double seconds = clock_seconds() - start;
+	bool verified = routed && multicast_verify(sw, from, &set);
+	uint8_t *sends = NEW(&cx->scratch, sw->ports, uint8_t);
+	for (uint32_t q = 0; q < sw->ports; q++) {
+		if (from[q] == NO_ROUTE)
+			continue;
+		routes++;
+		senders += !sends[from[q]];
+		sends[from[q]] = 1;
+	}
+	jw_count(json, "ports", sw->ports);
+	jw_count(json, "senders", senders);
+	jw_count(json, "routes", routes);
+	jw_flag(json, "routed", routed);
+	jw_flag(json, "verified", verified);
+	jw_real(json, "microseconds", "%.3f", 1e6 * seconds);
+	jw_text(json, "reason", routed ? NULL : why);
+	buf_printf(text, "%u ports receive from %u: %s; %.1f microseconds\n", routes, senders,
+	           !routed    ? "not routed"
+	           : verified ? "routed, verified by tokens"
+	                      : "routed, but tokens do not arrive",
+	           1e6 * seconds);
+	Buf b = { .arena = &cx->scratch };
+	if (!routed)
+		buf_printf(&b, "the switch cannot be set so: %s", why);
+	else if (!verified)
+		buf_puts(&b, "the setting does not carry the tokens where it should, a fault of the router: please report it");
+	return b.s;
+}
+
 const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
                            JsonWriter *json, Buf *text)
 {
@@ -95,6 +133,8 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 		dead_add(cx, t.sw, dead[i]);
 	t.to = NEW(&cx->scratch, t.sw->ports, uint16_t);
 	t.set = setting_new(&cx->scratch, t.sw);
+	if (multicast_make(cx, spec, (uint32_t)m->processors, t.sw->ports, t.to))
+		return multicast_command(cx, t.sw, t.to, json, text);
 	bool range = seeds_parse(cx, spec, t.sw->ports, &seeds);
 	if (range) {
 		for (uint64_t seed = seeds.first; seed - seeds.first <= seeds.last - seeds.first; seed++) {
