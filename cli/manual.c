@@ -231,7 +231,7 @@ static void roff_options(const OptionGroup *g)
 		roff(v.name);
 		fputs("\\fR", stdout);
 		if (v.argument) {
-			fputs(" \\fI", stdout);
+			fputs(v.argument[0] == '[' ? "\\fI" : " \\fI", stdout);
 			roff(v.argument);
 			fputs("\\fR", stdout);
 		}
