@@ -63,6 +63,7 @@ typedef struct Command {
 	const OptionGroup *group; /* ends with a NULL heading */
 	const Example *example;   /* ends with a NULL line */
 	int (*run)(Args *args);   /* returns the exit status */
+	const char *tool;         /* target whose tool lists the commands of this command; NULL: it has none */
 } Command;
 
 extern const Command *const commands[]; /* ends with NULL */
@@ -150,6 +151,8 @@ void guess_try(Guess *g, const char *name);
 
 /* ---- manual.c: help, man page and completion, all from the tables ------------------------------- */
 
+/* Help on one of the commands that the tool of a command has; false: there is no such. */
+bool manual_verb(FILE *f, const Command *c, const char *name);
 void manual_help(FILE *f, const Command *c); /* NULL: all commands */
 void manual_json(const Command *c);          /* the same for other programs, to stdout */
 int manual_print(const char *which);         /* "1": microprop(1) in roff; "options": a plain list */
@@ -177,6 +180,7 @@ int after_run(const mp_run *run, mp_status status);
 int after_tool(const mp_tool *tool, mp_status status);
 
 /* Each returns the exit status, messages shown. */
+bool is_example(const char *path); /* example:xor, a topology file in the program */
 int session_net(Session *s, const char *path);
 int session_data(mp_data **data, const char *path, const mp_data_options *options);
 int session_data_for(Session *s, const char *path, const mp_data_options *options); /* as the run was trained on */

@@ -174,4 +174,5 @@ const Command gf11_command = {
 	.group = groups,
 	.example = examples,
 	.run = gf11_run,
+	.tool = "gf11",
 };

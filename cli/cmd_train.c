@@ -212,7 +212,7 @@ static int train_net(Train *t)
 	const char *name = t->args->operand[0];
 	if (is_table(name))
 		return train_table(t);
-	int rc = train_file(t, &name);
+	int rc = is_example(name) ? EXIT_DONE : train_file(t, &name);
 	return rc ? rc : session_net(&t->s, name);
 }
 

@@ -67,7 +67,8 @@ static int command_run(const Command *c, int argc, char **argv, Rank *job)
 		args.heartbeat = job->heartbeat;
 		rc = c->run(&args);
 	} else if (help) {
-		manual_help(stdout, c);
+		if (!c->tool || !args.operands || !manual_verb(stdout, c, args.operand[0]))
+			manual_help(stdout, c);
 		rc = EXIT_DONE;
 	}
 	args_free(&args);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Help, its JSON form, the man page and the bash completion, all printed from the tables of commands and options. */
+/* Help, its JSON form, the man page and completion for shells, all printed from the tables of commands and options. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -12,7 +13,7 @@ static const Option global_options[] = {
 	{ "help", NULL, "list the commands" },
 	{ "version", NULL, "print the version; with --json also build, instruction sets, targets and MPI modules" },
 	{ "man", "1|options", "print the manual page (roff), or a plain list of the training options" },
-	{ "completion", "bash", "print a completion script for the shell" },
+	{ "completion", "bash|zsh|fish", "print a completion script for the shell" },
 	{ NULL, NULL, NULL },
 };
 
@@ -114,8 +115,105 @@ void manual_help(FILE *f, const Command *c)
 		fprintf(f, "  %-8s %-28s %s\n", commands[i]->name, commands[i]->operands, commands[i]->summary);
 	help_group(f, &global_group);
 	fputs("\n'microprop COMMAND --help' explains a command, with examples. A first run:\n"
-	      "  microprop train examples/xor.topo\n",
+	      "  microprop train example:xor\n",
 	      f);
+}
+
+/* ---- commands of a command ---- */
+
+/* The list that the tool of a command prints: name, operand and options, with tabs between; allocated. */
+typedef struct Verbs {
+	char *text;
+	size_t len;
+} Verbs;
+
+static void verbs_add(void *user, const char *text, size_t len)
+{
+	Verbs *v = user;
+	char *longer = realloc(v->text, v->len + len + 1);
+	if (!longer)
+		return;
+	v->text = longer;
+	memcpy(v->text + v->len, text, len);
+	v->len += len;
+	v->text[v->len] = '\0';
+}
+
+static Verbs verbs_read(const Command *c)
+{
+	Verbs v = { 0 };
+	mp_tool *tool = NULL;
+	if (c->tool)
+		mp_tool_run(&tool, c->tool, 1, (const char *const[]){ "commands" }, verbs_add, &v, NULL);
+	mp_tool_close(tool);
+	return v;
+}
+
+/* The next line in three parts, NULL after the last. */
+static char *verb_next(char **at, char **operand, char **fits)
+{
+	char *line = *at, *end = line ? strchr(line, '\n') : NULL;
+	if (!end)
+		return NULL;
+	*end = '\0';
+	*at = end + 1;
+	*operand = strchr(line, '\t');
+	*fits = *operand ? strchr(*operand + 1, '\t') : NULL;
+	if (!*fits)
+		return NULL;
+	*(*operand)++ = '\0';
+	*(*fits)++ = '\0';
+	return line;
+}
+
+static bool verb_has(const char *fits, const char *option)
+{
+	size_t n = strlen(option);
+	if (!strcmp(option, "machine") || !strcmp(option, "json"))
+		return true;
+	for (const char *p = fits; (p = strstr(p, option)); p += n)
+		if (p > fits && p[-1] == ' ' && p[n] == ' ')
+			return true;
+	return false;
+}
+
+/* The paragraph of a text that begins with a name and a blank or colon. */
+static void verb_about(FILE *f, const char *text, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *p = text; p; p = strstr(p, "\n\n") ? strstr(p, "\n\n") + 2 : NULL) {
+		if (strncmp(p, name, n) || !strchr(" :", p[n]))
+			continue;
+		const char *end = strstr(p, "\n\n");
+		char line[1000];
+		snprintf(line, sizeof line, "%.*s", (int)(end ? end - p : (long)strlen(p)), p);
+		fill(f, line, 0, 0);
+	}
+}
+
+bool manual_verb(FILE *f, const Command *c, const char *name)
+{
+	Verbs verbs = verbs_read(c);
+	char *at = verbs.text, *verb, *operand, *fits;
+	while ((verb = verb_next(&at, &operand, &fits)) && strcmp(verb, name))
+		continue;
+	if (verb) {
+		OptionView v;
+		fprintf(f, "usage: microprop %s %s%s%s [OPTIONS]\n\n", c->name, verb, *operand ? " " : "", operand);
+		verb_about(f, c->about, verb);
+		fputs("\nOptions\n", f);
+		for (const OptionGroup *g = c->group; g->heading; g++)
+			for (size_t i = 0; group_view(g, i, &v); i++)
+				if (verb_has(fits, v.name))
+					help_option(f, &v);
+		size_t n = strlen(verb), before = sizeof "microprop  " - 1 + strlen(c->name), shown = 0;
+		for (const Example *e = c->example; e->line; e++)
+			if (strlen(e->line) >= before + n && !strncmp(e->line + before, verb, n) &&
+			    strchr(" ", e->line[before + n]))
+				fprintf(f, "%s  %s\n      %s\n", shown++ ? "" : "\nExamples\n", e->line, e->says);
+	}
+	free(verbs.text);
+	return verb;
 }
 
 /* ---- help for other programs ---- */
@@ -304,7 +402,7 @@ static void roff_page(void)
 			putchar('\n');
 		}
 	}
-	puts(".SH SEE ALSO\n.BR microprop (3),\n.BR topology (5)");
+	puts(".SH SEE ALSO\n.BR microprop (3),\n.BR topology (5),\n.BR microprop\\-cases (5)");
 }
 
 static void options_list(void)
@@ -358,7 +456,7 @@ static void complete_values(const Command *c)
 		for (size_t i = 0; group_view(g, i, &v); i++) {
 			if (!v.argument || !strchr(v.argument, '|'))
 				continue;
-			printf("\t%s:--%s) words=\"", c->name, v.name);
+			printf("\t%s:--%s) list=\"", c->name, v.name);
 			choices(v.argument);
 			puts("\" ;;");
 		}
@@ -375,36 +473,123 @@ static void complete_options(const OptionGroup *g)
 	}
 }
 
-static void completion_bash(void)
+/* Names of a command's commands, with a blank before each. */
+static void complete_verbs(const Command *c)
 {
-	puts("# bash completion for microprop\n"
-	     "_microprop() {\n"
-	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=\n"
-	     "\tCOMPREPLY=()\n"
-	     "\t[ \"$COMP_CWORD\" = 1 ] && command=\n"
-	     "\tcase \"$command:$prev\" in");
+	Verbs verbs = verbs_read(c);
+	char *at = verbs.text, *verb, *operand, *fits;
+	while ((verb = verb_next(&at, &operand, &fits)))
+		printf(" %s", verb);
+	free(verbs.text);
+}
+
+/* Sets list from command, prev and cur: text that bash and zsh read alike. */
+static void completion_cases(void)
+{
+	puts("\tcase \"$command:$prev\" in");
 	for (size_t i = 0; commands[i]; i++)
 		complete_values(commands[i]);
-	fputs("\thelp:*|:*) words=\"", stdout);
+	for (size_t i = 0; commands[i]; i++) {
+		if (!commands[i]->tool)
+			continue;
+		printf("\t%s:%s) list=\"", commands[i]->name, commands[i]->name);
+		complete_verbs(commands[i]);
+		puts("\" ;;");
+	}
+	fputs("\thelp:*|:*) list=\"", stdout);
 	for (size_t i = 0; commands[i]; i++)
 		printf("%s%s", i ? " " : "", commands[i]->name);
 	complete_options(&global_group);
 	puts("\" ;;\n\t*) [[ $cur == -* ]] && case \"$command\" in");
 	for (size_t i = 0; commands[i]; i++) {
-		printf("\t\t%s) words=\"--help", commands[i]->name);
+		printf("\t\t%s) list=\"--help", commands[i]->name);
 		for (const OptionGroup *g = commands[i]->group; g->heading; g++)
 			complete_options(g);
 		puts("\" ;;");
 	}
-	puts("\t\tesac ;;\n\tesac\n"
-	     "\t[ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+	puts("\t\tesac ;;\n\tesac");
+}
+
+static void completion_bash(void)
+{
+	puts("# bash completion for microprop\n"
+	     "_microprop() {\n"
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} list=\n"
+	     "\tCOMPREPLY=()\n"
+	     "\t[ \"$COMP_CWORD\" = 1 ] && command=");
+	completion_cases();
+	puts("\t[ -n \"$list\" ] && COMPREPLY=($(compgen -W \"$list\" -- \"$cur\"))\n"
 	     "\treturn 0\n"
 	     "}\n"
 	     "complete -o default -o bashdefault -F _microprop microprop   # no words: names of files");
 }
 
+static void completion_zsh(void)
+{
+	puts("#compdef microprop\n"
+	     "_microprop() {\n"
+	     "\tlocal cur=$PREFIX prev=${words[CURRENT-1]} command=${words[2]} list=\n"
+	     "\t(( CURRENT == 2 )) && command=");
+	completion_cases();
+	puts("\tif [[ -n $list ]]; then compadd -- ${=list}; else _files; fi\n"
+	     "}\n"
+	     "_microprop \"$@\"");
+}
+
+/* Text in single quotes. */
+static void fish_text(const char *text)
+{
+	putchar('\'');
+	for (; *text; text++) {
+		if (*text == '\'' || *text == '\\')
+			putchar('\\');
+		putchar(*text);
+	}
+	putchar('\'');
+}
+
+static void fish_options(const OptionGroup *g, const char *when)
+{
+	OptionView v;
+	for (size_t i = 0; group_view(g, i, &v); i++) {
+		printf("complete -c microprop -n '%s' -l %s", when, v.name);
+		if (v.argument && strchr(v.argument, '|')) {
+			fputs(" -x -a '", stdout);
+			choices(v.argument);
+			putchar('\'');
+		} else if (v.argument)
+			fputs(" -r", stdout);
+		fputs(" -d ", stdout);
+		fish_text(v.help);
+		putchar('\n');
+		if (v.library && !v.argument)
+			printf("complete -c microprop -n '%s' -l no-%s\n", when, v.name);
+	}
+}
+
+static void completion_fish(void)
+{
+	puts("# fish completion for microprop");
+	fish_options(&global_group, "__fish_use_subcommand");
+	for (size_t i = 0; commands[i]; i++) {
+		const Command *c = commands[i];
+		char when[80];
+		printf("complete -c microprop -n __fish_use_subcommand -f -a %s -d ", c->name);
+		fish_text(c->summary);
+		putchar('\n');
+		snprintf(when, sizeof when, "__fish_seen_subcommand_from %s", c->name);
+		for (const OptionGroup *g = c->group; g->heading; g++)
+			fish_options(g, when);
+		if (!c->tool)
+			continue;
+		printf("complete -c microprop -n '%s' -a '", when);
+		complete_verbs(c);
+		puts("'");
+	}
+}
+
 int manual_completion(const char *shell)
 {
-	return pick("--completion", shell, (const char *const[]){ "bash", NULL },
-	            (void (*const[])(void)){ completion_bash });
+	return pick("--completion", shell, (const char *const[]){ "bash", "zsh", "fish", NULL },
+	            (void (*const[])(void)){ completion_bash, completion_zsh, completion_fish });
 }

@@ -45,8 +45,41 @@ int after_run(const mp_run *run, mp_status status) { return status_exit(status, 
 
 int after_tool(const mp_tool *tool, mp_status status) { return status_exit(status, mp_tool_messages(tool)); }
 
+/* Topology files of examples/, in the program. */
+static const struct {
+	const char *name;
+	const unsigned char *text;
+} example_files[] = {
+#define PARAM_FILE(name, ...) { name, (const unsigned char[]){ __VA_ARGS__, 0 } },
+#include "topos.def"
+#undef PARAM_FILE
+};
+
+bool is_example(const char *path) { return !strncmp(path, "example:", 8); }
+
+static int example_net(Session *s, const char *path)
+{
+	const char *name = path + strlen("example:");
+	char list[300] = "the examples are";
+	Guess guess = { .word = name };
+	for (size_t i = 0; i < COUNT(example_files); i++) {
+		size_t n = strlen(list);
+		snprintf(list + n, sizeof list - n, "%s %s", i ? "," : "", example_files[i].name);
+		guess_try(&guess, example_files[i].name);
+		if (strcmp(name, example_files[i].name))
+			continue;
+		mp_status status = mp_net_parse(&s->net, (const char *)example_files[i].text, path, NULL);
+		return after_net(s->net, status);
+	}
+	complain(list, "there is no %s%s%s%s", path, guess.name ? "; did you mean example:" : "",
+	         guess.name ? guess.name : "", guess.name ? "?" : "");
+	return EXIT_USAGE;
+}
+
 int session_net(Session *s, const char *path)
 {
+	if (is_example(path))
+		return example_net(s, path);
 	waiting_start(path);
 	mp_status status = mp_net_open(&s->net, path, NULL);
 	waiting_end();

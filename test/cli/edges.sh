@@ -41,3 +41,14 @@ t gf11 sweep clock=10,50 --procs 8 --cases 1000 --json | sed -E 's/.*"simulated_
 # All of a few routes are shown.
 printf '0 1\n1 0\n100 30\n' >routes
 t gf11 switch routes | grep -E '^[A-H] |not drawn'
+# The first command of the help works anywhere; help and completion know the commands of gf11.
+t help | tail -n 1
+t train example:xor --quiet | grep -E 'example:xor|solved'
+t train example:xr
+t gf11 switch --help
+bash -c 'eval "$("$MICROPROP" --completion bash)"
+	COMP_WORDS=(microprop gf11 sw); COMP_CWORD=2; _microprop; echo "${COMPREPLY[@]}"
+	COMP_WORDS=(microprop train --rule ad); COMP_CWORD=3; _microprop; echo "${COMPREPLY[@]}"'
+"$MICROPROP" --completion zsh | sed -n '1p;$p'
+"$MICROPROP" --completion fish | grep -c 'seen_subcommand_from gf11.* switch'
+"$MICROPROP" --completion fish | grep -- '-l rule '

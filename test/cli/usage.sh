@@ -34,7 +34,7 @@ t data make:xor a.npz --first x
 t data --make xyzzy
 t data make:xor a.docx
 t --man 2
-t --completion fish
+t --completion tcsh
 t help xyzzy
 # Where the result goes is known to be right before the work starts.
 t train xor.topo --save no/such/w.safetensors

@@ -296,10 +296,22 @@ static const char *machine_name(const CommandRun *c)
 }
 
 /* A report is printed completely or not at all; if it reports a failure, before the message. */
+/* For programs: name, operand, and the options besides machine and json, with tabs between. */
+static void list_commands(Buf *out)
+{
+	for (size_t i = 0; i < COUNT(commands); i++)
+		buf_printf(out, "%s\t%s\t%s\n", commands[i].name, commands[i].operand ? commands[i].operand : "",
+		           commands[i].options);
+}
+
 void gf11_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 {
 	if (argc < 1)
 		fail(cx, MP_BAD_INPUT, "name a command", "gf11 does what?");
+	if (strcmp(argv[0], "commands") == 0) {
+		list_commands(out);
+		return;
+	}
 	Buf text = { .arena = out->arena }, json = text, csv = text;
 	JsonWriter writer = { .out = &json };
 	CommandRun c = { .cx = cx,
