@@ -382,18 +382,18 @@ static int input_spool(void)
 	ssize_t n = 0;
 	bool failed = !f;
 	waiting_start("-");
-	while (!failed && all <= limit && (n = read(STDIN_FILENO, block, sizeof block)) > 0) {
+	while (f && !failed && all <= limit && (n = read(STDIN_FILENO, block, sizeof block)) > 0) {
 		failed = fwrite(block, 1, (size_t)n, f) != (size_t)n;
 		all += (uint64_t)n;
 	}
 	waiting_end();
-	if (all > limit) {
+	if (f && all > limit) {
 		fclose(f);
 		complain("save it to a file and name that", "standard input has more than %llu bytes",
 		         (unsigned long long)limit);
 		return EXIT_USAGE;
 	}
-	failed = failed || n < 0 || fflush(f) || dup2(fileno(f), STDIN_FILENO) < 0;
+	failed = !f || failed || n < 0 || fflush(f) || dup2(fileno(f), STDIN_FILENO) < 0;
 	failed = failed || lseek(STDIN_FILENO, 0, SEEK_SET) < 0;
 	int error = errno;
 	if (f)

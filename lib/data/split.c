@@ -4,6 +4,7 @@
  * In: data.  Out: data of its own memory with some of the examples in their old order, and all that belongs to them:
  * names, weights, masks, codes, classes, scale, keys of other programs.  Sequences stay whole; index lists stay index
  * lists. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -88,7 +89,10 @@ static void take_lists(Ctx *cx, const Pick *p, const Data *d, Data *part)
 
 static const Text *copy_texts(Ctx *cx, const Text *from, uint64_t count)
 {
+	if (!from)
+		return NULL;
 	Text *t = copy_all(cx, from, count, sizeof *t);
+	assert(t);
 	size_t total = 0;
 	for (uint64_t i = 0; i < count; i++)
 		total += t[i].len;

@@ -94,6 +94,7 @@ static void node_print(const Walk *w, Unit node, Buf *b)
 {
 	char name[96];
 	const Group *g = net_group(w->net, node);
+	assert(g); /* the true unit is in no cycle */
 	net_unit_name(w->net, node, name, sizeof name);
 	buf_puts(b, g->fn == FN_SOFTMAX ? g->name : name);
 }
@@ -233,6 +234,7 @@ static uint8_t *find_marks(Ctx *cx, const Net *net, const Unit *order, uint32_t 
 	}
 	for (uint32_t i = 0; i < nodes; i++) {
 		const Group *g = net_group(net, order[i]);
+		assert(g); /* the true unit is not computed */
 		Unit end = g->fn == FN_SOFTMAX ? g->first + g->size : order[i] + 1;
 		for (Unit u = order[i]; u < end; u++)
 			for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
@@ -240,6 +242,7 @@ static uint8_t *find_marks(Ctx *cx, const Net *net, const Unit *order, uint32_t 
 	}
 	for (uint32_t i = nodes; i-- > 0;) {
 		const Group *g = net_group(net, order[i]);
+		assert(g); /* the true unit is not computed */
 		Unit end = g->fn == FN_SOFTMAX ? g->first + g->size : order[i] + 1;
 		for (Unit u = order[i]; u < end; u++)
 			for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)

@@ -143,13 +143,25 @@ typedef struct SoftmaxLogs {
 	double largest, distance, ln_sum;
 } SoftmaxLogs;
 
-static SoftmaxLogs softmax_logs(const double *net, const float *single, size_t step, uint32_t count)
+/* Net inputs in double precision, or in single, `step` apart. */
+typedef struct NetInputs {
+	const void *at;
+	bool single;
+	size_t step;
+} NetInputs;
+
+static double net_at(const NetInputs *n, uint32_t i)
+{
+	return n->single ? (double)((const float *)n->at)[i * n->step] : ((const double *)n->at)[i * n->step];
+}
+
+static SoftmaxLogs softmax_logs(const NetInputs *net, uint32_t count)
 {
 	SoftmaxLogs l = { .largest = -INFINITY };
 	double second = -INFINITY, sum = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		double x = net ? net[i] : (double)single[i * step];
+		double x = net_at(net, i);
 		if (i == 0 || x > l.largest) {
 			second = i ? l.largest : second;
 			l.largest = x;
@@ -160,7 +172,7 @@ static SoftmaxLogs softmax_logs(const double *net, const float *single, size_t s
 	}
 	for (uint32_t i = 0; i < count; i++)
 		if (i != l.top)
-			sum += arith_exp((net ? net[i] : (double)single[i * step]) - second);
+			sum += arith_exp(net_at(net, i) - second);
 	l.distance = count > 1 ? l.largest - second - arith_log(sum) : -arith_log(0x1p-115); /* as target cpu */
 	l.ln_sum = softplus(-l.distance);
 	return l;
@@ -178,7 +190,7 @@ void group_logs(int fn, uint32_t count, const double *net, const double *out, Lo
 	SoftmaxLogs l = { 0 };
 
 	if (fn == FN_SOFTMAX)
-		l = softmax_logs(net, NULL, 0, count);
+		l = softmax_logs(&(NetInputs){ net, false, 1 }, count);
 	for (uint32_t i = 0; i < count; i++) {
 		double x = fn == FN_SIGMOID2 ? net[i] * LN2 : net[i];
 		if (fn == FN_SOFTMAX)
@@ -192,7 +204,7 @@ void group_logs(int fn, uint32_t count, const double *net, const double *out, Lo
 
 double softmax_row_error(int error, const float *net, size_t step, const float *y, size_t y_step, uint32_t count)
 {
-	SoftmaxLogs l = softmax_logs(NULL, net, step, count);
+	SoftmaxLogs l = softmax_logs(&(NetInputs){ net, true, step }, count);
 	double sum = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
