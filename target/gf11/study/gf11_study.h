@@ -172,6 +172,7 @@ typedef struct SumMethod {
 	int sum;
 	uint32_t update;
 } SumMethod;                                     /* update: as in BpOptions */
+extern const char put_note[];                    /* what pipelined and halving assume */
 extern const SumMethod sum_methods[SUM_METHODS]; /* the first SUMS as sum_names has them */
 typedef struct SumCost {
 	double cycles;                 /* of an update, host calls included; NaN: not available */

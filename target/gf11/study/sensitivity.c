@@ -25,8 +25,7 @@ typedef struct Assumption {
 
 static const Assumption assumptions[] = {
 	{ "switch-latency", "assumed", .row = { "switch-latency" }, .value = { 4, 10, 20, 30, 36, 39, 60 } },
-	{ "switch-latency, ring in one call", "assumed", .row = { "switch-latency" }, .value = { 4, 20, 30, 36, 39 },
-	  .whole = true },
+	{ "switch-latency, 1 call", "assumed", .row = { "switch-latency" }, .value = { 4, 20, 30, 36, 39 }, .whole = true },
 	{ "sram-latency", "assumed", .row = { "sram-latency" }, .value = { 1, 2, 4, 8, 16 } },
 	{ "lookup-latency", "assumed", .row = { "lookup-latency" }, .value = { 2, 6, 12, 25 } },
 	{ "store-latency", "assumed", .row = { "store-latency" }, .value = { 1, 4, 8 } },
@@ -142,31 +141,43 @@ static void rows_print(const CommandRun *c, const Effect *row, uint32_t rows)
 	table_end(&t);
 }
 
-/* Mean error and the ring at 512 for every value, one after the other. */
-static void figure(const CommandRun *c, const Effect *row, uint32_t rows, double standard)
+/* Extends an end of a bar by one value. */
+static void end_take(const CommandRun *c, TornadoEnd *end, double ratio, double value)
 {
-	double x[MOST_ROWS], all[MOST_ROWS], ring[MOST_ROWS], limit[MOST_ROWS];
-	static const double y_tick[] = { 0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50 };
-	double *tick = NEW(&c->cx->scratch, rows + 1, double);
-	for (uint32_t i = 0; i < rows; i++) {
-		x[i] = tick[i] = i + 1;
-		all[i] = row[i].why ? NAN : fmin(row[i].e.all, 50);
-		ring[i] = row[i].why ? NAN : fmin(fabs(row[i].e.percent[RING_512]), 50);
-		limit[i] = standard + RULED_OUT;
+	Buf b = { .arena = &c->cx->scratch };
+	buf_printf(&b, "%g", value);
+	if (!end->low_value || ratio < end->low) {
+		end->low = ratio;
+		end->low_value = b.s;
 	}
-	const Series series[] = {
-		{ "mean error of the 15 cells", PLOT_BLUE, MARK_DISC, x, all, rows },
-		{ "ring at 512 processors", PLOT_ORANGE, MARK_SQUARE, x, ring, rows },
-		{ "above this line: ruled out", PLOT_BLACK, MARK_DASHES, x, limit, rows },
-	};
+	if (!end->high_value || ratio > end->high) {
+		end->high = ratio;
+		end->high_value = b.s;
+	}
+}
+
+/* For each assumption the range of the mean error and of the ring at 512, relative to the standard machine. */
+static void figure(const CommandRun *c, const Effect *row, uint32_t rows, const Table1Errors *standard)
+{
+	TornadoBar bar[COUNT(assumptions)] = { 0 };
+	uint32_t bars = 0;
+	for (uint32_t i = 0; i < rows; i++) {
+		if (row[i].why)
+			continue;
+		if (!bars || bar[bars - 1].label != row[i].of->name)
+			bar[bars++].label = row[i].of->name;
+		end_take(c, &bar[bars - 1].end[0], row[i].e.all / standard->all, row[i].value);
+		end_take(c, &bar[bars - 1].end[1], fabs(row[i].e.percent[RING_512] / standard->percent[RING_512]),
+		         row[i].value);
+	}
 	Buf svg = { .arena = &c->cx->scratch }, csv = svg;
-	const Plot plot = { .title = "Table 1 by assumption: absolute error, percent",
-		                .series = series,
-		                .count = COUNT(series),
-		                .x = { "Row of sensitivity.csv", 0, rows + 1, false, tick, rows > 24 ? 0 : rows },
-		                .y = { "Percent", 0, 50, false, y_tick, COUNT(y_tick) },
-		                .corner = CORNER_RIGHT };
-	plot_svg(&plot, &svg);
+	const Tornado t = { .title = "Table 1 by assumption: error relative to the standard machine",
+		                .axis = "ratio of errors",
+		                .group = { "mean of 15 cells", "ring at 512" },
+		                .colour = { PLOT_BLUE, PLOT_ORANGE },
+		                .bar = bar,
+		                .bars = bars };
+	tornado_svg(&t, &svg);
 	buf_puts(&csv, "row,parameter,value,mean_all,ring_512,ruled_out\n");
 	for (uint32_t i = 0; i < rows; i++)
 		if (!row[i].why)
@@ -211,6 +222,6 @@ void run_sensitivity(CommandRun *c)
 	jw_real(c->json, "standard_unfitted", "%.3f", standard.unfitted);
 	rows_print(c, row, rows);
 	if (c->write)
-		figure(c, row, rows, standard.all);
+		figure(c, row, rows, &standard);
 	report_end(c, cycles, 0);
 }

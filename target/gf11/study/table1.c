@@ -351,6 +351,8 @@ void run_table1(CommandRun *c)
 	rows_print(c, t);
 	if (t->best.rows)
 		best_text(c, t, false);
+	if (t->best.rows)
+		buf_puts(c->text, put_note);
 	if (c->extended)
 		best_text(c, t, true);
 	/* JSON of best mode: a row for each number of processors and method. */
