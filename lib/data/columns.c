@@ -56,8 +56,6 @@ static char find_separator(const char *p, const char *eol)
 	return seps[best];
 }
 
-static bool field_number(Text t, float *v) { return t.len && number_read(t.s, t.s + t.len, v) == t.s + t.len; }
-
 /* Numbers are names only if they count the columns, as some programs write: 0,1,2 or 1,2,3. */
 static bool counts_columns(const CsvColumns *c)
 {
@@ -84,7 +82,7 @@ static bool same_kinds(Ctx *cx, const Src *s, const CsvColumns *c)
 		p = csv_field(cx, s, p, eol, c->sep, &field);
 		if (!p)
 			check_errors(cx);
-		if (field_number(field, &v) != field_number(c->col[i].name, &v))
+		if (!csv_number(field, c->sep, &v) != !csv_number(c->col[i].name, c->sep, &v))
 			return false;
 		if (p == eol)
 			return i + 1 == c->count;
@@ -101,7 +99,7 @@ static bool has_names(Ctx *cx, const Src *s, const CsvColumns *c)
 	uint32_t numbers = 0;
 	for (uint32_t i = 0; i < c->count; i++) {
 		float v;
-		if (!field_number(c->col[i].name, &v))
+		if (!csv_number(c->col[i].name, c->sep, &v))
 			continue;
 		series = series && v == rintf(v) && (numbers == 0 || v == before + 1);
 		before = v;
@@ -400,7 +398,7 @@ bool csv_default_roles(const DataColumn *c, uint32_t count)
 		Text name = { c[i].name, (uint32_t)strlen(c[i].name) };
 		float v;
 		int kind = own_kind(name);
-		if (!name.len || field_number(name, &v))
+		if (!name.len || csv_number(name, ',', &v))
 			return false;
 		own += kind >= 0;
 		fit += kind >= 0 && roles[kind] == c[i].role && (kind == OWN_CLASS) == c[i].label;
@@ -414,10 +412,12 @@ bool csv_default_roles(const DataColumn *c, uint32_t count)
 /* The last column without another role. */
 static void default_target(Planner *p, Pick *targets)
 {
-	for (uint32_t i = p->c->count; i-- > 0;) {
-		if (!p->used[i]) {
-			pick_add(p, targets, i, i);
-			return;
+	for (int named = 1; named >= 0; named--) { /* lines that end with a separator have a last column without a name */
+		for (uint32_t i = p->c->count; i-- > 0;) {
+			if (!p->used[i] && (!named || p->c->col[i].name.len)) {
+				pick_add(p, targets, i, i);
+				return;
+			}
 		}
 	}
 	error_at(p->cx, header_at(p), "name the target with --targets, or say --unlabelled",

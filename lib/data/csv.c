@@ -3,11 +3,11 @@
  *
  * The first line names the columns; columns.c decides what each is for.  Every other line that is not blank is a case.
  * Numbers are parsed straight from the file; fields may be quoted, "" standing for a quote, and must end on their line.
- * An empty target means that there is none.  A target column is a label, made one-of-n, if an option says so or if its
- * first value is not a number; classes are in the order of their names, numbers before words.  If the options give the
- * classes, a lone target column is a label with these classes, in their order; with several target columns they are
- * ignored.  Consecutive cases with the same text in the sequence column are a sequence; an empty field continues the
- * sequence above. */
+ * Where other characters separate fields, a comma is a decimal point.  An empty target means that there is none.  A
+ * target column is a label, made one-of-n, if an option says so or if its first value is not a number; classes are in
+ * the order of their names, numbers before words.  If the options give the classes, a lone target column is a label
+ * with these classes, in their order; with several target columns they are ignored.  Consecutive cases with the same
+ * text in the sequence column are a sequence; an empty field continues the sequence above. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,7 @@ typedef struct Csv {
 	float *y;      /* [rows, target columns]: value or number of the class, NaN: none */
 	Dict *classes; /* [target columns] */
 	bool given;    /* the options give the classes */
+	bool comma;    /* a decimal comma was noted */
 	Buf names;
 	Text *name; /* [rows] only lengths until the end: `names` is still reallocated */
 	uint64_t *seq, sequences;
@@ -89,7 +90,36 @@ const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, cha
 	return p;
 }
 
-static bool field_number(Text t, float *v) { return t.len && number_read(t.s, t.s + t.len, v) == t.s + t.len; }
+int csv_number(Text t, char sep, float *v)
+{
+	char copy[64];
+	if (!t.len)
+		return CSV_NO_NUMBER;
+	if (number_read(t.s, t.s + t.len, v) == t.s + t.len)
+		return CSV_NUMBER;
+	const char *comma = memchr(t.s, ',', t.len);
+	if (sep == ',' || !comma || t.len > sizeof copy || memchr(t.s, '.', t.len))
+		return CSV_NO_NUMBER;
+	memcpy(copy, t.s, t.len);
+	copy[comma - t.s] = '.';
+	return number_read(copy, copy + t.len, v) == copy + t.len ? CSV_COMMA : CSV_NO_NUMBER;
+}
+
+void csv_note_comma(Ctx *cx, const Src *s, size_t off)
+{
+	note_at(cx, (Loc){ s, off }, "write digits only where it separates thousands",
+	        "fields are separated by other characters: a comma is read as a decimal point");
+}
+
+/* A number of this file; the first with a decimal comma is noted. */
+static bool file_number(Csv *r, Text t, const char *at, float *v)
+{
+	int kind = csv_number(t, r->cols->sep, v);
+	if (kind == CSV_COMMA && !r->comma)
+		csv_note_comma(r->cx, r->src, (size_t)(at - r->src->text));
+	r->comma |= kind == CSV_COMMA;
+	return kind;
+}
 
 static const char *number_remedy(Text t, const char *otherwise)
 {
@@ -107,7 +137,7 @@ static void read_input(Csv *r, CsvColumn *col, Text t, const char *at, float *x)
 	if (!t.len)
 		error_at(r->cx, at_ptr(r, at), "fill it in, or leave the column out with --inputs", "input '%s' is empty here",
 		         text_shown(r->cx, col->name));
-	else if (!field_number(t, x)) {
+	else if (!file_number(r, t, at, x)) {
 		if (!col->text) /* once for a column of texts */
 			error_at(r->cx, at_ptr(r, at), number_remedy(t, remedy), "'%s' is not a number, and '%s' is an input",
 			         text_shown(r->cx, t), text_shown(r->cx, col->name));
@@ -139,7 +169,7 @@ static void read_target(Csv *r, const CsvColumn *col, Text t, const char *at, fl
 		return;
 	if (col->label) {
 		read_label(r, col, t, at, y);
-	} else if (!field_number(t, y)) {
+	} else if (!file_number(r, t, at, y)) {
 		error_at(r->cx, at_ptr(r, at), number_remedy(t, "if its text is a class, name the column with --labels"),
 		         "'%s' is not a number, and '%s' is a target", text_shown(r->cx, t), text_shown(r->cx, col->name));
 	} else if (isinf(*y)) {
@@ -151,7 +181,7 @@ static void read_target(Csv *r, const CsvColumn *col, Text t, const char *at, fl
 static void read_weight(Csv *r, Text t, const char *at)
 {
 	float *w = &r->weight[r->rows];
-	if (!field_number(t, w) || !isfinite(*w) || *w < 0)
+	if (!file_number(r, t, at, w) || !isfinite(*w) || *w < 0)
 		error_at(r->cx, at_ptr(r, at), number_remedy(t, "write a number, zero or more"), "'%s' is no weight of a case",
 		         text_shown(r->cx, t));
 }
@@ -282,7 +312,7 @@ static void find_labels(Csv *r, CsvColumns *c, const DataOptions *opt)
 			if (!q)
 				check_errors(r->cx);
 			if (c->col[i].y >= 0 && !known[i] && t.len) {
-				c->col[i].label = !field_number(t, &v) && c->col[i].x < 0;
+				c->col[i].label = !csv_number(t, c->sep, &v) && c->col[i].x < 0;
 				known[i] = true;
 				open--;
 			}
@@ -339,7 +369,7 @@ static void read_rows(Csv *r, const DataOptions *opt)
 int class_order(Text a, Text b)
 {
 	float va = 0, vb = 0;
-	bool na = field_number(a, &va) && isfinite(va), nb = field_number(b, &vb) && isfinite(vb);
+	bool na = csv_number(a, ',', &va) && isfinite(va), nb = csv_number(b, ',', &vb) && isfinite(vb);
 	if (na != nb)
 		return na ? -1 : 1;
 	if (na && va != vb)

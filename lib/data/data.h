@@ -291,6 +291,10 @@ void columns_note(Ctx *cx, const Src *s, const CsvColumns *c); /* inputs whose n
 void columns_mark(Ctx *cx, const Src *s, const CsvColumns *c, const char *option, const char *list, bool *mark);
 /* The next line that is not blank; false at the end of the file. */
 bool csv_line(const Src *s, size_t *off, const char **line, const char **eol);
+/* A field that is a number; a decimal comma counts where commas do not separate fields. */
+enum { CSV_NO_NUMBER, CSV_NUMBER, CSV_COMMA };
+int csv_number(Text t, char sep, float *v);
+void csv_note_comma(Ctx *cx, const Src *s, size_t off); /* once a file */
 /* One field; returns the separator or line end after it, NULL and an error recorded if its quotes are wrong. */
 const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t);
 bool csv_default_roles(const DataColumn *c, uint32_t count); /* a header of these names is read with these roles */

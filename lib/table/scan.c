@@ -55,8 +55,11 @@ static void each_field(Ctx *cx, Frame *t, const CsvColumns *c, uint64_t rows, Fi
 static void count_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text field, size_t off)
 {
 	float v;
-	(void)cx, (void)t, (void)row;
-	bool number = field.len && number_read(field.s, field.s + field.len, &v) == field.s + field.len;
+	(void)row;
+	int number = csv_number(field, t->roles->sep, &v);
+	if (number == CSV_COMMA && !t->comma)
+		csv_note_comma(cx, t->src, off);
+	t->comma |= number == CSV_COMMA;
 	if (number && isfinite(v)) {
 		c->low = !c->numbers || v < c->low ? v : c->low;
 		c->high = !c->numbers || v > c->high ? v : c->high;
@@ -64,6 +67,8 @@ static void count_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text fi
 		c->numbers++;
 	} else if (is_missing(field)) {
 		c->missing++;
+	} else if (number) {
+		c->first_infinite = c->infinite++ ? c->first_infinite : off;
 	} else if (c->texts++ == 0) {
 		c->first_text = off;
 	}
@@ -74,8 +79,7 @@ static void store_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text fi
 	(void)t, (void)off;
 	if (c->number) {
 		float v;
-		const char *end = number_read(field.s, field.s + field.len, &v);
-		c->number[row] = end == field.s + field.len && field.len && isfinite(v) ? v : NAN;
+		c->number[row] = csv_number(field, t->roles->sep, &v) && isfinite(v) ? v : NAN;
 		return;
 	}
 	uint32_t known = c->words.count;
@@ -88,7 +92,7 @@ static void store_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text fi
 
 static void check_mixed(Ctx *cx, const Frame *t, const FrameColumn *c)
 {
-	bool measured = !c->whole || c->high - c->low >= 100; /* not a code such as 1, 2, A */
+	bool measured = !c->whole || c->high - c->low >= 20; /* not a code such as 1, 2, A */
 	if (c->numbers <= c->texts || !measured)
 		return;
 	Text name = c->name;
@@ -98,12 +102,23 @@ static void check_mixed(Ctx *cx, const Frame *t, const FrameColumn *c)
 	         c->numbers + c->texts, text_shown(cx, name));
 }
 
+/* Too large for float32, or infinite. */
+static void check_infinite(Ctx *cx, const Frame *t, const FrameColumn *c)
+{
+	if (c->infinite && c->numbers + c->infinite > c->texts)
+		error_at(cx, (Loc){ t->src, c->first_infinite },
+		         "write numbers up to 3.4e38, perhaps in other units, or nothing where a value is missing",
+		         "this number is too large; column '%s' has %" PRIu64 " such", text_shown(cx, c->name), c->infinite);
+}
+
 static void set_kinds(Ctx *cx, Frame *t, const bool *category)
 {
 	for (uint32_t i = 0; i < t->columns; i++) {
 		FrameColumn *c = &t->column[i];
 		if (!c->used)
 			continue;
+		if (!category[i])
+			check_infinite(cx, t, c);
 		c->kind = category[i] || c->texts ? VALUE_CATEGORY : VALUE_NUMBER;
 		if (c->kind == VALUE_CATEGORY && !category[i])
 			check_mixed(cx, t, c);
@@ -154,7 +169,7 @@ static void check_names(Ctx *cx, const Frame *t)
 	check_errors(cx);
 }
 
-static Frame *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *schema)
+Frame *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *schema)
 {
 	src_check_text(cx, s);
 	Frame *t = NEW(&cx->keep, 1, Frame);

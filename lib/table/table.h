@@ -61,8 +61,10 @@ typedef struct FrameColumn {
 	uint64_t numbers;  /* rows whose value is a number */
 	uint64_t texts;    /* rows whose value is another text */
 	size_t first_text; /* offset of the first of them */
-	bool whole;        /* all numbers are */
-	float low, high;   /* of the numbers */
+	uint64_t infinite; /* rows whose value is a number that float32 does not hold */
+	size_t first_infinite;
+	bool whole;      /* all numbers are */
+	float low, high; /* of the numbers */
 } FrameColumn;
 enum { NO_WORD = UINT32_MAX };
 
@@ -74,6 +76,7 @@ typedef struct Frame {
 	uint32_t columns;
 	bool header;             /* the file names its columns */
 	bool images;             /* inputs are pixels */
+	bool comma;              /* a decimal comma was noted */
 	const Data *data;        /* another format: rows are its cases, the columns its inputs, then its targets */
 	uint32_t *class;         /* [rows] its one-of-n targets as numbers of classes: they are one column */
 	const CsvColumns *roles; /* that options give to the columns of a CSV file; NULL: another format */
@@ -82,6 +85,7 @@ typedef struct Frame {
 bool is_missing(Text t); /* nothing, NA, NaN, null, None, ? */
 /* All columns that options choose, or that `schema` needs (NULL: none). In keep. */
 Frame *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema);
+Frame *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *schema); /* of a CSV file */
 /* Values of a row: numbers, or indices of words as numbers; NaN: missing. */
 void row_values(const Frame *t, uint64_t row, float *value);
 

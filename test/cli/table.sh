@@ -64,3 +64,21 @@ t train people.csv --no-save --folds 1
 awk -F, -v OFS=, 'NR == 1 { print $0, "part"; next } { print $0, "f" NR % 3 }' price.csv | awk -F, -v OFS=, '{ print $1, $2, $4, $3 }' >folds.csv
 t train folds.csv --fold part --no-save --quiet --epochs 50 --json | sed 's/.*"holdout/"holdout/'
 t train folds.csv --fold part --folds 2 --no-save --quiet
+
+# Tables as people have them: each is learnt, or refused with a place.
+awk 'BEGIN { print "a;b;k"; for (i = 0; i < 40; i++) print i % 7 ",5;" (i * 5) % 11 ",25;" (i % 7 > 3 ? "p" : "q") }' >comma.csv
+t train comma.csv --epochs 2 --no-save --json | grep -o '"columns".*'
+tr ';,' ',.' <comma.csv >point.csv
+t data comma.csv one.npz >/dev/null; t data point.csv two.npz >/dev/null
+cmp one.npz two.npz && echo "the same numbers"
+{ printf '\357\273\277'; sed 's/$/,\r/' point.csv; } >excel.csv
+t train excel.csv --epochs 2 --no-save 2>&1 | head -n 4
+bad 'v,k\n1.5,a\n2.5,b\n1e300,a\n4.5,a\n5.5,b\n'
+bad 'v,k\n1.5,a\n2.5,b\n-inf,a\n4.5,a\n5.5,b\n'
+bad 'age,k\n21,a\n35,b\n44,a\n?,a\n55,b\nold,b\n61,a\n'
+bad 'a,b\n'
+bad 'a,b\n,\n,\n,\n'
+bad 'a,b,k\n1,2,"x\n3,4,y\n'
+bad 'a|b|k\n1|2|x\n3|4|y\n'
+awk 'BEGIN { for (i = 0; i < 70000; i++) printf "%sc%d", i ? "," : "", i; print ""; for (i = 0; i < 70000; i++) printf "%s1", i ? "," : ""; print "" }' >wide.csv
+t train wide.csv --no-save 2>&1 | cut -c1-60
