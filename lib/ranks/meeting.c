@@ -11,7 +11,7 @@
 
 #include "ranks.h"
 
-enum { NO_RANK = UINT32_MAX };
+#define NO_RANK UINT32_MAX
 
 Ranks *ranks_new(Ctx *cx, const Comm *comm)
 {

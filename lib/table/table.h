@@ -66,7 +66,7 @@ typedef struct FrameColumn {
 	bool whole;      /* all numbers are */
 	float low, high; /* of the numbers */
 } FrameColumn;
-enum { NO_WORD = UINT32_MAX };
+#define NO_WORD UINT32_MAX
 
 typedef struct Frame {
 	const char *name;
