@@ -45,7 +45,7 @@ t gf11 switch routes | grep -E '^[A-H] |not drawn'
 t help | tail -n 1
 t train example:xor --quiet | grep -E 'example:xor|solved'
 t train example:xr
-t gf11 switch --help
+t gf11 switch --help | grep -E '^  --'
 bash -c 'eval "$("$MICROPROP" --completion bash)"
 	COMP_WORDS=(microprop gf11 sw); COMP_CWORD=2; _microprop; echo "${COMPREPLY[@]}"
 	COMP_WORDS=(microprop train --rule ad); COMP_CWORD=3; _microprop; echo "${COMPREPLY[@]}"'
