@@ -313,6 +313,13 @@ Formatted format_bytes(uint64_t n);                     /* 1.3 MB */
 void csv_put(FILE *f, const char *text);                /* in quotes where it needs them */
 bool ends_with(const char *name, const char *end);      /* in any case of letters */
 
+/* What a library call writes, as one text; free it.  text NULL: nothing was written, or memory ran out. */
+typedef struct TextOut {
+	char *text;
+	size_t len;
+} TextOut;
+void text_append(void *text_out, const char *text, size_t len); /* an mp_write_fn */
+
 /* What the terminal at `fd` can show. */
 typedef struct Screen {
 	bool terminal, colour, unicode;

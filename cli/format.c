@@ -105,6 +105,18 @@ bool ends_with(const char *name, const char *end)
 	return n >= m && !strcasecmp(name + n - m, end);
 }
 
+void text_append(void *text_out, const char *text, size_t len)
+{
+	TextOut *t = text_out;
+	char *longer = realloc(t->text, t->len + len + 1);
+	if (!longer)
+		return;
+	memcpy(longer + t->len, text, len);
+	t->text = longer;
+	t->len += len;
+	t->text[t->len] = '\0';
+}
+
 Screen screen_of(int fd)
 {
 	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");

@@ -122,29 +122,12 @@ void manual_help(FILE *f, const Command *c)
 /* ---- commands of a command ---- */
 
 /* The list that the tool of a command prints: name, operand and options, with tabs between; allocated. */
-typedef struct Verbs {
-	char *text;
-	size_t len;
-} Verbs;
-
-static void verbs_add(void *user, const char *text, size_t len)
+static TextOut verbs_read(const Command *c)
 {
-	Verbs *v = user;
-	char *longer = realloc(v->text, v->len + len + 1);
-	if (!longer)
-		return;
-	v->text = longer;
-	memcpy(v->text + v->len, text, len);
-	v->len += len;
-	v->text[v->len] = '\0';
-}
-
-static Verbs verbs_read(const Command *c)
-{
-	Verbs v = { 0 };
+	TextOut v = { 0 };
 	mp_tool *tool = NULL;
 	if (c->tool)
-		mp_tool_run(&tool, c->tool, 1, (const char *const[]){ "commands" }, verbs_add, &v, NULL);
+		mp_tool_run(&tool, c->tool, 1, (const char *const[]){ "commands" }, text_append, &v, NULL);
 	mp_tool_close(tool);
 	return v;
 }
@@ -193,7 +176,7 @@ static void verb_about(FILE *f, const char *text, const char *name)
 
 bool manual_verb(FILE *f, const Command *c, const char *name)
 {
-	Verbs verbs = verbs_read(c);
+	TextOut verbs = verbs_read(c);
 	char *at = verbs.text, *verb, *operand, *fits;
 	while ((verb = verb_next(&at, &operand, &fits)) && strcmp(verb, name))
 		continue;
@@ -476,7 +459,7 @@ static void complete_options(const OptionGroup *g)
 /* Names of a command's commands, with a blank before each. */
 static void complete_verbs(const Command *c)
 {
-	Verbs verbs = verbs_read(c);
+	TextOut verbs = verbs_read(c);
 	char *at = verbs.text, *verb, *operand, *fits;
 	while ((verb = verb_next(&at, &operand, &fits)))
 		printf(" %s", verb);

@@ -228,7 +228,7 @@ static int tune_model(Tune *t)
 
 /* ---- results ---- */
 
-/* Mean first-rung score of the trials with a value; the score of a trial is that of its last rung. */
+/* Mean score of the trials with a value, each at the last rung it reached. */
 static double value_score(const Search *s, uint32_t parameter, uint8_t value, uint32_t *count)
 {
 	double sum = 0;

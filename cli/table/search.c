@@ -93,49 +93,31 @@ double trial_epochs(const Search *s, const Trial *t)
 }
 
 /* Later rungs first, then the score, then the loss; NaN last.  The folds are the same for all trials. */
-static const Search *compared; /* for qsort; set by the one thread that sorts */
-
-static int by_score(const void *a, const void *b)
+static int by_score(const void *a, const void *b, void *search)
 {
+	const Search *s = search;
 	const Trial *x = a, *y = b;
 	if (x->rung != y->rung)
 		return x->rung > y->rung ? -1 : 1;
-	double p = trial_score(compared, x), q = trial_score(compared, y);
+	double p = trial_score(s, x), q = trial_score(s, y);
 	if (isnan(p) || isnan(q))
-		return isnan(p) - isnan(q);
+		return isnan(p) != isnan(q) ? isnan(p) - isnan(q) : x->number < y->number ? -1 : 1;
 	if (p != q)
 		return p > q ? -1 : 1;
-	p = mean(x->loss, compared->folds);
-	q = mean(y->loss, compared->folds);
+	p = mean(x->loss, s->folds);
+	q = mean(y->loss, s->folds);
 	return p != q ? p < q ? -1 : 1 : x->number < y->number ? -1 : 1;
 }
 
 /* ---- one network ---- */
 
-typedef struct Text {
-	char *s;
-	size_t len;
-} Text;
-
-static void text_add(void *user, const char *text, size_t len)
-{
-	Text *t = user;
-	char *longer = realloc(t->s, t->len + len + 1);
-	if (!longer)
-		return;
-	memcpy(longer + t->len, text, len);
-	t->s = longer;
-	t->len += len;
-	t->s[t->len] = '\0';
-}
-
 int trial_topology(mp_table *table, const Trial *t, char **text)
 {
-	Text out = { 0 };
+	TextOut out = { 0 };
 	mp_topology network = { sizeof network, trial_value(t, HIDDEN), trial_value(t, FUNCTION) };
-	int rc = after_table(table, mp_table_topology(table, &network, text_add, &out));
-	*text = out.s;
-	return !rc && !out.s ? EXIT_FAILED : rc;
+	int rc = after_table(table, mp_table_topology(table, &network, text_append, &out));
+	*text = out.text;
+	return !rc && !out.text ? EXIT_FAILED : rc;
 }
 
 int trial_options(mp_run *run, const Trial *t, uint64_t seed, double epochs, bool tested)
@@ -197,7 +179,7 @@ static int evaluate(Search *s, Trial *t, uint32_t fold, double epochs)
 
 typedef struct Rung {
 	Search *s;
-	Trial **todo;
+	Trial **pending;
 	uint32_t count;
 	double epochs;
 	uint32_t number;
@@ -219,7 +201,7 @@ static void *rung_work(void *arg)
 		}
 		if (i >= r->end)
 			break;
-		if (evaluate(r->s, r->todo[i / r->s->folds], i % r->s->folds, r->epochs))
+		if (evaluate(r->s, r->pending[i / r->s->folds], i % r->s->folds, r->epochs))
 			r->failed = 1;
 		r->done++;
 	}
@@ -231,8 +213,8 @@ static void log_rung(Search *s, const Rung *r)
 {
 	for (uint32_t i = 0; s->log && i < r->count; i++)
 		for (uint32_t f = 0; f < s->folds; f++)
-			fprintf(s->log, "%u %u %u %.17g %.17g %.17g\n", r->number, r->todo[i]->number, f, r->todo[i]->score[f],
-			        r->todo[i]->loss[f], r->todo[i]->epochs[f]);
+			fprintf(s->log, "%u %u %u %.17g %.17g %.17g\n", r->number, r->pending[i]->number, f,
+			        r->pending[i]->score[f], r->pending[i]->loss[f], r->pending[i]->epochs[f]);
 	if (s->log)
 		fflush(s->log);
 }
@@ -243,7 +225,7 @@ static int rung_run(Search *s, Args *a, uint32_t number, uint32_t *counted, doub
 {
 	Rung r = { .s = s, .epochs = epochs, .number = number };
 	uint32_t count = *counted;
-	r.todo = args_alloc(a, count + 1, sizeof *r.todo);
+	r.pending = args_alloc(a, count + 1, sizeof *r.pending);
 	for (uint32_t i = 0; i < count; i++) {
 		Trial *t = &s->trial[i];
 		t->rung = number;
@@ -254,7 +236,7 @@ static int rung_run(Search *s, Args *a, uint32_t number, uint32_t *counted, doub
 		if (logged)
 			*t = *logged;
 		else
-			r.todo[r.count++] = t;
+			r.pending[r.count++] = t;
 	}
 	r.end = r.count * s->folds;
 	pthread_t thread[64];
@@ -270,12 +252,11 @@ static int rung_run(Search *s, Args *a, uint32_t number, uint32_t *counted, doub
 	}
 	if (r.end < r.count * s->folds) { /* the trials before it are complete */
 		r.count = r.end / s->folds;
-		count = s->trials = (uint32_t)(r.count ? r.todo[r.count - 1] - s->trial + 1 : 1);
+		count = s->trials = (uint32_t)(r.count ? r.pending[r.count - 1] - s->trial + 1 : 1);
 	}
 	s->trained += (uint64_t)r.count * s->folds;
 	log_rung(s, &r);
-	compared = s;
-	qsort(s->trial, count, sizeof *s->trial, by_score);
+	qsort_r(s->trial, count, sizeof *s->trial, by_score, s);
 	*counted = count;
 	if (s->progress)
 		s->progress(s->user, s, number, count, s->trials);

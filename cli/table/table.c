@@ -76,23 +76,6 @@ int table_model_file(Args *a, const char *path, const char **file)
 	return EXIT_DONE;
 }
 
-typedef struct TextOut {
-	char *text;
-	size_t len;
-} TextOut;
-
-static void text_add(void *user, const char *text, size_t len)
-{
-	TextOut *t = user;
-	char *longer = realloc(t->text, t->len + len + 1);
-	if (!longer)
-		return;
-	memcpy(longer + t->len, text, len);
-	t->text = longer;
-	t->len += len;
-	t->text[t->len] = '\0';
-}
-
 static int write_topology(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "wxe");
@@ -112,7 +95,7 @@ static int table_net(TableRun *t, Args *a, Session *s, const char *file)
 	TextOut out = { 0 };
 	int rc = after_table(
 		t->table, mp_table_topology(t->table, &(mp_topology){ sizeof(mp_topology), args_text(a, "hidden"), NULL },
-	                                text_add, &out));
+	                                text_append, &out));
 	if (!rc && !out.text)
 		rc = EXIT_FAILED;
 	if (!rc && file)

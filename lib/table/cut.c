@@ -2,7 +2,7 @@
 /* Rows to train on and rows held out.  In: a table, its schema, a share or a fold.  Out: the part of every row.
  *
  * Rows are ranked by a random number each, inside their class if the cut is stratified; the first of every rank order
- * are held out.  Folds deal the same order out in turn, so that the folds are disjoint and cover all rows.  The same
+ * are held out.  Folds deal the same order out round-robin, so that they are disjoint and cover all rows.  The same
  * seed gives the same parts.  Sequences stay whole: then the unit is the sequence, and classes do not count. */
 #include <math.h>
 #include <stdlib.h>

@@ -76,37 +76,24 @@ void metrics_print(const Metrics *m, Buf *json)
 
 /* ---- reading ---- */
 
-typedef struct Reader {
-	Ctx *cx;
-	Loc at;
-} Reader;
-
-static _Noreturn void wrong(const Reader *r, const char *what)
-{
-	fail_at(r->cx, r->at, "use the file as microprop wrote it, or train anew",
-	        "the metrics of the model are damaged: %s", what);
-}
-
-static void free_tree(void *tree) { json_decref(tree); }
-
-static uint64_t count_of(const Reader *r, const json_t *v)
+static uint64_t count_of(const MetaReader *r, const json_t *v)
 {
 	if (!json_is_integer(v) || json_integer_value(v) < 0)
-		wrong(r, "a count is no whole number from 0 up");
+		meta_wrong(r, "a count is no whole number from 0 up");
 	return (uint64_t)json_integer_value(v);
 }
 
 /* null: not meaningful. */
-static void read_figure(const Reader *r, const json_t *from, const Figure *f, void *into)
+static void read_figure(const MetaReader *r, const json_t *from, const Figure *f, void *into)
 {
 	const json_t *v = json_object_get(from, f->key);
 	double x = json_is_null(v) ? (double)NAN : json_number_value(v);
 	if (!json_is_null(v) && (!json_is_number(v) || !(x >= f->low && x <= f->high)))
-		wrong(r, "a figure is missing, or out of its range");
+		meta_wrong(r, "a figure is missing, or out of its range");
 	memcpy((char *)into + f->off, &x, sizeof x);
 }
 
-static void read_classes(const Reader *r, const json_t *tree, uint32_t outputs, Metrics *m)
+static void read_classes(const MetaReader *r, const json_t *tree, uint32_t outputs, Metrics *m)
 {
 	const json_t *matrix = json_object_get(tree, "confusion"), *list = json_object_get(tree, "per_class");
 	uint32_t n = m->kind == METRICS_CLASSES ? outputs : m->kind == METRICS_BINARY ? 2 : 0;
@@ -114,14 +101,14 @@ static void read_classes(const Reader *r, const json_t *tree, uint32_t outputs, 
 	if (n == 0 || n > RECORDED_CLASSES)
 		return;
 	if (!json_is_array(matrix) || !json_is_array(list) || json_array_size(matrix) != n || json_array_size(list) != n)
-		wrong(r, "the confusion matrix does not fit the outputs of the network");
+		meta_wrong(r, "the confusion matrix does not fit the outputs of the network");
 	m->classes = n;
 	m->confusion = NEW(&r->cx->keep, (size_t)n * n, uint64_t);
 	m->per_class = NEW(&r->cx->keep, n, ClassMetrics);
 	for (uint32_t i = 0; i < n; i++) {
 		const json_t *row = json_array_get(matrix, i), *class = json_array_get(list, i);
 		if (!json_is_array(row) || json_array_size(row) != n || !json_is_object(class))
-			wrong(r, "the confusion matrix does not fit the outputs of the network");
+			meta_wrong(r, "the confusion matrix does not fit the outputs of the network");
 		for (uint32_t k = 0; k < n; k++) {
 			uint64_t c = m->confusion[(size_t)i * n + k] = count_of(r, json_array_get(row, k));
 			sum = c > m->cases || sum > m->cases ? UINT64_MAX : sum + c;
@@ -131,27 +118,15 @@ static void read_classes(const Reader *r, const json_t *tree, uint32_t outputs, 
 			read_figure(r, class, &class_figures[k], &m->per_class[i]);
 	}
 	if (sum != m->cases)
-		wrong(r, "the confusion matrix does not add up to the number of cases");
+		meta_wrong(r, "the confusion matrix does not add up to the number of cases");
 }
 
 Metrics *metrics_parse(Ctx *cx, Loc at, const char *json, uint32_t outputs)
 {
-	Reader r = { cx, at };
-	json_error_t error;
-	json_t *tree = json_loads(json, 0, &error);
-	if (!tree)
-		wrong(&r, "they are not JSON");
-	arena_defer(&cx->scratch, free_tree, tree);
-	if (json_integer_value(json_object_get(tree, "version")) != VERSION)
-		fail_at(cx, at, "use a newer microprop", "the metrics of the model are of another version");
-	const char *kind = json_string_value(json_object_get(tree, "kind"));
+	MetaReader r = { cx, at, "record of metrics" };
+	const json_t *tree = meta_read(&r, json, VERSION);
 	Metrics *m = NEW(&cx->keep, 1, Metrics);
-	m->kind = METRICS_KINDS;
-	for (int i = 0; kind && i < METRICS_KINDS; i++)
-		if (strcmp(metrics_kinds[i], kind) == 0)
-			m->kind = i;
-	if (m->kind == METRICS_KINDS)
-		wrong(&r, "they have no kind");
+	m->kind = meta_word(&r, json_object_get(tree, "kind"), metrics_kinds, METRICS_KINDS, "it has no kind");
 	m->cases = count_of(&r, json_object_get(tree, "cases"));
 	m->weight = (double)m->cases;
 	m->held_out = json_is_true(json_object_get(tree, "held_out"));

@@ -154,70 +154,47 @@ void schema_print(const Schema *s, Buf *json)
 
 /* ---- reading ---- */
 
-typedef struct Reader {
-	Ctx *cx;
-	Loc at;
-} Reader;
-
-static const char damaged[] = "use the file as microprop wrote it, or train anew";
-
-static _Noreturn void wrong(const Reader *r, const char *what)
-{
-	fail_at(r->cx, r->at, damaged, "the schema of the model is damaged: %s", what);
-}
-
-static void free_tree(void *tree) { json_decref(tree); }
-
-static int word_find(const Reader *r, const json_t *v, const char *const *words, int count, const char *what)
-{
-	const char *word = json_string_value(v);
-	for (int i = 0; word && i < count; i++)
-		if (strcmp(words[i], word) == 0)
-			return i;
-	wrong(r, what);
-}
-
-static const char *name_of(const Reader *r, const json_t *v, const char *what)
+static const char *name_of(const MetaReader *r, const json_t *v, const char *what)
 {
 	const char *text = json_string_value(v);
 	const char *name = text && json_string_length(v) == strlen(text) ? name_read(&r->cx->keep, text) : NULL;
 	if (!name || control_find(name, strlen(name)))
-		wrong(r, what);
+		meta_wrong(r, what);
 	return name;
 }
 
-static double finite_of(const Reader *r, const json_t *v, const char *what)
+static double finite_of(const MetaReader *r, const json_t *v, const char *what)
 {
 	double x = json_number_value(v);
 	if (!json_is_number(v) || !isfinite(x))
-		wrong(r, what);
+		meta_wrong(r, what);
 	return x;
 }
 
-static void read_categories(const Reader *r, const json_t *list, Field *c)
+static void read_categories(const MetaReader *r, const json_t *list, Field *c)
 {
 	size_t n = json_array_size(list);
 	uint32_t most = c->role == COLUMN_TARGET ? (uint32_t)LABEL_CLASSES : (uint32_t)MAX_CATEGORIES;
 	if (!json_is_array(list) || n == 0 || n > most)
-		wrong(r, "a column has no categories, or too many");
+		meta_wrong(r, "a column has no categories, or too many");
 	const char **category = NEW(&r->cx->keep, n, const char *);
 	Dict seen = { .arena = &r->cx->scratch };
 	for (size_t i = 0; i < n; i++) {
 		category[i] = name_of(r, json_array_get(list, i), "a category is no name");
 		if (dict_add(&seen, (Text){ category[i], (uint32_t)strlen(category[i]) }) != i)
-			wrong(r, "a category is listed twice");
+			meta_wrong(r, "a category is listed twice");
 	}
 	c->category = category;
 	c->categories = (uint32_t)n;
 }
 
-static void read_column(const Reader *r, const json_t *v, bool plain, Field *c)
+static void read_column(const MetaReader *r, const json_t *v, bool plain, Field *c)
 {
 	c->name = name_of(r, json_object_get(v, "name"), "a column has no name");
-	c->role = word_find(r, json_object_get(v, "role"), column_roles, COLUMN_ROLES, "a column has no role");
+	c->role = meta_word(r, json_object_get(v, "role"), column_roles, COLUMN_ROLES, "a column has no role");
 	if (c->role != COLUMN_INPUT && c->role != COLUMN_TARGET)
 		return;
-	c->kind = word_find(r, json_object_get(v, "kind"), value_kinds, VALUE_KINDS, "a column has no kind");
+	c->kind = meta_word(r, json_object_get(v, "kind"), value_kinds, VALUE_KINDS, "a column has no kind");
 	c->indicator = c->role == COLUMN_INPUT && json_is_true(json_object_get(v, "indicator"));
 	c->factor = 1;
 	if (plain)
@@ -228,12 +205,12 @@ static void read_column(const Reader *r, const json_t *v, bool plain, Field *c)
 		c->offset = finite_of(r, json_object_get(v, "offset"), "an offset is no number");
 		c->factor = finite_of(r, json_object_get(v, "factor"), "a factor is no number");
 		if (c->factor == 0)
-			wrong(r, "a factor is zero");
+			meta_wrong(r, "a factor is zero");
 	}
 }
 
 /* Targets of one kind, as the task says. */
-static void check_task(const Reader *r, const Schema *s)
+static void check_task(const MetaReader *r, const Schema *s)
 {
 	static const int kinds[TASK_COUNT] = { -1, VALUE_CATEGORY, VALUE_BINARY, VALUE_NUMBER };
 	uint32_t targets = 0;
@@ -243,38 +220,31 @@ static void check_task(const Reader *r, const Schema *s)
 			continue;
 		targets++;
 		if (c->kind != kinds[s->task])
-			wrong(r, "a target is not of the kind of the task");
+			meta_wrong(r, "a target is not of the kind of the task");
 	}
 	if ((s->task == TASK_NONE) != (targets == 0) || (s->task == TASK_CLASSES && targets != 1))
-		wrong(r, "the number of targets does not fit the task");
+		meta_wrong(r, "the number of targets does not fit the task");
 }
 
 Schema *schema_parse(Ctx *cx, Loc at, const char *json)
 {
-	Reader r = { cx, at };
-	json_error_t error;
-	json_t *tree = json_loads(json, 0, &error);
-	if (!tree)
-		wrong(&r, "it is not JSON");
-	arena_defer(&cx->scratch, free_tree, tree);
-	const json_t *list = json_object_get(tree, "columns");
-	if (json_integer_value(json_object_get(tree, "version")) != VERSION)
-		fail_at(cx, at, "use a newer microprop", "the schema of the model is of another version");
+	MetaReader r = { cx, at, "schema" };
+	const json_t *tree = meta_read(&r, json, VERSION), *list = json_object_get(tree, "columns");
 	if (!json_is_array(list) || json_array_size(list) == 0 || json_array_size(list) > MAX_COLUMNS)
-		wrong(&r, "it has no columns, or too many");
+		meta_wrong(&r, "it has no columns, or too many");
 	Schema *s = NEW(&cx->keep, 1, Schema);
 	s->columns = (uint32_t)json_array_size(list);
 	s->column = NEW(&cx->keep, s->columns, Field);
-	s->task = word_find(&r, json_object_get(tree, "task"), task_names, TASK_COUNT, "it has no task");
+	s->task = meta_word(&r, json_object_get(tree, "task"), task_names, TASK_COUNT, "it has no task");
 	s->plain = json_is_true(json_object_get(tree, "plain"));
 	for (uint32_t i = 0; i < s->columns; i++)
 		read_column(&r, json_array_get(list, i), s->plain, &s->column[i]);
 	if (!names_unique(cx, s))
-		wrong(&r, "a column is listed twice");
+		meta_wrong(&r, "a column is listed twice");
 	if (!s->plain)
 		check_task(&r, s);
 	schema_units(cx, s);
 	if (!s->inputs)
-		wrong(&r, "it has no inputs");
+		meta_wrong(&r, "it has no inputs");
 	return s;
 }

@@ -204,4 +204,18 @@ CurvePoints curve_roc(Ctx *cx, const Data *d, int kind, const double *outputs, u
 #define CALIBRATE_GUESS UINT32_MAX
 CurvePoints curve_calibration(Ctx *cx, const Data *d, int kind, const double *outputs, uint32_t class, uint64_t *count);
 
+/* ---- inside the module: meta.c, JSON in the metadata of a model --------------------------------- */
+
+/* The text comes from a file that anyone may have written: everything is checked. */
+typedef struct MetaReader {
+	Ctx *cx;
+	Loc at;
+	const char *what; /* "schema", "metrics" */
+} MetaReader;
+struct json_t;
+_Noreturn void meta_wrong(const MetaReader *r, const char *why);
+/* The tree of an object of this version; freed with scratch. */
+struct json_t *meta_read(const MetaReader *r, const char *json, int version);
+int meta_word(const MetaReader *r, const struct json_t *v, const char *const *words, int count, const char *why);
+
 #endif

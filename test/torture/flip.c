@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Flips a bit in each object of a run in turn, at each stage of it, and says what became of the run:
+/* Flips a bit in one object of a run after the other, at each stage of it, and says what became of the run:
  *
  *   repaired   a fault was reported, and the result has the bits of an undisturbed run
  *   harmless   nothing was reported, and the result has them, too
@@ -377,7 +377,7 @@ static int judge(const Flip *f, bool ended, const Outcome *o)
 	return o->faults ? REPAIRED : HARMLESS;
 }
 
-/* Objects in turn; stages in turn for each; the rest at random. */
+/* Objects round-robin, stages round-robin for each; the rest at random. */
 static bool choose(uint64_t seed, uint64_t number, int only, Flip *f)
 {
 	uint64_t random = random_u64(seed, STREAM_SPLIT, number);
