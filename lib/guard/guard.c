@@ -30,8 +30,8 @@
 #include "parts.h"
 #include "ranks.h"
 
-enum { MOST_NOTES = 20, MAX_ATTEMPTS = 6 };          /* faults reported one by one; rollbacks without progress */
 enum { SMALL_BLOCKS = (64 << 20) / CHECKSUM_BLOCK }; /* so much data is verified before every save: milliseconds */
+enum { REPLAY_UPDATES = 200 }; /* at least so many from one replay of an outlier to the next, whatever the clock says */
 static const double error_outlier = 2, change_outlier = 8, decay = 0.99;
 
 /* Shares of the time, by level. */
@@ -43,52 +43,8 @@ static const Shares shares[] = {
 	[GUARD_FULL] = { .state = 1, .snapshots = 0.005, .data = 0.01, .leaves = 0.01, .outliers = 0.01 },
 };
 
-typedef struct Budget {
-	double cost, last; /* of the last time, and when that was */
-} Budget;
-
 /* Bits of Message.due. */
 enum { DUE_SNAPSHOT, DUE_PASS, DUE_LEAF };
-
-struct Guard {
-	Run *r;
-	int level;
-	Arena own;   /* all memory of one call of run_train, */
-	Arena fixed; /* but that of data checksums */
-	Monitor monitor;
-	GuardCount count;
-
-	State state;
-	bool checksummed; /* state.checksum is that of the current state */
-	bool fused;       /* updates compute Monitor.before and Monitor.after */
-	Position at;      /* expected */
-
-	const Data *bound;
-	DataChecksums *data;
-	Order *order;
-	Region loop;
-	Tables tables;
-	bool options_changed; /* tables change when data is next bound */
-	uint64_t batch_count; /* examples of the current batch */
-	bool in_pass;         /* blocks of examples are verified before their first batch, */
-	uint64_t pass_epoch;  /* in this epoch; */
-	uint64_t entered;     /* number of blocks verified */
-
-	bool neighbours;  /* the leaf of this batch is compared with the next rank's result */
-	Pair pair[PAIRS]; /* the results */
-
-	Budget checks, snapshots, passes, leaves, outliers, saves;
-	double error, change; /* decaying maxima */
-	bool has_maxima;
-	struct {
-		uint64_t update; /* 0: none */
-		double error;
-		float change;
-		double began; /* the rollback */
-	} outlier;
-	uint64_t furthest;        /* update */
-	uint32_t attempts, notes; /* faults since `furthest` grew; notes given */
-};
 
 static bool due(const Budget *b, double share, double now) { return now - b->last >= b->cost / share - b->cost; }
 
@@ -148,100 +104,6 @@ static uint64_t best_hash_now(const Guard *g)
 	return best_hash(r, r->opt.keep_best ? r->best_weights : NULL, &r->best_at);
 }
 
-/* ---- rollback ---- */
-
-/* To the latest valid snapshot, alone or with all ranks.  fault: its cause; NULL: an outlier is to be replayed. */
-static void restore(Guard *g, int newest, const char *fault)
-{
-	Run *r = g->r;
-	bool give_up = fault && ++g->attempts > MAX_ATTEMPTS;
-	unsigned long long update = r->at.updates;
-	int which = snapshot_choose(&g->state, newest, &give_up, &g->count.snapshots);
-	if (r->ranks)
-		r->ranks->ended = which < 0; /* all ranks know, and fail without a message */
-	if (give_up)
-		fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine or on other cores (taskset)",
-		     "update %llu fails again and again: %s", update, fault ? fault : "it jumps");
-	if (which < 0)
-		fail(&r->cx, MP_FAILED, "start again from the last checkpoint, on another machine",
-		     "every snapshot of the weights in memory is corrupted too");
-	snapshot_restore(&g->state, which);
-	g->at = r->at;
-	g->checksummed = true;
-	g->monitor.corrupted_sums = 0;
-	if (r->ranks)
-		r->ranks->due = 0; /* tasks that were agreed on are void */
-	order_forget(g->order);
-	g->monitor.corrupted_lists = 0;
-	r->target->guard->attach(r->program, &g->monitor); /* discards the current batch */
-	if (which != SNAPSHOT_RECENT)
-		g->state.snapshot[SNAPSHOT_RECENT].valid = false;
-	if (g->in_pass && r->at.epoch < g->pass_epoch)
-		g->in_pass = g->state.snapshot[SNAPSHOT_PASS].valid = false;
-	if (fault) {
-		g->count.rollbacks++;
-		g->outlier.update = 0; /* if there was one, this was its cause */
-	}
-}
-
-static const char remedy[] =
-	"training goes on from a snapshot; look into the memory of this machine if it happens again";
-
-/* A fault, with the position before it. */
-static const char *fault_text(Guard *g, const char *fault)
-{
-	Buf b = { .arena = &g->r->cx.scratch };
-	buf_printf(&b, "epoch %llu, update %llu: %s", (unsigned long long)g->r->at.epoch + 1,
-	           (unsigned long long)g->r->at.updates, fault);
-	return b.s;
-}
-
-/* Reports a fault_text, of this process or of a rank; returns its end, with the rank. */
-static const char *report_fault(Guard *g, uint32_t rank, const char *text)
-{
-	Buf b = { .arena = &g->r->cx.scratch };
-	int place = (int)(strchr(text, ':') - text);
-	if (rank != UINT32_MAX)
-		buf_printf(&b, "rank %u: ", rank);
-	buf_puts(&b, text + place + 2);
-	if (g->notes++ < MOST_NOTES)
-		note(&g->r->cx, remedy, "silent corruption in %.*s: %s", place, text, b.s);
-	return b.s;
-}
-
-/* After an exchange: a rank has requested it, or weights mismatch. All ranks do this. */
-static void roll_back_ranks(void *self, const char *mismatch)
-{
-	Guard *g = self;
-	const Message *all = &g->r->ranks->all;
-	bool requested = all->kind == MSG_ROLLBACK;
-	const char *fault = NULL;
-	if (mismatch)
-		fault = report_fault(g, UINT32_MAX, fault_text(g, mismatch));
-	else if (requested && *all->text)
-		fault = report_fault(g, all->culprit, all->text);
-	restore(g, requested ? all->snapshot : SNAPSHOT_RECENT, fault);
-}
-
-/* Alone, or with all ranks in their next exchange. */
-static Status roll_back(Guard *g, int newest, const char *fault)
-{
-	const char *text = fault ? fault_text(g, fault) : "";
-	if (g->r->ranks) {
-		ranks_request_rollback(&g->r->cx, g->r->ranks, newest, text);
-		roll_back_ranks(g, NULL);
-	} else {
-		restore(g, newest, fault ? report_fault(g, UINT32_MAX, text) : NULL);
-	}
-	return ROLLED_BACK;
-}
-
-static Status fault_found(Guard *g, uint64_t *count, int newest, const char *fault)
-{
-	++*count;
-	return roll_back(g, newest, fault);
-}
-
 /* ---- checks ---- */
 
 /* found: as state_mismatch. */
@@ -249,7 +111,7 @@ static Status verify_state(Guard *g, const uint64_t *found)
 {
 	const char *mismatch = state_mismatch(&g->state, found);
 	g->count.checks++;
-	return mismatch ? fault_found(g, &g->count.state, SNAPSHOT_RECENT, mismatch) : MP_OK;
+	return mismatch ? guard_fault(g, &g->count.state, SNAPSHOT_RECENT, mismatch) : MP_OK;
 }
 
 static Status before_export(void *self)
@@ -296,12 +158,12 @@ static Status verify_tables(Guard *g)
 	uint64_t ones = hooks->mend ? hooks->mend(g->r->program) : 0;
 	g->count.repaired += ones;
 	if (mismatch || ones)
-		return fault_found(g, &g->count.tables, SNAPSHOT_PREVIOUS,
+		return guard_fault(g, &g->count.tables, SNAPSHOT_PREVIOUS,
 		                   mismatch ? mismatch : "a unit that is always 1 changed by itself, and was repaired");
 	if (!order_intact(g->order))
-		return fault_found(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself");
+		return guard_fault(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself");
 	if (g->state.best_hash != best_hash_now(g))
-		return fault_found(g, &g->count.best, SNAPSHOT_PREVIOUS, "the weights of the best epoch changed by themselves");
+		return guard_fault(g, &g->count.best, SNAPSHOT_PREVIOUS, "the weights of the best epoch changed by themselves");
 	return MP_OK;
 }
 
@@ -323,7 +185,7 @@ static void checksum_data(Guard *g, uint64_t batch)
 static Status verify_data(Guard *g, uint64_t first, uint64_t count)
 {
 	const char *mismatch = data_mismatch(g->data, data_read(g), g->r->net, first, count, &g->count.repaired);
-	return mismatch ? fault_found(g, &g->count.data, SNAPSHOT_PREVIOUS, mismatch) : MP_OK;
+	return mismatch ? guard_fault(g, &g->count.data, SNAPSHOT_PREVIOUS, mismatch) : MP_OK;
 }
 
 /* Nothing but the end of an update or an epoch changes it. */
@@ -332,7 +194,7 @@ static Status verify_position(Guard *g)
 	if (memcmp(&g->at, &g->r->at, sizeof g->at) == 0)
 		return MP_OK;
 	g->r->at = g->at;
-	return fault_found(g, &g->count.position, SNAPSHOT_RECENT, "the position of the run changed by itself");
+	return guard_fault(g, &g->count.position, SNAPSHOT_RECENT, "the position of the run changed by itself");
 }
 
 /* With `full`, the weights were trained on intact data and tables. */
@@ -377,7 +239,7 @@ static Status verify_leaf(Guard *g, const Batch *b)
 	else
 		buf_printf(&text, "leaf %u of the batch, recomputed on core %d and then on core %d, has come out differently",
 		           g->monitor.leaf, second, third);
-	return fault_found(g, &g->count.leaves, SNAPSHOT_RECENT, text.s);
+	return guard_fault(g, &g->count.leaves, SNAPSHOT_RECENT, text.s);
 }
 
 /* A leaf of another rank: its cases may not have been validated here. */
@@ -432,7 +294,7 @@ static Status verify_pairs(Guard *g)
 			TRY(verify_data(g, 0, 0));
 		}
 		if (fault)
-			return fault_found(g, &g->count.leaves, SNAPSHOT_RECENT, fault);
+			return guard_fault(g, &g->count.leaves, SNAPSHOT_RECENT, fault);
 	}
 	return MP_OK;
 }
@@ -445,6 +307,7 @@ static bool is_outlier(const Guard *g, double error, float change)
 	if (!isfinite(error) || !isfinite(change))
 		return true;
 	return g->has_maxima && (error > error_outlier * g->error || change > change_outlier * g->change) &&
+	       (!g->count.replays || g->r->at.updates >= g->outlier.replayed + REPLAY_UPDATES) &&
 	       due(&g->outliers, shares[g->level].outliers, clock_seconds());
 }
 
@@ -465,20 +328,21 @@ static Status check_outlier(Guard *g, const Tally *t)
 	if (replayed && memcmp(&g->outlier.error, &error, sizeof error) == 0 &&
 	    memcmp(&g->outlier.change, &change, sizeof change) == 0) {
 		g->count.replays++;
+		g->outlier.replayed = g->outlier.update;
 		g->outlier.update = 0;
 		spent(&g->outliers, g->outlier.began);
 		note_maxima(g, error, change);
 		return verify_data(g, 0, 0); /* corrupted data would give the same again */
 	}
 	if (replayed)
-		return fault_found(g, &g->count.outliers, SNAPSHOT_RECENT,
+		return guard_fault(g, &g->count.outliers, SNAPSHOT_RECENT,
 		                   "the error or a weight change jumped, and was another when the update was replayed");
 	if (outlier && !(r->ranks && r->ranks->mpi_sum)) { /* sums of the MPI library may differ without a fault */
 		g->outlier.update = r->at.updates;
 		g->outlier.error = error;
 		g->outlier.change = change;
 		g->outlier.began = clock_seconds();
-		return roll_back(g, SNAPSHOT_RECENT, NULL);
+		return guard_roll_back(g, SNAPSHOT_RECENT, NULL);
 	}
 	note_maxima(g, error, change);
 	return MP_OK;
@@ -579,7 +443,7 @@ static Status verify_blocks(Guard *g, const Batch *b)
 		double began = clock_seconds();
 		uint64_t first = order_block(g->order, g->entered, &count);
 		if (first + count > g->order->examples)
-			return fault_found(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself");
+			return guard_fault(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself");
 		if (count)
 			TRY(verify_data(g, first, count));
 		g->passes.cost += clock_seconds() - began;
@@ -611,10 +475,10 @@ static Status before_batch(void *self, const Batch *b)
 static Status verify_use(Guard *g)
 {
 	if (g->monitor.corrupted_lists)
-		return fault_found(g, &g->count.tables, SNAPSHOT_RECENT,
+		return guard_fault(g, &g->count.tables, SNAPSHOT_RECENT,
 		                   "transposed index lists changed by themselves before they were used");
 	return g->order->damaged
-	           ? fault_found(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself")
+	           ? guard_fault(g, &g->count.order, SNAPSHOT_PREVIOUS, "the order of examples changed by itself")
 	           : MP_OK;
 }
 
@@ -647,7 +511,7 @@ static Status after_sum(void *self, const Batch *b)
 
 static Status verify_sums(Guard *g)
 {
-	return g->monitor.corrupted_sums ? fault_found(g, &g->count.sums, SNAPSHOT_RECENT,
+	return g->monitor.corrupted_sums ? guard_fault(g, &g->count.sums, SNAPSHOT_RECENT,
 	                                               "a sum of gradients changed by itself before it was used")
 	                                 : MP_OK;
 }
@@ -744,7 +608,7 @@ static Status before_vote(void *self, Message *own)
 
 static const RankObserver rank_observer = {
 	.before_vote = before_vote,
-	.roll_back = roll_back_ranks,
+	.roll_back = guard_roll_back_ranks,
 	.after_reduce = compare_leaves,
 };
 

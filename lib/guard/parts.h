@@ -97,4 +97,59 @@ void pairs_compare(Run *r, const Batch *b, const Monitor *m, uint64_t update, Pa
                    void *guard, Pair pair[PAIRS]);
 const char *pair_fault(Arena *a, const Pair *p, bool is_own); /* NULL: none, or the other rank reports it */
 
+/* ---- guard.c ---- */
+
+typedef struct Budget {
+	double cost, last; /* of the last time, and when that was */
+} Budget;
+
+struct Guard {
+	Run *r;
+	int level;
+	Arena own;   /* all memory of one call of run_train, */
+	Arena fixed; /* but that of data checksums */
+	Monitor monitor;
+	GuardCount count;
+
+	State state;
+	bool checksummed; /* state.checksum is that of the current state */
+	bool fused;       /* updates compute Monitor.before and Monitor.after */
+	Position at;      /* expected */
+
+	const Data *bound;
+	DataChecksums *data;
+	Order *order;
+	Region loop;
+	Tables tables;
+	bool options_changed; /* tables change when data is next bound */
+	uint64_t batch_count; /* examples of the current batch */
+	bool in_pass;         /* blocks of examples are verified before their first batch, */
+	uint64_t pass_epoch;  /* in this epoch; */
+	uint64_t entered;     /* number of blocks verified */
+
+	bool neighbours;  /* the leaf of this batch is compared with the next rank's result */
+	Pair pair[PAIRS]; /* the results */
+
+	Budget checks, snapshots, passes, leaves, outliers, saves;
+	double error, change; /* decaying maxima */
+	bool has_maxima;
+	struct {
+		uint64_t update;   /* 0: none */
+		uint64_t replayed; /* the last one */
+		double error;
+		float change;
+		double began; /* the rollback */
+	} outlier;
+	uint64_t furthest;        /* update */
+	uint32_t attempts, notes; /* faults since `furthest` grew; notes given */
+};
+
+/* ---- rollback.c ---- */
+
+/* Rolls back, alone or with all ranks in their next exchange; fault: its cause, NULL: an outlier is to be replayed.
+ * Returns ROLLED_BACK. */
+Status guard_roll_back(Guard *g, int newest, const char *fault);
+Status guard_fault(Guard *g, uint64_t *count, int newest, const char *fault); /* counts it and rolls back */
+void guard_roll_back_ranks(void *guard, const char *mismatch);                /* RankObserver: after an exchange */
+
 #endif
