@@ -7,6 +7,7 @@
 
 typedef struct MeasureArgs {
 	Run *r;
+	const Run *from;
 	const mp_data *data;
 	uint64_t i;
 	bool held_out;
@@ -150,17 +151,16 @@ static void keep_body(void *arg)
 {
 	MeasureArgs *a = arg;
 	Ctx *cx = &a->r->cx;
-	if (!a->r->measured || !a->r->measured->data)
-		fail(cx, MP_BAD_INPUT, "call mp_run_measure before", "this run was not measured");
-	Metrics *m = NEW(&cx->keep, 1, Metrics);
-	*m = *a->r->measured->metrics;
-	m->held_out = a->held_out;
-	a->r->kept_metrics = m;
+	const Measurement *from = a->from->measured;
+	if (!from || !from->data)
+		fail(cx, MP_BAD_INPUT, "call mp_run_measure before", "that run was not measured");
+	a->r->kept_metrics = metrics_copy(&cx->keep, from->metrics);
+	a->r->kept_metrics->held_out = a->held_out;
 }
 
-mp_status mp_run_keep_metrics(mp_run *run, int held_out)
+mp_status mp_run_keep_metrics(mp_run *run, const mp_run *measured, int held_out)
 {
-	return api_call(&run->cx, keep_body, &(MeasureArgs){ .r = run, .held_out = held_out != 0 });
+	return api_call(&run->cx, keep_body, &(MeasureArgs){ .r = run, .from = measured, .held_out = held_out != 0 });
 }
 
 static void kept_body(void *arg)

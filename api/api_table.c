@@ -46,6 +46,16 @@ static void options_take(Ctx *cx, mp_data_options *own, const mp_data_options *g
 		     "these data options are not of this version of the library");
 }
 
+/* -1: by what the inputs are. */
+static int input_scale(Ctx *cx, const char *name)
+{
+	int scale = name ? scale_find((Text){ name, (uint32_t)strlen(name) }) : -1;
+	if (name && scale < 0)
+		fail(cx, MP_BAD_INPUT, "scale with range (to 0..1) or zscore (mean 0, deviation 1), or write none",
+		     "there is no scale '%.40s'", name);
+	return scale;
+}
+
 static void open_body(void *arg)
 {
 	TableArgs *a = arg;
@@ -54,8 +64,10 @@ static void open_body(void *arg)
 	Buf decisions = { .arena = &cx->keep };
 	buf_puts(&decisions, "");
 	options_take(cx, &own, a->options);
+	int scale = input_scale(cx, own.scale);
+	own.scale = NULL;
 	Frame *t = table_open(cx, a->path, &own, NULL);
-	Schema *s = schema_infer(cx, t, &(InferOptions){ task_find(cx, a->task), &decisions });
+	Schema *s = schema_infer(cx, t, &(InferOptions){ task_find(cx, a->task), scale, &decisions });
 	a->t->table = t;
 	a->t->schema = s;
 	a->t->info = (mp_table_info){ .size = sizeof a->t->info,
@@ -188,8 +200,8 @@ static void topology_body(void *arg)
 		fail(cx, MP_BAD_INPUT, "set mp_topology.size to sizeof(mp_topology)",
 		     "this topology is not of this version of the library");
 	topology_print(cx, a->t->schema,
-	               &(NetworkFor){ a->t->table->name, a->t->cases[PART_TRAIN], a->t->cases[PART_HELD_OUT] > 0,
-	                              own.hidden, own.function },
+	               &(NetworkFor){ a->t->table->name, a->t->cases[PART_TRAIN], a->t->table->rows,
+	                              a->t->cases[PART_HELD_OUT] > 0, own.hidden, own.function },
 	               &out);
 	a->write(a->user, out.s, out.len);
 }

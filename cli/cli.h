@@ -204,6 +204,10 @@ typedef struct TableRun {
 	uint64_t held_out;
 	uint32_t folds;                                          /* 0: no cross-validation */
 	double fold_score[MOST_TABLE_FOLDS], fold_mean, fold_sd; /* accuracy or R2 */
+	uint64_t fold_epochs[MOST_TABLE_FOLDS];                  /* the best epoch; 0: diverged */
+	bool refit;                                              /* the model is trained once more, on all rows */
+	uint64_t refit_epochs;                                   /* 0: that was not done */
+	bool (*stopped)(void);                                   /* by a signal; NULL: those end the program */
 	uint64_t seed;                                           /* with restarts: the best */
 	const char *model;                                       /* file that the model is saved to; NULL: none */
 } TableRun;
@@ -215,6 +219,8 @@ int table_model_file(Args *a, const char *path, const char **file);
 /* Opens the table, cuts it, makes a network for it; test: data to test on, NULL: rows are held out. */
 /* The seed of `count` whose network has the least error on the rows held out: t->seed. */
 int table_restarts(TableRun *t, Args *a, const Session *from, uint64_t count);
+/* A network and a run for all rows, and for as many epochs as cross-validation found best. Without one: no run. */
+int table_refit(TableRun *t, Args *a, Session *all);
 int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const char *test);
 
 /* ---- waiting.c: a note where nothing comes ------------------------------------------------------- */

@@ -40,9 +40,12 @@ static const Option output_options[] = {
 
 static const Option table_options[] = {
 	{ "task", "auto|classes|regression", "what the target is; default: found from its values" },
-	{ "hidden", "SIZES", "sizes of the hidden layers, such as 64,32; default 100" },
+	{ "hidden", "SIZES", "sizes of the hidden layers, such as 64,32; default 50, from 1000 rows on 100" },
 	{ "holdout", "X", "share of the rows that is held out; default 0.2, none below 20 rows" },
 	{ "folds", "K", "cross-validate with K folds first" },
+	{ "no-refit", NULL,
+	  "keep the network trained without the rows held out; default up to 2000 rows: train it once more, on all rows, "
+	  "for as many epochs as folds find best" },
 	{ "balance", NULL, "weight cases so that all classes count the same" },
 	{ "write-topo", "FILE", "write the topology that was made" },
 	{ NULL, NULL, NULL },
@@ -85,6 +88,7 @@ static void signal_stop(int number)
 
 typedef struct Train {
 	Session s;
+	Session all; /* tables: trained once more on all rows */
 	Args *args;
 	TableRun table;
 	const mp_metrics *metrics; /* tables: of the rows held out, else of all */
@@ -297,9 +301,10 @@ static int train_save(Train *t)
 	const char *file = t->table.table ? t->table.model : args_text(t->args, "save");
 	mp_run_save_wait(t->s.run);
 	bool best = t->table.table && t->s.test; /* a model: the weights of the best epoch */
-	int rc = !file  ? EXIT_DONE
-	         : best ? after_run(t->s.run, mp_run_save_best(t->s.run, file))
-	                : after_run(t->s.run, mp_run_save(t->s.run, file));
+	int rc = !file                   ? EXIT_DONE
+	         : t->table.refit_epochs ? after_run(t->all.run, mp_run_save(t->all.run, file))
+	         : best                  ? after_run(t->s.run, mp_run_save_best(t->s.run, file))
+	                                 : after_run(t->s.run, mp_run_save(t->s.run, file));
 	if (!rc && t->dir.path)
 		rc = rundir_save(&t->dir, t->s.run);
 	if (rc)
@@ -376,6 +381,8 @@ static void result_json(const Train *t, const mp_report *r)
 		metrics_json(&j, t->s.run, t->metrics);
 		columns_json(&j, t->s.run);
 		json_count(&j, "holdout_cases", t->table.held_out);
+		json_real(&j, "refit_epochs", t->table.refit_epochs ? (double)t->table.refit_epochs : NAN);
+		json_text(&j, "refit_fingerprint", t->table.refit_epochs ? mp_run_get_report(t->all.run)->fingerprint : NULL);
 		if (t->table.folds) {
 			json_open(&j, "folds", '{');
 			json_real(&j, "mean", t->table.fold_mean);
@@ -506,6 +513,10 @@ static void result_table(const Train *t, const mp_report *r)
 	figures_line(mp_run_get_figures(t->s.run));
 	if (r->fingerprint)
 		show(stdout, "fingerprint %s\n", r->fingerprint);
+	if (t->table.refit_epochs)
+		show(stdout, "trained once more on all rows for %s, as %u folds found best, fingerprint %s\n",
+		     format_things(t->table.refit_epochs, "epoch").s, t->table.folds,
+		     mp_run_get_report(t->all.run)->fingerprint);
 	if (t->saved)
 		show(stdout, "saved to %s\n", t->saved);
 }
@@ -551,7 +562,29 @@ static int train_measure(Train *t)
 	t->metrics = mp_run_measure(t->s.run, t->s.test ? t->s.test : t->s.data);
 	if (!t->metrics)
 		return after_run(t->s.run, MP_FAILED);
-	return after_run(t->s.run, mp_run_keep_metrics(t->s.run, t->s.test != NULL));
+	return after_run(t->s.run, mp_run_keep_metrics(t->s.run, t->s.run, t->s.test != NULL));
+}
+
+static bool stopped_by_signal(void) { return signal_seen != 0; }
+
+/* The model gets all rows, and the metrics of the network that was trained without those held out. */
+static int train_refit(Train *t)
+{
+	if (!t->table.refit || signal_seen || mp_run_get_report(t->s.run)->simulated_seconds > 0)
+		return EXIT_DONE;
+	uint32_t folds = t->table.folds;
+	t->table.stopped = stopped_by_signal;
+	int rc = table_refit(&t->table, t->args, &t->all);
+	if (rc || !t->table.refit_epochs)
+		return rc;
+	signal_run = t->all.run;
+	mp_status status = signal_seen ? MP_STOPPED : mp_run_train(t->all.run, t->all.data, NULL, NULL, NULL);
+	if (status != MP_OK) { /* it diverged, or a signal came: the network there is remains the model */
+		t->table.refit_epochs = 0;
+		t->table.folds = signal_seen ? folds : t->table.folds;
+		return EXIT_DONE;
+	}
+	return after_run(t->all.run, mp_run_keep_metrics(t->all.run, t->s.run, 1));
 }
 
 /* Of many seeds the one with the least error on the rows held out. */
@@ -562,6 +595,8 @@ static int train_table_seed(Train *t)
 	snprintf(number, sizeof number, "%llu", (unsigned long long)t->table.seed);
 	return rc ? rc : after_run(t->s.run, mp_run_set(t->s.run, "seed", number));
 }
+
+static int train_done(void) { return signal_seen ? 128 + signal_seen : EXIT_DONE; }
 
 static int train_steps(Train *t)
 {
@@ -598,14 +633,15 @@ static int train_steps(Train *t)
 		return rc;
 	if (status == MP_STOPPED && !signal_seen) /* another rank had a signal */
 		signal_seen = SIGTERM;
-	int done = signal_seen ? 128 + signal_seen : EXIT_DONE;
 	if (!t->speaks)
-		return done;
+		return train_done();
 	rc = t->table.table ? train_measure(t) : EXIT_DONE;
+	if (!rc && t->table.table)
+		rc = train_refit(t);
 	if (!rc)
 		rc = train_save(t);
 	int shown = train_result(t);
-	return rc ? rc : shown ? shown : done;
+	return rc ? rc : shown ? shown : train_done();
 }
 
 static int train_run(Args *a)
@@ -614,6 +650,7 @@ static int train_run(Args *a)
 	int rc = train_steps(&t), closed = rundir_close(&t.dir);
 	signals_default();
 	session_close(&t.s);
+	session_close(&t.all);
 	mp_table_close(t.table.table);
 	return rc ? rc : closed;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tune: searches the settings of a network for a table, trains the best on all rows and saves it; with --ensemble the
  * best few, as one network. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,7 @@ static int ensemble_text(const Member *m, uint32_t members, char **text)
 		}
 		fprintf(f, "connect m%u.%u -> out\n", i + 1, hidden);
 	}
-	fprintf(f, "connect true -> out\ntrain until never error %s\n", mp_run_get(m[0].run, "error"));
+	fprintf(f, "connect in, true -> out\ntrain until never error %s\n", mp_run_get(m[0].run, "error"));
 	return fclose(f) ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -150,7 +151,7 @@ static int ensemble_text(const Member *m, uint32_t members, char **text)
 static int ensemble_weights(Args *a, Member *m, uint32_t members, Member *all)
 {
 	size_t total = (size_t)mp_net_get_info(all->net)->connections, at = 0;
-	uint32_t outputs = mp_net_get_info(all->net)->outputs;
+	uint32_t inputs = mp_net_get_info(all->net)->inputs, outputs = mp_net_get_info(all->net)->outputs;
 	double *w = args_alloc(a, total, sizeof *w);
 	for (uint32_t i = 0; i < members; i++) {
 		size_t n = (size_t)mp_net_get_info(m[i].net)->connections;
@@ -159,20 +160,23 @@ static int ensemble_weights(Args *a, Member *m, uint32_t members, Member *all)
 		if (rc)
 			return rc;
 		uint32_t before = mp_net_get_group(m[i].net, mp_net_get_info(m[i].net)->groups - 2)->units;
-		size_t hidden = n - (size_t)outputs * (before + 1);
+		size_t hidden = n - (size_t)outputs * (1 + inputs + before);
 		memcpy(w + at, m[i].weight, hidden * sizeof *w);
 		at += hidden;
 		m[i].weight += hidden; /* the rest: rows of the outputs */
 	}
 	for (uint32_t o = 0; o < outputs; o++) {
-		double *bias = &w[at++];
+		double *direct = &w[at]; /* bias and inputs, which all members share */
+		at += 1 + inputs;
 		for (uint32_t i = 0; i < members; i++) {
 			uint32_t before = mp_net_get_group(m[i].net, mp_net_get_info(m[i].net)->groups - 2)->units;
-			*bias += *m[i].weight++ / members;
+			for (uint32_t k = 0; k < 1 + inputs; k++)
+				direct[k] += *m[i].weight++ / members;
 			for (uint32_t k = 0; k < before; k++)
 				w[at++] = *m[i].weight++ / members;
 		}
 	}
+	assert(at == total);
 	return after_run(all->run, mp_run_set_weights(all->run, w, total));
 }
 

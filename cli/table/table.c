@@ -11,7 +11,11 @@
 
 #include "cli.h"
 
-enum { FEW_ROWS = 20 }; /* below this no rows are held out */
+enum {
+	FEW_ROWS = 20,     /* below this no rows are held out */
+	REFIT_ROWS = 2000, /* above this a fifth of the rows adds little */
+	REFIT_FOLDS = 5,
+};
 #define HOLD_OUT 0.2
 
 int after_table(const mp_table *table, mp_status status)
@@ -129,47 +133,71 @@ static void table_say(const TableRun *t, const Session *s, double share)
 
 /* ---- several networks on one table ---- */
 
-/* Trains a network of its own on data cut already; *score: accuracy or R2 of the rows held out, *loss: log loss or
- * root mean squared error.  NaN where it diverged. */
-static int table_try(TableRun *t, Args *a, Session *s, uint64_t seed, double *score, double *loss)
+typedef struct Trial {
+	double score;        /* accuracy or R2 of the rows held out */
+	double loss;         /* log loss or root mean squared error */
+	uint64_t best_epoch; /* 0: it diverged, and the others are NaN */
+} Trial;
+
+static int set_count(Session *s, const char *option, uint64_t value)
 {
 	char number[24];
-	snprintf(number, sizeof number, "%llu", (unsigned long long)seed);
-	*score = *loss = NAN;
+	snprintf(number, sizeof number, "%llu", (unsigned long long)value);
+	return after_run(s->run, mp_run_set(s->run, option, number));
+}
+
+/* A network and a run of its own for data cut already. */
+static int table_run(TableRun *t, Args *a, Session *s, uint64_t seed)
+{
 	int rc = table_net(t, a, s, NULL);
 	if (!rc)
 		rc = session_run(s);
 	if (!rc)
 		rc = session_set(s, a);
-	if (!rc)
-		rc = after_run(s->run, mp_run_set(s->run, "seed", number));
+	return rc ? rc : set_count(s, "seed", seed);
+}
+
+static int trial_report(void *user, mp_run *run, const mp_report *r)
+{
+	const TableRun *t = user;
+	(void)run, (void)r;
+	return t->stopped && t->stopped();
+}
+
+static int table_try(TableRun *t, Args *a, Session *s, uint64_t seed, Trial *trial)
+{
+	*trial = (Trial){ NAN, NAN, 0 };
+	int rc = table_run(t, a, s, seed);
 	if (rc)
 		return rc;
-	mp_status status = mp_run_train(s->run, s->data, s->test, NULL, NULL);
+	mp_status status = mp_run_train(s->run, s->data, s->test, trial_report, t);
 	if (status != MP_OK)
-		return status == MP_FAILED ? EXIT_DONE : after_run(s->run, status);
+		return status == MP_FAILED || status == MP_STOPPED ? EXIT_DONE : after_run(s->run, status);
 	const mp_metrics *m = mp_run_use_best(s->run) == MP_OK ? mp_run_measure(s->run, s->test ? s->test : s->data) : NULL;
 	if (!m)
 		return after_run(s->run, MP_FAILED);
-	*score = m->classes || !strcmp(m->kind, "bits") ? m->accuracy : m->r2;
-	*loss = isnan(m->rmse) ? isnan(m->log_loss) ? 1 - m->accuracy : m->log_loss : m->rmse;
+	trial->score = m->classes || !strcmp(m->kind, "bits") ? m->accuracy : m->r2;
+	trial->loss = isnan(m->rmse) ? isnan(m->log_loss) ? 1 - m->accuracy : m->log_loss : m->rmse;
+	trial->best_epoch = mp_run_get_report(s->run)->best_epoch;
 	return EXIT_DONE;
 }
 
 static int table_folds(TableRun *t, Args *a, mp_cut cut)
 {
-	double sum = 0, squares = 0, loss;
+	double sum = 0, squares = 0;
 	for (uint32_t i = 0; i < t->folds; i++) {
 		Session s = { 0 };
+		Trial trial = { 0 };
 		cut.folds = t->folds;
 		cut.fold = i;
 		int rc = after_table(t->table, mp_table_cut(t->table, &cut, &s.data, &s.test));
 		if (!rc)
-			rc = table_try(t, a, &s, cut.seed, &t->fold_score[i], &loss);
+			rc = table_try(t, a, &s, cut.seed, &trial);
 		session_close(&s);
 		if (rc)
 			return rc;
-		sum += t->fold_score[i];
+		sum += t->fold_score[i] = trial.score;
+		t->fold_epochs[i] = trial.best_epoch;
 	}
 	t->fold_mean = sum / t->folds;
 	for (uint32_t i = 0; i < t->folds; i++)
@@ -187,40 +215,88 @@ int table_restarts(TableRun *t, Args *a, const Session *from, uint64_t count)
 	t->seed = first;
 	for (uint64_t i = 0; i < count; i++) {
 		Session s = { .data = from->data, .test = from->test };
-		double score, loss;
-		int rc = table_try(t, a, &s, first + i, &score, &loss);
+		Trial trial;
+		int rc = table_try(t, a, &s, first + i, &trial);
 		s.data = s.test = NULL; /* they stay open */
 		session_close(&s);
 		if (rc)
 			return rc;
-		if (!isnan(loss) && !(loss >= best)) {
-			best = loss;
+		if (!isnan(trial.loss) && !(trial.loss >= best)) {
+			best = trial.loss;
 			t->seed = first + i;
 		}
 	}
 	return EXIT_DONE;
 }
 
+static int by_count(const void *a, const void *b)
+{
+	const uint64_t *p = a, *q = b;
+	return (*p > *q) - (*p < *q);
+}
+
+/* Median of the folds that did not diverge; 0: all did. */
+static uint64_t median_epoch(const TableRun *t)
+{
+	uint64_t sorted[MOST_TABLE_FOLDS];
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < t->folds; i++)
+		if (t->fold_epochs[i])
+			sorted[n++] = t->fold_epochs[i];
+	qsort(sorted, n, sizeof *sorted, by_count);
+	return n ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : 0;
+}
+
+static int table_cut_of(Args *a, mp_cut *cut)
+{
+	*cut = (mp_cut){ .size = sizeof *cut, .seed = 1, .stratify = 1, .balance = args_flag(a, "balance") };
+	return args_count(a, "seed", &cut->seed) ? EXIT_DONE : EXIT_USAGE;
+}
+
+int table_refit(TableRun *t, Args *a, Session *all)
+{
+	static const char *const off[] = { "patience", "keep-best" }; /* no rows are held out */
+	mp_cut cut;
+	int rc = table_cut_of(a, &cut);
+	if (!rc && !t->folds) {
+		t->folds = REFIT_FOLDS;
+		rc = table_folds(t, a, cut);
+	}
+	uint64_t epochs = rc ? 0 : median_epoch(t);
+	if (!epochs)
+		return rc;
+	rc = after_table(t->table, mp_table_cut(t->table, &cut, &all->data, &all->test));
+	if (!rc)
+		rc = table_run(t, a, all, t->seed ? t->seed : cut.seed);
+	for (size_t i = 0; i < COUNT(off) && !rc; i++)
+		rc = set_count(all, off[i], 0);
+	if (!rc)
+		rc = set_count(all, "epochs", epochs);
+	t->refit_epochs = rc ? 0 : epochs;
+	return rc;
+}
+
 int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const char *test)
 {
 	mp_data_options reading;
 	double share = HOLD_OUT;
-	uint64_t seed = 1;
+	mp_cut cut;
 	const char *given = args_text(a, "holdout");
 	char *end = NULL;
-	if (!session_reading(a, true, &reading) || !args_count(a, "seed", &seed))
+	if (!session_reading(a, true, &reading) || table_cut_of(a, &cut))
 		return EXIT_USAGE;
 	if (given && (share = strtod(given, &end), *end || !*given || !(share >= 0 && share < 1))) {
 		complain("give a share from 0 up, less than 1, such as 0.2", "--holdout cannot be '%.40s'", given);
 		return EXIT_USAGE;
 	}
+	reading.scale = args_text(a, "scale");
 	mp_status status = mp_table_open(&t->table, path, &reading, args_text(a, "task"), NULL);
 	int rc = after_table(t->table, status);
 	if (rc)
 		return rc;
+	reading.scale = NULL; /* other files are scaled as the table is */
 	if (test || (!given && mp_table_get_info(t->table)->rows < FEW_ROWS))
 		share = 0;
-	mp_cut cut = { .size = sizeof cut, .seed = seed, .stratify = 1, .balance = args_flag(a, "balance") };
 	uint64_t folds = 0;
 	if (!args_count(a, "folds", &folds))
 		return EXIT_USAGE;
@@ -232,6 +308,8 @@ int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const c
 	rc = t->folds ? table_folds(t, a, cut) : EXIT_DONE;
 	if (rc)
 		return rc;
+	t->refit = share > 0 && !args_flag(a, "no-refit") && !args_text(a, "run") && !args_text(a, "load") &&
+	           !args_text(a, "resume") && mp_table_get_info(t->table)->rows <= REFIT_ROWS;
 	cut.share = share;
 	rc = after_table(t->table, mp_table_cut(t->table, &cut, &s->data, &s->test));
 	if (!rc && test) {

@@ -120,8 +120,9 @@ typedef struct mp_case {
 	const double *targets, *outputs; /* [outputs of the network], in the units of the table; NaN: no target */
 } mp_case;
 MP_API const mp_case *mp_run_get_case(mp_run *run, uint64_t i);
-/* The last measurement becomes part of the model: mp_run_save writes it. held_out: on rows not trained on. */
-MP_API mp_status mp_run_keep_metrics(mp_run *run, int held_out);
+/* The last measurement of `measured`, the same run or one that was trained on fewer rows of the table, becomes part of
+ * the model: mp_run_save writes it. held_out: on rows that `measured` was not trained on. */
+MP_API mp_status mp_run_keep_metrics(mp_run *run, const mp_run *measured, int held_out);
 /* Those of the model that was loaded, as mp_run_measure gives them; NULL: it has none. */
 MP_API const mp_metrics *mp_run_get_kept_metrics(mp_run *run, int *held_out);
 

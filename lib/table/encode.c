@@ -2,7 +2,7 @@
 /* Rows of a table as cases of a network.  In: a table, a schema, the part of every row.  Out: Data.
  *
  * Columns of the schema are found in the table by name, in any order.  A missing number is the mean of the training
- * rows, that is 0; a word that training has not seen is none of the categories: all its units are 0.
+ * rows; a word that training has not seen is none of the categories: all its units are 0.
  * Sums run in double over the rows in order: the same bits everywhere. */
 #include <inttypes.h>
 #include <math.h>
@@ -12,45 +12,59 @@
 
 /* ---- fitting ---- */
 
-/* Training rows: mean 0 and deviation 1; of pixels 0..255, 0..1.  One value only: all become 0. */
+typedef struct Extent {
+	double mean, deviation, low, high;
+	uint64_t n; /* values, the missing ones aside */
+} Extent;
+
+static void scale_field(Field *c, int scale, bool pixel, const Extent *e)
+{
+	double width = scale == SCALE_RANGE ? (pixel ? 255 : e->high - e->low) : e->deviation;
+	c->offset = scale == SCALE_ZSCORE ? e->mean : scale == SCALE_RANGE && !pixel ? e->low : 0;
+	c->factor = scale != SCALE_NONE && width > 0 && isfinite(1 / width) ? 1 / width : 1;
+	c->fill = c->role == COLUMN_INPUT ? (e->mean - c->offset) * c->factor : 0;
+}
+
+/* By the training rows.  Targets: mean 0 and deviation 1.  Inputs as s->scale asks for; a range of pixels is that of a
+ * byte.  One value only: all become 0. */
 void schema_fit(Ctx *cx, Schema *s, const Frame *t, const uint8_t *part)
 {
 	float *value = NEW(&cx->scratch, t->columns, float);
-	double *sum = NEW(&cx->scratch, t->columns, double), *square = NEW(&cx->scratch, t->columns, double);
-	uint64_t *n = NEW(&cx->scratch, t->columns, uint64_t), *missing = NEW(&cx->scratch, t->columns, uint64_t);
+	Extent *extent = NEW(&cx->scratch, t->columns, Extent);
+	uint64_t *missing = NEW(&cx->scratch, t->columns, uint64_t);
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint64_t i = 0; i < t->rows; i++) {
 			if (part && part[i] != PART_TRAIN)
 				continue;
 			row_values(t, i, value);
 			for (uint32_t k = 0; k < t->columns; k++) {
+				Extent *e = &extent[k];
+				double v = (double)value[k];
 				if (!s->column[k].units)
 					continue;
 				if (isnan(value[k])) {
 					missing[k] += pass;
 				} else if (pass == 0) {
-					sum[k] += (double)value[k];
-					n[k]++;
+					e->mean += v;
+					e->low = e->n ? fmin(e->low, v) : v;
+					e->high = e->n ? fmax(e->high, v) : v;
+					e->n++;
 				} else {
-					double away = (double)value[k] - sum[k];
-					square[k] += away * away;
+					e->deviation += (v - e->mean) * (v - e->mean);
 				}
 			}
 		}
 		for (uint32_t k = 0; k < t->columns && pass == 0; k++)
-			sum[k] /= n[k] ? (double)n[k] : 1;
+			extent[k].mean /= extent[k].n ? (double)extent[k].n : 1;
 	}
 	for (uint32_t k = 0; k < t->columns; k++) {
 		Field *c = &s->column[k];
-		double deviation = n[k] ? sqrt(square[k] / (double)n[k]) : 0;
+		extent[k].deviation = extent[k].n ? sqrt(extent[k].deviation / (double)extent[k].n) : 0;
 		c->indicator = c->role == COLUMN_INPUT && missing[k] > 0;
-		c->offset = 0;
+		c->offset = c->fill = 0;
 		c->factor = 1;
-		if (c->kind != VALUE_NUMBER || !c->units)
-			continue;
-		bool pixel = t->images && c->role == COLUMN_INPUT;
-		c->offset = pixel ? 0 : sum[k];
-		c->factor = pixel ? 1.0 / 255 : deviation > 0 && isfinite(1 / deviation) ? 1 / deviation : 1;
+		if (c->kind == VALUE_NUMBER && c->units)
+			scale_field(c, c->role == COLUMN_INPUT ? s->scale : SCALE_ZSCORE, t->images, &extent[k]);
 	}
 	schema_units(cx, s);
 }
@@ -174,6 +188,8 @@ static void encode(Encoder *e, uint32_t column, float *unit)
 	const Place *p = &e->place[column];
 	float v = p->column < 0 ? NAN : e->value[p->column];
 	if (isnan(v)) {
+		if (c->role == COLUMN_INPUT && c->kind == VALUE_NUMBER)
+			unit[0] = (float)c->fill;
 		if (c->indicator)
 			unit[c->units - 1] = 1;
 		else if (c->role == COLUMN_TARGET)

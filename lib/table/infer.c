@@ -219,13 +219,15 @@ static void say_inputs(const Infer *f, Buf *b)
 			missing += f->s->column[i].indicator;
 		}
 	}
-	const char *scaling = f->t->images ? "scaled to 0..1" : "z-scored";
+	static const char *const scaling[] = {
+		[SCALE_NONE] = "as they are", [SCALE_RANGE] = "scaled to 0..1", [SCALE_ZSCORE] = "z-scored"
+	};
 	buf_puts(b, "inputs: ");
 	say_columns(f, b, COLUMN_INPUT);
 	buf_puts(b, " (");
 	const char *comma = "";
 	if (count[VALUE_NUMBER]) {
-		buf_printf(b, "%u number%s, %s", count[VALUE_NUMBER], count[VALUE_NUMBER] > 1 ? "s" : "", scaling);
+		buf_printf(b, "%u number%s, %s", count[VALUE_NUMBER], count[VALUE_NUMBER] > 1 ? "s" : "", scaling[f->s->scale]);
 		comma = "; ";
 	}
 	if (count[VALUE_BINARY]) {
@@ -237,7 +239,7 @@ static void say_inputs(const Infer *f, Buf *b)
 		           count[VALUE_CATEGORY] > 1 ? "ies" : "y");
 	if (missing)
 		buf_printf(b, "; %u with missing values: mean, or a category of its own, and an indicator", missing);
-	buf_puts(b, "); change with --inputs, --category\n");
+	buf_puts(b, "); change with --inputs, --category, --scale\n");
 }
 
 static void say_target(const Infer *f, Buf *b)
@@ -283,6 +285,7 @@ Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how)
 {
 	Infer f = { .cx = cx, .t = t, .how = how, .s = NEW(&cx->keep, 1, Schema), .unused.arena = &cx->scratch };
 	Schema *s = f.s;
+	s->scale = how->scale >= 0 ? how->scale : t->images ? SCALE_RANGE : SCALE_ZSCORE;
 	s->columns = t->columns;
 	s->column = NEW(&cx->keep, t->columns, Field);
 	uint32_t targets = 0, first_target = t->data ? t->data->inputs : 0;

@@ -74,6 +74,18 @@ void metrics_print(const Metrics *m, Buf *json)
 	jw_end(&j, '}');
 }
 
+Metrics *metrics_copy(Arena *a, const Metrics *m)
+{
+	Metrics *copy = NEW(a, 1, Metrics);
+	size_t cells = (size_t)m->classes * m->classes;
+	*copy = *m;
+	if (m->confusion)
+		copy->confusion = memcpy(NEW(a, cells, uint64_t), m->confusion, cells * sizeof *m->confusion);
+	if (m->per_class)
+		copy->per_class = memcpy(NEW(a, m->classes, ClassMetrics), m->per_class, m->classes * sizeof *m->per_class);
+	return copy;
+}
+
 /* ---- reading ---- */
 
 static uint64_t count_of(const MetaReader *r, const json_t *v)

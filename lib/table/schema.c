@@ -137,6 +137,8 @@ void schema_print(const Schema *s, Buf *json)
 		if (c->units && c->kind == VALUE_NUMBER) {
 			jw_real(&j, "offset", "%.17g", c->offset);
 			jw_real(&j, "factor", "%.17g", c->factor);
+			if (c->fill != 0)
+				jw_real(&j, "fill", "%.17g", c->fill);
 		}
 		if (c->units && c->kind == VALUE_CATEGORY) {
 			jw_start(&j, "categories", '[');
@@ -206,6 +208,9 @@ static void read_column(const MetaReader *r, const json_t *v, bool plain, Field 
 		c->factor = finite_of(r, json_object_get(v, "factor"), "a factor is no number");
 		if (c->factor == 0)
 			meta_wrong(r, "a factor is zero");
+		const json_t *fill = json_object_get(v, "fill"); /* without: 0 */
+		if (fill)
+			c->fill = finite_of(r, fill, "a fill is no number");
 	}
 }
 

@@ -22,7 +22,8 @@ extern const char *const task_names[TASK_COUNT];
 typedef struct Field {
 	const char *name;
 	int role, kind;
-	double offset, factor;       /* number: encoded as (value - offset) * factor; a missing one as 0 */
+	double offset, factor;       /* number: encoded as (value - offset) * factor */
+	double fill;                 /* input: a missing number, encoded */
 	const char *const *category; /* [categories] in the order of their units */
 	uint32_t categories;
 	bool indicator;       /* input: a further unit, 1 where the value is missing */
@@ -35,6 +36,7 @@ typedef struct Schema {
 	uint32_t inputs, targets; /* units */
 	int task;                 /* TASK_NONE: no targets */
 	bool plain;               /* of a topology file's data: names and roles only, numbers are read as they are */
+	int scale;                /* of inputs that are numbers: SCALE_..., for schema_fit */
 } Schema;
 
 enum { MAX_COLUMNS = 65536, MAX_CATEGORIES = 1000 };
@@ -99,6 +101,7 @@ Data *data_open_like(Ctx *cx, const char *path, const DataOptions *opt, const Sc
 
 typedef struct InferOptions {
 	int task;       /* TASK_NONE: by the values of the target */
+	int scale;      /* SCALE_... of inputs; -1: by what they are */
 	Buf *decisions; /* a line for each thing that was decided; NULL: not wanted */
 } InferOptions;
 Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how); /* in keep */
@@ -129,8 +132,8 @@ double target_decode(const Field *c, double encoded); /* of a number: in the uni
 /* ---- topology.c: a network for a table ---------------------------------------------------------- */
 
 typedef struct NetworkFor {
-	const char *data; /* name of the table */
-	uint64_t cases;
+	const char *data;     /* name of the table */
+	uint64_t cases, rows; /* to train on; of the table */
 	bool held_out;
 	const char *hidden;   /* "64,32", "0" for none; NULL: by the size of the data */
 	const char *function; /* of hidden units; NULL: relu */
@@ -178,6 +181,7 @@ double metrics_probability(int kind, const double *out, uint32_t outputs, uint32
 enum { RECORDED_CLASSES = 100 }; /* with more classes their rows and the confusion matrix are left out */
 void metrics_print(const Metrics *m, Buf *json);
 /* And back, checked; in keep.  outputs: of the network; at: for messages. */
+Metrics *metrics_copy(Arena *a, const Metrics *m);
 Metrics *metrics_parse(Ctx *cx, Loc at, const char *json, uint32_t outputs);
 
 /* ---- curves.c: points of figures ---------------------------------------------------------------- */

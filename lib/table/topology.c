@@ -10,8 +10,11 @@
 
 enum { MAX_LAYERS = 16, PATIENCE = 50 };
 
-/* Measured (doc/defaults.md): 64 to 200 differ little, 16 learn less. */
-enum { HIDDEN_DEFAULT = 100 };
+/* Measured (doc/defaults.md). Direct links from inputs to outputs carry what is linear. */
+enum { FEW_ROWS = 1000 };
+static const struct {
+	uint32_t hidden, batch;
+} sizes[] = { { 100, 32 }, { 50, 16 } }; /* the latter below FEW_ROWS */
 
 /* in, hidden, out; with several hidden layers hidden1, hidden2, ... */
 static const char *layer_name(Arena *a, uint32_t layer, uint32_t hidden)
@@ -42,7 +45,8 @@ void topology_print(Ctx *cx, const Schema *s, const NetworkFor *n, Buf *out)
 {
 	static const char *const output[TASK_COUNT] = { "linear", "softmax", "sigmoid", "linear" };
 	uint32_t size[MAX_LAYERS], layers = 1;
-	size[0] = HIDDEN_DEFAULT;
+	bool few = n->rows < FEW_ROWS;
+	size[0] = sizes[few].hidden;
 	if (n->hidden)
 		layers = strcmp(n->hidden, "0") == 0 ? 0 : hidden_read(cx, n->hidden, size);
 	buf_printf(out, "# for the table %s: %" PRIu64 " cases to train on\n", n->data, n->cases);
@@ -54,9 +58,11 @@ void topology_print(Ctx *cx, const Schema *s, const NetworkFor *n, Buf *out)
 	buf_printf(out, "group out %u %s output\n", s->targets, output[s->task]);
 	for (uint32_t i = 0; i <= layers; i++)
 		buf_printf(out, "connect %s, true -> %s\n", layer_name(a, i, layers), layer_name(a, i + 1, layers));
+	if (layers)
+		buf_puts(out, "connect in -> out\n");
 	static const char *const error[TASK_COUNT] = { "squared", "divergence", "cross-entropy", "squared" };
-	buf_printf(out, "train rule adam rate 0.003 batch 32 decay 0.1 error %s until never epochs %u\n", error[s->task],
-	           n->held_out ? 1000 : 100);
+	buf_printf(out, "train rule adam rate 0.003 batch %u decay 0.1 error %s until never epochs %u\n", sizes[few].batch,
+	           error[s->task], n->held_out ? 1000 : 100);
 	if (n->held_out)
 		buf_printf(out, "train keep-best on patience %d\n", PATIENCE);
 }

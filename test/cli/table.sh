@@ -82,3 +82,8 @@ bad 'a,b,k\n1,2,"x\n3,4,y\n'
 bad 'a|b|k\n1|2|x\n3|4|y\n'
 awk 'BEGIN { for (i = 0; i < 70000; i++) printf "%sc%d", i ? "," : "", i; print ""; for (i = 0; i < 70000; i++) printf "%s1", i ? "," : ""; print "" }' >wide.csv
 t train wide.csv --no-save 2>&1 | cut -c1-60
+
+# Inputs in another scale. The model may keep to the rows that were not held out.
+t train people.csv --save scaled.safetensors --quiet --epochs 3 --scale range --no-refit --json | grep -o '"offset": [^}]*\|"refit.*'
+t train people.csv --save scaled.safetensors --force --quiet --epochs 3 --scale none --json | grep -o '"offset": [^}]*'
+t train people.csv --no-save --scale other

@@ -23,7 +23,7 @@ static void learn(Ctx *cx, const Src *src)
 	const DataOptions opt = { 0 };
 	const Src file = { .name = "fuzz.csv", .text = src->text, .len = src->len };
 	const Frame *t = table_csv(cx, &file, &opt, NULL);
-	Schema *s = schema_infer(cx, t, &(InferOptions){ TASK_NONE, NULL });
+	Schema *s = schema_infer(cx, t, &(InferOptions){ TASK_NONE, -1, NULL });
 	const uint8_t *part = table_cut(cx, t, s, &(Cut){ .share = 0.2, .seed = 1, .stratify = true });
 	schema_fit(cx, s, t, part);
 	const Data *d = table_encode(cx, t, s, part, PART_TRAIN);

@@ -10,7 +10,7 @@
 typedef struct Job {
 	const char *text, *json;
 	DataOptions opt;
-	int task;
+	int task, scale; /* scale: SCALE_... + 1, 0: by the inputs */
 	Cut cut;
 	Frame *t;
 	Schema *s;
@@ -36,7 +36,7 @@ static void do_infer(Ctx *cx, void *arg)
 	Job *j = arg;
 	Buf decisions = { .arena = &cx->keep };
 	j->t = table_open(cx, file_of(j->text), &j->opt, NULL);
-	j->s = schema_infer(cx, j->t, &(InferOptions){ j->task, &decisions });
+	j->s = schema_infer(cx, j->t, &(InferOptions){ j->task, j->scale - 1, &decisions });
 	j->decisions = decisions.s;
 }
 
@@ -160,6 +160,34 @@ static const char *many_rows(Ctx *cx)
 	for (int i = 0; i < 100; i++)
 		buf_printf(&b, "%d.5,%s\n", i * 7 % 31, i % 10 == 0 ? "c" : i % 10 < 4 ? "b" : "a");
 	return b.s;
+}
+
+/* The missing one is the mean of the others in every scale, and stays so in the text of the schema. */
+static void scales_are_chosen(void **state)
+{
+	(void)state;
+	static const float expected[][4] = { [SCALE_NONE] = { 2, 4, 9, 5 },
+		                                 [SCALE_RANGE] = { 0, 2 / 7.0F, 1, 3 / 7.0F },
+		                                 [SCALE_ZSCORE] = { -1.01904933F, -0.339683110F, 1.35873244F, 0 } };
+	for (int scale = SCALE_NONE; scale <= SCALE_ZSCORE; scale++) {
+		Ctx cx;
+		Buf json = { 0 };
+		Job j = { .text = "a,b,t\n2,0,x\n4,1,y\n9,0,x\n,1,y\n", .scale = scale + 1 };
+		good(&cx, do_all, &j);
+		json.arena = &cx.keep;
+		for (uint64_t i = 0; i < 4; i++) {
+			float x[8];
+			data_x(j.data, i, x);
+			assert_float_equal(x[0], expected[scale][i], 1e-6F);
+			assert_float_equal(x[1], i == 3, 0);
+		}
+		schema_print(j.s, &json);
+		j.json = json.s;
+		double fill = field(j.s, "a")->fill;
+		do_parse(&cx, &j);
+		assert_float_equal(field(j.s, "a")->fill, fill, 0);
+		ctx_free(&cx);
+	}
 }
 
 static void cuts_keep_the_balance(void **state)
@@ -314,10 +342,15 @@ static void metrics_by_hand(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kinds_are_found),           cmocka_unit_test(tasks_are_found),
-		cmocka_unit_test(rows_are_encoded),          cmocka_unit_test(cuts_keep_the_balance),
-		cmocka_unit_test(schemas_survive_text),      cmocka_unit_test(damaged_schemas_are_refused),
-		cmocka_unit_test(tables_that_teach_nothing), cmocka_unit_test(metrics_by_hand),
+		cmocka_unit_test(scales_are_chosen),
+		cmocka_unit_test(kinds_are_found),
+		cmocka_unit_test(tasks_are_found),
+		cmocka_unit_test(rows_are_encoded),
+		cmocka_unit_test(cuts_keep_the_balance),
+		cmocka_unit_test(schemas_survive_text),
+		cmocka_unit_test(damaged_schemas_are_refused),
+		cmocka_unit_test(tables_that_teach_nothing),
+		cmocka_unit_test(metrics_by_hand),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	remove(file_of(""));
