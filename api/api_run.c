@@ -112,8 +112,6 @@ const char *mp_run_get(mp_run *run, const char *option)
 typedef struct FileArgs {
 	Run *r;
 	const char *path;
-	const double *outputs;
-	uint64_t cases;
 	const char *best;
 	uint32_t keep;
 	const char *text;
@@ -164,12 +162,6 @@ static void save_wait_body(void *arg)
 	a->r->cx.status = background_status(a->r, true);
 }
 
-static void outputs_body(void *arg)
-{
-	FileArgs *a = arg;
-	write_npy_doubles(&a->r->cx, a->path, a->outputs, a->cases, a->r->net->outputs);
-}
-
 static void text_body(void *arg)
 {
 	FileArgs *a = arg;
@@ -206,11 +198,6 @@ mp_status mp_run_save_background(mp_run *run, const char *path, const char *best
 mp_status mp_run_save_wait(mp_run *run) { return api_call(&run->cx, save_wait_body, &(FileArgs){ .r = run }); }
 
 const char *mp_run_save_messages(const mp_run *run) { return background_message(run); }
-
-mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases)
-{
-	return api_call(&run->cx, outputs_body, &(FileArgs){ .r = run, .path = path, .outputs = outputs, .cases = cases });
-}
 
 mp_status mp_run_write_text(mp_run *run, const char *path, const char *text, size_t len)
 {

@@ -192,6 +192,11 @@ bool session_reading(const Args *a, bool main_file, mp_data_options *o); /* fals
 void session_reading_file(const mp_data_options *file, const char *named, const char *path, mp_data_options *o);
 /* Sizes that the topology file leaves open, from data or (NULL) a file of weights. */
 int session_resolve(Session *s, const mp_data *data, const char *weights);
+/* Net and weights: FILE.topo WEIGHTS, or one MODEL that holds both.  *data: the operand after them, NULL if there is
+ * none.  The data is then read with the classes of the weights file. */
+int session_weights(Session *s, const Args *a, mp_data_options *reading, const char **data);
+/* Opens data with targets; NULL: the test data of the topology file, or its training data. */
+int session_cases(Session *s, const Args *a, const char *data, mp_data_options *reading, uint64_t *cases);
 void session_close(Session *s);
 
 extern const Option data_reading[]; /* options that say how to read data */

@@ -172,6 +172,72 @@ int session_resolve(Session *s, const mp_data *data, const char *weights)
 	return mp_net_get_info(s->net)->open ? after_net(s->net, mp_net_resolve(s->net, data, weights)) : EXIT_DONE;
 }
 
+int session_weights(Session *s, const Args *a, mp_data_options *reading, const char **data)
+{
+	int rc = session_net(s, a->operand[0]);
+	if (rc)
+		return rc;
+	bool model = mp_net_get_info(s->net)->model;
+	int after = model ? 1 : 2;
+	if (a->operands < after || a->operands > after + 1) {
+		const char *cases = args_text(a, "cases"), *name = a->command->name;
+		char usage[160];
+		snprintf(usage, sizeof usage, "write: microprop %s MODEL DATA, or: microprop %s FILE.topo WEIGHTS DATA", name,
+		         name);
+		complain(cases && !*cases ? "write --cases=FILE if the cases go to a file" : usage,
+		         model ? "%s is a model: only data can follow" : "the weights for %s are missing", a->operand[0]);
+		return EXIT_USAGE;
+	}
+	*data = a->operands > after ? a->operand[after] : NULL;
+	rc = session_resolve(s, NULL, a->operand[after - 1]);
+	if (!rc)
+		rc = session_run(s);
+	if (!rc)
+		rc = session_set(s, a);
+	if (!rc)
+		rc = after_run(s->run, mp_run_load(s->run, a->operand[after - 1]));
+	if (!rc)
+		reading->classes = mp_run_get_classes(s->run, &reading->class_count);
+	return rc;
+}
+
+/* Only data with targets can be measured. */
+static int cases_count(Session *s, uint64_t *cases)
+{
+	const mp_data_info *info;
+	const mp_column *c;
+	int rc = after_data(s->data, mp_data_get_info(s->data, &info));
+	if (rc)
+		return rc;
+	*cases = info->cases;
+	uint32_t i = 0;
+	while ((c = mp_run_get_column(s->run, i)) && strcmp(c->role, "target"))
+		i++;
+	if (!info->targets)
+		complain("give data with targets, or see its outputs with: microprop predict",
+		         c ? "%s has no targets to measure by (the network was trained on '%s')"
+		           : "%s has no targets to measure by",
+		         info->name, c ? c->name : "");
+	return info->targets ? EXIT_DONE : EXIT_USAGE;
+}
+
+int session_cases(Session *s, const Args *a, const char *data, mp_data_options *reading, uint64_t *cases)
+{
+	const mp_net_info *net = mp_net_get_info(s->net);
+	data = data ? data : net->test ? net->test : net->data;
+	if (!data) {
+		char usage[100];
+		snprintf(usage, sizeof usage, "write: microprop %s FILE.topo WEIGHTS DATA", a->command->name);
+		complain(usage, "%s names no data to test on", a->operand[0]);
+		return EXIT_USAGE;
+	}
+	session_reading_file(net->test_options, net->test, data, reading);
+	session_reading_file(net->data_options, net->data, data, reading);
+	reading->scale = NULL; /* the weights have theirs */
+	int rc = session_data_for(s, data, reading);
+	return rc ? rc : cases_count(s, cases);
+}
+
 void session_close(Session *s)
 {
 	mp_run_close(s->run);

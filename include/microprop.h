@@ -11,8 +11,8 @@
  *
  * This header is the core. Further areas have headers of their own: microprop/data.h (writing, splitting and scaling
  * data), microprop/background.h (saving while training goes on), microprop/restarts.h (many seeds), microprop/job.h
- * (several processes), microprop/text.h (names for a terminal), microprop/build.h (what this build can do),
- * microprop/tool.h (benchmarks, models, reports).
+ * (several processes), microprop/inside.h (activations), microprop/text.h (names for a terminal), microprop/build.h
+ * (what this build can do), microprop/tool.h (benchmarks, models, reports).
  *
  * Handles. A net, a data set, a run and a job are opaque. A call that opens one always sets the handle, also when it
  * fails (unless there was not even memory for the handle: then it is NULL), so that its messages can be read; close

@@ -179,6 +179,9 @@ typedef struct Target {
 	uint64_t (*run_updates)(Program *p, const Updates *s);
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
 	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const StopFlag *stop, double *out, Tally *t);
+	/* * From now on `out` of evaluate takes the activations of these units, none of them an input, in place of the
+	 * outputs; count 0: the outputs again. NULL: not supported. */
+	void (*watch)(Program *p, Span units);
 	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on. After
 	 * a partial set, the rest up to the last link must follow before the values are used. */
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);

@@ -33,3 +33,42 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 			                   .right = share_of(t.right, t.scored),
 			                   .within = share_of(t.within, t.scored) };
 }
+
+static void watch_over(void *run)
+{
+	Run *r = run;
+	r->target->watch(r->program, (Span){ 0 });
+}
+
+/* Inputs are those of the data, as the network gets them: a target need not keep them. */
+static void take_inputs(Run *r, const Data *seen, const Group *g, double *out)
+{
+	float *x = NEW(&r->cx.scratch, seen->inputs, float);
+	uint32_t first = 0;
+	for (const Group *h = r->net->group; h < g; h++)
+		first += h->role == ROLE_INPUT ? h->size : 0;
+	for (uint64_t i = 0; i < seen->cases; i++) {
+		data_x(seen, i, x);
+		for (uint32_t k = 0; k < g->size; k++)
+			*out++ = (double)x[first + k];
+	}
+}
+
+void run_activations(Run *r, const Data *data, const Group *g, double *out)
+{
+	Ctx *cx = &r->cx;
+	if (g->role == ROLE_INPUT) {
+		check_idle(r);
+		run_check_data(cx, r->net, data, false);
+		take_inputs(r, data_scaled(r, data), g, out);
+		return;
+	}
+	run_start(r);
+	if (!r->target->watch)
+		fail(cx, MP_BAD_INPUT, "use target cpu or ref", "target %s does not give activations of '%s'", r->target->name,
+		     g->name);
+	r->target->watch(r->program, (Span){ g->first, g->size });
+	arena_defer(&cx->scratch, watch_over, r);
+	run_test(r, data, NULL, out);
+	watch_over(r);
+}

@@ -7,6 +7,8 @@
 
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user); /* train.c */
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs);                /* evaluate.c */
+/* Activations of a group, [cases * units]; fails if the target does not give them. */
+void run_activations(Run *r, const Data *data, const Group *g, double *out);
 
 /* ---- bulk.c: several updates in one call of the target ---- */
 

@@ -349,6 +349,8 @@ static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const Sto
 	return batch_test(p, first, count, stop, out, t);
 }
 
+static void cpu_watch(Program *p, Span units) { p->watched = units; }
+
 static uint64_t cpu_run_updates(Program *p, const Updates *s)
 {
 	if (p->pending.full || online_waits(p))
@@ -436,6 +438,7 @@ const Target target_cpu = {
 	.apply = cpu_apply,
 	.run_updates = cpu_run_updates,
 	.evaluate = cpu_evaluate,
+	.watch = cpu_watch,
 	.get = cpu_get,
 	.set = cpu_set,
 	.gradient = cpu_gradient,

@@ -30,6 +30,7 @@ struct Program {
 	uint8_t *frozen;          /* [links] */
 
 	const Data *data; /* bound */
+	Span watched;     /* units whose activations evaluate gives; count 0: outputs */
 	Scorer scorer;
 	float *x, *y; /* one case of the data */
 	double *o;    /* its outputs, side by side, */
@@ -447,6 +448,18 @@ static Status ref_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 	return MP_OK;
 }
 
+/* Outputs, or what is watched, of the t-th case of the example; returns the place for the next. */
+static double *take_result(const Program *p, uint64_t t, double *out)
+{
+	const Net *net = p->net;
+	uint32_t count = p->watched.count ? p->watched.count : net->outputs;
+
+	memcpy(out, p->watched.count ? p->out + t * net->units + p->watched.first : p->o, count * sizeof *out);
+	return out + count;
+}
+
+static void ref_watch(Program *p, Span units) { p->watched = units; }
+
 /* Returns the place for the next outputs, if they are wanted. */
 static double *test_example(Program *p, uint64_t example, double *out, Tally *tally)
 {
@@ -456,10 +469,8 @@ static double *test_example(Program *p, uint64_t example, double *out, Tally *ta
 	for (uint64_t t = 0; t < count; t++) {
 		forward(p, first + t, t);
 		score(p, first + t, t, tally);
-		if (out) {
-			memcpy(out, p->o, p->net->outputs * sizeof *out);
-			out += p->net->outputs;
-		}
+		if (out)
+			out = take_result(p, t, out);
 	}
 	return out;
 }
@@ -605,6 +616,7 @@ const Target target_ref = {
 	.accumulate = ref_accumulate,
 	.apply = ref_apply,
 	.evaluate = ref_evaluate,
+	.watch = ref_watch,
 	.get = ref_get,
 	.set = ref_set,
 	.gradient = ref_gradient,

@@ -132,8 +132,9 @@ static void rows_result(const Job *j, const Space *s, uint32_t rows, Tally *t)
 		rows_tally(j->p, s, 0, rows, t);
 	else
 		t->cases += rows;
+	uint32_t width = j->p->watched.count ? j->p->watched.count : j->p->net->outputs;
 	for (uint32_t m = 0; j->out && m < rows; m++)
-		row_outputs(j->p, s, m, j->out + (s->chunk.cases[m] - j->out_first) * j->p->net->outputs);
+		row_outputs(j->p, s, m, j->out + (s->chunk.cases[m] - j->out_first) * width);
 }
 
 /* Around the work of a thread. */

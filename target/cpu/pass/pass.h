@@ -199,7 +199,8 @@ struct Program { /* constant while data is bound, up to `bound` */
 	Bound bounds[BOUNDS]; /* of the data that is bound, and of the one before if they alternate */
 	Codes *known[KNOWN_CODES];
 	Pending pending;
-	bool awake; /* the last batch was shared by all threads */
+	bool awake;   /* the last batch was shared by all threads */
+	Span watched; /* units whose activations a test gives; count 0: outputs */
 };
 
 /* ---- space.c: buffers --------------------------------------------------------------------------- */
@@ -251,7 +252,7 @@ float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint
 /* of the targets of row `first`; *at: NULL, or the cases of the rows, and the result is that of case 0 */
 const float *targets_at(const Program *p, const Space *s, uint32_t first, const uint64_t **at);
 void rows_tally(const Program *p, const Space *s, uint32_t first, uint32_t rows, Tally *t);
-void row_outputs(const Program *p, const Space *s, uint32_t row, double *out);
+void row_outputs(const Program *p, const Space *s, uint32_t row, double *out); /* or what is watched */
 
 /* ---- gradient.c --------------------------------------------------------------------------------- */
 

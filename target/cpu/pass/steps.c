@@ -263,11 +263,14 @@ void rows_tally(const Program *p, const Space *s, uint32_t first, uint32_t rows,
 void row_outputs(const Program *p, const Space *s, uint32_t row, double *out)
 {
 	const Layout *l = p->layout;
+	const float *act = s->rows.row[ROW_ACT] + (size_t)row * l->cols;
 
-	for (uint32_t k = 0; k < l->parts; k++) {
+	for (uint32_t j = 0; j < p->watched.count; j++)
+		out[j] = act[l->col_of[p->watched.first + j]];
+	for (uint32_t k = 0; !p->watched.count && k < l->parts; k++) {
 		const Part *t = &l->part[k];
 		for (uint32_t j = 0; t->role == ROLE_OUTPUT && j < t->count; j++)
-			out[t->output + j] = s->rows.row[ROW_ACT][(size_t)row * l->cols + t->col + j];
+			out[t->output + j] = act[t->col + j];
 	}
 }
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* Public calls that look inside a network. */
+#include <string.h>
+
+#include "api.h"
+#include "microprop/data.h"
+#include "microprop/inside.h"
+
+typedef struct InsideArgs {
+	Run *r;
+	const mp_data *data;
+	const char *group;
+	double *out;
+} InsideArgs;
+
+static const Group *group_find(Ctx *cx, const Net *net, const char *name)
+{
+	const char **names = NEW(&cx->scratch, net->groups, const char *);
+	Buf known = { .arena = &cx->scratch };
+	for (uint32_t i = 0; i < net->groups; i++) {
+		if (strcmp(net->group[i].name, name) == 0)
+			return &net->group[i];
+		names[i] = net->group[i].name;
+	}
+	const char *near = nearest_name(name, names, net->groups);
+	buf_puts(&known, "the groups are:");
+	for (uint32_t i = 0; i < net->groups; i++)
+		buf_printf(&known, "%s %s", i ? "," : "", names[i]);
+	fail(cx, MP_BAD_INPUT, known.s, "%s has no group '%.40s'%s%s%s", net->name, name, near ? "; did you mean '" : "",
+	     near ? near : "", near ? "'?" : "");
+}
+
+static void activations_body(void *arg)
+{
+	InsideArgs *a = arg;
+	Ctx *cx = &a->r->cx;
+	const Data *d = data_readable(cx, a->data);
+	run_activations(a->r, d, group_find(cx, a->r->net, a->group), a->out);
+}
+
+mp_status mp_run_activations(mp_run *run, const mp_data *data, const char *group, double *activations)
+{
+	return api_call(&run->cx, activations_body, &(InsideArgs){ run, data, group, activations });
+}
+
+typedef struct MatrixArgs {
+	Run *r;
+	const char *path;
+	const double *v;
+	uint64_t rows, columns;
+} MatrixArgs;
+
+static void matrix_body(void *arg)
+{
+	MatrixArgs *a = arg;
+	write_npy_doubles(&a->r->cx, a->path, a->v, a->rows, a->columns);
+}
+
+mp_status mp_run_write_matrix(mp_run *run, const char *path, const double *values, uint64_t rows, uint64_t columns)
+{
+	return api_call(&run->cx, matrix_body, &(MatrixArgs){ run, path, values, rows, columns });
+}
+
+mp_status mp_run_write_outputs(mp_run *run, const char *path, const double *outputs, uint64_t cases)
+{
+	return mp_run_write_matrix(run, path, outputs, cases, run->net->outputs);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* predict: outputs of a trained network, or activations of any of its groups. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "microprop/inside.h"
+
+static const Option predict_options[] = {
+	{ "output", "FILE", "write to this file instead of stdout: .npy, .csv, or rows of text" },
+	{ "group", "NAME", "activations of this group instead of outputs: input, hidden, context or output" },
+	{ "guess", NULL, "the best guess of every case: class, code word or number of the largest output" },
+	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
+	{ "json", NULL, "print everything as one JSON object" },
+	{ NULL, NULL, NULL },
+};
+
+static const OptionGroup predict_groups[] = {
+	{ "Options", predict_options, NULL },
+	{ "Running", NULL, " target procs sigmoid machine threads " },
+	{ "Reading data", data_reading, NULL },
+	{ NULL, NULL, NULL },
+};
+
+static const Example predict_examples[] = {
+	{ "microprop predict iris.safetensors new.csv", "a model needs nothing else" },
+	{ "microprop predict net.topo net.safetensors new.csv", "a row of outputs per case" },
+	{ "echo 0 1 | microprop predict examples/xor.topo xor.safetensors -", "cases from standard input" },
+	{ "microprop predict net.topo net.safetensors new.csv --output out.csv --guess", "a table with the best guesses" },
+	{ "microprop predict net.topo net.safetensors new.csv --group hidden --output hidden.npy",
+	  "activations of hidden units" },
+	{ NULL, NULL },
+};
+
+/* Reads the data one way; NULL: its inputs do not fit the net. */
+static mp_data *cases_try(const Session *s, const char *path, const mp_data_options *reading)
+{
+	const mp_data_info *info;
+	mp_data *data = NULL;
+	if (!strcmp(path, "-"))
+		lseek(STDIN_FILENO, 0, SEEK_SET);
+	waiting_start(path);
+	mp_status status = mp_data_open_for(&data, path, s->run, reading, NULL);
+	waiting_end();
+	if (status == MP_OK && mp_data_get_info(data, &info) == MP_OK && info->inputs == mp_net_get_info(s->net)->inputs)
+		return data;
+	mp_data_close(data);
+	return NULL;
+}
+
+/* Cases may have targets or not: rows as wide as the net's inputs have none.  So the data is read as unlabelled first,
+ * then with the targets it has, then with targets of any kind, as they are not used. */
+static int cases_open(Session *s, const char *path, const mp_data_options *reading)
+{
+	char last[24];
+	mp_data_options bare = *reading, any = *reading;
+	bare.unlabelled = 1;
+	if (bare.inputs)
+		bare.targets = bare.labels = NULL;
+	snprintf(last, sizeof last, "%llu", 1ull + mp_net_get_info(s->net)->inputs);
+	any.classes = NULL;
+	any.labels = reading->targets ? reading->targets : reading->labels ? reading->labels : last;
+	if (table_model(s->run)) /* trained on a table: its columns are found by name */
+		return session_data_for(s, path, reading);
+	const mp_data_options *const ways[] = { &bare, reading, &any };
+	for (size_t i = 0; i < COUNT(ways) && !s->data; i++)
+		s->data = cases_try(s, path, ways[i]);
+	if (s->data) /* notes about columns, if they have names */
+		return mp_run_get_column(s->run, 0) ? after_data(s->data, MP_OK) : EXIT_DONE;
+	if (!strcmp(path, "-"))
+		lseek(STDIN_FILENO, 0, SEEK_SET);
+	return session_data_for(s, path, reading); /* for its messages */
+}
+
+/* A pipe takes the place of standard input; *path becomes "-". */
+static int pipe_open(const char **path)
+{
+	struct stat st;
+	if (!strcmp(*path, "-") || stat(*path, &st) || !S_ISFIFO(st.st_mode))
+		return EXIT_DONE;
+	waiting_start(*path);
+	int fd = open(*path, O_RDONLY | O_CLOEXEC);
+	waiting_end();
+	if (fd < 0 || dup2(fd, STDIN_FILENO) < 0) {
+		complain(NULL, "cannot open %s: %s", *path, strerror(errno));
+		return EXIT_USAGE;
+	}
+	close(fd);
+	*path = "-";
+	return EXIT_DONE;
+}
+
+/* Standard input becomes a file that can be read twice. */
+static int input_spool(void)
+{
+	char block[65536];
+	struct stat st;
+	bool device = fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) && !isatty(STDIN_FILENO);
+	/* what the library would not read is not copied either */
+	uint64_t limit = device ? 1 << 26 : (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2,
+			 all = 0;
+	FILE *f = tmpfile();
+	ssize_t n = 0;
+	bool failed = !f;
+	waiting_start("-");
+	while (f && !failed && all <= limit && (n = read(STDIN_FILENO, block, sizeof block)) > 0) {
+		failed = fwrite(block, 1, (size_t)n, f) != (size_t)n;
+		all += (uint64_t)n;
+	}
+	waiting_end();
+	if (f && all > limit) {
+		fclose(f);
+		complain("save it to a file and name that", "standard input has more than %llu bytes",
+		         (unsigned long long)limit);
+		return EXIT_USAGE;
+	}
+	failed = !f || failed || n < 0 || fflush(f) || dup2(fileno(f), STDIN_FILENO) < 0;
+	failed = failed || lseek(STDIN_FILENO, 0, SEEK_SET) < 0;
+	int error = errno;
+	if (f)
+		fclose(f);
+	if (failed)
+		complain("check that the folder for temporary files (/tmp) has free space", "cannot read standard input: %s",
+		         strerror(error));
+	return failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+typedef struct Table {
+	mp_data *data;
+	const double *outputs;
+	uint64_t cases;
+	uint32_t width;
+	bool named, guess;
+	const char *const *classes; /* what the outputs stand for; NULL: no classes, or not known */
+	bool targets;               /* the data has some, and so knows what its codes are called */
+	const char **name;          /* [width] of the outputs: classes or targets; NULL: not known */
+	bool model;                 /* trained on a table */
+	char number[32];            /* the last guess, where it has not */
+	const char *group;          /* NULL: outputs; else activations of this group */
+} Table;
+
+static const char *best_guess(Table *t, const double *row)
+{
+	uint32_t best = 0;
+	if (t->model && !t->classes && t->width == 1 && row[0] >= 0 && row[0] <= 1)
+		return row[0] >= 0.5 ? "1" : "0";
+	if (t->targets && !t->classes)
+		return mp_data_get_guess(t->data, row);
+	for (uint32_t k = 1; k < t->width; k++)
+		best = row[k] > row[best] ? k : best;
+	if (t->classes)
+		return t->classes[best];
+	if (t->width > 1)
+		snprintf(t->number, sizeof t->number, "%u", best);
+	else
+		snprintf(t->number, sizeof t->number, "%g", row[0]);
+	return t->number;
+}
+
+static void table_csv(Table *t, FILE *f)
+{
+	fputs(t->named ? "name," : "", f);
+	for (uint32_t k = 0; k < t->width; k++) {
+		fputs(k ? "," : "", f);
+		if (t->name)
+			csv_put(f, t->name[k]);
+		else
+			fprintf(f, "out%u", k);
+	}
+	fputs(t->guess ? ",guess\n" : "\n", f);
+	for (uint64_t i = 0; i < t->cases; i++) {
+		const double *row = &t->outputs[i * t->width];
+		if (t->named) {
+			csv_put(f, mp_data_get_name(t->data, i));
+			fputc(',', f);
+		}
+		for (uint32_t k = 0; k < t->width; k++) {
+			fputs(k ? "," : "", f);
+			number_print(f, row[k]);
+		}
+		if (t->guess) {
+			fputc(',', f);
+			csv_put(f, best_guess(t, row));
+		}
+		fputc('\n', f);
+	}
+}
+
+/* Columns with their names; the guess first, where outputs are classes. */
+static void model_text(Table *t, FILE *f)
+{
+	fprintf(f, t->named ? "%-20s " : "", "name");
+	fprintf(f, t->classes ? "%-16s" : "", "guess");
+	for (uint32_t k = 0; k < t->width; k++)
+		show(f, " %11.11s", t->name[k]);
+	fputc('\n', f);
+	for (uint64_t i = 0; i < t->cases; i++) {
+		const double *row = &t->outputs[i * t->width];
+		if (t->named)
+			show(f, "%-20s ", mp_data_get_name(t->data, i));
+		if (t->classes)
+			show(f, "%-16s", best_guess(t, row));
+		for (uint32_t k = 0; k < t->width; k++)
+			fprintf(f, " %11.6g", row[k]);
+		fputc('\n', f);
+	}
+}
+
+static void table_text(Table *t, FILE *f)
+{
+	if (t->model && !t->guess) {
+		model_text(t, f);
+		return;
+	}
+	for (uint64_t i = 0; i < t->cases; i++) {
+		const double *row = &t->outputs[i * t->width];
+		if (t->named)
+			show(f, "%-20s ", mp_data_get_name(t->data, i));
+		if (t->guess)
+			show(f, "%s", best_guess(t, row));
+		for (uint32_t k = 0; k < t->width && !t->guess; k++)
+			fprintf(f, "%s%11.6g", k ? " " : "", row[k]);
+		fputc('\n', f);
+	}
+}
+
+static void table_json(Table *t, const char *file)
+{
+	Json j = { .f = stdout };
+	json_open(&j, NULL, '{');
+	json_count(&j, "cases", t->cases);
+	if (t->group)
+		json_text(&j, "group", t->group);
+	json_text(&j, t->group ? "activations_file" : "outputs_file", file);
+	json_open(&j, t->group ? "activations" : "outputs", '[');
+	for (uint64_t i = 0; i < t->cases && !file; i++) {
+		json_open(&j, NULL, '[');
+		for (uint32_t k = 0; k < t->width; k++)
+			json_real(&j, NULL, t->outputs[i * t->width + k]);
+		json_close(&j, ']');
+	}
+	json_close(&j, ']');
+	if (t->name) {
+		json_open(&j, "names", '[');
+		for (uint32_t k = 0; k < t->width; k++)
+			json_text(&j, NULL, t->name[k]);
+		json_close(&j, ']');
+	}
+	if (!t->group)
+		json_open(&j, "guesses", '[');
+	for (uint64_t i = 0; i < t->cases && t->guess; i++)
+		json_text(&j, NULL, best_guess(t, &t->outputs[i * t->width]));
+	if (!t->group)
+		json_close(&j, ']');
+	json_end(&j);
+}
+
+static int table_write(Session *s, Table *t, const char *path)
+{
+	if (ends_with(path, ".npy")) {
+		mp_status status = mp_run_write_matrix(s->run, path, t->outputs, t->cases, t->width);
+		return after_run(s->run, status);
+	}
+	TextFile f;
+	if (!text_begin(&f))
+		return EXIT_FAILED;
+	(ends_with(path, ".csv") ? table_csv : table_text)(t, f.f);
+	return text_end(&f, s->run, path);
+}
+
+/* Classes, or the target columns of the table that the network was trained on. */
+static void name_outputs(Session *s, Args *a, Table *t)
+{
+	const mp_column *c;
+	uint32_t n = 0;
+	t->model = table_model(s->run);
+	if (!t->classes && !t->model)
+		return;
+	t->name = args_alloc(a, t->width, sizeof *t->name);
+	for (uint32_t k = 0; t->classes && k < t->width; k++)
+		t->name[k] = t->classes[k];
+	for (uint32_t i = 0; !t->classes && n < t->width && (c = mp_run_get_column(s->run, i)); i++)
+		if (!strcmp(c->role, "target"))
+			t->name[n++] = c->name;
+}
+
+/* Units of a group: hidden[0], hidden[1], ... Zero units: there is no such group, and the library says so. */
+static void name_units(Session *s, Args *a, Table *t)
+{
+	const mp_group_info *g;
+	t->width = 0;
+	for (uint32_t i = 0; (g = mp_net_get_group(s->net, i)); i++)
+		if (!strcmp(g->name, t->group))
+			t->width = g->units;
+	t->name = args_alloc(a, t->width, sizeof *t->name);
+	for (uint32_t k = 0; k < t->width; k++) {
+		size_t size = strlen(t->group) + 16;
+		char *name = args_alloc(a, size, 1);
+		snprintf(name, size, "%s[%u]", t->group, k);
+		t->name[k] = name;
+	}
+}
+
+static int outputs_take(Session *s, Args *a, Table *t)
+{
+	double *v = args_alloc(a, t->cases * t->width, sizeof *v);
+	t->outputs = v;
+	if (t->group)
+		return after_run(s->run, mp_run_activations(s->run, s->data, t->group, v));
+	int rc = after_run(s->run, mp_run_test(s->run, s->data, NULL, v));
+	for (uint64_t i = 0; t->model && i < t->cases * t->width; i++)
+		v[i] = mp_run_decode(s->run, (uint32_t)(i % t->width), v[i]);
+	return rc;
+}
+
+static int predict_steps(Session *s, Args *a)
+{
+	mp_data_options reading;
+	if (!session_reading(a, true, &reading))
+		return EXIT_USAGE;
+	const char *path = NULL, *file = args_text(a, "output");
+	int rc = output_check(a, "output");
+	if (!rc && args_text(a, "group") && args_flag(a, "guess")) {
+		complain("leave one of them out", "--guess is about outputs, not about the activations of --group");
+		rc = EXIT_USAGE;
+	}
+	if (!rc)
+		rc = session_weights(s, a, &reading, &path);
+	path = path ? path : "-";
+	if (!rc)
+		rc = pipe_open(&path);
+	if (!rc && !strcmp(path, "-"))
+		rc = input_spool();
+	if (!rc) {
+		const mp_net_info *net = mp_net_get_info(s->net);
+		session_reading_file(net->data_options, net->data, path, &reading);
+		reading.scale = NULL; /* the weights have theirs */
+		rc = cases_open(s, path, &reading);
+	}
+	if (rc)
+		return rc;
+	const mp_data_info *info;
+	if ((rc = after_data(s->data, mp_data_get_info(s->data, &info))))
+		return rc;
+	uint32_t width = mp_net_get_info(s->net)->outputs;
+	Table t = { .data = s->data,
+		        .cases = info->cases,
+		        .width = width,
+		        .named = info->named,
+		        .guess = args_flag(a, "guess"),
+		        .targets = info->targets == width,
+		        .group = args_text(a, "group") };
+	if (t.group) {
+		name_units(s, a, &t);
+	} else {
+		t.classes = reading.class_count == width ? reading.classes : NULL;
+		name_outputs(s, a, &t);
+	}
+	rc = outputs_take(s, a, &t);
+	if (!rc && file)
+		rc = table_write(s, &t, file);
+	if (rc)
+		return rc;
+	if (args_flag(a, "json"))
+		table_json(&t, file);
+	else if (file)
+		show(stdout, "%s of %s written to %s\n", t.group ? "activations" : "outputs", format_things(t.cases, "case").s,
+		     file);
+	else
+		table_text(&t, stdout);
+	return EXIT_DONE;
+}
+
+static int predict_run(Args *a)
+{
+	Session s = { 0 };
+	int rc = predict_steps(&s, a);
+	session_close(&s);
+	return rc;
+}
+
+const Command predict_command = {
+	.name = "predict",
+	.operands = "MODEL [DATA|-]",
+	.least = 1,
+	.most = 3,
+	.summary = "outputs for unlabelled cases",
+	.about =
+		"Runs cases through the network of MODEL, a file that train saved, or of FILE.topo WEIGHTS in its place, and "
+		"prints the outputs, a row per case: probabilities of classes, numbers in the units of the table. DATA "
+		"needs no targets; if it has some they are not used. '-', or no DATA, reads CSV or text from standard "
+		"input.\n\n"
+		"With --group, rows are the activations of that group for every case, in the order of its units: inputs as the "
+		"network gets them, contexts as they were when the case was computed.",
+	.group = predict_groups,
+	.example = predict_examples,
+	.run = predict_run,
+};

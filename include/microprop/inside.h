@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking inside a network: activations of its groups. */
+#ifndef MICROPROP_INSIDE_H
+#define MICROPROP_INSIDE_H
+
+#include "microprop.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Activations of any group for every case of data, [cases * units of the group]: inputs as the network gets them,
+ * contexts as they were when the case was computed. Targets of the data are ignored and need not fit. Targets cpu and
+ * ref give them. */
+MP_API mp_status mp_run_activations(mp_run *run, const mp_data *data, const char *group, double *activations);
+/* A matrix as a float64 npy file. */
+MP_API mp_status mp_run_write_matrix(mp_run *run, const char *path, const double *values, uint64_t rows,
+                                     uint64_t columns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
