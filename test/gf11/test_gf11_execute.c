@@ -193,7 +193,7 @@ static void run_all(Bench *b, Ctx *cx, const Routine *r, const uint32_t *base)
 		assert_true(same(b->one, b->other));
 	}
 	fill(b, b->one);
-	execute_with(b->one, sequence_make(flow_make(cx, b->one, r), false, false), q, base, kernel_count - 1);
+	execute_with(b->one, sequence_make(flow_make(cx, b->one, r), false, 0), q, base, kernel_count - 1);
 	assert_true(same(b->one, b->other));
 }
 

@@ -204,6 +204,23 @@ static void sums_body(Ctx *cx, void *arg)
 
 static void sums(void **state) { in_context(sums_body, *state); }
 
+/* ---- per-processor addresses ---- */
+
+/* Words as indexes: nearly all lie beyond SRAM and wrap around. */
+static void indexed_body(Ctx *cx, void *arg)
+{
+	Gen *g = gen_record(cx, &machine, "indexed");
+	for (uint32_t i = 0; i < WORDS; i++) {
+		Reg index = g_load(g, (Addr){ 1, i });
+		g_put(g, (Addr){ 2, i }, index, g_lookup(g, (Addr){ 2, 2 * i }, index));
+	}
+	Routine *r = schedule(cx, &machine, gen_end(g), &(ScheduleOptions){ 0, 0 });
+	assert_null(check_routine(cx, &machine, r));
+	run_everywhere(cx, arg, r);
+}
+
+static void indexed(void **state) { in_context(indexed_body, *state); }
+
 /* ---- calls put off ---- */
 
 static Routine *product_routine(Ctx *cx)
@@ -294,6 +311,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_configuration),
 		cmocka_unit_test(sums),
+		cmocka_unit_test(indexed),
 		cmocka_unit_test(put_off),
 		cmocka_unit_test(starving),
 		cmocka_unit_test(measured),

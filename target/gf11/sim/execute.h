@@ -3,7 +3,8 @@
  *
  *   Routine --translate--> Flow (data flow without timing) --fuse--> Sequence --kernel--> values
  *
- * Processors are processed in blocks of LANES.  A row is one word of each processor of a block.  A RowRef names a row
+ * Processors are processed in blocks of LANES, or in half blocks where threads share one.  A row is one word of each
+ * processor of a block.  A RowRef names a row
  * of the block's slots or of memory, relocated at the call.  Any operand and any result may be either, so loads and
  * stores are folded into the operations that use them. */
 #ifndef EXECUTE_H
@@ -43,7 +44,7 @@ typedef struct Inst {
 /* A switch configuration as a gather: lane l receives the word at offset from[l] of the row of block 0; -1: it
  * receives 0. For vectors, the same by strips of STRIP lanes: strip s selects its words from the aligned source
  * strips part[first[s]] .. part[first[s + 1] - 1]. */
-enum { STRIP = 16, STRIPS = LANES / STRIP };
+enum { STRIP = 16 };
 typedef struct StripSource {
 	int32_t from;
 	uint16_t lanes;
@@ -134,9 +135,9 @@ void route_fill(const Processors *p, uint32_t configuration, SwitchRoute *r);
 
 /* ---- fuse.c: fused sequences ------------------------------------------------------------------- */
 
-/* no_alias: regions of different relocation registers are disjoint.  fuse: fuse operations, else one by one in order.
- * NULL: not enough slots, which cannot happen without fusing. */
-Sequence *sequence_make(Flow *f, bool no_alias, bool fuse);
+/* no_alias: regions of different relocation registers are disjoint.  window: transfers that are ordered together; 0: no
+ * operations are fused, all are executed in order.  NULL: not enough slots, which cannot happen with window 0. */
+Sequence *sequence_make(Flow *f, bool no_alias, uint32_t window);
 
 /* ---- prefetch.c: software prefetch --------------------------------------------------------------- */
 
@@ -145,14 +146,16 @@ void sequence_prefetch(Ctx *cx, Sequence *s);
 /* ---- exec_kern.c -------------------------------------------------------------------------------- */
 
 enum { MAX_SPACES = 2 * 256 + 1 };
-typedef struct Frame { /* execution environment of a block */
+enum { HALF = LANES / 2 };
+typedef struct Frame { /* execution environment of a block, or of one half */
 	char *space[MAX_SPACES];
 	const uint32_t *base;
-	uint32_t *sram;        /* of the block's first lane */
+	uint32_t *sram;        /* of the first lane */
 	uint32_t lanes, words; /* lanes of a memory row; words of SRAM */
 } Frame;
-typedef void KernelFn(const Sequence *s, const Stage *st, const Frame *f);
-typedef void SendFn(const Processors *p, const Transfer *t, uint32_t count, uint32_t block); /* all of one route */
+typedef void KernelFn(const Sequence *s, const Stage *st, const Frame *f, uint32_t count); /* lanes: LANES or HALF */
+/* Transfers of one route to the lanes from `lane` on, LANES or HALF. */
+typedef void SendFn(const Processors *p, const Transfer *t, uint32_t transfers, uint32_t lane, uint32_t count);
 typedef struct Kernel {
 	const char *name;
 	KernelFn *run;

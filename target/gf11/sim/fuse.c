@@ -15,15 +15,13 @@
 
 #include "execute.h"
 
-enum {
-	WINDOW = 256, /* transfers ordered together: bounds the number of live values */
-	PRIVATE = 8   /* slots that a chain may keep live for its own operands */
-};
+enum { PRIVATE = 8 }; /* slots that a chain may keep live for its own operands */
 
 typedef struct Fuser {
 	Flow *f;
 	Ctx *cx;
 	bool no_alias, fuse;
+	uint32_t window;             /* transfers ordered together: bounds the number of live values */
 	uint32_t *order, *at;        /* [nodes] node at a position; its inverse */
 	uint32_t *key;               /* sort key: 2 * level, plus 1 for transfers */
 	uint32_t *uses;              /* number of readers */
@@ -111,7 +109,7 @@ static void order_nodes(Fuser *u)
 		if (u->sent[n] != NONE)
 			key[n] = key[u->sent[n]];
 		top = max_u32(top, (key[n] + 1) / 2);
-		if (transfer && ++transfers % (u->fuse ? WINDOW : 1) == 0)
+		if (transfer && ++transfers % u->window == 0)
 			bottom = top;
 	}
 	uint32_t *start = NEW(&u->cx->scratch, 2 * (size_t)top + 3, uint32_t);
@@ -400,10 +398,16 @@ static void put_node(Fuser *u, uint32_t n, uint32_t pos)
 		add_inst(u, i);
 }
 
-Sequence *sequence_make(Flow *f, bool no_alias, bool fuse)
+Sequence *sequence_make(Flow *f, bool no_alias, uint32_t window)
 {
+	bool fuse = window > 0;
 	Arena *scratch = &f->cx->scratch;
-	Fuser u = { .f = f, .cx = f->cx, .no_alias = no_alias, .fuse = fuse, .s = NEW(&f->cx->keep, 1, Sequence) };
+	Fuser u = { .f = f,
+		        .cx = f->cx,
+		        .no_alias = no_alias,
+		        .fuse = fuse,
+		        .window = max_u32(window, 1),
+		        .s = NEW(&f->cx->keep, 1, Sequence) };
 	uint32_t **numbers[] = { &u.order, &u.at,   &u.key,  &u.uses, &u.product, &u.limit,
 		                     &u.into,  &u.last, &u.slot, &u.sent, &u.held };
 	for (size_t i = 0; i < COUNT(numbers); i++)

@@ -191,7 +191,7 @@ static const CommandDef commands[] = {
 	{ "switch", "ring|tree:K|random:SEED|broadcast:PORT|FILE", 1, " dead ", run_switch },
 	{ "diagnose", "[FILE.topo]", 1,
 	  " cases procs sum compiler sigmoid bundle update threads fault fault-seed trials trials-of ", run_diagnose },
-	{ "bench", NULL, 0, " threads ", run_bench },
+	{ "bench", NULL, 0, " threads sum ", run_bench },
 };
 
 uint64_t whole_number(const CommandRun *c, const char *option, const char *value, uint64_t least, uint64_t most)

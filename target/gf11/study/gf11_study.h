@@ -117,11 +117,15 @@ uint32_t threads_of(const CommandRun *c); /* --threads; default one for each CPU
 
 /* ---- routine_cmd.c: commands that make and run routines ---- */
 
-void routine_names(Buf *out);     /* "the routines are: ..." */
-void run_routines(CommandRun *c); /* efficiency --routines */
+void routine_names(Buf *out);                                      /* "the routines are: ..." */
+Routine *routine_make(const CommandRun *c, const RoutineDef *def); /* recorded, scheduled, checked */
+void run_routines(CommandRun *c);                                  /* efficiency --routines */
 void run_microcode(CommandRun *c);
 void run_trace(CommandRun *c);
 void run_run(CommandRun *c);
+
+/* ---- bench_cmd.c: executor speed ---- */
+
 void run_bench(CommandRun *c);
 
 /* ---- runner.c: a machine that runs one routine ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 efficiency --routines | microcode | trace | run | bench. In: the name of a library routine, or a file
- * of microcode. Out: quality of the schedule, microcode, a trace, the result of a run, executor speed. All but bench
- * run each routine once: reported cycles are simulated ones. */
+/* microprop gf11 efficiency --routines | microcode | trace | run. In: the name of a library routine, or a file of
+ * microcode. Out: quality of the schedule, microcode, a trace, the result of a run. Each routine runs once: reported
+ * cycles are simulated ones. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ void routine_names(Buf *out)
 		buf_printf(out, " %s", routine_defs[i].name);
 }
 
-static Routine *routine_make(const CommandRun *c, const RoutineDef *def)
+Routine *routine_make(const CommandRun *c, const RoutineDef *def)
 {
 	const ScheduleOptions o = { .level = (int)c->level };
 	Routine *r = schedule(c->cx, c->m, routine_record(c->cx, c->m, def), &o);
@@ -314,25 +314,4 @@ void run_run(CommandRun *c)
 	jw_real(c->json, "execution_seconds", "%.6f", took);
 	jw_text(c->json, "checksum", checksum.s);
 	report_end(c, account_cycles(k), 0);
-}
-
-/* ---- bench ---- */
-
-void run_bench(CommandRun *c)
-{
-	uint32_t threads = threads_of(c);
-	c->level = 0; /* schedule length does not matter here */
-	const Routine *r = routine_make(c, routine_find("forward"));
-	Measured b = execute_measure(c->cx, c->m, r, (uint32_t)c->m->processors, threads, 1);
-	buf_printf(c->text, "%s on %s: %.3g billion processor-cycles per second in the best tenth of the time\n", r->name,
-	           c->m->name, b.rate / 1e9);
-	buf_printf(c->text, "the machine itself makes %.3g billion; on average it was %.3g here\n",
-	           (double)c->m->processors / c->m->clock, (double)b.cycles * (double)c->m->processors / b.seconds / 1e9);
-	buf_printf(c->text, "%u thread%s, kernels for %s\n", threads, threads == 1 ? "" : "s", kernel_name());
-	jw_text(c->json, "routine", r->name);
-	jw_count(c->json, "cycles", r->report.cycles);
-	jw_count(c->json, "threads", threads);
-	jw_text(c->json, "kernel", kernel_name());
-	jw_text(c->json, "rate_of", "best tenth");
-	report_end(c, b.cycles, b.rate);
 }
