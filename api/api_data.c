@@ -70,6 +70,8 @@ void api_data_open(mp_data *d, const char *path, const mp_data_options *opt, con
 {
 	d->data = like ? data_open_like(&d->cx, path, opt, like) : data_open(&d->cx, path, opt);
 	set_schema(&d->cx, d->data);
+	if (opt && opt->groups)
+		d->data->groups = arena_copy(&d->cx.keep, opt->groups, strlen(opt->groups));
 	if (opt && opt->scale && strcmp(opt->scale, scale_names[SCALE_NONE]) != 0)
 		scale_fit(d, opt->scale);
 }
@@ -83,6 +85,8 @@ static void open_body(void *arg)
 		fail(cx, MP_BAD_INPUT, "set mp_data_options.size to sizeof(mp_data_options), and the rest to 0",
 		     "these data options are not of this version of the library");
 	const char *like = own.like && own.like->data ? own.like->data->schema : NULL;
+	if (!own.groups && own.like && own.like->data)
+		own.groups = own.like->data->groups;
 	const Schema *s = like ? schema_parse(cx, (Loc){ 0 }, like) : NULL;
 	api_data_open(a->d, a->path, a->opt ? &own : NULL, s && s->plain ? s : NULL);
 }

@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "api.h"
+#include "legacy.h"
+#include "microprop/import.h"
 
 typedef struct OpenArgs {
 	mp_net *net;
 	const char *path, *text, *name;
+	const mp_import *import; /* NULL: a topology file, a model, or the network of an older simulator */
 } OpenArgs;
 
 static const char *end_name(Arena *a, const Net *net, const Block *b, bool to)
@@ -56,8 +59,18 @@ static void fill_info(mp_net *n)
 		                     .data = net->data,
 		                     .test = net->test,
 		                     .open = net->open,
+		                     .weights = net->weights != NULL,
 		                     .data_options = &net->data_how,
 		                     .test_options = &net->test_how };
+}
+
+static Net *import_net(Ctx *cx, const Src *src, const mp_import *given)
+{
+	mp_import own = { 0 };
+	if (given && !api_take(&own, sizeof own, given))
+		fail(cx, MP_BAD_INPUT, "set mp_import.size to sizeof(mp_import), and the rest to 0",
+		     "these options are not of this version of the library");
+	return old_read(cx, src, &(OldOptions){ .format = own.format, .lossy = own.lossy, .weights = own.weights });
 }
 
 static void open_body(void *arg)
@@ -75,8 +88,9 @@ static void open_body(void *arg)
 		own->text = arena_copy(&cx->keep, a->text, own->len);
 		src = own;
 	}
-	a->net->info.model = model != NULL;
-	a->net->net = net_read(cx, model ? model : src, DEFAULTS_NEWEST);
+	bool old = a->import || (a->path && !model && old_looks(src));
+	a->net->net = old ? import_net(cx, src, a->import) : net_read(cx, model ? model : src, DEFAULTS_NEWEST);
+	a->net->info.model = model || a->net->net->weights;
 	fill_info(a->net);
 }
 
@@ -101,6 +115,30 @@ mp_status mp_net_parse(mp_net **net, const char *text, const char *name, const m
 {
 	return net_new(net, &(OpenArgs){ .text = text, .name = name }, alloc);
 }
+
+mp_status mp_net_import(mp_net **net, const char *path, const mp_import *how, const mp_allocator *alloc)
+{
+	return net_new(net, &(OpenArgs){ .path = path, .import = how ? how : &(mp_import){ .size = sizeof(mp_import) } },
+	               alloc);
+}
+
+typedef struct SaveArgs {
+	mp_net *net;
+	const char *path;
+} SaveArgs;
+
+static void save_body(void *arg)
+{
+	SaveArgs *a = arg;
+	Ctx *cx = &a->net->cx;
+	if (!a->net->net)
+		fail(cx, MP_BAD_INPUT, "check what mp_net_open returned", "this network could not be read");
+	OutFile *f = file_create(cx, &cx->scratch, a->path);
+	file_write(f, a->net->net->src->text, a->net->net->src->len);
+	file_commit(cx, f);
+}
+
+mp_status mp_net_save(mp_net *net, const char *path) { return api_call(&net->cx, save_body, &(SaveArgs){ net, path }); }
 
 typedef struct ResolveArgs {
 	mp_net *net;

@@ -4,8 +4,10 @@
 
 #include "api.h"
 #include "guard.h"
+#include "legacy.h"
 #include "microprop/background.h"
 #include "microprop/data.h"
+#include "microprop/import.h"
 
 static void new_body(void *arg)
 {
@@ -202,6 +204,21 @@ const char *mp_run_save_messages(const mp_run *run) { return background_message(
 mp_status mp_run_write_text(mp_run *run, const char *path, const char *text, size_t len)
 {
 	return api_call(&run->cx, text_body, &(FileArgs){ .r = run, .path = path, .text = text, .len = len });
+}
+
+static void export_body(void *arg)
+{
+	FileArgs *a = arg;
+	Ctx *cx = &a->r->cx;
+	run_start(a->r);
+	double *w = NEW(&cx->scratch, a->r->net->links, double);
+	a->r->target->get(a->r->program, 0, 0, ALL_LINKS, w);
+	old_write(cx, a->r->net, w, a->path, a->text);
+}
+
+mp_status mp_run_export(mp_run *run, const char *path, const char *format)
+{
+	return api_call(&run->cx, export_body, &(FileArgs){ .r = run, .path = path, .text = format });
 }
 
 /* ---- training and testing ---- */

@@ -244,7 +244,23 @@ typedef struct ForArgs {
 	mp_data *d;
 	const char *path, *schema;
 	const mp_data_options *options;
+	const Net *net;
 } ForArgs;
+
+/* Input and target groups, as option groups has them. */
+static const char *groups_text(Arena *a, const Net *net)
+{
+	Buf b = { .arena = a };
+	for (int role = ROLE_INPUT; role <= ROLE_OUTPUT; role++) {
+		if (role == ROLE_OUTPUT)
+			buf_puts(&b, ">");
+		for (uint32_t i = 0; i < net->groups; i++)
+			if (net->group[i].role == role)
+				buf_printf(&b, "%s%s:%u", b.len && b.s[b.len - 1] != '>' ? "," : "", net->group[i].name,
+				           net->group[i].size);
+	}
+	return b.s;
+}
 
 static void for_body(void *arg)
 {
@@ -252,8 +268,10 @@ static void for_body(void *arg)
 	Ctx *cx = &a->d->cx;
 	mp_data_options own;
 	options_take(cx, &own, a->options);
-	const Schema *s = schema_parse(cx, (Loc){ 0 }, a->schema);
-	if (s->plain)
+	own.groups = own.groups ? own.groups : groups_text(&cx->keep, a->net);
+	const char *text = a->schema ? a->schema : own.like && own.like->data ? own.like->data->schema : NULL;
+	const Schema *s = text ? schema_parse(cx, (Loc){ 0 }, text) : NULL;
+	if (!s || s->plain)
 		api_data_open(a->d, a->path, &own, s);
 	else
 		a->d->data = table_encode(cx, table_open(cx, a->path, &own, s), s, NULL, 0);
@@ -262,10 +280,8 @@ static void for_body(void *arg)
 mp_status mp_data_open_for(mp_data **data, const char *path, const mp_run *run, const mp_data_options *options,
                            const mp_allocator *alloc)
 {
-	if (!run->schema)
-		return mp_data_open(data, path, options, alloc);
 	mp_status s = api_handle((void **)data, sizeof **data, alloc);
-	return s != MP_OK ? s : api_call(&(*data)->cx, for_body, &(ForArgs){ *data, path, run->schema, options });
+	return s != MP_OK ? s : api_call(&(*data)->cx, for_body, &(ForArgs){ *data, path, run->schema, options, run->net });
 }
 
 typedef struct RunArgs {

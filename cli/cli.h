@@ -68,7 +68,7 @@ typedef struct Command {
 
 extern const Command *const commands[]; /* ends with NULL */
 extern const Command train_command, test_command, predict_command, show_command, data_command, gf11_command,
-	launch_command, model_command, bench_command, help_command, tune_command;
+	launch_command, model_command, bench_command, help_command, tune_command, import_command;
 
 /* ---- sigbus.c: files that are truncated while they are mapped ------------------------------------ */
 
@@ -185,7 +185,8 @@ int session_net(Session *s, const char *path);
 int session_data(mp_data **data, const char *path, const mp_data_options *options);
 int session_data_for(Session *s, const char *path, const mp_data_options *options); /* as the run was trained on */
 int session_run(Session *s);                                                        /* a run of the net */
-int session_set(Session *s, const Args *a);                              /* the library's options that were given */
+int session_load(Session *s, const char *path); /* weights; those of an older simulator came with the network */
+int session_set(Session *s, const Args *a);     /* the library's options that were given */
 bool session_reading(const Args *a, bool main_file, mp_data_options *o); /* false: message shown */
 /* Options that the topology file gives for the data it names hold where the command line gives none: all of them for
  * that data, those about columns for other files of the same kind. */

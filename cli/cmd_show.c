@@ -250,7 +250,7 @@ static int show_steps(Session *s, const Args *a)
 	bool json = args_flag(a, "json");
 	if (stage)
 		return json ? stage_json(s, a, stage) : stage_print(s, a, stage, stdout);
-	if (info->model && ((rc = session_run(s)) || (rc = after_run(s->run, mp_run_load(s->run, a->operand[0])))))
+	if (info->model && ((rc = session_run(s)) || (rc = session_load(s, a->operand[0]))))
 		return rc;
 	if (!json)
 		return show_summary(s, a, info);

@@ -229,6 +229,11 @@ static int train_prepare(Train *t)
 		rc = session_run(&t->s);
 	if (!rc)
 		mp_run_share(t->s.run, t->args->job);
+	if (!rc && t->restarts && mp_net_get_info(t->s.net)->weights) {
+		complain("leave it out, or train the topology alone: microprop import OLD OUT.topo",
+		         "--restarts: %s holds weights, from which every seed would start", t->args->operand[0]);
+		return EXIT_USAGE;
+	}
 	if (!rc && resume) /* brings its own options, which those given override */
 		rc = after_run(t->s.run, mp_run_resume(t->s.run, resume));
 	if (!rc)

@@ -9,7 +9,7 @@
 #include "cli.h"
 
 const Command *const commands[] = {
-	&train_command, &tune_command,  &test_command,   &predict_command, &show_command, &data_command,
+	&train_command, &tune_command,  &test_command,   &predict_command, &show_command, &data_command, &import_command,
 	&gf11_command,  &model_command, &launch_command, &bench_command,   &help_command, NULL,
 };
 

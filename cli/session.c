@@ -6,7 +6,8 @@
 #include "cli.h"
 
 const Option data_reading[] = {
-	{ "format", "npz|npy|idx|csv|text|nettalk", "format of the data; default: detected from name and content" },
+	{ "format", "npz|npy|idx|csv|text|nettalk|snns|snns-results|fann|lens|lens-binary",
+	  "format of the data; default: detected from name and content" },
 	{ "inputs", "COLUMNS", "csv: columns that are inputs, such as a,b,3:7; default: all that are not targets" },
 	{ "targets", "COLUMNS", "csv: columns that are targets; default: the last" },
 	{ "labels", "COLUMNS",
@@ -14,7 +15,8 @@ const Option data_reading[] = {
 	{ "sequence", "COLUMN", "csv: column that names the sequence a case belongs to" },
 	{ "weight", "COLUMN", "csv: column of case weights" },
 	{ "names", "COLUMN", "csv: column of case names" },
-	{ "partner", "FILE", "npy, idx: file with the targets; default: found by its name" },
+	{ "partner", "FILE", "npy, idx: file with the targets; snns-results: the patterns; default: found by its name" },
+	{ "groups", "LIST", "lens: groups over which units are counted, 'a:3,b:2>c:4'; default: those of the network" },
 	{ "fold", "COLUMN", "tables: column that says which fold of cross-validation a row is in" },
 	{ "category", "COLUMNS", "tables: columns whose values are categories, also if they are numbers" },
 	{ "first", "N", "take only the first N rows (nettalk: words)" },
@@ -108,6 +110,11 @@ int session_run(Session *s)
 	return after_run(s->run, status);
 }
 
+int session_load(Session *s, const char *path)
+{
+	return mp_net_get_info(s->net)->weights ? EXIT_DONE : after_run(s->run, mp_run_load(s->run, path));
+}
+
 int session_set(Session *s, const Args *a)
 {
 	int rc = EXIT_DONE;
@@ -134,6 +141,7 @@ bool session_reading(const Args *a, bool main_file, mp_data_options *o)
 		.names = args_text(a, "names"),
 		.category = args_text(a, "category"),
 		.fold = args_text(a, "fold"),
+		.groups = args_text(a, "groups"),
 	};
 	if (!main_file) /* test data: the same columns, but all rows of its own files */
 		return true;
@@ -195,7 +203,7 @@ int session_weights(Session *s, const Args *a, mp_data_options *reading, const c
 	if (!rc)
 		rc = session_set(s, a);
 	if (!rc)
-		rc = after_run(s->run, mp_run_load(s->run, a->operand[after - 1]));
+		rc = session_load(s, a->operand[after - 1]);
 	if (!rc)
 		reading->classes = mp_run_get_classes(s->run, &reading->class_count);
 	return rc;

@@ -88,8 +88,8 @@ typedef struct mp_error {
 
 /* ---- networks ----------------------------------------------------------------------------------- */
 
-/* Read a topology file (see topology(5)), the topology that a saved model holds, or text that stands for one; `name` is
- * what messages call it. */
+/* Read a topology file (see topology(5)), the topology that a saved model holds, the network of an older simulator
+ * (microprop/import.h), or text that stands for a topology file; `name` is what messages call it. */
 MP_API mp_status mp_net_open(mp_net **net, const char *path, const mp_allocator *alloc);
 MP_API mp_status mp_net_parse(mp_net **net, const char *text, const char *name, const mp_allocator *alloc);
 /* Sizes of groups that the file leaves open (`group in auto input`): those of the cases of `data`, or if that is NULL
@@ -111,10 +111,11 @@ typedef struct mp_net_info {
 	uint64_t input_connections; /* the report's Wi: connections of the input layer, its biases included */
 	const char *fingerprint;    /* of the structure: weights fit if it is the same */
 	const char *data, *test;    /* data the file names, resolved against its folder; NULL if none */
-	int model;                  /* the file is a model: it holds the weights too */
+	int model;                  /* the file holds the weights too */
 	int open;                   /* sizes are those of the data: mp_net_resolve must be called before mp_run_new */
 	/* how the file says that they are to be read; fields that it does not name are 0 */
 	const struct mp_data_options *data_options, *test_options;
+	int weights; /* the file is that of an older simulator, with weights: runs start from them */
 } mp_net_info;
 MP_API const mp_net_info *mp_net_get_info(const mp_net *net);
 
@@ -144,7 +145,9 @@ MP_API mp_status mp_net_print(mp_net *net, const char *stage, const char *target
 /* How to read a file; zero, but for `size`, is the default. */
 typedef struct mp_data_options {
 	size_t size;
-	const char *format;  /* "npz" "npy" "idx" "csv" "text" "nettalk"; NULL: detected from name and content */
+	/* "npz" "npy" "idx" "csv" "text" "nettalk" "snns" "snns-results" "fann" "lens" "lens-binary"; NULL: detected from
+	 * name and content */
+	const char *format;
 	const char *inputs;  /* csv: columns that are inputs, "a,b,3:7,*"; NULL: all that are not targets */
 	const char *targets; /* csv: columns that are targets; NULL: the last column */
 	/* csv: columns whose text is a class, encoded one-hot; NULL: target columns that are not numbers */
@@ -152,7 +155,7 @@ typedef struct mp_data_options {
 	const char *sequence; /* csv: column that names the sequence a case belongs to */
 	const char *weight;   /* csv: column of case weights */
 	const char *names;    /* csv: column of case names */
-	const char *partner;  /* npy, idx: the file with the targets; NULL: found by its name */
+	const char *partner;  /* npy, idx: the file with the targets; snns-results: the patterns; NULL: found by its name */
 	const char *words;    /* nettalk: file with the words to take, first pronunciation of each */
 	uint64_t first;       /* only this many rows (nettalk: words) from the start; 0: all */
 	uint64_t seed;        /* generators: another sample; 0 is the standard one */
@@ -170,6 +173,10 @@ typedef struct mp_data_options {
 	/* mp_data_open: columns are found by the names that this data has, which stays open meanwhile; NULL: not so */
 	const mp_data *like;
 	int lenient; /* options that the file's format does not have are left out, with a note */
+	/* lens: input and target groups of the network, over which examples count units, "a:3,b:2>c:4"; NULL: those of
+	 * the run (mp_data_open_for), else one of each, as large as the file needs */
+	const char *groups;
+	int lossy; /* what an older format holds but data has no place for is left out, with a note */
 } mp_data_options;
 
 /* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",

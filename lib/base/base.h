@@ -188,6 +188,30 @@ size_t src_text_start(const Src *src);                         /* after a UTF-8 
 void name_check(Ctx *cx, Loc at, const char *what, Text name); /* the same for a name in a binary file */
 const char *control_find(const char *s, size_t len);           /* the first control byte; NULL: none */
 
+/* ---- cursor.c: words and numbers of a text whose line breaks mean little -------------------------- */
+
+typedef struct Cursor {
+	Ctx *cx;
+	const Src *src; /* ends before a Ctrl-Z; in cx->keep */
+	size_t at;
+	char comment;       /* from it to the end of the line is blank; 0: none */
+	bool comment_lines; /* only in the first column */
+} Cursor;
+Cursor cursor_open(Ctx *cx, const Src *src, char comment); /* fails at control bytes */
+Loc cursor_loc(const Cursor *c);
+char cursor_peek(Cursor *c);         /* the next byte that is not blank; 0 at the end */
+char cursor_peek_line(Cursor *c);    /* the same in this line: \n at its end */
+bool cursor_take(Cursor *c, char b); /* the next byte, if it is b */
+Text cursor_word(Cursor *c);         /* up to the next blank; empty at the end */
+Text cursor_line(Cursor *c);         /* the rest of the line, without blanks at its ends */
+/* A finite decimal number, a whole one; false: there is none, and the cursor stands before it. */
+bool cursor_number(Cursor *c, double *v);
+bool cursor_whole(Cursor *c, uint64_t *v);
+uint64_t cursor_need_whole(Cursor *c, const char *what, uint64_t low, uint64_t high); /* or fails */
+double cursor_need_number(Cursor *c, const char *what);
+uint64_t cursor_numbers_left(const Cursor *c); /* as many may follow at most */
+_Noreturn void cursor_expected(Cursor *c, const char *what, const char *remedy);
+
 /* ---- escape.c: text from outside, in what is written for people ------------------------------------ */
 
 enum { TEXT_SHOWN = MP_TEXT_SHOWN, TEXT_LINES = MP_TEXT_LINES, TEXT_JSON = MP_TEXT_JSON };

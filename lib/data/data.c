@@ -278,7 +278,12 @@ static const Format formats[] = {
 	{ "npz", { ".npz" }, true, looks_npz, read_npz, write_npz },
 	{ "npy", { ".npy" }, true, looks_npy, read_npy, write_npy },
 	{ "idx", { ".idx", ".idx.gz" }, true, looks_idx, read_idx, write_idx },
+	{ "lens-binary", { ".bex" }, true, looks_lens_binary, read_lens_binary, NULL },
 	{ "nettalk", { NULL }, false, looks_nettalk, read_nettalk, NULL },
+	{ "snns", { ".pat" }, false, looks_snns, read_snns, write_snns },
+	{ "snns-results", { ".res" }, false, looks_snns_results, read_snns_results, NULL },
+	{ "lens", { ".ex" }, false, looks_lens, read_lens, write_lens },
+	{ "fann", { ".data" }, false, looks_fann, read_fann, write_fann },
 	{ "text", { ".txt" }, false, looks_text, read_text, write_text },
 	{ "csv", { ".csv", ".tsv" }, false, looks_csv, read_csv, write_csv },
 };
@@ -290,8 +295,9 @@ static bool looks_binary(const Src *head)
 	return false;
 }
 
-static const char format_remedy[] =
-	"formats: npz, npy, idx (MNIST), csv or tsv, text (.txt), the NETtalk corpus; say which with the format option";
+static const char format_remedy[] = "formats: npz, npy, idx (MNIST), csv or tsv, text (.txt), the NETtalk corpus, SNNS "
+									"(.pat, .res), FANN (.data), LENS "
+									"(.ex, .bex); say which with the format option";
 
 /* names of MNIST files: train-images-idx3-ubyte, t10k-labels.idx1-ubyte.gz */
 static bool is_idx_name(const char *path)
@@ -335,8 +341,14 @@ static const Format *format_find(Ctx *cx, const char *path, const Src *s, const 
 	if (opt && opt->format)
 		return format_by_word(cx, opt->format);
 	const Format *f = format_by_name(path);
-	Src head = *s; /* a line, or a hole in the file, may be terabytes long */
+	bool data = f && f->read == read_fann; /* .data: FANN's, tlearn's and that of NETtalk */
+	Src head = *s;                         /* a line, or a hole in the file, may be terabytes long */
 	head.len = min_u64(s->len, 1 << 20);
+	if (data && !starts_fann(&head))
+		f = NULL;
+	if (!f && head.len == s->len && looks_fann_or_text(&head))
+		fail_at(cx, (Loc){ s, 0 }, "say which with --format fann or --format text",
+		        "the file may be FANN's or rows of numbers: its first row counts those that follow");
 	for (size_t i = 0; !f && i < COUNT(formats); i++)
 		if (formats[i].looks(&head))
 			f = &formats[i];
@@ -353,9 +365,14 @@ static void options_fit(Ctx *cx, const DataOptions *opt, const Format *f, const 
 	const struct {
 		const char *value, *option, *formats;
 	} only[] = {
-		{ opt->inputs, "inputs", "csv" },          { opt->targets, "targets", "csv" }, { opt->labels, "labels", "csv" },
-		{ opt->sequence, "sequence", "csv" },      { opt->weight, "weight", "csv" },   { opt->names, "names", "csv" },
-		{ opt->partner, "partner", "npy or idx" }, { opt->words, "words", "nettalk" },
+		{ opt->inputs, "inputs", "csv" },
+		{ opt->targets, "targets", "csv" },
+		{ opt->labels, "labels", "csv" },
+		{ opt->sequence, "sequence", "csv" },
+		{ opt->weight, "weight", "csv" },
+		{ opt->names, "names", "csv" },
+		{ opt->partner, "partner", "npy, idx or snns-results" },
+		{ opt->words, "words", "nettalk" },
 	};
 	for (size_t i = 0; i < COUNT(only); i++) {
 		if (!only[i].value || strstr(only[i].formats, f->name))
@@ -396,7 +413,7 @@ void data_write(Ctx *cx, const Data *d, const char *path)
 {
 	const Format *f = format_by_name(path);
 	if (!f || !f->write)
-		fail(cx, MP_BAD_INPUT, "end the name in .npz, .npy, .csv, .txt or .idx",
+		fail(cx, MP_BAD_INPUT, "end the name in .npz, .npy, .csv, .txt, .idx, .pat, .data or .ex",
 		     "the name %s does not tell a format to write", path);
 	f->write(cx, d, path);
 }

@@ -79,7 +79,8 @@ typedef struct Data {
 	uint32_t class_count;
 	const DataColumn *column; /* [columns] inputs in order, targets in order, the rest; NULL: they have no names */
 	uint32_t columns;
-	Scale scale; /* already applied to x */
+	const char *groups; /* option groups that it was read with; NULL: none */
+	Scale scale;        /* already applied to x */
 	Extra *extra;
 	uint32_t extras;
 	uint64_t bytes; /* memory held, mapped arrays not counted */
@@ -174,6 +175,18 @@ Data *idx_data(Ctx *cx, const Src *images, const Src *labels, const DataOptions 
 Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt);
 Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt); /* txt.c */
 Data *read_nettalk(Ctx *cx, const Src *s, const DataOptions *opt);
+Data *read_snns(Ctx *cx, const Src *s, const DataOptions *opt); /* patterns (.pat) */
+Data *read_snns_results(Ctx *cx, const Src *s, const DataOptions *opt);
+Data *read_fann(Ctx *cx, const Src *s, const DataOptions *opt);
+Data *read_lens(Ctx *cx, const Src *s, const DataOptions *opt); /* examples, text */
+Data *read_lens_binary(Ctx *cx, const Src *s, const DataOptions *opt);
+bool looks_snns(const Src *s);
+bool looks_snns_results(const Src *s);
+bool looks_fann(const Src *s);         /* counts agree with the first line */
+bool starts_fann(const Src *s);        /* the first line is three whole numbers */
+bool looks_fann_or_text(const Src *s); /* rows of three numbers, which agree with the first */
+bool looks_lens(const Src *s);
+bool looks_lens_binary(const Src *s);
 Data *make_data(Ctx *cx, const char *spec, const DataOptions *opt); /* generate.c, letters.c: "parity:4" */
 Data *make_letters(Ctx *cx, uint64_t seed);
 
@@ -184,6 +197,11 @@ void write_npy(Ctx *cx, const Data *d, const char *path); /* two files */
 void write_idx(Ctx *cx, const Data *d, const char *path); /* two files */
 void write_csv(Ctx *cx, const Data *d, const char *path);
 void write_text(Ctx *cx, const Data *d, const char *path);
+void write_snns(Ctx *cx, const Data *d, const char *path);
+void write_fann(Ctx *cx, const Data *d, const char *path);
+void write_lens(Ctx *cx, const Data *d, const char *path);
+/* Fails if a target of case i is missing, for which the format has no place. */
+void targets_all(Ctx *cx, const Data *d, const char *format, const float *row, uint64_t i);
 void write_npy_doubles(Ctx *cx, const char *path, const double *v, uint64_t rows, uint64_t cols); /* [rows, cols] */
 
 /* ---- classes.c: the texts of a label, and the targets they became ------------------------------- */

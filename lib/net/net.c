@@ -28,6 +28,20 @@ Group *net_group(const Net *net, Unit u)
 	return &net->group[low];
 }
 
+const char *name_made(Arena *a, Text text)
+{
+	enum { LONGEST = 64 };
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", others[] = "0123456789-.";
+	Buf b = { .arena = a };
+	if (!text.len || !strchr(letters, text.s[0]))
+		buf_puts(&b, "_");
+	for (uint32_t i = 0; i < text.len && b.len < LONGEST; i++) {
+		bool fits = text.s[i] && (strchr(letters, text.s[i]) || strchr(others, text.s[i]));
+		buf_add(&b, fits ? &text.s[i] : "_", 1);
+	}
+	return b.s;
+}
+
 void net_unit_name(const Net *net, Unit u, char *buf, size_t size)
 {
 	const Group *g = net_group(net, u);
@@ -374,7 +388,9 @@ static double init_range(const Block *b, uint64_t n)
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w)
 {
 	uint64_t last = first + net_chunk(net, first, count);
-	for (uint64_t l = first, end; l < last; l = end) {
+	for (uint64_t l = first; net->weights && l < last; l++)
+		w[l - first] = net->weights[l];
+	for (uint64_t l = first, end; !net->weights && l < last; l = end) {
 		Unit u = net_target(net, l);
 		uint64_t row = net->row[u], fan_in = net->row[u + 1] - row - (net_source(net, u, row) == 0);
 		for (end = l; end < last && end < net->row[u + 1]; end++) {

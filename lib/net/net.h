@@ -138,6 +138,7 @@ typedef struct Net {
 	int defaults;                 /* DEFAULTS_...: the set that holds */
 	bool defaults_stated;
 	bool open;               /* sizes are missing: it has no links, and only net_resolve may use it */
+	const double *weights;   /* [links] that runs start from, of a network that another simulator trained; NULL: none */
 	Options options;         /* training defaults of the file */
 	const char *data, *test; /* paths of `data` and `test`, resolved against the file's folder; NULL if absent */
 	mp_data_options data_how, test_how; /* how to read them */
@@ -187,7 +188,9 @@ enum { CHUNK_LINKS = 1 << 15 };
 uint64_t net_chunk(const Net *net, uint64_t first, uint64_t count);
 /* initial weights, float values, canonical order */
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w);
-Group *net_group(const Net *net, Unit u);                           /* of unit u; NULL for the true unit */
+Group *net_group(const Net *net, Unit u); /* of unit u; NULL for the true unit */
+/* A text of another program as a name of the topology language: other characters become _ . */
+const char *name_made(Arena *a, Text text);
 void net_unit_name(const Net *net, Unit u, char *buf, size_t size); /* hidden[3], true */
 /* Longest path to every unit, 0 for true, inputs and contexts; a softmax group is one node.  `order` takes the computed
  * nodes (their first units), sources before targets; returns how many.  Cycles are recorded as errors. */

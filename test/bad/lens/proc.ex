@@ -1,0 +1,2 @@
+proc:{puts hello};
+I: 0 1 T: 1;

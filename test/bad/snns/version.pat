@@ -1,0 +1,8 @@
+SNNS pattern definition file V9.0
+generated at x
+
+No. of patterns : 2
+No. of input units : 2
+No. of output units : 1
+
+0 1 1 0 1 1

@@ -1,0 +1,40 @@
+# Files of SNNS, FANN and LENS: converted, used as they are, and what cannot be carried over named with its line.
+cp "$SOURCE_DIR"/test/legacy/files/* .
+t import layers.net layers.topo
+cat layers.topo
+t import layers.net layers.safetensors
+t predict layers.net layers.pat
+"$MICROPROP" predict layers.net layers.pat >a
+"$MICROPROP" predict layers.safetensors layers.pat >b
+cmp a b && echo "the same outputs"
+t test layers.net layers.pat --json | sed 's/,.*//'
+t show elman.net --stage net
+t predict elman.net elman.pat
+t train elman.net elman.pat --epochs 1 --rate 0 --target ref --quiet | grep '^error'
+t test elman.net elman.pat --target ref | grep '^error'
+t train elman.net elman.pat --restarts 2
+sed -e 's/Act_TanH_Xdiv2/Act_Signum/' -e 's/Topological_Order/Serial_Order/' layers.net >other.net
+t import other.net other.safetensors
+t import other.net other.safetensors --lossy
+t import layers.pat layers.npz
+t import layers.pat layers.npz --json
+t data layers.npz back.pat
+t data layers.npz back.data
+t data layers.npz back.ex
+for file in back.pat back.data back.ex; do
+	"$MICROPROP" data $file $file.csv
+	"$MICROPROP" data layers.pat layers.csv >/dev/null
+	cmp $file.csv layers.csv && echo "$file: the same cases"
+done
+printf '4 2 1\n0 0 0\n0 1 1\n1 0 1\n1 1 0\n' >either
+t data either
+t data either --format fann | grep cases
+t data either --format text | grep cases
+cp either either.data
+t data either.data | grep cases
+printf 'I: (a) 0 1 (b) 1 T: (c) 1 0;\n' >named.ex
+t data named.ex
+t data named.ex --groups 'a:2,b:1>c:2' | grep -E 'inputs|targets'
+t data named.ex --groups 'a:2,b>c:2'
+t import layers.net layers.net2
+t import layers.net two.net
