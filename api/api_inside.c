@@ -13,29 +13,13 @@ typedef struct InsideArgs {
 	double *out;
 } InsideArgs;
 
-static const Group *group_find(Ctx *cx, const Net *net, const char *name)
-{
-	const char **names = NEW(&cx->scratch, net->groups, const char *);
-	Buf known = { .arena = &cx->scratch };
-	for (uint32_t i = 0; i < net->groups; i++) {
-		if (strcmp(net->group[i].name, name) == 0)
-			return &net->group[i];
-		names[i] = net->group[i].name;
-	}
-	const char *near = nearest_name(name, names, net->groups);
-	buf_puts(&known, "the groups are:");
-	for (uint32_t i = 0; i < net->groups; i++)
-		buf_printf(&known, "%s %s", i ? "," : "", names[i]);
-	fail(cx, MP_BAD_INPUT, known.s, "%s has no group '%.40s'%s%s%s", net->name, name, near ? "; did you mean '" : "",
-	     near ? near : "", near ? "'?" : "");
-}
-
 static void activations_body(void *arg)
 {
 	InsideArgs *a = arg;
 	Ctx *cx = &a->r->cx;
 	const Data *d = data_readable(cx, a->data);
-	run_activations(a->r, d, group_find(cx, a->r->net, a->group), a->out);
+	Text name = { a->group, (uint32_t)strlen(a->group) };
+	run_activations(a->r, d, net_group_named(cx, a->r->net, NULL, name), a->out);
 }
 
 mp_status mp_run_activations(mp_run *run, const mp_data *data, const char *group, double *activations)

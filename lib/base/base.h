@@ -276,7 +276,7 @@ double arith_cospi(double x); /* cos(pi x) */
 /* ---- random.c: counter-based: any number of a stream without those before it -------------------- */
 
 /* Philox 4x32-10.  The same (seed, stream, index) gives the same number in every version. */
-enum { STREAM_WEIGHTS = 1, STREAM_SHUFFLE, STREAM_DENSITY, STREAM_SPLIT, STREAM_DATA };
+enum { STREAM_WEIGHTS = 1, STREAM_SHUFFLE, STREAM_DENSITY, STREAM_SPLIT, STREAM_DATA, STREAM_LESION = 16 };
 uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index);
 double random_unit(uint64_t seed, uint32_t stream, uint64_t index); /* [0, 1), 24 bits: exact in float */
 /* 0 .. n-1, n < 2^32; bias below n / 2^32 */

@@ -401,3 +401,20 @@ void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, 
 		}
 	}
 }
+
+const Group *net_group_named(Ctx *cx, const Net *net, const char *option, Text name)
+{
+	const char **names = NEW(&cx->scratch, net->groups + 1, const char *);
+	Buf known = { .arena = &cx->scratch };
+	for (uint32_t i = 0; i < net->groups; i++) {
+		if (text_is(name, net->group[i].name))
+			return &net->group[i];
+		names[i] = net->group[i].name;
+	}
+	const char *word = arena_copy(&cx->scratch, name.s, name.len), *near = nearest_name(word, names, net->groups);
+	buf_puts(&known, "the groups are:");
+	for (uint32_t i = 0; i < net->groups; i++)
+		buf_printf(&known, "%s %s", i ? "," : "", names[i]);
+	fail(cx, MP_BAD_INPUT, known.s, "%s%s%s has no group '%.40s'%s%s%s", option ? option : "", option ? ": " : "",
+	     net->name, word, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}

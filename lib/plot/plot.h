@@ -64,7 +64,9 @@ void table_members(const Table *t, const TableCell *cell);
 #define PLOT_GREEN  "#009e73"
 #define PLOT_PURPLE "#cc79a7"
 #define PLOT_BLACK  "#333333"
-enum { CORNER_RIGHT = 1, CORNER_BOTTOM = 2 }; /* or-ed; 0: top left */
+enum { PLOT_COLOURS = 6 };
+extern const char *const plot_colours[PLOT_COLOURS];            /* for lines, in this order */
+enum { CORNER_RIGHT = 1, CORNER_BOTTOM = 2, LEGEND_BELOW = 4 }; /* or-ed; 0: top left; below: outside of the frame */
 enum { MARK_LINE, MARK_DASHES, MARK_DISC, MARK_SQUARE, MARK_TRIANGLE, MARK_DOT };
 /* Points with a NaN are not drawn. */
 typedef struct Series {
@@ -92,6 +94,11 @@ typedef struct Plot {
 	int corner;
 } Plot;
 void plot_svg(const Plot *p, Buf *out);
+/* With a band around each line, from low[i] to high[i]. */
+typedef struct Band {
+	const double *low, *high; /* [points of the series] */
+} Band;
+void plot_bands_svg(const Plot *p, const Band *band, Buf *out); /* band: [p->count] */
 /* Shared by the files of this module. Text of any bytes, at most `most` characters of it. */
 void svg_head(const char *title, int height, Buf *out);
 size_t svg_length(const char *s);                    /* in characters */

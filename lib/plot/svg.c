@@ -9,6 +9,10 @@
 
 #include "plot.h"
 
+const char *const plot_colours[PLOT_COLOURS] = {
+	PLOT_BLUE, PLOT_ORANGE, PLOT_GREEN, PLOT_PURPLE, "#e69f00", "#56b4e9"
+};
+
 enum { WIDTH = 720, HEIGHT = 460, LEFT = 76, RIGHT = 24, TOP = 46, BOTTOM = 60, LEGEND_LINE = 20, LONGEST = 80 };
 
 static double along(const Axis *a, double v)
@@ -207,9 +211,28 @@ static void line(const Plot *p, const Series *s, Buf *out)
 	stroke(out, s);
 }
 
+/* Where a value is drawn, inside the frame: bands reach beyond it. */
+static double on_frame(double y) { return y < TOP ? TOP : y > HEIGHT - BOTTOM ? HEIGHT - BOTTOM : y; }
+
+/* There along the upper limit, and back along the lower one. */
+static void band_draw(const Plot *p, const Series *s, const Band *b, Buf *out)
+{
+	bool pen = false;
+	buf_puts(out, "<path d=\"");
+	for (uint32_t k = 0; k < 2 * s->points; k++) {
+		uint32_t i = k < s->points ? k : 2 * s->points - 1 - k;
+		double y = k < s->points ? b->high[i] : b->low[i];
+		if (!drawable(&p->x, s->x[i]) || !drawable(&p->y, b->low[i]) || !drawable(&p->y, b->high[i]))
+			continue;
+		buf_printf(out, "%c%.1f %.1f", pen ? 'L' : 'M', at_x(p, s->x[i]), on_frame(at_y(p, y)));
+		pen = true;
+	}
+	buf_printf(out, "z\" fill=\"%s\" fill-opacity=\"0.18\"/>\n", s->colour);
+}
+
 static void series(const Plot *p, Buf *out)
 {
-	buf_puts(out, "<g clip-path=\"url(#frame)\">\n");
+	buf_puts(out, p->corner & LEGEND_BELOW ? "<g>\n" : "<g clip-path=\"url(#frame)\">\n");
 	for (uint32_t k = 0; k < p->count; k++)
 		if (is_line(&p->series[k]))
 			line(p, &p->series[k], out);
@@ -222,12 +245,59 @@ static void series(const Plot *p, Buf *out)
 	}
 }
 
-static void legend(const Plot *p, Buf *out)
+/* A line or mark from x on, and its label. */
+static void legend_entry(Buf *out, const Series *s, bool band, int x, int y, size_t most)
 {
-	size_t longest = 0;
+	if (band)
+		buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"28\" height=\"12\" fill=\"%s\" fill-opacity=\"0.18\"/>\n", x,
+		           y - 6, s->colour);
+	if (is_line(s)) {
+		buf_printf(out, "<path d=\"M%d %dh28", x, y);
+		stroke(out, s);
+	} else {
+		mark(out, s, x + 14, y);
+	}
+	buf_printf(out, "<text x=\"%d\" y=\"%d\">", x + 37, y + 4);
+	svg_text(out, s->label, most);
+	buf_puts(out, "</text>\n");
+}
+
+/* Columns below the frame, as many as fit. */
+typedef struct Below {
+	uint32_t columns, rows;
+	size_t most; /* characters of a label */
+} Below;
+
+static size_t longest_label(const Plot *p)
+{
+	size_t longest = 1;
 	for (uint32_t k = 0; k < p->count; k++) {
 		size_t len = svg_length(p->series[k].label);
 		longest = len > longest ? len : longest;
+	}
+	return longest;
+}
+
+static Below legend_below(const Plot *p)
+{
+	enum { GLYPH = 8, MARK = 48, SPACE = WIDTH - LEFT - RIGHT };
+	Below b = { .most = longest_label(p) };
+	b.most = b.most > (SPACE - MARK) / GLYPH ? (SPACE - MARK) / GLYPH : b.most;
+	b.columns = (uint32_t)(SPACE / (MARK + GLYPH * (int)b.most));
+	b.rows = (p->count + b.columns - 1) / b.columns;
+	b.columns = b.rows ? (p->count + b.rows - 1) / b.rows : 1;
+	return b;
+}
+
+static void legend(const Plot *p, bool bands, Buf *out)
+{
+	size_t longest = longest_label(p);
+	if (p->corner & LEGEND_BELOW) {
+		Below b = legend_below(p);
+		for (uint32_t k = 0; k < p->count; k++)
+			legend_entry(out, &p->series[k], bands, LEFT + (int)(k / b.rows) * (WIDTH - LEFT - RIGHT) / (int)b.columns,
+			             HEIGHT + 4 + LEGEND_LINE * (int)(k % b.rows), b.most);
+		return;
 	}
 	int width = 58 + (int)(longest * 7), height = 12 + LEGEND_LINE * (int)p->count;
 	int left = p->corner & CORNER_RIGHT ? WIDTH - RIGHT - 12 - width : LEFT + 12;
@@ -236,30 +306,24 @@ static void legend(const Plot *p, Buf *out)
 	           "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"#fff\" fill-opacity=\"0.92\" "
 	           "stroke=\"#bbb\"/>\n",
 	           left, top, width, height);
-	for (uint32_t k = 0; k < p->count; k++) {
-		const Series *s = &p->series[k];
-		int y = top + 16 + LEGEND_LINE * (int)k;
-		if (is_line(s)) {
-			buf_printf(out, "<path d=\"M%d %dh28", left + 9, y);
-			stroke(out, s);
-		} else {
-			mark(out, s, left + 23, y);
-		}
-		buf_printf(out, "<text x=\"%d\" y=\"%d\">", left + 46, y + 4);
-		text_put(out, s->label);
-		buf_puts(out, "</text>\n");
-	}
+	for (uint32_t k = 0; k < p->count; k++)
+		legend_entry(out, &p->series[k], bands, left + 9, top + 16 + LEGEND_LINE * (int)k, LONGEST);
 }
 
-void plot_svg(const Plot *p, Buf *out)
+void plot_bands_svg(const Plot *p, const Band *band, Buf *out)
 {
-	svg_head(p->title, HEIGHT, out);
+	int below = p->corner & LEGEND_BELOW ? LEGEND_LINE * (int)legend_below(p).rows : 0;
+	svg_head(p->title, HEIGHT + below, out);
 	grid(p, out);
 	axes(p, out);
+	for (uint32_t k = 0; band && k < p->count; k++)
+		band_draw(p, &p->series[k], &band[k], out);
 	series(p, out);
-	legend(p, out);
+	legend(p, band, out);
 	buf_puts(out, "</svg>\n");
 }
+
+void plot_svg(const Plot *p, Buf *out) { plot_bands_svg(p, NULL, out); }
 
 /* ---- tornado ---- */
 

@@ -44,8 +44,7 @@ typedef struct Loop {
 
 void loop_start(Loop *l, const Data *data, const Data *test); /* start.c */
 void loop_finish(Run *r);                                     /* a simulator writes its logs */
-const Data *data_scaled(Run *r, const Data *d);
-void check_idle(Run *r); /* fails while the run trains */
+void check_idle(Run *r);                                      /* fails while the run trains */
 
 bool bulk_updates(Loop *l, Update *u); /* bulk.c: some updates in one call; false: the target cannot do them */
 

@@ -12,3 +12,13 @@ head -c 128 h.npy | tail -c +12 | tr -d ' '
 t predict xor.topo w.safetensors cases.csv --group hiden
 t predict xor.topo w.safetensors cases.csv --group hidden --guess
 t predict xor.topo w.safetensors cases.csv --group hidden --target gf11
+
+# Damaged networks.
+t train example:encoder-8-3-8 --target ref --epochs 300 --save e.safetensors --json >/dev/null
+t lesion example:encoder-8-3-8 e.safetensors --units code --share 0..1:0.25 --repeats 5 --svg l.svg --csv l.csv
+head -2 l.csv
+head -c 60 l.svg; echo
+t lesion example:encoder-8-3-8 e.safetensors make:encoder:8-3 --links 'code->output' --share 0,0.5 --repeats 2 --sets 'low=1..4,high=5..8' --json
+t lesion example:encoder-8-3-8 e.safetensors --units nothing
+t lesion example:encoder-8-3-8 e.safetensors --svg no/such/folder.svg
+t lesion example:encoder-8-3-8

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* analyze: studies of a trained network: damaged copies of it, its activations, figures of both. */
+#ifndef ANALYZE_H
+#define ANALYZE_H
+
+#include "plot.h"
+#include "run.h"
+
+/* A trained network and the cases it is studied on. */
+typedef struct Subject {
+	Ctx *cx;
+	const Net *net;
+	const Options *opt; /* with the error function to measure by */
+	const Target *target;
+	const Data *data; /* scaled; NULL: none is given */
+	const double *w;  /* [links] */
+	bool right;       /* the share of cases whose best guess is right is a figure of these targets */
+	/* Activations of a group, [cases * units]. */
+	void (*activations)(void *user, const Group *g, double *out);
+	void *user;
+} Subject;
+
+/* A study: words are options, as --name=value or --flag. The report goes to `out`, figures and tables to the files that
+ * options name. */
+typedef void StudyFn(const Subject *s, int argc, const char *const *argv, Buf *out);
+StudyFn lesion_study;
+
+/* ---- sets.c: sets of cases ---------------------------------------------------------------------- */
+
+/* Cases may be in several sets. */
+typedef struct CaseSet {
+	const char *name;
+	uint8_t *holds; /* [cases] */
+	uint64_t cases;
+} CaseSet;
+/* "regular=reg*,first=1..10|15": numbers of cases, from 1, or patterns of their names; NULL: one set of all. */
+uint32_t sets_read(Ctx *cx, const Data *d, const char *text, CaseSet **set);
+const char *case_name(Arena *a, const Data *d, uint64_t i); /* or its number, from 1 */
+
+/* ---- places.c: groups and blocks by name -------------------------------------------------------- */
+
+/* Where a network is damaged: some of its units, or links from one group to another. */
+typedef struct Place {
+	const char *name; /* "hidden", "hidden->out" */
+	bool units;
+	const Group *from, *to; /* from NULL: the true unit; units: `from` alone */
+	uint32_t count;         /* units or links: what is removed one by one */
+	uint64_t *link;         /* [links] those of the place: of units, all that lead out of them and of their copies */
+	uint32_t *item;         /* [links] the unit, or the link, that goes with it; below count */
+	uint64_t links;
+	uint32_t output; /* number of its first unit among the outputs; NO_OUTPUT: they are none */
+	double sd;       /* of their weights */
+} Place;
+#define NO_OUTPUT UINT32_MAX
+/* Lists with commas between; both NULL: the hidden groups. */
+uint32_t places_read(const Subject *s, const char *units, const char *links, Place **place);
+/* A group as a place of its units. */
+void place_units(const Subject *s, const Group *g, Place *p);
+/* Removes items i with removed[i]: their links are 0; `silent` [outputs] is set where they are outputs. */
+void place_remove(const Place *p, const uint8_t *removed, double *w, uint8_t *silent);
+
+/* ---- damage.c: many damaged copies of a network at once ----------------------------------------- */
+
+/* Changes the weights of the intact network to those of network `number`; sets silent[j] where output j is removed:
+ * it counts as 0. Runs on any thread, with scratch of its own. */
+typedef struct Damaged {
+	double *w;       /* [links] of the intact network */
+	uint8_t *silent; /* [outputs] zeros */
+	void *scratch;   /* of the bytes that were asked for */
+} Damaged;
+typedef void DamageFn(const void *arg, uint64_t number, const Damaged *net);
+typedef struct Networks {
+	uint64_t count;
+	DamageFn *damage;
+	const void *arg;
+	size_t scratch; /* bytes */
+	const CaseSet *set;
+	uint32_t sets;
+	Tally *tally; /* [count * sets], zeros: the same on any number of threads */
+} Networks;
+void damage_run(const Subject *s, const Networks *n);
+
+/* ---- report.c ----------------------------------------------------------------------------------- */
+
+typedef struct Spread {         /* of some measurements */
+	double mean, sd, low, high; /* low, high: confidence interval of the mean, 95 % (Student's t) */
+	uint64_t n;
+} Spread;
+Spread spread_of(const double *v, uint64_t n);
+void text_save(Ctx *cx, const char *path, const Buf *text); /* path NULL: nothing */
+
+#endif
