@@ -20,7 +20,7 @@ R = {
     'kyphosis': ('rpart', 'kyphosis', 'Kyphosis', ''),
     'pbc': ('survival', 'within(pbc, {status <- c("alive", "transplant", "dead")[status + 1]})', 'status', 'id time'),
     'boston': ('MASS', 'Boston', 'medv', ''),
-    'cars93': ('MASS', 'Cars93', 'Price', 'Manufacturer Model Make Min.Price Max.Price'),
+    'cars93': ('MASS', 'within(Cars93, {Cylinders <- suppressWarnings(as.numeric(as.character(Cylinders)))})', 'Price', 'Manufacturer Model Make Min.Price Max.Price'),
     'mtcars': ('datasets', 'mtcars', 'mpg', ''),
     'airquality': ('datasets', 'airquality[!is.na(airquality$Ozone), ]', 'Ozone', ''),
     'swiss': ('datasets', 'swiss', 'Fertility', ''),
@@ -32,9 +32,6 @@ R = {
     'uscereal': ('MASS', 'UScereal', 'calories', ''),
     'mathachieve': ('nlme', 'as.data.frame(MathAchieve)', 'MathAch', 'School'),
 }
-
-# So few rows that a quarter of them says little about a network; used if asked for by name.
-TINY = 'kyphosis', 'mtcars', 'swiss', 'uscereal', 'cars93'
 
 
 def from_r(folder):

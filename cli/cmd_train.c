@@ -40,7 +40,7 @@ static const Option output_options[] = {
 
 static const Option table_options[] = {
 	{ "task", "auto|classes|regression", "what the target is; default: found from its values" },
-	{ "hidden", "SIZES", "sizes of the hidden layers, such as 64,32; default 50, from 1000 rows on 100" },
+	{ "hidden", "SIZES", "sizes of the hidden layers, such as 64,32; default 40, from 1000 rows on 100" },
 	{ "holdout", "X", "share of the rows that is held out; default 0.2, none below 20 rows" },
 	{ "folds", "K", "cross-validate with K folds first" },
 	{ "no-refit", NULL,

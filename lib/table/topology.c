@@ -14,7 +14,7 @@ enum { MAX_LAYERS = 16, PATIENCE = 50 };
 enum { FEW_ROWS = 1000 };
 static const struct {
 	uint32_t hidden, batch;
-} sizes[] = { { 100, 32 }, { 50, 16 } }; /* the latter below FEW_ROWS */
+} sizes[] = { { 100, 32 }, { 40, 16 } }; /* the latter below FEW_ROWS */
 
 /* in, hidden, out; with several hidden layers hidden1, hidden2, ... */
 static const char *layer_name(Arena *a, uint32_t layer, uint32_t hidden)
