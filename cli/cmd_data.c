@@ -7,7 +7,7 @@
 #include "cli.h"
 
 static const Option options[] = {
-	{ "make", "xor|parity:N|encoder:N-M|spirals|letters|reber|temporal-xor|letter-sequences",
+	{ "make", "xor|parity:N|encoder:N-M|spirals|letters|reber|temporal-xor|letter-sequences|triangle",
 	  "make a built-in set instead of reading a file" },
 	{ "split", "SHARE", "cut in two at random: this share (0 to 1) of the examples goes into the first part" },
 	{ "scale", "range|zscore", "scale inputs to 0..1 or to mean 0 and deviation 1, fitted on the first part" },

@@ -20,7 +20,8 @@ static const Option test_options[] = {
 
 static const OptionGroup test_groups[] = {
 	{ "Options", test_options, NULL },
-	{ "Measuring", NULL, " target error threshold procs sigmoid machine threads " },
+	{ "Measuring", NULL,
+	  " target error threshold ticks intervals dt targets-from inputs-until procs sigmoid machine threads " },
 	{ "Reading data", data_reading, NULL },
 	{ NULL, NULL, NULL },
 };

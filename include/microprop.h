@@ -180,7 +180,7 @@ typedef struct mp_data_options {
 } mp_data_options;
 
 /* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",
- * "make:reber", "make:temporal-xor", "make:letter-sequences". */
+ * "make:reber", "make:temporal-xor", "make:letter-sequences", "make:triangle". */
 MP_API mp_status mp_data_open(mp_data **data, const char *path, const mp_data_options *options,
                               const mp_allocator *alloc);
 

@@ -189,6 +189,7 @@ bool looks_lens(const Src *s);
 bool looks_lens_binary(const Src *s);
 Data *make_data(Ctx *cx, const char *spec, const DataOptions *opt); /* generate.c, letters.c: "parity:4" */
 Data *make_letters(Ctx *cx, uint64_t seed);
+Data *make_triangle(Ctx *cx, uint64_t seed);
 
 /* ---- writers ------------------------------------------------------------------------------------ */
 

@@ -241,6 +241,8 @@ static Data *make_letter_sequences(Ctx *cx, const Request *q)
 
 static Data *make_letter_words(Ctx *cx, const Request *q) { return make_letters(cx, q->seed); }
 
+static Data *make_words(Ctx *cx, const Request *q) { return make_triangle(cx, q->seed); }
+
 /* ---- names ---- */
 
 static const Generator generators[] = {
@@ -252,6 +254,7 @@ static const Generator generators[] = {
 	{ "reber", "reber", NO_NUMBER, 0, 0, make_reber },
 	{ "temporal-xor", "temporal-xor", NO_NUMBER, 0, 0, make_temporal_xor },
 	{ "letter-sequences", "letter-sequences", NO_NUMBER, 0, 0, make_letter_sequences },
+	{ "triangle", "triangle", NO_NUMBER, 0, 0, make_words },
 };
 
 /* The integer at *p, which is advanced; 0 if there is none or it is far too large. */

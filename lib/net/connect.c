@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The `connect` statement.  In: ends and options.  Out: one Block for each pair of ends, checked except for
  * duplicates and cycles, which need the whole network.  Limits are checked before anything is allocated for links. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -159,7 +160,8 @@ static bool option_frozen(Parser *p, Block *b)
 
 static bool option_later(Parser *p, Block *b)
 {
-	(void)p, (void)b;
+	(void)p;
+	b->later = true;
 	return true;
 }
 
@@ -207,15 +209,11 @@ static bool block_fits(Parser *p, const Block *b, unsigned given)
 	const Group *to = &net->group[b->to_group];
 	const char *from = b->from_group == GROUP_TRUE ? "true" : net->group[b->from_group].name;
 	bool inside = b->from_group == b->to_group;
+	assert(b->later == ((given & GIVEN_LATER) != 0));
 	if (to->role == ROLE_INPUT || to->role == ROLE_CONTEXT) {
 		const char *remedy = to->role == ROLE_INPUT ? "link from it, or give it another role"
 		                                            : remedy_printf(p, "fill it with: copy GROUP -> %s", to->name);
 		error_at(p->cx, b->at, remedy, "no links can go into %s group '%s'", role_names[to->role], to->name);
-		return false;
-	}
-	if (inside && to->fn == FN_SOFTMAX) {
-		error_at(p->cx, b->at, "leave these links out, or choose another function",
-		         "'%s' is a softmax group: its units cannot be linked to one another", to->name);
 		return false;
 	}
 	if (b->kind == LINK_ONE_TO_ONE && b->from_count != b->to_count) {
@@ -228,12 +226,6 @@ static bool block_fits(Parser *p, const Block *b, unsigned given)
 		error_at(p->cx, b->at, "leave 'later' out", "'later' is for full or random links inside one group");
 		return false;
 	}
-	bool backward = (given & GIVEN_LATER) && !block_is_later(b) && b->from_first > b->to_first;
-	if (block_pairs(b) == 0 || backward) {
-		error_at(p->cx, b->at, "link to units with higher numbers",
-		         "this makes no links: no unit on the right stands later");
-		return false;
-	}
 	return true;
 }
 
@@ -242,8 +234,7 @@ static void block_add(Parser *p, const Block *b)
 	Net *net = p->net;
 	p->pairs += b->links;
 	if (p->pairs > MAX_LINKS)
-		fail_at(p->cx, b->at, "make the groups smaller, or leave links out",
-		        "the network has more than %u links, counting all that random blocks choose from", MAX_LINKS);
+		net_too_large(p->cx, b);
 	if (net->blocks == MAX_BLOCKS)
 		fail_at(p->cx, b->at, "use slices or whole groups instead of so many single links",
 		        "there are more than %u blocks of links", MAX_BLOCKS);

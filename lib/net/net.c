@@ -11,6 +11,7 @@
 #include "net.h"
 
 const char *const role_names[ROLE_COUNT] = { "input", "hidden", "output", "context" };
+const char *const integrate_names[INTEGRATE_COUNT] = { "none", "input", "output" };
 const char *const init_names[INIT_COUNT] = { "range", "fan-in", "glorot", "he" };
 
 Group *net_group(const Net *net, Unit u)
@@ -137,8 +138,10 @@ static void cycle_report(Walk *w, uint32_t first)
 	}
 	if (length > CYCLE_SHOWN)
 		buf_printf(&b, " -> ... (%u units in all)", length);
-	error_at(w->cx, net->block[blamed].at, "feed back through a context group instead: copy GROUP -> CONTEXT",
-	         "these links make a cycle: %s", b.s);
+	error_at(
+		w->cx, net->block[blamed].at,
+		"feed back through a context group instead: copy GROUP -> CONTEXT; or let the network settle: train ticks 8",
+		"these links make a cycle: %s", b.s);
 }
 
 static void cycle_found(Walk *w, Unit node)
@@ -323,6 +326,10 @@ static void fingerprint(Ctx *cx, Net *net)
 		XXH3_128bits_update(x, unit_fns[g->fn].name, strlen(unit_fns[g->fn].name) + 1);
 		XXH3_128bits_update(x, role_names[g->role], strlen(role_names[g->role]) + 1);
 		XXH3_128bits_update(x, &g->start, sizeof g->start);
+		if (g->integrate) {
+			XXH3_128bits_update(x, integrate_names[g->integrate], strlen(integrate_names[g->integrate]) + 1);
+			XXH3_128bits_update(x, &g->dt_factor, sizeof g->dt_factor);
+		}
 	}
 	for (uint32_t i = 0; i < net->copies; i++)
 		source[net->copy[i].to_group] = net->copy[i].from_group + 1;

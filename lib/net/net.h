@@ -10,7 +10,9 @@
 
 enum { BATCH_ALL = 0 };
 enum { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
-enum { BPTT_COPY, BPTT_FULL };
+enum { BPTT_FULL, BPTT_COPY }; /* else errors flow back in blocks of so many steps; one step is a copy */
+enum { MAX_TICKS = 1000000 };  /* of a case */
+enum { SETTLE_ORDERED, SETTLE_SYNCHRONOUS };
 
 /* Values of all options: those of options.def as fields, then a struct for each table of another owner. */
 enum { OPTIONS_OWNED = 256 };
@@ -76,6 +78,9 @@ typedef uint32_t Unit;
 enum { ROLE_INPUT, ROLE_HIDDEN, ROLE_OUTPUT, ROLE_CONTEXT, ROLE_COUNT };
 extern const char *const role_names[ROLE_COUNT];
 
+enum { INTEGRATE_NONE, INTEGRATE_INPUT, INTEGRATE_OUTPUT, INTEGRATE_COUNT };
+extern const char *const integrate_names[INTEGRATE_COUNT];
+
 typedef struct Group {
 	const char *name;
 	uint32_t size;
@@ -83,8 +88,12 @@ typedef struct Group {
 	int fn; /* FN_...; inputs and contexts are FN_LINEAR */
 	int role;
 	bool open;          /* its size is that of the data; 0: not known yet */
-	float start;        /* contexts: value at the start of a sequence; */
+	float start;        /* contexts, and groups of settling networks: value at the start of a sequence; */
 	double exact_start; /* of targets in double precision */
+	int integrate;      /* INTEGRATE_...: what moves towards its new value by dt at each tick; */
+	double dt_factor;   /* on option dt */
+	bool before;        /* context that a settling network reads another group's last tick from: settle.c */
+	bool start_stated, dt_stated;
 	Loc at;
 } Group;
 
@@ -106,6 +115,7 @@ typedef struct Block { /* one `connect` of one source slice to one target slice 
 	float rate;                                          /* factor on the learning rate; */
 	double exact_rate;                                   /* of targets in double precision */
 	bool frozen;
+	bool later;     /* stated: inside one group, links to later units */
 	uint64_t links; /* how many this block has */
 	Loc at;
 } Block;
@@ -124,6 +134,8 @@ typedef struct Net {
 	uint32_t blocks;
 	Copy *copy;
 	uint32_t copies;
+	bool settles;             /* its file states more than one tick */
+	bool timed;               /* it settles, or has copies: a case depends on the one before */
 	uint32_t units;           /* with the true unit */
 	uint32_t inputs, outputs; /* sizes of all input and all output groups together, in file order */
 	/* Links in canonical order: by target unit, then by source unit.  Links of unit u are row[u] .. row[u+1]-1. */
@@ -173,6 +185,15 @@ bool net_same_sources(const Net *net, Unit u, Unit v);
 int net_error(const Net *net);        /* the error function that fits its outputs best: option error auto */
 bool block_is_later(const Block *b);  /* links only to later units of the same group */
 uint64_t block_pairs(const Block *b); /* its links; of LINK_RANDOM, the candidates */
+
+/* ---- settle.c ---- */
+
+/* Blocks of a settling network that read the tick before lead from a context, which is made for it; of other networks,
+ * reports what only a settling one may have. Before net_link. */
+void net_settle(Ctx *cx, Net *net);
+_Noreturn void net_too_large(Ctx *cx, const Block *b); /* fails: with this block it has more than MAX_LINKS links */
+/* of a group that integrates */
+double group_dt(const Group *g, const Options *o);
 
 /* ---- net.c, netprint.c ---- */
 

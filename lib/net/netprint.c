@@ -27,7 +27,17 @@ static void real_print(Buf *b, double v, bool is_float)
 
 static void float_print(Buf *b, float v) { real_print(b, (double)v, true); }
 
-void block_print_end(const Net *net, const Block *b, bool to, Buf *out)
+/* The group that is copied into a context. */
+static const Group *copy_source(const Net *net, int32_t context)
+{
+	const Copy *c = net->copy;
+	while (c->to_group != context)
+		c++;
+	return &net->group[c->from_group];
+}
+
+/* In a statement the last tick of a group is the group. */
+static void end_print(const Net *net, const Block *b, bool to, bool statement, Buf *out)
 {
 	int32_t group = to ? b->to_group : b->from_group;
 	uint32_t first = to ? b->to_first : b->from_first, count = to ? b->to_count : b->from_count;
@@ -36,12 +46,16 @@ void block_print_end(const Net *net, const Block *b, bool to, Buf *out)
 		return;
 	}
 	const Group *g = &net->group[group];
+	if (g->before && statement)
+		g = copy_source(net, group);
 	buf_puts(out, g->name);
 	if (count == 1 && (b->kind == LINK_SINGLE || g->size > 1))
 		buf_printf(out, "[%u]", first);
 	else if (count < g->size)
 		buf_printf(out, "[%u:%u]", first, first + count - 1);
 }
+
+void block_print_end(const Net *net, const Block *b, bool to, Buf *out) { end_print(net, b, to, false, out); }
 
 static void group_print(const Group *g, int width, Buf *out)
 {
@@ -51,15 +65,25 @@ static void group_print(const Group *g, int width, Buf *out)
 		buf_printf(out, " %s", unit_fns[g->fn].name);
 	if (g->role != ROLE_HIDDEN)
 		buf_printf(out, " %s", role_names[g->role]);
+	if (g->integrate)
+		buf_printf(out, " integrate %s", integrate_names[g->integrate]);
+	if (g->dt_factor != 1) {
+		buf_puts(out, " dt ");
+		real_print(out, g->dt_factor, false);
+	}
+	if (g->start_stated) {
+		buf_puts(out, " start ");
+		real_print(out, g->exact_start, false);
+	}
 	buf_puts(out, "\n");
 }
 
 static void block_print(const Net *net, const Block *b, Buf *out)
 {
 	buf_puts(out, "connect ");
-	block_print_end(net, b, false, out);
+	end_print(net, b, false, true, out);
 	buf_puts(out, " -> ");
-	block_print_end(net, b, true, out);
+	end_print(net, b, true, true, out);
 	if (b->kind == LINK_ONE_TO_ONE)
 		buf_puts(out, " one-to-one");
 	if (b->kind == LINK_RANDOM) {
@@ -84,7 +108,8 @@ static void block_print(const Net *net, const Block *b, Buf *out)
 	if (b->frozen)
 		buf_puts(out, " frozen");
 	if (b->kind != LINK_SINGLE)
-		buf_printf(out, "  # %llu link%s", (unsigned long long)b->links, b->links == 1 ? "" : "s");
+		buf_printf(out, "  # %llu link%s%s", (unsigned long long)b->links, b->links == 1 ? "" : "s",
+		           b->from_group >= 0 && net->group[b->from_group].before ? ", from the tick before" : "");
 	buf_puts(out, "\n");
 }
 
@@ -141,21 +166,27 @@ static void statements_print(const Net *net, int width, Buf *out)
 {
 	buf_printf(out, "defaults %s\n", default_sets[net->defaults].name);
 	for (uint32_t i = 0; i < net->groups; i++)
-		group_print(&net->group[i], width, out);
+		if (!net->group[i].before)
+			group_print(&net->group[i], width, out);
 	for (uint32_t i = 0; i < net->blocks; i++)
 		block_print(net, &net->block[i], out);
 	for (uint32_t i = 0; i < net->copies; i++)
-		copy_print(net, &net->copy[i], out);
+		if (!net->group[net->copy[i].to_group].before)
+			copy_print(net, &net->copy[i], out);
 	options_print(&net->options, net->defaults, out);
 }
 
 void net_print(const Net *net, Buf *out)
 {
 	int width = 0;
-	for (uint32_t i = 0; i < net->groups; i++)
-		if ((int)strlen(net->group[i].name) > width)
+	uint32_t groups = 0, units = 0; /* without contexts that were made for ticks */
+	for (uint32_t i = 0; i < net->groups; i++) {
+		groups += !net->group[i].before;
+		units += net->group[i].before ? 0 : net->group[i].size;
+		if (!net->group[i].before && (int)strlen(net->group[i].name) > width)
 			width = (int)strlen(net->group[i].name);
-	buf_printf(out, "# %u groups, %u units, %llu links, %u inputs, %u outputs\n", net->groups, net->units - 1,
+	}
+	buf_printf(out, "# %u groups, %u units, %llu links, %u inputs, %u outputs\n", groups, units,
 	           (unsigned long long)net->links, net->inputs, net->outputs);
 	buf_printf(out, "# fingerprint %s\n", net->fingerprint);
 	statements_print(net, width, out);

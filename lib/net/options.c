@@ -128,15 +128,29 @@ static const char *unknown(Ctx *cx, const char *name, const char **remedy)
 	return what.s;
 }
 
-static bool shows_all(const mp_option *o) { return o->argument && strncmp(o->argument, "all|", 4) == 0; }
+/* Words that an option's argument may name instead of a number. */
+static const struct {
+	const char *word;
+	int64_t value;
+} int_words[] = { { "all", BATCH_ALL }, { "copy", BPTT_COPY }, { "full", BPTT_FULL } };
 
-static bool takes_all(const OptionEntry *row) { return shows_all(&row->shown); }
+/* Does the argument name the word: "all|N"? */
+static bool takes_word(const mp_option *o, const char *word)
+{
+	size_t len = strlen(word);
+	for (const char *s = o->argument; s; s = strchr(s, '|') ? strchr(s, '|') + 1 : NULL)
+		if (strncmp(s, word, len) == 0 && (s[len] == '|' || !s[len]))
+			return true;
+	return false;
+}
 
 static bool read_int(const OptionEntry *row, const char *value, int64_t *out)
 {
-	if (takes_all(row) && strcmp(value, "all") == 0) {
-		*out = BATCH_ALL;
-		return true;
+	for (size_t i = 0; i < COUNT(int_words); i++) {
+		if (takes_word(&row->shown, int_words[i].word) && strcmp(value, int_words[i].word) == 0) {
+			*out = int_words[i].value;
+			return true;
+		}
 	}
 	char *end;
 	errno = 0;
@@ -241,8 +255,9 @@ static void say_right(const mp_option *o, Buf *b)
 		buf_printf(b, "%s takes a whole number from %.0f", o->name, o->min);
 		if (o->max < (double)INT64_MAX)
 			buf_printf(b, " to %.0f", o->max);
-		else if (shows_all(o))
-			buf_puts(b, ", or 'all'");
+		for (size_t i = 0; i < COUNT(int_words); i++)
+			if (takes_word(o, int_words[i].word))
+				buf_printf(b, ", or '%s'", int_words[i].word);
 		break;
 	case MP_OPTION_REAL: buf_printf(b, "%s takes a number from %g to %g", o->name, o->min, o->max); break;
 	case MP_OPTION_CHOICE:
@@ -293,6 +308,17 @@ static void real_print(Buf *b, double v)
 	buf_puts(b, s);
 }
 
+static void int_print(Buf *b, const mp_option *o, int64_t v)
+{
+	for (size_t i = 0; i < COUNT(int_words); i++) {
+		if (int_words[i].value == v && takes_word(o, int_words[i].word)) {
+			buf_puts(b, int_words[i].word);
+			return;
+		}
+	}
+	buf_printf(b, "%lld", (long long)v);
+}
+
 const char *option_get(Arena *a, const Options *o, const char *name)
 {
 	const OptionTable *table;
@@ -302,12 +328,7 @@ const char *option_get(Arena *a, const Options *o, const char *name)
 	const void *field = field_of(o, table, row);
 	Buf b = { .arena = a };
 	switch (row->shown.type) {
-	case MP_OPTION_INT:
-		if (takes_all(row) && *(const int64_t *)field == BATCH_ALL)
-			buf_puts(&b, "all");
-		else
-			buf_printf(&b, "%lld", (long long)*(const int64_t *)field);
-		break;
+	case MP_OPTION_INT: int_print(&b, &row->shown, *(const int64_t *)field); break;
 	case MP_OPTION_REAL: real_print(&b, *(const double *)field); break;
 	case MP_OPTION_CHOICE: buf_puts(&b, row->shown.choices[*(const int *)field]); break;
 	case MP_OPTION_FLAG: buf_puts(&b, *(const int *)field < 0 ? "auto" : *(const int *)field ? "on" : "off"); break;
@@ -324,6 +345,13 @@ void options_check(Ctx *cx, const Options *o)
 		     o->step_max);
 	if (o->schedule == SCHEDULE_COSINE && o->epochs == 0)
 		fail(cx, MP_BAD_INPUT, "set epochs: the cosine ends there", "schedule cosine needs a number of epochs");
+	if (o->ticks > MAX_TICKS / o->intervals)
+		fail(cx, MP_BAD_INPUT, "set fewer ticks or intervals", "%lld intervals of %lld ticks are more than %d ticks",
+		     (long long)o->intervals, (long long)o->ticks, MAX_TICKS);
+	if (o->targets_from > o->ticks * o->intervals)
+		fail(cx, MP_BAD_INPUT, "set targets-from to one of these ticks, or give cases more ticks",
+		     "targets-from is %lld, and a case has %lld tick%s", (long long)o->targets_from,
+		     (long long)(o->ticks * o->intervals), o->ticks * o->intervals == 1 ? "" : "s");
 	if (o->epochs == 0 && o->updates == 0 && o->time == 0 && strcmp(o->until, "never") == 0)
 		fail(cx, MP_BAD_INPUT, "set epochs, updates, time or until", "nothing would ever end this run");
 }

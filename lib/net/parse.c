@@ -188,9 +188,40 @@ static bool check_new_name(Parser *p)
 
 /* ---- group ---- */
 
+/* `integrate input|output`, `dt X` and `start X`, of settling networks. *taken: it was one of them. */
+static bool group_settling(Parser *p, Group *g, bool *taken)
+{
+	float factor;
+	bool start = at_word(p, "start") && g->role != ROLE_CONTEXT, dt = at_word(p, "dt");
+	*taken = start || dt || at_word(p, "integrate");
+	if (!*taken)
+		return true;
+	if (start ? g->start_stated : dt ? g->dt_stated : g->integrate != INTEGRATE_NONE) {
+		error_at(p->cx, token_at(p), "keep one of them", "'%.*s' is given twice", token_shown(&p->tok), p->tok.s);
+		return false;
+	}
+	token_next(p);
+	g->start_stated |= start;
+	g->dt_stated |= dt;
+	if (start)
+		return expect_exact(p, "a start value", -HUGE_VALF, HUGE_VALF, &g->start, &g->exact_start);
+	if (dt)
+		return expect_exact(p, "a factor on dt", 0, 1e6f, &factor, &g->dt_factor);
+	for (int i = INTEGRATE_INPUT; i < INTEGRATE_COUNT; i++)
+		if (at_word(p, integrate_names[i]))
+			g->integrate = i;
+	if (!g->integrate)
+		return unexpected(p, "what is integrated", "write integrate input (the net input), or integrate output");
+	token_next(p);
+	return true;
+}
+
 /* Fills fn or role, whichever the word names. */
 static bool group_word(Parser *p, Group *g)
 {
+	bool taken, fine = group_settling(p, g, &taken);
+	if (taken)
+		return fine;
 	const char *names[FN_COUNT + ROLE_COUNT];
 	for (int i = 0; i < FN_COUNT; i++)
 		names[i] = unit_fns[i].name;
@@ -203,7 +234,8 @@ static bool group_word(Parser *p, Group *g)
 	if (found == FN_COUNT + ROLE_COUNT) {
 		const char *remedy = remedy_near(
 			p, names, COUNT(names),
-			"functions: sigmoid tanh linear relu softmax gaussian sigmoid2; roles: input hidden output context");
+			"functions: sigmoid tanh linear relu softmax gaussian sigmoid2; roles: input hidden output context; "
+			"where the network settles: integrate, dt, start");
 		if (at_word(p, "start"))
 			remedy = remedy_printf(p, "write it in the copy: copy GROUP -> %s start 0.5", g->name);
 		return unexpected(p, "a function or a role", remedy);
@@ -304,7 +336,9 @@ static bool parse_group(Parser *p)
 		note_at(p->cx, net->group[other].at, NULL, "it is declared here");
 		return false;
 	}
-	Group g = { .name = arena_copy(&p->cx->keep, name.s, name.len), .fn = -1, .role = -1, .at = token_at(p) };
+	Group g = {
+		.name = arena_copy(&p->cx->keep, name.s, name.len), .fn = -1, .role = -1, .dt_factor = 1, .at = token_at(p)
+	};
 	token_next(p);
 	bool fine = group_size(p, &g) && group_words(p, &g) && (!g.open || group_open(p, &g));
 	if (!fine)
@@ -596,6 +630,33 @@ static void parse_file(Parser *p, const Src *src, Loc at)
 	p->open = open.up;
 }
 
+/* ---- ticks ---- */
+
+static Loc setting_at(const Parser *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->settings; i++)
+		if (strcmp(p->setting[i].name, name) == 0)
+			return p->setting[i].at;
+	return (Loc){ 0 };
+}
+
+/* Errors of a settling network flow back through all ticks unless bptt says otherwise. */
+static void check_ticks(Parser *p)
+{
+	Options *o = &p->net->options;
+	p->net->settles = o->ticks > 1 || o->intervals > 1;
+	if (p->net->settles && !setting_at(p, "bptt").src)
+		o->bptt = BPTT_FULL;
+	if (o->ticks > MAX_TICKS / o->intervals)
+		error_at(p->cx, setting_at(p, o->intervals > 1 ? "intervals" : "ticks"), "set fewer ticks or intervals",
+		         "%lld intervals of %lld ticks are more than %d ticks", (long long)o->intervals, (long long)o->ticks,
+		         MAX_TICKS);
+	else if (o->targets_from > o->ticks * o->intervals)
+		error_at(p->cx, setting_at(p, "targets-from"), "name one of these ticks, or set more: train ticks 8",
+		         "targets-from is %lld, and a case has %lld tick%s", (long long)o->targets_from,
+		         (long long)(o->ticks * o->intervals), p->net->settles ? "s" : "");
+}
+
 /* `size`: of open groups, by role. */
 static Net *read_sized(Ctx *cx, const Src *src, int defaults, const uint32_t *size)
 {
@@ -610,6 +671,8 @@ static Net *read_sized(Ctx *cx, const Src *src, int defaults, const uint32_t *si
 	net->data_how.size = net->test_how.size = sizeof net->data_how;
 	options_init(&net->options, defaults);
 	parse_file(&p, src, (Loc){ 0 });
+	check_ticks(&p);
+	net_settle(cx, net);
 	check_errors(cx);
 	if (net->groups == 0)
 		fail_at(cx, (Loc){ src, 0 }, "declare some, such as: group letters 203 input",

@@ -168,6 +168,6 @@ void plan_print(const Plan *plan, Buf *out)
 	for (uint32_t i = 0; i < plan->levels; i++)
 		level_print(plan, i, out);
 	for (uint32_t i = 0; i < net->copies; i++)
-		buf_printf(out, "after the case: copy %s -> %s\n", net->group[net->copy[i].from_group].name,
-		           net->group[net->copy[i].to_group].name);
+		buf_printf(out, "after the %s: copy %s -> %s\n", net->settles ? "tick" : "case",
+		           net->group[net->copy[i].from_group].name, net->group[net->copy[i].to_group].name);
 }

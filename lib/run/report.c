@@ -3,10 +3,12 @@
  * whether `until` is reached. */
 #include "run.h"
 
-/* Million connections per second. */
-static double speed(const Net *net, uint64_t cases, double seconds)
+/* Million connections per second: a link is computed at every tick. */
+static double speed(const Run *r, const Data *data, uint64_t cases, double seconds)
 {
-	return seconds > 0 ? (double)net->links * (double)cases / seconds / 1e6 : 0;
+	TickPlan ticks = ticks_make(r->net, &r->opt);
+	double each = (double)ticks_example(&ticks, data, 0, data->cases) / (double)data->cases;
+	return seconds > 0 && cases ? (double)r->net->links * ((double)cases * each) / seconds / 1e6 : 0;
 }
 
 void report_fill(Run *r, const Data *data, double rate)
@@ -32,9 +34,9 @@ void report_fill(Run *r, const Data *data, double rate)
 	p->test_within = share_of(at->test.within, at->test.scored);
 	p->rate = rate;
 	p->seconds = at->seconds;
-	p->mcps = speed(r->net, seen, at->seconds);
+	p->mcps = speed(r, data, seen, at->seconds);
 	p->simulated_seconds = at->simulated;
-	p->simulated_mcps = speed(r->net, seen, at->simulated);
+	p->simulated_mcps = speed(r, data, seen, at->simulated);
 }
 
 bool until_reached(const Until *u, const Tally *t)

@@ -78,6 +78,7 @@ void run_start(Run *r)
 		     "target %s has no machine that could be broken: fault is %s", r->target->name,
 		     option_get(&cx->scratch, &r->opt, "fault"));
 	run_check_error(cx, r->net, run_error(r));
+	ticks_check(cx, r->net, &r->opt);
 	Caps caps;
 	r->target->caps(&caps);
 	r->plan = plan_make(cx, r->net, &caps);
@@ -98,13 +99,15 @@ void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled)
 }
 
 /* A network that remembers, and data without boundaries: all cases are one sequence. */
-uint64_t run_examples(const Net *net, const Data *d) { return net->copies && !d->seq ? 1 : data_examples(d); }
+static bool one_sequence(const Net *net, const Data *d) { return net->copies && !net->settles && !d->seq; }
+
+uint64_t run_examples(const Net *net, const Data *d) { return one_sequence(net, d) ? 1 : data_examples(d); }
 
 void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count)
 {
 	*first = 0;
 	*count = d->cases;
-	if (!net->copies || d->seq)
+	if (!one_sequence(net, d))
 		data_example(d, example, first, count);
 }
 

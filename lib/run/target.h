@@ -79,6 +79,22 @@ uint32_t code_nearest(const double *codes, uint32_t count, uint32_t width, const
 uint64_t run_examples(const Net *net, const Data *d); /* data_examples, but 1 for copies without boundaries, */
 void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *first, uint64_t *count); /* and its cases */
 
+/* ---- ticks.c: the cases of a settling network over time ---- */
+
+/* A case lasts some ticks: rows of a sequence with the same inputs and targets. One, if the network does not settle. */
+typedef struct TickPlan {
+	uint32_t each;         /* of a case */
+	uint32_t targets_from; /* first tick that has targets, counted from 0; */
+	uint32_t inputs_end;   /* and the first without inputs */
+	uint32_t block;        /* errors flow back in blocks of so many steps; 0: of any length */
+} TickPlan;
+TickPlan ticks_make(const Net *net, const Options *o);
+uint64_t ticks_example(const TickPlan *t, const Data *d, uint64_t first, uint64_t count); /* of some cases */
+uint32_t ticks_case(const TickPlan *t, const Data *d, uint64_t i);
+/* Do errors flow from the step after `step` to this one? */
+static inline bool ticks_carry(const TickPlan *t, uint64_t step) { return !t->block || (step + 1) % t->block; }
+void ticks_check(Ctx *cx, const Net *net, const Options *o); /* fails if options do not fit the network */
+
 /* ---- targets ---- */
 
 typedef struct mp_run Run;

@@ -128,7 +128,7 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 		r->at.test = (Tally){ 0 }; /* of the run that was resumed */
 	until_parse(r->opt.until, &l->until);
 	l->examples = run_examples(r->net, l->data);
-	if (r->net->copies && !data->seq)
+	if (r->net->copies && !r->net->settles && !data->seq)
 		note(cx, "mark sequences in the data if there are several (npz key seq, csv --sequence)",
 		     "%s has no sequence boundaries; all its cases are taken as one sequence", data->name);
 	l->batch = r->opt.batch == BATCH_ALL ? l->examples : min_u64((uint64_t)r->opt.batch, l->examples);

@@ -228,6 +228,9 @@ static void bound_make(Ctx *cx, Program *p, Bound *b, const Data *of)
 		p->pool = pool_new(cx, p->threads);
 		p->threads = pool_threads(p->pool);
 	}
+	b->ticks = ticks_make(p->net, p->opt);
+	if (p->half && b->ticks.inputs_end < b->ticks.each)
+		fail(cx, MP_BAD_INPUT, "set precision fp32, or inputs-until all", "inputs in bf16 last as long as their case");
 	scorer_init(&b->scorer, p->opt, data);
 	b->codes = codes_make(cx, p->known, data);
 	space_take(cx, p, b);
@@ -281,12 +284,15 @@ static void cpu_print(const Program *p, Buf *out)
 	const Bound *b = p->bound;
 
 	if (!b) {
+		assumed.ticks = ticks_make(p->net, p->opt);
 		scorer_init(&assumed.scorer, p->opt, &none);
 		assumed.learn = lower(out->arena, p, &assumed, LOWER_LEARN);
 		b = &assumed;
 	}
 	buf_printf(out, "program cpu: rows of %u floats a case, vectors of %d floats\nparts\n", p->layout->cols, LANES);
 	layout_print(p->layout, out);
+	if (p->net->settles)
+		buf_printf(out, "each case in %u rows: its ticks\n", b->ticks.each);
 	if (b->tiny)
 		buf_puts(out, "whole epochs in one kernel where no other step is needed; else:\n");
 	if (p->bound && p->online && b->index == p->layout->index)

@@ -86,7 +86,10 @@ static void refuse(Ctx *cx, const Net *net, const Options *opt)
 	if (net->copies && gf11_own(opt)->disks == DISKS_ON)
 		fail(cx, MP_BAD_INPUT, "set disks off: the host loads them",
 		     "sequences of recurrent networks do not come from disks");
-	if (net->copies && opt->bptt == BPTT_FULL)
+	if (net->settles)
+		fail(cx, MP_BAD_INPUT, "train it on target cpu or ref",
+		     "target gf11 keeps one case of a sequence: %s settles, and needs what it was at every tick", net->name);
+	if (net->copies && opt->bptt != BPTT_COPY)
 		fail_at(cx, net->copy[0].at, "set bptt copy, or train it on target cpu or ref",
 		        "target gf11 keeps one case of a sequence: errors cannot go back through time");
 }

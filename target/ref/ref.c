@@ -8,7 +8,10 @@
  * unit was at each; then backward from the last case to the first, which leaves a delta for every unit at each; then
  * each weight collects delta times source output, over the cases in order.  With `bptt copy` nothing flows back
  * through a copy.  With `bptt full` what a context unit would like to be changed by is added to the error of its
- * source one case earlier. */
+ * source one case earlier; with `bptt N`, if both are in the same block of N steps.
+ *
+ * A settling network takes several steps for each case: its ticks.  Errors of all ticks count; whether a case is right,
+ * and its outputs, are those of its last tick. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -18,6 +21,12 @@
 extern const Target target_ref;
 
 enum { TILE = 64, MAX_SUMS = 16 }; /* links of an update at a time; sums: at most 2 + log2(MAX_LEAVES) */
+
+typedef struct Place { /* of a step */
+	uint64_t at;       /* case */
+	uint32_t tick;     /* of the case */
+	bool last;         /* of its ticks */
+} Place;
 
 struct Program {
 	const Net *net;
@@ -36,10 +45,14 @@ struct Program {
 	double *o;    /* its outputs, side by side, */
 	Logs *logs;   /* and their logarithms */
 
-	/* One example: a row of units for each case. */
-	uint64_t cases;           /* capacity */
-	double *in, *out, *delta; /* weighted sum, output, error with respect to the weighted sum */
-	double *err, *err_after;  /* error with respect to the output: of this case and of the next one */
+	/* One example: a row of units for each step, which is a case or a tick of it. */
+	TickPlan ticks;
+	uint64_t steps;            /* capacity */
+	Place *place;              /* [steps] */
+	double *in, *out, *delta;  /* weighted sum, output, error with respect to the weighted sum */
+	double *raw;               /* groups that integrate: the sum, or the output, that they move towards */
+	double *err, *err_after;   /* error with respect to the output: of this step and of the next one */
+	double *held, *held_after; /* groups that integrate: with respect to what they integrate */
 
 	/* Sums of gradients, a stack: at the bottom earlier batches, above them subtrees of this one. */
 	double *sum[MAX_SUMS];       /* [links] each */
@@ -76,6 +89,9 @@ static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->logs = NEW(&cx->keep, net->outputs, Logs);
 	p->err = NEW(&cx->keep, net->units, double);
 	p->err_after = NEW(&cx->keep, net->units, double);
+	p->held = NEW(&cx->keep, net->units, double);
+	p->held_after = NEW(&cx->keep, net->units, double);
+	p->ticks = ticks_make(net, opt);
 	return p;
 }
 
@@ -97,17 +113,21 @@ static void ref_print(const Program *p, Buf *out)
 	const Plan *plan = p->plan;
 
 	buf_printf(out, "program ref: the network itself, in double precision, one case after the other\n");
+	if (net->settles)
+		buf_printf(out, "each case in %u ticks\n", p->ticks.each);
 	buf_printf(out, "forward\n");
 	for (uint32_t i = 0; i < net->copies; i++)
-		buf_printf(out, "\t%s = %s of the case before\n", net->group[net->copy[i].to_group].name,
-		           net->group[net->copy[i].from_group].name);
+		buf_printf(out, "\t%s = %s of the %s before\n", net->group[net->copy[i].to_group].name,
+		           net->group[net->copy[i].from_group].name, net->settles ? "tick" : "case");
 	for (uint32_t i = 0; i < plan->levels; i++)
 		for (uint32_t k = 0; k < plan->level[i].spans; k++)
 			print_span(net, &plan->span[plan->level[i].span + k], out);
 	buf_printf(out, "backward\n\terror %s, the same in reverse%s\n", error_fns[p->opt->error].name,
-	           !net->copies   ? ""
-	           : p->opt->bptt ? ", back through time"
-	                          : ", truncated at the copy");
+	           !net->timed                 ? ""
+	           : p->opt->bptt != BPTT_COPY ? ", back through time"
+	                                       : ", truncated at the copy");
+	if (p->opt->bptt > BPTT_COPY)
+		buf_printf(out, "\tin blocks of %lld steps\n", (long long)p->opt->bptt);
 	buf_printf(out, "update %s, for each of %llu links\n", p->rule->name, (unsigned long long)net->links);
 	formula_print(p->rule, &p->formula, out);
 }
@@ -117,7 +137,7 @@ static void ref_print(const Program *p, Buf *out)
 /* The cases of an example.  A network that remembers, and data without boundaries: all cases are one sequence. */
 static void example_cases(const Program *p, const Data *d, uint64_t example, uint64_t *first, uint64_t *count)
 {
-	if (p->net->copies && !d->seq) {
+	if (p->net->copies && !p->net->settles && !d->seq) {
 		*first = 0;
 		*count = d->cases;
 	} else {
@@ -131,6 +151,7 @@ static uint64_t longest_example(const Program *p, const Data *d, uint64_t exampl
 
 	for (uint64_t e = 0; e < examples; e++) {
 		example_cases(p, d, e, &first, &count);
+		count = ticks_example(&p->ticks, d, first, count);
 		longest = count > longest ? count : longest;
 	}
 	return longest;
@@ -148,14 +169,17 @@ static uint32_t sums_needed(uint64_t examples)
 
 static void ref_bind(Ctx *cx, Program *p, const Data *data)
 {
-	uint64_t examples = run_examples(p->net, data), cases = longest_example(p, data, examples);
+	p->ticks = ticks_make(p->net, p->opt);
+	uint64_t examples = run_examples(p->net, data), steps = longest_example(p, data, examples);
 	size_t units = p->net->units;
 
-	if (cases > p->cases) {
-		p->in = arena_grow(&cx->keep, p->in, p->cases * units, cases * units, sizeof(double));
-		p->out = arena_grow(&cx->keep, p->out, p->cases * units, cases * units, sizeof(double));
-		p->delta = arena_grow(&cx->keep, p->delta, p->cases * units, cases * units, sizeof(double));
-		p->cases = cases;
+	if (steps > p->steps) {
+		p->place = arena_grow(&cx->keep, p->place, p->steps, steps, sizeof *p->place);
+		p->in = arena_grow(&cx->keep, p->in, p->steps * units, steps * units, sizeof(double));
+		p->out = arena_grow(&cx->keep, p->out, p->steps * units, steps * units, sizeof(double));
+		p->raw = arena_grow(&cx->keep, p->raw, p->steps * units, steps * units, sizeof(double));
+		p->delta = arena_grow(&cx->keep, p->delta, p->steps * units, steps * units, sizeof(double));
+		p->steps = steps;
 	}
 	for (uint32_t need = sums_needed(examples); p->sums < need; p->sums++)
 		p->sum[p->sums] = NEW(&cx->keep, p->net->links, double);
@@ -163,13 +187,29 @@ static void ref_bind(Ctx *cx, Program *p, const Data *data)
 	scorer_init(&p->scorer, p->opt, data);
 }
 
+/* Fills the places of an example's steps; returns how many these are. */
+static uint64_t take_places(Program *p, uint64_t example)
+{
+	uint64_t first, count, steps = 0;
+
+	example_cases(p, p->data, example, &first, &count);
+	for (uint64_t i = first; i < first + count; i++) {
+		uint32_t ticks = ticks_case(&p->ticks, p->data, i);
+		for (uint32_t k = 0; k < ticks; k++)
+			p->place[steps++] = (Place){ i, k, k + 1 == ticks };
+	}
+	return steps;
+}
+
 /* ---- forward ---- */
 
-static void take_inputs(Program *p, uint64_t i, double *out)
+static void take_inputs(Program *p, const Place *at, double *out)
 {
 	const float *x = p->x;
 
-	data_x(p->data, i, p->x);
+	data_x(p->data, at->at, p->x);
+	if (at->tick >= p->ticks.inputs_end)
+		memset(p->x, 0, p->net->inputs * sizeof *p->x);
 	out[0] = 1; /* the true unit */
 	for (uint32_t k = 0; k < p->net->groups; k++) {
 		const Group *g = &p->net->group[k];
@@ -211,31 +251,48 @@ static void softmax(const Span *s, const double *in, double *out)
 		out[u] /= total;
 }
 
-static void forward_span(const Program *p, const Span *s, double *in, double *out)
+/* v moves from its value of the step before towards its new one, by dt. */
+static void integrate(const Program *p, const Span *s, uint64_t t, const double *before, double start, double *v)
 {
-	int fn = net_group(p->net, s->first)->fn;
+	double dt = group_dt(net_group(p->net, s->first), p->opt), *raw = p->raw + t * p->net->units;
+
+	for (Unit u = s->first; u < s->first + s->count; u++) {
+		double last = t ? before[u] : start;
+		raw[u] = v[u];
+		v[u] = last + dt * (raw[u] - last);
+	}
+}
+
+static void forward_span(const Program *p, const Span *s, uint64_t t, double *in, double *out)
+{
+	const Group *g = net_group(p->net, s->first);
+	size_t units = p->net->units;
 
 	for (Unit u = s->first; u < s->first + s->count; u++)
 		in[u] = weighted_sum(p, u, out);
-	if (fn == FN_SOFTMAX)
+	if (g->integrate == INTEGRATE_INPUT)
+		integrate(p, s, t, t ? in - units : NULL, 0, in);
+	if (g->fn == FN_SOFTMAX)
 		softmax(s, in, out);
 	else
 		for (Unit u = s->first; u < s->first + s->count; u++)
-			out[u] = unit_fns[fn].value(in[u]);
+			out[u] = unit_fns[g->fn].value(in[u]);
+	if (g->integrate == INTEGRATE_OUTPUT)
+		integrate(p, s, t, t ? out - units : NULL, g->exact_start, out);
 }
 
-/* Case i of the data, the t-th of its example. */
-static void forward(Program *p, uint64_t i, uint64_t t)
+/* Step t of an example. */
+static void forward(Program *p, uint64_t t)
 {
 	const Plan *plan = p->plan;
 	size_t units = p->net->units;
 	double *in = p->in + t * units, *out = p->out + t * units;
 
-	take_inputs(p, i, out);
+	take_inputs(p, &p->place[t], out);
 	take_contexts(p->net, t ? out - units : NULL, out);
 	for (uint32_t k = 0; k < plan->levels; k++)
 		for (uint32_t j = 0; j < plan->level[k].spans; j++)
-			forward_span(p, &plan->span[plan->level[k].span + j], in, out);
+			forward_span(p, &plan->span[plan->level[k].span + j], t, in, out);
 }
 
 static void take_outputs(const Net *net, const double *out, double *o)
@@ -253,21 +310,37 @@ static void take_logs(const Net *net, const double *in, const double *out, Logs 
 		const Group *g = &net->group[k];
 		if (g->role != ROLE_OUTPUT)
 			continue;
-		group_logs(g->fn, g->size, in + g->first, out + g->first, logs);
+		group_logs(g->integrate == INTEGRATE_OUTPUT ? FN_GAUSSIAN : g->fn, g->size, in + g->first, out + g->first,
+		           logs);
 		logs += g->size;
 	}
 }
 
 static double case_weight(const Data *d, uint64_t i) { return d->weight ? d->weight[i] : 1; }
 
-static void score(Program *p, uint64_t i, uint64_t t, Tally *tally)
+/* NaN at ticks before those that have targets. */
+static void take_targets(Program *p, const Place *at)
 {
+	data_y(p->data, at->at, p->y);
+	for (uint32_t j = 0; at->tick < p->ticks.targets_from && j < p->net->outputs; j++)
+		p->y[j] = NAN;
+}
+
+static void score(Program *p, uint64_t t, Tally *tally)
+{
+	const Place *at = &p->place[t];
+	Tally own = { 0 };
+
 	take_outputs(p->net, p->out + t * p->net->units, p->o);
 	if (p->data->targets)
-		data_y(p->data, i, p->y);
+		take_targets(p, at);
 	if (p->scorer.err->from_logs)
 		take_logs(p->net, p->in + t * p->net->units, p->out + t * p->net->units, p->logs);
-	score_case(&p->scorer, p->o, p->scorer.err->from_logs ? p->logs : NULL, p->y, case_weight(p->data, i), tally);
+	score_case(&p->scorer, p->o, p->scorer.err->from_logs ? p->logs : NULL, p->y, case_weight(p->data, at->at), &own);
+	if (at->last)
+		tally_add(tally, &own);
+	else
+		tally->error += own.error;
 }
 
 /* ---- backward ---- */
@@ -277,7 +350,7 @@ static void score(Program *p, uint64_t i, uint64_t t, Tally *tally)
 static void group_error(Program *p, const Group *g, const float *y, double weight, const double *out, double *delta)
 {
 	const ErrorFn *e = p->scorer.err;
-	bool matched = e->matched == g->fn;
+	bool matched = e->matched == g->fn && g->integrate != INTEGRATE_OUTPUT;
 	double total = 0;
 
 	for (uint32_t j = 0; j < g->size; j++)
@@ -293,16 +366,16 @@ static void group_error(Program *p, const Group *g, const float *y, double weigh
 	}
 }
 
-static void output_errors(Program *p, uint64_t i, const double *out, double *delta)
+static void output_errors(Program *p, const Place *at, const double *out, double *delta)
 {
 	const float *y = p->y;
 
-	data_y(p->data, i, p->y);
+	take_targets(p, at);
 	for (uint32_t k = 0; k < p->net->groups; k++) {
 		const Group *g = &p->net->group[k];
 		if (g->role != ROLE_OUTPUT)
 			continue;
-		group_error(p, g, y, case_weight(p->data, i), out, delta);
+		group_error(p, g, y, case_weight(p->data, at->at), out, delta);
 		y += g->size;
 	}
 }
@@ -329,40 +402,69 @@ static void softmax_deltas(const Span *s, const double *err, const double *out, 
 		delta[u] += out[u] * (err[u] - mean);
 }
 
-static void backward_span(Program *p, const Span *s, const double *in, const double *out, double *delta)
+/* v: the errors of what a group integrates.  A share of them comes from the new value, the rest from the one before. */
+static void integrate_back(Program *p, const Span *s, bool carried, double *v)
+{
+	double dt = group_dt(net_group(p->net, s->first), p->opt);
+
+	for (Unit u = s->first; u < s->first + s->count; u++) {
+		p->held[u] = v[u] + (carried ? (1 - dt) * p->held_after[u] : 0);
+		v[u] = dt * p->held[u];
+	}
+}
+
+/* carried: errors of the step after are added to those of this one. */
+static void backward_span(Program *p, const Span *s, uint64_t t, bool carried)
 {
 	const Net *net = p->net;
-	int fn = net_group(net, s->first)->fn;
+	const Group *g = net_group(net, s->first);
+	int fn = g->fn;
 	double offset = fn == FN_SIGMOID ? p->opt->prime_offset : 0;
+	const double *in = p->in + t * net->units;
+	const double *out = (g->integrate == INTEGRATE_OUTPUT ? p->raw : p->out) + t * net->units;
+	double *delta = p->delta + t * net->units;
 
+	if (g->integrate == INTEGRATE_OUTPUT)
+		integrate_back(p, s, carried, p->err);
 	if (fn == FN_SOFTMAX)
 		softmax_deltas(s, p->err, out, delta);
 	else
 		for (Unit u = s->first; u < s->first + s->count; u++)
 			delta[u] += p->err[u] * (unit_fns[fn].slope(in[u], out[u]) + offset);
+	if (g->integrate == INTEGRATE_INPUT)
+		integrate_back(p, s, carried, delta);
 	for (Unit u = s->first; u < s->first + s->count; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
 			p->err[net_source(net, u, i)] += p->w[i] * delta[u];
 }
 
-/* Case i of the data, the t-th of its example; last: no case comes after it. */
-static void backward(Program *p, uint64_t i, uint64_t t, bool last)
+static void swap(double **a, double **b)
+{
+	double *other = *a;
+
+	*a = *b;
+	*b = other;
+}
+
+/* Step t of an example of `steps`. */
+static void backward(Program *p, uint64_t t, uint64_t steps)
 {
 	const Plan *plan = p->plan;
 	size_t units = p->net->units;
-	const double *in = p->in + t * units, *out = p->out + t * units;
-	double *delta = p->delta + t * units, *swap = p->err;
+	const double *out = p->out + t * units;
+	double *delta = p->delta + t * units;
+	bool carried = t + 1 < steps && ticks_carry(&p->ticks, t);
 
-	p->err = p->err_after;
-	p->err_after = swap;
+	swap(&p->err, &p->err_after);
+	swap(&p->held, &p->held_after);
 	memset(p->err, 0, units * sizeof *p->err);
 	memset(delta, 0, units * sizeof *delta);
-	if (p->opt->bptt && !last)
+	if (carried)
 		errors_from_after(p);
-	output_errors(p, i, out, delta);
+	output_errors(p, &p->place[t], out, delta);
 	for (uint32_t k = plan->levels; k-- > 0;)
 		for (uint32_t j = 0; j < plan->level[k].spans; j++)
-			backward_span(p, &plan->span[plan->level[k].span + j], in, out, delta);
+			backward_span(p, &plan->span[plan->level[k].span + j], t, carried);
 }
 
 static void collect(Program *p, uint64_t t, double *sum)
@@ -377,16 +479,15 @@ static void collect(Program *p, uint64_t t, double *sum)
 
 static void learn_example(Program *p, uint64_t example, double *sum, Tally *tally)
 {
-	uint64_t first, count;
+	uint64_t steps = take_places(p, example);
 
-	example_cases(p, p->data, example, &first, &count);
-	for (uint64_t t = 0; t < count; t++) {
-		forward(p, first + t, t);
-		score(p, first + t, t, tally);
+	for (uint64_t t = 0; t < steps; t++) {
+		forward(p, t);
+		score(p, t, tally);
 	}
-	for (uint64_t t = count; t-- > 0;)
-		backward(p, first + t, t, t == count - 1);
-	for (uint64_t t = 0; t < count; t++)
+	for (uint64_t t = steps; t-- > 0;)
+		backward(p, t, steps);
+	for (uint64_t t = 0; t < steps; t++)
 		collect(p, t, sum);
 }
 
@@ -463,13 +564,12 @@ static void ref_watch(Program *p, Span units) { p->watched = units; }
 /* Returns the place for the next outputs, if they are wanted. */
 static double *test_example(Program *p, uint64_t example, double *out, Tally *tally)
 {
-	uint64_t first, count;
+	uint64_t steps = take_places(p, example);
 
-	example_cases(p, p->data, example, &first, &count);
-	for (uint64_t t = 0; t < count; t++) {
-		forward(p, first + t, t);
-		score(p, first + t, t, tally);
-		if (out)
+	for (uint64_t t = 0; t < steps; t++) {
+		forward(p, t);
+		score(p, t, tally);
+		if (out && p->place[t].last)
 			out = take_result(p, t, out);
 	}
 	return out;

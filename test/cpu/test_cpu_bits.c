@@ -36,6 +36,12 @@ static const char scattered_memory[] =
 	"connect hidden -> follows random 0.1 seed 2\nconnect true -> follows\ntrain rate 0.001 error cross-entropy\ndata "
 	"\"make:reber\"\n";
 
+/* Links in all directions, groups that integrate: 240 cases of five ticks. */
+static const char settling[] =
+	"group input 203 input\ngroup a 50 integrate input\ngroup output 26 output start 0.5\ngroup b 17 tanh integrate "
+	"output dt 0.7\nconnect input, true -> a\nconnect a, b, true -> output\nconnect output -> b, a\nconnect b -> b\n"
+	"train ticks 5 targets-from 3 rate 0.001 error cross-entropy\ndata \"make:letters\"\n";
+
 /* Of letters there are 240 cases, one leaf, or 721, which are two: for threads to share leaves, or cases and then
  * weights. */
 static const Course courses[] = {
@@ -62,6 +68,8 @@ static const Course courses[] = {
 	{ scattered, 0.06, { { "batch", "all" }, { "epochs", "2" } } },
 	{ scattered, 0.02, { { "batch", "1" }, { "updates", "20" } } },
 	{ scattered_memory, 1, { { "batch", "all" }, { "epochs", "1" }, { "bptt", "full" } } },
+	{ settling, 0.06, { { "batch", "all" }, { "epochs", "1" } } },
+	{ settling, 0.02, { { "batch", "16" }, { "epochs", "1" }, { "bptt", "2" }, { "inputs-until", "3" } } },
 };
 
 /* What came out, as text: fingerprint of the weights, error and shares of the last epoch. */

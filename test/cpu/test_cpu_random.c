@@ -192,7 +192,7 @@ static void slopes_agree(Trial *t, double reach)
 {
 	const double h = 1e-5;
 	const Options *o = &t->ref.opt;
-	bool kinks = o->prime_offset > 0 || (t->ref.net->copies && o->bptt == BPTT_COPY);
+	bool kinks = o->prime_offset > 0 || (t->ref.net->timed && o->bptt != BPTT_FULL);
 	for (uint32_t k = 0; k < t->t.groups; k++)
 		kinks |= t->t.fn[k] == FN_RELU;
 	for (int i = 0; i < 4 && !kinks; i++) {
@@ -400,10 +400,10 @@ static void open_ways(Trial *t)
 	side_open(&t->way[t->ways++], &target_cpu, t->t.text, roll_way(&t->t.d, best_isa()));
 }
 
-static void open_trial(Trial *t, uint64_t seed, uint32_t most, bool plain)
+static void open_trial(Trial *t, uint64_t seed, uint32_t most, bool plain, bool settles)
 {
 	*t = (Trial){ .ways = 0 };
-	draft(&t->t, seed, most, plain);
+	draft_some(&t->t, seed, most, plain, settles);
 	side_open(&t->ref, &target_ref, t->t.text, (Way){ .threads = 1 });
 	side_ok(&t->ref, guarded(&t->ref.cx, parse_formula, t));
 	open_ways(t);
@@ -451,10 +451,10 @@ static bool is_tame(Trial *t)
 }
 
 /* Updates from the same weights and state: all cases, some of them in another order, all again. */
-static void agree(uint64_t seed, uint32_t most, bool plain)
+static void agree(uint64_t seed, uint32_t most, bool plain, bool settles)
 {
 	static Trial t;
-	open_trial(&t, seed, most, plain);
+	open_trial(&t, seed, most, plain, settles);
 	outputs_agree(&t);
 	for (uint64_t update = 0; update < UPDATES; update++) {
 		Batch all = { .count = t.examples }, some = { .example = t.order, .count = 1 + t.examples / 2 };
@@ -470,16 +470,15 @@ static void agree(uint64_t seed, uint32_t most, bool plain)
 }
 
 /* MICROPROP_NETWORKS=N: N more. */
-static void random_networks_agree(void **state)
+static void agree_all(uint64_t count, bool settles)
 {
-	(void)state;
 	static const uint32_t sizes[] = { 60, 20, 40, 6 };
 	const char *more = getenv("MICROPROP_NETWORKS"), *first = getenv("MICROPROP_SEED");
 	uint64_t start = first ? strtoull(first, NULL, 10) : 1;
-	for (uint64_t seed = start; seed < start + 60 + (more ? strtoull(more, NULL, 10) : 0); seed++) {
+	for (uint64_t seed = start; seed < start + count + (more ? strtoull(more, NULL, 10) : 0); seed++) {
 		if (getenv("MICROPROP_LOUD"))
 			print_message("network %llu\n", (unsigned long long)seed);
-		agree(seed, sizes[seed % COUNT(sizes)], seed % COUNT(sizes) == 3);
+		agree(seed, sizes[seed % COUNT(sizes)], !settles && seed % COUNT(sizes) == 3, settles);
 	}
 	if (getenv("MICROPROP_LOUD"))
 		print_message("worst: outputs %g, gradients %g, errors %g, weights and state %g, slopes %g, paths %g; %llu of "
@@ -488,6 +487,18 @@ static void random_networks_agree(void **state)
 		              worst.output, worst.gradient, worst.error, worst.weight, worst.slope, worst.path,
 		              (unsigned long long)worst.doubtful, (unsigned long long)worst.cases,
 		              (unsigned long long)worst.tiny);
+}
+
+static void random_networks_agree(void **state)
+{
+	(void)state;
+	agree_all(60, false);
+}
+
+static void settling_networks_agree(void **state)
+{
+	(void)state;
+	agree_all(24, true);
 }
 
 /* ---- large weights ---- */
@@ -544,6 +555,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_networks_agree),
+		cmocka_unit_test(settling_networks_agree),
 		cmocka_unit_test(transposed_weights_agree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,26 @@ static const Kind memories[] = {
 	  false },
 };
 
+/* Settling networks: cycles, links inside a group, all orders; groups that integrate. */
+static const Kind settlings[] = {
+	{ "loop", "group x 2 input\ngroup h 3 %s\ngroup o 2 %s output start 0.5\ngroup c 2 tanh\n",
+	  "connect x, o, true -> h\nconnect h, c, true -> o\nconnect o -> c\ntrain ticks 4 targets-from 3\n", false },
+	{ "inside", "group x 2 input\ngroup h 3 %s start -0.25\ngroup o 2 %s output\n",
+	  "connect x, h, true -> h\nconnect h, o -> o\ntrain ticks 3 inputs-until 2\n", false },
+	{ "synchronous", "group x 2 input start 0.2\ngroup h 3 %s start 0.3\ngroup o 2 %s output\n",
+	  "connect x, o, true -> h\nconnect h, true -> o\nconnect h -> h later\n"
+	  "train ticks 2 intervals 2 targets-from 4 settle synchronous\n",
+	  true },
+	{ "integrate input", "group x 2 input\ngroup h 3 %s integrate input\ngroup o 2 %s output integrate input dt 0.7\n",
+	  "connect x, o, true -> h\nconnect h, true -> o\ntrain ticks 3 dt 0.4 targets-from 2\n", false },
+	{ "without links back", "group x 2 input\ngroup h 3 %s integrate input\ngroup o 2 %s output\n",
+	  "connect x, true -> h\nconnect h, true -> o\ntrain ticks 3\n", false },
+};
+static const Kind integrating = { "integrate output",
+	                              "group x 2 input\ngroup h 3 %s integrate output dt 0.8\n"
+	                              "group o 2 %s output integrate output start 0.3\n",
+	                              "connect x, o, true -> h\nconnect h, true -> o\ntrain ticks 3 dt 0.5\n", false };
+
 static float xs[CASES * MAX_IN], ys[CASES * MAX_OUT];
 static float weights[CASES] = { 1, 0.5f, 2, 1.25f, 1, 3 };
 static const uint64_t sequences[] = { 0, 3, 4, 6 };
@@ -216,6 +236,23 @@ static void test_one_long_sequence(void **state)
 		each_net(&memories[k], "full", check_plain);
 }
 
+/* Gaussian units do not integrate their outputs. */
+static void check_integrating(const char *text, int hidden, int output)
+{
+	if (hidden != FN_GAUSSIAN && output != FN_GAUSSIAN)
+		check_sequences(text, hidden, output);
+}
+
+static void test_settling(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < COUNT(settlings); k++) {
+		each_net(&settlings[k], "full", check_plain);
+		each_net(&settlings[k], "full", check_sequences);
+	}
+	each_net(&integrating, "full", check_integrating);
+}
+
 /* A network without memory does not mind where sequences begin. */
 static void test_sequences_without_memory(void **state)
 {
@@ -342,13 +379,10 @@ static void test_saturated_units_still_learn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_topology),
-		cmocka_unit_test(test_through_time),
-		cmocka_unit_test(test_one_long_sequence),
-		cmocka_unit_test(test_sequences_without_memory),
-		cmocka_unit_test(test_truncated_at_the_copy),
-		cmocka_unit_test(test_full_is_not_truncated),
-		cmocka_unit_test(test_saturated_units_still_learn),
+		cmocka_unit_test(test_every_topology),           cmocka_unit_test(test_through_time),
+		cmocka_unit_test(test_one_long_sequence),        cmocka_unit_test(test_settling),
+		cmocka_unit_test(test_sequences_without_memory), cmocka_unit_test(test_truncated_at_the_copy),
+		cmocka_unit_test(test_full_is_not_truncated),    cmocka_unit_test(test_saturated_units_still_learn),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

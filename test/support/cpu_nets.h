@@ -34,7 +34,8 @@ typedef struct Draft {
 	uint32_t size[MOST_GROUPS], fn[MOST_GROUPS];
 	uint32_t copy[MOST_GROUPS], use[MOST_GROUPS]; /* of a context: what it remembers, and who must look at it */
 	bool output[MOST_GROUPS];
-	bool plain; /* nothing but groups and links, as in tiny networks */
+	bool plain;   /* nothing but groups and links, as in tiny networks */
+	bool settles; /* links in all directions, groups that integrate */
 } Draft;
 
 static inline void say(Draft *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -163,7 +164,11 @@ static inline void say_links(Draft *t)
 		for (uint32_t from = 0; from < to; from++)
 			if (from == (to == first ? 0 : to - 1) || t->use[from] == to || one_in(&t->d, 3))
 				say_pair(t, from, to);
-		say_inside(t, to);
+		for (uint32_t from = to; t->settles && from < t->groups; from++)
+			if (one_in(&t->d, 3))
+				say_pair(t, from, to);
+		if (!t->settles)
+			say_inside(t, to);
 		say_true(t, to);
 	}
 }
@@ -196,12 +201,32 @@ static inline void say_train(Draft *t)
 {
 	const char *rule = one_in(&t->d, 3) ? "momentum" : rules[roll(&t->d, rule_count)].name;
 	say(t, "train error %s rule %s bptt %s rate 0.0001 momentum 0.9 kappa 1e-5 step-start 0.01",
-	    error_fns[error_for(t)].name, rule, one_in(&t->d, 2) ? "copy" : "full");
+	    error_fns[error_for(t)].name, rule, one_in(&t->d, 2) ? t->settles ? "3" : "copy" : "full");
 	if (one_in(&t->d, 4))
 		say(t, " prime-offset 0.1");
 	if (one_in(&t->d, 4))
 		say(t, " decay 0.001");
 	say(t, "\n");
+}
+
+static inline void say_ticks(Draft *t)
+{
+	uint32_t ticks = 1 + roll(&t->d, 4), intervals = 1 + roll(&t->d, 2) + (ticks == 1);
+	say(t, "train ticks %u intervals %u targets-from %u dt 0.4 settle %s", ticks, intervals,
+	    1 + roll(&t->d, ticks * intervals), one_in(&t->d, 3) ? "synchronous" : "ordered");
+	if (one_in(&t->d, 4))
+		say(t, " inputs-until %u", 1 + roll(&t->d, ticks));
+	say(t, "\n");
+}
+
+/* Not outputs of gaussian units, nor what divergence needs. */
+static inline void say_integrate(Draft *t, uint32_t g)
+{
+	bool output = t->fn[g] != FN_GAUSSIAN && t->fn[g] != FN_SOFTMAX && one_in(&t->d, 2);
+	if (one_in(&t->d, 2))
+		say(t, " integrate %s dt %s", output ? "output" : "input", one_in(&t->d, 2) ? "0.5" : "2.25");
+	if (one_in(&t->d, 2))
+		say(t, " start 0.3");
 }
 
 /* In some order, so that units may stand before their sources. */
@@ -219,7 +244,10 @@ static inline void say_groups(Draft *t)
 	for (uint32_t i = 0; i < t->groups; i++) {
 		uint32_t g = order[i], computed = t->inputs + t->contexts;
 		const char *role = g < t->inputs ? "input" : g < computed ? "context" : t->output[g] ? "output" : "hidden";
-		say(t, "group g%u %u %s %s\n", g, t->size[g], g < computed ? "" : unit_fns[t->fn[g]].name, role);
+		say(t, "group g%u %u %s %s", g, t->size[g], g < computed ? "" : unit_fns[t->fn[g]].name, role);
+		if (t->settles && g >= computed)
+			say_integrate(t, g);
+		say(t, "\n");
 	}
 	for (uint32_t g = t->inputs; g < t->inputs + t->contexts; g++)
 		say(t, "copy g%u -> g%u start %s\n", t->copy[g], g, one_in(&t->d, 2) ? "0" : "0.5");
@@ -237,21 +265,25 @@ static inline void roll_contexts(Draft *t)
 	}
 }
 
-static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain)
+static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles)
 {
-	*t = (Draft){ .d = { seed, 0 }, .plain = plain };
+	*t = (Draft){ .d = { seed, 0 }, .plain = plain, .settles = settles };
 	t->inputs = 1 + one_in(&t->d, 3) + one_in(&t->d, 6);
 	t->contexts = !plain && one_in(&t->d, 3) ? 1 + roll(&t->d, 3) : 0;
 	t->groups = t->inputs + t->contexts + 1 + roll(&t->d, 5);
 	for (uint32_t g = 0; g < t->groups; g++) {
 		t->size[g] = roll_size(&t->d, most);
 		t->fn[g] = roll(&t->d, plain ? FN_SOFTMAX : FN_COUNT);
+		if (settles && (t->fn[g] == FN_LINEAR || t->fn[g] == FN_RELU)) /* these explode in a loop */
+			t->fn[g] = FN_TANH;
 		t->output[g] = g + 1 == t->groups || (!plain && g >= t->inputs + t->contexts && one_in(&t->d, 4));
 	}
 	roll_contexts(t);
 	say_groups(t);
 	say_links(t);
 	say_train(t);
+	if (settles)
+		say_ticks(t);
 }
 
 static inline void draft_parse(Ctx *cx, void *arg)
@@ -262,12 +294,12 @@ static inline void draft_parse(Ctx *cx, void *arg)
 
 /* Groups of up to `most` units. Slices may happen to leave a group with no way to an output, and few links that are
  * drawn may be none, which is refused: then another. */
-static inline void draft(Draft *t, uint64_t seed, uint32_t most, bool plain)
+static inline void draft_some(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles)
 {
 	for (uint64_t try = 0;; try++) {
 		Ctx cx;
 		ctx_init(&cx, NULL);
-		draft_once(t, seed + (try << 32), most, plain);
+		draft_once(t, seed + (try << 32), most, plain, settles);
 		Status s = guarded(&cx, draft_parse, t);
 		bool fine = s == MP_OK || strstr(ctx_messages(&cx), "reaches") || strstr(ctx_messages(&cx), "has no links");
 		if (!fine)
@@ -277,6 +309,11 @@ static inline void draft(Draft *t, uint64_t seed, uint32_t most, bool plain)
 		if (s == MP_OK)
 			return;
 	}
+}
+
+static inline void draft(Draft *t, uint64_t seed, uint32_t most, bool plain)
+{
+	draft_some(t, seed, most, plain, false);
 }
 
 /* ---- cases ---- */

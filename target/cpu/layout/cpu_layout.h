@@ -28,6 +28,7 @@ typedef struct Part {
 	bool own_error; /* it is an output whose units also get errors from elsewhere */
 	bool gaps;      /* its units differ in their sources, and its panels have gaps */
 	int phase;      /* PHASE_... */
+	int integrate;  /* INTEGRATE_... */
 } Part;
 
 /* Links that are too few for a matrix, one by one, in canonical order. */
@@ -105,13 +106,15 @@ typedef struct Layout {
 	uint64_t link_scratch;        /* with this many floats of scratch */
 	bool copies_inputs;           /* some context copies inputs */
 	bool own_errors;              /* some part has own_error */
+	bool integrates;              /* some part does */
 	bool nets;                    /* net inputs must be kept beside outputs: some unit function needs them */
 } Layout;
 
-/* Are the net inputs of a part kept beside its outputs? Errors that are logarithms are made of them. */
+/* Are the net inputs of a part kept beside its outputs? Errors that are logarithms are made of them. Of parts that
+ * integrate their outputs, what these move towards is kept there. */
 static inline bool part_keeps_net(const Part *t, int error)
 {
-	return t->fn == FN_GAUSSIAN || (t->role == ROLE_OUTPUT && error != ERR_SQUARED);
+	return t->integrate || t->fn == FN_GAUSSIAN || (t->role == ROLE_OUTPUT && error != ERR_SQUARED);
 }
 
 Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index);

@@ -62,8 +62,9 @@ static void add_part(Maker *m, const Group *g, Unit first, uint32_t count)
 		         .fn = g ? g->fn : FN_LINEAR,
 		         .role = g ? g->role : ROLE_INPUT,
 		         .level = first ? m->plan->level_of[first] : 0,
-		         .group = g ? (int32_t)(g - m->net->group) : -1 };
-	p->error = p->level > 0 || (p->role == ROLE_CONTEXT && m->opt->bptt == BPTT_FULL);
+		         .group = g ? (int32_t)(g - m->net->group) : -1,
+		         .integrate = g ? g->integrate : INTEGRATE_NONE };
+	p->error = p->level > 0 || (p->role == ROLE_CONTEXT && m->opt->bptt != BPTT_COPY);
 	p->col = l->cols;
 	l->cols += padded(count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -339,7 +340,7 @@ static uint64_t cost(uint64_t rows, uint64_t cols) { return rows * padded(cols) 
  * multiply-adds for each row: with batches of one case and with time steps rows are too few. */
 static bool is_transposed(const Maker *m, const Panel *p)
 {
-	return (uint64_t)p->sources * p->targets >= LARGE && m->opt->batch != 1 && !m->net->copies;
+	return (uint64_t)p->sources * p->targets >= LARGE && m->opt->batch != 1 && !m->net->timed;
 }
 
 /* A copy costs about as much as some cases do: it is made once an update. */
@@ -519,7 +520,7 @@ static void mark_own(Maker *m)
 		bool copied = false;
 		for (uint32_t k = 0; k < net->copies; k++)
 			copied |= net->copy[k].from_group == t->group;
-		t->own_error = t->role == ROLE_OUTPUT && (t->outs || (copied && m->opt->bptt == BPTT_FULL));
+		t->own_error = t->role == ROLE_OUTPUT && (t->outs || (copied && m->opt->bptt != BPTT_COPY) || t->integrate);
 		m->l->own_errors |= t->own_error;
 	}
 }
@@ -566,12 +567,13 @@ static void make_phases(Maker *m)
 	uint8_t *remembers = NEW(&m->cx->scratch, l->parts, uint8_t), *remembered = NEW(&m->cx->scratch, l->parts, uint8_t);
 
 	for (uint32_t i = 0; i < l->parts; i++) {
-		remembers[i] = l->part[i].role == ROLE_CONTEXT;
+		remembers[i] = l->part[i].role == ROLE_CONTEXT || l->part[i].integrate;
+		remembered[i] = l->part[i].integrate != INTEGRATE_NONE;
 		for (uint32_t k = 0; k < net->copies; k++)
 			remembered[i] |= l->part[i].group == net->copy[k].from_group;
 	}
 	for (uint32_t i = 0; i < l->forwards; i++)
-		remembers[l->forward[i]] = sources_marked(l, &l->part[l->forward[i]], remembers, false);
+		remembers[l->forward[i]] |= sources_marked(l, &l->part[l->forward[i]], remembers, false);
 	for (uint32_t i = l->forwards; i-- > 0;)
 		if (remembered[l->forward[i]])
 			sources_marked(l, &l->part[l->forward[i]], remembered, true);
@@ -593,7 +595,8 @@ static void count_ends(Layout *l, const Net *net)
 			l->output = i;
 		if (p->role == ROLE_OUTPUT)
 			l->largest_output = fmax(l->largest_output, fmax(fabs(unit_fns[p->fn].low), fabs(unit_fns[p->fn].high)));
-		l->nets |= p->fn == FN_GAUSSIAN;
+		l->integrates |= p->integrate != INTEGRATE_NONE;
+		l->nets |= p->fn == FN_GAUSSIAN || p->integrate;
 	}
 }
 
@@ -619,7 +622,7 @@ Layout *cpu_layout(Ctx *cx, const Plan *plan, const Options *opt, bool index)
 	make_outlets(&m);
 	mark_own(&m);
 	make_order(&m);
-	if (plan->net->copies)
+	if (plan->net->timed)
 		make_phases(&m);
 	for (uint32_t k = 0; k < plan->net->copies; k++)
 		l->copies_inputs |= plan->net->group[plan->net->copy[k].from_group].role == ROLE_INPUT;

@@ -59,6 +59,19 @@ static uint32_t take_cases(Chunk *c, const Batch *b, uint64_t *i, uint64_t end, 
 	return rows;
 }
 
+/* A row for each tick of a case, from `row` on; returns the next. */
+static uint32_t take_ticks(const Program *p, Chunk *c, uint64_t i, uint32_t row)
+{
+	uint32_t ticks = ticks_case(&p->bound->ticks, p->bound->data, i);
+
+	for (uint32_t k = 0; k < ticks; k++, row++) {
+		c->cases[row] = i;
+		if (p->net->settles)
+			c->tick[row] = (TickRow){ k, k + 1 == ticks };
+	}
+	return row;
+}
+
 static uint32_t take_sequences(const Program *p, Chunk *c, const Batch *b, uint64_t *i, uint64_t end, uint32_t most)
 {
 	uint32_t rows = 0;
@@ -67,11 +80,11 @@ static uint32_t take_sequences(const Program *p, Chunk *c, const Batch *b, uint6
 	while (*i < end && rows < most) {
 		uint64_t first, count;
 		run_example(p->net, p->bound->data, example_at(b, *i), &first, &count);
-		if (rows && rows + count > most)
+		if (rows && rows + ticks_example(&p->bound->ticks, p->bound->data, first, count) > most)
 			break;
 		c->begin[c->examples++] = rows;
 		for (uint64_t k = 0; k < count; k++)
-			c->cases[rows++] = first + k;
+			rows = take_ticks(p, c, first + k, rows);
 		++*i;
 	}
 	return rows;
@@ -80,7 +93,7 @@ static uint32_t take_sequences(const Program *p, Chunk *c, const Batch *b, uint6
 /* Takes examples from i on, at most `most` rows of them; returns the rows. */
 static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end, uint32_t most)
 {
-	bool single = !p->net->copies && !p->bound->data->seq;
+	bool single = !p->net->timed && !p->bound->data->seq;
 	uint32_t rows = single ? take_cases(&s->chunk, b, i, end, most) : take_sequences(p, &s->chunk, b, i, end, most);
 
 	s->chunk.begin[s->chunk.examples] = rows;
@@ -128,11 +141,9 @@ static void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
 /* Tally and outputs of all rows. */
 static void rows_result(const Job *j, const Space *s, uint32_t rows, Tally *t)
 {
-	if (j->p->bound->data->targets)
-		rows_tally(j->p, s, 0, rows, t);
-	else
-		t->cases += rows;
 	uint32_t width = j->p->watched.count ? j->p->watched.count : j->p->net->outputs;
+
+	rows_tally(j->p, s, 0, rows, t);
 	for (uint32_t m = 0; j->out && m < rows; m++)
 		row_outputs(j->p, s, m, j->out + (s->chunk.cases[m] - j->out_first) * width);
 }
@@ -175,7 +186,7 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 			return;
 		r.rows = take_examples(p, s, j->b, &i, end, most);
 		prefetch_chunk(p, j->b, i, end, most, &r);
-		if (p->net->copies)
+		if (p->net->timed)
 			make_time_steps(&s->chunk, 0, s->chunk.examples);
 		steps_run(p, s, list, 0, list->gradient, &r);
 		if (j->learn)
@@ -251,7 +262,7 @@ static uint32_t team_forward(Job *j, Space *view, uint64_t *i, uint64_t end, con
 	uint32_t last = (uint32_t)((uint64_t)c->examples * (share->thread + 1) / share->threads);
 	Slice r = { .first = c->begin[first], .rows = c->begin[last] - c->begin[first] };
 
-	if (p->net->copies)
+	if (p->net->timed)
 		make_time_steps(c, first, last);
 	prefetch_chunk(p, j->b, *i, end, most, share);
 	steps_run(p, view, j->list, 0, j->list->gradient, &r);

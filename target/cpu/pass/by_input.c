@@ -63,7 +63,7 @@ ByInput *by_input_make(const Program *p, Bound *b)
 	const Data *d = b->data;
 	uint64_t batch = batch_cases(p->opt, d->cases);
 
-	if (!b->index || p->net->copies || d->seq || !batch || b->chunk > UINT16_MAX)
+	if (!b->index || p->net->timed || d->seq || !batch || b->chunk > UINT16_MAX)
 		return NULL;
 	uint64_t ones = d->x_indptr[d->cases], chunks = cut(b, batch, NULL);
 	if (ones / LEAST_ROWS / d->inputs < chunks ||

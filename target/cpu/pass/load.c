@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading cases. In: the cases that a chunk's rows hold. Out: inputs and targets in those rows, or where they can be
  * read in the data itself. */
+#include <math.h>
 #include <string.h>
 
 #include "half.h"
@@ -48,7 +49,7 @@ static bool inputs_in_place(const Program *p, const Chunk *c, uint32_t rows)
 	const Layout *l = p->layout;
 
 	if (p->half || l->inputs != 1 || l->has_links || l->copies_inputs ||
-	    (!c->contiguous && (l->inputs_by_source || p->net->copies)))
+	    (!c->contiguous && (l->inputs_by_source || p->net->timed)) || p->bound->ticks.inputs_end < p->bound->ticks.each)
 		return false;
 	if (d->x_indptr || d->x_type != T_F32 || (uintptr_t)d->x % sizeof(float))
 		return false;
@@ -80,7 +81,7 @@ void chunk_locate(const Program *p, Space *s, uint32_t rows)
 		c->inputs = (const float *)d->x + (c->contiguous ? c->cases[0] * d->inputs : 0);
 	c->target = s->rows.y;
 	c->target_at = NULL;
-	if (d->y && targets_in_place(d) && (c->contiguous || !p->bound->codes)) {
+	if (d->y && targets_in_place(d) && !p->bound->ticks.targets_from && (c->contiguous || !p->bound->codes)) {
 		c->target = (const float *)d->y + (c->contiguous ? c->cases[0] * d->targets : 0);
 		c->target_at = c->contiguous ? NULL : c->cases;
 	}
@@ -95,6 +96,12 @@ static void load_inputs(const Program *p, Space *s, uint32_t row)
 	float *act = s->rows.row[ROW_ACT] + (size_t)row * l->cols, *x = s->scratch.x;
 	uint64_t i = s->chunk.cases[row];
 
+	if (p->net->settles && s->chunk.tick[row].number >= p->bound->ticks.inputs_end) {
+		for (uint32_t k = 0; k < l->parts; k++)
+			if (l->part[k].role == ROLE_INPUT && l->part[k].group >= 0)
+				memset(act + l->part[k].col, 0, l->part[k].count * sizeof *act);
+		return;
+	}
 	if (l->inputs == 1) {
 		data_x(d, i, act + l->part[l->input].col);
 		return;
@@ -120,6 +127,18 @@ static inline void locate_lists(const Data *d, Space *s, uint32_t first, uint32_
 		s->rows.values[m] = d->x_values + from[cases[m]];
 }
 
+/* Of ticks before those that have targets: none. */
+static void load_targets(const Program *p, const Space *s, uint32_t row)
+{
+	const Data *d = p->bound->data;
+	float *y = s->rows.y + (size_t)row * d->targets;
+
+	data_y(d, s->chunk.cases[row], y);
+	for (uint32_t j = 0; p->net->settles && s->chunk.tick[row].number < p->bound->ticks.targets_from && j < d->targets;
+	     j++)
+		y[j] = NAN;
+}
+
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets)
 {
 	const Bound *b = p->bound;
@@ -139,8 +158,11 @@ void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool t
 	}
 	if (b->index)
 		locate_lists(d, s, first, rows);
+	for (uint32_t m = first; b->index && p->net->settles && m < first + rows; m++)
+		if (c->tick[m].number >= b->ticks.inputs_end)
+			s->rows.lengths[m] = 0;
 	for (uint32_t m = first; targets && c->target == s->rows.y && m < first + rows; m++)
-		data_y(d, c->cases[m], s->rows.y + (size_t)m * d->targets);
+		load_targets(p, s, m);
 	for (uint32_t m = first; d->weight && m < first + rows; m++)
 		s->rows.weight[m] = d->weight[c->cases[m]];
 }

@@ -53,7 +53,7 @@ static Step *add_rows(Lower *m, StepFn *run, const Part *t, int a, int c)
 	return st;
 }
 
-static uint32_t most_steps(const Layout *l) { return 8 * l->parts + 3 * l->panels + l->outlets + 8; }
+static uint32_t most_steps(const Layout *l) { return 10 * l->parts + 3 * l->panels + l->outlets + 8; }
 
 /* ---- weights ---- */
 
@@ -179,13 +179,28 @@ static bool add_sums(Lower *m, const Part *t, uint32_t first, uint32_t end)
 	return sigmoid;
 }
 
+static float part_dt(const Lower *m, const Part *t) { return (float)group_dt(&m->p->net->group[t->group], m->p->opt); }
+
+/* What a part integrates: a is its new value, c moves towards it. */
+static void add_integrate(Lower *m, const Part *t, int c, float start)
+{
+	Step *st = add_rows(m, run_integrate, t, ROW_NET, c);
+
+	st->dt = part_dt(m, t);
+	st->start = start;
+}
+
 static void add_part(Lower *m, const Part *t)
 {
 	uint32_t first = t->phase == PHASE_STEPPED ? first_stepped(m->l, t) : t->in;
 	bool done = add_sums(m, t, first, t->in + t->ins);
 
+	if (t->integrate == INTEGRATE_INPUT)
+		add_integrate(m, t, ROW_NET, 0);
 	if (!done && !(m->fused && t->role == ROLE_OUTPUT))
-		add_rows(m, run_units, t, net_buffer(m, t), ROW_ACT);
+		add_rows(m, run_units, t, net_buffer(m, t), t->integrate == INTEGRATE_OUTPUT ? ROW_NET : ROW_ACT);
+	if (t->integrate == INTEGRATE_OUTPUT)
+		add_integrate(m, t, ROW_ACT, m->p->net->group[t->group].start);
 	if (t->one)
 		add_rows(m, run_one, t, ROW_ACT, ROW_ACT);
 }
@@ -204,7 +219,7 @@ static void lower_forward(Lower *m)
 	stage(m, "forward", EACH_ROW);
 	add(m, run_load, NULL);
 	add_phase(m, PHASE_BEFORE);
-	if (!m->p->net->copies)
+	if (!m->p->net->timed)
 		return;
 	for (uint32_t i = 0; i < l->forwards; i++) {
 		const Part *t = &l->part[l->forward[i]];
@@ -222,7 +237,7 @@ static void lower_forward(Lower *m)
 
 static bool is_matched(const Lower *m, const Part *t)
 {
-	return t->role == ROLE_OUTPUT && m->b->scorer.err->matched == t->fn;
+	return t->role == ROLE_OUTPUT && m->b->scorer.err->matched == t->fn && t->integrate != INTEGRATE_OUTPUT;
 }
 
 static float slope_offset(const Lower *m, const Part *t)
@@ -237,7 +252,7 @@ static bool fuses_outputs(const Lower *m)
 	const Part *t = &l->part[l->output];
 
 	if (m->kind != LOWER_LEARN || m->p->half || l->outputs != 1 || t->fn != FN_SIGMOID || t->outs || !t->level ||
-	    m->p->opt->error != ERR_SQUARED || m->b->data->weight || !m->b->data->targets)
+	    t->integrate || m->p->opt->error != ERR_SQUARED || m->b->data->weight || !m->b->data->targets)
 		return false;
 	for (uint32_t k = 0; k < m->p->net->copies; k++)
 		if (m->p->net->copy[k].from_group == t->group)
@@ -256,7 +271,7 @@ static void add_errors(Lower *m, const Part *t)
 
 	st->errors = (Errors){ .of = { .cols = t->count, .row = m->l->cols },
 		                   .error = (int)(m->b->scorer.err - error_fns),
-		                   .fn = t->fn,
+		                   .fn = t->integrate == INTEGRATE_OUTPUT ? FN_GAUSSIAN : t->fn,
 		                   .y_row = m->b->data->targets,
 		                   .deltas = t->level && !t->own_error && !is_matched(m, t) && t->fn != FN_LINEAR,
 		                   .offset = slope_offset(m, t) };
@@ -316,6 +331,14 @@ static void add_outlet(Lower *m, const Part *t, const Outlet *o, const float *st
 		                     .c_row = cols };
 }
 
+static void add_integrate_back(Lower *m, const Part *t, bool carried)
+{
+	Step *st = add_rows(m, run_integrate_back, t, ROW_DELTA, ROW_DELTA);
+
+	st->dt = part_dt(m, t);
+	st->carried = carried;
+}
+
 /* Errors of a part: those against its targets, those of contexts in the next row (carried), those of its targets;
  * then its deltas. Deltas of outputs that lead nowhere were made with their errors. A part whose first outlet is a
  * whole panel needs no zeros to start from. */
@@ -336,10 +359,15 @@ static void add_back(Lower *m, const Part *t, bool carried)
 		add_rows(m, run_carry, t, ROW_DELTA, ROW_DELTA);
 	for (uint32_t i = 0; i < t->outs; i++)
 		add_outlet(m, t, &o[i], whole && !i ? m->p->zero : NULL);
+	if (t->integrate == INTEGRATE_OUTPUT)
+		add_integrate_back(m, t, carried);
 	if (t->level && t->fn != FN_LINEAR)
-		add_rows(m, run_deltas, t, ROW_ACT, ROW_DELTA)->offset = slope_offset(m, t);
+		add_rows(m, run_deltas, t, t->integrate == INTEGRATE_OUTPUT ? ROW_NET : ROW_ACT, ROW_DELTA)->offset =
+			slope_offset(m, t);
 	if (matched)
 		add_rows(m, run_add_error, t, ROW_ERROR, ROW_DELTA);
+	if (t->integrate == INTEGRATE_INPUT)
+		add_integrate_back(m, t, carried);
 }
 
 static void add_phase_back(Lower *m, int phase, bool carried)
@@ -352,11 +380,11 @@ static void add_phase_back(Lower *m, int phase, bool carried)
 static void lower_backward(Lower *m)
 {
 	const Layout *l = m->l;
-	bool full = m->p->net->copies && m->p->opt->bptt == BPTT_FULL;
+	bool timed = m->p->net->timed, full = timed && m->p->opt->bptt != BPTT_COPY;
 
 	m->list->backward = m->list->stages;
 	stage(m, "backward", EACH_ROW);
-	if (m->p->net->copies)
+	if (timed)
 		add_phase_back(m, PHASE_AFTER, false);
 	if (full) {
 		stage(m, "backward", EACH_TIME_BACK);
@@ -365,7 +393,7 @@ static void lower_backward(Lower *m)
 			if (l->part[i].role == ROLE_CONTEXT)
 				add_back(m, &l->part[i], true);
 		stage(m, "backward", EACH_ROW);
-	} else if (m->p->net->copies) {
+	} else if (timed) {
 		add_phase_back(m, PHASE_STEPPED, false);
 	}
 	add_phase_back(m, PHASE_BEFORE, full);

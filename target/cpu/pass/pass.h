@@ -35,8 +35,9 @@ enum { MAX_THREADS = 4096 };
 /* ---- rows of cases that a thread works on ------------------------------------------------------- */
 
 /* Row buffers, [capacity][cols] each. ROW_DELTA holds errors, then deltas; ROW_NET net inputs, for unit functions
- * whose slope needs them; ROW_ERROR the error against the targets of output units that also have targets. */
-enum { ROW_ACT, ROW_DELTA, ROW_NET, ROW_ERROR, ROW_BUFFERS, ROW_NONE = ROW_BUFFERS };
+ * whose slope needs them; ROW_ERROR the error against the targets of output units that also have targets; ROW_HELD, of
+ * groups that integrate, the error of what they integrate. */
+enum { ROW_ACT, ROW_DELTA, ROW_NET, ROW_ERROR, ROW_HELD, ROW_BUFFERS, ROW_NONE = ROW_BUFFERS };
 typedef struct RowSpace {
 	uint32_t capacity;       /* rows */
 	float *row[ROW_BUFFERS]; /* NULL: not needed */
@@ -49,9 +50,15 @@ typedef struct RowSpace {
 	uint32_t *lengths;       /* and their lengths */
 } RowSpace;
 
+typedef struct TickRow { /* of a settling network */
+	uint32_t number;     /* of the tick of its case, from 0 */
+	bool last;
+} TickRow;
+
 /* The cases in the rows, and where their inputs and targets are. */
 typedef struct Chunk {
 	uint64_t *cases;   /* [capacity] case of the data in each row */
+	TickRow *tick;     /* [capacity] NULL: the network does not settle */
 	uint32_t *begin;   /* [capacity + 1] first rows of examples */
 	uint32_t *step;    /* [capacity] rows by time step: first cases of all sequences, second cases, ... */
 	uint32_t *step_at; /* [capacity + 1] where each time step begins there */
@@ -125,6 +132,10 @@ struct Step {
 			Scores scores;
 		};
 		float offset; /* deltas: added to the slope */
+		struct {
+			float dt, start; /* of groups that integrate */
+			bool carried;    /* errors of the next row are added */
+		};
 	};
 };
 
@@ -155,6 +166,7 @@ typedef struct Bound {
 	Arena work;       /* and that passes write to */
 	const Data *data; /* with index lists made of dense inputs where option input says so */
 	bool index;       /* inputs are index lists */
+	TickPlan ticks;
 	Scorer scorer;
 	Codes *codes;              /* NULL: it has none */
 	uint64_t longest;          /* cases of its longest example */
@@ -246,7 +258,7 @@ void row_load(const Program *p, Space *s, bool in_place, bool targets); /* the c
 
 StepFn run_load, run_product, run_product_bf16, run_back_bf16, run_index, run_links, run_links_back, run_units, run_one,
 	run_contexts, run_gather, run_errors, run_scores, run_outcomes, run_codes, run_zero, run_copy_error, run_carry,
-	run_deltas, run_add_error;
+	run_integrate, run_integrate_back, run_deltas, run_add_error;
 void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uint32_t end, const Slice *r);
 float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint32_t col);
 /* of the targets of row `first`; *at: NULL, or the cases of the rows, and the result is that of case 0 */

@@ -3,7 +3,7 @@
 #include "pass.h"
 
 static const char *const buffers[] = {
-	[ROW_ACT] = "act", [ROW_DELTA] = "delta", [ROW_NET] = "net", [ROW_ERROR] = "error"
+	[ROW_ACT] = "act", [ROW_DELTA] = "delta", [ROW_NET] = "net", [ROW_ERROR] = "error", [ROW_HELD] = "held"
 };
 
 /* Units from number `first` of a part on. */
@@ -148,6 +148,8 @@ static const struct {
 	{ run_copy_error, "copy errors", print_written },
 	{ run_add_error, "add errors", print_written },
 	{ run_carry, "errors of contexts", print_written },
+	{ run_integrate, "integrate", print_written },
+	{ run_integrate_back, "integrate back", print_written },
 	{ run_deltas, "deltas", print_written },
 	{ run_gradient, "gradient", print_gradient },
 	{ run_gradient_bf16, "gradient bf16", print_gradient },

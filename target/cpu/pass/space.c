@@ -92,6 +92,7 @@ static void chunk_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	const Layout *l = p->layout;
 
 	c->cases = NEW(&cx->keep, rows, uint64_t);
+	c->tick = p->net->settles ? NEW(&cx->keep, rows, TickRow) : NULL;
 	c->begin = NEW(&cx->keep, rows + 1, uint32_t);
 	c->step = NEW(&cx->keep, rows, uint32_t);
 	c->step_at = NEW(&cx->keep, rows + 2, uint32_t);
@@ -111,6 +112,7 @@ static void rows_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	to->row[ROW_DELTA] = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
 	s->untouched = true;
 	to->row[ROW_NET] = NULL;
+	to->row[ROW_HELD] = l->integrates ? floats_take(&cx->keep, all + LANES) : NULL;
 	to->row[ROW_ERROR] = l->own_errors ? floats_take(&cx->keep, all + LANES) : NULL;
 	to->y = floats_take(&cx->keep, rows * outputs + LANES);
 	to->out = l->outputs > 1 ? floats_take(&cx->keep, (size_t)rows * l->outputs_padded) : NULL;
@@ -189,7 +191,7 @@ static uint64_t columns_used(const Program *p, const Bound *b)
 /* As many rows as stay in the cache with the weights that they use. */
 static uint64_t chunk_rows(const Program *p, const Bound *b)
 {
-	bool dense = !b->index && !p->net->copies;
+	bool dense = !b->index && !p->net->timed;
 	uint64_t row = 2 * columns_used(p, b) * sizeof(float);
 	uint64_t near = min_u64((dense ? DENSE_BYTES : CHUNK_BYTES) / row, MOST_ROWS);
 	uint64_t far = min_u64(2 * p->layout->floats * sizeof(float) / row, LARGE_ROWS);
@@ -199,18 +201,18 @@ static uint64_t chunk_rows(const Program *p, const Bound *b)
 		rows = round_up(rows, LINK_ROWS);
 	if (p->half)
 		rows = HALF_ROWS;
-	if (p->net->copies)
+	if (p->net->timed)
 		rows *= SEQUENCES;
 	return rows;
 }
 
 /* A team takes as many rows at a time as its threads would alone: fewer barriers. With bf16 threads have no memory for
  * that. */
-static uint64_t team_rows(const Program *p, const Bound *b, uint64_t rows)
+static uint64_t team_rows(const Program *p, uint64_t rows, uint64_t all)
 {
-	uint64_t wide = min_u64(rows * p->threads, MOST_ROWS * (p->net->copies ? SEQUENCES : 1));
+	uint64_t wide = min_u64(rows * p->threads, MOST_ROWS * (p->net->timed ? SEQUENCES : 1));
 
-	return p->half || wide < rows ? rows : min_u64(wide, b->data->cases);
+	return p->half || wide < rows ? rows : min_u64(wide, all);
 }
 
 /* Of some part. The error function may be another from one binding to the next. */
@@ -219,19 +221,20 @@ static bool nets_kept(const Program *p) { return p->layout->nets || p->opt->erro
 void space_take(Ctx *cx, Program *p, Bound *b)
 {
 	uint64_t examples = run_examples(p->net, b->data), longest = 0, first, count;
+	uint64_t all = ticks_example(&b->ticks, b->data, 0, b->data->cases);
 	uint32_t sums = sums_needed(leaf_count(examples));
 
 	for (uint64_t e = 0; e < examples; e++) {
 		run_example(p->net, b->data, e, &first, &count);
-		longest = max_u64(longest, count);
+		longest = max_u64(longest, ticks_example(&b->ticks, b->data, first, count));
 	}
-	uint64_t rows = min_u64(max_u64(chunk_rows(p, b), longest), b->data->cases);
+	uint64_t rows = min_u64(max_u64(chunk_rows(p, b), longest), all);
 	if (rows > UINT32_MAX / 2)
-		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu cases", b->data->name,
+		fail(cx, MP_BAD_INPUT, "cut it into shorter ones", "%s has a sequence of %llu steps", b->data->name,
 		     (unsigned long long)longest);
 	b->longest = longest;
 	b->chunk = (uint32_t)rows;
-	b->team_rows = (uint32_t)team_rows(p, b, rows);
+	b->team_rows = (uint32_t)team_rows(p, rows, all);
 	for (uint32_t i = 0; i < p->threads; i++) {
 		Space *s = &p->space[i];
 		uint32_t own = i ? b->chunk : b->team_rows;

@@ -142,6 +142,21 @@ void run_contexts(const Program *p, Space *s, const Step *st, const Slice *r)
 	}
 }
 
+/* What a group integrates moves from its value in the row before towards the new one, by dt. */
+void run_integrate(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	const float *in = s->rows.row[st->a] + st->a_col;
+	float *out = s->rows.row[st->c] + st->c_col, dt = st->dt;
+
+	for (uint32_t m = 0; m < r->rows; m++) {
+		size_t at = row_number(r, m) * (size_t)p->layout->cols;
+		for (uint32_t j = 0; j < st->part->count; j++) {
+			float last = r->time ? out[at - p->layout->cols + j] : st->start;
+			out[at + j] = last + dt * (in[at + j] - last);
+		}
+	}
+}
+
 /* ---- scores ---- */
 
 void run_gather(const Program *p, Space *s, const Step *st, const Slice *r)
@@ -172,7 +187,8 @@ static Errors errors_of(const Program *p, const Space *s, const Step *st, const 
 	e.of.rows = r->rows;
 	e.out = e.made = row_at(p, s, ROW_ACT, r, st->part->col);
 	e.y = targets_at(p, s, r->first, &e.y_at) + st->part->output;
-	e.net = s->rows.row[ROW_NET] ? row_at(p, s, ROW_NET, r, st->part->col) : NULL;
+	e.net = s->rows.row[ROW_NET] && st->part->integrate != INTEGRATE_OUTPUT ? row_at(p, s, ROW_NET, r, st->part->col)
+	                                                                        : NULL;
 	e.weight = p->bound->data->weight ? s->rows.weight + r->first : NULL;
 	e.back = st->c == ROW_NONE ? NULL : row_at(p, s, st->c, r, st->part->col);
 	e.value = s->rows.error + r->first;
@@ -245,17 +261,22 @@ void run_codes(const Program *p, Space *s, const Step *st, const Slice *r)
 void rows_tally(const Program *p, const Space *s, uint32_t first, uint32_t rows, Tally *t)
 {
 	bool weighted = p->bound->data->weight != NULL;
+	const TickRow *tick = s->chunk.tick;
 	uint64_t before = t->scored;
 
-	for (uint32_t m = first; m < first + rows; m++) {
+	for (uint32_t m = first; tick && m < first + rows; m++)
+		t->cases += tick[m].last;
+	t->cases += tick ? 0 : rows;
+	for (uint32_t m = first; p->bound->data->targets && m < first + rows; m++) {
 		t->error += (double)s->rows.error[m];
+		if (tick && !tick[m].last)
+			continue;
 		if (weighted && s->rows.verdict[m] & VERDICT_SCORED)
 			t->weight += (double)s->rows.weight[m];
 		t->scored += (s->rows.verdict[m] & VERDICT_SCORED) != 0;
 		t->right += (s->rows.verdict[m] & VERDICT_RIGHT) != 0;
 		t->within += (s->rows.verdict[m] & VERDICT_WITHIN) != 0;
 	}
-	t->cases += rows;
 	if (!weighted)
 		t->weight += (double)(t->scored - before);
 }
@@ -299,8 +320,8 @@ void run_add_error(const Program *p, Space *s, const Step *st, const Slice *r)
 	}
 }
 
-/* Is the row the last of its sequence? */
-static bool is_last(const Chunk *c, uint32_t row)
+/* Do errors flow from the next row to this one? Not from another sequence, nor from another block of steps. */
+static bool is_carried(const TickPlan *ticks, const Chunk *c, uint32_t row)
 {
 	uint32_t low = 0, high = c->examples;
 
@@ -311,7 +332,7 @@ static bool is_last(const Chunk *c, uint32_t row)
 		else
 			high = middle;
 	}
-	return row + 1 == c->begin[low + 1];
+	return row + 1 < c->begin[low + 1] && ticks_carry(ticks, row - c->begin[low]);
 }
 
 /* Adds the errors of contexts in the next row to those of their sources in this one. */
@@ -328,10 +349,28 @@ void run_carry(const Program *p, Space *s, const Step *st, const Slice *r)
 		for (uint32_t m = 0; m < r->rows; m++) {
 			uint32_t row = row_number(r, m);
 			float *delta = s->rows.row[ROW_DELTA] + (size_t)row * l->cols;
-			if (is_last(&s->chunk, row))
+			if (!is_carried(&p->bound->ticks, &s->chunk, row))
 				continue;
 			for (uint32_t j = 0; j < t->count; j++)
 				delta[t->col + j] += delta[l->cols + l->col_of[to->first + first + j]];
+		}
+	}
+}
+
+/* Of the errors of what a group integrates, a share goes to the new value, the rest to the row before. */
+void run_integrate_back(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	size_t cols = p->layout->cols;
+	float dt = st->dt, rest = 1 - dt;
+
+	for (uint32_t m = 0; m < r->rows; m++) {
+		uint32_t row = row_number(r, m);
+		float *held = s->rows.row[ROW_HELD] + row * cols + st->c_col,
+			  *delta = s->rows.row[ROW_DELTA] + row * cols + st->c_col;
+		bool carried = st->carried && is_carried(&p->bound->ticks, &s->chunk, row);
+		for (uint32_t j = 0; j < st->part->count; j++) {
+			held[j] = carried ? delta[j] + rest * held[cols + j] : delta[j];
+			delta[j] = dt * held[j];
 		}
 	}
 }
@@ -341,7 +380,7 @@ void run_deltas(const Program *p, Space *s, const Step *st, const Slice *r)
 	Rows rows = rows_of(p, r, st->part->count);
 
 	p->kern->deltas(&rows, st->part->fn, st->offset, p->layout->nets ? row_at(p, s, ROW_NET, r, st->a_col) : NULL,
-	                row_at(p, s, ROW_ACT, r, st->a_col), row_at(p, s, ROW_DELTA, r, st->c_col));
+	                row_at(p, s, st->a, r, st->a_col), row_at(p, s, ROW_DELTA, r, st->c_col));
 }
 
 /* ---- the list ---- */

@@ -33,7 +33,7 @@ static void refuse_outputs(const Bp *b)
 static void refuse(const Bp *b)
 {
 	const Net *net = b->net;
-	if (net->copies && b->opt->bptt == BPTT_FULL)
+	if (net->copies && b->opt->bptt != BPTT_COPY)
 		fail(b->cx, MP_BAD_INPUT, "use --bptt copy, or --target cpu or ref",
 		     "target gf11 keeps one case of a sequence: errors cannot go back through time");
 	if (b->rule->needs_norm)

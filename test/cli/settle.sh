@@ -1,0 +1,42 @@
+# Settling networks: what is shown, trained, tested and predicted; the same bits on any threads and vectors and after an
+# interruption; what is refused.
+triangle=$SOURCE_DIR/examples/triangle.topo
+print() { grep -o '"fingerprint": "[^"]*"\|"error": [^,]*\|"within": [^,]*'; }
+t show "$triangle"
+t show "$triangle" --stage plan
+t show "$triangle" --stage program --target ref
+t train "$triangle" --save words.safetensors --json | print
+t test "$triangle" words.safetensors --json | print
+t test "$triangle" words.safetensors --ticks 12 --json | print
+t predict "$triangle" words.safetensors make:triangle | cut -c 1-40 | head -3
+for target in cpu ref; do
+	t train "$triangle" --target $target --epochs 3 --batch all --json | print | grep -v fingerprint
+done
+
+# The same bits.
+cat >settle.topo <<'END'
+defaults 1989
+group in 203 input
+group hidden 20 integrate input
+group out 26 output start 0.5
+group clean 9 tanh integrate output dt 0.5
+connect in, true -> hidden
+connect hidden, clean, true -> out
+connect out -> clean, hidden
+train ticks 3 intervals 2 targets-from 4 bptt 4 batch 1100 rate 0.0005 updates 4
+data "make:letters"
+END
+for threads in 1 2 3 8; do
+	"$MICROPROP" train settle.topo --threads $threads --json | print | grep fingerprint
+done | uniq -c | sed 's/^ *//'
+"$MICROPROP" train settle.topo --updates 2 --save half.safetensors >/dev/null
+t train settle.topo --resume half.safetensors --updates 4 --json | print | grep fingerprint
+MICROPROP_ISA=generic "$MICROPROP" train settle.topo --json | print | grep fingerprint
+
+# Refused.
+t train "$triangle" --target gf11
+t train "$triangle" --settle synchronous
+t train "$triangle" --targets-from 9
+t train "$triangle" --bptt 0
+t train settle.topo --precision bf16 --inputs-until 2
+t train "$SOURCE_DIR/examples/xor.topo" --ticks 4
