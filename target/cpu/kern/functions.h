@@ -28,6 +28,7 @@
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
+#define INLINE         static inline __attribute__((always_inline))
 #define EACH(i, count) UNROLL for (uint32_t i = 0; i < (count); i++)
 
 #define LN2_HIGH    0x1.62e430p-1f /* with LN2_LOW 48 bits of ln 2 */
@@ -237,5 +238,34 @@ static inline V v_gaussian(V x)
 
 	return v_mul(v_series(c, 7, r), i_float(i_shl23(v_bits(z))));
 }
+
+static inline V v_same(V x) { return x; }
+static inline V v_relu(V x) { return v_max(v_set(0), x); } /* NaN stays NaN */
+
+/* ---- slopes, of net input and output ---- */
+
+static inline V v_sigmoid_slope(V net, V out)
+{
+	(void)net;
+	return v_fnma(out, out, out);
+}
+static inline V v_tanh_slope(V net, V out)
+{
+	(void)net;
+	return v_fnma(out, out, v_set(1));
+}
+static inline V v_linear_slope(V net, V out)
+{
+	(void)net;
+	(void)out;
+	return v_set(1);
+}
+static inline V v_relu_slope(V net, V out)
+{
+	(void)net;
+	return v_select(v_lt(v_set(0), out), v_set(1), v_set(0));
+}
+static inline V v_gaussian_slope(V net, V out) { return v_mul(v_mul(v_set(-2), net), out); }
+static inline V v_sigmoid2_slope(V net, V out) { return v_mul(v_set(LN2_HIGH), v_sigmoid_slope(net, out)); }
 
 #endif
