@@ -69,7 +69,9 @@ static void set_body(void *arg)
 	if (wrong)
 		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
 	bool fixed = option_is_fixed(a->option) || (o.schedule == SCHEDULE_COSINE && strcmp(a->option, "epochs") == 0);
-	if (a->r->program && fixed && strcmp(old, option_get(&cx->scratch, &o, a->option)) != 0)
+	bool changed = strcmp(old, option_get(&cx->scratch, &o, a->option)) != 0;
+	bool moves = a->r->program && changed && strcmp(a->option, "target") == 0 && run_can_move(a->r, o.target);
+	if (a->r->program && fixed && changed && !moves)
 		fail(cx, MP_BAD_INPUT, "leave it out, or start a new run from these weights with --load",
 		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", a->option,
 		     old, a->value);
@@ -77,6 +79,8 @@ static void set_body(void *arg)
 		o.error = net_error(a->r->net);
 	a->r->opt = o;
 	a->r->error_set |= strcmp(a->option, "error") == 0;
+	if (moves)
+		run_move(a->r);
 	guard_options_changed(a->r->guard);
 }
 

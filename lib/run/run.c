@@ -88,6 +88,33 @@ void run_start(Run *r)
 	r->at.best = INFINITY;
 }
 
+bool run_can_move(const Run *r, const char *target)
+{
+	const Target *to = target_find(target);
+
+	return to && to->bits && r->target->bits && strcmp(to->bits, r->target->bits) == 0;
+}
+
+void run_move(Run *r)
+{
+	Ctx *cx = &r->cx;
+	const Target *to = target_find(r->opt.target);
+	double *v = NEW(&cx->scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
+	Caps caps;
+
+	to->caps(&caps);
+	Plan *plan = plan_make(cx, r->net, &caps);
+	Program *program = to->compile(cx, plan, &r->opt);
+	for (int k = 0; k <= rules[r->opt.rule].states; k++)
+		for (uint64_t i = 0; i < r->net->links; i += CHUNK_LINKS) {
+			r->target->get(r->program, k, i, CHUNK_LINKS, v);
+			to->set(program, k, i, CHUNK_LINKS, v);
+		}
+	r->plan = plan;
+	r->program = program;
+	r->target = to;
+}
+
 void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled)
 {
 	if (d->inputs != net->inputs)

@@ -94,8 +94,10 @@ typedef struct Observer {
 
 int run_error(const Run *r); /* the error function to measure by: that which loaded weights were trained with */
 void run_check_error(Ctx *cx, const Net *net,
-                     int error); /* fails if the outputs are not those that it is defined for */
-void run_start(Run *r);          /* plan, compile, initial weights: once */
+                     int error);                     /* fails if the outputs are not those that it is defined for */
+void run_start(Run *r);                              /* plan, compile, initial weights: once */
+bool run_can_move(const Run *r, const char *target); /* to a target with the same bits */
+void run_move(Run *r);                               /* a run that has started goes on with the target of its options */
 void run_first_weights(Ctx *cx, const Net *net, const Target *target, Program *program, uint64_t seed);
 void run_occupy(Run *r); /* sets `training` until the public call ends; fails if it is set */
 void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled); /* fails unless sizes fit */

@@ -180,6 +180,8 @@ typedef struct SimulatorHooks {                  /* a simulated machine */
 typedef struct Target {
 	const char *name, *about;
 	bool f64; /* weights are double: files hold F64 */
+	/* * Targets with the same word here give the same bits: a run may go on with another of them. */
+	const char *bits;
 	void (*caps)(Caps *caps);
 	Program *(*compile)(Ctx *cx, const Plan *plan, const Options *opt);
 	void (*print)(const Program *p, Buf *out);
@@ -213,7 +215,7 @@ typedef struct Target {
 
 extern const Target *const target_table[];   /* api/targets.c; NULL after the last */
 const Target *target_find(const char *name); /* api/targets.c: the table; NULL if no such */
-const char *target_names(Arena *a);          /* "the targets here are: cpu, ref, gf11" */
+const char *target_names(Arena *a);          /* "the targets here are: cpu, ref, cuda, gf11" */
 
 /* ---- restarts.c: many seeds of one network ------------------------------------------------------ */
 

@@ -435,6 +435,7 @@ static const RestartHooks restart_hooks = { .run = cpu_restarts };
 const Target target_cpu = {
 	.name = "cpu",
 	.about = "this computer's vector units, single precision",
+	.bits = "fp32",
 	.caps = cpu_caps,
 	.compile = cpu_compile,
 	.print = cpu_print,
