@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* cuda: networks on a GPU, with the bits of target cpu.
+ *
+ *   Plan --target cpu--> its program, for layout, weights at rest and steps --lower.c--> steps of the device
+ *   batches --schedule.c--> Job --gpu.c--> the kernel (kernel/), on a GPU (driver.c) or emulated (emulate.c)
+ *
+ * The program of target cpu never computes here: it holds the weights while the device does not, in the same layout. */
+#ifndef CUDA_H
+#define CUDA_H
+
+#include "job.h"
+#include "target.h"
+
+/* ---- gpu.c, driver.c, emulate.c: a GPU, or its emulation ------------------------------------ */
+
+typedef struct Driver Driver;
+typedef struct Gpu {
+	Ctx *cx;        /* of its messages */
+	Driver *driver; /* NULL: emulated, */
+	uint64_t seed;  /* with this order of threads */
+	char name[128];
+	uint32_t blocks; /* that run at the same time */
+	uint32_t threads;
+	uint64_t least_work; /* links times rows, below which a block more does not pay */
+	uint32_t rows, sums; /* of a chunk; leaves whose sums are kept at the same time, a power of two */
+	uint64_t memory;     /* bytes */
+} Gpu;
+Gpu *gpu_open(Ctx *cx); /* fails if there is none; closed with cx->keep */
+
+/* Memory of a device, freed at once. */
+typedef struct DeviceMemory {
+	Gpu *gpu;
+	Arena arena;
+} DeviceMemory;
+void *device_alloc(DeviceMemory *m, uint64_t bytes);                 /* zeroed; fails if there is no more */
+void *device_put(DeviceMemory *m, const void *from, uint64_t bytes); /* a copy */
+void device_free(DeviceMemory *m);
+void gpu_upload(Gpu *m, void *to, const void *from, uint64_t bytes);
+void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes);
+void gpu_run(Gpu *m, const Job *job, uint32_t blocks); /* job: of the device; returns when it has ended */
+
+Driver *driver_open(Gpu *m); /* fills name, blocks, threads, memory; fails with one sentence */
+void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes); /* freed with the arena */
+void driver_free(void *block);
+void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
+void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
+void driver_run(const Driver *d, const Job *job, uint32_t blocks);
+
+/* ---- lower.c: steps and tables of the device ---------------------------------------------------- */
+
+/* All that was derived from some data. */
+typedef struct DeviceBound {
+	const Data *of; /* NULL: nothing is bound here */
+	DeviceMemory memory;
+	DeviceData data;
+	DeviceList learn, test;
+	TickPlan ticks;
+	const float *no_targets; /* of the device */
+	float middle;
+	bool right_here, has_masks;
+	uint64_t examples, longest; /* longest: cases of an example */
+} DeviceBound;
+enum { DEVICE_BOUNDS = 2 };
+
+/* Arrays of a schedule, on the host. */
+typedef struct Schedule {
+	DeviceUpdate *update;
+	DeviceLeaf *leaf;
+	DeviceChunk *chunk;
+	DeviceSlice *slice;
+	uint32_t *cases, *step_at, *step_row;
+	uint64_t updates, leaves, chunks, slices, case_count, step_ats, step_rows; /* used, */
+	uint64_t update_cap, leaf_cap, chunk_cap, slice_cap, case_cap, step_at_cap, step_row_cap;
+	uint8_t *bytes; /* all of it, as it goes to the device */
+	uint64_t byte_cap;
+	void *device;
+	uint64_t device_cap;
+} Schedule;
+
+typedef struct Cuda {
+	Ctx *cx;
+	const Net *net;
+	const Plan *plan;
+	const Options *opt;
+	const Rule *rule;
+	Formula formula;
+	Program *cpu;
+	Gpu *gpu;             /* NULL: nothing was bound yet */
+	const void *layout;   /* of target cpu, that the tables were made of */
+	uint64_t floats;      /* of its weights */
+	uint64_t *copy;       /* [panels] of the transposed form on the device; NO_COPY: there is none */
+	uint32_t *copy_row;   /* [panels] */
+	DeviceMemory weights; /* weights, state, sums and their tables; */
+	DeviceMemory rows;    /* rows of cases */
+	DeviceMemory calls;   /* schedules, results, outputs */
+	Job job;              /* what does not change from job to job */
+	uint32_t row_teams;   /* teams that there are rows for */
+	DeviceBound bound[DEVICE_BOUNDS], *now;
+	Schedule schedule;
+	Arena temp;                                      /* of a call */
+	void *device_job, *device_result, *device_tally; /* Job; JobResult; tallies of epochs, then of leaves */
+	float *out, *host_out;                           /* outputs of a test */
+	uint64_t out_cap, host_out_cap;
+	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
+	bool pending_full, infinite;
+	Span watched;                /* units whose activations a test gives; count 0: outputs */
+	uint32_t teams, team_blocks; /* of the last job */
+} Cuda;
+
+void lower_weights(Cuda *c);                /* tables of weights, for the layout that target cpu has now */
+void lower_data(Cuda *c, DeviceBound *b);   /* for the data that target cpu has bound */
+void lower_watched(Cuda *c, Span units);    /* columns of Cuda.watched */
+void weights_upload(Cuda *c);               /* if the host has newer ones */
+void weights_download(Cuda *c);             /* if the device has */
+void pending_get(const Cuda *c, double *v); /* the sum that waits on the device, in canonical order */
+const void *layout_of(const Program *cpu);
+bool is_half(const Program *cpu); /* bf16 */
+
+/* ---- schedule.c: jobs --------------------------------------------------------------------------- */
+
+/* Which examples belong to which update, leaf, chunk; how the gpu is divided. */
+typedef struct Work {
+	uint32_t mode;
+	uint64_t examples, batch, done, count; /* as of Updates */
+	const uint64_t *example;
+	uint64_t first; /* example of the first update, if example is NULL */
+	const Update *update;
+	bool same;
+	const Until *until;
+	float *out; /* test: [cases][watched] on the host, or NULL */
+	uint64_t out_cases;
+	Tally *tally;
+	uint32_t epochs; /* length of tally */
+} Work;
+uint64_t work_run(Cuda *c, const Work *w); /* returns updates done */
+void device_rows_take(Cuda *c);
+void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
+                  uint32_t *team_blocks);
+
+#endif

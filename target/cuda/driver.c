@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* The GPU, through the driver's own library, found when the program runs. In: PTX of the kernel, made when the library
+ * was built (nvptx.inc). Out: memory and launches. Nothing of NVIDIA's toolkit is needed to build or to run.
+ *
+ * The driver compiles PTX for the GPU that is there. Must hold: blocks of a launch run at the same time, since they
+ * wait for each other; a cooperative launch guarantees it. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+
+static const unsigned char ptx[] = {
+#include "cuda_ptx.inc"
+	0,
+};
+
+enum {
+	THREADS = 512,
+	REGISTERS = 128, /* of a thread: 512 threads use all of a multiprocessor's */
+	ATTRIBUTE_MULTIPROCESSORS = 16,
+	ATTRIBUTE_MAJOR = 75,
+	ATTRIBUTE_MINOR = 76,
+	ATTRIBUTE_COOPERATIVE = 95,
+	OLDEST_MAJOR = 8,
+	JIT_REGISTERS = 0,
+	JIT_ERROR_LOG = 5,
+	JIT_ERROR_LOG_BYTES = 6
+};
+
+typedef uint64_t DeviceAddress;
+typedef struct Calls {
+	int (*init)(unsigned);
+	int (*version)(int *);
+	int (*count)(int *);
+	int (*get)(int *, int);
+	int (*name)(char *, int, int);
+	int (*attribute)(int *, int, int);
+	int (*memory)(size_t *, int);
+	int (*retain)(void **, int);
+	int (*release)(int);
+	int (*current)(void *);
+	int (*load)(void **, const void *, unsigned, int *, void **);
+	int (*unload)(void *);
+	int (*function)(void **, void *, const char *);
+	int (*alloc)(DeviceAddress *, size_t);
+	int (*drop)(DeviceAddress);
+	int (*to_device)(DeviceAddress, const void *, size_t);
+	int (*to_host)(void *, DeviceAddress, size_t);
+	int (*set)(DeviceAddress, unsigned char, size_t);
+	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
+	int (*wait)(void);
+	int (*error)(int, const char **);
+} Calls;
+
+static const struct {
+	const char *name;
+	size_t at;
+} call_names[] = {
+	{ "cuInit", offsetof(Calls, init) },
+	{ "cuDriverGetVersion", offsetof(Calls, version) },
+	{ "cuDeviceGetCount", offsetof(Calls, count) },
+	{ "cuDeviceGet", offsetof(Calls, get) },
+	{ "cuDeviceGetName", offsetof(Calls, name) },
+	{ "cuDeviceGetAttribute", offsetof(Calls, attribute) },
+	{ "cuDeviceTotalMem_v2", offsetof(Calls, memory) },
+	{ "cuDevicePrimaryCtxRetain", offsetof(Calls, retain) },
+	{ "cuDevicePrimaryCtxRelease_v2", offsetof(Calls, release) },
+	{ "cuCtxSetCurrent", offsetof(Calls, current) },
+	{ "cuModuleLoadDataEx", offsetof(Calls, load) },
+	{ "cuModuleUnload", offsetof(Calls, unload) },
+	{ "cuModuleGetFunction", offsetof(Calls, function) },
+	{ "cuMemAlloc_v2", offsetof(Calls, alloc) },
+	{ "cuMemFree_v2", offsetof(Calls, drop) },
+	{ "cuMemcpyHtoD_v2", offsetof(Calls, to_device) },
+	{ "cuMemcpyDtoH_v2", offsetof(Calls, to_host) },
+	{ "cuMemsetD8_v2", offsetof(Calls, set) },
+	{ "cuLaunchCooperativeKernel", offsetof(Calls, launch) },
+	{ "cuCtxSynchronize", offsetof(Calls, wait) },
+	{ "cuGetErrorString", offsetof(Calls, error) },
+};
+
+struct Driver {
+	Gpu *gpu;
+	void *library;
+	Calls call;
+	int device;
+	void *context, *module, *kernel;
+};
+
+static _Noreturn void no_gpu(Gpu *m, const char *why)
+{
+	fail(m->cx, MP_BAD_INPUT, "use --target cpu, which gives the same weights", "target cuda: %s", why);
+}
+
+/* A call failed while data was bound or a job ran. */
+static void check(const Driver *d, int status, const char *what)
+{
+	const char *text = NULL;
+
+	if (!status)
+		return;
+	if (d->call.error(status, &text) || !text)
+		text = "unknown error";
+	fail(d->gpu->cx, MP_FAILED, "go on from the last checkpoint with --resume, also with --target cpu",
+	     "%s failed (%s: %s)", d->gpu->name, what, text);
+}
+
+/* ---- opening ---- */
+
+static void find_calls(Driver *d)
+{
+	d->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!d->library)
+		no_gpu(d->gpu, "there is no NVIDIA driver (libcuda.so.1) here");
+	for (uint32_t i = 0; i < COUNT(call_names); i++) {
+		void *call = dlsym(d->library, call_names[i].name);
+		if (!call)
+			no_gpu(d->gpu, "the NVIDIA driver is too old: it must support CUDA 11 or later");
+		memcpy((char *)&d->call + call_names[i].at, &call, sizeof call);
+	}
+}
+
+static int attribute(const Driver *d, int which)
+{
+	int value = 0;
+
+	check(d, d->call.attribute(&value, which, d->device), "attribute");
+	return value;
+}
+
+/* MICROPROP_CUDA_DEVICE is a number from 0. */
+static void choose_device(Driver *d)
+{
+	Gpu *m = d->gpu;
+	const char *wanted = getenv("MICROPROP_CUDA_DEVICE");
+	int count = 0, number = wanted ? atoi(wanted) : 0;
+	size_t bytes = 0;
+
+	if (d->call.init(0) || d->call.count(&count) || !count)
+		no_gpu(m, "there is no NVIDIA GPU here");
+	if (number < 0 || number >= count || d->call.get(&d->device, number))
+		no_gpu(m, "MICROPROP_CUDA_DEVICE is not the number of a GPU here");
+	check(d, d->call.name(m->name, sizeof m->name, d->device), "name");
+	if (attribute(d, ATTRIBUTE_MAJOR) < OLDEST_MAJOR || !attribute(d, ATTRIBUTE_COOPERATIVE))
+		no_gpu(m, "the GPU is too old: compute capability 8.0 or later is needed");
+	check(d, d->call.memory(&bytes, d->device), "memory");
+	m->memory = bytes;
+	m->blocks = (uint32_t)attribute(d, ATTRIBUTE_MULTIPROCESSORS);
+	m->threads = THREADS;
+}
+
+static void load_kernel(Driver *d)
+{
+	static char log[4096];
+	int option[] = { JIT_REGISTERS, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES };
+	void *value[] = { (void *)(uintptr_t)REGISTERS, log, (void *)(uintptr_t)sizeof log };
+
+	if (d->call.load(&d->module, ptx, COUNT(option), option, value)) {
+		log[strcspn(log, "\n")] = 0;
+		fail(d->gpu->cx, MP_BAD_INPUT, "update the NVIDIA driver, or use --target cpu",
+		     "target cuda: the driver does not accept the kernel: %s", log);
+	}
+	check(d, d->call.function(&d->kernel, d->module, "microprop_train"), "kernel");
+}
+
+static void driver_close(void *arg)
+{
+	Driver *d = arg;
+
+	if (d->context) {
+		d->call.current(d->context);
+		if (d->module)
+			d->call.unload(d->module);
+		d->call.current(NULL);
+		d->call.release(d->device);
+	}
+	if (d->library)
+		dlclose(d->library);
+}
+
+Driver *driver_open(Gpu *m)
+{
+	Driver *d = NEW(&m->cx->keep, 1, Driver);
+
+	d->gpu = m;
+	arena_defer(&m->cx->keep, driver_close, d);
+	if (sizeof ptx < 16)
+		no_gpu(m, "this build has no kernel, since there was no clang when it was made");
+	find_calls(d);
+	choose_device(d);
+	check(d, d->call.retain(&d->context, d->device), "context");
+	check(d, d->call.current(d->context), "context");
+	load_kernel(d);
+	return d;
+}
+
+/* ---- memory and launches ---- */
+
+typedef struct DeviceBlock {
+	const Driver *driver;
+	DeviceAddress at;
+} DeviceBlock;
+
+void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes)
+{
+	DeviceBlock *b = NEW(owner, 1, DeviceBlock);
+
+	d->call.current(d->context);
+	if (d->call.alloc(&b->at, bytes))
+		fail(d->gpu->cx, MP_BAD_INPUT, "use --target cpu, or less data at a time",
+		     "%s has no memory for %llu bytes more", d->gpu->name, (unsigned long long)bytes);
+	b->driver = d;
+	arena_defer(owner, driver_free, b);
+	check(d, d->call.set(b->at, 0, bytes), "clearing memory");
+	return (void *)(uintptr_t)b->at;
+}
+
+void driver_free(void *block)
+{
+	const DeviceBlock *b = block;
+
+	b->driver->call.current(b->driver->context);
+	b->driver->call.drop(b->at);
+}
+
+void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes)
+{
+	d->call.current(d->context);
+	if (bytes)
+		check(d, d->call.to_device((DeviceAddress)(uintptr_t)to, from, bytes), "copy to the device");
+}
+
+void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes)
+{
+	d->call.current(d->context);
+	if (bytes)
+		check(d, d->call.to_host(to, (DeviceAddress)(uintptr_t)from, bytes), "copy from the device");
+}
+
+void driver_run(const Driver *d, const Job *job, uint32_t blocks)
+{
+	DeviceAddress at = (DeviceAddress)(uintptr_t)job;
+	void *argument[] = { &at };
+
+	d->call.current(d->context);
+	check(d, d->call.launch(d->kernel, blocks, 1, 1, d->gpu->threads, 1, 1, 0, NULL, argument), "launch");
+	check(d, d->call.wait(), "job");
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* A device that runs jobs: a GPU, or its emulation if MICROPROP_CUDA says so. In: jobs and memory. Out: the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+#include "emulate.h"
+
+/* Emulated, all is small enough that tests reach every way through the kernel. */
+enum { EMULATED_BLOCKS = 4, EMULATED_THREADS = 8, EMULATED_ROWS = 100, EMULATED_SUMS = 2 };
+enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256 };
+
+/* MICROPROP_CUDA=emulate, or emulate:SEED, for tests. */
+static bool emulation(uint64_t *seed)
+{
+	const char *how = getenv("MICROPROP_CUDA");
+
+	if (!how || strncmp(how, "emulate", 7) != 0)
+		return false;
+	*seed = how[7] == ':' ? strtoull(how + 8, NULL, 10) : 0;
+	return true;
+}
+
+Gpu *gpu_open(Ctx *cx)
+{
+	Gpu *m = NEW(&cx->keep, 1, Gpu);
+
+	m->cx = cx;
+	if (emulation(&m->seed)) {
+		strcpy(m->name, "emulation");
+		m->blocks = EMULATED_BLOCKS;
+		m->threads = EMULATED_THREADS;
+		m->least_work = 64;
+		m->rows = EMULATED_ROWS;
+		m->sums = EMULATED_SUMS;
+		m->memory = (uint64_t)1 << 30;
+	} else {
+		m->driver = driver_open(m);
+		m->least_work = LEAST_WORK;
+		m->rows = CHUNK_ROWS;
+		m->sums = SUMS_KEPT;
+	}
+	return m;
+}
+
+/* ---- memory ---- */
+
+void *device_alloc(DeviceMemory *m, uint64_t bytes)
+{
+	bytes = round_up(bytes, 64) + 64; /* kernels read full vectors */
+	m->arena.cx = m->gpu->cx;
+	if (!m->gpu->driver)
+		return arena_alloc(&m->arena, bytes, 1);
+	return driver_alloc(m->gpu->driver, &m->arena, bytes);
+}
+
+void *device_put(DeviceMemory *m, const void *from, uint64_t bytes)
+{
+	void *to = device_alloc(m, bytes);
+
+	gpu_upload(m->gpu, to, from, bytes);
+	return to;
+}
+
+void device_free(DeviceMemory *m) { arena_free(&m->arena); }
+
+void gpu_upload(Gpu *m, void *to, const void *from, uint64_t bytes)
+{
+	if (m->driver)
+		driver_upload(m->driver, to, from, bytes);
+	else if (bytes)
+		memcpy(to, from, bytes);
+}
+
+void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes)
+{
+	if (m->driver)
+		driver_download(m->driver, to, from, bytes);
+	else if (bytes)
+		memcpy(to, from, bytes);
+}
+
+void gpu_run(Gpu *m, const Job *job, uint32_t blocks)
+{
+	Arena stacks = { .cx = m->cx };
+
+	if (m->driver) {
+		driver_run(m->driver, job, blocks);
+		return;
+	}
+	emulate_grid(&stacks, job, blocks, m->threads, m->seed++);
+	arena_free(&stacks);
+}

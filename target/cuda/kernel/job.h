@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* What the host and the kernel exchange: one Job with all its tables, in memory of the device.
+ *
+ * A grid of blocks runs a job of several updates. Blocks form teams of equal size; a team computes one leaf at a time:
+ * each of its blocks takes some rows forward and backward, then some of the weights for the gradient. All blocks
+ * together add the sums of the leaves and update the weights. Steps are those of target cpu (lower.c translates them),
+ * so every sum has the order of doc/arithmetic.md.
+ *
+ * Pointers are addresses of the device. The same text is compiled for the device and, for emulation, for the host. */
+#ifndef JOB_H
+#define JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formula.h"
+#include "tally.h"
+
+enum {
+	STEP_LOAD,     /* copies inputs to the rows */
+	STEP_SCATTER,  /* the same from index lists */
+	STEP_MARK,     /* notes in masks which rows have an input */
+	STEP_PRODUCT,  /* c = start + a b */
+	STEP_INDEX,    /* the same with index lists for a */
+	STEP_LINKS,    /* sums over single links */
+	STEP_UNITS,    /* outputs from net inputs */
+	STEP_ONE,      /* the column of ones after a part */
+	STEP_CONTEXTS, /* contexts from the row before */
+	STEP_INTEGRATE,
+	STEP_TOPS,   /* sums of a row that errors need */
+	STEP_ERRORS, /* errors and slopes of each output */
+	STEP_VALUES, /* error of a row */
+	STEP_SCORES, /* verdict on a row */
+	STEP_CODES,  /* the same with a code table */
+	STEP_ZERO,
+	STEP_COPY_ERROR,
+	STEP_ADD_ERROR,
+	STEP_CARRY, /* errors of contexts in the next row */
+	STEP_INTEGRATE_BACK,
+	STEP_DELTAS,
+	STEP_GRADIENT,
+	STEP_GRADIENT_INDEX,
+	STEP_GRADIENT_LINKS,
+	STEP_KINDS
+};
+
+/* Row buffers: those of target cpu, and one for errors of single outputs. */
+enum { BUF_ACT, BUF_DELTA, BUF_NET, BUF_ERROR, BUF_HELD, BUF_VALUE, BUFS };
+
+typedef struct DeviceStep {
+	uint8_t kind, a, c; /* BUF_ that it reads and writes */
+	uint8_t fn, error;
+	bool sigmoid, ones, bias, first, go_on, matched, deltas, keeps_net, wide, known_net, carried;
+	uint32_t a_col, c_col, cols, depth, low, b_row;
+	uint32_t y;              /* number of the first output of a part */
+	const float *b;          /* weights */
+	const float *start;      /* NULL: sums continue those in c; else a row for all */
+	float offset, dt, begin; /* begin: what is integrated begins with this */
+	uint32_t sum_row;
+	uint64_t at; /* gradient: of its weights in a sum */
+	/* single links: columns, first links of units, places of weights; carry: columns of contexts */
+	const uint32_t *col, *unit, *order, *to;
+	const uint64_t *link;
+	uint32_t units;
+	uint64_t links;
+} DeviceStep;
+
+enum { RUN_ROWS, RUN_TIME, RUN_TIME_BACK };
+typedef struct DeviceStage {
+	uint32_t each, first, end;
+} DeviceStage;
+enum { DEVICE_STAGES = 16 };
+typedef struct DeviceList {
+	const DeviceStep *step;
+	DeviceStage stage[DEVICE_STAGES];
+	uint32_t stages, gradient; /* gradient: first step of it; it is no stage */
+	uint32_t steps;
+} DeviceList;
+
+/* Columns to fill from the inputs of a case. */
+typedef struct InputColumns {
+	uint32_t col, input, count;
+} InputColumns;
+typedef struct ContextColumn {
+	uint32_t to, from;
+	float start;
+} ContextColumn;
+
+/* A matrix or list of weights in the update. */
+typedef struct DevicePanel {
+	uint64_t at, size;   /* places */
+	uint32_t row, cols;  /* row: floats; cols: those of them that are weights */
+	uint64_t copy;       /* of the transposed form; NO_COPY: there is none */
+	uint32_t copy_row;   /* floats */
+	uint32_t factor;     /* number of its rate factor */
+	const uint8_t *kind; /* NULL, or the rate factor of every place; NO_LINK: unused or frozen */
+} DevicePanel;
+#define NO_COPY UINT64_MAX
+enum { NO_LINK = 255 };
+
+typedef struct DeviceData {
+	const float *x; /* [cases][x_row]; NULL: index lists */
+	uint32_t x_row, inputs, targets;
+	const uint64_t *from; /* [cases + 1] index lists */
+	const uint32_t *index;
+	const float *value;
+	const float *y; /* [cases][targets] NaN: none */
+	const float *weight;
+	const double *codes;
+	uint32_t code_count;
+} DeviceData;
+
+/* Rows of a chunk that a block takes, where sequences must not be cut. */
+typedef struct DeviceSlice {
+	uint32_t first, rows, steps;
+	uint64_t step_at; /* in Job.step_at: where each time step begins in Job.step_row, steps + 1 numbers */
+} DeviceSlice;
+/* Whole examples of a leaf, as many as there are rows for. */
+typedef struct DeviceChunk {
+	uint64_t cases; /* of its rows, in Job.cases */
+	uint32_t rows;
+	bool fresh;     /* the first of its leaf */
+	uint64_t slice; /* in Job.slice, one for each block of a team; with contexts only */
+} DeviceChunk;
+typedef struct DeviceLeaf {
+	uint64_t chunk;
+	uint32_t chunks;
+} DeviceLeaf;
+typedef struct DeviceUpdate {
+	uint64_t leaf; /* in Job.leaf */
+	uint32_t leaves;
+	uint32_t param; /* in Job.param */
+	bool ends_epoch;
+} DeviceUpdate;
+
+/* What a job leaves for the host. */
+typedef struct JobResult {
+	uint64_t done; /* updates */
+	uint32_t stop;
+	uint32_t infinite; /* some weight is not finite */
+	uint32_t epoch;
+} JobResult;
+
+enum { JOB_UPDATE, JOB_SUM, JOB_APPLY, JOB_TEST, JOB_CLEAR };
+/* Flags of a row, in its case number: errors of the next row do not reach it; it has no targets; no inputs; it is not
+ * the last tick of its case. */
+#define ROW_CUT        0x80000000u
+#define ROW_NO_TARGETS 0x40000000u
+#define ROW_NO_INPUTS  0x20000000u
+#define ROW_NOT_LAST   0x10000000u
+#define ROW_CASE       0x0fffffffu
+enum { JOIN_LEVELS = 13 }; /* 1 + log2 of the most leaves */
+
+typedef struct Job {
+	uint32_t mode; /* JOB_ */
+	uint32_t teams, team_blocks;
+	uint32_t row_capacity, cols, mask_words;
+	uint32_t input_columns, contexts, panels, outputs, states;
+	bool timed;              /* sequences must not be cut */
+	const float *no_targets; /* a row of NaNs */
+	DeviceList list;
+	DeviceData data;
+	float threshold, middle;
+	bool right_here, has_masks, needs_norm, momentum;
+	const InputColumns *input;
+	const ContextColumn *context;
+	const uint32_t *ones; /* columns that are always 1 */
+	uint32_t one_columns;
+	const uint32_t *output; /* [outputs] columns */
+	const DevicePanel *panel;
+	const double *factor; /* rate factors */
+	const Formula *formula;
+	const uint64_t *place; /* [links] of weights in canonical order; NO_COPY: frozen. For the norm of the gradient */
+	uint64_t links;
+	uint64_t floats; /* of a sum */
+	float *w, *copies, *state[MAX_STATE];
+	const float *zero;      /* a row of zeros */
+	float *buf[BUFS];       /* [teams][row_capacity][cols] each */
+	float *row_error, *top; /* [teams][row_capacity], and 4 of the latter */
+	uint8_t *verdict;       /* [teams][row_capacity] */
+	uint32_t *mask;         /* [teams][2][inputs][mask_words] */
+	float *sum;             /* [sums][floats]; of a leaf it is the one of its number modulo sums */
+	uint32_t sums;          /* a power of two */
+	float *stack;           /* [JOIN_LEVELS][floats] sums of complete subtrees of `sums` leaves */
+	float *pending;         /* [floats] */
+	bool pending_full;
+	Tally *leaf_tally; /* [leaves of an update] */
+	double *norm;      /* [leaves of all links], and the result */
+	float *out;        /* test: NULL, or [cases from out_first on][watched] */
+	uint64_t out_first;
+	const uint32_t *watched; /* columns that go there */
+	uint32_t watched_count;
+	uint32_t *barrier; /* [1 + teams] of the grid and of teams; all zero when a job begins */
+	const uint32_t *cases, *step_at, *step_row;
+	const DeviceSlice *slice;
+	const DeviceChunk *chunk;
+	const DeviceLeaf *leaf;
+	const DeviceUpdate *update;      /* [updates] */
+	uint64_t updates, updates_cycle; /* update i is that of number i % updates_cycle */
+	const double *param;             /* [][P_COUNT] */
+	Tally *tally;                    /* of epochs */
+	double until_error, until_right, until_within;
+	JobResult *result;
+} Job;
+
+#endif

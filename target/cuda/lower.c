@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: MIT */
+/* Lowering for the device. In: the program of target cpu with its layout and its lists of steps. Out: the same steps
+ * with addresses of the device, tables of weights, the data.
+ *
+ * Weights have the places of target cpu. Transposed forms are the device's own: every matrix has one that a pass reads
+ * by the other side. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "cuda.h"
+#include "pass.h"
+
+extern const Target target_cpu;
+
+_Static_assert((int)BUF_ACT == ROW_ACT && (int)BUF_DELTA == ROW_DELTA && (int)BUF_NET == ROW_NET &&
+                   (int)BUF_ERROR == ROW_ERROR && (int)BUF_HELD == ROW_HELD,
+               "steps name buffers as target cpu does");
+
+const void *layout_of(const Program *cpu) { return cpu->layout; }
+bool is_half(const Program *cpu) { return cpu->half != NULL; }
+
+/* ---- weights ---- */
+
+static uint32_t panel_rows(const Panel *p) { return p->by_source ? p->sources + p->bias : p->targets; }
+static uint32_t panel_cols(const Panel *p) { return p->by_source ? p->targets : p->sources + p->bias; }
+
+/* Forward passes read weights by source, backward passes by target. */
+static bool needs_copy(const Layout *l, const Panel *p)
+{
+	return !p->list && (!p->by_source || l->part[p->from].error);
+}
+
+typedef struct Factors {
+	double *rate;
+	uint32_t count;
+} Factors;
+
+static uint8_t factor_of(Ctx *cx, Factors *f, double rate)
+{
+	for (uint32_t i = 0; i < f->count; i++)
+		if (f->rate[i] == rate)
+			return (uint8_t)i;
+	if (f->count == NO_LINK)
+		fail(cx, MP_BAD_INPUT, "use fewer, or --target cpu", "target cuda takes 255 different rate factors, no more");
+	f->rate[f->count] = rate;
+	return (uint8_t)f->count++;
+}
+
+static bool bit_at(const uint32_t *bits, uint64_t i) { return bits[i / 32] >> i % 32 & 1; }
+
+/* The rate factor of every place, where they differ. */
+static const uint8_t *kinds_of(Cuda *c, Factors *f, const Panel *p, uint64_t size)
+{
+	uint8_t *kind;
+
+	if (!p->list && !p->real)
+		return NULL;
+	kind = arena_alloc(&c->cx->scratch, size, 1);
+	memset(kind, NO_LINK, size);
+	for (uint64_t i = 0; p->real && i < size; i++)
+		if (i >= (uint64_t)p->sources * p->row || bit_at(p->real, i))
+			kind[i] = factor_of(c->cx, f, p->rate);
+	for (uint32_t k = 0; p->list && k < p->list->kinds; k++)
+		for (uint64_t i = 0; !p->list->kind[k].frozen && i < p->list->links; i++)
+			if (bit_at(p->list->kind[k].real, i))
+				kind[i] = factor_of(c->cx, f, p->list->kind[k].rate);
+	return device_put(&c->weights, kind, size);
+}
+
+static void lower_panels(Cuda *c, const Layout *l)
+{
+	DevicePanel *panel = NEW(&c->cx->scratch, l->panels + 1, DevicePanel);
+	Factors f = { .rate = NEW(&c->cx->scratch, NO_LINK + 1, double) };
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		DevicePanel d = { .at = p->at, .row = p->row, .copy = c->copy[i], .copy_row = c->copy_row[i] };
+		if (p->frozen)
+			continue;
+		d.cols = p->list ? (uint32_t)p->list->links : panel_cols(p);
+		d.size = p->list ? p->list->links : (uint64_t)p->row * panel_rows(p);
+		d.kind = kinds_of(c, &f, p, d.size);
+		d.factor = d.kind ? 0 : factor_of(c->cx, &f, p->rate);
+		panel[count++] = d;
+	}
+	c->job.panel = device_put(&c->weights, panel, count * sizeof *panel);
+	c->job.panels = count;
+	c->job.factor = device_put(&c->weights, f.rate, (f.count + 1) * sizeof *f.rate);
+}
+
+/* Places in canonical order, for the norm. */
+typedef struct Places {
+	const Net *net;
+	uint64_t *place;
+} Places;
+
+static void note_place(void *arg, Unit unit, uint64_t link, uint64_t place)
+{
+	const Places *p = arg;
+
+	p->place[link] = net_block(p->net, unit, link)->frozen ? NO_COPY : place;
+}
+
+static void lower_norm(Cuda *c, const Layout *l)
+{
+	Places p = { .net = c->net, .place = NEW(&c->cx->scratch, c->net->links, uint64_t) };
+
+	layout_links(l, 0, c->net->links, note_place, &p);
+	c->job.place = device_put(&c->weights, p.place, c->net->links * sizeof *p.place);
+	c->job.norm = device_alloc(&c->weights, (MAX_LEAVES + 1) * sizeof(double));
+	c->job.links = c->net->links;
+}
+
+static uint32_t floats_full(uint32_t n) { return (uint32_t)round_up(n, LANES); }
+
+void lower_weights(Cuda *c)
+{
+	const Layout *l = c->cpu->layout;
+	uint64_t copies = 0, bytes = (l->floats + LANES) * sizeof(float);
+
+	device_free(&c->weights);
+	c->copy = NEW(&c->cx->keep, l->panels + 1, uint64_t);
+	c->copy_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		c->copy[i] = needs_copy(l, p) ? copies : NO_COPY;
+		c->copy_row[i] = floats_full(panel_rows(p));
+		copies += needs_copy(l, p) ? (uint64_t)c->copy_row[i] * panel_cols(p) : 0;
+	}
+	c->layout = l;
+	c->floats = c->job.floats = l->floats;
+	c->job.cols = l->cols;
+	c->job.w = device_alloc(&c->weights, bytes);
+	c->job.copies = device_alloc(&c->weights, (copies + LANES) * sizeof(float));
+	for (int k = 0; k < c->rule->states; k++)
+		c->job.state[k] = device_alloc(&c->weights, bytes);
+	c->job.pending = device_alloc(&c->weights, bytes);
+	c->job.formula = device_put(&c->weights, &c->formula, sizeof c->formula);
+	c->job.momentum = strcmp(c->rule->name, "momentum") == 0;
+	c->job.needs_norm = c->rule->needs_norm;
+	c->job.sum = c->job.stack = NULL;
+	c->job.sums = 0;
+	c->job.input = NULL;
+	lower_panels(c, l);
+	if (c->rule->needs_norm)
+		lower_norm(c, l);
+	c->host_newer = true;
+	c->device_newer = c->pending_full = false;
+}
+
+/* Transposed forms of all weights. */
+static void upload_copies(Cuda *c)
+{
+	const Layout *l = c->cpu->layout;
+
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		uint32_t rows = panel_rows(p), cols = p->list ? 0 : panel_cols(p), copy_row = c->copy_row[i];
+		if (c->copy[i] == NO_COPY)
+			continue;
+		float *v = arena_alloc(&c->temp, (size_t)copy_row * cols, sizeof *v);
+		for (uint32_t r = 0; r < rows; r++)
+			for (uint32_t n = 0; n < cols; n++)
+				v[(size_t)n * copy_row + r] = c->cpu->w[p->at + (size_t)r * p->row + n];
+		gpu_upload(c->gpu, c->job.copies + c->copy[i], v, (uint64_t)copy_row * cols * sizeof *v);
+	}
+}
+
+void weights_upload(Cuda *c)
+{
+	uint64_t bytes = c->floats * sizeof(float);
+
+	if (!c->host_newer)
+		return;
+	gpu_upload(c->gpu, c->job.w, c->cpu->w, bytes);
+	for (int k = 0; k < c->rule->states; k++)
+		gpu_upload(c->gpu, c->job.state[k], c->cpu->state[k], bytes);
+	upload_copies(c);
+	c->host_newer = false;
+}
+
+void weights_download(Cuda *c)
+{
+	uint64_t bytes = c->floats * sizeof(float);
+
+	if (!c->device_newer)
+		return;
+	gpu_download(c->gpu, c->cpu->w, c->job.w, bytes);
+	for (int k = 0; k < c->rule->states; k++)
+		gpu_download(c->gpu, c->cpu->state[k], c->job.state[k], bytes);
+	c->device_newer = false;
+}
+
+void pending_get(const Cuda *c, double *v)
+{
+	Pending *pending = &c->cpu->pending;
+
+	gpu_download(c->gpu, pending->v, c->job.pending, c->floats * sizeof(float));
+	pending->full = true;
+	target_cpu.gradient(c->cpu, v);
+	pending->full = false;
+}
+
+/* ---- steps ---- */
+
+typedef struct Lower {
+	Cuda *c;
+	const Program *p;
+	const Layout *l;
+	DeviceBound *b;
+	DeviceStep *step;
+	DeviceList *list;
+	bool learn;
+} Lower;
+
+static DeviceStep *add(Lower *m, int kind)
+{
+	DeviceStep *d = &m->step[m->list->steps++];
+
+	*d = (DeviceStep){ .kind = (uint8_t)kind };
+	return d;
+}
+
+/* The address of a row of weights by source. */
+static const float *weights_by_source(const Lower *m, const Panel *p, uint32_t source, uint32_t *row)
+{
+	uint32_t i = (uint32_t)(p - m->l->panel);
+	const float *w = p->by_source ? m->c->job.w + p->at : m->c->job.copies + m->c->copy[i];
+
+	*row = p->by_source ? p->row : m->c->copy_row[i];
+	return w + (size_t)source * *row;
+}
+
+static const float *weights_by_target(const Lower *m, const Panel *p, uint32_t *row)
+{
+	uint32_t i = (uint32_t)(p - m->l->panel);
+
+	*row = p->by_source ? m->c->copy_row[i] : p->row;
+	return p->by_source ? m->c->job.copies + m->c->copy[i] : m->c->job.w + p->at;
+}
+
+/* Where sums begin that target cpu begins with these: NULL, zeros or weights of the true unit. */
+static const float *start_of(const Lower *m, const float *start)
+{
+	uint32_t row;
+
+	if (!start)
+		return NULL;
+	for (uint32_t i = 0; start != m->p->zero && i < m->l->panels; i++) {
+		const Panel *p = &m->l->panel[i];
+		uint32_t source = p->bias ? p->sources : 0;
+		if (p->list || (!p->bias && p->from != 0))
+			continue;
+		Form w = form_by_source(m->p, p);
+		if (start == w.w + source * w.row)
+			return weights_by_source(m, p, source, &row);
+	}
+	assert(start == m->p->zero);
+	return m->c->job.zero;
+}
+
+static void lower_product(Lower *m, const Step *st, bool backward)
+{
+	const Panel *p = st->panel;
+	DeviceStep *d = add(m, STEP_PRODUCT);
+	const Part *from = p ? &m->l->part[p->from] : NULL;
+
+	d->a = st->a;
+	d->c = st->c;
+	d->a_col = st->a_col;
+	d->c_col = st->c_col;
+	d->cols = st->product.cols;
+	d->depth = st->product.depth;
+	d->start = start_of(m, st->product.start);
+	d->b_row = 0;
+	d->b = m->c->job.zero;
+	d->wide = true;
+	if (p && !backward)
+		d->b = weights_by_source(m, p, 0, &d->b_row);
+	if (p && backward) {
+		d->b = weights_by_target(m, p, &d->b_row);
+		d->wide = d->c_col % 4 == 0 && (d->cols % 4 == 0 || d->c_col + d->cols == from->col + from->count);
+	}
+}
+
+static void lower_index(Lower *m, const Step *st)
+{
+	DeviceStep *d = add(m, STEP_INDEX);
+
+	d->c = st->c;
+	d->c_col = st->c_col;
+	d->cols = st->lists.cols;
+	d->low = st->lists.low;
+	d->depth = st->lists.high - st->lists.low;
+	d->b = weights_by_source(m, st->panel, 0, &d->b_row);
+	d->start = start_of(m, st->lists.start);
+	d->sigmoid = st->lists.sigmoid;
+}
+
+/* Columns that links read. */
+static const uint32_t *link_columns(Lower *m, const LinkSums *s, uint64_t links)
+{
+	uint32_t *col = NEW(&m->c->cx->scratch, links + 1, uint32_t);
+
+	for (uint64_t k = 0; k < links; k++)
+		col[k] = s->strip[s->slot[k] / LANES] + s->slot[k] % LANES;
+	return device_put(&m->b->memory, col, links * sizeof *col);
+}
+
+static void lower_links(Lower *m, const Step *st, bool go_on)
+{
+	const LinkSums *s = st->links;
+	DeviceStep *d = add(m, STEP_LINKS);
+
+	d->a = st->a;
+	d->c = st->c;
+	d->go_on = go_on;
+	d->b = m->c->job.w + st->panel->at;
+	d->units = s->units;
+	d->links = s->first[s->units];
+	d->col = link_columns(m, s, d->links);
+	d->unit = device_put(&m->b->memory, s->unit, s->units * sizeof *s->unit);
+	d->link = device_put(&m->b->memory, s->first, (s->units + 1) * sizeof *s->first);
+	d->order = s->order ? device_put(&m->b->memory, s->order, d->links * sizeof *s->order) : NULL;
+}
+
+static void lower_part(Lower *m, int kind, const Step *st)
+{
+	DeviceStep *d = add(m, kind);
+
+	d->a = st->a;
+	d->c = st->c;
+	d->a_col = d->c_col = st->part->col;
+	d->cols = st->part->count;
+	d->fn = (uint8_t)st->part->fn;
+	d->keeps_net = part_keeps_net(st->part, (int)(m->p->bound->scorer.err - error_fns));
+}
+
+static void lower_load(Lower *m)
+{
+	const Layout *l = m->l;
+
+	if (!m->b->data.from)
+		add(m, STEP_LOAD);
+	else if (l->has_links || l->copies_inputs)
+		add(m, STEP_SCATTER);
+	if (m->b->has_masks && m->learn)
+		add(m, STEP_MARK);
+}
+
+/* Deltas of softmax units need the errors of the whole row. */
+static void lower_errors(Lower *m, const Step *st)
+{
+	const Errors *e = &st->errors;
+	DeviceStep d = { .kind = STEP_ERRORS, .c = st->c == ROW_NONE ? BUFS : st->c };
+
+	d.a_col = d.c_col = st->part->col;
+	d.cols = st->part->count;
+	d.fn = (uint8_t)e->fn;
+	d.error = (uint8_t)e->error;
+	d.known_net = d.keeps_net = part_keeps_net(st->part, e->error) && st->part->integrate != INTEGRATE_OUTPUT;
+	d.y = st->part->output;
+	d.first = st->part == &m->l->part[m->l->output];
+	d.deltas = e->deltas && d.fn != FN_SOFTMAX;
+	d.offset = e->offset;
+	if (d.error == ERR_DIVERGENCE || (d.fn == FN_SOFTMAX && d.error != ERR_SQUARED)) {
+		*add(m, STEP_TOPS) = d;
+		m->step[m->list->steps - 1].kind = STEP_TOPS;
+	}
+	*add(m, STEP_ERRORS) = d;
+	*add(m, STEP_VALUES) = d;
+	m->step[m->list->steps - 1].kind = STEP_VALUES;
+	if (e->deltas && d.fn == FN_SOFTMAX && d.c != BUFS) {
+		*add(m, STEP_DELTAS) = d;
+		m->step[m->list->steps - 1].kind = STEP_DELTAS;
+	}
+}
+
+static void lower_outcomes(Lower *m, const Step *st)
+{
+	DeviceStep *d = add(m, STEP_UNITS);
+
+	d->a = d->c = BUF_ACT;
+	d->a_col = d->c_col = st->part->col;
+	d->cols = st->part->count;
+	d->fn = (uint8_t)st->part->fn;
+	lower_errors(m, st);
+	add(m, STEP_SCORES);
+	m->b->right_here = st->scores.right;
+}
+
+static void lower_carry(Lower *m, const Step *st)
+{
+	const Net *net = m->c->net;
+	const Part *t = st->part;
+	uint32_t *col = NEW(&m->c->cx->scratch, (size_t)net->copies * t->count + 1, uint32_t), units = 0;
+	Unit first = t->group >= 0 ? t->first - net->group[t->group].first : 0;
+
+	for (uint32_t k = 0; k < net->copies; k++) {
+		const Group *to = &net->group[net->copy[k].to_group];
+		if (net->copy[k].from_group != t->group)
+			continue;
+		for (uint32_t j = 0; j < t->count; j++)
+			col[units * t->count + j] = m->l->col_of[to->first + first + j];
+		units++;
+	}
+	if (!units)
+		return;
+	lower_part(m, STEP_CARRY, st);
+	DeviceStep *d = &m->step[m->list->steps - 1];
+	d->units = units;
+	d->col = device_put(&m->b->memory, col, (uint64_t)units * t->count * sizeof *col);
+}
+
+static void lower_integrate(Lower *m, const Step *st)
+{
+	lower_part(m, st->run == run_integrate ? STEP_INTEGRATE : STEP_INTEGRATE_BACK, st);
+	DeviceStep *d = &m->step[m->list->steps - 1];
+	d->dt = st->dt;
+	d->begin = st->run == run_integrate ? st->start : 0;
+	d->carried = st->run == run_integrate_back && st->carried;
+}
+
+static void lower_gradient(Lower *m, const Step *st)
+{
+	const Panel *p = st->panel;
+	DeviceStep *d = add(m, STEP_GRADIENT);
+
+	d->a = p->by_source ? BUF_ACT : BUF_DELTA;
+	d->c = p->by_source ? BUF_DELTA : BUF_ACT;
+	d->a_col = p->by_source ? p->source : st->part->col;
+	d->c_col = p->by_source ? st->part->col : p->source;
+	d->depth = panel_rows(p);
+	d->cols = panel_cols(p);
+	d->at = p->at;
+	d->sum_row = p->row;
+	d->wide = d->c_col % 4 == 0;
+}
+
+static void lower_gradient_index(Lower *m, const Step *st)
+{
+	const Panel *p = st->panel;
+	DeviceStep *d = add(m, STEP_GRADIENT_INDEX);
+
+	d->c_col = st->part->col;
+	d->cols = p->targets;
+	d->low = st->lists.low;
+	d->depth = p->sources;
+	d->bias = p->bias;
+	d->at = p->at;
+	d->sum_row = p->row;
+}
+
+static void lower_gradient_links(Lower *m, const Step *st)
+{
+	const LinkList *list = st->panel->list;
+	DeviceStep *d = add(m, STEP_GRADIENT_LINKS);
+
+	d->c_col = st->part->col;
+	d->links = list->links;
+	d->at = st->panel->at;
+	d->col = link_columns(m, &list->forward, list->links);
+	d->to = device_put(&m->b->memory, list->to, list->links * sizeof *list->to);
+}
+
+static void lower_step(Lower *m, const Step *st, bool backward)
+{
+	if (st->run == run_load)
+		lower_load(m);
+	else if (st->run == run_product)
+		lower_product(m, st, backward);
+	else if (st->run == run_index)
+		lower_index(m, st);
+	else if (st->run == run_links || st->run == run_links_back)
+		lower_links(m, st, st->run == run_links_back);
+	else if (st->run == run_units)
+		lower_part(m, STEP_UNITS, st);
+	else if (st->run == run_one)
+		add(m, STEP_ONE)->c_col = st->c_col + st->part->count;
+	else if (st->run == run_contexts)
+		add(m, STEP_CONTEXTS);
+	else if (st->run == run_integrate || st->run == run_integrate_back)
+		lower_integrate(m, st);
+	else if (st->run == run_errors)
+		lower_errors(m, st);
+	else if (st->run == run_outcomes)
+		lower_outcomes(m, st);
+	else if (st->run == run_scores) {
+		add(m, STEP_SCORES);
+		m->b->right_here = st->scores.right;
+	} else if (st->run == run_codes)
+		add(m, STEP_CODES);
+	else if (st->run == run_zero)
+		lower_part(m, STEP_ZERO, st);
+	else if (st->run == run_copy_error)
+		lower_part(m, STEP_COPY_ERROR, st);
+	else if (st->run == run_add_error)
+		lower_part(m, STEP_ADD_ERROR, st);
+	else if (st->run == run_carry)
+		lower_carry(m, st);
+	else if (st->run == run_deltas) {
+		lower_part(m, STEP_DELTAS, st);
+		m->step[m->list->steps - 1].offset = st->offset;
+	} else if (st->run == run_gradient)
+		lower_gradient(m, st);
+	else if (st->run == run_gradient_index)
+		lower_gradient_index(m, st);
+	else if (st->run == run_gradient_links)
+		lower_gradient_links(m, st);
+	else
+		assert(st->run == run_gather); /* scores read the columns of outputs themselves */
+}
+
+static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
+{
+	m->step = NEW(&m->c->cx->scratch, 4 * from->steps + 8, DeviceStep);
+	m->list = to;
+	m->learn = learn;
+	*to = (DeviceList){ 0 };
+	assert(from->stages <= DEVICE_STAGES);
+	for (uint32_t k = 0; k < from->stages; k++) {
+		const Stage *g = &from->stage[k];
+		uint32_t first = to->steps;
+		if (k == from->gradient)
+			to->gradient = first;
+		for (uint32_t i = g->first; i < g->end; i++)
+			lower_step(m, &from->step[i], k >= from->backward);
+		if (k < from->gradient)
+			to->stage[to->stages++] = (DeviceStage){ (uint32_t)g->each, first, to->steps };
+	}
+	if (from->gradient == from->stages)
+		to->gradient = to->steps;
+	to->step = device_put(&m->b->memory, m->step, to->steps * sizeof *m->step);
+}
+
+/* ---- tables of the layout ---- */
+
+static void lower_columns(Cuda *c, DeviceMemory *to)
+{
+	const Layout *l = c->cpu->layout;
+	const Net *net = c->net;
+	InputColumns *in = NEW(&c->cx->scratch, l->parts, InputColumns);
+	uint32_t *ones = NEW(&c->cx->scratch, l->parts + 1, uint32_t),
+			 *out = NEW(&c->cx->scratch, net->outputs + 1, uint32_t);
+	uint32_t ins = 0, one = 0, contexts = 0;
+
+	ones[one++] = 0;
+	for (uint32_t k = 0; k < l->parts; k++) {
+		const Part *t = &l->part[k];
+		if (t->role == ROLE_INPUT && t->group >= 0)
+			in[ins++] = (InputColumns){ t->col, t->input, t->count };
+		if (t->one)
+			ones[one++] = t->col + t->count;
+		for (uint32_t j = 0; t->role == ROLE_OUTPUT && j < t->count; j++)
+			out[t->output + j] = t->col + j;
+	}
+	for (uint32_t k = 0; k < net->copies; k++)
+		contexts += net->group[net->copy[k].to_group].size;
+	ContextColumn *context = NEW(&c->cx->scratch, contexts + 1, ContextColumn);
+	contexts = 0;
+	for (uint32_t k = 0; k < net->copies; k++) {
+		const Group *to_group = &net->group[net->copy[k].to_group], *from = &net->group[net->copy[k].from_group];
+		for (uint32_t j = 0; j < to_group->size; j++)
+			context[contexts++] =
+				(ContextColumn){ l->col_of[to_group->first + j], l->col_of[from->first + j], (float)to_group->start };
+	}
+	c->job.input = device_put(to, in, ins * sizeof *in);
+	c->job.input_columns = ins;
+	c->job.ones = device_put(to, ones, one * sizeof *ones);
+	c->job.one_columns = one;
+	c->job.output = device_put(to, out, net->outputs * sizeof *out);
+	c->job.outputs = net->outputs;
+	c->job.context = device_put(to, context, contexts * sizeof *context);
+	c->job.contexts = contexts;
+	c->job.zero = device_alloc(to, (longest_row(l) + LANES) * sizeof(float));
+}
+
+void lower_watched(Cuda *c, Span units)
+{
+	const Layout *l = c->cpu->layout;
+	uint32_t count = units.count ? units.count : c->net->outputs;
+	uint32_t *col = NEW(&c->cx->scratch, count + 1, uint32_t);
+
+	for (uint32_t j = 0; j < units.count; j++)
+		col[j] = l->col_of[units.first + j];
+	c->job.watched = units.count ? device_put(&c->weights, col, count * sizeof *col) : c->job.output;
+	c->job.watched_count = count;
+}
+
+/* ---- data ---- */
+
+static void put_targets(Cuda *c, DeviceBound *b, const Data *d)
+{
+	float *y = arena_alloc_raw(&c->cx->scratch, d->cases * d->targets + 1, sizeof *y);
+
+	for (uint64_t i = 0; i < d->cases; i++)
+		data_y(d, i, y + i * d->targets);
+	b->data.y = device_put(&b->memory, y, d->cases * d->targets * sizeof *y);
+}
+
+static void put_inputs(Cuda *c, DeviceBound *b, const Data *d)
+{
+	size_t row = b->data.x_row = (uint32_t)round_up(d->inputs, 4);
+	float *x = arena_alloc(&c->cx->scratch, d->cases * row + 4, sizeof *x);
+
+	for (uint64_t i = 0; i < d->cases; i++)
+		data_x(d, i, x + i * row);
+	b->data.x = device_put(&b->memory, x, d->cases * row * sizeof *x);
+}
+
+static void put_lists(DeviceBound *b, const Data *d)
+{
+	uint64_t n = d->x_indptr[d->cases];
+
+	b->data.from = device_put(&b->memory, d->x_indptr, (d->cases + 1) * sizeof *d->x_indptr);
+	b->data.index = device_put(&b->memory, d->x_indices, n * sizeof *d->x_indices);
+	b->data.value = d->x_values ? device_put(&b->memory, d->x_values, n * sizeof *d->x_values) : NULL;
+}
+
+void lower_data(Cuda *c, DeviceBound *b)
+{
+	const Bound *from = c->cpu->bound;
+	const Data *d = from->data;
+	Lower m = { .c = c, .p = c->cpu, .l = c->cpu->layout, .b = b };
+
+	if (d->cases > ROW_CASE)
+		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has %llu cases, and target cuda takes 2^28 at most", d->name,
+		     (unsigned long long)d->cases);
+	b->data = (DeviceData){ .inputs = d->inputs, .targets = d->y ? d->targets : 0, .code_count = d->code_count };
+	b->has_masks = from->index;
+	b->middle = (float)from->scorer.middle;
+	b->longest = from->longest;
+	b->ticks = from->ticks;
+	float *none = NEW(&c->cx->scratch, d->targets + 1, float);
+	for (uint32_t k = 0; k < d->targets; k++)
+		none[k] = NAN;
+	b->no_targets = device_put(&b->memory, none, d->targets * sizeof *none);
+	b->examples = run_examples(c->net, d);
+	if (from->index)
+		put_lists(b, d);
+	else
+		put_inputs(c, b, d);
+	if (d->y)
+		put_targets(c, b, d);
+	if (d->weight)
+		b->data.weight = device_put(&b->memory, d->weight, d->cases * sizeof *d->weight);
+	if (d->code_count)
+		b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);
+	if (!c->job.input)
+		lower_columns(c, &c->weights);
+	lower_watched(c, c->watched);
+	c->job.timed = c->net->timed;
+	lower_list(&m, &from->learn, &b->learn, true);
+	lower_list(&m, &from->test, &b->test, false);
+}

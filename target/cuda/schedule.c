@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs. In: batches of the bound data. Out: which examples belong to which update, leaf and chunk, how the blocks of
+ * the gpu are divided into teams; then the results of the job. */
+#include <assert.h>
+#include <string.h>
+
+#include "cuda.h"
+
+enum {
+	SEQUENCES = 4,
+	LEAST_ROWS = 32
+};                    /* times as many rows where there are contexts: time steps should not be too short */
+#define JOB_WORK 2e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed */
+
+/* ---- shape ---- */
+
+/* A team for each leaf, of as many blocks as there are for it, if each has enough to do. */
+void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
+                  uint32_t *team_blocks)
+{
+	uint64_t least = c->gpu ? c->gpu->least_work : 16384;
+	uint64_t useful = max_u64(1, rows * c->net->links / least);
+
+	*teams = min_u32(leaves, blocks);
+	*team_blocks = (uint32_t)min_u64(blocks / *teams, min_u64(useful, max_u64(rows, 1)));
+}
+
+static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof(float) * BUFS + 64; }
+
+/* Rows of a team: as many as a quarter of the memory has room for. */
+static uint32_t rows_wanted(const Cuda *c, uint32_t teams)
+{
+	uint64_t rows = c->net->timed ? max_u64(SEQUENCES * c->gpu->rows, c->now->longest) : c->gpu->rows;
+	uint64_t least = c->net->timed ? c->now->longest : LEAST_ROWS;
+
+	while (rows > least && rows * teams * row_bytes(c) > c->gpu->memory / 4)
+		rows = max_u64(rows / 2, least);
+	if (rows * teams * row_bytes(c) > c->gpu->memory / 2 || rows > UINT32_MAX / 2)
+		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has too little memory for the activations of %llu cases",
+		     c->gpu->name, (unsigned long long)(rows * teams));
+	return (uint32_t)rows;
+}
+
+void device_rows_take(Cuda *c)
+{
+	Job *j = &c->job;
+	uint32_t teams = min_u32(leaf_count(c->now->examples), c->gpu->blocks), rows = rows_wanted(c, teams);
+	uint32_t words = c->now->has_masks ? (uint32_t)ceil_div(max_u64(rows, j->row_capacity), 32) : 0;
+
+	if (c->row_teams < teams || j->row_capacity < rows || j->mask_words < words || !j->buf[BUF_ACT]) {
+		uint64_t all;
+		teams = max_u32(teams, c->row_teams);
+		j->row_capacity = max_u32(rows, j->row_capacity);
+		j->mask_words = max_u32(words, j->mask_words);
+		all = (uint64_t)teams * j->row_capacity;
+		device_free(&c->rows);
+		for (int i = 0; i < BUFS; i++)
+			j->buf[i] = device_alloc(&c->rows, all * j->cols * sizeof(float));
+		j->row_error = device_alloc(&c->rows, all * sizeof(float));
+		j->top = device_alloc(&c->rows, all * 4 * sizeof(float));
+		j->verdict = device_alloc(&c->rows, all);
+		j->mask = device_alloc(&c->rows, 2 * (uint64_t)teams * c->net->inputs * j->mask_words * sizeof(uint32_t));
+		j->barrier = device_alloc(&c->rows, (1 + (uint64_t)teams) * sizeof(uint32_t));
+		c->row_teams = teams;
+		Job clear = *j;
+		clear.mode = JOB_CLEAR;
+		clear.teams = teams;
+		clear.team_blocks = 1;
+		gpu_upload(c->gpu, c->device_job, &clear, sizeof clear);
+		gpu_run(c->gpu, c->device_job, 1);
+	}
+}
+
+/* Sums of as many leaves as fit into a quarter of the memory. */
+static void sums_take(Cuda *c, uint32_t leaves)
+{
+	Job *j = &c->job;
+	uint64_t bytes = (c->floats + 16) * sizeof(float);
+	uint32_t sums = 1;
+
+	while (sums < leaves && sums < c->gpu->sums && (2 * sums) * bytes <= c->gpu->memory / 4)
+		sums *= 2;
+	if (sums > j->sums) {
+		j->sum = device_alloc(&c->weights, sums * c->floats * sizeof(float));
+		j->sums = sums;
+	}
+	if (leaves > j->sums && !j->stack)
+		j->stack = device_alloc(&c->weights, JOIN_LEVELS * c->floats * sizeof(float));
+}
+
+/* ---- schedule ---- */
+
+/* A row of the case: its tick, of so many; step: of its sequence, which has `steps`. */
+static void push_case(Cuda *c, uint64_t number, uint32_t tick, uint32_t ticks, uint64_t step, uint64_t steps)
+{
+	Schedule *s = &c->schedule;
+
+	if (s->case_count == s->case_cap)
+		s->cases = arena_reserve(&c->cx->keep, s->cases, s->case_count, &s->case_cap, sizeof *s->cases);
+	const TickPlan *t = &c->now->ticks;
+	bool cut = step + 1 == steps || !ticks_carry(t, step);
+	s->cases[s->case_count++] = (uint32_t)number | (cut ? ROW_CUT : 0) | (tick < t->targets_from ? ROW_NO_TARGETS : 0) |
+	                            (tick >= t->inputs_end ? ROW_NO_INPUTS : 0) | (tick + 1 < ticks ? ROW_NOT_LAST : 0);
+}
+
+static void push_step(Cuda *c, uint32_t row)
+{
+	Schedule *s = &c->schedule;
+
+	if (s->step_rows == s->step_row_cap)
+		s->step_row = arena_reserve(&c->cx->keep, s->step_row, s->step_rows, &s->step_row_cap, sizeof *s->step_row);
+	s->step_row[s->step_rows++] = row;
+}
+
+static void push_step_at(Cuda *c)
+{
+	Schedule *s = &c->schedule;
+
+	if (s->step_ats == s->step_at_cap)
+		s->step_at = arena_reserve(&c->cx->keep, s->step_at, s->step_ats, &s->step_at_cap, sizeof *s->step_at);
+	s->step_at[s->step_ats++] = (uint32_t)s->step_rows;
+}
+
+static void push_slice(Cuda *c, DeviceSlice slice)
+{
+	Schedule *s = &c->schedule;
+
+	if (s->slices == s->slice_cap)
+		s->slice = arena_reserve(&c->cx->keep, s->slice, s->slices, &s->slice_cap, sizeof *s->slice);
+	s->slice[s->slices++] = slice;
+}
+
+static DeviceChunk *push_chunk(Cuda *c, DeviceChunk chunk)
+{
+	Schedule *s = &c->schedule;
+
+	if (s->chunks == s->chunk_cap)
+		s->chunk = arena_reserve(&c->cx->keep, s->chunk, s->chunks, &s->chunk_cap, sizeof *s->chunk);
+	s->chunk[s->chunks] = chunk;
+	return &s->chunk[s->chunks++];
+}
+
+static uint64_t example_number(const Work *w, uint64_t i) { return w->example ? w->example[i] : w->first + i; }
+
+/* Rows of a chunk by time step, for every block of a team, which takes whole sequences. begin: [examples + 1] first
+ * rows. */
+static void slices_make(Cuda *c, const uint32_t *begin, uint32_t examples)
+{
+	for (uint32_t member = 0; member < c->team_blocks; member++) {
+		uint32_t first = (uint32_t)((uint64_t)examples * member / c->team_blocks);
+		uint32_t end = (uint32_t)((uint64_t)examples * (member + 1) / c->team_blocks), steps = 0;
+		DeviceSlice slice = { .first = begin[first],
+			                  .rows = begin[end] - begin[first],
+			                  .step_at = c->schedule.step_ats };
+		for (uint32_t e = first; e < end; e++)
+			steps = max_u32(steps, begin[e + 1] - begin[e]);
+		for (uint32_t time = 0; time < steps; time++) {
+			push_step_at(c);
+			for (uint32_t e = first; e < end; e++)
+				if (begin[e] + time < begin[e + 1])
+					push_step(c, begin[e] + time);
+		}
+		push_step_at(c);
+		slice.steps = steps;
+		push_slice(c, slice);
+	}
+}
+
+/* Chunks of examples i .. end - 1 of a leaf. */
+static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
+{
+	Schedule *s = &c->schedule;
+	bool whole = c->net->timed != 0;
+	uint32_t *begin = whole ? NEW(&c->temp, c->job.row_capacity + 1, uint32_t) : NULL, examples = 0;
+	DeviceLeaf leaf = { .chunk = s->chunks };
+	DeviceChunk chunk = { .cases = s->case_count, .fresh = true };
+
+	for (; i < end; i++) {
+		uint64_t first, count;
+		run_example(c->net, c->now->of, example_number(w, i), &first, &count);
+		uint32_t ticks = c->now->ticks.each;
+		uint64_t rows = count * ticks;
+		for (uint64_t k = 0; k < rows; k++) {
+			if (chunk.rows && chunk.rows + (whole && !k ? rows : 1) > c->job.row_capacity) {
+				chunk.slice = s->slices;
+				if (whole)
+					slices_make(c, begin, examples);
+				push_chunk(c, chunk);
+				chunk = (DeviceChunk){ .cases = s->case_count };
+				examples = 0;
+			}
+			if (whole && !k)
+				begin[examples++] = chunk.rows;
+			push_case(c, first + k / ticks, (uint32_t)(k % ticks), ticks, k, rows);
+			chunk.rows++;
+			if (whole)
+				begin[examples] = chunk.rows;
+		}
+	}
+	chunk.slice = s->slices;
+	if (whole)
+		slices_make(c, begin, examples);
+	push_chunk(c, chunk);
+	leaf.chunks = (uint32_t)(s->chunks - leaf.chunk);
+	if (s->leaves == s->leaf_cap)
+		s->leaf = arena_reserve(&c->cx->keep, s->leaf, s->leaves, &s->leaf_cap, sizeof *s->leaf);
+	s->leaf[s->leaves++] = leaf;
+}
+
+static void push_update(Cuda *c, DeviceUpdate u)
+{
+	Schedule *s = &c->schedule;
+
+	if (s->updates == s->update_cap)
+		s->update = arena_reserve(&c->cx->keep, s->update, s->updates, &s->update_cap, sizeof *s->update);
+	s->update[s->updates++] = u;
+}
+
+/* Examples from `at` on. */
+static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uint64_t number, bool ends)
+{
+	Schedule *s = &c->schedule;
+	uint32_t leaves = leaf_count(count);
+	DeviceUpdate u = {
+		.leaf = s->leaves, .leaves = leaves, .param = w->same ? 0 : (uint32_t)number, .ends_epoch = ends
+	};
+
+	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
+		uint64_t first, n;
+		leaf_range(count, leaves, leaf, &first, &n);
+		leaf_make(c, w, at + first, at + first + n);
+	}
+	push_update(c, u);
+}
+
+/* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. */
+static uint64_t schedule_make(Cuda *c, const Work *w)
+{
+	Schedule *s = &c->schedule;
+	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
+	uint64_t count = min_u64(w->count, most), done = w->done, at = 0;
+	bool repeats = !w->example && !w->done && w->same && w->mode == JOB_UPDATE;
+
+	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = 0;
+	if (w->mode == JOB_APPLY) {
+		push_update(c, (DeviceUpdate){ 0 });
+		return 1;
+	}
+	for (uint64_t k = 0; k < count; k++) {
+		uint64_t n = min_u64(w->batch, w->examples - done);
+		bool ends = done + n == w->examples;
+		update_make(c, w, w->example ? at : done, n, k, ends);
+		at += n;
+		done = ends ? 0 : done + n;
+		if (ends && repeats)
+			break;
+	}
+	return count;
+}
+
+/* ---- the job ---- */
+
+/* Appends an array to the bytes of a schedule; returns where it begins. */
+static uint64_t pack(Cuda *c, const void *from, uint64_t count, size_t size, uint64_t at)
+{
+	Schedule *s = &c->schedule;
+	uint64_t bytes = count * size;
+
+	while (at + bytes + 64 > s->byte_cap)
+		s->bytes = arena_reserve(&c->cx->keep, s->bytes, s->byte_cap, &s->byte_cap, 1);
+	if (bytes)
+		memcpy(s->bytes + at, from, bytes);
+	return round_up(at + bytes, 64);
+}
+
+/* All arrays of the schedule go to the device at once. */
+static void schedule_upload(Cuda *c, const Work *w, Job *j)
+{
+	Schedule *s = &c->schedule;
+	uint64_t params = w->update ? (w->same ? 1 : min_u64(w->count, s->updates)) : 0, at[9], n = 0;
+	double *param = NEW(&c->temp, params * P_COUNT + 1, double);
+
+	for (uint64_t k = 0; k < params; k++)
+		memcpy(param + k * P_COUNT, w->update[k].param, sizeof w->update[k].param);
+	const struct {
+		const void *from;
+		uint64_t count;
+		size_t size;
+	} part[] = {
+		{ s->update, s->updates, sizeof *s->update },       { s->leaf, s->leaves, sizeof *s->leaf },
+		{ s->chunk, s->chunks, sizeof *s->chunk },          { s->slice, s->slices, sizeof *s->slice },
+		{ s->cases, s->case_count, sizeof *s->cases },      { s->step_at, s->step_ats, sizeof *s->step_at },
+		{ s->step_row, s->step_rows, sizeof *s->step_row }, { param, params * P_COUNT, sizeof *param },
+	};
+	for (uint32_t i = 0; i < COUNT(part); i++) {
+		at[i] = n;
+		n = pack(c, part[i].from, part[i].count, part[i].size, n);
+	}
+	if (n > s->device_cap) {
+		s->device_cap = 2 * n;
+		s->device = device_alloc(&c->calls, s->device_cap);
+	}
+	gpu_upload(c->gpu, s->device, s->bytes, n);
+	const char *base = s->device;
+	j->update = (const void *)(base + at[0]);
+	j->leaf = (const void *)(base + at[1]);
+	j->chunk = (const void *)(base + at[2]);
+	j->slice = (const void *)(base + at[3]);
+	j->cases = (const void *)(base + at[4]);
+	j->step_at = (const void *)(base + at[5]);
+	j->step_row = (const void *)(base + at[6]);
+	j->param = (const void *)(base + at[7]);
+}
+
+static void out_take(Cuda *c, const Work *w, Job *j)
+{
+	uint64_t n = w->out_cases * j->watched_count, unused;
+
+	j->out = NULL;
+	if (!w->out)
+		return;
+	run_example(c->net, c->now->of, w->first, &j->out_first, &unused);
+	if (n > c->out_cap) {
+		c->out = device_alloc(&c->calls, n * sizeof *c->out);
+		c->out_cap = n;
+	}
+	j->out = c->out;
+}
+
+static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
+{
+	const DeviceBound *b = c->now;
+
+	j->mode = w->mode;
+	j->teams = c->teams;
+	j->team_blocks = c->team_blocks;
+	j->list = w->mode == JOB_TEST ? b->test : b->learn;
+	j->data = b->data;
+	j->has_masks = b->has_masks && w->mode != JOB_TEST;
+	j->middle = b->middle;
+	j->no_targets = b->no_targets;
+	j->right_here = b->right_here;
+	j->threshold = (float)c->opt->threshold;
+	j->pending_full = c->pending_full && w->mode == JOB_SUM;
+	j->updates = updates;
+	j->updates_cycle = max_u64(1, c->schedule.updates);
+	j->until_error = w->until ? w->until->error : -1; /* of a test: not asked for */
+	j->until_right = j->until_within = 2;
+	if (w->until) {
+		j->until_right = w->until->right;
+		j->until_within = w->until->within;
+	}
+	j->result = c->device_result;
+	j->tally = c->device_tally;
+	j->leaf_tally = j->tally + w->epochs;
+}
+
+uint64_t work_run(Cuda *c, const Work *w)
+{
+	Job j;
+	JobResult result = { 0 };
+	uint64_t count = min_u64(w->batch, w->examples);
+	uint32_t leaves = max_u32(1, leaf_count(count)), zero[1 + 4096] = { 0 };
+
+	shape_choose(c, count / leaves * c->now->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
+	assert(c->teams <= c->row_teams && c->teams < COUNT(zero));
+	uint64_t updates = schedule_make(c, w);
+	if (w->mode != JOB_TEST)
+		sums_take(c, leaves);
+	weights_upload(c);
+	j = c->job;
+	schedule_upload(c, w, &j);
+	out_take(c, w, &j);
+	job_fill(c, w, &j, updates);
+	gpu_upload(c->gpu, j.barrier, zero, (1 + j.teams) * sizeof *zero);
+	gpu_upload(c->gpu, j.result, &result, sizeof result);
+	gpu_upload(c->gpu, j.tally, w->tally, w->epochs * sizeof *w->tally);
+	gpu_upload(c->gpu, c->device_job, &j, sizeof j);
+	gpu_run(c->gpu, c->device_job, j.teams * j.team_blocks);
+	gpu_download(c->gpu, &result, j.result, sizeof result);
+	gpu_download(c->gpu, w->tally, j.tally, w->epochs * sizeof *w->tally);
+	if (w->out)
+		gpu_download(c->gpu, w->out, j.out, w->out_cases * j.watched_count * sizeof *w->out);
+	c->infinite |= result.infinite != 0;
+	arena_free(&c->temp);
+	return result.done;
+}

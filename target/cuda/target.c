@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* The hooks of the cuda target. In: a Plan, options, data. Out: what the trainer asks for. */
+#include <assert.h>
+#include <string.h>
+
+#include "cuda.h"
+
+extern const Target target_cuda, target_cpu;
+
+struct Program {
+	Cuda cuda;
+};
+
+enum { MOST_EPOCHS = 64 }; /* of a call */
+
+static void cuda_caps(Caps *caps)
+{
+	target_cpu.caps(caps);
+	caps->target = "cuda";
+}
+
+static void forget_data(Cuda *c)
+{
+	for (int i = 0; i < DEVICE_BOUNDS; i++) {
+		c->bound[i].of = NULL;
+		device_free(&c->bound[i].memory);
+	}
+}
+
+static void forget(void *arg)
+{
+	Cuda *c = arg;
+
+	forget_data(c);
+	device_free(&c->weights);
+	device_free(&c->rows);
+	device_free(&c->calls);
+}
+
+static Program *cuda_compile(Ctx *cx, const Plan *plan, const Options *opt)
+{
+	Program *p = NEW(&cx->keep, 1, Program);
+	Cuda *c = &p->cuda;
+
+	c->cx = c->temp.cx = cx;
+	c->net = plan->net;
+	c->plan = plan;
+	c->opt = opt;
+	c->rule = &rules[opt->rule];
+	formula_parse(cx, c->rule, &c->formula);
+	c->cpu = target_cpu.compile(cx, plan, opt);
+	if (is_half(c->cpu))
+		fail(cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu", "target cuda computes in fp32 only");
+	return p;
+}
+
+/* ---- data ---- */
+
+static void open_gpu(Ctx *cx, Cuda *c)
+{
+	if (c->gpu)
+		return;
+	Gpu *m = gpu_open(cx);
+	c->weights.gpu = c->rows.gpu = c->calls.gpu = m;
+	for (int i = 0; i < DEVICE_BOUNDS; i++)
+		c->bound[i].memory.gpu = m;
+	c->gpu = m;
+	arena_defer(&cx->keep, forget, c); /* before the gpu is closed */
+	c->device_job = device_alloc(&c->calls, sizeof(Job));
+	c->device_result = device_alloc(&c->calls, sizeof(JobResult));
+	c->device_tally = device_alloc(&c->calls, (MOST_EPOCHS + MAX_LEAVES) * sizeof(Tally));
+}
+
+/* Target cpu may change the layout of the weights, for it has not seen this data yet. */
+static void bound_make(Ctx *cx, Cuda *c, DeviceBound *b, const Data *data)
+{
+	weights_download(c);
+	c->host_newer = true;
+	target_cpu.bind(cx, c->cpu, data);
+	if (c->layout != layout_of(c->cpu)) {
+		forget_data(c);
+		lower_weights(c);
+	}
+	device_free(&b->memory);
+	lower_data(c, b);
+	b->of = data;
+}
+
+static void bind_to(Ctx *cx, Cuda *c, const Data *data)
+{
+	open_gpu(cx, c);
+	for (int i = 0; i < DEVICE_BOUNDS; i++)
+		if (c->bound[i].of == data) {
+			c->now = &c->bound[i];
+			return;
+		}
+	DeviceBound *b = !c->bound[0].of || c->now == &c->bound[1] ? &c->bound[0] : &c->bound[1];
+	b->of = NULL;
+	bound_make(cx, c, b, data);
+	c->now = b;
+	device_rows_take(c);
+}
+
+static void cuda_bind(Ctx *cx, Program *p, const Data *data)
+{
+	forget_data(&p->cuda);
+	bind_to(cx, &p->cuda, data);
+}
+
+static void cuda_rebind(Ctx *cx, Program *p, const Data *data) { bind_to(cx, &p->cuda, data); }
+
+/* ---- running ---- */
+
+static Status cuda_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, Tally *t)
+{
+	Cuda *c = &p->cuda;
+	Tally sum = { 0 };
+
+	assert(first == 0 && last == leaf_count(b->count));
+	(void)first;
+	(void)last;
+	if (*stop) {
+		c->pending_full = false;
+		return MP_STOPPED;
+	}
+	work_run(c, &(Work){ .mode = JOB_SUM,
+	                     .examples = b->count,
+	                     .batch = b->count,
+	                     .count = 1,
+	                     .example = b->example,
+	                     .first = b->first,
+	                     .tally = &sum,
+	                     .epochs = 1 });
+	c->pending_full = true;
+	tally_add(t, &sum);
+	return MP_OK;
+}
+
+static void cuda_apply(Program *p, const Update *u)
+{
+	Cuda *c = &p->cuda;
+	Tally none = { 0 };
+
+	if (!c->pending_full)
+		return;
+	work_run(c, &(Work){ .mode = JOB_APPLY,
+	                     .examples = c->now->examples,
+	                     .batch = c->now->examples,
+	                     .count = 1,
+	                     .update = u,
+	                     .same = true,
+	                     .tally = &none,
+	                     .epochs = 1 });
+	c->device_newer = true;
+	c->pending_full = false;
+}
+
+static uint64_t cuda_run_updates(Program *p, const Updates *s)
+{
+	Cuda *c = &p->cuda;
+	uint64_t done, first = ceil_div(s->examples - s->done, s->batch), each = ceil_div(s->examples, s->batch);
+	uint64_t epochs = s->count > first ? min_u64(1 + ceil_div(s->count - first, each), MOST_EPOCHS) : 1;
+
+	if (c->pending_full || *s->stop)
+		return 0;
+	done = work_run(c, &(Work){ .mode = JOB_UPDATE,
+	                            .examples = s->examples,
+	                            .batch = s->batch,
+	                            .done = s->done,
+	                            .count = min_u64(s->count, first + (epochs - 1) * each),
+	                            .example = s->example,
+	                            .update = s->update,
+	                            .same = s->same,
+	                            .until = s->until,
+	                            .tally = s->tally,
+	                            .epochs = (uint32_t)epochs });
+	c->device_newer = true;
+	return done;
+}
+
+static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
+{
+	Cuda *c = &p->cuda;
+	Tally sum = { 0 };
+	uint64_t cases = 0, begin, some;
+
+	if (!count)
+		return MP_OK;
+	if (*stop)
+		return MP_STOPPED;
+	for (uint64_t e = first; out && e < first + count; e++) {
+		run_example(c->net, c->now->of, e, &begin, &some);
+		cases += some;
+	}
+	uint64_t n = out ? cases * c->job.watched_count : 0;
+	if (n > c->host_out_cap) {
+		c->host_out = arena_grow_raw(&c->cx->keep, c->host_out, c->host_out_cap, n, sizeof *c->host_out);
+		c->host_out_cap = n;
+	}
+	work_run(c, &(Work){ .mode = JOB_TEST,
+	                     .examples = count,
+	                     .batch = count,
+	                     .count = 1,
+	                     .first = first,
+	                     .out = out ? c->host_out : NULL,
+	                     .out_cases = cases,
+	                     .tally = &sum,
+	                     .epochs = 1 });
+	for (uint64_t i = 0; out && i < n; i++)
+		out[i] = (double)c->host_out[i];
+	tally_add(t, &sum);
+	return MP_OK;
+}
+
+/* Columns are those of the layout: data has been bound, or will be. */
+static void cuda_watch(Program *p, Span units)
+{
+	p->cuda.watched = units;
+	if (p->cuda.now)
+		lower_watched(&p->cuda, units);
+}
+
+/* ---- weights ---- */
+
+static void cuda_get(const Program *p, int which, uint64_t first, uint64_t count, double *v)
+{
+	weights_download((Cuda *)&p->cuda);
+	target_cpu.get(p->cuda.cpu, which, first, count, v);
+}
+
+static void cuda_set(Program *p, int which, uint64_t first, uint64_t count, const double *v)
+{
+	weights_download(&p->cuda);
+	target_cpu.set(p->cuda.cpu, which, first, count, v);
+	p->cuda.host_newer = true;
+	p->cuda.infinite = false;
+}
+
+static void cuda_gradient(const Program *p, double *v)
+{
+	memset(v, 0, p->cuda.net->links * sizeof *v);
+	if (p->cuda.pending_full)
+		pending_get(&p->cuda, v);
+}
+
+static bool cuda_finite(const Program *p)
+{
+	const Cuda *c = &p->cuda;
+
+	return c->device_newer ? !c->infinite : target_cpu.finite(c->cpu);
+}
+
+static void cuda_print(const Program *p, Buf *out)
+{
+	const Cuda *c = &p->cuda;
+	uint32_t blocks = c->gpu ? c->gpu->blocks : 132, teams, team_blocks;
+
+	buf_printf(out, "program cuda: the steps of target cpu on %u blocks of threads\n", blocks);
+	for (uint32_t leaves = 1; leaves <= 64; leaves *= 8) {
+		shape_choose(c, LEAF_EXAMPLES, leaves, blocks, &teams, &team_blocks);
+		buf_printf(out, "\tbatch of %u leaves: %u teams of %u blocks\n", leaves, teams, team_blocks);
+	}
+	target_cpu.print(c->cpu, out);
+}
+
+const Target target_cuda = {
+	.name = "cuda",
+	.about = "an NVIDIA GPU, with the bits of target cpu",
+	.bits = "fp32",
+	.caps = cuda_caps,
+	.compile = cuda_compile,
+	.print = cuda_print,
+	.bind = cuda_bind,
+	.rebind = cuda_rebind,
+	.accumulate = cuda_accumulate,
+	.apply = cuda_apply,
+	.run_updates = cuda_run_updates,
+	.evaluate = cuda_evaluate,
+	.watch = cuda_watch,
+	.get = cuda_get,
+	.set = cuda_set,
+	.gradient = cuda_gradient,
+	.finite = cuda_finite,
+};

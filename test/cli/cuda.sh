@@ -1,0 +1,17 @@
+# Target cuda, emulated: the fingerprints of target cpu; a run may change between both.
+cp $SOURCE_DIR/examples/encoder-8-3-8.topo $SOURCE_DIR/examples/letters.topo $SOURCE_DIR/examples/reber.topo $SOURCE_DIR/examples/triangle.topo .
+export MICROPROP_CUDA=emulate:7
+print() { grep -oE '"(updates|error|right|within|fingerprint)": [^,}]*' | tr '\n' ' '; echo; }
+for args in "encoder-8-3-8.topo --epochs 30 --rule adam" "letters.topo --updates 3 --batch 1100" "letters.topo --updates 9 --batch 64 --rule doug --input dense" \
+	"reber.topo --epochs 2 --bptt full --error squared" "triangle.topo --epochs 2 --bptt 3 --inputs-until 2"; do
+	$MICROPROP train $args --json | print
+	$MICROPROP train $args --json --target cuda | print
+done
+$MICROPROP train encoder-8-3-8.topo --epochs 10 --target cuda --save half.safetensors --json | print
+$MICROPROP train encoder-8-3-8.topo --resume half.safetensors --epochs 20 --target cpu --save rest.safetensors --json | print
+$MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --target cuda --json | print
+$MICROPROP train encoder-8-3-8.topo --epochs 30 --json | print
+$MICROPROP test encoder-8-3-8.topo rest.safetensors --target cuda | head -3
+$MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --target ref
+$MICROPROP train letters.topo --target cuda --precision bf16
+$MICROPROP show encoder-8-3-8.topo --stage program --target cuda | head -4

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Target cuda, emulated, against target cpu: random networks with a bit of everything, to the last bit. The order in
+ * which threads of the device run is another in every network. */
+#include "cpu_nets.h"
+
+extern const Target target_cuda;
+
+enum { EPOCHS = 3, WANTED = 40 };
+
+typedef struct Trial {
+	Draft t;
+	Cases c;
+	Side cpu, cuda;
+	uint64_t links, examples, cases, *order;
+	double *a, *b;
+} Trial;
+
+static void show(const Trial *t)
+{
+	print_error("%s%llu cases, %llu examples%s, order %s\n", t->t.text, (unsigned long long)t->cases,
+	            (unsigned long long)t->examples, t->cuda.way.index ? ", index lists" : "", getenv("MICROPROP_CUDA"));
+}
+
+static void same_numbers(const Trial *t, const char *what, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (memcmp(&t->a[i], &t->b[i], sizeof *t->a) != 0) {
+			show(t);
+			print_error("%s %llu is %.9g, on target cpu %.9g\n", what, (unsigned long long)i, t->b[i], t->a[i]);
+			assert_true(false);
+		}
+}
+
+static void same_tally(const Trial *t, const char *what, Tally a, Tally b)
+{
+	if (memcmp(&a.error, &b.error, sizeof a.error) == 0 && a.cases == b.cases && a.scored == b.scored &&
+	    a.right == b.right && a.within == b.within && a.weight == b.weight)
+		return;
+	show(t);
+	print_error("%s: error %.17g of %llu, %llu right, %llu within; on target cpu %.17g of %llu, %llu, %llu\n", what,
+	            b.error, (unsigned long long)b.scored, (unsigned long long)b.right, (unsigned long long)b.within,
+	            a.error, (unsigned long long)a.scored, (unsigned long long)a.right, (unsigned long long)a.within);
+	assert_true(false);
+}
+
+static Tally side_test(Side *s, uint64_t count, double *out)
+{
+	Tally t = { 0 };
+	side_ok(s, s->target->evaluate(s->program, 0, count, &s->stop, out, &t));
+	return t;
+}
+
+static void same_outputs(Trial *t)
+{
+	Tally want = side_test(&t->cpu, t->examples, t->a);
+	same_tally(t, "outputs", want, side_test(&t->cuda, t->examples, t->b));
+	same_numbers(t, "output", t->cases * t->cpu.net->outputs);
+}
+
+static void same_weights(Trial *t)
+{
+	for (int which = 0; which <= rules[t->cpu.opt.rule].states; which++) {
+		t->cpu.target->get(t->cpu.program, which, 0, ALL_LINKS, t->a);
+		t->cuda.target->get(t->cuda.program, which, 0, ALL_LINKS, t->b);
+		same_numbers(t, which ? "state" : "weight", t->links);
+	}
+}
+
+static void take_gradient(const Side *s, double *g)
+{
+	s->target->gradient(s->program, g);
+	for (uint64_t i = 0; i < s->net->links; i++)
+		if (net_block(s->net, net_target(s->net, i), i)->frozen)
+			g[i] = 0;
+}
+
+/* One update by accumulate and apply. */
+static void same_update(Trial *t, Batch b, uint64_t number)
+{
+	Tally want = side_learn(&t->cpu, b);
+	same_tally(t, "a batch", want, side_learn(&t->cuda, b));
+	take_gradient(&t->cpu, t->a);
+	take_gradient(&t->cuda, t->b);
+	same_numbers(t, "gradient", t->links);
+	side_update(&t->cpu, number);
+	side_update(&t->cuda, number);
+	same_weights(t);
+}
+
+/* Several in one launch, of some examples each; shuffled: in another order. */
+static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffled)
+{
+	uint64_t each = (t->examples + batch - 1) / batch, count = EPOCHS * each < 20 ? EPOCHS * each : 20, at = 0,
+			 done = 0;
+	Update *u = calloc(count, sizeof *u);
+	uint64_t *order = calloc(count * batch, sizeof *order);
+	Tally want[EPOCHS] = { { 0 } }, have[EPOCHS] = { { 0 } };
+
+	for (uint64_t k = 0; k < count; k++)
+		update_fill(&t->cpu.opt, number + k, 0, 0, &u[k]);
+	for (uint64_t k = 0; k < count; k++) {
+		uint64_t first = k % each * batch, n = t->examples - first < batch ? t->examples - first : batch;
+		for (uint64_t i = 0; i < n; i++)
+			order[at + i] = t->order[first + i];
+		Tally some =
+			side_learn(&t->cpu, (Batch){ .example = shuffled ? order + at : NULL, .first = first, .count = n });
+		tally_add(&want[k / each], &some);
+		t->cpu.target->apply(t->cpu.program, &u[k]);
+		at += n;
+	}
+	Updates all = { .examples = t->examples,
+		            .batch = batch,
+		            .count = count,
+		            .example = shuffled ? order : NULL,
+		            .update = u,
+		            .until = &(Until){ NAN, NAN, NAN },
+		            .stop = &t->cuda.stop,
+		            .tally = have };
+	done = t->cuda.target->run_updates(t->cuda.program, &all);
+	assert_int_equal(done, count);
+	for (uint64_t k = 0; k * each < count; k++)
+		same_tally(t, "an epoch", want[k], have[k]);
+	same_weights(t);
+	free(u);
+	free(order);
+}
+
+/* Linear units that remember may learn to grow without bounds, and numbers that are none end a job. */
+static bool is_tame(Trial *t) { return side_test(&t->cpu, t->examples, NULL).error < 1e4 * (double)t->cases; }
+
+static void open_trial(Trial *t, uint64_t seed, uint32_t most)
+{
+	*t = (Trial){ .cases = 0 };
+	draft(&t->t, seed, most, false);
+	bool index = one_in(&t->t.d, 2);
+	side_open(&t->cpu, &target_cpu, t->t.text, (Way){ .isa = best_isa(), .threads = 1, .batch = BATCH_ALL });
+	side_open(&t->cuda, &target_cuda, t->t.text,
+	          (Way){ .isa = best_isa(), .threads = 1, .batch = one_in(&t->t.d, 3) ? 1 : BATCH_ALL, .index = index });
+	t->links = t->cpu.net->links;
+	t->cases = t->links < 120 && !t->cpu.net->copies ? 1 + roll(&t->t.d, 1400) : 1 + roll(&t->t.d, 40);
+	t->c = cases_make(&t->t.d, t->cpu.net, t->cases, false);
+	t->examples = run_examples(t->cpu.net, &t->c.dense);
+	t->order = calloc(t->examples, sizeof *t->order);
+	for (uint64_t i = 0; i < t->examples; i++)
+		t->order[i] = (i * 7 + 3) % t->examples;
+	uint64_t most_numbers = t->links > t->cases * t->cpu.net->outputs ? t->links : t->cases * t->cpu.net->outputs;
+	t->a = calloc(most_numbers + 1, sizeof *t->a);
+	t->b = calloc(most_numbers + 1, sizeof *t->b);
+	side_take(&t->cpu, &t->c);
+	side_take(&t->cuda, &t->c);
+}
+
+static void agree(uint64_t seed, uint32_t most)
+{
+	static Trial t;
+	char how[32];
+
+	snprintf(how, sizeof how, "emulate:%llu", (unsigned long long)seed);
+	setenv("MICROPROP_CUDA", how, 1);
+	open_trial(&t, seed, most);
+	same_outputs(&t);
+	same_update(&t, (Batch){ .count = t.examples }, 1);
+	same_update(&t, (Batch){ .example = t.order, .count = 1 + t.examples / 2 }, 2);
+	same_outputs(&t);
+	for (int i = 0; i < 3 && is_tame(&t); i++) {
+		const uint64_t batch[] = { t.examples, 1, 1 + t.examples / 3 };
+		same_updates(&t, 3, batch[i], i > 0);
+	}
+	cases_free(&t.c);
+	side_close(&t.cpu);
+	side_close(&t.cuda);
+	free(t.order);
+	free(t.a);
+	free(t.b);
+}
+
+/* MICROPROP_NETWORKS=N: N more. */
+static void random_networks_agree(void **state)
+{
+	(void)state;
+	static const uint32_t sizes[] = { 6, 20, 6, 40, 3 };
+	const char *more = getenv("MICROPROP_NETWORKS"), *first = getenv("MICROPROP_SEED");
+	uint64_t start = first ? strtoull(first, NULL, 10) : 1;
+	for (uint64_t seed = start; seed < start + WANTED + (more ? strtoull(more, NULL, 10) : 0); seed++) {
+		if (getenv("MICROPROP_LOUD"))
+			print_message("network %llu\n", (unsigned long long)seed);
+		agree(seed, sizes[seed % COUNT(sizes)]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_networks_agree),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
