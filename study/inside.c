@@ -14,6 +14,7 @@ static const struct {
 	bool targets; /* it needs data with targets */
 } studies[] = {
 	{ "lesion", lesion_study, true },
+	{ "analyze", analyze_study, true },
 };
 
 typedef struct StudyArgs {

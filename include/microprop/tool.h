@@ -24,7 +24,8 @@ MP_API void mp_tool_close(mp_tool *tool);
  * target). Nothing is written where the targets have no such figure. */
 MP_API mp_status mp_run_figure(mp_run *run, const char *kind, uint32_t target, mp_write_fn *write, void *user);
 
-/* A study of a trained network, as the command of that name runs it: "lesion" (damaged copies of it). Words are its
+/* A study of a trained network, as the command of that name runs it: "lesion" (damaged copies of it), "analyze"
+ * (activations of a group). Words are its
  * options, as --name=value or --flag; figures and tables go to the files that they name, the report to `write`. data
  * may be NULL where a study needs none. */
 MP_API mp_status mp_run_study(mp_run *run, const mp_data *data, const char *study, int argc, const char *const *argv,

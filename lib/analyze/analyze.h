@@ -23,7 +23,7 @@ typedef struct Subject {
 /* A study: words are options, as --name=value or --flag. The report goes to `out`, figures and tables to the files that
  * options name. */
 typedef void StudyFn(const Subject *s, int argc, const char *const *argv, Buf *out);
-StudyFn lesion_study;
+StudyFn lesion_study, analyze_study;
 
 /* ---- sets.c: sets of cases ---------------------------------------------------------------------- */
 
@@ -79,6 +79,32 @@ typedef struct Networks {
 	Tally *tally; /* [count * sets], zeros: the same on any number of threads */
 } Networks;
 void damage_run(const Subject *s, const Networks *n);
+
+/* ---- distance.c: distances and clusters of items ------------------------------------------------ */
+
+enum { DISTANCE_EUCLIDEAN, DISTANCE_CORRELATION, DISTANCE_COSINE, DISTANCES };
+extern const char *const distance_names[DISTANCES];
+/* x: [items][units]; returns [items][items], in scratch, as do all that follow. */
+double *distances_of(Ctx *cx, const double *x, uint32_t items, uint32_t units, int kind);
+Merge *tree_of(Ctx *cx, const double *distance, uint32_t items); /* [items - 1] by average linkage */
+
+/* ---- eigen.c ------------------------------------------------------------------------------------ */
+
+enum { MOST_EIGEN = 512, MOST_COMPONENTS = 4 };
+/* Eigenvalues of a, largest first, and their vectors as rows; a is overwritten. */
+void eigen_symmetric(Arena *arena, double *a, uint32_t n, double *value, double *vector);
+typedef struct Components { /* principal components; count 0: the matrix is too large */
+	uint32_t count;
+	double variance[MOST_COMPONENTS], total;
+	double *loading; /* [count][units] */
+	double *score;   /* [items][count] */
+} Components;
+Components components_of(Ctx *cx, const double *activation, uint32_t items, uint32_t units);
+typedef struct Scaled { /* at NULL: the matrix is too large */
+	double *at;         /* [items][2] */
+	double share;       /* of the sizes of all eigenvalues */
+} Scaled;
+Scaled scaling_of(Ctx *cx, const double *distance, uint32_t items);
 
 /* ---- report.c ----------------------------------------------------------------------------------- */
 

@@ -101,8 +101,9 @@ typedef struct Band {
 void plot_bands_svg(const Plot *p, const Band *band, Buf *out); /* band: [p->count] */
 /* Shared by the files of this module. Text of any bytes, at most `most` characters of it. */
 void svg_head(const char *title, int height, Buf *out);
-size_t svg_length(const char *s);                    /* in characters */
-void svg_cut(Buf *out, const char *s, size_t most);  /* the rest becomes an ellipsis */
+size_t svg_length(const char *s);                                          /* in characters */
+void svg_cut(Buf *out, const char *s, size_t most);                        /* the rest becomes an ellipsis */
+void svg_tick(Buf *out, double x, double y, const char *anchor, double v); /* the number at a tick */
 void svg_text(Buf *out, const char *s, size_t most); /* the same, with what means something in XML escaped */
 
 /* A tornado chart: for each label two bars, from the lowest to the highest ratio to 1; each end is labelled with the
@@ -129,6 +130,58 @@ void draw_text(Buf *out, double x, double y, const char *anchor, int size, const
 void draw_box(Buf *out, double x, double y, double width, double height, const char *fill, const char *text);
 void draw_arrow(Buf *out, double x, double y, double to_x, double to_y, bool head);
 void draw_shape(Buf *out, const double (*point)[2], uint32_t points, const char *fill, double opacity); /* a polygon */
+
+/* ---- tree.c: a tree of clusters ---- */
+
+typedef struct Merge { /* of two nodes: leaves are 0 .. n - 1, merge i is node n + i */
+	uint32_t a, b;
+	double distance;
+} Merge;
+typedef struct TreePlot {
+	const char *title, *axis;
+	const char *const *name; /* [leaves] */
+	uint32_t leaves;
+	const Merge *merge; /* [leaves - 1] */
+} TreePlot;
+uint32_t *tree_order(Arena *a, const TreePlot *t); /* leaves from top to bottom */
+void tree_svg(const TreePlot *t, Buf *out);
+void tree_text(const TreePlot *t, Buf *out); /* drawn with characters */
+
+/* ---- plane.c: points with names ---- */
+
+typedef struct PlanePlot {
+	const char *title, *x, *y; /* labels of the axes */
+	const char *const *name;   /* [points]; a name that has no space left is not drawn */
+	double (*at)[2];
+	uint32_t points;
+	const uint8_t *set;          /* [points] number of its set; NULL: all are in one */
+	const char *const *set_name; /* [sets]; NULL: no legend */
+	uint32_t sets;
+} PlanePlot;
+void plane_svg(const PlanePlot *p, Buf *out);
+
+/* ---- bars.c: a value for each name ---- */
+
+typedef struct BarPlot {
+	const char *title, *axis;
+	const char *const *name; /* [bars] */
+	const double *value;     /* [bars] */
+	uint32_t bars;
+} BarPlot;
+void bars_svg(const BarPlot *p, Buf *out);
+
+/* ---- heat.c: matrices of values, as shades or as squares ---- */
+
+typedef struct HeatPlot {
+	const char *title, *rows, *columns, *scale; /* what rows, columns and values are */
+	const char *const *row_name, *const *column_name;
+	const double *value; /* [height][width]; NaN: left empty */
+	uint32_t height, width;
+	bool squares;     /* a Hinton diagram: the area of a square is the size of the value, its colour the sign */
+	double low, high; /* of the shades; both 0: those of the values */
+} HeatPlot;
+void heat_svg(const HeatPlot *p, Buf *out);
+void heat_text(const HeatPlot *p, Buf *out); /* drawn with characters */
 
 /* ---- matrix.c: a confusion matrix ---- */
 

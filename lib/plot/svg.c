@@ -111,6 +111,13 @@ static void tick_text(Buf *out, double v)
 		buf_printf(out, "%g", v);
 }
 
+void svg_tick(Buf *out, double x, double y, const char *anchor, double v)
+{
+	buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
+	tick_text(out, v);
+	buf_puts(out, "</text>\n");
+}
+
 void axis_nice(Axis *a, double low, double high, double tick[AXIS_TICKS])
 {
 	static const double steps[] = { 1, 2, 5, 10 };

@@ -22,3 +22,11 @@ t lesion example:encoder-8-3-8 e.safetensors make:encoder:8-3 --links 'code->out
 t lesion example:encoder-8-3-8 e.safetensors --units nothing
 t lesion example:encoder-8-3-8 e.safetensors --svg no/such/folder.svg
 t lesion example:encoder-8-3-8
+
+# What units have learnt.
+t analyze example:encoder-8-3-8 e.safetensors --sets 'low=1..4,high=5..8' --figures figures --csv items.csv --distances d.csv --top 3
+ls figures
+head -2 items.csv
+head -2 d.csv
+t analyze example:encoder-8-3-8 e.safetensors --top 1 --distance cosine --json | head -c 700; echo
+t analyze example:encoder-8-3-8 e.safetensors --group nothing
