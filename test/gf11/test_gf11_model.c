@@ -98,27 +98,54 @@ static void printed_body(Ctx *cx, void *arg)
 	assert_true(model_epoch(&in).memory == 4 * (3 * 13826 + 1586) * 2.0);
 }
 
-/* The program's model against its simulation: schedules are near their bounds. */
+/* The program's model against its simulation: within 3 %. The last rows are those that lower bounds of the routines'
+ * lengths do not predict: few weights in a long row of halving; a long rule after the tree's sums. */
 static void program_body(Ctx *cx, void *arg)
 {
-	static const uint32_t shapes[][3] = {
-		{ 203, 60, 26 }, { 64, 32, 16 }, { 24, 24, 24 }, { 100, 10, 3 }, { 12, 12, 12 }
+	static const struct {
+		uint32_t shape[3], procs;
+		int sum, compiler;
+		bool adam;
+	} rows[] = {
+		{ { 203, 60, 26 }, 8, SUM_RING, COMPILER_1989, false },
+		{ { 203, 60, 26 }, 100, SUM_TREE, COMPILER_1989, false },
+		{ { 203, 60, 26 }, 566, SUM_PIPELINED, COMPILER_BEST, false },
+		{ { 203, 60, 26 }, 8, SUM_HALVING, COMPILER_BEST, false },
+		{ { 64, 32, 16 }, 100, SUM_RING, COMPILER_BEST, false },
+		{ { 64, 32, 16 }, 566, SUM_TREE, COMPILER_BEST, false },
+		{ { 64, 32, 16 }, 8, SUM_PIPELINED, COMPILER_1989, false },
+		{ { 64, 32, 16 }, 100, SUM_HALVING, COMPILER_1989, false },
+		{ { 24, 24, 24 }, 566, SUM_RING, COMPILER_1989, false },
+		{ { 24, 24, 24 }, 8, SUM_TREE, COMPILER_BEST, false },
+		{ { 24, 24, 24 }, 100, SUM_PIPELINED, COMPILER_BEST, false },
+		{ { 24, 24, 24 }, 566, SUM_HALVING, COMPILER_1989, false },
+		{ { 100, 10, 3 }, 8, SUM_RING, COMPILER_BEST, false },
+		{ { 100, 10, 3 }, 100, SUM_TREE, COMPILER_1989, false },
+		{ { 100, 10, 3 }, 566, SUM_PIPELINED, COMPILER_1989, false },
+		{ { 12, 12, 12 }, 512, SUM_HALVING, COMPILER_BEST, false },
+		{ { 8, 3, 8 }, 356, SUM_HALVING, COMPILER_BEST, false },
+		{ { 8, 3, 8 }, 512, SUM_HALVING, COMPILER_BEST, false },
+		{ { 8, 3, 8 }, 566, SUM_HALVING, COMPILER_BEST, false },
+		{ { 24, 24, 24 }, 566, SUM_TREE, COMPILER_1989, true },
+		{ { 24, 24, 24 }, 16, SUM_RING, COMPILER_BEST, true },
 	};
-	static const uint32_t procs[] = { 8, 100, 566 };
 	(void)arg;
-	for (uint32_t i = 0; i < 8 * COUNT(shapes); i++) {
-		const uint32_t *shape = shapes[i / 8];
-		const Plan *plan = plan_layers(cx, shape[0], shape[1], shape[2]);
-		EpochSpec s = { .plan = plan, .opt = &plan->net->options, .m = machine_open(cx, "gf11") };
-		s.o = (BpOptions){ .procs = procs[(i + i / 8) % 3], .sum = (int)(i % 4), .compiler = i / 4 % 2 };
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const Plan *plan = plan_layers(cx, rows[i].shape[0], rows[i].shape[1], rows[i].shape[2]);
+		Options opt = plan->net->options;
+		while (rows[i].adam && strcmp(rules[opt.rule].name, "adam") != 0)
+			opt.rule++;
+		EpochSpec s = { .plan = plan, .opt = &opt, .m = machine_open(cx, "gf11") };
+		s.o = (BpOptions){ .procs = rows[i].procs, .sum = rows[i].sum, .compiler = rows[i].compiler };
 		s.o.threads = 1;
 		s.o.dry = true;
 		s.cases = 24 * (uint64_t)s.o.procs;
-		double simulated = epoch_isolated(cx, &s).mcps, model = model_program(cx, &s).mcps;
-		if (!(model >= simulated && model <= 1.03 * simulated))
+		double simulated = epoch_isolated(cx, &s).mcps, model = model_program(cx, &s).mcps, ratio = model / simulated;
+		bool near = ratio > 0.97 && ratio < 1.03;
+		if (!near)
 			print_error("%s, %u processors, sum %s, compiler %s: model %g, simulated %g\n", plan->net->name, s.o.procs,
 			            sum_names[s.o.sum], compiler_names[s.o.compiler], model, simulated);
-		assert_true(model >= simulated && model <= 1.03 * simulated);
+		assert_true(near);
 	}
 }
 

@@ -100,7 +100,8 @@ typedef struct Routine {
 
 /* Level 0: list scheduling; 1 and more: search while the bound is not met, each level eight times as long.  `seconds`
  * (0: no limit) is converted to a number of placements, so that the result does not depend on the computer. */
-enum { LEVEL_BOUND = -1 }; /* no schedule: as many empty microwords as the lower bound says, to count cycles with */
+/* No microcode: as many empty microwords as a schedule takes that has registers without limit, to count cycles with. */
+enum { LEVEL_ESTIMATE = -1 };
 typedef struct ScheduleOptions {
 	int level;
 	double seconds;

@@ -86,6 +86,12 @@ static void priority_by_head(Search *s)
 		s->priority[i] = s->g->res_head[i];
 }
 
+static void priority_by_order(Search *s)
+{
+	for (uint32_t i = 0; i < s->g->nodes; i++)
+		s->priority[i] = -(int64_t)i;
+}
+
 /* Readers of conditions first (backward: writers), to shorten their live ranges. */
 static void conditions_first(Search *s, bool backward)
 {
@@ -133,9 +139,7 @@ static void search_first(Search *s, int32_t most)
 	s->target = s->bounds.best + s->bounds.best / NEAR_ENOUGH;
 	s->cutoff = most;
 	if (s->g->source->prescheduled) {
-		/* Prescheduled code: recorded order as priority. */
-		for (uint32_t i = 0; i < s->g->nodes; i++)
-			s->priority[i] = -(int64_t)i;
+		priority_by_order(s);
 		try_list(s, false, PRESCHEDULED_WINDOW, WIDE * s->limit[1]);
 		if (s->length > s->bounds.best + s->bounds.best / PRESCHEDULED_GOOD)
 			try_list(s, false, UINT32_MAX, WIDE * s->limit[1]);
@@ -308,6 +312,32 @@ static void search_init(Search *s, Arena *work, DepGraph *g)
 	s->length = graph_length(g, s->best);
 }
 
+/* Without a search: the shortest of three list schedules, by critical path, forward and backward, with any number of
+ * registers, and in recorded order, with those of the machine if it fits them.  Dependences, latencies and busy units
+ * count; the other orders that a search tries, and spilling, do not.  If a routine can fit a block, a search makes it
+ * fit. */
+static int32_t length_estimate(Search *s)
+{
+	enum { ANY = INT32_MAX / 2 };
+	static void (*const priority[])(Search *) = { priority_by_order, priority_by_tail, priority_by_head };
+	int32_t best = s->length, most[2];
+	pressure_ordered(s->allocator, most);
+	bool fits = most[0] <= s->limit[0] && most[1] <= s->limit[1];
+	for (size_t k = 0; k < COUNT(priority) && best > s->bounds.best; k++) {
+		Trial t = { .priority = s->priority, .limit = { ANY, ANY }, .window = UINT32_MAX, .max_length = best };
+		priority[k](s);
+		t.backward = priority[k] == priority_by_head;
+		if (priority[k] == priority_by_order && fits) {
+			t.limit[0] = s->limit[0];
+			t.reserve[0] = s->limit[0] / 2;
+			t.window = PRESCHEDULED_WINDOW;
+		}
+		if (list_schedule(s->list, &t, s->time))
+			best = min_i32(best, graph_length(s->g, s->time));
+	}
+	return min_i32(best, max_i32((int32_t)s->g->m->block, s->bounds.best));
+}
+
 /* The first candidate close to the bound, or the shortest. */
 static void search_candidates(Candidates *c, Search *best)
 {
@@ -363,10 +393,11 @@ static Routine *routine_make(Ctx *cx, Arena *work, const Machine *m, Code *code,
 		return r;
 	Candidates candidates = { .cx = cx, .work = work, .m = m };
 	Source *source = source_new(work, code);
-	if (o->level == LEVEL_BOUND) {
-		Bounds bounds = bound_graph(work, graph_build(cx, work, m, source));
-		report_bounds(&bounds, &r->report);
-		lines_empty(cx, r, r->report.bound);
+	if (o->level == LEVEL_ESTIMATE) {
+		Search s;
+		search_init(&s, work, graph_build(cx, work, m, source));
+		report_bounds(&s.bounds, &r->report);
+		lines_empty(cx, r, (uint32_t)length_estimate(&s));
 		return r;
 	}
 	candidates.unbounded = source_unbounded_index(source);
@@ -416,7 +447,7 @@ Routine *schedule(Ctx *cx, const Machine *m, Code *code, const ScheduleOptions *
 	arena_defer(&cx->scratch, work_free, work);
 	Routine *r = routine_make(cx, work, m, code, o);
 	arena_free(work);
-	if (r->lines > m->block)
+	if (r->lines > m->block && o->level != LEVEL_ESTIMATE)
 		fail(cx, MP_BAD_INPUT, "record it as several routines", "%s: %u lines are more than the %lld of a block",
 		     code->name ? code->name : "routine", r->lines, (long long)m->block);
 	return r;

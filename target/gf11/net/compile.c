@@ -72,9 +72,10 @@ static void check_spills(const Bp *b, const Routine *r)
 
 Routine *bp_schedule(const Bp *b, Code *code)
 {
-	const ScheduleOptions o = { .level = b->o.bounds ? LEVEL_BOUND : 0 };
+	const ScheduleOptions o = { .level = b->o.estimate ? LEVEL_ESTIMATE : 0 };
 	Machine unlimited = *b->m;
-	unlimited.block = INT32_MAX;
+	if (!b->o.estimate) /* an estimate knows the block */
+		unlimited.block = INT32_MAX;
 	return schedule_cached(b->cx, b->cache, &unlimited, code, &o);
 }
 
@@ -97,7 +98,7 @@ static bool overflow_add(Bp *b, const Routine *r)
 
 uint32_t bp_load_routine(Bp *b, Routine *r)
 {
-	if (!r->report.checked && !b->o.bounds) {
+	if (!r->report.checked && !b->o.estimate) {
 		const char *fault = check_routine(b->cx, b->m, r);
 		if (fault)
 			fail(b->cx, MP_FAILED, NULL, "%s: the schedule breaks a rule of the machine: %s", r->name, fault);

@@ -63,8 +63,8 @@ typedef struct BpOptions {
 	bool traced;
 	const Switch *known;   /* whose dead parts no configuration may use; NULL: none is dead */
 	const uint16_t *alone; /* [ports] every configuration is this one instead; NULL: those of the program */
-	bool dry;    /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
-	bool bounds; /* and routines are not scheduled: each is as long as its lower bound (the performance model) */
+	bool dry;      /* calls are counted, nothing is executed: bp_new sets controller.dry before it loads routines */
+	bool estimate; /* and routines get no microcode: their length is estimated (the performance model) */
 	struct RangeLog *log; /* where the range check counts; NULL: a log of its own */
 	/* schedules shared with other programs of the same context; NULL: bp_new makes one of its own */
 	ScheduleCache *cache;

@@ -49,10 +49,10 @@ static void draw_machine(const CommandRun *c, const char *title, Buf *b)
 		draw_arrow(b, 350, 100, x + STEP / 2.0, TOP - 2, true);
 		draw_box(b, x, TOP, STEP, 150, FILL_0, NULL);
 		draw_text(b, x + STEP / 2.0, TOP + 18, "middle", 12, label(c, "processor %u", number));
-		draw_box(b, x + 8, TOP + 26, STEP - 16, 26, FILL_A, label(c, "ALU, depth %lld", (long long)m->alu_latency));
-		draw_box(b, x + 8, TOP + 56, STEP - 16, 26, FILL_A, label(c, "%lld registers", (long long)m->registers));
-		draw_box(b, x + 8, TOP + 86, STEP - 16, 26, FILL_A, label(c, "SRAM %lldK words", (long long)m->sram / 1024));
-		draw_box(b, x + 8, TOP + 116, STEP - 16, 26, FILL_A, label(c, "DRAM %lldK words", (long long)m->dram / 1024));
+		draw_box(b, x + 4, TOP + 26, STEP - 8, 26, FILL_A, label(c, "ALU, depth %lld", (long long)m->alu_latency));
+		draw_box(b, x + 4, TOP + 56, STEP - 8, 26, FILL_A, label(c, "%lld registers", (long long)m->registers));
+		draw_box(b, x + 4, TOP + 86, STEP - 8, 26, FILL_A, label(c, "SRAM %lldK words", (long long)m->sram / 1024));
+		draw_box(b, x + 4, TOP + 116, STEP - 8, 26, FILL_A, label(c, "DRAM %lldK words", (long long)m->dram / 1024));
 		draw_arrow(b, x + STEP / 2.0, TOP + 150, x + STEP / 2.0, TOP + 188, true);
 		draw_arrow(b, x + STEP / 2.0 + 14, TOP + 190, x + STEP / 2.0 + 14, TOP + 152, true);
 	}
@@ -171,7 +171,7 @@ static void draw_sigmoid(const CommandRun *c, const char *title, Buf *b)
 		point_x[points] = at;
 		point_y[points++] = table[TABLE_SIGMOID + i].f;
 	}
-	double one_x = -1.5, one_y = y[(uint32_t)((one_x + 16) / 32 * (COUNT_X - 1) + 0.5)];
+	double one_x = -15 + 114.5 / 8.5, one_y = y[(uint32_t)((one_x + 16) / 32 * (COUNT_X - 1) + 0.5)];
 	const Series series[] = {
 		{ "routine sigmoid-table", PLOT_BLUE, MARK_LINE, x, y, COUNT_X },
 		{ "points of the table (256 in all)", PLOT_BLACK, MARK_DISC, point_x, point_y, points },
@@ -222,7 +222,7 @@ static const char *set_text(const CommandRun *c, uint32_t set, uint32_t procs)
 static void draw_steps(const CommandRun *c, const char *title, const Steps *s, Buf *b)
 {
 	double left = 110, wide = (720 - left - 20) / s->procs, high = 74;
-	drawing_start(b, title, 720, (int)(60 + (s->steps + 1) * high));
+	drawing_start(b, title, 720, (int)(66 + (s->steps + 1) * high));
 	for (uint32_t p = 0; p < s->procs; p++)
 		draw_text(b, left + (p + 0.5) * wide, 56, "middle", 12,
 		          label(c, s->procs > 5 ? "proc. %u" : "processor %u", p));
@@ -240,6 +240,9 @@ static void draw_steps(const CommandRun *c, const char *title, const Steps *s, B
 				           true);
 		}
 	}
+	draw_text(b, 14, 66 + (s->steps + 1) * high - 14, "start", 12,
+	          s->slots ? "w1: 1-2: the changes of weight 1 in processors 1 and 2 summed; green: in all"
+	                   : "0-2: the changes of processors 0 to 2 summed; green: of all");
 	drawing_end(b);
 }
 
@@ -387,7 +390,7 @@ static void draw_grid(const CommandRun *c, const char *title, bool grouped, Buf 
 	draw_text(b, 90 + 13 * INPUTS, 420, "middle", 13, label(c, "input unit (true unit and %d inputs)", INPUTS));
 	draw_text(b, 20, 290, "start", 13, "output");
 	draw_text(b, 20, 306, "start", 13, "unit");
-	draw_text(b, 615, 330, "start", 13, label(c, "%d cases", CASES));
+	draw_text(b, 632, 330, "start", 13, label(c, "%d cases", CASES));
 	draw_text(b, 24, 450, "start", 12,
 	          grouped ? label(c, "in SRAM at once: one of %u bundles of %u weights, for a group of %u cases", bundles,
 	                          p->bundle[1].links, p->at.group)

@@ -57,7 +57,7 @@ typedef struct EpochSpec {
 } EpochSpec;
 Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made); /* made: out, the program; may be NULL */
 double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles);
-/* The program as compiled, each routine at the lower bound of its length: what perfect schedules would take. */
+/* The program as compiled, each routine as long as a list schedule with registers without limit. */
 ModelOutput model_program(Ctx *cx, EpochSpec *s);
 
 /* ---- commands.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Performance models. model_epoch, the report's section 6.1: from a network's counts, cases, processors and machine
  * parameters to cycles of an epoch by part, and the optimal number of processors. model_program: the same cycles from
- * the compiled program, whose routines are not scheduled but taken at the lower bound of their length.
+ * the compiled program, whose routines have the length of a list schedule with registers without limit.
  *
  * The report has three errors, which `printed` keeps: the tree's total ends in the ring's term 4 P W instead of
  * 4 W ceil(log2 P), MCPS is 20 / T instead of 20 W C / T, and the tree's optimum lacks the factor ln 2. The report
@@ -84,7 +84,7 @@ ModelOutput model_epoch(const ModelInput *in)
 
 ModelOutput model_program(Ctx *cx, EpochSpec *s)
 {
-	s->o.dry = s->o.bounds = true;
+	s->o.dry = s->o.estimate = true;
 	Epoch e = epoch_isolated(cx, s);
 	return (ModelOutput){ .forward = (double)e.forward,
 		                  .backward = (double)e.backward,

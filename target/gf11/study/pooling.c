@@ -32,16 +32,16 @@ static double model_without_update(const CommandRun *c, const Plan *plan, const 
 static PoolingRow row_make(const CommandRun *c, const Plan *plan, uint32_t procs, uint32_t cases)
 {
 	PoolingRow r = { .cases = (uint64_t)cases * procs };
-	EpochSpec s = epoch_spec(c, plan, r.cases), bounds = s;
+	EpochSpec s = epoch_spec(c, plan, r.cases), model = s;
 	ModelInput in;
 	model_input(&in, plan, c->m, r.cases);
 	in.sum = s.o.sum;
-	in.P = s.o.procs = bounds.o.procs = procs;
+	in.P = s.o.procs = model.o.procs = procs;
 	in.host_call = 0;
 	ModelOutput out = model_epoch(&in);
 	r.equations = out.mcps;
 	r.bare = mcps_of(plan, c->m, r.cases, out.total - out.communication);
-	r.model = model_program(c->cx, &bounds);
+	r.model = model_program(c->cx, &model);
 	r.sim = epoch_isolated(c->cx, &s);
 	return r;
 }

@@ -44,7 +44,7 @@ uint32_t sum_load_routine(Bp *b, Routine *r)
 		fail(b->cx, MP_BAD_INPUT, "ask for fewer weights in an update call, or use a machine file with longer blocks",
 		     "%s: %u lines are more than the %lld of a block of %s", r->name, r->lines, (long long)b->m->block,
 		     b->m->name);
-	const char *fault = r->report.checked || b->o.bounds ? NULL : check_routine(b->cx, b->m, r);
+	const char *fault = r->report.checked || b->o.estimate ? NULL : check_routine(b->cx, b->m, r);
 	if (fault)
 		fail(b->cx, MP_FAILED, NULL, "%s: the schedule breaks a rule of the machine: %s", r->name, fault);
 	if (r->report.spills)
