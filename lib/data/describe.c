@@ -46,13 +46,18 @@ static void describe_inputs(Ctx *cx, const Data *d, mp_data_info *info)
 		if (count < all)
 			extend_range(0, &info->min, &info->max);
 	} else {
-		float *row = NEW(&cx->scratch, d->inputs, float);
+		float *row = NEW(&cx->scratch, d->inputs, float), low = INFINITY, high = -INFINITY;
 		for (uint64_t i = 0; i < d->cases; i++) {
 			data_x(d, i, row);
 			for (uint32_t k = 0; k < d->inputs; k++) {
 				filled += row[k] != 0;
-				extend_range((double)row[k], &info->min, &info->max);
+				low = row[k] < low ? row[k] : low;
+				high = row[k] > high ? row[k] : high;
 			}
+		}
+		if (low <= high) { /* there are some; all are finite */
+			info->min = (double)low;
+			info->max = (double)high;
 		}
 	}
 	info->density = (double)filled / (double)all;

@@ -122,10 +122,11 @@ static bool fits(char pattern, char c)
 
 static bool rule_fits(const SoundRule *r, const char *word, int len, int at)
 {
-	int n = (int)strlen(r->letters), left = (int)strlen(r->left);
-	for (int i = 0; i < n; i++)
-		if (letter(word, len, at + i) != r->letters[i])
+	int n = 0;
+	for (; r->letters[n]; n++)
+		if (letter(word, len, at + n) != r->letters[n])
 			return false;
+	int left = (int)strlen(r->left);
 	for (int i = 0; i < left; i++)
 		if (!fits(r->left[i], letter(word, len, at - left + i)))
 			return false;

@@ -69,16 +69,33 @@ static void check_tables(Ctx *cx, const Data *d, Loc at)
 
 #define NOWHERE UINT64_MAX
 
+enum { FLOATS = 256 };
+
+/* The compiler makes vector code of a loop of known length. */
+static bool all_finite(const float chunk[FLOATS])
+{
+	uint32_t most = 0;
+	for (int k = 0; k < FLOATS; k++) {
+		uint32_t bits;
+		memcpy(&bits, &chunk[k], sizeof bits);
+		bits &= 0x7fffffff;
+		most = bits > most ? bits : most;
+	}
+	return most < 0x7f800000;
+}
+
 /* First element of a dense array that float32 cannot hold.  NaN counts only where nan_too. */
 static uint64_t find_not_finite(DType t, const void *v, uint64_t first, uint64_t end, bool nan_too)
 {
-	float chunk[256];
+	float chunk[FLOATS] = { 0 };
 
 	if (t != T_F32 && t != T_F64 && t != T_F16)
 		return NOWHERE;
-	for (uint64_t i = first; i < end; i += COUNT(chunk)) {
-		uint64_t n = min_u64(end - i, COUNT(chunk));
+	for (uint64_t i = first; i < end; i += FLOATS) {
+		uint64_t n = min_u64(end - i, FLOATS);
 		dtype_row(t, v, i, n, chunk);
+		if (all_finite(chunk))
+			continue;
 		for (uint64_t k = 0; k < n; k++)
 			if (isinf(chunk[k]) || (nan_too && isnan(chunk[k])))
 				return i + k;

@@ -52,7 +52,8 @@ int metrics_kind(Ctx *cx, const Data *d, const Schema *s)
 			any |= !isnan(row[k]);
 			seen.zero_one &= isnan(row[k]) || row[k] == 0 || row[k] == 1;
 		}
-		seen.one_of_n &= !any || row_one_of_n(row, d->targets) >= 0;
+		if (seen.one_of_n && any)
+			seen.one_of_n = row_one_of_n(row, d->targets) >= 0;
 	}
 	if (!seen.zero_one)
 		return METRICS_NUMBERS;
