@@ -37,11 +37,13 @@ const Command bench_command = {
 	.summary = "training speed of a target on this computer",
 	.about =
 		"Measures a target on this computer; without a target, cpu.\n\n"
-		"For cpu: million connections per second (MCPS: connections times cases, forward, backward and update "
+		"For cpu: million connections per second (MCPS: connections times cases or ticks, forward, backward and update "
 		"together) of "
-		"training four networks on synthetic data: nettalk (203-60-26, 12,022 cases), 8-3-8, mlp784 "
+		"training six networks on synthetic data: nettalk (203-60-26, 12,022 cases), 8-3-8, mlp784 "
 		"(784-512-512-10) "
-		"and elman (26-64-26, 1,000 sequences of about 50 cases). Beside them stand the ceilings of the computer, "
+		"elman (26-64-26, 1,000 sequences of about 50 cases), reading (100-100-61-20-100) and settling, the same "
+		"with links back, in 8 ticks: a tick costs what a case does if both have the same MCPS. Beside them stand the "
+		"ceilings of the computer, "
 		"measured in "
 		"the same run: multiply-adds and bf16 tile products from registers, copying in memory. Everything is "
 		"measured for a "

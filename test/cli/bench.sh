@@ -1,7 +1,7 @@
 # What bench can measure, and messages for what it cannot.
 export MICROPROP_ISA=generic
 "$MICROPROP" bench --list --json | grep -c '"isa": "generic", "here": true, "used": true'
-t bench --list | grep -E '^(generic|nettalk|8-3-8|mlp784|elman)'
+t bench --list | grep -E '^(generic|nettalk|8-3-8|mlp784|elman|reading|settling)'
 # What is wrong, and what would be right.
 t bench --only xor
 t bench --only nettalk:7

@@ -106,6 +106,20 @@ static Data *make_images(Ctx *cx, const Work *w, bool index)
 	return d;
 }
 
+/* Letters of words, a tenth of them on; sounds and features of meanings. */
+static Data *make_words(Ctx *cx, const Work *w, bool index)
+{
+	enum { LETTERS = 100, ONES = 10, TARGETS = 161 };
+	Data *d = data_new(cx, w, w->examples, LETTERS, TARGETS);
+	uint32_t *at = NEW(&cx->keep, d->cases * ONES, uint32_t);
+
+	for (uint64_t i = 0; i < d->cases * ONES; i++)
+		at[i] = (uint32_t)(i % ONES * (LETTERS / ONES) + random_below(1, STREAM_DATA, i, LETTERS / ONES));
+	random_y(cx, d);
+	take_ones(cx, d, at, ONES, index);
+	return d;
+}
+
 /* Sequences of 40 to 60 letters; the target is the next letter. */
 static Data *make_letter_sequences(Ctx *cx, const Work *w, bool index)
 {
@@ -173,10 +187,33 @@ static const Work elman = {
 	make_letter_sequences,
 };
 
+/* A network and the same with links back: a tick should cost no more than a case does. */
+static const Work reading = {
+	"reading",
+	"100-100-61-20-100, 2,000 cases",
+	"group letters 100 input\ngroup hidden 100\ngroup sound 61 output\ngroup cleanup 20\ngroup meaning 100 output\n"
+	"connect letters, true -> hidden\nconnect hidden, true -> sound\nconnect sound, true -> cleanup\n"
+	"connect hidden, sound, cleanup, true -> meaning\ntrain error cross-entropy\n",
+	2000,
+	0.02,
+	make_words,
+};
+static const Work settling = {
+	"settling",
+	"100-100-61-20-100 with links back, 2,000 cases of 8 ticks",
+	"group letters 100 input\ngroup hidden 100\ngroup sound 61 output\ngroup cleanup 20\ngroup meaning 100 output\n"
+	"connect letters, true -> hidden\nconnect hidden, cleanup, meaning, true -> sound\nconnect sound, true -> cleanup\n"
+	"connect hidden, sound, cleanup, meaning, true -> meaning\ntrain error cross-entropy ticks 8 targets-from 5\n",
+	2000,
+	0.02,
+	make_words,
+};
+
 const Spec specs[] = {
 	{ &nettalk, "all", false }, { &nettalk, "all", true }, { &nettalk, "512", false }, { &nettalk, "512", true },
 	{ &nettalk, "1", false },   { &nettalk, "1", true },   { &encoder, "all", false }, { &encoder, "1", false },
-	{ &mlp784, "256", false },  { &elman, "all", false },  { &elman, "all", true },
+	{ &mlp784, "256", false },  { &elman, "all", false },  { &elman, "all", true },    { &reading, "all", true },
+	{ &settling, "all", true },
 };
 const uint32_t spec_count = COUNT(specs);
 
@@ -303,7 +340,7 @@ double row_round(Row *r, double seconds)
 		if (now < seconds / 64) /* read the clock rarely */
 			repeats *= 2;
 	} while (now < seconds);
-	return 1e-6 * (double)r->net->links * (double)cases / now;
+	return 1e-6 * (double)r->net->links * (double)cases * ticks_make(r->net, &r->opt).each / now;
 }
 
 /* A weighted sum and a gradient for every connection; an error for those whose source has one. */

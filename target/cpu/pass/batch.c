@@ -117,6 +117,10 @@ static void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
 {
 	uint32_t *at = c->step_at, steps = 0;
 
+	c->cases_at = 0;
+	for (uint32_t m = c->begin[first]; c->tick && m < c->begin[end]; m++)
+		if (c->tick[m].number == 0)
+			c->case_at[c->cases_at++] = m;
 	for (uint32_t e = first; e < end; e++)
 		steps = max_u32(steps, c->begin[e + 1] - c->begin[e]);
 	memset(at, 0, (steps + 1) * sizeof *at);

@@ -53,7 +53,7 @@ static Step *add_rows(Lower *m, StepFn *run, const Part *t, int a, int c)
 	return st;
 }
 
-static uint32_t most_steps(const Layout *l) { return 10 * l->parts + 3 * l->panels + l->outlets + 8; }
+static uint32_t most_steps(const Layout *l) { return 12 * l->parts + 3 * l->panels + l->outlets + 8; }
 
 /* ---- weights ---- */
 
@@ -212,19 +212,48 @@ static void add_phase(Lower *m, int phase)
 			add_part(m, &m->l->part[m->l->forward[i]]);
 }
 
-static void lower_forward(Lower *m)
+/* Sums over sources that do not depend on the step before. */
+static void add_first_sums(Lower *m)
 {
 	const Layout *l = m->l;
 
-	stage(m, "forward", EACH_ROW);
-	add(m, run_load, NULL);
-	add_phase(m, PHASE_BEFORE);
-	if (!m->p->net->timed)
-		return;
 	for (uint32_t i = 0; i < l->forwards; i++) {
 		const Part *t = &l->part[l->forward[i]];
 		if (t->phase == PHASE_STEPPED && first_stepped(l, t) > t->in)
 			add_sums(m, t, t->in, first_stepped(l, t));
+	}
+}
+
+/* What was computed for the first tick of each case holds for the others. */
+static void add_spread(Lower *m)
+{
+	const Layout *l = m->l;
+
+	for (uint32_t i = 0; i < l->forwards; i++) {
+		const Part *t = &l->part[l->forward[i]];
+		if (t->phase == PHASE_BEFORE)
+			add_rows(m, run_spread, t, ROW_ACT, ROW_ACT);
+		if (t->phase == PHASE_BEFORE ? keeps_net(m, t) : t->phase == PHASE_STEPPED && first_stepped(l, t) > t->in)
+			add_rows(m, run_spread, t, net_buffer(m, t), net_buffer(m, t));
+	}
+}
+
+static void lower_forward(Lower *m)
+{
+	/* bf16 rounds inputs by rows */
+	bool constant = m->p->net->settles && !m->p->half && m->b->ticks.inputs_end >= m->b->ticks.each;
+
+	stage(m, "forward", EACH_ROW);
+	add(m, run_load, NULL);
+	if (constant)
+		stage(m, "forward", EACH_CASE);
+	add_phase(m, PHASE_BEFORE);
+	if (!m->p->net->timed)
+		return;
+	add_first_sums(m);
+	if (constant) {
+		stage(m, "forward", EACH_ROW);
+		add_spread(m);
 	}
 	stage(m, "forward", EACH_TIME);
 	add(m, run_contexts, NULL);
@@ -283,7 +312,7 @@ static void lower_scores(Lower *m)
 
 	if (!m->b->data->targets)
 		return;
-	stage(m, "score", EACH_ROW);
+	stage(m, "score", m->b->ticks.targets_from ? EACH_TARGET : EACH_ROW);
 	if (l->outputs > 1)
 		add(m, run_gather, NULL);
 	for (uint32_t k = 0; k < l->parts; k++)
@@ -331,6 +360,15 @@ static void add_outlet(Lower *m, const Part *t, const Outlet *o, const float *st
 		                     .c_row = cols };
 }
 
+static bool is_copied(const Lower *m, const Part *t)
+{
+	bool copied = false;
+
+	for (uint32_t k = 0; k < m->p->net->copies; k++)
+		copied |= m->p->net->copy[k].from_group == t->group;
+	return copied;
+}
+
 static void add_integrate_back(Lower *m, const Part *t, bool carried)
 {
 	Step *st = add_rows(m, run_integrate_back, t, ROW_DELTA, ROW_DELTA);
@@ -346,6 +384,7 @@ static void add_back(Lower *m, const Part *t, bool carried)
 {
 	const Outlet *o = &m->l->outlet[t->out];
 	bool matched = is_matched(m, t);
+	carried = carried && (is_copied(m, t) || t->integrate);
 	bool whole = !t->own_error && !carried && t->outs && !m->l->panel[o->panel].list &&
 	             m->l->panel[o->panel].sources == t->count;
 
@@ -355,7 +394,7 @@ static void add_back(Lower *m, const Part *t, bool carried)
 		add_rows(m, run_copy_error, t, ROW_ERROR, ROW_DELTA);
 	else if (!whole)
 		add_rows(m, run_zero, t, ROW_DELTA, ROW_DELTA);
-	if (carried)
+	if (carried && is_copied(m, t))
 		add_rows(m, run_carry, t, ROW_DELTA, ROW_DELTA);
 	for (uint32_t i = 0; i < t->outs; i++)
 		add_outlet(m, t, &o[i], whole && !i ? m->p->zero : NULL);

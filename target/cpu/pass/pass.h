@@ -62,7 +62,9 @@ typedef struct Chunk {
 	uint32_t *begin;   /* [capacity + 1] first rows of examples */
 	uint32_t *step;    /* [capacity] rows by time step: first cases of all sequences, second cases, ... */
 	uint32_t *step_at; /* [capacity + 1] where each time step begins there */
+	uint32_t *case_at; /* [capacity] NULL likewise; rows that are first ticks of cases */
 	uint32_t capacity; /* up to here constant */
+	uint32_t cases_at; /* how many these are */
 	uint32_t examples, steps;
 	bool contiguous;           /* in the data */
 	const float *inputs;       /* NULL: copied to ROW_ACT; else in the data, of row 0 if contiguous, else of case 0 */
@@ -139,8 +141,9 @@ struct Step {
 	};
 };
 
-/* Steps of a stage run one after the other for all rows, or for each time step in order, or in reverse. */
-enum { EACH_ROW, EACH_TIME, EACH_TIME_BACK };
+/* Steps of a stage run one after the other for all rows, or for each time step in order, or in reverse. Of settling
+ * networks, for the first ticks of cases alone, or for the ticks of a case that have targets, case by case. */
+enum { EACH_ROW, EACH_TIME, EACH_TIME_BACK, EACH_CASE, EACH_TARGET };
 typedef struct Stage {
 	const char *name;
 	int each;
@@ -258,7 +261,7 @@ void row_load(const Program *p, Space *s, bool in_place, bool targets); /* the c
 
 StepFn run_load, run_product, run_product_bf16, run_back_bf16, run_index, run_links, run_links_back, run_units, run_one,
 	run_contexts, run_gather, run_errors, run_scores, run_outcomes, run_codes, run_zero, run_copy_error, run_carry,
-	run_integrate, run_integrate_back, run_deltas, run_add_error;
+	run_spread, run_integrate, run_integrate_back, run_deltas, run_add_error;
 void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uint32_t end, const Slice *r);
 float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint32_t col);
 /* of the targets of row `first`; *at: NULL, or the cases of the rows, and the result is that of case 0 */

@@ -148,6 +148,7 @@ static const struct {
 	{ run_copy_error, "copy errors", print_written },
 	{ run_add_error, "add errors", print_written },
 	{ run_carry, "errors of contexts", print_written },
+	{ run_spread, "copy to other ticks", print_written },
 	{ run_integrate, "integrate", print_written },
 	{ run_integrate_back, "integrate back", print_written },
 	{ run_deltas, "deltas", print_written },
@@ -175,7 +176,8 @@ void step_print(const Program *p, const Bound *b, const Step *st, const char *na
 
 void list_print(const Program *p, const Bound *b, const List *list, Buf *out)
 {
-	static const char *const each[] = { "all rows of a chunk", "for each time step", "for each time step, in reverse" };
+	static const char *const each[] = { "all rows of a chunk", "for each time step", "for each time step, in reverse",
+		                                "first ticks of cases", "ticks that have targets" };
 
 	for (const Stage *g = list->stage; g < list->stage + list->stages; g++) {
 		if (g->first == g->end)

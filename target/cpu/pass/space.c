@@ -13,6 +13,8 @@ enum {
 	LARGE_ROWS = 256,
 	LEAST_ROWS = 48,
 	MOST_ROWS = 512,
+	SETTLING = 2,   /* but ticks, of which all cases have about as many, need fewer; */
+	CASES = 32,     /* cases at a time that a time step should have */
 	SEQUENCES = 4,  /* times as many where there are sequences, so that time steps are not too short */
 	HALF_ROWS = 256 /* with bf16: a multiple of 32, so that no 32 of a sum is cut, and sums stay in tiles for eight */
 };
@@ -93,6 +95,7 @@ static void chunk_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 
 	c->cases = NEW(&cx->keep, rows, uint64_t);
 	c->tick = p->net->settles ? NEW(&cx->keep, rows, TickRow) : NULL;
+	c->case_at = p->net->settles ? NEW(&cx->keep, rows, uint32_t) : NULL;
 	c->begin = NEW(&cx->keep, rows + 1, uint32_t);
 	c->step = NEW(&cx->keep, rows, uint32_t);
 	c->step_at = NEW(&cx->keep, rows + 2, uint32_t);
@@ -201,9 +204,9 @@ static uint64_t chunk_rows(const Program *p, const Bound *b)
 		rows = round_up(rows, LINK_ROWS);
 	if (p->half)
 		rows = HALF_ROWS;
-	if (p->net->timed)
-		rows *= SEQUENCES;
-	return rows;
+	if (p->net->settles && !p->half)
+		return max_u64(rows * SETTLING, min_u64((uint64_t)CASES * b->ticks.each, MOST_ROWS * SEQUENCES));
+	return p->net->timed ? rows * SEQUENCES : rows;
 }
 
 /* A team takes as many rows at a time as its threads would alone: fewer barriers. With bf16 threads have no memory for

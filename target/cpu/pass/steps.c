@@ -142,6 +142,17 @@ void run_contexts(const Program *p, Space *s, const Step *st, const Slice *r)
 	}
 }
 
+/* What does not change from tick to tick is computed for the first one of a case. */
+void run_spread(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	size_t cols = p->layout->cols;
+	float *to = s->rows.row[st->c] + st->c_col;
+
+	for (uint32_t m = r->first; m < r->first + r->rows; m++)
+		if (s->chunk.tick[m].number)
+			memcpy(to + m * cols, to + (m - 1) * cols, part_bytes(st->part));
+}
+
 /* What a group integrates moves from its value in the row before towards the new one, by dt. */
 void run_integrate(const Program *p, Space *s, const Step *st, const Slice *r)
 {
@@ -315,8 +326,7 @@ void run_add_error(const Program *p, Space *s, const Step *st, const Slice *r)
 {
 	for (uint32_t m = 0; m < r->rows; m++) {
 		size_t at = row_number(r, m) * (size_t)p->layout->cols + st->c_col;
-		for (uint32_t j = 0; j < st->part->count; j++)
-			s->rows.row[ROW_DELTA][at + j] += s->rows.row[ROW_ERROR][at + j];
+		p->kern->add(s->rows.row[ROW_DELTA] + at, s->rows.row[ROW_ERROR] + at, round_up(st->part->count, LANES));
 	}
 }
 
@@ -346,12 +356,17 @@ void run_carry(const Program *p, Space *s, const Step *st, const Slice *r)
 		if (p->net->copy[k].from_group != t->group)
 			continue;
 		Unit first = t->first - p->net->group[t->group].first;
+		uint32_t next = l->cols + l->col_of[to->first + first];
+		bool together =
+			next % LANES == 0 && l->col_of[to->first + first + t->count - 1] + l->cols - next == t->count - 1;
 		for (uint32_t m = 0; m < r->rows; m++) {
 			uint32_t row = row_number(r, m);
 			float *delta = s->rows.row[ROW_DELTA] + (size_t)row * l->cols;
 			if (!is_carried(&p->bound->ticks, &s->chunk, row))
 				continue;
-			for (uint32_t j = 0; j < t->count; j++)
+			if (together)
+				p->kern->add(delta + t->col, delta + next, round_up(t->count, LANES));
+			for (uint32_t j = 0; !together && j < t->count; j++)
 				delta[t->col + j] += delta[l->cols + l->col_of[to->first + first + j]];
 		}
 	}
@@ -385,6 +400,34 @@ void run_deltas(const Program *p, Space *s, const Step *st, const Slice *r)
 
 /* ---- the list ---- */
 
+/* Rows without targets have no errors. */
+static void no_errors(const Program *p, Space *s, const Step *first, const Step *last, const Slice *r)
+{
+	for (const Step *st = first; st < last; st++)
+		if (st->run == run_errors && st->c != ROW_NONE)
+			run_zero(p, s, st, r);
+	memset(s->rows.error + r->first, 0, r->rows * sizeof *s->rows.error);
+	memset(s->rows.verdict + r->first, 0, r->rows * sizeof *s->rows.verdict);
+}
+
+/* Ticks of a case that have targets are adjacent rows. */
+static void steps_of_targets(const Program *p, Space *s, const Step *first, const Step *last, const Slice *r)
+{
+	const TickRow *tick = s->chunk.tick;
+	uint32_t from = p->bound->ticks.targets_from;
+
+	for (uint32_t m = r->first, end; m < r->first + r->rows; m = end) {
+		bool has = tick[m].number >= from;
+		for (end = m + 1; end < r->first + r->rows && tick[end].number && (tick[end].number >= from) == has; end++)
+			;
+		Slice now = { .first = m, .rows = end - m };
+		for (const Step *st = first; has && st < last; st++)
+			st->run(p, s, st, &now);
+		if (!has)
+			no_errors(p, s, first, last, &now);
+	}
+}
+
 void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uint32_t end, const Slice *r)
 {
 	const Chunk *c = &s->chunk;
@@ -395,7 +438,12 @@ void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uin
 		if (g->each == EACH_ROW)
 			for (const Step *st = first; st < last; st++)
 				st->run(p, s, st, r);
-		for (uint32_t i = 0; g->each != EACH_ROW && i < c->steps; i++) {
+		if (g->each == EACH_CASE)
+			for (const Step *st = first; st < last; st++)
+				st->run(p, s, st, &(Slice){ .rows = c->cases_at, .at = c->case_at });
+		if (g->each == EACH_TARGET)
+			steps_of_targets(p, s, first, last, r);
+		for (uint32_t i = 0; (g->each == EACH_TIME || g->each == EACH_TIME_BACK) && i < c->steps; i++) {
 			uint32_t time = g->each == EACH_TIME ? i : c->steps - 1 - i;
 			Slice now = { .rows = c->step_at[time + 1] - c->step_at[time],
 				          .at = c->step + c->step_at[time],
