@@ -10,6 +10,7 @@ typedef struct InsideArgs {
 	Run *r;
 	const mp_data *data;
 	const char *group;
+	uint32_t tick;
 	double *out;
 } InsideArgs;
 
@@ -18,14 +19,17 @@ static void activations_body(void *arg)
 	InsideArgs *a = arg;
 	Ctx *cx = &a->r->cx;
 	const Data *d = data_readable(cx, a->data);
+	_Static_assert(LAST_TICK == (uint32_t)0 - 1, "tick 0 is the last");
 	Text name = { a->group, (uint32_t)strlen(a->group) };
-	run_activations(a->r, d, net_group_named(cx, a->r->net, NULL, name), a->out);
+	run_activations(a->r, d, net_group_named(cx, a->r->net, NULL, name), a->tick - 1, a->out);
 }
 
-mp_status mp_run_activations(mp_run *run, const mp_data *data, const char *group, double *activations)
+mp_status mp_run_activations(mp_run *run, const mp_data *data, const char *group, uint32_t tick, double *activations)
 {
-	return api_call(&run->cx, activations_body, &(InsideArgs){ run, data, group, activations });
+	return api_call(&run->cx, activations_body, &(InsideArgs){ run, data, group, tick, activations });
 }
+
+uint32_t mp_run_get_ticks(const mp_run *run) { return run->net ? ticks_make(run->net, &run->opt).each : 1; }
 
 typedef struct MatrixArgs {
 	Run *r;

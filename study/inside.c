@@ -28,10 +28,10 @@ typedef struct StudyArgs {
 	const Data *cases;
 } StudyArgs;
 
-static void activations(void *user, const Group *g, double *out)
+static void activations(void *user, const Group *g, uint32_t tick, double *out)
 {
 	StudyArgs *a = user;
-	run_activations(a->r, a->cases, g, out);
+	run_activations(a->r, a->cases, g, tick, out);
 }
 
 /* Best guesses are a figure of classes and code words, not of several bits or of numbers. */

@@ -67,7 +67,7 @@ const Command lesion_command = {
 		"A removed unit sends 0, also from contexts that are copies of it; a removed output counts as 0; a removed "
 		"link "
 		"has the weight 0. The damage of a repeat grows with the share: what a share removes, larger ones do, too. "
-		"Results depend on --seed, not on threads.",
+		"Results depend on --seed, not on threads. Settling networks are measured at the last tick of a case.",
 	.group = groups,
 	.example = examples,
 	.run = lesion_run,

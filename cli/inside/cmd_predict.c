@@ -13,6 +13,7 @@
 static const Option predict_options[] = {
 	{ "output", "FILE", "write to this file instead of stdout: .npy, .csv, or rows of text" },
 	{ "group", "NAME", "activations of this group instead of outputs: input, hidden, context or output" },
+	{ "tick", "N", "with --group, of a settling network: at this tick of each case, from 1; default the last" },
 	{ "guess", NULL, "the best guess of every case: class, code word or number of the largest output" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ "json", NULL, "print everything as one JSON object" },
@@ -140,6 +141,7 @@ typedef struct Table {
 	const char **name;          /* [width] of the outputs: classes or targets; NULL: not known */
 	bool model;                 /* trained on a table */
 	char number[32];            /* the last guess, where it has not */
+	uint64_t tick;              /* 0: the last */
 	const char *group;          /* NULL: outputs; else activations of this group */
 } Table;
 
@@ -310,7 +312,7 @@ static int outputs_take(Session *s, Args *a, Table *t)
 	double *v = args_alloc(a, t->cases * t->width, sizeof *v);
 	t->outputs = v;
 	if (t->group)
-		return after_run(s->run, mp_run_activations(s->run, s->data, t->group, v));
+		return after_run(s->run, mp_run_activations(s->run, s->data, t->group, (uint32_t)t->tick, v));
 	int rc = after_run(s->run, mp_run_test(s->run, s->data, NULL, v));
 	for (uint64_t i = 0; t->model && i < t->cases * t->width; i++)
 		v[i] = mp_run_decode(s->run, (uint32_t)(i % t->width), v[i]);
@@ -354,6 +356,13 @@ static int predict_steps(Session *s, Args *a)
 		        .guess = args_flag(a, "guess"),
 		        .targets = info->targets == width,
 		        .group = args_text(a, "group") };
+	if (!args_count(a, "tick", &t.tick))
+		return EXIT_USAGE;
+	if (args_text(a, "tick") && (!t.group || t.tick < 1 || t.tick > UINT32_MAX)) {
+		complain("write --group NAME --tick N, with N from 1 on",
+		         t.group ? "--tick cannot be %s" : "--tick %s is of --group", args_text(a, "tick"));
+		return EXIT_USAGE;
+	}
 	if (t.group) {
 		name_units(s, a, &t);
 	} else {

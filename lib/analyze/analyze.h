@@ -15,8 +15,8 @@ typedef struct Subject {
 	const Data *data; /* scaled; NULL: none is given */
 	const double *w;  /* [links] */
 	bool right;       /* the share of cases whose best guess is right is a figure of these targets */
-	/* Activations of a group, [cases * units]. */
-	void (*activations)(void *user, const Group *g, double *out);
+	/* Activations of a group at a tick, [cases * units]. */
+	void (*activations)(void *user, const Group *g, uint32_t tick, double *out);
 	void *user;
 } Subject;
 

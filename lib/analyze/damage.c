@@ -2,8 +2,8 @@
 /* Many damaged copies of a network.  In: the intact weights, a function that damages them.  Out: tallies by set of
  * cases.
  *
- * Each thread has a program of its own, on one thread, and takes every n-th network: it sets the damaged weights, runs
- * all cases forward, and scores each.  Must hold: a network's tally depends on its number alone. */
+ * Each thread has a program of its own, on one thread, and takes every n-th network: it sets the damaged weights, and
+ * runs all cases forward.  Must hold: a network's tally depends on its number alone. */
 #include <string.h>
 
 #include "analyze.h"
@@ -13,7 +13,7 @@ typedef struct Worker {
 	const struct Damage *all;
 	Options opt;
 	Program *program;
-	Data inputs;
+	Tally *one; /* [cases] */
 	double *out;
 	Damaged net;
 	float *y;
@@ -45,6 +45,7 @@ static void worker_make(Ctx *own, void *arg)
 	Caps caps;
 	k->opt = *s->opt;
 	k->opt.threads = 1;
+	k->opt.targets_from = k->opt.ticks * k->opt.intervals; /* only the last tick is measured */
 	s->target->caps(&caps);
 	k->program = s->target->compile(own, plan_make(own, s->net, &caps), &k->opt);
 	k->net.w = NEW(&own->keep, s->net->links, double);
@@ -53,9 +54,8 @@ static void worker_make(Ctx *own, void *arg)
 	k->net.scratch = arena_alloc(&own->keep, k->all->n.scratch, 1);
 	k->y = NEW(&own->keep, s->net->outputs, float);
 	s->target->set(k->program, 0, 0, ALL_LINKS, s->w);
-	k->inputs = *s->data;
-	k->inputs.targets = 0; /* cases are scored here, by set */
-	s->target->bind(own, k->program, &k->inputs);
+	k->one = NEW(&own->keep, s->data->cases, Tally);
+	s->target->bind(own, k->program, s->data);
 	scorer_init(&k->scorer, &k->opt, s->data);
 }
 
@@ -65,23 +65,28 @@ static void pool_make(Ctx *own, void *arg)
 	d->pool = pool_new(own, d->threads);
 }
 
-/* Each case is scored once; its tally is that of every set it is in. */
-static void score(Worker *k, uint64_t number)
+/* Where outputs are removed, and on targets that give no tallies of cases: of the outputs of the last tick. */
+static void score(Worker *k)
 {
-	const Damage *d = k->all;
-	const Data *data = d->s->data;
+	const Data *data = k->all->s->data;
 	uint32_t n = data->targets;
 	for (uint64_t i = 0; i < data->cases; i++) {
 		double *out = k->out + i * n;
-		Tally one = { 0 };
 		for (uint32_t j = 0; j < n; j++)
 			out[j] = k->net.silent[j] ? 0 : out[j];
 		data_y(data, i, k->y);
-		score_case(&k->scorer, out, NULL, k->y, data->weight ? (double)data->weight[i] : 1, &one);
-		for (uint32_t m = 0; m < d->n.sets; m++)
-			if (d->n.set[m].holds[i])
-				tally_add(&d->n.tally[number * d->n.sets + m], &one);
+		score_case(&k->scorer, out, NULL, k->y, data->weight ? (double)data->weight[i] : 1, &k->one[i]);
 	}
+}
+
+/* The tally of a case is added to that of every set it is in. */
+static void sets_add(const Worker *k, uint64_t number)
+{
+	const Damage *d = k->all;
+	for (uint32_t m = 0; m < d->n.sets; m++)
+		for (uint64_t i = 0; i < d->s->data->cases; i++)
+			if (d->n.set[m].holds[i])
+				tally_add(&d->n.tally[number * d->n.sets + m], &k->one[i]);
 }
 
 static void worker_run(Ctx *own, void *arg)
@@ -97,9 +102,15 @@ static void worker_run(Ctx *own, void *arg)
 		memset(k->net.silent, 0, s->net->outputs);
 		d->n.damage(d->n.arg, i, &k->net);
 		s->target->set(k->program, 0, 0, ALL_LINKS, k->net.w);
-		if (s->target->evaluate(k->program, 0, examples, &never, k->out, &unused) != MP_OK)
+		bool by_target = s->target->watch_cases && !memchr(k->net.silent, 1, s->net->outputs);
+		memset(k->one, 0, s->data->cases * sizeof *k->one);
+		if (s->target->watch_cases)
+			s->target->watch_cases(k->program, by_target ? k->one : NULL);
+		if (s->target->evaluate(k->program, 0, examples, &never, by_target ? NULL : k->out, &unused) != MP_OK)
 			fail(own, MP_FAILED, NULL, "a damaged network could not be evaluated");
-		score(k, i);
+		if (!by_target)
+			score(k);
+		sets_add(k, i);
 	}
 }
 

@@ -82,7 +82,7 @@ void items_make(Analysis *a)
 	const uint32_t *item = items_number(a);
 	uint32_t units = a->units;
 	a->activation = NEW(arena, d->cases * units, double);
-	a->s->activations(a->s->user, a->group, a->activation);
+	a->s->activations(a->s->user, a->group, LAST_TICK, a->activation);
 	a->x = NEW(arena, (size_t)a->items * units, double);
 	double *count = NEW(arena, a->items, double);
 	for (uint64_t i = 0; i < d->cases; i++) {

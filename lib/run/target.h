@@ -137,6 +137,8 @@ typedef struct Restarts Restarts; /* many seeds: below */
 
 /* Optional tables of a target: NULL where it does not support them. */
 
+#define LAST_TICK UINT32_MAX
+
 typedef struct RankHooks { /* batches shared by several processes */
 	/* Sums and tallies of leaves [first, last); learn false: tallies only. */
 	Status (*partial_sums)(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const StopFlag *stop,
@@ -197,9 +199,11 @@ typedef struct Target {
 	uint64_t (*run_updates)(Program *p, const Updates *s);
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
 	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const StopFlag *stop, double *out, Tally *t);
-	/* * From now on `out` of evaluate takes the activations of these units, none of them an input, in place of the
-	 * outputs; count 0: the outputs again. NULL: not supported. */
-	void (*watch)(Program *p, Span units);
+	/* * From now on `out` of evaluate takes the activations of these units, none of them an input, at this tick of each
+	 * case, counted from 0, in place of the outputs; count 0: the outputs again. NULL: not supported. */
+	void (*watch)(Program *p, Span units, uint32_t tick);
+	/* * From now on evaluate also adds the tally of each case to tally[case]; NULL: no longer. */
+	void (*watch_cases)(Program *p, Tally *tally);
 	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on. After
 	 * a partial set, the rest up to the last link must follow before the values are used. */
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);

@@ -37,11 +37,11 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 static void watch_over(void *run)
 {
 	Run *r = run;
-	r->target->watch(r->program, (Span){ 0 });
+	r->target->watch(r->program, (Span){ 0 }, LAST_TICK);
 }
 
 /* Inputs are those of the data, as the network gets them: a target need not keep them. */
-static void take_inputs(Run *r, const Data *seen, const Group *g, double *out)
+static void take_inputs(Run *r, const Data *seen, const Group *g, bool on, double *out)
 {
 	float *x = NEW(&r->cx.scratch, seen->inputs, float);
 	uint32_t first = 0;
@@ -50,24 +50,30 @@ static void take_inputs(Run *r, const Data *seen, const Group *g, double *out)
 	for (uint64_t i = 0; i < seen->cases; i++) {
 		data_x(seen, i, x);
 		for (uint32_t k = 0; k < g->size; k++)
-			*out++ = (double)x[first + k];
+			*out++ = on ? (double)x[first + k] : 0;
 	}
 }
 
-void run_activations(Run *r, const Data *data, const Group *g, double *out)
+void run_activations(Run *r, const Data *data, const Group *g, uint32_t tick, double *out)
 {
 	Ctx *cx = &r->cx;
+	TickPlan ticks = ticks_make(r->net, &r->opt);
+	if (tick != LAST_TICK && tick >= ticks.each)
+		fail(cx, MP_BAD_INPUT, "ticks count from 1; see them with: microprop show",
+		     "there is no tick %llu: a case of %s has %u tick%s", tick + 1ull, r->net->name, ticks.each,
+		     ticks.each == 1 ? "" : "s");
 	if (g->role == ROLE_INPUT) {
 		check_idle(r);
 		run_check_data(cx, r->net, data, false);
-		take_inputs(r, data_scaled(r, data), g, out);
+		bool on = (tick == LAST_TICK ? ticks.each - 1 : tick) < ticks.inputs_end;
+		take_inputs(r, data_scaled(r, data), g, on, out);
 		return;
 	}
 	run_start(r);
 	if (!r->target->watch)
 		fail(cx, MP_BAD_INPUT, "use target cpu or ref", "target %s does not give activations of '%s'", r->target->name,
 		     g->name);
-	r->target->watch(r->program, (Span){ g->first, g->size });
+	r->target->watch(r->program, (Span){ g->first, g->size }, tick);
 	arena_defer(&cx->scratch, watch_over, r);
 	run_test(r, data, NULL, out);
 	watch_over(r);

@@ -8,8 +8,8 @@
 Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, void *user); /* train.c */
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs);                /* evaluate.c */
 const Data *data_scaled(Run *r, const Data *d); /* start.c: by the scale of the data that the run was trained on */
-/* Activations of a group, [cases * units]; fails if the target does not give them. */
-void run_activations(Run *r, const Data *data, const Group *g, double *out);
+/* Activations of a group at a tick, counted from 0, [cases * units]; fails if the target does not give them. */
+void run_activations(Run *r, const Data *data, const Group *g, uint32_t tick, double *out);
 
 /* ---- bulk.c: several updates in one call of the target ---- */
 

@@ -355,7 +355,13 @@ static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const Sto
 	return batch_test(p, first, count, stop, out, t);
 }
 
-static void cpu_watch(Program *p, Span units) { p->watched = units; }
+static void cpu_watch(Program *p, Span units, uint32_t tick)
+{
+	p->watched = units;
+	p->watched_tick = tick;
+}
+
+static void cpu_watch_cases(Program *p, Tally *tally) { p->watched_cases = tally; }
 
 static uint64_t cpu_run_updates(Program *p, const Updates *s)
 {
@@ -446,6 +452,7 @@ const Target target_cpu = {
 	.run_updates = cpu_run_updates,
 	.evaluate = cpu_evaluate,
 	.watch = cpu_watch,
+	.watch_cases = cpu_watch_cases,
 	.get = cpu_get,
 	.set = cpu_set,
 	.gradient = cpu_gradient,

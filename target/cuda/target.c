@@ -213,8 +213,9 @@ static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const St
 }
 
 /* Columns are those of the layout: data has been bound, or will be. */
-static void cuda_watch(Program *p, Span units)
+static void cuda_watch(Program *p, Span units, uint32_t tick)
 {
+	(void)tick; /* a case has one */
 	p->cuda.watched = units;
 	if (p->cuda.now)
 		lower_watched(&p->cuda, units);

@@ -40,6 +40,8 @@ struct Program {
 
 	const Data *data; /* bound */
 	Span watched;     /* units whose activations evaluate gives; count 0: outputs */
+	uint32_t watched_tick;
+	Tally *watched_cases; /* NULL: evaluate does not give tallies of cases */
 	Scorer scorer;
 	float *x, *y; /* one case of the data */
 	double *o;    /* its outputs, side by side, */
@@ -559,7 +561,18 @@ static double *take_result(const Program *p, uint64_t t, double *out)
 	return out + count;
 }
 
-static void ref_watch(Program *p, Span units) { p->watched = units; }
+static void ref_watch(Program *p, Span units, uint32_t tick)
+{
+	p->watched = units;
+	p->watched_tick = tick;
+}
+
+static void ref_watch_cases(Program *p, Tally *tally) { p->watched_cases = tally; }
+
+static bool gives_result(const Program *p, const Place *at)
+{
+	return p->watched.count && p->watched_tick != LAST_TICK ? at->tick == p->watched_tick : at->last;
+}
 
 /* Returns the place for the next outputs, if they are wanted. */
 static double *test_example(Program *p, uint64_t example, double *out, Tally *tally)
@@ -569,7 +582,9 @@ static double *test_example(Program *p, uint64_t example, double *out, Tally *ta
 	for (uint64_t t = 0; t < steps; t++) {
 		forward(p, t);
 		score(p, t, tally);
-		if (out && p->place[t].last)
+		if (p->watched_cases)
+			score(p, t, &p->watched_cases[p->place[t].at]);
+		if (out && gives_result(p, &p->place[t]))
 			out = take_result(p, t, out);
 	}
 	return out;
@@ -717,6 +732,7 @@ const Target target_ref = {
 	.apply = ref_apply,
 	.evaluate = ref_evaluate,
 	.watch = ref_watch,
+	.watch_cases = ref_watch_cases,
 	.get = ref_get,
 	.set = ref_set,
 	.gradient = ref_gradient,

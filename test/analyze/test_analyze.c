@@ -162,7 +162,7 @@ static void units_and_contrasts(void **state)
 	double change = json_real_value(json_object_get(json_object_get(last, "contribution"), "error"));
 	assert_true(fabs(change - (m.error - before)) < 1e-6);
 	assert_int_equal(json_array_size(json_object_get(last, "sources")), 2);
-	assert_int_equal(mp_run_activations(run, data, "hidden", hidden), MP_OK); /* weights out of it do not matter */
+	assert_int_equal(mp_run_activations(run, data, "hidden", 0, hidden), MP_OK); /* weights out of it do not matter */
 	for (int i = 0; i < 8; i++)
 		mean[i / 4] += hidden[3 * i + 2] / 4;
 	const json_t *means = json_object_get(json_object_get(last, "contrast"), "mean");

@@ -30,3 +30,11 @@ head -2 items.csv
 head -2 d.csv
 t analyze example:encoder-8-3-8 e.safetensors --top 1 --distance cosine --json | head -c 700; echo
 t analyze example:encoder-8-3-8 e.safetensors --group nothing
+
+# Ticks of a settling network.
+t train example:triangle --epochs 20 --save t.safetensors --json >/dev/null
+t predict example:triangle t.safetensors --group cleanup --tick 3 --output c.csv make:triangle
+head -2 c.csv | cut -c1-80
+t predict example:triangle t.safetensors make:triangle --group cleanup --tick 9
+t predict example:triangle t.safetensors make:triangle --tick 3
+t lesion example:triangle t.safetensors --units hidden,sound --links 'meaning->meaning' --share 0,0.3,1 --repeats 3

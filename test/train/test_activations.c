@@ -59,7 +59,7 @@ static mp_run *run_on(const Fixture *f, const char *target, const char *threads)
 static double *taken(mp_run *r, const Fixture *f, const Group *g)
 {
 	double *v = calloc(f->cases * g->size, sizeof *v);
-	assert_int_equal(mp_run_activations(r, f->data, g->name, v), MP_OK);
+	assert_int_equal(mp_run_activations(r, f->data, g->name, 0, v), MP_OK);
 	return v;
 }
 
@@ -120,15 +120,49 @@ static void contexts_are_of_the_case_before(void **state)
 	mp_run_close(r), mp_data_close(f.data), mp_net_close(f.net);
 }
 
+/* The last tick is that of the outputs; errors of cases, summed, are those of the test. */
+static void ticks_can_be_watched(void **state)
+{
+	static const char settling[] =
+		"group letters 21 input\ngroup hidden 9\ngroup sound 26 output\ngroup meaning 30 output\n"
+		"connect letters, true -> hidden\nconnect hidden, meaning, true -> sound\n"
+		"connect hidden, sound, true -> meaning\ntrain ticks 5 targets-from 3 inputs-until 2\n";
+	(void)state;
+	Fixture f = open(&(Case){ settling, "make:triangle" });
+	mp_run *cpu = run_on(&f, "cpu", "2"), *ref = run_on(&f, "ref", "1");
+	const Group *g = &f.net->net->group[2], *in = &f.net->net->group[0];
+	double *last = taken(cpu, &f, g), *before = calloc(f.cases * g->size, sizeof *before), *a, *b;
+	a = calloc(f.cases * g->size, sizeof *a);
+	b = calloc(f.cases * g->size, sizeof *b);
+	assert_int_equal(mp_run_get_ticks(cpu), 5);
+	for (uint32_t tick = 1; tick <= 5; tick++) {
+		assert_int_equal(mp_run_activations(cpu, f.data, "sound", tick, a), MP_OK);
+		assert_int_equal(mp_run_activations(ref, f.data, "sound", tick, b), MP_OK);
+		for (uint64_t i = 0; i < f.cases * g->size; i++)
+			assert_true(fabs(a[i] - b[i]) < 1e-5);
+		assert_true(memcmp(a, before, f.cases * g->size * sizeof *a) != 0);
+		memcpy(before, a, f.cases * g->size * sizeof *a);
+		assert_int_equal(mp_run_activations(cpu, f.data, "letters", tick, a), MP_OK);
+		double sum = 0;
+		for (uint64_t i = 0; i < f.cases * in->size; i++)
+			sum += a[i];
+		assert_true((sum > 0) == (tick <= 2));
+	}
+	assert_memory_equal(before, last, f.cases * g->size * sizeof *last);
+	assert_int_equal(mp_run_activations(cpu, f.data, "sound", 6, a), MP_BAD_INPUT);
+	free(last), free(before), free(a), free(b);
+	mp_run_close(cpu), mp_run_close(ref), mp_data_close(f.data), mp_net_close(f.net);
+}
+
 static void refusals_say_why(void **state)
 {
 	(void)state;
 	Fixture f = open(&list[0]);
 	mp_run *r = run_on(&f, "cpu", "1"), *simulated = run_on(&f, "gf11", "1");
 	double v[16];
-	assert_int_equal(mp_run_activations(r, f.data, "hiden", v), MP_BAD_INPUT);
+	assert_int_equal(mp_run_activations(r, f.data, "hiden", 0, v), MP_BAD_INPUT);
 	assert_non_null(strstr(mp_run_messages(r), "did you mean 'hidden'?"));
-	assert_int_equal(mp_run_activations(simulated, f.data, "hidden", v), MP_BAD_INPUT);
+	assert_int_equal(mp_run_activations(simulated, f.data, "hidden", 0, v), MP_BAD_INPUT);
 	assert_non_null(strstr(mp_run_messages(simulated), "use target cpu or ref"));
 	mp_run_close(r), mp_run_close(simulated), mp_data_close(f.data), mp_net_close(f.net);
 }
@@ -138,6 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_agree),
 		cmocka_unit_test(contexts_are_of_the_case_before),
+		cmocka_unit_test(ticks_can_be_watched),
 		cmocka_unit_test(refusals_say_why),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,11 +145,17 @@ static void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
 /* Tally and outputs of all rows. */
 static void rows_result(const Job *j, const Space *s, uint32_t rows, Tally *t)
 {
-	uint32_t width = j->p->watched.count ? j->p->watched.count : j->p->net->outputs;
+	const Program *p = j->p;
+	const Chunk *c = &s->chunk;
+	uint32_t width = p->watched.count ? p->watched.count : p->net->outputs;
+	bool last = !p->watched.count || p->watched_tick == LAST_TICK;
 
-	rows_tally(j->p, s, 0, rows, t);
+	rows_tally(p, s, 0, rows, t);
 	for (uint32_t m = 0; j->out && m < rows; m++)
-		row_outputs(j->p, s, m, j->out + (s->chunk.cases[m] - j->out_first) * width);
+		if (!c->tick || (last ? c->tick[m].last : c->tick[m].number == p->watched_tick))
+			row_outputs(p, s, m, j->out + (c->cases[m] - j->out_first) * width);
+	for (uint32_t m = 0; p->watched_cases && !j->learn && m < rows; m++)
+		rows_tally(p, s, m, 1, &p->watched_cases[c->cases[m]]);
 }
 
 /* Around the work of a thread. */

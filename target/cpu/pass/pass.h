@@ -216,6 +216,8 @@ struct Program { /* constant while data is bound, up to `bound` */
 	Pending pending;
 	bool awake;   /* the last batch was shared by all threads */
 	Span watched; /* units whose activations a test gives; count 0: outputs */
+	uint32_t watched_tick;
+	Tally *watched_cases; /* NULL: a test does not give tallies of cases */
 };
 
 /* ---- space.c: buffers --------------------------------------------------------------------------- */
