@@ -197,6 +197,7 @@ typedef struct Target {
 	void (*apply)(Program *p, const Update *u); /* update the weights by the pending sum, and clear it */
 	/* * Bulk: accumulate and apply for several updates. Returns how many were done; 0: not supported for these. */
 	uint64_t (*run_updates)(Program *p, const Updates *s);
+	uint64_t bulk; /* * examples of one such call, if they are shuffled */
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
 	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const StopFlag *stop, double *out, Tally *t);
 	/* * From now on `out` of evaluate takes the activations of these units, none of them an input, at this tick of each

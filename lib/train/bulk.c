@@ -8,9 +8,11 @@
 
 #include "loop.h"
 
-enum { BULK_UPDATES = 4096 }; /* at most; and as many examples, if they are shuffled */
+enum { BULK_UPDATES = 4096 }; /* at most; and as many examples, if they are shuffled and the target says nothing else */
 
-void bulk_init(Bulk *m, Arena *a) { m->example = m->order->shuffled ? NEW(a, BULK_UPDATES, uint64_t) : NULL; }
+static uint64_t most_examples(const Bulk *m) { return m->target->bulk ? m->target->bulk : BULK_UPDATES; }
+
+void bulk_init(Bulk *m, Arena *a) { m->example = m->order->shuffled ? NEW(a, most_examples(m), uint64_t) : NULL; }
 
 uint64_t updates_left(uint64_t examples, uint64_t batch, uint64_t done) { return ceil_div(examples - done, batch); }
 
@@ -22,7 +24,7 @@ uint64_t bulk_limit(Bulk *m, const Position *at, uint64_t epochs)
 
 	n = min_u64(n, updates_left(m->examples, m->batch, at->done) +
 	                   (min_u64(epochs, BULK_EPOCHS) - 1) * updates_left(m->examples, m->batch, 0));
-	return m->example ? min_u64(n, BULK_UPDATES / m->batch) : n;
+	return m->example ? min_u64(n, most_examples(m) / m->batch) : n;
 }
 
 static void fill(Bulk *m, const Position *at, uint64_t updates)

@@ -74,7 +74,7 @@ typedef struct Schedule {
 	uint8_t *bytes; /* all of it, as it goes to the device */
 	uint64_t byte_cap;
 	void *device;
-	uint64_t device_cap;
+	uint64_t device_cap, used;
 } Schedule;
 
 typedef struct Cuda {
@@ -97,14 +97,18 @@ typedef struct Cuda {
 	uint32_t row_teams;   /* teams that there are rows for */
 	DeviceBound bound[DEVICE_BOUNDS], *now;
 	Schedule schedule;
-	Arena temp;                                      /* of a call */
-	void *device_job, *device_result, *device_tally; /* Job; JobResult; tallies of epochs, then of leaves */
-	float *out, *host_out;                           /* outputs of a test */
+	Arena temp;                      /* of a call */
+	void *device_job, *device_tally; /* a Job without a schedule; tallies of leaves */
+	uint32_t *kept_mask;             /* masks of all chunks of an epoch, */
+	uint64_t mask_cap, masks_batch;
+	const DeviceBound *masks_of; /* of this data, in batches of this size; NULL: of none */
+	float *out, *host_out;       /* outputs of a test */
 	uint64_t out_cap, host_out_cap;
 	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
 	bool pending_full, infinite;
 	Span watched;                /* units whose activations a test gives; count 0: outputs */
-	uint32_t teams, team_blocks; /* of the last job */
+	uint32_t teams, team_blocks; /* of the last job, */
+	JobResult last;              /* and what it left */
 } Cuda;
 
 void lower_weights(Cuda *c);                /* tables of weights, for the layout that target cpu has now */

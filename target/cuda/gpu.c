@@ -7,7 +7,7 @@
 #include "emulate.h"
 
 /* Emulated, all is small enough that tests reach every way through the kernel. */
-enum { EMULATED_BLOCKS = 4, EMULATED_THREADS = 8, EMULATED_ROWS = 100, EMULATED_SUMS = 2 };
+enum { EMULATED_BLOCKS = 4, EMULATED_THREADS = 8, EMULATED_ROWS = 100, EMULATED_SUMS = 2, EMULATED_WORK = 64 };
 enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256 };
 
 /* MICROPROP_CUDA=emulate, or emulate:SEED, for tests. */
@@ -21,6 +21,14 @@ static bool emulation(uint64_t *seed)
 	return true;
 }
 
+/* MICROPROP_CUDA=small: a GPU, with the sizes of the emulation. */
+static bool is_small(void)
+{
+	const char *how = getenv("MICROPROP_CUDA");
+
+	return how && strcmp(how, "small") == 0;
+}
+
 Gpu *gpu_open(Ctx *cx)
 {
 	Gpu *m = NEW(&cx->keep, 1, Gpu);
@@ -30,7 +38,7 @@ Gpu *gpu_open(Ctx *cx)
 		strcpy(m->name, "emulation");
 		m->blocks = EMULATED_BLOCKS;
 		m->threads = EMULATED_THREADS;
-		m->least_work = 64;
+		m->least_work = EMULATED_WORK;
 		m->rows = EMULATED_ROWS;
 		m->sums = EMULATED_SUMS;
 		m->memory = (uint64_t)1 << 30;
@@ -39,6 +47,11 @@ Gpu *gpu_open(Ctx *cx)
 		m->least_work = LEAST_WORK;
 		m->rows = CHUNK_ROWS;
 		m->sums = SUMS_KEPT;
+		if (is_small()) {
+			m->least_work = EMULATED_WORK;
+			m->rows = EMULATED_ROWS;
+			m->sums = EMULATED_SUMS;
+		}
 	}
 	return m;
 }

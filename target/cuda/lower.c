@@ -513,6 +513,63 @@ static void lower_step(Lower *m, const Step *st, bool backward)
 		assert(st->run == run_gather); /* scores read the columns of outputs themselves */
 }
 
+/* ---- peephole ---- */
+
+/* A product that forms the whole of what the next step processes one by one includes that step. */
+static bool fuses(const DeviceStep *a, const DeviceStep *b)
+{
+	if (a->kind != STEP_PRODUCT || !a->wide || a->after || a->c_col != b->c_col || a->cols != b->cols ||
+	    b->fn == FN_SOFTMAX)
+		return false;
+	return (b->kind == STEP_UNITS && b->a == a->c && b->c == BUF_ACT) ||
+	       (b->kind == STEP_DELTAS && a->c == BUF_DELTA && b->a == BUF_ACT);
+}
+
+/* Steps from `first` on. */
+static void fuse_steps(DeviceList *list, DeviceStep *step, uint32_t first)
+{
+	uint32_t n = first;
+
+	for (uint32_t i = first; i < list->steps; i++) {
+		const DeviceStep *b = &step[i];
+		if (n > first && fuses(&step[n - 1], b)) {
+			step[n - 1].after = b->kind == STEP_UNITS ? AFTER_UNITS : AFTER_DELTAS;
+			step[n - 1].fn = b->fn;
+			step[n - 1].offset = b->offset;
+			step[n - 1].keeps_net = b->kind == STEP_DELTAS && b->keeps_net;
+		} else {
+			step[n++] = *b;
+		}
+	}
+	list->steps = n;
+}
+
+/* Needs step b no barrier after a? */
+static bool are_independent(const DeviceStep *a, const DeviceStep *b)
+{
+	switch (a->kind) {
+	case STEP_MARK: return true;                                             /* the gradient reads it */
+	case STEP_ONE: return b->kind == STEP_PRODUCT || b->kind == STEP_ERRORS; /* these do not read the column */
+	case STEP_VALUES: return b->kind == STEP_SCORES;
+	case STEP_SCORES: return b->kind == STEP_PRODUCT || b->kind == STEP_ZERO; /* of the backward pass */
+	case STEP_UNITS:                                                          /* the same thread has the same output */
+		return b->kind == STEP_ERRORS && a->fn != FN_SOFTMAX && a->c_col == b->a_col && a->cols == b->cols;
+	}
+	return false;
+}
+
+static void join_steps(DeviceList *list, DeviceStep *step)
+{
+	for (uint32_t k = 0; k < list->stages; k++) {
+		const DeviceStage *g = &list->stage[k], *next = k + 1 < list->stages ? g + 1 : NULL;
+		for (uint32_t i = g->first; i < g->end; i++) {
+			bool last = i + 1 == g->end;
+			if (!last || (next && next->first < next->end && g->each == RUN_ROWS && next->each == RUN_ROWS))
+				step[i].joined = are_independent(&step[i], &step[i + 1]);
+		}
+	}
+}
+
 static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 {
 	m->step = NEW(&m->c->cx->scratch, 4 * from->steps + 8, DeviceStep);
@@ -527,11 +584,13 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 			to->gradient = first;
 		for (uint32_t i = g->first; i < g->end; i++)
 			lower_step(m, &from->step[i], k >= from->backward);
+		fuse_steps(to, m->step, first);
 		if (k < from->gradient)
 			to->stage[to->stages++] = (DeviceStage){ (uint32_t)g->each, first, to->steps };
 	}
 	if (from->gradient == from->stages)
 		to->gradient = to->steps;
+	join_steps(to, m->step);
 	to->step = device_put(&m->b->memory, m->step, to->steps * sizeof *m->step);
 }
 
@@ -572,6 +631,7 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 	c->job.one_columns = one;
 	c->job.output = device_put(to, out, net->outputs * sizeof *out);
 	c->job.outputs = net->outputs;
+	c->job.output_col = l->outputs == 1 ? out[0] : 0;
 	c->job.context = device_put(to, context, contexts * sizeof *context);
 	c->job.contexts = contexts;
 	c->job.zero = device_alloc(to, (longest_row(l) + LANES) * sizeof(float));

@@ -60,7 +60,6 @@ void device_rows_take(Cuda *c)
 		j->top = device_alloc(&c->rows, all * 4 * sizeof(float));
 		j->verdict = device_alloc(&c->rows, all);
 		j->mask = device_alloc(&c->rows, 2 * (uint64_t)teams * c->net->inputs * j->mask_words * sizeof(uint32_t));
-		j->barrier = device_alloc(&c->rows, (1 + (uint64_t)teams) * sizeof(uint32_t));
 		c->row_teams = teams;
 		Job clear = *j;
 		clear.mode = JOB_CLEAR;
@@ -233,13 +232,15 @@ static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uin
 	push_update(c, u);
 }
 
+/* Are all epochs alike? */
+static bool work_repeats(const Work *w) { return !w->example && !w->done && w->same && w->mode == JOB_UPDATE; }
+
 /* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. */
 static uint64_t schedule_make(Cuda *c, const Work *w)
 {
 	Schedule *s = &c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
 	uint64_t count = min_u64(w->count, most), done = w->done, at = 0;
-	bool repeats = !w->example && !w->done && w->same && w->mode == JOB_UPDATE;
 
 	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = 0;
 	if (w->mode == JOB_APPLY) {
@@ -252,7 +253,7 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 		update_make(c, w, w->example ? at : done, n, k, ends);
 		at += n;
 		done = ends ? 0 : done + n;
-		if (ends && repeats)
+		if (ends && work_repeats(w))
 			break;
 	}
 	return count;
@@ -260,56 +261,101 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 
 /* ---- the job ---- */
 
-/* Appends an array to the bytes of a schedule; returns where it begins. */
-static uint64_t pack(Cuda *c, const void *from, uint64_t count, size_t size, uint64_t at)
-{
-	Schedule *s = &c->schedule;
-	uint64_t bytes = count * size;
+/* What goes to the device in one piece: results, barriers, the job itself, the arrays of the schedule. */
+enum {
+	PART_RESULT,
+	PART_TALLY,
+	PART_BARRIER,
+	PART_JOB,
+	PART_UPDATE,
+	PART_LEAF,
+	PART_CHUNK,
+	PART_SLICE,
+	PART_CASES,
+	PART_STEP_AT,
+	PART_STEP_ROW,
+	PART_PARAM,
+	PARTS
+};
+typedef struct CallPart {
+	const void *from; /* NULL: zeros */
+	uint64_t bytes, at;
+} CallPart;
 
-	while (at + bytes + 64 > s->byte_cap)
-		s->bytes = arena_reserve(&c->cx->keep, s->bytes, s->byte_cap, &s->byte_cap, 1);
-	if (bytes)
-		memcpy(s->bytes + at, from, bytes);
-	return round_up(at + bytes, 64);
+static double *params_of(Cuda *c, const Work *w, uint64_t *count)
+{
+	*count = w->update ? (w->same ? 1 : min_u64(w->count, c->schedule.updates)) : 0;
+	double *param = NEW(&c->temp, *count * P_COUNT + 1, double);
+
+	for (uint64_t k = 0; k < *count; k++)
+		memcpy(param + k * P_COUNT, w->update[k].param, sizeof w->update[k].param);
+	return param;
 }
 
-/* All arrays of the schedule go to the device at once. */
-static void schedule_upload(Cuda *c, const Work *w, Job *j)
+static void parts_take(Cuda *c, const Work *w, const Job *j, CallPart part[PARTS])
 {
 	Schedule *s = &c->schedule;
-	uint64_t params = w->update ? (w->same ? 1 : min_u64(w->count, s->updates)) : 0, at[9], n = 0;
-	double *param = NEW(&c->temp, params * P_COUNT + 1, double);
-
-	for (uint64_t k = 0; k < params; k++)
-		memcpy(param + k * P_COUNT, w->update[k].param, sizeof w->update[k].param);
-	const struct {
-		const void *from;
-		uint64_t count;
-		size_t size;
-	} part[] = {
-		{ s->update, s->updates, sizeof *s->update },       { s->leaf, s->leaves, sizeof *s->leaf },
-		{ s->chunk, s->chunks, sizeof *s->chunk },          { s->slice, s->slices, sizeof *s->slice },
-		{ s->cases, s->case_count, sizeof *s->cases },      { s->step_at, s->step_ats, sizeof *s->step_at },
-		{ s->step_row, s->step_rows, sizeof *s->step_row }, { param, params * P_COUNT, sizeof *param },
+	uint64_t params, n = 0;
+	const double *param = params_of(c, w, &params);
+	const CallPart all[PARTS] = {
+		[PART_RESULT] = { NULL, sizeof(JobResult), 0 },
+		[PART_TALLY] = { w->tally, w->epochs * sizeof *w->tally, 0 },
+		[PART_BARRIER] = { NULL, (1 + (uint64_t)c->teams) * sizeof(uint32_t), 0 },
+		[PART_JOB] = { j, sizeof *j, 0 },
+		[PART_UPDATE] = { s->update, s->updates * sizeof *s->update, 0 },
+		[PART_LEAF] = { s->leaf, s->leaves * sizeof *s->leaf, 0 },
+		[PART_CHUNK] = { s->chunk, s->chunks * sizeof *s->chunk, 0 },
+		[PART_SLICE] = { s->slice, s->slices * sizeof *s->slice, 0 },
+		[PART_CASES] = { s->cases, s->case_count * sizeof *s->cases, 0 },
+		[PART_STEP_AT] = { s->step_at, s->step_ats * sizeof *s->step_at, 0 },
+		[PART_STEP_ROW] = { s->step_row, s->step_rows * sizeof *s->step_row, 0 },
+		[PART_PARAM] = { param, params * P_COUNT * sizeof *param, 0 },
 	};
-	for (uint32_t i = 0; i < COUNT(part); i++) {
-		at[i] = n;
-		n = pack(c, part[i].from, part[i].count, part[i].size, n);
+
+	for (int i = 0; i < PARTS; i++) {
+		part[i] = all[i];
+		part[i].at = n;
+		n = round_up(n + part[i].bytes, 64);
 	}
+	while (n > s->byte_cap)
+		s->bytes = arena_reserve(&c->cx->keep, s->bytes, s->byte_cap, &s->byte_cap, 1);
 	if (n > s->device_cap) {
 		s->device_cap = 2 * n;
 		s->device = device_alloc(&c->calls, s->device_cap);
 	}
-	gpu_upload(c->gpu, s->device, s->bytes, n);
-	const char *base = s->device;
-	j->update = (const void *)(base + at[0]);
-	j->leaf = (const void *)(base + at[1]);
-	j->chunk = (const void *)(base + at[2]);
-	j->slice = (const void *)(base + at[3]);
-	j->cases = (const void *)(base + at[4]);
-	j->step_at = (const void *)(base + at[5]);
-	j->step_row = (const void *)(base + at[6]);
-	j->param = (const void *)(base + at[7]);
+	s->used = n;
+}
+
+static void *part_of(const Cuda *c, const CallPart *p) { return (char *)c->schedule.device + p->at; }
+
+static void call_upload(Cuda *c, const CallPart part[PARTS])
+{
+	Schedule *s = &c->schedule;
+
+	memset(s->bytes, 0, part[PART_JOB].at);
+	for (int i = 0; i < PARTS; i++)
+		if (part[i].from && part[i].bytes)
+			memcpy(s->bytes + part[i].at, part[i].from, part[i].bytes);
+	gpu_upload(c->gpu, s->device, s->bytes, s->used);
+}
+
+/* Rows by input, kept from epoch to epoch where these have the same chunks. */
+static void masks_take(Cuda *c, const Work *w, Job *j)
+{
+	uint64_t bytes = c->schedule.chunks * c->net->inputs * j->mask_words * sizeof(uint32_t);
+
+	j->kept_mask = NULL;
+	if (!j->has_masks || !work_repeats(w) || bytes > c->gpu->memory / 8)
+		return;
+	if (bytes > c->mask_cap) {
+		c->kept_mask = device_alloc(&c->calls, bytes);
+		c->mask_cap = bytes;
+		c->masks_of = NULL;
+	}
+	j->kept_mask = c->kept_mask;
+	j->masks_made = c->masks_of == c->now && c->masks_batch == w->batch;
+	c->masks_of = c->now;
+	c->masks_batch = w->batch;
 }
 
 static void out_take(Cuda *c, const Work *w, Job *j)
@@ -350,38 +396,51 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 		j->until_right = w->until->right;
 		j->until_within = w->until->within;
 	}
-	j->result = c->device_result;
-	j->tally = c->device_tally;
-	j->leaf_tally = j->tally + w->epochs;
+	j->leaf_tally = c->device_tally;
 }
 
 uint64_t work_run(Cuda *c, const Work *w)
 {
 	Job j;
-	JobResult result = { 0 };
+	JobResult result;
+	CallPart part[PARTS];
 	uint64_t count = min_u64(w->batch, w->examples);
-	uint32_t leaves = max_u32(1, leaf_count(count)), zero[1 + 4096] = { 0 };
+	uint32_t leaves = max_u32(1, leaf_count(count));
 
 	shape_choose(c, count / leaves * c->now->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
-	assert(c->teams <= c->row_teams && c->teams < COUNT(zero));
+	assert(c->teams <= c->row_teams);
 	uint64_t updates = schedule_make(c, w);
 	if (w->mode != JOB_TEST)
 		sums_take(c, leaves);
 	weights_upload(c);
 	j = c->job;
-	schedule_upload(c, w, &j);
 	out_take(c, w, &j);
 	job_fill(c, w, &j, updates);
-	gpu_upload(c->gpu, j.barrier, zero, (1 + j.teams) * sizeof *zero);
-	gpu_upload(c->gpu, j.result, &result, sizeof result);
-	gpu_upload(c->gpu, j.tally, w->tally, w->epochs * sizeof *w->tally);
-	gpu_upload(c->gpu, c->device_job, &j, sizeof j);
-	gpu_run(c->gpu, c->device_job, j.teams * j.team_blocks);
-	gpu_download(c->gpu, &result, j.result, sizeof result);
-	gpu_download(c->gpu, w->tally, j.tally, w->epochs * sizeof *w->tally);
+	masks_take(c, w, &j);
+	parts_take(c, w, &j, part);
+	j.result = part_of(c, &part[PART_RESULT]);
+	j.tally = part_of(c, &part[PART_TALLY]);
+	j.barrier = part_of(c, &part[PART_BARRIER]);
+	j.update = part_of(c, &part[PART_UPDATE]);
+	j.leaf = part_of(c, &part[PART_LEAF]);
+	j.chunk = part_of(c, &part[PART_CHUNK]);
+	j.slice = part_of(c, &part[PART_SLICE]);
+	j.cases = part_of(c, &part[PART_CASES]);
+	j.step_at = part_of(c, &part[PART_STEP_AT]);
+	j.step_row = part_of(c, &part[PART_STEP_ROW]);
+	j.param = part_of(c, &part[PART_PARAM]);
+	call_upload(c, part);
+	gpu_run(c->gpu, part_of(c, &part[PART_JOB]), j.teams * j.team_blocks);
+	uint64_t bytes = part[PART_TALLY].at + part[PART_TALLY].bytes;
+	gpu_download(c->gpu, c->schedule.bytes, c->schedule.device, bytes);
+	memcpy(&result, c->schedule.bytes, sizeof result);
+	memcpy(w->tally, c->schedule.bytes + part[PART_TALLY].at, part[PART_TALLY].bytes);
 	if (w->out)
 		gpu_download(c->gpu, w->out, j.out, w->out_cases * j.watched_count * sizeof *w->out);
 	c->infinite |= result.infinite != 0;
+	c->last = result;
+	if (j.kept_mask && !j.masks_made && result.done < c->schedule.updates)
+		c->masks_of = NULL; /* some were not made */
 	arena_free(&c->temp);
 	return result.done;
 }

@@ -11,7 +11,7 @@ struct Program {
 	Cuda cuda;
 };
 
-enum { MOST_EPOCHS = 64 }; /* of a call */
+enum { MOST_EPOCHS = 64, BULK_EXAMPLES = 1 << 20 }; /* of a call: a launch takes as long as some updates */
 
 static void cuda_caps(Caps *caps)
 {
@@ -23,6 +23,7 @@ static void forget_data(Cuda *c)
 {
 	for (int i = 0; i < DEVICE_BOUNDS; i++) {
 		c->bound[i].of = NULL;
+		c->masks_of = NULL;
 		device_free(&c->bound[i].memory);
 	}
 }
@@ -67,8 +68,7 @@ static void open_gpu(Ctx *cx, Cuda *c)
 	c->gpu = m;
 	arena_defer(&cx->keep, forget, c); /* before the gpu is closed */
 	c->device_job = device_alloc(&c->calls, sizeof(Job));
-	c->device_result = device_alloc(&c->calls, sizeof(JobResult));
-	c->device_tally = device_alloc(&c->calls, (MOST_EPOCHS + MAX_LEAVES) * sizeof(Tally));
+	c->device_tally = device_alloc(&c->calls, MAX_LEAVES * sizeof(Tally));
 }
 
 /* Target cpu may change the layout of the weights, for it has not seen this data yet. */
@@ -96,6 +96,7 @@ static void bind_to(Ctx *cx, Cuda *c, const Data *data)
 		}
 	DeviceBound *b = !c->bound[0].of || c->now == &c->bound[1] ? &c->bound[0] : &c->bound[1];
 	b->of = NULL;
+	c->masks_of = NULL;
 	bound_make(cx, c, b, data);
 	c->now = b;
 	device_rows_take(c);
@@ -276,6 +277,7 @@ const Target target_cuda = {
 	.accumulate = cuda_accumulate,
 	.apply = cuda_apply,
 	.run_updates = cuda_run_updates,
+	.bulk = BULK_EXAMPLES,
 	.evaluate = cuda_evaluate,
 	.watch = cuda_watch,
 	.get = cuda_get,

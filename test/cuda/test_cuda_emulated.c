@@ -87,8 +87,8 @@ static void same_update(Trial *t, Batch b, uint64_t number)
 	same_weights(t);
 }
 
-/* Several in one launch, of some examples each; shuffled: in another order. */
-static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffled)
+/* Several in one launch, of some examples each; shuffled: in another order; same: with the same numbers. */
+static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffled, bool same)
 {
 	uint64_t each = (t->examples + batch - 1) / batch, count = EPOCHS * each < 20 ? EPOCHS * each : 20, at = 0,
 			 done = 0;
@@ -97,7 +97,7 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 	Tally want[EPOCHS] = { { 0 } }, have[EPOCHS] = { { 0 } };
 
 	for (uint64_t k = 0; k < count; k++)
-		update_fill(&t->cpu.opt, number + k, 0, 0, &u[k]);
+		update_fill(&t->cpu.opt, number + (same ? 0 : k), 0, 0, &u[k]);
 	for (uint64_t k = 0; k < count; k++) {
 		uint64_t first = k % each * batch, n = t->examples - first < batch ? t->examples - first : batch;
 		for (uint64_t i = 0; i < n; i++)
@@ -113,6 +113,7 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 		            .count = count,
 		            .example = shuffled ? order : NULL,
 		            .update = u,
+		            .same = same,
 		            .until = &(Until){ NAN, NAN, NAN },
 		            .stop = &t->cuda.stop,
 		            .tally = have };
@@ -156,15 +157,16 @@ static void agree(uint64_t seed, uint32_t most)
 	char how[32];
 
 	snprintf(how, sizeof how, "emulate:%llu", (unsigned long long)seed);
-	setenv("MICROPROP_CUDA", how, 1);
+	if (!getenv("MICROPROP_TEST_GPU"))
+		setenv("MICROPROP_CUDA", how, 1);
 	open_trial(&t, seed, most);
 	same_outputs(&t);
 	same_update(&t, (Batch){ .count = t.examples }, 1);
 	same_update(&t, (Batch){ .example = t.order, .count = 1 + t.examples / 2 }, 2);
 	same_outputs(&t);
-	for (int i = 0; i < 3 && is_tame(&t); i++) {
-		const uint64_t batch[] = { t.examples, 1, 1 + t.examples / 3 };
-		same_updates(&t, 3, batch[i], i > 0);
+	for (int i = 0; i < 5 && is_tame(&t); i++) {
+		const uint64_t batch[] = { t.examples, 1, 1 + t.examples / 3, 1 + t.examples / 2, 1 + t.examples / 2 };
+		same_updates(&t, 3, batch[i], i == 1 || i == 2, i >= 3);
 	}
 	cases_free(&t.c);
 	side_close(&t.cpu);
@@ -174,7 +176,7 @@ static void agree(uint64_t seed, uint32_t most)
 	free(t.b);
 }
 
-/* MICROPROP_NETWORKS=N: N more. */
+/* MICROPROP_NETWORKS=N: N more. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. */
 static void random_networks_agree(void **state)
 {
 	(void)state;

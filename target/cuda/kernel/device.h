@@ -21,6 +21,8 @@ static inline void memory_fence(void) { __nvvm_membar_gl(); }
 static inline void atomic_add(uint32_t *at, uint32_t n) { __nvvm_atom_add_gen_i((int *)at, (int)n); }
 static inline void atomic_or(uint32_t *at, uint32_t bits) { __nvvm_atom_or_gen_i((int *)at, (int)bits); }
 static inline void spin(void) {}
+static inline uint64_t clock_cycles(void) { return (uint64_t)__nvvm_read_ptx_sreg_clock64(); }
+static inline void device_trap(void) { __builtin_trap(); }
 static inline float f_fma(float a, float b, float c) { return __nvvm_fma_rn_ftz_f(a, b, c); }
 static inline float f_sqrt(float a) { return __nvvm_sqrt_rn_ftz_f(a); }
 static inline double d_sqrt(double a) { return __nvvm_sqrt_rn_d(a); }
@@ -35,6 +37,8 @@ uint32_t block_count(void);
 void block_barrier(void);
 void spin(void); /* others run */
 static inline void memory_fence(void) {}
+static inline uint64_t clock_cycles(void) { return 0; }
+static inline void device_trap(void) {}
 static inline void atomic_add(uint32_t *at, uint32_t n) { *at += n; } /* fibers share one thread */
 static inline void atomic_or(uint32_t *at, uint32_t bits) { *at |= bits; }
 static inline float f_sqrt(float a) { return __builtin_sqrtf(a); }

@@ -48,10 +48,15 @@ enum {
 /* Row buffers: those of target cpu, and one for errors of single outputs. */
 enum { BUF_ACT, BUF_DELTA, BUF_NET, BUF_ERROR, BUF_HELD, BUF_VALUE, BUFS };
 
+/* A step that is fused with the product before it: fn is its unit function. */
+enum { AFTER_NOTHING, AFTER_UNITS, AFTER_DELTAS };
+
 typedef struct DeviceStep {
 	uint8_t kind, a, c; /* BUF_ that it reads and writes */
 	uint8_t fn, error;
 	bool sigmoid, ones, bias, first, go_on, matched, deltas, keeps_net, wide, known_net, carried;
+	bool joined;   /* the next step does not depend on it: no barrier */
+	uint8_t after; /* AFTER_ of the sums of a product */
 	uint32_t a_col, c_col, cols, depth, low, b_row;
 	uint32_t y;              /* number of the first output of a part */
 	const float *b;          /* weights */
@@ -134,8 +139,19 @@ typedef struct DeviceUpdate {
 	bool ends_epoch;
 } DeviceUpdate;
 
-/* What a job leaves for the host. */
+/* What a job leaves for the host. Cycles are those of the first thread, by what they were spent on. */
+enum {
+	SPENT_ROWS,
+	SPENT_TEAM,
+	SPENT_GRADIENT,
+	SPENT_TEAM_AFTER,
+	SPENT_GRID,
+	SPENT_UPDATE,
+	SPENT_GRID_AFTER,
+	SPENT_KINDS
+};
 typedef struct JobResult {
+	uint64_t cycles[SPENT_KINDS];
 	uint64_t done; /* updates */
 	uint32_t stop;
 	uint32_t infinite; /* some weight is not finite */
@@ -168,6 +184,7 @@ typedef struct Job {
 	const uint32_t *ones; /* columns that are always 1 */
 	uint32_t one_columns;
 	const uint32_t *output; /* [outputs] columns */
+	uint32_t output_col;    /* the first of them, if they are adjacent; else 0 */
 	const DevicePanel *panel;
 	const double *factor; /* rate factors */
 	const Formula *formula;
@@ -179,6 +196,8 @@ typedef struct Job {
 	float *buf[BUFS];       /* [teams][row_capacity][cols] each */
 	float *row_error, *top; /* [teams][row_capacity], and 4 of the latter */
 	uint8_t *verdict;       /* [teams][row_capacity] */
+	uint32_t *kept_mask;    /* NULL, or [chunks][inputs][mask_words]: epochs are alike, masks are made in the first */
+	bool masks_made;        /* by an earlier job */
 	uint32_t *mask;         /* [teams][2][inputs][mask_words] */
 	float *sum;             /* [sums][floats]; of a leaf it is the one of its number modulo sums */
 	uint32_t sums;          /* a power of two */
