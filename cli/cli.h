@@ -301,6 +301,11 @@ void cases_text(const Cases *c, FILE *f);
 void cases_csv(const Cases *c, FILE *f);
 void cases_json(const Cases *c, Json *j); /* the array case_list */
 
+/* ---- inside/figure.c: figures of show ---------------------------------------------------------- */
+
+extern const Option figure_options[];
+int figure_show(Args *a, Session *s); /* the network is open; weights and data are further operands */
+
 /* ---- show.c: text for people ------------------------------------------------------------------------ */
 
 /* As fprintf, with the %s arguments escaped: names of files and of what is in them.  Texts of more than 1,024 bytes are

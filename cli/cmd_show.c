@@ -9,12 +9,15 @@
 
 static const Option options[] = {
 	{ "stage", "net|plan|program", "print this stage of the compilation and nothing else" },
+	{ "figure", "network|hinton|activations",
+	  "draw the network, the weights of a block as a Hinton diagram, or activations over ticks, sequences or cases" },
 	{ "json", NULL, "print counts, groups and blocks as one JSON object; with --stage its text, too" },
 	{ NULL, NULL, NULL },
 };
 
 static const OptionGroup groups[] = {
 	{ "Options", options, NULL },
+	{ "Figures", figure_options, NULL },
 	{ "Machine", NULL, " target input " },
 	{ NULL, NULL, NULL },
 };
@@ -25,6 +28,11 @@ static const Example examples[] = {
 	{ "microprop show examples/xor.topo --stage program --target ref", "as the target executes it" },
 	{ "microprop show examples/xor.topo --stage program --input index",
 	  "the steps of an epoch on sparse inputs (CSR)" },
+	{ "microprop show net.topo --figure network --svg net.svg", "a drawing of groups and blocks" },
+	{ "microprop show net.topo net.safetensors --figure hinton --block 'hidden->out' --svg weights.svg",
+	  "a Hinton diagram of trained weights" },
+	{ "microprop show net.topo net.safetensors words.npz --figure activations --group hidden --case 7 --svg heat.svg",
+	  "activations over the ticks of a case, or over a sequence" },
 	{ NULL, NULL },
 };
 
@@ -238,7 +246,7 @@ static int show_resolve(Session *s)
 	return rc;
 }
 
-static int show_steps(Session *s, const Args *a)
+static int show_steps(Session *s, Args *a)
 {
 	int rc = session_net(s, a->operand[0]);
 	if (!rc)
@@ -246,6 +254,13 @@ static int show_steps(Session *s, const Args *a)
 	if (rc)
 		return rc;
 	const char *stage = args_text(a, "stage");
+	if (args_text(a, "figure"))
+		return figure_show(a, s);
+	if (a->operands > 1 || args_text(a, "svg")) {
+		complain("write: microprop show FILE.topo WEIGHTS --figure hinton --svg FILE",
+		         a->operands > 1 ? "weights and data are for --figure" : "--svg needs --figure");
+		return EXIT_USAGE;
+	}
 	const mp_net_info *info = mp_net_get_info(s->net);
 	bool json = args_flag(a, "json");
 	if (stage)
@@ -270,14 +285,17 @@ const Command show_command = {
 	.name = "show",
 	.operands = "FILE.topo | MODEL",
 	.least = 1,
-	.most = 1,
+	.most = 3,
 	.summary = "the network as compiled",
 	.about =
 		"Prints the network of a topology file: a summary and the network itself, or one stage of its "
 		"compilation: net (groups and connections; true is the bias unit), plan (the order of computation) or program "
 		"(as the target executes it: on cpu for the data that the file names, or with --input as if inputs were dense "
 		"or index lists). Of a model, a file that train saved, also the columns of its table (role, kind, categories, "
-		"scale), task, classes, and the metrics of the rows held out when it was saved.",
+		"scale), task, classes, and the metrics of the rows held out when it was saved.\n\n"
+		"With --figure, draws the network, its weights (those of a model, or FILE.topo WEIGHTS; else those that "
+		"training "
+		"starts from), or activations (FILE.topo WEIGHTS [DATA], or MODEL [DATA]).",
 	.group = groups,
 	.example = examples,
 	.run = show_run,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Studies of a trained network: the public call.  In: a run, data, the study's name and options.  Out: text, through the
- * caller's function, and the files that options name. */
+/* Studies of a trained network: the public call.  In: a run, data, the name and options of a study.  Out: text, through
+ * the function of the caller, and the files that options name. */
 #include <string.h>
 
 #include "analyze.h"
@@ -13,8 +13,8 @@ static const struct {
 	StudyFn *run;
 	bool targets; /* it needs data with targets */
 } studies[] = {
-	{ "lesion", lesion_study, true },
-	{ "analyze", analyze_study, true },
+	{ "lesion", lesion_study, true },  { "analyze", analyze_study, true },          { "network", network_study, false },
+	{ "hinton", hinton_study, false }, { "activations", activations_study, false },
 };
 
 typedef struct StudyArgs {

@@ -11,4 +11,7 @@ int study_open(Args *a, Session *s); /* network, weights, data with targets; fil
 /* The options of the command's first group go to the study of this name, its report to standard output. */
 int study_run(Args *a, Session *s, const char *name);
 
+/* The same with the options of this list, to `write`. */
+int study_call(Args *a, Session *s, const char *name, const Option *list, mp_write_fn *write, void *user);
+
 #endif

@@ -4,13 +4,12 @@
 
 #include "inside.h"
 
-/* Options of the study are those of the command's first group; the others say how to open network and data. */
-static int words_make(Args *a, const char **words)
+static int words_make(Args *a, const Option *list, const char **words)
 {
 	int count = 0;
 	for (size_t i = 0; i < a->givens; i++) {
 		const Given *g = &a->given[i];
-		const Option *o = a->command->group[0].list;
+		const Option *o = list;
 		while (o->name && strcmp(o->name, g->name))
 			o++;
 		if (!o->name || (g->flag && g->value[0] == '0'))
@@ -23,14 +22,19 @@ static int words_make(Args *a, const char **words)
 	return count;
 }
 
-int study_run(Args *a, Session *s, const char *name)
+int study_call(Args *a, Session *s, const char *name, const Option *list, mp_write_fn *write, void *user)
 {
 	const char **words = args_alloc(a, a->givens + 1, sizeof *words);
-	int count = words_make(a, words);
+	int count = words_make(a, list, words);
 	working_start(name);
-	mp_status status = mp_run_study(s->run, s->data, name, count, words, show_lines, stdout);
+	mp_status status = mp_run_study(s->run, s->data, name, count, words, write, user);
 	working_end();
 	return after_run(s->run, status);
+}
+
+int study_run(Args *a, Session *s, const char *name)
+{
+	return study_call(a, s, name, a->command->group[0].list, show_lines, stdout);
 }
 
 int study_open(Args *a, Session *s)

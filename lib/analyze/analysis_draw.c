@@ -96,16 +96,17 @@ static void activations_draw(Analysis *a)
 	}
 	Buf svg = { .arena = arena }, units = svg;
 	buf_printf(&units, "unit of %s", a->group->name);
-	heat_svg(&(HeatPlot){ .title = title_of(a, "Activations"),
-	                      .rows = a->average ? "mean over cases" : "case",
-	                      .columns = units.s,
-	                      .scale = "activation",
-	                      .row_name = row,
-	                      .column_name = column,
-	                      .value = v,
-	                      .height = a->items,
-	                      .width = a->units },
-	         &svg);
+	HeatPlot plot = { .title = title_of(a, "Activations"),
+		              .rows = a->average ? "mean over cases" : "case",
+		              .columns = units.s,
+		              .scale = "activation",
+		              .row_name = row,
+		              .column_name = column,
+		              .value = v,
+		              .height = a->items,
+		              .width = a->units };
+	heat_range(&plot, a->group);
+	heat_svg(&plot, &svg);
 	figure_save(a, "activations.svg", &svg);
 }
 

@@ -23,7 +23,7 @@ typedef struct Subject {
 /* A study: words are options, as --name=value or --flag. The report goes to `out`, figures and tables to the files that
  * options name. */
 typedef void StudyFn(const Subject *s, int argc, const char *const *argv, Buf *out);
-StudyFn lesion_study, analyze_study;
+StudyFn lesion_study, analyze_study, network_study, hinton_study, activations_study;
 
 /* ---- sets.c: sets of cases ---------------------------------------------------------------------- */
 
@@ -54,6 +54,8 @@ typedef struct Place {
 #define NO_OUTPUT UINT32_MAX
 /* Lists with commas between; both NULL: the hidden groups. */
 uint32_t places_read(const Subject *s, const char *units, const char *links, Place **place);
+/* Does unit u stand for a unit of g, in it or in a context that is a copy of it, of any age? *number: of that unit. */
+bool unit_stands_for(const Net *net, const Group *g, Unit u, uint32_t *number);
 /* A group as a place of its units. */
 void place_units(const Subject *s, const Group *g, Place *p);
 /* Removes items i with removed[i]: their links are 0; `silent` [outputs] is set where they are outputs. */
@@ -113,6 +115,8 @@ typedef struct Spread {         /* of some measurements */
 	uint64_t n;
 } Spread;
 Spread spread_of(const double *v, uint64_t n);
+/* Limits of the shades for activations of a group: those of its function, or both 0. */
+void heat_range(HeatPlot *p, const Group *g);
 void text_save(Ctx *cx, const char *path, const Buf *text); /* path NULL: nothing */
 
 #endif

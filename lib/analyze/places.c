@@ -12,8 +12,7 @@
 
 static bool is_in(const Group *g, Unit u) { return u >= g->first && u - g->first < g->size; }
 
-/* Does unit u stand for a unit of g, in it or in a context that is a copy of it, of any age? */
-static bool stands_for(const Net *net, const Group *g, Unit u, uint32_t *number)
+bool unit_stands_for(const Net *net, const Group *g, Unit u, uint32_t *number)
 {
 	for (uint32_t steps = 0; steps <= net->copies; steps++) {
 		if (is_in(g, u)) {
@@ -61,7 +60,7 @@ static void links_find(const Subject *s, Place *p)
 				continue;
 			for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
 				Unit from = net_source(net, u, l);
-				if (!p->from ? from != 0 : !stands_for(net, p->from, from, &number))
+				if (!p->from ? from != 0 : !unit_stands_for(net, p->from, from, &number))
 					continue;
 				if (fill) {
 					p->link[p->links] = l;

@@ -31,6 +31,15 @@ Spread spread_of(const double *v, uint64_t n)
 	return s;
 }
 
+void heat_range(HeatPlot *p, const Group *g)
+{
+	const UnitFn *f = &unit_fns[g->fn];
+	if (g->role == ROLE_INPUT || !isfinite(f->low) || !isfinite(f->high))
+		return;
+	p->low = f->low;
+	p->high = f->high;
+}
+
 void text_save(Ctx *cx, const char *path, const Buf *text)
 {
 	if (!path)

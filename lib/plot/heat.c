@@ -15,9 +15,11 @@ enum {
 	GLYPH = 7,
 	LINE = 13,
 	LONGEST = 18,
-	SCALE = 96,
+	SCALE = 112,
 	TITLES = 30,
 	LARGEST = 34,
+	WIDEST = 60,
+	TALLEST = 18,
 	MOST_HIGH = 1600
 };
 
@@ -55,9 +57,9 @@ static Heat layout(const HeatPlot *p)
 	h.column_names = longest(p->column_name, p->width);
 	h.left = TITLES + 14 + GLYPH * h.row_names;
 	double wide = (WIDTH - h.left - SCALE) / p->width, high = (double)MOST_HIGH / p->height;
-	h.cell = fmin(fmin(wide, high), LARGEST);
+	h.cell = p->squares ? fmin(fmin(wide, high), LARGEST) : fmin(wide, WIDEST);
 	h.upright = GLYPH * h.column_names > h.cell - 4;
-	h.tall = p->squares ? h.cell : fmax(h.cell, fmin(LINE, high));
+	h.tall = p->squares ? h.cell : fmin(TALLEST, high);
 	h.row_step = h.tall >= LINE ? 1 : (uint32_t)(LINE / h.tall) + 1;
 	h.column_step = h.cell >= LINE ? 1 : (uint32_t)(LINE / h.cell) + 1;
 	h.bottom = TOP + h.tall * p->height;

@@ -170,6 +170,28 @@ typedef struct BarPlot {
 } BarPlot;
 void bars_svg(const BarPlot *p, Buf *out);
 
+/* ---- network.c: groups as boxes, blocks as arrows ---- */
+
+typedef struct NetworkBox {
+	const char *name, *text;
+	uint32_t level; /* row, from the bottom */
+	bool ends;      /* input or output: shaded */
+} NetworkBox;
+typedef struct NetworkArrow {
+	uint32_t from, to;
+	bool before; /* from the time step before: dashed */
+	const char *label;
+} NetworkArrow;
+typedef struct NetworkPlot {
+	const char *title;
+	const NetworkBox *box;
+	uint32_t boxes;
+	const NetworkArrow *arrow;
+	uint32_t arrows;
+	const char *before; /* what dashed arrows are, for the legend; NULL: there are none */
+} NetworkPlot;
+void network_svg(const NetworkPlot *p, Buf *out);
+
 /* ---- heat.c: matrices of values, as shades or as squares ---- */
 
 typedef struct HeatPlot {

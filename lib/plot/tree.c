@@ -69,7 +69,7 @@ void tree_svg(const TreePlot *t, Buf *out)
 	double left = 24 + GLYPH * (double)longest + 8, wide = WIDTH - RIGHT - left;
 	int bottom = TOP + LINE * (int)t->leaves + 6;
 	Axis axis = { .label = t->axis };
-	axis_nice(&axis, 0, highest(t), tick);
+	axis_nice(&axis, 0, highest(t) > 0 ? highest(t) : 1, tick);
 	drawing_start(out, t->title, WIDTH, bottom + BELOW);
 	for (uint32_t i = 0; i < axis.ticks; i++) {
 		double x = left + wide * tick[i] / axis.high;

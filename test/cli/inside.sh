@@ -38,3 +38,17 @@ head -2 c.csv | cut -c1-80
 t predict example:triangle t.safetensors make:triangle --group cleanup --tick 9
 t predict example:triangle t.safetensors make:triangle --tick 3
 t lesion example:triangle t.safetensors --units hidden,sound --links 'meaning->meaning' --share 0,0.3,1 --repeats 3
+
+# Figures of a network.
+t show example:triangle --figure network --svg net.svg
+grep -c '<path' net.svg
+t show example:encoder-8-3-8 e.safetensors --figure hinton
+t show example:encoder-8-3-8 e.safetensors --figure hinton --block 'code[1:2]->output' --svg h.svg --json
+t show example:triangle t.safetensors --figure activations --group cleanup --case 2
+t show example:triangle --figure network
+t show example:triangle --figure pie --svg pie.svg
+t show example:triangle t.safetensors --figure hinton --block 'letters->meaning'
+t show example:triangle t.safetensors --figure hinton --block 'letters[5:99]->hidden'
+t show example:triangle t.safetensors --figure activations --case 81
+t show example:triangle t.safetensors
+t show example:triangle --svg x.svg
