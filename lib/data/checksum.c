@@ -81,6 +81,8 @@ uint64_t cases_checksum(const Data *d, uint64_t first, uint64_t end)
 		uint64_t hash = i * 0x9E3779B97F4A7C15u;
 		hash = d->x_indptr ? add_list(hash, d, i) : add_dense(hash, d->x_type, d->x, i * d->inputs, d->inputs);
 		hash = add_targets(hash + 1, d, i);
+		if (d->ticks)
+			hash = add(hash, &d->ticks[i], sizeof *d->ticks);
 		sum += add(hash, d->weight ? &d->weight[i] : NULL, sizeof *d->weight);
 	}
 	return sum;

@@ -96,7 +96,8 @@ void data_count_bytes(Data *d)
 	n += d->x_indptr ? (d->cases + 1) * 8 + d->x_indptr[d->cases] * (d->x_values ? 8 : 4)
 	                 : d->cases * d->inputs * dtypes[d->x_type].size;
 	n += y ? y * dtypes[d->y_type].size : 0;
-	n += (d->mask ? y : 0) + (d->seq ? (d->sequences + 1) * 8 : 0) + (d->weight ? d->cases * 4 : 0);
+	n += (d->mask ? y : 0) + (d->seq ? (d->sequences + 1) * 8 : 0) + (d->weight ? d->cases * 4 : 0) +
+	     (d->ticks ? d->cases * 4 : 0);
 	for (uint64_t i = 0; d->names && i < d->cases; i++)
 		n += sizeof(Text) + d->names[i].len;
 	for (uint32_t i = 0; d->code_names && i < d->code_count; i++)
@@ -427,6 +428,7 @@ void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds)
 	} parts[] = {
 		{ d->seq, HOLDS_SEQ, "sequence boundaries" },
 		{ d->weight, HOLDS_WEIGHT, "case weights" },
+		{ d->ticks, HOLDS_TICKS, "ticks of cases" },
 		{ d->names, HOLDS_NAMES, "case names" },
 		{ d->codes && !d->classes, HOLDS_CODES, "the code table" },
 		{ d->classes, HOLDS_CODES, "names of classes" },

@@ -70,6 +70,7 @@ typedef struct Data {
 	const uint64_t *seq; /* [sequences + 1] offsets, first 0, last cases; NULL: no sequences */
 	uint64_t sequences;
 	const float *weight;    /* [cases] or NULL */
+	const uint32_t *ticks;  /* [cases] in settling networks, at most MAX_TICKS; 0: as the options say; or NULL */
 	const Text *names;      /* [cases] or NULL */
 	const double *codes;    /* [code_count * targets] or NULL: the code table for best guesses */
 	const Text *code_names; /* [code_count] or NULL */
@@ -122,7 +123,8 @@ enum {
 	HOLDS_CODES = 8,
 	HOLDS_SCALE = 16,
 	HOLDS_EXTRA = 32,
-	HOLDS_COLUMNS = 64
+	HOLDS_COLUMNS = 64,
+	HOLDS_TICKS = 128
 };
 void data_note_lost(Ctx *cx, const Data *d, const char *format, unsigned holds);
 

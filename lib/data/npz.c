@@ -19,6 +19,7 @@ enum {
 	K_SEQ,
 	K_MASK,
 	K_WEIGHT,
+	K_TICKS,
 	K_NAMES,
 	K_CODES,
 	K_CODE_NAMES,
@@ -43,6 +44,7 @@ static const struct {
 	[K_SEQ] = { "seq", false },
 	[K_MASK] = { "mask", false },
 	[K_WEIGHT] = { "weight", false },
+	[K_TICKS] = { "ticks", false },
 	[K_NAMES] = { "names", true },
 	[K_CODES] = { "codes", false },
 	[K_CODE_NAMES] = { "code_names", true },
@@ -237,6 +239,14 @@ static void take_rest(Load *l)
 	if (l->a[K_WEIGHT]) {
 		want_count(l, K_WEIGHT, d->cases, "the number of cases");
 		d->weight = keep(l, K_WEIGHT, T_F32);
+	}
+	if (l->a[K_TICKS]) {
+		want_count(l, K_TICKS, d->cases, "the number of cases");
+		d->ticks = keep(l, K_TICKS, T_U32);
+		for (uint64_t i = 0; i < d->cases; i++)
+			if (d->ticks[i] > MAX_TICKS)
+				fail_at(l->cx, l->at[K_TICKS], "save the number of ticks, or 0 for that of the network",
+				        "case %" PRIu64 " has %" PRIu32 " ticks: %d is the limit", i, d->ticks[i], MAX_TICKS);
 	}
 	if (l->a[K_NAMES]) {
 		want_count(l, K_NAMES, d->cases, "the number of cases");
@@ -507,6 +517,8 @@ void write_npz(Ctx *cx, const Data *d, const char *path)
 		put_array(&s, K_SEQ, T_I64, d->seq, d->sequences + 1, 1, 1);
 	if (d->weight)
 		put_array(&s, K_WEIGHT, T_F32, d->weight, d->cases, 1, 1);
+	if (d->ticks)
+		put_array(&s, K_TICKS, T_U32, d->ticks, d->cases, 1, 1);
 	if (d->names)
 		put_texts(&s, K_NAMES, d->names, d->cases, 1);
 	if (d->codes)

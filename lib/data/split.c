@@ -186,6 +186,7 @@ static Data *pick_take(Ctx *cx, const Pick *p, const Data *d)
 		part->mask = take_rows(cx, p, d->mask, d->targets);
 	}
 	part->weight = take_rows(cx, p, d->weight, sizeof *d->weight);
+	part->ticks = take_rows(cx, p, d->ticks, sizeof *d->ticks);
 	if (d->names) {
 		Text *names = NEW(&cx->scratch, p->cases, Text);
 		copy_rows(p, d->names, sizeof *names, names);

@@ -8,7 +8,7 @@
  *     offset 0 0 0
  *     factor 1 1 0.5
  *     sequence                   the next case begins a sequence
- *     "a name" 0 1 0.5 : 1 ?  weight 2
+ *     "a name" 0 1 0.5 : 1 ?  weight 2 ticks 12
  *     [0 2=0.5] : 0 1            inputs that are not 0: index, or index=value
  *     # a comment
  *
@@ -47,7 +47,8 @@ typedef struct Reader {
 	Vec codes;                   /* double */
 	Vec offset, factor;          /* double */
 	int scale;
-	bool weighted, named;
+	bool weighted, named, ticked;
+	Vec ticks;
 	Vec list;        /* uint32_t: of the current case */
 	Vec list_values; /* float */
 } Reader;
@@ -427,7 +428,7 @@ static void take_dense(Reader *r)
 {
 	const char *start = r->p;
 	char c;
-	while (!r->bad && (c = peek(r)) != '\0' && c != ':' && c != 'w') {
+	while (!r->bad && (c = peek(r)) != '\0' && c != ':' && c != 'w' && c != 't') {
 		float v = 0;
 		if (fits(r, r->list_values.count) && take_number(r, &v, false))
 			add_float(r, &r->list_values, v);
@@ -451,7 +452,7 @@ static void take_targets(Reader *r)
 	char c;
 	if (labelled)
 		r->p++;
-	for (; labelled && !r->bad && (c = peek(r)) != '\0' && c != 'w'; n++) {
+	for (; labelled && !r->bad && (c = peek(r)) != '\0' && c != 'w' && c != 't'; n++) {
 		float v = 0;
 		if (fits(r, n) && take_number(r, &v, true))
 			add_float(r, &r->y, v);
@@ -487,6 +488,27 @@ static void take_weight(Reader *r)
 	}
 	if (r->weighted)
 		add_float(r, &r->weight, v);
+}
+
+static void take_ticks(Reader *r)
+{
+	float v = 0;
+	if (!r->bad && peek(r) == 't') {
+		Text t = word_at(r->p, r->eol);
+		if (!text_is(t, "ticks"))
+			wrong(r, t.s, "write 'ticks' and a number, or end the line", "'%s' is not a number", text_shown(r->cx, t));
+		else
+			r->p += t.len;
+		peek(r);
+		const char *at = r->p;
+		if (!r->bad && take_number(r, &v, false) && !(v >= 1 && v <= MAX_TICKS && v == floorf(v)))
+			wrong(r, at, "write a whole number from 1 to 1000000", "a case cannot have these ticks");
+		if (!r->ticked)
+			memset(vec_add(r, &r->ticks, r->cases, sizeof(uint32_t)), 0, r->cases * sizeof(uint32_t));
+		r->ticked = true;
+	}
+	if (r->ticked)
+		*(uint32_t *)vec_add(r, &r->ticks, 1, sizeof(uint32_t)) = r->bad ? 0 : (uint32_t)v;
 }
 
 /* The inputs of the current case, dense or CSR as all cases. */
@@ -534,6 +556,8 @@ static void case_line(Reader *r)
 		take_targets(r);
 	if (!r->bad)
 		take_weight(r);
+	if (!r->bad)
+		take_ticks(r);
 	want_end(r);
 	if (r->bad) /* only further errors matter now */
 		return;
@@ -614,6 +638,8 @@ static Data *give(Reader *r)
 	d->y = vec_keep(r, &r->y, sizeof(float));
 	if (r->weighted)
 		d->weight = vec_keep(r, &r->weight, sizeof(float));
+	if (r->ticked)
+		d->ticks = vec_keep(r, &r->ticks, sizeof(uint32_t));
 	if (r->named)
 		d->names = names_keep(r, &r->names);
 	if (r->seq.count) {

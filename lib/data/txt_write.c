@@ -109,6 +109,8 @@ static void put_case(Buf *b, const Data *d, uint64_t i, float *row)
 		buf_puts(b, " weight ");
 		number_put(b, d->weight[i]);
 	}
+	if (d->ticks && d->ticks[i])
+		buf_printf(b, " ticks %" PRIu32, d->ticks[i]);
 	buf_puts(b, "\n");
 }
 

@@ -14,10 +14,10 @@
 #include "parts.h"
 
 /* In the order of verification: offsets first. */
-enum { A_SEQ, A_INDPTR, A_INDICES, A_VALUES, A_X, A_Y, A_MASK, A_WEIGHT, A_CODES, ARRAYS };
+enum { A_SEQ, A_INDPTR, A_INDICES, A_VALUES, A_X, A_Y, A_MASK, A_WEIGHT, A_TICKS, A_CODES, ARRAYS };
 static const char *const names[ARRAYS] = {
-	"offsets of sequences",     "offsets of inputs", "inputs",    "values of inputs", "inputs", "targets",
-	"marks of missing targets", "weights of cases",  "code table"
+	"offsets of sequences",     "offsets of inputs", "inputs",         "values of inputs", "inputs", "targets",
+	"marks of missing targets", "weights of cases",  "ticks of cases", "code table"
 };
 
 struct DataChecksums {
@@ -44,6 +44,7 @@ static Array array_of(const Data *d, int which)
 		[A_Y] = { d->y, targets * dtypes[d->y_type].size },
 		[A_MASK] = { d->mask, targets },
 		[A_WEIGHT] = { (const void *)d->weight, d->cases * sizeof *d->weight },
+		[A_TICKS] = { (const void *)d->ticks, d->cases * sizeof *d->ticks },
 		[A_CODES] = { (const void *)d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes },
 	};
 	return all[which].at ? all[which] : (Array){ 0 };

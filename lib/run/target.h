@@ -83,7 +83,8 @@ void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *firs
 
 /* A case lasts some ticks: rows of a sequence with the same inputs and targets. One, if the network does not settle. */
 typedef struct TickPlan {
-	uint32_t each;         /* of a case */
+	uint32_t each; /* of a case, unless the data says otherwise */
+	bool settles;
 	uint32_t targets_from; /* first tick that has targets, counted from 0; */
 	uint32_t inputs_end;   /* and the first without inputs */
 	uint32_t block;        /* errors flow back in blocks of so many steps; 0: of any length */
@@ -93,6 +94,7 @@ uint64_t ticks_example(const TickPlan *t, const Data *d, uint64_t first, uint64_
 uint32_t ticks_case(const TickPlan *t, const Data *d, uint64_t i);
 /* Do errors flow from the step after `step` to this one? */
 static inline bool ticks_carry(const TickPlan *t, uint64_t step) { return !t->block || (step + 1) % t->block; }
+bool ticks_constant(const TickPlan *t, const Data *d);       /* inputs last as long as their cases */
 void ticks_check(Ctx *cx, const Net *net, const Options *o); /* fails if options do not fit the network */
 
 /* ---- targets ---- */

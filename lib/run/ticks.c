@@ -9,6 +9,7 @@ TickPlan ticks_make(const Net *net, const Options *o)
 	if (!net->settles)
 		return (TickPlan){ .each = 1, .inputs_end = UINT32_MAX, .block = block };
 	return (TickPlan){ .each = (uint32_t)(o->ticks * o->intervals),
+		               .settles = true,
 		               .targets_from = (uint32_t)o->targets_from - 1,
 		               .inputs_end = o->inputs_until ? (uint32_t)o->inputs_until : UINT32_MAX,
 		               .block = block };
@@ -16,14 +17,22 @@ TickPlan ticks_make(const Net *net, const Options *o)
 
 uint32_t ticks_case(const TickPlan *t, const Data *d, uint64_t i)
 {
-	(void)d, (void)i;
-	return t->each;
+	return t->settles && d->ticks && d->ticks[i] ? d->ticks[i] : t->each;
 }
 
 uint64_t ticks_example(const TickPlan *t, const Data *d, uint64_t first, uint64_t count)
 {
-	(void)d, (void)first;
-	return count * t->each;
+	uint64_t ticks = 0;
+	if (!t->settles || !d->ticks)
+		return count * t->each;
+	for (uint64_t i = first; i < first + count; i++)
+		ticks += ticks_case(t, d, i);
+	return ticks;
+}
+
+bool ticks_constant(const TickPlan *t, const Data *d)
+{
+	return t->inputs_end == UINT32_MAX || (!d->ticks && t->inputs_end >= t->each);
 }
 
 /* The file decides whether a network settles, and in which order: links mean something else then. */

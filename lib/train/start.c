@@ -131,6 +131,9 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 	if (r->net->copies && !r->net->settles && !data->seq)
 		note(cx, "mark sequences in the data if there are several (npz key seq, csv --sequence)",
 		     "%s has no sequence boundaries; all its cases are taken as one sequence", data->name);
+	if (data->ticks && !r->net->settles)
+		note(cx, "let the network settle: train ticks 8", "%s has ticks of cases, and the network does not settle",
+		     data->name);
 	l->batch = r->opt.batch == BATCH_ALL ? l->examples : min_u64((uint64_t)r->opt.batch, l->examples);
 }
 

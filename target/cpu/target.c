@@ -229,7 +229,7 @@ static void bound_make(Ctx *cx, Program *p, Bound *b, const Data *of)
 		p->threads = pool_threads(p->pool);
 	}
 	b->ticks = ticks_make(p->net, p->opt);
-	if (p->half && b->ticks.inputs_end < b->ticks.each)
+	if (p->half && !ticks_constant(&b->ticks, data))
 		fail(cx, MP_BAD_INPUT, "set precision fp32, or inputs-until all", "inputs in bf16 last as long as their case");
 	scorer_init(&b->scorer, p->opt, data);
 	b->codes = codes_make(cx, p->known, data);

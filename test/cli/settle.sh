@@ -40,3 +40,27 @@ t train "$triangle" --targets-from 9
 t train "$triangle" --bptt 0
 t train settle.topo --precision bf16 --inputs-until 2
 t train "$SOURCE_DIR/examples/xor.topo" --ticks 4
+
+# Ticks of each case, in the data.
+cat >events.txt <<'END'
+"short" 1 0 : 1 ticks 2
+"long" 0 1 : 0 weight 2 ticks 7
+"plain" 1 1 : 1
+END
+cat >events.topo <<'END'
+defaults 1989
+group in 2 input
+group out 1 output
+connect in, out, true -> out
+train ticks 4 targets-from 3 epochs 2
+END
+t data events.txt events.npz
+t data events.npz again.txt
+cat again.txt
+for target in ref cpu; do
+	t train events.topo events.npz --target $target --json | print | grep error
+done
+t train "$SOURCE_DIR/examples/xor.topo" events.txt --epochs 1 2>&1 | grep -A1 ticks
+echo '1 0 : 1 ticks 0.5' >bad.txt
+t data bad.txt
+t data events.txt events.csv | grep -A1 note

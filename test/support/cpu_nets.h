@@ -324,7 +324,7 @@ typedef struct Cases {
 	float *x, *y, *weight, *values;
 	uint8_t *mask;
 	uint64_t *indptr, *seq;
-	uint32_t *indices;
+	uint32_t *indices, *ticks;
 	double *codes;
 } Cases;
 
@@ -397,7 +397,8 @@ static inline Cases cases_make(Dice *d, const Net *net, uint64_t cases, bool pla
 		        .mask = calloc(targets, 1),
 		        .indptr = calloc(cases + 1, sizeof *c.indptr),
 		        .seq = calloc(cases + 1, sizeof *c.seq),
-		        .indices = calloc(inputs, sizeof *c.indices) };
+		        .indices = calloc(inputs, sizeof *c.indices),
+		        .ticks = calloc(cases, sizeof *c.ticks) };
 	c.dense = (Data){
 		.name = "toy", .cases = cases, .inputs = net->inputs, .targets = net->outputs, .x_type = T_F32, .y_type = T_F32
 	};
@@ -407,6 +408,9 @@ static inline Cases cases_make(Dice *d, const Net *net, uint64_t cases, bool pla
 	for (uint64_t i = 0; i < cases; i++)
 		c.weight[i] = 0.5f * (float)(1 + roll(d, 4));
 	c.dense.weight = !plain && one_in(d, 4) ? c.weight : NULL;
+	for (uint64_t i = 0; net->settles && i < cases; i++)
+		c.ticks[i] = roll(d, 6);
+	c.dense.ticks = net->settles && one_in(d, 3) ? c.ticks : NULL;
 	c.index = c.dense;
 	roll_inputs(d, &c, cases, net->inputs);
 	return c;
@@ -414,7 +418,9 @@ static inline Cases cases_make(Dice *d, const Net *net, uint64_t cases, bool pla
 
 static inline void cases_free(Cases *c)
 {
-	void *const all[] = { c->x, c->y, c->weight, c->values, c->mask, c->indptr, c->seq, c->indices, c->codes };
+	void *const all[] = {
+		c->x, c->y, c->weight, c->values, c->mask, c->indptr, c->seq, c->indices, c->codes, c->ticks
+	};
 	for (size_t i = 0; i < COUNT(all); i++)
 		free(all[i]);
 }

@@ -241,7 +241,7 @@ static void add_spread(Lower *m)
 static void lower_forward(Lower *m)
 {
 	/* bf16 rounds inputs by rows */
-	bool constant = m->p->net->settles && !m->p->half && m->b->ticks.inputs_end >= m->b->ticks.each;
+	bool constant = m->p->net->settles && !m->p->half && ticks_constant(&m->b->ticks, m->b->data);
 
 	stage(m, "forward", EACH_ROW);
 	add(m, run_load, NULL);
