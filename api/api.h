@@ -46,6 +46,10 @@ typedef struct Measurement {
 	mp_case one;
 	float *row;     /* [targets] */
 	double *values; /* [2 * targets]: targets and outputs of `one` */
+	uint32_t groups;
+	mp_case_group *group; /* [groups] output groups of `one` */
+	uint32_t *tick;       /* [cases][groups + 1] reaction times, all outputs last; NULL: not known yet */
+	Buf rival;
 } Measurement;
 
 /* api_data.c: reads data; with the columns of a plain schema, if there is one. */

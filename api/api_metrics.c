@@ -69,6 +69,11 @@ static void measure_body(void *arg)
 	own.error = run_error(r);
 	scorer_init(&k->scorer, &own, d);
 	k->row = NEW(&cx->keep, d->targets, float);
+	k->tick = NULL;
+	k->groups = 0;
+	for (uint32_t i = 0; i < r->net->groups; i++)
+		k->groups += r->net->group[i].role == ROLE_OUTPUT;
+	k->group = NEW(&cx->keep, k->groups, mp_case_group);
 	k->values = NEW(&cx->keep, (size_t)2 * d->targets, double);
 	k->data = d;
 }
@@ -107,6 +112,106 @@ const char *mp_data_get_kind(mp_data *data)
 	return api_call(&data->cx, kind_body, &a) == MP_OK ? a.kind : NULL;
 }
 
+/* ---- cases ---- */
+
+/* Ticks at which the outputs of each group, and of all, are first within the threshold. */
+static void reactions_find(Run *r, Measurement *k)
+{
+	Ctx *cx = &r->cx;
+	const Data *d = k->data;
+	uint32_t ticks = ticks_make(r->net, &r->opt).each, n = k->groups + 1;
+	k->tick = NEW(&cx->keep, d->cases * n, uint32_t);
+	double *out = NEW(&cx->scratch, d->cases * d->targets, double);
+	uint8_t *within = NEW(&cx->scratch, d->cases, uint8_t);
+	for (uint32_t tick = 0; tick < ticks; tick++) {
+		uint32_t number = 0, first = 0;
+		memset(within, 1, d->cases);
+		for (const Group *g = r->net->group; g < r->net->group + r->net->groups; g++) {
+			if (g->role != ROLE_OUTPUT)
+				continue;
+			run_activations(r, d, g, tick, out);
+			for (uint64_t i = 0; i < d->cases; i++) {
+				bool all = true;
+				data_y(d, i, k->row);
+				for (uint32_t j = 0; j < g->size; j++)
+					all &= isnan(k->row[first + j]) ||
+					       fabs(out[i * g->size + j] - (double)k->row[first + j]) <= r->opt.threshold;
+				within[i] &= all;
+				if (all && !k->tick[i * n + number])
+					k->tick[i * n + number] = tick + 1;
+			}
+			number++;
+			first += g->size;
+		}
+		for (uint64_t i = 0; i < d->cases; i++)
+			if (within[i] && !k->tick[i * n + number])
+				k->tick[i * n + number] = tick + 1;
+	}
+}
+
+static void groups_score(Run *r, Measurement *k, uint64_t i, const double *out)
+{
+	uint32_t number = 0, first = 0;
+	for (const Group *g = r->net->group; g < r->net->group + r->net->groups; g++) {
+		if (g->role != ROLE_OUTPUT)
+			continue;
+		Scorer own = k->scorer;
+		Tally t = { 0 };
+		own.targets = g->size;
+		own.code_count = 0;
+		score_case(&own, out + first, NULL, k->row + first, 1, &t);
+		bool bits = k->metrics->kind == METRICS_BITS, right = bits || t.right > 0;
+		for (uint32_t j = first; bits && j < first + g->size; j++)
+			right &= isnan(k->row[j]) || (out[j] >= 0.5) == (k->row[j] >= 0.5f);
+		k->group[number] = (mp_case_group){ .size = sizeof *k->group,
+			                                .name = g->name,
+			                                .error = t.scored ? t.error : (double)NAN,
+			                                .right = right,
+			                                .within = t.within > 0,
+			                                .tick = k->tick ? k->tick[i * (k->groups + 1) + number] : 0 };
+		number++;
+		first += g->size;
+	}
+}
+
+/* The second largest output of classes, or the second nearest code word. */
+static void rival_find(Run *r, Measurement *k, const double *out)
+{
+	const Data *d = k->data;
+	bool classes = k->metrics->classes && k->metrics->classes == d->targets;
+	const char *const *names = r->class_count == d->targets ? r->classes : NULL;
+	uint32_t n = classes ? d->targets : d->code_names ? d->code_count : 0, order[2] = { n, n };
+	double best[2] = { INFINITY, INFINITY };
+	for (uint32_t i = 0; i < n; i++) {
+		double v = classes ? -out[i] : 0;
+		for (uint32_t j = 0; !classes && j < d->targets; j++) {
+			double apart = d->codes[(size_t)i * d->targets + j] - out[j];
+			v += isnan(k->row[j]) ? 0 : apart * apart;
+		}
+		v = classes ? v : sqrt(v);
+		bool first = v < best[0];
+		if (!first && !(v < best[1]))
+			continue;
+		best[1] = first ? best[0] : v;
+		order[1] = first ? order[0] : i;
+		best[0] = first ? v : best[0];
+		order[0] = first ? i : order[0];
+	}
+	k->one.rival = NULL;
+	k->one.margin = NAN;
+	if (order[1] >= n)
+		return;
+	k->rival = (Buf){ .arena = &r->cx.keep, .s = k->rival.s, .cap = k->rival.cap };
+	if (!classes)
+		buf_add(&k->rival, d->code_names[order[1]].s, d->code_names[order[1]].len);
+	else if (names)
+		buf_puts(&k->rival, names[order[1]]);
+	else
+		buf_printf(&k->rival, "%u", order[1]);
+	k->one.rival = k->rival.s;
+	k->one.margin = best[1] - best[0];
+}
+
 static void case_body(void *arg)
 {
 	MeasureArgs *a = arg;
@@ -136,6 +241,15 @@ static void case_body(void *arg)
 		                .error = scored ? t.error : (double)NAN,
 		                .targets = k->values,
 		                .outputs = k->values + n };
+	k->one.within = t.within > 0;
+	rival_find(a->r, k, out);
+	if (a->r->net->settles && !k->tick)
+		reactions_find(a->r, k);
+	data_y(d, a->i, k->row);
+	groups_score(a->r, k, a->i, out);
+	k->one.groups = k->groups;
+	k->one.group = k->group;
+	k->one.tick = k->tick ? k->tick[a->i * (k->groups + 1) + k->groups] : 0;
 	a->one = &k->one;
 }
 

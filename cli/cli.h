@@ -301,6 +301,22 @@ void cases_text(const Cases *c, FILE *f);
 void cases_csv(const Cases *c, FILE *f);
 void cases_json(const Cases *c, Json *j); /* the array case_list */
 
+/* ---- inside/epochs.c: what train writes every N epochs ------------------------------------------ */
+
+typedef struct Epochs {
+	uint64_t outputs, checkpoints; /* every so many epochs; 0: not asked for */
+	uint64_t step;                 /* of reports; 0: nothing is written */
+	const char *folder;
+	mp_data *data;  /* whose outputs are written */
+	mp_run *second; /* that computes them */
+	double *w, *out;
+	uint64_t links, cases, saved, written; /* saved, written: the last epochs that were */
+} Epochs;
+int epochs_check(Epochs *e, const Args *a); /* each returns the exit status, message shown */
+int epochs_prepare(Epochs *e, const Args *a, const Session *s);
+int epochs_report(Epochs *e, mp_run *run, const mp_report *r);
+void epochs_close(Epochs *e);
+
 /* ---- inside/figure.c: figures of show ---------------------------------------------------------- */
 
 extern const Option figure_options[];

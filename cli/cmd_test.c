@@ -8,7 +8,9 @@
 static const Option test_options[] = {
 	{ "outputs", "FILE", "write the outputs of every case to this .npy file" },
 	{ "cases", "[=FILE]",
-	  "every case: target, guess, whether it is right, probabilities or residual, error; FILE: .csv, or text" },
+	  "every case: target, guess, whether it is right, probabilities or residual, rival (the best guess but one), "
+	  "error, "
+	  "also of each output group, and reaction time (first tick within the threshold); FILE: .csv, or text" },
 	{ "figures", "DIR",
 	  "draw figures into this folder, as SVG: confusion, roc and calibration of classes, predicted against true of "
 	  "numbers" },

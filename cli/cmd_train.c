@@ -21,6 +21,11 @@ static const Option file_options[] = {
 	{ "run", "DIR", "write arguments, metrics, last and best checkpoint to this folder" },
 	{ "every", "SECONDS",
 	  "time between checkpoints, written while training goes on; default 10 with --run, with --save only at the end" },
+	{ "checkpoints-every", "N", "with --run: keep a checkpoint of every N-th epoch, DIR/epoch-000100.safetensors" },
+	{ "outputs-every", "N",
+	  "with --run: write the outputs of all cases (of the test data, if there is any) after every N-th epoch, "
+	  "DIR/outputs-000100.npy" },
+	{ "svg", "FILE", "draw the learning curve into this file" },
 	{ "keep", "N", "keep the last N checkpoints, older ones as FILE.1, FILE.2, ...; default 1" },
 	{ "no-save", NULL, "tables: do not save the model" },
 	{ "force", NULL, "tables: overwrite the model file" },
@@ -99,6 +104,7 @@ typedef struct Train {
 	bool speaks; /* rank 0 of a job: prints reports and writes files */
 	Progress progress;
 	RunDir dir;
+	Epochs epochs;
 	double ticked;     /* when the last checkpoint was due */
 	int failed;        /* exit status of what went wrong while reporting */
 	const char *saved; /* file the final weights are in */
@@ -109,6 +115,8 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 	Train *t = user;
 	if (!t->failed) /* message shown once */
 		t->failed = rundir_report(&t->dir, run, r);
+	if (!t->failed && t->speaks)
+		t->failed = epochs_report(&t->epochs, run, r);
 	progress_show(&t->progress, r);
 	return t->failed;
 }
@@ -160,6 +168,10 @@ static int train_check(Train *t)
 	int rc = t->speaks ? output_check(a, "save") : EXIT_DONE;
 	if (rc == EXIT_DONE && t->speaks)
 		rc = output_check(a, "fault-log");
+	if (rc == EXIT_DONE && t->speaks)
+		rc = output_check(a, "svg");
+	if (rc == EXIT_DONE)
+		rc = epochs_check(&t->epochs, a);
 	return rc || !t->speaks ? rc : rundir_check(&t->dir, a);
 }
 
@@ -601,6 +613,22 @@ static int train_table_seed(Train *t)
 	return rc ? rc : after_run(t->s.run, mp_run_set(t->s.run, "seed", number));
 }
 
+static void curve_add(void *f, const char *text, size_t len) { fwrite(text, 1, len, f); }
+
+/* The learning curve, if it is asked for. */
+static int train_draw(Train *t)
+{
+	const char *path = args_text(t->args, "svg");
+	TextFile f;
+	if (!path)
+		return EXIT_DONE;
+	if (!text_begin(&f))
+		return EXIT_FAILED;
+	int rc = after_run(t->s.run, mp_run_figure(t->s.run, "curve", 0, curve_add, f.f));
+	int written = text_end(&f, t->s.run, path);
+	return rc ? rc : written;
+}
+
 static int train_done(void) { return signal_seen ? 128 + signal_seen : EXIT_DONE; }
 
 static int train_steps(Train *t)
@@ -613,6 +641,8 @@ static int train_steps(Train *t)
 	    (rc = train_prepare(t)) || (!t->s.data && (rc = train_read(t))) || (rc = train_folder(t)))
 		return rc;
 	if (t->table.table && t->restarts && (rc = train_table_seed(t)))
+		return rc;
+	if ((rc = epochs_prepare(&t->epochs, a, &t->s)))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), args_text(a, "report") && t->speaks && !t->json,
 	               mp_run_get(t->s.run, "time"));
@@ -645,6 +675,8 @@ static int train_steps(Train *t)
 		rc = train_refit(t);
 	if (!rc)
 		rc = train_save(t);
+	if (!rc)
+		rc = train_draw(t);
 	int shown = train_result(t);
 	return rc ? rc : shown ? shown : train_done();
 }
@@ -654,6 +686,7 @@ static int train_run(Args *a)
 	Train t = { .args = a };
 	int rc = train_steps(&t), closed = rundir_close(&t.dir);
 	signals_default();
+	epochs_close(&t.epochs);
 	session_close(&t.s);
 	session_close(&t.all);
 	mp_table_close(t.table.table);

@@ -196,6 +196,51 @@ static void predicted(FigureArgs *a, const Measurement *k)
 	plot_svg(&plot, &a->out);
 }
 
+/* Errors of the epochs that the history holds; logarithmic where they fall by more than two powers of ten. */
+static void curve(FigureArgs *a)
+{
+	const Run *r = a->r;
+	Arena *arena = &a->r->cx.scratch;
+	uint32_t n = r->points, count = 0, ticks = 0;
+	double *x = NEW(arena, n + 1, double), *y[2] = { NEW(arena, n + 1, double), NEW(arena, n + 1, double) };
+	double low = INFINITY, high = 0, x_tick[AXIS_TICKS], y_tick[AXIS_TICKS], power[24];
+	for (uint32_t i = 0; i < n; i++) {
+		x[i] = (double)r->history[i].epoch;
+		y[0][i] = r->history[i].error;
+		y[1][i] = r->report.tested ? r->history[i].test_error : (double)NAN;
+		for (int k = 0; k < 2; k++)
+			if (isfinite(y[k][i])) {
+				low = y[k][i] > 0 ? fmin(low, y[k][i]) : low;
+				high = fmax(high, y[k][i]);
+			}
+	}
+	if (!n)
+		return;
+	Series series[2];
+	series[count++] = (Series){ "training", PLOT_BLUE, n > 1 ? MARK_LINE : MARK_DISC, x, y[0], n };
+	if (r->report.tested)
+		series[count++] = (Series){ "test data", PLOT_ORANGE, n > 1 ? MARK_DASHES : MARK_SQUARE, x, y[1], n };
+	Plot plot = { .title = "Learning curve", .series = series, .count = count, .corner = LEGEND_BELOW };
+	axis_nice(&plot.x, 0, x[n - 1], x_tick);
+	plot.y.log = high > 100 * low;
+	if (plot.y.log) {
+		double at = 1e12;
+		while (at / 10 >= high)
+			at /= 10;
+		plot.y.high = at;
+		for (; ticks < COUNT(power) && (ticks == 0 || power[ticks - 1] > low); at /= 10)
+			power[ticks++] = at;
+		plot.y.low = power[ticks - 1];
+		plot.y.tick = power;
+		plot.y.ticks = ticks;
+	} else {
+		axis_nice(&plot.y, 0, high, y_tick);
+	}
+	plot.x.label = "epoch";
+	plot.y.label = plot.y.log ? "mean error of a case (logarithmic)" : "mean error of a case";
+	plot_svg(&plot, &a->out);
+}
+
 static void figure_body(void *arg)
 {
 	static const struct {
@@ -206,6 +251,13 @@ static void figure_body(void *arg)
 	};
 	FigureArgs *a = arg;
 	Ctx *cx = &a->r->cx;
+	if (strcmp(a->kind, "curve") == 0) {
+		a->out.arena = &cx->scratch;
+		curve(a);
+		if (a->out.len)
+			a->write(a->user, a->out.s, a->out.len);
+		return;
+	}
 	if (!a->r->measured || !a->r->measured->data)
 		fail(cx, MP_BAD_INPUT, "call mp_run_measure before", "this run was not measured");
 	for (size_t i = 0; i < COUNT(figures); i++) {
@@ -217,7 +269,8 @@ static void figure_body(void *arg)
 			a->write(a->user, a->out.s, a->out.len);
 		return;
 	}
-	fail(cx, MP_BAD_INPUT, "it is confusion, roc, calibration or predicted", "there is no figure '%.40s'", a->kind);
+	fail(cx, MP_BAD_INPUT, "it is confusion, roc, calibration, predicted or curve", "there is no figure '%.40s'",
+	     a->kind);
 }
 
 mp_status mp_run_figure(mp_run *run, const char *kind, uint32_t target, mp_write_fn *write, void *user)

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "cli.h"
+#include "microprop/inside.h"
 
 enum { CELL_WORD, CELL_REAL, CELL_RIGHT };
-enum { MORE_CELLS = 8 }; /* than three for each target */
+enum { MORE_CELLS = 12 }; /* than three for each target, and four for each group */
 typedef struct Cell {
 	const char *key;
 	const char *of; /* name of the target, where there are several numbers; NULL: else */
@@ -29,6 +30,12 @@ typedef struct CaseRow {
 static void add_real(CaseRow *r, const char *key, const char *of, double value)
 {
 	r->cell[r->cells++] = (Cell){ .key = key, .of = of, .kind = CELL_REAL, .real = value, .none = isnan(value) };
+}
+
+/* Reaction time; none: the criterion was never met. */
+static void add_tick(CaseRow *r, const char *of, uint32_t tick)
+{
+	add_real(r, "tick", of, tick ? (double)tick : (double)NAN);
 }
 
 static void add_word(CaseRow *r, const char *key, const char *word, bool none)
@@ -93,6 +100,23 @@ static void row_make(const Cases *c, const mp_data_info *info, uint64_t i, CaseR
 		add_real(r, "residual", of, seven_digits(k->targets[t] - k->outputs[t]));
 	}
 	add_real(r, "error", NULL, k->error);
+	if (k->rival)
+		add_word(r, "rival", k->rival, !k->scored);
+	if (k->rival)
+		add_real(r, "margin", NULL, k->scored ? k->margin : (double)NAN);
+	if (mp_run_get_ticks(c->run) > 1)
+		add_tick(r, NULL, k->tick);
+	for (uint32_t g = 0; k->groups > 1 && g < k->groups; g++) {
+		const mp_case_group *own = &k->group[g];
+		bool none = isnan(own->error);
+		add_real(r, "error", own->name, own->error);
+		r->cell[r->cells++] =
+			(Cell){ .key = "right", .of = own->name, .kind = CELL_RIGHT, .right = own->right, .none = none };
+		r->cell[r->cells++] =
+			(Cell){ .key = "within", .of = own->name, .kind = CELL_RIGHT, .right = own->within, .none = none };
+		if (mp_run_get_ticks(c->run) > 1)
+			add_tick(r, own->name, own->tick);
+	}
 }
 
 typedef struct CaseOut {
@@ -106,7 +130,8 @@ static void each(const Cases *c, const CaseOut *o)
 	const mp_data_info *info;
 	if (mp_data_get_info(c->data, &info) != MP_OK || !mp_run_get_case(c->run, 0))
 		return;
-	CaseRow r = { .cell = calloc(MORE_CELLS + (size_t)3 * info->targets, sizeof *r.cell) };
+	const mp_case *first = mp_run_get_case(c->run, 0);
+	CaseRow r = { .cell = calloc(MORE_CELLS + (size_t)3 * info->targets + (size_t)4 * first->groups, sizeof *r.cell) };
 	for (uint64_t i = 0; r.cell && i < info->cases; i++) {
 		row_make(c, info, i, &r);
 		o->row(o, &r);
@@ -125,7 +150,11 @@ static const char *key_of(const Cell *cell, char *text, size_t size)
 
 static int width_of(const Cell *c)
 {
-	return c->kind == CELL_RIGHT ? 5 : c->kind == CELL_REAL ? 12 : strcmp(c->key, "name") ? 14 : 20;
+	return c->kind == CELL_RIGHT           ? (c->of ? 14 : 5)
+	       : c->kind == CELL_REAL && c->of ? 14
+	       : c->kind == CELL_REAL          ? 12
+	       : strcmp(c->key, "name")        ? 14
+	                                       : 20;
 }
 
 static void text_row(const CaseOut *o, const CaseRow *r)

@@ -109,6 +109,13 @@ MP_API const mp_metrics *mp_run_measure(mp_run *run, const mp_data *data);
 MP_API const mp_class_metrics *mp_run_get_class_metrics(const mp_run *run, uint32_t i); /* NULL past the last */
 /* One case of the data that mp_run_measure was given, which must still be open. NULL past the last; valid until the
  * next call. */
+typedef struct mp_case_group { /* an output group */
+	size_t size;
+	const char *name;
+	double error;      /* NaN: it has no target */
+	int right, within; /* the largest output is that of the largest target, or all bits are; all within threshold */
+	uint32_t tick;     /* as in mp_case */
+} mp_case_group;
 typedef struct mp_case {
 	size_t size;
 	int scored; /* it has a target */
@@ -118,6 +125,16 @@ typedef struct mp_case {
 	double p_target, p_guess;        /* probability of these classes; NaN: outputs are no probabilities */
 	double error;                    /* of the error function of the network, from the outputs */
 	const double *targets, *outputs; /* [outputs of the network], in the units of the table; NaN: no target */
+	int within;                      /* all outputs are within option threshold of their targets */
+	/* The best guess but one, of classes or code words: its name, and how much better the guess is: difference of
+	 * outputs, or of distances to the code words. NULL, NaN: there is none. */
+	const char *rival;
+	double margin;
+	/* Reaction time of a settling network: the first tick at which all outputs are within option threshold of their
+	 * targets; 0: they never are, or the network does not settle. */
+	uint32_t tick;
+	uint32_t groups;
+	const mp_case_group *group; /* [groups] */
 } mp_case;
 MP_API const mp_case *mp_run_get_case(mp_run *run, uint64_t i);
 /* The last measurement of `measured`, the same run or one that was trained on fewer rows of the table, becomes part of

@@ -21,7 +21,7 @@ MP_API const char *mp_tool_messages(const mp_tool *tool);
 MP_API void mp_tool_close(mp_tool *tool);
 
 /* A figure of the last mp_run_measure as SVG: "confusion", "roc", "calibration", or "predicted" (against true, of one
- * target). Nothing is written where the targets have no such figure. */
+ * target); or "curve", the learning curve of the run. Nothing is written where the targets have no such figure. */
 MP_API mp_status mp_run_figure(mp_run *run, const char *kind, uint32_t target, mp_write_fn *write, void *user);
 
 /* A study of a trained network, as the command of that name runs it: "lesion" (damaged copies of it), "analyze"

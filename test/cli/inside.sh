@@ -52,3 +52,19 @@ t show example:triangle t.safetensors --figure hinton --block 'letters[5:99]->hi
 t show example:triangle t.safetensors --figure activations --case 81
 t show example:triangle t.safetensors
 t show example:triangle --svg x.svg
+
+# Files of every N-th epoch: outputs are those of the checkpoint.
+t train example:triangle --epochs 25 --run run --outputs-every 10 --checkpoints-every 5 --svg curve.svg --json >/dev/null
+ls run
+t predict example:triangle run/epoch-000010.safetensors make:triangle --output o.npy
+cmp o.npy run/outputs-000010.npy && echo same
+head -c 60 curve.svg; echo
+t train example:xor --outputs-every 5
+t train example:xor --run other --checkpoints-every 0
+t train example:xor --run other --checkpoints-every 5 --report 3
+
+# Every case: output groups, reaction times, rivals.
+t test example:triangle run/epoch-000025.safetensors --cases | sed -n '9,12p'
+t test example:triangle run/epoch-000025.safetensors --cases=c.csv --json >/dev/null
+head -3 c.csv
+t test example:encoder-8-3-8 e.safetensors --cases | sed -n '/case/,/ 3 /p'

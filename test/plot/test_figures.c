@@ -119,6 +119,9 @@ static void draw(const char *table, const char *targets, unsigned expected)
 	assert_int_equal(mp_run_set(r, "patience", "0"), MP_OK);
 	assert_int_equal(mp_run_figure(r, "roc", 0, add, &drawn), MP_BAD_INPUT); /* not measured */
 	assert_int_equal(mp_run_train(r, train, NULL, NULL, NULL), MP_OK);
+	drawn.len = 0;
+	assert_int_equal(mp_run_figure(r, "curve", 0, add, &drawn), MP_OK);
+	svg_check(&(Buf){ .s = drawn.s, .len = drawn.len });
 	assert_non_null(mp_run_measure(r, train));
 	assert_int_equal(mp_run_figure(r, "pie", 0, add, &drawn), MP_BAD_INPUT);
 	for (size_t i = 0; i < COUNT(kinds); i++) {
