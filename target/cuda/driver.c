@@ -150,13 +150,16 @@ static void choose_device(Driver *d)
 	m->threads = THREADS;
 }
 
+/* MICROPROP_CUDA_PTX: a file instead of the kernel that was built in, for experiments. */
 static void load_kernel(Driver *d)
 {
 	static char log[4096];
 	int option[] = { JIT_REGISTERS, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES };
 	void *value[] = { (void *)(uintptr_t)REGISTERS, log, (void *)(uintptr_t)sizeof log };
 
-	if (d->call.load(&d->module, ptx, COUNT(option), option, value)) {
+	const char *other = getenv("MICROPROP_CUDA_PTX");
+	const void *text = other ? src_open(d->gpu->cx, &d->gpu->cx->keep, other)->text : (const void *)ptx;
+	if (d->call.load(&d->module, text, COUNT(option), option, value)) {
 		log[strcspn(log, "\n")] = 0;
 		fail(d->gpu->cx, MP_BAD_INPUT, "update the NVIDIA driver, or use --target cpu",
 		     "target cuda: the driver does not accept the kernel: %s", log);

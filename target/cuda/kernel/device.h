@@ -23,6 +23,15 @@ static inline void atomic_or(uint32_t *at, uint32_t bits) { __nvvm_atom_or_gen_i
 static inline void spin(void) {}
 static inline uint64_t clock_cycles(void) { return (uint64_t)__nvvm_read_ptx_sreg_clock64(); }
 static inline void device_trap(void) { __builtin_trap(); }
+/* Brings a float, and those beside it, to the L1 cache. TOUCH_: for experiments. */
+static inline void touch_one(const GLOBAL float *p)
+{
+#if defined TOUCH_LOADS
+	__asm__ volatile("{ .reg .b32 t; ld.relaxed.cta.global.b32 t, [%0]; }" ::"l"(p) : "memory");
+#elif !defined TOUCH_NOTHING
+	__asm__ volatile("prefetch.global.L1 [%0];" ::"l"(p));
+#endif
+}
 static inline float f_fma(float a, float b, float c) { return __nvvm_fma_rn_ftz_f(a, b, c); }
 static inline float f_sqrt(float a) { return __nvvm_sqrt_rn_ftz_f(a); }
 static inline double d_sqrt(double a) { return __nvvm_sqrt_rn_d(a); }
@@ -39,7 +48,8 @@ void spin(void); /* others run */
 static inline void memory_fence(void) {}
 static inline uint64_t clock_cycles(void) { return 0; }
 static inline void device_trap(void) {}
-static inline void atomic_add(uint32_t *at, uint32_t n) { *at += n; } /* fibers share one thread */
+static inline void touch_one(const float *p) { (void)*(const volatile float *)p; } /* it must be readable */
+static inline void atomic_add(uint32_t *at, uint32_t n) { *at += n; }              /* fibers share one thread */
 static inline void atomic_or(uint32_t *at, uint32_t bits) { *at |= bits; }
 static inline float f_sqrt(float a) { return __builtin_sqrtf(a); }
 static inline double d_sqrt(double a) { return __builtin_sqrt(a); }
