@@ -90,6 +90,7 @@ typedef struct Cuda {
 	uint64_t floats;      /* of its weights */
 	uint64_t *copy;       /* [panels] of the transposed form on the device; NO_COPY: there is none */
 	uint32_t *copy_row;   /* [panels] */
+	uint32_t *number;     /* [panels] in Job.panel */
 	DeviceMemory weights; /* weights, state, sums and their tables; */
 	DeviceMemory rows;    /* rows of cases */
 	DeviceMemory calls;   /* schedules, results, outputs */
@@ -106,7 +107,8 @@ typedef struct Cuda {
 	uint64_t out_cap, host_out_cap;
 	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
 	bool pending_full, infinite;
-	Span watched;                /* units whose activations a test gives; count 0: outputs */
+	Span watched; /* units whose activations a test gives; count 0: outputs */
+	uint32_t watched_tick;
 	uint32_t teams, team_blocks; /* of the last job, */
 	JobResult last;              /* and what it left */
 } Cuda;

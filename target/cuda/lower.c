@@ -83,6 +83,7 @@ static void lower_panels(Cuda *c, const Layout *l)
 		d.size = p->list ? p->list->links : (uint64_t)p->row * panel_rows(p);
 		d.kind = kinds_of(c, &f, p, d.size);
 		d.factor = d.kind ? 0 : factor_of(c->cx, &f, p->rate);
+		c->number[i] = count;
 		panel[count++] = d;
 	}
 	c->job.panel = device_put(&c->weights, panel, count * sizeof *panel);
@@ -123,6 +124,7 @@ void lower_weights(Cuda *c)
 	device_free(&c->weights);
 	c->copy = NEW(&c->cx->keep, l->panels + 1, uint64_t);
 	c->copy_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
+	c->number = NEW(&c->cx->keep, l->panels + 1, uint32_t);
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *p = &l->panel[i];
 		c->copy[i] = needs_copy(l, p) ? copies : NO_COPY;
@@ -435,6 +437,7 @@ static void lower_gradient(Lower *m, const Step *st)
 	d->depth = panel_rows(p);
 	d->cols = panel_cols(p);
 	d->at = p->at;
+	d->panel = m->c->number[p - m->l->panel];
 	d->sum_row = p->row;
 	d->wide = d->c_col % 4 == 0;
 }
@@ -450,6 +453,7 @@ static void lower_gradient_index(Lower *m, const Step *st)
 	d->depth = p->sources;
 	d->bias = p->bias;
 	d->at = p->at;
+	d->panel = m->c->number[p - m->l->panel];
 	d->sum_row = p->row;
 }
 
@@ -461,6 +465,7 @@ static void lower_gradient_links(Lower *m, const Step *st)
 	d->c_col = st->part->col;
 	d->links = list->links;
 	d->at = st->panel->at;
+	d->panel = m->c->number[st->panel - m->l->panel];
 	d->col = link_columns(m, &list->forward, list->links);
 	d->to = device_put(&m->b->memory, list->to, list->links * sizeof *list->to);
 }
@@ -509,8 +514,14 @@ static void lower_step(Lower *m, const Step *st, bool backward)
 		lower_gradient_index(m, st);
 	else if (st->run == run_gradient_links)
 		lower_gradient_links(m, st);
-	else
-		assert(st->run == run_gather); /* scores read the columns of outputs themselves */
+	else /* scores read the columns of outputs themselves; all ticks of a case are computed */
+		assert(st->run == run_gather || st->run == run_spread);
+}
+
+/* Rows that target cpu leaves out, for they are like others or have no targets, are computed here. */
+static uint32_t stage_kind(int each)
+{
+	return each == EACH_TIME ? RUN_TIME : each == EACH_TIME_BACK ? RUN_TIME_BACK : RUN_ROWS;
 }
 
 /* ---- peephole ---- */
@@ -586,7 +597,7 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 			lower_step(m, &from->step[i], k >= from->backward);
 		fuse_steps(to, m->step, first);
 		if (k < from->gradient)
-			to->stage[to->stages++] = (DeviceStage){ (uint32_t)g->each, first, to->steps };
+			to->stage[to->stages++] = (DeviceStage){ stage_kind(g->each), first, to->steps };
 	}
 	if (from->gradient == from->stages)
 		to->gradient = to->steps;
@@ -686,7 +697,7 @@ void lower_data(Cuda *c, DeviceBound *b)
 	Lower m = { .c = c, .p = c->cpu, .l = c->cpu->layout, .b = b };
 
 	if (d->cases > ROW_CASE)
-		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has %llu cases, and target cuda takes 2^28 at most", d->name,
+		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has %llu cases, and target cuda takes 2^27 at most", d->name,
 		     (unsigned long long)d->cases);
 	b->data = (DeviceData){ .inputs = d->inputs, .targets = d->y ? d->targets : 0, .code_count = d->code_count };
 	b->has_masks = from->index;

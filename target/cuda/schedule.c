@@ -97,9 +97,11 @@ static void push_case(Cuda *c, uint64_t number, uint32_t tick, uint32_t ticks, u
 	if (s->case_count == s->case_cap)
 		s->cases = arena_reserve(&c->cx->keep, s->cases, s->case_count, &s->case_cap, sizeof *s->cases);
 	const TickPlan *t = &c->now->ticks;
-	bool cut = step + 1 == steps || !ticks_carry(t, step);
+	bool cut = step + 1 == steps || !ticks_carry(t, step), last = tick + 1 == ticks;
+	bool watched = c->watched.count && c->watched_tick != LAST_TICK ? tick == c->watched_tick : last;
 	s->cases[s->case_count++] = (uint32_t)number | (cut ? ROW_CUT : 0) | (tick < t->targets_from ? ROW_NO_TARGETS : 0) |
-	                            (tick >= t->inputs_end ? ROW_NO_INPUTS : 0) | (tick + 1 < ticks ? ROW_NOT_LAST : 0);
+	                            (tick >= t->inputs_end ? ROW_NO_INPUTS : 0) | (last ? 0 : ROW_NOT_LAST) |
+	                            (watched ? 0 : ROW_NOT_WATCHED);
 }
 
 static void push_step(Cuda *c, uint32_t row)
@@ -388,6 +390,7 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 	j->right_here = b->right_here;
 	j->threshold = (float)c->opt->threshold;
 	j->pending_full = c->pending_full && w->mode == JOB_SUM;
+	j->direct = w->mode == JOB_UPDATE && c->teams == 1 && !c->rule->needs_norm;
 	j->updates = updates;
 	j->updates_cycle = max_u64(1, c->schedule.updates);
 	j->until_error = w->until ? w->until->error : -1; /* of a test: not asked for */

@@ -63,7 +63,8 @@ typedef struct DeviceStep {
 	const float *start;      /* NULL: sums continue those in c; else a row for all */
 	float offset, dt, begin; /* begin: what is integrated begins with this */
 	uint32_t sum_row;
-	uint64_t at; /* gradient: of its weights in a sum */
+	uint64_t at;    /* gradient: of its weights in a sum, */
+	uint32_t panel; /* and their number in Job.panel */
 	/* single links: columns, first links of units, places of weights; carry: columns of contexts */
 	const uint32_t *col, *unit, *order, *to;
 	const uint64_t *link;
@@ -160,12 +161,13 @@ typedef struct JobResult {
 
 enum { JOB_UPDATE, JOB_SUM, JOB_APPLY, JOB_TEST, JOB_CLEAR };
 /* Flags of a row, in its case number: errors of the next row do not reach it; it has no targets; no inputs; it is not
- * the last tick of its case. */
-#define ROW_CUT        0x80000000u
-#define ROW_NO_TARGETS 0x40000000u
-#define ROW_NO_INPUTS  0x20000000u
-#define ROW_NOT_LAST   0x10000000u
-#define ROW_CASE       0x0fffffffu
+ * the last tick of its case; a test does not give its activations. */
+#define ROW_CUT         0x80000000u
+#define ROW_NO_TARGETS  0x40000000u
+#define ROW_NO_INPUTS   0x20000000u
+#define ROW_NOT_LAST    0x10000000u
+#define ROW_NOT_WATCHED 0x08000000u
+#define ROW_CASE        0x07ffffffu
 enum { JOIN_LEVELS = 13 }; /* 1 + log2 of the most leaves */
 
 typedef struct Job {
@@ -197,6 +199,7 @@ typedef struct Job {
 	float *row_error, *top; /* [teams][row_capacity], and 4 of the latter */
 	uint8_t *verdict;       /* [teams][row_capacity] */
 	uint32_t *kept_mask;    /* NULL, or [chunks][inputs][mask_words]: epochs are alike, masks are made in the first */
+	bool direct;            /* updates of one chunk are part of its gradient */
 	bool masks_made;        /* by an earlier job */
 	uint32_t *mask;         /* [teams][2][inputs][mask_words] */
 	float *sum;             /* [sums][floats]; of a leaf it is the one of its number modulo sums */
