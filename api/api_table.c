@@ -251,7 +251,7 @@ typedef struct ForArgs {
 static const char *groups_text(Arena *a, const Net *net)
 {
 	Buf b = { .arena = a };
-	for (int role = ROLE_INPUT; role <= ROLE_OUTPUT; role++) {
+	for (int role = ROLE_INPUT; role <= ROLE_OUTPUT; role += ROLE_OUTPUT - ROLE_INPUT) {
 		if (role == ROLE_OUTPUT)
 			buf_puts(&b, ">");
 		for (uint32_t i = 0; i < net->groups; i++)

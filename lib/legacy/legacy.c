@@ -14,7 +14,9 @@ typedef struct OldFormat {
 } OldFormat;
 
 static const OldFormat formats[] = {
-	{ "snns", snns_looks, snns_read, NULL },
+	{ "snns", snns_looks, snns_read, snns_write },
+	{ "fann", fann_looks, fann_read, fann_write },
+	{ "lens", lens_looks, lens_read, NULL },
 };
 
 static const OldFormat *format_named(Ctx *cx, const char *name, bool write)

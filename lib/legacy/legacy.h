@@ -71,6 +71,17 @@ uint64_t link_between(const Net *net, Unit from, Unit to); /* net->links: there 
 
 bool snns_looks(const Src *src);
 Net *snns_read(const Old *o);
-void snns_write(Ctx *cx, const Net *net, const double *w, const char *path);
+void snns_write(Ctx *cx, const Net *net, const double *w, const char *path); /* snns_write.c */
+
+/* ---- inside the module: fann.c ------------------------------------------------------------------ */
+
+bool fann_looks(const Src *src);
+Net *fann_read(const Old *o);
+void fann_write(Ctx *cx, const Net *net, const double *w, const char *path);
+
+/* ---- inside the module: lens.c, tcl.c, lens_wt.c (lens_net.h) ----------------------------------- */
+
+bool lens_looks(const Src *src);
+Net *lens_read(const Old *o);
 
 #endif

@@ -29,9 +29,13 @@ typedef struct ActFn {
 	bool biased;
 } ActFn;
 static const ActFn act_fns[] = {
-	{ "Act_Logistic", FN_SIGMOID, 1, true }, { "Act_LogisticTbl", FN_SIGMOID, 1, true },
-	{ "Act_TanH", FN_TANH, 1, true },        { "Act_TanH_Xdiv2", FN_TANH, 0.5, true },
-	{ "Act_Identity", FN_LINEAR, 1, false }, { "Act_IdentityPlusBias", FN_LINEAR, 1, true },
+	{ "Act_Logistic", FN_SIGMOID, 1, true },
+	{ "Act_LogisticTbl", FN_SIGMOID, 1, true },
+	{ "Act_TanH", FN_TANH, 1, true },
+	{ "Act_TanH_Xdiv2", FN_TANH, 0.5, true },
+	{ "Act_Elliott", FN_SOFTSIGN, 1, true },
+	{ "Act_Identity", FN_LINEAR, 1, false },
+	{ "Act_IdentityPlusBias", FN_LINEAR, 1, true },
 };
 
 typedef struct Learning {

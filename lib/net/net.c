@@ -40,6 +40,11 @@ const char *name_made(Arena *a, Text text)
 		bool fits = text.s[i] && (strchr(letters, text.s[i]) || strchr(others, text.s[i]));
 		buf_add(&b, fits ? &text.s[i] : "_", 1);
 	}
+	static const char *const taken[] = { "group", "connect", "copy",     "train", "data",
+		                                 "test",  "include", "defaults", "true",  "bias" };
+	for (size_t i = 0; i < COUNT(taken); i++)
+		if (strcmp(b.s, taken[i]) == 0)
+			buf_puts(&b, "_");
 	return b.s;
 }
 

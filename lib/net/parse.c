@@ -234,8 +234,8 @@ static bool group_word(Parser *p, Group *g)
 	if (found == FN_COUNT + ROLE_COUNT) {
 		const char *remedy = remedy_near(
 			p, names, COUNT(names),
-			"functions: sigmoid tanh linear relu softmax gaussian sigmoid2; roles: input hidden output context; "
-			"where the network settles: integrate, dt, start");
+			"functions: sigmoid tanh linear relu softmax gaussian sigmoid2 elliott softsign stepwise stepwise_tanh; "
+			"roles: input hidden output context; where the network settles: integrate, dt, start");
 		if (at_word(p, "start"))
 			remedy = remedy_printf(p, "write it in the copy: copy GROUP -> %s start 0.5", g->name);
 		return unexpected(p, "a function or a role", remedy);

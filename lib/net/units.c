@@ -53,6 +53,55 @@ static double sigmoid2_slope(double net, double out)
 	return LN2 * out * (1 - out);
 }
 
+static double softsign_value(double net) { return isinf(net) ? copysign(1, net) : net / (1 + fabs(net)); }
+static double softsign_slope(double net, double out)
+{
+	(void)net;
+	return (1 - fabs(out)) * (1 - fabs(out));
+}
+
+static double elliott_value(double net) { return 0.5 + 0.5 * softsign_value(net); }
+static double elliott_slope(double net, double out)
+{
+	double rest = 1 - fabs(2 * out - 1);
+	(void)net;
+	return 0.5 * rest * rest;
+}
+
+static double steps_value(const StepLines *s, double net)
+{
+	if (!(net >= s->x[0]))
+		return isnan(net) ? net : s->low;
+	for (int i = 0; i + 1 < STEP_POINTS; i++)
+		if (net < s->x[i + 1])
+			return s->y[i] + steps_slope(s, i) * (net - s->x[i]);
+	return s->high;
+}
+
+/* Zero outside the lines. */
+static double steps_slope_at(const StepLines *s, double out)
+{
+	if (out < s->y[0] || out >= s->y[STEP_POINTS - 1])
+		return 0;
+	for (int i = 0; i + 1 < STEP_POINTS; i++)
+		if (out < s->y[i + 1])
+			return steps_slope(s, i);
+	return out; /* NaN */
+}
+
+static double stepwise_value(double net) { return steps_value(&sigmoid_steps, net); }
+static double stepwise_slope(double net, double out)
+{
+	(void)net;
+	return steps_slope_at(&sigmoid_steps, out);
+}
+static double stepwise_tanh_value(double net) { return steps_value(&tanh_steps, net); }
+static double stepwise_tanh_slope(double net, double out)
+{
+	(void)net;
+	return steps_slope_at(&tanh_steps, out);
+}
+
 const UnitFn unit_fns[FN_COUNT] = {
 #define UNIT(ID, name, formula, low, high) [FN_##ID] = { #name, formula, name##_value, name##_slope, low, high },
 #include "units.def"

@@ -12,8 +12,31 @@
 enum {
 #define UNIT(ID, ...) FN_##ID,
 #include "units.def"
-	FN_COUNT
+	FN_COUNT,
+	FN_EVERYWHERE = FN_SIGMOID2 + 1 /* those before it are on every target; others not on gf11 */
 };
+
+/* Straight lines between six points; low and high outside.  The numbers are those of FANN, exact in single precision. */
+enum { STEP_POINTS = 6 };
+typedef struct StepLines {
+	float x[STEP_POINTS], y[STEP_POINTS], low, high;
+} StepLines;
+static const StepLines sigmoid_steps = {
+	{ -0x1.52c582p+1f, -0x1.78e36p+0f, -0x1.193ea8p-1f, 0x1.193ea8p-1f, 0x1.78e35ep+0f, 0x1.52c586p+1f },
+	{ 0x1.47ae14p-8f, 0x1.99999ap-5f, 0.25f, 0.75f, 0x1.e66666p-1f, 0x1.fd70a4p-1f },
+	0,
+	1
+};
+static const StepLines tanh_steps = { { -0x1.52c586p+1f, -0x1.78e35ep+0f, -0x1.193ea8p-1f, 0x1.193ea8p-1f,
+	                                    0x1.78e35ep+0f, 0x1.52c586p+1f },
+	                                  { -0x1.fae148p-1f, -0x1.ccccccp-1f, -0.5f, 0.5f, 0x1.ccccccp-1f, 0x1.fae148p-1f },
+	                                  -1,
+	                                  1 };
+static inline double steps_slope(const StepLines *s, int i) /* between points i and i + 1 */
+{
+	return ((double)s->y[i + 1] - s->y[i]) / ((double)s->x[i + 1] - s->x[i]);
+}
+
 typedef struct UnitFn {
 	const char *name, *formula;
 	double (*value)(double net);             /* softmax: exp; divided by the sum over the group afterwards */

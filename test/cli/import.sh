@@ -38,3 +38,12 @@ t data named.ex --groups 'a:2,b:1>c:2' | grep -E 'inputs|targets'
 t data named.ex --groups 'a:2,b>c:2'
 t import layers.net layers.net2
 t import layers.net two.net
+t predict small-fann.net layers.pat
+printf '3 2 1\n0 1\n1\n1 1\n0\n0.5 -1\n0.25\n' >small.data
+t predict small-fann.net small.data
+t import small-fann.net again.net --to fann
+t predict again.net small.data
+t import small-fann.net again.net --to snns
+t import elman.net again.net --to snns
+t predict again.net elman.pat
+t import elman.net again.net --to fann

@@ -184,8 +184,8 @@ static void every_kind(void **state)
 	(void)state;
 	uint32_t round = 0;
 	for (size_t k = 0; k < COUNT(kinds); k++)
-		for (int fn = (int)k % 2; fn < FN_COUNT; fn += 2) {
-			int output = (int)(k + 3 * (size_t)fn) % FN_COUNT, error = (int)round % ERR_COUNT;
+		for (int fn = (int)k % 2; fn < FN_EVERYWHERE; fn += 2) {
+			int output = (int)(k + 3 * (size_t)fn) % FN_EVERYWHERE, error = (int)round % ERR_COUNT;
 			while (!can_train(error, output))
 				error = (error + 1) % ERR_COUNT;
 			if (!kinds[k].inside || (fn != FN_SOFTMAX && output != FN_SOFTMAX))
@@ -199,7 +199,7 @@ static void every_error(void **state)
 	(void)state;
 	uint32_t round = 0;
 	for (int error = 0; error < ERR_COUNT; error++)
-		for (int fn = 0; fn < FN_COUNT; fn++)
+		for (int fn = 0; fn < FN_EVERYWHERE; fn++)
 			for (size_t k = 0; k < COUNT(kinds); k += 6, round += 5)
 				if (can_train(error, fn))
 					compare_kind(&kinds[k], FN_SIGMOID, fn, error, round);

@@ -181,7 +181,7 @@ static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool m
 	opt.threads = 1;
 	gf11_own(&opt)->sum = way % SUMS;
 	gf11_own(&opt)->compiler = way / SUMS % 2;
-	draft(&t, seed, units, FN_COUNT);
+	draft(&t, seed, units, FN_EVERYWHERE);
 	gf11_own(&opt)->sigmoid = roll(&t.d, 3) == 0;
 	if (memory)
 		draft_memory(&t);

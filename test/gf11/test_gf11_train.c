@@ -98,7 +98,7 @@ static void agree(uint64_t seed, uint32_t most, uint32_t procs)
 	Side gf11, ref;
 	Options opt;
 	options_init(&opt, DEFAULTS_1989);
-	draft(&t, seed, most, FN_COUNT);
+	draft(&t, seed, most, FN_EVERYWHERE);
 	gf11_own(&opt)->procs = procs;
 	opt.threads = 1;
 	gf11_own(&opt)->sum = (int)roll(&t.d, 4);

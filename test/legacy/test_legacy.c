@@ -5,6 +5,11 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <unistd.h>
+
+#ifdef HAVE_FANN
+#include <fann.h>
+#endif
 
 #include "api.h"
 #include "microprop/import.h"
@@ -185,10 +190,126 @@ static void snns_networks_give_their_outputs(void **state)
 	}
 }
 
+/* ---- FANN --------------------------------------------------------------------------------------- */
+
+#ifdef HAVE_FANN
+static double *outputs_of(const char *network, const float *x, uint32_t cases, uint32_t inputs, uint32_t outputs)
+{
+	mp_net *net;
+	mp_data *data;
+	mp_run *run;
+	double *out = calloc((size_t)cases * outputs, sizeof *out);
+	mp_status opened = mp_net_open(&net, network, NULL);
+	if (opened != MP_OK)
+		print_message("%s", mp_net_messages(net));
+	assert_int_equal(opened, MP_OK);
+	assert_int_equal(mp_data_new(&data, cases, inputs, 0, x, NULL, NULL, 0, NULL), MP_OK);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_int_equal(mp_run_test(run, data, NULL, out), MP_OK);
+	mp_run_close(run);
+	mp_data_close(data);
+	mp_net_close(net);
+	return out;
+}
+
+static void check_same(struct fann *a, const char *path, double within)
+{
+	enum { TRIED = 20 };
+	uint32_t inputs = fann_get_num_input(a), outputs = fann_get_num_output(a);
+	float *x = calloc((size_t)TRIED * inputs, sizeof *x);
+	for (uint32_t i = 0; i < TRIED * inputs; i++)
+		x[i] = (float)(i * 7 % 13) / 6 - 1;
+	double *ours = outputs_of(path, x, TRIED, inputs, outputs);
+	for (uint32_t i = 0; i < TRIED; i++) {
+		const fann_type *theirs = fann_run(a, x + (size_t)i * inputs);
+		for (uint32_t k = 0; k < outputs; k++)
+			assert_true(fabs(ours[i * outputs + k] - (double)theirs[k]) < within);
+	}
+	free(x);
+	free(ours);
+}
+
+/* Files of libfann give its outputs, and it reads ours. */
+static void fann_networks_give_their_outputs(void **state)
+{
+	(void)state;
+	static const unsigned functions[] = { FANN_SIGMOID_STEPWISE,           FANN_SIGMOID,  FANN_SIGMOID_SYMMETRIC,
+		                                  FANN_SIGMOID_SYMMETRIC_STEPWISE, FANN_GAUSSIAN, FANN_ELLIOT,
+		                                  FANN_ELLIOT_SYMMETRIC,           FANN_LINEAR };
+	char from[] = "/tmp/microprop-fann-XXXXXX", back[] = "/tmp/microprop-fann-XXXXXX";
+	close(mkstemp(from));
+	close(mkstemp(back));
+	for (unsigned i = 0; i < 3 * COUNT(functions); i++) {
+		struct fann *a = i % 3 == 0   ? fann_create_standard(4, 3, 5, 4, 2)
+		                 : i % 3 == 1 ? fann_create_shortcut(4, 3, 4, 3, 2)
+		                              : fann_create_sparse(0.6f, 3, 3, 6, 2);
+		unsigned fn = functions[i / 3], links = fann_get_total_connections(a);
+		struct fann_connection *link = calloc(links, sizeof *link);
+		fann_get_connection_array(a, link);
+		for (unsigned k = 0; k < links; k++)
+			link[k].weight = (fann_type)((k * 37 + i * 11) % 101) / 50 - 1;
+		fann_set_weight_array(a, link, links);
+		free(link);
+		fann_set_activation_function_hidden(a, fn);
+		fann_set_activation_function_output(a, fn);
+		fann_set_activation_steepness_hidden(a, 0.5f + 0.1f * (float)(i % 4));
+		fann_save(a, from);
+		check_same(a, from, 1e-6);
+
+		mp_net *net;
+		mp_run *run;
+		assert_int_equal(mp_net_open(&net, from, NULL), MP_OK);
+		assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+		assert_int_equal(mp_run_export(run, back, "fann"), MP_OK);
+		mp_run_close(run);
+		mp_net_close(net);
+		struct fann *b = fann_create_from_file(back);
+		assert_non_null(b);
+		check_same(b, from, 1e-6);
+		fann_destroy(b);
+		fann_destroy(a);
+	}
+	unlink(from);
+	unlink(back);
+}
+#else
+static void fann_networks_give_their_outputs(void **state)
+{
+	(void)state;
+	skip();
+}
+#endif
+
+/* ---- written for SNNS --------------------------------------------------------------------------- */
+
+static void written_networks_are_the_same(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "layers", "elman" };
+	char back[] = "/tmp/microprop-snns-XXXXXX";
+	close(mkstemp(back));
+	for (size_t i = 0; i < COUNT(names); i++) {
+		char network[500], patterns[500];
+		mp_net *net;
+		mp_run *run;
+		snprintf(network, sizeof network, FILES "%s.net", names[i]);
+		snprintf(patterns, sizeof patterns, FILES "%s.pat", names[i]);
+		assert_int_equal(mp_net_open(&net, network, NULL), MP_OK);
+		assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+		assert_int_equal(mp_run_export(run, back, "snns"), MP_OK);
+		mp_run_close(run);
+		mp_net_close(net);
+		check_snns(back, patterns);
+	}
+	unlink(back);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(snns_networks_give_their_outputs),
+		cmocka_unit_test(fann_networks_give_their_outputs),
+		cmocka_unit_test(written_networks_are_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

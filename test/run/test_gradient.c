@@ -187,7 +187,8 @@ static void each_net(const Kind *kind, const char *bptt, Check *check)
 			for (int error = 0; error < ERR_COUNT; error++) {
 				if (kind->inside && (hidden == FN_SOFTMAX || output == FN_SOFTMAX))
 					continue;
-				if (!error_fits(error, output))
+				if (!error_fits(error, output) || (hidden >= FN_EVERYWHERE && output != FN_LINEAR) ||
+				    (output >= FN_EVERYWHERE && hidden != FN_TANH))
 					continue;
 				topology(text, sizeof text, kind, hidden, output, error, bptt);
 				check(text, hidden, output);

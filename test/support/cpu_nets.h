@@ -273,7 +273,7 @@ static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain
 	t->groups = t->inputs + t->contexts + 1 + roll(&t->d, 5);
 	for (uint32_t g = 0; g < t->groups; g++) {
 		t->size[g] = roll_size(&t->d, most);
-		t->fn[g] = roll(&t->d, plain ? FN_SOFTMAX : FN_COUNT);
+		t->fn[g] = roll(&t->d, plain ? FN_SOFTMAX : FN_EVERYWHERE);
 		if (settles && (t->fn[g] == FN_LINEAR || t->fn[g] == FN_RELU)) /* these explode in a loop */
 			t->fn[g] = FN_TANH;
 		t->output[g] = g + 1 == t->groups || (!plain && g >= t->inputs + t->contexts && one_in(&t->d, 4));

@@ -33,6 +33,10 @@ static void refuse_outputs(const Bp *b)
 static void refuse(const Bp *b)
 {
 	const Net *net = b->net;
+	for (uint32_t i = 0; i < net->groups; i++)
+		if (net->group[i].fn >= FN_EVERYWHERE)
+			fail_at(b->cx, net->group[i].at, "use another unit function, or --target cpu or ref",
+			        "target gf11 has no unit function %s", unit_fns[net->group[i].fn].name);
 	if (net->copies && b->opt->bptt != BPTT_COPY)
 		fail(b->cx, MP_BAD_INPUT, "use --bptt copy, or --target cpu or ref",
 		     "target gf11 keeps one case of a sequence: errors cannot go back through time");
