@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Networks of FANN (.net), read and written.
  *
- * Lines key=value, the last two long: `neurons`, a triple (inputs, function, steepness) for each in the order of layers,
- * and `connections`, the pairs (source, weight) of the first neuron's inputs, of the second's and so on.  The last neuron
- * of the input layer, and in layered networks of every layer, is a bias neuron.
+ * Lines key=value, the last two long: `neurons`, a triple (inputs, function, steepness) for each in the order of
+ * layers, and `connections`, the pairs (source, weight) of the first neuron's inputs, of the second's and so on.  The
+ * last neuron of the input layer, and in layered networks of every layer, is a bias neuron.
  * A steepness is a factor on the net input and goes into the weights, exactly if it is a power of two; sigmoid is
  * 1 / (1 + e^-2x) there. */
 #include <inttypes.h>

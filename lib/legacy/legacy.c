@@ -60,6 +60,9 @@ void old_write(Ctx *cx, const Net *net, const double *w, const char *path, const
 	if (!format)
 		fail(cx, MP_BAD_INPUT, "say which with --to snns or --to fann",
 		     "the name %s does not tell a format: .net is that of SNNS and of FANN", path);
+	if (net->options.ticks > 1)
+		fail(cx, MP_BAD_INPUT, "keep it as .safetensors", "a network that settles over ticks cannot be written as %s",
+		     path);
 	format_named(cx, format, true)->write(cx, net, w, path);
 }
 

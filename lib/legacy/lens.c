@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Network scripts of LENS (.in) to topologies.  In: groups, projections and settings as tcl.c read them.  Out: the text of
- * a topology, and with a file of weights (lens_wt.c) the weights.
+/* Network scripts of LENS (.in) to topologies.  In: groups, projections and settings as tcl.c read them.  Out: the text
+ * of a topology, and with a file of weights (lens_wt.c) the weights.
  *
- * Groups are computed in their order; a projection from a group that comes later, or from the group itself, carries what
- * that group was one event before: a context here, NAME-before.  The bias group is `true`. */
+ * Groups are computed in their order; a projection from a group that comes later, or from the group itself, carries
+ * what that group was one event before: a context here, NAME-before.  A CONTINUOUS network settles: its links read the tick
+ * before.  The bias group is `true`. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -124,7 +125,7 @@ static double start_of(const LensGroupDef *g)
 /* Does the projection carry what its source was an event before? */
 static bool goes_back(const LensNet *n, const LensLinks *l)
 {
-	return l->from != LENS_BIAS && l->from >= l->to && role_of(&n->group[l->from]) != ROLE_CONTEXT &&
+	return !n->continuous && l->from != LENS_BIAS && l->from >= l->to && role_of(&n->group[l->from]) != ROLE_CONTEXT &&
 	       role_of(&n->group[l->from]) != ROLE_INPUT;
 }
 
@@ -135,9 +136,18 @@ static void put_groups(LensNet *n, Buf *b)
 		const LensGroupDef *g = &n->group[i];
 		int role = role_of(g);
 		buf_printf(b, "group %s %" PRIu32, g->name, g->size);
-		if (role == ROLE_HIDDEN || role == ROLE_OUTPUT)
+		bool computes = role == ROLE_HIDDEN || role == ROLE_OUTPUT;
+		if (computes)
 			buf_printf(b, " %s", unit_fns[fn_of(g)].name);
-		buf_printf(b, "%s\n", roles[role]);
+		buf_puts(b, roles[role]);
+		if (computes && n->continuous) { /* outputs integrate unless something else is said */
+			bool input = g->flags & LENS_IN_INTEGR;
+			if (input || !(g->removed & LENS_OUT_INTEGR))
+				buf_printf(b, " integrate %s", input ? "input" : "output");
+			if (start_of(g) != 0)
+				buf_printf(b, " start %.9g", start_of(g));
+		}
+		buf_puts(b, "\n");
 	}
 	for (uint32_t i = 0; i < n->groups; i++)
 		if (n->group[i].back)
@@ -177,8 +187,8 @@ static void put_links(LensNet *n, Buf *b)
 	}
 }
 
-/* LENS: change = -rate * gradient + momentum * last - decay * weight; here the decay is part of the gradient.  Its squared
- * error has no factor 1/2, so its gradient is twice ours. */
+/* LENS: change = -rate * gradient + momentum * last - decay * weight; here the decay is part of the gradient.  Its
+ * squared error has no factor 1/2, so its gradient is twice ours. */
 static void put_train(LensNet *n, Buf *b)
 {
 	int error = -1;
@@ -204,12 +214,12 @@ static void put_train(LensNet *n, Buf *b)
 		buf_printf(b, "train batch %" PRIu64 "\n", n->batch);
 	else
 		buf_puts(b, "train batch all\n");
-	buf_printf(b, "train updates %" PRIu64 " epochs 0\n", n->updates);
+	buf_printf(b, "train updates %" PRIu64 " epochs 0 until never\n", n->updates);
 	if (n->shuffle)
 		buf_puts(b, "train shuffle on\n");
 	if (n->seed)
 		buf_printf(b, "train seed %" PRIu64 "\n", n->seed);
-	if (n->bptt > 1) {
+	if (n->bptt > 1 && !n->continuous) {
 		char text[24];
 		const char *remedy;
 		Options o;
@@ -219,6 +229,14 @@ static void put_train(LensNet *n, Buf *b)
 		if (!truncated)
 			note_at(n->o->cx, n->bptt_at, NULL, "backpropTicks: errors go back to the start of the example");
 		buf_printf(b, "train bptt %s\n", truncated ? text : "full");
+	}
+	if (n->continuous) {
+		uint64_t ticks = n->ticks > 1 ? n->ticks : n->intervals, intervals = n->ticks > 1 ? n->intervals : 1;
+		buf_printf(b, "train ticks %" PRIu64 " intervals %" PRIu64 " settle synchronous\n", ticks, intervals);
+		if (n->dt > 0)
+			buf_printf(b, "train dt %.9g\n", fmin(n->dt, 1));
+		else if (n->ticks == 1)
+			buf_puts(b, "train dt 1\n");
 	}
 	for (int i = 0; i < 2; i++)
 		if (n->data[i]) {
@@ -242,9 +260,9 @@ Net *lens_read(const Old *o)
 	lens_script(n);
 	if (!n->groups)
 		fail_at(o->cx, (Loc){ o->src, 0 }, "a script begins with addNet", "the script makes no network");
-	if (n->continuous)
-		fail_at(o->cx, n->net_at, "take one tick without the type CONTINUOUS, or write the topology by hand",
-		        "a CONTINUOUS network settles over ticks, which cannot be imported yet");
+	if (n->ticks > 1 && !n->continuous)
+		old_lost(o, n->net_at, "several ticks without the type CONTINUOUS");
+	n->continuous = n->continuous && n->ticks * n->intervals > 1;
 	check_errors(o->cx);
 	for (uint64_t i = 0; i < n->links; i++)
 		if (goes_back(n, &n->link[i]))
@@ -263,6 +281,19 @@ Net *lens_read(const Old *o)
 
 /* ---- weights ------------------------------------------------------------------------------------ */
 
+/* The group that links from group `from` to unit `to` read: where the network settles, one that holds the tick
+ * before. */
+static uint32_t tick_before(const Net *net, uint32_t from, Unit to)
+{
+	for (uint64_t l = net->row[to]; l < net->row[to + 1]; l++) {
+		const Group *g = net_group(net, net_source(net, to, l));
+		size_t n = strlen(net->group[from].name);
+		if (g && strncmp(g->name, net->group[from].name, n) == 0 && strcmp(g->name + n, "@before") == 0)
+			return (uint32_t)(g - net->group);
+	}
+	return from;
+}
+
 void lens_each_link(const LensNet *n, const Net *net, LensLinkFn *fn, void *arg)
 {
 	uint32_t before = n->groups; /* groups NAME-before follow the others */
@@ -280,7 +311,10 @@ void lens_each_link(const LensNet *n, const Net *net, LensLinkFn *fn, void *arg)
 					fn(arg, link_between(net, 0, to));
 					continue;
 				}
-				Unit first = net->group[goes_back(n, l) ? context[l->from] : l->from].first;
+				uint32_t from = goes_back(n, l) ? context[l->from] : l->from;
+				if (n->continuous)
+					from = tick_before(net, from, to);
+				Unit first = net->group[from].first;
 				uint32_t size = n->group[l->from].size;
 				if (l->kind == LINK_ONE_TO_ONE && u < size)
 					fn(arg, link_between(net, first + u, to));

@@ -47,7 +47,7 @@ typedef struct LensNet {
 	Loc net_at;
 	uint64_t intervals, ticks;
 	const char *rule;
-	double rate, momentum, decay, rand_range, rand_mean;
+	double rate, momentum, decay, rand_range, rand_mean, dt;
 	uint64_t batch, updates, seed, bptt;
 	Loc bptt_at;
 	bool shuffle;

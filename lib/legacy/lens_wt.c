@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of weights of LENS (.wt), binary or text.  In: the file and the network it belongs to.  Out: the weights.
  *
- * Binary, big-endian: 0x55555556, links, values of a link (1 to 3), updates; then floats, the weight first of those of a
- * link.  Older: 0x55555555, links, bytes of a link.  Text: the same numbers in decimal; older: [-values] links.
+ * Binary, big-endian: 0x55555556, links, values of a link (1 to 3), updates; then floats, the weight first of those of
+ * a link.  Older: 0x55555555, links, bytes of a link.  Text: the same numbers in decimal; older: [-values] links.
  * Nothing names the links: their order is that in which the script makes them. */
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks written for SNNS (.net).  In: a network and its weights.  Out: the file; units have the numbers that they have
- * here, from 1, so that patterns keep their order.  Weights have eight decimals. */
+/* Networks written for SNNS (.net).  In: a network and its weights.  Out: the file; units have the numbers that they
+ * have here, from 1, so that patterns keep their order.  Weights have eight decimals. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

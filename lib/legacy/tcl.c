@@ -246,12 +246,13 @@ static uint32_t add_layer(Script *s, uint32_t i, bool first, uint32_t count[ROLE
 	int role = (types.flags & LENS_IS_INPUT) || (first && !fixed)            ? ROLE_INPUT
 	           : (types.flags & LENS_IS_OUTPUT) || (i == s->words && !fixed) ? ROLE_OUTPUT
 	                                                                         : ROLE_HIDDEN;
-	static const char *const names[] = { "input", "hidden", "output" }, *const contexts[] = { "context", "context",
-		                                                                                      "context" };
+	static const char *const names[] = { "input", "hidden", "output" };
+	static const char *const contexts[] = { "inContext", "context", "outContext" };
 	uint32_t context = LENS_BIAS;
 	count[role]++;
 	if (elman) { /* it comes before its source */
-		LensGroupDef *g = lens_add_group(n, numbered(s, contexts[role], count[role]), (uint32_t)units, at);
+		LensGroupDef *g = lens_add_group(n, numbered(s, count[role] > 1 ? contexts[role] : "context", count[role]),
+		                                 (uint32_t)units, at);
 		g->flags = LENS_IS_ELMAN;
 		g->source = n->groups;
 		lens_finish_group(n, g);
@@ -455,8 +456,8 @@ static void set_object(Script *s)
 		uint64_t *whole;
 	} const fields[] = {
 		{ "learningRate", &n->rate, NULL },    { "momentum", &n->momentum, NULL },  { "weightDecay", &n->decay, NULL },
-		{ "randRange", &n->rand_range, NULL }, { "randMean", &n->rand_mean, NULL }, { "numUpdates", NULL, &n->updates },
-		{ "batchSize", NULL, &n->batch },      { "backpropTicks", NULL, &n->bptt },
+		{ "randRange", &n->rand_range, NULL }, { "randMean", &n->rand_mean, NULL }, { "dt", &n->dt, NULL },
+		{ "numUpdates", NULL, &n->updates },   { "batchSize", NULL, &n->batch },    { "backpropTicks", NULL, &n->bptt },
 	};
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		if (!text_is(name, fields[i].name))

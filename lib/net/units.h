@@ -13,10 +13,10 @@ enum {
 #define UNIT(ID, ...) FN_##ID,
 #include "units.def"
 	FN_COUNT,
-	FN_EVERYWHERE = FN_SIGMOID2 + 1 /* those before it are on every target; others not on gf11 */
+	FN_EVERYWHERE = FN_SIGMOID2 + 1 /* those before it are on every target; others not on gf11 and cuda */
 };
 
-/* Straight lines between six points; low and high outside.  The numbers are those of FANN, exact in single precision. */
+/* Straight lines between six points; low and high outside.  Numbers are those of FANN, exact in single precision. */
 enum { STEP_POINTS = 6 };
 typedef struct StepLines {
 	float x[STEP_POINTS], y[STEP_POINTS], low, high;

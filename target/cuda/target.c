@@ -52,6 +52,10 @@ static Program *cuda_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	c->cpu = target_cpu.compile(cx, plan, opt);
 	if (is_half(c->cpu))
 		fail(cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu", "target cuda computes in fp32 only");
+	for (uint32_t i = 0; i < c->net->groups; i++)
+		if (c->net->group[i].fn >= FN_EVERYWHERE)
+			fail_at(cx, c->net->group[i].at, "use another unit function, or --target cpu or ref",
+			        "target cuda has no unit function %s", unit_fns[c->net->group[i].fn].name);
 	return p;
 }
 

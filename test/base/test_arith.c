@@ -142,8 +142,7 @@ static void test_error_fits(void **state)
 	(void)state;
 	for (int fn = 0; fn < FN_COUNT; fn++) {
 		assert_true(error_fits(ERR_SQUARED, fn));
-		assert_int_equal(error_fits(ERR_CROSS_ENTROPY, fn),
-		                 unit_fns[fn].low >= 0 && unit_fns[fn].high <= 1);
+		assert_int_equal(error_fits(ERR_CROSS_ENTROPY, fn), unit_fns[fn].low >= 0 && unit_fns[fn].high <= 1);
 		assert_int_equal(error_fits(ERR_DIVERGENCE, fn), fn == FN_SOFTMAX);
 	}
 }

@@ -47,3 +47,15 @@ t import small-fann.net again.net --to snns
 t import elman.net again.net --to snns
 t predict again.net elman.pat
 t import elman.net again.net --to fann
+t import xor.in xor.topo
+cat xor.topo
+t train xor.in --quiet --target ref | sed '/^trained/d'
+t import xor.in xor.wt xor.safetensors
+t predict xor.safetensors xor.ex
+t import xor.in xor.ex xor.csv
+t import xor.in xor.safetensors --format lens
+t import settle.in settle.topo
+cat settle.topo
+printf 'proc go {} { train }\naddNet a 2 3 1\nautoPlot\nsetObj zeroErrorRadius 0.1\n' >go.in
+t import go.in go.topo
+t import go.in go.topo --lossy

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Scripts of LENS: what is accepted is a network. */
+#include "fuzz.h"
+#include "legacy.h"
+
+static void read_net(Ctx *cx, const Src *s)
+{
+	const Net *net = old_read(cx, s, &(OldOptions){ .format = "lens", .lossy = s->len & 1 });
+	if (!net->links || net->weights)
+		__builtin_trap();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_run(read_net, data, size);
+	return 0;
+}
