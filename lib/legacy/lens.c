@@ -3,8 +3,8 @@
  * of a topology, and with a file of weights (lens_wt.c) the weights.
  *
  * Groups are computed in their order; a projection from a group that comes later, or from the group itself, carries
- * what that group was one event before: a context here, NAME-before.  A CONTINUOUS network settles: its links read the tick
- * before.  The bias group is `true`. */
+ * what that group was one event before: a context here, NAME-before.  A CONTINUOUS network settles: its links read the
+ * tick before.  The bias group is `true`. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

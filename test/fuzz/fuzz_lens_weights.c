@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights of LENS for a small network: what is accepted has a weight for every link. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "fuzz.h"
