@@ -96,16 +96,17 @@ static void worker_run(Ctx *own, void *arg)
 	const Damage *d = k->all;
 	const Subject *s = d->s;
 	uint64_t examples = run_examples(s->net, s->data);
+	bool can_watch = s->target->watch && s->target->watch->cases;
 	for (uint64_t i = (uint64_t)(k - d->worker); i < d->n.count; i += d->threads) {
 		Tally unused = { 0 };
 		memcpy(k->net.w, s->w, s->net->links * sizeof *s->w);
 		memset(k->net.silent, 0, s->net->outputs);
 		d->n.damage(d->n.arg, i, &k->net);
 		s->target->set(k->program, 0, 0, ALL_LINKS, k->net.w);
-		bool by_target = s->target->watch_cases && !memchr(k->net.silent, 1, s->net->outputs);
+		bool by_target = can_watch && !memchr(k->net.silent, 1, s->net->outputs);
 		memset(k->one, 0, s->data->cases * sizeof *k->one);
-		if (s->target->watch_cases)
-			s->target->watch_cases(k->program, by_target ? k->one : NULL);
+		if (can_watch)
+			s->target->watch->cases(k->program, by_target ? k->one : NULL);
 		if (s->target->evaluate(k->program, 0, examples, &never, by_target ? NULL : k->out, &unused) != MP_OK)
 			fail(own, MP_FAILED, NULL, "a damaged network could not be evaluated");
 		if (!by_target)

@@ -179,6 +179,15 @@ typedef struct SimulatorHooks {                  /* a simulated machine */
 	bool faults;                                 /* option fault can inject faults */
 } SimulatorHooks;
 
+/* What evaluate gives besides outputs and the tally of all cases. */
+typedef struct WatchHooks {
+	/* From now on `out` of evaluate takes the activations of these units, none of them an input, at this tick of each
+	 * case, counted from 0, in place of the outputs; count 0: the outputs again. */
+	void (*units)(Program *p, Span units, uint32_t tick);
+	/* * From now on evaluate also adds the tally of each case to tally[case]; NULL: no longer. */
+	void (*cases)(Program *p, Tally *tally);
+} WatchHooks;
+
 /* A machine that can train: a folder in target/ with this one const struct, and a line in api/targets.c.  Hooks marked
  * with * may be NULL. */
 typedef struct Target {
@@ -202,11 +211,6 @@ typedef struct Target {
 	uint64_t bulk; /* * examples of one such call, if they are shuffled */
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
 	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const StopFlag *stop, double *out, Tally *t);
-	/* * From now on `out` of evaluate takes the activations of these units, none of them an input, at this tick of each
-	 * case, counted from 0, in place of the outputs; count 0: the outputs again. NULL: not supported. */
-	void (*watch)(Program *p, Span units, uint32_t tick);
-	/* * From now on evaluate also adds the tally of each case to tally[case]; NULL: no longer. */
-	void (*watch_cases)(Program *p, Tally *tally);
 	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on. After
 	 * a partial set, the rest up to the last link must follow before the values are used. */
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
@@ -218,6 +222,7 @@ typedef struct Target {
 	const GuardHooks *guard;
 	const RestartHooks *restarts;
 	const SimulatorHooks *simulator;
+	const WatchHooks *watch;
 } Target;
 
 extern const Target *const target_table[];   /* api/targets.c; NULL after the last */

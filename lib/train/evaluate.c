@@ -37,7 +37,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 static void watch_over(void *run)
 {
 	Run *r = run;
-	r->target->watch(r->program, (Span){ 0 }, LAST_TICK);
+	r->target->watch->units(r->program, (Span){ 0 }, LAST_TICK);
 }
 
 /* Inputs are those of the data, as the network gets them: a target need not keep them. */
@@ -73,7 +73,7 @@ void run_activations(Run *r, const Data *data, const Group *g, uint32_t tick, do
 	if (!r->target->watch)
 		fail(cx, MP_BAD_INPUT, "use target cpu or ref", "target %s does not give activations of '%s'", r->target->name,
 		     g->name);
-	r->target->watch(r->program, (Span){ g->first, g->size }, tick);
+	r->target->watch->units(r->program, (Span){ g->first, g->size }, tick);
 	arena_defer(&cx->scratch, watch_over, r);
 	run_test(r, data, NULL, out);
 	watch_over(r);

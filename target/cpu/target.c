@@ -438,6 +438,8 @@ static const GuardHooks guard_hooks = {
 
 static const RestartHooks restart_hooks = { .run = cpu_restarts };
 
+static const WatchHooks cpu_watches = { cpu_watch, cpu_watch_cases };
+
 const Target target_cpu = {
 	.name = "cpu",
 	.about = "this computer's vector units, single precision",
@@ -451,8 +453,7 @@ const Target target_cpu = {
 	.apply = cpu_apply,
 	.run_updates = cpu_run_updates,
 	.evaluate = cpu_evaluate,
-	.watch = cpu_watch,
-	.watch_cases = cpu_watch_cases,
+	.watch = &cpu_watches,
 	.get = cpu_get,
 	.set = cpu_set,
 	.gradient = cpu_gradient,

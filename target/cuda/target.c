@@ -269,6 +269,8 @@ static void cuda_print(const Program *p, Buf *out)
 	target_cpu.print(c->cpu, out);
 }
 
+static const WatchHooks cuda_watches = { .units = cuda_watch };
+
 const Target target_cuda = {
 	.name = "cuda",
 	.about = "an NVIDIA GPU, with the bits of target cpu",
@@ -283,7 +285,7 @@ const Target target_cuda = {
 	.run_updates = cuda_run_updates,
 	.bulk = BULK_EXAMPLES,
 	.evaluate = cuda_evaluate,
-	.watch = cuda_watch,
+	.watch = &cuda_watches,
 	.get = cuda_get,
 	.set = cuda_set,
 	.gradient = cuda_gradient,

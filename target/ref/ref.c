@@ -720,6 +720,8 @@ static void ref_attach(Program *p, Monitor *w)
 
 static const GuardHooks guard_hooks = { .regions = ref_regions, .attach = ref_attach };
 
+static const WatchHooks ref_watches = { ref_watch, ref_watch_cases };
+
 const Target target_ref = {
 	.name = "ref",
 	.about = "double precision, evaluates the network directly: the oracle",
@@ -731,8 +733,7 @@ const Target target_ref = {
 	.accumulate = ref_accumulate,
 	.apply = ref_apply,
 	.evaluate = ref_evaluate,
-	.watch = ref_watch,
-	.watch_cases = ref_watch_cases,
+	.watch = &ref_watches,
 	.get = ref_get,
 	.set = ref_set,
 	.gradient = ref_gradient,

@@ -8,7 +8,7 @@ t show "$triangle" --stage program --target ref
 t train "$triangle" --save words.safetensors --json | print
 t test "$triangle" words.safetensors --json | print
 t test "$triangle" words.safetensors --ticks 12 --json | print
-t predict "$triangle" words.safetensors make:triangle | cut -c 1-40 | head -3
+t predict "$triangle" words.safetensors make:triangle | sed 1d | cut -c 1-40 | head -2
 for target in cpu ref; do
 	t train "$triangle" --target $target --epochs 3 --batch all --json | print | grep -v fingerprint
 done
