@@ -179,8 +179,8 @@ static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 	for (; i < end; i++) {
 		uint64_t first, count;
 		run_example(c->net, c->now->of, example_number(w, i), &first, &count);
-		uint32_t ticks = c->now->ticks.each;
-		uint64_t rows = count * ticks;
+		uint32_t tick = 0, ticks = ticks_case(&c->now->ticks, c->now->of, first);
+		uint64_t rows = ticks_example(&c->now->ticks, c->now->of, first, count);
 		for (uint64_t k = 0; k < rows; k++) {
 			if (chunk.rows && chunk.rows + (whole && !k ? rows : 1) > c->job.row_capacity) {
 				chunk.slice = s->slices;
@@ -192,7 +192,11 @@ static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 			}
 			if (whole && !k)
 				begin[examples++] = chunk.rows;
-			push_case(c, first + k / ticks, (uint32_t)(k % ticks), ticks, k, rows);
+			push_case(c, first, tick, ticks, k, rows);
+			if (++tick == ticks && k + 1 < rows) {
+				tick = 0;
+				ticks = ticks_case(&c->now->ticks, c->now->of, ++first);
+			}
 			chunk.rows++;
 			if (whole)
 				begin[examples] = chunk.rows;

@@ -129,10 +129,10 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 /* Linear units that remember may learn to grow without bounds, and numbers that are none end a job. */
 static bool is_tame(Trial *t) { return side_test(&t->cpu, t->examples, NULL).error < 1e4 * (double)t->cases; }
 
-static void open_trial(Trial *t, uint64_t seed, uint32_t most)
+static void open_trial(Trial *t, uint64_t seed, uint32_t most, bool settles)
 {
 	*t = (Trial){ .cases = 0 };
-	draft(&t->t, seed, most, false);
+	draft_some(&t->t, seed, most, false, settles);
 	bool index = one_in(&t->t.d, 2);
 	side_open(&t->cpu, &target_cpu, t->t.text, (Way){ .isa = best_isa(), .threads = 1, .batch = BATCH_ALL });
 	side_open(&t->cuda, &target_cuda, t->t.text,
@@ -151,7 +151,7 @@ static void open_trial(Trial *t, uint64_t seed, uint32_t most)
 	side_take(&t->cuda, &t->c);
 }
 
-static void agree(uint64_t seed, uint32_t most)
+static void agree(uint64_t seed, uint32_t most, bool settles)
 {
 	static Trial t;
 	char how[32];
@@ -159,7 +159,7 @@ static void agree(uint64_t seed, uint32_t most)
 	snprintf(how, sizeof how, "emulate:%llu", (unsigned long long)seed);
 	if (!getenv("MICROPROP_TEST_GPU"))
 		setenv("MICROPROP_CUDA", how, 1);
-	open_trial(&t, seed, most);
+	open_trial(&t, seed, most, settles);
 	same_outputs(&t);
 	same_update(&t, (Batch){ .count = t.examples }, 1);
 	same_update(&t, (Batch){ .example = t.order, .count = 1 + t.examples / 2 }, 2);
@@ -177,23 +177,36 @@ static void agree(uint64_t seed, uint32_t most)
 }
 
 /* MICROPROP_NETWORKS=N: N more. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. */
-static void random_networks_agree(void **state)
+static void agree_all(bool settles)
 {
-	(void)state;
 	static const uint32_t sizes[] = { 6, 20, 6, 40, 3 };
 	const char *more = getenv("MICROPROP_NETWORKS"), *first = getenv("MICROPROP_SEED");
 	uint64_t start = first ? strtoull(first, NULL, 10) : 1;
 	for (uint64_t seed = start; seed < start + WANTED + (more ? strtoull(more, NULL, 10) : 0); seed++) {
 		if (getenv("MICROPROP_LOUD"))
 			print_message("network %llu\n", (unsigned long long)seed);
-		agree(seed, sizes[seed % COUNT(sizes)]);
+		agree(seed, sizes[seed % COUNT(sizes)], settles);
 	}
+}
+
+static void random_networks_agree(void **state)
+{
+	(void)state;
+	agree_all(false);
+}
+
+/* Also where the data states the ticks of each case. */
+static void settling_networks_agree(void **state)
+{
+	(void)state;
+	agree_all(true);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_networks_agree),
+		cmocka_unit_test(settling_networks_agree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
