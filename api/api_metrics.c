@@ -119,7 +119,8 @@ static void reactions_find(Run *r, Measurement *k)
 {
 	Ctx *cx = &r->cx;
 	const Data *d = k->data;
-	uint32_t ticks = ticks_make(r->net, &r->opt).each, n = k->groups + 1;
+	TickPlan plan = ticks_make(r->net, &r->opt);
+	uint32_t ticks = ticks_longest(&plan, d), n = k->groups + 1;
 	k->tick = NEW(&cx->keep, d->cases * n, uint32_t);
 	double *out = NEW(&cx->scratch, d->cases * d->targets, double);
 	uint8_t *within = NEW(&cx->scratch, d->cases, uint8_t);

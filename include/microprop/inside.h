@@ -10,11 +10,11 @@ extern "C" {
 #endif
 
 /* Activations of any group for every case of data, [cases * units of the group], at a tick of a settling network, from
- * 1, or 0: at its last: inputs as the network gets them, contexts as they were when the case was computed. Targets of
- * the data are ignored and need not fit. */
+ * 1, or 0: at its last: inputs as the network gets them, contexts as they were when the case was computed. NaN
+ * for cases that have fewer ticks. Targets of the data are ignored and need not fit. */
 MP_API mp_status mp_run_activations(mp_run *run, const mp_data *data, const char *group, uint32_t tick,
                                     double *activations);
-MP_API uint32_t mp_run_get_ticks(const mp_run *run); /* of a case; 1: the network does not settle */
+MP_API uint32_t mp_run_get_ticks(const mp_run *run); /* of a case, unless the data says; 1: it does not settle */
 /* A matrix as a float64 npy file. */
 MP_API mp_status mp_run_write_matrix(mp_run *run, const char *path, const double *values, uint64_t rows,
                                      uint64_t columns);

@@ -45,7 +45,8 @@ static void worker_make(Ctx *own, void *arg)
 	Caps caps;
 	k->opt = *s->opt;
 	k->opt.threads = 1;
-	k->opt.targets_from = k->opt.ticks * k->opt.intervals; /* only the last tick is measured */
+	if (s->net->settles && !s->data->ticks) /* only the last tick is measured */
+		k->opt.targets_from = k->opt.ticks * k->opt.intervals;
 	s->target->caps(&caps);
 	k->program = s->target->compile(own, plan_make(own, s->net, &caps), &k->opt);
 	k->net.w = NEW(&own->keep, s->net->links, double);
@@ -65,7 +66,8 @@ static void pool_make(Ctx *own, void *arg)
 	d->pool = pool_new(own, d->threads);
 }
 
-/* Where outputs are removed, and on targets that give no tallies of cases: of the outputs of the last tick. */
+/* Where outputs are removed, cases differ in their ticks, or the target gives no tallies of cases: by the outputs of
+ * the last tick. */
 static void score(Worker *k)
 {
 	const Data *data = k->all->s->data;
@@ -103,7 +105,8 @@ static void worker_run(Ctx *own, void *arg)
 		memset(k->net.silent, 0, s->net->outputs);
 		d->n.damage(d->n.arg, i, &k->net);
 		s->target->set(k->program, 0, 0, ALL_LINKS, k->net.w);
-		bool by_target = can_watch && !memchr(k->net.silent, 1, s->net->outputs);
+		bool by_target =
+			can_watch && !memchr(k->net.silent, 1, s->net->outputs) && !(s->net->settles && s->data->ticks);
 		memset(k->one, 0, s->data->cases * sizeof *k->one);
 		if (can_watch)
 			s->target->watch->cases(k->program, by_target ? k->one : NULL);

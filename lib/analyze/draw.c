@@ -275,7 +275,8 @@ void activations_study(const Subject *s, int argc, const char *const *argv, Buf 
 		run_example(net, d, f.number - 1, &first, &count);
 	else
 		first = f.number - 1;
-	uint32_t ticks = ticks_make(net, s->opt).each, width;
+	TickPlan plan = ticks_make(net, s->opt);
+	uint32_t ticks = ticks_case(&plan, d, first), width;
 	count = sequence ? count : d->cases - first;
 	width = net->settles ? ticks : (uint32_t)min_u64(count, sequence ? MOST_SIDE : SHOWN_CASES);
 	double *all = NEW(a, d->cases * g->size, double), *v = NEW(a, (size_t)width * g->size, double);

@@ -92,6 +92,7 @@ typedef struct TickPlan {
 TickPlan ticks_make(const Net *net, const Options *o);
 uint64_t ticks_example(const TickPlan *t, const Data *d, uint64_t first, uint64_t count); /* of some cases */
 uint32_t ticks_case(const TickPlan *t, const Data *d, uint64_t i);
+uint32_t ticks_longest(const TickPlan *t, const Data *d); /* of any case */
 /* Do errors flow from the step after `step` to this one? */
 static inline bool ticks_carry(const TickPlan *t, uint64_t step) { return !t->block || (step + 1) % t->block; }
 bool ticks_constant(const TickPlan *t, const Data *d);       /* inputs last as long as their cases */
@@ -182,7 +183,8 @@ typedef struct SimulatorHooks {                  /* a simulated machine */
 /* What evaluate gives besides outputs and the tally of all cases. */
 typedef struct WatchHooks {
 	/* From now on `out` of evaluate takes the activations of these units, none of them an input, at this tick of each
-	 * case, counted from 0, in place of the outputs; count 0: the outputs again. */
+	 * case, counted from 0, in place of the outputs; count 0: the outputs again. Nothing is written for cases that
+	 * have fewer ticks. */
 	void (*units)(Program *p, Span units, uint32_t tick);
 	/* * From now on evaluate also adds the tally of each case to tally[case]; NULL: no longer. */
 	void (*cases)(Program *p, Tally *tally);

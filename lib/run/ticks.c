@@ -30,6 +30,16 @@ uint64_t ticks_example(const TickPlan *t, const Data *d, uint64_t first, uint64_
 	return ticks;
 }
 
+uint32_t ticks_longest(const TickPlan *t, const Data *d)
+{
+	uint32_t most = 0;
+	if (!t->settles || !d->ticks)
+		return t->each;
+	for (uint64_t i = 0; i < d->cases; i++)
+		most = max_u32(most, ticks_case(t, d, i));
+	return most;
+}
+
 bool ticks_constant(const TickPlan *t, const Data *d)
 {
 	return t->inputs_end == UINT32_MAX || (!d->ticks && t->inputs_end >= t->each);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The error of a network on data, and its outputs, without training. */
+#include <math.h>
+
 #include "loop.h"
 
 void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
@@ -41,16 +43,18 @@ static void watch_over(void *run)
 }
 
 /* Inputs are those of the data, as the network gets them: a target need not keep them. */
-static void take_inputs(Run *r, const Data *seen, const Group *g, bool on, double *out)
+static void take_inputs(Run *r, const Data *seen, const Group *g, uint32_t tick, double *out)
 {
 	float *x = NEW(&r->cx.scratch, seen->inputs, float);
+	TickPlan ticks = ticks_make(r->net, &r->opt);
 	uint32_t first = 0;
 	for (const Group *h = r->net->group; h < g; h++)
 		first += h->role == ROLE_INPUT ? h->size : 0;
-	for (uint64_t i = 0; i < seen->cases; i++) {
+	for (uint64_t i = 0; i < seen->cases; i++, out += g->size) {
+		uint32_t last = ticks_case(&ticks, seen, i) - 1, at = tick == LAST_TICK ? last : tick;
 		data_x(seen, i, x);
-		for (uint32_t k = 0; k < g->size; k++)
-			*out++ = on ? (double)x[first + k] : 0;
+		for (uint32_t k = 0; at <= last && k < g->size; k++)
+			out[k] = at < ticks.inputs_end ? (double)x[first + k] : 0;
 	}
 }
 
@@ -58,15 +62,17 @@ void run_activations(Run *r, const Data *data, const Group *g, uint32_t tick, do
 {
 	Ctx *cx = &r->cx;
 	TickPlan ticks = ticks_make(r->net, &r->opt);
-	if (tick != LAST_TICK && tick >= ticks.each)
+	uint32_t most = ticks_longest(&ticks, data);
+	if (tick != LAST_TICK && tick >= most)
 		fail(cx, MP_BAD_INPUT, "ticks count from 1; see them with: microprop show",
-		     "there is no tick %llu: a case of %s has %u tick%s", tick + 1ull, r->net->name, ticks.each,
-		     ticks.each == 1 ? "" : "s");
+		     "there is no tick %llu: a case of %s has %s%u tick%s", tick + 1ull, r->net->name,
+		     data->ticks && ticks.settles ? "at most " : "", most, most == 1 ? "" : "s");
+	for (uint64_t i = 0; tick != LAST_TICK && i < data->cases * g->size; i++)
+		out[i] = (double)NAN;
 	if (g->role == ROLE_INPUT) {
 		check_idle(r);
 		run_check_data(cx, r->net, data, false);
-		bool on = (tick == LAST_TICK ? ticks.each - 1 : tick) < ticks.inputs_end;
-		take_inputs(r, data_scaled(r, data), g, on, out);
+		take_inputs(r, data_scaled(r, data), g, tick, out);
 		return;
 	}
 	run_start(r);

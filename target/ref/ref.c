@@ -551,14 +551,14 @@ static Status ref_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 	return MP_OK;
 }
 
-/* Outputs, or what is watched, of the t-th case of the example; returns the place for the next. */
-static double *take_result(const Program *p, uint64_t t, double *out)
-{
-	const Net *net = p->net;
-	uint32_t count = p->watched.count ? p->watched.count : net->outputs;
+static uint32_t result_count(const Program *p) { return p->watched.count ? p->watched.count : p->net->outputs; }
 
-	memcpy(out, p->watched.count ? p->out + t * net->units + p->watched.first : p->o, count * sizeof *out);
-	return out + count;
+/* Outputs, or what is watched, of step t. */
+static void take_result(const Program *p, uint64_t t, double *out)
+{
+	const double *from = p->watched.count ? p->out + t * p->net->units + p->watched.first : p->o;
+
+	memcpy(out, from, result_count(p) * sizeof *out);
 }
 
 static void ref_watch(Program *p, Span units, uint32_t tick)
@@ -585,7 +585,9 @@ static double *test_example(Program *p, uint64_t example, double *out, Tally *ta
 		if (p->watched_cases)
 			score(p, t, &p->watched_cases[p->place[t].at]);
 		if (out && gives_result(p, &p->place[t]))
-			out = take_result(p, t, out);
+			take_result(p, t, out);
+		if (out && p->place[t].last)
+			out += result_count(p);
 	}
 	return out;
 }

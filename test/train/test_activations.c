@@ -150,6 +150,18 @@ static void ticks_can_be_watched(void **state)
 	}
 	assert_memory_equal(before, last, f.cases * g->size * sizeof *last);
 	assert_int_equal(mp_run_activations(cpu, f.data, "sound", 6, a), MP_BAD_INPUT);
+	uint32_t ticks[80] = { [3] = 7, [5] = 2 }; /* others as the options say */
+	memcpy(b, last, f.cases * g->size * sizeof *b);
+	f.data->data->ticks = ticks;
+	for (uint32_t tick = 0; tick <= 7; tick++) {
+		assert_int_equal(mp_run_activations(cpu, f.data, "sound", tick, a), MP_OK);
+		assert_int_equal(mp_run_activations(ref, f.data, "sound", tick, b), MP_OK);
+		for (uint64_t i = 0; i < f.cases * g->size; i++) {
+			uint64_t one = i / g->size;
+			bool has = tick <= (one == 3 ? 7 : one == 5 ? 2 : 5);
+			assert_true(has ? fabs(a[i] - b[i]) < 1e-5 : isnan(a[i]) && isnan(b[i]));
+		}
+	}
 	free(last), free(before), free(a), free(b);
 	mp_run_close(cpu), mp_run_close(ref), mp_data_close(f.data), mp_net_close(f.net);
 }
