@@ -4,10 +4,11 @@
 #include "ranks.h"
 
 extern const Target target_cpu, target_ref, target_cuda, target_gf11;
-extern const OptionTable cpu_options, gf11_options;
+extern const OptionTable cpu_options, cuda_options, gf11_options;
 
 const Target *const target_table[] = { &target_cpu, &target_ref, &target_cuda, &target_gf11, NULL };
-const OptionTable *const option_tables[] = { &general_options, &gf11_options, &cpu_options, &ranks_options, NULL };
+const OptionTable *const option_tables[] = { &general_options, &gf11_options,  &cpu_options,
+	                                         &cuda_options,    &ranks_options, NULL };
 
 void cpu_describe(Ctx *cx, Buf *json);
 

@@ -368,7 +368,7 @@ static void roff_page(void)
 		".TP\n.B LC_ALL, LC_CTYPE, LANG\n"
 		"In a UTF\\-8 locale curves are drawn in braille dots, elsewhere in ASCII.\n"
 		".TP\n.B MICROPROP_ISA\nKernels of target cpu: generic, avx2, avx512 or amx. Default: the best there are.\n"
-		".TP\n.B MICROPROP_CUDA_DEVICE\nThe GPU of target cuda, a number from 0. Default: 0.\n"
+		".TP\n.B MICROPROP_CUDA_DEVICE\nThe GPU of target cuda, a number from 0, where \\-\\-device is not given.\n"
 		".TP\n.B MICROPROP_PIN\n0: threads are not bound to cores. Default: they are, if there is one for every core.");
 	puts(".SH FILES\nThe folder of \\fBtrain \\-\\-run\\fR holds");
 	for (size_t i = 0; i < COUNT(files); i++) {

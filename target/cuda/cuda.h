@@ -11,11 +11,21 @@
 #include "job.h"
 #include "target.h"
 
+/* ---- options.c: options of this target ---------------------------------------------------------- */
+
+typedef struct CudaOptions {
+#include "option_fields.inc"
+#include "options.def"
+} CudaOptions;
+extern const OptionTable cuda_options;
+static inline CudaOptions *cuda_own(const Options *o) { return options_of(o, &cuda_options); }
+
 /* ---- gpu.c, driver.c, emulate.c: a GPU, or its emulation ------------------------------------ */
 
 typedef struct Driver Driver;
 typedef struct Gpu {
 	Ctx *cx;        /* of its messages */
+	int64_t device; /* number of the GPU */
 	Driver *driver; /* NULL: emulated, */
 	uint64_t seed;  /* with this order of threads */
 	char name[128];
@@ -25,7 +35,7 @@ typedef struct Gpu {
 	uint32_t rows, sums; /* of a chunk; leaves whose sums are kept at the same time, a power of two */
 	uint64_t memory;     /* bytes */
 } Gpu;
-Gpu *gpu_open(Ctx *cx); /* fails if there is none; closed with cx->keep */
+Gpu *gpu_open(Ctx *cx, int64_t device); /* fails if there is none; closed with cx->keep */
 
 /* Memory of a device, freed at once. */
 typedef struct DeviceMemory {

@@ -129,18 +129,18 @@ static int attribute(const Driver *d, int which)
 	return value;
 }
 
-/* MICROPROP_CUDA_DEVICE is a number from 0. */
+/* Option device, or MICROPROP_CUDA_DEVICE where it is not set. */
 static void choose_device(Driver *d)
 {
 	Gpu *m = d->gpu;
 	const char *wanted = getenv("MICROPROP_CUDA_DEVICE");
-	int count = 0, number = wanted ? atoi(wanted) : 0;
+	int count = 0, number = m->device || !wanted ? (int)m->device : atoi(wanted);
 	size_t bytes = 0;
 
 	if (d->call.init(0) || d->call.count(&count) || !count)
 		no_gpu(m, "there is no NVIDIA GPU here");
 	if (number < 0 || number >= count || d->call.get(&d->device, number))
-		no_gpu(m, "MICROPROP_CUDA_DEVICE is not the number of a GPU here");
+		no_gpu(m, "--device, or MICROPROP_CUDA_DEVICE, is not the number of a GPU here");
 	check(d, d->call.name(m->name, sizeof m->name, d->device), "name");
 	if (attribute(d, ATTRIBUTE_MAJOR) < OLDEST_MAJOR || !attribute(d, ATTRIBUTE_COOPERATIVE))
 		no_gpu(m, "the GPU is too old: compute capability 8.0 or later is needed");

@@ -29,11 +29,12 @@ static bool is_small(void)
 	return how && strcmp(how, "small") == 0;
 }
 
-Gpu *gpu_open(Ctx *cx)
+Gpu *gpu_open(Ctx *cx, int64_t device)
 {
 	Gpu *m = NEW(&cx->keep, 1, Gpu);
 
 	m->cx = cx;
+	m->device = device;
 	if (emulation(&m->seed)) {
 		strcpy(m->name, "emulation");
 		m->blocks = EMULATED_BLOCKS;

@@ -65,7 +65,7 @@ static void open_gpu(Ctx *cx, Cuda *c)
 {
 	if (c->gpu)
 		return;
-	Gpu *m = gpu_open(cx);
+	Gpu *m = gpu_open(cx, cuda_own(c->opt)->device);
 	c->weights.gpu = c->rows.gpu = c->calls.gpu = m;
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
 		c->bound[i].memory.gpu = m;
