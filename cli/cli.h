@@ -238,11 +238,24 @@ void waiting_end(void);
 void working_start(const char *name);
 void working_end(void);
 
+/* ---- inputs.c: files to be read ----------------------------------------------------------------- */
+
+int pipe_open(const char **path);   /* a pipe takes the place of standard input; *path becomes "-" */
+int input_spool(void);              /* standard input becomes a file that can be read twice */
+bool holds_table(const char *path); /* by its first bytes: a table, not a topology file; "-": spooled */
+int table_refuse(const Args *a);    /* EXIT_USAGE: a table stands where a model should, message shown */
+/* A file that is read must not be written: EXIT_USAGE if these are one, message shown. */
+int overwrite_check(const char *input, const char *output);
+int output_inputs_check(const Args *a, const char *output); /* against operands and options that name inputs */
+int input_outputs_check(const Args *a, const char *input);  /* against options that name outputs; NULL: none */
+
 /* ---- outputs.c: files to be written, checked before the work ------------------------------------ */
 
 /* What the option names, if it is given; EXIT_USAGE: it could not be written, message shown. */
-int output_check(Args *a, const char *option);             /* a file */
-int folder_output_check(Args *a, const char *option);      /* a folder, which may have to be made */
+int output_check(Args *a, const char *option);                        /* a file */
+int output_path_check(Args *a, const char *option, const char *path); /* path: also where it is not given */
+int model_output_check(Args *a, const char *path);    /* a file that is no model is overwritten with --force only */
+int folder_output_check(Args *a, const char *option); /* a folder, which may have to be made */
 const char *remedy_for(int reason, const char *otherwise); /* reason: errno; where the file itself is not the cause */
 
 /* A text file: printed into memory, then written as a whole or not at all. */

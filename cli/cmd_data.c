@@ -2,7 +2,6 @@
 /* data: describes a file or a built-in set, or writes it in another format, scaled or split. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -171,12 +170,6 @@ static const char *part_name(Args *a, const char *path, const char *part)
 	return name;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
-}
-
 /* Operands and options that fit together; names the files to write. */
 static int job_plan(Job *job)
 {
@@ -219,10 +212,8 @@ static int job_plan(Job *job)
 		job->in = name;
 	}
 	for (size_t i = 0; i < job->parts; i++)
-		if (!make && same_file(job->in, job->part[i].path)) {
-			complain("name another file", "%s would be overwritten: it is the file to read", job->part[i].path);
+		if (!make && overwrite_check(job->in, job->part[i].path))
 			return EXIT_USAGE;
-		}
 	if (job->parts == 2 && !strcmp(job->part[0].path, job->part[1].path)) {
 		complain("name two files", "both parts would go to %s", job->part[0].path);
 		return EXIT_USAGE;

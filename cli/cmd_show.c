@@ -248,7 +248,9 @@ static int show_resolve(Session *s)
 
 static int show_steps(Session *s, Args *a)
 {
-	int rc = session_net(s, a->operand[0]);
+	int rc = table_refuse(a);
+	if (!rc)
+		rc = session_net(s, a->operand[0]);
 	if (!rc)
 		rc = show_resolve(s);
 	if (rc)

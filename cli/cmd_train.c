@@ -28,7 +28,7 @@ static const Option file_options[] = {
 	{ "svg", "FILE", "draw the learning curve into this file" },
 	{ "keep", "N", "keep the last N checkpoints, older ones as FILE.1, FILE.2, ...; default 1" },
 	{ "no-save", NULL, "tables: do not save the model" },
-	{ "force", NULL, "tables: overwrite the model file" },
+	{ "force", NULL, "overwrite the model of a table, or with --save a file that is no safetensors file" },
 	{ "words-file", "FILE", "nettalk: take the words of this list, first pronunciation of each" },
 	{ "scale", "none|range|zscore",
 	  "scale inputs to 0..1 or to mean 0 and deviation 1, fitted on the training data; saved with the weights" },
@@ -165,11 +165,12 @@ static int train_check(Train *t)
 	}
 	if (!args_count(a, "words", &t->words))
 		return EXIT_USAGE;
-	int rc = t->speaks ? output_check(a, "save") : EXIT_DONE;
+	static const char *const outputs[] = { "save", "fault-log", "svg", "write-topo" };
+	int rc = EXIT_DONE;
+	for (size_t i = 0; !rc && t->speaks && i < COUNT(outputs); i++)
+		rc = output_check(a, outputs[i]);
 	if (rc == EXIT_DONE && t->speaks)
-		rc = output_check(a, "fault-log");
-	if (rc == EXIT_DONE && t->speaks)
-		rc = output_check(a, "svg");
+		rc = model_output_check(a, args_text(a, "save"));
 	if (rc == EXIT_DONE)
 		rc = epochs_check(&t->epochs, a);
 	return rc || !t->speaks ? rc : rundir_check(&t->dir, a);
@@ -223,12 +224,46 @@ static int train_table(Train *t)
 	return rc ? rc : train_table_open(&t->table, a, &t->s, name, test);
 }
 
+/* A topology file says itself what these options are about. */
+static int train_topology_check(const Args *a)
+{
+	static const char *const more[] = { "fold", "category" };
+	const char *name = NULL;
+	for (const Option *o = table_options; !name && o->name; o++)
+		name = args_text(a, o->name) ? o->name : NULL;
+	for (size_t i = 0; !name && i < COUNT(more); i++)
+		name = args_text(a, more[i]) ? more[i] : NULL;
+	if (!name)
+		return EXIT_DONE;
+	complain("leave it out, or train the table alone: microprop train TABLE",
+	         "--%s is for tables; here %s, a topology file, describes the network", name, a->operand[0]);
+	return EXIT_USAGE;
+}
+
+/* By its name or, if no other process has to agree, by its content. */
+static int train_is_table(Train *t, bool *table)
+{
+	const char **name = &t->args->operand[0];
+	*table = is_table(*name);
+	if (*table || is_example(*name) || ends_with(*name, ".topo") || mp_job_size(t->args->job) > 1)
+		return EXIT_DONE;
+	int rc = pipe_open(name);
+	if (!rc && !strcmp(*name, "-"))
+		rc = input_spool();
+	*table = !rc && holds_table(*name);
+	return rc;
+}
+
 static int train_net(Train *t)
 {
+	bool table;
+	int rc = train_is_table(t, &table);
+	if (rc || table)
+		return rc ? rc : train_table(t);
 	const char *name = t->args->operand[0];
-	if (is_table(name))
-		return train_table(t);
-	int rc = is_example(name) ? EXIT_DONE : train_file(t, &name);
+	rc = train_topology_check(t->args);
+	if (!rc && !is_example(name))
+		rc = train_file(t, &name);
 	return rc ? rc : session_net(&t->s, name);
 }
 
@@ -268,6 +303,8 @@ static int train_read(Train *t)
 		         "%s names no data to train on", t->args->operand[0]);
 		return EXIT_USAGE;
 	}
+	if (t->speaks && (input_outputs_check(t->args, t->data) || input_outputs_check(t->args, t->test)))
+		return EXIT_USAGE;
 	mp_data_options main_file, test_file;
 	if (!session_reading(t->args, true, &main_file) || !session_reading(t->args, false, &test_file))
 		return EXIT_USAGE;
@@ -499,7 +536,8 @@ static void result_table(const Train *t, const mp_report *r)
 	const mp_net_info *net = mp_net_get_info(t->s.net);
 	show(stdout, "%s on %s: %s, %s\n\n", net->name, r->target, format_things(r->connections, "connection").s,
 	     format_things(r->cases, "case").s);
-	show(stdout, "%-12s %12s%s\n", "", "train", r->tested ? "         test" : "");
+	show(stdout, "%-12s %12s%s\n", t->metrics && t->s.test ? "last epoch" : "", "train",
+	     r->tested ? "         test" : "");
 	result_row(r, "error", format_real, r->error, r->test_error);
 	if (!t->metrics) {
 		result_row(r, "total error", format_real, r->total_error, r->test_total_error);
@@ -510,16 +548,19 @@ static void result_table(const Train *t, const mp_report *r)
 		result_row(r, "within", format_share, r->within, r->test_within);
 	}
 	if (t->metrics) {
-		show(stdout, "\n%s\n",
-		     t->table.held_out ? "on the rows held out, with the weights of the best epoch:" : "on all rows:");
+		show(stdout, "\non %s%s:\n",
+		     !t->table.held_out ? "all rows"
+		     : t->test          ? t->test
+		                        : "the rows held out",
+		     t->table.held_out ? ", with the weights of the best epoch" : "");
 		metrics_show(t->s.run, t->metrics);
 		if (t->table.folds)
 			show(stdout, "\n%u folds: %s %s, standard deviation %s\n", t->table.folds,
 			     isnan(t->metrics->r2) ? "accuracy" : "R2", format_real(t->table.fold_mean).s,
 			     format_real(t->table.fold_sd).s);
 		if (t->restarts)
-			show(stdout, "\nbest of %s on the rows held out: seed %llu\n", format_things(t->restarts, "seed").s,
-			     (unsigned long long)t->table.seed);
+			show(stdout, "\nbest of %s on the rows %s: seed %llu\n", format_things(t->restarts, "seed").s,
+			     t->table.held_out ? "held out" : "it was trained on", (unsigned long long)t->table.seed);
 	}
 	show(stdout, "\n%s after %s, %s\n", why_stopped(r), format_things(r->epoch, "epoch").s,
 	     format_things(r->updates, "update").s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Output files, checked before the work starts for what would only fail at its end: a folder that does not exist or
- * cannot be written, a folder in place of a file, standard output that carries the result.  Also text files that are
- * written as a whole. */
+ * cannot be written, a folder in place of a file, standard output that carries the result; and for what must not
+ * happen: a file that is read, or is no model, in place of a model.  Also text files that are written as a whole. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -61,8 +61,11 @@ static bool is_standard_output(const char *path, const struct stat *st)
 int output_check(Args *a, const char *option)
 {
 	const char *path = args_text(a, option);
-	if (!path)
-		return EXIT_DONE;
+	return path ? output_path_check(a, option, path) : EXIT_DONE;
+}
+
+int output_path_check(Args *a, const char *option, const char *path)
+{
 	struct stat st;
 	char real[PATH_MAX];
 	bool exists = stat(path, &st) == 0;
@@ -78,8 +81,27 @@ int output_check(Args *a, const char *option)
 		return refuse(option, path, "choose another file, or make this one writable", errno);
 	if (exists && !S_ISREG(st.st_mode))
 		return EXIT_DONE; /* devices and pipes are written as they are */
+	if (exists && output_inputs_check(a, path))
+		return EXIT_USAGE;
 	const char *place = exists && realpath(path, real) ? real : path;
 	return folder_check(option, path, folder_of(args_copy(a, place)));
+}
+
+/* Safetensors: eight bytes of length, then a JSON object. */
+int model_output_check(Args *a, const char *path)
+{
+	char head[9];
+	struct stat st;
+	if (!path || args_flag(a, "force") || stat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size)
+		return EXIT_DONE;
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+	if (f)
+		fclose(f);
+	if (n == sizeof head && head[8] == '{')
+		return EXIT_DONE;
+	complain("name another file, or overwrite this one with --force", "--save: %s is no safetensors file", path);
+	return EXIT_USAGE;
 }
 
 int folder_output_check(Args *a, const char *option)

@@ -182,7 +182,9 @@ int session_resolve(Session *s, const mp_data *data, const char *weights)
 
 int session_weights(Session *s, const Args *a, mp_data_options *reading, const char **data)
 {
-	int rc = session_net(s, a->operand[0]);
+	int rc = table_refuse(a);
+	if (!rc)
+		rc = session_net(s, a->operand[0]);
 	if (rc)
 		return rc;
 	bool model = mp_net_get_info(s->net)->model;
@@ -239,6 +241,8 @@ int session_cases(Session *s, const Args *a, const char *data, mp_data_options *
 		complain(usage, "%s names no data to test on", a->operand[0]);
 		return EXIT_USAGE;
 	}
+	if (input_outputs_check(a, data))
+		return EXIT_USAGE;
 	session_reading_file(net->test_options, net->test, data, reading);
 	session_reading_file(net->data_options, net->data, data, reading);
 	reading->scale = NULL; /* the weights have theirs */

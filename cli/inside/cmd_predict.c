@@ -77,59 +77,6 @@ static int cases_open(Session *s, const char *path, const mp_data_options *readi
 	return session_data_for(s, path, reading); /* for its messages */
 }
 
-/* A pipe takes the place of standard input; *path becomes "-". */
-static int pipe_open(const char **path)
-{
-	struct stat st;
-	if (!strcmp(*path, "-") || stat(*path, &st) || !S_ISFIFO(st.st_mode))
-		return EXIT_DONE;
-	waiting_start(*path);
-	int fd = open(*path, O_RDONLY | O_CLOEXEC);
-	waiting_end();
-	if (fd < 0 || dup2(fd, STDIN_FILENO) < 0) {
-		complain(NULL, "cannot open %s: %s", *path, strerror(errno));
-		return EXIT_USAGE;
-	}
-	close(fd);
-	*path = "-";
-	return EXIT_DONE;
-}
-
-/* Standard input becomes a file that can be read twice. */
-static int input_spool(void)
-{
-	char block[65536];
-	struct stat st;
-	bool device = fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) && !isatty(STDIN_FILENO);
-	/* what the library would not read is not copied either */
-	uint64_t limit = device ? 1 << 26 : (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2,
-			 all = 0;
-	FILE *f = tmpfile();
-	ssize_t n = 0;
-	bool failed = !f;
-	waiting_start("-");
-	while (f && !failed && all <= limit && (n = read(STDIN_FILENO, block, sizeof block)) > 0) {
-		failed = fwrite(block, 1, (size_t)n, f) != (size_t)n;
-		all += (uint64_t)n;
-	}
-	waiting_end();
-	if (f && all > limit) {
-		fclose(f);
-		complain("save it to a file and name that", "standard input has more than %llu bytes",
-		         (unsigned long long)limit);
-		return EXIT_USAGE;
-	}
-	failed = !f || failed || n < 0 || fflush(f) || dup2(fileno(f), STDIN_FILENO) < 0;
-	failed = failed || lseek(STDIN_FILENO, 0, SEEK_SET) < 0;
-	int error = errno;
-	if (f)
-		fclose(f);
-	if (failed)
-		complain("check that the folder for temporary files (/tmp) has free space", "cannot read standard input: %s",
-		         strerror(error));
-	return failed ? EXIT_FAILED : EXIT_DONE;
-}
-
 typedef struct Table {
 	mp_data *data;
 	const double *outputs;

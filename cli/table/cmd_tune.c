@@ -88,7 +88,8 @@ static int tune_check(Tune *t)
 	t->quiet = args_flag(a, "quiet");
 	t->s.progress = tune_progress;
 	t->s.user = t;
-	return table_model_file(a, a->operand[0], &t->model);
+	int rc = output_check(a, "log");
+	return rc ? rc : table_model_file(a, a->operand[0], &t->model);
 }
 
 /* ---- the model: one network, or several as one ---- */

@@ -71,13 +71,20 @@ int table_model_file(Args *a, const char *path, const char **file)
 		complain("leave one of them out", "--save and --no-save exclude each other");
 		return EXIT_USAGE;
 	}
+	if (!save && !strcmp(path, "-")) {
+		complain("name it with --save, or keep nothing with --no-save", "the model of standard input has no name");
+		return EXIT_USAGE;
+	}
 	*file = save ? save : model_name(a, path);
 	if (!save && !args_flag(a, "force") && !access(*file, F_OK)) {
 		complain("overwrite it with --force, choose another with --save, or keep nothing with --no-save",
 		         "%s exists already", *file);
 		return EXIT_USAGE;
 	}
-	return EXIT_DONE;
+	if (mp_job_rank(a->job) > 0) /* rank 0 writes it */
+		return EXIT_DONE;
+	int rc = output_path_check(a, "save", *file);
+	return rc ? rc : model_output_check(a, *file);
 }
 
 static int write_topology(const char *path, const char *text)
@@ -112,15 +119,19 @@ static int table_net(TableRun *t, Args *a, Session *s, const char *file)
 	return rc;
 }
 
-static void table_say(const TableRun *t, const Session *s, double share)
+static void table_say(const TableRun *t, const Session *s, const char *test)
 {
 	const mp_table_info *info = mp_table_get_info(t->table);
 	const mp_net_info *net = mp_net_get_info(s->net);
 	show_lines(stderr, info->decisions, strlen(info->decisions));
-	if (t->held_out)
+	if (t->held_out && test)
+		show(stderr, "held out: %s of %s, for early stopping and for the figures below; change with --test\n",
+		     format_things(t->held_out, "row").s, test);
+	else if (t->held_out)
 		show(stderr,
-		     "held out: %s of %s (%g %%), for early stopping and for the figures below; change with --holdout\n",
-		     format_things(t->held_out, "row").s, format_count(info->rows).s, share * 100);
+		     "held out: %s of %s (%.3g %%), for early stopping and for the figures below; change with --holdout\n",
+		     format_things(t->held_out, "row").s, format_count(info->rows).s,
+		     100.0 * (double)t->held_out / (double)info->rows);
 	else
 		show(stderr, "held out: nothing, so that the figures are those of the training data\n");
 	show(stderr, "network:");
@@ -324,6 +335,6 @@ int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const c
 	if (!rc)
 		rc = table_net(t, a, s, args_text(a, "write-topo"));
 	if (!rc && !args_flag(a, "quiet") && !args_flag(a, "json"))
-		table_say(t, s, share);
+		table_say(t, s, test);
 	return rc;
 }
