@@ -239,7 +239,7 @@ typedef struct mp_option {
 	size_t size;
 	const char *name;
 	mp_option_type type;
-	const char *owner;          /* "general", "ranks", or the target it is for: "cpu", "gf11" */
+	const char *owner;          /* "general", "ranks", or the target it is for: "cpu", "cuda", "gf11" */
 	const char *default_value;  /* as text, of the newest set of defaults */
 	double min, max;            /* int, real: the range; an int whose argument begins with "all" also takes that word */
 	const char *const *choices; /* choice: the names, ends with NULL; else NULL */

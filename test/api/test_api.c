@@ -358,7 +358,7 @@ static bool has(const char *const *list, const char *word)
 static void options_describe_themselves(void **state)
 {
 	(void)state;
-	static const char *const owners[] = { "general", "gf11", "cpu", "ranks", NULL };
+	static const char *const owners[] = { "general", "gf11", "cpu", "cuda", "ranks", NULL };
 	const mp_option *o;
 	for (size_t i = 0; (o = mp_option_at(i)); i++) {
 		assert_true(o->size == sizeof *o && *o->name && *o->help && has(owners, o->owner));
