@@ -382,7 +382,7 @@ static void the_build_describes_itself(void **state)
 	ctx_init(&cx, NULL);
 	Buf out = { .arena = &cx.keep };
 	assert_int_equal(mp_build_describe(collect, &out), MP_OK);
-	assert_non_null(strstr(out.s, "\"targets\": [\"cpu\", \"ref\", \"gf11\"]"));
+	assert_non_null(strstr(out.s, "\"targets\": [\"cpu\", \"ref\", \"cuda\", \"gf11\"]"));
 	assert_non_null(strstr(out.s, "\"isas\": [\"generic\""));
 	ctx_free(&cx);
 }
