@@ -155,7 +155,7 @@ static Status verify_tables(Guard *g)
 {
 	const GuardHooks *hooks = g->r->target->guard;
 	const char *mismatch = tables_mismatch(&g->tables, &g->count.repaired);
-	uint64_t ones = hooks->mend ? hooks->mend(g->r->program) : 0;
+	uint64_t ones = hooks->tables ? hooks->tables(g->r->program, NULL, NULL) : 0;
 	g->count.repaired += ones;
 	if (mismatch || ones)
 		return guard_fault(g, &g->count.tables, SNAPSHOT_PREVIOUS,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of a guard share: state and snapshots (state.c), checksums of data (data.c), leaves that two ranks
- * compute (ranks.c). */
+ * compute (ranks.c), memory that nothing writes to (tables.c), rollback (rollback.c). */
 #ifndef PARTS_H
 #define PARTS_H
 

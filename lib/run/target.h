@@ -159,11 +159,10 @@ typedef struct GuardHooks {                            /* detection of silent da
 	uint64_t (*recompute)(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt, int *core);
 	const Data *(*bound_data)(const Program *p);                            /* * as passes read it */
 	uint64_t (*checksum)(const Program *p, const void *at, uint64_t bytes); /* * checksum_of, faster */
+	/* * Calls fn, if not NULL, for all memory that nothing writes to while the data is bound. Sets constants right that
+	 * lie among memory that passes write to; returns how many were not. */
+	uint64_t (*tables)(Program *p, void (*fn)(void *arg, struct Region r), void *arg);
 	bool fused_checksums; /* apply computes Monitor.before and Monitor.after */
-	/* * Calls fn for all memory that nothing writes to while the bound data is. */
-	void (*tables)(Program *p, void (*fn)(void *arg, struct Region r), void *arg);
-	/* * Constants among memory that passes write to: sets them right; returns how many were not. */
-	uint64_t (*mend)(Program *p);
 } GuardHooks;
 
 typedef struct RestartHooks { /* many seeds at once */

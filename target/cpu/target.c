@@ -398,8 +398,11 @@ static void steps_block(void *arg, void *at, size_t bytes)
 	to->fn(to->arg, (Region){ "steps of the program", at, bytes });
 }
 
-static void cpu_tables(Program *p, void (*fn)(void *arg, Region r), void *arg)
+static uint64_t cpu_tables(Program *p, void (*fn)(void *arg, Region r), void *arg)
 {
+	uint64_t mended = rows_mend(p);
+	if (!fn)
+		return mended;
 	fn(arg, (Region){ "program", p, offsetof(Program, bounds) });
 	fn(arg, (Region){ "bound data", p->bound, sizeof *p->bound });
 	arena_walk(&p->bound->arena, steps_block, &(TableFn){ fn, arg });
@@ -409,6 +412,7 @@ static void cpu_tables(Program *p, void (*fn)(void *arg, Region r), void *arg)
 		if (s->half)
 			fn(arg, (Region){ "buffers of a thread", s->half, offsetof(HalfSpace, rows) });
 	}
+	return mended;
 }
 
 static const Data *cpu_bound_data(const Program *p) { return p->bound->data; }
@@ -433,7 +437,6 @@ static const GuardHooks guard_hooks = {
 	.checksum = cpu_checksum,
 	.fused_checksums = true,
 	.tables = cpu_tables,
-	.mend = rows_mend,
 };
 
 static const RestartHooks restart_hooks = { .run = cpu_restarts };

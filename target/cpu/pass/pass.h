@@ -229,7 +229,7 @@ void weights_drop(Ctx *cx, const Program *p, int which);
 void copies_drop(Ctx *cx, const Program *p); /* and the pending sum */
 uint32_t longest_row(const Layout *l);
 void space_take(Ctx *cx, Program *p, Bound *b); /* for the data of b; sets longest, chunk, team_rows */
-uint64_t rows_mend(Program *p);                 /* as GuardHooks.mend */
+uint64_t rows_mend(Program *p);                 /* constants set right, of GuardHooks.tables */
 
 /* ---- lower.c: the list of steps ----------------------------------------------------------------- */
 

@@ -324,8 +324,8 @@ static void errors_print(const CommandRun *c, const Table1 *t)
 	           "# mean absolute error of all 15 cells: %.1f %%; of the 12 not fitted: %.1f %%\n"
 	           "# from the text alone, bundles of %d weights: %.1f %% of the 12 (host-call %.0f, fitted to the same 3 "
 	           "cells);\n# %.1f %% of the 15 if host calls cost nothing\n"
-	           "# chosen with the table in sight: host-call (fitted to 3 cells of the tree), bundles of 720 weights, "
-	           "64 weights in an\n# update call of the tree, its DRAM moves apart: microprop gf11 calibrate "
+	           "# defaults chosen with the table in sight: host-call (fitted to 3 cells of the tree), bundles of 720 "
+	           "weights,\n# 64 weights in an update call of the tree, its DRAM moves apart: microprop gf11 calibrate "
 	           "--sensitivity\n",
 	           here.all, here.unfitted, BUNDLE_TEXT, text.unfitted, fit, none.all);
 	jw_real(c->json, "mean_abs_error_all_pct", "%.3f", here.all);
