@@ -214,8 +214,9 @@ typedef struct TableRun {
 	uint64_t fold_epochs[MOST_TABLE_FOLDS];                  /* the best epoch; 0: diverged */
 	bool refit;                                              /* the model is trained once more, on all rows */
 	uint64_t refit_epochs;                                   /* 0: that was not done */
-	bool (*stopped)(void);                                   /* by a signal; NULL: those end the program */
-	uint64_t seed;                                           /* with restarts: the best */
+	bool (*stopped)(void);                                   /* by a signal */
+	void (*watch)(mp_run *run);                              /* a signal stops this run from now on; NULL: none */
+	uint64_t seed, seeds;                                    /* with restarts: the best, and how many were trained */
 	const char *model;                                       /* file that the model is saved to; NULL: none */
 } TableRun;
 int after_table(const mp_table *table, mp_status status);
@@ -223,11 +224,12 @@ bool table_model(mp_run *run);   /* trained on a table without a topology file *
 bool is_table(const char *path); /* by its name: data, not a topology file */
 /* The file of the model, NULL with --no-save; refuses to overwrite one that was not named. */
 int table_model_file(Args *a, const char *path, const char **file);
-/* Opens the table, cuts it, makes a network for it; test: data to test on, NULL: rows are held out. */
-/* The seed of `count` whose network has the least error on the rows held out: t->seed. */
-int table_restarts(TableRun *t, Args *a, const Session *from, uint64_t count);
+/* The seed of `count` whose network has the least error on the rows held out: t->seed. After a signal net and run of
+ * `s` are those of the best so far. */
+int table_restarts(TableRun *t, Args *a, Session *s, uint64_t count);
 /* A network and a run for all rows, and for as many epochs as cross-validation found best. Without one: no run. */
 int table_refit(TableRun *t, Args *a, Session *all);
+/* Opens the table, cuts it, makes a network for it; test: data to test on, NULL: rows are held out. */
 int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const char *test);
 
 /* ---- waiting.c: a note where nothing comes ------------------------------------------------------- */
@@ -392,6 +394,7 @@ double wall_clock(void);
 void progress_start(Progress *p, bool quiet, bool asked, const char *time_limit); /* asked: off a terminal too */
 void progress_show(Progress *p, const mp_report *r);
 void progress_restarts(Progress *p, const mp_restarts *m); /* seeds instead of epochs */
+void progress_line(Progress *p, const char *line);         /* any other */
 void progress_end(Progress *p);                            /* clears the line */
 
 /* ---- curve.c: a learning curve drawn with characters -------------------------------------------- */

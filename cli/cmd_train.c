@@ -80,14 +80,24 @@ static const Example examples[] = {
 /* A signal handler has no other access to the run: the only global variables of the program. */
 static mp_run *volatile signal_run;
 static volatile sig_atomic_t signal_seen;
+static volatile sig_atomic_t signal_late; /* there is, or soon will be, something that is not to be lost */
 
 static void signal_stop(int number)
 {
-	if (signal_seen) /* the second one does not wait for the save */
+	if (signal_seen || !signal_late) /* the second one does not wait for the save */
 		_exit(128 + number);
 	signal_seen = number;
-	mp_run_stop(signal_run);
+	if (signal_run)
+		mp_run_stop(signal_run);
 }
+
+static void signal_watch(mp_run *run)
+{
+	signal_run = run;
+	signal_late = 1;
+}
+
+static bool stopped_by_signal(void) { return signal_seen != 0; }
 
 #define HEARTBEAT 0.2 /* seconds between heartbeats */
 
@@ -118,7 +128,7 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 	if (!t->failed && t->speaks)
 		t->failed = epochs_report(&t->epochs, run, r);
 	progress_show(&t->progress, r);
-	return t->failed;
+	return t->failed || signal_seen; /* the latter: it came before the training began */
 }
 
 static int train_tick(void *user, mp_run *run)
@@ -290,6 +300,16 @@ static int train_prepare(Train *t)
 	return rc;
 }
 
+/* Data of a topology file is numbers. */
+static void table_hint(const char *messages, const char *data)
+{
+	if (strstr(messages, "' is not a number, and '") || strstr(messages, "' is empty here"))
+		show(stderr,
+		     "note: with a topology file inputs are numbers; categories and missing values are encoded by: microprop "
+		     "train %s\n",
+		     data);
+}
+
 static int train_read(Train *t)
 {
 	if (t->table.table)
@@ -326,6 +346,8 @@ static int train_read(Train *t)
 	main_file.lenient = test_file.lenient = t->test != NULL; /* the two may be of different formats */
 	if (!rc)
 		rc = t->s.run ? session_data_for(&t->s, t->data, &main_file) : session_data(&t->s.data, t->data, &main_file);
+	if (rc == EXIT_USAGE && t->s.data)
+		table_hint(mp_data_messages(t->s.data), t->data);
 	if (rc || !t->test)
 		return rc;
 	test_file.like = t->s.data;
@@ -367,7 +389,10 @@ static int train_save(Train *t)
 	if (signal_seen && t->saved)
 		show(stderr, "stopped; saved to %s\n", t->saved);
 	else if (signal_seen)
-		show(stderr, "stopped; nothing saved, as neither --save nor --run was given\n");
+		show(stderr, "stopped; nothing saved, as %s was given\n",
+		     args_flag(t->args, "no-save") ? "--no-save" : "neither --save nor --run");
+	if (signal_seen && t->table.refit && !t->table.refit_epochs)
+		show(stderr, "the network was not trained once more on all rows\n");
 	return EXIT_DONE;
 }
 
@@ -449,6 +474,7 @@ static void result_json(const Train *t, const mp_report *r)
 		}
 		if (t->restarts) {
 			json_count(&j, "restarts", t->restarts);
+			json_count(&j, "restarts_done", t->table.seeds);
 			json_count(&j, "best_seed", t->table.seed);
 		}
 	}
@@ -559,7 +585,7 @@ static void result_table(const Train *t, const mp_report *r)
 			     isnan(t->metrics->r2) ? "accuracy" : "R2", format_real(t->table.fold_mean).s,
 			     format_real(t->table.fold_sd).s);
 		if (t->restarts)
-			show(stdout, "\nbest of %s on the rows %s: seed %llu\n", format_things(t->restarts, "seed").s,
+			show(stdout, "\nbest of %s on the rows %s: seed %llu\n", format_things(t->table.seeds, "seed").s,
 			     t->table.held_out ? "held out" : "it was trained on", (unsigned long long)t->table.seed);
 	}
 	show(stdout, "\n%s after %s, %s\n", why_stopped(r), format_things(r->epoch, "epoch").s,
@@ -623,23 +649,19 @@ static int train_measure(Train *t)
 	return after_run(t->s.run, mp_run_keep_metrics(t->s.run, t->s.run, t->s.test != NULL));
 }
 
-static bool stopped_by_signal(void) { return signal_seen != 0; }
-
 /* The model gets all rows, and the metrics of the network that was trained without those held out. */
 static int train_refit(Train *t)
 {
 	if (!t->table.refit || signal_seen || mp_run_get_report(t->s.run)->simulated_seconds > 0)
 		return EXIT_DONE;
-	uint32_t folds = t->table.folds;
-	t->table.stopped = stopped_by_signal;
 	int rc = table_refit(&t->table, t->args, &t->all);
 	if (rc || !t->table.refit_epochs)
 		return rc;
-	signal_run = t->all.run;
+	signal_watch(t->all.run);
 	mp_status status = signal_seen ? MP_STOPPED : mp_run_train(t->all.run, t->all.data, NULL, NULL, NULL);
+	signal_watch(NULL);
 	if (status != MP_OK) { /* it diverged, or a signal came: the network there is remains the model */
 		t->table.refit_epochs = 0;
-		t->table.folds = signal_seen ? folds : t->table.folds;
 		return EXIT_DONE;
 	}
 	return after_run(t->all.run, mp_run_keep_metrics(t->all.run, t->s.run, 1));
@@ -651,7 +673,7 @@ static int train_table_seed(Train *t)
 	char number[24];
 	int rc = table_restarts(&t->table, t->args, &t->s, t->restarts);
 	snprintf(number, sizeof number, "%llu", (unsigned long long)t->table.seed);
-	return rc ? rc : after_run(t->s.run, mp_run_set(t->s.run, "seed", number));
+	return rc || signal_seen ? rc : after_run(t->s.run, mp_run_set(t->s.run, "seed", number));
 }
 
 static void curve_add(void *f, const char *text, size_t len) { fwrite(text, 1, len, f); }
@@ -681,24 +703,31 @@ static int train_steps(Train *t)
 	if ((rc = train_check(t)) || (rc = train_agree(t)) || (rc = train_net(t)) || (rc = train_resolve(t)) ||
 	    (rc = train_prepare(t)) || (!t->s.data && (rc = train_read(t))) || (rc = train_folder(t)))
 		return rc;
-	if (t->table.table && t->restarts && (rc = train_table_seed(t)))
+	if (t->table.table && !signal_seen && t->restarts && (rc = train_table_seed(t)))
 		return rc;
+	bool searched = t->table.table && signal_seen; /* stopped in cross-validation, or while it searched a seed */
+	if (searched && !t->table.seeds) {
+		show(stderr, "stopped before the network was trained; nothing saved\n");
+		return train_done();
+	}
 	if ((rc = epochs_prepare(&t->epochs, a, &t->s)))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), args_text(a, "report") && t->speaks && !t->json,
 	               mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
-	signal_run = t->s.run;
-	signals_catch(signal_stop);
+	signal_watch(t->s.run);
 	bool watched = a->heartbeat >= 0;
 	t->ticked = wall_clock();
 	if (t->speaks && (t->dir.file || watched))
 		mp_run_on_tick(t->s.run, watched && t->dir.every > HEARTBEAT ? HEARTBEAT : t->dir.every, train_tick, t);
 	heartbeat_send(a->heartbeat);
-	mp_status status = t->restarts && !t->table.table ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts,
-	                                                                    train_restarts, train_report, t)
-	                                                  : mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
+	mp_status status = searched                         ? MP_STOPPED
+	                   : t->restarts && !t->table.table ? mp_run_restarts(t->s.run, t->s.data, t->s.test, t->restarts,
+	                                                                      train_restarts, train_report, t)
+	                                                    : mp_run_train(t->s.run, t->s.data, t->s.test, train_report, t);
 	progress_end(&t->progress);
+	if (t->table.table)
+		signal_watch(NULL);
 	if (t->failed) /* message shown already */
 		return t->failed;
 	rc = after_run(t->s.run, status);
@@ -724,7 +753,8 @@ static int train_steps(Train *t)
 
 static int train_run(Args *a)
 {
-	Train t = { .args = a };
+	Train t = { .args = a, .table = { .stopped = stopped_by_signal, .watch = signal_watch } };
+	signals_catch(signal_stop);
 	int rc = train_steps(&t), closed = rundir_close(&t.dir);
 	signals_default();
 	epochs_close(&t.epochs);

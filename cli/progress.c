@@ -54,6 +54,12 @@ static void line_show(Progress *p, const char *line)
 	fflush(stderr);
 }
 
+void progress_line(Progress *p, const char *line)
+{
+	if (p->on)
+		line_show(p, line);
+}
+
 void progress_restarts(Progress *p, const mp_restarts *m)
 {
 	char line[256];

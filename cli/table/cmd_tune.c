@@ -41,8 +41,22 @@ static const Example tune_examples[] = {
 	{ NULL, NULL },
 };
 
+/* A signal handler has no other access. */
+static volatile sig_atomic_t signal_seen;
+static volatile sig_atomic_t signal_late; /* the search has begun: what is found so far is saved */
+
+static void signal_stop(int number)
+{
+	if (signal_seen || !signal_late) /* the second one does not wait */
+		_exit(128 + number);
+	signal_seen = number;
+}
+
+static bool stopped_by_signal(void) { return signal_seen != 0; }
+
 typedef struct Tune {
 	Args *args;
+	Progress progress;
 	Search s;
 	uint64_t members; /* of the ensemble */
 	const char *model;
@@ -50,10 +64,21 @@ typedef struct Tune {
 	bool quiet;
 } Tune;
 
+static void tune_trial(void *user, const Search *s, uint32_t rung, uint32_t done, uint32_t of, double best)
+{
+	Tune *t = user;
+	char line[160];
+	snprintf(line, sizeof line, "rung %u: %s of %s trials, best %s %s", rung + 1, format_count(done).s,
+	         s->deadline > 0 && !rung ? "as many as there is time for" : format_count(of).s,
+	         s->regression ? "R2" : "accuracy", format_real(best).s);
+	progress_line(&t->progress, line);
+}
+
 static void tune_progress(void *user, const Search *s, uint32_t rung, uint32_t done, uint32_t of)
 {
-	const Tune *t = user;
+	Tune *t = user;
 	(void)of;
+	progress_end(&t->progress);
 	if (!t->quiet)
 		show(stderr, "rung %u: %s, best %s %s\n", rung + 1, format_things(done, "trial").s,
 		     s->regression ? "R2" : "accuracy", format_real(trial_score(s, &s->trial[0])).s);
@@ -86,7 +111,10 @@ static int tune_check(Tune *t)
 	t->s.threads = threads ? (uint32_t)threads : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 	t->s.deadline = seconds ? wall_clock() + limit * 0.6 : 0; /* later rungs take about as long as half the first */
 	t->quiet = args_flag(a, "quiet");
+	progress_start(&t->progress, t->quiet, false, NULL);
+	t->s.trial_done = tune_trial;
 	t->s.progress = tune_progress;
+	t->s.stopped = stopped_by_signal;
 	t->s.user = t;
 	int rc = output_check(a, "log");
 	return rc ? rc : table_model_file(a, a->operand[0], &t->model);
@@ -339,8 +367,17 @@ static int tune_steps(Tune *t)
 	}
 	if (!rc)
 		rc = search_begin(&t->s, t->args);
+	signal_late = 1;
 	if (!rc)
 		rc = search_run(&t->s, t->args);
+	if (!rc && !t->s.trials) {
+		show(stderr, "stopped before a trial was done; nothing saved\n");
+		return 128 + signal_seen;
+	}
+	t->members = t->members < t->s.trials ? t->members : t->s.trials;
+	if (!rc && signal_seen) /* a second signal does not wait for the model */
+		show(stderr, "stopped after %s; %s\n", format_things(t->s.trained, "network").s,
+		     t->model ? "the best so far is trained on all rows and saved" : "nothing is saved");
 	if (!rc)
 		rc = tune_model(t);
 	t->seconds = wall_clock() - began;
@@ -350,13 +387,15 @@ static int tune_steps(Tune *t)
 		result_json(t);
 	else
 		result_text(t);
-	return EXIT_DONE;
+	return signal_seen ? 128 + signal_seen : EXIT_DONE;
 }
 
 static int tune_run(Args *a)
 {
 	Tune t = { .args = a };
+	signals_catch(signal_stop);
 	int rc = tune_steps(&t);
+	signals_default();
 	search_end(&t.s);
 	return rc;
 }
@@ -371,7 +410,10 @@ const Command tune_command = {
 		"Tries random settings of a network (hidden layers, function, rule, rate, batch, decay) by cross-validation: "
 		"successive halving trains all of them for a few epochs, the best third for three times as many, and so on. "
 		"Then the best is trained on all rows and saved as a model. The result is the same for any number of threads. "
-		"With rule momentum the rate is ten times that of the list, divided by the batch.",
+		"With rule momentum the rate is ten times that of the list, divided by the batch.\n\n"
+		"Ctrl-C, SIGTERM and SIGHUP end the search; the best so far is trained on all rows and saved, and the exit "
+		"status "
+		"is 130, 143 or 129. A second signal ends it at once.",
 	.group = tune_groups,
 	.example = tune_examples,
 	.run = tune_run,

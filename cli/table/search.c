@@ -4,8 +4,8 @@
  * Trial n is drawn from the seed and n alone.  A rung trains every trial that is left on every fold for some epochs,
  * with early stopping; the best third goes on to the next rung with three times the epochs.  Networks of a rung are
  * independent: threads take them one by one, each network trains in one thread, results are stored by their place.  So
- * the outcome does not depend on the number of threads.  Results are logged; a search begun again takes those of the
- * log instead of training. */
+ * the outcome does not depend on the number of threads.  A trial is logged when all of its folds are done; a search
+ * begun again takes those of the log instead of training. */
 #include "search.h"
 
 #include <assert.h>
@@ -149,7 +149,14 @@ int trial_options(mp_run *run, const Trial *t, uint64_t seed, double epochs, boo
 	return EXIT_DONE;
 }
 
-/* Trains one trial on one fold; a network that diverges scores NaN. */
+static int evaluate_report(void *user, mp_run *run, const mp_report *r)
+{
+	const Search *s = user;
+	(void)run, (void)r;
+	return s->stopped();
+}
+
+/* Trains one trial on one fold; a network that diverges scores NaN. After a signal there is no score. */
 static int evaluate(Search *s, Trial *t, uint32_t fold, double epochs)
 {
 	const Fold *f = &s->fold[fold];
@@ -161,7 +168,7 @@ static int evaluate(Search *s, Trial *t, uint32_t fold, double epochs)
 	t->epochs[fold] = 0;
 	if (mp_net_parse(&net, text, "trial", NULL) == MP_OK && mp_run_new(&run, net, NULL) == MP_OK &&
 	    !trial_options(run, t, s->seed + t->number, epochs, true)) {
-		mp_status status = mp_run_train(run, f->train, f->test, NULL, NULL);
+		mp_status status = mp_run_train(run, f->train, f->test, evaluate_report, s);
 		rc = status == MP_NO_MEMORY ? EXIT_FAILED : EXIT_DONE;
 		const mp_metrics *m = NULL;
 		if (status == MP_OK && mp_run_use_best(run) == MP_OK && (m = mp_run_measure(run, f->test))) {
@@ -180,20 +187,45 @@ static int evaluate(Search *s, Trial *t, uint32_t fold, double epochs)
 typedef struct Rung {
 	Search *s;
 	Trial **pending;
-	uint32_t count;
+	atomic_uint *left; /* [count] folds of a pending trial that are not done */
+	uint32_t count, known;
 	double epochs;
 	uint32_t number;
-	atomic_uint next, done;
+	atomic_uint next;
 	atomic_uint end; /* no network from here on is trained: the time is over */
 	atomic_int failed;
+	pthread_mutex_t lock; /* of what follows, and of the log */
+	uint32_t done;        /* pending trials */
+	double best;          /* mean score */
 } Rung;
+
+/* Lines of a trial, one for each fold: "rung trial fold score loss epochs". */
+static void trial_log(FILE *f, const Search *s, const Trial *t)
+{
+	for (uint32_t i = 0; i < s->folds; i++)
+		fprintf(f, "%u %u %u %.17g %.17g %.17g\n", t->rung, t->number, i, t->score[i], t->loss[i], t->epochs[i]);
+	fflush(f);
+}
+
+static void trial_end(Rung *r, const Trial *t)
+{
+	Search *s = r->s;
+	pthread_mutex_lock(&r->lock);
+	if (s->log)
+		trial_log(s->log, s, t);
+	r->done++;
+	r->best = fmax(r->best, trial_score(s, t)); /* not of NaN, if there is another */
+	if (s->trial_done)
+		s->trial_done(s->user, s, r->number, r->known + r->done, r->known + r->count, r->best);
+	pthread_mutex_unlock(&r->lock);
+}
 
 static void *rung_work(void *arg)
 {
 	Rung *r = arg;
-	uint32_t all = r->count * r->s->folds;
-	for (uint32_t i; !r->failed && (i = atomic_fetch_add(&r->next, 1)) < all;) {
-		bool begins = i % r->s->folds == 0 && i > 0;
+	uint32_t folds = r->s->folds, all = r->count * folds;
+	for (uint32_t i; !r->failed && !r->s->stopped() && (i = atomic_fetch_add(&r->next, 1)) < all;) {
+		bool begins = i % folds == 0 && i > 0;
 		if (begins && r->number == 0 && r->s->deadline > 0 && wall_clock() > r->s->deadline) {
 			unsigned end = r->end;
 			while (i < end && !atomic_compare_exchange_weak(&r->end, &end, i))
@@ -201,31 +233,64 @@ static void *rung_work(void *arg)
 		}
 		if (i >= r->end)
 			break;
-		if (evaluate(r->s, r->pending[i / r->s->folds], i % r->s->folds, r->epochs))
+		Trial *t = r->pending[i / folds];
+		if (evaluate(r->s, t, i % folds, r->epochs))
 			r->failed = 1;
-		r->done++;
+		else if (!r->s->stopped() && atomic_fetch_sub(&r->left[i / folds], 1) == 1)
+			trial_end(r, t);
 	}
 	return NULL;
 }
 
-/* A line for each trial, when all of its folds are done: "rung trial fold score loss epochs". */
-static void log_rung(Search *s, const Rung *r)
+/* After a signal: trials that are not done are those of the rung before again; in the first rung they are dropped. */
+static uint32_t rung_cut(Rung *r, const Trial *before, uint32_t count)
 {
-	for (uint32_t i = 0; s->log && i < r->count; i++)
-		for (uint32_t f = 0; f < s->folds; f++)
-			fprintf(s->log, "%u %u %u %.17g %.17g %.17g\n", r->number, r->pending[i]->number, f,
-			        r->pending[i]->score[f], r->pending[i]->loss[f], r->pending[i]->epochs[f]);
-	if (s->log)
-		fflush(s->log);
+	Search *s = r->s;
+	uint32_t kept = 0;
+	for (uint32_t i = 0, k = 0; i < count; i++) {
+		Trial *t = &s->trial[i];
+		bool pending = k < r->count && r->pending[k] == t;
+		bool done = !pending || !r->left[k];
+		k += pending;
+		if (!done && before)
+			*t = before[i];
+		if (done || before)
+			s->trial[kept++] = *t;
+	}
+	if (!before)
+		s->trials = kept;
+	return kept;
+}
+
+static int rung_train(Rung *r)
+{
+	Search *s = r->s;
+	pthread_t thread[64];
+	uint32_t threads = s->threads < 64 ? s->threads : 64, started = 0;
+	if (pthread_mutex_init(&r->lock, NULL))
+		return EXIT_FAILED;
+	while (started + 1 < threads && !pthread_create(&thread[started], NULL, rung_work, r))
+		started++;
+	rung_work(r);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	pthread_mutex_destroy(&r->lock);
+	if (r->failed)
+		complain("use fewer threads, or smaller data", "out of memory");
+	return r->failed ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* *counted: trials to evaluate; afterwards those that there was time for. */
 static int rung_run(Search *s, Args *a, uint32_t number, uint32_t *counted, double epochs, const Trial *known,
                     uint32_t knowns)
 {
-	Rung r = { .s = s, .epochs = epochs, .number = number };
+	Rung r = { .s = s, .epochs = epochs, .number = number, .best = NAN };
 	uint32_t count = *counted;
+	Trial *before = number ? args_alloc(a, count, sizeof *before) : NULL;
+	if (before)
+		memcpy(before, s->trial, count * sizeof *before);
 	r.pending = args_alloc(a, count + 1, sizeof *r.pending);
+	r.left = args_alloc(a, count + 1, sizeof *r.left);
 	for (uint32_t i = 0; i < count; i++) {
 		Trial *t = &s->trial[i];
 		t->rung = number;
@@ -233,32 +298,29 @@ static int rung_run(Search *s, Args *a, uint32_t number, uint32_t *counted, doub
 		for (uint32_t k = 0; k < knowns && !logged; k++)
 			if (known[k].number == t->number && known[k].rung == number)
 				logged = &known[k];
-		if (logged)
+		if (logged) {
 			*t = *logged;
-		else
-			r.pending[r.count++] = t;
+			r.best = fmax(r.best, trial_score(s, t));
+			r.known++;
+			continue;
+		}
+		r.left[r.count] = s->folds;
+		r.pending[r.count++] = t;
 	}
 	r.end = r.count * s->folds;
-	pthread_t thread[64];
-	uint32_t threads = s->threads < 64 ? s->threads : 64, started = 0;
-	while (started + 1 < threads && !pthread_create(&thread[started], NULL, rung_work, &r))
-		started++;
-	rung_work(&r);
-	for (uint32_t i = 0; i < started; i++)
-		pthread_join(thread[i], NULL);
-	if (r.failed) {
-		complain("use fewer threads, or smaller data", "out of memory");
-		return EXIT_FAILED;
-	}
-	if (r.end < r.count * s->folds) { /* the trials before it are complete */
+	int rc = rung_train(&r);
+	if (rc)
+		return rc;
+	s->trained += (uint64_t)r.done * s->folds;
+	if (s->stopped()) {
+		count = rung_cut(&r, before, count);
+	} else if (r.end < r.count * s->folds) { /* the trials before it are complete */
 		r.count = r.end / s->folds;
 		count = s->trials = (uint32_t)(r.count ? r.pending[r.count - 1] - s->trial + 1 : 1);
 	}
-	s->trained += (uint64_t)r.count * s->folds;
-	log_rung(s, &r);
 	qsort_r(s->trial, count, sizeof *s->trial, by_score, s);
 	*counted = count;
-	if (s->progress)
+	if (s->progress && count)
 		s->progress(s->user, s, number, count, s->trials);
 	return EXIT_DONE;
 }
@@ -276,32 +338,45 @@ static int log_open(Search *s, Args *a, const char *path, Trial **known, uint32_
 	Trial *t = args_alloc(a, (size_t)s->trials * RUNGS + 1, sizeof *t);
 	*known = t;
 	*knowns = 0;
-	if (f && fgets(line, sizeof line, f) && strcmp(line, head) != 0) {
+	bool begun = f && fgets(line, sizeof line, f), torn = false; /* torn: the last line has no end */
+	if (begun && strcmp(line, head) != 0) {
 		complain("choose another file, or remove this one", "--log: %s belongs to another search", path);
 		fclose(f);
 		return EXIT_USAGE;
 	}
-	unsigned rung, trial, fold;
+	unsigned rung, trial, fold, got = s->folds; /* got: folds of the last trial */
 	double score, loss, epochs;
-	while (f && fscanf(f, "%u %u %u %lg %lg %lg", &rung, &trial, &fold, &score, &loss, &epochs) == 6) {
-		if (rung >= RUNGS || trial >= s->trials || fold >= s->folds || *knowns > s->trials * RUNGS)
-			break;
-		if (fold == 0)
+	while (begun && fgets(line, sizeof line, f)) {
+		torn = !strchr(line, '\n');
+		if (torn || sscanf(line, "%u %u %u %lg %lg %lg", &rung, &trial, &fold, &score, &loss, &epochs) != 6 ||
+		    rung >= RUNGS || trial >= s->trials)
+			continue;
+		if (fold == 0) {
+			*knowns -= got < s->folds; /* the one before lacks some */
+			if (*knowns == s->trials * RUNGS)
+				break;
 			trial_draw(&t[(*knowns)++], s->seed, trial);
-		if (!*knowns)
-			break;
+			t[*knowns - 1].rung = rung;
+			got = 0;
+		}
+		if (got == s->folds || fold != got || t[*knowns - 1].number != trial)
+			continue;
 		Trial *last = &t[*knowns - 1];
-		last->rung = rung;
 		last->score[fold] = score;
 		last->loss[fold] = loss;
 		last->epochs[fold] = epochs;
+		got++;
 	}
-	bool begun = f != NULL;
+	*knowns -= got < s->folds;
 	if (f)
 		fclose(f);
 	s->log = fopen(path, "ae");
 	if (s->log && !begun)
 		fputs(head, s->log);
+	if (s->log && torn)
+		fputc('\n', s->log);
+	if (s->log)
+		fflush(s->log);
 	if (s->log)
 		return EXIT_DONE;
 	complain("choose a file that you may write", "--log: cannot write %s: %s", path, strerror(errno));
@@ -341,7 +416,7 @@ int search_run(Search *s, Args *a)
 	double epochs = FIRST_EPOCHS;
 	const char *log = args_text(a, "log");
 	int rc = log ? log_open(s, a, log, &known, &knowns) : EXIT_DONE;
-	for (uint32_t rung = 0; !rc && rung < RUNGS; rung++) {
+	for (uint32_t rung = 0; !rc && rung < RUNGS && !s->stopped(); rung++) {
 		rc = rung_run(s, a, rung, &count, epochs, known, knowns);
 		count = count / KEEP ? count / KEEP : 1;
 		epochs *= KEEP;

@@ -36,12 +36,15 @@ typedef struct Search {
 	uint64_t seed;
 	uint32_t threads;
 	bool regression;
-	Trial *trial; /* [trials] sorted after each rung: best first */
+	Trial *trial; /* [trials] sorted after each rung: best first; after a signal there may be none */
 	uint32_t trials;
 	double deadline;  /* no trial begins after this moment; 0: none */
 	FILE *log;        /* NULL: none */
 	uint64_t trained; /* networks */
+	/* After each trial, one at a time; best: mean score so far of this rung, NaN: none. And after each rung. */
+	void (*trial_done)(void *user, const struct Search *s, uint32_t rung, uint32_t done, uint32_t of, double best);
 	void (*progress)(void *user, const struct Search *s, uint32_t rung, uint32_t done, uint32_t of);
+	bool (*stopped)(void); /* by a signal: the trials that are done count */
 	void *user;
 } Search;
 

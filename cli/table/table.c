@@ -2,6 +2,7 @@
 /* Training on a table without a topology file: what is in it is found out, a network is made for it, some rows are held
  * out, and the model is saved beside. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,35 +88,147 @@ int table_model_file(Args *a, const char *path, const char **file)
 	return rc ? rc : model_output_check(a, *file);
 }
 
-static int write_topology(const char *path, const char *text)
+/* The text of a topology file for the table as it was cut. */
+static int topology_text(TableRun *t, Args *a, TextOut *out)
 {
-	FILE *f = fopen(path, "wxe");
-	bool failed = !f || fputs(text, f) < 0;
-	int error = errno;
-	if ((f && fclose(f)) || failed) {
-		complain("choose a file that does not exist yet, in a folder that you may write",
-		         "--write-topo: cannot write %s: %s", path, strerror(error));
-		return EXIT_USAGE;
-	}
-	return EXIT_DONE;
+	mp_topology network = { sizeof network, args_text(a, "hidden"), NULL };
+	int rc = after_table(t->table, mp_table_topology(t->table, &network, text_append, out));
+	return !rc && !out->text ? EXIT_FAILED : rc;
 }
 
-/* The network, made for the table as it was cut; file: where its text is written, NULL: nowhere. */
-static int table_net(TableRun *t, Args *a, Session *s, const char *file)
+static int table_net(TableRun *t, Args *a, Session *s)
 {
 	TextOut out = { 0 };
-	int rc = after_table(
-		t->table, mp_table_topology(t->table, &(mp_topology){ sizeof(mp_topology), args_text(a, "hidden"), NULL },
-	                                text_append, &out));
-	if (!rc && !out.text)
-		rc = EXIT_FAILED;
-	if (!rc && file)
-		rc = write_topology(file, out.text);
+	int rc = topology_text(t, a, &out);
 	if (!rc) {
 		mp_status status = mp_net_parse(&s->net, out.text, mp_table_get_info(t->table)->name, NULL);
 		rc = after_net(s->net, status);
 	}
 	free(out.text);
+	return rc;
+}
+
+/* ---- the topology as a file ---- */
+
+/* In a list of columns: by its name, or by its number where the name would be read as something else. */
+static void column_put(FILE *f, const mp_column *c, uint32_t i)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.- ";
+	size_t n = strlen(c->name);
+	bool named = n && strspn(c->name, plain) == n && c->name[n - 1] != ' ' && strspn(c->name, "0123456789.- ") == 0;
+	if (named)
+		fputs(c->name, f);
+	else
+		fprintf(f, "%u", i + 1);
+}
+
+static void columns_put(FILE *f, mp_table *table, const char *option, const char *role)
+{
+	const mp_column *c;
+	uint32_t n = 0;
+	for (uint32_t i = 0; (c = mp_table_get_column(table, i)); i++) {
+		if (strcmp(c->role, role))
+			continue;
+		if (!n++)
+			fprintf(f, " %s \"", option);
+		else
+			fputc(',', f);
+		column_put(f, c, i);
+	}
+	fputs(n ? "\"" : "", f);
+}
+
+/* Relative names in a topology file start at its folder. NULL: the name cannot be written. */
+static const char *data_name(Args *a, const char *topology, const char *table)
+{
+	char real[PATH_MAX];
+	if (strpbrk(table, "\"\\\n"))
+		return NULL;
+	if (!strncmp(table, "make:", 5) || table[0] == '/' || !strchr(topology, '/'))
+		return table;
+	return realpath(table, real) && !strpbrk(real, "\"\\\n") ? args_copy(a, real) : NULL;
+}
+
+/* A text file, of which options choose columns. */
+static bool has_columns(const char *name)
+{
+	static const char *const others[] = { ".npz", ".npy", ".idx", ".idx.gz", "-ubyte", "-ubyte.gz" };
+	bool text = strncmp(name, "make:", 5) != 0;
+	for (size_t i = 0; i < COUNT(others); i++)
+		text = text && !ends_with(name, others[i]);
+	return text;
+}
+
+/* The data line, or why there is none. */
+static void data_put(FILE *f, Args *a, mp_table *table, const char *name)
+{
+	const mp_column *c;
+	const char *encoded = NULL; /* how, where a data line cannot say it */
+	const char *scale = "none";
+	bool unused = false;
+	for (uint32_t i = 0; (c = mp_table_get_column(table, i)); i++) {
+		bool input = !strcmp(c->role, "input");
+		unused = unused || !strcmp(c->role, "unused") || !strcmp(c->role, "fold");
+		if (input && c->kind && !strcmp(c->kind, "category"))
+			encoded = "inputs are categories, one of n units each";
+		else if (input && c->indicator)
+			encoded = "inputs have missing values, with a unit that marks them";
+		if (input && (c->offset != 0 || c->factor != 1))
+			scale = c->offset == 0 && !strcmp(scale, "none") ? "range" : "zscore";
+	}
+	if (args_text(a, "scale"))
+		scale = args_text(a, "scale");
+	if (encoded || !name) {
+		fprintf(f, "# There is no data line: %s.\n",
+		        encoded ? encoded : "the table has no name that can be written here");
+		if (encoded)
+			fputs(
+				"# Data for this network has such columns encoded already; microprop train TABLE does it by itself.\n",
+				f);
+		return;
+	}
+	fprintf(f, "data \"%s\"", name);
+	if (has_columns(name)) {
+		if (unused)
+			columns_put(f, table, "inputs", "input");
+		columns_put(f, table, "targets", "target");
+		if (!strcmp(mp_table_get_info(table)->task, "classes"))
+			columns_put(f, table, "labels", "target");
+		columns_put(f, table, "weight", "weight");
+		columns_put(f, table, "sequence", "sequence");
+		columns_put(f, table, "names", "name");
+	}
+	fprintf(f, strcmp(scale, "none") ? " scale %s\n" : "\n", scale);
+}
+
+/* For all rows: no early stopping, as a topology file holds no rows out. */
+static int write_topology(TableRun *t, Args *a, const char *file, const char *table)
+{
+	mp_cut all = { .size = sizeof all };
+	mp_data *data = NULL, *none = NULL;
+	TextOut out = { 0 };
+	int rc = after_table(t->table, mp_table_cut(t->table, &all, &data, &none));
+	if (!rc)
+		rc = topology_text(t, a, &out);
+	FILE *f = rc ? NULL : fopen(file, "wxe");
+	int error = errno;
+	if (f) {
+		fputs(out.text, f);
+		data_put(f, a, t->table, strcmp(table, "-") ? data_name(a, file, table) : NULL);
+		if (!strcmp(mp_table_get_info(t->table)->task, "regression"))
+			fputs("# Targets are taken as they are; microprop train TABLE scales them to mean 0 and deviation 1.\n", f);
+		fputs("# For early stopping give test data: --test FILE --patience 50 --keep-best --epochs 1000\n", f);
+	}
+	bool failed = !f || ferror(f);
+	failed = (f && fclose(f)) || failed;
+	if (!rc && failed) {
+		complain("choose a file that does not exist yet, in a folder that you may write",
+		         "--write-topo: cannot write %s: %s", file, strerror(f ? EIO : error));
+		rc = EXIT_USAGE;
+	}
+	free(out.text);
+	mp_data_close(data);
+	mp_data_close(none);
 	return rc;
 }
 
@@ -160,7 +273,7 @@ static int set_count(Session *s, const char *option, uint64_t value)
 /* A network and a run of its own for data cut already. */
 static int table_run(TableRun *t, Args *a, Session *s, uint64_t seed)
 {
-	int rc = table_net(t, a, s, NULL);
+	int rc = table_net(t, a, s);
 	if (!rc)
 		rc = session_run(s);
 	if (!rc)
@@ -172,7 +285,7 @@ static int trial_report(void *user, mp_run *run, const mp_report *r)
 {
 	const TableRun *t = user;
 	(void)run, (void)r;
-	return t->stopped && t->stopped();
+	return t->stopped();
 }
 
 static int table_try(TableRun *t, Args *a, Session *s, uint64_t seed, Trial *trial)
@@ -181,7 +294,9 @@ static int table_try(TableRun *t, Args *a, Session *s, uint64_t seed, Trial *tri
 	int rc = table_run(t, a, s, seed);
 	if (rc)
 		return rc;
+	t->watch(s->run);
 	mp_status status = mp_run_train(s->run, s->data, s->test, trial_report, t);
+	t->watch(NULL);
 	if (status != MP_OK)
 		return status == MP_FAILED || status == MP_STOPPED ? EXIT_DONE : after_run(s->run, status);
 	const mp_metrics *m = mp_run_use_best(s->run) == MP_OK ? mp_run_measure(s->run, s->test ? s->test : s->data) : NULL;
@@ -205,7 +320,9 @@ static int table_folds(TableRun *t, Args *a, mp_cut cut)
 		if (!rc)
 			rc = table_try(t, a, &s, cut.seed, &trial);
 		session_close(&s);
-		if (rc)
+		if (t->stopped()) /* no mean without all of them */
+			t->folds = 0;
+		if (rc || !t->folds)
 			return rc;
 		sum += t->fold_score[i] = trial.score;
 		t->fold_epochs[i] = trial.best_epoch;
@@ -217,27 +334,36 @@ static int table_folds(TableRun *t, Args *a, mp_cut cut)
 	return EXIT_DONE;
 }
 
-int table_restarts(TableRun *t, Args *a, const Session *from, uint64_t count)
+int table_restarts(TableRun *t, Args *a, Session *s, uint64_t count)
 {
 	uint64_t first = 1;
-	double best = NAN;
-	if (!args_count(a, "seed", &first))
-		return EXIT_USAGE;
+	double least = NAN;
+	Session best = { 0 };
+	int rc = args_count(a, "seed", &first) ? EXIT_DONE : EXIT_USAGE;
 	t->seed = first;
-	for (uint64_t i = 0; i < count; i++) {
-		Session s = { .data = from->data, .test = from->test };
+	for (uint64_t i = 0; !rc && i < count && !t->stopped(); i++) {
+		Session one = { .data = s->data, .test = s->test };
 		Trial trial;
-		int rc = table_try(t, a, &s, first + i, &trial);
-		s.data = s.test = NULL; /* they stay open */
-		session_close(&s);
-		if (rc)
-			return rc;
-		if (!isnan(trial.loss) && !(trial.loss >= best)) {
-			best = trial.loss;
+		rc = table_try(t, a, &one, first + i, &trial);
+		one.data = one.test = NULL; /* they stay open */
+		t->seeds += !rc && !t->stopped();
+		if (!rc && !isnan(trial.loss) && !(trial.loss >= least)) {
+			Session before = best;
+			best = one;
+			one = before;
+			least = trial.loss;
 			t->seed = first + i;
 		}
+		session_close(&one);
 	}
-	return EXIT_DONE;
+	if (t->stopped() && best.run) {
+		Session before = { .net = s->net, .run = s->run };
+		s->net = best.net;
+		s->run = best.run;
+		best = before;
+	}
+	session_close(&best);
+	return rc;
 }
 
 static int by_count(const void *a, const void *b)
@@ -273,7 +399,7 @@ int table_refit(TableRun *t, Args *a, Session *all)
 		t->folds = REFIT_FOLDS;
 		rc = table_folds(t, a, cut);
 	}
-	uint64_t epochs = rc ? 0 : median_epoch(t);
+	uint64_t epochs = rc || t->stopped() ? 0 : median_epoch(t);
 	if (!epochs)
 		return rc;
 	rc = after_table(t->table, mp_table_cut(t->table, &cut, &all->data, &all->test));
@@ -316,11 +442,12 @@ int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const c
 		return EXIT_USAGE;
 	}
 	t->folds = folds ? (uint32_t)folds : mp_table_get_info(t->table)->folds;
-	rc = t->folds ? table_folds(t, a, cut) : EXIT_DONE;
-	if (rc)
-		return rc;
 	t->refit = share > 0 && !args_flag(a, "no-refit") && !args_text(a, "run") && !args_text(a, "load") &&
 	           !args_text(a, "resume") && mp_table_get_info(t->table)->rows <= REFIT_ROWS;
+	if (args_text(a, "write-topo") && mp_job_rank(a->job) == 0)
+		rc = write_topology(t, a, args_text(a, "write-topo"), path);
+	if (rc)
+		return rc;
 	cut.share = share;
 	rc = after_table(t->table, mp_table_cut(t->table, &cut, &s->data, &s->test));
 	if (!rc && test) {
@@ -333,8 +460,9 @@ int train_table_open(TableRun *t, Args *a, Session *s, const char *path, const c
 	if (!rc && s->test)
 		t->held_out = info->cases;
 	if (!rc)
-		rc = table_net(t, a, s, args_text(a, "write-topo"));
+		rc = table_net(t, a, s);
 	if (!rc && !args_flag(a, "quiet") && !args_flag(a, "json"))
 		table_say(t, s, test);
-	return rc;
+	cut.share = 0;
+	return rc || !t->folds ? rc : table_folds(t, a, cut);
 }

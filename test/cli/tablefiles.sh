@@ -48,7 +48,7 @@ done
 # The rows held out, and where there are none.
 head -n 31 c.csv >30.csv
 t train c.csv --no-save --test 30.csv --epochs 1 2>&1 | grep "held out\|^on "
-awk -F, 'NR == 1 || NR % 7 == 3' c.csv | head -n 21 >20.csv
+sed -n '1p;2,8p;52,58p;102,107p' c.csv >20.csv
 t train 20.csv --no-save --epochs 1 2>&1 | grep "held out"
 t train c.csv --no-save --restarts 3 --holdout 0 --epochs 1 2>&1 | grep "best of"
 
@@ -65,3 +65,22 @@ cat c.csv | "$MICROPROP" train - --no-save --epochs 1 --quiet | head -n 1
 cat c.csv | "$MICROPROP" train /dev/stdin --no-save --epochs 1 --quiet | head -n 1
 cat c.csv | t train -
 cat net.topo | "$MICROPROP" train - --quiet | head -n 1
+
+# The topology that is written can be trained as it stands; where it cannot, it says why.
+t train c.csv --no-save --quiet --epochs 1 --json --write-topo c.topo >/dev/null
+cat c.topo
+t train c.topo c.csv --quiet | grep "error\|right"
+mkdir sub
+t train c.csv --no-save --quiet --epochs 1 --json --write-topo sub/c.topo >/dev/null
+t train sub/c.topo --quiet | grep "error\|right"
+t train c.csv --no-save --write-topo c.topo
+awk -F, -v OFS=, '{ print NR - 1, NR == 9 ? "" : $1, substr($5, 1, 2), $3 }' c.csv | sed '1s/.*/n,a,b,y/' >mixed.csv
+t train mixed.csv --no-save --quiet --epochs 1 --json --inputs b --write-topo category.topo >/dev/null
+grep -v ^connect category.topo
+t train mixed.csv --no-save --quiet --epochs 1 --json --inputs a --write-topo missing.topo >/dev/null
+grep "^# There" missing.topo
+t train category.topo mixed.csv --inputs b --targets y 2>&1 | grep "error\|note"
+sed '9d' mixed.csv >whole.csv
+t train whole.csv --no-save --quiet --epochs 1 --json --inputs a --write-topo whole.topo >/dev/null
+grep "^data\|^# Targets" whole.topo
+t train whole.topo --quiet | grep RMSE
