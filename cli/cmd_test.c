@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test: error and accuracy of a trained network. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,7 @@ static void test_show(const Session *s, const mp_result *r, const Cases *c, cons
 		}
 		metrics_json(&j, s->run, m);
 		columns_json(&j, s->run);
+		json_real(&j, "holdout_cases", NAN); /* as train has it: all cases are measured */
 		if (listed)
 			cases_json(c, &j);
 		json_end(&j);

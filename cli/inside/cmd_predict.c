@@ -87,6 +87,7 @@ typedef struct Table {
 	bool targets;               /* the data has some, and so knows what its codes are called */
 	const char **name;          /* [width] of the outputs: classes or targets; NULL: not known */
 	bool model;                 /* trained on a table */
+	bool bits;                  /* of several targets of 0 and 1: a guess for each */
 	char number[32];            /* the last guess, where it has not */
 	uint64_t tick;              /* 0: the last */
 	const char *group;          /* NULL: outputs; else activations of this group */
@@ -110,6 +111,9 @@ static const char *best_guess(Table *t, const double *row)
 	return t->number;
 }
 
+/* Of several targets of 0 and 1. */
+static int bit_guess(double output) { return output >= 0.5; }
+
 static void table_csv(Table *t, FILE *f)
 {
 	fputs(t->named ? "name," : "", f);
@@ -120,7 +124,12 @@ static void table_csv(Table *t, FILE *f)
 		else
 			fprintf(f, "out%u", k);
 	}
-	fputs(t->guess ? ",guess\n" : "\n", f);
+	fputs(t->guess && !t->bits ? ",guess" : "", f);
+	for (uint32_t k = 0; t->guess && t->bits && k < t->width; k++) {
+		fputs(",guess.", f);
+		csv_put(f, t->name[k]);
+	}
+	fputc('\n', f);
 	for (uint64_t i = 0; i < t->cases; i++) {
 		const double *row = &t->outputs[i * t->width];
 		if (t->named) {
@@ -131,7 +140,9 @@ static void table_csv(Table *t, FILE *f)
 			fputs(k ? "," : "", f);
 			number_print(f, row[k]);
 		}
-		if (t->guess) {
+		for (uint32_t k = 0; t->guess && t->bits && k < t->width; k++)
+			fprintf(f, ",%d", bit_guess(row[k]));
+		if (t->guess && !t->bits) {
 			fputc(',', f);
 			csv_put(f, best_guess(t, row));
 		}
@@ -154,14 +165,14 @@ static void model_text(Table *t, FILE *f)
 		if (t->classes)
 			show(f, "%-16s", best_guess(t, row));
 		for (uint32_t k = 0; k < t->width; k++)
-			fprintf(f, " %11.6g", row[k]);
+			fprintf(f, t->guess ? " %11g" : " %11.6g", t->guess ? bit_guess(row[k]) : row[k]);
 		fputc('\n', f);
 	}
 }
 
 static void table_text(Table *t, FILE *f)
 {
-	if (t->model && !t->guess) {
+	if (t->model && (!t->guess || t->bits)) {
 		model_text(t, f);
 		return;
 	}
@@ -201,8 +212,17 @@ static void table_json(Table *t, const char *file)
 	}
 	if (!t->group)
 		json_open(&j, "guesses", '[');
-	for (uint64_t i = 0; i < t->cases && t->guess; i++)
-		json_text(&j, NULL, best_guess(t, &t->outputs[i * t->width]));
+	for (uint64_t i = 0; i < t->cases && t->guess; i++) {
+		const double *row = &t->outputs[i * t->width];
+		if (!t->bits) {
+			json_text(&j, NULL, best_guess(t, row));
+			continue;
+		}
+		json_open(&j, NULL, '[');
+		for (uint32_t k = 0; k < t->width; k++)
+			json_count(&j, NULL, (uint64_t)bit_guess(row[k]));
+		json_close(&j, ']');
+	}
 	if (!t->group)
 		json_close(&j, ']');
 	json_end(&j);
@@ -316,6 +336,8 @@ static int predict_steps(Session *s, Args *a)
 		t.classes = reading.class_count == width ? reading.classes : NULL;
 		name_outputs(s, a, &t);
 	}
+	const char *task = mp_run_get_task(s->run);
+	t.bits = t.model && t.name && width > 1 && task && !strcmp(task, "binary");
 	rc = outputs_take(s, a, &t);
 	if (!rc && file)
 		rc = table_write(s, &t, file);

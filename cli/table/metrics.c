@@ -43,6 +43,12 @@ void metrics_json(Json *j, mp_run *run, const mp_metrics *m)
 	figures_of(m, rows);
 	for (size_t i = 0; i < FIGURES; i++)
 		json_real(j, rows[i].key, rows[i].value);
+	if (!m->classes) {
+		static const char *const of_classes[] = { "classes", "confusion", "per_class" };
+		for (size_t i = 0; i < COUNT(of_classes); i++)
+			json_real(j, of_classes[i], NAN);
+		return;
+	}
 	json_count(j, "classes", m->classes);
 	json_open(j, "confusion", '[');
 	for (uint32_t i = 0; i < m->classes; i++) {
