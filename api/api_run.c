@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Public calls on runs. */
+#include <math.h>
 #include <string.h>
 
 #include "api.h"
@@ -287,6 +288,18 @@ void mp_run_on_tick(mp_run *run, double seconds, mp_tick_fn *fn, void *user)
 
 void mp_run_stop(mp_run *run) { run->stop = 1; }
 
+static bool any_target(Ctx *cx, const Data *d)
+{
+	float *row = NEW(&cx->scratch, d->targets, float);
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_y(d, i, row);
+		for (uint32_t k = 0; k < d->targets; k++)
+			if (!isnan(row[k]))
+				return true;
+	}
+	return false;
+}
+
 static void test_body(void *arg)
 {
 	TrainArgs *a = arg;
@@ -294,7 +307,10 @@ static void test_body(void *arg)
 	mp_result own = { .size = sizeof own };
 	if (a->result && a->result->size < sizeof own.size)
 		fail(cx, MP_BAD_INPUT, "set mp_result.size to sizeof(mp_result)", "this result has no size");
-	run_test(a->r, data_readable(cx, a->data), a->result ? &own : NULL, a->out);
+	const Data *d = data_readable(cx, a->data);
+	if (a->result && d && d->targets && !any_target(cx, d))
+		fail(cx, MP_BAD_INPUT, "give data with targets", "no case of %s has a target to measure by", d->name);
+	run_test(a->r, d, a->result ? &own : NULL, a->out);
 	if (!a->result)
 		return;
 	own.size = min_u64(a->result->size, sizeof own);

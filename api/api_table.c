@@ -142,7 +142,7 @@ static void cut_body(void *arg)
 		     own.share);
 	if (own.folds == 1 || (own.folds && own.fold >= own.folds) || own.folds > a->t->table->rows)
 		fail(cx, MP_BAD_INPUT, "give 2 folds or more, at most one for each row", "there cannot be %u folds", own.folds);
-	Cut cut = { own.share, own.folds, own.fold, own.seed, own.stratify };
+	Cut cut = { own.share, own.folds, own.fold, own.seed, own.stratify, !a->t->part };
 	if (own.balance && a->t->schema->task != TASK_CLASSES && a->t->schema->task != TASK_BINARY)
 		fail(cx, MP_BAD_INPUT, "leave it out", "only classes can be balanced, and the target of %s is a number",
 		     a->t->table->name);
@@ -165,7 +165,13 @@ typedef struct PartArgs {
 static void part_body(void *arg)
 {
 	PartArgs *a = arg;
-	a->d->data = table_encode(&a->d->cx, a->t->table, a->t->schema, a->t->part, a->which);
+	const Data *d = a->d->data = table_encode(&a->d->cx, a->t->table, a->t->schema, a->t->part, a->which);
+	bool counts = !d->weight || a->which != PART_TRAIN;
+	for (uint64_t i = 0; !counts && i < d->cases; i++)
+		counts = d->weight[i] > 0;
+	if (!counts)
+		fail(&a->d->cx, MP_BAD_INPUT, "give more cases a weight above 0",
+		     "all %llu cases to train on have the weight 0", (unsigned long long)d->cases);
 	if (a->t->balance && a->which == PART_TRAIN)
 		data_balance(&a->d->cx, a->d->data);
 }
@@ -177,15 +183,33 @@ static mp_status part_new(const mp_table *t, int which, mp_data **data)
 	return s != MP_OK ? s : api_call(&(*data)->cx, part_body, &(PartArgs){ *data, t, which });
 }
 
+typedef struct RefuseArgs {
+	mp_table *t;
+	mp_status status;
+	const mp_data *part;
+} RefuseArgs;
+
+/* A part that failed: the message is the table's, too. */
+static void refuse_body(void *arg)
+{
+	RefuseArgs *a = arg;
+	const mp_error *e = api_error(a->part, 0);
+	fail(&a->t->cx, a->status, e ? e->remedy : NULL, "%s", e ? e->text : "this table cannot be cut");
+}
+
 mp_status mp_table_cut(mp_table *table, const mp_cut *cut, mp_data **train, mp_data **held_out)
 {
 	*train = *held_out = NULL;
+	mp_data **part = train;
 	mp_status s = api_call(&table->cx, cut_body, &(TableArgs){ .t = table, .cut = cut });
-	if (s == MP_OK)
-		s = part_new(table, PART_TRAIN, train);
-	if (s == MP_OK && table->cases[PART_HELD_OUT])
+	if (s != MP_OK)
+		return s;
+	s = part_new(table, PART_TRAIN, train);
+	if (s == MP_OK && table->cases[PART_HELD_OUT]) {
+		part = held_out;
 		s = part_new(table, PART_HELD_OUT, held_out);
-	return s;
+	}
+	return s == MP_OK ? s : api_call(&table->cx, refuse_body, &(RefuseArgs){ table, s, *part });
 }
 
 static void topology_body(void *arg)

@@ -105,6 +105,16 @@ int csv_number(Text t, char sep, float *v)
 	return number_read(copy, copy + t.len, v) == copy + t.len ? CSV_COMMA : CSV_NO_NUMBER;
 }
 
+double csv_double(Text t)
+{
+	char copy[64];
+	char *comma = t.len <= sizeof copy ? memchr(memcpy(copy, t.s, t.len), ',', t.len) : NULL;
+	if (!comma)
+		return number_double(t.s, t.s + t.len);
+	*comma = '.';
+	return number_double(copy, copy + t.len);
+}
+
 void csv_note_comma(Ctx *cx, const Src *s, size_t off)
 {
 	note_at(cx, (Loc){ s, off }, "write digits only where it separates thousands",
@@ -112,7 +122,7 @@ void csv_note_comma(Ctx *cx, const Src *s, size_t off)
 }
 
 /* A number of this file; the first with a decimal comma is noted. */
-static bool file_number(Csv *r, Text t, const char *at, float *v)
+static int file_number(Csv *r, Text t, const char *at, float *v)
 {
 	int kind = csv_number(t, r->cols->sep, v);
 	if (kind == CSV_COMMA && !r->comma)
@@ -178,12 +188,21 @@ static void read_target(Csv *r, const CsvColumn *col, Text t, const char *at, fl
 	}
 }
 
+bool csv_weight(Ctx *cx, const Src *s, size_t off, Text t, int kind, float v)
+{
+	static const char remedy[] = "write a number, zero or more";
+	if (kind != CSV_NO_NUMBER && isfinite(v) && v >= 0)
+		return true;
+	error_at(cx, (Loc){ s, off }, kind == CSV_NO_NUMBER ? number_remedy(t, remedy) : remedy,
+	         "'%s' is no weight of a case", text_shown(cx, t));
+	return false;
+}
+
 static void read_weight(Csv *r, Text t, const char *at)
 {
 	float *w = &r->weight[r->rows];
-	if (!file_number(r, t, at, w) || !isfinite(*w) || *w < 0)
-		error_at(r->cx, at_ptr(r, at), number_remedy(t, "write a number, zero or more"), "'%s' is no weight of a case",
-		         text_shown(r->cx, t));
+	int kind = file_number(r, t, at, w);
+	csv_weight(r->cx, r->src, (size_t)(at - r->src->text), t, kind, *w);
 }
 
 static void read_sequence(Csv *r, Text t)

@@ -315,6 +315,9 @@ bool csv_line(const Src *s, size_t *off, const char **line, const char **eol);
 /* A field that is a number; a decimal comma counts where commas do not separate fields. */
 enum { CSV_NO_NUMBER, CSV_NUMBER, CSV_COMMA };
 int csv_number(Text t, char sep, float *v);
+double csv_double(Text t); /* the same number in double precision; csv_number has found it finite */
+/* The weight of a case, finite and not negative; else an error is recorded. */
+bool csv_weight(Ctx *cx, const Src *s, size_t off, Text t, int kind, float v);
 void csv_note_comma(Ctx *cx, const Src *s, size_t off); /* once a file */
 /* One field; returns the separator or line end after it, NULL and an error recorded if its quotes are wrong. */
 const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t);

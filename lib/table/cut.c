@@ -25,7 +25,7 @@ static int by_rank(const void *a, const void *b)
 	return x->row < y->row ? -1 : 1;
 }
 
-static bool target_missing(const Schema *s, const Frame *t, const float *value)
+static bool target_missing(const Schema *s, const Frame *t, const double *value)
 {
 	bool any = false, targets = false;
 	for (uint32_t i = 0; i < t->columns; i++) {
@@ -37,12 +37,12 @@ static bool target_missing(const Schema *s, const Frame *t, const float *value)
 	return targets && !any;
 }
 
-static uint32_t class_of(const Schema *s, const Frame *t, const float *value)
+/* A number of its own for each class; numbers of classes may be negative or large. */
+static uint32_t class_of(const Schema *s, const Frame *t, const double *value)
 {
 	for (uint32_t i = 0; i < t->columns; i++) {
-		const Field *c = &s->column[i];
-		if (c->role == COLUMN_TARGET && !isnan(value[i]))
-			return c->kind == VALUE_CATEGORY && t->column[i].number ? (uint32_t)(int32_t)value[i] : (uint32_t)value[i];
+		if (s->column[i].role == COLUMN_TARGET && !isnan(value[i]))
+			return fabs(value[i]) < 9e18 ? (uint32_t)(int64_t)value[i] : 0;
 	}
 	return 0;
 }
@@ -96,7 +96,7 @@ static void cut_column(Ctx *cx, const Frame *t, const FrameColumn *c, const Cut 
 uint8_t *table_cut(Ctx *cx, const Frame *t, const Schema *s, const Cut *cut)
 {
 	uint8_t *part = NEW(&cx->keep, t->rows, uint8_t);
-	float *value = NEW(&cx->scratch, t->columns, float);
+	double *value = NEW(&cx->scratch, t->columns, double);
 	Ranked *ranked = NEW(&cx->scratch, t->rows, Ranked);
 	const uint64_t *sequence = sequences(cx, t, s);
 	bool stratify = cut->stratify && s->task != TASK_REGRESSION && !sequence;
@@ -112,10 +112,14 @@ uint8_t *table_cut(Ctx *cx, const Frame *t, const Schema *s, const Cut *cut)
 			continue; /* goes with the row before */
 		ranked[n++] = (Ranked){ stratify ? class_of(s, t, value) : 0, random_u64(cut->seed, STREAM_SPLIT, i), i };
 	}
-	if (dropped)
-		note(cx, NULL, "%llu rows have no target and are left out", (unsigned long long)dropped);
+	if (dropped && cut->first)
+		note(cx, NULL, "%llu row%s no target and %s left out", (unsigned long long)dropped,
+		     dropped > 1 ? "s have" : " has", dropped > 1 ? "are" : "is");
 	if (n < 2)
-		fail(cx, MP_BAD_INPUT, "give more cases", "%s has %s", t->name, n ? "one case only" : "no case with a target");
+		fail(cx, MP_BAD_INPUT, "give more cases", "%s has %s", t->name,
+		     !n         ? "no case with a target"
+		     : sequence ? "one sequence only"
+		                : "one case only");
 	qsort(ranked, n, sizeof *ranked, by_rank);
 	uint64_t offset = 0; /* folds go on where the class before ended, so that they are of one size */
 	for (uint64_t first = 0, end; first < n; first = end) {

@@ -29,7 +29,7 @@ static void scale_field(Field *c, int scale, bool pixel, const Extent *e)
  * byte.  One value only: all become 0. */
 void schema_fit(Ctx *cx, Schema *s, const Frame *t, const uint8_t *part)
 {
-	float *value = NEW(&cx->scratch, t->columns, float);
+	double *value = NEW(&cx->scratch, t->columns, double);
 	Extent *extent = NEW(&cx->scratch, t->columns, Extent);
 	uint64_t *missing = NEW(&cx->scratch, t->columns, uint64_t);
 	for (int pass = 0; pass < 2; pass++) {
@@ -39,7 +39,7 @@ void schema_fit(Ctx *cx, Schema *s, const Frame *t, const uint8_t *part)
 			row_values(t, i, value);
 			for (uint32_t k = 0; k < t->columns; k++) {
 				Extent *e = &extent[k];
-				double v = (double)value[k];
+				double v = value[k];
 				if (!s->column[k].units)
 					continue;
 				if (isnan(value[k])) {
@@ -82,20 +82,30 @@ typedef struct Place {
 	int32_t *unit;  /* category: the unit of every word of the table; -1: not seen in training */
 } Place;
 
-static bool number_of(Text t, float *v) { return t.len && number_read(t.s, t.s + t.len, v) == t.s + t.len; }
+static bool number_of(Text t, double *v)
+{
+	float narrow;
+	if (!t.len || number_read(t.s, t.s + t.len, &narrow) != t.s + t.len)
+		return false;
+	*v = isfinite(narrow) ? number_double(t.s, t.s + t.len) : (double)narrow;
+	return true;
+}
+
+/* Names of categories are float32 numbers; from 2^24 on, where these merge whole numbers, float64. */
+static bool same_number(double a, double b) { return a == b || (fabs(a) < 16777216 && (float)a == (float)b); }
 
 /* The category that a word is; 1.0 is the same as 1. */
 static int32_t category_find(const Dict *known, const Field *c, Text word)
 {
 	uint32_t k;
-	float v, w;
+	double v, w;
 	if (dict_find(known, word, &k))
 		return (int32_t)k;
 	if (!number_of(word, &v))
 		return -1;
 	for (k = 0; k < c->categories; k++) {
 		const char *name = c->category[k];
-		if (number_of((Text){ name, (uint32_t)strlen(name) }, &w) && v == w)
+		if (number_of((Text){ name, (uint32_t)strlen(name) }, &w) && same_number(v, w))
 			return (int32_t)k;
 	}
 	return -1;
@@ -159,7 +169,7 @@ static void check_kinds(Ctx *cx, const Frame *t, const Schema *s, Place *place)
 			continue;
 		const FrameColumn *from = &t->column[place[i].column];
 		if (c->kind == VALUE_CATEGORY) {
-			if (!from->number && !(t->data && !t->class))
+			if (from->kind == VALUE_CATEGORY)
 				match_words(cx, from, c, &place[i]);
 		} else if (from->kind == VALUE_CATEGORY) {
 			error_at(cx, (Loc){ t->src, from->first_text }, "write a number, or nothing where it is missing",
@@ -178,15 +188,36 @@ typedef struct Encoder {
 	const Place *place;
 	uint64_t unseen;       /* words of inputs that training has not seen */
 	const char *unseen_in; /* the first column with one */
-	float *value;          /* [columns] of a row */
+	Text unseen_word;      /* and the word */
+	uint64_t row;
+	double *value; /* [columns] of it */
 } Encoder;
+
+static _Noreturn void unknown_class(Encoder *e, const Field *c, uint32_t column, double v)
+{
+	static const char remedy[] = "leave out the case, or correct it";
+	Text field = { 0 };
+	if (e->t->src) {
+		Loc at = field_at(e->cx, e->t, e->row, column, &field);
+		fail_at(e->cx, at, remedy, "'%s' is none of the %u classes of '%.40s' that were learnt",
+		        text_shown(e->cx, field), c->categories, c->name);
+	}
+	Buf b = { .arena = &e->cx->scratch };
+	if (e->t->class)
+		field = e->t->column[column].words.text[(uint32_t)v];
+	else
+		number_put(&b, (float)v);
+	fail(e->cx, MP_BAD_INPUT, remedy,
+	     "%s: case %" PRIu64 ": '%s' is none of the %u classes of '%.40s' that were learnt", e->t->name, e->row + 1,
+	     b.s ? b.s : text_shown(e->cx, field), c->categories, c->name);
+}
 
 /* Sets the units of one column, which are all 0, of a case. */
 static void encode(Encoder *e, uint32_t column, float *unit)
 {
 	const Field *c = &e->s->column[column];
 	const Place *p = &e->place[column];
-	float v = p->column < 0 ? NAN : e->value[p->column];
+	double v = p->column < 0 ? (double)NAN : e->value[p->column];
 	if (isnan(v)) {
 		if (c->role == COLUMN_INPUT && c->kind == VALUE_NUMBER)
 			unit[0] = (float)c->fill;
@@ -198,7 +229,7 @@ static void encode(Encoder *e, uint32_t column, float *unit)
 		return;
 	}
 	if (c->kind != VALUE_CATEGORY) {
-		unit[0] = (float)(((double)v - c->offset) * c->factor);
+		unit[0] = (float)((v - c->offset) * c->factor);
 		return;
 	}
 	int32_t k = -1;
@@ -206,8 +237,8 @@ static void encode(Encoder *e, uint32_t column, float *unit)
 		k = p->unit[(uint32_t)v];
 	} else { /* classes that are numbers */
 		for (uint32_t i = 0; i < c->categories && k < 0; i++) {
-			float w;
-			if (number_of((Text){ c->category[i], (uint32_t)strlen(c->category[i]) }, &w) && w == v)
+			double w;
+			if (number_of((Text){ c->category[i], (uint32_t)strlen(c->category[i]) }, &w) && same_number(v, w))
 				k = (int32_t)i;
 		}
 	}
@@ -216,11 +247,15 @@ static void encode(Encoder *e, uint32_t column, float *unit)
 		return;
 	}
 	if (c->role == COLUMN_TARGET)
-		fail(e->cx, MP_BAD_INPUT, "leave out the case, or correct it",
-		     "a value of target '%.40s' is none of the %u classes "
-		     "that were learnt",
-		     c->name, c->categories);
-	e->unseen_in = e->unseen++ ? e->unseen_in : c->name;
+		unknown_class(e, c, (uint32_t)p->column, v);
+	if (e->unseen++)
+		return;
+	e->unseen_in = c->name;
+	Buf number = { .arena = &e->cx->scratch };
+	if (!p->unit)
+		number_put(&number, (float)v);
+	e->unseen_word =
+		p->unit ? e->t->column[p->column].words.text[(uint32_t)v] : (Text){ number.s, (uint32_t)number.len };
 }
 
 static int64_t place_of(const Encoder *e, int role)
@@ -242,18 +277,15 @@ static void encode_others(Encoder *e, Data *d, const uint64_t *row)
 	Arena *keep = &e->cx->keep;
 	int64_t name = place_of(e, COLUMN_NAME), weight = place_of(e, COLUMN_WEIGHT), seq = place_of(e, COLUMN_SEQUENCE);
 	const Data *from = e->t->data;
-	Text *names = name >= 0 || (from && from->names) ? NEW(keep, d->cases, Text) : NULL;
-	float *weights = weight >= 0 || (from && from->weight) ? NEW(keep, d->cases, float) : NULL;
-	uint64_t *starts = seq >= 0 || (from && from->seq) ? NEW(keep, d->cases + 1, uint64_t) : NULL, n = 0, s = 0;
+	Text *names = (from ? from->names != NULL : name >= 0) ? NEW(keep, d->cases, Text) : NULL;
+	float *weights = (from ? from->weight != NULL : weight >= 0) ? NEW(keep, d->cases, float) : NULL;
+	uint64_t *starts = (from ? from->seq != NULL : seq >= 0) ? NEW(keep, d->cases + 1, uint64_t) : NULL, n = 0, s = 0;
 	for (uint64_t i = 0; i < d->cases; i++) {
 		uint64_t r = row[i];
 		if (names)
 			names[i] = from ? from->names[r] : word_at(&e->t->column[name], r);
 		if (weights)
 			weights[i] = from ? from->weight[r] : e->t->column[weight].number[r];
-		if (weights && !(weights[i] >= 0 && isfinite(weights[i])))
-			fail(e->cx, MP_BAD_INPUT, "write a number, zero or more",
-			     "the weight of row %" PRIu64 " is no weight of a case", r + 1);
 		if (!starts)
 			continue;
 		bool begins = i == 0 || row[i - 1] + 1 != r;
@@ -304,7 +336,7 @@ Data *table_encode(Ctx *cx, const Frame *t, const Schema *s, const uint8_t *part
 {
 	Place *place = match(cx, t, s);
 	check_kinds(cx, t, s, place);
-	Encoder e = { .cx = cx, .t = t, .s = s, .place = place, .value = NEW(&cx->scratch, t->columns, float) };
+	Encoder e = { .cx = cx, .t = t, .s = s, .place = place, .value = NEW(&cx->scratch, t->columns, double) };
 	uint64_t *row = NEW(&cx->scratch, t->rows, uint64_t);
 	Data *d = NEW(&cx->keep, 1, Data);
 	for (uint64_t i = 0; i < t->rows; i++)
@@ -319,7 +351,8 @@ Data *table_encode(Ctx *cx, const Frame *t, const Schema *s, const uint8_t *part
 	d->x = x;
 	d->y = y;
 	for (uint64_t i = 0; i < d->cases; i++) {
-		row_values(t, row[i], e.value);
+		e.row = row[i];
+		row_values(t, e.row, e.value);
 		for (uint32_t k = 0; k < s->columns; k++) {
 			const Field *c = &s->column[k];
 			if (c->role == COLUMN_INPUT)
@@ -330,9 +363,12 @@ Data *table_encode(Ctx *cx, const Frame *t, const Schema *s, const uint8_t *part
 	}
 	encode_others(&e, d, row);
 	set_classes(cx, s, d);
-	if (e.unseen)
-		note(cx, NULL, "%" PRIu64 " values of categories were not seen in training, the first in column '%.40s'",
-		     e.unseen, e.unseen_in);
+	if (e.unseen == 1)
+		note(cx, NULL, "one category was not seen in training: '%s' in column '%.40s'", text_shown(cx, e.unseen_word),
+		     e.unseen_in);
+	else if (e.unseen)
+		note(cx, NULL, "%" PRIu64 " values were not seen in training, the first is '%s' in column '%.40s'", e.unseen,
+		     text_shown(cx, e.unseen_word), e.unseen_in);
 	Buf json = { .arena = &cx->keep };
 	schema_print(s, &json);
 	d->schema = json.s;

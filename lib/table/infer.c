@@ -7,6 +7,7 @@
  * 1 are binary; other numbers are a regression. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,18 +50,18 @@ static void take_words(Infer *f, const FrameColumn *from, Field *c)
 
 static int by_value(const void *a, const void *b)
 {
-	float x = *(const float *)a, y = *(const float *)b;
+	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
 }
 
 /* Different numbers of a column, ascending, at most `most` + 1 of them; in scratch. */
-static uint32_t different(Infer *f, uint32_t column, uint32_t most, float **value)
+static uint32_t different(Infer *f, uint32_t column, uint32_t most, double **value)
 {
-	float *seen = NEW(&f->cx->scratch, most + 2, float), *row = NEW(&f->cx->scratch, f->t->columns, float);
+	double *seen = NEW(&f->cx->scratch, most + 2, double), *row = NEW(&f->cx->scratch, f->t->columns, double);
 	uint32_t n = 0;
 	for (uint64_t i = 0; i < f->t->rows && n <= most; i++) {
 		row_values(f->t, i, row);
-		float v = row[column];
+		double v = row[column];
 		if (isnan(v) || bsearch(&v, seen, n, sizeof v, by_value))
 			continue;
 		seen[n++] = v;
@@ -70,12 +71,28 @@ static uint32_t different(Infer *f, uint32_t column, uint32_t most, float **valu
 	return n;
 }
 
-static void take_numbers(Infer *f, const float *value, uint32_t n, Field *c)
+/* The fewest digits that read back as the same number. */
+static void put_number(Buf *b, double v)
+{
+	char text[40];
+	if ((double)(float)v == v && fabs(v) < 16777216) {
+		number_put(b, (float)v);
+		return;
+	}
+	for (int digits = 15, n = 0; digits <= 17; digits++) {
+		n = snprintf(text, sizeof text, "%.*g", digits, v);
+		if (number_double(text, text + n) == v)
+			break;
+	}
+	buf_puts(b, text);
+}
+
+static void take_numbers(Infer *f, const double *value, uint32_t n, Field *c)
 {
 	const char **category = NEW(&f->cx->keep, n, const char *);
 	for (uint32_t i = 0; i < n; i++) {
 		Buf b = { .arena = &f->cx->keep };
-		number_put(&b, value[i]);
+		put_number(&b, value[i]);
 		category[i] = b.s;
 	}
 	c->kind = VALUE_CATEGORY;
@@ -88,11 +105,11 @@ static void take_numbers(Infer *f, const float *value, uint32_t n, Field *c)
 /* 1, 2, 3, ... down the rows. */
 static bool numbers_rows(const Infer *f, const FrameColumn *c)
 {
-	if (!c->number || !c->whole || c->missing || f->t->rows < 10 ||
-	    (double)c->high - (double)c->low + 1 != (double)f->t->rows)
+	if ((!c->number && !c->exact) || !c->whole || c->missing || f->t->rows < 10 ||
+	    c->high - c->low + 1 != (double)f->t->rows)
 		return false;
 	for (uint64_t i = 1; i < f->t->rows; i++)
-		if (c->number[i] != c->number[i - 1] + 1)
+		if (c->number ? c->number[i] != c->number[i - 1] + 1 : c->exact[i] != c->exact[i - 1] + 1)
 			return false;
 	return true;
 }
@@ -126,6 +143,7 @@ static void add_input(Infer *f, uint32_t i, Field *c)
 	}
 	c->role = COLUMN_INPUT;
 	c->kind = from->kind;
+	c->wide = from->wide;
 	c->indicator = from->missing > 0;
 	if (c->kind == VALUE_CATEGORY)
 		take_words(f, from, c);
@@ -154,10 +172,11 @@ static void add_target(Infer *f, uint32_t i, Field *c, bool alone)
 			bad_target(f, from, "holds texts, so that there is no regression on it");
 		take_words(f, from, c);
 	} else {
-		float *value = NULL;
+		double *value = NULL;
 		uint32_t n = alone ? different(f, i, task == TASK_CLASSES ? 1000 : NUMBER_CLASSES, &value) : UINT32_MAX;
 		bool few = from->whole && n <= NUMBER_CLASSES && values >= (uint64_t)CASES_PER_CLASS * n;
 		c->kind = from->kind;
+		c->wide = from->wide;
 		if (numbers_rows(f, from))
 			bad_target(f, from, "numbers the rows: there is nothing to learn");
 		if (task == TASK_CLASSES && n > 1000)
@@ -260,6 +279,18 @@ static void say_target(const Infer *f, Buf *b)
 	buf_puts(b, "; change with --targets, --task\n");
 }
 
+/* Columns whose names alone give them a role. */
+static void say_named(const Infer *f, Buf *b)
+{
+	for (uint32_t i = 0; f->t->roles && f->t->roles->own && i < f->s->columns; i++) {
+		const Field *c = &f->s->column[i];
+		bool single = c->role == COLUMN_NAME || c->role == COLUMN_WEIGHT || c->role == COLUMN_SEQUENCE;
+		if (single && !strcmp(c->name, column_roles[c->role]))
+			buf_printf(b, "%s: column '%s', because of its name; change with --targets: then it is an input\n",
+			           column_roles[c->role], c->name);
+	}
+}
+
 static void say(const Infer *f)
 {
 	Buf *b = f->how->decisions;
@@ -268,6 +299,7 @@ static void say(const Infer *f)
 	if (!f->t->header && f->t->src)
 		buf_puts(b, "columns: the first line holds no names, so they are called c1, c2, ...\n");
 	say_inputs(f, b);
+	say_named(f, b);
 	if (f->unused.len)
 		buf_printf(b, "not used: %s\n", f->unused.s);
 	say_target(f, b);
@@ -275,10 +307,24 @@ static void say(const Infer *f)
 
 /* ---- all of it ---- */
 
-static void single_role(Schema *s, int64_t column, int role)
+static void single_role(const Infer *f, int64_t column, int role)
 {
-	if (column >= 0)
-		s->column[column].role = role;
+	if (column < 0)
+		return;
+	Field *c = &f->s->column[column];
+	if (c->role == COLUMN_TARGET || c->role == COLUMN_WEIGHT)
+		fail_at(f->cx, column_at(f, &f->t->column[column]), "choose another column for one of them",
+		        "column '%.40s' cannot be the %s and the %s of cases", c->name, column_roles[c->role],
+		        column_roles[role]);
+	c->role = role;
+}
+
+static void check_folds(const Infer *f, int64_t column)
+{
+	const FrameColumn *c = column < 0 ? NULL : &f->t->column[column];
+	if (c && (c->words.count < 2 || c->words.count > MAX_FOLDS))
+		fail_at(f->cx, column_at(f, c), "give 2 to 100 folds a name each", "column '%s' names %u fold%s",
+		        text_shown(f->cx, c->name), c->words.count, c->words.count == 1 ? "" : "s");
 }
 
 Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how)
@@ -301,10 +347,11 @@ Schema *schema_infer(Ctx *cx, const Frame *t, const InferOptions *how)
 			add_input(&f, i, c);
 	}
 	if (t->roles) {
-		single_role(s, t->roles->names, COLUMN_NAME);
-		single_role(s, t->roles->weight, COLUMN_WEIGHT);
-		single_role(s, t->roles->sequence, COLUMN_SEQUENCE);
-		single_role(s, t->roles->fold, COLUMN_FOLD);
+		single_role(&f, t->roles->names, COLUMN_NAME);
+		single_role(&f, t->roles->weight, COLUMN_WEIGHT);
+		single_role(&f, t->roles->sequence, COLUMN_SEQUENCE);
+		single_role(&f, t->roles->fold, COLUMN_FOLD);
+		check_folds(&f, t->roles->fold);
 	}
 	set_task(&f);
 	schema_units(cx, s);

@@ -4,9 +4,13 @@
  *
  * A CSV file is read twice: the first pass counts what each column holds, the second one stores it.  So memory is that
  * of the values, whatever the file is like.  A column is a category if it holds texts that are no numbers, or if an
- * option says so; a column that is nearly all numbers but not quite is an error at its first text. */
+ * option says so; a column that is nearly all numbers but not quite is an error at its first text.
+ *
+ * Numbers are float32.  Where that would merge different ones, such as times in seconds since 1970, the column is wide:
+ * its numbers are float64, so that offsets are subtracted before they are rounded. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "table.h"
@@ -52,19 +56,43 @@ static void each_field(Ctx *cx, Frame *t, const CsvColumns *c, uint64_t rows, Fi
 	check_errors(cx);
 }
 
+enum { SHORT_NUMBER = 7 };               /* characters: no two such numbers are the same in float32 */
+enum { WIDE_RATIO = 4096 };              /* largest number over range: float32 leaves less than 12 bits of precision */
+static const float whole_all = 16777216; /* 2^24: from here on float32 merges whole numbers */
+static const double whole_all64 = 9007199254740992; /* 2^53, float64 likewise */
+
+/* A number that float32 may round. */
+static void count_precision(FrameColumn *c, Text field, float v, size_t off)
+{
+	c->lengthy |= field.len > SHORT_NUMBER;
+	if (fabsf(v) < whole_all)
+		return;
+	double exact = csv_double(field);
+	c->inexact |= exact != (double)v;
+	if (fabs(exact) < whole_all64 || c->rounded || memchr(field.s, '.', field.len))
+		return;
+	char text[64];
+	int n = snprintf(text, sizeof text, "%.0f", exact);
+	if (n < (int)sizeof text && (uint32_t)n == field.len && memcmp(text, field.s, field.len) != 0)
+		c->rounded = off;
+}
+
 static void count_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text field, size_t off)
 {
-	float v;
+	float v = NAN;
 	(void)row;
 	int number = csv_number(field, t->roles->sep, &v);
+	if (c->weight && !csv_weight(cx, t->src, off, field, number, v))
+		return;
 	if (number == CSV_COMMA && !t->comma)
 		csv_note_comma(cx, t->src, off);
 	t->comma |= number == CSV_COMMA;
 	if (number && isfinite(v)) {
-		c->low = !c->numbers || v < c->low ? v : c->low;
-		c->high = !c->numbers || v > c->high ? v : c->high;
+		c->low = !c->numbers || (double)v < c->low ? (double)v : c->low;
+		c->high = !c->numbers || (double)v > c->high ? (double)v : c->high;
 		c->whole = (!c->numbers || c->whole) && v == rintf(v);
 		c->numbers++;
+		count_precision(c, field, v, off);
 	} else if (is_missing(field)) {
 		c->missing++;
 	} else if (number) {
@@ -76,10 +104,20 @@ static void count_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text fi
 
 static void store_field(Ctx *cx, Frame *t, FrameColumn *c, uint64_t row, Text field, size_t off)
 {
-	(void)t, (void)off;
-	if (c->number) {
+	(void)off;
+	if (c->number || c->exact) {
 		float v;
-		c->number[row] = csv_number(field, t->roles->sep, &v) && isfinite(v) ? v : NAN;
+		bool number = csv_number(field, t->roles->sep, &v) && isfinite(v);
+		if (c->number) {
+			c->number[row] = number ? v : NAN;
+			return;
+		}
+		double exact = c->exact[row] = number ? csv_double(field) : (double)NAN;
+		if (!number)
+			return;
+		c->low = fmin(c->low, exact);
+		c->high = fmax(c->high, exact);
+		c->whole &= exact == rint(exact);
 		return;
 	}
 	uint32_t known = c->words.count;
@@ -111,12 +149,35 @@ static void check_infinite(Ctx *cx, const Frame *t, const FrameColumn *c)
 		         "this number is too large; column '%s' has %" PRIu64 " such", text_shown(cx, c->name), c->infinite);
 }
 
-static void set_kinds(Ctx *cx, Frame *t, const bool *category)
+static void check_weights(Ctx *cx, const Frame *t, const FrameColumn *c)
+{
+	if (c->high <= 0)
+		error_at(cx, (Loc){ t->src, c->off }, "give the cases that count a weight above 0, or choose another column",
+		         "all weights in column '%s' are 0", text_shown(cx, c->name));
+}
+
+/* Those of a schema are as they were in training. */
+static void set_wide(Ctx *cx, const Frame *t, FrameColumn *c, bool known)
+{
+	if (!known)
+		c->wide = c->inexact || (c->lengthy && fmax(fabs(c->low), fabs(c->high)) >= WIDE_RATIO * (c->high - c->low));
+	if (c->wide && c->rounded)
+		note_at(cx, (Loc){ t->src, c->rounded }, "subtract an offset from the column, or make it a category",
+		        "column '%s' holds whole numbers that float64 does not: they are rounded to 16 digits",
+		        text_shown(cx, c->name));
+}
+
+static void set_kinds(Ctx *cx, Frame *t, const bool *category, bool known)
 {
 	for (uint32_t i = 0; i < t->columns; i++) {
 		FrameColumn *c = &t->column[i];
 		if (!c->used)
 			continue;
+		if (c->weight) {
+			check_errors(cx);
+			check_weights(cx, t, c);
+			continue;
+		}
 		if (!category[i])
 			check_infinite(cx, t, c);
 		c->kind = category[i] || c->texts ? VALUE_CATEGORY : VALUE_NUMBER;
@@ -124,6 +185,8 @@ static void set_kinds(Ctx *cx, Frame *t, const bool *category)
 			check_mixed(cx, t, c);
 		if (c->kind == VALUE_NUMBER && c->whole && c->low == 0 && c->high == 1)
 			c->kind = VALUE_BINARY;
+		else if (c->kind == VALUE_NUMBER)
+			set_wide(cx, t, c, known);
 	}
 	check_errors(cx);
 }
@@ -139,7 +202,9 @@ static void mark_schema(Ctx *cx, Frame *t, const Schema *s, bool *category)
 		if (!dict_find(&names, t->column[i].name, &k))
 			continue;
 		const Field *c = &s->column[k];
-		t->column[i].used = true;
+		t->column[i].used = c->role != COLUMN_UNUSED;
+		t->column[i].weight = c->role == COLUMN_WEIGHT;
+		t->column[i].wide = c->wide;
 		category[i] = c->role == COLUMN_NAME || c->role == COLUMN_SEQUENCE || c->role == COLUMN_FOLD ||
 		              (c->role != COLUMN_WEIGHT && c->kind == VALUE_CATEGORY);
 	}
@@ -151,9 +216,13 @@ static void mark_roles(Ctx *cx, Frame *t, const CsvColumns *c, const DataOptions
 		const CsvColumn *col = &c->col[i];
 		bool word = c->names == i || c->sequence == i || c->fold == i;
 		t->column[i].used = col->x >= 0 || col->y >= 0 || c->weight == i || word;
+		t->column[i].weight = c->weight == i;
 		category[i] = word || col->label;
 	}
 	columns_mark(cx, t->src, c, "--category", opt ? opt->category : NULL, category);
+	if (c->weight >= 0 && category[c->weight])
+		fail_at(cx, (Loc){ t->src, c->col[c->weight].off }, "choose another column with --weight",
+		        "column '%s' holds the weights of cases: it cannot be a text", text_shown(cx, c->col[c->weight].name));
 }
 
 static void check_names(Ctx *cx, const Frame *t)
@@ -200,7 +269,7 @@ Frame *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *sc
 	if (!t->rows)
 		fail_at(cx, (Loc){ s, s->len }, "write a line with one field per column for each case",
 		        "there are no cases below the header");
-	set_kinds(cx, t, category);
+	set_kinds(cx, t, category, schema != NULL);
 	for (uint32_t i = 0; i < t->columns; i++) {
 		FrameColumn *col = &t->column[i];
 		if (!col->used)
@@ -208,7 +277,12 @@ Frame *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *sc
 		col->words.arena = &cx->keep;
 		if (col->kind == VALUE_CATEGORY)
 			col->word = NEW(&cx->keep, t->rows, uint32_t);
-		else
+		else if (col->wide) {
+			col->exact = NEW(&cx->keep, t->rows, double);
+			col->low = INFINITY;
+			col->high = -INFINITY;
+			col->whole = true;
+		} else
 			col->number = NEW(&cx->keep, t->rows, float);
 	}
 	each_field(cx, t, c, rows, store_field);
@@ -241,7 +315,6 @@ static bool one_of_n(Ctx *cx, const Data *d, uint32_t **class)
 
 static void class_column(Ctx *cx, const Data *d, FrameColumn *c)
 {
-	c->name = (Text){ "class", 5 };
 	c->kind = VALUE_CATEGORY;
 	c->words.arena = &cx->keep;
 	for (uint32_t i = 0; i < d->targets; i++) {
@@ -256,12 +329,12 @@ static void class_column(Ctx *cx, const Data *d, FrameColumn *c)
 
 static void count_rows(Ctx *cx, Frame *t)
 {
-	float *row = NEW(&cx->scratch, t->columns, float);
+	double *row = NEW(&cx->scratch, t->columns, double);
 	for (uint64_t i = 0; i < t->rows; i++) {
 		row_values(t, i, row);
 		for (uint32_t k = 0; k < t->columns; k++) {
 			FrameColumn *c = &t->column[k];
-			float v = row[k];
+			double v = row[k];
 			if (c->kind == VALUE_CATEGORY)
 				continue;
 			if (isnan(v)) {
@@ -270,7 +343,7 @@ static void count_rows(Ctx *cx, Frame *t)
 			}
 			c->low = !c->numbers || v < c->low ? v : c->low;
 			c->high = !c->numbers || v > c->high ? v : c->high;
-			c->whole = (!c->numbers || c->whole) && v == rintf(v);
+			c->whole = (!c->numbers || c->whole) && v == rint(v);
 			c->numbers++;
 		}
 	}
@@ -279,6 +352,24 @@ static void count_rows(Ctx *cx, Frame *t)
 		if (c->kind == VALUE_NUMBER && c->numbers && c->whole && c->low == 0 && c->high == 1)
 			c->kind = VALUE_BINARY;
 	}
+}
+
+/* Columns have the names that data keeps, if each has its own; else x1, x2, ..., y1, y2, ..., or class. */
+static bool take_names(Ctx *cx, const Data *d, Frame *t)
+{
+	Dict seen = { .arena = &cx->scratch };
+	if (d->columns < t->columns)
+		return false;
+	for (uint32_t i = 0; i < t->columns; i++) {
+		const DataColumn *c = &d->column[i];
+		Text name = { c->name, (uint32_t)strlen(c->name) };
+		bool target = i >= d->inputs;
+		if (!name.len || c->role != (target ? COLUMN_TARGET : COLUMN_INPUT) || c->label != (target && t->class) ||
+		    dict_add(&seen, name) != i)
+			return false;
+		t->column[i].name = name;
+	}
+	return true;
 }
 
 static Frame *table_data(Ctx *cx, const Data *d)
@@ -301,7 +392,11 @@ static Frame *table_data(Ctx *cx, const Data *d)
 		FrameColumn *c = &t->column[i];
 		c->used = true;
 		c->name = i < d->inputs ? number_name(cx, 'x', i) : number_name(cx, 'y', i - d->inputs);
+		if (classes && i == d->inputs)
+			c->name = (Text){ "class", 5 };
 	}
+	if (take_names(cx, d, t))
+		t->unscale = d->scale.kind != SCALE_NONE;
 	if (classes)
 		class_column(cx, d, &t->column[d->inputs]);
 	count_rows(cx, t);
@@ -314,19 +409,49 @@ Frame *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schem
 	return from.csv ? table_csv(cx, from.src, opt, schema) : table_data(cx, data_load(cx, &from, opt));
 }
 
-void row_values(const Frame *t, uint64_t row, float *value)
+/* Data holds float32; in the upper half of `value` they are overwritten only after they were read. */
+static void data_values(const Frame *t, uint64_t row, double *value)
+{
+	const Data *d = t->data;
+	float *narrow = (float *)value + t->columns;
+	data_x(d, row, narrow);
+	if (!t->class)
+		data_y(d, row, narrow + d->inputs);
+	for (uint32_t i = 0; i < t->columns - (t->class != NULL); i++)
+		value[i] = (double)narrow[i];
+	if (t->class)
+		value[d->inputs] = t->class[row];
+	for (uint32_t i = 0; t->unscale && i < d->inputs; i++)
+		value[i] = value[i] / d->scale.factor[i] + d->scale.offset[i];
+}
+
+void row_values(const Frame *t, uint64_t row, double *value)
 {
 	if (t->data) {
-		data_x(t->data, row, value);
-		if (t->class)
-			value[t->data->inputs] = (float)t->class[row];
-		else
-			data_y(t->data, row, value + t->data->inputs);
+		data_values(t, row, value);
 		return;
 	}
 	for (uint32_t i = 0; i < t->columns; i++) {
 		const FrameColumn *c = &t->column[i];
 		if (c->used)
-			value[i] = c->number ? c->number[row] : c->word[row] == NO_WORD ? NAN : (float)c->word[row];
+			value[i] = c->number                 ? (double)c->number[row]
+			           : c->exact                ? c->exact[row]
+			           : c->word[row] == NO_WORD ? (double)NAN
+			                                     : (double)c->word[row];
+	}
+}
+
+Loc field_at(Ctx *cx, const Frame *t, uint64_t row, uint32_t column, Text *field)
+{
+	const char *p = NULL, *eol = NULL;
+	size_t off = t->roles->body;
+	for (uint64_t i = 0; i <= row; i++)
+		if (!csv_line(t->src, &off, &p, &eol))
+			return (Loc){ t->src, 0 };
+	for (uint32_t i = 0;; i++, p++) {
+		Loc at = { t->src, (size_t)(p - t->src->text) };
+		p = csv_field(cx, t->src, p, eol, t->roles->sep, field);
+		if (i == column || !p || p == eol)
+			return at;
 	}
 }

@@ -139,6 +139,8 @@ void schema_print(const Schema *s, Buf *json)
 			jw_real(&j, "factor", "%.17g", c->factor);
 			if (c->fill != 0)
 				jw_real(&j, "fill", "%.17g", c->fill);
+			if (c->wide)
+				jw_flag(&j, "wide", true);
 		}
 		if (c->units && c->kind == VALUE_CATEGORY) {
 			jw_start(&j, "categories", '[');
@@ -211,6 +213,7 @@ static void read_column(const MetaReader *r, const json_t *v, bool plain, Field 
 		const json_t *fill = json_object_get(v, "fill"); /* without: 0 */
 		if (fill)
 			c->fill = finite_of(r, fill, "a fill is no number");
+		c->wide = json_is_true(json_object_get(v, "wide"));
 	}
 }
 

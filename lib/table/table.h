@@ -24,6 +24,7 @@ typedef struct Field {
 	int role, kind;
 	double offset, factor;       /* number: encoded as (value - offset) * factor */
 	double fill;                 /* input: a missing number, encoded */
+	bool wide;                   /* number: read in double precision, float32 would merge its values */
 	const char *const *category; /* [categories] in the order of their units */
 	uint32_t categories;
 	bool indicator;       /* input: a further unit, 1 where the value is missing */
@@ -39,7 +40,7 @@ typedef struct Schema {
 	int scale;                /* of inputs that are numbers: SCALE_..., for schema_fit */
 } Schema;
 
-enum { MAX_COLUMNS = 65536, MAX_CATEGORIES = 1000 };
+enum { MAX_COLUMNS = 65536, MAX_CATEGORIES = 1000, MAX_FOLDS = 100 };
 
 void schema_units(Ctx *cx, Schema *s);                   /* numbers the units; fails if there are too many */
 void schema_print(const Schema *s, Buf *json);           /* as one JSON object */
@@ -56,7 +57,10 @@ typedef struct FrameColumn {
 	size_t off;        /* of its name in the file */
 	bool used;         /* its values are kept */
 	int kind;          /* VALUE_... */
-	float *number;     /* [rows] NaN: missing; NULL: a category, or not used */
+	bool weight;       /* of cases: numbers, zero or more */
+	bool wide;         /* numbers are kept in double precision: float32 would merge different ones */
+	float *number;     /* [rows] NaN: missing; NULL: wide, a category, or not used */
+	double *exact;     /* [rows] the same of a wide column */
 	uint32_t *word;    /* [rows] index in words; NO_WORD: missing */
 	Dict words;        /* of a category */
 	uint64_t missing;  /* rows without a value */
@@ -65,8 +69,11 @@ typedef struct FrameColumn {
 	size_t first_text; /* offset of the first of them */
 	uint64_t infinite; /* rows whose value is a number that float32 does not hold */
 	size_t first_infinite;
-	bool whole;      /* all numbers are */
-	float low, high; /* of the numbers */
+	bool whole;       /* all numbers are */
+	double low, high; /* of the numbers */
+	bool lengthy;     /* some number has more digits than float32 always tells apart */
+	bool inexact;     /* some number beyond 2^24 is not one of float32 */
+	size_t rounded;   /* offset of the first whole number that is not one of float64 either; 0: none */
 } FrameColumn;
 #define NO_WORD UINT32_MAX
 
@@ -79,6 +86,7 @@ typedef struct Frame {
 	bool header;             /* the file names its columns */
 	bool images;             /* inputs are pixels */
 	bool comma;              /* a decimal comma was noted */
+	bool unscale;            /* data: inputs are those before its scale, as their names are */
 	const Data *data;        /* another format: rows are its cases, the columns its inputs, then its targets */
 	uint32_t *class;         /* [rows] its one-of-n targets as numbers of classes: they are one column */
 	const CsvColumns *roles; /* that options give to the columns of a CSV file; NULL: another format */
@@ -88,8 +96,9 @@ bool is_missing(Text t); /* nothing, NA, NaN, null, None, ? */
 /* All columns that options choose, or that `schema` needs (NULL: none). In keep. */
 Frame *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema);
 Frame *table_csv(Ctx *cx, const Src *s, const DataOptions *opt, const Schema *schema); /* of a CSV file */
-/* Values of a row: numbers, or indices of words as numbers; NaN: missing. */
-void row_values(const Frame *t, uint64_t row, float *value);
+/* Values of a row: numbers, or indices of words as numbers; NaN: missing.  value: [columns] */
+void row_values(const Frame *t, uint64_t row, double *value);
+Loc field_at(Ctx *cx, const Frame *t, uint64_t row, uint32_t column, Text *field); /* of a CSV file */
 
 /* ---- match.c: columns of other data, as a plain schema names them ------------------------------- */
 
@@ -117,6 +126,7 @@ typedef struct Cut {
 	uint32_t folds, fold; /* folds 0: by share */
 	uint64_t seed;
 	bool stratify;
+	bool first; /* cut of this table: rows without a target are noted */
 } Cut;
 uint8_t *table_cut(Ctx *cx, const Frame *t, const Schema *s, const Cut *cut);
 
