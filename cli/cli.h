@@ -248,8 +248,9 @@ bool holds_table(const char *path); /* by its first bytes: a table, not a topolo
 int table_refuse(const Args *a);    /* EXIT_USAGE: a table stands where a model should, message shown */
 /* A file that is read must not be written: EXIT_USAGE if these are one, message shown. */
 int overwrite_check(const char *input, const char *output);
-int output_inputs_check(const Args *a, const char *output); /* against operands and options that name inputs */
-int input_outputs_check(const Args *a, const char *input);  /* against options that name outputs; NULL: none */
+/* against operands and options that name inputs; option: whose file it is */
+int output_inputs_check(const Args *a, const char *option, const char *output);
+int input_outputs_check(const Args *a, const char *input); /* against options that name outputs; NULL: none */
 
 /* ---- outputs.c: files to be written, checked before the work ------------------------------------ */
 

@@ -141,7 +141,11 @@ static int import_run(Args *a)
 {
 	Session s = { 0 };
 	int kind = kind_of(a->operand[a->operands - 1]);
-	int rc = kind == OUT_DATA ? import_data(&s, a) : import_network(&s, a, kind);
+	int rc = EXIT_DONE;
+	for (int i = 0; !rc && i + 1 < a->operands; i++)
+		rc = overwrite_check(a->operand[i], a->operand[a->operands - 1]);
+	if (!rc)
+		rc = kind == OUT_DATA ? import_data(&s, a) : import_network(&s, a, kind);
 	if (!rc)
 		rc = import_show(&s, a);
 	session_close(&s);

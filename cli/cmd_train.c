@@ -238,7 +238,7 @@ static int train_table(Train *t)
 static int train_topology_check(const Args *a)
 {
 	static const char *const more[] = { "fold", "category" };
-	const char *name = NULL;
+	const char *name = args_text(a, "save") && args_flag(a, "no-save") ? "no-save" : NULL;
 	for (const Option *o = table_options; !name && o->name; o++)
 		name = args_text(a, o->name) ? o->name : NULL;
 	for (size_t i = 0; !name && i < COUNT(more); i++)

@@ -164,13 +164,15 @@ int overwrite_check(const char *input, const char *output)
 	return EXIT_USAGE;
 }
 
-int output_inputs_check(const Args *a, const char *output)
+int output_inputs_check(const Args *a, const char *option, const char *output)
 {
-	static const char *const options[] = { "test", "partner", "words-file" };
+	/* a checkpoint may be loaded and then saved to: the last two are not for --save */
+	static const char *const options[] = { "test", "partner", "words-file", "load", "resume" };
+	size_t count = COUNT(options) - (strcmp(option, "save") ? 0 : 2);
 	int rc = EXIT_DONE;
 	for (int i = 0; !rc && i < a->operands; i++)
 		rc = overwrite_check(a->operand[i], output);
-	for (size_t i = 0; !rc && i < COUNT(options); i++)
+	for (size_t i = 0; !rc && i < count; i++)
 		rc = args_text(a, options[i]) ? overwrite_check(args_text(a, options[i]), output) : EXIT_DONE;
 	return rc;
 }

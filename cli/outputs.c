@@ -81,7 +81,7 @@ int output_path_check(Args *a, const char *option, const char *path)
 		return refuse(option, path, "choose another file, or make this one writable", errno);
 	if (exists && !S_ISREG(st.st_mode))
 		return EXIT_DONE; /* devices and pipes are written as they are */
-	if (exists && output_inputs_check(a, path))
+	if (exists && output_inputs_check(a, option, path))
 		return EXIT_USAGE;
 	const char *place = exists && realpath(path, real) ? real : path;
 	return folder_check(option, path, folder_of(args_copy(a, place)));

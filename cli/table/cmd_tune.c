@@ -68,9 +68,10 @@ static void tune_trial(void *user, const Search *s, uint32_t rung, uint32_t done
 {
 	Tune *t = user;
 	char line[160];
-	snprintf(line, sizeof line, "rung %u: %s of %s trials, best %s %s", rung + 1, format_count(done).s,
-	         s->deadline > 0 && !rung ? "as many as there is time for" : format_count(of).s,
-	         s->regression ? "R2" : "accuracy", format_real(best).s);
+	size_t n = (size_t)snprintf(line, sizeof line, "rung %u: %s", rung + 1, format_count(done).s);
+	if (rung || !(s->deadline > 0)) /* in the first, time decides how many there are */
+		n += (size_t)snprintf(line + n, sizeof line - n, " of %s", format_count(of).s);
+	snprintf(line + n, sizeof line - n, " trials, best %s %s", s->regression ? "R2" : "accuracy", format_real(best).s);
 	progress_line(&t->progress, line);
 }
 

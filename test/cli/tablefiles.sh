@@ -28,6 +28,10 @@ t test model.safetensors c.csv --csv c.csv
 t test model.safetensors c.csv --outputs c.csv
 t test net.topo weights.safetensors --csv c.csv
 t data c.csv c.csv
+t import c.csv c.csv
+t import model.safetensors model.safetensors
+t train net.topo --load weights.safetensors --svg weights.safetensors
+t train net.topo --load weights.safetensors --save weights.safetensors --json >/dev/null
 cmp c.csv other.csv && echo "the table is as it was"
 
 # A model takes the place of a model only, unless it is forced to. An empty file may be a reserved name.
@@ -39,6 +43,8 @@ t train net.topo --save other.csv --force --json >/dev/null
 t train net.topo --save empty --json >/dev/null
 # Noticed before the work.
 t tune c.csv --save missing/c.safetensors
+
+t train net.topo --save x.safetensors --no-save
 
 # Options of tables with a topology file.
 for option in "--hidden 5" "--folds 5" "--holdout 0.2" --no-refit --balance "--task classes" "--write-topo x.topo" "--fold a" "--category a"; do
