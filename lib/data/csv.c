@@ -198,6 +198,22 @@ bool csv_weight(Ctx *cx, const Src *s, size_t off, Text t, int kind, float v)
 	return false;
 }
 
+_Noreturn void csv_no_weight(Ctx *cx, const Src *s, size_t off, Text name)
+{
+	fail_at(cx, (Loc){ s, off }, "give the cases that count a weight above 0, or choose another column",
+	        "all weights in column '%s' are 0", text_shown(cx, name));
+}
+
+static void check_weights(const Csv *r)
+{
+	bool counts = !r->weight;
+	for (uint64_t i = 0; !counts && i < r->rows; i++)
+		counts = r->weight[i] > 0;
+	const CsvColumn *c = counts ? NULL : &r->cols->col[r->cols->weight];
+	if (c)
+		csv_no_weight(r->cx, r->src, c->off, c->name);
+}
+
 static void read_weight(Csv *r, Text t, const char *at)
 {
 	float *w = &r->weight[r->rows];
@@ -489,6 +505,7 @@ Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt)
 	Csv r = { .cx = cx, .src = s, .cols = c };
 	find_labels(&r, c, opt);
 	read_rows(&r, opt);
+	check_weights(&r);
 
 	Data *d = NEW(&cx->keep, 1, Data);
 	d->name = arena_copy(&cx->keep, s->name, strlen(s->name));

@@ -318,7 +318,8 @@ int csv_number(Text t, char sep, float *v);
 double csv_double(Text t); /* the same number in double precision; csv_number has found it finite */
 /* The weight of a case, finite and not negative; else an error is recorded. */
 bool csv_weight(Ctx *cx, const Src *s, size_t off, Text t, int kind, float v);
-void csv_note_comma(Ctx *cx, const Src *s, size_t off); /* once a file */
+_Noreturn void csv_no_weight(Ctx *cx, const Src *s, size_t off, Text name); /* fails: all are 0 */
+void csv_note_comma(Ctx *cx, const Src *s, size_t off);                     /* once a file */
 /* One field; returns the separator or line end after it, NULL and an error recorded if its quotes are wrong. */
 const char *csv_field(Ctx *cx, const Src *s, const char *p, const char *eol, char sep, Text *t);
 bool csv_default_roles(const DataColumn *c, uint32_t count); /* a header of these names is read with these roles */

@@ -149,13 +149,6 @@ static void check_infinite(Ctx *cx, const Frame *t, const FrameColumn *c)
 		         "this number is too large; column '%s' has %" PRIu64 " such", text_shown(cx, c->name), c->infinite);
 }
 
-static void check_weights(Ctx *cx, const Frame *t, const FrameColumn *c)
-{
-	if (c->high <= 0)
-		error_at(cx, (Loc){ t->src, c->off }, "give the cases that count a weight above 0, or choose another column",
-		         "all weights in column '%s' are 0", text_shown(cx, c->name));
-}
-
 /* Those of a schema are as they were in training. */
 static void set_wide(Ctx *cx, const Frame *t, FrameColumn *c, bool known)
 {
@@ -175,7 +168,8 @@ static void set_kinds(Ctx *cx, Frame *t, const bool *category, bool known)
 			continue;
 		if (c->weight) {
 			check_errors(cx);
-			check_weights(cx, t, c);
+			if (c->high <= 0)
+				csv_no_weight(cx, t->src, c->off, c->name);
 			continue;
 		}
 		if (!category[i])
@@ -327,24 +321,50 @@ static void class_column(Ctx *cx, const Data *d, FrameColumn *c)
 	}
 }
 
-static void count_rows(Ctx *cx, Frame *t)
+/* A number of data in the type of the file; *v is NaN or that number in float32. */
+static void data_exact(const Data *d, uint64_t row, uint32_t column, double *v)
+{
+	bool input = column < d->inputs;
+	DType type = input ? d->x_type : d->y_type;
+	if (isnan(*v) || (input && d->x_indptr) || type == T_F32 || dtypes[type].size < sizeof(float))
+		return;
+	*v = input ? dtype_get(d->x_type, d->x, row * d->inputs + column)
+	           : dtype_get(d->y_type, d->y, row * d->targets + column - d->inputs);
+}
+
+static void count_number(const Frame *t, uint64_t row, uint32_t column, double v)
+{
+	FrameColumn *c = &t->column[column];
+	double exact = v;
+	if (isnan(v)) {
+		c->missing++;
+		return;
+	}
+	c->low = !c->numbers || v < c->low ? v : c->low;
+	c->high = !c->numbers || v > c->high ? v : c->high;
+	c->whole = (!c->numbers || c->whole) && v == rint(v);
+	c->numbers++;
+	data_exact(t->data, row, column, &exact);
+	c->lengthy |= exact != v;
+	c->inexact |= exact != v && fabs(v) >= (double)whole_all;
+}
+
+static void count_rows(Ctx *cx, Frame *t, bool known)
 {
 	double *row = NEW(&cx->scratch, t->columns, double);
-	for (uint64_t i = 0; i < t->rows; i++) {
-		row_values(t, i, row);
-		for (uint32_t k = 0; k < t->columns; k++) {
+	for (int pass = 0; pass < 2; pass++) { /* wide columns are counted again in their own type */
+		for (uint64_t i = 0; i < t->rows && (pass == 0 || t->wide); i++) {
+			row_values(t, i, row);
+			for (uint32_t k = 0; k < t->columns; k++)
+				if (t->column[k].kind != VALUE_CATEGORY && (pass == 0 || t->column[k].wide))
+					count_number(t, i, k, row[k]);
+		}
+		for (uint32_t k = 0; k < t->columns && pass == 0 && !known; k++) {
 			FrameColumn *c = &t->column[k];
-			double v = row[k];
-			if (c->kind == VALUE_CATEGORY)
-				continue;
-			if (isnan(v)) {
-				c->missing++;
-				continue;
-			}
-			c->low = !c->numbers || v < c->low ? v : c->low;
-			c->high = !c->numbers || v > c->high ? v : c->high;
-			c->whole = (!c->numbers || c->whole) && v == rint(v);
-			c->numbers++;
+			set_wide(cx, t, c, false);
+			t->wide |= c->wide;
+			if (c->wide)
+				c->numbers = c->missing = 0;
 		}
 	}
 	for (uint32_t k = 0; k < t->columns; k++) {
@@ -372,7 +392,7 @@ static bool take_names(Ctx *cx, const Data *d, Frame *t)
 	return true;
 }
 
-static Frame *table_data(Ctx *cx, const Data *d)
+static Frame *table_data(Ctx *cx, const Data *d, const Schema *s)
 {
 	Frame *t = NEW(&cx->keep, 1, Frame);
 	t->name = d->name;
@@ -399,14 +419,18 @@ static Frame *table_data(Ctx *cx, const Data *d)
 		t->unscale = d->scale.kind != SCALE_NONE;
 	if (classes)
 		class_column(cx, d, &t->column[d->inputs]);
-	count_rows(cx, t);
+	for (uint32_t i = 0, k; s && i < t->columns; i++) {
+		t->column[i].wide = schema_find(s, t->column[i].name, &k) && s->column[k].wide;
+		t->wide |= t->column[i].wide;
+	}
+	count_rows(cx, t, s != NULL);
 	return t;
 }
 
 Frame *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schema *schema)
 {
 	DataSource from = data_locate(cx, path, opt);
-	return from.csv ? table_csv(cx, from.src, opt, schema) : table_data(cx, data_load(cx, &from, opt));
+	return from.csv ? table_csv(cx, from.src, opt, schema) : table_data(cx, data_load(cx, &from, opt), schema);
 }
 
 /* Data holds float32; in the upper half of `value` they are overwritten only after they were read. */
@@ -419,6 +443,9 @@ static void data_values(const Frame *t, uint64_t row, double *value)
 		data_y(d, row, narrow + d->inputs);
 	for (uint32_t i = 0; i < t->columns - (t->class != NULL); i++)
 		value[i] = (double)narrow[i];
+	for (uint32_t i = 0; t->wide && i < t->columns - (t->class != NULL); i++)
+		if (t->column[i].wide)
+			data_exact(d, row, i, &value[i]);
 	if (t->class)
 		value[d->inputs] = t->class[row];
 	for (uint32_t i = 0; t->unscale && i < d->inputs; i++)

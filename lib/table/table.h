@@ -86,6 +86,7 @@ typedef struct Frame {
 	bool header;             /* the file names its columns */
 	bool images;             /* inputs are pixels */
 	bool comma;              /* a decimal comma was noted */
+	bool wide;               /* data: some column is */
 	bool unscale;            /* data: inputs are those before its scale, as their names are */
 	const Data *data;        /* another format: rows are its cases, the columns its inputs, then its targets */
 	uint32_t *class;         /* [rows] its one-of-n targets as numbers of classes: they are one column */

@@ -13,6 +13,7 @@ rows 30 a,w,y 'i % 7 "," (i == 3 ? -1 : 1) "," i % 2 "a"' >negative.csv
 t train negative.csv --weight w --no-save
 rows 30 a,w,y 'i % 7 "," 0 "," i % 2 "a"' >zero.csv
 t train zero.csv --weight w --no-save
+t data zero.csv --weight w
 rows 30 a,w,y 'i % 7 "," (i % 9 ? 1 : "") "," i % 2 "a"' >gaps.csv
 t train gaps.csv --weight w --no-save | head -n 2
 rows 30 a,w,y 'i % 7 "," i % 4 + 0.5 "," i % 2 "a"' >good.csv

@@ -339,6 +339,63 @@ static void metrics_by_hand(void **state)
 	ctx_free(&cx);
 }
 
+enum { WIDE_ROWS = 40 };
+
+static double time_of(uint64_t i) { return 1.6e9 + (double)(i * 7 % WIDE_ROWS); }
+
+static void do_wide(Ctx *cx, void *arg)
+{
+	Job *j = arg;
+	static int64_t x[WIDE_ROWS][2];
+	static double y[WIDE_ROWS];
+	char path[64];
+	snprintf(path, sizeof path, "/tmp/test_schema-%d.npz", (int)getpid());
+	for (int i = 0; i < WIDE_ROWS; i++) {
+		x[i][0] = (int64_t)time_of((uint64_t)i);
+		x[i][1] = i % 5;
+		y[i] = 1.6e9 + i % 2;
+	}
+	data_write(cx,
+	           &(Data){ .name = "wide",
+	                    .cases = WIDE_ROWS,
+	                    .inputs = 2,
+	                    .targets = 1,
+	                    .x = x,
+	                    .x_type = T_I64,
+	                    .y = y,
+	                    .y_type = T_F64 },
+	           path);
+	j->t = table_open(cx, path, &j->opt, NULL);
+	remove(path);
+	j->s = schema_infer(cx, j->t, &(InferOptions){ TASK_NONE, -1, NULL });
+	schema_fit(cx, j->s, j->t, NULL);
+	j->data = table_encode(cx, j->t, j->s, NULL, 0);
+}
+
+/* float32 holds 1.6e9 in steps of 128. */
+static void large_numbers_stay_apart(void **state)
+{
+	(void)state;
+	Ctx cx;
+	Job j = { 0 };
+	good(&cx, do_wide, &j);
+	assert_true(j.s->column[0].wide && !j.s->column[1].wide);
+	assert_int_equal(j.s->task, TASK_CLASSES);
+	assert_int_equal(j.s->targets, 2);
+	assert_string_equal(j.s->column[2].category[1], "1600000001");
+	float row[2];
+	for (uint64_t i = 0; i < WIDE_ROWS; i++) {
+		data_x(j.data, i, row);
+		assert_true(fabs((double)row[0] / j.s->column[0].factor + j.s->column[0].offset - time_of(i)) < 1e-3);
+	}
+	Buf json = { .arena = &cx.keep };
+	schema_print(j.s, &json);
+	Job again = { .json = json.s };
+	assert_int_equal(guarded(&cx, do_parse, &again), MP_OK);
+	assert_true(again.s->column[0].wide && !again.s->column[1].wide);
+	ctx_free(&cx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +408,7 @@ int main(void)
 		cmocka_unit_test(damaged_schemas_are_refused),
 		cmocka_unit_test(tables_that_teach_nothing),
 		cmocka_unit_test(metrics_by_hand),
+		cmocka_unit_test(large_numbers_stay_apart),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	remove(file_of(""));
