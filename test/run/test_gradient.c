@@ -99,7 +99,7 @@ static double error_at_weight(Toy *t, double *w, uint64_t link, double value)
 /* Two central differences, combined so that the error falls with the fourth power of h. */
 static double slope_at(Toy *t, double *w, uint64_t i)
 {
-	const double h = 1e-4;
+	const double h = 1e-6; /* lines of relu and stepwise meet: with 1e-4 such a point lay between the two */
 	double near = (error_at_weight(t, w, i, w[i] + h) - error_at_weight(t, w, i, w[i] - h)) / (2 * h);
 	double far = (error_at_weight(t, w, i, w[i] + 2 * h) - error_at_weight(t, w, i, w[i] - 2 * h)) / (4 * h);
 	return (4 * near - far) / 3;
