@@ -562,6 +562,7 @@ static bool are_independent(const DeviceStep *a, const DeviceStep *b)
 	case STEP_MARK: return true;                                             /* the gradient reads it */
 	case STEP_ONE: return b->kind == STEP_PRODUCT || b->kind == STEP_ERRORS; /* these do not read the column */
 	case STEP_VALUES: return b->kind == STEP_SCORES;
+	case STEP_CODES:
 	case STEP_SCORES: return b->kind == STEP_PRODUCT || b->kind == STEP_ZERO; /* of the backward pass */
 	case STEP_UNITS:                                                          /* the same thread has the same output */
 		return b->kind == STEP_ERRORS && a->fn != FN_SOFTMAX && a->c_col == b->a_col && a->cols == b->cols;
@@ -690,6 +691,57 @@ static void put_lists(DeviceBound *b, const Data *d)
 	b->data.value = d->x_values ? device_put(&b->memory, d->x_values, n * sizeof *d->x_values) : NULL;
 }
 
+/* Sums of one part of the words. */
+static void part_sums(const CodeWords *w, const uint32_t *col, CodeSum *sum, CodeElement *element, uint32_t at)
+{
+	for (uint32_t k = 0; k < w->count; k++)
+		sum[k] = (CodeSum){ .start = w->start[k], .first = at + w->first[k], .count = w->first[k + 1] - w->first[k] };
+	for (uint32_t i = 0; i < w->first[w->count]; i++)
+		element[at + i] = (CodeElement){ col[w->column[i]], w->twice ? w->twice[i] : 2 };
+}
+
+static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
+{
+	const Layout *l = c->cpu->layout;
+	const Codes *codes = c->cpu->bound->codes;
+	uint32_t parts = codes_parts(codes), sums = 0, elements = 0;
+	uint32_t *col = NEW(&c->cx->scratch, d->targets + 1, uint32_t);
+	float *y = NEW(&c->cx->scratch, d->targets + 1, float);
+	CodeOwn *own = NEW(&c->cx->scratch, d->cases + 1, CodeOwn);
+
+	for (uint32_t k = 0; k < l->parts; k++)
+		for (uint32_t i = 0; l->part[k].role == ROLE_OUTPUT && i < l->part[k].count; i++)
+			col[l->part[k].output + i] = l->part[k].col + i;
+	for (uint32_t i = 0; i < parts; i++) {
+		const CodeWords *w = codes_words(codes, i);
+		b->data.part_count[i] = w->count;
+		sums += w->count;
+		elements += w->first[w->count];
+	}
+	CodeSum *sum = NEW(&c->cx->scratch, sums + 1, CodeSum);
+	CodeElement *element = NEW(&c->cx->scratch, elements + 1, CodeElement);
+	part_sums(codes_words(codes, 0), col, sum, element, 0);
+	if (parts > 1)
+		part_sums(codes_words(codes, 1), col, sum + b->data.part_count[0], element,
+		          codes_words(codes, 0)->first[b->data.part_count[0]]);
+	for (uint64_t i = 0; d->y && i < d->cases; i++) {
+		bool near;
+		data_y(d, i, y);
+		own[i].word = codes_own(codes, d->codes, y, &near);
+		own[i].near = near;
+		for (uint32_t k = 0; k < parts; k++)
+			own[i].number[k] = codes_number(codes, k, own[i].word);
+	}
+	b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);
+	b->data.own = device_put(&b->memory, own, d->cases * sizeof *own);
+	b->data.sums = device_put(&b->memory, sum, sums * sizeof *sum);
+	b->data.element = device_put(&b->memory, element, elements * sizeof *element);
+	b->data.code_largest = codes_largest(codes);
+	b->data.code_margin = isinf(l->largest_output)
+	                          ? INFINITY
+	                          : codes_margin(codes, l->largest_output * l->largest_output * d->targets);
+}
+
 void lower_data(Cuda *c, DeviceBound *b)
 {
 	const Bound *from = c->cpu->bound;
@@ -717,8 +769,8 @@ void lower_data(Cuda *c, DeviceBound *b)
 		put_targets(c, b, d);
 	if (d->weight)
 		b->data.weight = device_put(&b->memory, d->weight, d->cases * sizeof *d->weight);
-	if (d->code_count)
-		b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);
+	if (from->codes)
+		put_codes(c, b, d);
 	if (!c->job.input)
 		lower_columns(c, &c->weights);
 	lower_watched(c, c->watched);

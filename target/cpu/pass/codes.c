@@ -22,16 +22,14 @@ typedef struct Set {
 	uint32_t *slot, slots; /* by hash: number + 1 */
 } Set;
 
-enum { PARTS = 2 };
-
 struct Codes {
 	uint32_t count, width;
 	uint64_t hash;           /* of the table it was made from */
 	float *word;             /* [count][width] as targets are */
 	Set whole;               /* words */
 	uint32_t parts;          /* 1: words as they are; 2: beginnings and endings */
-	uint32_t *number[PARTS]; /* [count] which beginning or ending each has */
-	CodeWords words[PARTS];
+	uint32_t *number[CODE_PARTS]; /* [count] which beginning or ending each has */
+	CodeWords words[CODE_PARTS];
 	double largest; /* |c|^2 of the longest */
 	/* [slots of whole] words of 0 and 1, by a hash of themselves; NULL: there are others, or too long ones */
 	uint64_t *bits;
@@ -274,7 +272,7 @@ static bool measured_right(const Codes *c, const CodesArgs *a, uint32_t own, con
 
 /* Twice what a chain of width + 1 roundings can amount to, for outputs whose squares add up to so much; and those of
  * lib/score.c, which sums the squares themselves. */
-static float rounding(const Codes *c, double square)
+float codes_margin(const Codes *c, double square)
 {
 	double own = 0x1p-24 * (c->largest + 2 * sqrt(c->largest * square)), others = 0x1p-53 * (c->largest + square);
 
@@ -333,7 +331,7 @@ static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, fl
 		if (!(a->verdict[m] & VERDICT_SCORED))
 			continue;
 		uint32_t own = own_word(c, a->y + (size_t)m * c->width, c->bits ? ones[i] : NO_ONES);
-		if (lane_right(c, a, near, i, own, isinf(a->most) ? rounding(c, squares_of(c, near->out[i])) : margin, m))
+		if (lane_right(c, a, near, i, own, isinf(a->most) ? codes_margin(c, squares_of(c, near->out[i])) : margin, m))
 			a->verdict[m] |= VERDICT_RIGHT;
 	}
 }
@@ -341,7 +339,7 @@ static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, fl
 void codes_right(const Codes *c, const CodesArgs *a)
 {
 	Near near = { .cols = c->width, .parts = c->parts, .scratch = a->scratch };
-	float *room = a->scratch + padded(c->width) * LANES, margin = rounding(c, a->most * a->most * c->width);
+	float *room = a->scratch + padded(c->width) * LANES, margin = codes_margin(c, a->most * a->most * c->width);
 
 	for (uint32_t i = 0; i < c->parts; i++) {
 		near.of[i].words = &c->words[i];
@@ -355,4 +353,17 @@ void codes_right(const Codes *c, const CodesArgs *a)
 		a->kern->near(&near);
 		lanes_right(c, a, &near, margin, first, rows);
 	}
+}
+
+uint32_t codes_parts(const Codes *c) { return c->parts; }
+const CodeWords *codes_words(const Codes *c, uint32_t part) { return &c->words[part]; }
+uint32_t codes_number(const Codes *c, uint32_t part, uint32_t word) { return c->number[part][word]; }
+double codes_largest(const Codes *c) { return c->largest; }
+
+uint32_t codes_own(const Codes *c, const double *words, const float *y, bool *near)
+{
+	uint32_t own = own_word(c, y, NO_ONES);
+
+	*near = own == c->count;
+	return *near ? nearest_word(c, words, y) : own;
 }

@@ -105,6 +105,23 @@ typedef struct DevicePanel {
 #define NO_COPY UINT64_MAX
 enum { NO_LINK = 255 };
 
+/* Code words, as target/cpu/pass/codes.c cuts them into parts: sums of start + twice the output in a column tell which
+ * is nearest, if they differ by more than a margin. */
+typedef struct CodeElement {
+	uint32_t col;
+	float twice;
+} CodeElement;
+typedef struct CodeSum {
+	float start;
+	uint32_t first, count; /* elements */
+	uint32_t unused;
+} CodeSum;
+/* The word that the target of a case is, and its number in each part. */
+typedef struct CodeOwn {
+	uint32_t word, number[2];
+	uint32_t near; /* it is none, but this one is nearest */
+} CodeOwn;
+
 typedef struct DeviceData {
 	const float *x; /* [cases][x_row]; NULL: index lists */
 	uint32_t x_row, inputs, targets;
@@ -115,6 +132,12 @@ typedef struct DeviceData {
 	const float *weight;
 	const double *codes;
 	uint32_t code_count;
+	const CodeOwn *own;        /* [cases] */
+	const CodeSum *sums;       /* of the first part, then of the second */
+	uint32_t part_count[2];    /* sums of each */
+	const CodeElement *element;
+	float code_margin;         /* infinite: it depends on the outputs */
+	double code_largest;       /* square of the longest word */
 } DeviceData;
 
 /* Rows of a chunk that a block takes, where sequences must not be cut. */
