@@ -92,6 +92,11 @@ static void run(Ctx *cx, const Bench *b)
 	for (int i = 0; i < SPENT_KINDS; i++)
 		printf(" %.0f", (double)c->last.cycles[i] / (double)max_u64(1, c->last.done));
 	printf("\n");
+	for (uint32_t i = 0, steps = 0; i < STEPS_TIMED; i++)
+		if (c->last.step_cycles[i])
+			printf("%s %u: %.0f%s", steps++ ? "," : "  steps", i,
+			       (double)c->last.step_cycles[i] / (double)max_u64(1, c->last.done),
+			       i + 1 < STEPS_TIMED && c->last.step_cycles[i + 1] ? "" : "\n");
 }
 
 int main(int argc, char **argv)

@@ -174,8 +174,10 @@ enum {
 	SPENT_GRID_AFTER,
 	SPENT_KINDS
 };
+enum { STEPS_TIMED = 32 };
 typedef struct JobResult {
 	uint64_t cycles[SPENT_KINDS];
+	uint64_t step_cycles[STEPS_TIMED]; /* of the first steps, in a kernel compiled with TIME_STEPS */
 	uint64_t done; /* updates */
 	uint32_t stop;
 	uint32_t infinite; /* some weight is not finite */
