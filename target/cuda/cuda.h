@@ -34,6 +34,7 @@ typedef struct Gpu {
 	uint64_t least_work; /* links times rows, below which a block more does not pay */
 	uint32_t rows, sums; /* of a chunk; leaves whose sums are kept at the same time, a power of two */
 	uint64_t memory;     /* bytes */
+	uint32_t shared;     /* bytes of a block */
 } Gpu;
 Gpu *gpu_open(Ctx *cx, int64_t device); /* fails if there is none; closed with cx->keep */
 

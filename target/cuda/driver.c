@@ -22,6 +22,9 @@ enum {
 	ATTRIBUTE_MAJOR = 75,
 	ATTRIBUTE_MINOR = 76,
 	ATTRIBUTE_COOPERATIVE = 95,
+	ATTRIBUTE_SHARED = 97, /* bytes that a block may ask for */
+	MOST_SHARED = 131 * 1024, /* the rest of 256 KB is L1 cache */
+	FUNCTION_SHARED = 8,
 	OLDEST_MAJOR = 8,
 	JIT_REGISTERS = 0,
 	JIT_ERROR_LOG = 5,
@@ -43,6 +46,7 @@ typedef struct Calls {
 	int (*load)(void **, const void *, unsigned, int *, void **);
 	int (*unload)(void *);
 	int (*function)(void **, void *, const char *);
+	int (*set_function)(void *, int, int);
 	int (*alloc)(DeviceAddress *, size_t);
 	int (*drop)(DeviceAddress);
 	int (*to_device)(DeviceAddress, const void *, size_t);
@@ -70,6 +74,7 @@ static const struct {
 	{ "cuModuleLoadDataEx", offsetof(Calls, load) },
 	{ "cuModuleUnload", offsetof(Calls, unload) },
 	{ "cuModuleGetFunction", offsetof(Calls, function) },
+	{ "cuFuncSetAttribute", offsetof(Calls, set_function) },
 	{ "cuMemAlloc_v2", offsetof(Calls, alloc) },
 	{ "cuMemFree_v2", offsetof(Calls, drop) },
 	{ "cuMemcpyHtoD_v2", offsetof(Calls, to_device) },
@@ -148,6 +153,7 @@ static void choose_device(Driver *d)
 	m->memory = bytes;
 	m->blocks = (uint32_t)attribute(d, ATTRIBUTE_MULTIPROCESSORS);
 	m->threads = THREADS;
+	m->shared = min_u32((uint32_t)attribute(d, ATTRIBUTE_SHARED), MOST_SHARED);
 }
 
 /* MICROPROP_CUDA_PTX: a file instead of the kernel that was built in, for experiments. */
@@ -165,6 +171,7 @@ static void load_kernel(Driver *d)
 		     "target cuda: the driver does not accept the kernel: %s", log);
 	}
 	check(d, d->call.function(&d->kernel, d->module, "microprop_train"), "kernel");
+	check(d, d->call.set_function(d->kernel, FUNCTION_SHARED, (int)d->gpu->shared), "memory of blocks");
 }
 
 static void driver_close(void *arg)
@@ -247,6 +254,6 @@ void driver_run(const Driver *d, const Job *job, uint32_t blocks)
 	void *argument[] = { &at };
 
 	d->call.current(d->context);
-	check(d, d->call.launch(d->kernel, blocks, 1, 1, d->gpu->threads, 1, 1, 0, NULL, argument), "launch");
+	check(d, d->call.launch(d->kernel, blocks, 1, 1, d->gpu->threads, 1, 1, d->gpu->shared, NULL, argument), "launch");
 	check(d, d->call.wait(), "job");
 }

@@ -7,7 +7,7 @@
 #include "emulate.h"
 
 /* Emulated, all is small enough that tests reach every way through the kernel. */
-enum { EMULATED_BLOCKS = 4, EMULATED_THREADS = 8, EMULATED_ROWS = 100, EMULATED_SUMS = 2, EMULATED_WORK = 64 };
+enum { EMULATED_BLOCKS = 4, EMULATED_THREADS = 8, EMULATED_ROWS = 100, EMULATED_SUMS = 2, EMULATED_WORK = 64, EMULATED_SHARED = 24576 };
 enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256 };
 
 /* MICROPROP_CUDA=emulate, or emulate:SEED, for tests. */
@@ -43,6 +43,7 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		m->rows = EMULATED_ROWS;
 		m->sums = EMULATED_SUMS;
 		m->memory = (uint64_t)1 << 30;
+		m->shared = EMULATED_SHARED;
 	} else {
 		m->driver = driver_open(m);
 		m->least_work = LEAST_WORK;

@@ -386,6 +386,7 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 	j->mode = w->mode;
 	j->teams = c->teams;
 	j->team_blocks = c->team_blocks;
+	j->shared_floats = c->gpu->shared / sizeof(float);
 	j->list = w->mode == JOB_TEST ? b->test : b->learn;
 	j->data = b->data;
 	j->has_masks = b->has_masks && w->mode != JOB_TEST;

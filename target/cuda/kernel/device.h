@@ -12,26 +12,24 @@
 #ifdef __NVPTX__
 
 #define GLOBAL __attribute__((address_space(1)))
+#define SHARED __attribute__((address_space(3)))
+extern SHARED float block_memory[] __attribute__((aligned(16))); /* as much as the launch asks for */
+static inline SHARED float *shared_memory(void) { return block_memory; }
 static inline uint32_t thread_number(void) { return (uint32_t)__nvvm_read_ptx_sreg_tid_x(); }
 static inline uint32_t thread_count(void) { return (uint32_t)__nvvm_read_ptx_sreg_ntid_x(); }
 static inline uint32_t block_number(void) { return (uint32_t)__nvvm_read_ptx_sreg_ctaid_x(); }
 static inline uint32_t block_count(void) { return (uint32_t)__nvvm_read_ptx_sreg_nctaid_x(); }
 static inline void block_barrier(void) { __syncthreads(); }
+/* Of the first `threads` threads of a block. */
+static inline void workers_barrier(uint32_t threads) { __asm__ volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
 static inline void memory_fence(void) { __nvvm_membar_gl(); }
 static inline void atomic_add(uint32_t *at, uint32_t n) { __nvvm_atom_add_gen_i((int *)at, (int)n); }
 static inline void atomic_or(uint32_t *at, uint32_t bits) { __nvvm_atom_or_gen_i((int *)at, (int)bits); }
 static inline void spin(void) {}
 static inline uint64_t clock_cycles(void) { return (uint64_t)__nvvm_read_ptx_sreg_clock64(); }
 static inline void device_trap(void) { __builtin_trap(); }
-/* Brings a float, and those beside it, to the L1 cache. TOUCH_: for experiments. */
-static inline void touch_one(const GLOBAL float *p)
-{
-#if defined TOUCH_LOADS
-	__asm__ volatile("{ .reg .b32 t; ld.relaxed.cta.global.b32 t, [%0]; }" ::"l"(p) : "memory");
-#elif !defined TOUCH_NOTHING
-	__asm__ volatile("prefetch.global.L1 [%0];" ::"l"(p));
-#endif
-}
+/* Brings a float, and those beside it, to the L1 cache. */
+static inline void touch_one(const GLOBAL float *p) { __asm__ volatile("prefetch.global.L1 [%0];" ::"l"(p)); }
 static inline float f_fma(float a, float b, float c) { return __nvvm_fma_rn_ftz_f(a, b, c); }
 static inline float f_sqrt(float a) { return __nvvm_sqrt_rn_ftz_f(a); }
 static inline double d_sqrt(double a) { return __nvvm_sqrt_rn_d(a); }
@@ -39,11 +37,18 @@ static inline double d_sqrt(double a) { return __nvvm_sqrt_rn_d(a); }
 #else
 
 #define GLOBAL
+#define SHARED
+float *shared_memory(void); /* of the block */
 uint32_t thread_number(void);
 uint32_t thread_count(void);
 uint32_t block_number(void);
 uint32_t block_count(void);
 void block_barrier(void);
+static inline void workers_barrier(uint32_t threads) /* all threads work: there are too few to divide them */
+{
+	(void)threads;
+	block_barrier();
+}
 void spin(void); /* others run */
 static inline void memory_fence(void) {}
 static inline uint64_t clock_cycles(void) { return 0; }

@@ -73,6 +73,8 @@ typedef struct Fiber {
 typedef struct Emulation {
 	Fiber *fiber, *now;
 	uint32_t blocks, threads;
+	float *shared; /* [blocks][shared_floats] */
+	size_t shared_floats;
 	uint32_t *arrived; /* [blocks] threads at the barrier, or ended */
 	Context scheduler;
 	const Job *job;
@@ -86,6 +88,7 @@ uint32_t thread_number(void) { return running->now->thread; }
 uint32_t thread_count(void) { return running->threads; }
 uint32_t block_number(void) { return running->now->block; }
 uint32_t block_count(void) { return running->blocks; }
+float *shared_memory(void) { return running->shared + running->now->block * running->shared_floats; }
 
 static void yield(void) { context_switch(&running->now->context, &running->scheduler); }
 
@@ -153,6 +156,8 @@ void emulate_grid(Arena *a, const Job *job, uint32_t blocks, uint32_t threads, u
 	uint8_t *stacks = arena_alloc_raw(a, number, STACK_BYTES);
 	unsigned before = cpu_enter();
 
+	e.shared_floats = job->shared_floats;
+	e.shared = arena_alloc(a, blocks * e.shared_floats + 1, sizeof *e.shared);
 	e.fiber = NEW(a, number, Fiber);
 	e.arrived = NEW(a, blocks, uint32_t);
 	running = &e;

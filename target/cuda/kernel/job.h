@@ -198,6 +198,7 @@ enum { JOIN_LEVELS = 13 }; /* 1 + log2 of the most leaves */
 typedef struct Job {
 	uint32_t mode; /* JOB_ */
 	uint32_t teams, team_blocks;
+	uint32_t shared_floats; /* of the memory of a block */
 	uint32_t row_capacity, cols, mask_words;
 	uint32_t input_columns, contexts, panels, outputs, states;
 	bool timed;              /* sequences must not be cut */
