@@ -737,9 +737,8 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	b->data.sums = device_put(&b->memory, sum, sums * sizeof *sum);
 	b->data.element = device_put(&b->memory, element, elements * sizeof *element);
 	b->data.code_largest = codes_largest(codes);
-	b->data.code_margin = isinf(l->largest_output)
-	                          ? INFINITY
-	                          : codes_margin(codes, l->largest_output * l->largest_output * d->targets);
+	b->data.largest_output = l->largest_output;
+	b->data.code_unit = codes_words(codes, 0)->twice || codes_words(codes, parts - 1)->twice ? 0x1p-24 : 0x1p-53;
 }
 
 void lower_data(Cuda *c, DeviceBound *b)

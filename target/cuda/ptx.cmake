@@ -5,7 +5,7 @@ execute_process(COMMAND ${CLANG} --target=nvptx64-nvidia-cuda -x c -std=c17 -O3 
   -I${SOURCE}/include -I${SOURCE}/lib/base -I${SOURCE}/lib/net -I${SOURCE}/lib/run -I${SOURCE}/target/cpu/kern
   -I${SOURCE}/target/cuda/kernel -include ${SOURCE}/lib/base/arith.c -include ${SOURCE}/lib/net/units.c
   -Xclang -target-cpu -Xclang sm_80 -Xclang -target-feature -Xclang +ptx72
-  -ffp-contract=off -fno-math-errno -Xclang -fdenormal-fp-math-f32=preserve-sign,preserve-sign
+  -Xclang -fconvergent-functions -ffp-contract=off -fno-math-errno -Xclang -fdenormal-fp-math-f32=preserve-sign,preserve-sign
   RESULT_VARIABLE failed ERROR_VARIABLE messages)
 if(failed)
   message(WARNING "Target cuda is built without its kernel, which ${CLANG} did not compile: ${messages}")

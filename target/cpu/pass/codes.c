@@ -272,7 +272,7 @@ static bool measured_right(const Codes *c, const CodesArgs *a, uint32_t own, con
 
 /* Twice what a chain of width + 1 roundings can amount to, for outputs whose squares add up to so much; and those of
  * lib/score.c, which sums the squares themselves. */
-float codes_margin(const Codes *c, double square)
+static float rounding(const Codes *c, double square)
 {
 	double own = 0x1p-24 * (c->largest + 2 * sqrt(c->largest * square)), others = 0x1p-53 * (c->largest + square);
 
@@ -331,7 +331,7 @@ static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, fl
 		if (!(a->verdict[m] & VERDICT_SCORED))
 			continue;
 		uint32_t own = own_word(c, a->y + (size_t)m * c->width, c->bits ? ones[i] : NO_ONES);
-		if (lane_right(c, a, near, i, own, isinf(a->most) ? codes_margin(c, squares_of(c, near->out[i])) : margin, m))
+		if (lane_right(c, a, near, i, own, isinf(a->most) ? rounding(c, squares_of(c, near->out[i])) : margin, m))
 			a->verdict[m] |= VERDICT_RIGHT;
 	}
 }
@@ -339,7 +339,7 @@ static void lanes_right(const Codes *c, const CodesArgs *a, const Near *near, fl
 void codes_right(const Codes *c, const CodesArgs *a)
 {
 	Near near = { .cols = c->width, .parts = c->parts, .scratch = a->scratch };
-	float *room = a->scratch + padded(c->width) * LANES, margin = codes_margin(c, a->most * a->most * c->width);
+	float *room = a->scratch + padded(c->width) * LANES, margin = rounding(c, a->most * a->most * c->width);
 
 	for (uint32_t i = 0; i < c->parts; i++) {
 		near.of[i].words = &c->words[i];

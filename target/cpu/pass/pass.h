@@ -337,7 +337,6 @@ const CodeWords *codes_words(const Codes *c, uint32_t part);
 uint32_t codes_number(const Codes *c, uint32_t part, uint32_t word); /* of a word in a part */
 /* the word that the target is; *near: it is none, but this one is nearest */
 uint32_t codes_own(const Codes *c, const double *words, const float *y, bool *near);
-float codes_margin(const Codes *c, double square); /* of sums of parts; square: of all outputs */
-double codes_largest(const Codes *c);              /* square of the longest word */
+double codes_largest(const Codes *c); /* square of the longest word */
 
 #endif

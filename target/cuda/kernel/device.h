@@ -21,7 +21,7 @@ static inline uint32_t block_number(void) { return (uint32_t)__nvvm_read_ptx_sre
 static inline uint32_t block_count(void) { return (uint32_t)__nvvm_read_ptx_sreg_nctaid_x(); }
 static inline void block_barrier(void) { __syncthreads(); }
 /* Of the first `threads` threads of a block. */
-static inline void workers_barrier(uint32_t threads) { __asm__ volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
+static inline void workers_barrier(uint32_t threads) { __nvvm_barrier_sync_cnt(1, threads); }
 static inline void memory_fence(void) { __nvvm_membar_gl(); }
 static inline void atomic_add(uint32_t *at, uint32_t n) { __nvvm_atom_add_gen_i((int *)at, (int)n); }
 static inline void atomic_or(uint32_t *at, uint32_t bits) { __nvvm_atom_or_gen_i((int *)at, (int)bits); }

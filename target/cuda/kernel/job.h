@@ -112,9 +112,8 @@ typedef struct CodeElement {
 	float twice;
 } CodeElement;
 typedef struct CodeSum {
-	float start;
+	double start;
 	uint32_t first, count; /* elements */
-	uint32_t unused;
 } CodeSum;
 /* The word that the target of a case is, and its number in each part. */
 typedef struct CodeOwn {
@@ -136,8 +135,9 @@ typedef struct DeviceData {
 	const CodeSum *sums;       /* of the first part, then of the second */
 	uint32_t part_count[2];    /* sums of each */
 	const CodeElement *element;
-	float code_margin;         /* infinite: it depends on the outputs */
 	double code_largest;       /* square of the longest word */
+	double largest_output;     /* absolute; or infinite */
+	double code_unit;          /* rounding of sums: words of bits are exact */
 } DeviceData;
 
 /* Rows of a chunk that a block takes, where sequences must not be cut. */
