@@ -22,7 +22,7 @@ enum {
 	ATTRIBUTE_MAJOR = 75,
 	ATTRIBUTE_MINOR = 76,
 	ATTRIBUTE_COOPERATIVE = 95,
-	ATTRIBUTE_SHARED = 97, /* bytes that a block may ask for */
+	ATTRIBUTE_SHARED = 97,    /* bytes that a block may ask for */
 	MOST_SHARED = 131 * 1024, /* the rest of 256 KB is L1 cache */
 	FUNCTION_SHARED = 8,
 	OLDEST_MAJOR = 8,

@@ -7,7 +7,14 @@
 #include "emulate.h"
 
 /* Emulated, all is small enough that tests reach every way through the kernel. */
-enum { EMULATED_BLOCKS = 4, EMULATED_THREADS = 8, EMULATED_ROWS = 100, EMULATED_SUMS = 2, EMULATED_WORK = 64, EMULATED_SHARED = 24576 };
+enum {
+	EMULATED_BLOCKS = 4,
+	EMULATED_THREADS = 8,
+	EMULATED_ROWS = 100,
+	EMULATED_SUMS = 2,
+	EMULATED_WORK = 64,
+	EMULATED_SHARED = 24576
+};
 enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256 };
 
 /* MICROPROP_CUDA=emulate, or emulate:SEED, for tests. */

@@ -562,9 +562,7 @@ static bool are_independent(const DeviceStep *a, const DeviceStep *b)
 	case STEP_MARK: return true;                                             /* the gradient reads it */
 	case STEP_ONE: return b->kind == STEP_PRODUCT || b->kind == STEP_ERRORS; /* these do not read the column */
 	case STEP_VALUES: return b->kind == STEP_SCORES;
-	case STEP_CODES:
-	case STEP_SCORES: return b->kind == STEP_PRODUCT || b->kind == STEP_ZERO; /* of the backward pass */
-	case STEP_UNITS:                                                          /* the same thread has the same output */
+	case STEP_UNITS: /* the same thread has the same output */
 		return b->kind == STEP_ERRORS && a->fn != FN_SOFTMAX && a->c_col == b->a_col && a->cols == b->cols;
 	}
 	return false;
@@ -692,12 +690,12 @@ static void put_lists(DeviceBound *b, const Data *d)
 }
 
 /* Sums of one part of the words. */
-static void part_sums(const CodeWords *w, const uint32_t *col, CodeSum *sum, CodeElement *element, uint32_t at)
+static void part_sums(const CodeWords *w, CodeSum *sum, CodeElement *element, uint32_t at)
 {
 	for (uint32_t k = 0; k < w->count; k++)
 		sum[k] = (CodeSum){ .start = w->start[k], .first = at + w->first[k], .count = w->first[k + 1] - w->first[k] };
 	for (uint32_t i = 0; i < w->first[w->count]; i++)
-		element[at + i] = (CodeElement){ col[w->column[i]], w->twice ? w->twice[i] : 2 };
+		element[at + i] = (CodeElement){ w->column[i], w->twice ? w->twice[i] : 2 };
 }
 
 static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
@@ -705,13 +703,9 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	const Layout *l = c->cpu->layout;
 	const Codes *codes = c->cpu->bound->codes;
 	uint32_t parts = codes_parts(codes), sums = 0, elements = 0;
-	uint32_t *col = NEW(&c->cx->scratch, d->targets + 1, uint32_t);
 	float *y = NEW(&c->cx->scratch, d->targets + 1, float);
 	CodeOwn *own = NEW(&c->cx->scratch, d->cases + 1, CodeOwn);
 
-	for (uint32_t k = 0; k < l->parts; k++)
-		for (uint32_t i = 0; l->part[k].role == ROLE_OUTPUT && i < l->part[k].count; i++)
-			col[l->part[k].output + i] = l->part[k].col + i;
 	for (uint32_t i = 0; i < parts; i++) {
 		const CodeWords *w = codes_words(codes, i);
 		b->data.part_count[i] = w->count;
@@ -720,9 +714,9 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	}
 	CodeSum *sum = NEW(&c->cx->scratch, sums + 1, CodeSum);
 	CodeElement *element = NEW(&c->cx->scratch, elements + 1, CodeElement);
-	part_sums(codes_words(codes, 0), col, sum, element, 0);
+	part_sums(codes_words(codes, 0), sum, element, 0);
 	if (parts > 1)
-		part_sums(codes_words(codes, 1), col, sum + b->data.part_count[0], element,
+		part_sums(codes_words(codes, 1), sum + b->data.part_count[0], element,
 		          codes_words(codes, 0)->first[b->data.part_count[0]]);
 	for (uint64_t i = 0; d->y && i < d->cases; i++) {
 		bool near;
@@ -736,6 +730,7 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	b->data.own = device_put(&b->memory, own, d->cases * sizeof *own);
 	b->data.sums = device_put(&b->memory, sum, sums * sizeof *sum);
 	b->data.element = device_put(&b->memory, element, elements * sizeof *element);
+	b->data.code_elements = elements;
 	b->data.code_largest = codes_largest(codes);
 	b->data.largest_output = l->largest_output;
 	b->data.code_unit = codes_words(codes, 0)->twice || codes_words(codes, parts - 1)->twice ? 0x1p-24 : 0x1p-53;

@@ -24,10 +24,10 @@ typedef struct Set {
 
 struct Codes {
 	uint32_t count, width;
-	uint64_t hash;           /* of the table it was made from */
-	float *word;             /* [count][width] as targets are */
-	Set whole;               /* words */
-	uint32_t parts;          /* 1: words as they are; 2: beginnings and endings */
+	uint64_t hash;                /* of the table it was made from */
+	float *word;                  /* [count][width] as targets are */
+	Set whole;                    /* words */
+	uint32_t parts;               /* 1: words as they are; 2: beginnings and endings */
 	uint32_t *number[CODE_PARTS]; /* [count] which beginning or ending each has */
 	CodeWords words[CODE_PARTS];
 	double largest; /* |c|^2 of the longest */

@@ -108,7 +108,7 @@ enum { NO_LINK = 255 };
 /* Code words, as target/cpu/pass/codes.c cuts them into parts: sums of start + twice the output in a column tell which
  * is nearest, if they differ by more than a margin. */
 typedef struct CodeElement {
-	uint32_t col;
+	uint32_t output;
 	float twice;
 } CodeElement;
 typedef struct CodeSum {
@@ -131,13 +131,14 @@ typedef struct DeviceData {
 	const float *weight;
 	const double *codes;
 	uint32_t code_count;
-	const CodeOwn *own;        /* [cases] */
-	const CodeSum *sums;       /* of the first part, then of the second */
-	uint32_t part_count[2];    /* sums of each */
+	const CodeOwn *own;     /* [cases] */
+	const CodeSum *sums;    /* of the first part, then of the second */
+	uint32_t part_count[2]; /* sums of each */
 	const CodeElement *element;
-	double code_largest;       /* square of the longest word */
-	double largest_output;     /* absolute; or infinite */
-	double code_unit;          /* rounding of sums: words of bits are exact */
+	uint32_t code_elements;
+	double code_largest;   /* square of the longest word */
+	double largest_output; /* absolute; or infinite */
+	double code_unit;      /* rounding of sums: words of bits are exact */
 } DeviceData;
 
 /* Rows of a chunk that a block takes, where sequences must not be cut. */
@@ -178,7 +179,7 @@ enum { STEPS_TIMED = 32 };
 typedef struct JobResult {
 	uint64_t cycles[SPENT_KINDS];
 	uint64_t step_cycles[STEPS_TIMED]; /* of the first steps, in a kernel compiled with TIME_STEPS */
-	uint64_t done; /* updates */
+	uint64_t done;                     /* updates */
 	uint32_t stop;
 	uint32_t infinite; /* some weight is not finite */
 	uint32_t epoch;
