@@ -23,7 +23,7 @@ enum {
 	ATTRIBUTE_MINOR = 76,
 	ATTRIBUTE_COOPERATIVE = 95,
 	ATTRIBUTE_SHARED = 97,    /* bytes that a block may ask for */
-	MOST_SHARED = 131 * 1024, /* the rest of 256 KB is L1 cache */
+	MOST_SHARED = 163 * 1024, /* the rest of 256 KB is L1 cache */
 	FUNCTION_SHARED = 8,
 	OLDEST_MAJOR = 8,
 	JIT_REGISTERS = 0,
