@@ -3,6 +3,7 @@
  *
  * Prints microseconds per update, 10^12 connections times cases per second, and the cycles that the first thread spent
  * on rows, waiting for its team, gradient, team, grid, update, grid. bench/cuda-selftest runs it. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -38,6 +39,7 @@ static void train(Program *p, const Options *o, uint64_t examples, uint64_t batc
 {
 	static const StopFlag never = 0;
 	uint64_t each = ceil_div(examples, batch), at = 0;
+	assert(each > 0);
 	Update u;
 
 	update_fill(o, 1, 0, 0, &u);

@@ -172,6 +172,7 @@ static bool list_add(Args *a, const char *name, const char *value)
 static bool given_twice(const Args *a, const char *name)
 {
 	for (size_t i = 0; i < a->givens; i++) {
+		assert(a->given[i].name);
 		if (strcmp(a->given[i].name, name))
 			continue;
 		complain("give it once", "--%s is given twice", name);

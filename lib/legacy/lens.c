@@ -5,6 +5,7 @@
  * Groups are computed in their order; a projection from a group that comes later, or from the group itself, carries
  * what that group was one event before: a context here, NAME-before.  A CONTINUOUS network settles: its links read the
  * tick before.  The bias group is `true`. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -107,6 +108,7 @@ LensLinks *lens_links(LensNet *n, uint32_t from, uint32_t to, Loc at)
 
 static int role_of(const LensGroupDef *g)
 {
+	assert(g);
 	return g->flags & LENS_IS_INPUT    ? ROLE_INPUT
 	       : g->flags & LENS_IS_OUTPUT ? ROLE_OUTPUT
 	       : g->flags & LENS_IS_ELMAN  ? ROLE_CONTEXT
@@ -156,13 +158,14 @@ static void put_groups(LensNet *n, Buf *b)
 
 static void put_links(LensNet *n, Buf *b)
 {
+	assert(n->group || !n->links);
 	for (uint64_t i = 0; i < n->links; i++) {
 		const LensLinks *l = &n->link[i];
 		const LensGroupDef *from = l->from == LENS_BIAS ? NULL : &n->group[l->from], *to = &n->group[l->to];
 		double mean = isnan(l->mean) ? n->rand_mean : l->mean, range = isnan(l->range) ? n->rand_range : l->range;
 		uint32_t least = from ? min_u32(from->size, to->size) : 0;
 		buf_printf(b, "connect %s%s", from ? from->name : "true", goes_back(n, l) ? "-before" : "");
-		if (l->kind == LINK_ONE_TO_ONE && least < from->size)
+		if (l->kind == LINK_ONE_TO_ONE && from && least < from->size)
 			buf_printf(b, "[0:%" PRIu32 "]", least - 1);
 		buf_printf(b, " -> %s", to->name);
 		if (l->kind == LINK_ONE_TO_ONE && least < to->size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands of a LENS script that describe a network.  In: Tcl, of which words, braces, quotes, comments, `set` and
  * $NAME are understood.  Out: groups, projections and settings; any other command is named with its line. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -462,6 +463,7 @@ static void set_object(Script *s)
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		if (!text_is(name, fields[i].name))
 			continue;
+		assert(fields[i].real || fields[i].whole);
 		if (!real || v < -1e6 || v > 1e9 || (fields[i].whole && (v < 0 || v != floor(v))))
 			fail_at(s->cx, s->loc[2], "a number that it can have", "%s cannot be '%s'", fields[i].name,
 			        text_shown(s->cx, s->word[2]));

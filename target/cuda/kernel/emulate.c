@@ -134,6 +134,7 @@ static void release(Emulation *e, uint32_t block)
 /* Every fiber that can run, once, in an order that begins anywhere and takes any step; number: of all fibers. */
 static bool round_robin(Emulation *e, uint32_t number)
 {
+	assert(number > 0);
 	uint32_t begin = (uint32_t)(next_random(e) % number), step = e->random & 1 ? 1 : number - 1;
 	bool any = false;
 
