@@ -51,7 +51,8 @@ static int import_net(Session *s, const Args *a, const char *path, const char *w
 		              .weights = weights };
 	if (!how.format && !how.lossy && !how.weights)
 		return session_net(s, path);
-	return after_net(s->net, mp_net_import(&s->net, path, &how, NULL));
+	mp_status status = mp_net_import(&s->net, path, &how, NULL);
+	return after_net(s->net, status);
 }
 
 static int import_network(Session *s, Args *a, int kind)
