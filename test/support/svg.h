@@ -39,7 +39,8 @@ static inline SvgStyle svg_style(const char *tag, SvgStyle from)
 static inline SvgBox svg_box(const char *tag, SvgStyle style)
 {
 	SvgBox b = { 0 };
-	const char *text = strchr(tag, '>') + 1, *end = strstr(text, "</text>"), *turned = svg_attribute(tag, "transform");
+	const char *text = strchr(tag, '>') + 1, *end = strstr(text, "</text>"),
+			   *transform = svg_attribute(tag, "transform");
 	size_t bytes = (size_t)(end - text);
 	double length = 0;
 	for (const char *c = text; c < end; c++) {
@@ -50,8 +51,8 @@ static inline SvgBox svg_box(const char *tag, SvgStyle style)
 	double x, y, width = length * style.size, up = 0.75 * style.size;
 	double before = style.anchor == 's' ? 0 : style.anchor == 'm' ? width / 2 : width;
 	snprintf(b.text, sizeof b.text, "%.*s", (int)bytes, text);
-	if (turned) { /* by -90 degrees: reads upwards */
-		assert_int_equal(sscanf(turned, "translate(%lf %lf) rotate(-90)", &x, &y), 2);
+	if (transform) { /* by -90 degrees: reads upwards */
+		assert_int_equal(sscanf(transform, "translate(%lf %lf) rotate(-90)", &x, &y), 2);
 		b.left = x - up, b.right = x, b.top = y - (width - before), b.bottom = y + before;
 	} else {
 		x = atof(svg_attribute(tag, "x")), y = atof(svg_attribute(tag, "y"));
