@@ -233,6 +233,7 @@ typedef struct Caps { /* properties of a target that the plan depends on */
 typedef struct Span { /* consecutive units of one group */
 	Unit first;
 	uint32_t count;
+	const Group *group;
 } Span;
 typedef struct Bundle { /* incoming links of some units of one level */
 	Span units;

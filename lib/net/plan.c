@@ -74,7 +74,7 @@ static void span_bundle(Plan *plan, Span span)
 	const uint64_t *row = plan->net->row;
 	for (Unit u = span.first, end = span.first + span.count; u < end;) {
 		uint32_t count = bundle_units(plan, u, end);
-		plan->bundle[plan->bundles++] = (Bundle){ { u, count }, row[u], row[u + count] - row[u] };
+		plan->bundle[plan->bundles++] = (Bundle){ { u, count, span.group }, row[u], row[u + count] - row[u] };
 		u += count;
 	}
 }
@@ -103,7 +103,7 @@ Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps)
 		level->bundle = plan->bundles;
 		for (uint32_t j = first[i], end; j < first[i + 1]; j = end) {
 			end = span_end(net, sorted, j, first[i + 1]);
-			plan->span[plan->spans++] = (Span){ sorted[j], end - j };
+			plan->span[plan->spans++] = (Span){ sorted[j], end - j, net_group(net, sorted[j]) };
 			span_bundle(plan, plan->span[plan->spans - 1]);
 		}
 		level->spans = plan->spans - level->span;
@@ -115,9 +115,9 @@ Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps)
 
 /* ---- printing ---- */
 
-static void span_print(const Net *net, Span s, Buf *out)
+static void span_print(Span s, Buf *out)
 {
-	const Group *g = net_group(net, s.first);
+	const Group *g = s.group;
 	uint32_t first = s.first - g->first;
 	buf_puts(out, g->name);
 	if (s.count == 1 && g->size > 1)
@@ -139,13 +139,13 @@ static void level_print(const Plan *plan, uint32_t number, Buf *out)
 	for (uint32_t i = 0; i < level->spans; i++) {
 		Span s = plan->span[level->span + i];
 		buf_puts(out, "  span ");
-		span_print(plan->net, s, out);
-		buf_printf(out, " %s\n", unit_fns[net_group(plan->net, s.first)->fn].name);
+		span_print(s, out);
+		buf_printf(out, " %s\n", unit_fns[s.group->fn].name);
 	}
 	for (uint32_t i = 0; i < level->bundles; i++) {
 		const Bundle *b = &plan->bundle[level->bundle + i];
 		buf_printf(out, "  bundle %u: ", level->bundle + i);
-		span_print(plan->net, b->units, out);
+		span_print(b->units, out);
 		buf_printf(out, ", %llu links from %llu\n", (unsigned long long)b->links, (unsigned long long)b->link);
 	}
 }

@@ -3,20 +3,23 @@
  * whether `until` is reached. */
 #include "run.h"
 
-/* Million connections per second: a link is computed at every tick. */
-static double speed(const Run *r, const Data *data, uint64_t cases, double seconds)
+/* Connections computed for so many cases: a link is computed at every tick. */
+static double connections(const Run *r, const Data *data, uint64_t cases)
 {
 	TickPlan ticks = ticks_make(r->net, &r->opt);
 	double each = (double)ticks_example(&ticks, data, 0, data->cases) / (double)data->cases;
-	return seconds > 0 && cases ? (double)r->net->links * ((double)cases * each) / seconds / 1e6 : 0;
+	return (double)r->net->links * ((double)cases * each);
 }
+
+/* In millions a second. */
+static double speed(double connections, double seconds) { return seconds > 0 ? connections / seconds / 1e6 : 0; }
 
 void report_fill(Run *r, const Data *data, double rate)
 {
 	mp_report *p = &r->report;
 	const Position *at = &r->at;
 	const Tally *t = at->epoch ? &at->last : &at->tally;
-	uint64_t seen = at->epoch * data->cases + at->tally.cases;
+	double seen = connections(r, data, at->epoch * data->cases + at->tally.cases);
 	p->target = r->target->name;
 	p->connections = r->net->links;
 	p->cases = data->cases;
@@ -34,9 +37,9 @@ void report_fill(Run *r, const Data *data, double rate)
 	p->test_within = share_of(at->test.within, at->test.scored);
 	p->rate = rate;
 	p->seconds = at->seconds;
-	p->mcps = speed(r, data, seen, at->seconds);
+	p->mcps = speed(seen, at->seconds);
 	p->simulated_seconds = at->simulated;
-	p->simulated_mcps = speed(r, data, seen, at->simulated);
+	p->simulated_mcps = speed(seen, at->simulated);
 }
 
 bool until_reached(const Until *u, const Tally *t)

@@ -79,7 +79,7 @@ void run_activations(Run *r, const Data *data, const Group *g, uint32_t tick, do
 	if (!r->target->watch)
 		fail(cx, MP_BAD_INPUT, "use target cpu or ref", "target %s does not give activations of '%s'", r->target->name,
 		     g->name);
-	r->target->watch->units(r->program, (Span){ g->first, g->size }, tick);
+	r->target->watch->units(r->program, (Span){ g->first, g->size, g }, tick);
 	arena_defer(&cx->scratch, watch_over, r);
 	run_test(r, data, NULL, out);
 	watch_over(r);

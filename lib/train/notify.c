@@ -29,7 +29,7 @@ bool report_due(const Loop *l)
 {
 	if (l->r->opt.report)
 		return l->r->at.epoch % (uint64_t)l->r->opt.report == 0;
-	return clock_seconds() - l->reported >= 0.1;
+	return l->timed_until - l->reported >= 0.1;
 }
 
 static bool is_root(const Run *r) { return !r->ranks || r->ranks->comm->rank == 0; }

@@ -50,7 +50,7 @@ static void forward(const Run *r, const double *w, double *act)
 	const Plan *plan = r->plan;
 	for (uint32_t i = 0; i < plan->spans; i++) {
 		Span s = plan->span[i];
-		const Group *g = net_group(net, s.first);
+		const Group *g = s.group;
 		double sum = 0;
 		for (Unit u = s.first; u < s.first + s.count; u++) {
 			double x = 0;

@@ -101,7 +101,7 @@ static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 
 static void print_span(const Net *net, const Span *s, Buf *out)
 {
-	const Group *g = net_group(net, s->first);
+	const Group *g = s->group;
 	uint32_t first = s->first - g->first;
 	uint64_t links = net->row[s->first + s->count] - net->row[s->first];
 
@@ -256,7 +256,7 @@ static void softmax(const Span *s, const double *in, double *out)
 /* v moves from its value of the step before towards its new one, by dt. */
 static void integrate(const Program *p, const Span *s, uint64_t t, const double *before, double start, double *v)
 {
-	double dt = group_dt(net_group(p->net, s->first), p->opt), *raw = p->raw + t * p->net->units;
+	double dt = group_dt(s->group, p->opt), *raw = p->raw + t * p->net->units;
 
 	for (Unit u = s->first; u < s->first + s->count; u++) {
 		double last = t ? before[u] : start;
@@ -267,7 +267,7 @@ static void integrate(const Program *p, const Span *s, uint64_t t, const double 
 
 static void forward_span(const Program *p, const Span *s, uint64_t t, double *in, double *out)
 {
-	const Group *g = net_group(p->net, s->first);
+	const Group *g = s->group;
 	size_t units = p->net->units;
 
 	for (Unit u = s->first; u < s->first + s->count; u++)
@@ -331,18 +331,16 @@ static void take_targets(Program *p, const Place *at)
 static void score(Program *p, uint64_t t, Tally *tally)
 {
 	const Place *at = &p->place[t];
-	Tally own = { 0 };
+	Tally own = { 0 }; /* of a tick before the last: only its error counts */
 
 	take_outputs(p->net, p->out + t * p->net->units, p->o);
 	if (p->data->targets)
 		take_targets(p, at);
 	if (p->scorer.err->from_logs)
 		take_logs(p->net, p->in + t * p->net->units, p->out + t * p->net->units, p->logs);
-	score_case(&p->scorer, p->o, p->scorer.err->from_logs ? p->logs : NULL, p->y, case_weight(p->data, at->at), &own);
-	if (at->last)
-		tally_add(tally, &own);
-	else
-		tally->error += own.error;
+	score_case(&p->scorer, p->o, p->scorer.err->from_logs ? p->logs : NULL, p->y, case_weight(p->data, at->at),
+	           at->last ? tally : &own);
+	tally->error += own.error;
 }
 
 /* ---- backward ---- */
@@ -407,7 +405,7 @@ static void softmax_deltas(const Span *s, const double *err, const double *out, 
 /* v: the errors of what a group integrates.  A share of them comes from the new value, the rest from the one before. */
 static void integrate_back(Program *p, const Span *s, bool carried, double *v)
 {
-	double dt = group_dt(net_group(p->net, s->first), p->opt);
+	double dt = group_dt(s->group, p->opt);
 
 	for (Unit u = s->first; u < s->first + s->count; u++) {
 		p->held[u] = v[u] + (carried ? (1 - dt) * p->held_after[u] : 0);
@@ -419,7 +417,7 @@ static void integrate_back(Program *p, const Span *s, bool carried, double *v)
 static void backward_span(Program *p, const Span *s, uint64_t t, bool carried)
 {
 	const Net *net = p->net;
-	const Group *g = net_group(net, s->first);
+	const Group *g = s->group;
 	int fn = g->fn;
 	double offset = fn == FN_SIGMOID ? p->opt->prime_offset : 0;
 	const double *in = p->in + t * net->units;

@@ -276,7 +276,7 @@ static void level_chunks(Bp *b, uint32_t level, const Role *role)
 	uint32_t units = 0;
 	for (uint32_t i = 0; i < v->spans; i++) {
 		Span s = b->plan->span[v->span + i];
-		int fn = net_group(b->net, s.first)->fn;
+		int fn = s.group->fn;
 		if (fn == FN_SOFTMAX)
 			chunk_end(b, level, unit, &units);
 		for (Unit u = s.first; u < s.first + s.count; u++) {
