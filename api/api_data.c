@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "formats.h"
 #include "microprop/data.h"
 
 typedef struct DataArgs {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data: cases to train and test on, their readers, writers and generators. */
+/* data: cases to train and test on, their readers and writers.  Old formats are in lib/data/old, generators in
+ * lib/data/make, the table of formats in lib/formats. */
 #ifndef DATA_H
 #define DATA_H
 
@@ -94,22 +95,11 @@ typedef struct Data {
 
 typedef mp_data_options DataOptions;
 
-/* ---- data.c: formats, access -------------------------------------------------------------------- */
+/* ---- data.c: access -------------------------------------------------------------------- */
 
-/* Reads any format, recognized by name and content, or makes a built-in set ("make:xor").  opt may be NULL. */
-Data *data_open(Ctx *cx, const char *path, const DataOptions *opt);
-typedef struct DataSource {
-	const char *path;
-	Src *src;                    /* NULL: a built-in set */
-	const struct Format *format; /* NULL likewise */
-	bool csv;
-} DataSource;
-DataSource data_locate(Ctx *cx, const char *path, const DataOptions *opt); /* opens the file */
-Data *data_load(Ctx *cx, const DataSource *from, const DataOptions *opt);
-void data_write(Ctx *cx, const Data *d, const char *path); /* format by name: .npz .npy .csv .txt .idx; atomic */
-void data_x(const Data *d, uint64_t i, float *row);        /* one case's inputs, dense */
-void data_y(const Data *d, uint64_t i, float *row);        /* its targets, NaN where there is none */
-uint64_t data_examples(const Data *d);                     /* sequences, or cases where there are none */
+void data_x(const Data *d, uint64_t i, float *row); /* one case's inputs, dense */
+void data_y(const Data *d, uint64_t i, float *row); /* its targets, NaN where there is none */
+uint64_t data_examples(const Data *d);              /* sequences, or cases where there are none */
 void data_example(const Data *d, uint64_t e, uint64_t *first, uint64_t *count); /* its cases */
 void data_prefetch(const Data *d, uint64_t first, uint64_t count); /* of a mapped file: reads examples ahead */
 void data_pack(Ctx *cx, Data *d);                                  /* dense 0/1 rows with few ones become CSR */
@@ -177,21 +167,6 @@ Data *idx_data(Ctx *cx, const Src *images, const Src *labels, const DataOptions 
 Data *read_csv(Ctx *cx, const Src *s, const DataOptions *opt);
 Data *read_text(Ctx *cx, const Src *s, const DataOptions *opt); /* txt.c */
 Data *read_nettalk(Ctx *cx, const Src *s, const DataOptions *opt);
-Data *read_snns(Ctx *cx, const Src *s, const DataOptions *opt); /* patterns (.pat) */
-Data *read_snns_results(Ctx *cx, const Src *s, const DataOptions *opt);
-Data *read_fann(Ctx *cx, const Src *s, const DataOptions *opt);
-Data *read_lens(Ctx *cx, const Src *s, const DataOptions *opt); /* examples, text */
-Data *read_lens_binary(Ctx *cx, const Src *s, const DataOptions *opt);
-bool looks_snns(const Src *s);
-bool looks_snns_results(const Src *s);
-bool looks_fann(const Src *s);         /* counts agree with the first line */
-bool starts_fann(const Src *s);        /* the first line is three whole numbers */
-bool looks_fann_or_text(const Src *s); /* rows of three numbers, which agree with the first */
-bool looks_lens(const Src *s);
-bool looks_lens_binary(const Src *s);
-Data *make_data(Ctx *cx, const char *spec, const DataOptions *opt); /* generate.c, letters.c: "parity:4" */
-Data *make_letters(Ctx *cx, uint64_t seed);
-Data *make_triangle(Ctx *cx, uint64_t seed);
 
 /* ---- writers ------------------------------------------------------------------------------------ */
 
@@ -200,11 +175,6 @@ void write_npy(Ctx *cx, const Data *d, const char *path); /* two files */
 void write_idx(Ctx *cx, const Data *d, const char *path); /* two files */
 void write_csv(Ctx *cx, const Data *d, const char *path);
 void write_text(Ctx *cx, const Data *d, const char *path);
-void write_snns(Ctx *cx, const Data *d, const char *path);
-void write_fann(Ctx *cx, const Data *d, const char *path);
-void write_lens(Ctx *cx, const Data *d, const char *path);
-/* Fails if a target of case i is missing, for which the format has no place. */
-void targets_all(Ctx *cx, const Data *d, const char *format, const float *row, uint64_t i);
 void write_npy_doubles(Ctx *cx, const char *path, const double *v, uint64_t rows, uint64_t cols); /* [rows, cols] */
 
 /* ---- classes.c: the texts of a label, and the targets they became ------------------------------- */

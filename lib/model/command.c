@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "formats.h"
 #include "model.h"
 #include "plot.h"
 #include "ranks.h"

@@ -6,6 +6,7 @@
  * columns for the reader.  Targets may be absent: the data is then unlabelled. */
 #include <string.h>
 
+#include "formats.h"
 #include "table.h"
 
 static Text text_of(const char *s) { return (Text){ s, (uint32_t)strlen(s) }; }

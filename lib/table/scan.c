@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats.h"
 #include "table.h"
 
 bool is_missing(Text t)

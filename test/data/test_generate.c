@@ -3,6 +3,7 @@
 #include <math.h>
 #include <xxhash.h>
 
+#include "make.h"
 #include "test.h"
 
 typedef struct Job {

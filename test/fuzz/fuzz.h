@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+#include "formats.h"
+#include "legacy.h"
+#include "old.h"
 #include "run.h"
 
 /* Runs fn on the bytes as a file called "fuzz".  True if it was accepted; a refusal must come with a message. */
@@ -27,6 +30,26 @@ static inline bool fuzz_run(void (*fn)(Ctx *, const Src *), const uint8_t *data,
 	}
 	ctx_free(&cx);
 	return accepted;
+}
+
+/* What is accepted must be whole: every case can be read. */
+static inline void fuzz_cases(Ctx *cx, const Data *d)
+{
+	float *x = NEW(&cx->scratch, d->inputs, float), *y = NEW(&cx->scratch, d->targets, float);
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_x(d, i, x);
+		data_y(d, i, y);
+	}
+}
+
+/* The network of an older simulator has a finite weight for every link. */
+static inline void fuzz_weights(const Net *net)
+{
+	double all = 0;
+	for (uint64_t i = 0; i < net->links; i++)
+		all += net->weights[i] - net->weights[i];
+	if (all != 0)
+		__builtin_trap();
 }
 
 #endif

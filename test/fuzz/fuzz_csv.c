@@ -26,12 +26,7 @@ static void read_all(Ctx *cx, const Src *s)
 		opt.class_count = word[0] == 'k' ? COUNT(classes) : opt.class_count;
 	}
 	Src file = { .name = "fuzz.csv", .text = eol + 1, .len = s->len - (size_t)(eol + 1 - s->text) };
-	Data *d = read_csv(cx, &file, &opt);
-	float *x = NEW(&cx->scratch, d->inputs, float), *y = NEW(&cx->scratch, d->targets, float);
-	for (uint64_t i = 0; i < d->cases; i++) {
-		data_x(d, i, x);
-		data_y(d, i, y);
-	}
+	fuzz_cases(cx, read_csv(cx, &file, &opt));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

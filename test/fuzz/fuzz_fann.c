@@ -2,15 +2,7 @@
 /* Data of FANN: what is accepted must be whole, every case can be read. */
 #include "fuzz.h"
 
-static void read_all(Ctx *cx, const Src *s)
-{
-	Data *d = read_fann(cx, s, &(DataOptions){ .lossy = false });
-	float *x = NEW(&cx->scratch, d->inputs, float), *y = NEW(&cx->scratch, d->targets, float);
-	for (uint64_t i = 0; i < d->cases; i++) {
-		data_x(d, i, x);
-		data_y(d, i, y);
-	}
-}
+static void read_all(Ctx *cx, const Src *s) { fuzz_cases(cx, read_fann(cx, s, &(DataOptions){ .lossy = false })); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

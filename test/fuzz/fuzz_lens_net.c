@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scripts of LENS: what is accepted is a network. */
 #include "fuzz.h"
-#include "legacy.h"
 
 static void read_net(Ctx *cx, const Src *s)
 {

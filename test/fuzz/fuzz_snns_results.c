@@ -4,12 +4,7 @@
 
 static void read_all(Ctx *cx, const Src *s)
 {
-	Data *d = read_snns_results(cx, s, &(DataOptions){ .lossy = false });
-	float *x = NEW(&cx->scratch, d->inputs, float), *y = NEW(&cx->scratch, d->targets, float);
-	for (uint64_t i = 0; i < d->cases; i++) {
-		data_x(d, i, x);
-		data_y(d, i, y);
-	}
+	fuzz_cases(cx, read_snns_results(cx, s, &(DataOptions){ .lossy = false }, data_open));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

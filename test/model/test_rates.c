@@ -2,6 +2,7 @@
 /* Rates of small batches, measured on this machine: there is one where data has a batch of that size. */
 #include "test.h"
 
+#include "formats.h"
 #include "model.h"
 
 static void alone_body(Ctx *cx, void *arg)

@@ -8,6 +8,9 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "formats.h"
+#include "make.h"
+#include "old.h"
 #include "test.h"
 
 typedef struct Job {

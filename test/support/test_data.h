@@ -3,6 +3,9 @@
 #ifndef TEST_DATA_H
 #define TEST_DATA_H
 
+#include "formats.h"
+#include "make.h"
+#include "old.h"
 #include "test.h"
 
 #include <dirent.h>

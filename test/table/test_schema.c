@@ -5,6 +5,7 @@
 
 #include "test.h"
 
+#include "formats.h"
 #include "table.h"
 
 typedef struct Job {

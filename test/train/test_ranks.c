@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks that share the leaves of every batch, as threads of one process: messages are copies. Any number of ranks
  * has the bits and the figures of one, by each way of summing; ranks that differ, or end early, are found out. */
+#include "formats.h"
 #include "hall.h"
 
 #include "model.h"

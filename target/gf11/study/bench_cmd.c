@@ -6,6 +6,7 @@
  * are not timed. */
 #include <stdlib.h>
 
+#include "formats.h"
 #include "gf11_study.h"
 
 enum { FEWEST_EPOCHS = 5 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* microprop gf11 table2. In: a machine. Out: the report's Table 2, then the simulated machine and this computer. */
+#include "formats.h"
 #include "gf11_study.h"
 
 static const struct {

@@ -8,7 +8,7 @@
 #ifndef LENS_H
 #define LENS_H
 
-#include "data.h"
+#include "old.h"
 
 enum { LENS_INPUT, LENS_TARGET, LENS_SIDES };
 

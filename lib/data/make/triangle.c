@@ -4,7 +4,7 @@
  *
  * A word is a consonant, a vowel and a consonant, one of n in each place.  A letter always has the same sound, but the
  * vowels of some words are long.  Meanings are random: spelling says nothing about them. */
-#include "data.h"
+#include "make.h"
 
 enum { PLACES = 3, WORDS = 80, CONSONANTS = 8, VOWELS = 5, ALL = CONSONANTS * VOWELS * CONSONANTS, LONG_ONE_IN = 8 };
 enum {

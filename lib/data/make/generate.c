@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data.h"
+#include "make.h"
 
 /* Arguments of a generator: numbers after the name, "8-3" being a = 8 and b = 3. */
 typedef struct Request {

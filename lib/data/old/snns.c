@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data.h"
+#include "old.h"
 
 static const char pat_title[] = "SNNS pattern definition file";
 static const char res_title[] = "SNNS result file";
@@ -282,7 +282,7 @@ static void take_mark(Cursor *c, uint64_t pattern)
 }
 
 /* The patterns that the results belong to: option partner, or the file of the same name with .pat. */
-static const Data *res_patterns(Cursor *c, const DataOptions *opt, const ResHead *h)
+static const Data *res_patterns(Cursor *c, const DataOptions *opt, DataOpen *read, const ResHead *h)
 {
 	const char *name = opt && opt->partner ? opt->partner : NULL;
 	if (!name) {
@@ -296,7 +296,7 @@ static const Data *res_patterns(Cursor *c, const DataOptions *opt, const ResHead
 			fail_at(c->cx, (Loc){ c->src, 0 }, "give the patterns it was made from with --partner FILE.pat",
 			        "the file holds no inputs, and there is no %s", name);
 	}
-	const Data *d = data_open(c->cx, name, NULL);
+	const Data *d = read(c->cx, name, NULL);
 	if (d->inputs != h->inputs || d->cases < h->last)
 		fail_at(c->cx, (Loc){ c->src, 0 }, "give the patterns it was made from with --partner FILE.pat",
 		        "%s has %" PRIu64 " patterns of %" PRIu32 " inputs; the results are of %" PRIu64 " of %" PRIu32, name,
@@ -304,13 +304,13 @@ static const Data *res_patterns(Cursor *c, const DataOptions *opt, const ResHead
 	return d;
 }
 
-Data *read_snns_results(Ctx *cx, const Src *s, const DataOptions *opt)
+Data *read_snns_results(Ctx *cx, const Src *s, const DataOptions *opt, DataOpen *read)
 {
 	Cursor c = cursor_open(cx, s, '\0');
 	ResHead h = read_res_head(&c);
 	uint64_t cases = h.last - h.first + 1;
 	check_size(&c, cases, (uint64_t)h.outputs * (h.has_targets ? 2 : 1) + (h.has_inputs ? h.inputs : 0) + 1);
-	const Data *patterns = h.has_inputs ? NULL : res_patterns(&c, opt, &h);
+	const Data *patterns = h.has_inputs ? NULL : res_patterns(&c, opt, read, &h);
 	Data *d = data_of(cx, s, cases, h.inputs, h.outputs);
 	float *x = NEW(&cx->keep, cases * h.inputs, float), *y = NEW(&cx->keep, cases * h.outputs, float);
 	for (uint64_t i = 0; i < cases; i++) {

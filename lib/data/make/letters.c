@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data.h"
+#include "make.h"
 
 enum { CASES = 12022, MAX_LETTERS = 15, MIN_LETTERS = 3, MAX_WORDS = CASES / MIN_LETTERS + 1 };
 
