@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Loads, stores, atomics and copies of a warp. In: an instruction and the lanes that execute it. Out: memory,
+ * registers. Must hold: every access is aligned, lies in one allocation, and reads no shared word that was never
+ * written or that a copy is still on its way to. */
+#include <string.h>
+
+#include "warp.h"
+
+static const char *const space_text[] = { "param", "shared", "global", "local", "const" };
+
+static uint64_t lane_word(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane, bool wide)
+{
+	const uint32_t *v = slot & CONSTANT ? g->k->constant + (uint64_t)(slot & ~(uint32_t)CONSTANT) * LANES
+	                                    : w->reg + (uint64_t)slot * LANES;
+	uint64_t r = v[lane];
+
+	if (wide)
+		memcpy(&r, v + 2 * (uint64_t)lane, sizeof r);
+	return r;
+}
+
+/* One access of one lane. */
+typedef struct Place {
+	uint8_t *at;
+	uint64_t address;       /* as the program sees it */
+	uint32_t word, bytes;   /* shared: of the block's array of states */
+	Allocation *allocation; /* global */
+} Place;
+
+_Noreturn static void outside(Grid *g, const Warp *w, uint32_t lane, const Place *p, Space space, uint64_t bytes)
+{
+	if (space == IN_GLOBAL || space == IN_CONST)
+		grid_fail(g, w, lane, "%u bytes at address 0x%llx: no allocation holds them", p->bytes,
+		          (unsigned long long)p->address);
+	grid_fail(g, w, lane, "%u bytes at %lld of .%s memory, which has %llu", p->bytes, (long long)(int64_t)p->address,
+	          space_text[space], (unsigned long long)bytes);
+}
+
+static void inside(Grid *g, const Warp *w, uint32_t lane, Place *p, Space space, uint8_t *from, uint64_t bytes)
+{
+	if (p->address > bytes || bytes - p->address < p->bytes)
+		outside(g, w, lane, p, space, bytes);
+	p->at = from + p->address;
+}
+
+static Place place(Grid *g, const Warp *w, Space space, uint64_t address, uint32_t lane, uint32_t bytes)
+{
+	Place p = { .address = address, .bytes = bytes };
+
+	if (address % bytes)
+		grid_fail(g, w, lane, "%u bytes at address 0x%llx are misaligned", bytes, (unsigned long long)address);
+	switch (space) {
+	case IN_PARAM: inside(g, w, lane, &p, space, g->param, g->k->param_bytes); break;
+	case IN_LOCAL: inside(g, w, lane, &p, space, w->local + (uint64_t)lane * g->k->local, g->k->local); break;
+	case IN_SHARED:
+		inside(g, w, lane, &p, space, w->block->shared, g->shared_bytes);
+		p.word = (uint32_t)(address / 4);
+		break;
+	default:
+		p.allocation = allocation_find(g->e, address);
+		if (!p.allocation || p.allocation->bytes - (address - (uintptr_t)p.allocation->at) < bytes)
+			outside(g, w, lane, &p, space, 0);
+		p.at = p.allocation->at + (address - (uintptr_t)p.allocation->at);
+		break;
+	}
+	return p;
+}
+
+static Place place_of(Grid *g, const Warp *w, const Insn *i, uint32_t lane, uint32_t bytes)
+{
+	bool wide = i->space == IN_GLOBAL || i->space == IN_CONST;
+	uint64_t address = lane_word(g, w, i->a[0], lane, wide) + (uint64_t)i->offset;
+
+	return place(g, w, (Space)i->space, i->space == IN_SHARED ? (uint32_t)address : address, lane, bytes);
+}
+
+/* ---- checks ---- */
+
+static uint8_t byte_mask(const Place *p)
+{
+	return p->bytes >= 4 ? WORD_DEFINED : (uint8_t)(((1u << p->bytes) - 1) << (p->address & 3));
+}
+
+static void touch(Grid *g, Warp *w, Space space, const Place *p, uint32_t lane, Access how)
+{
+	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
+
+	if (!g->races)
+		return;
+	for (uint32_t k = 0; k < words; k++) {
+		if (space == IN_SHARED)
+			races_touch(g, w, lane, &w->block->shadow, g->shared_bytes / 4 + 1, p->word + k, how, "shared word");
+		else if (space == IN_GLOBAL)
+			races_touch(g, w, lane, &p->allocation->shadow, p->allocation->bytes / 4 + 1,
+			            (uint64_t)(p->at - p->allocation->at) / 4 + k, how, "global word");
+	}
+}
+
+static void check_read(Grid *g, Warp *w, const Place *p, uint32_t lane)
+{
+	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
+	uint8_t need = byte_mask(p);
+
+	for (uint32_t k = 0; k < words; k++) {
+		uint8_t state = w->block->word[p->word + k];
+		if (state & WORD_IN_FLIGHT)
+			grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async is on its way to it",
+			          (unsigned long long)p->address + 4 * k);
+		if (need & ~state)
+			grid_fail(g, w, lane, "shared word at %llu was never written", (unsigned long long)p->address + 4 * k);
+	}
+}
+
+static void mark_written(Grid *g, Warp *w, const Place *p, uint32_t lane)
+{
+	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
+
+	for (uint32_t k = 0; k < words; k++) {
+		if (w->block->word[p->word + k] & WORD_IN_FLIGHT)
+			grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async is on its way to it",
+			          (unsigned long long)p->address + 4 * k);
+		w->block->word[p->word + k] |= byte_mask(p);
+	}
+}
+
+/* ---- loads and stores ---- */
+
+static uint64_t extend(Type t, uint64_t v)
+{
+	switch (t) {
+	case T_S8: return (uint64_t)(int64_t)(int8_t)v;
+	case T_S16: return (uint64_t)(int64_t)(int16_t)v;
+	case T_S32: return (uint64_t)(int64_t)(int32_t)v;
+	default: return v;
+	}
+}
+
+void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	Type t = (Type)i->type;
+	uint32_t each = type_bytes(t), bytes = each * i->width;
+	bool atomic = i->order != O_WEAK, wide = each == 8;
+
+	for (uint32_t l = 0; l < LANES; l++) {
+		if (!(mask >> l & 1))
+			continue;
+		Place p = place_of(g, w, i, l, bytes);
+		if (i->space == IN_SHARED)
+			check_read(g, w, &p, l);
+		if (g->races && atomic)
+			races_acquire(g, w, (uintptr_t)p.at, i->order == O_ACQUIRE);
+		touch(g, w, (Space)i->space, &p, l, atomic ? ACCESS_ATOMIC_READ : ACCESS_READ);
+		for (uint32_t k = 0; k < i->width; k++) {
+			uint64_t v = 0;
+			if (i->d[k] == NO_SLOT)
+				continue;
+			memcpy(&v, p.at + (uint64_t)k * each, each);
+			v = extend(t, v);
+			if (wide)
+				memcpy(w->reg + (uint64_t)i->d[k] * LANES + 2 * (uint64_t)l, &v, sizeof v);
+			else
+				w->reg[(uint64_t)i->d[k] * LANES + l] = (uint32_t)v;
+		}
+	}
+	for (uint32_t k = 0; k < i->width; k++)
+		if (i->d[k] != NO_SLOT)
+			w->defined[i->d[k]] |= mask;
+	if (atomic && i->space == IN_GLOBAL)
+		g->budget = 0; /* it may be a poll */
+}
+
+static void check_same_word(Grid *g, const Warp *w, const Insn *i, uint32_t mask, const Place *place,
+                            const uint8_t *data)
+{
+	uint32_t bytes = place[__builtin_ctz(mask)].bytes;
+
+	for (uint32_t l = 0; l < LANES; l++)
+		for (uint32_t k = l + 1; mask >> l & 1 && k < LANES; k++)
+			if (mask >> k & 1 && place[l].at == place[k].at && memcmp(data + 16 * l, data + 16 * k, bytes) != 0)
+				grid_fail(g, w, l, "lanes %u and %u write different values to the same place of .%s", l, k,
+				          space_text[i->space]);
+}
+
+void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	uint32_t each = type_bytes((Type)i->type), bytes = each * i->width;
+	bool atomic = i->order != O_WEAK;
+	Place place[LANES];
+	uint8_t data[LANES * 16];
+
+	for (uint32_t l = 0; l < LANES; l++) {
+		if (!(mask >> l & 1))
+			continue;
+		Place p = place[l] = place_of(g, w, i, l, bytes);
+		for (uint32_t k = 0; k < i->width; k++) {
+			uint64_t v = lane_word(g, w, i->a[1 + k], l, each == 8);
+			memcpy(data + 16 * l + (uint64_t)k * each, &v, each);
+		}
+		if (i->space == IN_SHARED)
+			mark_written(g, w, &p, l);
+		if (i->space == IN_GLOBAL && p.allocation->constant)
+			grid_fail(g, w, l, "a store to an array of .const");
+		touch(g, w, (Space)i->space, &p, l, atomic ? ACCESS_ATOMIC : ACCESS_WRITE);
+		if (g->races && atomic)
+			races_release(g, w, (uintptr_t)p.at, i->order == O_RELEASE);
+		if (memcmp(p.at, data + 16 * l, bytes) != 0) {
+			g->idle = 0;
+			memcpy(p.at, data + 16 * l, bytes);
+		}
+	}
+	if (g->races && i->space != IN_LOCAL)
+		check_same_word(g, w, i, mask, place, data);
+}
+
+/* ---- atomics ---- */
+
+uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c)
+{
+	bool is_signed = t == T_S32 || t == T_S64, less;
+
+	if (t == T_S32)
+		old = extend(T_S32, old), b = extend(T_S32, b);
+	less = is_signed ? (int64_t)b < (int64_t)old : b < old;
+	switch (op) {
+	case A_ADD: return old + b;
+	case A_AND: return old & b;
+	case A_OR: return old | b;
+	case A_XOR: return old ^ b;
+	case A_MIN: return less ? b : old;
+	case A_MAX: return less ? old : b;
+	case A_EXCH: return b;
+	case A_CAS: return old == b ? c : old;
+	case A_INC: return old >= b ? 0 : old + 1;
+	default: return old == 0 || old > b ? b : old - 1;
+	}
+}
+
+void access_atomic(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	uint32_t bytes = type_bytes((Type)i->type), from = g->e->opt.seed ? (uint32_t)grid_random(g) % LANES : 0;
+	bool wide = bytes == 8, acquire = i->order == O_ACQUIRE || i->order == O_ACQ_REL;
+	bool release = i->order == O_RELEASE || i->order == O_ACQ_REL;
+
+	for (uint32_t n = 0; n < LANES; n++) {
+		uint32_t l = (n + from) % LANES;
+		uint64_t old = 0, new;
+		if (!(mask >> l & 1))
+			continue;
+		Place p = place_of(g, w, i, l, bytes);
+		if (i->space == IN_SHARED)
+			check_read(g, w, &p, l);
+		if (g->races)
+			races_acquire(g, w, (uintptr_t)p.at, acquire);
+		touch(g, w, (Space)i->space, &p, l, ACCESS_ATOMIC);
+		if (g->races)
+			races_release(g, w, (uintptr_t)p.at, release);
+		memcpy(&old, p.at, bytes);
+		new = atomic_apply((AtomicOp)i->sub, (Type)i->type, old, lane_word(g, w, i->a[1], l, wide),
+		                   i->sources > 2 ? lane_word(g, w, i->a[2], l, wide) : 0);
+		if (memcmp(p.at, &new, bytes) != 0) {
+			g->idle = 0;
+			memcpy(p.at, &new, bytes);
+		}
+		if (!i->results)
+			continue;
+		if (wide)
+			memcpy(w->reg + (uint64_t)i->d[0] * LANES + 2 * (uint64_t)l, &old, sizeof old);
+		else
+			w->reg[(uint64_t)i->d[0] * LANES + l] = (uint32_t)old;
+	}
+	if (i->results)
+		w->defined[i->d[0]] |= mask;
+	if (i->results && i->space == IN_GLOBAL)
+		g->budget = 0;
+}
+
+/* ---- cp.async: data lands when it is waited for, in any order ---- */
+
+void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	for (uint32_t l = 0; l < LANES; l++) {
+		if (!(mask >> l & 1))
+			continue;
+		uint32_t bytes = i->width;
+		if (i->sources > 2)
+			bytes = (uint32_t)lane_word(g, w, i->a[2], l, false);
+		if (bytes > i->width)
+			grid_fail(g, w, l, "a copy of %u bytes from %u", i->width, bytes);
+		uint32_t to = (uint32_t)lane_word(g, w, i->a[0], l, false) + i->target;
+		Place p = place(g, w, IN_SHARED, to, l, i->width);
+		uint64_t address = lane_word(g, w, i->a[1], l, true) + (uint64_t)i->offset;
+		Copy c = { .to = to, .bytes = bytes, .zeros = i->width - bytes, .from = address, .lane = (uint8_t)l };
+		c.group = w->group[l];
+		c.at = i->at;
+		if (bytes) {
+			Place q = place(g, w, IN_GLOBAL, address, l, i->width);
+			touch(g, w, IN_GLOBAL, &q, l, ACCESS_READ);
+		}
+		touch(g, w, IN_SHARED, &p, l, ACCESS_WRITE);
+		mark_written(g, w, &p, l);
+		for (uint32_t k = 0; k < (uint32_t)i->width / 4; k++)
+			w->block->word[p.word + k] |= WORD_IN_FLIGHT;
+		c.read = g->e->opt.seed && grid_random(g) & 1;
+		if (c.read)
+			memcpy(c.data, (const void *)(uintptr_t)address, bytes);
+		w->copy = arena_reserve(&g->arena, w->copy, w->copies, &w->copy_cap, sizeof *w->copy);
+		w->copy[w->copies++] = c;
+	}
+}
+
+void access_commit(Warp *w, uint32_t mask)
+{
+	for (uint32_t l = 0; l < LANES; l++)
+		w->group[l] += mask >> l & 1;
+}
+
+static void land(Grid *g, Warp *w, Copy *c)
+{
+	uint8_t *to = w->block->shared + c->to;
+	Place p = { .at = to, .address = c->to, .word = c->to / 4, .bytes = c->bytes + c->zeros };
+
+	if (!c->read)
+		memcpy(c->data, (const void *)(uintptr_t)c->from, c->bytes);
+	memcpy(to, c->data, c->bytes);
+	memset(to + c->bytes, 0, c->zeros);
+	for (uint32_t k = 0; k < p.bytes / 4; k++)
+		w->block->word[p.word + k] &= (uint8_t)~WORD_IN_FLIGHT;
+	touch(g, w, IN_SHARED, &p, c->lane, ACCESS_WRITE);
+	g->idle = 0;
+}
+
+void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask)
+{
+	uint64_t kept = 0;
+
+	for (uint64_t n = w->copies; g->e->opt.seed && n > 1; n--) { /* shuffle */
+		uint64_t k = grid_random(g) % n;
+		Copy c = w->copy[k];
+		w->copy[k] = w->copy[n - 1];
+		w->copy[n - 1] = c;
+	}
+	for (uint64_t n = 0; n < w->copies; n++) {
+		Copy *c = &w->copy[n];
+		bool mine = mask >> c->lane & 1;
+		bool due = mine && (left < 0 || (int64_t)c->group + left < (int64_t)w->group[c->lane]);
+		if (due)
+			land(g, w, c);
+		else
+			w->copy[kept++] = *c;
+	}
+	w->copies = kept;
+}

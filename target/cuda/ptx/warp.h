@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* Types inside the emulator: decoded instructions, warps, blocks, a running grid. */
+#ifndef WARP_H
+#define WARP_H
+
+#include "ptx.h"
+
+enum { LANES = 32, MOST_WARPS = 32, BARRIERS = 16, MOST_SOURCES = 10, MOST_RESULTS = 4 };
+
+/* ---- instructions ----------------------------------------------------------------------------------- */
+
+typedef enum Type {
+	T_NONE,
+	T_PRED,
+	T_B8,
+	T_U8,
+	T_S8,
+	T_B16,
+	T_U16,
+	T_S16,
+	T_B32,
+	T_U32,
+	T_S32,
+	T_F32,
+	T_B64,
+	T_U64,
+	T_S64,
+	T_F64
+} Type;
+uint32_t type_bytes(Type t); /* of memory; 0: T_PRED, T_NONE */
+bool type_is_float(Type t);
+Type type_named(const char *s, size_t len); /* "u32"; T_NONE: no type */
+const char *type_name(Type t);
+
+/* ALU operations are the rows of ops.def; floats of 32 bits are apart, since .ftz and NaNs need care (floats.c). */
+typedef enum Op {
+#define OP(id, ...) OP_##id,
+#include "ops.def"
+#undef OP
+	OP_ALU_END,
+	OP_FLOAT = OP_ALU_END, /* Insn.sub: FloatOp */
+	OP_SETP,               /* sub: Compare; join: how with the third operand */
+	OP_SELP,
+	OP_PRED, /* sub: a PredOp */
+	OP_PACK, /* mov of { } */
+	OP_UNPACK,
+	OP_CLOCK,
+	OP_LOAD,
+	OP_STORE,
+	OP_ATOMIC, /* sub: an AtomicOp; no result: red */
+	OP_COPY,   /* cp.async */
+	OP_COMMIT,
+	OP_WAIT,    /* offset: groups that may be left; -1: none, committed or not */
+	OP_NOTHING, /* prefetch */
+	OP_BARRIER, /* sub: a BarrierKind */
+	OP_WARP_SYNC,
+	OP_FENCE,
+	OP_SHUFFLE, /* sub: a ShuffleKind */
+	OP_VOTE,    /* sub: a VoteKind */
+	OP_MATCH,
+	OP_REDUX, /* sub: an AtomicOp */
+	OP_BRANCH,
+	OP_EXIT,
+	OP_TRAP,
+	OP_SLEEP
+} Op;
+
+typedef enum FloatOp { F_ADD, F_SUB, F_MUL, F_DIV, F_FMA, F_SQRT, F_MIN, F_MAX, F_NEG, F_ABS } FloatOp;
+typedef enum Compare { C_EQ, C_NE, C_LT, C_LE, C_GT, C_GE, C_NUM, C_NAN, C_UNORDERED } Compare; /* EQU: C_EQ + it */
+typedef enum PredOp { P_MOV, P_NOT, P_AND, P_OR, P_XOR } PredOp;
+typedef enum AtomicOp { A_ADD, A_AND, A_OR, A_XOR, A_MIN, A_MAX, A_EXCH, A_CAS, A_INC, A_DEC } AtomicOp;
+typedef enum BarrierKind { B_SYNC, B_ARRIVE, B_POPC, B_AND, B_OR } BarrierKind;
+typedef enum ShuffleKind { S_IDX, S_UP, S_DOWN, S_BFLY } ShuffleKind;
+typedef enum VoteKind { V_BALLOT, V_ANY, V_ALL, V_UNI } VoteKind;
+typedef enum Space { IN_PARAM, IN_SHARED, IN_GLOBAL, IN_LOCAL, IN_CONST } Space;
+typedef enum MemoryOrder { O_WEAK, O_RELAXED, O_ACQUIRE, O_RELEASE, O_ACQ_REL } MemoryOrder;
+
+/* Operands are slots: a slot is 32 words, a value of 64 bits takes two. A predicate is one word of its slot: a bit per
+ * lane. Slots with bit CONSTANT are those of the kernel, the others of the warp. */
+enum { CONSTANT = 1 << 29, NO_SLOT = 1 << 30 };
+typedef struct Insn {
+	uint16_t op;
+	uint8_t sub, type, space, order;
+	uint8_t width;                 /* elements of a vector */
+	uint8_t results;               /* used of d */
+	uint8_t sources;               /* used of a */
+	uint8_t join;                  /* setp: 0, or PredOp P_AND, P_OR, P_XOR */
+	bool ftz, guard_not, last_not; /* last_not: the source that is a predicate is negated */
+	uint32_t guard;                /* slot; NO_SLOT: always */
+	uint32_t d[MOST_RESULTS], a[MOST_SOURCES];
+	int64_t offset;  /* of an address; or a number of the instruction itself */
+	uint32_t target; /* of a branch */
+	uint32_t at;     /* in the text */
+} Insn;
+
+typedef struct AluRow {
+	const char *names; /* of instructions, with a blank between */
+	Type d, a, b, c;
+} AluRow;
+extern const AluRow alu_rows[OP_ALU_END];
+
+/* Special registers that do not change; a warp writes them to its slots when it starts. */
+typedef struct Special {
+	const char *name;
+	uint32_t which;
+} Special;
+enum {
+	SR_TID,
+	SR_NTID,
+	SR_CTAID,
+	SR_NCTAID,
+	SR_LANE,
+	SR_WARP,
+	SR_NWARP,
+	SR_ZERO,
+	SR_ONE,
+	SR_MASK_EQ,
+	SR_MASK_LT,
+	SR_MASK_LE,
+	SR_MASK_GT,
+	SR_MASK_GE,
+	SR_DYNAMIC,
+	SR_COUNT
+};
+
+typedef struct KernelParam {
+	char *name;
+	uint32_t at, bytes;
+} KernelParam;
+
+struct Kernel {
+	Kernel *next;
+	const Module *of;
+	char *name;
+	Insn *code;
+	uint64_t length, code_cap;
+	KernelParam *param;
+	uint64_t params, param_cap;
+	uint32_t param_bytes;
+	uint32_t slots;             /* of a warp */
+	uint32_t special[SR_COUNT]; /* their slots; NO_SLOT: not used */
+	uint32_t *constant;         /* [constants][LANES] */
+	uint64_t constants, constant_cap;
+	uint32_t shared;  /* static bytes; dynamic ones follow at dynamic_at */
+	uint32_t local;   /* bytes of a thread */
+	uint32_t threads; /* .maxntid or .reqntid; 0: any */
+	bool threads_exact;
+};
+
+typedef struct Global {
+	struct Global *next;
+	char *name;
+	uint8_t *at;
+	uint64_t bytes;
+} Global;
+
+struct Module {
+	Emulator *emulator;
+	Arena arena;
+	Src src;
+	Kernel *kernel;
+	Global *global;
+};
+
+void module_parse(Module *m); /* parse.c */
+
+/* ---- parse.c: what instruction.c needs of it ---------------------------------------------------------- */
+
+typedef struct Token {
+	const char *s;
+	uint32_t len; /* 0: the end of the text */
+} Token;
+typedef enum SymbolKind { SYM_REG, SYM_SHARED, SYM_GLOBAL, SYM_LOCAL, SYM_PARAM, SYM_CONST } SymbolKind;
+typedef struct Symbol {
+	Token name;
+	uint8_t kind, type;
+	uint32_t slot;  /* SYM_REG: the first */
+	uint32_t count; /* SYM_REG: of %x<count>; 0: one, without a number */
+	uint64_t value; /* address or offset */
+	uint32_t chain, hash;
+} Symbol;
+typedef struct Label {
+	Token name;
+	uint32_t pc; /* NO_PC: only used so far */
+	uint32_t used_at;
+	uint32_t chain;
+} Label;
+enum { BUCKETS = 4096, NO_PC = UINT32_MAX };
+typedef struct Parser {
+	Module *m;
+	Ctx *cx;
+	const char *p, *end;
+	Token now;      /* not consumed */
+	Kernel *kernel; /* NULL: outside */
+	Symbol *symbol;
+	uint64_t symbols, symbol_cap;
+	uint32_t symbol_bucket[BUCKETS]; /* index + 1 */
+	Label *label;
+	uint64_t labels, label_cap;
+	uint32_t label_bucket[BUCKETS];
+	uint32_t constant_bucket[BUCKETS];
+	struct ConstantName *constant;
+	uint64_t constants, constants_cap;
+	uint32_t shared;             /* module's static bytes */
+	uint32_t op_bucket[BUCKETS]; /* names of the ALU rows */
+	struct AluName *op_name;
+	uint64_t op_names, op_name_cap;
+} Parser;
+typedef struct ConstantName {
+	uint64_t value;
+	bool wide;
+	uint32_t slot, chain;
+} ConstantName;
+typedef struct AluName {
+	Token name;
+	uint16_t op;
+	uint32_t chain;
+} AluName;
+_Noreturn void parse_fail(Parser *p, Token at, const char *remedy, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void ptx_next(Parser *p);
+bool ptx_is(Token t, const char *s);
+bool ptx_take(Parser *p, const char *s);
+void ptx_expect(Parser *p, const char *s);
+bool ptx_whole(Token t, uint64_t *v); /* decimal or 0x; */
+const Symbol *symbol_find(const Parser *p, Token name, uint32_t *number);
+Label *label_find(Parser *p, Token name);
+uint32_t hash_token(Token t);
+void instruction_parse(Parser *p);
+
+/* ---- operand.c ---- */
+uint32_t constant_slot(Parser *p, uint64_t v, bool wide);
+bool register_find(Parser *p, Token t, Type *type, uint32_t *slot);
+/* at_least: registers of loads and stores may be wider than the type. */
+uint32_t take_register(Parser *p, Type t, bool at_least);
+uint64_t take_immediate(Parser *p, Type t);
+uint32_t take_source(Parser *p, Type t);
+void add_source(Parser *p, Insn *i, Type t); /* with the comma before it, except before the first */
+uint32_t special_slot(Parser *p, uint32_t which);
+void take_address(Parser *p, Insn *i, Space space); /* a source and the offset */
+/* { a, b }: returns how many; result: _ is allowed. */
+uint32_t take_list(Parser *p, uint32_t *slot, uint32_t most, Type t, bool result, bool at_least);
+void alu_names_make(Parser *p);
+
+/* ---- a grid that runs ---------------------------------------------------------------------------------- */
+
+typedef enum WarpState { WARP_READY, WARP_WAITS, WARP_DONE } WarpState;
+
+/* A copy by cp.async that has not landed. */
+typedef struct Copy {
+	uint32_t to, bytes, zeros; /* zeros: written after bytes */
+	uint64_t from;
+	uint8_t lane;
+	bool read; /* at issue, into data; the others are read when they land */
+	uint32_t group;
+	uint32_t at; /* instruction in the text */
+	uint8_t data[16];
+} Copy;
+
+typedef struct Block Block;
+typedef struct Warp {
+	Block *block;
+	uint32_t number;  /* in the block, */
+	uint32_t of_grid; /* and in the grid */
+	uint8_t state;
+	uint32_t pc, next_pc; /* next_pc: lowest one of the other lanes; NO_PC: none */
+	uint32_t active, live;
+	uint32_t lane_pc[LANES]; /* of lanes that are not active */
+	uint32_t *reg;           /* [slots][LANES] */
+	uint32_t *defined;       /* [slots] a bit per lane */
+	uint8_t *local;
+	uint32_t group[LANES]; /* copies that each lane has committed */
+	Copy *copy;
+	uint64_t copies, copy_cap;
+	uint32_t waits_at;  /* barrier */
+	uint32_t red_value; /* given to bar.red */
+	uint32_t *clock;    /* races: [warps of the grid] */
+	uint32_t *seen;     /* races: clocks read by relaxed loads, waiting for a fence; */
+	uint32_t *shown;    /* clock at the last fence */
+	bool has_seen, has_shown;
+	uint32_t syncs; /* own clock among the lanes of the warp */
+} Warp;
+
+typedef struct Barrier {
+	uint32_t arrived, expected; /* threads; arrived 0: nobody waits */
+	uint32_t waiting;           /* warps, a bit each */
+	uint32_t popc;
+	bool all, any;
+	uint32_t *clock;
+} Barrier;
+
+struct Block {
+	uint32_t number;
+	uint8_t *shared;
+	uint8_t *word; /* state of each word of shared memory */
+	struct Shadow *shadow;
+	Barrier barrier[BARRIERS];
+	Warp *warp;
+	uint32_t live; /* warps */
+};
+enum { WORD_DEFINED = 0xf, WORD_IN_FLIGHT = 0x10 }; /* WORD_DEFINED: a bit for each byte */
+
+typedef struct Grid {
+	Emulator *e;
+	Ctx *cx;
+	const Kernel *k;
+	Arena arena;
+	uint32_t blocks, block_warps, warps, threads;
+	uint32_t shared_bytes, dynamic;
+	uint8_t *param;
+	Block *block;
+	Warp *warp;                   /* [warps] */
+	uint32_t *ready, ready_count; /* warps that can run */
+	uint64_t random;
+	uint64_t executed, idle, idle_most;
+	bool races, yields;
+	uint64_t budget; /* instructions until another warp runs */
+	const Insn *now; /* that is executed, for messages */
+	unsigned mode;   /* of float arithmetic, of the caller */
+} Grid;
+
+_Noreturn void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt, ...) PRINTF_LIKE(4, 5);
+enum { NO_LANE = LANES };
+uint64_t grid_random(Grid *g);
+void warp_run(Grid *g, Warp *w); /* execute.c: until its budget is used, it waits or it has ended */
+void barrier_arrive(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask);
+void barrier_recheck(Grid *g, Block *b); /* a warp has ended */
+void warp_ready(Grid *g, Warp *w);
+void warp_unready(Grid *g, const Warp *w);
+
+/* ---- access.c ---- */
+void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void access_atomic(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void access_commit(Warp *w, uint32_t mask);
+void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask);
+uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c);
+
+/* ---- floats.c ---- */
+void floats_apply(FloatOp op, bool ftz, uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c);
+float float_flush(float x);
+float float_of_double(double x, bool ftz);
+double fma_double(double a, double b, double c);
+unsigned floats_enter(void); /* IEEE arithmetic, without flushing; returns the mode there was */
+void floats_leave(unsigned mode);
+
+/* ---- emulator.c ---- */
+typedef struct Allocation {
+	uint8_t *at;
+	uint64_t bytes, taken;
+	bool constant;
+	struct Shadow *shadow;
+} Allocation;
+struct Emulator {
+	Ctx *cx;
+	EmulatorOptions opt;
+	Arena memory;
+	Allocation *allocation; /* by address */
+	uint64_t allocations, allocation_cap, used;
+	uint64_t executed, launches;
+	Grid running;
+};
+void grid_end(Grid *g);                                           /* grid.c */
+Allocation *allocation_find(const Emulator *e, uint64_t address); /* NULL: none holds it */
+uint8_t *allocation_add(Emulator *e, uint64_t bytes, bool constant);
+
+/* ---- races.c ---- */
+typedef enum Access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC_READ, ACCESS_ATOMIC } Access;
+void races_start(Grid *g);
+void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, Access how,
+                 const char *where);
+void races_release(Grid *g, Warp *w, uint64_t address, bool release);
+void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire);
+void races_fence(Grid *g, Warp *w);
+void races_arrive(Grid *g, Warp *w, Barrier *b);
+void races_leave(Grid *g, Warp *w, const Barrier *b);
+void races_warp_sync(Grid *g, Warp *w);
+void races_barrier_reset(Grid *g, Barrier *b);
+
+#endif
