@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "formats.h"
 #include "legacy.h"
 #include "microprop/import.h"
 
@@ -73,6 +74,19 @@ static Net *import_net(Ctx *cx, const Src *src, const mp_import *given)
 	return old_read(cx, src, &(OldOptions){ .format = own.format, .lossy = own.lossy, .weights = own.weights });
 }
 
+/* A file that is no network gets one sentence. */
+static _Noreturn void no_network(Ctx *cx, const Src *src)
+{
+	const char *data = data_looks(src);
+	Loc at = { src, 0 };
+	if (data)
+		fail_at(cx, at, "name the network first, then the data", "this is data (format %s), not a network", data);
+	fail_at(cx, at,
+	        "networks are topology files (lines such as 'group hidden 20'), models (.safetensors), and files of SNNS "
+	        "(.net), FANN (.net), LENS (.in) and tlearn (.cf)",
+	        "this is not a network");
+}
+
 static void open_body(void *arg)
 {
 	OpenArgs *a = arg;
@@ -89,6 +103,8 @@ static void open_body(void *arg)
 		src = own;
 	}
 	bool old = a->import || (a->path && !model && old_looks(src));
+	if (a->path && !old && !model && !net_looks(src))
+		no_network(cx, src);
 	a->net->net = old ? import_net(cx, src, a->import) : net_read(cx, model ? model : src, DEFAULTS_NEWEST);
 	a->net->info.model = model || a->net->net->weights;
 	fill_info(a->net);

@@ -181,8 +181,9 @@ int after_run(const mp_run *run, mp_status status);
 int after_tool(const mp_tool *tool, mp_status status);
 
 /* Each returns the exit status, messages shown. */
-bool is_example(const char *path); /* example:xor, a topology file in the program */
-int session_net(Session *s, const char *path);
+bool is_old_weights(const char *path); /* .wt of LENS, .wts of tlearn: read with their network; NULL: no */
+bool is_example(const char *path);     /* example:xor, a topology file in the program */
+int session_net(Session *s, const char *path, const char *weights);
 int session_data(mp_data **data, const char *path, const mp_data_options *options);
 int session_data_for(Session *s, const char *path, const mp_data_options *options); /* as the run was trained on */
 int session_run(Session *s);                                                        /* a run of the net */

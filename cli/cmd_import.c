@@ -7,7 +7,7 @@
 
 static const Option options[] = {
 	{ "format", "NAME",
-	  "format of OLD, where its content does not tell: snns, fann or lens for a network, or a format of data" },
+	  "format of OLD, where its content does not tell: snns, fann, lens or tlearn for a network, or a format of data" },
 	{ "lossy", NULL, "leave out what cannot be carried over, with a note for each; else that is an error" },
 	{ "to", "snns|fann", "format of a network written to OUT.net" },
 	{ "groups", "LIST",
@@ -28,6 +28,7 @@ static const Example examples[] = {
 	{ "microprop import letters.pat letters.npz", "patterns" },
 	{ "microprop import past.in past.wt past.safetensors", "a network script of LENS and its weights" },
 	{ "microprop import past.in past.ex past.npz", "examples of LENS, counted over the groups of their network" },
+	{ "microprop import xor.cf xor.2000.wts xor.safetensors", "a network of tlearn and its weights" },
 	{ "microprop import iris.safetensors iris.net --to fann", "a model of ours for libfann" },
 	{ NULL, NULL },
 };
@@ -50,7 +51,7 @@ static int import_net(Session *s, const Args *a, const char *path, const char *w
 		              .lossy = args_flag(a, "lossy"),
 		              .weights = weights };
 	if (!how.format && !how.lossy && !how.weights)
-		return session_net(s, path);
+		return session_net(s, path, NULL);
 	mp_status status = mp_net_import(&s->net, path, &how, NULL);
 	return after_net(s->net, status);
 }
@@ -158,16 +159,18 @@ const Command import_command = {
 	.operands = "OLD [OLD2] OUT",
 	.least = 2,
 	.most = 3,
-	.summary = "convert files of SNNS, FANN and LENS",
+	.summary = "convert files of SNNS, FANN, LENS and tlearn",
 	.about =
 		"Reads a file of an older simulator and writes OUT: a network as .topo (the network alone) or .safetensors "
 		"(with "
 		"its weights, a model for test and predict), data as .npz, .csv or any other format that data writes. OLD is a "
-		"network of SNNS (.net), FANN (.net) or LENS (a .in script), or data: patterns and results of SNNS (.pat, "
+		"network of SNNS (.net), FANN (.net), LENS (a .in script) or tlearn (.cf), or data: patterns and results of "
+		"SNNS (.pat, "
 		".res), "
-		"data of FANN (.data), examples of LENS (.ex, .bex). What it is follows from its content. OLD2 is a file of "
+		"data of FANN and tlearn (.data), examples of LENS (.ex, .bex). What it is follows from its content. OLD2 is a "
+		"file of "
 		"weights "
-		"(.wt of LENS), or examples that count units over the groups of the network OLD.\n\n"
+		"(.wt of LENS, .wts of tlearn), or examples that count units over the groups of the network OLD.\n\n"
 		"What cannot be carried over is named with its line, and nothing is written unless --lossy is given. The other "
 		"way, "
 		"OUT.net is written with --to snns or --to fann, and data as .pat, .data or .ex.\n\n"

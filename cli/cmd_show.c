@@ -250,7 +250,7 @@ static int show_steps(Session *s, Args *a)
 {
 	int rc = table_refuse(a);
 	if (!rc)
-		rc = session_net(s, a->operand[0]);
+		rc = session_net(s, a->operand[0], NULL);
 	if (!rc)
 		rc = show_resolve(s);
 	if (rc)

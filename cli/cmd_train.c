@@ -274,7 +274,7 @@ static int train_net(Train *t)
 	rc = train_topology_check(t->args);
 	if (!rc && !is_example(name))
 		rc = train_file(t, &name);
-	return rc ? rc : session_net(&t->s, name);
+	return rc ? rc : session_net(&t->s, name, args_text(t->args, "load"));
 }
 
 /* The run, with the weights it starts from and the options given. */
@@ -295,7 +295,7 @@ static int train_prepare(Train *t)
 		rc = after_run(t->s.run, mp_run_resume(t->s.run, resume));
 	if (!rc)
 		rc = session_set(&t->s, t->args);
-	if (!rc && load)
+	if (!rc && load && !is_old_weights(load))
 		rc = after_run(t->s.run, mp_run_load(t->s.run, load));
 	return rc;
 }

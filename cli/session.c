@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "microprop/import.h"
 
 const Option data_reading[] = {
 	{ "format", "npz|npy|idx|csv|text|nettalk|snns|snns-results|fann|lens|lens-binary",
@@ -78,12 +79,16 @@ static int example_net(Session *s, const char *path)
 	return EXIT_USAGE;
 }
 
-int session_net(Session *s, const char *path)
+bool is_old_weights(const char *path) { return path && (ends_with(path, ".wt") || ends_with(path, ".wts")); }
+
+int session_net(Session *s, const char *path, const char *weights)
 {
 	if (is_example(path))
 		return example_net(s, path);
+	mp_import how = { .size = sizeof how, .weights = weights };
 	waiting_start(path);
-	mp_status status = mp_net_open(&s->net, path, NULL);
+	mp_status status =
+		is_old_weights(weights) ? mp_net_import(&s->net, path, &how, NULL) : mp_net_open(&s->net, path, NULL);
 	waiting_end();
 	return after_net(s->net, status);
 }
@@ -184,10 +189,10 @@ int session_weights(Session *s, const Args *a, mp_data_options *reading, const c
 {
 	int rc = table_refuse(a);
 	if (!rc)
-		rc = session_net(s, a->operand[0]);
+		rc = session_net(s, a->operand[0], a->operands > 1 ? a->operand[1] : NULL);
 	if (rc)
 		return rc;
-	bool model = mp_net_get_info(s->net)->model;
+	bool model = mp_net_get_info(s->net)->model && !(a->operands > 1 && is_old_weights(a->operand[1]));
 	int after = model ? 1 : 2;
 	if (a->operands < after || a->operands > after + 1) {
 		const char *cases = args_text(a, "cases"), *name = a->command->name;

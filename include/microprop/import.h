@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks of older simulators: SNNS, FANN, LENS. mp_net_open reads them too, if all of the file can be carried
+/* Networks of older simulators: SNNS, FANN, LENS, tlearn. mp_net_open reads them too, if all of the file can be carried
  * over. */
 #ifndef MICROPROP_IMPORT_H
 #define MICROPROP_IMPORT_H
@@ -13,9 +13,9 @@ extern "C" {
 /* How to read a file; zero, but for `size`, is the default. */
 typedef struct mp_import {
 	size_t size;
-	const char *format;  /* "snns", "fann", "lens"; NULL: by content */
+	const char *format;  /* "snns", "fann", "lens", "tlearn"; NULL: by content */
 	int lossy;           /* what cannot be carried over is left out, with a note; 0: that is an error */
-	const char *weights; /* lens: a file of weights (.wt); NULL: none */
+	const char *weights; /* lens, tlearn: a file of weights (.wt, .wts); NULL: none */
 } mp_import;
 MP_API mp_status mp_net_import(mp_net **net, const char *path, const mp_import *how, const mp_allocator *alloc);
 /* The text of the network as a topology file, without weights. */

@@ -86,7 +86,8 @@ static bool looks_text(const Src *s)
 	Text t = first_line(s);
 	if (!is_plain_text(s) || t.len == 0 || has_separator(t))
 		return false;
-	return strchr("0123456789+-.[", t.s[0]) || memchr(t.s, ':', t.len) || text_keyword(t);
+	const char *colon = memchr(t.s, ':', t.len); /* inputs : targets */
+	return strchr("0123456789+-.[\"", t.s[0]) || text_keyword(t) || (colon && strchr(" \t?]0123456789", colon[-1]));
 }
 
 static bool looks_csv(const Src *s) { return is_plain_text(s) && has_separator(first_line(s)); }
@@ -102,23 +103,25 @@ typedef struct Format {
 	const char *name;
 	const char *suffix[3];
 	bool binary;
+	bool sure; /* nothing else looks so */
 	bool (*looks)(const Src *);
 	Data *(*read)(Ctx *, const Src *, const DataOptions *);
 	void (*write)(Ctx *, const Data *, const char *); /* NULL: it is only read */
 } Format;
 
 static const Format formats[] = {
-	{ "npz", { ".npz" }, true, looks_npz, read_npz, write_npz },
-	{ "npy", { ".npy" }, true, looks_npy, read_npy, write_npy },
-	{ "idx", { ".idx", ".idx.gz" }, true, looks_idx, read_idx, write_idx },
-	{ "lens-binary", { ".bex" }, true, looks_lens_binary, read_lens_binary, NULL },
-	{ "nettalk", { NULL }, false, looks_nettalk, read_nettalk, NULL },
-	{ "snns", { ".pat" }, false, looks_snns, read_snns, write_snns },
-	{ "snns-results", { ".res" }, false, looks_snns_results, read_results, NULL },
-	{ "lens", { ".ex" }, false, looks_lens, read_lens, write_lens },
-	{ "fann", { ".data" }, false, looks_fann, read_fann, write_fann },
-	{ "text", { ".txt" }, false, looks_text, read_text, write_text },
-	{ "csv", { ".csv", ".tsv" }, false, looks_csv, read_csv, write_csv },
+	{ "npz", { ".npz" }, true, true, looks_npz, read_npz, write_npz },
+	{ "npy", { ".npy" }, true, true, looks_npy, read_npy, write_npy },
+	{ "idx", { ".idx", ".idx.gz" }, true, true, looks_idx, read_idx, write_idx },
+	{ "lens-binary", { ".bex" }, true, true, looks_lens_binary, read_lens_binary, NULL },
+	{ "nettalk", { NULL }, false, true, looks_nettalk, read_nettalk, NULL },
+	{ "snns", { ".pat" }, false, true, looks_snns, read_snns, write_snns },
+	{ "snns-results", { ".res" }, false, true, looks_snns_results, read_results, NULL },
+	{ "lens", { ".ex" }, false, true, looks_lens, read_lens, write_lens },
+	{ "tlearn", { NULL }, false, true, looks_tlearn, read_tlearn, NULL },
+	{ "fann", { ".data" }, false, true, looks_fann, read_fann, write_fann },
+	{ "text", { ".txt" }, false, false, looks_text, read_text, write_text },
+	{ "csv", { ".csv", ".tsv" }, false, false, looks_csv, read_csv, write_csv },
 };
 static bool looks_binary(const Src *head)
 {
@@ -128,9 +131,19 @@ static bool looks_binary(const Src *head)
 	return false;
 }
 
+const char *data_looks(const Src *src)
+{
+	Src head = *src;
+	head.len = min_u64(src->len, 1 << 20);
+	for (size_t i = 0; i < COUNT(formats); i++)
+		if (formats[i].sure && formats[i].looks(&head))
+			return formats[i].name;
+	return NULL;
+}
+
 static const char format_remedy[] = "formats: npz, npy, idx (MNIST), csv or tsv, text (.txt), the NETtalk corpus, SNNS "
 									"(.pat, .res), FANN (.data), LENS "
-									"(.ex, .bex); say which with the format option";
+									"(.ex, .bex), tlearn (.data); say which with the format option";
 
 /* names of MNIST files: train-images-idx3-ubyte, t10k-labels.idx1-ubyte.gz */
 static bool is_idx_name(const char *path)
@@ -204,7 +217,7 @@ static void options_fit(Ctx *cx, const DataOptions *opt, const Format *f, const 
 		{ opt->sequence, "sequence", "csv" },
 		{ opt->weight, "weight", "csv" },
 		{ opt->names, "names", "csv" },
-		{ opt->partner, "partner", "npy, idx or snns-results" },
+		{ opt->partner, "partner", "npy, idx, snns-results or tlearn" },
 		{ opt->words, "words", "nettalk" },
 	};
 	for (size_t i = 0; i < COUNT(only); i++) {

@@ -15,6 +15,7 @@ typedef struct DataSource {
 } DataSource;
 DataSource data_locate(Ctx *cx, const char *path, const DataOptions *opt); /* opens the file */
 Data *data_load(Ctx *cx, const DataSource *from, const DataOptions *opt);
+const char *data_looks(const Src *src);                    /* the format that the content is sure to be; NULL: none */
 void data_write(Ctx *cx, const Data *d, const char *path); /* format by name: .npz .npy .csv .txt .idx; atomic */
 
 #endif

@@ -9,6 +9,7 @@
  * of those; a single link is the smallest rectangle. */
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +285,8 @@ static bool same_weights(const Builder *b, uint32_t s, Run r, const OldGroup *t,
 	return true;
 }
 
+static const char *range_of(const Builder *b) { return b->n->range ? b->n->range : ""; }
+
 static void put_frozen(Builder *b, uint32_t s, Run r, const OldGroup *t, uint32_t first, uint32_t count)
 {
 	bool same = same_weights(b, s, r, t, first, count);
@@ -295,7 +298,10 @@ static void put_frozen(Builder *b, uint32_t s, Run r, const OldGroup *t, uint32_
 			put_end(b, &b->group[s], r.first + k, same ? r.count : 1);
 			buf_puts(&b->text, " -> ");
 			put_end(b, t, first + i, same ? count : 1);
-			buf_printf(&b->text, " weights %.9g %.9g frozen\n", w, w);
+			if (isnan(w))
+				buf_printf(&b->text, "%s frozen\n", range_of(b));
+			else
+				buf_printf(&b->text, " weights %.9g %.9g frozen\n", w, w);
 		}
 	}
 }
@@ -312,7 +318,7 @@ static void put_runs(Builder *b, uint32_t s, const Runs *r, const OldGroup *t, u
 		put_end(b, &b->group[s], r->run[i].first, r->run[i].count);
 		buf_puts(&b->text, " -> ");
 		put_end(b, t, first, count);
-		buf_puts(&b->text, "\n");
+		buf_printf(&b->text, "%s\n", range_of(b));
 	}
 }
 
@@ -326,7 +332,7 @@ static bool one_to_one(const Builder *b, uint32_t s, const OldGroup *t, bool fro
 		if (r->count != 1 || r->run[0].count != 1 || r->run[0].first != i)
 			return false;
 		double own = link_at(b, s, i, t, i)->weight;
-		if (frozen && i && own != *w)
+		if (frozen && (isnan(own) || (i && own != *w)))
 			return false;
 		*w = own;
 	}
@@ -339,8 +345,9 @@ static void put_links(Builder *b, uint32_t s, const OldGroup *t, bool frozen, Ru
 	if (one_to_one(b, s, t, frozen, now, &w)) {
 		buf_printf(&b->text, "connect %s -> %s one-to-one", b->group[s].name, t->name);
 		if (frozen)
-			buf_printf(&b->text, " weights %.9g %.9g frozen", w, w);
-		buf_puts(&b->text, "\n");
+			buf_printf(&b->text, " weights %.9g %.9g frozen\n", w, w);
+		else
+			buf_printf(&b->text, "%s\n", range_of(b));
 		return;
 	}
 	uint32_t first = 0;
@@ -373,7 +380,7 @@ static void put_biases(Builder *b, const OldGroup *t)
 		}
 		buf_puts(&b->text, "connect true -> ");
 		put_end(b, t, first, i - first);
-		buf_puts(&b->text, "\n");
+		buf_printf(&b->text, "%s\n", range_of(b));
 	}
 }
 
@@ -538,6 +545,7 @@ Net *old_build(const Old *o, OldNet *n)
 	put_all_links(&b);
 	buf_puts(&b.text, n->train);
 	Net *net = old_parse(o, b.text.s, b.text.len);
-	give_weights(&b, net);
+	if (!n->range)
+		give_weights(&b, net);
 	return net;
 }

@@ -11,12 +11,14 @@ typedef struct OldFormat {
 	bool (*looks)(const Src *src);
 	Net *(*read)(const Old *o);
 	void (*write)(Ctx *cx, const Net *net, const double *w, const char *path); /* NULL: it is only read */
+	bool apart;                                                                /* weights are in a file of their own */
 } OldFormat;
 
 static const OldFormat formats[] = {
-	{ "snns", snns_looks, snns_read, snns_write },
-	{ "fann", fann_looks, fann_read, fann_write },
-	{ "lens", lens_looks, lens_read, NULL },
+	{ "snns", snns_looks, snns_read, snns_write, false },
+	{ "fann", fann_looks, fann_read, fann_write, false },
+	{ "lens", lens_looks, lens_read, NULL, true },
+	{ "tlearn", tlearn_looks, tlearn_read, NULL, true },
 };
 
 static const OldFormat *format_named(Ctx *cx, const char *name, bool write)
@@ -50,8 +52,11 @@ Net *old_read(Ctx *cx, const Src *src, const OldOptions *opt)
 	const OldFormat *f = o.opt->format ? format_named(cx, o.opt->format, false) : format_of(src);
 	if (!f)
 		fail_at(cx, (Loc){ src, 0 },
-		        "networks of SNNS (.net), FANN (.net) and LENS (.in) are read; say which with --format",
+		        "networks of SNNS (.net), FANN (.net), LENS (.in) and tlearn (.cf) are read; say which with --format",
 		        "this is not a network of an older simulator");
+	if (o.opt->weights && !f->apart)
+		fail(cx, MP_BAD_INPUT, "leave it out", "%s holds its own weights: %s cannot be read with it", src->name,
+		     o.opt->weights);
 	return f->read(&o);
 }
 

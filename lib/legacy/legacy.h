@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* legacy: networks of older simulators (SNNS, FANN, LENS), read and written.
+/* legacy: networks of older simulators (SNNS, FANN, LENS, tlearn), read and written.
  *
  * A reader makes an OldNet, units and links with weights as the file has them, from which build.c makes the text of a
  * topology file and the weights; LENS describes groups, so its reader writes that text itself. */
@@ -11,7 +11,7 @@
 /* ---- legacy.c: formats by content ---------------------------------------------------------------- */
 
 typedef struct OldOptions {
-	const char *format;  /* "snns", "fann", "lens"; NULL: by content */
+	const char *format;  /* "snns", "fann", "lens", "tlearn"; NULL: by content */
 	bool lossy;          /* what cannot be carried over is left out, with a note */
 	const char *weights; /* a file of weights beside it; NULL: none */
 } OldOptions;
@@ -60,6 +60,8 @@ typedef struct OldNet {
 	uint64_t links, link_cap;
 	const char *title; /* comment lines of the topology */
 	const char *train; /* statements below it; "" if none */
+	const char *range; /* " weights LOW HIGH" of the links, where the file holds no weights: those of frozen links are
+	                    * NaN if random; NULL: it does */
 } OldNet;
 
 Net *old_build(const Old *o, OldNet *n);
@@ -83,5 +85,10 @@ void fann_write(Ctx *cx, const Net *net, const double *w, const char *path);
 
 bool lens_looks(const Src *src);
 Net *lens_read(const Old *o);
+
+/* ---- inside the module: tlearn.c ---------------------------------------------------------------- */
+
+bool tlearn_looks(const Src *src);
+Net *tlearn_read(const Old *o);
 
 #endif

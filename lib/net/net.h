@@ -168,6 +168,7 @@ typedef struct Net {
  * with the inputs and targets of a case. */
 Net *net_parse(Ctx *cx, const Src *src, int defaults);
 Net *net_read(Ctx *cx, const Src *src, int defaults);
+bool net_looks(const Src *src); /* a topology file, or one with errors */
 Net *net_resolve(Ctx *cx, const Net *open, uint32_t inputs, uint32_t outputs);
 Net *net_reread(Ctx *cx, const Net *net, int defaults); /* with the same sizes */
 _Noreturn void net_open_fail(Ctx *cx, const Net *net);  /* says which size is missing */

@@ -599,6 +599,36 @@ static const Statement *statement_find(const Token *t)
 
 bool is_statement(const Token *t) { return statement_find(t); }
 
+/* The first word of a file is a statement, or nearly one, or one line in four begins with one: else it is something
+ * else, and an error for each of its lines would help nobody. */
+bool net_looks(const Src *src)
+{
+	enum { LINES = 100, ONE_IN = 4, LONGEST = 12 };
+	const char *names[COUNT(statements)], *p = src->text + src_text_start(src), *end = src->text + src->len;
+	uint32_t lines = 0, known = 0;
+	for (size_t i = 0; i < COUNT(statements); i++)
+		names[i] = statements[i].word;
+	for (const char *eol; p < end && lines < LINES; p = eol + 1) {
+		char word[LONGEST + 1] = "";
+		size_t n = 0;
+		eol = memchr(p, '\n', (size_t)(end - p));
+		eol = eol ? eol : end;
+		while (p + n < eol && n < LONGEST && p[n] >= 'a' && p[n] <= 'z')
+			n++;
+		memcpy(word, p, n);
+		if (p == eol || strchr(" \t\r#", *p))
+			continue;
+		bool is = false, near = !lines && nearest_name(word, names, COUNT(names));
+		for (size_t i = 0; i < COUNT(names); i++)
+			is = is || (strcmp(word, names[i]) == 0 && (p + n == eol || strchr(" \t\r", p[n])));
+		if (!lines && (is || near))
+			return true;
+		lines++;
+		known += is;
+	}
+	return known * ONE_IN >= lines;
+}
+
 static bool parse_statement(Parser *p)
 {
 	const Statement *s = statement_find(&p->tok);

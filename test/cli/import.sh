@@ -59,3 +59,18 @@ cat settle.topo
 printf 'proc go {} { train }\naddNet a 2 3 1\nautoPlot\nsetObj zeroErrorRadius 0.1\n' >go.in
 t import go.in go.topo
 t import go.in go.topo --lossy
+t import srn.cf srn.topo
+cat srn.topo
+t import srn.cf srn.wts srn.safetensors
+t predict srn.cf srn.wts srn.data
+t test srn.safetensors srn.data | grep '^error'
+t train srn.cf --load srn.wts --rate 0 --epochs 1 --target ref --quiet | grep '^error'
+t data srn.data srn.csv
+cat srn.csv
+t data srn.teach
+t import layers.net xor.wt other.safetensors
+echo "a file: that is no network" >prose
+for command in "import prose out.topo" "train prose" "test prose layers.pat" "predict prose layers.pat" "show prose" "train xor.in prose"; do
+	t $command
+done
+t show layers.pat

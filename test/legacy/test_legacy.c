@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks of SNNS give the outputs that they gave there: compared with an evaluation of the file that shares no code
- * with the reader.  MICROPROP_OLD_FILES names a folder with SNNS's own examples in snns/, which are then tried too. */
+/* Networks of SNNS, tlearn and FANN give the outputs that they gave there: compared with an evaluation of the file that
+ * shares no code with the reader, and with libfann.  MICROPROP_OLD_FILES names a folder with SNNS's own examples in
+ * snns/, which are then tried too. */
 #include "test.h"
 
 #include <ctype.h>
@@ -190,6 +191,59 @@ static void snns_networks_give_their_outputs(void **state)
 	}
 }
 
+/* ---- tlearn, evaluated by hand ------------------------------------------------------------------ */
+
+/* Nodes one after the other, over all weights of the file: what is not connected has weight 0. */
+static void tlearn_networks_give_their_outputs(void **state)
+{
+	(void)state;
+	enum { NODES = 12, INPUTS = 3, ALL = 1 + INPUTS + NODES, OUTPUTS = 2, STEPS = 9, RESET = 5 };
+	static double weight[NODES][ALL], z[ALL];
+	char line[100];
+	int node = -1, k = 0;
+	FILE *f = fopen(FILES "srn.wts", "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f)) {
+		if (strncmp(line, "# TO NODE", 9) == 0) {
+			node = atoi(line + 9) - 1;
+			k = 0;
+		} else if (node >= 0) {
+			weight[node][k++] = atof(line);
+		}
+	}
+	fclose(f);
+	mp_net *net;
+	mp_data *data;
+	mp_run *run;
+	mp_import how = { .size = sizeof how, .weights = FILES "srn.wts" };
+	double ours[STEPS * OUTPUTS];
+	float x[INPUTS];
+	assert_int_equal(mp_net_import(&net, FILES "srn.cf", &how, NULL), MP_OK);
+	assert_int_equal(mp_data_open(&data, FILES "srn.data", NULL, NULL), MP_OK);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_int_equal(mp_run_test(run, data, NULL, ours), MP_OK);
+	for (int t = 0; t < STEPS; t++) {
+		for (int i = 0; (t == 0 || t == RESET) && i < ALL; i++)
+			z[i] = i == 0;
+		mp_data_get_case(data, (uint64_t)t, x, NULL);
+		for (int i = 0; i < INPUTS; i++)
+			z[1 + i] = (double)x[i];
+		for (int i = 0; i < NODES; i++) {
+			double sum = 0;
+			for (int j = 0; j < ALL; j++)
+				sum += weight[i][j] * z[j];
+			bool linear = i >= 7 && i <= 10, bipolar = i == 4 || i == 11;
+			double s = 1 / (1 + exp(-sum));
+			z[1 + INPUTS + i] = linear ? sum : bipolar ? 2 * s - 1 : s;
+		}
+		for (int i = 0; i < OUTPUTS; i++)
+			assert_true(fabs(ours[t * OUTPUTS + i] - z[1 + INPUTS + 5 + i]) < 2e-6);
+	}
+	mp_run_close(run);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
 /* ---- FANN --------------------------------------------------------------------------------------- */
 
 #ifdef HAVE_FANN
@@ -308,6 +362,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(snns_networks_give_their_outputs),
+		cmocka_unit_test(tlearn_networks_give_their_outputs),
 		cmocka_unit_test(fann_networks_give_their_outputs),
 		cmocka_unit_test(written_networks_are_the_same),
 	};

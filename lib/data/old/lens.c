@@ -124,6 +124,16 @@ static bool groups_read(Ctx *cx, const char *text, Side side[LENS_SIDES])
 	return true;
 }
 
+bool groups_units(Ctx *cx, const char *groups, uint32_t units[LENS_SIDES])
+{
+	Side side[LENS_SIDES] = { 0 };
+	if (!groups_read(cx, groups, side))
+		return false;
+	for (int i = 0; i < LENS_SIDES; i++)
+		units[i] = side[i].units;
+	return true;
+}
+
 /* Units that a range is about, in its side; false: the network has no such group. */
 static bool range_units(const Ctx *cx, const Side *side, const LensRange *r, uint32_t *first, uint32_t *count)
 {
