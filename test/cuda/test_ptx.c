@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The PTX emulator: each instruction, and each mistake that it must refuse. */
 #include <math.h>
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "ptx.h"
 #include "test.h"
@@ -101,11 +104,157 @@ static void instructions(void **state)
 		const char *text;
 		uint32_t want; /* in out[0], of lane 0 */
 	} rows[] = {
-		{ "mov.u32 %r1, 7; mov.u32 %r2, 5; sub.u32 %r0, %r2, %r1;", -2u },
+		{ "add.u32 %r0, 7, -9;", -2u },
+		{ "sub.s32 %r0, 5, 7;", -2u },
+		{ "mul.lo.u32 %r0, 0x10001, 0x10003;", 0x10001u * 0x10003u },
+		{ "mul.hi.u32 %r0, 0x80000000, 6;", 3 },
+		{ "mul.hi.s32 %r0, -2, 3;", -1u },
+		{ "mov.u64 %d1, 0x8000000000000000; mul.hi.u64 %d2, %d1, 6; cvt.u32.u64 %r0, %d2;", 3 },
+		{ "mul.wide.u32 %d1, -1, 16; shr.u64 %d1, %d1, 32; cvt.u32.u64 %r0, %d1;", 15 },
+		{ "mul.wide.s32 %d1, -1, 16; shr.s64 %d1, %d1, 3; cvt.u32.u64 %r0, %d1;", -2u },
+		{ "mad.lo.s32 %r0, -3, 4, 5;", -7u },
+		{ "mov.u64 %d1, 4; mad.wide.u32 %d2, 3, 5, %d1; cvt.u32.u64 %r0, %d2;", 19 },
+		{ "mov.u64 %d1, 4; mad.wide.s32 %d2, -3, 5, %d1; cvt.s32.s64 %r0, %d2;", -11u },
+		{ "mov.u64 %d1, 4; mad.lo.u64 %d2, %d1, %d1, 1; cvt.u32.u64 %r0, %d2;", 17 },
+		{ "add.u64 %d1, 5, 6; sub.s64 %d1, %d1, 20; mul.lo.u64 %d1, %d1, -1; cvt.u32.u64 %r0, %d1;", 9 },
+		{ "div.u32 %r0, -1, 16;", 0x0fffffff },
+		{ "div.s32 %r0, -17, 4;", -4u },
+		{ "rem.u32 %r0, 17, 5;", 2 },
+		{ "rem.s32 %r0, -17, 5;", -2u },
+		{ "mov.u64 %d1, 1000; div.u64 %d2, %d1, 7; rem.u64 %d3, %d1, 7; mad.lo.u64 %d2, %d2, 10, %d3; cvt.u32.u64 %r0, "
+		  "%d2;",
+		  1426 },
+		{ "min.u32 %r0, -1, 3;", 3 },
+		{ "min.s32 %r0, -1, 3;", -1u },
+		{ "max.u32 %r0, -1, 3;", -1u },
+		{ "max.s32 %r0, -1, 3;", 3 },
+		{ "max.s64 %d0, -1, 3; min.u64 %d0, %d0, -1; min.s64 %d1, -5, %d0; max.u64 %d2, %d1, %d0; cvt.u32.u64 %r0, "
+		  "%d2;",
+		  -5u },
+		{ "neg.s32 %r0, 3;", -3u },
+		{ "abs.s32 %r0, -3;", 3 },
+		{ "neg.s64 %d0, 3; cvt.u32.u64 %r0, %d0;", -3u },
+		{ "and.b32 %r1, 0xff0, 0x0ff; or.b32 %r2, %r1, 1; xor.b32 %r3, %r2, 3; not.b32 %r0, %r3;", ~0xf2u },
+		{ "and.b64 %d1, 0xff0, 0x0ff; or.b64 %d2, %d1, 1; xor.b64 %d3, %d2, 3; not.b64 %d4, %d3; cvt.u32.u64 %r0, %d4;",
+		  ~0xf2u },
+		{ "lop3.b32 %r0, 0xf0, 0xcc, 0xaa, 0x96;", 0xf0 ^ 0xcc ^ 0xaa },
+		{ "shl.b32 %r0, 3, 4;", 48 },
+		{ "shl.b32 %r0, 3, 32;", 0 },
+		{ "shr.u32 %r0, -1, 28;", 15 },
+		{ "shr.s32 %r0, -16, 2;", -4u },
+		{ "shr.s32 %r0, -16, 99;", -1u },
+		{ "mov.b64 %d0, 3; shl.b64 %d0, %d0, 33; shr.u64 %d0, %d0, 32; cvt.u32.u64 %r0, %d0;", 6 },
+		{ "shf.l.wrap.b32 %r0, 0x80000001, 0x7, 1;", 15 },
+		{ "shf.r.wrap.b32 %r0, 0x10, 0x1, 4;", 0x10000001 },
+		{ "popc.b32 %r0, 0xf0f0;", 8 },
+		{ "mov.b64 %d0, -1; popc.b64 %r0, %d0;", 64 },
+		{ "clz.b32 %r0, 0x00010000;", 15 },
+		{ "clz.b32 %r0, 0;", 32 },
+		{ "brev.b32 %r0, 6;", 0x60000000 },
+		{ "bfind.u32 %r0, 0x00010000;", 16 },
+		{ "bfind.u32 %r0, 0;", -1u },
+		{ "bfe.u32 %r0, 0x12345678, 8, 12;", 0x456 },
+		{ "bfi.b32 %r0, 0xab, 0x11223344, 8, 8;", 0x1122ab44 },
+		{ "prmt.b32 %r0, 0x33221100, 0x77665544, 0x7610;", 0x77661100 },
+		{ "prmt.b32 %r0, 0x80, 0, 0x8880;", 0xffffff80 },
+		{ "dp4a.u32.u32 %r0, 0x01020304, 0x01010102, 5;", 1 + 2 + 3 + 8 + 5 },
+		{ "mov.b64 %d0, {1, 2}; mov.b64 {%r1, %r2}, %d0; mad.lo.u32 %r0, %r2, 16, %r1;", 33 },
+		{ "mov.u32 %r1, 0x00050003; mov.b32 {%h0, %h1}, %r1; mov.b32 %r0, {%h1, %h0};", 0x00030005 },
+		{ "cvt.u16.u32 %h0, 0x12345; cvt.u32.u16 %r0, %h0;", 0x2345 },
+		{ "cvt.s64.s32 %d0, -5; shr.u64 %d0, %d0, 60; cvt.u32.u64 %r0, %d0;", 15 },
+		{ "cvt.rn.f32.s32 %f0, -7; mov.b32 %r0, %f0;", 0xc0e00000 },
+		{ "cvt.rn.f32.u32 %f0, 0x1000001; mov.b32 %r0, %f0;", 0x4b800000 },
+		{ "cvt.rn.f32.u64 %f0, 3; cvt.rzi.s32.f32 %r0, %f0;", 3 },
+		{ "cvt.rzi.s32.f32 %r0, 0fC0200000;", -2u },
+		{ "cvt.rni.s32.f32 %r0, 0f40600000;", 4 },
+		{ "cvt.rzi.u32.f32 %r0, 0fC0200000;", 0 },
+		{ "cvt.rzi.u32.f32 %r0, 0f7F800000;", -1u },
+		{ "cvt.rni.f32.f32 %f0, 0f40200000; mov.b32 %r0, %f0;", 0x40000000 },
+		{ "cvt.f64.f32 %g0, 0f3FC00000; add.rn.f64 %g1, %g0, %g0; cvt.rzi.s32.f64 %r0, %g1;", 3 },
+		{ "cvt.rn.f64.s32 %g0, -3; mul.rn.f64 %g0, %g0, %g0; sqrt.rn.f64 %g0, %g0; neg.f64 %g0, %g0; cvt.rzi.s32.f64 "
+		  "%r0, %g0;",
+		  -3u },
+		{ "mov.f64 %g0, 0d4008000000000000; div.rn.f64 %g1, %g0, %g0; fma.rn.f64 %g1, %g0, %g0, %g1; cvt.rn.f32.f64 "
+		  "%f0, %g1; "
+		  "mov.b32 %r0, %f0;",
+		  0x41200000 },
+		{ "mov.f64 %g0, 0d4008000000000000; sub.rn.f64 %g1, %g0, 0d4010000000000000; min.f64 %g2, %g0, %g1; abs.f64 "
+		  "%g2, %g2; "
+		  "max.f64 %g2, %g2, %g1; cvt.rzi.u32.f64 %r0, %g2;",
+		  1 },
+		{ "cvt.rn.f32.f64 %f0, 0d37F0000000000000; mov.b32 %r0, %f0;", 0x00200000 },     /* 2^-128 stays subnormal */
+		{ "cvt.rn.ftz.f32.f64 %f0, 0dB7F0000000000000; mov.b32 %r0, %f0;", 0x80000000 }, /* or becomes zero */
+		{ "cvt.rn.bf16x2.f32 %r0, 0f3F800000, 0f40008000;", 0x3f804000 },
+		{ "cvt.rn.bf16x2.f32 %r0, 0f3F800000, 0f40018000;", 0x3f804002 },
+		{ "setp.lt.u32 %p0, 1, -1; selp.u32 %r0, 4, 5, %p0;", 4 },
+		{ "setp.lt.s32 %p0, 1, -1; selp.b32 %r0, 4, 5, %p0;", 5 },
+		{ "setp.hs.u32 %p0|%p1, 1, 1; selp.u32 %r1, 4, 5, %p0; selp.u32 %r2, 40, 50, %p1; add.u32 %r0, %r1, %r2;", 54 },
+		{ "setp.eq.u32 %p0, 1, 1; setp.ne.and.u64 %p1, 1, 1, %p0; setp.ge.or.s64 %p2, -1, 1, !%p1; selp.u32 %r0, 4, 5, "
+		  "%p2;",
+		  4 },
+		{ "mov.f32 %f0, 0f7FC00000; setp.lt.f32 %p0, %f0, %f0; setp.ltu.f32 %p1, %f0, %f0; setp.nan.f32 %p2, %f0, %f0; "
+		  "setp.num.f32 %p3, %f0, %f0; setp.ne.f32 %p4, %f0, %f0; selp.u32 %r1, 1, 0, %p0; selp.u32 %r2, 2, 0, %p1; "
+		  "selp.u32 %r3, 4, 0, %p2; selp.u32 %r4, 8, 0, %p3; selp.u32 %r5, 16, 0, %p4; add.u32 %r1, %r1, %r2; "
+		  "add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r4; add.u32 %r0, %r1, %r5;",
+		  6 },
+		{ "setp.eq.f32 %p0, 0f00000001, 0f00000000; selp.u32 %r0, 1, 0, %p0;", 0 },
+		{ "setp.eq.ftz.f32 %p0, 0f00000001, 0f00000000; selp.u32 %r0, 1, 0, %p0;", 1 },
+		{ "setp.gt.f64 %p0, 0d4008000000000000, 0d4000000000000000; not.pred %p1, %p0; xor.pred %p2, %p0, %p1; "
+		  "and.pred %p3, %p2, "
+		  "%p0; or.pred %p4, %p3, %p1; mov.pred %p5, %p4; selp.u32 %r0, 1, 0, %p5;",
+		  1 },
+		{ "mov.u64 %d1, table; ld.global.v2.u32 {_, %r1}, [%d1]; ld.global.s32 %r2, [table+8]; add.u32 %r0, %r1, %r2;",
+		  19 },
+		{ "mov.u32 %r1, 0x80ff; st.shared.u16 [dynamic], %r1; ld.shared.u8 %r2, [dynamic]; ld.shared.s8 %r3, "
+		  "[dynamic+1]; "
+		  "add.u32 %r0, %r2, %r3;",
+		  127 },
+		{ "mov.b64 %d1, 0x100000002; st.shared.b64 [dynamic], %d1; ld.shared.v2.b32 {%r1, %r2}, [dynamic]; shl.b32 "
+		  "%r1, %r1, 8; "
+		  "or.b32 %r0, %r1, %r2;",
+		  0x201 },
+		{ "{ .reg .u32 %x; .local .align 4 .b32 mine[2]; mov.u32 %x, mine; st.local.u32 [%x+4], %tid; ld.local.u32 "
+		  "%r0, "
+		  "[mine+4]; }",
+		  0 },
+		{ "mov.u32 %r1, %laneid; mov.u32 %r2, %lanemask_gt; mov.u32 %r3, %ntid.x; add.u32 %r2, %r2, %r1; add.u32 %r0, "
+		  "%r2, %r3;",
+		  0xfffffffeu + 32 },
+		{ "mov.u32 %r1, 5; st.shared.u32 [dynamic], %r1; bar.warp.sync -1; setp.eq.u32 %p0, %tid, 0; @%p0 "
+		  "atom.shared.cas.b32 %r2, "
+		  "[dynamic], 5, 9; @%p0 atom.shared.exch.b32 %r3, [dynamic], 20; @%p0 atom.shared.max.s32 %r4, [dynamic], -1; "
+		  "@%p0 atom.shared.inc.u32 %r5, [dynamic], 20; @%p0 atom.shared.or.b32 %r6, [dynamic], 6; "
+		  "@%p0 atom.shared.dec.u32 %r7, [dynamic], 7; @%p0 red.shared.and.b32 [dynamic], 12; @%p0 ld.shared.u32 %r0, "
+		  "[dynamic]; "
+		  "@!%p0 mov.u32 %r0, 0;",
+		  4 },
+		{ "shfl.sync.bfly.b32 %r0, %tid, 5, 31, -1;", 5 },
+		{ "shfl.sync.down.b32 %r0|%p0, %tid, 4, 31, -1;", 4 },
+		{ "shfl.sync.up.b32 %r0|%p0, %tid, 4, 0, -1; selp.u32 %r0, 9, 7, %p0;", 7 },
+		{ "shfl.sync.idx.b32 %r0, %tid, 9, 0x1807, -1;", 1 },
+		{ "setp.gt.u32 %p0, %tid, 27; vote.sync.ballot.b32 %r0, %p0, -1;", 0xf0000000 },
+		{ "setp.gt.u32 %p0, %tid, 27; vote.sync.any.pred %p1, %p0, -1; vote.sync.all.pred %p2, !%p0, -1; selp.u32 %r1, "
+		  "1, 0, "
+		  "%p1; selp.u32 %r2, 2, 0, %p2; add.u32 %r0, %r1, %r2;",
+		  1 },
+		{ "and.b32 %r1, %tid, 3; match.any.sync.b32 %r0, %r1, -1;", 0x11111111 },
+		{ "redux.sync.add.u32 %r0, %tid, -1;", 31 * 16 },
+		{ "redux.sync.min.s32 %r0, -4, -1;", -4u },
+		{ "setp.gt.u32 %p0, %tid, 27; bar.red.popc.u32 %r0, 0, %p0;", 4 },
+		{ "setp.gt.u32 %p0, %tid, 27; bar.red.or.pred %p1, 0, !%p0; bar.red.and.pred %p2, 1, 32, %p0; selp.u32 %r1, 1, "
+		  "0, %p1; "
+		  "selp.u32 %r2, 2, 0, %p2; add.u32 %r0, %r1, %r2;",
+		  1 },
+		{ "mov.u32 %r0, 0; loop: add.u32 %r0, %r0, 3; setp.lt.u32 %p0, %r0, 30; @%p0 bra.uni loop;", 30 },
+		{ "cvta.to.global.u64 %d1, %in; prefetch.global.L2 [%d1]; nanosleep.u32 20; membar.gl; "
+		  "ld.global.nc.L1::no_allocate.v4.u32 "
+		  "{%r1,%r2,%r3,%r4}, [%d1+16]; add.u32 %r0, %r1, %r4;",
+		  11 },
 	};
 	Bench b;
 
 	bench_start(&b, plain);
+	b.l.shared = 64;
 	for (uint32_t i = 0; i < COUNT(rows); i++) {
 		char text[2000];
 		snprintf(text, sizeof text, "%s st.global.u32 [%%my_out], %%r0;", rows[i].text);
@@ -114,6 +263,107 @@ static void instructions(void **state)
 			print_error("%s gives 0x%08x, not 0x%08x\n", rows[i].text, b.out[0], rows[i].want);
 			assert_true(false);
 		}
+	}
+	ctx_free(&b.cx);
+}
+
+/* ---- floats, against those of this CPU ---- */
+
+enum { FLOATS = 1024, FLOAT_OPS = 8 };
+
+/* A number near the edges: zeros, subnormals, the least normal numbers, ordinary ones, infinite, NaN. */
+static uint32_t edge_float(uint64_t seed, uint64_t i)
+{
+	static const uint32_t exponent[] = { 0, 0, 1, 1, 2, 62, 63, 64, 65, 66, 102, 103, 126, 127, 128, 254 };
+	uint64_t r = random_u64(seed, 1, i);
+	uint32_t kind = (uint32_t)r % 64, mantissa = (uint32_t)(r >> 16) & 0x7fffff, sign = (uint32_t)(r >> 63) << 31;
+
+	if (kind < 2)
+		return sign | (kind ? 0x7f800000 : 0x7fc00000);
+	if (kind < 20)
+		mantissa = kind & 1 ? mantissa & 3 : 0x7fffff - (mantissa & 3);
+	return sign | exponent[r >> 40 & 15] << 23 | mantissa;
+}
+
+static float float_of(uint32_t b)
+{
+	float f;
+	memcpy(&f, &b, sizeof f);
+	return f;
+}
+
+static uint32_t bits_of(float f)
+{
+	uint32_t b;
+	memcpy(&b, &f, sizeof b);
+	return f != f ? 0x7fffffff : b;
+}
+
+/* volatile: computed here, in the mode that is set. */
+static uint32_t float_here(uint32_t op, volatile float x, volatile float y, volatile float z)
+{
+	switch (op) {
+	case 0: return bits_of(x + y);
+	case 1: return bits_of(x - y);
+	case 2: return bits_of(x * y);
+	case 3: return bits_of(x / y);
+	case 4: return bits_of(sqrtf(x));
+	case 5: return bits_of(fmaf(x, y, z));
+	case 6: return bits_of(x != x ? y : y != y ? x : x == 0 && y == 0 ? (signbit(x) ? x : y) : x < y ? x : y);
+	default: return bits_of(x != x ? y : y != y ? x : x == 0 && y == 0 ? (signbit(x) ? y : x) : x > y ? x : y);
+	}
+}
+
+static void floats_text(char *text, size_t size, const char *ftz)
+{
+	static const char *const ops[] = { "add.rn", "sub.rn", "mul.rn", "div.rn", "sqrt.rn", "fma.rn", "min", "max" };
+	size_t n =
+		(size_t)snprintf(text, size,
+	                     "ld.global.f32 %%f1, [%%my_in]; ld.global.f32 %%f2, [%%my_in+4096]; ld.global.f32 %%f3, "
+	                     "[%%my_in+8192];\n");
+
+	for (uint32_t i = 0; i < FLOAT_OPS; i++)
+		n += (size_t)snprintf(text + n, size - n, "%s%s.f32 %%f0, %%f1%s%s; st.global.f32 [%%my_out+%u], %%f0;\n",
+		                      ops[i], ftz, i == 4 ? "" : ", %f2", i == 5 ? ", %f3" : "", i * 4 * FLOATS);
+}
+
+static void floats(void **state)
+{
+	(void)state;
+	char text[2000];
+	Bench b;
+
+	bench_start(&b, plain);
+	b.out = emulator_alloc(b.e, FLOAT_OPS * FLOATS * sizeof *b.out);
+	b.l.threads = FLOATS;
+	for (uint64_t round = 0; round < 40; round++) {
+		bool ftz = round & 1;
+		for (uint64_t i = 0; i < 3 * FLOATS; i++)
+			b.in[i] = edge_float(7 + round, i);
+		floats_text(text, sizeof text, ftz ? ".ftz" : "");
+		works(&b, text);
+#if defined __x86_64__
+		unsigned mode = _mm_getcsr();
+		_mm_setcsr(mode | (ftz ? 0x8040 : 0));
+#else
+		if (ftz)
+			continue; /* not every CPU flushes what is tiny after rounding */
+#endif
+		for (uint32_t op = 0; op < FLOAT_OPS; op++)
+			for (uint32_t i = 0; i < FLOATS; i++) {
+				uint32_t x = b.in[i], y = b.in[i + FLOATS], z = b.in[i + 2 * FLOATS], got = b.out[op * FLOATS + i];
+				uint32_t want = float_here(op, float_of(x), float_of(y), float_of(z));
+				if (ftz && !(want & 0x7f800000))
+					want &= 0x80000000; /* fmaf of the C library may not flush; min and max do not compute */
+				if (got != want) {
+					print_error("op %u of %08x %08x %08x%s: %08x, here %08x\n", op, x, y, z, ftz ? ", ftz" : "", got,
+					            want);
+					assert_true(false);
+				}
+			}
+#if defined __x86_64__
+		_mm_setcsr(mode);
+#endif
 	}
 	ctx_free(&b.cx);
 }
@@ -139,7 +389,7 @@ static const char meeting[] =
 	"mov.u32 %r1, %nctaid.x;\n"
 	"mad.lo.u32 %r2, %cta, 4, 64; cvt.u64.u32 %d1, %r2; add.u64 %d1, %d1, %out;\n"
 	"add.u32 %r3, %cta, 100; setp.ne.u32 %p1, %tid, 0;\n"
-	"@!%p1 st.global.u32 [%d1], %r3;\n"
+	"setp.eq.u32 %p4, %tid, 127; @%p4 st.global.u32 [%d1], %r3;\n"
 	"bar.sync 0;\n"
 	"@%p1 bra met;\n"
 	"fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r4, [%out], 1;\n"
@@ -166,6 +416,89 @@ static void grids(void **state)
 			assert_int_equal(b.out[32 + i], 100 + (i + 1) % 5);
 		ctx_free(&b.cx);
 	}
+}
+
+/* Two buffers of 128 words: the next is copied while the last is added up. Every thread reads what another copied. */
+static const char pipeline[] = "mov.u32 %r1, dynamic; shl.b32 %r2, %tid, 2; add.u32 %r3, %r1, %r2;\n"
+							   "xor.b32 %r4, %tid, 127; shl.b32 %r4, %r4, 2; add.u32 %r4, %r4, %r1;\n"
+							   "mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u64 %d1, %my_in;\n"
+							   "cp.async.ca.shared.global [%r3], [%d1], 4; cp.async.commit_group;\n"
+							   "loop: add.u64 %d1, %d1, 512; xor.b32 %r3, %r3, 512;\n"
+							   "cp.async.ca.shared.global [%r3], [%d1], 4; cp.async.commit_group;\n"
+							   "cp.async.wait_group 1;\n"
+							   "bar.sync 1, 128;\n"
+							   "ld.shared.u32 %r7, [%r4]; add.u32 %r5, %r5, %r7; xor.b32 %r4, %r4, 512;\n"
+							   "bar.sync 0;\n"
+							   "add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, 4; @%p1 bra loop;\n"
+							   "st.global.u32 [%my_out], %r5;";
+
+/* Flags instead of barriers: a release, and an acquire that polls. */
+static const char flags[] = "setp.ne.u32 %p1, %cta, 0; @%p1 bra reader;\n"
+							"st.global.u32 [%my_out+256], %tid; bar.sync 0;\n"
+							"setp.ne.u32 %p2, %tid, 0; @%p2 bra end;\n"
+							"st.release.gpu.global.u32 [%out], 1; bra end;\n"
+							"reader:\n"
+							"poll: ld.acquire.gpu.global.u32 %r1, [%out]; setp.eq.u32 %p3, %r1, 0; @%p3 bra poll;\n"
+							"bar.warp.sync -1; ld.global.u32 %r2, [%my_out+256]; st.global.u32 [%my_out+512], %r2;\n"
+							"end:";
+
+/* The text with the n-th statement that begins with these words replaced; false: there is none. */
+static bool mutant(char *to, const char *text, const char *words, uint32_t n, const char *instead)
+{
+	const char *at = text;
+
+	for (uint32_t i = 0;; i++, at++) {
+		at = strstr(at, words);
+		if (!at)
+			return false;
+		if (i == n)
+			break;
+	}
+	sprintf(to, "%.*s%s%s", (int)(at - text), text, instead, at + strcspn(at, ";") + 1);
+	return true;
+}
+
+static void mutants_are_caught(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *words, *instead;
+		uint32_t count; /* of such statements */
+		const char *message;
+	} rows[] = {
+		{ reduction, "bar.sync", "", 1, "shared word at" },
+		{ meeting, "bar.sync", "", 2, "a race" },
+		{ meeting, "fence", "", 2, "a race" },
+		{ meeting, "fence", "fence.acq_rel.cta;", 2, "a race" },
+		{ pipeline, "bar.sync", "", 2, "shared word at" },
+		{ pipeline, "cp.async.wait", "", 1, "is on its way" },
+		{ pipeline, "cp.async.wait", "cp.async.wait_group 2;", 1, "is on its way" },
+		{ pipeline, "cp.async.commit", "", 2, "is on its way" },
+		{ flags, "bar.sync", "", 1, "a race" },
+		{ flags, "st.release", "st.relaxed.gpu.global.u32 [%out], 1;", 1, "a race" },
+		{ flags, "ld.acquire", "ld.relaxed.gpu.global.u32 %r1, [%out];", 1, "a race" },
+		{ flags, "ld.acquire", "ld.acquire.cta.global.u32 %r1, [%out];", 1, "a race" },
+		{ flags, "ld.acquire", "ld.global.u32 %r1, [%out];", 1, "a race" },
+	};
+	char text[3000];
+
+	for (uint32_t i = 0; i < COUNT(rows); i++)
+		for (uint64_t seed = 0; seed < 6; seed++) {
+			Bench b;
+			bench_start(&b, (EmulatorOptions){ .seed = seed, .races = true });
+			b.l = (Launch){ .blocks = 3, .threads = rows[i].text == flags ? 64 : 128, .shared = 1024 };
+			b.l.blocks = rows[i].text == flags ? 2 : rows[i].text == pipeline ? 1 : 3;
+			works(&b, rows[i].text);
+			if (rows[i].text == pipeline)
+				assert_int_equal(b.out[5], 4 * 122 + 128 * 6);
+			b.out[0] = 0;
+			for (uint32_t n = 0; n < rows[i].count; n++) {
+				assert_true(mutant(text, rows[i].text, rows[i].words, n, rows[i].instead));
+				fails(&b, text, rows[i].message);
+				b.out[0] = 0;
+			}
+			ctx_free(&b.cx);
+		}
 }
 
 /* ---- what must be refused ---- */
@@ -247,10 +580,8 @@ static void runs_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(instructions),
-		cmocka_unit_test(grids),
-		cmocka_unit_test(texts_refused),
-		cmocka_unit_test(runs_refused),
+		cmocka_unit_test(instructions),       cmocka_unit_test(floats),        cmocka_unit_test(grids),
+		cmocka_unit_test(mutants_are_caught), cmocka_unit_test(texts_refused), cmocka_unit_test(runs_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static Place place(Grid *g, const Warp *w, Space space, uint64_t address, uint32
 {
 	Place p = { .address = address, .bytes = bytes };
 
-	if (address % bytes)
+	if (address & (bytes - 1))
 		grid_fail(g, w, lane, "%u bytes at address 0x%llx are misaligned", bytes, (unsigned long long)address);
 	switch (space) {
 	case IN_PARAM: inside(g, w, lane, &p, space, g->param, g->k->param_bytes); break;
@@ -57,7 +57,9 @@ static Place place(Grid *g, const Warp *w, Space space, uint64_t address, uint32
 		p.word = (uint32_t)(address / 4);
 		break;
 	default:
-		p.allocation = allocation_find(g->e, address);
+		if (!g->last || address - (uintptr_t)g->last->at >= g->last->bytes)
+			g->last = allocation_find(g->e, address);
+		p.allocation = g->last;
 		if (!p.allocation || p.allocation->bytes - (address - (uintptr_t)p.allocation->at) < bytes)
 			outside(g, w, lane, &p, space, 0);
 		p.at = p.allocation->at + (address - (uintptr_t)p.allocation->at);
@@ -135,19 +137,113 @@ static uint64_t extend(Type t, uint64_t v)
 	}
 }
 
+/* Addresses of all lanes; where nothing can be wrong with them, memory that they are offsets of; else NULL, and
+ * the lanes are taken one by one. Words of 4 bytes, in shared or global memory. */
+static uint8_t *places(Grid *g, const Warp *w, const Insn *i, uint32_t mask, uint32_t bytes, uint64_t *at)
+{
+	uint64_t low = UINT64_MAX, high = 0, bits = 0, from = 0, length = g->shared_bytes;
+	const uint32_t *slot = i->a[0] & CONSTANT ? g->k->constant + (uint64_t)(i->a[0] & ~(uint32_t)CONSTANT) * LANES
+	                                          : w->reg + (uint64_t)i->a[0] * LANES;
+	uint8_t *memory = w->block->shared;
+
+	if (g->races || type_bytes((Type)i->type) != 4 || (i->space != IN_SHARED && i->space != IN_GLOBAL))
+		return NULL;
+	for (uint32_t l = 0; l < LANES; l++) {
+		if (i->space == IN_SHARED)
+			at[l] = (uint32_t)(slot[l] + (uint32_t)i->offset);
+		else
+			memcpy(&at[l], slot + 2 * (uint64_t)l, sizeof *at), at[l] += (uint64_t)i->offset;
+		if (mask >> l & 1) {
+			low = min_u64(low, at[l]);
+			high = max_u64(high, at[l]);
+			bits |= at[l];
+		}
+	}
+	if (i->space == IN_GLOBAL) {
+		if (!g->last || low - (uintptr_t)g->last->at >= g->last->bytes)
+			g->last = allocation_find(g->e, low);
+		if (!g->last || g->last->constant)
+			return NULL;
+		memory = g->last->at;
+		from = (uintptr_t)memory;
+		length = g->last->bytes;
+	}
+	if (bits & (bytes - 1) || length < bytes || high - from > length - bytes)
+		return NULL;
+	for (uint32_t l = 0; from && l < LANES; l++)
+		at[l] -= from;
+	return memory;
+}
+
+static bool load_words(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	uint64_t at[LANES];
+	const uint8_t *memory = places(g, w, i, mask, 4u * i->width, at);
+
+	if (!memory)
+		return false;
+	for (uint32_t l = 0; i->space == IN_SHARED && l < LANES; l++)
+		for (uint32_t k = 0; mask >> l & 1 && k < i->width; k++)
+			if ((w->block->word[at[l] / 4 + k] & (WORD_DEFINED | WORD_IN_FLIGHT)) != WORD_DEFINED)
+				return false;
+	for (uint32_t k = 0; k < i->width; k++) {
+		if (i->d[k] == NO_SLOT)
+			continue;
+		uint32_t *to = w->reg + (uint64_t)i->d[k] * LANES;
+		for (uint32_t l = 0; l < LANES; l++)
+			if (mask >> l & 1)
+				memcpy(to + l, memory + at[l] + 4 * (uint64_t)k, 4);
+		w->defined[i->d[k]] |= mask;
+	}
+	return true;
+}
+
+static bool store_words(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	uint64_t at[LANES];
+	uint8_t *memory = i->order == O_WEAK ? places(g, w, i, mask, 4u * i->width, at) : NULL;
+
+	if (!memory)
+		return false;
+	for (uint32_t l = 0; i->space == IN_SHARED && l < LANES; l++)
+		for (uint32_t k = 0; mask >> l & 1 && k < i->width; k++)
+			if (w->block->word[at[l] / 4 + k] & WORD_IN_FLIGHT)
+				return false;
+	for (uint32_t k = 0; k < i->width; k++) {
+		uint32_t slot = i->a[1 + k];
+		const uint32_t *from = slot & CONSTANT ? g->k->constant + (uint64_t)(slot & ~(uint32_t)CONSTANT) * LANES
+		                                       : w->reg + (uint64_t)slot * LANES;
+		for (uint32_t l = 0; l < LANES; l++) {
+			if (!(mask >> l & 1))
+				continue;
+			uint8_t *to = memory + at[l] + 4 * (uint64_t)k;
+			if (memcmp(to, from + l, 4) != 0)
+				g->idle = 0;
+			memcpy(to, from + l, 4);
+			if (i->space == IN_SHARED)
+				w->block->word[at[l] / 4 + k] |= WORD_DEFINED;
+		}
+	}
+	return true;
+}
+
 void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	Type t = (Type)i->type;
 	uint32_t each = type_bytes(t), bytes = each * i->width;
 	bool atomic = i->order != O_WEAK, wide = each == 8;
 
+	if (load_words(g, w, i, mask)) {
+		g->budget = atomic && i->space == IN_GLOBAL ? 0 : g->budget;
+		return;
+	}
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (!(mask >> l & 1))
 			continue;
 		Place p = place_of(g, w, i, l, bytes);
 		if (i->space == IN_SHARED)
 			check_read(g, w, &p, l);
-		if (g->races && atomic)
+		if (g->races && atomic && !i->narrow)
 			races_acquire(g, w, (uintptr_t)p.at, i->order == O_ACQUIRE);
 		touch(g, w, (Space)i->space, &p, l, atomic ? ACCESS_ATOMIC_READ : ACCESS_READ);
 		for (uint32_t k = 0; k < i->width; k++) {
@@ -188,6 +284,8 @@ void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	Place place[LANES];
 	uint8_t data[LANES * 16];
 
+	if (store_words(g, w, i, mask))
+		return;
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (!(mask >> l & 1))
 			continue;
@@ -201,8 +299,8 @@ void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		if (i->space == IN_GLOBAL && p.allocation->constant)
 			grid_fail(g, w, l, "a store to an array of .const");
 		touch(g, w, (Space)i->space, &p, l, atomic ? ACCESS_ATOMIC : ACCESS_WRITE);
-		if (g->races && atomic)
-			races_release(g, w, (uintptr_t)p.at, i->order == O_RELEASE);
+		if (g->races && atomic && !i->narrow)
+			races_release(g, w, (uintptr_t)p.at, i->order == O_RELEASE, true);
 		if (memcmp(p.at, data + 16 * l, bytes) != 0) {
 			g->idle = 0;
 			memcpy(p.at, data + 16 * l, bytes);
@@ -249,11 +347,11 @@ void access_atomic(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		Place p = place_of(g, w, i, l, bytes);
 		if (i->space == IN_SHARED)
 			check_read(g, w, &p, l);
-		if (g->races)
+		if (g->races && !i->narrow)
 			races_acquire(g, w, (uintptr_t)p.at, acquire);
 		touch(g, w, (Space)i->space, &p, l, ACCESS_ATOMIC);
-		if (g->races)
-			races_release(g, w, (uintptr_t)p.at, release);
+		if (g->races && !i->narrow)
+			races_release(g, w, (uintptr_t)p.at, release, false);
 		memcpy(&old, p.at, bytes);
 		new = atomic_apply((AtomicOp)i->sub, (Type)i->type, old, lane_word(g, w, i->a[1], l, wide),
 		                   i->sources > 2 ? lane_word(g, w, i->a[2], l, wide) : 0);

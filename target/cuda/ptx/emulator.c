@@ -116,6 +116,8 @@ const Kernel *emulator_kernel(const Module *m, const char *name)
 	return NULL;
 }
 
+uint32_t emulator_param_bytes(const Kernel *k) { return k->param_bytes; }
+
 void *emulator_symbol(const Module *m, const char *name, uint64_t *bytes)
 {
 	for (const Global *g = m->global; g; g = g->next)

@@ -539,9 +539,12 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	case OP_BARRIER: execute_barrier(g, w, i, mask); break;
 	case OP_WARP_SYNC:
 		members(g, w, i->a[0], mask);
-		races_warp_sync(g, w);
+		races_warp_sync(w);
 		break;
-	case OP_FENCE: races_fence(g, w); break;
+	case OP_FENCE:
+		if (!i->narrow)
+			races_fence(g, w);
+		break;
 	case OP_SHUFFLE: execute_shuffle(g, w, i, mask); break;
 	case OP_VOTE: execute_vote(g, w, i, mask); break;
 	case OP_MATCH: execute_match(g, w, i, mask); break;

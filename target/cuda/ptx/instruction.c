@@ -287,15 +287,20 @@ static void parse_mov(Parser *p, Insn *i, Parts *s)
 	}
 }
 
-static MemoryOrder parse_order(Parts *s)
+/* .relaxed and the like need a scope; .volatile has the widest one. */
+static void parse_order(Parser *p, Insn *i, Parts *s)
 {
 	static const char *const names[] = { "weak", "relaxed", "acquire", "release", "acq_rel", "volatile" };
 	static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
-	int o = part_of(s, names, COUNT(names));
+	int o = part_of(s, names, COUNT(names)), scope;
 
-	if (o > 0 && o < 5)
-		part_of(s, scopes, COUNT(scopes));
-	return o < 0 ? O_WEAK : o == 5 ? O_RELAXED : (MemoryOrder)o;
+	i->order = (uint8_t)(o < 0 ? O_WEAK : o == 5 ? O_RELAXED : o);
+	if (o > 0 && o < 5) {
+		scope = part_of(s, scopes, COUNT(scopes));
+		if (scope < 0)
+			unknown(p, s);
+		i->narrow = scope < 2;
+	}
 }
 
 static const char *const space_names[] = { "param", "shared", "global", "local", "const" };
@@ -330,7 +335,7 @@ static void parse_memory(Parser *p, Insn *i, Parts *s)
 	bool load = ptx_is(s->part[0], "ld");
 
 	i->op = load ? OP_LOAD : OP_STORE;
-	i->order = (uint8_t)parse_order(s);
+	parse_order(p, i, s);
 	if (!parse_space(s, i) || (i->order == O_ACQUIRE && !load) || (i->order == O_RELEASE && load) ||
 	    i->order == O_ACQ_REL || (!load && (i->space == IN_PARAM || i->space == IN_CONST)))
 		unknown(p, s);
@@ -373,11 +378,12 @@ static void parse_atomic(Parser *p, Insn *i, Parts *s)
 	bool red = ptx_is(s->part[0], "red");
 
 	i->op = OP_ATOMIC;
-	i->order = (uint8_t)parse_order(s);
+	parse_order(p, i, s);
 	if (i->order == O_WEAK) {
 		static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
 		i->order = O_RELAXED;
-		part_of(s, scopes, COUNT(scopes));
+		int scope = part_of(s, scopes, COUNT(scopes)); /* .gpu if there is none */
+		i->narrow = scope == 0 || scope == 1;
 	}
 	if (!parse_space(s, i) || (i->space != IN_SHARED && i->space != IN_GLOBAL))
 		unknown(p, s);
@@ -469,7 +475,8 @@ static void parse_barrier(Parser *p, Insn *i, Parts *s)
 		ptx_expect(p, ",");
 		Type type;
 		uint32_t slot;
-		if (!register_find(p, p->now, &type, &slot) || type != T_PRED) { /* a number of threads, then the predicate */
+		if (!ptx_is(p->now, "!") &&
+		    (!register_find(p, p->now, &type, &slot) || type != T_PRED)) { /* a number of threads, then the predicate */
 			i->a[i->sources++] = take_source(p, T_U32);
 			ptx_expect(p, ",");
 		}
@@ -556,11 +563,14 @@ static void parse_branch(Parser *p, Insn *i, Parts *s)
 static void parse_fence(Parser *p, Insn *i, Parts *s)
 {
 	static const char *const levels[] = { "cta", "cluster", "gpu", "sys", "gl" };
+	bool fence = ptx_is(s->part[0], "fence");
 
-	if (!part_take(s, "acq_rel"))
+	if (fence && !part_take(s, "acq_rel"))
 		part_take(s, "sc");
-	part_of(s, levels, COUNT(levels));
-	parts_end(p, s);
+	int level = part_of(s, levels, fence ? 4 : COUNT(levels));
+	if (level < 0 || s->at != s->count)
+		unknown(p, s);
+	i->narrow = level < 2;
 	i->op = OP_FENCE;
 }
 

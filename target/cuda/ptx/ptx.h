@@ -36,6 +36,7 @@ void emulator_free(Emulator *e, void *at);
 bool emulator_holds(const Emulator *e, const void *at, uint64_t bytes); /* for copies by the host */
 Module *emulator_load(Emulator *e, const char *text, size_t len); /* fails with the line of what it does not accept */
 const Kernel *emulator_kernel(const Module *m, const char *name); /* NULL: there is none of this name */
+uint32_t emulator_param_bytes(const Kernel *k);                   /* of all parameters */
 void *emulator_symbol(const Module *m, const char *name, uint64_t *bytes); /* a .global array; NULL: none */
 void emulator_unload(Module *m);
 

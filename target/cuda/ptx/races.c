@@ -1,19 +1,215 @@
 /* SPDX-License-Identifier: MIT */
-/* Accesses that nothing orders: not compared yet. */
+/* Accesses to the same word that nothing orders. In: accesses, barriers, fences, acquire and release of warps. Out: a
+ * failure at the second access of a race. Must hold: a run without races on one schedule may have some on another, but
+ * most of them show on any: order is derived from synchronization, not from what happened first.
+ *
+ * Every warp has a vector clock: of each warp, the number up to which its accesses come before what this one does now.
+ * Barriers join the clocks of those who meet; a release leaves a clock at its address, an acquire takes it, and a fence
+ * makes relaxed accesses do so. Lanes of a warp are ordered by barriers and bar.warp.sync. Fences and accesses of scope
+ * .cta order nothing between blocks, and so nothing here. */
+#include <string.h>
+
 #include "warp.h"
 
-void races_start(Grid *g) { (void)g; }
+enum { SEVERAL = LANES }; /* lanes */
 
-void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, Access how,
-                 const char *where)
+typedef struct LastAccess {
+	uint32_t warp; /* of the grid, + 1; 0: none */
+	uint32_t clock, syncs, at, step;
+	uint8_t lane;
+	bool atomic;
+} LastAccess;
+typedef struct ShadowWord {
+	LastAccess write, read;
+	uint32_t *readers; /* NULL, or the clock of the last read by each warp */
+} ShadowWord;
+typedef struct Shadow {
+	ShadowWord word[1];
+} Shadow;
+
+/* Clocks that releases left, by address. */
+typedef struct Released {
+	struct Released *next;
+	uint64_t address;
+	uint32_t clock[1];
+} Released;
+enum { RELEASE_BUCKETS = 256 };
+
+static uint32_t *clock_new(Grid *g) { return arena_alloc(&g->arena, g->warps, sizeof(uint32_t)); }
+
+static void clock_join(const Grid *g, uint32_t *to, const uint32_t *from)
 {
-	(void)g, (void)w, (void)lane, (void)shadow, (void)words, (void)word, (void)how, (void)where;
+	for (uint32_t i = 0; i < g->warps; i++)
+		to[i] = max_u32(to[i], from[i]);
 }
 
-void races_release(Grid *g, Warp *w, uint64_t address, bool release) { (void)g, (void)w, (void)address, (void)release; }
-void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire) { (void)g, (void)w, (void)address, (void)acquire; }
-void races_fence(Grid *g, Warp *w) { (void)g, (void)w; }
-void races_arrive(Grid *g, Warp *w, Barrier *b) { (void)g, (void)w, (void)b; }
-void races_leave(Grid *g, Warp *w, const Barrier *b) { (void)g, (void)w, (void)b; }
-void races_warp_sync(Grid *g, Warp *w) { (void)g, (void)w; }
-void races_barrier_reset(Grid *g, Barrier *b) { (void)g, (void)b; }
+void races_start(Grid *g)
+{
+	if (!g->races)
+		return;
+	for (uint64_t i = 0; i < g->e->allocations; i++)
+		g->e->allocation[i].shadow = NULL; /* the launch before has ended before this one began */
+	for (uint32_t i = 0; i < g->warps; i++) {
+		Warp *w = &g->warp[i];
+		w->clock = clock_new(g);
+		w->seen = clock_new(g);
+		w->shown = clock_new(g);
+		w->clock[i] = 1;
+	}
+	g->released = arena_alloc(&g->arena, RELEASE_BUCKETS, sizeof *g->released);
+}
+
+/* ---- accesses ---- */
+
+static bool ordered(const Warp *w, uint32_t lane, const LastAccess *before)
+{
+	if (before->warp - 1 != w->of_grid)
+		return w->clock[before->warp - 1] >= before->clock;
+	return before->lane == lane || before->syncs < w->syncs;
+}
+
+static uint32_t line_of(const Grid *g, uint32_t at)
+{
+	uint32_t line = 1;
+
+	for (uint32_t i = 0; i < at; i++)
+		line += g->k->of->src.text[i] == '\n';
+	return line;
+}
+
+_Noreturn static void race(Grid *g, const Warp *w, uint32_t lane, const LastAccess *a, const char *what, bool wrote,
+                           uint64_t at)
+{
+	const Warp *v = &g->warp[a->warp - 1];
+
+	grid_fail(g, w, lane,
+	          "a race: nothing orders this access to the %s at %llu after the %s in line %u by block %u, warp %u", what,
+	          (unsigned long long)at, wrote ? "write" : "read", line_of(g, a->at), v->block->number, v->number);
+}
+
+static void check_readers(Grid *g, Warp *w, uint32_t lane, ShadowWord *s, const char *what, uint64_t at)
+{
+	if (s->read.warp && !ordered(w, lane, &s->read))
+		race(g, w, lane, &s->read, what, false, at);
+	for (uint32_t v = 0; s->readers && v < g->warps; v++)
+		if (v != w->of_grid && s->readers[v] > w->clock[v]) {
+			LastAccess a = s->read;
+			a.warp = v + 1;
+			race(g, w, lane, &a, what, false, at);
+		}
+}
+
+static void record_read(Grid *g, Warp *w, ShadowWord *s, LastAccess now)
+{
+	LastAccess *r = &s->read;
+
+	if (r->warp && r->warp != now.warp && !ordered(w, now.lane, r) && !s->readers) {
+		s->readers = clock_new(g);
+		s->readers[r->warp - 1] = r->clock;
+	}
+	if (s->readers)
+		s->readers[w->of_grid] = now.clock;
+	if (r->warp == now.warp && r->syncs == now.syncs && r->lane != now.lane)
+		now.lane = SEVERAL;
+	*r = now;
+}
+
+void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, Access how,
+                 const char *what)
+{
+	if (!*shadow)
+		*shadow = arena_alloc(&g->arena, words, sizeof(ShadowWord));
+	ShadowWord *s = &(*shadow)->word[word];
+	LastAccess now = { .warp = w->of_grid + 1,
+		               .clock = w->clock[w->of_grid],
+		               .syncs = w->syncs,
+		               .at = g->now->at,
+		               .step = (uint32_t)g->executed,
+		               .lane = (uint8_t)lane,
+		               .atomic = how == ACCESS_ATOMIC || how == ACCESS_ATOMIC_READ };
+	bool same_step = s->write.warp == now.warp && s->write.step == now.step; /* access.c compares the values */
+
+	if (s->write.warp && !(s->write.atomic && now.atomic) && !same_step && !ordered(w, lane, &s->write))
+		race(g, w, lane, &s->write, what, true, word * 4);
+	if (how == ACCESS_READ) {
+		record_read(g, w, s, now);
+	} else if (how != ACCESS_ATOMIC_READ) {
+		check_readers(g, w, lane, s, what, word * 4);
+		s->write = now;
+		s->read.warp = 0;
+		s->readers = NULL;
+	}
+}
+
+/* ---- what orders them ---- */
+
+static Released *released_at(Grid *g, uint64_t address)
+{
+	Released **bucket = &g->released[(address >> 2) % RELEASE_BUCKETS];
+
+	for (Released *r = *bucket; r; r = r->next)
+		if (r->address == address)
+			return r;
+	Released *r = arena_alloc(&g->arena, sizeof *r + g->warps * sizeof *r->clock, 1);
+	r->address = address;
+	r->next = *bucket;
+	return *bucket = r;
+}
+
+/* A store or an atomic of scope .gpu or larger. What an atomic finds, it leaves to the next acquire. */
+void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces)
+{
+	Released *r = released_at(g, address);
+
+	if (replaces)
+		memset(r->clock, 0, g->warps * sizeof *r->clock);
+	if (release) {
+		clock_join(g, r->clock, w->clock);
+		w->clock[w->of_grid]++;
+	} else if (w->has_shown) {
+		clock_join(g, r->clock, w->shown);
+	}
+}
+
+void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire)
+{
+	const Released *r = released_at(g, address);
+
+	clock_join(g, acquire ? w->clock : w->seen, r->clock);
+}
+
+void races_fence(Grid *g, Warp *w)
+{
+	if (!g->races)
+		return;
+	clock_join(g, w->clock, w->seen);
+	memcpy(w->shown, w->clock, g->warps * sizeof *w->shown);
+	w->has_shown = true;
+	w->clock[w->of_grid]++;
+}
+
+void races_arrive(Grid *g, Warp *w, Barrier *b)
+{
+	if (!g->races)
+		return;
+	if (!b->clock)
+		b->clock = clock_new(g);
+	clock_join(g, b->clock, w->clock);
+	w->clock[w->of_grid]++;
+}
+
+void races_leave(Grid *g, Warp *w, const Barrier *b)
+{
+	if (!g->races)
+		return;
+	clock_join(g, w->clock, b->clock);
+	w->syncs++;
+}
+
+void races_barrier_reset(Grid *g, Barrier *b)
+{
+	if (g->races && b->clock)
+		memset(b->clock, 0, g->warps * sizeof *b->clock);
+}
+
+void races_warp_sync(Warp *w) { w->syncs++; }

@@ -81,12 +81,12 @@ enum { CONSTANT = 1 << 29, NO_SLOT = 1 << 30 };
 typedef struct Insn {
 	uint16_t op;
 	uint8_t sub, type, space, order;
-	uint8_t width;                 /* elements of a vector */
-	uint8_t results;               /* used of d */
-	uint8_t sources;               /* used of a */
-	uint8_t join;                  /* setp: 0, or PredOp P_AND, P_OR, P_XOR */
-	bool ftz, guard_not, last_not; /* last_not: the source that is a predicate is negated */
-	uint32_t guard;                /* slot; NO_SLOT: always */
+	uint8_t width;                         /* elements of a vector */
+	uint8_t results;                       /* used of d */
+	uint8_t sources;                       /* used of a */
+	uint8_t join;                          /* setp: 0, or PredOp P_AND, P_OR, P_XOR */
+	bool ftz, guard_not, narrow, last_not; /* narrow: scope .cta; last_not: the source that is a predicate is negated */
+	uint32_t guard;                        /* slot; NO_SLOT: always */
 	uint32_t d[MOST_RESULTS], a[MOST_SOURCES];
 	int64_t offset;  /* of an address; or a number of the instruction itself */
 	uint32_t target; /* of a branch */
@@ -276,7 +276,7 @@ typedef struct Warp {
 	uint32_t *clock;    /* races: [warps of the grid] */
 	uint32_t *seen;     /* races: clocks read by relaxed loads, waiting for a fence; */
 	uint32_t *shown;    /* clock at the last fence */
-	bool has_seen, has_shown;
+	bool has_shown;
 	uint32_t syncs; /* own clock among the lanes of the warp */
 } Warp;
 
@@ -299,6 +299,13 @@ struct Block {
 };
 enum { WORD_DEFINED = 0xf, WORD_IN_FLIGHT = 0x10 }; /* WORD_DEFINED: a bit for each byte */
 
+typedef struct Allocation {
+	uint8_t *at;
+	uint64_t bytes, taken;
+	bool constant;
+	struct Shadow *shadow;
+} Allocation;
+
 typedef struct Grid {
 	Emulator *e;
 	Ctx *cx;
@@ -313,9 +320,11 @@ typedef struct Grid {
 	uint64_t random;
 	uint64_t executed, idle, idle_most;
 	bool races, yields;
-	uint64_t budget; /* instructions until another warp runs */
-	const Insn *now; /* that is executed, for messages */
-	unsigned mode;   /* of float arithmetic, of the caller */
+	uint64_t budget;            /* instructions until another warp runs */
+	const Insn *now;            /* that is executed, for messages */
+	struct Released **released; /* races: clocks by address */
+	Allocation *last;           /* that was accessed */
+	unsigned mode;              /* of float arithmetic, of the caller */
 } Grid;
 
 _Noreturn void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt, ...) PRINTF_LIKE(4, 5);
@@ -345,12 +354,6 @@ unsigned floats_enter(void); /* IEEE arithmetic, without flushing; returns the m
 void floats_leave(unsigned mode);
 
 /* ---- emulator.c ---- */
-typedef struct Allocation {
-	uint8_t *at;
-	uint64_t bytes, taken;
-	bool constant;
-	struct Shadow *shadow;
-} Allocation;
 struct Emulator {
 	Ctx *cx;
 	EmulatorOptions opt;
@@ -368,13 +371,13 @@ uint8_t *allocation_add(Emulator *e, uint64_t bytes, bool constant);
 typedef enum Access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC_READ, ACCESS_ATOMIC } Access;
 void races_start(Grid *g);
 void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, Access how,
-                 const char *where);
-void races_release(Grid *g, Warp *w, uint64_t address, bool release);
+                 const char *what);
+void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces);
 void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire);
 void races_fence(Grid *g, Warp *w);
 void races_arrive(Grid *g, Warp *w, Barrier *b);
 void races_leave(Grid *g, Warp *w, const Barrier *b);
-void races_warp_sync(Grid *g, Warp *w);
+void races_warp_sync(Warp *w);
 void races_barrier_reset(Grid *g, Barrier *b);
 
 #endif
