@@ -184,6 +184,8 @@ typedef struct Text {
 bool text_is(Text t, const char *word);
 /* Every reader of a text file calls it first: fails at a control byte other than tab and line ends. */
 void src_check_text(Ctx *cx, const Src *src);
+/* The text begins so, after blanks and, if comment is not 0, comments that run to the end of a line. */
+bool src_begins(const Src *src, const char *text, char comment);
 size_t src_text_start(const Src *src);                         /* after a UTF-8 byte order mark */
 void name_check(Ctx *cx, Loc at, const char *what, Text name); /* the same for a name in a binary file */
 const char *control_find(const char *s, size_t len);           /* the first control byte; NULL: none */

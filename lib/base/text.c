@@ -81,6 +81,16 @@ void src_check_text(Ctx *cx, const Src *src)
 
 size_t src_text_start(const Src *src) { return src->len >= 3 && memcmp(src->text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; }
 
+bool src_begins(const Src *src, const char *text, char comment)
+{
+	size_t at = src_text_start(src), n = strlen(text);
+	while (at < src->len && (strchr(" \t\r\n", src->text[at]) || (comment && src->text[at] == comment))) {
+		const char *eol = memchr(src->text + at, '\n', src->len - at);
+		at = src->text[at] != comment ? at + 1 : eol ? (size_t)(eol - src->text) : src->len;
+	}
+	return src->len - at >= n && memcmp(src->text + at, text, n) == 0;
+}
+
 void name_check(Ctx *cx, Loc at, const char *what, Text name)
 {
 	const char *found = control_find(name.s, name.len);

@@ -61,7 +61,7 @@ LensGroupDef *lens_add_group(LensNet *n, Text name, uint32_t size, Loc at)
 	n->group = arena_reserve(&n->o->cx->scratch, n->group, n->groups, &n->group_cap, sizeof *n->group);
 	LensGroupDef *g = &n->group[n->groups++];
 	*g = (LensGroupDef){ .name = name_made(&n->o->cx->scratch, name), .size = size, .fn = -1, .error = -1, .at = at };
-	g->start = NAN;
+	g->start = g->dt = NAN;
 	return g;
 }
 
@@ -131,6 +131,13 @@ static bool goes_back(const LensNet *n, const LensLinks *l)
 	       role_of(&n->group[l->from]) != ROLE_INPUT;
 }
 
+/* The part of a change that a tick makes. */
+static double net_dt(const LensNet *n)
+{
+	double ticks = n->ticks > 1 ? (double)n->ticks : n->intervals > 1 ? (double)n->intervals : 1;
+	return n->dt > 0 ? fmin(n->dt, 1) : n->ticks == 1 ? 1 : 1 / ticks;
+}
+
 static void put_groups(LensNet *n, Buf *b)
 {
 	static const char *const roles[ROLE_COUNT] = { " input", "", " output", " context" };
@@ -146,6 +153,8 @@ static void put_groups(LensNet *n, Buf *b)
 			bool input = g->flags & LENS_IN_INTEGR;
 			if (input || !(g->removed & LENS_OUT_INTEGR))
 				buf_printf(b, " integrate %s", input ? "input" : "output");
+			if (!isnan(g->dt))
+				buf_printf(b, " dt %.9g", fmin(fmax(net_dt(n) * g->dt, 0), 1));
 			if (start_of(g) != 0)
 				buf_printf(b, " start %.9g", start_of(g));
 		}
@@ -220,6 +229,8 @@ static void put_train(LensNet *n, Buf *b)
 	buf_printf(b, "train updates %" PRIu64 " epochs 0 until never\n", n->updates);
 	if (n->shuffle)
 		buf_puts(b, "train shuffle on\n");
+	if (n->crit > 0)
+		buf_printf(b, "train threshold %.9g\n", n->crit);
 	if (n->seed)
 		buf_printf(b, "train seed %" PRIu64 "\n", n->seed);
 	if (n->bptt > 1 && !n->continuous) {

@@ -22,6 +22,7 @@ typedef struct LensGroupDef {
 	unsigned flags, removed; /* LENS_... */
 	int fn, error;           /* FN_..., ERR_...; -1: the default */
 	double start;            /* initOutput; NaN: the default */
+	double dt;               /* dtScale; NaN: 1 */
 	uint32_t source;         /* of a context group; LENS_BIAS: none yet */
 	bool biased;
 	bool back; /* some projection carries what it was an event before */
@@ -47,7 +48,7 @@ typedef struct LensNet {
 	Loc net_at;
 	uint64_t intervals, ticks;
 	const char *rule;
-	double rate, momentum, decay, rand_range, rand_mean, dt;
+	double rate, momentum, decay, rand_range, rand_mean, dt, crit;
 	uint64_t batch, updates, seed, bptt;
 	Loc bptt_at;
 	bool shuffle;

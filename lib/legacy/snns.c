@@ -12,13 +12,7 @@
 
 static const char title[] = "SNNS network definition file";
 
-bool snns_looks(const Src *src)
-{
-	size_t at = src_text_start(src);
-	while (at < src->len && strchr(" \t\r\n", src->text[at]))
-		at++;
-	return src->len - at >= strlen(title) && memcmp(src->text + at, title, strlen(title)) == 0;
-}
+bool snns_looks(const Src *src) { return src_begins(src, title, '#'); }
 
 /* ---- functions ---------------------------------------------------------------------------------- */
 
@@ -86,6 +80,7 @@ typedef struct Reader {
 	uint64_t units_said, links_said;
 	Loc units_at, links_at;
 	Text learning, update;
+	bool delayed;    /* there is a time delay section */
 	bool recurrent;  /* update function of Jordan and Elman networks */
 	uint64_t target; /* of the last row of connections, from 1 */
 } Reader;
@@ -327,7 +322,9 @@ static void row_links(Reader *r, const Row *row)
 
 static void row_delay(Reader *r, const Row *row)
 {
-	old_lost(r->o, loc(r, row->cell[0].s), "units of a time-delay network share weights over time");
+	if (!r->delayed)
+		old_lost(r->o, loc(r, row->cell[0].s), "units of a time-delay network share weights over time");
+	r->delayed = true;
 }
 
 static void row_nothing(Reader *r, const Row *row)

@@ -274,6 +274,39 @@ static uint32_t add_layer(Script *s, uint32_t i, bool first, uint32_t count[ROLE
 	return i;
 }
 
+/* The next name of a list; false at its end. */
+static bool list_next(Text *list, Text *name)
+{
+	while (list->len && strchr(" \t\r\n", *list->s)) {
+		list->s++;
+		list->len--;
+	}
+	*name = (Text){ list->s, 0 };
+	while (name->len < list->len && !strchr(" \t\r\n", list->s[name->len]))
+		name->len++;
+	list->s += name->len;
+	list->len -= name->len;
+	return name->len > 0;
+}
+
+/* Words in braces, such as {10 TANH}, as words of their own. */
+static void split_words(Script *s, uint32_t from)
+{
+	Text word[MAX_WORDS], left, one;
+	Loc loc[MAX_WORDS];
+	uint32_t words = 0;
+	for (uint32_t i = from; i < s->words; i++)
+		for (left = s->word[i]; list_next(&left, &one);) {
+			if (from + words == MAX_WORDS)
+				fail_at(s->cx, s->loc[i], "commands are shorter", "the command has more than %d words", MAX_WORDS);
+			loc[words] = s->loc[i];
+			word[words++] = one;
+		}
+	memcpy(s->word + from, word, words * sizeof *word);
+	memcpy(s->loc + from, loc, words * sizeof *loc);
+	s->words = from + words;
+}
+
 static void add_net(Script *s)
 {
 	LensNet *n = s->n;
@@ -287,6 +320,7 @@ static void add_net(Script *s)
 	n->net_at = s->loc[0];
 	if (s->words < 2)
 		fail_at(s->cx, s->loc[0], "addNet NAME", "the network has no name");
+	split_words(s, 2);
 	for (; i < s->words && s->word[i].len && s->word[i].s[0] == '-'; i += 2) {
 		uint64_t v = need_whole(s, i + 1, "a number of intervals or ticks", 1, 1000000);
 		if (is_flag(s->word[i], "intervals"))
@@ -334,21 +368,6 @@ static void delete_groups(Script *s)
 
 /* ---- projections -------------------------------------------------------------------------------- */
 
-/* The next name of a list; false at its end. */
-static bool list_next(Text *list, Text *name)
-{
-	while (list->len && strchr(" \t\r\n", *list->s)) {
-		list->s++;
-		list->len--;
-	}
-	*name = (Text){ list->s, 0 };
-	while (name->len < list->len && !strchr(" \t\r\n", list->s[name->len]))
-		name->len++;
-	list->s += name->len;
-	list->len -= name->len;
-	return name->len > 0;
-}
-
 static void project(Script *s, const LensLinks *like, uint32_t from, uint32_t to)
 {
 	LensNet *n = s->n;
@@ -382,10 +401,10 @@ static void connect_groups(Script *s)
 			bool one = t.len && memcmp(t.s, "ONE_TO_ONE", t.len < 10 ? t.len : 10) == 0;
 			bool full = t.len && memcmp(t.s, "FULL", t.len < 4 ? t.len : 4) == 0 && t.len <= 4;
 			bool random = t.len && memcmp(t.s, "RANDOM", t.len < 6 ? t.len : 6) == 0;
-			like.kind = one ? LINK_ONE_TO_ONE : full ? LINK_FULL : LINK_RANDOM;
+			like.kind = one ? LINK_ONE_TO_ONE : random ? LINK_RANDOM : LINK_FULL;
 			if (!one && !full && !random)
 				old_lost(n->o, s->loc[i], "the projection type %s%s", text_shown(s->cx, t),
-				         n->o->opt->lossy ? "; RANDOM takes its place" : "");
+				         n->o->opt->lossy ? "; FULL takes its place" : "");
 			if (one) {
 				like.mean = isnan(like.mean) ? 1 : like.mean;
 				like.range = isnan(like.range) ? 0 : like.range;
@@ -456,9 +475,12 @@ static void set_object(Script *s)
 		double *real;
 		uint64_t *whole;
 	} const fields[] = {
-		{ "learningRate", &n->rate, NULL },    { "momentum", &n->momentum, NULL },  { "weightDecay", &n->decay, NULL },
-		{ "randRange", &n->rand_range, NULL }, { "randMean", &n->rand_mean, NULL }, { "dt", &n->dt, NULL },
-		{ "numUpdates", NULL, &n->updates },   { "batchSize", NULL, &n->batch },    { "backpropTicks", NULL, &n->bptt },
+		{ "learningRate", &n->rate, NULL },       { "momentum", &n->momentum, NULL },
+		{ "weightDecay", &n->decay, NULL },       { "randRange", &n->rand_range, NULL },
+		{ "randMean", &n->rand_mean, NULL },      { "dt", &n->dt, NULL },
+		{ "numUpdates", NULL, &n->updates },      { "batchSize", NULL, &n->batch },
+		{ "backpropTicks", NULL, &n->bptt },      { "testGroupCrit", &n->crit, NULL },
+		{ "timeIntervals", NULL, &n->intervals }, { "ticksPerInterval", NULL, &n->ticks },
 	};
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		if (!text_is(name, fields[i].name))
@@ -470,7 +492,7 @@ static void set_object(Script *s)
 		if (fields[i].real)
 			*fields[i].real = v;
 		else
-			*fields[i].whole = (uint64_t)v;
+			*fields[i].whole = max_u64((uint64_t)v, fields[i].whole == &n->ticks || fields[i].whole == &n->intervals);
 		if (fields[i].whole == &n->bptt)
 			n->bptt_at = s->loc[1];
 		return;
@@ -478,17 +500,58 @@ static void set_object(Script *s)
 	if (dot) {
 		Text group = { name.s, (uint32_t)(dot - name.s) }, field = { dot + 1, name.len - group.len - 1 };
 		LensGroupDef *g = lens_group(n, group);
-		if (g && text_is(field, "initOutput") && real) {
-			g->start = v;
+		double *to = !g || !real                    ? NULL
+		             : text_is(field, "initOutput") ? &g->start
+		             : text_is(field, "dtScale")    ? &g->dt
+		                                            : NULL;
+		if (to) {
+			*to = v;
 			return;
 		}
+		name = field;
 	}
-	/* what outputs depend on is an error; anything else matters to training or to a display */
-	if (dot && (strstr(dot, "Input") || strstr(dot, "Output")) && memchr(dot, '\n', 1) == NULL &&
-	    (size_t)(name.s + name.len - dot) < 40 && (memcmp(dot + 1, "min", 3) == 0 || memcmp(dot + 1, "max", 3) == 0))
-		old_lost(n->o, s->loc[1], "the setting %s", text_shown(s->cx, name));
+	/* what outputs depend on, and Tcl, is an error; anything else matters to training or to a display */
+	static const char *const outputs[] = { "gain",       "clampStrength", "initInput",   "initOutput",
+		                                   "dtScale",    "minOutput",     "maxOutput",   "ternaryShift",
+		                                   "noiseRange", "noiseProc",     "noiseOnInput" };
+	bool lost = name.len > 4 && memcmp(name.s + name.len - 4, "Proc", 4) == 0;
+	for (size_t i = 0; i < COUNT(outputs); i++)
+		lost = lost || text_is(name, outputs[i]);
+	if (lost)
+		old_lost(n->o, s->loc[1], "the setting %s", text_shown(s->cx, s->word[1]));
 	else
-		note_at(s->cx, s->loc[1], NULL, "left out: the setting %s", text_shown(s->cx, name));
+		note_at(s->cx, s->loc[1], NULL, "left out: the setting %s", text_shown(s->cx, s->word[1]));
+}
+
+/* Of links that already exist, as LENS does; without groups, of all. */
+static void change_links(Script *s)
+{
+	LensNet *n = s->n;
+	bool freeze = text_is(s->word[0], "freezeWeights");
+	Text groups = { "", 0 }, name;
+	double mean = n->rand_mean, range = n->rand_range;
+	for (uint32_t i = 1; i < s->words; i++) {
+		if (is_flag(s->word[i], "group") && i + 1 < s->words)
+			groups = s->word[++i];
+		else if (!freeze && is_flag(s->word[i], "mean"))
+			mean = need_real(s, ++i, "a mean");
+		else if (!freeze && is_flag(s->word[i], "range"))
+			range = need_real(s, ++i, "a range");
+		else
+			old_lost(n->o, s->loc[i], "the option %s", text_shown(s->cx, s->word[i]));
+	}
+	for (uint64_t k = 0; k < n->links; k++) {
+		LensLinks *l = &n->link[k];
+		Text left = groups;
+		bool chosen = !groups.len;
+		while (list_next(&left, &name))
+			chosen = chosen || need_group(s, name, s->loc[0]) == &n->group[l->to];
+		if (!chosen || (l->frozen && !freeze))
+			continue;
+		l->frozen = l->frozen || freeze;
+		l->mean = freeze ? l->mean : mean;
+		l->range = freeze ? l->range : range;
+	}
 }
 
 static void load_examples(Script *s)
@@ -532,7 +595,8 @@ static void train(Script *s)
 		if (is_flag(s->word[i], "algorithm") && i + 1 < s->words) {
 			i++;
 			for (size_t k = 0; k < COUNT(algorithms); k++)
-				if (text_is(s->word[i], algorithms[k][0])) {
+				if (s->word[i].len >= 4 && s->word[i].len <= strlen(algorithms[k][0]) &&
+				    memcmp(s->word[i].s, algorithms[k][0], s->word[i].len) == 0) { /* steepest */
 					n->rule = algorithms[k][1];
 					plain = k == 0;
 					known = true;
@@ -580,6 +644,8 @@ static const struct {
 	{ "deleteGroups", delete_groups },
 	{ "setObj", set_object },
 	{ "setObject", set_object },
+	{ "randWeights", change_links },
+	{ "freezeWeights", change_links },
 	{ "loadExamples", load_examples },
 	{ "train", train },
 	{ "steepestDescent", train },

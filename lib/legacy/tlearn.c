@@ -49,13 +49,7 @@ typedef struct Reader {
 
 static const char title[] = "NODES:";
 
-bool tlearn_looks(const Src *src)
-{
-	size_t at = src_text_start(src), n = strlen(title);
-	while (at < src->len && strchr(" \t\r\n", src->text[at]))
-		at++;
-	return src->len - at > n && memcmp(src->text + at, title, n) == 0;
-}
+bool tlearn_looks(const Src *src) { return src_begins(src, title, '\0'); }
 
 /* ---- words -------------------------------------------------------------------------------------- */
 

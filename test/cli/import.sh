@@ -74,3 +74,26 @@ for command in "import prose out.topo" "train prose" "test prose layers.pat" "pr
 	t $command
 done
 t show layers.pat
+(echo "# a comment first" && cat layers.net) >comment.net
+t import comment.net comment.safetensors
+sizes() {
+	printf 'SNNS pattern definition file V3.2\ngenerated at\nNo. of patterns : 2\nNo. of input units : 1\nNo. of output units : 1\n'
+	printf 'No. of variable input dimensions : 2\nMaximum input dimensions : [ 3 2 ]\n[ 3 2 ] 1 0 1 0 1 0\n1\n[ %s ] 1 0 0 0 0 0\n0\n' "$1"
+}
+sizes '3 2' >sizes.pat
+t data sizes.pat | grep -E 'cases|inputs'
+sizes '2 3' >sizes.pat
+t data sizes.pat
+cat >more.in <<'END'
+addNet more -i 3 -t 4 CONTINUOUS 4 {5 TANH} {3 OUTPUT}
+randWeights -range 0.1 -g {hidden output}
+freezeWeights -g output
+setObj hidden.dtScale 0.5
+setObj testGroupCrit 0.2
+train 50 -a steepest
+END
+t import more.in more.topo
+cat more.topo
+echo 'setObj hidden.gain 0.5
+setObj postExampleProc {puts done}' >>more.in
+t import more.in more.topo

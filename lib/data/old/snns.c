@@ -15,18 +15,9 @@
 static const char pat_title[] = "SNNS pattern definition file";
 static const char res_title[] = "SNNS result file";
 
-static bool titled(const Src *s, const char *title)
-{
-	Src head = *s;
-	size_t at = src_text_start(s), n = strlen(title);
-	while (at < head.len && strchr(" \t\r\n", head.text[at]))
-		at++;
-	return head.len - at >= n && memcmp(head.text + at, title, n) == 0;
-}
+bool looks_snns(const Src *s) { return src_begins(s, pat_title, '#'); }
 
-bool looks_snns(const Src *s) { return titled(s, pat_title); }
-
-bool looks_snns_results(const Src *s) { return titled(s, res_title); }
+bool looks_snns_results(const Src *s) { return src_begins(s, res_title, '#'); }
 
 /* ---- header ------------------------------------------------------------------------------------- */
 
@@ -82,20 +73,36 @@ static void skip_list(Cursor *c)
 		cursor_need_number(c, "a number of the list, or ]");
 }
 
+enum { IN, OUT, SIDES, MOST_DIMENSIONS = 2 };
 typedef struct PatHead {
 	uint64_t cases;
-	uint32_t inputs, outputs;
+	uint64_t units[SIDES]; /* of a pattern; with variable dimensions, of a place in it */
+	uint64_t dims[SIDES];  /* variable dimensions */
+	uint64_t size[SIDES][MOST_DIMENSIONS];
 	bool classes;
 } PatHead;
+
+/* Patterns that might have been of different sizes. */
+static void read_dimensions(Cursor *c, PatHead *h)
+{
+	static const char *const count[] = { "No. of variable input dimensions", "No. of variable output dimensions" };
+	static const char *const most[] = { "Maximum input dimensions", "Maximum output dimensions" };
+	for (int i = 0; i < SIDES; i++) {
+		if (!take_key(c, count[i]))
+			continue;
+		h->dims[i] = cursor_need_whole(c, count[i], 0, MOST_DIMENSIONS);
+		if (!take_key(c, most[i]))
+			cursor_expected(c, most[i], "the lines of the header have a fixed order");
+		skip_list(c);
+	}
+}
 
 static void read_optional(Cursor *c, bool lossy, PatHead *h)
 {
 	Loc at;
 	cursor_peek(c);
 	at = cursor_loc(c);
-	if (take_key(c, "No. of variable input dimensions") || take_key(c, "No. of variable output dimensions"))
-		fail_at(c->cx, at, "cut the patterns into windows of fixed size first",
-		        "patterns of variable size are not read: the network would see a moving window");
+	read_dimensions(c, h);
 	if (take_key(c, "No. of classes")) {
 		h->classes = cursor_need_whole(c, "No. of classes", 0, MAX_UNITS) > 0;
 		cursor_peek(c);
@@ -130,9 +137,9 @@ static PatHead read_head(Cursor *c, bool lossy)
 		cursor_expected(c, "'generated at'", "the header has this line below the title");
 	cursor_line(c);
 	h.cases = need_count(c, "No. of patterns", 1);
-	h.inputs = (uint32_t)need_count(c, "No. of input units", 1);
+	h.units[IN] = need_count(c, "No. of input units", 1);
 	if (take_key(c, "No. of output units"))
-		h.outputs = (uint32_t)cursor_need_whole(c, "No. of output units", 0, MAX_UNITS);
+		h.units[OUT] = cursor_need_whole(c, "No. of output units", 0, MAX_UNITS);
 	read_optional(c, lossy, &h);
 	return h;
 }
@@ -151,6 +158,37 @@ static void read_row(Cursor *c, const char *what, float *row, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		row[i] = (float)cursor_need_number(c, what);
+}
+
+/* [ 3 2 ]: the size of a pattern of variable dimensions.  All must have that of the first. */
+static void take_size(Cursor *c, PatHead *h, int side, bool first)
+{
+	if (!h->dims[side])
+		return;
+	cursor_peek(c);
+	Loc at = cursor_loc(c);
+	if (!cursor_take(c, '['))
+		cursor_expected(c, "the size of the pattern in brackets", "[ 3 2 ]");
+	for (uint64_t i = 0; i < h->dims[side]; i++) {
+		uint64_t n = cursor_need_whole(c, "a size", 1, MAX_UNITS);
+		if (!first && n != h->size[side][i])
+			fail_at(c->cx, at, "cut the patterns into windows of one size first",
+			        "the pattern has another size than the first: a network would see a moving window of it");
+		h->size[side][i] = n;
+		if (first && (h->units[side] *= n) > MAX_UNITS)
+			fail_at(c->cx, at, "networks are smaller", "a pattern of more than %u numbers", MAX_UNITS);
+	}
+	if (!cursor_take(c, ']'))
+		cursor_expected(c, "]", "one number for each variable dimension");
+}
+
+/* Sizes stand before the numbers of the first pattern; the cursor stays where it is. */
+static void first_sizes(Cursor c, PatHead *h)
+{
+	take_size(&c, h, IN, true);
+	for (uint64_t i = 0; h->dims[OUT] && i < h->units[IN]; i++)
+		cursor_need_number(&c, "an input of the pattern");
+	take_size(&c, h, OUT, true);
 }
 
 static Data *data_of(Ctx *cx, const Src *s, uint64_t cases, uint32_t inputs, uint32_t targets)
@@ -178,13 +216,17 @@ Data *read_snns(Ctx *cx, const Src *s, const DataOptions *opt)
 {
 	Cursor c = cursor_open(cx, s, '#');
 	PatHead h = read_head(&c, opt && opt->lossy);
-	check_size(&c, h.cases, (uint64_t)h.inputs + h.outputs + h.classes);
-	Data *d = data_of(cx, s, h.cases, h.inputs, h.outputs);
-	float *x = NEW(&cx->keep, h.cases * h.inputs, float), *y = NEW(&cx->keep, h.cases * h.outputs, float);
+	first_sizes(c, &h);
+	uint32_t inputs = (uint32_t)h.units[IN], outputs = (uint32_t)h.units[OUT];
+	check_size(&c, h.cases, h.units[IN] + h.units[OUT] + h.classes);
+	Data *d = data_of(cx, s, h.cases, inputs, outputs);
+	float *x = NEW(&cx->keep, h.cases * inputs, float), *y = NEW(&cx->keep, h.cases * outputs, float);
 	Text *names = h.classes ? NEW(&cx->keep, h.cases, Text) : NULL;
 	for (uint64_t i = 0; i < h.cases; i++) {
-		read_row(&c, "an input of the pattern", x + i * h.inputs, h.inputs);
-		read_row(&c, "an output of the pattern", y + i * h.outputs, h.outputs);
+		take_size(&c, &h, IN, false);
+		read_row(&c, "an input of the pattern", x + i * inputs, inputs);
+		take_size(&c, &h, OUT, false);
+		read_row(&c, "an output of the pattern", y + i * outputs, outputs);
 		if (!names)
 			continue;
 		Text t = cursor_word(&c);
@@ -195,7 +237,7 @@ Data *read_snns(Ctx *cx, const Src *s, const DataOptions *opt)
 	if (cursor_peek(&c))
 		cursor_expected(&c, "the end of the file", "the header says how many patterns there are");
 	d->x = x;
-	d->y = h.outputs ? y : NULL;
+	d->y = outputs ? y : NULL;
 	d->names = names;
 	finish(cx, d, opt, cursor_loc(&c));
 	return d;

@@ -25,15 +25,7 @@ typedef struct Rows { /* a .data or .teach file */
 	uint64_t largest; /* localist: unit */
 } Rows;
 
-static bool begins_with(const Src *s, const char *word)
-{
-	size_t at = src_text_start(s), n = strlen(word);
-	while (at < s->len && strchr(" \t\r\n", s->text[at]))
-		at++;
-	return s->len - at > n && memcmp(s->text + at, word, n) == 0 && strchr(" \t\r\n", s->text[at + n]);
-}
-
-bool looks_tlearn(const Src *s) { return begins_with(s, "distributed") || begins_with(s, "localist"); }
+bool looks_tlearn(const Src *s) { return src_begins(s, "distributed", '\0') || src_begins(s, "localist", '\0'); }
 
 /* ---- rows --------------------------------------------------------------------------------------- */
 
@@ -68,7 +60,7 @@ static Rows rows_open(Ctx *cx, const Src *s, const char *what)
 {
 	Rows r = { .c = cursor_open(cx, s, '\0') };
 	Cursor *c = &r.c;
-	r.localist = begins_with(c->src, "localist");
+	r.localist = src_begins(c->src, "localist", '\0');
 	if (!looks_tlearn(c->src))
 		cursor_expected(c, "'distributed' or 'localist'", "files of tlearn (.data, .teach) begin with one of these");
 	cursor_word(c);
