@@ -55,6 +55,9 @@ typedef struct Measurement {
 /* api_data.c: reads data; with the columns of a plain schema, if there is one. */
 void api_data_open(mp_data *d, const char *path, const mp_data_options *opt, const Schema *like);
 
+/* A schema of the names of its columns, if it has some. */
+void api_data_schema(Ctx *cx, Data *d);
+
 /* targets.c: adds `, "isa": "avx512", "isas": ["generic", ...], "targets": ["cpu", ...]`. */
 void targets_describe(Ctx *cx, Buf *json);
 

@@ -57,8 +57,7 @@ static void scale_fit(mp_data *d, const char *name)
 	data_scale_fit(cx, d->data, kind);
 }
 
-/* A plain schema of its columns, if they have names. */
-static void set_schema(Ctx *cx, Data *d)
+void api_data_schema(Ctx *cx, Data *d)
 {
 	const Schema *s = schema_plain(cx, d);
 	Buf json = { .arena = &cx->keep };
@@ -70,7 +69,7 @@ static void set_schema(Ctx *cx, Data *d)
 void api_data_open(mp_data *d, const char *path, const mp_data_options *opt, const Schema *like)
 {
 	d->data = like ? data_open_like(&d->cx, path, opt, like) : data_open(&d->cx, path, opt);
-	set_schema(&d->cx, d->data);
+	api_data_schema(&d->cx, d->data);
 	if (opt && opt->groups)
 		d->data->groups = arena_copy(&d->cx.keep, opt->groups, strlen(opt->groups));
 	if (opt && opt->scale && strcmp(opt->scale, scale_names[SCALE_NONE]) != 0)
@@ -177,7 +176,7 @@ static void part_body(void *arg)
 {
 	DataArgs *a = arg;
 	a->d->data = data_split(&a->d->cx, readable(&a->d->cx, a->from), a->share, a->seed, a->rest);
-	set_schema(&a->d->cx, a->d->data);
+	api_data_schema(&a->d->cx, a->d->data);
 }
 
 mp_status mp_data_split(mp_data *data, double share, uint64_t seed, mp_data **first, mp_data **rest)

@@ -9,10 +9,11 @@
  *     mp_run_train(run, data, NULL, NULL, NULL);
  *     mp_run_save(run, "xor.safetensors");
  *
- * This header is the core. Further areas have headers of their own: microprop/data.h (writing, splitting and scaling
- * data), microprop/background.h (saving while training goes on), microprop/restarts.h (many seeds), microprop/job.h
- * (several processes), microprop/inside.h (activations), microprop/text.h (names for a terminal), microprop/build.h
- * (what this build can do), microprop/tool.h (benchmarks, models, reports).
+ * This header is the core. Further areas have headers of their own: microprop/data.h (arrays as data, writing, splits
+ * and scales), microprop/predict.h (single cases with the least delay), microprop/background.h (saving while
+ * training goes on), microprop/restarts.h (many seeds), microprop/job.h (several processes), microprop/inside.h
+ * (activations), microprop/text.h (names for a terminal), microprop/build.h (what this build can do),
+ * microprop/tool.h (benchmarks, models, reports).
  *
  * Handles. A net, a data set, a run and a job are opaque. A call that opens one always sets the handle, also when it
  * fails (unless there was not even memory for the handle: then it is NULL), so that its messages can be read; close

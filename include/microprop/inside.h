@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking inside a network: activations of its groups. */
+/* Looking inside a network: activations of its groups, fingerprint of its weights. */
 #ifndef MICROPROP_INSIDE_H
 #define MICROPROP_INSIDE_H
 
@@ -15,6 +15,8 @@ extern "C" {
 MP_API mp_status mp_run_activations(mp_run *run, const mp_data *data, const char *group, uint32_t tick,
                                     double *activations);
 MP_API uint32_t mp_run_get_ticks(const mp_run *run); /* of a case, unless the data says; 1: it does not settle */
+/* Fingerprint of the weights as they are now, 32 hexadecimal digits; valid until the next call. NULL: failed. */
+MP_API const char *mp_run_get_fingerprint(mp_run *run);
 /* A matrix as a float64 npy file. */
 MP_API mp_status mp_run_write_matrix(mp_run *run, const char *path, const double *values, uint64_t rows,
                                      uint64_t columns);
