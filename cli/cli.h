@@ -67,9 +67,9 @@ typedef struct Command {
 } Command;
 
 extern const Command *const commands[]; /* ends with NULL */
-extern const Command train_command, test_command, predict_command, show_command, data_command, gf11_command,
-	launch_command, model_command, bench_command, help_command, tune_command, import_command, lesion_command,
-	analyze_command;
+extern const Command export_command, train_command, test_command, predict_command, show_command, data_command,
+	gf11_command, launch_command, model_command, bench_command, help_command, tune_command, import_command,
+	lesion_command, analyze_command;
 
 /* ---- sigbus.c: files that are truncated while they are mapped ------------------------------------ */
 
