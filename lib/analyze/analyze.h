@@ -48,29 +48,31 @@ typedef struct Place {
 	uint64_t *link;         /* [links] those of the place: of units, all that lead out of them and of their copies */
 	uint32_t *item;         /* [links] the unit, or the link, that goes with it; below count */
 	uint64_t links;
-	uint32_t output; /* number of its first unit among the outputs; NO_OUTPUT: they are none */
-	double sd;       /* of their weights */
+	Unit *unit;          /* [members] units of the place, and those of contexts that hold what these were, */
+	uint32_t *member_of; /* [members] and the unit of the place that goes with each; links have none, nor have inputs */
+	uint32_t members;
+	double sd; /* of their weights */
 } Place;
-#define NO_OUTPUT UINT32_MAX
 /* Lists with commas between; both NULL: the hidden groups. */
 uint32_t places_read(const Subject *s, const char *units, const char *links, Place **place);
 /* Does unit u stand for a unit of g, in it or in a context that is a copy of it, of any age? *number: of that unit. */
 bool unit_stands_for(const Net *net, const Group *g, Unit u, uint32_t *number);
 /* A group as a place of its units. */
 void place_units(const Subject *s, const Group *g, Place *p);
-/* Removes items i with removed[i]: their links are 0; `silent` [outputs] is set where they are outputs. */
-void place_remove(const Place *p, const uint8_t *removed, double *w, uint8_t *silent);
-
 /* ---- damage.c: many damaged copies of a network at once ----------------------------------------- */
 
-/* Changes the weights of the intact network to those of network `number`; sets silent[j] where output j is removed:
- * it counts as 0. Runs on any thread, with scratch of its own. */
+/* What is damaged in a network: nothing yet. */
 typedef struct Damaged {
-	double *w;       /* [links] of the intact network */
-	uint8_t *silent; /* [outputs] zeros */
-	void *scratch;   /* of the bytes that were asked for */
+	uint8_t *removed; /* [units] zeros; set where a unit sends 0 and counts as 0 */
+	uint64_t *link;   /* [links of the network] those whose weights are others, each once, */
+	double *weight;   /* their weights, */
+	uint64_t links;   /* and how many they are */
+	void *scratch;    /* of the thread: zeros before the first network; of the bytes that were asked for */
 } Damaged;
-typedef void DamageFn(const void *arg, uint64_t number, const Damaged *net);
+/* Removes some units or links of a place. */
+void place_remove(const Place *p, const uint32_t *item, uint32_t count, Damaged *net);
+/* Damages network `number`. Runs on any thread; what it does depends on the number alone. */
+typedef void DamageFn(const void *arg, uint64_t number, Damaged *net);
 typedef struct Networks {
 	uint64_t count;
 	DamageFn *damage;

@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Many damaged copies of a network.  In: the intact weights, a function that damages them.  Out: tallies by set of
- * cases.
+/* Many damaged copies of a network.  In: a function that damages it.  Out: tallies by set of cases.
  *
- * Each thread has a program of its own, on one thread, and takes every n-th network: it sets the damaged weights, and
- * runs all cases forward.  Must hold: a network's tally depends on its number alone. */
+ * Each thread has a program of its own, on one thread, and takes some networks at a time.  A target that can evaluates
+ * those with removed units at once; else damaged weights are set for one after the other, and all cases run forward.
+ * Must hold: a network's tally depends on its number alone. */
 #include <string.h>
 
 #include "analyze.h"
 
+enum {
+	TOGETHER_CASES = 2048, /* cases times networks that are evaluated at once, */
+	TOGETHER_BYTES = 1 << 24,
+	SHARES = 4 /* times that a thread should come for more */
+};
+
 typedef struct Worker {
 	Ctx cx;
-	const struct Damage *all;
+	struct Damage *all;
 	Options opt;
 	Program *program;
-	Tally *one; /* [cases] */
-	double *out;
+	uint32_t most;    /* networks at a time */
+	uint8_t *removed; /* [most][units] */
+	Tally *one;       /* [most][cases] */
+	double *out;      /* [most][cases][outputs] */
+	double *w;        /* [links] NULL: never set */
 	Damaged net;
 	float *y;
 	Scorer scorer;
@@ -25,6 +34,8 @@ typedef struct Worker {
 typedef struct Damage {
 	const Subject *s;
 	Networks n;
+	uint64_t next;  /* network that no thread has taken yet */
+	uint32_t taken; /* at a time */
 	uint32_t threads;
 	Worker *worker;
 	Pool *pool;
@@ -42,21 +53,25 @@ static void worker_make(Ctx *own, void *arg)
 {
 	Worker *k = arg;
 	const Subject *s = k->all->s;
+	const Net *net = s->net;
+	Arena *a = &own->keep;
 	Caps caps;
 	k->opt = *s->opt;
 	k->opt.threads = 1;
-	if (s->net->settles && !s->data->ticks) /* only the last tick is measured */
+	if (net->settles && !s->data->ticks) /* only the last tick is measured */
 		k->opt.targets_from = k->opt.ticks * k->opt.intervals;
 	s->target->caps(&caps);
-	k->program = s->target->compile(own, plan_make(own, s->net, &caps), &k->opt);
-	k->net.w = NEW(&own->keep, s->net->links, double);
-	k->out = NEW(&own->keep, s->data->cases * s->net->outputs, double);
-	k->net.silent = NEW(&own->keep, s->net->outputs, uint8_t);
-	k->net.scratch = arena_alloc(&own->keep, k->all->n.scratch, 1);
-	k->y = NEW(&own->keep, s->net->outputs, float);
+	k->program = s->target->compile(own, plan_make(own, net, &caps), &k->opt);
 	s->target->set(k->program, 0, 0, ALL_LINKS, s->w);
-	k->one = NEW(&own->keep, s->data->cases, Tally);
 	s->target->bind(own, k->program, s->data);
+	k->most = k->all->taken;
+	k->removed = NEW(a, (size_t)k->most * net->units, uint8_t);
+	k->one = NEW(a, k->most * s->data->cases, Tally);
+	k->out = arena_alloc_raw(a, k->most * s->data->cases * net->outputs, sizeof *k->out);
+	k->net.link = NEW(a, net->links, uint64_t);
+	k->net.weight = NEW(a, net->links, double);
+	k->net.scratch = arena_alloc(a, k->all->n.scratch, 1);
+	k->y = NEW(a, net->outputs, float);
 	scorer_init(&k->scorer, &k->opt, s->data);
 }
 
@@ -68,54 +83,136 @@ static void pool_make(Ctx *own, void *arg)
 
 /* Where outputs are removed, cases differ in their ticks, or the target gives no tallies of cases: by the outputs of
  * the last tick. */
-static void score(Worker *k)
+static bool by_outputs(const Worker *k, const uint8_t *removed)
 {
-	const Data *data = k->all->s->data;
+	const Subject *s = k->all->s;
+	bool outputs = !s->target->watch || !s->target->watch->cases || (s->net->settles && s->data->ticks);
+	for (uint32_t i = 0; i < s->net->groups && !outputs; i++) {
+		const Group *g = &s->net->group[i];
+		outputs = g->role == ROLE_OUTPUT && memchr(removed + g->first, 1, g->size);
+	}
+	return outputs;
+}
+
+static void score(Worker *k, const uint8_t *removed, double *out, Tally *one)
+{
+	const Subject *s = k->all->s;
+	const Data *data = s->data;
 	uint32_t n = data->targets;
-	for (uint64_t i = 0; i < data->cases; i++) {
-		double *out = k->out + i * n;
-		for (uint32_t j = 0; j < n; j++)
-			out[j] = k->net.silent[j] ? 0 : out[j];
+	for (uint64_t i = 0; i < data->cases; i++, out += n) {
+		const Group *g = s->net->group;
+		for (uint32_t j = 0; j < n; g++)
+			for (uint32_t u = 0; g->role == ROLE_OUTPUT && u < g->size; u++, j++)
+				out[j] = removed[g->first + u] ? 0 : out[j];
 		data_y(data, i, k->y);
-		score_case(&k->scorer, out, NULL, k->y, data->weight ? (double)data->weight[i] : 1, &k->one[i]);
+		score_case(&k->scorer, out, NULL, k->y, data->weight ? (double)data->weight[i] : 1, &one[i]);
 	}
 }
 
+/* Weights out of removed units are 0. */
+static void weights_set(Ctx *own, Worker *k, const uint8_t *removed)
+{
+	const Subject *s = k->all->s;
+	const Net *net = s->net;
+	if (!k->w)
+		k->w = NEW(&own->keep, net->links, double);
+	memcpy(k->w, s->w, net->links * sizeof *s->w);
+	for (uint64_t i = 0; i < k->net.links; i++)
+		k->w[k->net.link[i]] = k->net.weight[i];
+	for (Unit u = 1; u < net->units; u++)
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
+			if (removed[net_source(net, u, l)])
+				k->w[l] = 0;
+	s->target->set(k->program, 0, 0, ALL_LINKS, k->w);
+}
+
+static void one_run(Ctx *own, Worker *k, const uint8_t *removed, Tally *one, double *out)
+{
+	static const StopFlag never = 0;
+	const Subject *s = k->all->s;
+	Tally unused = { 0 };
+	weights_set(own, k, removed);
+	if (s->target->watch && s->target->watch->cases)
+		s->target->watch->cases(k->program, out ? NULL : one);
+	if (s->target->evaluate(k->program, 0, run_examples(s->net, s->data), &never, out, &unused) != MP_OK)
+		fail(own, MP_FAILED, NULL, "a damaged network could not be evaluated");
+}
+
 /* The tally of a case is added to that of every set it is in. */
-static void sets_add(const Worker *k, uint64_t number)
+static void sets_add(const Worker *k, const Tally *one, uint64_t number)
 {
 	const Damage *d = k->all;
 	for (uint32_t m = 0; m < d->n.sets; m++)
 		for (uint64_t i = 0; i < d->s->data->cases; i++)
 			if (d->n.set[m].holds[i])
-				tally_add(&d->n.tally[number * d->n.sets + m], &k->one[i]);
+				tally_add(&d->n.tally[number * d->n.sets + m], &one[i]);
+}
+
+/* Networks number, number + 1, ... */
+static void networks_run(Ctx *own, Worker *k, uint64_t number, uint32_t count)
+{
+	const Subject *s = k->all->s;
+	const WatchHooks *watch = s->target->watch;
+	size_t units = s->net->units, cases = s->data->cases, outs = cases * s->net->outputs;
+	double *out = by_outputs(k, k->removed) ? k->out : NULL;
+	memset(k->one, 0, count * cases * sizeof *k->one);
+	const Damages d = { count, k->removed, k->net.links, k->net.link, k->net.weight };
+	bool done = watch && watch->damaged && watch->damaged(own, k->program, &d, k->one, out);
+	for (uint32_t i = 0; i < count; i++) {
+		Tally *one = k->one + i * cases;
+		if (!done)
+			one_run(own, k, k->removed + i * units, one, out ? out + i * outs : NULL);
+		if (out)
+			score(k, k->removed + i * units, out + i * outs, one);
+		sets_add(k, one, number + i);
+	}
+}
+
+/* Damages networks number .. end - 1, and runs those together that are alike: units are removed, and all are scored in
+ * the same way. */
+static void networks_take(Ctx *own, Worker *k, uint64_t number, uint64_t end)
+{
+	const Damage *d = k->all;
+	size_t units = d->s->net->units;
+	uint32_t count = 0;
+	for (; number < end; number++) {
+		uint8_t *removed = k->net.removed = k->removed + count * units;
+		memset(removed, 0, units);
+		k->net.links = 0;
+		d->n.damage(d->n.arg, number, &k->net);
+		if (count && (k->net.links || by_outputs(k, removed) != by_outputs(k, k->removed))) {
+			uint64_t links = k->net.links;
+			k->net.links = 0;
+			networks_run(own, k, number - count, count);
+			k->net.links = links;
+			memcpy(k->removed, removed, units);
+			count = 0;
+		}
+		count++;
+		if (k->net.links || count == k->most) {
+			networks_run(own, k, number + 1 - count, count);
+			count = 0;
+		}
+	}
+	if (count)
+		networks_run(own, k, end - count, count);
 }
 
 static void worker_run(Ctx *own, void *arg)
 {
-	static const StopFlag never = 0;
 	Worker *k = arg;
-	const Damage *d = k->all;
-	const Subject *s = d->s;
-	uint64_t examples = run_examples(s->net, s->data);
-	bool can_watch = s->target->watch && s->target->watch->cases;
-	for (uint64_t i = (uint64_t)(k - d->worker); i < d->n.count; i += d->threads) {
-		Tally unused = { 0 };
-		memcpy(k->net.w, s->w, s->net->links * sizeof *s->w);
-		memset(k->net.silent, 0, s->net->outputs);
-		d->n.damage(d->n.arg, i, &k->net);
-		s->target->set(k->program, 0, 0, ALL_LINKS, k->net.w);
-		bool by_target =
-			can_watch && !memchr(k->net.silent, 1, s->net->outputs) && !(s->net->settles && s->data->ticks);
-		memset(k->one, 0, s->data->cases * sizeof *k->one);
-		if (can_watch)
-			s->target->watch->cases(k->program, by_target ? k->one : NULL);
-		if (s->target->evaluate(k->program, 0, examples, &never, by_target ? NULL : k->out, &unused) != MP_OK)
-			fail(own, MP_FAILED, NULL, "a damaged network could not be evaluated");
-		if (!by_target)
-			score(k);
-		sets_add(k, i);
-	}
+	Damage *d = k->all;
+	uint64_t number;
+	while ((number = __atomic_fetch_add(&d->next, d->taken, __ATOMIC_RELAXED)) < d->n.count)
+		networks_take(own, k, number, min_u64(number + d->taken, d->n.count));
+}
+
+/* Networks that a thread takes at a time. */
+static uint32_t networks_together(const Subject *s, uint64_t count, uint64_t threads)
+{
+	uint64_t most = max_u64(TOGETHER_CASES / s->data->cases, 1);
+	most = min_u64(most, TOGETHER_BYTES / (s->net->units + s->data->cases * (s->net->outputs + 6) * sizeof(double)));
+	return (uint32_t)max_u64(min_u64(most, ceil_div(count, threads * SHARES)), 1);
 }
 
 static void thread_run(void *arg, uint32_t thread)
@@ -133,7 +230,7 @@ void damage_run(const Subject *s, const Networks *n)
 		     "target %s is a simulated machine: damaged networks would take hours", s->target->name);
 	uint64_t threads = min_u64(n->count, s->opt->threads ? (uint64_t)s->opt->threads : pool_cores());
 	Damage *d = NEW(&cx->scratch, 1, Damage);
-	*d = (Damage){ .s = s, .n = *n, .threads = (uint32_t)threads };
+	*d = (Damage){ .s = s, .n = *n, .taken = networks_together(s, n->count, threads), .threads = (uint32_t)threads };
 	d->worker = NEW(&cx->scratch, d->threads, Worker);
 	arena_defer(&cx->scratch, workers_free, d);
 	for (uint32_t i = 0; i < d->threads; i++) {

@@ -71,45 +71,72 @@ static double normal(uint64_t seed, uint64_t index)
 	return sqrt(-2 * arith_log(u)) * arith_cospi(2 * v);
 }
 
-static void damage(const void *arg, uint64_t number, const Damaged *net)
+/* Random numbers of a repeat, which all shares use: kept from one network to the next. */
+typedef struct Drawn {
+	uint32_t place, repeat; /* counted from 1 */
+	uint64_t count;         /* of these are known: */
+	union {
+		uint32_t order[1]; /* items as they are removed, then the others; */
+		double normal[1];  /* or noise, of links */
+	};
+} Drawn;
+
+static void draw(const Lesion *l, const Job *j, uint64_t count, Drawn *d)
+{
+	const Place *p = &l->place[j->place];
+	uint64_t stream = ((uint64_t)j->place * MOST_REPEATS + j->repeat) << 32;
+	if (d->place != j->place + 1 || d->repeat != j->repeat + 1) {
+		d->place = j->place + 1;
+		d->repeat = j->repeat + 1;
+		d->count = 0;
+		for (uint32_t i = 0; !l->noise && i < p->count; i++)
+			d->order[i] = i;
+	}
+	for (; d->count < count; d->count++) {
+		uint64_t i = d->count;
+		if (l->noise) {
+			d->normal[i] = normal(l->seed, stream + i);
+			continue;
+		}
+		uint64_t k = i + random_below(l->seed, STREAM_LESION, stream + i, p->count - i);
+		uint32_t chosen = d->order[k];
+		d->order[k] = d->order[i];
+		d->order[i] = chosen;
+	}
+}
+
+static void damage(const void *arg, uint64_t number, Damaged *net)
 {
 	const Lesion *l = arg;
 	const Job *j = &l->job[number];
 	const Place *p = &l->place[j->place];
-	uint64_t stream = ((uint64_t)j->place * MOST_REPEATS + j->repeat) << 32;
-	if (l->noise) {
-		for (uint64_t i = 0; i < p->links; i++)
-			net->w[p->link[i]] += j->share * p->sd * normal(l->seed, stream + i);
-		return;
+	uint32_t count = removed_count(l, p, j->share);
+	Drawn *d = net->scratch;
+	draw(l, j, l->noise ? p->links : count, d);
+	if (!l->noise)
+		place_remove(p, d->order, count, net);
+	for (net->links = l->noise ? 0 : net->links; l->noise && net->links < p->links; net->links++) {
+		net->link[net->links] = p->link[net->links];
+		net->weight[net->links] = l->s->w[p->link[net->links]] + j->share * p->sd * d->normal[net->links];
 	}
-	uint32_t *order = net->scratch, count = removed_count(l, p, j->share);
-	uint8_t *removed = (uint8_t *)(order + p->count);
-	memset(removed, 0, p->count);
-	for (uint32_t i = 0; i < p->count; i++)
-		order[i] = i;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t k = i + (uint32_t)random_below(l->seed, STREAM_LESION, stream + i, p->count - i), chosen = order[k];
-		order[k] = order[i];
-		removed[chosen] = 1;
-	}
-	place_remove(p, removed, net->w, net->silent);
 }
 
 /* Networks that are the same whatever the repeat are computed once. */
 static void jobs_make(Lesion *l)
 {
 	Arena *a = &l->s->cx->scratch;
-	uint64_t all = (uint64_t)l->places * l->share_count * l->repeats, n = 0;
+	uint64_t all = (uint64_t)l->places * l->share_count * l->repeats;
 	l->job = NEW(a, all, Job);
 	l->job_of = NEW(a, all, uint64_t);
 	for (uint32_t p = 0; p < l->places; p++)
-		for (uint32_t k = 0; k < l->share_count; k++)
-			for (uint32_t r = 0; r < l->repeats; r++) {
+		for (uint32_t r = 0; r < l->repeats; r++)
+			for (uint32_t k = 0; k < l->share_count; k++) {
+				uint64_t *job = &l->job_of[((uint64_t)p * l->share_count + k) * l->repeats];
 				uint32_t count = removed_count(l, &l->place[p], l->share[k]);
 				bool same = l->noise ? l->share[k] == 0 : count == 0 || count == l->place[p].count;
-				if (r == 0 || !same)
-					l->job[l->jobs++] = (Job){ p, r, l->share[k] };
-				l->job_of[n++] = l->jobs - 1;
+				job[r] = r && same ? job[0] : l->jobs;
+				if (job[r] == l->jobs)
+					l->job[l->jobs++] = (Job){ p, (uint32_t)r, l->share[k] };
 			}
 }
 
@@ -117,14 +144,14 @@ static void networks_run(Lesion *l)
 {
 	size_t most = 0;
 	for (uint32_t p = 0; p < l->places; p++)
-		most = l->place[p].count > most ? l->place[p].count : most;
+		most = max_u64(most, l->noise ? l->place[p].links * sizeof(double) : l->place[p].count * sizeof(uint32_t));
 	jobs_make(l);
 	l->tally = NEW(&l->s->cx->scratch, l->jobs * l->sets, Tally);
 	double began = clock_seconds();
 	damage_run(l->s, &(Networks){ .count = l->jobs,
 	                              .damage = damage,
 	                              .arg = l,
-	                              .scratch = most * (sizeof(uint32_t) + 1),
+	                              .scratch = sizeof(Drawn) + most,
 	                              .set = l->set,
 	                              .sets = l->sets,
 	                              .tally = l->tally });

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Places of damage.  In: names of groups and of blocks, a->b.  Out: units and links.
  *
- * A unit is removed by zeroing the weights of all links that lead out of it, and out of its copies in contexts: the
- * network is then that without the unit.  An output has nothing behind it: it counts as 0. */
+ * A unit that is removed sends 0, as do its copies in contexts: the network is then that without the unit. An output
+ * has nothing behind it: it counts as 0. An input is removed by zeroing the weights of all links that lead out of
+ * it. */
 #include <math.h>
 #include <string.h>
 
@@ -30,24 +31,50 @@ bool unit_stands_for(const Net *net, const Group *g, Unit u, uint32_t *number)
 	return false;
 }
 
-static uint32_t output_number(const Net *net, const Group *of)
+static void link_remove(Damaged *net, uint64_t link)
 {
-	uint32_t n = 0;
-	for (const Group *g = net->group; g < of; g++)
-		n += g->role == ROLE_OUTPUT ? g->size : 0;
-	return of->role == ROLE_OUTPUT ? n : NO_OUTPUT;
+	net->link[net->links] = link;
+	net->weight[net->links++] = 0;
 }
 
-void place_remove(const Place *p, const uint8_t *removed, double *w, uint8_t *silent)
+void place_remove(const Place *p, const uint32_t *item, uint32_t count, Damaged *net)
 {
+	uint8_t *removed = p->units ? net->removed + p->from->first : NULL;
+	for (uint32_t i = 0; !p->units && i < count; i++)
+		link_remove(net, p->link[item[i]]);
+	for (uint32_t i = 0; p->units && i < count; i++)
+		removed[item[i]] = 1;
+	for (uint32_t i = 0; i < p->members; i++)
+		net->removed[p->unit[i]] = removed[p->member_of[i]];
+	if (!p->units || p->from->role != ROLE_INPUT)
+		return;
 	for (uint64_t i = 0; i < p->links; i++)
 		if (removed[p->item[i]])
-			w[p->link[i]] = 0;
-	for (uint32_t i = 0; p->output != NO_OUTPUT && i < p->count; i++)
-		silent[p->output + i] = removed[i];
+			link_remove(net, p->link[i]);
+	memset(removed, 0, p->count);
 }
 
 /* ---- lists of links ---- */
+
+static void members_find(const Subject *s, Place *p)
+{
+	uint32_t number = 0;
+	for (int fill = 0; fill < 2; fill++) {
+		p->members = 0;
+		for (Unit u = 1; u < s->net->units; u++)
+			if (unit_stands_for(s->net, p->from, u, &number)) {
+				if (fill) {
+					p->unit[p->members] = u;
+					p->member_of[p->members] = number;
+				}
+				p->members++;
+			}
+		if (!fill) {
+			p->unit = NEW(&s->cx->scratch, p->members, Unit);
+			p->member_of = NEW(&s->cx->scratch, p->members, uint32_t);
+		}
+	}
+}
 
 static void links_find(const Subject *s, Place *p)
 {
@@ -84,7 +111,9 @@ static void links_find(const Subject *s, Place *p)
 
 void place_units(const Subject *s, const Group *g, Place *p)
 {
-	*p = (Place){ .name = g->name, .units = true, .from = g, .count = g->size, .output = output_number(s->net, g) };
+	*p = (Place){ .name = g->name, .units = true, .from = g, .count = g->size };
+	if (g->role != ROLE_INPUT)
+		members_find(s, p);
 	links_find(s, p);
 }
 
@@ -94,7 +123,7 @@ static void links_add(const Subject *s, Text word, Place *p)
 	const char *arrow = NULL;
 	for (const char *c = word.s; c + 1 < word.s + word.len && !arrow; c++)
 		arrow = c[0] == '-' && c[1] == '>' ? c : NULL;
-	*p = (Place){ .name = arena_copy(&s->cx->scratch, word.s, word.len), .output = NO_OUTPUT };
+	*p = (Place){ .name = arena_copy(&s->cx->scratch, word.s, word.len) };
 	if (!arrow)
 		fail(s->cx, MP_BAD_INPUT, "write FROM->TO, in quotes: --links 'hidden->out'",
 		     "--links: '%.40s' does not say from where to where", p->name);

@@ -44,14 +44,12 @@ uint32_t items_for(const Analysis *a, uint32_t unit, uint32_t most, uint32_t *to
 
 /* ---- contribution ---- */
 
-static void without_unit(const void *arg, uint64_t number, const Damaged *net)
+static void without_unit(const void *arg, uint64_t number, Damaged *net)
 {
 	const Place *p = arg;
-	uint8_t *removed = net->scratch;
-	memset(removed, 0, p->count);
+	uint32_t unit = (uint32_t)number;
 	if (number < p->count)
-		removed[number] = 1;
-	place_remove(p, removed, net->w, net->silent);
+		place_remove(p, &unit, 1, net);
 }
 
 void changes_make(Analysis *a)
@@ -66,7 +64,7 @@ void changes_make(Analysis *a)
 	Tally *t = NEW(arena, n + 1, Tally);
 	place_units(a->s, a->group, &p);
 	uint32_t sets = sets_read(a->s->cx, d, NULL, &all);
-	damage_run(a->s, &(Networks){ n + 1, without_unit, &p, n, all, sets, t }); /* the last is intact */
+	damage_run(a->s, &(Networks){ n + 1, without_unit, &p, 0, all, sets, t }); /* the last is intact */
 	a->change = NEW(arena, n, Change);
 	a->intact = t[n];
 	double scored = a->intact.scored ? (double)a->intact.scored : 1;

@@ -71,11 +71,12 @@ double arith_exp(double x)
 
 /* ln x = k ln 2 + ln(1 + f) with 1 + f in sqrt(1/2) .. sqrt(2).  With s = f / (2 + f) the series is ln(1 + f) = 2 s
  * + s R, R = 2/3 s^2 + 2/5 s^4 + ...; written as f - (f^2/2 - s (f^2/2 + R)) it keeps the bits of f. */
+static const double log_series[] = {
+	2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23,
+};
+
 double arith_log(double x)
 {
-	static const double c[] = {
-		2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23,
-	};
 	int k = 0;
 
 	if (x != x || x == INFINITY)
@@ -94,9 +95,62 @@ double arith_log(double x)
 		k++;
 	}
 	double f = m - 1, s = f / (2 + f), z = s * s;
-	double half = 0.5 * f * f, r = z * series(c, COUNT(c), z);
+	double half = 0.5 * f * f, r = z * series(log_series, COUNT(log_series), z);
 
 	return k * LN2_HIGH - ((half - (s * (half + r) + k * LN2_LOW)) - f);
+}
+
+enum { LOGS = 8 };
+
+/* Of positive, normal numbers; without a branch, so that compilers use vectors. The exponent is a double at once. */
+static inline __attribute__((always_inline)) void logs_of(const double *x, double *y)
+{
+	double k[LOGS], m[LOGS], f[LOGS], z[LOGS], sum[LOGS];
+
+	for (int i = 0; i < LOGS; i++)
+		k[i] = from_bits(to_bits(x[i]) >> 52 | (uint64_t)0x433 << 52) - (0x1p52 + 1023);
+	for (int i = 0; i < LOGS; i++)
+		m[i] = from_bits((to_bits(x[i]) & 0xfffffffffffff) | (uint64_t)1023 << 52);
+	for (int i = 0; i < LOGS; i++) {
+		k[i] = m[i] > SQRT2 ? k[i] + 1 : k[i];
+		f[i] = (m[i] > SQRT2 ? m[i] * 0.5 : m[i]) - 1;
+		m[i] = f[i] / (2 + f[i]);
+		z[i] = m[i] * m[i];
+		sum[i] = log_series[COUNT(log_series) - 1];
+	}
+	for (int c = COUNT(log_series) - 2; c >= 0; c--)
+		for (int i = 0; i < LOGS; i++)
+			sum[i] = sum[i] * z[i] + log_series[c];
+	for (int i = 0; i < LOGS; i++) {
+		double half = 0.5 * f[i] * f[i], r = z[i] * sum[i];
+		y[i] = k[i] * LN2_HIGH - ((half - (m[i] * (half + r) + k[i] * LN2_LOW)) - f[i]);
+	}
+}
+
+#if defined __x86_64__ && !defined __NVPTX__
+__attribute__((target("avx2"))) static void logs_avx2(const double *x, double *y) { logs_of(x, y); }
+__attribute__((target("avx512f"))) static void logs_avx512(const double *x, double *y) { logs_of(x, y); }
+#endif
+static void logs_any(const double *x, double *y) { logs_of(x, y); }
+
+void arith_logs(const double *x, size_t n, double *y)
+{
+	void (*of)(const double *, double *) = logs_any;
+
+#if defined __x86_64__ && !defined __NVPTX__
+	of = __builtin_cpu_supports("avx512f") ? logs_avx512 : __builtin_cpu_supports("avx2") ? logs_avx2 : logs_any;
+#endif
+	for (; n >= LOGS; n -= LOGS, x += LOGS, y += LOGS) {
+		bool normal = true;
+		for (int i = 0; i < LOGS; i++)
+			normal &= x[i] >= 0x1p-1022 && x[i] < INFINITY;
+		if (normal)
+			of(x, y);
+		for (int i = 0; !normal && i < LOGS; i++)
+			y[i] = arith_log(x[i]);
+	}
+	for (size_t i = 0; i < n; i++)
+		y[i] = arith_log(x[i]);
 }
 
 /* Near zero Lambert's fraction tanh x = x / (1 + u), u = x^2 / (3 + x^2 / (5 + ...)), which loses no small x; from 1

@@ -272,6 +272,7 @@ void jw_flag(JsonWriter *j, const char *key, bool flag);
 
 double arith_exp(double x);
 double arith_log(double x);
+void arith_logs(const double *x, size_t n, double *y); /* many, with the same bits; y may be x */
 double arith_tanh(double x);
 double arith_cospi(double x); /* cos(pi x) */
 

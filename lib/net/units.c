@@ -130,6 +130,32 @@ static double cross_value(double out, double target)
 	return out == target || sum < 0 ? 0 : sum; /* rounding may fall below zero; NaN stays */
 }
 
+/* Logarithms of many outputs at once; padded to blocks of eight with ones. */
+void cross_values(const double *out, const float *target, uint32_t count, double *value)
+{
+	enum { BLOCK = 32 };
+	double ratio[2 * BLOCK + 8];
+
+	for (uint32_t i = 0; i < count; i += BLOCK) {
+		uint32_t some = min_u32(count - i, BLOCK), n = 0;
+		for (uint32_t j = i; j < i + some; j++) {
+			double t = (double)target[j], o = off_both(out[j]);
+			ratio[n] = t / o; /* overwritten by the next if it does not count: no branch */
+			n += t > 0;
+			ratio[n] = (1 - t) / (1 - o);
+			n += 1 - t > 0;
+		}
+		for (uint32_t k = n; k % 8; k++)
+			ratio[k] = 1;
+		arith_logs(ratio, round_up(n, 8), ratio);
+		n = 0;
+		for (uint32_t j = i; j < i + some; j++) {
+			double t = (double)target[j], a = t > 0 ? t * ratio[n++] : 0, b = 1 - t > 0 ? (1 - t) * ratio[n++] : 0;
+			value[j] = out[j] == t || a + b < 0 ? 0 : a + b;
+		}
+	}
+}
+
 static double cross_slope(double out, double target)
 {
 	double o = off_both(out);

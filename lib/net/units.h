@@ -65,6 +65,8 @@ typedef struct Logs {
 	double out, rest;
 } Logs;
 void group_logs(int fn, uint32_t count, const double *net, const double *out, Logs *logs);
+/* value[i] is the cross-entropy of out[i]: the bits are those of ErrorFn.value. Targets may be NaN, as is the value. */
+void cross_values(const double *out, const float *target, uint32_t count, double *value);
 /* The error of a softmax group: net[i * step] are its net inputs, y[i * y_step] targets, NaN if there is none. */
 double softmax_row_error(int error, const float *net, size_t step, const float *y, size_t y_step, uint32_t count);
 

@@ -179,6 +179,15 @@ typedef struct SimulatorHooks {                  /* a simulated machine */
 	bool faults;                                 /* option fault can inject faults */
 } SimulatorHooks;
 
+/* Damaged copies of a network. Units that are removed send 0, and count as 0 where they are outputs. */
+typedef struct Damages {
+	uint32_t count;         /* networks */
+	const uint8_t *removed; /* [count][units] which units are; none of them is an input */
+	uint64_t links;         /* of a single network: so many weights are others */
+	const uint64_t *link;   /* [links] */
+	const double *weight;   /* [links] */
+} Damages;
+
 /* What evaluate gives besides outputs and the tally of all cases. */
 typedef struct WatchHooks {
 	/* From now on `out` of evaluate takes the activations of these units, none of them an input, at this tick of each
@@ -187,6 +196,10 @@ typedef struct WatchHooks {
 	void (*units)(Program *p, Span units, uint32_t tick);
 	/* * From now on evaluate also adds the tally of each case to tally[case]; NULL: no longer. */
 	void (*cases)(Program *p, Tally *tally);
+	/* * Evaluates all cases by damaged copies of the network: adds to tally[network][case] or, where out is not NULL,
+	 * sets out[network][case][output]. Bits are those of evaluate with such weights. False: not supported here;
+	 * nothing was done. */
+	bool (*damaged)(Ctx *cx, Program *p, const Damages *d, Tally *tally, double *out);
 } WatchHooks;
 
 /* A machine that can train: a folder in target/ with this one const struct, and a line in api/targets.c.  Hooks marked

@@ -441,7 +441,13 @@ static const GuardHooks guard_hooks = {
 
 static const RestartHooks restart_hooks = { .run = cpu_restarts };
 
-static const WatchHooks cpu_watches = { cpu_watch, cpu_watch_cases };
+static bool cpu_damaged(Ctx *cx, Program *p, const Damages *d, Tally *tally, double *out)
+{
+	flush_case(p);
+	return damaged_run(cx, p, d, tally, out);
+}
+
+static const WatchHooks cpu_watches = { cpu_watch, cpu_watch_cases, cpu_damaged };
 
 const Target target_cpu = {
 	.name = "cpu",

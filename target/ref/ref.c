@@ -720,7 +720,7 @@ static void ref_attach(Program *p, Monitor *w)
 
 static const GuardHooks guard_hooks = { .regions = ref_regions, .attach = ref_attach };
 
-static const WatchHooks ref_watches = { ref_watch, ref_watch_cases };
+static const WatchHooks ref_watches = { .units = ref_watch, .cases = ref_watch_cases };
 
 const Target target_ref = {
 	.name = "ref",

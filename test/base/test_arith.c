@@ -56,6 +56,22 @@ static void test_log(void **state)
 	assert_true(ulps(arith_log(0x1p-1074), logl(0x1p-1074L)) < 1.5);
 }
 
+/* Blocks of eight, those with anything else than normal numbers, and the rest. */
+static void test_logs(void **state)
+{
+	enum { COUNT_LOGS = 1003 };
+	static const double odd[] = { 0, -0.0, -1, INFINITY, -INFINITY, NAN, 0x1p-1074, 0x1p-1022, 1.7976931348623157e308 };
+	static double x[COUNT_LOGS], y[COUNT_LOGS];
+	(void)state;
+	for (int i = 0; i < COUNT_LOGS; i++)
+		x[i] = i % 37 == 5 ? odd[i / 37 % 9] : ldexp(1 + i / 997.0, i * 7 % 2000 - 1000);
+	arith_logs(x, COUNT_LOGS, y);
+	for (int i = 0; i < COUNT_LOGS; i++) {
+		double one = arith_log(x[i]);
+		assert_true(isnan(one) ? isnan(y[i]) : y[i] == one);
+	}
+}
+
 static void test_tanh(void **state)
 {
 	(void)state;
@@ -353,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exp),
 		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_logs),
 		cmocka_unit_test(test_tanh),
 		cmocka_unit_test(test_cospi),
 		cmocka_unit_test(test_unit_functions),

@@ -285,6 +285,8 @@ typedef struct Kern {
 	void (*links)(const Links *l);
 	void (*links_gradient)(const LinkGradient *l);
 	void (*units)(const Rows *r, int fn, const float *net, float *out); /* out may be net */
+	/* act[m] becomes act[m] times row which[m] of mask, whose rows are as long; where which is NULL, row 0. */
+	void (*mask)(const Rows *r, const float *mask, const uint32_t *which, float *act);
 	/* err becomes err * (slope + offset); net is read for gaussian only. */
 	void (*deltas)(const Rows *r, int fn, float offset, const float *net, const float *out, float *err);
 	void (*errors)(const Errors *e);

@@ -90,8 +90,7 @@ static uint32_t take_sequences(const Program *p, Chunk *c, const Batch *b, uint6
 	return rows;
 }
 
-/* Takes examples from i on, at most `most` rows of them; returns the rows. */
-static uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end, uint32_t most)
+uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end, uint32_t most)
 {
 	bool single = !p->net->timed && !p->bound->data->seq;
 	uint32_t rows = single ? take_cases(&s->chunk, b, i, end, most) : take_sequences(p, &s->chunk, b, i, end, most);
@@ -112,8 +111,7 @@ static void prefetch_chunk(const Program *p, const Batch *b, uint64_t i, uint64_
 		cases_prefetch(p->bound->data, b->example ? b->example + i + first : NULL, b->first + i + first, last - first);
 }
 
-/* Rows of examples first .. end - 1 by time step. */
-static void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
+void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
 {
 	uint32_t *at = c->step_at, steps = 0;
 

@@ -60,10 +60,7 @@ static bool inputs_in_place(const Program *p, const Chunk *c, uint32_t rows)
 	return true;
 }
 
-static bool targets_in_place(const Data *d)
-{
-	return d->y_type == T_F32 && !d->mask && (uintptr_t)d->y % sizeof(float) == 0;
-}
+bool targets_in_place(const Data *d) { return d->y_type == T_F32 && !d->mask && (uintptr_t)d->y % sizeof(float) == 0; }
 
 void chunk_locate(const Program *p, Space *s, uint32_t rows)
 {

@@ -17,7 +17,8 @@ typedef struct Lower {
 	List *list;
 	uint32_t capacity;
 	int kind;
-	bool fused; /* outputs, errors and scores are one step */
+	bool fused;      /* outputs, errors and scores are one step */
+	bool first_sums; /* sums go to ROW_DELTA, where ticks begin with them */
 } Lower;
 
 /* ---- the list ---- */
@@ -113,6 +114,32 @@ static bool keeps_net(const Lower *m, const Part *t) { return part_keeps_net(t, 
 
 static int net_buffer(const Lower *m, const Part *t) { return keeps_net(m, t) ? ROW_NET : ROW_ACT; }
 
+static int sum_buffer(const Lower *m, const Part *t) { return m->first_sums ? ROW_DELTA : net_buffer(m, t); }
+
+static bool is_damaged(const Lower *m) { return m->kind == LOWER_DAMAGED || m->kind == LOWER_ROLLED; }
+
+/* The group whose units a context holds, as they were in the step before. */
+static const Group *copied_group(const Net *net, int32_t context)
+{
+	for (uint32_t i = 0; i < net->copies; i++)
+		if (net->copy[i].to_group == context)
+			return &net->group[net->copy[i].from_group];
+	return NULL;
+}
+
+/* Where a step of alternating ticks reads its sources. */
+static void roll_source(const Lower *m, const Part *from, Step *st)
+{
+	if (from->role != ROLE_CONTEXT) {
+		st->constant = from->phase == PHASE_BEFORE;
+		return;
+	}
+	const Group *to = &m->p->net->group[from->group], *g = copied_group(m->p->net, from->group);
+	st->before = true;
+	st->zero = to->start == 0;
+	st->a_before = m->l->col_of[g->first + (from->first - to->first)] + (st->a_col - from->col);
+}
+
 /* start NULL: sums continue those in c. */
 static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *start, bool sigmoid)
 {
@@ -126,7 +153,7 @@ static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *
 		st->links = &panel->list->forward;
 	} else if (reads_index(m->p, m->b, panel)) {
 		uint32_t low = from->input + panel->source - from->col;
-		st = add_rows(m, run_index, t, ROW_ACT, net_buffer(m, t));
+		st = add_rows(m, run_index, t, ROW_ACT, sum_buffer(m, t));
 		st->lists = (Lists){ .cols = panel->targets,
 			                 .low = low,
 			                 .high = low + panel->sources,
@@ -137,7 +164,7 @@ static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *
 			                 .c_row = cols,
 			                 .sigmoid = sigmoid };
 	} else {
-		st = add_rows(m, m->p->half ? run_product_bf16 : run_product, t, ROW_ACT, net_buffer(m, t));
+		st = add_rows(m, m->p->half ? run_product_bf16 : run_product, t, ROW_ACT, sum_buffer(m, t));
 		st->a_col = panel->source;
 		st->from_data = from_inputs(m->l, panel);
 		st->product = (Product){ .cols = panel->targets,
@@ -150,6 +177,8 @@ static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *
 			                     .start_row = start ? 0 : cols,
 			                     .c_row = cols,
 			                     .far = st->from_data };
+		if (m->kind == LOWER_ROLLED)
+			roll_source(m, from, st);
 	}
 	st->panel = panel;
 }
@@ -166,7 +195,7 @@ static bool add_sums(Lower *m, const Part *t, uint32_t first, uint32_t end)
 		start = NULL;
 		k = first;
 	} else if (k == end) { /* nothing but where they start */
-		Step *st = add_rows(m, run_product, t, net_buffer(m, t), net_buffer(m, t));
+		Step *st = add_rows(m, run_product, t, sum_buffer(m, t), sum_buffer(m, t));
 		st->product =
 			(Product){ .cols = t->count, .a_row = m->l->cols, .b = m->p->zero, .start = start, .c_row = m->l->cols };
 	}
@@ -175,6 +204,7 @@ static bool add_sums(Lower *m, const Part *t, uint32_t first, uint32_t end)
 		sigmoid = m->kind != LOWER_ONLINE && !panel->list && reads_index(m->p, m->b, panel) &&
 		          k + 1 == t->in + t->ins && t->fn == FN_SIGMOID && !keeps_net(m, t);
 		add_panel(m, t, panel, start, sigmoid);
+		m->list->step[m->list->steps - 1].held = m->kind == LOWER_ROLLED && k == first && first > t->in;
 	}
 	return sigmoid;
 }
@@ -201,6 +231,8 @@ static void add_part(Lower *m, const Part *t)
 		add_rows(m, run_units, t, net_buffer(m, t), t->integrate == INTEGRATE_OUTPUT ? ROW_NET : ROW_ACT);
 	if (t->integrate == INTEGRATE_OUTPUT)
 		add_integrate(m, t, ROW_ACT, m->p->net->group[t->group].start);
+	if (is_damaged(m))
+		add_rows(m, run_mask, t, ROW_ACT, ROW_ACT);
 	if (t->one)
 		add_rows(m, run_one, t, ROW_ACT, ROW_ACT);
 }
@@ -238,6 +270,54 @@ static void add_spread(Lower *m)
 	}
 }
 
+/* Contexts, as they are read in a step. */
+static void add_contexts(Lower *m)
+{
+	if (m->kind != LOWER_ROLLED)
+		add(m, run_contexts, NULL);
+	for (uint32_t i = 0; is_damaged(m) && i < m->l->parts; i++)
+		if (m->l->part[i].role == ROLE_CONTEXT) {
+			if (m->kind == LOWER_ROLLED)
+				add_rows(m, run_starts, &m->l->part[i], ROW_ACT, ROW_ACT);
+			add_rows(m, run_mask, &m->l->part[i], ROW_ACT, ROW_ACT);
+		}
+}
+
+/* Every case has the same ticks, of which only the last counts; contexts are columns of the step before; and lists of
+ * links, which read any column, would need them all in both blocks. */
+bool can_roll(const Program *p, const Bound *b)
+{
+	const Net *net = p->net;
+
+	if (!net->settles || p->half || p->layout->has_links || b->data->ticks || b->longest != b->ticks.each ||
+	    b->ticks.targets_from + 1 != b->ticks.each || !ticks_constant(&b->ticks, b->data))
+		return false;
+	for (uint32_t i = 0; i < net->copies; i++) {
+		const Group *from = &net->group[net->copy[i].from_group];
+		if (from->role == ROLE_CONTEXT || from->role == ROLE_INPUT || !group_contiguous(p->layout, from))
+			return false;
+		for (uint32_t k = 0; k < p->layout->parts; k++)
+			if (p->layout->part[k].group == net->copy[i].from_group && p->layout->part[k].phase != PHASE_STEPPED)
+				return false;
+	}
+	return true;
+}
+
+static void lower_rolled(Lower *m)
+{
+	stage(m, "forward", EACH_ROW);
+	add(m, run_load, NULL);
+	add_phase(m, PHASE_BEFORE);
+	m->first_sums = true;
+	add_first_sums(m);
+	m->first_sums = false;
+	stage(m, "forward", EACH_TICK);
+	add_contexts(m);
+	add_phase(m, PHASE_STEPPED);
+	stage(m, "forward", EACH_ROW);
+	add_phase(m, PHASE_AFTER);
+}
+
 static void lower_forward(Lower *m)
 {
 	/* bf16 rounds inputs by rows */
@@ -256,7 +336,7 @@ static void lower_forward(Lower *m)
 		add_spread(m);
 	}
 	stage(m, "forward", EACH_TIME);
-	add(m, run_contexts, NULL);
+	add_contexts(m);
 	add_phase(m, PHASE_STEPPED);
 	stage(m, "forward", EACH_ROW);
 	add_phase(m, PHASE_AFTER);
@@ -295,7 +375,7 @@ static bool fuses_outputs(const Lower *m)
 /* Errors of a part become deltas at once where no others are added to them. */
 static void add_errors(Lower *m, const Part *t)
 {
-	int to = m->kind == LOWER_TEST ? ROW_NONE : t->own_error ? ROW_ERROR : ROW_DELTA;
+	int to = m->kind == LOWER_TEST || is_damaged(m) ? ROW_NONE : t->own_error ? ROW_ERROR : ROW_DELTA;
 	Step *st = add_rows(m, m->fused ? run_outcomes : run_errors, t, ROW_ACT, to);
 
 	st->errors = (Errors){ .of = { .cols = t->count, .row = m->l->cols },
@@ -312,7 +392,7 @@ static void lower_scores(Lower *m)
 
 	if (!m->b->data->targets)
 		return;
-	stage(m, "score", m->b->ticks.targets_from ? EACH_TARGET : EACH_ROW);
+	stage(m, "score", m->b->ticks.targets_from && m->kind != LOWER_ROLLED ? EACH_TARGET : EACH_ROW);
 	if (l->outputs > 1)
 		add(m, run_gather, NULL);
 	for (uint32_t k = 0; k < l->parts; k++)
@@ -482,10 +562,13 @@ List lower(Arena *a, const Program *p, const Bound *b, int kind)
 	Lower m = { .p = p, .b = b, .l = p->layout, .list = &list, .capacity = capacity, .kind = kind };
 
 	m.fused = fuses_outputs(&m);
-	lower_forward(&m);
+	if (kind == LOWER_ROLLED)
+		lower_rolled(&m);
+	else
+		lower_forward(&m);
 	lower_scores(&m);
 	list.backward = list.gradient = list.stages;
-	if (kind != LOWER_TEST) {
+	if (kind != LOWER_TEST && !is_damaged(&m)) {
 		lower_backward(&m);
 		lower_gradient(&m);
 	}

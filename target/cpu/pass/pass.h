@@ -57,14 +57,15 @@ typedef struct TickRow { /* of a settling network */
 
 /* The cases in the rows, and where their inputs and targets are. */
 typedef struct Chunk {
-	uint64_t *cases;   /* [capacity] case of the data in each row */
-	TickRow *tick;     /* [capacity] NULL: the network does not settle */
-	uint32_t *begin;   /* [capacity + 1] first rows of examples */
-	uint32_t *step;    /* [capacity] rows by time step: first cases of all sequences, second cases, ... */
-	uint32_t *step_at; /* [capacity + 1] where each time step begins there */
-	uint32_t *case_at; /* [capacity] NULL likewise; rows that are first ticks of cases */
-	uint32_t capacity; /* up to here constant */
-	uint32_t cases_at; /* how many these are */
+	uint64_t *cases;           /* [capacity] case of the data in each row */
+	TickRow *tick;             /* [capacity] NULL: the network does not settle */
+	uint32_t *begin;           /* [capacity + 1] first rows of examples */
+	uint32_t *step;            /* [capacity] rows by time step: first cases of all sequences, second cases, ... */
+	uint32_t *step_at;         /* [capacity + 1] where each time step begins there */
+	uint32_t *case_at;         /* [capacity] NULL likewise; rows that are first ticks of cases */
+	uint32_t capacity;         /* up to here constant */
+	uint32_t cases_at;         /* how many these are */
+	const struct Masks *masks; /* NULL: no unit is removed */
 	uint32_t examples, steps;
 	bool contiguous;           /* in the data */
 	const float *inputs;       /* NULL: copied to ROW_ACT; else in the data, of row 0 if contiguous, else of case 0 */
@@ -104,6 +105,13 @@ typedef struct Space {
 	uint64_t checksum; /* and its part of the checksum of the sum that was used */
 } Space;
 
+/* Units that are removed, by networks, of which rows may be copies. */
+typedef struct Masks {
+	uint32_t *network; /* [rows] */
+	float *factor;     /* [networks][cols] 0: removed; else 1 */
+	bool *part;        /* [parts] units of it are removed in some network */
+} Masks;
+
 /* ---- the list of steps -------------------------------------------------------------------------- */
 
 /* All that a step is given at run time. */
@@ -111,6 +119,7 @@ typedef struct Slice {
 	uint32_t first, rows;
 	const uint32_t *at;       /* NULL, or the numbers of the rows; first is 0 then */
 	uint32_t time;            /* of the rows in their sequences, where there are time steps */
+	uint32_t pair;            /* 0, or ticks alternate between two blocks of so many rows each */
 	uint32_t thread, threads; /* gradient: thread i of n computes its share of the weights, */
 	bool fresh;               /* sets the sum, or else adds to it */
 	float *sum;
@@ -125,7 +134,11 @@ struct Step {
 	uint8_t a, c;          /* ROW_... that a kernel reads and writes, */
 	uint32_t a_col, c_col; /* and from which column on */
 	bool from_data;        /* a: inputs, which may be read from the data */
-	union {                /* arguments; pointers into rows are filled in at run time */
+	/* where ticks alternate between blocks of rows: sums begin with those in ROW_DELTA of block 0; a is that of
+	 * block 0, or of the tick before, there in column a_before, and zero in the first tick */
+	bool held, constant, before, zero;
+	uint32_t a_before;
+	union { /* arguments; pointers into rows are filled in at run time */
 		Product product;
 		Lists lists;
 		const LinkSums *links;
@@ -142,8 +155,9 @@ struct Step {
 };
 
 /* Steps of a stage run one after the other for all rows, or for each time step in order, or in reverse. Of settling
- * networks, for the first ticks of cases alone, or for the ticks of a case that have targets, case by case. */
-enum { EACH_ROW, EACH_TIME, EACH_TIME_BACK, EACH_CASE, EACH_TARGET };
+ * networks, for the first ticks of cases alone, or for the ticks of a case that have targets, case by case; or for each
+ * tick of all cases, whose rows alternate between two blocks: no tick but the last one is kept. */
+enum { EACH_ROW, EACH_TIME, EACH_TIME_BACK, EACH_CASE, EACH_TARGET, EACH_TICK };
 typedef struct Stage {
 	const char *name;
 	int each;
@@ -175,9 +189,10 @@ typedef struct Bound {
 	uint64_t longest;          /* cases of its longest example */
 	uint32_t chunk, team_rows; /* rows that a thread takes at a time, and a team, in the rows of space 0 */
 	List learn, test, online;
-	struct TinyRun *tiny;     /* NULL: the network is not small enough, or the data */
-	struct ByInput *by_input; /* NULL: index lists are used by case only */
-	struct KeptHalves *kept;  /* NULL: rounded inputs are not kept */
+	struct TinyRun *tiny;       /* NULL: the network is not small enough, or the data */
+	struct ByInput *by_input;   /* NULL: index lists are used by case only */
+	struct KeptHalves *kept;    /* NULL: rounded inputs are not kept */
+	struct DamagedRun *damaged; /* NULL: no damaged copy was evaluated yet */
 } Bound;
 enum { BOUND_NOW, BOUND_BEFORE, BOUNDS };
 
@@ -228,12 +243,14 @@ void weights_clear(Program *p, int which);         /* 0 weights and their copies
 void weights_drop(Ctx *cx, const Program *p, int which);
 void copies_drop(Ctx *cx, const Program *p); /* and the pending sum */
 uint32_t longest_row(const Layout *l);
-void space_take(Ctx *cx, Program *p, Bound *b); /* for the data of b; sets longest, chunk, team_rows */
-uint64_t rows_mend(Program *p);                 /* constants set right, of GuardHooks.tables */
+void space_take(Ctx *cx, Program *p, Bound *b);      /* for the data of b; sets longest, chunk, team_rows */
+void space_grow(Ctx *cx, Program *p, uint32_t rows); /* of thread 0: for so many rows at least */
+uint64_t rows_mend(Program *p);                      /* constants set right, of GuardHooks.tables */
 
 /* ---- lower.c: the list of steps ----------------------------------------------------------------- */
 
-enum { LOWER_TEST, LOWER_LEARN, LOWER_ONLINE }; /* online: nothing is fused yet */
+/* online: nothing is fused yet; damaged: a test with masks; rolled: the same, without keeping ticks */
+enum { LOWER_TEST, LOWER_LEARN, LOWER_ONLINE, LOWER_DAMAGED, LOWER_ROLLED };
 List lower(Arena *a, const Program *p, const Bound *b, int kind);
 /* Weights in the form that a pass needs. transposed: it is the other one, and the kernel transposes it. */
 typedef struct Form {
@@ -244,6 +261,7 @@ typedef struct Form {
 Form form_by_source(const Program *p, const Panel *panel);
 Form form_by_target(const Program *p, const Panel *panel);
 bool reads_index(const Program *p, const Bound *b, const Panel *panel); /* from index lists, not from rows */
+bool can_roll(const Program *p, const Bound *b);                        /* is LOWER_ROLLED possible? */
 
 /* ---- print.c ------------------------------------------------------------------------------------ */
 
@@ -256,6 +274,7 @@ void case_prefetch(const Data *d, uint64_t i);
 /* the first cases of those that come next: example[0] ... or first ...; products prefetch the others */
 void cases_prefetch(const Data *d, const uint64_t *example, uint64_t first, uint64_t count);
 void chunk_locate(const Program *p, Space *s, uint32_t rows); /* what can be read in place; by chunk->cases */
+bool targets_in_place(const Data *d);
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets);
 void row_load(const Program *p, Space *s, bool in_place, bool targets); /* the case of row 0, located and loaded */
 
@@ -263,7 +282,8 @@ void row_load(const Program *p, Space *s, bool in_place, bool targets); /* the c
 
 StepFn run_load, run_product, run_product_bf16, run_back_bf16, run_index, run_links, run_links_back, run_units, run_one,
 	run_contexts, run_gather, run_errors, run_scores, run_outcomes, run_codes, run_zero, run_copy_error, run_carry,
-	run_spread, run_integrate, run_integrate_back, run_deltas, run_add_error;
+	run_spread, run_integrate, run_integrate_back, run_deltas, run_add_error, run_mask, run_starts;
+bool group_contiguous(const Layout *l, const Group *g); /* are its columns adjacent? */
 void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uint32_t end, const Slice *r);
 float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint32_t col);
 /* of the targets of row `first`; *at: NULL, or the cases of the rows, and the result is that of case 0 */
@@ -305,6 +325,13 @@ Status batch_share(Program *p, const Batch *b, uint32_t first, uint32_t last, bo
 uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt,
                          int *core); /* as GuardHooks.recompute */
 Status batch_test(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t);
+/* Takes examples of the batch from i on, at most `most` rows of them, or one; returns the rows. */
+uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end, uint32_t most);
+void make_time_steps(Chunk *c, uint32_t first, uint32_t end); /* rows of these examples by time step */
+
+/* ---- damaged.c ---------------------------------------------------------------------------------- */
+
+bool damaged_run(Ctx *cx, Program *p, const Damages *d, Tally *tally, double *out); /* as WatchHooks.damaged */
 
 /* ---- update.c ----------------------------------------------------------------------------------- */
 

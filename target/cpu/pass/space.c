@@ -221,6 +221,20 @@ static uint64_t team_rows(const Program *p, uint64_t rows, uint64_t all)
 /* Of some part. The error function may be another from one binding to the next. */
 static bool nets_kept(const Program *p) { return p->layout->nets || p->opt->error != ERR_SQUARED; }
 
+void space_grow(Ctx *cx, Program *p, uint32_t rows)
+{
+	Space *s = &p->space[0];
+
+	if (s->chunk.capacity < rows)
+		chunk_take(cx, p, s, rows);
+	if (s->rows.capacity < rows) {
+		rows_take(cx, p, s, rows);
+		if (nets_kept(p))
+			s->rows.row[ROW_NET] = floats_take(&cx->keep, (size_t)rows * p->layout->cols + LANES);
+		rows_touch(p, 0);
+	}
+}
+
 void space_take(Ctx *cx, Program *p, Bound *b)
 {
 	uint64_t examples = run_examples(p->net, b->data), longest = 0, first, count;

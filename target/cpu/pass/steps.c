@@ -14,6 +14,12 @@ float *row_at(const Program *p, const Space *s, int buffer, const Slice *r, uint
 
 static uint32_t row_number(const Slice *r, uint32_t m) { return r->at ? r->at[m] : r->first + m; }
 
+/* Of the step before this row. */
+static uint32_t row_before(const Slice *r, uint32_t row)
+{
+	return !r->pair ? row - 1 : r->first ? row - r->pair : row + r->pair;
+}
+
 /* Bytes of a part in a row, with its padding: that has no meaning, but goes through sums, whose checksums include
  * it. */
 static size_t part_bytes(const Part *t) { return round_up(t->count, LANES) * sizeof(float); }
@@ -31,6 +37,18 @@ void run_load(const Program *p, Space *s, const Step *st, const Slice *r)
 
 /* ---- sums ---- */
 
+static void product_rolled(const Program *p, const Space *s, const Step *st, const Slice *r, Product *q)
+{
+	if (st->held)
+		q->start = s->rows.row[ROW_DELTA] + st->c_col;
+	if (st->constant)
+		q->a = s->rows.row[st->a] + st->a_col;
+	if (st->before && r->time)
+		q->a = s->rows.row[st->a] + (size_t)(r->first ? 0 : r->pair) * p->layout->cols + st->a_before;
+	else if (st->before && st->zero)
+		q->depth = 0;
+}
+
 static Product product_of(const Program *p, const Space *s, const Step *st, const Slice *r)
 {
 	const Chunk *c = &s->chunk;
@@ -42,7 +60,9 @@ static Product product_of(const Program *p, const Space *s, const Step *st, cons
 	q.a = row_at(p, s, st->a, r, st->a_col);
 	if (!q.start)
 		q.start = q.c;
-	if (st->from_data && c->inputs) {
+	if (r->pair)
+		product_rolled(p, s, st, r, &q);
+	else if (st->from_data && c->inputs) {
 		q.a_row = p->bound->data->inputs;
 		q.a = c->inputs + st->a_col - p->layout->part[st->panel->from].col + (c->contiguous ? r->first * q.a_row : 0);
 		q.a_at = c->contiguous ? NULL : c->cases + r->first;
@@ -77,12 +97,13 @@ void run_index(const Program *p, Space *s, const Step *st, const Slice *r)
 
 	l.rows = r->rows;
 	l.at = r->at;
-	l.index = s->rows.index + r->first;
-	l.value = p->bound->data->x_values ? s->rows.values + r->first : NULL;
-	l.count = s->rows.lengths + r->first;
+	uint32_t first = r->pair ? 0 : r->first;
+	l.index = s->rows.index + first;
+	l.value = p->bound->data->x_values ? s->rows.values + first : NULL;
+	l.count = s->rows.lengths + first;
 	l.c = row_at(p, s, st->c, r, st->c_col);
 	if (!l.start)
-		l.start = l.c;
+		l.start = r->pair && st->held ? s->rows.row[ROW_DELTA] + st->c_col : l.c;
 	p->kern->lists_forward(&l);
 }
 
@@ -116,7 +137,7 @@ void run_one(const Program *p, Space *s, const Step *st, const Slice *r)
 		s->rows.row[ROW_ACT][row_number(r, m) * (size_t)p->layout->cols + st->c_col + st->part->count] = 1;
 }
 
-static bool is_contiguous(const Layout *l, const Group *g)
+bool group_contiguous(const Layout *l, const Group *g)
 {
 	return l->col_of[g->first + g->size - 1] - l->col_of[g->first] == g->size - 1;
 }
@@ -130,7 +151,7 @@ void run_contexts(const Program *p, Space *s, const Step *st, const Slice *r)
 	(void)st;
 	for (uint32_t k = 0; k < p->net->copies; k++) {
 		const Group *to = &p->net->group[p->net->copy[k].to_group], *from = &p->net->group[p->net->copy[k].from_group];
-		bool together = !first && is_contiguous(l, to) && is_contiguous(l, from);
+		bool together = !first && group_contiguous(l, to) && group_contiguous(l, from);
 		size_t into = l->col_of[to->first], last = l->col_of[from->first];
 		for (uint32_t m = 0; m < r->rows; m++) {
 			float *act = s->rows.row[ROW_ACT] + (size_t)r->at[m] * l->cols;
@@ -140,6 +161,38 @@ void run_contexts(const Program *p, Space *s, const Step *st, const Slice *r)
 				act[l->col_of[to->first + j]] = first ? to->start : (act - l->cols)[l->col_of[from->first + j]];
 		}
 	}
+}
+
+/* Where ticks alternate between blocks, sums read contexts in the block of the tick before; but in the first tick. */
+void run_starts(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	const Group *g = &p->net->group[st->part->group];
+
+	for (uint32_t m = 0; !r->time && g->start != 0 && m < r->rows; m++) {
+		float *act = s->rows.row[ROW_ACT] + row_number(r, m) * (size_t)p->layout->cols + st->part->col;
+		for (uint32_t j = 0; j < st->part->count; j++)
+			act[j] = g->start;
+	}
+}
+
+/* Units that are removed send 0. Where ticks alternate, contexts are read in the first one only. */
+void run_mask(const Program *p, Space *s, const Step *st, const Slice *r)
+{
+	const Masks *masks = s->chunk.masks;
+	Rows rows = rows_of(p, r, st->part->count);
+
+	if (!masks->part[st->part - p->layout->part] || (st->part->role == ROLE_CONTEXT && r->pair && r->time))
+		return;
+	if (!r->at) {
+		p->kern->mask(&rows, masks->factor + st->c_col, masks->network + (r->pair ? 0 : r->first),
+		              row_at(p, s, st->c, r, st->c_col));
+		return;
+	}
+	rows.rows = 1;
+	rows.at = NULL;
+	for (uint32_t m = 0; m < r->rows; m++)
+		p->kern->mask(&rows, masks->factor + st->c_col, &masks->network[r->at[m]],
+		              s->rows.row[st->c] + (size_t)r->at[m] * p->layout->cols + st->c_col);
 }
 
 /* What does not change from tick to tick is computed for the first one of a case. */
@@ -160,9 +213,10 @@ void run_integrate(const Program *p, Space *s, const Step *st, const Slice *r)
 	float *out = s->rows.row[st->c] + st->c_col, dt = st->dt;
 
 	for (uint32_t m = 0; m < r->rows; m++) {
-		size_t at = row_number(r, m) * (size_t)p->layout->cols;
+		uint32_t row = row_number(r, m);
+		size_t at = row * (size_t)p->layout->cols, before = r->time ? row_before(r, row) * (size_t)p->layout->cols : at;
 		for (uint32_t j = 0; j < st->part->count; j++) {
-			float last = r->time ? out[at - p->layout->cols + j] : st->start;
+			float last = r->time ? out[before + j] : st->start;
 			out[at + j] = last + dt * (in[at + j] - last);
 		}
 	}
@@ -428,6 +482,18 @@ static void steps_of_targets(const Program *p, Space *s, const Step *first, cons
 	}
 }
 
+/* The last tick is that of block 0. */
+static void steps_of_ticks(const Program *p, Space *s, const Step *first, const Step *last, const Slice *r)
+{
+	uint32_t ticks = p->bound->ticks.each, n = r->rows;
+
+	for (uint32_t t = 0; t < ticks; t++) {
+		Slice now = { .first = (ticks - 1 - t) % 2 * n, .rows = n, .time = t, .pair = n };
+		for (const Step *st = first; st < last; st++)
+			st->run(p, s, st, &now);
+	}
+}
+
 void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uint32_t end, const Slice *r)
 {
 	const Chunk *c = &s->chunk;
@@ -443,6 +509,8 @@ void steps_run(const Program *p, Space *s, const List *list, uint32_t stage, uin
 				st->run(p, s, st, &(Slice){ .rows = c->cases_at, .at = c->case_at });
 		if (g->each == EACH_TARGET)
 			steps_of_targets(p, s, first, last, r);
+		if (g->each == EACH_TICK)
+			steps_of_ticks(p, s, first, last, r);
 		for (uint32_t i = 0; (g->each == EACH_TIME || g->each == EACH_TIME_BACK) && i < c->steps; i++) {
 			uint32_t time = g->each == EACH_TIME ? i : c->steps - 1 - i;
 			Slice now = { .rows = c->step_at[time + 1] - c->step_at[time],
