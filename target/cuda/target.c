@@ -183,6 +183,20 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 	return done;
 }
 
+/* Tallies of single cases: target cpu gives the same bits, and its program holds these weights. */
+static Status evaluate_cases(Cuda *c, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
+{
+	Status status;
+
+	weights_download(c);
+	target_cpu.rebind(c->cx, c->cpu, c->now->of);
+	target_cpu.watch->units(c->cpu, c->watched, c->watched_tick);
+	target_cpu.watch->cases(c->cpu, c->watched_cases);
+	status = target_cpu.evaluate(c->cpu, first, count, stop, out, t);
+	target_cpu.watch->cases(c->cpu, NULL);
+	return status;
+}
+
 static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
 {
 	Cuda *c = &p->cuda;
@@ -193,6 +207,8 @@ static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const St
 		return MP_OK;
 	if (*stop)
 		return MP_STOPPED;
+	if (c->watched_cases)
+		return evaluate_cases(c, first, count, stop, out, t);
 	for (uint64_t e = first; out && e < first + count; e++) {
 		run_example(c->net, c->now->of, e, &begin, &some);
 		cases += some;
@@ -220,11 +236,13 @@ static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const St
 /* Columns are those of the layout: data has been bound, or will be. */
 static void cuda_watch(Program *p, Span units, uint32_t tick)
 {
-	(void)tick; /* a case has one */
 	p->cuda.watched = units;
+	p->cuda.watched_tick = tick;
 	if (p->cuda.now)
 		lower_watched(&p->cuda, units);
 }
+
+static void cuda_watch_cases(Program *p, Tally *tally) { p->cuda.watched_cases = tally; }
 
 /* ---- weights ---- */
 
@@ -269,7 +287,7 @@ static void cuda_print(const Program *p, Buf *out)
 	target_cpu.print(c->cpu, out);
 }
 
-static const WatchHooks cuda_watches = { .units = cuda_watch };
+static const WatchHooks cuda_watches = { cuda_watch, cuda_watch_cases };
 
 const Target target_cuda = {
 	.name = "cuda",

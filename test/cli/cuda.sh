@@ -15,3 +15,12 @@ $MICROPROP test encoder-8-3-8.topo rest.safetensors --target cuda | head -3
 $MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --target ref
 $MICROPROP train letters.topo --target cuda --precision bf16
 $MICROPROP show encoder-8-3-8.topo --stage program --target cuda | head -4
+
+# Inside: activations at a tick, damaged networks.
+$MICROPROP train example:triangle --epochs 5 --save t.safetensors --json >/dev/null
+for target in cpu cuda; do
+	$MICROPROP predict example:triangle t.safetensors make:triangle --group cleanup --tick 3 --target $target --output $target.csv
+	$MICROPROP lesion encoder-8-3-8.topo rest.safetensors --units code --share 0,0.5 --repeats 3 --sets 'low=1..4,high=5..8' --target $target --json | sed 's/"seconds": [^,]*, //' >$target.json
+done
+cmp cpu.csv cuda.csv
+cmp cpu.json cuda.json

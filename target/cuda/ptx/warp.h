@@ -185,7 +185,7 @@ typedef struct Label {
 	uint32_t used_at;
 	uint32_t chain;
 } Label;
-enum { BUCKETS = 4096, NO_PC = UINT32_MAX };
+enum { BUCKETS = 4096, NO_PC = INT32_MAX };
 typedef struct Parser {
 	Module *m;
 	Ctx *cx;
