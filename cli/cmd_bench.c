@@ -3,9 +3,9 @@
 #include "cli.h"
 
 static const Option options[] = {
-	{ "only", "WORK[:BATCH]", "cpu: only this work, such as nettalk, nettalk:512, 8-3-8, mlp784 or elman" },
+	{ "only", "WORK[:BATCH]", "cpu, cuda: only this work, such as nettalk, nettalk:512, 8-3-8, mlp784 or elman" },
 	{ "threads", "N", "threads to use; default: cpu 1 and one for each CPU, gf11 one for each CPU" },
-	{ "rounds", "N", "cpu: rounds of measurement; default 5" },
+	{ "rounds", "N", "cpu, cuda: rounds of measurement; default 5" },
 	{ "list", NULL, "cpu: list kernels, threads and works without measuring" },
 	{ "machine", "FILE", "gf11: the machine, a file or the name of one; default gf11" },
 	{ "sum", "HOW", "gf11: epochs with this summation method only: ring, tree, pipelined or halving" },
@@ -23,6 +23,7 @@ static const Example examples[] = {
 	{ "microprop bench --only nettalk:512 --threads 1", "one work, one thread" },
 	{ "MICROPROP_ISA=avx2 microprop bench --json", "with other kernels than the best available; for programs" },
 	{ "microprop bench --list", "available kernels and works" },
+	{ "microprop bench cuda --only nettalk", "a GPU beside one core" },
 	{ "microprop bench gf11", "cycles per second of the simulated machine, relative to the real one" },
 	{ NULL, NULL },
 };
@@ -52,6 +53,8 @@ const Command bench_command = {
 		"exceed "
 		"100 %. The row for Table 2 of the report is nettalk, full batch, dense, fp32. "
 		"MICROPROP_ISA=generic, avx2, avx512 or amx selects other kernels than the best available.\n\n"
+		"For cuda: the same networks on a GPU, in 10^12 connections times cases per second (TCPS), with the time of an "
+		"update and the ratio to one core of this computer, measured alternately.\n\n"
 		"For gf11: the executor: processor-cycles per second of all processors "
 		"on the routine of weighted sums, relative to the real machine. "
 		"It runs for a second; the rate is that of "

@@ -11,13 +11,14 @@ struct mp_tool {
 };
 
 typedef void ToolFn(Ctx *cx, int argc, const char *const *argv, Buf *out);
-extern ToolFn cpu_tool, gf11_tool, cluster_tool;
+extern ToolFn cpu_tool, cuda_tool, gf11_tool, cluster_tool;
 
 static const struct {
 	const char *name;
 	ToolFn *run;
 } tools[] = {
 	{ "cpu", cpu_tool },
+	{ "cuda", cuda_tool },
 	{ "gf11", gf11_tool },
 	{ "cluster", cluster_tool },
 };

@@ -120,7 +120,7 @@ typedef struct Cuda {
 	bool pending_full, infinite;
 	Span watched; /* units whose activations a test gives; count 0: outputs */
 	uint32_t watched_tick;
-	Tally *watched_cases; /* NULL: a test does not give tallies of cases */
+	Tally *watched_cases;        /* NULL: a test does not give tallies of cases */
 	uint32_t teams, team_blocks; /* of the last job, */
 	JobResult last;              /* and what it left */
 } Cuda;

@@ -24,3 +24,7 @@ for target in cpu cuda; do
 done
 cmp cpu.csv cuda.csv
 cmp cpu.json cuda.json
+
+# Speeds, as far as they can be compared.
+$MICROPROP bench cuda --only 8-3-8:all --rounds 1 --json | sed -E 's/": [0-9][0-9.e+-]*/": N/g'
+$MICROPROP bench cuda --only nothing

@@ -16,6 +16,8 @@
 #include "bench.h"
 #include "plot.h"
 
+extern const Target target_cpu;
+
 enum { MOST_THREADS = 4096, MOST_ROUNDS = 1000 };
 
 enum { ONE, ALL, ASKED, TEAMS }; /* numbers of threads whose ceilings are measured */
@@ -42,35 +44,6 @@ typedef struct Bench {
 
 /* ---- arguments ---- */
 
-/* Does --only, WORK or WORK:BATCH, select this? */
-static bool spec_selected(const Bench *b, const Spec *s)
-{
-	size_t len = strlen(s->work->name);
-
-	if (!b->only)
-		return true;
-	if (strncmp(b->only, s->work->name, len))
-		return false;
-	return !b->only[len] || (b->only[len] == ':' && strcmp(b->only + len + 1, s->batch) == 0);
-}
-
-static void check_only(const Bench *b)
-{
-	Buf known = { .arena = &b->cx->scratch };
-	const Spec *last = NULL;
-
-	buf_puts(&known, "write one of these, or the word before the colon:");
-	for (uint32_t i = 0; i < spec_count; i++) {
-		const Spec *s = &specs[i];
-		if (spec_selected(b, s))
-			return;
-		if (!last || last->work != s->work || strcmp(last->batch, s->batch))
-			buf_printf(&known, " %s:%s", s->work->name, s->batch);
-		last = s;
-	}
-	fail(b->cx, MP_BAD_INPUT, known.s, "--only cannot be '%s'", b->only);
-}
-
 static const CommandOption options[] = {
 	{ "json", ARG_FLAG, offsetof(Bench, as_json), 0 },
 	{ "list", ARG_FLAG, offsetof(Bench, list), 0 },
@@ -95,7 +68,7 @@ static void add_row(Bench *b, const Spec *s, bool bf16, uint32_t threads)
 {
 	Row *r = &b->row[b->rows];
 
-	*r = (Row){ .spec = s, .data = row_data(b, s), .bf16 = bf16, .threads = threads };
+	*r = (Row){ .spec = s, .target = &target_cpu, .data = row_data(b, s), .bf16 = bf16, .threads = threads };
 	r->isa = bf16 ? b->isa : isa_fp32(b->isa);
 	r->mcps = NEW(&b->cx->keep, b->rounds, double);
 	row_start(b->cx, r);
@@ -108,7 +81,7 @@ static void make_rows(Bench *b)
 
 	b->row = NEW(&b->cx->keep, (size_t)spec_count * PRECISIONS * TEAMS, Row);
 	for (uint32_t i = 0; i < spec_count; i++)
-		for (uint32_t k = 0; spec_selected(b, &specs[i]) && k < PRECISIONS; k++) {
+		for (uint32_t k = 0; spec_selected(b->only, false, &specs[i]) && k < PRECISIONS; k++) {
 			if (b->threads) {
 				add_row(b, &specs[i], k, (uint32_t)b->threads);
 				continue;
@@ -140,13 +113,6 @@ static void measure_ceilings(Bench *b)
 	}
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void measure(Bench *b)
 {
 	const double seconds = 0.2;
@@ -159,7 +125,7 @@ static void measure(Bench *b)
 	}
 	measure_ceilings(b);
 	for (uint32_t k = 0; k < b->rows; k++)
-		qsort(b->row[k].mcps, b->rounds, sizeof(double), ascending);
+		qsort(b->row[k].mcps, b->rounds, sizeof(double), rate_order);
 }
 
 /* ---- the report ---- */
@@ -278,8 +244,9 @@ static void list_print(const Bench *b)
 	t.columns = COUNT(works);
 	table_start(&t, "works");
 	for (const Spec *s = specs; s < specs + spec_count; s++)
-		table_row(&t, (TableCell[]){ tc_text(s->work->name), tc_text(s->batch), tc_text(input_name(s)),
-		                             tc_text(s->work->shape) });
+		if (!s->gpu_only)
+			table_row(&t, (TableCell[]){ tc_text(s->work->name), tc_text(s->batch), tc_text(input_name(s)),
+			                             tc_text(s->work->shape) });
 	table_end(&t);
 }
 
@@ -294,7 +261,7 @@ void cpu_tool(Ctx *cx, int argc, const char *const *argv, Buf *out)
 	if (strcmp(argv[0], "bench"))
 		fail(cx, MP_BAD_INPUT, "its one command is bench", "cpu has no command '%s'", argv[0]);
 	tool_args_read(cx, &arguments, argc - 1, argv + 1, &b);
-	check_only(&b);
+	only_check(cx, b.only, false);
 	b.isa = isa_choose(cx);
 	b.cpus = cpus_here(cx);
 	jw_start(&writer, NULL, '{');

@@ -33,6 +33,7 @@ typedef struct Spec {
 	const Work *work;
 	const char *batch;
 	bool index;
+	bool gpu_only; /* too slow, or of no interest, on a CPU */
 } Spec;
 extern const Spec specs[];
 extern const uint32_t spec_count;
@@ -40,6 +41,7 @@ extern const uint32_t spec_count;
 /* A network in training and its measurements. */
 typedef struct Row {
 	const Spec *spec;
+	const Target *target;
 	bool bf16;
 	uint32_t threads;
 	int isa;
@@ -49,13 +51,18 @@ typedef struct Row {
 	Program *program;
 	uint64_t examples, batch; /* of an epoch, of an update */
 	uint64_t *order;          /* [epochs or 1][examples]; NULL: file order */
-	uint64_t epochs;          /* of a bulk update; 0: an epoch is too long */
+	uint64_t epochs, at_once; /* of a bulk update: 0: an epoch is too long; examples, at most */
 	uint64_t done, updates;   /* examples of this epoch, updates since the start */
 	double *mcps;             /* [rounds] */
 } Row;
-void row_start(Ctx *cx, Row *r);          /* spec, data, bf16 and threads are set */
+void row_start(Ctx *cx, Row *r);          /* spec, target, data, bf16 and threads are set */
 double row_round(Row *r, double seconds); /* trains for about this long; MCPS */
 double row_flops(const Row *r);           /* for a connection and case */
+
+/* Does --only, WORK or WORK:BATCH, select it? NULL selects all. */
+bool spec_selected(const char *only, bool gpu, const Spec *s);
+void only_check(Ctx *cx, const char *only, bool gpu); /* fails if it selects nothing */
+int rate_order(const void *a, const void *b);         /* for qsort */
 
 /* ---- bench.c ------------------------------------------------------------------------------------ */
 

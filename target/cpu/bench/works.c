@@ -9,8 +9,6 @@
 
 #include "bench.h"
 
-extern const Target target_cpu;
-
 /* ---- data ---- */
 
 static Data *data_new(Ctx *cx, const Work *w, uint64_t cases, uint32_t inputs, uint32_t targets)
@@ -210,12 +208,52 @@ static const Work settling = {
 };
 
 const Spec specs[] = {
-	{ &nettalk, "all", false }, { &nettalk, "all", true }, { &nettalk, "512", false }, { &nettalk, "512", true },
-	{ &nettalk, "1", false },   { &nettalk, "1", true },   { &encoder, "all", false }, { &encoder, "1", false },
-	{ &mlp784, "256", false },  { &elman, "all", false },  { &elman, "all", true },    { &reading, "all", true },
-	{ &settling, "all", true },
+	{ &nettalk, "all", false, false }, { &nettalk, "all", true, false },  { &nettalk, "512", false, false },
+	{ &nettalk, "512", true, false },  { &nettalk, "1", false, false },   { &nettalk, "1", true, false },
+	{ &encoder, "all", false, false }, { &encoder, "1", false, false },   { &mlp784, "256", false, false },
+	{ &mlp784, "1024", false, true },  { &elman, "all", false, false },   { &elman, "all", true, false },
+	{ &reading, "all", true, false },  { &settling, "all", true, false },
 };
 const uint32_t spec_count = COUNT(specs);
+
+bool spec_selected(const char *only, bool gpu, const Spec *s)
+{
+	size_t len = strlen(s->work->name);
+
+	if (s->gpu_only && !gpu)
+		return false;
+	if (!only)
+		return true;
+	if (strncmp(only, s->work->name, len))
+		return false;
+	return !only[len] || (only[len] == ':' && strcmp(only + len + 1, s->batch) == 0);
+}
+
+void only_check(Ctx *cx, const char *only, bool gpu)
+{
+	Buf known = { .arena = &cx->scratch };
+	const Spec *last = NULL;
+
+	buf_puts(&known, "write one of these, or the word before the colon:");
+	for (uint32_t i = 0; i < spec_count; i++) {
+		const Spec *s = &specs[i];
+		if (spec_selected(only, gpu, s))
+			return;
+		if (!spec_selected(NULL, gpu, s))
+			continue;
+		if (!last || last->work != s->work || strcmp(last->batch, s->batch))
+			buf_printf(&known, " %s:%s", s->work->name, s->batch);
+		last = s;
+	}
+	fail(cx, MP_BAD_INPUT, known.s, "--only cannot be '%s'", only);
+}
+
+int rate_order(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
 
 /* ---- a row ---- */
 
@@ -224,7 +262,7 @@ static void row_options(Ctx *cx, Row *r)
 	const char *remedy;
 
 	r->opt = r->net->options;
-	r->opt.target = target_cpu.name;
+	r->opt.target = r->target->name;
 	r->opt.threads = r->threads;
 	option_set(cx, &r->opt, "batch", r->spec->batch, &remedy);
 	option_set(cx, &r->opt, "precision", r->bf16 ? "bf16" : "fp32", &remedy);
@@ -233,7 +271,7 @@ static void row_options(Ctx *cx, Row *r)
 }
 
 /* As in a run. */
-enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 };
+enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 }; /* unless the target says otherwise */
 
 /* The order of one epoch, or of those of a bulk update. */
 static uint64_t *row_order(Ctx *cx, const Row *r)
@@ -260,14 +298,15 @@ void row_start(Ctx *cx, Row *r)
 	r->net = net_parse(cx, src, DEFAULTS_1989);
 	r->examples = w->examples;
 	row_options(cx, r);
-	target_cpu.caps(&caps);
+	r->target->caps(&caps);
 	plan = plan_make(cx, r->net, &caps);
-	r->program = target_cpu.compile(cx, plan, &r->opt);
+	r->program = r->target->compile(cx, plan, &r->opt);
 	weights = NEW(&cx->scratch, r->net->links, double);
 	net_weights(r->net, 1, 0, ALL_LINKS, weights);
-	target_cpu.set(r->program, 0, 0, ALL_LINKS, weights);
-	target_cpu.bind(cx, r->program, r->data);
-	r->epochs = EXAMPLES_AT_ONCE / r->examples < EPOCHS_AT_ONCE ? EXAMPLES_AT_ONCE / r->examples : EPOCHS_AT_ONCE;
+	r->target->set(r->program, 0, 0, ALL_LINKS, weights);
+	r->target->bind(cx, r->program, r->data);
+	r->at_once = r->target->bulk ? r->target->bulk : EXAMPLES_AT_ONCE;
+	r->epochs = min_u64(r->at_once / r->examples, EPOCHS_AT_ONCE);
 	if (r->batch < r->examples)
 		r->order = row_order(cx, r);
 }
@@ -289,17 +328,17 @@ static uint64_t row_updates(Row *r)
 		          .until = &until,
 		          .stop = &never,
 		          .tally = t };
-	uint64_t most = EXAMPLES_AT_ONCE / r->batch, left = (r->examples - r->done + r->batch - 1) / r->batch;
+	uint64_t most = r->at_once / r->batch, left = (r->examples - r->done + r->batch - 1) / r->batch;
 
 	s.count = r->epochs ? r->epochs * left : left < most ? left : most;
 	if (!s.count || (r->epochs && r->done))
 		return 0;
 	until_parse("never", &until);
 	update_fill(&r->opt, r->updates + 1, 0, 1, &u);
-	uint64_t done = target_cpu.run_updates(r->program, &s), cases = done * r->batch;
+	uint64_t done = r->target->run_updates(r->program, &s), cases = done * r->batch;
 	r->updates += done;
 	if (r->epochs)
-		return done ? r->epochs * r->data->cases : 0;
+		return done * r->data->cases / left;
 	cases = cases < r->examples - r->done ? cases : r->examples - r->done;
 	r->done = (r->done + cases) % r->examples;
 	return cases;
@@ -317,9 +356,9 @@ static uint64_t row_update(Row *r)
 	b.next_count = r->examples - r->done - b.count;
 	if (r->order)
 		b.example = r->order + r->done;
-	target_cpu.accumulate(r->program, &b, 0, leaf_count(b.count), &never, &t);
+	r->target->accumulate(r->program, &b, 0, leaf_count(b.count), &never, &t);
 	update_fill(&r->opt, ++r->updates, 0, 1, &u);
-	target_cpu.apply(r->program, &u);
+	r->target->apply(r->program, &u);
 	r->done = r->done + b.count == r->examples ? 0 : r->done + b.count;
 	return t.cases;
 }
