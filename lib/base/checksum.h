@@ -7,7 +7,7 @@
  * A flipped bit changes the sum by an odd number times a power of two below 2^32, which is not 0: every single flip is
  * detected. So are two in words of one column, for the factors of its rows differ; of other changes at most one in
  * 2^32 is missed.
- * checksum.c has the scalar version, target/cpu/kern/checksum.inc the vector ones. */
+ * checksum.c has the scalar version, target/cpu/kern/update.inc the vector ones. */
 #ifndef CHECKSUM_H
 #define CHECKSUM_H
 

@@ -161,6 +161,11 @@ static void examples_on_generic(void **state)
 	(void)state;
 	courses_on(ISA_GENERIC);
 }
+static void examples_on_neon(void **state)
+{
+	(void)state;
+	courses_on(ISA_NEON);
+}
 static void examples_on_avx2(void **state)
 {
 	(void)state;
@@ -828,6 +833,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(examples_on_generic),
+		cmocka_unit_test(examples_on_neon),
 		cmocka_unit_test(examples_on_avx2),
 		cmocka_unit_test(examples_on_avx512),
 		cmocka_unit_test(sums_run_in_canonical_order),

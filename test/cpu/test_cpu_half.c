@@ -10,7 +10,7 @@
 #include "guard.h"
 #include "amx.h"
 
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
 #include <cpuid.h>
 
 #include "tiles_by_hand.h"
@@ -179,7 +179,6 @@ static void holds(const HalfKern *h, const Case *c)
 
 static void plain_holds(void **state)
 {
-	static const HalfKern *const kinds[ISA_AMX] = { &half_generic, &half_avx2, &half_avx512 };
 	static Case c;
 	Dice d = { 11, 0 };
 	(void)state;
@@ -188,7 +187,7 @@ static void plain_holds(void **state)
 		roll_case(&d, &c);
 		for (int isa = 0; isa < ISA_AMX; isa++)
 			if (isa_has(isa))
-				holds(kinds[isa], &c);
+				holds(isa_half(isa), &c);
 		cpu_leave(before);
 	}
 }
@@ -196,7 +195,7 @@ static void plain_holds(void **state)
 static void amx_holds(void **state)
 {
 	(void)state;
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
 	static Case c;
 	Dice d = { 12, 0 };
 	unsigned a, b, unused;

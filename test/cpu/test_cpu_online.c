@@ -105,6 +105,21 @@ static void tiny_on_generic(void **state)
 	(void)state;
 	lists_are_dense_inputs(ISA_GENERIC, TINY);
 }
+static void ones_on_neon(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_NEON, ONES);
+}
+static void values_on_neon(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_NEON, VALUES);
+}
+static void tiny_on_neon(void **state)
+{
+	(void)state;
+	lists_are_dense_inputs(ISA_NEON, TINY);
+}
 static void ones_on_avx2(void **state)
 {
 	(void)state;
@@ -149,11 +164,19 @@ static void counts_of_updates_do_not_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ones_on_generic), cmocka_unit_test(values_on_generic),
-		cmocka_unit_test(tiny_on_generic), cmocka_unit_test(ones_on_avx2),
-		cmocka_unit_test(values_on_avx2),  cmocka_unit_test(tiny_on_avx2),
-		cmocka_unit_test(ones_on_avx512),  cmocka_unit_test(values_on_avx512),
-		cmocka_unit_test(tiny_on_avx512),  cmocka_unit_test(counts_of_updates_do_not_end),
+		cmocka_unit_test(ones_on_generic),
+		cmocka_unit_test(values_on_generic),
+		cmocka_unit_test(tiny_on_generic),
+		cmocka_unit_test(ones_on_neon),
+		cmocka_unit_test(ones_on_avx2),
+		cmocka_unit_test(values_on_neon),
+		cmocka_unit_test(values_on_avx2),
+		cmocka_unit_test(tiny_on_neon),
+		cmocka_unit_test(tiny_on_avx2),
+		cmocka_unit_test(ones_on_avx512),
+		cmocka_unit_test(values_on_avx512),
+		cmocka_unit_test(tiny_on_avx512),
+		cmocka_unit_test(counts_of_updates_do_not_end),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

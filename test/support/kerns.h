@@ -3,10 +3,11 @@
 #ifndef KERNS_H
 #define KERNS_H
 
+#include "isa.h"
 #include "kern.h"
 #include "target.h"
 
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
 #include <immintrin.h>
 #endif
 
@@ -18,13 +19,16 @@ static int kern_count;
 static inline void kerns_find(void)
 {
 	kerns[kern_count++] = &kern_generic;
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 		kerns[kern_count++] = &kern_avx2;
 	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
 	    __builtin_cpu_supports("avx512dq"))
 		kerns[kern_count++] = &kern_avx512;
 	_mm_setcsr(_mm_getcsr() | 0x8040);
+#elif defined __aarch64__ && !defined MP_PORTABLE
+	kerns[kern_count++] = &kern_neon;
+	cpu_enter();
 #endif
 }
 

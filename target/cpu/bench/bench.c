@@ -234,6 +234,8 @@ static void list_print(const Bench *b)
 
 	table_start(&t, "isas");
 	for (int i = 0; i < ISA_COUNT; i++) {
+		if (!isa_kern(i))
+			continue; /* of another machine */
 		const char *here = i == b->isa ? "used" : isa_has(i) ? "yes" : "no";
 		table_row(&t, (TableCell[]){ tc_text(isa_name(i)), tc_text(here), tc_flag(isa_has(i)), tc_flag(i == b->isa) });
 	}

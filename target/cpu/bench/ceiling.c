@@ -51,13 +51,18 @@ Cpus cpus_here(Ctx *cx)
 
 CeilingFn *ceiling_of(int isa)
 {
-#if defined __x86_64__
-	static CeilingFn *const fns[ISA_COUNT] = { ceiling_generic, ceiling_avx2, ceiling_avx512, ceiling_amx };
-	return fns[isa];
-#else
-	(void)isa;
-	return ceiling_generic;
+	static CeilingFn *const fns[ISA_COUNT] = {
+		[ISA_GENERIC] = ceiling_generic,
+#if defined __x86_64__ && !defined MP_PORTABLE
+		[ISA_AVX2] = ceiling_avx2,
+		[ISA_AVX512] = ceiling_avx512,
+		[ISA_AMX] = ceiling_amx,
+#elif defined __aarch64__ && !defined MP_PORTABLE
+		[ISA_NEON] = ceiling_neon,
 #endif
+	};
+
+	return fns[isa];
 }
 
 /* ---- work of a thread in a window ---- */

@@ -143,7 +143,7 @@ static uint32_t list_deferred(const Lazy *lazy, uint32_t rows)
 
 	for (uint32_t r = 0; r < rows; r++) {
 		lazy->list[count] = r;
-		count += lazy->input[r] != 0;
+		count += f_flush(lazy->input[r]) != 0;
 	}
 	return count;
 }

@@ -53,7 +53,7 @@ typedef struct HalfKern {
 	void (*multiply)(const Multiply *p);
 } HalfKern;
 
-extern const HalfKern half_generic, half_avx2, half_avx512, half_amx; /* the same bits from all */
+extern const HalfKern half_generic, half_neon, half_avx2, half_avx512, half_amx; /* the same bits from all */
 
 static inline size_t half_blocks(size_t depth) { return (depth + TILE_DEPTH - 1) / TILE_DEPTH; }
 /* Halves in a row of a. An odd number of cache lines, so that rows that lie below each other do not compete for a

@@ -15,7 +15,10 @@
  *   v_tanh        1.1 u         2 u
  *   v_gaussian    0.55 u        0.9 u
  *
- * No divisions: one of 16 floats takes the time of twenty or more fused multiply-adds. */
+ * No divisions: one of 16 floats takes the time of twenty or more fused multiply-adds.
+ *
+ * v_mla, v_mls and v_scale are v_fma, v_fnma and v_mul where no result is inexact and below 2^-125: there every way to
+ * flush subnormal numbers gives the same, and ARM needs one instruction, not nine (vec_neon.h). */
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
 
@@ -45,7 +48,7 @@ static inline __attribute__((always_inline)) V v_series(const float *c, int coun
 	V sum = v_set(c[count - 1]);
 
 	for (int i = count - 2; i >= 0; i--)
-		sum = v_fma(sum, x, v_set(c[i]));
+		sum = v_mla(sum, x, v_set(c[i]));
 	return sum;
 }
 
@@ -58,10 +61,10 @@ static inline V v_exp(V x)
 	V whole = v_set(WHOLE - 1);
 
 	x = v_min(v_set(89), v_max(v_set(-87.3f), x));
-	V z = v_fma(x, v_set(LN2_INVERSE), whole), n = v_sub(z, whole);
-	V r = v_fnma(n, v_set(LN2_LOW), v_fnma(n, v_set(LN2_HIGH), x));
+	V z = v_mla(x, v_set(LN2_INVERSE), whole), n = v_sub(z, whole);
+	V r = v_mls(n, v_set(LN2_LOW), v_mls(n, v_set(LN2_HIGH), x));
 
-	return v_mul(v_series(c, 7, r), i_float(i_shl23(v_bits(z))));
+	return v_scale(v_series(c, 7, r), i_float(i_shl23(v_bits(z))));
 }
 
 /* ln 2^n (1 + f) = n ln 2 + f - f^2/2 + f^3 P(f) for 1 + f in sqrt(1/2) .. sqrt(2). */
@@ -110,11 +113,11 @@ static inline V v_log(V x)
 static inline V v_over_one_and(V p, V e, bool exact)
 {
 	V one = v_set(1), d = v_add(e, one);
-	V y = v_fma(v_fma(v_set(32 / 99.0f), e, v_set(-80 / 99.0f)), e, v_set(98 / 99.0f));
+	V y = v_mla(v_mla(v_set(32 / 99.0f), e, v_set(-80 / 99.0f)), e, v_set(98 / 99.0f));
 
-	y = v_fma(y, v_fnma(d, y, one), y);
+	y = v_mla(y, v_mls(d, y, one), y);
 	V q = v_mul(p, y);
-	return v_fma(q, exact ? v_fnma(e, y, v_sub(one, y)) : v_fnma(d, y, one), q);
+	return v_fma(q, exact ? v_fnma(e, y, v_sub(one, y)) : v_mls(d, y, one), q);
 }
 
 /* The sigmoid of x, from e = e^-|x|: 1 / (1 + e), below zero e / (1 + e). */
@@ -129,10 +132,10 @@ static const float sigmoid_series[] = {
 static inline V v_sigmoid_power(V x)
 {
 	V whole = v_set(WHOLE), a = v_min(v_set(88), v_abs(x));
-	V z = v_fma(a, v_set(-LN2_INVERSE), whole), n = v_sub(z, whole);
-	V r = v_fma(n, v_set(LN2_HIGH), a);
+	V z = v_mla(a, v_set(-LN2_INVERSE), whole), n = v_sub(z, whole);
+	V r = v_mla(n, v_set(LN2_HIGH), a);
 
-	return v_mul(v_series(sigmoid_series, 6, r), i_float(i_shl23(v_bits(z))));
+	return v_scale(v_series(sigmoid_series, 6, r), i_float(i_shl23(v_bits(z))));
 }
 
 /* 1 / (1 + e^-x) */
@@ -163,36 +166,36 @@ static inline __attribute__((always_inline)) void v_sigmoids(V *x, uint32_t coun
 		r[i] = v_min(v_set(88), v_abs(x[i]));
 		e[i] = v_set(c[5]);
 	}
-	EACH(i, count) z[i] = v_fma(r[i], v_set(-LN2_INVERSE), whole);
+	EACH(i, count) z[i] = v_mla(r[i], v_set(-LN2_INVERSE), whole);
 	EACH(i, count) n[i] = v_sub(z[i], whole);
 	if (meanwhile)
 		meanwhile(arg);
-	EACH(i, count) r[i] = v_fma(n[i], v_set(LN2_HIGH), r[i]);
-	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[4]));
+	EACH(i, count) r[i] = v_mla(n[i], v_set(LN2_HIGH), r[i]);
+	EACH(i, count) e[i] = v_mla(e[i], r[i], v_set(c[4]));
 	if (meanwhile)
 		meanwhile(arg);
-	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[3]));
-	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[2]));
+	EACH(i, count) e[i] = v_mla(e[i], r[i], v_set(c[3]));
+	EACH(i, count) e[i] = v_mla(e[i], r[i], v_set(c[2]));
 	if (meanwhile)
 		meanwhile(arg);
-	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[1]));
-	EACH(i, count) e[i] = v_fma(e[i], r[i], v_set(c[0]));
+	EACH(i, count) e[i] = v_mla(e[i], r[i], v_set(c[1]));
+	EACH(i, count) e[i] = v_mla(e[i], r[i], v_set(c[0]));
 	if (meanwhile)
 		meanwhile(arg);
 	EACH(i, count) e[i] = v_times_power(e[i], n[i], z[i]);
-	EACH(i, count) y[i] = v_fma(v_set(32 / 99.0f), e[i], v_set(-80 / 99.0f));
-	EACH(i, count) y[i] = v_fma(y[i], e[i], v_set(98 / 99.0f));
+	EACH(i, count) y[i] = v_mla(v_set(32 / 99.0f), e[i], v_set(-80 / 99.0f));
+	EACH(i, count) y[i] = v_mla(y[i], e[i], v_set(98 / 99.0f));
 	if (meanwhile)
 		meanwhile(arg);
 	EACH(i, count) r[i] = v_add(e[i], one);
-	EACH(i, count) z[i] = v_fnma(r[i], y[i], one);
+	EACH(i, count) z[i] = v_mls(r[i], y[i], one);
 	if (meanwhile)
 		meanwhile(arg);
-	EACH(i, count) y[i] = v_fma(y[i], z[i], y[i]);
+	EACH(i, count) y[i] = v_mla(y[i], z[i], y[i]);
 	EACH(i, count) x[i] = v_mul(v_or_one(x[i], e[i]), y[i]);
 	if (meanwhile)
 		meanwhile(arg);
-	EACH(i, count) z[i] = v_fnma(r[i], y[i], one);
+	EACH(i, count) z[i] = v_mls(r[i], y[i], one);
 	EACH(i, count) x[i] = v_fma(x[i], z[i], x[i]);
 }
 
@@ -206,7 +209,7 @@ static inline V v_sigmoid2(V x)
 	V whole = v_set(WHOLE), a = v_min(v_set(127), v_abs(x));
 	V z = v_sub(whole, a), n = v_sub(z, whole), r = v_add(n, a);
 
-	return v_sigmoid_from(x, v_mul(v_series(c, 6, r), i_float(i_shl23(v_bits(z)))));
+	return v_sigmoid_from(x, v_scale(v_series(c, 6, r), i_float(i_shl23(v_bits(z)))));
 }
 
 /* tanh |x| = (1 - e) / (1 + e) with e = e^-2|x| = 2^n (1 - r P(r)). m = 1 - e as (1 - 2^n) + 2^n r P(r) keeps small
@@ -218,9 +221,9 @@ static inline V v_tanh(V x)
 		2, -0x1.fffffep+0f, 0x1.55547ep+0f, -0x1.555652p-1f, 0x1.123d48p-2f, -0x1.6c16a6p-4f,
 	};
 	V whole = v_set(WHOLE), one = v_set(1), a = v_min(v_set(20), v_abs(x));
-	V z = v_fma(a, v_set(-2 * LN2_INVERSE), whole), n = v_sub(z, whole);
-	V r = v_fma(n, v_set(LN2_HIGH / 2), a), power = i_float(i_shl23(v_bits(z)));
-	V m = v_fma(power, v_mul(r, v_series(c, 6, r)), v_sub(one, power));
+	V z = v_mla(a, v_set(-2 * LN2_INVERSE), whole), n = v_sub(z, whole);
+	V r = v_mla(n, v_set(LN2_HIGH / 2), a), power = i_float(i_shl23(v_bits(z)));
+	V m = v_mla(power, v_mul(r, v_series(c, 6, r)), v_sub(one, power));
 
 	return v_sign_from(v_over_one_and(m, v_sub(one, m), true), x);
 }
@@ -233,10 +236,10 @@ static inline V v_gaussian(V x)
 		1, -0x1p+0f, 0x1.fffffcp-2f, -0x1.555418p-3f, 0x1.555824p-5f, -0x1.126804p-7f, 0x1.6ae6b6p-10f,
 	};
 	V whole = v_set(WHOLE), a = v_min(v_set(9.39f), v_abs(x)), square = v_mul(a, a), lost = v_fma(a, a, v_neg(square));
-	V z = v_fma(square, v_set(-LN2_INVERSE), whole), n = v_sub(z, whole);
-	V r = v_add(lost, v_fma(n, v_set(LN2_LOW), v_fma(n, v_set(LN2_HIGH), square)));
+	V z = v_mla(square, v_set(-LN2_INVERSE), whole), n = v_sub(z, whole);
+	V r = v_add(lost, v_mla(n, v_set(LN2_LOW), v_mla(n, v_set(LN2_HIGH), square)));
 
-	return v_mul(v_series(c, 7, r), i_float(i_shl23(v_bits(z))));
+	return v_scale(v_series(c, 7, r), i_float(i_shl23(v_bits(z))));
 }
 
 static inline V v_same(V x) { return x; }

@@ -1,26 +1,66 @@
 /* SPDX-License-Identifier: MIT */
-/* Which kernels this computer can run.  In: cpuid, the registers the kernel saves, MICROPROP_ISA.  Out: one kind of
- * vector unit and its kernels.
+/* Which kernels this computer can run.  In: cpuid or HWCAP, the registers the kernel saves, MICROPROP_ISA.  Out: one
+ * kind of vector unit and its kernels.
  *
- * A CPU has a feature if its bits are set in cpuid; it can be used if the kernel saves its registers, which XCR0 says;
- * tiles moreover only by a process that has asked for them.  Leaf 0x1D, which describes tiles, is not read: some
- * hypervisors leave it empty although tiles work, and there is but one palette. */
+ * An x86 CPU has a feature if its bits are set in cpuid; it can be used if the kernel saves its registers, which XCR0
+ * says; tiles moreover only by a process that has asked for them.  Leaf 0x1D, which describes tiles, is not read: some
+ * hypervisors leave it empty although tiles work, and there is but one palette.  On ARM the kernel says in HWCAP what
+ * there is. */
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "isa.h"
 
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
+#define MACHINE_X86 1
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <xmmintrin.h>
+#elif defined __aarch64__ && !defined MP_PORTABLE
+#define MACHINE_ARM 1
+#if defined __linux__
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
+#endif
+
+_Static_assert(
+	__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	"microprop needs a little-endian machine: files and messages between ranks hold numbers as they are in memory");
+
+/* Kernels that are not of this machine are not there. */
+#if defined MACHINE_X86
+#define ON_X86(kern) &(kern)
+#else
+#define ON_X86(kern) NULL
+#endif
+#if defined MACHINE_ARM
+#define ON_ARM(kern) &(kern)
+#else
+#define ON_ARM(kern) NULL
+#endif
+
+typedef struct Isa {
+	const char *name;
+	const Kern *kern;
+	const HalfKern *half;
+} Isa;
+
+static const Isa isas[ISA_COUNT] = {
+	[ISA_GENERIC] = { "generic", &kern_generic, &half_generic },
+	[ISA_NEON] = { "neon", ON_ARM(kern_neon), ON_ARM(half_neon) },
+	[ISA_AVX2] = { "avx2", ON_X86(kern_avx2), ON_X86(half_avx2) },
+	[ISA_AVX512] = { "avx512", ON_X86(kern_avx512), ON_X86(half_avx512) },
+	[ISA_AMX] = { "amx", ON_X86(kern_avx512), ON_X86(half_amx) },
+};
+
+#if defined MACHINE_X86
 
 enum { LEAF_1_ECX, LEAF_7_EBX, LEAF_7_EDX, LEAF_7_1_EAX, WORDS };
 
 typedef struct Need {
-	const char *name;
 	uint32_t cpuid[WORDS]; /* these bits of these words */
 	uint32_t saved;        /* and these of XCR0 */
 	bool ask;              /* and the kernel's permission */
@@ -29,21 +69,17 @@ typedef struct Need {
 #define BIT(n) (1u << (n))
 
 static const Need needs[ISA_COUNT] = {
-	[ISA_GENERIC] = { .name = "generic" },
 	[ISA_AVX2] = {
-		.name = "avx2",
 		.cpuid = { [LEAF_1_ECX] = BIT(12) | BIT(27) | BIT(28),                      /* FMA, OSXSAVE, AVX */
 		           [LEAF_7_EBX] = BIT(5) },                                         /* AVX2 */
 		.saved = BIT(1) | BIT(2),
 	},
 	[ISA_AVX512] = {
-		.name = "avx512",
 		.cpuid = { [LEAF_1_ECX] = BIT(12) | BIT(27) | BIT(28),
 		           [LEAF_7_EBX] = BIT(5) | BIT(16) | BIT(17) | BIT(30) | BIT(31) }, /* and F, DQ, BW, VL */
 		.saved = BIT(1) | BIT(2) | BIT(5) | BIT(6) | BIT(7),
 	},
 	[ISA_AMX] = {
-		.name = "amx",
 		.cpuid = { [LEAF_1_ECX] = BIT(12) | BIT(27) | BIT(28),
 		           [LEAF_7_EBX] = BIT(5) | BIT(16) | BIT(17) | BIT(30) | BIT(31),
 		           [LEAF_7_EDX] = BIT(22) | BIT(24),                                /* AMX-BF16, AMX-TILE */
@@ -52,10 +88,6 @@ static const Need needs[ISA_COUNT] = {
 		.ask = true,
 	},
 };
-
-#if defined __x86_64__
-
-static const Kern *const kerns[ISA_COUNT] = { &kern_generic, &kern_avx2, &kern_avx512, &kern_avx512 };
 
 static void cpuid_words(uint32_t word[WORDS])
 {
@@ -97,6 +129,8 @@ bool isa_has(int isa)
 	const Need *need = &needs[isa];
 	uint32_t word[WORDS];
 
+	if (!isas[isa].kern)
+		return false;
 	cpuid_words(word);
 	for (int i = 0; i < WORDS; i++)
 		if ((word[i] & need->cpuid[i]) != need->cpuid[i])
@@ -115,21 +149,51 @@ unsigned cpu_enter(void)
 
 void cpu_leave(unsigned before) { _mm_setcsr(before); }
 
-#else
+#elif defined MACHINE_ARM
 
-static const Kern *const kerns[ISA_COUNT] = { &kern_generic, &kern_generic, &kern_generic, &kern_generic };
+bool isa_has(int isa)
+{
+#if defined __linux__
+	return isa == ISA_GENERIC || (isa == ISA_NEON && (getauxval(AT_HWCAP) & HWCAP_ASIMD));
+#else
+	return isa == ISA_GENERIC || isa == ISA_NEON; /* every system but Linux asks for it */
+#endif
+}
+
+/* Flush to zero, rounding to nearest, no traps, nothing alternative. */
+unsigned cpu_enter(void)
+{
+	const uint64_t flush = 1 << 24;
+	uint64_t before;
+
+	__asm__ volatile("mrs %0, fpcr" : "=r"(before));
+	__asm__ volatile("msr fpcr, %0" : : "r"(flush));
+	return (unsigned)before;
+}
+
+void cpu_leave(unsigned before) { __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)before)); }
+
+#else
 
 bool isa_has(int isa) { return isa == ISA_GENERIC; }
 
-unsigned cpu_enter(void) { return 0; }
+unsigned cpu_enter(void)
+{
+	int before = fegetround();
 
-void cpu_leave(unsigned before) { (void)before; }
+	fesetround(FE_TONEAREST);
+	return (unsigned)before;
+}
+
+void cpu_leave(unsigned before) { fesetround((int)before); }
 
 #endif
 
-const char *isa_name(int isa) { return needs[isa].name; }
+const char *isa_name(int isa) { return isas[isa].name; }
 
-const Kern *isa_kern(int isa) { return kerns[isa]; }
+const Kern *isa_kern(int isa) { return isas[isa].kern; }
+
+const HalfKern *isa_half(int isa) { return isas[isa].half; }
 
 int isa_fp32(int isa) { return isa == ISA_AMX ? ISA_AVX512 : isa; }
 

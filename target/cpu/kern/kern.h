@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernels of the cpu target: all the arithmetic, compiled once for each instruction set.
  *
- * The kernels are written once (the .inc files of this folder) in terms of vectors of 16 floats, and built three times:
+ * The kernels are written once (the .inc files of this folder) in terms of vectors of 16 floats, and built once for
+ * each kind of vector unit of a machine:
  *
- *   vec_generic.h, vec_avx2.h, vec_avx512.h     vectors of 16 floats, and operations on them
- *   product.inc, ..., seeds.inc                 the kernels; kernels.inc lists them
- *   generic.c, avx2.c, avx512.c                 one of the first, all of the second: one Kern
+ *   vec_generic.h, vec_neon.h, vec_avx2.h, vec_avx512.h     vectors of 16 floats, and operations on them
+ *   product.inc, ..., seeds.inc                             the kernels; kernels.inc lists them
+ *   generic.c, neon.c, avx2.c, avx512.c                     one of the first, all of the second: one Kern
  *
- * Every lane is one chain of correctly rounded operations in an order that only the arguments determine, so all three
- * give the same bits. Rows are rows of cases. Rows are padded to full vectors: kernels may compute and write all of the
- * padding, and its contents have no meaning. No kernel needs alignment, but cache lines like it. The caller has set the
- * CPU to treat subnormal numbers as zero (cpu_enter). */
+ * Every lane is one chain of correctly rounded operations in an order that only the arguments determine, so all give
+ * the same bits. Rows are rows of cases. Rows are padded to full vectors: kernels may compute and write all of the
+ * padding, and its contents have no meaning. No kernel needs alignment, but cache lines like it. Kernels run between
+ * cpu_enter and cpu_leave: subnormal numbers count as zero (flush.h). */
 #ifndef KERN_H
 #define KERN_H
 
@@ -317,6 +318,6 @@ typedef struct Kern {
 	void (*transpose)(uint32_t rows, uint32_t cols, const float *from, size_t from_row, float *to, size_t to_row);
 } Kern;
 
-extern const Kern kern_generic, kern_avx2, kern_avx512;
+extern const Kern kern_generic, kern_neon, kern_avx2, kern_avx512; /* those of this machine (isa.h) */
 
 #endif

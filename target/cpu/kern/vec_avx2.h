@@ -6,6 +6,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "flush.h"
+
 #define VEC_ACCUMULATORS 6  /* registers that hold sums in a product, counted in pairs; the rest hold operands */
 #define VEC_DEEPEST      80 /* depth of a part of a product, where a is read by columns */
 #define VEC_STRIP \
@@ -14,6 +16,7 @@
 #define VEC_APART \
 	1024 /* floats from one row of b to the next from which on it is copied, for each is on another page */
 #define VEC_TOGETHER 1 /* vectors whose sigmoids are computed interleaved */
+#define VEC_OVERLAP  1 /* 1: sums over lists go on while sigmoids of the row before are computed */
 
 typedef struct V {
 	__m256 l, h;
@@ -45,11 +48,18 @@ static inline V v_mul(V a, V b) { return (V){ _mm256_mul_ps(a.l, b.l), _mm256_mu
 static inline V v_div(V a, V b) { return (V){ _mm256_div_ps(a.l, b.l), _mm256_div_ps(a.h, b.h) }; }
 static inline V v_sqrt(V a) { return (V){ _mm256_sqrt_ps(a.l), _mm256_sqrt_ps(a.h) }; }
 static inline V v_fma(V a, V b, V c) { return (V){ _mm256_fmadd_ps(a.l, b.l, c.l), _mm256_fmadd_ps(a.h, b.h, c.h) }; }
-static inline float f_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline V v_fnma(V a, V b, V c)
 {
 	return (V){ _mm256_fnmadd_ps(a.l, b.l, c.l), _mm256_fnmadd_ps(a.h, b.h, c.h) };
 }
+static inline V v_mla(V a, V b, V c) { return v_fma(a, b, c); }
+static inline V v_mls(V a, V b, V c) { return v_fnma(a, b, c); }
+static inline V v_scale(V a, V b) { return v_mul(a, b); }
+#define VEC_NOTES 0
+static inline V v_fma_noting(V a, V b, V c) { return v_fma(a, b, c); }
+static inline void notes_clear(void) {}
+static inline void notes_wait(V *x) { (void)x; }
+static inline bool notes_tiny(void) { return false; }
 static inline V v_min(V a, V b) { return (V){ _mm256_min_ps(a.l, b.l), _mm256_min_ps(a.h, b.h) }; }
 static inline V v_max(V a, V b) { return (V){ _mm256_max_ps(a.l, b.l), _mm256_max_ps(a.h, b.h) }; }
 static inline V v_neg(V a)

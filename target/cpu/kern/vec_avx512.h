@@ -6,6 +6,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "flush.h"
+
 #define VEC_ACCUMULATORS 27  /* registers that hold sums in a product; the rest hold operands */
 #define VEC_DEEPEST      256 /* depth of a part of a product, where a is read by columns */
 /* Bytes of b that a product works on at a time: L2 delivers three lines in 27 cycles. */
@@ -14,6 +16,7 @@
 #define VEC_APART \
 	2048 /* floats from one row of b to the next from which on it is copied, for each is on another page */
 #define VEC_TOGETHER 4 /* vectors whose sigmoids are computed interleaved */
+#define VEC_OVERLAP  1 /* 1: sums over lists go on while sigmoids of the row before are computed */
 
 typedef __m512 V;
 typedef __m512i I;
@@ -29,8 +32,15 @@ static inline V v_mul(V a, V b) { return _mm512_mul_ps(a, b); }
 static inline V v_div(V a, V b) { return _mm512_div_ps(a, b); }
 static inline V v_sqrt(V a) { return _mm512_sqrt_ps(a); }
 static inline V v_fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
-static inline float f_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline V v_fnma(V a, V b, V c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline V v_mla(V a, V b, V c) { return v_fma(a, b, c); }
+static inline V v_mls(V a, V b, V c) { return v_fnma(a, b, c); }
+static inline V v_scale(V a, V b) { return v_mul(a, b); }
+#define VEC_NOTES 0
+static inline V v_fma_noting(V a, V b, V c) { return v_fma(a, b, c); }
+static inline void notes_clear(void) {}
+static inline void notes_wait(V *x) { (void)x; }
+static inline bool notes_tiny(void) { return false; }
 static inline V v_min(V a, V b) { return _mm512_min_ps(a, b); }
 static inline V v_max(V a, V b) { return _mm512_max_ps(a, b); }
 static inline V v_neg(V a)

@@ -2,14 +2,13 @@
 /* Vectors of 16 floats in plain C, for any CPU.
  *
  * V is 16 floats, I 16 32-bit integers, M a mask of 16 lanes.  Every operation on V is one correctly rounded IEEE
- * operation per lane, so that a kernel made of them gives the same bits on every machine; subnormal numbers count
- * as zero because the caller has set the CPU so (cpu_enter). */
+ * operation per lane, so that a kernel made of them gives the same bits on every machine. Subnormal numbers count as
+ * zero: on x86 because the caller has set the CPU so (cpu_enter), elsewhere because the operations here flush them
+ * (flush.h says when). */
 #ifndef VEC_H
 #define VEC_H
 
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
+#include "flush.h"
 
 #define VEC_ACCUMULATORS 2     /* registers that hold sums in a product */
 #define VEC_DEEPEST      256   /* depth of a part of a product, where a is read by columns */
@@ -18,6 +17,7 @@
 #define VEC_APART \
 	1024 /* floats from one row of b to the next from which on it is copied, for each is on another page */
 #define VEC_TOGETHER 1 /* vectors whose sigmoids are computed interleaved */
+#define VEC_OVERLAP  1 /* 1: sums over lists go on while sigmoids of the row before are computed */
 
 typedef float V __attribute__((vector_size(64)));
 typedef int32_t I __attribute__((vector_size(64)));
@@ -39,26 +39,75 @@ static inline V v_load_first(const float *p, uint32_t n) /* the first n, 0 .. 16
 	return a;
 }
 static inline void v_store(float *p, V a) { memcpy(p, &a, sizeof a); }
-static inline V v_add(V a, V b) { return a + b; }
-static inline V v_sub(V a, V b) { return a - b; }
-static inline V v_mul(V a, V b) { return a * b; }
-static inline V v_div(V a, V b) { return a / b; }
-
-static inline V v_sqrt(V a)
+/* Subnormal numbers become zeros of the same sign. */
+static inline V v_flush_all(V a)
 {
+	I normal = ((I)a & 0x7f800000) != 0;
+	return (V)((I)a & (normal | INT32_MIN));
+}
+/* Operations that flush are many instructions: not inline, as kernels have hundreds of each. */
+#if FLUSH_BY_CPU
+#define V_OP static inline
+static inline V v_flush(V a) { return a; }
+#else
+#define V_OP static __attribute__((noinline, unused))
+static inline V v_flush(V a) { return v_flush_all(a); }
+#endif
+
+V_OP V v_add(V a, V b) { return v_flush(v_flush(a) + v_flush(b)); }
+V_OP V v_sub(V a, V b) { return v_flush(v_flush(a) - v_flush(b)); }
+V_OP V v_div(V a, V b) { return v_flush(v_flush(a) / v_flush(b)); }
+
+V_OP V v_sqrt(V a)
+{
+	a = v_flush(a);
 	for (int i = 0; i < 16; i++)
 		a[i] = sqrtf(a[i]);
 	return a;
 }
 
-/* a b + c, rounded once. The product is exact in double; the sum is rounded to odd there (where a bit is lost the
- * last one is made 1), so that rounding it again to float gives what one rounding would have. libm's fmaf would not
- * take tiny numbers as zero. Two at a time, as baseline x86-64 can; what infinities and NaN lose is NaN and changes
- * nothing. Not inline: the kernels have many of these. */
+/* Two products in double, as baseline x86-64 can: exact. */
 typedef float Pair __attribute__((vector_size(8)));
 typedef double Doubles __attribute__((vector_size(16)));
 typedef int64_t Double_bits __attribute__((vector_size(16)));
+typedef struct Pairs {
+	Pair of[8];
+} Pairs;
 
+static inline Pairs pairs_of(V a)
+{
+	Pairs p;
+	memcpy(&p, &a, sizeof p);
+	return p;
+}
+
+/* f_narrow of both. */
+static inline Pair pair_narrow(Doubles x)
+{
+#if !FLUSH_BY_CPU
+	Double_bits sign = (Double_bits)x & INT64_MIN;
+	Doubles size = (Doubles)((Double_bits)x & INT64_MAX), least = { LEAST_NORMAL, LEAST_NORMAL };
+	Double_bits tiny = size < TINY_BELOW, below = size < (double)LEAST_NORMAL;
+	x = (Doubles)((((below & (Double_bits)least) | (~below & (Double_bits)size)) & ~tiny) | sign);
+#endif
+	return __builtin_convertvector(x, Pair);
+}
+
+V_OP V v_mul(V a, V b)
+{
+#if FLUSH_BY_CPU
+	return a * b;
+#else
+	Pairs x = pairs_of(v_flush(a)), y = pairs_of(v_flush(b));
+
+	for (int i = 0; i < 8; i++)
+		x.of[i] = pair_narrow(__builtin_convertvector(x.of[i], Doubles) * __builtin_convertvector(y.of[i], Doubles));
+	memcpy(&a, &x, sizeof a);
+	return a;
+#endif
+}
+
+/* f_fma of two without an instruction for it. What infinities and NaN lose is NaN and changes nothing. */
 static inline Pair pair_fma(Pair a, Pair b, Pair c)
 {
 	Doubles p = __builtin_convertvector(a, Doubles) * __builtin_convertvector(b, Doubles),
@@ -67,37 +116,70 @@ static inline Pair pair_fma(Pair a, Pair b, Pair c)
 	Double_bits below = lost < 0, odd = below | (lost > 0);
 	Double_bits bits = ((Double_bits)s + (odd & (below ^ (s < 0)))) | (odd & 1); /* towards zero, then odd */
 
-	return __builtin_convertvector((Doubles)bits, Pair);
+	return pair_narrow((Doubles)bits);
 }
 
+/* a b + c, rounded once. libm's fmaf is slower. Not inline: the kernels have many of these. */
 static __attribute__((noinline)) V v_fma(V a, V b, V c)
 {
-	Pair x[8], y[8], z[8];
+	a = v_flush(a);
+	b = v_flush(b);
+	c = v_flush(c);
+#if FMA_BY_CPU
+	V r;
+	I near;
+	for (int i = 0; i < 16; i++)
+		r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+	near = ((I)r & INT32_MAX) <= 0x00800000; /* tiny numbers, and those that may have been rounded up from there */
+	for (int i = 0; i < 16; i++)
+		if (near[i])
+			r[i] = f_fma(a[i], b[i], c[i]);
+	return r;
+#else
+	Pairs x = pairs_of(a), y = pairs_of(b), z = pairs_of(c);
 
-	memcpy(x, &a, sizeof x);
-	memcpy(y, &b, sizeof y);
-	memcpy(z, &c, sizeof z);
 	for (int i = 0; i < 8; i++)
-		z[i] = pair_fma(x[i], y[i], z[i]);
-	memcpy(&c, z, sizeof z);
+		z.of[i] = pair_fma(x.of[i], y.of[i], z.of[i]);
+	memcpy(&c, &z, sizeof c);
 	return c;
+#endif
 }
 
-/* of one number */
-static inline float f_fma(float a, float b, float c) { return pair_fma((Pair){ a }, (Pair){ b }, (Pair){ c })[0]; }
 static inline V v_fnma(V a, V b, V c) { return v_fma((V)((I)a ^ INT32_MIN), b, c); } /* c - a b, rounded once */
+/* The same, and v_mul, where no result is inexact and below 2^-125: other CPUs save instructions. */
+static inline V v_mla(V a, V b, V c) { return v_fma(a, b, c); }
+static inline V v_mls(V a, V b, V c) { return v_fnma(a, b, c); }
+static inline V v_scale(V a, V b) { return v_mul(a, b); }
+
+/* 1: v_fma_noting is v_fma unless notes_tiny says that a result since notes_clear may be wrong: then all of them are
+ * computed again with v_fma. notes_wait, of each result before notes_tiny: it has been computed. */
+#define VEC_NOTES 0
+static inline V v_fma_noting(V a, V b, V c) { return v_fma(a, b, c); }
+static inline void notes_clear(void) {}
+static inline void notes_wait(V *x) { (void)x; }
+static inline bool notes_tiny(void) { return false; }
 
 static inline V v_bits_select(I m, V a, V b) { return (V)((m & (I)a) | (~m & (I)b)); }
-static inline V v_min(V a, V b) { return v_bits_select(a < b, a, b); } /* b where they do not compare */
-static inline V v_max(V a, V b) { return v_bits_select(a > b, a, b); }
+V_OP V v_min(V a, V b) /* b where they do not compare */
+{
+	a = v_flush_all(a);
+	b = v_flush_all(b);
+	return v_bits_select(a < b, a, b);
+}
+V_OP V v_max(V a, V b)
+{
+	a = v_flush_all(a);
+	b = v_flush_all(b);
+	return v_bits_select(a > b, a, b);
+}
 static inline V v_neg(V a) { return (V)((I)a ^ INT32_MIN); }
 static inline V v_abs(V a) { return (V)((I)a & INT32_MAX); }
 /* |a| with the sign of b */
 static inline V v_sign_from(V a, V b) { return (V)(((I)a & INT32_MAX) | ((I)b & INT32_MIN)); }
 
-static inline M v_lt(V a, V b) { return a < b; }
-static inline M v_le(V a, V b) { return a <= b; }
-static inline M v_eq(V a, V b) { return a == b; }
+V_OP M v_lt(V a, V b) { return v_flush(a) < v_flush(b); }
+V_OP M v_le(V a, V b) { return v_flush(a) <= v_flush(b); }
+V_OP M v_eq(V a, V b) { return v_flush(a) == v_flush(b); }
 static inline M v_nan(V a) { return a != a; }
 static inline V v_select(M m, V a, V b) { return v_bits_select(m, a, b); } /* a where m holds, else b */
 static inline M m_and(M a, M b) { return a & b; }
@@ -150,20 +232,21 @@ static inline V v_or_one(V x, V e) { return v_select(v_lt(x, v_set(0)), e, v_set
 static inline V v_times_power(V a, V n, V z)
 {
 	(void)n;
-	return v_mul(a, i_float(i_shl23(v_bits(z))));
+	return v_scale(a, i_float(i_shl23(v_bits(z))));
 }
 
 /* The sum of all lanes: i and i + 8, then 4, 2, 1. */
-static inline float v_sum(V a)
+V_OP float v_sum(V a)
 {
 	for (int n = 8; n; n /= 2)
 		for (int i = 0; i < n; i++)
-			a[i] += a[i + n];
+			a[i] = f_add(a[i], a[i + n]);
 	return a[0];
 }
 
-static inline float v_largest(V a) /* no lane may be NaN */
+V_OP float v_largest(V a) /* no lane may be NaN */
 {
+	a = v_flush_all(a);
 	float x = a[0];
 
 	for (int i = 1; i < 16; i++)

@@ -243,20 +243,13 @@ void half_gradient(const Program *p, const Halves *h, const HalfSpace *t, const 
 
 /* ---- weights ---- */
 
-static const HalfKern *const kinds[ISA_COUNT] = {
-	[ISA_GENERIC] = &half_generic,
-	[ISA_AVX2] = &half_avx2,
-	[ISA_AVX512] = &half_avx512,
-	[ISA_AMX] = &half_amx,
-};
-
 Halves *halves_make(Ctx *cx, const Layout *l, int isa)
 {
 	Halves *h = NEW(&cx->fixed, 1, Halves);
 	size_t room = 0;
 	bool beside = false;
 
-	h->kern = kinds[isa];
+	h->kern = isa_half(isa);
 	h->by_source = NEW(&cx->fixed, l->panels, size_t);
 	h->by_target = NEW(&cx->fixed, l->panels, size_t);
 	h->x_at = NEW(&cx->fixed, l->parts, uint32_t);

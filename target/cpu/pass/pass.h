@@ -17,6 +17,7 @@
 
 #include "monitor.h"
 #include "isa.h"
+#include "flush.h"
 #include "cpu_layout.h"
 
 /* ---- options.c: options of this target ---------------------------------------------------------- */

@@ -217,7 +217,7 @@ void run_integrate(const Program *p, Space *s, const Step *st, const Slice *r)
 		size_t at = row * (size_t)p->layout->cols, before = r->time ? row_before(r, row) * (size_t)p->layout->cols : at;
 		for (uint32_t j = 0; j < st->part->count; j++) {
 			float last = r->time ? out[before + j] : st->start;
-			out[at + j] = last + dt * (in[at + j] - last);
+			out[at + j] = f_add(last, f_mul(dt, f_sub(in[at + j], last)));
 		}
 	}
 }
@@ -421,7 +421,7 @@ void run_carry(const Program *p, Space *s, const Step *st, const Slice *r)
 			if (together)
 				p->kern->add(delta + t->col, delta + next, round_up(t->count, LANES));
 			for (uint32_t j = 0; !together && j < t->count; j++)
-				delta[t->col + j] += delta[l->cols + l->col_of[to->first + first + j]];
+				delta[t->col + j] = f_add(delta[t->col + j], delta[l->cols + l->col_of[to->first + first + j]]);
 		}
 	}
 }
@@ -430,7 +430,7 @@ void run_carry(const Program *p, Space *s, const Step *st, const Slice *r)
 void run_integrate_back(const Program *p, Space *s, const Step *st, const Slice *r)
 {
 	size_t cols = p->layout->cols;
-	float dt = st->dt, rest = 1 - dt;
+	float dt = st->dt, rest = f_sub(1, dt);
 
 	for (uint32_t m = 0; m < r->rows; m++) {
 		uint32_t row = row_number(r, m);
@@ -438,8 +438,8 @@ void run_integrate_back(const Program *p, Space *s, const Step *st, const Slice 
 			  *delta = s->rows.row[ROW_DELTA] + row * cols + st->c_col;
 		bool carried = st->carried && is_carried(&p->bound->ticks, &s->chunk, row);
 		for (uint32_t j = 0; j < st->part->count; j++) {
-			held[j] = carried ? delta[j] + rest * held[cols + j] : delta[j];
-			delta[j] = dt * held[j];
+			held[j] = carried ? f_add(delta[j], f_mul(rest, held[cols + j])) : delta[j];
+			delta[j] = f_mul(dt, held[j]);
 		}
 	}
 }

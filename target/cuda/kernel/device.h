@@ -106,6 +106,9 @@ static inline V v_fma(V a, V b, V c) { return f_fma(a, b, c); }
 static inline V v_neg(V a) { return float_of(bits_of(a) ^ 0x80000000u); }
 static inline V v_abs(V a) { return float_of(bits_of(a) & 0x7fffffffu); }
 static inline V v_fnma(V a, V b, V c) { return f_fma(v_neg(a), b, c); }
+static inline V v_mla(V a, V b, V c) { return f_fma(a, b, c); }
+static inline V v_mls(V a, V b, V c) { return v_fnma(a, b, c); }
+static inline V v_scale(V a, V b) { return a * b; }
 static inline V v_min(V a, V b) { return a < b ? a : b; }
 static inline V v_max(V a, V b) { return a > b ? a : b; }
 static inline V v_sign_from(V a, V b) { return float_of((bits_of(a) & 0x7fffffffu) | (bits_of(b) & 0x80000000u)); }

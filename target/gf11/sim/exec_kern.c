@@ -7,7 +7,7 @@
 #if defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("O3", "no-trapping-math") /* vectorize the lane loops at any optimization level */
 #endif
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
 #include <immintrin.h>
 #endif
 
@@ -150,7 +150,7 @@ static void send_plain(const Processors *p, const Transfer *t, uint32_t transfer
 
 /* ---- one kernel per instruction set ------------------------------------------------------------- */
 
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
 #if defined __clang__
 #define AVX512 "avx512f,avx512bw,avx512dq,avx512vl"
 #else
@@ -269,7 +269,7 @@ static void run_plain(const Sequence *s, const Stage *st, const Frame *f, uint32
 }
 
 const Kernel kernels[] = {
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
 	{ "avx512", run_avx512, send_avx512 },
 	{ "avx2", run_avx2, send_plain },
 #endif
@@ -279,7 +279,7 @@ const uint32_t kernel_count = COUNT(kernels);
 
 bool kernel_runs(uint32_t kernel)
 {
-#if defined __x86_64__
+#if defined __x86_64__ && !defined MP_PORTABLE
 	bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
 	              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 	return (bool[]){ avx512, __builtin_cpu_supports("avx2"), true }[kernel];
