@@ -6,8 +6,10 @@
 #include "cli.h"
 
 static const Option options[] = {
-	{ "make", "xor|parity:N|encoder:N-M|spirals|letters|reber|temporal-xor|letter-sequences|triangle",
-	  "make a built-in set instead of reading a file" },
+	{ "make", "SET",
+	  "make a built-in set instead of reading a file: xor, parity:N, encoder:N-M, spirals, letters, reber, "
+	  "temporal-xor, "
+	  "letter-sequences, triangle, past-tense, family-tree, clubs, club-probes, semantics, sentences" },
 	{ "split", "SHARE", "cut in two at random: this share (0 to 1) of the examples goes into the first part" },
 	{ "scale", "range|zscore", "scale inputs to 0..1 or to mean 0 and deviation 1, fitted on the first part" },
 	{ "seed", "N", "random seed of the split and of the built-in set; default 0" },

@@ -7,7 +7,7 @@
 #include "microprop/import.h"
 
 const Option data_reading[] = {
-	{ "format", "npz|npy|idx|csv|text|nettalk|snns|snns-results|fann|lens|lens-binary",
+	{ "format", "npz|npy|idx|csv|text|nettalk|snns|snns-results|fann|lens|lens-binary|tlearn",
 	  "format of the data; default: detected from name and content" },
 	{ "inputs", "COLUMNS", "csv: columns that are inputs, such as a,b,3:7; default: all that are not targets" },
 	{ "targets", "COLUMNS", "csv: columns that are targets; default: the last" },
@@ -16,8 +16,10 @@ const Option data_reading[] = {
 	{ "sequence", "COLUMN", "csv: column that names the sequence a case belongs to" },
 	{ "weight", "COLUMN", "csv: column of case weights" },
 	{ "names", "COLUMN", "csv: column of case names" },
-	{ "partner", "FILE", "npy, idx: file with the targets; snns-results: the patterns; default: found by its name" },
-	{ "groups", "LIST", "lens: groups over which units are counted, 'a:3,b:2>c:4'; default: those of the network" },
+	{ "partner", "FILE",
+	  "npy, idx, tlearn: file with the targets; snns-results: the patterns; default: found by its name" },
+	{ "groups", "LIST",
+	  "lens, tlearn: groups over which units are counted, 'a:3,b:2>c:4'; default: those of the network" },
 	{ "fold", "COLUMN", "tables: column that says which fold of cross-validation a row is in" },
 	{ "category", "COLUMNS", "tables: columns whose values are categories, also if they are numbers" },
 	{ "first", "N", "take only the first N rows (nettalk: words)" },
@@ -63,7 +65,7 @@ bool is_example(const char *path) { return !strncmp(path, "example:", 8); }
 static int example_net(Session *s, const char *path)
 {
 	const char *name = path + strlen("example:");
-	char list[300] = "the examples are";
+	char list[500] = "the examples are";
 	Guess guess = { .word = name };
 	for (size_t i = 0; i < COUNT(example_files); i++) {
 		size_t n = strlen(list);

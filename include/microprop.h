@@ -146,8 +146,8 @@ MP_API mp_status mp_net_print(mp_net *net, const char *stage, const char *target
 /* How to read a file; zero, but for `size`, is the default. */
 typedef struct mp_data_options {
 	size_t size;
-	/* "npz" "npy" "idx" "csv" "text" "nettalk" "snns" "snns-results" "fann" "lens" "lens-binary"; NULL: detected from
-	 * name and content */
+	/* "npz" "npy" "idx" "csv" "text" "nettalk" "snns" "snns-results" "fann" "lens" "lens-binary" "tlearn"; NULL:
+	 * detected from name and content */
 	const char *format;
 	const char *inputs;  /* csv: columns that are inputs, "a,b,3:7,*"; NULL: all that are not targets */
 	const char *targets; /* csv: columns that are targets; NULL: the last column */
@@ -181,7 +181,8 @@ typedef struct mp_data_options {
 } mp_data_options;
 
 /* Read a file, or make a built-in set: "make:xor", "make:parity:4", "make:encoder:8-3", "make:spirals", "make:letters",
- * "make:reber", "make:temporal-xor", "make:letter-sequences", "make:triangle". */
+ * "make:reber", "make:temporal-xor", "make:letter-sequences", "make:triangle", "make:past-tense",
+ * "make:family-tree", "make:clubs", "make:club-probes", "make:semantics", "make:sentences". */
 MP_API mp_status mp_data_open(mp_data **data, const char *path, const mp_data_options *options,
                               const mp_allocator *alloc);
 

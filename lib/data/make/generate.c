@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Built-in data sets.  In: a name such as "parity:4".  Out: Data, the same on every machine.
- * Random ones draw from random_u64(seed, STREAM_DATA, 0, 1, 2, ...) in order. */
+/* Built-in data sets.  In: a name such as "parity:4".  Out: Data, the same on every machine. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "make.h"
-
-/* Arguments of a generator: numbers after the name, "8-3" being a = 8 and b = 3. */
-typedef struct Request {
-	uint64_t a, b, seed;
-} Request;
-typedef Data *Make(Ctx *cx, const Request *q);
 
 enum { NO_NUMBER, ONE_NUMBER, TWO_NUMBERS };
 typedef struct Generator {
@@ -21,7 +14,9 @@ typedef struct Generator {
 	Make *make;
 } Generator;
 
-static Data *data_new(Ctx *cx, uint64_t cases, uint32_t inputs, uint32_t targets, float **x, float **y)
+uint32_t draw(Request *q, uint32_t n) { return (uint32_t)random_below(q->seed, STREAM_DATA, q->draws++, n); }
+
+Data *set_new(Ctx *cx, uint64_t cases, uint32_t inputs, uint32_t targets, float **x, float **y)
 {
 	Data *d = NEW(&cx->keep, 1, Data);
 	*x = arena_alloc(&cx->keep, cases, inputs * sizeof(float));
@@ -38,11 +33,11 @@ static Data *data_new(Ctx *cx, uint64_t cases, uint32_t inputs, uint32_t targets
 /* ---- deterministic ---- */
 
 /* All patterns of n bits, counted upwards, the first input the highest bit. */
-static Data *make_parity(Ctx *cx, const Request *q)
+static Data *make_parity(Ctx *cx, Request *q)
 {
 	float *x, *y;
 	uint32_t n = (uint32_t)q->a;
-	Data *d = data_new(cx, (uint64_t)1 << n, n, 1, &x, &y);
+	Data *d = set_new(cx, (uint64_t)1 << n, n, 1, &x, &y);
 	for (uint64_t i = 0; i < d->cases; i++) {
 		uint32_t odd = 0;
 		for (uint32_t k = n; k-- > 0;) {
@@ -55,7 +50,7 @@ static Data *make_parity(Ctx *cx, const Request *q)
 	return d;
 }
 
-static Data *make_xor(Ctx *cx, const Request *q)
+static Data *make_xor(Ctx *cx, Request *q)
 {
 	Request two = *q;
 	two.a = 2;
@@ -63,11 +58,11 @@ static Data *make_xor(Ctx *cx, const Request *q)
 }
 
 /* Auto-association: one of n in, the same out. */
-static Data *make_encoder(Ctx *cx, const Request *q)
+static Data *make_encoder(Ctx *cx, Request *q)
 {
 	float *x, *y;
 	uint32_t n = (uint32_t)q->a;
-	Data *d = data_new(cx, n, n, n, &x, &y);
+	Data *d = set_new(cx, n, n, n, &x, &y);
 	for (size_t i = 0; i < n; i++)
 		x[i * n + i] = y[i * n + i] = 1;
 	return d;
@@ -94,12 +89,12 @@ static double cos_16th(uint32_t k)
 }
 
 /* Lang and Witbrock (1988): two spirals of three turns, 97 points each, here scaled from a radius of 6.5 to 1. */
-static Data *make_spirals(Ctx *cx, const Request *q)
+static Data *make_spirals(Ctx *cx, Request *q)
 {
 	enum { POINTS = 97, TURN = 32, END = 104 };
 	float *x, *y;
 	(void)q;
-	Data *d = data_new(cx, 2 * POINTS, 2, 1, &x, &y);
+	Data *d = set_new(cx, 2 * POINTS, 2, 1, &x, &y);
 	for (uint32_t i = 0; i < POINTS; i++, x += 4, y += 2) {
 		double radius = (double)(END - i) / END;
 		x[0] = (float)(radius * cos_16th(i + 3 * TURN / 4)); /* sin(a) = cos(a - 90 degrees) */
@@ -128,7 +123,7 @@ static const struct {
 static uint32_t reber_number(char symbol) { return (uint32_t)(strchr(reber_symbols, symbol) - reber_symbols); }
 
 /* States a string passes through after each symbol but the last; too long a string is 0. */
-static uint32_t reber_string(const Request *q, uint64_t *draws, char *symbols, uint8_t *states)
+static uint32_t reber_string(Request *q, uint64_t *draws, char *symbols, uint8_t *states)
 {
 	uint32_t len = 0;
 	for (uint8_t state = 0; state != REBER_END - 1;) {
@@ -143,14 +138,14 @@ static uint32_t reber_string(const Request *q, uint64_t *draws, char *symbols, u
 }
 
 /* Input: a symbol.  Target: every symbol that may come next.  Nothing comes after the E that ends a string: no case. */
-static Data *make_reber(Ctx *cx, const Request *q)
+static Data *make_reber(Ctx *cx, Request *q)
 {
 	enum { SYMBOLS = sizeof reber_symbols - 1 };
 	char symbols[REBER_LONGEST];
 	uint8_t states[REBER_LONGEST];
 	float *x, *y;
 	uint64_t draws = 0, cases = 0;
-	Data *d = data_new(cx, REBER_STRINGS * REBER_LONGEST, SYMBOLS, SYMBOLS, &x, &y);
+	Data *d = set_new(cx, REBER_STRINGS * REBER_LONGEST, SYMBOLS, SYMBOLS, &x, &y);
 	uint64_t *seq = NEW(&cx->keep, REBER_STRINGS + 1, uint64_t);
 	Text *names = NEW(&cx->keep, d->cases, Text);
 	for (uint32_t i = 0; i < REBER_STRINGS;) {
@@ -174,12 +169,12 @@ static Data *make_reber(Ctx *cx, const Request *q)
 
 /* Elman (1990), made exact: triples of bits a, b, a xor b, one bit at a time; the next bit is a target only where it
  * is determined, at the second of three. */
-static Data *make_temporal_xor(Ctx *cx, const Request *q)
+static Data *make_temporal_xor(Ctx *cx, Request *q)
 {
 	enum { SEQUENCES = 64, FEWEST = 2, MOST = 8 };
 	float *x, *y;
 	uint64_t draws = 0, cases = 0;
-	Data *d = data_new(cx, SEQUENCES * MOST * 3, 1, 1, &x, &y);
+	Data *d = set_new(cx, SEQUENCES * MOST * 3, 1, 1, &x, &y);
 	uint64_t *seq = NEW(&cx->keep, SEQUENCES + 1, uint64_t);
 	for (uint32_t i = 0; i < SEQUENCES; i++) {
 		uint64_t triples = FEWEST + random_below(q->seed, STREAM_DATA, draws++, MOST - FEWEST + 1);
@@ -211,12 +206,12 @@ static const float letter_features[][FEATURES] = {
 };
 static const char letter_names[] = "bdgaiu";
 
-static Data *make_letter_sequences(Ctx *cx, const Request *q)
+static Data *make_letter_sequences(Ctx *cx, Request *q)
 {
 	enum { SEQUENCES = 64, FEWEST = 4, MOST = 16, ANY = 2 * SYLLABLES };
 	float *x, *y;
 	uint64_t draws = 0, cases = 0;
-	Data *d = data_new(cx, SEQUENCES * MOST * (1 + VOWELS_MOST), FEATURES, FEATURES, &x, &y);
+	Data *d = set_new(cx, SEQUENCES * MOST * (1 + VOWELS_MOST), FEATURES, FEATURES, &x, &y);
 	uint64_t *seq = NEW(&cx->keep, SEQUENCES + 1, uint64_t);
 	Text *names = NEW(&cx->keep, d->cases, Text);
 	for (uint32_t i = 0; i < SEQUENCES; i++) {
@@ -239,10 +234,6 @@ static Data *make_letter_sequences(Ctx *cx, const Request *q)
 	return d;
 }
 
-static Data *make_letter_words(Ctx *cx, const Request *q) { return make_letters(cx, q->seed); }
-
-static Data *make_words(Ctx *cx, const Request *q) { return make_triangle(cx, q->seed); }
-
 /* ---- names ---- */
 
 static const Generator generators[] = {
@@ -250,11 +241,17 @@ static const Generator generators[] = {
 	{ "parity", "parity:N", ONE_NUMBER, 1, 20, make_parity },
 	{ "encoder", "encoder:N-M", TWO_NUMBERS, 2, 4096, make_encoder },
 	{ "spirals", "spirals", NO_NUMBER, 0, 0, make_spirals },
-	{ "letters", "letters", NO_NUMBER, 0, 0, make_letter_words },
+	{ "letters", "letters", NO_NUMBER, 0, 0, make_letters },
 	{ "reber", "reber", NO_NUMBER, 0, 0, make_reber },
 	{ "temporal-xor", "temporal-xor", NO_NUMBER, 0, 0, make_temporal_xor },
 	{ "letter-sequences", "letter-sequences", NO_NUMBER, 0, 0, make_letter_sequences },
-	{ "triangle", "triangle", NO_NUMBER, 0, 0, make_words },
+	{ "triangle", "triangle", NO_NUMBER, 0, 0, make_triangle },
+	{ "past-tense", "past-tense", NO_NUMBER, 0, 0, make_past_tense },
+	{ "family-tree", "family-tree", NO_NUMBER, 0, 0, make_family_tree },
+	{ "clubs", "clubs", NO_NUMBER, 0, 0, make_clubs },
+	{ "club-probes", "club-probes", NO_NUMBER, 0, 0, make_club_probes },
+	{ "semantics", "semantics", NO_NUMBER, 0, 0, make_semantics },
+	{ "sentences", "sentences", NO_NUMBER, 0, 0, make_sentences },
 };
 
 /* The integer at *p, which is advanced; 0 if there is none or it is far too large. */

@@ -43,18 +43,12 @@ static const SoundRule sound_rules[] = {
 
 /* ---- spelling ---- */
 
-typedef struct Speller {
-	uint64_t seed, draws;
-} Speller;
-
-static uint64_t draw(Speller *s, uint64_t n) { return random_below(s->seed, STREAM_DATA, s->draws++, n); }
-
-static const char *draw_fragment(Speller *s, const Fragment *f, size_t count)
+static const char *draw_fragment(Request *q, const Fragment *f, size_t count)
 {
 	uint32_t total = 0;
 	for (size_t i = 0; i < count; i++)
 		total += f[i].weight;
-	uint64_t at = draw(s, total);
+	uint64_t at = draw(q, total);
 	while (at >= f->weight)
 		at -= (f++)->weight;
 	return f->letters;
@@ -76,21 +70,21 @@ static const char *fit_coda(const char *coda, const char *ending)
 
 /* A word of one to three syllables and an ending; 0 if it is too long.  Two nuclei never touch, and consonants never
  * pile up: no onset follows a coda of several letters. */
-static uint32_t spell(Speller *s, char *word, size_t size)
+static uint32_t spell(Request *q, char *word, size_t size)
 {
 	static const uint8_t syllables[] = { 1, 1, 2, 2, 2, 3 };
-	uint32_t n = syllables[draw(s, COUNT(syllables))];
+	uint32_t n = syllables[draw(q, COUNT(syllables))];
 	size_t len = 0;
-	const char *ending = draw_fragment(s, endings, COUNT(endings)), *coda = NULL;
+	const char *ending = draw_fragment(q, endings, COUNT(endings)), *coda = NULL;
 	for (uint32_t i = 0; i < n; i++) {
-		const char *onset = draw_fragment(s, onsets, COUNT(onsets));
-		const char *nucleus = draw_fragment(s, nuclei, COUNT(nuclei));
+		const char *onset = draw_fragment(q, onsets, COUNT(onsets));
+		const char *nucleus = draw_fragment(q, nuclei, COUNT(nuclei));
 		if (coda && strlen(coda) > 1)
 			onset = "";
 		else if (coda && !*coda && !*onset)
 			onset = "n";
 		bool last = i + 1 == n;
-		coda = draw_fragment(s, codas, COUNT(codas));
+		coda = draw_fragment(q, codas, COUNT(codas));
 		if (last)
 			coda = fit_coda(coda, ending);
 		len += (size_t)snprintf(word + len, size - len, "%s%s%s%s", onset, nucleus, coda, last ? ending : "");
@@ -199,10 +193,9 @@ static void stress(const char *word, const char *sounds, int len, char *stresses
 
 /* ---- the data set ---- */
 
-Data *make_letters(Ctx *cx, uint64_t seed)
+Data *make_letters(Ctx *cx, Request *q)
 {
 	Arena *a = &cx->scratch;
-	Speller s = { .seed = seed };
 	Dict dict = { .arena = a };
 	Word *words = NEW(a, MAX_WORDS, Word);
 	uint64_t count = 0;
@@ -210,7 +203,7 @@ Data *make_letters(Ctx *cx, uint64_t seed)
 	char *text = NEW(a, 3 * CASES, char);
 	for (uint32_t left = CASES; left;) {
 		char word[MAX_LETTERS + 1];
-		uint32_t len = spell(&s, word, sizeof word), known = dict.count;
+		uint32_t len = spell(q, word, sizeof word), known = dict.count;
 		/* The last words must fill what is left exactly. */
 		if (len < MIN_LETTERS || len > left || (left - len > 0 && left - len < MIN_LETTERS))
 			continue;

@@ -31,35 +31,27 @@ static Text name_of(Ctx *cx, Spelling s)
 	return (Text){ arena_copy(&cx->keep, word, PLACES), PLACES };
 }
 
-Data *make_triangle(Ctx *cx, uint64_t seed)
+Data *make_triangle(Ctx *cx, Request *q)
 {
-	Data *d = NEW(&cx->keep, 1, Data);
-	float *x = NEW(&cx->keep, WORDS * LETTERS, float), *y = NEW(&cx->keep, WORDS * (SOUNDS + FEATURES), float);
+	float *x, *y;
+	Data *d = set_new(cx, WORDS, LETTERS, SOUNDS + FEATURES, &x, &y);
 	Text *names = NEW(&cx->keep, WORDS, Text);
 	uint32_t word[ALL];
-	uint64_t draws = 0;
-	*d = (Data){ .cases = WORDS,
-		         .inputs = LETTERS,
-		         .targets = SOUNDS + FEATURES,
-		         .x = x,
-		         .y = y,
-		         .x_type = T_F32,
-		         .y_type = T_F32,
-		         .names = names };
+	d->names = names;
 	for (uint32_t i = 0; i < ALL; i++)
 		word[i] = i;
 	for (uint32_t i = 0; i < WORDS; i++, x += LETTERS, y += SOUNDS + FEATURES) {
-		uint32_t k = i + (uint32_t)random_below(seed, STREAM_DATA, draws++, ALL - i), chosen = word[k];
+		uint32_t k = i + draw(q, ALL - i), chosen = word[k];
 		word[k] = word[i];
 		Spelling s = spelling_of(chosen);
-		bool is_long = random_below(seed, STREAM_DATA, draws++, LONG_ONE_IN) == 0;
+		bool is_long = draw(q, LONG_ONE_IN) == 0;
 		names[i] = name_of(cx, s);
 		x[s.begin] = y[s.begin] = 1;
 		x[CONSONANTS + s.vowel] = 1;
 		y[CONSONANTS + s.vowel + (is_long ? VOWELS : 0)] = 1;
 		x[CONSONANTS + VOWELS + s.end] = y[CONSONANTS + 2 * VOWELS + s.end] = 1;
 		for (uint32_t on = 0; on < MEANING;) {
-			float *feature = y + SOUNDS + random_below(seed, STREAM_DATA, draws++, FEATURES);
+			float *feature = y + SOUNDS + draw(q, FEATURES);
 			on += *feature == 0;
 			*feature = 1;
 		}
