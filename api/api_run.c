@@ -70,6 +70,8 @@ static void set_body(void *arg)
 	if (wrong)
 		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
 	bool fixed = option_is_fixed(a->option) || (o.schedule == SCHEDULE_COSINE && strcmp(a->option, "epochs") == 0);
+	if (a->r->program && target_is_auto(&o))
+		o.target = a->r->opt.target; /* a run that has begun stays where it is */
 	bool changed = strcmp(old, option_get(&cx->scratch, &o, a->option)) != 0;
 	bool moves = a->r->program && changed && strcmp(a->option, "target") == 0 && run_can_move(a->r, o.target);
 	if (a->r->program && fixed && changed && !moves)

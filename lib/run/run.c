@@ -24,6 +24,7 @@ const char *target_names(Arena *a)
 	buf_puts(&b, "the targets here are:");
 	for (size_t i = 0; target_table[i]; i++)
 		buf_printf(&b, "%s %s", i ? "," : "", target_table[i]->name);
+	buf_puts(&b, "; auto chooses one of cpu and cuda");
 	return b.s;
 }
 
@@ -69,6 +70,8 @@ void run_start(Run *r)
 	if (r->program)
 		return;
 	Ctx *cx = &r->cx;
+	if (target_is_auto(&r->opt))
+		r->opt.target = "cpu";
 	r->target = target_find(r->opt.target);
 	if (!r->target)
 		fail(cx, MP_BAD_INPUT, target_names(&cx->scratch), "there is no target '%s'", r->opt.target);

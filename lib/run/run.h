@@ -94,8 +94,8 @@ typedef struct Observer {
 
 int run_error(const Run *r); /* the error function to measure by: that which loaded weights were trained with */
 void run_check_error(Ctx *cx, const Net *net,
-                     int error);                     /* fails if the outputs are not those that it is defined for */
-void run_start(Run *r);                              /* plan, compile, initial weights: once */
+                     int error); /* fails if the outputs are not those that it is defined for */
+void run_start(Run *r); /* plan, compile, initial weights: once; target auto is cpu, if target_choose has not chosen */
 bool run_can_move(const Run *r, const char *target); /* to a target with the same bits */
 void run_move(Run *r);                               /* a run that has started goes on with the target of its options */
 void run_first_weights(Ctx *cx, const Net *net, const Target *target, Program *program, uint64_t seed);
@@ -106,6 +106,11 @@ uint64_t best_bytes(const Run *r);              /* of r->best_weights */
 void best_put(Run *r, uint64_t first, uint64_t count, const double *w);
 double best_weight(const Run *r, uint64_t link);
 void run_fingerprint(Run *r, char out[33]); /* of the current weights */
+
+/* ---- choose.c: target auto ---- */
+
+bool target_is_auto(const Options *o);
+void target_choose(Run *r, const Data *data); /* sets the option, with a note */
 
 /* ---- report.c: reports and history ------------------------------------------------------------- */
 

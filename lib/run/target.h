@@ -138,6 +138,19 @@ typedef struct Share {
 typedef struct Program Program;   /* compiled plan, private to the target */
 typedef struct Restarts Restarts; /* many seeds: below */
 
+/* What is to be trained, for Target.predict. */
+typedef struct TrainingWork {
+	const Net *net;
+	const Options *opt;
+	const Data *data;
+	double cases, operations; /* of an epoch, ticks counted; floating-point ones of a case */
+	uint64_t updates, epochs; /* of an epoch; of the run, at most */
+} TrainingWork;
+typedef struct Prediction {
+	double start, epoch; /* seconds: once, and for each epoch */
+	const char *why_not; /* not NULL: the target cannot train this */
+} Prediction;
+
 /* Optional tables of a target: NULL where it does not support them. */
 
 #define LAST_TICK UINT32_MAX
@@ -230,6 +243,8 @@ typedef struct Target {
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
 	void (*set)(Program *p, int which, uint64_t first, uint64_t count, const double *v);
 	void (*gradient)(const Program *p, double *v); /* the pending sum, for checks */
+	void (*predict)(Ctx *cx, const TrainingWork *w,
+	                Prediction *p); /* * for target auto; all have the bits of target cpu */
 	/* * All weights are finite. False may be wrong (padding may hold NaN): confirm by get. True is never wrong. */
 	bool (*finite)(const Program *p);
 	const RankHooks *ranks;

@@ -111,6 +111,8 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 	if (r->opt.patience && !test)
 		fail(cx, MP_BAD_INPUT, "give test data with --test",
 		     "patience watches the error on test data, and there is none");
+	if (target_is_auto(&r->opt) && !r->program)
+		target_choose(r, data);
 	run_start(r);
 	run_check_error(cx, r->net, r->opt.error); /* loaded weights may have another one */
 	if (r->scale.kind == SCALE_NONE)

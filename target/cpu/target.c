@@ -449,6 +449,28 @@ static bool cpu_damaged(Ctx *cx, Program *p, const Damages *d, Tally *tally, dou
 
 static const WatchHooks cpu_watches = { cpu_watch, cpu_watch_cases, cpu_damaged };
 
+/* ---- target auto ---- */
+
+/* Of one thread, on layers of a hundred units; a share of the ceiling that microprop bench shows. */
+static double thread_gflops(int isa)
+{
+	static const double rate[ISA_COUNT] = { [ISA_GENERIC] = 8, [ISA_AVX2] = 35, [ISA_AVX512] = 70, [ISA_AMX] = 70 };
+
+	return rate[isa];
+}
+
+/* Threads share leaves: a batch of one case has one thread, larger ones lose some time to barriers. */
+static void cpu_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
+{
+	const double per_case = 60e-9, per_update = 0.5e-6, per_barrier = 3e-6;
+	double threads = w->opt->threads ? (double)w->opt->threads : pool_cores();
+	double batch = w->updates ? w->cases / (double)w->updates : 0;
+
+	threads = batch < 2 ? 1 : threads;
+	p->epoch = w->cases * (w->operations / (thread_gflops(isa_choose(cx)) * 1e9) + per_case) / threads +
+	           (double)w->updates * (per_update + (threads > 1 ? per_barrier : 0));
+}
+
 const Target target_cpu = {
 	.name = "cpu",
 	.about = "this computer's vector units, single precision",
@@ -467,6 +489,7 @@ const Target target_cpu = {
 	.set = cpu_set,
 	.gradient = cpu_gradient,
 	.finite = cpu_finite,
+	.predict = cpu_predict,
 	.ranks = &rank_hooks,
 	.guard = &guard_hooks,
 	.restarts = &restart_hooks,

@@ -31,10 +31,12 @@ typedef struct Gpu {
 	char name[128];
 	uint32_t blocks; /* that run at the same time */
 	uint32_t threads;
-	uint64_t least_work; /* links times rows, below which a block more does not pay */
-	uint32_t rows, sums; /* of a chunk; leaves whose sums are kept at the same time, a power of two */
-	uint64_t memory;     /* bytes */
-	uint32_t shared;     /* bytes of a block */
+	uint64_t least_work;         /* links times rows, below which a block more does not pay */
+	uint32_t rows, sums;         /* of a chunk; leaves whose sums are kept at the same time, a power of two */
+	uint64_t memory;             /* bytes */
+	uint32_t shared;             /* bytes of a block */
+	uint64_t allocations, calls; /* emulated faults: so far; */
+	bool lost;                   /* every call fails from now on */
 } Gpu;
 Gpu *gpu_open(Ctx *cx, int64_t device); /* fails if there is none; closed with cx->keep */
 
@@ -56,6 +58,17 @@ void driver_free(void *block);
 void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_run(const Driver *d, const Job *job, uint32_t blocks);
+
+/* ---- failure.c ---- */
+
+_Noreturn void gpu_refuse(const Gpu *m, const char *why);   /* when it is opened; */
+_Noreturn void gpu_no_memory(const Gpu *m, uint64_t bytes); /* and later */
+_Noreturn void gpu_failed(const Gpu *m, const char *what, const char *text);
+extern const char *const gpu_no_driver, *const gpu_old_driver, *const gpu_none; /* reasons */
+int gpu_number(const Gpu *m, int count);                                        /* which of them to use */
+void fault_open(const Gpu *m);
+void fault_alloc(Gpu *m, uint64_t bytes);
+void fault_call(Gpu *m, const char *word, const char *what); /* word: copy, job */
 
 /* ---- lower.c: steps and tables of the device ---------------------------------------------------- */
 
@@ -120,6 +133,9 @@ typedef struct Cuda {
 	bool pending_full, infinite;
 	Span watched; /* units whose activations a test gives; count 0: outputs */
 	uint32_t watched_tick;
+	Tally *leaf_tally;                         /* ranks: [MAX_LEAVES] of the last batch; */
+	float *share_sum[MOST_SUMS], *share_total; /* sums of subtrees, and of all */
+	uint64_t share_floats;
 	Tally *watched_cases;        /* NULL: a test does not give tallies of cases */
 	uint32_t teams, team_blocks; /* of the last job, */
 	JobResult last;              /* and what it left */
@@ -141,7 +157,8 @@ typedef struct Work {
 	uint32_t mode;
 	uint64_t examples, batch, done, count; /* as of Updates */
 	const uint64_t *example;
-	uint64_t first; /* example of the first update, if example is NULL */
+	uint64_t first;                /* example of the first update, if example is NULL */
+	uint32_t leaf_first, leaf_end; /* only these leaves of the update, a subtree, or any for a test; leaf_end 0: all */
 	const Update *update;
 	bool same;
 	const Until *until;
@@ -154,5 +171,14 @@ uint64_t work_run(Cuda *c, const Work *w); /* returns updates done */
 void device_rows_take(Cuda *c);
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
                   uint32_t *team_blocks);
+
+/* ---- target.c, ranks.c ---- */
+
+Cuda *cuda_of(Program *p);
+extern const RankHooks cuda_ranks;
+
+/* ---- predict.c ---- */
+
+void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
 
 #endif

@@ -93,11 +93,6 @@ struct Driver {
 	void *context, *module, *kernel;
 };
 
-static _Noreturn void no_gpu(Gpu *m, const char *why)
-{
-	fail(m->cx, MP_BAD_INPUT, "use --target cpu, which gives the same weights", "target cuda: %s", why);
-}
-
 /* A call failed while data was bound or a job ran. */
 static void check(const Driver *d, int status, const char *what)
 {
@@ -107,8 +102,7 @@ static void check(const Driver *d, int status, const char *what)
 		return;
 	if (d->call.error(status, &text) || !text)
 		text = "unknown error";
-	fail(d->gpu->cx, MP_FAILED, "go on from the last checkpoint with --resume, also with --target cpu",
-	     "%s failed (%s: %s)", d->gpu->name, what, text);
+	gpu_failed(d->gpu, what, text);
 }
 
 /* ---- opening ---- */
@@ -117,11 +111,11 @@ static void find_calls(Driver *d)
 {
 	d->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!d->library)
-		no_gpu(d->gpu, "there is no NVIDIA driver (libcuda.so.1) here");
+		gpu_refuse(d->gpu, gpu_no_driver);
 	for (uint32_t i = 0; i < COUNT(call_names); i++) {
 		void *call = dlsym(d->library, call_names[i].name);
 		if (!call)
-			no_gpu(d->gpu, "the NVIDIA driver is too old: it must support CUDA 11 or later");
+			gpu_refuse(d->gpu, gpu_old_driver);
 		memcpy((char *)&d->call + call_names[i].at, &call, sizeof call);
 	}
 }
@@ -134,21 +128,18 @@ static int attribute(const Driver *d, int which)
 	return value;
 }
 
-/* Option device, or MICROPROP_CUDA_DEVICE where it is not set. */
 static void choose_device(Driver *d)
 {
 	Gpu *m = d->gpu;
-	const char *wanted = getenv("MICROPROP_CUDA_DEVICE");
-	int count = 0, number = m->device || !wanted ? (int)m->device : atoi(wanted);
+	int count = 0;
 	size_t bytes = 0;
 
 	if (d->call.init(0) || d->call.count(&count) || !count)
-		no_gpu(m, "there is no NVIDIA GPU here");
-	if (number < 0 || number >= count || d->call.get(&d->device, number))
-		no_gpu(m, "--device, or MICROPROP_CUDA_DEVICE, is not the number of a GPU here");
+		gpu_refuse(m, gpu_none);
+	check(d, d->call.get(&d->device, gpu_number(m, count)), "device");
 	check(d, d->call.name(m->name, sizeof m->name, d->device), "name");
 	if (attribute(d, ATTRIBUTE_MAJOR) < OLDEST_MAJOR || !attribute(d, ATTRIBUTE_COOPERATIVE))
-		no_gpu(m, "the GPU is too old: compute capability 8.0 or later is needed");
+		gpu_refuse(m, "the GPU is too old: compute capability 8.0 or later is needed");
 	check(d, d->call.memory(&bytes, d->device), "memory");
 	m->memory = bytes;
 	m->blocks = (uint32_t)attribute(d, ATTRIBUTE_MULTIPROCESSORS);
@@ -196,7 +187,7 @@ Driver *driver_open(Gpu *m)
 	d->gpu = m;
 	arena_defer(&m->cx->keep, driver_close, d);
 	if (sizeof ptx < 16)
-		no_gpu(m, "this build has no kernel, since there was no clang when it was made");
+		gpu_refuse(m, "this build has no kernel, since there was no clang when it was made");
 	find_calls(d);
 	choose_device(d);
 	check(d, d->call.retain(&d->context, d->device), "context");
@@ -218,8 +209,7 @@ void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes)
 
 	d->call.current(d->context);
 	if (d->call.alloc(&b->at, bytes))
-		fail(d->gpu->cx, MP_BAD_INPUT, "use --target cpu, or less data at a time",
-		     "%s has no memory for %llu bytes more", d->gpu->name, (unsigned long long)bytes);
+		gpu_no_memory(d->gpu, bytes);
 	b->driver = d;
 	arena_defer(owner, driver_free, b);
 	check(d, d->call.set(b->at, 0, bytes), "clearing memory");

@@ -8,6 +8,7 @@
 
 /* Emulated, all is small enough that tests reach every way through the kernel. */
 enum {
+	EMULATED_DEVICES = 2,
 	EMULATED_BLOCKS = 4,
 	EMULATED_THREADS = 8,
 	EMULATED_ROWS = 100,
@@ -43,6 +44,8 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 	m->cx = cx;
 	m->device = device;
 	if (emulation(&m->seed)) {
+		fault_open(m);
+		gpu_number(m, EMULATED_DEVICES);
 		strcpy(m->name, "emulation");
 		m->blocks = EMULATED_BLOCKS;
 		m->threads = EMULATED_THREADS;
@@ -71,8 +74,10 @@ void *device_alloc(DeviceMemory *m, uint64_t bytes)
 {
 	bytes = round_up(bytes, 64) + 64; /* kernels read full vectors */
 	m->arena.cx = m->gpu->cx;
-	if (!m->gpu->driver)
+	if (!m->gpu->driver) {
+		fault_alloc(m->gpu, bytes);
 		return arena_alloc(&m->arena, bytes, 1);
+	}
 	return driver_alloc(m->gpu->driver, &m->arena, bytes);
 }
 
@@ -86,12 +91,18 @@ void *device_put(DeviceMemory *m, const void *from, uint64_t bytes)
 
 void device_free(DeviceMemory *m) { arena_free(&m->arena); }
 
+static void emulated_copy(Gpu *m, void *to, const void *from, uint64_t bytes, const char *what)
+{
+	fault_call(m, "copy", what);
+	memcpy(to, from, bytes);
+}
+
 void gpu_upload(Gpu *m, void *to, const void *from, uint64_t bytes)
 {
 	if (m->driver)
 		driver_upload(m->driver, to, from, bytes);
 	else if (bytes)
-		memcpy(to, from, bytes);
+		emulated_copy(m, to, from, bytes, "copy to the device");
 }
 
 void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes)
@@ -99,7 +110,7 @@ void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes)
 	if (m->driver)
 		driver_download(m->driver, to, from, bytes);
 	else if (bytes)
-		memcpy(to, from, bytes);
+		emulated_copy(m, to, from, bytes, "copy from the device");
 }
 
 void gpu_run(Gpu *m, const Job *job, uint32_t blocks)
@@ -110,6 +121,7 @@ void gpu_run(Gpu *m, const Job *job, uint32_t blocks)
 		driver_run(m->driver, job, blocks);
 		return;
 	}
+	fault_call(m, "job", "job");
 	emulate_grid(&stacks, job, blocks, m->threads, m->seed++);
 	arena_free(&stacks);
 }

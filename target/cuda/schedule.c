@@ -225,12 +225,12 @@ static void push_update(Cuda *c, DeviceUpdate u)
 static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uint64_t number, bool ends)
 {
 	Schedule *s = &c->schedule;
-	uint32_t leaves = leaf_count(count);
+	uint32_t leaves = leaf_count(count), from = w->leaf_first, end = w->leaf_end ? w->leaf_end : leaves;
 	DeviceUpdate u = {
-		.leaf = s->leaves, .leaves = leaves, .param = w->same ? 0 : (uint32_t)number, .ends_epoch = ends
+		.leaf = s->leaves, .leaves = end - from, .param = w->same ? 0 : (uint32_t)number, .ends_epoch = ends
 	};
 
-	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
+	for (uint32_t leaf = from; leaf < end; leaf++) {
 		uint64_t first, n;
 		leaf_range(count, leaves, leaf, &first, &n);
 		leaf_make(c, w, at + first, at + first + n);
@@ -413,9 +413,9 @@ uint64_t work_run(Cuda *c, const Work *w)
 	JobResult result;
 	CallPart part[PARTS];
 	uint64_t count = min_u64(w->batch, w->examples);
-	uint32_t leaves = max_u32(1, leaf_count(count));
+	uint32_t all = max_u32(1, leaf_count(count)), leaves = w->leaf_end ? w->leaf_end - w->leaf_first : all;
 
-	shape_choose(c, count / leaves * c->now->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
+	shape_choose(c, count / all * c->now->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
 	assert(c->teams <= c->row_teams);
 	uint64_t updates = schedule_make(c, w);
 	if (w->mode != JOB_TEST)

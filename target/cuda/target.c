@@ -11,6 +11,8 @@ struct Program {
 	Cuda cuda;
 };
 
+Cuda *cuda_of(Program *p) { return &p->cuda; }
+
 enum { MOST_EPOCHS = 64, BULK_EXAMPLES = 1 << 20 }; /* of a call: a launch takes as long as some updates */
 
 static void cuda_caps(Caps *caps)
@@ -287,7 +289,7 @@ static void cuda_print(const Program *p, Buf *out)
 	target_cpu.print(c->cpu, out);
 }
 
-static const WatchHooks cuda_watches = { cuda_watch, cuda_watch_cases };
+static const WatchHooks cuda_watches = { .units = cuda_watch, .cases = cuda_watch_cases };
 
 const Target target_cuda = {
 	.name = "cuda",
@@ -304,8 +306,10 @@ const Target target_cuda = {
 	.bulk = BULK_EXAMPLES,
 	.evaluate = cuda_evaluate,
 	.watch = &cuda_watches,
+	.ranks = &cuda_ranks,
 	.get = cuda_get,
 	.set = cuda_set,
 	.gradient = cuda_gradient,
 	.finite = cuda_finite,
+	.predict = cuda_predict,
 };

@@ -28,3 +28,24 @@ cmp cpu.json cuda.json
 # Speeds, as far as they can be compared.
 $MICROPROP bench cuda --only 8-3-8:all --rounds 1 --json | sed -E 's/": [0-9][0-9.e+-]*/": N/g'
 $MICROPROP bench cuda --only nothing
+
+# The faster of cpu and cuda, by prediction.
+MICROPROP_ISA=generic $MICROPROP train encoder-8-3-8.topo --epochs 3 --threads 1 --target auto --json 2>&1 | grep -v '"'
+MICROPROP_ISA=generic $MICROPROP train letters.topo --batch all --epochs 100 --updates 1 --threads 1 --target auto --json | print
+MICROPROP_ISA=generic $MICROPROP train letters.topo --batch all --epochs 100 --updates 1 --threads 1 --target auto 2>&1 | grep auto
+MICROPROP_CUDA_FAULT=driver MICROPROP_ISA=generic $MICROPROP train encoder-8-3-8.topo --epochs 3 --threads 1 --target auto 2>&1 | grep auto
+
+# What can go wrong; saved weights stay.
+for fault in driver old none memory:3; do
+	MICROPROP_CUDA_FAULT=$fault $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 3
+	echo "exit $?"
+done
+$MICROPROP train encoder-8-3-8.topo --target cuda --epochs 1 --device 5
+echo "exit $?"
+MICROPROP_CUDA_DEVICE=1 $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 1 --json | print
+for fault in copy:70 job:20; do
+	rm -rf run
+	MICROPROP_CUDA_FAULT=$fault $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 30 --rule adam --test make:encoder:8-3 --run run --checkpoints-every 2 --quiet
+	echo "exit $?"
+	$MICROPROP train encoder-8-3-8.topo --resume "$(ls run/epoch-* | tail -1)" --epochs 30 --test make:encoder:8-3 --target cpu --json | print
+done

@@ -21,7 +21,7 @@ Emulator *emulator_new(Ctx *cx, const EmulatorOptions *o)
 
 	e->cx = cx;
 	e->opt = *o;
-	e->memory.cx = cx;
+	e->memory.cx = e->running.arena.cx = cx;
 	arena_defer(&cx->keep, emulator_close, e);
 	return e;
 }

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* What can go wrong with a GPU, in one sentence each; and the same with an emulated one, for tests. In: calls. Out: a
+ * failure. Must hold: weights that were saved before are not touched.
+ *
+ * MICROPROP_CUDA_FAULT: driver, old, none (no driver, one too old, no GPU), memory:N, copy:N, job:N (the N-th request
+ * of memory finds none, the N-th copy or job is the last before the device is lost). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+
+_Noreturn void gpu_refuse(const Gpu *m, const char *why)
+{
+	fail(m->cx, MP_BAD_INPUT, "use --target cpu, which gives the same weights", "target cuda: %s", why);
+}
+
+_Noreturn void gpu_no_memory(const Gpu *m, uint64_t bytes)
+{
+	fail(m->cx, MP_BAD_INPUT, "use --target cpu, or less data at a time", "%s has no memory for %llu bytes more",
+	     m->name, (unsigned long long)bytes);
+}
+
+_Noreturn void gpu_failed(const Gpu *m, const char *what, const char *text)
+{
+	fail(m->cx, MP_FAILED, "go on from the last checkpoint with --resume, also with --target cpu", "%s failed (%s: %s)",
+	     m->name, what, text);
+}
+
+const char *const gpu_no_driver = "there is no NVIDIA driver (libcuda.so.1) here",
+				  *const gpu_old_driver = "the NVIDIA driver is too old: it must support CUDA 11 or later",
+				  *const gpu_none = "there is no NVIDIA GPU here";
+
+/* Option device, or MICROPROP_CUDA_DEVICE; else the processes of a job on one host take a GPU each. */
+int gpu_number(const Gpu *m, int count)
+{
+	const char *wanted = getenv("MICROPROP_CUDA_DEVICE");
+	int64_t number = m->device;
+	LaunchedJob job;
+
+	if (!number && wanted)
+		number = strtoll(wanted, NULL, 10);
+	else if (!number && launcher_job(&job))
+		number = job.rank % max_u32(job.local, 1) % (uint32_t)count;
+	if (number < 0 || number >= count)
+		gpu_refuse(m, "--device, or MICROPROP_CUDA_DEVICE, is not the number of a GPU here");
+	return (int)number;
+}
+
+/* ---- emulated ---- */
+
+static bool fault_is(const char *word, uint64_t *number)
+{
+	const char *fault = getenv("MICROPROP_CUDA_FAULT");
+	size_t len = strlen(word);
+
+	if (!fault || strncmp(fault, word, len) != 0)
+		return false;
+	*number = fault[len] == ':' ? strtoull(fault + len + 1, NULL, 10) : 0;
+	return fault[len] == ':' || !fault[len];
+}
+
+void fault_open(const Gpu *m)
+{
+	uint64_t unused;
+
+	if (fault_is("driver", &unused))
+		gpu_refuse(m, gpu_no_driver);
+	if (fault_is("old", &unused))
+		gpu_refuse(m, gpu_old_driver);
+	if (fault_is("none", &unused))
+		gpu_refuse(m, gpu_none);
+}
+
+void fault_alloc(Gpu *m, uint64_t bytes)
+{
+	uint64_t n;
+
+	if (fault_is("memory", &n) && ++m->allocations == n)
+		gpu_no_memory(m, bytes);
+}
+
+void fault_call(Gpu *m, const char *word, const char *what)
+{
+	uint64_t n;
+
+	if (fault_is(word, &n) && ++m->calls == n)
+		m->lost = true;
+	if (m->lost)
+		gpu_failed(m, what, "the device is lost");
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Batches that several processes share, each with a GPU. In: a range of leaves. Out: sums of its maximal subtrees and
+ * tallies of leaves, in memory of the host. Must hold: a subtree of k leaves is joined as a batch of k leaves is, so
+ * that a job of its leaves alone gives its bits. */
+#include <string.h>
+
+#include "cuda.h"
+
+extern const Target target_cpu;
+
+typedef struct Shared {
+	Cuda *c;
+	const Batch *batch;
+	uint32_t first, last; /* leaves of this process */
+	Share *out;
+} Shared;
+
+static void leaves_run(const Shared *s, uint32_t mode, uint32_t first, uint32_t end)
+{
+	Cuda *c = s->c;
+	const Batch *b = s->batch;
+	Tally all = { 0 };
+
+	c->pending_full = false;
+	work_run(c, &(Work){ .mode = mode,
+	                     .examples = b->count,
+	                     .batch = b->count,
+	                     .count = 1,
+	                     .example = b->example,
+	                     .first = b->first,
+	                     .leaf_first = first,
+	                     .leaf_end = end,
+	                     .tally = &all,
+	                     .epochs = 1 });
+	gpu_download(c->gpu, c->leaf_tally + first, c->device_tally, (end - first) * sizeof(Tally));
+}
+
+/* Sums of the maximal subtrees among leaves low .. high - 1, a subtree. */
+static void subtrees_run(const Shared *s, uint32_t low, uint32_t high)
+{
+	Cuda *c = s->c;
+
+	if (high <= s->first || low >= s->last)
+		return;
+	if (low < s->first || high > s->last) {
+		uint32_t middle = low + leaf_split(high - low);
+		subtrees_run(s, low, middle);
+		subtrees_run(s, middle, high);
+		return;
+	}
+	leaves_run(s, JOB_SUM, low, high);
+	float **to = &c->share_sum[s->out->sums];
+	if (!*to)
+		*to = NEW(&c->cx->keep, c->floats, float);
+	gpu_download(c->gpu, *to, c->job.pending, c->floats * sizeof(float));
+	s->out->sum[s->out->sums++] = *to;
+}
+
+static Status partial_sums(Program *p, const Batch *b, uint32_t first, uint32_t last, bool learn, const StopFlag *stop,
+                           Share *out)
+{
+	Cuda *c = cuda_of(p);
+	Shared s = { .c = c, .batch = b, .first = first, .last = last, .out = out };
+
+	if (*stop)
+		return MP_STOPPED;
+	if (!c->leaf_tally)
+		c->leaf_tally = NEW(&c->cx->keep, MAX_LEAVES, Tally);
+	if (!c->share_total || c->share_floats != c->floats) { /* the layout may have changed */
+		memset(c->share_sum, 0, sizeof c->share_sum);
+		c->share_total = NEW(&c->cx->keep, c->floats, float);
+		c->share_floats = c->floats;
+	}
+	*out = (Share){ .floats = c->floats, .total = c->share_total, .tally = c->leaf_tally };
+	if (first == last)
+		return MP_OK;
+	if (learn)
+		subtrees_run(&s, 0, leaf_count(b->count));
+	else
+		leaves_run(&s, JOB_TEST, first, last);
+	c->pending_full = false;
+	return MP_OK;
+}
+
+static void add(Program *p, float *into, const float *from, uint64_t floats)
+{
+	target_cpu.ranks->add(cuda_of(p)->cpu, into, from, floats);
+}
+
+static uint64_t sum_floats(const Program *p) { return target_cpu.ranks->sum_floats(cuda_of((Program *)p)->cpu); }
+
+static void use_total(Program *p)
+{
+	Cuda *c = cuda_of(p);
+
+	gpu_upload(c->gpu, c->job.pending, c->share_total, c->floats * sizeof(float));
+	c->pending_full = true;
+}
+
+const RankHooks cuda_ranks = {
+	.partial_sums = partial_sums, .add = add, .sum_floats = sum_floats, .use_total = use_total
+};
