@@ -85,11 +85,8 @@ static void refuse(Ctx *cx, const Net *net, const Options *opt)
 		     rules[opt->rule].name);
 	if (net->copies && gf11_own(opt)->disks == DISKS_ON)
 		fail(cx, MP_BAD_INPUT, "set disks off: the host loads them",
-		     "sequences of recurrent networks do not come from disks");
-	if (net->settles)
-		fail(cx, MP_BAD_INPUT, "train it on target cpu or ref",
-		     "target gf11 keeps one case of a sequence: %s settles, and needs what it was at every tick", net->name);
-	if (net->copies && opt->bptt != BPTT_COPY)
+		     "cases of networks that are recurrent or settle do not come from disks");
+	if (bp_remembers(net) && opt->bptt != BPTT_COPY)
 		fail_at(cx, net->copy[0].at, "set bptt copy, or train it on target cpu or ref",
 		        "target gf11 keeps one case of a sequence: errors cannot go back through time");
 }
@@ -179,7 +176,7 @@ static void build_body(Ctx *own, void *arg)
 static Status build(Ctx *cx, Ctx *own, Build *a)
 {
 	a->disks = a->p->gf11->disks;
-	if (a->disks == DISKS_AUTO && (a->sequences || !machine_disks(a->p->m)))
+	if (a->disks == DISKS_AUTO && (a->p->net->copies || !machine_disks(a->p->m)))
 		a->disks = DISKS_OFF;
 	Status s = subcontext_run(own, build_body, a);
 	if (s != MP_BAD_INPUT || a->disks != DISKS_AUTO)
@@ -380,10 +377,23 @@ static void bind_sequences(Ctx *cx, Program *p, const Data *data)
 		build_for_sequences(cx, p, &s);
 }
 
+static void refuse_data(Ctx *cx, const Net *net, const Data *data)
+{
+	if (data->ticks)
+		fail(cx, MP_BAD_INPUT, "leave the ticks of cases out, or use target cpu or ref",
+		     "%s gives cases ticks of their own: processors of target gf11 compute all cases in the same ticks",
+		     data->name);
+	if (data_examples(data) < data->cases)
+		fail(cx, MP_BAD_INPUT, "give data without sequences, or use target cpu or ref",
+		     "%s settles, and %s has sequences: target gf11 keeps the ticks of one case", net->name, data->name);
+}
+
 static void gf11_bind(Ctx *cx, Program *p, const Data *data)
 {
 	uint64_t room = capacity_needed(p, data);
-	if (p->net->copies)
+	if (p->net->settles)
+		refuse_data(cx, p->net, data);
+	if (bp_remembers(p->net))
 		bind_sequences(cx, p, data);
 	else if (!p->bp || room > p->requested || p->error != p->opt->error)
 		machine_build(cx, p, room > p->requested ? room : p->requested, NULL, data->cases);
@@ -432,15 +442,20 @@ static void score_slot(const Pass *a, uint64_t i, uint32_t thread)
 	Program *p = a->p;
 	uint32_t outputs = p->net->outputs;
 	uint64_t slot = p->slot ? p->slot[i] : i, number = p->loaded[slot] & ~CASE_GOES_ON;
-	const float *seen = bp_outputs(p->bp, slot);
+	const TickPlan *ticks = &p->bp->ticks;
 	float *y = p->y + (size_t)thread * outputs;
 	double *out = a->out ? a->out + i * outputs : p->out + (size_t)thread * outputs;
-	for (uint32_t k = 0; k < outputs; k++)
-		out[k] = seen[k];
+	double error = 0;
 	if (p->data->targets)
 		data_y(p->data, number, y);
-	p->scored[i] = (Tally){ 0 };
-	score_case(&p->scorer, out, NULL, y, p->data->weight ? p->data->weight[number] : 1, &p->scored[i]);
+	for (uint32_t tick = ticks->targets_from; tick < ticks->each; tick++) { /* errors of ticks add up */
+		const float *seen = bp_outputs_at(p->bp, slot, tick - ticks->targets_from);
+		for (uint32_t k = 0; k < outputs; k++)
+			out[k] = seen[k];
+		p->scored[i] = (Tally){ .error = error };
+		score_case(&p->scorer, out, NULL, y, p->data->weight ? p->data->weight[number] : 1, &p->scored[i]);
+		error = p->scored[i].error;
+	}
 }
 
 static void score_share(void *arg, uint32_t thread)
@@ -552,7 +567,7 @@ static Status pass_over_sequences(Pass *a, const Batch *b, uint64_t begin, uint6
 static Status pass_over(Pass *a, const Batch *b, uint64_t begin, uint64_t count)
 {
 	Status s = MP_OK;
-	if (a->p->net->copies)
+	if (bp_remembers(a->p->net))
 		return pass_over_sequences(a, b, begin, count);
 	a->walk = (Walk){ b, begin, begin + count, 0 };
 	while (s == MP_OK && (a->count = a->slots = walk_on(a->p, &a->walk, a->p->wanted)) > 0)
@@ -715,7 +730,7 @@ static void gf11_report(const Program *p, Buf *json)
 {
 	if (p->log)
 		range_report(p->log, p->procs, json);
-	if (p->net->copies && p->processed) /* share of padding: sequences differ in length and number */
+	if (bp_remembers(p->net) && p->processed) /* share of padding: sequences differ in length and number */
 		buf_printf(json, "%s\"padding\": %.6g", json->len ? ", " : "", 1 - share_of(p->trained, p->processed));
 	if (p->faults) {
 		buf_printf(json, "%s\"faults\": ", json->len ? ", " : "");

@@ -33,8 +33,13 @@ done | uniq -c | sed 's/^ *//'
 t train settle.topo --resume half.safetensors --updates 4 --json | print | grep fingerprint
 MICROPROP_ISA=generic "$MICROPROP" train settle.topo --json | print | grep fingerprint
 
+# On the GF11, by relocation: the words of a case once for each tick.
+t train "$triangle" --target gf11 --procs 8 --epochs 1 --json | print
+t train "$triangle" --target gf11 --procs 8 --compiler best --epochs 1 --json | print
+
 # Refused.
-t train "$triangle" --target gf11
+t train "$triangle" --target gf11 --ticks 60
+t train "$triangle" --target gf11 --disks on
 t train "$triangle" --settle synchronous
 t train "$triangle" --targets-from 9
 t train "$triangle" --bptt 0

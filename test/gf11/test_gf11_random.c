@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks,
- * skipping and single links, contexts, frozen blocks, rates of blocks, decay; 1 to 40 processors; all combinations of
+ * skipping and single links, contexts, settling, frozen blocks, rates of blocks, decay; 1 to 40 processors; all combinations of
  * compilers, summation methods, sigmoids and rules. Compares outputs, errors, gradients, and weights and rule state
  * after each of three updates, each from the same weights.
  *
@@ -86,6 +86,9 @@ static void errors_near(const Match *m, const Tally *a, const Tally *b)
 	double near = gf11_own(&m->gf11.opt)->sigmoid == SIGMOID_TABLE ? 5 * NEAR : 5 * NEARER;
 	assert_int_equal(a->cases, b->cases);
 	assert_int_equal(a->scored, b->scored);
+	if (!(fabs(a->error - b->error) <= near * (1 + fabs(b->error))))
+		print_error("%sseed %llu: error %.9g, should be %.9g\n", m->gf11.text, (unsigned long long)m->seed, a->error,
+		            b->error);
 	assert_true(fabs(a->error - b->error) <= near * (1 + fabs(b->error)));
 }
 
@@ -171,8 +174,11 @@ static void steps_start(const Match *m)
 	free(step);
 }
 
-static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool memory)
+enum { PLAIN, MEMORY, SETTLING }; /* kinds of networks */
+
+static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, int kind)
 {
+	bool memory = kind == MEMORY;
 	Draft t;
 	Match m = { .seed = seed };
 	Options opt;
@@ -185,6 +191,8 @@ static void agree(uint64_t seed, uint32_t units, uint32_t procs, int way, bool m
 	gf11_own(&opt)->sigmoid = roll(&t.d, 3) == 0;
 	if (memory)
 		draft_memory(&t);
+	if (kind == SETTLING)
+		draft_settling(&t);
 	if (roll(&t.d, 2))
 		draft_rates(&t);
 	if (memory && roll(&t.d, 2))
@@ -215,24 +223,31 @@ static void small_networks_agree(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 24; seed++)
-		agree(seed, 1 + (uint32_t)(seed * 5 % 40), 1 + (uint32_t)(seed * 13 % 40), (int)seed, false);
+		agree(seed, 1 + (uint32_t)(seed * 5 % 40), 1 + (uint32_t)(seed * 13 % 40), (int)seed, PLAIN);
+}
+
+static void settling_networks_agree(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 301; seed <= 324; seed++)
+		agree(seed, 4 + (uint32_t)(seed * 5 % 30), 1 + (uint32_t)(seed * 13 % 9), (int)seed, SETTLING);
 }
 
 static void recurrent_networks_agree(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 201; seed <= 224; seed++)
-		agree(seed, 4 + (uint32_t)(seed * 5 % 40), 1 + (uint32_t)(seed * 13 % 9), (int)seed, true);
+		agree(seed, 4 + (uint32_t)(seed * 5 % 40), 1 + (uint32_t)(seed * 13 % 9), (int)seed, MEMORY);
 }
 
 static void large_networks_agree(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 101; seed <= 104; seed++)
-		agree(seed, 200, 1 + (uint32_t)(seed * 17 % 40), (int)seed, false);
+		agree(seed, 200, 1 + (uint32_t)(seed * 17 % 40), (int)seed, PLAIN);
 	const char *more = getenv("MICROPROP_NETWORKS");
 	for (uint64_t seed = 1000; more && seed < 1000 + strtoull(more, NULL, 10); seed++)
-		agree(seed, 1 + (uint32_t)(seed * 37 % 200), 1 + (uint32_t)(seed * 13 % 40), (int)(seed * 3), seed % 2);
+		agree(seed, 1 + (uint32_t)(seed * 37 % 200), 1 + (uint32_t)(seed * 13 % 40), (int)(seed * 3), (int)(seed % 3));
 	for (int k = 0; k < 2 && getenv("MICROPROP_LOUD"); k++)
 		for (int what = 0; what < VECTORS; what++)
 			print_message("sigmoid %s: %s off by %g of the largest\n", sigmoid_names[k], vectors[what].name,
@@ -244,6 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_networks_agree),
 		cmocka_unit_test(recurrent_networks_agree),
+		cmocka_unit_test(settling_networks_agree),
 		cmocka_unit_test(large_networks_agree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,38 @@ static inline void draft_memory(Draft *t)
 	}
 }
 
+/* It settles: links lead back, groups integrate or have start values, in some ticks with any of their options. Units
+ * without bounds would explode in a loop. */
+static inline void draft_settling(Draft *t)
+{
+	char plain[sizeof t->text];
+	uint32_t ticks = 2 + roll(&t->d, 3);
+	memcpy(plain, t->text, t->len + 1);
+	t->len = 0;
+	for (char *line = strtok(plain, "\n"); line; line = strtok(NULL, "\n")) {
+		uint32_t g = strncmp(line, "group g", 7) == 0 ? (uint32_t)(line[7] - '0') : 0, kind = roll(&t->d, 4);
+		say(t, "%s", line);
+		if (g >= t->inputs && kind < 2)
+			say(t, " integrate %s dt %g",
+			    kind && g < t->first_output && t->fn[g] != FN_GAUSSIAN && t->fn[g] != FN_SOFTMAX ? "output" : "input",
+			    (double)(1 + roll(&t->d, 4)) / 4);
+		say(t, g >= t->inputs && roll(&t->d, 2) ? " start 0.25\n" : "\n");
+	}
+	for (uint32_t from = t->inputs; from < t->groups; from++)
+		for (uint32_t to = t->inputs; to <= from; to++) {
+			bool bounded = t->fn[from] != FN_LINEAR && t->fn[from] != FN_RELU;
+			if (bounded && (from == to || roll(&t->d, 2)) && !strstr(t->text, " later"))
+				say(t, "connect g%u -> g%u\n", from, to);
+		}
+	say(t, "train ticks %u targets-from %u dt 1 bptt %s settle %s\n", ticks, 1 + roll(&t->d, ticks),
+	    roll(&t->d, 3)   ? "full"
+	    : roll(&t->d, 2) ? "2"
+	                     : "copy",
+	    roll(&t->d, 4) ? "ordered" : "synchronous");
+	if (roll(&t->d, 3) == 0)
+		say(t, "train inputs-until %u\n", 1 + roll(&t->d, ticks));
+}
+
 /* ---- one network on one target ---- */
 
 typedef struct Side {

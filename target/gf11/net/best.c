@@ -27,7 +27,7 @@ static uint32_t lines_of_sources(const Bp *b)
 			units += s.count;
 			for (Unit u = s.first; u < s.first + s.count; u++)
 				for (uint64_t l = b->net->row[u]; l < b->net->row[u + 1]; l++)
-					if (b->plan->level_of[net_source(b->net, u, l)] > 0)
+					if (b->back[net_source(b->net, u, l)])
 						arithmetic = 4;
 		}
 		most = max_u32(most, min_u32(units, 64) * arithmetic * FEWEST_SOURCES);
@@ -68,7 +68,7 @@ bool best_fits(const Bp *b, uint32_t cases, bool *resident)
 static bool stays(const Bp *b)
 {
 	const Layout *at = &b->at;
-	return b->o.sequences &&
+	return (b->o.sequences || b->settling) &&
 	       at->scratch + max_u64(2 * (uint64_t)at->words, MIN_SCRATCH) + (uint64_t)at->group * at->case_words <=
 	           at->spill;
 }
@@ -206,15 +206,6 @@ void best_plan(Bp *b, uint64_t slots)
 
 /* ---- routines ---- */
 
-/* What a routine for some cases is recorded from: a chunk, outputs, or copies. */
-typedef struct UnitsCode {
-	Code *(*record)(const struct UnitsCode *u, uint32_t cases);
-	const Bp *b;
-	const BpChunk *k;
-	const BpUnit *unit;
-	uint32_t units, first; /* outputs; copies from this one on */
-} UnitsCode;
-
 static Code *activate(const UnitsCode *u, uint32_t cases) { return record_activate(u->b, u->k, cases); }
 static Code *unit_error(const UnitsCode *u, uint32_t cases) { return record_unit_error(u->b, u->k, cases); }
 static Code *copies(const UnitsCode *u, uint32_t cases) { return record_copies(u->b, u->first, cases); }
@@ -225,7 +216,7 @@ static Code *output_error(const UnitsCode *u, uint32_t cases)
 
 /* Equal shares of a group that keep to UNIT_LINES, by the recording for one case. false: there is nothing to do. Data
  * are fetched from DRAM, where a call's cases have to begin at the first bank: shares of copies are multiples of it. */
-static bool load_calls(Bp *b, BpCalls *c, const UnitsCode *u, uint64_t unit)
+bool best_calls(Bp *b, BpCalls *c, const UnitsCode *u, uint64_t unit)
 {
 	Report r;
 	Code *one = u->record(u, 1);
@@ -254,6 +245,8 @@ void best_load(Bp *b)
 		if (open->recs)
 			best->open[best->opens++] = bp_load(b, open);
 	} while (next);
+	if (b->settling && b->bundles)
+		best->reopen = bp_load(b, record_move(b, MOVE_WEIGHTS | MOVE_CHANGES, b->bundle[b->bundles - 1].links));
 	best->close = b->bundles ? bp_load(b, record_move(b, MOVE_BACK, b->bundle[0].links)) : 0;
 	for (uint32_t i = 0; i < b->bundles && b->at.resident; i++) {
 		b->bundle[i].fetch_both = bp_load(b, record_move(b, MOVE_WEIGHTS | MOVE_CHANGES, b->bundle[i].words));
@@ -265,24 +258,25 @@ void best_load(Bp *b)
 	}
 	for (uint32_t i = 0; i < b->chunks; i++) {
 		BpChunk *k = &b->chunk[i];
-		load_calls(b, &best->activate[i], &(UnitsCode){ activate, .b = b, .k = k }, 1);
-		k->has_error = load_calls(b, &best->unit_error[i], &(UnitsCode){ unit_error, .b = b, .k = k }, 1);
+		best_calls(b, &best->activate[i], &(UnitsCode){ activate, .b = b, .k = k }, 1);
+		k->has_error = best_calls(b, &best->unit_error[i], &(UnitsCode){ unit_error, .b = b, .k = k }, 1);
 	}
 	const BpUnit *unit = output_units(b);
 	for (uint32_t first = 0, units; first < b->at.outputs; first += units) {
 		units = output_error_units(b, unit, first);
-		load_calls(b, &best->output_error[b->output_errors++],
+		best_calls(b, &best->output_error[b->output_errors++],
 		           &(UnitsCode){ output_error, .b = b, .unit = unit + first, .units = units }, 1);
 	}
 	best->copies = NEW(&b->cx->keep, b->copies, BpCalls);
 	for (uint32_t first = 0; first < b->copies; first += copies_a_call(b, first))
-		load_calls(b, &best->copies[b->copy_calls++], &(UnitsCode){ copies, .b = b, .first = first },
+		best_calls(b, &best->copies[b->copy_calls++], &(UnitsCode){ copies, .b = b, .first = first },
 		           (uint64_t)b->m->dram_banks);
 }
 
 /* ---- the host's program ---- */
 
-static uint32_t word_at(const Bp *b, uint32_t word) { return b->at.cases + word * b->at.stride; }
+static uint32_t row_at(const Bp *b) { return b->at.cases + tick_at(b, b->tick); }
+static uint32_t word_at(const Bp *b, uint32_t word) { return row_at(b) + word * b->at.stride; }
 
 static void bases_data(Bp *b, uint32_t block, uint32_t bundle)
 {
@@ -297,7 +291,7 @@ static void bases_bundle(Bp *b, uint32_t bundle)
 {
 	const BpBundle *n = &b->bundle[bundle];
 	const BpBest *best = b->best;
-	controller_base(b->c, BP_CASE, b->at.cases);
+	controller_base(b->c, BP_CASE, row_at(b));
 	controller_base(b->c, BP_OUT, word_at(b, b->at.case_out + n->source));
 	controller_base(b->c, BP_BACK, word_at(b, b->at.case_net + b->net_word[n->source]));
 	controller_base(b->c, BP_NET, word_at(b, b->at.case_net + b->net_word[n->target]));
@@ -317,7 +311,7 @@ static void bases_far(Bp *b, uint32_t bundle)
 void best_units(Bp *b, const BpChunk *k, const BpCalls *c)
 {
 	for (uint32_t i = 0; i < b->at.group; i += c->each) {
-		controller_base(b->c, BP_CASE, b->at.cases + i);
+		controller_base(b->c, BP_CASE, row_at(b) + i);
 		if (k) {
 			controller_base(b->c, BP_OUT, word_at(b, b->at.case_out + k->first) + i);
 			controller_base(b->c, BP_NET, word_at(b, b->at.case_net + b->net_word[k->first]) + i);
@@ -349,7 +343,7 @@ void best_open(Bp *b, uint32_t first)
 	for (uint32_t i = 0; i < b->copy_calls; i++)
 		call_copies(b, best->block, &best->copies[i]);
 	controller_base(b->c, BP_FAR_TARGETS, best->block + b->net->inputs * b->at.data_step);
-	controller_base(b->c, BP_CASE, b->at.cases);
+	controller_base(b->c, BP_CASE, row_at(b));
 	if (b->bundles) {
 		bases_bundle(b, 0);
 		bases_far(b, 0);
@@ -369,6 +363,16 @@ void best_forward(Bp *b, uint32_t n)
 	if (!last)
 		bases_data(b, b->best->block, n + 1);
 	bp_call(b, b->bundle[n].forward, &b->cycles_forward);
+}
+
+/* The tick after this one has gone back through all bundles. */
+void best_reopen(Bp *b)
+{
+	if (!b->bundles || b->at.resident)
+		return;
+	bases_bundle(b, b->bundles - 1);
+	bases_far(b, b->bundles - 1);
+	bp_call(b, b->best->reopen, &b->cycles_moves);
 }
 
 void best_backward(Bp *b, uint32_t n)

@@ -19,6 +19,9 @@ static void print_memory(const Bp *b, Buf *out)
 	           at->weight_cache, at->resident ? ", all of them" : ", a bundle at a time");
 	buf_printf(out, "\ta group of %u cases of %u words from %u, spilled words from %u\n", at->group, at->case_words,
 	           at->cases, at->spill);
+	if (b->ticks.each > 1)
+		buf_printf(out, "\tof these %u words for each of %u ticks, targets from tick %u on\n", at->tick_words,
+		           b->ticks.each, b->ticks.targets_from + 1);
 	buf_printf(out, "DRAM\n\tcases: %u of %u words from %u\n", at->slots, at->data_words, at->data);
 	buf_printf(out, "\tweights, changes");
 	for (int k = 0; k < b->rule->states; k++)

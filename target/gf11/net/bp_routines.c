@@ -28,7 +28,7 @@ static Addr at(uint16_t base, uint32_t off) { return (Addr){ base, off }; }
 
 /* ---- units of a bundle ---- */
 
-static bool needs_error(const Bp *b, Unit source) { return b->plan->level_of[source] > 0; }
+static bool needs_error(const Bp *b, Unit source) { return b->back[source]; }
 
 static Addr out_at(const Bp *b, const BpBundle *n, Unit source, uint32_t i)
 {

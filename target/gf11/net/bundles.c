@@ -119,7 +119,7 @@ static bool parts_fit(const Part *p, uint32_t parts, const Limits *l)
 
 /* ---- bundles ---- */
 
-static bool is_given(const Bp *b, Unit u) { return b->plan->level_of[u] == 0; }
+static bool is_given(const Bp *b, Unit u) { return !b->back[u]; }
 
 static const void *kept(const Bp *b, const void *from, uint32_t count, size_t size)
 {
@@ -247,6 +247,11 @@ static Role *roles_of(const Bp *b)
 	for (Unit u = 0; u < b->net->units; u++)
 		for (uint64_t l = b->net->row[u]; l < b->net->row[u + 1]; l++)
 			role[net_source(b->net, u, l)].sends = true;
+	for (uint32_t i = 0; i < b->net->copies; i++) { /* errors of the next tick come from contexts */
+		const Group *from = &b->net->group[b->net->copy[i].from_group], *to = &b->net->group[b->net->copy[i].to_group];
+		for (uint32_t j = 0; j < from->size; j++)
+			role[from->first + j].sends |= b->back[to->first + j];
+	}
 	return role;
 }
 
@@ -281,7 +286,7 @@ static void level_chunks(Bp *b, uint32_t level, const Role *role)
 			chunk_end(b, level, unit, &units);
 		for (Unit u = s.first; u < s.first + s.count; u++) {
 			bool linked = b->net->row[u + 1] > b->net->row[u];
-			bool direct = role[u].output >= 0 && is_direct(b, fn);
+			bool direct = role[u].output >= 0 && is_direct(b, fn) && s.group->integrate != INTEGRATE_OUTPUT;
 			unit[units++] = (BpUnit){ u, fn, role[u].output, linked, direct, direct && !role[u].sends };
 			if (units == CHUNK_UNITS && fn != FN_SOFTMAX)
 				chunk_end(b, level, unit, &units);

@@ -23,6 +23,12 @@ static void refuse_outputs(const Bp *b)
 	for (uint32_t i = 0; i < b->net->groups; i++) {
 		const Group *g = &b->net->group[i];
 		bool sigmoid2 = e->matched == FN_SIGMOID && g->fn == FN_SIGMOID2;
+		if (g->role == ROLE_OUTPUT && e->matched >= 0 && g->integrate == INTEGRATE_OUTPUT)
+			fail(b->cx, MP_BAD_INPUT, "use error squared, or integrate input",
+			     "group %s: target gf11 cannot train units that integrate their output with error %s, for which it "
+			     "would "
+			     "have to divide",
+			     g->name, e->name);
 		if (g->role == ROLE_OUTPUT && e->matched >= 0 && e->matched != g->fn && !sigmoid2)
 			fail(b->cx, MP_BAD_INPUT, "use error squared, or another unit function for the outputs",
 			     "group %s: target gf11 cannot train %s units with error %s, for which it would have to divide",
@@ -37,7 +43,7 @@ static void refuse(const Bp *b)
 		if (net->group[i].fn >= FN_EVERYWHERE)
 			fail_at(b->cx, net->group[i].at, "use another unit function, or --target cpu or ref",
 			        "target gf11 has no unit function %s", unit_fns[net->group[i].fn].name);
-	if (net->copies && b->opt->bptt != BPTT_COPY)
+	if (bp_remembers(net) && b->opt->bptt != BPTT_COPY)
 		fail(b->cx, MP_BAD_INPUT, "use --bptt copy, or --target cpu or ref",
 		     "target gf11 keeps one case of a sequence: errors cannot go back through time");
 	if (b->rule->needs_norm)
@@ -218,6 +224,7 @@ static void load_all(Bp *b)
 	b->overflow = &overflow;
 	b->clear = bp_load(b, record_clear(b));
 	(b->best ? best_load : load_routines)(b);
+	ticks_load(b);
 	b->overflow = NULL;
 	int64_t lines = b->c->lines;
 	for (uint32_t i = 0; i < overflow.routines; i++)
@@ -267,8 +274,10 @@ static void memory_start(Bp *b)
 	tables_fill(table);
 	for (uint32_t i = 0; i < TABLE_WORDS; i++)
 		word_fill(b, i, table[i]);
-	for (uint32_t i = 0; i < b->at.group; i++)
-		word_fill(b, b->at.cases + b->at.case_out * b->at.stride + i * b->at.case_step, (Cell){ .f = 1 });
+	for (uint32_t t = 0; t < b->ticks.each; t++)
+		for (uint32_t i = 0; i < b->at.group; i++)
+			word_fill(b, b->at.cases + tick_at(b, t) + b->at.case_out * b->at.stride + i * b->at.case_step,
+			          (Cell){ .f = 1 });
 }
 
 Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, const BpOptions *o, uint64_t cases)
@@ -290,6 +299,7 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 	b->cache = o->cache ? o->cache : schedule_cache_new(cx);
 	refuse(b);
 	find_ends(b);
+	ticks_plan(b);
 	uint64_t slots = cases ? (cases + b->o.procs - 1) / b->o.procs : 1;
 	if (o->compiler == COMPILER_BEST) {
 		best_plan(b, slots);
@@ -315,7 +325,8 @@ Bp *bp_new(Ctx *cx, const Plan *plan, const Options *opt, const Machine *m, cons
 		b->lanes = NEW(&cx->keep, b->at.slots / b->at.group, uint32_t);
 	if (o->faults)
 		faults_attach(o->faults, b->c);
-	b->result = arena_alloc(&cx->keep, (size_t)b->at.slots * b->o.procs, b->at.outputs * sizeof *b->result);
+	b->result = arena_alloc(&cx->keep, (size_t)b->at.slots * b->o.procs * (b->ticks.each - b->ticks.targets_from),
+	                        b->at.outputs * sizeof *b->result);
 	b->compile_seconds = clock_seconds() - begun;
 	return b;
 }

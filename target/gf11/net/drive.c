@@ -34,7 +34,7 @@ void bp_case_words(const Bp *b, const Data *d, uint64_t place, float *word)
 	if (d->targets)
 		data_y(d, number, word + inputs);
 	word[inputs + outputs] = d->weight ? d->weight[number] : 1;
-	if (b->net->copies)
+	if (bp_remembers(b->net))
 		word[inputs + outputs + 1] = (place & CASE_GOES_ON) != 0;
 }
 
@@ -108,7 +108,12 @@ double bp_total_error(const Bp *b)
 	return sum;
 }
 
-const float *bp_outputs(const Bp *b, uint64_t i) { return b->result + i * b->at.outputs; }
+const float *bp_outputs_at(const Bp *b, uint64_t i, uint32_t tick)
+{
+	return b->result + ((uint64_t)tick * b->at.slots * b->o.procs + i) * b->at.outputs;
+}
+
+const float *bp_outputs(const Bp *b, uint64_t i) { return bp_outputs_at(b, i, 0); }
 
 uint64_t bp_cycles(const Bp *b) { return b->c->account.cycles + b->c->account.call_cycles + b->cycles_wait; }
 
@@ -118,10 +123,12 @@ void bp_take_outputs(Bp *b, uint32_t first, uint32_t count)
 	uint32_t outputs = b->at.outputs, procs = b->o.procs;
 	controller_defer_calls(b->c, false);
 	for (uint32_t i = 0; i < count && !b->o.dry; i++) {
-		float *result = b->result + (size_t)(first + i) * procs * outputs;
+		uint64_t slot = (uint64_t)(b->tick - b->ticks.targets_from) * b->at.slots + first + i;
+		float *result = b->result + slot * procs * outputs;
 		for (uint32_t k = 0; k < outputs; k++) {
 			uint32_t f = b->at.case_out + b->output[k];
-			const Cell *word = sram_word(b, b->at.cases + f * b->at.stride + i * b->at.case_step, 0);
+			const Cell *word =
+				sram_word(b, b->at.cases + tick_at(b, b->tick) + f * b->at.stride + i * b->at.case_step, 0);
 			for (uint32_t proc = 0; proc < procs; proc++)
 				result[(size_t)proc * outputs + k] = word[proc].f;
 		}
@@ -140,7 +147,7 @@ void bp_call(Bp *b, uint32_t routine, uint64_t *cycles)
 		disk_between(b);
 }
 
-static uint32_t case_at(const Bp *b, uint32_t i) { return b->at.cases + i * b->at.case_words; }
+static uint32_t case_at(const Bp *b, uint32_t i) { return b->at.cases + tick_at(b, b->tick) + i * b->at.case_words; }
 
 static void bases_bundle(Bp *b, const BpBundle *n)
 {
@@ -227,47 +234,75 @@ static void output_errors(Bp *b, uint32_t count)
 
 /* ---- passes ---- */
 
-static void group_forward(Bp *b, uint32_t first, uint32_t count)
+/* One tick; of a network that does not settle, all. */
+static void tick_forward(Bp *b, uint32_t first, uint32_t count)
 {
 	uint32_t n = 0, k = 0;
 	if (b->best)
 		best_open(b, first);
 	else
 		fetch_cases(b, first, count);
+	ticks_begin(b, count);
 	for (uint32_t level = 0; level < b->plan->levels; level++) {
 		for (; n < b->bundles && b->bundle[n].level == level; n++)
 			if (b->best)
 				best_forward(b, n);
 			else
 				forward_bundle(b, &b->bundle[n], count);
-		for (; k < b->chunks && b->chunk[k].level == level; k++)
+		for (; k < b->chunks && b->chunk[k].level == level; k++) {
+			ticks_activate(b, k, false, count);
 			if (b->best)
 				best_units(b, &b->chunk[k], &b->best->activate[k]);
 			else
 				call_units(b, &b->chunk[k], b->chunk[k].activate, count);
+			ticks_activate(b, k, true, count);
+		}
 	}
-	bp_take_outputs(b, first, count);
+	ticks_end(b, count);
+	if (b->tick >= b->ticks.targets_from)
+		bp_take_outputs(b, first, count);
 }
 
-static void group_backward(Bp *b, uint32_t count)
+static void group_forward(Bp *b, uint32_t first, uint32_t count)
+{
+	for (b->tick = 0; b->tick < b->ticks.each; b->tick++)
+		tick_forward(b, first, count);
+}
+
+static void tick_backward(Bp *b, uint32_t count)
 {
 	uint32_t n = b->bundles, k = b->chunks;
-	if (!b->best)
+	bool targets = b->tick >= b->ticks.targets_from;
+	if (!b->best && targets)
 		output_errors(b, count);
-	for (uint32_t i = 0; b->best && i < b->output_errors; i++)
+	for (uint32_t i = 0; b->best && targets && i < b->output_errors; i++)
 		best_units(b, NULL, &b->best->output_error[i]);
+	ticks_carry_back(b, count);
 	for (uint32_t level = b->plan->levels; level-- > 0;) {
-		for (; k > 0 && b->chunk[k - 1].level == level; k--)
+		for (; k > 0 && b->chunk[k - 1].level == level; k--) {
+			ticks_unit_error(b, k - 1, false, count);
 			if (b->best && b->chunk[k - 1].has_error)
 				best_units(b, &b->chunk[k - 1], &b->best->unit_error[k - 1]);
 			else if (b->chunk[k - 1].has_error)
 				call_units(b, &b->chunk[k - 1], b->chunk[k - 1].unit_error, count);
+			ticks_unit_error(b, k - 1, true, count);
+		}
 		for (; n > 0 && b->bundle[n - 1].level == level; n--)
 			if (b->best)
 				best_backward(b, n - 1);
 			else
 				backward_bundle(b, &b->bundle[n - 1], count);
 	}
+}
+
+static void group_backward(Bp *b, uint32_t count)
+{
+	for (b->tick = b->ticks.each; b->tick-- > 0;) {
+		if (b->best && b->tick + 1 < b->ticks.each)
+			best_reopen(b);
+		tick_backward(b, count);
+	}
+	b->tick = 0;
 }
 
 /* Over all loaded cases, a group at a time. Compiler best: routines are made for whole groups. */

@@ -130,11 +130,13 @@ typedef struct Layout {
 	uint32_t scratch, scratch_words;                  /* for update routines: the caches; at least MIN_SCRATCH words */
 	bool resident; /* the caches hold all weights: they are fetched once an update, not once a group */
 	uint32_t cases, case_words, group; /* first case of a group, words of a case, cases in a group */
+	uint32_t tick_words;               /* words of a case for each of its ticks, one after the other */
 	uint32_t stride, case_step;        /* word f of case i of a group lies at cases + f * stride + i * case_step */
 	uint32_t case_out, case_net, case_target, case_weight, case_slope; /* first words of each kind in a case */
 	/* of networks with copies: 0 at the start of a sequence; a word for rings of copies */
 	uint32_t case_flag, case_aside;
-	uint32_t spill; /* from here on the scheduler's */
+	uint32_t case_kept; /* of groups that integrate: a word for each unit */
+	uint32_t spill;     /* from here on the scheduler's */
 	/* DRAM */
 	uint32_t data, slots; /* first case, cases it can hold */
 	/* buffers for cases, one after the other; two: `data` alternates between them (disks) */
@@ -186,6 +188,10 @@ typedef struct Bp {
 	BpCopy *copy;
 	uint32_t copies;                 /* in this order */
 	uint32_t *copy_call, copy_calls; /* routines: contexts from the case before */
+	TickPlan ticks;                  /* of a settling network; else one */
+	uint32_t tick;                   /* that is computed */
+	bool *back;                      /* [units] errors go back to it */
+	struct BpTicks *settling;        /* bp_ticks.c's own; NULL: the network does not settle */
 	/* compile.c: routines that exceed the microcode store; NULL when all are loaded */
 	struct Overflow {
 		const Routine **routine;
@@ -201,7 +207,8 @@ typedef struct Bp {
 	uint64_t loaded;    /* cases, padding among them */
 	uint32_t *lanes;    /* [slots / group] lanes that a case stands in, at each step; NULL: in all of them */
 	uint64_t processed; /* cases, padding included: by all processors */
-	float *result;      /* [slots * procs * outputs] outputs of the loaded cases, of the last pass */
+	/* [ticks with targets][slots * procs * outputs] outputs of the loaded cases, of the last pass */
+	float *result;
 	/* Where the cycles went: with the host's calls they add up to the controller's account. */
 	uint64_t cycles_forward, cycles_units, cycles_backward, cycles_moves, cycles_update;
 	/* of routines that only receive from disks; in which nothing runs: not the controller's */
@@ -300,9 +307,24 @@ Code *record_output_error(const Bp *b, const BpUnit *unit, uint32_t units, uint3
 
 /* ---- bp_copies.c: what a recurrent network remembers -------------------------------------------- */
 
+static inline bool bp_remembers(const Net *net) { return net->copies && !net->settles; }
 void copies_list(Bp *b);                             /* copy, copies: a word is read by all before it is written */
 uint32_t copies_a_call(const Bp *b, uint32_t first); /* pairs that one routine takes, from `first` on */
 Code *record_copies(const Bp *b, uint32_t first, uint32_t cases); /* of cases side by side; FAR_DATA: their data */
+
+/* ---- bp_ticks.c: networks that settle ----------------------------------------------------------- */
+
+uint32_t ticks_kept(const Bp *b); /* units that integrate */
+void ticks_plan(Bp *b);           /* ticks, back, settling: before bundles are made */
+void ticks_load(Bp *b);           /* routines, after all others of a pass */
+/* First word of a tick in a case, from Layout.cases on. */
+static inline uint32_t tick_at(const Bp *b, uint32_t tick) { return tick * b->at.tick_words * b->at.stride; }
+/* Of the tick at hand and so many cases: after its inputs came; around the units of a chunk; after its last level. */
+void ticks_begin(Bp *b, uint32_t count);
+void ticks_activate(Bp *b, uint32_t chunk, bool after, uint32_t count);
+void ticks_end(Bp *b, uint32_t count);
+void ticks_carry_back(Bp *b, uint32_t count); /* on the way back: errors of the tick after this one */
+void ticks_unit_error(Bp *b, uint32_t chunk, bool after, uint32_t count);
 
 /* ---- best.c: the same, better than in 1989 ------------------------------------- */
 
@@ -315,6 +337,17 @@ typedef struct BpFresh {
 typedef struct BpCalls {
 	uint32_t routine[2], each;
 } BpCalls;
+/* What a routine for some cases is recorded from: a chunk, outputs, copies or what a tick needs. */
+typedef struct UnitsCode {
+	Code *(*record)(const struct UnitsCode *u, uint32_t cases);
+	const Bp *b;
+	const BpChunk *k;
+	const BpUnit *unit;
+	uint32_t units, first; /* outputs; copies from this one on */
+	int kind;              /* bp_ticks.c */
+} UnitsCode;
+/* Equal shares of a group, multiples of `unit` cases. False: there is nothing to do. */
+bool best_calls(Bp *b, BpCalls *c, const UnitsCode *u, uint64_t unit);
 typedef struct BpBest {
 	uint32_t lines;                 /* that a call should keep to */
 	uint32_t block;                 /* DRAM: data of the group at hand */
@@ -325,6 +358,7 @@ typedef struct BpBest {
 	Routine **forward, **backward;  /* [bundles] */
 	uint32_t *open, opens;          /* routines: first weights and inputs fetched */
 	uint32_t close;                 /* routine: last changes flushed */
+	uint32_t reopen;                /* routine: weights and changes of the last bundle, for another tick back */
 	BpCalls *activate, *unit_error; /* [chunks] */
 	BpCalls *output_error;          /* [Bp.output_errors] */
 	BpCalls *copies;                /* [Bp.copy_calls] */
@@ -337,6 +371,7 @@ void best_load(Bp *b); /* all routines */
 void best_open(Bp *b, uint32_t first);
 void best_forward(Bp *b, uint32_t n);
 void best_backward(Bp *b, uint32_t n);
+void best_reopen(Bp *b);
 void best_units(Bp *b, const BpChunk *k, const BpCalls *c);
 /* Moves from number *first on, as many as one routine holds; *first: where the next continues, 0: there is none. */
 Code *record_best_open(const Bp *b, uint32_t *first);
@@ -370,7 +405,9 @@ void bp_loaded(Bp *b, const uint64_t *cases, uint64_t count); /* that they are t
 void bp_accumulate(Bp *b);
 /* Forward only: outputs to b->result. */
 void bp_forward(Bp *b);
-const float *bp_outputs(const Bp *b, uint64_t i); /* of loaded case i, after either of these */
+/* Of loaded case i, after either of these, in the tick-th of those that have targets. */
+const float *bp_outputs_at(const Bp *b, uint64_t i, uint32_t tick);
+const float *bp_outputs(const Bp *b, uint64_t i); /* in the first of these */
 double bp_total_error(const Bp *b); /* summed squared error of the last bp_accumulate, as processors have it */
 uint64_t bp_cycles(const Bp *b);    /* all simulated cycles so far, calls with them */
 

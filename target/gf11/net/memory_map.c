@@ -13,7 +13,7 @@ void layout_case(Bp *b)
 	b->net_word = NEW(&b->cx->keep, at->units, uint32_t);
 	for (Unit u = 0; u < at->units; u++) {
 		b->net_word[u] = computed;
-		computed += b->plan->level_of[u] > 0;
+		computed += b->plan->level_of[u] > 0 || b->back[u];
 		gaussian += b->plan->level_of[u] > 0 && net_group(b->net, u)->fn == FN_GAUSSIAN;
 	}
 	at->case_out = 0;
@@ -23,12 +23,14 @@ void layout_case(Bp *b)
 	at->case_slope = at->case_weight + 1;
 	at->case_flag = at->case_slope + gaussian;
 	at->case_aside = at->case_flag + 1;
-	at->case_words = at->case_flag + (b->net->copies ? 2 : 0);
-	if (b->net->copies)
+	at->case_kept = at->case_flag + (bp_remembers(b->net) ? 2 : 0);
+	at->tick_words = at->case_kept + ticks_kept(b);
+	at->case_words = b->ticks.each * at->tick_words;
+	if (bp_remembers(b->net))
 		copies_list(b);
 }
 
-uint32_t layout_data(const Bp *b) { return b->net->inputs + b->net->outputs + 1 + (b->net->copies > 0); }
+uint32_t layout_data(const Bp *b) { return b->net->inputs + b->net->outputs + 1 + bp_remembers(b->net); }
 
 uint64_t layout_arrays(const Bp *b) { return 2 + (uint64_t)b->rule->states + (b->factor != NULL); }
 
@@ -38,7 +40,8 @@ static void layout_cases(Bp *b)
 {
 	Layout *at = &b->at;
 	uint32_t words = 2 * (at->units - 1);
-	at->case_words = at->case_step = at->case_words > words ? at->case_words : words;
+	at->tick_words = max_u32(at->tick_words, words);
+	at->case_words = at->case_step = b->ticks.each * at->tick_words;
 	at->stride = at->data_side = at->data_step = 1;
 	at->data_words = (uint32_t)round_up(layout_data(b), (uint64_t)b->m->dram_banks);
 }
@@ -75,6 +78,13 @@ uint32_t layout_ends(Bp *b)
 	uint32_t near = b->o.disks == DISKS_ON ? 2 * chain_side(b->m) : 0;
 	uint32_t first = TABLE_WORDS + 4, beside = first + near + MIN_SCRATCH + SPILL_WORDS;
 	uint64_t sram = (uint64_t)b->m->sram;
+	if (sram < (uint64_t)beside + at->case_words && b->ticks.each > 1)
+		fail(b->cx, MP_BAD_INPUT, "use fewer ticks, a smaller network, or a machine file with more SRAM",
+		     "a case of %u units in %u ticks takes %u words of SRAM, %u for each tick, beside %u for tables and "
+		     "caches; %s "
+		     "has %llu",
+		     at->units - 1, b->ticks.each, at->case_words, at->tick_words, beside, b->m->name,
+		     (unsigned long long)sram);
 	if (sram < (uint64_t)beside + at->case_words)
 		fail(b->cx, MP_BAD_INPUT, "use a smaller network, or a machine file with more SRAM",
 		     "a case of %u units takes %u words of SRAM beside %u for tables and caches; %s has %llu", at->units - 1,

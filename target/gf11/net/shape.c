@@ -81,7 +81,7 @@ static void part_number(Part *p)
 			p->target[u] = p->targets++;
 }
 
-static bool needs_error(const Part *p, uint64_t i) { return p->b->plan->level_of[p->link[i].source] > 0; }
+static bool needs_error(const Part *p, uint64_t i) { return p->b->back[p->link[i].source]; }
 
 static Load load_plus(Load l, uint64_t longest, uint64_t work)
 {

@@ -25,7 +25,7 @@ static const Data *blank_cases(Ctx *cx, const Net *net, uint64_t cases)
 
 double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles)
 {
-	return 1e3 * (double)plan->W * (double)cases / (cycles * m->clock);
+	return 1e3 * (double)plan->W * (double)cases * model_ticks(plan) / (cycles * m->clock);
 }
 
 static void take_parts(Epoch *e, const Bp *b)

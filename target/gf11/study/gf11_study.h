@@ -10,6 +10,7 @@
 
 typedef struct ModelInput {
 	double W, Wi, U, C, P;   /* weights, those of the input layer, units, cases, processors */
+	double ticks;            /* of a case */
 	double B, M;             /* weights in a bundle, free words of SRAM */
 	double clock;            /* ns of a cycle */
 	double dram, exchange;   /* cycles between two DRAM transfers, two switch transfers: 4 in the report */
@@ -27,6 +28,7 @@ ModelOutput model_epoch(const ModelInput *in);
 double model_optimum(const ModelInput *in); /* number of processors in closed form */
 /* the best integer number of processors in 1 .. most */
 uint32_t model_search(const ModelInput *in, uint32_t most);
+double model_ticks(const Plan *plan); /* of a case; 1: it does not settle */
 double model_flops(const Plan *plan); /* operations per connection: Megaflops are so many times MCPS, section 7.2 */
 double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if every cycle adds or multiplies */
 

@@ -19,12 +19,16 @@ double model_limit(const Plan *plan, const Machine *m, double procs)
 	return procs * 1e3 / m->clock / model_flops(plan);
 }
 
+/* A tick takes the work and the memory of a case. */
+double model_ticks(const Plan *plan) { return ticks_make(plan->net, &plan->net->options).each; }
+
 void model_input(ModelInput *in, const Plan *plan, const Machine *m, uint64_t cases)
 {
 	*in = (ModelInput){ .W = (double)plan->W,
 		                .Wi = (double)plan->Wi,
 		                .U = (double)plan->U,
 		                .C = (double)cases,
+		                .ticks = model_ticks(plan),
 		                .P = 1,
 		                .B = 1000,
 		                .M = (double)(m->sram - TABLE_WORDS),
@@ -68,7 +72,7 @@ static double group_of(const ModelInput *in) { return (in->M - 2 * in->B) / (2 *
 ModelOutput model_epoch(const ModelInput *in)
 {
 	double W = in->W, inner = W - in->Wi;
-	double cases = in->whole ? ceil(in->C / in->P) : in->C / in->P;
+	double cases = in->ticks * (in->whole ? ceil(in->C / in->P) : in->C / in->P);
 	double groups = in->whole ? ceil(cases / fmax(1, floor(group_of(in)))) : cases / group_of(in);
 	ModelOutput out = {
 		.forward = 2 * W * cases,
@@ -78,7 +82,7 @@ ModelOutput model_epoch(const ModelInput *in)
 		.host = in->printed ? 0 : in->host_call * in->calls * cases,
 	};
 	out.total = out.forward + out.backward + out.memory + out.communication + out.host;
-	out.mcps = 1e3 / in->clock * (in->printed ? 1 : W * in->C) / out.total;
+	out.mcps = 1e3 / in->clock * (in->printed ? 1 : W * in->C * in->ticks) / out.total;
 	return out;
 }
 

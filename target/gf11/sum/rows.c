@@ -42,8 +42,9 @@ Code *record_true_units(const Bp *b)
 	const Layout *at = &b->at;
 	Gen *g = gen_record(b->cx, b->m, "true units");
 	Reg one = g_const(g, 1);
-	for (uint32_t i = 0; i < at->group; i++)
-		g_store(g, (Addr){ 0, at->cases + at->case_out * at->stride + i * at->case_step }, one);
+	for (uint32_t t = 0; t == 0 || t < b->ticks.each; t++)
+		for (uint32_t i = 0; i < at->group; i++)
+			g_store(g, (Addr){ 0, at->cases + tick_at(b, t) + at->case_out * at->stride + i * at->case_step }, one);
 	return sum_code(g, false);
 }
 
