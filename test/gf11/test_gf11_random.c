@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks,
- * skipping and single links, contexts, settling, frozen blocks, rates of blocks, decay; 1 to 40 processors; all combinations of
+/* Random networks on the simulated GF11 against the oracle: up to 200 units of all functions, sparse blocks, skipping
+ * and single links, contexts, settling, frozen blocks, rates of blocks, decay; 1 to 40 processors; all combinations of
  * compilers, summation methods, sigmoids and rules. Compares outputs, errors, gradients, and weights and rule state
  * after each of three updates, each from the same weights.
  *

@@ -111,8 +111,9 @@ static void prefetch_chunk(const Program *p, const Batch *b, uint64_t i, uint64_
 		cases_prefetch(p->bound->data, b->example ? b->example + i + first : NULL, b->first + i + first, last - first);
 }
 
-void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
+void make_time_steps(const Program *p, Chunk *c, uint32_t first, uint32_t end)
 {
+	const TickPlan *ticks = &p->bound->ticks;
 	uint32_t *at = c->step_at, steps = 0;
 
 	c->cases_at = 0;
@@ -133,8 +134,10 @@ void make_time_steps(Chunk *c, uint32_t first, uint32_t end)
 	}
 	c->steps = steps;
 	for (uint32_t e = first; e < end; e++)
-		for (uint32_t t = 0; t < c->begin[e + 1] - c->begin[e]; t++)
+		for (uint32_t t = 0, n = c->begin[e + 1] - c->begin[e]; t < n; t++) {
 			c->step[at[t]++] = c->begin[e] + t;
+			c->carried[c->begin[e] + t] = t + 1 < n && ticks_carry(ticks, t);
+		}
 	for (uint32_t t = steps; t > 0; t--)
 		at[t] = at[t - 1];
 	at[0] = 0;
@@ -195,7 +198,7 @@ static void run_leaf(Job *j, Space *s, uint32_t leaf, float *sum)
 		r.rows = take_examples(p, s, j->b, &i, end, most);
 		prefetch_chunk(p, j->b, i, end, most, &r);
 		if (p->net->timed)
-			make_time_steps(&s->chunk, 0, s->chunk.examples);
+			make_time_steps(p, &s->chunk, 0, s->chunk.examples);
 		steps_run(p, s, list, 0, list->gradient, &r);
 		if (j->learn)
 			s->chunk.by_input = by_input_rows(p, s, r.rows);
@@ -271,7 +274,7 @@ static uint32_t team_forward(Job *j, Space *view, uint64_t *i, uint64_t end, con
 	Slice r = { .first = c->begin[first], .rows = c->begin[last] - c->begin[first] };
 
 	if (p->net->timed)
-		make_time_steps(c, first, last);
+		make_time_steps(p, c, first, last);
 	prefetch_chunk(p, j->b, *i, end, most, share);
 	steps_run(p, view, j->list, 0, j->list->gradient, &r);
 	return rows;

@@ -131,10 +131,6 @@ static uint32_t take_rolled(const Program *p, Space *s, const DamagedRun *d, uin
 	c->begin[count] = c->examples = count;
 	chunk_locate(p, s, count);
 	c->inputs = NULL;
-	if (data->y && targets_in_place(data) && !p->bound->codes) {
-		c->target = data->y;
-		c->target_at = c->cases;
-	}
 	return count;
 }
 
@@ -154,7 +150,7 @@ static uint64_t run_some(const Program *p, DamagedRun *d, uint64_t first, uint64
 		Batch b = { .example = d->example, .count = count };
 		*rows = take_examples(p, s, &b, &taken, count, d->rows);
 		if (p->net->timed)
-			make_time_steps(&s->chunk, 0, s->chunk.examples);
+			make_time_steps(p, &s->chunk, 0, s->chunk.examples);
 	}
 	for (uint32_t e = 0; e < s->chunk.examples; e++)
 		for (uint32_t m = s->chunk.begin[e]; m < s->chunk.begin[e + 1]; m++)

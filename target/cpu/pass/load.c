@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading cases. In: the cases that a chunk's rows hold. Out: inputs and targets in those rows, or where they can be
  * read in the data itself. */
-#include <math.h>
 #include <string.h>
 
 #include "half.h"
@@ -60,7 +59,10 @@ static bool inputs_in_place(const Program *p, const Chunk *c, uint32_t rows)
 	return true;
 }
 
-bool targets_in_place(const Data *d) { return d->y_type == T_F32 && !d->mask && (uintptr_t)d->y % sizeof(float) == 0; }
+static bool targets_in_place(const Data *d)
+{
+	return d->y_type == T_F32 && !d->mask && (uintptr_t)d->y % sizeof(float) == 0;
+}
 
 void chunk_locate(const Program *p, Space *s, uint32_t rows)
 {
@@ -78,7 +80,7 @@ void chunk_locate(const Program *p, Space *s, uint32_t rows)
 		c->inputs = (const float *)d->x + (c->contiguous ? c->cases[0] * d->inputs : 0);
 	c->target = s->rows.y;
 	c->target_at = NULL;
-	if (d->y && targets_in_place(d) && !p->bound->ticks.targets_from && (c->contiguous || !p->bound->codes)) {
+	if (d->y && targets_in_place(d) && (c->contiguous || !p->bound->codes)) {
 		c->target = (const float *)d->y + (c->contiguous ? c->cases[0] * d->targets : 0);
 		c->target_at = c->contiguous ? NULL : c->cases;
 	}
@@ -124,16 +126,13 @@ static inline void locate_lists(const Data *d, Space *s, uint32_t first, uint32_
 		s->rows.values[m] = d->x_values + from[cases[m]];
 }
 
-/* Of ticks before those that have targets: none. */
+/* Those of ticks before the first that has targets are not read. */
 static void load_targets(const Program *p, const Space *s, uint32_t row)
 {
 	const Data *d = p->bound->data;
-	float *y = s->rows.y + (size_t)row * d->targets;
 
-	data_y(d, s->chunk.cases[row], y);
-	for (uint32_t j = 0; p->net->settles && s->chunk.tick[row].number < p->bound->ticks.targets_from && j < d->targets;
-	     j++)
-		y[j] = NAN;
+	if (!p->net->settles || s->chunk.tick[row].number >= p->bound->ticks.targets_from)
+		data_y(d, s->chunk.cases[row], s->rows.y + (size_t)row * d->targets);
 }
 
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets)

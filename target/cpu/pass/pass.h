@@ -58,14 +58,16 @@ typedef struct TickRow { /* of a settling network */
 
 /* The cases in the rows, and where their inputs and targets are. */
 typedef struct Chunk {
-	uint64_t *cases;           /* [capacity] case of the data in each row */
-	TickRow *tick;             /* [capacity] NULL: the network does not settle */
-	uint32_t *begin;           /* [capacity + 1] first rows of examples */
-	uint32_t *step;            /* [capacity] rows by time step: first cases of all sequences, second cases, ... */
-	uint32_t *step_at;         /* [capacity + 1] where each time step begins there */
-	uint32_t *case_at;         /* [capacity] NULL likewise; rows that are first ticks of cases */
-	uint32_t capacity;         /* up to here constant */
-	uint32_t cases_at;         /* how many these are */
+	uint64_t *cases;   /* [capacity] case of the data in each row */
+	TickRow *tick;     /* [capacity] NULL: the network does not settle */
+	uint32_t *begin;   /* [capacity + 1] first rows of examples */
+	uint32_t *step;    /* [capacity] rows by time step: first cases of all sequences, second cases, ... */
+	uint32_t *step_at; /* [capacity + 1] where each time step begins there */
+	bool *carried;     /* [capacity] do errors flow from the next row to this one? Not from another sequence or block of
+	                    * steps */
+	uint32_t *case_at; /* [capacity] NULL likewise; rows that are first ticks of cases */
+	uint32_t capacity; /* up to here constant */
+	uint32_t cases_at; /* how many these are */
 	const struct Masks *masks; /* NULL: no unit is removed */
 	uint32_t examples, steps;
 	bool contiguous;           /* in the data */
@@ -275,7 +277,6 @@ void case_prefetch(const Data *d, uint64_t i);
 /* the first cases of those that come next: example[0] ... or first ...; products prefetch the others */
 void cases_prefetch(const Data *d, const uint64_t *example, uint64_t first, uint64_t count);
 void chunk_locate(const Program *p, Space *s, uint32_t rows); /* what can be read in place; by chunk->cases */
-bool targets_in_place(const Data *d);
 void rows_load(const Program *p, Space *s, uint32_t first, uint32_t rows, bool targets);
 void row_load(const Program *p, Space *s, bool in_place, bool targets); /* the case of row 0, located and loaded */
 
@@ -328,7 +329,8 @@ uint64_t batch_recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t att
 Status batch_test(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t);
 /* Takes examples of the batch from i on, at most `most` rows of them, or one; returns the rows. */
 uint32_t take_examples(const Program *p, Space *s, const Batch *b, uint64_t *i, uint64_t end, uint32_t most);
-void make_time_steps(Chunk *c, uint32_t first, uint32_t end); /* rows of these examples by time step */
+void make_time_steps(const Program *p, Chunk *c, uint32_t first,
+                     uint32_t end); /* rows of these examples by time step */
 
 /* ---- damaged.c ---------------------------------------------------------------------------------- */
 

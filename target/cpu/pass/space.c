@@ -97,6 +97,7 @@ static void chunk_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	c->tick = p->net->settles ? NEW(&cx->keep, rows, TickRow) : NULL;
 	c->case_at = p->net->settles ? NEW(&cx->keep, rows, uint32_t) : NULL;
 	c->begin = NEW(&cx->keep, rows + 1, uint32_t);
+	c->carried = NEW(&cx->keep, rows, bool);
 	c->step = NEW(&cx->keep, rows, uint32_t);
 	c->step_at = NEW(&cx->keep, rows + 2, uint32_t);
 	s->scratch.x = l->inputs == 1 ? NULL : floats_take(&cx->keep, p->net->inputs);

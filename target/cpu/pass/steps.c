@@ -384,21 +384,6 @@ void run_add_error(const Program *p, Space *s, const Step *st, const Slice *r)
 	}
 }
 
-/* Do errors flow from the next row to this one? Not from another sequence, nor from another block of steps. */
-static bool is_carried(const TickPlan *ticks, const Chunk *c, uint32_t row)
-{
-	uint32_t low = 0, high = c->examples;
-
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-		if (c->begin[middle] <= row)
-			low = middle;
-		else
-			high = middle;
-	}
-	return row + 1 < c->begin[low + 1] && ticks_carry(ticks, row - c->begin[low]);
-}
-
 /* Adds the errors of contexts in the next row to those of their sources in this one. */
 void run_carry(const Program *p, Space *s, const Step *st, const Slice *r)
 {
@@ -416,7 +401,7 @@ void run_carry(const Program *p, Space *s, const Step *st, const Slice *r)
 		for (uint32_t m = 0; m < r->rows; m++) {
 			uint32_t row = row_number(r, m);
 			float *delta = s->rows.row[ROW_DELTA] + (size_t)row * l->cols;
-			if (!is_carried(&p->bound->ticks, &s->chunk, row))
+			if (!s->chunk.carried[row])
 				continue;
 			if (together)
 				p->kern->add(delta + t->col, delta + next, round_up(t->count, LANES));
@@ -436,7 +421,7 @@ void run_integrate_back(const Program *p, Space *s, const Step *st, const Slice 
 		uint32_t row = row_number(r, m);
 		float *held = s->rows.row[ROW_HELD] + row * cols + st->c_col,
 			  *delta = s->rows.row[ROW_DELTA] + row * cols + st->c_col;
-		bool carried = st->carried && is_carried(&p->bound->ticks, &s->chunk, row);
+		bool carried = st->carried && s->chunk.carried[row];
 		for (uint32_t j = 0; j < st->part->count; j++) {
 			held[j] = carried ? f_add(delta[j], f_mul(rest, held[cols + j])) : delta[j];
 			delta[j] = f_mul(dt, held[j]);

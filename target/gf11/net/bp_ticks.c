@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks that settle.  In: a network whose contexts hold what groups were in the tick before.  Out: which units errors
- * go back to; microcode of what is between ticks.
+/* Networks that settle.  In: a network whose contexts hold what groups were in the tick before.  Out: which units
+ * errors go back to; microcode of what is between ticks.
  *
  * Ticks are unrolled by relocation: a case has all its words once for each tick, and the routines of bundles and units,
  * which exist once, are called for one tick after the other, on the way back in reverse.  Between them stand:
