@@ -5,12 +5,15 @@
 #   make quick      build, tests of ten seconds
 #   make test       set up, build once, run every plain test
 #   make check      slow tests, MPI, layering, format; ASan and UBSan, TSan, fuzzing with fixed seeds
-#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer
+#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program
 #   make fuzz       [SECONDS=600] new seeds for so long in all; inputs that reach new code go to test/fuzz/corpus
 #   make torture    [TORTURE_S=600] kills, flipped bits, failing calls, full disks, network faults, fuzzing: nothing may be lost
 #   make repeat     [TIMES=20] random tests and fuzzing again and again: the same counts every time
 #   make format     clang-format
 #   make coverage   line and branch coverage per file
+#   make dist       build/microprop-VERSION.tar.gz, the sources
+#   make deb        build/packages/*.deb, checked by lintian
+#   make static     build/static/microprop, linked statically: for any Linux of this architecture
 #   make install    [PREFIX=/usr/local] [DESTDIR=]
 PREFIX  ?= /usr/local
 JOBS    ?= $(shell nproc)
@@ -51,6 +54,7 @@ check: setup-check build-sanitize build-thread
 
 check-all: setup-check-all build-test
 	@test/check/analyze
+	@test/check/packages
 
 build-sanitize build-thread: build-test      # whose kernels they link
 
@@ -71,10 +75,25 @@ coverage: setup-coverage build-coverage
 	@gcovr -r . $(COVERED) build/coverage
 	@gcovr -r . $(COVERED) --branches -s build/coverage
 
+VERSION = $(shell sed -n 's/^project.microprop VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+dist:
+	@mkdir -p build
+	@git archive --prefix=microprop-$(VERSION)/ -o build/microprop-$(VERSION).tar.gz HEAD
+
+deb: setup-deb dist
+	@rm -rf build/packages && mkdir -p build/packages
+	@tar xzf build/microprop-$(VERSION).tar.gz -C build/packages
+	@cd build/packages/microprop-$(VERSION) && DEB_BUILD_OPTIONS=parallel=$(JOBS) dpkg-buildpackage -us -uc -b > ../log 2>&1 || { tail -50 ../log; exit 1; }
+	@cd build/packages && rm -rf microprop-$(VERSION) && lintian --allow-root --fail-on error,warning *.changes && ls *.deb
+
+static: setup-build
+	@cmake -S . -B build/static -DMICROPROP_STATIC=ON > /dev/null
+	@cmake --build build/static -j $(JOBS) --target microprop -- --no-print-directory
+
 install: all
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
 	@rm -rf build
 
-.PHONY: all demo quick test check check-all fuzz torture repeat format coverage install clean
+.PHONY: all demo quick test check check-all fuzz torture repeat format coverage install dist deb static clean

@@ -287,7 +287,7 @@ typedef struct Json {
 void json_open(Json *j, const char *key, char bracket); /* '{' or '['; key NULL inside arrays and at the top */
 void json_close(Json *j, char bracket);
 void json_text(Json *j, const char *key, const char *value); /* NULL: null; bytes that are not UTF-8 become U+FFFD */
-void json_real(Json *j, const char *key, double value);      /* shortest that reads back the same; not finite: null */
+void json_number(Json *j, const char *key, double value);    /* shortest that reads back the same; not finite: null */
 void json_count(Json *j, const char *key, uint64_t value);
 void json_bool(Json *j, const char *key, bool value);
 void json_members(Json *j, const char *object); /* members of a JSON object in text; NULL: none */

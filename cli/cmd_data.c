@@ -61,11 +61,11 @@ static void describe_json(Json *j, const mp_data_info *d)
 	json_count(j, "inputs", d->inputs);
 	json_count(j, "targets", d->targets);
 	json_count(j, "sequences", d->sequences);
-	json_real(j, "density", d->density);
-	json_real(j, "min", d->min);
-	json_real(j, "max", d->max);
-	json_real(j, "target_min", d->target_min);
-	json_real(j, "target_max", d->target_max);
+	json_number(j, "density", d->density);
+	json_number(j, "min", d->min);
+	json_number(j, "max", d->max);
+	json_number(j, "target_min", d->target_min);
+	json_number(j, "target_max", d->target_max);
 	json_count(j, "bytes", d->bytes);
 	json_count(j, "missing", d->missing);
 	json_text(j, "storage", d->storage);

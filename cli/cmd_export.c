@@ -42,11 +42,11 @@ static void loss_json(Json *j, const mp_exported *e)
 {
 	json_open(j, "int8", '{');
 	json_count(j, "cases", e->calibration_cases);
-	json_real(j, "largest_difference", e->largest_difference);
-	json_real(j, "rms_difference", e->rms);
-	json_real(j, "changed", e->changed);
-	json_real(j, "right", e->right);
-	json_real(j, "right_int8", e->right_int8);
+	json_number(j, "largest_difference", e->largest_difference);
+	json_number(j, "rms_difference", e->rms);
+	json_number(j, "changed", e->changed);
+	json_number(j, "right", e->right);
+	json_number(j, "right_int8", e->right_int8);
 	json_count(j, "weight_bytes", e->bytes);
 	json_count(j, "weight_bytes_int8", e->bytes_int8);
 	json_close(j, '}');

@@ -110,11 +110,11 @@ static void test_show(const Session *s, const mp_result *r, const Cases *c, cons
 		Json j = { .f = stdout };
 		json_open(&j, NULL, '{');
 		json_count(&j, "cases", r->cases);
-		json_real(&j, "error", r->error);
-		json_real(&j, "total_error", r->total_error);
-		json_real(&j, "right", r->right);
-		json_real(&j, "within", r->within);
-		json_real(&j, "seconds", r->seconds);
+		json_number(&j, "error", r->error);
+		json_number(&j, "total_error", r->total_error);
+		json_number(&j, "right", r->right);
+		json_number(&j, "within", r->within);
+		json_number(&j, "seconds", r->seconds);
 		json_text(&j, "outputs_file", files->outputs);
 		if (files->cases && *files->cases)
 			json_text(&j, "cases_file", files->cases);
@@ -127,7 +127,7 @@ static void test_show(const Session *s, const mp_result *r, const Cases *c, cons
 		}
 		metrics_json(&j, s->run, m);
 		columns_json(&j, s->run);
-		json_real(&j, "holdout_cases", NAN); /* as train has it: all cases are measured */
+		json_number(&j, "holdout_cases", NAN); /* as train has it: all cases are measured */
 		if (listed)
 			cases_json(c, &j);
 		json_end(&j);

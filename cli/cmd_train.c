@@ -416,12 +416,12 @@ static void restarts_json(Json *j, const mp_run *run, const mp_restarts *m)
 	json_count(j, "restarts_done", m->done);
 	json_count(j, "solved_count", m->solved);
 	json_count(j, "failed_count", m->failed);
-	json_real(j, "epochs_median", m->solved ? (double)m->epochs_median : NAN);
-	json_real(j, "epochs_min", m->solved ? (double)m->epochs_min : NAN);
-	json_real(j, "epochs_max", m->solved ? (double)m->epochs_max : NAN);
-	json_real(j, "restarts_seconds", m->seconds);
-	json_real(j, "seeds_per_second", m->seeds_per_second);
-	json_real(j, "restarts_mcps", m->mcps);
+	json_number(j, "epochs_median", m->solved ? (double)m->epochs_median : NAN);
+	json_number(j, "epochs_min", m->solved ? (double)m->epochs_min : NAN);
+	json_number(j, "epochs_max", m->solved ? (double)m->epochs_max : NAN);
+	json_number(j, "restarts_seconds", m->seconds);
+	json_number(j, "seeds_per_second", m->seeds_per_second);
+	json_number(j, "restarts_mcps", m->mcps);
 	json_bool(j, "lanes", m->lanes);
 	if (m->done)
 		json_count(j, "best_seed", mp_run_get_seed(run, m->best)->seed);
@@ -432,9 +432,9 @@ static void restarts_json(Json *j, const mp_run *run, const mp_restarts *m)
 		json_count(j, "seed", s->seed);
 		json_bool(j, "solved", s->solved);
 		json_count(j, "epochs", s->epochs);
-		json_real(j, "error", s->failed ? NAN : s->error);
-		json_real(j, "right", s->failed ? NAN : s->right);
-		json_real(j, "within", s->failed ? NAN : s->within);
+		json_number(j, "error", s->failed ? NAN : s->error);
+		json_number(j, "right", s->failed ? NAN : s->right);
+		json_number(j, "within", s->failed ? NAN : s->within);
 		json_text(j, "fingerprint", s->failed ? NULL : s->fingerprint);
 		json_close(j, '}');
 	}
@@ -460,15 +460,15 @@ static void result_json(const Train *t, const mp_report *r)
 		metrics_json(&j, t->s.run, t->metrics);
 		columns_json(&j, t->s.run);
 		json_count(&j, "holdout_cases", t->table.held_out);
-		json_real(&j, "refit_epochs", t->table.refit_epochs ? (double)t->table.refit_epochs : NAN);
+		json_number(&j, "refit_epochs", t->table.refit_epochs ? (double)t->table.refit_epochs : NAN);
 		json_text(&j, "refit_fingerprint", t->table.refit_epochs ? mp_run_get_report(t->all.run)->fingerprint : NULL);
 		if (t->table.folds) {
 			json_open(&j, "folds", '{');
-			json_real(&j, "mean", t->table.fold_mean);
-			json_real(&j, "sd", t->table.fold_sd);
+			json_number(&j, "mean", t->table.fold_mean);
+			json_number(&j, "sd", t->table.fold_sd);
 			json_open(&j, "scores", '[');
 			for (uint32_t i = 0; i < t->table.folds; i++)
-				json_real(&j, NULL, t->table.fold_score[i]);
+				json_number(&j, NULL, t->table.fold_score[i]);
 			json_close(&j, ']');
 			json_close(&j, '}');
 		}

@@ -63,7 +63,7 @@ void number_print(FILE *f, double value)
 	fputs(s, f);
 }
 
-void json_real(Json *j, const char *key, double value)
+void json_number(Json *j, const char *key, double value)
 {
 	member(j, key);
 	if (isfinite(value))

@@ -209,8 +209,8 @@ static void json_library(Json *j, const mp_option *o)
 	json_text(j, "type", types[o->type]);
 	json_bool(j, "changes_result", o->changes_result);
 	if (o->type == MP_OPTION_INT || o->type == MP_OPTION_REAL) {
-		json_real(j, "min", o->min);
-		json_real(j, "max", o->max);
+		json_number(j, "min", o->min);
+		json_number(j, "max", o->max);
 	}
 	if (!o->choices)
 		return;

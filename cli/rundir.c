@@ -64,7 +64,7 @@ static void json_option(Json *j, const mp_option *o, const char *value)
 	else if (number && !strpbrk(value, ".eExX"))
 		json_count(j, o->name, strtoull(value, NULL, 10));
 	else if (number)
-		json_real(j, o->name, v);
+		json_number(j, o->name, v);
 	else
 		json_text(j, o->name, value);
 }
@@ -267,22 +267,22 @@ static int rundir_start(RunDir *d)
 void json_report(Json *j, const mp_report *r)
 {
 	json_count(j, "updates", r->updates);
-	json_real(j, "error", r->error);
-	json_real(j, "total_error", r->total_error);
-	json_real(j, "right", r->right);
-	json_real(j, "within", r->within);
+	json_number(j, "error", r->error);
+	json_number(j, "total_error", r->total_error);
+	json_number(j, "right", r->right);
+	json_number(j, "within", r->within);
 	if (r->tested) {
-		json_real(j, "test_error", r->test_error);
-		json_real(j, "test_total_error", r->test_total_error);
-		json_real(j, "test_right", r->test_right);
-		json_real(j, "test_within", r->test_within);
+		json_number(j, "test_error", r->test_error);
+		json_number(j, "test_total_error", r->test_total_error);
+		json_number(j, "test_right", r->test_right);
+		json_number(j, "test_within", r->test_within);
 	}
-	json_real(j, "rate", r->rate);
-	json_real(j, "seconds", r->seconds);
-	json_real(j, "mcps", r->mcps);
+	json_number(j, "rate", r->rate);
+	json_number(j, "seconds", r->seconds);
+	json_number(j, "mcps", r->mcps);
 	if (r->simulated_seconds > 0) {
-		json_real(j, "simulated_seconds", r->simulated_seconds);
-		json_real(j, "simulated_mcps", r->simulated_mcps);
+		json_number(j, "simulated_seconds", r->simulated_seconds);
+		json_number(j, "simulated_mcps", r->simulated_mcps);
 	}
 }
 

@@ -3,7 +3,6 @@
  *
  * In: environment variables of launchers.  Out: a Comm, or NULL where there is no job of more than one process.
  * Modules are beside the program, or where it was installed; MICROPROP_COMM names another. */
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +31,11 @@ static const char *module_find(Ctx *cx, const char *name)
 
 bool comm_found(Ctx *cx, const char *name) { return module_find(cx, name) != NULL; }
 
-static void *module_open(Ctx *cx, const char *name)
+static void *module_open(Ctx *cx, const char *name, const char **why)
 {
 	const char *named = getenv("MICROPROP_COMM"), *path = named ? named : module_find(cx, name);
-	return path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL; /* global: Open MPI has plugins */
+	*why = "there is no such file";
+	return path || !LOADS_LIBRARIES ? library_open(path, true, why) : NULL; /* global: Open MPI has plugins */
 }
 
 /* Other than MPI says: variables are left over, or the launcher is of another MPI. */
@@ -53,13 +53,14 @@ const Comm *comm_open(Ctx *cx)
 	LaunchedJob job;
 	if (!launcher_job(&job))
 		return NULL;
-	void *module = module_open(cx, job.module);
+	const char *why;
+	void *module = module_open(cx, job.module, &why);
 	if (!module)
 		fail(cx, MP_BAD_INPUT, "build it where that MPI is installed, or set MICROPROP_COMM to the module",
-		     "this is a job of %u processes (%s), but there is no module microprop-%s.so%s%s", job.size, job.variable,
-		     job.module, getenv("MICROPROP_COMM") ? ": " : "", getenv("MICROPROP_COMM") ? dlerror() : "");
+		     "this is a job of %u processes (%s), but module microprop-%s.so cannot be loaded: %s", job.size,
+		     job.variable, job.module, why);
 	CommFn *join;
-	*(void **)&join = dlsym(module, "microprop_comm");
+	*(void **)&join = library_symbol(module, "microprop_comm");
 	const Comm *comm = join ? join(COMM_VERSION, &(CommJob){ job.size, job.local, job.contact }) : NULL;
 	if (!comm)
 		fail(cx, MP_BAD_INPUT, "build module and program together", "microprop-%s.so is not for this program",

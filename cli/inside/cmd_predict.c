@@ -200,7 +200,7 @@ static void table_json(Table *t, const char *file)
 	for (uint64_t i = 0; i < t->cases && !file; i++) {
 		json_open(&j, NULL, '[');
 		for (uint32_t k = 0; k < t->width; k++)
-			json_real(&j, NULL, t->outputs[i * t->width + k]);
+			json_number(&j, NULL, t->outputs[i * t->width + k]);
 		json_close(&j, ']');
 	}
 	json_close(&j, ']');

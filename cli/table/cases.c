@@ -233,7 +233,7 @@ static void json_row(const CaseOut *o, const CaseRow *r)
 		else if (c->kind == CELL_RIGHT)
 			json_bool(o->j, key, c->right);
 		else
-			json_real(o->j, key, c->real);
+			json_number(o->j, key, c->real);
 	}
 	json_close(o->j, '}');
 }

@@ -284,21 +284,21 @@ static void result_json(const Tune *t)
 	Json j = { .f = stdout };
 	json_open(&j, NULL, '{');
 	json_text(&j, "metric", s->regression ? "r2" : "accuracy");
-	json_real(&j, "score", trial_score(s, best));
-	json_real(&j, "score_sd", trial_deviation(s, best));
+	json_number(&j, "score", trial_score(s, best));
+	json_number(&j, "score_sd", trial_deviation(s, best));
 	json_count(&j, "trials", s->trials);
 	json_count(&j, "folds", s->folds);
 	json_count(&j, "networks", s->trained);
-	json_real(&j, "seconds", t->seconds);
+	json_number(&j, "seconds", t->seconds);
 	json_text(&j, "weights_file", t->model);
 	json_count(&j, "ensemble", t->members);
 	json_open(&j, "best", '[');
 	for (uint32_t i = 0; i < s->trials && i < 10; i++) {
 		json_open(&j, NULL, '{');
 		json_count(&j, "trial", s->trial[i].number);
-		json_real(&j, "score", trial_score(s, &s->trial[i]));
-		json_real(&j, "sd", trial_deviation(s, &s->trial[i]));
-		json_real(&j, "epochs", trial_epochs(s, &s->trial[i]));
+		json_number(&j, "score", trial_score(s, &s->trial[i]));
+		json_number(&j, "sd", trial_deviation(s, &s->trial[i]));
+		json_number(&j, "epochs", trial_epochs(s, &s->trial[i]));
 		for (uint32_t p = 0; p < PARAMETERS; p++)
 			json_text(&j, space[p].name, trial_value(&s->trial[i], p));
 		json_close(&j, '}');
@@ -309,7 +309,7 @@ static void result_json(const Tune *t)
 		json_open(&j, space[p].name, '{');
 		for (uint8_t v = 0; space[p].value[v]; v++) {
 			uint32_t count;
-			json_real(&j, space[p].value[v], value_score(s, p, v, &count));
+			json_number(&j, space[p].value[v], value_score(s, p, v, &count));
 		}
 		json_close(&j, '}');
 	}

@@ -42,11 +42,11 @@ void metrics_json(Json *j, mp_run *run, const mp_metrics *m)
 	Figure rows[FIGURES];
 	figures_of(m, rows);
 	for (size_t i = 0; i < FIGURES; i++)
-		json_real(j, rows[i].key, rows[i].value);
+		json_number(j, rows[i].key, rows[i].value);
 	if (!m->classes) {
 		static const char *const of_classes[] = { "classes", "confusion", "per_class" };
 		for (size_t i = 0; i < COUNT(of_classes); i++)
-			json_real(j, of_classes[i], NAN);
+			json_number(j, of_classes[i], NAN);
 		return;
 	}
 	json_count(j, "classes", m->classes);
@@ -65,10 +65,10 @@ void metrics_json(Json *j, mp_run *run, const mp_metrics *m)
 		json_open(j, NULL, '{');
 		json_text(j, "class", metrics_class(m, i, number));
 		json_count(j, "cases", c->cases);
-		json_real(j, "precision", c->precision);
-		json_real(j, "recall", c->recall);
-		json_real(j, "f1", c->f1);
-		json_real(j, "auc", c->auc);
+		json_number(j, "precision", c->precision);
+		json_number(j, "recall", c->recall);
+		json_number(j, "f1", c->f1);
+		json_number(j, "auc", c->auc);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -85,8 +85,8 @@ void columns_json(Json *j, mp_run *run)
 		json_text(j, "kind", c->kind);
 		json_count(j, "units", c->units);
 		if (c->kind && !strcmp(c->kind, "number")) {
-			json_real(j, "offset", c->offset);
-			json_real(j, "factor", c->factor);
+			json_number(j, "offset", c->offset);
+			json_number(j, "factor", c->factor);
 		}
 		if (!strcmp(c->role, "input"))
 			json_bool(j, "indicator", c->indicator);

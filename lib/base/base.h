@@ -314,6 +314,18 @@ bool order_intact(Order *o); /* if guarded: nothing has changed since it was mad
 /* First example of the block at this position; its size in *count, 0 past the last. */
 uint64_t order_block(const Order *o, uint64_t place, uint64_t *count);
 
+/* ---- load.c: libraries loaded at run time ------------------------------------------------------ */
+
+#ifdef MP_STATIC
+enum { LOADS_LIBRARIES = 0 }; /* this program is linked statically */
+#else
+enum { LOADS_LIBRARIES = 1 };
+#endif
+void *library_open(const char *path, bool global,
+                   const char **why);                  /* NULL: why not; global: its symbols are seen by others */
+void *library_symbol(void *library, const char *name); /* NULL: it has none */
+void library_close(void *library);
+
 /* ---- launcher.c: the job that a launcher's environment describes -------------------------------- */
 
 typedef struct LaunchedJob {

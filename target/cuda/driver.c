@@ -4,7 +4,6 @@
  *
  * The driver compiles PTX for the GPU that is there. Must hold: blocks of a launch run at the same time, since they
  * wait for each other; a cooperative launch guarantees it. */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,11 +108,13 @@ static void check(const Driver *d, int status, const char *what)
 
 static void find_calls(Driver *d)
 {
-	d->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	const char *why;
+
+	d->library = library_open("libcuda.so.1", false, &why);
 	if (!d->library)
-		gpu_refuse(d->gpu, gpu_no_driver);
+		gpu_refuse(d->gpu, LOADS_LIBRARIES ? gpu_no_driver : why);
 	for (uint32_t i = 0; i < COUNT(call_names); i++) {
-		void *call = dlsym(d->library, call_names[i].name);
+		void *call = library_symbol(d->library, call_names[i].name);
 		if (!call)
 			gpu_refuse(d->gpu, gpu_old_driver);
 		memcpy((char *)&d->call + call_names[i].at, &call, sizeof call);
@@ -177,7 +178,7 @@ static void driver_close(void *arg)
 		d->call.release(d->device);
 	}
 	if (d->library)
-		dlclose(d->library);
+		library_close(d->library);
 }
 
 Driver *driver_open(Gpu *m)
