@@ -50,7 +50,7 @@ static void show_line(Buf *b, const char *s, size_t len, size_t col)
 {
 	size_t from = 0, before = 0;
 	if (col > LINE_SHOWN / 2 && len > LINE_SHOWN)
-		for (from = col - LINE_SHOWN / 2; (s[from] & 0xC0) == 0x80 && from < col - 1; from++)
+		for (from = col - LINE_SHOWN / 2; from < col - 1 && (s[from] & 0xC0) == 0x80; from++)
 			;
 	size_t end = len - from < LINE_SHOWN ? len : from + LINE_SHOWN;
 	buf_puts(b, "  ");

@@ -438,7 +438,7 @@ Frame *table_open(Ctx *cx, const char *path, const DataOptions *opt, const Schem
 static void data_values(const Frame *t, uint64_t row, double *value)
 {
 	const Data *d = t->data;
-	float *narrow = (float *)value + t->columns;
+	float *narrow = (float *)(void *)value + t->columns;
 	data_x(d, row, narrow);
 	if (!t->class)
 		data_y(d, row, narrow + d->inputs);
