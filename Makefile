@@ -14,6 +14,7 @@
 #   make dist       build/microprop-VERSION.tar.gz, the sources
 #   make deb        build/packages/*.deb, checked by lintian
 #   make static     build/static/microprop, linked statically: for any Linux of this architecture
+#   make wheel      dist/microprop-VERSION-py3-none-PLATFORM.whl: the Python package with the library inside
 #   make install    [PREFIX=/usr/local] [DESTDIR=]
 PREFIX  ?= /usr/local
 JOBS    ?= $(shell nproc)
@@ -90,10 +91,14 @@ static: setup-build
 	@cmake -S . -B build/static -DMICROPROP_STATIC=ON > /dev/null
 	@cmake --build build/static -j $(JOBS) --target microprop -- --no-print-directory
 
+wheel: build/CMakeCache.txt
+	@cmake --build build -j $(JOBS) --target microprop_wheel -- --no-print-directory > /dev/null
+	@python3 python/backend.py dist
+
 install: all
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
 	@rm -rf build
 
-.PHONY: all demo quick test check check-all fuzz torture repeat format coverage install dist deb static clean
+.PHONY: all demo quick test check check-all fuzz torture repeat format coverage wheel install dist deb static clean
