@@ -225,10 +225,11 @@ void block_print_end(const Net *net, const Block *b, bool to, Buf *out); /* a[0:
 
 /* ---- plan.c: the order of work, independent of the target ----------------------------------------------- */
 
-typedef struct Caps { /* properties of a target that the plan depends on */
+typedef struct Caps { /* properties of a target that plans and the training loop depend on */
 	const char *target;
 	uint32_t lanes;  /* cases in flight */
 	uint32_t bundle; /* maximum weights of a bundle; 0: no limit */
+	uint64_t bulk;   /* examples of one call of run_updates, if they are shuffled; 0: as the loop likes */
 } Caps;
 
 typedef struct Span { /* consecutive units of one group */

@@ -235,7 +235,6 @@ typedef struct Target {
 	void (*apply)(Program *p, const Update *u); /* update the weights by the pending sum, and clear it */
 	/* * Bulk: accumulate and apply for several updates. Returns how many were done; 0: not supported for these. */
 	uint64_t (*run_updates)(Program *p, const Updates *s);
-	uint64_t bulk; /* * examples of one such call, if they are shuffled */
 	/* Forward only: tally and, where out is not NULL, outputs [count * outputs] of examples' cases in order. */
 	Status (*evaluate)(Program *p, uint64_t first_example, uint64_t count, const StopFlag *stop, double *out, Tally *t);
 	/* 0 weights, 1.. rule state; canonical order, links first .. first + count - 1, or ALL_LINKS from first on. After
@@ -243,8 +242,8 @@ typedef struct Target {
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
 	void (*set)(Program *p, int which, uint64_t first, uint64_t count, const double *v);
 	void (*gradient)(const Program *p, double *v); /* the pending sum, for checks */
-	void (*predict)(Ctx *cx, const TrainingWork *w,
-	                Prediction *p); /* * for target auto; all have the bits of target cpu */
+	/* * For target auto; all that have it give the bits of target cpu. */
+	void (*predict)(Ctx *cx, const TrainingWork *w, Prediction *p);
 	/* * All weights are finite. False may be wrong (padding may hold NaN): confirm by get. True is never wrong. */
 	bool (*finite)(const Program *p);
 	const RankHooks *ranks;

@@ -10,7 +10,13 @@
 
 enum { BULK_UPDATES = 4096 }; /* at most; and as many examples, if they are shuffled and the target says nothing else */
 
-static uint64_t most_examples(const Bulk *m) { return m->target->bulk ? m->target->bulk : BULK_UPDATES; }
+static uint64_t most_examples(const Bulk *m)
+{
+	Caps caps;
+
+	m->target->caps(&caps);
+	return caps.bulk ? caps.bulk : BULK_UPDATES;
+}
 
 void bulk_init(Bulk *m, Arena *a) { m->example = m->order->shuffled ? NEW(a, most_examples(m), uint64_t) : NULL; }
 

@@ -19,6 +19,7 @@ static void cuda_caps(Caps *caps)
 {
 	target_cpu.caps(caps);
 	caps->target = "cuda";
+	caps->bulk = BULK_EXAMPLES;
 }
 
 static void forget_data(Cuda *c)
@@ -303,7 +304,6 @@ const Target target_cuda = {
 	.accumulate = cuda_accumulate,
 	.apply = cuda_apply,
 	.run_updates = cuda_run_updates,
-	.bulk = BULK_EXAMPLES,
 	.evaluate = cuda_evaluate,
 	.watch = &cuda_watches,
 	.ranks = &cuda_ranks,

@@ -305,7 +305,7 @@ void row_start(Ctx *cx, Row *r)
 	net_weights(r->net, 1, 0, ALL_LINKS, weights);
 	r->target->set(r->program, 0, 0, ALL_LINKS, weights);
 	r->target->bind(cx, r->program, r->data);
-	r->at_once = r->target->bulk ? r->target->bulk : EXAMPLES_AT_ONCE;
+	r->at_once = caps.bulk ? caps.bulk : EXAMPLES_AT_ONCE;
 	r->epochs = min_u64(r->at_once / r->examples, EPOCHS_AT_ONCE);
 	if (r->batch < r->examples)
 		r->order = row_order(cx, r);
