@@ -8,6 +8,7 @@
  * was.  Links between two groups are written as rectangles: targets side by side with the same sources, and each run
  * of those; a single link is the smallest rectangle. */
 #include <assert.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -479,10 +480,20 @@ Net *old_parse(const Old *o, const char *text, size_t len)
 	return net;
 }
 
+static void check_weight(const Builder *b, double w, Loc at)
+{
+	if (fabs(w) > (double)FLT_MAX)
+		error_at(b->o->cx, at, "weights are single-precision numbers", "a weight of %g is too large", w);
+}
+
 /* Links into inputs, and units that nothing could use. */
 static void check_links(const Builder *b)
 {
 	const OldNet *n = b->n;
+	for (uint64_t i = 0; i < n->links; i++)
+		check_weight(b, n->link[i].weight, n->link[i].at);
+	for (uint64_t u = 0; u < n->units; u++)
+		check_weight(b, n->unit[u].bias, n->unit[u].at);
 	for (uint64_t i = 0; i < n->links; i++)
 		if (n->unit[n->link[i].to].role == ROLE_INPUT)
 			old_lost(b->o, n->link[i].at, "a link leads to an input unit");

@@ -131,13 +131,6 @@ static bool goes_back(const LensNet *n, const LensLinks *l)
 	       role_of(&n->group[l->from]) != ROLE_INPUT;
 }
 
-/* The part of a change that a tick makes. */
-static double net_dt(const LensNet *n)
-{
-	double ticks = n->ticks > 1 ? (double)n->ticks : n->intervals > 1 ? (double)n->intervals : 1;
-	return n->dt > 0 ? fmin(n->dt, 1) : n->ticks == 1 ? 1 : 1 / ticks;
-}
-
 static void put_groups(LensNet *n, Buf *b)
 {
 	static const char *const roles[ROLE_COUNT] = { " input", "", " output", " context" };
@@ -154,7 +147,7 @@ static void put_groups(LensNet *n, Buf *b)
 			if (input || !(g->removed & LENS_OUT_INTEGR))
 				buf_printf(b, " integrate %s", input ? "input" : "output");
 			if (!isnan(g->dt))
-				buf_printf(b, " dt %.9g", fmin(fmax(net_dt(n) * g->dt, 0), 1));
+				buf_printf(b, " dt %.9g", fmin(fmax(g->dt, 0), 1e6));
 			if (start_of(g) != 0)
 				buf_printf(b, " start %.9g", start_of(g));
 		}

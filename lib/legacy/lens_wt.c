@@ -4,6 +4,7 @@
  * Binary, big-endian: 0x55555556, links, values of a link (1 to 3), updates; then floats, the weight first of those of
  * a link.  Older: 0x55555555, links, bytes of a link.  Text: the same numbers in decimal; older: [-values] links.
  * Nothing names the links: their order is that in which the script makes them. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -33,8 +34,14 @@ static uint32_t word_at(const Weights *k, size_t at)
 
 static double next_value(Weights *k)
 {
-	if (k->text)
-		return cursor_need_number(&k->c, "a weight");
+	if (k->text) {
+		cursor_peek(&k->c);
+		Loc at = cursor_loc(&k->c);
+		double w = cursor_need_number(&k->c, "a weight");
+		if (fabs(w) > (double)FLT_MAX)
+			fail_at(k->cx, at, "weights are single-precision numbers", "a weight of %g is too large", w);
+		return w;
+	}
 	uint32_t bits = word_at(k, k->at);
 	float v;
 	memcpy(&v, &bits, sizeof v);

@@ -318,6 +318,9 @@ SafeFile *safe_read(Ctx *cx, const Src *src)
 	if (src->len < LENGTH_BYTES + 2)
 		fail_at(cx, (Loc){ src, 0 }, not_ours, "the file has only %zu bytes", src->len);
 	memcpy(&len, src->text, sizeof len);
+	if (len > MAX_HEADER && src->text[LENGTH_BYTES] != '{')
+		fail_at(cx, (Loc){ src, 0 }, "microprop train --save writes one; data is named after it: NETWORK WEIGHTS DATA",
+		        "this is not a file of weights (safetensors)");
 	if (len > MAX_HEADER || len < 2)
 		fail_at(cx, (Loc){ src, 0 }, not_ours, "a header of %" PRIu64 " bytes cannot be", len);
 	if (len > src->len - LENGTH_BYTES)

@@ -3,7 +3,10 @@
 #ifndef FUZZ_H
 #define FUZZ_H
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "formats.h"
 #include "legacy.h"
@@ -50,6 +53,29 @@ static inline void fuzz_weights(const Net *net)
 		all += net->weights[i] - net->weights[i];
 	if (all != 0)
 		__builtin_trap();
+}
+
+/* The bytes as a file of weights of a network of an older simulator. */
+static inline void fuzz_weights_file(Ctx *cx, const Src *s, const char *format, const char *network)
+{
+	char path[] = "/tmp/fuzz-weights-XXXXXX";
+	FILE *f = fdopen(mkstemp(path), "w");
+	if (!f)
+		__builtin_trap();
+	fwrite(s->text, 1, s->len, f);
+	fclose(f);
+	Src net = { .name = "fuzz-network", .text = network, .len = strlen(network) };
+	jmp_buf *outer = cx->edge, here;
+	volatile bool accepted = false;
+	cx->edge = &here;
+	if (setjmp(here) == 0) {
+		fuzz_weights(old_read(cx, &net, &(OldOptions){ .format = format, .weights = path }));
+		accepted = true;
+	}
+	unlink(path);
+	cx->edge = outer;
+	if (!accepted)
+		longjmp(*outer, 1);
 }
 
 #endif
