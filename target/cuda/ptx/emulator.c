@@ -12,6 +12,8 @@ static void emulator_close(void *arg)
 	Emulator *e = arg;
 
 	grid_end(&e->running);
+	for (Module *m = e->module; m; m = m->next)
+		arena_free(&m->arena);
 	arena_free(&e->memory);
 }
 
@@ -99,11 +101,13 @@ Module *emulator_load(Emulator *e, const char *text, size_t len)
 {
 	Module *m = NEW(&e->cx->keep, 1, Module);
 
-	m->emulator = e;
-	m->arena.cx = e->cx;
-	m->src = (Src){ .name = "ptx", .text = arena_copy(&e->cx->keep, text, len), .len = len };
 	if (len > UINT32_MAX / 2)
 		fail(e->cx, MP_BAD_INPUT, NULL, "PTX of more than 2 GB");
+	m->emulator = e;
+	m->arena.cx = e->cx;
+	m->next = e->module; /* freed with the emulator, also if parsing fails */
+	e->module = m;
+	m->src = (Src){ .name = "ptx", .text = arena_copy(&m->arena, text, len), .len = len };
 	module_parse(m);
 	return m;
 }

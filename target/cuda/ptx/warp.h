@@ -155,6 +155,7 @@ typedef struct Global {
 } Global;
 
 struct Module {
+	Module *next;
 	Emulator *emulator;
 	Arena arena;
 	Src src;
@@ -362,6 +363,7 @@ struct Emulator {
 	uint64_t allocations, allocation_cap, used;
 	uint64_t executed, launches;
 	Grid running;
+	Module *module;
 };
 void grid_end(Grid *g);                                           /* grid.c */
 Allocation *allocation_find(const Emulator *e, uint64_t address); /* NULL: none holds it */
