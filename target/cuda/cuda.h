@@ -130,7 +130,7 @@ typedef struct Cuda {
 	float *out, *host_out;       /* outputs of a test */
 	uint64_t out_cap, host_out_cap;
 	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
-	bool pending_full, infinite;
+	bool pending_full, infinite, guarded;
 	Span watched; /* units whose activations a test gives; count 0: outputs */
 	uint32_t watched_tick;
 	Tally *leaf_tally;                         /* ranks: [MAX_LEAVES] of the last batch; */
@@ -176,6 +176,7 @@ void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks
 
 Cuda *cuda_of(Program *p);
 extern const RankHooks cuda_ranks;
+extern const GuardHooks cuda_guard; /* guard.c */
 
 /* ---- predict.c ---- */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda.h"
+#include "monitor.h"
 #include "pass.h"
 
 typedef struct Probe {
@@ -26,8 +27,8 @@ static const char *cannot(const TrainingWork *w)
 	for (uint32_t i = 0; i < w->net->groups; i++)
 		if (w->net->group[i].fn >= FN_EVERYWHERE)
 			return "a unit function is missing there";
-	if (w->opt->guard)
-		return "it has no --guard";
+	if (w->opt->guard == GUARD_FULL)
+		return "it has no --guard full";
 	if (cpu_own(w->opt)->precision == PRECISION_BF16)
 		return "it computes in fp32 only";
 	return NULL;

@@ -169,7 +169,7 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 	uint64_t done, first = ceil_div(s->examples - s->done, s->batch), each = ceil_div(s->examples, s->batch);
 	uint64_t epochs = s->count > first ? min_u64(1 + ceil_div(s->count - first, each), MOST_EPOCHS) : 1;
 
-	if (c->pending_full || *s->stop)
+	if (c->pending_full || c->guarded || *s->stop)
 		return 0;
 	done = work_run(c, &(Work){ .mode = JOB_UPDATE,
 	                            .examples = s->examples,
@@ -307,6 +307,7 @@ const Target target_cuda = {
 	.evaluate = cuda_evaluate,
 	.watch = &cuda_watches,
 	.ranks = &cuda_ranks,
+	.guard = &cuda_guard,
 	.get = cuda_get,
 	.set = cuda_set,
 	.gradient = cuda_gradient,

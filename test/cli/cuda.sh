@@ -35,6 +35,10 @@ MICROPROP_ISA=generic $MICROPROP train letters.topo --batch all --epochs 100 --u
 MICROPROP_ISA=generic $MICROPROP train letters.topo --batch all --epochs 100 --updates 1 --threads 1 --target auto 2>&1 | grep auto
 MICROPROP_CUDA_FAULT=driver MICROPROP_ISA=generic $MICROPROP train encoder-8-3-8.topo --epochs 3 --threads 1 --target auto 2>&1 | grep auto
 
+# Guarded.
+$MICROPROP train encoder-8-3-8.topo --epochs 30 --target cuda --guard light --json | print
+$MICROPROP train encoder-8-3-8.topo --epochs 30 --target cuda --guard full
+
 # What can go wrong; saved weights stay.
 for fault in driver old none memory:3; do
 	MICROPROP_CUDA_FAULT=$fault $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 3
