@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* --guard light on an emulated GPU: a bit that flips in memory of the device changes a checksum, and a rollback puts the
- * old weights back. */
+/* --guard light on an emulated GPU: a bit that flips in memory of the device changes a checksum, and a rollback puts
+ * the old weights back. */
 #include "cpu_nets.h"
 #include "cuda.h"
 #include "monitor.h"
