@@ -193,10 +193,9 @@ def candidates() -> List[str]:
     if own:
         return [own]
     here = Path(__file__).resolve().parent
-    abi = ".".join(VERSION.split(".")[:2])
     names = ["libmicroprop-study.so", "libmicroprop.so"]
     found = [str(here / n) for n in names if (here / n).exists()]
-    return found + [f"{n}.{abi}" for n in names]
+    return found + [f"{n}.{VERSION.split('.')[0]}" for n in names]  # by their sonames
 
 
 def load() -> ctypes.CDLL:

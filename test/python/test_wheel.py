@@ -66,6 +66,22 @@ class Wheel(unittest.TestCase):
         where["MICROPROP_LIBRARY"] = os.environ["WHEEL_LIBRARY"]
         subprocess.run([sys.executable, "-c", "import microprop"], check=True, env=where)
 
+    def test_the_installed_library(self):
+        where = {**os.environ, "PYTHONPATH": os.path.join(SOURCE, "python"), "PYTHONDONTWRITEBYTECODE": "1",
+                 "LD_LIBRARY_PATH": os.environ["BUILD_DIR"]}
+        program = "import microprop._library as m; print(m.__file__, m.lib._name)"
+        found = subprocess.run([sys.executable, "-c", program], check=True, env=where, stdout=subprocess.PIPE)
+        module, library = found.stdout.decode().split()
+        self.assertTrue(module.startswith(SOURCE), module)
+        self.assertIn(library, ("libmicroprop-study.so.0", "libmicroprop.so.0"))
+
+    def test_pip_builds_it_from_the_source(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
+                            "--no-index", "--no-deps", "-w", folder, os.path.join(SOURCE, "python")], check=True,
+                           env={**os.environ, "MICROPROP_LIBRARY": os.environ["WHEEL_LIBRARY"]})
+            self.assertEqual(os.listdir(folder), [os.path.basename(WHEEL)])
+
 
 if __name__ == "__main__":
     unittest.main()
