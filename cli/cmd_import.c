@@ -7,7 +7,8 @@
 
 static const Option options[] = {
 	{ "format", "NAME",
-	  "format of OLD, where its content does not tell: snns, fann, lens or tlearn for a network, or a format of data" },
+	  "format of OLD, where its content does not tell: snns, fann, lens, tlearn or onnx for a network, or a format of "
+	  "data" },
 	{ "lossy", NULL, "leave out what cannot be carried over, with a note for each; else that is an error" },
 	{ "to", "snns|fann", "format of a network written to OUT.net" },
 	{ "groups", "LIST",
@@ -29,6 +30,9 @@ static const Example examples[] = {
 	{ "microprop import past.in past.wt past.safetensors", "a network script of LENS and its weights" },
 	{ "microprop import past.in past.ex past.npz", "examples of LENS, counted over the groups of their network" },
 	{ "microprop import xor.cf xor.2000.wts xor.safetensors", "a network of tlearn and its weights" },
+	{ "microprop import mlp.onnx mlp.safetensors", "a network of ONNX" },
+	{ "microprop import mlp.topo torch.safetensors mlp.safetensors",
+	  "a state_dict of PyTorch, whose tensors are matched by shape, in the order of their names" },
 	{ "microprop import iris.safetensors iris.net --to fann", "a model of ours for libfann" },
 	{ NULL, NULL },
 };
@@ -159,18 +163,20 @@ const Command import_command = {
 	.operands = "OLD [OLD2] OUT",
 	.least = 2,
 	.most = 3,
-	.summary = "convert files of SNNS, FANN, LENS and tlearn",
+	.summary = "convert files of SNNS, FANN, LENS, tlearn, ONNX",
 	.about =
-		"Reads a file of an older simulator and writes OUT: a network as .topo (the network alone) or .safetensors "
+		"Reads a file of another program and writes OUT: a network as .topo (the network alone) or .safetensors "
 		"(with "
 		"its weights, a model for test and predict), data as .npz, .csv or any other format that data writes. OLD is a "
-		"network of SNNS (.net), FANN (.net), LENS (a .in script) or tlearn (.cf), or data: patterns and results of "
+		"network of SNNS (.net), FANN (.net), LENS (a .in script), tlearn (.cf) or ONNX (Gemm, MatMul, Add, Concat and "
+		"activations), or data: patterns and results of "
 		"SNNS (.pat, "
 		".res), "
 		"data of FANN and tlearn (.data), examples of LENS (.ex, .bex). What it is follows from its content. OLD2 is a "
 		"file of "
 		"weights "
-		"(.wt of LENS, .wts of tlearn), or examples that count units over the groups of the network OLD.\n\n"
+		"(.wt of LENS, .wts of tlearn, tensors of PyTorch for a topology of ours), or examples that count units over "
+		"the groups of the network OLD.\n\n"
 		"What cannot be carried over is named with its line, and nothing is written unless --lossy is given. The other "
 		"way, "
 		"OUT.net is written with --to snns or --to fann, and data as .pat, .data or .ex.\n\n"

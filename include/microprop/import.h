@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks of older simulators: SNNS, FANN, LENS, tlearn. mp_net_open reads them too, if all of the file can be carried
- * over. */
+/* Networks of other programs: SNNS, FANN, LENS, tlearn, ONNX. mp_net_open reads them too, if all of the file can
+ * be carried over. */
 #ifndef MICROPROP_IMPORT_H
 #define MICROPROP_IMPORT_H
 
@@ -13,7 +13,7 @@ extern "C" {
 /* How to read a file; zero, but for `size`, is the default. */
 typedef struct mp_import {
 	size_t size;
-	const char *format;  /* "snns", "fann", "lens", "tlearn"; NULL: by content */
+	const char *format;  /* "snns", "fann", "lens", "tlearn", "onnx"; NULL: by content */
 	int lossy;           /* what cannot be carried over is left out, with a note; 0: that is an error */
 	const char *weights; /* lens, tlearn: a file of weights (.wt, .wts); NULL: none */
 } mp_import;

@@ -15,9 +15,8 @@ typedef struct OldFormat {
 } OldFormat;
 
 static const OldFormat formats[] = {
-	{ "snns", snns_looks, snns_read, snns_write, false },
-	{ "fann", fann_looks, fann_read, fann_write, false },
-	{ "lens", lens_looks, lens_read, NULL, true },
+	{ "onnx", onnx_looks, onnx_read, NULL, false },       { "snns", snns_looks, snns_read, snns_write, false },
+	{ "fann", fann_looks, fann_read, fann_write, false }, { "lens", lens_looks, lens_read, NULL, true },
 	{ "tlearn", tlearn_looks, tlearn_read, NULL, true },
 };
 
@@ -51,9 +50,10 @@ Net *old_read(Ctx *cx, const Src *src, const OldOptions *opt)
 	Old o = { .cx = cx, .src = src, .opt = opt ? opt : &none };
 	const OldFormat *f = o.opt->format ? format_named(cx, o.opt->format, false) : format_of(src);
 	if (!f)
-		fail_at(cx, (Loc){ src, 0 },
-		        "networks of SNNS (.net), FANN (.net), LENS (.in) and tlearn (.cf) are read; say which with --format",
-		        "this is not a network of an older simulator");
+		fail_at(
+			cx, (Loc){ src, 0 },
+			"networks of SNNS (.net), FANN (.net), LENS (.in), tlearn (.cf) and ONNX are read; say which with --format",
+			"this is not a network of an older simulator");
 	if (o.opt->weights && !f->apart)
 		fail(cx, MP_BAD_INPUT, "leave it out", "%s holds its own weights: %s cannot be read with it", src->name,
 		     o.opt->weights);

@@ -69,6 +69,11 @@ Net *old_build(const Old *o, OldNet *n);
 Net *old_parse(const Old *o, const char *text, size_t len);
 uint64_t link_between(const Net *net, Unit from, Unit to); /* net->links: there is none */
 
+/* ---- inside the module: onnx.c, message.c (message.h) -------------------------------------------- */
+
+bool onnx_looks(const Src *src);
+Net *onnx_read(const Old *o);
+
 /* ---- inside the module: snns.c ------------------------------------------------------------------ */
 
 bool snns_looks(const Src *src);

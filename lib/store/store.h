@@ -109,7 +109,9 @@ bool slot_has(const Net *net, const Slot *s, uint32_t t, uint64_t link);
 /* The first link of the unit whose source is not before `source`. */
 uint64_t link_find(const Net *net, Unit unit, Unit source);
 const char *slots_text(Arena *arena, const Net *net, const Slot *slot, uint32_t count); /* JSON, as in metadata links */
-Slot *slots_read(Ctx *cx, const SafeFile *f, const Net *net, uint32_t *count);          /* and back, checked */
+/* match.c: slots of a file with other names are called like its tensors, by shape and order, if all fit. */
+void slots_match(Ctx *cx, const SafeFile *f, Slot *slot, uint32_t slots);
+Slot *slots_read(Ctx *cx, const SafeFile *f, const Net *net, uint32_t *count); /* and back, checked */
 
 /* ---- inside the module: weights.c, weights from a file into a network --------------------------- */
 

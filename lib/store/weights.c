@@ -371,7 +371,10 @@ WeightReader *weights_open(Ctx *cx, const SafeFile *f, const Net *net)
 	bool other = fingerprint && strcmp(fingerprint, net->fingerprint) != 0;
 	bool listed = fingerprint && !other && safe_meta(f, "links");
 	*k = (WeightReader){ .cx = cx, .file = f, .net = net };
-	k->slot = listed ? slots_read(cx, f, net, &k->slots) : slots_make(cx, net, &k->slots);
+	Slot *slot = listed ? slots_read(cx, f, net, &k->slots) : slots_make(cx, net, &k->slots);
+	if (!fingerprint)
+		slots_match(cx, f, slot, k->slots);
+	k->slot = slot;
 	if (other)
 		explain(cx, f, net);
 	for (uint32_t i = 0; i < k->slots; i++)
