@@ -243,8 +243,9 @@ void working_end(void);
 
 /* ---- inputs.c: files to be read ----------------------------------------------------------------- */
 
-int pipe_open(const char **path);   /* a pipe takes the place of standard input; *path becomes "-" */
-int input_spool(void);              /* standard input becomes a file that can be read twice */
+int pipe_open(const char **path); /* a pipe takes the place of standard input; *path becomes "-" */
+/* Standard input becomes a file that can be read twice; `head`: what was read of it before. */
+int input_spool(const char *head, size_t len);
 bool holds_table(const char *path); /* by its first bytes: a table, not a topology file; "-": spooled */
 int table_refuse(const Args *a);    /* EXIT_USAGE: a table stands where a model should, message shown */
 /* A file that is read must not be written: EXIT_USAGE if these are one, message shown. */
@@ -333,6 +334,25 @@ int epochs_check(Epochs *e, const Args *a); /* each returns the exit status, mes
 int epochs_prepare(Epochs *e, const Args *a, const Session *s);
 int epochs_report(Epochs *e, mp_run *run, const mp_report *r);
 void epochs_close(Epochs *e);
+
+/* ---- inside/lines.c: standard input as its lines come ------------------------------------------- */
+
+typedef struct Lines {
+	int fd, file;
+	char *text;
+	size_t len, cap;
+	size_t head, head_end; /* the first line that is neither blank nor a comment */
+	size_t next;           /* lines from here on have not been given yet */
+	uint64_t line;         /* of the input, before `next` */
+	uint64_t first;        /* the first line that lines_next gave */
+	bool ended;
+} Lines;
+bool lines_open(Lines *l); /* waits for the first line; false: it is a file, or nothing comes */
+int lines_whole(Lines *l); /* all of it becomes standard input, as a file; closes l */
+/* Waits for a line; all that have come become standard input, as a file, with the first line before them if that is a
+ * header. False: no more come. */
+bool lines_next(Lines *l, bool header);
+void lines_close(Lines *l);
 
 /* ---- inside/figure.c: figures of show ---------------------------------------------------------- */
 

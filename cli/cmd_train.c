@@ -259,7 +259,7 @@ static int train_is_table(Train *t, bool *table)
 		return EXIT_DONE;
 	int rc = pipe_open(name);
 	if (!rc && !strcmp(*name, "-"))
-		rc = input_spool();
+		rc = input_spool(NULL, 0);
 	*table = !rc && holds_table(*name);
 	return rc;
 }

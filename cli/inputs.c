@@ -26,7 +26,7 @@ int pipe_open(const char **path)
 	return EXIT_DONE;
 }
 
-int input_spool(void)
+int input_spool(const char *head, size_t len)
 {
 	char block[65536];
 	struct stat st;
@@ -36,7 +36,7 @@ int input_spool(void)
 			 all = 0;
 	FILE *f = tmpfile();
 	ssize_t n = 0;
-	bool failed = !f;
+	bool failed = !f || (len && fwrite(head, 1, len, f) != len);
 	waiting_start("-");
 	while (f && !failed && all <= limit && (n = read(STDIN_FILENO, block, sizeof block)) > 0) {
 		failed = fwrite(block, 1, (size_t)n, f) != (size_t)n;

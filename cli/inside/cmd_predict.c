@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "microprop/inside.h"
+#include "microprop/predict.h"
 
 static const Option predict_options[] = {
 	{ "output", "FILE", "write to this file instead of stdout: .npy, .csv, or rows of text" },
@@ -151,41 +152,42 @@ static void table_csv(Table *t, FILE *f)
 }
 
 /* Columns with their names; the guess first, where outputs are classes. */
-static void model_text(Table *t, FILE *f)
+static bool has_columns(const Table *t) { return t->model && (!t->guess || t->bits); }
+
+static void text_head(const Table *t, FILE *f)
 {
+	if (!has_columns(t))
+		return;
 	fprintf(f, t->named ? "%-20s " : "", "name");
 	fprintf(f, t->classes ? "%-16s" : "", "guess");
 	for (uint32_t k = 0; k < t->width; k++)
 		show(f, " %11.11s", t->name[k]);
 	fputc('\n', f);
-	for (uint64_t i = 0; i < t->cases; i++) {
-		const double *row = &t->outputs[i * t->width];
-		if (t->named)
-			show(f, "%-20s ", mp_data_get_name(t->data, i));
+}
+
+static void text_row(Table *t, FILE *f, uint64_t i, const double *row)
+{
+	if (t->named)
+		show(f, "%-20s ", mp_data_get_name(t->data, i));
+	if (has_columns(t)) {
 		if (t->classes)
 			show(f, "%-16s", best_guess(t, row));
 		for (uint32_t k = 0; k < t->width; k++)
 			fprintf(f, t->guess ? " %11g" : " %11.6g", t->guess ? bit_guess(row[k]) : row[k]);
-		fputc('\n', f);
+	} else if (t->guess) {
+		show(f, "%s", best_guess(t, row));
+	} else {
+		for (uint32_t k = 0; k < t->width; k++)
+			fprintf(f, "%s%11.6g", k ? " " : "", row[k]);
 	}
+	fputc('\n', f);
 }
 
 static void table_text(Table *t, FILE *f)
 {
-	if (t->model && (!t->guess || t->bits)) {
-		model_text(t, f);
-		return;
-	}
-	for (uint64_t i = 0; i < t->cases; i++) {
-		const double *row = &t->outputs[i * t->width];
-		if (t->named)
-			show(f, "%-20s ", mp_data_get_name(t->data, i));
-		if (t->guess)
-			show(f, "%s", best_guess(t, row));
-		for (uint32_t k = 0; k < t->width && !t->guess; k++)
-			fprintf(f, "%s%11.6g", k ? " " : "", row[k]);
-		fputc('\n', f);
-	}
+	text_head(t, f);
+	for (uint64_t i = 0; i < t->cases; i++)
+		text_row(t, f, i, &t->outputs[i * t->width]);
 }
 
 static void table_json(Table *t, const char *file)
@@ -286,6 +288,141 @@ static int outputs_take(Session *s, Args *a, Table *t)
 	return rc;
 }
 
+/* What the rows of s->data look like. */
+static int table_make(Session *s, Args *a, const mp_data_options *reading, Table *t)
+{
+	const mp_data_info *info;
+	int rc = after_data(s->data, mp_data_get_info(s->data, &info));
+	if (rc)
+		return rc;
+	uint32_t width = mp_net_get_info(s->net)->outputs;
+	*t = (Table){ .data = s->data,
+		          .cases = info->cases,
+		          .width = width,
+		          .named = info->named,
+		          .guess = args_flag(a, "guess"),
+		          .targets = info->targets == width,
+		          .group = args_text(a, "group") };
+	if (!args_count(a, "tick", &t->tick))
+		return EXIT_USAGE;
+	if (args_text(a, "tick") && (!t->group || t->tick < 1 || t->tick > UINT32_MAX)) {
+		complain("write --group NAME --tick N, with N from 1 on",
+		         t->group ? "--tick cannot be %s" : "--tick %s is of --group", args_text(a, "tick"));
+		return EXIT_USAGE;
+	}
+	if (t->group) {
+		name_units(s, a, t);
+	} else {
+		t->classes = reading->class_count == width ? reading->classes : NULL;
+		name_outputs(s, a, t);
+	}
+	const char *task = mp_run_get_task(s->run);
+	t->bits = t->model && t->name && width > 1 && task && !strcmp(task, "binary");
+	return EXIT_DONE;
+}
+
+/* ---- a line in, a line out ---- */
+
+/* Fields of a line; *numbers: all are. */
+static uint32_t fields_of(const char *line, size_t len, bool *numbers)
+{
+	static const char between[] = ",; \t\r\n";
+	uint32_t fields = 0;
+	*numbers = true;
+	for (size_t i = 0; i < len;) {
+		size_t start = i;
+		while (i < len && !strchr(between, line[i]))
+			i++;
+		fields += i > start;
+		for (; start < i; start++)
+			*numbers = *numbers && strchr("0123456789+-.eE", line[start]);
+		i++;
+	}
+	return fields;
+}
+
+/* Every input column of the model is a word of the line. */
+static bool names_columns(mp_run *run, const char *line, size_t len)
+{
+	const mp_column *c;
+	for (uint32_t i = 0; (c = mp_run_get_column(run, i)); i++)
+		if (!strcmp(c->role, "input") && !memmem(line, len, c->name, strlen(c->name)))
+			return false;
+	return true;
+}
+
+/* Cases can be computed as they come if each is a line by itself: numbers, as many as the network has inputs, or rows
+ * of a table whose header names its columns.  *header: the first line is one. */
+static bool line_by_line(Session *s, const Args *a, const Lines *l, bool *header)
+{
+	static const char *const whole[] = { "output", "group", "json", "words-file" };
+	bool numbers;
+	for (size_t i = 0; i < COUNT(whole); i++)
+		if (args_text(a, whole[i]) || args_flag(a, whole[i]))
+			return false;
+	for (const Option *o = data_reading; o->name; o++)
+		if (args_text(a, o->name))
+			return false;
+	const mp_net_info *net = mp_net_get_info(s->net);
+	const char *first = l->text + l->head;
+	size_t len = l->head_end - l->head;
+	uint32_t fields = fields_of(first, len, &numbers);
+	*header = !numbers;
+	if (net->copies) /* a case depends on those before */
+		return false;
+	if (table_model(s->run))
+		return names_columns(s->run, first, len);
+	return numbers && fields == net->inputs;
+}
+
+/* Outputs of the cases that have come. */
+static int stream_some(Session *s, mp_predictor *p, Table *t, double *row)
+{
+	uint32_t inputs = mp_net_get_info(s->net)->inputs;
+	const mp_data_info *info;
+	int rc = after_data(s->data, mp_data_get_info(s->data, &info));
+	if (!rc && info->inputs != inputs)
+		rc = after_run(s->run, mp_run_test(s->run, s->data, NULL, row)); /* for its message */
+	t->data = s->data;
+	for (uint64_t i = 0; !rc && i < info->cases; i++) {
+		mp_data_get_case(s->data, i, mp_predictor_inputs(p), NULL);
+		const double *out = mp_predictor_run(p);
+		for (uint32_t k = 0; k < t->width; k++)
+			row[k] = t->model ? mp_run_decode(s->run, k, out[k]) : out[k];
+		text_row(t, stdout, i, row);
+	}
+	return rc;
+}
+
+static int stream(Session *s, Args *a, const mp_data_options *reading, Lines *l, bool header)
+{
+	Table t = { 0 };
+	mp_predictor *p = NULL;
+	int rc = EXIT_DONE;
+	double *row = args_alloc(a, mp_net_get_info(s->net)->outputs, sizeof *row);
+	if (mp_predictor_new(&p, s->run, NULL) != MP_OK) {
+		show_lines(stderr, mp_predictor_messages(p), strlen(mp_predictor_messages(p)));
+		rc = EXIT_FAILED;
+	}
+	while (!rc && lines_next(l, header)) {
+		rc = cases_open(s, "-", reading);
+		if (!rc && !t.data) {
+			rc = table_make(s, a, reading, &t);
+			text_head(&t, stdout);
+		}
+		if (!rc)
+			rc = stream_some(s, p, &t, row);
+		if (rc && l->first > 1 + (uint64_t)header)
+			show(stderr, "note: line %u there is line %llu of the input\n", 1 + header, (unsigned long long)l->first);
+		mp_data_close(s->data);
+		s->data = NULL;
+		if (fflush(stdout))
+			break; /* main reports it */
+	}
+	mp_predictor_close(p);
+	return rc;
+}
+
 static int predict_steps(Session *s, Args *a)
 {
 	mp_data_options reading;
@@ -302,43 +439,29 @@ static int predict_steps(Session *s, Args *a)
 	path = path ? path : "-";
 	if (!rc)
 		rc = pipe_open(&path);
-	if (!rc && !strcmp(path, "-"))
-		rc = input_spool();
+	if (!rc && !strcmp(path, "-")) {
+		Lines lines;
+		bool header = false;
+		if (lines_open(&lines) && line_by_line(s, a, &lines, &header)) {
+			reading.scale = NULL;
+			reading.format = header ? NULL : "text";
+			rc = stream(s, a, &reading, &lines, header);
+			lines_close(&lines);
+			return rc;
+		}
+		rc = lines_whole(&lines);
+	}
 	if (!rc) {
 		const mp_net_info *net = mp_net_get_info(s->net);
 		session_reading_file(net->data_options, net->data, path, &reading);
 		reading.scale = NULL; /* the weights have theirs */
 		rc = cases_open(s, path, &reading);
 	}
-	if (rc)
-		return rc;
-	const mp_data_info *info;
-	if ((rc = after_data(s->data, mp_data_get_info(s->data, &info))))
-		return rc;
-	uint32_t width = mp_net_get_info(s->net)->outputs;
-	Table t = { .data = s->data,
-		        .cases = info->cases,
-		        .width = width,
-		        .named = info->named,
-		        .guess = args_flag(a, "guess"),
-		        .targets = info->targets == width,
-		        .group = args_text(a, "group") };
-	if (!args_count(a, "tick", &t.tick))
-		return EXIT_USAGE;
-	if (args_text(a, "tick") && (!t.group || t.tick < 1 || t.tick > UINT32_MAX)) {
-		complain("write --group NAME --tick N, with N from 1 on",
-		         t.group ? "--tick cannot be %s" : "--tick %s is of --group", args_text(a, "tick"));
-		return EXIT_USAGE;
-	}
-	if (t.group) {
-		name_units(s, a, &t);
-	} else {
-		t.classes = reading.class_count == width ? reading.classes : NULL;
-		name_outputs(s, a, &t);
-	}
-	const char *task = mp_run_get_task(s->run);
-	t.bits = t.model && t.name && width > 1 && task && !strcmp(task, "binary");
-	rc = outputs_take(s, a, &t);
+	Table t;
+	if (!rc)
+		rc = table_make(s, a, &reading, &t);
+	if (!rc)
+		rc = outputs_take(s, a, &t);
 	if (!rc && file)
 		rc = table_write(s, &t, file);
 	if (rc)
@@ -371,7 +494,8 @@ const Command predict_command = {
 		"Runs cases through the network of MODEL, a file that train saved, or of FILE.topo WEIGHTS in its place, and "
 		"prints the outputs, a row per case: probabilities of classes, numbers in the units of the table. DATA "
 		"needs no targets; if it has some they are not used. '-', or no DATA, reads CSV or text from standard "
-		"input.\n\n"
+		"input; cases that are lines of numbers, or rows of a table below its header, are computed as they come, "
+		"and the output of each is written at once, so that predict can be a co-process.\n\n"
 		"With --group, rows are the activations of that group for every case, in the order of its units: inputs as the "
 		"network gets them, contexts as they were when the case was computed.",
 	.group = predict_groups,

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Standard input, as its lines come: so that predict can be a co-process.
+ *
+ * In: a pipe, a terminal or a socket.  Out: whole lines that have come since the last call, with the header before
+ * them, as a file that takes the place of standard input; data of it is read like that of any other. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+enum { BLOCK = 1 << 16, MOST_AT_ONCE = 1 << 20 };
+
+/* Reads what has come, waiting for something; false: the end, or memory ran out. */
+static bool lines_read(Lines *l)
+{
+	if (l->cap - l->len < BLOCK) {
+		char *more = realloc(l->text, l->cap + 4 * BLOCK);
+		if (!more)
+			return false;
+		l->text = more;
+		l->cap += 4 * BLOCK;
+	}
+	ssize_t n;
+	waiting_start("-");
+	do
+		n = read(l->fd, l->text + l->len, BLOCK);
+	while (n < 0 && errno == EINTR);
+	waiting_end();
+	l->ended = n <= 0;
+	l->len += n > 0 ? (size_t)n : 0;
+	return n > 0;
+}
+
+/* The end of the line that begins at `at`, behind its line feed; 0: it has not come yet. */
+static size_t line_end(const Lines *l, size_t at)
+{
+	const char *end = memchr(l->text + at, '\n', l->len - at);
+	return end ? (size_t)(end - l->text) + 1 : l->ended && l->len > at ? l->len : 0;
+}
+
+static bool is_case(const char *line, size_t len)
+{
+	size_t i = 0;
+	while (i < len && strchr(" \t\r\n", line[i]))
+		i++;
+	return i < len && line[i] != '#';
+}
+
+bool lines_open(Lines *l)
+{
+	struct stat st;
+	*l = (Lines){ .fd = -1, .file = -1 };
+	if (fstat(STDIN_FILENO, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode))
+		return false;
+	if (S_ISCHR(st.st_mode) && !isatty(STDIN_FILENO))
+		return false;
+	l->fd = dup(STDIN_FILENO);
+	size_t at = 0, end;
+	for (;;) {
+		while ((end = l->len ? line_end(l, at) : 0) && !is_case(l->text + at, end - at)) {
+			at = end;
+			l->line++;
+		}
+		if (end || l->ended || (!lines_read(l) && !l->ended) || l->len > MOST_AT_ONCE)
+			break;
+	}
+	if (!end && l->ended && l->len > at)
+		end = l->len;
+	l->head = at;
+	l->head_end = l->next = end ? end : l->len;
+	return end > at;
+}
+
+/* Everything becomes standard input, for data that is read as a whole. */
+int lines_whole(Lines *l)
+{
+	int rc = EXIT_DONE;
+	if (l->fd >= 0 && dup2(l->fd, STDIN_FILENO) >= 0)
+		rc = input_spool(l->text, l->len);
+	lines_close(l);
+	return rc;
+}
+
+/* Blanks instead of other separators: a line of numbers alone could be the header of a table. */
+static void separate(char *text, size_t len)
+{
+	for (; len; text++, len--)
+		if (*text == ',' || *text == ';' || *text == '\t')
+			*text = ' ';
+}
+
+static bool put(Lines *l, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(l->file, text, len);
+		if (n <= 0)
+			return false;
+		text += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+/* Lines that have come, up to *end; 0 of them are cases: none yet. */
+static size_t lines_ready(const Lines *l, size_t *end)
+{
+	size_t cases = 0, next;
+	*end = l->next;
+	while (*end < l->len && *end - l->next < MOST_AT_ONCE && (next = line_end(l, *end))) {
+		cases += is_case(l->text + *end, next - *end);
+		*end = next;
+	}
+	return cases;
+}
+
+static uint64_t count_lines(const Lines *l, size_t from, size_t end)
+{
+	uint64_t n = 0;
+	for (; from < end; from++)
+		n += l->text[from] == '\n';
+	return n;
+}
+
+bool lines_next(Lines *l, bool header)
+{
+	size_t end;
+	if (!header && l->head_end != l->head) /* the first line is a case */
+		l->head_end = l->next = l->head;
+	else if (!l->first)
+		l->line++;
+	while (!lines_ready(l, &end)) {
+		l->line += count_lines(l, l->next, end);
+		memmove(l->text + l->head_end, l->text + end, l->len - end);
+		l->len -= end - l->head_end;
+		l->next = l->head_end;
+		if (l->ended || (!lines_read(l) && !lines_ready(l, &end)))
+			return false;
+	}
+	l->first = l->line + 1;
+	bool good = (l->file = memfd_create("lines", MFD_CLOEXEC)) >= 0;
+	if (header)
+		good = good && put(l, l->text + l->head, l->head_end - l->head);
+	else
+		separate(l->text + l->next, end - l->next);
+	for (size_t at = l->next, next; good && at < end; at = next) {
+		next = line_end(l, at);
+		l->line++;
+		if (is_case(l->text + at, next - at))
+			good = put(l, l->text + at, next - at);
+	}
+	good = good && dup2(l->file, STDIN_FILENO) >= 0 && lseek(STDIN_FILENO, 0, SEEK_SET) == 0;
+	if (l->file >= 0)
+		close(l->file);
+	memmove(l->text + l->head_end, l->text + end, l->len - end);
+	l->len -= end - l->head_end;
+	l->next = l->head_end;
+	return good;
+}
+
+void lines_close(Lines *l)
+{
+	free(l->text);
+	if (l->fd >= 0)
+		close(l->fd);
+	*l = (Lines){ .fd = -1, .file = -1 };
+}
