@@ -5,7 +5,7 @@
 #   make quick      build, tests of ten seconds
 #   make test       set up, build once, run every plain test
 #   make check      slow tests, MPI, layering, format; ASan and UBSan, TSan, fuzzing with fixed seeds
-#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program
+#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program; exported networks in onnxruntime (npm)
 #   make fuzz       [SECONDS=600] new seeds for so long in all; inputs that reach new code go to test/fuzz/corpus
 #   make torture    [TORTURE_S=600] kills, flipped bits, failing calls, full disks, network faults, fuzzing: nothing may be lost
 #   make repeat     [TIMES=20] random tests and fuzzing again and again: the same counts every time
@@ -56,6 +56,8 @@ check: setup-check build-sanitize build-thread
 check-all: setup-check-all build-test
 	@test/check/analyze
 	@test/check/packages
+	@npm install --prefix build/ort onnxruntime-web@1 >build/ort.log 2>&1 || { echo "no onnxruntime-web: see build/ort.log"; exit 0; }; \
+		MICROPROP=$$PWD/build/microprop SOURCE_DIR=$$PWD ORT=$$PWD/build/ort test/check/onnx
 
 build-sanitize build-thread: build-test      # whose kernels they link
 

@@ -38,6 +38,7 @@ typedef struct Loss {
 
 typedef struct ExportOptions {
 	const char *format;      /* "onnx", "c", "js", "npz"; NULL: by the ending of the path */
+	bool exact;              /* "onnx": every sum in the order of predict, each step rounded */
 	const Data *calibration; /* "c": weights in 8 bits, ranges from this data; NULL: float32 */
 	const char *format_used; /* out */
 	const char *second;      /* out: a second file that was written, or NULL */
@@ -91,6 +92,7 @@ typedef struct Work {
 	size_t at;        /* START, DENSE: weights; LINKS: row */
 	Unit from;        /* DENSE */
 	uint32_t sources; /* DENSE */
+	uint32_t stride;  /* DENSE: weights of a source: as many as units, rounded up as dense() of runtime.h has it */
 	int fn;           /* UNITS */
 	float dt;         /* INTEGRATE */
 	uint32_t state;   /* INTEGRATE: where its last value is */

@@ -56,7 +56,8 @@ static void put_work(Buf *b, const Work *w)
 	switch (w->kind) {
 	case WORK_START: buf_printf(b, "\t\t[\"start\", %u, %u, %zu],\n", w->first, w->count, w->at); break;
 	case WORK_DENSE:
-		buf_printf(b, "\t\t[\"dense\", %u, %u, %zu, %u, %u],\n", w->first, w->count, w->at, w->from, w->sources);
+		buf_printf(b, "\t\t[\"dense\", %u, %u, %zu, %u, %u, %u],\n", w->first, w->count, w->at, w->from, w->sources,
+		           w->stride);
 		break;
 	case WORK_LINKS: buf_printf(b, "\t\t[\"links\", %u, %u, %zu],\n", w->first, w->count, w->at); break;
 	case WORK_UNITS:

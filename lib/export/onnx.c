@@ -11,10 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export.h"
+#include "graph.h"
 
 enum { OPSET = 13, IR_VERSION = 7 };
-enum { TYPE_FLOAT = 1, TYPE_INT64 = 7, TYPE_BOOL = 9, TYPE_DOUBLE = 11 }; /* TensorProto.DataType */
 enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_META = 14 };
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_OP = 4, NODE_ATTRIBUTE = 5 };
@@ -22,24 +21,7 @@ enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_I = 3, ATTRIBUTE_TYPE = 20, ATTRIBUTE_INT =
 enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
 #define MOST_BYTES 2000000000u /* of a protocol buffer */
 
-typedef struct Piece { /* units that are a tensor */
-	Unit first;
-	uint32_t count;
-	const char *tensor;
-} Piece;
-
-typedef struct Graph {
-	Ctx *cx;
-	const Writing *w;
-	const Net *net;
-	Buf node, initializer, input, output;
-	Piece *piece; /* in the order of their units, once computed */
-	uint32_t pieces;
-	uint32_t names;
-} Graph;
-
-static const char *named(Graph *g, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static const char *named(Graph *g, const char *fmt, ...)
+const char *named(Graph *g, const char *fmt, ...)
 {
 	Buf b = { .arena = &g->cx->scratch };
 	va_list ap;
@@ -51,7 +33,7 @@ static const char *named(Graph *g, const char *fmt, ...)
 
 /* ---- messages ----------------------------------------------------------------------------------- */
 
-static void put_tensor(Graph *g, const char *name, int type, const void *v, size_t bytes, const uint64_t *dim, int dims)
+void put_tensor(Graph *g, const char *name, int type, const void *v, size_t bytes, const uint64_t *dim, int dims)
 {
 	Buf t = { .arena = &g->cx->scratch };
 	for (int i = 0; i < dims; i++)
@@ -92,11 +74,6 @@ static void put_value(Graph *g, Buf *into, int field, const char *name, int type
 	pb_message(into, field, &value);
 }
 
-typedef struct Attribute {
-	const char *name;
-	int64_t value;
-} Attribute;
-
 /* A node with one output, which it returns. `inputs` and `attribute` end with NULL. */
 static const char *op_as(Graph *g, const char *out, const char *type, const char *const *inputs, const Attribute *a)
 {
@@ -116,15 +93,12 @@ static const char *op_as(Graph *g, const char *out, const char *type, const char
 	return out;
 }
 
-#define INPUTS(...) ((const char *const[]){ __VA_ARGS__, NULL })
-#define WITH(...)   ((const Attribute[]){ __VA_ARGS__, { 0 } })
-
-static const char *op(Graph *g, const char *type, const char *const *inputs, const Attribute *a)
+const char *op(Graph *g, const char *type, const char *const *inputs, const Attribute *a)
 {
 	return op_as(g, named(g, "t/%u", g->names++), type, inputs, a);
 }
 
-static const char *cast(Graph *g, const char *x, int type) { return op(g, "Cast", INPUTS(x), WITH({ "to", type })); }
+const char *cast(Graph *g, const char *x, int type) { return op(g, "Cast", INPUTS(x), WITH({ "to", type })); }
 
 /* ---- units as tensors --------------------------------------------------------------------------- */
 
@@ -136,7 +110,7 @@ static void piece_add(Graph *g, Unit first, uint32_t count, const char *tensor)
 	g->piece[i] = (Piece){ first, count, tensor };
 }
 
-static const Piece *piece_of(const Graph *g, Unit u)
+const Piece *piece_of(const Graph *g, Unit u)
 {
 	uint32_t low = 0, high = g->pieces;
 	while (high - low > 1) {
@@ -194,7 +168,9 @@ static const char *put_steps(Graph *g, const char *x, int fn)
 
 static const char *put_function(Graph *g, const char *x, int fn)
 {
-	const char *y;
+	const char *y = g->w->o->exact ? exact_function(g, x, fn) : NULL;
+	if (y)
+		return y;
 	switch (fn) {
 	case FN_SIGMOID: return op(g, "Sigmoid", INPUTS(x), NULL);
 	case FN_TANH: return op(g, "Tanh", INPUTS(x), NULL);
@@ -245,6 +221,10 @@ static void put_span(Graph *g, const Span *s)
 {
 	const Net *net = g->net;
 	Arena *scratch = &g->cx->scratch;
+	if (g->w->o->exact) {
+		piece_add(g, s->first, s->count, put_function(g, exact_sums(g, s), s->group->fn));
+		return;
+	}
 	uint32_t *at = NEW(scratch, g->pieces, uint32_t);
 	uint64_t columns;
 	const char *from = put_sources(g, s, at, &columns), *name = span_name(g, s);

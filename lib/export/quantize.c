@@ -34,11 +34,11 @@ static void quantize_work(Recipe *r, Work *w, float range)
 		const float *from = r->weight + w->at + j;
 		float most = 0;
 		for (uint32_t i = 0; i < w->sources; i++)
-			most = fmaxf(most, fabsf(from[(size_t)i * w->count]));
+			most = fmaxf(most, fabsf(from[(size_t)i * w->stride]));
 		most = most > 0 ? most : 1;
 		r->scale[r->scales++] = most / 127 * (w->range / 127);
 		for (uint32_t i = 0; i < w->sources; i++)
-			r->weight8[r->weights8++] = (int8_t)lrintf(from[(size_t)i * w->count] / most * 127);
+			r->weight8[r->weights8++] = (int8_t)lrintf(from[(size_t)i * w->stride] / most * 127);
 	}
 }
 

@@ -59,9 +59,10 @@ static void add_dense(Ctx *cx, Recipe *r, const Model *m, Unit first, uint32_t c
 		w->from = from;
 		w->sources = (uint32_t)run;
 		r->widest = max_u32(r->widest, w->sources);
+		w->stride = count < 4 ? count : (count + 7) / 8 * 8;
 		for (uint64_t i = 0; i < run; i++)
-			for (Unit u = first; u < first + count; u++)
-				weight_add(cx, r, weight_of(m, net->row[u] + bias + k + i));
+			for (uint32_t j = 0; j < w->stride; j++)
+				weight_add(cx, r, j < count ? weight_of(m, net->row[first + j] + bias + k + i) : 0);
 	}
 }
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if FLT_EVAL_METHOD != 0
+#if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16 /* 16: float16 is float16, and float is float */
 #error "float32 arithmetic is needed: -mfpmath=sse"
 #endif
 #ifdef __FAST_MATH__
@@ -22,12 +22,13 @@
 /* Every operation is rounded once, and numbers below 2^-126 are zero.  A CPU with fused multiply-add in its vector unit
  * does that by itself while a mode is set.  Elsewhere operations run in double precision: sums and products of floats
  * lose nothing that a second rounding could see, and fused() rounds to odd first. */
-#if defined __FMA__ && defined __SSE2__ && !defined PORTABLE
+#if defined __FMA__ && defined __AVX__ && !defined PORTABLE
 #include <immintrin.h>
 #define FLUSH_BEGIN               \
 	unsigned mode = _mm_getcsr(); \
 	_mm_setcsr(mode | 0x8040) /* FTZ, DAZ */
-#define FLUSH_END      _mm_setcsr(mode)
+#define FLUSH_END _mm_setcsr(mode)
+#define VECTORS
 #define fused(a, b, c) __builtin_fmaf(a, b, c)
 #define add(a, b)      ((a) + (b))
 #define sub(a, b)      ((a) - (b))
@@ -87,37 +88,56 @@ static float with_bits(uint32_t bits)
 static float magnitude(float x) { return with_bits(bits_of(x) & 0x7fffffffu); }
 
 /* section: dense */
-/* Sums of `count` units go on over `sources` others; w[sources][count]. */
-static void dense(float *restrict sum, int count, const float *restrict from, int sources, const float *restrict w)
+/* Sums of up to 8 `vectors` units, a constant, go on over all sources. */
+#ifdef VECTORS
+static inline __attribute__((always_inline)) void dense_block(float *sum, int count, int vectors, const float *from,
+                                                              int sources, const float *w, int stride)
 {
-	enum { BLOCK = 32 };
-	int i, j, k;
+	float room[64] = { 0 };
+	__m256 s[8];
+	int i, k, some = count < 8 * vectors ? count : 8 * vectors;
 
-	for (j = 0; j + BLOCK <= count; j += BLOCK) {
-		float s[BLOCK];
-		for (k = 0; k < BLOCK; k++)
-			s[k] = sum[j + k];
-		for (i = 0; i < sources; i++) {
-			float x = from[i];
-			const float *row = w + i * count + j;
-			if (x == 0)
-				continue;
-			for (k = 0; k < BLOCK; k++)
-				s[k] = fused(x, row[k], s[k]);
-		}
-		for (k = 0; k < BLOCK; k++)
-			sum[j + k] = s[k];
-	}
-	if (j == count)
-		return;
-	for (i = 0; i < sources; i++) {
-		float x = from[i];
-		const float *row = w + i * count;
-		if (x == 0)
+	memcpy(room, sum, (size_t)some * sizeof *sum);
+	for (k = 0; k < vectors; k++)
+		s[k] = _mm256_loadu_ps(room + 8 * k);
+	for (i = 0; i < sources; i++, w += stride) {
+		__m256 x = _mm256_set1_ps(from[i]);
+		if (from[i] == 0)
 			continue;
-		for (k = j; k < count; k++)
-			sum[k] = fused(x, row[k], sum[k]);
+		for (k = 0; k < vectors; k++)
+			s[k] = _mm256_fmadd_ps(x, _mm256_loadu_ps(w + 8 * k), s[k]);
 	}
+	for (k = 0; k < vectors; k++)
+		_mm256_storeu_ps(room + 8 * k, s[k]);
+	memcpy(sum, room, (size_t)some * sizeof *sum);
+}
+#else
+static void dense_block(float *sum, int count, int vectors, const float *from, int sources, const float *w, int stride)
+{
+	int i, k, some = count < 8 * vectors ? count : 8 * vectors;
+
+	for (i = 0; i < sources; i++, w += stride)
+		for (k = 0; from[i] != 0 && k < some; k++)
+			sum[k] = fused(from[i], w[k], sum[k]);
+}
+#endif
+
+/* Sums of `count` units go on over `sources` others; w[sources][stride], with zeros behind the units of a row. */
+static void dense(float *sum, int count, const float *from, int sources, const float *w)
+{
+	int stride = count < 4 ? count : (count + 7) / 8 * 8, i, j = 0;
+
+	for (i = 0; i < sources && stride < 4; i++)
+		for (j = 0; j < count; j++)
+			sum[j] = fused(from[i], w[i * count + j], sum[j]);
+	if (stride < 4)
+		return;
+	for (; j + 64 <= stride; j += 64)
+		dense_block(sum + j, count - j, 8, from, sources, w + j, stride);
+	for (; j + 32 <= stride; j += 32)
+		dense_block(sum + j, count - j, 4, from, sources, w + j, stride);
+	for (; j < stride; j += 8)
+		dense_block(sum + j, count - j, 1, from, sources, w + j, stride);
 }
 
 /* section: links */

@@ -100,12 +100,12 @@ const work = {
 	start(n, first, count, at) {
 		n.u.set(model.weight.subarray(at, at + count), first);
 	},
-	dense(n, first, count, at, from, sources) {
+	dense(n, first, count, at, from, sources, stride) {
 		const u = n.u, w = model.weight;
 		for (let i = 0; i < sources; i++) {
 			const x = u[from + i];
 			if (x != 0)
-				for (let j = 0, k = at + i * count; j < count; j++)
+				for (let j = 0, k = at + i * stride; j < count; j++)
 					u[first + j] = x * w[k + j] + u[first + j];
 		}
 	},
