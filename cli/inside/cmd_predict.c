@@ -394,6 +394,15 @@ static int stream_some(Session *s, mp_predictor *p, Table *t, double *row)
 	return rc;
 }
 
+/* Notes were shown with the first cases. */
+static int cases_more(Session *s, const mp_data_options *reading)
+{
+	mp_data_options bare = *reading;
+	bare.unlabelled = !table_model(s->run);
+	mp_status status = mp_data_open_for(&s->data, "-", s->run, &bare, NULL);
+	return status == MP_OK ? EXIT_DONE : after_data(s->data, status);
+}
+
 static int stream(Session *s, Args *a, const mp_data_options *reading, Lines *l, bool header)
 {
 	Table t = { 0 };
@@ -405,7 +414,7 @@ static int stream(Session *s, Args *a, const mp_data_options *reading, Lines *l,
 		rc = EXIT_FAILED;
 	}
 	while (!rc && lines_next(l, header)) {
-		rc = cases_open(s, "-", reading);
+		rc = t.data ? cases_more(s, reading) : cases_open(s, "-", reading);
 		if (!rc && !t.data) {
 			rc = table_make(s, a, reading, &t);
 			text_head(&t, stdout);

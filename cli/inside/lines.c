@@ -4,6 +4,7 @@
  * In: a pipe, a terminal or a socket.  Out: whole lines that have come since the last call, with the header before
  * them, as a file that takes the place of standard input; data of it is read like that of any other. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,7 +59,7 @@ bool lines_open(Lines *l)
 		return false;
 	if (S_ISCHR(st.st_mode) && !isatty(STDIN_FILENO))
 		return false;
-	l->fd = dup(STDIN_FILENO);
+	l->fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	size_t at = 0, end;
 	for (;;) {
 		while ((end = l->len ? line_end(l, at) : 0) && !is_case(l->text + at, end - at)) {

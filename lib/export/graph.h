@@ -7,19 +7,19 @@
 
 enum { TYPE_FLOAT = 1, TYPE_INT64 = 7, TYPE_BOOL = 9, TYPE_DOUBLE = 11 }; /* TensorProto.DataType */
 
-typedef struct Piece { /* units that are a tensor */
+typedef struct Slice { /* units that are a tensor */
 	Unit first;
 	uint32_t count;
 	const char *tensor;
-} Piece;
+} Slice;
 
 typedef struct Graph {
 	Ctx *cx;
 	const Writing *w;
 	const Net *net;
 	Buf node, initializer, input, output;
-	Piece *piece; /* in the order of their units, once computed */
-	uint32_t pieces;
+	Slice *slice; /* in the order of their units, once computed */
+	uint32_t slices;
 	uint32_t names;
 } Graph;
 
@@ -34,13 +34,13 @@ typedef struct Attribute {
 /* A node with one output, which it returns. `inputs` and `attribute` end with NULL. */
 const char *op(Graph *g, const char *type, const char *const *inputs, const Attribute *a);
 const char *cast(Graph *g, const char *x, int type);
-const Piece *piece_of(const Graph *g, Unit u);
+const Slice *slice_of(const Graph *g, Unit u);
 #define INPUTS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define WITH(...)   ((const Attribute[]){ __VA_ARGS__, { 0 } })
 
 /* ---- onnx_exact.c ---- */
 
-const char *exact_sums(Graph *g, const Span *s);             /* net inputs of a span, of its pieces */
+const char *exact_sums(Graph *g, const Span *s);             /* net inputs of a span, of its slices */
 const char *exact_function(Graph *g, const char *x, int fn); /* NULL: of this function the plain form is near enough */
 
 #endif

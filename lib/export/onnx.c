@@ -102,25 +102,25 @@ const char *cast(Graph *g, const char *x, int type) { return op(g, "Cast", INPUT
 
 /* ---- units as tensors --------------------------------------------------------------------------- */
 
-static void piece_add(Graph *g, Unit first, uint32_t count, const char *tensor)
+static void slice_add(Graph *g, Unit first, uint32_t count, const char *tensor)
 {
-	uint32_t i = g->pieces++;
-	for (; i && g->piece[i - 1].first > first; i--)
-		g->piece[i] = g->piece[i - 1];
-	g->piece[i] = (Piece){ first, count, tensor };
+	uint32_t i = g->slices++;
+	for (; i && g->slice[i - 1].first > first; i--)
+		g->slice[i] = g->slice[i - 1];
+	g->slice[i] = (Slice){ first, count, tensor };
 }
 
-const Piece *piece_of(const Graph *g, Unit u)
+const Slice *slice_of(const Graph *g, Unit u)
 {
-	uint32_t low = 0, high = g->pieces;
+	uint32_t low = 0, high = g->slices;
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
-		if (g->piece[middle].first <= u)
+		if (g->slice[middle].first <= u)
 			low = middle;
 		else
 			high = middle;
 	}
-	return &g->piece[low];
+	return &g->slice[low];
 }
 
 static const char *joined(Graph *g, const char *const *tensor, uint32_t count)
@@ -131,11 +131,11 @@ static const char *joined(Graph *g, const char *const *tensor, uint32_t count)
 /* The units of a group. */
 static const char *group_tensor(Graph *g, const Group *of)
 {
-	const char **tensor = NEW(&g->cx->scratch, (size_t)g->pieces + 1, const char *);
+	const char **tensor = NEW(&g->cx->scratch, (size_t)g->slices + 1, const char *);
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < g->pieces; i++)
-		if (g->piece[i].first >= of->first && g->piece[i].first < of->first + of->size)
-			tensor[n++] = g->piece[i].tensor;
+	for (uint32_t i = 0; i < g->slices; i++)
+		if (g->slice[i].first >= of->first && g->slice[i].first < of->first + of->size)
+			tensor[n++] = g->slice[i].tensor;
 	return joined(g, tensor, n);
 }
 
@@ -196,22 +196,22 @@ static const char *put_function(Graph *g, const char *x, int fn)
 static const char *put_sources(Graph *g, const Span *s, uint32_t *at, uint64_t *columns)
 {
 	const Net *net = g->net;
-	bool *used = NEW(&g->cx->scratch, g->pieces, bool);
-	const char **tensor = NEW(&g->cx->scratch, (size_t)g->pieces + 1, const char *);
+	bool *used = NEW(&g->cx->scratch, g->slices, bool);
+	const char **tensor = NEW(&g->cx->scratch, (size_t)g->slices + 1, const char *);
 	uint32_t n = 0;
 	for (Unit u = s->first; u < s->first + s->count; u++) {
 		if (u > s->first && net_same_sources(net, u, u - 1))
 			continue;
 		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
 			if (net_source(net, u, l))
-				used[piece_of(g, net_source(net, u, l)) - g->piece] = true;
+				used[slice_of(g, net_source(net, u, l)) - g->slice] = true;
 	}
 	*columns = 0;
-	for (uint32_t i = 0; i < g->pieces; i++) {
+	for (uint32_t i = 0; i < g->slices; i++) {
 		at[i] = (uint32_t)*columns;
-		if (used[i] || (i + 1 == g->pieces && !n)) { /* none: weights of zero from any */
-			tensor[n++] = g->piece[i].tensor;
-			*columns += g->piece[i].count;
+		if (used[i] || (i + 1 == g->slices && !n)) { /* none: weights of zero from any */
+			tensor[n++] = g->slice[i].tensor;
+			*columns += g->slice[i].count;
 		}
 	}
 	return joined(g, tensor, n);
@@ -222,10 +222,10 @@ static void put_span(Graph *g, const Span *s)
 	const Net *net = g->net;
 	Arena *scratch = &g->cx->scratch;
 	if (g->w->o->exact) {
-		piece_add(g, s->first, s->count, put_function(g, exact_sums(g, s), s->group->fn));
+		slice_add(g, s->first, s->count, put_function(g, exact_sums(g, s), s->group->fn));
 		return;
 	}
-	uint32_t *at = NEW(scratch, g->pieces, uint32_t);
+	uint32_t *at = NEW(scratch, g->slices, uint32_t);
 	uint64_t columns;
 	const char *from = put_sources(g, s, at, &columns), *name = span_name(g, s);
 	if (columns * s->count > MOST_BYTES / sizeof(float))
@@ -241,15 +241,15 @@ static void put_span(Graph *g, const Span *s)
 				bias[j] = (float)g->w->m->w[l];
 				continue;
 			}
-			const Piece *p = piece_of(g, source);
-			weight[j * columns + at[p - g->piece] + (source - p->first)] = (float)g->w->m->w[l];
+			const Slice *p = slice_of(g, source);
+			weight[j * columns + at[p - g->slice] + (source - p->first)] = (float)g->w->m->w[l];
 		}
 	}
 	const char *w = named(g, "%s/weight", name), *b = named(g, "%s/bias", name);
 	put_tensor(g, w, TYPE_FLOAT, weight, columns * s->count * sizeof *weight, (uint64_t[]){ s->count, columns }, 2);
 	put_tensor(g, b, TYPE_FLOAT, bias, s->count * sizeof *bias, (uint64_t[]){ s->count }, 1);
 	const char *sum = op(g, "Gemm", INPUTS(from, w, b), WITH({ "transB", 1 }));
-	piece_add(g, s->first, s->count, put_function(g, sum, s->group->fn));
+	slice_add(g, s->first, s->count, put_function(g, sum, s->group->fn));
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------- */
@@ -324,7 +324,7 @@ static void put_inputs(Graph *g)
 		if (of->role == ROLE_CONTEXT) {
 			const char *state = named(g, "state/%s", of->name);
 			put_value(g, &g->input, GRAPH_INPUT, state, TYPE_FLOAT, of->size);
-			piece_add(g, of->first, of->size, state);
+			slice_add(g, of->first, of->size, state);
 		}
 		if (of->role != ROLE_INPUT)
 			continue;
@@ -338,7 +338,7 @@ static void put_inputs(Graph *g)
 			put_tensor(g, axis, TYPE_INT64, &ends[2], sizeof *ends, (uint64_t[]){ 1 }, 1);
 			part = op(g, "Slice", INPUTS(x, first, end, axis), NULL);
 		}
-		piece_add(g, of->first, of->size, part);
+		slice_add(g, of->first, of->size, part);
 		at += of->size;
 	}
 }
@@ -422,7 +422,7 @@ void onnx_write(const Writing *w)
 	const Plan *plan = plan_make(cx, net, &(Caps){ .target = "export", .lanes = 1 });
 	Buf empty = { .arena = &cx->scratch }, model = empty, graph = empty, opset = empty;
 	Graph g = { .cx = cx, .w = w, .net = net, .node = empty, .initializer = empty, .input = empty, .output = empty };
-	g.piece = NEW(&cx->scratch, (size_t)plan->spans + net->groups, Piece);
+	g.slice = NEW(&cx->scratch, (size_t)plan->spans + net->groups, Slice);
 	put_inputs(&g);
 	for (uint32_t i = 0; i < plan->spans; i++)
 		put_span(&g, &plan->span[i]);

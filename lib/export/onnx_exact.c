@@ -62,17 +62,17 @@ const char *exact_sums(Graph *g, const Span *s)
 	const char *sum = named(g, "%s/%u/bias", s->group->name, s->first), *from = NULL;
 	put_tensor(g, w, TYPE_DOUBLE, weight, sources * s->count * sizeof *weight, (uint64_t[]){ sources, s->count }, 2);
 	put_tensor(g, sum, TYPE_DOUBLE, bias, s->count * sizeof *bias, (uint64_t[]){ 1, s->count }, 2);
-	const Piece *last = NULL;
+	const Slice *last = NULL;
 	for (Unit u = 1; u < net->units; u++) {
 		if (!used[u])
 			continue;
-		const Piece *p = piece_of(g, u);
+		const Slice *p = slice_of(g, u);
 		from = p == last ? from : cast(g, p->tensor, TYPE_DOUBLE);
 		last = p;
 		sum = fused(g, row_of(g, from, u - p->first, 1), row_of(g, w, column[u], 0), sum);
 	}
 	if (!sources) /* one row for each case */
-		sum = apply(g, "Add", apply(g, "Mul", row_of(g, cast(g, g->piece[0].tensor, TYPE_DOUBLE), 0, 1), scalar(g, 0)),
+		sum = apply(g, "Add", apply(g, "Mul", row_of(g, cast(g, g->slice[0].tensor, TYPE_DOUBLE), 0, 1), scalar(g, 0)),
 		            sum);
 	return cast(g, sum, TYPE_FLOAT);
 }

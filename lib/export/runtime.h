@@ -93,13 +93,13 @@ static float magnitude(float x) { return with_bits(bits_of(x) & 0x7fffffffu); }
 static inline __attribute__((always_inline)) void dense_block(float *sum, int count, int vectors, const float *from,
                                                               int sources, const float *w, int stride)
 {
-	float room[64] = { 0 };
+	float buffer[64] = { 0 };
 	__m256 s[8];
 	int i, k, some = count < 8 * vectors ? count : 8 * vectors;
 
-	memcpy(room, sum, (size_t)some * sizeof *sum);
+	memcpy(buffer, sum, (size_t)some * sizeof *sum);
 	for (k = 0; k < vectors; k++)
-		s[k] = _mm256_loadu_ps(room + 8 * k);
+		s[k] = _mm256_loadu_ps(buffer + 8 * k);
 	for (i = 0; i < sources; i++, w += stride) {
 		__m256 x = _mm256_set1_ps(from[i]);
 		if (from[i] == 0)
@@ -108,8 +108,8 @@ static inline __attribute__((always_inline)) void dense_block(float *sum, int co
 			s[k] = _mm256_fmadd_ps(x, _mm256_loadu_ps(w + 8 * k), s[k]);
 	}
 	for (k = 0; k < vectors; k++)
-		_mm256_storeu_ps(room + 8 * k, s[k]);
-	memcpy(sum, room, (size_t)some * sizeof *sum);
+		_mm256_storeu_ps(buffer + 8 * k, s[k]);
+	memcpy(sum, buffer, (size_t)some * sizeof *sum);
 }
 #else
 static void dense_block(float *sum, int count, int vectors, const float *from, int sources, const float *w, int stride)

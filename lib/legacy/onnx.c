@@ -294,13 +294,13 @@ static void do_product(Graph *g, const Node *n)
 	bool gemm = strcmp(n->op, "Gemm") == 0;
 	Value from = *value_need(g, n, 0, true);
 	const Array *w = value_need(g, n, 1, false)->array;
-	bool turned = gemm && n->trans_b;
+	bool transposed = gemm && n->trans_b;
 	if (gemm && n->trans_a)
 		fail_at(g->cx, n->at, "export it with cases as rows", "Gemm transposes the cases");
 	if (w->dims != 2 || !w->whole)
 		fail_at(g->cx, w->at, "it is [sources, units] of float32 or float64", "the weights of %s are not a matrix",
 		        n->op);
-	uint64_t sources = w->dim[turned], units = w->dim[!turned];
+	uint64_t sources = w->dim[transposed], units = w->dim[!transposed];
 	if (sources != from.units || !units)
 		fail_at(g->cx, n->at, "is the file complete? export it anew",
 		        "%s multiplies %" PRIu64 " units with weights for %" PRIu64, n->op, from.units, sources);
@@ -309,7 +309,8 @@ static void do_product(Graph *g, const Node *n)
 	for (uint64_t j = 0; j < units; j++)
 		for (uint64_t i = 0; i < sources; i++)
 			link_add(g, from.unit[i], unit[j],
-			         (double)(gemm ? n->alpha : 1) * number_at(g, w, turned ? j * sources + i : i * units + j), w->at);
+			         (double)(gemm ? n->alpha : 1) * number_at(g, w, transposed ? j * sources + i : i * units + j),
+			         w->at);
 	put_units(g, n, unit, units, true);
 	if (gemm && n->inputs > 2 && *n->input[2])
 		bias_add(g, n, value_of(g, n->output), value_need(g, n, 2, false)->array, (double)n->beta);
