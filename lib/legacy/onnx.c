@@ -25,7 +25,7 @@ enum {
 	TENSOR_LOCATION = 14
 };
 enum { TYPE_FLOAT = 1, TYPE_DOUBLE = 11 };
-enum { MOST_DIMS = 4, MOST_INPUTS = 64, MOST_WEIGHTS = 20000000 };
+enum { MOST_DIMS = 4, MOST_INPUTS = 64, MOST_UNITS = 1000000, MOST_WEIGHTS = 20000000 };
 
 typedef struct Array { /* constant: its bytes in the file */
 	int type;
@@ -62,6 +62,7 @@ typedef struct Graph {
 	uint64_t value_cap;
 	OldNet net;
 	uint32_t softmaxes;
+	uint64_t joined; /* units of all Concat */
 } Graph;
 
 /* ---- values ------------------------------------------------------------------------------------- */
@@ -92,8 +93,8 @@ static Value *value_need(Graph *g, const Node *n, uint32_t input, bool units)
 static uint32_t unit_add(Graph *g, int role, int fn, Loc at)
 {
 	OldNet *n = &g->net;
-	if (n->units >= MAX_UNITS)
-		fail_at(g->cx, at, "make it smaller", "the network has more than %u units", MAX_UNITS);
+	if (n->units >= MOST_UNITS)
+		fail_at(g->cx, at, "make it smaller", "the network has more than %d units", MOST_UNITS);
 	n->unit = arena_reserve(&g->cx->scratch, n->unit, n->units, &n->unit_cap, sizeof *n->unit);
 	n->unit[n->units] = (OldUnit){ .role = role, .fn = fn, .at = at };
 	return (uint32_t)n->units++;
@@ -312,8 +313,10 @@ static void do_product(Graph *g, const Node *n)
 			         (double)(gemm ? n->alpha : 1) * number_at(g, w, transposed ? j * sources + i : i * units + j),
 			         w->at);
 	put_units(g, n, unit, units, true);
-	if (gemm && n->inputs > 2 && *n->input[2])
-		bias_add(g, n, value_of(g, n->output), value_need(g, n, 2, false)->array, (double)n->beta);
+	if (gemm && n->inputs > 2 && *n->input[2]) {
+		const Array *bias = value_need(g, n, 2, false)->array;
+		bias_add(g, n, value_of(g, n->output), bias, (double)n->beta);
+	}
 }
 
 /* Units of b, which are side by side and read by nothing, become those of a. */
@@ -380,8 +383,9 @@ static void do_concat(Graph *g, const Node *n)
 		fail_at(g->cx, n->at, "axis 1 joins units", "Concat of axis %" PRId64 " joins cases", n->axis);
 	for (uint32_t i = 0; i < n->inputs; i++)
 		units += value_need(g, n, i, true)->units;
-	if (units > MAX_UNITS)
-		fail_at(g->cx, n->at, "make it smaller", "Concat makes more than %u units", MAX_UNITS);
+	g->joined += units;
+	if (g->joined > 8 * MOST_UNITS)
+		fail_at(g->cx, n->at, "make it smaller", "nodes of type Concat join more than %d units", 8 * MOST_UNITS);
 	uint32_t *unit = NEW(&g->cx->scratch, units, uint32_t);
 	units = 0;
 	for (uint32_t i = 0; i < n->inputs; i++) {
@@ -453,7 +457,7 @@ static void do_inputs(Graph *g, Message m)
 		uint64_t units = read_shape(f.bytes, &name);
 		if (value_of(g, name)->array)
 			continue; /* an initializer */
-		if (!units || units > MAX_UNITS)
+		if (!units || units > MOST_UNITS)
 			fail_at(g->cx, f.loc, "its shape is [N, inputs], with a number of inputs", "input '%.40s' has no size",
 			        name);
 		Value *v = value_of(g, name);
