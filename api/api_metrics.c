@@ -68,6 +68,7 @@ static void measure_body(void *arg)
 	Options own = r->opt;
 	own.error = run_error(r);
 	scorer_init(&k->scorer, &own, d);
+	scorer_shape(&k->scorer, r->net);
 	k->row = NEW(&cx->keep, d->targets, float);
 	k->tick = NULL;
 	k->groups = 0;
@@ -135,8 +136,8 @@ static void reactions_find(Run *r, Measurement *k)
 				bool all = true;
 				data_y(d, i, k->row);
 				for (uint32_t j = 0; j < g->size; j++)
-					all &= isnan(k->row[first + j]) ||
-					       fabs(out[i * g->size + j] - (double)k->row[first + j]) <= r->opt.threshold;
+					all &= isnan(k->row[first + j]) || fabs(out[i * g->size + j] - (double)k->row[first + j]) <=
+					                                       group_criterion(g, r->opt.threshold);
 				within[i] &= all;
 				if (all && !k->tick[i * n + number])
 					k->tick[i * n + number] = tick + 1;
@@ -160,6 +161,7 @@ static void groups_score(Run *r, Measurement *k, uint64_t i, const double *out)
 		Tally t = { 0 };
 		own.targets = g->size;
 		own.code_count = 0;
+		own.group = own.net ? g : NULL;
 		score_case(&own, out + first, NULL, k->row + first, 1, &t);
 		bool bits = k->metrics->kind == METRICS_BITS, right = bits || t.right > 0;
 		for (uint32_t j = first; bits && j < first + g->size; j++)

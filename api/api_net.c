@@ -31,7 +31,8 @@ static void fill_info(mp_net *n)
 	n->group = NEW(&cx->keep, net->groups, mp_group_info);
 	for (uint32_t i = 0; i < net->groups; i++) {
 		const Group *g = &net->group[i];
-		n->group[i] = (mp_group_info){ sizeof *n->group, g->name, unit_fns[g->fn].name, role_names[g->role], g->size };
+		n->group[i] = (mp_group_info){ sizeof *n->group,    g->name, unit_fns[g->fn].name,
+			                           role_names[g->role], g->size, group_settings(&cx->keep, g) };
 	}
 	n->block = NEW(&cx->keep, net->blocks, mp_block_info);
 	for (uint32_t i = 0; i < net->blocks; i++) {
@@ -41,7 +42,8 @@ static void fill_info(mp_net *n)
 			                           end_name(&cx->keep, net, b, true),
 			                           link_kinds[b->kind],
 			                           b->links,
-			                           b->frozen };
+			                           b->frozen,
+			                           block_settings(&cx->keep, net, b) };
 	}
 	int model = n->info.model;
 	n->info = (mp_net_info){ .size = sizeof n->info,

@@ -166,6 +166,8 @@ static void net_json(Session *s, const char *stage, const char *text)
 		json_count(&j, "size", g->units);
 		json_text(&j, "function", g->function);
 		json_text(&j, "role", g->role);
+		if (*g->settings)
+			json_text(&j, "settings", g->settings);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
@@ -178,6 +180,8 @@ static void net_json(Session *s, const char *stage, const char *text)
 		json_text(&j, "kind", b->kind);
 		json_count(&j, "connections", b->connections);
 		json_bool(&j, "frozen", b->frozen);
+		if (*b->settings)
+			json_text(&j, "settings", b->settings);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');

@@ -124,6 +124,7 @@ typedef struct mp_group_info {
 	size_t size;
 	const char *name, *function, *role;
 	uint32_t units;
+	const char *settings; /* noise, gain, ... as a topology states them; "": none */
 } mp_group_info;
 MP_API const mp_group_info *mp_net_get_group(const mp_net *net, uint32_t i); /* NULL past the last */
 
@@ -132,6 +133,7 @@ typedef struct mp_block_info {
 	const char *from, *to, *kind; /* from: "a[0:29]" */
 	uint64_t connections;
 	int frozen;
+	const char *settings; /* decay, limits, ties, noise; "": none */
 } mp_block_info;
 MP_API const mp_block_info *mp_net_get_block(const mp_net *net, uint32_t i); /* NULL past the last */
 

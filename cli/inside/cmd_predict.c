@@ -23,7 +23,7 @@ static const Option predict_options[] = {
 
 static const OptionGroup predict_groups[] = {
 	{ "Options", predict_options, NULL },
-	{ "Running", NULL, " target ticks intervals dt inputs-until procs sigmoid machine threads " },
+	{ "Running", NULL, " target noise seed ticks intervals dt inputs-until procs sigmoid machine threads " },
 	{ "Reading data", data_reading, NULL },
 	{ NULL, NULL, NULL },
 };

@@ -73,6 +73,7 @@ static void worker_make(Ctx *own, void *arg)
 	k->net.scratch = arena_alloc(a, k->all->n.scratch, 1);
 	k->y = NEW(a, net->outputs, float);
 	scorer_init(&k->scorer, &k->opt, s->data);
+	scorer_shape(&k->scorer, s->net);
 }
 
 static void pool_make(Ctx *own, void *arg)

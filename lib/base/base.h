@@ -279,11 +279,22 @@ double arith_cospi(double x); /* cos(pi x) */
 /* ---- random.c: counter-based: any number of a stream without those before it -------------------- */
 
 /* Philox 4x32-10.  The same (seed, stream, index) gives the same number in every version. */
-enum { STREAM_WEIGHTS = 1, STREAM_SHUFFLE, STREAM_DENSITY, STREAM_SPLIT, STREAM_DATA, STREAM_LESION = 16 };
+enum {
+	STREAM_WEIGHTS = 1,
+	STREAM_SHUFFLE,
+	STREAM_DENSITY,
+	STREAM_SPLIT,
+	STREAM_DATA,
+	STREAM_LESION = 16,
+	STREAM_NOISE = 32
+};
 uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index);
 double random_unit(uint64_t seed, uint32_t stream, uint64_t index); /* [0, 1), 24 bits: exact in float */
 /* 0 .. n-1, n < 2^32; bias below n / 2^32 */
 uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n);
+/* The key of numbers that depend on more than that, and the four words that it has for a counter. */
+uint64_t random_key(uint64_t seed, uint32_t stream, uint32_t sub, uint64_t index);
+void random_draws(uint64_t key, const uint32_t counter[4], uint32_t word[4]);
 
 /* Order of examples in an epoch: blocks of 4,096 permuted, then each block inside. */
 enum { SHUFFLE_BLOCK = 4096 };

@@ -59,6 +59,21 @@ uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n
 	return below(random_u64(seed, stream, index), n);
 }
 
+uint64_t random_key(uint64_t seed, uint32_t stream, uint32_t sub, uint64_t index)
+{
+	return draw(seed, stream, sub, index);
+}
+
+void random_draws(uint64_t key, const uint32_t counter[4], uint32_t word[4])
+{
+	uint32_t ctr[4][DRAWS];
+	for (int i = 0; i < 4; i++)
+		ctr[i][0] = counter[i];
+	philox(ctr, 1, (uint32_t)key, (uint32_t)(key >> 32));
+	for (int i = 0; i < 4; i++)
+		word[i] = ctr[i][0];
+}
+
 /* ---- order of examples ---- */
 
 static uint64_t block_count(const Order *o) { return ceil_div(o->examples, SHUFFLE_BLOCK); }

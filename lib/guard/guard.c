@@ -258,7 +258,7 @@ static bool leaf_readable(void *self, const Batch *b, uint32_t leaf)
 	added = data_checksums_add(g->data, data_read(g), begin, end);
 	g->count.data_blocks += added;
 	if (added)
-		cases_validate(g->bound, &error_fns[r->opt.error], begin, end, &seen);
+		cases_validate(g->bound, run_domain(r->net, r->opt.error), begin, end, &seen);
 	return !seen.invalid;
 }
 

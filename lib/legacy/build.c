@@ -430,19 +430,6 @@ static void put_group(Builder *b, const OldGroup *g)
 
 /* ---- weights ------------------------------------------------------------------------------------ */
 
-uint64_t link_between(const Net *net, Unit from, Unit to)
-{
-	uint64_t low = net->row[to], high = net->row[to + 1];
-	while (low < high) {
-		uint64_t mid = low + (high - low) / 2;
-		if (net_source(net, to, mid) < from)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < net->row[to + 1] && net_source(net, to, low) == from ? low : net->links;
-}
-
 /* Groups of the network are those of the builder, in the same order. */
 static void give_weights(const Builder *b, Net *net)
 {

@@ -67,7 +67,6 @@ typedef struct OldNet {
 Net *old_build(const Old *o, OldNet *n);
 /* The text as a network; places in messages about it are those of the text. */
 Net *old_parse(const Old *o, const char *text, size_t len);
-uint64_t link_between(const Net *net, Unit from, Unit to); /* net->links: there is none */
 
 /* ---- inside the module: onnx.c, message.c (message.h) -------------------------------------------- */
 

@@ -70,7 +70,7 @@ static bool parse_end(Parser *p, End *e)
 	return p->tok.kind != TOK_OPEN || end_slice(p, e);
 }
 
-static bool parse_ends(Parser *p, Ends *ends)
+bool parse_ends(Parser *p, Ends *ends)
 {
 	for (ends->count = 0;;) {
 		ends->end = arena_reserve(&p->cx->scratch, ends->end, ends->count, &ends->cap, sizeof *ends->end);
@@ -82,7 +82,16 @@ static bool parse_ends(Parser *p, Ends *ends)
 	}
 }
 
-enum { GIVEN_KIND = 1, GIVEN_LATER = 2, GIVEN_WEIGHTS = 4, GIVEN_RATE = 8, GIVEN_FROZEN = 16 };
+enum {
+	GIVEN_KIND = 1,
+	GIVEN_LATER = 2,
+	GIVEN_WEIGHTS = 4,
+	GIVEN_RATE = 8,
+	GIVEN_FROZEN = 16,
+	GIVEN_DECAY = 32,
+	GIVEN_LIMITS = 64,
+	GIVEN_TIED = 128
+};
 
 static bool option_full(Parser *p, Block *b)
 {
@@ -165,6 +174,54 @@ static bool option_later(Parser *p, Block *b)
 	return true;
 }
 
+static bool option_decay(Parser *p, Block *b)
+{
+	float single;
+	return expect_exact(p, "a share of each weight", 0, 1, &single, &b->decay);
+}
+
+/* LOW HIGH, or X for -X X. */
+static bool option_limits(Parser *p, Block *b)
+{
+	size_t off = p->tok.off;
+	float single;
+	if (!expect_exact(p, "a limit", -HUGE_VALF, HUGE_VALF, &single, &b->limit[0]))
+		return false;
+	b->limit[1] = fabs(b->limit[0]);
+	if (p->tok.kind != TOK_NUMBER)
+		b->limit[0] = 0 - b->limit[1];
+	else if (!expect_exact(p, "a limit", -HUGE_VALF, HUGE_VALF, &single, &b->limit[1]))
+		return false;
+	if (b->limit[0] <= b->limit[1])
+		return true;
+	error_at(p->cx, (Loc){ p->lx.src, off }, "write the lower number first", "no weight is above %g and below %g",
+	         b->limit[0], b->limit[1]);
+	return false;
+}
+
+/* FROM -> TO [transposed]: the ends of a block above. */
+static bool option_tied(Parser *p, Block *b)
+{
+	End from, to;
+	size_t off = p->tok.off;
+	if (!parse_end(p, &from) || !expect_arrow(p, "write: tied FROM -> TO, the ends of a block above") ||
+	    !parse_end(p, &to))
+		return false;
+	b->transposed = at_word(p, "transposed");
+	if (b->transposed)
+		token_next(p);
+	for (uint32_t i = 0; i < p->net->blocks; i++) {
+		const Block *m = &p->net->block[i];
+		if (m->from_group == from.group && m->from_first == from.first && m->from_count == from.count &&
+		    m->to_group == to.group && m->to_first == to.first && m->to_count == to.count)
+			b->tied = i;
+	}
+	if (b->tied >= 0)
+		return true;
+	error_at(p->cx, (Loc){ p->lx.src, off }, "name both ends as a connect above does", "there is no such block above");
+	return false;
+}
+
 typedef struct LinkOption {
 	const char *word;
 	unsigned given;
@@ -174,7 +231,8 @@ static const LinkOption link_options[] = {
 	{ "full", GIVEN_KIND, option_full },          { "one-to-one", GIVEN_KIND, option_one_to_one },
 	{ "random", GIVEN_KIND, option_random },      { "later", GIVEN_LATER, option_later },
 	{ "weights", GIVEN_WEIGHTS, option_weights }, { "rate", GIVEN_RATE, option_rate },
-	{ "frozen", GIVEN_FROZEN, option_frozen },
+	{ "frozen", GIVEN_FROZEN, option_frozen },    { "decay", GIVEN_DECAY, option_decay },
+	{ "limits", GIVEN_LIMITS, option_limits },    { "tied", GIVEN_TIED, option_tied },
 };
 
 static bool link_option(Parser *p, Block *b, unsigned *given)
@@ -186,9 +244,10 @@ static bool link_option(Parser *p, Block *b, unsigned *given)
 	if (o == end) {
 		for (size_t i = 0; i < COUNT(link_options); i++)
 			names[i] = link_options[i].word;
-		const char *remedy =
-			remedy_near(p, names, COUNT(names),
-		                "options: full one-to-one random later weights rate frozen; groups are separated by commas");
+		const char *remedy = remedy_near(
+			p, names, COUNT(names),
+			"options: full one-to-one random later weights rate frozen decay limits tied; groups are separated "
+			"by commas");
 		return unexpected(p, "an option", remedy);
 	}
 	if (*given & o->given) {
@@ -200,6 +259,36 @@ static bool link_option(Parser *p, Block *b, unsigned *given)
 	*given |= o->given;
 	token_next(p);
 	return o->read(p, b);
+}
+
+/* A tied block has the kind of links and the settings of the other one. */
+static bool tie_fits(Parser *p, Block *b, unsigned given)
+{
+	const Block *m = &p->net->block[b->tied];
+	if (given & ~(unsigned)GIVEN_TIED) {
+		error_at(p->cx, b->at, "leave all but 'tied' out", "a tied block has the links and settings of the other one");
+		return false;
+	}
+	b->kind = m->kind;
+	b->density = m->density;
+	b->seed = m->seed;
+	b->init = m->init;
+	b->low = m->low;
+	b->high = m->high;
+	uint32_t from = b->transposed ? b->to_count : b->from_count, to = b->transposed ? b->from_count : b->to_count;
+	if (from != m->from_count || to != m->to_count) {
+		error_at(p->cx, b->at, b->transposed ? "its left side is the right side there" : "or is it 'transposed'?",
+		         "this block is %u by %u, the one that it is tied to %u by %u", b->from_count, b->to_count,
+		         m->from_count, m->to_count);
+		return false;
+	}
+	if ((b->transposed && (m->kind == LINK_RANDOM || m->from_group == GROUP_TRUE)) || block_is_later(m) ||
+	    block_is_later(b)) {
+		error_at(p->cx, b->at, "use full or one-to-one links between two groups",
+		         "random links cannot be tied transposed, nor links inside a group at all");
+		return false;
+	}
+	return true;
 }
 
 /* Checks one pair of ends; `b` has all but the number of links. */
@@ -258,9 +347,9 @@ static bool connect_pair(Parser *p, Block b, const End *from, const End *to, uns
 	b.to_first = to->first;
 	b.to_count = to->count;
 	bool single = from->sliced && to->sliced && from->count == 1 && to->count == 1;
-	if (single && b.kind != LINK_RANDOM)
+	if (single && b.kind != LINK_RANDOM && b.tied < 0)
 		b.kind = LINK_SINGLE;
-	if (!block_fits(p, &b, given))
+	if ((b.tied >= 0 && !tie_fits(p, &b, given)) || !block_fits(p, &b, given))
 		return false;
 	b.links = block_pairs(&b);
 	block_add(p, &b);
@@ -272,6 +361,7 @@ bool parse_connect(Parser *p)
 	static const char *const usage = "write: connect FROM -> TO";
 	Block b = { .kind = LINK_FULL, .seed = 1, .init = default_sets[p->net->defaults].init, .rate = 1, .exact_rate = 1 };
 	unsigned given = 0;
+	block_defaults(&b);
 	if (!parse_ends(p, &p->left) || !expect_arrow(p, usage) || !parse_ends(p, &p->right))
 		return false;
 	while (!at_end(p))

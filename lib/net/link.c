@@ -301,6 +301,19 @@ void net_link(Ctx *cx, Net *net)
 
 /* ---- queries ---- */
 
+uint64_t link_between(const Net *net, Unit from, Unit to)
+{
+	uint64_t low = net->row[to], high = net->row[to + 1];
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+		if (net_source(net, to, mid) < from)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < net->row[to + 1] && net_source(net, to, low) == from ? low : net->links;
+}
+
 Unit net_target(const Net *net, uint64_t link)
 {
 	Unit low = 0, high = net->units;

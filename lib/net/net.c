@@ -335,6 +335,8 @@ static void fingerprint(Ctx *cx, Net *net)
 			XXH3_128bits_update(x, integrate_names[g->integrate], strlen(integrate_names[g->integrate]) + 1);
 			XXH3_128bits_update(x, &g->dt_factor, sizeof g->dt_factor);
 		}
+		if (g->gain != 1)
+			XXH3_128bits_update(x, &g->gain, sizeof g->gain);
 	}
 	for (uint32_t i = 0; i < net->copies; i++)
 		source[net->copy[i].to_group] = net->copy[i].from_group + 1;
@@ -397,6 +399,16 @@ static double init_range(const Block *b, uint64_t n)
 	return (float)sqrt(6 / in);
 }
 
+static double drawn_weight(const Net *net, uint64_t seed, Unit u, uint64_t l)
+{
+	uint64_t row = net->row[u], fan_in = net->row[u + 1] - row - (net_source(net, u, row) == 0);
+	const Block *b = net_block(net, u, l);
+	double r = b->init == INIT_RANGE ? 0 : init_range(b, fan_in);
+	double low = b->init == INIT_RANGE ? b->low : -r, high = b->init == INIT_RANGE ? b->high : r;
+	return (float)(low + (high - low) * random_unit(seed, STREAM_WEIGHTS, l));
+}
+
+/* A tied link has the weight of the one that it is tied to. */
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w)
 {
 	uint64_t last = first + net_chunk(net, first, count);
@@ -404,12 +416,9 @@ void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, 
 		w[l - first] = net->weights[l];
 	for (uint64_t l = first, end; !net->weights && l < last; l = end) {
 		Unit u = net_target(net, l);
-		uint64_t row = net->row[u], fan_in = net->row[u + 1] - row - (net_source(net, u, row) == 0);
 		for (end = l; end < last && end < net->row[u + 1]; end++) {
-			const Block *b = net_block(net, u, end);
-			double r = b->init == INIT_RANGE ? 0 : init_range(b, fan_in);
-			double low = b->init == INIT_RANGE ? b->low : -r, high = b->init == INIT_RANGE ? b->high : r;
-			w[end - first] = (float)(low + (high - low) * random_unit(seed, STREAM_WEIGHTS, end));
+			uint64_t own = net->tie ? net->tie[end] : end;
+			w[end - first] = drawn_weight(net, seed, own == end ? u : net_target(net, own), own);
 		}
 	}
 }

@@ -81,6 +81,17 @@ extern const char *const role_names[ROLE_COUNT];
 enum { INTEGRATE_NONE, INTEGRATE_INPUT, INTEGRATE_OUTPUT, INTEGRATE_COUNT };
 extern const char *const integrate_names[INTEGRATE_COUNT];
 
+/* Noise of values (statement `noise`): amount times a normal deviate, or a number from -1 to 1, is added. Dropout: the
+ * value is 0 with this probability, else divided by what is left of 1. */
+enum { NOISE_NONE, NOISE_GAUSSIAN, NOISE_UNIFORM, NOISE_DROPOUT, NOISE_KINDS };
+extern const char *const noise_names[NOISE_KINDS];
+typedef struct Noise {
+	int kind;
+	float amount;
+	double exact; /* of targets in double precision */
+} Noise;
+enum { NOISE_AT_NET, NOISE_AT_OUTPUT, NOISE_AT_DROPOUT, NOISE_PLACES, NOISE_AT_WEIGHT = NOISE_PLACES };
+
 typedef struct Group {
 	const char *name;
 	uint32_t size;
@@ -94,6 +105,13 @@ typedef struct Group {
 	double dt_factor;   /* on option dt */
 	bool before;        /* context that a settling network reads another group's last tick from: settle.c */
 	bool start_stated, dt_stated;
+	Noise noise[NOISE_PLACES];         /* of net inputs, then of outputs, then dropout */
+	double gain;                       /* factor on net inputs */
+	int error;                         /* ERR_... of an output group; -1: option error */
+	double error_scale;                /* factor on its error */
+	double criterion;                  /* its threshold; -1: option threshold */
+	double target_radius, zero_radius; /* of its targets: net_near */
+	double decay;                      /* of links into it; -1: option decay */
 	Loc at;
 } Group;
 
@@ -115,8 +133,13 @@ typedef struct Block { /* one `connect` of one source slice to one target slice 
 	float rate;                                          /* factor on the learning rate; */
 	double exact_rate;                                   /* of targets in double precision */
 	bool frozen;
-	bool later;     /* stated: inside one group, links to later units */
-	uint64_t links; /* how many this block has */
+	bool later;      /* stated: inside one group, links to later units */
+	Noise noise;     /* of its weights */
+	double decay;    /* -1: that of the group that it leads to */
+	double limit[2]; /* of its weights: lowest, highest */
+	int64_t tied;    /* the block whose weights it shares; -1: none */
+	bool transposed; /* their sources are the targets here */
+	uint64_t links;  /* how many this block has */
 	Loc at;
 } Block;
 
@@ -136,6 +159,8 @@ typedef struct Net {
 	uint32_t copies;
 	bool settles;             /* its file states more than one tick */
 	bool timed;               /* it settles, or has copies: a case depends on the one before */
+	bool noisy;               /* some group or block has noise, or dropout */
+	bool shaped;              /* that, or a setting of shape.c: targets cuda and gf11 have none of them */
 	uint32_t units;           /* with the true unit */
 	uint32_t inputs, outputs; /* sizes of all input and all output groups together, in file order */
 	/* Links in canonical order: by target unit, then by source unit.  Links of unit u are row[u] .. row[u+1]-1. */
@@ -146,8 +171,9 @@ typedef struct Net {
 	Unit *from; /* of link l of unit u: from[l + from_at[u]], the sum modulo 2^64; likewise block_of */
 	uint32_t *block_of;
 	uint64_t *from_at, *block_at; /* [units] */
-	const Src *src;               /* what it was read from */
-	int defaults;                 /* DEFAULTS_...: the set that holds */
+	uint64_t *tie;  /* [links] whose weight a link has, its own unless its block is tied; NULL: none is (net_ties) */
+	const Src *src; /* what it was read from */
+	int defaults;   /* DEFAULTS_...: the set that holds */
 	bool defaults_stated;
 	bool open;               /* sizes are missing: it has no links, and only net_resolve may use it */
 	const double *weights;   /* [links] that runs start from, of a network that another simulator trained; NULL: none */
@@ -196,6 +222,31 @@ _Noreturn void net_too_large(Ctx *cx, const Block *b); /* fails: with this block
 /* of a group that integrates */
 double group_dt(const Group *g, const Options *o);
 
+/* ---- shape.c: noise, and settings of single groups and blocks ---- */
+
+void group_defaults(Group *g); /* of all these */
+void block_defaults(Block *b);
+void net_shape(Ctx *cx,
+               Net *net); /* checks them; decay of groups goes to blocks, ties to their first. Before net_link */
+/* Fails if the network has any of them: the target does not. */
+void net_refuse_shaped(Ctx *cx, const Net *net, const char *target);
+/* Weights of both change alike: they may be stored and updated together. */
+bool block_alike(const Block *a, const Block *b);
+bool group_is_shaped(const Group *g);        /* it has noise, or settings of its own; not decay, which is of blocks */
+int group_error(const Group *g, int option); /* error function of an output group */
+double group_criterion(const Group *g, double option); /* and its threshold */
+/* The target that the error of an output counts from; NaN: it is near enough, and has none. */
+double target_near(const Group *g, double out, double target);
+bool group_has_radius(const Group *g);
+/* Links that share their weight: tie[i] is that which link i gets its weight from, itself if it is not tied. NULL: none
+ * is. */
+uint64_t *net_ties(Arena *a, const Net *net);
+void settings_print_group(const Group *g, Buf *out); /* words of its statement */
+void settings_print_block(const Net *net, const Block *b, Buf *out);
+const char *group_settings(Arena *a, const Group *g); /* all of them, with noise; "": none */
+const char *block_settings(Arena *a, const Net *net, const Block *b);
+void noise_print_all(const Net *net, Buf *out); /* statements `noise` and `dropout` */
+
 /* ---- net.c, netprint.c ---- */
 
 void net_check(Ctx *cx, Net *net);        /* cycles, unreachable groups, roles; sets the fingerprint */
@@ -222,6 +273,10 @@ uint32_t net_levels(Ctx *cx, const Net *net, uint32_t *level, Unit *order);
 void text_print(const char *text, Buf *out);                             /* in quotes, with escapes */
 void reading_print(const mp_data_options *how, Buf *out);                /* reading.c: as `data` takes it */
 void block_print_end(const Net *net, const Block *b, bool to, Buf *out); /* a[0:29], b[3], true */
+/* the same in a statement, where the last tick of a group is the group */
+void block_state_end(const Net *net, const Block *b, bool to, Buf *out);
+void exact_print(Buf *b, double v, bool is_float);         /* shortest text that reads back as the same number */
+uint64_t link_between(const Net *net, Unit from, Unit to); /* link.c; net->links: there is none */
 
 /* ---- plan.c: the order of work, independent of the target ----------------------------------------------- */
 

@@ -7,8 +7,8 @@
 
 #include "net.h"
 
-/* Shortest text that reads back as the same number; of a float, as the same float. */
-static void real_print(Buf *b, double v, bool is_float)
+/* Of a float, as the same float. */
+void exact_print(Buf *b, double v, bool is_float)
 {
 	char s[40];
 	double again = NAN;
@@ -25,7 +25,7 @@ static void real_print(Buf *b, double v, bool is_float)
 	buf_puts(b, s);
 }
 
-static void float_print(Buf *b, float v) { real_print(b, (double)v, true); }
+static void float_print(Buf *b, float v) { exact_print(b, (double)v, true); }
 
 /* The group that is copied into a context. */
 static const Group *copy_source(const Net *net, int32_t context)
@@ -57,6 +57,8 @@ static void end_print(const Net *net, const Block *b, bool to, bool statement, B
 
 void block_print_end(const Net *net, const Block *b, bool to, Buf *out) { end_print(net, b, to, false, out); }
 
+void block_state_end(const Net *net, const Block *b, bool to, Buf *out) { end_print(net, b, to, true, out); }
+
 static void group_print(const Group *g, int width, Buf *out)
 {
 	bool computes = g->role == ROLE_HIDDEN || g->role == ROLE_OUTPUT;
@@ -69,21 +71,18 @@ static void group_print(const Group *g, int width, Buf *out)
 		buf_printf(out, " integrate %s", integrate_names[g->integrate]);
 	if (g->dt_factor != 1) {
 		buf_puts(out, " dt ");
-		real_print(out, g->dt_factor, false);
+		exact_print(out, g->dt_factor, false);
 	}
 	if (g->start_stated) {
 		buf_puts(out, " start ");
-		real_print(out, g->exact_start, false);
+		exact_print(out, g->exact_start, false);
 	}
+	settings_print_group(g, out);
 	buf_puts(out, "\n");
 }
 
-static void block_print(const Net *net, const Block *b, Buf *out)
+static void block_print_options(const Net *net, const Block *b, Buf *out)
 {
-	buf_puts(out, "connect ");
-	end_print(net, b, false, true, out);
-	buf_puts(out, " -> ");
-	end_print(net, b, true, true, out);
 	if (b->kind == LINK_ONE_TO_ONE)
 		buf_puts(out, " one-to-one");
 	if (b->kind == LINK_RANDOM) {
@@ -103,10 +102,21 @@ static void block_print(const Net *net, const Block *b, Buf *out)
 	}
 	if (b->exact_rate != 1) {
 		buf_puts(out, " rate ");
-		real_print(out, b->exact_rate, false);
+		exact_print(out, b->exact_rate, false);
 	}
 	if (b->frozen)
 		buf_puts(out, " frozen");
+}
+
+static void block_print(const Net *net, const Block *b, Buf *out)
+{
+	buf_puts(out, "connect ");
+	end_print(net, b, false, true, out);
+	buf_puts(out, " -> ");
+	end_print(net, b, true, true, out);
+	if (b->tied < 0)
+		block_print_options(net, b, out);
+	settings_print_block(net, b, out);
 	if (b->kind != LINK_SINGLE)
 		buf_printf(out, "  # %llu link%s%s", (unsigned long long)b->links, b->links == 1 ? "" : "s",
 		           b->from_group >= 0 && net->group[b->from_group].before ? ", from the tick before" : "");
@@ -119,7 +129,7 @@ static void copy_print(const Net *net, const Copy *c, Buf *out)
 	buf_printf(out, "copy %s -> %s", net->group[c->from_group].name, to->name);
 	if (to->exact_start != 0) {
 		buf_puts(out, " start ");
-		real_print(out, to->exact_start, false);
+		exact_print(out, to->exact_start, false);
 	}
 	buf_puts(out, "\n");
 }
@@ -173,6 +183,7 @@ static void statements_print(const Net *net, int width, Buf *out)
 	for (uint32_t i = 0; i < net->copies; i++)
 		if (!net->group[net->copy[i].to_group].before)
 			copy_print(net, &net->copy[i], out);
+	noise_print_all(net, out);
 	options_print(&net->options, net->defaults, out);
 }
 

@@ -169,7 +169,7 @@ static bool check_new_name(Parser *p)
 		return unexpected(p, "a name", rule);
 	if (statement_find(t) && is_indented(p))
 		return unexpected(p, "a name", rule);
-	if (statement_find(t) || token_is(t, "true")) {
+	if ((statement_find(t) && !token_is(t, "noise") && !token_is(t, "dropout")) || token_is(t, "true")) {
 		error_at(p->cx, token_at(p), "choose another name", "'%.*s' has a meaning of its own and cannot name a group",
 		         token_shown(t), t->s);
 		return false;
@@ -220,6 +220,8 @@ static bool group_settling(Parser *p, Group *g, bool *taken)
 static bool group_word(Parser *p, Group *g)
 {
 	bool taken, fine = group_settling(p, g, &taken);
+	if (!taken)
+		fine = group_setting(p, g, &taken);
 	if (taken)
 		return fine;
 	const char *names[FN_COUNT + ROLE_COUNT];
@@ -235,7 +237,9 @@ static bool group_word(Parser *p, Group *g)
 		const char *remedy = remedy_near(
 			p, names, COUNT(names),
 			"functions: sigmoid tanh linear relu softmax gaussian sigmoid2 elliott softsign stepwise stepwise_tanh; "
-			"roles: input hidden output context; where the network settles: integrate, dt, start");
+			"roles: input hidden output context; where the network settles: integrate, dt, start; gain error "
+			"error-scale "
+			"criterion target-radius zero-error-radius decay");
 		if (at_word(p, "start"))
 			remedy = remedy_printf(p, "write it in the copy: copy GROUP -> %s start 0.5", g->name);
 		return unexpected(p, "a function or a role", remedy);
@@ -339,6 +343,8 @@ static bool parse_group(Parser *p)
 	Group g = {
 		.name = arena_copy(&p->cx->keep, name.s, name.len), .fn = -1, .role = -1, .dt_factor = 1, .at = token_at(p)
 	};
+	group_defaults(&g);
+	p->given = 0;
 	token_next(p);
 	bool fine = group_size(p, &g) && group_words(p, &g) && (!g.open || group_open(p, &g));
 	if (!fine)
@@ -436,10 +442,11 @@ bool option_once(Parser *p, const char *name, Loc at)
 
 static bool train_option(Parser *p)
 {
-	if (p->tok.kind != TOK_WORD || statement_find(&p->tok))
+	const char *name = arena_copy(&p->cx->scratch, p->tok.s, p->tok.len), *remedy;
+	bool statement = statement_find(&p->tok) && !option_get(&p->cx->scratch, &p->net->options, name);
+	if (p->tok.kind != TOK_WORD || statement)
 		return unexpected(p, "an option", "write: train OPTION VALUE OPTION VALUE ...");
 	Loc at = token_at(p);
-	const char *name = arena_copy(&p->cx->scratch, p->tok.s, p->tok.len), *remedy;
 	p->past = p->lx.at;
 	lex_value(&p->lx, &p->tok);
 	if (at_end(p) || p->tok.kind == TOK_BAD)
@@ -585,7 +592,8 @@ static bool parse_include(Parser *p)
 static const Statement statements[] = {
 	{ "connect", parse_connect }, { "group", parse_group },       { "copy", parse_copy },
 	{ "train", parse_train },     { "data", parse_data },         { "test", parse_test },
-	{ "include", parse_include }, { "defaults", parse_defaults },
+	{ "include", parse_include }, { "defaults", parse_defaults }, { "noise", parse_noise },
+	{ "dropout", parse_dropout },
 };
 
 static const Statement *statement_find(const Token *t)
@@ -640,7 +648,8 @@ static bool parse_statement(Parser *p)
 	for (size_t i = 0; i < COUNT(statements); i++)
 		names[i] = statements[i].word;
 	const char *remedy = remedy_near(p, names, COUNT(names),
-	                                 "a line starts with group, connect, copy, train, data, test, include or defaults");
+	                                 "a line starts with group, connect, copy, noise, dropout, train, data, test, "
+	                                 "include or defaults");
 	return unexpected(p, "a statement", remedy);
 }
 
@@ -702,6 +711,7 @@ static Net *read_sized(Ctx *cx, const Src *src, int defaults, const uint32_t *si
 	options_init(&net->options, defaults);
 	parse_file(&p, src, (Loc){ 0 });
 	check_ticks(&p);
+	net_shape(cx, net);
 	net_settle(cx, net);
 	check_errors(cx);
 	if (net->groups == 0)
@@ -712,6 +722,7 @@ static Net *read_sized(Ctx *cx, const Src *src, int defaults, const uint32_t *si
 	if (net->open)
 		return net;
 	net_link(cx, net);
+	net->tie = net_ties(&cx->keep, net);
 	net_check(cx, net);
 	check_errors(cx);
 	return net;

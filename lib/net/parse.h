@@ -78,8 +78,9 @@ typedef struct Parser {
 	uint64_t pairs;   /* links so far; of random blocks, all candidates */
 	Setting *setting; /* options set by train, data and test, with their last place */
 	uint32_t settings;
-	Loc defaults;  /* the statement that chose them, if any */
-	bool training; /* an option was set */
+	Loc defaults;   /* the statement that chose them, if any */
+	bool training;  /* an option was set */
+	unsigned given; /* settings of the group being read: parse_shape.c */
 	uint64_t setting_cap;
 } Parser;
 
@@ -115,5 +116,12 @@ bool parse_test(Parser *p);
 /* ---- connect.c ---------------------------------------------------------------------------------- */
 
 bool parse_connect(Parser *p);
+bool parse_ends(Parser *p, Ends *ends);
+
+/* ---- parse_shape.c ------------------------------------------------------------------------------ */
+
+bool group_setting(Parser *p, Group *g, bool *taken); /* *taken: the token is a word of such a setting */
+bool parse_noise(Parser *p);
+bool parse_dropout(Parser *p);
 
 #endif

@@ -97,6 +97,7 @@ static int32_t context_of(Ctx *cx, Net *net, int32_t *context, int32_t from)
 	g.open = false;
 	g.integrate = INTEGRATE_NONE;
 	g.before = true;
+	group_defaults(&g);
 	net->units += g.size;
 	context[from] = (int32_t)net->groups;
 	net->copy[net->copies++] = (Copy){ .from_group = from, .to_group = context[from], .at = g.at };

@@ -45,7 +45,7 @@ static uint64_t sample_checksum(const Data *d)
 static void validate_own(const Run *r, const Data *d, int which, uint64_t batch, bool shuffled)
 {
 	Ranks *k = r->job;
-	const ErrorFn *e = &error_fns[r->opt.error];
+	const ErrorFn *e = run_domain(r->net, r->opt.error);
 	uint64_t batches = ceil_div(run_examples(r->net, d), batch);
 	Validation *own = &k->own.validation[which];
 	bool all = ranks_read_all(k, d, shuffled);
@@ -68,7 +68,7 @@ static const Data *validated(Run *r, const Data *d, int which, uint64_t *checksu
 	Validation all;
 	Data *copy = NEW(&r->cx.scratch, 1, Data);
 
-	ranks_check_data(&r->cx, r->job, which, d, &error_fns[r->opt.error], &all);
+	ranks_check_data(&r->cx, r->job, which, d, run_domain(r->net, r->opt.error), &all);
 	*copy = *d;
 	copy->signs = all.negative ? SIGNS_NEGATIVE : SIGNS_PLAIN;
 	*checksum = data_checksum_with(d, all.checksum);

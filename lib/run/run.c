@@ -46,7 +46,13 @@ void run_check_error(Ctx *cx, const Net *net, int error)
 {
 	for (uint32_t i = 0; i < net->groups; i++) {
 		const Group *g = &net->group[i];
-		if (g->role == ROLE_OUTPUT && !error_fits(error, g->fn))
+		int own = group_error(g, error);
+		bool noisy = g->noise[NOISE_AT_OUTPUT].kind || g->noise[NOISE_AT_DROPOUT].kind;
+		if (g->role == ROLE_OUTPUT && noisy && own != ERR_SQUARED)
+			error_at(cx, g->at, "train with error squared, or disturb its net inputs: noise GROUP net gaussian X",
+			         "error %s is not defined for the outputs of '%s' with noise, which may be any numbers",
+			         error_fns[own].name, g->name);
+		if (g->role == ROLE_OUTPUT && g->error < 0 && !error_fits(error, g->fn))
 			error_at(cx, g->at,
 			         "train with error squared; cross-entropy goes with sigmoid or softmax, divergence with softmax",
 			         "error %s makes no sense for the %s units of '%s'", error_fns[error].name, unit_fns[g->fn].name,
@@ -141,10 +147,47 @@ void run_example(const Net *net, const Data *d, uint64_t example, uint64_t *firs
 		data_example(d, example, first, count);
 }
 
+const ErrorFn *run_domain(const Net *net, int error)
+{
+	for (uint32_t i = 0; i < net->groups; i++)
+		if (net->group[i].error >= 0)
+			return NULL;
+	return &error_fns[error];
+}
+
+/* Targets of a group, from number `first` of a case on. */
+static void check_group_targets(Ctx *cx, const Group *g, int error, uint32_t first, const Data *d)
+{
+	const ErrorFn *e = &error_fns[group_error(g, error)];
+	float *y = NEW(&cx->scratch, d->targets, float);
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_y(d, i, y);
+		for (uint32_t k = first; k < first + g->size; k++)
+			if (y[k] < e->low || y[k] > e->high)
+				fail(cx, MP_BAD_INPUT, "bring the targets into that range, or train the group with error squared",
+				     "%s: target %u of case %llu, of group '%s', is %g, but error %s needs targets from %g to %g",
+				     d->name, k + 1, (unsigned long long)i + 1, g->name, (double)y[k], e->name, e->low, e->high);
+	}
+}
+
+void run_check_targets(Ctx *cx, const Net *net, const Options *o, const Data *d)
+{
+	uint32_t first = 0;
+	if (run_domain(net, o->error)) {
+		targets_check(cx, o, d);
+		return;
+	}
+	for (const Group *g = net->group; g < net->group + net->groups; g++)
+		if (g->role == ROLE_OUTPUT) {
+			check_group_targets(cx, g, o->error, first, d);
+			first += g->size;
+		}
+}
+
 void run_check_training(Run *r, const Data *d)
 {
 	run_check_data(&r->cx, r->net, d, true);
-	targets_check(&r->cx, &r->opt, d);
+	run_check_targets(&r->cx, r->net, &r->opt, d);
 }
 
 /* ---- weights of the best epoch ---- */

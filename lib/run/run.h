@@ -101,8 +101,11 @@ void run_move(Run *r);                               /* a run that has started g
 void run_first_weights(Ctx *cx, const Net *net, const Target *target, Program *program, uint64_t seed);
 void run_occupy(Run *r); /* sets `training` until the public call ends; fails if it is set */
 void run_check_data(Ctx *cx, const Net *net, const Data *d, bool labelled); /* fails unless sizes fit */
-void run_check_training(Run *r, const Data *d); /* and targets are in the domain of the error function */
-uint64_t best_bytes(const Run *r);              /* of r->best_weights */
+/* fails if a target is outside the range of its error function */
+void run_check_targets(Ctx *cx, const Net *net, const Options *o, const Data *d);
+const ErrorFn *run_domain(const Net *net, int error); /* of all targets; NULL: groups have their own */
+void run_check_training(Run *r, const Data *d);       /* and targets are in the domain of the error function */
+uint64_t best_bytes(const Run *r);                    /* of r->best_weights */
 void best_put(Run *r, uint64_t first, uint64_t count, const double *w);
 double best_weight(const Run *r, uint64_t link);
 void run_fingerprint(Run *r, char out[33]); /* of the current weights */

@@ -39,6 +39,8 @@ void scorer_init(Scorer *s, const Options *o, const Data *d)
 		s->middle = 0;
 }
 
+void scorer_shape(Scorer *s, const Net *net) { s->net = net->shaped ? net : NULL; }
+
 /* Squared, over the elements that have a target; target NULL: over all. Stops at `enough`, which most code words of a
  * long table reach after a few elements. */
 static double code_distance(const double *code, uint32_t width, const double *out, const float *target, double enough)
@@ -123,12 +125,39 @@ static bool largest_right(const Scorer *s, const double *out, const float *targe
 	return guess == wanted;
 }
 
+/* The output group that output j, the first of it, belongs to. */
+static const Group *output_group(const Net *net, uint32_t j)
+{
+	const Group *g = net->group;
+	for (uint32_t at = 0;; g++) {
+		if (g->role != ROLE_OUTPUT)
+			continue;
+		if (j < at + g->size)
+			return g;
+		at += g->size;
+	}
+}
+
+/* Error of output j; its group may have its own function, factor, radii and threshold. */
+static double output_error(const Scorer *s, const Group *g, double out, const Logs *logs, double target)
+{
+	const ErrorFn *err = g ? &error_fns[group_error(g, (int)(s->err - error_fns))] : s->err;
+	if (g && group_has_radius(g))
+		target = target_near(g, out, target);
+	if (isnan(target))
+		return 0;
+	double error =
+		logs && err->from_logs ? err->from_logs(out, logs->out, logs->rest, target) : err->value(out, target);
+	return g ? g->error_scale * error : error;
+}
+
 void score_case(const Scorer *s, const double *out, const Logs *logs, const float *target, double weight, Tally *t)
 {
 	enum { MANY = 64 };
 	uint32_t count = 0, last = 0;
 	double error = 0, value[MANY];
-	bool within = true, many = !logs && s->err == &error_fns[ERR_CROSS_ENTROPY] && s->targets >= 8;
+	bool plain = !s->net && !s->group, within = true;
+	bool many = plain && !logs && s->err == &error_fns[ERR_CROSS_ENTROPY] && s->targets >= 8;
 
 	t->cases++;
 	for (uint32_t j = 0; j < s->targets; j++) {
@@ -136,10 +165,9 @@ void score_case(const Scorer *s, const double *out, const Logs *logs, const floa
 			cross_values(out + j, target + j, min_u32(s->targets - j, MANY), value);
 		if (isnan(target[j]))
 			continue;
-		error += logs   ? s->err->from_logs(out[j], logs[j].out, logs[j].rest, target[j])
-		         : many ? value[j % MANY]
-		                : s->err->value(out[j], target[j]);
-		within = within && fabs(out[j] - target[j]) <= s->threshold;
+		const Group *g = s->group ? s->group : s->net ? output_group(s->net, j) : NULL;
+		error += many ? value[j % MANY] : output_error(s, g, out[j], logs ? &logs[j] : NULL, target[j]);
+		within = within && fabs(out[j] - target[j]) <= (g ? group_criterion(g, s->threshold) : s->threshold);
 		last = j;
 		count++;
 	}

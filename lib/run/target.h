@@ -53,10 +53,23 @@ uint32_t leaf_split(uint32_t n); /* of n > 1 leaves, those of the left subtree *
 uint32_t leaf_joins_from(uint32_t leaf, uint32_t leaves, uint32_t first);
 uint32_t leaf_joins(uint32_t leaf, uint32_t leaves); /* joins of the two topmost partial sums due after this leaf */
 
+/* ---- noise.c: random numbers that disturb values ------------------------------------------------- */
+
+enum { NOISE_UNITS = 64 };   /* whose numbers are made together */
+#define NO_UPDATE UINT64_MAX /* in place of the number of updates, where noise is on in a test */
+uint64_t noise_key(const Options *o, uint64_t update, int place, uint32_t group); /* place: NOISE_AT_... */
+/* of unit `unit` of its group, at a tick of case i; of a link: the one that it is tied to, if it is */
+uint32_t noise_word(uint64_t key, uint64_t i, uint32_t tick, uint32_t unit);
+uint32_t noise_weight_word(uint64_t key, uint64_t link);
+double noise_value(int kind, uint32_t word); /* a normal deviate, or a number from -1 to 1 */
+double noise_apply(const Noise *n, uint32_t word, double v);
+
 /* ---- score.c: error and shares of a case -------------------------------------------------------- */
 
 typedef struct Scorer {
-	const ErrorFn *err;
+	const ErrorFn *err; /* of groups that state none */
+	const Net *net;     /* NULL: no output group has settings of its own */
+	const Group *group; /* NULL, or all outputs are those of this group */
 	double threshold;
 	uint32_t targets;
 	double middle; /* a single output is right on the target's side of this: 0 if any target is below 0, else 0.5 */
@@ -64,6 +77,7 @@ typedef struct Scorer {
 	uint32_t code_count;
 } Scorer;
 void scorer_init(Scorer *s, const Options *o, const Data *d);
+void scorer_shape(Scorer *s, const Net *net); /* output groups may have settings of their own */
 /* logs: of the outputs; NULL: not known, or the error does not need them. */
 void score_case(const Scorer *s, const double *out, const Logs *logs, const float *target, double weight, Tally *t);
 void tally_add(Tally *into, const Tally *t);
@@ -108,6 +122,7 @@ typedef struct Batch {
 	const uint64_t *example; /* NULL: first, first + 1, ... */
 	uint64_t first, count;
 	uint64_t next_count; /* examples of the next batch, which follow in the same order; 0: not known */
+	uint64_t update;     /* how many came before: for noise */
 } Batch;
 
 /* Updates for Target.run_updates, within one epoch or across several. The target stops early after an epoch that

@@ -17,7 +17,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 	Options own = r->opt;
 	own.error = run_error(r);
 	if (labelled)
-		targets_check(cx, &own, &seen);
+		run_check_targets(cx, r->net, &own, &seen);
 	int error = r->opt.error;
 	r->opt.error = own.error;
 	r->target->bind(cx, r->program, &seen);

@@ -59,7 +59,7 @@ static void check_same_data(Run *r, const Data *data, uint64_t checksum)
 /* Of ranks, each validates its own cases later, and all share the result. */
 static void check_data(Run *r, const Data *d)
 {
-	if (r->job)
+	if (r->job && run_domain(r->net, r->opt.error))
 		run_check_data(&r->cx, r->net, d, true);
 	else
 		run_check_training(r, d);

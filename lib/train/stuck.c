@@ -147,8 +147,9 @@ void note_stuck(Loop *l)
 	Ctx *cx = &r->cx;
 	const Data *d = l->data;
 	double error = r->report.error;
-	if (r->report.solved || r->seed || r->ranks || r->target->simulator || r->net->copies || d->weight || !d->targets ||
-	    r->at.epoch < LEAST_EPOCHS || r->points < LEAST_EPOCHS || r->net->links > MOST_LINKS)
+	if (r->report.solved || r->seed || r->ranks || r->target->simulator || r->net->copies || r->net->shaped ||
+	    d->weight || !d->targets || r->at.epoch < LEAST_EPOCHS || r->points < LEAST_EPOCHS ||
+	    r->net->links > MOST_LINKS)
 		return;
 	double guess = guess_error(cx, &error_fns[r->opt.error], d);
 	bool still = movement(r) < 1e-4;

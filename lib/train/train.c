@@ -21,6 +21,7 @@ static Status update(Loop *l, Update *u)
 
 	TRY(l->observer->before_update(r->guard));
 	Batch b = batches_next(&l->batches, at->done);
+	b.update = at->updates;
 	uint64_t cycles = simulated_cycles(r);
 	TRY(l->observer->before_batch(r->guard, &b));
 	TRY(r->ranks ? ranks_batch(r, &b, true, &r->stop, &t)

@@ -66,6 +66,7 @@ static void cpu_set(Program *p, int which, uint64_t first, uint64_t count, const
 	float *to = which ? p->state[which - 1] : p->w;
 
 	flush(p);
+	p->noise_made = false;
 	if (!first) /* padding, too, is that of a new program: ranks whose programs have trained other seeds compare it */
 		memset(to, 0, p->layout->floats * sizeof *to);
 	layout_links(p->layout, first, end, move_in, &(Move){ (double *)v, to, first });
@@ -91,6 +92,8 @@ static void take_layout(Ctx *cx, Program *p, Layout *l)
 	Program made = *p;
 
 	weights_take(cx, &made, l);
+	noisy_take(cx, &made);
+	ties_take(cx, &made);
 	made.online = online_make(cx, &made);
 	for (uint32_t i = 0; i < p->threads; i++)
 		p->space[i] = (Space){ 0 };
@@ -144,6 +147,8 @@ static Program *cpu_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->net = net;
 	p->plan = plan;
 	p->opt = opt;
+	if (net->noisy && is_bf16(opt))
+		fail(cx, MP_BAD_INPUT, "leave --precision out", "noise and dropout are computed in fp32 only");
 	p->rule = &rules[opt->rule];
 	formula_parse(cx, p->rule, &p->formula);
 	p->isa = isa_choose(cx);
@@ -218,8 +223,9 @@ static void bound_make(Ctx *cx, Program *p, Bound *b, const Data *of)
 	*b = (Bound){ .arena = b->arena,
 		          .work = b->work,
 		          .data = data,
-		          .index =
-		              data->x_indptr && cpu_own(p->opt)->input != INPUT_DENSE && !p->half }; /* bf16 inputs are dense */
+		          .index = data->x_indptr && cpu_own(p->opt)->input != INPUT_DENSE &&
+		                   !p->half &&                 /* bf16 inputs are dense, */
+		                   !p->layout->noisy_inputs }; /* and those with noise */
 	if (b->index && !p->layout->index) {
 		bound_forget(&p->bounds[BOUND_BEFORE]);
 		change_layout(cx, p);
@@ -232,6 +238,7 @@ static void bound_make(Ctx *cx, Program *p, Bound *b, const Data *of)
 	if (p->half && !ticks_constant(&b->ticks, data))
 		fail(cx, MP_BAD_INPUT, "set precision fp32, or inputs-until all", "inputs in bf16 last as long as their case");
 	scorer_init(&b->scorer, p->opt, data);
+	scorer_shape(&b->scorer, p->net);
 	b->codes = codes_make(cx, p->known, data);
 	space_take(cx, p, b);
 	if (p->half)
@@ -347,6 +354,7 @@ static void cpu_apply(Program *p, const Update *u)
 	else if (p->pending.full)
 		update_apply(p, u);
 	p->pending.full = false;
+	p->noise_made = false;
 }
 
 static Status cpu_evaluate(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)

@@ -52,6 +52,7 @@ static Program *cuda_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	c->opt = opt;
 	c->rule = &rules[opt->rule];
 	formula_parse(cx, c->rule, &c->formula);
+	net_refuse_shaped(cx, c->net, "cuda");
 	c->cpu = target_cpu.compile(cx, plan, opt);
 	if (is_half(c->cpu))
 		fail(cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu", "target cuda computes in fp32 only");

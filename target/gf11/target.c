@@ -79,6 +79,7 @@ static void gf11_caps(Caps *caps) { *caps = (Caps){ .target = "gf11", .lanes = 5
 /* What another target can do and this one cannot, yet. */
 static void refuse(Ctx *cx, const Net *net, const Options *opt)
 {
+	net_refuse_shaped(cx, net, "gf11");
 	if (rules[opt->rule].needs_norm)
 		fail(cx, MP_BAD_INPUT, "set another rule, or train on target ref, which knows all rules",
 		     "target gf11 has no rule %s: it would have to sum all weight changes before it applies the first",

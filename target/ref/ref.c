@@ -11,7 +11,11 @@
  * source one case earlier; with `bptt N`, if both are in the same block of N steps.
  *
  * A settling network takes several steps for each case: its ticks.  Errors of all ticks count; whether a case is right,
- * and its outputs, are those of its last tick. */
+ * and its outputs, are those of its last tick.
+ *
+ * Noise disturbs inputs, weighted sums, outputs and weights in training, and in tests if option noise says so.  Slopes
+ * are those of the outputs before their noise.  Tied links have one weight: their gradients are added to that of the
+ * link they are tied to, in the order of links, and all get the sum. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -35,8 +39,11 @@ struct Program {
 	const Rule *rule;
 	Formula formula;
 	double *w;                /* [links] */
+	const double *used;       /* w, or in passes with noise of weights: */
+	double *disturbed;        /* [links] NULL: there is no such noise */
 	double *state[MAX_STATE]; /* [links] each */
 	uint8_t *frozen;          /* [links] */
+	uint8_t *uncounted;       /* [links] frozen, or tied: not part of the length of a gradient */
 
 	const Data *data; /* bound */
 	Span watched;     /* units whose activations evaluate gives; count 0: outputs */
@@ -45,7 +52,8 @@ struct Program {
 	Scorer scorer;
 	float *x, *y; /* one case of the data */
 	double *o;    /* its outputs, side by side, */
-	Logs *logs;   /* and their logarithms */
+	Logs *logs;   /* and their logarithms, */
+	bool by_logs; /* if an error is made of them */
 
 	/* One example: a row of units for each step, which is a case or a tick of it. */
 	TickPlan ticks;
@@ -53,6 +61,9 @@ struct Program {
 	Place *place;              /* [steps] */
 	double *in, *out, *delta;  /* weighted sum, output, error with respect to the weighted sum */
 	double *raw;               /* groups that integrate: the sum, or the output, that they move towards */
+	double *clean;             /* outputs before their noise */
+	bool noisy;                /* this pass has noise, */
+	uint64_t update;           /* after so many updates */
 	double *err, *err_after;   /* error with respect to the output: of this step and of the next one */
 	double *held, *held_after; /* groups that integrate: with respect to what they integrate */
 
@@ -75,13 +86,19 @@ static Program *ref_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	p->rule = &rules[opt->rule];
 	formula_parse(cx, p->rule, &p->formula);
 	p->w = NEW(&cx->keep, net->links, double);
+	p->used = p->w;
+	for (uint32_t i = 0; i < net->blocks; i++)
+		if (net->block[i].noise.kind && !p->disturbed)
+			p->disturbed = NEW(&cx->keep, net->links, double);
 	p->frozen = NEW(&cx->keep, net->links, uint8_t);
+	p->uncounted = NEW(&cx->keep, net->links, uint8_t);
 	for (int k = 0; k < p->rule->states; k++)
 		p->state[k] = NEW(&cx->keep, net->links, double);
 	for (Unit u = 0; u < net->units; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 			const Block *b = net_block(net, u, i);
 			p->frozen[i] = b->frozen;
+			p->uncounted[i] = b->frozen || (net->tie && net->tie[i] != i);
 			for (int k = 0; k < p->rule->states; k++)
 				p->state[k][i] = rule_start(p->rule, k, opt, b->exact_rate);
 		}
@@ -180,6 +197,7 @@ static void ref_bind(Ctx *cx, Program *p, const Data *data)
 		p->in = arena_grow(&cx->keep, p->in, p->steps * units, steps * units, sizeof(double));
 		p->out = arena_grow(&cx->keep, p->out, p->steps * units, steps * units, sizeof(double));
 		p->raw = arena_grow(&cx->keep, p->raw, p->steps * units, steps * units, sizeof(double));
+		p->clean = arena_grow(&cx->keep, p->clean, p->steps * units, steps * units, sizeof(double));
 		p->delta = arena_grow(&cx->keep, p->delta, p->steps * units, steps * units, sizeof(double));
 		p->steps = steps;
 	}
@@ -187,6 +205,10 @@ static void ref_bind(Ctx *cx, Program *p, const Data *data)
 		p->sum[p->sums] = NEW(&cx->keep, p->net->links, double);
 	p->data = data;
 	scorer_init(&p->scorer, p->opt, data);
+	scorer_shape(&p->scorer, p->net);
+	p->by_logs = false;
+	for (const Group *g = p->net->group; g < p->net->group + p->net->groups; g++)
+		p->by_logs |= g->role == ROLE_OUTPUT && error_fns[group_error(g, p->opt->error)].from_logs;
 }
 
 /* Fills the places of an example's steps; returns how many these are. */
@@ -203,6 +225,43 @@ static uint64_t take_places(Program *p, uint64_t example)
 	return steps;
 }
 
+/* ---- noise ---- */
+
+static bool is_noisy(const Program *p, const Group *g, int place) { return p->noisy && g->noise[place].kind; }
+
+/* Values of some units of a group, v[u] of unit u. */
+static void disturb(const Program *p, const Group *g, const Span *s, int place, const Place *at, double *v)
+{
+	uint64_t key = noise_key(p->opt, p->update, place, (uint32_t)(g - p->net->group));
+
+	for (Unit u = s->first; is_noisy(p, g, place) && u < s->first + s->count; u++)
+		v[u] = noise_apply(&g->noise[place], noise_word(key, at->at, at->tick, u - g->first), v[u]);
+}
+
+static void disturb_outputs(const Program *p, const Group *g, const Span *s, const Place *at, double *out)
+{
+	disturb(p, g, s, NOISE_AT_OUTPUT, at, out);
+	disturb(p, g, s, NOISE_AT_DROPOUT, at, out);
+}
+
+/* Weights of a pass, the same for all its cases. */
+static void begin_pass(Program *p, bool noisy, uint64_t update)
+{
+	const Net *net = p->net;
+	uint64_t key = noise_key(p->opt, update, NOISE_AT_WEIGHT, 0);
+
+	p->noisy = noisy;
+	p->update = update;
+	p->used = noisy && p->disturbed ? p->disturbed : p->w;
+	for (Unit u = 0; p->used != p->w && u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			const Noise *n = &net_block(net, u, i)->noise;
+			p->disturbed[i] = p->w[i];
+			if (n->kind)
+				p->disturbed[i] = noise_apply(n, noise_weight_word(key, net->tie ? net->tie[i] : i), p->w[i]);
+		}
+}
+
 /* ---- forward ---- */
 
 static void take_inputs(Program *p, const Place *at, double *out)
@@ -217,6 +276,8 @@ static void take_inputs(Program *p, const Place *at, double *out)
 		const Group *g = &p->net->group[k];
 		for (uint32_t j = 0; g->role == ROLE_INPUT && j < g->size; j++)
 			out[g->first + j] = *x++;
+		if (g->role == ROLE_INPUT)
+			disturb_outputs(p, g, &(Span){ g->first, g->size }, at, out);
 	}
 }
 
@@ -236,7 +297,7 @@ static double weighted_sum(const Program *p, Unit u, const double *out)
 	double sum = 0;
 
 	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-		sum += p->w[i] * out[net_source(net, u, i)];
+		sum += p->used[i] * out[net_source(net, u, i)];
 	return sum;
 }
 
@@ -269,9 +330,13 @@ static void forward_span(const Program *p, const Span *s, uint64_t t, double *in
 {
 	const Group *g = s->group;
 	size_t units = p->net->units;
+	double *clean = p->clean + t * units;
 
 	for (Unit u = s->first; u < s->first + s->count; u++)
 		in[u] = weighted_sum(p, u, out);
+	disturb(p, g, s, NOISE_AT_NET, &p->place[t], in);
+	for (Unit u = s->first; u < s->first + s->count; u++)
+		in[u] *= g->gain;
 	if (g->integrate == INTEGRATE_INPUT)
 		integrate(p, s, t, t ? in - units : NULL, 0, in);
 	if (g->fn == FN_SOFTMAX)
@@ -280,7 +345,9 @@ static void forward_span(const Program *p, const Span *s, uint64_t t, double *in
 		for (Unit u = s->first; u < s->first + s->count; u++)
 			out[u] = unit_fns[g->fn].value(in[u]);
 	if (g->integrate == INTEGRATE_OUTPUT)
-		integrate(p, s, t, t ? out - units : NULL, g->exact_start, out);
+		integrate(p, s, t, t ? clean - units : NULL, g->exact_start, out);
+	memcpy(clean + s->first, out + s->first, s->count * sizeof *clean);
+	disturb_outputs(p, g, s, &p->place[t], out);
 }
 
 /* Step t of an example. */
@@ -336,9 +403,9 @@ static void score(Program *p, uint64_t t, Tally *tally)
 	take_outputs(p->net, p->out + t * p->net->units, p->o);
 	if (p->data->targets)
 		take_targets(p, at);
-	if (p->scorer.err->from_logs)
+	if (p->by_logs)
 		take_logs(p->net, p->in + t * p->net->units, p->out + t * p->net->units, p->logs);
-	score_case(&p->scorer, p->o, p->scorer.err->from_logs ? p->logs : NULL, p->y, case_weight(p->data, at->at),
+	score_case(&p->scorer, p->o, p->by_logs ? p->logs : NULL, p->y, case_weight(p->data, at->at),
 	           at->last ? tally : &own);
 	tally->error += own.error;
 }
@@ -347,22 +414,27 @@ static void score(Program *p, uint64_t t, Tally *tally)
 
 /* An output group: the slope of the error goes into err; where it cancels the slope of the unit function, what is
  * left, output minus target (softmax: output times the sum of all targets, minus target), goes straight into delta. */
-static void group_error(Program *p, const Group *g, const float *y, double weight, const double *out, double *delta)
+static void output_slopes(Program *p, const Group *g, const float *y, double weight, const double *out, double *delta)
 {
-	const ErrorFn *e = p->scorer.err;
-	bool matched = e->matched == g->fn && g->integrate != INTEGRATE_OUTPUT;
+	const ErrorFn *e = &error_fns[group_error(g, p->opt->error)];
+	bool matched = e->matched == g->fn && g->integrate != INTEGRATE_OUTPUT && !is_noisy(p, g, NOISE_AT_OUTPUT) &&
+	               !is_noisy(p, g, NOISE_AT_DROPOUT);
 	double total = 0;
 
-	for (uint32_t j = 0; j < g->size; j++)
-		total += isnan(y[j]) ? 0 : y[j];
+	weight *= g->error_scale;
+	for (uint32_t j = 0; j < g->size; j++) {
+		double near = group_has_radius(g) ? target_near(g, out[g->first + j], y[j]) : y[j];
+		total += isnan(near) ? 0 : near;
+	}
 	for (uint32_t j = 0; j < g->size; j++) {
 		Unit u = g->first + j;
+		double near = group_has_radius(g) ? target_near(g, out[u], y[j]) : y[j];
 		if (matched && g->fn == FN_SOFTMAX)
-			delta[u] = weight * (out[u] * total - (isnan(y[j]) ? 0 : y[j]));
-		else if (matched && !isnan(y[j]))
-			delta[u] = weight * (out[u] - y[j]);
-		else if (!isnan(y[j]))
-			p->err[u] += weight * e->slope(out[u], y[j]);
+			delta[u] = weight * (out[u] * total - (isnan(near) ? 0 : near));
+		else if (matched && !isnan(near))
+			delta[u] = weight * (out[u] - near);
+		else if (!isnan(near))
+			p->err[u] += weight * e->slope(out[u], near);
 	}
 }
 
@@ -375,7 +447,7 @@ static void output_errors(Program *p, const Place *at, const double *out, double
 		const Group *g = &p->net->group[k];
 		if (g->role != ROLE_OUTPUT)
 			continue;
-		group_error(p, g, y, case_weight(p->data, at->at), out, delta);
+		output_slopes(p, g, y, case_weight(p->data, at->at), out, delta);
 		y += g->size;
 	}
 }
@@ -421,9 +493,10 @@ static void backward_span(Program *p, const Span *s, uint64_t t, bool carried)
 	int fn = g->fn;
 	double offset = fn == FN_SIGMOID ? p->opt->prime_offset : 0;
 	const double *in = p->in + t * net->units;
-	const double *out = (g->integrate == INTEGRATE_OUTPUT ? p->raw : p->out) + t * net->units;
+	const double *out = (g->integrate == INTEGRATE_OUTPUT ? p->raw : p->clean) + t * net->units;
 	double *delta = p->delta + t * net->units;
 
+	disturb(p, g, s, NOISE_AT_DROPOUT, &p->place[t], p->err);
 	if (g->integrate == INTEGRATE_OUTPUT)
 		integrate_back(p, s, carried, p->err);
 	if (fn == FN_SOFTMAX)
@@ -434,8 +507,10 @@ static void backward_span(Program *p, const Span *s, uint64_t t, bool carried)
 	if (g->integrate == INTEGRATE_INPUT)
 		integrate_back(p, s, carried, delta);
 	for (Unit u = s->first; u < s->first + s->count; u++)
+		delta[u] *= g->gain;
+	for (Unit u = s->first; u < s->first + s->count; u++)
 		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
-			p->err[net_source(net, u, i)] += p->w[i] * delta[u];
+			p->err[net_source(net, u, i)] += p->used[i] * delta[u];
 }
 
 static void swap(double **a, double **b)
@@ -526,6 +601,7 @@ static Status ref_accumulate(Program *p, const Batch *b, uint32_t first, uint32_
 
 	if (first == 0)
 		p->below = p->depth;
+	begin_pass(p, true, b->update);
 	for (uint32_t leaf = first; leaf < last; leaf++) {
 		double *sum = push_empty(p);
 		part[depth++] = (Tally){ 0 };
@@ -596,6 +672,7 @@ static Status ref_evaluate(Program *p, uint64_t first, uint64_t count, const Sto
 	Tally part[MAX_SUMS];
 	uint64_t begin, size;
 
+	begin_pass(p, p->opt->noise, NO_UPDATE);
 	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
 		part[depth++] = (Tally){ 0 };
 		leaf_range(count, leaves, leaf, &begin, &size);
@@ -613,16 +690,47 @@ static Status ref_evaluate(Program *p, uint64_t first, uint64_t count, const Sto
 
 /* ---- updates ---- */
 
-/* The rate times the factor of each link's block. */
-static void link_rates(const Net *net, double rate, uint64_t first, uint32_t n, double *v)
+/* The rate times the factor of each link's block, or the decay: the block's own, if it has one. */
+static void link_params(const Net *net, int which, double number, uint64_t first, uint32_t n, double *v)
 {
 	Unit u = net_target(net, first);
 
 	for (uint64_t i = first; i < first + n; i++) {
 		while (i >= net->row[u + 1])
 			u++;
-		v[i - first] = rate * net_block(net, u, i)->exact_rate;
+		const Block *b = net_block(net, u, i);
+		v[i - first] = which == P_RATE ? number * b->exact_rate : b->decay < 0 ? number : b->decay;
 	}
+}
+
+/* Weights outside the limits of their blocks are set to these; what a rule remembers as its last step becomes the step
+ * that was made. */
+static void limit_weights(Program *p)
+{
+	const Net *net = p->net;
+
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
+			const Block *b = net_block(net, u, i);
+			double within = fmin(fmax(p->w[i], b->limit[0]), b->limit[1]);
+			if (within == p->w[i] || p->frozen[i])
+				continue;
+			for (int k = 0; k < p->rule->states; k++)
+				if (strcmp(p->rule->state[k], "step") == 0)
+					p->state[k][i] += within - p->w[i];
+			p->w[i] = within;
+		}
+}
+
+static void tie_gradients(Program *p)
+{
+	const uint64_t *tie = p->net->tie;
+
+	for (uint64_t i = 0; tie && i < p->net->links; i++)
+		if (tie[i] != i)
+			p->sum[0][tie[i]] += p->sum[0][i];
+	for (uint64_t i = 0; tie && i < p->net->links; i++)
+		p->sum[0][i] = p->sum[0][tie[i]];
 }
 
 /* One op of the formula for links first .. first + n - 1. */
@@ -640,8 +748,8 @@ static void update_op(Program *p, uint32_t i, const double *param, uint64_t firs
 	switch (o->op) {
 	case OP_CONST: EACH(o->value);
 	case OP_PARAM:
-		if (o->a == P_RATE) {
-			link_rates(p->net, param[P_RATE], first, n, v);
+		if (o->a == P_RATE || o->a == P_DECAY) {
+			link_params(p->net, o->a, param[o->a], first, n, v);
 			break;
 		}
 		EACH(param[o->a]);
@@ -676,11 +784,14 @@ static void ref_apply(Program *p, const Update *u)
 		return;
 	assert(p->depth == 1 && u->rule == p->rule);
 	memcpy(param, u->param, sizeof param);
+	tie_gradients(p);
 	if (p->rule->needs_norm)
-		param[P_CLIP] = 1 / fmax(1, rule_norm(p->sum[0], p->frozen, links));
+		param[P_CLIP] = 1 / fmax(1, rule_norm(p->sum[0], p->uncounted, links));
 	for (uint64_t first = 0; first < links; first += TILE)
 		for (uint32_t i = 0; i < p->formula.ops; i++)
 			update_op(p, i, param, first, links - first < TILE ? (uint32_t)(links - first) : TILE);
+	if (p->net->shaped)
+		limit_weights(p);
 	p->depth = 0;
 }
 

@@ -42,6 +42,18 @@ static const char settling[] =
 	"output dt 0.7\nconnect input, true -> a\nconnect a, b, true -> output\nconnect output -> b, a\nconnect b -> b\n"
 	"train ticks 5 targets-from 3 rate 0.001 error cross-entropy\ndata \"make:letters\"\n";
 
+/* Noise of everything, dropout, shared weights, groups with errors of their own; and in a network that settles. */
+static const char noisy[] =
+	"group input 203 input\ngroup hidden 50 gain 1.1\ngroup output 26 output error cross-entropy error-scale 0.5 "
+	"criterion 0.3 target-radius 0.05\nconnect input, true -> hidden decay 0.001 limits 2\nconnect hidden, true -> "
+	"output\nnoise input uniform 0.05\nnoise hidden net gaussian 0.1\nnoise hidden gaussian 0.05\ndropout hidden "
+	"0.2\nnoise input -> hidden gaussian 0.02\ntrain rate 0.001\ndata \"make:letters\"\n";
+static const char noisy_settling[] =
+	"group input 203 input\ngroup a 50 integrate input\ngroup output 26 output start 0.5\ngroup b 50 tanh integrate "
+	"output dt 0.7\nconnect input, true -> a\nconnect input -> b tied input -> a\nconnect a, b, true -> "
+	"output\nconnect output -> b, a\nnoise a net gaussian 0.1\nnoise b uniform 0.1\ndropout b 0.1\ntrain ticks 5 "
+	"targets-from 3 rate 0.001 error cross-entropy\ndata \"make:letters\"\n";
+
 /* Of letters there are 240 cases, one leaf, or 721, which are two: for threads to share leaves, or cases and then
  * weights. */
 static const Course courses[] = {
@@ -69,6 +81,9 @@ static const Course courses[] = {
 	{ scattered, 0.02, { { "batch", "1" }, { "updates", "20" } } },
 	{ scattered_memory, 1, { { "batch", "all" }, { "epochs", "1" }, { "bptt", "full" } } },
 	{ settling, 0.06, { { "batch", "all" }, { "epochs", "1" } } },
+	{ noisy, 0.06, { { "batch", "all" }, { "epochs", "2" } } },
+	{ noisy, 0.02, { { "batch", "1" }, { "updates", "20" } } },
+	{ noisy_settling, 0.02, { { "batch", "all" }, { "epochs", "1" } } },
 	{ settling, 0.02, { { "batch", "16" }, { "epochs", "1" }, { "bptt", "2" }, { "inputs-until", "3" } } },
 };
 
@@ -659,6 +674,7 @@ static void resuming_gives_the_same_bits(void **state)
 			    { "rule", rules[rule].name },
 			    { "bptt", "full" } } },
 			{ "encoder-8-3-8.topo", 1, { { "epochs", "9" }, { "rule", rules[rule].name }, { "rate", "0.01" } } },
+			{ noisy, 0.02, { { "batch", "48" }, { "epochs", "2" }, { "rule", rules[rule].name } } },
 		};
 		for (size_t i = 0; i < COUNT(c); i++) {
 			mp_net *net = course_net(&c[i]);

@@ -36,6 +36,7 @@ typedef struct Draft {
 	bool output[MOST_GROUPS];
 	bool plain;   /* nothing but groups and links, as in tiny networks */
 	bool settles; /* links in all directions, groups that integrate */
+	bool shaped;  /* noise, settings of single groups and blocks */
 } Draft;
 
 static inline void say(Draft *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -56,6 +57,10 @@ static inline void say_end(Draft *t)
 		say(t, " rate %s", rates[roll(&t->d, COUNT(rates))]);
 	if (!t->plain && one_in(&t->d, 8))
 		say(t, " frozen");
+	if (t->shaped && one_in(&t->d, 4))
+		say(t, " decay 0.02");
+	if (t->shaped && one_in(&t->d, 4))
+		say(t, " limits -0.2 0.25");
 	say(t, "\n");
 }
 
@@ -229,6 +234,41 @@ static inline void say_integrate(Draft *t, uint32_t g)
 		say(t, " start 0.3");
 }
 
+/* Noise may leave outputs anywhere: only of those with squared errors. */
+static inline void say_noise(Draft *t)
+{
+	for (uint32_t g = 0; g < t->groups; g++) {
+		bool input = g < t->inputs, context = !input && g < t->inputs + t->contexts;
+		const char *kind = one_in(&t->d, 2) ? "gaussian" : "uniform";
+		if (context)
+			continue;
+		if (!input && one_in(&t->d, 3))
+			say(t, "noise g%u net %s 0.2\n", g, kind);
+		if (!t->output[g] && one_in(&t->d, 4))
+			say(t, "noise g%u %s 0.1\n", g, kind);
+		if (!t->output[g] && one_in(&t->d, 4))
+			say(t, "dropout g%u 0.2\n", g);
+	}
+}
+
+static inline void say_settings(Draft *t, uint32_t g)
+{
+	int error = (int)roll(&t->d, ERR_COUNT);
+	if (one_in(&t->d, 3))
+		say(t, " gain 1.25");
+	if (one_in(&t->d, 4))
+		say(t, " decay 0.01");
+	if (t->output[g] && one_in(&t->d, 2) && error_fits(error, (int)t->fn[g]) &&
+	    (error == ERR_SQUARED || t->fn[g] != FN_GAUSSIAN) && !(t->settles && t->fn[g] == FN_SOFTMAX))
+		say(t, " error %s", error_fns[error].name);
+	if (t->output[g] && one_in(&t->d, 3))
+		say(t, " error-scale 0.7");
+	if (t->output[g] && one_in(&t->d, 3))
+		say(t, " criterion 0.3");
+	if (t->output[g] && one_in(&t->d, 3))
+		say(t, one_in(&t->d, 2) ? " target-radius 0.1" : " zero-error-radius 0.15");
+}
+
 /* In some order, so that units may stand before their sources. */
 static inline void say_groups(Draft *t)
 {
@@ -247,6 +287,8 @@ static inline void say_groups(Draft *t)
 		say(t, "group g%u %u %s %s", g, t->size[g], g < computed ? "" : unit_fns[t->fn[g]].name, role);
 		if (t->settles && g >= computed)
 			say_integrate(t, g);
+		if (t->shaped && g >= computed)
+			say_settings(t, g);
 		say(t, "\n");
 	}
 	for (uint32_t g = t->inputs; g < t->inputs + t->contexts; g++)
@@ -265,9 +307,9 @@ static inline void roll_contexts(Draft *t)
 	}
 }
 
-static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles)
+static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles, bool shaped)
 {
-	*t = (Draft){ .d = { seed, 0 }, .plain = plain, .settles = settles };
+	*t = (Draft){ .d = { seed, 0 }, .plain = plain, .settles = settles, .shaped = shaped };
 	t->inputs = 1 + one_in(&t->d, 3) + one_in(&t->d, 6);
 	t->contexts = !plain && one_in(&t->d, 3) ? 1 + roll(&t->d, 3) : 0;
 	t->groups = t->inputs + t->contexts + 1 + roll(&t->d, 5);
@@ -284,6 +326,8 @@ static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain
 	say_train(t);
 	if (settles)
 		say_ticks(t);
+	if (shaped)
+		say_noise(t);
 }
 
 static inline void draft_parse(Ctx *cx, void *arg)
@@ -294,12 +338,12 @@ static inline void draft_parse(Ctx *cx, void *arg)
 
 /* Groups of up to `most` units. Slices may happen to leave a group with no way to an output, and few links that are
  * drawn may be none, which is refused: then another. */
-static inline void draft_some(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles)
+static inline void draft_kind(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles, bool shaped)
 {
 	for (uint64_t try = 0;; try++) {
 		Ctx cx;
 		ctx_init(&cx, NULL);
-		draft_once(t, seed + (try << 32), most, plain, settles);
+		draft_once(t, seed + (try << 32), most, plain, settles, shaped);
 		Status s = guarded(&cx, draft_parse, t);
 		bool fine = s == MP_OK || strstr(ctx_messages(&cx), "reaches") || strstr(ctx_messages(&cx), "has no links");
 		if (!fine)
@@ -309,6 +353,11 @@ static inline void draft_some(Draft *t, uint64_t seed, uint32_t most, bool plain
 		if (s == MP_OK)
 			return;
 	}
+}
+
+static inline void draft_some(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles)
+{
+	draft_kind(t, seed, most, plain, settles, false);
 }
 
 static inline void draft(Draft *t, uint64_t seed, uint32_t most, bool plain)

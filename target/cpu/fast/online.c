@@ -75,7 +75,7 @@ Online *online_make(Ctx *cx, const Program *p)
 {
 	const Layout *l = p->layout;
 
-	if (p->opt->batch != 1 || !is_momentum(p) || l->has_links || l->own_errors || p->net->timed ||
+	if (p->opt->batch != 1 || p->net->shaped || !is_momentum(p) || l->has_links || l->own_errors || p->net->timed ||
 	    cpu_own(p->opt)->precision != PRECISION_FP32)
 		return NULL;
 	for (uint32_t i = 0; i < l->panels; i++)

@@ -561,7 +561,7 @@ static bool fits(const Search *c)
 	const Data *d = p->bound->data;
 	uint64_t weights = (2 + (uint64_t)p->rule->states) * p->net->links, vector = LANES * sizeof(float);
 
-	if (p->net->settles || (p->net->copies && p->opt->bptt > BPTT_COPY))
+	if (p->net->settles || p->net->shaped || (p->net->copies && p->opt->bptt > BPTT_COPY))
 		return false;
 	if (c->all->count < LANES && c->all->count * SEED_LINKS < p->net->links)
 		return false;

@@ -38,7 +38,8 @@ static bool fits_net(const Program *p)
 	const Net *net = p->net;
 	uint32_t computed = 0;
 
-	if (net->units > MOST_ROWS || net->timed || p->rule->needs_norm || cpu_own(p->opt)->precision != PRECISION_FP32)
+	if (net->units > MOST_ROWS || net->timed || net->shaped || p->rule->needs_norm ||
+	    cpu_own(p->opt)->precision != PRECISION_FP32)
 		return false;
 	if (p->layout->outputs > 1) /* plain_vector sums the errors of one part */
 		return false;

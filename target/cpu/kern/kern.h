@@ -267,6 +267,36 @@ typedef struct Near {
 enum { MOST_ONES = 63 };   /* columns that fit into a word of bits, less one: */
 #define NO_ONES UINT64_MAX /* the row has more than zeros and ones */
 
+/* Noise of the values of adjacent units, from number `first` of their group on: amount times a random number is added;
+ * or dropout: values are times scale, or 0 with probability amount. */
+enum { NOISE_KIND_GAUSSIAN = 1, NOISE_KIND_UNIFORM, NOISE_KIND_DROPOUT }; /* as NOISE_... of net.h */
+typedef struct TickRow {                                                  /* of a settling network */
+	uint32_t number;                                                      /* of the tick of its case, from 0 */
+	bool last;
+} TickRow;
+typedef struct NoiseRows {
+	Rows of;
+	const float *in;
+	float *out;            /* may be in */
+	const uint64_t *cases; /* by row, as tick is; */
+	const TickRow *tick;   /* NULL: all 0 */
+	uint32_t first;
+	int kind;
+	float amount, scale;
+	uint64_t key;
+} NoiseRows;
+/* The same of weights, a multiple of LANES; real: as of Sweep, others in `out` are unchanged. */
+typedef struct NoiseWeights {
+	const float *w;
+	float *out;
+	const uint32_t *link; /* number of each */
+	const uint32_t *real;
+	size_t n;
+	int kind;
+	float amount;
+	uint64_t key;
+} NoiseWeights;
+
 /* One update of n weights, a multiple of LANES, all of one block. */
 typedef struct Sweep {
 	const Formula *formula;
@@ -299,6 +329,8 @@ typedef struct Kern {
 	void (*near)(Near *n);
 	/* which targets of a row are 1; or NO_ONES */
 	void (*ones)(uint32_t rows, uint32_t cols, const float *y, size_t y_row, uint64_t *ones);
+	void (*noise)(const NoiseRows *n);
+	void (*noise_weights)(const NoiseWeights *n);
 	void (*update)(const Sweep *s);
 	void (*outer)(const Outer *o);
 	bool (*outer_block)(const OuterBlock *h); /* with next: is all of c finite, and with it all weights? */

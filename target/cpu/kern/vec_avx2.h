@@ -128,6 +128,8 @@ static inline I i_set(int32_t x) { return (I){ _mm256_set1_epi32(x), _mm256_set1
 static inline I i_add(I a, I b) { return (I){ _mm256_add_epi32(a.l, b.l), _mm256_add_epi32(a.h, b.h) }; }
 static inline I i_sub(I a, I b) { return (I){ _mm256_sub_epi32(a.l, b.l), _mm256_sub_epi32(a.h, b.h) }; }
 static inline I i_and(I a, I b) { return (I){ _mm256_and_si256(a.l, b.l), _mm256_and_si256(a.h, b.h) }; }
+static inline I i_xor(I a, I b) { return (I){ _mm256_xor_si256(a.l, b.l), _mm256_xor_si256(a.h, b.h) }; }
+static inline I i_shr9(I a) { return (I){ _mm256_srli_epi32(a.l, 9), _mm256_srli_epi32(a.h, 9) }; }
 static inline I i_shl23(I a) { return (I){ _mm256_slli_epi32(a.l, 23), _mm256_slli_epi32(a.h, 23) }; }
 static inline I i_sar23(I a) { return (I){ _mm256_srai_epi32(a.l, 23), _mm256_srai_epi32(a.h, 23) }; }
 static inline I i_load(const void *p)
@@ -137,6 +139,18 @@ static inline I i_load(const void *p)
 static inline I i_times(I a, I b) { return (I){ _mm256_mul_epu32(a.l, b.l), _mm256_mul_epu32(a.h, b.h) }; }
 static inline I i_odd(I a) { return (I){ _mm256_srli_epi64(a.l, 32), _mm256_srli_epi64(a.h, 32) }; }
 static inline I i_add64(I a, I b) { return (I){ _mm256_add_epi64(a.l, b.l), _mm256_add_epi64(a.h, b.h) }; }
+
+static inline __m256i i_wide8(__m256i a, __m256i b, __m256i *high)
+{
+	__m256i even = _mm256_mul_epu32(a, b), odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), b);
+	*high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+	return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+}
+static inline I i_wide(I a, uint32_t b, I *high)
+{
+	__m256i all = _mm256_set1_epi32((int32_t)b), l = i_wide8(a.l, all, &high->l);
+	return (I){ l, i_wide8(a.h, all, &high->h) };
+}
 
 /* 1, or e, which is no more, where x is below zero. */
 static inline V v_or_one(V x, V e) { return v_select(v_lt(x, v_set(0)), e, v_set(1)); }

@@ -86,12 +86,22 @@ static inline I i_set(int32_t x) { return _mm512_set1_epi32(x); }
 static inline I i_add(I a, I b) { return _mm512_add_epi32(a, b); }
 static inline I i_sub(I a, I b) { return _mm512_sub_epi32(a, b); }
 static inline I i_and(I a, I b) { return _mm512_and_si512(a, b); }
+static inline I i_xor(I a, I b) { return _mm512_xor_si512(a, b); }
+static inline I i_shr9(I a) { return _mm512_srli_epi32(a, 9); }
 static inline I i_shl23(I a) { return _mm512_slli_epi32(a, 23); }
 static inline I i_sar23(I a) { return _mm512_srai_epi32(a, 23); }
 static inline I i_load(const void *p) { return _mm512_loadu_si512(p); }
 static inline I i_times(I a, I b) { return _mm512_mul_epu32(a, b); }
 static inline I i_odd(I a) { return _mm512_srli_epi64(a, 32); }
 static inline I i_add64(I a, I b) { return _mm512_add_epi64(a, b); }
+
+static inline I i_wide(I a, uint32_t b, I *high)
+{
+	__m512i all = _mm512_set1_epi32((int32_t)b);
+	__m512i even = _mm512_mul_epu32(a, all), odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), all);
+	*high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+	return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+}
 
 /* Lanes i and i + 8, then 4, 2, 1. */
 static inline float v_sum(V a)

@@ -212,6 +212,8 @@ typedef uint32_t Wrapping __attribute__((vector_size(64)));
 static inline I i_add(I a, I b) { return (I)((Wrapping)a + (Wrapping)b); }
 static inline I i_sub(I a, I b) { return (I)((Wrapping)a - (Wrapping)b); }
 static inline I i_and(I a, I b) { return a & b; }
+static inline I i_xor(I a, I b) { return a ^ b; }
+static inline I i_shr9(I a) { return (I)((Wrapping)a >> 9); }
 static inline I i_shl23(I a) { return (I)((Wrapping)a << 23); }
 static inline I i_sar23(I a) { return a >> 23; }
 static inline I i_load(const void *p)
@@ -225,6 +227,15 @@ typedef uint64_t Wide __attribute__((vector_size(64))); /* eight pairs of lanes,
 static inline I i_times(I a, I b) { return (I)(((Wide)a & 0xffffffff) * ((Wide)b & 0xffffffff)); }
 static inline I i_odd(I a) { return (I)((Wide)a >> 32); }            /* odd lanes, where the even ones were */
 static inline I i_add64(I a, I b) { return (I)((Wide)a + (Wide)b); } /* pairs */
+
+/* The product of every lane with b, unsigned: its lower words, and in *high the upper ones. */
+static inline I i_wide(I a, uint32_t b, I *high)
+{
+	Wide even = ((Wide)a & 0xffffffff) * b, odd = ((Wide)a >> 32) * b;
+
+	*high = (I)((even >> 32) | (odd & 0xffffffff00000000));
+	return (I)((even & 0xffffffff) | (odd << 32));
+}
 
 /* 1, or e, which is no more, where x is below zero. */
 static inline V v_or_one(V x, V e) { return v_select(v_lt(x, v_set(0)), e, v_set(1)); }

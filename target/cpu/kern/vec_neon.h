@@ -262,6 +262,15 @@ static inline I i_and(I x, I y)
 {
 	return (I){ vandq_s32(x.a, y.a), vandq_s32(x.b, y.b), vandq_s32(x.c, y.c), vandq_s32(x.d, y.d) };
 }
+static inline I i_xor(I x, I y)
+{
+	return (I){ veorq_s32(x.a, y.a), veorq_s32(x.b, y.b), veorq_s32(x.c, y.c), veorq_s32(x.d, y.d) };
+}
+static inline int32x4_t quarter_shr9(int32x4_t a)
+{
+	return vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), 9));
+}
+static inline I i_shr9(I x) { return (I){ quarter_shr9(x.a), quarter_shr9(x.b), quarter_shr9(x.c), quarter_shr9(x.d) }; }
 static inline I i_shl23(I x)
 {
 	return (I){ vshlq_n_s32(x.a, 23), vshlq_n_s32(x.b, 23), vshlq_n_s32(x.c, 23), vshlq_n_s32(x.d, 23) };
@@ -294,6 +303,24 @@ static inline int32x4_t quarter_add64(int32x4_t a, int32x4_t b)
 static inline I i_add64(I x, I y)
 {
 	return (I){ quarter_add64(x.a, y.a), quarter_add64(x.b, y.b), quarter_add64(x.c, y.c), quarter_add64(x.d, y.d) };
+}
+
+static inline int32x4_t quarter_wide(int32x4_t a, uint32_t b, int32x4_t *high)
+{
+	uint32x4_t u = vreinterpretq_u32_s32(a);
+	uint32x4_t l = vreinterpretq_u32_u64(vmull_n_u32(vget_low_u32(u), b)),
+			   h = vreinterpretq_u32_u64(vmull_n_u32(vget_high_u32(u), b));
+	*high = vreinterpretq_s32_u32(vuzp2q_u32(l, h));
+	return vreinterpretq_s32_u32(vuzp1q_u32(l, h));
+}
+static inline I i_wide(I x, uint32_t y, I *high)
+{
+	I low;
+	low.a = quarter_wide(x.a, y, &high->a);
+	low.b = quarter_wide(x.b, y, &high->b);
+	low.c = quarter_wide(x.c, y, &high->c);
+	low.d = quarter_wide(x.d, y, &high->d);
+	return low;
 }
 
 static inline V v_or_one(V x, V e) { return v_select(v_lt(x, v_set(0)), e, v_set(1)); }

@@ -29,6 +29,7 @@ typedef struct Part {
 	bool gaps;      /* its units differ in their sources, and its panels have gaps */
 	int phase;      /* PHASE_... */
 	int integrate;  /* INTEGRATE_... */
+	bool shaped;    /* its group has noise or settings of its own */
 } Part;
 
 /* Links that are too few for a matrix, one by one, in canonical order. */
@@ -49,6 +50,7 @@ typedef struct LinkList {
 } LinkList;
 /* a bit for each link, as Sweep wants it */
 typedef struct LinkKind {
+	const Block *like; /* one of these blocks */
 	double rate;
 	bool frozen;
 	uint32_t *real;
@@ -64,6 +66,7 @@ typedef struct Panel {
 	bool bias; /* the true unit's weights come after those of the sources, as one source more */
 	bool by_source;
 	bool frozen;
+	const Block *like;  /* a block of its links: those of others are block_alike */
 	double rate;        /* factor on the learning rate */
 	uint64_t link;      /* of target t and source s it is net->row[t] + link + s, where `real` is NULL */
 	uint64_t bias_link; /* of target t: net->row[t] + bias_link */
@@ -107,6 +110,9 @@ typedef struct Layout {
 	bool copies_inputs;           /* some context copies inputs */
 	bool own_errors;              /* some part has own_error */
 	bool integrates;              /* some part does */
+	bool noisy_inputs;            /* some input group has noise: inputs are not read in the data */
+	bool cleans;                  /* some computed group has noise of its outputs, or dropout */
+	bool radii, criteria;         /* some output group has its own */
 	bool nets;                    /* net inputs must be kept beside outputs: some unit function needs them */
 } Layout;
 

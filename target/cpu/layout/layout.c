@@ -35,8 +35,6 @@ typedef struct Maker {
 
 static uint32_t padded(uint64_t n) { return (uint32_t)((n + LANES - 1) / LANES * LANES); }
 
-static bool alike(const Block *a, const Block *b) { return a->rate == b->rate && a->frozen == b->frozen; }
-
 /* ---- parts ---- */
 
 /* Same sources, with weights that change alike. */
@@ -47,7 +45,7 @@ static bool same_sources(const Net *net, Unit u, Unit v)
 	if (!net_same_sources(net, u, v))
 		return false;
 	for (uint64_t i = 0; i < n && a + net->block_at[u] != b + net->block_at[v]; i++)
-		if (!alike(net_block(net, u, a + i), net_block(net, v, b + i)))
+		if (!block_alike(net_block(net, u, a + i), net_block(net, v, b + i)))
 			return false;
 	return true;
 }
@@ -63,7 +61,8 @@ static void add_part(Maker *m, const Group *g, Unit first, uint32_t count)
 		         .role = g ? g->role : ROLE_INPUT,
 		         .level = first ? m->plan->level_of[first] : 0,
 		         .group = g ? (int32_t)(g - m->net->group) : -1,
-		         .integrate = g ? g->integrate : INTEGRATE_NONE };
+		         .integrate = g ? g->integrate : INTEGRATE_NONE,
+		         .shaped = g && group_is_shaped(g) };
 	p->error = p->level > 0 || (p->role == ROLE_CONTEXT && m->opt->bptt != BPTT_COPY);
 	p->col = l->cols;
 	l->cols += padded(count);
@@ -148,7 +147,7 @@ static uint64_t count_runs(const Maker *m, Unit u)
 	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++)
 		runs += i == net->row[u] || net_source(net, u, i) != net_source(net, u, i - 1) + 1 ||
 		        m->part_of[net_source(net, u, i)] != m->part_of[net_source(net, u, i - 1)] ||
-		        !alike(net_block(net, u, i), net_block(net, u, i - 1));
+		        !block_alike(net_block(net, u, i), net_block(net, u, i - 1));
 	return runs;
 }
 
@@ -162,12 +161,13 @@ static void regular_panels(Maker *m, uint32_t part)
 	for (uint64_t i = net->row[u]; i < net->row[u + 1]; i++) {
 		Unit s = net_source(net, u, i);
 		const Block *b = net_block(net, u, i);
-		bool next =
-			p && s == net_source(net, u, i - 1) + 1 && m->part_of[s] == p->from && alike(b, net_block(net, u, i - 1));
+		bool next = p && s == net_source(net, u, i - 1) + 1 && m->part_of[s] == p->from &&
+		            block_alike(b, net_block(net, u, i - 1));
 		if (!next) {
 			p = add_panel(m, part);
 			p->from = m->part_of[s];
 			p->source = m->l->part[p->from].col + s - m->l->part[p->from].first;
+			p->like = b;
 			p->rate = b->rate;
 			p->frozen = b->frozen;
 			p->link = i - net->row[u];
@@ -201,7 +201,7 @@ static void find_sources(const Maker *m, const Part *t, Sources *s)
 			s->low = from < s->low ? from : s->low;
 			s->high = from + 1 > s->high ? from + 1 : s->high;
 			b = b ? b : net_block(net, u, i);
-			same = same && alike(net_block(net, u, i), b);
+			same = same && block_alike(net_block(net, u, i), b);
 		}
 	for (Unit u = s->low; u < s->high; u++)
 		s->runs += s->is[u] && (u == s->low || !s->is[u - 1] || m->part_of[u] != m->part_of[u - 1]);
@@ -230,6 +230,7 @@ static void gapped_panels(Maker *m, uint32_t part, const Sources *all)
 			p = add_panel(m, part);
 			p->from = m->part_of[s];
 			p->source = m->l->part[p->from].col + s - m->l->part[p->from].first;
+			p->like = b;
 			p->rate = b->rate;
 			p->frozen = b->frozen;
 		}
@@ -307,7 +308,7 @@ static bool join_bias(Maker *m, const Part *t)
 	for (uint32_t i = 1; i < t->ins; i++) {
 		Panel *p = &l->panel[t->in + i];
 		Part *s = &l->part[p->from];
-		if (p->sources != s->count || s->count % LANES == 0 || p->rate != b->rate || p->frozen != b->frozen)
+		if (p->sources != s->count || s->count % LANES == 0 || !block_alike(p->like, b->like))
 			continue;
 		p->bias = true;
 		p->bias_link = b->link;
@@ -520,7 +521,8 @@ static void mark_own(Maker *m)
 		bool copied = false;
 		for (uint32_t k = 0; k < net->copies; k++)
 			copied |= net->copy[k].from_group == t->group;
-		t->own_error = t->role == ROLE_OUTPUT && (t->outs || (copied && m->opt->bptt != BPTT_COPY) || t->integrate);
+		t->own_error =
+			t->role == ROLE_OUTPUT && (t->outs || (copied && m->opt->bptt != BPTT_COPY) || t->integrate || t->shaped);
 		m->l->own_errors |= t->own_error;
 	}
 }
@@ -584,6 +586,19 @@ static void make_phases(Maker *m)
 	}
 }
 
+static void count_shaped(Layout *l, const Part *p, const Group *g)
+{
+	bool noisy = g->noise[NOISE_AT_OUTPUT].kind || g->noise[NOISE_AT_DROPOUT].kind;
+
+	l->noisy_inputs |= noisy && p->role == ROLE_INPUT;
+	l->cleans |= noisy && p->role != ROLE_INPUT;
+	l->radii |= group_has_radius(g);
+	l->criteria |= g->criterion >= 0;
+	l->nets |= p->role == ROLE_OUTPUT && g->error > ERR_SQUARED;
+	if (noisy && p->role == ROLE_OUTPUT)
+		l->largest_output = INFINITY;
+}
+
 static void count_ends(Layout *l, const Net *net)
 {
 	l->outputs_padded = padded(net->outputs);
@@ -597,6 +612,8 @@ static void count_ends(Layout *l, const Net *net)
 			l->largest_output = fmax(l->largest_output, fmax(fabs(unit_fns[p->fn].low), fabs(unit_fns[p->fn].high)));
 		l->integrates |= p->integrate != INTEGRATE_NONE;
 		l->nets |= p->fn == FN_GAUSSIAN || p->integrate;
+		if (p->shaped)
+			count_shaped(l, p, &net->group[p->group]);
 	}
 }
 

@@ -137,11 +137,11 @@ static void make_backs(const Lister *m, LinkList *list)
 static LinkKind *link_kind(const Lister *m, LinkList *list, const Block *b)
 {
 	for (uint32_t i = 0; i < list->kinds; i++)
-		if (list->kind[i].rate == b->rate && list->kind[i].frozen == b->frozen)
+		if (block_alike(list->kind[i].like, b))
 			return &list->kind[i];
 	list->kind = arena_grow(&m->cx->fixed, list->kind, list->kinds, list->kinds + 1, sizeof *list->kind);
 	LinkKind *k = &list->kind[list->kinds++];
-	*k = (LinkKind){ b->rate, b->frozen, NEW(&m->cx->fixed, list->links / 32 + 1, uint32_t) };
+	*k = (LinkKind){ b, b->rate, b->frozen, NEW(&m->cx->fixed, list->links / 32 + 1, uint32_t) };
 	return k;
 }
 

@@ -31,6 +31,7 @@ typedef struct Job {
 
 static Job job_of(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, bool learn)
 {
+	noise_begin(p, learn, b->update);
 	return (Job){ .p = p,
 		          .b = b,
 		          .list = learn ? &p->bound->learn : &p->bound->test,

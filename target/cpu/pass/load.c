@@ -47,7 +47,7 @@ static bool inputs_in_place(const Program *p, const Chunk *c, uint32_t rows)
 	const Data *d = p->bound->data;
 	const Layout *l = p->layout;
 
-	if (p->half || l->inputs != 1 || l->has_links || l->copies_inputs ||
+	if (p->half || l->noisy_inputs || l->inputs != 1 || l->has_links || l->copies_inputs ||
 	    (!c->contiguous && (l->inputs_by_source || p->net->timed)) || !ticks_constant(&p->bound->ticks, d))
 		return false;
 	if (d->x_indptr || d->x_type != T_F32 || (uintptr_t)d->x % sizeof(float))

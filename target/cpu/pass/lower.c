@@ -17,6 +17,7 @@ typedef struct Lower {
 	List *list;
 	uint32_t capacity;
 	int kind;
+	bool noisy;      /* passes have noise */
 	bool fused;      /* outputs, errors and scores are one step */
 	bool first_sums; /* sums go to ROW_DELTA, where ticks begin with them */
 } Lower;
@@ -54,7 +55,7 @@ static Step *add_rows(Lower *m, StepFn *run, const Part *t, int a, int c)
 	return st;
 }
 
-static uint32_t most_steps(const Layout *l) { return 12 * l->parts + 3 * l->panels + l->outlets + 8; }
+static uint32_t most_steps(const Layout *l) { return 20 * l->parts + 3 * l->panels + l->outlets + 8; }
 
 /* ---- weights ---- */
 
@@ -110,7 +111,25 @@ static uint32_t first_stepped(const Layout *l, const Part *t)
 	return k;
 }
 
-static bool keeps_net(const Lower *m, const Part *t) { return part_keeps_net(t, (int)(m->b->scorer.err - error_fns)); }
+static const Group *part_group(const Lower *m, const Part *t) { return &m->p->net->group[t->group]; }
+
+static int part_error(const Lower *m, const Part *t)
+{
+	return group_error(part_group(m, t), (int)(m->b->scorer.err - error_fns));
+}
+
+static bool keeps_net(const Lower *m, const Part *t) { return part_keeps_net(t, part_error(m, t)); }
+
+static bool has_noise(const Lower *m, const Part *t, int place)
+{
+	return m->noisy && t->group >= 0 && part_group(m, t)->noise[place].kind;
+}
+
+/* Outputs are kept as they were before their noise: slopes are made of them. */
+static int clean_buffer(const Lower *m, const Part *t)
+{
+	return has_noise(m, t, NOISE_AT_OUTPUT) || has_noise(m, t, NOISE_AT_DROPOUT) ? ROW_CLEAN : ROW_ACT;
+}
 
 static int net_buffer(const Lower *m, const Part *t) { return keeps_net(m, t) ? ROW_NET : ROW_ACT; }
 
@@ -151,6 +170,7 @@ static void add_panel(Lower *m, const Part *t, const Panel *panel, const float *
 	if (panel->list) {
 		st = add_rows(m, run_links, t, ROW_ACT, net_buffer(m, t));
 		st->links = &panel->list->forward;
+		st->link_weights = m->p->w + panel->at;
 	} else if (reads_index(m->p, m->b, panel)) {
 		uint32_t low = from->input + panel->source - from->col;
 		st = add_rows(m, run_index, t, ROW_ACT, sum_buffer(m, t));
@@ -202,7 +222,7 @@ static bool add_sums(Lower *m, const Part *t, uint32_t first, uint32_t end)
 	for (; k < end; k++, start = NULL) {
 		const Panel *panel = &m->l->panel[k];
 		sigmoid = m->kind != LOWER_ONLINE && !panel->list && reads_index(m->p, m->b, panel) &&
-		          k + 1 == t->in + t->ins && t->fn == FN_SIGMOID && !keeps_net(m, t);
+		          k + 1 == t->in + t->ins && t->fn == FN_SIGMOID && !keeps_net(m, t) && !t->shaped;
 		add_panel(m, t, panel, start, sigmoid);
 		m->list->step[m->list->steps - 1].held = m->kind == LOWER_ROLLED && k == first && first > t->in;
 	}
@@ -220,17 +240,46 @@ static void add_integrate(Lower *m, const Part *t, int c, float start)
 	st->start = start;
 }
 
+static void add_noise(Lower *m, const Part *t, int place, int a, int c)
+{
+	Step *st = add_rows(m, run_noise, t, a, c);
+
+	st->noise = &part_group(m, t)->noise[place];
+	st->place = place;
+}
+
+/* Noise of outputs, then dropout: from buffer `a` to the activations. */
+static void add_output_noise(Lower *m, const Part *t, int a)
+{
+	for (int place = NOISE_AT_OUTPUT; place <= NOISE_AT_DROPOUT; place++)
+		if (has_noise(m, t, place)) {
+			add_noise(m, t, place, a, ROW_ACT);
+			a = ROW_ACT;
+		}
+}
+
+static void add_gain(Lower *m, const Part *t, int c)
+{
+	if (part_group(m, t)->gain != 1)
+		add_rows(m, run_gain, t, c, c)->offset = (float)part_group(m, t)->gain;
+}
+
 static void add_part(Lower *m, const Part *t)
 {
 	uint32_t first = t->phase == PHASE_STEPPED ? first_stepped(m->l, t) : t->in;
 	bool done = add_sums(m, t, first, t->in + t->ins);
+	int clean = clean_buffer(m, t);
 
+	if (has_noise(m, t, NOISE_AT_NET))
+		add_noise(m, t, NOISE_AT_NET, net_buffer(m, t), net_buffer(m, t));
+	add_gain(m, t, net_buffer(m, t));
 	if (t->integrate == INTEGRATE_INPUT)
 		add_integrate(m, t, ROW_NET, 0);
 	if (!done && !(m->fused && t->role == ROLE_OUTPUT))
-		add_rows(m, run_units, t, net_buffer(m, t), t->integrate == INTEGRATE_OUTPUT ? ROW_NET : ROW_ACT);
+		add_rows(m, run_units, t, net_buffer(m, t), t->integrate == INTEGRATE_OUTPUT ? ROW_NET : clean);
 	if (t->integrate == INTEGRATE_OUTPUT)
-		add_integrate(m, t, ROW_ACT, m->p->net->group[t->group].start);
+		add_integrate(m, t, clean, m->p->net->group[t->group].start);
+	add_output_noise(m, t, clean);
 	if (is_damaged(m))
 		add_rows(m, run_mask, t, ROW_ACT, ROW_ACT);
 	if (t->one)
@@ -321,10 +370,14 @@ static void lower_rolled(Lower *m)
 static void lower_forward(Lower *m)
 {
 	/* bf16 rounds inputs by rows */
-	bool constant = m->p->net->settles && !m->p->half && ticks_constant(&m->b->ticks, m->b->data);
+	bool constant = m->p->net->settles && !m->p->half && ticks_constant(&m->b->ticks, m->b->data) &&
+	                !(m->noisy && m->p->net->noisy);
 
 	stage(m, "forward", EACH_ROW);
 	add(m, run_load, NULL);
+	for (const Part *t = m->l->part; t < m->l->part + m->l->parts; t++)
+		if (t->role == ROLE_INPUT)
+			add_output_noise(m, t, ROW_ACT);
 	if (constant)
 		stage(m, "forward", EACH_CASE);
 	add_phase(m, PHASE_BEFORE);
@@ -346,7 +399,7 @@ static void lower_forward(Lower *m)
 
 static bool is_matched(const Lower *m, const Part *t)
 {
-	return t->role == ROLE_OUTPUT && m->b->scorer.err->matched == t->fn && t->integrate != INTEGRATE_OUTPUT;
+	return t->role == ROLE_OUTPUT && error_fns[part_error(m, t)].matched == t->fn && t->integrate != INTEGRATE_OUTPUT;
 }
 
 static float slope_offset(const Lower *m, const Part *t)
@@ -361,7 +414,7 @@ static bool fuses_outputs(const Lower *m)
 	const Part *t = &l->part[l->output];
 
 	if (m->kind != LOWER_LEARN || m->p->half || l->outputs != 1 || t->fn != FN_SIGMOID || t->outs || !t->level ||
-	    t->integrate || m->p->opt->error != ERR_SQUARED || m->b->data->weight || !m->b->data->targets)
+	    t->integrate || t->shaped || m->p->opt->error != ERR_SQUARED || m->b->data->weight || !m->b->data->targets)
 		return false;
 	for (uint32_t k = 0; k < m->p->net->copies; k++)
 		if (m->p->net->copy[k].from_group == t->group)
@@ -376,14 +429,19 @@ static bool fuses_outputs(const Lower *m)
 static void add_errors(Lower *m, const Part *t)
 {
 	int to = m->kind == LOWER_TEST || is_damaged(m) ? ROW_NONE : t->own_error ? ROW_ERROR : ROW_DELTA;
+	bool near = t->shaped && group_has_radius(part_group(m, t));
+	if (near)
+		add(m, run_near, t);
 	Step *st = add_rows(m, m->fused ? run_outcomes : run_errors, t, ROW_ACT, to);
 
 	st->errors = (Errors){ .of = { .cols = t->count, .row = m->l->cols },
-		                   .error = (int)(m->b->scorer.err - error_fns),
+		                   .error = part_error(m, t),
 		                   .fn = t->integrate == INTEGRATE_OUTPUT ? FN_GAUSSIAN : t->fn,
 		                   .y_row = m->b->data->targets,
 		                   .deltas = t->level && !t->own_error && !is_matched(m, t) && t->fn != FN_LINEAR,
 		                   .offset = slope_offset(m, t) };
+	st->error_scale = (float)part_group(m, t)->error_scale;
+	st->near = near;
 }
 
 static void lower_scores(Lower *m)
@@ -405,6 +463,8 @@ static void lower_scores(Lower *m)
 		                   .right = !m->b->codes };
 	if (m->b->codes)
 		add(m, run_codes, NULL);
+	if (l->criteria)
+		add(m, run_within, NULL);
 }
 
 /* ---- backward ---- */
@@ -423,6 +483,7 @@ static void add_outlet(Lower *m, const Part *t, const Outlet *o, const float *st
 	st->panel = panel;
 	if (panel->list) {
 		st->links = o->links;
+		st->link_weights = m->p->w + panel->at;
 		return;
 	}
 	Form w = form_by_target(m->p, panel);
@@ -478,15 +539,18 @@ static void add_back(Lower *m, const Part *t, bool carried)
 		add_rows(m, run_carry, t, ROW_DELTA, ROW_DELTA);
 	for (uint32_t i = 0; i < t->outs; i++)
 		add_outlet(m, t, &o[i], whole && !i ? m->p->zero : NULL);
+	if (has_noise(m, t, NOISE_AT_DROPOUT) && t->level)
+		add_noise(m, t, NOISE_AT_DROPOUT, ROW_DELTA, ROW_DELTA);
 	if (t->integrate == INTEGRATE_OUTPUT)
 		add_integrate_back(m, t, carried);
 	if (t->level && t->fn != FN_LINEAR)
-		add_rows(m, run_deltas, t, t->integrate == INTEGRATE_OUTPUT ? ROW_NET : ROW_ACT, ROW_DELTA)->offset =
+		add_rows(m, run_deltas, t, t->integrate == INTEGRATE_OUTPUT ? ROW_NET : clean_buffer(m, t), ROW_DELTA)->offset =
 			slope_offset(m, t);
 	if (matched)
 		add_rows(m, run_add_error, t, ROW_ERROR, ROW_DELTA);
 	if (t->integrate == INTEGRATE_INPUT)
 		add_integrate_back(m, t, carried);
+	add_gain(m, t, ROW_DELTA);
 }
 
 static void add_phase_back(Lower *m, int phase, bool carried)
@@ -559,7 +623,14 @@ List lower(Arena *a, const Program *p, const Bound *b, int kind)
 {
 	uint32_t capacity = most_steps(p->layout);
 	List list = { .step = NEW(a, capacity, Step) };
-	Lower m = { .p = p, .b = b, .l = p->layout, .list = &list, .capacity = capacity, .kind = kind };
+	bool noisy = p->net->noisy && (kind == LOWER_LEARN || (kind == LOWER_TEST && p->opt->noise));
+	Lower m = { .p = p, .b = b, .l = p->layout, .list = &list, .capacity = capacity, .kind = kind, .noisy = noisy };
+	Program view;
+
+	if (noisy && p->noisy) { /* steps point to these weights */
+		view = noisy_view(p);
+		m.p = &view;
+	}
 
 	m.fused = fuses_outputs(&m);
 	if (kind == LOWER_ROLLED)

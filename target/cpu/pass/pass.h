@@ -37,12 +37,14 @@ enum { MAX_THREADS = 4096 };
 
 /* Row buffers, [capacity][cols] each. ROW_DELTA holds errors, then deltas; ROW_NET net inputs, for unit functions
  * whose slope needs them; ROW_ERROR the error against the targets of output units that also have targets; ROW_HELD, of
- * groups that integrate, the error of what they integrate. */
-enum { ROW_ACT, ROW_DELTA, ROW_NET, ROW_ERROR, ROW_HELD, ROW_BUFFERS, ROW_NONE = ROW_BUFFERS };
+ * groups that integrate, the error of what they integrate; ROW_CLEAN outputs before their noise. */
+enum { ROW_ACT, ROW_DELTA, ROW_NET, ROW_ERROR, ROW_HELD, ROW_CLEAN, ROW_BUFFERS, ROW_NONE = ROW_BUFFERS };
 typedef struct RowSpace {
 	uint32_t capacity;       /* rows */
 	float *row[ROW_BUFFERS]; /* NULL: not needed */
 	float *y;                /* [rows][targets] */
+	float *near;             /* the same, as run_near makes them; NULL: no group has radii */
+	float *scaled;           /* [rows] weights of cases times the factor on the error of a group */
 	float *out;              /* [rows][outputs, padded], where outputs are not one part */
 	float *weight, *error;   /* [rows] weights and errors of the cases */
 	uint8_t *verdict;        /* [rows] VERDICT_... */
@@ -50,11 +52,6 @@ typedef struct RowSpace {
 	const float **values;    /* their values, if the data has some, */
 	uint32_t *lengths;       /* and their lengths */
 } RowSpace;
-
-typedef struct TickRow { /* of a settling network */
-	uint32_t number;     /* of the tick of its case, from 0 */
-	bool last;
-} TickRow;
 
 /* The cases in the rows, and where their inputs and targets are. */
 typedef struct Chunk {
@@ -144,12 +141,21 @@ struct Step {
 	union { /* arguments; pointers into rows are filled in at run time */
 		Product product;
 		Lists lists;
-		const LinkSums *links;
+		struct {
+			const LinkSums *links;
+			const float *link_weights;
+		};
+		struct {
+			const Noise *noise;
+			int place; /* NOISE_AT_... */
+		};
 		struct {
 			Errors errors;
 			Scores scores;
+			float error_scale;
+			bool near; /* targets are those of run_near */
 		};
-		float offset; /* deltas: added to the slope */
+		float offset; /* deltas: added to the slope; gain: the factor */
 		struct {
 			float dt, start; /* of groups that integrate */
 			bool carried;    /* errors of the next row are added */
@@ -209,6 +215,17 @@ typedef struct Pending {
 	bool untouched; /* its own has not been written to */
 } Pending;
 
+/* Weights with the noise of an update. */
+typedef struct NoisyWeights {
+	float *w, *copies; /* as of Program */
+	uint32_t *link;    /* [floats] numbers of links */
+} NoisyWeights;
+
+/* Tied links, by place: the sum of one is added to that of the other, which goes to both. */
+typedef struct Tie {
+	uint64_t from, to;
+} Tie;
+
 struct Program { /* constant while data is bound, up to `bound` */
 	const Net *net;
 	const Plan *plan;
@@ -223,8 +240,11 @@ struct Program { /* constant while data is bound, up to `bound` */
 	float *zero;                 /* a row of zeros, as long as any row of cases or weights */
 	struct Monitor *monitor;     /* NULL: no guard */
 	struct Halves *half;         /* NULL: all is fp32; else half.h */
-	struct Online *online;       /* NULL: the network or an option is not for it */
-	Pool *pool;                  /* NULL: one thread */
+	NoisyWeights *noisy;         /* NULL: no weight has noise */
+	Tie *tie;                    /* [ties] */
+	uint64_t ties;
+	struct Online *online; /* NULL: the network or an option is not for it */
+	Pool *pool;            /* NULL: one thread */
 	uint32_t threads;
 	Space *space;         /* [threads] */
 	Tally *tally;         /* [MAX_LEAVES] */
@@ -232,8 +252,10 @@ struct Program { /* constant while data is bound, up to `bound` */
 	Bound bounds[BOUNDS]; /* of the data that is bound, and of the one before if they alternate */
 	Codes *known[KNOWN_CODES];
 	Pending pending;
-	bool awake;   /* the last batch was shared by all threads */
-	Span watched; /* units whose activations a test gives; count 0: outputs */
+	uint64_t noise_update; /* updates before this pass, for its noise; */
+	bool noise_made;       /* and noisy has its weights */
+	bool awake;            /* the last batch was shared by all threads */
+	Span watched;          /* units whose activations a test gives; count 0: outputs */
 	uint32_t watched_tick;
 	Tally *watched_cases; /* NULL: a test does not give tallies of cases */
 };
@@ -293,6 +315,14 @@ const float *targets_at(const Program *p, const Space *s, uint32_t first, const 
 void rows_tally(const Program *p, const Space *s, uint32_t first, uint32_t rows, Tally *t);
 void row_outputs(const Program *p, const Space *s, uint32_t row, double *out); /* or what is watched */
 
+/* ---- noise.c ------------------------------------------------------------------------------------ */
+
+StepFn run_noise, run_gain, run_near, run_within;
+void noisy_take(Ctx *cx, Program *p); /* for its layout */
+Program noisy_view(const Program *p); /* whose weights are those with noise */
+/* A pass begins: its update, and with noise of weights, these. */
+void noise_begin(Program *p, bool learn, uint64_t update);
+
 /* ---- gradient.c --------------------------------------------------------------------------------- */
 
 StepFn run_gradient, run_gradient_bf16, run_gradient_index, run_gradient_links;
@@ -342,6 +372,7 @@ bool damaged_run(Ctx *cx, Program *p, const Damages *d, Tally *tally, double *ou
 enum { REGION_WEIGHTS, REGION_COPIES, REGION_STATE };
 uint32_t update_regions(const Program *p, Region *r);
 void update_apply(Program *p, const Update *u);
+void ties_take(Ctx *cx, Program *p);  /* for its layout */
 void update_copies(const Program *p); /* transposed copies of all weights, after they were set */
 
 /* ---- codes.c: is a code word nearer than the target's own? -------------------------------------- */

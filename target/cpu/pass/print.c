@@ -2,9 +2,8 @@
 /* The list of steps as text. In: a list. Out: a line for each step: its name, what it writes, what it reads. */
 #include "pass.h"
 
-static const char *const buffers[] = {
-	[ROW_ACT] = "act", [ROW_DELTA] = "delta", [ROW_NET] = "net", [ROW_ERROR] = "error", [ROW_HELD] = "held"
-};
+static const char *const buffers[] = { [ROW_ACT] = "act",     [ROW_DELTA] = "delta", [ROW_NET] = "net",
+	                                   [ROW_ERROR] = "error", [ROW_HELD] = "held",   [ROW_CLEAN] = "clean" };
 
 /* Units from number `first` of a part on. */
 static void print_units(const Program *p, const char *buffer, const Part *t, uint32_t first, uint32_t count, Buf *out)
@@ -38,9 +37,15 @@ static void print_start(const Program *p, const float *start, Buf *out)
 
 static void print_weights(const Program *p, const Panel *panel, const float *w, bool transposed, Buf *out)
 {
-	bool copy = w >= p->copies && w < p->copies + p->layout->copy_floats;
+	const float *copies = p->noisy ? p->noisy->copies : p->copies;
+	bool copy = (w >= p->copies && w < p->copies + p->layout->copy_floats) ||
+	            (w >= copies && w < copies + p->layout->copy_floats);
 
-	buf_printf(out, " * W%u%s", panel_number(p, panel), transposed ? " transposed" : copy ? " copy" : "");
+	buf_printf(out, " * W%u%s%s", panel_number(p, panel),
+	           transposed ? " transposed"
+	           : copy     ? " copy"
+	                      : "",
+	           panel->like->noise.kind ? " with noise" : "");
 }
 
 static void print_sums(const Program *p, const Bound *b, const Step *st, Buf *out)
@@ -124,6 +129,13 @@ static void print_written(const Program *p, const Bound *b, const Step *st, Buf 
 		buf_printf(out, " *= slope of %s", unit_fns[st->part->fn].name);
 }
 
+static void print_noise(const Program *p, const Bound *b, const Step *st, Buf *out)
+{
+	(void)b;
+	print_part(p, st->c, st->part, out);
+	buf_printf(out, " = %s %g of %s", noise_names[st->noise->kind], st->noise->exact, buffers[st->a]);
+}
+
 static const struct {
 	StepFn *run;
 	const char *name;
@@ -151,6 +163,10 @@ static const struct {
 	{ run_spread, "copy to other ticks", print_written },
 	{ run_integrate, "integrate", print_written },
 	{ run_integrate_back, "integrate back", print_written },
+	{ run_noise, "noise", print_noise },
+	{ run_gain, "gain", print_written },
+	{ run_near, "near targets", print_written },
+	{ run_within, "within", print_written },
 	{ run_deltas, "deltas", print_written },
 	{ run_gradient, "gradient", print_gradient },
 	{ run_gradient_bf16, "gradient bf16", print_gradient },

@@ -116,9 +116,12 @@ static void rows_take(Ctx *cx, const Program *p, Space *s, uint32_t rows)
 	to->row[ROW_DELTA] = arena_alloc_raw(&cx->keep, all + LANES, sizeof(float));
 	s->untouched = true;
 	to->row[ROW_NET] = NULL;
+	to->row[ROW_CLEAN] = l->cleans ? floats_take(&cx->keep, all + LANES) : NULL;
 	to->row[ROW_HELD] = l->integrates ? floats_take(&cx->keep, all + LANES) : NULL;
 	to->row[ROW_ERROR] = l->own_errors ? floats_take(&cx->keep, all + LANES) : NULL;
 	to->y = floats_take(&cx->keep, rows * outputs + LANES);
+	to->near = l->radii ? floats_take(&cx->keep, rows * outputs + LANES) : NULL;
+	to->scaled = p->net->shaped ? floats_take(&cx->keep, rows) : NULL;
 	to->out = l->outputs > 1 ? floats_take(&cx->keep, (size_t)rows * l->outputs_padded) : NULL;
 	to->weight = floats_take(&cx->keep, rows);
 	to->error = floats_take(&cx->keep, rows);

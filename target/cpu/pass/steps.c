@@ -114,7 +114,7 @@ static void sum_links(const Program *p, Space *s, const Step *st, const Slice *r
 	                         .at = r->at,
 	                         .row = p->layout->cols,
 	                         .in = row_at(p, s, st->a, r, 0),
-	                         .w = p->w + st->panel->at,
+	                         .w = st->link_weights,
 	                         .c = row_at(p, s, st->c, r, 0),
 	                         .go_on = go_on,
 	                         .scratch = s->scratch.links });
@@ -257,6 +257,15 @@ static Errors errors_of(const Program *p, const Space *s, const Step *st, const 
 	e.weight = p->bound->data->weight ? s->rows.weight + r->first : NULL;
 	e.back = st->c == ROW_NONE ? NULL : row_at(p, s, st->c, r, st->part->col);
 	e.value = s->rows.error + r->first;
+	if (st->near) {
+		e.y = s->rows.near + (size_t)r->first * p->bound->data->targets + st->part->output;
+		e.y_at = NULL;
+	}
+	if (st->error_scale != 1) {
+		for (uint32_t m = 0; m < r->rows; m++)
+			s->rows.scaled[r->first + m] = f_mul(st->error_scale, e.weight ? e.weight[m] : 1);
+		e.weight = s->rows.scaled + r->first;
+	}
 	return e;
 }
 

@@ -7,6 +7,7 @@
  * read once. Must hold: every byte of every region is in the checksum of exactly one thread. */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "half.h"
 
@@ -99,7 +100,7 @@ static void checksum_others(const Work *w, uint64_t *checksums, uint32_t thread)
 
 /* ---- weights ---- */
 
-static Sweep sweep_of(const Work *w, double rate)
+static Sweep sweep_of(const Work *w, const Block *like, double rate)
 {
 	const Program *p = w->p;
 	Sweep s = { .formula = &p->formula };
@@ -107,16 +108,37 @@ static Sweep sweep_of(const Work *w, double rate)
 	for (int i = 0; i < P_COUNT; i++)
 		s.param[i] = (float)w->u->param[i];
 	s.param[P_RATE] = (float)(w->u->param[P_RATE] * rate);
+	if (like->decay >= 0)
+		s.param[P_DECAY] = (float)like->decay;
 	if (p->rule->needs_norm)
 		s.param[P_CLIP] = w->clip;
 	return s;
 }
 
-static void sweep_from(const Work *w, uint32_t thread, double rate, const uint32_t *real, uint64_t at, size_t n)
+/* Weights that left the limits of their block; the last step, which some rules remember, is the one that was made. */
+static void limit_weights(const Rule *rule, const Block *like, const Sweep *s)
+{
+	float low = (float)like->limit[0], high = (float)like->limit[1], *w = s->variable[1], *step = NULL;
+
+	for (int k = 0; k < rule->states; k++)
+		if (strcmp(rule->state[k], "step") == 0)
+			step = s->variable[2 + k];
+	for (size_t i = 0; i < s->n; i++) {
+		float within = w[i] < low ? low : w[i] > high ? high : w[i];
+		if (within == w[i] || (s->real && !(s->real[i / 32] >> i % 32 & 1)))
+			continue;
+		if (step)
+			step[i] = f_add(step[i], f_sub(within, w[i]));
+		w[i] = within;
+	}
+}
+
+static void sweep_from(const Work *w, uint32_t thread, const Block *like, double rate, const uint32_t *real,
+                       uint64_t at, size_t n)
 {
 	const Program *p = w->p;
 	float *const base[] = { p->pending.v, p->w, p->state[0], p->state[1], p->state[2] };
-	Sweep s = sweep_of(w, rate);
+	Sweep s = sweep_of(w, like, rate);
 
 	for (int i = 0; i < 2 + p->rule->states; i++)
 		s.variable[i] = base[i] + at;
@@ -124,17 +146,20 @@ static void sweep_from(const Work *w, uint32_t thread, double rate, const uint32
 	s.n = n;
 	s.reach = p->monitor ? &p->space[thread].max_change : NULL;
 	p->kern->update(&s);
+	if (isfinite(like->limit[0]) || isfinite(like->limit[1]))
+		limit_weights(p->rule, like, &s);
 }
 
 /* Weights `from` .. from + n - 1 of a panel. */
 static void sweep_panel(const Work *w, uint32_t thread, const Panel *panel, uint64_t from, size_t n)
 {
 	if (!panel->list && !panel->frozen)
-		sweep_from(w, thread, panel->rate, panel->real ? panel->real + from / 32 : NULL, panel->at + from, n);
+		sweep_from(w, thread, panel->like, panel->rate, panel->real ? panel->real + from / 32 : NULL, panel->at + from,
+		           n);
 	for (uint32_t i = 0; panel->list && i < panel->list->kinds; i++) {
 		const LinkKind *k = &panel->list->kind[i];
 		if (!k->frozen)
-			sweep_from(w, thread, k->rate, k->real + from / 32, panel->at + from, n);
+			sweep_from(w, thread, k->like, k->rate, k->real + from / 32, panel->at + from, n);
 	}
 }
 
@@ -252,25 +277,27 @@ static void share_work(Work *w)
 		on_threads(w, checksum_work);
 }
 
-/* The sum that waits, from link `first` on; frozen: some blocks are. */
+/* The sum that waits, from link `first` on. */
 typedef struct Gradient {
 	const Program *p;
 	uint64_t first;
 	double *g;
-	bool frozen;
+	bool some; /* do not count: of frozen blocks, or tied */
 } Gradient;
 
 static void note_gradient(void *arg, Unit unit, uint64_t link, uint64_t place)
 {
 	const Gradient *g = arg;
 
-	g->g[link - g->first] = g->frozen && net_block(g->p->net, unit, link)->frozen ? 0 : g->p->pending.v[place];
+	const Block *b = net_block(g->p->net, unit, link);
+
+	g->g[link - g->first] = g->some && (b->frozen || b->tied >= 0) ? 0 : g->p->pending.v[place];
 }
 
 static void some_gradient(const void *arg, uint64_t first, uint64_t count, double *g)
 {
 	const Gradient *all = arg;
-	Gradient some = { all->p, first, g, all->frozen };
+	Gradient some = { all->p, first, g, all->some };
 
 	layout_links(some.p->layout, first, first + count, note_gradient, &some);
 }
@@ -280,14 +307,53 @@ static double gradient_length(const Program *p)
 	Gradient all = { .p = p };
 
 	for (uint32_t i = 0; i < p->net->blocks; i++)
-		all.frozen |= p->net->block[i].frozen;
+		all.some |= p->net->block[i].frozen || p->net->block[i].tied >= 0;
 	return rule_length(some_gradient, &all, p->net->links);
+}
+
+/* ---- ties ---- */
+
+static void note_place(void *arg, Unit unit, uint64_t link, uint64_t place)
+{
+	(void)unit;
+	((uint64_t *)arg)[link] = place;
+}
+
+/* In the order of links. */
+void ties_take(Ctx *cx, Program *p)
+{
+	const uint64_t *tie = p->net->tie;
+
+	p->ties = 0;
+	if (!tie)
+		return;
+	uint64_t *place = NEW(&cx->scratch, p->net->links, uint64_t);
+	layout_links(p->layout, 0, p->net->links, note_place, place);
+	p->tie = NEW(&cx->fixed, p->net->links, Tie);
+	for (uint64_t i = 0; i < p->net->links; i++)
+		if (tie[i] != i)
+			p->tie[p->ties++] = (Tie){ place[i], place[tie[i]] };
+}
+
+static void tie_sums(Program *p)
+{
+	float *v = p->pending.v;
+	unsigned before = cpu_enter();
+
+	for (const Tie *t = p->tie; t < p->tie + p->ties; t++)
+		v[t->to] = f_add(v[t->to], v[t->from]);
+	for (const Tie *t = p->tie; t < p->tie + p->ties; t++)
+		v[t->from] = v[t->to];
+	cpu_leave(before);
+	pending_checksum(p);
 }
 
 void update_apply(Program *p, const Update *u)
 {
 	Work w = { .p = p, .u = u };
 
+	if (p->ties)
+		tie_sums(p);
 	if (p->rule->needs_norm)
 		w.clip = (float)(1 / fmax(1, gradient_length(p)));
 	for (uint32_t i = 0; p->monitor && i < p->threads; i++) {
