@@ -69,6 +69,7 @@ void export_write(Ctx *cx, Model *m, const char *path, ExportOptions *o)
 	if (o->calibration && formats[i].write != c_write)
 		fail(cx, MP_BAD_INPUT, "export OUT.c, or leave --int8 out", "8-bit weights are written as C only, not as %s",
 		     formats[i].name);
+	net_refuse_gain(cx, m->net, formats[i].name);
 	m->name = identifier(&cx->scratch, path);
 	o->format_used = formats[i].name;
 	const Columns *columns = columns_make(cx, m);

@@ -68,6 +68,7 @@ void old_write(Ctx *cx, const Net *net, const double *w, const char *path, const
 	if (net->options.ticks > 1)
 		fail(cx, MP_BAD_INPUT, "keep it as .safetensors", "a network that settles over ticks cannot be written as %s",
 		     path);
+	net_refuse_gain(cx, net, format);
 	format_named(cx, format, true)->write(cx, net, w, path);
 }
 

@@ -230,6 +230,7 @@ void net_shape(Ctx *cx,
                Net *net); /* checks them; decay of groups goes to blocks, ties to their first. Before net_link */
 /* Fails if the network has any of them: the target does not. */
 void net_refuse_shaped(Ctx *cx, const Net *net, const char *target);
+void net_refuse_gain(Ctx *cx, const Net *net, const char *format); /* fails if a group has one: files do not */
 /* Weights of both change alike: they may be stored and updated together. */
 bool block_alike(const Block *a, const Block *b);
 bool group_is_shaped(const Group *g);        /* it has noise, or settings of its own; not decay, which is of blocks */

@@ -189,6 +189,14 @@ void net_refuse_shaped(Ctx *cx, const Net *net, const char *target)
 	}
 }
 
+void net_refuse_gain(Ctx *cx, const Net *net, const char *format)
+{
+	for (const Group *g = net->group; g < net->group + net->groups; g++)
+		if (g->gain != 1)
+			fail_at(cx, g->at, "multiply the weights of the links into it instead, or keep the network as .safetensors",
+			        "%s files have no gain, which group '%s' states", format, g->name);
+}
+
 /* ---- as text ---- */
 
 static void word_print(const char *word, double v, Buf *out)

@@ -277,7 +277,7 @@ static void take_inputs(Program *p, const Place *at, double *out)
 		for (uint32_t j = 0; g->role == ROLE_INPUT && j < g->size; j++)
 			out[g->first + j] = *x++;
 		if (g->role == ROLE_INPUT)
-			disturb_outputs(p, g, &(Span){ g->first, g->size }, at, out);
+			disturb_outputs(p, g, &(Span){ .first = g->first, .count = g->size }, at, out);
 	}
 }
 

@@ -270,7 +270,10 @@ static inline int32x4_t quarter_shr9(int32x4_t a)
 {
 	return vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), 9));
 }
-static inline I i_shr9(I x) { return (I){ quarter_shr9(x.a), quarter_shr9(x.b), quarter_shr9(x.c), quarter_shr9(x.d) }; }
+static inline I i_shr9(I x)
+{
+	return (I){ quarter_shr9(x.a), quarter_shr9(x.b), quarter_shr9(x.c), quarter_shr9(x.d) };
+}
 static inline I i_shl23(I x)
 {
 	return (I){ vshlq_n_s32(x.a, 23), vshlq_n_s32(x.b, 23), vshlq_n_s32(x.c, 23), vshlq_n_s32(x.d, 23) };
