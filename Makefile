@@ -5,7 +5,8 @@
 #   make quick      build, tests of ten seconds
 #   make test       set up, build once, run every plain test
 #   make check      slow tests, MPI, layering, format; ASan and UBSan, TSan, fuzzing with fixed seeds
-#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program; exported networks in onnxruntime (npm)
+#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program, check-cross; exported networks in onnxruntime (npm)
+#   make check-cross  aarch64, riscv64, x86-64 without FMA and musl, under qemu: the bits of this machine
 #   make fuzz       [SECONDS=600] new seeds for so long in all; inputs that reach new code go to test/fuzz/corpus
 #   make torture    [TORTURE_S=600] kills, flipped bits, failing calls, full disks, network faults, fuzzing: nothing may be lost
 #   make repeat     [TIMES=20] random tests and fuzzing again and again: the same counts every time
@@ -58,6 +59,10 @@ check-all: setup-check-all build-test
 	@test/check/packages
 	@npm install --prefix build/ort onnxruntime-web@1 >build/ort.log 2>&1 || { echo "no onnxruntime-web: see build/ort.log"; exit 0; }; \
 		MICROPROP=$$PWD/build/microprop SOURCE_DIR=$$PWD ORT=$$PWD/build/ort test/check/onnx
+	@test/cross/run
+
+check-cross: setup-check-cross build-test
+	@test/cross/run
 
 build-sanitize build-thread: build-test      # whose kernels they link
 
@@ -103,4 +108,4 @@ install: all
 clean:
 	@rm -rf build
 
-.PHONY: all demo quick test check check-all fuzz torture repeat format coverage wheel install dist deb static clean
+.PHONY: all demo quick test check check-all check-cross fuzz torture repeat format coverage wheel install dist deb static clean

@@ -21,6 +21,10 @@
 #include "microprop/table.h"
 #include "microprop/tool.h"
 
+#ifndef _GNU_SOURCE
+char *realpath(const char *restrict path, char *restrict resolved); /* POSIX; headers may hide it */
+#endif
+
 #if defined __GNUC__
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 #else
@@ -77,8 +81,9 @@ void sigbus_watch(void); /* from now on that ends the program with a message */
 
 /* ---- job.c: one process of several -------------------------------------------------------------- */
 
-int job_join(Rank *j);          /* exit status; ranks other than 0 are silent from now on */
-int job_leave(Rank *j, int rc); /* the exit status of all */
+int memory_file(const char *name); /* a file without a place; -1: none */
+int job_join(Rank *j);             /* exit status; ranks other than 0 are silent from now on */
+int job_leave(Rank *j, int rc);    /* the exit status of all */
 
 /* ---- heartbeat.c: between launch and the processes it watches ------------------------------- */
 

@@ -52,7 +52,7 @@ const Command bench_command = {
 		"The share of the ceiling counts the arithmetic of dense work, so index lists, which skip most of it, can "
 		"exceed "
 		"100 %. The row for Table 2 of the report is nettalk, full batch, dense, fp32. "
-		"MICROPROP_ISA=generic, avx2, avx512 or amx selects other kernels than the best available.\n\n"
+		"MICROPROP_ISA=generic, neon, avx2, avx512 or amx selects other kernels than the best available.\n\n"
 		"For cuda: the same networks on a GPU, in 10^12 connections times cases per second (TCPS), with the time of an "
 		"update and the ratio to one core of this computer, measured alternately.\n\n"
 		"For gf11: the executor: processor-cycles per second of all processors "

@@ -584,7 +584,7 @@ static int launch_run(Args *a)
 		return EXIT_USAGE;
 	if (!program_find(&l))
 		return EXIT_FAILED;
-	l.output = isatty(STDOUT_FILENO) ? -1 : memfd_create("output", MFD_CLOEXEC);
+	l.output = isatty(STDOUT_FILENO) ? -1 : memory_file("output");
 	if (!heartbeat_create(l.heartbeat, sizeof l.heartbeat))
 		return EXIT_FAILED;
 	signals_catch(signal_note);

@@ -131,14 +131,19 @@ void heartbeat_diverged(int heartbeat) { put_number(heartbeat, 1, offsetof(Heart
 
 /* ---- launch ---- */
 
-/* The name is random: processes of another host or container may have the same PID, and see the same folder. */
+/* The name ends with the time: a process of another host or container may have the same PID and see the same folder. */
 bool heartbeat_create(char *path, size_t size)
 {
 	const char *folder = getenv("TMPDIR");
-	char number[32];
-	int suffix = snprintf(number, sizeof number, "-%ld", (long)getpid());
-	snprintf(path, size, "%s/microprop-heartbeat-XXXXXX%s", folder && *folder ? folder : "/tmp", number);
-	int fd = mkstemps(path, suffix);
+	int fd = -1;
+
+	for (int i = 0; fd < 0 && i < 100 && (i == 0 || errno == EEXIST); i++) {
+		struct timespec now;
+		clock_gettime(CLOCK_REALTIME, &now);
+		snprintf(path, size, "%s/microprop-heartbeat-%ld-%lld.%09ld", folder && *folder ? folder : "/tmp",
+		         (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	}
 	if (fd < 0)
 		complain(remedy_for(errno, writable), "cannot make a file %s: %s", path, strerror(errno));
 	else

@@ -9,10 +9,21 @@
 
 #include "cli.h"
 
+int memory_file(const char *name)
+{
+#if defined MFD_CLOEXEC
+	return memfd_create(name, MFD_CLOEXEC);
+#else
+	FILE *f = tmpfile();
+	(void)name;
+	return f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1; /* the file is removed when the process ends */
+#endif
+}
+
 static void silence(Rank *j)
 {
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	j->kept = memfd_create("stderr", MFD_CLOEXEC);
+	j->kept = memory_file("stderr");
 	fflush(stdout);
 	if (nowhere >= 0)
 		dup2(nowhere, STDOUT_FILENO);

@@ -367,7 +367,8 @@ static void roff_page(void)
 		".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nIf set and not empty, nothing is coloured.\n"
 		".TP\n.B LC_ALL, LC_CTYPE, LANG\n"
 		"In a UTF\\-8 locale curves are drawn in braille dots, elsewhere in ASCII.\n"
-		".TP\n.B MICROPROP_ISA\nKernels of target cpu: generic, avx2, avx512 or amx. Default: the best there are.\n"
+		".TP\n.B MICROPROP_ISA\nKernels of target cpu: generic, neon, avx2, avx512 or amx. Default: the best there "
+		"is.\n"
 		".TP\n.B MICROPROP_CUDA_DEVICE\nThe GPU of target cuda, a number from 0, where \\-\\-device is not given.\n"
 		".TP\n.B MICROPROP_PIN\n0: threads are not bound to cores. Default: they are, if there is one for every core.");
 	puts(".SH FILES\nThe folder of \\fBtrain \\-\\-run\\fR holds");

@@ -93,9 +93,11 @@ double trial_epochs(const Search *s, const Trial *t)
 }
 
 /* Later rungs first, then the score, then the loss; NaN last.  The folds are the same for all trials. */
-static int by_score(const void *a, const void *b, void *search)
+static _Thread_local const Search *sorted; /* for by_score */
+
+static int by_score(const void *a, const void *b)
 {
-	const Search *s = search;
+	const Search *s = sorted;
 	const Trial *x = a, *y = b;
 	if (x->rung != y->rung)
 		return x->rung > y->rung ? -1 : 1;
@@ -318,7 +320,8 @@ static int rung_run(Search *s, Args *a, uint32_t number, uint32_t *counted, doub
 		r.count = r.end / s->folds;
 		count = s->trials = (uint32_t)(r.count ? r.pending[r.count - 1] - s->trial + 1 : 1);
 	}
-	qsort_r(s->trial, count, sizeof *s->trial, by_score, s);
+	sorted = s;
+	qsort(s->trial, count, sizeof *s->trial, by_score);
 	*counted = count;
 	if (s->progress && count)
 		s->progress(s->user, s, number, count, s->trials);

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +23,7 @@
 #include <xxhash.h>
 
 #include "base.h"
+#include "system.h"
 
 enum { MAP_FROM = 1 << 20, READ_FIRST = 1 << 16, WRITE_BUFFER = 1 << 16, MAX_TMP = 1000 };
 enum { STREAM_HEAD = 4096, DEVICE_MAX = 1 << 26, TEXT_MAX = 1 << 26 };

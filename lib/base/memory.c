@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base.h"
+#include "system.h"
 
 enum { HUGE_PAGE = 1 << 21 };
 enum { ALIGN = 64, SMALL_ALIGN = 16, CHUNK_BYTES = 65536, BIG_BYTES = CHUNK_BYTES / 4 };

@@ -2,20 +2,25 @@
 /* A thread pool.  In: a function and its argument.  Out: it has run once on every thread.
  *
  * Calls come every few dozen microseconds, less than it takes to wake a thread: a waiting thread first spins, then
- * yields, and only then sleeps on a futex.  If the pool has a thread for every core of the process, workers are pinned,
- * one to a core, to keep their caches (MICROPROP_PIN=0: not); smaller pools, of which several may run at once, are
- * scheduled by the system.
+ * yields, and only then sleeps on a futex (or, where there is none, for 50 microseconds at a time).  If the pool has a
+ * thread for every core of the process, workers are pinned, one to a core, to keep their caches (MICROPROP_PIN=0: not);
+ * smaller pools, of which several may run at once, are scheduled by the system.
  * Must hold: everything written before pool_run or pool_barrier is visible after it. */
 #include <assert.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base.h"
+#include "system.h"
+
+#if defined __linux__ && defined _GNU_SOURCE
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#else
+#include <time.h>
+#endif
 
 enum { SPINS = 300, YIELDS = 10 }; /* spins take about 5 microseconds; yields before sleeping */
 
@@ -46,6 +51,28 @@ static void cpu_relax(void)
 {
 #if defined __x86_64__ || defined __i386__
 	__builtin_ia32_pause();
+#elif defined __aarch64__
+	__asm__ volatile("isb"); /* yield does nothing on most cores */
+#endif
+}
+
+/* While the value is `old`, or a little less: callers look again. */
+static void event_sleep(Event *e, uint32_t old)
+{
+#if defined SYS_futex
+	syscall(SYS_futex, &e->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+#else
+	(void)e, (void)old;
+	nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+#endif
+}
+
+static void event_wake(Event *e)
+{
+#if defined SYS_futex
+	syscall(SYS_futex, &e->value, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+#else
+	(void)e;
 #endif
 }
 
@@ -62,7 +89,7 @@ static void event_wait(Event *e, uint32_t old)
 	}
 	atomic_fetch_add(&e->asleep, 1);
 	while (atomic_load(&e->value) == old)
-		syscall(SYS_futex, &e->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+		event_sleep(e, old);
 	atomic_fetch_sub(&e->asleep, 1);
 }
 
@@ -71,7 +98,7 @@ static void event_add(Event *e, uint32_t n)
 {
 	atomic_fetch_add(&e->value, n);
 	if (atomic_load(&e->asleep))
-		syscall(SYS_futex, &e->value, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+		event_wake(e);
 }
 
 static void *worker_main(void *arg)

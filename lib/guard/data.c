@@ -8,10 +8,10 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "parts.h"
+#include "system.h"
 
 /* In the order of verification: offsets first. */
 enum { A_SEQ, A_INDPTR, A_INDICES, A_VALUES, A_X, A_Y, A_MASK, A_WEIGHT, A_TICKS, A_CODES, ARRAYS };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations of a vec_*.h and of flush.h against exact integers: results rounded once, subnormal operands and results
- * flushed as flush.h says. Needs nothing of the library, so that it also runs where only a compiler is there.
- *   cc -I target/cpu/kern -DVEC='"vec_generic.h"' [-DFLUSH_BY_CPU=0] operations.c -lm; a.out [COUNT] */
+ * flushed as flush.h says. Then the product kernel against f_fma. Needs headers of the library and nothing else, so
+ * that it also runs where only a compiler is there; test/check/cross has the command.
+ *   operations [COUNT] */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kern.h"
 #include VEC
+#include "product.inc"
 
 #if defined __x86_64__
 #include <xmmintrin.h>
@@ -252,6 +255,57 @@ static void check_lanes(float in[3][16])
 	}
 }
 
+/* ---- products ---- */
+
+enum { ROWS = 14, DEPTH = 9, WIDTH = 48 };
+
+/* Any operands, also such that sums underflow on the way; the first row is the start of all. */
+static void check_product(void)
+{
+	static float a[ROWS][DEPTH], b[DEPTH][WIDTH], start[ROWS][WIDTH], c[ROWS][WIDTH];
+	Product p = { .rows = (uint32_t)between(1, ROWS),
+		          .cols = (uint32_t)between(1, WIDTH),
+		          .depth = (uint32_t)between(1, DEPTH),
+		          .a = a[0],
+		          .a_row = DEPTH,
+		          .a_step = 1,
+		          .b = b[0],
+		          .b_row = WIDTH,
+		          .start = start[0],
+		          .start_row = next() & 1 ? WIDTH : 0,
+		          .c = c[0],
+		          .c_row = WIDTH };
+	uint32_t x[3];
+
+	for (int m = 0; m < ROWS; m++)
+		for (int k = 0; k < DEPTH; k++) {
+			operands(x);
+			a[m][k] = from_bits(x[0]);
+			for (int n = 0; n < WIDTH && m == 0; n++) {
+				operands(x);
+				b[k][n] = from_bits(x[1]);
+			}
+		}
+	for (int m = 0; m < ROWS; m++)
+		for (int n = 0; n < WIDTH; n++) {
+			if (n % 4 == 0) {
+				operands(x);
+				a[m][0] = from_bits(x[0]);
+				b[0][n] = from_bits(x[1]);
+			}
+			start[m][n] = from_bits(x[2]);
+		}
+	kernel_product(&p);
+	for (uint32_t m = 0; m < p.rows; m++)
+		for (uint32_t n = 0; n < p.cols; n++) {
+			float sum = start[p.start_row ? m : 0][n];
+			for (uint32_t k = 0; k < p.depth; k++)
+				sum = f_fma(a[m][k], b[k][n], sum);
+			if (sum == sum) /* NaNs have any bits */
+				check("product", c[m][n], to_bits(sum), (uint32_t[]){ to_bits(a[m][0]), to_bits(b[0][n]), p.depth });
+		}
+}
+
 int main(int argc, char **argv)
 {
 	long count = argc > 1 ? atol(argv[1]) : 20000;
@@ -270,6 +324,8 @@ int main(int argc, char **argv)
 				in[k][l] = from_bits(x[k]);
 		}
 		check_lanes(in);
+		if (i % 8 == 0)
+			check_product();
 	}
 	printf("%s: %ld operations, %ld results of 2^-126, %ld wrong\n", VEC, checked, edges, wrong);
 	return wrong || edges < count / 10;

@@ -5,12 +5,11 @@
  * All threads start a window together and count their operations until its time is over; rates are summed over threads,
  * and the best window counts. */
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bench.h"
+#include "system.h"
 
 enum { WINDOWS = 10, MOST_CPUS = CPU_SETSIZE };
 

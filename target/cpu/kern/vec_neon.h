@@ -14,7 +14,7 @@
 
 #include "flush.h"
 
-#define VEC_ACCUMULATORS 6     /* vectors that hold sums in a product: 24 of 32 registers */
+#define VEC_ACCUMULATORS 5     /* vectors that hold sums in a product: 20 of 32 registers; with 6, gcc spills some */
 #define VEC_DEEPEST      80    /* depth of a part of a product, where a is read by columns */
 #define VEC_STRIP        32768 /* bytes of b that a product works on at a time */
 #define VEC_ALIKE        1     /* 1: a strip of b is copied if its rows map to few sets of the cache */
@@ -112,7 +112,7 @@ static inline V v_sqrt(V x) { return (V){ vsqrtq_f32(x.a), vsqrtq_f32(x.b), vsqr
 static inline V v_neg(V x) { return (V){ vnegq_f32(x.a), vnegq_f32(x.b), vnegq_f32(x.c), vnegq_f32(x.d) }; }
 static inline V v_abs(V x) { return (V){ vabsq_f32(x.a), vabsq_f32(x.b), vabsq_f32(x.c), vabsq_f32(x.d) }; }
 /* Not inline, as the kernels have many of these; most registers of the caller stay as they are. */
-#define CALLED static __attribute__((noinline, aarch64_vector_pcs))
+#define CALLED static __attribute__((noinline, unused, aarch64_vector_pcs))
 
 CALLED V v_mul(V x, V y)
 {

@@ -6,11 +6,11 @@
  * subtrees; the sums of threads join at the end as the tree says. Leaves that are left over are computed by all
  * threads together, as a team: of each chunk of rows every thread takes some forward and backward, and then some of
  * the weights. Must hold: both give the same bits, for neither cuts a sum. */
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "half.h"
+#include "system.h"
 
 enum { TEAM_WORK = 2000000 }; /* links times rows, below which waking a thread does not pay */
 

@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "gf11_machine.h"
+#include "system.h"
 
 typedef struct Mapping {
 	void *at;
