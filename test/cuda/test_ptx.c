@@ -501,6 +501,26 @@ static void mutants_are_caught(void **state)
 		}
 }
 
+/* Warps that write different bytes of one word do not race. */
+static const char bytes_of_words[] =
+	"mov.u32 %r1, dynamic; and.b32 %r2, %tid, 31; shl.b32 %r2, %r2, 2; shr.u32 %r3, %tid, 5;\n"
+	"add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; st.shared.u8 [%r1], %r3; ld.shared.u8 %r4, "
+	"[%r1];\n"
+	"cvt.u64.u32 %d1, %tid; add.u64 %d1, %d1, %out; st.global.u8 [%d1], %r4;";
+
+static void bytes_do_not_race(void **state)
+{
+	(void)state;
+	Bench b;
+
+	bench_start(&b, (EmulatorOptions){ .seed = 3, .races = true });
+	b.l = (Launch){ .blocks = 1, .threads = 128, .shared = 128 };
+	works(&b, bytes_of_words);
+	assert_int_equal(b.out[9], 0x01010101);
+	fails(&b, "shr.u32 %r3, %tid, 5; st.shared.u8 [dynamic], %r3;", "a race");
+	ctx_free(&b.cx);
+}
+
 /* ---- what must be refused ---- */
 
 static void texts_refused(void **state)
@@ -580,8 +600,13 @@ static void runs_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(instructions),       cmocka_unit_test(floats),        cmocka_unit_test(grids),
-		cmocka_unit_test(mutants_are_caught), cmocka_unit_test(texts_refused), cmocka_unit_test(runs_refused),
+		cmocka_unit_test(instructions),
+		cmocka_unit_test(floats),
+		cmocka_unit_test(grids),
+		cmocka_unit_test(mutants_are_caught),
+		cmocka_unit_test(bytes_do_not_race),
+		cmocka_unit_test(texts_refused),
+		cmocka_unit_test(runs_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,10 +91,11 @@ static void touch(Grid *g, Warp *w, Space space, const Place *p, uint32_t lane, 
 		return;
 	for (uint32_t k = 0; k < words; k++) {
 		if (space == IN_SHARED)
-			races_touch(g, w, lane, &w->block->shadow, g->shared_bytes / 4 + 1, p->word + k, how, "shared word");
+			races_touch(g, w, lane, &w->block->shadow, g->shared_bytes / 4 + 1, p->word + k, byte_mask(p), how,
+			            "shared word");
 		else if (space == IN_GLOBAL)
 			races_touch(g, w, lane, &p->allocation->shadow, p->allocation->bytes / 4 + 1,
-			            (uint64_t)(p->at - p->allocation->at) / 4 + k, how, "global word");
+			            (uint64_t)(p->at - p->allocation->at) / 4 + k, byte_mask(p), how, "global word");
 	}
 }
 

@@ -11,17 +11,18 @@
 
 #include "warp.h"
 
-enum { SEVERAL = LANES }; /* lanes */
+enum { SEVERAL = LANES, ALL_BYTES = 15 }; /* lanes; bytes of a word */
 
 typedef struct LastAccess {
 	uint32_t warp; /* of the grid, + 1; 0: none */
 	uint32_t clock, syncs, at, step;
-	uint8_t lane;
+	uint8_t lane, bytes; /* bytes: of the word, a bit each */
 	bool atomic;
 } LastAccess;
 typedef struct ShadowWord {
 	LastAccess write, read;
 	uint32_t *readers; /* NULL, or the clock of the last read by each warp */
+	bool narrow; /* some accesses were of single bytes: readers are not compared then, which might differ in them */
 } ShadowWord;
 typedef struct Shadow {
 	ShadowWord word[1];
@@ -87,11 +88,11 @@ _Noreturn static void race(Grid *g, const Warp *w, uint32_t lane, const LastAcce
 	          (unsigned long long)at, wrote ? "write" : "read", line_of(g, a->at), v->block->number, v->number);
 }
 
-static void check_readers(Grid *g, Warp *w, uint32_t lane, ShadowWord *s, const char *what, uint64_t at)
+static void check_readers(Grid *g, Warp *w, uint32_t lane, uint8_t bytes, ShadowWord *s, const char *what, uint64_t at)
 {
-	if (s->read.warp && !ordered(w, lane, &s->read))
+	if (s->read.warp && s->read.bytes & bytes && !ordered(w, lane, &s->read))
 		race(g, w, lane, &s->read, what, false, at);
-	for (uint32_t v = 0; s->readers && v < g->warps; v++)
+	for (uint32_t v = 0; s->readers && !s->narrow && v < g->warps; v++)
 		if (v != w->of_grid && s->readers[v] > w->clock[v]) {
 			LastAccess a = s->read;
 			a.warp = v + 1;
@@ -114,8 +115,8 @@ static void record_read(Grid *g, Warp *w, ShadowWord *s, LastAccess now)
 	*r = now;
 }
 
-void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, Access how,
-                 const char *what)
+void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, uint8_t bytes,
+                 Access how, const char *what)
 {
 	if (!*shadow)
 		*shadow = arena_alloc(&g->arena, words, sizeof(ShadowWord));
@@ -126,15 +127,18 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64
 		               .at = g->now->at,
 		               .step = (uint32_t)g->executed,
 		               .lane = (uint8_t)lane,
+		               .bytes = bytes,
 		               .atomic = how == ACCESS_ATOMIC || how == ACCESS_ATOMIC_READ };
 	bool same_step = s->write.warp == now.warp && s->write.step == now.step; /* access.c compares the values */
 
-	if (s->write.warp && !(s->write.atomic && now.atomic) && !same_step && !ordered(w, lane, &s->write))
+	s->narrow |= bytes != ALL_BYTES;
+	if (s->write.warp && s->write.bytes & bytes && !(s->write.atomic && now.atomic) && !same_step &&
+	    !ordered(w, lane, &s->write))
 		race(g, w, lane, &s->write, what, true, word * 4);
 	if (how == ACCESS_READ) {
 		record_read(g, w, s, now);
 	} else if (how != ACCESS_ATOMIC_READ) {
-		check_readers(g, w, lane, s, what, word * 4);
+		check_readers(g, w, lane, bytes, s, what, word * 4);
 		s->write = now;
 		s->read.warp = 0;
 		s->readers = NULL;

@@ -372,8 +372,8 @@ uint8_t *allocation_add(Emulator *e, uint64_t bytes, bool constant);
 /* ---- races.c ---- */
 typedef enum Access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC_READ, ACCESS_ATOMIC } Access;
 void races_start(Grid *g);
-void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, Access how,
-                 const char *what);
+void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, uint8_t bytes,
+                 Access how, const char *what);
 void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces);
 void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire);
 void races_fence(Grid *g, Warp *w);
