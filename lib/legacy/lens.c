@@ -54,6 +54,8 @@ LensGroupDef *lens_group(LensNet *n, Text name)
 	return NULL;
 }
 
+static const LensSettings unset = { NAN, NAN, NAN, NAN, NAN };
+
 LensGroupDef *lens_add_group(LensNet *n, Text name, uint32_t size, Loc at)
 {
 	if (lens_group(n, name))
@@ -62,6 +64,7 @@ LensGroupDef *lens_add_group(LensNet *n, Text name, uint32_t size, Loc at)
 	LensGroupDef *g = &n->group[n->groups++];
 	*g = (LensGroupDef){ .name = name_made(&n->o->cx->scratch, name), .size = size, .fn = -1, .error = -1, .at = at };
 	g->start = g->dt = NAN;
+	g->set = unset;
 	return g;
 }
 
@@ -131,6 +134,52 @@ static bool goes_back(const LensNet *n, const LensLinks *l)
 	       role_of(&n->group[l->from]) != ROLE_INPUT;
 }
 
+static int error_of(const LensGroupDef *g)
+{
+	return g->error >= 0            ? g->error
+	       : fn_of(g) == FN_SOFTMAX ? ERR_DIVERGENCE
+	       : fn_of(g) == FN_SIGMOID ? ERR_CROSS_ENTROPY
+	                                : ERR_SQUARED;
+}
+
+/* The error function that all output groups have; -1: they differ. */
+static int error_of_all(const LensNet *n)
+{
+	int error = -2;
+	for (uint32_t i = 0; i < n->groups; i++)
+		if (role_of(&n->group[i]) == ROLE_OUTPUT)
+			error = error == -2 || error == error_of(&n->group[i]) ? error_of(&n->group[i]) : -1;
+	return error == -2 ? ERR_SQUARED : error;
+}
+
+/* Settings of a group.  LENS's squared error has no factor 1/2: where all groups have it, put_train doubles the rate;
+ * else the group's error is scaled. */
+static void put_settings(const LensNet *n, const LensGroupDef *g, Buf *b)
+{
+	bool output = role_of(g) == ROLE_OUTPUT, differ = error_of_all(n) < 0;
+	double scale = isnan(g->set.error_scale) ? 1 : g->set.error_scale;
+	if (output && differ)
+		buf_printf(b, " error %s", error_fns[error_of(g)].name);
+	if (differ && error_of(g) == ERR_SQUARED)
+		scale *= 2;
+	const struct {
+		const char *word;
+		double own, all;
+		bool fits;
+	} settings[] = {
+		{ "gain", g->set.gain, n->set.gain, true },
+		{ "error-scale", scale != 1 ? scale : (double)NAN, NAN, output },
+		{ "criterion", g->set.crit, NAN, output },
+		{ "target-radius", g->set.target_radius, n->set.target_radius, output },
+		{ "zero-error-radius", g->set.zero_radius, n->set.zero_radius, output },
+	};
+	for (size_t i = 0; i < COUNT(settings); i++) {
+		double v = isnan(settings[i].own) ? settings[i].all : settings[i].own;
+		if (settings[i].fits && !isnan(v))
+			buf_printf(b, " %s %.9g", settings[i].word, v);
+	}
+}
+
 static void put_groups(LensNet *n, Buf *b)
 {
 	static const char *const roles[ROLE_COUNT] = { " input", "", " output", " context" };
@@ -151,6 +200,8 @@ static void put_groups(LensNet *n, Buf *b)
 			if (start_of(g) != 0)
 				buf_printf(b, " start %.9g", start_of(g));
 		}
+		if (computes)
+			put_settings(n, g, b);
 		buf_puts(b, "\n");
 	}
 	for (uint32_t i = 0; i < n->groups; i++)
@@ -196,19 +247,7 @@ static void put_links(LensNet *n, Buf *b)
  * squared error has no factor 1/2, so its gradient is twice ours. */
 static void put_train(LensNet *n, Buf *b)
 {
-	int error = -1;
-	for (uint32_t i = 0; i < n->groups; i++) {
-		const LensGroupDef *g = &n->group[i];
-		if (role_of(g) != ROLE_OUTPUT)
-			continue;
-		int own = g->error >= 0            ? g->error
-		          : fn_of(g) == FN_SOFTMAX ? ERR_DIVERGENCE
-		          : fn_of(g) == FN_SIGMOID ? ERR_CROSS_ENTROPY
-		                                   : ERR_SQUARED;
-		if (error >= 0 && own != error)
-			old_lost(n->o, g->at, "output groups have different error functions");
-		error = own;
-	}
+	int error = error_of_all(n);
 	bool twice = error == ERR_SQUARED;
 	double rate = n->rate * (twice ? 2 : 1);
 	buf_printf(b, "train rule %s rate %.9g momentum %.9g error %s\n", n->rule, rate, n->momentum,
@@ -222,8 +261,8 @@ static void put_train(LensNet *n, Buf *b)
 	buf_printf(b, "train updates %" PRIu64 " epochs 0 until never\n", n->updates);
 	if (n->shuffle)
 		buf_puts(b, "train shuffle on\n");
-	if (n->crit > 0)
-		buf_printf(b, "train threshold %.9g\n", n->crit);
+	if (n->set.crit > 0)
+		buf_printf(b, "train threshold %.9g\n", n->set.crit);
 	if (n->seed)
 		buf_printf(b, "train seed %" PRIu64 "\n", n->seed);
 	if (n->bptt > 1 && !n->continuous) {
@@ -263,7 +302,8 @@ Net *lens_read(const Old *o)
 		            .rand_range = 1,
 		            .updates = 100,
 		            .ticks = 1,
-		            .intervals = 1 };
+		            .intervals = 1,
+		            .set = unset };
 	lens_script(n);
 	if (!n->groups)
 		fail_at(o->cx, (Loc){ o->src, 0 }, "a script begins with addNet", "the script makes no network");

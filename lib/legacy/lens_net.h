@@ -16,6 +16,10 @@ enum {
 };
 #define LENS_BIAS UINT32_MAX /* the bias group, as the source of links */
 
+typedef struct LensSettings { /* of a group, or of all that state none; NaN: not stated */
+	double gain, error_scale, crit, target_radius, zero_radius;
+} LensSettings;
+
 typedef struct LensGroupDef {
 	const char *name; /* as the topology has it */
 	uint32_t size;
@@ -23,7 +27,8 @@ typedef struct LensGroupDef {
 	int fn, error;           /* FN_..., ERR_...; -1: the default */
 	double start;            /* initOutput; NaN: the default */
 	double dt;               /* dtScale; NaN: 1 */
-	uint32_t source;         /* of a context group; LENS_BIAS: none yet */
+	LensSettings set;
+	uint32_t source; /* of a context group; LENS_BIAS: none yet */
 	bool biased;
 	bool back; /* some projection carries what it was an event before */
 	Loc at;
@@ -48,7 +53,8 @@ typedef struct LensNet {
 	Loc net_at;
 	uint64_t intervals, ticks;
 	const char *rule;
-	double rate, momentum, decay, rand_range, rand_mean, dt, crit;
+	double rate, momentum, decay, rand_range, rand_mean, dt;
+	LensSettings set;
 	uint64_t batch, updates, seed, bptt;
 	Loc bptt_at;
 	bool shuffle;

@@ -475,12 +475,12 @@ static void set_object(Script *s)
 		double *real;
 		uint64_t *whole;
 	} const fields[] = {
-		{ "learningRate", &n->rate, NULL },       { "momentum", &n->momentum, NULL },
-		{ "weightDecay", &n->decay, NULL },       { "randRange", &n->rand_range, NULL },
-		{ "randMean", &n->rand_mean, NULL },      { "dt", &n->dt, NULL },
-		{ "numUpdates", NULL, &n->updates },      { "batchSize", NULL, &n->batch },
-		{ "backpropTicks", NULL, &n->bptt },      { "testGroupCrit", &n->crit, NULL },
-		{ "timeIntervals", NULL, &n->intervals }, { "ticksPerInterval", NULL, &n->ticks },
+		{ "learningRate", &n->rate, NULL },      { "momentum", &n->momentum, NULL },
+		{ "weightDecay", &n->decay, NULL },      { "randRange", &n->rand_range, NULL },
+		{ "randMean", &n->rand_mean, NULL },     { "dt", &n->dt, NULL },
+		{ "numUpdates", NULL, &n->updates },     { "batchSize", NULL, &n->batch },
+		{ "backpropTicks", NULL, &n->bptt },     { "timeIntervals", NULL, &n->intervals },
+		{ "ticksPerInterval", NULL, &n->ticks },
 	};
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		if (!text_is(name, fields[i].name))
@@ -497,30 +497,40 @@ static void set_object(Script *s)
 			n->bptt_at = s->loc[1];
 		return;
 	}
+	Text field = name;
+	LensGroupDef *g = NULL;
 	if (dot) {
-		Text group = { name.s, (uint32_t)(dot - name.s) }, field = { dot + 1, name.len - group.len - 1 };
-		LensGroupDef *g = lens_group(n, group);
-		double *to = !g || !real                    ? NULL
-		             : text_is(field, "initOutput") ? &g->start
-		             : text_is(field, "dtScale")    ? &g->dt
-		                                            : NULL;
-		if (to) {
-			*to = v;
+		field = (Text){ dot + 1, (uint32_t)(name.s + name.len - dot - 1) };
+		g = lens_group(n, (Text){ name.s, (uint32_t)(dot - name.s) });
+	}
+	LensSettings *set = g ? &g->set : &n->set;
+	struct {
+		const char *name;
+		double *value;
+	} const settings[] = {
+		{ "initOutput", g ? &g->start : NULL },
+		{ "dtScale", g ? &g->dt : NULL },
+		{ "gain", &set->gain },
+		{ "errorScale", &set->error_scale },
+		{ "testGroupCrit", &set->crit },
+		{ "targetRadius", &set->target_radius },
+		{ "zeroErrorRadius", &set->zero_radius },
+	};
+	for (size_t i = 0; (g || !dot) && real && v >= 0 && v <= 1e6 && i < COUNT(settings); i++)
+		if (settings[i].value && text_is(field, settings[i].name)) {
+			*settings[i].value = v;
 			return;
 		}
-		name = field;
-	}
 	/* what outputs depend on, and Tcl, is an error; anything else matters to training or to a display */
-	static const char *const outputs[] = { "gain",       "clampStrength", "initInput",   "initOutput",
-		                                   "dtScale",    "minOutput",     "maxOutput",   "ternaryShift",
-		                                   "noiseRange", "noiseProc",     "noiseOnInput" };
-	bool lost = name.len > 4 && memcmp(name.s + name.len - 4, "Proc", 4) == 0;
+	static const char *const outputs[] = { "gain",      "clampStrength", "initInput",    "initOutput", "dtScale",
+		                                   "minOutput", "maxOutput",     "ternaryShift", "noiseRange", "noiseOnInput" };
+	bool lost = field.len > 4 && memcmp(field.s + field.len - 4, "Proc", 4) == 0;
 	for (size_t i = 0; i < COUNT(outputs); i++)
-		lost = lost || text_is(name, outputs[i]);
+		lost = lost || text_is(field, outputs[i]);
 	if (lost)
-		old_lost(n->o, s->loc[1], "the setting %s", text_shown(s->cx, s->word[1]));
+		old_lost(n->o, s->loc[1], "the setting %s", text_shown(s->cx, name));
 	else
-		note_at(s->cx, s->loc[1], NULL, "left out: the setting %s", text_shown(s->cx, s->word[1]));
+		note_at(s->cx, s->loc[1], NULL, "left out: the setting %s", text_shown(s->cx, name));
 }
 
 /* Of links that already exist, as LENS does; without groups, of all. */

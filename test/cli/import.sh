@@ -90,10 +90,19 @@ randWeights -range 0.1 -g {hidden output}
 freezeWeights -g output
 setObj hidden.dtScale 0.5
 setObj testGroupCrit 0.2
+setObj targetRadius 0.1
+setObj output.zeroErrorRadius 0.05
+setObj output.errorScale 2
+setObj hidden.gain 0.5
 train 50 -a steepest
 END
 t import more.in more.topo
 cat more.topo
-echo 'setObj hidden.gain 0.5
+printf 'I: 0 1 0 1 T: 1 0 0;\nI: 1 1 0 0 T: 0 1 1;\n' >more.ex
+t train more.topo more.ex --quiet --target ref | grep -E '^(bits|within)'
+echo 'setObj hidden.clampStrength 0.5
 setObj postExampleProc {puts done}' >>more.in
 t import more.in more.topo
+printf 'addNet two 2\naddGroup a 3 OUTPUT SUM_SQUARED\naddGroup b 2 OUTPUT\nconnectGroups input {a b}\n' >two.in
+t import two.in two.topo
+cat two.topo
