@@ -48,6 +48,8 @@ typedef struct Measurement {
 	double *values; /* [2 * targets]: targets and outputs of `one` */
 	uint32_t groups;
 	mp_case_group *group; /* [groups] output groups of `one` */
+	Buf *words;           /* [2 * groups] their guesses and rivals */
+	float *all_targets;   /* [cases][targets] NULL: not known yet, or there are no guesses of groups */
 	uint32_t *tick;       /* [cases][groups + 1] reaction times, all outputs last; NULL: not known yet */
 	Buf rival;
 } Measurement;

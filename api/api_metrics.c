@@ -71,10 +71,12 @@ static void measure_body(void *arg)
 	scorer_shape(&k->scorer, r->net);
 	k->row = NEW(&cx->keep, d->targets, float);
 	k->tick = NULL;
+	k->all_targets = NULL;
 	k->groups = 0;
 	for (uint32_t i = 0; i < r->net->groups; i++)
 		k->groups += r->net->group[i].role == ROLE_OUTPUT;
 	k->group = NEW(&cx->keep, k->groups, mp_case_group);
+	k->words = NEW(&cx->keep, 2 * (size_t)k->groups, Buf);
 	k->values = NEW(&cx->keep, (size_t)2 * d->targets, double);
 	k->data = d;
 }
@@ -115,7 +117,8 @@ const char *mp_data_get_kind(mp_data *data)
 
 /* ---- cases ---- */
 
-/* Ticks at which the outputs of each group, and of all, are first within the threshold. */
+/* Ticks, from option criterion-from on, at which the outputs of each group, and of all, are first within the
+ * threshold. */
 static void reactions_find(Run *r, Measurement *k)
 {
 	Ctx *cx = &r->cx;
@@ -125,7 +128,7 @@ static void reactions_find(Run *r, Measurement *k)
 	k->tick = NEW(&cx->keep, d->cases * n, uint32_t);
 	double *out = NEW(&cx->scratch, d->cases * d->targets, double);
 	uint8_t *within = NEW(&cx->scratch, d->cases, uint8_t);
-	for (uint32_t tick = 0; tick < ticks; tick++) {
+	for (uint32_t tick = (uint32_t)r->opt.criterion_from - 1; tick < ticks; tick++) {
 		uint32_t number = 0, first = 0;
 		memset(within, 1, d->cases);
 		for (const Group *g = r->net->group; g < r->net->group + r->net->groups; g++) {
@@ -151,6 +154,58 @@ static void reactions_find(Run *r, Measurement *k)
 	}
 }
 
+/* ---- guesses of groups ---- */
+
+#define MOST_GUESSES 2e9 /* cases times cases times targets: seconds */
+
+static void targets_find(Run *r, Measurement *k)
+{
+	const Data *d = k->data;
+	double work = (double)d->cases * (double)d->cases * d->targets;
+	if (k->all_targets || !d->names || k->metrics->kind != METRICS_BITS || k->groups < 2 || work > MOST_GUESSES)
+		return;
+	k->all_targets = NEW(&r->cx.keep, d->cases * d->targets, float);
+	for (uint64_t i = 0; i < d->cases; i++)
+		data_y(d, i, k->all_targets + i * d->targets);
+}
+
+static const char *name_kept(Run *r, const Data *d, uint64_t i, Buf *to)
+{
+	*to = (Buf){ .arena = &r->cx.keep, .s = to->s, .cap = to->cap };
+	if (i >= d->cases || !d->names[i].len)
+		return NULL;
+	buf_add(to, d->names[i].s, d->names[i].len);
+	return to->s;
+}
+
+/* The two patterns of targets that are nearest to the outputs of a group. */
+static void guess_find(Run *r, const Measurement *k, uint64_t own, const double *out, uint32_t first, mp_case_group *g,
+                       uint32_t count)
+{
+	const Data *d = k->data;
+	uint64_t order[2] = { d->cases, d->cases };
+	double best[2] = { INFINITY, INFINITY };
+	for (uint64_t n = 0; n <= d->cases; n++) { /* this case comes first */
+		uint64_t i = n ? n - 1 : own;
+		const float *y = k->all_targets + i * d->targets + first;
+		double apart = 0;
+		for (uint32_t j = 0; j < count; j++)
+			apart += isnan(y[j]) ? 0 : (out[first + j] - (double)y[j]) * (out[first + j] - (double)y[j]);
+		bool same =
+			order[0] < d->cases && memcmp(y, k->all_targets + order[0] * d->targets + first, count * sizeof *y) == 0;
+		if (same || !(apart < best[1]))
+			continue;
+		bool nearest = apart < best[0];
+		best[1] = nearest ? best[0] : apart;
+		order[1] = nearest ? order[0] : i;
+		best[0] = nearest ? apart : best[0];
+		order[0] = nearest ? i : order[0];
+	}
+	Buf *words = &k->words[2 * (g - k->group)];
+	g->guess = name_kept(r, d, order[0], words);
+	g->rival = name_kept(r, d, order[1], words + 1);
+}
+
 static void groups_score(Run *r, Measurement *k, uint64_t i, const double *out)
 {
 	uint32_t number = 0, first = 0;
@@ -172,6 +227,8 @@ static void groups_score(Run *r, Measurement *k, uint64_t i, const double *out)
 			                                .right = right,
 			                                .within = t.within > 0,
 			                                .tick = k->tick ? k->tick[i * (k->groups + 1) + number] : 0 };
+		if (k->all_targets)
+			guess_find(r, k, i, out, first, &k->group[number], g->size);
 		number++;
 		first += g->size;
 	}
@@ -248,6 +305,7 @@ static void case_body(void *arg)
 	rival_find(a->r, k, out);
 	if (a->r->net->settles && !k->tick)
 		reactions_find(a->r, k);
+	targets_find(a->r, k);
 	data_y(d, a->i, k->row);
 	groups_score(a->r, k, a->i, out);
 	k->one.groups = k->groups;

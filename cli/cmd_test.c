@@ -24,7 +24,8 @@ static const Option test_options[] = {
 static const OptionGroup test_groups[] = {
 	{ "Options", test_options, NULL },
 	{ "Measuring", NULL,
-	  " target error threshold noise seed ticks intervals dt targets-from inputs-until procs sigmoid machine "
+	  " target error threshold criterion-from noise seed ticks intervals dt targets-from inputs-until procs sigmoid "
+	  "machine "
 	  "threads " },
 	{ "Reading data", data_reading, NULL },
 	{ NULL, NULL, NULL },

@@ -9,7 +9,7 @@
 #include "microprop/inside.h"
 
 enum { CELL_WORD, CELL_REAL, CELL_RIGHT };
-enum { MORE_CELLS = 12 }; /* than three for each target, and four for each group */
+enum { MORE_CELLS = 12, GROUP_CELLS = 6 }; /* than three for each target, and six for each group */
 typedef struct Cell {
 	const char *key;
 	const char *of; /* name of the target, where there are several numbers; NULL: else */
@@ -38,9 +38,14 @@ static void add_tick(CaseRow *r, const char *of, uint32_t tick)
 	add_real(r, "tick", of, tick ? (double)tick : (double)NAN);
 }
 
+static void add_word_of(CaseRow *r, const char *key, const char *of, const char *word, bool none)
+{
+	r->cell[r->cells++] = (Cell){ .key = key, .of = of, .kind = CELL_WORD, .word = word, .none = none };
+}
+
 static void add_word(CaseRow *r, const char *key, const char *word, bool none)
 {
-	r->cell[r->cells++] = (Cell){ .key = key, .kind = CELL_WORD, .word = word, .none = none };
+	add_word_of(r, key, NULL, word, none);
 }
 
 static const char *target_name(const Cases *c, uint32_t target)
@@ -104,6 +109,9 @@ static void row_make(const Cases *c, const mp_data_info *info, uint64_t i, CaseR
 		add_word(r, "rival", k->rival, !k->scored);
 	if (k->rival)
 		add_real(r, "margin", NULL, k->scored ? k->margin : (double)NAN);
+	if (mp_run_get_ticks(c->run) > 1 || k->groups > 1)
+		r->cell[r->cells++] =
+			(Cell){ .key = "within", .kind = CELL_RIGHT, .right = k->within != 0, .none = !k->scored };
 	if (mp_run_get_ticks(c->run) > 1)
 		add_tick(r, NULL, k->tick);
 	for (uint32_t g = 0; k->groups > 1 && g < k->groups; g++) {
@@ -116,6 +124,10 @@ static void row_make(const Cases *c, const mp_data_info *info, uint64_t i, CaseR
 			(Cell){ .key = "within", .of = own->name, .kind = CELL_RIGHT, .right = own->within, .none = none };
 		if (mp_run_get_ticks(c->run) > 1)
 			add_tick(r, own->name, own->tick);
+		if (own->guess)
+			add_word_of(r, "guess", own->name, own->guess, none);
+		if (own->rival)
+			add_word_of(r, "rival", own->name, own->rival, none);
 	}
 }
 
@@ -131,7 +143,8 @@ static void each(const Cases *c, const CaseOut *o)
 	if (mp_data_get_info(c->data, &info) != MP_OK || !mp_run_get_case(c->run, 0))
 		return;
 	const mp_case *first = mp_run_get_case(c->run, 0);
-	CaseRow r = { .cell = calloc(MORE_CELLS + (size_t)3 * info->targets + (size_t)4 * first->groups, sizeof *r.cell) };
+	CaseRow r = { .cell = calloc(MORE_CELLS + (size_t)3 * info->targets + (size_t)GROUP_CELLS * first->groups,
+		                         sizeof *r.cell) };
 	for (uint64_t i = 0; r.cell && i < info->cases; i++) {
 		row_make(c, info, i, &r);
 		o->row(o, &r);
@@ -150,7 +163,9 @@ static const char *key_of(const Cell *cell, char *text, size_t size)
 
 static int width_of(const Cell *c)
 {
-	return c->kind == CELL_RIGHT           ? (c->of ? 14 : 5)
+	return c->kind == CELL_RIGHT           ? (c->of              ? 14
+	                                          : c->key[0] == 'w' ? 6
+	                                                             : 5)
 	       : c->kind == CELL_REAL && c->of ? 14
 	       : c->kind == CELL_REAL          ? 12
 	       : strcmp(c->key, "name")        ? 14

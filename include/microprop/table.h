@@ -115,6 +115,9 @@ typedef struct mp_case_group { /* an output group */
 	double error;      /* NaN: it has no target */
 	int right, within; /* the largest output is that of the largest target, or all bits are; all within threshold */
 	uint32_t tick;     /* as in mp_case */
+	/* Where cases have names and targets are bits: the case whose targets of this group are nearest to the outputs, of
+	 * equal ones this case itself or else the first; and the next that has other targets. NULL: there is none. */
+	const char *guess, *rival;
 } mp_case_group;
 typedef struct mp_case {
 	size_t size;
@@ -130,8 +133,8 @@ typedef struct mp_case {
 	 * outputs, or of distances to the code words. NULL, NaN: there is none. */
 	const char *rival;
 	double margin;
-	/* Reaction time of a settling network: the first tick at which all outputs are within option threshold of their
-	 * targets; 0: they never are, or the network does not settle. */
+	/* Reaction time of a settling network: the first tick, from option criterion-from on, at which all outputs are
+	 * within option threshold of their targets; 0: they never are, or the network does not settle. */
 	uint32_t tick;
 	uint32_t groups;
 	const mp_case_group *group; /* [groups] */

@@ -153,12 +153,11 @@ static void sets_add(const Worker *k, const Tally *one, uint64_t number)
 static void networks_run(Ctx *own, Worker *k, uint64_t number, uint32_t count)
 {
 	const Subject *s = k->all->s;
-	const WatchHooks *watch = s->target->watch;
 	size_t units = s->net->units, cases = s->data->cases, outs = cases * s->net->outputs;
 	double *out = by_outputs(k, k->removed) ? k->out : NULL;
 	memset(k->one, 0, count * cases * sizeof *k->one);
 	const Damages d = { count, k->removed, k->net.links, k->net.link, k->net.weight };
-	bool done = watch && watch->damaged && watch->damaged(own, k->program, &d, k->one, out);
+	bool done = s->target->damaged && s->target->damaged(own, k->program, &d, k->one, out);
 	for (uint32_t i = 0; i < count; i++) {
 		Tally *one = k->one + i * cases;
 		if (!done)

@@ -8,6 +8,13 @@
 
 #include "analyze.h"
 
+/* Without its folder. */
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
 enum { MOST_SIDE = 400, SHOWN_CASES = 60 };
 
 typedef struct Figure {
@@ -128,7 +135,7 @@ void network_study(const Subject *s, int argc, const char *const *argv, Buf *out
 		}
 	Buf title = { .arena = a }, svg = title;
 	buf_puts(&title, "Network ");
-	svg_cut(&title, net->name, 40);
+	svg_cut(&title, file_name(net->name), 40);
 	buf_printf(&title, ", %" PRIu64 " links", net->links);
 	network_svg(&(NetworkPlot){ title.s, box, boxes, arrow, arrows,
 	                            !before        ? NULL
@@ -228,7 +235,7 @@ void hinton_study(const Subject *s, int argc, const char *const *argv, Buf *out)
 		fail(s->cx, MP_BAD_INPUT, "see the blocks with: microprop show", "--block: there is no link %.60s", block);
 	Buf title = { .arena = a }, rows = title, columns = title;
 	buf_printf(&title, "Weights %s of ", block);
-	svg_cut(&title, net->name, 30);
+	svg_cut(&title, file_name(net->name), 30);
 	buf_printf(&rows, "to unit of %s", to.g->name);
 	buf_printf(&columns, "from unit of %s", from.g ? from.g->name : "true");
 	figure_write(&f,

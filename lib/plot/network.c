@@ -62,7 +62,7 @@ static bool is_free(const Drawing *d, uint32_t arrow, const Rect *r)
 	for (uint32_t i = 0; i < arrow; i++)
 		if (d->label[i].right > 0 && covers(r, &d->label[i]))
 			return false;
-	return r->left >= 2 && r->right <= d->width - 2;
+	return r->left >= 2 && r->right <= d->width - 2 && r->top >= 36; /* below the title */
 }
 
 /* At the first of some points that is free. */
@@ -124,8 +124,9 @@ static void layout(Drawing *d)
 
 static void path_end(const Drawing *d, const NetworkArrow *a)
 {
-	buf_printf(d->out, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.4\"%s marker-end=\"url(#arrow)\"/>\n",
-	           a->before ? PLOT_ORANGE : "#333", a->before ? " stroke-dasharray=\"6 4\"" : "");
+	buf_printf(d->out, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.4\"%s marker-end=\"url(#%s)\"/>\n",
+	           a->before ? PLOT_ORANGE : "#333", a->before ? " stroke-dasharray=\"6 4\"" : "",
+	           a->before ? "before" : "arrow");
 }
 
 static void straight(Drawing *d, const NetworkArrow *a, double at[TRIES][2])
@@ -169,7 +170,7 @@ static void arc(Drawing *d, const NetworkArrow *a, double at[TRIES][2])
 	path_end(d, a);
 	for (int i = 0; i < TRIES; i++) {
 		at[i][0] = (x + end) / 2 + (i % 2 ? -1 : 1) * 5.0 * i;
-		at[i][1] = high + 2 - 6.0 * (i / 3);
+		at[i][1] = high - 6 - 6.0 * (i / 3); /* above the arc, which reaches three quarters of the way */
 	}
 }
 
@@ -188,6 +189,9 @@ void network_svg(const NetworkPlot *p, Buf *out)
 	uint32_t lanes[2] = { 0, 0 };
 	layout(&d);
 	drawing_start(out, p->title, (int)d.width, (int)d.height);
+	buf_puts(out, "<defs><marker id=\"before\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" "
+	              "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"" PLOT_ORANGE
+	              "\"/></marker></defs>\n");
 	for (uint32_t i = 0; i < p->arrows; i++) {
 		Way way = way_of(p, &p->arrow[i]);
 		if (way == STRAIGHT)
@@ -214,7 +218,7 @@ void network_svg(const NetworkPlot *p, Buf *out)
 	if (p->before) {
 		buf_printf(out,
 		           "<path d=\"M170 %.1fh28\" stroke=\"" PLOT_ORANGE
-		           "\" stroke-width=\"1.4\" stroke-dasharray=\"6 4\" marker-end=\"url(#arrow)\"/>\n",
+		           "\" stroke-width=\"1.4\" stroke-dasharray=\"6 4\" marker-end=\"url(#before)\"/>\n",
 		           y - 4);
 		draw_text(out, 204, y, "start", FONT, p->before);
 	}

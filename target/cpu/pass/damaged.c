@@ -177,7 +177,7 @@ bool damaged_run(Ctx *cx, Program *p, const Damages *of, Tally *tally, double *o
 	const Chunk *c = &s->chunk;
 	uint32_t rows;
 
-	if (p->half)
+	if (p->half || (p->net->noisy && p->opt->noise))
 		return false;
 	if (!p->bound->damaged)
 		damaged_make(cx, p);
