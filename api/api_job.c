@@ -26,9 +26,17 @@ typedef struct Program {
 	uint64_t checksum;
 } Program;
 
+/* The program's file; or, for a job on machines of different kinds, whose files differ, the release that
+ * MICROPROP_RELEASE says they all are. */
 static void program_body(void *arg)
 {
 	Program *p = arg;
+	const char *release = getenv("MICROPROP_RELEASE");
+
+	if (release && *release) {
+		p->checksum = XXH3_64bits(release, strlen(release)) | 1;
+		return;
+	}
 	const Src *src = src_open_data(p->cx, &p->cx->scratch, "/proc/self/exe", src_any);
 	p->checksum = XXH3_64bits(src->text, src->len) | 1;
 }
