@@ -5,7 +5,7 @@
 # a regular suffix.
 work=$(mktemp -d) && cd "$work" || exit 1
 trap 'rm -rf "$work"' EXIT
-microprop train example:past-tense --until never --epochs 300 --run run --checkpoints-every 10 --quiet >run || exit 1
+microprop train example:past-tense --until never --epochs 300 --run run --checkpoints-every 10 --quiet >log || exit 1
 microprop data make:past-tense data.csv >/dev/null 2>&1
 echo 'verbs right (%), and irregular ones that get a regular suffix'
 echo ' epoch  regular frequent, rare   irregular frequent, rare   suffix'
