@@ -184,7 +184,7 @@ static void c_has_the_bits_of_predict(void **unused)
 {
 	static Trained t[COUNT(networks)];
 	const char *given = getenv("CC"), *compiler = given ? given : "gcc"; /* in build/sanitize it is clang */
-	const char *const ways[] = { "-O1", __builtin_cpu_supports("fma") ? "-O2 -march=x86-64-v3" : "-O2" };
+	const char *const ways[] = { "-O0", __builtin_cpu_supports("fma") ? "-O2 -march=x86-64-v3" : "-O2" };
 	(void)unused;
 	assert_non_null(mkdtemp(folder));
 	for (size_t i = 0; i < COUNT(networks); i++) {
