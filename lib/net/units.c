@@ -3,6 +3,7 @@
  *
  * In: a unit's net input, or an output and its target.  Out: values and slopes in double.
  * Must hold: finite for all finite arguments; the error of a case is zero where outputs and targets agree. */
+#include <assert.h>
 #include <math.h>
 
 #include "net.h"
@@ -130,6 +131,31 @@ static double cross_value(double out, double target)
 	return out == target || sum < 0 ? 0 : sum; /* rounding may fall below zero; NaN stays */
 }
 
+/* Where all targets are 0 or 1, one of the two terms is 0. False: they are not; nothing was done. */
+static bool cross_bits(const double *out, const float *target, uint32_t count, double *value)
+{
+	double ratio[32 + 8];
+	bool bits = true;
+
+	assert(count <= 32);
+	for (uint32_t j = 0; j < count; j++)
+		bits &= target[j] == 0 || target[j] == 1;
+	for (uint32_t j = 0; bits && j < count; j++) {
+		double o = off_both(out[j]);
+		ratio[j] = target[j] == 1 ? o : 1 - o;
+	}
+	for (uint32_t j = count; bits && j % 8; j++)
+		ratio[j] = 1;
+	for (uint32_t j = 0; bits && j < count; j += 8)
+		for (uint32_t k = j; k < j + 8; k++)
+			ratio[k] = 1 / ratio[k];
+	if (bits)
+		arith_logs(ratio, round_up(count, 8), ratio);
+	for (uint32_t j = 0; bits && j < count; j++)
+		value[j] = out[j] == (double)target[j] || ratio[j] < 0 ? 0 : ratio[j] + 0.0;
+	return bits;
+}
+
 /* Logarithms of many outputs at once; padded to blocks of eight with ones. */
 void cross_values(const double *out, const float *target, uint32_t count, double *value)
 {
@@ -138,6 +164,8 @@ void cross_values(const double *out, const float *target, uint32_t count, double
 
 	for (uint32_t i = 0; i < count; i += BLOCK) {
 		uint32_t some = min_u32(count - i, BLOCK), n = 0;
+		if (cross_bits(out + i, target + i, some, value + i))
+			continue;
 		for (uint32_t j = i; j < i + some; j++) {
 			double t = (double)target[j], o = off_both(out[j]);
 			ratio[n] = t / o; /* overwritten by the next if it does not count: no branch */

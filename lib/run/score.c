@@ -167,7 +167,7 @@ void score_case(const Scorer *s, const double *out, const Logs *logs, const floa
 			continue;
 		const Group *g = s->group ? s->group : s->net ? output_group(s->net, j) : NULL;
 		error += many ? value[j % MANY] : output_error(s, g, out[j], logs ? &logs[j] : NULL, target[j]);
-		within = within && fabs(out[j] - target[j]) <= (g ? group_criterion(g, s->threshold) : s->threshold);
+		within &= fabs(out[j] - target[j]) <= (g ? group_criterion(g, s->threshold) : s->threshold);
 		last = j;
 		count++;
 	}

@@ -135,7 +135,7 @@ static uint32_t take_rolled(const Program *p, Space *s, const DamagedRun *d, uin
 }
 
 /* Examples of networks from number `first` on, counted over all of them; returns how many. */
-static uint64_t run_some(const Program *p, DamagedRun *d, uint64_t first, uint64_t end, uint32_t *rows)
+static uint64_t run_some(const Program *p, DamagedRun *d, uint64_t first, uint64_t end, bool scores, uint32_t *rows)
 {
 	Space *s = &p->space[0];
 	uint64_t examples = run_examples(p->net, p->bound->data), taken = 0;
@@ -155,7 +155,8 @@ static uint64_t run_some(const Program *p, DamagedRun *d, uint64_t first, uint64
 	for (uint32_t e = 0; e < s->chunk.examples; e++)
 		for (uint32_t m = s->chunk.begin[e]; m < s->chunk.begin[e + 1]; m++)
 			d->masks.network[m] = (uint32_t)((first + e) / examples);
-	steps_run(p, s, &d->list, 0, d->list.stages, &(Slice){ .rows = *rows, .threads = 1 });
+	uint32_t stages = d->list.stages - (!scores && p->bound->data->targets != 0); /* the last one scores */
+	steps_run(p, s, &d->list, 0, stages, &(Slice){ .rows = *rows, .threads = 1 });
 	return taken;
 }
 
@@ -191,7 +192,7 @@ bool damaged_run(Ctx *cx, Program *p, const Damages *of, Tally *tally, double *o
 	unsigned before = cpu_enter();
 	weights_swap(d, of, true);
 	for (uint64_t at = 0, taken; at < end; at += taken) {
-		taken = run_some(p, d, at, end, &rows);
+		taken = run_some(p, d, at, end, !out, &rows);
 		for (uint32_t m = 0; m < rows; m++) {
 			size_t place = d->masks.network[m] * cases + c->cases[m];
 			if (!out)
