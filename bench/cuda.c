@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "cuda.h"
+#include "formats.h"
 
 extern const Target target_cuda;
 

@@ -31,12 +31,14 @@ typedef struct Gpu {
 	char name[128];
 	uint32_t blocks; /* that run at the same time */
 	uint32_t threads;
-	uint64_t least_work;         /* links times rows, below which a block more does not pay */
-	uint32_t rows, sums;         /* of a chunk; leaves whose sums are kept at the same time, a power of two */
-	uint64_t memory;             /* bytes */
-	uint32_t shared;             /* bytes of a block */
-	uint64_t allocations, calls; /* emulated faults: so far; */
-	bool lost;                   /* every call fails from now on */
+	uint64_t least_work;                /* links times rows, below which a block more does not pay */
+	uint32_t rows, sums;                /* of a chunk; leaves whose sums are kept at the same time, a power of two */
+	uint64_t memory;                    /* bytes */
+	uint32_t shared;                    /* bytes of a block */
+	uint32_t emit_threads, emit_shared; /* the same, of generated kernels */
+	struct Emulator *emulator;          /* NULL: a driver */
+	uint64_t allocations, calls;        /* emulated faults: so far; */
+	bool lost;                          /* every call fails from now on */
 } Gpu;
 Gpu *gpu_open(Ctx *cx, int64_t device); /* fails if there is none; closed with cx->keep */
 
@@ -51,13 +53,23 @@ void device_free(DeviceMemory *m);
 void gpu_upload(Gpu *m, void *to, const void *from, uint64_t bytes);
 void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes);
 void gpu_run(Gpu *m, const Job *job, uint32_t blocks); /* job: of the device; returns when it has ended */
+/* A kernel that was generated; unloaded with the arena of `owner`. */
+typedef struct GpuKernel {
+	void *module, *function; /* of the driver, or of the emulator */
+	uint32_t threads, shared;
+} GpuKernel;
+void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
+void gpu_launch(Gpu *m, const GpuKernel *k, const Job *job, uint32_t blocks); /* job: of the host */
 
 Driver *driver_open(Gpu *m); /* fills name, blocks, threads, memory; fails with one sentence */
 void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes); /* freed with the arena */
 void driver_free(void *block);
 void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
-void driver_run(const Driver *d, const Job *job, uint32_t blocks);
+void driver_run(Driver *d, const Job *job, uint32_t blocks);
+void driver_load(const Driver *d, const char *text, GpuKernel *k);
+void driver_unload(const Driver *d, GpuKernel *k);
+void driver_launch(const Driver *d, const GpuKernel *k, const Job *job, uint32_t blocks);
 
 /* ---- failure.c ---- */
 
@@ -82,7 +94,12 @@ typedef struct DeviceBound {
 	const float *no_targets; /* of the device */
 	float middle;
 	bool right_here, has_masks;
-	uint64_t examples, longest; /* longest: cases of an example */
+	uint64_t examples, longest;               /* longest: cases of an example */
+	uint32_t list_longest;                    /* numbers of an index list, at most */
+	uint32_t code_longest;                    /* elements of sums of code words, at most, */
+	float code_twice;                         /* which are all taken this many times; 0: they differ */
+	const DeviceStep *learn_step, *test_step; /* of the lists, on the host */
+	struct Generated *generated;              /* kernels */
 } DeviceBound;
 enum { DEVICE_BOUNDS = 2 };
 
@@ -109,16 +126,23 @@ typedef struct Cuda {
 	const Rule *rule;
 	Formula formula;
 	Program *cpu;
-	Gpu *gpu;             /* NULL: nothing was bound yet */
-	const void *layout;   /* of target cpu, that the tables were made of */
-	uint64_t floats;      /* of its weights */
-	uint64_t *copy;       /* [panels] of the transposed form on the device; NO_COPY: there is none */
-	uint32_t *copy_row;   /* [panels] */
-	uint32_t *number;     /* [panels] in Job.panel */
+	Gpu *gpu;                 /* NULL: nothing was bound yet */
+	const void *layout;       /* of target cpu, that the tables were made of */
+	uint64_t floats;          /* of its weights */
+	uint64_t *copy;           /* [panels] of the transposed form on the device; NO_COPY: there is none */
+	uint32_t *copy_row;       /* [panels] */
+	uint32_t *number;         /* [panels] in Job.panel */
+	const DevicePanel *panel; /* Job.panel and others, on the host */
+	const double *factor;
+	const InputColumns *input;
+	const uint32_t *ones;
+	uint64_t copy_floats;
+	uint64_t exchange_cap;
 	DeviceMemory weights; /* weights, state, sums and their tables; */
 	DeviceMemory rows;    /* rows of cases */
 	DeviceMemory calls;   /* schedules, results, outputs */
 	Job job;              /* what does not change from job to job */
+	bool rows_raw;        /* columns of ones are not set */
 	uint32_t row_teams;   /* teams that there are rows for */
 	DeviceBound bound[DEVICE_BOUNDS], *now;
 	Schedule schedule;
@@ -149,6 +173,10 @@ void weights_download(Cuda *c);             /* if the device has */
 void pending_get(const Cuda *c, double *v); /* the sum that waits on the device, in canonical order */
 const void *layout_of(const Program *cpu);
 bool is_half(const Program *cpu); /* bf16 */
+
+/* ---- lists.c ------------------------------------------------------------------------------------- */
+
+void lists_put(Cuda *c, DeviceBound *b, const Data *d);
 
 /* ---- schedule.c: jobs --------------------------------------------------------------------------- */
 
@@ -181,5 +209,10 @@ extern const GuardHooks cuda_guard; /* guard.c */
 /* ---- predict.c ---- */
 
 void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
+
+/* ---- generate.c: kernels for the network at hand --------------------------------------------------- */
+
+/* NULL: the kernel that was built in has to do it. Sets what the job needs for it. */
+const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j);
 
 #endif

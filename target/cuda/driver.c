@@ -146,22 +146,30 @@ static void choose_device(Driver *d)
 	m->blocks = (uint32_t)attribute(d, ATTRIBUTE_MULTIPROCESSORS);
 	m->threads = THREADS;
 	m->shared = min_u32((uint32_t)attribute(d, ATTRIBUTE_SHARED), MOST_SHARED);
+	m->emit_threads = THREADS;
+	m->emit_shared = (uint32_t)attribute(d, ATTRIBUTE_SHARED);
+}
+
+static void load_text(const Driver *d, const void *text, uint32_t options, void **module)
+{
+	static char log[4096];
+	int option[] = { JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES, JIT_REGISTERS };
+	void *value[] = { log, (void *)(uintptr_t)sizeof log, (void *)(uintptr_t)REGISTERS };
+
+	if (d->call.load(module, text, options, option, value)) {
+		log[strcspn(log, "\n")] = 0;
+		fail(d->gpu->cx, MP_BAD_INPUT, "update the NVIDIA driver, or use --target cpu",
+		     "target cuda: the driver does not accept the kernel: %s", log);
+	}
 }
 
 /* MICROPROP_CUDA_PTX: a file instead of the kernel that was built in, for experiments. */
 static void load_kernel(Driver *d)
 {
-	static char log[4096];
-	int option[] = { JIT_REGISTERS, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES };
-	void *value[] = { (void *)(uintptr_t)REGISTERS, log, (void *)(uintptr_t)sizeof log };
-
 	const char *other = getenv("MICROPROP_CUDA_PTX");
 	const void *text = other ? src_open(d->gpu->cx, &d->gpu->cx->keep, other)->text : (const void *)ptx;
-	if (d->call.load(&d->module, text, COUNT(option), option, value)) {
-		log[strcspn(log, "\n")] = 0;
-		fail(d->gpu->cx, MP_BAD_INPUT, "update the NVIDIA driver, or use --target cpu",
-		     "target cuda: the driver does not accept the kernel: %s", log);
-	}
+
+	load_text(d, text, 3, &d->module);
 	check(d, d->call.function(&d->kernel, d->module, "microprop_train"), "kernel");
 	check(d, d->call.set_function(d->kernel, FUNCTION_SHARED, (int)d->gpu->shared), "memory of blocks");
 }
@@ -193,7 +201,6 @@ Driver *driver_open(Gpu *m)
 	choose_device(d);
 	check(d, d->call.retain(&d->context, d->device), "context");
 	check(d, d->call.current(d->context), "context");
-	load_kernel(d);
 	return d;
 }
 
@@ -239,12 +246,39 @@ void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes
 		check(d, d->call.to_host(to, (DeviceAddress)(uintptr_t)from, bytes), "copy from the device");
 }
 
-void driver_run(const Driver *d, const Job *job, uint32_t blocks)
+void driver_run(Driver *d, const Job *job, uint32_t blocks)
 {
 	DeviceAddress at = (DeviceAddress)(uintptr_t)job;
 	void *argument[] = { &at };
 
 	d->call.current(d->context);
+	if (!d->module)
+		load_kernel(d);
 	check(d, d->call.launch(d->kernel, blocks, 1, 1, d->gpu->threads, 1, 1, d->gpu->shared, NULL, argument), "launch");
+	check(d, d->call.wait(), "job");
+}
+
+/* ---- generated kernels ---- */
+
+void driver_load(const Driver *d, const char *text, GpuKernel *k)
+{
+	d->call.current(d->context);
+	load_text(d, text, 2, &k->module);
+	check(d, d->call.function(&k->function, k->module, "microprop_train"), "kernel");
+	check(d, d->call.set_function(k->function, FUNCTION_SHARED, (int)k->shared), "memory of blocks");
+}
+
+void driver_unload(const Driver *d, GpuKernel *k)
+{
+	d->call.current(d->context);
+	d->call.unload(k->module);
+}
+
+void driver_launch(const Driver *d, const GpuKernel *k, const Job *job, uint32_t blocks)
+{
+	void *argument[] = { (void *)job };
+
+	d->call.current(d->context);
+	check(d, d->call.launch(k->function, blocks, 1, 1, k->threads, 1, 1, k->shared, NULL, argument), "launch");
 	check(d, d->call.wait(), "job");
 }

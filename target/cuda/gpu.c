@@ -5,16 +5,19 @@
 
 #include "cuda.h"
 #include "emulate.h"
+#include "ptx.h"
 
 /* Emulated, all is small enough that tests reach every way through the kernel. */
 enum {
 	EMULATED_DEVICES = 2,
 	EMULATED_BLOCKS = 4,
 	EMULATED_THREADS = 8,
-	EMULATED_ROWS = 100,
-	EMULATED_SUMS = 2,
+	EMULATED_ROWS = 512,
+	EMULATED_SUMS = 64,
 	EMULATED_WORK = 64,
-	EMULATED_SHARED = 24576
+	EMULATED_SHARED = 24576,
+	GENERATED_THREADS = 128, /* emulated, of generated kernels */
+	GENERATED_SHARED = 227 * 1024
 };
 enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256 };
 
@@ -37,6 +40,14 @@ static bool is_small(void)
 	return how && strcmp(how, "small") == 0;
 }
 
+/* For experiments: a number from the environment instead. */
+static uint32_t number_or(const char *name, uint32_t usual)
+{
+	const char *text = getenv(name);
+
+	return text ? (uint32_t)strtoul(text, NULL, 10) : usual;
+}
+
 Gpu *gpu_open(Ctx *cx, int64_t device)
 {
 	Gpu *m = NEW(&cx->keep, 1, Gpu);
@@ -54,6 +65,9 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		m->sums = EMULATED_SUMS;
 		m->memory = (uint64_t)1 << 30;
 		m->shared = EMULATED_SHARED;
+		m->emit_threads = GENERATED_THREADS;
+		m->emit_shared = GENERATED_SHARED;
+		m->emulator = emulator_new(cx, &(EmulatorOptions){ .seed = m->seed });
 	} else {
 		m->driver = driver_open(m);
 		m->least_work = LEAST_WORK;
@@ -65,10 +79,35 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 			m->sums = EMULATED_SUMS;
 		}
 	}
+	m->blocks = number_or("MICROPROP_CUDA_BLOCKS", m->blocks);
+	m->emit_threads = number_or("MICROPROP_CUDA_THREADS", m->emit_threads);
+	m->least_work = number_or("MICROPROP_CUDA_WORK", (uint32_t)m->least_work);
 	return m;
 }
 
 /* ---- memory ---- */
+
+typedef struct EmulatedBlock {
+	struct Emulator *emulator;
+	void *at;
+} EmulatedBlock;
+
+static void emulated_free(void *block)
+{
+	const EmulatedBlock *b = block;
+
+	emulator_free(b->emulator, b->at);
+}
+
+static void *emulated_alloc(DeviceMemory *m, uint64_t bytes)
+{
+	EmulatedBlock *b = NEW(&m->arena, 1, EmulatedBlock);
+
+	*b = (EmulatedBlock){ m->gpu->emulator, emulator_alloc(m->gpu->emulator, bytes) };
+	memset(b->at, 0, bytes);
+	arena_defer(&m->arena, emulated_free, b);
+	return b->at;
+}
 
 void *device_alloc(DeviceMemory *m, uint64_t bytes)
 {
@@ -76,7 +115,7 @@ void *device_alloc(DeviceMemory *m, uint64_t bytes)
 	m->arena.cx = m->gpu->cx;
 	if (!m->gpu->driver) {
 		fault_alloc(m->gpu, bytes);
-		return arena_alloc(&m->arena, bytes, 1);
+		return emulated_alloc(m, bytes);
 	}
 	return driver_alloc(m->gpu->driver, &m->arena, bytes);
 }
@@ -124,4 +163,50 @@ void gpu_run(Gpu *m, const Job *job, uint32_t blocks)
 	fault_call(m, "job", "job");
 	emulate_grid(&stacks, job, blocks, m->threads, m->seed++);
 	arena_free(&stacks);
+}
+
+/* ---- generated kernels ---- */
+
+typedef struct Loaded {
+	Gpu *gpu;
+	GpuKernel *kernel;
+} Loaded;
+
+static void unload(void *arg)
+{
+	const Loaded *l = arg;
+
+	if (l->gpu->driver)
+		driver_unload(l->gpu->driver, l->kernel);
+	else
+		emulator_unload(l->kernel->module);
+}
+
+void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
+{
+	Gpu *m = owner->gpu;
+	Loaded *l = NEW(&owner->arena, 1, Loaded);
+
+	if (m->driver) {
+		driver_load(m->driver, text, k);
+	} else {
+		k->module = emulator_load(m->emulator, text, len);
+		k->function = (void *)emulator_kernel(k->module, "microprop_train");
+	}
+	*l = (Loaded){ m, k };
+	arena_defer(&owner->arena, unload, l);
+}
+
+void gpu_launch(Gpu *m, const GpuKernel *k, const Job *job, uint32_t blocks)
+{
+	if (m->driver) {
+		driver_launch(m->driver, k, job, blocks);
+		return;
+	}
+	void *param[] = { (void *)job };
+
+	fault_call(m, "job", "job");
+	emulator_reseed(m->emulator, m->seed++);
+	emulator_launch(m->emulator, k->function,
+	                &(Launch){ .blocks = blocks, .threads = k->threads, .shared = k->shared, .param = param });
 }

@@ -70,8 +70,8 @@ static const uint8_t *kinds_of(Cuda *c, Factors *f, const Panel *p, uint64_t siz
 
 static void lower_panels(Cuda *c, const Layout *l)
 {
-	DevicePanel *panel = NEW(&c->cx->scratch, l->panels + 1, DevicePanel);
-	Factors f = { .rate = NEW(&c->cx->scratch, NO_LINK + 1, double) };
+	DevicePanel *panel = NEW(&c->weights.arena, l->panels + 1, DevicePanel);
+	Factors f = { .rate = NEW(&c->weights.arena, NO_LINK + 1, double) };
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < l->panels; i++) {
@@ -88,6 +88,8 @@ static void lower_panels(Cuda *c, const Layout *l)
 	}
 	c->job.panel = device_put(&c->weights, panel, count * sizeof *panel);
 	c->job.panels = count;
+	c->panel = panel;
+	c->factor = f.rate;
 	c->job.factor = device_put(&c->weights, f.rate, (f.count + 1) * sizeof *f.rate);
 }
 
@@ -122,6 +124,7 @@ void lower_weights(Cuda *c)
 	uint64_t copies = 0, bytes = (l->floats + LANES) * sizeof(float);
 
 	device_free(&c->weights);
+	c->weights.arena.cx = c->cx;
 	c->copy = NEW(&c->cx->keep, l->panels + 1, uint64_t);
 	c->copy_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
 	c->number = NEW(&c->cx->keep, l->panels + 1, uint32_t);
@@ -132,6 +135,7 @@ void lower_weights(Cuda *c)
 		copies += needs_copy(l, p) ? (uint64_t)c->copy_row[i] * panel_cols(p) : 0;
 	}
 	c->layout = l;
+	c->copy_floats = copies;
 	c->floats = c->job.floats = l->floats;
 	c->job.cols = l->cols;
 	c->job.w = device_alloc(&c->weights, bytes);
@@ -582,7 +586,8 @@ static void join_steps(DeviceList *list, DeviceStep *step)
 
 static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 {
-	m->step = NEW(&m->c->cx->scratch, 4 * from->steps + 8, DeviceStep);
+	m->b->memory.arena.cx = m->c->cx;
+	m->step = NEW(&m->b->memory.arena, 4 * from->steps + 8, DeviceStep);
 	m->list = to;
 	m->learn = learn;
 	*to = (DeviceList){ 0 };
@@ -610,9 +615,8 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 {
 	const Layout *l = c->cpu->layout;
 	const Net *net = c->net;
-	InputColumns *in = NEW(&c->cx->scratch, l->parts, InputColumns);
-	uint32_t *ones = NEW(&c->cx->scratch, l->parts + 1, uint32_t),
-			 *out = NEW(&c->cx->scratch, net->outputs + 1, uint32_t);
+	InputColumns *in = NEW(&to->arena, l->parts, InputColumns);
+	uint32_t *ones = NEW(&to->arena, l->parts + 1, uint32_t), *out = NEW(&c->cx->scratch, net->outputs + 1, uint32_t);
 	uint32_t ins = 0, one = 0, contexts = 0;
 
 	ones[one++] = 0;
@@ -639,6 +643,8 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 	c->job.input_columns = ins;
 	c->job.ones = device_put(to, ones, one * sizeof *ones);
 	c->job.one_columns = one;
+	c->input = in;
+	c->ones = ones;
 	c->job.output = device_put(to, out, net->outputs * sizeof *out);
 	c->job.outputs = net->outputs;
 	c->job.output_col = l->outputs == 1 ? out[0] : 0;
@@ -672,21 +678,14 @@ static void put_targets(Cuda *c, DeviceBound *b, const Data *d)
 
 static void put_inputs(Cuda *c, DeviceBound *b, const Data *d)
 {
-	size_t row = b->data.x_row = (uint32_t)round_up(d->inputs, 4);
+	size_t row = b->data.x_row = (uint32_t)round_up(d->inputs + 1, 4); /* 1 follows the inputs */
 	float *x = arena_alloc(&c->cx->scratch, d->cases * row + 4, sizeof *x);
 
-	for (uint64_t i = 0; i < d->cases; i++)
+	for (uint64_t i = 0; i < d->cases; i++) {
 		data_x(d, i, x + i * row);
+		x[i * row + d->inputs] = 1;
+	}
 	b->data.x = device_put(&b->memory, x, d->cases * row * sizeof *x);
-}
-
-static void put_lists(DeviceBound *b, const Data *d)
-{
-	uint64_t n = d->x_indptr[d->cases];
-
-	b->data.from = device_put(&b->memory, d->x_indptr, (d->cases + 1) * sizeof *d->x_indptr);
-	b->data.index = device_put(&b->memory, d->x_indices, n * sizeof *d->x_indices);
-	b->data.value = d->x_values ? device_put(&b->memory, d->x_values, n * sizeof *d->x_values) : NULL;
 }
 
 /* Sums of one part of the words. */
@@ -726,6 +725,12 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 		for (uint32_t k = 0; k < parts; k++)
 			own[i].number[k] = codes_number(codes, k, own[i].word);
 	}
+	b->code_longest = 0;
+	b->code_twice = elements ? element[0].twice : 2;
+	for (uint32_t i = 0; i < sums; i++)
+		b->code_longest = max_u32(b->code_longest, sum[i].count);
+	for (uint32_t i = 0; i < elements; i++)
+		b->code_twice = b->code_twice == element[i].twice ? b->code_twice : 0;
 	b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);
 	b->data.own = device_put(&b->memory, own, d->cases * sizeof *own);
 	b->data.sums = device_put(&b->memory, sum, sums * sizeof *sum);
@@ -756,7 +761,7 @@ void lower_data(Cuda *c, DeviceBound *b)
 	b->no_targets = device_put(&b->memory, none, d->targets * sizeof *none);
 	b->examples = run_examples(c->net, d);
 	if (from->index)
-		put_lists(b, d);
+		lists_put(c, b, d);
 	else
 		put_inputs(c, b, d);
 	if (d->y)
@@ -770,5 +775,8 @@ void lower_data(Cuda *c, DeviceBound *b)
 	lower_watched(c, c->watched);
 	c->job.timed = c->net->timed;
 	lower_list(&m, &from->learn, &b->learn, true);
+	b->learn_step = m.step;
 	lower_list(&m, &from->test, &b->test, false);
+	b->test_step = m.step;
+	b->generated = NULL;
 }

@@ -61,13 +61,21 @@ void device_rows_take(Cuda *c)
 		j->verdict = device_alloc(&c->rows, all);
 		j->mask = device_alloc(&c->rows, 2 * (uint64_t)teams * c->net->inputs * j->mask_words * sizeof(uint32_t));
 		c->row_teams = teams;
-		Job clear = *j;
-		clear.mode = JOB_CLEAR;
-		clear.teams = teams;
-		clear.team_blocks = 1;
-		gpu_upload(c->gpu, c->device_job, &clear, sizeof clear);
-		gpu_run(c->gpu, c->device_job, 1);
+		c->rows_raw = true;
 	}
+}
+
+/* Columns of ones, for the kernel that was built in. */
+static void rows_clear(Cuda *c)
+{
+	Job clear = c->job;
+
+	clear.mode = JOB_CLEAR;
+	clear.teams = c->row_teams;
+	clear.team_blocks = 1;
+	gpu_upload(c->gpu, c->device_job, &clear, sizeof clear);
+	gpu_run(c->gpu, c->device_job, 1);
+	c->rows_raw = false;
 }
 
 /* Sums of as many leaves as fit into a quarter of the memory. */
@@ -306,7 +314,7 @@ static void parts_take(Cuda *c, const Work *w, const Job *j, CallPart part[PARTS
 	const CallPart all[PARTS] = {
 		[PART_RESULT] = { NULL, sizeof(JobResult), 0 },
 		[PART_TALLY] = { w->tally, w->epochs * sizeof *w->tally, 0 },
-		[PART_BARRIER] = { NULL, (1 + (uint64_t)c->teams) * sizeof(uint32_t), 0 },
+		[PART_BARRIER] = { NULL, (1 + 2 * (uint64_t)c->teams) * sizeof(uint32_t), 0 },
 		[PART_JOB] = { j, sizeof *j, 0 },
 		[PART_UPDATE] = { s->update, s->updates * sizeof *s->update, 0 },
 		[PART_LEAF] = { s->leaf, s->leaves * sizeof *s->leaf, 0 },
@@ -424,7 +432,9 @@ uint64_t work_run(Cuda *c, const Work *w)
 	j = c->job;
 	out_take(c, w, &j);
 	job_fill(c, w, &j, updates);
-	masks_take(c, w, &j);
+	const GpuKernel *kernel = generated_kernel(c, w, &j);
+	if (!kernel)
+		masks_take(c, w, &j);
 	parts_take(c, w, &j, part);
 	j.result = part_of(c, &part[PART_RESULT]);
 	j.tally = part_of(c, &part[PART_TALLY]);
@@ -438,7 +448,12 @@ uint64_t work_run(Cuda *c, const Work *w)
 	j.step_row = part_of(c, &part[PART_STEP_ROW]);
 	j.param = part_of(c, &part[PART_PARAM]);
 	call_upload(c, part);
-	gpu_run(c->gpu, part_of(c, &part[PART_JOB]), j.teams * j.team_blocks);
+	if (!kernel && c->rows_raw)
+		rows_clear(c);
+	if (kernel)
+		gpu_launch(c->gpu, kernel, &j, j.teams * j.team_blocks);
+	else
+		gpu_run(c->gpu, part_of(c, &part[PART_JOB]), j.teams * j.team_blocks);
 	uint64_t bytes = part[PART_TALLY].at + part[PART_TALLY].bytes;
 	gpu_download(c->gpu, c->schedule.bytes, c->schedule.device, bytes);
 	memcpy(&result, c->schedule.bytes, sizeof result);

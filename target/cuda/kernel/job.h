@@ -121,13 +121,17 @@ typedef struct CodeOwn {
 	uint32_t near; /* it is none, but this one is nearest */
 } CodeOwn;
 
+enum { NO_INPUT = 0xffff };
 typedef struct DeviceData {
 	const float *x; /* [cases][x_row]; NULL: index lists */
 	uint32_t x_row, inputs, targets;
 	const uint64_t *from; /* [cases + 1] index lists */
 	const uint32_t *index;
 	const float *value;
-	const float *y; /* [cases][targets] NaN: none */
+	const uint16_t *short_list; /* [cases][short_row] the same, filled up with NO_INPUT */
+	uint32_t short_row;
+	const uint32_t *rank; /* [inputs] those that most cases have come first */
+	const float *y;       /* [cases][targets] NaN: none */
 	const float *weight;
 	const double *codes;
 	uint32_t code_count;
@@ -240,7 +244,8 @@ typedef struct Job {
 	uint64_t out_first;
 	const uint32_t *watched; /* columns that go there */
 	uint32_t watched_count;
-	uint32_t *barrier; /* [1 + teams] of the grid and of teams; all zero when a job begins */
+	float *exchange;   /* [teams] columns of rows, for generated kernels */
+	uint32_t *barrier; /* [1 + 2 teams] of the grid and of teams; all zero when a job begins */
 	const uint32_t *cases, *step_at, *step_row;
 	const DeviceSlice *slice;
 	const DeviceChunk *chunk;

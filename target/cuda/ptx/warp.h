@@ -3,6 +3,8 @@
 #ifndef WARP_H
 #define WARP_H
 
+#include <math.h>
+
 #include "ptx.h"
 
 enum { LANES = 32, MOST_WARPS = 32, BARRIERS = 16, MOST_SOURCES = 10, MOST_RESULTS = 4 };

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* Cases of a leaf in shared memory. In: their numbers. Out: index lists by row, filled up with NO_INPUT; the same lists
+ * by input, in groups of LIST_PAD rows, filled up with a row of -0; targets of the block's rows; code words.
+ *
+ * Lists by input come from masks of rows, so that their rows ascend whichever thread is first. The word of an input
+ * has the first group of its list in the low half, the number of groups in the high half. */
+#include "emit.h"
+
+enum { UNROLLED = 8 };
+
+static uint32_t mask_words(const Kernel *k) { return (uint32_t)ceil_div(k->s->leaf_rows, 32); }
+static uint32_t mask_row(const Kernel *k) { return (mask_words(k) | 1) * 4; } /* bytes; odd: other banks */
+
+void case_load(Kernel *k, Reg number, Reg row, Reg is_row)
+{
+	ins(k->e, "mov.u32 $, 0", number);
+	ins(k->e, "@$ ld.global.nc.u32 $, [$]", is_row, number, place(k->e, k->cases, row, 4));
+	ins(k->e, "and.b32 $, $, #", number, number, (uint32_t)ROW_CASE);
+}
+
+/* The list of one row; its bits are added to the masks. */
+static void list_stage(Kernel *k, Reg row)
+{
+	Emit *e = k->e;
+	uint32_t quads = k->list_row / 16;
+	Reg is_row = less(e, row, k->rows), number = reg(e, REG_R), pair[8][4];
+	Reg to = add(e, mad(e, row, k->list_row, k->memory), imm(k->at_lists));
+
+	case_load(k, number, row, is_row);
+	Reg from = place(e, POINTER(k, data.short_list), number, k->list_row);
+	for (uint32_t q = 0; q < quads; q++) {
+		for (uint32_t i = 0; i < 4; i++)
+			pair[q][i] = op1(e, REG_R, "mov.u32", imm(UINT32_MAX));
+		ins(e, "@$ ld.global.nc.v4.u32 {$, $, $, $}, [$+#]", is_row, pair[q][0], pair[q][1], pair[q][2], pair[q][3],
+		    from, 16 * q);
+	}
+	Reg word = op2(e, REG_R, "shl.b32", op2(e, REG_R, "shr.u32", row, imm(5)), imm(2));
+	Reg bit = op2(e, REG_R, "shl.b32", imm(1), op2(e, REG_R, "and.b32", row, imm(31)));
+	Reg at = add(e, add(e, k->memory, imm(k->at_mask)), word);
+	for (uint32_t q = 0; q < quads; q++)
+		ins(e, "st.shared.v4.u32 [$+#], {$, $, $, $}", to, 16 * q, pair[q][0], pair[q][1], pair[q][2], pair[q][3]);
+	for (uint32_t j = 0; j < k->s->list_longest && !k->s->test; j++) {
+		Reg two = pair[j / 8][j % 8 / 2];
+		Reg i = j % 2 ? op2(e, REG_R, "shr.u32", two, imm(16)) : op2(e, REG_R, "and.b32", two, imm(0xffff));
+		ins(e, "@$ red.shared.or.b32 [$], $", op2(e, REG_P, "setp.ne.u32", i, imm(NO_INPUT)),
+		    mad(e, i, mask_row(k), at), bit);
+	}
+}
+
+static void lists_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t words = k->s->test ? 0 : k->s->job->data.inputs * mask_row(k) / 4;
+
+	remark(e, "index lists");
+	Loop clear = loop_begin(e, k->tid, imm(words), k->s->threads);
+	ins(e, "st.shared.u32 [$+#], 0", mad(e, clear.i, 4, k->memory), k->at_mask);
+	loop_end(e, &clear);
+	barrier_block(e);
+	Loop rows = loop_begin(e, k->tid, imm(k->s->leaf_rows), k->s->threads);
+	list_stage(k, rows.i);
+	loop_end(e, &rows);
+	barrier_block(e);
+}
+
+static void store_row(Kernel *k, Reg group, Reg index, Reg row)
+{
+	Emit *e = k->e;
+	Reg at = add(e, mad(e, group, 2 * LIST_PAD, k->memory), op2(e, REG_R, "shl.b32", index, imm(1)));
+	Reg half = reg(e, REG_H);
+
+	ins(e, "cvt.u16.u32 $, $", half, row);
+	ins(e, "st.shared.u16 [$+#], $", at, k->at_csc, half);
+}
+
+/* The list of the true unit: all rows. It is the first. */
+static void all_rows(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t most = (uint32_t)round_up(k->s->leaf_rows, LIST_PAD);
+	Reg groups = op2(e, REG_R, "shr.u32", add(e, k->rows, imm(LIST_PAD - 1)), imm(3));
+
+	Loop all = loop_begin(e, k->tid, imm(most), k->s->threads);
+	Reg row = op3(e, REG_R, "selp.u32", all.i, imm(k->csc_pad), less(e, all.i, k->rows));
+	store_row(k, imm(0), all.i, row);
+	loop_end(e, &all);
+	uint32_t first = if_begin(e, same(e, k->tid, imm(0)));
+	ins(e, "st.shared.u32 [$+#], $", k->memory, k->at_csc_start + 4 * k->s->job->data.inputs,
+	    op2(e, REG_R, "shl.b32", groups, imm(16)));
+	ins(e, "st.shared.u32 [$+#], #", k->memory, k->at_info, most / LIST_PAD); /* where the next list begins */
+	if_end(e, first);
+}
+
+/* Ranks that the block computes the gradient of: every so many, from the first on. Where several matrices are cut in
+ * different ways, all. */
+static const GradientCut *only_cut(const Kernel *k)
+{
+	const GradientCut *only = NULL;
+	uint32_t lists = 0;
+
+	for (uint32_t i = k->s->list->gradient; i < k->s->list->steps; i++)
+		if (k->s->step[i].kind == STEP_GRADIENT_INDEX) {
+			only = &k->cut[i - k->s->list->gradient];
+			lists++;
+		}
+	return lists == 1 ? only : NULL;
+}
+
+static uint32_t ranks_apart(const Kernel *k) { return only_cut(k) ? only_cut(k)->down : 1; }
+
+static Reg first_rank(Kernel *k)
+{
+	const GradientCut *c = only_cut(k);
+
+	return c && c->down > 1 ? op2(k->e, REG_R, "min.u32", divide(k->e, k->member, c->across), imm(c->down - 1))
+	                        : imm(0);
+}
+
+/* 16 lanes make the list of an input: each has a word of its mask. */
+static void by_input(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t words = mask_words(k), inputs = k->s->job->data.inputs, at_once = k->s->threads / 16;
+
+	remark(e, "lists by input");
+	all_rows(k);
+	barrier_block(e);
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(15)), group = op2(e, REG_R, "shr.u32", k->tid, imm(4));
+	uint32_t down = ranks_apart(k);
+	Loop turns = loop_count(e, (uint32_t)ceil_div(ceil_div(inputs + 1, down), at_once)); /* equal: lanes exchange */
+	Reg rank = mad(e, turns.i, at_once, group), is_input, bits = reg(e, REG_R), first = first_rank(k);
+	rank = add(e, mul(e, rank, down), first);
+	is_input = op2(e, REG_P, "and.pred", less(e, rank, imm(inputs + 1)), op2(e, REG_P, "setp.ne.u32", rank, imm(0)));
+	rank = op3(e, REG_R, "selp.u32", rank, imm(0), is_input);
+	Reg input = load(e, REG_R, "ld.shared.u32", mad(e, rank, 4, k->memory), k->at_rank);
+	Reg mine = op2(e, REG_P, "and.pred", is_input, less(e, lane, imm(words)));
+	ins(e, "mov.u32 $, 0", bits);
+	ins(e, "@$ ld.shared.u32 $, [$+#]", mine, bits, add(e, mad(e, input, mask_row(k), k->memory), mul(e, lane, 4)),
+	    k->at_mask);
+	Reg count = op1(e, REG_R, "popc.b32", bits), sum = reg(e, REG_R);
+	ins(e, "mov.u32 $, $", sum, count);
+	for (uint32_t n = 1; n < 16; n *= 2) {
+		Reg before = reg(e, REG_R), has = op2(e, REG_P, "setp.ge.u32", lane, imm(n));
+		ins(e, "shfl.sync.up.b32 $, $, #, 0x1000, 0xffffffff", before, sum, n);
+		ins(e, "@$ add.u32 $, $, $", has, sum, sum, before);
+	}
+	Reg total = reg(e, REG_R), begin = reg(e, REG_R), start = reg(e, REG_R);
+	ins(e, "shfl.sync.idx.b32 $, $, 15, 0x101f, 0xffffffff", total, sum);
+	Reg groups = op2(e, REG_R, "shr.u32", add(e, total, imm(LIST_PAD - 1)), imm(3));
+	ins(e, "mov.u32 $, 0", begin);
+	Reg leads = op2(e, REG_P, "and.pred", is_input, same(e, lane, imm(0)));
+	ins(e, "@$ atom.shared.add.u32 $, [$+#], $", leads, begin, k->memory, k->at_info, groups);
+	ins(e, "@$ st.shared.u32 [$+#], $", leads, mad(e, input, 4, k->memory), k->at_csc_start,
+	    op2(e, REG_R, "or.b32", begin, op2(e, REG_R, "shl.b32", groups, imm(16))));
+	ins(e, "shfl.sync.idx.b32 $, $, 0, 0x101f, 0xffffffff", start, begin);
+	/* rows of the word, one after the other */
+	Reg at = reg(e, REG_R), row0 = op2(e, REG_R, "shl.b32", lane, imm(5));
+	ins(e, "sub.u32 $, $, $", at, sum, count);
+	uint32_t top = label(e), done = label(e);
+	label_here(e, top);
+	ins(e, "@$ bra L#", same(e, bits, imm(0)), done);
+	Reg lowest = op1(e, REG_R, "clz.b32", op1(e, REG_R, "brev.b32", bits));
+	store_row(k, start, at, add(e, row0, lowest));
+	ins(e, "add.u32 $, $, 1", at, at);
+	ins(e, "and.b32 $, $, $", bits, bits, add(e, bits, imm(UINT32_MAX)));
+	ins(e, "bra L#", top);
+	label_here(e, done);
+	Reg past = add(e, total, lane), lacks = less(e, past, op2(e, REG_R, "shl.b32", groups, imm(3)));
+	uint32_t pad = if_begin(e, op2(e, REG_P, "and.pred", is_input, lacks));
+	store_row(k, start, past, imm(k->csc_pad));
+	if_end(e, pad);
+	loop_end(e, &turns);
+}
+
+/* Words that the targets of the block's rows are. */
+static void own_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
+	Reg number = reg(e, REG_R), own[4];
+
+	case_load(k, number, add(e, k->row0, l.i), less(e, l.i, k->my_rows));
+	load_quad(e, "global.nc", own, place(e, POINTER(k, data.own), number, sizeof(CodeOwn)), 0);
+	store_quad(e, "shared", mad(e, l.i, sizeof(CodeOwn), k->memory), k->at_own, own);
+	loop_end(e, &l);
+}
+
+void targets_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t targets = k->s->job->data.targets, all = k->block_rows * targets;
+	Reg y = POINTER(k, data.y);
+
+	if (!targets)
+		return;
+	if (k->s->job->data.code_count)
+		own_stage(k);
+	remark(e, "targets");
+	for (uint32_t first = 0; first < all; first += k->s->threads * UNROLLED) {
+		Reg value[UNROLLED], to[UNROLLED];
+		uint32_t n = (uint32_t)min_u64(ceil_div(all - first, k->s->threads), UNROLLED);
+		for (uint32_t i = 0; i < n; i++) {
+			Reg task = add(e, k->tid, imm(first + i * k->s->threads)), row = divide(e, task, targets);
+			Reg col = modulo(e, task, targets, row), number = reg(e, REG_R);
+			Reg is_row = less(e, row, k->my_rows);
+			case_load(k, number, add(e, k->row0, row), is_row);
+			value[i] = load(e, REG_F, "ld.global.nc.f32", place(e, place(e, y, number, 4 * targets), col, 4), 0);
+			to[i] = mad(e, row, k->target_row, mad(e, col, 4, k->memory));
+		}
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t end = if_begin(e, less(e, k->tid, imm(all - first - i * k->s->threads)));
+			ins(e, "st.shared.f32 [$+#], $", to[i], k->at_targets, value[i]);
+			if_end(e, end);
+		}
+	}
+}
+
+void cases_stage(Kernel *k)
+{
+	if (k->s->job->data.from) {
+		lists_stage(k);
+		if (!k->s->test)
+			by_input(k);
+	}
+	if (k->chunks == 1)
+		targets_stage(k);
+	barrier_block(k->e);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* emit: the kernel for one network, as PTX text.
+ *
+ *   steps of the device --plan.c--> Kernel: tiles, shared memory --train.c and the others--> text
+ *
+ * All sizes are constants of the text. Rows of cases, weights, index lists and targets are in shared memory; what other
+ * blocks need goes through global memory. C functions here are named after the code that they emit: a function that
+ * emits a loop nest reads like the loop nest. */
+#ifndef EMIT_H
+#define EMIT_H
+
+#include "base.h"
+#include "job.h"
+
+/* ---- text.c: registers, instructions, loops ------------------------------------------------------- */
+
+/* An operand: a virtual register of some type, or a constant. */
+enum { REG_R, REG_D, REG_F, REG_G, REG_P, REG_H, REG_TYPES, REG_INT = REG_TYPES, REG_FLOAT };
+typedef struct Reg {
+	uint32_t type, n; /* n: its number; of constants, the value or its bits */
+} Reg;
+
+typedef struct Emit {
+	Buf text;
+	uint32_t used[REG_TYPES], labels;
+	bool binary; /* targets are 0 or 1: vec_ptx.h leaves out what others need */
+} Emit;
+
+Reg reg(Emit *e, uint32_t type); /* a new one: R .b32, D .b64, F .f32, G .f64, P .pred, H .b16 */
+static inline Reg imm(uint32_t value) { return (Reg){ REG_INT, value }; }
+Reg imm_f(float value);
+/* One instruction. In fmt, $ stands for a Reg, # for a uint32_t; a line ends by itself. */
+void ins(Emit *e, const char *fmt, ...);
+Reg op1(Emit *e, uint32_t type, const char *name, Reg a); /* the result, in a new register */
+Reg op2(Emit *e, uint32_t type, const char *name, Reg a, Reg b);
+Reg op3(Emit *e, uint32_t type, const char *name, Reg a, Reg b, Reg c);
+void remark(Emit *e, const char *fmt, ...) PRINTF_LIKE(2, 3); /* a comment */
+uint32_t label(Emit *e);
+void label_here(Emit *e, uint32_t l);
+Reg literal(Emit *e, double value); /* of type G */
+
+/* if (p) { ... } ends where its label is put. */
+uint32_t if_begin(Emit *e, Reg p);
+uint32_t unless_begin(Emit *e, Reg p);
+#define if_end label_here
+
+/* for (i = first; i < end; i += step) */
+typedef struct Loop {
+	Reg i, end;
+	uint32_t top, done, step;
+	bool counted; /* at least one turn: tested at the end only */
+} Loop;
+Loop loop_begin(Emit *e, Reg first, Reg end, uint32_t step);
+Loop loop_count(Emit *e, uint32_t turns); /* turns > 0, a constant */
+void loop_end(Emit *e, const Loop *l);
+
+/* Integers: constants are folded. */
+Reg add(Emit *e, Reg a, Reg b);
+Reg mul(Emit *e, Reg a, uint32_t b);
+Reg mad(Emit *e, Reg a, uint32_t b, Reg c);
+Reg divide(Emit *e, Reg a, uint32_t b); /* b: a constant */
+Reg modulo(Emit *e, Reg a, uint32_t b, Reg quotient);
+Reg less(Emit *e, Reg a, Reg b); /* unsigned; a predicate */
+Reg same(Emit *e, Reg a, Reg b);
+Reg place(Emit *e, Reg base, Reg index, uint32_t bytes); /* global address base + index * bytes */
+Reg place_at(Emit *e, Reg base, uint64_t bytes);         /* base + a constant */
+
+/* Memory. space: "shared" or "global", with what may follow. */
+void load_quad(Emit *e, const char *space, Reg q[4], Reg at, uint32_t offset);
+void load_quad_to(Emit *e, const char *space, const Reg q[4], Reg at, uint32_t offset); /* to registers that exist */
+void store_quad(Emit *e, const char *space, Reg at, uint32_t offset, const Reg q[4]);
+Reg load(Emit *e, uint32_t type, const char *how, Reg at, uint32_t offset); /* how: "ld.shared.f32" */
+void barrier_block(Emit *e);
+Reg lanes_xor(Emit *e, Reg x, uint32_t lanes); /* the value of another lane */
+
+/* ---- values.c: functions of units and errors, traced through vec_ptx.h ------------------------------ */
+
+Reg unit_value(Emit *e, uint32_t fn, Reg x);
+Reg unit_slope(Emit *e, uint32_t fn, Reg net, Reg out);
+Reg exp_value(Emit *e, Reg x);
+/* largest: of the row's net inputs; own_rest: NULL, or what replaces 1 - o of this output */
+typedef struct ErrorOf {
+	uint32_t fn, error;
+	bool known_net;
+	Reg out, net, y;
+	Reg largest, is_top, rest; /* softmax */
+} ErrorOf;
+Reg error_value(Emit *e, const ErrorOf *of);
+Reg error_slope(Emit *e, const ErrorOf *of, Reg total);
+Reg softmax_part(Emit *e, Reg out, Reg net, Reg largest); /* softmax_output */
+float least_output(void);                                 /* below it, errors come from net inputs alone */
+
+/* ---- plan.c: what the kernel is made of --------------------------------------------------------- */
+
+/* What the host knows of a network and of the work, with constants for everything that does not change. */
+typedef struct EmitSource {
+	Ctx *cx;
+	const Job *job;         /* pointers of the device */
+	const DeviceList *list; /* its steps are on the host: */
+	const DeviceStep *step;
+	const DevicePanel *panel; /* on the host */
+	const double *factor;     /* rate factors */
+	const Formula *formula;
+	const InputColumns *input;
+	const uint32_t *ones; /* columns that are always 1 */
+	uint32_t one_columns;
+	uint32_t kinds_of_leaves;         /* 1, or 2: the last batch of an epoch has another number */
+	uint32_t leaves[2];               /* of an update */
+	uint32_t teams, team_blocks;      /* shape */
+	uint32_t leaf_rows, list_longest; /* rows of the longest leaf; longest index list */
+	uint32_t batch_rows;              /* of an update, at most */
+	bool tiled;                       /* as tiles.c has it */
+	uint32_t code_longest;            /* elements of sums of code words, at most, */
+	float code_twice;                 /* which are all taken this many times; 0: they differ */
+	uint32_t threads, shared;         /* of a block; shared: bytes */
+	uint32_t copies;                  /* floats of Job.copies */
+	bool test;                        /* no gradient, no update */
+} EmitSource;
+
+/* Weights in shared memory: rows of `row` floats, as in global memory. */
+typedef struct WeightRegion {
+	const float *from;
+	uint32_t row, rows, at; /* at: bytes in shared memory */
+	bool padded;            /* a row of -0 follows, which index lists are filled up with */
+} WeightRegion;
+enum { MOST_REGIONS = 64 };
+
+/* A column of four floats of a row buffer, which other blocks read: rows of 16 bytes. */
+typedef struct Exchanged {
+	uint32_t buf, col;
+} Exchanged;
+enum { MOST_EXCHANGED = 1024 };
+
+/* The part of a gradient that a block computes: rows of the matrix cut into `down` ranges, quads into `across`. */
+typedef struct GradientCut {
+	uint32_t down, across, rows, quads; /* rows, quads: of a range at most */
+	uint32_t high;                      /* rows that a thread has */
+	uint32_t first, threads, rounds;    /* first: thread that its tasks begin with */
+	uint32_t at_a, at_b;                /* operands in shared memory */
+} GradientCut;
+enum { MOST_GRADIENTS = 32 };
+
+/* A thread has `high` rows by `wide` quads of a tile, which has `across` by `down` threads. */
+typedef struct Tile {
+	uint32_t high, wide, across, down;
+	uint32_t ring; /* pieces in shared memory */
+} Tile;
+
+/* Columns of a row that a step reads or writes. */
+typedef struct Access {
+	uint32_t buf, col, count;
+	bool writes;
+} Access;
+
+enum { COLUMN_BLOCK = 16, LIST_PAD = 8, ROWS_TURN = 16 }; /* ROWS_TURN: rows of a turn of gradient loops */
+
+typedef struct Kernel {
+	const EmitSource *s;
+	Emit *e;
+	uint32_t chunks;     /* that a block processes its rows in, one after the other, */
+	uint32_t block_rows; /* of this many rows at most */
+	uint32_t row_space;  /* rows in shared memory: some more */
+	uint32_t row;        /* bytes */
+	uint16_t *map[BUFS]; /* [column blocks] block in a row; NO_BLOCK: not there */
+	WeightRegion region[MOST_REGIONS];
+	uint32_t regions;
+	uint32_t list_row; /* bytes of an index list: 16-bit numbers */
+	uint32_t csc_pad;  /* row that lists by input are filled up with */
+	Exchanged exchanged[MOST_EXCHANGED];
+	uint32_t exchanges;
+	uint32_t tiles;                  /* of matrices so far */
+	Tile *tile;                      /* [steps] tiled: of wide products and of gradients */
+	GradientCut cut[MOST_GRADIENTS]; /* of the steps of the gradient, in order */
+	bool local;                      /* a team is one block: the gradient reads its rows */
+	uint32_t workers;                /* threads that compute gradients and updates; the others form tallies */
+	uint32_t piece;                  /* rows that are staged at a time, a multiple of ROWS_TURN */
+	uint32_t rounds;                 /* of all gradients */
+	uint32_t row_bytes, quad_bytes;  /* of operands, from one row or quad to the next */
+	/* bytes in shared memory */
+	uint32_t at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_targets, at_codes,
+		at_elements, at_own, at_rows, at_staged, at_mask, bytes;
+	uint32_t target_row; /* bytes */
+	/* registers of the kernel */
+	Reg memory, tid, block, team, member;
+	Reg rows, row0;              /* rows of the leaf, first row of the block */
+	Reg my_rows;                 /* rows of the block */
+	Reg first_row, end_row;      /* the same of all its chunks */
+	Reg cases;                   /* global address of the cases of the leaf */
+	Reg exchange;                /* global address of this team's exchanged columns */
+	Reg row_error, verdict;      /* of this team */
+	Reg leaf_number;             /* in the update */
+	Reg param;                   /* global address of the numbers of the update */
+	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
+	bool times_steps;            /* thread 0 counts cycles of each step */
+} Kernel;
+#define NO_BLOCK UINT16_MAX
+
+/* NULL, or why the kernel cannot be made this way. */
+const char *kernel_plan(Kernel *k, const EmitSource *s);
+uint32_t column_at(const Kernel *k, uint32_t buf, uint32_t col);         /* bytes in a row */
+const WeightRegion *region_of(const Kernel *k, const float *from);       /* that has it; NULL: none */
+uint32_t weight_at(const Kernel *k, const float *from);                  /* bytes in shared memory */
+uint32_t exchanged_at(const Kernel *k, uint32_t buf, uint32_t col);      /* bytes in the exchange of a team */
+uint32_t step_access(const Kernel *k, const DeviceStep *s, Access a[8]); /* returns how many */
+uint64_t exchange_bytes(const Kernel *k);                                /* of a team */
+Reg pointer(const Kernel *k, size_t field);                              /* a pointer of the Job */
+#define POINTER(k, field) pointer(k, offsetof(Job, field))
+
+Reg weight_place(Kernel *k, const float *from); /* its address in global memory */
+
+/* ---- cases.c: index lists, targets -------------------------------------------------------------- */
+
+void cases_stage(Kernel *k);   /* of a leaf: k->cases, k->rows, ... are set; to shared memory, with barriers */
+void targets_stage(Kernel *k); /* of the block's rows */
+
+void case_load(Kernel *k, Reg number, Reg row, Reg is_row); /* the case of a row of the leaf; 0 if it is none */
+
+/* ---- rows.c: steps of the forward and backward pass ------------------------------------------------ */
+
+void weights_stage(Kernel *k);                            /* copies under way: cp.async */
+void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
+void rows_exchange(Kernel *k);                            /* what the gradient needs, to global memory */
+
+/* ---- score.c: errors and verdicts ------------------------------------------------------------------ */
+
+void errors_emit(Kernel *k, const DeviceStep *s);
+void softmax_emit(Kernel *k, const DeviceStep *s);
+void softmax_deltas_emit(Kernel *k, const DeviceStep *s);
+void scores_emit(Kernel *k, bool codes);
+
+/* ---- tally.c ---------------------------------------------------------------------------------------- */
+
+void tally_leaf(Kernel *k);               /* one warp */
+void tally_update(Kernel *k, Reg update); /* one warp: joins tallies of leaves; update: its address */
+
+/* ---- doubles.c ------------------------------------------------------------------------------------- */
+
+Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y); /* the error of a row, by one lane */
+
+/* ---- gradient.c --------------------------------------------------------------------------------- */
+
+void gradient_cut(Kernel *k); /* fills k->cut; part of the plan */
+void gradient_emit(Kernel *k);
+
+/* ---- update.c: the rule -------------------------------------------------------------------------- */
+
+typedef struct RuleNumbers RuleNumbers;
+struct RuleNumbers {
+	Reg param[P_COUNT]; /* as floats */
+	Reg rate;           /* G */
+};
+void rule_numbers(Kernel *k, RuleNumbers *n);
+/* A place of panel p: row and col are its own, e = row * p->row + col. */
+void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g);
+/* Rows row .. row + rows - 1 of a matrix, all in one quad of columns. */
+typedef struct RuleQuads {
+	Reg row, quad, g[8][4];
+	uint32_t rows;
+} RuleQuads;
+void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
+void update_joined(Kernel *k, Reg leaves); /* sums of all leaves, then the rule */
+
+/* ---- tiles.c: weights that do not fit into shared memory ---------------------------------------------- */
+
+bool is_wide(const DeviceStep *s); /* a product in tiles */
+uint32_t tiles_plan(Kernel *k);    /* fills k->tile; bytes that its pieces need */
+void product_tiles(Kernel *k, uint32_t step);
+void gradient_tiles(Kernel *k, Reg leaves);                         /* and the update */
+void phase_move(Kernel *k, uint32_t first, uint32_t end, bool out); /* rows that steps need, or have written */
+void ones_store(Kernel *k);
+
+/* ---- train.c: the kernel -------------------------------------------------------------------------- */
+
+void spent(Kernel *k, uint32_t on); /* cycles of thread 0 since the last call: SPENT_ kinds, then steps */
+enum { TALLY_WARP = 32 };           /* the last threads of a block, while others compute the gradient */
+/* NULL, or why not. shared: bytes of a block; exchange: of a team */
+const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange);
+
+#endif

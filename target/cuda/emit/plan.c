@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* The plan of a kernel. In: steps, shape. Out: which columns of rows, which weights and tables are in shared memory,
+ * and where; which columns blocks exchange. Must hold: all offsets are multiples of 16 bytes. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "emit.h"
+#include "units.h"
+
+enum { MOST_CHUNKS = 16 };
+
+Reg pointer(const Kernel *k, size_t field)
+{
+	Reg d = reg(k->e, REG_D);
+
+	ins(k->e, "ld.param.u64 $, [job+#]", d, (uint32_t)field);
+	return d;
+}
+
+/* ---- columns ---- */
+
+static void use_columns(Kernel *k, uint32_t buf, uint32_t col, uint32_t count)
+{
+	for (uint32_t i = col / COLUMN_BLOCK; count && i <= (col + count - 1) / COLUMN_BLOCK; i++)
+		k->map[buf][i] = 0;
+}
+
+static void note_access(Access *a, uint32_t *n, uint32_t buf, uint32_t col, uint32_t count, bool writes)
+{
+	if (buf < BUFS)
+		a[(*n)++] = (Access){ buf, col, count, writes };
+}
+
+uint32_t step_access(const Kernel *k, const DeviceStep *s, Access a[8])
+{
+	uint32_t n = 0;
+
+	(void)k;
+	switch (s->kind) {
+	case STEP_PRODUCT:
+		note_access(a, &n, s->a, s->a_col, s->depth, false);
+		if (!s->start)
+			note_access(a, &n, s->c, s->c_col, s->cols, false);
+		if (s->after == AFTER_DELTAS)
+			note_access(a, &n, BUF_ACT, s->c_col, s->cols, false);
+		if (s->keeps_net)
+			note_access(a, &n, BUF_NET, s->c_col, s->cols, false);
+		note_access(a, &n, s->c, s->c_col, s->cols, true);
+		if (s->after == AFTER_UNITS)
+			note_access(a, &n, BUF_ACT, s->c_col, s->cols, true);
+		break;
+	case STEP_INDEX:
+		if (!s->start)
+			note_access(a, &n, s->c, s->c_col, s->cols, false);
+		note_access(a, &n, s->c, s->c_col, s->cols, true);
+		break;
+	case STEP_ONE: note_access(a, &n, BUF_ACT, s->c_col, 1, true); break;
+	case STEP_UNITS:
+		note_access(a, &n, s->a, s->a_col, s->cols, false);
+		note_access(a, &n, s->c, s->c_col, s->cols, true);
+		break;
+	case STEP_ERRORS:
+	case STEP_DELTAS:
+		note_access(a, &n, BUF_ACT, s->c_col, s->cols, false);
+		if (s->keeps_net)
+			note_access(a, &n, BUF_NET, s->c_col, s->cols, false);
+		if (s->kind == STEP_DELTAS)
+			note_access(a, &n, s->c, s->c_col, s->cols, false);
+		note_access(a, &n, s->c, s->c_col, s->cols, true);
+		break;
+	case STEP_COPY_ERROR:
+	case STEP_ADD_ERROR:
+		note_access(a, &n, BUF_ERROR, s->c_col, s->cols, false);
+		if (s->kind == STEP_ADD_ERROR)
+			note_access(a, &n, BUF_DELTA, s->c_col, s->cols, false);
+		note_access(a, &n, BUF_DELTA, s->c_col, s->cols, true);
+		break;
+	case STEP_ZERO: note_access(a, &n, s->c, s->c_col, s->cols, true); break;
+	case STEP_GRADIENT: note_access(a, &n, s->a, s->a_col, s->depth, false); /* fall through */
+	case STEP_GRADIENT_INDEX:
+		note_access(a, &n, s->kind == STEP_GRADIENT ? s->c : BUF_DELTA, s->c_col, s->cols, false);
+		break;
+	}
+	return n;
+}
+
+static void step_columns(Kernel *k, const DeviceStep *s)
+{
+	Access a[8];
+	uint32_t n = step_access(k, s, a);
+
+	for (uint32_t i = 0; i < n; i++)
+		use_columns(k, a[i].buf, a[i].col, a[i].count);
+	for (uint32_t i = 0; s->kind == STEP_LOAD && i < k->s->job->input_columns; i++)
+		use_columns(k, BUF_ACT, k->s->input[i].col, k->s->input[i].count);
+}
+
+/* Tiled: steps of a block's rows. A column of ones after a wide product is there already. */
+static bool is_row_step(const Kernel *k, uint32_t i)
+{
+	const DeviceStep *s = &k->s->step[i];
+
+	if (!k->s->tiled)
+		return true;
+	return i < k->s->list->gradient && !is_wide(s) && s->kind != STEP_LOAD &&
+	       !(s->kind == STEP_ONE && (!i || !is_row_step(k, i - 1)));
+}
+
+static void plan_columns(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t blocks = (uint32_t)ceil_div(s->job->cols, COLUMN_BLOCK) + 1, used = 0;
+
+	for (int b = 0; b < BUFS; b++) {
+		k->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
+		memset(k->map[b], 0xff, blocks * sizeof **k->map);
+	}
+	for (uint32_t i = 0; i < s->list->steps; i++)
+		if (is_row_step(k, i))
+			step_columns(k, &s->step[i]);
+	for (int b = 0; b < BUFS; b++)
+		for (uint32_t i = 0; i < blocks; i++)
+			if (k->map[b][i] != NO_BLOCK)
+				k->map[b][i] = (uint16_t)used++;
+	k->row = (used * COLUMN_BLOCK + 4) * 4; /* rows begin in different banks */
+}
+
+uint32_t column_at(const Kernel *k, uint32_t buf, uint32_t col)
+{
+	assert(k->map[buf][col / COLUMN_BLOCK] != NO_BLOCK);
+	return (k->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK) * 4;
+}
+
+/* ---- weights ---- */
+
+const WeightRegion *region_of(const Kernel *k, const float *from)
+{
+	for (uint32_t i = 0; i < k->regions; i++) {
+		const WeightRegion *r = &k->region[i];
+		if (from >= r->from && from < r->from + (size_t)r->row * r->rows)
+			return r;
+	}
+	return NULL;
+}
+
+uint32_t weight_at(const Kernel *k, const float *from)
+{
+	const WeightRegion *r = region_of(k, from);
+
+	assert(r);
+	return r->at + (uint32_t)(from - r->from) * 4;
+}
+
+static bool add_region(Kernel *k, const float *from, uint32_t row, uint32_t rows, bool padded)
+{
+	if (k->regions == MOST_REGIONS || row % 4)
+		return false;
+	k->region[k->regions++] = (WeightRegion){ from, row, rows, 0, padded };
+	return true;
+}
+
+/* Weights of a product, and the row after them if sums begin with it. */
+static bool plan_weights(Kernel *k, const DeviceStep *s)
+{
+	const float *zero = k->s->job->zero;
+
+	if (s->b != zero && !region_of(k, s->b)) {
+		bool after = s->start == s->b + (size_t)s->depth * s->b_row;
+		if (!add_region(k, s->b, s->b_row, s->depth + after, s->kind == STEP_INDEX))
+			return false;
+	}
+	if (s->start && s->start != zero && !region_of(k, s->start))
+		return add_region(k, s->start, (uint32_t)round_up(s->cols, 4), 1, false);
+	return true;
+}
+
+/* ---- exchange ---- */
+
+static void exchange_columns(bool *used, uint32_t buf, uint32_t cols, uint32_t col, uint32_t count)
+{
+	for (uint32_t i = col / 4; i < (col + count + 3) / 4; i++)
+		used[buf * cols + i] = true;
+}
+
+static bool plan_exchange(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t cols = s->job->cols / 4 + 4;
+	bool *used = NEW(&s->cx->scratch, (size_t)BUFS * cols, bool);
+
+	for (uint32_t i = s->list->gradient; i < s->list->steps; i++) {
+		const DeviceStep *g = &s->step[i];
+		if (g->a_col % 4 || g->c_col % 4)
+			return false;
+		if (g->kind == STEP_GRADIENT)
+			exchange_columns(used, g->a, cols, g->a_col, g->depth);
+		exchange_columns(used, g->kind == STEP_GRADIENT ? g->c : BUF_DELTA, cols, g->c_col, g->cols);
+	}
+	for (uint32_t b = 0; b < BUFS; b++)
+		for (uint32_t i = 0; i < cols; i++)
+			if (used[b * cols + i]) {
+				if (k->exchanges == MOST_EXCHANGED)
+					return false;
+				k->exchanged[k->exchanges++] = (Exchanged){ b, 4 * i };
+			}
+	return true;
+}
+
+static uint32_t exchange_pitch(const Kernel *k) { return k->s->leaf_rows * 16; }
+
+uint32_t exchanged_at(const Kernel *k, uint32_t buf, uint32_t col)
+{
+	for (uint32_t i = 0; i < k->exchanges; i++)
+		if (k->exchanged[i].buf == buf && k->exchanged[i].col == col)
+			return i * exchange_pitch(k);
+	assert(false);
+	return 0;
+}
+
+/* Some quads more, which blocks with a smaller share read in vain. */
+uint64_t exchange_bytes(const Kernel *k) { return (uint64_t)(k->exchanges + 64) * exchange_pitch(k); }
+
+/* ---- shared memory ---- */
+
+static uint32_t take(Kernel *k, uint64_t bytes)
+{
+	uint32_t at = k->bytes;
+
+	k->bytes = (uint32_t)min_u64(k->bytes + round_up(bytes, 16), UINT32_MAX / 2);
+	return at;
+}
+
+static void plan_memory(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	const DeviceData *d = &s->job->data;
+	bool lists = d->from != NULL;
+
+	k->at_info = take(k, 64);
+	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
+	for (uint32_t i = 0; i < k->regions; i++) {
+		WeightRegion *r = &k->region[i];
+		r->at = take(k, (uint64_t)(r->rows + r->padded) * r->row * 4);
+	}
+	k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
+	k->at_lists = take(k, lists ? (uint64_t)k->list_row * (s->leaf_rows + 8) : 0);
+	if (lists && !s->test) {
+		k->csc_capacity = s->leaf_rows * s->list_longest + d->inputs * (LIST_PAD - 1) + s->leaf_rows + 4 * LIST_PAD;
+		k->at_rank = take(k, (uint64_t)(d->inputs + 1) * 4);
+		k->at_csc_start = take(k, (uint64_t)(d->inputs + 1) * 4);
+		k->at_csc = take(k, (uint64_t)k->csc_capacity * 2);
+	}
+	k->target_row = (uint32_t)(d->targets | 1) * 4;
+	k->at_targets = take(k, (uint64_t)k->target_row * k->row_space);
+	uint64_t words = d->code_count ? d->part_count[0] + d->part_count[1] : 0;
+	k->at_codes = take(k, words * 8);
+	k->at_elements = take(k, words * s->code_longest * 4);
+	k->at_own = take(k, words ? k->row_space * sizeof(CodeOwn) : 0);
+	k->at_rows = k->at_staged = k->at_mask = k->bytes;
+	if (!s->tiled)
+		take(k, (uint64_t)k->row * k->row_space);
+}
+
+static const char *covered(const EmitSource *s)
+{
+	const Job *j = s->job;
+
+	if (j->timed || j->needs_norm)
+		return "rows in time, or a norm";
+	if (j->data.value || (j->data.from && !j->data.short_list))
+		return "index lists with values, or long ones";
+	if ((s->leaf_rows > 512 && !s->tiled) || j->data.inputs > 60000)
+		return "numbers of 16 bits";
+	if ((!j->data.targets && !s->test) || j->input_columns == 0)
+		return "no targets";
+	if (!j->output_col || (j->data.code_count && (!(j->data.largest_output < (double)INFINITY) || s->code_twice == 0)))
+		return "outputs";
+	for (uint32_t i = 0; i < s->list->steps; i++) {
+		const DeviceStep *d = &s->step[i];
+		switch (d->kind) {
+		case STEP_LOAD:
+		case STEP_MARK:
+		case STEP_PRODUCT:
+		case STEP_INDEX:
+		case STEP_UNITS:
+		case STEP_ONE:
+		case STEP_TOPS:
+		case STEP_ERRORS:
+		case STEP_VALUES:
+		case STEP_SCORES:
+		case STEP_CODES:
+		case STEP_ZERO:
+		case STEP_COPY_ERROR:
+		case STEP_ADD_ERROR:
+		case STEP_DELTAS:
+		case STEP_GRADIENT:
+		case STEP_GRADIENT_INDEX: break;
+		default: return "a kind of step";
+		}
+	}
+	return NULL;
+}
+
+/* Dense inputs of one group; rows of a block are few. */
+static const char *plan_tiled(Kernel *k)
+{
+	const EmitSource *s = k->s;
+
+	if (s->job->input_columns != 1 || s->job->data.from || k->chunks > 1)
+		return "inputs";
+	for (uint32_t i = 0; i < s->list->steps; i++) {
+		const DeviceStep *d = &s->step[i];
+		Access a[8];
+		uint32_t n = step_access(k, d, a);
+		for (uint32_t x = 0; x < n; x++)
+			if ((a[x].col % 4 && d->kind != STEP_ONE) ||
+			    (is_row_step(k, i) && a[x].buf == BUF_ACT && a[x].col >= s->input->col &&
+			     a[x].col < s->input->col + s->input->count))
+				return "columns";
+	}
+	for (uint32_t i = 0; i < s->kinds_of_leaves; i++)
+		if (s->leaves[i] > 4)
+			return "leaves";
+	k->at_cases = take(k, (uint64_t)s->batch_rows * 4);
+	k->at_rows = k->at_staged = k->bytes;
+	k->bytes = max_u32(k->at_rows + k->row * k->row_space, k->at_rows + tiles_plan(k));
+	return k->bytes > s->shared ? "shared memory" : NULL;
+}
+
+/* Rows of a block in so many chunks. */
+static const char *plan_chunks(Kernel *k, uint32_t chunks)
+{
+	const EmitSource *s = k->s;
+
+	k->chunks = chunks;
+	k->block_rows = (uint32_t)ceil_div(ceil_div(s->tiled ? s->batch_rows : s->leaf_rows, s->team_blocks), chunks);
+	k->row_space = (uint32_t)round_up(k->block_rows + 8, ROWS_TURN) + 1;
+	k->workers = s->threads - TALLY_WARP;
+	k->local = s->team_blocks == 1 && chunks == 1;
+	k->bytes = k->regions = k->exchanges = 0;
+	plan_columns(k);
+	for (uint32_t i = 0; i < s->list->gradient; i++)
+		if (is_row_step(k, i) && (s->step[i].kind == STEP_PRODUCT || s->step[i].kind == STEP_INDEX) &&
+		    !plan_weights(k, &s->step[i]))
+			return "weights";
+	if (s->tiled) {
+		plan_memory(k);
+		return plan_tiled(k);
+	}
+	if (!s->test && !plan_exchange(k))
+		return "columns that are not aligned";
+	if (s->list->steps - s->list->gradient > MOST_GRADIENTS)
+		return "too many gradients";
+	plan_memory(k);
+	if (!s->test)
+		gradient_cut(k);
+	return k->bytes > s->shared ? "shared memory" : NULL;
+}
+
+const char *kernel_plan(Kernel *k, const EmitSource *s)
+{
+	const char *why = covered(s);
+
+	k->s = s;
+	for (uint32_t chunks = 1; !why && chunks <= MOST_CHUNKS; chunks++) {
+		const char *wrong = plan_chunks(k, chunks);
+		if (!wrong || chunks == MOST_CHUNKS || k->block_rows < 8)
+			return wrong;
+	}
+	return why;
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps of the forward and backward pass of a block's rows, all in shared memory. Must hold: every sum is one chain in
+ * the order of its sources or targets; threads cut what is not summed. */
+#include "emit.h"
+#include "units.h"
+
+enum { MOST_HIGH = 8, FMAS = 128, COPIED = 8 }; /* rows of a thread; instructions of a loop; copies of a thread */
+
+static void fma_to(Emit *e, Reg sum, Reg a, Reg b) { ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, a, b, sum); }
+
+/* ---- weights ---- */
+
+/* Copies of 16 bytes by all threads, under way. */
+static void copy_bytes(Kernel *k, Reg from, uint32_t to, uint32_t bytes)
+{
+	Emit *e = k->e;
+	uint32_t quads = bytes / 16, turn = k->s->threads * COPIED;
+	Reg at = add(e, mad(e, k->tid, 16, k->memory), imm(to)), source = place(e, from, k->tid, 16);
+
+	if (quads >= 2 * turn) {
+		uint32_t turns = quads / turn;
+		Reg s = reg(e, REG_D), d = reg(e, REG_R);
+		ins(e, "mov.u64 $, $", s, source);
+		ins(e, "mov.u32 $, $", d, at);
+		Loop l = loop_count(e, turns);
+		for (uint32_t i = 0; i < COPIED; i++)
+			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", d, i * k->s->threads * 16, s, i * k->s->threads * 16);
+		ins(e, "add.u64 $, $, #", s, s, turn * 16);
+		ins(e, "add.u32 $, $, #", d, d, turn * 16);
+		loop_end(e, &l);
+		source = s;
+		at = d;
+		quads -= turns * turn;
+	}
+	for (uint32_t i = 0; i * k->s->threads < quads; i++) {
+		uint32_t left = quads - i * k->s->threads, offset = i * k->s->threads * 16;
+		if (left >= k->s->threads)
+			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, offset, source, offset);
+		else
+			ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", less(e, k->tid, imm(left)), at, offset, source,
+			    offset);
+	}
+}
+
+Reg weight_place(Kernel *k, const float *from)
+{
+	const Job *j = k->s->job;
+	bool copy = from >= j->copies && from < j->copies + k->s->copies;
+
+	return place_at(k->e, copy ? POINTER(k, copies) : POINTER(k, w), (uint64_t)(from - (copy ? j->copies : j->w)) * 4);
+}
+
+void weights_stage(Kernel *k)
+{
+	remark(k->e, "weights");
+	for (uint32_t i = 0; i < k->regions; i++) {
+		const WeightRegion *r = &k->region[i];
+		copy_bytes(k, weight_place(k, r->from), r->at, r->row * r->rows * 4);
+	}
+	ins(k->e, "cp.async.commit_group");
+}
+
+/* ---- tasks: rows by quads ---- */
+
+/* A thread has `high` rows, `groups` rows apart, by one quad of columns. */
+typedef struct Tasks {
+	uint32_t quads, high, groups, rounds;
+} Tasks;
+
+/* Loads of a warp from shared memory: four quads of weights for four sources, and one of each row; a quad takes some
+ * three cycles; a warp adds a quad in four. */
+static double tasks_cost(const Kernel *k, const Tasks *t, uint32_t depth)
+{
+	uint32_t warps = (t->groups * t->quads + 31) / 32;
+	double loads = warps * (4 * 3.5 + t->high * 2.5), adds = (warps + 3) / 4 * (t->high * 16 + 8.0);
+
+	(void)k;
+	return (double)depth / 4 * (loads > adds ? loads : adds) +
+	       (warps + 3) / 4 * t->high * 200.0; /* 200: unit functions */
+}
+
+static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t most)
+{
+	Tasks best = { 0 };
+	double least = 0;
+
+	for (uint32_t high = 1; high <= most; high++) {
+		Tasks t = { .quads = (uint32_t)ceil_div(cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
+		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
+		t.rounds = (uint32_t)ceil_div(t.groups * t.quads, k->s->threads);
+		double cost = tasks_cost(k, &t, depth);
+		if (!least || cost < least) {
+			least = cost;
+			best = t;
+		}
+	}
+	return best;
+}
+
+typedef struct Task {
+	Reg quad, row; /* address of the first of its rows */
+	uint32_t end;  /* label */
+	bool guarded;
+} Task;
+
+static Task task_begin(Kernel *k, const Tasks *t, uint32_t round)
+{
+	Emit *e = k->e;
+	uint32_t all = t->groups * t->quads, first = round * k->s->threads;
+	Reg number = add(e, k->tid, imm(first)), group = divide(e, number, t->quads);
+	Task task = { .guarded = first + k->s->threads > all };
+
+	if (task.guarded)
+		task.end = if_begin(e, less(e, number, imm(all)));
+	task.quad = modulo(e, number, t->quads, group);
+	task.row = add(e, mad(e, group, k->row, k->memory), imm(k->at_rows));
+	return task;
+}
+
+static void task_end(Kernel *k, const Task *t)
+{
+	if (t->guarded)
+		if_end(k->e, t->end);
+}
+
+/* Columns of a quad at `at` + offset; of the last quad, only those that there are. */
+static void store_columns(Kernel *k, Reg at, uint32_t offset, Reg quad, uint32_t cols, bool aligned, const Reg v[4])
+{
+	Emit *e = k->e;
+	uint32_t last = (cols - 1) / 4, rest = cols - last * 4;
+
+	if (aligned && rest == 4) {
+		store_quad(e, "shared", at, offset, v);
+		return;
+	}
+	Reg is_last = same(e, quad, imm(last));
+	uint32_t partial = if_begin(e, is_last), done = label(e);
+	for (uint32_t i = 0; i < rest; i++)
+		ins(e, "st.shared.f32 [$+#], $", at, offset + 4 * i, v[i]);
+	ins(e, "bra L#", done);
+	if_end(e, partial);
+	if (aligned)
+		store_quad(e, "shared", at, offset, v);
+	for (uint32_t i = 0; i < 4 && !aligned; i++)
+		ins(e, "st.shared.f32 [$+#], $", at, offset + 4 * i, v[i]);
+	label_here(e, done);
+}
+
+static void load_columns(Emit *e, Reg v[4], Reg at, uint32_t offset, bool aligned)
+{
+	if (aligned)
+		load_quad(e, "shared", v, at, offset);
+	for (uint32_t i = 0; i < 4 && !aligned; i++)
+		v[i] = load(e, REG_F, "ld.shared.f32", at, offset + 4 * i);
+}
+
+/* What sums begin with. at: of the task's quad in its first row. */
+static void sums_begin(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task, Reg at, Reg sum[][4])
+{
+	Emit *e = k->e;
+	const float *zero = k->s->job->zero;
+	Reg start[4];
+
+	if (s->start && s->start != zero)
+		load_quad(e, "shared", start, add(e, mad(e, task->quad, 16, k->memory), imm(weight_at(k, s->start))), 0);
+	for (uint32_t h = 0; h < t->high; h++) {
+		if (!s->start)
+			load_columns(e, sum[h], at, h * t->groups * k->row, s->c_col % 4 == 0);
+		for (uint32_t i = 0; i < 4 && s->start; i++) {
+			sum[h][i] = reg(e, REG_F);
+			ins(e, "mov.f32 $, $", sum[h][i], s->start == zero ? imm_f(0) : start[i]);
+		}
+	}
+}
+
+/* Sums of a product: stored, or what the step that was fused with it makes of them. */
+static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task, Reg row, Reg sum[][4])
+{
+	Emit *e = k->e;
+	Reg at = mad(e, task->quad, 16, row);
+	bool aligned = s->c_col % 4 == 0, sigmoid = s->kind == STEP_INDEX && s->sigmoid;
+	uint32_t to = column_at(k, s->c, s->c_col);
+
+	for (uint32_t h = 0; h < t->high; h++) {
+		uint32_t offset = h * t->groups * k->row;
+		if (s->after == AFTER_UNITS || sigmoid) {
+			if (s->c != BUF_ACT)
+				store_columns(k, at, offset + to, task->quad, s->cols, aligned, sum[h]);
+			for (uint32_t i = 0; i < 4; i++)
+				sum[h][i] = unit_value(e, sigmoid ? FN_SIGMOID : s->fn, sum[h][i]);
+		} else if (s->after == AFTER_DELTAS) {
+			Reg out[4], net[4];
+			load_columns(e, out, at, offset + column_at(k, BUF_ACT, s->c_col), aligned);
+			if (s->keeps_net)
+				load_columns(e, net, at, offset + column_at(k, BUF_NET, s->c_col), aligned);
+			for (uint32_t i = 0; i < 4; i++) {
+				Reg slope = unit_slope(e, s->fn, s->keeps_net ? net[i] : out[i], out[i]);
+				slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
+				sum[h][i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[h][i], slope);
+			}
+		}
+		store_columns(k, at, offset + (s->after == AFTER_UNITS ? column_at(k, BUF_ACT, s->c_col) : to), task->quad,
+		              s->cols, aligned, sum[h]);
+	}
+}
+
+/* ---- products ---- */
+
+/* Sources k .. k + 3 from a on, whose weights are at b. */
+static void product_quad(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t source, Reg sum[][4])
+{
+	Emit *e = k->e;
+	Reg x[MOST_HIGH][4], w[4][4];
+
+	for (uint32_t i = 0; i < 4; i++)
+		load_quad(e, "shared", w[i], b, (source + i) * s->b_row * 4);
+	for (uint32_t h = 0; h < t->high; h++)
+		load_columns(e, x[h], a, h * t->groups * k->row + source * 4, s->a_col % 4 == 0);
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t h = 0; h < t->high; h++)
+			for (uint32_t n = 0; n < 4; n++)
+				fma_to(e, sum[h][n], x[h][i], w[i][n]);
+}
+
+static void product_one(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t source, Reg sum[][4])
+{
+	Emit *e = k->e;
+	Reg w[4];
+
+	load_quad(e, "shared", w, b, source * s->b_row * 4);
+	for (uint32_t h = 0; h < t->high; h++) {
+		Reg x = load(e, REG_F, "ld.shared.f32", a, h * t->groups * k->row + source * 4);
+		for (uint32_t n = 0; n < 4; n++)
+			fma_to(e, sum[h][n], x, w[n]);
+	}
+}
+
+static void product_emit(Kernel *k, const DeviceStep *s)
+{
+	Emit *e = k->e;
+	Tasks t = tasks_of(k, s->cols, s->depth, MOST_HIGH);
+	uint32_t depth = s->b == k->s->job->zero ? 0 : s->depth;
+	uint32_t quads = depth / 4, turn = (uint32_t)max_u64(1, FMAS / (t.high * 16)), turns = quads / turn;
+
+	remark(e, "product %u x %u, a thread has %u rows by 4", s->depth, s->cols, t.high);
+	for (uint32_t round = 0; round < t.rounds; round++) {
+		Task task = task_begin(k, &t, round);
+		Reg sum[MOST_HIGH][4], a = reg(e, REG_R), b = reg(e, REG_R);
+		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_at(k, s->c, s->c_col))), sum);
+		ins(e, "add.u32 $, $, #", a, task.row, column_at(k, s->a, s->a_col));
+		ins(e, "add.u32 $, $, #", b, mad(e, task.quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
+		if (turns > 1) {
+			Loop l = loop_count(e, turns);
+			for (uint32_t i = 0; i < turn; i++)
+				product_quad(k, s, &t, a, b, 4 * i, sum);
+			ins(e, "add.u32 $, $, #", a, a, turn * 16);
+			ins(e, "add.u32 $, $, #", b, b, turn * 16 * s->b_row);
+			loop_end(e, &l);
+		}
+		uint32_t done = turns > 1 ? turns * turn * 4 : 0;
+		for (uint32_t i = done / 4; i < quads; i++)
+			product_quad(k, s, &t, a, b, 4 * i - done, sum);
+		for (uint32_t i = quads * 4; i < depth; i++)
+			product_one(k, s, &t, a, b, i - done, sum);
+		sums_end(k, s, &t, &task, task.row, sum);
+		task_end(k, &task);
+	}
+}
+
+/* ---- index lists ---- */
+
+/* The row of weights of number `pair` >> 16 * high of a list, or the row of -0. */
+static Reg weight_row(Kernel *k, const DeviceStep *s, const WeightRegion *r, Reg pair, uint32_t high, Reg base)
+{
+	Emit *e = k->e;
+	Reg i = high ? op2(e, REG_R, "shr.u32", pair, imm(16)) : op2(e, REG_R, "and.b32", pair, imm(0xffff));
+
+	if (!s->low && s->depth == k->s->job->data.inputs) {
+		i = op2(e, REG_R, "min.u32", i, imm(r->rows));
+	} else {
+		i = op2(e, REG_R, "sub.u32", i, imm(s->low));
+		i = op3(e, REG_R, "selp.u32", i, imm(r->rows), less(e, i, imm(s->depth)));
+	}
+	return mad(e, i, r->row * 4, base);
+}
+
+static void index_emit(Kernel *k, const DeviceStep *s)
+{
+	Emit *e = k->e;
+	const WeightRegion *r = region_of(k, s->b);
+	Tasks t = { .quads = (uint32_t)ceil_div(s->cols, 4), .high = 1 };
+
+	while (t.high < 4 && ceil_div(k->block_rows, t.high) * t.quads > k->s->threads)
+		t.high++;
+	t.groups = (uint32_t)ceil_div(k->block_rows, t.high);
+	t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
+	t.rounds = (uint32_t)ceil_div(t.groups * t.quads, k->s->threads);
+
+	remark(e, "index lists, %u columns, a thread has %u rows by 4", s->cols, t.high);
+	for (uint32_t round = 0; round < t.rounds; round++) {
+		Task task = task_begin(k, &t, round);
+		Reg sum[MOST_HIGH][4], base = add(e, mad(e, task.quad, 16, k->memory), imm(r->at));
+		Reg group = divide(e, add(e, k->tid, imm(round * k->s->threads)), t.quads);
+		Reg list = add(e, mad(e, add(e, group, k->row0), k->list_row, k->memory), imm(k->at_lists));
+		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_at(k, s->c, s->c_col))), sum);
+		for (uint32_t j = 0; j < k->s->list_longest; j += 2)
+			for (uint32_t h = 0; h < t.high; h++) {
+				Reg pair = load(e, REG_R, "ld.shared.u32", list, h * t.groups * k->list_row + 2 * j), w[2][4];
+				uint32_t n = j + 1 < k->s->list_longest ? 2 : 1;
+				for (uint32_t i = 0; i < n; i++)
+					load_quad(e, "shared", w[i], weight_row(k, s, r, pair, i, base), 0);
+				for (uint32_t i = 0; i < n; i++)
+					for (uint32_t c = 0; c < 4; c++)
+						ins(e, "add.rn.ftz.f32 $, $, $", sum[h][c], w[i][c], sum[h][c]);
+			}
+		sums_end(k, s, &t, &task, task.row, sum);
+		task_end(k, &task);
+	}
+}
+
+/* ---- columns one by one ---- */
+
+typedef struct Column {
+	Reg at, n; /* address of column 0 of its row; number */
+	Loop loop;
+	uint32_t end;
+} Column;
+
+/* for each of the block's rows and `cols` columns */
+static Column column_begin(Kernel *k, uint32_t cols)
+{
+	Emit *e = k->e;
+	uint32_t all = k->block_rows * cols;
+	Column c = { .loop = loop_begin(e, k->tid, imm(all), k->s->threads) };
+	Reg row = divide(e, c.loop.i, cols);
+
+	c.n = modulo(e, c.loop.i, cols, row);
+	c.at = mad(e, c.n, 4, add(e, mad(e, row, k->row, k->memory), imm(k->at_rows)));
+	return c;
+}
+
+static Reg column_load(Kernel *k, const Column *c, uint32_t buf, uint32_t col)
+{
+	return load(k->e, REG_F, "ld.shared.f32", c->at, column_at(k, buf, col));
+}
+
+static void column_store(Kernel *k, const Column *c, uint32_t buf, uint32_t col, Reg v)
+{
+	ins(k->e, "st.shared.f32 [$+#], $", c->at, column_at(k, buf, col), v);
+}
+
+static void units_emit(Kernel *k, const DeviceStep *s)
+{
+	if (s->fn == FN_SOFTMAX) {
+		softmax_emit(k, s);
+		return;
+	}
+	remark(k->e, "units of %u columns", s->cols);
+	Column c = column_begin(k, s->cols);
+	column_store(k, &c, s->c, s->c_col, unit_value(k->e, s->fn, column_load(k, &c, s->a, s->a_col)));
+	loop_end(k->e, &c.loop);
+}
+
+static void deltas_emit(Kernel *k, const DeviceStep *s)
+{
+	Emit *e = k->e;
+
+	if (s->fn == FN_SOFTMAX) {
+		softmax_deltas_emit(k, s);
+		return;
+	}
+	remark(e, "deltas of %u columns", s->cols);
+	Column c = column_begin(k, s->cols);
+	Reg out = column_load(k, &c, s->a, s->c_col), net = s->keeps_net ? column_load(k, &c, BUF_NET, s->c_col) : out;
+	Reg slope = op2(e, REG_F, "add.rn.ftz.f32", unit_slope(e, s->fn, net, out), imm_f(s->offset));
+	column_store(k, &c, s->c, s->c_col, op2(e, REG_F, "mul.rn.ftz.f32", column_load(k, &c, s->c, s->c_col), slope));
+	loop_end(e, &c.loop);
+}
+
+static void error_columns(Kernel *k, const DeviceStep *s)
+{
+	Emit *e = k->e;
+	Column c = column_begin(k, s->cols);
+	Reg v = imm_f(0);
+
+	if (s->kind != STEP_ZERO)
+		v = column_load(k, &c, BUF_ERROR, s->c_col);
+	if (s->kind == STEP_ADD_ERROR)
+		v = op2(e, REG_F, "add.rn.ftz.f32", column_load(k, &c, BUF_DELTA, s->c_col), v);
+	column_store(k, &c, s->kind == STEP_ZERO ? s->c : BUF_DELTA, s->c_col, v);
+	loop_end(e, &c.loop);
+}
+
+static void one_emit(Kernel *k, uint32_t col)
+{
+	Column c = column_begin(k, 1);
+
+	column_store(k, &c, BUF_ACT, col, imm_f(1));
+	loop_end(k->e, &c.loop);
+}
+
+/* Inputs of the block's rows, by copies of 4 or 16 bytes. */
+static void load_emit(Kernel *k)
+{
+	Emit *e = k->e;
+	const DeviceData *d = &k->s->job->data;
+
+	for (uint32_t i = 0; i < k->s->job->input_columns; i++) {
+		const InputColumns *in = &k->s->input[i];
+		uint32_t wide = in->col % 4 == 0 && in->input % 4 == 0 && in->count >= 4 ? in->count / 4 * 4 : 0;
+		remark(e, "inputs %u .. %u", in->input, in->input + in->count - 1);
+		for (uint32_t part = 0; part < 2; part++) { /* quads, then single columns */
+			uint32_t width = part ? 1 : 4, cols = part ? in->count - wide : wide / 4, at = part ? wide : 0;
+			if (!cols)
+				continue;
+			Loop l = loop_begin(e, k->tid, imm(k->block_rows * cols), k->s->threads);
+			Reg row = divide(e, l.i, cols), n = modulo(e, l.i, cols, row);
+			uint32_t end = if_begin(e, less(e, row, k->my_rows));
+			Reg number = reg(e, REG_R);
+			case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
+			Reg from = place(e, place(e, POINTER(k, data.x), number, d->x_row * 4), n, width * 4);
+			Reg to = add(e, mad(e, row, k->row, mad(e, n, width * 4, k->memory)),
+			             imm(k->at_rows + column_at(k, BUF_ACT, in->col + at)));
+			ins(e, part ? "cp.async.ca.shared.global [$], [$+#], 4" : "cp.async.cg.shared.global [$], [$+#], 16", to,
+			    from, (in->input + at) * 4);
+			if_end(e, end);
+			loop_end(e, &l);
+		}
+	}
+	ins(e, "cp.async.wait_all");
+	for (uint32_t i = 0; i < k->s->one_columns; i++)
+		if (k->map[BUF_ACT][k->s->ones[i] / COLUMN_BLOCK] != NO_BLOCK)
+			one_emit(k, k->s->ones[i]);
+}
+
+static void step_emit(Kernel *k, const DeviceStep *s)
+{
+	switch (s->kind) {
+	case STEP_LOAD: load_emit(k); break;
+	case STEP_PRODUCT: product_emit(k, s); break;
+	case STEP_INDEX: index_emit(k, s); break;
+	case STEP_UNITS: units_emit(k, s); break;
+	case STEP_ONE: one_emit(k, s->c_col); break;
+	case STEP_ERRORS: errors_emit(k, s); break;
+	case STEP_ZERO:
+	case STEP_COPY_ERROR:
+	case STEP_ADD_ERROR: error_columns(k, s); break;
+	case STEP_DELTAS: deltas_emit(k, s); break;
+	}
+}
+
+/* Sums of code words read it as an output of 0. */
+static void padding_clear(Kernel *k)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
+
+	ins(e, "st.shared.f32 [$+#], 0f00000000", mad(e, l.i, k->row, k->memory), k->at_rows + k->row - 16);
+	loop_end(e, &l);
+}
+
+/* Verdicts come last: others wait for deltas. */
+void steps_emit(Kernel *k, uint32_t first, uint32_t end)
+{
+	const EmitSource *s = k->s;
+
+	if (s->job->data.code_count)
+		padding_clear(k);
+	for (uint32_t i = first; i < end; i++) {
+		const DeviceStep *d = &s->step[i];
+		if (d->kind == STEP_MARK || d->kind == STEP_TOPS || d->kind == STEP_VALUES || d->kind == STEP_SCORES ||
+		    d->kind == STEP_CODES)
+			continue;
+		step_emit(k, d);
+		if (d->kind != STEP_ONE)
+			barrier_block(k->e);
+		spent(k, SPENT_KINDS + 1 + min_u32(i, 25));
+	}
+}
+
+void rows_exchange(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t all;
+
+	remark(e, "exchange of %u quads", k->exchanges);
+	for (uint32_t x = 0; x < k->exchanges;) { /* runs of quads that are adjacent in a row */
+		uint32_t run = 1;
+		const Exchanged *first = &k->exchanged[x];
+		while (x + run < k->exchanges && first[run].buf == first->buf && first[run].col == first->col + 4 * run)
+			run++;
+		all = k->block_rows * run;
+		Loop l = loop_begin(e, k->tid, imm(all), k->s->threads);
+		Reg quad = divide(e, l.i, k->block_rows), row = modulo(e, l.i, k->block_rows, quad), v[4];
+		uint32_t end = if_begin(e, less(e, row, k->my_rows));
+		load_quad(e, "shared", v, mad(e, row, k->row, mad(e, quad, 16, k->memory)),
+		          k->at_rows + column_at(k, first->buf, first->col));
+		Reg to = place(e, place(e, k->exchange, quad, k->s->leaf_rows * 16), add(e, k->row0, row), 16);
+		store_quad(e, "global", place_at(e, to, exchanged_at(k, first->buf, first->col)), 0, v);
+		if_end(e, end);
+		loop_end(e, &l);
+		x += run;
+	}
+}

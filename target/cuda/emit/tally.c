@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Tallies. In: errors and verdicts of rows, in global memory. Out: tallies of leaves, of epochs; is what was wanted
+ * reached? Must hold: errors are added in the order of the rows, leaves join as doc/arithmetic.md says. */
+#include "emit.h"
+#include "kern.h"
+
+static Reg ballot_count(Emit *e, Reg verdict, uint32_t bit)
+{
+	Reg p = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", verdict, imm(bit)), imm(0)), all = reg(e, REG_R);
+
+	ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", all, p);
+	return op1(e, REG_R, "popc.b32", all);
+}
+
+/* Adds 32 numbers of lanes to a sum, in order. */
+static void add_lanes(Emit *e, Reg sum, Reg x)
+{
+	Reg bits = op1(e, REG_R, "mov.b32", x);
+
+	for (uint32_t i = 0; i < 32; i++) {
+		Reg one = reg(e, REG_R);
+		ins(e, "shfl.sync.idx.b32 $, $, #, 31, 0xffffffff", one, bits, i);
+		ins(e, "add.rn.f64 $, $, $", sum, sum, op1(e, REG_G, "cvt.f64.f32", op1(e, REG_F, "mov.b32", one)));
+	}
+}
+
+/* Errors of the rows of a leaf, in order, and what verdicts count: by one warp. */
+void tally_leaf(Kernel *k)
+{
+	Emit *e = k->e;
+	bool weights = k->s->job->data.weight != NULL;
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), weight = literal(e, 0), total[3];
+	static const uint32_t bits[3] = { VERDICT_SCORED, VERDICT_RIGHT, VERDICT_WITHIN };
+
+	remark(e, "tally of a leaf");
+	for (int i = 0; i < 3; i++) {
+		total[i] = reg(e, REG_R);
+		ins(e, "mov.u32 $, 0", total[i]);
+	}
+	Loop l = loop_begin(e, imm(0), k->s->job->data.targets ? k->rows : imm(0), 32); /* without targets: cases only */
+	Reg row = add(e, l.i, lane), is_row = less(e, row, k->rows), error = reg(e, REG_F), verdict = reg(e, REG_R);
+	ins(e, "mov.f32 $, 0f00000000", error);
+	ins(e, "mov.u32 $, 0", verdict);
+	ins(e, "@$ ld.global.f32 $, [$]", is_row, error, place(e, k->row_error, row, 4));
+	ins(e, "@$ ld.global.u8 $, [$]", is_row, verdict, place(e, k->verdict, row, 1));
+	add_lanes(e, sum, error);
+	for (int i = 0; i < 3; i++)
+		ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict, bits[i]));
+	if (weights) {
+		Reg w = reg(e, REG_F), number = reg(e, REG_R);
+		Reg scored = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", verdict, imm(VERDICT_SCORED)), imm(0));
+		ins(e, "mov.f32 $, 0f00000000", w);
+		case_load(k, number, row, scored);
+		ins(e, "@$ ld.global.nc.f32 $, [$]", scored, w, place(e, POINTER(k, data.weight), number, 4));
+		add_lanes(e, weight, w);
+	}
+	loop_end(e, &l);
+	if (!weights)
+		ins(e, "cvt.rn.f64.u32 $, $", weight, total[0]);
+	uint32_t end = if_begin(e, same(e, lane, imm(0)));
+	Reg to = place(e, POINTER(k, leaf_tally), k->leaf_number, sizeof(Tally));
+	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, error), sum);
+	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, cases), op1(e, REG_D, "cvt.u64.u32", k->rows));
+	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, scored), op1(e, REG_D, "cvt.u64.u32", total[0]));
+	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, right), op1(e, REG_D, "cvt.u64.u32", total[1]));
+	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, within), op1(e, REG_D, "cvt.u64.u32", total[2]));
+	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, weight), weight);
+	if_end(e, end);
+}
+
+/* A field of a tally, by its lane: two are doubles, the others integers. */
+static Reg add_field(Emit *e, Reg a, Reg b, Reg is_double)
+{
+	Reg x = op2(e, REG_G, "add.rn.f64", op1(e, REG_G, "mov.b64", a), op1(e, REG_G, "mov.b64", b));
+
+	return op3(e, REG_D, "selp.b64", op1(e, REG_D, "mov.b64", x), op2(e, REG_D, "add.u64", a, b), is_double);
+}
+
+/* Leaves join like carries of a binary counter; what is left at the end from the last one down. */
+static Reg join_fields(Emit *e, Reg from, uint32_t leaves, Reg is_double)
+{
+	Reg stack[JOIN_LEVELS + 1];
+	uint32_t depth = 0;
+
+	for (uint32_t n = 0; n < leaves; n++) {
+		stack[depth++] = load(e, REG_D, "ld.global.u64", from, n * (uint32_t)sizeof(Tally));
+		for (uint32_t l = 0; n >> l & 1; l++, depth--)
+			stack[depth - 2] = add_field(e, stack[depth - 2], stack[depth - 1], is_double);
+	}
+	for (; depth > 1; depth--)
+		stack[depth - 2] = add_field(e, stack[depth - 2], stack[depth - 1], is_double);
+	return stack[0];
+}
+
+static Reg param_g(Kernel *k, size_t field)
+{
+	Reg g = reg(k->e, REG_G);
+
+	ins(k->e, "ld.param.f64 $, [job+#]", g, (uint32_t)field);
+	return g;
+}
+
+static Reg counted_share(Emit *e, Reg tally, size_t field, Reg scored, Reg any)
+{
+	Reg n = op1(e, REG_G, "cvt.rn.f64.u64", load(e, REG_D, "ld.global.u64", tally, (uint32_t)field));
+
+	return op3(e, REG_G, "selp.f64", op2(e, REG_G, "div.rn.f64", n, scored), literal(e, 0), any);
+}
+
+/* Is what the epoch was to reach reached? */
+static Reg is_reached(Kernel *k, Reg tally)
+{
+	Emit *e = k->e;
+	Reg count = load(e, REG_D, "ld.global.u64", tally, offsetof(Tally, scored));
+	Reg any = op2(e, REG_P, "setp.ne.u64", count, imm(0)), n = op1(e, REG_G, "cvt.rn.f64.u64", count);
+	Reg weight = load(e, REG_G, "ld.global.f64", tally, offsetof(Tally, weight));
+	Reg weighs = op2(e, REG_P, "setp.gt.f64", weight, literal(e, 0));
+	Reg error = op2(e, REG_G, "div.rn.f64", load(e, REG_G, "ld.global.f64", tally, offsetof(Tally, error)), weight);
+
+	error = op3(e, REG_G, "selp.f64", error, literal(e, 0), weighs);
+	Reg within = op2(e, REG_P, "setp.ge.f64", counted_share(e, tally, offsetof(Tally, within), n, any),
+	                 param_g(k, offsetof(Job, until_within)));
+	Reg right = op2(e, REG_P, "setp.ge.f64", counted_share(e, tally, offsetof(Tally, right), n, any),
+	                param_g(k, offsetof(Job, until_right)));
+	Reg low = op2(e, REG_P, "setp.lt.f64", error, param_g(k, offsetof(Job, until_error)));
+	return op2(e, REG_P, "or.pred", op2(e, REG_P, "or.pred", within, right), low);
+}
+
+void tally_update(Kernel *k, Reg update)
+{
+	Emit *e = k->e;
+	enum { FIELDS = sizeof(Tally) / 8 };
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), result = POINTER(k, result), sum = reg(e, REG_D);
+	Reg is_double = op2(e, REG_P, "or.pred", same(e, lane, imm(offsetof(Tally, error) / 8)),
+	                    same(e, lane, imm(offsetof(Tally, weight) / 8)));
+
+	remark(e, "tally of an update");
+	Reg epoch = load(e, REG_R, "ld.global.u32", result, offsetof(JobResult, epoch));
+	Reg tally = place(e, POINTER(k, tally), epoch, sizeof(Tally));
+	Reg is_field = less(e, lane, imm(FIELDS)),
+		leaves = load(e, REG_R, "ld.global.u32", update, offsetof(DeviceUpdate, leaves));
+	uint32_t end = if_begin(e, is_field);
+	Reg from = place(e, POINTER(k, leaf_tally), lane, 8);
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
+		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
+		ins(e, "mov.u64 $, $", sum, join_fields(e, from, k->s->leaves[i], is_double));
+		if_end(e, other);
+	}
+	Reg to = place(e, tally, lane, 8);
+	ins(e, "st.global.u64 [$], $", to, add_field(e, load(e, REG_D, "ld.global.u64", to, 0), sum, is_double));
+	if_end(e, end);
+	ins(e, "bar.warp.sync 0xffffffff");
+	uint32_t rest = if_begin(e, same(e, lane, imm(0)));
+	Reg error = load(e, REG_G, "ld.global.f64", tally, offsetof(Tally, error)), stop = reg(e, REG_P);
+	ins(e, "setp.neu.f64 $, $, $", stop, op2(e, REG_G, "sub.rn.f64", error, error), literal(e, 0));
+	uint32_t inside =
+		if_begin(e, op2(e, REG_P, "setp.ne.u32",
+	                    load(e, REG_R, "ld.global.u8", update, offsetof(DeviceUpdate, ends_epoch)), imm(0)));
+	ins(e, "or.pred $, $, $", stop, stop, is_reached(k, tally));
+	ins(e, "st.global.u32 [$+#], $", result, (uint32_t)offsetof(JobResult, epoch), add(e, epoch, imm(1)));
+	if_end(e, inside);
+	ins(e, "@$ st.global.u32 [$+#], 1", stop, result, (uint32_t)offsetof(JobResult, stop));
+	Reg done = load(e, REG_D, "ld.global.u64", result, offsetof(JobResult, done));
+	ins(e, "st.global.u64 [$+#], $", result, (uint32_t)offsetof(JobResult, done),
+	    op2(e, REG_D, "add.u64", done, imm(1)));
+	if_end(e, rest);
+}

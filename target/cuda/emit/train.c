@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel: a run of updates in one launch, as kernel/train.inc describes it. In: the plan. Out: the text.
+ *
+ * Barriers: of a block between steps; of a team before the gradient, which reads rows of all its blocks; of the grid
+ * before the update, which reads sums of all leaves, and after it. */
+#include <stdlib.h>
+
+#include "emit.h"
+
+enum { MOST_POLLS = 1 << 24 };
+
+/* ---- cycles ---- */
+
+void spent(Kernel *k, uint32_t on)
+{
+	Emit *e = k->e;
+
+	if (on >= SPENT_KINDS && !k->times_steps)
+		return;
+	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
+	Reg now = reg(e, REG_D), last = load(e, REG_D, "ld.shared.u64", k->memory, k->at_cycles);
+	ins(e, "mov.u64 $, %clock64", now);
+	Reg sum = load(e, REG_D, "ld.shared.u64", k->memory, k->at_cycles + 8 + 8 * on);
+	ins(e, "st.shared.u64 [$+#], $", k->memory, k->at_cycles + 8 + 8 * on,
+	    op2(e, REG_D, "add.u64", sum, op2(e, REG_D, "sub.u64", now, last)));
+	ins(e, "st.shared.u64 [$+#], $", k->memory, k->at_cycles, now);
+	if_end(e, end);
+}
+
+static void spent_store(Kernel *k)
+{
+	Emit *e = k->e;
+	Reg kinds = imm(SPENT_KINDS + STEPS_TIMED), result = POINTER(k, result);
+
+	barrier_block(e);
+	uint32_t end = if_begin(e, same(e, k->block, imm(0)));
+	Loop l = loop_begin(e, k->tid, kinds, k->s->threads);
+	Reg cycles = load(e, REG_D, "ld.shared.u64", mad(e, l.i, 8, k->memory), k->at_cycles + 8);
+	ins(e, "st.global.u64 [$+#], $", place(e, result, l.i, 8), (uint32_t)offsetof(JobResult, cycles), cycles);
+	loop_end(e, &l);
+	if_end(e, end);
+}
+
+/* ---- barriers ---- */
+
+typedef struct Barrier {
+	Reg counter; /* address */
+	Reg turn;    /* arrivals that the next wait is for */
+	uint32_t blocks;
+} Barrier;
+
+static Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks)
+{
+	Barrier b = { counter, reg(k->e, REG_R), blocks };
+
+	ins(k->e, "mov.u32 $, 0", b.turn);
+	return b;
+}
+
+/* What the block has written is there for others. */
+static void barrier_arrive(Kernel *k, const Barrier *b)
+{
+	Emit *e = k->e;
+
+	barrier_block(e);
+	ins(e, "add.u32 $, $, #", b->turn, b->turn, b->blocks);
+	if (b->blocks == 1)
+		return;
+	uint32_t end = if_begin(e, same(e, k->tid, imm(k->workers))); /* its warp has the least to do */
+	ins(e, "fence.acq_rel.gpu");
+	ins(e, "red.relaxed.gpu.global.add.u32 [$], 1", b->counter);
+	if_end(e, end);
+}
+
+static void barrier_poll(Kernel *k, const Barrier *b)
+{
+	Emit *e = k->e;
+	uint32_t top = label(e), done = label(e);
+
+	if (b->blocks == 1)
+		return;
+	Reg polls = reg(e, REG_R), count = reg(e, REG_R), left = reg(e, REG_R);
+	ins(e, "mov.u32 $, 0", polls);
+	label_here(e, top);
+	ins(e, "ld.acquire.gpu.global.u32 $, [$]", count, b->counter);
+	ins(e, "sub.s32 $, $, $", left, count, b->turn);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.s32", left, imm(0)), done);
+	ins(e, "add.u32 $, $, 1", polls, polls);
+	ins(e, "@$ bra L#", less(e, polls, imm(MOST_POLLS)), top);
+	ins(e, "trap"); /* some block has failed */
+	label_here(e, done);
+	ins(e, "fence.acq_rel.gpu");
+}
+
+static void barrier_wait(Kernel *k, const Barrier *b)
+{
+	if (b->blocks == 1)
+		return;
+	uint32_t end = if_begin(k->e, same(k->e, k->tid, imm(0)));
+	barrier_poll(k, b);
+	if_end(k->e, end);
+	barrier_block(k->e);
+}
+
+/* ---- the beginning ---- */
+
+static Reg special(Emit *e, const char *name)
+{
+	Reg r = reg(e, REG_R);
+
+	buf_printf(&e->text, "\tmov.u32 %%r%u, %s;\n", r.n, name);
+	return r;
+}
+
+static void memory_clear(Kernel *k)
+{
+	Emit *e = k->e;
+
+	Loop l = loop_begin(e, mul(e, k->tid, 16), imm(k->bytes), k->s->threads * 16);
+	ins(e, "st.shared.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", add(e, l.i, k->memory));
+	loop_end(e, &l);
+	barrier_block(e);
+}
+
+/* Code words: where each sum starts, and the columns of its elements in bytes from the first output on, filled up with
+ * the padding of a row, which is 0. */
+static void codes_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	const DeviceData *d = &k->s->job->data;
+	uint32_t longest = k->s->code_longest, padding = k->row - 16 - column_at(k, BUF_ACT, k->s->job->output_col);
+
+	Loop l = loop_begin(e, k->tid, imm(d->part_count[0] + d->part_count[1]), k->s->threads);
+	Reg sum = place(e, POINTER(k, data.sums), l.i, sizeof(CodeSum)), element = POINTER(k, data.element);
+	ins(e, "st.shared.f64 [$+#], $", mad(e, l.i, 8, k->memory), k->at_codes,
+	    load(e, REG_G, "ld.global.nc.f64", sum, 0));
+	Reg first = load(e, REG_R, "ld.global.nc.u32", sum, offsetof(CodeSum, first));
+	Reg count = load(e, REG_R, "ld.global.nc.u32", sum, offsetof(CodeSum, count));
+	for (uint32_t i = 0; i < longest; i++) {
+		Reg column = op1(e, REG_R, "mov.u32", imm(padding / 4)), has = less(e, imm(i), count);
+		ins(e, "@$ ld.global.nc.u32 $, [$]", has, column,
+		    place(e, element, add(e, first, imm(i)), sizeof(CodeElement)));
+		ins(e, "shl.b32 $, $, 2", column, column);
+		ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, longest * 4, k->memory), k->at_elements + 4 * i, column);
+	}
+	loop_end(e, &l);
+}
+
+/* Rows of -0 after weights of index lists; tables of code words. */
+static void constants_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	const DeviceData *d = &k->s->job->data;
+
+	for (uint32_t i = 0; i < k->regions; i++) {
+		const WeightRegion *r = &k->region[i];
+		if (!r->padded)
+			continue;
+		Loop l = loop_begin(e, k->tid, imm(r->row), k->s->threads);
+		ins(e, "st.shared.f32 [$+#], 0f80000000", mad(e, l.i, 4, k->memory), r->at + r->row * r->rows * 4);
+		loop_end(e, &l);
+	}
+	if (d->code_count)
+		codes_stage(k);
+	if (d->from) { /* lists of rows that are computed in vain are empty */
+		Loop l = loop_begin(e, k->tid, imm(8 * k->list_row / 4), k->s->threads);
+		ins(e, "st.shared.u32 [$+#], 0xffffffff", mad(e, l.i, 4, k->memory),
+		    k->at_lists + k->s->leaf_rows * k->list_row);
+		loop_end(e, &l);
+	}
+	if (d->from && !k->s->test) { /* ranks: the true unit, then inputs */
+		Loop l = loop_begin(e, k->tid, imm(d->inputs), k->s->threads);
+		Reg input = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, data.rank), l.i, 4), 0);
+		ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, 4, k->memory), k->at_rank + 4, input);
+		ins(e, "@$ st.shared.u32 [$+#], #", same(e, l.i, imm(0)), k->memory, k->at_rank, d->inputs);
+		loop_end(e, &l);
+	}
+	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
+	Reg now = reg(e, REG_D);
+	ins(e, "mov.u64 $, %clock64", now);
+	ins(e, "st.shared.u64 [$+#], $", k->memory, k->at_cycles, now);
+	if_end(e, end);
+	barrier_block(e);
+}
+
+static void kernel_begin(Kernel *k)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+
+	k->memory = special(e, "memory");
+	k->tid = special(e, "%tid.x");
+	k->block = special(e, "%ctaid.x");
+	k->team = divide(e, k->block, s->team_blocks);
+	k->member = modulo(e, k->block, s->team_blocks, k->team);
+	k->rows = reg(e, REG_R);
+	k->row0 = reg(e, REG_R);
+	k->my_rows = reg(e, REG_R);
+	k->first_row = reg(e, REG_R);
+	k->end_row = reg(e, REG_R);
+	k->cases = reg(e, REG_D);
+	k->leaf_number = reg(e, REG_R);
+	k->param = reg(e, REG_D);
+	memory_clear(k);
+	constants_stage(k);
+	Reg first = mul(e, k->team, s->job->row_capacity);
+	k->row_error = place(e, POINTER(k, row_error), first, 4);
+	k->verdict = place(e, POINTER(k, verdict), first, 1);
+	if (s->tiled)
+		ones_store(k); /* a barrier of the grid comes before they are read */
+	else
+		k->exchange = place(e, POINTER(k, exchange), k->team, (uint32_t)exchange_bytes(k));
+}
+
+/* ---- leaves ---- */
+
+/* Cases and rows of leaf `number` of the update; nothing is loaded again that is there already. */
+static void leaf_begin(Kernel *k, Reg update, Reg staged)
+{
+	Emit *e = k->e;
+	Reg leaf = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
+
+	leaf = op2(e, REG_D, "add.u64", leaf, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
+	leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", leaf, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
+	uint32_t end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged));
+	ins(e, "mov.u64 $, $", staged, leaf);
+	Reg chunk = load(e, REG_D, "ld.global.nc.u64", leaf, offsetof(DeviceLeaf, chunk));
+	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
+	Reg cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
+	ins(e, "ld.global.nc.u32 $, [$+#]", k->rows, chunk, (uint32_t)offsetof(DeviceChunk, rows));
+	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
+	uint32_t blocks = k->s->team_blocks;
+	Reg product = op2(e, REG_R, "mul.lo.u32", k->rows, k->member);
+	ins(e, "mov.u32 $, $", k->first_row, divide(e, product, blocks));
+	ins(e, "mov.u32 $, $", k->end_row, divide(e, op2(e, REG_R, "add.u32", product, k->rows), blocks));
+	ins(e, "mov.u32 $, $", k->row0, k->first_row);
+	ins(e, "sub.u32 $, $, $", k->my_rows, k->end_row, k->row0);
+	cases_stage(k);
+	if_end(e, end);
+}
+
+static bool has_step(const Kernel *k, uint32_t kind)
+{
+	for (uint32_t i = 0; i < k->s->list->gradient; i++)
+		if (k->s->step[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* What blocks of a leaf wait for: rows of the team; its verdicts, for tallies; the grid. */
+typedef struct Barriers {
+	Barrier team, scored, grid;
+} Barriers;
+
+/* Outputs of the block's rows, for a test that wants them. */
+static void outputs_store(Kernel *k)
+{
+	Emit *e = k->e;
+	const Job *j = k->s->job;
+	Reg out = POINTER(k, out), first = POINTER(k, out_first);
+	uint32_t none = unless_begin(e, op2(e, REG_P, "setp.eq.u64", out, imm(0)));
+	Loop l = loop_begin(e, k->tid, imm(k->block_rows * j->outputs), k->s->threads);
+	Reg row = divide(e, l.i, j->outputs), n = modulo(e, l.i, j->outputs, row), number = reg(e, REG_R);
+	uint32_t end = if_begin(e, less(e, row, k->my_rows));
+
+	case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
+	Reg from = mad(e, row, k->row, mad(e, n, 4, k->memory));
+	Reg value = load(e, REG_F, "ld.shared.f32", from, k->at_rows + column_at(k, BUF_ACT, j->output_col));
+	Reg at = op2(e, REG_D, "sub.u64", op1(e, REG_D, "cvt.u64.u32", number), first);
+	at = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", at, imm(j->outputs * 4)), out);
+	ins(e, "st.global.f32 [$], $", place(e, at, n, 4), value);
+	if_end(e, end);
+	loop_end(e, &l);
+	if_end(e, none);
+}
+
+static void rows_emit(Kernel *k)
+{
+	steps_emit(k, 0, k->s->list->gradient);
+	if (k->s->test)
+		outputs_store(k);
+	else if (!k->local)
+		rows_exchange(k);
+}
+
+static void verdicts_emit(Kernel *k)
+{
+	if (!has_step(k, STEP_SCORES))
+		return;
+	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
+	scores_emit(k, has_step(k, STEP_CODES));
+	if_end(k->e, end);
+}
+
+static void chunks_emit(Kernel *k)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, k->first_row, k->end_row, k->block_rows);
+
+	ins(e, "mov.u32 $, $", k->row0, l.i);
+	ins(e, "min.u32 $, $, #", k->my_rows, op2(e, REG_R, "sub.u32", k->end_row, l.i), k->block_rows);
+	targets_stage(k);
+	barrier_block(e);
+	rows_emit(k);
+	verdicts_emit(k);
+	barrier_block(e);
+	loop_end(e, &l);
+}
+
+static void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct)
+{
+	Emit *e = k->e;
+
+	if (!direct)
+		leaf_begin(k, update, staged);
+	ins(e, "cp.async.wait_all");
+	barrier_block(e);
+	spent(k, SPENT_KINDS + 0);
+	if (k->chunks > 1)
+		chunks_emit(k);
+	else
+		rows_emit(k);
+	spent(k, SPENT_ROWS);
+	barrier_arrive(k, &b->team);
+	if (k->chunks == 1)
+		verdicts_emit(k); /* others need not wait for them */
+	barrier_arrive(k, &b->scored);
+	spent(k, SPENT_KINDS + 28);
+	barrier_wait(k, &b->team);
+	barrier_block(e);
+	spent(k, SPENT_TEAM);
+	uint32_t tally = label(e), end = label(e);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
+	if (!k->s->test)
+		gradient_emit(k);
+	ins(e, "bra L#", end);
+	label_here(e, tally);
+	uint32_t other = if_begin(e, same(e, k->member, imm(k->s->team_blocks - 1)));
+	barrier_poll(k, &b->scored);
+	tally_leaf(k);
+	if (direct) {
+		ins(e, "bar.warp.sync 0xffffffff");
+		tally_update(k, update);
+	}
+	if_end(e, other);
+	label_here(e, end);
+	spent(k, SPENT_GRADIENT);
+}
+
+/* ---- updates ---- */
+
+/* One leaf, by the only team: the gradient is the update. Cases of the next one are loaded while others arrive. */
+static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
+{
+	RuleNumbers n;
+
+	rule_numbers(k, &n);
+	k->numbers = &n;
+	leaf_emit(k, update, staged, b, true);
+	k->numbers = NULL;
+	barrier_arrive(k, &b->grid);
+	leaf_begin(k, next, staged);
+	spent(k, SPENT_KINDS + 27);
+	barrier_wait(k, &b->grid);
+	spent(k, SPENT_GRID_AFTER);
+}
+
+static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
+{
+	Emit *e = k->e;
+	Reg leaves = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, leaves));
+	Loop l = loop_begin(e, k->team, leaves, k->s->teams);
+
+	ins(e, "mov.u32 $, $", k->leaf_number, l.i);
+	leaf_emit(k, update, staged, b, false);
+	barrier_block(e);
+	loop_end(e, &l);
+	barrier_arrive(k, &b->grid);
+	barrier_wait(k, &b->grid);
+	spent(k, SPENT_GRID);
+	uint32_t tally = label(e), end = label(e), last = k->s->teams * k->s->team_blocks - 1;
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
+	if (!k->s->test)
+		update_joined(k, leaves);
+	ins(e, "bra L#", end);
+	label_here(e, tally);
+	uint32_t other = if_begin(e, same(e, k->block, imm(last)));
+	tally_update(k, update);
+	if_end(e, other);
+	label_here(e, end);
+	spent(k, SPENT_UPDATE);
+	barrier_arrive(k, &b->grid);
+	barrier_wait(k, &b->grid);
+	spent(k, SPENT_GRID_AFTER);
+}
+
+/* ---- tiles ---- */
+
+/* All rows of the update: cases of its leaves follow each other. */
+static void batch_begin(Kernel *k, Reg update, Reg leaves)
+{
+	Emit *e = k->e;
+	Reg leaf = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf)), staged = reg(e, REG_D);
+	Reg all = op1(e, REG_R, "mov.u32", imm(0));
+
+	leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", leaf, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
+	Loop l = loop_begin(e, imm(0), leaves, 1);
+	Reg chunk =
+		load(e, REG_D, "ld.global.nc.u64", place(e, leaf, l.i, sizeof(DeviceLeaf)), offsetof(DeviceLeaf, chunk));
+	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
+	ins(e, "add.u32 $, $, $", all, all, load(e, REG_R, "ld.global.nc.u32", chunk, offsetof(DeviceChunk, rows)));
+	uint32_t first = if_begin(e, same(e, l.i, imm(0)));
+	Reg cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
+	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
+	if_end(e, first);
+	loop_end(e, &l);
+	(void)staged;
+	ins(e, "mov.u32 $, $", k->rows, all);
+	Reg product = op2(e, REG_R, "mul.lo.u32", k->rows, k->block);
+	uint32_t blocks = k->s->team_blocks;
+	ins(e, "mov.u32 $, $", k->row0, divide(e, product, blocks));
+	ins(e, "sub.u32 $, $, $", k->my_rows, divide(e, op2(e, REG_R, "add.u32", product, k->rows), blocks), k->row0);
+	Loop c = loop_begin(e, k->tid, k->rows, k->s->threads);
+	Reg number = reg(e, REG_R);
+	case_load(k, number, c.i, less(e, c.i, k->rows));
+	ins(e, "st.shared.u32 [$+#], $", mad(e, c.i, 4, k->memory), k->at_cases, number);
+	loop_end(e, &c);
+	targets_stage(k);
+	ins(e, "cp.async.wait_all");
+	barrier_block(e);
+}
+
+/* Steps between wide products, on the block's rows. */
+static void phase_emit(Kernel *k, uint32_t first, uint32_t end)
+{
+	bool scores = false, codes = false;
+
+	for (uint32_t i = first; i < end; i++) {
+		scores |= k->s->step[i].kind == STEP_SCORES;
+		codes |= k->s->step[i].kind == STEP_CODES;
+	}
+	phase_move(k, first, end, false);
+	steps_emit(k, first, end);
+	phase_move(k, first, end, true);
+	uint32_t none = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
+	if (scores)
+		scores_emit(k, codes);
+	if_end(k->e, none);
+	barrier_block(k->e);
+}
+
+/* Tallies of all leaves, by one warp of the last block. */
+static void tallies_emit(Kernel *k, Reg update, Reg leaves)
+{
+	Emit *e = k->e;
+	Kernel one = *k;
+	Reg first = op1(e, REG_R, "mov.u32", imm(0)), size = reg(e, REG_R), longer = reg(e, REG_R);
+
+	ins(e, "div.u32 $, $, $", size, k->rows, leaves);
+	ins(e, "sub.u32 $, $, $", longer, k->rows, op2(e, REG_R, "mul.lo.u32", size, leaves));
+	Loop l = loop_begin(e, imm(0), leaves, 1);
+	one.leaf_number = l.i;
+	one.rows = add(e, size, op3(e, REG_R, "selp.u32", imm(1), imm(0), less(e, l.i, longer)));
+	one.row_error = place(e, k->row_error, first, 4);
+	one.verdict = place(e, k->verdict, first, 1);
+	one.cases = place(e, k->cases, first, 4);
+	tally_leaf(&one);
+	ins(e, "add.u32 $, $, $", first, first, one.rows);
+	loop_end(e, &l);
+	ins(e, "bar.warp.sync 0xffffffff");
+	tally_update(k, update);
+}
+
+static bool is_phase(const Kernel *k, uint32_t i)
+{
+	const DeviceStep *s = &k->s->step[i];
+
+	return !is_wide(s) && s->kind != STEP_LOAD && s->kind != STEP_ONE && s->kind != STEP_MARK;
+}
+
+static void update_tiled(Kernel *k, Reg update, const Barriers *b)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+	Reg leaves = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, leaves));
+	RuleNumbers n;
+
+	rule_numbers(k, &n);
+	batch_begin(k, update, leaves);
+	spent(k, SPENT_KINDS);
+	for (uint32_t i = 0, end; i < s->list->gradient; i = end) {
+		end = i + 1;
+		if (is_wide(&s->step[i])) {
+			product_tiles(k, i);
+		} else if (is_phase(k, i)) {
+			while (end < s->list->gradient && !is_wide(&s->step[end]))
+				end++;
+			phase_emit(k, i, end);
+		} else {
+			continue;
+		}
+		spent(k, SPENT_ROWS);
+		barrier_arrive(k, &b->grid);
+		barrier_wait(k, &b->grid);
+		spent(k, SPENT_TEAM);
+	}
+	/* the last block's part of the gradient is the smallest: one of its warps forms tallies before */
+	uint32_t last = if_begin(e, same(e, k->block, imm(s->team_blocks - 1)));
+	uint32_t other = if_begin(e, op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)));
+	tallies_emit(k, update, leaves);
+	if_end(e, other);
+	if_end(e, last);
+	k->numbers = &n;
+	gradient_tiles(k, leaves);
+	k->numbers = NULL;
+	spent(k, SPENT_GRADIENT);
+	barrier_arrive(k, &b->grid);
+	barrier_wait(k, &b->grid);
+	spent(k, SPENT_GRID_AFTER);
+}
+
+/* Leaves the loop of updates. */
+static void stop_check(Kernel *k, Reg update, uint32_t done)
+{
+	Emit *e = k->e;
+	Reg result = POINTER(k, result);
+	Reg stop = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, stop));
+	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
+	Reg ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
+
+	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), op2(e, REG_P, "setp.ne.u32", ends, imm(0)));
+	stop = op2(e, REG_R, "or.b32", stop, infinite);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), done);
+}
+
+static Reg next_update(Kernel *k, Reg in_cycle, Reg cycle)
+{
+	Emit *e = k->e;
+	Reg next = op2(e, REG_D, "add.u64", in_cycle, imm(1)), first = reg(e, REG_D);
+
+	ins(e, "mov.u64 $, 0", first);
+	next = op3(e, REG_D, "selp.b64", next, first, op2(e, REG_P, "setp.lt.u64", next, cycle));
+	next = op2(e, REG_D, "mul.lo.u64", next, imm(sizeof(DeviceUpdate)));
+	return op2(e, REG_D, "add.u64", next, POINTER(k, update));
+}
+
+static void updates_emit(Kernel *k)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+	Reg barriers = POINTER(k, barrier);
+	Reg team = place(e, place_at(e, barriers, 4), k->team, 8);
+	Barriers b = { barrier_new(k, team, s->team_blocks), barrier_new(k, place_at(e, team, 4), s->team_blocks),
+		           barrier_new(k, barriers, s->teams * s->team_blocks) };
+	Reg i = reg(e, REG_D), in_cycle = reg(e, REG_D), updates = POINTER(k, updates), cycle = POINTER(k, updates_cycle);
+	Reg staged = reg(e, REG_D);
+	bool direct = !s->test && s->teams == 1 && s->kinds_of_leaves == 1 && s->leaves[0] == 1;
+	uint32_t top = label(e), done = label(e);
+
+	ins(e, "mov.u64 $, 0", staged);
+	ins(e, "mov.u64 $, 0", i);
+	ins(e, "mov.u64 $, 0", in_cycle);
+	ins(e, "mov.u32 $, 0", k->leaf_number);
+	if (direct && !s->tiled)
+		leaf_begin(k, POINTER(k, update), staged);
+	label_here(e, top);
+	Reg update =
+		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
+	if (!s->test) {
+		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
+		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
+	}
+	weights_stage(k);
+	if (s->tiled)
+		update_tiled(k, update, &b);
+	else if (direct)
+		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &b);
+	else
+		update_leaves(k, update, staged, &b);
+	stop_check(k, update, done);
+	ins(e, "add.u64 $, $, 1", i, i);
+	ins(e, "add.u64 $, $, 1", in_cycle, in_cycle);
+	ins(e, "@$ mov.u64 $, 0", op2(e, REG_P, "setp.ge.u64", in_cycle, cycle), in_cycle);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.lt.u64", i, updates), top);
+	label_here(e, done);
+}
+
+/* ---- text ---- */
+
+static void declare_registers(const Emit *e, Buf *out)
+{
+	static const char *const types[REG_TYPES] = { "b32 %r", "b64 %d", "f32 %f", "f64 %g", "pred %p", "b16 %h" };
+
+	for (int i = 0; i < REG_TYPES; i++)
+		if (e->used[i])
+			buf_printf(out, "\t.reg .%s<%u>;\n", types[i], e->used[i]);
+}
+
+const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange)
+{
+	Kernel *k = NEW(a, 1, Kernel);
+	Emit *e = NEW(a, 1, Emit);
+	const char *why;
+
+	k->e = e;
+	e->text.arena = a;
+	k->times_steps = getenv("MICROPROP_CUDA_TIME") != NULL;
+	why = kernel_plan(k, s);
+	if (why)
+		return why;
+	kernel_begin(k);
+	updates_emit(k);
+	spent_store(k);
+	ins(e, "ret");
+	buf_printf(out, "// %u blocks of %u threads, %u bytes of shared memory%s\n", s->teams * s->team_blocks, s->threads,
+	           k->bytes, s->tiled ? ", tiles" : "");
+	buf_printf(out,
+	           ".version 7.1\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 memory[];\n"
+	           ".visible .entry microprop_train(.param .align 8 .b8 job[%zu])\n.maxntid %u, 1, 1\n.minnctapersm 1\n{\n",
+	           sizeof(Job), s->threads);
+	declare_registers(e, out);
+	buf_add(out, e->text.s, e->text.len);
+	buf_puts(out, "}\n");
+	*shared = k->bytes;
+	*exchange = s->tiled ? 0 : exchange_bytes(k);
+	return NULL;
+}

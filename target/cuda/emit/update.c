@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* The update. In: sums of leaves, or the gradient of a weight in a register. Out: weights in both forms, rule state.
+ * The formula of a rule is a list of operations: one instruction or two for each. */
+#include "emit.h"
+
+void rule_numbers(Kernel *k, RuleNumbers *n)
+{
+	Emit *e = k->e;
+	const Formula *f = k->s->formula;
+
+	n->rate = load(e, REG_G, "ld.global.nc.f64", k->param, P_RATE * 8);
+	for (uint32_t i = 0; i < f->ops; i++) {
+		uint32_t p = f->op[i].a;
+		if (f->op[i].op != OP_PARAM || p == P_RATE)
+			continue;
+		n->param[p] = op1(e, REG_F, "cvt.rn.f32.f64", load(e, REG_G, "ld.global.nc.f64", k->param, p * 8));
+	}
+}
+
+/* Where variable v of a formula is: 1 the weight, 2 and so on its state. */
+static Reg variable_at(Kernel *k, uint32_t v, const DevicePanel *p, Reg place_of)
+{
+	Reg base = v == 1 ? POINTER(k, w) : pointer(k, offsetof(Job, state) + (v - 2) * sizeof(float *));
+
+	return place(k->e, place_at(k->e, base, p->at * 4), place_of, 4);
+}
+
+static Reg truth(Emit *e, Reg p) { return op3(e, REG_F, "selp.f32", imm_f(1), imm_f(0), p); }
+static Reg chosen(Emit *e, const char *test, Reg a, Reg b)
+{
+	return op3(e, REG_F, "selp.f32", a, b, op2(e, REG_P, test, a, b));
+}
+
+/* The operations on values in registers. variable: 0 the gradient, 1 the weight, 2 and so on its state; what the
+ * formula stores replaces them. */
+static void formula_values(Kernel *k, const RuleNumbers *n, Reg rate, Reg variable[2 + MAX_STATE])
+{
+	Emit *e = k->e;
+	const Formula *f = k->s->formula;
+	Reg v[MAX_OPS];
+
+	for (uint32_t i = 0; i < f->ops; i++) {
+		const Op *o = &f->op[i];
+		switch (o->op) {
+		case OP_CONST: v[i] = op1(e, REG_F, "mov.f32", imm_f((float)o->value)); break;
+		case OP_PARAM: v[i] = o->a == P_RATE ? rate : n->param[o->a]; break;
+		case OP_LOAD: v[i] = variable[o->a]; break;
+		case OP_STORE: variable[o->a] = v[o->b]; break;
+		case OP_ADD: v[i] = op2(e, REG_F, "add.rn.ftz.f32", v[o->a], v[o->b]); break;
+		case OP_SUB: v[i] = op2(e, REG_F, "sub.rn.ftz.f32", v[o->a], v[o->b]); break;
+		case OP_MUL: v[i] = op2(e, REG_F, "mul.rn.ftz.f32", v[o->a], v[o->b]); break;
+		case OP_DIV: v[i] = op2(e, REG_F, "div.rn.ftz.f32", v[o->a], v[o->b]); break;
+		case OP_FMA: v[i] = op3(e, REG_F, "fma.rn.ftz.f32", v[o->a], v[o->b], v[o->c]); break;
+		case OP_NEG: v[i] = op1(e, REG_F, "neg.f32", v[o->a]); break;
+		case OP_ABS: v[i] = op1(e, REG_F, "abs.f32", v[o->a]); break;
+		case OP_SQRT: v[i] = op1(e, REG_F, "sqrt.rn.ftz.f32", v[o->a]); break;
+		case OP_MIN: v[i] = chosen(e, "setp.lt.ftz.f32", v[o->a], v[o->b]); break;
+		case OP_MAX: v[i] = chosen(e, "setp.gt.ftz.f32", v[o->a], v[o->b]); break;
+		case OP_LT: v[i] = truth(e, op2(e, REG_P, "setp.lt.ftz.f32", v[o->a], v[o->b])); break;
+		case OP_LE: v[i] = truth(e, op2(e, REG_P, "setp.le.ftz.f32", v[o->a], v[o->b])); break;
+		case OP_SELECT:
+			v[i] = op3(e, REG_F, "selp.f32", v[o->c], v[o->b], op2(e, REG_P, "setp.eq.ftz.f32", v[o->a], imm_f(0)));
+			break;
+		}
+	}
+}
+
+/* Which variables a formula uses: bit 1 the weight, bit 2 and so on its state. */
+static uint32_t formula_uses(const Formula *f, uint32_t op)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; i < f->ops; i++)
+		if (f->op[i].op == op)
+			bits |= 1u << f->op[i].a;
+	return bits & ~1u;
+}
+
+/* Returns the new weight. */
+static Reg formula_emit(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg rate, Reg place_of, Reg g)
+{
+	Emit *e = k->e;
+	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), stores = formula_uses(k->s->formula, OP_STORE);
+	Reg variable[2 + MAX_STATE] = { g }, at[2 + MAX_STATE];
+
+	for (uint32_t v = 1; v < COUNT(variable); v++)
+		if ((loads | stores) >> v & 1)
+			at[v] = variable_at(k, v, p, place_of);
+	for (uint32_t v = 1; v < COUNT(variable); v++)
+		if (loads >> v & 1)
+			variable[v] = load(e, REG_F, "ld.global.f32", at[v], 0);
+	formula_values(k, n, rate, variable);
+	for (uint32_t v = 1; v < COUNT(variable); v++)
+		if (stores >> v & 1)
+			ins(e, "st.global.f32 [$], $", at[v], variable[v]);
+	return variable[1];
+}
+
+/* The rate of a place that has its own factor. */
+static Reg own_rate(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg kind)
+{
+	Emit *e = k->e;
+	Reg factor = load(e, REG_G, "ld.global.nc.f64", place(e, POINTER(k, factor), kind, 8), 0);
+
+	(void)p;
+	return op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
+}
+
+void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g)
+{
+	Emit *e = k->e;
+	uint32_t past = if_begin(e, less(e, col, imm(p->cols))), unused = 0;
+	Reg rate;
+
+	if (p->kind) {
+		Reg kinds = reg(e, REG_D);
+		uint32_t number = (uint32_t)(p - k->s->panel);
+		ins(e, "ld.global.u64 $, [$+#]", kinds, POINTER(k, panel),
+		    (uint32_t)(number * sizeof(DevicePanel) + offsetof(DevicePanel, kind)));
+		Reg kind = load(e, REG_R, "ld.global.nc.u8", place(e, kinds, place_of, 1), 0);
+		unused = unless_begin(e, same(e, kind, imm(NO_LINK)));
+		rate = own_rate(k, n, p, kind);
+	} else {
+		Reg factor = literal(e, k->s->factor[p->factor]);
+		rate = op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
+	}
+	Reg w = formula_emit(k, n, p, rate, place_of, g), none = op2(e, REG_F, "sub.rn.ftz.f32", w, w);
+	ins(e, "@$ st.global.u32 [$+#], 1", op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)), POINTER(k, result),
+	    (uint32_t)offsetof(JobResult, infinite));
+	if (p->copy != NO_COPY)
+		ins(e, "st.global.f32 [$], $",
+		    place(e, place(e, place_at(e, POINTER(k, copies), p->copy * 4), col, p->copy_row * 4), row, 4), w);
+	if (p->kind)
+		if_end(e, unused);
+	if_end(e, past);
+}
+
+/* ---- quads ---- */
+
+static void infinite_check(Kernel *k, Reg p)
+{
+	ins(k->e, "@$ st.global.u32 [$+#], 1", p, POINTER(k, result), (uint32_t)offsetof(JobResult, infinite));
+}
+
+/* Columns past the last have no gradient, so that what is there stays finite. */
+static void mask_columns(Emit *e, const DevicePanel *p, RuleQuads *q)
+{
+	Reg col = op2(e, REG_R, "shl.b32", q->quad, imm(2));
+
+	for (uint32_t i = 0; i < 4 && p->cols % 4; i++) {
+		Reg real = less(e, add(e, col, imm(i)), imm(p->cols));
+		for (uint32_t h = 0; h < q->rows; h++)
+			q->g[h][i] = op3(e, REG_F, "selp.f32", q->g[h][i], imm_f(0), real);
+	}
+}
+
+/* Four rows of a quad, as rows of the transposed form. */
+static void copy_quads(Kernel *k, const DevicePanel *p, const RuleQuads *q, uint32_t h, const Reg (*w)[4],
+                       const Reg *real)
+{
+	Emit *e = k->e;
+	Reg to = place_at(e, POINTER(k, copies), p->copy * 4), col = op2(e, REG_R, "shl.b32", q->quad, imm(2));
+
+	for (uint32_t i = 0; i < 4; i++) {
+		Reg c = add(e, col, imm(i)), at = place(e, place(e, to, c, p->copy_row * 4), add(e, q->row, imm(h)), 4);
+		Reg is = less(e, c, imm(p->cols));
+		for (uint32_t r = 0; r < 4 && h + r < q->rows; r++)
+			ins(e, "@$ st.global.f32 [$+#], $", op2(e, REG_P, "and.pred", is, real[h + r]), at, 4 * r, w[h + r][i]);
+	}
+}
+
+/* Loads of all rows come first, so that they are under way together. */
+void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q)
+{
+	Emit *e = k->e;
+	const Formula *f = k->s->formula;
+	uint32_t loads = formula_uses(f, OP_LOAD), stores = formula_uses(f, OP_STORE);
+	Reg at[2 + MAX_STATE][8], value[2 + MAX_STATE][8][4], real[8], quads = imm((uint32_t)ceil_div(p->cols, 4));
+
+	if (p->kind) { /* places differ */
+		for (uint32_t h = 0; h < q->rows; h++) {
+			Reg row = add(e, q->row, imm(h)), col = op2(e, REG_R, "shl.b32", q->quad, imm(2));
+			uint32_t past = if_begin(e, less(e, row, imm(all_rows)));
+			for (uint32_t i = 0; i < 4; i++)
+				rule_apply(k, n, p, row, add(e, col, imm(i)), add(e, mad(e, row, p->row, col), imm(i)), q->g[h][i]);
+			if_end(e, past);
+		}
+		return;
+	}
+	mask_columns(e, p, q);
+	Reg factor = literal(e, k->s->factor[p->factor]), is_quad = less(e, q->quad, quads);
+	Reg rate = op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
+	for (uint32_t h = 0; h < q->rows; h++) {
+		Reg row = add(e, q->row, imm(h)), e_place = mad(e, row, p->row, op2(e, REG_R, "shl.b32", q->quad, imm(2)));
+		real[h] = op2(e, REG_P, "and.pred", is_quad, less(e, row, imm(all_rows)));
+		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+			if ((loads | stores) >> v & 1)
+				at[v][h] = variable_at(k, v, p, e_place);
+	}
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		for (uint32_t h = 0; h < q->rows && loads >> v & 1; h++) {
+			for (uint32_t i = 0; i < 4; i++)
+				value[v][h][i] = op1(e, REG_F, "mov.f32", imm_f(0));
+			ins(e, "@$ ld.global.v4.f32 {$, $, $, $}, [$]", real[h], value[v][h][0], value[v][h][1], value[v][h][2],
+			    value[v][h][3], at[v][h]);
+		}
+	Reg infinite = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
+	for (uint32_t h = 0; h < q->rows; h++)
+		for (uint32_t i = 0; i < 4; i++) {
+			Reg variable[2 + MAX_STATE] = { q->g[h][i] };
+			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+				variable[v] = value[v][h][i];
+			formula_values(k, n, rate, variable);
+			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+				value[v][h][i] = variable[v];
+			Reg none = op2(e, REG_F, "sub.rn.ftz.f32", variable[1], variable[1]);
+			Reg bad = op2(e, REG_P, "and.pred", op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)), real[h]);
+			ins(e, "or.pred $, $, $", infinite, infinite, bad);
+		}
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		for (uint32_t h = 0; h < q->rows && stores >> v & 1; h++)
+			ins(e, "@$ st.global.v4.f32 [$], {$, $, $, $}", real[h], at[v][h], value[v][h][0], value[v][h][1],
+			    value[v][h][2], value[v][h][3]);
+	infinite_check(k, infinite);
+	for (uint32_t h = 0; h < q->rows && p->copy != NO_COPY; h += 4)
+		copy_quads(k, p, q, h, (const Reg(*)[4])value[1], real);
+}
+
+/* ---- sums of leaves ---- */
+
+/* Leaves join like carries of a binary counter; what is left at the end from the last one down. */
+static Reg join_leaves(Kernel *k, Reg from, uint32_t leaves)
+{
+	Emit *e = k->e;
+	Reg stack[JOIN_LEVELS + 1];
+	uint32_t depth = 0, floats = (uint32_t)k->s->job->floats;
+
+	for (uint32_t n = 0; n < leaves; n++) {
+		stack[depth++] = load(e, REG_F, "ld.global.f32", from, 0);
+		from = place_at(e, from, floats * 4);
+		for (uint32_t l = 0; n >> l & 1; l++, depth--)
+			stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
+	}
+	for (; depth > 1; depth--)
+		stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
+	return stack[0];
+}
+
+/* A warp has 32 adjacent places; warps of different blocks follow each other, so that all blocks have some. */
+static void update_panel(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg leaves)
+{
+	Emit *e = k->e;
+	uint32_t blocks = k->s->teams * k->s->team_blocks, warps = k->workers / 32;
+	Reg warp = op2(e, REG_R, "shr.u32", k->tid, imm(5)), lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
+	Reg first = mad(e, mad(e, warp, blocks, k->block), 32, lane);
+
+	Loop l = loop_begin(e, first, imm((uint32_t)p->size), warps * blocks * 32);
+	Reg row = divide(e, l.i, p->row), col = modulo(e, l.i, p->row, row), g = reg(e, REG_F);
+	Reg from = place(e, place_at(e, POINTER(k, sum), p->at * 4), l.i, 4);
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
+		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
+		ins(e, "mov.f32 $, $", g, join_leaves(k, from, k->s->leaves[i]));
+		if_end(e, other);
+	}
+	rule_apply(k, n, p, row, col, l.i, g);
+	loop_end(e, &l);
+}
+
+void update_joined(Kernel *k, Reg leaves)
+{
+	RuleNumbers n;
+
+	remark(k->e, "sums of leaves, and the rule");
+	rule_numbers(k, &n);
+	for (uint32_t i = 0; i < k->s->job->panels; i++)
+		update_panel(k, &n, &k->s->panel[i], leaves);
+}
