@@ -35,6 +35,8 @@ static const GroupType group_types[] = {
 	{ "DIVERGENCE", 0, -1, ERR_DIVERGENCE },
 	{ "IN_INTEGR", LENS_IN_INTEGR, -1, -1 },
 	{ "OUT_INTEGR", LENS_OUT_INTEGR, -1, -1 },
+	{ "IN_NOISE", LENS_IN_NOISE, -1, -1 },
+	{ "OUT_NOISE", LENS_OUT_NOISE, -1, -1 },
 	{ "DOT_PRODUCT", 0, -1, -1 },
 	{ "HARD_CLAMP", 0, -1, -1 },
 	{ "ELMAN_CLAMP", 0, -1, -1 },
@@ -54,7 +56,7 @@ LensGroupDef *lens_group(LensNet *n, Text name)
 	return NULL;
 }
 
-static const LensSettings unset = { NAN, NAN, NAN, NAN, NAN };
+static const LensSettings unset = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
 
 LensGroupDef *lens_add_group(LensNet *n, Text name, uint32_t size, Loc at)
 {
@@ -152,12 +154,36 @@ static int error_of_all(const LensNet *n)
 	return error == -2 ? ERR_SQUARED : error;
 }
 
+/* Squared errors have no factor 1/2 in LENS: their gradient is twice ours. */
+static double train_rate(const LensNet *n) { return n->rate * (error_of_all(n) == ERR_SQUARED ? 2 : 1); }
+
+/* Gaussian, of standard deviation noiseRange, which is 0.1 if it is not set. */
+static void put_noise(const LensNet *n, Buf *b)
+{
+	for (uint32_t i = 0; i < n->groups; i++) {
+		const LensGroupDef *g = &n->group[i];
+		double all = isnan(n->set.noise) ? 0.1 : n->set.noise, range = isnan(g->set.noise) ? all : g->set.noise;
+		unsigned flags = g->flags & ~g->removed;
+		int role = role_of(g);
+		bool refused = role == ROLE_CONTEXT || (role == ROLE_OUTPUT && error_of(g) != ERR_SQUARED);
+		if (!(range > 0))
+			continue;
+		if ((flags & LENS_IN_NOISE) && (role == ROLE_HIDDEN || role == ROLE_OUTPUT))
+			buf_printf(b, "noise %s net gaussian %.9g\n", g->name, range);
+		if ((flags & LENS_OUT_NOISE) && refused)
+			old_lost(n->o, g->at, "noise of the outputs of '%s', %s", g->name,
+			         role == ROLE_CONTEXT ? "which is a copy" : "whose error is made of their logarithms");
+		else if (flags & LENS_OUT_NOISE)
+			buf_printf(b, "noise %s gaussian %.9g\n", g->name, range);
+	}
+}
+
 /* Settings of a group.  LENS's squared error has no factor 1/2: where all groups have it, put_train doubles the rate;
  * else the group's error is scaled. */
 static void put_settings(const LensNet *n, const LensGroupDef *g, Buf *b)
 {
 	bool output = role_of(g) == ROLE_OUTPUT, differ = error_of_all(n) < 0;
-	double scale = isnan(g->set.error_scale) ? 1 : g->set.error_scale;
+	double scale = isnan(g->set.error_scale) ? 1 : g->set.error_scale, rate = train_rate(n);
 	if (output && differ)
 		buf_printf(b, " error %s", error_fns[error_of(g)].name);
 	if (differ && error_of(g) == ERR_SQUARED)
@@ -167,7 +193,8 @@ static void put_settings(const LensNet *n, const LensGroupDef *g, Buf *b)
 		double own, all;
 		bool fits;
 	} settings[] = {
-		{ "gain", g->set.gain, n->set.gain, true },
+		{ "gain", g->set.gain, n->set.gain, fn_of(g) == FN_SIGMOID || fn_of(g) == FN_TANH },
+		{ "decay", g->set.decay >= 0 && rate > 0 ? fmin(g->set.decay / rate, 1) : (double)NAN, NAN, true },
 		{ "error-scale", scale != 1 ? scale : (double)NAN, NAN, output },
 		{ "criterion", g->set.crit, NAN, output },
 		{ "target-radius", g->set.target_radius, n->set.target_radius, output },
@@ -227,6 +254,8 @@ static void put_links(LensNet *n, Buf *b)
 			buf_puts(b, " one-to-one");
 		if (l->kind == LINK_RANDOM)
 			buf_printf(b, " random %.9g seed %" PRIu64, l->strength, i + 1);
+		if (to->set.rate >= 0 && n->rate > 0)
+			buf_printf(b, " rate %.9g", to->set.rate / n->rate);
 		buf_printf(b, " weights %.9g %.9g%s\n", mean - range, mean + range, l->frozen ? " frozen" : "");
 	}
 	for (uint32_t i = 0; i < n->groups; i++) {
@@ -248,8 +277,7 @@ static void put_links(LensNet *n, Buf *b)
 static void put_train(LensNet *n, Buf *b)
 {
 	int error = error_of_all(n);
-	bool twice = error == ERR_SQUARED;
-	double rate = n->rate * (twice ? 2 : 1);
+	double rate = train_rate(n);
 	buf_printf(b, "train rule %s rate %.9g momentum %.9g error %s\n", n->rule, rate, n->momentum,
 	           error_fns[error < 0 ? ERR_SQUARED : error].name);
 	if (n->decay > 0 && rate > 0)
@@ -318,6 +346,7 @@ Net *lens_read(const Old *o)
 	buf_puts(&b, "# A network of LENS.\ndefaults 1989\n");
 	put_groups(n, &b);
 	put_links(n, &b);
+	put_noise(n, &b);
 	put_train(n, &b);
 	check_errors(o->cx);
 	Net *net = old_parse(o, b.s, b.len);

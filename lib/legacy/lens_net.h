@@ -12,12 +12,14 @@ enum {
 	LENS_IS_ELMAN = 4,
 	LENS_BIASED = 8,
 	LENS_IN_INTEGR = 16,
-	LENS_OUT_INTEGR = 32
+	LENS_OUT_INTEGR = 32,
+	LENS_IN_NOISE = 64,
+	LENS_OUT_NOISE = 128
 };
 #define LENS_BIAS UINT32_MAX /* the bias group, as the source of links */
 
 typedef struct LensSettings { /* of a group, or of all that state none; NaN: not stated */
-	double gain, error_scale, crit, target_radius, zero_radius;
+	double gain, error_scale, crit, target_radius, zero_radius, decay, rate, noise;
 } LensSettings;
 
 typedef struct LensGroupDef {

@@ -515,6 +515,9 @@ static void set_object(Script *s)
 		{ "testGroupCrit", &set->crit },
 		{ "targetRadius", &set->target_radius },
 		{ "zeroErrorRadius", &set->zero_radius },
+		{ "weightDecay", g ? &set->decay : NULL },
+		{ "learningRate", g ? &set->rate : NULL },
+		{ "noiseRange", &set->noise },
 	};
 	for (size_t i = 0; (g || !dot) && real && v >= 0 && v <= 1e6 && i < COUNT(settings); i++)
 		if (settings[i].value && text_is(field, settings[i].name)) {

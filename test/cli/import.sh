@@ -55,6 +55,8 @@ t predict xor.safetensors xor.ex
 t import xor.in xor.ex xor.csv
 t import xor.in xor.safetensors --format lens
 t import settle.in settle.topo
+t import shaped.in shaped.topo
+cat shaped.topo
 cat settle.topo
 printf 'proc go {} { train }\naddNet a 2 3 1\nautoPlot\nsetObj zeroErrorRadius 0.1\n' >go.in
 t import go.in go.topo
