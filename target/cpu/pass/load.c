@@ -14,10 +14,8 @@ enum {
 
 static void prefetch(const void *base, uint64_t from, uint64_t bytes)
 {
-	const char *at = (const char *)base + from;
-
-	for (uint64_t i = 0; i < bytes && i < MAX_PREFETCH; i += 64)
-		__builtin_prefetch(at + i);
+	for (uint64_t i = 0; i < bytes && i < MAX_PREFETCH; i += 64) /* no bytes: base may be NULL */
+		__builtin_prefetch((const char *)base + from + i);
 }
 
 /* The hardware prefetches contiguous cases by itself. */
