@@ -6,6 +6,7 @@
  * Units of a level depend only on lower levels.  Spans and bundles are in forward order, level by level and
  * inside a level by unit; a softmax group is always one span.  Backward is the reverse. */
 #include <assert.h>
+#include <string.h>
 
 #include "net.h"
 
@@ -95,8 +96,8 @@ Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps)
 	const Unit *sorted = units_by_level(cx, plan, first);
 	uint32_t computed = first[plan->levels]; /* spans and bundles have a unit each, at least */
 	plan->level = NEW(&cx->fixed, plan->levels, Level);
-	plan->span = NEW(&cx->fixed, computed, Span);
-	plan->bundle = NEW(&cx->fixed, computed, Bundle);
+	plan->span = NEW(&cx->scratch, computed, Span);
+	plan->bundle = NEW(&cx->scratch, computed, Bundle);
 	for (uint32_t i = 0; i < plan->levels; i++) {
 		Level *level = &plan->level[i];
 		level->span = plan->spans;
@@ -110,6 +111,8 @@ Plan *plan_make(Ctx *cx, const Net *net, const Caps *caps)
 		level->bundles = plan->bundles - level->bundle;
 	}
 	assert(plan->spans <= computed && plan->bundles <= computed);
+	plan->span = memcpy(NEW(&cx->fixed, plan->spans, Span), plan->span, plan->spans * sizeof(Span));
+	plan->bundle = memcpy(NEW(&cx->fixed, plan->bundles, Bundle), plan->bundle, plan->bundles * sizeof(Bundle));
 	return plan;
 }
 
