@@ -257,6 +257,7 @@ static void plan_memory(Kernel *k)
 	k->at_codes = take(k, words * 8);
 	k->at_elements = take(k, words * s->code_longest * 4);
 	k->at_own = take(k, words ? k->row_space * sizeof(CodeOwn) : 0);
+	k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
 	k->at_rows = k->at_staged = k->at_mask = k->bytes;
 	if (!s->tiled)
 		take(k, (uint64_t)k->row * k->row_space);
@@ -322,7 +323,7 @@ static const char *plan_tiled(Kernel *k)
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++)
 		if (s->leaves[i] > 4)
 			return "leaves";
-	k->at_cases = take(k, (uint64_t)s->batch_rows * 4);
+	k->at_cases = take(k, round_up((uint64_t)s->batch_rows * 4, 128));
 	k->at_rows = k->at_staged = k->bytes;
 	k->bytes = max_u32(k->at_rows + k->row * k->row_space, k->at_rows + tiles_plan(k));
 	return k->bytes > s->shared ? "shared memory" : NULL;
