@@ -35,6 +35,7 @@ typedef struct Gpu {
 	uint32_t rows, sums;                /* of a chunk; leaves whose sums are kept at the same time, a power of two */
 	uint64_t memory;                    /* bytes */
 	uint32_t shared;                    /* bytes of a block */
+	uint32_t most_team;                 /* blocks of a team; 0: any number */
 	uint32_t emit_threads, emit_shared; /* the same, of generated kernels */
 	struct Emulator *emulator;          /* NULL: a driver */
 	uint64_t allocations, calls;        /* emulated faults: so far; */

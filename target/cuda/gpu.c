@@ -19,7 +19,7 @@ enum {
 	GENERATED_THREADS = 128, /* emulated, of generated kernels */
 	GENERATED_SHARED = 227 * 1024
 };
-enum { LEAST_WORK = 100000, CHUNK_ROWS = 512, SUMS_KEPT = 256 }; /* LEAST_WORK: 512 cases of NETtalk by 70 blocks */
+enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256, MOST_TEAM = 70 }; /* 512 cases: 70 beat 128 blocks */
 
 /* MICROPROP_CUDA=emulate, or emulate:SEED, for tests. */
 static bool emulation(uint64_t *seed)
@@ -71,6 +71,7 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 	} else {
 		m->driver = driver_open(m);
 		m->least_work = LEAST_WORK;
+		m->most_team = MOST_TEAM;
 		m->rows = CHUNK_ROWS;
 		m->sums = SUMS_KEPT;
 		if (is_small()) {

@@ -23,6 +23,8 @@ void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks
 
 	*teams = min_u32(leaves, blocks);
 	*team_blocks = (uint32_t)min_u64(blocks / *teams, min_u64(useful, max_u64(rows, 1)));
+	if (c->gpu && c->gpu->most_team)
+		*team_blocks = min_u32(*team_blocks, c->gpu->most_team);
 }
 
 static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof(float) * BUFS + 64; }
