@@ -157,7 +157,8 @@ static void networks_run(Ctx *own, Worker *k, uint64_t number, uint32_t count)
 	double *out = by_outputs(k, k->removed) ? k->out : NULL;
 	memset(k->one, 0, count * cases * sizeof *k->one);
 	const Damages d = { count, k->removed, k->net.links, k->net.link, k->net.weight };
-	bool done = s->target->damaged && s->target->damaged(own, k->program, &d, k->one, out);
+	const WatchHooks *watch = s->target->watch;
+	bool done = watch && watch->damaged && watch->damaged(own, k->program, &d, k->one, out);
 	for (uint32_t i = 0; i < count; i++) {
 		Tally *one = k->one + i * cases;
 		if (!done)

@@ -224,6 +224,10 @@ typedef struct WatchHooks {
 	void (*units)(Program *p, Span units, uint32_t tick);
 	/* * From now on evaluate also adds the tally of each case to tally[case]; NULL: no longer. */
 	void (*cases)(Program *p, Tally *tally);
+	/* * Evaluates all cases by damaged copies of the network: adds to tally[network][case] or, where out is not NULL,
+	 * sets out[network][case][output]. Bits are those of evaluate with such weights. False: not supported here;
+	 * nothing was done. */
+	bool (*damaged)(Ctx *cx, Program *p, const Damages *d, Tally *tally, double *out);
 } WatchHooks;
 
 /* A machine that can train: a folder in target/ with this one const struct, and a line in api/targets.c.  Hooks marked
@@ -262,10 +266,6 @@ typedef struct Target {
 	const RestartHooks *restarts;
 	const SimulatorHooks *simulator;
 	const WatchHooks *watch;
-	/* * Evaluates all cases by damaged copies of the network: adds to tally[network][case] or, where out is not NULL,
-	 * sets out[network][case][output]. Bits are those of evaluate with such weights. False: not supported here;
-	 * nothing was done. */
-	bool (*damaged)(Ctx *cx, Program *p, const Damages *d, Tally *tally, double *out);
 } Target;
 
 extern const Target *const target_table[];   /* api/targets.c; NULL after the last */

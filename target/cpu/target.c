@@ -455,7 +455,7 @@ static bool cpu_damaged(Ctx *cx, Program *p, const Damages *d, Tally *tally, dou
 	return damaged_run(cx, p, d, tally, out);
 }
 
-static const WatchHooks cpu_watches = { cpu_watch, cpu_watch_cases };
+static const WatchHooks cpu_watches = { cpu_watch, cpu_watch_cases, cpu_damaged };
 
 /* ---- target auto ---- */
 
@@ -493,7 +493,6 @@ const Target target_cpu = {
 	.run_updates = cpu_run_updates,
 	.evaluate = cpu_evaluate,
 	.watch = &cpu_watches,
-	.damaged = cpu_damaged,
 	.get = cpu_get,
 	.set = cpu_set,
 	.gradient = cpu_gradient,

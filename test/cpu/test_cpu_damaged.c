@@ -101,8 +101,8 @@ static void run_damaged(Ctx *cx, void *arg)
 	uint32_t count = t->links ? 1 : NETWORKS;
 	Damages d = { count, t->removed, t->links, t->link, t->weight };
 	memset(t->tally, 0, NETWORKS * t->cases * sizeof *t->tally);
-	t->done = t->s.target->damaged(cx, t->s.program, &d, NULL, t->out) &&
-	          t->s.target->damaged(cx, t->s.program, &d, t->tally, NULL);
+	t->done = t->s.target->watch->damaged(cx, t->s.program, &d, NULL, t->out) &&
+	          t->s.target->watch->damaged(cx, t->s.program, &d, t->tally, NULL);
 	for (uint32_t k = 0; k < count; k++)
 		for (uint64_t i = 0; i < t->cases; i++)
 			outputs_silence(net, t->removed + (size_t)k * net->units, t->out + (k * t->cases + i) * net->outputs);

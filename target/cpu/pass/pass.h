@@ -364,7 +364,7 @@ void make_time_steps(const Program *p, Chunk *c, uint32_t first,
 
 /* ---- damaged.c ---------------------------------------------------------------------------------- */
 
-bool damaged_run(Ctx *cx, Program *p, const Damages *d, Tally *tally, double *out); /* as Target.damaged */
+bool damaged_run(Ctx *cx, Program *p, const Damages *d, Tally *tally, double *out); /* as WatchHooks.damaged */
 
 /* ---- update.c ----------------------------------------------------------------------------------- */
 
