@@ -131,7 +131,7 @@ void heartbeat_diverged(int heartbeat) { put_number(heartbeat, 1, offsetof(Heart
 
 /* ---- launch ---- */
 
-/* The name ends with the time: a process of another host or container may have the same PID and see the same folder. */
+/* The name has the time, then the PID: a process of another host or container may have the same PID and see the same folder. */
 bool heartbeat_create(char *path, size_t size)
 {
 	const char *folder = getenv("TMPDIR");
@@ -140,8 +140,8 @@ bool heartbeat_create(char *path, size_t size)
 	for (int i = 0; fd < 0 && i < 100 && (i == 0 || errno == EEXIST); i++) {
 		struct timespec now;
 		clock_gettime(CLOCK_REALTIME, &now);
-		snprintf(path, size, "%s/microprop-heartbeat-%ld-%lld.%09ld", folder && *folder ? folder : "/tmp",
-		         (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
+		snprintf(path, size, "%s/microprop-heartbeat-%lld.%09ld-%ld", folder && *folder ? folder : "/tmp",
+		         (long long)now.tv_sec, now.tv_nsec, (long)getpid());
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	}
 	if (fd < 0)

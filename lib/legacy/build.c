@@ -332,7 +332,9 @@ static bool one_to_one(const Builder *b, uint32_t s, const OldGroup *t, bool fro
 		source_runs(b, b->order[t->first + i], s, frozen, r);
 		if (r->count != 1 || r->run[0].count != 1 || r->run[0].first != i)
 			return false;
-		double own = link_at(b, s, i, t, i)->weight;
+		const OldLink *link = link_at(b, s, i, t, i);
+		assert(link);
+		double own = link->weight;
 		if (frozen && (isnan(own) || (i && own != *w)))
 			return false;
 		*w = own;

@@ -185,7 +185,8 @@ static void read_attribute(Message m, Node *n)
 			value = f;
 	}
 	float number;
-	memcpy(&number, &(uint32_t){ (uint32_t)value.value }, sizeof number);
+	uint32_t bits = (uint32_t)value.value;
+	memcpy(&number, &bits, sizeof number);
 	if (value.number == ATTRIBUTE_I) {
 		int64_t i = (int64_t)value.value;
 		n->axis = strcmp(name, "axis") == 0 ? i : n->axis;

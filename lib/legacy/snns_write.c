@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Networks written for SNNS (.net).  In: a network and its weights.  Out: the file; units have the numbers that they
  * have here, from 1, so that patterns keep their order.  Weights have eight decimals. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -85,7 +86,9 @@ static void put_links(Buf *b, const Net *net, const double *w, Unit u)
 	const Group *g = net_group(net, u);
 	uint32_t n = 0;
 	if (g->role == ROLE_CONTEXT) {
-		buf_printf(b, "%6" PRIu32 " |      | %" PRIu32 ": 1.00000\n", u, copied(net, g)->first + (u - g->first));
+		const Group *source = copied(net, g);
+		assert(source);
+		buf_printf(b, "%6" PRIu32 " |      | %" PRIu32 ": 1.00000\n", u, source->first + (u - g->first));
 		return;
 	}
 	for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {

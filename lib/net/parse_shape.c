@@ -65,7 +65,7 @@ bool group_setting(Parser *p, Group *g, bool *taken)
 			return false;
 		token_next(p);
 		return expect_exact(p, settings[i].what, settings[i].low, settings[i].high, &single,
-		                    (double *)((char *)g + settings[i].offset));
+		                    (double *)(void *)((char *)g + settings[i].offset));
 	}
 	return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A run from options to a program with initial weights. In: a network, options, data. Out: a compiled program; whether
  * data fits; weights of the best epoch; the fingerprint. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #define XXH_STATIC_LINKING_ONLY /* XXH3_state_t on the stack */
@@ -111,6 +112,7 @@ void run_move(Run *r)
 	double *v = NEW(&cx->scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
 	Caps caps;
 
+	assert(to);
 	to->caps(&caps);
 	Plan *plan = plan_make(cx, r->net, &caps);
 	Program *program = to->compile(cx, plan, &r->opt);

@@ -154,6 +154,7 @@ static void roll_source(const Lower *m, const Part *from, Step *st)
 		return;
 	}
 	const Group *to = &m->p->net->group[from->group], *g = copied_group(m->p->net, from->group);
+	assert(g);
 	st->before = true;
 	st->zero = to->start == 0;
 	st->a_before = m->l->col_of[g->first + (from->first - to->first)] + (st->a_col - from->col);

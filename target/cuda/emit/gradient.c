@@ -5,6 +5,8 @@
  * Columns that a block needs come to shared memory first, as quads: [quad][row][4]; where a team is one block, its rows
  * are there already. Rows past the last are 0 and lists end with a row of -0: adding these changes nothing.
  * Inputs are taken by rank: those that most cases have come first, so that adjacent threads have lists of a length. */
+#include <assert.h>
+
 #include "emit.h"
 
 enum { AHEAD = 2 * ROWS_TURN, MOST_HIGH = 8 }; /* rows that loops read ahead; rows of a thread */
@@ -106,6 +108,7 @@ static void plan_staging(Kernel *k)
 
 	for (uint32_t i = 0; i < steps; i++)
 		quads += a_quads(&g[i], &k->cut[i]) + k->cut[i].quads;
+	assert(quads);
 	uint32_t fits = (s->shared - min_u32(s->shared, k->at_staged + AHEAD * 16)) / (quads * 16);
 	fits = fits > 1 ? (fits - 1) / ROWS_TURN * ROWS_TURN : 0;
 	if (fits < all && (s->job->data.from || fits < 2 * ROWS_TURN)) {
