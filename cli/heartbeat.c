@@ -131,7 +131,7 @@ void heartbeat_diverged(int heartbeat) { put_number(heartbeat, 1, offsetof(Heart
 
 /* ---- launch ---- */
 
-/* The name has the time, then the PID: a process of another host or container may have the same PID and see the same folder. */
+/* The name has the time, too: a process of another host or container may have the same PID and see the same folder. */
 bool heartbeat_create(char *path, size_t size)
 {
 	const char *folder = getenv("TMPDIR");
