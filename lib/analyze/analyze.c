@@ -26,9 +26,9 @@ static void group_take(Analysis *a)
 	Arena *arena = &a->s->cx->scratch;
 	for (uint32_t i = 0; !a->group_name && !a->group && i < net->groups; i++)
 		a->group = net->group[i].role == ROLE_HIDDEN ? &net->group[i] : NULL;
-	if (!a->group_name && !a->group)
+	if (!a->group && !a->group_name)
 		fail(a->s->cx, MP_BAD_INPUT, "name another group with --group", "%s has no hidden group to analyze", net->name);
-	if (!a->group)
+	if (a->group_name)
 		a->group = net_group_named(a->s->cx, net, "--group", (Text){ a->group_name, (uint32_t)strlen(a->group_name) });
 	a->units = a->group->size;
 	a->unit_name = NEW(arena, a->units, const char *);

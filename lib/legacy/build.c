@@ -51,7 +51,8 @@ static int by_target(const void *a, const void *b)
 static void sort_links(Builder *b)
 {
 	OldNet *n = b->n;
-	qsort(n->link, n->links, sizeof *n->link, by_target);
+	if (n->links)
+		qsort(n->link, n->links, sizeof *n->link, by_target);
 	b->row = NEW(&b->o->cx->scratch, n->units + 1, uint64_t);
 	for (uint64_t i = 0; i < n->links; i++) {
 		b->row[n->link[i].to + 1]++;
