@@ -4,6 +4,7 @@
  * A unit that is removed sends 0, as do its copies in contexts: the network is then that without the unit. An output
  * has nothing behind it: it counts as 0. An input is removed by zeroing the weights of all links that lead out of
  * it. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -39,14 +40,18 @@ static void link_remove(Damaged *net, uint64_t link)
 
 void place_remove(const Place *p, const uint32_t *item, uint32_t count, Damaged *net)
 {
-	uint8_t *removed = p->units ? net->removed + p->from->first : NULL;
-	for (uint32_t i = 0; !p->units && i < count; i++)
-		link_remove(net, p->link[item[i]]);
-	for (uint32_t i = 0; p->units && i < count; i++)
+	if (!p->units) {
+		assert(!p->members);
+		for (uint32_t i = 0; i < count; i++)
+			link_remove(net, p->link[item[i]]);
+		return;
+	}
+	uint8_t *removed = net->removed + p->from->first;
+	for (uint32_t i = 0; i < count; i++)
 		removed[item[i]] = 1;
 	for (uint32_t i = 0; i < p->members; i++)
 		net->removed[p->unit[i]] = removed[p->member_of[i]];
-	if (!p->units || p->from->role != ROLE_INPUT)
+	if (p->from->role != ROLE_INPUT)
 		return;
 	for (uint64_t i = 0; i < p->links; i++)
 		if (removed[p->item[i]])
